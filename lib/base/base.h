@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lib/base: what every layer stands on. PSN arithmetic, big-endian access, intrusive lists, id tables, the timing wheel,
+ * a seeded random generator and the counters. It knows no protocol, reads no clock, takes no lock and does no I/O;
+ * objects allocate when they are created and at no other time.
+ */
+#ifndef UR_BASE_H
+#define UR_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Nanoseconds on a clock that never goes back. Its origin is the caller's affair. */
+typedef uint64_t ur_time;
+
+#define UR_TIME_NEVER UINT64_MAX
+#define UR_NS_PER_US 1000ull
+#define UR_NS_PER_MS 1000000ull
+#define UR_NS_PER_S 1000000000ull
+
+#define ur_likely(x) __builtin_expect(!!(x), 1)
+#define ur_unlikely(x) __builtin_expect(!!(x), 0)
+#define ur_container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define ur_array_size(a) (sizeof(a) / sizeof((a)[0]))
+
+/* An IP address as a GID (IBTA annex A17): IPv6 as it is, IPv4 as ::ffff:a.b.c.d. */
+struct ur_gid {
+	uint8_t raw[16];
+};
+
+struct ur_mac {
+	uint8_t b[6];
+};
+
+static inline uint32_t ur_min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline ur_time ur_min_time(ur_time a, ur_time b)
+{
+	return a < b ? a : b;
+}
+
+#endif

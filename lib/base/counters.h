@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every counter of the NIC, one table: the enum, the names and the descriptions all come from UR_COUNTERS. Names that mlx5
+ * has are used as mlx5 uses them; a dropped packet raises exactly one counter whose name begins with drop_ (or the mlx5 name).
+ */
+#ifndef UR_COUNTERS_H
+#define UR_COUNTERS_H
+
+#include "base/base.h"
+
+#define UR_COUNTERS(X) \
+	X(RX_PACKETS, "rx_packets", "frames received") \
+	X(RX_BYTES, "rx_bytes", "bytes of frames received") \
+	X(TX_PACKETS, "tx_packets", "frames sent") \
+	X(TX_BYTES, "tx_bytes", "bytes of frames sent") \
+	X(TX_BACKLOG, "tx_backlog", "bursts that the port did not take whole") \
+	X(TX_NO_BUFFER, "tx_no_buffer", "times no packet buffer was free for sending") \
+	X(RX_ROCE, "rx_roce_packets", "RoCEv2 packets accepted") \
+	X(TX_ROCE, "tx_roce_packets", "RoCEv2 packets sent") \
+	X(RX_OTHER_HOST, "rx_not_for_us", "frames for another host, address or protocol, ignored") \
+	X(RX_OTHER_SLOT, "rx_other_process", "packets for another process of this host, ignored") \
+	X(DROP_TRUNCATED, "drop_truncated", "frames shorter than their headers say") \
+	X(DROP_BAD_IP, "drop_bad_ip", "IP headers with a wrong version, length or checksum, or fragments") \
+	X(DROP_BAD_UDP, "drop_bad_udp", "UDP length that contradicts the IP header") \
+	X(ICRC, "rx_icrc_encapsulated", "RoCEv2 packets with a wrong ICRC") \
+	X(DROP_OPCODE, "drop_opcode", "unknown opcode, or one that the QP's service does not have") \
+	X(DROP_TVER, "drop_tver", "BTH transport version other than 0") \
+	X(DROP_PAD, "drop_pad", "pad count larger than the payload") \
+	X(DROP_PKEY, "drop_pkey", "P_Key other than the default partition's") \
+	X(DROP_QPN, "drop_qpn", "no such destination QP") \
+	X(DROP_QP_STATE, "drop_qp_state", "destination QP in a state that receives nothing") \
+	X(DROP_SOURCE, "drop_source", "source address is not the QP's peer") \
+	X(DROP_QKEY, "drop_qkey", "Q_Key mismatch") \
+	X(DROP_MAD, "drop_mad", "malformed or unknown management datagram") \
+	X(DROP_ARP, "drop_arp", "malformed ARP or neighbour discovery message") \
+	X(DROP_ICMP, "drop_icmp", "malformed or unsupported ICMP message") \
+	X(DROP_NEIGH, "drop_neigh_unresolved", "packets dropped since the next hop's MAC address is unknown") \
+	X(DROP_GHOST_ACK, "drop_ghost_ack", "acknowledgements of PSNs that were never sent or long since completed") \
+	X(DROP_RESPONSE, "drop_unexpected_response", "responses that fit no outstanding request") \
+	X(DROP_OUT_OF_SEQ, "out_of_sequence", "request packets beyond the expected PSN") \
+	X(DUPLICATE, "duplicate_request", "request packets seen before") \
+	X(PACKET_SEQ_ERR, "packet_seq_err", "PSN sequence error NAKs received") \
+	X(IMPLIED_NAK, "implied_nak_seq_err", "responses that imply a lost one") \
+	X(ACK_TIMEOUT, "local_ack_timeout_err", "expiries of the local ACK timer") \
+	X(RNR_NAK_SENT, "out_of_buffer", "RNR NAKs sent: no receive WQE was posted") \
+	X(RNR_NAK_RCVD, "rnr_nak_received", "RNR NAKs received") \
+	X(RETRY_EXC, "retry_exceeded_err", "requests failed since the retry counter ran out") \
+	X(RNR_RETRY_EXC, "rnr_nak_retry_err", "requests failed since the RNR retry counter ran out") \
+	X(RX_WRITE, "rx_write_requests", "RDMA WRITE requests executed") \
+	X(RX_READ, "rx_read_requests", "RDMA READ requests executed") \
+	X(RX_ATOMIC, "rx_atomic_requests", "atomic requests executed") \
+	X(RX_SEND, "rx_send_requests", "SEND requests executed") \
+	X(REMOTE_ACCESS, "resp_remote_access_errors", "requests refused for a remote access error") \
+	X(REMOTE_INV, "resp_remote_invalid_request", "requests refused as invalid") \
+	X(REMOTE_OP, "resp_remote_operation_errors", "requests refused since the responder failed locally") \
+	X(RETRANSMIT, "tx_retransmits", "request packets sent again") \
+	X(REQ_CQE_ERR, "req_cqe_error", "requester completions with an error") \
+	X(RESP_CQE_ERR, "resp_cqe_error", "responder completions with an error") \
+	X(CM_DUPLICATE, "cm_duplicates", "CM messages received again") \
+	X(CM_RETRIES, "cm_retries", "CM messages sent again") \
+	X(CM_STALE, "cm_stale", "connection requests refused as stale") \
+	X(FAULT_DROP, "fault_dropped", "packets dropped by fault injection") \
+	X(FAULT_DUP, "fault_duplicated", "packets duplicated by fault injection") \
+	X(FAULT_REORDER, "fault_reordered", "packets reordered by fault injection") \
+	X(FAULT_CORRUPT, "fault_corrupted", "packets corrupted by fault injection")
+
+enum ur_counter {
+#define UR_COUNTER_ENUM(id, name, help) UR_C_##id,
+	UR_COUNTERS(UR_COUNTER_ENUM)
+#undef UR_COUNTER_ENUM
+		UR_C_COUNT
+};
+
+struct ur_counters {
+	uint64_t v[UR_C_COUNT];
+};
+
+/* NULL for a number outside the table. */
+const char *ur_counter_name(enum ur_counter c);
+const char *ur_counter_help(enum ur_counter c);
+
+static inline void ur_count(struct ur_counters *c, enum ur_counter id)
+{
+	c->v[id]++;
+}
+
+#endif
