@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* BTH and the extended headers (IBTA volume 1, 9.2 to 9.3): host-order structs and their wire form. Callers check lengths first. */
+#ifndef UR_HDR_H
+#define UR_HDR_H
+
+#include "base/bytes.h"
+#include "wire/pkt.h"
+
+#define UR_BTH_LEN 12
+#define UR_ICRC_LEN 4
+#define UR_GRH_LEN 40
+#define UR_ROCE_PORT 4791
+#define UR_PKEY_DEFAULT 0xffff
+
+struct ur_reth {
+	uint64_t va;
+	uint32_t rkey;
+	uint32_t len;
+};
+
+struct ur_atomiceth {
+	uint64_t va;
+	uint32_t rkey;
+	uint64_t swap_add;
+	uint64_t compare;
+};
+
+struct ur_deth {
+	uint32_t qkey;
+	uint32_t sqpn; /* 24 bits */
+};
+
+struct ur_feth {
+	uint8_t placement;   /* placement type, 4 bits */
+	uint8_t selectivity; /* selectivity level, 2 bits */
+};
+
+/* AETH syndrome (IBTA volume 1, table 45): type in bits 6:5, value in bits 4:0. */
+enum ur_aeth_type { UR_AETH_ACK = 0, UR_AETH_RNR = 1, UR_AETH_NAK = 3 };
+enum ur_nak_code {
+	UR_NAK_PSN_SEQ = 0,
+	UR_NAK_INV_REQ = 1,
+	UR_NAK_REM_ACCESS = 2,
+	UR_NAK_REM_OP = 3,
+	UR_NAK_INV_RD = 4,
+};
+#define UR_AETH_CREDIT_INVALID 0x1f
+
+struct ur_aeth {
+	uint8_t syndrome;
+	uint32_t msn; /* 24 bits */
+};
+
+static inline uint8_t ur_syndrome(enum ur_aeth_type type, unsigned value)
+{
+	return (uint8_t)(type << 5 | value);
+}
+
+static inline enum ur_aeth_type ur_syndrome_type(uint8_t s)
+{
+	return (enum ur_aeth_type)(s >> 5 & 3);
+}
+
+static inline unsigned ur_syndrome_value(uint8_t s)
+{
+	return s & 0x1f;
+}
+
+static inline void ur_bth_get(const uint8_t *p, struct ur_bth *b)
+{
+	b->opcode = p[0];
+	b->se = p[1] >> 7;
+	b->migreq = p[1] >> 6 & 1;
+	b->pad = p[1] >> 4 & 3;
+	b->tver = p[1] & 15;
+	b->pkey = ur_get16(p + 2);
+	b->fecn = p[4] >> 7;
+	b->becn = p[4] >> 6 & 1;
+	b->dqpn = ur_get24(p + 5);
+	b->ackreq = p[8] >> 7;
+	b->psn = ur_get24(p + 9);
+}
+
+static inline void ur_bth_put(uint8_t *p, const struct ur_bth *b)
+{
+	p[0] = b->opcode;
+	p[1] = (uint8_t)(b->se << 7 | b->migreq << 6 | b->pad << 4 | b->tver);
+	ur_put16(p + 2, b->pkey);
+	p[4] = (uint8_t)(b->fecn << 7 | b->becn << 6);
+	ur_put24(p + 5, b->dqpn);
+	p[8] = (uint8_t)(b->ackreq << 7);
+	ur_put24(p + 9, b->psn);
+}
+
+static inline void ur_reth_get(const uint8_t *p, struct ur_reth *h)
+{
+	h->va = ur_get64(p);
+	h->rkey = ur_get32(p + 8);
+	h->len = ur_get32(p + 12);
+}
+
+static inline void ur_reth_put(uint8_t *p, const struct ur_reth *h)
+{
+	ur_put64(p, h->va);
+	ur_put32(p + 8, h->rkey);
+	ur_put32(p + 12, h->len);
+}
+
+static inline void ur_atomiceth_get(const uint8_t *p, struct ur_atomiceth *h)
+{
+	h->va = ur_get64(p);
+	h->rkey = ur_get32(p + 8);
+	h->swap_add = ur_get64(p + 12);
+	h->compare = ur_get64(p + 20);
+}
+
+static inline void ur_atomiceth_put(uint8_t *p, const struct ur_atomiceth *h)
+{
+	ur_put64(p, h->va);
+	ur_put32(p + 8, h->rkey);
+	ur_put64(p + 12, h->swap_add);
+	ur_put64(p + 20, h->compare);
+}
+
+static inline void ur_aeth_get(const uint8_t *p, struct ur_aeth *h)
+{
+	h->syndrome = p[0];
+	h->msn = ur_get24(p + 1);
+}
+
+static inline void ur_aeth_put(uint8_t *p, const struct ur_aeth *h)
+{
+	p[0] = h->syndrome;
+	ur_put24(p + 1, h->msn);
+}
+
+static inline void ur_deth_get(const uint8_t *p, struct ur_deth *h)
+{
+	h->qkey = ur_get32(p);
+	h->sqpn = ur_get24(p + 5);
+}
+
+static inline void ur_deth_put(uint8_t *p, const struct ur_deth *h)
+{
+	ur_put32(p, h->qkey);
+	p[4] = 0;
+	ur_put24(p + 5, h->sqpn);
+}
+
+/* FETH (annex A19): selectivity in bits 5:4, placement type in bits 3:0 of the last byte. */
+static inline void ur_feth_get(const uint8_t *p, struct ur_feth *h)
+{
+	h->placement = p[3] & 15;
+	h->selectivity = p[3] >> 4 & 3;
+}
+
+static inline void ur_feth_put(uint8_t *p, const struct ur_feth *h)
+{
+	p[0] = p[1] = p[2] = 0;
+	p[3] = (uint8_t)(h->selectivity << 4 | h->placement);
+}
+
+#endif

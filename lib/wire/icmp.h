@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ICMP echo (RFC 792, RFC 4443) and neighbour discovery (RFC 4861: solicitation and advertisement with link-layer address options):
+ * parse and build; and the addresses that multicast uses (RFC 1112, RFC 2464, RFC 4291).
+ */
+#ifndef UR_ICMP_H
+#define UR_ICMP_H
+
+#include "wire/frame.h"
+
+enum ur_icmp_kind {
+	UR_ICMP_OTHER, /* well formed, of no interest */
+	UR_ICMP_ECHO_REQUEST4,
+	UR_ICMP_ECHO_REPLY4,
+	UR_ICMP_ECHO_REQUEST6,
+	UR_ICMP_ECHO_REPLY6,
+	UR_ICMP_NS, /* neighbour solicitation */
+	UR_ICMP_NA, /* neighbour advertisement */
+};
+
+/* A neighbour solicitation or advertisement. */
+struct ur_nd {
+	struct ur_gid target;
+	bool has_lladdr; /* the source (NS) or target (NA) link-layer address option is there */
+	struct ur_mac lladdr;
+	bool router, solicited, override; /* NA only */
+};
+
+struct ur_icmp {
+	enum ur_icmp_kind kind;
+	uint8_t type, code;
+	uint16_t id, seq;            /* echo */
+	uint16_t data_off, data_len; /* echo: the data, counted from p->data */
+	struct ur_nd nd;             /* NS, NA */
+};
+
+/*
+ * Reads a packet of kind UR_PKT_ICMP4 or UR_PKT_ICMP6. False when it is cut short, its checksum is wrong, or it breaks the rules of
+ * RFC 4861, 7.1 (hop limit 255, code 0, target not multicast, options that fit, ...); the caller counts UR_C_DROP_ICMP.
+ */
+bool ur_icmp_parse(const struct ur_pkt *p, struct ur_icmp *m);
+
+/*
+ * Makes `out` the reply to the echo request `in` (which ur_icmp_parse accepted); `out` may be `in`. The addresses are swapped, so the
+ * request must have been sent to an address of ours, not to a group. Data that does not fit `out->room` is cut off (RFC 1122, 3.2.2.6).
+ */
+void ur_icmp_echo_reply(struct ur_pkt *out, const struct ur_pkt *in, const struct ur_mac *own);
+
+/*
+ * Writes a whole frame into `p` (room for 90 bytes): `kind` is UR_ICMP_NS or UR_ICMP_NA, hop limit 255. nd->lladdr goes into the
+ * source (NS) or target (NA) link-layer address option when has_lladdr is set.
+ */
+void ur_nd_build(struct ur_pkt *p, enum ur_icmp_kind kind, const struct ur_mac *eth_src, const struct ur_mac *eth_dst, uint16_t vlan,
+		 const struct ur_gid *sip, const struct ur_gid *dip, const struct ur_nd *nd);
+
+/* ff02::1:ffXX:XXXX, the group at which the owner of an IPv6 address hears solicitations. */
+struct ur_gid ur_nd_solicited_node(const struct ur_gid *ip);
+
+/* The MAC address of an IPv4 (01:00:5e and 23 bits) or IPv6 (33:33 and 32 bits) group. */
+struct ur_mac ur_mcast_mac(const struct ur_gid *group);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * struct ur_path: all that stands before the BTH in packets to one peer, built once and copied into each packet. Lengths and the IPv4
+ * checksum are zero in the template; ur_frame_finish puts them in. lib/net fills it and keeps the MAC addresses current.
+ */
+#ifndef UR_PATH_H
+#define UR_PATH_H
+
+#include "base/base.h"
+
+#define UR_PATH_HDR_MAX (18 + 40 + 8)
+
+struct ur_path {
+	uint8_t hdr[UR_PATH_HDR_MAX]; /* Ethernet with optional VLAN tag, IPv4 or IPv6, UDP */
+	uint8_t hdr_len;
+	uint8_t l3_off;
+	uint8_t ip_version; /* 4 or 6 */
+	bool ready;         /* the next hop's MAC address is known: packets may be built */
+	bool local;         /* the peer is this very NIC: no packet touches the wire */
+	struct ur_gid sgid, dgid;
+};
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * struct ur_pkt: one Ethernet frame. A driver owns the memory; whoever holds the pointer owns the packet.
+ *
+ *   received: `data`/`len` hold the whole frame, contiguous and writable; ur_frame_parse fills the parsed fields.
+ *   to send:  `data`/`len` hold the headers (and small payloads); `seg` lists payload that stays where it is, in order after
+ *             `data`; `tail`/`tail_len` hold the pad and the ICRC, the last bytes of the frame.
+ */
+#ifndef UR_PKT_H
+#define UR_PKT_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+
+#define UR_PKT_SEGS 4     /* payload segments of a packet to send; more fragments than that are copied into `data` */
+#define UR_PKT_ROOM 4352  /* every packet buffer has at least this many bytes at `data`: MTU 4096 plus all headers */
+
+/* Counts frames that refer to a piece of memory, so that it is not given up under them. */
+struct ur_ref {
+	atomic_uint n;
+};
+
+struct ur_seg {
+	uint8_t *data;
+	uint32_t len;
+	struct ur_ref *ref; /* the driver drops one count when the frame no longer needs the bytes; may be NULL */
+};
+
+struct ur_bth {
+	uint8_t opcode;
+	uint8_t pad; /* 0 to 3 */
+	uint8_t tver;
+	bool se, migreq, ackreq, fecn, becn;
+	uint16_t pkey;
+	uint32_t dqpn; /* 24 bits */
+	uint32_t psn;  /* 24 bits */
+};
+
+enum ur_pkt_kind {
+	UR_PKT_OTHER, /* not ours to handle */
+	UR_PKT_ROCE,
+	UR_PKT_ARP,
+	UR_PKT_ICMP4,
+	UR_PKT_ICMP6, /* echo and neighbour discovery */
+};
+
+enum ur_pkt_flag {
+	UR_PKT_LOCAL = 1, /* to send: the destination is this very NIC */
+};
+
+struct ur_pkt {
+	uint8_t *data;
+	uint32_t len;
+	uint32_t room;
+	struct ur_seg seg[UR_PKT_SEGS];
+	uint8_t nseg;
+	uint8_t tail_len;
+	uint8_t tail[8];
+	uint8_t flags;
+
+	/* Parsed fields; on packets to send the builder fills l3_off, bth_off, ip_version and bth as well. */
+	uint8_t kind; /* enum ur_pkt_kind */
+	uint8_t ip_version, ttl, tos;
+	uint16_t l3_off, l4_off, bth_off, payload_off;
+	uint16_t vlan; /* VLAN tag control information, 0 when untagged */
+	uint16_t sport;
+	uint32_t flow_label;
+	uint32_t payload_len; /* without pad and ICRC */
+	struct ur_bth bth;
+	struct ur_gid src, dst; /* IP addresses as GIDs */
+	ur_time when;           /* when it was received, or handed to the port */
+	struct ur_pkt *next;    /* for the holder's queues */
+};
+
+/* Bytes of the frame as it is on the wire, without FCS. */
+static inline uint32_t ur_pkt_frame_len(const struct ur_pkt *p)
+{
+	uint32_t n = p->len + p->tail_len;
+
+	for (unsigned i = 0; i < p->nseg; i++)
+		n += p->seg[i].len;
+	return n;
+}
+
+#endif

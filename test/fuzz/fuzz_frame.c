@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libFuzzer target: arbitrary bytes as a received frame, through every parser that a frame of its kind meets. The buffer ends where the
+ * frame ends. What parses is answered or built again, so the builders see hostile input too. A first byte with its low bit set asks that
+ * the IPv4 and ICRC checks be made to pass, which no mutation would get right by itself.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/arp.h"
+#include "wire/cm_msg.h"
+#include "wire/frame.h"
+#include "wire/icmp.h"
+#include "wire/icrc.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+static void put_sum(uint8_t *field, uint32_t sum, const uint8_t *from, size_t len)
+{
+	uint16_t v;
+
+	memset(field, 0, 2);
+	v = ur_csum_fold(ur_csum_add(sum, from, len));
+	memcpy(field, &v, 2);
+}
+
+static void mend_ip4(uint8_t *ip, size_t room)
+{
+	size_t total = ur_get16(ip + 2);
+
+	put_sum(ip + 10, 0, ip, UR_IP4_LEN);
+	if (total > room)
+		return;
+	if (ip[9] == 1 && total >= UR_IP4_LEN + 8)
+		put_sum(ip + 22, 0, ip + UR_IP4_LEN, total - UR_IP4_LEN);
+	if (ip[9] == 17 && total >= UR_IP4_LEN + 24)
+		ur_icrc_end(ur_icrc_begin(ip, 4, total - UR_ICRC_LEN), ip + total - UR_ICRC_LEN);
+}
+
+static void mend_ip6(uint8_t *ip, size_t room)
+{
+	size_t len = ur_get16(ip + 4), total = UR_IP6_LEN + len;
+	uint8_t tail[8] = {[7] = 58};
+
+	if (total > room)
+		return;
+	ur_put32(tail, (uint32_t)len);
+	if (ip[6] == 58 && len >= 8)
+		put_sum(ip + 42, ur_csum_add(ur_csum_add(0, ip + 8, 32), tail, 8), ip + UR_IP6_LEN, len);
+	if (ip[6] == 17 && len >= 24)
+		ur_icrc_end(ur_icrc_begin(ip, 6, total - UR_ICRC_LEN), ip + total - UR_ICRC_LEN);
+}
+
+/* A frame without or with one VLAN tag. */
+static void mend(uint8_t *f, size_t len)
+{
+	size_t l3 = len >= 18 && f[12] == 0x81 && f[13] == 0 ? 18 : 14;
+
+	if (len >= l3 + UR_IP4_LEN && f[l3] == 0x45)
+		mend_ip4(f + l3, len - l3);
+	else if (len >= l3 + UR_IP6_LEN && f[l3] >> 4 == 6)
+		mend_ip6(f + l3, len - l3);
+}
+
+static void try_mad(const uint8_t *payload)
+{
+	uint8_t once[UR_MAD_LEN], twice[UR_MAD_LEN];
+	struct ur_rdma_cm_hdr h;
+	struct ur_cm_msg m;
+
+	if (!ur_cm_msg_parse(payload, &m))
+		return;
+	require(m.pdata >= payload && m.pdata + m.pdata_len <= payload + UR_MAD_LEN, "private data outside the MAD");
+	ur_rdma_cm_hdr_get(m.pdata, m.pdata_len, &h);
+	require(ur_cm_msg_build(once, &m) && ur_cm_msg_parse(once, &m) && ur_cm_msg_build(twice, &m), "a parsed CM message does not build");
+	require(memcmp(once, twice, UR_MAD_LEN) == 0, "a CM message changes when built again");
+}
+
+static void try_icmp(struct ur_pkt *p, struct ur_counters *c)
+{
+	static const struct ur_mac own = {{2, 0, 0, 0, 0, 1}};
+	struct ur_pkt out = {.room = UR_PKT_ROOM};
+	struct ur_icmp m;
+
+	if (!ur_icmp_parse(p, &m))
+		return;
+	out.data = malloc(out.room);
+	if (m.kind == UR_ICMP_ECHO_REQUEST4 || m.kind == UR_ICMP_ECHO_REQUEST6) {
+		require(m.data_off + (uint32_t)m.data_len <= p->len, "echo data outside the frame");
+		ur_icmp_echo_reply(&out, p, &own);
+	} else if (m.kind == UR_ICMP_NS || m.kind == UR_ICMP_NA) {
+		ur_nd_build(&out, m.kind, &own, &own, p->vlan, &p->src, &p->dst, &m.nd);
+	}
+	if (out.len) {
+		require(out.len <= out.room && ur_frame_parse(&out, c), "an ICMP message that was built does not parse");
+		require(ur_icmp_parse(&out, &m), "an ICMP message that was built is refused");
+	}
+	free(out.data);
+}
+
+static void try_frame(struct ur_pkt *p)
+{
+	struct ur_counters c = {0};
+	struct ur_arp arp;
+	uint64_t drops = 0;
+	bool ok = ur_frame_parse(p, &c);
+
+	for (unsigned i = 0; i < UR_C_COUNT; i++)
+		drops += c.v[i];
+	require(drops == !ok, "not exactly one counter for a drop");
+	if (!ok)
+		return;
+	if (p->kind == UR_PKT_ARP)
+		ur_arp_parse(p, &arp);
+	if (p->kind == UR_PKT_ICMP4 || p->kind == UR_PKT_ICMP6)
+		try_icmp(p, &c);
+	if (p->kind != UR_PKT_ROCE)
+		return;
+	require(p->payload_off + p->payload_len + p->bth.pad + UR_ICRC_LEN == p->len, "payload, pad and ICRC do not fill the packet");
+	if (p->payload_len == UR_MAD_LEN)
+		try_mad(p->data + p->payload_off);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ur_pkt p = {0};
+
+	if (size < 1 || size > 65536)
+		return 0;
+	p.len = p.room = (uint32_t)(size - 1);
+	p.data = malloc(p.len ? p.len : 1);
+	memcpy(p.data, data + 1, p.len);
+	if (data[0] & 1)
+		mend(p.data, p.len);
+	try_frame(&p);
+	if (size - 1 == UR_MAD_LEN)
+		try_mad(data + 1);
+	free(p.data);
+	return 0;
+}
