@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The GID table: our addresses, in an order that does not change once someone has seen it. */
+#include <errno.h>
+#include <string.h>
+
+#include "net/internal.h"
+
+/* IPv4, then global IPv6, then link-local. */
+static unsigned rank(const struct ur_gid *g)
+{
+	return ur_gid_is_v4(g) ? 0 : ur_gid_is_link_local(g) ? 2 : 1;
+}
+
+static int find(const struct ur_net_gids *t, const struct ur_gid *gid)
+{
+	for (unsigned i = 0; i < t->high; i++)
+		if (t->used[i] && ur_gid_eq(&t->addr[i].gid, gid))
+			return (int)i;
+	return -1;
+}
+
+static void set_high(struct ur_net_gids *t)
+{
+	while (t->high && !t->used[t->high - 1])
+		t->high--;
+}
+
+static int insert_sorted(struct ur_net_gids *t, const struct ur_net_addr *a)
+{
+	unsigned at = t->high;
+
+	if (t->high == UR_NET_GIDS)
+		return ENOSPC;
+	for (; at && rank(&t->addr[at - 1].gid) > rank(&a->gid); at--)
+		t->addr[at] = t->addr[at - 1];
+	t->addr[at] = *a;
+	t->used[t->high++] = true;
+	return 0;
+}
+
+static int insert_anywhere(struct ur_net_gids *t, const struct ur_net_addr *a)
+{
+	unsigned at = 0;
+
+	while (at < t->high && t->used[at])
+		at++;
+	if (at == UR_NET_GIDS)
+		return ENOSPC;
+	t->addr[at] = *a;
+	t->used[at] = true;
+	if (at == t->high)
+		t->high++;
+	return 0;
+}
+
+static void remove_at(struct ur_net_gids *t, unsigned at)
+{
+	if (!t->fixed) {
+		memmove(&t->addr[at], &t->addr[at + 1], (t->high - at - 1) * sizeof(t->addr[0]));
+		at = t->high - 1;
+	}
+	t->used[at] = false;
+	set_high(t);
+}
+
+static bool addr_ok(const struct ur_net_addr *a)
+{
+	static const uint8_t any4[4];
+	bool v4 = ur_gid_is_v4(&a->gid);
+
+	if (ur_gid_is_zero(&a->gid) || ur_gid_is_mcast(&a->gid) || a->vlan > UR_VLAN_MASK)
+		return false;
+	if (v4 && memcmp(a->gid.raw + 12, any4, 4) == 0)
+		return false;
+	return a->prefix_len <= (v4 ? 32 : 128);
+}
+
+int ur_net_addr_add(struct ur_net *net, const struct ur_net_addr *a)
+{
+	struct ur_net_gids *t = net->gids;
+	int rc;
+
+	if (!addr_ok(a))
+		return EINVAL;
+	if (find(t, &a->gid) >= 0)
+		return EEXIST;
+	rc = t->fixed ? insert_anywhere(t, a) : insert_sorted(t, a);
+	if (rc)
+		return rc;
+	rc = ur_net_route_add_onlink(net, a);
+	if (rc) {
+		remove_at(t, (unsigned)find(t, &a->gid));
+		return rc;
+	}
+	ur_net_announce(net, a);
+	return 0;
+}
+
+int ur_net_addr_del(struct ur_net *net, const struct ur_gid *gid)
+{
+	struct ur_gid g = *gid; /* the caller's pointer may lead into the table */
+	int i = find(net->gids, &g);
+
+	if (i < 0)
+		return EADDRNOTAVAIL;
+	remove_at(net->gids, (unsigned)i);
+	ur_net_route_del_onlink(net, &g);
+	ur_net_paths_orphan(net, &g);
+	return 0;
+}
+
+const struct ur_net_addr *ur_net_gid(const struct ur_net *net, unsigned index)
+{
+	struct ur_net_gids *t = net->gids;
+
+	if (index >= t->high || !t->used[index])
+		return NULL;
+	t->fixed = true;
+	return &t->addr[index];
+}
+
+int ur_net_gid_find(const struct ur_net *net, const struct ur_gid *gid)
+{
+	int i = find(net->gids, gid);
+
+	if (i >= 0)
+		net->gids->fixed = true;
+	return i;
+}
+
+const struct ur_net_addr *ur_net_addr_of(const struct ur_net *net, const struct ur_gid *gid)
+{
+	int i = find(net->gids, gid);
+
+	return i < 0 ? NULL : &net->gids->addr[i];
+}
+
+const struct ur_net_addr *ur_net_addr_near(const struct ur_net *net, const struct ur_gid *want, const struct ur_gid *neigh, uint16_t vlan)
+{
+	const struct ur_net_addr *a = ur_net_addr_of(net, want), *best = NULL;
+
+	if (a && a->vlan == vlan)
+		return a;
+	for (unsigned i = 0; i < net->gids->high; i++) {
+		a = &net->gids->addr[i];
+		if (!net->gids->used[i] || a->vlan != vlan || ur_gid_is_v4(&a->gid) != ur_gid_is_v4(neigh))
+			continue;
+		if (ur_net_in_prefix(neigh, &a->gid, a->prefix_len))
+			return a;
+		best = best ? best : a;
+	}
+	return best;
+}
+
+bool ur_net_is_ours(const struct ur_net *net, const struct ur_gid *dst)
+{
+	return ur_gid_is_mcast(dst) || find(net->gids, dst) >= 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The GID table. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+
+#include "net_harness.h"
+
+void ur_suite_gid(void);
+
+static bool at(struct nh *h, unsigned i, struct ur_gid g)
+{
+	const struct ur_net_addr *a = ur_net_gid(h->side[0].net, i);
+
+	return a && ur_gid_eq(&a->gid, &g);
+}
+
+static void addr_add__orders_before_first_use(void)
+{
+	struct nh h;
+
+	nh_init(&h, false, false);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v6(0xfe80, 1), 64, 0), 0);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v6(1, 1), 64, 0), 0);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(10, 0, 0, 1), 24, 0), 0);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v6(2, 1), 64, 0), 0);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(10, 0, 1, 1), 24, 0), 0);
+	CU_ASSERT(at(&h, 0, nh_v4(10, 0, 0, 1)) && at(&h, 1, nh_v4(10, 0, 1, 1)));
+	CU_ASSERT(at(&h, 2, nh_v6(1, 1)) && at(&h, 3, nh_v6(2, 1)) && at(&h, 4, nh_v6(0xfe80, 1)));
+	CU_ASSERT_PTR_NULL(ur_net_gid(h.side[0].net, 5));
+	nh_fini(&h);
+}
+
+static void addr_del__leaves_indices_alone(void)
+{
+	struct ur_gid a = nh_v4(10, 0, 0, 1), b = nh_v4(10, 0, 1, 1), c = nh_v4(10, 0, 2, 1);
+	struct nh h;
+
+	nh_init(&h, false, false);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, a, 24, 0), 0);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, b, 24, 0), 0);
+	CU_ASSERT_EQUAL(ur_net_gid_find(h.side[0].net, &b), 1);
+	CU_ASSERT_EQUAL(ur_net_addr_del(h.side[0].net, &a), 0);
+	CU_ASSERT_EQUAL(ur_net_addr_del(h.side[0].net, &a), EADDRNOTAVAIL);
+	CU_ASSERT_PTR_NULL(ur_net_gid(h.side[0].net, 0));
+	CU_ASSERT_EQUAL(ur_net_gid_find(h.side[0].net, &b), 1);
+	CU_ASSERT_EQUAL(ur_net_gid_find(h.side[0].net, &a), -1);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, c, 24, 0), 0);
+	CU_ASSERT_EQUAL(ur_net_gid_find(h.side[0].net, &c), 0);
+	nh_fini(&h);
+}
+
+static void addr_add__errors(void)
+{
+	struct ur_gid zero = {{0}};
+	struct nh h;
+
+	nh_init(&h, false, false);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, zero, 0, 0), EINVAL);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(0, 0, 0, 0), 8, 0), EINVAL);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(224, 0, 0, 1), 24, 0), EINVAL);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(10, 0, 0, 1), 33, 0), EINVAL);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v6(1, 1), 129, 0), EINVAL);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(10, 0, 0, 1), 24, 4096), EINVAL);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(10, 0, 0, 1), 24, 5), 0);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(10, 0, 0, 1), 24, 5), EEXIST);
+	for (unsigned i = 1; i < UR_NET_GIDS; i++)
+		CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(10, 1, 0, i), 24, 0), 0);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(10, 2, 0, 1), 24, 0), ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(ur_net_gid(h.side[0].net, UR_NET_GIDS - 1));
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(10, 2, 0, 1), 24, 0), ENOSPC);
+	nh_fini(&h);
+}
+
+static void is_ours__addresses_and_groups(void)
+{
+	struct ur_gid g4 = nh_v4(224, 1, 1, 1), g6 = {.raw = {0xff, 2}}, own = nh_v4(10, 0, 0, 1), other = nh_v4(10, 0, 0, 2);
+	struct nh h;
+
+	nh_init(&h, false, false);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, own, 24, 0), 0);
+	CU_ASSERT(ur_net_is_ours(h.side[0].net, &own) && ur_net_is_ours(h.side[0].net, &g4) && ur_net_is_ours(h.side[0].net, &g6));
+	CU_ASSERT(!ur_net_is_ours(h.side[0].net, &other));
+	nh_fini(&h);
+}
+
+void ur_suite_gid(void)
+{
+	CU_pSuite s = CU_add_suite("gid", NULL, NULL);
+
+	CU_ADD_TEST(s, addr_add__orders_before_first_use);
+	CU_ADD_TEST(s, addr_del__leaves_indices_alone);
+	CU_ADD_TEST(s, addr_add__errors);
+	CU_ADD_TEST(s, is_ours__addresses_and_groups);
+}
