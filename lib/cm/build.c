@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages from the state of a connection. Lengths of private data were checked by the callers, so building cannot fail. What a REQ
+ * on RoCEv2 says about LIDs, hops and rates is what rdma_rxe says.
+ */
+#include "base/bytes.h"
+#include "cm/internal.h"
+
+#define ROCE_LID 0xffff /* of a path that crosses routers (annex A17 has no LIDs) */
+
+static struct ur_cm_msg start(enum ur_cm_attr attr, uint64_t tid, const void *pdata, unsigned pdata_len)
+{
+	return (struct ur_cm_msg){.attr = attr, .mad.tid = tid, .pdata = pdata, .pdata_len = pdata_len};
+}
+
+static void fill_path(struct ur_cm_path_rec *r, const struct ur_cm_addr *a, uint8_t ack_timeout)
+{
+	r->local_lid = r->remote_lid = ROCE_LID;
+	r->local_gid = a->sgid;
+	r->remote_gid = a->dgid;
+	r->flow_label = a->flow_label & 0xfffff;
+	r->traffic_class = a->tclass;
+	r->hop_limit = a->hop_limit;
+	r->ack_timeout = ack_timeout;
+}
+
+static void fill_req(struct ur_cm_req *r, const struct ur_cm_conn *c, const struct ur_cm_req_param *p)
+{
+	r->local_comm_id = c->local_id;
+	r->service_id = p->service_id;
+	r->local_ca_guid = c->cm->cfg.ca_guid;
+	r->local_qpn = p->qpn;
+	r->responder_resources = p->responder_resources;
+	r->initiator_depth = p->initiator_depth;
+	r->remote_response_timeout = UR_CM_RESPONSE_TIMEOUT;
+	r->transport_type = p->qp_type == UR_CM_QPT_UC ? UR_CM_TRANSPORT_UC : UR_CM_TRANSPORT_RC;
+	r->starting_psn = p->starting_psn;
+	r->local_response_timeout = UR_CM_RESPONSE_TIMEOUT;
+	r->retry_count = p->retry_count;
+	r->pkey = UR_PKEY_DEFAULT;
+	r->path_mtu = p->path_mtu;
+	r->rnr_retry_count = p->rnr_retry_count;
+	r->max_cm_retries = UR_CM_RETRIES;
+	r->srq = p->srq;
+	fill_path(&r->primary, &c->addr, c->info.ack_timeout);
+}
+
+void ur_cm_build_req(const struct ur_cm_conn *c, const struct ur_cm_req_param *p, uint8_t *mad)
+{
+	struct ur_cm_msg m = start(UR_CM_REQ, ur_cm_own_tid(c), NULL, 0);
+	uint8_t pdata[UR_CM_REQ_PDATA];
+
+	fill_req(&m.req, c, p);
+	if (p->hdr) {
+		ur_rdma_cm_hdr_put(pdata, p->hdr);
+		m.pdata_len = UR_RDMA_CM_HDR_LEN;
+	}
+	if (p->pdata_len)
+		memcpy(pdata + m.pdata_len, p->pdata, p->pdata_len);
+	m.pdata_len += p->pdata_len;
+	m.pdata = pdata;
+	ur_cm_msg_build(mad, &m);
+}
+
+void ur_cm_build_rep(const struct ur_cm_conn *c, const struct ur_cm_rep_param *p, uint8_t *mad)
+{
+	struct ur_cm_msg m = start(UR_CM_REP, c->tid, p->pdata, p->pdata_len);
+
+	m.rep.local_comm_id = c->local_id;
+	m.rep.remote_comm_id = c->remote_id;
+	m.rep.local_qkey = p->qkey;
+	m.rep.local_qpn = p->qpn;
+	m.rep.starting_psn = p->starting_psn;
+	m.rep.responder_resources = p->responder_resources;
+	m.rep.initiator_depth = p->initiator_depth;
+	m.rep.target_ack_delay = UR_CM_TARGET_ACK_DELAY;
+	m.rep.end_to_end_flow_control = p->flow_control;
+	m.rep.rnr_retry_count = p->rnr_retry_count;
+	m.rep.srq = p->srq;
+	m.rep.local_ca_guid = c->cm->cfg.ca_guid;
+	ur_cm_msg_build(mad, &m);
+}
+
+void ur_cm_build_rtu(const struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, uint8_t *mad)
+{
+	struct ur_cm_msg m = start(UR_CM_RTU, c->tid, pdata, pdata_len);
+
+	m.rtu.local_comm_id = c->local_id;
+	m.rtu.remote_comm_id = c->remote_id;
+	ur_cm_msg_build(mad, &m);
+}
+
+void ur_cm_build_mra(const struct ur_cm_conn *c, uint8_t about, uint8_t *mad)
+{
+	struct ur_cm_msg m = start(UR_CM_MRA, c->tid, NULL, 0);
+
+	m.mra.local_comm_id = c->local_id;
+	m.mra.remote_comm_id = c->remote_id;
+	m.mra.message = about;
+	m.mra.service_timeout = UR_CM_MRA_TIMEOUT;
+	ur_cm_msg_build(mad, &m);
+}
+
+void ur_cm_build_dreq(const struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, uint8_t *mad)
+{
+	struct ur_cm_msg m = start(UR_CM_DREQ, ur_cm_own_tid(c), pdata, pdata_len);
+
+	m.dreq.local_comm_id = c->local_id;
+	m.dreq.remote_comm_id = c->remote_id;
+	m.dreq.remote_qpn = c->info.remote_qpn;
+	ur_cm_msg_build(mad, &m);
+}
+
+void ur_cm_build_drep(uint32_t local_id, uint32_t remote_id, uint64_t tid, const void *pdata, unsigned pdata_len, uint8_t *mad)
+{
+	struct ur_cm_msg m = start(UR_CM_DREP, tid, pdata, pdata_len);
+
+	m.rtu.local_comm_id = local_id;
+	m.rtu.remote_comm_id = remote_id;
+	ur_cm_msg_build(mad, &m);
+}
+
+void ur_cm_build_rej(uint32_t local_id, uint32_t remote_id, uint64_t tid, const struct ur_cm_rej_spec *s, uint8_t *mad)
+{
+	struct ur_cm_msg m = start(UR_CM_REJ, tid, s->pdata, s->pdata_len);
+
+	m.rej.local_comm_id = local_id;
+	m.rej.remote_comm_id = remote_id;
+	m.rej.message = s->about;
+	m.rej.reason = s->reason;
+	m.rej.ari_len = (uint8_t)s->ari_len;
+	if (s->ari_len)
+		memcpy(m.rej.ari, s->ari, s->ari_len);
+	ur_cm_msg_build(mad, &m);
+}
+
+void ur_cm_build_sidr_unsupported(const struct ur_cm_msg *req, uint8_t *mad)
+{
+	struct ur_cm_msg m = start(UR_CM_SIDR_REP, req->mad.tid, NULL, 0);
+
+	m.sidr_rep.request_id = req->sidr_req.request_id;
+	m.sidr_rep.status = 1;
+	m.sidr_rep.service_id = req->sidr_req.service_id;
+	ur_cm_msg_build(mad, &m);
+}
+
+void ur_cm_build_apr(const struct ur_cm_msg *lap, uint8_t status, uint8_t *mad)
+{
+	struct ur_cm_msg m = start(UR_CM_APR, lap->mad.tid, NULL, 0);
+
+	m.apr.local_comm_id = lap->lap.remote_comm_id;
+	m.apr.remote_comm_id = lap->lap.local_comm_id;
+	m.apr.status = status;
+	ur_cm_msg_build(mad, &m);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lib/cm: the InfiniBand communication manager (IBTA volume 1, chapter 12) with the RDMA CM's use of it (annex A11), without I/O. It keeps the
+ * connection table, the timers, duplicates, stale connections and TIMEWAIT; it knows nothing of queue pairs but their numbers.
+ *
+ * MADs enter through ur_cm_rx and leave through `send`. What happens to a connection is told to its owner by `event`, which may call any function of
+ * this file on the connection, ur_cm_conn_destroy included.
+ */
+#ifndef UR_CM_H
+#define UR_CM_H
+
+#include "base/counters.h"
+#include "base/wheel.h"
+#include "wire/cm_msg.h"
+
+struct ur_cm;
+struct ur_cm_conn;
+struct ur_cm_listener;
+
+/* Where a MAD goes to or came from. */
+struct ur_cm_addr {
+	struct ur_gid sgid, dgid; /* ours, the peer's */
+	uint8_t tclass, hop_limit;
+	uint32_t flow_label;
+	uint16_t vlan;
+};
+
+struct ur_cm_config {
+	void *ctx;
+	/* Sends one MAD to the peer's QP 1. May fail silently: the retries take care. */
+	void (*send)(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN]);
+	/*
+	 * A REQ (or SIDR_REQ) named a service that no listener of this instance has. True: another process listens there, stay silent; false: REJ 8.
+	 */
+	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
+	struct ur_wheel *wheel;
+	struct ur_counters *counters;
+	uint64_t seed;
+	uint64_t ca_guid;
+	uint8_t slot; /* top byte of every communication id; messages for another slot are not ours */
+};
+
+int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out);
+void ur_cm_destroy(struct ur_cm *cm);
+/* The process ends: gives up every connection as ur_cm_conn_destroy does, so that the peers hear of it. Their owners are told nothing. */
+void ur_cm_shutdown(struct ur_cm *cm, ur_time now);
+
+/* One received MAD addressed to QP 1; `from` is turned round already: sgid is ours. */
+void ur_cm_rx(struct ur_cm *cm, const struct ur_cm_addr *from, const uint8_t *mad, unsigned len, ur_time now);
+
+/* --- events --- */
+
+enum ur_cm_event_type {
+	UR_CM_EV_REQ,           /* passive: a new connection request; `conn` is new and belongs to whoever gets the event */
+	UR_CM_EV_REP,           /* active: the peer accepted; answer with ur_cm_send_rtu or ur_cm_reject */
+	UR_CM_EV_RTU,           /* passive: established */
+	UR_CM_EV_REJ,           /* the peer refused; `reason` */
+	UR_CM_EV_UNREACHABLE,   /* REQ or REP unanswered after all retries */
+	UR_CM_EV_DREQ,          /* the peer disconnects; answer with ur_cm_disconnect */
+	UR_CM_EV_DISCONNECTED,  /* our DREQ was answered, or never was after all retries */
+	UR_CM_EV_TIMEWAIT_EXIT, /* the QP may be used again */
+};
+
+struct ur_cm_event {
+	enum ur_cm_event_type type;
+	const struct ur_cm_msg *msg;   /* REQ, REP, REJ: the message; otherwise NULL */
+	const struct ur_cm_addr *addr; /* REQ: the way back */
+	const uint8_t *pdata;          /* private data, behind the RDMA CM header if there is one */
+	unsigned pdata_len;            /* the field's maximum */
+	bool has_hdr;                  /* REQ: hdr is valid */
+	struct ur_rdma_cm_hdr hdr;
+	uint16_t reason; /* REJ */
+	const uint8_t *ari;
+	unsigned ari_len;
+};
+
+typedef void (*ur_cm_event_fn)(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now);
+
+/* --- listening --- */
+
+/*
+ * `gid` zero listens on every address. EADDRINUSE when the same service id is listened on at the same or an overlapping address. A REQ goes to
+ * the listener with the fitting address, the wildcard last; its event is called with `owner` and the new connection.
+ */
+int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_event_fn event, struct ur_cm_listener **out);
+/* Requests not yet handed out are gone with it; connections that were handed out are not. */
+void ur_cm_unlisten(struct ur_cm_listener *l);
+
+/* --- connections --- */
+
+enum ur_cm_state {
+	UR_CM_IDLE,
+	UR_CM_REQ_SENT,
+	UR_CM_REQ_RCVD,
+	UR_CM_MRA_REQ_RCVD, /* the peer asked for patience */
+	UR_CM_MRA_REQ_SENT,
+	UR_CM_REP_SENT,
+	UR_CM_REP_RCVD,
+	UR_CM_MRA_REP_RCVD,
+	UR_CM_MRA_REP_SENT,
+	UR_CM_ESTABLISHED,
+	UR_CM_DREQ_SENT,
+	UR_CM_DREQ_RCVD,
+	UR_CM_TIMEWAIT,
+	UR_CM_STATE_COUNT,
+};
+
+const char *ur_cm_state_name(enum ur_cm_state s);
+
+int ur_cm_conn_create(struct ur_cm *cm, void *owner, ur_cm_event_fn event, struct ur_cm_conn **out);
+/*
+ * Gives the connection up in any state: sends what the protocol wants (REJ for an open request, DREQ for an established one) and lets TIMEWAIT run on
+ * in the background. No event comes afterwards.
+ */
+void ur_cm_conn_destroy(struct ur_cm_conn *c, ur_time now);
+void ur_cm_conn_set_owner(struct ur_cm_conn *c, void *owner, ur_cm_event_fn event);
+enum ur_cm_state ur_cm_conn_state(const struct ur_cm_conn *c);
+
+struct ur_cm_req_param {
+	struct ur_cm_addr addr;
+	uint64_t service_id;
+	uint32_t qpn, starting_psn;
+	uint8_t qp_type; /* enum ibv_qp_type as a number: 2 RC, 3 UC */
+	uint8_t responder_resources, initiator_depth;
+	uint8_t retry_count, rnr_retry_count;
+	bool srq;
+	uint8_t path_mtu;    /* enum ibv_mtu */
+	uint8_t ack_timeout; /* 5 bits; 0: the default */
+	const struct ur_rdma_cm_hdr *hdr; /* put in front of the private data; NULL for none */
+	const void *pdata;
+	unsigned pdata_len; /* at most 56 with a header, 92 without; EINVAL */
+};
+/* IDLE -> REQ_SENT. EINVAL in another state or for too much private data. */
+int ur_cm_connect(struct ur_cm_conn *c, const struct ur_cm_req_param *p, ur_time now);
+
+struct ur_cm_rep_param {
+	uint32_t qpn, starting_psn, qkey;
+	uint8_t responder_resources, initiator_depth;
+	uint8_t rnr_retry_count;
+	bool srq, flow_control;
+	const void *pdata;
+	unsigned pdata_len; /* at most 196 */
+};
+/* Passive: accepts a request with a REP. EINVAL in another state. */
+int ur_cm_accept(struct ur_cm_conn *c, const struct ur_cm_rep_param *p, ur_time now);
+/* Active: confirms a REP; ESTABLISHED. A duplicate REP is answered with the same RTU by itself. */
+int ur_cm_send_rtu(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
+/* Passive, when data has arrived before the RTU (the QP's COMM_EST event): REP_SENT -> ESTABLISHED, with the RTU event. */
+int ur_cm_notify_established(struct ur_cm_conn *c, ur_time now);
+/* Refuses a request or a reply. */
+int ur_cm_reject(struct ur_cm_conn *c, uint16_t reason, const void *ari, unsigned ari_len, const void *pdata, unsigned pdata_len, ur_time now);
+/* ESTABLISHED -> DREQ_SENT; after a DREQ event: answers DREP -> TIMEWAIT. EINVAL otherwise. */
+int ur_cm_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
+
+/* What the connection negotiated, for the QP's attributes. Valid from the REQ or REP event on. */
+struct ur_cm_conn_info {
+	struct ur_cm_addr addr;
+	uint32_t remote_qpn;
+	uint32_t send_psn; /* our starting PSN */
+	uint32_t recv_psn; /* the peer's */
+	uint8_t path_mtu;
+	uint8_t retry_count;     /* of the REQ */
+	uint8_t rnr_retry_count; /* the peer's wish, for our requester */
+	uint8_t responder_resources, initiator_depth; /* as ours: incoming and outgoing depth */
+	uint8_t ack_timeout;
+	bool remote_srq;
+	uint8_t qp_type;
+};
+void ur_cm_conn_info(const struct ur_cm_conn *c, struct ur_cm_conn_info *info);
+
+#endif

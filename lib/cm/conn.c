@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connection object: its keys in the tables, its events, the one timer that it has, and its end. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "cm/internal.h"
+
+static const char *const state_names[UR_CM_STATE_COUNT] = {
+	[UR_CM_IDLE] = "IDLE",
+	[UR_CM_REQ_SENT] = "REQ_SENT",
+	[UR_CM_REQ_RCVD] = "REQ_RCVD",
+	[UR_CM_MRA_REQ_RCVD] = "MRA_REQ_RCVD",
+	[UR_CM_MRA_REQ_SENT] = "MRA_REQ_SENT",
+	[UR_CM_REP_SENT] = "REP_SENT",
+	[UR_CM_REP_RCVD] = "REP_RCVD",
+	[UR_CM_MRA_REP_RCVD] = "MRA_REP_RCVD",
+	[UR_CM_MRA_REP_SENT] = "MRA_REP_SENT",
+	[UR_CM_ESTABLISHED] = "ESTABLISHED",
+	[UR_CM_DREQ_SENT] = "DREQ_SENT",
+	[UR_CM_DREQ_RCVD] = "DREQ_RCVD",
+	[UR_CM_TIMEWAIT] = "TIMEWAIT",
+};
+
+const char *ur_cm_state_name(enum ur_cm_state s)
+{
+	return (unsigned)s < UR_CM_STATE_COUNT ? state_names[s] : "?";
+}
+
+/* --- keys --- */
+
+static uint64_t hash_local(const struct ur_cm *cm, uint32_t local_id)
+{
+	return ur_cm_table_hash(cm->by_local.salt, local_id, 0);
+}
+
+static uint64_t hash_remote(const struct ur_cm_table *t, uint32_t number, uint64_t guid)
+{
+	return ur_cm_table_hash(t->salt, guid, number);
+}
+
+struct ur_cm_conn *ur_cm_conn_find(const struct ur_cm *cm, uint32_t local_id)
+{
+	struct ur_cm_node *n = ur_cm_table_first(&cm->by_local, hash_local(cm, local_id));
+
+	for (; n; n = ur_cm_table_next(n)) {
+		struct ur_cm_conn *c = ur_container_of(n, struct ur_cm_conn, local_node);
+
+		if (c->local_id == local_id)
+			return c;
+	}
+	return NULL;
+}
+
+struct ur_cm_conn *ur_cm_conn_find_remote(const struct ur_cm *cm, uint32_t remote_id, uint64_t guid, const struct ur_gid *peer)
+{
+	struct ur_cm_node *n = ur_cm_table_first(&cm->by_remote, hash_remote(&cm->by_remote, remote_id, guid));
+
+	for (; n; n = ur_cm_table_next(n)) {
+		struct ur_cm_conn *c = ur_container_of(n, struct ur_cm_conn, remote_node);
+
+		if (c->remote_id == remote_id && c->remote_guid == guid && ur_gid_eq(&c->addr.dgid, peer))
+			return c;
+	}
+	return NULL;
+}
+
+struct ur_cm_conn *ur_cm_conn_find_qpn(const struct ur_cm *cm, uint32_t qpn, uint64_t guid, const struct ur_gid *peer)
+{
+	struct ur_cm_node *n = ur_cm_table_first(&cm->by_qpn, hash_remote(&cm->by_qpn, qpn, guid));
+
+	for (; n; n = ur_cm_table_next(n)) {
+		struct ur_cm_conn *c = ur_container_of(n, struct ur_cm_conn, qpn_node);
+
+		if (c->info.remote_qpn == qpn && c->remote_guid == guid && ur_gid_eq(&c->addr.dgid, peer))
+			return c;
+	}
+	return NULL;
+}
+
+void ur_cm_conn_set_remote(struct ur_cm_conn *c, uint32_t remote_id, uint64_t guid, uint32_t qpn)
+{
+	struct ur_cm *cm = c->cm;
+
+	c->remote_id = remote_id;
+	c->remote_guid = guid;
+	c->info.remote_qpn = qpn;
+	ur_cm_table_add(&cm->by_remote, &c->remote_node, hash_remote(&cm->by_remote, remote_id, guid));
+	ur_cm_table_add(&cm->by_qpn, &c->qpn_node, hash_remote(&cm->by_qpn, qpn, guid));
+}
+
+/* The counter goes through all 2^24 numbers before one comes again; the mask only makes the next id harder to guess. */
+static void assign_local_id(struct ur_cm_conn *c)
+{
+	struct ur_cm *cm = c->cm;
+
+	ur_cm_table_del(&cm->by_local, &c->local_node);
+	do {
+		c->local_id = (uint32_t)cm->cfg.slot << 24 | ((cm->id_next++ ^ cm->id_mask) & 0xffffff);
+	} while (!c->local_id || ur_cm_conn_find(cm, c->local_id));
+	ur_cm_table_add(&cm->by_local, &c->local_node, hash_local(cm, c->local_id));
+}
+
+/* --- the timer --- */
+
+static ur_time wait_after_resend(struct ur_cm_conn *c)
+{
+	if (c->state == UR_CM_MRA_REQ_RCVD)
+		c->state = UR_CM_REQ_SENT; /* the patience that an MRA asked for is over; another MRA may ask again */
+	else if (c->state == UR_CM_MRA_REP_RCVD)
+		c->state = UR_CM_REP_SENT;
+	return c->interval;
+}
+
+static void gave_up(struct ur_cm_conn *c, ur_time now)
+{
+	if (c->state == UR_CM_DREQ_SENT) {
+		ur_cm_enter_timewait(c, now);
+		ur_cm_conn_event(c, UR_CM_EV_DISCONNECTED, NULL, now);
+	} else {
+		ur_cm_conn_reset(c);
+		ur_cm_conn_event(c, UR_CM_EV_UNREACHABLE, NULL, now);
+	}
+}
+
+static void conn_timer(struct ur_timer *t, ur_time now)
+{
+	struct ur_cm_conn *c = ur_container_of(t, struct ur_cm_conn, timer);
+	struct ur_cm *cm = c->cm;
+
+	ur_cm_conn_hold(c);
+	if (c->state == UR_CM_TIMEWAIT) {
+		ur_cm_conn_reset(c);
+		ur_cm_conn_event(c, UR_CM_EV_TIMEWAIT_EXIT, NULL, now);
+	} else if (c->retries_left) {
+		c->retries_left--;
+		ur_timer_arm(cm->cfg.wheel, t, now + wait_after_resend(c));
+		ur_cm_count(cm, UR_C_CM_RETRIES);
+		ur_cm_send(cm, &c->addr, c->mad);
+	} else {
+		gave_up(c, now);
+	}
+	ur_cm_conn_release(c);
+}
+
+void ur_cm_conn_send_and_wait(struct ur_cm_conn *c, ur_time interval, unsigned retries, ur_time now)
+{
+	c->interval = interval;
+	c->retries_left = (uint8_t)retries;
+	ur_timer_arm(c->cm->cfg.wheel, &c->timer, now + interval);
+	ur_cm_send(c->cm, &c->addr, c->mad);
+}
+
+void ur_cm_conn_stop_timer(struct ur_cm_conn *c)
+{
+	ur_timer_cancel(c->cm->cfg.wheel, &c->timer);
+}
+
+/* --- life --- */
+
+struct ur_cm_conn *ur_cm_conn_new(struct ur_cm *cm, void *owner, ur_cm_event_fn event)
+{
+	struct ur_cm_conn *c;
+
+	if (cm->nconns >= UR_CM_CONN_MAX)
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->cm = cm;
+	c->owner = owner;
+	c->event = event;
+	ur_timer_init(&c->timer, conn_timer);
+	ur_list_add_tail(&cm->conns, &c->link);
+	cm->nconns++;
+	assign_local_id(c);
+	return c;
+}
+
+void ur_cm_conn_free(struct ur_cm_conn *c)
+{
+	struct ur_cm *cm = c->cm;
+
+	ur_cm_conn_stop_timer(c);
+	ur_cm_table_del(&cm->by_local, &c->local_node);
+	ur_cm_table_del(&cm->by_remote, &c->remote_node);
+	ur_cm_table_del(&cm->by_qpn, &c->qpn_node);
+	ur_list_del(&c->link);
+	cm->nconns--;
+	c->event = NULL;
+	c->state = UR_CM_IDLE;
+	c->dead = true;
+	if (!c->hold)
+		free(c);
+}
+
+void ur_cm_conn_release(struct ur_cm_conn *c)
+{
+	if (--c->hold == 0 && c->dead)
+		free(c);
+}
+
+void ur_cm_conn_reset(struct ur_cm_conn *c)
+{
+	if (c->orphan) {
+		ur_cm_conn_free(c);
+		return;
+	}
+	ur_cm_conn_stop_timer(c);
+	ur_cm_table_del(&c->cm->by_remote, &c->remote_node);
+	ur_cm_table_del(&c->cm->by_qpn, &c->qpn_node);
+	c->remote_id = 0;
+	c->state = UR_CM_IDLE;
+	assign_local_id(c);
+}
+
+void ur_cm_conn_deliver(struct ur_cm_conn *c, const struct ur_cm_event *ev, ur_time now)
+{
+	if (c->event)
+		c->event(c->owner, c, ev, now);
+}
+
+void ur_cm_conn_event(struct ur_cm_conn *c, enum ur_cm_event_type type, const struct ur_cm_msg *m, ur_time now)
+{
+	struct ur_cm_event ev = {.type = type};
+
+	if (m) {
+		ev.pdata = m->pdata;
+		ev.pdata_len = m->pdata_len;
+	}
+	ur_cm_conn_deliver(c, &ev, now);
+}
+
+int ur_cm_conn_create(struct ur_cm *cm, void *owner, ur_cm_event_fn event, struct ur_cm_conn **out)
+{
+	struct ur_cm_conn *c = ur_cm_conn_new(cm, owner, event);
+
+	if (!c)
+		return ENOMEM;
+	*out = c;
+	return 0;
+}
+
+/* A peer that may be waiting for our REP cannot know our id: it finds the request by its own key, ours and the CA GUID. */
+static void withdraw_request(struct ur_cm_conn *c)
+{
+	uint8_t mad[UR_MAD_LEN], guid[8];
+	struct ur_cm_rej_spec s = {.reason = UR_CM_REJ_TIMEOUT, .about = UR_CM_ABOUT_OTHER, .ari = guid, .ari_len = sizeof(guid)};
+	struct ur_cm_addr to = c->addr;
+	struct ur_cm *cm = c->cm;
+
+	ur_put64(guid, cm->cfg.ca_guid);
+	ur_cm_build_rej(c->local_id, 0, ur_cm_own_tid(c), &s, mad);
+	ur_cm_conn_reset(c);
+	ur_cm_send(cm, &to, mad);
+}
+
+void ur_cm_conn_destroy(struct ur_cm_conn *c, ur_time now)
+{
+	if (!c)
+		return;
+	c->event = NULL;
+	c->orphan = true;
+	switch (c->state) {
+	case UR_CM_REQ_SENT:
+	case UR_CM_MRA_REQ_RCVD:
+		withdraw_request(c);
+		break;
+	case UR_CM_REQ_RCVD:
+	case UR_CM_MRA_REQ_SENT:
+	case UR_CM_REP_SENT:
+	case UR_CM_MRA_REP_RCVD:
+	case UR_CM_REP_RCVD:
+	case UR_CM_MRA_REP_SENT:
+		ur_cm_reject(c, UR_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0, now);
+		break;
+	case UR_CM_ESTABLISHED:
+	case UR_CM_DREQ_RCVD:
+		ur_cm_disconnect(c, NULL, 0, now);
+		break;
+	case UR_CM_IDLE:
+		ur_cm_conn_free(c);
+		break;
+	default: /* DREQ_SENT and TIMEWAIT go on by themselves */
+		break;
+	}
+}
+
+void ur_cm_conn_set_owner(struct ur_cm_conn *c, void *owner, ur_cm_event_fn event)
+{
+	c->owner = owner;
+	c->event = event;
+}
+
+enum ur_cm_state ur_cm_conn_state(const struct ur_cm_conn *c)
+{
+	return c->state;
+}
+
+void ur_cm_conn_info(const struct ur_cm_conn *c, struct ur_cm_conn_info *info)
+{
+	*info = c->info;
+	info->addr = c->addr;
+}
+
+void ur_cm_shutdown(struct ur_cm *cm, ur_time now)
+{
+	struct ur_list *pos, *next;
+
+	ur_list_for_each_safe(pos, next, &cm->conns) {
+		struct ur_cm_conn *c = ur_container_of(pos, struct ur_cm_conn, link);
+
+		if (!c->orphan)
+			ur_cm_conn_destroy(c, now);
+	}
+}

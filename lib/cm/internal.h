@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of lib/cm share. cm.c: instance, dispatch; listen.c: listeners; conn.c: the object, its keys, events and timer;
+ * build.c: messages from state; active.c, passive.c: the two sides of connecting; reject.c: REJ and MRA; disconnect.c: DREQ, DREP,
+ * TIMEWAIT; table.c: the hash tables.
+ *
+ * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
+ * this library. And whoever needs a connection after such a call holds it meanwhile (ur_cm_conn_hold).
+ */
+#ifndef UR_CM_INTERNAL_H
+#define UR_CM_INTERNAL_H
+
+#include "cm/cm.h"
+#include "cm/table.h"
+#include "wire/frame.h"
+
+#define UR_CM_CONN_MAX (1u << 20) /* connections of one instance, TIMEWAIT included; a REQ beyond that is refused */
+#define UR_CM_AGENT 1ull	  /* high half of the transaction ids */
+
+#define UR_CM_RESPONSE_TIMEOUT 20 /* what a REQ promises and asks for: 2^(20-8) ms */
+#define UR_CM_RETRIES 15
+#define UR_CM_PACKET_LIFE 18	  /* packet life time of a path with the default ack timeout */
+#define UR_CM_ACK_TIMEOUT 17	  /* default local ack timeout of a REQ */
+#define UR_CM_TARGET_ACK_DELAY 15
+#define UR_CM_MRA_TIMEOUT 24	  /* service timeout of our MRAs */
+#define UR_CM_HOP_LIMIT 64
+
+/* Exponents from a peer are held in this range: 16 ms to 65 s. */
+#define UR_CM_EXP_MIN 12
+#define UR_CM_EXP_MAX 24
+
+/* Transport types of a REQ, and the enum ibv_qp_type that they stand for. */
+enum { UR_CM_TRANSPORT_RC = 0, UR_CM_TRANSPORT_UC = 1 };
+enum { UR_CM_QPT_RC = 2, UR_CM_QPT_UC = 3 };
+
+/* enum ibv_mtu as it stands in a REQ: 1 (256) to 5 (4096). */
+static inline bool ur_cm_mtu_ok(uint8_t mtu)
+{
+	return mtu >= 1 && mtu <= 5;
+}
+
+/* Which message an MRA or REJ is about. */
+enum { UR_CM_ABOUT_REQ = 0, UR_CM_ABOUT_REP = 1, UR_CM_ABOUT_OTHER = 2 };
+
+struct ur_cm_listener {
+	struct ur_cm *cm;
+	struct ur_list link;
+	uint64_t service_id;
+	struct ur_gid gid;
+	void *owner;
+	ur_cm_event_fn event;
+};
+
+struct ur_cm {
+	struct ur_cm_config cfg;
+	struct ur_list listeners, conns;
+	uint32_t nconns;
+	uint32_t id_next, id_mask; /* 24 bits each: the next communication id is id_next ^ id_mask under the slot */
+	struct ur_cm_table by_local;  /* local communication id */
+	struct ur_cm_table by_remote; /* remote communication id, CA GUID, address */
+	struct ur_cm_table by_qpn;    /* remote QPN, CA GUID, address; not in TIMEWAIT */
+};
+
+struct ur_cm_conn {
+	struct ur_cm *cm;
+	void *owner;
+	ur_cm_event_fn event; /* NULL once the owner gave it up */
+	struct ur_list link;
+	struct ur_cm_node local_node, remote_node, qpn_node;
+	struct ur_timer timer; /* resends, and the end of TIMEWAIT */
+	struct ur_cm_addr addr;
+	uint64_t tid;
+	uint64_t service_id;
+	uint64_t remote_guid;
+	uint32_t local_id, remote_id; /* remote_id 0: not known yet */
+	enum ur_cm_state state;
+	unsigned hold;
+	bool orphan; /* given up: to be freed when it comes to rest in IDLE */
+	bool dead;   /* off all tables: freed with the last hold */
+	bool active;
+	uint8_t retries_left, max_retries;
+	uint8_t response_timeout; /* exponent: how long the peer may take to answer */
+	ur_time interval;	  /* between two sends of the same message */
+	uint32_t local_qpn;
+	struct ur_cm_conn_info info; /* all but addr */
+	uint8_t mad[UR_MAD_LEN];     /* the message that is sent again: REQ, REP, RTU, DREQ */
+};
+
+/* 2^(exp-8) ms, as the Linux CM reads the 5-bit timeouts of 4.096 us * 2^exp. */
+static inline ur_time ur_cm_exp_time(unsigned exp)
+{
+	return exp <= 8 ? UR_NS_PER_MS : UR_NS_PER_MS << (exp - 8);
+}
+
+static inline unsigned ur_cm_exp_clamp(unsigned exp)
+{
+	return exp < UR_CM_EXP_MIN ? UR_CM_EXP_MIN : exp > UR_CM_EXP_MAX ? UR_CM_EXP_MAX : exp;
+}
+
+static inline uint64_t ur_cm_own_tid(const struct ur_cm_conn *c)
+{
+	return UR_CM_AGENT << 32 | c->local_id;
+}
+
+static inline void ur_cm_send(struct ur_cm *cm, const struct ur_cm_addr *to, const uint8_t *mad)
+{
+	cm->cfg.send(cm->cfg.ctx, to, mad);
+}
+
+/* listen.c */
+struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid);
+
+/* conn.c */
+struct ur_cm_conn *ur_cm_conn_new(struct ur_cm *cm, void *owner, ur_cm_event_fn event);
+void ur_cm_conn_free(struct ur_cm_conn *c);
+static inline void ur_cm_conn_hold(struct ur_cm_conn *c)
+{
+	c->hold++;
+}
+void ur_cm_conn_release(struct ur_cm_conn *c);
+void ur_cm_conn_deliver(struct ur_cm_conn *c, const struct ur_cm_event *ev, ur_time now);
+void ur_cm_conn_event(struct ur_cm_conn *c, enum ur_cm_event_type type, const struct ur_cm_msg *m, ur_time now);
+struct ur_cm_conn *ur_cm_conn_find(const struct ur_cm *cm, uint32_t local_id);
+struct ur_cm_conn *ur_cm_conn_find_remote(const struct ur_cm *cm, uint32_t remote_id, uint64_t guid, const struct ur_gid *peer);
+struct ur_cm_conn *ur_cm_conn_find_qpn(const struct ur_cm *cm, uint32_t qpn, uint64_t guid, const struct ur_gid *peer);
+/* Sets remote_id, remote_guid and the remote QPN and enters them in the tables. */
+void ur_cm_conn_set_remote(struct ur_cm_conn *c, uint32_t remote_id, uint64_t guid, uint32_t qpn);
+/* IDLE under a new communication id; an orphan is freed (look at it no more unless you hold it). */
+void ur_cm_conn_reset(struct ur_cm_conn *c);
+/* Sends c->mad, which waits for an answer: resends it every `interval`, `retries` times. */
+void ur_cm_conn_send_and_wait(struct ur_cm_conn *c, ur_time interval, unsigned retries, ur_time now);
+void ur_cm_conn_stop_timer(struct ur_cm_conn *c);
+
+/* build.c: each writes one MAD. */
+void ur_cm_build_req(const struct ur_cm_conn *c, const struct ur_cm_req_param *p, uint8_t *mad);
+void ur_cm_build_rep(const struct ur_cm_conn *c, const struct ur_cm_rep_param *p, uint8_t *mad);
+void ur_cm_build_rtu(const struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, uint8_t *mad);
+void ur_cm_build_mra(const struct ur_cm_conn *c, uint8_t about, uint8_t *mad);
+void ur_cm_build_dreq(const struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, uint8_t *mad);
+void ur_cm_build_drep(uint32_t local_id, uint32_t remote_id, uint64_t tid, const void *pdata, unsigned pdata_len, uint8_t *mad);
+struct ur_cm_rej_spec {
+	uint16_t reason;
+	uint8_t about;
+	const void *ari;
+	unsigned ari_len;
+	const void *pdata;
+	unsigned pdata_len;
+};
+void ur_cm_build_rej(uint32_t local_id, uint32_t remote_id, uint64_t tid, const struct ur_cm_rej_spec *s, uint8_t *mad);
+void ur_cm_build_sidr_unsupported(const struct ur_cm_msg *req, uint8_t *mad);
+void ur_cm_build_apr(const struct ur_cm_msg *lap, uint8_t status, uint8_t *mad);
+
+/* active.c */
+void ur_cm_rx_rep(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+/* passive.c */
+void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+void ur_cm_rx_rtu(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+/* reject.c */
+void ur_cm_rx_rej(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+void ur_cm_rx_mra(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+/* Answers a message of no connection with a REJ; the peer's id is taken from the message's first field. */
+void ur_cm_refuse(struct ur_cm *cm, const struct ur_cm_addr *to, const struct ur_cm_msg *m, uint32_t local_id, uint8_t about,
+		  uint16_t reason);
+void ur_cm_send_mra(struct ur_cm_conn *c, uint8_t about);
+/* disconnect.c */
+void ur_cm_rx_dreq(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+void ur_cm_rx_drep(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+void ur_cm_enter_timewait(struct ur_cm_conn *c, ur_time now);
+/* ESTABLISHED -> DREQ_SENT. */
+void ur_cm_start_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
+
+/* cm.c: the connection a message is for, by both communication ids and the sender's address; NULL after counting the drop. */
+struct ur_cm_conn *ur_cm_match(struct ur_cm *cm, const struct ur_cm_addr *from, uint32_t local_id, uint32_t remote_id);
+static inline void ur_cm_count(struct ur_cm *cm, enum ur_counter id)
+{
+	ur_count(cm->cfg.counters, id);
+}
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Listeners: who wants requests for which service id, at which address. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cm/internal.h"
+
+static bool overlap(const struct ur_gid *a, const struct ur_gid *b)
+{
+	return ur_gid_is_zero(a) || ur_gid_is_zero(b) || ur_gid_eq(a, b);
+}
+
+static bool is_taken(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid)
+{
+	for (const struct ur_list *n = cm->listeners.next; n != &cm->listeners; n = n->next) {
+		const struct ur_cm_listener *l = ur_container_of(n, struct ur_cm_listener, link);
+
+		if (l->service_id == service_id && overlap(&l->gid, gid))
+			return true;
+	}
+	return false;
+}
+
+int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_event_fn event,
+		 struct ur_cm_listener **out)
+{
+	struct ur_cm_listener *l;
+
+	if (is_taken(cm, service_id, gid))
+		return EADDRINUSE;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return ENOMEM;
+	l->cm = cm;
+	l->service_id = service_id;
+	l->gid = *gid;
+	l->owner = owner;
+	l->event = event;
+	ur_list_add_tail(&cm->listeners, &l->link);
+	*out = l;
+	return 0;
+}
+
+void ur_cm_unlisten(struct ur_cm_listener *l)
+{
+	if (!l)
+		return;
+	ur_list_del(&l->link);
+	free(l);
+}
+
+/* Overlaps are refused, so at most one listener fits. */
+struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid)
+{
+	for (const struct ur_list *n = cm->listeners.next; n != &cm->listeners; n = n->next) {
+		struct ur_cm_listener *l = ur_container_of(n, struct ur_cm_listener, link);
+
+		if (l->service_id == service_id && (ur_gid_is_zero(&l->gid) || ur_gid_eq(&l->gid, gid)))
+			return l;
+	}
+	return NULL;
+}

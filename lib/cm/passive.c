@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The passive side: REQ in, REP out, RTU in. */
+#include <errno.h>
+
+#include "cm/internal.h"
+
+/* Service ids that stand for a port of an IP based port space (annex A11): port space and port number. */
+enum { PS_TCP = 0x0106, PS_UDP = 0x0111 };
+
+static bool is_ip_service(uint64_t service_id)
+{
+	return service_id >> 16 == PS_TCP || service_id >> 16 == PS_UDP;
+}
+
+/* A request for a connection that is here already. */
+static void repeated_req(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm_msg *m)
+{
+	if (c->state == UR_CM_TIMEWAIT) {
+		ur_cm_count(cm, UR_C_CM_STALE);
+		ur_cm_refuse(cm, &c->addr, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_STALE_CONN);
+		return;
+	}
+	ur_cm_count(cm, UR_C_CM_DUPLICATE);
+	if (c->state == UR_CM_REQ_RCVD || c->state == UR_CM_MRA_REQ_SENT) {
+		c->state = UR_CM_MRA_REQ_SENT;
+		ur_cm_send_mra(c, UR_CM_ABOUT_REQ);
+	}
+}
+
+/*
+ * The peer's QP is that of another connection, which the peer must have forgotten (12.9.8.3.1): refuse, and end the old one. A QP in
+ * TIMEWAIT does not count, since the peer's wait may have been shorter than ours.
+ */
+static bool refuse_stale_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
+{
+	struct ur_cm_conn *old = ur_cm_conn_find_qpn(cm, m->req.local_qpn, m->req.local_ca_guid, &from->dgid);
+
+	if (!old || !m->req.local_qpn)
+		return false;
+	ur_cm_count(cm, UR_C_CM_STALE);
+	ur_cm_conn_hold(old);
+	ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_STALE_CONN);
+	ur_cm_start_disconnect(old, NULL, 0, now);
+	ur_cm_conn_release(old);
+	return true;
+}
+
+/* The reason to refuse a request whatever its listener thinks of it, or 0. */
+static uint16_t req_fault(const struct ur_cm_req *r)
+{
+	if ((r->transport_type != UR_CM_TRANSPORT_RC && r->transport_type != UR_CM_TRANSPORT_UC) || r->ext_transport)
+		return UR_CM_REJ_INVALID_TRANSPORT_TYPE;
+	if (!ur_cm_mtu_ok(r->path_mtu))
+		return UR_CM_REJ_INVALID_MTU;
+	return 0;
+}
+
+/* What is one side's incoming depth is the other's outgoing one. */
+static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const struct ur_cm_msg *m)
+{
+	const struct ur_cm_req *r = &m->req;
+
+	c->addr = *from;
+	if (!c->addr.hop_limit)
+		c->addr.hop_limit = UR_CM_HOP_LIMIT;
+	c->tid = m->mad.tid;
+	c->service_id = r->service_id;
+	c->response_timeout = (uint8_t)ur_cm_exp_clamp(r->local_response_timeout);
+	c->max_retries = r->max_cm_retries;
+	c->info = (struct ur_cm_conn_info){
+		.recv_psn = r->starting_psn,
+		.path_mtu = r->path_mtu,
+		.retry_count = r->retry_count,
+		.rnr_retry_count = r->rnr_retry_count,
+		.responder_resources = r->initiator_depth,
+		.initiator_depth = r->responder_resources,
+		.ack_timeout = r->primary.ack_timeout,
+		.remote_srq = r->srq,
+		.qp_type = r->transport_type == UR_CM_TRANSPORT_UC ? UR_CM_QPT_UC : UR_CM_QPT_RC,
+	};
+	ur_cm_conn_set_remote(c, r->local_comm_id, r->local_ca_guid, r->local_qpn);
+	c->state = UR_CM_REQ_RCVD;
+}
+
+static void new_req(struct ur_cm_listener *l, const struct ur_cm_addr *from, struct ur_cm_event *ev, ur_time now)
+{
+	const struct ur_cm_msg *m = ev->msg;
+	uint16_t fault = req_fault(&m->req);
+	struct ur_cm *cm = l->cm;
+	struct ur_cm_conn *c;
+
+	if (fault) {
+		ur_cm_count(cm, UR_C_DROP_MAD);
+		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, fault);
+		return;
+	}
+	c = ur_cm_conn_new(cm, l->owner, l->event);
+	if (!c) {
+		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_NO_RESOURCES);
+		return;
+	}
+	take_req(c, from, m);
+	ev->addr = &c->addr;
+	ur_cm_conn_hold(c);
+	ur_cm_conn_deliver(c, ev, now);
+	ur_cm_conn_release(c);
+}
+
+/* False for a request that names an IP port but has no RDMA CM header that we understand. */
+static bool req_event(const struct ur_cm_msg *m, struct ur_cm_event *ev)
+{
+	*ev = (struct ur_cm_event){.type = UR_CM_EV_REQ, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
+	if (!is_ip_service(m->req.service_id))
+		return true;
+	if (!ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &ev->hdr))
+		return false;
+	ev->has_hdr = true;
+	ev->pdata += UR_RDMA_CM_HDR_LEN;
+	ev->pdata_len -= UR_RDMA_CM_HDR_LEN;
+	return true;
+}
+
+static void no_listener(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m)
+{
+	if (cm->cfg.elsewhere(cm->cfg.ctx, m->req.service_id, &from->sgid))
+		ur_cm_count(cm, UR_C_RX_OTHER_SLOT);
+	else
+		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_INVALID_SERVICE_ID);
+}
+
+void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
+{
+	struct ur_cm_conn *c;
+	struct ur_cm_listener *l;
+	struct ur_cm_event ev;
+
+	if (!m->req.local_comm_id || !req_event(m, &ev)) {
+		ur_cm_count(cm, UR_C_DROP_MAD);
+		return;
+	}
+	c = ur_cm_conn_find_remote(cm, m->req.local_comm_id, m->req.local_ca_guid, &from->dgid);
+	if (c) {
+		repeated_req(cm, c, m);
+		return;
+	}
+	l = ur_cm_listener_find(cm, m->req.service_id, &from->sgid);
+	if (!l)
+		no_listener(cm, from, m);
+	else if (!refuse_stale_req(cm, from, m, now))
+		new_req(l, from, &ev, now);
+}
+
+int ur_cm_accept(struct ur_cm_conn *c, const struct ur_cm_rep_param *p, ur_time now)
+{
+	if ((c->state != UR_CM_REQ_RCVD && c->state != UR_CM_MRA_REQ_SENT) || p->pdata_len > UR_CM_REP_PDATA)
+		return EINVAL;
+	c->local_qpn = p->qpn & 0xffffff;
+	c->info.send_psn = p->starting_psn & 0xffffff;
+	c->info.responder_resources = p->responder_resources;
+	c->info.initiator_depth = p->initiator_depth;
+	ur_cm_build_rep(c, p, c->mad);
+	c->state = UR_CM_REP_SENT;
+	ur_cm_conn_send_and_wait(c, ur_cm_exp_time(c->response_timeout), c->max_retries, now);
+	return 0;
+}
+
+static bool awaits_rtu(const struct ur_cm_conn *c)
+{
+	return c->state == UR_CM_REP_SENT || c->state == UR_CM_MRA_REP_RCVD;
+}
+
+static void establish(struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
+{
+	ur_cm_conn_stop_timer(c);
+	c->state = UR_CM_ESTABLISHED;
+	ur_cm_conn_hold(c);
+	ur_cm_conn_event(c, UR_CM_EV_RTU, m, now);
+	ur_cm_conn_release(c);
+}
+
+void ur_cm_rx_rtu(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
+{
+	struct ur_cm_conn *c = ur_cm_match(cm, from, m->rtu.remote_comm_id, m->rtu.local_comm_id);
+
+	if (!c)
+		return;
+	if (awaits_rtu(c))
+		establish(c, m, now);
+	else
+		ur_cm_count(cm, c->active ? UR_C_DROP_MAD : UR_C_CM_DUPLICATE);
+}
+
+int ur_cm_notify_established(struct ur_cm_conn *c, ur_time now)
+{
+	if (!awaits_rtu(c))
+		return EINVAL;
+	establish(c, NULL, now);
+	return 0;
+}
