@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Buffers and ports of the fabric. Every buffer is accounted for: free, out with a caller, or flying. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "drivers/sim/internal.h"
+
+#define NPKTS_DEFAULT 4096
+#define MTU_FULL (UR_PKT_ROOM - 18)
+
+/* Under AddressSanitizer whoever touches a packet that is not his is caught in the act. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAVE_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(HAVE_ASAN)
+#include <sanitizer/asan_interface.h>
+#define hide(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define show(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#else
+#define hide(p, n) ((void)(p), (void)(n))
+#define show(p, n) ((void)(p), (void)(n))
+#endif
+
+static struct ur_sim_buf *buf_of(struct ur_pkt *p)
+{
+	return ur_container_of(p, struct ur_sim_buf, pkt);
+}
+
+static struct ur_sim_port *port_of(struct ur_port *p)
+{
+	return ur_container_of(p, struct ur_sim_port, port);
+}
+
+static void count(struct ur_sim *sim, uint8_t where, int by)
+{
+	if (where == UR_SIM_OUT)
+		sim->outstanding += (unsigned)by;
+	else if (where == UR_SIM_FLYING)
+		sim->flying += (unsigned)by;
+}
+
+static void move(struct ur_sim *sim, struct ur_sim_buf *b, enum ur_sim_where where)
+{
+	count(sim, b->where, -1);
+	b->where = (uint8_t)where;
+	count(sim, b->where, 1);
+}
+
+struct ur_sim_buf *ur_sim_buf_get(struct ur_sim *sim, enum ur_sim_where where)
+{
+	struct ur_sim_buf *b;
+
+	if (sim->free) {
+		b = buf_of(sim->free);
+		sim->free = b->pkt.next;
+	} else if (sim->fresh < sim->npkts) {
+		b = &sim->bufs[sim->fresh++];
+	} else {
+		return NULL;
+	}
+	show(b->bytes, sizeof(b->bytes));
+	b->pkt = (struct ur_pkt){.data = b->bytes + UR_SIM_HEADROOM, .room = UR_PKT_ROOM};
+	move(sim, b, where);
+	return b;
+}
+
+void ur_sim_buf_put(struct ur_sim *sim, struct ur_sim_buf *b)
+{
+	move(sim, b, UR_SIM_FREE);
+	b->pkt.next = sim->free;
+	sim->free = &b->pkt;
+	hide(b->bytes, sizeof(b->bytes));
+}
+
+struct ur_sim_buf *ur_sim_buf_copy(struct ur_sim *sim, const struct ur_sim_buf *from)
+{
+	struct ur_sim_buf *b = ur_sim_buf_get(sim, UR_SIM_FLYING);
+
+	if (!b) {
+		sim->stats.no_buffer++;
+		return NULL;
+	}
+	memcpy(b->pkt.data, from->pkt.data, from->pkt.len);
+	b->pkt.len = from->pkt.len;
+	return b;
+}
+
+void ur_sim_deliver(struct ur_sim_port *p, struct ur_sim_buf *b)
+{
+	b->pkt.when = p->sim->now;
+	b->pkt.next = NULL;
+	*p->tail = &b->pkt;
+	p->tail = &b->pkt.next;
+	p->waiting++;
+	p->sim->stats.delivered++;
+}
+
+static unsigned rx_burst(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_sim_port *p = port_of(port);
+	unsigned got = 0;
+
+	for (; got < n && p->head; got++) {
+		pkts[got] = p->head;
+		p->head = p->head->next;
+		pkts[got]->next = NULL;
+		move(p->sim, buf_of(pkts[got]), UR_SIM_OUT);
+	}
+	if (!p->head)
+		p->tail = &p->head;
+	p->waiting -= got;
+	return got;
+}
+
+static unsigned alloc(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_sim *sim = port_of(port)->sim;
+	unsigned got = 0;
+
+	for (struct ur_sim_buf *b; got < n && (b = ur_sim_buf_get(sim, UR_SIM_OUT)); got++)
+		pkts[got] = &b->pkt;
+	return got;
+}
+
+static void drop_refs(struct ur_pkt *p)
+{
+	for (unsigned i = 0; i < p->nseg; i++)
+		if (p->seg[i].ref)
+			atomic_fetch_sub_explicit(&p->seg[i].ref->n, 1, memory_order_release);
+	p->nseg = 0;
+}
+
+static void give_back(struct ur_sim *sim, struct ur_pkt *pkt)
+{
+	struct ur_sim_buf *b = buf_of(pkt);
+
+	if (b->where != UR_SIM_OUT) {
+		sim->stats.bad_free++;
+		return;
+	}
+	drop_refs(pkt);
+	ur_sim_buf_put(sim, b);
+}
+
+static void free_pkts(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		give_back(port_of(port)->sim, pkts[i]);
+}
+
+/* The frame as it is on the wire, in a buffer of its own: what the sender's memory holds later does not matter. */
+static struct ur_sim_buf *gather(struct ur_sim *sim, const struct ur_pkt *p)
+{
+	struct ur_sim_buf *b = ur_sim_buf_get(sim, UR_SIM_FLYING);
+	uint8_t *to;
+
+	if (!b) {
+		sim->stats.no_buffer++;
+		return NULL;
+	}
+	to = b->pkt.data;
+	memcpy(to, p->data, p->len);
+	to += p->len;
+	for (unsigned i = 0; i < p->nseg; to += p->seg[i++].len)
+		memcpy(to, p->seg[i].data, p->seg[i].len);
+	memcpy(to, p->tail, p->tail_len);
+	b->pkt.len = (uint32_t)(to - b->pkt.data) + p->tail_len;
+	return b;
+}
+
+static unsigned tx_burst(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_sim_port *p = port_of(port);
+	struct ur_sim *sim = p->sim;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t len = ur_pkt_frame_len(pkts[i]);
+		struct ur_sim_buf *b = NULL;
+
+		if (buf_of(pkts[i])->where != UR_SIM_OUT) {
+			sim->stats.bad_free++;
+			continue;
+		}
+		if (len > UR_PKT_ROOM || len < 14)
+			sim->stats.mtu_drops++;
+		else
+			b = gather(sim, pkts[i]);
+		give_back(sim, pkts[i]);
+		if (b)
+			ur_sim_send(p, b);
+	}
+	return n;
+}
+
+static int set_mcast(struct ur_port *port, const struct ur_mac *macs, unsigned n)
+{
+	struct ur_sim_port *p = port_of(port);
+
+	if (n > UR_SIM_MCAST)
+		return ENOSPC;
+	if (n)
+		memcpy(p->mcast, macs, n * sizeof(*macs));
+	p->nmcast = n;
+	return 0;
+}
+
+static int wake_fd(struct ur_port *port)
+{
+	(void)port;
+	return -1;
+}
+
+static bool link_up(struct ur_port *port)
+{
+	const struct ur_sim_port *p = port_of(port);
+
+	return !p->tx.link.down && !p->rx.link.down;
+}
+
+/* The fabric owns its ports: a port that is closed hears nothing any more. */
+static void close_port(struct ur_port *port)
+{
+	struct ur_sim_port *p = port_of(port);
+
+	p->tx.link.down = p->rx.link.down = true;
+	while (p->head) {
+		struct ur_pkt *pkt = p->head;
+
+		p->head = pkt->next;
+		ur_sim_buf_put(p->sim, buf_of(pkt));
+	}
+	p->tail = &p->head;
+	p->waiting = 0;
+}
+
+static const struct ur_port_ops ops = {
+	.rx_burst = rx_burst,
+	.tx_burst = tx_burst,
+	.alloc = alloc,
+	.free = free_pkts,
+	.set_mcast = set_mcast,
+	.wake_fd = wake_fd,
+	.link_up = link_up,
+	.close = close_port,
+};
+
+static void init_port(struct ur_sim *sim, unsigned i, const struct ur_sim_link *tx)
+{
+	struct ur_sim_port *p = &sim->ports[i];
+	uint16_t mtu = tx->mtu && tx->mtu < MTU_FULL ? tx->mtu : MTU_FULL;
+
+	p->sim = sim;
+	p->index = i;
+	p->tail = &p->head;
+	p->tx.link = *tx;
+	p->port = (struct ur_port){.ops = &ops, .mtu = mtu, .speed_mbps = tx->rate_mbps ? tx->rate_mbps : 100000};
+	p->port.mac = (struct ur_mac){{0x02, 0x75, 0x72, 0, 0, (uint8_t)(i + 1)}};
+	memcpy(p->port.name, "sim", 4);
+	p->port.name[3] = (char)('0' + i / 10);
+	p->port.name[4] = (char)('0' + i % 10);
+}
+
+struct ur_sim *ur_sim_create(const struct ur_sim_config *cfg)
+{
+	struct ur_sim *sim;
+
+	if (!cfg->ports || cfg->ports > UR_SIM_PORTS)
+		return NULL;
+	sim = calloc(1, sizeof(*sim) + cfg->ports * sizeof(sim->ports[0]));
+	if (!sim)
+		return NULL;
+	sim->rng.state = cfg->seed;
+	sim->npkts = cfg->npkts ? cfg->npkts : NPKTS_DEFAULT;
+	sim->rx_ring = cfg->rx_ring;
+	sim->nports = cfg->ports;
+	sim->bufs = calloc(sim->npkts, sizeof(*sim->bufs));
+	sim->heap = calloc(sim->npkts, sizeof(*sim->heap));
+	if (!sim->bufs || !sim->heap) {
+		ur_sim_destroy(sim);
+		return NULL;
+	}
+	for (unsigned i = 0; i < sim->nports; i++)
+		init_port(sim, i, &cfg->tx);
+	return sim;
+}
+
+void ur_sim_destroy(struct ur_sim *sim)
+{
+	if (!sim)
+		return;
+	for (unsigned i = 0; sim->bufs && i < sim->fresh; i++)
+		show(sim->bufs[i].bytes, sizeof(sim->bufs[i].bytes));
+	free(sim->bufs);
+	free(sim->heap);
+	free(sim);
+}
+
+struct ur_port *ur_sim_port(struct ur_sim *sim, unsigned i)
+{
+	return &sim->ports[i].port;
+}
+
+struct ur_sim_link *ur_sim_tx(struct ur_sim *sim, unsigned i)
+{
+	return &sim->ports[i].tx.link;
+}
+
+struct ur_sim_link *ur_sim_rx(struct ur_sim *sim, unsigned i)
+{
+	return &sim->ports[i].rx.link;
+}
+
+void ur_sim_share(struct ur_sim *sim, unsigned i, unsigned with)
+{
+	sim->ports[i].port.mac = sim->ports[with].port.mac;
+}
+
+const struct ur_sim_stats *ur_sim_stats(const struct ur_sim *sim)
+{
+	return &sim->stats;
+}
+
+unsigned ur_sim_outstanding(const struct ur_sim *sim)
+{
+	return sim->outstanding;
+}
+
+unsigned ur_sim_in_flight(const struct ur_sim *sim)
+{
+	return sim->flying;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Links and time. A frame waits for its link, crosses it, and is an event at the switch; there it is forwarded onto the links to
+ * its receivers, and each copy becomes an event at a port. Events are a binary heap by time.
+ */
+#include "base/bytes.h"
+#include "drivers/sim/internal.h"
+
+#define ETH_LEN 14
+#define WIRE_OVERHEAD 24 /* preamble, FCS and inter-frame gap take their time too */
+#define REORDER_DEFAULT (20 * UR_NS_PER_US)
+
+static bool event_before(const struct ur_sim_event *a, const struct ur_sim_event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+}
+
+static void event_push(struct ur_sim *sim, struct ur_sim_event e)
+{
+	unsigned i = sim->nheap++;
+
+	e.seq = sim->seq++;
+	while (i && event_before(&e, &sim->heap[(i - 1) / 2])) {
+		sim->heap[i] = sim->heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	sim->heap[i] = e;
+}
+
+static struct ur_sim_event event_pop(struct ur_sim *sim)
+{
+	struct ur_sim_event top = sim->heap[0], last = sim->heap[--sim->nheap];
+	unsigned i = 0, c;
+
+	while ((c = 2 * i + 1) < sim->nheap) {
+		if (c + 1 < sim->nheap && event_before(&sim->heap[c + 1], &sim->heap[c]))
+			c++;
+		if (!event_before(&sim->heap[c], &last))
+			break;
+		sim->heap[i] = sim->heap[c];
+		i = c;
+	}
+	sim->heap[i] = last;
+	return top;
+}
+
+static uint64_t waiting_bytes(const struct ur_sim *sim, const struct ur_sim_wire *w)
+{
+	if (!w->link.rate_mbps || w->busy_until <= sim->now)
+		return 0;
+	return (w->busy_until - sim->now) * w->link.rate_mbps / 8000;
+}
+
+/* When a frame of `len` bytes that is sent now has left the sender. */
+static ur_time serialize(const struct ur_sim *sim, struct ur_sim_wire *w, uint32_t len)
+{
+	ur_time start = w->busy_until > sim->now ? w->busy_until : sim->now;
+
+	w->busy_until = start + (w->link.rate_mbps ? (len + WIRE_OVERHEAD) * 8000ull / w->link.rate_mbps : 0);
+	return w->busy_until;
+}
+
+static ur_time arrival(struct ur_sim *sim, struct ur_sim_wire *w, ur_time left, const struct ur_sim_fate *f)
+{
+	const struct ur_sim_link *l = &w->link;
+	ur_time at = left + l->delay, by = l->reorder_by ? l->reorder_by : REORDER_DEFAULT;
+
+	if (l->jitter)
+		at += ur_rng_u64(&sim->rng) % (l->jitter + 1);
+	if (at < w->last_arrival)
+		at = w->last_arrival;
+	if (f->reorder) {
+		sim->stats.reordered++;
+		return at + 1 + ur_rng_u64(&sim->rng) % by;
+	}
+	if (f->delay) {
+		sim->stats.delayed++;
+		return at + f->delay;
+	}
+	w->last_arrival = at;
+	return at;
+}
+
+/* Raises the counter of the drop and gives the buffer back. */
+static void drop(struct ur_sim *sim, struct ur_sim_buf *b, uint64_t *counter)
+{
+	(*counter)++;
+	ur_sim_buf_put(sim, b);
+}
+
+static bool too_long(const struct ur_sim_link *l, const struct ur_sim_buf *b)
+{
+	uint32_t eth = ETH_LEN;
+
+	if (b->pkt.len >= ETH_LEN && ur_get16(b->pkt.data + 12) == 0x8100)
+		eth += 4;
+	return l->mtu && b->pkt.len > l->mtu + eth;
+}
+
+/* Puts a frame on a wire, with what fate has for it. `to` as in the event. */
+static void put_on_wire(struct ur_sim *sim, struct ur_sim_wire *w, struct ur_sim_event e, const struct ur_sim_fate *f)
+{
+	struct ur_sim_buf *b = e.buf, *twin = NULL;
+	uint64_t queued = waiting_bytes(sim, w);
+	ur_time left;
+
+	if (w->link.down)
+		return drop(sim, b, &sim->stats.down_drops);
+	if (too_long(&w->link, b))
+		return drop(sim, b, &sim->stats.mtu_drops);
+	if (w->link.queue_bytes && queued > w->link.queue_bytes)
+		return drop(sim, b, &sim->stats.queue_drops);
+	left = serialize(sim, w, b->pkt.len);
+	if (f->drop)
+		return drop(sim, b, &sim->stats.lost);
+	if ((f->mark || (w->link.mark_bytes && queued > w->link.mark_bytes)) && ur_sim_set_ce(b, f->mark_any))
+		sim->stats.marked++;
+	if (f->duplicate)
+		twin = ur_sim_buf_copy(sim, b);
+	if (f->corrupt) {
+		ur_sim_flip_bits(sim, b);
+		sim->stats.corrupted++;
+	}
+	e.at = arrival(sim, w, left, f);
+	event_push(sim, e);
+	if (twin) {
+		const struct ur_sim_fate plain = {.drop = false};
+
+		sim->stats.duplicated++;
+		e.buf = twin;
+		e.at = arrival(sim, w, left, &plain);
+		event_push(sim, e);
+	}
+}
+
+void ur_sim_send(struct ur_sim_port *from, struct ur_sim_buf *b)
+{
+	struct ur_sim *sim = from->sim;
+	struct ur_sim_event e = {.buf = b, .from = from->index, .to = -1};
+	struct ur_sim_fate fate = ur_sim_chance(sim, &from->tx.link);
+
+	sim->stats.sent++;
+	ur_sim_apply_rules(sim, from->index, b, &fate);
+	put_on_wire(sim, &from->tx, e, &fate);
+}
+
+static bool has_mac(const struct ur_sim_port *p, const uint8_t *mac)
+{
+	return memcmp(p->port.mac.b, mac, 6) == 0;
+}
+
+static void forward(struct ur_sim *sim, unsigned from, struct ur_sim_buf *b)
+{
+	unsigned dst[UR_SIM_PORTS], n = 0;
+	bool known = false;
+
+	for (unsigned i = 0; i < sim->nports; i++)
+		known |= has_mac(&sim->ports[i], b->pkt.data);
+	for (unsigned i = 0; i < sim->nports; i++)
+		if (i != from && (!known || has_mac(&sim->ports[i], b->pkt.data)))
+			dst[n++] = i;
+	for (unsigned i = 0; i < n; i++) {
+		struct ur_sim_buf *copy = i + 1 < n ? ur_sim_buf_copy(sim, b) : b;
+		struct ur_sim_wire *w = &sim->ports[dst[i]].rx;
+		struct ur_sim_event e = {.buf = copy, .from = from, .to = (int)dst[i]};
+		struct ur_sim_fate fate;
+
+		if (!copy)
+			continue;
+		fate = ur_sim_chance(sim, &w->link);
+		put_on_wire(sim, w, e, &fate);
+	}
+	if (!n)
+		drop(sim, b, &sim->stats.filtered);
+}
+
+/* A NIC's address filter. Unknown unicast passes: whoever is behind the port has to cope with it. */
+static bool wanted(const struct ur_sim_port *p, const uint8_t *mac)
+{
+	static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+	if (!(mac[0] & 1) || memcmp(mac, broadcast, 6) == 0)
+		return true;
+	for (unsigned i = 0; i < p->nmcast; i++)
+		if (memcmp(p->mcast[i].b, mac, 6) == 0)
+			return true;
+	return false;
+}
+
+static void arrive(struct ur_sim *sim, const struct ur_sim_event *e)
+{
+	struct ur_sim_port *p;
+
+	if (e->to < 0)
+		return forward(sim, e->from, e->buf);
+	p = &sim->ports[e->to];
+	if (!wanted(p, e->buf->pkt.data))
+		return drop(sim, e->buf, &sim->stats.filtered);
+	if (sim->rx_ring && p->waiting >= sim->rx_ring)
+		return drop(sim, e->buf, &sim->stats.ring_drops);
+	ur_sim_deliver(p, e->buf);
+}
+
+ur_time ur_sim_now(const struct ur_sim *sim)
+{
+	return sim->now;
+}
+
+ur_time ur_sim_next(const struct ur_sim *sim)
+{
+	return sim->nheap ? sim->heap[0].at : UR_TIME_NEVER;
+}
+
+void ur_sim_advance(struct ur_sim *sim, ur_time to)
+{
+	if (to < sim->now)
+		to = sim->now;
+	while (sim->nheap && sim->heap[0].at <= to) {
+		struct ur_sim_event e = event_pop(sim);
+
+		sim->now = e.at > sim->now ? e.at : sim->now;
+		arrive(sim, &e);
+	}
+	sim->now = to;
+}
