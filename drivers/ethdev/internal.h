@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of drivers/ethdev share. Those that touch DPDK are eal.c, port.c, pmd.c and io.c; kif.c knows the kernel alone. */
+#ifndef UR_ETHDEV_INTERNAL_H
+#define UR_ETHDEV_INTERNAL_H
+
+#include <net/if.h>
+
+#include "drivers/ethdev/ethdev.h"
+
+/* Writes the sentence and returns `code`. */
+int ur_ethdev_fail(char *err, size_t errlen, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* eal.c */
+int ur_eal_start(const struct ur_ethdev_config *cfg, char *err, size_t errlen);
+const char *ur_eal_last_log(void); /* the last line that DPDK logged since ur_eal_forget_log */
+void ur_eal_forget_log(void);
+bool ur_eal_started(void);
+bool ur_eal_private(void);         /* DPDK's memory is this process's alone, also after fork */
+bool ur_eal_forked(void);          /* EAL was started by an ancestor: its service thread is not in this process */
+
+/*
+ * What DPDK does to the calling thread and the process, undone: CPU affinity, signal mask, signal dispositions. Between the two
+ * calls the thread blocks all asynchronous signals, so that threads started meanwhile never take the program's signals.
+ */
+struct ur_eal_guard;
+struct ur_eal_guard *ur_eal_guard_begin(void);
+void ur_eal_guard_end(struct ur_eal_guard *g);
+
+/* pmd.c: what DPDK does not tell about its drivers. */
+enum ur_pmd_flag {
+	UR_PMD_COPIES = 1,     /* copies frames out of any memory, chained or not, before tx_burst returns or never looks at them */
+	UR_PMD_ALL_FRAMES = 2, /* delivers whatever the other side sends: no address filter to set */
+	UR_PMD_SERVICE = 4,    /* needs EAL's service thread */
+	UR_PMD_SHARED_MEM = 8, /* hands EAL's memory to another process */
+};
+
+struct ur_pmd {
+	const char *name;  /* of the driver, and how the names of its devices start */
+	unsigned flags;    /* enum ur_pmd_flag */
+	uint16_t mtu;      /* IP MTU when nobody asks for another; 0: ask DPDK */
+	const char *args;  /* arguments added when not given: key=value,... or NULL */
+	const char *limit; /* the argument that bounds a frame, or NULL */
+};
+
+const struct ur_pmd *ur_pmd_find(const char *driver_or_device);
+/* Does the device need memory that another process or a bus can reach? True for devices that are not known. */
+bool ur_pmd_shares_memory(const struct ur_ethdev_config *cfg);
+/* Completes the arguments of a virtual device (what follows its name) with the defaults of its driver. EINVAL when too long. */
+int ur_pmd_args(const struct ur_pmd *pmd, const char *given, char *out, size_t outlen);
+/* The number after key= in args, or `none`. */
+unsigned long ur_pmd_arg_num(const char *args, const char *key, unsigned long none);
+/* Is key=value among the arguments? */
+bool ur_pmd_arg_is(const char *args, const char *key, const char *value);
+/* Removes the socket file that a dead memif server left behind. */
+void ur_pmd_unlink_stale(const char *args);
+
+/* kif.c: kernel interfaces. */
+struct ur_kif {
+	char name[IFNAMSIZ];
+	int index;
+	int ctl;  /* a packet socket that receives nothing: ioctls and multicast memberships */
+	int wake; /* the socket whose ring DPDK reads; DPDK owns it */
+	struct ur_mac mac;
+	uint16_t mtu;
+	bool loopback;
+	bool promisc;
+};
+
+#define UR_KIF_FDS 32
+
+struct ur_kif_fds {
+	int fd[UR_KIF_FDS];
+	unsigned n;
+};
+
+int ur_kif_open(struct ur_kif *k, const char *name, char *err, size_t errlen);
+void ur_kif_close(struct ur_kif *k);
+bool ur_kif_running(const struct ur_kif *k);
+uint32_t ur_kif_speed(const struct ur_kif *k); /* Mbit/s, 0 when unknown */
+int ur_kif_set_mcast(struct ur_kif *k, const struct ur_mac *macs, unsigned n);
+/* This process's packet sockets that are bound to the interface. */
+void ur_kif_scan(const struct ur_kif *k, struct ur_kif_fds *out);
+/* Takes charge of the socket that appeared since `before`: wake-up, filter, close on exec. EIO when there is none. */
+int ur_kif_adopt(struct ur_kif *k, const struct ur_kif_fds *before);
+/* Puts back the interface flags that DPDK changed. */
+void ur_kif_restore(struct ur_kif *k);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bursts. A packet to send becomes an mbuf chain in one of two ways: its segments stay in place behind mbufs that point to them,
+ * or they are gathered into the packet's own buffer. Either happens once; a packet that the device did not take comes back as it is.
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "drivers/ethdev/io.h"
+
+static inline struct ur_epkt *epkt_of_mbuf(struct rte_mbuf *m)
+{
+	return rte_mbuf_to_priv(m);
+}
+
+static inline struct rte_mbuf *mbuf_of(struct ur_pkt *p)
+{
+	return (struct rte_mbuf *)p - 1;
+}
+
+static inline struct ur_epkt *epkt_of(struct ur_pkt *p)
+{
+	return ur_container_of(p, struct ur_epkt, pkt);
+}
+
+static inline void ref_drop(struct ur_ref *ref)
+{
+	if (ref)
+		atomic_fetch_sub_explicit(&ref->n, 1, memory_order_release);
+}
+
+static void refs_drop(struct ur_pkt *p)
+{
+	for (unsigned i = 0; i < p->nseg; i++)
+		ref_drop(p->seg[i].ref);
+}
+
+/* DPDK calls it when the last mbuf that points to a segment is freed. */
+static void seg_done(void *addr, void *ref)
+{
+	(void)addr;
+	ref_drop(ref);
+}
+
+void ur_ethdev_enter(struct ur_port *p)
+{
+	struct ur_ethdev *d = ur_ethdev_of(p);
+
+	d->outer_lcore = RTE_PER_LCORE(_lcore_id);
+	RTE_PER_LCORE(_lcore_id) = d->lcore;
+}
+
+void ur_ethdev_leave(struct ur_port *p)
+{
+	RTE_PER_LCORE(_lcore_id) = ur_ethdev_of(p)->outer_lcore;
+}
+
+/* False, and the mbuf is freed, when a frame came in several buffers and does not fit in the first. */
+static bool rx_linear(struct ur_ethdev *d, struct rte_mbuf *m)
+{
+	if (ur_likely(m->nb_segs == 1) || rte_pktmbuf_linearize(m) == 0)
+		return true;
+	d->stats.rx_oversize++;
+	rte_pktmbuf_free(m);
+	return false;
+}
+
+unsigned ur_ethdev_rx_burst(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_ethdev *d = ur_ethdev_of(p);
+	struct rte_mbuf *m[UR_ETHDEV_BURST];
+	unsigned got, out = 0;
+
+	got = rte_eth_rx_burst(d->id, 0, m, (uint16_t)ur_min_u32(n, UR_ETHDEV_BURST));
+	for (unsigned i = 0; i < got; i++) {
+		struct ur_epkt *e = epkt_of_mbuf(m[i]);
+		struct ur_pkt *pkt = &e->pkt;
+
+		if (i + 1 < got)
+			rte_prefetch0(rte_pktmbuf_mtod(m[i + 1], void *));
+		if (ur_unlikely(!rx_linear(d, m[i])))
+			continue;
+		pkt->data = rte_pktmbuf_mtod(m[i], uint8_t *);
+		pkt->len = m[i]->data_len;
+		pkt->room = (uint32_t)m[i]->buf_len - m[i]->data_off;
+		pkt->nseg = 0;
+		pkt->tail_len = 0;
+		pkt->flags = 0;
+		pkt->when = 0;
+		pkt->next = NULL;
+		e->ready = false;
+		pkts[out++] = pkt;
+	}
+	d->stats.rx += out;
+	return out;
+}
+
+#define EPKT_CLEAR offsetof(struct ur_epkt, pkt.nseg)
+
+unsigned ur_ethdev_alloc(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
+{
+	static const uint8_t zero[sizeof(struct ur_epkt) - EPKT_CLEAR];
+	struct ur_ethdev *d = ur_ethdev_of(p);
+	struct rte_mbuf *m[UR_ETHDEV_BURST];
+
+	n = ur_min_u32(n, UR_ETHDEV_BURST);
+	while (n && rte_pktmbuf_alloc_bulk(d->pkts, m, n))
+		n /= 2; /* all or nothing: ask for less */
+	for (unsigned i = 0; i < n; i++) {
+		struct ur_epkt *e = epkt_of_mbuf(m[i]);
+		struct ur_pkt *pkt = &e->pkt;
+
+		pkt->data = rte_pktmbuf_mtod(m[i], uint8_t *);
+		pkt->len = 0;
+		pkt->room = rte_pktmbuf_tailroom(m[i]);
+		/* seg[] means nothing while nseg is 0. A copy becomes a few vector stores, memset a slow `rep stos`. */
+		memcpy((uint8_t *)e + EPKT_CLEAR, zero, sizeof(zero));
+		pkts[i] = pkt;
+	}
+	return n;
+}
+
+void ur_ethdev_free(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
+{
+	struct rte_mbuf *m[UR_ETHDEV_BURST];
+	unsigned k;
+
+	(void)p;
+	for (unsigned done = 0; done < n; done += k) {
+		k = ur_min_u32(n - done, UR_ETHDEV_BURST);
+		for (unsigned i = 0; i < k; i++) {
+			if (!epkt_of(pkts[done + i])->ready)
+				refs_drop(pkts[done + i]);
+			m[i] = mbuf_of(pkts[done + i]);
+		}
+		rte_pktmbuf_free_bulk(m, k);
+	}
+}
+
+/* Copies segments and tail behind `data` and gives the segments back. The caller has checked the room. */
+static void tx_gather(struct ur_ethdev *d, struct ur_pkt *p, struct rte_mbuf *m)
+{
+	uint8_t *to = p->data + p->len;
+
+	for (unsigned i = 0; i < p->nseg; i++) {
+		memcpy(to, p->seg[i].data, p->seg[i].len);
+		to += p->seg[i].len;
+		ref_drop(p->seg[i].ref);
+	}
+	d->stats.tx_gathered += p->nseg != 0;
+	memcpy(to, p->tail, p->tail_len);
+	p->len = (uint32_t)(to - p->data) + p->tail_len;
+	p->nseg = 0;
+	p->tail_len = 0;
+	m->data_len = (uint16_t)p->len;
+	m->pkt_len = p->len;
+}
+
+static void tx_point_at(struct rte_mbuf *m, const struct ur_seg *seg)
+{
+	struct ur_eseg *e = rte_mbuf_to_priv(m);
+
+	e->shinfo.free_cb = seg_done;
+	e->shinfo.fcb_opaque = seg->ref;
+	rte_mbuf_ext_refcnt_set(&e->shinfo, 1);
+	rte_pktmbuf_attach_extbuf(m, seg->data, RTE_BAD_IOVA, (uint16_t)seg->len, &e->shinfo);
+	m->data_len = (uint16_t)seg->len;
+}
+
+/* False when there are no mbufs for it; the packet is then as before. */
+static bool tx_chain(struct ur_ethdev *d, struct ur_pkt *p, struct rte_mbuf *m)
+{
+	struct rte_mbuf *s[UR_PKT_SEGS + 1], *last = m;
+	unsigned n = p->nseg + (p->tail_len != 0);
+
+	if (rte_pktmbuf_alloc_bulk(d->segs, s, n))
+		return false;
+	m->data_len = (uint16_t)p->len;
+	m->pkt_len = ur_pkt_frame_len(p);
+	m->nb_segs = (uint16_t)(n + 1);
+	for (unsigned i = 0; i < p->nseg; i++) {
+		tx_point_at(s[i], &p->seg[i]);
+		last = last->next = s[i];
+	}
+	if (p->tail_len) {
+		memcpy(rte_pktmbuf_mtod(s[n - 1], void *), p->tail, sizeof(p->tail));
+		s[n - 1]->data_len = p->tail_len;
+		last->next = s[n - 1];
+	}
+	d->stats.tx_chained++;
+	return true;
+}
+
+static bool worth_chaining(const struct ur_ethdev *d, const struct ur_pkt *p, uint32_t frame_len)
+{
+	return d->chains && p->nseg && frame_len - p->len - p->tail_len >= (uint64_t)d->chain_min * p->nseg;
+}
+
+static bool is_tagged(const struct ur_pkt *p)
+{
+	return p->len >= 14 && ur_get16(p->data + 12) == 0x8100;
+}
+
+/* Makes the mbuf ready. False when the frame is longer than the port carries. */
+static bool tx_ready(struct ur_ethdev *d, struct ur_pkt *p, struct rte_mbuf *m)
+{
+	struct ur_epkt *e = epkt_of(p);
+	uint32_t len;
+
+	if (ur_unlikely(e->ready))
+		return true;
+	len = ur_pkt_frame_len(p);
+	if (ur_unlikely(len > d->max_frame) && !(len <= d->max_frame + 4 && is_tagged(p)))
+		return false;
+	m->data_off = (uint16_t)(p->data - (uint8_t *)m->buf_addr);
+	if (!worth_chaining(d, p, len) || !tx_chain(d, p, m)) {
+		if (ur_unlikely(len > (uint32_t)m->buf_len - m->data_off))
+			return false;
+		tx_gather(d, p, m);
+	}
+	e->ready = true;
+	return true;
+}
+
+unsigned ur_ethdev_tx_burst(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_ethdev *d = ur_ethdev_of(p);
+	struct rte_mbuf *m[UR_ETHDEV_BURST];
+	unsigned done = 0;
+
+	while (done < n) {
+		unsigned want = ur_min_u32(n - done, UR_ETHDEV_BURST), k = 0, sent;
+
+		while (k < want && tx_ready(d, pkts[done + k], mbuf_of(pkts[done + k]))) {
+			m[k] = mbuf_of(pkts[done + k]);
+			k++;
+		}
+		sent = k ? rte_eth_tx_burst(d->id, 0, m, (uint16_t)k) : 0;
+		d->stats.tx += sent;
+		done += sent;
+		if (sent < k)
+			break;
+		if (k < want) { /* the one that stopped the batch is too long for the port: nobody else can send it either */
+			d->stats.tx_oversize++;
+			ur_ethdev_free(p, &pkts[done++], 1);
+		}
+	}
+	return done;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The port as io.c and port.c see it, and where a packet lives: [struct rte_mbuf][struct ur_epkt][headroom][frame]. */
+#ifndef UR_ETHDEV_IO_H
+#define UR_ETHDEV_IO_H
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "drivers/ethdev/internal.h"
+
+#define UR_ETHDEV_BURST 64
+
+struct ur_epkt {
+	struct ur_pkt pkt;
+	bool ready; /* the mbuf chain holds the whole frame, and the counts on segments are the chain's to drop */
+};
+
+/* In the private area of the mbufs that stand for payload segments. */
+struct ur_eseg {
+	struct rte_mbuf_ext_shared_info shinfo;
+};
+
+#define UR_EPKT_PRIV RTE_ALIGN_CEIL(sizeof(struct ur_epkt), RTE_CACHE_LINE_SIZE)
+#define UR_ESEG_PRIV RTE_ALIGN_CEIL(sizeof(struct ur_eseg), RTE_MBUF_PRIV_ALIGN)
+#define UR_ESEG_ROOM 64 /* the last mbuf of a chain holds the tail */
+
+_Static_assert(sizeof(((struct ur_pkt *)0)->tail) <= UR_ESEG_ROOM, "the tail must fit in a segment mbuf");
+
+struct ur_ethdev {
+	struct ur_port port;
+	uint16_t id;
+	bool chains;         /* tx takes chains of external memory */
+	uint32_t chain_min;  /* average segment bytes from which that pays */
+	uint32_t max_frame;  /* without FCS and VLAN tag */
+	unsigned lcore, outer_lcore;
+	struct rte_mempool *pkts, *segs;
+	const struct ur_pmd *pmd; /* NULL: like hardware */
+	struct ur_kif kif;
+	bool has_kif;
+	char dev[64];        /* DPDK's name of the device */
+	bool is_vdev, probed, configured;
+	struct ur_ethdev_stats stats;
+};
+
+static inline struct ur_ethdev *ur_ethdev_of(struct ur_port *p)
+{
+	return ur_container_of(p, struct ur_ethdev, port);
+}
+
+unsigned ur_ethdev_rx_burst(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
+unsigned ur_ethdev_tx_burst(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
+unsigned ur_ethdev_alloc(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
+void ur_ethdev_free(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
+void ur_ethdev_enter(struct ur_port *p);
+void ur_ethdev_leave(struct ur_port *p);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The kernel's side of a shared interface: checks before DPDK is started, addresses, multicast memberships, and the packet socket
+ * behind net_af_packet. That socket belongs to DPDK, but DPDK offers neither its descriptor, which is what a sleeper waits on,
+ * nor a filter, without which every frame of the kernel's own traffic is copied into our ring.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/if_packet.h>
+#include <net/if_arp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/if_ether.h>
+
+#include "base/bytes.h"
+#include "drivers/ethdev/internal.h"
+
+#define ROCE_UDP_PORT 4791
+
+static int kif_ioctl(const struct ur_kif *k, unsigned long req, struct ifreq *ifr)
+{
+	memcpy(ifr->ifr_name, k->name, IFNAMSIZ);
+	return ioctl(k->ctl, req, ifr) ? errno : 0;
+}
+
+/* A packet socket of protocol 0 receives nothing; it is good for ioctls and memberships. */
+static int control_socket(void)
+{
+	return socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+}
+
+static int check_type(struct ur_kif *k, char *err, size_t errlen)
+{
+	struct ifreq ifr = {.ifr_flags = 0};
+	int rc = kif_ioctl(k, SIOCGIFHWADDR, &ifr);
+
+	if (rc)
+		return ur_ethdev_fail(err, errlen, rc, "interface '%s' has no MAC address: %s", k->name, strerror(rc));
+	k->loopback = ifr.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK;
+	if (ifr.ifr_hwaddr.sa_family != ARPHRD_ETHER && !k->loopback)
+		return ur_ethdev_fail(err, errlen, EOPNOTSUPP, "interface '%s' is not Ethernet: choose one with link/ether in ip link", k->name);
+	memcpy(k->mac.b, ifr.ifr_hwaddr.sa_data, 6);
+	return 0;
+}
+
+static int check_flags(struct ur_kif *k, char *err, size_t errlen)
+{
+	struct ifreq ifr = {.ifr_flags = 0};
+	int rc = kif_ioctl(k, SIOCGIFFLAGS, &ifr);
+
+	if (rc)
+		return ur_ethdev_fail(err, errlen, rc, "interface '%s' cannot be read: %s", k->name, strerror(rc));
+	if (!(ifr.ifr_flags & IFF_UP))
+		return ur_ethdev_fail(err, errlen, ENETDOWN, "interface '%s' is down: ip link set %s up", k->name, k->name);
+	k->promisc = ifr.ifr_flags & IFF_PROMISC;
+	/* Changes nothing, but DPDK's driver will do the same and fail without a word. */
+	rc = kif_ioctl(k, SIOCSIFFLAGS, &ifr);
+	if (rc == EPERM)
+		return ur_ethdev_fail(err, errlen, EPERM, "no permission to control %s: run as root or with CAP_NET_RAW and CAP_NET_ADMIN",
+				      k->name);
+	return 0;
+}
+
+static int check_mtu(struct ur_kif *k, char *err, size_t errlen)
+{
+	struct ifreq ifr = {.ifr_flags = 0};
+	int rc = kif_ioctl(k, SIOCGIFMTU, &ifr);
+
+	if (rc)
+		return ur_ethdev_fail(err, errlen, rc, "interface '%s' has no MTU: %s", k->name, strerror(rc));
+	k->mtu = (uint16_t)(ifr.ifr_mtu < UINT16_MAX ? ifr.ifr_mtu : UINT16_MAX);
+	return 0;
+}
+
+int ur_kif_open(struct ur_kif *k, const char *name, char *err, size_t errlen)
+{
+	int rc;
+
+	*k = (struct ur_kif){.ctl = -1, .wake = -1};
+	k->index = (int)if_nametoindex(name);
+	if (!k->index)
+		return ur_ethdev_fail(err, errlen, ENODEV, "interface '%s' does not exist: ip link shows the ones that do", name);
+	snprintf(k->name, sizeof(k->name), "%s", name);
+	k->ctl = control_socket();
+	if (k->ctl < 0 && (errno == EPERM || errno == EACCES))
+		return ur_ethdev_fail(err, errlen, EPERM,
+				      "no permission to open a raw socket on %s: run as root or with CAP_NET_RAW and CAP_NET_ADMIN", name);
+	if (k->ctl < 0)
+		return ur_ethdev_fail(err, errlen, errno, "no raw socket for %s: %s", name, strerror(errno));
+	rc = check_type(k, err, errlen);
+	rc = rc ? rc : check_flags(k, err, errlen);
+	rc = rc ? rc : check_mtu(k, err, errlen);
+	if (rc)
+		ur_kif_close(k);
+	return rc;
+}
+
+void ur_kif_close(struct ur_kif *k)
+{
+	if (k->ctl >= 0)
+		close(k->ctl);
+	k->ctl = k->wake = -1;
+}
+
+bool ur_kif_running(const struct ur_kif *k)
+{
+	struct ifreq ifr = {.ifr_flags = 0};
+
+	return kif_ioctl(k, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & IFF_UP) && (ifr.ifr_flags & IFF_RUNNING);
+}
+
+uint32_t ur_kif_speed(const struct ur_kif *k)
+{
+	char path[64 + IFNAMSIZ];
+	int mbps = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/speed", k->name);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%d", &mbps) != 1 || mbps < 0)
+		mbps = 0;
+	fclose(f);
+	return (uint32_t)mbps;
+}
+
+/* A new socket with the new list replaces the old socket: the kernel counts memberships, so none is lost in between. */
+int ur_kif_set_mcast(struct ur_kif *k, const struct ur_mac *macs, unsigned n)
+{
+	int s = control_socket(), rc;
+
+	if (s < 0)
+		return errno;
+	for (unsigned i = 0; i < n; i++) {
+		struct packet_mreq mr = {.mr_ifindex = k->index, .mr_type = PACKET_MR_MULTICAST, .mr_alen = 6};
+
+		memcpy(mr.mr_address, macs[i].b, 6);
+		if (setsockopt(s, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &mr, sizeof(mr))) {
+			rc = errno;
+			close(s);
+			return rc;
+		}
+	}
+	close(k->ctl);
+	k->ctl = s;
+	return 0;
+}
+
+static bool bound_here(int fd, int ifindex)
+{
+	struct sockaddr_ll sll;
+	socklen_t len = sizeof(int);
+	int domain;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) || domain != AF_PACKET)
+		return false;
+	len = sizeof(sll);
+	return getsockname(fd, (struct sockaddr *)&sll, &len) == 0 && sll.sll_ifindex == ifindex;
+}
+
+void ur_kif_scan(const struct ur_kif *k, struct ur_kif_fds *out)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *e;
+
+	out->n = 0;
+	while (d && (e = readdir(d)) && out->n < UR_KIF_FDS) {
+		int fd = atoi(e->d_name);
+
+		if (e->d_name[0] != '.' && bound_here(fd, k->index))
+			out->fd[out->n++] = fd;
+	}
+	if (d)
+		closedir(d);
+}
+
+/*
+ * What reaches the ring: ARP, ICMP, IGMP, ICMPv6 (also behind hop-by-hop options, as MLD is), frames with a VLAN tag still in
+ * place, and UDP to the RoCEv2 port. Of the frames that this host sends, only RoCEv2 to our own MAC or to a group: another process
+ * that shares the interface sent them, and no wire returns them. (A loopback interface does return them.)
+ */
+static int attach_filter(int fd, const struct ur_kif *k)
+{
+	enum { TYPE = 2, IP4 = TYPE + 6, IP6 = IP4 + 9, CTRL = IP6 + 6, ROCE = CTRL + 2, DROP = ROCE + 8, PASS, END };
+	const uint32_t mac_hi = ur_get32(k->mac.b), mac_lo = ur_get16(k->mac.b + 4);
+#define LOAD(size, off) BPF_STMT(BPF_LD | (size) | BPF_ABS, off)
+#define IF(here, op, value, yes, no) BPF_JUMP(BPF_JMP | (op) | BPF_K, value, (uint8_t)((yes) - (here) - 1), (uint8_t)((no) - (here) - 1))
+	struct sock_filter f[] = {
+		LOAD(BPF_W, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
+		BPF_STMT(BPF_ST, 0),
+		/* TYPE */
+		LOAD(BPF_H, 12),
+		IF(TYPE + 1, BPF_JEQ, ETH_P_IP, IP4, TYPE + 2),
+		IF(TYPE + 2, BPF_JEQ, ETH_P_IPV6, IP6, TYPE + 3),
+		IF(TYPE + 3, BPF_JEQ, ETH_P_ARP, CTRL, TYPE + 4),
+		IF(TYPE + 4, BPF_JEQ, ETH_P_8021Q, CTRL, TYPE + 5),
+		IF(TYPE + 5, BPF_JEQ, ETH_P_8021AD, CTRL, DROP),
+		/* IP4: the port is in the first fragment alone */
+		LOAD(BPF_B, 14 + 9),
+		IF(IP4 + 1, BPF_JEQ, IPPROTO_ICMP, CTRL, IP4 + 2),
+		IF(IP4 + 2, BPF_JEQ, IPPROTO_IGMP, CTRL, IP4 + 3),
+		IF(IP4 + 3, BPF_JEQ, IPPROTO_UDP, IP4 + 4, DROP),
+		LOAD(BPF_H, 14 + 6),
+		IF(IP4 + 5, BPF_JSET, 0x1fff, DROP, IP4 + 6),
+		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 14),
+		BPF_STMT(BPF_LD | BPF_H | BPF_IND, 14 + 2),
+		IF(IP4 + 8, BPF_JEQ, ROCE_UDP_PORT, ROCE, DROP),
+		/* IP6 */
+		LOAD(BPF_B, 14 + 6),
+		IF(IP6 + 1, BPF_JEQ, IPPROTO_ICMPV6, CTRL, IP6 + 2),
+		IF(IP6 + 2, BPF_JEQ, IPPROTO_HOPOPTS, CTRL, IP6 + 3),
+		IF(IP6 + 3, BPF_JEQ, IPPROTO_UDP, IP6 + 4, DROP),
+		LOAD(BPF_H, 14 + 40 + 2),
+		IF(IP6 + 5, BPF_JEQ, ROCE_UDP_PORT, ROCE, DROP),
+		/* CTRL */
+		BPF_STMT(BPF_LD | BPF_MEM, 0),
+		IF(CTRL + 1, BPF_JEQ, PACKET_OUTGOING, DROP, PASS),
+		/* ROCE */
+		BPF_STMT(BPF_LD | BPF_MEM, 0),
+		IF(ROCE + 1, BPF_JEQ, PACKET_OUTGOING, k->loopback ? DROP : ROCE + 2, PASS),
+		LOAD(BPF_B, 0),
+		IF(ROCE + 3, BPF_JSET, 1, PASS, ROCE + 4),
+		LOAD(BPF_W, 0),
+		IF(ROCE + 5, BPF_JEQ, mac_hi, ROCE + 6, DROP),
+		LOAD(BPF_H, 4),
+		IF(ROCE + 7, BPF_JEQ, mac_lo, PASS, DROP),
+		/* DROP, PASS */
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+	};
+#undef LOAD
+#undef IF
+	struct sock_fprog prog = {.len = ur_array_size(f), .filter = f};
+
+	_Static_assert(ur_array_size(f) == END, "the labels must match the program");
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) ? errno : 0;
+}
+
+int ur_kif_adopt(struct ur_kif *k, const struct ur_kif_fds *before)
+{
+	struct ur_kif_fds now;
+
+	ur_kif_scan(k, &now);
+	for (unsigned i = 0; i < now.n; i++) {
+		int version = -1;
+		socklen_t len = sizeof(version);
+		bool old = false;
+
+		for (unsigned j = 0; j < before->n; j++)
+			old |= before->fd[j] == now.fd[i];
+		if (old || getsockopt(now.fd[i], SOL_PACKET, PACKET_VERSION, &version, &len) || version != TPACKET_V2)
+			continue;
+		k->wake = now.fd[i];
+		fcntl(k->wake, F_SETFD, FD_CLOEXEC);
+		return attach_filter(k->wake, k);
+	}
+	return EIO;
+}
+
+void ur_kif_restore(struct ur_kif *k)
+{
+	struct ifreq ifr = {.ifr_flags = 0};
+
+	if (kif_ioctl(k, SIOCGIFFLAGS, &ifr) || !!(ifr.ifr_flags & IFF_PROMISC) == k->promisc)
+		return;
+	ifr.ifr_flags = (short)(ifr.ifr_flags ^ IFF_PROMISC);
+	kif_ioctl(k, SIOCSIFFLAGS, &ifr);
+}

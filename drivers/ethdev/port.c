@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing: probe a device, size its buffers, configure one queue pair, and give everything back. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_bus_vdev.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+
+#include "drivers/ethdev/io.h"
+
+#define PKTS_DEFAULT 2048
+#define SEGS 1024
+#define CACHE 128       /* the burst a caller holds, twice over: more would only spread the working set over the L2 cache */
+#define RX_DESC 512
+#define TX_DESC 512
+#define ETH_OVERHEAD 18 /* Ethernet header and one VLAN tag */
+#define VLAN_TAG 4
+#define MIN_LIMIT 512   /* a device whose frames are shorter carries not even the smallest RoCE MTU */
+#define CHAIN_MIN 1536  /* measured with test/bench/portbench: two more mbufs cost what a copy of 1 KiB costs, and win from 2 KiB */
+
+/*
+ * af_packet's ring. Frames divide blocks without remainder (DPDK assumes it), blocks nearly fill a power of two pages (the kernel
+ * allocates that), and both rings together stay below 8 MB, the usual limit on locked memory.
+ */
+struct ring_shape {
+	unsigned frame, block, count;
+};
+
+static const struct ring_shape ring_small = {2048, 65536, 1536};
+static const struct ring_shape ring_full = {4608, 258048, 784};
+#define RING_FRAME_OVERHEAD 80 /* kernel's header, address and alignment in each frame of the ring */
+
+static const struct ring_shape *ring_for(uint16_t mtu)
+{
+	return mtu + ETH_OVERHEAD + RING_FRAME_OVERHEAD <= (int)ring_small.frame ? &ring_small : &ring_full;
+}
+
+static int set_mcast(struct ur_port *p, const struct ur_mac *macs, unsigned n)
+{
+	struct ur_ethdev *d = ur_ethdev_of(p);
+	int rc;
+
+	if (d->has_kif)
+		return ur_kif_set_mcast(&d->kif, macs, n);
+	if (d->pmd && (d->pmd->flags & UR_PMD_ALL_FRAMES))
+		return 0;
+	_Static_assert(sizeof(struct ur_mac) == sizeof(struct rte_ether_addr), "the list is handed on as it is");
+	rc = rte_eth_dev_set_mc_addr_list(d->id, (struct rte_ether_addr *)(uintptr_t)macs, n);
+	if (rc)
+		rc = n ? rte_eth_allmulticast_enable(d->id) : rte_eth_allmulticast_disable(d->id);
+	return rc == -ENOTSUP ? EOPNOTSUPP : -rc;
+}
+
+static int wake_fd(struct ur_port *p)
+{
+	struct ur_ethdev *d = ur_ethdev_of(p);
+
+	return d->has_kif ? d->kif.wake : -1;
+}
+
+static bool link_up(struct ur_port *p)
+{
+	struct ur_ethdev *d = ur_ethdev_of(p);
+	struct rte_eth_link link = {0};
+
+	if (d->has_kif)
+		return ur_kif_running(&d->kif);
+	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+/* In a child that shares DPDK's memory with its parent: lets go of the descriptors and touches nothing else. */
+static void abandon(struct ur_ethdev *d)
+{
+	if (d->has_kif) {
+		close(d->kif.wake);
+		ur_kif_close(&d->kif);
+	}
+	free(d);
+}
+
+static void port_close(struct ur_port *p)
+{
+	struct ur_ethdev *d = ur_ethdev_of(p);
+
+	if (ur_eal_forked() && !ur_eal_private())
+		return abandon(d);
+	if (d->configured)
+		rte_eth_dev_stop(d->id);
+	if (d->has_kif) {
+		d->kif.wake = -1; /* stop closed it */
+		if (!ur_eal_forked())
+			ur_kif_restore(&d->kif);
+		ur_kif_close(&d->kif);
+	}
+	if (d->probed) {
+		rte_eth_dev_close(d->id);
+		if (d->is_vdev)
+			rte_vdev_uninit(d->dev);
+	}
+	rte_mempool_free(d->pkts);
+	rte_mempool_free(d->segs);
+	free(d);
+}
+
+static const struct ur_port_ops ops = {
+	.rx_burst = ur_ethdev_rx_burst,
+	.tx_burst = ur_ethdev_tx_burst,
+	.alloc = ur_ethdev_alloc,
+	.free = ur_ethdev_free,
+	.set_mcast = set_mcast,
+	.wake_fd = wake_fd,
+	.link_up = link_up,
+	.enter = ur_ethdev_enter,
+	.leave = ur_ethdev_leave,
+	.close = port_close,
+};
+
+void ur_ethdev_stats(struct ur_port *p, struct ur_ethdev_stats *out)
+{
+	struct ur_ethdev *d = ur_ethdev_of(p);
+	struct rte_eth_stats st;
+
+	*out = d->stats;
+	if (rte_eth_stats_get(d->id, &st) == 0)
+		out->dev_missed = st.imissed + st.rx_nombuf;
+}
+
+static int probe_vdev(struct ur_ethdev *d, const char *args, char *err, size_t errlen)
+{
+	int rc = rte_vdev_init(d->dev, args);
+
+	if (rc == -EEXIST)
+		return ur_ethdev_fail(err, errlen, EEXIST, "the device '%s' is open already: give the second one another number", d->dev);
+	if (rc)
+		return ur_ethdev_fail(err, errlen, EIO, "DPDK cannot open '%s%s%s' (%s): check the arguments, UROCE_LOG=debug shows more",
+				      d->dev, *args ? "," : "", args, ur_eal_last_log());
+	d->is_vdev = true;
+	return 0;
+}
+
+static int probe_kif(struct ur_ethdev *d, char *err, size_t errlen)
+{
+	static atomic_uint serial;
+	const struct ring_shape *r = ring_for(d->kif.mtu);
+	struct ur_kif_fds before;
+	char args[160];
+	int rc;
+
+	snprintf(d->dev, sizeof(d->dev), "net_af_packet%u", atomic_fetch_add(&serial, 1));
+	snprintf(args, sizeof(args), "iface=%s,blocksz=%u,framesz=%u,framecnt=%u,qdisc_bypass=0", d->kif.name, r->block, r->frame, r->count);
+	ur_kif_scan(&d->kif, &before);
+	rc = probe_vdev(d, args, err, errlen);
+	if (rc)
+		return rc;
+	rc = ur_kif_adopt(&d->kif, &before);
+	return rc ? ur_ethdev_fail(err, errlen, rc, "the packet socket of %s was not found: is /proc mounted?", d->kif.name) : 0;
+}
+
+static int probe_given_vdev(struct ur_ethdev *d, const char *vdev, char *args, size_t argslen, char *err, size_t errlen)
+{
+	size_t n = strcspn(vdev, ",");
+
+	if (n >= sizeof(d->dev) || ur_pmd_args(ur_pmd_find(vdev), vdev[n] ? vdev + n + 1 : "", args, argslen))
+		return ur_ethdev_fail(err, errlen, EINVAL, "the device description is too long: '%.60s...'", vdev);
+	snprintf(d->dev, sizeof(d->dev), "%.*s", (int)n, vdev);
+	ur_pmd_unlink_stale(args);
+	return probe_vdev(d, args, err, errlen);
+}
+
+static int probe(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, char *args, size_t argslen, char *err, size_t errlen)
+{
+	int rc = 0;
+
+	if (d->has_kif) {
+		rc = probe_kif(d, err, errlen);
+	} else if (cfg->vdev) {
+		rc = probe_given_vdev(d, cfg->vdev, args, argslen, err, errlen);
+	} else {
+		snprintf(d->dev, sizeof(d->dev), "%s", cfg->pci);
+		if (rte_eth_dev_get_port_by_name(d->dev, &d->id) && rte_dev_probe(d->dev))
+			rc = EIO;
+	}
+	if (rc == 0 && rte_eth_dev_get_port_by_name(d->dev, &d->id))
+		rc = ENODEV;
+	else if (rc == 0)
+		d->probed = true;
+	if (rc && !cfg->pci)
+		return rc == ENODEV ? ur_ethdev_fail(err, errlen, rc, "'%s' is not an Ethernet device", d->dev) : rc;
+	return rc ? ur_ethdev_fail(err, errlen, rc, "no DPDK port at %s (%s): bind it to vfio-pci with dpdk-devbind.py", d->dev,
+				   ur_eal_last_log())
+		  : 0;
+}
+
+static int make_pools(struct ur_ethdev *d, unsigned npkts, int socket, char *err, size_t errlen)
+{
+	unsigned room = UR_PKT_ROOM;
+	char name[32];
+
+	if (d->has_kif && ring_for(d->kif.mtu)->frame > room)
+		room = ring_for(d->kif.mtu)->frame; /* DPDK asks for the whole frame of the ring */
+	snprintf(name, sizeof(name), "uroce_pkts%u", d->id);
+	d->pkts = rte_pktmbuf_pool_create(name, npkts ? npkts : PKTS_DEFAULT, CACHE, UR_EPKT_PRIV, (uint16_t)(room + RTE_PKTMBUF_HEADROOM),
+					  socket);
+	snprintf(name, sizeof(name), "uroce_segs%u", d->id);
+	if (d->pkts && d->chains)
+		d->segs = rte_pktmbuf_pool_create(name, SEGS, CACHE, UR_ESEG_PRIV, UR_ESEG_ROOM + RTE_PKTMBUF_HEADROOM, socket);
+	if (!d->pkts || (d->chains && !d->segs))
+		return ur_ethdev_fail(err, errlen, ENOMEM, "no memory for packet buffers (%s): allow EAL more with -m, or free hugepages",
+				      rte_strerror(rte_errno));
+	return 0;
+}
+
+/* The port's MTU and longest frame. A device that the kernel has too keeps the kernel's MTU: DPDK must not change it. */
+static int settle_mtu(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const char *args, char *err, size_t errlen)
+{
+	const uint32_t room = UR_PKT_ROOM - ETH_OVERHEAD;
+	uint32_t limit = UR_PKT_ROOM;
+	uint16_t mtu = cfg->mtu;
+
+	if (mtu > room)
+		return ur_ethdev_fail(err, errlen, EINVAL, "an MTU of %u is more than a packet buffer holds: at most %u", mtu, room);
+	if (d->has_kif) {
+		if (mtu > d->kif.mtu)
+			return ur_ethdev_fail(err, errlen, EINVAL, "%s has an MTU of %u, less than %u: ip link set %s mtu %u", d->kif.name,
+					      d->kif.mtu, mtu, d->kif.name, mtu);
+		mtu = mtu ? mtu : d->kif.mtu;
+	} else if (d->pmd && d->pmd->mtu) {
+		mtu = mtu ? mtu : d->pmd->mtu;
+	} else {
+		if (mtu && rte_eth_dev_set_mtu(d->id, mtu))
+			return ur_ethdev_fail(err, errlen, EINVAL, "%s does not take an MTU of %u: choose a smaller one", d->dev, mtu);
+		rte_eth_dev_get_mtu(d->id, &mtu);
+	}
+	if (d->pmd && d->pmd->limit)
+		limit = (uint32_t)ur_pmd_arg_num(args, d->pmd->limit, UR_PKT_ROOM);
+	if (limit < MIN_LIMIT)
+		return ur_ethdev_fail(err, errlen, EINVAL, "%s carries frames of %u bytes only: give it %u or more", d->dev, limit, MIN_LIMIT);
+	d->port.mtu = (uint16_t)ur_min_u32(mtu, ur_min_u32(room, limit - ETH_OVERHEAD));
+	d->max_frame = d->port.mtu + ETH_OVERHEAD - VLAN_TAG;
+	return 0;
+}
+
+static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const char *args, char *err, size_t errlen)
+{
+	struct rte_eth_conf conf = {0};
+	struct rte_eth_dev_info info;
+	uint16_t nrx = RX_DESC, ntx = TX_DESC;
+	struct rte_eth_txconf txc;
+	int rc = rte_eth_dev_info_get(d->id, &info), socket = rte_eth_dev_socket_id(d->id);
+
+	if (rc)
+		return ur_ethdev_fail(err, errlen, EIO, "%s tells nothing about itself: %s", d->dev, rte_strerror(-rc));
+	d->pmd = ur_pmd_find(info.driver_name);
+	d->chains = d->pmd && (d->pmd->flags & UR_PMD_COPIES) && (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) &&
+		    !ur_pmd_arg_is(args, "zero-copy", "yes") && cfg->chain_min != UINT32_MAX;
+	d->chain_min = cfg->chain_min ? cfg->chain_min : CHAIN_MIN;
+	rc = make_pools(d, cfg->npkts, socket, err, errlen);
+	if (rc)
+		return rc;
+	conf.txmode.offloads =
+		info.tx_offload_capa & (d->chains ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
+	rc = rte_eth_dev_configure(d->id, 1, 1, &conf);
+	rc = rc ? rc : settle_mtu(d, cfg, args, err, errlen);
+	if (rc > 0)
+		return rc;
+	rc = rc ? rc : rte_eth_dev_adjust_nb_rx_tx_desc(d->id, &nrx, &ntx);
+	rc = rc ? rc : rte_eth_rx_queue_setup(d->id, 0, nrx, (unsigned)socket, NULL, d->pkts);
+	txc = info.default_txconf;
+	txc.offloads = conf.txmode.offloads;
+	rc = rc ? rc : rte_eth_tx_queue_setup(d->id, 0, ntx, (unsigned)socket, &txc);
+	rc = rc ? rc : rte_eth_dev_start(d->id);
+	if (rc)
+		return ur_ethdev_fail(err, errlen, EIO, "%s does not start: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
+	d->configured = true;
+	return 0;
+}
+
+static void describe(struct ur_ethdev *d)
+{
+	struct rte_eth_link link = {0};
+	struct rte_ether_addr mac;
+
+	d->port.ops = &ops;
+	snprintf(d->port.name, sizeof(d->port.name), "%s", d->has_kif ? d->kif.name : d->dev);
+	if (d->has_kif) {
+		ur_kif_restore(&d->kif);
+		d->port.mac = d->kif.mac;
+		d->port.speed_mbps = ur_kif_speed(&d->kif);
+	} else if (rte_eth_macaddr_get(d->id, &mac) == 0) {
+		memcpy(d->port.mac.b, mac.addr_bytes, 6);
+	}
+	if (!d->port.speed_mbps && rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+		d->port.speed_mbps = link.link_speed;
+}
+
+static int check_config(const struct ur_ethdev_config *cfg, char *err, size_t errlen)
+{
+	const struct ur_pmd *pmd = cfg->vdev ? ur_pmd_find(cfg->vdev) : NULL;
+	const char *name = cfg->ifname ? cfg->ifname : cfg->vdev ? cfg->vdev : cfg->pci;
+	bool shares;
+
+	if (!!cfg->ifname + !!cfg->vdev + !!cfg->pci != 1)
+		return ur_ethdev_fail(err, errlen, EINVAL, "name one device: an interface, a virtual device or a PCI address");
+	shares = ur_pmd_shares_memory(cfg);
+	if (ur_eal_forked() && (!ur_eal_private() || shares || (pmd && (pmd->flags & UR_PMD_SERVICE))))
+		return ur_ethdev_fail(err, errlen, EOPNOTSUPP, "a forked child cannot open '%s': use a kernel interface, or exec after fork", name);
+	if (shares && ur_eal_started() && ur_eal_private())
+		return ur_ethdev_fail(err, errlen, EOPNOTSUPP, "'%s' must be the first device that the process opens", name);
+	return 0;
+}
+
+int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, char *err, size_t errlen)
+{
+	struct ur_eal_guard *guard;
+	char args[1024] = "";
+	struct ur_ethdev *d;
+	int rc = check_config(cfg, err, errlen);
+
+	if (rc)
+		return rc;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return ur_ethdev_fail(err, errlen, ENOMEM, "out of memory");
+	rc = cfg->ifname ? ur_kif_open(&d->kif, cfg->ifname, err, errlen) : 0;
+	d->has_kif = cfg->ifname && rc == 0;
+	rc = rc ? rc : ur_eal_start(cfg, err, errlen);
+	if (rc) {
+		port_close(&d->port);
+		return rc;
+	}
+	ur_eal_forget_log();
+	guard = ur_eal_guard_begin(); /* drivers start threads too */
+	rc = probe(d, cfg, args, sizeof(args), err, errlen);
+	rc = rc ? rc : configure(d, cfg, args, err, errlen);
+	if (guard)
+		ur_eal_guard_end(guard);
+	if (rc) {
+		port_close(&d->port);
+		return rc;
+	}
+	d->lcore = rte_get_main_lcore();
+	describe(d);
+	*out = &d->port;
+	return 0;
+}
