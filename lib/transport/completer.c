@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The completer: what comes back for requests (IBTA volume 1, 9.7.5.2, 9.7.6, 9.7.7 and 9.9.2): acknowledgements, NAKs, READ responses, and
+ * what does not come back: the ACK timer. Losses are repaired by going back to the oldest unacknowledged PSN.
+ */
+#include "transport/tp_priv.h"
+
+ur_time ur_rnr_time(unsigned code)
+{
+	static const uint16_t tens_of_us[32] = {
+		0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+		256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	};
+	ur_time t = tens_of_us[code & 31];
+
+	return (t ? t : 65536) * 10 * UR_NS_PER_US;
+}
+
+/*
+ * Completes everything before PSN `upto`. False when it meets a READ with responses missing before `upto`: `una` then stays at the first of
+ * those. `una` always lies within the WQE at `head`.
+ */
+static bool advance(struct ur_qp *qp, uint32_t upto)
+{
+	struct ur_requester *r = &qp->req;
+
+	while (r->head != r->fresh && ur_psn_diff(upto, r->una) > 0) {
+		const struct ur_swqe *w = ur_sq_at(qp, r->head);
+		uint32_t end = ur_psn_add(w->psn, w->npkts);
+
+		if (ur_swqe_is_read(w))
+			return false;
+		if (ur_psn_diff(upto, end) < 0) {
+			r->una = upto;
+			return true;
+		}
+		r->una = end;
+		ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
+	}
+	return true;
+}
+
+static void progress(struct ur_qp *qp, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->retry_left = r->retry_cnt;
+	r->rnr_left = r->rnr_cnt;
+	r->deadline = now + r->timeout;
+	r->hole = false;
+	r->rnr_wait = false;
+	if (ur_unlikely(ur_psn_diff(r->next, r->una) < 0))
+		ur_req_rewind(qp); /* late acknowledgements overtook a retransmission: forward, in fact */
+}
+
+/* One more transmission from `una` on, if the retry counter allows it. */
+static void retry(struct ur_qp *qp, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (!r->retry_left) {
+		ur_qp_count(qp, UR_C_RETRY_EXC);
+		ur_req_fail(qp, IBV_WC_RETRY_EXC_ERR, 0);
+		return;
+	}
+	r->retry_left--;
+	r->deadline = now + r->timeout;
+	ur_req_rewind(qp);
+}
+
+/* A response for something later than a READ response that has not come: once for each hole, since more of them are on their way. */
+static void implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time now)
+{
+	if (qp->req.hole) {
+		ur_qp_count(qp, otherwise);
+		return;
+	}
+	ur_qp_count(qp, UR_C_IMPLIED_NAK);
+	retry(qp, now);
+	qp->req.hole = ur_qp_st(qp) != IBV_QPS_ERR;
+}
+
+/* What may follow from any progress. */
+static void settle(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_ERR))
+		return;
+	if (ur_unlikely(r->halt && r->cur == r->head)) {
+		ur_req_fail(qp, (enum ibv_wc_status)r->halt, 0);
+		return;
+	}
+	if (ur_unlikely(qp->sqd_notify))
+		ur_qp_sqd_check(qp);
+	/* Requests that are posted from now on announce themselves by the doorbell. */
+	if (r->cur != r->tail)
+		ur_req_schedule(qp);
+}
+
+/* --- acknowledgements --- */
+
+static void on_rnr_nak(struct ur_qp *qp, unsigned timer, uint8_t syndrome, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+
+	ur_qp_count(qp, UR_C_RNR_NAK_RCVD);
+	if (r->rnr_cnt != 7) {
+		if (!r->rnr_left) {
+			ur_qp_count(qp, UR_C_RNR_RETRY_EXC);
+			ur_req_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR, syndrome);
+			return;
+		}
+		r->rnr_left--;
+	}
+	ur_req_rewind(qp);
+	r->rnr_wait = true;
+	ur_list_del(&qp->link[UR_TXQ_REQ]);
+	ur_timer_arm(qp->tp->c.wheel, &qp->timer, now + ur_rnr_time(timer));
+}
+
+static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
+{
+	static const uint8_t status[] = {
+		[UR_NAK_INV_REQ] = IBV_WC_REM_INV_REQ_ERR,
+		[UR_NAK_REM_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+		[UR_NAK_REM_OP] = IBV_WC_REM_OP_ERR,
+		[UR_NAK_INV_RD] = IBV_WC_REM_INV_RD_REQ_ERR,
+	};
+	unsigned code = ur_syndrome_value(syndrome);
+
+	if (code == UR_NAK_PSN_SEQ) {
+		ur_qp_count(qp, UR_C_PACKET_SEQ_ERR);
+		retry(qp, now);
+	} else if (code < ur_array_size(status)) {
+		ur_req_fail(qp, (enum ibv_wc_status)status[code], syndrome);
+	} else {
+		ur_qp_count(qp, UR_C_DROP_RESPONSE);
+	}
+}
+
+static bool within_head(const struct ur_qp *qp, uint32_t psn)
+{
+	const struct ur_requester *r = &qp->req;
+	const struct ur_swqe *w = ur_sq_at(qp, r->head);
+
+	return r->head != r->fresh && ((psn - w->psn) & UR_PSN_MASK) < w->npkts;
+}
+
+/* A NAK of `psn` acknowledges everything before it and says why `psn` itself was refused. */
+static void on_negative(struct ur_qp *qp, uint32_t psn, uint8_t syndrome, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+	bool rnr = ur_syndrome_type(syndrome) == UR_AETH_RNR;
+	bool fatal = !rnr && ur_syndrome_value(syndrome) != UR_NAK_PSN_SEQ;
+	uint32_t old = r->una;
+	bool whole = advance(qp, psn);
+
+	if (r->una != old)
+		progress(qp, now);
+	if (fatal && within_head(qp, psn))
+		on_nak(qp, syndrome, now);
+	else if (!whole)
+		implied_nak(qp, UR_C_DROP_GHOST_ACK, now);
+	else if (r->next == r->una)
+		ur_qp_count(qp, UR_C_DROP_GHOST_ACK); /* what it refuses is about to be sent again anyway */
+	else if (rnr)
+		on_rnr_nak(qp, ur_syndrome_value(syndrome), syndrome, now);
+	else
+		on_nak(qp, syndrome, now);
+}
+
+static void on_ack(struct ur_qp *qp, uint32_t psn, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+	uint32_t old = r->una;
+	bool whole = advance(qp, ur_psn_add(psn, 1));
+
+	if (ur_likely(r->una != old))
+		progress(qp, now);
+	if (ur_unlikely(!whole))
+		implied_nak(qp, UR_C_DROP_GHOST_ACK, now);
+}
+
+static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
+{
+	const uint8_t *ext = p->data + p->bth_off + UR_BTH_LEN;
+	struct ur_aeth h;
+
+	ur_aeth_get(ext + op->off_aeth, &h);
+	switch (ur_syndrome_type(h.syndrome)) {
+	case UR_AETH_ACK: on_ack(qp, p->bth.psn, now); break;
+	case UR_AETH_RNR:
+	case UR_AETH_NAK: on_negative(qp, p->bth.psn, h.syndrome, now); break;
+	default: /* type 2 is reserved */ ur_qp_count(qp, UR_C_DROP_RESPONSE); return;
+	}
+	settle(qp);
+}
+
+/* --- READ responses --- */
+
+/* Is `psn` a response that a READ in flight waits for, perhaps behind others? */
+static bool is_read_psn(const struct ur_qp *qp, uint32_t psn)
+{
+	const struct ur_requester *r = &qp->req;
+
+	for (uint32_t i = r->head; i != r->fresh; i++) {
+		const struct ur_swqe *w = ur_sq_at(qp, i);
+
+		if (((psn - w->psn) & UR_PSN_MASK) < w->npkts)
+			return ur_swqe_is_read(w);
+	}
+	return false;
+}
+
+/* Opcode and length that packet k of a READ must have. At the PSN of the last rewind an earlier stream of responses may still be running.
+ */
+static bool response_ok(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t k, bool end, const struct ur_pkt *p, uint32_t flags)
+{
+	bool begin = !(k & (qp->tp->rd_piece - 1));
+	uint32_t len = k + 1 == w->npkts ? w->length - (k << qp->mtu_shift) : qp->mtu;
+
+	if (p->payload_len != len || !(flags & UR_OPF_LAST) == end)
+		return false;
+	return !(flags & UR_OPF_FIRST) == !begin || p->bth.psn == qp->req.restart;
+}
+
+static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+	struct ur_swqe *w = ur_sq_at(qp, r->head);
+	uint32_t k = (p->bth.psn - w->psn) & UR_PSN_MASK;
+	bool last = k + 1 == w->npkts;
+	bool end = last || !((k + 1) & (qp->tp->rd_piece - 1));
+	enum ibv_wc_status st = IBV_WC_BAD_RESP_ERR;
+
+	if (!k)
+		r->rpos = (struct ur_sge_pos){0, 0};
+	if (ur_likely(response_ok(qp, w, k, end, p, op->flags)))
+		st = ur_sge_scatter(qp, w->sge, w->nsge, &r->rpos, p->data + p->payload_off, p->payload_len);
+	if (ur_unlikely(st)) {
+		ur_req_fail(qp, st, 0);
+		return;
+	}
+	r->una = ur_psn_add(p->bth.psn, 1);
+	if (end && r->rd_out)
+		r->rd_out--;
+	if (last)
+		ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
+	progress(qp, now);
+	settle(qp);
+}
+
+static void on_read_response(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+	uint32_t psn = p->bth.psn, old = r->una;
+
+	if (ur_unlikely(psn != r->una) && is_read_psn(qp, psn) && !advance(qp, psn)) {
+		if (r->una != old)
+			progress(qp, now);
+		implied_nak(qp, UR_C_DROP_RESPONSE, now);
+		settle(qp);
+		return;
+	}
+	if (ur_unlikely(psn != r->una || r->head == r->fresh || !ur_swqe_is_read(ur_sq_at(qp, r->head)))) {
+		ur_qp_count(qp, UR_C_DROP_RESPONSE);
+		return;
+	}
+	take_response(qp, p, op, now);
+}
+
+/* --- entry points --- */
+
+void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
+{
+	const struct ur_requester *r = &qp->req;
+
+	/* Only what lies between the oldest unacknowledged and the newest sent PSN can be answered. */
+	if (ur_unlikely(((p->bth.psn - r->una) & UR_PSN_MASK) >= ((r->max - r->una) & UR_PSN_MASK))) {
+		ur_qp_count(qp, op->flags & UR_OPF_PAYLOAD ? UR_C_DROP_RESPONSE : UR_C_DROP_GHOST_ACK);
+		return;
+	}
+	if (op->flags & UR_OPF_PAYLOAD)
+		on_read_response(qp, p, op, now);
+	else if (ur_likely(!(op->flags & UR_OPF_ATOMICACKETH)))
+		on_aeth(qp, p, op, now);
+	else
+		ur_qp_count(qp, UR_C_DROP_RESPONSE);
+}
+
+void ur_comp_timer(struct ur_timer *t, ur_time now)
+{
+	struct ur_qp *qp = ur_container_of(t, struct ur_qp, timer);
+	struct ur_requester *r = &qp->req;
+
+	if (r->rnr_wait) {
+		r->rnr_wait = false;
+		ur_req_schedule(qp);
+		return;
+	}
+	if (r->una == r->next || !r->timeout)
+		return;
+	if (now < r->deadline) {
+		ur_timer_arm(qp->tp->c.wheel, t, r->deadline);
+		return;
+	}
+	ur_qp_count(qp, UR_C_ACK_TIMEOUT);
+	r->hole = false;
+	retry(qp, now);
+	settle(qp);
+	if (ur_unlikely(qp->broken))
+		ur_qp_to_err(qp);
+}

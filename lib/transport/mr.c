@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Protection domains and memory regions. A key is the MR's table index and a generation, so that a stale key does not fit a new MR. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "transport/tp_priv.h"
+
+struct mr_full {
+	struct ur_mr mr;
+	bool retired; /* out of the table; the memory is still waited for */
+};
+
+int ur_pd_create(struct ur_tp *tp, struct ur_pd **out)
+{
+	struct ur_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return ENOMEM;
+	pd->tp = tp;
+	*out = pd;
+	return 0;
+}
+
+int ur_pd_destroy(struct ur_pd *pd)
+{
+	if (pd->users)
+		return EBUSY;
+	free(pd);
+	return 0;
+}
+
+/* Generations start at random numbers, so that a key of an earlier process is unlikely to fit. */
+static int grow_generations(struct ur_tp *tp)
+{
+	uint8_t *g;
+
+	if (tp->mr_gen_size >= tp->mrs.size)
+		return 0;
+	g = realloc(tp->mr_gen, tp->mrs.size);
+	if (!g)
+		return ENOMEM;
+	for (uint32_t i = tp->mr_gen_size; i < tp->mrs.size; i++)
+		g[i] = (uint8_t)ur_rng_u32(&tp->rng);
+	tp->mr_gen = g;
+	tp->mr_gen_size = tp->mrs.size;
+	return 0;
+}
+
+int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uint64_t iova, int access, struct ur_mr **out)
+{
+	struct mr_full *f;
+	uint32_t id;
+	int err;
+
+	if ((uintptr_t)addr + length < (uintptr_t)addr || iova + length < iova)
+		return EINVAL;
+	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return ENOMEM;
+	err = ur_idtab_alloc(&tp->mrs, f, &id);
+	if (err)
+		goto out_free;
+	err = grow_generations(tp);
+	if (err)
+		goto out_id;
+	f->mr.lkey = f->mr.rkey = id << 8 | tp->mr_gen[id]++;
+	f->mr.pd = pd;
+	f->mr.addr = addr;
+	f->mr.iova = iova;
+	f->mr.length = length;
+	f->mr.access = access;
+	f->mr.tp = tp;
+	pd->users++;
+	*out = &f->mr;
+	return 0;
+out_id:
+	ur_idtab_free(&tp->mrs, id);
+out_free:
+	free(f);
+	return err;
+}
+
+int ur_mr_dereg(struct ur_mr *mr)
+{
+	struct mr_full *f = ur_container_of(mr, struct mr_full, mr);
+
+	/* Out of the table at the first call, so that frames which refer to it only grow fewer. */
+	if (!f->retired) {
+		ur_idtab_free(&mr->tp->mrs, mr->lkey >> 8);
+		f->retired = true;
+	}
+	if (atomic_load_explicit(&mr->frames.n, memory_order_acquire))
+		return EBUSY;
+	mr->pd->users--;
+	free(f);
+	return 0;
+}

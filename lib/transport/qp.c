@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of a queue pair: creation, completions, the error state with its flushing, reset, query, doorbell, destruction. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "transport/tp_priv.h"
+
+/* --- creation --- */
+
+static uint32_t pow2_ceil(uint32_t v)
+{
+	return v <= 1 ? 1 : 1u << (32 - __builtin_clz(v - 1));
+}
+
+/* `wr` is rounded up in place to a power of two; none stays none. */
+static int ring_init(struct ur_ring *r, uint32_t *wr, uint32_t stride, uint32_t max_sge)
+{
+	uint32_t n = pow2_ceil(*wr);
+
+	if (*wr)
+		*wr = n;
+	r->cap = *wr;
+	r->mask = n - 1;
+	r->stride = stride;
+	r->max_sge = max_sge;
+	r->buf = aligned_alloc(64, ((size_t)n * stride + 63) & ~(size_t)63);
+	return r->buf ? 0 : ENOMEM;
+}
+
+static int check_cap(const struct ibv_qp_cap *c)
+{
+	if (c->max_send_wr > UR_MAX_QP_WR || c->max_recv_wr > UR_MAX_QP_WR || c->max_send_sge > UR_MAX_SGE ||
+	    c->max_recv_sge > UR_MAX_SGE || c->max_inline_data > UR_MAX_INLINE)
+		return EINVAL;
+	return 0;
+}
+
+static int rings_init(struct ur_qp *qp, struct ibv_qp_cap *c)
+{
+	uint32_t list = sizeof(struct ibv_sge) * (c->max_send_sge ? c->max_send_sge : 1);
+	uint32_t area = ((c->max_inline_data > list ? c->max_inline_data : list) + 15) & ~15u;
+	int err;
+
+	c->max_send_sge = ur_min_u32(area / sizeof(struct ibv_sge), UR_MAX_SGE);
+	c->max_inline_data = ur_min_u32(area, UR_MAX_INLINE);
+	if (!c->max_recv_sge)
+		c->max_recv_sge = 1;
+	err = ring_init(&qp->sq, &c->max_send_wr, sizeof(struct ur_swqe) + area, c->max_send_sge);
+	if (err)
+		return err;
+	return ring_init(&qp->rq, &c->max_recv_wr, sizeof(struct ur_rwqe) + c->max_recv_sge * (uint32_t)sizeof(struct ibv_sge),
+			 c->max_recv_sge);
+}
+
+static void qp_free(struct ur_qp *qp)
+{
+	free(qp->sq.buf);
+	free(qp->rq.buf);
+	free(qp->resp.rd);
+	free(qp);
+}
+
+static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
+{
+	struct ur_qp *qp = aligned_alloc(64, sizeof(*qp));
+
+	if (!qp)
+		return NULL;
+	memset(qp, 0, sizeof(*qp));
+	qp->tp = tp;
+	qp->pd = init->pd;
+	qp->send_cq = init->send_cq;
+	qp->recv_cq = init->recv_cq;
+	qp->type = (uint8_t)init->type;
+	qp->sig_all = init->sq_sig_all;
+	qp->context = init->context;
+	qp->event = init->event;
+	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
+		ur_list_init(&qp->link[i]);
+	ur_timer_init(&qp->timer, ur_comp_timer);
+	atomic_store_explicit(&qp->state, IBV_QPS_RESET, memory_order_relaxed);
+	return qp;
+}
+
+int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
+{
+	struct ibv_qp_cap cap = init->cap;
+	struct ur_qp *qp;
+	uint32_t id;
+	int err;
+
+	if (init->type != IBV_QPT_RC)
+		return EOPNOTSUPP;
+	if (!init->pd || !init->send_cq || !init->recv_cq || check_cap(&cap))
+		return EINVAL;
+	qp = qp_alloc(tp, init);
+	if (!qp)
+		return ENOMEM;
+	err = rings_init(qp, &cap);
+	if (err)
+		goto out_free;
+	qp->resp.rd = calloc(UR_RD_SLOTS, sizeof(struct ur_rd_res));
+	if (!qp->resp.rd) {
+		err = ENOMEM;
+		goto out_free;
+	}
+	err = ur_idtab_alloc(&tp->qps, qp, &id);
+	if (err)
+		goto out_free;
+	qp->qpn = (uint32_t)tp->c.slot << 16 | id;
+	qp->cap = init->cap = cap;
+	qp->pd->users++;
+	ur_cq_use(qp->send_cq, 1);
+	ur_cq_use(qp->recv_cq, 1);
+	*out = qp;
+	return 0;
+out_free:
+	qp_free(qp);
+	return err;
+}
+
+int ur_qp_destroy(struct ur_qp *qp)
+{
+	/* Inline data is always copied into the packet, so no frame refers to the QP. */
+	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
+	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
+		ur_list_del(&qp->link[i]);
+	ur_idtab_free(&qp->tp->qps, qp->qpn & 0xffff);
+	ur_cq_use(qp->send_cq, -1);
+	ur_cq_use(qp->recv_cq, -1);
+	qp->pd->users--;
+	qp_free(qp);
+	return 0;
+}
+
+/* --- completions --- */
+
+void ur_qp_event(struct ur_qp *qp, enum ibv_event_type ev)
+{
+	if (qp->event)
+		qp->event(qp, ev);
+}
+
+void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err)
+{
+	struct ur_requester *r = &qp->req;
+	const struct ur_swqe *w = ur_sq_at(qp, r->head);
+	bool cqe = w->flags & IBV_SEND_SIGNALED || status != IBV_WC_SUCCESS;
+	struct ur_cqe e = {
+		.wr_id = w->wr_id,
+		.byte_len = w->length,
+		.qpn = qp->qpn,
+		.status = (uint8_t)status,
+		.opcode = ur_swqe_op(w)->wc,
+		.vendor_err = vendor_err,
+	};
+
+	if (ur_swqe_is_read(w) && r->head != r->fresh)
+		r->rd_wqes--;
+	/* The slot is free before the completion shows: who has polled it may post again. */
+	atomic_store_explicit(&qp->sq.head, ++r->head, memory_order_release);
+	if (!cqe)
+		return;
+	if (ur_unlikely(status != IBV_WC_SUCCESS))
+		ur_qp_count(qp, UR_C_REQ_CQE_ERR);
+	if (ur_unlikely(!ur_cq_push(qp->send_cq, &e, false)))
+		qp->broken = true;
+}
+
+void ur_qp_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited)
+{
+	struct ur_responder *r = &qp->resp;
+
+	e->wr_id = ur_rq_at(qp, r->head)->wr_id;
+	e->qpn = qp->qpn;
+	e->src_qp = qp->dqpn;
+	r->rwqe = false;
+	atomic_store_explicit(&qp->rq.head, ++r->head, memory_order_release);
+	if (ur_unlikely(e->status != IBV_WC_SUCCESS))
+		ur_qp_count(qp, UR_C_RESP_CQE_ERR);
+	if (ur_unlikely(!ur_cq_push(qp->recv_cq, e, solicited)))
+		qp->broken = true;
+}
+
+/* --- error and reset --- */
+
+static void flush_sends(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	r->fresh = r->tail;
+	while (r->head != r->tail)
+		ur_qp_send_done(qp, IBV_WC_WR_FLUSH_ERR, 0);
+	r->cur = r->head;
+	r->rd_wqes = 0;
+	r->una = r->next = r->max;
+	r->rd_out = 0;
+	r->rnr_wait = r->hole = false;
+	r->halt = IBV_WC_SUCCESS;
+}
+
+static void flush_recvs(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	r->tail = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
+	while (r->head != r->tail) {
+		struct ur_cqe e = {.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV};
+
+		ur_qp_recv_done(qp, &e, false);
+	}
+}
+
+static void flush(struct ur_qp *qp)
+{
+	/* Pairs with the fence in ur_qp_post_recv: state before tails. */
+	atomic_thread_fence(memory_order_seq_cst);
+	flush_sends(qp);
+	flush_recvs(qp);
+	qp->broken = false;
+}
+
+static void drop_reads(struct ur_responder *r)
+{
+	r->rd_cur = r->rd_tail;
+	r->rd_count = 0;
+}
+
+void ur_qp_to_err(struct ur_qp *qp)
+{
+	bool lost = qp->broken && ur_qp_st(qp) != IBV_QPS_ERR;
+
+	atomic_store(&qp->state, IBV_QPS_ERR);
+	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
+	ur_list_del(&qp->link[UR_TXQ_REQ]);
+	drop_reads(&qp->resp);
+	qp->resp.expect = 0;
+	/* An acknowledgement that is owed still goes out: its message was received. */
+	if (qp->resp.ack_pending)
+		ur_resp_schedule(qp);
+	else
+		ur_list_del(&qp->link[UR_TXQ_RESP]);
+	flush(qp);
+	if (lost)
+		ur_qp_event(qp, IBV_EVENT_QP_FATAL);
+}
+
+void ur_qp_to_reset(struct ur_qp *qp)
+{
+	struct ur_rd_res *rd = qp->resp.rd;
+	uint32_t sq, rq;
+
+	atomic_store(&qp->state, IBV_QPS_RESET); /* first: from here on nothing can be posted */
+	sq = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	rq = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
+	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
+	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
+		ur_list_del(&qp->link[i]);
+	memset(&qp->req, 0, sizeof(qp->req));
+	memset(&qp->resp, 0, sizeof(qp->resp));
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->resp.rd = rd;
+	qp->req.head = qp->req.cur = qp->req.fresh = qp->req.tail = sq;
+	qp->resp.head = qp->resp.tail = rq;
+	/* The indices run on: the application keeps its side of the rings. */
+	atomic_store_explicit(&qp->sq.head, sq, memory_order_release);
+	atomic_store_explicit(&qp->rq.head, rq, memory_order_release);
+	qp->path = NULL;
+	qp->access = 0;
+	qp->dqpn = 0;
+	qp->broken = qp->sqd_notify = false;
+}
+
+void ur_qp_sqd_check(struct ur_qp *qp)
+{
+	if (qp->sqd_notify && ur_qp_st(qp) == IBV_QPS_SQD && qp->req.head == qp->req.fresh) {
+		qp->sqd_notify = false;
+		ur_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+	}
+}
+
+/* --- the caller's view --- */
+
+void ur_qp_kick(struct ur_qp *qp, ur_time now)
+{
+	(void)now;
+	atomic_exchange(&qp->db, 0);
+	if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_ERR))
+		flush(qp);
+	ur_resp_schedule(qp);
+	ur_req_schedule(qp);
+}
+
+uint32_t ur_qp_num(const struct ur_qp *qp)
+{
+	return qp->qpn;
+}
+
+void *ur_qp_context(const struct ur_qp *qp)
+{
+	return qp->context;
+}
+
+struct ur_qp **ur_qp_doorbell_link(struct ur_qp *qp)
+{
+	return &qp->doorbell_link;
+}
+
+void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
+{
+	if (attr) {
+		*attr = qp->attr;
+		attr->qp_state = attr->cur_qp_state = ur_qp_st(qp);
+		attr->cap = qp->cap;
+		attr->path_mig_state = IBV_MIG_MIGRATED;
+		attr->dest_qp_num = qp->dqpn;
+		attr->qp_access_flags = (unsigned)qp->access;
+		attr->sq_psn = qp->req.max;
+		attr->rq_psn = qp->resp.epsn;
+		attr->sq_draining = ur_qp_st(qp) == IBV_QPS_SQD && qp->req.head != qp->req.fresh;
+	}
+	if (init)
+		*init = (struct ibv_qp_init_attr){
+			.qp_context = qp->context,
+			.cap = qp->cap,
+			.qp_type = (enum ibv_qp_type)qp->type,
+			.sq_sig_all = qp->sig_all,
+		};
+}

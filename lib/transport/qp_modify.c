@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * State transitions of queue pairs (IBTA volume 1, 11.2.5.2, table 91; ibv_modify_qp(3)): one table says which exist for which service,
+ * what each requires and what it allows; one list of setters checks and takes over the attributes.
+ */
+#include <errno.h>
+
+#include "transport/tp_priv.h"
+
+/* --- the table --- */
+
+enum { RC, UC, UD, SERVICES };
+
+struct transition {
+	unsigned services; /* bits 1 << RC ... */
+	int required[SERVICES], optional[SERVICES];
+};
+
+#define ALL (1u << RC | 1u << UC | 1u << UD)
+#define STATES (IBV_QPS_ERR + 1)
+
+#define PKEY IBV_QP_PKEY_INDEX
+#define PORT IBV_QP_PORT
+#define ACCESS IBV_QP_ACCESS_FLAGS
+#define QKEY IBV_QP_QKEY
+#define CUR IBV_QP_CUR_STATE
+#define ALT IBV_QP_ALT_PATH
+#define MIG IBV_QP_PATH_MIG_STATE
+#define MINRNR IBV_QP_MIN_RNR_TIMER
+#define CONNECT (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define RETRY (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)
+
+#define ANY_TO_RESET_OR_ERR [IBV_QPS_RESET] = {.services = ALL}, [IBV_QPS_ERR] = {.services = ALL}
+
+static const struct transition transitions[STATES][STATES] = {
+	[IBV_QPS_RESET] =
+		{
+			[IBV_QPS_RESET] = {.services = ALL},
+			[IBV_QPS_INIT] =
+				{ALL, .required = {[RC] = PKEY | PORT | ACCESS, [UC] = PKEY | PORT | ACCESS, [UD] = PKEY | PORT | QKEY}},
+		},
+	[IBV_QPS_INIT] =
+		{
+			ANY_TO_RESET_OR_ERR,
+			[IBV_QPS_INIT] =
+				{ALL, .optional = {[RC] = PKEY | PORT | ACCESS, [UC] = PKEY | PORT | ACCESS, [UD] = PKEY | PORT | QKEY}},
+			[IBV_QPS_RTR] = {ALL, .required = {[RC] = CONNECT | IBV_QP_MAX_DEST_RD_ATOMIC | MINRNR, [UC] = CONNECT},
+					 .optional = {[RC] = ALT | ACCESS | PKEY, [UC] = ALT | ACCESS | PKEY, [UD] = PKEY | QKEY}},
+		},
+	[IBV_QPS_RTR] =
+		{
+			ANY_TO_RESET_OR_ERR,
+			[IBV_QPS_RTS] = {ALL,
+					 .required = {[RC] = RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+						      [UC] = IBV_QP_SQ_PSN,
+						      [UD] = IBV_QP_SQ_PSN},
+					 .optional = {[RC] = CUR | ALT | ACCESS | MINRNR | MIG,
+						      [UC] = CUR | ALT | ACCESS | MIG,
+						      [UD] = CUR | QKEY}},
+		},
+	[IBV_QPS_RTS] =
+		{
+			ANY_TO_RESET_OR_ERR,
+			[IBV_QPS_RTS] = {ALL, .optional = {[RC] = CUR | ALT | ACCESS | MINRNR | MIG,
+							   [UC] = CUR | ALT | ACCESS | MIG,
+							   [UD] = CUR | QKEY}},
+			[IBV_QPS_SQD] = {ALL, .optional = {[RC] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
+							   [UC] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
+							   [UD] = IBV_QP_EN_SQD_ASYNC_NOTIFY}},
+		},
+	[IBV_QPS_SQD] =
+		{
+			ANY_TO_RESET_OR_ERR,
+			[IBV_QPS_RTS] = {ALL, .optional = {[RC] = CUR | ALT | ACCESS | MINRNR | MIG,
+							   [UC] = CUR | ALT | ACCESS | MIG,
+							   [UD] = CUR | QKEY}},
+			[IBV_QPS_SQD] = {ALL, .optional =
+						      {
+							      [RC] = PORT | IBV_QP_AV | RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+								     IBV_QP_MAX_DEST_RD_ATOMIC | ALT | ACCESS | PKEY | MINRNR | MIG,
+							      [UC] = IBV_QP_AV | ALT | ACCESS | PKEY | MIG,
+							      [UD] = PKEY | QKEY}},
+		},
+	[IBV_QPS_SQE] =
+		{
+			[IBV_QPS_RESET] = {.services = 1u << UC | 1u << UD},
+			[IBV_QPS_ERR] = {.services = 1u << UC | 1u << UD},
+			[IBV_QPS_RTS] = {1u << UC | 1u << UD, .optional = {[UC] = CUR | ACCESS, [UD] = CUR | QKEY}},
+		},
+	[IBV_QPS_ERR] = {ANY_TO_RESET_OR_ERR},
+};
+
+int ur_qp_modify_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+	unsigned svc = type == IBV_QPT_RC ? RC : type == IBV_QPT_UC ? UC : UD;
+	const struct transition *t;
+
+	if ((unsigned)from >= STATES || (unsigned)to >= STATES)
+		return EINVAL;
+	t = &transitions[from][to];
+	mask &= ~IBV_QP_STATE;
+	if (!(t->services & 1u << svc) || (mask & t->required[svc]) != t->required[svc] || mask & ~(t->required[svc] | t->optional[svc]))
+		return EINVAL;
+	return 0;
+}
+
+/* --- values --- */
+
+#define ACCESS_ALL                                                                                                                         \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+
+static bool values_ok(const struct ur_qp *qp, const struct ibv_qp_attr *a, int mask, const struct ur_path *path)
+{
+	const struct {
+		int attr;
+		bool ok;
+	} checks[] = {
+		{IBV_QP_CUR_STATE, a->cur_qp_state == ur_qp_st(qp)},
+		{IBV_QP_PKEY_INDEX, a->pkey_index == 0},
+		{IBV_QP_PORT, a->port_num == 1},
+		{IBV_QP_ACCESS_FLAGS, !(a->qp_access_flags & ~(unsigned)ACCESS_ALL)},
+		{IBV_QP_AV, path != NULL},
+		{IBV_QP_PATH_MTU, a->path_mtu >= IBV_MTU_256 && a->path_mtu <= IBV_MTU_4096},
+		{IBV_QP_DEST_QPN, a->dest_qp_num <= 0xffffff},
+		{IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic <= UR_MAX_RD_ATOMIC},
+		{IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic <= UR_MAX_RD_ATOMIC},
+		{IBV_QP_MIN_RNR_TIMER, a->min_rnr_timer <= 31},
+		{IBV_QP_TIMEOUT, a->timeout <= 31},
+		{IBV_QP_RETRY_CNT, a->retry_cnt <= 7},
+		{IBV_QP_RNR_RETRY, a->rnr_retry <= 7},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(checks); i++)
+		if (mask & checks[i].attr && !checks[i].ok)
+			return false;
+	return true;
+}
+
+static int check_values(const struct ur_qp *qp, const struct ibv_qp_attr *a, int mask, const struct ur_path *path)
+{
+	/* No automatic path migration: the only state is MIGRATED and there is no alternate path. */
+	if (mask & IBV_QP_ALT_PATH || (mask & IBV_QP_PATH_MIG_STATE && a->path_mig_state != IBV_MIG_MIGRATED))
+		return EOPNOTSUPP;
+	return values_ok(qp, a, mask, path) ? 0 : EINVAL;
+}
+
+/* --- taking over --- */
+
+static void set_addressing(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask, const struct ur_path *path)
+{
+	if (mask & IBV_QP_PKEY_INDEX)
+		qp->attr.pkey_index = a->pkey_index;
+	if (mask & IBV_QP_PORT)
+		qp->attr.port_num = a->port_num;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		qp->access = (int)a->qp_access_flags;
+	if (mask & IBV_QP_QKEY)
+		qp->attr.qkey = a->qkey;
+	if (mask & IBV_QP_AV) {
+		qp->attr.ah_attr = a->ah_attr;
+		qp->path = path;
+	}
+	if (mask & IBV_QP_PATH_MTU) {
+		qp->attr.path_mtu = a->path_mtu;
+		qp->mtu_shift = 7 + (uint32_t)a->path_mtu; /* IBV_MTU_256 is 1 */
+		qp->mtu = 1u << qp->mtu_shift;
+	}
+	if (mask & IBV_QP_DEST_QPN)
+		qp->dqpn = a->dest_qp_num;
+}
+
+static void set_responder(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (mask & IBV_QP_RQ_PSN)
+		r->epsn = a->rq_psn & UR_PSN_MASK; /* programs pass 32 random bits, and hardware takes 24 */
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
+		qp->attr.max_dest_rd_atomic = a->max_dest_rd_atomic;
+		r->rd_n = a->max_dest_rd_atomic;
+		r->rd_count = ur_min_u32(r->rd_count, r->rd_n);
+	}
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		qp->attr.min_rnr_timer = r->min_rnr = a->min_rnr_timer;
+}
+
+static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (mask & IBV_QP_SQ_PSN)
+		r->una = r->next = r->max = r->restart = a->sq_psn & UR_PSN_MASK;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		qp->attr.max_rd_atomic = r->max_rd = a->max_rd_atomic;
+	if (mask & IBV_QP_TIMEOUT) {
+		qp->attr.timeout = a->timeout;
+		r->timeout = a->timeout ? 4096ull << a->timeout : 0;
+	}
+	if (mask & IBV_QP_RETRY_CNT)
+		qp->attr.retry_cnt = r->retry_cnt = r->retry_left = a->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		qp->attr.rnr_retry = r->rnr_cnt = r->rnr_left = a->rnr_retry;
+}
+
+static void enter(struct ur_qp *qp, enum ibv_qp_state to, ur_time now)
+{
+	if (to == IBV_QPS_RESET) {
+		ur_qp_to_reset(qp);
+	} else if (to == IBV_QPS_ERR) {
+		ur_qp_to_err(qp);
+		return;
+	}
+	atomic_store(&qp->state, to);
+	ur_qp_sqd_check(qp);
+	ur_qp_kick(qp, now);
+}
+
+int ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *attr, int mask, const struct ur_path *path, ur_time now)
+{
+	enum ibv_qp_state from = ur_qp_st(qp), to = mask & IBV_QP_STATE ? attr->qp_state : from;
+	int err = ur_qp_modify_check((enum ibv_qp_type)qp->type, from, to, mask);
+
+	if (!err)
+		err = check_values(qp, attr, mask, path);
+	if (err)
+		return err;
+	set_addressing(qp, attr, mask, path);
+	set_responder(qp, attr, mask);
+	set_requester(qp, attr, mask);
+	if (from != IBV_QPS_SQD || to != IBV_QPS_SQD)
+		qp->sqd_notify = to == IBV_QPS_SQD && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify;
+	enter(qp, to, now);
+	return 0;
+}

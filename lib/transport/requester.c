@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester (IBTA volume 1, 9.7.3 and 9.7.5.1): turns send WQEs into request packets. Each WQE is given its PSNs when it is started, so
+ * that "packet k of a WQE" is arithmetic, and going back to any PSN is a matter of setting `cur` and `next`.
+ *
+ * A READ longer than the window is asked for in pieces of tp->rd_piece packets, each aligned to a multiple of that in the WQE: responses
+ * are thereby bounded as requests are, and where a response message begins and ends follows from the PSN alone.
+ */
+#include "transport/tp_priv.h"
+
+const char *ur_req_state_name(enum ur_req_state s)
+{
+	static const char *const names[] = {
+#define UR_REQ_STATE_NAME(n) #n,
+		UR_REQ_STATES(UR_REQ_STATE_NAME)
+#undef UR_REQ_STATE_NAME
+	};
+
+	return s < UR_REQ_STATE_COUNT ? names[s] : "?";
+}
+
+static uint32_t in_flight(const struct ur_requester *r)
+{
+	return (r->next - r->una) & UR_PSN_MASK;
+}
+
+static uint32_t packet_index(const struct ur_requester *r, const struct ur_swqe *w)
+{
+	return (r->next - w->psn) & UR_PSN_MASK;
+}
+
+static uint32_t piece_end(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t k)
+{
+	return ur_min_u32(w->npkts, (k | (qp->tp->rd_piece - 1)) + 1);
+}
+
+/* May a WQE that was never started be started? */
+static enum ur_req_state next_fresh(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS))
+		return UR_REQ_DRAIN;
+	if (r->cur == r->tail) {
+		r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+		if (r->cur == r->tail)
+			return UR_REQ_IDLE;
+	}
+	if (r->rd_wqes && ur_sq_at(qp, r->cur)->flags & IBV_SEND_FENCE)
+		return UR_REQ_FENCE;
+	return in_flight(r) < qp->tp->window ? UR_REQ_START : UR_REQ_WINDOW;
+}
+
+static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe *w)
+{
+	const struct ur_requester *r = &qp->req;
+	uint32_t k = packet_index(r, w);
+
+	if (r->rd_out >= r->max_rd)
+		return UR_REQ_RD_LIMIT;
+	return in_flight(r) + piece_end(qp, w, k) - k <= qp->tp->window ? UR_REQ_READ : UR_REQ_WINDOW;
+}
+
+enum ur_req_state ur_req_next(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+	const struct ur_swqe *w;
+
+	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS && ur_qp_st(qp) != IBV_QPS_SQD))
+		return UR_REQ_DOWN;
+	if (ur_unlikely(r->rnr_wait))
+		return UR_REQ_RNR_WAIT;
+	if (ur_unlikely(r->halt))
+		return UR_REQ_HALT;
+	if (r->cur == r->fresh)
+		return next_fresh(qp);
+	w = ur_sq_at(qp, r->cur);
+	if (ur_swqe_is_read(w))
+		return next_read(qp, w);
+	return in_flight(r) < qp->tp->window ? UR_REQ_SEND : UR_REQ_WINDOW;
+}
+
+static bool can_send(enum ur_req_state s)
+{
+	return s == UR_REQ_SEND || s == UR_REQ_START || s == UR_REQ_READ;
+}
+
+void ur_req_schedule(struct ur_qp *qp)
+{
+	if (ur_list_empty(&qp->link[UR_TXQ_REQ]) && ur_qp_path_ready(qp) && can_send(ur_req_next(qp)))
+		ur_list_add_tail(&qp->tp->txq[UR_TXQ_REQ], &qp->link[UR_TXQ_REQ]);
+}
+
+void ur_req_rewind(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+	const struct ur_swqe *w = ur_sq_at(qp, r->head);
+
+	r->cur = r->head;
+	r->next = r->restart = r->una;
+	r->rd_out = 0;
+	r->since_ack = 0;
+	r->halt = IBV_WC_SUCCESS;
+	r->pos = (struct ur_sge_pos){0, 0};
+	if (r->head == r->fresh || ur_swqe_is_read(w))
+		return;
+	if (w->flags & IBV_SEND_INLINE)
+		r->pos.off = packet_index(r, w) << qp->mtu_shift;
+	else
+		r->pos = ur_sge_seek(w->sge, w->nsge, (uint64_t)packet_index(r, w) << qp->mtu_shift);
+}
+
+void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err)
+{
+	if (qp->req.head == qp->req.fresh)
+		qp->req.fresh++; /* it failed before it was started */
+	ur_qp_send_done(qp, status, vendor_err);
+	ur_qp_to_err(qp);
+}
+
+/* The WQE at `cur` cannot go on. It fails when all before it are complete, so that completions keep their order. */
+static void halt(struct ur_qp *qp, enum ibv_wc_status status)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (r->cur == r->head)
+		ur_req_fail(qp, status, 0);
+	else
+		r->halt = (uint8_t)status;
+}
+
+static enum ibv_wc_status start(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+	struct ur_swqe *w = ur_sq_at(qp, r->cur);
+
+	if (w->flags & UR_SWQE_TOO_LONG)
+		return IBV_WC_LOC_LEN_ERR;
+	if (ur_swqe_is_read(w)) {
+		if (!r->max_rd)
+			return IBV_WC_LOC_QP_OP_ERR;
+		if (ur_sge_check(qp, w->sge, w->nsge, IBV_ACCESS_LOCAL_WRITE))
+			return IBV_WC_LOC_PROT_ERR;
+		r->rd_wqes++;
+	}
+	w->psn = r->next;
+	w->npkts = ur_qp_npkts(qp, w->length);
+	r->pos = (struct ur_sge_pos){0, 0};
+	r->fresh++;
+	return IBV_WC_SUCCESS;
+}
+
+/* --- packets --- */
+
+/* Accounts for `n` PSNs that have just been sent. */
+static void sent(struct ur_qp *qp, const struct ur_swqe *w, uint32_t n)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (ur_unlikely(ur_psn_diff(r->next, r->max) < 0))
+		ur_qp_count(qp, UR_C_RETRANSMIT);
+	r->next = ur_psn_add(r->next, n);
+	if (ur_psn_diff(r->next, r->max) > 0)
+		r->max = r->next;
+	if (packet_index(r, w) == w->npkts) {
+		r->cur++;
+		r->pos = (struct ur_sge_pos){0, 0};
+	}
+}
+
+static void put_reth(uint8_t *to, const struct ur_swqe *w, uint64_t off, uint32_t len)
+{
+	const struct ur_reth h = {.va = w->raddr + off, .rkey = w->rkey, .len = len};
+
+	ur_reth_put(to, &h);
+}
+
+static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
+{
+	struct ur_requester *r = &qp->req;
+	uint32_t k = packet_index(r, w), end = piece_end(qp, w, k);
+	uint64_t from = (uint64_t)k << qp->mtu_shift, to = (uint64_t)end << qp->mtu_shift;
+	const struct ur_opcode_info *op = ur_opcode(UR_OP_READ_REQ);
+	uint8_t *ext;
+
+	p->bth.opcode = UR_OP_READ_REQ;
+	p->bth.psn = r->next;
+	ext = ur_pkt_begin(qp, p, op);
+	if (to > w->length)
+		to = w->length;
+	put_reth(ext + op->off_reth, w, from, (uint32_t)(to - from));
+	r->rd_out++;
+	sent(qp, w, end - k);
+}
+
+static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct ur_swqe *w)
+{
+	if (op->flags & UR_OPF_RETH)
+		put_reth(ext + op->off_reth, w, 0, w->length);
+	if (op->flags & UR_OPF_IMM)
+		memcpy(ext + op->off_imm, &w->imm, sizeof(w->imm));
+	if (op->flags & UR_OPF_IETH)
+		ur_put32(ext + op->off_ieth, w->imm);
+}
+
+/* A packet of a SEND or WRITE. */
+static enum ibv_wc_status build_data(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
+{
+	struct ur_requester *r = &qp->req;
+	const struct ur_wr_op *wo = ur_swqe_op(w);
+	uint32_t k = packet_index(r, w);
+	bool last = k + 1 == w->npkts;
+	uint32_t len = last ? w->length - (k << qp->mtu_shift) : qp->mtu;
+	uint8_t opcode = last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first);
+	const struct ur_opcode_info *op = ur_opcode(opcode);
+	bool ackreq = last || r->since_ack + 1 >= qp->tp->ack_every;
+	enum ibv_wc_status st;
+
+	p->bth.opcode = opcode;
+	p->bth.pad = -len & 3;
+	p->bth.se = last && w->flags & IBV_SEND_SOLICITED && op->flags & UR_OPF_RWQE;
+	p->bth.ackreq = ackreq;
+	p->bth.psn = r->next;
+	put_ext(ur_pkt_begin(qp, p, op), op, w);
+	p->payload_len = len;
+	st = ur_sge_gather(qp, w, &r->pos, len, p);
+	if (ur_unlikely(st))
+		return st;
+	r->since_ack = ackreq ? 0 : r->since_ack + 1;
+	sent(qp, w, 1);
+	return IBV_WC_SUCCESS;
+}
+
+/* One step. True when *p was filled. */
+static bool step(struct ur_qp *qp, enum ur_req_state s, struct ur_pkt **p)
+{
+	struct ur_swqe *w = ur_sq_at(qp, qp->req.cur);
+	enum ibv_wc_status st;
+
+	if (s == UR_REQ_START) {
+		st = start(qp);
+		if (ur_unlikely(st))
+			halt(qp, st);
+		return false;
+	}
+	*p = ur_tp_pkt(qp->tp);
+	if (ur_unlikely(!*p))
+		return false;
+	if (s == UR_REQ_READ) {
+		build_read(qp, w, *p);
+		return true;
+	}
+	st = build_data(qp, w, *p);
+	if (ur_likely(st == IBV_WC_SUCCESS))
+		return true;
+	ur_tp_pkt_drop(qp->tp, *p);
+	halt(qp, st);
+	return false;
+}
+
+/* The timer is left where it is while acknowledgements move the deadline: it looks at the deadline when it expires. */
+static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (!r->timeout)
+		return;
+	if (was_idle)
+		r->deadline = now + r->timeout;
+	if (!ur_timer_armed(&qp->timer))
+		ur_timer_arm(qp->tp->c.wheel, &qp->timer, r->deadline);
+}
+
+unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more)
+{
+	bool was_idle = in_flight(&qp->req) == 0;
+	unsigned done = 0;
+
+	if (ur_unlikely(!ur_qp_path_ready(qp)))
+		return 0;
+	while (done < n && !qp->tp->starved) {
+		enum ur_req_state s = ur_req_next(qp);
+
+		if (!can_send(s))
+			break;
+		done += step(qp, s, &pkts[done]);
+	}
+	if (done && ur_qp_st(qp) != IBV_QPS_ERR)
+		start_timer(qp, was_idle, now);
+	*more = can_send(ur_req_next(qp));
+	return done;
+}

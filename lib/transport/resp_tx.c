@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the responder sends (IBTA volume 1, 9.7.5.1 and 9.7.4.2): one acknowledgement, which newer ones replace while it waits, and the
+ * responses of the READs in the resource table, in the order of their PSNs.
+ */
+#include "transport/tp_priv.h"
+
+void ur_resp_schedule(struct ur_qp *qp)
+{
+	if (!ur_list_empty(&qp->link[UR_TXQ_RESP]) || !ur_qp_path_ready(qp))
+		return;
+	if (qp->resp.ack_pending || ur_resp_rd_oldest(qp))
+		ur_list_add_tail(&qp->tp->txq[UR_TXQ_RESP], &qp->link[UR_TXQ_RESP]);
+}
+
+void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	struct ur_responder *r = &qp->resp;
+
+	r->ack_pending = true;
+	r->ack_psn = psn;
+	r->ack_msn = r->msn;
+	r->ack_syndrome = syndrome;
+	ur_resp_schedule(qp);
+}
+
+struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	for (; r->rd_cur != r->rd_tail; r->rd_cur++) {
+		struct ur_rd_res *e = &r->rd[r->rd_cur & (UR_RD_SLOTS - 1)];
+
+		if (e->k != e->end)
+			return e;
+	}
+	return NULL;
+}
+
+static bool build_ack(struct ur_qp *qp, struct ur_pkt **out)
+{
+	struct ur_responder *r = &qp->resp;
+	const struct ur_opcode_info *op = ur_opcode(UR_OP_ACK);
+	const struct ur_aeth aeth = {.syndrome = r->ack_syndrome, .msn = r->ack_msn};
+	struct ur_pkt *p = ur_tp_pkt(qp->tp);
+
+	if (ur_unlikely(!p))
+		return false;
+	p->bth.opcode = UR_OP_ACK;
+	p->bth.psn = r->ack_psn;
+	ur_aeth_put(ur_pkt_begin(qp, p, op) + op->off_aeth, &aeth);
+	*out = p;
+	r->ack_pending = false;
+	if (ur_unlikely(r->dying && ur_qp_st(qp) != IBV_QPS_ERR))
+		ur_qp_to_err(qp); /* it was the NAK that waited for the READs before it */
+	return true;
+}
+
+static uint8_t response_opcode(const struct ur_rd_res *e)
+{
+	bool first = e->k == e->start, last = e->k + 1 == e->end;
+
+	if (first)
+		return last ? UR_OP_READ_RESP_ONLY : UR_OP_READ_RESP_FIRST;
+	return last ? UR_OP_READ_RESP_LAST : UR_OP_READ_RESP_MIDDLE;
+}
+
+static void put_payload(struct ur_pkt *p, uint8_t *from, uint32_t len, struct ur_mr *mr)
+{
+	p->payload_len = len;
+	if (len <= UR_COPY_MAX) {
+		memcpy(p->data + p->len, from, len);
+		p->len += len;
+		return;
+	}
+	p->seg[0] = (struct ur_seg){from, len, &mr->frames};
+	p->nseg = 1;
+	atomic_fetch_add_explicit(&mr->frames.n, 1, memory_order_relaxed);
+}
+
+/* The MR has gone. For a duplicate that is no error of this side: the peer may long have had the data, and the MR its end. */
+static void refuse_response(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
+{
+	bool replay = e->replay;
+
+	ur_qp_count(qp, UR_C_REMOTE_ACCESS);
+	qp->resp.rd_cur = qp->resp.rd_tail; /* nothing that was accepted after it will be answered */
+	if (replay)
+		ur_resp_ack(qp, psn, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
+	else
+		ur_resp_refuse(qp, UR_RESP_ACCESS, psn);
+}
+
+/* False when nothing was built: no buffer, or the MR has gone and the READ is refused at this packet. */
+static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt **out)
+{
+	uint64_t off = (uint64_t)e->k << qp->mtu_shift;
+	uint32_t len = ur_min_u32(qp->mtu, e->stop - (uint32_t)off);
+	uint32_t psn = ur_psn_add(e->psn, e->k);
+	uint8_t opcode = response_opcode(e);
+	const struct ur_opcode_info *op = ur_opcode(opcode);
+	const struct ur_aeth aeth = {.syndrome = ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID), .msn = e->msn};
+	struct ur_mr *mr = NULL;
+	uint8_t *from = NULL, *ext;
+	struct ur_pkt *p;
+
+	if (len) {
+		from = ur_mr_at(qp, e->rkey, e->va + off, len, IBV_ACCESS_REMOTE_READ, &mr);
+		if (ur_unlikely(!from)) {
+			refuse_response(qp, e, psn);
+			return false;
+		}
+	}
+	p = ur_tp_pkt(qp->tp);
+	if (ur_unlikely(!p))
+		return false;
+	p->bth.opcode = opcode;
+	p->bth.pad = -len & 3;
+	p->bth.psn = psn;
+	ext = ur_pkt_begin(qp, p, op);
+	if (op->flags & UR_OPF_AETH)
+		ur_aeth_put(ext + op->off_aeth, &aeth);
+	if (len)
+		put_payload(p, from, len, mr);
+	e->k++;
+	*out = p;
+	return true;
+}
+
+unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, bool *more)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_rd_res *e = NULL;
+	unsigned done = 0;
+
+	if (ur_unlikely(!ur_qp_path_ready(qp)))
+		return 0;
+	while (done < n && !qp->tp->starved) {
+		e = ur_resp_rd_oldest(qp);
+		/* An acknowledgement may not overtake the responses of earlier READs: it would say that they are lost. */
+		if (r->ack_pending && (!e || ur_psn_diff(r->ack_psn, ur_psn_add(e->psn, e->k)) < 0))
+			done += build_ack(qp, &pkts[done]);
+		else if (e)
+			done += build_response(qp, e, &pkts[done]);
+		else
+			break;
+	}
+	*more = r->ack_pending || ur_resp_rd_oldest(qp);
+	return done;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The responder (IBTA volume 1, 9.6, 9.7.4, 9.7.5.1 and 9.9.3): checks and executes request packets. Each packet gets a verdict, and the
+ * table of verdicts says what follows: acknowledgement, NAK, completion, event. Sending is resp_tx.c's.
+ */
+#include "transport/tp_priv.h"
+
+#define EVENT_NONE (-1)
+
+enum outcome { QUIET, NAK_SEQ, NAK_RNR, FATAL };
+
+static const struct {
+	const char *name;
+	uint8_t outcome;
+	uint8_t nak;         /* enum ur_nak_code of FATAL */
+	uint8_t recv_status; /* enum ibv_wc_status of the receive under way; of the next one when `event` is EVENT_NONE */
+	int counter;
+	int event; /* reported unless a completion tells */
+} verdicts[UR_RESP_VERDICT_COUNT] = {
+#define INV_REQ(v) [UR_RESP_##v] = {#v, FATAL, UR_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, UR_C_REMOTE_INV, IBV_EVENT_QP_REQ_ERR}
+	[UR_RESP_DONE] = {"DONE", QUIET, 0, 0, -1, EVENT_NONE},
+	[UR_RESP_DUPLICATE] = {"DUPLICATE", QUIET, 0, 0, UR_C_DUPLICATE, EVENT_NONE},
+	[UR_RESP_OUT_OF_SEQ] = {"OUT_OF_SEQ", NAK_SEQ, 0, 0, UR_C_DROP_OUT_OF_SEQ, EVENT_NONE},
+	[UR_RESP_RNR] = {"RNR", NAK_RNR, 0, 0, UR_C_RNR_NAK_SENT, EVENT_NONE},
+	INV_REQ(BAD_ORDER),
+	INV_REQ(UNSUPPORTED),
+	INV_REQ(BAD_LENGTH),
+	INV_REQ(TOO_MANY_READS),
+	[UR_RESP_ACCESS] = {"ACCESS", FATAL, UR_NAK_REM_ACCESS, IBV_WC_REM_ACCESS_ERR, UR_C_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+	[UR_RESP_TOO_LONG] = {"TOO_LONG", FATAL, UR_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR, UR_C_REMOTE_INV, EVENT_NONE},
+	[UR_RESP_LOCAL_PROT] = {"LOCAL_PROT", FATAL, UR_NAK_REM_OP, IBV_WC_LOC_PROT_ERR, UR_C_REMOTE_OP, EVENT_NONE},
+	[UR_RESP_INVALIDATE] = {"INVALIDATE", FATAL, UR_NAK_REM_ACCESS, IBV_WC_REM_ACCESS_ERR, UR_C_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+#undef INV_REQ
+};
+
+const char *ur_resp_verdict_name(enum ur_resp_verdict v)
+{
+	return v < UR_RESP_VERDICT_COUNT ? verdicts[v].name : "?";
+}
+
+/* --- refusing --- */
+
+void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
+{
+	struct ur_responder *r = &qp->resp;
+	bool told = r->rwqe;
+
+	ur_resp_ack(qp, psn, ur_syndrome(UR_AETH_NAK, verdicts[v].nak));
+	if (r->rwqe) {
+		struct ur_cqe e = {.status = verdicts[v].recv_status, .opcode = IBV_WC_RECV};
+
+		ur_qp_recv_done(qp, &e, false);
+	}
+	r->dying = true;
+	/* READs accepted earlier are answered first; resp_tx.c ends the QP when the NAK leaves. */
+	if (!ur_resp_rd_oldest(qp))
+		ur_qp_to_err(qp);
+	if (!told && verdicts[v].event != EVENT_NONE)
+		ur_qp_event(qp, (enum ibv_event_type)verdicts[v].event);
+}
+
+/* --- checks --- */
+
+static enum ur_resp_verdict check_order(const struct ur_responder *r, uint32_t flags)
+{
+	uint32_t kind = flags & (UR_OPF_SEND | UR_OPF_WRITE);
+
+	if (flags & UR_OPF_FIRST)
+		return r->expect ? UR_RESP_BAD_ORDER : UR_RESP_DONE;
+	return r->expect == kind && kind ? UR_RESP_DONE : UR_RESP_BAD_ORDER;
+}
+
+static enum ur_resp_verdict check_supported(const struct ur_qp *qp, uint32_t flags)
+{
+	static const struct {
+		uint32_t op;
+		int access;
+	} needs[] = {
+		{UR_OPF_WRITE, IBV_ACCESS_REMOTE_WRITE},
+		{UR_OPF_READ, IBV_ACCESS_REMOTE_READ},
+	};
+
+	if (flags & (UR_OPF_ATOMIC | UR_OPF_FLUSH | UR_OPF_ATOMIC_WRITE))
+		return UR_RESP_UNSUPPORTED;
+	for (unsigned i = 0; i < ur_array_size(needs); i++)
+		if (flags & needs[i].op && flags & UR_OPF_RETH && !(qp->access & needs[i].access))
+			return UR_RESP_UNSUPPORTED;
+	return UR_RESP_DONE;
+}
+
+/* First and middle packets carry exactly the path MTU, the last of several at least one byte. */
+static enum ur_resp_verdict check_length(const struct ur_qp *qp, uint32_t len, uint32_t flags)
+{
+	bool ok;
+
+	if (!(flags & UR_OPF_PAYLOAD))
+		ok = len == 0;
+	else if (!(flags & UR_OPF_LAST))
+		ok = len == qp->mtu;
+	else
+		ok = len <= qp->mtu && (len || flags & UR_OPF_FIRST);
+	return ok ? UR_RESP_DONE : UR_RESP_BAD_LENGTH;
+}
+
+static bool recv_posted(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (r->head != r->tail)
+		return true;
+	r->tail = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
+	return r->head != r->tail;
+}
+
+/* --- execution --- */
+
+static const uint8_t *ext_headers(const struct ur_pkt *p)
+{
+	return p->data + p->bth_off + UR_BTH_LEN;
+}
+
+static void complete_recv(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint8_t wc, uint32_t len)
+{
+	struct ur_cqe e = {.byte_len = len, .opcode = wc};
+
+	if (op->flags & UR_OPF_IMM) {
+		memcpy(&e.imm, ext_headers(p) + op->off_imm, sizeof(e.imm));
+		e.wc_flags = IBV_WC_WITH_IMM;
+	}
+	ur_qp_recv_done(qp, &e, p->bth.se);
+}
+
+static enum ur_resp_verdict do_send(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	const struct ur_rwqe *w;
+
+	if (op->flags & UR_OPF_FIRST) {
+		if (!recv_posted(qp))
+			return UR_RESP_RNR;
+		r->rwqe = true;
+		r->got = 0;
+		r->pos = (struct ur_sge_pos){0, 0};
+	}
+	w = ur_rq_at(qp, r->head);
+	if (p->payload_len > w->length - r->got)
+		return UR_RESP_TOO_LONG;
+	if (ur_sge_scatter(qp, w->sge, w->nsge, &r->pos, p->data + p->payload_off, p->payload_len))
+		return UR_RESP_LOCAL_PROT;
+	r->got += p->payload_len;
+	if (!(op->flags & UR_OPF_LAST)) {
+		r->expect = UR_OPF_SEND;
+		return UR_RESP_DONE;
+	}
+	/* Memory regions cannot be invalidated remotely, and there is nothing else yet that a peer could name. */
+	if (op->flags & UR_OPF_IETH)
+		return UR_RESP_INVALIDATE;
+	ur_qp_count(qp, UR_C_RX_SEND);
+	complete_recv(qp, p, op, IBV_WC_RECV, r->got);
+	return UR_RESP_DONE;
+}
+
+static enum ur_resp_verdict begin_write(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_reth h;
+	struct ur_mr *mr;
+
+	ur_reth_get(ext_headers(p) + op->off_reth, &h);
+	if (h.len > UR_MAX_MSG)
+		return UR_RESP_BAD_LENGTH;
+	if (h.len && !ur_mr_at(qp, h.rkey, h.va, h.len, IBV_ACCESS_REMOTE_WRITE, &mr))
+		return UR_RESP_ACCESS;
+	r->va = h.va;
+	r->rkey = h.rkey;
+	r->left = r->dma_len = h.len;
+	return UR_RESP_DONE;
+}
+
+static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	bool last = op->flags & UR_OPF_LAST;
+	bool rwqe = last && op->flags & UR_OPF_RWQE;
+	enum ur_resp_verdict v;
+	struct ur_mr *mr;
+	uint8_t *to;
+
+	if (rwqe && !recv_posted(qp))
+		return UR_RESP_RNR;
+	if (op->flags & UR_OPF_FIRST) {
+		v = begin_write(qp, p, op);
+		if (ur_unlikely(v))
+			return v;
+	}
+	if (ur_unlikely(last ? p->payload_len != r->left : p->payload_len >= r->left))
+		return UR_RESP_BAD_LENGTH;
+	if (p->payload_len) {
+		to = ur_mr_at(qp, r->rkey, r->va, p->payload_len, IBV_ACCESS_REMOTE_WRITE, &mr);
+		if (ur_unlikely(!to))
+			return UR_RESP_ACCESS;
+		memcpy(to, p->data + p->payload_off, p->payload_len);
+		r->va += p->payload_len;
+		r->left -= p->payload_len;
+	}
+	if (!last) {
+		r->expect = UR_OPF_WRITE;
+		return UR_RESP_DONE;
+	}
+	ur_qp_count(qp, UR_C_RX_WRITE);
+	if (rwqe)
+		complete_recv(qp, p, op, IBV_WC_RECV_RDMA_WITH_IMM, r->dma_len);
+	return UR_RESP_DONE;
+}
+
+/* --- READ --- */
+
+static void run_read(struct ur_rd_res *e, uint32_t start, uint32_t npkts, uint32_t stop, bool replay)
+{
+	e->start = e->k = start;
+	e->end = start + npkts;
+	e->stop = stop;
+	e->replay = replay;
+}
+
+/* Room for one more? Replays give way: who asks for more has no use for them. */
+static bool read_slot(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_rd_res *e = ur_resp_rd_oldest(qp);
+
+	while (e && r->rd_tail - r->rd_cur >= r->rd_n && e->replay) {
+		e->k = e->end;
+		e = ur_resp_rd_oldest(qp);
+	}
+	return r->rd_tail - r->rd_cur < r->rd_n;
+}
+
+static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_rd_res *e;
+	struct ur_reth h;
+	struct ur_mr *mr;
+
+	ur_reth_get(ext_headers(p) + op->off_reth, &h);
+	if (h.len > UR_MAX_MSG)
+		return UR_RESP_BAD_LENGTH;
+	if (!read_slot(qp))
+		return UR_RESP_TOO_MANY_READS;
+	if (h.len && !ur_mr_at(qp, h.rkey, h.va, h.len, IBV_ACCESS_REMOTE_READ, &mr))
+		return UR_RESP_ACCESS;
+	e = &r->rd[r->rd_tail++ & (UR_RD_SLOTS - 1)];
+	r->rd_count = ur_min_u32(r->rd_count + 1, r->rd_n);
+	e->va = h.va;
+	e->rkey = h.rkey;
+	e->len = h.len;
+	e->psn = p->bth.psn;
+	e->npkts = ur_qp_npkts(qp, h.len);
+	e->msn = ur_psn_add(r->msn, 1);
+	run_read(e, 0, e->npkts, h.len, false);
+	r->epsn = ur_psn_add(r->epsn, e->npkts - 1); /* the packet itself is counted by the caller */
+	ur_qp_count(qp, UR_C_RX_READ);
+	return UR_RESP_DONE;
+}
+
+/* A duplicate READ is answered again when it lies in the range of one that is still remembered (9.7.5.1.4). */
+static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_reth h;
+
+	ur_reth_get(ext_headers(p) + op->off_reth, &h);
+	for (uint32_t n = 1; n <= r->rd_count; n++) {
+		struct ur_rd_res *e = &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
+		uint32_t k = (p->bth.psn - e->psn) & UR_PSN_MASK;
+		uint64_t off = (uint64_t)k << qp->mtu_shift;
+
+		if (k >= e->npkts)
+			continue;
+		if (h.rkey != e->rkey || h.va != e->va + off || off + h.len > e->len)
+			return;
+		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
+		run_read(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, true);
+		if (r->rd_tail - r->rd_cur < n)
+			r->rd_cur = r->rd_tail - n;
+		ur_resp_schedule(qp);
+		return;
+	}
+}
+
+/* --- one packet --- */
+
+static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	const struct ur_responder *r = &qp->resp;
+
+	if (op->flags & UR_OPF_READ)
+		replay_read(qp, p, op);
+	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !r->ack_pending)
+		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
+	return UR_RESP_DUPLICATE;
+}
+
+static enum ur_resp_verdict execute(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	enum ur_resp_verdict v = check_order(r, op->flags);
+
+	if (ur_likely(!v))
+		v = check_supported(qp, op->flags);
+	if (ur_likely(!v))
+		v = check_length(qp, p->payload_len, op->flags);
+	if (ur_unlikely(v))
+		return v;
+	if (op->flags & UR_OPF_WRITE)
+		return do_write(qp, p, op);
+	return op->flags & UR_OPF_SEND ? do_send(qp, p, op) : do_read(qp, p, op);
+}
+
+/* The packet has been executed: on to the next PSN. */
+static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	/* A NAK that has not left yet has been overtaken by what it asks for. */
+	bool stale_nak = r->ack_pending && ur_syndrome_type(r->ack_syndrome) != UR_AETH_ACK;
+
+	r->epsn = ur_psn_add(r->epsn, 1);
+	if (op->flags & UR_OPF_LAST) {
+		r->expect = 0;
+		r->msn = ur_psn_add(r->msn, 1);
+	}
+	if (op->flags & UR_OPF_READ) {
+		if (stale_nak)
+			r->ack_pending = false; /* the READ response acknowledges */
+		ur_resp_schedule(qp);
+	} else if (p->bth.ackreq || stale_nak) {
+		ur_resp_ack(qp, p->bth.psn, ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
+	}
+}
+
+static void nak_once(struct ur_qp *qp, uint8_t syndrome)
+{
+	if (qp->resp.nak_sent)
+		return;
+	qp->resp.nak_sent = true;
+	ur_resp_ack(qp, qp->resp.epsn, syndrome);
+}
+
+static void conclude(struct ur_qp *qp, enum ur_resp_verdict v)
+{
+	if (verdicts[v].counter >= 0)
+		ur_qp_count(qp, (enum ur_counter)verdicts[v].counter);
+	switch (verdicts[v].outcome) {
+	case NAK_SEQ: nak_once(qp, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)); break;
+	case NAK_RNR: nak_once(qp, ur_syndrome(UR_AETH_RNR, qp->resp.min_rnr)); break;
+	case FATAL: ur_resp_refuse(qp, v, qp->resp.epsn); break;
+	default: break;
+	}
+}
+
+void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	int32_t d = ur_psn_diff(p->bth.psn, r->epsn);
+	enum ur_resp_verdict v;
+
+	if (ur_unlikely(r->dying)) {
+		ur_qp_count(qp, UR_C_DROP_QP_STATE);
+		return;
+	}
+	if (ur_unlikely(!r->established)) {
+		r->established = true;
+		if (ur_qp_st(qp) == IBV_QPS_RTR)
+			ur_qp_event(qp, IBV_EVENT_COMM_EST);
+	}
+	if (ur_likely(d == 0)) {
+		r->nak_sent = false;
+		v = execute(qp, p, op);
+		if (ur_likely(v == UR_RESP_DONE)) {
+			accept(qp, p, op);
+			return;
+		}
+	} else {
+		v = d > 0 ? UR_RESP_OUT_OF_SEQ : duplicate(qp, p, op);
+	}
+	conclude(qp, v);
+}

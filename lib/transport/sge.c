@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Scatter/gather lists. Keys are looked up for every packet: an MR may go away in the middle of a message. */
+#include "transport/tp_priv.h"
+
+struct ur_sge_pos ur_sge_seek(const struct ibv_sge *sge, unsigned nsge, uint64_t off)
+{
+	struct ur_sge_pos pos = {0, 0};
+
+	while (pos.i < nsge && off >= sge[pos.i].length)
+		off -= sge[pos.i++].length;
+	pos.off = pos.i < nsge ? (uint32_t)off : 0;
+	return pos;
+}
+
+enum ibv_wc_status ur_sge_check(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, int access)
+{
+	struct ur_mr *mr;
+
+	for (unsigned i = 0; i < nsge; i++)
+		if (sge[i].length && !ur_mr_at(qp, sge[i].lkey, sge[i].addr, sge[i].length, access, &mr))
+			return IBV_WC_LOC_PROT_ERR;
+	return IBV_WC_SUCCESS;
+}
+
+static void append(struct ur_pkt *p, const uint8_t *from, uint32_t n)
+{
+	memcpy(p->data + p->len, from, n);
+	p->len += n;
+}
+
+/* More fragments than a packet has segments for: what is there so far goes into the packet itself. */
+static void flatten(struct ur_pkt *p)
+{
+	for (unsigned i = 0; i < p->nseg; i++) {
+		append(p, p->seg[i].data, p->seg[i].len);
+		p->seg[i] = (struct ur_seg){0};
+	}
+	p->nseg = 0;
+}
+
+static void hold(struct ur_pkt *p)
+{
+	for (unsigned i = 0; i < p->nseg; i++)
+		atomic_fetch_add_explicit(&p->seg[i].ref->n, 1, memory_order_relaxed);
+}
+
+static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_sge_pos *pos, uint32_t len,
+				      struct ur_pkt *p)
+{
+	struct ur_sge_pos at = *pos;
+	bool copy = len <= UR_COPY_MAX;
+
+	while (len) {
+		const struct ibv_sge *s = &w->sge[at.i];
+		uint32_t n;
+		struct ur_mr *mr;
+		uint8_t *from;
+
+		if (ur_unlikely(at.i >= w->nsge))
+			return IBV_WC_LOC_PROT_ERR;
+		n = ur_min_u32(len, s->length - at.off);
+		if (!n) {
+			at = (struct ur_sge_pos){at.i + 1, 0};
+			continue;
+		}
+		from = ur_mr_at(qp, s->lkey, s->addr, s->length, 0, &mr);
+		if (ur_unlikely(!from))
+			return IBV_WC_LOC_PROT_ERR;
+		if (!copy && ur_unlikely(p->nseg == UR_PKT_SEGS)) {
+			flatten(p);
+			copy = true;
+		}
+		if (copy)
+			append(p, from + at.off, n);
+		else
+			p->seg[p->nseg++] = (struct ur_seg){from + at.off, n, &mr->frames};
+		at.off += n;
+		len -= n;
+	}
+	hold(p);
+	*pos = at;
+	return IBV_WC_SUCCESS;
+}
+
+enum ibv_wc_status ur_sge_gather(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_sge_pos *pos, uint32_t len, struct ur_pkt *p)
+{
+	if (w->flags & IBV_SEND_INLINE) {
+		append(p, (const uint8_t *)w->sge + pos->off, len);
+		pos->off += len;
+		return IBV_WC_SUCCESS;
+	}
+	return gather_list(qp, w, pos, len, p);
+}
+
+enum ibv_wc_status ur_sge_scatter(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos,
+				  const uint8_t *data, uint32_t len)
+{
+	while (len) {
+		const struct ibv_sge *s = &sge[pos->i];
+		uint32_t n;
+		struct ur_mr *mr;
+		uint8_t *to;
+
+		if (ur_unlikely(pos->i >= nsge))
+			return IBV_WC_LOC_PROT_ERR;
+		n = ur_min_u32(len, s->length - pos->off);
+		if (!n) {
+			*pos = (struct ur_sge_pos){pos->i + 1, 0};
+			continue;
+		}
+		to = ur_mr_at(qp, s->lkey, s->addr, s->length, IBV_ACCESS_LOCAL_WRITE, &mr);
+		if (ur_unlikely(!to))
+			return IBV_WC_LOC_PROT_ERR;
+		memcpy(to + pos->off, data, n);
+		pos->off += n;
+		data += n;
+		len -= n;
+	}
+	return IBV_WC_SUCCESS;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the rooms of lib/transport share: the structs behind transport.h and the calls between its files.
+ *
+ *   tp.c         the instance, demultiplexing of received packets, the transmit arbiter
+ *   mr.c cq.c    memory regions, completion queues
+ *   qp.c         life of a queue pair, doorbell, error state and flushing; qp_modify.c its state transitions
+ *   wr_op.c      the table of work request opcodes; post.c writes work requests into the rings (on the application's threads)
+ *   sge.c        from and to scatter/gather lists
+ *   requester.c  builds request packets; completer.c handles what comes back for them
+ *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses
+ */
+#ifndef UR_TP_PRIV_H
+#define UR_TP_PRIV_H
+
+#include <stdatomic.h>
+
+#include "base/idtab.h"
+#include "base/psn.h"
+#include "base/rng.h"
+#include "transport/transport.h"
+#include "wire/frame.h"
+
+#define UR_TX_QUANTUM 8 /* packets of one QP before the next has its turn */
+#define UR_TX_STASH 32  /* packet buffers fetched at a time */
+#define UR_WINDOW_DEFAULT 256
+#define UR_ACK_EVERY 64              /* ask for an acknowledgement at least this often */
+#define UR_COPY_MAX 256              /* payloads up to this size are copied behind the headers instead of being referred to */
+#define UR_RD_SLOTS UR_MAX_RD_ATOMIC /* a power of two */
+
+enum ur_txq { UR_TXQ_RESP, UR_TXQ_REQ, UR_TXQ_COUNT };
+
+struct ur_pd {
+	struct ur_tp *tp;
+	unsigned users; /* MRs and QPs */
+};
+
+struct ur_tp {
+	struct ur_tp_config c;
+	struct ur_idtab qps, mrs;
+	struct ur_list txq[UR_TXQ_COUNT]; /* QPs that have something to send */
+	unsigned nstash;
+	bool starved; /* no packet buffer was to be had in this call of ur_tp_tx */
+	uint32_t window, ack_every;
+	uint32_t rd_piece; /* packets that one READ request on the wire asks for at most; a power of two, at most `window` */
+	uint8_t *mr_gen;   /* the next generation of each MR index */
+	uint32_t mr_gen_size;
+	struct ur_rng rng;
+	struct ur_pkt *stash[UR_TX_STASH];
+};
+
+/* --- rings --- */
+
+struct ur_swqe { /* a send work request; behind it the scatter/gather list or the inline data */
+	uint64_t wr_id;
+	uint64_t raddr;
+	uint32_t rkey;
+	uint32_t imm; /* as posted: immediate data in network order, or the rkey to invalidate */
+	uint32_t length;
+	uint32_t psn, npkts; /* the shard's: first PSN and number of PSNs, from the moment that the WQE is started */
+	uint8_t opcode;      /* enum ibv_wr_opcode */
+	uint8_t flags;       /* enum ibv_send_flags and UR_SWQE_TOO_LONG */
+	uint8_t nsge;
+	uint8_t spare[9];
+	struct ibv_sge sge[];
+};
+_Static_assert(sizeof(struct ur_swqe) == 48, "a WQE with one SGE fills one cache line");
+
+#define UR_SWQE_TOO_LONG 0x80 /* the list is longer than UR_MAX_MSG */
+
+struct ur_rwqe {
+	uint64_t wr_id;
+	uint32_t length; /* UINT32_MAX when the list is longer than that */
+	uint32_t nsge;
+	struct ibv_sge sge[];
+};
+
+/* Single producer (the application), single consumer (the shard); indices run freely and are masked on use. */
+struct ur_ring {
+	uint8_t *buf;
+	uint32_t mask, stride;
+	uint32_t cap; /* entries granted; 0 for none */
+	uint32_t max_sge;
+	_Alignas(64) atomic_uint tail; /* stored by the producer */
+	uint32_t head_seen;            /* the producer's last view of `head` */
+	_Alignas(64) atomic_uint head; /* stored by the consumer: entries before it may be overwritten */
+};
+
+static inline void *ur_ring_at(const struct ur_ring *r, uint32_t i)
+{
+	return r->buf + (size_t)(i & r->mask) * r->stride;
+}
+
+struct ur_sge_pos { /* a place in a scatter/gather list */
+	uint32_t i, off;
+};
+
+/* --- completion queues --- */
+
+struct ur_cqe {
+	uint64_t wr_id;
+	uint32_t byte_len;
+	uint32_t imm; /* immediate data in network order, or the invalidated rkey */
+	uint32_t qpn, src_qp;
+	uint8_t status, opcode, wc_flags, vendor_err;
+};
+_Static_assert(sizeof(struct ur_cqe) == 32, "two CQEs in a cache line");
+
+/* --- queue pairs --- */
+
+struct ur_requester {
+	uint32_t head, cur, fresh, tail; /* SQ indices: oldest incomplete, being sent, first never started, last seen tail */
+	uint32_t una, next, max;         /* PSNs: oldest unacknowledged, next to send, first never sent */
+	struct ur_sge_pos pos;           /* where the payload of `next` begins in the list of `cur` */
+	struct ur_sge_pos rpos;          /* where the READ response `una` goes in the list of `head` */
+	uint32_t since_ack;              /* packets since the last AckReq */
+	uint32_t restart;                /* PSN of the last rewind: a READ response there may start a message or continue one */
+	uint32_t rd_out;                 /* READ requests on the wire */
+	uint32_t rd_wqes;                /* READ WQEs started and incomplete: what a fence waits for */
+	uint8_t max_rd;
+	uint8_t retry_cnt, retry_left, rnr_cnt, rnr_left;
+	uint8_t halt;              /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
+	bool rnr_wait, hole;       /* `hole`: a lost READ response has been asked for again and has not come yet */
+	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
+};
+
+struct ur_rd_res { /* a READ request that was accepted, kept for duplicates */
+	uint64_t va;
+	uint32_t rkey, len, psn, npkts, msn;
+	uint32_t start, k, end; /* the run of responses under way: packets [start, end) of the request, `k` is next */
+	uint32_t stop;          /* byte of the request where the run ends */
+	bool replay;
+};
+
+struct ur_responder {
+	uint32_t epsn, msn;
+	uint32_t head, tail; /* RQ indices: next to use, last seen tail */
+	uint16_t expect;     /* UR_OPF_SEND or UR_OPF_WRITE inside such a message, 0 between messages */
+	bool rwqe;           /* the WQE at `head` is being filled by a SEND */
+	bool nak_sent;       /* nothing but the expected PSN is answered */
+	bool dying;          /* a fatal NAK waits behind READ responses */
+	bool established;    /* COMM_EST has been reported */
+	bool ack_pending;
+	uint8_t ack_syndrome;
+	uint8_t min_rnr;
+	uint32_t ack_psn, ack_msn;
+	struct ur_sge_pos pos;
+	uint32_t got;  /* bytes of the SEND so far */
+	uint32_t rkey; /* the WRITE under way: */
+	uint64_t va;   /* where the next packet goes */
+	uint32_t left, dma_len;
+	uint32_t rd_cur, rd_tail, rd_count; /* oldest with responses to send, next free, number of valid entries */
+	uint32_t rd_n;                      /* max_dest_rd_atomic */
+	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them */
+};
+
+enum { UR_DB_WANT = 1, UR_DB_RUNG = 2 };
+
+struct ur_qp {
+	struct ur_tp *tp;
+	const struct ur_path *path;
+	struct ur_pd *pd;
+	uint32_t qpn, dqpn;
+	uint32_t mtu, mtu_shift;
+	atomic_int state; /* enum ibv_qp_state; stored by the shard */
+	int access;       /* qp_access_flags */
+	struct ur_cq *send_cq, *recv_cq;
+	struct ur_list link[UR_TXQ_COUNT];
+	struct ur_timer timer; /* ACK timer, or the wait after an RNR NAK */
+	struct ur_requester req;
+	struct ur_responder resp;
+	bool broken; /* a completion was lost: to ERR at the next opportunity */
+	bool sig_all, sqd_notify;
+	uint8_t type; /* enum ibv_qp_type */
+	struct ibv_qp_cap cap;
+	struct ibv_qp_attr attr; /* as last modified, for queries */
+	void *context;
+	void (*event)(struct ur_qp *qp, enum ibv_event_type ev);
+	struct ur_qp *doorbell_link;
+	_Alignas(64) atomic_uint db;
+	struct ur_ring sq, rq;
+};
+
+static inline enum ibv_qp_state ur_qp_st(const struct ur_qp *qp)
+{
+	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+static inline struct ur_swqe *ur_sq_at(const struct ur_qp *qp, uint32_t i)
+{
+	return ur_ring_at(&qp->sq, i);
+}
+
+static inline struct ur_rwqe *ur_rq_at(const struct ur_qp *qp, uint32_t i)
+{
+	return ur_ring_at(&qp->rq, i);
+}
+
+static inline void ur_qp_count(const struct ur_qp *qp, enum ur_counter c)
+{
+	ur_count(qp->tp->c.counters, c);
+}
+
+static inline bool ur_qp_path_ready(const struct ur_qp *qp)
+{
+	return ur_likely(qp->path && qp->path->ready);
+}
+
+/* Packets that `len` bytes make. */
+static inline uint32_t ur_qp_npkts(const struct ur_qp *qp, uint32_t len)
+{
+	return len ? (uint32_t)(((uint64_t)len + qp->mtu - 1) >> qp->mtu_shift) : 1;
+}
+
+/* --- wr_op.c --- */
+
+enum ur_wr_kind { UR_WR_NONE, UR_WR_SEND, UR_WR_WRITE, UR_WR_READ };
+
+struct ur_wr_op {
+	uint8_t kind;
+	uint8_t services;                  /* bits of enum ur_service_bit */
+	uint8_t first, middle, last, only; /* enum ur_opcode */
+	uint8_t wc;                        /* enum ibv_wc_opcode */
+	uint8_t send_flags;                /* enum ibv_send_flags that may go with it */
+};
+
+enum ur_service_bit { UR_SVC_RC = 1, UR_SVC_UC = 2, UR_SVC_UD = 4 };
+
+#define UR_WR_OPS 16
+extern const struct ur_wr_op ur_wr_ops[UR_WR_OPS]; /* by enum ibv_wr_opcode */
+
+static inline const struct ur_wr_op *ur_swqe_op(const struct ur_swqe *w)
+{
+	return &ur_wr_ops[w->opcode & (UR_WR_OPS - 1)];
+}
+
+static inline bool ur_swqe_is_read(const struct ur_swqe *w)
+{
+	return w->opcode == IBV_WR_RDMA_READ;
+}
+
+/* --- mr.c --- */
+
+static inline struct ur_mr *ur_mr_find(const struct ur_tp *tp, uint32_t key)
+{
+	struct ur_mr *mr = ur_idtab_get(&tp->mrs, key >> 8);
+
+	return ur_likely(mr && mr->lkey == key) ? mr : NULL;
+}
+
+/* The bytes [va, va + len) of the MR with that key, or NULL unless all of them are there and the access is granted. */
+static inline uint8_t *ur_mr_at(const struct ur_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access, struct ur_mr **out)
+{
+	struct ur_mr *mr = ur_mr_find(qp->tp, key);
+	uint64_t off;
+
+	if (ur_unlikely(!mr || mr->pd != qp->pd || (mr->access & access) != access))
+		return NULL;
+	off = va - mr->iova;
+	if (ur_unlikely(off > mr->length || len > mr->length - off))
+		return NULL;
+	*out = mr;
+	return mr->addr + off;
+}
+
+/* --- sge.c: each returns IBV_WC_SUCCESS or IBV_WC_LOC_PROT_ERR --- */
+
+/* Puts `len` bytes from *pos on into the packet behind p->len, as segments or copied, and moves *pos. */
+enum ibv_wc_status ur_sge_gather(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_sge_pos *pos, uint32_t len, struct ur_pkt *p);
+/* Copies `len` bytes into the list from *pos on, and moves *pos. The list has room for them. */
+enum ibv_wc_status ur_sge_scatter(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos,
+				  const uint8_t *data, uint32_t len);
+enum ibv_wc_status ur_sge_check(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, int access);
+struct ur_sge_pos ur_sge_seek(const struct ibv_sge *sge, unsigned nsge, uint64_t off);
+
+/* --- cq.c --- */
+
+/* False when the CQ has overrun. */
+bool ur_cq_push(struct ur_cq *cq, const struct ur_cqe *e, bool solicited);
+void ur_cq_use(struct ur_cq *cq, int qps);
+
+/* --- tp.c --- */
+
+/* A fresh packet or NULL. */
+struct ur_pkt *ur_tp_pkt(struct ur_tp *tp);
+void ur_tp_pkt_drop(struct ur_tp *tp, struct ur_pkt *p);
+/*
+ * Writes path headers and BTH; of p->bth the caller has set what differs from packet to packet. Returns where the extended headers go,
+ * which are the caller's to write; p->len is behind them.
+ */
+uint8_t *ur_pkt_begin(const struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
+
+/* --- qp.c --- */
+
+void ur_qp_event(struct ur_qp *qp, enum ibv_event_type ev);
+/* Completes the oldest send WQE; the CQE is left out for an unsignalled success. */
+void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
+/* Completes the WQE at resp.head; `e` carries everything but wr_id, qpn and src_qp. */
+void ur_qp_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited);
+void ur_qp_to_err(struct ur_qp *qp);
+void ur_qp_to_reset(struct ur_qp *qp);
+void ur_qp_sqd_check(struct ur_qp *qp);
+
+/* --- qp_modify.c --- */
+
+/* 0, or EINVAL unless the transition exists and `mask` holds what it requires and nothing that it does not allow. */
+int ur_qp_modify_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+
+/* --- requester.c --- */
+
+#define UR_REQ_STATES(X) X(IDLE) X(START) X(SEND) X(READ) X(WINDOW) X(RD_LIMIT) X(FENCE) X(RNR_WAIT) X(HALT) X(DRAIN) X(DOWN)
+
+enum ur_req_state {
+#define UR_REQ_STATE_ENUM(n) UR_REQ_##n,
+	UR_REQ_STATES(UR_REQ_STATE_ENUM)
+#undef UR_REQ_STATE_ENUM
+		UR_REQ_STATE_COUNT
+};
+
+/* What the requester would do next, or what it waits for. */
+enum ur_req_state ur_req_next(struct ur_qp *qp);
+const char *ur_req_state_name(enum ur_req_state s);
+unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more);
+void ur_req_schedule(struct ur_qp *qp);
+/* Sends again from the oldest unacknowledged PSN. */
+void ur_req_rewind(struct ur_qp *qp);
+/* The oldest send WQE fails, and with it the QP. */
+void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
+
+/* --- completer.c --- */
+
+void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now);
+void ur_comp_timer(struct ur_timer *t, ur_time now);
+/* The wait that an RNR NAK's timer field stands for, in ns (IBTA volume 1, table 46). */
+ur_time ur_rnr_time(unsigned code);
+
+/* --- responder.c, resp_tx.c --- */
+
+#define UR_RESP_VERDICTS(X)                                                                                                                \
+	X(DONE)                                                                                                                            \
+	X(DUPLICATE)                                                                                                                       \
+	X(OUT_OF_SEQ) X(RNR) X(BAD_ORDER) X(UNSUPPORTED) X(BAD_LENGTH) X(TOO_MANY_READS) X(ACCESS) X(TOO_LONG) X(LOCAL_PROT) X(INVALIDATE)
+
+enum ur_resp_verdict {
+#define UR_RESP_VERDICT_ENUM(n) UR_RESP_##n,
+	UR_RESP_VERDICTS(UR_RESP_VERDICT_ENUM)
+#undef UR_RESP_VERDICT_ENUM
+		UR_RESP_VERDICT_COUNT
+};
+
+const char *ur_resp_verdict_name(enum ur_resp_verdict v);
+void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
+unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, bool *more);
+void ur_resp_schedule(struct ur_qp *qp);
+void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
+/* The oldest READ with responses to send, or NULL. */
+struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp);
+/* Refuses the request at `psn` for good: NAK, completion of a receive under way, event, ERR. */
+void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn);
+
+#endif

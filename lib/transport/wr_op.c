@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Work request opcodes: which services have them, which packets they become and how they complete (IBTA volume 1, 9.2.1 and 11.4.1). */
+#include "transport/tp_priv.h"
+
+#define FLAGS_ANY (IBV_SEND_FENCE | IBV_SEND_SIGNALED)
+#define FLAGS_DATA (FLAGS_ANY | IBV_SEND_INLINE)
+#define FLAGS_SE (FLAGS_DATA | IBV_SEND_SOLICITED)
+
+/* A solicited event is accepted with every opcode, as real devices do, and goes on the wire only with those that complete a receive. */
+#define SEND_OP(l, o, svc)                                                                                                                 \
+	{                                                                                                                                  \
+		UR_WR_SEND, svc, UR_OP_SEND_FIRST, UR_OP_SEND_MIDDLE, l, o, IBV_WC_SEND, FLAGS_SE                                          \
+	}
+#define WRITE_OP(l, o)                                                                                                                     \
+	{                                                                                                                                  \
+		UR_WR_WRITE, UR_SVC_RC | UR_SVC_UC, UR_OP_WRITE_FIRST, UR_OP_WRITE_MIDDLE, l, o, IBV_WC_RDMA_WRITE, FLAGS_SE               \
+	}
+
+const struct ur_wr_op ur_wr_ops[UR_WR_OPS] = {
+	[IBV_WR_SEND] = SEND_OP(UR_OP_SEND_LAST, UR_OP_SEND_ONLY, UR_SVC_RC | UR_SVC_UC | UR_SVC_UD),
+	[IBV_WR_SEND_WITH_IMM] = SEND_OP(UR_OP_SEND_LAST_IMM, UR_OP_SEND_ONLY_IMM, UR_SVC_RC | UR_SVC_UC | UR_SVC_UD),
+	[IBV_WR_SEND_WITH_INV] = SEND_OP(UR_OP_SEND_LAST_INV, UR_OP_SEND_ONLY_INV, UR_SVC_RC),
+	[IBV_WR_RDMA_WRITE] = WRITE_OP(UR_OP_WRITE_LAST, UR_OP_WRITE_ONLY),
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = WRITE_OP(UR_OP_WRITE_LAST_IMM, UR_OP_WRITE_ONLY_IMM),
+	[IBV_WR_RDMA_READ] = {UR_WR_READ, UR_SVC_RC, UR_OP_READ_REQ, UR_OP_READ_REQ, UR_OP_READ_REQ, UR_OP_READ_REQ, IBV_WC_RDMA_READ,
+			      FLAGS_ANY | IBV_SEND_SOLICITED},
+};

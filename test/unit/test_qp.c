@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/transport/qp.c: creation, flushing, reset, SQD, query. */
+#include <errno.h>
+
+#include "tp_harness.h"
+
+static void modify_state(struct th *h, unsigned node, enum ibv_qp_state st, int mask)
+{
+	struct ibv_qp_attr a = {.qp_state = st, .en_sqd_async_notify = 1};
+
+	CU_ASSERT_EQUAL(ur_qp_modify(h->n[node].qp, &a, IBV_QP_STATE | mask, NULL, h->now), 0);
+}
+
+static void qp_create__arguments_and_grants(void)
+{
+	static const struct {
+		enum ibv_qp_type type;
+		struct ibv_qp_cap cap, granted;
+		int err;
+	} t[] = {
+		{IBV_QPT_RC, {100, 1, 1, 1, 0}, {128, 1, 1, 1, 16}, 0},
+		{IBV_QPT_RC, {0, 0, 0, 0, 0}, {0, 0, 1, 1, 16}, 0},
+		{IBV_QPT_RC, {1, 1, 2, 3, 200}, {1, 1, 13, 3, 208}, 0},
+		{IBV_QPT_RC, {16384, 16384, 32, 32, 1024}, {16384, 16384, 32, 32, 1024}, 0},
+		{IBV_QPT_RC, {16385, 1, 1, 1, 0}, {0}, EINVAL},
+		{IBV_QPT_RC, {1, 16385, 1, 1, 0}, {0}, EINVAL},
+		{IBV_QPT_RC, {1, 1, 33, 1, 0}, {0}, EINVAL},
+		{IBV_QPT_RC, {1, 1, 1, 33, 0}, {0}, EINVAL},
+		{IBV_QPT_RC, {1, 1, 1, 1, 1025}, {0}, EINVAL},
+		{IBV_QPT_UC, {1, 1, 1, 1, 0}, {0}, EOPNOTSUPP},
+		{IBV_QPT_UD, {1, 1, 1, 1, 0}, {0}, EOPNOTSUPP},
+	};
+	static struct th h;
+
+	th_open(&h, &th_default);
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_qp_init init = {
+			.type = t[i].type, .pd = h.n[0].pd, .send_cq = h.n[0].scq, .recv_cq = h.n[0].rcq, .cap = t[i].cap};
+		struct ibv_qp_init_attr ia;
+		struct ur_qp *qp;
+		int err = ur_qp_create(h.n[0].tp, &init, &qp);
+
+		CU_ASSERT_EQUAL(err, t[i].err);
+		if (err)
+			continue;
+		CU_ASSERT_EQUAL(memcmp(&init.cap, &t[i].granted, sizeof(init.cap)), 0);
+		ur_qp_query(qp, NULL, &ia);
+		CU_ASSERT_EQUAL(memcmp(&ia.cap, &t[i].granted, sizeof(ia.cap)), 0);
+		CU_ASSERT_EQUAL(ur_qp_num(qp) >> 16, 1);
+		CU_ASSERT_PTR_EQUAL(ur_qp_find(h.n[0].tp, ur_qp_num(qp)), qp);
+		CU_ASSERT_PTR_NULL(ur_qp_find(h.n[0].tp, ur_qp_num(qp) + 0x10000));
+		CU_ASSERT_EQUAL(ur_qp_destroy(qp), 0);
+	}
+	CU_ASSERT_EQUAL(ur_pd_destroy(h.n[0].pd), EBUSY);
+	th_close(&h);
+}
+
+static void qp_create__small_when_idle(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+	size_t bytes;
+	const struct ur_qp *qp;
+
+	o.wr = 128;
+	o.sge = 2;
+	th_open(&h, &o);
+	qp = h.n[0].qp;
+	bytes = sizeof(*qp) + (size_t)(qp->sq.mask + 1) * qp->sq.stride + (size_t)(qp->rq.mask + 1) * qp->rq.stride +
+		UR_RD_SLOTS * sizeof(struct ur_rd_res);
+	CU_ASSERT_TRUE(bytes < 32768);
+	th_close(&h);
+}
+
+static void qp_err__flushes_once_in_order(void)
+{
+	static struct th h;
+
+	th_open(&h, &th_default);
+	for (unsigned i = 0; i < 5; i++) {
+		th_recv(&h, 0, 100 + i, 0, 64);
+		th_post(&h, 0, i == 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, i, 0, 3000, 0,
+			0); /* unsignalled: flushed with a completion all the same */
+	}
+	th_drain(&h, 0);
+	modify_state(&h, 0, IBV_QPS_ERR, 0);
+	for (unsigned i = 0; i < 5; i++) {
+		th_expect_wc(h.n[0].scq, i, IBV_WC_WR_FLUSH_ERR);
+		th_expect_wc(h.n[0].rcq, 100 + i, IBV_WC_WR_FLUSH_ERR);
+	}
+	th_expect_no_wc(h.n[0].scq);
+	th_expect_no_wc(h.n[0].rcq);
+	/* What is posted later is flushed through the doorbell. */
+	th_post(&h, 0, IBV_WR_SEND, 7, 0, 8, 0, 0);
+	th_recv(&h, 0, 8, 0, 8);
+	th_expect_wc(h.n[0].scq, 7, IBV_WC_WR_FLUSH_ERR);
+	th_expect_wc(h.n[0].rcq, 8, IBV_WC_WR_FLUSH_ERR);
+	th_ack(&h, 0, 100, 0x1f);
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_DROP_QP_STATE], 1);
+	CU_ASSERT_EQUAL(ur_wheel_next(h.wheel), UR_TIME_NEVER);
+	th_expect_quiet(&h, 0);
+	th_close(&h);
+}
+
+static void qp_err__owed_ack_still_goes_out(void)
+{
+	static struct th h;
+
+	th_open(&h, &th_default);
+	th_recv(&h, 1, 1, 0, 64);
+	th_inject(&h, 1, UR_OP_SEND_ONLY, 100, true, NULL, "abcd", 4);
+	modify_state(&h, 1, IBV_QPS_ERR, 0);
+	th_expect_ack(&h, 1, 100, 0x1f);
+	th_expect_quiet(&h, 1);
+	th_close(&h);
+}
+
+static void qp_reset__with_packets_in_flight_and_reuse(void)
+{
+	static struct th h;
+	struct th_pkt late[4], ack;
+
+	th_open(&h, &th_default);
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 3000, 0, IBV_SEND_SIGNALED);
+	th_post(&h, 0, IBV_WR_RDMA_READ, 2, 0, 3000, 0, IBV_SEND_SIGNALED);
+	th_recv(&h, 0, 3, 0, 64);
+	for (unsigned i = 0; i < 4; i++)
+		CU_ASSERT_TRUE(th_pull(&h, 0, &late[i]));
+	th_feed(&h, 1, &late[0]);
+	th_feed(&h, 1, &late[1]);
+	th_feed(&h, 1, &late[2]);
+	CU_ASSERT_TRUE(th_pull(&h, 1, &ack));
+	for (unsigned i = 0; i < 2; i++)
+		modify_state(&h, i, IBV_QPS_RESET, 0);
+	CU_ASSERT_EQUAL(ur_wheel_next(h.wheel), UR_TIME_NEVER);
+	th_feed(&h, 0, &ack);
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_DROP_QP_STATE], 1);
+	th_expect_no_wc(h.n[0].scq);
+	th_expect_no_wc(h.n[0].rcq);
+	h.opt.psn[0] = 5000;
+	h.opt.psn[1] = 6000;
+	th_connect(&h, 0);
+	th_connect(&h, 1);
+	/* Stragglers of the old connection: the PSNs do not fit. */
+	th_feed(&h, 1, &late[3]);
+	th_feed(&h, 0, &ack);
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 9, 0, 5000, 0, IBV_SEND_SIGNALED), 0);
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_READ, 10, 8192, 5000, 8192, IBV_SEND_SIGNALED), 0);
+	th_run(&h, UR_NS_PER_S);
+	th_expect_wc(h.n[0].scq, 9, IBV_WC_SUCCESS);
+	th_expect_wc(h.n[0].scq, 10, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(memcmp(h.n[0].mem, h.n[1].mem, 5000), 0);
+	th_close(&h);
+}
+
+static void qp_sqd__finishes_what_was_begun(void)
+{
+	static struct th h;
+	struct ibv_qp_attr a;
+	struct th_pkt p;
+
+	th_open(&h, &th_default);
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 3000, 0, IBV_SEND_SIGNALED);
+	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, IBV_SEND_SIGNALED);
+	modify_state(&h, 0, IBV_QPS_SQD, IBV_QP_EN_SQD_ASYNC_NOTIFY);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
+	ur_qp_query(h.n[0].qp, &a, NULL);
+	CU_ASSERT_EQUAL(a.sq_draining, 1);
+	CU_ASSERT_EQUAL(h.n[0].nevents, 0);
+	th_ack(&h, 0, 102, 0x1f);
+	CU_ASSERT_EQUAL(h.n[0].nevents, 1);
+	CU_ASSERT_EQUAL(h.n[0].event[0], IBV_EVENT_SQ_DRAINED);
+	ur_qp_query(h.n[0].qp, &a, NULL);
+	CU_ASSERT_EQUAL(a.sq_draining, 0);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	th_expect_quiet(&h, 0);
+	modify_state(&h, 0, IBV_QPS_RTS, 0);
+	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
+	CU_ASSERT_EQUAL(p.p.bth.psn, 103);
+	/* Nothing to wait for: the event comes at once. */
+	th_ack(&h, 0, 103, 0x1f);
+	modify_state(&h, 0, IBV_QPS_SQD, IBV_QP_EN_SQD_ASYNC_NOTIFY);
+	CU_ASSERT_EQUAL(h.n[0].nevents, 2);
+	th_close(&h);
+}
+
+static void qp_query__attributes(void)
+{
+	static struct th h;
+	struct ibv_qp_init_attr ia;
+	struct ibv_qp_attr a;
+
+	th_open(&h, &th_default);
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 3000, 0, IBV_SEND_SIGNALED);
+	th_pump(&h);
+	ur_qp_query(h.n[0].qp, &a, &ia);
+	CU_ASSERT_EQUAL(a.qp_state, IBV_QPS_RTS);
+	CU_ASSERT_EQUAL(a.cur_qp_state, IBV_QPS_RTS);
+	CU_ASSERT_EQUAL(a.path_mtu, IBV_MTU_1024);
+	CU_ASSERT_EQUAL(a.sq_psn, 103);
+	CU_ASSERT_EQUAL(a.rq_psn, 200);
+	CU_ASSERT_EQUAL(a.dest_qp_num, ur_qp_num(h.n[1].qp));
+	CU_ASSERT_EQUAL(a.qp_access_flags, TH_ALL_ACCESS);
+	CU_ASSERT_EQUAL(a.max_rd_atomic, 4);
+	CU_ASSERT_EQUAL(a.max_dest_rd_atomic, 4);
+	CU_ASSERT_EQUAL(a.min_rnr_timer, 1);
+	CU_ASSERT_EQUAL(a.port_num, 1);
+	CU_ASSERT_EQUAL(a.timeout, 8);
+	CU_ASSERT_EQUAL(a.retry_cnt, 7);
+	CU_ASSERT_EQUAL(a.rnr_retry, 6);
+	CU_ASSERT_EQUAL(a.path_mig_state, IBV_MIG_MIGRATED);
+	CU_ASSERT_EQUAL(ia.qp_type, IBV_QPT_RC);
+	CU_ASSERT_PTR_EQUAL(ia.qp_context, &h.n[0]);
+	ur_qp_query(h.n[1].qp, &a, NULL);
+	CU_ASSERT_EQUAL(a.rq_psn, 103);
+	th_close(&h);
+}
+
+static void qp_kick__waits_for_the_path(void)
+{
+	static struct th h;
+
+	th_open(&h, &th_default);
+	h.n[0].path.ready = false;
+	th_recv(&h, 0, 1, 0, 64);
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, IBV_SEND_SIGNALED);
+	th_inject(&h, 0, UR_OP_SEND_ONLY, 200, true, NULL, "abcd", 4);
+	CU_ASSERT_FALSE(ur_tp_tx_pending(h.n[0].tp));
+	h.n[0].path.ready = true;
+	ur_qp_kick(h.n[0].qp, h.now);
+	h.n[0].path.ready = false; /* it goes away again between the kick and the sending */
+	th_expect_quiet(&h, 0);
+	h.n[0].path.ready = true;
+	ur_qp_kick(h.n[0].qp, h.now);
+	th_expect_ack(&h, 0, 200, 0x1f);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
+	th_close(&h);
+}
+
+static void qp_destroy__with_work_under_way(void)
+{
+	static struct th h;
+
+	th_open(&h, &th_default);
+	for (unsigned i = 0; i < 10; i++)
+		th_post(&h, 0, i & 1 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, i, 0, 9000, 0, IBV_SEND_SIGNALED);
+	for (unsigned i = 0; i < 3; i++) {
+		struct th_pkt p;
+
+		CU_ASSERT_TRUE(th_pull(&h, 0, &p));
+		th_feed(&h, 1, &p);
+	}
+	th_expect_no_wc(h.n[0].scq);
+	th_close(&h); /* destroys both with timers armed and QPs on the transmit lists */
+}
+
+void ur_suite_qp(void);
+
+void ur_suite_qp(void)
+{
+	CU_pSuite s = CU_add_suite("qp", NULL, NULL);
+
+	CU_ADD_TEST(s, qp_create__arguments_and_grants);
+	CU_ADD_TEST(s, qp_create__small_when_idle);
+	CU_ADD_TEST(s, qp_err__flushes_once_in_order);
+	CU_ADD_TEST(s, qp_err__owed_ack_still_goes_out);
+	CU_ADD_TEST(s, qp_reset__with_packets_in_flight_and_reuse);
+	CU_ADD_TEST(s, qp_sqd__finishes_what_was_begun);
+	CU_ADD_TEST(s, qp_query__attributes);
+	CU_ADD_TEST(s, qp_kick__waits_for_the_path);
+	CU_ADD_TEST(s, qp_destroy__with_work_under_way);
+}
