@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/fault.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/frame.h"
+
+#define FAULT_HELD_MAX 64
+#define FAULT_HOLD_NS (200 * UR_NS_PER_US) /* a reordered frame waits this long at the most */
+
+struct held {
+	struct ur_pkt *p;
+	ur_time due;
+	enum ur_fault_dir dir;
+};
+
+struct ur_faults {
+	struct ur_fault_spec spec;
+	struct ur_nic *nic;
+	struct ur_rng rng;
+	struct held held[FAULT_HELD_MAX];
+	unsigned held_n;
+};
+
+/* --- the specification's text --- */
+
+static bool parse_probability(const char *v, uint32_t *ppm)
+{
+	char *end;
+	double p = strtod(v, &end);
+
+	if (end == v)
+		return false;
+	if (*end == '%') {
+		p /= 100;
+		end++;
+	}
+	if (*end || !(p >= 0 && p <= 1))
+		return false;
+	*ppm = (uint32_t)(p * 1e6 + 0.5);
+	return true;
+}
+
+static bool parse_dir(const char *v, unsigned *dir)
+{
+	if (!strcmp(v, "tx"))
+		*dir = UR_FAULT_TX;
+	else if (!strcmp(v, "rx"))
+		*dir = UR_FAULT_RX;
+	else if (!strcmp(v, "both"))
+		*dir = UR_FAULT_TX | UR_FAULT_RX;
+	else
+		return false;
+	return true;
+}
+
+static bool parse_item(struct ur_fault_spec *s, const char *key, const char *v)
+{
+	const struct {
+		const char *key;
+		uint32_t *ppm;
+	} rates[] = {{"drop", &s->drop}, {"dup", &s->dup}, {"reorder", &s->reorder}, {"corrupt", &s->corrupt}};
+	char *end;
+
+	for (unsigned i = 0; i < ur_array_size(rates); i++)
+		if (!strcmp(key, rates[i].key))
+			return parse_probability(v, rates[i].ppm);
+	if (!strcmp(key, "dir"))
+		return parse_dir(v, &s->dir);
+	if (strcmp(key, "seed") || !*v)
+		return false;
+	s->seed = strtoull(v, &end, 0);
+	return !*end;
+}
+
+int ur_fault_parse(const char *text, struct ur_fault_spec *s, char *err, size_t errlen)
+{
+	char copy[256], *save, *item;
+
+	*s = (struct ur_fault_spec){.dir = UR_FAULT_TX | UR_FAULT_RX, .seed = 1};
+	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy)) {
+		snprintf(err, errlen, "the fault specification is longer than %zu characters", sizeof(copy) - 1);
+		return EINVAL;
+	}
+	for (item = strtok_r(copy, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+		char *eq = strchr(item, '=');
+
+		if (eq)
+			*eq = 0;
+		if (!eq || !parse_item(s, item, eq + 1)) {
+			snprintf(err, errlen, "fault '%s%s%s' is not understood: give drop=, dup=, reorder= or corrupt= with a probability such as 1%%, dir=tx|rx|both, or seed=N",
+				 item, eq ? "=" : "", eq ? eq + 1 : "");
+			return EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* --- the injector --- */
+
+int ur_faults_create(const struct ur_fault_spec *s, struct ur_nic *nic, struct ur_faults **out)
+{
+	struct ur_faults *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return ENOMEM;
+	f->spec = *s;
+	f->nic = nic;
+	f->rng.state = s->seed;
+	*out = f;
+	return 0;
+}
+
+static void give_back(struct ur_nic *nic, struct ur_pkt *p)
+{
+	nic->port->ops->free(nic->port, &p, 1);
+}
+
+void ur_faults_destroy(struct ur_faults *f)
+{
+	for (unsigned i = 0; i < f->held_n; i++)
+		give_back(f->nic, f->held[i].p);
+	free(f);
+}
+
+static bool chance(struct ur_faults *f, uint32_t ppm, enum ur_counter c)
+{
+	if (!ppm || ur_rng_below(&f->rng, 1000000) >= ppm)
+		return false;
+	ur_count(&f->nic->counters, c);
+	return true;
+}
+
+static struct ur_pkt *duplicate(struct ur_nic *nic, const struct ur_pkt *p)
+{
+	struct ur_pkt *d;
+	uint32_t at = 0;
+
+	if (nic->port->ops->alloc(nic->port, &d, 1) != 1)
+		return NULL;
+	if (ur_pkt_frame_len(p) > d->room) {
+		give_back(nic, d);
+		return NULL;
+	}
+	memcpy(d->data, p->data, at = p->len);
+	for (unsigned i = 0; i < p->nseg; at += p->seg[i++].len)
+		memcpy(d->data + at, p->seg[i].data, p->seg[i].len);
+	memcpy(d->data + at, p->tail, p->tail_len);
+	d->len = at + p->tail_len;
+	return d;
+}
+
+/* Never touches segments: they are the user's memory. */
+static void corrupt(struct ur_faults *f, struct ur_pkt *p)
+{
+	if (p->len > UR_ETH_LEN)
+		p->data[UR_ETH_LEN + ur_rng_below(&f->rng, p->len - UR_ETH_LEN)] ^= (uint8_t)(1u << ur_rng_below(&f->rng, 8));
+}
+
+static bool hold(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p)
+{
+	if (f->held_n == FAULT_HELD_MAX)
+		return false;
+	f->held[f->held_n++] = (struct held){.p = p, .due = f->nic->now + 1 + ur_rng_below(&f->rng, FAULT_HOLD_NS), .dir = dir};
+	return true;
+}
+
+static void apply_one(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, ur_fault_forward forward)
+{
+	struct ur_pkt *d;
+
+	if (chance(f, f->spec.drop, UR_C_FAULT_DROP)) {
+		give_back(f->nic, p);
+		return;
+	}
+	if (chance(f, f->spec.dup, UR_C_FAULT_DUP) && (d = duplicate(f->nic, p)))
+		forward(f->nic, &d, 1);
+	if (chance(f, f->spec.corrupt, UR_C_FAULT_CORRUPT))
+		corrupt(f, p);
+	if (chance(f, f->spec.reorder, UR_C_FAULT_REORDER) && hold(f, dir, p))
+		return;
+	forward(f->nic, &p, 1);
+}
+
+void ur_faults_apply(struct ur_faults *f, struct ur_nic *nic, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n, ur_fault_forward forward)
+{
+	if (!(f->spec.dir & dir)) {
+		forward(nic, pkts, n);
+		return;
+	}
+	for (unsigned i = 0; i < n; i++)
+		apply_one(f, dir, pkts[i], forward);
+}
+
+void ur_faults_release(struct ur_faults *f, struct ur_nic *nic, ur_fault_forward tx, ur_fault_forward rx)
+{
+	for (unsigned i = 0; i < f->held_n;) {
+		struct held h = f->held[i];
+
+		if (h.due > nic->now) {
+			i++;
+			continue;
+		}
+		f->held[i] = f->held[--f->held_n];
+		(h.dir == UR_FAULT_TX ? tx : rx)(nic, &h.p, 1);
+	}
+}
+
+ur_time ur_faults_next(const struct ur_faults *f)
+{
+	ur_time next = UR_TIME_NEVER;
+
+	for (unsigned i = 0; i < f->held_n; i++)
+		next = ur_min_time(next, f->held[i].due);
+	return next;
+}

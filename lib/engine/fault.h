@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fault injection between the shard and its port: drops, duplicates, reorders and corrupts frames with given probabilities, from a seed. Every
+ * fault raises its counter.
+ */
+#ifndef UR_FAULT_H
+#define UR_FAULT_H
+
+#include "engine/nic.h"
+
+enum ur_fault_dir { UR_FAULT_TX = 1, UR_FAULT_RX = 2 };
+
+struct ur_fault_spec { /* probabilities in parts per million */
+	uint32_t drop, dup, reorder, corrupt;
+	unsigned dir; /* of enum ur_fault_dir */
+	uint64_t seed;
+};
+
+/* "drop=1%,dup=0.005,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N". 0, or EINVAL and one sentence in err. */
+int ur_fault_parse(const char *text, struct ur_fault_spec *s, char *err, size_t errlen);
+
+int ur_faults_create(const struct ur_fault_spec *s, struct ur_nic *nic, struct ur_faults **out);
+/* Frames held back are given back to the port unsent. */
+void ur_faults_destroy(struct ur_faults *f);
+
+/* Takes packets. */
+typedef void (*ur_fault_forward)(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n);
+
+/* Passes the packets on through `forward`, less, more and other ones than came, at most UR_NIC_BURST at a time. */
+void ur_faults_apply(struct ur_faults *f, struct ur_nic *nic, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n, ur_fault_forward forward);
+/* Passes on the frames whose delay is over. */
+void ur_faults_release(struct ur_faults *f, struct ur_nic *nic, ur_fault_forward tx, ur_fault_forward rx);
+/* When the next frame held back is due, or UR_TIME_NEVER. */
+ur_time ur_faults_next(const struct ur_faults *f);
+
+#endif

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shard: its making, and one round of doorbells, receiving, timers and sending. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/capture.h"
+#include "engine/fault.h"
+#include "engine/nic_priv.h"
+#include "wire/frame.h"
+#include "wire/icmp.h"
+
+/* --- packet buffers for the layers below --- */
+
+static unsigned nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_nic *nic = ctx;
+	unsigned got = nic->port ? nic->port->ops->alloc(nic->port, pkts, n) : 0;
+
+	if (ur_unlikely(got < n))
+		ur_count(&nic->counters, UR_C_TX_NO_BUFFER);
+	return got;
+}
+
+static void nic_free(void *ctx, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_nic *nic = ctx;
+
+	nic->port->ops->free(nic->port, pkts, n);
+}
+
+static void nic_output(void *ctx, struct ur_pkt *p)
+{
+	ur_nic_send_one(ctx, p);
+}
+
+/* --- making and unmaking --- */
+
+static int nic_create_layers(struct ur_nic *nic)
+{
+	struct ur_tp_config tp = {.ctx = nic, .alloc = nic_alloc, .free = nic_free, .wheel = nic->wheel, .counters = &nic->counters,
+				  .seed = ur_rng_u64(&nic->rng), .slot = nic->cfg.slot};
+	struct ur_net_config net = {.ctx = nic, .alloc = nic_alloc, .free = nic_free, .output = nic_output, .wheel = nic->wheel,
+				    .counters = &nic->counters, .mac = nic->cfg.mac, .mtu = nic->cfg.mtu, .owned = nic->cfg.owned};
+	struct ur_cm_config cm = {.ctx = nic, .send = ur_nic_send_mad, .elsewhere = ur_nic_elsewhere, .wheel = nic->wheel,
+				  .counters = &nic->counters, .seed = ur_rng_u64(&nic->rng), .ca_guid = nic->cfg.guid, .slot = nic->cfg.slot};
+	int err = ur_tp_create(&tp, &nic->tp);
+
+	if (!err)
+		err = ur_net_create(&net, &nic->net);
+	if (!err)
+		err = ur_cm_create(&cm, &nic->cm);
+	return err;
+}
+
+int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **out)
+{
+	struct ur_nic *nic = calloc(1, sizeof(*nic));
+	int err = ENOMEM;
+
+	if (!nic)
+		return ENOMEM;
+	nic->cfg = *cfg;
+	nic->rng.state = cfg->seed;
+	nic->now = now;
+	nic->local_tail = &nic->local_head;
+	nic->wheel = ur_wheel_create(now);
+	if (nic->wheel)
+		err = nic_create_layers(nic);
+	if (err) {
+		ur_nic_destroy(nic);
+		return err;
+	}
+	*out = nic;
+	return 0;
+}
+
+static void nic_drop_queued(struct ur_nic *nic)
+{
+	struct ur_pkt *p;
+
+	if (nic->backlog_n)
+		nic_free(nic, nic->backlog, nic->backlog_n);
+	nic->backlog_n = 0;
+	while ((p = nic->local_head)) {
+		nic->local_head = p->next;
+		nic_free(nic, &p, 1);
+	}
+	nic->local_tail = &nic->local_head;
+}
+
+void ur_nic_destroy(struct ur_nic *nic)
+{
+	if (!nic)
+		return;
+	if (nic->cm)
+		ur_cm_destroy(nic->cm);
+	if (nic->net)
+		ur_net_destroy(nic->net);
+	if (nic->port)
+		nic_drop_queued(nic);
+	if (nic->faults)
+		ur_faults_destroy(nic->faults);
+	if (nic->tp)
+		ur_tp_destroy(nic->tp);
+	if (nic->wheel)
+		ur_wheel_destroy(nic->wheel);
+	free(nic);
+}
+
+void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
+{
+	nic->port = port;
+	nic->cfg.mac = port->mac;
+	nic->cfg.mtu = port->mtu;
+	ur_nic_filter_mcast(nic);
+	ur_net_set_mac(nic->net, &port->mac);
+}
+
+int ur_nic_filter_mcast(struct ur_nic *nic)
+{
+	static const struct ur_gid all_nodes = {.raw = {[0] = 0xff, [1] = 0x02, [15] = 1}};
+	struct ur_mac macs[UR_NET_GIDS + 1];
+	unsigned n = 0;
+
+	if (!nic->cfg.owned || !nic->port || !nic->port->ops->set_mcast)
+		return 0; /* on a shared interface the kernel is the one that answers neighbour solicitations */
+	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
+		const struct ur_net_addr *a = ur_net_gid(nic->net, i);
+		struct ur_gid group;
+
+		if (!a || ur_gid_is_v4(&a->gid))
+			continue;
+		group = ur_nd_solicited_node(&a->gid);
+		macs[n++] = ur_mcast_mac(&group);
+	}
+	if (n)
+		macs[n++] = ur_mcast_mac(&all_nodes);
+	return nic->port->ops->set_mcast(nic->port, macs, n);
+}
+
+/* --- sending --- */
+
+static void nic_local_push(struct ur_nic *nic, struct ur_pkt *p)
+{
+	p->next = NULL;
+	*nic->local_tail = p;
+	nic->local_tail = &p->next;
+}
+
+/* Hands frames to the port behind what waits already; keeps in the backlog what it does not take. */
+static void nic_port_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	unsigned sent = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		nic->counters.v[UR_C_TX_BYTES] += ur_pkt_frame_len(pkts[i]);
+		if (ur_unlikely(nic->capture != NULL))
+			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_OUT);
+	}
+	nic->counters.v[UR_C_TX_PACKETS] += n;
+	if (!nic->backlog_n)
+		sent = nic->port->ops->tx_burst(nic->port, pkts, n);
+	if (ur_likely(sent == n))
+		return;
+	ur_count(&nic->counters, UR_C_TX_BACKLOG);
+	while (sent < n && nic->backlog_n < ur_array_size(nic->backlog))
+		nic->backlog[nic->backlog_n++] = pkts[sent++];
+	if (sent < n)
+		nic_free(nic, pkts + sent, n - sent); /* only ARP and MADs can meet a full backlog; they are sent again */
+}
+
+static void nic_flush_backlog(struct ur_nic *nic)
+{
+	unsigned sent = nic->port->ops->tx_burst(nic->port, nic->backlog, nic->backlog_n);
+
+	nic->backlog_n -= sent;
+	memmove(nic->backlog, nic->backlog + sent, nic->backlog_n * sizeof(nic->backlog[0]));
+}
+
+/* Sorts complete frames into those for ourselves and those for the port, and sends the latter. */
+static void nic_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_pkt *out[UR_NIC_BURST];
+	unsigned k = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (ur_unlikely(pkts[i]->flags & UR_PKT_LOCAL))
+			nic_local_push(nic, pkts[i]);
+		else
+			out[k++] = pkts[i];
+	}
+	if (ur_unlikely(nic->faults != NULL))
+		ur_faults_apply(nic->faults, nic, UR_FAULT_TX, out, k, nic_port_send);
+	else if (k)
+		nic_port_send(nic, out, k);
+}
+
+void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p)
+{
+	nic_send(nic, &p, 1);
+}
+
+static unsigned nic_tx(struct ur_nic *nic)
+{
+	struct ur_pkt *pkts[UR_NIC_BURST];
+	unsigned n;
+
+	if (ur_unlikely(nic->backlog_n)) {
+		nic_flush_backlog(nic);
+		if (nic->backlog_n)
+			return 0;
+	}
+	n = ur_tp_tx(nic->tp, pkts, UR_NIC_BURST, nic->now);
+	for (unsigned i = 0; i < n; i++)
+		ur_frame_finish(pkts[i], pkts[i]->bth.pad);
+	nic->counters.v[UR_C_TX_ROCE] += n;
+	if (n)
+		nic_send(nic, pkts, n);
+	return n;
+}
+
+/* --- receiving --- */
+
+static bool nic_mac_is_ours(const struct ur_nic *nic, const uint8_t *frame)
+{
+	return (frame[0] & 1) || memcmp(frame, nic->cfg.mac.b, 6) == 0;
+}
+
+static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
+{
+	if (ur_unlikely(!nic_mac_is_ours(nic, p->data) || !ur_net_is_ours(nic->net, &p->dst))) {
+		ur_count(&nic->counters, UR_C_RX_OTHER_HOST);
+		return;
+	}
+	if (ur_unlikely(p->bth.dqpn <= 1)) {
+		ur_nic_rx_mad(nic, p);
+		return;
+	}
+	if (ur_unlikely(p->bth.dqpn >> 16 != nic->cfg.slot && p->bth.dqpn != 0xffffff)) {
+		ur_count(&nic->counters, UR_C_RX_OTHER_SLOT);
+		return;
+	}
+	ur_count(&nic->counters, UR_C_RX_ROCE);
+	ur_tp_rx(nic->tp, p, nic->now);
+}
+
+static void nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
+{
+	if (!ur_frame_parse(p, &nic->counters))
+		return;
+	if (ur_likely(p->kind == UR_PKT_ROCE))
+		nic_rx_roce(nic, p);
+	else if (p->kind == UR_PKT_OTHER)
+		ur_count(&nic->counters, UR_C_RX_OTHER_HOST);
+	else
+		ur_net_rx(nic->net, p, nic->now);
+}
+
+/* Frames that the port received, after fault injection. */
+static void nic_rx_burst(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		nic_rx_frame(nic, pkts[i]);
+	if (n)
+		nic_free(nic, pkts, n);
+}
+
+static unsigned nic_rx(struct ur_nic *nic)
+{
+	struct ur_pkt *pkts[UR_NIC_BURST];
+	unsigned n = nic->port->ops->rx_burst(nic->port, pkts, UR_NIC_BURST);
+
+	for (unsigned i = 0; i < n; i++) {
+		nic->counters.v[UR_C_RX_BYTES] += pkts[i]->len;
+		if (ur_unlikely(nic->capture != NULL))
+			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_IN);
+	}
+	nic->counters.v[UR_C_RX_PACKETS] += n;
+	if (ur_unlikely(nic->faults != NULL))
+		ur_faults_apply(nic->faults, nic, UR_FAULT_RX, pkts, n, nic_rx_burst);
+	else if (n)
+		nic_rx_burst(nic, pkts, n);
+	return n;
+}
+
+/* To our own address, but perhaps for another process: MADs are for whoever knows the connection, the rest says in its QPN whose it is. */
+static void nic_rx_own(struct ur_nic *nic, struct ur_pkt *p)
+{
+	uint32_t dqpn = p->bth.dqpn;
+
+	if (nic->cfg.siblings_send && (dqpn == 1 || dqpn >> 16 != nic->cfg.slot))
+		nic->cfg.siblings_send(nic->cfg.ctx, dqpn == 1 ? 0 : (uint8_t)(dqpn >> 16), p);
+	if (dqpn == 1 || dqpn >> 16 == nic->cfg.slot)
+		nic_rx_frame(nic, p);
+}
+
+/* Frames to ourselves: made contiguous as a port would, and received. */
+static unsigned nic_rx_local(struct ur_nic *nic)
+{
+	struct ur_pkt *p, *list = nic->local_head;
+	unsigned n = 0;
+
+	nic->local_head = NULL;
+	nic->local_tail = &nic->local_head;
+	for (; (p = list); n++) {
+		list = p->next;
+		if (ur_pkt_linearise(p))
+			nic_rx_own(nic, p);
+		nic_free(nic, &p, 1);
+	}
+	return n;
+}
+
+static unsigned nic_rx_siblings(struct ur_nic *nic)
+{
+	struct ur_pkt *pkts[UR_NIC_BURST];
+	unsigned n = nic->cfg.siblings_recv(nic->cfg.ctx, nic->port, pkts, UR_NIC_BURST);
+
+	nic_rx_burst(nic, pkts, n);
+	return n;
+}
+
+/* --- one round --- */
+
+unsigned ur_nic_poll(struct ur_nic *nic, ur_time now)
+{
+	unsigned n = 0;
+
+	nic->now = now;
+	ur_nic_drain_doorbells(nic);
+	if (ur_unlikely(!nic->port)) {
+		ur_wheel_advance(nic->wheel, now);
+		return 0;
+	}
+	n += nic_rx(nic);
+	if (nic->cfg.siblings_recv)
+		n += nic_rx_siblings(nic);
+	if (ur_unlikely(nic->faults != NULL))
+		ur_faults_release(nic->faults, nic, nic_port_send, nic_rx_burst);
+	n += ur_wheel_advance(nic->wheel, now);
+	n += nic_tx(nic);
+	if (ur_unlikely(nic->local_head != NULL))
+		n += nic_rx_local(nic);
+	return n;
+}
+
+ur_time ur_nic_next(const struct ur_nic *nic)
+{
+	ur_time next = ur_wheel_next(nic->wheel);
+
+	if (nic->faults)
+		next = ur_min_time(next, ur_faults_next(nic->faults));
+	if (nic->port && (nic->backlog_n || nic->local_head || ur_tp_tx_pending(nic->tp)))
+		next = nic->now;
+	return next;
+}

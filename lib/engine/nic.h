@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * struct ur_nic: one shard of the software RNIC. It introduces the layers to one another: a port, the transport, the connection manager and the
+ * network layer around one timing wheel. No threads and no clock here: whoever calls hands in `now` and holds the shard's lock, so the same
+ * code runs under the engine's threads (engine.h) and in a simulation in virtual time (test/sim).
+ */
+#ifndef UR_NIC_H
+#define UR_NIC_H
+
+#include "base/counters.h"
+#include "base/rng.h"
+#include "base/wheel.h"
+#include "cm/cm.h"
+#include "drivers/port.h"
+#include "net/net.h"
+#include "transport/transport.h"
+
+struct ur_capture; /* capture.h */
+struct ur_faults;  /* fault.h */
+
+#define UR_NIC_BURST 32
+
+struct ur_nic_config {
+	uint64_t seed;
+	uint64_t guid;  /* CA GUID, derived from the MAC address */
+	uint8_t slot;   /* top byte of QPNs and communication ids, at least 1 */
+	bool owned;     /* the addresses are ours alone: answer ARP, ND and echo */
+	struct ur_mac mac;
+	uint16_t mtu;
+	void *ctx;
+	/* As ur_cm_config.elsewhere; NULL means that nobody else listens. */
+	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
+	/*
+	 * The other processes of this device; both NULL when there are none. siblings_send takes a copy of a contiguous frame to our own address, for the
+	 * process with that slot, or with slot 0 for all others; siblings_recv gives up to n frames that they sent, in packets of the port.
+	 */
+	void (*siblings_send)(void *ctx, uint8_t slot, const struct ur_pkt *p);
+	unsigned (*siblings_recv)(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n);
+};
+
+struct ur_nic {
+	struct ur_port *port; /* NULL until attached: then nothing is sent or received */
+	struct ur_tp *tp;
+	struct ur_cm *cm;
+	struct ur_net *net;
+	struct ur_wheel *wheel;
+	struct ur_rng rng;
+	struct ur_counters counters;
+	struct ur_nic_config cfg;
+	struct ur_capture *capture; /* NULL: off */
+	struct ur_faults *faults;   /* NULL: off */
+	ur_time now;                /* of the call under way, for callbacks */
+	uint32_t mad_psn;
+
+	struct ur_pkt *backlog[2 * UR_NIC_BURST]; /* frames that the port did not take */
+	unsigned backlog_n;
+	struct ur_pkt *local_head, **local_tail; /* frames to ourselves */
+	_Atomic(struct ur_qp *) doorbell;        /* QPs that rang since the last poll, newest first */
+};
+
+int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **out);
+/* Every object above it is gone. Gives back all packets; the port stays the caller's. */
+void ur_nic_destroy(struct ur_nic *nic);
+void ur_nic_attach(struct ur_nic *nic, struct ur_port *port);
+/* Makes the port's multicast filter follow the addresses (solicited-node groups, in owned mode); after adding or removing one. */
+int ur_nic_filter_mcast(struct ur_nic *nic);
+
+/* One round: doorbells, receive, timers, send. Returns how many packets moved; 0 means idle until ur_nic_next, the port or a doorbell. */
+unsigned ur_nic_poll(struct ur_nic *nic, ur_time now);
+/* The time of the next timer, or UR_TIME_NEVER. */
+ur_time ur_nic_next(const struct ur_nic *nic);
+
+/* Any thread, no lock: hands a QP whose ur_qp_doorbell said true to the next poll. */
+void ur_nic_ring(struct ur_nic *nic, struct ur_qp *qp);
+bool ur_nic_rang(const struct ur_nic *nic);
+
+/*
+ * ibv_modify_qp(3): opens the path that an IBV_QP_AV asks for, hands both to the transport and keeps `path` (zeroed by the owner at first, alive as long as the QP).
+ * The QP is kicked whenever the path changes.
+ */
+int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path, const struct ibv_qp_attr *attr, int mask, ur_time now);
+/* Takes the QP off the doorbell list, destroys it and closes its path. */
+int ur_nic_destroy_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path);
+/* The largest path MTU that the port can carry. */
+enum ibv_mtu ur_nic_max_mtu(uint16_t ip_mtu);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* QP 1 (the general services interface): management datagrams between the wire and the connection manager. */
+#include <string.h>
+
+#include "engine/nic_priv.h"
+#include "wire/frame.h"
+
+bool ur_nic_elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
+{
+	struct ur_nic *nic = ctx;
+
+	return nic->cfg.elsewhere && nic->cfg.elsewhere(nic->cfg.ctx, service_id, dst);
+}
+
+static void mad_put_headers(struct ur_nic *nic, struct ur_pkt *p, unsigned at)
+{
+	uint8_t *h = p->data + at;
+	struct ur_deth deth = {.qkey = UR_GSI_QKEY, .sqpn = 1};
+
+	p->bth = (struct ur_bth){.opcode = UR_UD | UR_OP_SEND_ONLY, .migreq = true, .pkey = UR_PKEY_DEFAULT, .dqpn = 1,
+				 .psn = nic->mad_psn};
+	nic->mad_psn = (nic->mad_psn + 1) & 0xffffff;
+	ur_bth_put(h, &p->bth);
+	ur_deth_put(h + UR_BTH_LEN, &deth);
+}
+
+void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN])
+{
+	struct ur_nic *nic = ctx;
+	struct ur_net_path_attr attr = {.sgid = to->sgid, .dgid = to->dgid, .tclass = to->tclass, .hop_limit = to->hop_limit,
+					.flow_label = to->flow_label, .sport = ur_udp_sport(0, 1, 1)};
+	unsigned ext = ur_opcode(UR_UD | UR_OP_SEND_ONLY)->ext_len;
+	struct ur_pkt *p;
+	unsigned at;
+
+	if (!nic->port || nic->port->ops->alloc(nic->port, &p, 1) != 1)
+		return; /* the connection manager sends it again */
+	at = ur_net_headroom(nic->net, &attr);
+	mad_put_headers(nic, p, at);
+	memcpy(p->data + at + UR_BTH_LEN + ext, mad, UR_MAD_LEN);
+	p->bth_off = (uint16_t)at;
+	p->len = at + UR_BTH_LEN + ext + UR_MAD_LEN;
+	ur_count(&nic->counters, UR_C_TX_ROCE);
+	ur_net_send(nic->net, p, &attr, nic->now);
+}
+
+static bool mad_is_acceptable(struct ur_nic *nic, const struct ur_pkt *p)
+{
+	struct ur_deth deth;
+
+	if (p->bth.dqpn != 1) {
+		ur_count(&nic->counters, UR_C_DROP_QPN);
+		return false;
+	}
+	if (p->bth.opcode != (UR_UD | UR_OP_SEND_ONLY)) {
+		ur_count(&nic->counters, UR_C_DROP_OPCODE);
+		return false;
+	}
+	if ((p->bth.pkey & 0x7fff) != (UR_PKEY_DEFAULT & 0x7fff)) {
+		ur_count(&nic->counters, UR_C_DROP_PKEY);
+		return false;
+	}
+	ur_deth_get(p->data + p->bth_off + UR_BTH_LEN, &deth);
+	if (deth.qkey != UR_GSI_QKEY) {
+		ur_count(&nic->counters, UR_C_DROP_QKEY);
+		return false;
+	}
+	if (p->payload_len < UR_MAD_LEN) {
+		ur_count(&nic->counters, UR_C_DROP_MAD);
+		return false;
+	}
+	return true;
+}
+
+void ur_nic_rx_mad(struct ur_nic *nic, struct ur_pkt *p)
+{
+	struct ur_cm_addr from;
+
+	if (!mad_is_acceptable(nic, p))
+		return;
+	ur_count(&nic->counters, UR_C_RX_ROCE);
+	from = (struct ur_cm_addr){.sgid = p->dst, .dgid = p->src, .tclass = p->tos & 0xfc, .hop_limit = 64, .flow_label = p->flow_label, .vlan = p->vlan};
+	ur_cm_rx(nic->cm, &from, p->data + p->payload_off, p->payload_len, nic->now);
+}

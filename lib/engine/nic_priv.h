@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the shard (nic*.c) share with one another. */
+#ifndef UR_NIC_PRIV_H
+#define UR_NIC_PRIV_H
+
+#include "engine/nic.h"
+
+/* Sends one complete frame, to the port or to ourselves; takes it. */
+void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p);
+/* Gathers segments and tail behind the inline bytes. False (and nothing changed) when the buffer is too small. */
+bool ur_pkt_linearise(struct ur_pkt *p);
+
+/* QP 1. */
+void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN]);
+void ur_nic_rx_mad(struct ur_nic *nic, struct ur_pkt *p);
+bool ur_nic_elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst);
+
+void ur_nic_drain_doorbells(struct ur_nic *nic);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs at the shard: their doorbells, their paths, and the frames that must be made contiguous. */
+#include <errno.h>
+#include <string.h>
+
+#include "engine/nic_priv.h"
+#include "wire/frame.h"
+
+/* --- doorbells: a stack that any thread pushes to and the shard takes whole --- */
+
+void ur_nic_ring(struct ur_nic *nic, struct ur_qp *qp)
+{
+	struct ur_qp **next = ur_qp_doorbell_link(qp);
+	struct ur_qp *head = atomic_load_explicit(&nic->doorbell, memory_order_relaxed);
+
+	do
+		*next = head;
+	while (!atomic_compare_exchange_weak_explicit(&nic->doorbell, &head, qp, memory_order_seq_cst, memory_order_relaxed));
+}
+
+bool ur_nic_rang(const struct ur_nic *nic)
+{
+	return atomic_load_explicit(&nic->doorbell, memory_order_seq_cst) != NULL;
+}
+
+void ur_nic_drain_doorbells(struct ur_nic *nic)
+{
+	struct ur_qp *qp, *list = NULL, *next;
+
+	if (ur_likely(!atomic_load_explicit(&nic->doorbell, memory_order_relaxed)))
+		return;
+	qp = atomic_exchange_explicit(&nic->doorbell, NULL, memory_order_acquire);
+	for (; qp; qp = next) { /* newest first: turn it round */
+		next = *ur_qp_doorbell_link(qp);
+		*ur_qp_doorbell_link(qp) = list;
+		list = qp;
+	}
+	for (; list; list = next) {
+		next = *ur_qp_doorbell_link(list); /* kicking lets it ring again, which writes the link */
+		ur_qp_kick(list, nic->now);
+	}
+}
+
+/* --- paths --- */
+
+static void path_changed(struct ur_net_path *path, int err, ur_time now)
+{
+	if (!err)
+		ur_qp_kick(path->owner, now);
+	else
+		ur_net_path_retry(path, now); /* the QP's own retry counter decides when to give up */
+}
+
+static int path_attr_from_ah(struct ur_nic *nic, const struct ibv_ah_attr *ah, struct ur_qp *qp, uint32_t rqpn, struct ur_net_path_attr *a)
+{
+	const struct ur_net_addr *src = ur_net_gid(nic->net, ah->grh.sgid_index);
+	struct ur_gid chosen, hop;
+
+	if (!ah->is_global || !src)
+		return EINVAL;
+	*a = (struct ur_net_path_attr){.sgid = src->gid, .tclass = ah->grh.traffic_class, .hop_limit = ah->grh.hop_limit,
+				       .flow_label = ah->grh.flow_label & 0xfffff,
+				       .sport = ur_udp_sport(ah->grh.flow_label & 0xfffff, ur_qp_num(qp), rqpn)};
+	memcpy(a->dgid.raw, ah->grh.dgid.raw, 16);
+	if (ur_gid_is_mcast(&a->dgid))
+		return EINVAL;
+	return ur_net_route_lookup(nic->net, &a->dgid, &a->sgid, &chosen, &hop);
+}
+
+int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path, const struct ibv_qp_attr *attr, int mask, ur_time now)
+{
+	struct ur_net_path_attr pa;
+	int err;
+
+	nic->now = now;
+	if (!(mask & IBV_QP_AV))
+		return ur_qp_modify(qp, attr, mask, NULL, now);
+	err = path_attr_from_ah(nic, &attr->ah_attr, qp, attr->dest_qp_num, &pa);
+	if (!err)
+		err = ur_qp_modify(qp, attr, mask, &path->wire, now);
+	if (err)
+		return err;
+	ur_net_path_close(path);
+	path->owner = qp;
+	path->changed = path_changed;
+	err = ur_net_path_open(nic->net, path, &pa, now);
+	if (err) { /* out of memory: without a path the QP is of no use */
+		struct ibv_qp_attr broken = {.qp_state = IBV_QPS_ERR};
+
+		ur_qp_modify(qp, &broken, IBV_QP_STATE, NULL, now);
+		return err;
+	}
+	ur_qp_kick(qp, now);
+	return 0;
+}
+
+int ur_nic_destroy_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path)
+{
+	int err;
+
+	/* Acknowledgements that it owes leave with this round; without the last one its peer would run out of retries. */
+	ur_nic_poll(nic, nic->now);
+	err = ur_qp_destroy(qp);
+	if (!err)
+		ur_net_path_close(path);
+	return err;
+}
+
+enum ibv_mtu ur_nic_max_mtu(uint16_t ip_mtu)
+{
+	enum ibv_mtu m = IBV_MTU_4096;
+
+	/* What a packet carries besides payload: IPv6, UDP, BTH, the longest extended headers, pad and ICRC, as rdma_rxe counts it. */
+	while (m > IBV_MTU_256 && (128u << m) + 80 > ip_mtu)
+		m--;
+	return m;
+}
+
+/* --- frames --- */
+
+bool ur_pkt_linearise(struct ur_pkt *p)
+{
+	if (ur_pkt_frame_len(p) > p->room)
+		return false;
+	for (unsigned i = 0; i < p->nseg; i++) {
+		memcpy(p->data + p->len, p->seg[i].data, p->seg[i].len);
+		p->len += p->seg[i].len;
+		if (p->seg[i].ref)
+			atomic_fetch_sub_explicit(&p->seg[i].ref->n, 1, memory_order_release);
+	}
+	memcpy(p->data + p->len, p->tail, p->tail_len);
+	p->len += p->tail_len;
+	p->nseg = 0;
+	p->tail_len = 0;
+	return true;
+}
