@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The configuration table and where its values come from. */
+#include "engine/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KNOB_STR(field, def, help) {#field, UR_CONFIG_STRING, offsetof(struct ur_config, field), def, 0, 0, help}
+#define KNOB_UINT(field, def, min, max, help) {#field, UR_CONFIG_UINT, offsetof(struct ur_config, field), def, min, max, help}
+
+const struct ur_config_knob ur_config_knobs[] = {
+	KNOB_STR(dev, "", "kernel interface to share, such as eth0; its addresses and routes are used"),
+	KNOB_STR(vdev, "", "DPDK virtual device and its arguments, owned by uroce alone; needs ip"),
+	KNOB_STR(eal, "", "further DPDK EAL arguments, blank separated"),
+	KNOB_STR(ip, "", "addresses of an owned port, ADDR/LEN, comma separated"),
+	KNOB_STR(gw, "", "default gateways of an owned port, comma separated"),
+	KNOB_STR(capture, "", "pcapng file to write every frame to"),
+	KNOB_STR(fault, "", "faults to inject: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N"),
+	KNOB_STR(counters, "", "file to write the counters to at exit; - is standard error"),
+	KNOB_STR(log, "error", "what to say on standard error: error, info or debug"),
+	KNOB_UINT(mtu, "0", 0, 9600, "IP MTU of an owned port in bytes; 0 takes the port's own"),
+	KNOB_UINT(spin_us, "20", 0, 1000000, "microseconds that the progress thread spins after the last packet before it sleeps"),
+};
+const unsigned ur_config_knob_count = sizeof(ur_config_knobs) / sizeof(ur_config_knobs[0]);
+
+enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_PROGRAM };
+static const char *const source_names[] = {"default", "file", "environment", "program"};
+
+/* Per knob: where its value came from at the last load, and what the program set. */
+static enum source sources[sizeof(ur_config_knobs) / sizeof(ur_config_knobs[0])];
+static char *program[sizeof(ur_config_knobs) / sizeof(ur_config_knobs[0])];
+
+static const struct ur_config_knob *find_knob(const char *name)
+{
+	for (unsigned i = 0; i < ur_config_knob_count; i++)
+		if (!strcmp(ur_config_knobs[i].name, name))
+			return &ur_config_knobs[i];
+	return NULL;
+}
+
+static int set_uint(uint64_t *field, const struct ur_config_knob *k, const char *value, char *err, size_t errlen)
+{
+	char *end;
+	unsigned long long v;
+
+	errno = 0;
+	v = strtoull(value, &end, 10);
+	if (!isdigit((unsigned char)value[0]) || *end || errno || v < k->min || v > k->max) {
+		snprintf(err, errlen, "setting %s is '%s': it must be a number from %llu to %llu", k->name, value, (unsigned long long)k->min,
+			 (unsigned long long)k->max);
+		return EINVAL;
+	}
+	*field = v;
+	return 0;
+}
+
+static int set_knob(struct ur_config *c, const struct ur_config_knob *k, const char *value, char *err, size_t errlen)
+{
+	char *field = (char *)c + k->offset;
+
+	if (k->type == UR_CONFIG_UINT)
+		return set_uint((uint64_t *)(void *)field, k, value, err, errlen);
+	if (strlen(value) >= UR_CONFIG_STR) {
+		snprintf(err, errlen, "setting %s is longer than %d characters", k->name, UR_CONFIG_STR - 1);
+		return EINVAL;
+	}
+	strcpy(field, value);
+	return 0;
+}
+
+static char *trim(char *s)
+{
+	char *end = s + strlen(s);
+
+	while (isspace((unsigned char)*s))
+		s++;
+	while (end > s && isspace((unsigned char)end[-1]))
+		*--end = 0;
+	return s;
+}
+
+static int load_line(struct ur_config *c, char *line, bool *ours, const char *path, unsigned no, char *err, size_t errlen)
+{
+	const struct ur_config_knob *k;
+	char *eq;
+
+	line = trim(line);
+	if (!*line || *line == '#' || *line == ';')
+		return 0;
+	if (*line == '[') {
+		*ours = !strcmp(line, "[uroce]");
+		return 0;
+	}
+	if (!*ours)
+		return 0;
+	eq = strchr(line, '=');
+	if (eq)
+		*eq = 0;
+	k = eq ? find_knob(trim(line)) : NULL;
+	if (!k) {
+		snprintf(err, errlen, "%s line %u is not NAME = VALUE with a name that 'uroce info --config' lists", path, no);
+		return EINVAL;
+	}
+	sources[k - ur_config_knobs] = FROM_FILE;
+	return set_knob(c, k, trim(eq + 1), err, errlen);
+}
+
+static int load_file(struct ur_config *c, const char *path, char *err, size_t errlen)
+{
+	FILE *f = fopen(path, "re");
+	char line[UR_CONFIG_STR + 64];
+	bool ours = false;
+	unsigned no = 0;
+	int r = 0;
+
+	if (!f) {
+		r = errno;
+		snprintf(err, errlen, "cannot read the configuration file '%s' that UROCE_CONF names: %s", path, strerror(r));
+		return r;
+	}
+	while (!r && fgets(line, sizeof(line), f))
+		r = load_line(c, line, &ours, path, ++no, err, errlen);
+	fclose(f);
+	return r;
+}
+
+static const char *knob_env(const struct ur_config_knob *k)
+{
+	char var[64] = "UROCE_";
+	size_t n = 6;
+
+	for (const char *s = k->name; *s && n < sizeof(var) - 1; s++)
+		var[n++] = (char)toupper((unsigned char)*s);
+	var[n] = 0;
+	return getenv(var);
+}
+
+int ur_config_load(struct ur_config *c, char *err, size_t errlen)
+{
+	const char *path = getenv("UROCE_CONF");
+	int r = 0;
+
+	memset(c, 0, sizeof(*c));
+	for (unsigned i = 0; i < ur_config_knob_count; i++) {
+		sources[i] = FROM_DEFAULT;
+		set_knob(c, &ur_config_knobs[i], ur_config_knobs[i].def, err, errlen);
+	}
+	if (path && *path)
+		r = load_file(c, path, err, errlen);
+	for (unsigned i = 0; !r && i < ur_config_knob_count; i++) {
+		const char *env = knob_env(&ur_config_knobs[i]);
+		const char *value = program[i] ? program[i] : env;
+
+		if (!value)
+			continue;
+		sources[i] = program[i] ? FROM_PROGRAM : FROM_ENVIRONMENT;
+		r = set_knob(c, &ur_config_knobs[i], value, err, errlen);
+	}
+	return r;
+}
+
+int ur_config_set(const char *name, const char *value, char *err, size_t errlen)
+{
+	const struct ur_config_knob *k = find_knob(name);
+	struct ur_config scratch;
+	char *copy;
+	int r;
+
+	if (!k) {
+		snprintf(err, errlen, "there is no setting '%s': 'uroce info --config' lists them", name);
+		return ENOENT;
+	}
+	r = set_knob(&scratch, k, value, err, errlen);
+	if (r)
+		return r;
+	copy = strdup(value);
+	if (!copy)
+		return ENOMEM;
+	free(program[k - ur_config_knobs]);
+	program[k - ur_config_knobs] = copy;
+	return 0;
+}
+
+const char *ur_config_text(const struct ur_config *c, const struct ur_config_knob *k, char *buf, size_t len)
+{
+	const char *field = (const char *)c + k->offset;
+
+	if (k->type == UR_CONFIG_STRING)
+		snprintf(buf, len, "%s", field);
+	else
+		snprintf(buf, len, "%llu", (unsigned long long)*(const uint64_t *)(const void *)field);
+	return buf;
+}
+
+const char *ur_config_source(const struct ur_config_knob *k)
+{
+	return source_names[sources[k - ur_config_knobs]];
+}

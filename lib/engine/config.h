@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every knob, one table. Values come from `uroce run` options (which it passes on as UROCE_* variables), the environment (UROCE_*), and the INI file that UROCE_CONF names
+ * (section [uroce]), in that order of precedence; then the defaults.
+ */
+#ifndef UR_CONFIG_H
+#define UR_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define UR_CONFIG_STR 256
+
+struct ur_config {
+	char dev[UR_CONFIG_STR];      /* UROCE_DEV: kernel interface, shared with the kernel */
+	char vdev[UR_CONFIG_STR];     /* UROCE_VDEV: a DPDK virtual device and its arguments, owned */
+	char eal[UR_CONFIG_STR];      /* UROCE_EAL: further EAL arguments, blank separated */
+	char ip[UR_CONFIG_STR];       /* UROCE_IP: addresses of the owned port, ADDR/LEN, comma separated */
+	char gw[UR_CONFIG_STR];       /* UROCE_GW: default gateways of the owned port, comma separated */
+	char capture[UR_CONFIG_STR];  /* UROCE_CAPTURE: pcapng file to write */
+	char fault[UR_CONFIG_STR];    /* UROCE_FAULT: faults to inject, "drop=1%,dup=0.5%,reorder=1%,corrupt=1%,dir=both,seed=7" */
+	char counters[UR_CONFIG_STR]; /* UROCE_COUNTERS: file to write the counters to at exit, "-" for stderr */
+	char log[UR_CONFIG_STR];      /* UROCE_LOG: error, info or debug */
+	uint64_t mtu;                 /* UROCE_MTU: IP MTU of the owned port, 0: the port's own */
+	uint64_t spin_us;             /* UROCE_SPIN_US: how long the progress thread spins after the last packet */
+};
+
+enum ur_config_type { UR_CONFIG_STRING, UR_CONFIG_UINT };
+
+struct ur_config_knob {
+	const char *name; /* in the INI file; the variable is UROCE_ and the name in capitals */
+	enum ur_config_type type;
+	size_t offset; /* in struct ur_config */
+	const char *def;
+	uint64_t min, max; /* of numbers */
+	const char *help;
+};
+
+extern const struct ur_config_knob ur_config_knobs[];
+extern const unsigned ur_config_knob_count;
+
+/* Fills *c. 0, or an errno and one sentence in err. */
+int ur_config_load(struct ur_config *c, char *err, size_t errlen);
+/* Overrides one knob before the engine is opened (uroce.h). ENOENT, EINVAL. */
+int ur_config_set(const char *name, const char *value, char *err, size_t errlen);
+/* The value of a knob as text, and where it came from: "default", "file", "environment" or "program". */
+const char *ur_config_text(const struct ur_config *c, const struct ur_config_knob *k, char *buf, size_t len);
+const char *ur_config_source(const struct ur_config_knob *k);
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the configuration to a device: an interface shared with the kernel, or a port of our own with configured addresses. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "drivers/ethdev/ethdev.h"
+#include "engine/engine_priv.h"
+#include "wire/frame.h"
+
+/* FNV-1a, to name what processes of one device have in common. */
+static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
+{
+	const uint8_t *p = data;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ p[i]) * 0x100000001b3ull;
+	return h;
+}
+
+static uint64_t device_key(const struct ur_engine *e)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+	struct stat st;
+
+	if (!stat("/proc/self/ns/net", &st))
+		h = hash_bytes(h, &st.st_ino, sizeof(st.st_ino));
+	h = hash_bytes(h, e->info.ifname, strlen(e->info.ifname));
+	if (e->info.owned)
+		return hash_bytes(hash_bytes(h, e->cfg.vdev, strlen(e->cfg.vdev)), e->cfg.ip, strlen(e->cfg.ip));
+	return hash_bytes(h, e->info.mac.b, 6);
+}
+
+static uint64_t eui64(const struct ur_mac *m)
+{
+	return (uint64_t)(m->b[0] ^ 2) << 56 | (uint64_t)m->b[1] << 48 | (uint64_t)m->b[2] << 40 | 0xfffeull << 24 | (uint64_t)m->b[3] << 16 |
+	       (uint64_t)m->b[4] << 8 | m->b[5];
+}
+
+/* --- addresses from the configuration --- */
+
+static bool parse_addr(const char *text, struct ur_gid *gid, unsigned *bits)
+{
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, text, &v4) == 1) {
+		*gid = ur_gid_from_v4(v4.s_addr);
+		*bits = 32;
+		return true;
+	}
+	*bits = 128;
+	return inet_pton(AF_INET6, text, gid->raw) == 1;
+}
+
+static int add_owned_addr(struct ur_engine *e, char *item)
+{
+	char *slash = strchr(item, '/'), *end;
+	struct ur_net_addr a = {.vlan = 0};
+	unsigned bits;
+	unsigned long len;
+	int err;
+
+	if (slash)
+		*slash = 0;
+	if (!parse_addr(item, &a.gid, &bits) || ur_gid_is_mcast(&a.gid) || ur_gid_is_zero(&a.gid)) {
+		ur_engine_set_error("'%s' is not an address: give --ip ADDRESS/LENGTH, such as 10.0.0.1/24", item);
+		return EINVAL;
+	}
+	len = slash ? strtoul(slash + 1, &end, 10) : bits;
+	if (slash && (!slash[1] || *end || len > bits)) {
+		ur_engine_set_error("'%s' is not a prefix length of address %s: give a number from 0 to %u", slash + 1, item, bits);
+		return EINVAL;
+	}
+	a.prefix_len = (uint8_t)len;
+	err = ur_net_addr_add(e->nic->net, &a);
+	if (err)
+		ur_engine_set_error("address %s cannot be used: %s", item, err == EEXIST ? "it is given twice" : strerror(err));
+	return err;
+}
+
+static int add_owned_gateway(struct ur_engine *e, char *item)
+{
+	struct ur_net_route r = {.prefix_len = 0};
+	unsigned bits;
+
+	if (!parse_addr(item, &r.gateway, &bits) || ur_gid_is_mcast(&r.gateway)) {
+		ur_engine_set_error("'%s' is not the address of a gateway: give --gw ADDRESS, such as 10.0.0.254", item);
+		return EINVAL;
+	}
+	if (bits == 32)
+		r.dst = ur_gid_from_v4(0);
+	return ur_net_route_add(e->nic->net, &r);
+}
+
+static int for_each_item(struct ur_engine *e, const char *list, int (*fn)(struct ur_engine *e, char *item))
+{
+	char copy[UR_CONFIG_STR], *save, *item;
+	int err = 0;
+
+	strcpy(copy, list);
+	for (item = strtok_r(copy, ", ", &save); item && !err; item = strtok_r(NULL, ", ", &save))
+		err = fn(e, item);
+	return err;
+}
+
+/* --- which device --- */
+
+static int describe_owned(struct ur_engine *e)
+{
+	uint64_t h;
+
+	if (!e->cfg.ip[0]) {
+		ur_engine_set_error("a port of uroce's own has no address: give one with --ip ADDRESS/LENGTH");
+		return EINVAL;
+	}
+	e->info.owned = true;
+	snprintf(e->info.ifname, sizeof(e->info.ifname), "%.*s", (int)strcspn(e->cfg.vdev[0] ? e->cfg.vdev : e->cfg.eal, ", "),
+		 e->cfg.vdev[0] ? e->cfg.vdev : e->cfg.eal);
+	/* The port's MAC address is known once it is open; until then one of our own, the same in each run. */
+	h = hash_bytes(0xcbf29ce484222325ull, e->cfg.ip, strlen(e->cfg.ip));
+	memcpy(e->info.mac.b, &h, 6);
+	e->info.mac.b[0] = 0x02;
+	e->info.mtu = (uint16_t)(e->cfg.mtu ? e->cfg.mtu : 1500);
+	e->info.link_up = true;
+	return 0;
+}
+
+static int describe_shared(struct ur_engine *e)
+{
+	char err[256];
+	int r = ur_hostif_find(e->cfg.dev, &e->hostif, err, sizeof(err));
+
+	if (r) {
+		ur_engine_set_error("%s", err);
+		return r;
+	}
+	snprintf(e->info.ifname, sizeof(e->info.ifname), "%s", e->hostif.name);
+	e->info.mac = e->hostif.mac;
+	e->info.mtu = e->hostif.mtu;
+	e->info.link_up = e->hostif.up;
+	e->info.speed_mbps = e->hostif.speed_mbps;
+	return 0;
+}
+
+static bool elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
+{
+	struct ur_engine *e = ctx;
+
+	return e->registry && ur_registry_elsewhere(e->registry, (uint16_t)(service_id >> 16), (uint16_t)service_id, dst);
+}
+
+static void siblings_send(void *ctx, uint8_t slot, const struct ur_pkt *p)
+{
+	ur_local_send(((struct ur_engine *)ctx)->local, slot, p);
+}
+
+static unsigned siblings_recv(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+{
+	return ur_local_recv(((struct ur_engine *)ctx)->local, port, pkts, n);
+}
+
+static int create_nic(struct ur_engine *e)
+{
+	struct ur_nic_config nc = {.guid = e->info.guid, .owned = e->info.owned, .mac = e->info.mac, .mtu = e->info.mtu, .ctx = e,
+				   .elsewhere = elsewhere};
+	int err;
+
+	if (e->local) {
+		nc.siblings_send = siblings_send;
+		nc.siblings_recv = siblings_recv;
+	}
+	if (getrandom(&nc.seed, sizeof(nc.seed), 0) != sizeof(nc.seed))
+		nc.seed = ur_engine_now() ^ (uint64_t)getpid() << 32;
+	nc.slot = e->registry ? ur_registry_slot(e->registry) : (uint8_t)(1 + getpid() % 255);
+	err = ur_nic_create(&nc, ur_engine_now(), &e->nic);
+	if (err)
+		ur_engine_set_error("cannot create the device: %s", strerror(err));
+	return err;
+}
+
+static int apply_faults(struct ur_engine *e)
+{
+	struct ur_fault_spec spec;
+	char err[256];
+
+	if (!e->cfg.fault[0])
+		return 0;
+	if (ur_fault_parse(e->cfg.fault, &spec, err, sizeof(err))) {
+		ur_engine_set_error("%s", err);
+		return EINVAL;
+	}
+	return ur_faults_create(&spec, e->nic, &e->nic->faults);
+}
+
+int ur_device_open(struct ur_engine *e)
+{
+	int err;
+
+	if (e->cfg.dev[0] && (e->cfg.vdev[0] || e->cfg.ip[0])) {
+		ur_engine_set_error("an interface shared with the kernel (--dev %s) brings its own addresses: leave out --vdev and --ip", e->cfg.dev);
+		return EINVAL;
+	}
+	err = e->cfg.vdev[0] || (e->cfg.eal[0] && !e->cfg.dev[0]) ? describe_owned(e) : describe_shared(e);
+	if (err)
+		return err;
+	strcpy(e->info.name, "uroce0");
+	e->info.guid = eui64(&e->info.mac);
+	err = ur_registry_open(device_key(e), &e->registry);
+	if (err == EAGAIN) {
+		ur_engine_set_error("255 processes use this device already: end one of them");
+		return err;
+	}
+	/* Any other failure (no /dev/shm) only means that the processes of this device do not know of one another. */
+	if (e->registry)
+		ur_local_open(e->registry, &e->local);
+	err = create_nic(e);
+	if (!err && e->info.owned) {
+		err = for_each_item(e, e->cfg.ip, add_owned_addr);
+		if (!err)
+			err = for_each_item(e, e->cfg.gw, add_owned_gateway);
+	} else if (!err && (err = ur_hostif_sync(&e->hostif, e->nic->net))) {
+		ur_engine_set_error("cannot read the addresses of interface '%s': %s", e->hostif.name, strerror(err));
+	}
+	return err ? err : apply_faults(e);
+}
+
+void ur_device_refresh(struct ur_engine *e)
+{
+	struct ur_hostif h;
+	char err[256];
+
+	if (ur_hostif_find(e->hostif.name, &h, err, sizeof(err)))
+		return;
+	e->hostif = h;
+	e->info.link_up = h.up;
+	ur_hostif_sync(&e->hostif, e->nic->net);
+}
+
+/* --- its port --- */
+
+/* The PCI address behind -a or --allow in the EAL arguments; false when there is none. */
+static bool pci_of_eal(const char *args, char *pci, size_t len)
+{
+	char copy[UR_CONFIG_STR], *save, *t;
+	bool next = false;
+
+	strcpy(copy, args);
+	for (t = strtok_r(copy, " ", &save); t; t = strtok_r(NULL, " ", &save)) {
+		if (next || !strncmp(t, "--allow=", 8)) {
+			snprintf(pci, len, "%.*s", (int)strcspn(next ? t : t + 8, ","), next ? t : t + 8);
+			return true;
+		}
+		next = !strcmp(t, "-a") || !strcmp(t, "--allow");
+	}
+	return false;
+}
+
+int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
+{
+	struct ur_ethdev_config ec = {.eal_args = e->cfg.eal[0] ? e->cfg.eal : NULL, .mtu = (uint16_t)e->cfg.mtu};
+	struct ur_port *inherited = ur_engine_take_inherited_port();
+	char err[400] = "", pci[64];
+	int r;
+
+	if (inherited)
+		inherited->ops->close(inherited);
+	if (!e->info.owned)
+		ec.ifname = e->hostif.name;
+	else if (e->cfg.vdev[0])
+		ec.vdev = e->cfg.vdev;
+	else if (pci_of_eal(e->cfg.eal, pci, sizeof(pci)))
+		ec.pci = pci;
+	else {
+		ur_engine_set_error("the EAL arguments '%s' name no device: add -a PCI_ADDRESS, or use --dev or --vdev", e->cfg.eal);
+		return EINVAL;
+	}
+	r = ur_ethdev_open(&ec, out, err, sizeof(err));
+	if (r) {
+		ur_engine_set_error("%s", err);
+		return r;
+	}
+	if (!e->info.owned) {
+		e->silence_fd = ur_hostif_silence();
+		e->monitor_fd = ur_hostif_monitor();
+	}
+	e->info.mac = (*out)->mac;
+	e->info.mtu = (*out)->mtu;
+	if ((*out)->speed_mbps)
+		e->info.speed_mbps = (*out)->speed_mbps;
+	return 0;
+}

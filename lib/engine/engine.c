@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine of this process: its making at the first call, its lock, and the ways in for application threads. */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/engine_priv.h"
+
+static pthread_mutex_t singleton_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ur_engine *singleton;
+static struct ur_port *inherited; /* in a forked child: its parent's port */
+static char last_error[512];
+
+/* Backlog of a control call's poll, so that a call cannot be kept busy by arriving packets. */
+#define CONTROL_ROUNDS 4
+
+void ur_engine_set_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(last_error, sizeof(last_error), fmt, ap);
+	va_end(ap);
+}
+
+const char *ur_engine_error(void)
+{
+	return last_error;
+}
+
+ur_time ur_engine_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (ur_time)ts.tv_sec * UR_NS_PER_S + (ur_time)ts.tv_nsec;
+}
+
+/* --- making --- */
+
+static void engine_free(struct ur_engine *e)
+{
+	ur_nic_destroy(e->nic);
+	if (e->local)
+		ur_local_close(e->local);
+	if (e->registry)
+		ur_registry_close(e->registry);
+	if (e->wake_fd >= 0)
+		close(e->wake_fd);
+	free(e);
+}
+
+static int engine_create(struct ur_engine **out)
+{
+	struct ur_engine *e = calloc(1, sizeof(*e));
+	char err[256];
+	int r;
+
+	if (!e)
+		return ENOMEM;
+	pthread_mutex_init(&e->shard, NULL);
+	pthread_mutex_init(&e->start_lock, NULL);
+	pthread_cond_init(&e->start_cond, NULL);
+	e->monitor_fd = e->silence_fd = -1;
+	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = e->wake_fd < 0 ? errno : ur_config_load(&e->cfg, err, sizeof(err));
+	if (r)
+		ur_engine_set_error("%s", e->wake_fd < 0 ? "no file descriptor is left: raise the limit with ulimit -n" : err);
+	else
+		r = ur_device_open(e);
+	if (r) {
+		engine_free(e);
+		return r;
+	}
+	*out = e;
+	return 0;
+}
+
+/* The child of a fork owns nothing of its parent's engine: neither its port nor its slot nor the locks that other threads held. */
+static void forked_child(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	singleton_lock = fresh;
+	if (!singleton)
+		return;
+	atomic_store(&singleton->foreign, true);
+	if (singleton->local)
+		ur_local_close(singleton->local);
+	if (singleton->registry)
+		ur_registry_abandon(singleton->registry);
+	singleton->local = NULL;
+	singleton->registry = NULL;
+	singleton->nic->cfg.siblings_send = NULL;
+	singleton->nic->cfg.siblings_recv = NULL;
+	if (singleton->nic->port)
+		inherited = singleton->nic->port;
+	singleton = NULL;
+}
+
+struct ur_port *ur_engine_take_inherited_port(void)
+{
+	struct ur_port *port = inherited;
+
+	inherited = NULL;
+	return port;
+}
+
+int ur_engine_open(struct ur_engine **out)
+{
+	static bool hooked;
+	int r = 0;
+
+	pthread_mutex_lock(&singleton_lock);
+	if (!singleton)
+		r = engine_create(&singleton);
+	if (!r && !hooked)
+		hooked = pthread_atfork(NULL, NULL, forked_child) == 0;
+	*out = singleton;
+	pthread_mutex_unlock(&singleton_lock);
+	return r;
+}
+
+struct ur_engine *ur_engine_current(void)
+{
+	return __atomic_load_n(&singleton, __ATOMIC_ACQUIRE);
+}
+
+void ur_engine_info(struct ur_engine *e, struct ur_engine_info *info)
+{
+	*info = e->info;
+	if (ur_engine_started(e) && e->nic->port->ops->link_up)
+		info->link_up = e->nic->port->ops->link_up(e->nic->port);
+}
+
+bool ur_engine_foreign(const struct ur_engine *e)
+{
+	return atomic_load_explicit(&e->foreign, memory_order_relaxed);
+}
+
+/* --- starting --- */
+
+int ur_engine_start(struct ur_engine *e)
+{
+	int err;
+
+	if (ur_likely(ur_engine_started(e)))
+		return 0;
+	if (ur_engine_foreign(e))
+		return EIO;
+	pthread_mutex_lock(&e->start_lock);
+	if (e->state == UR_ENGINE_COLD) {
+		e->state = UR_ENGINE_STARTING;
+		err = ur_progress_start(e);
+		if (err) {
+			e->state = UR_ENGINE_FAILED;
+			e->start_err = err;
+			ur_engine_set_error("cannot start a thread: %s", strerror(err));
+		}
+	}
+	while (e->state == UR_ENGINE_STARTING)
+		pthread_cond_wait(&e->start_cond, &e->start_lock);
+	err = e->state == UR_ENGINE_RUNNING ? 0 : e->state == UR_ENGINE_STOPPED ? ESHUTDOWN : e->start_err;
+	pthread_mutex_unlock(&e->start_lock);
+	return err;
+}
+
+bool ur_engine_started(const struct ur_engine *e)
+{
+	return __atomic_load_n(&e->state, __ATOMIC_ACQUIRE) == UR_ENGINE_RUNNING;
+}
+
+/* --- the lock, and the round before it is given up --- */
+
+/* The port's system calls are cancellation points, and a thread cancelled in one would take the lock with it. */
+static void shard_enter(struct ur_engine *e)
+{
+	struct ur_port *port = e->nic->port;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &e->cancel_state);
+	if (port && port->ops->enter)
+		port->ops->enter(port);
+}
+
+static void shard_leave(struct ur_engine *e)
+{
+	struct ur_port *port = e->nic->port;
+
+	if (port && port->ops->leave)
+		port->ops->leave(port);
+}
+
+static bool shard_try(struct ur_engine *e)
+{
+	if (pthread_mutex_trylock(&e->shard))
+		return false;
+	shard_enter(e);
+	return true;
+}
+
+/*
+ * Gives up the shard. A thread that rang while we held it found it taken and went away, so what it left is done before we go; and a timer that is
+ * now due before the progress thread meant to wake must wake it.
+ */
+static void shard_release(struct ur_engine *e)
+{
+	do {
+		ur_time next = ur_nic_next(e->nic);
+		int cancel_state = e->cancel_state;
+
+		shard_leave(e);
+		pthread_mutex_unlock(&e->shard);
+		pthread_setcancelstate(cancel_state, NULL);
+		if (ur_unlikely(next < atomic_load_explicit(&e->wake_at, memory_order_relaxed)))
+			ur_progress_wake(e);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (ur_likely(!ur_nic_rang(e->nic)) || !shard_try(e))
+			return;
+		ur_nic_poll(e->nic, ur_engine_now());
+	} while (true);
+}
+
+struct ur_nic *ur_engine_lock(struct ur_engine *e)
+{
+	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
+	pthread_mutex_lock(&e->shard);
+	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
+	shard_enter(e);
+	e->nic->now = ur_engine_now();
+	return e->nic;
+}
+
+void ur_engine_unlock(struct ur_engine *e)
+{
+	for (int i = 0; i < CONTROL_ROUNDS && ur_nic_poll(e->nic, ur_engine_now()); i++)
+		continue;
+	shard_release(e);
+}
+
+/* --- application threads --- */
+
+void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
+{
+	if (!ur_qp_doorbell(qp))
+		return;
+	ur_nic_ring(e->nic, qp);
+	if (!shard_try(e))
+		return; /* the holder sees it before it leaves */
+	ur_nic_poll(e->nic, ur_engine_now());
+	shard_release(e);
+}
+
+bool ur_engine_drive(struct ur_engine *e)
+{
+	ur_time now = ur_engine_now();
+	unsigned n;
+
+	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
+	if (!shard_try(e))
+		return false;
+	n = ur_nic_poll(e->nic, now);
+	shard_release(e);
+	return n != 0;
+}
+
+void ur_engine_will_block(struct ur_engine *e)
+{
+	atomic_store(&e->driven_at, 0);
+	if (atomic_load(&e->aside))
+		ur_progress_wake(e);
+}
+
+void ur_engine_reclaim(struct ur_engine *e)
+{
+	ur_engine_lock(e);
+	ur_engine_unlock(e);
+	sched_yield();
+}
+
+/* --- ports of the IP port spaces --- */
+
+int ur_engine_port_bind(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, bool reuse, uint16_t *port)
+{
+	return e->registry ? ur_registry_bind(e->registry, port_space, gid, reuse, port) : ENODEV;
+}
+
+void ur_engine_port_release(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port)
+{
+	if (e->registry)
+		ur_registry_release(e->registry, port_space, gid, port);
+}
+
+void ur_engine_port_listen(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on)
+{
+	if (e->registry)
+		ur_registry_listen(e->registry, port_space, gid, port, on);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the engine proper (engine.c, progress.c, device.c, public.c) share with one another. */
+#ifndef UR_ENGINE_PRIV_H
+#define UR_ENGINE_PRIV_H
+
+#include <pthread.h>
+
+#include "engine/capture.h"
+#include "engine/engine.h"
+#include "engine/fault.h"
+#include "engine/hostif.h"
+#include "engine/local.h"
+#include "engine/registry.h"
+
+struct ur_engine {
+	pthread_mutex_t shard;      /* guards nic and everything below it */
+	int cancel_state;           /* of the thread that holds `shard` */
+	atomic_uint waiters;        /* threads that wait for `shard`: the progress thread lets them pass */
+	struct ur_nic *nic;
+
+	/* Who polls. Times are of ur_engine_now; the progress thread writes `wake_at`, everybody reads it. */
+	_Atomic ur_time driven_at;  /* when an application last drove the shard; 0: it is about to block */
+	_Atomic ur_time wake_at;    /* until when the progress thread sleeps; 0: it is awake */
+	atomic_bool aside;          /* it sleeps since an application drives, not on the port's descriptor */
+	int wake_fd;                /* eventfd that ends its sleep */
+
+	struct ur_config cfg;
+	struct ur_engine_info info;
+	struct ur_hostif hostif;    /* shared mode */
+	struct ur_registry *registry; /* NULL when there is no /dev/shm */
+	struct ur_local *local;       /* NULL without a registry */
+	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
+
+	pthread_mutex_t start_lock;
+	pthread_cond_t start_cond;
+	enum { UR_ENGINE_COLD, UR_ENGINE_STARTING, UR_ENGINE_RUNNING, UR_ENGINE_FAILED, UR_ENGINE_STOPPED } state;
+	int start_err;
+	pthread_t progress;
+	atomic_bool stop;
+	atomic_bool foreign;        /* this is a forked child and the engine its parent's */
+};
+
+/* Sets the sentence of ur_engine_error. */
+__attribute__((format(printf, 1, 2))) void ur_engine_set_error(const char *fmt, ...);
+
+/* In a forked child, once: the port that it inherited from its parent's engine, to be closed before it opens one of its own. */
+struct ur_port *ur_engine_take_inherited_port(void);
+
+/* device.c: which device the configuration means, and its addresses. 0, or an errno with the sentence set. */
+int ur_device_open(struct ur_engine *e);
+/* Opens the port of the device; on the progress thread. 0, or an errno with the sentence set. */
+int ur_device_open_port(struct ur_engine *e, struct ur_port **out);
+/* Takes over changes of the kernel's addresses and routes. Under the lock. */
+void ur_device_refresh(struct ur_engine *e);
+
+/* progress.c */
+int ur_progress_start(struct ur_engine *e);
+void ur_progress_wake(struct ur_engine *e);
+
+#endif

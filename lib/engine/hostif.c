@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/hostif.h"
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/ethtool.h>
+#include <linux/filter.h>
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "wire/frame.h"
+
+/* --- one netlink dump --- */
+
+static int dump(uint16_t type, unsigned char family, mnl_cb_t cb, void *data)
+{
+	char *buf = malloc((size_t)MNL_SOCKET_BUFFER_SIZE);
+	struct mnl_socket *nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+	struct nlmsghdr *nlh;
+	struct rtgenmsg *gen;
+	ssize_t n = -1;
+
+	if (buf && nl && mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) == 0) {
+		nlh = mnl_nlmsg_put_header(buf);
+		nlh->nlmsg_type = type;
+		nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+		nlh->nlmsg_seq = 1;
+		gen = mnl_nlmsg_put_extra_header(nlh, type == RTM_GETROUTE  ? sizeof(struct rtmsg)
+						      : type == RTM_GETADDR ? sizeof(struct ifaddrmsg)
+									    : sizeof(struct ifinfomsg));
+		gen->rtgen_family = family;
+		n = mnl_socket_sendto(nl, nlh, nlh->nlmsg_len);
+		while (n > 0) {
+			n = mnl_socket_recvfrom(nl, buf, (size_t)MNL_SOCKET_BUFFER_SIZE);
+			if (n > 0)
+				n = mnl_cb_run(buf, (size_t)n, 1, mnl_socket_get_portid(nl), cb, data);
+		}
+	}
+	if (nl)
+		mnl_socket_close(nl);
+	free(buf);
+	return n < 0 ? (errno ? errno : EIO) : 0;
+}
+
+static struct ur_gid gid_of_attr(const struct nlattr *a, unsigned char family)
+{
+	struct ur_gid g = {{0}};
+	uint32_t v4;
+
+	if (family == AF_INET && mnl_attr_get_payload_len(a) == 4) {
+		memcpy(&v4, mnl_attr_get_payload(a), 4);
+		return ur_gid_from_v4(v4);
+	}
+	if (family == AF_INET6 && mnl_attr_get_payload_len(a) == 16)
+		memcpy(g.raw, mnl_attr_get_payload(a), 16);
+	return g;
+}
+
+/* --- which interface --- */
+
+#define CANDIDATES 64
+
+struct choice {
+	struct {
+		int ifindex;
+		bool has_addr;
+	} c[CANDIDATES];
+	unsigned n;
+	int default_route; /* ifindex, 0 for none */
+	uint32_t metric;
+};
+
+static int choice_link(const struct nlmsghdr *nlh, void *data)
+{
+	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+	struct choice *ch = data;
+
+	if ((ifi->ifi_flags & IFF_UP) && !(ifi->ifi_flags & (IFF_LOOPBACK | IFF_POINTOPOINT)) && ch->n < CANDIDATES)
+		ch->c[ch->n++].ifindex = ifi->ifi_index;
+	return MNL_CB_OK;
+}
+
+static int choice_addr(const struct nlmsghdr *nlh, void *data)
+{
+	const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
+	struct choice *ch = data;
+
+	for (unsigned i = 0; i < ch->n; i++)
+		if (ch->c[i].ifindex == (int)ifa->ifa_index && (ifa->ifa_family == AF_INET || ifa->ifa_family == AF_INET6))
+			ch->c[i].has_addr = true;
+	return MNL_CB_OK;
+}
+
+static int choice_route(const struct nlmsghdr *nlh, void *data)
+{
+	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+	struct choice *ch = data;
+	struct nlattr *a;
+	uint32_t metric = 0;
+	int oif = 0;
+
+	if (rtm->rtm_dst_len || rtm->rtm_type != RTN_UNICAST || rtm->rtm_table != RT_TABLE_MAIN)
+		return MNL_CB_OK;
+	mnl_attr_for_each(a, nlh, sizeof(*rtm)) {
+		if (mnl_attr_get_type(a) == RTA_OIF && mnl_attr_validate(a, MNL_TYPE_U32) >= 0)
+			oif = (int)mnl_attr_get_u32(a);
+		if (mnl_attr_get_type(a) == RTA_PRIORITY && mnl_attr_validate(a, MNL_TYPE_U32) >= 0)
+			metric = mnl_attr_get_u32(a);
+	}
+	if (oif && (!ch->default_route || metric < ch->metric)) {
+		ch->default_route = oif;
+		ch->metric = metric;
+	}
+	return MNL_CB_OK;
+}
+
+static int choose(char name[IF_NAMESIZE], char *err, size_t errlen)
+{
+	struct choice ch = {.n = 0};
+	int pick = 0;
+	unsigned usable = 0;
+
+	if (dump(RTM_GETLINK, AF_UNSPEC, choice_link, &ch) || dump(RTM_GETADDR, AF_UNSPEC, choice_addr, &ch) ||
+	    dump(RTM_GETROUTE, AF_INET, choice_route, &ch)) {
+		snprintf(err, errlen, "cannot list the network interfaces: name one with --dev");
+		return ENODEV;
+	}
+	for (unsigned i = 0; i < ch.n; i++) {
+		if (!ch.c[i].has_addr)
+			continue;
+		usable++;
+		if (!pick || ch.c[i].ifindex == ch.default_route)
+			pick = ch.c[i].ifindex;
+	}
+	if (!usable) {
+		snprintf(err, errlen, "no network interface is up and has an address: bring one up, or name a port with --dev or --vdev");
+		return ENODEV;
+	}
+	if (usable > 1 && pick != ch.default_route) {
+		snprintf(err, errlen, "%u network interfaces are up and none has the default route: choose one with --dev", usable);
+		return ENODEV;
+	}
+	return if_indextoname((unsigned)pick, name) ? 0 : ENODEV;
+}
+
+/* --- what it is --- */
+
+static uint32_t link_speed(int fd, struct ifreq *ifr)
+{
+	struct ethtool_cmd cmd = {.cmd = ETHTOOL_GSET};
+	uint32_t speed;
+
+	ifr->ifr_data = (char *)&cmd;
+	if (ioctl(fd, SIOCETHTOOL, ifr))
+		return 0;
+	speed = ethtool_cmd_speed(&cmd);
+	return speed == (uint32_t)SPEED_UNKNOWN ? 0 : speed;
+}
+
+static int describe(int fd, struct ur_hostif *h, char *err, size_t errlen)
+{
+	struct ifreq ifr = {.ifr_flags = 0};
+
+	strcpy(ifr.ifr_name, h->name);
+	if (ioctl(fd, SIOCGIFINDEX, &ifr)) {
+		snprintf(err, errlen, "interface '%s' does not exist: 'ip link' shows the ones that do", h->name);
+		return ENODEV;
+	}
+	h->ifindex = ifr.ifr_ifindex;
+	if (ioctl(fd, SIOCGIFHWADDR, &ifr))
+		return errno;
+	if (ifr.ifr_hwaddr.sa_family != 1 /* ARPHRD_ETHER */) {
+		snprintf(err, errlen, "interface '%s' is not an Ethernet interface: RoCEv2 needs one, choose another with --dev", h->name);
+		return ENODEV;
+	}
+	memcpy(h->mac.b, ifr.ifr_hwaddr.sa_data, 6);
+	if (ioctl(fd, SIOCGIFMTU, &ifr))
+		return errno;
+	h->mtu = (uint16_t)(ifr.ifr_mtu > 9600 ? 9600 : ifr.ifr_mtu);
+	if (ioctl(fd, SIOCGIFFLAGS, &ifr))
+		return errno;
+	h->up = (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+	h->speed_mbps = link_speed(fd, &ifr);
+	return 0;
+}
+
+int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errlen)
+{
+	int fd, r;
+
+	memset(h, 0, sizeof(*h));
+	if (!*name) {
+		r = choose(h->name, err, errlen);
+		if (r)
+			return r;
+	} else if ((size_t)snprintf(h->name, sizeof(h->name), "%s", name) >= sizeof(h->name)) {
+		snprintf(err, errlen, "interface '%s' does not exist: 'ip link' shows the ones that do", name);
+		return ENODEV;
+	}
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return errno;
+	snprintf(err, errlen, "cannot read the settings of interface '%s': check that it still exists with 'ip link'", h->name);
+	r = describe(fd, h, err, errlen);
+	close(fd);
+	return r;
+}
+
+/* --- its addresses and routes --- */
+
+struct sync {
+	const struct ur_hostif *h;
+	struct ur_net *net;
+	struct ur_net_addr addr[UR_NET_GIDS];
+	unsigned addr_n;
+};
+
+static int sync_addr(const struct nlmsghdr *nlh, void *data)
+{
+	const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
+	struct sync *s = data;
+	struct ur_gid gid = {{0}}, local = {{0}};
+	uint32_t flags = ifa->ifa_flags;
+	struct nlattr *a;
+
+	if ((int)ifa->ifa_index != s->h->ifindex || s->addr_n == UR_NET_GIDS)
+		return MNL_CB_OK;
+	mnl_attr_for_each(a, nlh, sizeof(*ifa)) {
+		if (mnl_attr_get_type(a) == IFA_ADDRESS)
+			gid = gid_of_attr(a, ifa->ifa_family);
+		else if (mnl_attr_get_type(a) == IFA_LOCAL)
+			local = gid_of_attr(a, ifa->ifa_family);
+		else if (mnl_attr_get_type(a) == IFA_FLAGS && mnl_attr_validate(a, MNL_TYPE_U32) >= 0)
+			flags = mnl_attr_get_u32(a);
+	}
+	if (!ur_gid_is_zero(&local))
+		gid = local; /* IFA_ADDRESS is the peer's on point-to-point links */
+	if (!ur_gid_is_zero(&gid) && !(flags & IFA_F_DADFAILED))
+		s->addr[s->addr_n++] = (struct ur_net_addr){.gid = gid, .prefix_len = ifa->ifa_prefixlen};
+	return MNL_CB_OK;
+}
+
+static bool sync_has(const struct sync *s, const struct ur_gid *gid)
+{
+	for (unsigned i = 0; i < s->addr_n; i++)
+		if (ur_gid_eq(&s->addr[i].gid, gid))
+			return true;
+	return false;
+}
+
+/* GID 0 should be what a newcomer wants: IPv4 first, then global IPv6, then link-local. */
+static int addr_rank(const struct ur_net_addr *a)
+{
+	return ur_gid_is_v4(&a->gid) ? 0 : (a->gid.raw[0] == 0xfe && (a->gid.raw[1] & 0xc0) == 0x80) ? 2 : 1;
+}
+
+static void sync_apply_addrs(struct sync *s)
+{
+	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
+		const struct ur_net_addr *old = ur_net_gid(s->net, i);
+		struct ur_gid gid;
+
+		if (!old || sync_has(s, &old->gid))
+			continue;
+		gid = old->gid;
+		ur_net_addr_del(s->net, &gid);
+	}
+	for (int rank = 0; rank <= 2; rank++)
+		for (unsigned i = 0; i < s->addr_n; i++)
+			if (addr_rank(&s->addr[i]) == rank)
+				ur_net_addr_add(s->net, &s->addr[i]); /* EEXIST for those that stay */
+}
+
+static void sync_nexthop(struct ur_net_route *r, int *oif, const struct nlattr *a, unsigned char family)
+{
+	const struct rtnexthop *nh = mnl_attr_get_payload(a);
+	size_t left = mnl_attr_get_payload_len(a);
+
+	/* A multipath route: the first of its hops. */
+	if (left < sizeof(*nh) || nh->rtnh_len < sizeof(*nh) || nh->rtnh_len > left)
+		return;
+	*oif = nh->rtnh_ifindex;
+	left = nh->rtnh_len - sizeof(*nh);
+	for (const struct nlattr *n = (const struct nlattr *)(nh + 1); mnl_attr_ok(n, (int)left);
+	     left -= MNL_ALIGN(n->nla_len), n = mnl_attr_next(n))
+		if (mnl_attr_get_type(n) == RTA_GATEWAY)
+			r->gateway = gid_of_attr(n, family);
+}
+
+static int sync_route(const struct nlmsghdr *nlh, void *data)
+{
+	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+	struct sync *s = data;
+	struct ur_net_route r = {.prefix_len = rtm->rtm_dst_len};
+	struct nlattr *a;
+	int oif = 0;
+
+	if (rtm->rtm_type != RTN_UNICAST || rtm->rtm_table != RT_TABLE_MAIN || (rtm->rtm_family != AF_INET && rtm->rtm_family != AF_INET6))
+		return MNL_CB_OK;
+	if (rtm->rtm_family == AF_INET)
+		r.dst = ur_gid_from_v4(0);
+	mnl_attr_for_each(a, nlh, sizeof(*rtm)) {
+		switch (mnl_attr_get_type(a)) {
+		case RTA_DST:
+			r.dst = gid_of_attr(a, rtm->rtm_family);
+			break;
+		case RTA_GATEWAY:
+			r.gateway = gid_of_attr(a, rtm->rtm_family);
+			break;
+		case RTA_PREFSRC:
+			r.src = gid_of_attr(a, rtm->rtm_family);
+			break;
+		case RTA_PRIORITY:
+			r.metric = mnl_attr_get_u32(a);
+			break;
+		case RTA_OIF:
+			oif = (int)mnl_attr_get_u32(a);
+			break;
+		case RTA_MULTIPATH:
+			sync_nexthop(&r, &oif, a, rtm->rtm_family);
+			break;
+		}
+	}
+	if (oif == s->h->ifindex)
+		ur_net_route_add(s->net, &r);
+	return MNL_CB_OK;
+}
+
+int ur_hostif_sync(const struct ur_hostif *h, struct ur_net *net)
+{
+	struct sync *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return ENOMEM;
+	s->h = h;
+	s->net = net;
+	err = dump(RTM_GETADDR, AF_UNSPEC, sync_addr, s);
+	if (!err) {
+		sync_apply_addrs(s);
+		ur_net_route_clear(net);
+		err = dump(RTM_GETROUTE, AF_UNSPEC, sync_route, s);
+	}
+	free(s);
+	return err;
+}
+
+/* --- changes --- */
+
+int ur_hostif_monitor(void)
+{
+	struct sockaddr_nl sa = {.nl_family = AF_NETLINK,
+				 .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&sa, sizeof(sa))) {
+		int err = errno;
+
+		close(fd);
+		errno = err;
+		return -1;
+	}
+	return fd;
+}
+
+bool ur_hostif_changed(int monitor)
+{
+	char buf[4096];
+	bool any = false;
+
+	for (;;) {
+		ssize_t n = recv(monitor, buf, sizeof(buf), 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno != ENOBUFS) /* ENOBUFS: messages were lost, so something changed */
+			return any;
+		any = true;
+	}
+}
+
+/* --- UDP port 4791 --- */
+
+static int silence(int family, const struct sockaddr *sa, socklen_t len)
+{
+	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog prog = {.len = 1, .filter = &drop};
+	int one = 1, zero = 0, err;
+	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	if (family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+	if (!setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) &&
+	    !setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) && !bind(fd, sa, len))
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+int ur_hostif_silence(void)
+{
+	struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
+	struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
+	int fd = silence(AF_INET6, (struct sockaddr *)&any6, sizeof(any6)); /* both families */
+
+	return fd >= 0 ? fd : silence(AF_INET, (struct sockaddr *)&any4, sizeof(any4));
+}

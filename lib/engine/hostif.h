@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sharing an interface with the kernel: which interface, its addresses and routes over netlink, changes as they happen, and keeping the kernel
+ * from answering RoCEv2 packets with ICMP errors.
+ */
+#ifndef UR_HOSTIF_H
+#define UR_HOSTIF_H
+
+#include <net/if.h>
+
+#include "net/net.h"
+
+struct ur_hostif {
+	int ifindex;
+	char name[IF_NAMESIZE];
+	struct ur_mac mac;
+	uint16_t mtu;
+	bool up;             /* administratively up with a carrier */
+	uint32_t speed_mbps; /* 0 when the driver does not say */
+};
+
+/*
+ * Finds an interface by name. An empty name chooses: the interface of the default route, or the only one that is up, has an address and is not
+ * the loopback. 0, or an errno and one sentence in err.
+ */
+int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errlen);
+/* Makes the addresses and routes of `net` those that the kernel has on the interface. 0 or an errno. */
+int ur_hostif_sync(const struct ur_hostif *h, struct ur_net *net);
+
+/* A non-blocking socket that becomes readable when addresses, routes or links change; -1 and errno. */
+int ur_hostif_monitor(void);
+/* Empties the monitor. True when something changed. */
+bool ur_hostif_changed(int monitor);
+
+/* Binds UDP port 4791 and drops what arrives there, so that the kernel does not answer it. The socket, or -1 and errno. */
+int ur_hostif_silence(void);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The progress thread: opens the port (EAL must not run on a thread of the application's), then polls the shard while there is work, steps aside while
+ * applications poll, and sleeps when nobody needs it.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/engine_priv.h"
+
+#define ASIDE_NS (500 * UR_NS_PER_US)      /* how long an application's last poll counts */
+#define NAP_MIN_NS (50 * UR_NS_PER_US)     /* sleep of a port that cannot wake us: grows from here ... */
+#define NAP_MAX_NS (2 * UR_NS_PER_MS)      /* ... to here */
+
+void ur_progress_wake(struct ur_engine *e)
+{
+	uint64_t one = 1;
+
+	atomic_store(&e->wake_at, 0);
+	if (write(e->wake_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: it wakes anyway */
+}
+
+/* --- sleeping --- */
+
+static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
+{
+	struct pollfd fds[4] = {{.fd = e->wake_fd, .events = POLLIN}, {.fd = e->monitor_fd, .events = POLLIN},
+				{.fd = e->local ? ur_local_fd(e->local) : -1, .events = POLLIN}};
+	nfds_t n = 3;
+	ur_time now = ur_engine_now();
+	struct timespec ts, *timeout = NULL;
+	uint64_t drained;
+
+	if (on_port)
+		fds[n++] = (struct pollfd){.fd = e->nic->port->ops->wake_fd(e->nic->port), .events = POLLIN};
+	if (until != UR_TIME_NEVER) {
+		ur_time ns = until > now ? until - now : 0;
+
+		ts = (struct timespec){.tv_sec = (time_t)(ns / UR_NS_PER_S), .tv_nsec = (long)(ns % UR_NS_PER_S)};
+		timeout = &ts;
+	}
+	if (ppoll(fds, n, timeout, NULL) <= 0)
+		return;
+	if (fds[0].revents && read(e->wake_fd, &drained, sizeof(drained)) < 0)
+		return;
+	if (fds[1].revents && ur_hostif_changed(e->monitor_fd)) {
+		ur_engine_lock(e);
+		ur_device_refresh(e);
+		ur_engine_unlock(e);
+	}
+}
+
+/* Announces a sleep. False when something happened meanwhile that forbids it. */
+static bool announce(struct ur_engine *e, ur_time until, bool aside)
+{
+	atomic_store(&e->aside, aside);
+	atomic_store(&e->wake_at, until);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!ur_nic_rang(e->nic) && !atomic_load(&e->stop) && (!aside || atomic_load(&e->driven_at)) &&
+	    (aside || !e->local || ur_local_sleep(e->local, true)))
+		return true;
+	return false;
+}
+
+static void awake(struct ur_engine *e)
+{
+	if (e->local)
+		ur_local_sleep(e->local, false);
+	atomic_store(&e->wake_at, 0);
+	atomic_store(&e->aside, false);
+}
+
+/* An application polls: look in again when its last poll no longer counts. */
+static void step_aside(struct ur_engine *e, ur_time until)
+{
+	if (announce(e, until, true))
+		sleep_until(e, until, false);
+	awake(e);
+}
+
+static void rest(struct ur_engine *e, ur_time next, ur_time *nap)
+{
+	bool on_port = e->nic->port->ops->wake_fd && e->nic->port->ops->wake_fd(e->nic->port) >= 0;
+
+	if (!on_port) {
+		next = ur_min_time(next, ur_engine_now() + *nap);
+		*nap = ur_min_time(*nap * 2, NAP_MAX_NS);
+	}
+	if (announce(e, next, false))
+		sleep_until(e, next, on_port);
+	awake(e);
+}
+
+/* --- the loop --- */
+
+static unsigned poll_once(struct ur_engine *e, ur_time *next)
+{
+	struct ur_nic *nic;
+	unsigned n;
+
+	while (atomic_load_explicit(&e->waiters, memory_order_relaxed))
+		sched_yield(); /* let those pass who wait for the lock */
+	nic = ur_engine_lock(e);
+	n = ur_nic_poll(nic, nic->now);
+	if (!n && nic->capture)
+		ur_capture_flush(nic->capture);
+	*next = ur_nic_next(nic);
+	ur_engine_unlock(e);
+	return n;
+}
+
+static void progress_loop(struct ur_engine *e)
+{
+	ur_time last_work = ur_engine_now(), nap = NAP_MIN_NS;
+
+	while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
+		ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed), next;
+
+		if (driven && now < driven + ASIDE_NS) {
+			step_aside(e, driven + ASIDE_NS);
+			continue;
+		}
+		if (poll_once(e, &next)) {
+			last_work = now;
+			nap = NAP_MIN_NS;
+		} else if (now >= last_work + e->cfg.spin_us * UR_NS_PER_US && next > now) {
+			rest(e, next, &nap);
+		}
+	}
+}
+
+static void report_start(struct ur_engine *e, int err)
+{
+	if (err)
+		fprintf(stderr, "uroce: %s\n", ur_engine_error());
+	pthread_mutex_lock(&e->start_lock);
+	e->start_err = err;
+	__atomic_store_n(&e->state, err ? UR_ENGINE_FAILED : UR_ENGINE_RUNNING, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&e->start_cond);
+	pthread_mutex_unlock(&e->start_lock);
+}
+
+static int open_capture(struct ur_engine *e)
+{
+	int err;
+
+	if (!e->cfg.capture[0] || e->nic->capture)
+		return 0;
+	err = ur_capture_open(e->cfg.capture, e->info.ifname, ur_engine_now(), &e->nic->capture);
+	if (err)
+		ur_engine_set_error("cannot write the capture file '%s': %s", e->cfg.capture, strerror(err));
+	return err;
+}
+
+static void *progress_main(void *arg)
+{
+	struct ur_engine *e = arg;
+	struct ur_port *port;
+	int err = ur_device_open_port(e, &port);
+
+	if (!err) {
+		pthread_mutex_lock(&e->shard);
+		ur_nic_attach(e->nic, port);
+		err = open_capture(e);
+		pthread_mutex_unlock(&e->shard);
+	}
+	report_start(e, err);
+	if (!err)
+		progress_loop(e);
+	return NULL;
+}
+
+int ur_progress_start(struct ur_engine *e)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all); /* the application's signals are for the application's threads */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&e->progress, NULL, progress_main, e);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err)
+		pthread_setname_np(e->progress, "uroce");
+	return err;
+}

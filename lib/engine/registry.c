@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/registry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wire/frame.h"
+
+#define REGISTRY_MAGIC 0x75726f636502ull /* changes with the layout */
+#define SLOTS 256                         /* slot 0 is never handed out */
+#define PORTS 4096
+#define EPHEMERAL_FIRST 32768
+#define EPHEMERAL_COUNT 28232
+
+/* Bytes of the file that are locked; they need not exist. */
+#define LOCK_TABLE 0
+#define LOCK_SLOT(s) (1 + (off_t)(s))
+
+struct port_entry {
+	uint8_t slot; /* 0: free */
+	uint8_t listening, reuse, pad;
+	uint16_t port_space, port;
+	uint32_t lease; /* the slot's lease at binding: entries of an earlier owner are stale */
+	struct ur_gid gid;
+};
+
+struct registry_file {
+	uint64_t magic;
+	uint32_t next_slot;           /* where to look first, so that a slot comes round late */
+	uint32_t lease[SLOTS];        /* counts the owners that a slot has had */
+	struct {
+		int32_t pid; /* 0: no mailbox */
+		int32_t fd;
+	} mailbox[SLOTS];
+	uint32_t next_ephemeral;
+	uint32_t ports_used;          /* entries from here on have never been used */
+	struct port_entry ports[PORTS];
+};
+
+struct ur_registry {
+	int fd;
+	uint8_t slot;
+	uint64_t key;
+	char path[64];
+	struct registry_file *f;
+};
+
+/* --- locks --- */
+
+static int lock_byte(int fd, off_t at, short type, int cmd)
+{
+	struct flock fl = {.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+	int r;
+
+	do
+		r = fcntl(fd, cmd, &fl);
+	while (r && errno == EINTR);
+	if (r)
+		return errno;
+	return cmd == F_OFD_GETLK && fl.l_type != F_UNLCK ? EBUSY : 0;
+}
+
+static void table_lock(struct ur_registry *r)
+{
+	lock_byte(r->fd, LOCK_TABLE, F_WRLCK, F_OFD_SETLKW);
+}
+
+static void table_unlock(struct ur_registry *r)
+{
+	lock_byte(r->fd, LOCK_TABLE, F_UNLCK, F_OFD_SETLK);
+}
+
+static bool slot_alive(const struct ur_registry *r, unsigned slot)
+{
+	return slot == r->slot || lock_byte(r->fd, LOCK_SLOT(slot), F_WRLCK, F_OFD_GETLK) == EBUSY;
+}
+
+/* --- opening --- */
+
+static int take_slot(struct ur_registry *r)
+{
+	for (unsigned i = 0; i < SLOTS - 1; i++) {
+		unsigned s = 1 + (r->f->next_slot + i) % (SLOTS - 1);
+
+		if (lock_byte(r->fd, LOCK_SLOT(s), F_WRLCK, F_OFD_SETLK))
+			continue;
+		r->slot = (uint8_t)s;
+		r->f->lease[s]++;
+		r->f->mailbox[s].pid = 0;
+		r->f->next_slot = s;
+		return 0;
+	}
+	return EAGAIN;
+}
+
+/* Opens and locks the file of that name; the last process out may remove it meanwhile, then it is opened anew. */
+static int open_locked(struct ur_registry *r)
+{
+	struct stat st;
+
+	for (int tries = 0; tries < 100; tries++) {
+		r->fd = open(r->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+		if (r->fd < 0)
+			return errno;
+		table_lock(r);
+		if (!fstat(r->fd, &st) && st.st_nlink)
+			return 0;
+		close(r->fd);
+	}
+	return EAGAIN;
+}
+
+static int map_file(struct ur_registry *r)
+{
+	void *m;
+
+	if (ftruncate(r->fd, sizeof(*r->f)))
+		return errno;
+	m = mmap(NULL, sizeof(*r->f), PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	if (m == MAP_FAILED)
+		return errno;
+	r->f = m;
+	if (r->f->magic != REGISTRY_MAGIC) {
+		memset(r->f, 0, sizeof(*r->f));
+		r->f->magic = REGISTRY_MAGIC;
+	}
+	return 0;
+}
+
+int ur_registry_open(uint64_t key, struct ur_registry **out)
+{
+	struct ur_registry *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return ENOMEM;
+	r->key = key;
+	snprintf(r->path, sizeof(r->path), "/dev/shm/uroce-%016llx", (unsigned long long)key);
+	err = open_locked(r);
+	if (err) {
+		free(r);
+		return err;
+	}
+	err = map_file(r);
+	if (!err)
+		err = take_slot(r);
+	table_unlock(r);
+	if (err) {
+		ur_registry_abandon(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+void ur_registry_abandon(struct ur_registry *r)
+{
+	if (r->f)
+		munmap(r->f, sizeof(*r->f));
+	close(r->fd);
+	free(r);
+}
+
+void ur_registry_close(struct ur_registry *r)
+{
+	bool last = true;
+
+	table_lock(r);
+	r->f->mailbox[r->slot].pid = 0;
+	for (unsigned i = 0; i < r->f->ports_used; i++)
+		if (r->f->ports[i].slot == r->slot)
+			r->f->ports[i].slot = 0;
+	for (unsigned s = 1; s < SLOTS && last; s++)
+		last = s == r->slot || !slot_alive(r, s);
+	if (last)
+		unlink(r->path);
+	ur_registry_abandon(r); /* closing gives up every lock */
+}
+
+uint8_t ur_registry_slot(const struct ur_registry *r)
+{
+	return r->slot;
+}
+
+uint64_t ur_registry_key(const struct ur_registry *r)
+{
+	return r->key;
+}
+
+/* --- mailboxes --- */
+
+void ur_registry_announce(struct ur_registry *r, pid_t pid, int fd)
+{
+	table_lock(r);
+	r->f->mailbox[r->slot].fd = fd;
+	__atomic_store_n(&r->f->mailbox[r->slot].pid, pid, __ATOMIC_RELEASE);
+	table_unlock(r);
+}
+
+bool ur_registry_find(const struct ur_registry *r, uint8_t slot, uint32_t *lease, pid_t *pid, int *fd)
+{
+	*pid = __atomic_load_n(&r->f->mailbox[slot].pid, __ATOMIC_ACQUIRE);
+	*fd = r->f->mailbox[slot].fd;
+	*lease = __atomic_load_n(&r->f->lease[slot], __ATOMIC_RELAXED);
+	return *pid != 0;
+}
+
+/* --- ports --- */
+
+static bool entry_alive(const struct ur_registry *r, const struct port_entry *e)
+{
+	return e->slot && e->lease == r->f->lease[e->slot] && slot_alive(r, e->slot);
+}
+
+static bool overlaps(const struct ur_gid *a, const struct ur_gid *b)
+{
+	return ur_gid_is_zero(a) || ur_gid_is_zero(b) || ur_gid_eq(a, b);
+}
+
+static bool port_free(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool reuse)
+{
+	for (unsigned i = 0; i < r->f->ports_used; i++) {
+		struct port_entry *e = &r->f->ports[i];
+
+		if (e->slot && e->port == port && e->port_space == ps && overlaps(&e->gid, gid) && !(reuse && e->reuse) && entry_alive(r, e))
+			return false;
+	}
+	return true;
+}
+
+static int pick_ephemeral(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t *port)
+{
+	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
+		uint16_t p = (uint16_t)(EPHEMERAL_FIRST + (r->f->next_ephemeral + i) % EPHEMERAL_COUNT);
+
+		if (!port_free(r, ps, gid, p, false))
+			continue;
+		r->f->next_ephemeral = p - EPHEMERAL_FIRST + 1u;
+		*port = p;
+		return 0;
+	}
+	return EADDRINUSE;
+}
+
+static struct port_entry *free_entry(struct ur_registry *r)
+{
+	for (unsigned i = 0; i < r->f->ports_used; i++)
+		if (!entry_alive(r, &r->f->ports[i]))
+			return &r->f->ports[i];
+	return r->f->ports_used < PORTS ? &r->f->ports[r->f->ports_used++] : NULL;
+}
+
+int ur_registry_bind(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, bool reuse, uint16_t *port)
+{
+	struct port_entry *e;
+	int err = 0;
+
+	table_lock(r);
+	if (!*port)
+		err = pick_ephemeral(r, ps, gid, port);
+	else if (!port_free(r, ps, gid, *port, reuse))
+		err = EADDRINUSE;
+	if (!err) {
+		e = free_entry(r);
+		if (e)
+			*e = (struct port_entry){.slot = r->slot, .reuse = reuse, .port_space = ps, .port = *port,
+						 .lease = r->f->lease[r->slot], .gid = *gid};
+		else
+			err = ENOSPC;
+	}
+	table_unlock(r);
+	return err;
+}
+
+static struct port_entry *own_entry(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port)
+{
+	for (unsigned i = 0; i < r->f->ports_used; i++) {
+		struct port_entry *e = &r->f->ports[i];
+
+		if (e->slot == r->slot && e->port == port && e->port_space == ps && ur_gid_eq(&e->gid, gid))
+			return e;
+	}
+	return NULL;
+}
+
+void ur_registry_release(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port)
+{
+	struct port_entry *e;
+
+	table_lock(r);
+	e = own_entry(r, ps, gid, port);
+	if (e)
+		e->slot = 0;
+	table_unlock(r);
+}
+
+void ur_registry_listen(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool on)
+{
+	struct port_entry *e;
+
+	table_lock(r);
+	e = own_entry(r, ps, gid, port);
+	if (e)
+		e->listening = on;
+	table_unlock(r);
+}
+
+bool ur_registry_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
+{
+	bool elsewhere = false;
+
+	table_lock(r);
+	for (unsigned i = 0; i < r->f->ports_used && !elsewhere; i++) {
+		struct port_entry *e = &r->f->ports[i];
+
+		elsewhere = e->slot != r->slot && e->listening && e->port == port && e->port_space == ps && overlaps(&e->gid, dst) &&
+			    entry_alive(r, e);
+	}
+	for (unsigned s = 1; s < r->slot && !elsewhere; s++)
+		elsewhere = slot_alive(r, s);
+	table_unlock(r);
+	return elsewhere;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the processes of one device share: a small file in /dev/shm with a slot for each process and the ports they are bound to. A slot belongs to
+ * whoever holds the lock on its byte, so the kernel frees the slot of a process that crashes, and its ports with it.
+ */
+#ifndef UR_REGISTRY_H
+#define UR_REGISTRY_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+
+struct ur_registry;
+
+/* `key` names the device on this host. Takes a slot (1 to 255). 0, EAGAIN when all are taken, or the errno of the file. */
+int ur_registry_open(uint64_t key, struct ur_registry **out);
+/* Gives slot and ports back; the last one out removes the file. */
+void ur_registry_close(struct ur_registry *r);
+/* In a forked child: forgets the parent's registry without giving anything back. */
+void ur_registry_abandon(struct ur_registry *r);
+uint8_t ur_registry_slot(const struct ur_registry *r);
+uint64_t ur_registry_key(const struct ur_registry *r);
+
+/* Tells the other processes where this one's mailbox (local.h) is: a descriptor of a process. */
+void ur_registry_announce(struct ur_registry *r, pid_t pid, int fd);
+/* The mailbox of a slot. `lease` tells successive owners of a slot apart. False when nobody has the slot or its owner has no mailbox. No system call. */
+bool ur_registry_find(const struct ur_registry *r, uint8_t slot, uint32_t *lease, pid_t *pid, int *fd);
+
+/*
+ * Binds *port of a port space at an address (zero: all), or with *port 0 a free ephemeral one. EADDRINUSE when a live process has it at an overlapping
+ * address and not both say reuse; ENOSPC when the table is full.
+ */
+int ur_registry_bind(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, bool reuse, uint16_t *port);
+void ur_registry_release(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port);
+void ur_registry_listen(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on);
+/*
+ * Who answers a request for a port that this process does not listen on? True: another process listens there, or another one (that with the
+ * lowest slot) refuses it.
+ */
+bool ur_registry_elsewhere(struct ur_registry *r, uint16_t port_space, uint16_t port, const struct ur_gid *dst);
+
+#endif
