@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "wire/frame.h"
+
+static const uint16_t mtus[] = {576, 1500, 2200, 4200};
+
+static void need(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "simtest: cannot set up: %s\n", what);
+	exit(2);
+}
+
+static void random_link(struct ur_rng *r, struct ur_sim_link *l, uint32_t max_ppm)
+{
+	static const uint32_t rates[] = {5000, 10000, 40000, 100000};
+
+	l->loss = ur_rng_below(r, max_ppm + 1);
+	l->duplicate = ur_rng_below(r, max_ppm + 1);
+	l->reorder = ur_rng_below(r, max_ppm + 1);
+	l->corrupt = ur_rng_below(r, max_ppm + 1);
+	l->delay = 500 + ur_rng_below(r, 50000);
+	l->jitter = ur_rng_below(r, 2000);
+	l->rate_mbps = rates[ur_rng_below(r, ur_array_size(rates))];
+	l->queue_bytes = 100000 + ur_rng_below(r, 1900000);
+}
+
+static void init_host(struct world *w, unsigned i, bool v6)
+{
+	struct ur_port *port = ur_sim_port(w->sim, i);
+	struct ur_nic_config nc = {.seed = ur_rng_u64(&w->rng), .guid = 0x1000 + i, .slot = (uint8_t)(1 + ur_rng_below(&w->rng, 255)),
+				   .owned = true, .mac = port->mac, .mtu = port->mtu};
+	struct ur_net_addr addr = {.prefix_len = v6 ? 64 : 24};
+
+	need(ur_nic_create(&nc, w->now, &w->nic[i]) == 0, "a NIC");
+	addr.gid = ur_gid_from_v4(htonl(0x0a000001 + i));
+	if (v6)
+		addr.gid = (struct ur_gid){.raw = {[0] = 0xfd, [15] = (uint8_t)(i + 1)}};
+	need(ur_net_addr_add(w->nic[i]->net, &addr) == 0, "an address");
+	ur_nic_attach(w->nic[i], port);
+	w->gid[i] = addr.gid;
+}
+
+void world_init(struct world *w, uint64_t seed, const struct world_faults *f)
+{
+	struct ur_sim_config sc = {.seed = seed, .ports = WORLD_HOSTS, .npkts = 8192};
+
+	*w = (struct world){.rng = {.state = seed}, .now = UR_NS_PER_S};
+	random_link(&w->rng, &sc.tx, f->max_ppm);
+	sc.tx.mtu = mtus[ur_rng_below(&w->rng, ur_array_size(mtus))];
+	w->sim = ur_sim_create(&sc);
+	need(w->sim != NULL, "a fabric");
+	ur_sim_advance(w->sim, w->now);
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		ur_sim_port(w->sim, i)->mtu = sc.tx.mtu;
+	for (unsigned i = 0, v6 = ur_rng_below(&w->rng, 2); i < WORLD_HOSTS; i++)
+		init_host(w, i, v6);
+}
+
+/* False when nothing moved at all. */
+static bool poll_hosts(struct world *w)
+{
+	unsigned moved, rounds = 0;
+
+	do {
+		moved = 0;
+		for (unsigned i = 0; i < WORLD_HOSTS; i++)
+			moved += ur_nic_poll(w->nic[i], w->now);
+	} while (moved && ++rounds);
+	return rounds != 0;
+}
+
+bool world_step(struct world *w, ur_time until)
+{
+	ur_time next = ur_sim_next(w->sim);
+	bool same;
+
+	/* A host that has work but found no packet buffer waits until the fabric gives some back. */
+	for (unsigned i = 0; i < WORLD_HOSTS && !w->stuck; i++)
+		next = ur_min_time(next, ur_nic_next(w->nic[i]));
+	if (next == UR_TIME_NEVER && until == UR_TIME_NEVER)
+		return false;
+	next = ur_min_time(next, until);
+	same = next <= w->now;
+	if (!same)
+		w->now = next;
+	ur_sim_advance(w->sim, w->now);
+	w->stuck = !poll_hosts(w) && same;
+	return true;
+}
+
+unsigned world_fini(struct world *w)
+{
+	unsigned left;
+
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		ur_nic_destroy(w->nic[i]);
+	left = ur_sim_outstanding(w->sim);
+	ur_sim_destroy(w->sim);
+	return left;
+}
