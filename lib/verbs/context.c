@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Contexts: ibv_open_device(3), the operations that inline functions of verbs.h call through them, entering the engine for a
+ * control call, and the context that rdma_cm ids share.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "verbs/device.h"
+
+void *uv_null(int err)
+{
+	errno = err;
+	return NULL;
+}
+
+int uv_errno(int err)
+{
+	if (err)
+		errno = err;
+	return err;
+}
+
+/* --- entering the engine --- */
+
+bool uv_is_foreign(const struct uv_context *c)
+{
+	return ur_engine_foreign(c->engine);
+}
+
+struct ur_nic *uv_enter(struct uv_context *c)
+{
+	if (ur_unlikely(uv_is_foreign(c)))
+		return uv_null(EIO);
+	return ur_engine_lock(c->engine);
+}
+
+void uv_leave(struct uv_context *c)
+{
+	ur_engine_unlock(c->engine);
+}
+
+#define RECLAIM_SPINS 64
+#define RECLAIM_TURNS 50000 /* of 100 us after that: 5 s */
+
+bool uv_reclaim(struct uv_context *c, unsigned turn)
+{
+	const struct timespec pause = {.tv_nsec = 100000};
+
+	if (turn >= RECLAIM_SPINS + RECLAIM_TURNS)
+		return false;
+	ur_engine_reclaim(c->engine);
+	if (turn < RECLAIM_SPINS)
+		sched_yield();
+	else
+		nanosleep(&pause, NULL);
+	return true;
+}
+
+/* --- lifetime --- */
+
+void uv_context_get(struct uv_context *c)
+{
+	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+}
+
+void uv_context_put(struct uv_context *c)
+{
+	struct ur_list *node;
+
+	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	while ((node = ur_list_pop(&c->async.events)))
+		free(node); /* struct uv_async begins with its link */
+	uv_evq_fini(&c->async);
+	pthread_mutex_destroy(&c->vctx.context.mutex);
+	pthread_mutex_destroy(&c->lock);
+	uv_device_put(c->device);
+	free(c);
+}
+
+/* What is NULL here answers EOPNOTSUPP in the inline functions. */
+void uv_context_ops(struct verbs_context *v)
+{
+	v->sz = sizeof(*v);
+	v->query_port = uv_query_port;
+	v->query_device_ex = uv_query_device_ex;
+	v->create_qp_ex = uv_create_qp_ex;
+	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	v->context.ops.poll_cq = uv_poll_cq;
+	v->context.ops.req_notify_cq = uv_req_notify_cq;
+	v->context.ops.post_send = uv_post_send;
+	v->context.ops.post_recv = uv_post_recv;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct uv_device *d = uv_device(device);
+	struct uv_context *c;
+	int err;
+
+	if (ur_engine_foreign(d->engine))
+		return uv_null(EIO);
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return uv_null(ENOMEM);
+	err = uv_evq_init(&c->async);
+	if (err) {
+		free(c);
+		return uv_null(err);
+	}
+	atomic_init(&c->refs, 1);
+	pthread_mutex_init(&c->lock, NULL);
+	uv_device_get(d);
+	c->device = d;
+	c->engine = d->engine;
+	uv_context_ops(&c->vctx);
+	c->vctx.context.device = device;
+	c->vctx.context.cmd_fd = -1; /* there is no kernel device to talk to */
+	c->vctx.context.async_fd = c->async.fd;
+	c->vctx.context.num_comp_vectors = 1;
+	pthread_mutex_init(&c->vctx.context.mutex, NULL);
+	return &c->vctx.context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	struct uv_context *c = uv_context(context);
+	struct ibv_pd *pd;
+
+	pthread_mutex_lock(&c->lock);
+	pd = c->default_pd;
+	c->default_pd = NULL;
+	pthread_mutex_unlock(&c->lock);
+	if (pd && ibv_dealloc_pd(pd)) {
+		/* In use still: it keeps the context alive and stays its default. */
+		pthread_mutex_lock(&c->lock);
+		c->default_pd = pd;
+		pthread_mutex_unlock(&c->lock);
+	}
+	uv_context_put(c);
+	return 0;
+}
+
+/* --- for lib/rdmacm --- */
+
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ibv_context *shared;
+
+static void take_shared(void)
+{
+	pthread_mutex_lock(&shared_lock);
+}
+
+static void drop_shared(void)
+{
+	pthread_mutex_unlock(&shared_lock);
+}
+
+static void watch_fork(void)
+{
+	pthread_atfork(take_shared, drop_shared, drop_shared);
+}
+
+struct ibv_context *ur_verbs_context(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct ibv_context *mine = NULL, *ctx;
+	struct uv_device *d;
+	int err = uv_device_current(&d);
+
+	if (err)
+		return uv_null(err);
+	pthread_once(&once, watch_fork);
+	take_shared();
+	if (!shared || uv_is_foreign(uv_context(shared))) {
+		/* A parent's context is left as it is: ids of the parent still point to it. */
+		mine = ibv_open_device(&d->dev);
+		if (mine)
+			shared = mine;
+		ctx = mine;
+	} else {
+		ctx = shared;
+	}
+	drop_shared();
+	uv_device_put(d);
+	return ctx;
+}
+
+struct ibv_pd *ur_verbs_default_pd(struct ibv_context *ctx)
+{
+	struct uv_context *c = uv_context(ctx);
+	struct ibv_pd *pd, *fresh;
+
+	pthread_mutex_lock(&c->lock);
+	pd = c->default_pd;
+	pthread_mutex_unlock(&c->lock);
+	if (pd)
+		return pd;
+	fresh = ibv_alloc_pd(ctx);
+	if (!fresh)
+		return NULL;
+	pthread_mutex_lock(&c->lock);
+	pd = c->default_pd;
+	if (!pd)
+		c->default_pd = fresh;
+	pthread_mutex_unlock(&c->lock);
+	if (!pd)
+		return fresh;
+	ibv_dealloc_pd(fresh); /* another thread was first */
+	return pd;
+}
+
+struct ur_engine *ur_verbs_engine(struct ibv_context *ctx)
+{
+	return ctx->ops.poll_cq == uv_poll_cq ? uv_context(ctx)->engine : NULL;
+}

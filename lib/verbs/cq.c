@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completion queues: ibv_create_cq(3), ibv_poll_cq(3), ibv_req_notify_cq(3). A poll that finds nothing drives the engine and looks
+ * once more.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/verbs_priv.h"
+
+static struct uv_cq *to_cq(struct ibv_cq *cq)
+{
+	return ur_container_of(cq, struct uv_cq, cq);
+}
+
+/* The transport's callback, under the engine's lock. */
+static void notify(struct ur_cq *tp)
+{
+	struct uv_cq *u = ur_cq_context(tp);
+
+	if (u->cq.channel)
+		uv_channel_notify(u);
+}
+
+/* Likewise. */
+static void overrun(struct ur_cq *tp)
+{
+	struct uv_cq *u = ur_cq_context(tp);
+
+	uv_async_raise(uv_context(u->cq.context), IBV_EVENT_CQ_ERR, &u->cq);
+}
+
+static void init_public(struct uv_cq *u, struct ibv_context *context, void *cq_context, struct ibv_comp_channel *channel)
+{
+	u->engine = uv_context(context)->engine;
+	u->cq.context = context;
+	u->cq.channel = channel;
+	u->cq.cq_context = cq_context;
+	u->cq.handle = atomic_fetch_add(&uv_context(context)->handles, 1);
+	u->cq.cqe = (int)ur_cq_size(u->tp);
+	pthread_mutex_init(&u->cq.mutex, NULL);
+	pthread_cond_init(&u->cq.cond, NULL);
+	ur_list_init(&u->link);
+	ur_cq_on_overrun(u->tp, overrun);
+}
+
+static void hold_channel(struct ibv_comp_channel *channel)
+{
+	struct uv_channel *ch = ur_container_of(channel, struct uv_channel, channel);
+
+	pthread_mutex_lock(&ch->evq.lock);
+	channel->refcnt++;
+	pthread_mutex_unlock(&ch->evq.lock);
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct uv_context *c = uv_context(context);
+	struct ur_nic *nic;
+	struct uv_cq *u;
+	int err;
+
+	if (cqe < 1 || cqe > UR_MAX_CQE || comp_vector < 0 || comp_vector >= context->num_comp_vectors)
+		return uv_null(EINVAL);
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return uv_null(ENOMEM);
+	nic = uv_enter(c);
+	if (!nic) {
+		free(u);
+		return uv_null(EIO);
+	}
+	err = ur_cq_create(nic->tp, (unsigned)cqe, u, notify, &u->tp);
+	if (!err)
+		init_public(u, context, cq_context, channel);
+	uv_leave(c);
+	if (err) {
+		free(u);
+		return uv_null(err);
+	}
+	if (channel)
+		hold_channel(channel);
+	uv_context_get(c);
+	return &u->cq;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	struct uv_context *c = uv_context(cq->context);
+	struct uv_cq *u = to_cq(cq);
+	int err;
+
+	if (!uv_enter(c))
+		return uv_errno(EIO);
+	err = ur_cq_destroy(u->tp);
+	uv_leave(c);
+	if (err)
+		return uv_errno(err);
+	if (cq->channel)
+		uv_channel_forget(u);
+	uv_async_forget_cq(u);
+	pthread_cond_destroy(&cq->cond);
+	pthread_mutex_destroy(&cq->mutex);
+	free(u);
+	uv_context_put(c);
+	return 0;
+}
+
+int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	(void)cq;
+	(void)cqe;
+	return uv_errno(EOPNOTSUPP);
+}
+
+static int poll_locked(struct uv_cq *u, int n, struct ibv_wc *wc)
+{
+	int got;
+
+	uv_spin_lock(&u->lock);
+	got = ur_cq_poll(u->tp, n, wc);
+	uv_spin_unlock(&u->lock);
+	return got;
+}
+
+int uv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct uv_cq *u = to_cq(cq);
+	int got = poll_locked(u, n, wc);
+
+	if (got == 0 && n > 0 && !ur_engine_foreign(u->engine) && ur_engine_drive(u->engine))
+		got = poll_locked(u, n, wc);
+	return got;
+}
+
+int uv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	struct uv_cq *u = to_cq(cq);
+
+	if (ur_engine_foreign(u->engine))
+		return EIO;
+	uv_spin_lock(&u->lock);
+	ur_cq_arm(u->tp, solicited_only != 0);
+	uv_spin_unlock(&u->lock);
+	ur_engine_will_block(u->engine);
+	return 0;
+}

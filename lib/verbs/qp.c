@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs: ibv_create_qp(3), ibv_modify_qp(3), ibv_query_qp(3), ibv_destroy_qp(3). The engine starts when a QP first goes to RTR. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/verbs_priv.h"
+
+static struct uv_qp *to_qp(struct ibv_qp *qp)
+{
+	return ur_container_of(qp, struct uv_qp, qp);
+}
+
+static struct uv_cq *to_cq(struct ibv_cq *cq)
+{
+	return ur_container_of(cq, struct uv_cq, cq);
+}
+
+struct ur_qp *ur_verbs_qp(struct ibv_qp *qp)
+{
+	return to_qp(qp)->tp;
+}
+
+static ur_verbs_qp_event_fn event_hook; /* under the engine's lock */
+
+void ur_verbs_set_qp_event_hook(ur_verbs_qp_event_fn fn)
+{
+	event_hook = fn;
+}
+
+/* The transport's callback, under the engine's lock. */
+static void event(struct ur_qp *tp, enum ibv_event_type type)
+{
+	struct uv_qp *u = ur_qp_context(tp);
+
+	if (event_hook)
+		event_hook(&u->qp, type, ur_engine_now());
+	uv_async_raise(uv_context(u->qp.context), type, &u->qp);
+}
+
+/* --- creation --- */
+
+static void init_public(struct uv_qp *u, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+{
+	u->engine = uv_context(pd->context)->engine;
+	u->qp.context = pd->context;
+	u->qp.qp_context = attr->qp_context;
+	u->qp.pd = pd;
+	u->qp.send_cq = attr->send_cq;
+	u->qp.recv_cq = attr->recv_cq;
+	u->qp.qp_num = ur_qp_num(u->tp);
+	u->qp.handle = u->qp.qp_num;
+	u->qp.state = IBV_QPS_RESET;
+	u->qp.qp_type = attr->qp_type;
+	pthread_mutex_init(&u->qp.mutex, NULL);
+	pthread_cond_init(&u->qp.cond, NULL);
+}
+
+static int create(struct uv_qp *u, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct uv_context *c = uv_context(pd->context);
+	struct ur_qp_init init = {
+		.type = attr->qp_type,
+		.pd = ur_container_of(pd, struct uv_pd, pd)->tp,
+		.send_cq = to_cq(attr->send_cq)->tp,
+		.recv_cq = to_cq(attr->recv_cq)->tp,
+		.cap = attr->cap,
+		.sq_sig_all = attr->sq_sig_all != 0,
+		.context = u,
+		.event = event,
+	};
+	struct ur_nic *nic = uv_enter(c);
+	int err;
+
+	if (!nic)
+		return EIO;
+	err = ur_qp_create(nic->tp, &init, &u->tp);
+	if (!err)
+		init_public(u, pd, attr);
+	uv_leave(c);
+	attr->cap = init.cap;
+	return err;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct uv_qp *u;
+	int err;
+
+	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+		return uv_null(EOPNOTSUPP);
+	if (!attr->send_cq || !attr->recv_cq || attr->send_cq->context != pd->context || attr->recv_cq->context != pd->context)
+		return uv_null(EINVAL);
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return uv_null(ENOMEM);
+	err = create(u, pd, attr);
+	if (err) {
+		free(u);
+		return uv_null(err);
+	}
+	uv_context_get(uv_context(pd->context));
+	return &u->qp;
+}
+
+#define EX_SUPPORTED (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *ex)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_context = ex->qp_context, .send_cq = ex->send_cq, .recv_cq = ex->recv_cq, .srq = ex->srq, .cap = ex->cap,
+		.qp_type = ex->qp_type, .sq_sig_all = ex->sq_sig_all,
+	};
+	struct ibv_qp *qp;
+
+	if (ex->comp_mask & ~(uint32_t)EX_SUPPORTED)
+		return uv_null(EOPNOTSUPP);
+	if ((ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags) ||
+	    (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && ex->send_ops_flags))
+		return uv_null(EOPNOTSUPP);
+	if (!(ex->comp_mask & IBV_QP_INIT_ATTR_PD) || !ex->pd || ex->pd->context != ctx)
+		return uv_null(EINVAL);
+	qp = ibv_create_qp(ex->pd, &attr);
+	if (qp)
+		ex->cap = attr.cap;
+	return qp;
+}
+
+/* No QP has the ibv_wr_* interface yet: uv_create_qp_ex refuses send_ops_flags. */
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	(void)qp;
+	return NULL;
+}
+
+/* --- completions of a QP that is reset or destroyed; under the engine's lock --- */
+
+static void clean(struct ibv_cq *cq, uint32_t qpn)
+{
+	struct uv_cq *u = to_cq(cq);
+
+	uv_spin_lock(&u->lock);
+	ur_cq_clean(u->tp, qpn);
+	uv_spin_unlock(&u->lock);
+}
+
+static void clean_cqs(const struct ibv_qp *qp)
+{
+	clean(qp->send_cq, qp->qp_num);
+	if (qp->recv_cq != qp->send_cq)
+		clean(qp->recv_cq, qp->qp_num);
+}
+
+/* --- modify and query --- */
+
+static bool goes_to(const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state state)
+{
+	return mask & IBV_QP_STATE && attr->qp_state == state;
+}
+
+static int check_mtu(struct uv_context *c, const struct ibv_qp_attr *attr)
+{
+	struct ur_engine_info info;
+
+	ur_engine_info(c->engine, &info);
+	return attr->path_mtu > ur_nic_max_mtu(info.mtu) ? EINVAL : 0;
+}
+
+int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_qp_attr *attr, int mask, ur_time now)
+{
+	struct uv_qp *u = to_qp(qp);
+	int err = ur_nic_modify_qp(nic, u->tp, &u->path, attr, mask, now);
+
+	if (err)
+		return err;
+	if (mask & IBV_QP_STATE)
+		qp->state = attr->qp_state;
+	if (goes_to(attr, mask, IBV_QPS_RESET))
+		clean_cqs(qp);
+	return 0;
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct uv_context *c = uv_context(qp->context);
+	struct ur_nic *nic;
+	int err = 0;
+
+	if (uv_is_foreign(c))
+		return uv_errno(EIO);
+	if (mask & IBV_QP_PATH_MTU)
+		err = check_mtu(c, attr);
+	if (!err && goes_to(attr, mask, IBV_QPS_RTR))
+		err = ur_engine_start(c->engine);
+	if (err)
+		return uv_errno(err);
+	nic = uv_enter(c);
+	if (!nic)
+		return uv_errno(EIO);
+	err = ur_verbs_modify_qp_locked(qp, nic, attr, mask, ur_engine_now());
+	uv_leave(c);
+	return uv_errno(err);
+}
+
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	struct uv_context *c = uv_context(qp->context);
+
+	(void)mask; /* a hint: everything is cheap */
+	if (!uv_enter(c))
+		return uv_errno(EIO);
+	ur_qp_query(to_qp(qp)->tp, attr, init);
+	uv_leave(c);
+	init->qp_context = qp->qp_context;
+	init->send_cq = qp->send_cq;
+	init->recv_cq = qp->recv_cq;
+	init->srq = qp->srq;
+	qp->state = attr->qp_state;
+	return 0;
+}
+
+/* Bytes arrive in PSN order, but a peer's retransmission may write them again: nothing is promised. */
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	(void)qp;
+	(void)op;
+	(void)flags;
+	return 0;
+}
+
+/* --- destruction --- */
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	struct uv_context *c = uv_context(qp->context);
+	struct uv_qp *u = to_qp(qp);
+	unsigned turn = 0;
+	int err;
+
+	do {
+		struct ur_nic *nic = uv_enter(c);
+
+		if (!nic)
+			return uv_errno(EIO);
+		err = ur_nic_destroy_qp(nic, u->tp, &u->path);
+		if (!err)
+			clean_cqs(qp);
+		uv_leave(c);
+	} while (err == EBUSY && uv_reclaim(c, turn++));
+	if (err)
+		return uv_errno(err);
+	uv_async_forget_qp(u);
+	pthread_cond_destroy(&qp->cond);
+	pthread_mutex_destroy(&qp->mutex);
+	free(u);
+	uv_context_put(c);
+	return 0;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a device can do: ibv_query_device(3), ibv_query_port(3), ibv_query_gid(3), ibv_query_pkey(3). None of it starts anything. */
+#include <endian.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "uroce/uroce.h"
+#include "verbs/verbs_priv.h"
+
+#define PORT 1
+#define DEFAULT_PKEY 0xffff
+#define MAX_OBJECTS (1 << 16) /* of kinds that only memory limits */
+
+static int fail(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/* --- the device --- */
+
+static void fill_device(struct uv_context *c, struct ibv_device_attr *a)
+{
+	*a = (struct ibv_device_attr){
+		.node_guid = htobe64(c->device->guid),
+		.sys_image_guid = htobe64(c->device->guid),
+		.max_mr_size = UINT64_MAX,
+		.page_size_cap = 0xfffff000,
+		.vendor_id = 0xffffff, /* no IEEE vendor: as rdma_rxe says it */
+		.max_qp = UR_MAX_QP,
+		.max_qp_wr = UR_MAX_QP_WR,
+		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN,
+		.max_sge = UR_MAX_SGE,
+		.max_sge_rd = UR_MAX_SGE,
+		.max_cq = MAX_OBJECTS,
+		.max_cqe = UR_MAX_CQE,
+		.max_mr = UR_MAX_MR,
+		.max_pd = MAX_OBJECTS,
+		.max_qp_rd_atom = UR_MAX_RD_ATOMIC,
+		.max_res_rd_atom = UR_MAX_RD_ATOMIC * UR_MAX_QP,
+		.max_qp_init_rd_atom = UR_MAX_RD_ATOMIC,
+		.atomic_cap = IBV_ATOMIC_NONE, /* the transport has no atomic operations */
+		.max_pkeys = 1,
+		.local_ca_ack_delay = 15, /* 134 ms: a host that is busy elsewhere */
+		.phys_port_cnt = 1,
+	};
+	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", uroce_version());
+}
+
+#undef ibv_query_device
+int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
+{
+	fill_device(uv_context(ctx), attr);
+	return 0;
+}
+
+/* `len` is the size of the struct that the program was built with. */
+int uv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *attr, size_t len)
+{
+	struct ibv_device_attr_ex all = {.phys_port_cnt_ex = 1};
+
+	if (in && in->comp_mask)
+		return EINVAL;
+	if (len < sizeof(all.orig_attr))
+		return EINVAL;
+	fill_device(uv_context(ctx), &all.orig_attr);
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	memset(attr, 0, len);
+	memcpy(attr, &all, len < sizeof(all) ? len : sizeof(all));
+	return 0;
+}
+
+/* --- the port --- */
+
+enum { WIDTH_1X = 1, WIDTH_4X = 2 };
+enum { SPEED_SDR = 1, SPEED_DDR = 2, SPEED_FDR10 = 8, SPEED_EDR = 32, SPEED_HDR = 64, SPEED_NDR = 128 };
+enum { PHYS_DISABLED = 3, PHYS_LINK_UP = 5 };
+
+/* Ethernet speeds in InfiniBand's terms, as the kernel's RoCE drivers translate them. */
+static const struct {
+	uint32_t mbps;
+	uint8_t width, speed;
+} speeds[] = {
+	{1000, WIDTH_1X, SPEED_SDR},  {10000, WIDTH_1X, SPEED_FDR10}, {20000, WIDTH_4X, SPEED_DDR},   {25000, WIDTH_1X, SPEED_EDR},
+	{40000, WIDTH_4X, SPEED_FDR10}, {50000, WIDTH_1X, SPEED_HDR}, {100000, WIDTH_4X, SPEED_EDR}, {200000, WIDTH_4X, SPEED_HDR},
+	{UINT32_MAX, WIDTH_4X, SPEED_NDR},
+};
+
+static void fill_speed(uint32_t mbps, struct ibv_port_attr *a)
+{
+	unsigned i = 0;
+
+	while (mbps > speeds[i].mbps)
+		i++;
+	a->active_width = speeds[i].width;
+	a->active_speed = speeds[i].speed;
+}
+
+static void fill_port(struct uv_context *c, struct ibv_port_attr *a)
+{
+	struct ur_engine_info info;
+
+	ur_engine_info(c->engine, &info);
+	*a = (struct ibv_port_attr){
+		.state = info.link_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = ur_nic_max_mtu(info.mtu),
+		.gid_tbl_len = UR_NET_GIDS,
+		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+		.max_msg_sz = UR_MAX_MSG,
+		.pkey_tbl_len = 1,
+		.max_vl_num = 1,
+		.phys_state = info.link_up ? PHYS_LINK_UP : PHYS_DISABLED,
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+		.flags = IBV_QPF_GRH_REQUIRED,
+	};
+	fill_speed(info.speed_mbps, a);
+}
+
+int uv_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len)
+{
+	struct ibv_port_attr all;
+
+	if (port != PORT)
+		return uv_errno(EINVAL);
+	fill_port(uv_context(ctx), &all);
+	memset(attr, 0, len);
+	memcpy(attr, &all, len < sizeof(all) ? len : sizeof(all));
+	return 0;
+}
+
+/* Programs built before rdma-core 19 bring a struct that ends before `flags`. */
+int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	return uv_query_port(ctx, port, (struct ibv_port_attr *)attr, offsetof(struct ibv_port_attr, flags));
+}
+
+/* --- the GID table --- */
+
+/* Reads entries [first, first + n) into gids; an empty one is zero. */
+static int read_gids(struct uv_context *c, unsigned first, unsigned n, union ibv_gid *gids)
+{
+	struct ur_nic *nic;
+
+	memset(gids, 0, n * sizeof(*gids));
+	nic = uv_enter(c);
+	if (!nic)
+		return EIO;
+	for (unsigned i = 0; i < n; i++) {
+		const struct ur_net_addr *a = ur_net_gid(nic->net, first + i);
+
+		if (a)
+			memcpy(gids[i].raw, a->gid.raw, sizeof(gids[i].raw));
+	}
+	uv_leave(c);
+	return 0;
+}
+
+static bool gid_is_zero(const union ibv_gid *g)
+{
+	return !g->global.subnet_prefix && !g->global.interface_id;
+}
+
+/* The kernel interface, when the port is shared with it. */
+static uint32_t ifindex_of(struct uv_context *c)
+{
+	struct ur_engine_info info;
+
+	ur_engine_info(c->engine, &info);
+	return info.owned ? 0 : if_nametoindex(info.ifname);
+}
+
+/* An entry of the table that is empty reads as the zero GID, as on kernel devices. */
+int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid)
+{
+	int err;
+
+	if (port != PORT || index < 0 || index >= UR_NET_GIDS)
+		return fail(EINVAL);
+	err = read_gids(uv_context(ctx), (unsigned)index, 1, gid);
+	return err ? fail(err) : 0;
+}
+
+int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned int index, enum uv_gid_type_sysfs *type)
+{
+	(void)ctx;
+	if (port != PORT || index >= UR_NET_GIDS)
+		return fail(EINVAL);
+	*type = UV_GID_TYPE_SYSFS_ROCE_V2;
+	return 0;
+}
+
+static void fill_entry(struct ibv_gid_entry *e, const union ibv_gid *gid, uint32_t index, uint32_t ifindex)
+{
+	*e = (struct ibv_gid_entry){
+		.gid = *gid, .gid_index = index, .port_num = PORT, .gid_type = IBV_GID_TYPE_ROCE_V2, .ndev_ifindex = ifindex};
+}
+
+int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index, struct ibv_gid_entry *entry, uint32_t flags, size_t size)
+{
+	struct uv_context *c = uv_context(ctx);
+	struct ibv_gid_entry e;
+	union ibv_gid gid;
+	int err;
+
+	if (flags)
+		return uv_errno(EOPNOTSUPP);
+	if (port != PORT || index >= UR_NET_GIDS)
+		return uv_errno(EINVAL);
+	err = read_gids(c, index, 1, &gid);
+	if (!err && gid_is_zero(&gid))
+		err = ENODATA;
+	if (err)
+		return uv_errno(err);
+	fill_entry(&e, &gid, index, ifindex_of(c));
+	memset(entry, 0, size);
+	memcpy(entry, &e, size < sizeof(e) ? size : sizeof(e));
+	return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries, size_t max, uint32_t flags, size_t size)
+{
+	struct uv_context *c = uv_context(ctx);
+	union ibv_gid gids[UR_NET_GIDS];
+	uint8_t *out = (uint8_t *)entries;
+	uint32_t ifindex;
+	size_t n = 0;
+	int err;
+
+	if (flags)
+		return -uv_errno(EOPNOTSUPP);
+	err = read_gids(c, 0, UR_NET_GIDS, gids);
+	if (err)
+		return -uv_errno(err);
+	ifindex = ifindex_of(c);
+	for (uint32_t i = 0; i < UR_NET_GIDS && n < max; i++) {
+		struct ibv_gid_entry e;
+
+		if (gid_is_zero(&gids[i]))
+			continue;
+		fill_entry(&e, &gids[i], i, ifindex);
+		memset(out + n * size, 0, size);
+		memcpy(out + n * size, &e, size < sizeof(e) ? size : sizeof(e));
+		n++;
+	}
+	return (ssize_t)n;
+}
+
+/* --- partitions: the default one alone (IBTA annex A17.4.4) --- */
+
+int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
+{
+	(void)ctx;
+	if (port != PORT || index != 0)
+		return fail(EINVAL);
+	*pkey = htobe16(DEFAULT_PKEY);
+	return 0;
+}
+
+int ibv_get_pkey_index(struct ibv_context *ctx, uint8_t port, __be16 pkey)
+{
+	(void)ctx;
+	if (port != PORT || pkey != htobe16(DEFAULT_PKEY))
+		return fail(EINVAL);
+	return 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The objects behind the ibv_ pointers. Each begins with its public struct, so a cast leads back. Providers' helpers (mlx5dv, efadv) and
+ * pyverbs look at private fields that rdma-core keeps behind some public structs: those have UV_SLACK zero bytes there.
+ *
+ * Lifetimes: every object holds a reference on its context, so that closing a context early frees nothing that the engine still calls.
+ * Locks, in the order in which they are taken: the engine's; an event queue's or a CQ's consumer lock. The device list's lock stands alone.
+ */
+#ifndef UV_VERBS_PRIV_H
+#define UV_VERBS_PRIV_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include <infiniband/sa.h>
+#include <infiniband/verbs.h>
+
+#include "base/list.h"
+#include "engine/engine.h"
+#include "verbs/verbs.h"
+
+#define UV_SLACK 128
+
+/* --- a lock for a few instructions: the holder never sleeps in it, but it may be preempted --- */
+
+typedef atomic_bool uv_spin;
+
+static inline void uv_spin_lock(uv_spin *l)
+{
+	while (atomic_exchange_explicit(l, true, memory_order_acquire))
+		for (unsigned n = 0; atomic_load_explicit(l, memory_order_relaxed); n++)
+			if (n > 100)
+				sched_yield();
+}
+
+static inline void uv_spin_unlock(uv_spin *l)
+{
+	atomic_store_explicit(l, false, memory_order_release);
+}
+
+/* --- evq.c: a queue of events whose fd is readable while events wait --- */
+
+struct uv_evq {
+	pthread_mutex_t lock;
+	struct ur_list events;
+	int fd;
+	unsigned waiters; /* threads in read(2) */
+	bool raised;      /* the eventfd counts 1, or a waiter took it and is about to say so */
+};
+
+/* 0 or an errno. */
+int uv_evq_init(struct uv_evq *q);
+void uv_evq_fini(struct uv_evq *q);
+/* Returns the first event with q->lock held, waiting for one as the fd's flags say; NULL and errno (EAGAIN, EINTR) without the lock. */
+struct ur_list *uv_evq_wait(struct uv_evq *q);
+/* Makes the fd agree with the list, and unlocks. */
+void uv_evq_unlock(struct uv_evq *q);
+
+/* --- objects --- */
+
+struct uv_device {
+	struct ibv_device dev;
+	uint8_t slack[UV_SLACK];
+	atomic_uint refs;
+	struct ur_engine *engine;
+	uint64_t guid;
+};
+
+struct uv_context {
+	struct verbs_context vctx;
+	uint8_t slack[UV_SLACK];
+	atomic_uint refs;
+	atomic_uint handles; /* numbers for what has none of its own */
+	struct ur_engine *engine;
+	struct uv_device *device;
+	struct uv_evq async;
+	pthread_mutex_t lock; /* default_pd */
+	struct ibv_pd *default_pd;
+};
+
+struct uv_pd {
+	struct ibv_pd pd;
+	uint8_t slack[UV_SLACK];
+	struct ur_pd *tp;
+};
+
+struct uv_mr {
+	struct ibv_mr mr;
+	uint8_t slack[UV_SLACK];
+	struct ur_mr *tp;
+};
+
+struct uv_channel {
+	struct ibv_comp_channel channel;
+	uint8_t slack[UV_SLACK];
+	struct uv_evq evq;
+};
+
+struct uv_cq {
+	union {
+		struct ibv_cq cq;
+		struct ibv_cq_ex ex; /* only its size matters: programs cast */
+	};
+	uint8_t slack[UV_SLACK];
+	struct ur_cq *tp;
+	struct ur_engine *engine;
+	uv_spin lock;          /* the consumer's side of the ring */
+	struct ur_list link;   /* in the channel's events while `pending` */
+	unsigned pending;      /* notifications that nobody fetched; under the channel's lock */
+	uint32_t delivered;    /* fetched ones, all acknowledged before the CQ goes; under the channel's lock */
+	uint32_t async_delivered; /* under the context's async.lock */
+};
+
+struct uv_qp {
+	union {
+		struct ibv_qp qp;
+		struct ibv_qp_ex ex;
+	};
+	uint8_t slack[UV_SLACK];
+	struct ur_qp *tp;
+	struct ur_engine *engine;
+	uv_spin sq_lock, rq_lock;
+	struct ur_net_path path;
+	uint32_t async_delivered; /* under the context's async.lock */
+};
+
+static inline struct uv_context *uv_context(struct ibv_context *c)
+{
+	return ur_container_of(c, struct uv_context, vctx.context);
+}
+
+/* Takes the engine for a control call on this context. NULL and EIO in a child that forked after the context was opened. */
+struct ur_nic *uv_enter(struct uv_context *c);
+void uv_leave(struct uv_context *c);
+/* uv_enter would fail. */
+bool uv_is_foreign(const struct uv_context *c);
+void uv_context_get(struct uv_context *c);
+void uv_context_put(struct uv_context *c);
+/* Fills the operations that programs call through the context. */
+void uv_context_ops(struct verbs_context *v);
+
+/* errno = err, and NULL. */
+void *uv_null(int err);
+/* errno = err, and err. */
+int uv_errno(int err);
+/*
+ * Waits for frames that refer to user memory: to be called, unlocked, after an EBUSY, with `turn` counting from 0. False when the port has
+ * kept them for unreasonably long.
+ */
+bool uv_reclaim(struct uv_context *c, unsigned turn);
+
+/* query.c */
+int uv_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len);
+int uv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *attr, size_t len);
+
+/* cq.c */
+int uv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int uv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+/* channel.c: the shard's notification of a CQ with a channel, and what happens to unread and unacknowledged ones before the CQ is freed. */
+void uv_channel_notify(struct uv_cq *cq);
+void uv_channel_forget(struct uv_cq *cq);
+
+/* async.c: events of QPs and CQs; dropping and awaiting them before the object is freed. `element` is the ibv_qp or ibv_cq. */
+void uv_async_raise(struct uv_context *c, enum ibv_event_type type, void *element);
+void uv_async_forget_qp(struct uv_qp *qp);
+void uv_async_forget_cq(struct uv_cq *cq);
+
+/* qp.c, post.c */
+struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+int uv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int uv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* --- public symbols that no installed header declares (marshall.h and driver.h of rdma-core) --- */
+
+struct ib_uverbs_ah_attr;
+struct ib_uverbs_qp_attr;
+struct ib_user_path_rec;
+
+enum uv_gid_type_sysfs { UV_GID_TYPE_SYSFS_IB_ROCE_V1, UV_GID_TYPE_SYSFS_ROCE_V2 };
+
+int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned int index, enum uv_gid_type_sysfs *type);
+void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src);
+void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src);
+void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src);
+void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_rec *src);
+const char *ibv_get_sysfs_path(void);
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+int ibv_dontfork_range(void *base, size_t size);
+int ibv_dofork_range(void *base, size_t size);
+
+/* Macros of verbs.h stand in front of these. */
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#endif
