@@ -371,7 +371,8 @@ void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 	}
 	if (ur_unlikely(!r->established)) {
 		r->established = true;
-		if (ur_qp_st(qp) == IBV_QPS_RTR)
+		/* In RTS too, where IBTA 11.6.3.1 is silent: an accepted QP gets there before its peer's RTU. */
+		if (ur_qp_st(qp) == IBV_QPS_RTR || ur_qp_st(qp) == IBV_QPS_RTS)
 			ur_qp_event(qp, IBV_EVENT_COMM_EST);
 	}
 	if (ur_likely(d == 0)) {

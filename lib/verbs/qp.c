@@ -34,6 +34,8 @@ static void event(struct ur_qp *tp, enum ibv_event_type type)
 
 	if (event_hook)
 		event_hook(&u->qp, type, ur_engine_now());
+	if (type == IBV_EVENT_COMM_EST && ur_qp_state(tp) != IBV_QPS_RTR)
+		return; /* programs are told in RTR only */
 	uv_async_raise(uv_context(u->qp.context), type, &u->qp);
 }
 

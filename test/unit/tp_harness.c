@@ -55,6 +55,8 @@ static void on_event(struct ur_qp *qp, enum ibv_event_type ev)
 {
 	struct th_node *node = ur_qp_context(qp);
 
+	if (ev == IBV_EVENT_COMM_EST && ur_qp_state(qp) != IBV_QPS_RTR)
+		return; /* every first packet brings one; lib/verbs keeps it from programs */
 	if (node->nevents < ur_array_size(node->event))
 		node->event[node->nevents++] = ev;
 }

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Event channels (rdma_create_event_channel(3), rdma_get_cm_event(3)). Every reader passes through read(2) on the channel's eventfd, so
+ * O_NONBLOCK, signals and poll(2) work as on any descriptor; the descriptor is kept readable exactly while the queue holds events.
+ */
+#define _GNU_SOURCE
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "rdmacm/rdmacm_priv.h"
+
+static _Atomic(struct ur_engine *) started_engine;
+
+void ur_channel_set_engine(struct ur_engine *e)
+{
+	atomic_store(&started_engine, e);
+}
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct ur_channel *ch = calloc(1, sizeof(*ch));
+
+	if (!ch) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	ch->ch.fd = eventfd(0, EFD_CLOEXEC);
+	if (ch->ch.fd < 0) {
+		free(ch);
+		return NULL;
+	}
+	pthread_mutex_init(&ch->lock, NULL);
+	pthread_cond_init(&ch->acked, NULL);
+	ur_list_init(&ch->queue);
+	return &ch->ch;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct ur_channel *ch = (struct ur_channel *)channel;
+	struct ur_list *n;
+
+	if (!ch)
+		return;
+	while ((n = ur_list_pop(&ch->queue)) != NULL)
+		free(ur_container_of(n, struct ur_event, link));
+	close(ch->ch.fd);
+	pthread_cond_destroy(&ch->acked);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
+}
+
+/*
+ * Makes the descriptor tell the truth about the queue; called with the mutex after every change. Clearing must not block even when
+ * another reader got there first, whatever the descriptor's flags: RWF_NOWAIT (Linux 5.8). Without it a reader may wake for nothing.
+ */
+static void sync_fd(struct ur_channel *ch)
+{
+	uint64_t v = 1;
+	struct iovec iov = {.iov_base = &v, .iov_len = sizeof(v)};
+	int saved = errno;
+	ssize_t n;
+
+	if (ur_list_empty(&ch->queue))
+		n = preadv2(ch->ch.fd, &iov, 1, -1, RWF_NOWAIT);
+	else
+		n = write(ch->ch.fd, &v, sizeof(v));
+	(void)n; /* an empty or a full counter is as good */
+	errno = saved;
+}
+
+struct ur_event *ur_event_new(enum rdma_cm_event_type type, struct ur_id *id, struct ur_id *owner)
+{
+	struct ur_event *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->ev.event = type;
+	e->ev.id = &id->id;
+	e->ev.listen_id = owner != id ? &owner->id : NULL;
+	e->owner = owner;
+	ur_list_init(&e->link);
+	return e;
+}
+
+void ur_event_pdata(struct ur_event *e, const uint8_t *data, unsigned len)
+{
+	if (!data || !len)
+		return;
+	len = ur_min_u32(len, sizeof(e->pdata));
+	memcpy(e->pdata, data, len);
+	e->ev.param.conn.private_data = e->pdata;
+	e->ev.param.conn.private_data_len = (uint8_t)len;
+}
+
+void ur_event_push(struct ur_event *e)
+{
+	struct ur_channel *ch = (struct ur_channel *)e->owner->id.channel;
+
+	pthread_mutex_lock(&ch->lock);
+	e->channel = ch;
+	ur_list_add_tail(&ch->queue, &e->link);
+	if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		e->owner->unread_requests++;
+	sync_fd(ch);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+void ur_event_send(struct ur_id *u, enum rdma_cm_event_type type, int status)
+{
+	struct ur_event *e = ur_event_new(type, u, u);
+
+	if (!e)
+		return;
+	e->ev.status = status;
+	ur_event_push(e);
+}
+
+static struct ur_event *pop(struct ur_channel *ch)
+{
+	struct ur_event *e = NULL;
+	struct ur_list *n;
+
+	pthread_mutex_lock(&ch->lock);
+	n = ur_list_pop(&ch->queue);
+	if (n) {
+		e = ur_container_of(n, struct ur_event, link);
+		e->owner->unacked++;
+		if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+			e->owner->unread_requests--;
+	}
+	sync_fd(ch);
+	pthread_mutex_unlock(&ch->lock);
+	return e;
+}
+
+static void announce_wait(struct ur_channel *ch)
+{
+	struct ur_engine *e = atomic_load(&started_engine);
+	bool empty;
+
+	if (!e || ur_engine_foreign(e))
+		return;
+	pthread_mutex_lock(&ch->lock);
+	empty = ur_list_empty(&ch->queue);
+	pthread_mutex_unlock(&ch->lock);
+	if (empty)
+		ur_engine_will_block(e);
+}
+
+int ur_channel_get(struct ur_channel *ch, struct ur_event **out)
+{
+	struct ur_event *e = NULL;
+	uint64_t v;
+
+	while (!e) {
+		announce_wait(ch);
+		if (read(ch->ch.fd, &v, sizeof(v)) < 0)
+			return errno;
+		e = pop(ch);
+	}
+	*out = e;
+	return 0;
+}
+
+void ur_event_ack(struct ur_event *e)
+{
+	struct ur_channel *ch = e->channel;
+
+	pthread_mutex_lock(&ch->lock);
+	e->owner->unacked--;
+	pthread_cond_broadcast(&ch->acked);
+	pthread_mutex_unlock(&ch->lock);
+	free(e);
+}
+
+/* With the channel's mutex. */
+static void take_locked(struct ur_channel *ch, struct ur_id *u, struct ur_list *out)
+{
+	struct ur_list *n, *tmp;
+
+	ur_list_for_each_safe(n, tmp, &ch->queue) {
+		struct ur_event *e = ur_container_of(n, struct ur_event, link);
+
+		if (e->owner != u)
+			continue;
+		ur_list_del(n);
+		ur_list_add_tail(out, n);
+	}
+}
+
+void ur_channel_take(struct ur_id *u, struct ur_list *out)
+{
+	struct ur_channel *ch = (struct ur_channel *)u->id.channel;
+
+	pthread_mutex_lock(&ch->lock);
+	take_locked(ch, u, out);
+	u->unread_requests = 0;
+	sync_fd(ch);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+void ur_channel_wait_acked(struct ur_id *u)
+{
+	struct ur_channel *ch = (struct ur_channel *)u->id.channel;
+
+	pthread_mutex_lock(&ch->lock);
+	while (u->unacked)
+		pthread_cond_wait(&ch->acked, &ch->lock);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+void ur_channel_move(struct ur_id *u, struct ur_channel *to)
+{
+	struct ur_channel *from = (struct ur_channel *)u->id.channel;
+	struct ur_list moved, *n;
+
+	if (from == to)
+		return;
+	ur_list_init(&moved);
+	pthread_mutex_lock(&from->lock);
+	take_locked(from, u, &moved);
+	sync_fd(from);
+	pthread_mutex_unlock(&from->lock);
+
+	pthread_mutex_lock(&to->lock);
+	u->id.channel = &to->ch;
+	while ((n = ur_list_pop(&moved)) != NULL) {
+		ur_container_of(n, struct ur_event, link)->channel = to;
+		ur_list_add_tail(&to->queue, n);
+	}
+	sync_fd(to);
+	pthread_mutex_unlock(&to->lock);
+}
+
+bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type)
+{
+	struct ur_channel *ch = (struct ur_channel *)u->id.channel;
+	struct ur_list *n, *tmp;
+	bool found = false;
+
+	pthread_mutex_lock(&ch->lock);
+	ur_list_for_each_safe(n, tmp, &ch->queue) {
+		struct ur_event *e = ur_container_of(n, struct ur_event, link);
+
+		found |= e->owner == u && e->ev.event == type;
+	}
+	pthread_mutex_unlock(&ch->lock);
+	return found;
+}
+
+/* The connection of a synchronous listener is synchronous as well, on a channel of its own. */
+static int adopt_request(struct ur_event *e)
+{
+	struct rdma_cm_id *child = e->ev.id;
+	int err;
+
+	if (e->ev.event != RDMA_CM_EVENT_CONNECT_REQUEST || !e->owner->sync)
+		return 0;
+	err = ur_id_migrate((struct ur_id *)child, NULL);
+	if (err) {
+		ur_event_ack(e);
+		rdma_destroy_id(child);
+	}
+	return err;
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	struct ur_event *e;
+	int err;
+
+	if (!channel || !event)
+		return ur_fail(EINVAL);
+	err = ur_channel_get((struct ur_channel *)channel, &e);
+	if (!err)
+		err = adopt_request(e);
+	if (err)
+		return ur_fail(err);
+	*event = &e->ev;
+	return 0;
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	if (!event)
+		return ur_fail(EINVAL);
+	ur_event_ack((struct ur_event *)event);
+	return 0;
+}
+
+void ur_id_drop_event(struct ur_id *u)
+{
+	struct rdma_cm_event *ev = u->id.event;
+
+	u->id.event = NULL;
+	if (ev)
+		rdma_ack_cm_event(ev);
+}
+
+static int event_errno(const struct rdma_cm_event *ev)
+{
+	if (!ev->status)
+		return 0;
+	if (ev->event == RDMA_CM_EVENT_REJECTED)
+		return ECONNREFUSED;
+	return ev->status < 0 ? -ev->status : EIO;
+}
+
+int ur_id_complete(struct ur_id *u)
+{
+	struct rdma_cm_event *ev;
+
+	if (!u->sync)
+		return 0;
+	ur_id_drop_event(u);
+	for (;;) {
+		if (rdma_get_cm_event(u->id.channel, &ev))
+			return -1;
+		if (ev->event != RDMA_CM_EVENT_TIMEWAIT_EXIT)
+			break;
+		rdma_ack_cm_event(ev); /* no call waits for it */
+	}
+	u->id.event = ev;
+	return ur_result(event_errno(ev));
+}
+
+static const char *const event_names[] = {
+	[RDMA_CM_EVENT_ADDR_RESOLVED] = "RDMA_CM_EVENT_ADDR_RESOLVED",
+	[RDMA_CM_EVENT_ADDR_ERROR] = "RDMA_CM_EVENT_ADDR_ERROR",
+	[RDMA_CM_EVENT_ROUTE_RESOLVED] = "RDMA_CM_EVENT_ROUTE_RESOLVED",
+	[RDMA_CM_EVENT_ROUTE_ERROR] = "RDMA_CM_EVENT_ROUTE_ERROR",
+	[RDMA_CM_EVENT_CONNECT_REQUEST] = "RDMA_CM_EVENT_CONNECT_REQUEST",
+	[RDMA_CM_EVENT_CONNECT_RESPONSE] = "RDMA_CM_EVENT_CONNECT_RESPONSE",
+	[RDMA_CM_EVENT_CONNECT_ERROR] = "RDMA_CM_EVENT_CONNECT_ERROR",
+	[RDMA_CM_EVENT_UNREACHABLE] = "RDMA_CM_EVENT_UNREACHABLE",
+	[RDMA_CM_EVENT_REJECTED] = "RDMA_CM_EVENT_REJECTED",
+	[RDMA_CM_EVENT_ESTABLISHED] = "RDMA_CM_EVENT_ESTABLISHED",
+	[RDMA_CM_EVENT_DISCONNECTED] = "RDMA_CM_EVENT_DISCONNECTED",
+	[RDMA_CM_EVENT_DEVICE_REMOVAL] = "RDMA_CM_EVENT_DEVICE_REMOVAL",
+	[RDMA_CM_EVENT_MULTICAST_JOIN] = "RDMA_CM_EVENT_MULTICAST_JOIN",
+	[RDMA_CM_EVENT_MULTICAST_ERROR] = "RDMA_CM_EVENT_MULTICAST_ERROR",
+	[RDMA_CM_EVENT_ADDR_CHANGE] = "RDMA_CM_EVENT_ADDR_CHANGE",
+	[RDMA_CM_EVENT_TIMEWAIT_EXIT] = "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+};
+
+const char *rdma_event_str(enum rdma_cm_event_type event)
+{
+	return (unsigned)event < ur_array_size(event_names) ? event_names[event] : "UNKNOWN EVENT";
+}

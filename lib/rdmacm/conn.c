@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What happens to a connection, from lib/cm to the program: REP, RTU, REJ, DREQ and the rest become rdma_cm events (rdma_get_cm_event(3)),
+ * and the id's QP follows. Everything here runs under the engine's lock.
+ */
+#include <stdlib.h>
+
+#include "rdmacm/rdmacm_priv.h"
+#include "verbs/verbs.h"
+
+/* Accepted ids whose RTU has not come; under the engine's lock. */
+static struct ur_list awaiting = {&awaiting, &awaiting};
+static const struct ur_engine *awaiting_engine;
+
+bool ur_conn_param_ok(const struct ur_id *u, const struct rdma_conn_param *p, unsigned pdata_max)
+{
+	if (!p)
+		return u->id.qp != NULL;
+	if (p->responder_resources != RDMA_MAX_RESP_RES && p->responder_resources > UR_MAX_RD_ATOMIC)
+		return false;
+	if (p->initiator_depth != RDMA_MAX_INIT_DEPTH && p->initiator_depth > UR_MAX_RD_ATOMIC)
+		return false;
+	return p->private_data_len <= pdata_max && (p->private_data || !p->private_data_len);
+}
+
+uint8_t ur_conn_depth(const struct rdma_conn_param *p, bool responder, uint8_t limit)
+{
+	uint8_t wish = !p ? 0xff : responder ? p->responder_resources : p->initiator_depth;
+
+	return wish == 0xff ? (uint8_t)ur_min_u32(limit, UR_MAX_RD_ATOMIC) : wish;
+}
+
+static struct ur_event *response_event(struct ur_id *u, const struct ur_cm_event *ev, enum rdma_cm_event_type type)
+{
+	struct ur_event *e = ur_event_new(type, u, u);
+	const struct ur_cm_rep *rep = &ev->msg->rep;
+	struct rdma_conn_param *p;
+
+	if (!e)
+		return NULL;
+	p = &e->ev.param.conn;
+	ur_event_pdata(e, ev->pdata, ev->pdata_len);
+	p->responder_resources = rep->initiator_depth;
+	p->initiator_depth = rep->responder_resources;
+	p->flow_control = rep->end_to_end_flow_control;
+	p->rnr_retry_count = rep->rnr_retry_count;
+	p->srq = rep->srq;
+	p->qp_num = rep->local_qpn;
+	return e;
+}
+
+/* The QP could not follow: the peer learns it, and so does the program. */
+static void fail_connect(struct ur_id *u, int err, ur_time now)
+{
+	ur_id_qp_error(u, now);
+	ur_cm_reject(u->conn, UR_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0, now);
+	ur_event_send(u, RDMA_CM_EVENT_CONNECT_ERROR, -err);
+}
+
+static void on_rep(struct ur_id *u, const struct ur_cm_event *ev, ur_time now)
+{
+	enum rdma_cm_event_type type = u->id.qp ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_RESPONSE;
+	struct ur_event *e;
+	int err = 0;
+
+	u->remote_ece.vendor_id = ev->msg->rep.vendor_id;
+	u->remote_ece.options = ev->msg->mad.attr_mod;
+	e = response_event(u, ev, type);
+	if (!e)
+		err = ENOMEM;
+	if (!err && u->id.qp) {
+		err = ur_id_qp_connect(u, now);
+		if (!err)
+			err = ur_cm_send_rtu(u->conn, NULL, 0, now);
+	}
+	if (!err) {
+		ur_event_push(e);
+		return;
+	}
+	free(e);
+	fail_connect(u, err, now);
+}
+
+static void on_rtu(struct ur_id *u)
+{
+	ur_list_del(&u->awaiting);
+	ur_event_send(u, RDMA_CM_EVENT_ESTABLISHED, 0);
+}
+
+static void on_rej(struct ur_id *u, const struct ur_cm_event *ev, ur_time now)
+{
+	struct ur_event *e = ur_event_new(RDMA_CM_EVENT_REJECTED, u, u);
+
+	ur_list_del(&u->awaiting);
+	ur_id_qp_error(u, now);
+	if (!e)
+		return;
+	e->ev.status = ev->reason;
+	ur_event_pdata(e, ev->pdata, ev->pdata_len);
+	ur_event_push(e);
+}
+
+/* A connection ends once, whichever side began and whether or not it was established. */
+static void on_end(struct ur_id *u)
+{
+	ur_list_del(&u->awaiting);
+	if (u->state != UR_ID_CONNECT)
+		return;
+	u->state = UR_ID_DISCONNECT;
+	ur_event_send(u, RDMA_CM_EVENT_DISCONNECTED, 0);
+}
+
+void ur_id_conn_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now)
+{
+	struct ur_id *u = owner;
+
+	(void)conn;
+	switch (ev->type) {
+	case UR_CM_EV_REP:
+		on_rep(u, ev, now);
+		break;
+	case UR_CM_EV_RTU:
+		on_rtu(u);
+		break;
+	case UR_CM_EV_REJ:
+		on_rej(u, ev, now);
+		break;
+	case UR_CM_EV_UNREACHABLE:
+		ur_list_del(&u->awaiting);
+		ur_event_send(u, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+		break;
+	case UR_CM_EV_DREQ:
+	case UR_CM_EV_DISCONNECTED:
+		on_end(u);
+		break;
+	case UR_CM_EV_TIMEWAIT_EXIT:
+		ur_event_send(u, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+		break;
+	case UR_CM_EV_REQ: /* a listener's */
+		break;
+	}
+}
+
+/* Data has come to an accepted QP: the peer is connected, whatever became of its RTU. Called by lib/verbs under the engine's lock. */
+static void qp_event(struct ibv_qp *qp, enum ibv_event_type type, ur_time now)
+{
+	struct ur_list *n, *tmp;
+
+	if (type != IBV_EVENT_COMM_EST)
+		return;
+	ur_list_for_each_safe(n, tmp, &awaiting) {
+		struct ur_id *u = ur_container_of(n, struct ur_id, awaiting);
+
+		if (u->id.qp != qp)
+			continue;
+		ur_cm_notify_established(u->conn, now);
+		return;
+	}
+}
+
+void ur_id_await_rtu(struct ur_id *u)
+{
+	if (!u->id.qp)
+		return; /* the program's own QP: it calls rdma_notify */
+	if (awaiting_engine != u->engine) { /* after a fork the parent's ids are nobody's */
+		ur_list_init(&awaiting);
+		awaiting_engine = u->engine;
+	}
+	ur_list_del(&u->awaiting);
+	ur_list_add_tail(&awaiting, &u->awaiting);
+	ur_verbs_set_qp_event_hook(qp_event);
+}
+
+int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
+{
+	struct ur_id *u = ur_id_get(id);
+	int err;
+
+	if (!u)
+		return -1;
+	if (event != IBV_EVENT_COMM_EST)
+		return ur_fail(EINVAL);
+	ur_id_lock(u);
+	if (!u->conn)
+		err = EINVAL;
+	else if (ur_cm_conn_state(u->conn) == UR_CM_ESTABLISHED)
+		err = EISCONN;
+	else
+		err = ur_cm_notify_established(u->conn, ur_engine_now());
+	ur_id_unlock(u);
+	return ur_result(err);
+}

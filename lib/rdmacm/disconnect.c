@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rdma_disconnect(3): both sides call it; the first sends a DREQ, the other answers with a DREP. */
+#include "rdmacm/rdmacm_priv.h"
+
+/* True in *wait: a synchronous caller has an event to wait for. */
+static int disconnect_locked(struct ur_id *u, bool *wait)
+{
+	ur_time now = ur_engine_now();
+	bool sent;
+
+	if (!u->conn)
+		return EINVAL;
+	ur_id_qp_error(u, now);
+	sent = !ur_cm_disconnect(u->conn, NULL, 0, now); /* a connection that has ended already is no error */
+	*wait = (sent && u->state == UR_ID_CONNECT) || ur_channel_has(u, RDMA_CM_EVENT_DISCONNECTED);
+	return 0;
+}
+
+int rdma_disconnect(struct rdma_cm_id *id)
+{
+	struct ur_id *u = ur_id_get(id);
+	bool wait = false;
+	int err;
+
+	if (!u)
+		return -1;
+	ur_id_lock(u);
+	err = disconnect_locked(u, &wait);
+	ur_id_unlock(u);
+	if (err)
+		return ur_fail(err);
+	return wait ? ur_id_complete(u) : 0;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints, which do several steps at once and wait for them: rdma_create_ep(3), rdma_destroy_ep(3), rdma_get_request(3). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdmacm/rdmacm_priv.h"
+
+#define EP_TIMEOUT_MS 2000
+
+/* The requests that a listening endpoint gets will have QPs like this. */
+static int keep_attr(struct ur_id *u, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+{
+	if (!attr)
+		return 0;
+	u->ep_attr = malloc(sizeof(*attr));
+	if (!u->ep_attr)
+		return ur_fail(ENOMEM);
+	*u->ep_attr = *attr;
+	u->ep_attr->qp_type = u->id.qp_type;
+	u->ep_pd = pd;
+	if (pd)
+		u->id.pd = pd;
+	return 0;
+}
+
+static int make_active(struct ur_id *u, const struct rdma_addrinfo *res, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	if (rdma_resolve_addr(&u->id, res->ai_src_addr, res->ai_dst_addr, EP_TIMEOUT_MS))
+		return -1;
+	if (rdma_resolve_route(&u->id, EP_TIMEOUT_MS))
+		return -1;
+	if (!attr)
+		return 0;
+	attr->qp_type = u->id.qp_type;
+	return rdma_create_qp(&u->id, pd, attr);
+}
+
+int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
+{
+	enum ibv_qp_type type;
+	struct ur_id *u;
+	int err, ret;
+
+	if (!id || !res)
+		return ur_fail(EINVAL);
+	if (res->ai_connect_len)
+		return ur_fail(EOPNOTSUPP);
+	type = res->ai_qp_type ? (enum ibv_qp_type)res->ai_qp_type : IBV_QPT_RC;
+	err = ur_id_create(NULL, NULL, (enum rdma_port_space)res->ai_port_space, type, &u);
+	if (err)
+		return ur_fail(err);
+	if (res->ai_flags & RAI_PASSIVE) {
+		ret = rdma_bind_addr(&u->id, res->ai_src_addr);
+		if (!ret)
+			ret = keep_attr(u, pd, qp_init_attr);
+	} else {
+		ret = make_active(u, res, pd, qp_init_attr);
+	}
+	if (ret) {
+		err = errno;
+		rdma_destroy_ep(&u->id);
+		return ur_fail(err);
+	}
+	*id = &u->id;
+	return 0;
+}
+
+void rdma_destroy_ep(struct rdma_cm_id *id)
+{
+	if (!id)
+		return;
+	if (id->qp)
+		rdma_destroy_qp(id);
+	if (id->srq)
+		rdma_destroy_srq(id);
+	rdma_destroy_id(id);
+}
+
+static int equip(struct ur_id *l, struct rdma_cm_id *child)
+{
+	struct ibv_qp_init_attr attr;
+
+	if (!l->ep_attr)
+		return 0;
+	attr = *l->ep_attr;
+	return rdma_create_qp(child, l->ep_pd, &attr);
+}
+
+int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
+{
+	struct ur_id *l = ur_id_get(listen);
+	struct rdma_cm_event *ev;
+	int err;
+
+	if (!l)
+		return -1;
+	if (!id || !l->sync || l->state != UR_ID_LISTEN)
+		return ur_fail(EINVAL);
+	ur_id_drop_event(l);
+	if (rdma_get_cm_event(listen->channel, &ev))
+		return -1;
+	if (ev->event != RDMA_CM_EVENT_CONNECT_REQUEST || ev->status) {
+		listen->event = ev;
+		return ur_fail(ev->status < 0 ? -ev->status : EINVAL);
+	}
+	if (equip(l, ev->id)) {
+		err = errno;
+		rdma_reject(ev->id, NULL, 0);
+		rdma_destroy_id(ev->id);
+		rdma_ack_cm_event(ev);
+		return ur_fail(err);
+	}
+	ev->id->event = ev;
+	*id = ev->id;
+	return 0;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The passive side: rdma_listen(3), requests that become ids, rdma_accept(3), rdma_reject(3). */
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "rdmacm/rdmacm_priv.h"
+
+#define DEFAULT_RNR_RETRIES 7
+
+/* --- requests --- */
+
+static bool request_fits(struct ur_id *l, const struct ur_cm_event *ev, uint16_t *reason)
+{
+	struct ur_channel *ch = (struct ur_channel *)l->id.channel;
+	unsigned unread;
+
+	pthread_mutex_lock(&ch->lock);
+	unread = l->unread_requests;
+	pthread_mutex_unlock(&ch->lock);
+	*reason = 0;
+	if (!ev->has_hdr)
+		*reason = UR_CM_REJ_UNSUPPORTED;
+	else if (l->afonly && (ev->hdr.ip_version == 4) != (l->id.route.addr.src_addr.sa_family == AF_INET))
+		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
+	else if (unread >= l->backlog)
+		*reason = UR_CM_REJ_NO_RESOURCES;
+	return !*reason;
+}
+
+static void fill_addresses(struct ur_id *u, const struct ur_id *l, const struct ur_cm_event *ev)
+{
+	struct ur_cm_conn_info info;
+
+	ur_cm_conn_info(u->conn, &info);
+	u->sgid = ev->addr->sgid;
+	u->dgid = ev->addr->dgid;
+	u->vlan = ur_id_vlan(u);
+	u->flow_label = info.addr.flow_label;
+	u->tos = info.addr.tclass;
+	u->sport = l->port;
+	u->dport = ev->hdr.sport;
+	ur_sa_put(&u->id.route.addr.src_storage, &ev->hdr.dst, u->sport);
+	ur_sa_put(&u->id.route.addr.dst_storage, &ev->hdr.src, u->dport);
+	ur_id_attach(u);
+	ur_id_fill_route(u, info.path_mtu);
+}
+
+static void fill_params(struct ur_event *e, const struct ur_cm_event *ev)
+{
+	const struct ur_cm_req *req = &ev->msg->req;
+	struct rdma_conn_param *p = &e->ev.param.conn;
+
+	ur_event_pdata(e, ev->pdata, ev->pdata_len);
+	p->responder_resources = req->initiator_depth;
+	p->initiator_depth = req->responder_resources;
+	p->flow_control = req->end_to_end_flow_control;
+	p->retry_count = req->retry_count;
+	p->rnr_retry_count = req->rnr_retry_count;
+	p->srq = req->srq;
+	p->qp_num = req->local_qpn;
+}
+
+static struct ur_id *child_of(struct ur_id *l, struct ur_cm_conn *conn)
+{
+	struct ur_id *u = ur_id_alloc((struct ur_channel *)l->id.channel, l->id.context, l->id.ps, l->id.qp_type);
+
+	if (!u)
+		return NULL;
+	u->engine = l->engine;
+	u->ctx = l->ctx;
+	u->default_pd = l->default_pd;
+	u->nic = l->nic;
+	u->conn = conn;
+	u->psn = ur_rng_u32(&l->nic->rng) & 0xffffff;
+	u->ack_timeout = l->ack_timeout;
+	u->ack_timeout_set = l->ack_timeout_set;
+	u->state = UR_ID_CONNECT;
+	return u;
+}
+
+static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now)
+{
+	struct ur_id *l = owner, *u = NULL;
+	struct ur_event *e = NULL;
+	uint16_t reason;
+
+	if (request_fits(l, ev, &reason)) {
+		u = child_of(l, conn);
+		e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, l) : NULL;
+		reason = UR_CM_REJ_NO_RESOURCES;
+	}
+	if (!e) {
+		free(u);
+		ur_cm_reject(conn, reason, NULL, 0, NULL, 0, now);
+		ur_cm_conn_destroy(conn, now);
+		return;
+	}
+	ur_cm_conn_set_owner(conn, u, ur_id_conn_event);
+	fill_addresses(u, l, ev);
+	fill_params(e, ev);
+	u->remote_ece.vendor_id = ev->msg->req.vendor_id;
+	u->remote_ece.options = ev->msg->mad.attr_mod;
+	ur_event_push(e);
+}
+
+/* --- listening --- */
+
+static int listen_locked(struct ur_id *u, int backlog)
+{
+	const struct sockaddr_in any = {.sin_family = AF_INET};
+	uint64_t service = (uint64_t)u->id.ps << 16;
+	int err = 0;
+
+	if (u->state == UR_ID_IDLE)
+		err = ur_id_bind(u, (const struct sockaddr *)&any);
+	if (err)
+		return err;
+	if (u->state != UR_ID_BOUND)
+		return EINVAL;
+	if (backlog <= 0 || backlog > UR_RDMACM_BACKLOG_MAX)
+		backlog = UR_RDMACM_BACKLOG_MAX;
+	/* A hint, as for sockets: a small number should not turn away a burst of clients. */
+	u->backlog = backlog < UR_RDMACM_BACKLOG_MIN ? UR_RDMACM_BACKLOG_MIN : (unsigned)backlog;
+	err = ur_cm_listen(u->nic->cm, service | u->port, &u->bound_gid, u, on_request, &u->listener);
+	if (err)
+		return err;
+	ur_engine_port_listen(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port, true);
+	u->state = UR_ID_LISTEN;
+	return 0;
+}
+
+int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	struct ur_id *u = ur_id_get(id);
+	int err;
+
+	if (!u)
+		return -1;
+	if (u->id.qp_type == IBV_QPT_UD)
+		return ur_fail(EOPNOTSUPP);
+	err = ur_id_start(u);
+	if (err)
+		return ur_fail(err);
+	ur_id_lock(u);
+	err = listen_locked(u, backlog);
+	ur_id_unlock(u);
+	return ur_result(err);
+}
+
+void ur_id_unlisten(struct ur_id *u)
+{
+	if (!u->listener)
+		return;
+	ur_engine_port_listen(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port, false);
+	ur_cm_unlisten(u->listener);
+	u->listener = NULL;
+}
+
+/* --- answering --- */
+
+static int send_rep(struct ur_id *u, const struct rdma_conn_param *p, ur_time now)
+{
+	struct ur_cm_rep_param rep = {
+		.qpn = u->id.qp ? u->id.qp->qp_num : p->qp_num & 0xffffff,
+		.starting_psn = u->psn,
+		.responder_resources = u->responder_resources,
+		.initiator_depth = u->initiator_depth,
+		.rnr_retry_count = p ? p->rnr_retry_count & 7 : DEFAULT_RNR_RETRIES,
+		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
+		.flow_control = p && p->flow_control,
+		.pdata = p ? p->private_data : NULL,
+		.pdata_len = p ? p->private_data_len : 0,
+	};
+
+	return ur_cm_accept(u->conn, &rep, now);
+}
+
+static bool may_accept(const struct ur_id *u, const struct rdma_conn_param *p)
+{
+	enum ur_cm_state s;
+
+	if (u->state != UR_ID_CONNECT || !u->conn || !ur_conn_param_ok(u, p, UR_CM_REP_PDATA))
+		return false;
+	s = ur_cm_conn_state(u->conn);
+	return s == UR_CM_REQ_RCVD || s == UR_CM_MRA_REQ_SENT;
+}
+
+/* The QP must be able to receive and send before the peer learns of it. */
+static int accept_locked(struct ur_id *u, const struct rdma_conn_param *p)
+{
+	ur_time now = ur_engine_now();
+	struct ur_cm_conn_info info;
+	int err = 0;
+
+	if (!may_accept(u, p))
+		return EINVAL;
+	ur_cm_conn_info(u->conn, &info);
+	u->responder_resources = ur_conn_depth(p, true, info.responder_resources);
+	u->initiator_depth = ur_conn_depth(p, false, info.initiator_depth);
+	u->depths_set = true;
+	if (u->id.qp)
+		err = ur_id_qp_connect(u, now);
+	if (err)
+		return err;
+	ur_id_await_rtu(u);
+	err = send_rep(u, p, now);
+	if (err) {
+		ur_list_del(&u->awaiting);
+		ur_id_qp_error(u, now);
+	}
+	return err;
+}
+
+int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
+{
+	struct ur_id *u = ur_id_get(id);
+	int err;
+
+	if (!u)
+		return -1;
+	if (u->id.qp_type == IBV_QPT_UD)
+		return ur_fail(EOPNOTSUPP);
+	ur_id_lock(u);
+	err = accept_locked(u, conn_param);
+	ur_id_unlock(u);
+	return err ? ur_fail(err) : ur_id_complete(u);
+}
+
+static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint8_t len)
+{
+	struct ur_id *u = ur_id_get(id);
+	int err = EINVAL;
+
+	if (!u)
+		return -1;
+	if (len > UR_CM_REJ_PDATA || (len && !data))
+		return ur_fail(EINVAL);
+	ur_id_lock(u);
+	if (u->conn && u->state == UR_ID_CONNECT)
+		err = ur_cm_reject(u->conn, reason, NULL, 0, data, len, ur_engine_now());
+	ur_id_unlock(u);
+	if (!err && u->sync)
+		ur_id_drop_event(u);
+	return ur_result(err);
+}
+
+int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	return reject(id, UR_CM_REJ_CONSUMER_DEFINED, private_data, private_data_len);
+}
+
+int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	enum { REJ_VENDOR_OPTION = 35 };
+
+	return reject(id, REJ_VENDOR_OPTION, private_data, private_data_len);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs of ids: rdma_create_qp(3), rdma_destroy_qp(3), rdma_init_qp_attr(3), and the transitions that a connection makes. */
+#include <string.h>
+
+#include "rdmacm/rdmacm_priv.h"
+#include "verbs/verbs.h"
+
+#define ACCESS_READ_ATOMIC (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* What both sides agreed on, with the passive side's own choice of depths where it has made one. */
+static void agreed(const struct ur_id *u, struct ur_cm_conn_info *info)
+{
+	ur_cm_conn_info(u->conn, info);
+	if (u->depths_set) {
+		info->responder_resources = u->responder_resources;
+		info->initiator_depth = u->initiator_depth;
+	}
+	info->responder_resources = (uint8_t)ur_min_u32(info->responder_resources, UR_MAX_RD_ATOMIC);
+	info->initiator_depth = (uint8_t)ur_min_u32(info->initiator_depth, UR_MAX_RD_ATOMIC);
+}
+
+/* True once the peer's QP and PSN are known. */
+static bool peer_known(const struct ur_id *u)
+{
+	enum ur_cm_state s = u->conn ? ur_cm_conn_state(u->conn) : UR_CM_IDLE;
+
+	return s >= UR_CM_REQ_RCVD && s <= UR_CM_ESTABLISHED && s != UR_CM_MRA_REQ_RCVD;
+}
+
+static int init_attr(const struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
+{
+	struct ur_cm_conn_info info;
+
+	attr->pkey_index = 0;
+	attr->port_num = UR_RDMACM_PORT;
+	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | ACCESS_READ_ATOMIC; /* until the depths are known */
+	if (peer_known(u)) {
+		agreed(u, &info);
+		if (!info.responder_resources)
+			attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	}
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+	return 0;
+}
+
+static int rtr_attr(const struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
+{
+	struct ur_cm_conn_info info;
+	int index;
+
+	if (!peer_known(u))
+		return EINVAL;
+	agreed(u, &info);
+	index = ur_net_gid_find(u->nic->net, &info.addr.sgid);
+	if (index < 0)
+		return EADDRNOTAVAIL;
+	attr->ah_attr = (struct ibv_ah_attr){.is_global = 1, .port_num = UR_RDMACM_PORT};
+	memcpy(attr->ah_attr.grh.dgid.raw, info.addr.dgid.raw, 16);
+	attr->ah_attr.grh.sgid_index = (uint8_t)index;
+	attr->ah_attr.grh.flow_label = info.addr.flow_label;
+	attr->ah_attr.grh.hop_limit = info.addr.hop_limit ? info.addr.hop_limit : UR_RDMACM_HOP_LIMIT;
+	attr->ah_attr.grh.traffic_class = info.addr.tclass;
+	attr->path_mtu = (enum ibv_mtu)ur_min_u32(info.path_mtu, ur_id_device_mtu(u));
+	attr->dest_qp_num = info.remote_qpn;
+	attr->rq_psn = info.recv_psn;
+	attr->max_dest_rd_atomic = info.responder_resources;
+	attr->min_rnr_timer = 0;
+	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (u->id.qp_type == IBV_QPT_RC)
+		*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	return 0;
+}
+
+static int rts_attr(const struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
+{
+	struct ur_cm_conn_info info;
+
+	if (!peer_known(u))
+		return EINVAL;
+	agreed(u, &info);
+	attr->sq_psn = u->psn;
+	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	if (u->id.qp_type != IBV_QPT_RC)
+		return 0;
+	attr->timeout = u->ack_timeout_set ? u->ack_timeout : info.ack_timeout;
+	attr->retry_cnt = info.retry_count & 7;
+	attr->rnr_retry = info.rnr_retry_count & 7;
+	attr->max_rd_atomic = info.initiator_depth;
+	*mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	return 0;
+}
+
+int ur_id_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
+{
+	if (u->id.qp_type == IBV_QPT_UD)
+		return EOPNOTSUPP;
+	switch (attr->qp_state) {
+	case IBV_QPS_INIT:
+		return init_attr(u, attr, mask);
+	case IBV_QPS_RTR:
+		return rtr_attr(u, attr, mask);
+	case IBV_QPS_RTS:
+		return rts_attr(u, attr, mask);
+	default:
+		return EINVAL;
+	}
+}
+
+int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
+{
+	struct ur_id *u = ur_id_get(id);
+	int err;
+
+	if (!u)
+		return -1;
+	if (!qp_attr || !qp_attr_mask || !id->verbs)
+		return ur_fail(EINVAL);
+	ur_id_lock(u);
+	err = ur_id_qp_attr(u, qp_attr, qp_attr_mask);
+	ur_id_unlock(u);
+	return ur_result(err);
+}
+
+static int move(struct ur_id *u, enum ibv_qp_state state, ur_time now)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+	int mask, err;
+
+	err = ur_id_qp_attr(u, &attr, &mask);
+	return err ? err : ur_verbs_modify_qp_locked(u->id.qp, u->nic, &attr, mask, now);
+}
+
+int ur_id_qp_connect(struct ur_id *u, ur_time now)
+{
+	int err = move(u, IBV_QPS_INIT, now); /* again: the access flags depend on the depths */
+
+	if (!err)
+		err = move(u, IBV_QPS_RTR, now);
+	if (!err)
+		err = move(u, IBV_QPS_RTS, now);
+	return err;
+}
+
+void ur_id_qp_error(struct ur_id *u, ur_time now)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	if (u->id.qp)
+		ur_verbs_modify_qp_locked(u->id.qp, u->nic, &attr, IBV_QP_STATE, now);
+}
+
+/* --- creation --- */
+
+static int create_cq(struct rdma_cm_id *id, uint32_t size, struct ibv_comp_channel **channel, struct ibv_cq **cq)
+{
+	*channel = ibv_create_comp_channel(id->verbs);
+	if (!*channel)
+		return errno;
+	*cq = ibv_create_cq(id->verbs, size ? (int)size : 1, id, *channel, 0);
+	if (*cq)
+		return 0;
+	ibv_destroy_comp_channel(*channel);
+	*channel = NULL;
+	return errno;
+}
+
+static void destroy_cq(struct ibv_comp_channel **channel, struct ibv_cq **cq, bool *own)
+{
+	if (!*own)
+		return;
+	ibv_destroy_cq(*cq);
+	ibv_destroy_comp_channel(*channel);
+	*cq = NULL;
+	*channel = NULL;
+	*own = false;
+}
+
+static void destroy_cqs(struct ur_id *u)
+{
+	destroy_cq(&u->id.recv_cq_channel, &u->id.recv_cq, &u->own_recv_cq);
+	destroy_cq(&u->id.send_cq_channel, &u->id.send_cq, &u->own_send_cq);
+}
+
+static int create_cqs(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
+{
+	int err = 0;
+
+	if ((u->id.recv_cq && !attr->recv_cq) || (u->id.send_cq && !attr->send_cq))
+		return EINVAL;
+	if (!attr->recv_cq) {
+		err = create_cq(&u->id, attr->cap.max_recv_wr, &u->id.recv_cq_channel, &u->id.recv_cq);
+		if (err)
+			return err;
+		u->own_recv_cq = true;
+		attr->recv_cq = u->id.recv_cq;
+	}
+	if (!attr->send_cq) {
+		err = create_cq(&u->id, attr->cap.max_send_wr, &u->id.send_cq_channel, &u->id.send_cq);
+		if (err) {
+			destroy_cqs(u);
+			return err;
+		}
+		u->own_send_cq = true;
+		attr->send_cq = u->id.send_cq;
+	}
+	return 0;
+}
+
+static int make_ready(struct ur_id *u, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+	int mask, err;
+
+	ur_id_lock(u);
+	err = ur_id_qp_attr(u, &attr, &mask);
+	ur_id_unlock(u);
+	return err ? err : ibv_modify_qp(qp, &attr, mask);
+}
+
+static int create_qp(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp;
+	int err;
+
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
+		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		attr->pd = u->id.pd ? u->id.pd : u->default_pd;
+	}
+	if (!u->id.verbs || u->id.qp || !attr->pd || attr->pd->context != u->id.verbs || attr->qp_type != u->id.qp_type)
+		return EINVAL;
+	if (u->id.qp_type == IBV_QPT_UD)
+		return EOPNOTSUPP;
+	err = create_cqs(u, attr);
+	if (err)
+		return err;
+	qp = ibv_create_qp_ex(u->id.verbs, attr);
+	if (!qp) {
+		err = errno;
+	} else {
+		err = make_ready(u, qp);
+		if (err)
+			ibv_destroy_qp(qp);
+	}
+	if (err) {
+		destroy_cqs(u);
+		return err;
+	}
+	ur_id_lock(u);
+	u->id.pd = attr->pd;
+	u->id.qp = qp;
+	ur_id_unlock(u);
+	return 0;
+}
+
+int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init_attr)
+{
+	struct ur_id *u = ur_id_get(id);
+
+	if (!u)
+		return -1;
+	if (!qp_init_attr)
+		return ur_fail(EINVAL);
+	return ur_result(create_qp(u, qp_init_attr));
+}
+
+int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
+{
+	struct ibv_qp_init_attr_ex attr = {0};
+	int ret;
+
+	if (!id || !qp_init_attr)
+		return ur_fail(EINVAL);
+	/* The extended attributes begin with the plain ones. */
+	memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr));
+	attr.comp_mask = 0;
+	attr.pd = pd;
+	if (pd)
+		attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	ret = rdma_create_qp_ex(id, &attr);
+	if (!ret)
+		memcpy(qp_init_attr, &attr, sizeof(*qp_init_attr));
+	return ret;
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	struct ur_id *u = ur_id_get(id);
+	struct ibv_qp *qp;
+
+	if (!u)
+		return;
+	ur_id_lock(u);
+	qp = u->id.qp;
+	u->id.qp = NULL;
+	ur_id_unlock(u);
+	if (qp)
+		ibv_destroy_qp(qp);
+	destroy_cqs(u);
+}

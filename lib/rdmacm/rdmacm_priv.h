@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lib/rdmacm: the librdmacm face of uroce. It gives programs the objects of <rdma/rdma_cma.h> and keeps what rdma_*(3) promise about
+ * file descriptors, errno values, events and their acknowledgement; the protocol is lib/cm's, addresses are lib/net's, queue pairs
+ * lib/verbs's. This header is what its files share:
+ *
+ *   channel.c  event channels              id.c       creation, destruction, migration
+ *   bind.c     local addresses and ports   resolve.c  remote addresses and routes        sockaddr.c  addresses and GIDs
+ *   connect.c  the active side             listen.c   the passive side                   conn.c      what happens to a connection
+ *   qp.c       queue pairs                 ep.c       endpoints                          option.c    options, ECE
+ *
+ * An id belongs to the engine's lock: API calls take it, callbacks of the layers below come under it. A channel's mutex nests inside and
+ * guards its queue and the counts of unread and unacknowledged events of the ids on it. Nobody blocks while holding either.
+ */
+#ifndef UR_RDMACM_PRIV_H
+#define UR_RDMACM_PRIV_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+
+#include "base/list.h"
+#include "base/wheel.h"
+#include "cm/cm.h"
+#include "engine/engine.h"
+#include "net/net.h"
+
+/*
+ * The rsockets of the real librdmacm run on top of this library and look behind rdma_cm_id for its private fields (rdma-core 44): all
+ * are zero here, as for an id without a device, but the one that says whether the id is synchronous.
+ */
+#define UR_ID_SLACK 512
+#define UR_ID_SLACK_SYNC 32
+
+#define UR_RDMACM_BACKLOG_MIN 64
+#define UR_RDMACM_BACKLOG_MAX 1024
+#define UR_RDMACM_PKEY 0xffff
+#define UR_RDMACM_PORT 1	  /* the device's only port */
+#define UR_RDMACM_PACKET_LIFE 18  /* default packet life time of a path, 4.096 us * 2^n */
+#define UR_RDMACM_HOP_LIMIT 64
+#define UR_RDMACM_REQ_PDATA (UR_CM_REQ_PDATA - UR_RDMA_CM_HDR_LEN)
+
+struct ur_channel {
+	struct rdma_event_channel ch; /* first; ch.fd is an eventfd, readable while the queue holds events */
+	pthread_mutex_t lock;
+	pthread_cond_t acked;
+	struct ur_list queue; /* unread events */
+};
+
+struct ur_event {
+	struct rdma_cm_event ev; /* first */
+	struct ur_list link;
+	struct ur_channel *channel; /* where it was queued or read */
+	struct ur_id *owner;	    /* whose destruction waits for the acknowledgement: the listener for CONNECT_REQUEST, else ev.id */
+	uint8_t pdata[UR_CM_PDATA_MAX];
+};
+
+enum ur_id_state {
+	UR_ID_IDLE,
+	UR_ID_BOUND,
+	UR_ID_ADDR_QUERY,
+	UR_ID_ADDR_RESOLVED,
+	UR_ID_ROUTE_RESOLVED,
+	UR_ID_CONNECT, /* from the request, sent or received, until the connection ends */
+	UR_ID_DISCONNECT,
+	UR_ID_LISTEN,
+	UR_ID_STATE_COUNT,
+};
+
+struct ur_id {
+	struct rdma_cm_id id; /* first */
+	uint8_t slack[UR_ID_SLACK];
+	struct ur_engine *engine;
+	struct ibv_context *ctx;
+	struct ibv_pd *default_pd;
+	struct ur_nic *nic; /* valid under the engine's lock */
+	enum ur_id_state state;
+	bool sync; /* the channel is the id's own, and calls wait for their event */
+
+	unsigned unread_requests, unacked; /* under the channel's mutex */
+	unsigned backlog;
+
+	bool bound; /* holds `port` at `bound_gid`, zero for any address */
+	struct ur_gid bound_gid;
+	uint16_t port;
+	bool reuse, afonly;
+	uint8_t tos, ack_timeout;
+	bool ack_timeout_set;
+
+	struct ur_gid sgid, dgid; /* once resolved or connected */
+	uint16_t sport, dport;	  /* of the port space, host order */
+	uint16_t vlan;
+	uint32_t flow_label;
+
+	struct ur_net_path path; /* open in ADDR_QUERY */
+	struct ur_timer timer;
+	ur_time deadline;
+
+	struct ibv_sa_path_rec path_rec;
+	struct ur_cm_listener *listener;
+	struct ur_cm_conn *conn;
+	struct ur_list awaiting; /* on the list of accepted ids without an RTU */
+	uint32_t psn;		 /* our starting PSN */
+	uint8_t responder_resources, initiator_depth; /* what rdma_accept decided */
+	bool depths_set;
+	bool own_send_cq, own_recv_cq;
+	struct ibv_ece remote_ece;
+	struct ibv_qp_init_attr *ep_attr; /* for the QPs of a listening endpoint */
+	struct ibv_pd *ep_pd;
+};
+
+static inline int ur_fail(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/* A positive errno as librdmacm gives it. */
+static inline int ur_result(int err)
+{
+	return err ? ur_fail(err) : 0;
+}
+
+/* --- id.c --- */
+
+const char *ur_id_state_name(enum ur_id_state s);
+/* The id behind a caller's pointer; NULL and errno EINVAL for none, EIO for one from before a fork. */
+struct ur_id *ur_id_get(struct rdma_cm_id *id);
+/* A new id in IDLE. Does not block; errno. */
+struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
+/* Gives it the process's engine, context and default PD. Not under the lock. 0 or an errno. */
+int ur_id_open(struct ur_id *u);
+/* rdma_create_id with a QP type of the caller's choice. 0 or an errno. */
+int ur_id_create(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type, struct ur_id **out);
+/* rdma_migrate_id(3). 0 or an errno. */
+int ur_id_migrate(struct ur_id *u, struct rdma_event_channel *ch);
+static inline void ur_id_lock(struct ur_id *u)
+{
+	u->nic = ur_engine_lock(u->engine);
+}
+static inline void ur_id_unlock(struct ur_id *u)
+{
+	ur_engine_unlock(u->engine);
+}
+/* `sync`, here and where rsockets look for it. */
+void ur_id_set_sync(struct ur_id *u, bool sync);
+/* The id is bound to the device: fills what programs look at. */
+void ur_id_attach(struct ur_id *u);
+
+/* --- channel.c --- */
+
+/* NULL when memory is short. `owner` as in struct ur_event. */
+struct ur_event *ur_event_new(enum rdma_cm_event_type type, struct ur_id *id, struct ur_id *owner);
+/* Copies private data, cut to the largest field. */
+void ur_event_pdata(struct ur_event *e, const uint8_t *data, unsigned len);
+/* Queues it on the owner's channel. */
+void ur_event_push(struct ur_event *e);
+/* ur_event_new and ur_event_push of an event without data. */
+void ur_event_send(struct ur_id *u, enum rdma_cm_event_type type, int status);
+/* Waits for the next event. 0 or an errno. */
+int ur_channel_get(struct ur_channel *ch, struct ur_event **out);
+void ur_event_ack(struct ur_event *e);
+/* Moves the unread events that `u` owns to `out`. */
+void ur_channel_take(struct ur_id *u, struct ur_list *out);
+void ur_channel_wait_acked(struct ur_id *u);
+/* Puts the id and its unread events on another channel. Under the engine's lock. */
+void ur_channel_move(struct ur_id *u, struct ur_channel *to);
+bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type);
+/* Synchronous ids wait here for the event of the call under way, which stays in id->event. 0, or -1 and errno. */
+int ur_id_complete(struct ur_id *u);
+/* Acknowledges id->event of a synchronous id. */
+void ur_id_drop_event(struct ur_id *u);
+/* The engine whose progress waiting threads depend on; NULL while none has started. */
+void ur_channel_set_engine(struct ur_engine *e);
+
+/* --- sockaddr.c --- */
+
+/* False for families other than AF_INET and AF_INET6. */
+bool ur_sa_gid(const struct sockaddr *sa, struct ur_gid *gid, uint16_t *port);
+void ur_sa_put(struct sockaddr_storage *ss, const struct ur_gid *gid, uint16_t port);
+void ur_sa_copy(struct sockaddr_storage *ss, const struct sockaddr *sa);
+void ur_sa_set_port(struct sockaddr_storage *ss, uint16_t port);
+size_t ur_sa_len(int family);
+bool ur_gid_any(const struct ur_gid *gid);
+bool ur_gid_loopback(const struct ur_gid *gid);
+
+/* --- bind.c: under the lock --- */
+
+int ur_id_bind(struct ur_id *u, const struct sockaddr *addr);
+void ur_id_unbind(struct ur_id *u);
+
+/* --- resolve.c --- */
+
+void ur_id_resolve_timer(struct ur_timer *t, ur_time now);
+void ur_id_resolve_cancel(struct ur_id *u);
+/* Fills route.path_rec from the id's addresses. */
+void ur_id_fill_route(struct ur_id *u, uint8_t mtu);
+/* The largest path MTU of the device as the RDMA CM counts it. */
+uint8_t ur_id_device_mtu(const struct ur_id *u);
+/* The VLAN of the id's source address. */
+uint16_t ur_id_vlan(const struct ur_id *u);
+/* Starts the engine; 0 or an errno. Not under the lock. */
+int ur_id_start(struct ur_id *u);
+
+/* --- conn.c --- */
+
+void ur_id_conn_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now);
+/* Watches for data on an accepted id whose RTU may be lost. */
+void ur_id_await_rtu(struct ur_id *u);
+/* The depths and counts of a caller's parameters are within bounds. */
+bool ur_conn_param_ok(const struct ur_id *u, const struct rdma_conn_param *p, unsigned pdata_max);
+uint8_t ur_conn_depth(const struct rdma_conn_param *p, bool responder, uint8_t limit);
+
+/* --- listen.c --- */
+
+void ur_id_unlisten(struct ur_id *u);
+
+/* --- qp.c --- */
+
+/* rdma_init_qp_attr(3) under the lock. 0 or an errno. */
+int ur_id_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask);
+/* Takes id->qp to RTR and RTS. Under the lock. 0 or an errno. */
+int ur_id_qp_connect(struct ur_id *u, ur_time now);
+void ur_id_qp_error(struct ur_id *u, ur_time now);
+
+#endif

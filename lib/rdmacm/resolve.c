@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Address and route resolution: rdma_resolve_addr(3), rdma_resolve_route(3). Errors that the routing tables show at once are returned by
+ * the call; a next hop that does not answer ends in ADDR_ERROR with -ETIMEDOUT when the caller's time is over, as in the kernel.
+ */
+#include <string.h>
+
+#include "rdmacm/rdmacm_priv.h"
+#include "wire/frame.h"
+
+#define RETRY_INTERVAL (500 * UR_NS_PER_MS)
+
+/* What the RDMA CM sets aside for all but payload: 40 IPv6, 8 UDP, 12 BTH, 4 ICRC, 28 extended headers, 4 immediate data. */
+#define CM_HEADERS 96
+
+int ur_id_start(struct ur_id *u)
+{
+	int err = ur_engine_start(u->engine);
+
+	if (!err)
+		ur_channel_set_engine(u->engine);
+	return err;
+}
+
+uint8_t ur_id_device_mtu(const struct ur_id *u)
+{
+	struct ur_engine_info info;
+	uint8_t m = IBV_MTU_4096;
+
+	ur_engine_info(u->engine, &info);
+	while (m > IBV_MTU_256 && (128u << m) + CM_HEADERS > info.mtu)
+		m--;
+	return m;
+}
+
+uint16_t ur_id_vlan(const struct ur_id *u)
+{
+	int index = ur_net_gid_find(u->nic->net, &u->sgid);
+	const struct ur_net_addr *a = index >= 0 ? ur_net_gid(u->nic->net, (unsigned)index) : NULL;
+
+	return a ? a->vlan : 0;
+}
+
+static void resolved(struct ur_id *u)
+{
+	struct sockaddr_storage *src = &u->id.route.addr.src_storage;
+
+	ur_timer_cancel(u->nic->wheel, &u->timer);
+	ur_net_path_close(&u->path);
+	ur_sa_put(src, &u->sgid, u->sport);
+	if (src->ss_family == AF_INET6)
+		u->id.route.addr.src_sin6.sin6_scope_id = u->id.route.addr.dst_sin6.sin6_scope_id;
+	ur_id_attach(u);
+	u->state = UR_ID_ADDR_RESOLVED;
+	ur_event_send(u, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+}
+
+static void give_up(struct ur_id *u, int err)
+{
+	ur_id_resolve_cancel(u);
+	u->state = UR_ID_BOUND;
+	u->sgid = u->bound_gid;
+	ur_event_send(u, RDMA_CM_EVENT_ADDR_ERROR, -err);
+}
+
+/* Also the way out of lib/net's callback: the path is closed here and not inside it. */
+void ur_id_resolve_timer(struct ur_timer *t, ur_time now)
+{
+	struct ur_id *u = ur_container_of(t, struct ur_id, timer);
+
+	if (u->state != UR_ID_ADDR_QUERY)
+		return;
+	if (u->path.wire.ready) {
+		resolved(u);
+	} else if (now >= u->deadline) {
+		give_up(u, ETIMEDOUT);
+	} else {
+		ur_net_path_retry(&u->path, now);
+		ur_timer_arm(u->nic->wheel, &u->timer, ur_min_time(u->deadline, now + RETRY_INTERVAL));
+	}
+}
+
+static void path_changed(struct ur_net_path *p, int err, ur_time now)
+{
+	struct ur_id *u = p->owner;
+
+	if (!err && u->state == UR_ID_ADDR_QUERY)
+		ur_timer_arm(u->nic->wheel, &u->timer, now);
+}
+
+void ur_id_resolve_cancel(struct ur_id *u)
+{
+	if (u->state != UR_ID_ADDR_QUERY)
+		return;
+	ur_timer_cancel(u->nic->wheel, &u->timer);
+	ur_net_path_close(&u->path);
+}
+
+/* A wildcard destination means this host. */
+static int own_address(const struct ur_id *u, bool v4, struct ur_gid *gid)
+{
+	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
+		const struct ur_net_addr *a = ur_net_gid(u->nic->net, i);
+
+		if (a && ur_gid_is_v4(&a->gid) == v4) {
+			*gid = a->gid;
+			return 0;
+		}
+	}
+	return EADDRNOTAVAIL;
+}
+
+static int choose_destination(const struct ur_id *u, const struct sockaddr *dst, struct ur_gid *gid)
+{
+	if (!ur_gid_any(gid))
+		return 0;
+	if (ur_gid_is_zero(&u->sgid))
+		return own_address(u, dst->sa_family == AF_INET, gid);
+	*gid = u->sgid;
+	return 0;
+}
+
+static int open_path(struct ur_id *u, const struct ur_gid *dst, ur_time now)
+{
+	struct ur_net_path_attr attr = {.sgid = u->sgid, .dgid = *dst, .tclass = u->tos};
+	int err;
+
+	memset(&u->path, 0, sizeof(u->path));
+	u->path.changed = path_changed;
+	u->path.owner = u;
+	err = ur_net_path_open(u->nic->net, &u->path, &attr, now);
+	if (err)
+		return err;
+	u->sgid = u->path.wire.sgid; /* the bound address, or what the route chose */
+	u->dgid = *dst;
+	u->vlan = ur_id_vlan(u);
+	return 0;
+}
+
+static int begin(struct ur_id *u, const struct sockaddr *dst, int timeout_ms)
+{
+	ur_time now = ur_engine_now();
+	struct ur_gid gid;
+	uint16_t port;
+	int err;
+
+	if (!ur_sa_gid(dst, &gid, &port))
+		return EINVAL;
+	err = choose_destination(u, dst, &gid);
+	if (err)
+		return err;
+	ur_sa_put(&u->id.route.addr.dst_storage, &gid, port);
+	if (dst->sa_family == AF_INET6)
+		u->id.route.addr.dst_sin6.sin6_scope_id = ((const struct sockaddr_in6 *)(const void *)dst)->sin6_scope_id;
+	u->dport = port;
+	if (ur_gid_loopback(&gid)) {
+		give_up(u, ENODEV); /* lo is no RDMA device */
+		return 0;
+	}
+	err = open_path(u, &gid, now);
+	if (err)
+		return err;
+	u->flow_label = dst->sa_family == AF_INET6 ? ntohl(((const struct sockaddr_in6 *)(const void *)dst)->sin6_flowinfo) & 0xfffff : 0;
+	u->state = UR_ID_ADDR_QUERY;
+	u->deadline = timeout_ms < 0 ? UR_TIME_NEVER - 1 : now + (ur_time)timeout_ms * UR_NS_PER_MS;
+	if (u->path.wire.ready)
+		resolved(u);
+	else
+		ur_timer_arm(u->nic->wheel, &u->timer, ur_min_time(u->deadline, now + RETRY_INTERVAL));
+	return 0;
+}
+
+/* The source of an id that is bound already is not changed. */
+static int resolve_addr(struct ur_id *u, const struct sockaddr *src, const struct sockaddr *dst, int timeout_ms)
+{
+	struct sockaddr_storage any = {.ss_family = dst->sa_family};
+	int err;
+
+	if (!ur_sa_len(dst->sa_family) || (src && src->sa_family != dst->sa_family))
+		return EINVAL;
+	if (u->state == UR_ID_IDLE) {
+		err = ur_id_bind(u, src ? src : (const struct sockaddr *)&any);
+		if (err)
+			return err;
+	}
+	if (u->state != UR_ID_BOUND || u->id.route.addr.src_addr.sa_family != dst->sa_family)
+		return EINVAL;
+	return begin(u, dst, timeout_ms);
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr, int timeout_ms)
+{
+	struct ur_id *u = ur_id_get(id);
+	int err;
+
+	if (!u)
+		return -1;
+	if (!dst_addr)
+		return ur_fail(EINVAL);
+	err = ur_id_start(u);
+	if (err)
+		return ur_fail(err);
+	ur_id_lock(u);
+	err = resolve_addr(u, src_addr, dst_addr, timeout_ms);
+	ur_id_unlock(u);
+	return err ? ur_fail(err) : ur_id_complete(u);
+}
+
+/* The rate of a link as the kernel's RDMA CM classes it; 0 means the port's own. */
+static uint8_t path_rate(const struct ur_id *u)
+{
+	static const struct {
+		uint32_t mbps;
+		uint8_t rate;
+	} rates[] = {{40000, IBV_RATE_40_GBPS}, {30000, IBV_RATE_30_GBPS}, {20000, IBV_RATE_20_GBPS}, {10000, IBV_RATE_10_GBPS}};
+	struct ur_engine_info info;
+
+	ur_engine_info(u->engine, &info);
+	for (unsigned i = 0; i < ur_array_size(rates); i++)
+		if (info.speed_mbps >= rates[i].mbps)
+			return rates[i].rate;
+	return IBV_RATE_MAX;
+}
+
+void ur_id_fill_route(struct ur_id *u, uint8_t mtu)
+{
+	enum { SELECT_EQUAL = 2 }; /* IBTA 15.2.5.16: exactly the value given */
+	struct ibv_sa_path_rec *r = &u->path_rec;
+
+	memset(r, 0, sizeof(*r));
+	memcpy(r->sgid.raw, u->sgid.raw, 16);
+	memcpy(r->dgid.raw, u->dgid.raw, 16);
+	r->flow_label = htonl(u->flow_label);
+	r->hop_limit = UR_RDMACM_HOP_LIMIT;
+	r->traffic_class = u->tos;
+	r->reversible = 1;
+	r->numb_path = 1;
+	r->pkey = htons(UR_RDMACM_PKEY);
+	r->mtu_selector = SELECT_EQUAL;
+	r->mtu = mtu;
+	r->rate_selector = SELECT_EQUAL;
+	r->rate = path_rate(u);
+	r->packet_life_time_selector = SELECT_EQUAL;
+	r->packet_life_time = u->ack_timeout_set && u->ack_timeout ? u->ack_timeout - 1 : UR_RDMACM_PACKET_LIFE;
+	u->id.route.path_rec = r;
+	u->id.route.num_paths = 1;
+}
+
+static int resolve_route(struct ur_id *u)
+{
+	if (u->state != UR_ID_ADDR_RESOLVED)
+		return EINVAL;
+	if (!u->flow_label)
+		u->flow_label = ((uint32_t)u->sport * 31 + u->dport) & 0xfffff;
+	ur_id_fill_route(u, ur_id_device_mtu(u));
+	u->state = UR_ID_ROUTE_RESOLVED;
+	ur_event_send(u, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	return 0;
+}
+
+int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	struct ur_id *u = ur_id_get(id);
+	int err;
+
+	(void)timeout_ms; /* nobody has to be asked */
+	if (!u)
+		return -1;
+	ur_id_lock(u);
+	err = resolve_route(u);
+	ur_id_unlock(u);
+	return err ? ur_fail(err) : ur_id_complete(u);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Socket addresses and GIDs (IBTA annex A17): IPv6 as it is, IPv4 as ::ffff:a.b.c.d. */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "rdmacm/rdmacm_priv.h"
+#include "wire/frame.h"
+
+bool ur_sa_gid(const struct sockaddr *sa, struct ur_gid *gid, uint16_t *port)
+{
+	const struct sockaddr_in *in4 = (const void *)sa;
+	const struct sockaddr_in6 *in6 = (const void *)sa;
+
+	if (sa->sa_family == AF_INET) {
+		*gid = ur_gid_from_v4(in4->sin_addr.s_addr);
+		*port = ntohs(in4->sin_port);
+		return true;
+	}
+	if (sa->sa_family == AF_INET6) {
+		memcpy(gid->raw, &in6->sin6_addr, 16);
+		*port = ntohs(in6->sin6_port);
+		return true;
+	}
+	return false;
+}
+
+void ur_sa_put(struct sockaddr_storage *ss, const struct ur_gid *gid, uint16_t port)
+{
+	struct sockaddr_in *in4 = (void *)ss;
+	struct sockaddr_in6 *in6 = (void *)ss;
+
+	memset(ss, 0, sizeof(*ss));
+	if (ur_gid_is_v4(gid)) {
+		in4->sin_family = AF_INET;
+		in4->sin_port = htons(port);
+		memcpy(&in4->sin_addr, gid->raw + 12, 4);
+	} else {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		memcpy(&in6->sin6_addr, gid->raw, 16);
+	}
+}
+
+size_t ur_sa_len(int family)
+{
+	return family == AF_INET ? sizeof(struct sockaddr_in) : family == AF_INET6 ? sizeof(struct sockaddr_in6) : 0;
+}
+
+void ur_sa_copy(struct sockaddr_storage *ss, const struct sockaddr *sa)
+{
+	memset(ss, 0, sizeof(*ss));
+	memcpy(ss, sa, ur_sa_len(sa->sa_family));
+}
+
+void ur_sa_set_port(struct sockaddr_storage *ss, uint16_t port)
+{
+	if (ss->ss_family == AF_INET)
+		((struct sockaddr_in *)ss)->sin_port = htons(port);
+	else if (ss->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)ss)->sin6_port = htons(port);
+}
+
+bool ur_gid_any(const struct ur_gid *gid)
+{
+	return ur_gid_is_zero(gid) || (ur_gid_is_v4(gid) && ur_get32(gid->raw + 12) == INADDR_ANY);
+}
+
+bool ur_gid_loopback(const struct ur_gid *gid)
+{
+	return ur_gid_is_v4(gid) ? gid->raw[12] == IN_LOOPBACKNET : memcmp(gid->raw, &in6addr_loopback, 16) == 0;
+}

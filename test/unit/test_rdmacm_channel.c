@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/rdmacm: event channels. Descriptors, threads, acknowledgements, destruction and migration; the events are made by hand. */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "rdmacm/rdmacm_priv.h"
+#include "verbs_fixture.h"
+
+void ur_suite_rdmacm_channel(void);
+
+static bool readable(const struct rdma_event_channel *ch)
+{
+	struct pollfd p = {.fd = ch->fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void nonblocking(struct rdma_event_channel *ch)
+{
+	CU_ASSERT_EQUAL_FATAL(fcntl(ch->fd, F_SETFL, fcntl(ch->fd, F_GETFL) | O_NONBLOCK), 0);
+}
+
+static void nap_ms(long ms)
+{
+	nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+static struct rdma_event_channel *make_channel(void)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(ch);
+	return ch;
+}
+
+static struct rdma_cm_id *make_id(struct rdma_event_channel *ch)
+{
+	struct rdma_cm_id *id = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
+	return id;
+}
+
+static void raise_event(struct rdma_cm_id *id, enum rdma_cm_event_type type)
+{
+	ur_event_send((struct ur_id *)id, type, 0);
+}
+
+static void expect(struct rdma_event_channel *ch, struct rdma_cm_id *id, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *ev = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(rdma_get_cm_event(ch, &ev), 0);
+	CU_ASSERT_PTR_EQUAL(ev->id, id);
+	CU_ASSERT_PTR_NULL(ev->listen_id);
+	CU_ASSERT_EQUAL(ev->event, type);
+	CU_ASSERT_EQUAL(rdma_ack_cm_event(ev), 0);
+}
+
+static void expect_nothing(struct rdma_event_channel *ch)
+{
+	struct rdma_cm_event *ev;
+
+	errno = 0;
+	CU_ASSERT_EQUAL(rdma_get_cm_event(ch, &ev), -1);
+	CU_ASSERT_EQUAL(errno, EAGAIN);
+}
+
+static void get__events_in_order(void)
+{
+	struct rdma_event_channel *ch = make_channel();
+	struct rdma_cm_id *a = make_id(ch), *b = make_id(ch);
+
+	nonblocking(ch);
+	CU_ASSERT_FALSE(readable(ch));
+	expect_nothing(ch);
+	raise_event(a, RDMA_CM_EVENT_ADDR_RESOLVED);
+	raise_event(b, RDMA_CM_EVENT_REJECTED);
+	raise_event(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	CU_ASSERT_TRUE(readable(ch));
+	expect(ch, a, RDMA_CM_EVENT_ADDR_RESOLVED);
+	CU_ASSERT_TRUE(readable(ch));
+	expect(ch, b, RDMA_CM_EVENT_REJECTED);
+	expect(ch, a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	CU_ASSERT_FALSE(readable(ch));
+	expect_nothing(ch);
+	CU_ASSERT_EQUAL(rdma_destroy_id(a), 0);
+	CU_ASSERT_EQUAL(rdma_destroy_id(b), 0);
+	rdma_destroy_event_channel(ch);
+}
+
+static void get__bad_arguments(void)
+{
+	struct rdma_event_channel *ch = make_channel();
+	struct rdma_cm_event *ev;
+
+	CU_ASSERT_EQUAL(rdma_get_cm_event(NULL, &ev), -1);
+	CU_ASSERT_EQUAL(rdma_get_cm_event(ch, NULL), -1);
+	CU_ASSERT_EQUAL(rdma_ack_cm_event(NULL), -1);
+	CU_ASSERT_EQUAL(errno, EINVAL);
+	rdma_destroy_event_channel(ch);
+	rdma_destroy_event_channel(NULL);
+}
+
+static void destroy_id__unread_events_vanish(void)
+{
+	struct rdma_event_channel *ch = make_channel();
+	struct rdma_cm_id *a = make_id(ch), *b = make_id(ch);
+
+	nonblocking(ch);
+	raise_event(a, RDMA_CM_EVENT_ADDR_RESOLVED);
+	raise_event(b, RDMA_CM_EVENT_ADDR_ERROR);
+	raise_event(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	CU_ASSERT_EQUAL(rdma_destroy_id(a), 0);
+	CU_ASSERT_TRUE(readable(ch));
+	expect(ch, b, RDMA_CM_EVENT_ADDR_ERROR);
+	raise_event(b, RDMA_CM_EVENT_ADDR_ERROR);
+	CU_ASSERT_EQUAL(rdma_destroy_id(b), 0);
+	CU_ASSERT_FALSE(readable(ch));
+	expect_nothing(ch);
+	rdma_destroy_event_channel(ch);
+}
+
+/* A request that nobody has read goes with its listener; one that was read stays. */
+static void destroy_id__unread_requests_vanish(void)
+{
+	struct rdma_event_channel *ch = make_channel();
+	struct rdma_cm_id *listener = make_id(ch), *seen = make_id(ch), *unseen = make_id(ch);
+	struct rdma_cm_event *ev;
+
+	nonblocking(ch);
+	ur_event_push(ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, (struct ur_id *)seen, (struct ur_id *)listener));
+	ur_event_push(ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, (struct ur_id *)unseen, (struct ur_id *)listener));
+	raise_event(unseen, RDMA_CM_EVENT_REJECTED);
+	CU_ASSERT_EQUAL(((struct ur_id *)listener)->unread_requests, 2);
+	CU_ASSERT_EQUAL_FATAL(rdma_get_cm_event(ch, &ev), 0);
+	CU_ASSERT_PTR_EQUAL(ev->id, seen);
+	CU_ASSERT_PTR_EQUAL(ev->listen_id, listener);
+	CU_ASSERT_EQUAL(((struct ur_id *)listener)->unread_requests, 1);
+	CU_ASSERT_EQUAL(rdma_destroy_id(seen), 0); /* allowed before the acknowledgement, which the listener waits for */
+	CU_ASSERT_EQUAL(rdma_ack_cm_event(ev), 0);
+	CU_ASSERT_EQUAL(rdma_destroy_id(listener), 0);
+	CU_ASSERT_FALSE(readable(ch));
+	rdma_destroy_event_channel(ch);
+}
+
+/* --- threads --- */
+
+struct worker {
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *id;
+	struct rdma_cm_event *ev;
+	atomic_int done;
+};
+
+static void *destroy_thread(void *arg)
+{
+	struct worker *w = arg;
+
+	rdma_destroy_id(w->id);
+	atomic_store(&w->done, 1);
+	return NULL;
+}
+
+static void destroy_id__waits_for_the_acknowledgement(void)
+{
+	struct worker w = {.ch = make_channel()};
+	pthread_t t;
+
+	w.id = make_id(w.ch);
+	raise_event(w.id, RDMA_CM_EVENT_ESTABLISHED);
+	CU_ASSERT_EQUAL_FATAL(rdma_get_cm_event(w.ch, &w.ev), 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, destroy_thread, &w), 0);
+	nap_ms(50);
+	CU_ASSERT_EQUAL(atomic_load(&w.done), 0);
+	CU_ASSERT_EQUAL(rdma_ack_cm_event(w.ev), 0);
+	pthread_join(t, NULL);
+	CU_ASSERT_EQUAL(atomic_load(&w.done), 1);
+	rdma_destroy_event_channel(w.ch);
+}
+
+#define EVENTS 4000
+#define READERS 4
+
+static void *read_thread(void *arg)
+{
+	struct worker *w = arg;
+	struct rdma_cm_event *ev;
+	bool last = false;
+
+	while (!last && !rdma_get_cm_event(w->ch, &ev)) {
+		last = ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
+		if (!last)
+			atomic_fetch_add(&w->done, 1);
+		rdma_ack_cm_event(ev);
+	}
+	return NULL;
+}
+
+static void get__many_readers(void)
+{
+	struct worker w = {.ch = make_channel()};
+	pthread_t t[READERS];
+
+	w.id = make_id(w.ch);
+	for (unsigned i = 0; i < READERS; i++)
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&t[i], NULL, read_thread, &w), 0);
+	for (unsigned i = 0; i < EVENTS; i++)
+		raise_event(w.id, RDMA_CM_EVENT_ADDR_RESOLVED);
+	for (unsigned i = 0; i < READERS; i++)
+		raise_event(w.id, RDMA_CM_EVENT_DEVICE_REMOVAL);
+	for (unsigned i = 0; i < READERS; i++)
+		pthread_join(t[i], NULL);
+	CU_ASSERT_EQUAL(atomic_load(&w.done), EVENTS);
+	CU_ASSERT_FALSE(readable(w.ch));
+	CU_ASSERT_EQUAL(rdma_destroy_id(w.id), 0);
+	rdma_destroy_event_channel(w.ch);
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+static void *interrupt_thread(void *arg)
+{
+	struct worker *w = arg;
+	struct rdma_cm_event *ev;
+
+	atomic_store(&w->done, rdma_get_cm_event(w->ch, &ev) ? errno : -1);
+	return NULL;
+}
+
+static void get__interrupted_without_restart(void)
+{
+	struct sigaction sa = {.sa_handler = on_alarm}, old;
+	struct worker w = {.ch = make_channel()};
+	pthread_t t;
+
+	CU_ASSERT_EQUAL_FATAL(sigaction(SIGUSR1, &sa, &old), 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, interrupt_thread, &w), 0);
+	for (int i = 0; i < 200 && !atomic_load(&w.done); i++) {
+		pthread_kill(t, SIGUSR1);
+		nap_ms(5);
+	}
+	pthread_join(t, NULL);
+	CU_ASSERT_EQUAL(atomic_load(&w.done), EINTR);
+	sigaction(SIGUSR1, &old, NULL);
+	rdma_destroy_event_channel(w.ch);
+}
+
+/* --- migration --- */
+
+static void migrate__takes_unread_events_along(void)
+{
+	struct rdma_event_channel *a = make_channel(), *b = make_channel();
+	struct rdma_cm_id *id = make_id(a), *other = make_id(a);
+
+	nonblocking(a);
+	raise_event(id, RDMA_CM_EVENT_ADDR_RESOLVED);
+	raise_event(other, RDMA_CM_EVENT_ADDR_ERROR);
+	CU_ASSERT_EQUAL(rdma_migrate_id(id, b), 0);
+	CU_ASSERT_PTR_EQUAL(id->channel, b);
+	expect(a, other, RDMA_CM_EVENT_ADDR_ERROR);
+	CU_ASSERT_FALSE(readable(a));
+	expect(b, id, RDMA_CM_EVENT_ADDR_RESOLVED);
+	CU_ASSERT_EQUAL(rdma_destroy_id(id), 0);
+	CU_ASSERT_EQUAL(rdma_destroy_id(other), 0);
+	rdma_destroy_event_channel(a);
+	rdma_destroy_event_channel(b);
+}
+
+static void migrate__to_synchronous_and_back(void)
+{
+	struct rdma_event_channel *ch = make_channel();
+	struct rdma_cm_id *id = make_id(ch);
+
+	CU_ASSERT_EQUAL(rdma_migrate_id(id, NULL), 0);
+	CU_ASSERT_PTR_NOT_NULL(id->channel);
+	CU_ASSERT_PTR_NOT_EQUAL(id->channel, ch);
+	raise_event(id, RDMA_CM_EVENT_ADDR_RESOLVED);
+	CU_ASSERT_EQUAL(ur_id_complete((struct ur_id *)id), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(id->event);
+	CU_ASSERT_EQUAL(id->event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
+	CU_ASSERT_EQUAL(rdma_migrate_id(id, ch), 0); /* acknowledges id->event */
+	CU_ASSERT_PTR_NULL(id->event);
+	raise_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	expect(ch, id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	CU_ASSERT_EQUAL(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(ch);
+}
+
+static void complete__status_becomes_errno(void)
+{
+	static const struct {
+		enum rdma_cm_event_type type;
+		int status, err;
+	} cases[] = {
+		{RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, ETIMEDOUT},
+		{RDMA_CM_EVENT_REJECTED, UR_CM_REJ_CONSUMER_DEFINED, ECONNREFUSED},
+		{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, ETIMEDOUT},
+		{RDMA_CM_EVENT_CONNECT_ERROR, 3, EIO},
+	};
+	struct rdma_cm_id *id = make_id(NULL);
+
+	for (unsigned i = 0; i < ur_array_size(cases); i++) {
+		ur_event_send((struct ur_id *)id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0); /* passed over */
+		ur_event_send((struct ur_id *)id, cases[i].type, cases[i].status);
+		CU_ASSERT_EQUAL(ur_id_complete((struct ur_id *)id), -1);
+		CU_ASSERT_EQUAL(errno, cases[i].err);
+		CU_ASSERT_EQUAL(id->event->event, cases[i].type);
+	}
+	CU_ASSERT_EQUAL(rdma_destroy_id(id), 0); /* with id->event still there */
+}
+
+static void event_str__names(void)
+{
+	CU_ASSERT_STRING_EQUAL(rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED), "RDMA_CM_EVENT_ADDR_RESOLVED");
+	CU_ASSERT_STRING_EQUAL(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT");
+	CU_ASSERT_STRING_EQUAL(rdma_event_str((enum rdma_cm_event_type)(RDMA_CM_EVENT_TIMEWAIT_EXIT + 1)), "UNKNOWN EVENT");
+	CU_ASSERT_STRING_EQUAL(rdma_event_str((enum rdma_cm_event_type)-1), "UNKNOWN EVENT");
+}
+
+void ur_suite_rdmacm_channel(void)
+{
+	CU_pSuite s = CU_add_suite("rdmacm_channel", verbs_fixture_init, NULL);
+
+	CU_add_test(s, "get__events_in_order", get__events_in_order);
+	CU_add_test(s, "get__bad_arguments", get__bad_arguments);
+	CU_add_test(s, "get__many_readers", get__many_readers);
+	CU_add_test(s, "get__interrupted_without_restart", get__interrupted_without_restart);
+	CU_add_test(s, "destroy_id__unread_events_vanish", destroy_id__unread_events_vanish);
+	CU_add_test(s, "destroy_id__unread_requests_vanish", destroy_id__unread_requests_vanish);
+	CU_add_test(s, "destroy_id__waits_for_the_acknowledgement", destroy_id__waits_for_the_acknowledgement);
+	CU_add_test(s, "migrate__takes_unread_events_along", migrate__takes_unread_events_along);
+	CU_add_test(s, "migrate__to_synchronous_and_back", migrate__to_synchronous_and_back);
+	CU_add_test(s, "complete__status_becomes_errno", complete__status_becomes_errno);
+	CU_add_test(s, "event_str__names", event_str__names);
+}
