@@ -210,10 +210,9 @@ static bool shard_try(struct ur_engine *e)
  * Gives up the shard. A thread that rang while we held it found it taken and went away, so what it left is done before we go; and a timer that is
  * now due before the progress thread meant to wake must wake it.
  */
-static void shard_release(struct ur_engine *e)
+static void shard_release(struct ur_engine *e, ur_time next)
 {
-	do {
-		ur_time next = ur_nic_next(e->nic);
+	for (;;) {
 		int cancel_state = e->cancel_state;
 
 		shard_leave(e);
@@ -225,7 +224,8 @@ static void shard_release(struct ur_engine *e)
 		if (ur_likely(!ur_nic_rang(e->nic)) || !shard_try(e))
 			return;
 		ur_nic_poll(e->nic, ur_engine_now());
-	} while (true);
+		next = ur_nic_next(e->nic);
+	}
 }
 
 struct ur_nic *ur_engine_lock(struct ur_engine *e)
@@ -242,22 +242,29 @@ void ur_engine_unlock(struct ur_engine *e)
 {
 	for (int i = 0; i < CONTROL_ROUNDS && ur_nic_poll(e->nic, ur_engine_now()); i++)
 		continue;
-	shard_release(e);
+	shard_release(e, ur_nic_next(e->nic));
 }
 
 /* --- application threads --- */
+
+static void poll_if_free(struct ur_engine *e)
+{
+	if (!shard_try(e))
+		return; /* the holder sees what we would have seen before it leaves */
+	ur_nic_poll(e->nic, ur_engine_now());
+	atomic_store_explicit(&e->owes, false, memory_order_relaxed);
+	shard_release(e, ur_nic_next(e->nic));
+}
 
 void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 {
 	if (!ur_qp_doorbell(qp))
 		return;
 	ur_nic_ring(e->nic, qp);
-	if (!shard_try(e))
-		return; /* the holder sees it before it leaves */
-	ur_nic_poll(e->nic, ur_engine_now());
-	shard_release(e);
+	poll_if_free(e);
 }
 
+/* Who drives comes back at once, or posts, or says that it will block; if it does neither, the progress thread looks in soon. So answers may wait. */
 bool ur_engine_drive(struct ur_engine *e)
 {
 	ur_time now = ur_engine_now();
@@ -266,13 +273,16 @@ bool ur_engine_drive(struct ur_engine *e)
 	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
 	if (!shard_try(e))
 		return false;
-	n = ur_nic_poll(e->nic, now);
-	shard_release(e);
+	n = ur_nic_poll_lazy(e->nic, now);
+	atomic_store_explicit(&e->owes, ur_tp_tx_pending(e->nic->tp), memory_order_relaxed);
+	shard_release(e, ur_wheel_next(e->nic->wheel));
 	return n != 0;
 }
 
 void ur_engine_will_block(struct ur_engine *e)
 {
+	if (atomic_load_explicit(&e->owes, memory_order_relaxed))
+		poll_if_free(e);
 	atomic_store(&e->driven_at, 0);
 	if (atomic_load(&e->aside))
 		ur_progress_wake(e);
@@ -289,7 +299,13 @@ void ur_engine_reclaim(struct ur_engine *e)
 
 int ur_engine_port_bind(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, bool reuse, uint16_t *port)
 {
-	return e->registry ? ur_registry_bind(e->registry, port_space, gid, reuse, port) : ENODEV;
+	static uint16_t ephemeral;
+
+	if (e->registry)
+		return ur_registry_bind(e->registry, port_space, gid, reuse, port);
+	if (!*port) /* alone, as far as we can know */
+		*port = (uint16_t)(32768 + ephemeral++ % 28232);
+	return 0;
 }
 
 void ur_engine_port_release(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port)

@@ -323,26 +323,48 @@ static unsigned nic_rx_siblings(struct ur_nic *nic)
 
 /* --- one round --- */
 
-unsigned ur_nic_poll(struct ur_nic *nic, ur_time now)
+/* What arrives: from the port, from the other processes of the device, from ourselves, and from the clock. */
+static unsigned nic_arrivals(struct ur_nic *nic)
 {
-	unsigned n = 0;
+	unsigned n = nic_rx(nic);
 
-	nic->now = now;
-	ur_nic_drain_doorbells(nic);
-	if (ur_unlikely(!nic->port)) {
-		ur_wheel_advance(nic->wheel, now);
-		return 0;
-	}
-	n += nic_rx(nic);
 	if (nic->cfg.siblings_recv)
 		n += nic_rx_siblings(nic);
 	if (ur_unlikely(nic->faults != NULL))
 		ur_faults_release(nic->faults, nic, nic_port_send, nic_rx_burst);
-	n += ur_wheel_advance(nic->wheel, now);
-	n += nic_tx(nic);
 	if (ur_unlikely(nic->local_head != NULL))
 		n += nic_rx_local(nic);
-	return n;
+	return n + ur_wheel_advance(nic->wheel, nic->now);
+}
+
+static bool nic_begin(struct ur_nic *nic, ur_time now)
+{
+	nic->now = now;
+	ur_nic_drain_doorbells(nic);
+	if (ur_likely(nic->port != NULL))
+		return true;
+	ur_wheel_advance(nic->wheel, now);
+	return false;
+}
+
+unsigned ur_nic_poll(struct ur_nic *nic, ur_time now)
+{
+	unsigned n;
+
+	if (!nic_begin(nic, now))
+		return 0;
+	n = nic_arrivals(nic);
+	return n + nic_tx(nic);
+}
+
+unsigned ur_nic_poll_lazy(struct ur_nic *nic, ur_time now)
+{
+	unsigned n;
+
+	if (!nic_begin(nic, now))
+		return 0;
+	n = nic_tx(nic);
+	return n + nic_arrivals(nic);
 }
 
 ur_time ur_nic_next(const struct ur_nic *nic)

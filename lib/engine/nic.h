@@ -67,7 +67,12 @@ int ur_nic_filter_mcast(struct ur_nic *nic);
 
 /* One round: doorbells, receive, timers, send. Returns how many packets moved; 0 means idle until ur_nic_next, the port or a doorbell. */
 unsigned ur_nic_poll(struct ur_nic *nic, ur_time now);
-/* The time of the next timer, or UR_TIME_NEVER. */
+/*
+ * The same in another order: what this round's arrivals ask to be sent waits for the next round, so that an acknowledgement leaves together with
+ * what the application posts in reply, in one burst, and not before it.
+ */
+unsigned ur_nic_poll_lazy(struct ur_nic *nic, ur_time now);
+/* The time of the next timer, or now when something waits to be sent; UR_TIME_NEVER for neither. */
 ur_time ur_nic_next(const struct ur_nic *nic);
 
 /* Any thread, no lock: hands a QP whose ur_qp_doorbell said true to the next poll. */

@@ -166,6 +166,8 @@ static void *progress_main(void *arg)
 	if (!err) {
 		pthread_mutex_lock(&e->shard);
 		ur_nic_attach(e->nic, port);
+		if (e->registry)
+			ur_registry_started(e->registry);
 		err = open_capture(e);
 		pthread_mutex_unlock(&e->shard);
 	}

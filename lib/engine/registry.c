@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/registry.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 
 #include "wire/frame.h"
 
-#define REGISTRY_MAGIC 0x75726f636502ull /* changes with the layout */
+#define REGISTRY_MAGIC 0x75726f636503ull /* changes with the layout */
+#define FILE_PREFIX "uroce-"
 #define SLOTS 256                         /* slot 0 is never handed out */
 #define PORTS 4096
 #define EPHEMERAL_FIRST 32768
@@ -38,6 +40,7 @@ struct registry_file {
 		int32_t pid; /* 0: no mailbox */
 		int32_t fd;
 	} mailbox[SLOTS];
+	bool started[SLOTS];
 	uint32_t next_ephemeral;
 	uint32_t ports_used;          /* entries from here on have never been used */
 	struct port_entry ports[PORTS];
@@ -93,6 +96,7 @@ static int take_slot(struct ur_registry *r)
 		r->slot = (uint8_t)s;
 		r->f->lease[s]++;
 		r->f->mailbox[s].pid = 0;
+		r->f->started[s] = false;
 		r->f->next_slot = s;
 		return 0;
 	}
@@ -133,6 +137,29 @@ static int map_file(struct ur_registry *r)
 	return 0;
 }
 
+/* Removes the files of devices that no live process uses any more: their last owners were killed. */
+static void sweep(void)
+{
+	DIR *d = opendir("/dev/shm");
+	struct dirent *de;
+
+	while (d && (de = readdir(d))) {
+		struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+		int fd;
+
+		if (strncmp(de->d_name, FILE_PREFIX, strlen(FILE_PREFIX)))
+			continue;
+		fd = openat(dirfd(d), de->d_name, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (!fcntl(fd, F_OFD_SETLK, &all))
+			unlinkat(dirfd(d), de->d_name, 0); /* whoever waits for the lock finds the file gone, and makes a new one */
+		close(fd);
+	}
+	if (d)
+		closedir(d);
+}
+
 int ur_registry_open(uint64_t key, struct ur_registry **out)
 {
 	struct ur_registry *r = calloc(1, sizeof(*r));
@@ -141,7 +168,8 @@ int ur_registry_open(uint64_t key, struct ur_registry **out)
 	if (!r)
 		return ENOMEM;
 	r->key = key;
-	snprintf(r->path, sizeof(r->path), "/dev/shm/uroce-%016llx", (unsigned long long)key);
+	sweep();
+	snprintf(r->path, sizeof(r->path), "/dev/shm/" FILE_PREFIX "%016llx", (unsigned long long)key);
 	err = open_locked(r);
 	if (err) {
 		free(r);
@@ -191,6 +219,13 @@ uint8_t ur_registry_slot(const struct ur_registry *r)
 uint64_t ur_registry_key(const struct ur_registry *r)
 {
 	return r->key;
+}
+
+void ur_registry_started(struct ur_registry *r)
+{
+	table_lock(r);
+	r->f->started[r->slot] = true;
+	table_unlock(r);
 }
 
 /* --- mailboxes --- */
@@ -323,7 +358,7 @@ bool ur_registry_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port, co
 			    entry_alive(r, e);
 	}
 	for (unsigned s = 1; s < r->slot && !elsewhere; s++)
-		elsewhere = slot_alive(r, s);
+		elsewhere = r->f->started[s] && slot_alive(r, s);
 	table_unlock(r);
 	return elsewhere;
 }

@@ -21,6 +21,9 @@ void ur_registry_abandon(struct ur_registry *r);
 uint8_t ur_registry_slot(const struct ur_registry *r);
 uint64_t ur_registry_key(const struct ur_registry *r);
 
+/* This process's port is open: from now on it answers what is for nobody in particular. */
+void ur_registry_started(struct ur_registry *r);
+
 /* Tells the other processes where this one's mailbox (local.h) is: a descriptor of a process. */
 void ur_registry_announce(struct ur_registry *r, pid_t pid, int fd);
 /* The mailbox of a slot. `lease` tells successive owners of a slot apart. False when nobody has the slot or its owner has no mailbox. No system call. */
@@ -35,7 +38,7 @@ void ur_registry_release(struct ur_registry *r, uint16_t port_space, const struc
 void ur_registry_listen(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on);
 /*
  * Who answers a request for a port that this process does not listen on? True: another process listens there, or another one (that with the
- * lowest slot) refuses it.
+ * lowest slot of those that have started) refuses it.
  */
 bool ur_registry_elsewhere(struct ur_registry *r, uint16_t port_space, uint16_t port, const struct ur_gid *dst);
 
