@@ -36,8 +36,8 @@ void ur_nic_drain_doorbells(struct ur_nic *nic)
 		list = qp;
 	}
 	for (; list; list = next) {
-		next = *ur_qp_doorbell_link(list); /* kicking lets it ring again, which writes the link */
-		ur_qp_kick(list, nic->now);
+		next = *ur_qp_doorbell_link(list); /* once answered it may ring again, which writes the link */
+		ur_qp_answer(list, nic->now);
 	}
 }
 

@@ -110,7 +110,7 @@ int ur_qp_post_send(struct ur_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	}
 	if (tail != from) {
 		atomic_store_explicit(&qp->sq.tail, tail, memory_order_release);
-		/* A read-modify-write even when the bit is set: ur_qp_kick takes the bits before it reads `tail`. */
+		/* A read-modify-write even when the bit is set: ur_qp_answer takes the bits before it reads `tail`. */
 		atomic_fetch_or(&qp->db, UR_DB_WANT);
 	}
 	if (err && bad)

@@ -282,10 +282,15 @@ void ur_qp_sqd_check(struct ur_qp *qp)
 
 /* --- the caller's view --- */
 
+void ur_qp_answer(struct ur_qp *qp, ur_time now)
+{
+	atomic_exchange(&qp->db, 0);
+	ur_qp_kick(qp, now);
+}
+
 void ur_qp_kick(struct ur_qp *qp, ur_time now)
 {
 	(void)now;
-	atomic_exchange(&qp->db, 0);
 	if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_ERR))
 		flush(qp);
 	ur_resp_schedule(qp);

@@ -134,10 +134,12 @@ void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp
 /* [app] ibv_post_send(3) and ibv_post_recv(3): 0, or errno with *bad the first request not taken (ENOMEM full, EINVAL otherwise). */
 int ur_qp_post_send(struct ur_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/* [app] True once for each time that new sends (or receives of a QP in error) wait for the shard: the caller then hands the QP to
- * ur_qp_kick. */
+/* [app] True once until ur_qp_answer when new sends (or receives of a QP in error) wait for the shard: the caller then puts the QP on the
+ * engine's doorbell list. */
 bool ur_qp_doorbell(struct ur_qp *qp);
-/* There is something new for the shard in this QP, or its path has become ready: schedules it for ur_tp_tx. */
+/* The QP has been taken off the doorbell list: lets it ring again and kicks it. For nobody but whoever empties that list. */
+void ur_qp_answer(struct ur_qp *qp, ur_time now);
+/* There may be something new for the shard in this QP, or its path has become ready: schedules it for ur_tp_tx. */
 void ur_qp_kick(struct ur_qp *qp, ur_time now);
 /* The engine's doorbell list runs through the QP. */
 struct ur_qp **ur_qp_doorbell_link(struct ur_qp *qp);

@@ -143,7 +143,7 @@ static void doorbell__once_for_each_kick(void)
 	CU_ASSERT_FALSE(ur_qp_doorbell(qp));
 	ur_qp_post_send(qp, &wr, &bad);
 	CU_ASSERT_FALSE(ur_qp_doorbell(qp));
-	ur_qp_kick(qp, h.now);
+	ur_qp_answer(qp, h.now);
 	CU_ASSERT_FALSE(ur_qp_doorbell(qp));
 	ur_qp_post_recv(qp, &rr, &rbad);
 	CU_ASSERT_FALSE(ur_qp_doorbell(qp));

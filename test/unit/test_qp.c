@@ -228,11 +228,11 @@ static void qp_kick__waits_for_the_path(void)
 	th_inject(&h, 0, UR_OP_SEND_ONLY, 200, true, NULL, "abcd", 4);
 	CU_ASSERT_FALSE(ur_tp_tx_pending(h.n[0].tp));
 	h.n[0].path.ready = true;
-	ur_qp_kick(h.n[0].qp, h.now);
+	ur_qp_answer(h.n[0].qp, h.now);
 	h.n[0].path.ready = false; /* it goes away again between the kick and the sending */
 	th_expect_quiet(&h, 0);
 	h.n[0].path.ready = true;
-	ur_qp_kick(h.n[0].qp, h.now);
+	ur_qp_answer(h.n[0].qp, h.now);
 	th_expect_ack(&h, 0, 200, 0x1f);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
 	th_close(&h);

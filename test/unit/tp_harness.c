@@ -428,7 +428,7 @@ int th_post_sge(struct th *h, unsigned node, enum ibv_wr_opcode op, uint64_t wr_
 	wr.imm_data = 0x11223344;
 	err = ur_qp_post_send(qp, &wr, &bad);
 	if (ur_qp_doorbell(qp))
-		ur_qp_kick(qp, h->now);
+		ur_qp_answer(qp, h->now);
 	return err;
 }
 
@@ -448,7 +448,7 @@ int th_recv(struct th *h, unsigned node, uint64_t wr_id, uint32_t off, uint32_t 
 	int err = ur_qp_post_recv(n->qp, &wr, &bad);
 
 	if (ur_qp_doorbell(n->qp))
-		ur_qp_kick(n->qp, h->now);
+		ur_qp_answer(n->qp, h->now);
 	return err;
 }
 
