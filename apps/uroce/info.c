@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce info: the device with its GIDs and routes, the settings, the counters. It starts no port and sends nothing. */
+#include "cmd.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/counters.h"
+#include "engine/engine.h"
+#include "wire/frame.h"
+
+#define ADDR_TEXT (INET6_ADDRSTRLEN + 8)
+
+static const char *addr_text(const struct ur_gid *g, char *buf)
+{
+	if (ur_gid_is_v4(g))
+		return inet_ntop(AF_INET, g->raw + 12, buf, ADDR_TEXT);
+	return inet_ntop(AF_INET6, g->raw, buf, ADDR_TEXT);
+}
+
+static void gid_text(const struct ur_gid *g, char *buf)
+{
+	for (unsigned i = 0; i < 8; i++)
+		buf += sprintf(buf, "%s%02x%02x", i ? ":" : "", g->raw[2 * i], g->raw[2 * i + 1]);
+}
+
+static void print_device(const struct ur_engine_info *d)
+{
+	printf("device     %s\n", d->name);
+	printf("interface  %s (%s)\n", d->ifname, d->owned ? "owned by uroce" : "shared with the kernel");
+	printf("mac        %02x:%02x:%02x:%02x:%02x:%02x\n", d->mac.b[0], d->mac.b[1], d->mac.b[2], d->mac.b[3], d->mac.b[4], d->mac.b[5]);
+	printf("guid       %016" PRIx64 "\n", d->guid);
+	printf("mtu        %u (RoCE path MTU %u)\n", d->mtu, 128u << ur_nic_max_mtu(d->mtu));
+	printf("link       %s", d->link_up ? "up" : "down");
+	if (d->speed_mbps)
+		printf(", %u Mbit/s", d->speed_mbps);
+	putchar('\n');
+}
+
+static void print_gids(const struct ur_net *net)
+{
+	char addr[ADDR_TEXT], gid[64];
+
+	printf("\nindex  %-39s  type     address\n", "GID");
+	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
+		const struct ur_net_addr *a = ur_net_gid(net, i);
+
+		if (!a)
+			continue;
+		gid_text(&a->gid, gid);
+		printf("%-5u  %-39s  RoCE v2  %s/%u", i, gid, addr_text(&a->gid, addr), a->prefix_len);
+		if (a->vlan)
+			printf(" vlan %u", a->vlan & 0xfff);
+		putchar('\n');
+	}
+}
+
+static void print_routes(const struct ur_net *net)
+{
+	const struct ur_net_route *r;
+	char addr[ADDR_TEXT];
+
+	puts("\nroutes");
+	for (unsigned i = 0; (r = ur_net_route_get(net, i)) != NULL; i++) {
+		printf("  %s/%u", addr_text(&r->dst, addr), r->prefix_len);
+		if (!ur_gid_is_zero(&r->gateway))
+			printf(" via %s", addr_text(&r->gateway, addr));
+		if (!ur_gid_is_zero(&r->src))
+			printf(" src %s", addr_text(&r->src, addr));
+		if (r->metric)
+			printf(" metric %u", r->metric);
+		putchar('\n');
+	}
+}
+
+static int show_device(void)
+{
+	struct ur_engine_info d;
+	struct ur_engine *e;
+	struct ur_nic *nic;
+
+	if (ur_engine_open(&e))
+		return ur_cmd_fail(UR_EXIT_FAIL, "%s", ur_engine_error());
+	ur_engine_info(e, &d);
+	print_device(&d);
+	nic = ur_engine_lock(e);
+	print_gids(nic->net);
+	print_routes(nic->net);
+	ur_engine_unlock(e);
+	return 0;
+}
+
+static int show_config(void)
+{
+	char err[512], text[UR_CONFIG_STR + 32];
+	struct ur_config c;
+
+	if (ur_config_load(&c, err, sizeof(err)))
+		return ur_cmd_fail(UR_EXIT_USAGE, "%s", err);
+	printf("%-10s %-24s %-13s %s\n", "setting", "value", "from", "what it is");
+	for (unsigned i = 0; i < ur_config_knob_count; i++) {
+		const struct ur_config_knob *k = &ur_config_knobs[i];
+
+		printf("%-10s %-24s %-13s %s\n", k->name, ur_config_text(&c, k, text, sizeof(text)),
+		       ur_cmd_option_given(k->name) ? "command line" : ur_config_source(k), k->help);
+	}
+	return 0;
+}
+
+/* This process sends nothing, so there are no values to show: `uroce run --counters FILE` writes those of a program. */
+static int show_counters(void)
+{
+	for (unsigned i = 0; i < UR_C_COUNT; i++)
+		printf("%-30s %s\n", ur_counter_name(i), ur_counter_help(i));
+	return 0;
+}
+
+int ur_cmd_info(int argc, char **argv)
+{
+	bool config = false, counters = false;
+	const struct ur_cmd_flag flags[] = {{"config", &config}, {"counters", &counters}, {NULL, NULL}};
+	int next, rc = ur_cmd_options(argc, argv, flags, &next);
+
+	if (rc)
+		return rc;
+	if (next < argc)
+		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not expected here: info takes options only", argv[next]);
+	if (!config && !counters)
+		return show_device();
+	if (config)
+		rc = show_config();
+	if (counters && config)
+		putchar('\n');
+	if (counters && !rc)
+		rc = show_counters();
+	return rc;
+}

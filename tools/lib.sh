@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# What the scripts share: calm logging, packages, building, namespaces, and cleaning up on every exit path.
+#
+# Source it after `set -u`. It installs an EXIT trap; add to it with on_exit.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+JOBS=${JOBS:-2}
+LOG=${LOG:-/dev/null}
+
+BUILD_PACKAGES=(gcc libc6-dev pkg-config meson ninja-build libdpdk-dev libibverbs-dev librdmacm-dev libmnl-dev libisal-dev libpcap-dev
+	libnuma-dev libcunit1-dev)
+RUN_PACKAGES=(iproute2 procps rdmacm-utils ibverbs-utils)
+CHECK_PACKAGES=(clang tshark python3 binutils ethtool)
+
+say() { printf '%s\n' "$*"; }
+die() {
+	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+	exit 1
+}
+
+# --- cleaning up ---
+
+EXIT_COMMANDS=()
+on_exit() { EXIT_COMMANDS=("$1" "${EXIT_COMMANDS[@]}"); }
+run_exit_commands() {
+	local status=$? c
+	trap - EXIT INT TERM HUP
+	for c in "${EXIT_COMMANDS[@]}"; do
+		eval "$c" >>"$LOG" 2>&1 </dev/null
+	done
+	exit "$status"
+}
+trap run_exit_commands EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+
+# Stops one process that this script started, if it still runs, and waits for it; `timeout` passes the signal on.
+stop() {
+	local pid=$1 i
+	jobs -p | grep -qx "$pid" || return 0
+	kill "$pid" 2>/dev/null || return 0
+	for i in $(seq 50); do
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -9 "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+	return 0
+}
+
+# --- doing things quietly ---
+
+# step TEXT COMMAND...: one line; what the command says goes to $LOG and is shown when it fails.
+step() {
+	local text=$1 start=$SECONDS mark
+	shift
+	printf '%s ... ' "$text"
+	mark=$(wc -l <"$LOG")
+	printf '\n== %s: %s\n' "$text" "$*" >>"$LOG"
+	if "$@" >>"$LOG" 2>&1 </dev/null; then
+		printf 'done (%d s)\n' $((SECONDS - start))
+		return 0
+	fi
+	printf 'failed\n'
+	tail -n +$((mark + 3)) "$LOG" | tail -n 40 >&2
+	say "The whole log is in $LOG." >&2
+	return 1
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || die "network namespaces and packet sockets need root: run it with sudo"
+}
+
+install_packages() {
+	local p missing=()
+	for p in "$@"; do
+		dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
+	done
+	[ ${#missing[@]} -gt 0 ] || return 0
+	[ "$(id -u)" = 0 ] || die "these packages are missing: ${missing[*]}; install them with apt-get as root"
+	export DEBIAN_FRONTEND=noninteractive
+	step "updating the package lists" timeout 300 apt-get -q update || return 1
+	step "installing ${#missing[@]} packages" timeout 900 apt-get -q -y install --no-install-recommends "${missing[@]}"
+}
+
+# build_tree DIR [MESON OPTIONS...]: configures once, then builds.
+build_tree() {
+	local dir=$1
+	shift
+	if [ ! -f "$dir/build.ninja" ]; then
+		step "configuring $(basename "$dir")" meson setup "$dir" "$ROOT" "$@" || return 1
+	fi
+	step "building $(basename "$dir")" ninja -j"$JOBS" -C "$dir"
+}
+
+# --- two namespaces joined by a cable ---
+
+# make_cable [MTU]: namespaces $NS1 (10.77.0.1, fd77::1) and $NS2 (10.77.0.2, fd77::2), each with an interface eth0.
+# Both know the hosts uroce-1 and uroce-2 by name.
+make_cable() {
+	local mtu=${1:-1500} i ns
+	NS1=uroce-$$-1
+	NS2=uroce-$$-2
+	for i in 1 2; do
+		ns=uroce-$$-$i
+		on_exit "ip netns del $ns; rm -rf /etc/netns/$ns; rmdir --ignore-fail-on-non-empty /etc/netns"
+		ip netns add "$ns" || return 1
+		mkdir -p "/etc/netns/$ns"
+		printf '127.0.0.1 localhost\n10.77.0.1 uroce-1\n10.77.0.2 uroce-2\nfd77::1 uroce6-1\nfd77::2 uroce6-2\n' >"/etc/netns/$ns/hosts"
+	done
+	ip link add name eth0 netns "$NS1" mtu "$mtu" type veth peer name eth0 netns "$NS2" mtu "$mtu" || return 1
+	for i in 1 2; do
+		ns=uroce-$$-$i
+		ip -n "$ns" link set lo up
+		ip -n "$ns" link set eth0 up
+		ip -n "$ns" addr add 10.77.0.$i/24 dev eth0
+		ip -n "$ns" addr add fd77::$i/64 dev eth0 nodad
+	done
+}
+
+# in_ns NS COMMAND...: in the foreground. In the background `ip netns exec` itself makes $! the process and not a shell.
+in_ns() { ip netns exec "$@"; }
+
+# Waits until uroce has started in a namespace: it then holds UDP port 4791 against the kernel's ICMP errors.
+wait_started() {
+	local ns=$1 pid=$2 i
+	for i in $(seq 100); do
+		if [ -n "$(in_ns "$ns" ss -Hulan 'sport = :4791' 2>/dev/null)" ]; then
+			sleep 0.3
+			return 0
+		fi
+		kill -0 "$pid" 2>/dev/null || return 1
+		sleep 0.05
+	done
+	return 1
+}
