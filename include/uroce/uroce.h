@@ -16,7 +16,7 @@ extern "C" {
 
 /* "0.1.0" */
 const char *uroce_version(void);
-/* The last error's sentence in this process, or "". */
+/* The last error's sentence in this thread, or "". */
 const char *uroce_error(void);
 
 /*

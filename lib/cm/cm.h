@@ -42,8 +42,11 @@ struct ur_cm_config {
 
 int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out);
 void ur_cm_destroy(struct ur_cm *cm);
-/* The process ends: gives up every connection as ur_cm_conn_destroy does, so that the peers hear of it. Their owners are told nothing. */
-void ur_cm_shutdown(struct ur_cm *cm, ur_time now);
+/*
+ * The process ends: gives up every connection as ur_cm_conn_destroy does, so that the peers hear of it; their owners are told nothing. Returns how
+ * many DREQs are unanswered yet; `again` resends those, for whoever has no time to wait for their timers.
+ */
+unsigned ur_cm_shutdown(struct ur_cm *cm, bool again, ur_time now);
 
 /* One received MAD addressed to QP 1; `from` is turned round already: sgid is ours. */
 void ur_cm_rx(struct ur_cm *cm, const struct ur_cm_addr *from, const uint8_t *mad, unsigned len, ur_time now);

@@ -303,14 +303,25 @@ void ur_cm_conn_info(const struct ur_cm_conn *c, struct ur_cm_conn_info *info)
 	info->addr = c->addr;
 }
 
-void ur_cm_shutdown(struct ur_cm *cm, ur_time now)
+unsigned ur_cm_shutdown(struct ur_cm *cm, bool again, ur_time now)
 {
 	struct ur_list *pos, *next;
+	unsigned waiting = 0;
 
 	ur_list_for_each_safe(pos, next, &cm->conns) {
 		struct ur_cm_conn *c = ur_container_of(pos, struct ur_cm_conn, link);
+		bool was_sent = c->state == UR_CM_DREQ_SENT;
 
-		if (!c->orphan)
+		if (!c->orphan) {
+			ur_cm_conn_hold(c);
 			ur_cm_conn_destroy(c, now);
+			waiting += c->state == UR_CM_DREQ_SENT;
+			ur_cm_conn_release(c);
+		} else {
+			waiting += was_sent;
+		}
+		if (again && was_sent)
+			ur_cm_send(cm, &c->addr, c->mad);
 	}
+	return waiting;
 }

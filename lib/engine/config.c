@@ -177,8 +177,10 @@ int ur_config_set(const char *name, const char *value, char *err, size_t errlen)
 	if (r)
 		return r;
 	copy = strdup(value);
-	if (!copy)
+	if (!copy) {
+		snprintf(err, errlen, "memory is short: setting %s was not taken", name);
 		return ENOMEM;
+	}
 	free(program[k - ur_config_knobs]);
 	program[k - ur_config_knobs] = copy;
 	return 0;

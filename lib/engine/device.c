@@ -94,7 +94,11 @@ static int add_owned_gateway(struct ur_engine *e, char *item)
 	}
 	if (bits == 32)
 		r.dst = ur_gid_from_v4(0);
-	return ur_net_route_add(e->nic->net, &r);
+	if (ur_net_route_add(e->nic->net, &r)) {
+		ur_engine_set_error("gateway %s cannot be used: it may be given twice", item);
+		return EINVAL;
+	}
+	return 0;
 }
 
 static int for_each_item(struct ur_engine *e, const char *list, int (*fn)(struct ur_engine *e, char *item))

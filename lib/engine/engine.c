@@ -17,7 +17,7 @@
 static pthread_mutex_t singleton_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ur_engine *singleton;
 static struct ur_port *inherited; /* in a forked child: its parent's port */
-static char last_error[512];
+static __thread char last_error[512];
 
 /* Backlog of a control call's poll, so that a call cannot be kept busy by arriving packets. */
 #define CONTROL_ROUNDS 4
@@ -64,8 +64,10 @@ static int engine_create(struct ur_engine **out)
 	char err[256];
 	int r;
 
-	if (!e)
+	if (!e) {
+		ur_engine_set_error("memory is short: free some and start again");
 		return ENOMEM;
+	}
 	pthread_mutex_init(&e->shard, NULL);
 	pthread_mutex_init(&e->start_lock, NULL);
 	pthread_cond_init(&e->start_cond, NULL);
@@ -103,6 +105,8 @@ static void forked_child(void)
 	singleton->nic->cfg.siblings_recv = NULL;
 	if (singleton->nic->port)
 		inherited = singleton->nic->port;
+	singleton->nic->port = NULL;
+	singleton->state = UR_ENGINE_STOPPED;
 	singleton = NULL;
 }
 
@@ -120,10 +124,10 @@ int ur_engine_open(struct ur_engine **out)
 	int r = 0;
 
 	pthread_mutex_lock(&singleton_lock);
+	if (!hooked)
+		hooked = pthread_atfork(NULL, NULL, forked_child) == 0;
 	if (!singleton)
 		r = engine_create(&singleton);
-	if (!r && !hooked)
-		hooked = pthread_atfork(NULL, NULL, forked_child) == 0;
 	*out = singleton;
 	pthread_mutex_unlock(&singleton_lock);
 	return r;
@@ -154,8 +158,10 @@ int ur_engine_start(struct ur_engine *e)
 
 	if (ur_likely(ur_engine_started(e)))
 		return 0;
-	if (ur_engine_foreign(e))
+	if (ur_engine_foreign(e)) {
+		ur_engine_set_error("this device was opened before a fork, or the process is ending: open it anew");
 		return EIO;
+	}
 	pthread_mutex_lock(&e->start_lock);
 	if (e->state == UR_ENGINE_COLD) {
 		e->state = UR_ENGINE_STARTING;
@@ -163,12 +169,15 @@ int ur_engine_start(struct ur_engine *e)
 		if (err) {
 			e->state = UR_ENGINE_FAILED;
 			e->start_err = err;
-			ur_engine_set_error("cannot start a thread: %s", strerror(err));
+			snprintf(e->start_text, sizeof(e->start_text), "cannot start a thread: %s", strerror(err));
+			fprintf(stderr, "uroce: %s\n", e->start_text);
 		}
 	}
 	while (e->state == UR_ENGINE_STARTING)
 		pthread_cond_wait(&e->start_cond, &e->start_lock);
 	err = e->state == UR_ENGINE_RUNNING ? 0 : e->state == UR_ENGINE_STOPPED ? ESHUTDOWN : e->start_err;
+	if (err)
+		ur_engine_set_error("%s", err == ESHUTDOWN ? "the process is ending" : e->start_text);
 	pthread_mutex_unlock(&e->start_lock);
 	return err;
 }
@@ -267,15 +276,18 @@ void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 /* Who drives comes back at once, or posts, or says that it will block; if it does neither, the progress thread looks in soon. So answers may wait. */
 bool ur_engine_drive(struct ur_engine *e)
 {
-	ur_time now = ur_engine_now();
+	ur_time now = ur_engine_now(), next;
 	unsigned n;
+	bool owes;
 
 	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
 	if (!shard_try(e))
 		return false;
 	n = ur_nic_poll_lazy(e->nic, now);
-	atomic_store_explicit(&e->owes, ur_tp_tx_pending(e->nic->tp), memory_order_relaxed);
-	shard_release(e, ur_wheel_next(e->nic->wheel));
+	next = ur_nic_next(e->nic);
+	owes = next <= now;
+	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
+	shard_release(e, owes ? now + UR_ASIDE_NS : next);
 	return n != 0;
 }
 

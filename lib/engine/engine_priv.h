@@ -12,6 +12,8 @@
 #include "engine/local.h"
 #include "engine/registry.h"
 
+#define UR_ASIDE_NS (500 * UR_NS_PER_US) /* how long an application's last poll counts */
+
 struct ur_engine {
 	pthread_mutex_t shard;      /* guards nic and everything below it */
 	int cancel_state;           /* of the thread that holds `shard` */
@@ -31,11 +33,13 @@ struct ur_engine {
 	struct ur_registry *registry; /* NULL when there is no /dev/shm */
 	struct ur_local *local;       /* NULL without a registry */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
+	bool port_error;            /* the port's descriptor reports an error that stays: the progress thread naps instead */
 
 	pthread_mutex_t start_lock;
 	pthread_cond_t start_cond;
 	enum { UR_ENGINE_COLD, UR_ENGINE_STARTING, UR_ENGINE_RUNNING, UR_ENGINE_FAILED, UR_ENGINE_STOPPED } state;
 	int start_err;
+	char start_text[512];       /* the sentence of a start that failed */
 	pthread_t progress;
 	atomic_bool stop;
 	atomic_bool foreign;        /* this is a forked child and the engine its parent's */

@@ -18,6 +18,8 @@
 
 #include "wire/frame.h"
 
+#define DUMP_TRIES 5
+
 /* --- one netlink dump --- */
 
 static int dump(uint16_t type, unsigned char family, mnl_cb_t cb, void *data)
@@ -148,7 +150,10 @@ static int choose(char name[IF_NAMESIZE], char *err, size_t errlen)
 		snprintf(err, errlen, "%u network interfaces are up and none has the default route: choose one with --dev", usable);
 		return ENODEV;
 	}
-	return if_indextoname((unsigned)pick, name) ? 0 : ENODEV;
+	if (if_indextoname((unsigned)pick, name))
+		return 0;
+	snprintf(err, errlen, "the network interfaces are changing: name one with --dev");
+	return ENODEV;
 }
 
 /* --- what it is --- */
@@ -205,10 +210,10 @@ int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errl
 		snprintf(err, errlen, "interface '%s' does not exist: 'ip link' shows the ones that do", name);
 		return ENODEV;
 	}
+	snprintf(err, errlen, "cannot read the settings of interface '%s': check that it still exists with 'ip link'", h->name);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return errno;
-	snprintf(err, errlen, "cannot read the settings of interface '%s': check that it still exists with 'ip link'", h->name);
 	r = describe(fd, h, err, errlen);
 	close(fd);
 	return r;
@@ -337,17 +342,23 @@ static int sync_route(const struct nlmsghdr *nlh, void *data)
 int ur_hostif_sync(const struct ur_hostif *h, struct ur_net *net)
 {
 	struct sync *s = calloc(1, sizeof(*s));
-	int err;
+	int err = 0;
 
 	if (!s)
 		return ENOMEM;
 	s->h = h;
 	s->net = net;
-	err = dump(RTM_GETADDR, AF_UNSPEC, sync_addr, s);
+	for (int tries = 0; tries < DUMP_TRIES; tries++) { /* EINTR: the addresses changed while they were listed */
+		s->addr_n = 0;
+		err = dump(RTM_GETADDR, AF_UNSPEC, sync_addr, s);
+		if (err != EINTR)
+			break;
+	}
 	if (!err) {
 		sync_apply_addrs(s);
 		ur_net_route_clear(net);
-		err = dump(RTM_GETROUTE, AF_UNSPEC, sync_route, s);
+		for (int tries = 0; tries < DUMP_TRIES && (err = dump(RTM_GETROUTE, AF_UNSPEC, sync_route, s)) == EINTR; tries++)
+			continue; /* a route listed twice is one route */
 	}
 	free(s);
 	return err;

@@ -14,6 +14,7 @@
 
 #define MAILBOX_FRAMES 512u /* a power of two */
 #define SLOTS 256
+#define LOCK_TRIES 10000
 
 struct frame {
 	uint32_t len;
@@ -84,8 +85,8 @@ static int mailbox_create(struct ur_local *l)
 	pthread_mutexattr_t ma;
 	void *m;
 
-	l->memfd = memfd_create("uroce-mailbox", MFD_CLOEXEC);
-	if (l->memfd < 0 || ftruncate(l->memfd, sizeof(struct mailbox)))
+	l->memfd = memfd_create("uroce-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (l->memfd < 0 || ftruncate(l->memfd, sizeof(struct mailbox)) || fcntl(l->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		return errno;
 	m = mmap(NULL, sizeof(struct mailbox), PROT_READ | PROT_WRITE, MAP_SHARED, l->memfd, 0);
 	if (m == MAP_FAILED)
@@ -114,9 +115,13 @@ int ur_local_open(struct ur_registry *r, struct ur_local **out)
 		ur_local_close(l);
 		return err;
 	}
-	ur_registry_announce(r, getpid(), l->memfd);
 	*out = l;
 	return 0;
+}
+
+void ur_local_announce(struct ur_local *l)
+{
+	ur_registry_announce(l->registry, getpid(), l->memfd);
 }
 
 void ur_local_close(struct ur_local *l)
@@ -142,7 +147,7 @@ static struct mailbox *mailbox_map(pid_t pid, int fd)
 	int f;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-	f = open(path, O_RDWR | O_CLOEXEC);
+	f = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f < 0)
 		return NULL;
 	m = lseek(f, 0, SEEK_END) == (off_t)sizeof(struct mailbox) ? mmap(NULL, sizeof(struct mailbox), PROT_READ | PROT_WRITE, MAP_SHARED, f, 0)
@@ -160,11 +165,11 @@ static struct mailbox *peer_mailbox(struct ur_local *l, uint8_t slot)
 
 	if (!ur_registry_find(l->registry, slot, &lease, &pid, &fd))
 		return NULL;
-	if (p->box && p->lease == lease)
-		return p->box;
+	if (p->lease == lease)
+		return p->box; /* NULL when it could not be had */
 	if (p->box)
 		munmap(p->box, sizeof(struct mailbox));
-	p->box = mailbox_map(pid, fd);
+	p->box = ur_registry_alive(l->registry, slot) ? mailbox_map(pid, fd) : NULL;
 	p->lease = lease;
 	return p->box;
 }
@@ -177,11 +182,12 @@ static void send_to(struct ur_local *l, uint8_t slot, const struct ur_pkt *p)
 
 	if (!box || p->len > UR_PKT_ROOM)
 		return;
-	r = pthread_mutex_lock(&box->senders);
+	for (unsigned tries = 0; (r = pthread_mutex_trylock(&box->senders)) == EBUSY && tries < LOCK_TRIES; tries++)
+		continue;
 	if (r == EOWNERDEAD)
 		pthread_mutex_consistent(&box->senders); /* it had not published its frame: nothing to mend */
 	else if (r)
-		return;
+		return; /* a sender that was stopped in there must not stop us too */
 	tail = atomic_load_explicit(&box->tail, memory_order_relaxed);
 	if (tail - atomic_load_explicit(&box->head, memory_order_acquire) < MAILBOX_FRAMES) {
 		struct frame *f = &box->frame[tail % MAILBOX_FRAMES];

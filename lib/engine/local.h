@@ -11,9 +11,11 @@
 
 struct ur_local;
 
-/* Makes this process's mailbox and announces it. 0 or an errno: then the processes of this device do not reach one another. */
+/* Makes this process's mailbox. 0 or an errno: then the processes of this device do not reach one another. */
 int ur_local_open(struct ur_registry *r, struct ur_local **out);
 void ur_local_close(struct ur_local *l);
+/* From now on somebody empties it: tells the other processes where it is. */
+void ur_local_announce(struct ur_local *l);
 
 /* Copies a contiguous frame into the mailbox of a slot, or with slot 0 of every other live process. A full mailbox drops it, as a wire does. */
 void ur_local_send(struct ur_local *l, uint8_t slot, const struct ur_pkt *p);

@@ -48,7 +48,7 @@ static bool mad_is_acceptable(struct ur_nic *nic, const struct ur_pkt *p)
 {
 	struct ur_deth deth;
 
-	if (p->bth.dqpn != 1) {
+	if (p->bth.dqpn != 1 || ur_gid_is_mcast(&p->dst)) {
 		ur_count(&nic->counters, UR_C_DROP_QPN);
 		return false;
 	}

@@ -73,8 +73,12 @@ int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *p
 	int err;
 
 	nic->now = now;
-	if (!(mask & IBV_QP_AV))
-		return ur_qp_modify(qp, attr, mask, NULL, now);
+	if (!(mask & IBV_QP_AV)) {
+		err = ur_qp_modify(qp, attr, mask, NULL, now);
+		if (!err && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+			ur_net_path_close(path);
+		return err;
+	}
 	err = path_attr_from_ah(nic, &attr->ah_attr, qp, attr->dest_qp_num, &pa);
 	if (!err)
 		err = ur_qp_modify(qp, attr, mask, &path->wire, now);

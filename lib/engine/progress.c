@@ -5,14 +5,15 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "engine/engine_priv.h"
 
-#define ASIDE_NS (500 * UR_NS_PER_US)      /* how long an application's last poll counts */
 #define NAP_MIN_NS (50 * UR_NS_PER_US)     /* sleep of a port that cannot wake us: grows from here ... */
 #define NAP_MAX_NS (2 * UR_NS_PER_MS)      /* ... to here */
 
@@ -26,6 +27,16 @@ void ur_progress_wake(struct ur_engine *e)
 }
 
 /* --- sleeping --- */
+
+/* A link that goes down leaves an error on the port's socket, and the socket readable until somebody fetches it. False when it does not go away. */
+static bool clear_port_error(int fd)
+{
+	struct pollfd again = {.fd = fd};
+	int err;
+	socklen_t len = sizeof(err);
+
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && poll(&again, 1, 0) == 0;
+}
 
 static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 {
@@ -46,6 +57,8 @@ static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 	}
 	if (ppoll(fds, n, timeout, NULL) <= 0)
 		return;
+	if (on_port && fds[3].revents & (POLLERR | POLLHUP | POLLNVAL))
+		e->port_error = !clear_port_error(fds[3].fd);
 	if (fds[0].revents && read(e->wake_fd, &drained, sizeof(drained)) < 0)
 		return;
 	if (fds[1].revents && ur_hostif_changed(e->monitor_fd)) {
@@ -83,22 +96,32 @@ static void step_aside(struct ur_engine *e, ur_time until)
 	awake(e);
 }
 
-static void rest(struct ur_engine *e, ur_time next, ur_time *nap)
+/*
+ * Until when, is read and announced under the shard: whoever holds it later and has something due earlier sees that it must wake us. On a port
+ * that cannot wake us, or reports an error, we nap.
+ */
+static void rest(struct ur_engine *e, ur_time *nap)
 {
-	bool on_port = e->nic->port->ops->wake_fd && e->nic->port->ops->wake_fd(e->nic->port) >= 0;
+	bool on_port = !e->port_error && e->nic->port->ops->wake_fd && e->nic->port->ops->wake_fd(e->nic->port) >= 0;
+	ur_time now = ur_engine_now(), next;
+	bool sleep;
 
+	pthread_mutex_lock(&e->shard);
+	next = ur_nic_next(e->nic);
 	if (!on_port) {
-		next = ur_min_time(next, ur_engine_now() + *nap);
+		next = ur_min_time(next, now + *nap);
 		*nap = ur_min_time(*nap * 2, NAP_MAX_NS);
 	}
-	if (announce(e, next, false))
+	sleep = next > now && announce(e, next, false);
+	pthread_mutex_unlock(&e->shard);
+	if (sleep)
 		sleep_until(e, next, on_port);
 	awake(e);
 }
 
 /* --- the loop --- */
 
-static unsigned poll_once(struct ur_engine *e, ur_time *next)
+static unsigned poll_once(struct ur_engine *e)
 {
 	struct ur_nic *nic;
 	unsigned n;
@@ -109,7 +132,6 @@ static unsigned poll_once(struct ur_engine *e, ur_time *next)
 	n = ur_nic_poll(nic, nic->now);
 	if (!n && nic->capture)
 		ur_capture_flush(nic->capture);
-	*next = ur_nic_next(nic);
 	ur_engine_unlock(e);
 	return n;
 }
@@ -119,17 +141,17 @@ static void progress_loop(struct ur_engine *e)
 	ur_time last_work = ur_engine_now(), nap = NAP_MIN_NS;
 
 	while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
-		ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed), next;
+		ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
 
-		if (driven && now < driven + ASIDE_NS) {
-			step_aside(e, driven + ASIDE_NS);
+		if (driven && now < driven + UR_ASIDE_NS) {
+			step_aside(e, driven + UR_ASIDE_NS);
 			continue;
 		}
-		if (poll_once(e, &next)) {
+		if (poll_once(e)) {
 			last_work = now;
 			nap = NAP_MIN_NS;
-		} else if (now >= last_work + e->cfg.spin_us * UR_NS_PER_US && next > now) {
-			rest(e, next, &nap);
+		} else if (now >= last_work + e->cfg.spin_us * UR_NS_PER_US) {
+			rest(e, &nap);
 		}
 	}
 }
@@ -140,6 +162,7 @@ static void report_start(struct ur_engine *e, int err)
 		fprintf(stderr, "uroce: %s\n", ur_engine_error());
 	pthread_mutex_lock(&e->start_lock);
 	e->start_err = err;
+	snprintf(e->start_text, sizeof(e->start_text), "%s", ur_engine_error());
 	__atomic_store_n(&e->state, err ? UR_ENGINE_FAILED : UR_ENGINE_RUNNING, __ATOMIC_RELEASE);
 	pthread_cond_broadcast(&e->start_cond);
 	pthread_mutex_unlock(&e->start_lock);
@@ -161,15 +184,18 @@ static void *progress_main(void *arg)
 {
 	struct ur_engine *e = arg;
 	struct ur_port *port;
-	int err = ur_device_open_port(e, &port);
+	int err = open_capture(e);
 
+	if (!err)
+		err = ur_device_open_port(e, &port);
 	if (!err) {
 		pthread_mutex_lock(&e->shard);
 		ur_nic_attach(e->nic, port);
+		pthread_mutex_unlock(&e->shard);
+		if (e->local)
+			ur_local_announce(e->local);
 		if (e->registry)
 			ur_registry_started(e->registry);
-		err = open_capture(e);
-		pthread_mutex_unlock(&e->shard);
 	}
 	report_start(e, err);
 	if (!err)

@@ -11,8 +11,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define EXIT_ROUNDS 64
-#define EXIT_LOCK_NS (200 * UR_NS_PER_MS)
+#define EXIT_TRIES 5
+#define EXIT_TRY_NS (10 * UR_NS_PER_MS)
+#define EXIT_WAIT_NS (200 * UR_NS_PER_MS)
 
 EXPORT const char *uroce_version(void)
 {
@@ -145,41 +146,77 @@ static void write_counters(struct ur_engine *e)
 		fclose(f);
 }
 
-/* Other threads may still run, and one of them may hold the lock for good when exit was called from a signal handler. */
-static bool lock_at_exit(struct ur_engine *e)
+static struct timespec exit_deadline(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	ts.tv_nsec += (long)EXIT_LOCK_NS;
+	ts.tv_nsec += (long)EXIT_WAIT_NS;
 	if (ts.tv_nsec >= (long)UR_NS_PER_S) {
 		ts.tv_nsec -= (long)UR_NS_PER_S;
 		ts.tv_sec++;
 	}
+	return ts;
+}
+
+/* Other threads may still run, and one of them may hold the lock for good when exit was called from a signal handler. */
+static bool lock_at_exit(struct ur_engine *e)
+{
+	struct timespec ts = exit_deadline();
+
 	return pthread_mutex_timedlock(&e->shard, &ts) == 0;
+}
+
+static bool stop_progress(struct ur_engine *e)
+{
+	struct timespec ts = exit_deadline();
+
+	atomic_store(&e->stop, true);
+	ur_progress_wake(e);
+	return pthread_timedjoin_np(e->progress, NULL, &ts) == 0;
+}
+
+/* Nobody resends a DREQ once the process is gone, and a peer that never hears of it waits for long: so a few times, a few milliseconds apart. */
+static void say_goodbye(struct ur_nic *nic)
+{
+	unsigned waiting = 1;
+
+	for (unsigned tries = 0; waiting && tries < EXIT_TRIES; tries++) {
+		ur_time until;
+
+		nic->now = ur_engine_now();
+		until = nic->now + EXIT_TRY_NS;
+		waiting = ur_cm_shutdown(nic->cm, tries > 0, nic->now);
+		do {
+			ur_nic_poll(nic, ur_engine_now());
+			waiting = ur_cm_shutdown(nic->cm, false, nic->now);
+		} while ((waiting || ur_nic_next(nic) <= nic->now) && nic->now < until);
+	}
 }
 
 /* Tells peers that connections end, lets the last frames out, and gives back what outlives a process. Keeps the lock: nobody uses the engine any more. */
 __attribute__((destructor)) static void end_of_process(void)
 {
 	struct ur_engine *e = ur_engine_current();
+	bool running;
 
-	if (!e || !lock_at_exit(e))
+	if (!e)
+		return;
+	running = ur_engine_started(e);
+	atomic_store(&e->foreign, true); /* destructors that run after this one find a closed device, not a held lock */
+	__atomic_store_n(&e->state, UR_ENGINE_STOPPED, __ATOMIC_RELEASE);
+	if ((running && !stop_progress(e)) || !lock_at_exit(e))
 		return;
 	if (e->nic->port) {
 		if (e->nic->port->ops->enter)
 			e->nic->port->ops->enter(e->nic->port);
-		e->nic->now = ur_engine_now();
-		ur_cm_shutdown(e->nic->cm, e->nic->now);
-		for (int i = 0; i < EXIT_ROUNDS && ur_nic_poll(e->nic, ur_engine_now()); i++)
-			continue;
+		say_goodbye(e->nic);
 	}
 	if (e->cfg.counters[0])
 		write_counters(e);
 	if (e->nic->capture)
 		ur_capture_close(e->nic->capture);
 	e->nic->capture = NULL;
-	atomic_store(&e->stop, true);
 	if (e->nic->port)
 		e->nic->port->ops->close(e->nic->port);
 	if (e->registry)

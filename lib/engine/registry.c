@@ -13,7 +13,8 @@
 
 #include "wire/frame.h"
 
-#define REGISTRY_MAGIC 0x75726f636503ull /* changes with the layout */
+#define REGISTRY_VERSION 4 /* of the layout; in the name of the file */
+#define REGISTRY_MAGIC (0x75726f636500ull + REGISTRY_VERSION)
 #define FILE_PREFIX "uroce-"
 #define SLOTS 256                         /* slot 0 is never handed out */
 #define PORTS 4096
@@ -109,7 +110,14 @@ static int open_locked(struct ur_registry *r)
 	struct stat st;
 
 	for (int tries = 0; tries < 100; tries++) {
-		r->fd = open(r->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+		r->fd = open(r->path, O_RDWR | O_CLOEXEC);
+		if (r->fd < 0 && errno == ENOENT) { /* O_CREAT on a file of another user may be refused in /dev/shm */
+			r->fd = open(r->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+			if (r->fd >= 0)
+				fchmod(r->fd, 0666);
+			else if (errno == EEXIST)
+				continue;
+		}
 		if (r->fd < 0)
 			return errno;
 		table_lock(r);
@@ -117,7 +125,7 @@ static int open_locked(struct ur_registry *r)
 			return 0;
 		close(r->fd);
 	}
-	return EAGAIN;
+	return EBUSY;
 }
 
 static int map_file(struct ur_registry *r)
@@ -169,7 +177,7 @@ int ur_registry_open(uint64_t key, struct ur_registry **out)
 		return ENOMEM;
 	r->key = key;
 	sweep();
-	snprintf(r->path, sizeof(r->path), "/dev/shm/" FILE_PREFIX "%016llx", (unsigned long long)key);
+	snprintf(r->path, sizeof(r->path), "/dev/shm/" FILE_PREFIX "%u-%016llx", REGISTRY_VERSION, (unsigned long long)key);
 	err = open_locked(r);
 	if (err) {
 		free(r);
@@ -238,12 +246,17 @@ void ur_registry_announce(struct ur_registry *r, pid_t pid, int fd)
 	table_unlock(r);
 }
 
+bool ur_registry_alive(const struct ur_registry *r, uint8_t slot)
+{
+	return slot_alive(r, slot);
+}
+
 bool ur_registry_find(const struct ur_registry *r, uint8_t slot, uint32_t *lease, pid_t *pid, int *fd)
 {
+	*lease = __atomic_load_n(&r->f->lease[slot], __ATOMIC_ACQUIRE);
 	*pid = __atomic_load_n(&r->f->mailbox[slot].pid, __ATOMIC_ACQUIRE);
-	*fd = r->f->mailbox[slot].fd;
-	*lease = __atomic_load_n(&r->f->lease[slot], __ATOMIC_RELAXED);
-	return *pid != 0;
+	*fd = __atomic_load_n(&r->f->mailbox[slot].fd, __ATOMIC_ACQUIRE);
+	return *pid && __atomic_load_n(&r->f->lease[slot], __ATOMIC_ACQUIRE) == *lease; /* else the slot changes hands just now */
 }
 
 /* --- ports --- */

@@ -26,6 +26,8 @@ void ur_registry_started(struct ur_registry *r);
 
 /* Tells the other processes where this one's mailbox (local.h) is: a descriptor of a process. */
 void ur_registry_announce(struct ur_registry *r, pid_t pid, int fd);
+/* Does a live process hold the slot? */
+bool ur_registry_alive(const struct ur_registry *r, uint8_t slot);
 /* The mailbox of a slot. `lease` tells successive owners of a slot apart. False when nobody has the slot or its owner has no mailbox. No system call. */
 bool ur_registry_find(const struct ur_registry *r, uint8_t slot, uint32_t *lease, pid_t *pid, int *fd);
 

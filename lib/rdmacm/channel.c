@@ -13,6 +13,9 @@
 
 #include "rdmacm/rdmacm_priv.h"
 
+#define READER_TRIES 20
+#define READER_WAIT_US 500
+
 static _Atomic(struct ur_engine *) started_engine;
 
 void ur_channel_set_engine(struct ur_engine *e)
@@ -39,6 +42,23 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 	return &ch->ch;
 }
 
+/*
+ * Programs such as rping destroy a channel while the thread that reads its events is on its way back to wait for the next one. The system calls of a kernel's
+ * CM give that thread the time to arrive, and closing a descriptor leaves a thread that sleeps in read(2) asleep; so it gets a moment here too.
+ */
+static void wait_for_reader(struct ur_channel *ch)
+{
+	bool other;
+
+	pthread_mutex_lock(&ch->lock);
+	other = ch->was_read && !pthread_equal(ch->reader, pthread_self());
+	pthread_mutex_unlock(&ch->lock);
+	for (unsigned i = 0; other && i < READER_TRIES && !atomic_load(&ch->waiting); i++)
+		usleep(READER_WAIT_US);
+	if (other)
+		usleep(READER_WAIT_US); /* from counting itself to sleeping */
+}
+
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct ur_channel *ch = (struct ur_channel *)channel;
@@ -46,6 +66,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 
 	if (!ch)
 		return;
+	wait_for_reader(ch);
 	while ((n = ur_list_pop(&ch->queue)) != NULL)
 		free(ur_container_of(n, struct ur_event, link));
 	close(ch->ch.fd);
@@ -130,6 +151,8 @@ static struct ur_event *pop(struct ur_channel *ch)
 	if (n) {
 		e = ur_container_of(n, struct ur_event, link);
 		e->owner->unacked++;
+		ch->reader = pthread_self();
+		ch->was_read = true;
 		if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
 			e->owner->unread_requests--;
 	}
@@ -157,12 +180,18 @@ int ur_channel_get(struct ur_channel *ch, struct ur_event **out)
 	struct ur_event *e = NULL;
 	uint64_t v;
 
+	atomic_fetch_add(&ch->waiting, 1);
 	while (!e) {
 		announce_wait(ch);
-		if (read(ch->ch.fd, &v, sizeof(v)) < 0)
-			return errno;
+		if (read(ch->ch.fd, &v, sizeof(v)) < 0) {
+			int err = errno;
+
+			atomic_fetch_sub(&ch->waiting, 1);
+			return err;
+		}
 		e = pop(ch);
 	}
+	atomic_fetch_sub(&ch->waiting, 1);
 	*out = e;
 	return 0;
 }

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
@@ -46,6 +47,9 @@ struct ur_channel {
 	pthread_mutex_t lock;
 	pthread_cond_t acked;
 	struct ur_list queue; /* unread events */
+	pthread_t reader;     /* who read the last event; valid when `was_read` */
+	bool was_read;
+	atomic_uint waiting;  /* threads in ur_channel_get */
 };
 
 struct ur_event {

@@ -289,6 +289,23 @@ void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
 }
 
+/* Requests wait that cannot be sent since nobody knows the way to the peer. */
+static bool lacks_path(const struct ur_qp *qp)
+{
+	return !ur_qp_path_ready(qp) && ur_qp_st(qp) == IBV_QPS_RTS &&
+	       atomic_load_explicit(&qp->sq.tail, memory_order_acquire) != qp->req.head;
+}
+
+void ur_comp_watch_path(struct ur_qp *qp, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (ur_likely(!r->timeout || ur_timer_armed(&qp->timer) || !lacks_path(qp)))
+		return;
+	r->deadline = now + r->timeout;
+	ur_timer_arm(qp->tp->c.wheel, &qp->timer, r->deadline);
+}
+
 void ur_comp_timer(struct ur_timer *t, ur_time now)
 {
 	struct ur_qp *qp = ur_container_of(t, struct ur_qp, timer);
@@ -297,9 +314,10 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	if (r->rnr_wait) {
 		r->rnr_wait = false;
 		ur_req_schedule(qp);
+		ur_comp_watch_path(qp, now);
 		return;
 	}
-	if (r->una == r->next || !r->timeout)
+	if (!r->timeout || (r->una == r->next && !lacks_path(qp)))
 		return;
 	if (now < r->deadline) {
 		ur_timer_arm(qp->tp->c.wheel, t, r->deadline);
@@ -309,6 +327,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	r->hole = false;
 	retry(qp, now);
 	settle(qp);
+	ur_comp_watch_path(qp, now);
 	if (ur_unlikely(qp->broken))
 		ur_qp_to_err(qp);
 }

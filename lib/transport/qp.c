@@ -290,11 +290,12 @@ void ur_qp_answer(struct ur_qp *qp, ur_time now)
 
 void ur_qp_kick(struct ur_qp *qp, ur_time now)
 {
-	(void)now;
 	if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_ERR))
 		flush(qp);
 	ur_resp_schedule(qp);
 	ur_req_schedule(qp);
+	if (ur_unlikely(!ur_qp_path_ready(qp)))
+		ur_comp_watch_path(qp, now);
 }
 
 uint32_t ur_qp_num(const struct ur_qp *qp)

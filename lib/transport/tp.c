@@ -189,18 +189,34 @@ static unsigned serve(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, uns
 	return done;
 }
 
+/* A few requests need not wait behind acknowledgements: whoever is polled for them waits, nobody waits for an ACK. */
+static void requests_first(struct ur_pkt **pkts, unsigned acks, unsigned requests)
+{
+	struct ur_pkt *held[UR_TX_SWAP];
+
+	if (acks > UR_TX_SWAP || requests > UR_TX_SWAP)
+		return;
+	for (unsigned i = 0; i < acks; i++)
+		if (pkts[i]->payload_len)
+			return; /* READ responses are waited for as well */
+	memcpy(held, pkts, acks * sizeof(*pkts));
+	memmove(pkts, pkts + acks, requests * sizeof(*pkts));
+	memcpy(pkts + requests, held, acks * sizeof(*pkts));
+}
+
 unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time now)
 {
-	/* Responses come first, but long READs may not shut out all requests. */
+	/* Responses are served first, but long READs may not shut out all requests. */
 	unsigned first = ur_list_empty(&tp->txq[UR_TXQ_REQ]) ? n : n - n / 4;
-	unsigned done;
+	unsigned responses, requests;
 
 	tp->starved = false;
-	done = serve(tp, UR_TXQ_RESP, pkts, first, now);
-	done += serve(tp, UR_TXQ_REQ, pkts + done, n - done, now);
-	if (done < n)
-		done += serve(tp, UR_TXQ_RESP, pkts + done, n - done, now);
-	return done;
+	responses = serve(tp, UR_TXQ_RESP, pkts, first, now);
+	requests = serve(tp, UR_TXQ_REQ, pkts + responses, n - responses, now);
+	if (responses && requests)
+		requests_first(pkts, responses, requests);
+	requests += responses;
+	return requests + (requests < n ? serve(tp, UR_TXQ_RESP, pkts + requests, n - requests, now) : 0);
 }
 
 bool ur_tp_tx_pending(const struct ur_tp *tp)

@@ -22,6 +22,7 @@
 #include "wire/frame.h"
 
 #define UR_TX_QUANTUM 8 /* packets of one QP before the next has its turn */
+#define UR_TX_SWAP 4        /* requests up to this many go ahead of as many acknowledgements in a burst */
 #define UR_TX_STASH 32  /* packet buffers fetched at a time */
 #define UR_WINDOW_DEFAULT 256
 #define UR_ACK_EVERY 64              /* ask for an acknowledgement at least this often */
@@ -331,6 +332,8 @@ void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err
 
 void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now);
 void ur_comp_timer(struct ur_timer *t, ur_time now);
+/* Requests that wait for a path count against the retry counter as unanswered ones do. */
+void ur_comp_watch_path(struct ur_qp *qp, ur_time now);
 /* The wait that an RNR NAK's timer field stands for, in ns (IBTA volume 1, table 46). */
 ur_time ur_rnr_time(unsigned code);
 

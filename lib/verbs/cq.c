@@ -126,9 +126,12 @@ static int poll_locked(struct uv_cq *u, int n, struct ibv_wc *wc)
 int uv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct uv_cq *u = to_cq(cq);
-	int got = poll_locked(u, n, wc);
+	int got;
 
-	if (got == 0 && n > 0 && !ur_engine_foreign(u->engine) && ur_engine_drive(u->engine))
+	if (ur_unlikely(ur_engine_foreign(u->engine)))
+		return 0; /* before any lock: a thread of the parent may have held it at the fork */
+	got = poll_locked(u, n, wc);
+	if (got == 0 && n > 0 && ur_engine_drive(u->engine))
 		got = poll_locked(u, n, wc);
 	return got;
 }

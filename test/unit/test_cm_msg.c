@@ -139,7 +139,6 @@ static void cm_msg__each_field_at_its_maximum(void)
 		if (memcmp(mad, want, UR_MAD_LEN) != 0)
 			CU_FAIL(r->what);
 	}
-	CU_PASS("the table was walked");
 }
 
 static void cm_msg__rep_vendor_id_is_scattered(void)

@@ -156,7 +156,6 @@ static void frame_parse__mutations(void)
 			CU_FAIL(m->what);
 		sample_free(&p);
 	}
-	CU_PASS("the table was walked");
 }
 
 /* An IPv6 header with ::ffff:10.99.0.3 in it must not pass for a packet of 10.99.0.3. */

@@ -248,7 +248,6 @@ static void icmp_parse__nd_rules(void)
 		if (parse_bytes(f, sizeof(f), &m) != t->ok)
 			CU_FAIL(t->what);
 	}
-	CU_PASS("the table was walked");
 }
 
 /* Every length that the IP header may give the message: only whole options pass. */
