@@ -23,8 +23,8 @@
 #include "drivers/ethdev/internal.h"
 
 #define EAL_MAX_ARGS 64
-#define NOHUGE_MB 192      /* address space, not memory: pages are touched as they are used */
-#define HUGE_2M_MIN 48     /* free pages below which we leave them alone: two engines' worth of buffers */
+#define NOHUGE_MB 192  /* address space, not memory: pages are touched as they are used */
+#define HUGE_2M_MIN 48 /* free pages below which we leave them alone: two engines' worth of buffers */
 #define LOG_LINE 256
 
 static pthread_mutex_t eal_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -332,7 +332,8 @@ int ur_eal_start(const struct ur_ethdev_config *cfg, char *err, size_t errlen)
 	if (eal_state == EAL_DOWN)
 		rc = eal_init(cfg, err, errlen);
 	else if (eal_state == EAL_FAILED)
-		rc = ur_ethdev_fail(err, errlen, EIO, "DPDK failed to start earlier in this process (%s) and cannot be tried twice: restart it",
+		rc = ur_ethdev_fail(err, errlen, EIO,
+				    "DPDK failed to start earlier in this process (%s) and cannot be tried twice: restart it",
 				    ur_eal_last_log());
 	pthread_mutex_unlock(&eal_lock);
 	return rc;

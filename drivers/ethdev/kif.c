@@ -47,7 +47,8 @@ static int check_type(struct ur_kif *k, char *err, size_t errlen)
 		return ur_ethdev_fail(err, errlen, rc, "interface '%s' has no MAC address: %s", k->name, strerror(rc));
 	k->loopback = ifr.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK;
 	if (ifr.ifr_hwaddr.sa_family != ARPHRD_ETHER && !k->loopback)
-		return ur_ethdev_fail(err, errlen, EOPNOTSUPP, "interface '%s' is not Ethernet: choose one with link/ether in ip link", k->name);
+		return ur_ethdev_fail(err, errlen, EOPNOTSUPP, "interface '%s' is not Ethernet: choose one with link/ether in ip link",
+				      k->name);
 	memcpy(k->mac.b, ifr.ifr_hwaddr.sa_data, 6);
 	return 0;
 }
@@ -194,7 +195,7 @@ static int attach_filter(int fd, const struct ur_kif *k)
 	enum { TYPE = 2, IP4 = TYPE + 6, IP6 = IP4 + 9, CTRL = IP6 + 6, ROCE = CTRL + 2, DROP = ROCE + 8, PASS, END };
 	const uint32_t mac_hi = ur_get32(k->mac.b), mac_lo = ur_get16(k->mac.b + 4);
 #define LOAD(size, off) BPF_STMT(BPF_LD | (size) | BPF_ABS, off)
-#define IF(here, op, value, yes, no) BPF_JUMP(BPF_JMP | (op) | BPF_K, value, (uint8_t)((yes) - (here) - 1), (uint8_t)((no) - (here) - 1))
+#define IF(here, op, value, yes, no) BPF_JUMP(BPF_JMP | (op) | BPF_K, value, (uint8_t)((yes) - (here)-1), (uint8_t)((no) - (here)-1))
 	struct sock_filter f[] = {
 		LOAD(BPF_W, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
 		BPF_STMT(BPF_ST, 0),

@@ -15,13 +15,13 @@
 
 #define PKTS_DEFAULT 2048
 #define SEGS 1024
-#define CACHE 128       /* the burst a caller holds, twice over: more would only spread the working set over the L2 cache */
+#define CACHE 128 /* the burst a caller holds, twice over: more would only spread the working set over the L2 cache */
 #define RX_DESC 512
 #define TX_DESC 512
 #define ETH_OVERHEAD 18 /* Ethernet header and one VLAN tag */
 #define VLAN_TAG 4
-#define MIN_LIMIT 512   /* a device whose frames are shorter carries not even the smallest RoCE MTU */
-#define CHAIN_MIN 1536  /* measured with test/bench/portbench: two more mbufs cost what a copy of 1 KiB costs, and win from 2 KiB */
+#define MIN_LIMIT 512  /* a device whose frames are shorter carries not even the smallest RoCE MTU */
+#define CHAIN_MIN 1536 /* measured with test/bench/portbench: two more mbufs cost what a copy of 1 KiB costs, and win from 2 KiB */
 
 /*
  * af_packet's ring. Frames divide blocks without remainder (DPDK assumes it), blocks nearly fill a power of two pages (the kernel
@@ -152,7 +152,8 @@ static int probe_kif(struct ur_ethdev *d, char *err, size_t errlen)
 	int rc;
 
 	snprintf(d->dev, sizeof(d->dev), "net_af_packet%u", atomic_fetch_add(&serial, 1));
-	snprintf(args, sizeof(args), "iface=%s,blocksz=%u,framesz=%u,framecnt=%u,qdisc_bypass=0", d->kif.name, r->block, r->frame, r->count);
+	snprintf(args, sizeof(args), "iface=%s,blocksz=%u,framesz=%u,framecnt=%u,qdisc_bypass=0", d->kif.name, r->block, r->frame,
+		 r->count);
 	ur_kif_scan(&d->kif, &before);
 	rc = probe_vdev(d, args, err, errlen);
 	if (rc)
@@ -239,7 +240,8 @@ static int settle_mtu(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, c
 	if (d->pmd && d->pmd->limit)
 		limit = (uint32_t)ur_pmd_arg_num(args, d->pmd->limit, UR_PKT_ROOM);
 	if (limit < MIN_LIMIT)
-		return ur_ethdev_fail(err, errlen, EINVAL, "%s carries frames of %u bytes only: give it %u or more", d->dev, limit, MIN_LIMIT);
+		return ur_ethdev_fail(err, errlen, EINVAL, "%s carries frames of %u bytes only: give it %u or more", d->dev, limit,
+				      MIN_LIMIT);
 	d->port.mtu = (uint16_t)ur_min_u32(mtu, ur_min_u32(room, limit - ETH_OVERHEAD));
 	d->max_frame = d->port.mtu + ETH_OVERHEAD - VLAN_TAG;
 	return 0;
@@ -262,8 +264,7 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	rc = make_pools(d, cfg->npkts, socket, err, errlen);
 	if (rc)
 		return rc;
-	conf.txmode.offloads =
-		info.tx_offload_capa & (d->chains ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
+	conf.txmode.offloads = info.tx_offload_capa & (d->chains ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
 	rc = rte_eth_dev_configure(d->id, 1, 1, &conf);
 	rc = rc ? rc : settle_mtu(d, cfg, args, err, errlen);
 	if (rc > 0)
@@ -308,7 +309,8 @@ static int check_config(const struct ur_ethdev_config *cfg, char *err, size_t er
 		return ur_ethdev_fail(err, errlen, EINVAL, "name one device: an interface, a virtual device or a PCI address");
 	shares = ur_pmd_shares_memory(cfg);
 	if (ur_eal_forked() && (!ur_eal_private() || shares || (pmd && (pmd->flags & UR_PMD_SERVICE))))
-		return ur_ethdev_fail(err, errlen, EOPNOTSUPP, "a forked child cannot open '%s': use a kernel interface, or exec after fork", name);
+		return ur_ethdev_fail(err, errlen, EOPNOTSUPP,
+				      "a forked child cannot open '%s': use a kernel interface, or exec after fork", name);
 	if (shares && ur_eal_started() && ur_eal_private())
 		return ur_ethdev_fail(err, errlen, EOPNOTSUPP, "'%s' must be the first device that the process opens", name);
 	return 0;

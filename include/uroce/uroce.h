@@ -2,7 +2,8 @@
 /*
  * uroce.h: what is uroce's alone. RDMA itself is spoken through <infiniband/verbs.h> and <rdma/rdma_cma.h>, unchanged.
  *
- * Functions return 0 or a positive errno unless they say otherwise; uroce_error() then holds one sentence that says what is wrong and what to do.
+ * Functions return 0 or a positive errno unless they say otherwise; uroce_error() then holds one sentence that says what is wrong and what
+ * to do.
  */
 #ifndef UROCE_H
 #define UROCE_H
@@ -20,8 +21,8 @@ const char *uroce_version(void);
 const char *uroce_error(void);
 
 /*
- * Sets one knob (`uroce info --config` lists them) in place of the UROCE_* variable, before the first verbs or rdmacm call: uroce_config("dev", "eth0").
- * ENOENT for an unknown name, EINVAL for a bad value, EBUSY once the engine is open.
+ * Sets one knob (`uroce info --config` lists them) in place of the UROCE_* variable, before the first verbs or rdmacm call:
+ * uroce_config("dev", "eth0"). ENOENT for an unknown name, EINVAL for a bad value, EBUSY once the engine is open.
  */
 int uroce_config(const char *name, const char *value);
 /* Opens the device and starts the port now rather than at the first call that needs it. */

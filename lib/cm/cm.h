@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/cm: the InfiniBand communication manager (IBTA volume 1, chapter 12) with the RDMA CM's use of it (annex A11), without I/O. It keeps the
- * connection table, the timers, duplicates, stale connections and TIMEWAIT; it knows nothing of queue pairs but their numbers.
+ * lib/cm: the InfiniBand communication manager (IBTA volume 1, chapter 12) with the RDMA CM's use of it (annex A11), without I/O. It keeps
+ * the connection table, the timers, duplicates, stale connections and TIMEWAIT; it knows nothing of queue pairs but their numbers.
  *
- * MADs enter through ur_cm_rx and leave through `send`. What happens to a connection is told to its owner by `event`, which may call any function of
- * this file on the connection, ur_cm_conn_destroy included.
+ * MADs enter through ur_cm_rx and leave through `send`. What happens to a connection is told to its owner by `event`, which may call any
+ * function of this file on the connection, ur_cm_conn_destroy included.
  */
 #ifndef UR_CM_H
 #define UR_CM_H
@@ -30,7 +30,8 @@ struct ur_cm_config {
 	/* Sends one MAD to the peer's QP 1. May fail silently: the retries take care. */
 	void (*send)(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN]);
 	/*
-	 * A REQ (or SIDR_REQ) named a service that no listener of this instance has. True: another process listens there, stay silent; false: REJ 8.
+	 * A REQ (or SIDR_REQ) named a service that no listener of this instance has. True: another process listens there, stay silent;
+	 * false: REJ 8.
 	 */
 	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
 	struct ur_wheel *wheel;
@@ -43,8 +44,8 @@ struct ur_cm_config {
 int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out);
 void ur_cm_destroy(struct ur_cm *cm);
 /*
- * The process ends: gives up every connection as ur_cm_conn_destroy does, so that the peers hear of it; their owners are told nothing. Returns how
- * many DREQs are unanswered yet; `again` resends those, for whoever has no time to wait for their timers.
+ * The process ends: gives up every connection as ur_cm_conn_destroy does, so that the peers hear of it; their owners are told nothing.
+ * Returns how many DREQs are unanswered yet; `again` resends those, for whoever has no time to wait for their timers.
  */
 unsigned ur_cm_shutdown(struct ur_cm *cm, bool again, ur_time now);
 
@@ -82,10 +83,11 @@ typedef void (*ur_cm_event_fn)(void *owner, struct ur_cm_conn *conn, const struc
 /* --- listening --- */
 
 /*
- * `gid` zero listens on every address. EADDRINUSE when the same service id is listened on at the same or an overlapping address. A REQ goes to
- * the listener with the fitting address, the wildcard last; its event is called with `owner` and the new connection.
+ * `gid` zero listens on every address. EADDRINUSE when the same service id is listened on at the same or an overlapping address. A REQ goes
+ * to the listener with the fitting address, the wildcard last; its event is called with `owner` and the new connection.
  */
-int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_event_fn event, struct ur_cm_listener **out);
+int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_event_fn event,
+		 struct ur_cm_listener **out);
 /* Requests not yet handed out are gone with it; connections that were handed out are not. */
 void ur_cm_unlisten(struct ur_cm_listener *l);
 
@@ -112,8 +114,8 @@ const char *ur_cm_state_name(enum ur_cm_state s);
 
 int ur_cm_conn_create(struct ur_cm *cm, void *owner, ur_cm_event_fn event, struct ur_cm_conn **out);
 /*
- * Gives the connection up in any state: sends what the protocol wants (REJ for an open request, DREQ for an established one) and lets TIMEWAIT run on
- * in the background. No event comes afterwards.
+ * Gives the connection up in any state: sends what the protocol wants (REJ for an open request, DREQ for an established one) and lets
+ * TIMEWAIT run on in the background. No event comes afterwards.
  */
 void ur_cm_conn_destroy(struct ur_cm_conn *c, ur_time now);
 void ur_cm_conn_set_owner(struct ur_cm_conn *c, void *owner, ur_cm_event_fn event);
@@ -127,8 +129,8 @@ struct ur_cm_req_param {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count;
 	bool srq;
-	uint8_t path_mtu;    /* enum ibv_mtu */
-	uint8_t ack_timeout; /* 5 bits; 0: the default */
+	uint8_t path_mtu;                 /* enum ibv_mtu */
+	uint8_t ack_timeout;              /* 5 bits; 0: the default */
 	const struct ur_rdma_cm_hdr *hdr; /* put in front of the private data; NULL for none */
 	const void *pdata;
 	unsigned pdata_len; /* at most 56 with a header, 92 without; EINVAL */
@@ -151,7 +153,8 @@ int ur_cm_send_rtu(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, 
 /* Passive, when data has arrived before the RTU (the QP's COMM_EST event): REP_SENT -> ESTABLISHED, with the RTU event. */
 int ur_cm_notify_established(struct ur_cm_conn *c, ur_time now);
 /* Refuses a request or a reply. */
-int ur_cm_reject(struct ur_cm_conn *c, uint16_t reason, const void *ari, unsigned ari_len, const void *pdata, unsigned pdata_len, ur_time now);
+int ur_cm_reject(struct ur_cm_conn *c, uint16_t reason, const void *ari, unsigned ari_len, const void *pdata, unsigned pdata_len,
+		 ur_time now);
 /* ESTABLISHED -> DREQ_SENT; after a DREQ event: answers DREP -> TIMEWAIT. EINVAL otherwise. */
 int ur_cm_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
 
@@ -162,8 +165,8 @@ struct ur_cm_conn_info {
 	uint32_t send_psn; /* our starting PSN */
 	uint32_t recv_psn; /* the peer's */
 	uint8_t path_mtu;
-	uint8_t retry_count;     /* of the REQ */
-	uint8_t rnr_retry_count; /* the peer's wish, for our requester */
+	uint8_t retry_count;                          /* of the REQ */
+	uint8_t rnr_retry_count;                      /* the peer's wish, for our requester */
 	uint8_t responder_resources, initiator_depth; /* as ours: incoming and outgoing depth */
 	uint8_t ack_timeout;
 	bool remote_srq;

@@ -8,8 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KNOB_STR(field, def, help) {#field, UR_CONFIG_STRING, offsetof(struct ur_config, field), def, 0, 0, help}
-#define KNOB_UINT(field, def, min, max, help) {#field, UR_CONFIG_UINT, offsetof(struct ur_config, field), def, min, max, help}
+#define KNOB_STR(field, def, help)                                                                                                         \
+	{                                                                                                                                  \
+#field, UR_CONFIG_STRING, offsetof(struct ur_config, field), def, 0, 0, help                                               \
+	}
+#define KNOB_UINT(field, def, min, max, help)                                                                                              \
+	{                                                                                                                                  \
+#field, UR_CONFIG_UINT, offsetof(struct ur_config, field), def, min, max, help                                             \
+	}
 
 const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(dev, "", "kernel interface to share, such as eth0; its addresses and routes are used"),
@@ -49,8 +55,8 @@ static int set_uint(uint64_t *field, const struct ur_config_knob *k, const char 
 	errno = 0;
 	v = strtoull(value, &end, 10);
 	if (!isdigit((unsigned char)value[0]) || *end || errno || v < k->min || v > k->max) {
-		snprintf(err, errlen, "setting %s is '%s': it must be a number from %llu to %llu", k->name, value, (unsigned long long)k->min,
-			 (unsigned long long)k->max);
+		snprintf(err, errlen, "setting %s is '%s': it must be a number from %llu to %llu", k->name, value,
+			 (unsigned long long)k->min, (unsigned long long)k->max);
 		return EINVAL;
 	}
 	*field = v;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every knob, one table. Values come from `uroce run` options (which it passes on as UROCE_* variables), the environment (UROCE_*), and the INI file that UROCE_CONF names
- * (section [uroce]), in that order of precedence; then the defaults.
+ * Every knob, one table. Values come from `uroce run` options (which it passes on as UROCE_* variables), the environment (UROCE_*), and the
+ * INI file that UROCE_CONF names (section [uroce]), in that order of precedence; then the defaults.
  */
 #ifndef UR_CONFIG_H
 #define UR_CONFIG_H

@@ -38,8 +38,8 @@ static uint64_t device_key(const struct ur_engine *e)
 
 static uint64_t eui64(const struct ur_mac *m)
 {
-	return (uint64_t)(m->b[0] ^ 2) << 56 | (uint64_t)m->b[1] << 48 | (uint64_t)m->b[2] << 40 | 0xfffeull << 24 | (uint64_t)m->b[3] << 16 |
-	       (uint64_t)m->b[4] << 8 | m->b[5];
+	return (uint64_t)(m->b[0] ^ 2) << 56 | (uint64_t)m->b[1] << 48 | (uint64_t)m->b[2] << 40 | 0xfffeull << 24 |
+	       (uint64_t)m->b[3] << 16 | (uint64_t)m->b[4] << 8 | m->b[5];
 }
 
 /* --- addresses from the configuration --- */
@@ -170,8 +170,8 @@ static unsigned siblings_recv(void *ctx, struct ur_port *port, struct ur_pkt **p
 
 static int create_nic(struct ur_engine *e)
 {
-	struct ur_nic_config nc = {.guid = e->info.guid, .owned = e->info.owned, .mac = e->info.mac, .mtu = e->info.mtu, .ctx = e,
-				   .elsewhere = elsewhere};
+	struct ur_nic_config nc = {
+		.guid = e->info.guid, .owned = e->info.owned, .mac = e->info.mac, .mtu = e->info.mtu, .ctx = e, .elsewhere = elsewhere};
 	int err;
 
 	if (e->local) {
@@ -206,7 +206,8 @@ int ur_device_open(struct ur_engine *e)
 	int err;
 
 	if (e->cfg.dev[0] && (e->cfg.vdev[0] || e->cfg.ip[0])) {
-		ur_engine_set_error("an interface shared with the kernel (--dev %s) brings its own addresses: leave out --vdev and --ip", e->cfg.dev);
+		ur_engine_set_error("an interface shared with the kernel (--dev %s) brings its own addresses: leave out --vdev and --ip",
+				    e->cfg.dev);
 		return EINVAL;
 	}
 	err = e->cfg.vdev[0] || (e->cfg.eal[0] && !e->cfg.dev[0]) ? describe_owned(e) : describe_shared(e);

@@ -216,8 +216,8 @@ static bool shard_try(struct ur_engine *e)
 }
 
 /*
- * Gives up the shard. A thread that rang while we held it found it taken and went away, so what it left is done before we go; and a timer that is
- * now due before the progress thread meant to wake must wake it.
+ * Gives up the shard. A thread that rang while we held it found it taken and went away, so what it left is done before we go; and a timer
+ * that is now due before the progress thread meant to wake must wake it.
  */
 static void shard_release(struct ur_engine *e, ur_time next)
 {
@@ -273,7 +273,8 @@ void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 	poll_if_free(e);
 }
 
-/* Who drives comes back at once, or posts, or says that it will block; if it does neither, the progress thread looks in soon. So answers may wait. */
+/* Who drives comes back at once, or posts, or says that it will block; if it does neither, the progress thread looks in soon. So answers
+ * may wait. */
 bool ur_engine_drive(struct ur_engine *e)
 {
 	ur_time now = ur_engine_now(), next;

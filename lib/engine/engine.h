@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/engine: the software RNIC of this process. nic.h composes the layers; engine.h adds threads, the lock, lazy start and the configuration.
+ * lib/engine: the software RNIC of this process. nic.h composes the layers; engine.h adds threads, the lock, lazy start and the
+ * configuration.
  *
- * One engine a process. Opening it reads the configuration and the interface's addresses and starts nothing: listing and querying devices needs no more. ur_engine_start
- * starts the progress thread, which opens the port. After fork a child gets an engine of its own.
+ * One engine a process. Opening it reads the configuration and the interface's addresses and starts nothing: listing and querying devices
+ * needs no more. ur_engine_start starts the progress thread, which opens the port. After fork a child gets an engine of its own.
  *
- * Lock order: the engine's lock first; then any lock of the layers above (event channels, completion channels). Callbacks from the layers below run under the engine's lock.
+ * Lock order: the engine's lock first; then any lock of the layers above (event channels, completion channels). Callbacks from the layers
+ * below run under the engine's lock.
  */
 #ifndef UR_ENGINE_H
 #define UR_ENGINE_H
@@ -20,16 +22,16 @@ struct ur_engine_info {
 	char name[64];   /* RDMA device name, "uroce0" */
 	char ifname[64]; /* the kernel interface, or the DPDK device's name */
 	struct ur_mac mac;
-	uint64_t guid;   /* host order; EUI-64 of the MAC address */
-	uint16_t mtu;    /* IP MTU */
+	uint64_t guid; /* host order; EUI-64 of the MAC address */
+	uint16_t mtu;  /* IP MTU */
 	uint32_t speed_mbps;
 	bool link_up;
 	bool owned;
 };
 
 /*
- * The process's engine, created at the first call (thread safe). 0, or an errno with one sentence in ur_engine_error: an unknown interface, no
- * address, a malformed setting. ENODEV when no device is configured and none can be chosen.
+ * The process's engine, created at the first call (thread safe). 0, or an errno with one sentence in ur_engine_error: an unknown interface,
+ * no address, a malformed setting. ENODEV when no device is configured and none can be chosen.
  */
 int ur_engine_open(struct ur_engine **out);
 const char *ur_engine_error(void);
@@ -37,7 +39,8 @@ const char *ur_engine_error(void);
 struct ur_engine *ur_engine_current(void);
 void ur_engine_info(struct ur_engine *e, struct ur_engine_info *info);
 
-/* Starts the port and the progress thread and waits for them; later calls return at once. 0 or an errno, sentence in ur_engine_error and on stderr. */
+/* Starts the port and the progress thread and waits for them; later calls return at once. 0 or an errno, sentence in ur_engine_error and on
+ * stderr. */
 int ur_engine_start(struct ur_engine *e);
 bool ur_engine_started(const struct ur_engine *e);
 /* True in a child that forked from a process whose engine this was: its objects cannot be used here. */
@@ -59,8 +62,8 @@ void ur_engine_will_block(struct ur_engine *e);
 void ur_engine_reclaim(struct ur_engine *e);
 
 /*
- * Ports of the IP port spaces, shared with the other processes of this device. *port 0 asks for an ephemeral one (host order). EADDRINUSE when another
- * live process or id has it at an overlapping address and either side did not say reuse. Call under the lock.
+ * Ports of the IP port spaces, shared with the other processes of this device. *port 0 asks for an ephemeral one (host order). EADDRINUSE
+ * when another live process or id has it at an overlapping address and either side did not say reuse. Call under the lock.
  */
 int ur_engine_port_bind(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, bool reuse, uint16_t *port);
 void ur_engine_port_release(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port);

@@ -91,7 +91,9 @@ int ur_fault_parse(const char *text, struct ur_fault_spec *s, char *err, size_t 
 		if (eq)
 			*eq = 0;
 		if (!eq || !parse_item(s, item, eq + 1)) {
-			snprintf(err, errlen, "fault '%s%s%s' is not understood: give drop=, dup=, reorder= or corrupt= with a probability such as 1%%, dir=tx|rx|both, or seed=N",
+			snprintf(err, errlen,
+				 "fault '%s%s%s' is not understood: give drop=, dup=, reorder= or corrupt= with a probability such as 1%%, "
+				 "dir=tx|rx|both, or seed=N",
 				 item, eq ? "=" : "", eq ? eq + 1 : "");
 			return EINVAL;
 		}
@@ -185,7 +187,8 @@ static void apply_one(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt 
 	forward(f->nic, &p, 1);
 }
 
-void ur_faults_apply(struct ur_faults *f, struct ur_nic *nic, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n, ur_fault_forward forward)
+void ur_faults_apply(struct ur_faults *f, struct ur_nic *nic, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n,
+		     ur_fault_forward forward)
 {
 	if (!(f->spec.dir & dir)) {
 		forward(nic, pkts, n);

@@ -111,7 +111,8 @@ static int choice_route(const struct nlmsghdr *nlh, void *data)
 
 	if (rtm->rtm_dst_len || rtm->rtm_type != RTN_UNICAST || rtm->rtm_table != RT_TABLE_MAIN)
 		return MNL_CB_OK;
-	mnl_attr_for_each(a, nlh, sizeof(*rtm)) {
+	mnl_attr_for_each(a, nlh, sizeof(*rtm))
+	{
 		if (mnl_attr_get_type(a) == RTA_OIF && mnl_attr_validate(a, MNL_TYPE_U32) >= 0)
 			oif = (int)mnl_attr_get_u32(a);
 		if (mnl_attr_get_type(a) == RTA_PRIORITY && mnl_attr_validate(a, MNL_TYPE_U32) >= 0)
@@ -238,7 +239,8 @@ static int sync_addr(const struct nlmsghdr *nlh, void *data)
 
 	if ((int)ifa->ifa_index != s->h->ifindex || s->addr_n == UR_NET_GIDS)
 		return MNL_CB_OK;
-	mnl_attr_for_each(a, nlh, sizeof(*ifa)) {
+	mnl_attr_for_each(a, nlh, sizeof(*ifa))
+	{
 		if (mnl_attr_get_type(a) == IFA_ADDRESS)
 			gid = gid_of_attr(a, ifa->ifa_family);
 		else if (mnl_attr_get_type(a) == IFA_LOCAL)
@@ -312,26 +314,15 @@ static int sync_route(const struct nlmsghdr *nlh, void *data)
 		return MNL_CB_OK;
 	if (rtm->rtm_family == AF_INET)
 		r.dst = ur_gid_from_v4(0);
-	mnl_attr_for_each(a, nlh, sizeof(*rtm)) {
+	mnl_attr_for_each(a, nlh, sizeof(*rtm))
+	{
 		switch (mnl_attr_get_type(a)) {
-		case RTA_DST:
-			r.dst = gid_of_attr(a, rtm->rtm_family);
-			break;
-		case RTA_GATEWAY:
-			r.gateway = gid_of_attr(a, rtm->rtm_family);
-			break;
-		case RTA_PREFSRC:
-			r.src = gid_of_attr(a, rtm->rtm_family);
-			break;
-		case RTA_PRIORITY:
-			r.metric = mnl_attr_get_u32(a);
-			break;
-		case RTA_OIF:
-			oif = (int)mnl_attr_get_u32(a);
-			break;
-		case RTA_MULTIPATH:
-			sync_nexthop(&r, &oif, a, rtm->rtm_family);
-			break;
+		case RTA_DST: r.dst = gid_of_attr(a, rtm->rtm_family); break;
+		case RTA_GATEWAY: r.gateway = gid_of_attr(a, rtm->rtm_family); break;
+		case RTA_PREFSRC: r.src = gid_of_attr(a, rtm->rtm_family); break;
+		case RTA_PRIORITY: r.metric = mnl_attr_get_u32(a); break;
+		case RTA_OIF: oif = (int)mnl_attr_get_u32(a); break;
+		case RTA_MULTIPATH: sync_nexthop(&r, &oif, a, rtm->rtm_family); break;
 		}
 	}
 	if (oif == s->h->ifindex)
@@ -369,7 +360,8 @@ int ur_hostif_sync(const struct ur_hostif *h, struct ur_net *net)
 int ur_hostif_monitor(void)
 {
 	struct sockaddr_nl sa = {.nl_family = AF_NETLINK,
-				 .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE};
+				 .nl_groups =
+					 RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE};
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 
 	if (fd >= 0 && bind(fd, (struct sockaddr *)&sa, sizeof(sa))) {

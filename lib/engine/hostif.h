@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sharing an interface with the kernel: which interface, its addresses and routes over netlink, changes as they happen, and keeping the kernel
- * from answering RoCEv2 packets with ICMP errors.
+ * Sharing an interface with the kernel: which interface, its addresses and routes over netlink, changes as they happen, and keeping the
+ * kernel from answering RoCEv2 packets with ICMP errors.
  */
 #ifndef UR_HOSTIF_H
 #define UR_HOSTIF_H
@@ -20,8 +20,8 @@ struct ur_hostif {
 };
 
 /*
- * Finds an interface by name. An empty name chooses: the interface of the default route, or the only one that is up, has an address and is not
- * the loopback. 0, or an errno and one sentence in err.
+ * Finds an interface by name. An empty name chooses: the interface of the default route, or the only one that is up, has an address and is
+ * not the loopback. 0, or an errno and one sentence in err.
  */
 int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errlen);
 /* Makes the addresses and routes of `net` those that the kernel has on the interface. 0 or an errno. */

@@ -150,8 +150,9 @@ static struct mailbox *mailbox_map(pid_t pid, int fd)
 	f = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f < 0)
 		return NULL;
-	m = lseek(f, 0, SEEK_END) == (off_t)sizeof(struct mailbox) ? mmap(NULL, sizeof(struct mailbox), PROT_READ | PROT_WRITE, MAP_SHARED, f, 0)
-								   : MAP_FAILED;
+	m = lseek(f, 0, SEEK_END) == (off_t)sizeof(struct mailbox)
+		    ? mmap(NULL, sizeof(struct mailbox), PROT_READ | PROT_WRITE, MAP_SHARED, f, 0)
+		    : MAP_FAILED;
 	close(f);
 	return m == MAP_FAILED ? NULL : m;
 }

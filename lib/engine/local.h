@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets between the processes of one device, which the wire would not return: each process has a mailbox in anonymous shared memory that the
- * others find through the registry. It vanishes with its process, however that ends.
+ * Packets between the processes of one device, which the wire would not return: each process has a mailbox in anonymous shared memory that
+ * the others find through the registry. It vanishes with its process, however that ends.
  */
 #ifndef UR_LOCAL_H
 #define UR_LOCAL_H
@@ -17,7 +17,8 @@ void ur_local_close(struct ur_local *l);
 /* From now on somebody empties it: tells the other processes where it is. */
 void ur_local_announce(struct ur_local *l);
 
-/* Copies a contiguous frame into the mailbox of a slot, or with slot 0 of every other live process. A full mailbox drops it, as a wire does. */
+/* Copies a contiguous frame into the mailbox of a slot, or with slot 0 of every other live process. A full mailbox drops it, as a wire
+ * does. */
 void ur_local_send(struct ur_local *l, uint8_t slot, const struct ur_pkt *p);
 /* Takes up to n frames out of our mailbox into packets of the port; `alloc` as ur_port_ops. One load when it is empty. */
 unsigned ur_local_recv(struct ur_local *l, struct ur_port *port, struct ur_pkt **pkts, unsigned n);

@@ -38,12 +38,30 @@ static void nic_output(void *ctx, struct ur_pkt *p)
 
 static int nic_create_layers(struct ur_nic *nic)
 {
-	struct ur_tp_config tp = {.ctx = nic, .alloc = nic_alloc, .free = nic_free, .wheel = nic->wheel, .counters = &nic->counters,
-				  .seed = ur_rng_u64(&nic->rng), .slot = nic->cfg.slot};
-	struct ur_net_config net = {.ctx = nic, .alloc = nic_alloc, .free = nic_free, .output = nic_output, .wheel = nic->wheel,
-				    .counters = &nic->counters, .mac = nic->cfg.mac, .mtu = nic->cfg.mtu, .owned = nic->cfg.owned};
-	struct ur_cm_config cm = {.ctx = nic, .send = ur_nic_send_mad, .elsewhere = ur_nic_elsewhere, .wheel = nic->wheel,
-				  .counters = &nic->counters, .seed = ur_rng_u64(&nic->rng), .ca_guid = nic->cfg.guid, .slot = nic->cfg.slot};
+	struct ur_tp_config tp = {.ctx = nic,
+				  .alloc = nic_alloc,
+				  .free = nic_free,
+				  .wheel = nic->wheel,
+				  .counters = &nic->counters,
+				  .seed = ur_rng_u64(&nic->rng),
+				  .slot = nic->cfg.slot};
+	struct ur_net_config net = {.ctx = nic,
+				    .alloc = nic_alloc,
+				    .free = nic_free,
+				    .output = nic_output,
+				    .wheel = nic->wheel,
+				    .counters = &nic->counters,
+				    .mac = nic->cfg.mac,
+				    .mtu = nic->cfg.mtu,
+				    .owned = nic->cfg.owned};
+	struct ur_cm_config cm = {.ctx = nic,
+				  .send = ur_nic_send_mad,
+				  .elsewhere = ur_nic_elsewhere,
+				  .wheel = nic->wheel,
+				  .counters = &nic->counters,
+				  .seed = ur_rng_u64(&nic->rng),
+				  .ca_guid = nic->cfg.guid,
+				  .slot = nic->cfg.slot};
 	int err = ur_tp_create(&tp, &nic->tp);
 
 	if (!err)

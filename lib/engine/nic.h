@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * struct ur_nic: one shard of the software RNIC. It introduces the layers to one another: a port, the transport, the connection manager and the
- * network layer around one timing wheel. No threads and no clock here: whoever calls hands in `now` and holds the shard's lock, so the same
- * code runs under the engine's threads (engine.h) and in a simulation in virtual time (test/sim).
+ * struct ur_nic: one shard of the software RNIC. It introduces the layers to one another: a port, the transport, the connection manager and
+ * the network layer around one timing wheel. No threads and no clock here: whoever calls hands in `now` and holds the shard's lock, so the
+ * same code runs under the engine's threads (engine.h) and in a simulation in virtual time (test/sim).
  */
 #ifndef UR_NIC_H
 #define UR_NIC_H
@@ -22,17 +22,18 @@ struct ur_faults;  /* fault.h */
 
 struct ur_nic_config {
 	uint64_t seed;
-	uint64_t guid;  /* CA GUID, derived from the MAC address */
-	uint8_t slot;   /* top byte of QPNs and communication ids, at least 1 */
-	bool owned;     /* the addresses are ours alone: answer ARP, ND and echo */
+	uint64_t guid; /* CA GUID, derived from the MAC address */
+	uint8_t slot;  /* top byte of QPNs and communication ids, at least 1 */
+	bool owned;    /* the addresses are ours alone: answer ARP, ND and echo */
 	struct ur_mac mac;
 	uint16_t mtu;
 	void *ctx;
 	/* As ur_cm_config.elsewhere; NULL means that nobody else listens. */
 	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
 	/*
-	 * The other processes of this device; both NULL when there are none. siblings_send takes a copy of a contiguous frame to our own address, for the
-	 * process with that slot, or with slot 0 for all others; siblings_recv gives up to n frames that they sent, in packets of the port.
+	 * The other processes of this device; both NULL when there are none. siblings_send takes a copy of a contiguous frame to our own
+	 * address, for the process with that slot, or with slot 0 for all others; siblings_recv gives up to n frames that they sent, in
+	 * packets of the port.
 	 */
 	void (*siblings_send)(void *ctx, uint8_t slot, const struct ur_pkt *p);
 	unsigned (*siblings_recv)(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n);
@@ -68,8 +69,8 @@ int ur_nic_filter_mcast(struct ur_nic *nic);
 /* One round: doorbells, receive, timers, send. Returns how many packets moved; 0 means idle until ur_nic_next, the port or a doorbell. */
 unsigned ur_nic_poll(struct ur_nic *nic, ur_time now);
 /*
- * The same in another order: what this round's arrivals ask to be sent waits for the next round, so that an acknowledgement leaves together with
- * what the application posts in reply, in one burst, and not before it.
+ * The same in another order: what this round's arrivals ask to be sent waits for the next round, so that an acknowledgement leaves together
+ * with what the application posts in reply, in one burst, and not before it.
  */
 unsigned ur_nic_poll_lazy(struct ur_nic *nic, ur_time now);
 /* The time of the next timer, or now when something waits to be sent; UR_TIME_NEVER for neither. */
@@ -80,8 +81,8 @@ void ur_nic_ring(struct ur_nic *nic, struct ur_qp *qp);
 bool ur_nic_rang(const struct ur_nic *nic);
 
 /*
- * ibv_modify_qp(3): opens the path that an IBV_QP_AV asks for, hands both to the transport and keeps `path` (zeroed by the owner at first, alive as long as the QP).
- * The QP is kicked whenever the path changes.
+ * ibv_modify_qp(3): opens the path that an IBV_QP_AV asks for, hands both to the transport and keeps `path` (zeroed by the owner at first,
+ * alive as long as the QP). The QP is kicked whenever the path changes.
  */
 int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path, const struct ibv_qp_attr *attr, int mask, ur_time now);
 /* Takes the QP off the doorbell list, destroys it and closes its path. */

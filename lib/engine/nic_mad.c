@@ -17,8 +17,8 @@ static void mad_put_headers(struct ur_nic *nic, struct ur_pkt *p, unsigned at)
 	uint8_t *h = p->data + at;
 	struct ur_deth deth = {.qkey = UR_GSI_QKEY, .sqpn = 1};
 
-	p->bth = (struct ur_bth){.opcode = UR_UD | UR_OP_SEND_ONLY, .migreq = true, .pkey = UR_PKEY_DEFAULT, .dqpn = 1,
-				 .psn = nic->mad_psn};
+	p->bth =
+		(struct ur_bth){.opcode = UR_UD | UR_OP_SEND_ONLY, .migreq = true, .pkey = UR_PKEY_DEFAULT, .dqpn = 1, .psn = nic->mad_psn};
 	nic->mad_psn = (nic->mad_psn + 1) & 0xffffff;
 	ur_bth_put(h, &p->bth);
 	ur_deth_put(h + UR_BTH_LEN, &deth);
@@ -27,8 +27,12 @@ static void mad_put_headers(struct ur_nic *nic, struct ur_pkt *p, unsigned at)
 void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN])
 {
 	struct ur_nic *nic = ctx;
-	struct ur_net_path_attr attr = {.sgid = to->sgid, .dgid = to->dgid, .tclass = to->tclass, .hop_limit = to->hop_limit,
-					.flow_label = to->flow_label, .sport = ur_udp_sport(0, 1, 1)};
+	struct ur_net_path_attr attr = {.sgid = to->sgid,
+					.dgid = to->dgid,
+					.tclass = to->tclass,
+					.hop_limit = to->hop_limit,
+					.flow_label = to->flow_label,
+					.sport = ur_udp_sport(0, 1, 1)};
 	unsigned ext = ur_opcode(UR_UD | UR_OP_SEND_ONLY)->ext_len;
 	struct ur_pkt *p;
 	unsigned at;
@@ -79,6 +83,7 @@ void ur_nic_rx_mad(struct ur_nic *nic, struct ur_pkt *p)
 	if (!mad_is_acceptable(nic, p))
 		return;
 	ur_count(&nic->counters, UR_C_RX_ROCE);
-	from = (struct ur_cm_addr){.sgid = p->dst, .dgid = p->src, .tclass = p->tos & 0xfc, .hop_limit = 64, .flow_label = p->flow_label, .vlan = p->vlan};
+	from = (struct ur_cm_addr){
+		.sgid = p->dst, .dgid = p->src, .tclass = p->tos & 0xfc, .hop_limit = 64, .flow_label = p->flow_label, .vlan = p->vlan};
 	ur_cm_rx(nic->cm, &from, p->data + p->payload_off, p->payload_len, nic->now);
 }

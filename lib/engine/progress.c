@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The progress thread: opens the port (EAL must not run on a thread of the application's), then polls the shard while there is work, steps aside while
- * applications poll, and sleeps when nobody needs it.
+ * The progress thread: opens the port (EAL must not run on a thread of the application's), then polls the shard while there is work, steps
+ * aside while applications poll, and sleeps when nobody needs it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,8 +14,8 @@
 
 #include "engine/engine_priv.h"
 
-#define NAP_MIN_NS (50 * UR_NS_PER_US)     /* sleep of a port that cannot wake us: grows from here ... */
-#define NAP_MAX_NS (2 * UR_NS_PER_MS)      /* ... to here */
+#define NAP_MIN_NS (50 * UR_NS_PER_US) /* sleep of a port that cannot wake us: grows from here ... */
+#define NAP_MAX_NS (2 * UR_NS_PER_MS)  /* ... to here */
 
 void ur_progress_wake(struct ur_engine *e)
 {
@@ -28,7 +28,8 @@ void ur_progress_wake(struct ur_engine *e)
 
 /* --- sleeping --- */
 
-/* A link that goes down leaves an error on the port's socket, and the socket readable until somebody fetches it. False when it does not go away. */
+/* A link that goes down leaves an error on the port's socket, and the socket readable until somebody fetches it. False when it does not go
+ * away. */
 static bool clear_port_error(int fd)
 {
 	struct pollfd again = {.fd = fd};
@@ -40,7 +41,8 @@ static bool clear_port_error(int fd)
 
 static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 {
-	struct pollfd fds[4] = {{.fd = e->wake_fd, .events = POLLIN}, {.fd = e->monitor_fd, .events = POLLIN},
+	struct pollfd fds[4] = {{.fd = e->wake_fd, .events = POLLIN},
+				{.fd = e->monitor_fd, .events = POLLIN},
 				{.fd = e->local ? ur_local_fd(e->local) : -1, .events = POLLIN}};
 	nfds_t n = 3;
 	ur_time now = ur_engine_now();
@@ -97,8 +99,8 @@ static void step_aside(struct ur_engine *e, ur_time until)
 }
 
 /*
- * Until when, is read and announced under the shard: whoever holds it later and has something due earlier sees that it must wake us. On a port
- * that cannot wake us, or reports an error, we nap.
+ * Until when, is read and announced under the shard: whoever holds it later and has something due earlier sees that it must wake us. On a
+ * port that cannot wake us, or reports an error, we nap.
  */
 static void rest(struct ur_engine *e, ur_time *nap)
 {

@@ -176,7 +176,8 @@ static bool stop_progress(struct ur_engine *e)
 	return pthread_timedjoin_np(e->progress, NULL, &ts) == 0;
 }
 
-/* Nobody resends a DREQ once the process is gone, and a peer that never hears of it waits for long: so a few times, a few milliseconds apart. */
+/* Nobody resends a DREQ once the process is gone, and a peer that never hears of it waits for long: so a few times, a few milliseconds
+ * apart. */
 static void say_goodbye(struct ur_nic *nic)
 {
 	unsigned waiting = 1;
@@ -194,7 +195,8 @@ static void say_goodbye(struct ur_nic *nic)
 	}
 }
 
-/* Tells peers that connections end, lets the last frames out, and gives back what outlives a process. Keeps the lock: nobody uses the engine any more. */
+/* Tells peers that connections end, lets the last frames out, and gives back what outlives a process. Keeps the lock: nobody uses the
+ * engine any more. */
 __attribute__((destructor)) static void end_of_process(void)
 {
 	struct ur_engine *e = ur_engine_current();

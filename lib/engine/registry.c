@@ -16,7 +16,7 @@
 #define REGISTRY_VERSION 4 /* of the layout; in the name of the file */
 #define REGISTRY_MAGIC (0x75726f636500ull + REGISTRY_VERSION)
 #define FILE_PREFIX "uroce-"
-#define SLOTS 256                         /* slot 0 is never handed out */
+#define SLOTS 256 /* slot 0 is never handed out */
 #define PORTS 4096
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_COUNT 28232
@@ -35,15 +35,15 @@ struct port_entry {
 
 struct registry_file {
 	uint64_t magic;
-	uint32_t next_slot;           /* where to look first, so that a slot comes round late */
-	uint32_t lease[SLOTS];        /* counts the owners that a slot has had */
+	uint32_t next_slot;    /* where to look first, so that a slot comes round late */
+	uint32_t lease[SLOTS]; /* counts the owners that a slot has had */
 	struct {
 		int32_t pid; /* 0: no mailbox */
 		int32_t fd;
 	} mailbox[SLOTS];
 	bool started[SLOTS];
 	uint32_t next_ephemeral;
-	uint32_t ports_used;          /* entries from here on have never been used */
+	uint32_t ports_used; /* entries from here on have never been used */
 	struct port_entry ports[PORTS];
 };
 
@@ -276,7 +276,8 @@ static bool port_free(struct ur_registry *r, uint16_t ps, const struct ur_gid *g
 	for (unsigned i = 0; i < r->f->ports_used; i++) {
 		struct port_entry *e = &r->f->ports[i];
 
-		if (e->slot && e->port == port && e->port_space == ps && overlaps(&e->gid, gid) && !(reuse && e->reuse) && entry_alive(r, e))
+		if (e->slot && e->port == port && e->port_space == ps && overlaps(&e->gid, gid) && !(reuse && e->reuse) &&
+		    entry_alive(r, e))
 			return false;
 	}
 	return true;
@@ -317,8 +318,12 @@ int ur_registry_bind(struct ur_registry *r, uint16_t ps, const struct ur_gid *gi
 	if (!err) {
 		e = free_entry(r);
 		if (e)
-			*e = (struct port_entry){.slot = r->slot, .reuse = reuse, .port_space = ps, .port = *port,
-						 .lease = r->f->lease[r->slot], .gid = *gid};
+			*e = (struct port_entry){.slot = r->slot,
+						 .reuse = reuse,
+						 .port_space = ps,
+						 .port = *port,
+						 .lease = r->f->lease[r->slot],
+						 .gid = *gid};
 		else
 			err = ENOSPC;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the processes of one device share: a small file in /dev/shm with a slot for each process and the ports they are bound to. A slot belongs to
- * whoever holds the lock on its byte, so the kernel frees the slot of a process that crashes, and its ports with it.
+ * What the processes of one device share: a small file in /dev/shm with a slot for each process and the ports they are bound to. A slot
+ * belongs to whoever holds the lock on its byte, so the kernel frees the slot of a process that crashes, and its ports with it.
  */
 #ifndef UR_REGISTRY_H
 #define UR_REGISTRY_H
@@ -28,12 +28,13 @@ void ur_registry_started(struct ur_registry *r);
 void ur_registry_announce(struct ur_registry *r, pid_t pid, int fd);
 /* Does a live process hold the slot? */
 bool ur_registry_alive(const struct ur_registry *r, uint8_t slot);
-/* The mailbox of a slot. `lease` tells successive owners of a slot apart. False when nobody has the slot or its owner has no mailbox. No system call. */
+/* The mailbox of a slot. `lease` tells successive owners of a slot apart. False when nobody has the slot or its owner has no mailbox. No
+ * system call. */
 bool ur_registry_find(const struct ur_registry *r, uint8_t slot, uint32_t *lease, pid_t *pid, int *fd);
 
 /*
- * Binds *port of a port space at an address (zero: all), or with *port 0 a free ephemeral one. EADDRINUSE when a live process has it at an overlapping
- * address and not both say reuse; ENOSPC when the table is full.
+ * Binds *port of a port space at an address (zero: all), or with *port 0 a free ephemeral one. EADDRINUSE when a live process has it at an
+ * overlapping address and not both say reuse; ENOSPC when the table is full.
  */
 int ur_registry_bind(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, bool reuse, uint16_t *port);
 void ur_registry_release(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port);

@@ -45,9 +45,9 @@ struct ur_net_addr {
 };
 
 /*
- * Adds an address. Order of the table: IPv4, then global IPv6, then link-local IPv6, each in the order of arrival, so that GID 0 is what a newcomer wants; an index, once
- * given, stays with its address until it is removed (indices are stable: the order holds for addresses added in one go before first use).
- * EEXIST, ENOSPC, EINVAL. Adds the on-link route as well.
+ * Adds an address. Order of the table: IPv4, then global IPv6, then link-local IPv6, each in the order of arrival, so that GID 0 is what a
+ * newcomer wants; an index, once given, stays with its address until it is removed (indices are stable: the order holds for addresses added
+ * in one go before first use). EEXIST, ENOSPC, EINVAL. Adds the on-link route as well.
  */
 int ur_net_addr_add(struct ur_net *net, const struct ur_net_addr *a);
 int ur_net_addr_del(struct ur_net *net, const struct ur_gid *gid);
@@ -59,24 +59,25 @@ int ur_net_gid_find(const struct ur_net *net, const struct ur_gid *gid);
 /* --- routes: longest prefix, then lowest metric --- */
 
 struct ur_net_route {
-	struct ur_gid dst;      /* prefix; family by GID form */
-	uint8_t prefix_len;     /* of the family */
-	struct ur_gid gateway;  /* zero: on link */
-	struct ur_gid src;      /* preferred source, or zero */
+	struct ur_gid dst;     /* prefix; family by GID form */
+	uint8_t prefix_len;    /* of the family */
+	struct ur_gid gateway; /* zero: on link */
+	struct ur_gid src;     /* preferred source, or zero */
 	uint32_t metric;
 };
 
 int ur_net_route_add(struct ur_net *net, const struct ur_net_route *r);
-void ur_net_route_clear(struct ur_net *net); /* all but the on-link routes of addresses */
+void ur_net_route_clear(struct ur_net *net);                                           /* all but the on-link routes of addresses */
 const struct ur_net_route *ur_net_route_get(const struct ur_net *net, unsigned index); /* for listings; NULL at the end */
 /* Chooses source address and next hop for `dst`. `want` (may be NULL) fixes the source. ENETUNREACH, EADDRNOTAVAIL. */
-int ur_net_route_lookup(const struct ur_net *net, const struct ur_gid *dst, const struct ur_gid *want, struct ur_gid *src, struct ur_gid *next_hop);
+int ur_net_route_lookup(const struct ur_net *net, const struct ur_gid *dst, const struct ur_gid *want, struct ur_gid *src,
+			struct ur_gid *next_hop);
 
 /* --- paths --- */
 
 struct ur_net_path_attr {
-	struct ur_gid sgid; /* zero: chosen by route */
-	struct ur_gid dgid; /* unicast or multicast */
+	struct ur_gid sgid;        /* zero: chosen by route */
+	struct ur_gid dgid;        /* unicast or multicast */
 	uint8_t tclass, hop_limit; /* hop limit 0 means 64 */
 	uint32_t flow_label;
 	uint16_t sport; /* UDP source port */
@@ -90,14 +91,16 @@ struct ur_net_path {
 	struct ur_net *net;
 	struct ur_neigh *neigh;
 	struct ur_list link; /* of the neighbour's paths */
-	/* The path became ready (err 0), or resolution failed (EHOSTUNREACH, after all retries; net tries again at the next use). May be NULL. */
+	/* The path became ready (err 0), or resolution failed (EHOSTUNREACH, after all retries; net tries again at the next use). May be
+	 * NULL. */
 	void (*changed)(struct ur_net_path *p, int err, ur_time now);
 	void *owner;
 };
 
 /*
- * Opens a path: route, source, neighbour. When it returns 0 the path is ready, or net is resolving and will call `changed` (never from inside this call).
- * ENETUNREACH, EADDRNOTAVAIL, ENOMEM, EINVAL (families differ). A destination that is one of our own addresses is ready and `local`.
+ * Opens a path: route, source, neighbour. When it returns 0 the path is ready, or net is resolving and will call `changed` (never from
+ * inside this call). ENETUNREACH, EADDRNOTAVAIL, ENOMEM, EINVAL (families differ). A destination that is one of our own addresses is ready
+ * and `local`.
  */
 int ur_net_path_open(struct ur_net *net, struct ur_net_path *p, const struct ur_net_path_attr *a, ur_time now);
 /* Asks again if resolution failed before (call it when the owner wants to send and the path is not ready). */
@@ -106,9 +109,10 @@ void ur_net_path_retry(struct ur_net_path *p, ur_time now);
 void ur_net_path_close(struct ur_net_path *p);
 
 /*
- * Sends a RoCE packet that has no path of its own (a MAD). BTH and what follows it stand at p->data + ur_net_headroom(net, a), p->len counts from p->data, p->bth is
- * filled; net writes Ethernet, IP and UDP in front, finishes the frame and sends it, or queues it while the neighbour is being resolved (a bounded queue; the
- * oldest goes first when it overflows). Takes the packet in any case. 0 or an errno as ur_net_path_open.
+ * Sends a RoCE packet that has no path of its own (a MAD). BTH and what follows it stand at p->data + ur_net_headroom(net, a), p->len
+ * counts from p->data, p->bth is filled; net writes Ethernet, IP and UDP in front, finishes the frame and sends it, or queues it while the
+ * neighbour is being resolved (a bounded queue; the oldest goes first when it overflows). Takes the packet in any case. 0 or an errno as
+ * ur_net_path_open.
  */
 int ur_net_send(struct ur_net *net, struct ur_pkt *p, const struct ur_net_path_attr *a, ur_time now);
 /* Bytes of Ethernet, VLAN tag, IP and UDP that ur_net_send will write for this address. */

@@ -43,8 +43,9 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 }
 
 /*
- * Programs such as rping destroy a channel while the thread that reads its events is on its way back to wait for the next one. The system calls of a kernel's
- * CM give that thread the time to arrive, and closing a descriptor leaves a thread that sleeps in read(2) asleep; so it gets a moment here too.
+ * Programs such as rping destroy a channel while the thread that reads its events is on its way back to wait for the next one. The system
+ * calls of a kernel's CM give that thread the time to arrive, and closing a descriptor leaves a thread that sleeps in read(2) asleep; so it
+ * gets a moment here too.
  */
 static void wait_for_reader(struct ur_channel *ch)
 {
@@ -212,7 +213,7 @@ static void take_locked(struct ur_channel *ch, struct ur_id *u, struct ur_list *
 {
 	struct ur_list *n, *tmp;
 
-	ur_list_for_each_safe(n, tmp, &ch->queue) {
+	ur_list_for_each_safe (n, tmp, &ch->queue) {
 		struct ur_event *e = ur_container_of(n, struct ur_event, link);
 
 		if (e->owner != u)
@@ -273,7 +274,7 @@ bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type)
 	bool found = false;
 
 	pthread_mutex_lock(&ch->lock);
-	ur_list_for_each_safe(n, tmp, &ch->queue) {
+	ur_list_for_each_safe (n, tmp, &ch->queue) {
 		struct ur_event *e = ur_container_of(n, struct ur_event, link);
 
 		found |= e->owner == u && e->ev.event == type;

@@ -45,7 +45,8 @@ int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_
 
 /*
  * Tells lib/rdmacm of every asynchronous event of a QP as well, under the engine's lock and before the program can see it. One
- * hook a process; set it under the lock. COMM_EST (the first packet on a QP in RTR or RTS) is what it is for; programs see that in RTR only, as IBTA 11.6.3.1 wants it.
+ * hook a process; set it under the lock. COMM_EST (the first packet on a QP in RTR or RTS) is what it is for; programs see that in RTR
+ * only, as IBTA 11.6.3.1 wants it.
  */
 typedef void (*ur_verbs_qp_event_fn)(struct ibv_qp *qp, enum ibv_event_type type, ur_time now);
 void ur_verbs_set_qp_event_hook(ur_verbs_qp_event_fn fn);

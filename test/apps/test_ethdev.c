@@ -61,7 +61,8 @@ static void open__without_permission(void)
 
 	if (pid == 0) {
 		struct ur_port *p;
-		int rc = setresuid(65534, 65534, 65534) ? 0 : ur_ethdev_open(&(struct ur_ethdev_config){.ifname = "ta"}, &p, err, sizeof(err));
+		int rc = setresuid(65534, 65534, 65534) ? 0
+							: ur_ethdev_open(&(struct ur_ethdev_config){.ifname = "ta"}, &p, err, sizeof(err));
 
 		_exit(rc == EPERM && strstr(err, "CAP_NET_RAW") ? 0 : 1);
 	}
@@ -388,13 +389,13 @@ static void filter__what_reaches_the_ring(void)
 	static const struct ur_mac group = {{1, 0, 0x5e, 0, 0, 9}};
 	enum { WIRE, OWN };
 	const struct {
-		int side;            /* from the wire, or sent by this host */
-		int dst;             /* 0: the port's MAC, 1: the peer's, 2: a group */
+		int side; /* from the wire, or sent by this host */
+		int dst;  /* 0: the port's MAC, 1: the peer's, 2: a group */
 		uint16_t udp_port;
 		bool passes;
 	} t[] = {
-		{WIRE, 0, 4791, true}, {WIRE, 0, 53, false},  {WIRE, 2, 4791, true},
-		{OWN, 0, 4791, true},  {OWN, 1, 4791, false}, {OWN, 2, 4791, true}, {OWN, 0, 53, false},
+		{WIRE, 0, 4791, true}, {WIRE, 0, 53, false}, {WIRE, 2, 4791, true}, {OWN, 0, 4791, true},
+		{OWN, 1, 4791, false}, {OWN, 2, 4791, true}, {OWN, 0, 53, false},
 	};
 
 	open_pair(0);

@@ -267,9 +267,10 @@ static void usage(void)
 int main(int argc, char **argv)
 {
 	static const struct option opts[] = {
-		{"dev", required_argument, NULL, 'd'},	   {"vdev", required_argument, NULL, 'v'}, {"size", required_argument, NULL, 's'},
-		{"seconds", required_argument, NULL, 't'}, {"segments", no_argument, NULL, 'g'},   {"chain-min", required_argument, NULL, 'c'},
-		{"eal", required_argument, NULL, 'e'},	   {NULL, 0, NULL, 0},
+		{"dev", required_argument, NULL, 'd'},  {"vdev", required_argument, NULL, 'v'},
+		{"size", required_argument, NULL, 's'}, {"seconds", required_argument, NULL, 't'},
+		{"segments", no_argument, NULL, 'g'},   {"chain-min", required_argument, NULL, 'c'},
+		{"eal", required_argument, NULL, 'e'},  {NULL, 0, NULL, 0},
 	};
 	struct bench b = {.size = 4200, .seconds = 1};
 	struct ur_ethdev_config cfg = {.ifname = NULL};

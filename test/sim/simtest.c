@@ -89,7 +89,8 @@ int main(int argc, char **argv)
 			printf("seed %llu: %s; again with: simtest --seed %llu --ops %u --faults %g\n", (unsigned long long)s, broken,
 			       (unsigned long long)s, o.ops, o.percent);
 		else if (o.verbose)
-			printf("seed %llu: %.3f ms of virtual time%s\n", (unsigned long long)s, (double)ns / 1e6, g ? ", a QP gave up" : "");
+			printf("seed %llu: %.3f ms of virtual time%s\n", (unsigned long long)s, (double)ns / 1e6,
+			       g ? ", a QP gave up" : "");
 	}
 	printf("simulated: %llu seeds, in %u of them a QP ran out of retries\n", (unsigned long long)o.count, gave_up);
 	printf("%llu passed, %u failed\n", (unsigned long long)o.count - failed, failed);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS 32           /* work requests under way on a side, and receives posted */
+#define SLOTS 32 /* work requests under way on a side, and receives posted */
 #define SLOT_SIZE (64 * 1024)
-#define WRITE_AREA 0       /* per side: where the peer writes; what the peer reads; where receives land; sources; READ targets */
+#define WRITE_AREA 0 /* per side: where the peer writes; what the peer reads; where receives land; sources; READ targets */
 #define READ_AREA 1
 #define RECV_AREA 2
 #define SOURCE_AREA 3
@@ -36,11 +36,11 @@ struct side {
 	struct ur_net_path path;
 	uint8_t *mem;
 	struct wr wr[SLOTS];
-	uint64_t posted, completed;           /* send requests; slot = number % SLOTS */
-	uint64_t expect[SLOTS];               /* numbers of the sends that consume the peer's receives, in order */
+	uint64_t posted, completed; /* send requests; slot = number % SLOTS */
+	uint64_t expect[SLOTS];     /* numbers of the sends that consume the peer's receives, in order */
 	uint64_t expect_head, expect_tail;
 	uint64_t recv_posted, recv_completed;
-	bool flushing;                        /* an error completion was seen: only flushes may follow */
+	bool flushing; /* an error completion was seen: only flushes may follow */
 	bool gave_up;
 };
 
@@ -94,8 +94,9 @@ static void no_notify(struct ur_cq *cq)
 
 static bool create_side(struct side *s, struct ur_nic *nic, struct ur_rng *rng)
 {
-	struct ur_qp_init init = {.type = IBV_QPT_RC, .cap = {.max_send_wr = SLOTS, .max_recv_wr = SLOTS, .max_send_sge = 3, .max_recv_sge = 2,
-							      .max_inline_data = 64}};
+	struct ur_qp_init init = {
+		.type = IBV_QPT_RC,
+		.cap = {.max_send_wr = SLOTS, .max_recv_wr = SLOTS, .max_send_sge = 3, .max_recv_sge = 2, .max_inline_data = 64}};
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 	s->nic = nic;
@@ -113,13 +114,18 @@ static bool create_side(struct side *s, struct ur_nic *nic, struct ur_rng *rng)
 static bool connect_side(struct traffic *t, unsigned i, enum ibv_mtu mtu, const uint32_t psn[2], uint8_t depth)
 {
 	struct side *s = &t->s[i];
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1,
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
+				.port_num = 1,
 				.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
 
 	if (ur_nic_modify_qp(s->nic, s->qp, &s->path, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, t->w->now))
 		return false;
-	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = mtu, .dest_qp_num = ur_qp_num(t->s[!i].qp), .rq_psn = psn[!i],
-				 .max_dest_rd_atomic = depth, .min_rnr_timer = 5,
+	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+				 .path_mtu = mtu,
+				 .dest_qp_num = ur_qp_num(t->s[!i].qp),
+				 .rq_psn = psn[!i],
+				 .max_dest_rd_atomic = depth,
+				 .min_rnr_timer = 5,
 				 .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 0, .hop_limit = 64}}};
 	memcpy(a.ah_attr.grh.dgid.raw, t->w->gid[!i].raw, 16);
 	if (ur_nic_modify_qp(s->nic, s->qp, &s->path, &a,
@@ -127,10 +133,11 @@ static bool connect_side(struct traffic *t, unsigned i, enum ibv_mtu mtu, const 
 				     IBV_QP_MIN_RNR_TIMER,
 			     t->w->now))
 		return false;
-	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 12, .retry_cnt = 7, .rnr_retry = 7, .sq_psn = psn[i], .max_rd_atomic = depth};
-	return !ur_nic_modify_qp(s->nic, s->qp, &s->path, &a,
-				 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
-				 t->w->now);
+	a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS, .timeout = 12, .retry_cnt = 7, .rnr_retry = 7, .sq_psn = psn[i], .max_rd_atomic = depth};
+	return !ur_nic_modify_qp(
+		s->nic, s->qp, &s->path, &a,
+		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, t->w->now);
 }
 
 struct traffic *traffic_create(struct world *w, unsigned ops)
@@ -157,17 +164,13 @@ struct traffic *traffic_create(struct world *w, unsigned ops)
 static uint32_t random_len(struct ur_rng *r)
 {
 	switch (ur_rng_below(r, 8)) {
-	case 0:
-		return 0;
+	case 0: return 0;
 	case 1:
 	case 2:
-	case 3:
-		return ur_rng_below(r, 65);
+	case 3: return ur_rng_below(r, 65);
 	case 4:
-	case 5:
-		return ur_rng_below(r, 8192);
-	default:
-		return ur_rng_below(r, SLOT_SIZE + 1);
+	case 5: return ur_rng_below(r, 8192);
+	default: return ur_rng_below(r, SLOT_SIZE + 1);
 	}
 }
 
@@ -214,7 +217,8 @@ static void post_one(struct traffic *t, struct side *s, struct side *peer)
 	struct ibv_sge sge[3];
 	struct ibv_send_wr wr = {.wr_id = no, .sg_list = sge}, *bad;
 
-	*w = (struct wr){.op = (enum op)ur_rng_below(r, OP_COUNT), .len = random_len(r), .tag = ur_rng_u64(r), .signaled = ur_rng_below(r, 4) != 0};
+	*w = (struct wr){
+		.op = (enum op)ur_rng_below(r, OP_COUNT), .len = random_len(r), .tag = ur_rng_u64(r), .signaled = ur_rng_below(r, 4) != 0};
 	wr.opcode = wr_opcodes[w->op];
 	wr.send_flags = (w->signaled ? IBV_SEND_SIGNALED : 0) | (ur_rng_below(r, 8) ? 0 : IBV_SEND_FENCE) |
 			(ur_rng_below(r, 2) ? 0 : IBV_SEND_SOLICITED);
@@ -249,7 +253,8 @@ static void post_sends(struct traffic *t, struct side *s, struct side *peer)
 {
 	/* A slot's number is used again only when the request is complete and the peer has seen what it delivered. */
 	while (s->posted < t->ops && !s->flushing && s->posted - s->completed < SLOTS && ur_rng_below(&t->w->rng, 6)) {
-		if (s->expect_tail - s->expect_head == SLOTS || (s->expect_head < s->expect_tail && s->posted - s->expect[s->expect_head % SLOTS] >= SLOTS))
+		if (s->expect_tail - s->expect_head == SLOTS ||
+		    (s->expect_head < s->expect_tail && s->posted - s->expect[s->expect_head % SLOTS] >= SLOTS))
 			break;
 		post_one(t, s, peer);
 	}
@@ -281,8 +286,8 @@ static void on_send_wc(struct traffic *t, unsigned i, const struct ibv_wc *wc)
 		s->completed++;
 	}
 	if (wc->wr_id != s->completed) {
-		broke(t, "side %u: request %llu completed out of order (status %d, expected another number, low bits %d)", i, wc->wr_id, wc->status,
-		      (int)s->completed);
+		broke(t, "side %u: request %llu completed out of order (status %d, expected another number, low bits %d)", i, wc->wr_id,
+		      wc->status, (int)s->completed);
 		return;
 	}
 	s->completed++;
@@ -325,7 +330,8 @@ static void on_recv_wc(struct traffic *t, unsigned i, const struct ibv_wc *wc)
 		broke(t, "side %u: receive %llu has %d bytes, sent were %d", i, wc->wr_id, (int)wc->byte_len, (int)w->len);
 	if (w->op != OP_SEND && (!(wc->wc_flags & IBV_WC_WITH_IMM) || wc->imm_data != (uint32_t)no))
 		broke(t, "side %u: receive %llu has the wrong immediate %d, sent was %d", i, wc->wr_id, (int)wc->imm_data, (int)no);
-	if (w->op == OP_WRITE_IMM ? !matches(area(s, WRITE_AREA, no), w->len, w->tag) : !matches(area(s, RECV_AREA, wc->wr_id), w->len, w->tag))
+	if (w->op == OP_WRITE_IMM ? !matches(area(s, WRITE_AREA, no), w->len, w->tag)
+				  : !matches(area(s, RECV_AREA, wc->wr_id), w->len, w->tag))
 		broke(t, "side %u: receive %llu has the wrong bytes", i, wc->wr_id, 0, 0);
 }
 

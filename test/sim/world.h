@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test/sim: whole NICs over drivers/sim in virtual time. world.h is two hosts on a lossy fabric; traffic.h is a random program of verbs on one pair
- * of connected QPs with the model of what RDMA promises; simtest.c runs seeds.
+ * test/sim: whole NICs over drivers/sim in virtual time. world.h is two hosts on a lossy fabric; traffic.h is a random program of verbs on
+ * one pair of connected QPs with the model of what RDMA promises; simtest.c runs seeds.
  */
 #ifndef UR_TEST_WORLD_H
 #define UR_TEST_WORLD_H

@@ -20,16 +20,16 @@ void ur_suite_rdmacm_connect(void);
 #define LEN 64
 
 /* In the child: the line of the first wrong statement is the test's result. */
-#define WANT(x) \
-	do { \
-		if (!(x)) \
-			return __LINE__; \
+#define WANT(x)                                                                                                                            \
+	do {                                                                                                                               \
+		if (!(x))                                                                                                                  \
+			return __LINE__;                                                                                                   \
 	} while (0)
-#define WANT_ERRNO(call, err) \
-	do { \
-		errno = 0; \
-		if ((call) != -1 || errno != (err)) \
-			return __LINE__; \
+#define WANT_ERRNO(call, err)                                                                                                              \
+	do {                                                                                                                               \
+		errno = 0;                                                                                                                 \
+		if ((call) != -1 || errno != (err))                                                                                        \
+			return __LINE__;                                                                                                   \
 	} while (0)
 
 static int run_child(int (*test)(void))
@@ -149,8 +149,13 @@ static int resolve(struct side *c, const char *to)
 
 static int start_connect(struct side *c, const char *to, bool qp)
 {
-	struct rdma_conn_param p = {.private_data = "request", .private_data_len = 8, .responder_resources = 3, .initiator_depth = 5,
-				    .retry_count = 6, .rnr_retry_count = 4, .qp_num = 0x123456};
+	struct rdma_conn_param p = {.private_data = "request",
+				    .private_data_len = 8,
+				    .responder_resources = 3,
+				    .initiator_depth = 5,
+				    .retry_count = 6,
+				    .rnr_retry_count = 4,
+				    .qp_num = 0x123456};
 
 	WANT(!resolve(c, to));
 	if (qp)
@@ -223,8 +228,8 @@ static int exchange(struct side *c, struct side *s)
 
 static int establish(struct side *l, struct side *c, struct side *s, const char *to)
 {
-	struct rdma_conn_param p = {.private_data = "reply", .private_data_len = 6, .responder_resources = 1, .initiator_depth = 2,
-				    .rnr_retry_count = 7};
+	struct rdma_conn_param p = {
+		.private_data = "reply", .private_data_len = 6, .responder_resources = 1, .initiator_depth = 2, .rnr_retry_count = 7};
 
 	WANT(!start_connect(c, to, true));
 	WANT(!take_request(l, s));
@@ -527,15 +532,17 @@ static int synchronous(void)
 	return (int)line;
 }
 
-#define TESTS(T) \
-	T(connect, life_v4) T(connect, life_v6_wildcard) T(connect, life_v4_to_v6_wildcard) T(connect, life_to_any) T(connect, without_qps) \
-	T(connect, data_before_rtu) T(connect, rejected) T(connect, nobody_listens) T(connect, listener_goes_away) T(connect, ipv6_only) \
-	T(connect, bad_parameters) T(resolve_addr, unresolvable) T(resolve_addr, destroyed_while_resolving) T(endpoint, synchronous)
+#define TESTS(T)                                                                                                                           \
+	T(connect, life_v4)                                                                                                                \
+	T(connect, life_v6_wildcard) T(connect, life_v4_to_v6_wildcard) T(connect, life_to_any) T(connect, without_qps)                    \
+		T(connect, data_before_rtu) T(connect, rejected) T(connect, nobody_listens) T(connect, listener_goes_away)                 \
+			T(connect, ipv6_only) T(connect, bad_parameters) T(resolve_addr, unresolvable)                                     \
+				T(resolve_addr, destroyed_while_resolving) T(endpoint, synchronous)
 
-#define DEFINE(function, name) \
-	static void function##__##name(void) \
-	{ \
-		CU_ASSERT_EQUAL(run_child(name), 0); \
+#define DEFINE(function, name)                                                                                                             \
+	static void function##__##name(void)                                                                                               \
+	{                                                                                                                                  \
+		CU_ASSERT_EQUAL(run_child(name), 0);                                                                                       \
 	}
 TESTS(DEFINE)
 

@@ -187,8 +187,11 @@ static void switch__by_mac(void)
 		const struct ur_mac *dst;
 		unsigned got[4];
 	} t[] = {
-		{&ur_sim_port(s, 1)->mac, {0, 1, 0, 0}}, {&ur_sim_port(s, 0)->mac, {0, 0, 0, 0}}, {&unknown, {0, 1, 1, 1}},
-		{&all, {0, 1, 1, 1}},			 {&group, {0, 0, 1, 0}},
+		{&ur_sim_port(s, 1)->mac, {0, 1, 0, 0}},
+		{&ur_sim_port(s, 0)->mac, {0, 0, 0, 0}},
+		{&unknown, {0, 1, 1, 1}},
+		{&all, {0, 1, 1, 1}},
+		{&group, {0, 0, 1, 0}},
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
@@ -420,11 +423,12 @@ static void rule__drops_exactly_one(void)
 {
 	struct ur_sim *s = make(3, 1);
 	uint32_t psn[16];
-	int rule = ur_sim_rule_add(s, &(struct ur_sim_rule){.action = UR_SIM_DROP, .port = 0, .opcode = 1, .psn = -1, .nth = 2, .times = 1});
+	int rule =
+		ur_sim_rule_add(s, &(struct ur_sim_rule){.action = UR_SIM_DROP, .port = 0, .opcode = 1, .psn = -1, .nth = 2, .times = 1});
 
 	for (uint32_t i = 0; i < 8; i++) {
 		send_to(s, 0, 1, (uint8_t)(i % 2), i); /* opcode 1: PSN 1, 3, 5, 7 */
-		send_to(s, 2, 1, 1, 100 + i);	       /* another sender */
+		send_to(s, 2, 1, 1, 100 + i);          /* another sender */
 	}
 	run(s);
 	CU_ASSERT_EQUAL(drain(s, 1, psn, 16), 15);
@@ -442,12 +446,9 @@ static void rule__actions(void)
 		uint32_t order[5];
 		unsigned n;
 	} t[] = {
-		{{UR_SIM_DROP, -1, -1, 2, 1, 0, 0}, {0, 1, 3}, 3},
-		{{UR_SIM_DROP, -1, -1, -1, 3, 0, 0}, {0, 1}, 2},
-		{{UR_SIM_DUPLICATE, 0, 4, -1, 2, 1, 0}, {0, 1, 1, 2, 3}, 5},
-		{{UR_SIM_DELAY, 0, 4, 1, 0, 1, 1000}, {0, 2, 3, 1}, 4},
-		{{UR_SIM_DROP, 1, -1, -1, 1, 0, 0}, {0, 1, 2, 3}, 4},
-		{{UR_SIM_DROP, -1, 5, -1, 1, 0, 0}, {0, 1, 2, 3}, 4},
+		{{UR_SIM_DROP, -1, -1, 2, 1, 0, 0}, {0, 1, 3}, 3},           {{UR_SIM_DROP, -1, -1, -1, 3, 0, 0}, {0, 1}, 2},
+		{{UR_SIM_DUPLICATE, 0, 4, -1, 2, 1, 0}, {0, 1, 1, 2, 3}, 5}, {{UR_SIM_DELAY, 0, 4, 1, 0, 1, 1000}, {0, 2, 3, 1}, 4},
+		{{UR_SIM_DROP, 1, -1, -1, 1, 0, 0}, {0, 1, 2, 3}, 4},        {{UR_SIM_DROP, -1, 5, -1, 1, 0, 0}, {0, 1, 2, 3}, 4},
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
@@ -524,8 +525,13 @@ static uint64_t fingerprint(uint64_t seed)
 	uint64_t h = 14695981039346656037ull;
 
 	for (unsigned i = 0; i < 3; i++)
-		*ur_sim_tx(s, i) = (struct ur_sim_link){.loss = 50000, .duplicate = 50000, .reorder = 50000, .corrupt = 50000, .delay = 1000,
-							.jitter = 500, .rate_mbps = 10000};
+		*ur_sim_tx(s, i) = (struct ur_sim_link){.loss = 50000,
+							.duplicate = 50000,
+							.reorder = 50000,
+							.corrupt = 50000,
+							.delay = 1000,
+							.jitter = 500,
+							.rate_mbps = 10000};
 	for (uint32_t i = 0; i < 200; i++) {
 		uint32_t psn[BURST] = {0};
 		unsigned n;
