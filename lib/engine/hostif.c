@@ -310,6 +310,8 @@ static int sync_route(const struct nlmsghdr *nlh, void *data)
 	struct nlattr *a;
 	int oif = 0;
 
+	if (rtm->rtm_protocol == RTPROT_KERNEL) /* on-link routes: each address brings its own */
+		return MNL_CB_OK;
 	if (rtm->rtm_type != RTN_UNICAST || rtm->rtm_table != RT_TABLE_MAIN || (rtm->rtm_family != AF_INET && rtm->rtm_family != AF_INET6))
 		return MNL_CB_OK;
 	if (rtm->rtm_family == AF_INET)
