@@ -11,7 +11,7 @@ LOG=${LOG:-/dev/null}
 BUILD_PACKAGES=(gcc libc6-dev pkg-config meson ninja-build libdpdk-dev libibverbs-dev librdmacm-dev libmnl-dev libisal-dev libpcap-dev
 	libnuma-dev libcunit1-dev)
 RUN_PACKAGES=(iproute2 procps rdmacm-utils ibverbs-utils)
-CHECK_PACKAGES=(clang tshark python3 binutils)
+CHECK_PACKAGES=(clang libclang-rt-14-dev tshark python3 binutils)
 
 say() { printf '%s\n' "$*"; }
 die() {
