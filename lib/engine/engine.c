@@ -258,9 +258,12 @@ void ur_engine_unlock(struct ur_engine *e)
 
 static void poll_if_free(struct ur_engine *e)
 {
+	ur_time now = ur_engine_now();
+
+	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
 	if (!shard_try(e))
 		return; /* the holder sees what we would have seen before it leaves */
-	ur_nic_poll(e->nic, ur_engine_now());
+	ur_nic_poll(e->nic, now);
 	atomic_store_explicit(&e->owes, false, memory_order_relaxed);
 	shard_release(e, ur_nic_next(e->nic));
 }
