@@ -34,7 +34,7 @@ int ur_cm_connect(struct ur_cm_conn *c, const struct ur_cm_req_param *p, ur_time
 	c->response_timeout = UR_CM_RESPONSE_TIMEOUT;
 	c->max_retries = UR_CM_RETRIES;
 	c->info = (struct ur_cm_conn_info){
-		.send_psn = p->starting_psn & 0xffffff,
+		.recv_psn = p->starting_psn & 0xffffff,
 		.path_mtu = p->path_mtu,
 		.retry_count = p->retry_count,
 		.responder_resources = p->responder_resources,
@@ -68,7 +68,7 @@ static void take_rep(struct ur_cm_conn *c, const struct ur_cm_rep *r)
 	struct ur_cm_conn_info *i = &c->info;
 
 	ur_cm_conn_set_remote(c, r->local_comm_id, r->local_ca_guid, r->local_qpn);
-	i->recv_psn = r->starting_psn;
+	i->send_psn = r->starting_psn;
 	i->rnr_retry_count = r->rnr_retry_count;
 	i->remote_srq = r->srq;
 	i->initiator_depth = (uint8_t)ur_min_u32(i->initiator_depth, r->responder_resources);

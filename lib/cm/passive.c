@@ -68,7 +68,7 @@ static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const 
 	c->response_timeout = (uint8_t)ur_cm_exp_clamp(r->local_response_timeout);
 	c->max_retries = r->max_cm_retries;
 	c->info = (struct ur_cm_conn_info){
-		.recv_psn = r->starting_psn,
+		.send_psn = r->starting_psn,
 		.path_mtu = r->path_mtu,
 		.retry_count = r->retry_count,
 		.rnr_retry_count = r->rnr_retry_count,
@@ -155,7 +155,7 @@ int ur_cm_accept(struct ur_cm_conn *c, const struct ur_cm_rep_param *p, ur_time 
 	if ((c->state != UR_CM_REQ_RCVD && c->state != UR_CM_MRA_REQ_SENT) || p->pdata_len > UR_CM_REP_PDATA)
 		return EINVAL;
 	c->local_qpn = p->qpn & 0xffffff;
-	c->info.send_psn = p->starting_psn & 0xffffff;
+	c->info.recv_psn = p->starting_psn & 0xffffff;
 	c->info.responder_resources = p->responder_resources;
 	c->info.initiator_depth = p->initiator_depth;
 	ur_cm_build_rep(c, p, c->mad);

@@ -62,7 +62,7 @@ static int rtr_attr(const struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 	attr->ah_attr.grh.traffic_class = info.addr.tclass;
 	attr->path_mtu = (enum ibv_mtu)ur_min_u32(info.path_mtu, ur_id_device_mtu(u));
 	attr->dest_qp_num = info.remote_qpn;
-	attr->rq_psn = info.recv_psn;
+	attr->rq_psn = u->psn;
 	attr->max_dest_rd_atomic = info.responder_resources;
 	attr->min_rnr_timer = 0;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
@@ -78,7 +78,7 @@ static int rts_attr(const struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 	if (!peer_known(u))
 		return EINVAL;
 	agreed(u, &info);
-	attr->sq_psn = u->psn;
+	attr->sq_psn = info.send_psn;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	if (u->id.qp_type != IBV_QPT_RC)
 		return 0;

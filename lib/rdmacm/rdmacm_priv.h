@@ -105,7 +105,7 @@ struct ur_id {
 	struct ur_cm_listener *listener;
 	struct ur_cm_conn *conn;
 	struct ur_list awaiting; /* on the list of accepted ids without an RTU */
-	uint32_t psn;		 /* our starting PSN */
+	uint32_t psn;		 /* our starting PSN: the first that the peer sends */
 	uint8_t responder_resources, initiator_depth; /* what rdma_accept decided */
 	bool depths_set;
 	bool own_send_cq, own_recv_cq;

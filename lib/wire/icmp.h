@@ -53,7 +53,7 @@ void ur_icmp_echo_reply(struct ur_pkt *out, const struct ur_pkt *in, const struc
 void ur_nd_build(struct ur_pkt *p, enum ur_icmp_kind kind, const struct ur_mac *eth_src, const struct ur_mac *eth_dst, uint16_t vlan,
 		 const struct ur_gid *sip, const struct ur_gid *dip, const struct ur_nd *nd);
 
-/* ff02::1:ffXX:XXXX, the group at which the owner of an IPv6 address hears solicitations. */
+/* ff02::1:ff00:0 with the last 24 bits of the address: the group at which the owner of an IPv6 address hears solicitations. */
 struct ur_gid ur_nd_solicited_node(const struct ur_gid *ip);
 
 /* The MAC address of an IPv4 (01:00:5e and 23 bits) or IPv6 (33:33 and 32 bits) group. */

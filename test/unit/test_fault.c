@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fault injection: the text that describes it, and what becomes of packets. No packet may be lost or given back twice. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/fault.h"
+#include "fake_port.h"
+
+void ur_suite_fault(void);
+
+#define HEAD 60
+#define PAYLOAD 20
+#define TAIL 6
+#define FRAME (HEAD + PAYLOAD + TAIL)
+#define PPM 1000000u
+#define SEEN_MAX 2048
+
+static struct fake_port port;
+static struct ur_nic nic;
+static struct ur_faults *faults;
+static uint8_t payload[PAYLOAD];
+
+static struct {
+	uint8_t bytes[FRAME];
+	uint32_t len;
+	enum ur_fault_dir dir;
+} seen[SEEN_MAX];
+static unsigned seen_n, calls;
+
+static void setup(void)
+{
+	fake_port_init(&port, 10000);
+	memset(&nic, 0, sizeof(nic));
+	nic.port = &port.port;
+	nic.now = 1000;
+	faults = NULL;
+	seen_n = calls = 0;
+	for (unsigned i = 0; i < PAYLOAD; i++)
+		payload[i] = (uint8_t)(0xa0 + i);
+}
+
+static void teardown(void)
+{
+	if (faults)
+		ur_faults_destroy(faults);
+}
+
+static void create(const struct ur_fault_spec *s)
+{
+	CU_ASSERT_EQUAL_FATAL(ur_faults_create(s, &nic, &faults), 0);
+}
+
+/* Everything came back, and nothing twice. */
+static void destroy(void)
+{
+	ur_faults_destroy(faults);
+	faults = NULL;
+	CU_ASSERT_EQUAL(port.allocated, port.freed);
+}
+
+static void forward(enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n)
+{
+	calls++;
+	CU_ASSERT_TRUE(n <= UR_NIC_BURST);
+	for (unsigned i = 0; i < n; i++) {
+		struct ur_pkt *p = pkts[i];
+		uint32_t at = p->len;
+
+		CU_ASSERT_FATAL(seen_n < SEEN_MAX && ur_pkt_frame_len(p) <= FRAME);
+		memcpy(seen[seen_n].bytes, p->data, at);
+		for (unsigned k = 0; k < p->nseg; at += p->seg[k++].len)
+			memcpy(seen[seen_n].bytes + at, p->seg[k].data, p->seg[k].len);
+		memcpy(seen[seen_n].bytes + at, p->tail, p->tail_len);
+		seen[seen_n].len = at + p->tail_len;
+		seen[seen_n++].dir = dir;
+	}
+	port.port.ops->free(&port.port, pkts, n);
+}
+
+static void to_wire(struct ur_nic *to, struct ur_pkt **pkts, unsigned n)
+{
+	CU_ASSERT_PTR_EQUAL(to, &nic);
+	forward(UR_FAULT_TX, pkts, n);
+}
+
+static void to_nic(struct ur_nic *to, struct ur_pkt **pkts, unsigned n)
+{
+	CU_ASSERT_PTR_EQUAL(to, &nic);
+	forward(UR_FAULT_RX, pkts, n);
+}
+
+static void expected(uint8_t *b, unsigned number)
+{
+	for (unsigned i = 0; i < HEAD; i++)
+		b[i] = (uint8_t)i;
+	b[40] = (uint8_t)(number >> 8);
+	b[41] = (uint8_t)number;
+	memcpy(b + HEAD, payload, PAYLOAD);
+	for (unsigned i = 0; i < TAIL; i++)
+		b[HEAD + PAYLOAD + i] = (uint8_t)(0xf0 + i);
+}
+
+/* Frame `number` out of its three parts: headers, a segment in the user's memory and the tail. */
+static struct ur_pkt *packet(unsigned number)
+{
+	uint8_t b[FRAME];
+	struct ur_pkt *p;
+
+	CU_ASSERT_EQUAL_FATAL(port.port.ops->alloc(&port.port, &p, 1), 1);
+	expected(b, number);
+	memcpy(p->data, b, HEAD);
+	memcpy(p->tail, b + HEAD + PAYLOAD, TAIL);
+	p->len = HEAD;
+	p->tail_len = TAIL;
+	p->seg[0] = (struct ur_seg){.data = payload, .len = PAYLOAD};
+	p->nseg = 1;
+	return p;
+}
+
+static void pass(enum ur_fault_dir dir, unsigned first, unsigned n)
+{
+	struct ur_pkt *pkts[UR_NIC_BURST];
+
+	while (n) {
+		unsigned k = ur_min_u32(n, UR_NIC_BURST);
+
+		for (unsigned i = 0; i < k; i++)
+			pkts[i] = packet(first++);
+		ur_faults_apply(faults, &nic, dir, pkts, k, dir == UR_FAULT_TX ? to_wire : to_nic);
+		n -= k;
+	}
+}
+
+static bool intact(unsigned i, unsigned number)
+{
+	uint8_t b[FRAME];
+
+	expected(b, number);
+	return i < seen_n && seen[i].len == FRAME && !memcmp(seen[i].bytes, b, FRAME);
+}
+
+static unsigned number_of(unsigned i)
+{
+	return (unsigned)seen[i].bytes[40] << 8 | seen[i].bytes[41];
+}
+
+static bool counted(uint64_t drop, uint64_t dup, uint64_t reorder, uint64_t corrupt)
+{
+	struct ur_counters want = {0};
+
+	want.v[UR_C_FAULT_DROP] = drop;
+	want.v[UR_C_FAULT_DUP] = dup;
+	want.v[UR_C_FAULT_REORDER] = reorder;
+	want.v[UR_C_FAULT_CORRUPT] = corrupt;
+	return !memcmp(&want, &nic.counters, sizeof(want));
+}
+
+/* --- the text --- */
+
+static void fault_parse__good(void)
+{
+	static const struct {
+		const char *text;
+		struct ur_fault_spec s;
+	} t[] = {
+		{"", {.dir = 3, .seed = 1}},
+		{"drop=1%", {.drop = 10000, .dir = 3, .seed = 1}},
+		{"drop=0.01", {.drop = 10000, .dir = 3, .seed = 1}},
+		{"drop=100%", {.drop = PPM, .dir = 3, .seed = 1}},
+		{"drop=1", {.drop = PPM, .dir = 3, .seed = 1}},
+		{"drop=0", {.dir = 3, .seed = 1}},
+		{"dup=0.0001%", {.dup = 1, .dir = 3, .seed = 1}},
+		{"drop=1%,dup=0.005,reorder=2%,corrupt=0.5%,dir=tx,seed=7",
+		 {.drop = 10000, .dup = 5000, .reorder = 20000, .corrupt = 5000, .dir = UR_FAULT_TX, .seed = 7}},
+		{"dir=rx,seed=0x10", {.dir = UR_FAULT_RX, .seed = 16}},
+		{"dir=rx,dir=both,drop=1%,drop=2%", {.drop = 20000, .dir = 3, .seed = 1}},
+		{"seed=18446744073709551615", {.dir = 3, .seed = UINT64_MAX}},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_fault_spec s;
+		char err[512] = "";
+
+		CU_ASSERT_EQUAL(ur_fault_parse(t[i].text, &s, err, sizeof(err)), 0);
+		CU_ASSERT_EQUAL(s.drop, t[i].s.drop);
+		CU_ASSERT_EQUAL(s.dup, t[i].s.dup);
+		CU_ASSERT_EQUAL(s.reorder, t[i].s.reorder);
+		CU_ASSERT_EQUAL(s.corrupt, t[i].s.corrupt);
+		CU_ASSERT_EQUAL(s.dir, t[i].s.dir);
+		CU_ASSERT_EQUAL(s.seed, t[i].s.seed);
+		CU_ASSERT_STRING_EQUAL(err, "");
+	}
+}
+
+static void fault_parse__refused(void)
+{
+	static const struct {
+		const char *text, *says;
+	} t[] = {
+		{"drop", "'drop'"},      {"drop=", "'drop='"},       {"drop=x", "'drop=x'"},   {"drop=-1%", "drop=-1%"},
+		{"drop=101%", "101%"},   {"drop=1.5", "1.5"},        {"drop=1%%", "1%%"},      {"drop=1%x", "1%x"},
+		{"drop=nan", "nan"},     {"drop=inf", "inf"},        {"lose=1%", "lose=1%"},   {"=1%", "'=1%'"},
+		{"dir=", "dir="},        {"dir=up", "dir=up"},       {"dir=TX", "dir=TX"},     {"seed=", "seed="},
+		{"seed=7x", "seed=7x"},  {"drop=1%;dup=1%", "drop"}, {"dup=1%,oops", "'oops'"},
+	};
+	struct ur_fault_spec s;
+	char big[400], err[512];
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		err[0] = 0;
+		CU_ASSERT_EQUAL(ur_fault_parse(t[i].text, &s, err, sizeof(err)), EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err, t[i].says));
+	}
+	memset(big, ',', sizeof(big) - 1);
+	big[sizeof(big) - 1] = 0;
+	err[0] = 0;
+	CU_ASSERT_EQUAL(ur_fault_parse(big, &s, err, sizeof(err)), EINVAL);
+	CU_ASSERT_TRUE(strlen(err) > 0);
+}
+
+/* --- the injector --- */
+
+static void faults_apply__nothing(void)
+{
+	create(&(struct ur_fault_spec){.dir = 3, .seed = 1});
+	pass(UR_FAULT_TX, 0, 50);
+	CU_ASSERT_EQUAL(seen_n, 50);
+	for (unsigned i = 0; i < 50; i++)
+		CU_ASSERT_TRUE(intact(i, i));
+	CU_ASSERT_TRUE(counted(0, 0, 0, 0));
+	destroy();
+}
+
+static void faults_apply__drop(void)
+{
+	create(&(struct ur_fault_spec){.drop = PPM, .dup = PPM, .reorder = PPM, .corrupt = PPM, .dir = 3, .seed = 1});
+	pass(UR_FAULT_TX, 0, 100);
+	pass(UR_FAULT_RX, 0, 100);
+	CU_ASSERT_EQUAL(seen_n, 0);
+	CU_ASSERT_EQUAL(port.freed, 200);
+	CU_ASSERT_TRUE(counted(200, 0, 0, 0));
+	destroy();
+}
+
+static void faults_apply__duplicate(void)
+{
+	create(&(struct ur_fault_spec){.dup = PPM, .dir = 3, .seed = 1});
+	pass(UR_FAULT_TX, 0, 40);
+	CU_ASSERT_EQUAL(seen_n, 80);
+	for (unsigned i = 0; i < 80; i++)
+		CU_ASSERT_TRUE(intact(i, i / 2));
+	CU_ASSERT_EQUAL(port.allocated, 80);
+	CU_ASSERT_TRUE(counted(0, 40, 0, 0));
+	destroy();
+}
+
+/* The frame itself must still pass. */
+static void faults_apply__duplicate_without_memory(void)
+{
+	create(&(struct ur_fault_spec){.dup = PPM, .dir = 3, .seed = 1});
+	port.limit = 1;
+	pass(UR_FAULT_TX, 5, 1);
+	CU_ASSERT_EQUAL(seen_n, 1);
+	CU_ASSERT_TRUE(intact(0, 5));
+	destroy();
+}
+
+/* One bit, behind the Ethernet header, and never in the user's memory. */
+static void faults_apply__corrupt(void)
+{
+	create(&(struct ur_fault_spec){.corrupt = PPM, .dir = 3, .seed = 1});
+	pass(UR_FAULT_RX, 0, 200);
+	CU_ASSERT_EQUAL(seen_n, 200);
+	for (unsigned i = 0; i < seen_n; i++) {
+		unsigned bits = 0, first = FRAME;
+		uint8_t b[FRAME];
+
+		expected(b, i);
+		for (unsigned k = 0; k < FRAME; k++) {
+			bits += (unsigned)__builtin_popcount(seen[i].bytes[k] ^ b[k]);
+			if (seen[i].bytes[k] != b[k] && first == FRAME)
+				first = k;
+		}
+		CU_ASSERT_EQUAL(seen[i].len, FRAME);
+		CU_ASSERT_EQUAL(bits, 1);
+		CU_ASSERT_TRUE(first >= 14 && first < HEAD);
+	}
+	for (unsigned i = 0; i < PAYLOAD; i++)
+		CU_ASSERT_EQUAL(payload[i], 0xa0 + i);
+	CU_ASSERT_TRUE(counted(0, 0, 0, 200));
+	destroy();
+}
+
+static void faults_release__due(void)
+{
+	create(&(struct ur_fault_spec){.reorder = PPM, .dir = 3, .seed = 1});
+	CU_ASSERT_EQUAL(ur_faults_next(faults), UR_TIME_NEVER);
+	pass(UR_FAULT_TX, 0, 20);
+	pass(UR_FAULT_RX, 20, 20);
+	CU_ASSERT_EQUAL(seen_n, 0);
+	CU_ASSERT_TRUE(counted(0, 0, 40, 0));
+	CU_ASSERT_TRUE(ur_faults_next(faults) > nic.now && ur_faults_next(faults) <= nic.now + UR_NS_PER_MS);
+	ur_faults_release(faults, &nic, to_wire, to_nic);
+	CU_ASSERT_EQUAL(seen_n, 0);
+	for (unsigned steps = 0; seen_n < 40 && steps < 40; steps++) { /* each step is due exactly when it says */
+		unsigned before = seen_n;
+
+		nic.now = ur_faults_next(faults);
+		ur_faults_release(faults, &nic, to_wire, to_nic);
+		CU_ASSERT_TRUE(seen_n > before);
+	}
+	CU_ASSERT_EQUAL(seen_n, 40);
+	CU_ASSERT_EQUAL(ur_faults_next(faults), UR_TIME_NEVER);
+	for (unsigned i = 0; i < seen_n; i++) {
+		CU_ASSERT_TRUE(intact(i, number_of(i)));
+		CU_ASSERT_EQUAL(seen[i].dir, number_of(i) < 20 ? UR_FAULT_TX : UR_FAULT_RX);
+	}
+	destroy();
+}
+
+static void faults_release__every_frame_once(void)
+{
+	unsigned times[300] = {0}, moved = 0;
+
+	create(&(struct ur_fault_spec){.reorder = PPM / 10, .dir = 3, .seed = 5});
+	for (unsigned i = 0; i < 300; i++) {
+		pass(UR_FAULT_TX, i, 1);
+		nic.now += 10 * UR_NS_PER_US;
+		ur_faults_release(faults, &nic, to_wire, to_nic);
+	}
+	nic.now += UR_NS_PER_S;
+	ur_faults_release(faults, &nic, to_wire, to_nic);
+	CU_ASSERT_EQUAL(seen_n, 300);
+	for (unsigned i = 0; i < seen_n; i++) {
+		CU_ASSERT_FATAL(number_of(i) < 300);
+		times[number_of(i)]++;
+		moved += number_of(i) != i;
+	}
+	for (unsigned i = 0; i < 300; i++)
+		CU_ASSERT_EQUAL(times[i], 1);
+	CU_ASSERT_TRUE(moved > 0);
+	destroy();
+}
+
+/* More than it can hold back: the rest passes; what is held at the end goes back to the port. */
+static void faults_destroy__held(void)
+{
+	unsigned out;
+
+	create(&(struct ur_fault_spec){.reorder = PPM, .dir = 3, .seed = 1});
+	pass(UR_FAULT_TX, 0, 1000);
+	out = port.allocated - port.freed;
+	CU_ASSERT_TRUE(out > 0);
+	CU_ASSERT_EQUAL(seen_n + out, 1000);
+	destroy();
+	CU_ASSERT_EQUAL(seen_n + out, 1000);
+}
+
+static void faults_apply__direction(void)
+{
+	static const struct {
+		unsigned dir;
+		unsigned tx, rx; /* frames that pass of 32 each */
+	} t[] = {{UR_FAULT_TX, 0, 32}, {UR_FAULT_RX, 32, 0}, {UR_FAULT_TX | UR_FAULT_RX, 0, 0}};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		setup();
+		create(&(struct ur_fault_spec){.drop = PPM, .dir = t[i].dir, .seed = 1});
+		pass(UR_FAULT_TX, 0, 32);
+		CU_ASSERT_EQUAL(seen_n, t[i].tx);
+		pass(UR_FAULT_RX, 0, 32);
+		CU_ASSERT_EQUAL(seen_n, t[i].tx + t[i].rx);
+		CU_ASSERT_EQUAL(calls, seen_n ? 1 : 0); /* a burst that is left alone stays one burst */
+		CU_ASSERT_TRUE(counted(64 - t[i].tx - t[i].rx, 0, 0, 0));
+		destroy();
+	}
+}
+
+static uint64_t pattern(uint64_t seed, unsigned *passed)
+{
+	uint64_t hash = 14695981039346656037ull;
+
+	setup();
+	create(&(struct ur_fault_spec){.drop = PPM / 4, .dir = 3, .seed = seed});
+	pass(UR_FAULT_TX, 0, 2000);
+	for (unsigned i = 0; i < seen_n; i++)
+		hash = (hash ^ number_of(i)) * 1099511628211ull;
+	*passed = seen_n;
+	CU_ASSERT_TRUE(counted(2000 - seen_n, 0, 0, 0));
+	destroy();
+	return hash;
+}
+
+static void faults_apply__seed_and_rate(void)
+{
+	unsigned passed;
+	uint64_t a = pattern(7, &passed);
+
+	CU_ASSERT_TRUE(passed > 1400 && passed < 1600); /* 1500, and five standard deviations of 19 */
+	CU_ASSERT_EQUAL(pattern(7, &passed), a);
+	CU_ASSERT_NOT_EQUAL(pattern(8, &passed), a);
+}
+
+void ur_suite_fault(void)
+{
+	CU_pSuite s = CU_add_suite_with_setup_and_teardown("fault", NULL, NULL, setup, teardown);
+
+	CU_ADD_TEST(s, fault_parse__good);
+	CU_ADD_TEST(s, fault_parse__refused);
+	CU_ADD_TEST(s, faults_apply__nothing);
+	CU_ADD_TEST(s, faults_apply__drop);
+	CU_ADD_TEST(s, faults_apply__duplicate);
+	CU_ADD_TEST(s, faults_apply__duplicate_without_memory);
+	CU_ADD_TEST(s, faults_apply__corrupt);
+	CU_ADD_TEST(s, faults_release__due);
+	CU_ADD_TEST(s, faults_release__every_frame_once);
+	CU_ADD_TEST(s, faults_destroy__held);
+	CU_ADD_TEST(s, faults_apply__direction);
+	CU_ADD_TEST(s, faults_apply__seed_and_rate);
+}

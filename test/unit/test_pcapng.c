@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The capture file: libpcap reads back what was written, and the block options are where the format has them. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <pcap/pcap.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/capture.h"
+
+void ur_suite_pcapng(void);
+
+static char path[64];
+static struct ur_capture *cap;
+static pcap_t *pcap;
+
+static void setup(void)
+{
+	int fd;
+
+	strcpy(path, "/tmp/uroce-test-pcapng-XXXXXX");
+	fd = mkstemp(path);
+	if (fd >= 0)
+		close(fd);
+	cap = NULL;
+	pcap = NULL;
+}
+
+static void teardown(void)
+{
+	if (cap)
+		ur_capture_close(cap);
+	if (pcap)
+		pcap_close(pcap);
+	unlink(path);
+}
+
+static uint64_t wall(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static void close_capture(void)
+{
+	CU_ASSERT_EQUAL(ur_capture_close(cap), 0);
+	cap = NULL;
+}
+
+static void read_back(void)
+{
+	char err[PCAP_ERRBUF_SIZE];
+
+	pcap = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, err);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(pcap);
+	CU_ASSERT_EQUAL(pcap_datalink(pcap), DLT_EN10MB);
+}
+
+static uint64_t stamp(const struct pcap_pkthdr *h)
+{
+	return (uint64_t)h->ts.tv_sec * UR_NS_PER_S + (uint64_t)h->ts.tv_usec; /* nanoseconds at this precision */
+}
+
+static void fill(uint8_t *b, size_t n, unsigned seed)
+{
+	for (size_t i = 0; i < n; i++)
+		b[i] = (uint8_t)(seed * 31 + i * 7 + i / 256);
+}
+
+static void capture_frame__bytes_and_stamps(void)
+{
+	const ur_time start = 5 * UR_NS_PER_S + 17;
+	uint64_t before = wall(), after, first = 0;
+	struct pcap_pkthdr *h;
+	const u_char *got;
+	uint8_t b[128];
+
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", start, &cap), 0);
+	after = wall();
+	for (unsigned n = 60; n < 70; n++) { /* every padding */
+		struct ur_pkt p = {.data = b, .len = n};
+
+		fill(b, n, n);
+		ur_capture_frame(cap, &p, start + (n - 60) * 1000000001ull, UR_CAPTURE_IN);
+	}
+	close_capture();
+	read_back();
+	for (unsigned n = 60; n < 70; n++) {
+		CU_ASSERT_EQUAL_FATAL(pcap_next_ex(pcap, &h, &got), 1);
+		fill(b, n, n);
+		CU_ASSERT_EQUAL(h->len, n);
+		CU_ASSERT_EQUAL_FATAL(h->caplen, n);
+		CU_ASSERT_EQUAL(memcmp(got, b, n), 0);
+		if (n == 60)
+			first = stamp(h);
+		CU_ASSERT_EQUAL(stamp(h), first + (n - 60) * 1000000001ull);
+	}
+	CU_ASSERT_TRUE(first >= before && first <= after);
+	CU_ASSERT_EQUAL(pcap_next_ex(pcap, &h, &got), PCAP_ERROR_BREAK);
+}
+
+static void capture_frame__segments_and_tail(void)
+{
+	uint8_t head[58], a[1], b[1000], c[3], all[sizeof(head) + sizeof(a) + sizeof(b) + sizeof(c) + 6];
+	struct ur_pkt p = {.data = head, .len = sizeof(head), .nseg = 3, .tail_len = 6, .tail = {1, 2, 3, 4, 5, 6, 99, 99}};
+	struct pcap_pkthdr *h;
+	const u_char *got;
+
+	fill(all, sizeof(all), 3);
+	memcpy(head, all, 58);
+	memcpy(a, all + 58, 1);
+	memcpy(b, all + 59, 1000);
+	memcpy(c, all + 1059, 3);
+	memcpy(all + 1062, p.tail, 6);
+	p.seg[0] = (struct ur_seg){.data = a, .len = sizeof(a)};
+	p.seg[1] = (struct ur_seg){.data = b, .len = sizeof(b)};
+	p.seg[2] = (struct ur_seg){.data = c, .len = sizeof(c)};
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", 0, &cap), 0);
+	ur_capture_frame(cap, &p, 0, UR_CAPTURE_OUT);
+	close_capture();
+	read_back();
+	CU_ASSERT_EQUAL_FATAL(pcap_next_ex(pcap, &h, &got), 1);
+	CU_ASSERT_EQUAL_FATAL(h->caplen, sizeof(all));
+	CU_ASSERT_EQUAL(h->len, sizeof(all));
+	CU_ASSERT_EQUAL(memcmp(got, all, sizeof(all)), 0);
+	CU_ASSERT_EQUAL(pcap_next_ex(pcap, &h, &got), PCAP_ERROR_BREAK);
+}
+
+/* More than any buffer holds: what is written early and late comes out in order. */
+static void capture_frame__many(void)
+{
+	static uint8_t b[UR_PKT_ROOM];
+	struct pcap_pkthdr *h;
+	const u_char *got;
+
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", 0, &cap), 0);
+	for (unsigned i = 0; i < 300; i++) {
+		struct ur_pkt p = {.data = b, .len = UR_PKT_ROOM - i};
+
+		fill(b, p.len, i);
+		ur_capture_frame(cap, &p, i, UR_CAPTURE_OUT);
+	}
+	close_capture();
+	read_back();
+	for (unsigned i = 0; i < 300; i++) {
+		CU_ASSERT_EQUAL_FATAL(pcap_next_ex(pcap, &h, &got), 1);
+		CU_ASSERT_EQUAL_FATAL(h->caplen, UR_PKT_ROOM - i);
+		fill(b, h->caplen, i);
+		CU_ASSERT_EQUAL(memcmp(got, b, h->caplen), 0);
+	}
+	CU_ASSERT_EQUAL(pcap_next_ex(pcap, &h, &got), PCAP_ERROR_BREAK);
+}
+
+static void capture_flush__readable_while_open(void)
+{
+	uint8_t b[64] = {1};
+	struct ur_pkt p = {.data = b, .len = sizeof(b)};
+	struct pcap_pkthdr *h;
+	const u_char *got;
+
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", 0, &cap), 0);
+	ur_capture_frame(cap, &p, 1, UR_CAPTURE_IN);
+	ur_capture_flush(cap);
+	ur_capture_flush(cap);
+	read_back();
+	CU_ASSERT_EQUAL_FATAL(pcap_next_ex(pcap, &h, &got), 1);
+	CU_ASSERT_EQUAL(memcmp(got, b, sizeof(b)), 0);
+	CU_ASSERT_EQUAL(pcap_next_ex(pcap, &h, &got), PCAP_ERROR_BREAK);
+}
+
+static uint32_t word(const uint8_t *b)
+{
+	uint32_t v;
+
+	memcpy(&v, b, sizeof(v));
+	return v;
+}
+
+/* The value of an option in the list from `at`, and its length; NULL when it is not there. */
+static const uint8_t *option(const uint8_t *at, const uint8_t *end, uint16_t code, uint16_t *len)
+{
+	while (at + 4 <= end && (word(at) & 0xffff) != 0) {
+		*len = (uint16_t)(word(at) >> 16);
+		if ((word(at) & 0xffff) == code)
+			return at + 4;
+		at += 4 + (*len + 3u) / 4 * 4;
+	}
+	return NULL;
+}
+
+static void capture_open__options(void)
+{
+	static const uint32_t types[] = {0x0a0d0d0a, 1, 6, 6};
+	uint8_t frame[61] = {0}, raw[1024];
+	struct ur_pkt p = {.data = frame, .len = sizeof(frame)};
+	const uint8_t *at = raw, *end, *o;
+	uint16_t len = 0;
+	FILE *f;
+
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "veth17", 0, &cap), 0);
+	ur_capture_frame(cap, &p, 0, UR_CAPTURE_IN);
+	ur_capture_frame(cap, &p, 0, UR_CAPTURE_OUT);
+	close_capture();
+	f = fopen(path, "r");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	end = raw + fread(raw, 1, sizeof(raw), f);
+	fclose(f);
+	for (unsigned i = 0; i < ur_array_size(types); i++) {
+		uint32_t total = end - at >= 12 ? word(at + 4) : 0;
+
+		CU_ASSERT_FATAL(total >= 12 && total % 4 == 0 && total <= (size_t)(end - at));
+		CU_ASSERT_EQUAL(word(at), types[i]);
+		CU_ASSERT_EQUAL(word(at + total - 4), total);
+		if (types[i] == 1) {
+			o = option(at + 16, at + total - 4, 2, &len);
+			CU_ASSERT_TRUE(o && len == 6 && !memcmp(o, "veth17", 6));
+			o = option(at + 16, at + total - 4, 9, &len);
+			CU_ASSERT_TRUE(o && len == 1 && *o == 9);
+		}
+		if (types[i] == 6) {
+			o = option(at + 28 + 64, at + total - 4, 2, &len);
+			CU_ASSERT_TRUE(o && len == 4 && word(o) == (i == 2 ? 1u : 2u));
+		}
+		at += total;
+	}
+	CU_ASSERT_PTR_EQUAL(at, end);
+}
+
+static void capture_open__unwritable(void)
+{
+	CU_ASSERT_EQUAL(ur_capture_open("/nonexistent/uroce.pcapng", "eth0", 0, &cap), ENOENT);
+	CU_ASSERT_EQUAL(ur_capture_open("/tmp", "eth0", 0, &cap), EISDIR);
+	CU_ASSERT_PTR_NULL(cap);
+}
+
+static void capture_close__full_disk(void)
+{
+	uint8_t b[64] = {0};
+	struct ur_pkt p = {.data = b, .len = sizeof(b)};
+	struct ur_capture *c;
+
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open("/dev/full", "eth0", 0, &c), 0);
+	for (unsigned i = 0; i < 10000; i++) /* beyond the buffer: nothing may overflow after the failure */
+		ur_capture_frame(c, &p, i, UR_CAPTURE_IN);
+	CU_ASSERT_EQUAL(ur_capture_close(c), ENOSPC);
+}
+
+void ur_suite_pcapng(void)
+{
+	CU_pSuite s = CU_add_suite_with_setup_and_teardown("pcapng", NULL, NULL, setup, teardown);
+
+	CU_ADD_TEST(s, capture_frame__bytes_and_stamps);
+	CU_ADD_TEST(s, capture_frame__segments_and_tail);
+	CU_ADD_TEST(s, capture_frame__many);
+	CU_ADD_TEST(s, capture_flush__readable_while_open);
+	CU_ADD_TEST(s, capture_open__options);
+	CU_ADD_TEST(s, capture_open__unwritable);
+	CU_ADD_TEST(s, capture_close__full_disk);
+}

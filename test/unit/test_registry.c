@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the processes of a device share: slots, ports and who answers, with real processes that end well or are killed. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/registry.h"
+#include "proc_harness.h"
+
+void ur_suite_registry(void);
+
+#define OPEN_MAX_HERE 256
+#define TCP 0x106
+#define UDP 0x111
+
+static uint64_t key;
+static struct ur_registry *here[OPEN_MAX_HERE]; /* of this process; each counts as a process of its own */
+static unsigned here_n;
+
+static const struct ur_gid any;
+static const struct ur_gid x = {{[10] = 0xff, 0xff, 10, 0, 0, 1}};
+static const struct ur_gid y = {{[10] = 0xff, 0xff, 10, 0, 0, 2}};
+
+static void setup(void)
+{
+	key = proc_random_key();
+	here_n = 0;
+}
+
+static void teardown(void)
+{
+	procs_end();
+	while (here_n)
+		ur_registry_close(here[--here_n]);
+}
+
+static struct ur_registry *open_here(void)
+{
+	CU_ASSERT_FATAL(here_n < OPEN_MAX_HERE);
+	CU_ASSERT_EQUAL_FATAL(ur_registry_open(key, &here[here_n]), 0);
+	return here[here_n++];
+}
+
+static void close_here(void)
+{
+	ur_registry_close(here[--here_n]);
+}
+
+static bool file_exists(uint64_t k)
+{
+	char pattern[64];
+	glob_t g;
+	bool found;
+
+	snprintf(pattern, sizeof(pattern), "/dev/shm/uroce-*-%016llx", (unsigned long long)k);
+	found = !glob(pattern, 0, NULL, &g);
+	if (found)
+		globfree(&g);
+	return found;
+}
+
+/* --- the other process --- */
+
+enum op { OP_SLOT, OP_BIND, OP_RELEASE, OP_LISTEN, OP_ELSEWHERE, OP_STARTED, OP_ANNOUNCE, OP_CLOSE };
+
+struct request {
+	enum op op;
+	uint16_t port_space, port;
+	bool on; /* reuse, or listening */
+	struct ur_gid gid;
+};
+
+struct reply {
+	int result;
+	uint16_t port;
+};
+
+static struct reply serve(struct ur_registry *r, const struct request *q)
+{
+	struct reply a = {.port = q->port};
+
+	switch (q->op) {
+	case OP_SLOT:
+		a.result = ur_registry_slot(r);
+		break;
+	case OP_BIND:
+		a.result = ur_registry_bind(r, q->port_space, &q->gid, q->on, &a.port);
+		break;
+	case OP_RELEASE:
+		ur_registry_release(r, q->port_space, &q->gid, q->port);
+		break;
+	case OP_LISTEN:
+		ur_registry_listen(r, q->port_space, &q->gid, q->port, q->on);
+		break;
+	case OP_ELSEWHERE:
+		a.result = ur_registry_elsewhere(r, q->port_space, q->port, &q->gid);
+		break;
+	case OP_STARTED:
+		ur_registry_started(r);
+		break;
+	case OP_ANNOUNCE:
+		ur_registry_announce(r, getpid(), q->port);
+		break;
+	case OP_CLOSE:
+		ur_registry_close(r);
+		break;
+	}
+	return a;
+}
+
+static int child(int fd, uint64_t k)
+{
+	struct ur_registry *r;
+	struct request q;
+
+	if (ur_registry_open(k, &r))
+		return 1;
+	while (recv(fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
+		struct reply a = serve(r, &q);
+
+		if (send(fd, &a, sizeof(a), MSG_NOSIGNAL) != (ssize_t)sizeof(a))
+			return 2;
+		if (q.op == OP_CLOSE)
+			return 0;
+	}
+	return 3;
+}
+
+static struct reply ask(struct proc *p, struct request q)
+{
+	struct reply a = {0};
+
+	proc_ask(p, &q, sizeof(q), &a, sizeof(a));
+	return a;
+}
+
+static struct proc *start(uint64_t k, uint8_t *slot)
+{
+	struct proc *p = proc_start(child, k);
+
+	*slot = (uint8_t)ask(p, (struct request){.op = OP_SLOT}).result;
+	return p;
+}
+
+static int bind_there(struct proc *p, uint16_t ps, const struct ur_gid *gid, bool reuse, uint16_t port)
+{
+	return ask(p, (struct request){.op = OP_BIND, .port_space = ps, .gid = *gid, .on = reuse, .port = port}).result;
+}
+
+static void listen_there(struct proc *p, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool on)
+{
+	ask(p, (struct request){.op = OP_LISTEN, .port_space = ps, .gid = *gid, .on = on, .port = port});
+}
+
+static bool elsewhere_there(struct proc *p, uint16_t port)
+{
+	return ask(p, (struct request){.op = OP_ELSEWHERE, .port_space = TCP, .gid = x, .port = port}).result;
+}
+
+static void close_there(struct proc *p)
+{
+	ask(p, (struct request){.op = OP_CLOSE});
+	CU_ASSERT_EQUAL(proc_wait(p), 0);
+}
+
+/* --- slots --- */
+
+static void registry_open__slots(void)
+{
+	uint8_t a, b;
+	struct proc *pa = start(key, &a), *pb = start(key, &b);
+	struct ur_registry *r = open_here();
+
+	CU_ASSERT_TRUE(a && b && ur_registry_slot(r));
+	CU_ASSERT_TRUE(a != b && a != ur_registry_slot(r) && b != ur_registry_slot(r));
+	CU_ASSERT_EQUAL(ur_registry_key(r), key);
+	CU_ASSERT_TRUE(ur_registry_alive(r, a));
+	CU_ASSERT_TRUE(ur_registry_alive(r, b));
+	CU_ASSERT_TRUE(ur_registry_alive(r, ur_registry_slot(r)));
+	close_there(pb);
+	CU_ASSERT_FALSE(ur_registry_alive(r, b));
+	CU_ASSERT_TRUE(ur_registry_alive(r, a));
+	proc_kill(pa);
+	CU_ASSERT_FALSE(ur_registry_alive(r, a));
+}
+
+/* All 255 slots taken: the next comer waits until a crash frees one, and gets that very one. */
+static void registry_open__killed_owner_frees_its_slot(void)
+{
+	struct ur_registry *more = NULL;
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+
+	for (unsigned i = 0; i < 254; i++)
+		open_here();
+	CU_ASSERT_EQUAL(ur_registry_open(key, &more), EAGAIN);
+	proc_kill(p);
+	CU_ASSERT_FALSE(ur_registry_alive(here[0], slot));
+	CU_ASSERT_EQUAL(ur_registry_slot(open_here()), slot);
+	CU_ASSERT_TRUE(ur_registry_alive(here[0], slot));
+}
+
+static void registry_find__mailbox(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+	struct ur_registry *r = open_here();
+	uint32_t lease, again;
+	pid_t pid;
+	int fd;
+
+	CU_ASSERT_FALSE(ur_registry_find(r, slot, &lease, &pid, &fd));
+	ask(p, (struct request){.op = OP_ANNOUNCE, .port = 42});
+	CU_ASSERT_TRUE(ur_registry_find(r, slot, &lease, &pid, &fd));
+	CU_ASSERT_EQUAL(pid, p->pid);
+	CU_ASSERT_EQUAL(fd, 42);
+	proc_kill(p);
+	for (unsigned i = 0; i < 254; i++)
+		open_here();
+	CU_ASSERT_EQUAL(ur_registry_slot(here[here_n - 1]), slot); /* the new owner has no mailbox yet */
+	CU_ASSERT_FALSE(ur_registry_find(r, slot, &again, &pid, &fd));
+	CU_ASSERT_NOT_EQUAL(again, lease);
+}
+
+static void registry_find__closed(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+	struct ur_registry *r = open_here();
+	uint32_t lease;
+	pid_t pid;
+	int fd;
+
+	ask(p, (struct request){.op = OP_ANNOUNCE, .port = 42});
+	close_there(p);
+	CU_ASSERT_FALSE(ur_registry_find(r, slot, &lease, &pid, &fd));
+}
+
+/* --- the file --- */
+
+static void registry_close__last_one_removes_the_file(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+
+	open_here();
+	CU_ASSERT_TRUE(file_exists(key));
+	close_here();
+	CU_ASSERT_TRUE(file_exists(key));
+	close_there(p);
+	CU_ASSERT_FALSE(file_exists(key));
+}
+
+static void registry_open__sweeps_stale_files(void)
+{
+	uint64_t stale = proc_random_key(), live = proc_random_key();
+	uint8_t slot;
+	struct proc *dead = start(stale, &slot);
+
+	start(live, &slot);
+	CU_ASSERT_TRUE(file_exists(stale));
+	proc_kill(dead);
+	open_here();
+	CU_ASSERT_FALSE(file_exists(stale));
+	CU_ASSERT_TRUE(file_exists(live));
+	CU_ASSERT_TRUE(file_exists(key));
+	procs_end();
+	close_here();
+	open_here(); /* takes what the killed child left */
+	CU_ASSERT_FALSE(file_exists(live));
+}
+
+/* --- ports --- */
+
+static void registry_bind__conflicts(void)
+{
+	static const struct {
+		const struct ur_gid *a, *b;
+		bool a_reuse, b_reuse;
+		uint16_t b_space, b_port;
+		int err;
+	} t[] = {
+		{&x, &x, false, false, TCP, 7000, EADDRINUSE},   {&x, &y, false, false, TCP, 7000, 0},
+		{&any, &x, false, false, TCP, 7000, EADDRINUSE}, {&x, &any, false, false, TCP, 7000, EADDRINUSE},
+		{&any, &any, false, false, TCP, 7000, EADDRINUSE},
+		{&x, &x, true, false, TCP, 7000, EADDRINUSE},    {&x, &x, false, true, TCP, 7000, EADDRINUSE},
+		{&x, &x, true, true, TCP, 7000, 0},              {&any, &x, true, true, TCP, 7000, 0},
+		{&any, &any, false, false, UDP, 7000, 0},        {&any, &any, false, false, TCP, 7001, 0},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		uint8_t slot;
+		struct proc *p = start(key, &slot);
+		struct ur_registry *r = open_here();
+		uint16_t port = t[i].b_port;
+
+		CU_ASSERT_EQUAL(bind_there(p, TCP, t[i].a, t[i].a_reuse, 7000), 0);
+		CU_ASSERT_EQUAL(ur_registry_bind(r, t[i].b_space, t[i].b, t[i].b_reuse, &port), t[i].err);
+		CU_ASSERT_EQUAL(port, t[i].b_port);
+		proc_kill(p);
+		close_here(); /* the last one out removes the file */
+	}
+}
+
+static void registry_bind__freed(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot), *q = start(key, &slot);
+	struct ur_registry *r = open_here();
+	uint16_t port = 7000;
+
+	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7000), 0);
+	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7001), 0);
+	CU_ASSERT_EQUAL(bind_there(q, TCP, &x, false, 7002), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &port), EADDRINUSE);
+	ur_registry_release(r, TCP, &x, 7000); /* not ours: nothing happens */
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &port), EADDRINUSE);
+	ask(p, (struct request){.op = OP_RELEASE, .port_space = TCP, .gid = x, .port = 7000});
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &port), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &port), EADDRINUSE); /* by ourselves */
+	port = 7001;
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &port), EADDRINUSE);
+	proc_kill(p);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &port), 0);
+	port = 7002;
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &port), EADDRINUSE);
+	close_there(q);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &port), 0);
+}
+
+static void registry_bind__ephemeral(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+	struct ur_registry *r = open_here();
+	uint16_t port[64];
+
+	for (unsigned i = 0; i < 64; i++) {
+		port[i] = 0;
+		if (i % 2) {
+			struct reply a = ask(p, (struct request){.op = OP_BIND, .port_space = TCP, .gid = x, .on = true});
+
+			CU_ASSERT_EQUAL(a.result, 0);
+			port[i] = a.port;
+		} else {
+			CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &any, true, &port[i]), 0);
+		}
+		CU_ASSERT_TRUE(port[i] >= 32768 && port[i] <= 60999);
+		for (unsigned k = 0; k < i; k++)
+			CU_ASSERT_NOT_EQUAL(port[i], port[k]);
+	}
+}
+
+static void registry_bind__table_full(void)
+{
+	struct ur_registry *r = open_here();
+	unsigned n = 0;
+	int err = 0;
+
+	while (!err && n < 10000) {
+		uint16_t port = (uint16_t)(n + 1);
+
+		err = ur_registry_bind(r, TCP, &x, false, &port);
+		n += !err;
+	}
+	CU_ASSERT_EQUAL(err, ENOSPC);
+	CU_ASSERT_TRUE(n >= 1000);
+	ur_registry_release(r, TCP, &x, 500);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){7}), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){8}), ENOSPC);
+}
+
+/* --- who answers --- */
+
+static void registry_elsewhere__listeners(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+	struct ur_registry *r = open_here();
+	uint16_t port = 7001;
+
+	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7000), 0);
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x)); /* bound is not listening */
+	listen_there(p, TCP, &x, 7000, true);
+	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &y));
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, UDP, 7000, &x));
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7001, &x));
+	CU_ASSERT_FALSE(elsewhere_there(p, 7000)); /* the listener itself */
+	ur_registry_listen(r, TCP, &x, 7000, false); /* not ours: nothing happens */
+	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	listen_there(p, TCP, &x, 7000, false);
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	CU_ASSERT_EQUAL(bind_there(p, TCP, &any, false, 7002), 0);
+	listen_there(p, TCP, &any, 7002, true);
+	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7002, &y));
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &port), 0);
+	ur_registry_listen(r, TCP, &x, 7001, true);
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7001, &x));
+	CU_ASSERT_TRUE(elsewhere_there(p, 7001));
+	proc_kill(p);
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7002, &y));
+}
+
+/* What nobody listens to is refused by one process alone: the lowest slot that has started. */
+static void registry_elsewhere__refusers(void)
+{
+	uint8_t a, b;
+	struct proc *pa = start(key, &a), *pb = start(key, &b);
+	struct ur_registry *r = open_here();
+
+	CU_ASSERT_FATAL(a < b && b < ur_registry_slot(r)); /* a new file hands them out in order */
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	ur_registry_started(r);
+	CU_ASSERT_FALSE(elsewhere_there(pa, 7000)); /* a higher slot does not count */
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	ask(pb, (struct request){.op = OP_STARTED});
+	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	CU_ASSERT_FALSE(elsewhere_there(pb, 7000));
+	ask(pa, (struct request){.op = OP_STARTED});
+	CU_ASSERT_TRUE(elsewhere_there(pb, 7000));
+	CU_ASSERT_FALSE(elsewhere_there(pa, 7000));
+	proc_kill(pa);
+	CU_ASSERT_FALSE(elsewhere_there(pb, 7000));
+	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	close_there(pb);
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
+}
+
+void ur_suite_registry(void)
+{
+	CU_pSuite s = CU_add_suite_with_setup_and_teardown("registry", NULL, NULL, setup, teardown);
+
+	CU_ADD_TEST(s, registry_open__slots);
+	CU_ADD_TEST(s, registry_open__killed_owner_frees_its_slot);
+	CU_ADD_TEST(s, registry_find__mailbox);
+	CU_ADD_TEST(s, registry_find__closed);
+	CU_ADD_TEST(s, registry_close__last_one_removes_the_file);
+	CU_ADD_TEST(s, registry_open__sweeps_stale_files);
+	CU_ADD_TEST(s, registry_bind__conflicts);
+	CU_ADD_TEST(s, registry_bind__freed);
+	CU_ADD_TEST(s, registry_bind__ephemeral);
+	CU_ADD_TEST(s, registry_bind__table_full);
+	CU_ADD_TEST(s, registry_elsewhere__listeners);
+	CU_ADD_TEST(s, registry_elsewhere__refusers);
+}
