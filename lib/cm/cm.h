@@ -162,7 +162,8 @@ int ur_cm_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len
 struct ur_cm_conn_info {
 	struct ur_cm_addr addr;
 	uint32_t remote_qpn;
-	/* The starting PSN of a message is where its receiver shall begin to transmit (IBTA volume 1, 12.7), so each side receives from its own. */
+	/* The starting PSN of a message is where its receiver shall begin to transmit (IBTA volume 1, 12.7), so each side receives from its
+	 * own. */
 	uint32_t send_psn; /* the peer's starting PSN */
 	uint32_t recv_psn; /* our starting PSN */
 	uint8_t path_mtu;

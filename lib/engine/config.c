@@ -117,7 +117,8 @@ static int load_line(struct ur_config *c, char *line, bool *ours, const char *pa
 static int load_file(struct ur_config *c, const char *path, char *err, size_t errlen)
 {
 	FILE *f = fopen(path, "re");
-	char line[UR_CONFIG_STR + 64];
+	char *line = NULL;
+	size_t room = 0;
 	bool ours = false;
 	unsigned no = 0;
 	int r = 0;
@@ -127,8 +128,14 @@ static int load_file(struct ur_config *c, const char *path, char *err, size_t er
 		snprintf(err, errlen, "cannot read the configuration file '%s' that UROCE_CONF names: %s", path, strerror(r));
 		return r;
 	}
-	while (!r && fgets(line, sizeof(line), f))
+	errno = 0;
+	while (!r && getline(&line, &room, f) >= 0)
 		r = load_line(c, line, &ours, path, ++no, err, errlen);
+	if (!r && ferror(f)) {
+		r = errno ? errno : EIO;
+		snprintf(err, errlen, "cannot read the configuration file '%s' that UROCE_CONF names: %s", path, strerror(r));
+	}
+	free(line);
 	fclose(f);
 	return r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/fault.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,10 +71,11 @@ static bool parse_item(struct ur_fault_spec *s, const char *key, const char *v)
 			return parse_probability(v, rates[i].ppm);
 	if (!strcmp(key, "dir"))
 		return parse_dir(v, &s->dir);
-	if (strcmp(key, "seed") || !*v)
+	if (strcmp(key, "seed") || !isdigit((unsigned char)*v))
 		return false;
+	errno = 0;
 	s->seed = strtoull(v, &end, 0);
-	return !*end;
+	return !*end && !errno;
 }
 
 int ur_fault_parse(const char *text, struct ur_fault_spec *s, char *err, size_t errlen)

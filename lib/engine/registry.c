@@ -95,9 +95,10 @@ static int take_slot(struct ur_registry *r)
 		if (lock_byte(r->fd, LOCK_SLOT(s), F_WRLCK, F_OFD_SETLK))
 			continue;
 		r->slot = (uint8_t)s;
-		r->f->lease[s]++;
-		r->f->mailbox[s].pid = 0;
+		__atomic_store_n(&r->f->mailbox[s].pid, 0,
+				 __ATOMIC_RELEASE); /* before the lease: who sees the new one must not see the old pid */
 		r->f->started[s] = false;
+		__atomic_store_n(&r->f->lease[s], r->f->lease[s] + 1, __ATOMIC_RELEASE);
 		r->f->next_slot = s;
 		return 0;
 	}

@@ -242,9 +242,59 @@ static void capture__every_frame_parses_and_is_built_again(void)
 	CU_ASSERT_TRUE(seen.cm_hdr > 0);
 }
 
+/* QPs that a REQ or REP of a capture named, and the PSN at which it asked the peer to begin. */
+struct begin {
+	uint32_t qpn, psn;
+	struct ur_gid host;
+};
+
+static void note_begin(struct begin *b, unsigned *n, const struct ur_pkt *p)
+{
+	struct ur_cm_msg m;
+
+	if (*n == 4 || !ur_cm_msg_parse(p->data + p->payload_off, &m))
+		return;
+	if (m.attr == UR_CM_REQ)
+		b[(*n)++] = (struct begin){m.req.local_qpn, m.req.starting_psn, p->src};
+	else if (m.attr == UR_CM_REP)
+		b[(*n)++] = (struct begin){m.rep.local_qpn, m.rep.starting_psn, p->src};
+}
+
+/* The first request to a QP carries the PSN that the QP's own side asked for, not the one that the sender announced. */
+static void capture__data_begins_where_the_receiver_asked(void)
+{
+	char err[PCAP_ERRBUF_SIZE];
+	pcap_t *cap = pcap_open_offline(UROCE_SOURCE_ROOT "/pcaps/rping-rc.pcap", err);
+	struct pcap_pkthdr *h;
+	const u_char *bytes;
+	struct begin b[4];
+	unsigned n = 0, checked = 0;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(cap);
+	while (pcap_next_ex(cap, &h, &bytes) == 1) {
+		struct ur_counters c = {.v = {0}};
+		struct ur_pkt p;
+
+		sample_load(&p, bytes, h->caplen);
+		if (ur_frame_parse(&p, &c) && p.kind == UR_PKT_ROCE && p.bth.dqpn == 1)
+			note_begin(b, &n, &p);
+		for (unsigned i = 0; p.kind == UR_PKT_ROCE && i < n; i++) {
+			if (b[i].qpn != p.bth.dqpn || !ur_gid_eq(&b[i].host, &p.dst) || ur_opcode(p.bth.opcode)->flags & UR_OPF_RESPONSE)
+				continue;
+			CU_ASSERT_EQUAL(p.bth.psn, b[i].psn);
+			b[i].qpn = 0; /* its first request only */
+			checked++;
+		}
+		sample_free(&p);
+	}
+	pcap_close(cap);
+	CU_ASSERT_EQUAL(checked, 2); /* one in each direction */
+}
+
 void ur_suite_capture(void)
 {
 	CU_pSuite s = CU_add_suite("capture", NULL, NULL);
 
 	CU_ADD_TEST(s, capture__every_frame_parses_and_is_built_again);
+	CU_ADD_TEST(s, capture__data_begins_where_the_receiver_asked);
 }
