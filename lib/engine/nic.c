@@ -10,6 +10,8 @@
 #include "wire/frame.h"
 #include "wire/icmp.h"
 
+#define NIC_STUCK_NS (2 * UR_NS_PER_MS)
+
 /* --- packet buffers for the layers below --- */
 
 static unsigned nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
@@ -182,10 +184,21 @@ static void nic_port_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	if (ur_likely(sent == n))
 		return;
 	ur_count(&nic->counters, UR_C_TX_BACKLOG);
+	if (!nic->backlog_n || sent)
+		nic->backlog_since = nic->now;
 	while (sent < n && nic->backlog_n < ur_array_size(nic->backlog))
 		nic->backlog[nic->backlog_n++] = pkts[sent++];
 	if (sent < n)
 		nic_free(nic, pkts + sent, n - sent); /* only ARP and MADs can meet a full backlog; they are sent again */
+}
+
+/* A port that takes nothing (its peer has gone) loses frames as a cable does, so that timers and retry counters can do their work. */
+static void nic_drop_backlog(struct ur_nic *nic)
+{
+	nic->counters.v[UR_C_TX_DROPPED] += nic->backlog_n;
+	if (nic->backlog_n)
+		nic_free(nic, nic->backlog, nic->backlog_n);
+	nic->backlog_n = 0;
 }
 
 static void nic_flush_backlog(struct ur_nic *nic)
@@ -193,6 +206,8 @@ static void nic_flush_backlog(struct ur_nic *nic)
 	unsigned sent = nic->port->ops->tx_burst(nic->port, nic->backlog, nic->backlog_n);
 
 	nic->backlog_n -= sent;
+	if (sent)
+		nic->backlog_since = nic->now;
 	memmove(nic->backlog, nic->backlog + sent, nic->backlog_n * sizeof(nic->backlog[0]));
 }
 
@@ -226,8 +241,9 @@ static unsigned nic_tx(struct ur_nic *nic)
 
 	if (ur_unlikely(nic->backlog_n)) {
 		nic_flush_backlog(nic);
-		if (nic->backlog_n)
+		if (nic->backlog_n && nic->now - nic->backlog_since < NIC_STUCK_NS)
 			return 0;
+		nic_drop_backlog(nic);
 	}
 	n = ur_tp_tx(nic->tp, pkts, UR_NIC_BURST, nic->now);
 	for (unsigned i = 0; i < n; i++)

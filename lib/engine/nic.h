@@ -55,6 +55,7 @@ struct ur_nic {
 
 	struct ur_pkt *backlog[2 * UR_NIC_BURST]; /* frames that the port did not take */
 	unsigned backlog_n;
+	ur_time backlog_since; /* when the port last took a frame of it */
 	struct ur_pkt *local_head, **local_tail; /* frames to ourselves */
 	_Atomic(struct ur_qp *) doorbell;        /* QPs that rang since the last poll, newest first */
 };

@@ -12,6 +12,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 #define EXIT_TRIES 5
+#define EXIT_FETCH_US 20000
 #define EXIT_TRY_NS (10 * UR_NS_PER_MS)
 #define EXIT_WAIT_NS (200 * UR_NS_PER_MS)
 
@@ -213,6 +214,8 @@ __attribute__((destructor)) static void end_of_process(void)
 		if (e->nic->port->ops->enter)
 			e->nic->port->ops->enter(e->nic->port);
 		say_goodbye(e->nic);
+		if (e->info.owned)
+			usleep(EXIT_FETCH_US); /* a port in shared memory takes with it what the peer has not fetched yet */
 	}
 	if (e->cfg.counters[0])
 		write_counters(e);
