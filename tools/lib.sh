@@ -123,7 +123,8 @@ make_cable() {
 # in_ns NS COMMAND...: in the foreground. In the background `ip netns exec` itself makes $! the process and not a shell.
 in_ns() { ip netns exec "$@"; }
 
-# Waits until uroce has started in a namespace: it then holds UDP port 4791 against the kernel's ICMP errors.
+# Waits until uroce has started in a namespace: it then holds UDP port 4791 against the kernel's ICMP errors. For programs that listen on no
+# port of the RDMA CM; wait_listening is surer.
 wait_started() {
 	local ns=$1 pid=$2 i
 	for i in $(seq 100); do
@@ -133,6 +134,22 @@ wait_started() {
 		fi
 		kill -0 "$pid" 2>/dev/null || return 1
 		sleep 0.05
+	done
+	return 1
+}
+
+# wait_listening NS PORT [PID [OPTIONS]]: waits until a process under uroce listens on a TCP port of the RDMA CM, as 'uroce info' shows it. Gives up
+# after 20 seconds, or once process PID has ended. NS '-' is the namespace of this script; OPTIONS name the device in place of --dev eth0.
+wait_listening() {
+	local ns=$1 port=$2 pid=${3:-} uroce=${UROCE:-$ROOT/build/apps/uroce/uroce} enter=() shown end=$((SECONDS + 20))
+	shift $(($# < 3 ? $# : 3))
+	[ $# -gt 0 ] || set -- --dev eth0
+	[ "$ns" = - ] || enter=(in_ns "$ns")
+	while [ $SECONDS -lt $end ]; do
+		shown=$("${enter[@]}" timeout 5 "$uroce" info "$@" 2>>"$LOG") || return 1
+		! grep -Eq "^ +listens on tcp .*:$port\$" <<<"$shown" || return 0
+		[ -z "$pid" ] || kill -0 "$pid" 2>/dev/null || return 1
+		sleep 0.02
 	done
 	return 1
 }

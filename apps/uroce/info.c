@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce info: the device with its GIDs and routes, the settings, the counters. It starts no port and sends nothing. */
+/*
+ * uroce info: the device with its GIDs, its routes and the processes that use it, the settings, the counters. It starts no port, sends
+ * nothing and does not count among the processes itself.
+ */
 #include "cmd.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/counters.h"
-#include "engine/engine.h"
+#include "info.h"
 #include "wire/frame.h"
 
-#define ADDR_TEXT (INET6_ADDRSTRLEN + 8)
-
-static const char *addr_text(const struct ur_gid *g, char *buf)
+const char *ur_info_addr(const struct ur_gid *g, char *buf)
 {
 	if (ur_gid_is_v4(g))
-		return inet_ntop(AF_INET, g->raw + 12, buf, ADDR_TEXT);
-	return inet_ntop(AF_INET6, g->raw, buf, ADDR_TEXT);
+		return inet_ntop(AF_INET, g->raw + 12, buf, UR_ADDR_TEXT);
+	return inet_ntop(AF_INET6, g->raw, buf, UR_ADDR_TEXT);
 }
 
 static void gid_text(const struct ur_gid *g, char *buf)
@@ -41,7 +41,7 @@ static void print_device(const struct ur_engine_info *d)
 
 static void print_gids(const struct ur_net *net)
 {
-	char addr[ADDR_TEXT], gid[64];
+	char addr[UR_ADDR_TEXT], gid[64];
 
 	printf("\nindex  %-39s  type     address\n", "GID");
 	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
@@ -50,7 +50,7 @@ static void print_gids(const struct ur_net *net)
 		if (!a)
 			continue;
 		gid_text(&a->gid, gid);
-		printf("%-5u  %-39s  RoCE v2  %s/%u", i, gid, addr_text(&a->gid, addr), a->prefix_len);
+		printf("%-5u  %-39s  RoCE v2  %s/%u", i, gid, ur_info_addr(&a->gid, addr), a->prefix_len);
 		if (a->vlan)
 			printf(" vlan %u", a->vlan & 0xfff);
 		putchar('\n');
@@ -60,15 +60,15 @@ static void print_gids(const struct ur_net *net)
 static void print_routes(const struct ur_net *net)
 {
 	const struct ur_net_route *r;
-	char addr[ADDR_TEXT];
+	char addr[UR_ADDR_TEXT];
 
 	puts("\nroutes");
 	for (unsigned i = 0; (r = ur_net_route_get(net, i)) != NULL; i++) {
-		printf("  %s/%u", addr_text(&r->dst, addr), r->prefix_len);
+		printf("  %s/%u", ur_info_addr(&r->dst, addr), r->prefix_len);
 		if (!ur_gid_is_zero(&r->gateway))
-			printf(" via %s", addr_text(&r->gateway, addr));
+			printf(" via %s", ur_info_addr(&r->gateway, addr));
 		if (!ur_gid_is_zero(&r->src))
-			printf(" src %s", addr_text(&r->src, addr));
+			printf(" src %s", ur_info_addr(&r->src, addr));
 		if (r->metric)
 			printf(" metric %u", r->metric);
 		putchar('\n');
@@ -81,7 +81,7 @@ static int show_device(void)
 	struct ur_engine *e;
 	struct ur_nic *nic;
 
-	if (ur_engine_open(&e))
+	if (ur_engine_inspect(&e))
 		return ur_cmd_fail(UR_EXIT_FAIL, "%s", ur_engine_error());
 	ur_engine_info(e, &d);
 	print_device(&d);
@@ -89,7 +89,7 @@ static int show_device(void)
 	print_gids(nic->net);
 	print_routes(nic->net);
 	ur_engine_unlock(e);
-	return 0;
+	return ur_info_processes(e);
 }
 
 static int show_config(void)

@@ -215,7 +215,7 @@ int ur_device_open(struct ur_engine *e)
 		return err;
 	strcpy(e->info.name, "uroce0");
 	e->info.guid = eui64(&e->info.mac);
-	err = ur_registry_open(device_key(e), &e->registry);
+	err = e->onlooker ? 0 : ur_registry_open(device_key(e), &e->registry);
 	if (err == EAGAIN) {
 		ur_engine_set_error("255 processes use this device already: end one of them");
 		return err;
@@ -232,6 +232,11 @@ int ur_device_open(struct ur_engine *e)
 		ur_engine_set_error("cannot read the addresses of interface '%s': %s", e->hostif.name, strerror(err));
 	}
 	return err ? err : apply_faults(e);
+}
+
+int ur_engine_processes(const struct ur_engine *e, struct ur_registry_view **out)
+{
+	return ur_registry_look(e->registry ? ur_registry_key(e->registry) : device_key(e), out);
 }
 
 void ur_device_refresh(struct ur_engine *e)

@@ -58,7 +58,15 @@ static void engine_free(struct ur_engine *e)
 	free(e);
 }
 
-static int engine_create(struct ur_engine **out)
+static void make_onlooker(struct ur_engine *e)
+{
+	e->onlooker = true;
+	e->state = UR_ENGINE_FAILED;
+	e->start_err = EPERM;
+	strcpy(e->start_text, "this process has opened the device only to look at it");
+}
+
+static int engine_create(bool onlooker, struct ur_engine **out)
 {
 	struct ur_engine *e = calloc(1, sizeof(*e));
 	char err[256];
@@ -71,6 +79,8 @@ static int engine_create(struct ur_engine **out)
 	pthread_mutex_init(&e->shard, NULL);
 	pthread_mutex_init(&e->start_lock, NULL);
 	pthread_cond_init(&e->start_cond, NULL);
+	if (onlooker)
+		make_onlooker(e);
 	e->monitor_fd = e->silence_fd = -1;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = e->wake_fd < 0 ? errno : ur_config_load(&e->cfg, err, sizeof(err));
@@ -118,7 +128,7 @@ struct ur_port *ur_engine_take_inherited_port(void)
 	return port;
 }
 
-int ur_engine_open(struct ur_engine **out)
+static int open_singleton(bool onlooker, struct ur_engine **out)
 {
 	static bool hooked;
 	int r = 0;
@@ -127,10 +137,20 @@ int ur_engine_open(struct ur_engine **out)
 	if (!hooked)
 		hooked = pthread_atfork(NULL, NULL, forked_child) == 0;
 	if (!singleton)
-		r = engine_create(&singleton);
+		r = engine_create(onlooker, &singleton);
 	*out = singleton;
 	pthread_mutex_unlock(&singleton_lock);
 	return r;
+}
+
+int ur_engine_open(struct ur_engine **out)
+{
+	return open_singleton(false, out);
+}
+
+int ur_engine_inspect(struct ur_engine **out)
+{
+	return open_singleton(true, out);
 }
 
 struct ur_engine *ur_engine_current(void)

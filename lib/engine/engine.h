@@ -16,6 +16,7 @@
 #include "engine/nic.h"
 
 struct ur_engine;
+struct ur_registry_view;
 
 /* What can be said of the device without starting anything. */
 struct ur_engine_info {
@@ -34,10 +35,17 @@ struct ur_engine_info {
  * no address, a malformed setting. ENODEV when no device is configured and none can be chosen.
  */
 int ur_engine_open(struct ur_engine **out);
+/*
+ * As ur_engine_open, for a process that only looks at the device: it does not count among those that use it, and ur_engine_start fails with
+ * EPERM. When the engine exists already it is that one, as it is.
+ */
+int ur_engine_inspect(struct ur_engine **out);
 const char *ur_engine_error(void);
 /* The engine if it has been opened, or NULL. */
 struct ur_engine *ur_engine_current(void);
 void ur_engine_info(struct ur_engine *e, struct ur_engine_info *info);
+/* The processes that use the device (registry.h); as ur_registry_look. */
+int ur_engine_processes(const struct ur_engine *e, struct ur_registry_view **out);
 
 /* Starts the port and the progress thread and waits for them; later calls return at once. 0 or an errno, sentence in ur_engine_error and on
  * stderr. */

@@ -30,7 +30,8 @@ struct ur_engine {
 	struct ur_config cfg;
 	struct ur_engine_info info;
 	struct ur_hostif hostif;    /* shared mode */
-	struct ur_registry *registry; /* NULL when there is no /dev/shm */
+	bool onlooker;              /* stays out of the registry and never starts */
+	struct ur_registry *registry; /* NULL when there is no /dev/shm, and for an onlooker */
 	struct ur_local *local;       /* NULL without a registry */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
 	bool port_error;            /* the port's descriptor reports an error that stays: the progress thread naps instead */

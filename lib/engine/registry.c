@@ -13,7 +13,7 @@
 
 #include "wire/frame.h"
 
-#define REGISTRY_VERSION 4 /* of the layout; in the name of the file */
+#define REGISTRY_VERSION 5 /* of the layout; in the name of the file */
 #define REGISTRY_MAGIC (0x75726f636500ull + REGISTRY_VERSION)
 #define FILE_PREFIX "uroce-"
 #define SLOTS 256 /* slot 0 is never handed out */
@@ -37,6 +37,7 @@ struct registry_file {
 	uint64_t magic;
 	uint32_t next_slot;    /* where to look first, so that a slot comes round late */
 	uint32_t lease[SLOTS]; /* counts the owners that a slot has had */
+	int32_t owner[SLOTS];  /* pids, for people: a slot's lock and lease tell whether it is taken and by whom */
 	struct {
 		int32_t pid; /* 0: no mailbox */
 		int32_t fd;
@@ -87,6 +88,11 @@ static bool slot_alive(const struct ur_registry *r, unsigned slot)
 
 /* --- opening --- */
 
+static void file_path(uint64_t key, char *path, size_t len)
+{
+	snprintf(path, len, "/dev/shm/" FILE_PREFIX "%u-%016llx", REGISTRY_VERSION, (unsigned long long)key);
+}
+
 static int take_slot(struct ur_registry *r)
 {
 	for (unsigned i = 0; i < SLOTS - 1; i++) {
@@ -98,6 +104,7 @@ static int take_slot(struct ur_registry *r)
 		__atomic_store_n(&r->f->mailbox[s].pid, 0,
 				 __ATOMIC_RELEASE); /* before the lease: who sees the new one must not see the old pid */
 		r->f->started[s] = false;
+		r->f->owner[s] = getpid();
 		__atomic_store_n(&r->f->lease[s], r->f->lease[s] + 1, __ATOMIC_RELEASE);
 		r->f->next_slot = s;
 		return 0;
@@ -178,7 +185,7 @@ int ur_registry_open(uint64_t key, struct ur_registry **out)
 		return ENOMEM;
 	r->key = key;
 	sweep();
-	snprintf(r->path, sizeof(r->path), "/dev/shm/" FILE_PREFIX "%u-%016llx", REGISTRY_VERSION, (unsigned long long)key);
+	file_path(key, r->path, sizeof(r->path));
 	err = open_locked(r);
 	if (err) {
 		free(r);
@@ -380,4 +387,95 @@ bool ur_registry_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port, co
 		elsewhere = r->f->started[s] && slot_alive(r, s);
 	table_unlock(r);
 	return elsewhere;
+}
+
+/* --- looking from outside --- */
+
+/*
+ * Copies the file, and which slots are held, under a shared lock of the table: no process can take or give up a slot or port meanwhile,
+ * except by dying. A file that the last process out removed after we opened it is empty of processes, as the device was at that moment.
+ */
+static int snapshot(int fd, struct registry_file *f, bool *held)
+{
+	int err = lock_byte(fd, LOCK_TABLE, F_RDLCK, F_OFD_SETLKW);
+	ssize_t n;
+
+	if (err)
+		return err;
+	n = pread(fd, f, sizeof(*f), 0);
+	if (n < 0)
+		return errno;
+	if (n != (ssize_t)sizeof(*f) || f->magic != REGISTRY_MAGIC) /* its maker has not got the lock yet */
+		memset(f, 0, sizeof(*f));
+	for (unsigned s = 1; s < SLOTS; s++)
+		held[s] = f->lease[s] && lock_byte(fd, LOCK_SLOT(s), F_RDLCK, F_OFD_GETLK) == EBUSY;
+	return 0;
+}
+
+static int read_file(uint64_t key, struct registry_file *f, bool *held)
+{
+	char path[64];
+	int fd, err;
+
+	file_path(key, path, sizeof(path));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : errno;
+	err = snapshot(fd, f, held);
+	close(fd); /* gives up the lock */
+	return err;
+}
+
+/* Appends the ports of a slot; returns how many. */
+static unsigned view_ports(const struct registry_file *f, unsigned slot, struct ur_registry_port *out)
+{
+	unsigned used = f->ports_used < PORTS ? f->ports_used : PORTS, n = 0;
+
+	for (unsigned i = 0; i < used; i++) {
+		const struct port_entry *e = &f->ports[i];
+
+		if (e->slot == slot && e->lease == f->lease[slot])
+			out[n++] = (struct ur_registry_port){
+				.port_space = e->port_space, .port = e->port, .listening = e->listening, .gid = e->gid};
+	}
+	return n;
+}
+
+static struct ur_registry_view *view_of(const struct registry_file *f, const bool *held)
+{
+	struct ur_registry_view *v = malloc(sizeof(*v) + SLOTS * sizeof(v->processes[0]) + PORTS * sizeof(struct ur_registry_port));
+	struct ur_registry_port *port;
+
+	if (!v)
+		return NULL;
+	v->count = 0;
+	port = (struct ur_registry_port *)&v->processes[SLOTS]; /* each entry of the table has one slot, so there is room for all */
+	for (unsigned s = 1; s < SLOTS; s++) {
+		struct ur_registry_process *p = &v->processes[v->count];
+
+		if (!held[s])
+			continue;
+		*p = (struct ur_registry_process){.pid = f->owner[s], .slot = (uint8_t)s, .started = f->started[s], .ports = port};
+		p->port_count = view_ports(f, s, port);
+		port += p->port_count;
+		v->count++;
+	}
+	return v;
+}
+
+int ur_registry_look(uint64_t key, struct ur_registry_view **out)
+{
+	struct registry_file *f = calloc(1, sizeof(*f));
+	bool held[SLOTS] = {false};
+	int err;
+
+	if (!f)
+		return ENOMEM;
+	err = read_file(key, f, held);
+	if (!err) {
+		*out = view_of(f, held);
+		err = *out ? 0 : ENOMEM;
+	}
+	free(f);
+	return err;
 }

@@ -45,4 +45,33 @@ void ur_registry_listen(struct ur_registry *r, uint16_t port_space, const struct
  */
 bool ur_registry_elsewhere(struct ur_registry *r, uint16_t port_space, uint16_t port, const struct ur_gid *dst);
 
+/* --- looking from outside --- */
+
+/* A port that a process is bound to. */
+struct ur_registry_port {
+	uint16_t port_space, port; /* host order */
+	bool listening;
+	struct ur_gid gid; /* zero: all addresses */
+};
+
+struct ur_registry_process {
+	pid_t pid; /* as the process sees itself: in another pid namespace it means somebody else here */
+	uint8_t slot;
+	bool started; /* its port is open */
+	unsigned port_count;
+	const struct ur_registry_port *ports;
+};
+
+/* The live processes at one moment, in order of their slots. */
+struct ur_registry_view {
+	unsigned count;
+	struct ur_registry_process processes[];
+};
+
+/*
+ * Who uses the device named by `key`? Takes no slot, and neither makes nor changes the file; without a file the view is empty. 0 and a view
+ * to be freed with free(), or ENOMEM, or the errno of the file.
+ */
+int ur_registry_look(uint64_t key, struct ur_registry_view **out);
+
 #endif

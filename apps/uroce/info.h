@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of `uroce info` share. */
+#ifndef UR_INFO_H
+#define UR_INFO_H
+
+#include <arpa/inet.h>
+
+#include "engine/engine.h"
+
+#define UR_ADDR_TEXT (INET6_ADDRSTRLEN + 8)
+
+/* The IP address that a GID stands for, in `buf` of UR_ADDR_TEXT characters. */
+const char *ur_info_addr(const struct ur_gid *g, char *buf);
+
+/* info_processes.c: the processes that use the device right now. 0, or the exit status after a message. */
+int ur_info_processes(const struct ur_engine *e);
+
+#endif

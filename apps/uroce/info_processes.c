@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce info: the processes that use the device, and the ports that they listen on or are bound to. */
+#include "info.h"
+
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "engine/registry.h"
+#include "wire/frame.h"
+
+static const char *port_space_text(uint16_t ps, char *buf, size_t len)
+{
+	static const struct {
+		uint16_t ps;
+		const char *name;
+	} names[] = {{RDMA_PS_IPOIB, "ipoib"}, {RDMA_PS_TCP, "tcp"}, {RDMA_PS_UDP, "udp"}, {RDMA_PS_IB, "ib"}};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].ps == ps)
+			return names[i].name;
+	snprintf(buf, len, "port space 0x%x", ps);
+	return buf;
+}
+
+static void print_port(const struct ur_registry_port *p)
+{
+	char addr[UR_ADDR_TEXT], ps[32];
+
+	printf("        %s %s ", p->listening ? "listens on" : "bound to", port_space_text(p->port_space, ps, sizeof(ps)));
+	if (ur_gid_is_zero(&p->gid))
+		printf("*:%u\n", p->port);
+	else
+		printf(ur_gid_is_v4(&p->gid) ? "%s:%u\n" : "[%s]:%u\n", ur_info_addr(&p->gid, addr), p->port);
+}
+
+int ur_info_processes(const struct ur_engine *e)
+{
+	struct ur_registry_view *v;
+	int err = ur_engine_processes(e, &v);
+
+	if (err)
+		return ur_cmd_fail(UR_EXIT_FAIL, "the processes that use the device cannot be read from /dev/shm: %s", strerror(err));
+	puts(v->count ? "\nprocesses" : "\nno process uses it");
+	for (unsigned i = 0; i < v->count; i++) {
+		const struct ur_registry_process *p = &v->processes[i];
+
+		printf("  %d  slot %u  %s\n", (int)p->pid, p->slot, p->started ? "started" : "not started");
+		for (unsigned k = 0; k < p->port_count; k++)
+			print_port(&p->ports[k]);
+	}
+	free(v);
+	return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * For tests of the registry: a device that nothing else on this host has, registries that this process opens, and child processes that do
+ * with theirs what they are asked to.
+ */
+#ifndef UR_REGISTRY_HARNESS_H
+#define UR_REGISTRY_HARNESS_H
+
+#include <glob.h>
+#include <stdio.h>
+
+#include "engine/registry.h"
+#include "proc_harness.h"
+
+#define OPEN_MAX_HERE 256
+#define TCP 0x106
+#define UDP 0x111
+
+static uint64_t key;
+static struct ur_registry *here[OPEN_MAX_HERE]; /* of this process; each counts as a process of its own */
+static unsigned here_n;
+
+static const struct ur_gid any;
+static const struct ur_gid x = {{[10] = 0xff, 0xff, 10, 0, 0, 1}};
+static const struct ur_gid y = {{[10] = 0xff, 0xff, 10, 0, 0, 2}};
+
+static inline void registry_setup(void)
+{
+	key = proc_random_key();
+	here_n = 0;
+}
+
+static inline void registry_teardown(void)
+{
+	procs_end();
+	while (here_n)
+		ur_registry_close(here[--here_n]);
+}
+
+static inline struct ur_registry *open_here(void)
+{
+	CU_ASSERT_FATAL(here_n < OPEN_MAX_HERE);
+	CU_ASSERT_EQUAL_FATAL(ur_registry_open(key, &here[here_n]), 0);
+	return here[here_n++];
+}
+
+static inline void close_here(void)
+{
+	ur_registry_close(here[--here_n]);
+}
+
+static inline bool file_exists(uint64_t k)
+{
+	char pattern[64];
+	glob_t g;
+	bool found;
+
+	snprintf(pattern, sizeof(pattern), "/dev/shm/uroce-*-%016llx", (unsigned long long)k);
+	found = !glob(pattern, 0, NULL, &g);
+	if (found)
+		globfree(&g);
+	return found;
+}
+
+/* --- the other process --- */
+
+enum op { OP_SLOT, OP_BIND, OP_RELEASE, OP_LISTEN, OP_ELSEWHERE, OP_STARTED, OP_ANNOUNCE, OP_CLOSE };
+
+struct request {
+	enum op op;
+	uint16_t port_space, port;
+	bool on; /* reuse, or listening */
+	struct ur_gid gid;
+};
+
+struct reply {
+	int result;
+	uint16_t port;
+};
+
+static inline struct reply serve(struct ur_registry *r, const struct request *q)
+{
+	struct reply a = {.port = q->port};
+
+	switch (q->op) {
+	case OP_SLOT: a.result = ur_registry_slot(r); break;
+	case OP_BIND: a.result = ur_registry_bind(r, q->port_space, &q->gid, q->on, &a.port); break;
+	case OP_RELEASE: ur_registry_release(r, q->port_space, &q->gid, q->port); break;
+	case OP_LISTEN: ur_registry_listen(r, q->port_space, &q->gid, q->port, q->on); break;
+	case OP_ELSEWHERE: a.result = ur_registry_elsewhere(r, q->port_space, q->port, &q->gid); break;
+	case OP_STARTED: ur_registry_started(r); break;
+	case OP_ANNOUNCE: ur_registry_announce(r, getpid(), q->port); break;
+	case OP_CLOSE: ur_registry_close(r); break;
+	}
+	return a;
+}
+
+static inline int child(int fd, uint64_t k)
+{
+	struct ur_registry *r;
+	struct request q;
+
+	if (ur_registry_open(k, &r))
+		return 1;
+	while (recv(fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
+		struct reply a = serve(r, &q);
+
+		if (send(fd, &a, sizeof(a), MSG_NOSIGNAL) != (ssize_t)sizeof(a))
+			return 2;
+		if (q.op == OP_CLOSE)
+			return 0;
+	}
+	return 3;
+}
+
+static inline struct reply ask(struct proc *p, struct request q)
+{
+	struct reply a = {0};
+
+	proc_ask(p, &q, sizeof(q), &a, sizeof(a));
+	return a;
+}
+
+static inline struct proc *start(uint64_t k, uint8_t *slot)
+{
+	struct proc *p = proc_start(child, k);
+
+	*slot = (uint8_t)ask(p, (struct request){.op = OP_SLOT}).result;
+	return p;
+}
+
+static inline int bind_there(struct proc *p, uint16_t ps, const struct ur_gid *gid, bool reuse, uint16_t port)
+{
+	return ask(p, (struct request){.op = OP_BIND, .port_space = ps, .gid = *gid, .on = reuse, .port = port}).result;
+}
+
+static inline void listen_there(struct proc *p, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool on)
+{
+	ask(p, (struct request){.op = OP_LISTEN, .port_space = ps, .gid = *gid, .on = on, .port = port});
+}
+
+static inline bool elsewhere_there(struct proc *p, uint16_t port)
+{
+	return ask(p, (struct request){.op = OP_ELSEWHERE, .port_space = TCP, .gid = x, .port = port}).result;
+}
+
+static inline void close_there(struct proc *p)
+{
+	ask(p, (struct request){.op = OP_CLOSE});
+	CU_ASSERT_EQUAL(proc_wait(p), 0);
+}
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an onlooker sees of the processes of a device, while they live, when they have died, and while they come and go. */
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+
+#include "registry_harness.h"
+#include "wire/frame.h"
+
+void ur_suite_registry_look(void);
+
+static struct ur_registry_view *look(void)
+{
+	struct ur_registry_view *v = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(ur_registry_look(key, &v), 0);
+	return v;
+}
+
+static const struct ur_registry_process *seen(const struct ur_registry_view *v, uint8_t slot)
+{
+	for (unsigned i = 0; i < v->count; i++)
+		if (v->processes[i].slot == slot)
+			return &v->processes[i];
+	return NULL;
+}
+
+enum port_state { GONE, BOUND, LISTENS };
+
+/* Of a port of the process in that slot. */
+static enum port_state look_port(uint8_t slot, uint16_t ps, const struct ur_gid *gid, uint16_t port)
+{
+	struct ur_registry_view *v = look();
+	const struct ur_registry_process *p = seen(v, slot);
+	enum port_state state = GONE;
+
+	for (unsigned i = 0; p && i < p->port_count; i++)
+		if (p->ports[i].port_space == ps && p->ports[i].port == port && ur_gid_eq(&p->ports[i].gid, gid))
+			state = p->ports[i].listening ? LISTENS : BOUND;
+	free(v);
+	return state;
+}
+
+static void registry_look__no_file(void)
+{
+	struct ur_registry_view *v = look();
+
+	CU_ASSERT_EQUAL(v->count, 0);
+	CU_ASSERT_FALSE(file_exists(key));
+	free(v);
+}
+
+/* The onlooker is none of the processes that it sees, and leaves no trace: a newcomer gets the slot that it would have got. */
+static void registry_look__processes(void)
+{
+	uint8_t a, b;
+	struct proc *pa = start(key, &a), *pb = start(key, &b);
+	struct ur_registry_view *v;
+
+	ask(pb, (struct request){.op = OP_STARTED});
+	v = look();
+	CU_ASSERT_EQUAL_FATAL(v->count, 2);
+	CU_ASSERT_EQUAL(v->processes[0].slot, a);
+	CU_ASSERT_EQUAL(v->processes[0].pid, pa->pid); /* without a mailbox */
+	CU_ASSERT_FALSE(v->processes[0].started);
+	CU_ASSERT_EQUAL(v->processes[0].port_count, 0);
+	CU_ASSERT_EQUAL(v->processes[1].slot, b);
+	CU_ASSERT_EQUAL(v->processes[1].pid, pb->pid);
+	CU_ASSERT_TRUE(v->processes[1].started);
+	free(v);
+	CU_ASSERT_EQUAL(ur_registry_slot(open_here()), b + 1);
+}
+
+static void registry_look__ports(void)
+{
+	uint8_t a, b;
+	struct proc *pa = start(key, &a), *pb = start(key, &b);
+
+	CU_ASSERT_EQUAL(bind_there(pa, TCP, &x, false, 7000), 0);
+	CU_ASSERT_EQUAL(bind_there(pb, TCP, &y, false, 7000), 0);
+	CU_ASSERT_EQUAL(bind_there(pa, UDP, &any, false, 4000), 0);
+	listen_there(pa, TCP, &x, 7000, true);
+	CU_ASSERT_EQUAL(look_port(a, TCP, &x, 7000), LISTENS);
+	CU_ASSERT_EQUAL(look_port(a, UDP, &any, 4000), BOUND);
+	CU_ASSERT_EQUAL(look_port(a, TCP, &y, 7000), GONE);
+	CU_ASSERT_EQUAL(look_port(b, TCP, &y, 7000), BOUND);
+	CU_ASSERT_EQUAL(look_port(b, TCP, &x, 7000), GONE);
+	listen_there(pa, TCP, &x, 7000, false);
+	CU_ASSERT_EQUAL(look_port(a, TCP, &x, 7000), BOUND);
+	ask(pa, (struct request){.op = OP_RELEASE, .port_space = TCP, .gid = x, .port = 7000});
+	CU_ASSERT_EQUAL(look_port(a, TCP, &x, 7000), GONE);
+}
+
+/* A killed process is gone at once; who gets its slot later does not get its ports. */
+static void registry_look__dead(void)
+{
+	uint8_t a, b;
+	struct proc *pa = start(key, &a);
+	struct ur_registry_view *v;
+
+	start(key, &b);
+	ask(pa, (struct request){.op = OP_STARTED});
+	CU_ASSERT_EQUAL(bind_there(pa, TCP, &x, false, 7000), 0);
+	listen_there(pa, TCP, &x, 7000, true);
+	proc_kill(pa);
+	v = look();
+	CU_ASSERT_EQUAL(v->count, 1);
+	CU_ASSERT_PTR_NULL(seen(v, a));
+	CU_ASSERT_PTR_NOT_NULL(seen(v, b));
+	free(v);
+
+	for (unsigned i = 0; i < 254; i++)
+		open_here();
+	CU_ASSERT_EQUAL(ur_registry_slot(here[here_n - 1]), a);
+	v = look();
+	CU_ASSERT_EQUAL(v->count, 255);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(seen(v, a));
+	CU_ASSERT_EQUAL(seen(v, a)->pid, getpid());
+	CU_ASSERT_FALSE(seen(v, a)->started);
+	CU_ASSERT_EQUAL(seen(v, a)->port_count, 0);
+	free(v);
+}
+
+static void registry_look__stale_file(void)
+{
+	struct ur_registry_view *v;
+	uint8_t slot;
+
+	proc_kill(start(key, &slot));
+	v = look();
+	CU_ASSERT_EQUAL(v->count, 0);
+	free(v);
+	CU_ASSERT_TRUE(file_exists(key)); /* left for who opens it next */
+	open_here();
+}
+
+/* While others come, bind, listen and go, each view is whole: a process has its port or not, but never another's. */
+static int come_and_go(int fd, uint64_t k)
+{
+	struct ur_registry *r;
+	char end;
+
+	while (recv(fd, &end, 1, MSG_DONTWAIT) < 0) {
+		if (ur_registry_open(k, &r) || ur_registry_bind(r, TCP, &any, true, &(uint16_t){7000}))
+			return 1;
+		ur_registry_listen(r, TCP, &any, 7000, true);
+		ur_registry_close(r);
+	}
+	return 0;
+}
+
+static void registry_look__meanwhile(void)
+{
+	struct proc *p[2] = {proc_start(come_and_go, key), proc_start(come_and_go, key)};
+	unsigned listening = 0, wrong = 0;
+
+	open_here(); /* so that there is a file all the time */
+	for (unsigned i = 0; i < 100000 && listening < 50; i++) {
+		struct ur_registry_view *v = look();
+
+		wrong += v->count < 1 || v->count > 3;
+		for (unsigned k = 0; k < v->count; k++) {
+			const struct ur_registry_process *q = &v->processes[k];
+
+			wrong += q->pid == getpid() ? q->port_count : (q->pid != p[0]->pid && q->pid != p[1]->pid) || q->port_count > 1;
+			listening += q->port_count == 1 && q->ports[0].listening;
+		}
+		free(v);
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	CU_ASSERT_TRUE(listening >= 50);
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(send(p[i]->fd, "", 1, MSG_NOSIGNAL), 1);
+		CU_ASSERT_EQUAL(proc_wait(p[i]), 0);
+	}
+}
+
+void ur_suite_registry_look(void)
+{
+	CU_pSuite s = CU_add_suite_with_setup_and_teardown("registry_look", NULL, NULL, registry_setup, registry_teardown);
+
+	CU_ADD_TEST(s, registry_look__no_file);
+	CU_ADD_TEST(s, registry_look__processes);
+	CU_ADD_TEST(s, registry_look__ports);
+	CU_ADD_TEST(s, registry_look__dead);
+	CU_ADD_TEST(s, registry_look__stale_file);
+	CU_ADD_TEST(s, registry_look__meanwhile);
+}
