@@ -281,6 +281,16 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	return 0;
 }
 
+/* The packet socket has received since it was made, a little before it had its filter: the kernel's own frames as well. */
+static void forget_early_frames(struct ur_ethdev *d)
+{
+	struct rte_mbuf *early[32];
+	uint16_t n;
+
+	for (unsigned i = 0; i < 64 && (n = rte_eth_rx_burst(d->id, 0, early, ur_array_size(early))) > 0; i++)
+		rte_pktmbuf_free_bulk(early, n);
+}
+
 static void describe(struct ur_ethdev *d)
 {
 	struct rte_eth_link link = {0};
@@ -290,6 +300,7 @@ static void describe(struct ur_ethdev *d)
 	snprintf(d->port.name, sizeof(d->port.name), "%s", d->has_kif ? d->kif.name : d->dev);
 	if (d->has_kif) {
 		ur_kif_restore(&d->kif);
+		forget_early_frames(d);
 		d->port.mac = d->kif.mac;
 		d->port.speed_mbps = ur_kif_speed(&d->kif);
 	} else if (rte_eth_macaddr_get(d->id, &mac) == 0) {

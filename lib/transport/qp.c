@@ -107,7 +107,7 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
 	err = ur_idtab_alloc(&tp->qps, qp, &id);
 	if (err)
 		goto out_free;
-	qp->qpn = (uint32_t)tp->c.slot << 16 | id;
+	qp->qpn = (uint32_t)tp->c.slot << 16 | ((id + tp->qpn_base) & UR_QPN_LOW);
 	qp->cap = init->cap = cap;
 	qp->pd->users++;
 	ur_cq_use(qp->send_cq, 1);
@@ -125,7 +125,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
-	ur_idtab_free(&qp->tp->qps, qp->qpn & 0xffff);
+	ur_idtab_free(&qp->tp->qps, (qp->qpn - qp->tp->qpn_base) & UR_QPN_LOW);
 	ur_cq_use(qp->send_cq, -1);
 	ur_cq_use(qp->recv_cq, -1);
 	qp->pd->users--;

@@ -5,7 +5,6 @@
 
 #include "transport/tp_priv.h"
 
-#define QPN_INDEX_MASK 0xffffu
 #define WINDOW_MAX 65536u
 
 static uint32_t pow2_floor(uint32_t v)
@@ -27,6 +26,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	tp->ack_every = ur_min_u32(UR_ACK_EVERY, tp->window < 4 ? 1 : tp->window / 4);
 	tp->rd_piece = pow2_floor(tp->window < 2 ? 1 : tp->window / 2);
 	tp->rng.state = c->seed;
+	tp->qpn_base = ur_rng_u32(&tp->rng) & UR_QPN_LOW;
 	ur_idtab_init(&tp->qps, 1, UR_MAX_QP + 1);
 	ur_idtab_init(&tp->mrs, 1, UR_MAX_MR + 1);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
@@ -49,7 +49,7 @@ struct ur_qp *ur_qp_find(struct ur_tp *tp, uint32_t qpn)
 {
 	if (ur_unlikely(qpn >> 16 != tp->c.slot))
 		return NULL;
-	return ur_idtab_get(&tp->qps, qpn & QPN_INDEX_MASK);
+	return ur_idtab_get(&tp->qps, (qpn - tp->qpn_base) & UR_QPN_LOW);
 }
 
 /* --- receive --- */

@@ -29,6 +29,8 @@
 #define UR_COPY_MAX 256              /* payloads up to this size are copied behind the headers instead of being referred to */
 #define UR_RD_SLOTS UR_MAX_RD_ATOMIC /* a power of two */
 
+#define UR_QPN_LOW 0xffffu /* the part of a QPN below the slot */
+
 enum ur_txq { UR_TXQ_RESP, UR_TXQ_REQ, UR_TXQ_COUNT };
 
 struct ur_pd {
@@ -39,6 +41,11 @@ struct ur_pd {
 struct ur_tp {
 	struct ur_tp_config c;
 	struct ur_idtab qps, mrs;
+	/*
+	 * Added to a QP's index to make the low part of its QPN. Random, so that a process that takes the place of one that died does not have its
+	 * QPNs: a peer that has not noticed goes on sending to them, and a peer's CM refuses a connection to a QPN that it has one to (stale).
+	 */
+	uint32_t qpn_base;
 	struct ur_list txq[UR_TXQ_COUNT]; /* QPs that have something to send */
 	unsigned nstash;
 	bool starved; /* no packet buffer was to be had in this call of ur_tp_tx */

@@ -55,6 +55,40 @@ static void qp_create__arguments_and_grants(void)
 	th_close(&h);
 }
 
+/* A process that takes over the slot of one that died must not have its QPNs: peers that have not noticed go on sending to them. */
+static void qp_create__qpns_differ_from_those_of_the_slots_last_owner(void)
+{
+	static struct th h;
+	struct ur_tp_config c;
+	uint32_t qpn[2];
+
+	th_open(&h, &th_default);
+	c = h.n[0].tp->c;
+	for (unsigned i = 0; i < 2; i++) {
+		struct ur_qp_init init = {.type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+		struct ur_tp *tp;
+		struct ur_cq *cq;
+		struct ur_qp *qp;
+
+		c.seed = 1000 + i;
+		CU_ASSERT_FATAL(ur_tp_create(&c, &tp) == 0);
+		CU_ASSERT_FATAL(ur_pd_create(tp, &init.pd) == 0);
+		CU_ASSERT_FATAL(ur_cq_create(tp, 1, NULL, NULL, &cq) == 0);
+		init.send_cq = init.recv_cq = cq;
+		CU_ASSERT_FATAL(ur_qp_create(tp, &init, &qp) == 0);
+		qpn[i] = ur_qp_num(qp);
+		CU_ASSERT_PTR_EQUAL(ur_qp_find(tp, qpn[i]), qp);
+		CU_ASSERT_EQUAL(ur_qp_destroy(qp), 0);
+		CU_ASSERT_PTR_NULL(ur_qp_find(tp, qpn[i]));
+		CU_ASSERT_EQUAL(ur_cq_destroy(cq), 0);
+		CU_ASSERT_EQUAL(ur_pd_destroy(init.pd), 0);
+		ur_tp_destroy(tp);
+	}
+	CU_ASSERT_EQUAL(qpn[0] >> 16, qpn[1] >> 16);
+	CU_ASSERT_NOT_EQUAL(qpn[0], qpn[1]);
+	th_close(&h);
+}
+
 static void qp_create__small_when_idle(void)
 {
 	static struct th h;
@@ -262,6 +296,7 @@ void ur_suite_qp(void)
 	CU_pSuite s = CU_add_suite("qp", NULL, NULL);
 
 	CU_ADD_TEST(s, qp_create__arguments_and_grants);
+	CU_ADD_TEST(s, qp_create__qpns_differ_from_those_of_the_slots_last_owner);
 	CU_ADD_TEST(s, qp_create__small_when_idle);
 	CU_ADD_TEST(s, qp_err__flushes_once_in_order);
 	CU_ADD_TEST(s, qp_err__owed_ack_still_goes_out);
