@@ -185,6 +185,7 @@ static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
 
 	p->bth.opcode = UR_OP_READ_REQ;
 	p->bth.psn = r->next;
+	p->bth.ackreq = true; /* as other hosts do, though the response comes in any case */
 	ext = ur_pkt_begin(qp, p, op);
 	if (to > w->length)
 		to = w->length;
