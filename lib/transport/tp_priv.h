@@ -42,8 +42,8 @@ struct ur_tp {
 	struct ur_tp_config c;
 	struct ur_idtab qps, mrs;
 	/*
-	 * Added to a QP's index to make the low part of its QPN. Random, so that a process that takes the place of one that died does not have its
-	 * QPNs: a peer that has not noticed goes on sending to them, and a peer's CM refuses a connection to a QPN that it has one to (stale).
+	 * Added to a QP's index to make the low part of its QPN. Random, so that a process that takes the place of one that died does not
+	 * have its QPNs: a peer that has not noticed goes on sending to them, and its CM refuses a new connection to one of them as stale.
 	 */
 	uint32_t qpn_base;
 	struct ur_list txq[UR_TXQ_COUNT]; /* QPs that have something to send */
