@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * replay [-v] [FILE...]: replays both sides of each connection in the files, or in pcaps/ of the source tree. One line for each side;
+ * 'skipped' lines say what was left out and why; the last line is 'N passed, N failed'. The status is 1 when anything failed or nothing
+ * ran. -v counts permitted differences.
+ */
+#include <arpa/inet.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "replay.h"
+
+static bool verbose;
+
+void tally_line(struct tally *t, bool ok, const char *what)
+{
+	t->passed += ok;
+	t->failed += !ok;
+	printf("%s %u - %s\n", ok ? "ok" : "not ok", t->passed + t->failed, what);
+}
+
+static const char *address(const struct ur_gid *g, char buf[INET6_ADDRSTRLEN])
+{
+	bool v4 = ur_gid_is_v4(g);
+
+	return inet_ntop(v4 ? AF_INET : AF_INET6, g->raw + (v4 ? 12 : 0), buf, INET6_ADDRSTRLEN);
+}
+
+/* "10.0.0.1 qp 17"; the number of a QP that nothing is sent to is unknown. */
+static const char *name(const struct endpoint *e, char *buf, size_t len)
+{
+	char gid[INET6_ADDRSTRLEN];
+
+	if (e->qpn)
+		snprintf(buf, len, "%s qp %u", address(&e->gid, gid), e->qpn);
+	else
+		snprintf(buf, len, "%s", address(&e->gid, gid));
+	return buf;
+}
+
+static void print_permitted(const struct report *rep)
+{
+	for (unsigned i = 0; verbose && i < PERMIT_COUNT; i++)
+		if (rep->permitted[i])
+			printf("# permitted %u times, %s\n", rep->permitted[i], permit_text((enum permit)i));
+}
+
+static const char *cut_note(const struct side *s)
+{
+	return s->out.cut || s->in.cut ? ", the last message is cut off" : "";
+}
+
+/* True when the side was skipped, with the reason in *why. */
+static bool replay_side(const struct capture *cap, const struct conn *c, unsigned me, struct tally *t, const char **why)
+{
+	struct report rep = {.file = cap->file};
+	char line[256], who[80], note[64] = "";
+	enum side_state st;
+	struct side s;
+
+	st = side_open(&s, c, me, &rep, why);
+	if (!st) {
+		side_run(&s);
+		snprintf(note, sizeof(note), "%s", cut_note(&s));
+	}
+	side_close(&s);
+	if (st == SIDE_SKIP)
+		return true;
+	if (st == SIDE_BROKEN)
+		snprintf(line, sizeof(line), "%s %s: %s", cap->file, name(&c->end[me], who, sizeof(who)), *why);
+	else
+		snprintf(line, sizeof(line), "%s %s: %u requests, %u responses%s", cap->file, name(&c->end[me], who, sizeof(who)),
+			 rep.requests, rep.responses, note);
+	tally_line(t, !st && !rep.differences && rep.requests + rep.responses + rep.messages > 0, line);
+	print_permitted(&rep);
+	return false;
+}
+
+static void replay_conn(const struct capture *cap, const struct conn *c, struct tally *t)
+{
+	char a[80], b[80];
+	const char *why;
+
+	for (unsigned me = 0; me < 2; me++) {
+		if (!replay_side(cap, c, me, t, &why))
+			continue;
+		printf("skipped %s %s with %s: %s\n", cap->file, name(&c->end[me], a, sizeof(a)), name(&c->end[!me], b, sizeof(b)), why);
+		if (!me)
+			return; /* the other side would be for the same reason */
+	}
+}
+
+static void replay_conns(const struct capture *cap, const struct conns *s, struct tally *t)
+{
+	unsigned idle = 0;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		if (s->conn[i].n)
+			replay_conn(cap, &s->conn[i], t);
+		idle += !s->conn[i].n;
+	}
+	if (idle)
+		printf("skipped %s: %u connections carry no data\n", cap->file, idle);
+	if (s->datagrams)
+		printf("skipped %s: %u packets of services without connections\n", cap->file, s->datagrams);
+	if (s->strays)
+		printf("skipped %s: %u packets whose other direction is not in it\n", cap->file, s->strays);
+	if (!s->n && !s->datagrams && !s->strays)
+		printf("skipped %s: no connection was made\n", cap->file);
+	if (cap->bad)
+		printf("# %s: %u frames are malformed and were left out\n", cap->file, cap->bad);
+}
+
+static void replay_file(const char *path, struct tally *t)
+{
+	struct capture cap;
+	struct conns conns;
+	const char *why;
+
+	if (!capture_load(&cap, path, &why)) {
+		printf("# %s: %s\n", path, why);
+		tally_line(t, false, path);
+		return;
+	}
+	conns_find(&conns, &cap);
+	replay_conns(&cap, &conns, t);
+	conns_free(&conns);
+	capture_free(&cap);
+}
+
+static void replay_tree(struct tally *t)
+{
+	glob_t g;
+
+	if (glob(UROCE_SOURCE_ROOT "/pcaps/*.pcap", 0, NULL, &g) == 0) {
+		for (size_t i = 0; i < g.gl_pathc; i++)
+			replay_file(g.gl_pathv[i], t);
+		globfree(&g);
+	}
+	mutate_all(UROCE_SOURCE_ROOT "/pcaps/rping-rc.pcap", t);
+}
+
+int main(int argc, char **argv)
+{
+	struct tally t = {0};
+	int first = 1;
+
+	verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
+	first += verbose;
+	for (int i = first; i < argc; i++)
+		replay_file(argv[i], &t);
+	if (first == argc)
+		replay_tree(&t);
+	printf("%u passed, %u failed\n", t.passed, t.failed);
+	return t.failed || !t.passed;
+}

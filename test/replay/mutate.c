@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Can the replay fail at all? Each row falsifies one byte of one recorded packet and says which difference has to be reported, in that very
+ * frame. Rows without a difference belong to the table of permitted ones and must not be noticed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "replay.h"
+
+enum where { BTH, EXT, PAYLOAD };
+/*
+ * Who replays: the side that sent the packet, or the one that got it. FED falsifies what goes in instead of what is compared; FED_LAST does
+ * so with the last such packet, and the difference is in the answer behind it.
+ */
+enum who { SENDER, RECEIVER, FED, FED_LAST };
+
+static const struct mutation {
+	const char *what;
+	uint8_t opcode;
+	enum where where;
+	uint8_t at, flip;
+	enum who who;
+	const char *field;
+} mutations[] = {
+	{"opcode of a SEND", UR_OP_SEND_ONLY, BTH, 0, 0x01, SENDER, "opcode"},
+	{"PSN of a SEND", UR_OP_SEND_ONLY, BTH, 11, 0x01, SENDER, "PSN"},
+	{"pad of a SEND", UR_OP_SEND_ONLY, BTH, 1, 0x10, SENDER, "pad"},
+	{"SE of a SEND", UR_OP_SEND_ONLY, BTH, 1, 0x80, SENDER, "SE"},
+	{"P_Key of a SEND", UR_OP_SEND_ONLY, BTH, 3, 0x01, SENDER, "P_Key"},
+	{"AckReq of a SEND", UR_OP_SEND_ONLY, BTH, 8, 0x80, SENDER, "AckReq"},
+	{"destination QP of a SEND", UR_OP_SEND_ONLY, BTH, 7, 0x01, SENDER, "destination QP"},
+	{"payload of a SEND", UR_OP_SEND_ONLY, PAYLOAD, 3, 0x40, SENDER, "payload byte 3"},
+	{"payload of a SEND, at its receiver", UR_OP_SEND_ONLY, PAYLOAD, 3, 0x40, RECEIVER, "data received"},
+	{"payload of a SEND, as it is fed", UR_OP_SEND_ONLY, PAYLOAD, 0, 0x80, FED, "data received"},
+	{"PSN of a WRITE", UR_OP_WRITE_ONLY, BTH, 9, 0x80, SENDER, "PSN"},
+	{"address of a WRITE", UR_OP_WRITE_ONLY, EXT, 7, 0x01, SENDER, "RETH va"},
+	{"key of a WRITE", UR_OP_WRITE_ONLY, EXT, 8, 0x01, SENDER, "RETH rkey"},
+	{"length of a WRITE", UR_OP_WRITE_ONLY, EXT, 12, 0x80, SENDER, "RETH length"},
+	{"payload of a WRITE", UR_OP_WRITE_ONLY, PAYLOAD, 63, 0x01, SENDER, "payload byte 63"},
+	{"payload of a WRITE, at its receiver", UR_OP_WRITE_ONLY, PAYLOAD, 63, 0x01, RECEIVER, "data written"},
+	{"PSN of a READ", UR_OP_READ_REQ, BTH, 10, 0x10, SENDER, "PSN"},
+	{"AckReq of a READ", UR_OP_READ_REQ, BTH, 8, 0x80, SENDER, "AckReq"},
+	{"address of a READ", UR_OP_READ_REQ, EXT, 0, 0x80, SENDER, "RETH va"},
+	{"key of a READ", UR_OP_READ_REQ, EXT, 11, 0x01, SENDER, "RETH rkey"},
+	{"length of a READ", UR_OP_READ_REQ, EXT, 15, 0x01, SENDER, "RETH length"},
+	{"opcode of a READ response", UR_OP_READ_RESP_ONLY, BTH, 0, 0x1d, SENDER, "opcode"},
+	{"PSN of a READ response", UR_OP_READ_RESP_ONLY, BTH, 11, 0x02, SENDER, "PSN"},
+	{"MSN of a READ response", UR_OP_READ_RESP_ONLY, EXT, 3, 0x01, SENDER, "MSN"},
+	{"payload of a READ response", UR_OP_READ_RESP_ONLY, PAYLOAD, 0, 0x01, SENDER, "payload byte 0"},
+	{"payload of a READ response, at its receiver", UR_OP_READ_RESP_ONLY, PAYLOAD, 63, 0x01, RECEIVER, "data read"},
+	{"PSN of an ACK", UR_OP_ACK, BTH, 11, 0x01, SENDER, "PSN"},
+	{"MSN of an ACK", UR_OP_ACK, EXT, 1, 0x01, SENDER, "MSN"},
+	{"class of an ACK", UR_OP_ACK, EXT, 0, 0x20, SENDER, "syndrome class"},
+	{"destination QP of an ACK", UR_OP_ACK, BTH, 5, 0x01, SENDER, "destination QP"},
+	{"length of a READ, as it is fed", UR_OP_READ_REQ, EXT, 15, 0x60, FED_LAST, "payload length"},
+	{"AckReq of the last SEND, as it is fed", UR_OP_SEND_ONLY, BTH, 8, 0x80, FED_LAST, "answer"},
+	{"MigReq of a SEND", UR_OP_SEND_ONLY, BTH, 1, 0x40, SENDER, NULL},
+	{"FECN of a SEND", UR_OP_SEND_ONLY, BTH, 4, 0x80, SENDER, NULL},
+	{"credits of an ACK", UR_OP_ACK, EXT, 0, 0x15, SENDER, NULL},
+};
+
+static void flip(struct ur_pkt *p, const struct mutation *m)
+{
+	static const char *const names[] = {[BTH] = "BTH", [EXT] = "extended header", [PAYLOAD] = "payload"};
+	const uint32_t base[] = {[BTH] = p->bth_off, [EXT] = p->bth_off + UR_BTH_LEN, [PAYLOAD] = p->payload_off};
+
+	if (base[m->where] + m->at >= p->len) {
+		printf("# %s: the packet has no byte %u in its %s\n", m->what, m->at, names[m->where]);
+		return;
+	}
+	p->data[base[m->where] + m->at] ^= m->flip;
+	ur_bth_get(p->data + p->bth_off, &p->bth);
+}
+
+/* `r` is falsified in a copy or, when that is what is fed, in place, with the copy to compare with. */
+static void falsify(struct rec *r, const struct mutation *m, struct ur_pkt *copy)
+{
+	*copy = r->pkt;
+	copy->data = malloc(copy->len);
+	memcpy(copy->data, r->pkt.data, copy->len);
+	flip(m->who >= FED ? &r->pkt : copy, m);
+	r->want = copy;
+}
+
+/* Which packet of the first connection: the second such one, so that there is something before it, or the last. */
+static unsigned choose(const struct conn *c, const struct mutation *m)
+{
+	unsigned n = 0, at = c->n;
+
+	for (unsigned k = 0; k < c->n; k++)
+		if (c->rec[k]->pkt.bth.opcode == m->opcode && (m->who == FED_LAST || n++ == 1))
+			at = k;
+	return at;
+}
+
+static bool noticed(const struct mutation *m, const struct report *rep, const struct rec *r, enum side_state st)
+{
+	bool ok;
+
+	if (!m->field)
+		ok = !st && !rep->differences;
+	else
+		ok = !st && rep->differences && rep->first_frame == r->frame && strcmp(rep->first_field, m->field) == 0;
+	if (!ok)
+		printf("# %s, frame %u: expected %s, %u differences were reported, the first in frame %u: %s\n", rep->file, r->frame,
+		       m->field ? m->field : "nothing", rep->differences, rep->first_frame, rep->first_field);
+	return ok;
+}
+
+static bool try(const struct mutation *m, const char *file, const struct conn *c)
+{
+	struct report rep = {.file = file, .quiet = true};
+	unsigned at = choose(c, m), there = at + (m->who == FED_LAST);
+	enum side_state st;
+	struct ur_pkt copy;
+	const char *why;
+	struct side s;
+	bool ok;
+
+	if (there >= c->n) {
+		printf("# %s has no such packet\n", file);
+		return false;
+	}
+	falsify(c->rec[at], m, &copy);
+	st = side_open(&s, c, m->who == SENDER ? c->from[at] : !c->from[at], &rep, &why);
+	if (!st)
+		side_run(&s);
+	side_close(&s);
+	ok = noticed(m, &rep, c->rec[there], st);
+	free(copy.data);
+	return ok;
+}
+
+void mutate_all(const char *path, struct tally *t)
+{
+	for (unsigned i = 0; i < ur_array_size(mutations); i++) {
+		const struct mutation *m = &mutations[i];
+		struct capture cap;
+		struct conns conns;
+		const char *why;
+		char line[160];
+
+		snprintf(line, sizeof(line), "falsified: %s %s", m->what, m->field ? "is noticed" : "is permitted");
+		if (!capture_load(&cap, path, &why)) {
+			printf("# %s\n", why);
+			tally_line(t, false, line);
+			return;
+		}
+		conns_find(&conns, &cap);
+		tally_line(t, conns.n && try(m, cap.file, &conns.conn[0]), line);
+		conns_free(&conns);
+		capture_free(&cap);
+	}
+}

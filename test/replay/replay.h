@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Replay: lib/transport is put in the place of one host of a recording. It is fed what the recorded peer sent, when it was sent, and what
+ * it sends is compared with what the recorded host sent.
+ *
+ * Nothing depends on what the hosts are. What must be true of a recording: packets may be missing, repeated or out of order where the
+ * recorder saw them so, and requests that were lost behind it are inferred from NAKs; but an answer that was lost, or anything that changed
+ * its order, between the recorder and its host cannot be seen, and such a recording differs from its replay sooner or later. A recording
+ * made at a host whose own side loses nothing is always good; both hosts' sides can be replayed from it when no packet was lost behind the
+ * recorder on the other side either.
+ *
+ *   capture.c   a pcap file into parsed packets
+ *   conn.c      the connections that the CM made; what belongs to them
+ *   pair.c      connections that were made without the CM
+ *   stream.c    one direction of a connection: requests by PSN, their answers, messages
+ *   side.c      a transport with one QP that stands for one side of a connection
+ *   run.c       the recording's course of time: feeding, posting, timers
+ *   deliver.c   what has arrived: completions, received data, data read
+ *   compare.c   a packet sent and a packet recorded; the table of permitted differences
+ *   report.c    where differences go
+ *   mutate.c    falsified recordings, each of which must be noticed
+ *   main.c      files, lines of output, status
+ */
+#ifndef REPLAY_H
+#define REPLAY_H
+
+#include "transport/tp_priv.h"
+
+/* --- capture.c --- */
+
+struct rec {            /* a recorded RoCEv2 packet */
+	unsigned frame; /* its number in the file, from 1 */
+	ur_time when;
+	struct ur_pkt pkt;         /* as it is fed and as work requests are rebuilt from it */
+	const struct ur_pkt *want; /* as it is compared: `pkt`, but for a falsified recording */
+	struct rec *before;        /* the transmission of the same request packet before this one */
+	bool lost;                 /* the recorded host never got it, as its NAK says */
+	bool rnr;                  /* the recorded host had no receive WQE for it */
+};
+
+struct capture {
+	const char *file; /* without its folder */
+	struct rec *rec;
+	unsigned n;
+	unsigned bad; /* frames that do not parse: no host would have taken them */
+};
+
+/* False, with the reason in *why, when the file cannot be read. */
+bool capture_load(struct capture *c, const char *path, const char **why);
+void capture_free(struct capture *c);
+
+static inline const struct ur_opcode_info *rec_op(const struct rec *r)
+{
+	return ur_opcode(r->pkt.bth.opcode);
+}
+
+static inline const uint8_t *pkt_ext(const struct ur_pkt *p)
+{
+	return p->data + p->bth_off + UR_BTH_LEN;
+}
+
+static inline const uint8_t *pkt_payload(const struct ur_pkt *p)
+{
+	return p->data + p->payload_off;
+}
+
+static inline bool pkt_is_response(const struct ur_pkt *p)
+{
+	return ur_opcode(p->bth.opcode)->flags & UR_OPF_RESPONSE;
+}
+
+/* The address, key and length of a READ, a WRITE's first packet or an atomic; false for others. */
+bool pkt_remote(const struct ur_pkt *p, struct ur_reth *h);
+
+/* --- conn.c, pair.c --- */
+
+struct endpoint {
+	struct ur_gid gid;
+	uint32_t qpn;
+	uint32_t psn; /* the first that it sends */
+	uint8_t max_rd, max_dest_rd;
+	uint8_t timeout, retry_cnt, rnr_retry;
+};
+
+struct conn {
+	struct endpoint end[2];
+	uint8_t service; /* enum ur_service */
+	enum ibv_mtu mtu;
+	bool cm;
+	unsigned since; /* index of the first packet that may belong to it */
+	struct rec **rec;
+	uint8_t *from; /* which end sent rec[i] */
+	unsigned n, room;
+};
+
+struct conns {
+	struct conn *conn;
+	unsigned n;
+	unsigned datagrams; /* packets of services without connections */
+	unsigned strays;    /* RC packets of which only one direction is in the file */
+	struct rec **rest;  /* packets that belong to no connection of the CM */
+	unsigned nrest;
+};
+
+void conns_find(struct conns *s, struct capture *c);
+void conns_free(struct conns *s);
+struct conn *conns_add(struct conns *s, const struct conn *new);
+void conn_take(struct conn *c, struct rec *r, unsigned from);
+/* Turns s->rest into connections. */
+void conns_pair(struct conns *s);
+
+/* --- stream.c --- */
+
+struct slot {             /* a PSN */
+	struct rec *req;  /* the first transmission of the request packet that has it */
+	struct rec *last; /* the newest transmission so far */
+	struct rec *data; /* the READ response or atomic answer that has it */
+	struct rec *ack, *nak;
+	uint32_t msg;       /* index of its message */
+	uint32_t msn;       /* the responder's, once this PSN has been executed */
+	uint32_t part;      /* number of the packet within its message */
+	uint32_t due, sent; /* transmissions recorded until now, and replayed */
+	bool covered;       /* by a READ request */
+	bool again;         /* asked for by a READ request that was sent again */
+	bool data_sent, ack_sent, nak_sent;
+};
+
+struct message {
+	uint32_t at, n; /* its slots */
+	uint32_t len;
+	const struct ur_opcode_info *op; /* of its last packet, which has all that matters */
+	enum ibv_wr_opcode wr;
+	unsigned post_at; /* index of the packet with which the WQE is posted */
+	uint8_t *buf;     /* sender: payload, or where what is read goes; receiver: the receive buffer */
+};
+
+struct stream {        /* what one end asks, and what the other answers */
+	uint32_t base; /* PSN of slot 0 */
+	uint32_t mtu;
+	struct slot *slot;
+	uint32_t n;
+	struct message *msg;
+	uint32_t nmsg;
+	uint32_t answered;                               /* slots before this one were answered in the recording */
+	uint32_t requests, responses, repeated, refused; /* packets recorded */
+	bool cut;                                        /* the last message is not whole */
+};
+
+enum stream_state { STREAM_OK, STREAM_SKIP, STREAM_BROKEN };
+
+/* The requests of end `from`. STREAM_SKIP and STREAM_BROKEN come with the reason in *why. */
+enum stream_state stream_build(struct stream *s, const struct conn *c, unsigned from, const char **why);
+void stream_free(struct stream *s);
+/* The slot of a PSN; s->n when there is none. */
+uint32_t stream_slot(const struct stream *s, uint32_t psn);
+uint32_t stream_npkts(const struct stream *s, uint32_t len);
+bool stream_lossy(const struct stream *s);
+
+/* --- report.c --- */
+
+enum permit {
+	PERMIT_MIGREQ,
+	PERMIT_MARKS,
+	PERMIT_ACKREQ,
+	PERMIT_CREDITS,
+	PERMIT_COALESCED,
+	PERMIT_REPEATED,
+	PERMIT_REREAD,
+	PERMIT_LOST,
+	PERMIT_NAK,
+	PERMIT_UNANSWERED,
+	PERMIT_COUNT
+};
+
+struct report {
+	const char *file;
+	bool quiet; /* keep the first difference instead of printing all */
+	unsigned differences;
+	unsigned first_frame;
+	char first_field[48];
+	unsigned permitted[PERMIT_COUNT];
+	unsigned requests, responses; /* packets compared */
+	unsigned messages;            /* of the peer, executed and compared */
+};
+
+#define REPORT_MAX 10 /* lines for each side */
+
+void report_num(struct report *r, unsigned frame, const char *field, uint64_t recorded, uint64_t replayed);
+void report_text(struct report *r, unsigned frame, const char *field, const char *recorded, const char *replayed);
+
+/* --- side.c --- */
+
+struct region { /* remote memory as the recorded peer addressed it */
+	uint32_t rkey;
+	uint64_t va, len;
+	uint8_t *mem;
+	struct ur_mr *mr;
+};
+
+struct side {
+	const struct conn *conn;
+	unsigned me;
+	struct report *rep;
+	struct stream out, in; /* our requests; the peer's */
+	unsigned frame;        /* the one that is being replayed */
+	ur_time now;
+	struct ur_wheel *wheel;
+	struct ur_counters count;
+	struct ur_tp *tp;
+	struct ur_pd *pd;
+	struct ur_cq *scq, *rcq;
+	struct ur_path path;
+	struct ur_qp *qp;
+	struct ur_mr *slab_mr;
+	uint8_t *slab;
+	struct region *region;
+	unsigned nregion;
+	int live;                   /* packets under way */
+	uint32_t posted, completed; /* messages of `out` */
+	uint32_t given, received;   /* receive WQEs posted and completed */
+	uint32_t executed;          /* messages of `in` */
+	struct rec **held;          /* answers that were recorded before what they answer */
+	unsigned nheld;
+};
+
+enum side_state { SIDE_OK, SIDE_SKIP, SIDE_BROKEN };
+
+/* Builds the transport. SIDE_SKIP and SIDE_BROKEN come with the reason in *why. side_close is needed in every case. */
+enum side_state side_open(struct side *s, const struct conn *c, unsigned me, struct report *rep, const char **why);
+void side_close(struct side *s);
+/* Memory that the peer knows as [va, va + len) of `rkey`; NULL when the recording knows no such. */
+struct region *side_region(const struct side *s, uint32_t rkey, uint64_t va, uint64_t len);
+/* Hands the transport a copy that is addressed to it. */
+void side_feed(struct side *s, const struct rec *r);
+/* Takes and compares all that it has to send. */
+void side_drain(struct side *s);
+
+/* --- run.c, deliver.c, compare.c --- */
+
+/* Replays the whole recording and reports what differs. */
+void side_run(struct side *s);
+
+/* Puts the answers that were recorded into the memory that this READ or atomic refers to. */
+void deliver_fill(struct side *s, const struct rec *r);
+/* Takes completions and looks at memory. */
+void deliver_check(struct side *s);
+void deliver_finish(struct side *s);
+
+void compare_sent(struct side *s, const struct ur_pkt *p);
+/* What was recorded and never sent. */
+void compare_finish(struct side *s);
+/* "what: why" of a permitted difference. */
+const char *permit_text(enum permit p);
+
+/* --- mutate.c --- */
+
+/* Lines of output so far; each ends in ok or not ok. */
+struct tally {
+	unsigned passed, failed;
+};
+
+void tally_line(struct tally *t, bool ok, const char *what);
+
+/* Falsifies a recording in many ways, one after the other, and says which are noticed where they are. */
+void mutate_all(const char *path, struct tally *t);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The course of a recording in virtual time. What happens at one instant happens in this order: the recorded packet is fed or posted,
+ * answers leave, and only then, when time has passed that instant, do timers expire. So an answer that was recorded at the very end of a
+ * timeout is in time, and no pause of the recording is longer for the replaying side than it was for the recorded host.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "replay.h"
+
+static void settle(struct side *s)
+{
+	side_drain(s);
+	deliver_check(s);
+}
+
+/* Timers that expire before `to`, each at its own time. */
+static void pass_time(struct side *s, ur_time to)
+{
+	ur_time t;
+
+	while ((t = ur_wheel_next(s->wheel)) < to) {
+		s->now = t > s->now ? t : s->now + 1;
+		ur_wheel_advance(s->wheel, s->now);
+		settle(s);
+	}
+	if (to <= s->now)
+		return;
+	s->now = to - 1;
+	ur_wheel_advance(s->wheel, s->now);
+	settle(s);
+	s->now = to;
+}
+
+/* --- the requester --- */
+
+static void set_remote(struct ibv_send_wr *wr, const struct stream *out, const struct message *m)
+{
+	const struct ur_pkt *p = &out->slot[m->at].req->pkt;
+	struct ur_atomiceth a;
+	struct ur_reth h;
+
+	if (m->op->flags & UR_OPF_ATOMIC) {
+		ur_atomiceth_get(pkt_ext(p) + m->op->off_atomiceth, &a);
+		wr->wr.atomic.remote_addr = a.va;
+		wr->wr.atomic.rkey = a.rkey;
+		wr->wr.atomic.compare_add = p->bth.opcode == UR_OP_FETCH_ADD ? a.swap_add : a.compare;
+		wr->wr.atomic.swap = p->bth.opcode == UR_OP_FETCH_ADD ? 0 : a.swap_add;
+	} else if (pkt_remote(p, &h)) {
+		wr->wr.rdma.remote_addr = h.va;
+		wr->wr.rdma.rkey = h.rkey;
+	}
+}
+
+static int post(struct side *s, uint32_t i)
+{
+	const struct message *m = &s->out.msg[i];
+	const struct ur_pkt *last = m->op->flags & UR_OPF_READ ? &s->out.slot[m->at].req->pkt : &s->out.slot[m->at + m->n - 1].req->pkt;
+	struct ibv_sge sge = {.addr = (uintptr_t)m->buf, .length = m->len, .lkey = s->slab_mr->lkey};
+	struct ibv_send_wr *bad, wr = {.wr_id = i, .opcode = m->wr, .sg_list = &sge, .num_sge = m->len != 0};
+
+	if (last->bth.se)
+		wr.send_flags |= IBV_SEND_SOLICITED;
+	if (m->op->flags & UR_OPF_IMM)
+		memcpy(&wr.imm_data, pkt_ext(last) + m->op->off_imm, 4);
+	if (m->op->flags & UR_OPF_IETH)
+		wr.invalidate_rkey = ur_get32(pkt_ext(last) + m->op->off_ieth);
+	set_remote(&wr, &s->out, m);
+	return ur_qp_post_send(s->qp, &wr, &bad);
+}
+
+/* The recorded host repeated itself here without having been asked to: its timer had run out, so ours does. */
+static void expire(struct side *s, const struct rec *r)
+{
+	struct slot *slot = &s->out.slot[stream_slot(&s->out, r->pkt.bth.psn)];
+	const struct ur_requester *q = &s->qp->req;
+
+	if (++slot->due <= slot->sent || ((r->pkt.bth.psn - q->una) & UR_PSN_MASK) >= ((q->max - q->una) & UR_PSN_MASK))
+		return;
+	s->qp->req.deadline = s->now;
+	ur_comp_timer(&s->qp->timer, s->now);
+}
+
+static void release(struct side *s);
+
+static void own_request(struct side *s, const struct rec *r, unsigned i)
+{
+	const struct slot *slot = &s->out.slot[stream_slot(&s->out, r->pkt.bth.psn)];
+	int err = 0;
+
+	while (s->posted < s->out.nmsg && s->out.msg[s->posted].post_at <= i && !err)
+		err = post(s, s->posted++);
+	if (err)
+		report_num(s->rep, r->frame, "error of ibv_post_send", 0, (uint64_t)err);
+	ur_qp_answer(s->qp, s->now);
+	settle(s);
+	release(s);
+	if (stream_slot(&s->out, r->pkt.bth.psn) == s->out.n)
+		return;
+	expire(s, r);
+	settle(s);
+	if (!slot->sent && slot->req == r && !s->nheld)
+		report_text(s->rep, r->frame, "request at this time", rec_op(r)->name, "nothing");
+}
+
+/* Answers to what has not left yet wait: the recorder saw them in the wrong order. */
+static void peer_response(struct side *s, struct rec *r)
+{
+	if (stream_slot(&s->out, r->pkt.bth.psn) == s->out.n)
+		return;
+	if (ur_psn_diff(r->pkt.bth.psn, s->qp->req.max) >= 0)
+		s->held[s->nheld++] = r;
+	else
+		side_feed(s, r);
+	settle(s);
+}
+
+static void release(struct side *s)
+{
+	unsigned n = s->nheld;
+
+	s->nheld = 0;
+	for (unsigned i = 0; i < n; i++)
+		peer_response(s, s->held[i]);
+}
+
+/* --- the responder --- */
+
+/* A receive WQE for the message that begins to need one with this packet, if the recorded host had one. */
+static void give_receive(struct side *s, const struct rec *r, uint32_t at)
+{
+	const struct slot *slot = &s->in.slot[at];
+	const struct message *m = &s->in.msg[slot->msg];
+	uint32_t when = rec_op(r)->flags & UR_OPF_SEND ? UR_OPF_FIRST : UR_OPF_LAST;
+	struct ibv_sge sge = {.addr = (uintptr_t)m->buf, .length = m->len, .lkey = s->slab_mr->lkey};
+	struct ibv_recv_wr *bad, wr = {.wr_id = slot->msg, .sg_list = &sge, .num_sge = m->op->flags & UR_OPF_SEND && m->len};
+	int err;
+
+	if (!(rec_op(r)->flags & UR_OPF_RWQE) || !(rec_op(r)->flags & when) || r->rnr || slot->msg < s->given ||
+	    r->pkt.bth.psn != s->qp->resp.epsn)
+		return;
+	s->given = slot->msg + 1;
+	err = ur_qp_post_recv(s->qp, &wr, &bad);
+	if (err)
+		report_num(s->rep, r->frame, "error of ibv_post_recv", 0, (uint64_t)err);
+}
+
+static void peer_request(struct side *s, const struct rec *r)
+{
+	uint32_t at = stream_slot(&s->in, r->pkt.bth.psn);
+
+	if (at == s->in.n)
+		return;
+	if (r->lost) {
+		s->rep->permitted[PERMIT_LOST]++;
+		return;
+	}
+	give_receive(s, r, at);
+	deliver_fill(s, r);
+	side_feed(s, r);
+	settle(s);
+}
+
+/* --- all of it --- */
+
+void side_run(struct side *s)
+{
+	const struct conn *c = s->conn;
+
+	for (unsigned i = 0; i < c->n; i++) {
+		struct rec *r = c->rec[i];
+		bool response = pkt_is_response(&r->pkt);
+
+		s->frame = r->frame;
+		pass_time(s, r->when);
+		if (c->from[i] != s->me && response)
+			peer_response(s, r);
+		else if (c->from[i] != s->me)
+			peer_request(s, r);
+		else if (!response)
+			own_request(s, r, i);
+	}
+	for (unsigned i = 0; i < s->nheld; i++)
+		report_text(s->rep, s->held[i]->frame, "what it answers", "a request", "nothing");
+	deliver_finish(s);
+	compare_finish(s);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One direction of a connection: a slot for each PSN, with the request that has it and the answers to it, and the messages that the
+ * requests make. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "replay.h"
+
+#define SLOTS_MAX (1u << 20)
+
+static char reason[96];
+
+uint32_t stream_npkts(const struct stream *s, uint32_t len)
+{
+	return len ? (uint32_t)(((uint64_t)len + s->mtu - 1) / s->mtu) : 1;
+}
+
+uint32_t stream_slot(const struct stream *s, uint32_t psn)
+{
+	return ur_min_u32((psn - s->base) & UR_PSN_MASK, s->n);
+}
+
+bool stream_lossy(const struct stream *s)
+{
+	return s->repeated || s->refused;
+}
+
+/* PSNs that a request packet takes. */
+static uint32_t psns_of(const struct stream *s, const struct rec *r)
+{
+	struct ur_reth h;
+
+	return rec_op(r)->flags & UR_OPF_READ && pkt_remote(&r->pkt, &h) ? stream_npkts(s, h.len) : 1;
+}
+
+static bool size_up(struct stream *s, const struct conn *c, unsigned from)
+{
+	for (unsigned i = 0; i < c->n; i++) {
+		const struct rec *r = c->rec[i];
+		uint64_t end;
+
+		if (c->from[i] != from || pkt_is_response(&r->pkt))
+			continue;
+		end = (uint64_t)((r->pkt.bth.psn - s->base) & UR_PSN_MASK) + psns_of(s, r);
+		if (end > SLOTS_MAX) {
+			snprintf(reason, sizeof(reason), "frame %u has PSN %u, and PSNs begin at %u", r->frame, r->pkt.bth.psn, s->base);
+			return false;
+		}
+		if (end > s->n)
+			s->n = (uint32_t)end;
+	}
+	s->slot = calloc(s->n + 1, sizeof(*s->slot));
+	return true;
+}
+
+static void note_request(struct stream *s, struct rec *r)
+{
+	uint32_t at = stream_slot(s, r->pkt.bth.psn), n = ur_min_u32(psns_of(s, r), s->n - at);
+	struct slot *slot = &s->slot[at];
+	bool again = slot->req || slot->covered;
+
+	r->before = slot->last;
+	r->lost = r->rnr = false;
+	slot->last = r;
+	s->requests++;
+	s->repeated += again;
+	if (!again)
+		slot->req = r;
+	for (uint32_t k = 0; k < n && rec_op(r)->flags & UR_OPF_READ; k++) {
+		slot[k].covered = true;
+		slot[k].again |= again;
+	}
+}
+
+/* A sequence NAK says that no transmission of its PSN has been accepted; an RNR NAK, that the newest found no receive WQE. */
+static void note_nak(struct stream *s, struct slot *slot, struct rec *r, uint8_t syndrome)
+{
+	s->refused++;
+	if (!slot->nak)
+		slot->nak = r;
+	if (ur_syndrome_type(syndrome) == UR_AETH_RNR && slot->last)
+		slot->last->rnr = true;
+	else if (ur_syndrome_value(syndrome) == UR_NAK_PSN_SEQ)
+		for (struct rec *t = slot->last; t; t = t->before)
+			t->lost = true;
+}
+
+static bool note_response(struct stream *s, struct rec *r)
+{
+	const struct ur_opcode_info *op = rec_op(r);
+	uint32_t at = stream_slot(s, r->pkt.bth.psn);
+	struct slot *slot = &s->slot[at];
+	struct ur_aeth h = {0};
+
+	if (at == s->n) {
+		snprintf(reason, sizeof(reason), "frame %u answers PSN %u, which nobody used", r->frame, r->pkt.bth.psn);
+		return false;
+	}
+	s->responses++;
+	if (op->flags & UR_OPF_AETH)
+		ur_aeth_get(pkt_ext(&r->pkt) + op->off_aeth, &h);
+	if (r->pkt.bth.opcode == UR_OP_ACK && ur_syndrome_type(h.syndrome) != UR_AETH_ACK) {
+		note_nak(s, slot, r, h.syndrome);
+		s->answered = at > s->answered ? at : s->answered;
+		return true;
+	}
+	if (r->pkt.bth.opcode == UR_OP_ACK && !slot->ack)
+		slot->ack = r;
+	if (r->pkt.bth.opcode != UR_OP_ACK && !slot->data)
+		slot->data = r;
+	s->answered = at >= s->answered ? at + 1 : s->answered;
+	return true;
+}
+
+/* A fatal NAK ends a connection, and with it what can be compared. */
+static bool fatal(const struct slot *slot)
+{
+	struct ur_aeth h;
+
+	if (!slot->nak)
+		return false;
+	ur_aeth_get(pkt_ext(&slot->nak->pkt), &h);
+	return ur_syndrome_type(h.syndrome) == UR_AETH_NAK && ur_syndrome_value(h.syndrome) != UR_NAK_PSN_SEQ;
+}
+
+static bool find_wr(uint8_t opcode, uint8_t service, enum ibv_wr_opcode *wr)
+{
+	const uint8_t op = opcode & 0x1f, bit = service == UR_RC ? UR_SVC_RC : UR_SVC_UC;
+
+	for (unsigned i = 0; i < UR_WR_OPS; i++) {
+		if (!(ur_wr_ops[i].services & bit) || (ur_wr_ops[i].last != op && ur_wr_ops[i].only != op))
+			continue;
+		*wr = (enum ibv_wr_opcode)i;
+		return true;
+	}
+	return false;
+}
+
+/* The message that begins at slot `at`. */
+static enum stream_state one_message(struct stream *s, uint32_t at, struct message *m)
+{
+	m->at = at;
+	for (uint32_t k = at; k < s->n; k++) {
+		const struct rec *r = s->slot[k].req;
+		struct ur_reth h;
+
+		if (!r || !(rec_op(r)->flags & UR_OPF_FIRST) != (k > at)) {
+			snprintf(reason, sizeof(reason), "PSN %u is missing in the recording", ur_psn_add(s->base, k));
+			return STREAM_SKIP;
+		}
+		m->op = rec_op(r);
+		m->len += r->pkt.payload_len;
+		m->n = k + 1 - at;
+		if (!(m->op->flags & UR_OPF_LAST))
+			continue;
+		if (m->op->flags & (UR_OPF_READ | UR_OPF_ATOMIC) && pkt_remote(&r->pkt, &h)) {
+			m->len = h.len;
+			m->n = psns_of(s, r);
+		}
+		if (find_wr(r->pkt.bth.opcode, r->pkt.bth.opcode & 0xe0, &m->wr))
+			return STREAM_OK;
+		snprintf(reason, sizeof(reason), "%s is not built yet", m->op->name);
+		return STREAM_SKIP;
+	}
+	s->cut = true;
+	return STREAM_OK;
+}
+
+static enum stream_state find_messages(struct stream *s)
+{
+	uint32_t at = 0;
+
+	s->msg = calloc(s->n + 1, sizeof(*s->msg));
+	while (at < s->n) {
+		struct message *m = &s->msg[s->nmsg];
+		enum stream_state st = one_message(s, at, m);
+
+		if (st)
+			return st;
+		if (s->cut) {
+			s->n = at;
+			break;
+		}
+		for (uint32_t k = 0; k < m->n; k++) {
+			s->slot[at + k].msg = s->nmsg;
+			s->slot[at + k].part = k;
+			/* A READ counts when it is accepted, everything else when it is complete. */
+			s->slot[at + k].msn = s->nmsg + (k + 1 == m->n || m->op->flags & UR_OPF_READ);
+		}
+		at += m->n;
+		s->nmsg++;
+	}
+	s->answered = ur_min_u32(s->answered, s->n);
+	return STREAM_OK;
+}
+
+/* A message is posted when its first packet was recorded, or one of a later message: those have later PSNs. */
+static void find_post_times(struct stream *s, const struct conn *c, unsigned from)
+{
+	for (uint32_t m = 0; m < s->nmsg; m++)
+		s->msg[m].post_at = UINT32_MAX;
+	for (unsigned i = 0; i < c->n; i++) {
+		uint32_t at = stream_slot(s, c->rec[i]->pkt.bth.psn);
+		struct message *m;
+
+		if (c->from[i] != from || pkt_is_response(&c->rec[i]->pkt) || at == s->n)
+			continue;
+		m = &s->msg[s->slot[at].msg];
+		m->post_at = ur_min_u32(m->post_at, i);
+	}
+	for (uint32_t m = s->nmsg; m-- > 1;)
+		s->msg[m - 1].post_at = ur_min_u32(s->msg[m - 1].post_at, s->msg[m].post_at);
+}
+
+static enum stream_state note_all(struct stream *s, const struct conn *c, unsigned from)
+{
+	for (unsigned i = 0; i < c->n; i++) {
+		if (c->from[i] == from && !pkt_is_response(&c->rec[i]->pkt))
+			note_request(s, c->rec[i]);
+		else if (c->from[i] != from && pkt_is_response(&c->rec[i]->pkt) && !note_response(s, c->rec[i]))
+			return STREAM_BROKEN;
+	}
+	for (uint32_t k = 0; k < s->n; k++) {
+		if (!fatal(&s->slot[k]))
+			continue;
+		snprintf(reason, sizeof(reason), "frame %u refuses a request for good", s->slot[k].nak->frame);
+		return STREAM_SKIP;
+	}
+	return STREAM_OK;
+}
+
+enum stream_state stream_build(struct stream *s, const struct conn *c, unsigned from, const char **why)
+{
+	enum stream_state st;
+
+	memset(s, 0, sizeof(*s));
+	*why = reason;
+	s->base = c->end[from].psn;
+	s->mtu = 128u << c->mtu;
+	if (!size_up(s, c, from))
+		return STREAM_BROKEN;
+	st = note_all(s, c, from);
+	if (!st)
+		st = find_messages(s);
+	if (st)
+		return st;
+	if (c->service == UR_UC)
+		s->answered = s->n; /* nobody says more */
+	find_post_times(s, c, from);
+	return STREAM_OK;
+}
+
+void stream_free(struct stream *s)
+{
+	free(s->slot);
+	free(s->msg);
+}
