@@ -16,7 +16,7 @@ static bool req_param_ok(const struct ur_cm_req_param *p)
 /* The peer's time to answer and the way there and back. */
 static ur_time req_interval(uint8_t ack_timeout)
 {
-	unsigned life = ack_timeout ? ack_timeout - 1u : UR_CM_PACKET_LIFE;
+	unsigned life = ack_timeout - 1u;
 
 	return ur_cm_exp_time(UR_CM_RESPONSE_TIMEOUT) + 2 * ur_cm_exp_time(life < UR_CM_EXP_MAX ? life : UR_CM_EXP_MAX);
 }
@@ -44,7 +44,7 @@ int ur_cm_connect(struct ur_cm_conn *c, const struct ur_cm_req_param *p, ur_time
 	};
 	ur_cm_build_req(c, p, c->mad);
 	c->state = UR_CM_REQ_SENT;
-	ur_cm_conn_send_and_wait(c, req_interval(p->ack_timeout), c->max_retries, now);
+	ur_cm_conn_send_and_wait(c, req_interval(c->info.ack_timeout), c->max_retries, now);
 	return 0;
 }
 

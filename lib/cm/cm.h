@@ -13,11 +13,17 @@
 #include "base/wheel.h"
 #include "wire/cm_msg.h"
 
+/*
+ * Packet life time of a path that nothing else is known of, and with it the ack timeout of a REQ: 4.096 us * 2^16 and 2^17, as the Linux
+ * RDMA CM has them since 6.2.
+ */
+#define UR_CM_PACKET_LIFE 16
+
 struct ur_cm;
 struct ur_cm_conn;
 struct ur_cm_listener;
 
-/* Where a MAD goes to or came from. */
+/* Where a MAD goes to or came from; of a connection, what its QP's path shall be. */
 struct ur_cm_addr {
 	struct ur_gid sgid, dgid; /* ours, the peer's */
 	uint8_t tclass, hop_limit;

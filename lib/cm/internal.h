@@ -19,8 +19,7 @@
 
 #define UR_CM_RESPONSE_TIMEOUT 20 /* what a REQ promises and asks for: 2^(20-8) ms */
 #define UR_CM_RETRIES 15
-#define UR_CM_PACKET_LIFE 18	  /* packet life time of a path with the default ack timeout */
-#define UR_CM_ACK_TIMEOUT 17	  /* default local ack timeout of a REQ */
+#define UR_CM_ACK_TIMEOUT (UR_CM_PACKET_LIFE + 1) /* default local ack timeout of a REQ, and for one that says 0 */
 #define UR_CM_TARGET_ACK_DELAY 15
 #define UR_CM_MRA_TIMEOUT 24	  /* service timeout of our MRAs */
 #define UR_CM_HOP_LIMIT 64

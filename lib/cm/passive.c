@@ -7,6 +7,8 @@
 /* Service ids that stand for a port of an IP based port space (annex A11): port space and port number. */
 enum { PS_TCP = 0x0106, PS_UDP = 0x0111 };
 
+#define DSCP_MASK 0xfc /* of a traffic class: all but ECN */
+
 static bool is_ip_service(uint64_t service_id)
 {
 	return service_id >> 16 == PS_TCP || service_id >> 16 == PS_UDP;
@@ -45,9 +47,11 @@ static bool refuse_stale_req(struct ur_cm *cm, const struct ur_cm_addr *from, co
 	return true;
 }
 
-/* The reason to refuse a request whatever its listener thinks of it, or 0. */
-static uint16_t req_fault(const struct ur_cm_req *r)
+/* The reason to refuse a request whatever its listener thinks of it, or 0. Without a good header Linux says 28 too. */
+static uint16_t req_fault(const struct ur_cm_req *r, bool header_ok)
 {
+	if (!header_ok)
+		return UR_CM_REJ_CONSUMER_DEFINED;
 	if ((r->transport_type != UR_CM_TRANSPORT_RC && r->transport_type != UR_CM_TRANSPORT_UC) || r->ext_transport)
 		return UR_CM_REJ_INVALID_TRANSPORT_TYPE;
 	if (!ur_cm_mtu_ok(r->path_mtu))
@@ -55,14 +59,25 @@ static uint16_t req_fault(const struct ur_cm_req *r)
 	return 0;
 }
 
-/* What is one side's incoming depth is the other's outgoing one. */
+/*
+ * The peer says how it wants to be sent to; what its REQ itself was sent with need not be the same. ECN bits are not the peer's to choose:
+ * who does not slow down for a CNP may not call itself capable.
+ */
+static void take_path(struct ur_cm_conn *c, const struct ur_cm_addr *from, const struct ur_cm_path_rec *r)
+{
+	c->addr = *from;
+	if (!c->addr.hop_limit)
+		c->addr.hop_limit = UR_CM_HOP_LIMIT;
+	c->addr.tclass = r->traffic_class & DSCP_MASK;
+	c->addr.flow_label = r->flow_label;
+}
+
+/* What is one side's incoming depth is the other's outgoing one. An ack timeout of 0 would mean to wait for ever. */
 static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const struct ur_cm_msg *m)
 {
 	const struct ur_cm_req *r = &m->req;
 
-	c->addr = *from;
-	if (!c->addr.hop_limit)
-		c->addr.hop_limit = UR_CM_HOP_LIMIT;
+	take_path(c, from, &r->primary);
 	c->tid = m->mad.tid;
 	c->service_id = r->service_id;
 	c->response_timeout = (uint8_t)ur_cm_exp_clamp(r->local_response_timeout);
@@ -74,7 +89,7 @@ static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const 
 		.rnr_retry_count = r->rnr_retry_count,
 		.responder_resources = r->initiator_depth,
 		.initiator_depth = r->responder_resources,
-		.ack_timeout = r->primary.ack_timeout,
+		.ack_timeout = r->primary.ack_timeout ? r->primary.ack_timeout : UR_CM_ACK_TIMEOUT,
 		.remote_srq = r->srq,
 		.qp_type = r->transport_type == UR_CM_TRANSPORT_UC ? UR_CM_QPT_UC : UR_CM_QPT_RC,
 	};
@@ -82,10 +97,24 @@ static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const 
 	c->state = UR_CM_REQ_RCVD;
 }
 
-static void new_req(struct ur_cm_listener *l, const struct ur_cm_addr *from, struct ur_cm_event *ev, ur_time now)
+/* A request that names an IP port has an RDMA CM header in front of its private data. False when it is not one that we understand. */
+static bool req_event(const struct ur_cm_msg *m, struct ur_cm_event *ev)
 {
-	const struct ur_cm_msg *m = ev->msg;
-	uint16_t fault = req_fault(&m->req);
+	*ev = (struct ur_cm_event){.type = UR_CM_EV_REQ, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
+	if (!is_ip_service(m->req.service_id))
+		return true;
+	if (!ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &ev->hdr))
+		return false;
+	ev->has_hdr = true;
+	ev->pdata += UR_RDMA_CM_HDR_LEN;
+	ev->pdata_len -= UR_RDMA_CM_HDR_LEN;
+	return true;
+}
+
+static void new_req(struct ur_cm_listener *l, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
+{
+	struct ur_cm_event ev;
+	uint16_t fault = req_fault(&m->req, req_event(m, &ev));
 	struct ur_cm *cm = l->cm;
 	struct ur_cm_conn *c;
 
@@ -100,24 +129,10 @@ static void new_req(struct ur_cm_listener *l, const struct ur_cm_addr *from, str
 		return;
 	}
 	take_req(c, from, m);
-	ev->addr = &c->addr;
+	ev.addr = &c->addr;
 	ur_cm_conn_hold(c);
-	ur_cm_conn_deliver(c, ev, now);
+	ur_cm_conn_deliver(c, &ev, now);
 	ur_cm_conn_release(c);
-}
-
-/* False for a request that names an IP port but has no RDMA CM header that we understand. */
-static bool req_event(const struct ur_cm_msg *m, struct ur_cm_event *ev)
-{
-	*ev = (struct ur_cm_event){.type = UR_CM_EV_REQ, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
-	if (!is_ip_service(m->req.service_id))
-		return true;
-	if (!ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &ev->hdr))
-		return false;
-	ev->has_hdr = true;
-	ev->pdata += UR_RDMA_CM_HDR_LEN;
-	ev->pdata_len -= UR_RDMA_CM_HDR_LEN;
-	return true;
 }
 
 static void no_listener(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m)
@@ -132,9 +147,8 @@ void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct 
 {
 	struct ur_cm_conn *c;
 	struct ur_cm_listener *l;
-	struct ur_cm_event ev;
 
-	if (!m->req.local_comm_id || !req_event(m, &ev)) {
+	if (!m->req.local_comm_id) {
 		ur_cm_count(cm, UR_C_DROP_MAD);
 		return;
 	}
@@ -147,7 +161,7 @@ void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct 
 	if (!l)
 		no_listener(cm, from, m);
 	else if (!refuse_stale_req(cm, from, m, now))
-		new_req(l, from, &ev, now);
+		new_req(l, from, m, now);
 }
 
 int ur_cm_accept(struct ur_cm_conn *c, const struct ur_cm_rep_param *p, ur_time now)

@@ -66,6 +66,11 @@ static const uint8_t rej_effects[UR_CM_STATE_COUNT] = {
 	[UR_CM_DREQ_SENT] = REJ_DISCONNECTED,
 };
 
+static bool awaits_reply(const struct ur_cm_conn *c)
+{
+	return c->state == UR_CM_REQ_SENT || c->state == UR_CM_MRA_REQ_RCVD;
+}
+
 /* The sender withdrew a request before it learned our id: reason "timeout", its CA GUID as additional information. */
 static struct ur_cm_conn *find_withdrawn(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_rej *r)
 {
@@ -92,7 +97,7 @@ static struct ur_cm_conn *find_rejected(struct ur_cm *cm, const struct ur_cm_add
 	if (!r->remote_comm_id)
 		return find_withdrawn(cm, from, r);
 	c = ur_cm_conn_find(cm, r->remote_comm_id);
-	if (!c || (c->state != UR_CM_REQ_SENT && c->state != UR_CM_MRA_REQ_RCVD))
+	if (!c || !awaits_reply(c))
 		return ur_cm_match(cm, from, r->remote_comm_id, r->local_comm_id);
 	if (!ur_gid_eq(&c->addr.dgid, &from->dgid)) {
 		ur_cm_count(cm, UR_C_DROP_SOURCE);
@@ -137,12 +142,20 @@ void ur_cm_send_mra(struct ur_cm_conn *c, uint8_t about)
 	ur_cm_send(c->cm, &c->addr, mad);
 }
 
+/* An MRA may be followed by another one that asks for more; none takes back what was granted. */
 static void be_patient(struct ur_cm_conn *c, enum ur_cm_state next, uint8_t service_timeout, ur_time now)
 {
-	ur_time wait = ur_cm_exp_time(ur_cm_exp_clamp(service_timeout)) + c->interval;
+	ur_time until = now + ur_cm_exp_time(ur_cm_exp_clamp(service_timeout)) + c->interval;
 
+	if (c->state == next && c->timer.when >= until)
+		return;
 	c->state = next;
-	ur_timer_arm(c->cm->cfg.wheel, &c->timer, now + wait);
+	ur_timer_arm(c->cm->cfg.wheel, &c->timer, until);
+}
+
+static bool awaits_confirmation(const struct ur_cm_conn *c)
+{
+	return c->state == UR_CM_REP_SENT || c->state == UR_CM_MRA_REP_RCVD;
 }
 
 /* The ids that an MRA must bear: about a REQ ours alone, since its sender's is new to us; about a REP both. */
@@ -157,9 +170,9 @@ void ur_cm_rx_mra(struct ur_cm *cm, const struct ur_cm_addr *from, const struct 
 	}
 	if (!ur_gid_eq(&c->addr.dgid, &from->dgid))
 		ur_cm_count(cm, UR_C_DROP_SOURCE);
-	else if (about_req && c->state == UR_CM_REQ_SENT)
+	else if (about_req && awaits_reply(c))
 		be_patient(c, UR_CM_MRA_REQ_RCVD, m->mra.service_timeout, now);
-	else if (about_rep && c->state == UR_CM_REP_SENT)
+	else if (about_rep && awaits_confirmation(c))
 		be_patient(c, UR_CM_MRA_REP_RCVD, m->mra.service_timeout, now);
 	else
 		ur_cm_count(cm, about_req || about_rep ? UR_C_CM_DUPLICATE : UR_C_DROP_MAD);

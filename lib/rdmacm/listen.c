@@ -9,6 +9,18 @@
 
 /* --- requests --- */
 
+/*
+ * Both ends send packets of the REQ's path MTU, and a REP has no field to ask for less. What we can take counts, by the rule of rdma_rxe's
+ * ports, and not what we would ask for ourselves.
+ */
+static bool mtu_fits(const struct ur_id *l, uint8_t path_mtu)
+{
+	struct ur_engine_info info;
+
+	ur_engine_info(l->engine, &info);
+	return path_mtu <= ur_nic_max_mtu(info.mtu);
+}
+
 static bool request_fits(struct ur_id *l, const struct ur_cm_event *ev, uint16_t *reason)
 {
 	struct ur_channel *ch = (struct ur_channel *)l->id.channel;
@@ -22,6 +34,8 @@ static bool request_fits(struct ur_id *l, const struct ur_cm_event *ev, uint16_t
 		*reason = UR_CM_REJ_UNSUPPORTED;
 	else if (l->afonly && (ev->hdr.ip_version == 4) != (l->id.route.addr.src_addr.sa_family == AF_INET))
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
+	else if (!mtu_fits(l, ev->msg->req.path_mtu))
+		*reason = UR_CM_REJ_INVALID_MTU;
 	else if (unread >= l->backlog)
 		*reason = UR_CM_REJ_NO_RESOURCES;
 	return !*reason;

@@ -60,7 +60,7 @@ static int rtr_attr(const struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 	attr->ah_attr.grh.flow_label = info.addr.flow_label;
 	attr->ah_attr.grh.hop_limit = info.addr.hop_limit ? info.addr.hop_limit : UR_RDMACM_HOP_LIMIT;
 	attr->ah_attr.grh.traffic_class = info.addr.tclass;
-	attr->path_mtu = (enum ibv_mtu)ur_min_u32(info.path_mtu, ur_id_device_mtu(u));
+	attr->path_mtu = (enum ibv_mtu)info.path_mtu;
 	attr->dest_qp_num = info.remote_qpn;
 	attr->rq_psn = u->psn;
 	attr->max_dest_rd_atomic = info.responder_resources;

@@ -38,7 +38,6 @@
 #define UR_RDMACM_BACKLOG_MAX 1024
 #define UR_RDMACM_PKEY 0xffff
 #define UR_RDMACM_PORT 1	  /* the device's only port */
-#define UR_RDMACM_PACKET_LIFE 18  /* default packet life time of a path, 4.096 us * 2^n */
 #define UR_RDMACM_HOP_LIMIT 64
 #define UR_RDMACM_REQ_PDATA (UR_CM_REQ_PDATA - UR_RDMA_CM_HDR_LEN)
 

@@ -241,7 +241,7 @@ void ur_id_fill_route(struct ur_id *u, uint8_t mtu)
 	r->rate_selector = SELECT_EQUAL;
 	r->rate = path_rate(u);
 	r->packet_life_time_selector = SELECT_EQUAL;
-	r->packet_life_time = u->ack_timeout_set && u->ack_timeout ? u->ack_timeout - 1 : UR_RDMACM_PACKET_LIFE;
+	r->packet_life_time = u->ack_timeout_set && u->ack_timeout ? u->ack_timeout - 1 : UR_CM_PACKET_LIFE;
 	u->id.route.path_rec = r;
 	u->id.route.num_paths = 1;
 }

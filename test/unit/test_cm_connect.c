@@ -8,7 +8,7 @@
 
 void ur_suite_cm_connect(void);
 
-#define REQ_INTERVAL (6144 * HX_MS)
+#define REQ_INTERVAL (4608 * HX_MS)
 #define REP_INTERVAL (4096 * HX_MS)
 
 static void connect__handshake(void)
@@ -96,6 +96,56 @@ static void connect__refuses_bad_parameters(void)
 	CU_ASSERT_EQUAL(ur_cm_disconnect(e->conn, NULL, 0, h.now), EINVAL);
 	CU_ASSERT_EQUAL(ur_cm_reject(e->conn, 28, NULL, 0, NULL, 0, h.now), EINVAL);
 	CU_ASSERT_EQUAL(h.side[0].sent[0], 0);
+	hx_fini(&h);
+}
+
+/* A request as another implementation may send it: the packet's own headers say nothing of the path that it asks for. */
+static struct ur_cm_conn_info info_of_request(struct hx *h, const struct ur_cm_path_rec *path)
+{
+	struct ur_cm_msg m = {.attr = UR_CM_REQ};
+	struct ur_cm_conn_info i;
+	struct hx_ep *l;
+
+	l = hx_listen(h, 1, HX_PLAIN_SERVICE);
+	l->accept = false;
+	m.req.local_comm_id = 0x07000001;
+	m.req.service_id = HX_PLAIN_SERVICE;
+	m.req.path_mtu = 3;
+	m.req.primary = *path;
+	hx_inject_msg(h, 1, &m);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(l->child);
+	ur_cm_conn_info(l->child->conn, &i);
+	return i;
+}
+
+static void req__says_how_the_peer_wants_to_be_sent_to(void)
+{
+	static const struct {
+		uint8_t asked, got;
+	} t[] = {{0x00, 0x00}, {0x68, 0x68}, {0x6a, 0x68}, {0x69, 0x68}, {0x6b, 0x68}, {0xff, 0xfc}};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_cm_path_rec path = {.traffic_class = t[i].asked, .flow_label = 0xabcde, .ack_timeout = 14};
+		struct ur_cm_conn_info info;
+		struct hx h;
+
+		hx_init(&h, 13);
+		info = info_of_request(&h, &path);
+		CU_ASSERT_EQUAL(info.addr.tclass, t[i].got);
+		CU_ASSERT_EQUAL(info.addr.flow_label, 0xabcde);
+		CU_ASSERT_EQUAL(info.addr.hop_limit, 64);
+		CU_ASSERT_EQUAL(info.ack_timeout, 14);
+		hx_fini(&h);
+	}
+}
+
+static void req__ack_timeout_of_zero_is_the_default(void)
+{
+	struct ur_cm_path_rec path = {.ack_timeout = 0};
+	struct hx h;
+
+	hx_init(&h, 14);
+	CU_ASSERT_EQUAL(info_of_request(&h, &path).ack_timeout, 17);
 	hx_fini(&h);
 }
 
@@ -261,6 +311,65 @@ static void req__repeated_while_the_user_thinks(void)
 	hx_fini(&h);
 }
 
+static void inject_mra(struct hx *h, int to, const struct hx_ep *ep, uint32_t peer_id, uint8_t about, uint8_t service_timeout)
+{
+	struct ur_cm_msg m = {.attr = UR_CM_MRA};
+
+	m.mra.local_comm_id = peer_id;
+	m.mra.remote_comm_id = ep->conn->local_id;
+	m.mra.message = about;
+	m.mra.service_timeout = service_timeout;
+	hx_inject_msg(h, to, &m);
+}
+
+/* Every MRA counts from its own arrival, and a shorter one takes nothing back. */
+static void mra__again_extends_the_wait(void)
+{
+	struct hx_ep *c;
+	ur_time start;
+	struct hx h;
+
+	hx_init(&h, 15);
+	h.fate = lose_attr;
+	h.arg[1] = UR_CM_REQ;
+	c = hx_connect(&h, 0, HX_SERVICE);
+	inject_mra(&h, 0, c, 1, UR_CM_ABOUT_REQ, 20);
+	CU_ASSERT_EQUAL(hx_state(c), UR_CM_MRA_REQ_RCVD);
+	hx_run(&h, h.now + UR_NS_PER_S);
+	start = h.now;
+	inject_mra(&h, 0, c, 1, UR_CM_ABOUT_REQ, 22);
+	inject_mra(&h, 0, c, 1, UR_CM_ABOUT_REQ, 14);
+	hx_run(&h, start + 16384 * HX_MS + REQ_INTERVAL - HX_MS);
+	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 1);
+	hx_run(&h, start + 16384 * HX_MS + REQ_INTERVAL + HX_MS);
+	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 2);
+	CU_ASSERT_EQUAL(HX_COUNTER(&h, 0, DROP_MAD) + HX_COUNTER(&h, 0, CM_DUPLICATE), 0);
+	hx_fini(&h);
+}
+
+static void mra__again_extends_the_wait_for_the_rtu(void)
+{
+	struct hx_ep *l, *c;
+	ur_time start;
+	struct hx h;
+
+	hx_init(&h, 16);
+	l = hx_listen(&h, 1, HX_SERVICE);
+	c = hx_connect(&h, 0, HX_SERVICE);
+	c->rtu = false;
+	hx_run(&h, h.now + 10 * HX_MS);
+	inject_mra(&h, 1, l->child, c->conn->local_id, UR_CM_ABOUT_REP, 20);
+	CU_ASSERT_EQUAL(hx_state(l->child), UR_CM_MRA_REP_RCVD);
+	hx_run(&h, h.now + UR_NS_PER_S);
+	start = h.now;
+	inject_mra(&h, 1, l->child, c->conn->local_id, UR_CM_ABOUT_REP, 22);
+	hx_run(&h, start + 16384 * HX_MS + REP_INTERVAL - HX_MS);
+	CU_ASSERT_EQUAL(HX_SENT(&h, 1, REP), 1);
+	hx_run(&h, start + 16384 * HX_MS + REP_INTERVAL + HX_MS);
+	CU_ASSERT_EQUAL(HX_SENT(&h, 1, REP), 2);
+	hx_fini(&h);
+}
+
 static void rep__repeated_while_the_user_thinks(void)
 {
 	struct hx_ep *l, *c;
@@ -376,11 +485,15 @@ void ur_suite_cm_connect(void)
 	CU_ADD_TEST(s, connect__handshake);
 	CU_ADD_TEST(s, connect__request_as_the_listener_sees_it);
 	CU_ADD_TEST(s, connect__refuses_bad_parameters);
+	CU_ADD_TEST(s, req__says_how_the_peer_wants_to_be_sent_to);
+	CU_ADD_TEST(s, req__ack_timeout_of_zero_is_the_default);
 	CU_ADD_TEST(s, life__each_message_lost_or_repeated);
 	CU_ADD_TEST(s, connect__unreachable_after_sixteen_requests);
 	CU_ADD_TEST(s, connect__ack_timeout_sets_the_interval);
 	CU_ADD_TEST(s, accept__unreachable_after_sixteen_replies);
 	CU_ADD_TEST(s, req__repeated_while_the_user_thinks);
+	CU_ADD_TEST(s, mra__again_extends_the_wait);
+	CU_ADD_TEST(s, mra__again_extends_the_wait_for_the_rtu);
 	CU_ADD_TEST(s, rep__repeated_while_the_user_thinks);
 	CU_ADD_TEST(s, rep__repeated_gets_the_same_rtu);
 	CU_ADD_TEST(s, notify_established__replaces_the_rtu);

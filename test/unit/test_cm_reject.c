@@ -133,28 +133,43 @@ static void req__refused_by_itself(void)
 	hx_fini(&h);
 }
 
-static void req__dropped_without_a_good_header(void)
+static void req__refused_without_a_good_header(void)
 {
-	uint8_t pdata[UR_RDMA_CM_HDR_LEN] = {0, 0x40};
-	struct ur_cm_msg q = {.attr = UR_CM_REQ, .pdata = pdata, .pdata_len = sizeof(pdata)};
+	static const struct {
+		uint8_t version, ip; /* the first two bytes */
+		uint32_t id;
+		uint16_t reason; /* 0: no answer */
+	} t[] = {
+		{1, 0x40, 0x07000001, UR_CM_REJ_CONSUMER_DEFINED},
+		{0, 0x50, 0x07000002, UR_CM_REJ_CONSUMER_DEFINED},
+		{1, 0x40, 0x07000001, UR_CM_REJ_CONSUMER_DEFINED},
+		{0, 0x40, 0, 0},
+	};
+	uint8_t pdata[UR_RDMA_CM_HDR_LEN] = {0};
+	struct ur_cm_msg q = {.attr = UR_CM_REQ, .pdata = pdata, .pdata_len = sizeof(pdata)}, m;
+	unsigned answers = 0;
 	struct hx_ep *l;
 	struct hx h;
 
 	hx_init(&h, 5);
 	l = hx_listen(&h, 1, HX_SERVICE);
-	q.req.local_comm_id = 0x07000001;
 	q.req.service_id = HX_SERVICE;
 	q.req.path_mtu = 3;
-	pdata[0] = 1; /* cma_version */
-	hx_inject_msg(&h, 1, &q);
-	pdata[0] = 0;
-	pdata[1] = 0x50; /* IP version */
-	hx_inject_msg(&h, 1, &q);
-	pdata[1] = 0x40;
-	q.req.local_comm_id = 0;
-	hx_inject_msg(&h, 1, &q);
-	CU_ASSERT_EQUAL(HX_COUNTER(&h, 1, DROP_MAD), 3);
-	CU_ASSERT_EQUAL(HX_SENT(&h, 1, REJ), 0);
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		pdata[0] = t[i].version;
+		pdata[1] = t[i].ip;
+		q.req.local_comm_id = t[i].id;
+		hx_inject_msg(&h, 1, &q);
+		CU_ASSERT_EQUAL(HX_COUNTER(&h, 1, DROP_MAD), i + 1);
+		answers += t[i].reason != 0;
+		CU_ASSERT_EQUAL(HX_SENT(&h, 1, REJ), answers);
+		m = last_msg(&h, 1, UR_CM_REJ);
+		CU_ASSERT_EQUAL(m.rej.message, 0);
+		if (t[i].reason) {
+			CU_ASSERT_EQUAL(m.rej.reason, t[i].reason);
+			CU_ASSERT_EQUAL(m.rej.remote_comm_id, t[i].id);
+		}
+	}
 	CU_ASSERT_EQUAL(l->nchildren, 0);
 	q.req.local_comm_id = 0x07000001;
 	hx_inject_msg(&h, 1, &q);
@@ -344,7 +359,7 @@ void ur_suite_cm_reject(void)
 	CU_ADD_TEST(s, reject__of_a_reply);
 	CU_ADD_TEST(s, reject__lost_is_made_up_for_by_the_next_reply);
 	CU_ADD_TEST(s, req__refused_by_itself);
-	CU_ADD_TEST(s, req__dropped_without_a_good_header);
+	CU_ADD_TEST(s, req__refused_without_a_good_header);
 	CU_ADD_TEST(s, req__for_a_service_elsewhere_is_left_alone);
 	CU_ADD_TEST(s, connect__no_listener);
 	CU_ADD_TEST(s, destroy__withdraws_the_request);

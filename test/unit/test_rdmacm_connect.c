@@ -434,6 +434,47 @@ static int ipv6_only(void)
 	return close_side(&l);
 }
 
+/* rdma_connect of a peer that has another path MTU than ours. */
+static int connect_with_mtu(struct side *c, uint8_t mtu)
+{
+	struct ur_rdma_cm_hdr hdr = {.ip_version = 4};
+	struct ur_cm_req_param p = {.service_id = (uint64_t)RDMA_PS_TCP << 16 | PORT, .qp_type = IBV_QPT_RC, .path_mtu = mtu, .hdr = &hdr};
+	struct ur_id *u;
+	int err;
+
+	WANT(!resolve(c, "10.0.0.1"));
+	u = (struct ur_id *)c->id;
+	p.addr = (struct ur_cm_addr){.sgid = u->sgid, .dgid = u->dgid};
+	ur_id_lock(u);
+	err = ur_cm_conn_create(u->nic->cm, u, ur_id_conn_event, &u->conn);
+	err = err ? err : ur_cm_connect(u->conn, &p, ur_engine_now());
+	ur_id_unlock(u);
+	WANT(!err);
+	return 0;
+}
+
+/* On an IP MTU of 1110 we would ask for 512 ourselves, but a peer that takes 1024 there is right too. */
+static int path_mtu_beyond_ours(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+	struct side l, small, large, s;
+	int mask;
+
+	setenv("UROCE_MTU", "1110", 1);
+	WANT(!start_listener(&l, "10.0.0.1", -1));
+	WANT(!connect_with_mtu(&large, IBV_MTU_2048));
+	WANT(!next(&large, RDMA_CM_EVENT_REJECTED));
+	WANT(large.ev->status == UR_CM_REJ_INVALID_MTU && large.id->route.path_rec->mtu == IBV_MTU_512);
+	WANT(!connect_with_mtu(&small, IBV_MTU_1024));
+	WANT(!take_request(&l, &s)); /* the first one that the program sees */
+	WANT(s.id->route.path_rec->mtu == IBV_MTU_1024);
+	WANT(!rdma_init_qp_attr(s.id, &attr, &mask) && attr.path_mtu == IBV_MTU_1024);
+	WANT(!rdma_ack_cm_event(l.ev) && !rdma_destroy_id(s.id));
+	l.ev = NULL;
+	WANT(!close_side(&small) && !close_side(&large));
+	return close_side(&l);
+}
+
 static int bad_parameters(void)
 {
 	static const char big[200];
@@ -536,8 +577,8 @@ static int synchronous(void)
 	T(connect, life_v4)                                                                                                                \
 	T(connect, life_v6_wildcard) T(connect, life_v4_to_v6_wildcard) T(connect, life_to_any) T(connect, without_qps)                    \
 		T(connect, data_before_rtu) T(connect, rejected) T(connect, nobody_listens) T(connect, listener_goes_away)                 \
-			T(connect, ipv6_only) T(connect, bad_parameters) T(resolve_addr, unresolvable)                                     \
-				T(resolve_addr, destroyed_while_resolving) T(endpoint, synchronous)
+			T(connect, ipv6_only) T(connect, path_mtu_beyond_ours) T(connect, bad_parameters)                         \
+				T(resolve_addr, unresolvable) T(resolve_addr, destroyed_while_resolving) T(endpoint, synchronous)
 
 #define DEFINE(function, name)                                                                                                             \
 	static void function##__##name(void)                                                                                               \
