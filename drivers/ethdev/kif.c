@@ -187,12 +187,12 @@ void ur_kif_scan(const struct ur_kif *k, struct ur_kif_fds *out)
 
 /*
  * What reaches the ring: ARP, ICMP, IGMP, ICMPv6 (also behind hop-by-hop options, as MLD is), frames with a VLAN tag still in
- * place, and UDP to the RoCEv2 port. Of the frames that this host sends, only RoCEv2 to our own MAC or to a group: another process
- * that shares the interface sent them, and no wire returns them. (A loopback interface does return them.)
+ * place, UDP to the RoCEv2 port, and RoCEv1, to be counted. Of the frames that this host sends, only RoCEv2 to our own MAC or to a group:
+ * another process that shares the interface sent them, and no wire returns them. (A loopback interface does return them.)
  */
 static int attach_filter(int fd, const struct ur_kif *k)
 {
-	enum { TYPE = 2, IP4 = TYPE + 6, IP6 = IP4 + 9, CTRL = IP6 + 6, ROCE = CTRL + 2, DROP = ROCE + 8, PASS, END };
+	enum { TYPE = 2, IP4 = TYPE + 7, IP6 = IP4 + 9, CTRL = IP6 + 6, ROCE = CTRL + 2, DROP = ROCE + 8, PASS, END };
 	const uint32_t mac_hi = ur_get32(k->mac.b), mac_lo = ur_get16(k->mac.b + 4);
 #define LOAD(size, off) BPF_STMT(BPF_LD | (size) | BPF_ABS, off)
 #define IF(here, op, value, yes, no) BPF_JUMP(BPF_JMP | (op) | BPF_K, value, (uint8_t)((yes) - (here)-1), (uint8_t)((no) - (here)-1))
@@ -205,7 +205,8 @@ static int attach_filter(int fd, const struct ur_kif *k)
 		IF(TYPE + 2, BPF_JEQ, ETH_P_IPV6, IP6, TYPE + 3),
 		IF(TYPE + 3, BPF_JEQ, ETH_P_ARP, CTRL, TYPE + 4),
 		IF(TYPE + 4, BPF_JEQ, ETH_P_8021Q, CTRL, TYPE + 5),
-		IF(TYPE + 5, BPF_JEQ, ETH_P_8021AD, CTRL, DROP),
+		IF(TYPE + 5, BPF_JEQ, ETH_P_8021AD, CTRL, TYPE + 6),
+		IF(TYPE + 6, BPF_JEQ, ETH_P_IBOE, CTRL, DROP),
 		/* IP4: the port is in the first fragment alone */
 		LOAD(BPF_B, 14 + 9),
 		IF(IP4 + 1, BPF_JEQ, IPPROTO_ICMP, CTRL, IP4 + 2),

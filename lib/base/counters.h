@@ -20,6 +20,8 @@
 	X(TX_ROCE, "tx_roce_packets", "RoCEv2 packets sent") \
 	X(RX_OTHER_HOST, "rx_not_for_us", "frames for another host, address or protocol, ignored") \
 	X(RX_OTHER_SLOT, "rx_other_process", "packets for another process of this host, ignored") \
+	X(DROP_ROCE_V1, "drop_roce_v1", "RoCEv1 frames: the peer is in the wrong RoCE mode") \
+	X(DROP_VLAN, "drop_vlan", "RoCEv2 packets with the tag of a VLAN that their destination address is not in") \
 	X(DROP_TRUNCATED, "drop_truncated", "frames shorter than their headers say") \
 	X(DROP_BAD_IP, "drop_bad_ip", "IP headers with a wrong version, length or checksum, or fragments") \
 	X(DROP_BAD_UDP, "drop_bad_udp", "UDP length that contradicts the IP header") \
@@ -44,9 +46,9 @@
 	X(IMPLIED_NAK, "implied_nak_seq_err", "responses that imply a lost one") \
 	X(ACK_TIMEOUT, "local_ack_timeout_err", "expiries of the local ACK timer") \
 	X(RNR_NAK_SENT, "out_of_buffer", "RNR NAKs sent: no receive WQE was posted") \
-	X(RNR_NAK_RCVD, "rnr_nak_received", "RNR NAKs received") \
-	X(RETRY_EXC, "retry_exceeded_err", "requests failed since the retry counter ran out") \
-	X(RNR_RETRY_EXC, "rnr_nak_retry_err", "requests failed since the RNR retry counter ran out") \
+	X(RNR_NAK_RCVD, "rnr_nak_retry_err", "RNR NAKs received") \
+	X(RETRY_EXC, "req_transport_retries_exceeded", "requests failed since the retry counter ran out") \
+	X(RNR_RETRY_EXC, "req_rnr_retries_exceeded", "requests failed since the RNR retry counter ran out") \
 	X(RX_WRITE, "rx_write_requests", "RDMA WRITE requests executed") \
 	X(RX_READ, "rx_read_requests", "RDMA READ requests executed") \
 	X(RX_ATOMIC, "rx_atomic_requests", "atomic requests executed") \
@@ -57,6 +59,8 @@
 	X(RETRANSMIT, "tx_retransmits", "request packets sent again") \
 	X(REQ_CQE_ERR, "req_cqe_error", "requester completions with an error") \
 	X(RESP_CQE_ERR, "resp_cqe_error", "responder completions with an error") \
+	X(CE_MARKED, "np_ecn_marked_roce_packets", "RoCEv2 packets received with a congestion mark") \
+	X(CNP_IGNORED, "rp_cnp_ignored", "congestion notifications received; the sending rate stays") \
 	X(CM_DUPLICATE, "cm_duplicates", "CM messages received again") \
 	X(CM_RETRIES, "cm_retries", "CM messages sent again") \
 	X(CM_STALE, "cm_stale", "connection requests refused as stale") \

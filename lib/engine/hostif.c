@@ -9,6 +9,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -414,11 +415,53 @@ static int silence(int family, const struct sockaddr *sa, socklen_t len)
 	return -1;
 }
 
+static bool port_is_held_by_another_user(const char *table)
+{
+	FILE *f = fopen(table, "re");
+	unsigned port, uid;
+	bool found = false;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		int n = sscanf(line, "%*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %*x %*x:%*x %*x:%*x %*x %u", &port, &uid);
+
+		found |= n == 2 && port == UR_ROCE_PORT && uid != geteuid();
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/*
+ * Our siblings share the port, and the kernel lets those of one user do so. A holder of another user may be a sibling too: only
+ * what is surely a stranger is worth alarming anybody.
+ */
+static void warn_of_stranger(void)
+{
+	static atomic_flag warned = ATOMIC_FLAG_INIT;
+
+	if (port_is_held_by_another_user("/proc/net/udp") || port_is_held_by_another_user("/proc/net/udp6") ||
+	    atomic_flag_test_and_set(&warned))
+		return;
+	fprintf(stderr,
+		"uroce: UDP port %d is taken on this host, perhaps by rdma_rxe: packets may be answered twice; "
+		"remove it with 'rdma link del'\n",
+		UR_ROCE_PORT);
+}
+
 int ur_hostif_silence(void)
 {
 	struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
 	struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
 	int fd = silence(AF_INET6, (struct sockaddr *)&any6, sizeof(any6)); /* both families */
+	bool taken = fd < 0 && errno == EADDRINUSE;
+	int err;
 
-	return fd >= 0 ? fd : silence(AF_INET, (struct sockaddr *)&any4, sizeof(any4));
+	if (fd < 0)
+		fd = silence(AF_INET, (struct sockaddr *)&any4, sizeof(any4));
+	err = errno;
+	if (taken || (fd < 0 && err == EADDRINUSE))
+		warn_of_stranger();
+	errno = err;
+	return fd;
 }

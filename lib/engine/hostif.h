@@ -32,7 +32,10 @@ int ur_hostif_monitor(void);
 /* Empties the monitor. True when something changed. */
 bool ur_hostif_changed(int monitor);
 
-/* Binds UDP port 4791 and drops what arrives there, so that the kernel does not answer it. The socket, or -1 and errno. */
+/*
+ * Binds UDP port 4791 and drops what arrives there, so that the kernel does not answer it. The socket, or -1 and errno. Processes of one
+ * user share the port; when somebody else has it, such as rdma_rxe, the first call says so on stderr.
+ */
 int ur_hostif_silence(void);
 
 #endif

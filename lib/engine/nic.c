@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "engine/capture.h"
 #include "engine/fault.h"
 #include "engine/nic_priv.h"
@@ -11,6 +12,9 @@
 #include "wire/icmp.h"
 
 #define NIC_STUCK_NS (2 * UR_NS_PER_MS)
+#define VLAN_ID_MASK 0xfff
+#define ECN_MASK 3
+#define ECN_CE 3
 
 /* --- packet buffers for the layers below --- */
 
@@ -261,10 +265,22 @@ static bool nic_mac_is_ours(const struct ur_nic *nic, const uint8_t *frame)
 	return (frame[0] & 1) || memcmp(frame, nic->cfg.mac.b, 6) == 0;
 }
 
+/* VLAN 0 is no VLAN, only a priority. */
+static bool nic_vlan_is_ours(const struct ur_nic *nic, const struct ur_pkt *p)
+{
+	int index = ur_net_gid_find(nic->net, &p->dst);
+
+	return index >= 0 && ur_net_gid(nic->net, (unsigned)index)->vlan == (p->vlan & VLAN_ID_MASK);
+}
+
 static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
 {
 	if (ur_unlikely(!nic_mac_is_ours(nic, p->data) || !ur_net_is_ours(nic->net, &p->dst))) {
 		ur_count(&nic->counters, UR_C_RX_OTHER_HOST);
+		return;
+	}
+	if (ur_unlikely((p->vlan & VLAN_ID_MASK) && !nic_vlan_is_ours(nic, p))) {
+		ur_count(&nic->counters, UR_C_DROP_VLAN);
 		return;
 	}
 	if (ur_unlikely(p->bth.dqpn <= 1)) {
@@ -276,7 +292,17 @@ static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
 		return;
 	}
 	ur_count(&nic->counters, UR_C_RX_ROCE);
+	if (ur_unlikely((p->tos & ECN_MASK) == ECN_CE))
+		ur_count(&nic->counters, UR_C_CE_MARKED);
 	ur_tp_rx(nic->tp, p, nic->now);
+}
+
+/* A peer in the wrong RoCE mode is worth a counter of its own; everything else that we do not speak is the host's. */
+static void nic_rx_other(struct ur_nic *nic, const struct ur_pkt *p)
+{
+	bool v1 = ur_get16(p->data + p->l3_off - 2) == UR_ETHERTYPE_ROCE_V1 && nic_mac_is_ours(nic, p->data);
+
+	ur_count(&nic->counters, v1 ? UR_C_DROP_ROCE_V1 : UR_C_RX_OTHER_HOST);
 }
 
 static void nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
@@ -286,7 +312,7 @@ static void nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
 	if (ur_likely(p->kind == UR_PKT_ROCE))
 		nic_rx_roce(nic, p);
 	else if (p->kind == UR_PKT_OTHER)
-		ur_count(&nic->counters, UR_C_RX_OTHER_HOST);
+		nic_rx_other(nic, p);
 	else
 		ur_net_rx(nic->net, p, nic->now);
 }

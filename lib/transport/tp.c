@@ -78,6 +78,19 @@ static bool pkey_ok(uint16_t pkey)
 	return (pkey & 0x7fff) == (UR_PKEY_DEFAULT & 0x7fff);
 }
 
+/*
+ * A packet of a service that the QP does not have. Congestion notifications are a service of their own, but for all QPs that send
+ * (annex A17): a peer that follows them expects an effect, and there is none here.
+ */
+static enum ur_counter why_foreign(const struct ur_qp *qp, const struct ur_pkt *p)
+{
+	if (p->bth.opcode != UR_OP_CNP || qp->type != IBV_QPT_RC)
+		return UR_C_DROP_OPCODE;
+	if (!rx_allowed[ur_qp_st(qp)])
+		return UR_C_DROP_QP_STATE;
+	return ur_gid_eq(&p->src, &qp->path->dgid) ? UR_C_CNP_IGNORED : UR_C_DROP_SOURCE;
+}
+
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 {
 	struct ur_qp *qp = ur_qp_find(tp, p->bth.dqpn);
@@ -89,7 +102,7 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		return;
 	}
 	if (ur_unlikely(!op->name || (p->bth.opcode & 0xe0) != service_of_type[qp->type])) {
-		ur_qp_count(qp, UR_C_DROP_OPCODE);
+		ur_qp_count(qp, why_foreign(qp, p));
 		return;
 	}
 	if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need))) {

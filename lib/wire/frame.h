@@ -23,6 +23,7 @@ enum ur_ethertype {
 	UR_ETHERTYPE_ARP = 0x0806,
 	UR_ETHERTYPE_VLAN = 0x8100,
 	UR_ETHERTYPE_IP6 = 0x86dd,
+	UR_ETHERTYPE_ROCE_V1 = 0x8915,
 };
 
 /*

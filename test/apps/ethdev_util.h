@@ -12,6 +12,7 @@
 #include "drivers/ethdev/ethdev.h"
 
 #define HDR 60
+#define ROCE_V1 0x8915 /* EtherType */
 
 static char err[512];
 static struct ur_port *a, *b; /* the two ends */
@@ -72,7 +73,7 @@ static struct ur_pkt *new_pkt(struct ur_port *p, const struct ur_mac *dst, unsig
 	return pkt;
 }
 
-/* The next RoCE frame within 500 ms, or NULL. */
+/* The next RoCE frame of either version within 500 ms, or NULL. */
 static struct ur_pkt *receive(struct ur_port *p)
 {
 	uint64_t end = now_ms() + 500;
@@ -80,7 +81,7 @@ static struct ur_pkt *receive(struct ur_port *p)
 
 	while (now_ms() < end)
 		if (p->ops->rx_burst(p, &r, 1) == 1) {
-			if (r->len >= HDR && ur_get16(r->data + 12) == 0x0800 && r->data[23] == 17)
+			if (r->len >= HDR && (ur_get16(r->data + 12) == ROCE_V1 || (ur_get16(r->data + 12) == 0x0800 && r->data[23] == 17)))
 				return r;
 			p->ops->free(p, &r, 1);
 		}

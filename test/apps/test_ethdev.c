@@ -389,13 +389,14 @@ static void filter__what_reaches_the_ring(void)
 	static const struct ur_mac group = {{1, 0, 0x5e, 0, 0, 9}};
 	enum { WIRE, OWN };
 	const struct {
-		int side; /* from the wire, or sent by this host */
-		int dst;  /* 0: the port's MAC, 1: the peer's, 2: a group */
-		uint16_t udp_port;
+		int side;          /* from the wire, or sent by this host */
+		int dst;           /* 0: the port's MAC, 1: the peer's, 2: a group */
+		uint16_t udp_port; /* 0: RoCEv1 */
 		bool passes;
 	} t[] = {
 		{WIRE, 0, 4791, true}, {WIRE, 0, 53, false}, {WIRE, 2, 4791, true}, {OWN, 0, 4791, true},
 		{OWN, 1, 4791, false}, {OWN, 2, 4791, true}, {OWN, 0, 53, false},
+		{WIRE, 0, 0, true},    {OWN, 0, 0, false},
 	};
 
 	open_pair(0);
@@ -406,6 +407,8 @@ static void filter__what_reaches_the_ring(void)
 		struct ur_pkt *r;
 
 		fill_header(frame, dst, src, HDR, t[i].udp_port);
+		if (!t[i].udp_port)
+			ur_put16(frame + 12, ROCE_V1);
 		frame[HDR - 1] = 1;
 		send_raw(t[i].side == WIRE ? "tb" : "ta", frame, HDR);
 		fill_header(mark, &a->mac, &b->mac, HDR, 4791);

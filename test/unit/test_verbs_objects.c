@@ -78,7 +78,7 @@ static void query_device__agrees_with_itself(void)
 
 	CU_ASSERT_EQUAL(ibv_query_device(ctx, &a), 0);
 	CU_ASSERT_EQUAL(ibv_query_device_ex(ctx, NULL, &ex), 0);
-	CU_ASSERT_EQUAL(memcmp(&a, &ex.orig_attr, sizeof(a)), 0);
+	CU_ASSERT_EQUAL(memcmp(&a, &ex.orig_attr, offsetof(struct ibv_device_attr, phys_port_cnt) + 1), 0); /* the rest is padding */
 	CU_ASSERT_EQUAL(a.max_sge, UR_MAX_SGE);
 	CU_ASSERT_EQUAL(a.phys_port_cnt, 1);
 	CU_ASSERT_EQUAL(a.node_guid, ibv_get_device_guid(ctx->device));

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * UDP port 4791 of a host: shared with siblings, and one sentence about anybody else who has it. Each case is a child in a network
+ * namespace of its own, whose stderr the test reads.
+ */
+#define _GNU_SOURCE
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/hostif.h"
+#include "wire/frame.h"
+
+void ur_suite_hostif(void);
+
+#define CHILD_SECONDS 20
+#define OTHER_USER 65534
+
+static char said[1024];
+
+/* Status of the child: 0 when all was as it should be, else the line of what was not. What it said on stderr is in `said`. */
+static int in_own_host(int (*scene)(void))
+{
+	int fd[2], status = -1;
+	size_t len = 0;
+	ssize_t n;
+	pid_t pid;
+
+	CU_ASSERT_EQUAL_FATAL(pipe(fd), 0);
+	pid = fork();
+	if (!pid) {
+		alarm(CHILD_SECONDS);
+		if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
+			_exit(255);
+		dup2(fd[1], STDERR_FILENO);
+		_exit(scene());
+	}
+	close(fd[1]);
+	while ((n = read(fd[0], said + len, sizeof(said) - 1 - len)) > 0)
+		len += (size_t)n;
+	said[len] = 0;
+	close(fd[0]);
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+#define WANT(x)                                                                                                                            \
+	do {                                                                                                                               \
+		if (!(x))                                                                                                                  \
+			return __LINE__ % 250 + 1;                                                                                         \
+	} while (0)
+
+static bool is_one_line(void)
+{
+	const char *end = strchr(said, '\n');
+
+	return end && !end[1];
+}
+
+/* Somebody who does not share, as the kernel's own sockets do not. */
+static int take_port(int family)
+{
+	struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
+	struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
+	int fd = socket(family, SOCK_DGRAM, 0);
+
+	if (family == AF_INET6)
+		return bind(fd, (struct sockaddr *)&any6, sizeof(any6));
+	return bind(fd, (struct sockaddr *)&any4, sizeof(any4));
+}
+
+static int scene_stranger(void)
+{
+	WANT(take_port(AF_INET) == 0);
+	for (unsigned i = 0; i < 3; i++) {
+		errno = 0;
+		WANT(ur_hostif_silence() == -1 && errno == EADDRINUSE);
+	}
+	return 0;
+}
+
+static void silence__warns_once_of_a_stranger(void)
+{
+	CU_ASSERT_EQUAL(in_own_host(scene_stranger), 0);
+	CU_ASSERT_TRUE(is_one_line());
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "UDP port 4791 is taken"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "rdma link del"));
+}
+
+static int scene_siblings(void)
+{
+	for (unsigned i = 0; i < 3; i++)
+		WANT(ur_hostif_silence() >= 0);
+	return 0;
+}
+
+static void silence__shares_with_siblings(void)
+{
+	CU_ASSERT_EQUAL(in_own_host(scene_siblings), 0);
+	CU_ASSERT_STRING_EQUAL(said, "");
+}
+
+/* The kernel does not let the two share; but nothing tells it from a stranger, and there is nothing to remove. */
+static int scene_other_user(void)
+{
+	if (geteuid() == 0) {
+		WANT(seteuid(OTHER_USER) == 0);
+		WANT(ur_hostif_silence() >= 0);
+		WANT(seteuid(0) == 0);
+		WANT(ur_hostif_silence() == -1);
+	}
+	return 0;
+}
+
+static void silence__says_nothing_of_another_users_sibling(void)
+{
+	CU_ASSERT_EQUAL(in_own_host(scene_other_user), 0);
+	CU_ASSERT_STRING_EQUAL(said, "");
+}
+
+void ur_suite_hostif(void)
+{
+	CU_pSuite s = CU_add_suite("hostif", NULL, NULL);
+
+	CU_ADD_TEST(s, silence__warns_once_of_a_stranger);
+	CU_ADD_TEST(s, silence__shares_with_siblings);
+	CU_ADD_TEST(s, silence__says_nothing_of_another_users_sibling);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the shard does with received frames before a queue pair sees them: VLAN tags, congestion marks, the other RoCE. */
+#include <CUnit/CUnit.h>
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "engine/nic.h"
+#include "fake_port.h"
+#include "wire/frame.h"
+
+void ur_suite_nic(void);
+
+#define SLOT 7
+#define NO_QP (SLOT << 16 | 5)
+
+static const struct ur_mac our_mac = {{2, 0, 0, 0, 0, 1}}, peer_mac = {{2, 0, 0, 0, 0, 2}};
+
+/* A fake port with a wire that brings one frame at a time. */
+static struct wire {
+	struct fake_port fake;
+	struct ur_pkt *next;
+} wire;
+static struct ur_nic *nic;
+
+static unsigned wire_rx(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+{
+	struct wire *w = ur_container_of(port, struct wire, fake.port);
+
+	if (!w->next || !n)
+		return 0;
+	*pkts = w->next;
+	w->next = NULL;
+	return 1;
+}
+
+static unsigned wire_tx(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+{
+	port->ops->free(port, pkts, n);
+	return n;
+}
+
+static struct ur_gid host(unsigned last)
+{
+	return ur_gid_from_v4(htonl(0x0a000000u + last));
+}
+
+static void open_nic(uint16_t vlan)
+{
+	static struct ur_port_ops ops;
+	struct ur_nic_config cfg = {.seed = 1, .slot = SLOT, .mac = our_mac, .mtu = 1500};
+	struct ur_net_addr addr = {.gid = host(1), .prefix_len = 24, .vlan = vlan};
+
+	fake_port_init(&wire.fake, 64);
+	ops = *wire.fake.port.ops;
+	ops.rx_burst = wire_rx;
+	ops.tx_burst = wire_tx;
+	wire.fake.port.ops = &ops;
+	wire.fake.port.mac = our_mac;
+	CU_ASSERT_EQUAL_FATAL(ur_nic_create(&cfg, 0, &nic), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_net_addr_add(nic->net, &addr), 0);
+	ur_nic_attach(nic, &wire.fake.port);
+}
+
+static void close_nic(void)
+{
+	ur_nic_destroy(nic);
+	CU_ASSERT_EQUAL(wire.fake.allocated, wire.fake.freed);
+}
+
+static uint64_t count(enum ur_counter c)
+{
+	return nic->counters.v[c];
+}
+
+static void receive(struct ur_pkt *p)
+{
+	wire.next = p;
+	ur_nic_poll(nic, 1000);
+	CU_ASSERT_PTR_NULL(wire.next);
+}
+
+static struct ur_pkt *get(void)
+{
+	struct ur_pkt *p = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(wire.fake.port.ops->alloc(&wire.fake.port, &p, 1), 1);
+	return p;
+}
+
+/* A whole RC_SEND_ONLY of no bytes to a QP that does not exist. `tci`: -1 for no tag. */
+static void receive_roce(int tci, uint8_t tclass)
+{
+	struct ur_bth bth = {.opcode = UR_RC | UR_OP_SEND_ONLY, .pkey = UR_PKEY_DEFAULT, .dqpn = NO_QP};
+	struct ur_gid us = host(1), peer = host(2);
+	struct ur_pkt *p = get();
+	struct ur_path path;
+
+	ur_path_build(&path, &peer_mac, &our_mac, tci >= 0, &peer, &us, tclass, 64, 0, 0xc000);
+	memcpy(p->data, path.hdr, path.hdr_len);
+	if (tci >= 0)
+		ur_put16(p->data + UR_ETH_LEN, (uint16_t)tci);
+	p->l3_off = path.l3_off;
+	p->bth_off = path.hdr_len;
+	p->ip_version = path.ip_version;
+	p->bth = bth;
+	ur_bth_put(p->data + p->bth_off, &bth);
+	p->len = (uint32_t)path.hdr_len + UR_BTH_LEN;
+	ur_frame_finish(p, 0);
+	memcpy(p->data + p->len, p->tail, p->tail_len);
+	p->len += p->tail_len;
+	p->tail_len = 0;
+	receive(p);
+}
+
+static void rx__vlan_of_the_address(void)
+{
+	static const struct {
+		uint16_t ours;
+		int tci;
+		bool taken;
+	} t[] = {
+		{0, -1, true},    {0, 0, true},        {0, 0xe000, true}, {0, 100, false}, {0, 0xe064, false}, {0, 0x0fff, false},
+		{100, 100, true}, {100, 0xe064, true}, {100, 101, false}, {100, 1, false}, {100, 0, true},     {100, -1, true},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		open_nic(t[i].ours);
+		receive_roce(t[i].tci, 0);
+		CU_ASSERT_EQUAL(count(UR_C_RX_ROCE), t[i].taken);
+		CU_ASSERT_EQUAL(count(UR_C_DROP_QPN), t[i].taken);
+		CU_ASSERT_EQUAL(count(UR_C_DROP_VLAN), !t[i].taken);
+		close_nic();
+	}
+}
+
+static void rx__congestion_marks_are_counted(void)
+{
+	open_nic(0);
+	for (unsigned ecn = 0; ecn < 4; ecn++) {
+		receive_roce(-1, (uint8_t)(0x68 | ecn));
+		CU_ASSERT_EQUAL(count(UR_C_RX_ROCE), ecn + 1);
+		CU_ASSERT_EQUAL(count(UR_C_CE_MARKED), ecn == 3);
+	}
+	close_nic();
+}
+
+static void rx__rocev1_is_counted(void)
+{
+	static const struct ur_mac group = {{0x33, 0x33, 0, 0, 0, 1}};
+	const struct {
+		const struct ur_mac *dst;
+		bool tagged;
+		uint16_t type;
+		enum ur_counter counter;
+	} t[] = {
+		{&our_mac, false, 0x8915, UR_C_DROP_ROCE_V1},  {&our_mac, true, 0x8915, UR_C_DROP_ROCE_V1},
+		{&group, false, 0x8915, UR_C_DROP_ROCE_V1},    {&peer_mac, false, 0x8915, UR_C_RX_OTHER_HOST},
+		{&our_mac, false, 0x88cc, UR_C_RX_OTHER_HOST},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_pkt *p;
+		unsigned at = 12;
+
+		open_nic(0);
+		p = get();
+		memset(p->data, 0, 60);
+		memcpy(p->data, t[i].dst->b, 6);
+		memcpy(p->data + 6, peer_mac.b, 6);
+		if (t[i].tagged) {
+			ur_put16(p->data + at, 0x8100);
+			at += 4;
+		}
+		ur_put16(p->data + at, t[i].type);
+		p->len = 60;
+		receive(p);
+		CU_ASSERT_EQUAL(count(t[i].counter), 1);
+		CU_ASSERT_EQUAL(count(UR_C_DROP_ROCE_V1) + count(UR_C_RX_OTHER_HOST), 1);
+		close_nic();
+	}
+}
+
+void ur_suite_nic(void)
+{
+	CU_pSuite s = CU_add_suite("nic", NULL, NULL);
+
+	CU_ADD_TEST(s, rx__vlan_of_the_address);
+	CU_ADD_TEST(s, rx__congestion_marks_are_counted);
+	CU_ADD_TEST(s, rx__rocev1_is_counted);
+}
