@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""This side of the cable: the tap interface in a namespace of its own, programs under `uroce run` on it, and the recording of what passes."""
+
+import ctypes
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x20000000, 0x40000000  # linux/sched.h
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def enter_namespaces():
+    """
+    Goes on in a child with network, mount and process namespaces of its own; this process waits for it, passes signals on and ends as it ends.
+    Whatever the child starts ends with it, and the interface and the files in /dev/shm, /run/dpdk and /mnt go with the last process, however that ends.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET):
+        sys.exit(f"run: namespaces cannot be made here ({os.strerror(ctypes.get_errno())}): run it as root, outside of restricted containers")
+    child = os.fork()
+    if child:
+        for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(s, lambda number, frame: os.kill(child, signal.SIGTERM))
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xff)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(143))
+    sh("mount --make-rprivate / && mount -t proc proc /proc")
+
+
+def sh(command):
+    subprocess.run(command, shell=True, check=True, stdin=subprocess.DEVNULL)
+
+
+def private_directories():
+    """Returns a directory for files that may vanish."""
+    sh("mkdir -p /run/dpdk && for d in /dev/shm /run/dpdk /mnt; do mount -t tmpfs tmpfs $d; done")
+    return "/mnt"
+
+
+def make_tap(name, ip4, ip6, mtu):
+    sh(f"ip link set lo up && ip tuntap add dev {name} mode tap && ip link set {name} mtu {mtu} up && ip addr add {ip4} dev {name} && "
+       f"sysctl -qw net.ipv6.conf.{name}.accept_dad=0 net.ipv6.conf.{name}.keep_addr_on_down=1 && ip addr add {ip6} dev {name} nodad")
+
+
+class HostProcess:
+    """A program under `uroce run`. Offers what GuestProcess does, and the counters of uroce."""
+
+    def __init__(self, uroce, interface, command, state, options=()):
+        self.uroce, self.interface, self.state = uroce, interface, state
+        self.files = f"{state}/host-{time.monotonic_ns()}"
+        self.out = open(self.files + ".out", "wb")
+        program = ["sh", "-c", command] if ";" in command else shlex.split(command)
+        self.process = subprocess.Popen(
+            ["setsid", uroce, "run", "--dev", interface, "--counters", self.files + ".counters", *options, "--", *program],
+            stdin=subprocess.DEVNULL, stdout=self.out, stderr=subprocess.STDOUT)
+
+    def wait_listening(self, how, seconds=10):
+        test = {"cm": [self.uroce, "info", "--dev", self.interface], "tcp": ["ss", "-Hltn"]}[how]
+        mark = {"cm": "listens on", "tcp": ":18515"}[how]
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.process.poll() is None:
+            if mark in subprocess.run(test, capture_output=True, text=True).stdout:
+                return True
+            time.sleep(0.05)
+        return False
+
+    def wait(self, seconds):
+        try:
+            status = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        return status if status >= 0 else 128 - status
+
+    def output(self):
+        with open(self.files + ".out", errors="replace") as f:
+            return f.read()[-20000:]
+
+    def counters(self):
+        try:
+            with open(self.files + ".counters") as f:
+                return {name: int(value) for name, value in re.findall(r"^(\w+)\s+(\d+)$", f.read(), re.M)}
+        except OSError:
+            return {}
+
+    def kill(self, name="KILL"):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, getattr(signal, "SIG" + name))
+
+    def close(self):
+        self.kill("TERM")
+        if self.wait(5) is None:
+            self.kill()
+            self.process.wait()
+        self.out.close()
+
+
+class Recording:
+    """tcpdump on the interface, within 60 MB."""
+
+    def __init__(self, interface, path):
+        self.path = path
+        log = open(path + ".log", "w+")
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "tcpdump", "-i", interface, "-Z", "root", "--immediate-mode", "-U", "-B", "16384", "-s", "0", "-C", "20",
+             "-W", "3", "-w", path], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        for _ in range(100):
+            with open(path + ".log") as f:
+                if "listening on" in f.read() or self.process.poll() is not None:
+                    break
+            time.sleep(0.02)
+
+    def close(self):
+        """Returns the files, oldest first."""
+        time.sleep(0.1)
+        self.process.terminate()
+        self.process.wait()
+        parts = [f"{self.path}{i}" for i in range(3)]
+        return sorted((p for p in parts if os.path.exists(p)), key=os.path.getmtime)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+The table of what runs between uroce and the kernel's rdma_rxe. A row is one line: its name, the command of the server, that of the client, and what
+must hold when both have ended. {server}, {server6} and {client6} are addresses, {n} is the row's number of iterations.
+
+`both` makes two rows of a line, one with uroce as the client and one with uroce as the server; under faults each comes once more, with fewer iterations.
+"""
+
+import re
+import time
+from dataclasses import dataclass, replace
+
+GUEST, UROCE = "guest", "uroce"
+
+# Counters of rdma_rxe that any traffic moves. doc/interop.md explains all of them.
+TRAFFIC = frozenset({"sent_pkts", "rcvd_pkts", "rdma_sends", "rdma_recvs"})
+# Those that move besides when packets are lost, repeated or late on the way.
+LOSS = TRAFFIC | {"duplicate_request", "out_of_seq_request", "rcvd_seq_err", "completer_retry_err"}
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    server: str  # command; empty for none
+    client: str
+    uroce: str = "client"  # which of the two runs under uroce: "client" or "server"
+    n: int = 30
+    n_faults: int = 30
+    mtu: int = 1500  # of the interface
+    path_mtu: int = 0  # payload bytes that every MIDDLE packet must carry; 0 to leave unchecked
+    wait: str = "cm"  # how to tell that the server listens: cm or tcp
+    limit: int = 60  # seconds for the client
+    client_ends: object = 0  # exit status: a number, "bad" for any but 0, "any"
+    server_ends: object = 0  # as above, or "stopped" for a server that goes on until it is stopped
+    client_says: str = ""  # regular expressions that must occur in the output
+    server_says: str = ""
+    during: object = None  # called with the Run while the programs talk
+    counters: frozenset = TRAFFIC  # of rdma_rxe, which may move
+    uroce_counters: str = ""  # regular expression for error counters of uroce that may be raised
+    uroce_counts: str = ""  # a counter of uroce that must be raised
+    faults: bool = False  # uroce drops, duplicates, reorders and corrupts 1 % of the packets in both directions
+    essential: bool = False  # part of tools/check
+    record: str = ""  # name of the capture in pcaps/ that this row makes when asked to
+
+
+def both(name, server, client, only="", essential=False, record="", **how):
+    row = Row(name, server, client, **how)
+    rows = []
+    for side in [only] if only else ["client", "server"]:
+        one = replace(row, name=f"{name}, uroce is the {side}", uroce=side, essential=essential in (True, side),
+                      record=record and f"uroce-{record}-{side}")
+        rows += [one, under_faults(one, essential == "faults")]
+    return rows
+
+
+def under_faults(row, essential=False):
+    return replace(row, name=f"{row.name}, 1 % faults", n=min(row.n, row.n_faults), limit=row.limit * 4, faults=True, essential=essential,
+                   counters=row.counters | LOSS, uroce_counters=".", path_mtu=0, record="")
+
+
+# --- what happens in the middle of a row ---
+
+def talk(run):
+    """Returns when both sides have been talking for a while."""
+    time.sleep(1.5)
+
+
+def kill_client(run):
+    talk(run)
+    run.client.kill()
+
+
+def kill_server(run):
+    talk(run)
+    run.server.kill()
+
+
+def restart_server(run):
+    """The server dies; another one takes its place and serves another client, whatever the first client goes on sending."""
+    kill_server(run)
+    run.server.close()
+    run.server = run.start("server")
+    if not run.server.wait_listening("cm"):
+        return
+    run.another_client("rping -c -a {server} -V -C 10")
+    run.client.kill()
+
+
+def next_client(run):
+    """The client dies; the server goes on to serve another one."""
+    kill_client(run)
+    run.another_client("rping -c -a {server} -V -C 10")
+
+
+def pull_cable(run):
+    talk(run)
+    run.guest.link(False)
+    time.sleep(1)
+    run.guest.link(True)
+
+
+def interface_down(run):
+    """The interface that uroce shares with the kernel goes down and up again."""
+    talk(run)
+    run.lab.interface("down")
+    time.sleep(1)
+    run.lab.interface("up")
+
+
+def freeze_guest(run):
+    talk(run)
+    run.guest.monitor("stop")
+    run.client.wait(60)
+    run.guest.monitor("cont")
+
+
+def rping(name, options="", size=64, **how):
+    o = f"-V -S {size} -C {{n}} {options}"
+    return both(name, f"rping -s {o}", f"rping -c -a {{server}} {o}", **how)
+
+
+LONG = 1000000  # iterations that are never reached
+BROKEN = LOSS | {"retry_exceeded_err", "send_err"}
+
+ROWS = [
+    # connections, sizes, path MTU
+    *rping("rping", "-v", essential=True, record="rping"),
+    *both("rping over IPv6", "rping -s -a {server6} -V -C {n}", "rping -c -a {server6} -V -C {n}", essential=True, record="rping6"),
+    *rping("rping, QPs made by the program", "-q"),
+    *[r for size in (23, 63, 1000, 1023, 1024, 1025, 4096, 4097) for r in rping(f"rping of {size} B", size=size, n=100)],
+    *rping("rping of 65535 B", size=65535, n=100, n_faults=20, path_mtu=1024, essential=True),
+    *rping("a thousand rpings", n=1000, n_faults=100),
+    *rping("a thousand rpings of 65535 B", size=65535, n=1000, n_faults=40, limit=240, path_mtu=1024),
+    *rping("rping of 65535 B at path MTU 4096", size=65535, n=20, mtu=9000, path_mtu=4096, essential=True, record="mtu4096"),
+    *[r for size in (23, 4095, 4097, 20000) for r in rping(f"rping of {size} B at path MTU 4096", size=size, n=100, mtu=9000)],
+    *both("ucmatose of 16 B", "ucmatose -S 16 -C {n}", "ucmatose -s {server} -S 16 -C {n}", n=100, essential=True),
+    *both("four connections at once", "ucmatose -c 4 -C {n}", "ucmatose -s {server} -c 4 -C {n}", record="ucmatose"),
+    *both("ucmatose over IPv6", "ucmatose -b {server6} -f ipv6", "ucmatose -f ipv6 -b {client6} -s {server6}"),
+    *both("rdma_client", "rdma_server", "rdma_client -s {server}", record="rdma_client"),
+    *both("ten connections, cmtime", "cmtime -c {n}", "cmtime -s {server} -c {n}", server_ends="stopped"),
+    *both("persistent server, three clients", "rping -s -P -V", "for i in 1 2 3; do rping -c -a {server} -V -C {n} || exit 1; done",
+          server_ends="stopped", essential=True),
+
+    # refusals: REJ 8, invalid service ID
+    *both("nobody listens", "rping -s -P -p 7999", "rping -c -a {server} -C 1", client_ends="bad", server_ends="stopped", client_says="RDMA_CM_EVENT_REJECTED, error 8",
+          essential=True, record="reject"),
+    *both("nobody listens, a synchronous id", "rping -s -P -p 7999", "rdma_client -s {server}", client_ends="bad", server_ends="stopped",
+          client_says="rdma_connect: Connection refused"),
+
+    # who ends the connection: rping's client, ucmatose's server
+    *rping("the client disconnects", server_says="DISCONNECT EVENT", options="-v"),
+    *both("the server disconnects", "ucmatose -C 1", "ucmatose -s {server} -C 1", server_says="disconnecting"),
+
+    # peers that vanish. The kernel says goodbye for a process that is killed, or refuses what still arrives; nobody does for a process of uroce.
+    *both("the server is killed", "rping -s -P", f"rping -c -a {{server}} -C {LONG}", only="client", client_ends="any", server_ends="stopped",
+          client_says="DISCONNECT EVENT|completion failed", during=kill_server, counters=BROKEN, uroce_counters=".", essential=True),
+    *both("a second server after the first was killed", "rping -s -P", f"rping -c -a {{server}} -C {LONG}", client_ends="any", server_ends="stopped",
+          during=restart_server, counters=BROKEN, uroce_counters="."),
+    *both("another client after the first was killed", "rping -s -P", f"rping -c -a {{server}} -C {LONG}", client_ends="any",
+          server_ends="stopped", during=next_client, counters=BROKEN, uroce_counters="."),
+    *both("the guest freezes", "ib_write_bw -R -F -D 90", "ib_write_bw -R -F -D 90 --use_old_post_send {server}", only="client", client_ends="bad",
+          server_ends="stopped", uroce_counts="req_transport_retries_exceeded", during=freeze_guest, counters=BROKEN, uroce_counters="."),
+    *rping("the cable is pulled and put back", n=6000, size=4096, during=pull_cable, counters=LOSS | {"link_downed"}, uroce_counters=".",
+           limit=120, essential="client"),
+    *rping("the interface goes down and up", n=6000, size=4096, during=interface_down, counters=LOSS, uroce_counters=".", limit=120),
+]
