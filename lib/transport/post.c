@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting of work requests: checks them and writes them into the rings. Runs on application threads without the shard's lock,
+ * Posting of send work requests: checks them and writes them into the ring. Runs on application threads without the shard's lock,
  * so it reads nothing of the QP that the shard changes, except its state.
  */
 #include <errno.h>
@@ -20,23 +20,6 @@ static const uint8_t service_bit[] = {
 enum ibv_qp_state ur_qp_state(const struct ur_qp *qp)
 {
 	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_acquire);
-}
-
-static bool ring_full(struct ur_ring *r, uint32_t tail)
-{
-	if (tail - r->head_seen < r->cap)
-		return false;
-	r->head_seen = atomic_load_explicit(&r->head, memory_order_acquire);
-	return tail - r->head_seen >= r->cap;
-}
-
-static uint64_t list_length(const struct ibv_sge *sge, int n)
-{
-	uint64_t sum = 0;
-
-	for (int i = 0; i < n; i++)
-		sum += sge[i].length;
-	return sum;
 }
 
 static int check_send(const struct ur_qp *qp, const struct ibv_send_wr *wr)
@@ -74,7 +57,7 @@ static int write_send(struct ur_qp *qp, struct ur_swqe *w, const struct ibv_send
 
 	if (err)
 		return err;
-	length = list_length(wr->sg_list, wr->num_sge);
+	length = ur_list_length(wr->sg_list, wr->num_sge);
 	if (wr->send_flags & IBV_SEND_INLINE && length > qp->cap.max_inline_data)
 		return EINVAL;
 	w->wr_id = wr->wr_id;
@@ -105,49 +88,13 @@ int ur_qp_post_send(struct ur_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	int err = send_states & STATE_BIT(ur_qp_state(qp)) ? 0 : EINVAL;
 
 	for (; wr && !err; wr = err ? wr : wr->next) {
-		err = ring_full(&qp->sq, tail) ? ENOMEM : write_send(qp, ur_sq_at(qp, tail), wr);
+		err = ur_ring_full(&qp->sq, tail) ? ENOMEM : write_send(qp, ur_sq_at(qp, tail), wr);
 		tail += !err;
 	}
 	if (tail != from) {
 		atomic_store_explicit(&qp->sq.tail, tail, memory_order_release);
 		/* A read-modify-write even when the bit is set: ur_qp_answer takes the bits before it reads `tail`. */
 		atomic_fetch_or(&qp->db, UR_DB_WANT);
-	}
-	if (err && bad)
-		*bad = wr;
-	return err;
-}
-
-static int write_recv(struct ur_qp *qp, struct ur_rwqe *w, const struct ibv_recv_wr *wr)
-{
-	uint64_t length;
-
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
-		return EINVAL;
-	length = list_length(wr->sg_list, wr->num_sge);
-	w->wr_id = wr->wr_id;
-	w->length = length > UINT32_MAX ? UINT32_MAX : (uint32_t)length;
-	w->nsge = (uint32_t)wr->num_sge;
-	for (int i = 0; i < wr->num_sge; i++)
-		w->sge[i] = wr->sg_list[i];
-	return 0;
-}
-
-int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	uint32_t tail = atomic_load_explicit(&qp->rq.tail, memory_order_relaxed), from = tail;
-	int err = ur_qp_state(qp) == IBV_QPS_RESET ? EINVAL : 0;
-
-	for (; wr && !err; wr = err ? wr : wr->next) {
-		err = ring_full(&qp->rq, tail) ? ENOMEM : write_recv(qp, ur_rq_at(qp, tail), wr);
-		tail += !err;
-	}
-	if (tail != from) {
-		atomic_store_explicit(&qp->rq.tail, tail, memory_order_release);
-		/* Either the shard sees the new tail when it flushes, or the state read here is ERR. */
-		atomic_thread_fence(memory_order_seq_cst);
-		if (ur_unlikely(ur_qp_state(qp) == IBV_QPS_ERR))
-			atomic_fetch_or(&qp->db, UR_DB_WANT);
 	}
 	if (err && bad)
 		*bad = wr;

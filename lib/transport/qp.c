@@ -48,6 +48,9 @@ static int rings_init(struct ur_qp *qp, struct ibv_qp_cap *c)
 	err = ring_init(&qp->sq, &c->max_send_wr, sizeof(struct ur_swqe) + area, c->max_send_sge);
 	if (err)
 		return err;
+	qp->sq_ext = calloc(qp->sq.mask + 1u, sizeof(*qp->sq_ext));
+	if (!qp->sq_ext)
+		return ENOMEM;
 	return ring_init(&qp->rq, &c->max_recv_wr, sizeof(struct ur_rwqe) + c->max_recv_sge * (uint32_t)sizeof(struct ibv_sge),
 			 c->max_recv_sge);
 }
@@ -55,6 +58,7 @@ static int rings_init(struct ur_qp *qp, struct ibv_qp_cap *c)
 static void qp_free(struct ur_qp *qp)
 {
 	free(qp->sq.buf);
+	free(qp->sq_ext);
 	free(qp->rq.buf);
 	free(qp->resp.rd);
 	free(qp);
@@ -167,21 +171,6 @@ void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor
 		qp->broken = true;
 }
 
-void ur_qp_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited)
-{
-	struct ur_responder *r = &qp->resp;
-
-	e->wr_id = ur_rq_at(qp, r->head)->wr_id;
-	e->qpn = qp->qpn;
-	e->src_qp = qp->dqpn;
-	r->rwqe = false;
-	atomic_store_explicit(&qp->rq.head, ++r->head, memory_order_release);
-	if (ur_unlikely(e->status != IBV_WC_SUCCESS))
-		ur_qp_count(qp, UR_C_RESP_CQE_ERR);
-	if (ur_unlikely(!ur_cq_push(qp->recv_cq, e, solicited)))
-		qp->broken = true;
-}
-
 /* --- error and reset --- */
 
 static void flush_sends(struct ur_qp *qp)
@@ -200,24 +189,12 @@ static void flush_sends(struct ur_qp *qp)
 	r->halt = IBV_WC_SUCCESS;
 }
 
-static void flush_recvs(struct ur_qp *qp)
-{
-	struct ur_responder *r = &qp->resp;
-
-	r->tail = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
-	while (r->head != r->tail) {
-		struct ur_cqe e = {.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV};
-
-		ur_qp_recv_done(qp, &e, false);
-	}
-}
-
 static void flush(struct ur_qp *qp)
 {
 	/* Pairs with the fence in ur_qp_post_recv: state before tails. */
 	atomic_thread_fence(memory_order_seq_cst);
 	flush_sends(qp);
-	flush_recvs(qp);
+	ur_recv_flush(qp);
 	qp->broken = false;
 }
 

@@ -43,13 +43,13 @@ const char *ur_resp_verdict_name(enum ur_resp_verdict v)
 void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 {
 	struct ur_responder *r = &qp->resp;
-	bool told = r->rwqe;
+	bool told = r->w;
 
 	ur_resp_ack(qp, psn, ur_syndrome(UR_AETH_NAK, verdicts[v].nak));
-	if (r->rwqe) {
+	if (r->w) {
 		struct ur_cqe e = {.status = verdicts[v].recv_status, .opcode = IBV_WC_RECV};
 
-		ur_qp_recv_done(qp, &e, false);
+		ur_recv_done(qp, &e, false);
 	}
 	r->dying = true;
 	/* READs accepted earlier are answered first; resp_tx.c ends the QP when the NAK leaves. */
@@ -102,16 +102,6 @@ static enum ur_resp_verdict check_length(const struct ur_qp *qp, uint32_t len, u
 	return ok ? UR_RESP_DONE : UR_RESP_BAD_LENGTH;
 }
 
-static bool recv_posted(struct ur_qp *qp)
-{
-	struct ur_responder *r = &qp->resp;
-
-	if (r->head != r->tail)
-		return true;
-	r->tail = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
-	return r->head != r->tail;
-}
-
 /* --- execution --- */
 
 static const uint8_t *ext_headers(const struct ur_pkt *p)
@@ -127,7 +117,7 @@ static void complete_recv(struct ur_qp *qp, const struct ur_pkt *p, const struct
 		memcpy(&e.imm, ext_headers(p) + op->off_imm, sizeof(e.imm));
 		e.wc_flags = IBV_WC_WITH_IMM;
 	}
-	ur_qp_recv_done(qp, &e, p->bth.se);
+	ur_recv_done(qp, &e, p->bth.se);
 }
 
 static enum ur_resp_verdict do_send(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
@@ -136,13 +126,12 @@ static enum ur_resp_verdict do_send(struct ur_qp *qp, const struct ur_pkt *p, co
 	const struct ur_rwqe *w;
 
 	if (op->flags & UR_OPF_FIRST) {
-		if (!recv_posted(qp))
+		if (!ur_recv_take(qp))
 			return UR_RESP_RNR;
-		r->rwqe = true;
 		r->got = 0;
 		r->pos = (struct ur_sge_pos){0, 0};
 	}
-	w = ur_rq_at(qp, r->head);
+	w = r->w;
 	if (p->payload_len > w->length - r->got)
 		return UR_RESP_TOO_LONG;
 	if (ur_sge_scatter(qp, w->sge, w->nsge, &r->pos, p->data + p->payload_off, p->payload_len))
@@ -186,7 +175,7 @@ static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, c
 	struct ur_mr *mr;
 	uint8_t *to;
 
-	if (rwqe && !recv_posted(qp))
+	if (rwqe && !ur_recv_ready(qp))
 		return UR_RESP_RNR;
 	if (op->flags & UR_OPF_FIRST) {
 		v = begin_write(qp, p, op);
@@ -208,7 +197,7 @@ static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, c
 		return UR_RESP_DONE;
 	}
 	ur_qp_count(qp, UR_C_RX_WRITE);
-	if (rwqe)
+	if (rwqe && ur_recv_take(qp))
 		complete_recv(qp, p, op, IBV_WC_RECV_RDMA_WITH_IMM, r->dma_len);
 	return UR_RESP_DONE;
 }

@@ -5,7 +5,8 @@
  *   tp.c         the instance, demultiplexing of received packets, the transmit arbiter
  *   mr.c cq.c    memory regions, completion queues
  *   qp.c         life of a queue pair, doorbell, error state and flushing; qp_modify.c its state transitions
- *   wr_op.c      the table of work request opcodes; post.c writes work requests into the rings (on the application's threads)
+ *   wr_op.c      the table of work request opcodes; post.c writes send work requests into the ring (on the application's threads)
+ *   recvq.c      receive queues: posting (on the application's threads), taking, completing
  *   sge.c        from and to scatter/gather lists
  *   requester.c  builds request packets; completer.c handles what comes back for them
  *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses
@@ -74,6 +75,24 @@ struct ur_swqe { /* a send work request; behind it the scatter/gather list or th
 };
 _Static_assert(sizeof(struct ur_swqe) == 48, "a WQE with one SGE fills one cache line");
 
+/* What few requests have, in a ring of its own beside the SQ, so that a usual WQE stays within a cache line. */
+struct ur_swqe_ext {
+	union {
+		struct {
+			uint64_t compare_add, swap;
+		} atomic;
+		struct { /* of a datagram */
+			struct ur_ah *ah;
+			uint32_t qpn, qkey;
+		} ud;
+		struct { /* of a memory window */
+			struct ur_mr *mw, *mr;
+			uint64_t addr, length;
+			uint32_t access, rkey;
+		} bind;
+	};
+};
+
 #define UR_SWQE_TOO_LONG 0x80 /* the list is longer than UR_MAX_MSG */
 
 struct ur_rwqe {
@@ -93,6 +112,15 @@ struct ur_ring {
 	uint32_t head_seen;            /* the producer's last view of `head` */
 	_Alignas(64) atomic_uint head; /* stored by the consumer: entries before it may be overwritten */
 };
+
+/* The producer's question; `tail` is where it would write. */
+static inline bool ur_ring_full(struct ur_ring *r, uint32_t tail)
+{
+	if (tail - r->head_seen < r->cap)
+		return false;
+	r->head_seen = atomic_load_explicit(&r->head, memory_order_acquire);
+	return tail - r->head_seen >= r->cap;
+}
 
 static inline void *ur_ring_at(const struct ur_ring *r, uint32_t i)
 {
@@ -143,8 +171,8 @@ struct ur_rd_res { /* a READ request that was accepted, kept for duplicates */
 struct ur_responder {
 	uint32_t epsn, msn;
 	uint32_t head, tail; /* RQ indices: next to use, last seen tail */
+	const struct ur_rwqe *w; /* the receive WQE of the message under way */
 	uint16_t expect;     /* UR_OPF_SEND or UR_OPF_WRITE inside such a message, 0 between messages */
-	bool rwqe;           /* the WQE at `head` is being filled by a SEND */
 	bool nak_sent;       /* nothing but the expected PSN is answered */
 	bool dying;          /* a fatal NAK waits behind READ responses */
 	bool established;    /* COMM_EST has been reported */
@@ -187,6 +215,7 @@ struct ur_qp {
 	struct ur_qp *doorbell_link;
 	_Alignas(64) atomic_uint db;
 	struct ur_ring sq, rq;
+	struct ur_swqe_ext *sq_ext; /* one for each slot of `sq` */
 };
 
 static inline enum ibv_qp_state ur_qp_st(const struct ur_qp *qp)
@@ -197,11 +226,6 @@ static inline enum ibv_qp_state ur_qp_st(const struct ur_qp *qp)
 static inline struct ur_swqe *ur_sq_at(const struct ur_qp *qp, uint32_t i)
 {
 	return ur_ring_at(&qp->sq, i);
-}
-
-static inline struct ur_rwqe *ur_rq_at(const struct ur_qp *qp, uint32_t i)
-{
-	return ur_ring_at(&qp->rq, i);
 }
 
 static inline void ur_qp_count(const struct ur_qp *qp, enum ur_counter c)
@@ -218,6 +242,11 @@ static inline bool ur_qp_path_ready(const struct ur_qp *qp)
 static inline uint32_t ur_qp_npkts(const struct ur_qp *qp, uint32_t len)
 {
 	return len ? (uint32_t)(((uint64_t)len + qp->mtu - 1) >> qp->mtu_shift) : 1;
+}
+
+static inline struct ur_swqe_ext *ur_sq_ext_at(const struct ur_qp *qp, uint32_t i)
+{
+	return &qp->sq_ext[i & qp->sq.mask];
 }
 
 /* --- wr_op.c --- */
@@ -278,6 +307,16 @@ enum ibv_wc_status ur_sge_gather(const struct ur_qp *qp, const struct ur_swqe *w
 /* Copies `len` bytes into the list from *pos on, and moves *pos. The list has room for them. */
 enum ibv_wc_status ur_sge_scatter(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos,
 				  const uint8_t *data, uint32_t len);
+/* Bytes of a list. */
+static inline uint64_t ur_list_length(const struct ibv_sge *sge, int n)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += sge[i].length;
+	return sum;
+}
+
 enum ibv_wc_status ur_sge_check(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, int access);
 struct ur_sge_pos ur_sge_seek(const struct ibv_sge *sge, unsigned nsge, uint64_t off);
 
@@ -303,8 +342,6 @@ uint8_t *ur_pkt_begin(const struct ur_qp *qp, struct ur_pkt *p, const struct ur_
 void ur_qp_event(struct ur_qp *qp, enum ibv_event_type ev);
 /* Completes the oldest send WQE; the CQE is left out for an unsignalled success. */
 void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
-/* Completes the WQE at resp.head; `e` carries everything but wr_id, qpn and src_qp. */
-void ur_qp_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited);
 void ur_qp_to_err(struct ur_qp *qp);
 void ur_qp_to_reset(struct ur_qp *qp);
 void ur_qp_sqd_check(struct ur_qp *qp);
@@ -313,6 +350,16 @@ void ur_qp_sqd_check(struct ur_qp *qp);
 
 /* 0, or EINVAL unless the transition exists and `mask` holds what it requires and nothing that it does not allow. */
 int ur_qp_modify_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+
+/* --- recvq.c --- */
+
+/* Is a receive WQE posted that a message could take? */
+bool ur_recv_ready(struct ur_qp *qp);
+/* Makes it resp.w. False when there is none. */
+bool ur_recv_take(struct ur_qp *qp);
+/* Completes resp.w; `e` carries everything but wr_id, qpn and src_qp. */
+void ur_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited);
+void ur_recv_flush(struct ur_qp *qp);
 
 /* --- requester.c --- */
 

@@ -26,6 +26,7 @@ struct ur_pd;
 struct ur_mr;
 struct ur_cq;
 struct ur_qp;
+struct ur_ah;
 
 /* What this software can do; the same numbers go into ibv_query_device. */
 #define UR_MAX_QP 16384

@@ -101,7 +101,7 @@ static void qp_create__small_when_idle(void)
 	th_open(&h, &o);
 	qp = h.n[0].qp;
 	bytes = sizeof(*qp) + (size_t)(qp->sq.mask + 1) * qp->sq.stride + (size_t)(qp->rq.mask + 1) * qp->rq.stride +
-		UR_RD_SLOTS * sizeof(struct ur_rd_res);
+		UR_RD_SLOTS * sizeof(struct ur_rd_res) + (qp->sq.mask + 1) * sizeof(struct ur_swqe_ext);
 	CU_ASSERT_TRUE(bytes < 32768);
 	th_close(&h);
 }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receive queues: posting, on application threads without the shard's lock; taking a receive WQE for a message that arrives, completing it
+ * and flushing, by the shard.
+ */
+#include <errno.h>
+
+#include "transport/tp_priv.h"
+
+/* --- posting --- */
+
+static int write_recv(struct ur_qp *qp, struct ur_rwqe *w, const struct ibv_recv_wr *wr)
+{
+	uint64_t length;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
+		return EINVAL;
+	length = ur_list_length(wr->sg_list, wr->num_sge);
+	w->wr_id = wr->wr_id;
+	w->length = length > UINT32_MAX ? UINT32_MAX : (uint32_t)length;
+	w->nsge = (uint32_t)wr->num_sge;
+	for (int i = 0; i < wr->num_sge; i++)
+		w->sge[i] = wr->sg_list[i];
+	return 0;
+}
+
+int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	uint32_t tail = atomic_load_explicit(&qp->rq.tail, memory_order_relaxed), from = tail;
+	int err = ur_qp_state(qp) == IBV_QPS_RESET ? EINVAL : 0;
+
+	for (; wr && !err; wr = err ? wr : wr->next) {
+		err = ur_ring_full(&qp->rq, tail) ? ENOMEM : write_recv(qp, ur_ring_at(&qp->rq, tail), wr);
+		tail += !err;
+	}
+	if (tail != from) {
+		atomic_store_explicit(&qp->rq.tail, tail, memory_order_release);
+		/* Either the shard sees the new tail when it flushes, or the state read here is ERR. */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (ur_unlikely(ur_qp_state(qp) == IBV_QPS_ERR))
+			atomic_fetch_or(&qp->db, UR_DB_WANT);
+	}
+	if (err && bad)
+		*bad = wr;
+	return err;
+}
+
+/* --- taking --- */
+
+bool ur_recv_ready(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (r->head != r->tail)
+		return true;
+	r->tail = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
+	return r->head != r->tail;
+}
+
+bool ur_recv_take(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (!ur_recv_ready(qp))
+		return false;
+	r->w = ur_ring_at(&qp->rq, r->head);
+	return true;
+}
+
+void ur_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited)
+{
+	struct ur_responder *r = &qp->resp;
+
+	e->wr_id = r->w->wr_id;
+	e->qpn = qp->qpn;
+	e->src_qp = qp->dqpn;
+	r->w = NULL;
+	/* The slot is free before the completion shows: who has polled it may post again. */
+	atomic_store_explicit(&qp->rq.head, ++r->head, memory_order_release);
+	if (ur_unlikely(e->status != IBV_WC_SUCCESS))
+		ur_qp_count(qp, UR_C_RESP_CQE_ERR);
+	if (ur_unlikely(!ur_cq_push(qp->recv_cq, e, solicited)))
+		qp->broken = true;
+}
+
+void ur_recv_flush(struct ur_qp *qp)
+{
+	while (qp->resp.w || ur_recv_take(qp)) {
+		struct ur_cqe e = {.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV};
+
+		ur_recv_done(qp, &e, false);
+	}
+}
