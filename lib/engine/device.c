@@ -239,8 +239,31 @@ int ur_engine_processes(const struct ur_engine *e, struct ur_registry_view **out
 	return ur_registry_look(e->registry ? ur_registry_key(e->registry) : device_key(e), out);
 }
 
+static void tell(struct ur_engine *e, enum ibv_event_type type)
+{
+	struct ur_list *pos, *tmp;
+
+	ur_list_for_each_safe (pos, tmp, &e->watches) {
+		struct ur_engine_watch *w = ur_container_of(pos, struct ur_engine_watch, link);
+
+		w->event(w, type);
+	}
+}
+
+/* Zero stands for an entry that is not there. */
+static void copy_gids(const struct ur_engine *e, struct ur_gid *gids)
+{
+	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
+		const struct ur_net_addr *a = ur_net_gid(e->nic->net, i);
+
+		gids[i] = a ? a->gid : (struct ur_gid){{0}};
+	}
+}
+
 void ur_device_refresh(struct ur_engine *e)
 {
+	struct ur_gid before[UR_NET_GIDS], after[UR_NET_GIDS];
+	bool was_up = e->info.link_up;
 	struct ur_hostif h;
 	char err[256];
 
@@ -248,7 +271,13 @@ void ur_device_refresh(struct ur_engine *e)
 		return;
 	e->hostif = h;
 	e->info.link_up = h.up;
+	copy_gids(e, before);
 	ur_hostif_sync(&e->hostif, e->nic->net);
+	copy_gids(e, after);
+	if (memcmp(before, after, sizeof(before)))
+		tell(e, IBV_EVENT_GID_CHANGE);
+	if (h.up != was_up)
+		tell(e, h.up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
 /* --- its port --- */

@@ -79,6 +79,7 @@ static int engine_create(bool onlooker, struct ur_engine **out)
 	pthread_mutex_init(&e->shard, NULL);
 	pthread_mutex_init(&e->start_lock, NULL);
 	pthread_cond_init(&e->start_cond, NULL);
+	ur_list_init(&e->watches);
 	if (onlooker)
 		make_onlooker(e);
 	e->monitor_fd = e->silence_fd = -1;
@@ -329,6 +330,24 @@ void ur_engine_reclaim(struct ur_engine *e)
 	ur_engine_lock(e);
 	ur_engine_unlock(e);
 	sched_yield();
+}
+
+/* --- what befalls the port --- */
+
+void ur_engine_watch(struct ur_engine *e, struct ur_engine_watch *w)
+{
+	ur_engine_lock(e);
+	ur_list_add_tail(&e->watches, &w->link);
+	ur_engine_unlock(e);
+}
+
+void ur_engine_unwatch(struct ur_engine *e, struct ur_engine_watch *w)
+{
+	if (ur_engine_foreign(e))
+		return; /* the lock is the parent's, and so is the thread that would call */
+	ur_engine_lock(e);
+	ur_list_del(&w->link);
+	ur_engine_unlock(e);
 }
 
 /* --- ports of the IP port spaces --- */

@@ -60,6 +60,19 @@ void ur_engine_unlock(struct ur_engine *e);
 /* Nanoseconds, CLOCK_MONOTONIC. */
 ur_time ur_engine_now(void);
 
+/*
+ * Who wants to know what befalls the port: IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR, IBV_EVENT_GID_CHANGE. Called by the progress thread
+ * under the lock, so a watch can be set before the engine starts, but brings nothing until then.
+ */
+struct ur_engine_watch {
+	struct ur_list link;
+	void (*event)(struct ur_engine_watch *w, enum ibv_event_type type);
+};
+
+void ur_engine_watch(struct ur_engine *e, struct ur_engine_watch *w);
+/* No call is under way or comes when this returns. Harmless in a forked child. */
+void ur_engine_unwatch(struct ur_engine *e, struct ur_engine_watch *w);
+
 /* After ur_qp_post_send/recv: rings the doorbell when the QP asks for it, and transmits at once if the shard is free. */
 void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp);
 /* An application found its CQ empty: drive the shard if it is free. True when packets moved. */

@@ -19,6 +19,7 @@ struct ur_engine {
 	int cancel_state;           /* of the thread that holds `shard` */
 	atomic_uint waiters;        /* threads that wait for `shard`: the progress thread lets them pass */
 	struct ur_nic *nic;
+	struct ur_list watches; /* of struct ur_engine_watch; under the lock */
 
 	/* Who polls. Times are of ur_engine_now; the progress thread writes `wake_at`, everybody reads it. */
 	_Atomic ur_time driven_at;  /* when an application last drove the shard; 0: it is about to block */

@@ -46,6 +46,11 @@ void uv_async_raise(struct uv_context *c, enum ibv_event_type type, void *elemen
 	uv_evq_unlock(&c->async);
 }
 
+void uv_async_port(struct ur_engine_watch *w, enum ibv_event_type type)
+{
+	uv_async_raise(ur_container_of(w, struct uv_context, watch), type, NULL);
+}
+
 static void fill(struct uv_async *a, struct ibv_async_event *event)
 {
 	event->event_type = a->type;
@@ -64,6 +69,16 @@ static void fill(struct uv_async *a, struct ibv_async_event *event)
 	}
 }
 
+/* Only a started engine watches the kernel's interface. What happens to QPs and CQs is told even if it does not start. */
+static void start_watching(struct ur_engine *e)
+{
+	struct ur_engine_info info;
+
+	ur_engine_info(e, &info);
+	if (!info.owned)
+		ur_engine_start(e);
+}
+
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	struct uv_context *c = uv_context(context);
@@ -75,6 +90,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		errno = EIO;
 		return -1;
 	}
+	start_watching(c->engine);
 	uv_context_get(c); /* another thread may close it while this one waits */
 	node = uv_evq_wait(&c->async);
 	if (!node) {

@@ -71,6 +71,7 @@ void uv_context_put(struct uv_context *c)
 
 	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	ur_engine_unwatch(c->engine, &c->watch);
 	while ((node = ur_list_pop(&c->async.events)))
 		free(node); /* struct uv_async begins with its link */
 	uv_evq_fini(&c->async);
@@ -121,6 +122,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->vctx.context.async_fd = c->async.fd;
 	c->vctx.context.num_comp_vectors = 1;
 	pthread_mutex_init(&c->vctx.context.mutex, NULL);
+	c->watch.event = uv_async_port;
+	ur_engine_watch(c->engine, &c->watch);
 	return &c->vctx.context;
 }
 

@@ -75,6 +75,7 @@ struct uv_context {
 	struct ur_engine *engine;
 	struct uv_device *device;
 	struct uv_evq async;
+	struct ur_engine_watch watch; /* of the port */
 	pthread_mutex_t lock; /* default_pd */
 	struct ibv_pd *default_pd;
 };
@@ -164,6 +165,8 @@ void uv_channel_forget(struct uv_cq *cq);
 
 /* async.c: events of QPs and CQs; dropping and awaiting them before the object is freed. `element` is the ibv_qp or ibv_cq. */
 void uv_async_raise(struct uv_context *c, enum ibv_event_type type, void *element);
+/* For ur_engine_watch of a context. */
+void uv_async_port(struct ur_engine_watch *w, enum ibv_event_type type);
 void uv_async_forget_qp(struct uv_qp *qp);
 void uv_async_forget_cq(struct uv_cq *cq);
 
