@@ -52,6 +52,7 @@
 	X(RX_WRITE, "rx_write_requests", "RDMA WRITE requests executed") \
 	X(RX_READ, "rx_read_requests", "RDMA READ requests executed") \
 	X(RX_ATOMIC, "rx_atomic_requests", "atomic requests executed") \
+	X(RX_FLUSH, "rx_flush_requests", "FLUSH requests executed") \
 	X(RX_SEND, "rx_send_requests", "SEND requests executed") \
 	X(REMOTE_ACCESS, "resp_remote_access_errors", "requests refused for a remote access error") \
 	X(REMOTE_INV, "resp_remote_invalid_request", "requests refused as invalid") \

@@ -5,6 +5,8 @@
  */
 #include "transport/tp_priv.h"
 
+#define WITH_RESULT (UR_OPF_PAYLOAD | UR_OPF_ATOMICACKETH)
+
 ur_time ur_rnr_time(unsigned code)
 {
 	static const uint16_t tens_of_us[32] = {
@@ -17,8 +19,8 @@ ur_time ur_rnr_time(unsigned code)
 }
 
 /*
- * Completes everything before PSN `upto`. False when it meets a READ with responses missing before `upto`: `una` then stays at the first of
- * those. `una` always lies within the WQE at `head`.
+ * Completes everything before PSN `upto`. False when it meets a READ or atomic with responses missing before `upto`: `una` then stays at
+ * the first of those. `una` always lies within the WQE at `head`.
  */
 static bool advance(struct ur_qp *qp, uint32_t upto)
 {
@@ -28,7 +30,7 @@ static bool advance(struct ur_qp *qp, uint32_t upto)
 		const struct ur_swqe *w = ur_sq_at(qp, r->head);
 		uint32_t end = ur_psn_add(w->psn, w->npkts);
 
-		if (ur_swqe_is_read(w))
+		if (ur_swqe_in(w, UR_WRS_ANSWERED))
 			return false;
 		if (ur_psn_diff(upto, end) < 0) {
 			r->una = upto;
@@ -36,6 +38,8 @@ static bool advance(struct ur_qp *qp, uint32_t upto)
 		}
 		r->una = end;
 		ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
+		if (ur_unlikely(r->locals))
+			ur_local_done(qp);
 	}
 	return true;
 }
@@ -197,10 +201,10 @@ static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_op
 	settle(qp);
 }
 
-/* --- READ responses --- */
+/* --- responses to READs and atomics --- */
 
-/* Is `psn` a response that a READ in flight waits for, perhaps behind others? */
-static bool is_read_psn(const struct ur_qp *qp, uint32_t psn)
+/* Is `psn` a response that a READ or atomic in flight waits for, perhaps behind others? */
+static bool is_answered_psn(const struct ur_qp *qp, uint32_t psn)
 {
 	const struct ur_requester *r = &qp->req;
 
@@ -208,7 +212,7 @@ static bool is_read_psn(const struct ur_qp *qp, uint32_t psn)
 		const struct ur_swqe *w = ur_sq_at(qp, i);
 
 		if (((psn - w->psn) & UR_PSN_MASK) < w->npkts)
-			return ur_swqe_is_read(w);
+			return ur_swqe_in(w, UR_WRS_ANSWERED);
 	}
 	return false;
 }
@@ -220,7 +224,7 @@ static bool response_ok(const struct ur_qp *qp, const struct ur_swqe *w, uint32_
 	bool begin = !(k & (qp->tp->rd_piece - 1));
 	uint32_t len = k + 1 == w->npkts ? w->length - (k << qp->mtu_shift) : qp->mtu;
 
-	if (p->payload_len != len || !(flags & UR_OPF_LAST) == end)
+	if (p->payload_len != len || !(flags & UR_OPF_PAYLOAD) || !(flags & UR_OPF_LAST) == end)
 		return false;
 	return !(flags & UR_OPF_FIRST) == !begin || p->bth.psn == qp->req.restart;
 }
@@ -236,7 +240,9 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 
 	if (!k)
 		r->rpos = (struct ur_sge_pos){0, 0};
-	if (ur_likely(response_ok(qp, w, k, end, p, op->flags)))
+	if (ur_unlikely(!ur_swqe_is_read(w)))
+		st = ur_atomic_answer(qp, w, p, op);
+	else if (ur_likely(response_ok(qp, w, k, end, p, op->flags)))
 		st = ur_sge_scatter(qp, w->sge, w->nsge, &r->rpos, p->data + p->payload_off, p->payload_len);
 	if (ur_unlikely(st)) {
 		ur_req_fail(qp, st, 0);
@@ -245,25 +251,28 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 	r->una = ur_psn_add(p->bth.psn, 1);
 	if (end && r->rd_out)
 		r->rd_out--;
-	if (last)
+	if (last) {
 		ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
+		if (ur_unlikely(r->locals))
+			ur_local_done(qp);
+	}
 	progress(qp, now);
 	settle(qp);
 }
 
-static void on_read_response(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
+static void on_response(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	uint32_t psn = p->bth.psn, old = r->una;
 
-	if (ur_unlikely(psn != r->una) && is_read_psn(qp, psn) && !advance(qp, psn)) {
+	if (ur_unlikely(psn != r->una) && is_answered_psn(qp, psn) && !advance(qp, psn)) {
 		if (r->una != old)
 			progress(qp, now);
 		implied_nak(qp, UR_C_DROP_RESPONSE, now);
 		settle(qp);
 		return;
 	}
-	if (ur_unlikely(psn != r->una || r->head == r->fresh || !ur_swqe_is_read(ur_sq_at(qp, r->head)))) {
+	if (ur_unlikely(psn != r->una || r->head == r->fresh || !ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_ANSWERED))) {
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
 		return;
 	}
@@ -278,15 +287,13 @@ void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 
 	/* Only what lies between the oldest unacknowledged and the newest sent PSN can be answered. */
 	if (ur_unlikely(((p->bth.psn - r->una) & UR_PSN_MASK) >= ((r->max - r->una) & UR_PSN_MASK))) {
-		ur_qp_count(qp, op->flags & UR_OPF_PAYLOAD ? UR_C_DROP_RESPONSE : UR_C_DROP_GHOST_ACK);
+		ur_qp_count(qp, op->flags & WITH_RESULT ? UR_C_DROP_RESPONSE : UR_C_DROP_GHOST_ACK);
 		return;
 	}
-	if (op->flags & UR_OPF_PAYLOAD)
-		on_read_response(qp, p, op, now);
-	else if (ur_likely(!(op->flags & UR_OPF_ATOMICACKETH)))
-		on_aeth(qp, p, op, now);
+	if (op->flags & WITH_RESULT)
+		on_response(qp, p, op, now);
 	else
-		ur_qp_count(qp, UR_C_DROP_RESPONSE);
+		on_aeth(qp, p, op, now);
 }
 
 /* Requests wait that cannot be sent since nobody knows the way to the peer. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains and memory regions. A key is the MR's table index and a generation, so that a stale key does not fit a new MR. */
+/*
+ * Protection domains and memory regions. A key is an index into a table, which memory windows share, and a generation, so that a stale key
+ * does not fit a new MR.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -46,10 +49,25 @@ static int grow_generations(struct ur_tp *tp)
 	return 0;
 }
 
+int ur_key_alloc(struct ur_tp *tp, struct ur_mr *key)
+{
+	uint32_t id;
+	int err = ur_idtab_alloc(&tp->mrs, key, &id);
+
+	if (err)
+		return err;
+	err = grow_generations(tp);
+	if (err) {
+		ur_idtab_free(&tp->mrs, id);
+		return err;
+	}
+	key->lkey = key->rkey = id << 8 | tp->mr_gen[id]++;
+	return 0;
+}
+
 int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uint64_t iova, int access, struct ur_mr **out)
 {
 	struct mr_full *f;
-	uint32_t id;
 	int err;
 
 	if ((uintptr_t)addr + length < (uintptr_t)addr || iova + length < iova)
@@ -59,13 +77,11 @@ int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uin
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return ENOMEM;
-	err = ur_idtab_alloc(&tp->mrs, f, &id);
-	if (err)
-		goto out_free;
-	err = grow_generations(tp);
-	if (err)
-		goto out_id;
-	f->mr.lkey = f->mr.rkey = id << 8 | tp->mr_gen[id]++;
+	err = ur_key_alloc(tp, &f->mr);
+	if (err) {
+		free(f);
+		return err;
+	}
 	f->mr.pd = pd;
 	f->mr.addr = addr;
 	f->mr.iova = iova;
@@ -75,17 +91,14 @@ int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uin
 	pd->users++;
 	*out = &f->mr;
 	return 0;
-out_id:
-	ur_idtab_free(&tp->mrs, id);
-out_free:
-	free(f);
-	return err;
 }
 
 int ur_mr_dereg(struct ur_mr *mr)
 {
 	struct mr_full *f = ur_container_of(mr, struct mr_full, mr);
 
+	if (mr->windows)
+		return EBUSY;
 	/* Out of the table at the first call, so that frames which refer to it only grow fewer. */
 	if (!f->retired) {
 		ur_idtab_free(&mr->tp->mrs, mr->lkey >> 8);

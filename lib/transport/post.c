@@ -50,8 +50,18 @@ static void copy_inline(struct ur_swqe *w, const struct ibv_send_wr *wr)
 	}
 }
 
-static int write_send(struct ur_qp *qp, struct ur_swqe *w, const struct ibv_send_wr *wr)
+/* What few requests have, in the ring beside the SQ. */
+static int write_ext(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr)
 {
+	if (ur_swqe_in(w, UR_WRS_LOCAL))
+		return ur_local_post(w, x, wr);
+	ur_atomic_post(w, x, wr);
+	return 0;
+}
+
+static int write_send(struct ur_qp *qp, uint32_t at, const struct ibv_send_wr *wr)
+{
+	struct ur_swqe *w = ur_sq_at(qp, at);
 	int err = check_send(qp, wr);
 	uint64_t length;
 
@@ -79,7 +89,7 @@ static int write_send(struct ur_qp *qp, struct ur_swqe *w, const struct ibv_send
 		for (int i = 0; i < wr->num_sge; i++)
 			w->sge[i] = wr->sg_list[i];
 	}
-	return 0;
+	return ur_unlikely(ur_swqe_in(w, UR_WRS_ATOMIC | UR_WRS_LOCAL)) ? write_ext(w, ur_sq_ext_at(qp, at), wr) : 0;
 }
 
 int ur_qp_post_send(struct ur_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -88,7 +98,7 @@ int ur_qp_post_send(struct ur_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	int err = send_states & STATE_BIT(ur_qp_state(qp)) ? 0 : EINVAL;
 
 	for (; wr && !err; wr = err ? wr : wr->next) {
-		err = ur_ring_full(&qp->sq, tail) ? ENOMEM : write_send(qp, ur_sq_at(qp, tail), wr);
+		err = ur_ring_full(&qp->sq, tail) ? ENOMEM : write_send(qp, tail, wr);
 		tail += !err;
 	}
 	if (tail != from) {

@@ -81,6 +81,7 @@ static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
 	qp->event = init->event;
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_init(&qp->link[i]);
+	ur_list_init(&qp->windows);
 	ur_timer_init(&qp->timer, ur_comp_timer);
 	atomic_store_explicit(&qp->state, IBV_QPS_RESET, memory_order_relaxed);
 	return qp;
@@ -129,6 +130,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
+	ur_mw_forget_qp(qp);
 	ur_idtab_free(&qp->tp->qps, (qp->qpn - qp->tp->qpn_base) & UR_QPN_LOW);
 	ur_cq_use(qp->send_cq, -1);
 	ur_cq_use(qp->recv_cq, -1);
@@ -159,7 +161,7 @@ void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor
 		.vendor_err = vendor_err,
 	};
 
-	if (ur_swqe_is_read(w) && r->head != r->fresh)
+	if (ur_swqe_in(w, UR_WRS_ANSWERED) && r->head != r->fresh)
 		r->rd_wqes--;
 	/* The slot is free before the completion shows: who has polled it may post again. */
 	atomic_store_explicit(&qp->sq.head, ++r->head, memory_order_release);
@@ -182,7 +184,7 @@ static void flush_sends(struct ur_qp *qp)
 	while (r->head != r->tail)
 		ur_qp_send_done(qp, IBV_WC_WR_FLUSH_ERR, 0);
 	r->cur = r->head;
-	r->rd_wqes = 0;
+	r->rd_wqes = r->locals = 0;
 	r->una = r->next = r->max;
 	r->rd_out = 0;
 	r->rnr_wait = r->hole = false;

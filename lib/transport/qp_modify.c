@@ -107,7 +107,8 @@ int ur_qp_modify_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_q
 /* --- values --- */
 
 #define ACCESS_ALL                                                                                                                         \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |       \
+	 UR_ACCESS_FLUSH)
 
 static bool values_ok(const struct ur_qp *qp, const struct ibv_qp_attr *a, int mask, const struct ur_path *path)
 {

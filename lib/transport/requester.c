@@ -75,7 +75,7 @@ enum ur_req_state ur_req_next(struct ur_qp *qp)
 	if (r->cur == r->fresh)
 		return next_fresh(qp);
 	w = ur_sq_at(qp, r->cur);
-	if (ur_swqe_is_read(w))
+	if (ur_swqe_in(w, UR_WRS_ANSWERED))
 		return next_read(qp, w);
 	return in_flight(r) < qp->tp->window ? UR_REQ_SEND : UR_REQ_WINDOW;
 }
@@ -102,7 +102,7 @@ void ur_req_rewind(struct ur_qp *qp)
 	r->since_ack = 0;
 	r->halt = IBV_WC_SUCCESS;
 	r->pos = (struct ur_sge_pos){0, 0};
-	if (r->head == r->fresh || ur_swqe_is_read(w))
+	if (r->head == r->fresh || ur_swqe_in(w, UR_WRS_ANSWERED))
 		return;
 	if (w->flags & IBV_SEND_INLINE)
 		r->pos.off = packet_index(r, w) << qp->mtu_shift;
@@ -136,12 +136,14 @@ static enum ibv_wc_status start(struct ur_qp *qp)
 
 	if (w->flags & UR_SWQE_TOO_LONG)
 		return IBV_WC_LOC_LEN_ERR;
-	if (ur_swqe_is_read(w)) {
+	if (ur_swqe_in(w, UR_WRS_ANSWERED)) {
 		if (!r->max_rd)
 			return IBV_WC_LOC_QP_OP_ERR;
-		if (ur_sge_check(qp, w->sge, w->nsge, IBV_ACCESS_LOCAL_WRITE))
+		if (w->opcode != IBV_WR_ATOMIC_WRITE && ur_sge_check(qp, w->sge, w->nsge, IBV_ACCESS_LOCAL_WRITE))
 			return IBV_WC_LOC_PROT_ERR;
 		r->rd_wqes++;
+	} else if (ur_unlikely(ur_swqe_in(w, UR_WRS_LOCAL))) {
+		return ur_local_start(qp, w);
 	}
 	w->psn = r->next;
 	w->npkts = ur_qp_npkts(qp, w->length);
@@ -164,6 +166,9 @@ static void sent(struct ur_qp *qp, const struct ur_swqe *w, uint32_t n)
 		r->max = r->next;
 	if (packet_index(r, w) == w->npkts) {
 		r->cur++;
+		/* What was executed here is not sent again. */
+		while (ur_unlikely(r->locals) && r->cur != r->fresh && ur_swqe_in(ur_sq_at(qp, r->cur), UR_WRS_LOCAL))
+			r->cur++;
 		r->pos = (struct ur_sge_pos){0, 0};
 	}
 }
@@ -192,6 +197,24 @@ static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
 	put_reth(ext + op->off_reth, w, from, (uint32_t)(to - from));
 	r->rd_out++;
 	sent(qp, w, end - k);
+}
+
+/* An atomic or ATOMIC WRITE. */
+static enum ibv_wc_status build_atomic(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
+{
+	struct ur_requester *r = &qp->req;
+	uint8_t opcode = ur_swqe_op(w)->only;
+	enum ibv_wc_status st;
+
+	p->bth.opcode = opcode;
+	p->bth.psn = r->next;
+	p->bth.ackreq = true;
+	st = ur_atomic_put(qp, w, ur_pkt_begin(qp, p, ur_opcode(opcode)), p);
+	if (ur_unlikely(st))
+		return st;
+	r->rd_out++;
+	sent(qp, w, 1);
+	return IBV_WC_SUCCESS;
 }
 
 static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct ur_swqe *w)
@@ -247,11 +270,11 @@ static bool step(struct ur_qp *qp, enum ur_req_state s, struct ur_pkt **p)
 	*p = ur_tp_pkt(qp->tp);
 	if (ur_unlikely(!*p))
 		return false;
-	if (s == UR_REQ_READ) {
+	if (s == UR_REQ_READ && ur_swqe_is_read(w)) {
 		build_read(qp, w, *p);
 		return true;
 	}
-	st = build_data(qp, w, *p);
+	st = s == UR_REQ_READ ? build_atomic(qp, w, *p) : build_data(qp, w, *p);
 	if (ur_likely(st == IBV_WC_SUCCESS))
 		return true;
 	ur_tp_pkt_drop(qp->tp, *p);

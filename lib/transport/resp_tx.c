@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the responder sends (IBTA volume 1, 9.7.5.1 and 9.7.4.2): one acknowledgement, which newer ones replace while it waits, and the
- * responses of the READs in the resource table, in the order of their PSNs.
+ * responses of the READs and atomics in the resource table, in the order of their PSNs.
  */
 #include "transport/tp_priv.h"
 
@@ -60,6 +60,8 @@ static uint8_t response_opcode(const struct ur_rd_res *e)
 {
 	bool first = e->k == e->start, last = e->k + 1 == e->end;
 
+	if (ur_unlikely(ur_opcode(e->opcode)->flags & UR_OPF_ATOMIC))
+		return UR_OP_ATOMIC_ACK;
 	if (first)
 		return last ? UR_OP_READ_RESP_ONLY : UR_OP_READ_RESP_FIRST;
 	return last ? UR_OP_READ_RESP_LAST : UR_OP_READ_RESP_MIDDLE;
@@ -120,6 +122,8 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt 
 	ext = ur_pkt_begin(qp, p, op);
 	if (op->flags & UR_OPF_AETH)
 		ur_aeth_put(ext + op->off_aeth, &aeth);
+	if (ur_unlikely(op->flags & UR_OPF_ATOMICACKETH))
+		ur_put64(ext + op->off_atomicacketh, e->result);
 	if (len)
 		put_payload(p, from, len, mr);
 	e->k++;

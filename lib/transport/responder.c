@@ -26,6 +26,7 @@ static const struct {
 	INV_REQ(UNSUPPORTED),
 	INV_REQ(BAD_LENGTH),
 	INV_REQ(TOO_MANY_READS),
+	INV_REQ(MISALIGNED),
 	[UR_RESP_ACCESS] = {"ACCESS", FATAL, UR_NAK_REM_ACCESS, IBV_WC_REM_ACCESS_ERR, UR_C_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
 	[UR_RESP_TOO_LONG] = {"TOO_LONG", FATAL, UR_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR, UR_C_REMOTE_INV, EVENT_NONE},
 	[UR_RESP_LOCAL_PROT] = {"LOCAL_PROT", FATAL, UR_NAK_REM_OP, IBV_WC_LOC_PROT_ERR, UR_C_REMOTE_OP, EVENT_NONE},
@@ -70,22 +71,21 @@ static enum ur_resp_verdict check_order(const struct ur_responder *r, uint32_t f
 	return r->expect == kind && kind ? UR_RESP_DONE : UR_RESP_BAD_ORDER;
 }
 
-static enum ur_resp_verdict check_supported(const struct ur_qp *qp, uint32_t flags)
+/* What the QP must allow its peer for a message that begins. */
+static enum ur_resp_verdict check_supported(const struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	static const struct {
-		uint32_t op;
-		int access;
-	} needs[] = {
-		{UR_OPF_WRITE, IBV_ACCESS_REMOTE_WRITE},
-		{UR_OPF_READ, IBV_ACCESS_REMOTE_READ},
-	};
+	uint32_t flags = op->flags;
+	int need;
 
-	if (flags & (UR_OPF_ATOMIC | UR_OPF_FLUSH | UR_OPF_ATOMIC_WRITE))
-		return UR_RESP_UNSUPPORTED;
-	for (unsigned i = 0; i < ur_array_size(needs); i++)
-		if (flags & needs[i].op && flags & UR_OPF_RETH && !(qp->access & needs[i].access))
-			return UR_RESP_UNSUPPORTED;
-	return UR_RESP_DONE;
+	if (!(flags & UR_OPF_FIRST) || flags & UR_OPF_SEND)
+		return UR_RESP_DONE;
+	if (ur_unlikely(flags & UR_OPF_FLUSH))
+		need = ur_resp_flush_access(p, op);
+	else if (flags & (UR_OPF_WRITE | UR_OPF_ATOMIC_WRITE))
+		need = IBV_ACCESS_REMOTE_WRITE;
+	else
+		need = flags & UR_OPF_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_ATOMIC;
+	return (qp->access & need) == need ? UR_RESP_DONE : UR_RESP_UNSUPPORTED;
 }
 
 /* First and middle packets carry exactly the path MTU, the last of several at least one byte. */
@@ -113,6 +113,10 @@ static void complete_recv(struct ur_qp *qp, const struct ur_pkt *p, const struct
 {
 	struct ur_cqe e = {.byte_len = len, .opcode = wc};
 
+	if (ur_unlikely(op->flags & UR_OPF_IETH)) {
+		e.imm = ur_get32(ext_headers(p) + op->off_ieth);
+		e.wc_flags = IBV_WC_WITH_INV;
+	}
 	if (op->flags & UR_OPF_IMM) {
 		memcpy(&e.imm, ext_headers(p) + op->off_imm, sizeof(e.imm));
 		e.wc_flags = IBV_WC_WITH_IMM;
@@ -141,8 +145,7 @@ static enum ur_resp_verdict do_send(struct ur_qp *qp, const struct ur_pkt *p, co
 		r->expect = UR_OPF_SEND;
 		return UR_RESP_DONE;
 	}
-	/* Memory regions cannot be invalidated remotely, and there is nothing else yet that a peer could name. */
-	if (op->flags & UR_OPF_IETH)
+	if (ur_unlikely(op->flags & UR_OPF_IETH) && !ur_mw_invalidate(qp, ur_get32(ext_headers(p) + op->off_ieth)))
 		return UR_RESP_INVALIDATE;
 	ur_qp_count(qp, UR_C_RX_SEND);
 	complete_recv(qp, p, op, IBV_WC_RECV, r->got);
@@ -204,16 +207,8 @@ static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, c
 
 /* --- READ --- */
 
-static void run_read(struct ur_rd_res *e, uint32_t start, uint32_t npkts, uint32_t stop, bool replay)
-{
-	e->start = e->k = start;
-	e->end = start + npkts;
-	e->stop = stop;
-	e->replay = replay;
-}
-
-/* Room for one more? Replays give way: who asks for more has no use for them. */
-static bool read_slot(struct ur_qp *qp)
+/* Who asks for more has no use for replays. */
+bool ur_resp_rd_room(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 	struct ur_rd_res *e = ur_resp_rd_oldest(qp);
@@ -223,6 +218,18 @@ static bool read_slot(struct ur_qp *qp)
 		e = ur_resp_rd_oldest(qp);
 	}
 	return r->rd_tail - r->rd_cur < r->rd_n;
+}
+
+struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_rd_res *e = &r->rd[r->rd_tail++ & (UR_RD_SLOTS - 1)];
+
+	r->rd_count = ur_min_u32(r->rd_count + 1, r->rd_n);
+	e->opcode = p->bth.opcode;
+	e->psn = p->bth.psn;
+	e->msn = ur_psn_add(r->msn, 1);
+	return e;
 }
 
 static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
@@ -235,22 +242,28 @@ static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, co
 	ur_reth_get(ext_headers(p) + op->off_reth, &h);
 	if (h.len > UR_MAX_MSG)
 		return UR_RESP_BAD_LENGTH;
-	if (!read_slot(qp))
+	if (!ur_resp_rd_room(qp))
 		return UR_RESP_TOO_MANY_READS;
 	if (h.len && !ur_mr_at(qp, h.rkey, h.va, h.len, IBV_ACCESS_REMOTE_READ, &mr))
 		return UR_RESP_ACCESS;
-	e = &r->rd[r->rd_tail++ & (UR_RD_SLOTS - 1)];
-	r->rd_count = ur_min_u32(r->rd_count + 1, r->rd_n);
+	e = ur_resp_rd_add(qp, p);
 	e->va = h.va;
 	e->rkey = h.rkey;
 	e->len = h.len;
-	e->psn = p->bth.psn;
 	e->npkts = ur_qp_npkts(qp, h.len);
-	e->msn = ur_psn_add(r->msn, 1);
-	run_read(e, 0, e->npkts, h.len, false);
+	ur_resp_rd_run(e, 0, e->npkts, h.len, false);
 	r->epsn = ur_psn_add(r->epsn, e->npkts - 1); /* the packet itself is counted by the caller */
 	ur_qp_count(qp, UR_C_RX_READ);
 	return UR_RESP_DONE;
+}
+
+void ur_resp_rd_again(struct ur_qp *qp, uint32_t n)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (r->rd_tail - r->rd_cur < n)
+		r->rd_cur = r->rd_tail - n;
+	ur_resp_schedule(qp);
 }
 
 /* A duplicate READ is answered again when it lies in the range of one that is still remembered (9.7.5.1.4). */
@@ -267,13 +280,11 @@ static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct u
 
 		if (k >= e->npkts)
 			continue;
-		if (h.rkey != e->rkey || h.va != e->va + off || off + h.len > e->len)
+		if (e->opcode != p->bth.opcode || h.rkey != e->rkey || h.va != e->va + off || off + h.len > e->len)
 			return;
 		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
-		run_read(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, true);
-		if (r->rd_tail - r->rd_cur < n)
-			r->rd_cur = r->rd_tail - n;
-		ur_resp_schedule(qp);
+		ur_resp_rd_run(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, true);
+		ur_resp_rd_again(qp, n);
 		return;
 	}
 }
@@ -286,6 +297,8 @@ static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, 
 
 	if (op->flags & UR_OPF_READ)
 		replay_read(qp, p, op);
+	else if (ur_unlikely(op->flags & UR_OPF_ANSWERED))
+		ur_resp_atomic_again(qp, p, op);
 	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !r->ack_pending)
 		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
 	return UR_RESP_DUPLICATE;
@@ -297,14 +310,16 @@ static enum ur_resp_verdict execute(struct ur_qp *qp, const struct ur_pkt *p, co
 	enum ur_resp_verdict v = check_order(r, op->flags);
 
 	if (ur_likely(!v))
-		v = check_supported(qp, op->flags);
+		v = check_supported(qp, p, op);
 	if (ur_likely(!v))
 		v = check_length(qp, p->payload_len, op->flags);
 	if (ur_unlikely(v))
 		return v;
 	if (op->flags & UR_OPF_WRITE)
 		return do_write(qp, p, op);
-	return op->flags & UR_OPF_SEND ? do_send(qp, p, op) : do_read(qp, p, op);
+	if (op->flags & UR_OPF_SEND)
+		return do_send(qp, p, op);
+	return op->flags & UR_OPF_READ ? do_read(qp, p, op) : ur_resp_atomic(qp, p, op);
 }
 
 /* The packet has been executed: on to the next PSN. */
@@ -319,9 +334,9 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 		r->expect = 0;
 		r->msn = ur_psn_add(r->msn, 1);
 	}
-	if (op->flags & UR_OPF_READ) {
+	if (op->flags & UR_OPF_ANSWERED) {
 		if (stale_nak)
-			r->ack_pending = false; /* the READ response acknowledges */
+			r->ack_pending = false; /* the response acknowledges */
 		ur_resp_schedule(qp);
 	} else if (p->bth.ackreq || stale_nak) {
 		ur_resp_ack(qp, p->bth.psn, ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));

@@ -17,7 +17,7 @@ enum ibv_wc_status ur_sge_check(const struct ur_qp *qp, const struct ibv_sge *sg
 	struct ur_mr *mr;
 
 	for (unsigned i = 0; i < nsge; i++)
-		if (sge[i].length && !ur_mr_at(qp, sge[i].lkey, sge[i].addr, sge[i].length, access, &mr))
+		if (sge[i].length && !ur_mr_local(qp, sge[i].lkey, sge[i].addr, sge[i].length, access, &mr))
 			return IBV_WC_LOC_PROT_ERR;
 	return IBV_WC_SUCCESS;
 }
@@ -63,7 +63,7 @@ static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_sw
 			at = (struct ur_sge_pos){at.i + 1, 0};
 			continue;
 		}
-		from = ur_mr_at(qp, s->lkey, s->addr, s->length, 0, &mr);
+		from = ur_mr_local(qp, s->lkey, s->addr, s->length, 0, &mr);
 		if (ur_unlikely(!from))
 			return IBV_WC_LOC_PROT_ERR;
 		if (!copy && ur_unlikely(p->nseg == UR_PKT_SEGS)) {
@@ -108,7 +108,7 @@ enum ibv_wc_status ur_sge_scatter(const struct ur_qp *qp, const struct ibv_sge *
 			*pos = (struct ur_sge_pos){pos->i + 1, 0};
 			continue;
 		}
-		to = ur_mr_at(qp, s->lkey, s->addr, s->length, IBV_ACCESS_LOCAL_WRITE, &mr);
+		to = ur_mr_local(qp, s->lkey, s->addr, s->length, IBV_ACCESS_LOCAL_WRITE, &mr);
 		if (ur_unlikely(!to))
 			return IBV_WC_LOC_PROT_ERR;
 		memcpy(to + pos->off, data, n);

@@ -4,12 +4,15 @@
  *
  *   tp.c         the instance, demultiplexing of received packets, the transmit arbiter
  *   mr.c cq.c    memory regions, completion queues
+ *   mw.c         memory windows, and the work requests that change them: BIND_MW, LOCAL_INV
  *   qp.c         life of a queue pair, doorbell, error state and flushing; qp_modify.c its state transitions
  *   wr_op.c      the table of work request opcodes; post.c writes send work requests into the ring (on the application's threads)
  *   recvq.c      receive queues: posting (on the application's threads), taking, completing
  *   sge.c        from and to scatter/gather lists
  *   requester.c  builds request packets; completer.c handles what comes back for them
- *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses
+ *   atomic.c     requests that are one packet and whose answer carries the result: atomics, ATOMIC WRITE
+ *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses; resp_atomic.c executes what atomic.c
+ *                sends, and FLUSH
  */
 #ifndef UR_TP_PRIV_H
 #define UR_TP_PRIV_H
@@ -85,15 +88,16 @@ struct ur_swqe_ext {
 			struct ur_ah *ah;
 			uint32_t qpn, qkey;
 		} ud;
-		struct { /* of a memory window */
-			struct ur_mr *mw, *mr;
+		struct ur_bind { /* of a memory window; by keys, since its objects may be gone when the request is executed */
 			uint64_t addr, length;
-			uint32_t access, rkey;
+			uint32_t access;
+			uint32_t window, rkey; /* a key that the window has had, the key that it shall have */
+			uint32_t lkey;         /* of the MR; 0 for none */
 		} bind;
 	};
 };
 
-#define UR_SWQE_TOO_LONG 0x80 /* the list is longer than UR_MAX_MSG */
+#define UR_SWQE_TOO_LONG 0x80 /* the list is longer than UR_MAX_MSG, or has not the bytes that an atomic takes */
 
 struct ur_rwqe {
 	uint64_t wr_id;
@@ -152,7 +156,8 @@ struct ur_requester {
 	uint32_t since_ack;              /* packets since the last AckReq */
 	uint32_t restart;                /* PSN of the last rewind: a READ response there may start a message or continue one */
 	uint32_t rd_out;                 /* READ requests on the wire */
-	uint32_t rd_wqes;                /* READ WQEs started and incomplete: what a fence waits for */
+	uint32_t rd_wqes;                /* READ and atomic WQEs started and incomplete: what a fence waits for */
+	uint32_t locals;                 /* local operations that are executed and wait for their turn to complete */
 	uint8_t max_rd;
 	uint8_t retry_cnt, retry_left, rnr_cnt, rnr_left;
 	uint8_t halt;              /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
@@ -160,12 +165,14 @@ struct ur_requester {
 	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
 };
 
-struct ur_rd_res { /* a READ request that was accepted, kept for duplicates */
+struct ur_rd_res { /* a request whose answer is more than an acknowledgement, kept for duplicates */
 	uint64_t va;
+	uint64_t result; /* of an atomic: the original value */
 	uint32_t rkey, len, psn, npkts, msn;
 	uint32_t start, k, end; /* the run of responses under way: packets [start, end) of the request, `k` is next */
 	uint32_t stop;          /* byte of the request where the run ends */
 	bool replay;
+	uint8_t opcode; /* enum ur_opcode of the request */
 };
 
 struct ur_responder {
@@ -205,6 +212,7 @@ struct ur_qp {
 	struct ur_timer timer; /* ACK timer, or the wait after an RNR NAK */
 	struct ur_requester req;
 	struct ur_responder resp;
+	struct ur_list windows; /* of type 2, bound through this QP */
 	bool broken; /* a completion was lost: to ERR at the next opportunity */
 	bool sig_all, sqd_notify;
 	uint8_t type; /* enum ibv_qp_type */
@@ -251,7 +259,7 @@ static inline struct ur_swqe_ext *ur_sq_ext_at(const struct ur_qp *qp, uint32_t 
 
 /* --- wr_op.c --- */
 
-enum ur_wr_kind { UR_WR_NONE, UR_WR_SEND, UR_WR_WRITE, UR_WR_READ };
+enum ur_wr_kind { UR_WR_NONE, UR_WR_SEND, UR_WR_WRITE, UR_WR_READ, UR_WR_ATOMIC, UR_WR_ATOMIC_WRITE, UR_WR_LOCAL };
 
 struct ur_wr_op {
 	uint8_t kind;
@@ -276,6 +284,16 @@ static inline bool ur_swqe_is_read(const struct ur_swqe *w)
 	return w->opcode == IBV_WR_RDMA_READ;
 }
 
+/* Opcodes whose answer is more than an acknowledgement, and those that are executed without a packet. */
+#define UR_WRS_ATOMIC (1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD | 1u << IBV_WR_ATOMIC_WRITE)
+#define UR_WRS_ANSWERED (1u << IBV_WR_RDMA_READ | UR_WRS_ATOMIC)
+#define UR_WRS_LOCAL (1u << IBV_WR_LOCAL_INV | 1u << IBV_WR_BIND_MW)
+
+static inline bool ur_swqe_in(const struct ur_swqe *w, uint32_t set)
+{
+	return set >> w->opcode & 1; /* below UR_WR_OPS: posting has checked it */
+}
+
 /* --- mr.c --- */
 
 static inline struct ur_mr *ur_mr_find(const struct ur_tp *tp, uint32_t key)
@@ -286,7 +304,7 @@ static inline struct ur_mr *ur_mr_find(const struct ur_tp *tp, uint32_t key)
 }
 
 /* The bytes [va, va + len) of the MR with that key, or NULL unless all of them are there and the access is granted. */
-static inline uint8_t *ur_mr_at(const struct ur_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access, struct ur_mr **out)
+static inline uint8_t *ur_mr_local(const struct ur_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access, struct ur_mr **out)
 {
 	struct ur_mr *mr = ur_mr_find(qp->tp, key);
 	uint64_t off;
@@ -299,6 +317,44 @@ static inline uint8_t *ur_mr_at(const struct ur_qp *qp, uint32_t key, uint64_t v
 	*out = mr;
 	return mr->addr + off;
 }
+
+/* As ur_mr_local for the key of a memory window; NULL for any other key. */
+uint8_t *ur_mw_at(const struct ur_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access, struct ur_mr **out);
+
+/* What a peer may refer to: an MR, or a memory window. *out is the MR that the bytes belong to. */
+static inline uint8_t *ur_mr_at(const struct ur_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access, struct ur_mr **out)
+{
+	uint8_t *at = ur_mr_local(qp, key, va, len, access, out);
+
+	return ur_likely(at) ? at : ur_mw_at(qp, key, va, len, access, out);
+}
+
+/* Gives `key` a place in the table of keys, and its lkey and rkey. ENOSPC or ENOMEM otherwise. */
+int ur_key_alloc(struct ur_tp *tp, struct ur_mr *key);
+
+/* --- mw.c --- */
+
+/* Checks a BIND_MW or LOCAL_INV and takes over its operands. On the application's thread; 0 or EINVAL. */
+int ur_local_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr);
+/* Executes the local operation at `cur`. */
+enum ibv_wc_status ur_local_start(struct ur_qp *qp, struct ur_swqe *w);
+/* Completes the executed local operations that have become the oldest. */
+void ur_local_done(struct ur_qp *qp);
+/* Invalidates a window of type 2, for LOCAL_INV and for a peer's SEND. False when that key may not be invalidated through this QP. */
+bool ur_mw_invalidate(struct ur_qp *qp, uint32_t rkey);
+/* The QP goes: windows bound through it are no longer bound. */
+void ur_mw_forget_qp(struct ur_qp *qp);
+
+/* --- atomic.c --- */
+
+#define UR_ATOMIC_LEN 8
+
+/* Takes over the operands of an atomic or ATOMIC WRITE. On the application's thread. */
+void ur_atomic_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr);
+/* The extended headers, and the payload, of its request. */
+enum ibv_wc_status ur_atomic_put(struct ur_qp *qp, const struct ur_swqe *w, uint8_t *ext, struct ur_pkt *p);
+/* Takes its answer. */
+enum ibv_wc_status ur_atomic_answer(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p, const struct ur_opcode_info *op);
 
 /* --- sge.c: each returns IBV_WC_SUCCESS or IBV_WC_LOC_PROT_ERR --- */
 
@@ -396,7 +452,8 @@ ur_time ur_rnr_time(unsigned code);
 #define UR_RESP_VERDICTS(X)                                                                                                                \
 	X(DONE)                                                                                                                            \
 	X(DUPLICATE)                                                                                                                       \
-	X(OUT_OF_SEQ) X(RNR) X(BAD_ORDER) X(UNSUPPORTED) X(BAD_LENGTH) X(TOO_MANY_READS) X(ACCESS) X(TOO_LONG) X(LOCAL_PROT) X(INVALIDATE)
+	X(OUT_OF_SEQ) X(RNR) X(BAD_ORDER) X(UNSUPPORTED) X(BAD_LENGTH) X(TOO_MANY_READS) X(MISALIGNED)                                     \
+	X(ACCESS) X(TOO_LONG) X(LOCAL_PROT) X(INVALIDATE)
 
 enum ur_resp_verdict {
 #define UR_RESP_VERDICT_ENUM(n) UR_RESP_##n,
@@ -410,6 +467,28 @@ void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, bool *more);
 void ur_resp_schedule(struct ur_qp *qp);
 void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
+/* Requests that are answered from the resource table. */
+#define UR_OPF_ANSWERED (UR_OPF_READ | UR_OPF_ATOMIC | UR_OPF_FLUSH | UR_OPF_ATOMIC_WRITE)
+/* Is there room in the resource table? Replays give way. */
+bool ur_resp_rd_room(struct ur_qp *qp);
+/* A new entry, for the request in `p`; the answers to be sent are the caller's to say. */
+struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p);
+/* Executes an atomic, ATOMIC WRITE or FLUSH. */
+enum ur_resp_verdict ur_resp_atomic(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);
+/* Answers a duplicate of one as the first time. */
+void ur_resp_atomic_again(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);
+/* The access flags that a FLUSH with these placement types needs; ~0 for types that do not exist. */
+int ur_resp_flush_access(const struct ur_pkt *p, const struct ur_opcode_info *op);
+/* Lets packets [start, start + npkts) of the answer be sent; of a READ, `stop` is the offset at which its data ends. */
+static inline void ur_resp_rd_run(struct ur_rd_res *e, uint32_t start, uint32_t npkts, uint32_t stop, bool replay)
+{
+	e->start = e->k = start;
+	e->end = start + npkts;
+	e->stop = stop;
+	e->replay = replay;
+}
+/* Entry `n` of the table from the newest (1) on has something to send again. */
+void ur_resp_rd_again(struct ur_qp *qp, uint32_t n);
 /* The oldest READ with responses to send, or NULL. */
 struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp);
 /* Refuses the request at `psn` for good: NAK, completion of a receive under way, event, ERR. */

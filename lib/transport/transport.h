@@ -24,6 +24,7 @@
 struct ur_tp;
 struct ur_pd;
 struct ur_mr;
+struct ur_mw;
 struct ur_cq;
 struct ur_qp;
 struct ur_ah;
@@ -67,8 +68,15 @@ bool ur_tp_tx_pending(const struct ur_tp *tp);
 /* --- protection domains and memory regions --- */
 
 int ur_pd_create(struct ur_tp *tp, struct ur_pd **out);
-/* EBUSY while MRs or QPs belong to it. */
+/* EBUSY while MRs, memory windows or QPs belong to it. */
 int ur_pd_destroy(struct ur_pd *pd);
+
+/* What FLUSH needs (annex A19): flags that <infiniband/verbs.h> has from rdma-core 45 on. */
+enum ur_access {
+	UR_ACCESS_FLUSH_GLOBAL = 1 << 8,
+	UR_ACCESS_FLUSH_PERSISTENT = 1 << 9,
+	UR_ACCESS_FLUSH = UR_ACCESS_FLUSH_GLOBAL | UR_ACCESS_FLUSH_PERSISTENT,
+};
 
 struct ur_mr {
 	uint32_t lkey, rkey; /* equal: table index in the high 24 bits, generation in the low 8 */
@@ -76,15 +84,29 @@ struct ur_mr {
 	uint8_t *addr; /* what `iova` refers to in this process */
 	uint64_t iova;
 	size_t length;
-	int access;           /* enum ibv_access_flags */
+	int access;           /* enum ibv_access_flags and enum ur_access */
+	unsigned windows;     /* memory windows bound to it */
 	struct ur_ref frames; /* frames under way that refer to this memory */
 	struct ur_tp *tp;
 };
 
 /* EINVAL when addr + length or iova + length overflows, or for remote write or atomic access without local write. */
 int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uint64_t iova, int access, struct ur_mr **out);
-/* EBUSY while frames refer to it: let the port finish them and call again. No packet touches the memory afterwards. */
+/*
+ * EBUSY while frames refer to it: let the port finish them and call again. No packet touches the memory afterwards. EBUSY without any
+ * effect while memory windows are bound to it (mr->windows).
+ */
 int ur_mr_dereg(struct ur_mr *mr);
+
+/*
+ * Memory windows (IBTA volume 1, 10.6.6 and 10.6.7; ibv_alloc_mw(3)), bound by BIND_MW work requests. A window of type 2 is one of type 2B:
+ * only the QP that bound it has access. EINVAL for a type that does not exist; ENOSPC, ENOMEM.
+ */
+int ur_mw_alloc(struct ur_tp *tp, struct ur_pd *pd, enum ibv_mw_type type, struct ur_mw **out);
+/* Unbinds it first. */
+void ur_mw_dealloc(struct ur_mw *mw);
+/* The key that it has now: that of the last bind which was executed. */
+uint32_t ur_mw_rkey(const struct ur_mw *mw);
 
 /* --- completion queues --- */
 

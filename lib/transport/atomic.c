@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester's side of CMP_SWAP and FETCH_ADD (IBTA volume 1, 9.4.5) and of ATOMIC WRITE (annex A19): one packet each, and an answer
+ * that the request waits for as a READ does. They share the READs' places in requester and completer.
+ */
+#include "transport/tp_priv.h"
+
+void ur_atomic_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr)
+{
+	if (w->opcode == IBV_WR_ATOMIC_WRITE) {
+		if (w->length != UR_ATOMIC_LEN)
+			w->flags |= UR_SWQE_TOO_LONG;
+		return;
+	}
+	w->raddr = wr->wr.atomic.remote_addr;
+	w->rkey = wr->wr.atomic.rkey;
+	x->atomic.compare_add = wr->wr.atomic.compare_add;
+	x->atomic.swap = wr->wr.atomic.swap;
+	if (w->length < UR_ATOMIC_LEN)
+		w->flags |= UR_SWQE_TOO_LONG;
+	w->length = UR_ATOMIC_LEN; /* a longer list keeps the rest of its bytes */
+}
+
+static void put_atomiceth(uint8_t *to, const struct ur_swqe *w, const struct ur_swqe_ext *x)
+{
+	bool cas = w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	const struct ur_atomiceth h = {
+		.va = w->raddr,
+		.rkey = w->rkey,
+		.swap_add = cas ? x->atomic.swap : x->atomic.compare_add,
+		.compare = cas ? x->atomic.compare_add : 0,
+	};
+
+	ur_atomiceth_put(to, &h);
+}
+
+enum ibv_wc_status ur_atomic_put(struct ur_qp *qp, const struct ur_swqe *w, uint8_t *ext, struct ur_pkt *p)
+{
+	const struct ur_reth h = {.va = w->raddr, .rkey = w->rkey, .len = UR_ATOMIC_LEN};
+	struct ur_sge_pos pos = {0, 0};
+
+	if (w->opcode != IBV_WR_ATOMIC_WRITE) {
+		put_atomiceth(ext + ur_opcode(p->bth.opcode)->off_atomiceth, w, ur_sq_ext_at(qp, qp->req.cur));
+		return IBV_WC_SUCCESS;
+	}
+	ur_reth_put(ext + ur_opcode(p->bth.opcode)->off_reth, &h);
+	p->payload_len = UR_ATOMIC_LEN;
+	return ur_sge_gather(qp, w, &pos, UR_ATOMIC_LEN, p);
+}
+
+/* An ATOMIC WRITE is answered by a READ response without data, an atomic by the original value. */
+enum ibv_wc_status ur_atomic_answer(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	const uint8_t *ext = p->data + p->bth_off + UR_BTH_LEN;
+	bool write = w->opcode == IBV_WR_ATOMIC_WRITE;
+	struct ur_sge_pos pos = {0, 0};
+	struct ur_aeth aeth;
+	uint64_t original;
+
+	if (p->bth.opcode != (write ? UR_OP_READ_RESP_ONLY : UR_OP_ATOMIC_ACK) || p->payload_len)
+		return IBV_WC_BAD_RESP_ERR;
+	ur_aeth_get(ext + op->off_aeth, &aeth);
+	if (ur_syndrome_type(aeth.syndrome) != UR_AETH_ACK)
+		return IBV_WC_BAD_RESP_ERR;
+	if (write)
+		return IBV_WC_SUCCESS;
+	original = ur_get64(ext + op->off_atomicacketh);
+	return ur_sge_scatter(qp, w->sge, w->nsge, &pos, (const uint8_t *)&original, sizeof(original));
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The responder's side of CMP_SWAP and FETCH_ADD (IBTA volume 1, 9.4.5, 9.7.5.1.4 and 9.7.5.2.5), ATOMIC WRITE and FLUSH (annex A19).
+ * Each is executed when it arrives, and has an entry in the resource table: its answer waits there for those of earlier READs, and a
+ * duplicate is answered from it instead of being executed again.
+ *
+ * Atomics are the CPU's own on the host's memory, in its byte order: atomic against everybody who can reach that memory.
+ */
+#include "transport/tp_priv.h"
+
+enum { PLACE_GLOBAL = 1, PLACE_PERSISTENT = 2 }; /* bits of the placement type */
+enum { SELECT_RANGE, SELECT_MR };
+
+#define CACHE_LINE 64u
+
+static const uint8_t *ext_headers(const struct ur_pkt *p)
+{
+	return p->data + p->bth_off + UR_BTH_LEN;
+}
+
+/* The address and key that a request names: RETH and AtomicETH begin alike. */
+static void get_target(const struct ur_pkt *p, const struct ur_opcode_info *op, uint64_t *va, uint32_t *rkey)
+{
+	const uint8_t *h = ext_headers(p) + (op->flags & UR_OPF_RETH ? op->off_reth : op->off_atomiceth);
+
+	*va = ur_get64(h);
+	*rkey = ur_get32(h + 8);
+}
+
+/* The eight bytes at `va`. They must be aligned both for the peer and in this process, whose addresses may differ. */
+static enum ur_resp_verdict target(struct ur_qp *qp, uint64_t va, uint32_t rkey, int access, uint64_t **out)
+{
+	struct ur_mr *mr;
+	uint8_t *at;
+
+	if (va % UR_ATOMIC_LEN)
+		return UR_RESP_MISALIGNED;
+	at = ur_mr_at(qp, rkey, va, UR_ATOMIC_LEN, access, &mr);
+	if (!at)
+		return UR_RESP_ACCESS;
+	if ((uintptr_t)at % UR_ATOMIC_LEN)
+		return UR_RESP_MISALIGNED;
+	*out = (uint64_t *)(void *)at;
+	return UR_RESP_DONE;
+}
+
+static enum ur_resp_verdict do_atomic(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint64_t *result)
+{
+	struct ur_atomiceth h;
+	enum ur_resp_verdict v;
+	uint64_t *at;
+
+	ur_atomiceth_get(ext_headers(p) + op->off_atomiceth, &h);
+	v = target(qp, h.va, h.rkey, IBV_ACCESS_REMOTE_ATOMIC, &at);
+	if (v)
+		return v;
+	if (p->bth.opcode == UR_OP_FETCH_ADD) {
+		*result = __atomic_fetch_add(at, h.swap_add, __ATOMIC_SEQ_CST);
+	} else {
+		*result = h.compare; /* becomes what is there when that is something else */
+		__atomic_compare_exchange_n(at, result, h.swap_add, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	}
+	ur_qp_count(qp, UR_C_RX_ATOMIC);
+	return UR_RESP_DONE;
+}
+
+static enum ur_resp_verdict do_atomic_write(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	enum ur_resp_verdict v;
+	struct ur_reth h;
+	uint64_t *at, data;
+
+	ur_reth_get(ext_headers(p) + op->off_reth, &h);
+	if (h.len != UR_ATOMIC_LEN || p->payload_len != UR_ATOMIC_LEN)
+		return UR_RESP_BAD_LENGTH;
+	v = target(qp, h.va, h.rkey, IBV_ACCESS_REMOTE_WRITE, &at);
+	if (v)
+		return v;
+	memcpy(&data, p->data + p->payload_off, sizeof(data));
+	__atomic_store_n(at, data, __ATOMIC_SEQ_CST);
+	ur_qp_count(qp, UR_C_RX_WRITE);
+	return UR_RESP_DONE;
+}
+
+/* --- FLUSH --- */
+
+static void get_feth(const struct ur_pkt *p, const struct ur_opcode_info *op, struct ur_feth *h)
+{
+	ur_feth_get(ext_headers(p) + op->off_feth, h);
+}
+
+int ur_resp_flush_access(const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_feth h;
+
+	get_feth(p, op, &h);
+	if (!h.placement || h.placement & ~(PLACE_GLOBAL | PLACE_PERSISTENT) || h.selectivity > SELECT_MR)
+		return ~0;
+	return (h.placement & PLACE_GLOBAL ? UR_ACCESS_FLUSH_GLOBAL : 0) |
+	       (h.placement & PLACE_PERSISTENT ? UR_ACCESS_FLUSH_PERSISTENT : 0);
+}
+
+/* Writes the CPU's caches back, which is what makes data last in memory that keeps it. Memory of other kinds has nothing more to give. */
+static void write_back(const uint8_t *from, uint64_t len)
+{
+#ifdef __x86_64__
+	const uint8_t *end = from + len;
+
+	for (from -= (uintptr_t)from % CACHE_LINE; from < end; from += CACHE_LINE)
+		__builtin_ia32_clflush(from);
+#else
+	(void)from;
+	(void)len;
+#endif
+}
+
+/* The whole of what a key stands for has the address and length that its owner knows, not those of the request. */
+static void whole_region(const struct ur_qp *qp, uint32_t rkey, uint64_t *va, uint64_t *len)
+{
+	const struct ur_mr *mr = ur_mr_find(qp->tp, rkey);
+
+	*va = mr ? mr->iova : 0;
+	*len = mr ? mr->length : 0;
+}
+
+static enum ur_resp_verdict do_flush(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_feth f;
+	struct ur_reth h;
+	struct ur_mr *mr;
+	uint64_t len;
+	uint8_t *at;
+
+	get_feth(p, op, &f);
+	ur_reth_get(ext_headers(p) + op->off_reth, &h);
+	len = h.len;
+	if (f.selectivity == SELECT_MR)
+		whole_region(qp, h.rkey, &h.va, &len);
+	at = ur_mr_at(qp, h.rkey, h.va, len, ur_resp_flush_access(p, op), &mr);
+	if (!at)
+		return UR_RESP_ACCESS;
+	if (f.placement & PLACE_PERSISTENT)
+		write_back(at, len);
+	/* WRITEs before it were stores of this thread: a fence makes them visible everywhere. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	ur_qp_count(qp, UR_C_RX_FLUSH);
+	return UR_RESP_DONE;
+}
+
+/* --- both --- */
+
+enum ur_resp_verdict ur_resp_atomic(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	enum ur_resp_verdict v;
+	uint64_t result = 0;
+	struct ur_rd_res *e;
+
+	if (!ur_resp_rd_room(qp))
+		return UR_RESP_TOO_MANY_READS;
+	if (op->flags & UR_OPF_ATOMIC)
+		v = do_atomic(qp, p, op, &result);
+	else
+		v = op->flags & UR_OPF_FLUSH ? do_flush(qp, p, op) : do_atomic_write(qp, p, op);
+	if (v)
+		return v;
+	e = ur_resp_rd_add(qp, p);
+	get_target(p, op, &e->va, &e->rkey);
+	e->result = result;
+	e->len = 0;
+	e->npkts = 1;
+	ur_resp_rd_run(e, 0, 1, 0, false);
+	return UR_RESP_DONE;
+}
+
+void ur_resp_atomic_again(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	uint32_t rkey;
+	uint64_t va;
+
+	get_target(p, op, &va, &rkey);
+	for (uint32_t n = 1; n <= r->rd_count; n++) {
+		struct ur_rd_res *e = &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
+
+		if (e->psn != p->bth.psn)
+			continue;
+		if (e->opcode != p->bth.opcode || e->va != va || e->rkey != rkey)
+			return;
+		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
+		ur_resp_rd_run(e, 0, 1, 0, true);
+		ur_resp_rd_again(qp, n);
+		return;
+	}
+}
