@@ -93,6 +93,9 @@ void uv_context_ops(struct verbs_context *v)
 	v->context.ops.req_notify_cq = uv_req_notify_cq;
 	v->context.ops.post_send = uv_post_send;
 	v->context.ops.post_recv = uv_post_recv;
+	v->context.ops.alloc_mw = uv_alloc_mw;
+	v->context.ops.dealloc_mw = uv_dealloc_mw;
+	v->context.ops.bind_mw = uv_bind_mw;
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)

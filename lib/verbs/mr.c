@@ -57,8 +57,9 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 
 /* --- memory regions --- */
 
-#define ACCESS_KNOWN (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-		      IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)
+#define ACCESS_EFFECTIVE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+			  IBV_ACCESS_MW_BIND | UR_ACCESS_FLUSH)
+#define ACCESS_KNOWN (ACCESS_EFFECTIVE | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)
 
 #define MINCORE_PAGES 4096
 
@@ -109,8 +110,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	err = EIO;
 	nic = uv_enter(c);
 	if (nic) {
-		access &= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-		err = ur_mr_reg(nic->tp, to_pd(pd)->tp, addr, length, iova, (int)access, &u->tp);
+		err = ur_mr_reg(nic->tp, to_pd(pd)->tp, addr, length, iova, (int)(access & ACCESS_EFFECTIVE), &u->tp);
 		uv_leave(c);
 	}
 	if (err) {
@@ -166,14 +166,16 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	struct uv_mr *u = ur_container_of(mr, struct uv_mr, mr);
 	struct uv_context *c = uv_context(mr->context);
 	unsigned turn = 0;
+	bool bound;
 	int err;
 
 	do {
 		if (!uv_enter(c))
 			return uv_errno(EIO);
 		err = ur_mr_dereg(u->tp);
+		bound = err && u->tp->windows; /* nothing that time would change */
 		uv_leave(c);
-	} while (err == EBUSY && uv_reclaim(c, turn++));
+	} while (err == EBUSY && !bound && uv_reclaim(c, turn++));
 	if (err)
 		return uv_errno(err);
 	free(u);

@@ -92,6 +92,12 @@ struct uv_mr {
 	struct ur_mr *tp;
 };
 
+struct uv_mw {
+	struct ibv_mw mw;
+	uint8_t slack[UV_SLACK];
+	struct ur_mw *tp;
+};
+
 struct uv_channel {
 	struct ibv_comp_channel channel;
 	uint8_t slack[UV_SLACK];
@@ -169,6 +175,11 @@ void uv_async_raise(struct uv_context *c, enum ibv_event_type type, void *elemen
 void uv_async_port(struct ur_engine_watch *w, enum ibv_event_type type);
 void uv_async_forget_qp(struct uv_qp *qp);
 void uv_async_forget_cq(struct uv_cq *cq);
+
+/* mw.c */
+struct ibv_mw *uv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int uv_dealloc_mw(struct ibv_mw *mw);
+int uv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 /* qp.c, post.c */
 struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
