@@ -332,12 +332,12 @@ static int make_tp(struct side *s)
 
 /* --- life --- */
 
-/* What the responder refuses since nothing that it could refer to is built yet. */
+/* What the responder refuses since nothing is there that it could refer to. */
 static const struct {
 	uint32_t flag;
 	const char *why;
 } responder_lacks[] = {
-	{UR_OPF_IETH, "invalidation by the peer is not built yet"},
+	{UR_OPF_IETH, "the recording does not show how the window was made that the peer invalidates"},
 };
 
 static const char *lacking(const struct stream *in)

@@ -221,7 +221,6 @@ static void unsupported__says_so(void)
 	REFUSES(ibv_import_mr(f.pd, 0), NULL);
 	REFUSES(ibv_import_dm(f.ctx, 0), NULL);
 	REFUSES(ibv_reg_dmabuf_mr(f.pd, 0, 1, 0, 0, 0), NULL);
-	REFUSES(ibv_alloc_mw(f.pd, IBV_MW_TYPE_1), NULL);
 	REFUSES(ibv_alloc_null_mr(f.pd), NULL);
 	REFUSES(ibv_create_cq_ex(f.ctx, &cqx), NULL);
 	REFUSES(ibv_alloc_td(f.ctx, NULL), NULL);

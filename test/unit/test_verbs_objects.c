@@ -191,7 +191,10 @@ static void reg_mr__cases(void)
 		{buf, sizeof(buf), IBV_ACCESS_REMOTE_WRITE, EINVAL},
 		{buf, SIZE_MAX, 0, EINVAL},
 		{buf, sizeof(buf), IBV_ACCESS_ON_DEMAND, EOPNOTSUPP},
-		{buf, sizeof(buf), IBV_ACCESS_MW_BIND, EOPNOTSUPP},
+		{buf, sizeof(buf), IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED, 0},
+		{buf, sizeof(buf), UR_ACCESS_FLUSH, 0},
+		{buf, sizeof(buf), IBV_ACCESS_REMOTE_ATOMIC, EINVAL},
+		{buf, sizeof(buf), 1u << 10, EOPNOTSUPP},
 		{NULL, 4096, IBV_ACCESS_LOCAL_WRITE, EFAULT},
 	};
 	struct ibv_context *ctx = verbs_fixture_open();

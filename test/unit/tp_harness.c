@@ -137,7 +137,7 @@ static void node_open(struct th *h, unsigned i)
 	th_fill(n, i + 1);
 	CU_ASSERT_FATAL(ur_tp_create(&c, &n->tp) == 0);
 	CU_ASSERT_FATAL(ur_pd_create(n->tp, &n->pd) == 0);
-	CU_ASSERT_FATAL(ur_mr_reg(n->tp, n->pd, n->mem, TH_MEM, (uintptr_t)n->mem, TH_ALL_ACCESS, &n->mr) == 0);
+	CU_ASSERT_FATAL(ur_mr_reg(n->tp, n->pd, n->mem, TH_MEM, (uintptr_t)n->mem, TH_MR_ACCESS, &n->mr) == 0);
 	CU_ASSERT_FATAL(ur_cq_create(n->tp, h->opt.cqe, n, on_notify, &n->scq) == 0);
 	CU_ASSERT_FATAL(ur_cq_create(n->tp, h->opt.cqe, n, on_notify, &n->rcq) == 0);
 	init.pd = n->pd;
@@ -334,6 +334,12 @@ static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct 
 		memcpy(ext + op->off_imm, &x->imm, 4);
 	if (op->flags & UR_OPF_IETH)
 		ur_put32(ext + op->off_ieth, x->ieth);
+	if (op->flags & UR_OPF_ATOMICETH)
+		ur_atomiceth_put(ext + op->off_atomiceth, &(struct ur_atomiceth){x->va, x->rkey, x->swap_add, x->compare});
+	if (op->flags & UR_OPF_ATOMICACKETH)
+		ur_put64(ext + op->off_atomicacketh, x->original);
+	if (op->flags & UR_OPF_FETH)
+		ur_feth_put(ext + op->off_feth, &x->feth);
 }
 
 void th_make(struct th *h, unsigned node, struct th_pkt *out, uint8_t opcode, uint32_t psn, bool ackreq, const struct th_hdr *ext,
@@ -416,20 +422,26 @@ struct th_hdr th_reth(const struct th *h, unsigned node, uint32_t off, uint32_t 
 
 /* --- requests and completions --- */
 
+int th_post_wr(struct th *h, unsigned node, struct ibv_send_wr *wr)
+{
+	struct ur_qp *qp = h->n[node].qp;
+	struct ibv_send_wr *bad;
+	int err = ur_qp_post_send(qp, wr, &bad);
+
+	if (ur_qp_doorbell(qp))
+		ur_qp_answer(qp, h->now);
+	return err;
+}
+
 int th_post_sge(struct th *h, unsigned node, enum ibv_wr_opcode op, uint64_t wr_id, struct ibv_sge *sge, int nsge, uint64_t raddr,
 		uint32_t rkey, unsigned flags)
 {
-	struct ur_qp *qp = h->n[node].qp;
-	struct ibv_send_wr wr = {.wr_id = wr_id, .sg_list = sge, .num_sge = nsge, .opcode = op, .send_flags = flags}, *bad;
-	int err;
+	struct ibv_send_wr wr = {.wr_id = wr_id, .sg_list = sge, .num_sge = nsge, .opcode = op, .send_flags = flags};
 
 	wr.wr.rdma.remote_addr = raddr;
 	wr.wr.rdma.rkey = rkey;
 	wr.imm_data = 0x11223344;
-	err = ur_qp_post_send(qp, &wr, &bad);
-	if (ur_qp_doorbell(qp))
-		ur_qp_answer(qp, h->now);
-	return err;
+	return th_post_wr(h, node, &wr);
 }
 
 int th_post(struct th *h, unsigned node, enum ibv_wr_opcode op, uint64_t wr_id, uint32_t off, uint32_t len, uint32_t roff, unsigned flags)

@@ -12,6 +12,7 @@
 
 #define TH_MEM (1u << 20)
 #define TH_ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+#define TH_MR_ACCESS (TH_ALL_ACCESS | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | UR_ACCESS_FLUSH) /* of a node's MR */
 
 struct th_opt {
 	enum ibv_mtu mtu;
@@ -64,6 +65,8 @@ struct th_hdr { /* extended headers for th_make; those that the opcode has are u
 	uint64_t va;
 	uint32_t rkey, len, imm, ieth, msn;
 	uint8_t syndrome;
+	uint64_t swap_add, compare, original; /* of atomics */
+	struct ur_feth feth;
 };
 
 void th_open(struct th *h, const struct th_opt *opt);
@@ -98,6 +101,8 @@ void th_expect_refused(struct th *h, unsigned node, uint32_t psn, enum ur_nak_co
 struct th_hdr th_reth(const struct th *h, unsigned node, uint32_t off, uint32_t len);
 void th_expect_quiet(struct th *h, unsigned node);
 
+/* Posts a request whose operands are not those of RDMA, and kicks. */
+int th_post_wr(struct th *h, unsigned node, struct ibv_send_wr *wr);
 /* Posts one request with one SGE of the node's own memory and kicks. Remote operations go to `roff` in the peer's memory. */
 int th_post(struct th *h, unsigned node, enum ibv_wr_opcode op, uint64_t wr_id, uint32_t off, uint32_t len, uint32_t roff, unsigned flags);
 int th_post_sge(struct th *h, unsigned node, enum ibv_wr_opcode op, uint64_t wr_id, struct ibv_sge *sge, int nsge, uint64_t raddr,

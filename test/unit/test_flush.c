@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* FLUSH in lib/transport/resp_atomic.c. Node 1 is the responder; its peer sends from PSN 100. */
+#include "tp_harness.h"
+
+#define ACK 0x1f
+#define GLOBAL 1
+#define PERSISTENT 2
+#define RANGE 0
+#define WHOLE 1
+
+static const struct th_opt *with_access(int access)
+{
+	static struct th_opt o;
+
+	o = th_default;
+	o.access = TH_ALL_ACCESS | access;
+	return &o;
+}
+
+static void expect_response(struct th *h, uint32_t psn, uint32_t msn)
+{
+	struct th_pkt p;
+	struct ur_aeth a;
+
+	CU_ASSERT_TRUE_FATAL(th_pull(h, 1, &p));
+	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_OP_READ_RESP_ONLY);
+	CU_ASSERT_EQUAL(p.p.bth.psn, psn);
+	CU_ASSERT_EQUAL(p.p.payload_len, 0);
+	ur_aeth_get(p.p.data + p.p.bth_off + UR_BTH_LEN, &a);
+	CU_ASSERT_EQUAL(a.syndrome, ACK);
+	CU_ASSERT_EQUAL(a.msn, msn);
+}
+
+static void flush__table(void)
+{
+	static const struct {
+		uint8_t placement, selectivity;
+		int qp, mr; /* access flags */
+		uint64_t off;
+		uint32_t len;
+		int nak, event;
+	} t[] = {
+		{GLOBAL, RANGE, UR_ACCESS_FLUSH_GLOBAL, UR_ACCESS_FLUSH_GLOBAL, 0, 4096, -1, -1},
+		{GLOBAL, RANGE, UR_ACCESS_FLUSH_GLOBAL, UR_ACCESS_FLUSH_GLOBAL, 4095, 1, -1, -1},
+		{GLOBAL, RANGE, UR_ACCESS_FLUSH_GLOBAL, UR_ACCESS_FLUSH_GLOBAL, 7, 0, -1, -1},
+		{PERSISTENT, RANGE, UR_ACCESS_FLUSH_PERSISTENT, UR_ACCESS_FLUSH_PERSISTENT, 1, 4000, -1, -1},
+		{GLOBAL | PERSISTENT, RANGE, UR_ACCESS_FLUSH, UR_ACCESS_FLUSH, 0, 64, -1, -1},
+		{GLOBAL, RANGE, UR_ACCESS_FLUSH_GLOBAL, UR_ACCESS_FLUSH_GLOBAL, 0, 4097, UR_NAK_REM_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+		{GLOBAL, RANGE, UR_ACCESS_FLUSH_GLOBAL, UR_ACCESS_FLUSH_GLOBAL, UINT64_MAX, 2, UR_NAK_REM_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+		{GLOBAL, RANGE, UR_ACCESS_FLUSH_GLOBAL, UR_ACCESS_FLUSH_PERSISTENT, 0, 8, UR_NAK_REM_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+		{GLOBAL | PERSISTENT, RANGE, UR_ACCESS_FLUSH, UR_ACCESS_FLUSH_GLOBAL, 0, 8, UR_NAK_REM_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+		{GLOBAL, RANGE, UR_ACCESS_FLUSH_PERSISTENT, UR_ACCESS_FLUSH, 0, 8, UR_NAK_INV_REQ, IBV_EVENT_QP_REQ_ERR},
+		{GLOBAL | PERSISTENT, RANGE, UR_ACCESS_FLUSH_GLOBAL, UR_ACCESS_FLUSH, 0, 8, UR_NAK_INV_REQ, IBV_EVENT_QP_REQ_ERR},
+		{0, RANGE, UR_ACCESS_FLUSH, UR_ACCESS_FLUSH, 0, 8, UR_NAK_INV_REQ, IBV_EVENT_QP_REQ_ERR},
+		{4, RANGE, UR_ACCESS_FLUSH, UR_ACCESS_FLUSH, 0, 8, UR_NAK_INV_REQ, IBV_EVENT_QP_REQ_ERR},
+		{GLOBAL | 8, RANGE, UR_ACCESS_FLUSH, UR_ACCESS_FLUSH, 0, 8, UR_NAK_INV_REQ, IBV_EVENT_QP_REQ_ERR},
+		{GLOBAL, 2, UR_ACCESS_FLUSH, UR_ACCESS_FLUSH, 0, 8, UR_NAK_INV_REQ, IBV_EVENT_QP_REQ_ERR},
+		{GLOBAL, 3, UR_ACCESS_FLUSH, UR_ACCESS_FLUSH, 0, 8, UR_NAK_INV_REQ, IBV_EVENT_QP_REQ_ERR},
+		/* The whole region: address and length of the request do not count. */
+		{GLOBAL, WHOLE, UR_ACCESS_FLUSH_GLOBAL, UR_ACCESS_FLUSH_GLOBAL, 0x123456789, 77777, -1, -1},
+		{PERSISTENT, WHOLE, UR_ACCESS_FLUSH, UR_ACCESS_FLUSH, 0, 0, -1, -1},
+		{GLOBAL, WHOLE, UR_ACCESS_FLUSH, 0, 0, 0, UR_NAK_REM_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		static struct th h;
+		struct ur_mr *mr;
+		struct th_hdr ext = {.va = 0x7000 + t[i].off, .len = t[i].len, .feth = {t[i].placement, t[i].selectivity}};
+
+		th_open(&h, with_access(t[i].qp));
+		CU_ASSERT_FATAL(ur_mr_reg(h.n[1].tp, h.n[1].pd, h.n[1].mem, 4096, 0x7000, t[i].mr, &mr) == 0);
+		ext.rkey = mr->rkey;
+		th_inject(&h, 1, UR_OP_FLUSH, 100, true, &ext, NULL, 0);
+		CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_RX_FLUSH], t[i].nak < 0);
+		if (t[i].nak < 0)
+			expect_response(&h, 100, 1);
+		else
+			th_expect_refused(&h, 1, 100, (enum ur_nak_code)t[i].nak, t[i].event);
+		CU_ASSERT_EQUAL(ur_mr_dereg(mr), 0);
+		th_close(&h);
+	}
+}
+
+static void flush__unknown_key_is_refused_at_any_level(void)
+{
+	for (uint8_t level = RANGE; level <= WHOLE; level++) {
+		static struct th h;
+		struct th_hdr ext = {.feth = {GLOBAL, level}, .rkey = 0xdead00};
+
+		th_open(&h, with_access(UR_ACCESS_FLUSH));
+		th_inject(&h, 1, UR_OP_FLUSH, 100, true, &ext, NULL, 0);
+		th_expect_refused(&h, 1, 100, UR_NAK_REM_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+		th_close(&h);
+	}
+}
+
+/* Behind the READ that came before it, before the acknowledgement of what came after; a duplicate is answered again. */
+static void flush__order_and_duplicate(void)
+{
+	static struct th h;
+	struct th_hdr ext;
+	struct th_pkt p;
+
+	th_open(&h, with_access(UR_ACCESS_FLUSH));
+	ext = th_reth(&h, 1, 0, 8);
+	ext.feth.placement = GLOBAL;
+	th_inject(&h, 1, UR_OP_READ_REQ, 100, true, &ext, NULL, 0);
+	th_inject(&h, 1, UR_OP_FLUSH, 101, true, &ext, NULL, 0);
+	th_inject(&h, 1, UR_OP_WRITE_ONLY, 102, true, NULL, NULL, 0);
+	CU_ASSERT_TRUE_FATAL(th_pull(&h, 1, &p));
+	CU_ASSERT_EQUAL(p.p.bth.psn, 100);
+	expect_response(&h, 101, 2);
+	th_expect_ack(&h, 1, 102, ACK);
+	th_inject(&h, 1, UR_OP_FLUSH, 101, true, &ext, NULL, 0);
+	expect_response(&h, 101, 2);
+	th_expect_quiet(&h, 1);
+	CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_RX_FLUSH], 1);
+	th_close(&h);
+}
+
+static void flush__needs_a_resource(void)
+{
+	static struct th h;
+	struct th_opt o = *with_access(UR_ACCESS_FLUSH);
+	struct th_hdr ext;
+
+	o.max_rd = 0;
+	th_open(&h, &o);
+	ext = th_reth(&h, 1, 0, 8);
+	ext.feth.placement = GLOBAL;
+	th_inject(&h, 1, UR_OP_FLUSH, 100, true, &ext, NULL, 0);
+	th_expect_refused(&h, 1, 100, UR_NAK_INV_REQ, IBV_EVENT_QP_REQ_ERR);
+	th_close(&h);
+}
+
+void ur_suite_flush(void);
+
+void ur_suite_flush(void)
+{
+	CU_pSuite s = CU_add_suite("flush", NULL, NULL);
+
+	CU_ADD_TEST(s, flush__table);
+	CU_ADD_TEST(s, flush__unknown_key_is_refused_at_any_level);
+	CU_ADD_TEST(s, flush__order_and_duplicate);
+	CU_ADD_TEST(s, flush__needs_a_resource);
+}
