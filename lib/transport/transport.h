@@ -94,10 +94,26 @@ int ur_cq_create(struct ur_tp *tp, unsigned cqe, void *context, void (*notify)(s
 int ur_cq_destroy(struct ur_cq *cq);
 void *ur_cq_context(const struct ur_cq *cq);
 unsigned ur_cq_size(const struct ur_cq *cq);
+/* Before its first completion: each carries the `now` of the call in which it arose, for ur_cq_take. ENOMEM. */
+int ur_cq_stamp(struct ur_cq *cq);
+/* A completion that finds no room is lost, and nothing else happens. */
+void ur_cq_ignore_overrun(struct ur_cq *cq);
+/*
+ * Room for at least `cqe` completions; what is queued stays. EINVAL when there is more of it, or outside [1, UR_MAX_CQE]; ENOMEM. Needs the
+ * consumer's lock as well.
+ */
+int ur_cq_resize(struct ur_cq *cq, unsigned cqe);
+/*
+ * One notification for `count` completions of an armed CQ, or for those that have come `period_us` after the first of them. 0 in
+ * either place, and 1 as the count, mean a notification for each.
+ */
+void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us);
 /* `overrun` is called by the shard, once, when the CQ overruns (IBV_EVENT_CQ_ERR); may be left unset. */
 void ur_cq_on_overrun(struct ur_cq *cq, void (*overrun)(struct ur_cq *cq));
 /* [app] Up to n completions; returns how many, or -1 when the CQ has overrun. */
 int ur_cq_poll(struct ur_cq *cq, int n, struct ibv_wc *wc);
+/* [app] ur_cq_poll for one completion; *at is when it arose, untouched without ur_cq_stamp. */
+int ur_cq_take(struct ur_cq *cq, struct ibv_wc *wc, ur_time *at);
 /* [app] Asks for one call of `notify` at the next completion, or at the next solicited (or failed) one. */
 void ur_cq_arm(struct ur_cq *cq, bool solicited_only);
 /* Removes completions of a QP that is being destroyed or reset. Needs the consumer's lock as well. */
