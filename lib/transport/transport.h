@@ -151,6 +151,29 @@ void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp
 /* [app] ibv_post_send(3) and ibv_post_recv(3): 0, or errno with *bad the first request not taken (ENOMEM full, EINVAL otherwise). */
 int ur_qp_post_send(struct ur_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/*
+ * [app] ibv_wr_post(3): requests that become visible to the shard together, or not at all. Between ur_wr_start and ur_wr_complete nothing
+ * else may post to the send queue; a batch that is not completed is forgotten at the next start. The first error stays and fails the
+ * batch: ENOMEM full, EINVAL otherwise, as for ur_qp_post_send, whose checks these are.
+ */
+struct ur_wr_batch {
+	struct ibv_send_wr wr; /* of the request under way, the caller's to fill: everything but sg_list and num_sge */
+	uint64_t length;       /* of its data */
+	uint32_t tail;         /* where it goes */
+	bool open;             /* there is one, and room for it */
+	int err;
+};
+
+/* Is there such a request on a QP of that type? */
+bool ur_wr_supported(enum ibv_qp_type type, enum ibv_wr_opcode opcode);
+void ur_wr_start(struct ur_qp *qp, struct ur_wr_batch *b);
+/* Begins a request and returns where wr_id, opcode, flags and operands go; its UD address and SRQ number are unset, it has no data. */
+struct ibv_send_wr *ur_wr_next(struct ur_qp *qp, struct ur_wr_batch *b);
+/* Its data, once its wr is filled: by reference, or copied, which sets IBV_SEND_INLINE. The last call counts. */
+void ur_wr_list(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_sge *list, size_t n);
+void ur_wr_inline(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_data_buf *bufs, size_t n);
+/* 0, or the error and nothing has been posted. */
+int ur_wr_complete(struct ur_qp *qp, struct ur_wr_batch *b);
 /* [app] True once until ur_qp_answer when new sends (or receives of a QP in error) wait for the shard: the caller then puts the QP on the
  * engine's doorbell list. */
 bool ur_qp_doorbell(struct ur_qp *qp);

@@ -126,6 +126,7 @@ struct uv_qp {
 	struct ur_qp *tp;
 	struct ur_engine *engine;
 	uv_spin sq_lock, rq_lock;
+	struct ur_wr_batch batch; /* of ibv_wr_post(3); under sq_lock */
 	struct ur_net_path path;
 	uint32_t async_delivered; /* under the context's async.lock */
 };
@@ -183,6 +184,11 @@ void uv_async_forget_cq(struct uv_cq *cq);
 struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 int uv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int uv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* wr.c: the ibv_wr_ interface. Has a QP of that type all these IBV_QP_EX_WITH_ operations? */
+bool uv_wr_supported(enum ibv_qp_type type, uint64_t send_ops);
+/* Gives it to a QP; ibv_qp_to_qp_ex(3) is NULL without. */
+void uv_wr_init(struct uv_qp *u, uint64_t send_ops);
 
 /* --- public symbols that no installed header declares (marshall.h and driver.h of rdma-core) --- */
 
