@@ -215,13 +215,21 @@ void ur_wr_inline(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_data
 	}
 }
 
+void ur_wr_abort(struct ur_qp *qp, struct ur_wr_batch *b)
+{
+	b->open = false;
+	b->tail = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
+}
+
 int ur_wr_complete(struct ur_qp *qp, struct ur_wr_batch *b)
 {
 	finish(qp, b);
 	if (!b->err)
 		b->err = check_state(qp);
-	if (b->err)
+	if (ur_unlikely(b->err)) {
+		ur_wr_abort(qp, b);
 		return b->err;
+	}
 	if (b->tail != atomic_load_explicit(&qp->sq.tail, memory_order_relaxed))
 		publish(qp, b->tail);
 	return 0;

@@ -153,8 +153,8 @@ int ur_qp_post_send(struct ur_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /*
  * [app] ibv_wr_post(3): requests that become visible to the shard together, or not at all. Between ur_wr_start and ur_wr_complete nothing
- * else may post to the send queue; a batch that is not completed is forgotten at the next start. The first error stays and fails the
- * batch: ENOMEM full, EINVAL otherwise, as for ur_qp_post_send, whose checks these are.
+ * else may post to the send queue. The first error stays and fails the batch: ENOMEM full, EINVAL otherwise, as for ur_qp_post_send, whose
+ * checks these are.
  */
 struct ur_wr_batch {
 	struct ibv_send_wr wr; /* of the request under way, the caller's to fill: everything but sg_list and num_sge */
@@ -174,6 +174,8 @@ void ur_wr_list(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_sge *l
 void ur_wr_inline(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_data_buf *bufs, size_t n);
 /* 0, or the error and nothing has been posted. */
 int ur_wr_complete(struct ur_qp *qp, struct ur_wr_batch *b);
+/* In its place: nothing has been posted. */
+void ur_wr_abort(struct ur_qp *qp, struct ur_wr_batch *b);
 /* [app] True once until ur_qp_answer when new sends (or receives of a QP in error) wait for the shard: the caller then puts the QP on the
  * engine's doorbell list. */
 bool ur_qp_doorbell(struct ur_qp *qp);

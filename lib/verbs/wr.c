@@ -184,8 +184,10 @@ static void wr_abort(struct ibv_qp_ex *qp)
 {
 	struct uv_qp *u = to_qp(qp);
 
-	if (ur_likely(!ur_engine_foreign(u->engine)))
-		uv_spin_unlock(&u->sq_lock);
+	if (ur_unlikely(ur_engine_foreign(u->engine)))
+		return;
+	ur_wr_abort(u->tp, &u->batch);
+	uv_spin_unlock(&u->sq_lock);
 }
 
 /* --- which of them a QP has --- */

@@ -144,6 +144,8 @@ static void wr_batch__round_the_ring(void)
 	for (unsigned round = 0; round < 50; round++) {
 		th_fill(&h.n[0], round);
 		for (unsigned abandon = 0; abandon < 2; abandon++) {
+			if (abandon)
+				ur_wr_abort(qp, &b);
 			ur_wr_start(qp, &b);
 			for (unsigned i = 0; i < 3; i++) {
 				const struct ibv_sge sge = {(uintptr_t)h.n[0].mem + 64 * i, 64, h.n[0].mr->lkey};
