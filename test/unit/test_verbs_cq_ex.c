@@ -193,14 +193,19 @@ static void start_poll__after_an_overrun(void)
 	verbs_fixture_unmake(&f);
 }
 
-/* --- threads that share a CQ: each completion goes to one of them, and nobody sees half a batch of another --- */
+/*
+ * --- threads that share a CQ, while completions come and its size changes: each completion goes to one of them, and nobody sees half a
+ * batch of another ---
+ */
 
-#define SHARED 30
+#define SHARED 3000
+#define QUEUED 20 /* at most: less than the smaller of the two sizes */
 
 struct sharer {
 	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
 	atomic_uint *got; /* by wr_id */
-	atomic_uint *total;
+	atomic_uint total;
 };
 
 static void *share(void *arg)
@@ -208,7 +213,7 @@ static void *share(void *arg)
 	struct sharer *s = arg;
 	struct ibv_poll_cq_attr attr = {0};
 
-	while (atomic_load(s->total) < SHARED) {
+	while (atomic_load(&s->total) < SHARED) {
 		if (ibv_start_poll(s->cq, &attr))
 			continue;
 		do {
@@ -217,36 +222,48 @@ static void *share(void *arg)
 			sched_yield();
 			if (id == s->cq->wr_id && id < SHARED)
 				atomic_fetch_add(&s->got[id], 1);
-			atomic_fetch_add(s->total, 1);
+			atomic_fetch_add(&s->total, 1);
 		} while (ibv_next_poll(s->cq) == 0);
 		ibv_end_poll(s->cq);
 	}
 	return NULL;
 }
 
+/* What is posted to a QP in ERR completes at once. */
+static void *post_flushed(void *arg)
+{
+	struct sharer *s = arg;
+	struct ibv_recv_wr wr = {.num_sge = 0}, *bad;
+
+	while (wr.wr_id < SHARED) {
+		if (wr.wr_id - atomic_load(&s->total) >= QUEUED || ibv_post_recv(s->qp, &wr, &bad))
+			sched_yield();
+		else
+			wr.wr_id++;
+	}
+	return NULL;
+}
+
 static void start_poll__threads(void)
 {
-	atomic_uint got[SHARED] = {0}, total = 0;
+	static atomic_uint got[SHARED];
 	struct verbs_fixture f;
-	struct ibv_cq_ex *cq;
-	struct sharer s;
-	struct ibv_qp *qp;
+	struct sharer s = {.got = got};
 	pthread_t t[3];
 
 	verbs_fixture_make(&f);
-	cq = make(f.ctx, 0, 0);
-	s = (struct sharer){cq, got, &total};
+	s.cq = make(f.ctx, UV_WC_STAMPS, 0);
+	s.qp = flushed(&f, ibv_cq_ex_to_cq(s.cq), 0);
 	for (unsigned i = 0; i < ur_array_size(t); i++)
-		CU_ASSERT_EQUAL_FATAL(pthread_create(&t[i], NULL, share, &s), 0);
-	qp = flushed(&f, ibv_cq_ex_to_cq(cq), SHARED);
-	for (unsigned i = 0; i < 100; i++)
-		CU_ASSERT_EQUAL(ibv_resize_cq(ibv_cq_ex_to_cq(cq), i % 2 ? 31 : 200), 0);
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&t[i], NULL, i ? share : post_flushed, &s), 0);
+	for (unsigned i = 0; atomic_load(&s.total) < SHARED; i++)
+		CU_ASSERT_EQUAL(ibv_resize_cq(ibv_cq_ex_to_cq(s.cq), i % 2 ? 31 : 200), 0);
 	for (unsigned i = 0; i < ur_array_size(t); i++)
 		pthread_join(t[i], NULL);
 	for (unsigned i = 0; i < SHARED; i++)
-		CU_ASSERT_EQUAL(atomic_load(&got[i]), 1);
-	CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
-	CU_ASSERT_EQUAL(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+		CU_ASSERT_EQUAL(atomic_exchange(&got[i], 0), 1);
+	CU_ASSERT_EQUAL(ibv_destroy_qp(s.qp), 0);
+	CU_ASSERT_EQUAL(ibv_destroy_cq(ibv_cq_ex_to_cq(s.cq)), 0);
 	verbs_fixture_unmake(&f);
 }
 
