@@ -318,6 +318,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	struct ur_qp *qp = ur_container_of(t, struct ur_qp, timer);
 	struct ur_requester *r = &qp->req;
 
+	qp->tp->now = now;
 	if (r->rnr_wait) {
 		r->rnr_wait = false;
 		ur_req_schedule(qp);

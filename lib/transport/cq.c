@@ -2,7 +2,8 @@
 /*
  * Completion queues: a ring with the shard as producer and the application as consumer. One slot stays empty, so a ring
  * of 2^k slots holds 2^k - 1 completions. Arming and the notification are ordered by a full fence on either side: whoever
- * arms and then polls finds the completion or is notified.
+ * arms and then polls finds the completion or is notified. Moderation holds a notification back until a number of completions
+ * has come or a time has passed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,40 +14,79 @@ enum { ARM_NONE, ARM_SOLICITED, ARM_ANY };
 
 struct ur_cq {
 	struct ur_cqe *ring;
+	ur_time *stamps; /* when each entry of `ring` was pushed; NULL unless asked for */
 	uint32_t mask;
+	uint32_t head_seen; /* the producer's last view of `head` */
+	void (*notify)(struct ur_cq *cq);
+	struct ur_tp *tp;
+	uint16_t count; /* moderation: completions that one notification stands for; up to 1: each has its own */
+	uint16_t held;  /* completions since the first that was held back, itself among them */
+	bool lossy;     /* a completion without room is lost, and nothing else */
 	unsigned users; /* QPs; send and receive count separately */
 	void *context;
-	void (*notify)(struct ur_cq *cq);
 	void (*on_overrun)(struct ur_cq *cq);
-	uint32_t head_seen; /* the producer's last view of `head` */
+	ur_time period; /* the longest that a notification is held back */
+	struct ur_timer timer;
 	_Alignas(64) atomic_uint tail;
 	_Alignas(64) atomic_uint head;
 	atomic_uint armed;
 	atomic_bool overrun;
 };
 
+/* --- making --- */
+
+static uint32_t slots_for(unsigned cqe)
+{
+	uint32_t slots = 2;
+
+	while (slots < cqe + 1)
+		slots *= 2;
+	return slots;
+}
+
+static struct ur_cqe *ring_alloc(uint32_t slots)
+{
+	return aligned_alloc(64, slots * sizeof(struct ur_cqe));
+}
+
+static void fire(struct ur_cq *cq)
+{
+	if (cq->held) {
+		cq->held = 0;
+		ur_timer_cancel(cq->tp->c.wheel, &cq->timer);
+	}
+	if (atomic_exchange_explicit(&cq->armed, ARM_NONE, memory_order_acq_rel) != ARM_NONE)
+		cq->notify(cq);
+}
+
+static void period_over(struct ur_timer *t, ur_time now)
+{
+	(void)now;
+	fire(ur_container_of(t, struct ur_cq, timer));
+}
+
 int ur_cq_create(struct ur_tp *tp, unsigned cqe, void *context, void (*notify)(struct ur_cq *cq), struct ur_cq **out)
 {
 	struct ur_cq *cq;
-	uint32_t slots = 2;
+	uint32_t slots;
 
-	(void)tp;
 	if (cqe < 1 || cqe > UR_MAX_CQE)
 		return EINVAL;
-	while (slots < cqe + 1)
-		slots *= 2;
+	slots = slots_for(cqe);
 	cq = aligned_alloc(64, sizeof(*cq));
 	if (!cq)
 		return ENOMEM;
 	memset(cq, 0, sizeof(*cq));
-	cq->ring = aligned_alloc(64, slots * sizeof(struct ur_cqe));
+	cq->ring = ring_alloc(slots);
 	if (!cq->ring) {
 		free(cq);
 		return ENOMEM;
 	}
+	cq->tp = tp;
 	cq->mask = slots - 1;
 	cq->context = context;
 	cq->notify = notify;
+	ur_timer_init(&cq->timer, period_over);
 	*out = cq;
 	return 0;
 }
@@ -55,9 +95,23 @@ int ur_cq_destroy(struct ur_cq *cq)
 {
 	if (cq->users)
 		return EBUSY;
+	if (ur_timer_armed(&cq->timer))
+		ur_timer_cancel(cq->tp->c.wheel, &cq->timer);
+	free(cq->stamps);
 	free(cq->ring);
 	free(cq);
 	return 0;
+}
+
+int ur_cq_stamp(struct ur_cq *cq)
+{
+	cq->stamps = calloc(cq->mask + 1u, sizeof(*cq->stamps));
+	return cq->stamps ? 0 : ENOMEM;
+}
+
+void ur_cq_ignore_overrun(struct ur_cq *cq)
+{
+	cq->lossy = true;
 }
 
 void ur_cq_on_overrun(struct ur_cq *cq, void (*overrun)(struct ur_cq *cq))
@@ -80,6 +134,58 @@ unsigned ur_cq_size(const struct ur_cq *cq)
 	return cq->mask;
 }
 
+/* --- size --- */
+
+/* Copies what is queued into rings of another size; the indices run on. */
+static void move_entries(const struct ur_cq *cq, struct ur_cqe *ring, ur_time *stamps, uint32_t mask, uint32_t head, uint32_t tail)
+{
+	for (uint32_t i = head; i != tail; i++) {
+		ring[i & mask] = cq->ring[i & cq->mask];
+		if (stamps)
+			stamps[i & mask] = cq->stamps[i & cq->mask];
+	}
+}
+
+int ur_cq_resize(struct ur_cq *cq, unsigned cqe)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	struct ur_cqe *ring;
+	ur_time *stamps = NULL;
+	uint32_t slots;
+
+	if (cqe < 1 || cqe > UR_MAX_CQE || cqe < tail - head)
+		return EINVAL;
+	slots = slots_for(cqe);
+	if (slots == cq->mask + 1)
+		return 0;
+	ring = ring_alloc(slots);
+	if (ring && cq->stamps)
+		stamps = calloc(slots, sizeof(*stamps));
+	if (!ring || (cq->stamps && !stamps)) {
+		free(ring);
+		return ENOMEM;
+	}
+	move_entries(cq, ring, stamps, slots - 1, head, tail);
+	free(cq->ring);
+	free(cq->stamps);
+	cq->ring = ring;
+	cq->stamps = stamps;
+	cq->mask = slots - 1;
+	cq->head_seen = head;
+	return 0;
+}
+
+/* --- notifications --- */
+
+/* The first that is held back starts the clock. */
+static bool hold_back(struct ur_cq *cq)
+{
+	if (!cq->held++)
+		ur_timer_arm(cq->tp->c.wheel, &cq->timer, cq->tp->now + cq->period);
+	return cq->held < cq->count;
+}
+
 static void notify(struct ur_cq *cq, bool solicited)
 {
 	unsigned armed;
@@ -88,15 +194,39 @@ static void notify(struct ur_cq *cq, bool solicited)
 	armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
 	if (armed == ARM_NONE || (armed == ARM_SOLICITED && !solicited))
 		return;
-	if (atomic_exchange_explicit(&cq->armed, ARM_NONE, memory_order_acq_rel) != ARM_NONE)
-		cq->notify(cq);
+	if (ur_unlikely(cq->count > 1) && hold_back(cq))
+		return;
+	fire(cq);
 }
+
+void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us)
+{
+	if (cq->held)
+		fire(cq);
+	cq->count = period_us ? count : 0;
+	cq->period = period_us * UR_NS_PER_US;
+}
+
+void ur_cq_arm(struct ur_cq *cq, bool solicited_only)
+{
+	unsigned none = ARM_NONE;
+
+	if (solicited_only)
+		atomic_compare_exchange_strong(&cq->armed, &none, ARM_SOLICITED);
+	else
+		atomic_store(&cq->armed, ARM_ANY);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* --- the producer --- */
 
 static bool overrun(struct ur_cq *cq)
 {
+	if (cq->lossy)
+		return true;
 	if (!atomic_exchange_explicit(&cq->overrun, true, memory_order_acq_rel)) {
 		if (cq->notify)
-			notify(cq, true);
+			fire(cq);
 		if (cq->on_overrun)
 			cq->on_overrun(cq);
 	}
@@ -115,11 +245,15 @@ bool ur_cq_push(struct ur_cq *cq, const struct ur_cqe *e, bool solicited)
 	if (ur_unlikely(atomic_load_explicit(&cq->overrun, memory_order_relaxed)))
 		return false;
 	cq->ring[tail & cq->mask] = *e;
+	if (ur_unlikely(cq->stamps != NULL))
+		cq->stamps[tail & cq->mask] = cq->tp->now;
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	if (cq->notify)
 		notify(cq, solicited || e->status != IBV_WC_SUCCESS);
 	return true;
 }
+
+/* --- the consumer --- */
 
 static void expand(struct ibv_wc *wc, const struct ur_cqe *e)
 {
@@ -151,15 +285,15 @@ int ur_cq_poll(struct ur_cq *cq, int n, struct ibv_wc *wc)
 	return i;
 }
 
-void ur_cq_arm(struct ur_cq *cq, bool solicited_only)
+int ur_cq_take(struct ur_cq *cq, struct ibv_wc *wc, ur_time *at)
 {
-	unsigned none = ARM_NONE;
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 
-	if (solicited_only)
-		atomic_compare_exchange_strong(&cq->armed, &none, ARM_SOLICITED);
-	else
-		atomic_store(&cq->armed, ARM_ANY);
-	atomic_thread_fence(memory_order_seq_cst);
+	if (head == atomic_load_explicit(&cq->tail, memory_order_acquire))
+		return atomic_load_explicit(&cq->overrun, memory_order_relaxed) ? -1 : 0;
+	if (cq->stamps)
+		*at = cq->stamps[head & cq->mask];
+	return ur_cq_poll(cq, 1, wc);
 }
 
 void ur_cq_clean(struct ur_cq *cq, uint32_t qpn)
@@ -175,8 +309,11 @@ void ur_cq_clean(struct ur_cq *cq, uint32_t qpn)
 		if (e->qpn == qpn)
 			continue;
 		to--;
-		if (to != i - 1)
-			cq->ring[to & cq->mask] = *e;
+		if (to == i - 1)
+			continue;
+		cq->ring[to & cq->mask] = *e;
+		if (cq->stamps)
+			cq->stamps[to & cq->mask] = cq->stamps[(i - 1) & cq->mask];
 	}
 	atomic_store_explicit(&cq->head, to, memory_order_release);
 }

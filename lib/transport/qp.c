@@ -269,6 +269,7 @@ void ur_qp_answer(struct ur_qp *qp, ur_time now)
 
 void ur_qp_kick(struct ur_qp *qp, ur_time now)
 {
+	qp->tp->now = now;
 	if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_ERR))
 		flush(qp);
 	ur_resp_schedule(qp);

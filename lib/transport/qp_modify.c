@@ -205,6 +205,7 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 
 static void enter(struct ur_qp *qp, enum ibv_qp_state to, ur_time now)
 {
+	qp->tp->now = now;
 	if (to == IBV_QPS_RESET) {
 		ur_qp_to_reset(qp);
 	} else if (to == IBV_QPS_ERR) {

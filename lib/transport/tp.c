@@ -97,6 +97,7 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 	const struct ur_opcode_info *op = ur_opcode(p->bth.opcode);
 	unsigned need = op->flags & UR_OPF_RESPONSE ? RX_RESPONSES : RX_REQUESTS;
 
+	tp->now = now;
 	if (ur_unlikely(!qp)) {
 		ur_count(tp->c.counters, UR_C_DROP_QPN);
 		return;
@@ -223,6 +224,7 @@ unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time no
 	unsigned first = ur_list_empty(&tp->txq[UR_TXQ_REQ]) ? n : n - n / 4;
 	unsigned responses, requests;
 
+	tp->now = now;
 	tp->starved = false;
 	responses = serve(tp, UR_TXQ_RESP, pkts, first, now);
 	requests = serve(tp, UR_TXQ_REQ, pkts + responses, n - responses, now);

@@ -45,6 +45,7 @@ struct ur_pd {
 struct ur_tp {
 	struct ur_tp_config c;
 	struct ur_idtab qps, mrs;
+	ur_time now; /* of the call under way */
 	/*
 	 * Added to a QP's index to make the low part of its QPN. Random, so that a process that takes the place of one that died does not
 	 * have its QPNs: a peer that has not noticed goes on sending to them, and its CM refuses a new connection to one of them as stale.

@@ -116,10 +116,26 @@ int ur_cq_create(struct ur_tp *tp, unsigned cqe, void *context, void (*notify)(s
 int ur_cq_destroy(struct ur_cq *cq);
 void *ur_cq_context(const struct ur_cq *cq);
 unsigned ur_cq_size(const struct ur_cq *cq);
+/* Before its first completion: each carries the `now` of the call in which it arose, for ur_cq_take. ENOMEM. */
+int ur_cq_stamp(struct ur_cq *cq);
+/* A completion that finds no room is lost, and nothing else happens. */
+void ur_cq_ignore_overrun(struct ur_cq *cq);
+/*
+ * Room for at least `cqe` completions; what is queued stays. EINVAL when there is more of it, or outside [1, UR_MAX_CQE]; ENOMEM. Needs the
+ * consumer's lock as well.
+ */
+int ur_cq_resize(struct ur_cq *cq, unsigned cqe);
+/*
+ * One notification for `count` completions of an armed CQ, or for those that have come `period_us` after the first of them. 0 in
+ * either place, and 1 as the count, mean a notification for each.
+ */
+void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us);
 /* `overrun` is called by the shard, once, when the CQ overruns (IBV_EVENT_CQ_ERR); may be left unset. */
 void ur_cq_on_overrun(struct ur_cq *cq, void (*overrun)(struct ur_cq *cq));
 /* [app] Up to n completions; returns how many, or -1 when the CQ has overrun. */
 int ur_cq_poll(struct ur_cq *cq, int n, struct ibv_wc *wc);
+/* [app] ur_cq_poll for one completion; *at is when it arose, untouched without ur_cq_stamp. */
+int ur_cq_take(struct ur_cq *cq, struct ibv_wc *wc, ur_time *at);
 /* [app] Asks for one call of `notify` at the next completion, or at the next solicited (or failed) one. */
 void ur_cq_arm(struct ur_cq *cq, bool solicited_only);
 /* Removes completions of a QP that is being destroyed or reset. Needs the consumer's lock as well. */
@@ -157,6 +173,31 @@ void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp
 /* [app] ibv_post_send(3) and ibv_post_recv(3): 0, or errno with *bad the first request not taken (ENOMEM full, EINVAL otherwise). */
 int ur_qp_post_send(struct ur_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/*
+ * [app] ibv_wr_post(3): requests that become visible to the shard together, or not at all. Between ur_wr_start and ur_wr_complete nothing
+ * else may post to the send queue. The first error stays and fails the batch: ENOMEM full, EINVAL otherwise, as for ur_qp_post_send, whose
+ * checks these are.
+ */
+struct ur_wr_batch {
+	struct ibv_send_wr wr; /* of the request under way, the caller's to fill: everything but sg_list and num_sge */
+	uint64_t length;       /* of its data */
+	uint32_t tail;         /* where it goes */
+	bool open;             /* there is one, and room for it */
+	int err;
+};
+
+/* Is there such a request on a QP of that type? */
+bool ur_wr_supported(enum ibv_qp_type type, enum ibv_wr_opcode opcode);
+void ur_wr_start(struct ur_qp *qp, struct ur_wr_batch *b);
+/* Begins a request and returns where wr_id, opcode, flags and operands go; its UD address and SRQ number are unset, it has no data. */
+struct ibv_send_wr *ur_wr_next(struct ur_qp *qp, struct ur_wr_batch *b);
+/* Its data, once its wr is filled: by reference, or copied, which sets IBV_SEND_INLINE. The last call counts. */
+void ur_wr_list(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_sge *list, size_t n);
+void ur_wr_inline(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_data_buf *bufs, size_t n);
+/* 0, or the error and nothing has been posted. */
+int ur_wr_complete(struct ur_qp *qp, struct ur_wr_batch *b);
+/* In its place: nothing has been posted. */
+void ur_wr_abort(struct ur_qp *qp, struct ur_wr_batch *b);
 /* [app] True once until ur_qp_answer when new sends (or receives of a QP in error) wait for the shard: the caller then puts the QP on the
  * engine's doorbell list. */
 bool ur_qp_doorbell(struct ur_qp *qp);

@@ -88,6 +88,9 @@ void uv_context_ops(struct verbs_context *v)
 	v->query_port = uv_query_port;
 	v->query_device_ex = uv_query_device_ex;
 	v->create_qp_ex = uv_create_qp_ex;
+	v->create_cq_ex = uv_create_cq_ex;
+	v->modify_cq = uv_modify_cq;
+	v->query_rt_values = uv_query_rt_values;
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	v->context.ops.poll_cq = uv_poll_cq;
 	v->context.ops.req_notify_cq = uv_req_notify_cq;

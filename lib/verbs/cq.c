@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion queues: ibv_create_cq(3), ibv_poll_cq(3), ibv_req_notify_cq(3). A poll that finds nothing drives the engine and looks
- * once more.
+ * Completion queues: ibv_create_cq(3), ibv_resize_cq(3), ibv_poll_cq(3), ibv_req_notify_cq(3). A poll that finds nothing drives the engine
+ * and looks once more.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -53,14 +53,29 @@ static void hold_channel(struct ibv_comp_channel *channel)
 	pthread_mutex_unlock(&ch->evq.lock);
 }
 
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int comp_vector)
+static int create(struct uv_cq *u, struct ur_nic *nic, const struct ibv_cq_init_attr_ex *attr)
+{
+	int err = ur_cq_create(nic->tp, attr->cqe, u, notify, &u->tp);
+
+	if (err)
+		return err;
+	if (attr->wc_flags & UV_WC_STAMPS && ur_cq_stamp(u->tp)) {
+		ur_cq_destroy(u->tp);
+		return ENOMEM;
+	}
+	if (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+		ur_cq_ignore_overrun(u->tp);
+	return 0;
+}
+
+struct uv_cq *uv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 {
 	struct uv_context *c = uv_context(context);
 	struct ur_nic *nic;
 	struct uv_cq *u;
 	int err;
 
-	if (cqe < 1 || cqe > UR_MAX_CQE || comp_vector < 0 || comp_vector >= context->num_comp_vectors)
+	if (attr->cqe < 1 || attr->cqe > UR_MAX_CQE || attr->comp_vector >= (uint32_t)context->num_comp_vectors)
 		return uv_null(EINVAL);
 	u = calloc(1, sizeof(*u));
 	if (!u)
@@ -70,18 +85,28 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 		free(u);
 		return uv_null(EIO);
 	}
-	err = ur_cq_create(nic->tp, (unsigned)cqe, u, notify, &u->tp);
+	err = create(u, nic, attr);
 	if (!err)
-		init_public(u, context, cq_context, channel);
+		init_public(u, context, attr->cq_context, attr->channel);
 	uv_leave(c);
 	if (err) {
 		free(u);
 		return uv_null(err);
 	}
-	if (channel)
-		hold_channel(channel);
+	if (attr->channel)
+		hold_channel(attr->channel);
 	uv_context_get(c);
-	return &u->cq;
+	return u;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel, int comp_vector)
+{
+	/* What is negative is too large there. */
+	const struct ibv_cq_init_attr_ex attr = {
+		.cqe = (uint32_t)cqe, .cq_context = cq_context, .channel = channel, .comp_vector = (uint32_t)comp_vector};
+	struct uv_cq *u = uv_cq_create(context, &attr);
+
+	return u ? &u->cq : NULL;
 }
 
 int ibv_destroy_cq(struct ibv_cq *cq)
@@ -108,9 +133,35 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	(void)cq;
-	(void)cqe;
-	return uv_errno(EOPNOTSUPP);
+	struct uv_context *c = uv_context(cq->context);
+	struct uv_cq *u = to_cq(cq);
+	int err;
+
+	if (cqe < 1 || cqe > UR_MAX_CQE)
+		return uv_errno(EINVAL);
+	if (!uv_enter(c))
+		return uv_errno(EIO);
+	uv_spin_lock(&u->lock);
+	err = ur_cq_resize(u->tp, (unsigned)cqe);
+	if (!err)
+		cq->cqe = (int)ur_cq_size(u->tp);
+	uv_spin_unlock(&u->lock);
+	uv_leave(c);
+	return uv_errno(err);
+}
+
+int uv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	struct uv_context *c = uv_context(cq->context);
+
+	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+		return uv_errno(EINVAL);
+	if (!uv_enter(c))
+		return uv_errno(EIO);
+	if (attr->attr_mask & IBV_CQ_ATTR_MODERATE)
+		ur_cq_moderate(to_cq(cq)->tp, attr->moderate.cq_count, attr->moderate.cq_period);
+	uv_leave(c);
+	return 0;
 }
 
 static int poll_locked(struct uv_cq *u, int n, struct ibv_wc *wc)

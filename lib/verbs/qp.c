@@ -112,26 +112,23 @@ struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
 		.qp_context = ex->qp_context, .send_cq = ex->send_cq, .recv_cq = ex->recv_cq, .srq = ex->srq, .cap = ex->cap,
 		.qp_type = ex->qp_type, .sq_sig_all = ex->sq_sig_all,
 	};
+	bool builders = ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	struct ibv_qp *qp;
 
 	if (ex->comp_mask & ~(uint32_t)EX_SUPPORTED)
 		return uv_null(EOPNOTSUPP);
 	if ((ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags) ||
-	    (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && ex->send_ops_flags))
+	    (builders && !uv_wr_supported(ex->qp_type, ex->send_ops_flags)))
 		return uv_null(EOPNOTSUPP);
 	if (!(ex->comp_mask & IBV_QP_INIT_ATTR_PD) || !ex->pd || ex->pd->context != ctx)
 		return uv_null(EINVAL);
 	qp = ibv_create_qp(ex->pd, &attr);
-	if (qp)
-		ex->cap = attr.cap;
+	if (!qp)
+		return NULL;
+	ex->cap = attr.cap;
+	if (builders)
+		uv_wr_init(to_qp(qp), ex->send_ops_flags);
 	return qp;
-}
-
-/* No QP has the ibv_wr_* interface yet: uv_create_qp_ex refuses send_ops_flags. */
-struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
-{
-	(void)qp;
-	return NULL;
 }
 
 /* --- completions of a QP that is reset or destroyed; under the engine's lock --- */

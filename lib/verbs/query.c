@@ -11,6 +11,7 @@
 
 #define PORT 1
 #define DEFAULT_PKEY 0xffff
+#define CLOCK_KHZ 1000000 /* timestamps are nanoseconds */
 #define MAX_OBJECTS (1 << 16) /* of kinds that only memory limits */
 
 static int fail(int err)
@@ -61,7 +62,12 @@ int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
 /* `len` is the size of the struct that the program was built with. */
 int uv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *attr, size_t len)
 {
-	struct ibv_device_attr_ex all = {.phys_port_cnt_ex = 1};
+	struct ibv_device_attr_ex all = {
+		.completion_timestamp_mask = UINT64_MAX,
+		.hca_core_clock = CLOCK_KHZ,
+		.cq_mod_caps = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
+		.phys_port_cnt_ex = 1,
+	};
 
 	if (in && in->comp_mask)
 		return EINVAL;

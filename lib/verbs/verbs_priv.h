@@ -4,7 +4,8 @@
  * pyverbs look at private fields that rdma-core keeps behind some public structs: those have UV_SLACK zero bytes there.
  *
  * Lifetimes: every object holds a reference on its context, so that closing a context early frees nothing that the engine still calls.
- * Locks, in the order in which they are taken: the engine's; an event queue's or a CQ's consumer lock. The device list's lock stands alone.
+ * Locks, in the order in which they are taken: a CQ's batch lock or a send queue's, which the program holds between calls of its own; the
+ * engine's, which under those is only tried; an event queue's or a CQ's consumer lock. The device list's lock stands alone.
  */
 #ifndef UV_VERBS_PRIV_H
 #define UV_VERBS_PRIV_H
@@ -107,12 +108,16 @@ struct uv_channel {
 struct uv_cq {
 	union {
 		struct ibv_cq cq;
-		struct ibv_cq_ex ex; /* only its size matters: programs cast */
+		struct ibv_cq_ex ex;
 	};
 	uint8_t slack[UV_SLACK];
 	struct ur_cq *tp;
 	struct ur_engine *engine;
 	uv_spin lock;          /* the consumer's side of the ring */
+	uv_spin batch;         /* held from start_poll to end_poll; taken before `lock`, and never under the engine's */
+	bool single;           /* the program polls from one thread and needs no `batch` */
+	struct ibv_wc wc;      /* the completion that start_poll or next_poll came to */
+	ur_time at;            /* when it arose */
 	struct ur_list link;   /* in the channel's events while `pending` */
 	unsigned pending;      /* notifications that nobody fetched; under the channel's lock */
 	uint32_t delivered;    /* fetched ones, all acknowledged before the CQ goes; under the channel's lock */
@@ -128,6 +133,7 @@ struct uv_qp {
 	struct ur_qp *tp;
 	struct ur_engine *engine;
 	uv_spin sq_lock, rq_lock;
+	struct ur_wr_batch batch; /* of ibv_wr_post(3); under sq_lock */
 	struct ur_net_path path;
 	uint32_t async_delivered; /* under the context's async.lock */
 };
@@ -161,9 +167,16 @@ bool uv_reclaim(struct uv_context *c, unsigned turn);
 int uv_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len);
 int uv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *attr, size_t len);
 
-/* cq.c */
+/* cq.c; uv_cq_create takes wc_flags and flags as they are, and bounds as ibv_create_cq(3) does. NULL and errno. */
+struct uv_cq *uv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr);
+int uv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int uv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int uv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+/* cq_ex.c */
+#define UV_WC_STAMPS (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+struct ibv_cq_ex *uv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+int uv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 
 /* channel.c: the shard's notification of a CQ with a channel, and what happens to unread and unacknowledged ones before the CQ is freed. */
 void uv_channel_notify(struct uv_cq *cq);
@@ -185,6 +198,11 @@ int uv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 int uv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int uv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* wr.c: the ibv_wr_ interface. Has a QP of that type all these IBV_QP_EX_WITH_ operations? */
+bool uv_wr_supported(enum ibv_qp_type type, uint64_t send_ops);
+/* Gives it to a QP; ibv_qp_to_qp_ex(3) is NULL without. */
+void uv_wr_init(struct uv_qp *u, uint64_t send_ops);
 
 /* --- public symbols that no installed header declares (marshall.h and driver.h of rdma-core) --- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/transport/cq.c. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "tp_harness.h"
 
@@ -179,6 +180,313 @@ static void cq_overrun__takes_the_qp_down(void)
 	th_close(&h);
 }
 
+static void cq_overrun__of_receives_takes_the_qp_down(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+
+	o.cqe = 1;
+	th_open(&h, &o);
+	overruns = 0;
+	ur_cq_on_overrun(h.n[1].rcq, count_overrun);
+	for (unsigned i = 0; i < 4; i++) {
+		CU_ASSERT_EQUAL(th_recv(&h, 1, i, 0, 8), 0);
+		CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_SEND, i, 0, 8, 0, 0), 0);
+	}
+	th_pump(&h);
+	CU_ASSERT_EQUAL(overruns, 1);
+	CU_ASSERT_EQUAL(ur_qp_state(h.n[1].qp), IBV_QPS_ERR);
+	CU_ASSERT_EQUAL(h.n[1].nevents, 1);
+	CU_ASSERT_EQUAL(h.n[1].event[0], IBV_EVENT_QP_FATAL);
+	th_close(&h);
+}
+
+/* --- resizing --- */
+
+static void cq_resize__sizes(void)
+{
+	static const struct {
+		unsigned asked, queued, resized;
+		int err;
+		unsigned granted;
+	} t[] = {
+		{7, 0, 100, 0, 127},
+		{7, 7, 8, 0, 15},
+		{100, 0, 1, 0, 1},
+		{100, 5, 5, 0, 7},
+		{100, 7, 7, 0, 7},
+		{100, 6, 5, EINVAL, 127},
+		{100, 1, 0, EINVAL, 127},
+		{7, 3, UR_MAX_CQE, 0, UR_MAX_CQE},
+		{7, 3, UR_MAX_CQE + 1, EINVAL, 7},
+		{7, 3, 5, 0, 7},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_cq *cq = make(t[i].asked);
+		struct ibv_wc wc;
+
+		for (unsigned k = 0; k < t[i].queued; k++)
+			push(cq, k, 1, false);
+		CU_ASSERT_EQUAL(ur_cq_resize(cq, t[i].resized), t[i].err);
+		CU_ASSERT_EQUAL(ur_cq_size(cq), t[i].granted);
+		for (unsigned k = t[i].queued; k < t[i].granted; k++)
+			CU_ASSERT_TRUE(push(cq, k, 1, false));
+		CU_ASSERT_FALSE(push(cq, 0, 1, false));
+		CU_ASSERT_EQUAL(ur_cq_poll(cq, 1, &wc), -1);
+		CU_ASSERT_EQUAL(ur_cq_destroy(cq), 0);
+	}
+}
+
+/* Random pushes, polls and sizes; what comes out is what went in, and as much fits as the size says. */
+static void cq_resize__in_the_middle_of_use(void)
+{
+	struct ur_cq *cq = make(3);
+	struct ur_rng r = {42};
+	uint64_t in = 0, out = 0;
+	struct ibv_wc wc[64];
+
+	for (unsigned i = 0; i < 20000; i++) {
+		uint32_t n = ur_rng_u32(&r) % 64;
+		int got;
+
+		for (; n && in - out < ur_cq_size(cq); n--)
+			CU_ASSERT_TRUE(push(cq, in++, 1, false));
+		n = ur_rng_u32(&r) % 64;
+		got = ur_cq_poll(cq, (int)n, wc);
+		CU_ASSERT_EQUAL(got, (int)(n < in - out ? n : in - out));
+		for (int k = 0; k < got; k++)
+			CU_ASSERT_EQUAL(wc[k].wr_id, out++);
+		n = 1 + ur_rng_u32(&r) % 200;
+		CU_ASSERT_EQUAL(ur_cq_resize(cq, n), n < in - out ? EINVAL : 0);
+	}
+	CU_ASSERT_TRUE(in > 100000);
+	CU_ASSERT_EQUAL(ur_cq_destroy(cq), 0);
+}
+
+static void cq_resize__under_a_qp(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+
+	o.cqe = 3;
+	th_open(&h, &o);
+	for (unsigned i = 0; i < 3; i++)
+		CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, i, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+	th_pump(&h);
+	CU_ASSERT_EQUAL(ur_cq_resize(h.n[0].scq, 40), 0);
+	for (unsigned i = 3; i < 40; i++)
+		CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, i, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+	th_pump(&h);
+	CU_ASSERT_EQUAL(ur_cq_resize(h.n[0].scq, 39), EINVAL);
+	for (unsigned i = 0; i < 40; i++)
+		th_expect_wc(h.n[0].scq, i, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(ur_cq_resize(h.n[0].scq, 1), 0);
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 40, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+	th_pump(&h);
+	th_expect_wc(h.n[0].scq, 40, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(ur_qp_state(h.n[0].qp), IBV_QPS_RTS);
+	th_close(&h);
+}
+
+/* --- overruns that are ignored --- */
+
+static void cq_ignore_overrun__loses_and_goes_on(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+	struct ur_cq *cq;
+
+	o.cqe = 3;
+	th_open(&h, &o);
+	cq = h.n[0].scq;
+	ur_cq_ignore_overrun(cq);
+	ur_cq_on_overrun(cq, count_overrun);
+	overruns = 0;
+	for (unsigned i = 0; i < 8; i++)
+		CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, i, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+	th_pump(&h);
+	for (unsigned i = 0; i < 3; i++)
+		th_expect_wc(cq, i, IBV_WC_SUCCESS);
+	th_expect_no_wc(cq);
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 8, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+	th_pump(&h);
+	th_expect_wc(cq, 8, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(overruns, 0);
+	CU_ASSERT_EQUAL(h.n[0].nevents, 0);
+	CU_ASSERT_EQUAL(ur_qp_state(h.n[0].qp), IBV_QPS_RTS);
+	th_close(&h);
+}
+
+/* --- timestamps --- */
+
+static void expect_taken(struct ur_cq *cq, uint64_t wr_id, ur_time when)
+{
+	struct ibv_wc wc = {0};
+	ur_time at = 0;
+
+	CU_ASSERT_EQUAL(ur_cq_take(cq, &wc, &at), 1);
+	CU_ASSERT_EQUAL(wc.wr_id, wr_id);
+	CU_ASSERT_EQUAL(at, when);
+}
+
+static void cq_stamp__the_time_of_the_call_that_completed(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+	struct ur_cq *cq;
+	struct ibv_wc wc;
+	ur_time t[4], at = 7;
+
+	o.cqe = 3;
+	th_open(&h, &o);
+	cq = h.n[0].scq;
+	CU_ASSERT_EQUAL(ur_cq_stamp(cq), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		h.now += 100 * UR_NS_PER_US;
+		th_post(&h, 0, IBV_WR_RDMA_WRITE, i, 0, 8, 0, IBV_SEND_SIGNALED);
+		th_pump(&h);
+		t[i] = h.now;
+	}
+	h.now += UR_NS_PER_MS;
+	CU_ASSERT_EQUAL(ur_cq_resize(cq, 20), 0);
+	expect_taken(cq, 0, t[0]);
+	expect_taken(cq, 1, t[1]);
+	CU_ASSERT_EQUAL(ur_cq_resize(cq, 1), 0);
+	expect_taken(cq, 2, t[2]);
+	CU_ASSERT_EQUAL(ur_cq_take(cq, &wc, &at), 0);
+	CU_ASSERT_EQUAL(at, 7);
+	/* A flush has the time of the call that moved the QP; an unreachable peer that of the timer. */
+	CU_ASSERT_EQUAL(ur_cq_resize(cq, 20), 0);
+	h.lose = th_lose_mask;
+	h.arg = (uint64_t[]){UINT64_MAX, UINT64_MAX};
+	h.sent[0] = 0;
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 3, 0, 8, 0, IBV_SEND_SIGNALED);
+	t[3] = h.now;
+	th_run(&h, UR_NS_PER_S);
+	CU_ASSERT_EQUAL(ur_cq_take(cq, &wc, &at), 1);
+	CU_ASSERT_EQUAL(wc.status, IBV_WC_RETRY_EXC_ERR);
+	CU_ASSERT_TRUE(at > t[3] + UR_NS_PER_MS && at <= h.now);
+	h.now += UR_NS_PER_MS;
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 4, 0, 8, 0, 0);
+	expect_taken(cq, 4, h.now);
+	th_close(&h);
+}
+
+static void cq_stamp__stays_with_its_completion_when_others_go(void)
+{
+	static struct th h;
+	struct ur_cq *cq;
+
+	th_open(&h, &th_default);
+	cq = h.n[0].scq;
+	CU_ASSERT_EQUAL(ur_cq_stamp(cq), 0);
+	for (unsigned i = 0; i < 9; i++) {
+		h.n[0].tp->now = 1000 + i;
+		push(cq, i, i % 3, false);
+	}
+	ur_cq_clean(cq, 1);
+	for (unsigned i = 0; i < 9; i++)
+		if (i % 3 != 1)
+			expect_taken(cq, i, 1000 + i);
+	th_close(&h);
+}
+
+static void cq_take__without_stamps_and_after_an_overrun(void)
+{
+	struct ur_cq *cq = make(1);
+	struct ibv_wc wc;
+	ur_time at = 5;
+
+	push(cq, 9, 1, false);
+	CU_ASSERT_EQUAL(ur_cq_take(cq, &wc, &at), 1);
+	CU_ASSERT_EQUAL(wc.wr_id, 9);
+	CU_ASSERT_EQUAL(at, 5);
+	push(cq, 9, 1, false);
+	push(cq, 9, 1, false);
+	CU_ASSERT_EQUAL(ur_cq_take(cq, &wc, &at), -1);
+	CU_ASSERT_EQUAL(ur_cq_destroy(cq), 0);
+}
+
+/* --- moderation --- */
+
+static void cq_moderate__count_or_period(void)
+{
+	/*
+	 * "a"rm, arm for "s"olicited only; push a "p"lain or a "S"olicited one; "t": 11 us pass; "o"ff. And what has been notified after
+	 * each.
+	 */
+	static const struct {
+		uint16_t count, period;
+		const char *steps, *notified;
+	} t[] = {
+		{0, 0, "appap", "01112"},
+		{1, 50, "apap", "0112"},
+		{3, 0, "apap", "0112"}, /* no limit in time is no moderation */
+		{0, 50, "apap", "0112"},
+		{3, 50, "appp", "0001"},
+		{3, 50, "apppppapppp", "00011111122"},
+		{3, 50, "aptttttt", "00000011"},
+		{3, 50, "atttttttp", "000000000"}, /* the clock starts with the first completion */
+		{3, 50, "attttpttttttttap", "0000000000111111"},
+		{3, 50, "sppppSSS", "00000001"},
+		{3, 50, "sSatttttttpp", "000000011111"},
+		{3, 50, "ppppappp", "00000001"}, /* what comes before the arming does not count */
+		{3, 50, "apo", "001"},
+		{3, 50, "apoap", "00112"},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		static struct th h;
+		struct ur_cq *cq;
+
+		th_open(&h, &th_default);
+		cq = h.n[0].scq;
+		ur_cq_moderate(cq, t[i].count, t[i].period);
+		for (unsigned k = 0; t[i].steps[k]; k++) {
+			h.n[0].tp->now = h.now;
+			switch (t[i].steps[k]) {
+			case 'a': ur_cq_arm(cq, false); break;
+			case 's': ur_cq_arm(cq, true); break;
+			case 'p': push(cq, k, 1, false); break;
+			case 'S': push(cq, k, 1, true); break;
+			case 't': th_sleep(&h, 11 * UR_NS_PER_US); break;
+			case 'o': ur_cq_moderate(cq, 0, 0); break;
+			}
+			if (h.n[0].notified != (unsigned)(t[i].notified[k] - '0'))
+				printf("%s: after %u steps %u\n", t[i].steps, k + 1, h.n[0].notified);
+			CU_ASSERT_EQUAL(h.n[0].notified, (unsigned)(t[i].notified[k] - '0'));
+		}
+		th_close(&h);
+	}
+}
+
+/* Neither a CQ that goes nor one that overruns leaves its timer behind. */
+static void cq_moderate__held_back_at_the_end(void)
+{
+	static struct th h;
+	struct ur_cq *cq;
+
+	th_open(&h, &th_default);
+	notified = overruns = 0;
+	CU_ASSERT_FATAL(ur_cq_create(h.n[0].tp, 1, &notified, count_notify, &cq) == 0);
+	ur_cq_moderate(cq, 9, 50);
+	ur_cq_arm(cq, false);
+	push(cq, 1, 1, false);
+	CU_ASSERT_NOT_EQUAL(ur_wheel_next(h.wheel), UR_TIME_NEVER);
+	CU_ASSERT_FALSE(push(cq, 2, 1, false));
+	CU_ASSERT_EQUAL(notified, 1);
+	CU_ASSERT_EQUAL(ur_wheel_next(h.wheel), UR_TIME_NEVER);
+	CU_ASSERT_EQUAL(ur_cq_destroy(cq), 0);
+	CU_ASSERT_FATAL(ur_cq_create(h.n[0].tp, 1, &notified, count_notify, &cq) == 0);
+	ur_cq_moderate(cq, 9, 50);
+	ur_cq_arm(cq, false);
+	push(cq, 1, 1, false);
+	CU_ASSERT_EQUAL(ur_cq_destroy(cq), 0);
+	CU_ASSERT_EQUAL(ur_wheel_next(h.wheel), UR_TIME_NEVER);
+	th_close(&h);
+}
+
 void ur_suite_cq(void);
 
 void ur_suite_cq(void)
@@ -191,4 +499,14 @@ void ur_suite_cq(void)
 	CU_ADD_TEST(s, cq_clean__removes_one_qp_in_place);
 	CU_ADD_TEST(s, cq_overrun__reported_once);
 	CU_ADD_TEST(s, cq_overrun__takes_the_qp_down);
+	CU_ADD_TEST(s, cq_overrun__of_receives_takes_the_qp_down);
+	CU_ADD_TEST(s, cq_resize__sizes);
+	CU_ADD_TEST(s, cq_resize__in_the_middle_of_use);
+	CU_ADD_TEST(s, cq_resize__under_a_qp);
+	CU_ADD_TEST(s, cq_ignore_overrun__loses_and_goes_on);
+	CU_ADD_TEST(s, cq_stamp__the_time_of_the_call_that_completed);
+	CU_ADD_TEST(s, cq_stamp__stays_with_its_completion_when_others_go);
+	CU_ADD_TEST(s, cq_take__without_stamps_and_after_an_overrun);
+	CU_ADD_TEST(s, cq_moderate__count_or_period);
+	CU_ADD_TEST(s, cq_moderate__held_back_at_the_end);
 }

@@ -134,6 +134,105 @@ static void post__full_and_free_again(void)
 	th_close(&h);
 }
 
+/* Batches of three through a ring of four, by reference and inline, with a forgotten one between: what arrives is what was posted. */
+static void wr_batch__round_the_ring(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+	struct ur_wr_batch b;
+	struct ibv_send_wr *wr;
+	struct ur_qp *qp;
+
+	o.wr = 4;
+	o.inline_data = 64;
+	th_open(&h, &o);
+	qp = h.n[0].qp;
+	for (unsigned round = 0; round < 50; round++) {
+		th_fill(&h.n[0], round);
+		for (unsigned abandon = 0; abandon < 2; abandon++) {
+			if (abandon)
+				ur_wr_abort(qp, &b);
+			ur_wr_start(qp, &b);
+			for (unsigned i = 0; i < 3; i++) {
+				const struct ibv_sge sge = {(uintptr_t)h.n[0].mem + 64 * i, 64, h.n[0].mr->lkey};
+				const struct ibv_data_buf buf = {h.n[0].mem + 64 * i, 64};
+
+				wr = ur_wr_next(qp, &b);
+				wr->wr_id = 3 * round + i;
+				wr->opcode = IBV_WR_RDMA_WRITE;
+				wr->send_flags = IBV_SEND_SIGNALED;
+				wr->wr.rdma.remote_addr = (uintptr_t)h.n[1].mem + 64 * i + (abandon ? 0 : 4096);
+				wr->wr.rdma.rkey = h.n[1].mr->rkey;
+				if ((round + i) % 2)
+					ur_wr_inline(qp, &b, &buf, 1);
+				else
+					ur_wr_list(qp, &b, &sge, 1);
+			}
+		}
+		CU_ASSERT_FALSE(ur_qp_doorbell(qp));
+		CU_ASSERT_EQUAL(ur_wr_complete(qp, &b), 0);
+		CU_ASSERT_TRUE(ur_qp_doorbell(qp));
+		ur_qp_answer(qp, h.now);
+		th_pump(&h);
+		for (unsigned i = 0; i < 3; i++)
+			th_expect_wc(h.n[0].scq, 3 * round + i, IBV_WC_SUCCESS);
+		th_expect_no_wc(h.n[0].scq);
+		CU_ASSERT_EQUAL(memcmp(h.n[0].mem, h.n[1].mem, 192), 0);
+	}
+	th_close(&h);
+}
+
+static void wr_batch__full_until_the_shard_has_been_there(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+	struct ur_wr_batch b;
+	struct ur_qp *qp;
+
+	o.wr = 4;
+	th_open(&h, &o);
+	qp = h.n[0].qp;
+	for (unsigned n = 1; n <= 5; n++) {
+		ur_wr_start(qp, &b);
+		for (unsigned i = 0; i < n; i++)
+			*ur_wr_next(qp, &b) = (struct ibv_send_wr){.wr_id = i, .send_flags = IBV_SEND_SIGNALED}; /* a WRITE */
+		CU_ASSERT_EQUAL(ur_wr_complete(qp, &b), n <= 4 ? 0 : ENOMEM);
+		if (ur_qp_doorbell(qp))
+			ur_qp_answer(qp, h.now);
+		if (n == 4) {
+			CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0), ENOMEM);
+		}
+		th_pump(&h);
+		for (unsigned i = 0; i < n && n <= 4; i++)
+			th_expect_wc(h.n[0].scq, i, IBV_WC_SUCCESS);
+	}
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0), 0);
+	th_close(&h);
+}
+
+/* By type and opcode; what a row of the table does not have yet is unsupported on all. */
+static void wr_supported__types(void)
+{
+	static const struct {
+		enum ibv_qp_type type;
+		enum ibv_wr_opcode op;
+		bool is;
+	} t[] = {
+		{IBV_QPT_RC, IBV_WR_SEND, true},	 {IBV_QPT_UC, IBV_WR_SEND, true},
+		{IBV_QPT_UD, IBV_WR_SEND, true},	 {IBV_QPT_UD, IBV_WR_SEND_WITH_IMM, true},
+		{IBV_QPT_UD, IBV_WR_RDMA_WRITE, false},	 {IBV_QPT_UD, IBV_WR_RDMA_READ, false},
+		{IBV_QPT_UC, IBV_WR_RDMA_WRITE, true},	 {IBV_QPT_UC, IBV_WR_RDMA_READ, false},
+		{IBV_QPT_RC, IBV_WR_RDMA_READ, true},	 {IBV_QPT_RC, IBV_WR_SEND_WITH_INV, true},
+		{IBV_QPT_RC, IBV_WR_TSO, false},	 {IBV_QPT_RC, IBV_WR_DRIVER1, false},
+		{IBV_QPT_RC, (enum ibv_wr_opcode)16, false}, {(enum ibv_qp_type)0, IBV_WR_SEND, false},
+		{IBV_QPT_RAW_PACKET, IBV_WR_SEND, false}, {IBV_QPT_DRIVER, IBV_WR_SEND, false},
+		{(enum ibv_qp_type)1000, IBV_WR_SEND, false},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++)
+		CU_ASSERT_EQUAL(ur_wr_supported(t[i].type, t[i].op), t[i].is);
+}
+
 static void doorbell__once_for_each_kick(void)
 {
 	static struct th h;
@@ -186,6 +285,9 @@ void ur_suite_post(void)
 	CU_ADD_TEST(s, post_send__list_and_inline_limits);
 	CU_ADD_TEST(s, post_send__chain_stops_at_first_bad);
 	CU_ADD_TEST(s, post__full_and_free_again);
+	CU_ADD_TEST(s, wr_batch__round_the_ring);
+	CU_ADD_TEST(s, wr_batch__full_until_the_shard_has_been_there);
+	CU_ADD_TEST(s, wr_supported__types);
 	CU_ADD_TEST(s, doorbell__once_for_each_kick);
 	CU_ADD_TEST(s, post_recv__limits);
 }

@@ -196,7 +196,6 @@ static void fork_support__needs_nothing(void)
 static void unsupported__says_so(void)
 {
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1}};
-	struct ibv_cq_init_attr_ex cqx = {.cqe = 1};
 	struct ibv_ah_attr ah = {.is_global = 1};
 	struct ibv_ece ece = {.vendor_id = 1};
 	struct ibv_wc wc = {.wc_flags = 0};
@@ -215,14 +214,12 @@ static void unsupported__says_so(void)
 	REFUSES(ibv_detach_mcast(f.qp, &gid, 0), EOPNOTSUPP);
 	REFUSES(ibv_set_ece(f.qp, &ece), EOPNOTSUPP);
 	REFUSES(ibv_query_ece(f.qp, &ece), EOPNOTSUPP);
-	REFUSES(ibv_resize_cq(f.cq, 20), EOPNOTSUPP);
 	REFUSES(ibv_import_device(0), NULL);
 	REFUSES(ibv_import_pd(f.ctx, 0), NULL);
 	REFUSES(ibv_import_mr(f.pd, 0), NULL);
 	REFUSES(ibv_import_dm(f.ctx, 0), NULL);
 	REFUSES(ibv_reg_dmabuf_mr(f.pd, 0, 1, 0, 0, 0), NULL);
 	REFUSES(ibv_alloc_null_mr(f.pd), NULL);
-	REFUSES(ibv_create_cq_ex(f.ctx, &cqx), NULL);
 	REFUSES(ibv_alloc_td(f.ctx, NULL), NULL);
 	REFUSES(ibv_open_xrcd(f.ctx, NULL), NULL);
 	CU_ASSERT_EQUAL(ibv_query_qp_data_in_order(f.qp, IBV_WR_SEND, 0), 0);

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Extended completion queues: ibv_create_cq_ex(3) and its iterator. A batch of polling has a lock of its own, since the program runs
+ * between start_poll and end_poll and may call anything: the consumer's lock, for which others wait under the engine's, is held only while
+ * a completion is taken out. Timestamps are of the engine's clock in nanoseconds; ibv_query_rt_values_ex(3) reads the same clock.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "verbs/verbs_priv.h"
+
+#define WC_FLAGS (IBV_WC_STANDARD_FLAGS | UV_WC_STAMPS)
+#define CQ_FLAGS (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+
+static struct uv_cq *to_cq(struct ibv_cq_ex *cq)
+{
+	return ur_container_of(cq, struct uv_cq, ex);
+}
+
+/* --- the iterator --- */
+
+/* 1, 0 when there is none, -1 after an overrun. */
+static int take(struct uv_cq *u)
+{
+	int got;
+
+	uv_spin_lock(&u->lock);
+	got = ur_cq_take(u->tp, &u->wc, &u->at);
+	uv_spin_unlock(&u->lock);
+	if (got > 0) {
+		u->ex.wr_id = u->wc.wr_id;
+		u->ex.status = u->wc.status;
+	}
+	return got;
+}
+
+static int result(int got)
+{
+	return got > 0 ? 0 : got < 0 ? EIO : ENOENT;
+}
+
+static void batch_begin(struct uv_cq *u)
+{
+	if (!u->single)
+		uv_spin_lock(&u->batch);
+}
+
+static void batch_end(struct uv_cq *u)
+{
+	if (!u->single)
+		uv_spin_unlock(&u->batch);
+}
+
+static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	struct uv_cq *u = to_cq(cq);
+	int got;
+
+	if (attr && attr->comp_mask)
+		return EINVAL;
+	if (ur_unlikely(ur_engine_foreign(u->engine)))
+		return ENOENT; /* before any lock: a thread of the parent may have held it at the fork */
+	batch_begin(u);
+	got = take(u);
+	if (got == 0 && ur_engine_drive(u->engine))
+		got = take(u);
+	if (got <= 0)
+		batch_end(u);
+	return result(got);
+}
+
+static int next_poll(struct ibv_cq_ex *cq)
+{
+	return result(take(to_cq(cq)));
+}
+
+static void end_poll(struct ibv_cq_ex *cq)
+{
+	batch_end(to_cq(cq));
+}
+
+/* --- fields; what RoCE does not have reads as 0, as in struct ibv_wc --- */
+
+#define READER(type, field)                                                                                                                \
+	static type read_##field(struct ibv_cq_ex *cq)                                                                                     \
+	{                                                                                                                                  \
+		return to_cq(cq)->wc.field;                                                                                                \
+	}
+
+READER(enum ibv_wc_opcode, opcode)
+READER(uint32_t, vendor_err)
+READER(uint32_t, byte_len)
+READER(__be32, imm_data) /* or the invalidated rkey: one union */
+READER(uint32_t, qp_num)
+READER(uint32_t, src_qp)
+READER(unsigned int, wc_flags)
+READER(uint32_t, slid)
+READER(uint8_t, sl)
+READER(uint8_t, dlid_path_bits)
+
+static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
+{
+	return to_cq(cq)->at;
+}
+
+/* The clocks are compared at the time of reading, so that a wall clock that has been set is the one that counts. */
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec - (ur_engine_now() - to_cq(cq)->at);
+}
+
+/* Readers of what was not asked for stay NULL, as other providers leave them: such a program is wrong, and should not find out elsewhere.
+ */
+static void set_readers(struct ibv_cq_ex *ex, uint64_t wc_flags)
+{
+#define SET(flag, field)                                                                                                                   \
+	if (wc_flags & IBV_WC_EX_WITH_##flag)                                                                                              \
+	ex->read_##field = read_##field
+
+	ex->read_opcode = read_opcode;
+	ex->read_vendor_err = read_vendor_err;
+	ex->read_wc_flags = read_wc_flags;
+	SET(BYTE_LEN, byte_len);
+	SET(IMM, imm_data);
+	SET(QP_NUM, qp_num);
+	SET(SRC_QP, src_qp);
+	SET(SLID, slid);
+	SET(SL, sl);
+	SET(DLID_PATH_BITS, dlid_path_bits);
+	SET(COMPLETION_TIMESTAMP, completion_ts);
+	SET(COMPLETION_TIMESTAMP_WALLCLOCK, completion_wallclock_ns);
+#undef SET
+}
+
+/* --- making --- */
+
+/* There are no parent domains, and so no IBV_CQ_INIT_ATTR_MASK_PD. */
+static bool supported(const struct ibv_cq_init_attr_ex *attr)
+{
+	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS || attr->wc_flags & ~(uint64_t)WC_FLAGS)
+		return false;
+	return !(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~(uint32_t)CQ_FLAGS);
+}
+
+struct ibv_cq_ex *uv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq_init_attr_ex known = *attr;
+	struct uv_cq *u;
+
+	if (!supported(attr))
+		return uv_null(EOPNOTSUPP);
+	if (!(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS))
+		known.flags = 0;
+	u = uv_cq_create(context, &known);
+	if (!u)
+		return NULL;
+	u->single = known.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	u->ex.start_poll = start_poll;
+	u->ex.next_poll = next_poll;
+	u->ex.end_poll = end_poll;
+	set_readers(&u->ex, known.wc_flags);
+	return &u->ex;
+}
+
+/* --- the clock --- */
+
+/* Providers hand out the counter of the device's clock whole in tv_nsec; here its unit is a nanosecond. */
+int uv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	(void)context;
+	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
+	if (values->comp_mask)
+		values->raw_clock = (struct timespec){.tv_nsec = (long)ur_engine_now()};
+	return 0;
+}
