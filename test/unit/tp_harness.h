@@ -62,7 +62,7 @@ struct th_pkt { /* as received */
 
 struct th_hdr { /* extended headers for th_make; those that the opcode has are used */
 	uint64_t va;
-	uint32_t rkey, len, imm, ieth, msn;
+	uint32_t rkey, len, imm, ieth, msn, srqn;
 	uint8_t syndrome;
 };
 
