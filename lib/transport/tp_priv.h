@@ -422,8 +422,8 @@ ur_time ur_rnr_time(unsigned code);
 #define UR_RESP_VERDICTS(X)                                                                                                                \
 	X(DONE)                                                                                                                            \
 	X(DUPLICATE)                                                                                                                       \
-	X(OUT_OF_SEQ) X(RNR) X(BAD_ORDER) X(UNSUPPORTED) X(BAD_LENGTH) X(TOO_MANY_READS) X(ACCESS) X(TOO_LONG) X(LOCAL_PROT) X(INVALIDATE)  \
-	X(XRC_SRQ) X(SRQ_FAILED)
+	X(OUT_OF_SEQ) X(RNR) X(BAD_ORDER) X(UNSUPPORTED) X(BAD_LENGTH) X(TOO_MANY_READS) X(ACCESS) X(TOO_LONG) X(LOCAL_PROT)               \
+	X(INVALIDATE) X(XRC_SRQ) X(SRQ_FAILED)
 
 enum ur_resp_verdict {
 #define UR_RESP_VERDICT_ENUM(n) UR_RESP_##n,

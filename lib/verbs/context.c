@@ -87,11 +87,17 @@ void uv_context_ops(struct verbs_context *v)
 	v->query_port = uv_query_port;
 	v->query_device_ex = uv_query_device_ex;
 	v->create_qp_ex = uv_create_qp_ex;
+	v->create_srq_ex = uv_create_srq_ex;
+	v->get_srq_num = uv_get_srq_num;
+	v->open_xrcd = uv_open_xrcd;
+	v->close_xrcd = uv_close_xrcd;
+	v->open_qp = uv_open_qp;
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	v->context.ops.poll_cq = uv_poll_cq;
 	v->context.ops.req_notify_cq = uv_req_notify_cq;
 	v->context.ops.post_send = uv_post_send;
 	v->context.ops.post_recv = uv_post_recv;
+	v->context.ops.post_srq_recv = uv_post_srq_recv;
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
