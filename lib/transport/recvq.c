@@ -92,9 +92,8 @@ void ur_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited)
 	e->qpn = qp->qpn;
 	e->src_qp = qp->dqpn;
 	r->w = NULL;
-	/* The slot is free before the completion shows: who has polled it may post again. */
-	if (!qp->srq_only)
-		atomic_store_explicit(&qp->rq.head, ++r->head, memory_order_release);
+	/* The slot is free before the completion shows: who has polled it may post again. (Of an SRQ it has been free for long.) */
+	atomic_store_explicit(&qp->rq.head, ++r->head, memory_order_release);
 	if (ur_unlikely(e->status != IBV_WC_SUCCESS))
 		ur_qp_count(qp, UR_C_RESP_CQE_ERR);
 	if (ur_unlikely(!ur_cq_push(qp->recv_cq, e, solicited))) {

@@ -129,6 +129,32 @@ static void receive__sends_and_a_write_with_immediate(void)
 	finish(&h, srq, &e);
 }
 
+/* A message that was given up, as unreliable ones are, leaves its WQE to the next of the same QP. */
+static void receive__a_wqe_that_is_held_is_used_first(void)
+{
+	static struct th h;
+	struct sh_events e = {0};
+	struct ur_srq *srq;
+	struct ur_cqe cqe = {.status = IBV_WC_SUCCESS};
+
+	th_open(&h, &th_default);
+	srq = sh_srq(&h.n[1], 4, &e);
+	sh_join(&h, srq, NULL);
+	CU_ASSERT_FALSE(ur_recv_ready(h.n[1].qp));
+	CU_ASSERT_FALSE(ur_recv_take(h.n[1].qp));
+	CU_ASSERT_EQUAL(sh_post(&h.n[1], srq, 1, 0, 64), 0);
+	CU_ASSERT_TRUE(ur_recv_take(h.n[1].qp));
+	CU_ASSERT_EQUAL(sh_post(&h.n[1], srq, 2, 0, 64), 0);
+	CU_ASSERT_TRUE(ur_recv_ready(h.n[1].qp));
+	CU_ASSERT_TRUE(ur_recv_take(h.n[1].qp));
+	CU_ASSERT_EQUAL(h.n[1].qp->resp.w->wr_id, 1);
+	ur_recv_done(h.n[1].qp, &cqe, false);
+	th_expect_wc(h.n[1].rcq, 1, IBV_WC_SUCCESS);
+	CU_ASSERT_TRUE(ur_recv_take(h.n[1].qp));
+	CU_ASSERT_EQUAL(h.n[1].qp->resp.w->wr_id, 2);
+	finish(&h, srq, &e);
+}
+
 #define QPS 3
 
 /* Three messages under way at once: their slots are posted over before they end, and they end in another order. */
@@ -486,6 +512,7 @@ void ur_suite_srq(void)
 	CU_ADD_TEST(s, srq_post__refusals_name_the_request);
 	CU_ADD_TEST(s, qp__with_an_srq_has_no_receives_of_its_own);
 	CU_ADD_TEST(s, receive__sends_and_a_write_with_immediate);
+	CU_ADD_TEST(s, receive__a_wqe_that_is_held_is_used_first);
 	CU_ADD_TEST(s, receive__several_queue_pairs_fill_at_once);
 	CU_ADD_TEST(s, receive__srq_of_another_protection_domain);
 	CU_ADD_TEST(s, rnr__a_post_lets_the_waiting_message_through);
