@@ -13,9 +13,8 @@
 static const unsigned send_states = STATE_BIT(IBV_QPS_RTS) | STATE_BIT(IBV_QPS_SQD) | STATE_BIT(IBV_QPS_SQE) | STATE_BIT(IBV_QPS_ERR);
 
 static const uint8_t service_bit[] = {
-	[IBV_QPT_RC] = UR_SVC_RC,
-	[IBV_QPT_UC] = UR_SVC_UC,
-	[IBV_QPT_UD] = UR_SVC_UD,
+	[IBV_QPT_RC] = UR_SVC_RC,        [IBV_QPT_UC] = UR_SVC_UC, [IBV_QPT_UD] = UR_SVC_UD,
+	[IBV_QPT_XRC_SEND] = UR_SVC_XRC, [IBV_QPT_XRC_RECV] = 0, /* sends nothing */
 };
 
 enum ibv_qp_state ur_qp_state(const struct ur_qp *qp)
@@ -77,6 +76,8 @@ static inline int write_request(struct ur_qp *qp, uint32_t at, const struct ibv_
 	w->raddr = wr->wr.rdma.remote_addr;
 	w->rkey = wr->wr.rdma.rkey;
 	memcpy(&w->imm, &wr->imm_data, sizeof(w->imm)); /* imm_data and invalidate_rkey are one union */
+	if (ur_unlikely(qp->type == IBV_QPT_XRC_SEND))
+		w->srqn = wr->qp_type.xrc.remote_srqn;
 	w->opcode = (uint8_t)wr->opcode;
 	w->flags = (uint8_t)wr->send_flags;
 	w->nsge = wr->send_flags & IBV_SEND_INLINE ? 0 : (uint8_t)wr->num_sge;

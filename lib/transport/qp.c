@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "transport/tp_priv.h"
+#include "transport/srq.h"
 
 /* --- creation --- */
 
@@ -12,8 +12,7 @@ static uint32_t pow2_ceil(uint32_t v)
 	return v <= 1 ? 1 : 1u << (32 - __builtin_clz(v - 1));
 }
 
-/* `wr` is rounded up in place to a power of two; none stays none. */
-static int ring_init(struct ur_ring *r, uint32_t *wr, uint32_t stride, uint32_t max_sge)
+int ur_ring_init(struct ur_ring *r, uint32_t *wr, uint32_t stride, uint32_t max_sge)
 {
 	uint32_t n = pow2_ceil(*wr);
 
@@ -43,16 +42,17 @@ static int rings_init(struct ur_qp *qp, struct ibv_qp_cap *c)
 
 	c->max_send_sge = ur_min_u32(area / sizeof(struct ibv_sge), UR_MAX_SGE);
 	c->max_inline_data = ur_min_u32(area, UR_MAX_INLINE);
-	if (!c->max_recv_sge)
+	if (!c->max_recv_sge && !qp->srq_only)
 		c->max_recv_sge = 1;
-	err = ring_init(&qp->sq, &c->max_send_wr, sizeof(struct ur_swqe) + area, c->max_send_sge);
+	err = ur_ring_init(&qp->sq, &c->max_send_wr, sizeof(struct ur_swqe) + area, c->max_send_sge);
 	if (err)
 		return err;
 	qp->sq_ext = calloc(qp->sq.mask + 1u, sizeof(*qp->sq_ext));
 	if (!qp->sq_ext)
 		return ENOMEM;
-	return ring_init(&qp->rq, &c->max_recv_wr, sizeof(struct ur_rwqe) + c->max_recv_sge * (uint32_t)sizeof(struct ibv_sge),
-			 c->max_recv_sge);
+	if (qp->srq_only)
+		return ur_ring_init(&qp->rq, &c->max_recv_wr, ur_recv_stride(qp->srq ? qp->srq->ring.max_sge : UR_MAX_SGE), 0);
+	return ur_ring_init(&qp->rq, &c->max_recv_wr, ur_recv_stride(c->max_recv_sge), c->max_recv_sge);
 }
 
 static void qp_free(struct ur_qp *qp)
@@ -62,6 +62,50 @@ static void qp_free(struct ur_qp *qp)
 	free(qp->rq.buf);
 	free(qp->resp.rd);
 	free(qp);
+}
+
+static const struct {
+	uint8_t service;                             /* enum ur_service */
+	bool built, pd, send_cq, recv_cq, srq, xrcd; /* what it has */
+} types[IBV_QPT_XRC_RECV + 1] = {
+	[IBV_QPT_RC] = {UR_RC, true, .pd = true, .send_cq = true, .recv_cq = true, .srq = true},
+	[IBV_QPT_XRC_SEND] = {UR_XRC, true, .pd = true, .send_cq = true},
+	[IBV_QPT_XRC_RECV] = {UR_XRC, true, .xrcd = true},
+};
+
+/* 0 when all that the type must have is there; what it does not have is taken away. */
+static int check_init(struct ur_qp_init *init)
+{
+	unsigned t = init->type;
+
+	if (t >= ur_array_size(types) || !types[t].built)
+		return EOPNOTSUPP;
+	if ((types[t].pd && !init->pd) || (types[t].send_cq && !init->send_cq) || (types[t].recv_cq && !init->recv_cq) ||
+	    (types[t].xrcd && !init->xrcd) || (init->srq && init->srq->xrcd))
+		return EINVAL;
+	init->pd = types[t].pd ? init->pd : NULL;
+	init->send_cq = types[t].send_cq ? init->send_cq : NULL;
+	init->recv_cq = types[t].recv_cq ? init->recv_cq : NULL;
+	init->srq = types[t].srq ? init->srq : NULL;
+	init->xrcd = types[t].xrcd ? init->xrcd : NULL;
+	if (init->srq || types[t].service == UR_XRC)
+		init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
+	return check_cap(&init->cap);
+}
+
+/* The QP counts among the users of what it refers to, or (-1) no longer. */
+static void use_objects(struct ur_qp *qp, int n)
+{
+	if (qp->xrcd) { /* the other pointers change from packet to packet */
+		ur_xrcd_use(qp->xrcd, n);
+		return;
+	}
+	qp->pd->users += (unsigned)n;
+	ur_cq_use(qp->send_cq, n);
+	if (qp->recv_cq)
+		ur_cq_use(qp->recv_cq, n);
+	if (qp->srq)
+		qp->srq->users += (unsigned)n;
 }
 
 static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
@@ -75,7 +119,11 @@ static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
 	qp->pd = init->pd;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
+	qp->srq = init->srq;
+	qp->xrcd = init->xrcd;
+	qp->srq_only = init->srq || types[init->type].service == UR_XRC;
 	qp->type = (uint8_t)init->type;
+	qp->service = types[init->type].service;
 	qp->sig_all = init->sq_sig_all;
 	qp->context = init->context;
 	qp->event = init->event;
@@ -89,18 +137,18 @@ static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
 
 int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
 {
-	struct ibv_qp_cap cap = init->cap;
+	struct ur_qp_init in = *init;
+	struct ibv_qp_cap cap;
 	struct ur_qp *qp;
 	uint32_t id;
-	int err;
+	int err = check_init(&in);
 
-	if (init->type != IBV_QPT_RC)
-		return EOPNOTSUPP;
-	if (!init->pd || !init->send_cq || !init->recv_cq || check_cap(&cap))
-		return EINVAL;
-	qp = qp_alloc(tp, init);
+	if (err)
+		return err;
+	qp = qp_alloc(tp, &in);
 	if (!qp)
 		return ENOMEM;
+	cap = in.cap;
 	err = rings_init(qp, &cap);
 	if (err)
 		goto out_free;
@@ -114,9 +162,7 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
 		goto out_free;
 	qp->qpn = (uint32_t)tp->c.slot << 16 | ((id + tp->qpn_base) & UR_QPN_LOW);
 	qp->cap = init->cap = cap;
-	qp->pd->users++;
-	ur_cq_use(qp->send_cq, 1);
-	ur_cq_use(qp->recv_cq, 1);
+	use_objects(qp, 1);
 	*out = qp;
 	return 0;
 out_free:
@@ -132,9 +178,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 		ur_list_del(&qp->link[i]);
 	ur_mw_forget_qp(qp);
 	ur_idtab_free(&qp->tp->qps, (qp->qpn - qp->tp->qpn_base) & UR_QPN_LOW);
-	ur_cq_use(qp->send_cq, -1);
-	ur_cq_use(qp->recv_cq, -1);
-	qp->pd->users--;
+	use_objects(qp, -1);
 	qp_free(qp);
 	return 0;
 }
@@ -208,7 +252,8 @@ static void drop_reads(struct ur_responder *r)
 
 void ur_qp_to_err(struct ur_qp *qp)
 {
-	bool lost = qp->broken && ur_qp_st(qp) != IBV_QPS_ERR;
+	bool first = ur_qp_st(qp) != IBV_QPS_ERR;
+	bool lost = qp->broken && first;
 
 	atomic_store(&qp->state, IBV_QPS_ERR);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
@@ -223,6 +268,8 @@ void ur_qp_to_err(struct ur_qp *qp)
 	flush(qp);
 	if (lost)
 		ur_qp_event(qp, IBV_EVENT_QP_FATAL);
+	if (first && qp->srq_only && qp->type != IBV_QPT_XRC_SEND)
+		ur_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED); /* it holds no receive WQE now and takes no other */
 }
 
 void ur_qp_to_reset(struct ur_qp *qp)
@@ -245,6 +292,11 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	/* The indices run on: the application keeps its side of the rings. */
 	atomic_store_explicit(&qp->sq.head, sq, memory_order_release);
 	atomic_store_explicit(&qp->rq.head, rq, memory_order_release);
+	if (qp->xrcd) {
+		qp->srq = NULL;
+		qp->pd = NULL;
+		qp->recv_cq = NULL;
+	}
 	qp->path = NULL;
 	qp->access = 0;
 	qp->dqpn = 0;
@@ -286,6 +338,11 @@ uint32_t ur_qp_num(const struct ur_qp *qp)
 void *ur_qp_context(const struct ur_qp *qp)
 {
 	return qp->context;
+}
+
+struct ur_xrcd *ur_qp_xrcd(const struct ur_qp *qp)
+{
+	return qp->xrcd;
 }
 
 struct ur_qp **ur_qp_doorbell_link(struct ur_qp *qp)

@@ -9,14 +9,14 @@
 
 /* --- the table --- */
 
-enum { RC, UC, UD, SERVICES };
+enum { RC, UC, UD, XS, XR, SERVICES }; /* XS, XR: the requester's and the responder's half of XRC */
 
 struct transition {
 	unsigned services; /* bits 1 << RC ... */
 	int required[SERVICES], optional[SERVICES];
 };
 
-#define ALL (1u << RC | 1u << UC | 1u << UD)
+#define ALL (1u << RC | 1u << UC | 1u << UD | 1u << XS | 1u << XR)
 #define STATES (IBV_QPS_ERR + 1)
 
 #define PKEY IBV_QP_PKEY_INDEX
@@ -28,6 +28,8 @@ struct transition {
 #define MIG IBV_QP_PATH_MIG_STATE
 #define MINRNR IBV_QP_MIN_RNR_TIMER
 #define CONNECT (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define PPA (PKEY | PORT | ACCESS)
+#define CAM (CUR | ALT | ACCESS | MIG)
 #define RETRY (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)
 
 #define ANY_TO_RESET_OR_ERR [IBV_QPS_RESET] = {.services = ALL}, [IBV_QPS_ERR] = {.services = ALL}
@@ -36,16 +38,22 @@ static const struct transition transitions[STATES][STATES] = {
 	[IBV_QPS_RESET] =
 		{
 			[IBV_QPS_RESET] = {.services = ALL},
-			[IBV_QPS_INIT] =
-				{ALL, .required = {[RC] = PKEY | PORT | ACCESS, [UC] = PKEY | PORT | ACCESS, [UD] = PKEY | PORT | QKEY}},
+			[IBV_QPS_INIT] = {ALL, .required = {[RC] = PPA, [UC] = PPA, [UD] = PKEY | PORT | QKEY, [XS] = PPA, [XR] = PPA}},
 		},
 	[IBV_QPS_INIT] =
 		{
 			ANY_TO_RESET_OR_ERR,
-			[IBV_QPS_INIT] =
-				{ALL, .optional = {[RC] = PKEY | PORT | ACCESS, [UC] = PKEY | PORT | ACCESS, [UD] = PKEY | PORT | QKEY}},
-			[IBV_QPS_RTR] = {ALL, .required = {[RC] = CONNECT | IBV_QP_MAX_DEST_RD_ATOMIC | MINRNR, [UC] = CONNECT},
-					 .optional = {[RC] = ALT | ACCESS | PKEY, [UC] = ALT | ACCESS | PKEY, [UD] = PKEY | QKEY}},
+			[IBV_QPS_INIT] = {ALL, .optional = {[RC] = PPA, [UC] = PPA, [UD] = PKEY | PORT | QKEY, [XS] = PPA, [XR] = PPA}},
+			[IBV_QPS_RTR] = {ALL,
+					 .required = {[RC] = CONNECT | IBV_QP_MAX_DEST_RD_ATOMIC | MINRNR,
+						      [UC] = CONNECT,
+						      [XS] = CONNECT,
+						      [XR] = CONNECT | IBV_QP_MAX_DEST_RD_ATOMIC | MINRNR},
+					 .optional = {[RC] = ALT | ACCESS | PKEY,
+						      [UC] = ALT | ACCESS | PKEY,
+						      [UD] = PKEY | QKEY,
+						      [XS] = ALT | ACCESS | PKEY,
+						      [XR] = ALT | ACCESS | PKEY}},
 		},
 	[IBV_QPS_RTR] =
 		{
@@ -53,33 +61,35 @@ static const struct transition transitions[STATES][STATES] = {
 			[IBV_QPS_RTS] = {ALL,
 					 .required = {[RC] = RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
 						      [UC] = IBV_QP_SQ_PSN,
-						      [UD] = IBV_QP_SQ_PSN},
-					 .optional = {[RC] = CUR | ALT | ACCESS | MINRNR | MIG,
-						      [UC] = CUR | ALT | ACCESS | MIG,
-						      [UD] = CUR | QKEY}},
+						      [UD] = IBV_QP_SQ_PSN,
+						      [XS] = RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+						      [XR] = IBV_QP_TIMEOUT | IBV_QP_SQ_PSN},
+					 .optional = {[RC] = CAM | MINRNR, [UC] = CAM, [UD] = CUR | QKEY, [XS] = CAM, [XR] = CAM | MINRNR}},
 		},
 	[IBV_QPS_RTS] =
 		{
 			ANY_TO_RESET_OR_ERR,
-			[IBV_QPS_RTS] = {ALL, .optional = {[RC] = CUR | ALT | ACCESS | MINRNR | MIG,
-							   [UC] = CUR | ALT | ACCESS | MIG,
-							   [UD] = CUR | QKEY}},
+			[IBV_QPS_RTS] = {ALL,
+					 .optional = {[RC] = CAM | MINRNR, [UC] = CAM, [UD] = CUR | QKEY, [XS] = CAM, [XR] = CAM | MINRNR}},
 			[IBV_QPS_SQD] = {ALL, .optional = {[RC] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
 							   [UC] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
-							   [UD] = IBV_QP_EN_SQD_ASYNC_NOTIFY}},
+							   [UD] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
+							   [XS] = IBV_QP_EN_SQD_ASYNC_NOTIFY,
+							   [XR] = IBV_QP_EN_SQD_ASYNC_NOTIFY}},
 		},
 	[IBV_QPS_SQD] =
 		{
 			ANY_TO_RESET_OR_ERR,
-			[IBV_QPS_RTS] = {ALL, .optional = {[RC] = CUR | ALT | ACCESS | MINRNR | MIG,
-							   [UC] = CUR | ALT | ACCESS | MIG,
-							   [UD] = CUR | QKEY}},
-			[IBV_QPS_SQD] = {ALL, .optional =
-						      {
-							      [RC] = PORT | IBV_QP_AV | RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
-								     IBV_QP_MAX_DEST_RD_ATOMIC | ALT | ACCESS | PKEY | MINRNR | MIG,
-							      [UC] = IBV_QP_AV | ALT | ACCESS | PKEY | MIG,
-							      [UD] = PKEY | QKEY}},
+			[IBV_QPS_RTS] = {ALL,
+					 .optional = {[RC] = CAM | MINRNR, [UC] = CAM, [UD] = CUR | QKEY, [XS] = CAM, [XR] = CAM | MINRNR}},
+			[IBV_QPS_SQD] = {ALL, .optional = {[RC] = PORT | IBV_QP_AV | RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+								  IBV_QP_MAX_DEST_RD_ATOMIC | ALT | ACCESS | PKEY | MINRNR | MIG,
+							   [UC] = IBV_QP_AV | ALT | ACCESS | PKEY | MIG,
+							   [UD] = PKEY | QKEY,
+							   [XS] = PORT | IBV_QP_AV | RETRY | IBV_QP_MAX_QP_RD_ATOMIC | ALT | ACCESS |
+								  PKEY | MIG,
+							   [XR] = PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_MAX_DEST_RD_ATOMIC | ALT |
+								  ACCESS | PKEY | MINRNR | MIG}},
 		},
 	[IBV_QPS_SQE] =
 		{
@@ -92,7 +102,9 @@ static const struct transition transitions[STATES][STATES] = {
 
 int ur_qp_modify_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
-	unsigned svc = type == IBV_QPT_RC ? RC : type == IBV_QPT_UC ? UC : UD;
+	static const uint8_t column[] = {
+		[IBV_QPT_RC] = RC, [IBV_QPT_UC] = UC, [IBV_QPT_UD] = UD, [IBV_QPT_XRC_SEND] = XS, [IBV_QPT_XRC_RECV] = XR};
+	unsigned svc = column[type];
 	const struct transition *t;
 
 	if ((unsigned)from >= STATES || (unsigned)to >= STATES)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Receive queues: posting, on application threads without the shard's lock; taking a receive WQE for a message that arrives, completing it
- * and flushing, by the shard.
+ * and flushing, by the shard. A QP without receives of its own (srq_only) takes them from its SRQ, as copies.
  */
 #include <errno.h>
 
-#include "transport/tp_priv.h"
+#include "transport/srq.h"
 
 /* --- posting --- */
 
-static int write_recv(struct ur_qp *qp, struct ur_rwqe *w, const struct ibv_recv_wr *wr)
+int ur_recv_write(struct ur_rwqe *w, const struct ibv_recv_wr *wr, uint32_t max_sge)
 {
 	uint64_t length;
 
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > max_sge)
 		return EINVAL;
 	length = ur_list_length(wr->sg_list, wr->num_sge);
 	w->wr_id = wr->wr_id;
@@ -27,10 +27,10 @@ static int write_recv(struct ur_qp *qp, struct ur_rwqe *w, const struct ibv_recv
 int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	uint32_t tail = atomic_load_explicit(&qp->rq.tail, memory_order_relaxed), from = tail;
-	int err = ur_qp_state(qp) == IBV_QPS_RESET ? EINVAL : 0;
+	int err = qp->srq_only || ur_qp_state(qp) == IBV_QPS_RESET ? EINVAL : 0;
 
 	for (; wr && !err; wr = err ? wr : wr->next) {
-		err = ur_ring_full(&qp->rq, tail) ? ENOMEM : write_recv(qp, ur_ring_at(&qp->rq, tail), wr);
+		err = ur_ring_full(&qp->rq, tail) ? ENOMEM : ur_recv_write(ur_ring_at(&qp->rq, tail), wr, qp->rq.max_sge);
 		tail += !err;
 	}
 	if (tail != from) {
@@ -51,6 +51,8 @@ bool ur_recv_ready(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 
+	if (qp->srq_only)
+		return r->w || ur_srq_ready(qp->srq);
 	if (r->head != r->tail)
 		return true;
 	r->tail = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
@@ -61,10 +63,25 @@ bool ur_recv_take(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 
+	if (qp->srq_only) {
+		struct ur_rwqe *copy = ur_ring_at(&qp->rq, 0);
+
+		if (!r->w && ur_srq_take(qp->srq, copy)) /* a message that was given up has left one */
+			r->w = copy;
+		return r->w;
+	}
 	if (!ur_recv_ready(qp))
 		return false;
 	r->w = ur_ring_at(&qp->rq, r->head);
 	return true;
+}
+
+enum ibv_wc_status ur_recv_scatter(struct ur_qp *qp, const uint8_t *data, uint32_t len)
+{
+	struct ur_responder *r = &qp->resp;
+	const struct ur_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
+
+	return ur_sge_scatter_in(qp->tp, pd, r->w->sge, r->w->nsge, &r->pos, data, len);
 }
 
 void ur_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited)
@@ -75,17 +92,20 @@ void ur_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited)
 	e->qpn = qp->qpn;
 	e->src_qp = qp->dqpn;
 	r->w = NULL;
-	/* The slot is free before the completion shows: who has polled it may post again. */
+	/* The slot is free before the completion shows: who has polled it may post again. (Of an SRQ it has been free for long.) */
 	atomic_store_explicit(&qp->rq.head, ++r->head, memory_order_release);
 	if (ur_unlikely(e->status != IBV_WC_SUCCESS))
 		ur_qp_count(qp, UR_C_RESP_CQE_ERR);
-	if (ur_unlikely(!ur_cq_push(qp->recv_cq, e, solicited)))
+	if (ur_unlikely(!ur_cq_push(qp->recv_cq, e, solicited))) {
 		qp->broken = true;
+		if (qp->xrcd)
+			ur_srq_fail(qp->srq); /* the CQ is the SRQ's: nobody can receive from it any more */
+	}
 }
 
 void ur_recv_flush(struct ur_qp *qp)
 {
-	while (qp->resp.w || ur_recv_take(qp)) {
+	while (qp->resp.w || (!qp->srq_only && ur_recv_take(qp))) {
 		struct ur_cqe e = {.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV};
 
 		ur_recv_done(qp, &e, false);

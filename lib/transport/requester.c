@@ -185,15 +185,18 @@ static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
 	struct ur_requester *r = &qp->req;
 	uint32_t k = packet_index(r, w), end = piece_end(qp, w, k);
 	uint64_t from = (uint64_t)k << qp->mtu_shift, to = (uint64_t)end << qp->mtu_shift;
-	const struct ur_opcode_info *op = ur_opcode(UR_OP_READ_REQ);
+	uint8_t opcode = UR_OP_READ_REQ | qp->service;
+	const struct ur_opcode_info *op = ur_opcode(opcode);
 	uint8_t *ext;
 
-	p->bth.opcode = UR_OP_READ_REQ;
+	p->bth.opcode = opcode;
 	p->bth.psn = r->next;
 	p->bth.ackreq = true; /* as other hosts do, though the response comes in any case */
 	ext = ur_pkt_begin(qp, p, op);
 	if (to > w->length)
 		to = w->length;
+	if (ur_unlikely(op->flags & UR_OPF_XRCETH))
+		ur_xrceth_put(ext, w->srqn);
 	put_reth(ext + op->off_reth, w, from, (uint32_t)(to - from));
 	r->rd_out++;
 	sent(qp, w, end - k);
@@ -225,6 +228,8 @@ static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct 
 		memcpy(ext + op->off_imm, &w->imm, sizeof(w->imm));
 	if (op->flags & UR_OPF_IETH)
 		ur_put32(ext + op->off_ieth, w->imm);
+	if (ur_unlikely(op->flags & UR_OPF_XRCETH))
+		ur_xrceth_put(ext, w->srqn);
 }
 
 /* A packet of a SEND or WRITE. */
@@ -235,7 +240,7 @@ static enum ibv_wc_status build_data(struct ur_qp *qp, struct ur_swqe *w, struct
 	uint32_t k = packet_index(r, w);
 	bool last = k + 1 == w->npkts;
 	uint32_t len = last ? w->length - (k << qp->mtu_shift) : qp->mtu;
-	uint8_t opcode = last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first);
+	uint8_t opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
 	bool ackreq = last || r->since_ack + 1 >= qp->tp->ack_every;
 	enum ibv_wc_status st;

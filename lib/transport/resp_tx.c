@@ -3,7 +3,7 @@
  * What the responder sends (IBTA volume 1, 9.7.5.1 and 9.7.4.2): one acknowledgement, which newer ones replace while it waits, and the
  * responses of the READs and atomics in the resource table, in the order of their PSNs.
  */
-#include "transport/tp_priv.h"
+#include "transport/srq.h"
 
 void ur_resp_schedule(struct ur_qp *qp)
 {
@@ -40,13 +40,14 @@ struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp)
 static bool build_ack(struct ur_qp *qp, struct ur_pkt **out)
 {
 	struct ur_responder *r = &qp->resp;
-	const struct ur_opcode_info *op = ur_opcode(UR_OP_ACK);
+	uint8_t opcode = UR_OP_ACK | qp->service;
+	const struct ur_opcode_info *op = ur_opcode(opcode);
 	const struct ur_aeth aeth = {.syndrome = r->ack_syndrome, .msn = r->ack_msn};
 	struct ur_pkt *p = ur_tp_pkt(qp->tp);
 
 	if (ur_unlikely(!p))
 		return false;
-	p->bth.opcode = UR_OP_ACK;
+	p->bth.opcode = opcode;
 	p->bth.psn = r->ack_psn;
 	ur_aeth_put(ur_pkt_begin(qp, p, op) + op->off_aeth, &aeth);
 	*out = p;
@@ -99,13 +100,15 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt 
 	uint64_t off = (uint64_t)e->k << qp->mtu_shift;
 	uint32_t len = ur_min_u32(qp->mtu, e->stop - (uint32_t)off);
 	uint32_t psn = ur_psn_add(e->psn, e->k);
-	uint8_t opcode = response_opcode(e);
+	uint8_t opcode = response_opcode(e) | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
 	const struct ur_aeth aeth = {.syndrome = ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID), .msn = e->msn};
 	struct ur_mr *mr = NULL;
 	uint8_t *from = NULL, *ext;
 	struct ur_pkt *p;
 
+	if (ur_unlikely(qp->xrcd != NULL))
+		ur_xrc_lend_pd(qp, e->srqn);
 	if (len) {
 		from = ur_mr_at(qp, e->rkey, e->va + off, len, IBV_ACCESS_REMOTE_READ, &mr);
 		if (ur_unlikely(!from)) {

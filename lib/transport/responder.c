@@ -3,7 +3,7 @@
  * The responder (IBTA volume 1, 9.6, 9.7.4, 9.7.5.1 and 9.9.3): checks and executes request packets. Each packet gets a verdict, and the
  * table of verdicts says what follows: acknowledgement, NAK, completion, event. Sending is resp_tx.c's.
  */
-#include "transport/tp_priv.h"
+#include "transport/srq.h"
 
 #define EVENT_NONE (-1)
 
@@ -31,6 +31,9 @@ static const struct {
 	[UR_RESP_TOO_LONG] = {"TOO_LONG", FATAL, UR_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR, UR_C_REMOTE_INV, EVENT_NONE},
 	[UR_RESP_LOCAL_PROT] = {"LOCAL_PROT", FATAL, UR_NAK_REM_OP, IBV_WC_LOC_PROT_ERR, UR_C_REMOTE_OP, EVENT_NONE},
 	[UR_RESP_INVALIDATE] = {"INVALIDATE", FATAL, UR_NAK_REM_ACCESS, IBV_WC_REM_ACCESS_ERR, UR_C_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+	/* Annex A14: a violation of the XRC domain, and an SRQ that can complete nothing. */
+	[UR_RESP_XRC_SRQ] = {"XRC_SRQ", FATAL, UR_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, UR_C_REMOTE_INV, IBV_EVENT_QP_ACCESS_ERR},
+	[UR_RESP_SRQ_FAILED] = {"SRQ_FAILED", FATAL, UR_NAK_REM_OP, IBV_WC_REM_OP_ERR, UR_C_REMOTE_OP, IBV_EVENT_QP_FATAL},
 #undef INV_REQ
 };
 
@@ -138,7 +141,7 @@ static enum ur_resp_verdict do_send(struct ur_qp *qp, const struct ur_pkt *p, co
 	w = r->w;
 	if (p->payload_len > w->length - r->got)
 		return UR_RESP_TOO_LONG;
-	if (ur_sge_scatter(qp, w->sge, w->nsge, &r->pos, p->data + p->payload_off, p->payload_len))
+	if (ur_recv_scatter(qp, p->data + p->payload_off, p->payload_len))
 		return UR_RESP_LOCAL_PROT;
 	r->got += p->payload_len;
 	if (!(op->flags & UR_OPF_LAST)) {
@@ -229,6 +232,7 @@ struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
 	e->opcode = p->bth.opcode;
 	e->psn = p->bth.psn;
 	e->msn = ur_psn_add(r->msn, 1);
+	e->srqn = ur_unlikely(qp->xrcd != NULL) ? qp->srq->num : 0;
 	return e;
 }
 
@@ -313,6 +317,8 @@ static enum ur_resp_verdict execute(struct ur_qp *qp, const struct ur_pkt *p, co
 		v = check_supported(qp, p, op);
 	if (ur_likely(!v))
 		v = check_length(qp, p->payload_len, op->flags);
+	if (ur_unlikely(qp->xrcd != NULL) && !v)
+		v = ur_xrc_bind(qp, ur_xrceth_get(ext_headers(p)));
 	if (ur_unlikely(v))
 		return v;
 	if (op->flags & UR_OPF_WRITE)

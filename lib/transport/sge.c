@@ -92,8 +92,8 @@ enum ibv_wc_status ur_sge_gather(const struct ur_qp *qp, const struct ur_swqe *w
 	return gather_list(qp, w, pos, len, p);
 }
 
-enum ibv_wc_status ur_sge_scatter(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos,
-				  const uint8_t *data, uint32_t len)
+enum ibv_wc_status ur_sge_scatter_in(const struct ur_tp *tp, const struct ur_pd *pd, const struct ibv_sge *sge, unsigned nsge,
+				     struct ur_sge_pos *pos, const uint8_t *data, uint32_t len)
 {
 	while (len) {
 		const struct ibv_sge *s = &sge[pos->i];
@@ -108,7 +108,7 @@ enum ibv_wc_status ur_sge_scatter(const struct ur_qp *qp, const struct ibv_sge *
 			*pos = (struct ur_sge_pos){pos->i + 1, 0};
 			continue;
 		}
-		to = ur_mr_local(qp, s->lkey, s->addr, s->length, IBV_ACCESS_LOCAL_WRITE, &mr);
+		to = ur_mr_in(tp, pd, s->lkey, s->addr, s->length, IBV_ACCESS_LOCAL_WRITE, &mr);
 		if (ur_unlikely(!to))
 			return IBV_WC_LOC_PROT_ERR;
 		memcpy(to + pos->off, data, n);

@@ -29,6 +29,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	tp->qpn_base = ur_rng_u32(&tp->rng) & UR_QPN_LOW;
 	ur_idtab_init(&tp->qps, 1, UR_MAX_QP + 1);
 	ur_idtab_init(&tp->mrs, 1, UR_MAX_MR + 1);
+	ur_idtab_init(&tp->srqs, 1, UR_MAX_SRQ + 1);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_init(&tp->txq[i]);
 	*out = tp;
@@ -41,6 +42,7 @@ void ur_tp_destroy(struct ur_tp *tp)
 		tp->c.free(tp->c.ctx, tp->stash, tp->nstash);
 	ur_idtab_fini(&tp->qps);
 	ur_idtab_fini(&tp->mrs);
+	ur_idtab_fini(&tp->srqs);
 	free(tp->mr_gen);
 	free(tp);
 }
@@ -66,11 +68,11 @@ static const uint8_t rx_allowed[] = {
 	[IBV_QPS_ERR] = 0,
 };
 
-static const uint8_t service_of_type[] = {
-	[IBV_QPT_RC] = UR_RC,
-	[IBV_QPT_UC] = UR_UC,
-	[IBV_QPT_UD] = UR_UD,
-};
+/* XRC divides the two directions between two types (annex A14). */
+static bool direction_ok(const struct ur_qp *qp, unsigned need)
+{
+	return qp->service != UR_XRC || need == (qp->type == IBV_QPT_XRC_SEND ? RX_RESPONSES : RX_REQUESTS);
+}
 
 /* The low 15 bits decide which partition; at least one side must be a full member, and ours is. */
 static bool pkey_ok(uint16_t pkey)
@@ -102,7 +104,7 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		ur_count(tp->c.counters, UR_C_DROP_QPN);
 		return;
 	}
-	if (ur_unlikely(!op->name || (p->bth.opcode & 0xe0) != service_of_type[qp->type])) {
+	if (ur_unlikely(!op->name || (p->bth.opcode & 0xe0) != qp->service || !direction_ok(qp, need))) {
 		ur_qp_count(qp, why_foreign(qp, p));
 		return;
 	}

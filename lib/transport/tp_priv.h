@@ -7,7 +7,8 @@
  *   mw.c         memory windows, and the work requests that change them: BIND_MW, LOCAL_INV
  *   qp.c         life of a queue pair, doorbell, error state and flushing; qp_modify.c its state transitions
  *   wr_op.c      the table of work request opcodes; post.c writes send work requests into the ring (on the application's threads)
- *   recvq.c      receive queues: posting (on the application's threads), taking, completing
+ *   recvq.c      receive queues: posting (on the application's threads), taking, completing; srq.c shared ones (srq.h)
+ *   xrc.c        extended reliable connections: domains, and the shared receive queue that a packet names
  *   sge.c        from and to scatter/gather lists
  *   requester.c  builds request packets; completer.c handles what comes back for them
  *   atomic.c     requests that are one packet and whose answer carries the result: atomics, ATOMIC WRITE
@@ -44,7 +45,7 @@ struct ur_pd {
 
 struct ur_tp {
 	struct ur_tp_config c;
-	struct ur_idtab qps, mrs;
+	struct ur_idtab qps, mrs, srqs;
 	ur_time now; /* of the call under way */
 	/*
 	 * Added to a QP's index to make the low part of its QPN. Random, so that a process that takes the place of one that died does not
@@ -74,7 +75,9 @@ struct ur_swqe { /* a send work request; behind it the scatter/gather list or th
 	uint8_t opcode;      /* enum ibv_wr_opcode */
 	uint8_t flags;       /* enum ibv_send_flags and UR_SWQE_TOO_LONG */
 	uint8_t nsge;
-	uint8_t spare[9];
+	uint8_t spare;
+	uint32_t srqn; /* XRC: the receiving SRQ */
+	uint8_t spare2[4];
 	struct ibv_sge sge[];
 };
 _Static_assert(sizeof(struct ur_swqe) == 48, "a WQE with one SGE fills one cache line");
@@ -174,12 +177,13 @@ struct ur_rd_res { /* a request whose answer is more than an acknowledgement, ke
 	uint32_t stop;          /* byte of the request where the run ends */
 	bool replay;
 	uint8_t opcode; /* enum ur_opcode of the request */
+	uint32_t srqn; /* XRC: the SRQ that lends its protection domain */
 };
 
 struct ur_responder {
 	uint32_t epsn, msn;
 	uint32_t head, tail; /* RQ indices: next to use, last seen tail */
-	const struct ur_rwqe *w; /* the receive WQE of the message under way */
+	const struct ur_rwqe *w; /* the receive WQE of the message under way: in the ring, or the copy of an SRQ's */
 	uint16_t expect;     /* UR_OPF_SEND or UR_OPF_WRITE inside such a message, 0 between messages */
 	bool nak_sent;       /* nothing but the expected PSN is answered */
 	bool dying;          /* a fatal NAK waits behind READ responses */
@@ -203,12 +207,14 @@ enum { UR_DB_WANT = 1, UR_DB_RUNG = 2 };
 struct ur_qp {
 	struct ur_tp *tp;
 	const struct ur_path *path;
-	struct ur_pd *pd;
+	struct ur_pd *pd; /* XRC_RECV: that of the SRQ which the packet in hand names */
 	uint32_t qpn, dqpn;
 	uint32_t mtu, mtu_shift;
 	atomic_int state; /* enum ibv_qp_state; stored by the shard */
 	int access;       /* qp_access_flags */
 	struct ur_cq *send_cq, *recv_cq;
+	struct ur_srq *srq;   /* XRC_RECV: the one that the last packet named, NULL when it has gone */
+	struct ur_xrcd *xrcd; /* XRC_RECV alone */
 	struct ur_list link[UR_TXQ_COUNT];
 	struct ur_timer timer; /* ACK timer, or the wait after an RNR NAK */
 	struct ur_requester req;
@@ -216,7 +222,9 @@ struct ur_qp {
 	struct ur_list windows; /* of type 2, bound through this QP */
 	bool broken; /* a completion was lost: to ERR at the next opportunity */
 	bool sig_all, sqd_notify;
-	uint8_t type; /* enum ibv_qp_type */
+	bool srq_only;   /* no receives of its own: an SRQ's, or (XRC_SEND) none; the one slot of `rq` holds the copy of the WQE in use */
+	uint8_t type;    /* enum ibv_qp_type */
+	uint8_t service; /* enum ur_service */
 	struct ibv_qp_cap cap;
 	struct ibv_qp_attr attr; /* as last modified, for queries */
 	void *context;
@@ -270,7 +278,7 @@ struct ur_wr_op {
 	uint8_t send_flags;                /* enum ibv_send_flags that may go with it */
 };
 
-enum ur_service_bit { UR_SVC_RC = 1, UR_SVC_UC = 2, UR_SVC_UD = 4 };
+enum ur_service_bit { UR_SVC_RC = 1, UR_SVC_UC = 2, UR_SVC_UD = 4, UR_SVC_XRC = 8 };
 
 #define UR_WR_OPS 16
 extern const struct ur_wr_op ur_wr_ops[UR_WR_OPS]; /* by enum ibv_wr_opcode */
@@ -305,18 +313,24 @@ static inline struct ur_mr *ur_mr_find(const struct ur_tp *tp, uint32_t key)
 }
 
 /* The bytes [va, va + len) of the MR with that key, or NULL unless all of them are there and the access is granted. */
-static inline uint8_t *ur_mr_local(const struct ur_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access, struct ur_mr **out)
+static inline uint8_t *ur_mr_in(const struct ur_tp *tp, const struct ur_pd *pd, uint32_t key, uint64_t va, uint64_t len, int access,
+				struct ur_mr **out)
 {
-	struct ur_mr *mr = ur_mr_find(qp->tp, key);
+	struct ur_mr *mr = ur_mr_find(tp, key);
 	uint64_t off;
 
-	if (ur_unlikely(!mr || mr->pd != qp->pd || (mr->access & access) != access))
+	if (ur_unlikely(!mr || mr->pd != pd || (mr->access & access) != access))
 		return NULL;
 	off = va - mr->iova;
 	if (ur_unlikely(off > mr->length || len > mr->length - off))
 		return NULL;
 	*out = mr;
 	return mr->addr + off;
+}
+
+static inline uint8_t *ur_mr_local(const struct ur_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access, struct ur_mr **out)
+{
+	return ur_mr_in(qp->tp, qp->pd, key, va, len, access, out);
 }
 
 /* As ur_mr_local for the key of a memory window; NULL for any other key. */
@@ -361,9 +375,14 @@ enum ibv_wc_status ur_atomic_answer(struct ur_qp *qp, const struct ur_swqe *w, c
 
 /* Puts `len` bytes from *pos on into the packet behind p->len, as segments or copied, and moves *pos. */
 enum ibv_wc_status ur_sge_gather(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_sge_pos *pos, uint32_t len, struct ur_pkt *p);
-/* Copies `len` bytes into the list from *pos on, and moves *pos. The list has room for them. */
-enum ibv_wc_status ur_sge_scatter(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos,
-				  const uint8_t *data, uint32_t len);
+/* Copies `len` bytes into the list from *pos on, and moves *pos. The list has room for them; its keys are of the domain `pd`. */
+enum ibv_wc_status ur_sge_scatter_in(const struct ur_tp *tp, const struct ur_pd *pd, const struct ibv_sge *sge, unsigned nsge,
+				     struct ur_sge_pos *pos, const uint8_t *data, uint32_t len);
+static inline enum ibv_wc_status ur_sge_scatter(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos,
+						const uint8_t *data, uint32_t len)
+{
+	return ur_sge_scatter_in(qp->tp, qp->pd, sge, nsge, pos, data, len);
+}
 /* Bytes of a list. */
 static inline uint64_t ur_list_length(const struct ibv_sge *sge, int n)
 {
@@ -396,6 +415,8 @@ uint8_t *ur_pkt_begin(const struct ur_qp *qp, struct ur_pkt *p, const struct ur_
 
 /* --- qp.c --- */
 
+/* `wr` is rounded up in place to a power of two; none stays none, and one slot is there all the same. */
+int ur_ring_init(struct ur_ring *r, uint32_t *wr, uint32_t stride, uint32_t max_sge);
 void ur_qp_event(struct ur_qp *qp, enum ibv_event_type ev);
 /* Completes the oldest send WQE; the CQE is left out for an unsignalled success. */
 void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
@@ -416,7 +437,12 @@ bool ur_recv_ready(struct ur_qp *qp);
 bool ur_recv_take(struct ur_qp *qp);
 /* Completes resp.w; `e` carries everything but wr_id, qpn and src_qp. */
 void ur_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited);
+/* Copies into resp.w from resp.pos on, which moves. */
+enum ibv_wc_status ur_recv_scatter(struct ur_qp *qp, const uint8_t *data, uint32_t len);
+/* Without an SRQ all that is posted; with one only what the QP holds: the rest is there for others. */
 void ur_recv_flush(struct ur_qp *qp);
+/* Writes a work request into a slot. EINVAL for more than `max_sge` elements. */
+int ur_recv_write(struct ur_rwqe *w, const struct ibv_recv_wr *wr, uint32_t max_sge);
 
 /* --- requester.c --- */
 
@@ -454,7 +480,7 @@ ur_time ur_rnr_time(unsigned code);
 	X(DONE)                                                                                                                            \
 	X(DUPLICATE)                                                                                                                       \
 	X(OUT_OF_SEQ) X(RNR) X(BAD_ORDER) X(UNSUPPORTED) X(BAD_LENGTH) X(TOO_MANY_READS) X(MISALIGNED)                                     \
-	X(ACCESS) X(TOO_LONG) X(LOCAL_PROT) X(INVALIDATE)
+	X(ACCESS) X(TOO_LONG) X(LOCAL_PROT) X(INVALIDATE) X(XRC_SRQ) X(SRQ_FAILED)
 
 enum ur_resp_verdict {
 #define UR_RESP_VERDICT_ENUM(n) UR_RESP_##n,

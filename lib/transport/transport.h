@@ -27,6 +27,8 @@ struct ur_mr;
 struct ur_mw;
 struct ur_cq;
 struct ur_qp;
+struct ur_srq;
+struct ur_xrcd;
 struct ur_ah;
 
 /* What this software can do; the same numbers go into ibv_query_device. */
@@ -38,6 +40,8 @@ struct ur_ah;
 #define UR_MAX_RD_ATOMIC 128
 #define UR_MAX_MSG (1u << 31)
 #define UR_MAX_MR (1u << 20)
+#define UR_MAX_SRQ 16384
+#define UR_MAX_SRQ_WR 32768
 
 struct ur_tp_config {
 	void *ctx; /* handed to alloc */
@@ -68,7 +72,7 @@ bool ur_tp_tx_pending(const struct ur_tp *tp);
 /* --- protection domains and memory regions --- */
 
 int ur_pd_create(struct ur_tp *tp, struct ur_pd **out);
-/* EBUSY while MRs, memory windows or QPs belong to it. */
+/* EBUSY while MRs, memory windows, SRQs or QPs belong to it. */
 int ur_pd_destroy(struct ur_pd *pd);
 
 /* What FLUSH needs (annex A19): flags that <infiniband/verbs.h> has from rdma-core 45 on. */
@@ -112,7 +116,7 @@ uint32_t ur_mw_rkey(const struct ur_mw *mw);
 
 /* `notify` is called by the shard, once per arming, when a completion arrives that the arming asked for. */
 int ur_cq_create(struct ur_tp *tp, unsigned cqe, void *context, void (*notify)(struct ur_cq *cq), struct ur_cq **out);
-/* EBUSY while QPs use it. */
+/* EBUSY while QPs or (XRC) SRQs use it. */
 int ur_cq_destroy(struct ur_cq *cq);
 void *ur_cq_context(const struct ur_cq *cq);
 unsigned ur_cq_size(const struct ur_cq *cq);
@@ -141,13 +145,51 @@ void ur_cq_arm(struct ur_cq *cq, bool solicited_only);
 /* Removes completions of a QP that is being destroyed or reset. Needs the consumer's lock as well. */
 void ur_cq_clean(struct ur_cq *cq, uint32_t qpn);
 
+/* --- shared receive queues (IBTA volume 1, 10.2.9; annex A14 for XRC) --- */
+
+struct ur_srq_init {
+	struct ur_pd *pd;
+	struct ur_xrcd *xrcd;     /* of an XRC SRQ; NULL makes a basic one */
+	struct ur_cq *cq;         /* of an XRC SRQ: where its receives complete; a basic one uses those of its QPs */
+	struct ibv_srq_attr attr; /* max_wr and max_sge are rounded up in place to what was granted; srq_limit is not used */
+	void *context;
+	/*
+	 * IBV_EVENT_SRQ_LIMIT_REACHED, and IBV_EVENT_SRQ_ERR when the CQ of an XRC SRQ has overrun: nothing can be received there any more.
+	 * A basic SRQ is a ring in memory and has no error of its own. Called by the shard in the middle of its work. May be NULL.
+	 */
+	void (*event)(struct ur_srq *srq, enum ibv_event_type ev);
+};
+
+int ur_srq_create(struct ur_tp *tp, struct ur_srq_init *init, struct ur_srq **out);
+/* Drops what is posted without completions. EBUSY while QPs were made with it; an XRC_RECV QP that is filling a WQE of it loses that. */
+int ur_srq_destroy(struct ur_srq *srq);
+/*
+ * ibv_modify_srq(3). IBV_SRQ_MAX_WR resizes, attr->max_wr rounded up in place; needs the producers' lock as well. IBV_SRQ_LIMIT arms the
+ * limit event, which comes once, when fewer are posted (at once if they are already); 0 disarms. EINVAL, and nothing is changed, for more
+ * than UR_MAX_SRQ_WR, fewer than are posted, a limit above the size.
+ */
+int ur_srq_modify(struct ur_srq *srq, struct ibv_srq_attr *attr, int mask);
+void ur_srq_query(const struct ur_srq *srq, struct ibv_srq_attr *attr);
+/* What an XRCETH names: 24 bits, the slot in the top byte. */
+uint32_t ur_srq_num(const struct ur_srq *srq);
+void *ur_srq_context(const struct ur_srq *srq);
+/* [app] ibv_post_srq_recv(3): as ur_qp_post_recv. EINVAL after IBV_EVENT_SRQ_ERR. */
+int ur_srq_post(struct ur_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* XRC domains: an XRC_RECV QP reaches the SRQs of its own. */
+int ur_xrcd_create(struct ur_tp *tp, struct ur_xrcd **out);
+/* EBUSY while SRQs or QPs belong to it. */
+int ur_xrcd_destroy(struct ur_xrcd *xrcd);
+
 /* --- queue pairs --- */
 
 struct ur_qp_init {
-	enum ibv_qp_type type; /* IBV_QPT_RC; EOPNOTSUPP for what is not built yet */
-	struct ur_pd *pd;
-	struct ur_cq *send_cq, *recv_cq;
-	struct ibv_qp_cap cap; /* rounded up in place to what was granted */
+	enum ibv_qp_type type;           /* IBV_QPT_RC, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV; EOPNOTSUPP for what is not built yet */
+	struct ur_pd *pd;                /* of XRC_RECV unused, as are the CQs: its SRQs have them */
+	struct ur_cq *send_cq, *recv_cq; /* recv_cq: of XRC_SEND unused */
+	struct ur_srq *srq;              /* a basic one, in place of a receive queue; may be NULL */
+	struct ur_xrcd *xrcd;            /* of XRC_RECV alone */
+	struct ibv_qp_cap cap;           /* rounded up in place to what was granted */
 	bool sq_sig_all;
 	void *context;
 	/* Asynchronous events, called by the shard in the middle of its work: it may not call back into the QP. May be NULL. */
@@ -159,6 +201,8 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out);
 int ur_qp_destroy(struct ur_qp *qp);
 uint32_t ur_qp_num(const struct ur_qp *qp);
 void *ur_qp_context(const struct ur_qp *qp);
+/* NULL unless it is an XRC_RECV QP. */
+struct ur_xrcd *ur_qp_xrcd(const struct ur_qp *qp);
 struct ur_qp *ur_qp_find(struct ur_tp *tp, uint32_t qpn);
 /* [app] */
 enum ibv_qp_state ur_qp_state(const struct ur_qp *qp);
@@ -170,7 +214,8 @@ enum ibv_qp_state ur_qp_state(const struct ur_qp *qp);
 int ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *attr, int mask, const struct ur_path *path, ur_time now);
 void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
-/* [app] ibv_post_send(3) and ibv_post_recv(3): 0, or errno with *bad the first request not taken (ENOMEM full, EINVAL otherwise). */
+/* [app] ibv_post_send(3) and ibv_post_recv(3): 0, or errno with *bad the first request not taken (ENOMEM full, EINVAL otherwise: receives
+ * of a QP with an SRQ among others). */
 int ur_qp_post_send(struct ur_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /*

@@ -13,22 +13,22 @@
 	}
 #define WRITE_OP(l, o)                                                                                                                     \
 	{                                                                                                                                  \
-		UR_WR_WRITE, UR_SVC_RC | UR_SVC_UC, UR_OP_WRITE_FIRST, UR_OP_WRITE_MIDDLE, l, o, IBV_WC_RDMA_WRITE, FLAGS_SE               \
+		UR_WR_WRITE, UR_SVC_RC | UR_SVC_UC | UR_SVC_XRC, UR_OP_WRITE_FIRST, UR_OP_WRITE_MIDDLE, l, o, IBV_WC_RDMA_WRITE, FLAGS_SE  \
 	}
 
 #define ONE_PACKET(k, o, c, flags)                                                                                                         \
 	{                                                                                                                                  \
-		k, UR_SVC_RC, o, o, o, o, c, flags                                                                                         \
+		k, UR_SVC_RC | UR_SVC_XRC, o, o, o, o, c, flags                                                                                         \
 	}
 #define LOCAL(c)                                                                                                                           \
 	{                                                                                                                                  \
-		.kind = UR_WR_LOCAL, .services = UR_SVC_RC | UR_SVC_UC, .wc = c, .send_flags = FLAGS_ANY | IBV_SEND_SOLICITED              \
+		.kind = UR_WR_LOCAL, .services = UR_SVC_RC | UR_SVC_UC | UR_SVC_XRC, .wc = c, .send_flags = FLAGS_ANY | IBV_SEND_SOLICITED              \
 	}
 
 const struct ur_wr_op ur_wr_ops[UR_WR_OPS] = {
-	[IBV_WR_SEND] = SEND_OP(UR_OP_SEND_LAST, UR_OP_SEND_ONLY, UR_SVC_RC | UR_SVC_UC | UR_SVC_UD),
-	[IBV_WR_SEND_WITH_IMM] = SEND_OP(UR_OP_SEND_LAST_IMM, UR_OP_SEND_ONLY_IMM, UR_SVC_RC | UR_SVC_UC | UR_SVC_UD),
-	[IBV_WR_SEND_WITH_INV] = SEND_OP(UR_OP_SEND_LAST_INV, UR_OP_SEND_ONLY_INV, UR_SVC_RC),
+	[IBV_WR_SEND] = SEND_OP(UR_OP_SEND_LAST, UR_OP_SEND_ONLY, UR_SVC_RC | UR_SVC_UC | UR_SVC_UD | UR_SVC_XRC),
+	[IBV_WR_SEND_WITH_IMM] = SEND_OP(UR_OP_SEND_LAST_IMM, UR_OP_SEND_ONLY_IMM, UR_SVC_RC | UR_SVC_UC | UR_SVC_UD | UR_SVC_XRC),
+	[IBV_WR_SEND_WITH_INV] = SEND_OP(UR_OP_SEND_LAST_INV, UR_OP_SEND_ONLY_INV, UR_SVC_RC | UR_SVC_XRC),
 	[IBV_WR_RDMA_WRITE] = WRITE_OP(UR_OP_WRITE_LAST, UR_OP_WRITE_ONLY),
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = WRITE_OP(UR_OP_WRITE_LAST_IMM, UR_OP_WRITE_ONLY_IMM),
 	[IBV_WR_RDMA_READ] = ONE_PACKET(UR_WR_READ, UR_OP_READ_REQ, IBV_WC_RDMA_READ, FLAGS_ANY | IBV_SEND_SOLICITED),

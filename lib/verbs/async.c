@@ -12,7 +12,7 @@ struct uv_async {
 };
 
 /* What an event belongs to decides who waits for its acknowledgement. */
-enum owner { OWNER_NONE, OWNER_CQ, OWNER_QP };
+enum owner { OWNER_NONE, OWNER_CQ, OWNER_QP, OWNER_SRQ };
 
 static enum owner owner_of(enum ibv_event_type type)
 {
@@ -28,6 +28,9 @@ static enum owner owner_of(enum ibv_event_type type)
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		return OWNER_QP;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return OWNER_SRQ;
 	default:
 		return OWNER_NONE;
 	}
@@ -62,6 +65,10 @@ static void fill(struct uv_async *a, struct ibv_async_event *event)
 	case OWNER_QP:
 		event->element.qp = a->element;
 		((struct uv_qp *)a->element)->async_delivered++;
+		break;
+	case OWNER_SRQ:
+		event->element.srq = a->element;
+		((struct uv_srq *)a->element)->async_delivered++;
 		break;
 	case OWNER_NONE:
 		event->element.port_num = 1;
@@ -120,6 +127,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 {
 	struct ibv_cq *cq = event->element.cq;
 	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
 
 	switch (owner_of(event->event_type)) {
 	case OWNER_CQ:
@@ -127,6 +135,9 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 		break;
 	case OWNER_QP:
 		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
+		break;
+	case OWNER_SRQ:
+		acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
 		break;
 	case OWNER_NONE:
 		break;
@@ -173,4 +184,11 @@ void uv_async_forget_cq(struct uv_cq *u)
 	uint32_t n = drop_unread(uv_context(u->cq.context), &u->cq, &u->async_delivered);
 
 	await(&u->cq.mutex, &u->cq.cond, &u->cq.async_events_completed, n);
+}
+
+void uv_async_forget_srq(struct uv_srq *u)
+{
+	uint32_t n = drop_unread(uv_context(u->srq.context), &u->srq, &u->async_delivered);
+
+	await(&u->srq.mutex, &u->srq.cond, &u->srq.events_completed, n);
 }

@@ -91,6 +91,11 @@ void uv_context_ops(struct verbs_context *v)
 	v->create_cq_ex = uv_create_cq_ex;
 	v->modify_cq = uv_modify_cq;
 	v->query_rt_values = uv_query_rt_values;
+	v->create_srq_ex = uv_create_srq_ex;
+	v->get_srq_num = uv_get_srq_num;
+	v->open_xrcd = uv_open_xrcd;
+	v->close_xrcd = uv_close_xrcd;
+	v->open_qp = uv_open_qp;
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	v->context.ops.poll_cq = uv_poll_cq;
 	v->context.ops.req_notify_cq = uv_req_notify_cq;
@@ -99,6 +104,7 @@ void uv_context_ops(struct verbs_context *v)
 	v->context.ops.alloc_mw = uv_alloc_mw;
 	v->context.ops.dealloc_mw = uv_dealloc_mw;
 	v->context.ops.bind_mw = uv_bind_mw;
+	v->context.ops.post_srq_recv = uv_post_srq_recv;
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)

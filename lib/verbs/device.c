@@ -42,6 +42,7 @@ static struct uv_device *device_new(struct ur_engine *engine)
 	atomic_init(&d->refs, 1);
 	d->engine = engine;
 	d->guid = info.guid;
+	ur_list_init(&d->xrcds);
 	d->dev.node_type = IBV_NODE_CA;
 	d->dev.transport_type = IBV_TRANSPORT_IB;
 	/* Paths that no kernel device has: programs that look there must not find a stranger's attributes. */

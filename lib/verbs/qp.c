@@ -36,35 +36,54 @@ static void event(struct ur_qp *tp, enum ibv_event_type type)
 		event_hook(&u->qp, type, ur_engine_now());
 	if (type == IBV_EVENT_COMM_EST && ur_qp_state(tp) != IBV_QPS_RTR)
 		return; /* programs are told in RTR only */
-	uv_async_raise(uv_context(u->qp.context), type, &u->qp);
+	uv_qp_raise(u, type);
 }
 
 /* --- creation --- */
 
-static void init_public(struct uv_qp *u, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+/* Each half of XRC lacks what belongs to the other; the receiving one leaves the rest to its SRQs. */
+static void drop_unused(struct ibv_qp *qp)
 {
-	u->engine = uv_context(pd->context)->engine;
-	u->qp.context = pd->context;
+	if (qp->qp_type != IBV_QPT_XRC_SEND && qp->qp_type != IBV_QPT_XRC_RECV)
+		return;
+	qp->recv_cq = NULL;
+	qp->srq = NULL;
+	if (qp->qp_type == IBV_QPT_XRC_RECV) {
+		qp->pd = NULL;
+		qp->send_cq = NULL;
+	}
+}
+
+static void init_public(struct uv_qp *u, struct ibv_context *ctx, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+{
+	u->engine = uv_context(ctx)->engine;
+	u->root = u;
+	ur_list_init(&u->opened);
+	u->qp.context = ctx;
 	u->qp.qp_context = attr->qp_context;
 	u->qp.pd = pd;
 	u->qp.send_cq = attr->send_cq;
 	u->qp.recv_cq = attr->recv_cq;
+	u->qp.srq = attr->srq;
 	u->qp.qp_num = ur_qp_num(u->tp);
 	u->qp.handle = u->qp.qp_num;
 	u->qp.state = IBV_QPS_RESET;
 	u->qp.qp_type = attr->qp_type;
+	drop_unused(&u->qp);
 	pthread_mutex_init(&u->qp.mutex, NULL);
 	pthread_cond_init(&u->qp.cond, NULL);
 }
 
-static int create(struct uv_qp *u, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static int create(struct uv_qp *u, struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_qp_init_attr *attr)
 {
-	struct uv_context *c = uv_context(pd->context);
+	struct uv_context *c = uv_context(ctx);
 	struct ur_qp_init init = {
 		.type = attr->qp_type,
-		.pd = ur_container_of(pd, struct uv_pd, pd)->tp,
-		.send_cq = to_cq(attr->send_cq)->tp,
-		.recv_cq = to_cq(attr->recv_cq)->tp,
+		.pd = pd ? ur_container_of(pd, struct uv_pd, pd)->tp : NULL,
+		.send_cq = attr->send_cq ? to_cq(attr->send_cq)->tp : NULL,
+		.recv_cq = attr->recv_cq ? to_cq(attr->recv_cq)->tp : NULL,
+		.srq = attr->srq ? ur_container_of(attr->srq, struct uv_srq, srq)->tp : NULL,
+		.xrcd = xrcd ? uv_xrcd_tp(xrcd) : NULL,
 		.cap = attr->cap,
 		.sq_sig_all = attr->sq_sig_all != 0,
 		.context = u,
@@ -77,40 +96,56 @@ static int create(struct uv_qp *u, struct ibv_pd *pd, struct ibv_qp_init_attr *a
 		return EIO;
 	err = ur_qp_create(nic->tp, &init, &u->tp);
 	if (!err)
-		init_public(u, pd, attr);
+		init_public(u, ctx, pd, attr);
 	uv_leave(c);
 	attr->cap = init.cap;
 	return err;
 }
 
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+/* What is there is of the same context; what must be there, the transport knows. */
+static bool same_context(const struct ibv_context *ctx, const struct ibv_pd *pd, const struct ibv_xrcd *xrcd,
+			 const struct ibv_qp_init_attr *attr)
+{
+	return (!pd || pd->context == ctx) && (!xrcd || xrcd->context == ctx) && (!attr->srq || attr->srq->context == ctx) &&
+	       (!attr->send_cq || attr->send_cq->context == ctx) && (!attr->recv_cq || attr->recv_cq->context == ctx);
+}
+
+static struct ibv_qp *create_in(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_qp_init_attr *attr)
 {
 	struct uv_qp *u;
 	int err;
 
-	if (attr->qp_type != IBV_QPT_RC || attr->srq)
-		return uv_null(EOPNOTSUPP);
-	if (!attr->send_cq || !attr->recv_cq || attr->send_cq->context != pd->context || attr->recv_cq->context != pd->context)
+	if (!same_context(ctx, pd, xrcd, attr))
 		return uv_null(EINVAL);
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return uv_null(ENOMEM);
-	err = create(u, pd, attr);
+	err = create(u, ctx, pd, xrcd, attr);
 	if (err) {
 		free(u);
 		return uv_null(err);
 	}
-	uv_context_get(uv_context(pd->context));
+	uv_context_get(uv_context(ctx));
 	return &u->qp;
 }
 
-#define EX_SUPPORTED (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	return create_in(pd->context, pd, NULL, attr);
+}
+
+#define EX_SUPPORTED (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
 struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *ex)
 {
 	struct ibv_qp_init_attr attr = {
-		.qp_context = ex->qp_context, .send_cq = ex->send_cq, .recv_cq = ex->recv_cq, .srq = ex->srq, .cap = ex->cap,
-		.qp_type = ex->qp_type, .sq_sig_all = ex->sq_sig_all,
+		.qp_context = ex->qp_context,
+		.send_cq = ex->send_cq,
+		.recv_cq = ex->recv_cq,
+		.srq = ex->srq,
+		.cap = ex->cap,
+		.qp_type = ex->qp_type,
+		.sq_sig_all = ex->sq_sig_all,
 	};
 	bool builders = ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	struct ibv_qp *qp;
@@ -120,9 +155,11 @@ struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
 	if ((ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags) ||
 	    (builders && !uv_wr_supported(ex->qp_type, ex->send_ops_flags)))
 		return uv_null(EOPNOTSUPP);
-	if (!(ex->comp_mask & IBV_QP_INIT_ATTR_PD) || !ex->pd || ex->pd->context != ctx)
+	/* An XRC_RECV QP has a domain of its own kind in place of a PD. */
+	if (!(ex->comp_mask & (ex->qp_type == IBV_QPT_XRC_RECV ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD)))
 		return uv_null(EINVAL);
-	qp = ibv_create_qp(ex->pd, &attr);
+	qp = create_in(ctx, ex->comp_mask & IBV_QP_INIT_ATTR_PD ? ex->pd : NULL, ex->comp_mask & IBV_QP_INIT_ATTR_XRCD ? ex->xrcd : NULL,
+		       &attr);
 	if (!qp)
 		return NULL;
 	ex->cap = attr.cap;
@@ -144,8 +181,9 @@ static void clean(struct ibv_cq *cq, uint32_t qpn)
 
 static void clean_cqs(const struct ibv_qp *qp)
 {
-	clean(qp->send_cq, qp->qp_num);
-	if (qp->recv_cq != qp->send_cq)
+	if (qp->send_cq)
+		clean(qp->send_cq, qp->qp_num);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
 		clean(qp->recv_cq, qp->qp_num);
 }
 
@@ -166,7 +204,7 @@ static int check_mtu(struct uv_context *c, const struct ibv_qp_attr *attr)
 
 int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_qp_attr *attr, int mask, ur_time now)
 {
-	struct uv_qp *u = to_qp(qp);
+	struct uv_qp *u = to_qp(qp)->root;
 	int err = ur_nic_modify_qp(nic, u->tp, &u->path, attr, mask, now);
 
 	if (err)
@@ -231,8 +269,9 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
 	struct uv_context *c = uv_context(qp->context);
-	struct uv_qp *u = to_qp(qp);
+	struct uv_qp *u = to_qp(qp), *root = u->root;
 	unsigned turn = 0;
+	bool shared;
 	int err;
 
 	do {
@@ -240,8 +279,9 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 
 		if (!nic)
 			return uv_errno(EIO);
-		err = ur_nic_destroy_qp(nic, u->tp, &u->path);
-		if (!err)
+		shared = uv_qp_detach(u);
+		err = shared ? 0 : ur_nic_destroy_qp(nic, root->tp, &root->path);
+		if (!err && !shared)
 			clean_cqs(qp);
 		uv_leave(c);
 	} while (err == EBUSY && uv_reclaim(c, turn++));
@@ -250,7 +290,10 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 	uv_async_forget_qp(u);
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);
-	free(u);
+	if (u != root && !shared)
+		free(root); /* closed earlier, and kept for the others */
+	if (u != root || !shared)
+		free(u);
 	uv_context_put(c);
 	return 0;
 }

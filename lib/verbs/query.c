@@ -33,7 +33,7 @@ static void fill_device(struct uv_context *c, struct ibv_device_attr *a)
 		.max_qp = UR_MAX_QP,
 		.max_qp_wr = UR_MAX_QP_WR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-				    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B,
+				    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC,
 		.max_sge = UR_MAX_SGE,
 		.max_sge_rd = UR_MAX_SGE,
 		.max_cq = MAX_OBJECTS,
@@ -45,6 +45,9 @@ static void fill_device(struct uv_context *c, struct ibv_device_attr *a)
 		.max_res_rd_atom = UR_MAX_RD_ATOMIC * UR_MAX_QP,
 		.max_qp_init_rd_atom = UR_MAX_RD_ATOMIC,
 		.atomic_cap = IBV_ATOMIC_GLOB, /* the CPU executes them, on memory that others may share */
+		.max_srq = UR_MAX_SRQ,
+		.max_srq_wr = UR_MAX_SRQ_WR,
+		.max_srq_sge = UR_MAX_SGE,
 		.max_pkeys = 1,
 		.local_ca_ack_delay = 15, /* 134 ms: a host that is busy elsewhere */
 		.phys_port_cnt = 1,

@@ -10,36 +10,6 @@
 
 #define UNUSED(x) ((void)(x))
 
-/* --- shared receive queues --- */
-
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-	UNUSED(pd);
-	UNUSED(attr);
-	return uv_null(EOPNOTSUPP);
-}
-
-int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	UNUSED(srq);
-	UNUSED(attr);
-	UNUSED(mask);
-	return uv_errno(EOPNOTSUPP);
-}
-
-int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
-{
-	UNUSED(srq);
-	UNUSED(attr);
-	return uv_errno(EOPNOTSUPP);
-}
-
-int ibv_destroy_srq(struct ibv_srq *srq)
-{
-	UNUSED(srq);
-	return uv_errno(EOPNOTSUPP);
-}
-
 /* --- datagrams: address handles and multicast --- */
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)

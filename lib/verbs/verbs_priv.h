@@ -66,6 +66,7 @@ struct uv_device {
 	atomic_uint refs;
 	struct ur_engine *engine;
 	uint64_t guid;
+	struct ur_list xrcds; /* xrc.c's; under the engine's lock */
 };
 
 struct uv_context {
@@ -136,6 +137,19 @@ struct uv_qp {
 	struct ur_wr_batch batch; /* of ibv_wr_post(3); under sq_lock */
 	struct ur_net_path path;
 	uint32_t async_delivered; /* under the context's async.lock */
+	struct uv_qp *root;    /* itself, or the one of which ibv_open_qp made it; that has tp, path and the engine's view */
+	struct ur_list opened; /* of a root the list of those, else its place there; under the engine's lock, as is `closed` */
+	bool closed;           /* a root that was destroyed while others have its QP open */
+};
+
+struct uv_srq {
+	struct ibv_srq srq;
+	uint8_t slack[UV_SLACK];
+	struct ur_srq *tp;
+	struct ur_engine *engine;
+	uv_spin lock; /* the producers' side of the ring */
+	bool xrc;
+	uint32_t async_delivered; /* under the context's async.lock */
 };
 
 static inline struct uv_context *uv_context(struct ibv_context *c)
@@ -182,12 +196,13 @@ int uv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values
 void uv_channel_notify(struct uv_cq *cq);
 void uv_channel_forget(struct uv_cq *cq);
 
-/* async.c: events of QPs and CQs; dropping and awaiting them before the object is freed. `element` is the ibv_qp or ibv_cq. */
+/* async.c: events of QPs, CQs and SRQs; dropping and awaiting them before the object is freed. `element` is the ibv_ object. */
 void uv_async_raise(struct uv_context *c, enum ibv_event_type type, void *element);
 /* For ur_engine_watch of a context. */
 void uv_async_port(struct ur_engine_watch *w, enum ibv_event_type type);
 void uv_async_forget_qp(struct uv_qp *qp);
 void uv_async_forget_cq(struct uv_cq *cq);
+void uv_async_forget_srq(struct uv_srq *srq);
 
 /* mw.c */
 struct ibv_mw *uv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
@@ -203,6 +218,21 @@ int uv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 bool uv_wr_supported(enum ibv_qp_type type, uint64_t send_ops);
 /* Gives it to a QP; ibv_qp_to_qp_ex(3) is NULL without. */
 void uv_wr_init(struct uv_qp *u, uint64_t send_ops);
+
+/* srq.c */
+struct ibv_srq *uv_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *ex);
+int uv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int uv_get_srq_num(struct ibv_srq *srq, uint32_t *num);
+
+/* xrc.c */
+struct ibv_xrcd *uv_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);
+int uv_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *uv_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr);
+struct ur_xrcd *uv_xrcd_tp(struct ibv_xrcd *xrcd);
+/* Under the engine's lock, for a QP being destroyed: true while others have it open, so that only `u` goes. */
+bool uv_qp_detach(struct uv_qp *u);
+/* Under the engine's lock: tells all who have it open. */
+void uv_qp_raise(struct uv_qp *root, enum ibv_event_type type);
 
 /* --- public symbols that no installed header declares (marshall.h and driver.h of rdma-core) --- */
 

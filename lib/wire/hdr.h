@@ -30,6 +30,9 @@ struct ur_deth {
 	uint32_t sqpn; /* 24 bits */
 };
 
+/* XRCETH (annex A14): the number of the shared receive queue, 24 bits behind 8 reserved ones. */
+#define UR_SRQN_MASK 0xffffffu
+
 struct ur_feth {
 	uint8_t placement;   /* placement type, 4 bits */
 	uint8_t selectivity; /* selectivity level, 2 bits */
@@ -145,6 +148,16 @@ static inline void ur_deth_put(uint8_t *p, const struct ur_deth *h)
 	ur_put32(p, h->qkey);
 	p[4] = 0;
 	ur_put24(p + 5, h->sqpn);
+}
+
+static inline uint32_t ur_xrceth_get(const uint8_t *p)
+{
+	return ur_get24(p + 1);
+}
+
+static inline void ur_xrceth_put(uint8_t *p, uint32_t srqn)
+{
+	ur_put32(p, srqn & UR_SRQN_MASK);
 }
 
 /* FETH (annex A19): selectivity in bits 5:4, placement type in bits 3:0 of the last byte. */

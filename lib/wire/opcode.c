@@ -7,7 +7,7 @@
 
 #define HAS(flags, flag, len) ((flags)&UR_OPF_##flag ? (len) : 0)
 
-#define OFF_FETH(f) HAS(f, DETH, 8)
+#define OFF_FETH(f) (HAS(f, DETH, 8) + HAS(f, XRCETH, 4))
 #define OFF_RETH(f) (OFF_FETH(f) + HAS(f, FETH, 4))
 #define OFF_ATOMICETH(f) (OFF_RETH(f) + HAS(f, RETH, 16))
 #define OFF_AETH(f) (OFF_ATOMICETH(f) + HAS(f, ATOMICETH, 28))
@@ -47,41 +47,46 @@ enum {
 	WRITE = UR_OPF_WRITE | UR_OPF_PAYLOAD,
 	RESPONSE = UR_OPF_RESPONSE,
 	ATOMIC = UR_OPF_ATOMIC | UR_OPF_ATOMICETH,
+	XRCETH = UR_OPF_XRCETH,
 	CNP_RESERVED = 16, /* bytes between BTH and ICRC, all zero (annex A17) */
 };
 
 /* clang-format off */
-#define SEND_AND_WRITE(service) \
-	ROW(service, SEND_FIRST,      SEND | FIRST), \
-	ROW(service, SEND_MIDDLE,     SEND), \
-	ROW(service, SEND_LAST,       SEND | LAST), \
-	ROW(service, SEND_LAST_IMM,   SEND | LAST | IMM), \
-	ROW(service, SEND_ONLY,       SEND | ONLY), \
-	ROW(service, SEND_ONLY_IMM,   SEND | ONLY | IMM), \
-	ROW(service, WRITE_FIRST,     WRITE | FIRST | RETH), \
-	ROW(service, WRITE_MIDDLE,    WRITE), \
-	ROW(service, WRITE_LAST,      WRITE | LAST), \
-	ROW(service, WRITE_LAST_IMM,  WRITE | LAST | IMM | RWQE), \
-	ROW(service, WRITE_ONLY,      WRITE | ONLY | RETH), \
-	ROW(service, WRITE_ONLY_IMM,  WRITE | ONLY | RETH | IMM | RWQE)
+/* `x`: what the service adds to every request */
+#define SEND_AND_WRITE(service, x) \
+	ROW(service, SEND_FIRST,       (x) | SEND | FIRST), \
+	ROW(service, SEND_MIDDLE,      (x) | SEND), \
+	ROW(service, SEND_LAST,        (x) | SEND | LAST), \
+	ROW(service, SEND_LAST_IMM,    (x) | SEND | LAST | IMM), \
+	ROW(service, SEND_ONLY,        (x) | SEND | ONLY), \
+	ROW(service, SEND_ONLY_IMM,    (x) | SEND | ONLY | IMM), \
+	ROW(service, WRITE_FIRST,      (x) | WRITE | FIRST | RETH), \
+	ROW(service, WRITE_MIDDLE,     (x) | WRITE), \
+	ROW(service, WRITE_LAST,       (x) | WRITE | LAST), \
+	ROW(service, WRITE_LAST_IMM,   (x) | WRITE | LAST | IMM | RWQE), \
+	ROW(service, WRITE_ONLY,       (x) | WRITE | ONLY | RETH), \
+	ROW(service, WRITE_ONLY_IMM,   (x) | WRITE | ONLY | RETH | IMM | RWQE)
+#define RELIABLE(service, x) \
+	SEND_AND_WRITE(service, x), \
+	ROW(service, READ_REQ,         (x) | UR_OPF_READ | ONLY | RETH), \
+	ROW(service, READ_RESP_FIRST,  RESPONSE | FIRST | AETH | PAYLOAD), \
+	ROW(service, READ_RESP_MIDDLE, RESPONSE | PAYLOAD), \
+	ROW(service, READ_RESP_LAST,   RESPONSE | LAST | AETH | PAYLOAD), \
+	ROW(service, READ_RESP_ONLY,   RESPONSE | ONLY | AETH | PAYLOAD), \
+	ROW(service, ACK,              RESPONSE | ONLY | AETH), \
+	ROW(service, ATOMIC_ACK,       RESPONSE | ONLY | AETH | UR_OPF_ATOMICACKETH), \
+	ROW(service, CMP_SWAP,         (x) | ATOMIC | ONLY), \
+	ROW(service, FETCH_ADD,        (x) | ATOMIC | ONLY), \
+	ROW(service, SEND_LAST_INV,    (x) | SEND | LAST | IETH), \
+	ROW(service, SEND_ONLY_INV,    (x) | SEND | ONLY | IETH), \
+	ROW(service, FLUSH,            (x) | UR_OPF_FLUSH | ONLY | FETH | RETH), \
+	ROW(service, ATOMIC_WRITE,     (x) | UR_OPF_ATOMIC_WRITE | ONLY | RETH | PAYLOAD)
 
 const struct ur_opcode_info ur_opcodes[256] = {
-	SEND_AND_WRITE(RC),
-	ROW(RC, READ_REQ,         UR_OPF_READ | ONLY | RETH),
-	ROW(RC, READ_RESP_FIRST,  RESPONSE | FIRST | AETH | PAYLOAD),
-	ROW(RC, READ_RESP_MIDDLE, RESPONSE | PAYLOAD),
-	ROW(RC, READ_RESP_LAST,   RESPONSE | LAST | AETH | PAYLOAD),
-	ROW(RC, READ_RESP_ONLY,   RESPONSE | ONLY | AETH | PAYLOAD),
-	ROW(RC, ACK,              RESPONSE | ONLY | AETH),
-	ROW(RC, ATOMIC_ACK,       RESPONSE | ONLY | AETH | UR_OPF_ATOMICACKETH),
-	ROW(RC, CMP_SWAP,         ATOMIC | ONLY),
-	ROW(RC, FETCH_ADD,        ATOMIC | ONLY),
-	ROW(RC, SEND_LAST_INV,    SEND | LAST | IETH),
-	ROW(RC, SEND_ONLY_INV,    SEND | ONLY | IETH),
-	ROW(RC, FLUSH,            UR_OPF_FLUSH | ONLY | FETH | RETH),
-	ROW(RC, ATOMIC_WRITE,     UR_OPF_ATOMIC_WRITE | ONLY | RETH | PAYLOAD),
-	SEND_AND_WRITE(UC),
+	RELIABLE(RC, 0),
+	SEND_AND_WRITE(UC, 0),
 	ROW(UD, SEND_ONLY,        SEND | ONLY | DETH),
 	ROW(UD, SEND_ONLY_IMM,    SEND | ONLY | DETH | IMM),
 	[UR_OP_CNP] = {.name = "CNP", .ext_len = CNP_RESERVED},
+	RELIABLE(XRC, XRCETH),
 };

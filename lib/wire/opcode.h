@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The one opcode table (IBTA volume 1, 9.2.1 table 38; annex A17 for CNP; annex A19 for FLUSH and ATOMIC WRITE). */
+/* The one opcode table (IBTA volume 1, 9.2.1 table 38; annex A14 for XRC; annex A17 for CNP; annex A19 for FLUSH and ATOMIC WRITE). */
 #ifndef UR_OPCODE_H
 #define UR_OPCODE_H
 
 #include "base/base.h"
 
-enum ur_service { UR_RC = 0x00, UR_UC = 0x20, UR_UD = 0x60, UR_CNP_SERVICE = 0x80 };
+enum ur_service { UR_RC = 0x00, UR_UC = 0x20, UR_UD = 0x60, UR_CNP_SERVICE = 0x80, UR_XRC = 0xa0 };
 
 /* The low five bits of an opcode; OR with the service. */
 enum ur_opcode {
@@ -58,13 +58,15 @@ enum ur_op_flag {
 	UR_OPF_RWQE = 1 << 16, /* of a message that consumes a receive WQE: every SEND packet, and the last of a WRITE with immediate */
 	UR_OPF_FLUSH = 1 << 17,
 	UR_OPF_ATOMIC_WRITE = 1 << 18,
+	UR_OPF_XRCETH = 1 << 19, /* of every XRC request; before all other extended headers */
 };
 
 struct ur_opcode_info {
 	const char *name;    /* "RC_SEND_FIRST"; NULL when the opcode is not in the table */
 	uint32_t flags;      /* enum ur_op_flag */
 	uint8_t ext_len;     /* bytes of extended headers between BTH and payload */
-	uint8_t off_deth, off_feth, off_reth, off_atomiceth, off_aeth, off_atomicacketh, off_imm, off_ieth; /* from the end of the BTH */
+	/* From the end of the BTH. An XRCETH is always at 0. */
+	uint8_t off_deth, off_feth, off_reth, off_atomiceth, off_aeth, off_atomicacketh, off_imm, off_ieth;
 };
 
 extern const struct ur_opcode_info ur_opcodes[256];

@@ -112,7 +112,7 @@ static const struct mutation mutations[] = {
 	{"no room for bth and icrc", false, true, {{L3 + 3, 20 + 8 + 15}, {UDP4 + 5, 8 + 15}}, UR_C_DROP_TRUNCATED},
 	{"transport version", false, false, {{BTH4 + 1, 0x01}}, UR_C_DROP_TVER},
 	{"opcode unknown", false, false, {{BTH4, 0x15}}, UR_C_DROP_OPCODE},
-	{"opcode of XRC", false, false, {{BTH4, 0xa4}}, UR_C_DROP_OPCODE},
+	{"opcode of RD", false, false, {{BTH4, 0x44}}, UR_C_DROP_OPCODE},
 	{"opcode 0xff", false, false, {{BTH4, 0xff}}, UR_C_DROP_OPCODE},
 	{"extended header does not fit", false, false, {{BTH4, UR_OP_CMP_SWAP}}, UR_C_DROP_TRUNCATED},
 	{"pad exceeds payload", false, true, {{L3 + 3, 20 + 8 + 16}, {UDP4 + 5, 8 + 16}, {BTH4 + 1, 0x10}}, UR_C_DROP_PAD},

@@ -68,6 +68,16 @@ static void reth__bytes(void)
 	CU_ASSERT_TRUE(back.va == h.va && back.rkey == h.rkey && back.len == h.len);
 }
 
+static void xrceth__bytes(void)
+{
+	uint8_t p[4] = {9, 9, 9, 9};
+
+	ur_xrceth_put(p, 0xff123456);
+	CU_ASSERT_EQUAL(memcmp(p, (const uint8_t[]){0, 0x12, 0x34, 0x56}, 4), 0);
+	p[0] = 0xff; /* reserved */
+	CU_ASSERT_EQUAL(ur_xrceth_get(p), 0x123456);
+}
+
 static void atomiceth__bytes(void)
 {
 	struct ur_atomiceth h = {0x0001020304050607, 0x08090a0b, 0x0c0d0e0f10111213, 0x1415161718191a1b}, back;
@@ -148,6 +158,7 @@ void ur_suite_hdr(void)
 	CU_ADD_TEST(s, bth__bytes);
 	CU_ADD_TEST(s, bth__single_bits);
 	CU_ADD_TEST(s, reth__bytes);
+	CU_ADD_TEST(s, xrceth__bytes);
 	CU_ADD_TEST(s, atomiceth__bytes);
 	CU_ADD_TEST(s, deth__bytes);
 	CU_ADD_TEST(s, aeth__bytes);

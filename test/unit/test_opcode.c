@@ -32,6 +32,19 @@ static const struct {
 	{0x29, "UC_WRITE_LAST_IMM", 4},   {0x2a, "UC_WRITE_ONLY", 16},
 	{0x2b, "UC_WRITE_ONLY_IMM", 20},  {0x64, "UD_SEND_ONLY", 8},
 	{0x65, "UD_SEND_ONLY_IMM", 12},   {0x81, "CNP", 16},
+	{0xa0, "XRC_SEND_FIRST", 4}, {0xa1, "XRC_SEND_MIDDLE", 4},
+	{0xa2, "XRC_SEND_LAST", 4}, {0xa3, "XRC_SEND_LAST_IMM", 8},
+	{0xa4, "XRC_SEND_ONLY", 4}, {0xa5, "XRC_SEND_ONLY_IMM", 8},
+	{0xa6, "XRC_WRITE_FIRST", 20}, {0xa7, "XRC_WRITE_MIDDLE", 4},
+	{0xa8, "XRC_WRITE_LAST", 4}, {0xa9, "XRC_WRITE_LAST_IMM", 8},
+	{0xaa, "XRC_WRITE_ONLY", 20}, {0xab, "XRC_WRITE_ONLY_IMM", 24},
+	{0xac, "XRC_READ_REQ", 20}, {0xad, "XRC_READ_RESP_FIRST", 4},
+	{0xae, "XRC_READ_RESP_MIDDLE", 0}, {0xaf, "XRC_READ_RESP_LAST", 4},
+	{0xb0, "XRC_READ_RESP_ONLY", 4}, {0xb1, "XRC_ACK", 4},
+	{0xb2, "XRC_ATOMIC_ACK", 12}, {0xb3, "XRC_CMP_SWAP", 32},
+	{0xb4, "XRC_FETCH_ADD", 32}, {0xb6, "XRC_SEND_LAST_INV", 8},
+	{0xb7, "XRC_SEND_ONLY_INV", 8}, {0xbc, "XRC_FLUSH", 24},
+	{0xbd, "XRC_ATOMIC_WRITE", 20},
 };
 
 static void opcodes__exactly_these(void)
@@ -73,6 +86,7 @@ static void opcodes__flags_follow_names(void)
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_IMM), named(op, "IMM"));
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_IETH), named(op, "INV"));
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_DETH), named(op, "UD_"));
+		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_XRCETH), named(op, "XRC_") && !resp);
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_RWQE), named(op, "SEND") || (named(op, "WRITE") && named(op, "IMM")));
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_PAYLOAD), part || named(op, "ATOMIC_WRITE"));
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_AETH), resp && !named(op, "MIDDLE"));
@@ -94,6 +108,11 @@ static void opcodes__offsets(void)
 	CU_ASSERT_EQUAL(ur_opcode(UR_RC | UR_OP_FLUSH)->off_reth, 4);
 	CU_ASSERT_EQUAL(ur_opcode(UR_RC | UR_OP_CMP_SWAP)->off_atomiceth, 0);
 	CU_ASSERT_EQUAL(ur_opcode(UR_RC | UR_OP_SEND_ONLY_INV)->off_ieth, 0);
+	CU_ASSERT_EQUAL(ur_opcode(UR_XRC | UR_OP_WRITE_ONLY_IMM)->off_reth, 4);
+	CU_ASSERT_EQUAL(ur_opcode(UR_XRC | UR_OP_WRITE_ONLY_IMM)->off_imm, 20);
+	CU_ASSERT_EQUAL(ur_opcode(UR_XRC | UR_OP_SEND_ONLY_INV)->off_ieth, 4);
+	CU_ASSERT_EQUAL(ur_opcode(UR_XRC | UR_OP_FLUSH)->off_feth, 4);
+	CU_ASSERT_EQUAL(ur_opcode(UR_XRC | UR_OP_READ_RESP_ONLY)->off_aeth, 0);
 }
 
 void ur_suite_opcode(void)

@@ -57,6 +57,15 @@ static const struct rule rules[] = {
 	{IBV_QPT_UD, "RTS", "SQD", "", "n"},          {IBV_QPT_UD, "SQD", "RTS", "", "cq"},
 	{IBV_QPT_UD, "SQD", "SQD", "", "kq"},         {IBV_QPT_UD, "SQE", "RTS", "", "cq"},
 	{IBV_QPT_UD, "SQE", "RESET", "", ""},         {IBV_QPT_UD, "SQE", "ERR", "", ""},
+	/* Annex A14: the requester's half and the responder's half of RC. */
+	{IBV_QPT_XRC_SEND, "RESET", "INIT", "kpf", ""},     {IBV_QPT_XRC_SEND, "INIT", "INIT", "", "kpf"},
+	{IBV_QPT_XRC_SEND, "INIT", "RTR", "vmdR", "afk"},   {IBV_QPT_XRC_SEND, "RTR", "RTS", "Strwx", "cafg"},
+	{IBV_QPT_XRC_SEND, "RTS", "RTS", "", "cafg"},       {IBV_QPT_XRC_SEND, "RTS", "SQD", "", "n"},
+	{IBV_QPT_XRC_SEND, "SQD", "RTS", "", "cafg"},       {IBV_QPT_XRC_SEND, "SQD", "SQD", "", "pvtrwxafkg"},
+	{IBV_QPT_XRC_RECV, "RESET", "INIT", "kpf", ""},     {IBV_QPT_XRC_RECV, "INIT", "INIT", "", "kpf"},
+	{IBV_QPT_XRC_RECV, "INIT", "RTR", "vmdRyu", "afk"}, {IBV_QPT_XRC_RECV, "RTR", "RTS", "St", "cafug"},
+	{IBV_QPT_XRC_RECV, "RTS", "RTS", "", "cafug"},      {IBV_QPT_XRC_RECV, "RTS", "SQD", "", "n"},
+	{IBV_QPT_XRC_RECV, "SQD", "RTS", "", "cafug"},      {IBV_QPT_XRC_RECV, "SQD", "SQD", "", "pvtyafkug"},
 };
 
 static int mask_of(const char *s)
@@ -105,7 +114,7 @@ static void check_pair(enum ibv_qp_type type, unsigned from, unsigned to)
 
 static void modify_check__every_pair_of_states(void)
 {
-	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
 
 	for (unsigned t = 0; t < ur_array_size(types); t++)
 		for (unsigned from = 0; from <= IBV_QPS_ERR; from++)

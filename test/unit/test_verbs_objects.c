@@ -327,7 +327,8 @@ static void create_qp__cases(void)
 		{IBV_QPT_RC, false, {.max_inline_data = UR_MAX_INLINE + 1}, EINVAL},
 		{IBV_QPT_RC, true, {.max_send_wr = 1}, EINVAL},
 		{IBV_QPT_RAW_PACKET, false, {.max_send_wr = 1}, EOPNOTSUPP},
-		{IBV_QPT_XRC_SEND, false, {.max_send_wr = 1}, EOPNOTSUPP},
+		{IBV_QPT_XRC_SEND, false, {.max_send_wr = 1}, 0},
+		{IBV_QPT_XRC_RECV, false, {.max_send_wr = 1}, EINVAL}, /* it needs a domain */
 	};
 	struct verbs_fixture f;
 

@@ -326,6 +326,8 @@ bool th_lose_mask(struct th *h, unsigned from, const struct ur_pkt *p)
 
 static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct th_hdr *x)
 {
+	if (op->flags & UR_OPF_XRCETH)
+		ur_xrceth_put(ext, x->srqn);
 	if (op->flags & UR_OPF_RETH)
 		ur_reth_put(ext + op->off_reth, &(struct ur_reth){x->va, x->rkey, x->len});
 	if (op->flags & UR_OPF_AETH)

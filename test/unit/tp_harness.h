@@ -63,7 +63,7 @@ struct th_pkt { /* as received */
 
 struct th_hdr { /* extended headers for th_make; those that the opcode has are used */
 	uint64_t va;
-	uint32_t rkey, len, imm, ieth, msn;
+	uint32_t rkey, len, imm, ieth, msn, srqn;
 	uint8_t syndrome;
 	uint64_t swap_add, compare, original; /* of atomics */
 	struct ur_feth feth;
