@@ -89,6 +89,8 @@ int ur_qp_post_send(struct ur_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 
 	for (; wr && !err; wr = err ? wr : wr->next) {
 		err = ur_ring_full(&qp->sq, tail) ? ENOMEM : write_send(qp, ur_sq_at(qp, tail), wr);
+		if (ur_unlikely(qp->type == IBV_QPT_UD) && !err)
+			err = ur_ud_address(qp, tail, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 		tail += !err;
 	}
 	if (tail != from) {

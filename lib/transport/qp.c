@@ -76,6 +76,7 @@ static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	qp->type = (uint8_t)init->type;
+	qp->service = init->type == IBV_QPT_UC ? UR_UC : init->type == IBV_QPT_UD ? UR_UD : UR_RC;
 	qp->sig_all = init->sq_sig_all;
 	qp->context = init->context;
 	qp->event = init->event;
@@ -93,7 +94,7 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
 	uint32_t id;
 	int err;
 
-	if (init->type != IBV_QPT_RC)
+	if (init->type != IBV_QPT_RC && init->type != IBV_QPT_UC && init->type != IBV_QPT_UD)
 		return EOPNOTSUPP;
 	if (!init->pd || !init->send_cq || !init->recv_cq || check_cap(&cap))
 		return EINVAL;
@@ -126,6 +127,9 @@ out_free:
 int ur_qp_destroy(struct ur_qp *qp)
 {
 	/* Inline data is always copied into the packet, so no frame refers to the QP. */
+	if (qp->ngroups)
+		return EBUSY;
+	ur_ud_release_all(qp);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
@@ -161,6 +165,8 @@ void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor
 
 	if (ur_swqe_is_read(w) && r->head != r->fresh)
 		r->rd_wqes--;
+	if (ur_unlikely(qp->type == IBV_QPT_UD))
+		ur_ud_release(qp, r->head);
 	/* The slot is free before the completion shows: who has polled it may post again. */
 	atomic_store_explicit(&qp->sq.head, ++r->head, memory_order_release);
 	if (!cqe)
@@ -223,6 +229,13 @@ void ur_qp_to_err(struct ur_qp *qp)
 		ur_qp_event(qp, IBV_EVENT_QP_FATAL);
 }
 
+void ur_qp_to_sqe(struct ur_qp *qp)
+{
+	atomic_store(&qp->state, IBV_QPS_SQE);
+	ur_list_del(&qp->link[UR_TXQ_REQ]);
+	flush_sends(qp);
+}
+
 void ur_qp_to_reset(struct ur_qp *qp)
 {
 	struct ur_rd_res *rd = qp->resp.rd;
@@ -230,6 +243,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 
 	atomic_store(&qp->state, IBV_QPS_RESET); /* first: from here on nothing can be posted */
 	sq = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	ur_ud_release_all(qp);
 	rq = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
@@ -269,6 +283,8 @@ void ur_qp_kick(struct ur_qp *qp, ur_time now)
 {
 	if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_ERR))
 		flush(qp);
+	else if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_SQE))
+		flush_sends(qp);
 	ur_resp_schedule(qp);
 	ur_req_schedule(qp);
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
