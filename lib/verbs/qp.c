@@ -88,7 +88,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	struct uv_qp *u;
 	int err;
 
-	if (attr->qp_type != IBV_QPT_RC || attr->srq)
+	if ((attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD) || attr->srq)
 		return uv_null(EOPNOTSUPP);
 	if (!attr->send_cq || !attr->recv_cq || attr->send_cq->context != pd->context || attr->recv_cq->context != pd->context)
 		return uv_null(EINVAL);
@@ -236,6 +236,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 	struct uv_context *c = uv_context(qp->context);
 	struct uv_qp *u = to_qp(qp);
 	unsigned turn = 0;
+	bool attached;
 	int err;
 
 	do {
@@ -243,11 +244,12 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 
 		if (!nic)
 			return uv_errno(EIO);
+		attached = ur_qp_is_attached(u->tp);
 		err = ur_nic_destroy_qp(nic, u->tp, &u->path);
 		if (!err)
 			clean_cqs(qp);
 		uv_leave(c);
-	} while (err == EBUSY && uv_reclaim(c, turn++));
+	} while (err == EBUSY && !attached && uv_reclaim(c, turn++));
 	if (err)
 		return uv_errno(err);
 	uv_async_forget_qp(u);

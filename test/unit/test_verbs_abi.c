@@ -197,22 +197,11 @@ static void unsupported__says_so(void)
 {
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1}};
 	struct ibv_cq_init_attr_ex cqx = {.cqe = 1};
-	struct ibv_ah_attr ah = {.is_global = 1};
 	struct ibv_ece ece = {.vendor_id = 1};
-	struct ibv_wc wc = {.wc_flags = 0};
 	struct verbs_fixture f;
-	union ibv_gid gid = {.raw = {0}};
-	uint8_t mac[6];
-	uint16_t vid;
 
 	verbs_fixture_make(&f);
 	REFUSES(ibv_create_srq(f.pd, &srq), NULL);
-	REFUSES(ibv_create_ah(f.pd, &ah), NULL);
-	REFUSES(ibv_create_ah_from_wc(f.pd, &wc, NULL, 1), NULL);
-	REFUSES(ibv_init_ah_from_wc(f.ctx, 1, &wc, NULL, &ah), EOPNOTSUPP);
-	REFUSES(ibv_resolve_eth_l2_from_gid(f.ctx, &ah, mac, &vid), EOPNOTSUPP);
-	REFUSES(ibv_attach_mcast(f.qp, &gid, 0), EOPNOTSUPP);
-	REFUSES(ibv_detach_mcast(f.qp, &gid, 0), EOPNOTSUPP);
 	REFUSES(ibv_set_ece(f.qp, &ece), EOPNOTSUPP);
 	REFUSES(ibv_query_ece(f.qp, &ece), EOPNOTSUPP);
 	REFUSES(ibv_resize_cq(f.cq, 20), EOPNOTSUPP);
