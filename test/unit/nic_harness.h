@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whole NICs on a perfect fabric in virtual time, each with a protection domain, a completion queue and memory. NIC i has slot i + 1 and the
- * addresses 10.0.0.(i + 1) and fd00::(i + 1).
+ * Whole NICs on a perfect fabric in virtual time, each with a protection domain, a completion queue and memory. NIC i has slot i + 1 and
+ * the addresses 10.0.0.(i + 1) and fd00::(i + 1).
  */
 #ifndef UR_NIC_HARNESS_H
 #define UR_NIC_HARNESS_H
@@ -54,7 +54,8 @@ void nics_qp_connect(struct nics *h, struct nics_qp *q, const struct nics_qp *pe
 void nics_qp_destroy(struct nics *h, struct nics_qp *q);
 
 /* `len` bytes from `off`; writes go to `roff` of the memory of NIC `peer`; datagrams to ah. */
-int nics_post(struct nics *h, struct nics_qp *q, enum ibv_wr_opcode op, uint64_t wr_id, uint32_t off, uint32_t len, unsigned peer, uint32_t roff);
+int nics_post(struct nics *h, struct nics_qp *q, enum ibv_wr_opcode op, uint64_t wr_id, uint32_t off, uint32_t len, unsigned peer,
+	      uint32_t roff);
 int nics_post_ud(struct nics *h, struct nics_qp *q, struct ur_ah *ah, uint32_t qpn, uint64_t wr_id, uint32_t off, uint32_t len);
 void nics_recv(struct nics *h, struct nics_qp *q, uint64_t wr_id, uint32_t off, uint32_t len);
 /* Takes the next completion of the NIC and checks wr_id and status. */

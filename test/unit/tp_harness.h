@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two transports with one queue pair each (RC unless told otherwise), joined by a wire in virtual time on which exactly the chosen packets are lost. A test may
- * also play one of the two itself: th_pull takes a packet from a node, th_feed hands a node a packet that the test has made.
+ * Two transports with one queue pair each (RC unless told otherwise), joined by a wire in virtual time on which exactly the chosen packets
+ * are lost. A test may also play one of the two itself: th_pull takes a packet from a node, th_feed hands a node a packet that the test has
+ * made.
  */
 #ifndef UR_TP_HARNESS_H
 #define UR_TP_HARNESS_H
