@@ -71,6 +71,8 @@ static int nic_create_layers(struct ur_nic *nic)
 	int err = ur_tp_create(&tp, &nic->tp);
 
 	if (!err)
+		ur_tp_set_port_mtu(nic->tp, 128u << ur_nic_max_mtu(nic->cfg.mtu));
+	if (!err)
 		err = ur_net_create(&net, &nic->net);
 	if (!err)
 		err = ur_cm_create(&cm, &nic->cm);
@@ -137,17 +139,17 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	nic->port = port;
 	nic->cfg.mac = port->mac;
 	nic->cfg.mtu = port->mtu;
+	ur_tp_set_port_mtu(nic->tp, 128u << ur_nic_max_mtu(port->mtu));
 	ur_nic_filter_mcast(nic);
 	ur_net_set_mac(nic->net, &port->mac);
 }
 
-int ur_nic_filter_mcast(struct ur_nic *nic)
+static unsigned nd_groups(const struct ur_nic *nic, struct ur_mac *macs)
 {
 	static const struct ur_gid all_nodes = {.raw = {[0] = 0xff, [1] = 0x02, [15] = 1}};
-	struct ur_mac macs[UR_NET_GIDS + 1];
 	unsigned n = 0;
 
-	if (!nic->cfg.owned || !nic->port || !nic->port->ops->set_mcast)
+	if (!nic->cfg.owned)
 		return 0; /* on a shared interface the kernel is the one that answers neighbour solicitations */
 	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
 		const struct ur_net_addr *a = ur_net_gid(nic->net, i);
@@ -160,6 +162,32 @@ int ur_nic_filter_mcast(struct ur_nic *nic)
 	}
 	if (n)
 		macs[n++] = ur_mcast_mac(&all_nodes);
+	return n;
+}
+
+static bool mac_listed(const struct ur_mac *macs, unsigned n, const struct ur_mac *mac)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (memcmp(macs[i].b, mac->b, sizeof(mac->b)) == 0)
+			return true;
+	return false;
+}
+
+int ur_nic_filter_mcast(struct ur_nic *nic)
+{
+	struct ur_mac macs[UR_NET_GIDS + 1 + UR_MAX_MCAST_GROUPS];
+	struct ur_gid groups[UR_MAX_MCAST_GROUPS];
+	unsigned n, ngroups = ur_mcast_list(nic->tp, groups, UR_MAX_MCAST_GROUPS);
+
+	if (!nic->port || !nic->port->ops->set_mcast)
+		return 0;
+	n = nd_groups(nic, macs);
+	for (unsigned i = 0; i < ngroups; i++) {
+		struct ur_mac mac = ur_mcast_mac(&groups[i]);
+
+		if (!mac_listed(macs, n, &mac)) /* groups can share a MAC address */
+			macs[n++] = mac;
+	}
 	return nic->port->ops->set_mcast(nic->port, macs, n);
 }
 
@@ -215,6 +243,20 @@ static void nic_flush_backlog(struct ur_nic *nic)
 	memmove(nic->backlog, nic->backlog + sent, nic->backlog_n * sizeof(nic->backlog[0]));
 }
 
+/* A multicast goes to the port, and a copy of it to whoever is attached on this host, its sender included (IBTA volume 1, 10.5.2.2). */
+static void nic_echo(struct ur_nic *nic, struct ur_pkt *p)
+{
+	struct ur_pkt *copy;
+
+	if ((!nic->cfg.siblings_send && !ur_mcast_list(nic->tp, NULL, 0)) || !ur_pkt_linearise(p) || nic_alloc(nic, &copy, 1) != 1)
+		return;
+	memcpy(copy->data, p->data, p->len);
+	copy->len = p->len;
+	copy->bth = p->bth;
+	copy->flags = UR_PKT_LOCAL;
+	nic_local_push(nic, copy);
+}
+
 /* Sorts complete frames into those for ourselves and those for the port, and sends the latter. */
 static void nic_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
@@ -226,6 +268,8 @@ static void nic_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 			nic_local_push(nic, pkts[i]);
 		else
 			out[k++] = pkts[i];
+		if (ur_unlikely(pkts[i]->flags & UR_PKT_GROUP))
+			nic_echo(nic, pkts[i]);
 	}
 	if (ur_unlikely(nic->faults != NULL))
 		ur_faults_apply(nic->faults, nic, UR_FAULT_TX, out, k, nic_port_send);
@@ -265,12 +309,28 @@ static bool nic_mac_is_ours(const struct ur_nic *nic, const uint8_t *frame)
 	return (frame[0] & 1) || memcmp(frame, nic->cfg.mac.b, 6) == 0;
 }
 
+static bool nic_is_in_vlan(const struct ur_nic *nic, uint16_t vlan)
+{
+	for (unsigned i = 0; i < UR_NET_GIDS; i++)
+		if (ur_net_gid(nic->net, i) && ur_net_gid(nic->net, i)->vlan == vlan)
+			return true;
+	return false;
+}
+
 /* VLAN 0 is no VLAN, only a priority. */
 static bool nic_vlan_is_ours(const struct ur_nic *nic, const struct ur_pkt *p)
 {
 	int index = ur_net_gid_find(nic->net, &p->dst);
 
+	if (ur_gid_is_mcast(&p->dst))
+		return nic_is_in_vlan(nic, p->vlan & VLAN_ID_MASK);
 	return index >= 0 && ur_net_gid(nic->net, (unsigned)index)->vlan == (p->vlan & VLAN_ID_MASK);
+}
+
+/* A multicast of this host that the port brings as well: a loopback interface does, or one that shows what other processes send. */
+static bool nic_had_copy(const struct ur_nic *nic, const struct ur_pkt *p)
+{
+	return !(p->flags & UR_PKT_LOCAL) && ur_net_gid_find(nic->net, &p->src) >= 0;
 }
 
 static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
@@ -287,7 +347,11 @@ static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
 		ur_nic_rx_mad(nic, p);
 		return;
 	}
-	if (ur_unlikely(p->bth.dqpn >> 16 != nic->cfg.slot && p->bth.dqpn != 0xffffff)) {
+	if (ur_unlikely(p->bth.dqpn == UR_QPN_MCAST && nic_had_copy(nic, p))) {
+		ur_count(&nic->counters, UR_C_RX_OTHER_HOST);
+		return;
+	}
+	if (ur_unlikely(p->bth.dqpn >> 16 != nic->cfg.slot && p->bth.dqpn != UR_QPN_MCAST)) {
 		ur_count(&nic->counters, UR_C_RX_OTHER_SLOT);
 		return;
 	}
@@ -344,14 +408,19 @@ static unsigned nic_rx(struct ur_nic *nic)
 	return n;
 }
 
-/* To our own address, but perhaps for another process: MADs are for whoever knows the connection, the rest says in its QPN whose it is. */
+/*
+ * To this host, but perhaps for another process: MADs are for whoever knows the connection, multicasts for everybody, the rest says in its
+ * QPN whose it is.
+ */
 static void nic_rx_own(struct ur_nic *nic, struct ur_pkt *p)
 {
 	uint32_t dqpn = p->bth.dqpn;
+	bool all = dqpn == 1 || dqpn == UR_QPN_MCAST;
+	bool ours = all || dqpn >> 16 == nic->cfg.slot;
 
-	if (nic->cfg.siblings_send && (dqpn == 1 || dqpn >> 16 != nic->cfg.slot))
-		nic->cfg.siblings_send(nic->cfg.ctx, dqpn == 1 ? 0 : (uint8_t)(dqpn >> 16), p);
-	if (dqpn == 1 || dqpn >> 16 == nic->cfg.slot)
+	if (nic->cfg.siblings_send && (all || !ours))
+		nic->cfg.siblings_send(nic->cfg.ctx, all ? 0 : (uint8_t)(dqpn >> 16), p);
+	if (ours)
 		nic_rx_frame(nic, p);
 }
 
@@ -377,6 +446,8 @@ static unsigned nic_rx_siblings(struct ur_nic *nic)
 	struct ur_pkt *pkts[UR_NIC_BURST];
 	unsigned n = nic->cfg.siblings_recv(nic->cfg.ctx, nic->port, pkts, UR_NIC_BURST);
 
+	for (unsigned i = 0; i < n; i++)
+		pkts[i]->flags = UR_PKT_LOCAL;
 	nic_rx_burst(nic, pkts, n);
 	return n;
 }

@@ -64,7 +64,10 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 /* Every object above it is gone. Gives back all packets; the port stays the caller's. */
 void ur_nic_destroy(struct ur_nic *nic);
 void ur_nic_attach(struct ur_nic *nic, struct ur_port *port);
-/* Makes the port's multicast filter follow the addresses (solicited-node groups, in owned mode); after adding or removing one. */
+/*
+ * Makes the port's multicast filter follow the addresses (solicited-node groups, in owned mode) and the groups that QPs are attached to;
+ * after adding or removing an address.
+ */
 int ur_nic_filter_mcast(struct ur_nic *nic);
 
 /* One round: doorbells, receive, timers, send. Returns how many packets moved; 0 means idle until ur_nic_next, the port or a doorbell. */
@@ -86,8 +89,16 @@ bool ur_nic_rang(const struct ur_nic *nic);
  * alive as long as the QP). The QP is kicked whenever the path changes.
  */
 int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path, const struct ibv_qp_attr *attr, int mask, ur_time now);
-/* Takes the QP off the doorbell list, destroys it and closes its path. */
+/* Takes the QP off the doorbell list, destroys it and closes its path. EBUSY while it is attached to a group. */
 int ur_nic_destroy_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path);
+/*
+ * ibv_create_ah(3): an address handle whose path is kept current; ur_ah_destroy unmakes it. EINVAL, ENETUNREACH, EADDRNOTAVAIL, ENOMEM.
+ * ah->api is left to the caller.
+ */
+int ur_nic_create_ah(struct ur_nic *nic, struct ur_pd *pd, const struct ibv_ah_attr *attr, ur_time now, struct ur_ah **out);
+/* ibv_attach_mcast(3), ibv_detach_mcast(3): as ur_mcast_attach and ur_mcast_detach; the port's filter follows. */
+int ur_nic_attach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gid *group);
+int ur_nic_detach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gid *group);
 /* The largest path MTU that the port can carry. */
 enum ibv_mtu ur_nic_max_mtu(uint16_t ip_mtu);
 

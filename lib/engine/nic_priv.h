@@ -17,4 +17,7 @@ bool ur_nic_elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst);
 
 void ur_nic_drain_doorbells(struct ur_nic *nic);
 
+/* The path that an address vector names, for packets between two QPs (0 for any): 0, EINVAL, ENETUNREACH or EADDRNOTAVAIL. */
+int ur_nic_path_attr(const struct ur_nic *nic, const struct ibv_ah_attr *ah, uint32_t lqpn, uint32_t rqpn, struct ur_net_path_attr *a);
+
 #endif

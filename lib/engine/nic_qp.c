@@ -45,13 +45,15 @@ void ur_nic_drain_doorbells(struct ur_nic *nic)
 
 static void path_changed(struct ur_net_path *path, int err, ur_time now)
 {
-	if (!err)
+	if (!err) {
 		ur_qp_kick(path->owner, now);
-	else
-		ur_net_path_retry(path, now); /* the QP's own retry counter decides when to give up */
+		return;
+	}
+	ur_qp_unreachable(path->owner);
+	ur_net_path_retry(path, now); /* the QP's own retry counter decides when to give up */
 }
 
-static int path_attr_from_ah(struct ur_nic *nic, const struct ibv_ah_attr *ah, struct ur_qp *qp, uint32_t rqpn, struct ur_net_path_attr *a)
+int ur_nic_path_attr(const struct ur_nic *nic, const struct ibv_ah_attr *ah, uint32_t lqpn, uint32_t rqpn, struct ur_net_path_attr *a)
 {
 	const struct ur_net_addr *src = ur_net_gid(nic->net, ah->grh.sgid_index);
 	struct ur_gid chosen, hop;
@@ -60,9 +62,9 @@ static int path_attr_from_ah(struct ur_nic *nic, const struct ibv_ah_attr *ah, s
 		return EINVAL;
 	*a = (struct ur_net_path_attr){.sgid = src->gid, .tclass = ah->grh.traffic_class, .hop_limit = ah->grh.hop_limit,
 				       .flow_label = ah->grh.flow_label & 0xfffff,
-				       .sport = ur_udp_sport(ah->grh.flow_label & 0xfffff, ur_qp_num(qp), rqpn)};
+				       .sport = ur_udp_sport(ah->grh.flow_label & 0xfffff, lqpn, rqpn)};
 	memcpy(a->dgid.raw, ah->grh.dgid.raw, 16);
-	if (ur_gid_is_mcast(&a->dgid))
+	if (ur_gid_is_zero(&a->dgid) || ur_gid_is_v4(&a->dgid) != ur_gid_is_v4(&a->sgid))
 		return EINVAL;
 	return ur_net_route_lookup(nic->net, &a->dgid, &a->sgid, &chosen, &hop);
 }
@@ -79,7 +81,9 @@ int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *p
 			ur_net_path_close(path);
 		return err;
 	}
-	err = path_attr_from_ah(nic, &attr->ah_attr, qp, attr->dest_qp_num, &pa);
+	err = ur_nic_path_attr(nic, &attr->ah_attr, ur_qp_num(qp), attr->dest_qp_num, &pa);
+	if (!err && ur_gid_is_mcast(&pa.dgid))
+		err = EINVAL;
 	if (!err)
 		err = ur_qp_modify(qp, attr, mask, &path->wire, now);
 	if (err)

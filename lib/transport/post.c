@@ -86,6 +86,8 @@ static inline int write_request(struct ur_qp *qp, uint32_t at, const struct ibv_
 		w->flags |= IBV_SEND_SIGNALED;
 	if (length > UR_MAX_MSG)
 		w->flags |= UR_SWQE_TOO_LONG;
+	if (ur_unlikely(qp->type == IBV_QPT_UD))
+		return ur_ud_address(qp, at, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	return ur_unlikely(ur_swqe_in(w, UR_WRS_ATOMIC | UR_WRS_LOCAL)) ? write_ext(w, ur_sq_ext_at(qp, at), wr) : 0;
 }
 
@@ -227,8 +229,12 @@ void ur_wr_inline(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_data
 
 void ur_wr_abort(struct ur_qp *qp, struct ur_wr_batch *b)
 {
+	uint32_t from = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
+
 	b->open = false;
-	b->tail = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
+	for (; b->tail != from; b->tail--)
+		if (qp->type == IBV_QPT_UD)
+			ur_ud_release(qp, b->tail - 1);
 }
 
 int ur_wr_complete(struct ur_qp *qp, struct ur_wr_batch *b)

@@ -69,6 +69,8 @@ static const struct {
 	bool built, pd, send_cq, recv_cq, srq, xrcd; /* what it has */
 } types[IBV_QPT_XRC_RECV + 1] = {
 	[IBV_QPT_RC] = {UR_RC, true, .pd = true, .send_cq = true, .recv_cq = true, .srq = true},
+	[IBV_QPT_UC] = {UR_UC, true, .pd = true, .send_cq = true, .recv_cq = true, .srq = true},
+	[IBV_QPT_UD] = {UR_UD, true, .pd = true, .send_cq = true, .recv_cq = true, .srq = true},
 	[IBV_QPT_XRC_SEND] = {UR_XRC, true, .pd = true, .send_cq = true},
 	[IBV_QPT_XRC_RECV] = {UR_XRC, true, .xrcd = true},
 };
@@ -173,6 +175,9 @@ out_free:
 int ur_qp_destroy(struct ur_qp *qp)
 {
 	/* Inline data is always copied into the packet, so no frame refers to the QP. */
+	if (qp->ngroups)
+		return EBUSY;
+	ur_ud_release_all(qp);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
@@ -207,6 +212,8 @@ void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor
 
 	if (ur_swqe_in(w, UR_WRS_ANSWERED) && r->head != r->fresh)
 		r->rd_wqes--;
+	if (ur_unlikely(qp->type == IBV_QPT_UD))
+		ur_ud_release(qp, r->head);
 	/* The slot is free before the completion shows: who has polled it may post again. */
 	atomic_store_explicit(&qp->sq.head, ++r->head, memory_order_release);
 	if (!cqe)
@@ -272,6 +279,13 @@ void ur_qp_to_err(struct ur_qp *qp)
 		ur_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED); /* it holds no receive WQE now and takes no other */
 }
 
+void ur_qp_to_sqe(struct ur_qp *qp)
+{
+	atomic_store(&qp->state, IBV_QPS_SQE);
+	ur_list_del(&qp->link[UR_TXQ_REQ]);
+	flush_sends(qp);
+}
+
 void ur_qp_to_reset(struct ur_qp *qp)
 {
 	struct ur_rd_res *rd = qp->resp.rd;
@@ -279,6 +293,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 
 	atomic_store(&qp->state, IBV_QPS_RESET); /* first: from here on nothing can be posted */
 	sq = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	ur_ud_release_all(qp);
 	rq = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
@@ -324,6 +339,8 @@ void ur_qp_kick(struct ur_qp *qp, ur_time now)
 	qp->tp->now = now;
 	if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_ERR))
 		flush(qp);
+	else if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_SQE))
+		flush_sends(qp);
 	ur_resp_schedule(qp);
 	ur_req_schedule(qp);
 	if (ur_unlikely(!ur_qp_path_ready(qp)))

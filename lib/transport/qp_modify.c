@@ -223,6 +223,8 @@ static void enter(struct ur_qp *qp, enum ibv_qp_state to, ur_time now)
 	} else if (to == IBV_QPS_ERR) {
 		ur_qp_to_err(qp);
 		return;
+	} else if (ur_qp_st(qp) == IBV_QPS_SQE) {
+		ur_qp_kick(qp, now); /* what was posted before is flushed, not sent */
 	}
 	atomic_store(&qp->state, to);
 	ur_qp_sqd_check(qp);

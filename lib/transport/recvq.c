@@ -53,7 +53,7 @@ bool ur_recv_ready(struct ur_qp *qp)
 
 	if (qp->srq_only)
 		return r->w || ur_srq_ready(qp->srq);
-	if (r->head != r->tail)
+	if (r->head != r->tail || r->w)
 		return true;
 	r->tail = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
 	return r->head != r->tail;
@@ -72,7 +72,8 @@ bool ur_recv_take(struct ur_qp *qp)
 	}
 	if (!ur_recv_ready(qp))
 		return false;
-	r->w = ur_ring_at(&qp->rq, r->head);
+	if (ur_likely(!r->w))
+		r->w = ur_ring_at(&qp->rq, r->head);
 	return true;
 }
 
@@ -90,7 +91,8 @@ void ur_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited)
 
 	e->wr_id = r->w->wr_id;
 	e->qpn = qp->qpn;
-	e->src_qp = qp->dqpn;
+	if (!e->src_qp)
+		e->src_qp = qp->dqpn;
 	r->w = NULL;
 	/* The slot is free before the completion shows: who has polled it may post again. (Of an SRQ it has been free for long.) */
 	atomic_store_explicit(&qp->rq.head, ++r->head, memory_order_release);

@@ -87,7 +87,9 @@ static bool can_send(enum ur_req_state s)
 
 void ur_req_schedule(struct ur_qp *qp)
 {
-	if (ur_list_empty(&qp->link[UR_TXQ_REQ]) && ur_qp_path_ready(qp) && can_send(ur_req_next(qp)))
+	if (ur_unlikely(qp->type == IBV_QPT_UD))
+		ur_ud_schedule(qp);
+	else if (ur_list_empty(&qp->link[UR_TXQ_REQ]) && ur_qp_path_ready(qp) && can_send(ur_req_next(qp)))
 		ur_list_add_tail(&qp->tp->txq[UR_TXQ_REQ], &qp->link[UR_TXQ_REQ]);
 }
 
@@ -115,7 +117,10 @@ void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err
 	if (qp->req.head == qp->req.fresh)
 		qp->req.fresh++; /* it failed before it was started */
 	ur_qp_send_done(qp, status, vendor_err);
-	ur_qp_to_err(qp);
+	if (ur_qp_acked(qp))
+		ur_qp_to_err(qp);
+	else
+		ur_qp_to_sqe(qp);
 }
 
 /* The WQE at `cur` cannot go on. It fails when all before it are complete, so that completions keep their order. */
@@ -242,7 +247,7 @@ static enum ibv_wc_status build_data(struct ur_qp *qp, struct ur_swqe *w, struct
 	uint32_t len = last ? w->length - (k << qp->mtu_shift) : qp->mtu;
 	uint8_t opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
-	bool ackreq = last || r->since_ack + 1 >= qp->tp->ack_every;
+	bool ackreq = (last || r->since_ack + 1 >= qp->tp->ack_every) && qp->service != UR_UC;
 	enum ibv_wc_status st;
 
 	p->bth.opcode = opcode;
@@ -257,6 +262,8 @@ static enum ibv_wc_status build_data(struct ur_qp *qp, struct ur_swqe *w, struct
 		return st;
 	r->since_ack = ackreq ? 0 : r->since_ack + 1;
 	sent(qp, w, 1);
+	if (ur_unlikely(qp->service == UR_UC))
+		ur_uc_sent(qp);
 	return IBV_WC_SUCCESS;
 }
 
@@ -305,6 +312,8 @@ unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_tim
 	bool was_idle = in_flight(&qp->req) == 0;
 	unsigned done = 0;
 
+	if (ur_unlikely(qp->type == IBV_QPT_UD))
+		return ur_ud_build(qp, pkts, n, now, more);
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
 	while (done < n && !qp->tp->starved) {

@@ -26,12 +26,15 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	tp->ack_every = ur_min_u32(UR_ACK_EVERY, tp->window < 4 ? 1 : tp->window / 4);
 	tp->rd_piece = pow2_floor(tp->window < 2 ? 1 : tp->window / 2);
 	tp->rng.state = c->seed;
-	tp->qpn_base = ur_rng_u32(&tp->rng) & UR_QPN_LOW;
+	tp->qpn_base = ur_rng_below(&tp->rng, UR_QPN_LOW - UR_MAX_QP); /* so that no QPN is that of multicast */
+	tp->port_mtu = 4096;
 	ur_idtab_init(&tp->qps, 1, UR_MAX_QP + 1);
 	ur_idtab_init(&tp->mrs, 1, UR_MAX_MR + 1);
 	ur_idtab_init(&tp->srqs, 1, UR_MAX_SRQ + 1);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_init(&tp->txq[i]);
+	for (unsigned i = 0; i < UR_MCAST_BUCKETS; i++)
+		ur_list_init(&tp->group[i]);
 	*out = tp;
 	return 0;
 }
@@ -73,12 +76,13 @@ static bool direction_ok(const struct ur_qp *qp, unsigned need)
 {
 	return qp->service != UR_XRC || need == (qp->type == IBV_QPT_XRC_SEND ? RX_RESPONSES : RX_REQUESTS);
 }
-
-/* The low 15 bits decide which partition; at least one side must be a full member, and ours is. */
-static bool pkey_ok(uint16_t pkey)
-{
-	return (pkey & 0x7fff) == (UR_PKEY_DEFAULT & 0x7fff);
-}
+/* Who executes requests, by enum ibv_qp_type. */
+static void (*const request_rx[])(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op) = {
+	[IBV_QPT_RC] = ur_resp_rx,
+	[IBV_QPT_UC] = ur_uc_rx,
+	[IBV_QPT_UD] = ur_ud_rx,
+	[IBV_QPT_XRC_RECV] = ur_resp_rx,
+};
 
 /*
  * A packet of a service that the QP does not have. Congestion notifications are a service of their own, but for all QPs that send
@@ -101,7 +105,10 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 
 	tp->now = now;
 	if (ur_unlikely(!qp)) {
-		ur_count(tp->c.counters, UR_C_DROP_QPN);
+		if (p->bth.dqpn == UR_QPN_MCAST)
+			ur_mcast_rx(tp, p, op);
+		else
+			ur_count(tp->c.counters, UR_C_DROP_QPN);
 		return;
 	}
 	if (ur_unlikely(!op->name || (p->bth.opcode & 0xe0) != qp->service || !direction_ok(qp, need))) {
@@ -112,18 +119,20 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		ur_qp_count(qp, UR_C_DROP_QP_STATE);
 		return;
 	}
-	if (ur_unlikely(!pkey_ok(p->bth.pkey))) {
+	if (ur_unlikely(!ur_pkey_ok(p->bth.pkey))) {
 		ur_qp_count(qp, UR_C_DROP_PKEY);
 		return;
 	}
-	if (ur_unlikely(!ur_gid_eq(&p->src, &qp->path->dgid))) {
+	if (ur_likely(qp->path != NULL) && ur_unlikely(!ur_gid_eq(&p->src, &qp->path->dgid))) { /* datagrams come from anybody */
 		ur_qp_count(qp, UR_C_DROP_SOURCE);
 		return;
 	}
 	if (need == RX_RESPONSES)
 		ur_comp_rx(qp, p, op, now);
-	else
+	else if (ur_likely(qp->type == IBV_QPT_RC))
 		ur_resp_rx(qp, p, op);
+	else
+		request_rx[qp->type](qp, p, op);
 	if (ur_unlikely(qp->broken))
 		ur_qp_to_err(qp);
 }
@@ -157,16 +166,15 @@ static inline void copy_template(uint8_t *to, const uint8_t *from)
 	memcpy(to + 64, from + 64, 2);
 }
 
-uint8_t *ur_pkt_begin(const struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
+uint8_t *ur_pkt_begin_to(const struct ur_path *path, uint32_t dqpn, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	const struct ur_path *path = qp->path;
 	uint32_t off = path->hdr_len;
 	uint8_t *b = p->data + off;
 
 	copy_template(p->data, path->hdr);
 	p->bth.pkey = UR_PKEY_DEFAULT;
 	p->bth.migreq = true; /* no path migration: always in the migrated state */
-	p->bth.dqpn = qp->dqpn;
+	p->bth.dqpn = dqpn;
 	ur_bth_put(b, &p->bth);
 	p->kind = UR_PKT_ROCE;
 	p->flags = path->local ? UR_PKT_LOCAL : 0;
@@ -234,6 +242,11 @@ unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time no
 		requests_first(pkts, responses, requests);
 	requests += responses;
 	return requests + (requests < n ? serve(tp, UR_TXQ_RESP, pkts + requests, n - requests, now) : 0);
+}
+
+void ur_tp_set_port_mtu(struct ur_tp *tp, uint32_t bytes)
+{
+	tp->port_mtu = bytes;
 }
 
 bool ur_tp_tx_pending(const struct ur_tp *tp)

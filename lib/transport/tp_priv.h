@@ -14,6 +14,8 @@
  *   atomic.c     requests that are one packet and whose answer carries the result: atomics, ATOMIC WRITE
  *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses; resp_atomic.c executes what atomic.c
  *                sends, and FLUSH
+ *   uc.c         unreliable connections, as far as they differ: nobody answers
+ *   ud.c         datagrams, out and in; ah.c address handles; mcast.c multicast groups and who is attached to them
  */
 #ifndef UR_TP_PRIV_H
 #define UR_TP_PRIV_H
@@ -35,6 +37,8 @@
 #define UR_RD_SLOTS UR_MAX_RD_ATOMIC /* a power of two */
 
 #define UR_QPN_LOW 0xffffu /* the part of a QPN below the slot */
+
+#define UR_MCAST_BUCKETS 64 /* a power of two */
 
 enum ur_txq { UR_TXQ_RESP, UR_TXQ_REQ, UR_TXQ_COUNT };
 
@@ -60,6 +64,9 @@ struct ur_tp {
 	uint8_t *mr_gen;   /* the next generation of each MR index */
 	uint32_t mr_gen_size;
 	struct ur_rng rng;
+	uint32_t port_mtu;
+	unsigned ngroups;
+	struct ur_list group[UR_MCAST_BUCKETS];
 	struct ur_pkt *stash[UR_TX_STASH];
 };
 
@@ -222,9 +229,10 @@ struct ur_qp {
 	struct ur_list windows; /* of type 2, bound through this QP */
 	bool broken; /* a completion was lost: to ERR at the next opportunity */
 	bool sig_all, sqd_notify;
-	bool srq_only;   /* no receives of its own: an SRQ's, or (XRC_SEND) none; the one slot of `rq` holds the copy of the WQE in use */
-	uint8_t type;    /* enum ibv_qp_type */
-	uint8_t service; /* enum ur_service */
+	bool srq_only;    /* no receives of its own: an SRQ's, or (XRC_SEND) none; the one slot of `rq` holds the copy of the WQE in use */
+	uint8_t type;     /* enum ibv_qp_type */
+	uint8_t service;  /* enum ur_service: what its packets' opcodes begin with */
+	uint32_t ngroups; /* multicast groups that it is attached to */
 	struct ibv_qp_cap cap;
 	struct ibv_qp_attr attr; /* as last modified, for queries */
 	void *context;
@@ -248,6 +256,12 @@ static inline struct ur_swqe *ur_sq_at(const struct ur_qp *qp, uint32_t i)
 static inline void ur_qp_count(const struct ur_qp *qp, enum ur_counter c)
 {
 	ur_count(qp->tp->c.counters, c);
+}
+
+/* Is there an answer to what it sends? */
+static inline bool ur_qp_acked(const struct ur_qp *qp)
+{
+	return qp->service != UR_UC && qp->service != UR_UD;
 }
 
 static inline bool ur_qp_path_ready(const struct ur_qp *qp)
@@ -411,7 +425,16 @@ void ur_tp_pkt_drop(struct ur_tp *tp, struct ur_pkt *p);
  * Writes path headers and BTH; of p->bth the caller has set what differs from packet to packet. Returns where the extended headers go,
  * which are the caller's to write; p->len is behind them.
  */
-uint8_t *ur_pkt_begin(const struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
+uint8_t *ur_pkt_begin_to(const struct ur_path *path, uint32_t dqpn, struct ur_pkt *p, const struct ur_opcode_info *op);
+static inline uint8_t *ur_pkt_begin(const struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	return ur_pkt_begin_to(qp->path, qp->dqpn, p, op);
+}
+/* The low 15 bits decide which partition; at least one side must be a full member, and ours is. */
+static inline bool ur_pkey_ok(uint16_t pkey)
+{
+	return (pkey & 0x7fff) == (UR_PKEY_DEFAULT & 0x7fff);
+}
 
 /* --- qp.c --- */
 
@@ -422,6 +445,8 @@ void ur_qp_event(struct ur_qp *qp, enum ibv_event_type ev);
 void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
 void ur_qp_to_err(struct ur_qp *qp);
 void ur_qp_to_reset(struct ur_qp *qp);
+/* A send of an unacknowledged service failed: what is posted behind it is flushed, and nothing else happens to the QP (IBTA 10.3.1.7). */
+void ur_qp_to_sqe(struct ur_qp *qp);
 void ur_qp_sqd_check(struct ur_qp *qp);
 
 /* --- qp_modify.c --- */
@@ -433,9 +458,9 @@ int ur_qp_modify_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_q
 
 /* Is a receive WQE posted that a message could take? */
 bool ur_recv_ready(struct ur_qp *qp);
-/* Makes it resp.w. False when there is none. */
+/* Makes it resp.w, unless a message that was given up has left one there. False when there is none. */
 bool ur_recv_take(struct ur_qp *qp);
-/* Completes resp.w; `e` carries everything but wr_id, qpn and src_qp. */
+/* Completes resp.w; `e` carries everything but wr_id and qpn; the source of a datagram, or no source for the QP's peer. */
 void ur_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited);
 /* Copies into resp.w from resp.pos on, which moves. */
 enum ibv_wc_status ur_recv_scatter(struct ur_qp *qp, const uint8_t *data, uint32_t len);
@@ -491,6 +516,10 @@ enum ur_resp_verdict {
 
 const char *ur_resp_verdict_name(enum ur_resp_verdict v);
 void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
+/* Checks and executes a packet that is next in its message or begins one. */
+enum ur_resp_verdict ur_resp_execute(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);
+/* A packet from the peer: the first one brings COMM_EST. */
+void ur_resp_established(struct ur_qp *qp);
 unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, bool *more);
 void ur_resp_schedule(struct ur_qp *qp);
 void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
@@ -520,5 +549,25 @@ void ur_resp_rd_again(struct ur_qp *qp, uint32_t n);
 struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp);
 /* Refuses the request at `psn` for good: NAK, completion of a receive under way, event, ERR. */
 void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn);
+
+/* --- uc.c --- */
+
+void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
+/* A packet has been handed out: with the last one of a message its WQE is done. */
+void ur_uc_sent(struct ur_qp *qp);
+
+/* --- ud.c, ah.c, mcast.c --- */
+
+/* [app] The address of a request in that slot of the SQ. 0 or EINVAL. */
+int ur_ud_address(struct ur_qp *qp, uint32_t slot, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
+void ur_ud_schedule(struct ur_qp *qp);
+unsigned ur_ud_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more);
+void ur_ud_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
+/* The request in that slot is done with its address handle. */
+void ur_ud_release(struct ur_qp *qp, uint32_t slot);
+/* The same for all that are queued: they are being dropped. */
+void ur_ud_release_all(struct ur_qp *qp);
+void ur_ah_put(struct ur_ah *ah);
+void ur_mcast_rx(struct ur_tp *tp, struct ur_pkt *p, const struct ur_opcode_info *op);
 
 #endif

@@ -14,6 +14,7 @@
 #define UR_TRANSPORT_H
 
 #include <infiniband/verbs.h>
+#include <stdatomic.h>
 
 #include "base/counters.h"
 #include "base/list.h"
@@ -29,7 +30,6 @@ struct ur_cq;
 struct ur_qp;
 struct ur_srq;
 struct ur_xrcd;
-struct ur_ah;
 
 /* What this software can do; the same numbers go into ibv_query_device. */
 #define UR_MAX_QP 16384
@@ -42,6 +42,8 @@ struct ur_ah;
 #define UR_MAX_MR (1u << 20)
 #define UR_MAX_SRQ 16384
 #define UR_MAX_SRQ_WR 32768
+#define UR_MAX_MCAST_GROUPS 1024
+#define UR_MAX_MCAST_QPS 256 /* attached to one group */
 
 struct ur_tp_config {
 	void *ctx; /* handed to alloc */
@@ -184,7 +186,7 @@ int ur_xrcd_destroy(struct ur_xrcd *xrcd);
 /* --- queue pairs --- */
 
 struct ur_qp_init {
-	enum ibv_qp_type type;           /* IBV_QPT_RC, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV; EOPNOTSUPP for what is not built yet */
+	enum ibv_qp_type type;           /* IBV_QPT_RC, UC, UD, XRC_SEND, XRC_RECV; EOPNOTSUPP for others */
 	struct ur_pd *pd;                /* of XRC_RECV unused, as are the CQs: its SRQs have them */
 	struct ur_cq *send_cq, *recv_cq; /* recv_cq: of XRC_SEND unused */
 	struct ur_srq *srq;              /* a basic one, in place of a receive queue; may be NULL */
@@ -197,7 +199,7 @@ struct ur_qp_init {
 };
 
 int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out);
-/* Drops what is queued without completions, as ibv_destroy_qp(3) does. EBUSY while frames refer to its inline data. */
+/* Drops what is queued without completions, as ibv_destroy_qp(3) does. EBUSY while it is attached to a multicast group. */
 int ur_qp_destroy(struct ur_qp *qp);
 uint32_t ur_qp_num(const struct ur_qp *qp);
 void *ur_qp_context(const struct ur_qp *qp);
@@ -252,5 +254,48 @@ void ur_qp_answer(struct ur_qp *qp, ur_time now);
 void ur_qp_kick(struct ur_qp *qp, ur_time now);
 /* The engine's doorbell list runs through the QP. */
 struct ur_qp **ur_qp_doorbell_link(struct ur_qp *qp);
+/*
+ * Nobody answers at the next hop of the QP's path. An RC QP goes on counting retries; what a UC QP has to send is lost, as on a wire that
+ * leads nowhere, and completes.
+ */
+void ur_qp_unreachable(struct ur_qp *qp);
+
+/* --- datagrams: address handles and multicast --- */
+
+/*
+ * Where a datagram goes. The owner of the path makes it (ur_ah_init) and tells of changes (ur_ah_changed). Every queued request refers to
+ * its address handle; ur_ah_destroy gives up the owner's reference, and `release` is called with the last one, perhaps later.
+ */
+struct ur_ah {
+	struct ibv_ah api; /* first: what wr.ud.ah of a send request points to */
+	struct ur_pd *pd;
+	const struct ur_path *path;
+	bool unreachable;       /* the next hop did not answer: what is sent is lost, until it does */
+	atomic_uint refs;
+	struct ur_list waiters; /* QPs whose oldest request waits for `path` */
+	void (*retry)(struct ur_ah *ah, ur_time now); /* something was to be sent to an unreachable one: look for it again */
+	void (*release)(struct ur_ah *ah);
+	struct ur_tp *tp;
+};
+
+void ur_ah_init(struct ur_ah *ah, struct ur_pd *pd, const struct ur_path *path, void (*retry)(struct ur_ah *ah, ur_time now),
+		void (*release)(struct ur_ah *ah));
+/* The path became ready, or its next hop did not answer. */
+void ur_ah_changed(struct ur_ah *ah, bool reachable);
+void ur_ah_destroy(struct ur_ah *ah);
+
+/* A datagram is at most this long: the port's active MTU. 4096 until it is set. */
+void ur_tp_set_port_mtu(struct ur_tp *tp, uint32_t bytes);
+
+/*
+ * ibv_attach_mcast(3): a UD QP receives what is sent to the group, once, however often it is attached. EINVAL for other QPs and for a GID
+ * that is no multicast address; ENOMEM at a limit (UR_MAX_MCAST_GROUPS, UR_MAX_MCAST_QPS).
+ */
+int ur_mcast_attach(struct ur_qp *qp, const struct ur_gid *group);
+/* EINVAL when it is not attached. */
+int ur_mcast_detach(struct ur_qp *qp, const struct ur_gid *group);
+/* Up to `max` groups that QPs are attached to; returns how many there are in all. */
+unsigned ur_mcast_list(const struct ur_tp *tp, struct ur_gid *out, unsigned max);
+bool ur_qp_is_attached(const struct ur_qp *qp);
 
 #endif

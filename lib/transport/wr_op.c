@@ -18,11 +18,11 @@
 
 #define ONE_PACKET(k, o, c, flags)                                                                                                         \
 	{                                                                                                                                  \
-		k, UR_SVC_RC | UR_SVC_XRC, o, o, o, o, c, flags                                                                                         \
+		k, UR_SVC_RC | UR_SVC_XRC, o, o, o, o, c, flags                                                                            \
 	}
 #define LOCAL(c)                                                                                                                           \
 	{                                                                                                                                  \
-		.kind = UR_WR_LOCAL, .services = UR_SVC_RC | UR_SVC_UC | UR_SVC_XRC, .wc = c, .send_flags = FLAGS_ANY | IBV_SEND_SOLICITED              \
+		.kind = UR_WR_LOCAL, .services = UR_SVC_RC | UR_SVC_UC | UR_SVC_XRC, .wc = c, .send_flags = FLAGS_ANY | IBV_SEND_SOLICITED \
 	}
 
 const struct ur_wr_op ur_wr_ops[UR_WR_OPS] = {

@@ -271,7 +271,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 	struct uv_context *c = uv_context(qp->context);
 	struct uv_qp *u = to_qp(qp), *root = u->root;
 	unsigned turn = 0;
-	bool shared;
+	bool shared, attached;
 	int err;
 
 	do {
@@ -280,11 +280,12 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 		if (!nic)
 			return uv_errno(EIO);
 		shared = uv_qp_detach(u);
+		attached = !shared && ur_qp_is_attached(root->tp);
 		err = shared ? 0 : ur_nic_destroy_qp(nic, root->tp, &root->path);
 		if (!err && !shared)
 			clean_cqs(qp);
 		uv_leave(c);
-	} while (err == EBUSY && uv_reclaim(c, turn++));
+	} while (err == EBUSY && !attached && uv_reclaim(c, turn++));
 	if (err)
 		return uv_errno(err);
 	uv_async_forget_qp(u);

@@ -41,6 +41,10 @@ static void fill_device(struct uv_context *c, struct ibv_device_attr *a)
 		.max_mr = UR_MAX_MR,
 		.max_mw = UR_MAX_MR, /* they share a table of keys */
 		.max_pd = MAX_OBJECTS,
+		.max_ah = MAX_OBJECTS,
+		.max_mcast_grp = UR_MAX_MCAST_GROUPS,
+		.max_mcast_qp_attach = UR_MAX_MCAST_QPS,
+		.max_total_mcast_qp_attach = UR_MAX_MCAST_GROUPS * UR_MAX_MCAST_QPS,
 		.max_qp_rd_atom = UR_MAX_RD_ATOMIC,
 		.max_res_rd_atom = UR_MAX_RD_ATOMIC * UR_MAX_QP,
 		.max_qp_init_rd_atom = UR_MAX_RD_ATOMIC,

@@ -10,65 +10,6 @@
 
 #define UNUSED(x) ((void)(x))
 
-/* --- datagrams: address handles and multicast --- */
-
-struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	UNUSED(pd);
-	UNUSED(attr);
-	return uv_null(EOPNOTSUPP);
-}
-
-int ibv_init_ah_from_wc(struct ibv_context *ctx, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr)
-{
-	UNUSED(ctx);
-	UNUSED(port);
-	UNUSED(wc);
-	UNUSED(grh);
-	UNUSED(attr);
-	return uv_errno(EOPNOTSUPP);
-}
-
-struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
-{
-	UNUSED(pd);
-	UNUSED(wc);
-	UNUSED(grh);
-	UNUSED(port);
-	return uv_null(EOPNOTSUPP);
-}
-
-int ibv_destroy_ah(struct ibv_ah *ah)
-{
-	UNUSED(ah);
-	return uv_errno(EOPNOTSUPP);
-}
-
-int ibv_resolve_eth_l2_from_gid(struct ibv_context *ctx, struct ibv_ah_attr *attr, uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
-{
-	UNUSED(ctx);
-	UNUSED(attr);
-	UNUSED(mac);
-	UNUSED(vid);
-	return uv_errno(EOPNOTSUPP);
-}
-
-int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	UNUSED(qp);
-	UNUSED(gid);
-	UNUSED(lid);
-	return uv_errno(EOPNOTSUPP);
-}
-
-int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	UNUSED(qp);
-	UNUSED(gid);
-	UNUSED(lid);
-	return uv_errno(EOPNOTSUPP);
-}
-
 /* --- objects of another process: there is no kernel that could hand them over --- */
 
 struct ibv_context *ibv_import_device(int cmd_fd)

@@ -11,6 +11,7 @@
 #define UR_GRH_LEN 40
 #define UR_ROCE_PORT 4791
 #define UR_PKEY_DEFAULT 0xffff
+#define UR_QPN_MCAST 0xffffff /* destination QP of multicasts */
 
 struct ur_reth {
 	uint64_t va;

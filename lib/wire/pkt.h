@@ -46,7 +46,8 @@ enum ur_pkt_kind {
 };
 
 enum ur_pkt_flag {
-	UR_PKT_LOCAL = 1, /* to send: the destination is this very NIC */
+	UR_PKT_LOCAL = 1, /* to send: the destination is this very NIC; received: it came from this host, not from the port */
+	UR_PKT_GROUP = 2, /* to send: the destination is a multicast group, which may have members at this very NIC */
 };
 
 struct ur_pkt {

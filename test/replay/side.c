@@ -232,12 +232,11 @@ static int make_slab(struct side *s)
 static const struct service {
 	uint8_t service;
 	enum ibv_qp_type type;
-	const char *lacking;
 	int rtr, rts; /* attributes besides those that every service has */
 } services[] = {
-	{UR_RC, IBV_QPT_RC, "RC is not built yet", IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	{UR_RC, IBV_QPT_RC, IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
 	 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT},
-	{UR_UC, IBV_QPT_UC, "UC is not built yet", 0, 0},
+	{UR_UC, IBV_QPT_UC, 0, 0},
 };
 
 static const struct service *service_find(uint8_t service)
@@ -380,10 +379,8 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 	err = make_tp(s);
 	if (!err)
 		err = make_qp(s, v);
-	if (err == EOPNOTSUPP)
-		*why = v->lacking;
 	if (err)
-		return err == EOPNOTSUPP ? SIDE_SKIP : SIDE_BROKEN;
+		return SIDE_BROKEN;
 	st = build_streams(s, why);
 	if (st)
 		return st;

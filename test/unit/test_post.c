@@ -15,6 +15,7 @@ static void post_send__states(void)
 		{IBV_QPS_RTR, EINVAL, 0},
 		{IBV_QPS_RTS, 0, 0},
 		{IBV_QPS_SQD, 0, 0},
+		{IBV_QPS_SQE, 0, 0},
 		{IBV_QPS_ERR, 0, 0},
 	};
 

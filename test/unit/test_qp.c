@@ -27,8 +27,9 @@ static void qp_create__arguments_and_grants(void)
 		{IBV_QPT_RC, {1, 1, 33, 1, 0}, {0}, EINVAL},
 		{IBV_QPT_RC, {1, 1, 1, 33, 0}, {0}, EINVAL},
 		{IBV_QPT_RC, {1, 1, 1, 1, 1025}, {0}, EINVAL},
-		{IBV_QPT_UC, {1, 1, 1, 1, 0}, {0}, EOPNOTSUPP},
-		{IBV_QPT_UD, {1, 1, 1, 1, 0}, {0}, EOPNOTSUPP},
+		{IBV_QPT_UC, {100, 1, 1, 1, 0}, {128, 1, 1, 1, 16}, 0},
+		{IBV_QPT_UD, {100, 1, 1, 1, 0}, {128, 1, 1, 1, 16}, 0},
+		{IBV_QPT_RAW_PACKET, {1, 1, 1, 1, 0}, {0}, EOPNOTSUPP},
 	};
 	static struct th h;
 

@@ -200,21 +200,10 @@ static void fork_support__needs_nothing(void)
 
 static void unsupported__says_so(void)
 {
-	struct ibv_ah_attr ah = {.is_global = 1};
 	struct ibv_ece ece = {.vendor_id = 1};
-	struct ibv_wc wc = {.wc_flags = 0};
 	struct verbs_fixture f;
-	union ibv_gid gid = {.raw = {0}};
-	uint8_t mac[6];
-	uint16_t vid;
 
 	verbs_fixture_make(&f);
-	REFUSES(ibv_create_ah(f.pd, &ah), NULL);
-	REFUSES(ibv_create_ah_from_wc(f.pd, &wc, NULL, 1), NULL);
-	REFUSES(ibv_init_ah_from_wc(f.ctx, 1, &wc, NULL, &ah), EOPNOTSUPP);
-	REFUSES(ibv_resolve_eth_l2_from_gid(f.ctx, &ah, mac, &vid), EOPNOTSUPP);
-	REFUSES(ibv_attach_mcast(f.qp, &gid, 0), EOPNOTSUPP);
-	REFUSES(ibv_detach_mcast(f.qp, &gid, 0), EOPNOTSUPP);
 	REFUSES(ibv_set_ece(f.qp, &ece), EOPNOTSUPP);
 	REFUSES(ibv_query_ece(f.qp, &ece), EOPNOTSUPP);
 	REFUSES(ibv_import_device(0), NULL);

@@ -326,6 +326,10 @@ static void create_qp__cases(void)
 		{IBV_QPT_RC, false, {.max_recv_sge = UR_MAX_SGE + 1}, EINVAL},
 		{IBV_QPT_RC, false, {.max_inline_data = UR_MAX_INLINE + 1}, EINVAL},
 		{IBV_QPT_RC, true, {.max_send_wr = 1}, EINVAL},
+		{IBV_QPT_UC, false, {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}, 0},
+		{IBV_QPT_UD, false, {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}, 0},
+		{IBV_QPT_UD, false, {.max_send_wr = UR_MAX_QP_WR + 1}, EINVAL},
+		{IBV_QPT_UC, true, {.max_send_wr = 1}, EINVAL},
 		{IBV_QPT_RAW_PACKET, false, {.max_send_wr = 1}, EOPNOTSUPP},
 		{IBV_QPT_XRC_SEND, false, {.max_send_wr = 1}, 0},
 		{IBV_QPT_XRC_RECV, false, {.max_send_wr = 1}, EINVAL}, /* it needs a domain */

@@ -124,7 +124,7 @@ static void node_open(struct th *h, unsigned i)
 		.window = h->opt.window,
 	};
 	struct ur_qp_init init = {
-		.type = IBV_QPT_RC,
+		.type = h->opt.type ? h->opt.type : IBV_QPT_RC,
 		.cap = {h->opt.wr, h->opt.wr, h->opt.sge, h->opt.sge, h->opt.inline_data},
 		.sq_sig_all = h->opt.sig_all,
 		.context = n,
@@ -147,13 +147,31 @@ static void node_open(struct th *h, unsigned i)
 	path_init(h, i);
 }
 
+/* What each service requires, besides the state. */
+struct needs {
+	int init, rtr, rts;
+};
+
+#define CONNECT (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define RETRY (IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT)
+
+static const struct needs *needs_of(enum ibv_qp_type type)
+{
+	static const struct needs rc = {IBV_QP_ACCESS_FLAGS, CONNECT | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER, RETRY},
+				  uc = {IBV_QP_ACCESS_FLAGS, CONNECT, 0}, ud = {IBV_QP_QKEY, 0, 0};
+
+	return type == IBV_QPT_UC ? &uc : type == IBV_QPT_UD ? &ud : &rc;
+}
+
 void th_connect(struct th *h, unsigned i)
 {
 	struct th_node *n = &h->n[i];
+	const struct needs *need = needs_of(h->opt.type);
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = (unsigned)h->opt.access,
+		.qkey = h->opt.qkey,
 		.path_mtu = h->opt.mtu,
 		.dest_qp_num = ur_qp_num(h->n[!i].qp),
 		.rq_psn = h->opt.psn[!i],
@@ -166,19 +184,13 @@ void th_connect(struct th *h, unsigned i)
 		.rnr_retry = h->opt.rnr_retry,
 	};
 
-	CU_ASSERT_FATAL(ur_qp_modify(n->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, NULL, h->now) == 0);
+	CU_ASSERT_FATAL(ur_qp_modify(n->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | need->init, NULL, h->now) == 0);
 	a.qp_state = IBV_QPS_RTR;
-	CU_ASSERT_FATAL(ur_qp_modify(n->qp, &a,
-				     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-				     &n->path, h->now) == 0);
+	CU_ASSERT_FATAL(ur_qp_modify(n->qp, &a, IBV_QP_STATE | need->rtr, need->rtr ? &n->path : NULL, h->now) == 0);
 	if (h->opt.stay_rtr)
 		return;
 	a.qp_state = IBV_QPS_RTS;
-	CU_ASSERT_FATAL(
-		ur_qp_modify(n->qp, &a,
-			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT,
-			     NULL, h->now) == 0);
+	CU_ASSERT_FATAL(ur_qp_modify(n->qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | need->rts, NULL, h->now) == 0);
 }
 
 void th_open(struct th *h, const struct th_opt *opt)
@@ -328,6 +340,8 @@ static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct 
 {
 	if (op->flags & UR_OPF_XRCETH)
 		ur_xrceth_put(ext, x->srqn);
+	if (op->flags & UR_OPF_DETH)
+		ur_deth_put(ext + op->off_deth, &(struct ur_deth){x->qkey, x->sqpn});
 	if (op->flags & UR_OPF_RETH)
 		ur_reth_put(ext + op->off_reth, &(struct ur_reth){x->va, x->rkey, x->len});
 	if (op->flags & UR_OPF_AETH)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two transports with one RC queue pair each, joined by a wire in virtual time on which exactly the chosen packets are lost. A test may
- * also play one of the two itself: th_pull takes a packet from a node, th_feed hands a node a packet that the test has made.
+ * Two transports with one queue pair each (RC unless told otherwise), joined by a wire in virtual time on which exactly the chosen packets
+ * are lost. A test may also play one of the two itself: th_pull takes a packet from a node, th_feed hands a node a packet that the test has
+ * made.
  */
 #ifndef UR_TP_HARNESS_H
 #define UR_TP_HARNESS_H
@@ -15,7 +16,9 @@
 #define TH_MR_ACCESS (TH_ALL_ACCESS | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | UR_ACCESS_FLUSH) /* of a node's MR */
 
 struct th_opt {
+	enum ibv_qp_type type; /* 0 is RC */
 	enum ibv_mtu mtu;
+	uint32_t qkey; /* of UD QPs */
 	uint32_t psn[2]; /* first PSN that each node sends */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr, max_rd;
 	unsigned window, wr, sge, cqe;
@@ -67,6 +70,7 @@ struct th_hdr { /* extended headers for th_make; those that the opcode has are u
 	uint8_t syndrome;
 	uint64_t swap_add, compare, original; /* of atomics */
 	struct ur_feth feth;
+	uint32_t qkey, sqpn;
 };
 
 void th_open(struct th *h, const struct th_opt *opt);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Datagrams at the shard: address handles, whose paths the network layer keeps current, and multicast groups, which the port's filter
+ * follows.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/nic_priv.h"
+#include "wire/frame.h"
+
+struct nic_ah {
+	struct ur_ah ah;
+	struct ur_net_path path;
+};
+
+/* --- address handles --- */
+
+static void path_changed(struct ur_net_path *path, int err, ur_time now)
+{
+	(void)now; /* what was to be sent in the meantime is sent or dropped in this round */
+	ur_ah_changed(path->owner, err == 0);
+}
+
+static void retry(struct ur_ah *ah, ur_time now)
+{
+	ur_net_path_retry(&ur_container_of(ah, struct nic_ah, ah)->path, now);
+}
+
+static void release(struct ur_ah *ah)
+{
+	struct nic_ah *n = ur_container_of(ah, struct nic_ah, ah);
+
+	ur_net_path_close(&n->path);
+	free(n);
+}
+
+int ur_nic_create_ah(struct ur_nic *nic, struct ur_pd *pd, const struct ibv_ah_attr *attr, ur_time now, struct ur_ah **out)
+{
+	struct ur_net_path_attr a;
+	struct nic_ah *n;
+	int err;
+
+	nic->now = now;
+	err = ur_nic_path_attr(nic, attr, 0, 0, &a);
+	if (err)
+		return err;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return ENOMEM;
+	n->path.owner = &n->ah;
+	n->path.changed = path_changed;
+	err = ur_net_path_open(nic->net, &n->path, &a, now);
+	if (err) {
+		free(n);
+		return err;
+	}
+	ur_ah_init(&n->ah, pd, &n->path.wire, retry, release);
+	*out = &n->ah;
+	return 0;
+}
+
+/* --- multicast --- */
+
+int ur_nic_attach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gid *group)
+{
+	int err = ur_mcast_attach(qp, group);
+
+	if (err)
+		return err;
+	err = ur_nic_filter_mcast(nic);
+	if (err)
+		ur_mcast_detach(qp, group);
+	return err;
+}
+
+int ur_nic_detach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gid *group)
+{
+	int err = ur_mcast_detach(qp, group);
+
+	if (!err)
+		ur_nic_filter_mcast(nic); /* a filter that lets too much in does no harm */
+	return err;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address handles as the transport sees them: a path, who refers to it, and who waits for it. */
+#include "transport/tp_priv.h"
+
+void ur_ah_init(struct ur_ah *ah, struct ur_pd *pd, const struct ur_path *path, void (*retry)(struct ur_ah *ah, ur_time now),
+		void (*release)(struct ur_ah *ah))
+{
+	ah->pd = pd;
+	ah->tp = pd->tp;
+	ah->path = path;
+	ah->unreachable = false;
+	ah->retry = retry;
+	ah->release = release;
+	atomic_init(&ah->refs, 1);
+	ur_list_init(&ah->waiters);
+	pd->users++;
+}
+
+void ur_ah_changed(struct ur_ah *ah, bool reachable)
+{
+	struct ur_list *l;
+
+	ah->unreachable = !reachable;
+	while ((l = ur_list_pop(&ah->waiters)))
+		ur_list_add_tail(&ah->tp->txq[UR_TXQ_REQ], l);
+}
+
+void ur_ah_put(struct ur_ah *ah)
+{
+	if (atomic_fetch_sub_explicit(&ah->refs, 1, memory_order_acq_rel) == 1)
+		ah->release(ah);
+}
+
+void ur_ah_destroy(struct ur_ah *ah)
+{
+	ah->pd->users--;
+	ur_ah_put(ah);
+}

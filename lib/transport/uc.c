@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Unreliable connections (IBTA volume 1, 9.8.2 and 9.9.3). Requester: a WQE is done when its last packet has been handed out. Responder: a
+ * packet that does not continue its message ends it, without a word to the peer and without a completion; the next FIRST or ONLY begins a
+ * new one with the same receive WQE.
+ */
+#include "transport/tp_priv.h"
+
+/* --- responder --- */
+
+/* What is counted when a packet is refused (responder class D of IBTA table 63: the message is dropped silently). */
+static const uint8_t refused[UR_RESP_VERDICT_COUNT] = {
+	[UR_RESP_RNR] = UR_C_DROP_NO_RECV,      [UR_RESP_BAD_ORDER] = UR_C_DROP_UC_MESSAGE, [UR_RESP_UNSUPPORTED] = UR_C_REMOTE_INV,
+	[UR_RESP_BAD_LENGTH] = UR_C_REMOTE_INV, [UR_RESP_ACCESS] = UR_C_REMOTE_ACCESS,      [UR_RESP_TOO_LONG] = UR_C_DROP_RECV_SHORT,
+	[UR_RESP_LOCAL_PROT] = UR_C_REMOTE_OP,  [UR_RESP_INVALIDATE] = UR_C_REMOTE_ACCESS,
+};
+
+static void refuse(struct ur_qp *qp, enum ur_resp_verdict v)
+{
+	struct ur_cqe e = {.status = IBV_WC_LOC_PROT_ERR, .opcode = IBV_WC_RECV};
+
+	qp->resp.expect = 0;
+	ur_qp_count(qp, (enum ur_counter)refused[v]);
+	if (v != UR_RESP_LOCAL_PROT)
+		return;
+	/* No fault of the peer's: the program's own receive WQE is bad (class A). */
+	if (qp->resp.w)
+		ur_recv_done(qp, &e, false);
+	ur_qp_to_err(qp);
+}
+
+void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	bool first = op->flags & UR_OPF_FIRST, gap = p->bth.psn != r->epsn;
+	enum ur_resp_verdict v;
+
+	if (ur_unlikely(!r->established))
+		ur_resp_established(qp);
+	if (first) {
+		r->expect = 0; /* whatever was under way is over */
+	} else if (ur_unlikely(gap || !r->expect)) {
+		ur_qp_count(qp, gap && r->expect ? UR_C_DROP_OUT_OF_SEQ : UR_C_DROP_UC_MESSAGE);
+		r->expect = 0;
+		return;
+	}
+	r->epsn = ur_psn_add(p->bth.psn, 1);
+	v = ur_resp_execute(qp, p, op);
+	if (ur_unlikely(v)) {
+		refuse(qp, v);
+		return;
+	}
+	if (op->flags & UR_OPF_LAST) {
+		r->expect = 0;
+		r->msn = ur_psn_add(r->msn, 1);
+	}
+}
+
+/* --- requester --- */
+
+void ur_uc_sent(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->una = r->next;
+	r->since_ack = 0;
+	if (r->cur == r->head)
+		return;
+	ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
+	if (ur_unlikely(qp->sqd_notify))
+		ur_qp_sqd_check(qp);
+}
+
+void ur_qp_unreachable(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (qp->service != UR_UC || ur_qp_st(qp) != IBV_QPS_RTS)
+		return;
+	r->tail = r->fresh = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	while (r->head != r->tail) {
+		ur_qp_count(qp, UR_C_DROP_NEIGH);
+		ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
+	}
+	r->cur = r->head;
+	r->pos = (struct ur_sge_pos){0, 0};
+	if (ur_unlikely(qp->broken))
+		ur_qp_to_err(qp);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Datagrams (IBTA volume 1, 9.8.3). A message is one packet, and its WQE is done when the packet has been handed out. Requests leave in
+ * order: one whose next hop is being looked for holds up those behind it, until it is found or the network layer gives up; to a next hop
+ * that did not answer, requests are dropped at once, as a cable drops them, while it is looked for again.
+ */
+#include <errno.h>
+
+#include "transport/tp_priv.h"
+
+#define QKEY_OF_QP 0x80000000u /* in a request: the QP's own Q_Key (IBTA volume 1, 10.2.5) */
+
+/* --- posting --- */
+
+int ur_ud_address(struct ur_qp *qp, uint32_t slot, struct ibv_ah *api, uint32_t qpn, uint32_t qkey)
+{
+	struct ur_swqe_ext *x = ur_sq_ext_at(qp, slot);
+	struct ur_ah *ah = (struct ur_ah *)api;
+
+	if (!ah || ah->pd != qp->pd || qpn > 0xffffff)
+		return EINVAL;
+	atomic_fetch_add_explicit(&ah->refs, 1, memory_order_relaxed);
+	x->ud.ah = ah;
+	x->ud.qpn = qpn;
+	x->ud.qkey = qkey;
+	return 0;
+}
+
+void ur_ud_release(struct ur_qp *qp, uint32_t slot)
+{
+	ur_ah_put(ur_sq_ext_at(qp, slot)->ud.ah);
+}
+
+void ur_ud_release_all(struct ur_qp *qp)
+{
+	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+
+	if (qp->type != IBV_QPT_UD)
+		return;
+	for (uint32_t i = qp->req.head; i != tail; i++)
+		ur_ud_release(qp, i);
+}
+
+/* --- sending --- */
+
+static bool something_to_send(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS))
+		return false;
+	if (r->head != r->tail)
+		return true;
+	r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	return r->head != r->tail;
+}
+
+void ur_ud_schedule(struct ur_qp *qp)
+{
+	if (ur_list_empty(&qp->link[UR_TXQ_REQ]) && something_to_send(qp))
+		ur_list_add_tail(&qp->tp->txq[UR_TXQ_REQ], &qp->link[UR_TXQ_REQ]);
+}
+
+static void done(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->una = r->next = r->max = ur_psn_add(r->next, 1);
+	r->cur = r->fresh = r->head + 1;
+	ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
+}
+
+static enum ibv_wc_status build(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_swqe_ext *x, struct ur_pkt *p)
+{
+	const uint8_t opcode = UR_UD | ur_swqe_op(w)->only;
+	const struct ur_opcode_info *op = ur_opcode(opcode);
+	const struct ur_deth deth = {.qkey = x->ud.qkey & QKEY_OF_QP ? qp->attr.qkey : x->ud.qkey, .sqpn = qp->qpn};
+	struct ur_sge_pos pos = {0, 0};
+	uint8_t *ext;
+
+	p->bth.opcode = opcode;
+	p->bth.pad = -w->length & 3;
+	p->bth.se = w->flags & IBV_SEND_SOLICITED;
+	p->bth.psn = qp->req.next;
+	ext = ur_pkt_begin_to(x->ud.ah->path, x->ud.qpn, p, op);
+	ur_deth_put(ext + op->off_deth, &deth);
+	if (op->flags & UR_OPF_IMM)
+		memcpy(ext + op->off_imm, &w->imm, sizeof(w->imm));
+	if (ur_gid_is_mcast(&x->ud.ah->path->dgid))
+		p->flags |= UR_PKT_GROUP;
+	p->payload_len = w->length;
+	return ur_sge_gather(qp, w, &pos, w->length, p);
+}
+
+/* The packet of a request that can go out now. False when there is none; the request has failed unless buffers are short. */
+static bool send(struct ur_qp *qp, struct ur_pkt **p)
+{
+	const struct ur_swqe *w = ur_sq_at(qp, qp->req.head);
+	enum ibv_wc_status st;
+
+	*p = ur_tp_pkt(qp->tp);
+	if (ur_unlikely(!*p))
+		return false;
+	st = build(qp, w, ur_sq_ext_at(qp, qp->req.head), *p);
+	if (ur_unlikely(st)) {
+		ur_tp_pkt_drop(qp->tp, *p);
+		ur_req_fail(qp, st, 0);
+		return false;
+	}
+	done(qp);
+	return true;
+}
+
+/* False when the oldest request has to wait for its path. */
+static bool path_known(struct ur_qp *qp, struct ur_ah *ah)
+{
+	if (ur_likely(ah->path->ready) || ah->unreachable)
+		return true;
+	ur_list_del(&qp->link[UR_TXQ_REQ]);
+	ur_list_add_tail(&ah->waiters, &qp->link[UR_TXQ_REQ]);
+	return false;
+}
+
+unsigned ur_ud_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more)
+{
+	unsigned built = 0;
+
+	while (built < n && !qp->tp->starved && something_to_send(qp)) {
+		const struct ur_swqe *w = ur_sq_at(qp, qp->req.head);
+		struct ur_ah *ah = ur_sq_ext_at(qp, qp->req.head)->ud.ah;
+
+		if (ur_unlikely(w->flags & UR_SWQE_TOO_LONG || w->length > qp->tp->port_mtu)) {
+			ur_req_fail(qp, IBV_WC_LOC_LEN_ERR, 0);
+		} else if (ur_unlikely(!path_known(qp, ah))) {
+			return built;
+		} else if (ur_likely(ah->path->ready)) {
+			built += send(qp, &pkts[built]);
+		} else {
+			ur_qp_count(qp, UR_C_DROP_NEIGH);
+			ah->retry(ah, now);
+			done(qp);
+		}
+	}
+	*more = something_to_send(qp);
+	return built;
+}
+
+/* --- receiving --- */
+
+/* What stands before the payload: the IPv6 header, or nothing and the IPv4 header in the last 20 bytes (annex A17.4.5.2). */
+static void put_grh(uint8_t grh[UR_GRH_LEN], const struct ur_pkt *p)
+{
+	unsigned len = p->ip_version == 4 ? UR_IP4_LEN : UR_IP6_LEN;
+
+	memset(grh, 0, UR_GRH_LEN);
+	memcpy(grh + UR_GRH_LEN - len, p->data + p->l3_off, len);
+}
+
+static enum ibv_wc_status scatter(struct ur_qp *qp, const struct ur_pkt *p)
+{
+	uint8_t grh[UR_GRH_LEN];
+	enum ibv_wc_status st;
+
+	put_grh(grh, p);
+	qp->resp.pos = (struct ur_sge_pos){0, 0};
+	st = ur_recv_scatter(qp, grh, UR_GRH_LEN);
+	return st ? st : ur_recv_scatter(qp, p->data + p->payload_off, p->payload_len);
+}
+
+static void receive(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t sqpn)
+{
+	enum ibv_wc_status st = scatter(qp, p);
+	struct ur_cqe e = {.status = (uint8_t)st,
+			   .opcode = IBV_WC_RECV,
+			   .byte_len = UR_GRH_LEN + p->payload_len,
+			   .src_qp = sqpn,
+			   .wc_flags = IBV_WC_GRH};
+
+	if (op->flags & UR_OPF_IMM) {
+		memcpy(&e.imm, p->data + p->bth_off + UR_BTH_LEN + op->off_imm, sizeof(e.imm));
+		e.wc_flags |= IBV_WC_WITH_IMM;
+	}
+	ur_qp_count(qp, st ? UR_C_REMOTE_OP : UR_C_RX_SEND);
+	ur_recv_done(qp, &e, p->bth.se);
+	if (ur_unlikely(st))
+		ur_qp_to_err(qp); /* the program's own receive WQE is bad */
+}
+
+/* A datagram that does not fit is dropped, and its receive WQE stays for the next one (IBTA table 63, class D). */
+void ur_ud_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_deth h;
+
+	ur_deth_get(p->data + p->bth_off + UR_BTH_LEN + op->off_deth, &h);
+	if (ur_unlikely(ur_gid_is_mcast(&p->dst) != (p->bth.dqpn == UR_QPN_MCAST))) {
+		ur_qp_count(qp, UR_C_DROP_QPN);
+	} else if (ur_unlikely(h.qkey != qp->attr.qkey)) {
+		ur_qp_count(qp, UR_C_DROP_QKEY);
+	} else if (ur_unlikely(!ur_recv_take(qp))) {
+		ur_qp_count(qp, UR_C_DROP_NO_RECV);
+	} else if (ur_unlikely(p->payload_len > qp->tp->port_mtu || qp->resp.w->length < UR_GRH_LEN + p->payload_len)) {
+		ur_qp_count(qp, UR_C_DROP_RECV_SHORT);
+	} else {
+		receive(qp, p, op, h.sqpn);
+	}
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See nic_harness.h. */
+#include "nic_harness.h"
+
+#include <arpa/inet.h>
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+struct ur_gid nics_gid(const struct nics *h, unsigned nic, bool v6)
+{
+	(void)h;
+	if (v6)
+		return (struct ur_gid){{0xfd, [15] = (uint8_t)(nic + 1)}};
+	return ur_gid_from_v4(htonl(0x0a000001u + nic));
+}
+
+static void node_open(struct nics *h, unsigned i)
+{
+	struct nics_node *n = &h->n[i];
+	struct ur_port *port = ur_sim_port(h->sim, i);
+	struct ur_nic_config nc = {
+		.seed = i + 1, .guid = i + 1, .slot = (uint8_t)(i + 1), .owned = true, .mac = port->mac, .mtu = port->mtu};
+	struct ur_net_addr v4 = {.gid = nics_gid(h, i, false), .prefix_len = 24}, v6 = {.gid = nics_gid(h, i, true), .prefix_len = 64};
+
+	CU_ASSERT_EQUAL_FATAL(ur_nic_create(&nc, h->now, &n->nic), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_net_addr_add(n->nic->net, &v4), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_net_addr_add(n->nic->net, &v6), 0);
+	ur_nic_attach(n->nic, port);
+	CU_ASSERT_EQUAL_FATAL(ur_pd_create(n->nic->tp, &n->pd), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_cq_create(n->nic->tp, 1023, n, NULL, &n->cq), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_mr_reg(n->nic->tp, n->pd, n->mem, NICS_MEM, (uintptr_t)n->mem, ACCESS, &n->mr), 0);
+	for (unsigned k = 0; k < NICS_MEM; k++)
+		n->mem[k] = (uint8_t)(k * 11 + (k >> 8) + i);
+}
+
+void nics_open(struct nics *h, unsigned nics)
+{
+	struct ur_sim_config sc = {.seed = 1, .ports = nics, .tx = {.delay = 1000, .mtu = 1500}};
+
+	memset(h, 0, sizeof(*h));
+	h->now = UR_NS_PER_S;
+	h->nics = nics;
+	h->sim = ur_sim_create(&sc);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(h->sim);
+	ur_sim_advance(h->sim, h->now);
+	for (unsigned i = 0; i < nics; i++) {
+		ur_sim_port(h->sim, i)->mtu = 1500;
+		node_open(h, i);
+	}
+	nics_run(h, UR_NS_PER_MS);
+}
+
+void nics_close(struct nics *h)
+{
+	nics_run(h, UR_NS_PER_MS);
+	for (unsigned i = 0; i < h->nics; i++) {
+		struct nics_node *n = &h->n[i];
+
+		CU_ASSERT_EQUAL(ur_mr_dereg(n->mr), 0);
+		CU_ASSERT_EQUAL(ur_cq_destroy(n->cq), 0);
+		CU_ASSERT_EQUAL(ur_pd_destroy(n->pd), 0);
+		ur_nic_destroy(n->nic);
+	}
+	CU_ASSERT_EQUAL(ur_sim_outstanding(h->sim), 0);
+	ur_sim_destroy(h->sim);
+}
+
+static void poll_all(struct nics *h)
+{
+	unsigned moved, rounds = 0;
+
+	do {
+		moved = 0;
+		for (unsigned i = 0; i < h->nics; i++)
+			moved += ur_nic_poll(h->n[i].nic, h->now);
+	} while (moved && ++rounds < 100000);
+	CU_ASSERT_TRUE(rounds < 100000);
+}
+
+void nics_run(struct nics *h, ur_time d)
+{
+	ur_time end = h->now + d;
+
+	for (;;) {
+		ur_time next;
+
+		ur_sim_advance(h->sim, h->now);
+		poll_all(h);
+		if (h->now >= end)
+			return;
+		next = ur_sim_next(h->sim);
+		for (unsigned i = 0; i < h->nics; i++)
+			next = ur_min_time(next, ur_nic_next(h->n[i].nic));
+		h->now = next > h->now ? ur_min_time(next, end) : h->now + 1;
+	}
+}
+
+struct ibv_ah_attr nics_route(const struct ur_gid *to, uint8_t sgid_index)
+{
+	struct ibv_ah_attr a = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = sgid_index}};
+
+	memcpy(a.grh.dgid.raw, to->raw, 16);
+	return a;
+}
+
+void nics_qp_create(struct nics *h, unsigned nic, enum ibv_qp_type type, struct nics_qp *q)
+{
+	struct nics_node *n = &h->n[nic];
+	struct ur_qp_init init = {
+		.type = type, .pd = n->pd, .send_cq = n->cq, .recv_cq = n->cq, .cap = {64, 64, 2, 2, 0}, .sq_sig_all = true};
+
+	memset(q, 0, sizeof(*q));
+	q->nic = nic;
+	q->type = type;
+	CU_ASSERT_EQUAL_FATAL(ur_qp_create(n->nic->tp, &init, &q->qp), 0);
+}
+
+void nics_qp_connect(struct nics *h, struct nics_qp *q, const struct nics_qp *peer)
+{
+	struct ur_nic *nic = h->n[q->nic].nic;
+	bool rc = q->type == IBV_QPT_RC, ud = q->type == IBV_QPT_UD;
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
+				.port_num = 1,
+				.qkey = NICS_QKEY,
+				.qp_access_flags = ACCESS,
+				.path_mtu = IBV_MTU_256,
+				.rq_psn = 5,
+				.sq_psn = 5,
+				.max_rd_atomic = 4,
+				.max_dest_rd_atomic = 4,
+				.timeout = 14,
+				.retry_cnt = 7,
+				.rnr_retry = 7};
+	int rtr = ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	struct ur_gid to = nics_gid(h, peer ? peer->nic : 0, false);
+
+	a.dest_qp_num = peer ? ur_qp_num(peer->qp) : 0;
+	a.ah_attr = nics_route(&to, 0);
+	CU_ASSERT_EQUAL_FATAL(ur_nic_modify_qp(nic, q->qp, &q->path, &a,
+					       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS),
+					       h->now),
+			      0);
+	a.qp_state = IBV_QPS_RTR;
+	rtr |= rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0;
+	CU_ASSERT_EQUAL_FATAL(ur_nic_modify_qp(nic, q->qp, &q->path, &a, IBV_QP_STATE | rtr, h->now), 0);
+	a.qp_state = IBV_QPS_RTS;
+	CU_ASSERT_EQUAL_FATAL(
+		ur_nic_modify_qp(nic, q->qp, &q->path, &a,
+				 IBV_QP_STATE | IBV_QP_SQ_PSN |
+					 (rc ? IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT : 0),
+				 h->now),
+		0);
+}
+
+void nics_qp_destroy(struct nics *h, struct nics_qp *q)
+{
+	CU_ASSERT_EQUAL(ur_nic_destroy_qp(h->n[q->nic].nic, q->qp, &q->path), 0);
+}
+
+static int post(struct nics *h, struct nics_qp *q, struct ibv_send_wr *wr, uint32_t off, uint32_t len)
+{
+	struct nics_node *n = &h->n[q->nic];
+	struct ibv_sge sge = {(uintptr_t)n->mem + off, len, n->mr->lkey};
+	struct ibv_send_wr *bad;
+	int err;
+
+	wr->sg_list = &sge;
+	wr->num_sge = 1;
+	err = ur_qp_post_send(q->qp, wr, &bad);
+	if (ur_qp_doorbell(q->qp))
+		ur_nic_ring(n->nic, q->qp);
+	return err;
+}
+
+int nics_post(struct nics *h, struct nics_qp *q, enum ibv_wr_opcode op, uint64_t wr_id, uint32_t off, uint32_t len, unsigned peer,
+	      uint32_t roff)
+{
+	struct ibv_send_wr wr = {.wr_id = wr_id, .opcode = op};
+
+	wr.wr.rdma.remote_addr = (uintptr_t)h->n[peer].mem + roff;
+	wr.wr.rdma.rkey = h->n[peer].mr->rkey;
+	return post(h, q, &wr, off, len);
+}
+
+int nics_post_ud(struct nics *h, struct nics_qp *q, struct ur_ah *ah, uint32_t qpn, uint64_t wr_id, uint32_t off, uint32_t len)
+{
+	struct ibv_send_wr wr = {.wr_id = wr_id, .opcode = IBV_WR_SEND};
+
+	wr.wr.ud.ah = &ah->api;
+	wr.wr.ud.remote_qpn = qpn;
+	wr.wr.ud.remote_qkey = NICS_QKEY;
+	return post(h, q, &wr, off, len);
+}
+
+void nics_recv(struct nics *h, struct nics_qp *q, uint64_t wr_id, uint32_t off, uint32_t len)
+{
+	struct nics_node *n = &h->n[q->nic];
+	struct ibv_sge sge = {(uintptr_t)n->mem + off, len, n->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	CU_ASSERT_EQUAL(ur_qp_post_recv(q->qp, &wr, &bad), 0);
+}
+
+struct ibv_wc nics_expect(struct nics *h, unsigned nic, uint64_t wr_id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = {0};
+
+	if (ur_cq_poll(h->n[nic].cq, 1, &wc) != 1) {
+		CU_FAIL("no completion");
+		return wc;
+	}
+	CU_ASSERT_EQUAL(wc.wr_id, wr_id);
+	CU_ASSERT_EQUAL(wc.status, status);
+	return wc;
+}
+
+void nics_expect_none(struct nics *h, unsigned nic)
+{
+	struct ibv_wc wc;
+
+	CU_ASSERT_EQUAL(ur_cq_poll(h->n[nic].cq, 1, &wc), 0);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whole NICs on a perfect fabric in virtual time, each with a protection domain, a completion queue and memory. NIC i has slot i + 1 and
+ * the addresses 10.0.0.(i + 1) and fd00::(i + 1).
+ */
+#ifndef UR_NIC_HARNESS_H
+#define UR_NIC_HARNESS_H
+
+#include <CUnit/CUnit.h>
+
+#include "drivers/sim/sim.h"
+#include "engine/nic.h"
+#include "wire/frame.h"
+
+#define NICS_MAX 4
+#define NICS_MEM 65536
+#define NICS_QKEY 0x1ee7u
+
+struct nics_qp {
+	struct ur_qp *qp;
+	struct ur_net_path path;
+	unsigned nic;
+	enum ibv_qp_type type;
+};
+
+struct nics_node {
+	struct ur_nic *nic;
+	struct ur_pd *pd;
+	struct ur_cq *cq; /* of sends and receives */
+	struct ur_mr *mr;
+	uint8_t mem[NICS_MEM];
+};
+
+struct nics {
+	struct ur_sim *sim;
+	struct nics_node n[NICS_MAX];
+	unsigned nics;
+	ur_time now;
+};
+
+void nics_open(struct nics *h, unsigned nics);
+/* Destroys everything and checks that every packet has come back. */
+void nics_close(struct nics *h);
+/* Lets everything happen that happens until `d` from now. */
+void nics_run(struct nics *h, ur_time d);
+
+struct ur_gid nics_gid(const struct nics *h, unsigned nic, bool v6);
+/* Index 0 is the IPv4 address. */
+struct ibv_ah_attr nics_route(const struct ur_gid *to, uint8_t sgid_index);
+
+void nics_qp_create(struct nics *h, unsigned nic, enum ibv_qp_type type, struct nics_qp *q);
+/* To RTS; RC and UC to the peer, which may be the QP itself. 256 bytes MTU. */
+void nics_qp_connect(struct nics *h, struct nics_qp *q, const struct nics_qp *peer);
+void nics_qp_destroy(struct nics *h, struct nics_qp *q);
+
+/* `len` bytes from `off`; writes go to `roff` of the memory of NIC `peer`; datagrams to ah. */
+int nics_post(struct nics *h, struct nics_qp *q, enum ibv_wr_opcode op, uint64_t wr_id, uint32_t off, uint32_t len, unsigned peer,
+	      uint32_t roff);
+int nics_post_ud(struct nics *h, struct nics_qp *q, struct ur_ah *ah, uint32_t qpn, uint64_t wr_id, uint32_t off, uint32_t len);
+void nics_recv(struct nics *h, struct nics_qp *q, uint64_t wr_id, uint32_t off, uint32_t len);
+/* Takes the next completion of the NIC and checks wr_id and status. */
+struct ibv_wc nics_expect(struct nics *h, unsigned nic, uint64_t wr_id, enum ibv_wc_status status);
+void nics_expect_none(struct nics *h, unsigned nic);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs of one NIC that are connected to one another, or to themselves: nothing but neighbour discovery touches the wire. */
+#include "nic_harness.h"
+
+void ur_suite_loopback(void);
+
+static struct nics h;
+static struct nics_qp a, b;
+
+static uint64_t on_wire(void)
+{
+	return h.n[0].nic->counters.v[UR_C_TX_PACKETS];
+}
+
+static void exchange(struct nics_qp *from, struct nics_qp *to, uint64_t id, uint32_t len)
+{
+	nics_recv(&h, to, id + 1, 32768, 16384);
+	CU_ASSERT_EQUAL(nics_post(&h, from, IBV_WR_SEND, id, 100, len, 0, 0), 0);
+	nics_run(&h, UR_NS_PER_MS);
+	/* An RC send completes behind the receive, a UC send before it. */
+	if (from->type == IBV_QPT_UC)
+		nics_expect(&h, 0, id, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(nics_expect(&h, 0, id + 1, IBV_WC_SUCCESS).byte_len, len);
+	if (from->type == IBV_QPT_RC)
+		nics_expect(&h, 0, id, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(memcmp(h.n[0].mem + 32768, h.n[0].mem + 100, len), 0);
+	memset(h.n[0].mem + 32768, 0, 16384);
+	CU_ASSERT_EQUAL(nics_post(&h, from, IBV_WR_RDMA_WRITE, id + 2, 200, len, 0, 49152), 0);
+	nics_run(&h, UR_NS_PER_MS);
+	nics_expect(&h, 0, id + 2, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(memcmp(h.n[0].mem + 49152, h.n[0].mem + 200, len), 0);
+	memset(h.n[0].mem + 49152, 0, 16384);
+	nics_expect_none(&h, 0);
+}
+
+static void connected__to_another_and_to_itself(void)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC};
+	static const uint32_t len[] = {0, 1, 256, 257, 10000};
+	uint64_t before;
+
+	nics_open(&h, 2);
+	before = on_wire();
+	for (unsigned t = 0; t < ur_array_size(types); t++) {
+		for (unsigned self = 0; self < 2; self++) {
+			nics_qp_create(&h, 0, types[t], &a);
+			nics_qp_create(&h, 0, types[t], &b);
+			nics_qp_connect(&h, &a, self ? &a : &b);
+			nics_qp_connect(&h, &b, self ? &b : &a);
+			for (unsigned i = 0; i < ur_array_size(len); i++) {
+				exchange(&a, self ? &a : &b, 10 * i, len[i]);
+				exchange(&b, self ? &b : &a, 10 * i, len[i]);
+			}
+			nics_qp_destroy(&h, &a);
+			nics_qp_destroy(&h, &b);
+		}
+	}
+	CU_ASSERT_EQUAL(on_wire(), before);
+	nics_close(&h);
+}
+
+static void connected__read_from_itself(void)
+{
+	nics_open(&h, 1);
+	nics_qp_create(&h, 0, IBV_QPT_RC, &a);
+	nics_qp_connect(&h, &a, &a);
+	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_READ, 1, 30000, 9999, 0, 100), 0);
+	nics_run(&h, UR_NS_PER_MS);
+	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(memcmp(h.n[0].mem + 30000, h.n[0].mem + 100, 9999), 0);
+	nics_qp_destroy(&h, &a);
+	nics_close(&h);
+}
+
+static void datagrams__to_another_and_to_itself(void)
+{
+	struct ur_gid own;
+	uint64_t before;
+	struct ur_ah *ah;
+
+	nics_open(&h, 2);
+	nics_qp_create(&h, 0, IBV_QPT_UD, &a);
+	nics_qp_create(&h, 0, IBV_QPT_UD, &b);
+	nics_qp_connect(&h, &a, NULL);
+	nics_qp_connect(&h, &b, NULL);
+	before = on_wire();
+	for (unsigned v6 = 0; v6 < 2; v6++) {
+		struct ibv_ah_attr attr;
+
+		own = nics_gid(&h, 0, v6);
+		attr = nics_route(&own, (uint8_t)v6);
+		CU_ASSERT_EQUAL_FATAL(ur_nic_create_ah(h.n[0].nic, h.n[0].pd, &attr, h.now, &ah), 0);
+		for (unsigned i = 0; i < 4; i++) {
+			struct nics_qp *to = i & 1 ? &a : &b;
+			struct ibv_wc wc;
+
+			nics_recv(&h, to, 100 + i, 32768, 2048);
+			CU_ASSERT_EQUAL(nics_post_ud(&h, &a, ah, ur_qp_num(to->qp), i, i, 1 + i * 200), 0);
+			nics_run(&h, UR_NS_PER_MS);
+			nics_expect(&h, 0, i, IBV_WC_SUCCESS);
+			wc = nics_expect(&h, 0, 100 + i, IBV_WC_SUCCESS);
+			CU_ASSERT_EQUAL(wc.qp_num, ur_qp_num(to->qp));
+			CU_ASSERT_EQUAL(wc.src_qp, ur_qp_num(a.qp));
+			CU_ASSERT_EQUAL(memcmp(h.n[0].mem + 32768 + UR_GRH_LEN, h.n[0].mem + i, 1 + i * 200), 0);
+		}
+		ur_ah_destroy(ah);
+	}
+	CU_ASSERT_EQUAL(on_wire(), before);
+	nics_qp_destroy(&h, &a);
+	nics_qp_destroy(&h, &b);
+	nics_close(&h);
+}
+
+void ur_suite_loopback(void)
+{
+	CU_pSuite s = CU_add_suite("loopback", NULL, NULL);
+
+	CU_ADD_TEST(s, connected__to_another_and_to_itself);
+	CU_ADD_TEST(s, connected__read_from_itself);
+	CU_ADD_TEST(s, datagrams__to_another_and_to_itself);
+}
