@@ -57,7 +57,7 @@ enum ibv_wc_status ur_atomic_answer(struct ur_qp *qp, const struct ur_swqe *w, c
 	struct ur_aeth aeth;
 	uint64_t original;
 
-	if (p->bth.opcode != (write ? UR_OP_READ_RESP_ONLY : UR_OP_ATOMIC_ACK) || p->payload_len)
+	if ((p->bth.opcode & UR_OP_MASK) != (write ? UR_OP_READ_RESP_ONLY : UR_OP_ATOMIC_ACK) || p->payload_len)
 		return IBV_WC_BAD_RESP_ERR;
 	ur_aeth_get(ext + op->off_aeth, &aeth);
 	if (ur_syndrome_type(aeth.syndrome) != UR_AETH_ACK)

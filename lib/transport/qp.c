@@ -118,7 +118,7 @@ static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
 		return NULL;
 	memset(qp, 0, sizeof(*qp));
 	qp->tp = tp;
-	qp->pd = init->pd;
+	qp->pd = init->xrcd ? &ur_xrc_no_pd : init->pd;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	qp->srq = init->srq;
@@ -309,7 +309,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	atomic_store_explicit(&qp->rq.head, rq, memory_order_release);
 	if (qp->xrcd) {
 		qp->srq = NULL;
-		qp->pd = NULL;
+		qp->pd = &ur_xrc_no_pd;
 		qp->recv_cq = NULL;
 	}
 	qp->path = NULL;

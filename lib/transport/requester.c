@@ -211,13 +211,17 @@ static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
 static enum ibv_wc_status build_atomic(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
 {
 	struct ur_requester *r = &qp->req;
-	uint8_t opcode = ur_swqe_op(w)->only;
+	uint8_t opcode = ur_swqe_op(w)->only | qp->service;
 	enum ibv_wc_status st;
+	uint8_t *ext;
 
 	p->bth.opcode = opcode;
 	p->bth.psn = r->next;
 	p->bth.ackreq = true;
-	st = ur_atomic_put(qp, w, ur_pkt_begin(qp, p, ur_opcode(opcode)), p);
+	ext = ur_pkt_begin(qp, p, ur_opcode(opcode));
+	if (ur_unlikely(qp->service == UR_XRC))
+		ur_xrceth_put(ext, w->srqn);
+	st = ur_atomic_put(qp, w, ext, p);
 	if (ur_unlikely(st))
 		return st;
 	r->rd_out++;

@@ -54,7 +54,7 @@ static enum ur_resp_verdict do_atomic(struct ur_qp *qp, const struct ur_pkt *p, 
 	v = target(qp, h.va, h.rkey, IBV_ACCESS_REMOTE_ATOMIC, &at);
 	if (v)
 		return v;
-	if (p->bth.opcode == UR_OP_FETCH_ADD) {
+	if ((p->bth.opcode & UR_OP_MASK) == UR_OP_FETCH_ADD) {
 		*result = __atomic_fetch_add(at, h.swap_add, __ATOMIC_SEQ_CST);
 	} else {
 		*result = h.compare; /* becomes what is there when that is something else */

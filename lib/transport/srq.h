@@ -37,6 +37,8 @@ void ur_srq_fail(struct ur_srq *srq);
 
 /* --- xrc.c --- */
 
+/* The PD of an XRC_RECV QP while no SRQ lends one: nothing belongs to it. (Memory windows have NULL.) */
+extern struct ur_pd ur_xrc_no_pd;
 void ur_xrcd_use(struct ur_xrcd *xrcd, int n);
 /* The XRC_RECV QP receives a request that names SRQ `srqn`: from here on it has its PD, CQ and WQEs. A verdict unless it may. */
 enum ur_resp_verdict ur_xrc_bind(struct ur_qp *qp, uint32_t srqn);

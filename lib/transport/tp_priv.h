@@ -184,7 +184,7 @@ struct ur_rd_res { /* a request whose answer is more than an acknowledgement, ke
 	uint32_t stop;          /* byte of the request where the run ends */
 	bool replay;
 	uint8_t opcode; /* enum ur_opcode of the request */
-	uint32_t srqn; /* XRC: the SRQ that lends its protection domain */
+	uint32_t srqn;  /* XRC: the SRQ that lends its protection domain */
 };
 
 struct ur_responder {

@@ -13,6 +13,8 @@ struct ur_xrcd {
 	unsigned users; /* SRQs and QPs */
 };
 
+struct ur_pd ur_xrc_no_pd;
+
 int ur_xrcd_create(struct ur_tp *tp, struct ur_xrcd **out)
 {
 	(void)tp;
@@ -60,7 +62,7 @@ void ur_xrc_lend_pd(struct ur_qp *qp, uint32_t srqn)
 {
 	const struct ur_srq *srq = find(qp, srqn);
 
-	qp->pd = srq ? srq->pd : NULL;
+	qp->pd = srq ? srq->pd : &ur_xrc_no_pd;
 }
 
 void ur_xrc_forget(struct ur_srq *srq)
@@ -74,7 +76,7 @@ void ur_xrc_forget(struct ur_srq *srq)
 			continue;
 		qp->resp.w = NULL;
 		qp->srq = NULL;
-		qp->pd = NULL;
+		qp->pd = &ur_xrc_no_pd;
 		qp->recv_cq = NULL;
 	}
 }

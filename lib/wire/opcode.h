@@ -8,6 +8,7 @@
 enum ur_service { UR_RC = 0x00, UR_UC = 0x20, UR_UD = 0x60, UR_CNP_SERVICE = 0x80, UR_XRC = 0xa0 };
 
 /* The low five bits of an opcode; OR with the service. */
+#define UR_OP_MASK 0x1f
 enum ur_opcode {
 	UR_OP_SEND_FIRST = 0x00,
 	UR_OP_SEND_MIDDLE = 0x01,

@@ -1,131 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/transport/xrc.c: extended reliable connections, node 0 with the XRC_SEND QP and node 1 with the XRC_RECV QP. */
-#include "srq_harness.h"
+#include "xrc_harness.h"
 
 void ur_suite_xrc(void);
-
-#define MTU 1024
-#define SRQS 2
-
-struct fix {
-	struct th h;
-	struct ur_xrcd *xrcd;
-	struct ur_pd *pd[SRQS]; /* pd[0] is the node's */
-	struct ur_cq *cq[SRQS];
-	struct ur_srq *srq[SRQS];
-	struct sh_events e[SRQS];
-	struct ur_mr *mr; /* in pd[1], the whole memory of node 1 */
-};
-
-static void open_with(struct fix *f, const struct th_opt *opt, unsigned cqe)
-{
-	struct th_node *n = &f->h.n[1];
-
-	memset(f, 0, sizeof(*f));
-	th_open(&f->h, opt);
-	CU_ASSERT_FATAL(ur_xrcd_create(n->tp, &f->xrcd) == 0);
-	f->pd[0] = n->pd;
-	CU_ASSERT_FATAL(ur_pd_create(n->tp, &f->pd[1]) == 0);
-	CU_ASSERT_FATAL(ur_mr_reg(n->tp, f->pd[1], n->mem, TH_MEM, (uintptr_t)n->mem, TH_ALL_ACCESS, &f->mr) == 0);
-	for (unsigned i = 0; i < SRQS; i++) {
-		CU_ASSERT_FATAL(ur_cq_create(n->tp, cqe, NULL, NULL, &f->cq[i]) == 0);
-		f->srq[i] = sh_srq_of(n, f->pd[i], f->xrcd, f->cq[i], 8, &f->e[i]);
-	}
-	sh_join(&f->h, NULL, f->xrcd);
-}
-
-static void open_xrc(struct fix *f)
-{
-	open_with(f, &th_default, 15);
-}
-
-static void close_xrc(struct fix *f)
-{
-	CU_ASSERT_EQUAL(ur_xrcd_destroy(f->xrcd), EBUSY);
-	sh_replace(&f->h.n[1], sh_qp(&f->h.n[1], IBV_QPT_RC, NULL, NULL));
-	for (unsigned i = 0; i < SRQS; i++) {
-		if (!f->srq[i])
-			continue;
-		CU_ASSERT_EQUAL(ur_cq_destroy(f->cq[i]), EBUSY);
-		CU_ASSERT_EQUAL(ur_xrcd_destroy(f->xrcd), EBUSY);
-		CU_ASSERT_EQUAL(ur_srq_destroy(f->srq[i]), 0);
-	}
-	for (unsigned i = 0; i < SRQS; i++)
-		CU_ASSERT_EQUAL(ur_cq_destroy(f->cq[i]), 0);
-	CU_ASSERT_EQUAL(ur_xrcd_destroy(f->xrcd), 0);
-	CU_ASSERT_EQUAL(ur_mr_dereg(f->mr), 0);
-	CU_ASSERT_EQUAL(ur_pd_destroy(f->pd[1]), 0);
-	th_close(&f->h);
-}
-
-/* A receive in SRQ i, whose protection domain has its own key for the memory. */
-static void post(struct fix *f, unsigned i, uint64_t wr_id, uint32_t off, uint32_t len)
-{
-	struct th_node *n = &f->h.n[1];
-	struct ibv_sge sge = {(uintptr_t)(n->mem + off), len, i ? f->mr->lkey : n->mr->lkey};
-	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
-
-	CU_ASSERT_EQUAL(ur_srq_post(f->srq[i], &wr, &bad), 0);
-}
-
-/* A request to SRQ `srqn` by node 0's QP: `len` bytes at `off`, the remote memory by the key of SRQ i's domain. */
-static void request(struct fix *f, unsigned i, uint32_t srqn, enum ibv_wr_opcode op, uint64_t wr_id, uint32_t off, uint32_t len)
-{
-	struct th_node *n = &f->h.n[0];
-	struct ibv_sge sge = {(uintptr_t)(n->mem + off), len, n->mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = op, .send_flags = IBV_SEND_SIGNALED}, *bad;
-
-	wr.wr.rdma.remote_addr = (uintptr_t)(f->h.n[1].mem + off);
-	wr.wr.rdma.rkey = i ? f->mr->rkey : f->h.n[1].mr->rkey;
-	wr.qp_type.xrc.remote_srqn = srqn;
-	CU_ASSERT_EQUAL(ur_qp_post_send(n->qp, &wr, &bad), 0);
-	if (ur_qp_doorbell(n->qp))
-		ur_qp_answer(n->qp, f->h.now);
-}
-
-static uint32_t num(const struct fix *f, unsigned i)
-{
-	return ur_srq_num(f->srq[i]);
-}
-
-/* An XRC request for node 1 as its peer would send it. */
-static void inject(struct fix *f, uint8_t opcode, uint32_t srqn, uint32_t psn, const struct th_hdr *ext, const void *payload, uint32_t len)
-{
-	struct th_hdr x = ext ? *ext : (struct th_hdr){0};
-
-	x.srqn = srqn;
-	th_inject(&f->h, 1, UR_XRC | opcode, psn, true, &x, payload, len);
-}
-
-static struct ur_aeth expect_answer(struct fix *f, uint32_t psn)
-{
-	struct ur_aeth a = {0};
-	struct th_pkt p;
-
-	if (!th_pull(&f->h, 1, &p)) {
-		CU_FAIL("no acknowledgement");
-		return a;
-	}
-	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_XRC | UR_OP_ACK);
-	CU_ASSERT_EQUAL(p.p.bth.psn, psn);
-	ur_aeth_get(p.p.data + p.p.bth_off + UR_BTH_LEN, &a);
-	return a;
-}
-
-/* NAK, ERR, these events and nothing else. */
-static void expect_refused(struct fix *f, uint32_t psn, enum ur_nak_code code, int event)
-{
-	const struct th_node *n = &f->h.n[1];
-	unsigned k = 0;
-
-	CU_ASSERT_EQUAL(expect_answer(f, psn).syndrome, ur_syndrome(UR_AETH_NAK, code));
-	CU_ASSERT_EQUAL(ur_qp_state(n->qp), IBV_QPS_ERR);
-	CU_ASSERT_EQUAL(n->event[k++], IBV_EVENT_QP_LAST_WQE_REACHED);
-	if (event >= 0)
-		CU_ASSERT_EQUAL((int)n->event[k++], event);
-	CU_ASSERT_EQUAL(n->nevents, k);
-	th_expect_quiet(&f->h, 1);
-}
 
 /* --- creation and posting --- */
 
@@ -225,6 +102,56 @@ static void traffic__goes_to_the_srq_that_it_names(void)
 	open_xrc(&f);
 	check_traffic(&f, false);
 	CU_ASSERT_EQUAL(f.h.n[0].c.v[UR_C_RETRANSMIT], 0);
+	close_xrc(&f);
+}
+
+static void atomic(struct fix *f, enum ibv_wr_opcode op, uint64_t wr_id, uint64_t compare_add, uint64_t swap)
+{
+	struct th_node *n = &f->h.n[0];
+	struct ibv_sge sge = {(uintptr_t)(n->mem + 8 * wr_id), 8, n->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = op, .send_flags = IBV_SEND_SIGNALED}, *bad;
+
+	wr.wr.atomic.remote_addr = (uintptr_t)f->h.n[1].mem + 4096; /* of an ATOMIC WRITE at the same place */
+	wr.wr.atomic.rkey = f->mr->rkey;
+	wr.wr.atomic.compare_add = compare_add;
+	wr.wr.atomic.swap = swap;
+	if (op == IBV_WR_ATOMIC_WRITE) {
+		wr.wr.rdma.remote_addr = (uintptr_t)f->h.n[1].mem + 4096;
+		wr.wr.rdma.rkey = f->mr->rkey;
+	}
+	wr.qp_type.xrc.remote_srqn = num(f, 1);
+	CU_ASSERT_EQUAL(ur_qp_post_send(n->qp, &wr, &bad), 0);
+	if (ur_qp_doorbell(n->qp))
+		ur_qp_answer(n->qp, f->h.now);
+	th_run(&f->h, UR_NS_PER_S);
+	th_expect_wc(n->scq, wr_id, IBV_WC_SUCCESS);
+}
+
+/* With every answer lost once, so that duplicates are answered from the resource table. */
+static void traffic__atomics(void)
+{
+	static struct fix f;
+	struct th_opt opt = th_default;
+	uint64_t lost[2] = {0, 0x15}, *mine, *theirs, was;
+
+	opt.access |= IBV_ACCESS_REMOTE_ATOMIC;
+	open_with(&f, &opt, 15);
+	CU_ASSERT_EQUAL(ur_mr_dereg(f.mr), 0);
+	CU_ASSERT_FATAL(ur_mr_reg(f.h.n[1].tp, f.pd[1], f.h.n[1].mem, TH_MEM, (uintptr_t)f.h.n[1].mem,
+				  TH_ALL_ACCESS | IBV_ACCESS_REMOTE_ATOMIC, &f.mr) == 0);
+	f.h.lose = th_lose_mask;
+	f.h.arg = lost;
+	mine = (uint64_t *)(void *)f.h.n[0].mem;
+	theirs = (uint64_t *)(void *)(f.h.n[1].mem + 4096);
+	was = *theirs;
+	atomic(&f, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 5, 0);
+	CU_ASSERT_TRUE(mine[1] == was && *theirs == was + 5);
+	atomic(&f, IBV_WR_ATOMIC_CMP_AND_SWP, 2, was + 5, 77);
+	CU_ASSERT_TRUE(mine[2] == was + 5 && *theirs == 77);
+	atomic(&f, IBV_WR_ATOMIC_WRITE, 3, 0, 0);
+	CU_ASSERT_EQUAL(*theirs, mine[3]);
+	CU_ASSERT_EQUAL(f.h.n[0].c.v[UR_C_RETRANSMIT], 3);
+	CU_ASSERT_EQUAL(f.h.n[1].c.v[UR_C_RX_ATOMIC], 2);
 	close_xrc(&f);
 }
 
@@ -437,6 +364,57 @@ static void destroy__srq_with_a_read_to_answer(void)
 	close_xrc(&f);
 }
 
+/* A window of type 1 on 4096 bytes, bound through an RC QP of node 1's. */
+static uint32_t bind_window(struct fix *f, struct ur_mw **mw)
+{
+	struct th_node *n = &f->h.n[1];
+	struct ibv_mr mr = {.lkey = f->mr->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ur_qp *xrc = n->qp, *rc;
+	struct ur_pd *pd = n->pd;
+	struct ibv_mw pub;
+
+	CU_ASSERT_FATAL(ur_mw_alloc(n->tp, f->pd[1], IBV_MW_TYPE_1, mw) == 0);
+	pub = (struct ibv_mw){.rkey = ur_mw_rkey(*mw), .type = IBV_MW_TYPE_1};
+	n->pd = f->pd[1];
+	rc = n->qp = sh_qp(n, IBV_QPT_RC, NULL, NULL);
+	n->pd = pd;
+	sh_connect(&f->h, 1);
+	wr.bind_mw.mw = &pub;
+	wr.bind_mw.rkey = ibv_inc_rkey(pub.rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){&mr, (uintptr_t)n->mem, 4096, IBV_ACCESS_REMOTE_READ};
+	CU_ASSERT_EQUAL(ur_qp_post_send(rc, &wr, &bad), 0);
+	ur_qp_kick(rc, f->h.now);
+	th_drain(&f->h, 1);
+	th_expect_wc(n->scq, 0, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(ur_qp_destroy(rc), 0);
+	n->qp = xrc;
+	return ur_mw_rkey(*mw);
+}
+
+/* A window has no protection domain in the table of keys, and a QP without an SRQ none either: that must not make them fit. */
+static void destroy__srq_with_a_read_from_a_window_to_answer(void)
+{
+	static struct fix f;
+	struct ur_mw *mw;
+	struct th_hdr ext;
+	struct th_pkt p;
+
+	open_xrc(&f);
+	CU_ASSERT_EQUAL(ur_mr_dereg(f.mr), 0);
+	CU_ASSERT_FATAL(ur_mr_reg(f.h.n[1].tp, f.pd[1], f.h.n[1].mem, TH_MEM, (uintptr_t)f.h.n[1].mem, TH_ALL_ACCESS | IBV_ACCESS_MW_BIND,
+				  &f.mr) == 0);
+	ext = th_reth(&f.h, 1, 0, 2 * MTU);
+	ext.rkey = bind_window(&f, &mw);
+	inject(&f, UR_OP_READ_REQ, num(&f, 1), 100, &ext, NULL, 0);
+	CU_ASSERT_FATAL(th_pull(&f.h, 1, &p));
+	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_XRC | UR_OP_READ_RESP_FIRST);
+	destroy_srq(&f, 1);
+	CU_ASSERT_EQUAL(expect_answer(&f, 101).syndrome, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
+	ur_mw_dealloc(mw);
+	close_xrc(&f);
+}
+
 /* --- errors --- */
 
 static void err__flushes_into_the_srqs_cq(void)
@@ -497,6 +475,7 @@ void ur_suite_xrc(void)
 	CU_ADD_TEST(s, create__what_each_type_must_have);
 	CU_ADD_TEST(s, post__neither_receives_nor_sends_where_there_is_no_queue);
 	CU_ADD_TEST(s, traffic__goes_to_the_srq_that_it_names);
+	CU_ADD_TEST(s, traffic__atomics);
 	CU_ADD_TEST(s, traffic__survives_losses);
 	CU_ADD_TEST(s, traffic__every_request_carries_the_number);
 	CU_ADD_TEST(s, traffic__rnr_when_that_srq_is_empty);
@@ -507,6 +486,7 @@ void ur_suite_xrc(void)
 	CU_ADD_TEST(s, destroy__srq_in_the_middle_of_a_message);
 	CU_ADD_TEST(s, destroy__srq_leaves_the_others_alone);
 	CU_ADD_TEST(s, destroy__srq_with_a_read_to_answer);
+	CU_ADD_TEST(s, destroy__srq_with_a_read_from_a_window_to_answer);
 	CU_ADD_TEST(s, err__flushes_into_the_srqs_cq);
 	CU_ADD_TEST(s, err__srq_whose_cq_has_overrun);
 }
