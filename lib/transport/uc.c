@@ -32,13 +32,12 @@ void ur_uc_refuse(struct ur_qp *qp, enum ur_resp_verdict v)
 void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_responder *r = &qp->resp;
-	bool gap = p->bth.psn != r->epsn;
 
 	if (op->flags & UR_OPF_FIRST) {
 		r->expect = 0; /* whatever was under way is over */
 		r->epsn = p->bth.psn;
-	} else if (ur_unlikely(gap || !r->expect)) {
-		ur_qp_count(qp, gap && r->expect ? UR_C_DROP_OUT_OF_SEQ : UR_C_DROP_UC_MESSAGE);
+	} else if (ur_unlikely(!r->expect || p->bth.psn != r->epsn)) {
+		ur_qp_count(qp, r->expect ? UR_C_DROP_OUT_OF_SEQ : UR_C_DROP_UC_MESSAGE);
 		r->expect = 0;
 		return;
 	}
