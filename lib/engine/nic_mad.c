@@ -60,7 +60,7 @@ static bool mad_is_acceptable(struct ur_nic *nic, const struct ur_pkt *p)
 		ur_count(&nic->counters, UR_C_DROP_OPCODE);
 		return false;
 	}
-	if ((p->bth.pkey & 0x7fff) != (UR_PKEY_DEFAULT & 0x7fff)) {
+	if (!ur_pkey_ok(p->bth.pkey)) {
 		ur_count(&nic->counters, UR_C_DROP_PKEY);
 		return false;
 	}

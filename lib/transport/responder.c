@@ -308,7 +308,7 @@ static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, 
 	return UR_RESP_DUPLICATE;
 }
 
-enum ur_resp_verdict ur_resp_execute(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+static enum ur_resp_verdict execute(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_responder *r = &qp->resp;
 	enum ur_resp_verdict v = check_order(r, op->flags);
@@ -359,6 +359,10 @@ static void nak_once(struct ur_qp *qp, uint8_t syndrome)
 
 static void conclude(struct ur_qp *qp, enum ur_resp_verdict v)
 {
+	if (qp->service == UR_UC) {
+		ur_uc_refuse(qp, v);
+		return;
+	}
 	if (verdicts[v].counter >= 0)
 		ur_qp_count(qp, (enum ur_counter)verdicts[v].counter);
 	switch (verdicts[v].outcome) {
@@ -367,14 +371,6 @@ static void conclude(struct ur_qp *qp, enum ur_resp_verdict v)
 	case FATAL: ur_resp_refuse(qp, v, qp->resp.epsn); break;
 	default: break;
 	}
-}
-
-void ur_resp_established(struct ur_qp *qp)
-{
-	qp->resp.established = true;
-	/* In RTS too, where IBTA 11.6.3.1 is silent: an accepted QP gets there before its peer's RTU. */
-	if (ur_qp_st(qp) == IBV_QPS_RTR || ur_qp_st(qp) == IBV_QPS_RTS)
-		ur_qp_event(qp, IBV_EVENT_COMM_EST);
 }
 
 void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
@@ -387,11 +383,15 @@ void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 		ur_qp_count(qp, UR_C_DROP_QP_STATE);
 		return;
 	}
-	if (ur_unlikely(!r->established))
-		ur_resp_established(qp);
+	if (ur_unlikely(!r->established)) {
+		r->established = true;
+		/* In RTS too, where IBTA 11.6.3.1 is silent: an accepted QP gets there before its peer's RTU. */
+		if (ur_qp_st(qp) == IBV_QPS_RTR || ur_qp_st(qp) == IBV_QPS_RTS)
+			ur_qp_event(qp, IBV_EVENT_COMM_EST);
+	}
 	if (ur_likely(d == 0)) {
 		r->nak_sent = false;
-		v = ur_resp_execute(qp, p, op);
+		v = execute(qp, p, op);
 		if (ur_likely(v == UR_RESP_DONE)) {
 			accept(qp, p, op);
 			return;

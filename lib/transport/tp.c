@@ -123,13 +123,13 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		ur_qp_count(qp, UR_C_DROP_PKEY);
 		return;
 	}
-	if (ur_likely(qp->path != NULL) && ur_unlikely(!ur_gid_eq(&p->src, &qp->path->dgid))) { /* datagrams come from anybody */
+	if (ur_likely(qp->service != UR_UD) && ur_unlikely(!ur_gid_eq(&p->src, &qp->path->dgid))) { /* datagrams come from anybody */
 		ur_qp_count(qp, UR_C_DROP_SOURCE);
 		return;
 	}
 	if (need == RX_RESPONSES)
 		ur_comp_rx(qp, p, op, now);
-	else if (ur_likely(qp->type == IBV_QPT_RC))
+	else if (ur_likely(qp->service == UR_RC))
 		ur_resp_rx(qp, p, op);
 	else
 		request_rx[qp->type](qp, p, op);

@@ -430,11 +430,6 @@ static inline uint8_t *ur_pkt_begin(const struct ur_qp *qp, struct ur_pkt *p, co
 {
 	return ur_pkt_begin_to(qp->path, qp->dqpn, p, op);
 }
-/* The low 15 bits decide which partition; at least one side must be a full member, and ours is. */
-static inline bool ur_pkey_ok(uint16_t pkey)
-{
-	return (pkey & 0x7fff) == (UR_PKEY_DEFAULT & 0x7fff);
-}
 
 /* --- qp.c --- */
 
@@ -516,10 +511,6 @@ enum ur_resp_verdict {
 
 const char *ur_resp_verdict_name(enum ur_resp_verdict v);
 void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
-/* Checks and executes a packet that is next in its message or begins one. */
-enum ur_resp_verdict ur_resp_execute(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);
-/* A packet from the peer: the first one brings COMM_EST. */
-void ur_resp_established(struct ur_qp *qp);
 unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, bool *more);
 void ur_resp_schedule(struct ur_qp *qp);
 void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
@@ -552,7 +543,10 @@ void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn);
 
 /* --- uc.c --- */
 
+/* Sorts out what does not continue its message; the rest goes through ur_resp_rx. */
 void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
+/* A packet was not executed: it, and what is left of its message, is dropped. */
+void ur_uc_refuse(struct ur_qp *qp, enum ur_resp_verdict v);
 /* A packet has been handed out: with the last one of a message its WQE is done. */
 void ur_uc_sent(struct ur_qp *qp);
 

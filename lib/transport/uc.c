@@ -15,7 +15,7 @@ static const uint8_t refused[UR_RESP_VERDICT_COUNT] = {
 	[UR_RESP_LOCAL_PROT] = UR_C_REMOTE_OP,  [UR_RESP_INVALIDATE] = UR_C_REMOTE_ACCESS,
 };
 
-static void refuse(struct ur_qp *qp, enum ur_resp_verdict v)
+void ur_uc_refuse(struct ur_qp *qp, enum ur_resp_verdict v)
 {
 	struct ur_cqe e = {.status = IBV_WC_LOC_PROT_ERR, .opcode = IBV_WC_RECV};
 
@@ -32,28 +32,17 @@ static void refuse(struct ur_qp *qp, enum ur_resp_verdict v)
 void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_responder *r = &qp->resp;
-	bool first = op->flags & UR_OPF_FIRST, gap = p->bth.psn != r->epsn;
-	enum ur_resp_verdict v;
 
-	if (ur_unlikely(!r->established))
-		ur_resp_established(qp);
-	if (first) {
+	if (op->flags & UR_OPF_FIRST) {
 		r->expect = 0; /* whatever was under way is over */
-	} else if (ur_unlikely(gap || !r->expect)) {
-		ur_qp_count(qp, gap && r->expect ? UR_C_DROP_OUT_OF_SEQ : UR_C_DROP_UC_MESSAGE);
+		r->epsn = p->bth.psn;
+	} else if (ur_unlikely(!r->expect || p->bth.psn != r->epsn)) {
+		ur_qp_count(qp, r->expect ? UR_C_DROP_OUT_OF_SEQ : UR_C_DROP_UC_MESSAGE);
 		r->expect = 0;
 		return;
 	}
-	r->epsn = ur_psn_add(p->bth.psn, 1);
-	v = ur_resp_execute(qp, p, op);
-	if (ur_unlikely(v)) {
-		refuse(qp, v);
-		return;
-	}
-	if (op->flags & UR_OPF_LAST) {
-		r->expect = 0;
-		r->msn = ur_psn_add(r->msn, 1);
-	}
+	p->bth.ackreq = false; /* it has no meaning here */
+	ur_resp_rx(qp, p, op);
 }
 
 /* --- requester --- */

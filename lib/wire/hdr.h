@@ -55,6 +55,12 @@ struct ur_aeth {
 	uint32_t msn; /* 24 bits */
 };
 
+/* The low 15 bits decide which partition; at least one side must be a full member, and ours is. */
+static inline bool ur_pkey_ok(uint16_t pkey)
+{
+	return (pkey & 0x7fff) == (UR_PKEY_DEFAULT & 0x7fff);
+}
+
 static inline uint8_t ur_syndrome(enum ur_aeth_type type, unsigned value)
 {
 	return (uint8_t)(type << 5 | value);

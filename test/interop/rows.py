@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 The table of what runs between uroce and the kernel's rdma_rxe. A row is one line: its name, the command of the server, that of the client, and what
-must hold when both have ended. {server}, {server6} and {client6} are addresses, {n} is the row's number of iterations.
+must hold when both have ended. {server}, {server6} and {client6} are addresses, {server_gid} and {client_gid} the indices of the IPv4 GIDs, {n} is the
+row's number of iterations.
 
 `both` makes two rows of a line, one with uroce as the client and one with uroce as the server; under faults each comes once more, with fewer iterations.
 """
@@ -119,6 +120,12 @@ def rping(name, options="", size=64, **how):
     return both(name, f"rping -s {o}", f"rping -c -a {{server}} {o}", **how)
 
 
+def over_tcp(name, program, gid, options, **how):
+    """Programs that exchange addresses over TCP. Services that repeat nothing have no rows with faults."""
+    server, client = (f"{program} {gid} {{{side}_gid}} {options} -n {{n}}" for side in ("server", "client"))
+    return [Row(f"{name}, uroce is the {side}", server, f"{client} {{server}}", side, wait="tcp", **how) for side in ("client", "server")]
+
+
 LONG = 1000000  # iterations that are never reached
 BROKEN = LOSS | {"retry_exceeded_err", "send_err"}
 
@@ -140,6 +147,14 @@ ROWS = [
     *both("ten connections, cmtime", "cmtime -c {n}", "cmtime -s {server} -c {n}", server_ends="stopped"),
     *both("persistent server, three clients", "rping -s -P -V", "for i in 1 2 3; do rping -c -a {server} -V -C {n} || exit 1; done",
           server_ends="stopped", essential=True),
+
+    # unreliable services
+    *over_tcp("ibv_uc_pingpong", "ibv_uc_pingpong", "-g", "", n=200),
+    *over_tcp("ibv_ud_pingpong of 1000 B", "ibv_ud_pingpong", "-g", "-s 1000", n=200),
+    *over_tcp("UC SENDs of 4096 B", "ib_send_bw", "--use_old_post_send -F -x", "-c UC -s 4096 -t 8", n=200),
+    *over_tcp("UC WRITEs of 4096 B", "ib_write_bw", "--use_old_post_send -F -x", "-c UC -s 4096 -t 8", n=200),
+    *over_tcp("UD SENDs of 1024 B", "ib_send_bw", "--use_old_post_send -F -x", "-c UD -s 1024 -t 8", n=200),
+    *over_tcp("UD round trips of 64 B", "ib_send_lat", "--use_old_post_send -F -x", "-c UD -s 64", n=200),
 
     # refusals: REJ 8, invalid service ID
     *both("nobody listens", "rping -s -P -p 7999", "rping -c -a {server} -C 1", client_ends="bad", server_ends="stopped", client_says="RDMA_CM_EVENT_REJECTED, error 8",
