@@ -170,8 +170,13 @@ static unsigned siblings_recv(void *ctx, struct ur_port *port, struct ur_pkt **p
 
 static int create_nic(struct ur_engine *e)
 {
-	struct ur_nic_config nc = {
-		.guid = e->info.guid, .owned = e->info.owned, .mac = e->info.mac, .mtu = e->info.mtu, .ctx = e, .elsewhere = elsewhere};
+	struct ur_nic_config nc = {.guid = e->info.guid,
+				   .owned = e->info.owned,
+				   .mac = e->info.mac,
+				   .mtu = e->info.mtu,
+				   .ctx = e,
+				   .elsewhere = elsewhere,
+				   .cc = e->cfg.cc != 0};
 	int err;
 
 	if (e->local) {

@@ -50,7 +50,8 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
 				  .seed = ur_rng_u64(&nic->rng),
-				  .slot = nic->cfg.slot};
+				  .slot = nic->cfg.slot,
+				  .cc = nic->cfg.cc};
 	struct ur_net_config net = {.ctx = nic,
 				    .alloc = nic_alloc,
 				    .free = nic_free,
@@ -139,6 +140,7 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	nic->cfg.mtu = port->mtu;
 	ur_nic_filter_mcast(nic);
 	ur_net_set_mac(nic->net, &port->mac);
+	ur_tp_set_speed(nic->tp, port->speed_mbps);
 }
 
 int ur_nic_filter_mcast(struct ur_nic *nic)

@@ -82,6 +82,7 @@ static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_init(&qp->link[i]);
 	ur_timer_init(&qp->timer, ur_comp_timer);
+	ur_cc_init(qp);
 	atomic_store_explicit(&qp->state, IBV_QPS_RESET, memory_order_relaxed);
 	return qp;
 }
@@ -127,6 +128,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 {
 	/* Inline data is always copied into the packet, so no frame refers to the QP. */
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
+	ur_cc_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	ur_idtab_free(&qp->tp->qps, (qp->qpn - qp->tp->qpn_base) & UR_QPN_LOW);
@@ -210,6 +212,7 @@ void ur_qp_to_err(struct ur_qp *qp)
 
 	atomic_store(&qp->state, IBV_QPS_ERR);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
+	ur_cc_stop(qp);
 	ur_list_del(&qp->link[UR_TXQ_REQ]);
 	drop_reads(&qp->resp);
 	qp->resp.expect = 0;
@@ -232,6 +235,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	sq = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
 	rq = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
+	ur_cc_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	memset(&qp->req, 0, sizeof(qp->req));

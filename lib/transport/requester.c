@@ -61,6 +61,13 @@ static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe 
 	return in_flight(r) + piece_end(qp, w, k) - k <= qp->tp->window ? UR_REQ_READ : UR_REQ_WINDOW;
 }
 
+static enum ur_req_state next_unusual(const struct ur_qp *qp)
+{
+	if (qp->req.rnr_wait)
+		return UR_REQ_RNR_WAIT;
+	return qp->cc.blocked ? UR_REQ_PACED : UR_REQ_HALT;
+}
+
 enum ur_req_state ur_req_next(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
@@ -68,10 +75,8 @@ enum ur_req_state ur_req_next(struct ur_qp *qp)
 
 	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS && ur_qp_st(qp) != IBV_QPS_SQD))
 		return UR_REQ_DOWN;
-	if (ur_unlikely(r->rnr_wait))
-		return UR_REQ_RNR_WAIT;
-	if (ur_unlikely(r->halt))
-		return UR_REQ_HALT;
+	if (ur_unlikely(r->rnr_wait | qp->cc.blocked | r->halt))
+		return next_unusual(qp);
 	if (r->cur == r->fresh)
 		return next_fresh(qp);
 	w = ur_sq_at(qp, r->cur);
@@ -214,7 +219,8 @@ static enum ibv_wc_status build_data(struct ur_qp *qp, struct ur_swqe *w, struct
 	uint32_t len = last ? w->length - (k << qp->mtu_shift) : qp->mtu;
 	uint8_t opcode = last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first);
 	const struct ur_opcode_info *op = ur_opcode(opcode);
-	bool ackreq = last || r->since_ack + 1 >= qp->tp->ack_every;
+	/* At a low rate the next packet, and with it the next chance to ask, may be longer away than the ACK timer runs. */
+	bool ackreq = last || r->since_ack + 1 >= qp->tp->ack_every || ur_unlikely(qp->cc.rate.active);
 	enum ibv_wc_status st;
 
 	p->bth.opcode = opcode;
@@ -284,7 +290,11 @@ unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_tim
 
 		if (!can_send(s))
 			break;
-		done += step(qp, s, &pkts[done]);
+		if (!step(qp, s, &pkts[done]))
+			continue;
+		if (ur_unlikely(qp->cc.rate.active))
+			ur_cc_sent(qp, pkts[done], now);
+		done++;
 	}
 	if (done && ur_qp_st(qp) != IBV_QPS_ERR)
 		start_timer(qp, was_idle, now);

@@ -6,6 +6,10 @@
 #include "transport/tp_priv.h"
 
 #define WINDOW_MAX 65536u
+#define SPEED_DEFAULT 100000 /* Mbit/s, of a port that does not say */
+#define SPEED_MAX 4000000    /* what kbit/s in 32 bits hold */
+#define ECN_MASK 3
+#define ECN_CE 3
 
 static uint32_t pow2_floor(uint32_t v)
 {
@@ -25,6 +29,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	tp->window = c->window ? c->window : UR_WINDOW_DEFAULT;
 	tp->ack_every = ur_min_u32(UR_ACK_EVERY, tp->window < 4 ? 1 : tp->window / 4);
 	tp->rd_piece = pow2_floor(tp->window < 2 ? 1 : tp->window / 2);
+	ur_tp_set_speed(tp, 0);
 	tp->rng.state = c->seed;
 	tp->qpn_base = ur_rng_u32(&tp->rng) & UR_QPN_LOW;
 	ur_idtab_init(&tp->qps, 1, UR_MAX_QP + 1);
@@ -33,6 +38,11 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 		ur_list_init(&tp->txq[i]);
 	*out = tp;
 	return 0;
+}
+
+void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps)
+{
+	tp->line_kbps = ur_min_u32(mbps ? mbps : SPEED_DEFAULT, SPEED_MAX) * 1000;
 }
 
 void ur_tp_destroy(struct ur_tp *tp)
@@ -79,16 +89,16 @@ static bool pkey_ok(uint16_t pkey)
 }
 
 /*
- * A packet of a service that the QP does not have. Congestion notifications are a service of their own, but for all QPs that send
- * (annex A17): a peer that follows them expects an effect, and there is none here.
+ * A packet of a service that the QP does not have; returns what it counts as. Congestion notifications are a service of their own, for all
+ * connected QPs (annex A17).
  */
-static enum ur_counter why_foreign(const struct ur_qp *qp, const struct ur_pkt *p)
+static enum ur_counter rx_foreign(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
 {
-	if (p->bth.opcode != UR_OP_CNP || qp->type != IBV_QPT_RC)
+	if (p->bth.opcode != UR_OP_CNP || (qp->type != IBV_QPT_RC && qp->type != IBV_QPT_UC))
 		return UR_C_DROP_OPCODE;
 	if (!rx_allowed[ur_qp_st(qp)])
 		return UR_C_DROP_QP_STATE;
-	return ur_gid_eq(&p->src, &qp->path->dgid) ? UR_C_CNP_IGNORED : UR_C_DROP_SOURCE;
+	return ur_gid_eq(&p->src, &qp->path->dgid) ? ur_cc_notified(qp, now) : UR_C_DROP_SOURCE;
 }
 
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
@@ -102,7 +112,7 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		return;
 	}
 	if (ur_unlikely(!op->name || (p->bth.opcode & 0xe0) != service_of_type[qp->type])) {
-		ur_qp_count(qp, why_foreign(qp, p));
+		ur_qp_count(qp, rx_foreign(qp, p, now));
 		return;
 	}
 	if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need))) {
@@ -117,6 +127,8 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		ur_qp_count(qp, UR_C_DROP_SOURCE);
 		return;
 	}
+	if (ur_unlikely((p->tos & ECN_MASK) == ECN_CE))
+		ur_cc_marked(qp, now);
 	if (need == RX_RESPONSES)
 		ur_comp_rx(qp, p, op, now);
 	else
@@ -191,7 +203,7 @@ static unsigned serve(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, uns
 			break;
 		qp = ur_container_of(l - q, struct ur_qp, link);
 		if (q == UR_TXQ_RESP)
-			done += ur_resp_build(qp, pkts + done, part, &more);
+			done += ur_resp_build(qp, pkts + done, part, now, &more);
 		else
 			done += ur_req_build(qp, pkts + done, part, now, &more);
 		if (more && ur_list_empty(&qp->link[q]))

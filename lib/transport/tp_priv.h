@@ -10,6 +10,7 @@
  *   sge.c        from and to scatter/gather lists
  *   requester.c  builds request packets; completer.c handles what comes back for them
  *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses
+ *   congest.c    congestion notifications and pacing; dcqcn.c is the arithmetic of the rate
  */
 #ifndef UR_TP_PRIV_H
 #define UR_TP_PRIV_H
@@ -19,6 +20,7 @@
 #include "base/idtab.h"
 #include "base/psn.h"
 #include "base/rng.h"
+#include "transport/dcqcn.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
 
@@ -51,6 +53,7 @@ struct ur_tp {
 	unsigned nstash;
 	bool starved; /* no packet buffer was to be had in this call of ur_tp_tx */
 	uint32_t window, ack_every;
+	uint32_t line_kbps; /* rate of the port */
 	uint32_t rd_piece; /* packets that one READ request on the wire asks for at most; a power of two, at most `window` */
 	uint8_t *mr_gen;   /* the next generation of each MR index */
 	uint32_t mr_gen_size;
@@ -190,6 +193,15 @@ struct ur_responder {
 	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them */
 };
 
+struct ur_cc { /* congestion */
+	struct ur_dcqcn rate;
+	bool blocked;           /* until `timer` expires nothing is sent but acknowledgements and notifications */
+	bool cnp_due, cnp_sent; /* a notification waits to be sent; one was, at `cnp_at` */
+	ur_time cnp_at;
+	ur_time next; /* when the next packet may leave */
+	struct ur_timer timer;
+};
+
 enum { UR_DB_WANT = 1, UR_DB_RUNG = 2 };
 
 struct ur_qp {
@@ -205,6 +217,7 @@ struct ur_qp {
 	struct ur_timer timer; /* ACK timer, or the wait after an RNR NAK */
 	struct ur_requester req;
 	struct ur_responder resp;
+	struct ur_cc cc;
 	bool broken; /* a completion was lost: to ERR at the next opportunity */
 	bool sig_all, sqd_notify;
 	uint8_t type; /* enum ibv_qp_type */
@@ -363,7 +376,7 @@ void ur_recv_flush(struct ur_qp *qp);
 
 /* --- requester.c --- */
 
-#define UR_REQ_STATES(X) X(IDLE) X(START) X(SEND) X(READ) X(WINDOW) X(RD_LIMIT) X(FENCE) X(RNR_WAIT) X(HALT) X(DRAIN) X(DOWN)
+#define UR_REQ_STATES(X) X(IDLE) X(START) X(SEND) X(READ) X(WINDOW) X(RD_LIMIT) X(FENCE) X(RNR_WAIT) X(PACED) X(HALT) X(DRAIN) X(DOWN)
 
 enum ur_req_state {
 #define UR_REQ_STATE_ENUM(n) UR_REQ_##n,
@@ -391,6 +404,19 @@ void ur_comp_watch_path(struct ur_qp *qp, ur_time now);
 /* The wait that an RNR NAK's timer field stands for, in ns (IBTA volume 1, table 46). */
 ur_time ur_rnr_time(unsigned code);
 
+/* --- congest.c --- */
+
+void ur_cc_init(struct ur_qp *qp);
+/* No rate, no notifications under way: for a QP that leaves the states in which it sends. */
+void ur_cc_stop(struct ur_qp *qp);
+/* A packet of the peer came with a congestion mark. */
+void ur_cc_marked(struct ur_qp *qp, ur_time now);
+bool ur_cc_build_cnp(struct ur_qp *qp, struct ur_pkt **out, ur_time now);
+/* The peer says that our packets meet congestion. Returns what it counts as. */
+enum ur_counter ur_cc_notified(struct ur_qp *qp, ur_time now);
+/* A packet was built while a rate is in force. */
+void ur_cc_sent(struct ur_qp *qp, const struct ur_pkt *p, ur_time now);
+
 /* --- responder.c, resp_tx.c --- */
 
 #define UR_RESP_VERDICTS(X)                                                                                                                \
@@ -407,7 +433,7 @@ enum ur_resp_verdict {
 
 const char *ur_resp_verdict_name(enum ur_resp_verdict v);
 void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
-unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, bool *more);
+unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more);
 void ur_resp_schedule(struct ur_qp *qp);
 void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
 /* The oldest READ with responses to send, or NULL. */

@@ -47,12 +47,16 @@ struct ur_tp_config {
 	struct ur_counters *counters;
 	uint64_t seed;
 	uint8_t slot;    /* top byte of every QPN; at least 1 */
+	bool cc;         /* congestion control: notifications are sent and obeyed (annex A17) */
 	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0 for the default of 256 */
 };
 
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
 /* Everything in it must have been destroyed before. */
 void ur_tp_destroy(struct ur_tp *tp);
+
+/* The port's rate, where it is known: what a QP returns to when congestion is over. */
+void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps);
 
 /* Handles one received RoCEv2 packet (parsed, ICRC right, dqpn other than 0 and 1). The packet stays the caller's. */
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
