@@ -56,6 +56,7 @@
 	X(REMOTE_ACCESS, "resp_remote_access_errors", "requests refused for a remote access error") \
 	X(REMOTE_INV, "resp_remote_invalid_request", "requests refused as invalid") \
 	X(REMOTE_OP, "resp_remote_operation_errors", "requests refused since the responder failed locally") \
+	X(PROBE, "tx_probes", "times that overdue acknowledgements made the oldest and newest request go out again") \
 	X(RETRANSMIT, "tx_retransmits", "request packets sent again") \
 	X(REQ_CQE_ERR, "req_cqe_error", "requester completions with an error") \
 	X(RESP_CQE_ERR, "resp_cqe_error", "responder completions with an error") \

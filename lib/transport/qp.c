@@ -104,7 +104,7 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
 	err = rings_init(qp, &cap);
 	if (err)
 		goto out_free;
-	qp->resp.rd = calloc(UR_RD_SLOTS, sizeof(struct ur_rd_res));
+	qp->resp.rd = calloc(UR_RD_SLOTS + UR_RD_SIDE, sizeof(struct ur_rd_res));
 	if (!qp->resp.rd) {
 		err = ENOMEM;
 		goto out_free;
@@ -187,7 +187,9 @@ static void flush_sends(struct ur_qp *qp)
 	r->rd_wqes = 0;
 	r->una = r->next = r->max;
 	r->rd_out = 0;
-	r->rnr_wait = r->hole = false;
+	r->rnr_wait = r->hole = r->reread = false;
+	r->hi = r->una;
+	r->probe = UR_PROBE_NONE;
 	r->halt = IBV_WC_SUCCESS;
 }
 
@@ -204,6 +206,7 @@ static void drop_reads(struct ur_responder *r)
 {
 	r->rd_cur = r->rd_tail;
 	r->rd_count = 0;
+	r->side_head = r->side_tail;
 }
 
 void ur_qp_to_err(struct ur_qp *qp)

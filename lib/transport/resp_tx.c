@@ -11,6 +11,19 @@ static bool ack_first(const struct ur_responder *r, const struct ur_rd_res *e)
 	return r->ack_pending && (!e || ur_psn_diff(r->ack_psn, ur_psn_add(e->psn, e->k)) < 0);
 }
 
+/* The part of a READ that is to be repeated next: it is waited for, so it goes before what is sent for the first time. */
+static struct ur_rd_res *side_oldest(struct ur_responder *r)
+{
+	struct ur_rd_res *e;
+
+	for (; r->side_head != r->side_tail; r->side_head++) {
+		e = &r->rd[UR_RD_SLOTS + (r->side_head & (UR_RD_SIDE - 1))];
+		if (e->k != e->end)
+			return e;
+	}
+	return NULL;
+}
+
 static bool has_work(struct ur_qp *qp)
 {
 	const struct ur_rd_res *e;
@@ -18,7 +31,7 @@ static bool has_work(struct ur_qp *qp)
 	if (qp->cc.cnp_due)
 		return true;
 	e = ur_resp_rd_oldest(qp);
-	return (e && !qp->cc.blocked) || ack_first(&qp->resp, e);
+	return ((e || side_oldest(&qp->resp)) && !qp->cc.blocked) || ack_first(&qp->resp, e);
 }
 
 void ur_resp_schedule(struct ur_qp *qp)
@@ -100,6 +113,7 @@ static void refuse_response(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
 	bool replay = e->replay;
 
 	ur_qp_count(qp, UR_C_REMOTE_ACCESS);
+	qp->resp.side_head = qp->resp.side_tail;
 	qp->resp.rd_cur = qp->resp.rd_tail; /* nothing that was accepted after it will be answered */
 	if (replay)
 		ur_resp_ack(qp, psn, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
@@ -154,6 +168,8 @@ static bool build_next(struct ur_qp *qp, struct ur_pkt **out, ur_time now)
 		e = ur_resp_rd_oldest(qp);
 		if (ack_first(&qp->resp, e))
 			return build_ack(qp, out);
+		if (ur_unlikely(qp->resp.side_head != qp->resp.side_tail) && side_oldest(&qp->resp))
+			e = side_oldest(&qp->resp);
 		if (!e || ur_unlikely(qp->cc.blocked))
 			return false;
 		if (build_response(qp, e, out)) {

@@ -253,6 +253,20 @@ static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, co
 	return UR_RESP_DONE;
 }
 
+/* Repeats a part while the rest of the READ, or other parts, are still being sent. What finds no room is asked for again. */
+static void repeat_part(struct ur_qp *qp, const struct ur_rd_res *e, uint32_t k, uint32_t npkts, uint32_t stop)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_rd_res *part;
+
+	if (r->side_tail - r->side_head >= UR_RD_SIDE)
+		return;
+	part = &r->rd[UR_RD_SLOTS + (r->side_tail++ & (UR_RD_SIDE - 1))];
+	*part = *e;
+	run_read(part, k, npkts, stop, true);
+	ur_resp_schedule(qp);
+}
+
 /* A duplicate READ is answered again when it lies in the range of one that is still remembered (9.7.5.1.4). */
 static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
@@ -269,6 +283,10 @@ static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct u
 			continue;
 		if (h.rkey != e->rkey || h.va != e->va + off || off + h.len > e->len)
 			return;
+		if (k + ur_qp_npkts(qp, h.len) < e->npkts) {
+			repeat_part(qp, e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len);
+			return;
+		}
 		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
 		run_read(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, true);
 		if (r->rd_tail - r->rd_cur < n)

@@ -11,11 +11,6 @@
 #define ECN_MASK 3
 #define ECN_CE 3
 
-static uint32_t pow2_floor(uint32_t v)
-{
-	return 1u << (31 - __builtin_clz(v));
-}
-
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 {
 	struct ur_tp *tp;
@@ -26,9 +21,6 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	if (!tp)
 		return ENOMEM;
 	tp->c = *c;
-	tp->window = c->window ? c->window : UR_WINDOW_DEFAULT;
-	tp->ack_every = ur_min_u32(UR_ACK_EVERY, tp->window < 4 ? 1 : tp->window / 4);
-	tp->rd_piece = pow2_floor(tp->window < 2 ? 1 : tp->window / 2);
 	ur_tp_set_speed(tp, 0);
 	tp->rng.state = c->seed;
 	tp->qpn_base = ur_rng_u32(&tp->rng) & UR_QPN_LOW;

@@ -9,6 +9,7 @@
  *   recvq.c      receive queues: posting (on the application's threads), taking, completing
  *   sge.c        from and to scatter/gather lists
  *   requester.c  builds request packets; completer.c handles what comes back for them
+ *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue; reread.c repairs READs
  *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses
  *   congest.c    congestion notifications and pacing; dcqcn.c is the arithmetic of the rate
  */
@@ -27,8 +28,9 @@
 #define UR_TX_QUANTUM 8 /* packets of one QP before the next has its turn */
 #define UR_TX_SWAP 4        /* requests up to this many go ahead of as many acknowledgements in a burst */
 #define UR_TX_STASH 32  /* packet buffers fetched at a time */
-#define UR_WINDOW_DEFAULT 256
 #define UR_ACK_EVERY 64              /* ask for an acknowledgement at least this often */
+#define UR_AHEAD 2048                /* READ responses this far behind a lost one are kept; a multiple of 64 */
+#define UR_RD_SIDE 32                /* repeated parts of READs that wait to be sent; a power of two */
 #define UR_COPY_MAX 256              /* payloads up to this size are copied behind the headers instead of being referred to */
 #define UR_RD_SLOTS UR_MAX_RD_ATOMIC /* a power of two */
 
@@ -52,9 +54,7 @@ struct ur_tp {
 	struct ur_list txq[UR_TXQ_COUNT]; /* QPs that have something to send */
 	unsigned nstash;
 	bool starved; /* no packet buffer was to be had in this call of ur_tp_tx */
-	uint32_t window, ack_every;
 	uint32_t line_kbps; /* rate of the port */
-	uint32_t rd_piece; /* packets that one READ request on the wire asks for at most; a power of two, at most `window` */
 	uint8_t *mr_gen;   /* the next generation of each MR index */
 	uint32_t mr_gen_size;
 	struct ur_rng rng;
@@ -160,7 +160,24 @@ struct ur_requester {
 	uint8_t retry_cnt, retry_left, rnr_cnt, rnr_left;
 	uint8_t halt;              /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
 	bool rnr_wait, hole;       /* `hole`: a lost READ response has been asked for again and has not come yet */
+	uint8_t probe;             /* enum ur_probe: the packet to send once more */
+	bool reread;               /* there are holes to ask for */
+	bool reseek;               /* `rpos` has to be found anew */
+	uint8_t probes;            /* since the last progress */
 	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
+	ur_time retried_at;        /* the last rewind that counted as a retry */
+	/* window.c */
+	uint32_t window, window_max; /* packets */
+	uint32_t ack_every;
+	uint32_t grow_from;    /* `una` when the window last changed */
+	uint32_t rd_piece;     /* packets that one READ request on the wire asks for at most; a power of two, at most `window` */
+	uint32_t rtt_psn;      /* the packet that is timed, since rtt_at; 0: none is */
+	ur_time rtt_at;
+	uint32_t srtt, rttvar; /* ns; srtt 0: not measured yet */
+	/* reread.c */
+	uint32_t hi, scan, loose; /* before `loose` READ responses may begin and end a message anywhere */
+	ur_time round_at;
+	uint64_t ahead[UR_AHEAD / 64], asked[UR_AHEAD / 64], asked_before[UR_AHEAD / 64];
 };
 
 struct ur_rd_res { /* a READ request that was accepted, kept for duplicates */
@@ -190,7 +207,8 @@ struct ur_responder {
 	uint32_t left, dma_len;
 	uint32_t rd_cur, rd_tail, rd_count; /* oldest with responses to send, next free, number of valid entries */
 	uint32_t rd_n;                      /* max_dest_rd_atomic */
-	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them */
+	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them, and UR_RD_SIDE */
+	uint32_t side_head, side_tail;      /* parts of READs to repeat, in the last of them */
 };
 
 struct ur_cc { /* congestion */
@@ -376,7 +394,7 @@ void ur_recv_flush(struct ur_qp *qp);
 
 /* --- requester.c --- */
 
-#define UR_REQ_STATES(X) X(IDLE) X(START) X(SEND) X(READ) X(WINDOW) X(RD_LIMIT) X(FENCE) X(RNR_WAIT) X(PACED) X(HALT) X(DRAIN) X(DOWN)
+#define UR_REQ_STATES(X) X(IDLE) X(START) X(SEND) X(READ) X(WINDOW) X(RD_LIMIT) X(FENCE) X(RNR_WAIT) X(PACED) X(PROBE) X(REREAD) X(HALT) X(DRAIN) X(DOWN)
 
 enum ur_req_state {
 #define UR_REQ_STATE_ENUM(n) UR_REQ_##n,
@@ -392,6 +410,8 @@ unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_tim
 void ur_req_schedule(struct ur_qp *qp);
 /* Sends again from the oldest unacknowledged PSN. */
 void ur_req_rewind(struct ur_qp *qp);
+/* A READ request for the `n` packets from `psn` on. */
+void ur_req_put_read(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, struct ur_pkt *p);
 /* The oldest send WQE fails, and with it the QP. */
 void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
 
@@ -399,10 +419,54 @@ void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err
 
 void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now);
 void ur_comp_timer(struct ur_timer *t, ur_time now);
+/* When the timer has something to do next, as things stand. */
+ur_time ur_comp_expiry(const struct ur_qp *qp);
 /* Requests that wait for a path count against the retry counter as unanswered ones do. */
 void ur_comp_watch_path(struct ur_qp *qp, ur_time now);
 /* The wait that an RNR NAK's timer field stands for, in ns (IBTA volume 1, table 46). */
 ur_time ur_rnr_time(unsigned code);
+
+/* --- window.c --- */
+
+/* The MTU is known: a new window. */
+void ur_window_init(struct ur_qp *qp);
+/* Something was acknowledged while the window is below its maximum. */
+void ur_window_grow(struct ur_requester *r);
+/* The ACK timer expired. Follow with ur_req_rewind: READs are asked for in other pieces from now on. */
+void ur_window_shrink(struct ur_requester *r);
+/* No READ is under way: the next ones may be asked for in pieces that fit the window of now. */
+void ur_window_read_piece(struct ur_requester *r);
+void ur_rtt_sample(struct ur_requester *r, ur_time rtt);
+
+/* --- probe.c --- */
+
+enum ur_probe { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST };
+
+/* When a probe is due, unless there is progress. */
+ur_time ur_probe_due(const struct ur_requester *r);
+void ur_probe(struct ur_qp *qp, ur_time now);
+/* The packet that req.probe stands for, and on to the next one. False for none. */
+bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn);
+
+/* --- reread.c --- */
+
+/* FIRST: the oldest READ response is lost and had not been asked for; MORE: others are. */
+enum ur_reread { UR_REREAD_NOTHING, UR_REREAD_FIRST, UR_REREAD_MORE };
+
+/* All before `upto` has been executed, and the READ response `una` is not here. */
+enum ur_reread ur_reread_known(struct ur_qp *qp, uint32_t upto, ur_time now);
+/* Asks for all holes once more. False when there are none. */
+bool ur_reread_again(struct ur_qp *qp, ur_time now);
+/* A request for the next hole. False when there is none. */
+bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p);
+/* READ responses before `upto` may begin and end messages anywhere. */
+void ur_reread_loosen(struct ur_requester *r, uint32_t upto);
+/* Keeps a response beyond a hole. False when it cannot or need not be kept. */
+bool ur_reread_take(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p);
+/* Completes what is there behind `una`, which was a hole. */
+void ur_reread_collect(struct ur_qp *qp);
+/* All is sent again from `una` on. */
+void ur_reread_forget(struct ur_requester *r);
 
 /* --- congest.c --- */
 

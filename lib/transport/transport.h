@@ -48,7 +48,9 @@ struct ur_tp_config {
 	uint64_t seed;
 	uint8_t slot;    /* top byte of every QPN; at least 1 */
 	bool cc;         /* congestion control: notifications are sent and obeyed (annex A17) */
-	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0 for the default of 256 */
+	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0: 2 MB of them, between 256 and 2048 */
+	/* Losses are repaired by going back and by the ACK timer alone: no probes, no requests for parts of READs. To compare with. */
+	bool plain_recovery;
 };
 
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
