@@ -51,6 +51,8 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .counters = &nic->counters,
 				  .seed = ur_rng_u64(&nic->rng),
 				  .slot = nic->cfg.slot,
+				  .window = nic->cfg.window,
+				  .plain_recovery = nic->cfg.plain_recovery,
 				  .cc = nic->cfg.cc};
 	struct ur_net_config net = {.ctx = nic,
 				    .alloc = nic_alloc,

@@ -171,7 +171,10 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
 		ur_qp_count(qp, UR_C_DROP_GHOST_ACK);
 	} else if (code == UR_NAK_PSN_SEQ) {
 		ur_qp_count(qp, UR_C_PACKET_SEQ_ERR);
+		ur_window_shed(qp);
 		retry(qp, now);
+		qp->req.vague = qp->req.una;
+		qp->req.since_ack = qp->req.ack_every; /* does it go on, and how long does that take? */
 	} else if (code < ur_array_size(status)) {
 		ur_req_fail(qp, (enum ibv_wc_status)status[code], syndrome);
 	} else {
@@ -263,7 +266,7 @@ static const struct ur_swqe *read_of(const struct ur_qp *qp, uint32_t psn)
  */
 static bool response_ok(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t k, bool end, const struct ur_pkt *p, uint32_t flags)
 {
-	bool begin = !(k & (qp->req.rd_piece - 1));
+	bool begin = !(k & ((1u << w->rd_shift) - 1));
 	uint32_t len = k + 1 == w->npkts ? w->length - (k << qp->mtu_shift) : qp->mtu;
 
 	if (p->payload_len != len)
@@ -281,7 +284,7 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 	struct ur_swqe *w = ur_sq_at(qp, r->head);
 	uint32_t k = (p->bth.psn - w->psn) & UR_PSN_MASK;
 	bool last = k + 1 == w->npkts;
-	bool end = last || !((k + 1) & (qp->req.rd_piece - 1));
+	bool end = ur_rd_piece_end(w, k) == k + 1;
 	enum ibv_wc_status st = IBV_WC_BAD_RESP_ERR;
 
 	if (!k)
@@ -403,7 +406,8 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	ur_qp_count(qp, UR_C_ACK_TIMEOUT);
 	r->hole = false;
 	r->probes = 0;
-	ur_window_shrink(r);
+	r->vague = r->max;
+	ur_window_halve(qp);
 	retry(qp, now);
 	settle(qp);
 	ur_comp_watch_path(qp, now);

@@ -10,7 +10,7 @@
  */
 #include "transport/tp_priv.h"
 
-#define PROBE_FLOOR (100 * UR_NS_PER_US) /* a peer that is only busy is not asked more often */
+#define PROBE_FLOOR (50 * UR_NS_PER_US) /* a peer that is only busy is not asked more often */
 #define PROBES_MAX 20
 
 ur_time ur_probe_due(const struct ur_requester *r)
@@ -31,6 +31,7 @@ void ur_probe(struct ur_qp *qp, ur_time now)
 	r->probes++;
 	ur_qp_count(qp, UR_C_PROBE);
 	r->rtt_at = 0;
+	r->vague = r->max;
 	if (ur_reread_again(qp, now))
 		return;
 	r->probe = UR_PROBE_OLDEST;
@@ -63,7 +64,7 @@ static uint32_t newest(const struct ur_qp *qp, uint32_t *index)
 	w = ur_sq_at(qp, *index);
 	if (!ur_swqe_is_read(w))
 		return psn;
-	k = (psn - w->psn) & UR_PSN_MASK & ~(r->rd_piece - 1);
+	k = (psn - w->psn) & UR_PSN_MASK >> w->rd_shift << w->rd_shift;
 	return ur_psn_add(w->psn, k);
 }
 

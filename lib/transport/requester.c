@@ -3,7 +3,7 @@
  * The requester (IBTA volume 1, 9.7.3 and 9.7.5.1): turns send WQEs into request packets. Each WQE is given its PSNs when it is started, so
  * that "packet k of a WQE" is arithmetic, and going back to any PSN is a matter of setting `cur` and `next`.
  *
- * A READ longer than the window is asked for in pieces of rd_piece packets, each aligned to a multiple of that in the WQE: responses
+ * A READ longer than the window is asked for in pieces of 1 << rd_shift packets, each aligned to a multiple of that in the WQE: responses
  * are thereby bounded as requests are, and where a response message begins and ends follows from the PSN alone.
  */
 #include "transport/tp_priv.h"
@@ -27,11 +27,6 @@ static uint32_t in_flight(const struct ur_requester *r)
 static uint32_t packet_index(const struct ur_requester *r, const struct ur_swqe *w)
 {
 	return (r->next - w->psn) & UR_PSN_MASK;
-}
-
-static uint32_t piece_end(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t k)
-{
-	return ur_min_u32(w->npkts, (k | (qp->req.rd_piece - 1)) + 1);
 }
 
 /* May a WQE that was never started be started? */
@@ -58,7 +53,7 @@ static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe 
 
 	if (r->rd_out >= r->max_rd)
 		return UR_REQ_RD_LIMIT;
-	return in_flight(r) + piece_end(qp, w, k) - k <= r->window ? UR_REQ_READ : UR_REQ_WINDOW;
+	return in_flight(r) + ur_rd_piece_end(w, k) - k <= r->window ? UR_REQ_READ : UR_REQ_WINDOW;
 }
 
 static enum ur_req_state next_unusual(const struct ur_qp *qp)
@@ -162,8 +157,8 @@ static enum ibv_wc_status start(struct ur_qp *qp)
 			return IBV_WC_LOC_QP_OP_ERR;
 		if (ur_sge_check(qp, w->sge, w->nsge, IBV_ACCESS_LOCAL_WRITE))
 			return IBV_WC_LOC_PROT_ERR;
-		if (!r->rd_wqes++)
-			ur_window_read_piece(r);
+		r->rd_wqes++;
+		w->rd_shift = ur_window_rd_shift(r->window);
 	}
 	w->psn = r->next;
 	w->npkts = ur_qp_npkts(qp, w->length);
@@ -216,7 +211,7 @@ void ur_req_put_read(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, ui
 static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
 {
 	struct ur_requester *r = &qp->req;
-	uint32_t k = packet_index(r, w), n = piece_end(qp, w, k) - k;
+	uint32_t k = packet_index(r, w), n = ur_rd_piece_end(w, k) - k;
 
 	ur_req_put_read(qp, w, r->next, n, p);
 	r->rd_out++;
@@ -347,10 +342,13 @@ static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
 		ur_timer_arm(qp->tp->c.wheel, &qp->timer, when);
 }
 
-/* Times a packet that asks for an acknowledgement, one at a time, and none that was sent before (Karn's rule). */
+/*
+ * Times a packet that asks for an acknowledgement, one at a time, and only where it is clear which transmission is acknowledged (Karn's
+ * rule): what follows a packet that was NAKed was thrown away.
+ */
 static void start_clock(struct ur_requester *r, const struct ur_pkt *p, ur_time now)
 {
-	if (r->rtt_at || !p->bth.ackreq || r->next != r->max)
+	if (r->rtt_at || !p->bth.ackreq || ur_psn_diff(p->bth.psn, r->vague) < 0)
 		return;
 	r->rtt_psn = p->bth.psn;
 	r->rtt_at = now;
@@ -375,7 +373,7 @@ unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_tim
 		done++;
 	}
 	if (done && ur_qp_st(qp) != IBV_QPS_ERR) {
-		start_clock(&qp->req, pkts[done - 1], now);
+		start_clock(&qp->req, pkts[pkts[0]->bth.ackreq ? 0 : done - 1], now);
 		start_timer(qp, was_idle, now);
 	}
 	*more = can_send(ur_req_next(qp));

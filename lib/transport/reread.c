@@ -148,7 +148,7 @@ bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p)
 	if (!w)
 		return false;
 	k = (psn - w->psn) & UR_PSN_MASK;
-	end = ur_min_u32(w->npkts, (k | (r->rd_piece - 1)) + 1); /* a duplicate lies within one request */
+	end = ur_rd_piece_end(w, k); /* a duplicate lies within one request */
 	left = reach(r) - ((psn - r->una) & UR_PSN_MASK);
 	for (; n < left && k + n < end && missing(r, r->scan); n++) {
 		set(r->asked, r->scan);
@@ -192,7 +192,7 @@ void ur_reread_collect(struct ur_qp *qp)
 			k = (r->una - w->psn) & UR_PSN_MASK;
 			r->una = ur_psn_add(r->una, 1);
 			r->reseek = true;
-			if ((r->una == end || !((k + 1) & (r->rd_piece - 1))) && r->rd_out)
+			if (ur_rd_piece_end(w, k) == k + 1 && r->rd_out)
 				r->rd_out--;
 		} else {
 			break;

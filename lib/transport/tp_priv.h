@@ -73,7 +73,8 @@ struct ur_swqe { /* a send work request; behind it the scatter/gather list or th
 	uint8_t opcode;      /* enum ibv_wr_opcode */
 	uint8_t flags;       /* enum ibv_send_flags and UR_SWQE_TOO_LONG */
 	uint8_t nsge;
-	uint8_t spare[9];
+	uint8_t rd_shift; /* the shard's: a READ is asked for in pieces of 1 << rd_shift packets */
+	uint8_t spare[8];
 	struct ibv_sge sge[];
 };
 _Static_assert(sizeof(struct ur_swqe) == 48, "a WQE with one SGE fills one cache line");
@@ -170,10 +171,10 @@ struct ur_requester {
 	uint32_t window, window_max; /* packets */
 	uint32_t ack_every;
 	uint32_t grow_from;    /* `una` when the window last changed */
-	uint32_t rd_piece;     /* packets that one READ request on the wire asks for at most; a power of two, at most `window` */
+	uint32_t vague;        /* an acknowledgement of a PSN before it may be that of an earlier transmission */
 	uint32_t rtt_psn;      /* the packet that is timed, since rtt_at; 0: none is */
 	ur_time rtt_at;
-	uint32_t srtt, rttvar; /* ns; srtt 0: not measured yet */
+	uint32_t srtt, rttvar, rtt_min; /* ns; 0: not measured yet */
 	/* reread.c */
 	uint32_t hi, scan, loose; /* before `loose` READ responses may begin and end a message anywhere */
 	ur_time round_at;
@@ -278,6 +279,12 @@ static inline uint32_t ur_qp_npkts(const struct ur_qp *qp, uint32_t len)
 static inline struct ur_swqe_ext *ur_sq_ext_at(const struct ur_qp *qp, uint32_t i)
 {
 	return &qp->sq_ext[i & qp->sq.mask];
+}
+
+/* Behind the last packet of the request on the wire that packet `k` of a READ belongs to. */
+static inline uint32_t ur_rd_piece_end(const struct ur_swqe *w, uint32_t k)
+{
+	return ur_min_u32(w->npkts, (k | ((1u << w->rd_shift) - 1)) + 1);
 }
 
 /* --- wr_op.c --- */
@@ -394,7 +401,8 @@ void ur_recv_flush(struct ur_qp *qp);
 
 /* --- requester.c --- */
 
-#define UR_REQ_STATES(X) X(IDLE) X(START) X(SEND) X(READ) X(WINDOW) X(RD_LIMIT) X(FENCE) X(RNR_WAIT) X(PACED) X(PROBE) X(REREAD) X(HALT) X(DRAIN) X(DOWN)
+#define UR_REQ_STATES(X) X(IDLE) X(START) X(SEND) X(READ) X(WINDOW) X(RD_LIMIT) X(FENCE) X(RNR_WAIT) X(PACED) X(PROBE) X(REREAD) \
+	X(HALT) X(DRAIN) X(DOWN)
 
 enum ur_req_state {
 #define UR_REQ_STATE_ENUM(n) UR_REQ_##n,
@@ -432,10 +440,11 @@ ur_time ur_rnr_time(unsigned code);
 void ur_window_init(struct ur_qp *qp);
 /* Something was acknowledged while the window is below its maximum. */
 void ur_window_grow(struct ur_requester *r);
-/* The ACK timer expired. Follow with ur_req_rewind: READs are asked for in other pieces from now on. */
-void ur_window_shrink(struct ur_requester *r);
-/* No READ is under way: the next ones may be asked for in pieces that fit the window of now. */
-void ur_window_read_piece(struct ur_requester *r);
+/* The ACK timer expired; a packet was lost. Follow with ur_req_rewind: READs are asked for in other pieces from now on. */
+void ur_window_halve(struct ur_qp *qp);
+void ur_window_shed(struct ur_qp *qp);
+/* For rd_shift of a READ that is started. */
+uint8_t ur_window_rd_shift(uint32_t window);
 void ur_rtt_sample(struct ur_requester *r, ur_time rtt);
 
 /* --- probe.c --- */
