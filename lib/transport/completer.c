@@ -49,7 +49,8 @@ static void progress(struct ur_qp *qp, ur_time now)
 	r->deadline = now + r->timeout;
 	r->hole = false;
 	r->rnr_wait = false;
-	r->probes = 0;
+	if (ur_unlikely(r->probes))
+		ur_probe_answered(qp);
 	if (r->rtt_at && ur_psn_diff(r->una, r->rtt_psn) > 0) {
 		ur_rtt_sample(r, now - r->rtt_at);
 		r->rtt_at = 0;

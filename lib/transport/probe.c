@@ -38,6 +38,21 @@ void ur_probe(struct ur_qp *qp, ur_time now)
 	ur_req_schedule(qp);
 }
 
+/*
+ * A duplicate is acknowledged with all that the peer has: when that is not all that was sent, either a NAK is on its way too, or the peer
+ * has NAKed before, the NAK got lost, and it says nothing until it gets what is now the oldest packet. So that goes out at once, one time.
+ */
+void ur_probe_answered(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->probes = 0;
+	if (r->una == r->next || r->probe)
+		return;
+	r->probe = UR_PROBE_OLDEST;
+	ur_req_schedule(qp);
+}
+
 /* The WQE of PSN `psn`, which has been sent and not been acknowledged. */
 static uint32_t wqe_of(const struct ur_qp *qp, uint32_t psn)
 {

@@ -244,6 +244,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	memset(&qp->attr, 0, sizeof(qp->attr));
+	memset(&qp->n, 0, sizeof(qp->n));
 	qp->resp.rd = rd;
 	qp->req.head = qp->req.cur = qp->req.fresh = qp->req.tail = sq;
 	qp->resp.head = qp->resp.tail = rq;
@@ -295,6 +296,23 @@ void *ur_qp_context(const struct ur_qp *qp)
 struct ur_qp **ur_qp_doorbell_link(struct ur_qp *qp)
 {
 	return &qp->doorbell_link;
+}
+
+const struct ur_qp_counters *ur_qp_counters(const struct ur_qp *qp)
+{
+	return &qp->n;
+}
+
+const char *ur_qp_counter_name(unsigned i)
+{
+	static const char *const names[] = {"tx_packets", "tx_bytes", "rx_packets", "rx_bytes",
+#define UR_QP_COUNTER_NAME(member, counter) #member,
+					    UR_QP_COUNTERS(UR_QP_COUNTER_NAME)
+#undef UR_QP_COUNTER_NAME
+	};
+
+	_Static_assert(ur_array_size(names) == UR_QP_COUNTER_COUNT, "a name for each");
+	return i < UR_QP_COUNTER_COUNT ? names[i] : NULL;
 }
 
 void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)

@@ -121,6 +121,8 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 	}
 	if (ur_unlikely((p->tos & ECN_MASK) == ECN_CE))
 		ur_cc_marked(qp, now);
+	qp->n.rx_packets++;
+	qp->n.rx_bytes += p->payload_len;
 	if (need == RX_RESPONSES)
 		ur_comp_rx(qp, p, op, now);
 	else
@@ -195,9 +197,12 @@ static unsigned serve(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, uns
 			break;
 		qp = ur_container_of(l - q, struct ur_qp, link);
 		if (q == UR_TXQ_RESP)
-			done += ur_resp_build(qp, pkts + done, part, now, &more);
+			part = ur_resp_build(qp, pkts + done, part, now, &more);
 		else
-			done += ur_req_build(qp, pkts + done, part, now, &more);
+			part = ur_req_build(qp, pkts + done, part, now, &more);
+		qp->n.tx_packets += part;
+		for (unsigned end = done + part; done < end; done++)
+			qp->n.tx_bytes += pkts[done]->payload_len;
 		if (more && ur_list_empty(&qp->link[q]))
 			ur_list_add_tail(&tp->txq[q], &qp->link[q]);
 		if (ur_unlikely(qp->broken))

@@ -237,6 +237,7 @@ struct ur_qp {
 	struct ur_requester req;
 	struct ur_responder resp;
 	struct ur_cc cc;
+	struct ur_qp_counters n;
 	bool broken; /* a completion was lost: to ERR at the next opportunity */
 	bool sig_all, sqd_notify;
 	uint8_t type; /* enum ibv_qp_type */
@@ -260,9 +261,17 @@ static inline struct ur_swqe *ur_sq_at(const struct ur_qp *qp, uint32_t i)
 	return ur_ring_at(&qp->sq, i);
 }
 
-static inline void ur_qp_count(const struct ur_qp *qp, enum ur_counter c)
+/* Counts for the device, and for the QP what a QP counts; with a constant `c` no more than that is left of the switch. */
+static inline void ur_qp_count(struct ur_qp *qp, enum ur_counter c)
 {
 	ur_count(qp->tp->c.counters, c);
+	switch (c) {
+#define UR_QP_COUNT_CASE(member, counter)                                                                                                  \
+	case UR_C_##counter: qp->n.member++; break;
+		UR_QP_COUNTERS(UR_QP_COUNT_CASE)
+#undef UR_QP_COUNT_CASE
+	default: break;
+	}
 }
 
 static inline bool ur_qp_path_ready(const struct ur_qp *qp)
@@ -454,6 +463,8 @@ enum ur_probe { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST };
 /* When a probe is due, unless there is progress. */
 ur_time ur_probe_due(const struct ur_requester *r);
 void ur_probe(struct ur_qp *qp, ur_time now);
+/* There is progress after a probe. */
+void ur_probe_answered(struct ur_qp *qp);
 /* The packet that req.probe stands for, and on to the next one. False for none. */
 bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn);
 
