@@ -153,6 +153,7 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt 
 	if (len)
 		put_payload(p, from, len, mr);
 	e->k++;
+	qp->n.tx_bytes += len;
 	*out = p;
 	return true;
 }

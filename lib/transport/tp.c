@@ -93,6 +93,30 @@ static enum ur_counter rx_foreign(struct ur_qp *qp, const struct ur_pkt *p, ur_t
 	return ur_gid_eq(&p->src, &qp->path->dgid) ? ur_cc_notified(qp, now) : UR_C_DROP_SOURCE;
 }
 
+__attribute__((noinline)) static void count_foreign(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
+{
+	ur_qp_count(qp, rx_foreign(qp, p, now));
+}
+
+static inline void deliver(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
+{
+	qp->n.rx_packets++;
+	qp->n.rx_bytes += p->payload_len;
+	if (op->flags & UR_OPF_RESPONSE)
+		ur_comp_rx(qp, p, op, now);
+	else
+		ur_resp_rx(qp, p, op);
+	if (ur_unlikely(qp->broken))
+		ur_qp_to_err(qp);
+}
+
+/* Apart, so that the usual way needs no room for what lives across a call. */
+__attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
+{
+	ur_cc_marked(qp, now);
+	deliver(qp, p, op, now);
+}
+
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 {
 	struct ur_qp *qp = ur_qp_find(tp, p->bth.dqpn);
@@ -104,7 +128,7 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		return;
 	}
 	if (ur_unlikely(!op->name || (p->bth.opcode & 0xe0) != service_of_type[qp->type])) {
-		ur_qp_count(qp, rx_foreign(qp, p, now));
+		count_foreign(qp, p, now);
 		return;
 	}
 	if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need))) {
@@ -120,15 +144,9 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		return;
 	}
 	if (ur_unlikely((p->tos & ECN_MASK) == ECN_CE))
-		ur_cc_marked(qp, now);
-	qp->n.rx_packets++;
-	qp->n.rx_bytes += p->payload_len;
-	if (need == RX_RESPONSES)
-		ur_comp_rx(qp, p, op, now);
+		deliver_marked(qp, p, op, now);
 	else
-		ur_resp_rx(qp, p, op);
-	if (ur_unlikely(qp->broken))
-		ur_qp_to_err(qp);
+		deliver(qp, p, op, now);
 }
 
 /* --- transmit --- */
@@ -201,8 +219,7 @@ static unsigned serve(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, uns
 		else
 			part = ur_req_build(qp, pkts + done, part, now, &more);
 		qp->n.tx_packets += part;
-		for (unsigned end = done + part; done < end; done++)
-			qp->n.tx_bytes += pkts[done]->payload_len;
+		done += part;
 		if (more && ur_list_empty(&qp->link[q]))
 			ur_list_add_tail(&tp->txq[q], &qp->link[q]);
 		if (ur_unlikely(qp->broken))

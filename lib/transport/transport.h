@@ -149,8 +149,8 @@ void ur_qp_answer(struct ur_qp *qp, ur_time now);
 /* There may be something new for the shard in this QP, or its path has become ready: schedules it for ur_tp_tx. */
 void ur_qp_kick(struct ur_qp *qp, ur_time now);
 /*
- * What one QP counts: packets and bytes of payload, and what of enum ur_counter says how its connection fares. One table: the members, their
- * names, and the counters of the device that they go with.
+ * What one QP counts: packets and bytes of payload, and what of enum ur_counter says how its connection fares. One table: the members,
+ * their names, and the counters of the device that they go with.
  */
 #define UR_QP_COUNTERS(X)                                                                                                                  \
 	X(retransmits, RETRANSMIT)                                                                                                         \
