@@ -54,6 +54,19 @@ struct ur_qp *ur_qp_find(struct ur_tp *tp, uint32_t qpn)
 	return ur_idtab_get(&tp->qps, (qpn - tp->qpn_base) & UR_QPN_LOW);
 }
 
+unsigned ur_tp_qps(const struct ur_tp *tp, uint32_t *qpns, unsigned n)
+{
+	unsigned found = 0;
+
+	for (uint32_t i = 0; i < tp->qps.size && found < n; i++) {
+		const struct ur_qp *qp = ur_idtab_get(&tp->qps, i);
+
+		if (qp)
+			qpns[found++] = qp->qpn;
+	}
+	return found;
+}
+
 /* --- receive --- */
 
 enum { RX_REQUESTS = 1, RX_RESPONSES = 2 };

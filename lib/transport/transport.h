@@ -128,6 +128,8 @@ int ur_qp_destroy(struct ur_qp *qp);
 uint32_t ur_qp_num(const struct ur_qp *qp);
 void *ur_qp_context(const struct ur_qp *qp);
 struct ur_qp *ur_qp_find(struct ur_tp *tp, uint32_t qpn);
+/* The numbers of up to n queue pairs; returns how many. */
+unsigned ur_tp_qps(const struct ur_tp *tp, uint32_t *qpns, unsigned n);
 /* [app] */
 enum ibv_qp_state ur_qp_state(const struct ur_qp *qp);
 
