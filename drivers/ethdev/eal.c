@@ -225,7 +225,8 @@ static void build_args(struct eal_args *a, const struct ur_ethdev_config *cfg, b
 	arg_add(a, "%s", program_invocation_short_name); /* EAL calls openlog with it */
 	if (!arg_given(user, cores))
 		arg_add(a, "--lcores=0@%d", allowed_cpu());
-	arg_add(a, "--no-telemetry");
+	if (!cfg->telemetry)
+		arg_add(a, "--no-telemetry");
 	if (!arg_given(user, mem))
 		memory_args(a, cfg, shares);
 	if (cfg->pci) {

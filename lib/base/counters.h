@@ -60,11 +60,14 @@
 	X(REMOTE_ACCESS, "resp_remote_access_errors", "requests refused for a remote access error") \
 	X(REMOTE_INV, "resp_remote_invalid_request", "requests refused as invalid") \
 	X(REMOTE_OP, "resp_remote_operation_errors", "requests refused since the responder failed locally") \
+	X(PROBE, "tx_probes", "times that overdue acknowledgements made the oldest and newest request go out again") \
 	X(RETRANSMIT, "tx_retransmits", "request packets sent again") \
 	X(REQ_CQE_ERR, "req_cqe_error", "requester completions with an error") \
 	X(RESP_CQE_ERR, "resp_cqe_error", "responder completions with an error") \
 	X(CE_MARKED, "np_ecn_marked_roce_packets", "RoCEv2 packets received with a congestion mark") \
-	X(CNP_IGNORED, "rp_cnp_ignored", "congestion notifications received; the sending rate stays") \
+	X(CNP_SENT, "np_cnp_sent", "congestion notifications sent, after packets with a congestion mark") \
+	X(CNP_HANDLED, "rp_cnp_handled", "congestion notifications received; the sending rate went down") \
+	X(CNP_IGNORED, "rp_cnp_ignored", "congestion notifications received while congestion control is off") \
 	X(CM_DUPLICATE, "cm_duplicates", "CM messages received again") \
 	X(CM_RETRIES, "cm_retries", "CM messages sent again") \
 	X(CM_STALE, "cm_stale", "connection requests refused as stale") \

@@ -22,7 +22,9 @@ struct ur_config {
 	char fault[UR_CONFIG_STR];    /* UROCE_FAULT: faults to inject, "drop=1%,dup=0.5%,reorder=1%,corrupt=1%,dir=both,seed=7" */
 	char counters[UR_CONFIG_STR]; /* UROCE_COUNTERS: file to write the counters to at exit, "-" for stderr */
 	char log[UR_CONFIG_STR];      /* UROCE_LOG: error, info or debug */
+	uint64_t cc;                  /* UROCE_CC: congestion control, 1 on, 0 off */
 	uint64_t mtu;                 /* UROCE_MTU: IP MTU of the owned port, 0: the port's own */
+	uint64_t telemetry;           /* UROCE_TELEMETRY: counters on DPDK's telemetry socket */
 	uint64_t spin_us;             /* UROCE_SPIN_US: how long the progress thread spins after the last packet */
 };
 

@@ -170,8 +170,13 @@ static unsigned siblings_recv(void *ctx, struct ur_port *port, struct ur_pkt **p
 
 static int create_nic(struct ur_engine *e)
 {
-	struct ur_nic_config nc = {
-		.guid = e->info.guid, .owned = e->info.owned, .mac = e->info.mac, .mtu = e->info.mtu, .ctx = e, .elsewhere = elsewhere};
+	struct ur_nic_config nc = {.guid = e->info.guid,
+				   .owned = e->info.owned,
+				   .mac = e->info.mac,
+				   .mtu = e->info.mtu,
+				   .ctx = e,
+				   .elsewhere = elsewhere,
+				   .cc = e->cfg.cc != 0};
 	int err;
 
 	if (e->local) {
@@ -301,7 +306,8 @@ static bool pci_of_eal(const char *args, char *pci, size_t len)
 
 int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 {
-	struct ur_ethdev_config ec = {.eal_args = e->cfg.eal[0] ? e->cfg.eal : NULL, .mtu = (uint16_t)e->cfg.mtu};
+	struct ur_ethdev_config ec = {.eal_args = e->cfg.eal[0] ? e->cfg.eal : NULL, .mtu = (uint16_t)e->cfg.mtu,
+				      .telemetry = e->cfg.telemetry != 0};
 	struct ur_port *inherited = ur_engine_take_inherited_port();
 	char err[400] = "", pci[64];
 	int r;
@@ -323,6 +329,8 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 		ur_engine_set_error("%s", err);
 		return r;
 	}
+	if (ur_telemetry_offer(e))
+		fprintf(stderr, "uroce: DPDK's telemetry takes no commands: the counters are not offered there\n");
 	if (!e->info.owned) {
 		e->silence_fd = ur_hostif_silence();
 		e->monitor_fd = ur_hostif_monitor();

@@ -60,6 +60,9 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out);
 /* Takes over changes of the kernel's addresses and routes. Under the lock. */
 void ur_device_refresh(struct ur_engine *e);
 
+/* telemetry.c: offers the counters where the setting says so. 0 or an errno. */
+int ur_telemetry_offer(struct ur_engine *e);
+
 /* progress.c */
 int ur_progress_start(struct ur_engine *e);
 void ur_progress_wake(struct ur_engine *e);

@@ -50,7 +50,10 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
 				  .seed = ur_rng_u64(&nic->rng),
-				  .slot = nic->cfg.slot};
+				  .slot = nic->cfg.slot,
+				  .window = nic->cfg.window,
+				  .plain_recovery = nic->cfg.plain_recovery,
+				  .cc = nic->cfg.cc};
 	struct ur_net_config net = {.ctx = nic,
 				    .alloc = nic_alloc,
 				    .free = nic_free,
@@ -142,6 +145,7 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	ur_tp_set_port_mtu(nic->tp, 128u << ur_nic_max_mtu(port->mtu));
 	ur_nic_filter_mcast(nic);
 	ur_net_set_mac(nic->net, &port->mac);
+	ur_tp_set_speed(nic->tp, port->speed_mbps);
 }
 
 static unsigned nd_groups(const struct ur_nic *nic, struct ur_mac *macs)

@@ -24,6 +24,9 @@ struct ur_nic_config {
 	uint64_t seed;
 	uint64_t guid; /* CA GUID, derived from the MAC address */
 	uint8_t slot;  /* top byte of QPNs and communication ids, at least 1 */
+	unsigned window;     /* as in ur_tp_config */
+	bool plain_recovery; /* as in ur_tp_config */
+	bool cc;       /* congestion control: ECN-capable packets, notifications, sending rates */
 	bool owned;    /* the addresses are ours alone: answer ARP, ND and echo */
 	struct ur_mac mac;
 	uint16_t mtu;

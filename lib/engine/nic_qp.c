@@ -69,6 +69,12 @@ int ur_nic_path_attr(const struct ur_nic *nic, const struct ibv_ah_attr *ah, uin
 	return ur_net_route_lookup(nic->net, &a->dgid, &a->sgid, &chosen, &hop);
 }
 
+/* Without ECT no switch marks. A program that set the bits itself has its way. */
+static uint8_t ecn_capable(const struct ur_nic *nic, uint8_t tclass)
+{
+	return nic->cfg.cc && !(tclass & 3) ? tclass | 2 : tclass;
+}
+
 int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path, const struct ibv_qp_attr *attr, int mask, ur_time now)
 {
 	struct ur_net_path_attr pa;
@@ -88,6 +94,7 @@ int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *p
 		err = ur_qp_modify(qp, attr, mask, &path->wire, now);
 	if (err)
 		return err;
+	pa.tclass = ecn_capable(nic, pa.tclass);
 	ur_net_path_close(path);
 	path->owner = qp;
 	path->changed = path_changed;

@@ -53,6 +53,14 @@ static void progress(struct ur_qp *qp, ur_time now)
 	r->deadline = now + r->timeout;
 	r->hole = false;
 	r->rnr_wait = false;
+	if (ur_unlikely(r->probes))
+		ur_probe_answered(qp);
+	if (r->rtt_at && ur_psn_diff(r->una, r->rtt_psn) > 0) {
+		ur_rtt_sample(r, now - r->rtt_at);
+		r->rtt_at = 0;
+	}
+	if (ur_unlikely(r->window < r->window_max))
+		ur_window_grow(r);
 	if (ur_unlikely(ur_psn_diff(r->next, r->una) < 0))
 		ur_req_rewind(qp); /* late acknowledgements overtook a retransmission: forward, in fact */
 }
@@ -69,10 +77,14 @@ static void retry(struct ur_qp *qp, ur_time now)
 	}
 	r->retry_left--;
 	r->deadline = now + r->timeout;
+	r->retried_at = now;
 	ur_req_rewind(qp);
 }
 
-/* A response for something later than a READ response that has not come: once for each hole, since more of them are on their way. */
+/*
+ * An answer before this one has not come, which is known by a NAK, of an atomic, or in plain recovery: from the hole on all is sent again,
+ * once, since more answers of that kind are on their way.
+ */
 static void implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time now)
 {
 	if (qp->req.hole) {
@@ -82,6 +94,33 @@ static void implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time now
 	ur_qp_count(qp, UR_C_IMPLIED_NAK);
 	retry(qp, now);
 	qp->req.hole = ur_qp_st(qp) != IBV_QPS_ERR;
+}
+
+/*
+ * All before `upto` has been executed, but a READ response before it has not come. The oldest one missing costs a retry, as a NAK does
+ * (9.9.2.1.1); what else is missing is found on the way.
+ */
+static void lost_response(struct ur_qp *qp, uint32_t upto, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+	enum ur_reread what;
+
+	/* The answer of an atomic cannot be asked for in part: from there on all is sent again. */
+	if (ur_unlikely(ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_ATOMIC))) {
+		implied_nak(qp, UR_C_DROP_RESPONSE, now);
+		return;
+	}
+	what = ur_reread_known(qp, upto, now);
+	if (what == UR_REREAD_NOTHING)
+		return;
+	ur_qp_count(qp, UR_C_IMPLIED_NAK);
+	if (what == UR_REREAD_FIRST && !r->retry_left) {
+		ur_qp_count(qp, UR_C_RETRY_EXC);
+		ur_req_fail(qp, IBV_WC_RETRY_EXC_ERR, 0);
+		return;
+	}
+	r->retry_left -= what == UR_REREAD_FIRST;
+	ur_req_schedule(qp);
 }
 
 /* What may follow from any progress. */
@@ -123,6 +162,15 @@ static void on_rnr_nak(struct ur_qp *qp, unsigned timer, uint8_t syndrome, ur_ti
 	ur_timer_arm(qp->tp->c.wheel, &qp->timer, now + ur_rnr_time(timer));
 }
 
+/*
+ * A sequence error NAK without progress costs a retry (9.9.2.1.1). But a copy, or one of a peer that NAKs every packet out of order, is
+ * no answer to what was sent again a moment ago: it would exhaust the retries within one round trip.
+ */
+static bool nak_too_soon(const struct ur_requester *r, ur_time now)
+{
+	return r->restart == r->una && r->retry_left != r->retry_cnt && now - r->retried_at < r->srtt / 2;
+}
+
 static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
 {
 	static const uint8_t status[] = {
@@ -133,9 +181,14 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
 	};
 	unsigned code = ur_syndrome_value(syndrome);
 
-	if (code == UR_NAK_PSN_SEQ) {
+	if (code == UR_NAK_PSN_SEQ && nak_too_soon(&qp->req, now)) {
+		ur_qp_count(qp, UR_C_DROP_GHOST_ACK);
+	} else if (code == UR_NAK_PSN_SEQ) {
 		ur_qp_count(qp, UR_C_PACKET_SEQ_ERR);
+		ur_window_shed(qp);
 		retry(qp, now);
+		qp->req.vague = qp->req.una;
+		qp->req.since_ack = qp->req.ack_every; /* does it go on, and how long does that take? */
 	} else if (code < ur_array_size(status)) {
 		ur_req_fail(qp, (enum ibv_wc_status)status[code], syndrome);
 	} else {
@@ -182,8 +235,12 @@ static void on_ack(struct ur_qp *qp, uint32_t psn, ur_time now)
 
 	if (ur_likely(r->una != old))
 		progress(qp, now);
-	if (ur_unlikely(!whole))
+	if (ur_likely(whole))
+		return;
+	if (qp->tp->c.plain_recovery)
 		implied_nak(qp, UR_C_DROP_GHOST_ACK, now);
+	else
+		lost_response(qp, ur_psn_add(psn, 1), now);
 }
 
 static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
@@ -203,8 +260,8 @@ static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_op
 
 /* --- responses to READs and atomics --- */
 
-/* Is `psn` a response that a READ or atomic in flight waits for, perhaps behind others? */
-static bool is_answered_psn(const struct ur_qp *qp, uint32_t psn)
+/* The READ or atomic in flight that waits for the response `psn`, perhaps behind others. */
+static const struct ur_swqe *answered_by(const struct ur_qp *qp, uint32_t psn)
 {
 	const struct ur_requester *r = &qp->req;
 
@@ -212,19 +269,25 @@ static bool is_answered_psn(const struct ur_qp *qp, uint32_t psn)
 		const struct ur_swqe *w = ur_sq_at(qp, i);
 
 		if (((psn - w->psn) & UR_PSN_MASK) < w->npkts)
-			return ur_swqe_in(w, UR_WRS_ANSWERED);
+			return ur_swqe_in(w, UR_WRS_ANSWERED) ? w : NULL;
 	}
-	return false;
+	return NULL;
 }
 
-/* Opcode and length that packet k of a READ must have. At the PSN of the last rewind an earlier stream of responses may still be running.
+/*
+ * Opcode and length that packet k of a READ must have. At the PSN of the last rewind an earlier stream of responses may still be running,
+ * and where parts were asked for once more they begin and end messages of their own.
  */
 static bool response_ok(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t k, bool end, const struct ur_pkt *p, uint32_t flags)
 {
-	bool begin = !(k & (qp->tp->rd_piece - 1));
+	bool begin = !(k & ((1u << w->rd_shift) - 1));
 	uint32_t len = k + 1 == w->npkts ? w->length - (k << qp->mtu_shift) : qp->mtu;
 
-	if (p->payload_len != len || !(flags & UR_OPF_PAYLOAD) || !(flags & UR_OPF_LAST) == end)
+	if (p->payload_len != len || !(flags & UR_OPF_PAYLOAD))
+		return false;
+	if (ur_unlikely(ur_psn_diff(qp->req.loose, p->bth.psn) > 0))
+		return true;
+	if (!(flags & UR_OPF_LAST) == end)
 		return false;
 	return !(flags & UR_OPF_FIRST) == !begin || p->bth.psn == qp->req.restart;
 }
@@ -235,11 +298,14 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 	struct ur_swqe *w = ur_sq_at(qp, r->head);
 	uint32_t k = (p->bth.psn - w->psn) & UR_PSN_MASK;
 	bool last = k + 1 == w->npkts;
-	bool end = last || !((k + 1) & (qp->tp->rd_piece - 1));
+	bool end = ur_rd_piece_end(w, k) == k + 1;
 	enum ibv_wc_status st = IBV_WC_BAD_RESP_ERR;
 
 	if (!k)
 		r->rpos = (struct ur_sge_pos){0, 0};
+	else if (ur_unlikely(r->reseek))
+		r->rpos = ur_sge_seek(w->sge, w->nsge, (uint64_t)k << qp->mtu_shift);
+	r->reseek = false;
 	if (ur_unlikely(!ur_swqe_is_read(w)))
 		st = ur_atomic_answer(qp, w, p, op);
 	else if (ur_likely(response_ok(qp, w, k, end, p, op->flags)))
@@ -256,19 +322,34 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 		if (ur_unlikely(r->locals))
 			ur_local_done(qp);
 	}
+	if (ur_unlikely(ur_psn_diff(r->hi, r->una) > 0))
+		ur_reread_collect(qp);
 	progress(qp, now);
 	settle(qp);
+}
+
+/* An answer behind one that is missing. That of an atomic is not kept: the responder has it for whoever asks again. */
+static void response_ahead(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p, ur_time now)
+{
+	if (qp->tp->c.plain_recovery) {
+		implied_nak(qp, UR_C_DROP_RESPONSE, now);
+		return;
+	}
+	if (!ur_swqe_is_read(w) || !ur_reread_take(qp, w, p))
+		ur_qp_count(qp, UR_C_DROP_RESPONSE);
+	lost_response(qp, ur_psn_add(p->bth.psn, ur_swqe_is_read(w)), now);
 }
 
 static void on_response(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	uint32_t psn = p->bth.psn, old = r->una;
+	const struct ur_swqe *w = ur_unlikely(psn != r->una) ? answered_by(qp, psn) : NULL;
 
-	if (ur_unlikely(psn != r->una) && is_answered_psn(qp, psn) && !advance(qp, psn)) {
+	if (w && !advance(qp, psn)) {
 		if (r->una != old)
 			progress(qp, now);
-		implied_nak(qp, UR_C_DROP_RESPONSE, now);
+		response_ahead(qp, w, p, now);
 		settle(qp);
 		return;
 	}
@@ -313,6 +394,13 @@ void ur_comp_watch_path(struct ur_qp *qp, ur_time now)
 	ur_timer_arm(qp->tp->c.wheel, &qp->timer, r->deadline);
 }
 
+ur_time ur_comp_expiry(const struct ur_qp *qp)
+{
+	const struct ur_requester *r = &qp->req;
+
+	return qp->tp->c.plain_recovery ? r->deadline : ur_min_time(r->deadline, ur_probe_due(r));
+}
+
 void ur_comp_timer(struct ur_timer *t, ur_time now)
 {
 	struct ur_qp *qp = ur_container_of(t, struct ur_qp, timer);
@@ -328,11 +416,16 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	if (!r->timeout || (r->una == r->next && !lacks_path(qp)))
 		return;
 	if (now < r->deadline) {
-		ur_timer_arm(qp->tp->c.wheel, t, r->deadline);
+		if (now >= ur_comp_expiry(qp))
+			ur_probe(qp, now);
+		ur_timer_arm(qp->tp->c.wheel, t, ur_comp_expiry(qp));
 		return;
 	}
 	ur_qp_count(qp, UR_C_ACK_TIMEOUT);
 	r->hole = false;
+	r->probes = 0;
+	r->vague = r->max;
+	ur_window_halve(qp);
 	retry(qp, now);
 	settle(qp);
 	ur_comp_watch_path(qp, now);

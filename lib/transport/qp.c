@@ -133,6 +133,7 @@ static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
 		ur_list_init(&qp->link[i]);
 	ur_list_init(&qp->windows);
 	ur_timer_init(&qp->timer, ur_comp_timer);
+	ur_cc_init(qp);
 	atomic_store_explicit(&qp->state, IBV_QPS_RESET, memory_order_relaxed);
 	return qp;
 }
@@ -154,7 +155,7 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
 	err = rings_init(qp, &cap);
 	if (err)
 		goto out_free;
-	qp->resp.rd = calloc(UR_RD_SLOTS, sizeof(struct ur_rd_res));
+	qp->resp.rd = calloc(UR_RD_SLOTS + UR_RD_SIDE, sizeof(struct ur_rd_res));
 	if (!qp->resp.rd) {
 		err = ENOMEM;
 		goto out_free;
@@ -179,6 +180,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 		return EBUSY;
 	ur_ud_release_all(qp);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
+	ur_cc_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	ur_mw_forget_qp(qp);
@@ -238,7 +240,9 @@ static void flush_sends(struct ur_qp *qp)
 	r->rd_wqes = r->locals = 0;
 	r->una = r->next = r->max;
 	r->rd_out = 0;
-	r->rnr_wait = r->hole = false;
+	r->rnr_wait = r->hole = r->reread = false;
+	r->hi = r->una;
+	r->probe = UR_PROBE_NONE;
 	r->halt = IBV_WC_SUCCESS;
 }
 
@@ -255,6 +259,7 @@ static void drop_reads(struct ur_responder *r)
 {
 	r->rd_cur = r->rd_tail;
 	r->rd_count = 0;
+	r->side_head = r->side_tail;
 }
 
 void ur_qp_to_err(struct ur_qp *qp)
@@ -264,6 +269,7 @@ void ur_qp_to_err(struct ur_qp *qp)
 
 	atomic_store(&qp->state, IBV_QPS_ERR);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
+	ur_cc_stop(qp);
 	ur_list_del(&qp->link[UR_TXQ_REQ]);
 	drop_reads(&qp->resp);
 	qp->resp.expect = 0;
@@ -296,11 +302,13 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	ur_ud_release_all(qp);
 	rq = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
+	ur_cc_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	memset(&qp->attr, 0, sizeof(qp->attr));
+	memset(&qp->n, 0, sizeof(qp->n));
 	qp->resp.rd = rd;
 	qp->req.head = qp->req.cur = qp->req.fresh = qp->req.tail = sq;
 	qp->resp.head = qp->resp.tail = rq;
@@ -365,6 +373,23 @@ struct ur_xrcd *ur_qp_xrcd(const struct ur_qp *qp)
 struct ur_qp **ur_qp_doorbell_link(struct ur_qp *qp)
 {
 	return &qp->doorbell_link;
+}
+
+const struct ur_qp_counters *ur_qp_counters(const struct ur_qp *qp)
+{
+	return &qp->n;
+}
+
+const char *ur_qp_counter_name(unsigned i)
+{
+	static const char *const names[] = {"tx_packets", "tx_bytes", "rx_packets", "rx_bytes",
+#define UR_QP_COUNTER_NAME(member, counter) #member,
+					    UR_QP_COUNTERS(UR_QP_COUNTER_NAME)
+#undef UR_QP_COUNTER_NAME
+	};
+
+	_Static_assert(ur_array_size(names) == UR_QP_COUNTER_COUNT, "a name for each");
+	return i < UR_QP_COUNTER_COUNT ? names[i] : NULL;
 }
 
 void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)

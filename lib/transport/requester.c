@@ -3,7 +3,7 @@
  * The requester (IBTA volume 1, 9.7.3 and 9.7.5.1): turns send WQEs into request packets. Each WQE is given its PSNs when it is started, so
  * that "packet k of a WQE" is arithmetic, and going back to any PSN is a matter of setting `cur` and `next`.
  *
- * A READ longer than the window is asked for in pieces of tp->rd_piece packets, each aligned to a multiple of that in the WQE: responses
+ * A READ longer than the window is asked for in pieces of 1 << rd_shift packets, each aligned to a multiple of that in the WQE: responses
  * are thereby bounded as requests are, and where a response message begins and ends follows from the PSN alone.
  */
 #include "transport/tp_priv.h"
@@ -29,11 +29,6 @@ static uint32_t packet_index(const struct ur_requester *r, const struct ur_swqe 
 	return (r->next - w->psn) & UR_PSN_MASK;
 }
 
-static uint32_t piece_end(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t k)
-{
-	return ur_min_u32(w->npkts, (k | (qp->tp->rd_piece - 1)) + 1);
-}
-
 /* May a WQE that was never started be started? */
 static enum ur_req_state next_fresh(struct ur_qp *qp)
 {
@@ -48,7 +43,7 @@ static enum ur_req_state next_fresh(struct ur_qp *qp)
 	}
 	if (r->rd_wqes && ur_sq_at(qp, r->cur)->flags & IBV_SEND_FENCE)
 		return UR_REQ_FENCE;
-	return in_flight(r) < qp->tp->window ? UR_REQ_START : UR_REQ_WINDOW;
+	return in_flight(r) < r->window ? UR_REQ_START : UR_REQ_WINDOW;
 }
 
 static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe *w)
@@ -58,7 +53,18 @@ static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe 
 
 	if (r->rd_out >= r->max_rd)
 		return UR_REQ_RD_LIMIT;
-	return in_flight(r) + piece_end(qp, w, k) - k <= qp->tp->window ? UR_REQ_READ : UR_REQ_WINDOW;
+	return in_flight(r) + ur_rd_piece_end(w, k) - k <= r->window ? UR_REQ_READ : UR_REQ_WINDOW;
+}
+
+static enum ur_req_state next_unusual(const struct ur_qp *qp)
+{
+	if (qp->req.rnr_wait)
+		return UR_REQ_RNR_WAIT;
+	if (qp->cc.blocked)
+		return UR_REQ_PACED;
+	if (qp->req.probe)
+		return UR_REQ_PROBE;
+	return qp->req.reread ? UR_REQ_REREAD : UR_REQ_HALT;
 }
 
 enum ur_req_state ur_req_next(struct ur_qp *qp)
@@ -68,21 +74,19 @@ enum ur_req_state ur_req_next(struct ur_qp *qp)
 
 	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS && ur_qp_st(qp) != IBV_QPS_SQD))
 		return UR_REQ_DOWN;
-	if (ur_unlikely(r->rnr_wait))
-		return UR_REQ_RNR_WAIT;
-	if (ur_unlikely(r->halt))
-		return UR_REQ_HALT;
+	if (ur_unlikely(r->rnr_wait | qp->cc.blocked | r->probe | r->reread | r->halt))
+		return next_unusual(qp);
 	if (r->cur == r->fresh)
 		return next_fresh(qp);
 	w = ur_sq_at(qp, r->cur);
 	if (ur_swqe_in(w, UR_WRS_ANSWERED))
 		return next_read(qp, w);
-	return in_flight(r) < qp->tp->window ? UR_REQ_SEND : UR_REQ_WINDOW;
+	return in_flight(r) < r->window ? UR_REQ_SEND : UR_REQ_WINDOW;
 }
 
 static bool can_send(enum ur_req_state s)
 {
-	return s == UR_REQ_SEND || s == UR_REQ_START || s == UR_REQ_READ;
+	return 1u << s & (1u << UR_REQ_SEND | 1u << UR_REQ_START | 1u << UR_REQ_READ | 1u << UR_REQ_PROBE | 1u << UR_REQ_REREAD);
 }
 
 void ur_req_schedule(struct ur_qp *qp)
@@ -93,23 +97,35 @@ void ur_req_schedule(struct ur_qp *qp)
 		ur_list_add_tail(&qp->tp->txq[UR_TXQ_REQ], &qp->link[UR_TXQ_REQ]);
 }
 
-void ur_req_rewind(struct ur_qp *qp)
+/* The next packet is that of `psn`, in the WQE `index`. */
+static void go_to(struct ur_qp *qp, uint32_t index, uint32_t psn)
 {
 	struct ur_requester *r = &qp->req;
-	const struct ur_swqe *w = ur_sq_at(qp, r->head);
+	const struct ur_swqe *w = ur_sq_at(qp, index);
 
-	r->cur = r->head;
-	r->next = r->restart = r->una;
-	r->rd_out = 0;
-	r->since_ack = 0;
-	r->halt = IBV_WC_SUCCESS;
+	r->cur = index;
+	r->next = psn;
 	r->pos = (struct ur_sge_pos){0, 0};
-	if (r->head == r->fresh || ur_swqe_in(w, UR_WRS_ANSWERED))
+	if (index == r->fresh || ur_swqe_in(w, UR_WRS_ANSWERED))
 		return;
 	if (w->flags & IBV_SEND_INLINE)
 		r->pos.off = packet_index(r, w) << qp->mtu_shift;
 	else
 		r->pos = ur_sge_seek(w->sge, w->nsge, (uint64_t)packet_index(r, w) << qp->mtu_shift);
+}
+
+void ur_req_rewind(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	go_to(qp, r->head, r->una);
+	r->restart = r->una;
+	r->rd_out = 0;
+	r->since_ack = 0;
+	r->halt = IBV_WC_SUCCESS;
+	r->rtt_at = 0;
+	r->probe = UR_PROBE_NONE;
+	ur_reread_forget(r);
 }
 
 void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err)
@@ -147,6 +163,7 @@ static enum ibv_wc_status start(struct ur_qp *qp)
 		if (w->opcode != IBV_WR_ATOMIC_WRITE && ur_sge_check(qp, w->sge, w->nsge, IBV_ACCESS_LOCAL_WRITE))
 			return IBV_WC_LOC_PROT_ERR;
 		r->rd_wqes++;
+		w->rd_shift = ur_window_rd_shift(r->window);
 	} else if (ur_unlikely(ur_swqe_in(w, UR_WRS_LOCAL))) {
 		return ur_local_start(qp, w);
 	}
@@ -185,17 +202,16 @@ static void put_reth(uint8_t *to, const struct ur_swqe *w, uint64_t off, uint32_
 	ur_reth_put(to, &h);
 }
 
-static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
+void ur_req_put_read(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, struct ur_pkt *p)
 {
-	struct ur_requester *r = &qp->req;
-	uint32_t k = packet_index(r, w), end = piece_end(qp, w, k);
-	uint64_t from = (uint64_t)k << qp->mtu_shift, to = (uint64_t)end << qp->mtu_shift;
+	uint32_t k = (psn - w->psn) & UR_PSN_MASK;
+	uint64_t from = (uint64_t)k << qp->mtu_shift, to = (uint64_t)(k + n) << qp->mtu_shift;
 	uint8_t opcode = UR_OP_READ_REQ | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
 	uint8_t *ext;
 
 	p->bth.opcode = opcode;
-	p->bth.psn = r->next;
+	p->bth.psn = psn;
 	p->bth.ackreq = true; /* as other hosts do, though the response comes in any case */
 	ext = ur_pkt_begin(qp, p, op);
 	if (to > w->length)
@@ -203,8 +219,16 @@ static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
 	if (ur_unlikely(op->flags & UR_OPF_XRCETH))
 		ur_xrceth_put(ext, w->srqn);
 	put_reth(ext + op->off_reth, w, from, (uint32_t)(to - from));
+}
+
+static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
+{
+	struct ur_requester *r = &qp->req;
+	uint32_t k = packet_index(r, w), n = ur_rd_piece_end(w, k) - k;
+
+	ur_req_put_read(qp, w, r->next, n, p);
 	r->rd_out++;
-	sent(qp, w, end - k);
+	sent(qp, w, n);
 }
 
 /* An atomic or ATOMIC WRITE. */
@@ -241,8 +265,8 @@ static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct 
 		ur_xrceth_put(ext, w->srqn);
 }
 
-/* A packet of a SEND or WRITE. */
-static enum ibv_wc_status build_data(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
+/* A packet of a SEND or WRITE; in line where it is hot. */
+__attribute__((always_inline)) static inline enum ibv_wc_status build_data(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
 {
 	struct ur_requester *r = &qp->req;
 	const struct ur_wr_op *wo = ur_swqe_op(w);
@@ -251,7 +275,8 @@ static enum ibv_wc_status build_data(struct ur_qp *qp, struct ur_swqe *w, struct
 	uint32_t len = last ? w->length - (k << qp->mtu_shift) : qp->mtu;
 	uint8_t opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
-	bool ackreq = (last || r->since_ack + 1 >= qp->tp->ack_every) && qp->service != UR_UC;
+	/* At a low rate the next packet, and with it the next chance to ask, may be longer away than the ACK timer runs. */
+	bool ackreq = (last || r->since_ack + 1 >= r->ack_every || ur_unlikely(qp->cc.rate.active)) && qp->service != UR_UC;
 	enum ibv_wc_status st;
 
 	p->bth.opcode = opcode;
@@ -261,6 +286,7 @@ static enum ibv_wc_status build_data(struct ur_qp *qp, struct ur_swqe *w, struct
 	p->bth.psn = r->next;
 	put_ext(ur_pkt_begin(qp, p, op), op, w);
 	p->payload_len = len;
+	qp->n.tx_bytes += len;
 	st = ur_sge_gather(qp, w, &r->pos, len, p);
 	if (ur_unlikely(st))
 		return st;
@@ -269,6 +295,47 @@ static enum ibv_wc_status build_data(struct ur_qp *qp, struct ur_swqe *w, struct
 	if (ur_unlikely(qp->service == UR_UC))
 		ur_uc_sent(qp);
 	return IBV_WC_SUCCESS;
+}
+
+/* Sends one packet that was sent before, and goes on where it was. */
+static bool build_probe(struct ur_qp *qp, struct ur_pkt *p)
+{
+	struct ur_requester *r = &qp->req;
+	const uint32_t cur = r->cur, next = r->next, rd_out = r->rd_out;
+	const struct ur_sge_pos pos = r->pos;
+	bool ok = true;
+	uint32_t index, psn;
+	struct ur_swqe *w;
+
+	if (!ur_probe_target(qp, &index, &psn))
+		return false;
+	go_to(qp, index, psn);
+	r->since_ack = r->ack_every; /* it asks for an acknowledgement */
+	w = ur_sq_at(qp, index);
+	if (ur_swqe_is_read(w)) {
+		build_read(qp, w, p);
+		ur_reread_loosen(r, r->next);
+	} else if (ur_swqe_in(w, UR_WRS_ANSWERED)) {
+		ok = !build_atomic(qp, w, p);
+	} else {
+		ok = !build_data(qp, w, p); /* memory that has gone is found when the packet's turn comes again */
+	}
+	r->cur = cur;
+	r->next = next;
+	r->rd_out = rd_out;
+	r->pos = pos;
+	return ok;
+}
+
+static bool build_repeat(struct ur_qp *qp, enum ur_req_state s, struct ur_pkt **p)
+{
+	*p = ur_tp_pkt(qp->tp);
+	if (ur_unlikely(!*p))
+		return false;
+	if (s == UR_REQ_PROBE ? build_probe(qp, *p) : ur_reread_build(qp, *p))
+		return true;
+	ur_tp_pkt_drop(qp->tp, *p);
+	return false;
 }
 
 /* One step. True when *p was filled. */
@@ -283,6 +350,8 @@ static bool step(struct ur_qp *qp, enum ur_req_state s, struct ur_pkt **p)
 			halt(qp, st);
 		return false;
 	}
+	if (ur_unlikely(s > UR_REQ_READ))
+		return build_repeat(qp, s, p);
 	*p = ur_tp_pkt(qp->tp);
 	if (ur_unlikely(!*p))
 		return false;
@@ -302,13 +371,29 @@ static bool step(struct ur_qp *qp, enum ur_req_state s, struct ur_pkt **p)
 static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
+	ur_time when;
 
 	if (!r->timeout)
 		return;
-	if (was_idle)
+	if (was_idle) {
 		r->deadline = now + r->timeout;
-	if (!ur_timer_armed(&qp->timer))
-		ur_timer_arm(qp->tp->c.wheel, &qp->timer, r->deadline);
+		r->probes = 0;
+	}
+	when = ur_comp_expiry(qp);
+	if (ur_unlikely(qp->timer.when > when)) /* or it is not armed at all */
+		ur_timer_arm(qp->tp->c.wheel, &qp->timer, when);
+}
+
+/*
+ * Times a packet that asks for an acknowledgement, one at a time, and only where it is clear which transmission is acknowledged (Karn's
+ * rule): what follows a packet that was NAKed was thrown away.
+ */
+static void start_clock(struct ur_requester *r, const struct ur_pkt *p, ur_time now)
+{
+	if (r->rtt_at || !p->bth.ackreq || ur_psn_diff(p->bth.psn, r->vague) < 0)
+		return;
+	r->rtt_psn = p->bth.psn;
+	r->rtt_at = now;
 }
 
 unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more)
@@ -325,10 +410,16 @@ unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_tim
 
 		if (!can_send(s))
 			break;
-		done += step(qp, s, &pkts[done]);
+		if (!step(qp, s, &pkts[done]))
+			continue;
+		if (ur_unlikely(qp->cc.rate.active))
+			ur_cc_sent(qp, pkts[done], now);
+		done++;
 	}
-	if (done && ur_qp_st(qp) != IBV_QPS_ERR)
+	if (done && ur_qp_st(qp) != IBV_QPS_ERR) {
+		start_clock(&qp->req, pkts[pkts[0]->bth.ackreq ? 0 : done - 1], now);
 		start_timer(qp, was_idle, now);
+	}
 	*more = can_send(ur_req_next(qp));
 	return done;
 }

@@ -5,11 +5,40 @@
  */
 #include "transport/srq.h"
 
+/* May the acknowledgement leave before the responses of `e`? Overtaking those of earlier READs it would say that they are lost. */
+static bool ack_first(const struct ur_responder *r, const struct ur_rd_res *e)
+{
+	return r->ack_pending && (!e || ur_psn_diff(r->ack_psn, ur_psn_add(e->psn, e->k)) < 0);
+}
+
+/* The part of a READ that is to be repeated next: it is waited for, so it goes before what is sent for the first time. */
+static struct ur_rd_res *side_oldest(struct ur_responder *r)
+{
+	struct ur_rd_res *e;
+
+	for (; r->side_head != r->side_tail; r->side_head++) {
+		e = &r->rd[UR_RD_SLOTS + (r->side_head & (UR_RD_SIDE - 1))];
+		if (e->k != e->end)
+			return e;
+	}
+	return NULL;
+}
+
+static bool has_work(struct ur_qp *qp)
+{
+	const struct ur_rd_res *e;
+
+	if (qp->cc.cnp_due)
+		return true;
+	e = ur_resp_rd_oldest(qp);
+	return ((e || side_oldest(&qp->resp)) && !qp->cc.blocked) || ack_first(&qp->resp, e);
+}
+
 void ur_resp_schedule(struct ur_qp *qp)
 {
 	if (!ur_list_empty(&qp->link[UR_TXQ_RESP]) || !ur_qp_path_ready(qp))
 		return;
-	if (qp->resp.ack_pending || ur_resp_rd_oldest(qp))
+	if (has_work(qp))
 		ur_list_add_tail(&qp->tp->txq[UR_TXQ_RESP], &qp->link[UR_TXQ_RESP]);
 }
 
@@ -87,6 +116,7 @@ static void refuse_response(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
 	bool replay = e->replay;
 
 	ur_qp_count(qp, UR_C_REMOTE_ACCESS);
+	qp->resp.side_head = qp->resp.side_tail;
 	qp->resp.rd_cur = qp->resp.rd_tail; /* nothing that was accepted after it will be answered */
 	if (replay)
 		ur_resp_ack(qp, psn, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
@@ -130,28 +160,43 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt 
 	if (len)
 		put_payload(p, from, len, mr);
 	e->k++;
+	qp->n.tx_bytes += len;
 	*out = p;
 	return true;
 }
 
-unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, bool *more)
+/* One packet. False when there is none to build: nothing to send, the rate forbids it, or no buffer. */
+static bool build_next(struct ur_qp *qp, struct ur_pkt **out, ur_time now)
 {
-	struct ur_responder *r = &qp->resp;
-	struct ur_rd_res *e = NULL;
+	struct ur_rd_res *e;
+
+	if (ur_unlikely(qp->cc.cnp_due))
+		return ur_cc_build_cnp(qp, out, now);
+	do {
+		e = ur_resp_rd_oldest(qp);
+		if (ack_first(&qp->resp, e))
+			return build_ack(qp, out);
+		if (ur_unlikely(qp->resp.side_head != qp->resp.side_tail) && side_oldest(&qp->resp))
+			e = side_oldest(&qp->resp);
+		if (!e || ur_unlikely(qp->cc.blocked))
+			return false;
+		if (build_response(qp, e, out)) {
+			if (ur_unlikely(qp->cc.rate.active))
+				ur_cc_sent(qp, *out, now);
+			return true;
+		}
+	} while (!qp->tp->starved);
+	return false;
+}
+
+unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more)
+{
 	unsigned done = 0;
 
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
-	while (done < n && !qp->tp->starved) {
-		e = ur_resp_rd_oldest(qp);
-		/* An acknowledgement may not overtake the responses of earlier READs: it would say that they are lost. */
-		if (r->ack_pending && (!e || ur_psn_diff(r->ack_psn, ur_psn_add(e->psn, e->k)) < 0))
-			done += build_ack(qp, &pkts[done]);
-		else if (e)
-			done += build_response(qp, e, &pkts[done]);
-		else
-			break;
-	}
-	*more = r->ack_pending || ur_resp_rd_oldest(qp);
+	while (done < n && build_next(qp, &pkts[done], now))
+		done++;
+	*more = has_work(qp);
 	return done;
 }

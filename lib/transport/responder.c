@@ -270,6 +270,20 @@ void ur_resp_rd_again(struct ur_qp *qp, uint32_t n)
 	ur_resp_schedule(qp);
 }
 
+/* Repeats a part while the rest of the READ, or other parts, are still being sent. What finds no room is asked for again. */
+static void repeat_part(struct ur_qp *qp, const struct ur_rd_res *e, uint32_t k, uint32_t npkts, uint32_t stop)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_rd_res *part;
+
+	if (r->side_tail - r->side_head >= UR_RD_SIDE)
+		return;
+	part = &r->rd[UR_RD_SLOTS + (r->side_tail++ & (UR_RD_SIDE - 1))];
+	*part = *e;
+	ur_resp_rd_run(part, k, npkts, stop, true);
+	ur_resp_schedule(qp);
+}
+
 /* A duplicate READ is answered again when it lies in the range of one that is still remembered (9.7.5.1.4). */
 static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
@@ -286,6 +300,10 @@ static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct u
 			continue;
 		if (e->opcode != p->bth.opcode || h.rkey != e->rkey || h.va != e->va + off || off + h.len > e->len)
 			return;
+		if (k + ur_qp_npkts(qp, h.len) < e->npkts) {
+			repeat_part(qp, e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len);
+			return;
+		}
 		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
 		ur_resp_rd_run(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, true);
 		ur_resp_rd_again(qp, n);

@@ -6,11 +6,10 @@
 #include "transport/tp_priv.h"
 
 #define WINDOW_MAX 65536u
-
-static uint32_t pow2_floor(uint32_t v)
-{
-	return 1u << (31 - __builtin_clz(v));
-}
+#define SPEED_DEFAULT 100000 /* Mbit/s, of a port that does not say */
+#define SPEED_MAX 4000000    /* what kbit/s in 32 bits hold */
+#define ECN_MASK 3
+#define ECN_CE 3
 
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 {
@@ -22,9 +21,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	if (!tp)
 		return ENOMEM;
 	tp->c = *c;
-	tp->window = c->window ? c->window : UR_WINDOW_DEFAULT;
-	tp->ack_every = ur_min_u32(UR_ACK_EVERY, tp->window < 4 ? 1 : tp->window / 4);
-	tp->rd_piece = pow2_floor(tp->window < 2 ? 1 : tp->window / 2);
+	ur_tp_set_speed(tp, 0);
 	tp->rng.state = c->seed;
 	tp->qpn_base = ur_rng_below(&tp->rng, UR_QPN_LOW - UR_MAX_QP); /* so that no QPN is that of multicast */
 	tp->port_mtu = 4096;
@@ -37,6 +34,11 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 		ur_list_init(&tp->group[i]);
 	*out = tp;
 	return 0;
+}
+
+void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps)
+{
+	tp->line_kbps = ur_min_u32(mbps ? mbps : SPEED_DEFAULT, SPEED_MAX) * 1000;
 }
 
 void ur_tp_destroy(struct ur_tp *tp)
@@ -55,6 +57,19 @@ struct ur_qp *ur_qp_find(struct ur_tp *tp, uint32_t qpn)
 	if (ur_unlikely(qpn >> 16 != tp->c.slot))
 		return NULL;
 	return ur_idtab_get(&tp->qps, (qpn - tp->qpn_base) & UR_QPN_LOW);
+}
+
+unsigned ur_tp_qps(const struct ur_tp *tp, uint32_t *qpns, unsigned n)
+{
+	unsigned found = 0;
+
+	for (uint32_t i = 0; i < tp->qps.size && found < n; i++) {
+		const struct ur_qp *qp = ur_idtab_get(&tp->qps, i);
+
+		if (qp)
+			qpns[found++] = qp->qpn;
+	}
+	return found;
 }
 
 /* --- receive --- */
@@ -85,16 +100,42 @@ static void (*const request_rx[])(struct ur_qp *qp, struct ur_pkt *p, const stru
 };
 
 /*
- * A packet of a service that the QP does not have. Congestion notifications are a service of their own, but for all QPs that send
- * (annex A17): a peer that follows them expects an effect, and there is none here.
+ * A packet of a service that the QP does not have; returns what it counts as. Congestion notifications are a service of their own, for all
+ * connected QPs (annex A17).
  */
-static enum ur_counter why_foreign(const struct ur_qp *qp, const struct ur_pkt *p)
+static enum ur_counter rx_foreign(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
 {
-	if (p->bth.opcode != UR_OP_CNP || qp->type != IBV_QPT_RC)
+	if (p->bth.opcode != UR_OP_CNP || (qp->type != IBV_QPT_RC && qp->type != IBV_QPT_UC))
 		return UR_C_DROP_OPCODE;
 	if (!rx_allowed[ur_qp_st(qp)])
 		return UR_C_DROP_QP_STATE;
-	return ur_gid_eq(&p->src, &qp->path->dgid) ? UR_C_CNP_IGNORED : UR_C_DROP_SOURCE;
+	return ur_gid_eq(&p->src, &qp->path->dgid) ? ur_cc_notified(qp, now) : UR_C_DROP_SOURCE;
+}
+
+__attribute__((noinline)) static void count_foreign(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
+{
+	ur_qp_count(qp, rx_foreign(qp, p, now));
+}
+
+static inline void deliver(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
+{
+	qp->n.rx_packets++;
+	qp->n.rx_bytes += p->payload_len;
+	if (op->flags & UR_OPF_RESPONSE)
+		ur_comp_rx(qp, p, op, now);
+	else if (ur_likely(qp->type == IBV_QPT_RC))
+		ur_resp_rx(qp, p, op);
+	else
+		request_rx[qp->type](qp, p, op);
+	if (ur_unlikely(qp->broken))
+		ur_qp_to_err(qp);
+}
+
+/* Apart, so that the usual way needs no room for what lives across a call. */
+__attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
+{
+	ur_cc_marked(qp, now);
+	deliver(qp, p, op, now);
 }
 
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
@@ -112,7 +153,7 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		return;
 	}
 	if (ur_unlikely(!op->name || (p->bth.opcode & 0xe0) != qp->service || !direction_ok(qp, need))) {
-		ur_qp_count(qp, why_foreign(qp, p));
+		count_foreign(qp, p, now);
 		return;
 	}
 	if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need))) {
@@ -127,14 +168,10 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		ur_qp_count(qp, UR_C_DROP_SOURCE);
 		return;
 	}
-	if (need == RX_RESPONSES)
-		ur_comp_rx(qp, p, op, now);
-	else if (ur_likely(qp->service == UR_RC))
-		ur_resp_rx(qp, p, op);
+	if (ur_unlikely((p->tos & ECN_MASK) == ECN_CE))
+		deliver_marked(qp, p, op, now);
 	else
-		request_rx[qp->type](qp, p, op);
-	if (ur_unlikely(qp->broken))
-		ur_qp_to_err(qp);
+		deliver(qp, p, op, now);
 }
 
 /* --- transmit --- */
@@ -202,9 +239,11 @@ static unsigned serve(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, uns
 			break;
 		qp = ur_container_of(l - q, struct ur_qp, link);
 		if (q == UR_TXQ_RESP)
-			done += ur_resp_build(qp, pkts + done, part, &more);
+			part = ur_resp_build(qp, pkts + done, part, now, &more);
 		else
-			done += ur_req_build(qp, pkts + done, part, now, &more);
+			part = ur_req_build(qp, pkts + done, part, now, &more);
+		qp->n.tx_packets += part;
+		done += part;
 		if (more && ur_list_empty(&qp->link[q]))
 			ur_list_add_tail(&tp->txq[q], &qp->link[q]);
 		if (ur_unlikely(qp->broken))

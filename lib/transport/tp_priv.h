@@ -12,10 +12,12 @@
  *   sge.c        from and to scatter/gather lists
  *   requester.c  builds request packets; completer.c handles what comes back for them
  *   atomic.c     requests that are one packet and whose answer carries the result: atomics, ATOMIC WRITE
+ *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue; reread.c repairs READs
  *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses; resp_atomic.c executes what atomic.c
  *                sends, and FLUSH
  *   uc.c         unreliable connections, as far as they differ: nobody answers
  *   ud.c         datagrams, out and in; ah.c address handles; mcast.c multicast groups and who is attached to them
+ *   congest.c    congestion notifications and pacing; dcqcn.c is the arithmetic of the rate
  */
 #ifndef UR_TP_PRIV_H
 #define UR_TP_PRIV_H
@@ -25,14 +27,16 @@
 #include "base/idtab.h"
 #include "base/psn.h"
 #include "base/rng.h"
+#include "transport/dcqcn.h"
 #include "transport/transport.h"
 #include "wire/frame.h"
 
 #define UR_TX_QUANTUM 8 /* packets of one QP before the next has its turn */
 #define UR_TX_SWAP 4        /* requests up to this many go ahead of as many acknowledgements in a burst */
 #define UR_TX_STASH 32  /* packet buffers fetched at a time */
-#define UR_WINDOW_DEFAULT 256
 #define UR_ACK_EVERY 64              /* ask for an acknowledgement at least this often */
+#define UR_AHEAD 2048                /* READ responses this far behind a lost one are kept; a multiple of 64 */
+#define UR_RD_SIDE 32                /* repeated parts of READs that wait to be sent; a power of two */
 #define UR_COPY_MAX 256              /* payloads up to this size are copied behind the headers instead of being referred to */
 #define UR_RD_SLOTS UR_MAX_RD_ATOMIC /* a power of two */
 
@@ -59,8 +63,7 @@ struct ur_tp {
 	struct ur_list txq[UR_TXQ_COUNT]; /* QPs that have something to send */
 	unsigned nstash;
 	bool starved; /* no packet buffer was to be had in this call of ur_tp_tx */
-	uint32_t window, ack_every;
-	uint32_t rd_piece; /* packets that one READ request on the wire asks for at most; a power of two, at most `window` */
+	uint32_t line_kbps; /* rate of the port */
 	uint8_t *mr_gen;   /* the next generation of each MR index */
 	uint32_t mr_gen_size;
 	struct ur_rng rng;
@@ -82,9 +85,9 @@ struct ur_swqe { /* a send work request; behind it the scatter/gather list or th
 	uint8_t opcode;      /* enum ibv_wr_opcode */
 	uint8_t flags;       /* enum ibv_send_flags and UR_SWQE_TOO_LONG */
 	uint8_t nsge;
-	uint8_t spare;
-	uint32_t srqn; /* XRC: the receiving SRQ */
-	uint8_t spare2[4];
+	uint8_t rd_shift; /* the shard's: a READ is asked for in pieces of 1 << rd_shift packets */
+	uint32_t srqn;    /* XRC: the receiving SRQ */
+	uint8_t spare[4];
 	struct ibv_sge sge[];
 };
 _Static_assert(sizeof(struct ur_swqe) == 48, "a WQE with one SGE fills one cache line");
@@ -173,7 +176,24 @@ struct ur_requester {
 	uint8_t retry_cnt, retry_left, rnr_cnt, rnr_left;
 	uint8_t halt;              /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
 	bool rnr_wait, hole;       /* `hole`: a lost READ response has been asked for again and has not come yet */
+	uint8_t probe;             /* enum ur_probe: the packet to send once more */
+	bool reread;               /* there are holes to ask for */
+	bool reseek;               /* `rpos` has to be found anew */
+	uint8_t probes;            /* since the last progress */
 	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
+	ur_time retried_at;        /* the last rewind that counted as a retry */
+	/* window.c */
+	uint32_t window, window_max; /* packets */
+	uint32_t ack_every;
+	uint32_t grow_from;    /* `una` when the window last changed */
+	uint32_t vague;        /* an acknowledgement of a PSN before it may be that of an earlier transmission */
+	uint32_t rtt_psn;      /* the packet that is timed, since rtt_at; 0: none is */
+	ur_time rtt_at;
+	uint32_t srtt, rttvar, rtt_min; /* ns; 0: not measured yet */
+	/* reread.c */
+	uint32_t hi, scan, loose; /* before `loose` READ responses may begin and end a message anywhere */
+	ur_time round_at;
+	uint64_t ahead[UR_AHEAD / 64], asked[UR_AHEAD / 64], asked_before[UR_AHEAD / 64];
 };
 
 struct ur_rd_res { /* a request whose answer is more than an acknowledgement, kept for duplicates */
@@ -206,7 +226,17 @@ struct ur_responder {
 	uint32_t left, dma_len;
 	uint32_t rd_cur, rd_tail, rd_count; /* oldest with responses to send, next free, number of valid entries */
 	uint32_t rd_n;                      /* max_dest_rd_atomic */
-	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them */
+	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them, and UR_RD_SIDE */
+	uint32_t side_head, side_tail;      /* parts of READs to repeat, in the last of them */
+};
+
+struct ur_cc { /* congestion */
+	struct ur_dcqcn rate;
+	bool blocked;           /* until `timer` expires nothing is sent but acknowledgements and notifications */
+	bool cnp_due, cnp_sent; /* a notification waits to be sent; one was, at `cnp_at` */
+	ur_time cnp_at;
+	ur_time next; /* when the next packet may leave */
+	struct ur_timer timer;
 };
 
 enum { UR_DB_WANT = 1, UR_DB_RUNG = 2 };
@@ -227,6 +257,8 @@ struct ur_qp {
 	struct ur_requester req;
 	struct ur_responder resp;
 	struct ur_list windows; /* of type 2, bound through this QP */
+	struct ur_cc cc;
+	struct ur_qp_counters n;
 	bool broken; /* a completion was lost: to ERR at the next opportunity */
 	bool sig_all, sqd_notify;
 	bool srq_only;    /* no receives of its own: an SRQ's, or (XRC_SEND) none; the one slot of `rq` holds the copy of the WQE in use */
@@ -253,9 +285,17 @@ static inline struct ur_swqe *ur_sq_at(const struct ur_qp *qp, uint32_t i)
 	return ur_ring_at(&qp->sq, i);
 }
 
-static inline void ur_qp_count(const struct ur_qp *qp, enum ur_counter c)
+/* Counts for the device, and for the QP what a QP counts; with a constant `c` no more than that is left of the switch. */
+static inline void ur_qp_count(struct ur_qp *qp, enum ur_counter c)
 {
 	ur_count(qp->tp->c.counters, c);
+	switch (c) {
+#define UR_QP_COUNT_CASE(member, counter)                                                                                                  \
+	case UR_C_##counter: qp->n.member++; break;
+		UR_QP_COUNTERS(UR_QP_COUNT_CASE)
+#undef UR_QP_COUNT_CASE
+	default: break;
+	}
 }
 
 /* Is there an answer to what it sends? */
@@ -278,6 +318,12 @@ static inline uint32_t ur_qp_npkts(const struct ur_qp *qp, uint32_t len)
 static inline struct ur_swqe_ext *ur_sq_ext_at(const struct ur_qp *qp, uint32_t i)
 {
 	return &qp->sq_ext[i & qp->sq.mask];
+}
+
+/* Behind the last packet of the request on the wire that packet `k` of a READ belongs to. */
+static inline uint32_t ur_rd_piece_end(const struct ur_swqe *w, uint32_t k)
+{
+	return ur_min_u32(w->npkts, (k | ((1u << w->rd_shift) - 1)) + 1);
 }
 
 /* --- wr_op.c --- */
@@ -466,7 +512,8 @@ int ur_recv_write(struct ur_rwqe *w, const struct ibv_recv_wr *wr, uint32_t max_
 
 /* --- requester.c --- */
 
-#define UR_REQ_STATES(X) X(IDLE) X(START) X(SEND) X(READ) X(WINDOW) X(RD_LIMIT) X(FENCE) X(RNR_WAIT) X(HALT) X(DRAIN) X(DOWN)
+#define UR_REQ_STATES(X) X(IDLE) X(START) X(SEND) X(READ) X(WINDOW) X(RD_LIMIT) X(FENCE) X(RNR_WAIT) X(PACED) X(PROBE) X(REREAD) \
+	X(HALT) X(DRAIN) X(DOWN)
 
 enum ur_req_state {
 #define UR_REQ_STATE_ENUM(n) UR_REQ_##n,
@@ -482,6 +529,8 @@ unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_tim
 void ur_req_schedule(struct ur_qp *qp);
 /* Sends again from the oldest unacknowledged PSN. */
 void ur_req_rewind(struct ur_qp *qp);
+/* A READ request for the `n` packets from `psn` on. */
+void ur_req_put_read(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, struct ur_pkt *p);
 /* The oldest send WQE fails, and with it the QP. */
 void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
 
@@ -489,10 +538,70 @@ void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err
 
 void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now);
 void ur_comp_timer(struct ur_timer *t, ur_time now);
+/* When the timer has something to do next, as things stand. */
+ur_time ur_comp_expiry(const struct ur_qp *qp);
 /* Requests that wait for a path count against the retry counter as unanswered ones do. */
 void ur_comp_watch_path(struct ur_qp *qp, ur_time now);
 /* The wait that an RNR NAK's timer field stands for, in ns (IBTA volume 1, table 46). */
 ur_time ur_rnr_time(unsigned code);
+
+/* --- window.c --- */
+
+/* The MTU is known: a new window. */
+void ur_window_init(struct ur_qp *qp);
+/* Something was acknowledged while the window is below its maximum. */
+void ur_window_grow(struct ur_requester *r);
+/* The ACK timer expired; a packet was lost. Follow with ur_req_rewind: READs are asked for in other pieces from now on. */
+void ur_window_halve(struct ur_qp *qp);
+void ur_window_shed(struct ur_qp *qp);
+/* For rd_shift of a READ that is started. */
+uint8_t ur_window_rd_shift(uint32_t window);
+void ur_rtt_sample(struct ur_requester *r, ur_time rtt);
+
+/* --- probe.c --- */
+
+enum ur_probe { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST };
+
+/* When a probe is due, unless there is progress. */
+ur_time ur_probe_due(const struct ur_requester *r);
+void ur_probe(struct ur_qp *qp, ur_time now);
+/* There is progress after a probe. */
+void ur_probe_answered(struct ur_qp *qp);
+/* The packet that req.probe stands for, and on to the next one. False for none. */
+bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn);
+
+/* --- reread.c --- */
+
+/* FIRST: the oldest READ response is lost and had not been asked for; MORE: others are. */
+enum ur_reread { UR_REREAD_NOTHING, UR_REREAD_FIRST, UR_REREAD_MORE };
+
+/* All before `upto` has been executed, and the READ response `una` is not here. */
+enum ur_reread ur_reread_known(struct ur_qp *qp, uint32_t upto, ur_time now);
+/* Asks for all holes once more. False when there are none. */
+bool ur_reread_again(struct ur_qp *qp, ur_time now);
+/* A request for the next hole. False when there is none. */
+bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p);
+/* READ responses before `upto` may begin and end messages anywhere. */
+void ur_reread_loosen(struct ur_requester *r, uint32_t upto);
+/* Keeps a response beyond a hole. False when it cannot or need not be kept. */
+bool ur_reread_take(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p);
+/* Completes what is there behind `una`, which was a hole. */
+void ur_reread_collect(struct ur_qp *qp);
+/* All is sent again from `una` on. */
+void ur_reread_forget(struct ur_requester *r);
+
+/* --- congest.c --- */
+
+void ur_cc_init(struct ur_qp *qp);
+/* No rate, no notifications under way: for a QP that leaves the states in which it sends. */
+void ur_cc_stop(struct ur_qp *qp);
+/* A packet of the peer came with a congestion mark. */
+void ur_cc_marked(struct ur_qp *qp, ur_time now);
+bool ur_cc_build_cnp(struct ur_qp *qp, struct ur_pkt **out, ur_time now);
+/* The peer says that our packets meet congestion. Returns what it counts as. */
+enum ur_counter ur_cc_notified(struct ur_qp *qp, ur_time now);
+/* A packet was built while a rate is in force. */
+void ur_cc_sent(struct ur_qp *qp, const struct ur_pkt *p, ur_time now);
 
 /* --- responder.c, resp_tx.c --- */
 
@@ -511,7 +620,7 @@ enum ur_resp_verdict {
 
 const char *ur_resp_verdict_name(enum ur_resp_verdict v);
 void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
-unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, bool *more);
+unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more);
 void ur_resp_schedule(struct ur_qp *qp);
 void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
 /* Requests that are answered from the resource table. */

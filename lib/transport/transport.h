@@ -54,12 +54,18 @@ struct ur_tp_config {
 	struct ur_counters *counters;
 	uint64_t seed;
 	uint8_t slot;    /* top byte of every QPN; at least 1 */
-	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0 for the default of 256 */
+	bool cc;         /* congestion control: notifications are sent and obeyed (annex A17) */
+	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0: 2 MB of them, between 256 and 2048 */
+	/* Losses are repaired by going back and by the ACK timer alone: no probes, no requests for parts of READs. To compare with. */
+	bool plain_recovery;
 };
 
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
 /* Everything in it must have been destroyed before. */
 void ur_tp_destroy(struct ur_tp *tp);
+
+/* The port's rate, where it is known: what a QP returns to when congestion is over. */
+void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps);
 
 /* Handles one received RoCEv2 packet (parsed, ICRC right, dqpn other than 0 and 1). The packet stays the caller's. */
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
@@ -206,6 +212,8 @@ void *ur_qp_context(const struct ur_qp *qp);
 /* NULL unless it is an XRC_RECV QP. */
 struct ur_xrcd *ur_qp_xrcd(const struct ur_qp *qp);
 struct ur_qp *ur_qp_find(struct ur_tp *tp, uint32_t qpn);
+/* The numbers of up to n queue pairs; returns how many. */
+unsigned ur_tp_qps(const struct ur_tp *tp, uint32_t *qpns, unsigned n);
 /* [app] */
 enum ibv_qp_state ur_qp_state(const struct ur_qp *qp);
 
@@ -252,6 +260,37 @@ bool ur_qp_doorbell(struct ur_qp *qp);
 void ur_qp_answer(struct ur_qp *qp, ur_time now);
 /* There may be something new for the shard in this QP, or its path has become ready: schedules it for ur_tp_tx. */
 void ur_qp_kick(struct ur_qp *qp, ur_time now);
+/*
+ * What one QP counts: packets and bytes of payload, and what of enum ur_counter says how its connection fares. One table: the members,
+ * their names, and the counters of the device that they go with.
+ */
+#define UR_QP_COUNTERS(X)                                                                                                                  \
+	X(retransmits, RETRANSMIT)                                                                                                         \
+	X(out_of_sequence, DROP_OUT_OF_SEQ)                                                                                                \
+	X(duplicates, DUPLICATE)                                                                                                           \
+	X(seq_errors, PACKET_SEQ_ERR)                                                                                                      \
+	X(implied_naks, IMPLIED_NAK)                                                                                                       \
+	X(rnr_sent, RNR_NAK_SENT)                                                                                                          \
+	X(rnr_received, RNR_NAK_RCVD)                                                                                                      \
+	X(timeouts, ACK_TIMEOUT)                                                                                                           \
+	X(probes, PROBE)                                                                                                                   \
+	X(cnp_sent, CNP_SENT)                                                                                                              \
+	X(cnp_handled, CNP_HANDLED)
+
+struct ur_qp_counters {
+	uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
+#define UR_QP_COUNTER_MEMBER(member, counter) uint64_t member;
+	UR_QP_COUNTERS(UR_QP_COUNTER_MEMBER)
+#undef UR_QP_COUNTER_MEMBER
+};
+
+#define UR_QP_COUNTER_COUNT (sizeof(struct ur_qp_counters) / sizeof(uint64_t))
+
+/* Since the QP was created or reset. */
+const struct ur_qp_counters *ur_qp_counters(const struct ur_qp *qp);
+/* "tx_packets" and so on, in the order of the struct; NULL past the last. */
+const char *ur_qp_counter_name(unsigned i);
+
 /* The engine's doorbell list runs through the QP. */
 struct ur_qp **ur_qp_doorbell_link(struct ur_qp *qp);
 /*

@@ -323,6 +323,7 @@ static int make_tp(struct side *s)
 		.seed = 1,
 		.slot = 1,
 		.window = WINDOW,
+		.plain_recovery = true, /* as the recorded hosts */
 		.wheel = s->wheel = ur_wheel_create(s->now),
 	};
 

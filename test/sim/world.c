@@ -19,7 +19,7 @@ static void need(bool ok, const char *what)
 
 static void random_link(struct ur_rng *r, struct ur_sim_link *l, uint32_t max_ppm)
 {
-	static const uint32_t rates[] = {5000, 10000, 40000, 100000};
+	static const uint32_t rates[] = {1000, 5000, 10000, 40000, 100000};
 
 	l->loss = ur_rng_below(r, max_ppm + 1);
 	l->duplicate = ur_rng_below(r, max_ppm + 1);

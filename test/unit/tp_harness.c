@@ -122,6 +122,7 @@ static void node_open(struct th *h, unsigned i)
 		.seed = i + 1,
 		.slot = (uint8_t)(i + 1),
 		.window = h->opt.window,
+		.cc = h->opt.cc,
 	};
 	struct ur_qp_init init = {
 		.type = h->opt.type ? h->opt.type : IBV_QPT_RC,

@@ -23,7 +23,7 @@ struct th_opt {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr, max_rd;
 	unsigned window, wr, sge, cqe;
 	uint32_t inline_data;
-	bool sig_all, v6, stay_rtr;
+	bool sig_all, v6, stay_rtr, cc;
 	int access;
 };
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands on DPDK's telemetry socket. They run on a thread of DPDK's; whoever registers them brings the locks. */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_telemetry.h>
+
+#include "drivers/ethdev/internal.h"
+
+#define COMMANDS_MAX 8
+
+static struct {
+	const char *name;
+	ur_ethdev_command fn;
+	void *ctx;
+} commands[COMMANDS_MAX];
+static unsigned ncommands;
+
+static int on_command(const char *name, const char *params, struct rte_tel_data *d)
+{
+	struct ur_ethdev_value v[UR_ETHDEV_VALUES];
+	unsigned i = 0, n;
+
+	while (i < ncommands && strcmp(commands[i].name, name) != 0)
+		i++;
+	if (i == ncommands)
+		return -ENOENT;
+	n = commands[i].fn(commands[i].ctx, params, v, UR_ETHDEV_VALUES);
+	if (!n)
+		return -EINVAL;
+	rte_tel_data_start_dict(d);
+	for (i = 0; i < n; i++)
+		rte_tel_data_add_dict_u64(d, v[i].name, v[i].value);
+	return 0;
+}
+
+int ur_ethdev_telemetry(const char *name, const char *help, ur_ethdev_command fn, void *ctx)
+{
+	unsigned i = 0;
+	int rc = 0;
+
+	while (i < ncommands && strcmp(commands[i].name, name) != 0)
+		i++;
+	if (i == COMMANDS_MAX)
+		return ENOSPC;
+	commands[i].fn = fn;
+	commands[i].ctx = ctx;
+	if (i < ncommands)
+		return 0; /* the device was opened before: DPDK knows the command */
+	commands[i].name = name;
+	ncommands++;
+	rc = rte_telemetry_register_cmd(name, on_command, help);
+	return rc < 0 ? -rc : 0;
+}

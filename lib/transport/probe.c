@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Probes: what is lost with nothing after it to give it away (the last packet of a burst, its acknowledgement, a NAK, a retransmission)
+ * would wait for the ACK timer, which connection managers set to half a second and more. Once acknowledgements are overdue by measured
+ * round trips, the oldest and the newest unacknowledged packet are sent once more. To the peer they are duplicates, or what it waits for:
+ * it acknowledges again, or goes on, or finds a gap and says so. So every loss is repaired, and nothing new is needed of the peer.
+ *
+ * Probes follow one another at doubled intervals, at most until the ACK timer expires; they are no retries, which only that counts. A QP
+ * without an ACK timer sends none.
+ */
+#include "transport/tp_priv.h"
+
+#define PROBE_FLOOR (50 * UR_NS_PER_US) /* a peer that is only busy is not asked more often */
+#define PROBES_MAX 20
+
+ur_time ur_probe_due(const struct ur_requester *r)
+{
+	ur_time wait = 2 * (ur_time)r->srtt + 4 * (ur_time)r->rttvar;
+
+	if (!r->srtt || !r->timeout || r->probes > PROBES_MAX)
+		return UR_TIME_NEVER;
+	if (wait < PROBE_FLOOR)
+		wait = PROBE_FLOOR;
+	return r->deadline - r->timeout + (wait << r->probes); /* the ACK timer runs from the same moment */
+}
+
+void ur_probe(struct ur_qp *qp, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->probes++;
+	ur_qp_count(qp, UR_C_PROBE);
+	r->rtt_at = 0;
+	r->vague = r->max;
+	if (ur_reread_again(qp, now))
+		return;
+	r->probe = UR_PROBE_OLDEST;
+	ur_req_schedule(qp);
+}
+
+/*
+ * A duplicate is acknowledged with all that the peer has: when that is not all that was sent, either a NAK is on its way too, or the peer
+ * has NAKed before, the NAK got lost, and it says nothing until it gets what is now the oldest packet. So that goes out at once, one time.
+ */
+void ur_probe_answered(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->probes = 0;
+	if (r->una == r->next || r->probe)
+		return;
+	r->probe = UR_PROBE_OLDEST;
+	ur_req_schedule(qp);
+}
+
+/* The WQE of PSN `psn`, which has been sent and not been acknowledged. */
+static uint32_t wqe_of(const struct ur_qp *qp, uint32_t psn)
+{
+	const struct ur_requester *r = &qp->req;
+	uint32_t i = r->head;
+
+	for (; i + 1 != r->fresh; i++) {
+		const struct ur_swqe *w = ur_sq_at(qp, i);
+
+		if (((psn - w->psn) & UR_PSN_MASK) < w->npkts)
+			break;
+	}
+	return i;
+}
+
+/* Where the packet that carried the last PSN sent begins. */
+static uint32_t newest(const struct ur_qp *qp, uint32_t *index)
+{
+	const struct ur_requester *r = &qp->req;
+	uint32_t psn = ur_psn_add(r->next, UR_PSN_MASK), k;
+	const struct ur_swqe *w;
+
+	*index = wqe_of(qp, psn);
+	w = ur_sq_at(qp, *index);
+	if (!ur_swqe_is_read(w))
+		return psn;
+	k = (psn - w->psn) & UR_PSN_MASK >> w->rd_shift << w->rd_shift;
+	return ur_psn_add(w->psn, k);
+}
+
+bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn)
+{
+	struct ur_requester *r = &qp->req;
+	enum ur_probe what = (enum ur_probe)r->probe;
+
+	r->probe = UR_PROBE_NONE;
+	if (r->head == r->fresh || r->next == r->una)
+		return false;
+	if (what == UR_PROBE_OLDEST) {
+		r->probe = UR_PROBE_NEWEST;
+		*index = r->head;
+		*psn = r->una;
+		return true;
+	}
+	*psn = newest(qp, index);
+	return ur_psn_diff(*psn, r->una) > 0;
+}
