@@ -227,7 +227,7 @@ static void on_negative(struct ur_qp *qp, uint32_t psn, uint8_t syndrome, ur_tim
 		on_nak(qp, syndrome, now);
 }
 
-static void on_ack(struct ur_qp *qp, uint32_t psn, ur_time now)
+static void on_ack(struct ur_qp *qp, uint32_t psn, bool migreq, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	uint32_t old = r->una;
@@ -237,6 +237,7 @@ static void on_ack(struct ur_qp *qp, uint32_t psn, ur_time now)
 		progress(qp, now);
 	if (ur_likely(whole))
 		return;
+	r->one_hole = !migreq;
 	if (qp->tp->c.plain_recovery)
 		implied_nak(qp, UR_C_DROP_GHOST_ACK, now);
 	else
@@ -250,7 +251,7 @@ static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_op
 
 	ur_aeth_get(ext + op->off_aeth, &h);
 	switch (ur_syndrome_type(h.syndrome)) {
-	case UR_AETH_ACK: on_ack(qp, p->bth.psn, now); break;
+	case UR_AETH_ACK: on_ack(qp, p->bth.psn, p->bth.migreq, now); break;
 	case UR_AETH_RNR:
 	case UR_AETH_NAK: on_negative(qp, p->bth.psn, h.syndrome, now); break;
 	default: /* type 2 is reserved */ ur_qp_count(qp, UR_C_DROP_RESPONSE); return;
@@ -325,6 +326,8 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 	if (ur_unlikely(ur_psn_diff(r->hi, r->una) > 0))
 		ur_reread_collect(qp);
 	progress(qp, now);
+	if (ur_unlikely(r->one_hole) && ur_psn_diff(r->hi, r->una) > 0)
+		lost_response(qp, r->hi, now);
 	settle(qp);
 }
 
@@ -335,6 +338,7 @@ static void response_ahead(struct ur_qp *qp, const struct ur_swqe *w, const stru
 		implied_nak(qp, UR_C_DROP_RESPONSE, now);
 		return;
 	}
+	qp->req.one_hole = !p->bth.migreq;
 	if (!ur_swqe_is_read(w) || !ur_reread_take(qp, w, p))
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
 	lost_response(qp, ur_psn_add(p->bth.psn, ur_swqe_is_read(w)), now);

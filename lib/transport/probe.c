@@ -47,8 +47,8 @@ void ur_probe_answered(struct ur_qp *qp)
 	struct ur_requester *r = &qp->req;
 
 	r->probes = 0;
-	if (r->una == r->next || r->probe)
-		return;
+	if (r->una == r->next || r->probe || ur_psn_diff(r->hi, r->una) > 0)
+		return; /* nothing is missing, or it is known what */
 	r->probe = UR_PROBE_OLDEST;
 	ur_req_schedule(qp);
 }

@@ -8,6 +8,10 @@
  *   una ... hi    the peer has executed all requests before `hi`; `ahead` says which responses from `una` on are here already
  *   scan          holes before it have been asked for
  *
+ * Peers differ in what they repeat. rdma_rxe drops a repeated READ request that begins below one that it has answered since: were two
+ * holes asked for and the repair of the first lost, it would never answer again. It sends MigReq 0, unlike NICs and uroce; such a peer is
+ * asked for one hole after the other, always the oldest, so that the requests only go upwards, those after a rewind too.
+ *
  * A request or response that gets lost in its turn is asked for again after a round trip and a half to three; `asked` has the holes that
  * were asked for since the last such round and `asked_before` those of the one before, so that nothing is asked for twice in less. What
  * that does not find, since nothing comes any more, a probe does; and the ACK timer judges, as for everything.
@@ -60,7 +64,7 @@ static bool missing(const struct ur_requester *r, uint32_t psn)
 static const struct ur_swqe *find_hole(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
-	uint32_t end = reach(r);
+	uint32_t end = r->one_hole ? ur_min_u32(1, reach(r)) : reach(r);
 	int32_t from = ur_psn_diff(r->scan, r->una);
 	uint32_t at = from < 0 ? 0 : (uint32_t)from;
 

@@ -191,6 +191,7 @@ struct ur_requester {
 	ur_time rtt_at;
 	uint32_t srtt, rttvar, rtt_min; /* ns; 0: not measured yet */
 	/* reread.c */
+	bool one_hole; /* the peer repeats only upwards: nothing is asked for before what is missing first has come */
 	uint32_t hi, scan, loose; /* before `loose` READ responses may begin and end a message anywhere */
 	ur_time round_at;
 	uint64_t ahead[UR_AHEAD / 64], asked[UR_AHEAD / 64], asked_before[UR_AHEAD / 64];

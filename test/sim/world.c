@@ -25,6 +25,7 @@ static void random_link(struct ur_rng *r, struct ur_sim_link *l, uint32_t max_pp
 	l->duplicate = ur_rng_below(r, max_ppm + 1);
 	l->reorder = ur_rng_below(r, max_ppm + 1);
 	l->corrupt = ur_rng_below(r, max_ppm + 1);
+	l->mark = ur_rng_below(r, max_ppm + 1);
 	l->delay = 500 + ur_rng_below(r, 50000);
 	l->jitter = ur_rng_below(r, 2000);
 	l->rate_mbps = rates[ur_rng_below(r, ur_array_size(rates))];
@@ -35,7 +36,7 @@ static void init_host(struct world *w, unsigned i, bool v6)
 {
 	struct ur_port *port = ur_sim_port(w->sim, i);
 	struct ur_nic_config nc = {.seed = ur_rng_u64(&w->rng), .guid = 0x1000 + i, .slot = (uint8_t)(1 + ur_rng_below(&w->rng, 255)),
-				   .owned = true, .mac = port->mac, .mtu = port->mtu};
+				   .owned = true, .cc = true, .mac = port->mac, .mtu = port->mtu};
 	struct ur_net_addr addr = {.prefix_len = v6 ? 64 : 24};
 
 	need(ur_nic_create(&nc, w->now, &w->nic[i]) == 0, "a NIC");
