@@ -208,7 +208,7 @@ static void memory_args(struct eal_args *a, const struct ur_ethdev_config *cfg, 
 	}
 	arg_add(a, "--no-huge");
 	arg_add(a, "--no-shconf");
-	arg_add(a, "--file-prefix=uroce-%d", (int)getpid());
+	arg_add(a, "--file-prefix=" UR_EAL_PREFIX "%d", (int)getpid());
 	if (!arg_given(cfg->eal_args, size)) {
 		arg_add(a, "-m");
 		arg_add(a, "%d", NOHUGE_MB);
@@ -312,6 +312,7 @@ static int eal_init(const struct ur_ethdev_config *cfg, char *err, size_t errlen
 	log_capture();
 	rc = rte_eal_init(a.n, a.v);
 	if (rc >= 0) {
+		ur_telemetry_sweep();
 		rmdir(rte_eal_get_runtime_dir()); /* made although nothing is put there; stays when it is not empty */
 		eal_private = !shares && !rte_eal_has_hugepages() && privatize_heap();
 		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY; /* enter and leave lend the lcore to whoever uses a port */

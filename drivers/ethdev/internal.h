@@ -10,6 +10,11 @@
 /* Writes the sentence and returns `code`. */
 int ur_ethdev_fail(char *err, size_t errlen, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
+#define UR_EAL_PREFIX "uroce-" /* of the runtime directory; the pid follows */
+
+/* telemetry.c: removes the sockets of processes that were killed, with their runtime directories. */
+void ur_telemetry_sweep(void);
+
 /* eal.c */
 int ur_eal_start(const struct ur_ethdev_config *cfg, char *err, size_t errlen);
 const char *ur_eal_last_log(void); /* the last line that DPDK logged since ur_eal_forget_log */

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Commands on DPDK's telemetry socket. They run on a thread of DPDK's; whoever registers them brings the locks. */
+#include <dirent.h>
 #include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <rte_eal.h>
 #include <rte_telemetry.h>
 
 #include "drivers/ethdev/internal.h"
@@ -51,4 +58,42 @@ int ur_ethdev_telemetry(const char *name, const char *help, ur_ethdev_command fn
 	ncommands++;
 	rc = rte_telemetry_register_cmd(name, on_command, help);
 	return rc < 0 ? -rc : 0;
+}
+
+/* --- what dead processes left --- */
+
+/* True when nobody listens on the socket any more, which only a process that was killed leaves behind. */
+static bool abandoned(const struct sockaddr_un *sa)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	bool dead;
+
+	if (fd < 0)
+		return false;
+	dead = connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) < 0 && errno == ECONNREFUSED;
+	close(fd);
+	return dead;
+}
+
+void ur_telemetry_sweep(void)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	char own[256], dir[300];
+	struct dirent *e;
+	const char *base;
+	DIR *d;
+
+	snprintf(own, sizeof(own), "%s", rte_eal_get_runtime_dir());
+	base = dirname(own);
+	d = opendir(base);
+	while (d && (e = readdir(d))) {
+		if (strncmp(e->d_name, UR_EAL_PREFIX, strlen(UR_EAL_PREFIX)) != 0 ||
+		    snprintf(dir, sizeof(dir), "%s/%.32s", base, e->d_name) >= (int)sizeof(dir) ||
+		    snprintf(sa.sun_path, sizeof(sa.sun_path), "%.80s/dpdk_telemetry.v2", dir) >= (int)sizeof(sa.sun_path) || !abandoned(&sa))
+			continue;
+		unlink(sa.sun_path);
+		rmdir(dir);
+	}
+	if (d)
+		closedir(d);
 }
