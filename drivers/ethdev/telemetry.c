@@ -89,7 +89,8 @@ void ur_telemetry_sweep(void)
 	while (d && (e = readdir(d))) {
 		if (strncmp(e->d_name, UR_EAL_PREFIX, strlen(UR_EAL_PREFIX)) != 0 ||
 		    snprintf(dir, sizeof(dir), "%s/%.32s", base, e->d_name) >= (int)sizeof(dir) ||
-		    snprintf(sa.sun_path, sizeof(sa.sun_path), "%.80s/dpdk_telemetry.v2", dir) >= (int)sizeof(sa.sun_path) || !abandoned(&sa))
+		    snprintf(sa.sun_path, sizeof(sa.sun_path), "%.80s/dpdk_telemetry.v2", dir) >= (int)sizeof(sa.sun_path) ||
+		    !abandoned(&sa))
 			continue;
 		unlink(sa.sun_path);
 		rmdir(dir);
