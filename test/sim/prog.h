@@ -266,6 +266,8 @@ void reap_all(struct prog *p);
 void on_event(struct ur_qp *qp, enum ibv_event_type ev);
 /* Nothing more will be heard of what is under way on the QP. */
 void give_up(struct prog *p, struct sim_qp *q);
+/* The QP is in ERR and everything was reaped. */
+void end_unsignalled(struct prog *p, struct sim_qp *q);
 /* The epoch of a QP ends: is what happened to it explained? */
 void close_epoch(struct prog *p, struct sim_qp *q);
 void final_checks(struct prog *p);

@@ -80,6 +80,7 @@ static void end_side(struct prog *p, struct sim_qp *q)
 {
 	if (!q->qp || q->life == DOWN)
 		return;
+	end_unsignalled(p, q);
 	if (q->shead != q->stail || q->rhead != q->rtail)
 		broke(p, "qp %u: %u sends and %u receives were not flushed", q->index, q->stail - q->shead, q->rtail - q->rhead);
 	close_epoch(p, q);
@@ -302,12 +303,16 @@ static bool all_done(struct prog *p)
 
 static void complete_all(struct prog *p)
 {
+	ur_time wait = p->pace, seen;
+
 	p->progress = p->w.now;
 	while (!p->broken[0] && !all_done(p)) {
+		seen = p->progress;
 		for (unsigned i = 0; i < p->nqp; i++)
 			serve(p, &p->qp[i]);
-		go(p, p->w.now + p->pace);
+		go(p, p->w.now + wait);
 		reap_all(p);
+		wait = p->progress != seen ? p->pace : ur_min_time(2 * wait, 10 * UR_NS_PER_MS);
 		if (p->w.now - p->progress > p->patience)
 			broke(p, "nothing completes any more");
 	}
