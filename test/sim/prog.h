@@ -222,7 +222,8 @@ struct sim_op {
 	unsigned rindex;     /* of those that consume a receive: index in qp->rops */
 	uint64_t tag;
 	uint32_t len, imm;
-	bool signaled, fence, solicited, open; /* open: neither completed nor given up */
+	bool signaled, fence, solicited;
+	bool open, lost; /* neither completed nor given up; given up, but packets of it may be under way */
 	enum sin sin;
 	unsigned may; /* statuses that something else than its own sin permits (bits) */
 	uint64_t posted;
@@ -299,6 +300,7 @@ struct prog {
 	unsigned sq_wr, rq_wr, max_sge;
 	bool sins, breaks; /* does it do what is forbidden, does it break connections? */
 	bool spotless;     /* nothing at all can go wrong */
+	bool gave_up;      /* requests were flushed or forgotten */
 	ur_time pace;      /* between actions, about */
 	ur_time progress;  /* when something was last seen to happen */
 	ur_time patience;

@@ -64,7 +64,7 @@ static void doubt(struct prog *p, unsigned host, enum key_id id)
 
 		if (op->open && op->qp->host == host && op->keys & 1u << id)
 			op->may |= 1u << IBV_WC_LOC_PROT_ERR;
-		if (op->open && op->qp->peer->host == host && op->rkey == id && op->row->kind >= K_WRITE)
+		if ((op->open || op->lost) && op->qp->peer->host == host && op->rkey == id && op->row->kind >= K_WRITE)
 			op->may |= 1u << IBV_WC_REM_ACCESS_ERR;
 	}
 	for (unsigned i = 0; i < p->nrecvs; i++)
@@ -79,13 +79,13 @@ void key_deregister(struct prog *p, unsigned host, enum key_id id)
 
 	SAY(p, "host %u: deregister memory region %u", host, id);
 	k->stale = k->mr->rkey;
+	doubt(p, host, id);
 	while (ur_mr_dereg(k->mr))
 		if (!world_step(&p->w, p->w.now + UR_NS_PER_MS) || ++tries == 1000) {
 			broke(p, "host %u: frames refer to memory region %u for ever", host, id);
 			return;
 		}
 	k->mr = NULL;
-	doubt(p, host, id);
 }
 
 /* --- QPs --- */
