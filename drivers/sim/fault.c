@@ -43,11 +43,25 @@ static bool chance(struct ur_sim *sim, uint32_t ppm)
 	return ppm && ur_rng_below(&sim->rng, UR_SIM_PPM) < ppm;
 }
 
-struct ur_sim_fate ur_sim_chance(struct ur_sim *sim, const struct ur_sim_link *l)
+static bool lost(struct ur_sim *sim, struct ur_sim_wire *w)
 {
+	if (w->burst_left) {
+		w->burst_left--;
+		return true;
+	}
+	if (!chance(sim, w->link.loss))
+		return false;
+	w->burst_left = w->link.burst > 1 ? ur_rng_below(&sim->rng, w->link.burst) : 0;
+	return true;
+}
+
+struct ur_sim_fate ur_sim_chance(struct ur_sim *sim, struct ur_sim_wire *w)
+{
+	const struct ur_sim_link *l = &w->link;
+
 	/* a probability that is set draws once per frame, whatever the others gave */
 	return (struct ur_sim_fate){
-		.drop = chance(sim, l->loss),
+		.drop = lost(sim, w),
 		.duplicate = chance(sim, l->duplicate),
 		.reorder = chance(sim, l->reorder),
 		.corrupt = chance(sim, l->corrupt),

@@ -23,6 +23,7 @@ struct ur_sim_wire {
 	struct ur_sim_link link;
 	ur_time busy_until;   /* when the queue is empty */
 	ur_time last_arrival; /* frames keep their order */
+	unsigned burst_left;  /* frames that the loss under way will still take */
 };
 
 struct ur_sim_port {
@@ -63,6 +64,8 @@ struct ur_sim {
 	unsigned rx_ring, nports, nrules;
 	struct ur_sim_rule_state rules[UR_SIM_RULES];
 	struct ur_sim_stats stats;
+	void (*watch)(void *ctx, unsigned from, const uint8_t *frame, uint32_t len, const char *fate);
+	void *watch_ctx;
 	struct ur_sim_port ports[];
 };
 
@@ -82,7 +85,7 @@ void ur_sim_deliver(struct ur_sim_port *p, struct ur_sim_buf *b);
 void ur_sim_send(struct ur_sim_port *from, struct ur_sim_buf *b);
 
 /* fault.c */
-struct ur_sim_fate ur_sim_chance(struct ur_sim *sim, const struct ur_sim_link *l);
+struct ur_sim_fate ur_sim_chance(struct ur_sim *sim, struct ur_sim_wire *w);
 void ur_sim_apply_rules(struct ur_sim *sim, unsigned port, const struct ur_sim_buf *b, struct ur_sim_fate *f);
 void ur_sim_flip_bits(struct ur_sim *sim, struct ur_sim_buf *b);
 bool ur_sim_set_ce(struct ur_sim_buf *b, bool any); /* false when the frame is not ECN-capable (or not IP) */

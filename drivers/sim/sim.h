@@ -22,6 +22,7 @@ struct ur_sim;
 /* One direction of one port's cable. Zero is a perfect link of endless speed. */
 struct ur_sim_link {
 	uint32_t loss, duplicate, reorder, corrupt, mark; /* parts per million of the frames; mark sets CE on ECN-capable ones */
+	uint32_t burst;         /* a loss takes 1 to this many frames in a row; 0: one */
 	ur_time delay, jitter;  /* each frame takes delay plus 0 to jitter; the order stays */
 	ur_time reorder_by;     /* a reordered frame is held back by up to this and others pass it; 0: 20 us */
 	uint32_t rate_mbps;     /* 0: endless */
@@ -89,6 +90,9 @@ struct ur_sim_stats {
 };
 
 const struct ur_sim_stats *ur_sim_stats(const struct ur_sim *sim);
+/* Calls `watch` for each frame that a port sends, with what chance and rules have decided for it: "", "lost", "twice" ... NULL: no more. */
+void ur_sim_watch(struct ur_sim *sim, void (*watch)(void *ctx, unsigned from, const uint8_t *frame, uint32_t len, const char *fate),
+		  void *ctx);
 unsigned ur_sim_outstanding(const struct ur_sim *sim); /* packets handed out and not given back: 0 when nobody leaks */
 unsigned ur_sim_in_flight(const struct ur_sim *sim);   /* frames on the way, or waiting at a port */
 

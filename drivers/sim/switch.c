@@ -133,14 +133,34 @@ static void put_on_wire(struct ur_sim *sim, struct ur_sim_wire *w, struct ur_sim
 	}
 }
 
+static const char *fate_name(const struct ur_sim_fate *f)
+{
+	if (f->drop)
+		return "lost";
+	if (f->corrupt)
+		return f->duplicate ? "corrupted, twin whole" : "corrupted";
+	if (f->reorder || f->delay)
+		return f->duplicate ? "held back, twin in order" : "held back";
+	return f->duplicate ? "twice" : f->mark ? "marked" : "";
+}
+
+void ur_sim_watch(struct ur_sim *sim, void (*watch)(void *ctx, unsigned from, const uint8_t *frame, uint32_t len, const char *fate),
+		  void *ctx)
+{
+	sim->watch = watch;
+	sim->watch_ctx = ctx;
+}
+
 void ur_sim_send(struct ur_sim_port *from, struct ur_sim_buf *b)
 {
 	struct ur_sim *sim = from->sim;
 	struct ur_sim_event e = {.buf = b, .from = from->index, .to = -1};
-	struct ur_sim_fate fate = ur_sim_chance(sim, &from->tx.link);
+	struct ur_sim_fate fate = ur_sim_chance(sim, &from->tx);
 
 	sim->stats.sent++;
 	ur_sim_apply_rules(sim, from->index, b, &fate);
+	if (sim->watch)
+		sim->watch(sim->watch_ctx, from->index, b->pkt.data, b->pkt.len, fate_name(&fate));
 	put_on_wire(sim, &from->tx, e, &fate);
 }
 
@@ -167,7 +187,7 @@ static void forward(struct ur_sim *sim, unsigned from, struct ur_sim_buf *b)
 
 		if (!copy)
 			continue;
-		fate = ur_sim_chance(sim, &w->link);
+		fate = ur_sim_chance(sim, w);
 		put_on_wire(sim, w, e, &fate);
 	}
 	if (!n)

@@ -52,7 +52,11 @@ static void progress(struct ur_qp *qp, ur_time now)
 	r->rnr_left = r->rnr_cnt;
 	r->deadline = now + r->timeout;
 	r->hole = false;
-	r->rnr_wait = false;
+	if (ur_unlikely(r->rnr_wait)) {
+		r->rnr_wait = false;
+		/* Doorbells that came during the wait went unheard. */
+		r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	}
 	if (ur_unlikely(r->probes))
 		ur_probe_answered(qp);
 	if (r->rtt_at && ur_psn_diff(r->una, r->rtt_psn) > 0) {

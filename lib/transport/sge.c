@@ -44,6 +44,13 @@ static void hold(struct ur_pkt *p)
 		atomic_fetch_add_explicit(&p->seg[i].ref->n, 1, memory_order_relaxed);
 }
 
+/* The segments so far do not hold their memory yet: whoever frees the packet may not let go of it. */
+static enum ibv_wc_status fail(struct ur_pkt *p)
+{
+	p->nseg = 0;
+	return IBV_WC_LOC_PROT_ERR;
+}
+
 static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_sge_pos *pos, uint32_t len,
 				      struct ur_pkt *p)
 {
@@ -58,7 +65,7 @@ static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_sw
 		uint8_t *from;
 
 		if (ur_unlikely(at.i >= w->nsge))
-			return IBV_WC_LOC_PROT_ERR;
+			return fail(p);
 		n = ur_min_u32(len, s->length - at.off);
 		if (!n) {
 			at = (struct ur_sge_pos){at.i + 1, 0};
@@ -66,7 +73,7 @@ static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_sw
 		}
 		from = ur_mr_local(qp, s->lkey, s->addr, s->length, 0, &mr);
 		if (ur_unlikely(!from))
-			return IBV_WC_LOC_PROT_ERR;
+			return fail(p);
 		if (!copy && ur_unlikely(p->nseg == UR_PKT_SEGS)) {
 			flatten(p);
 			copy = true;

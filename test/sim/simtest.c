@@ -1,50 +1,263 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs seeds: simtest [--seeds N] [--seed S] [--ops N] [--faults PERCENT] [-v]. Prints 'N passed, N failed' and each failing seed. */
+/*
+ * Runs seeds: random programs of verbs on random fabrics, in virtual time, against a model.
+ *
+ *   simtest [--seeds N] [--first S] [--jobs N] [--minutes M] [--failures FILE] [-v]
+ *   simtest --seed S [--actions N] [--trace] [--packets]
+ *
+ * Prints each failing seed with the shortest beginning of its program that still fails, seeds a second, and 'N passed, N failed'. With
+ * --minutes, or --seeds 0, it runs until the time is over or it is interrupted. A seed that crashes fails, and the rest goes on.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
-#include "traffic.h"
+#include "prog.h"
 
-#define PATIENCE (3000 * UR_NS_PER_S) /* virtual */
+#define JOBS_MAX 64
 
 struct options {
-	uint64_t first, count;
-	unsigned ops;
-	double percent;
-	bool verbose;
+	uint64_t first, count; /* count 0: no end */
+	unsigned jobs, actions;
+	double minutes;
+	bool one, trace, packets, verbose;
+	const char *failures;
 };
 
-/* NULL, or the sentence of what broke. */
-static const char *run_seed(const struct options *o, uint64_t seed, bool *gave_up, uint64_t *virtual_ns)
-{
-	static char text[300];
-	struct world_faults f = {.max_ppm = (uint32_t)(o->percent * 10000)};
-	const char *broken = NULL, *left;
-	struct traffic *t;
-	struct world w;
-	unsigned leaked;
+/* What the processes share. */
+struct shared {
+	atomic_ullong next;
+	atomic_bool stop;
+	uint64_t end;
+	struct {
+		volatile uint64_t seed;
+		volatile bool busy;
+		struct stats stats;
+	} job[JOBS_MAX];
+};
 
-	world_init(&w, seed, &f);
-	t = traffic_create(&w, o->ops);
-	if (!t)
-		return "the objects could not be created";
-	while (!(broken = traffic_run(t)) && !traffic_done(t)) {
-		if (w.now > PATIENCE) {
-			broken = "nothing completes any more";
-			break;
+static struct shared *shared;
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* --- failures --- */
+
+static void report(const struct options *o, uint64_t seed, unsigned actions, const char *what)
+{
+	char line[600];
+	int n = snprintf(line, sizeof(line), "seed %llu: %s; again with: simtest --seed %llu --actions %u --trace\n",
+			 (unsigned long long)seed, what, (unsigned long long)seed, actions);
+	int fd = o->failures ? open(o->failures, O_WRONLY | O_CREAT | O_APPEND, 0644) : -1;
+
+	n = n < (int)sizeof(line) ? n : (int)sizeof(line) - 1;
+	if (fd >= 0 && write(fd, line, (size_t)n) != n)
+		perror(o->failures);
+	if (fd >= 0)
+		close(fd);
+	fputs(line, stdout);
+	fflush(stdout);
+}
+
+/* The shortest beginning of the program that fails, by halving: fewer actions can do less harm, mostly. */
+static unsigned shorten(uint64_t seed, unsigned actions, char *what, size_t size)
+{
+	struct prog_options po = {.seed = seed};
+	static struct stats unused;
+	unsigned lo = 0, hi = actions, done;
+
+	while (lo < hi) {
+		const char *broken;
+
+		po.max_actions = lo + (hi - lo) / 2;
+		broken = prog_run(&po, &unused, &done);
+		if (!broken) {
+			lo = po.max_actions + 1;
+			continue;
 		}
-		world_step(&w, w.now + 200 * UR_NS_PER_US);
+		hi = po.max_actions;
+		snprintf(what, size, "%s", broken);
 	}
-	if (broken)
-		snprintf(text, sizeof(text), "%s", broken);
-	*gave_up = traffic_gave_up(t);
-	*virtual_ns = w.now - UR_NS_PER_S;
-	left = traffic_destroy(t);
-	leaked = world_fini(&w);
-	if (!broken && leaked)
-		snprintf(text, sizeof(text), "%u packet buffers leaked", leaked);
-	return broken || leaked ? text : left;
+	return hi;
+}
+
+/* --- seeds --- */
+
+static void run_seed(const struct options *o, uint64_t seed, struct stats *stats)
+{
+	struct prog_options po = {.seed = seed, .max_actions = o->actions, .trace = o->trace, .packets = o->packets};
+	const char *broken;
+	char what[400];
+	unsigned actions;
+
+	broken = prog_run(&po, stats, &actions);
+	stats->seeds++;
+	if (!broken)
+		return;
+	stats->failed++;
+	snprintf(what, sizeof(what), "%s", broken);
+	if (!o->one)
+		actions = shorten(seed, actions, what, sizeof(what));
+	report(o, seed, actions, what);
+}
+
+static void work(const struct options *o, unsigned job)
+{
+	while (!atomic_load(&shared->stop)) {
+		uint64_t seed = atomic_fetch_add(&shared->next, 1);
+
+		if (seed >= shared->end)
+			break;
+		shared->job[job].seed = seed;
+		shared->job[job].busy = true;
+		run_seed(o, seed, &shared->job[job].stats);
+		shared->job[job].busy = false;
+	}
+}
+
+static pid_t start(const struct options *o, unsigned job)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0) {
+		perror("simtest: cannot start a process");
+		exit(2);
+	}
+	if (pid)
+		return pid;
+	signal(SIGINT, SIG_IGN); /* the parent says when to stop, and the seed under way is finished */
+	signal(SIGTERM, SIG_IGN);
+	work(o, job);
+	fflush(stdout);
+	_exit(0);
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	atomic_store(&shared->stop, true);
+}
+
+/* A process that died took one seed with it: that seed failed, and another process goes on. */
+static void on_death(const struct options *o, unsigned job, int status, pid_t *pid)
+{
+	char what[80];
+
+	*pid = 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return;
+	snprintf(what, sizeof(what), WIFSIGNALED(status) ? "killed by signal %d" : "exited with status %d",
+		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	report(o, shared->job[job].seed, UINT32_MAX, what);
+	shared->job[job].stats.seeds++;
+	shared->job[job].stats.failed++;
+	*pid = start(o, job);
+}
+
+static void run_jobs(const struct options *o, double until)
+{
+	pid_t pid[JOBS_MAX] = {0};
+	unsigned alive = o->jobs;
+	int status;
+
+	for (unsigned i = 0; i < o->jobs; i++)
+		pid[i] = start(o, i);
+	while (alive) {
+		pid_t dead = waitpid(-1, &status, until < 1e300 ? WNOHANG : 0);
+
+		if (now_s() > until)
+			atomic_store(&shared->stop, true);
+		if (dead <= 0) {
+			usleep(50000);
+			continue;
+		}
+		alive = 0;
+		for (unsigned i = 0; i < o->jobs; i++) {
+			if (pid[i] == dead)
+				on_death(o, i, status, &pid[i]);
+			alive += pid[i] != 0;
+		}
+	}
+}
+
+/* --- the summary --- */
+
+static void add(struct stats *sum, const struct stats *s)
+{
+	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from = (const uint64_t *)s;
+
+	for (size_t i = 0; i < sizeof(*s) / sizeof(uint64_t); i++)
+		to[i] += from[i];
+}
+
+static void print_stats(const struct stats *s)
+{
+	for (unsigned i = 0; i < nrows; i++)
+		printf("  posted    %10llu %s\n", (unsigned long long)s->ops[i], rows[i].name);
+	for (unsigned i = 1; i < SINS; i++)
+		printf("  wrong     %10llu %s\n", (unsigned long long)s->sins[i], sin_names[i]);
+	for (unsigned i = 0; i < STATUSES; i++)
+		if (s->send_wc[i] || s->recv_wc[i])
+			printf("  completed %10llu sends, %llu receives: %s\n", (unsigned long long)s->send_wc[i],
+			       (unsigned long long)s->recv_wc[i], status_names[i]);
+	for (unsigned i = 0; i < 32; i++)
+		if (s->events[i])
+			printf("  event     %10llu of type %u\n", (unsigned long long)s->events[i], i);
+	for (unsigned i = 0; action_name(i); i++)
+		printf("  action    %10llu %s\n", (unsigned long long)s->actions[i], action_name(i));
+}
+
+static int summary(const struct options *o, double seconds)
+{
+	struct stats sum = {0};
+
+	for (unsigned i = 0; i < o->jobs; i++)
+		add(&sum, &shared->job[i].stats);
+	if (o->verbose)
+		print_stats(&sum);
+	printf("simulated: seeds %llu to %llu, %.0f a second, %llu frames, %.0f minutes of virtual time\n", (unsigned long long)o->first,
+	       (unsigned long long)(o->first + sum.seeds - 1), (double)sum.seeds / seconds, (unsigned long long)sum.frames,
+	       (double)sum.virtual_ms / 60000);
+	printf("%llu passed, %llu failed\n", (unsigned long long)(sum.seeds - sum.failed), (unsigned long long)sum.failed);
+	return sum.failed || !sum.seeds;
+}
+
+/* --- the command line --- */
+
+static bool parse_value(struct options *o, const char *name, const char *value)
+{
+	if (!strcmp(name, "--seeds"))
+		o->count = strtoull(value, NULL, 0);
+	else if (!strcmp(name, "--first"))
+		o->first = strtoull(value, NULL, 0);
+	else if (!strcmp(name, "--seed"))
+		o->first = strtoull(value, NULL, 0), o->one = true;
+	else if (!strcmp(name, "--jobs"))
+		o->jobs = (unsigned)strtoul(value, NULL, 0);
+	else if (!strcmp(name, "--actions"))
+		o->actions = (unsigned)strtoul(value, NULL, 0);
+	else if (!strcmp(name, "--minutes"))
+		o->minutes = strtod(value, NULL);
+	else if (!strcmp(name, "--failures"))
+		o->failures = value;
+	else
+		return false;
+	return true;
 }
 
 static bool parse(int argc, char **argv, struct options *o)
@@ -52,47 +265,42 @@ static bool parse(int argc, char **argv, struct options *o)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-v"))
 			o->verbose = true;
-		else if (i + 1 == argc)
+		else if (!strcmp(argv[i], "--trace"))
+			o->trace = true;
+		else if (!strcmp(argv[i], "--packets"))
+			o->trace = o->packets = true;
+		else if (i + 1 == argc || !parse_value(o, argv[i], argv[i + 1]))
 			return false;
-		else if (!strcmp(argv[i], "--seeds"))
-			o->count = strtoull(argv[++i], NULL, 0);
-		else if (!strcmp(argv[i], "--seed")) {
-			o->first = strtoull(argv[++i], NULL, 0);
-			o->count = 1;
-		} else if (!strcmp(argv[i], "--ops"))
-			o->ops = (unsigned)strtoul(argv[++i], NULL, 0);
-		else if (!strcmp(argv[i], "--faults"))
-			o->percent = strtod(argv[++i], NULL);
 		else
-			return false;
+			i++;
 	}
-	return o->count && o->ops;
+	return o->jobs && o->jobs <= JOBS_MAX && (!o->trace || o->one);
 }
 
 int main(int argc, char **argv)
 {
-	struct options o = {.first = 1, .count = 1000, .ops = 40, .percent = 5};
-	unsigned failed = 0, gave_up = 0;
+	struct options o = {.first = 1, .count = 1000, .jobs = 1, .actions = UINT32_MAX};
+	double begin = now_s(), until = 1e301;
 
 	if (!parse(argc, argv, &o)) {
-		fprintf(stderr, "usage: simtest [--seeds N] [--seed S] [--ops N] [--faults PERCENT] [-v]\n");
+		fprintf(stderr, "usage: simtest [--seeds N] [--first S] [--jobs N] [--minutes M] [--failures FILE] [-v]\n"
+				"       simtest --seed S [--actions N] [--trace] [--packets]\n");
 		return 2;
 	}
-	for (uint64_t s = o.first; s < o.first + o.count; s++) {
-		uint64_t ns = 0;
-		bool g = false;
-		const char *broken = run_seed(&o, s, &g, &ns);
-
-		gave_up += g;
-		failed += broken != NULL;
-		if (broken)
-			printf("seed %llu: %s; again with: simtest --seed %llu --ops %u --faults %g\n", (unsigned long long)s, broken,
-			       (unsigned long long)s, o.ops, o.percent);
-		else if (o.verbose)
-			printf("seed %llu: %.3f ms of virtual time%s\n", (unsigned long long)s, (double)ns / 1e6,
-			       g ? ", a QP gave up" : "");
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED) {
+		perror("simtest");
+		return 2;
 	}
-	printf("simulated: %llu seeds, in %u of them a QP ran out of retries\n", (unsigned long long)o.count, gave_up);
-	printf("%llu passed, %u failed\n", (unsigned long long)o.count - failed, failed);
-	return failed != 0;
+	atomic_store(&shared->next, o.first);
+	shared->end = o.one ? o.first + 1 : o.count && !(o.minutes > 0) ? o.first + o.count : UINT64_MAX;
+	if (o.minutes > 0)
+		until = begin + o.minutes * 60;
+	signal(SIGINT, on_signal);
+	signal(SIGTERM, on_signal);
+	if (o.one)
+		work(&o, 0); /* in this process, for a debugger */
+	else
+		run_jobs(&o, until);
+	return summary(&o, now_s() - begin);
 }

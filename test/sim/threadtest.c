@@ -250,7 +250,6 @@ static const char *run(struct world *w, struct host *h)
 
 int main(int argc, char **argv)
 {
-	struct world_faults f = {.max_ppm = 0};
 	unsigned ops = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 0) : 20000;
 	struct world w;
 	struct host h[2] = {{.ops = ops}, {.ops = ops}};
@@ -260,7 +259,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: threadtest [OPERATIONS], an even number\n");
 		return 2;
 	}
-	world_init(&w, 1, &f);
+	world_init(&w, 1, &fabric_plain);
 	for (unsigned i = 0; i < 2; i++) {
 		h[i].w = &w;
 		h[i].nic = w.nic[i];

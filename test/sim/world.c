@@ -7,8 +7,6 @@
 
 #include "wire/frame.h"
 
-static const uint16_t mtus[] = {576, 1500, 2200, 4200};
-
 static void need(bool ok, const char *what)
 {
 	if (ok)
@@ -17,26 +15,16 @@ static void need(bool ok, const char *what)
 	exit(2);
 }
 
-static void random_link(struct ur_rng *r, struct ur_sim_link *l, uint32_t max_ppm)
-{
-	static const uint32_t rates[] = {1000, 5000, 10000, 40000, 100000};
-
-	l->loss = ur_rng_below(r, max_ppm + 1);
-	l->duplicate = ur_rng_below(r, max_ppm + 1);
-	l->reorder = ur_rng_below(r, max_ppm + 1);
-	l->corrupt = ur_rng_below(r, max_ppm + 1);
-	l->mark = ur_rng_below(r, max_ppm + 1);
-	l->delay = 500 + ur_rng_below(r, 50000);
-	l->jitter = ur_rng_below(r, 2000);
-	l->rate_mbps = rates[ur_rng_below(r, ur_array_size(rates))];
-	l->queue_bytes = 100000 + ur_rng_below(r, 1900000);
-}
-
 static void init_host(struct world *w, unsigned i, bool v6)
 {
 	struct ur_port *port = ur_sim_port(w->sim, i);
-	struct ur_nic_config nc = {.seed = ur_rng_u64(&w->rng), .guid = 0x1000 + i, .slot = (uint8_t)(1 + ur_rng_below(&w->rng, 255)),
-				   .owned = true, .cc = true, .mac = port->mac, .mtu = port->mtu};
+	struct ur_nic_config nc = {.seed = ur_rng_u64(&w->rng),
+				   .guid = 0x1000 + i,
+				   .slot = (uint8_t)(1 + ur_rng_below(&w->rng, 255)),
+				   .owned = true,
+				   .cc = true,
+				   .mac = port->mac,
+				   .mtu = port->mtu};
 	struct ur_net_addr addr = {.prefix_len = v6 ? 64 : 24};
 
 	need(ur_nic_create(&nc, w->now, &w->nic[i]) == 0, "a NIC");
@@ -48,20 +36,20 @@ static void init_host(struct world *w, unsigned i, bool v6)
 	w->gid[i] = addr.gid;
 }
 
-void world_init(struct world *w, uint64_t seed, const struct world_faults *f)
+void world_init(struct world *w, uint64_t seed, const struct fabric *f)
 {
-	struct ur_sim_config sc = {.seed = seed, .ports = WORLD_HOSTS, .npkts = 8192};
+	struct ur_sim_config sc = {.seed = seed, .ports = WORLD_HOSTS, .npkts = f->npkts};
 
 	*w = (struct world){.rng = {.state = seed}, .now = UR_NS_PER_S};
-	random_link(&w->rng, &sc.tx, f->max_ppm);
-	sc.tx.mtu = mtus[ur_rng_below(&w->rng, ur_array_size(mtus))];
+	sc.tx.mtu = f->mtu;
 	w->sim = ur_sim_create(&sc);
 	need(w->sim != NULL, "a fabric");
 	ur_sim_advance(w->sim, w->now);
-	for (unsigned i = 0; i < WORLD_HOSTS; i++)
-		ur_sim_port(w->sim, i)->mtu = sc.tx.mtu;
-	for (unsigned i = 0, v6 = ur_rng_below(&w->rng, 2); i < WORLD_HOSTS; i++)
-		init_host(w, i, v6);
+	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
+		*ur_sim_tx(w->sim, i) = f->tx[i];
+		ur_sim_port(w->sim, i)->mtu = f->mtu;
+		init_host(w, i, f->v6);
+	}
 }
 
 /* False when nothing moved at all. */

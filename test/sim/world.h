@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test/sim: whole NICs over drivers/sim in virtual time. world.h is two hosts on a lossy fabric; traffic.h is a random program of verbs on
- * one pair of connected QPs with the model of what RDMA promises; simtest.c runs seeds.
+ * test/sim: whole NICs over drivers/sim in virtual time. world.h is two hosts on a fabric, fabric.c draws random fabrics, prog.h is a
+ * random program of verbs with the model of what RDMA promises, simtest.c runs seeds.
  */
 #ifndef UR_TEST_WORLD_H
 #define UR_TEST_WORLD_H
@@ -12,6 +12,16 @@
 
 #define WORLD_HOSTS 2
 
+struct fabric {
+	struct ur_sim_link tx[WORLD_HOSTS]; /* of each host; what comes to it takes delay and jitter alone */
+	unsigned npkts;                     /* packet buffers of the world */
+	uint16_t mtu;                       /* of IP */
+	bool v6;
+	uint32_t faults;  /* parts per million of the frames to which something happens that may need a retransmission */
+	ur_time rtt;      /* without queues */
+	ur_time lifetime; /* the longest that a frame can be under way, without queues */
+};
+
 struct world {
 	struct ur_rng rng;
 	struct ur_sim *sim;
@@ -21,13 +31,16 @@ struct world {
 	bool stuck; /* the last step moved nothing, not even time */
 };
 
-/* What may go wrong on the fabric of a world, all probabilities up to this many parts per million. */
-struct world_faults {
-	uint32_t max_ppm;
-};
+/* No faults, 100 Gbit/s, 2 us. */
+extern const struct fabric fabric_plain;
+/* 1 to 400 Gbit/s, RTT 1 us to 100 ms, up to 10 % of each fault. */
+void fabric_random(struct fabric *f, struct ur_rng *rng);
+/* An upper bound of the RTT when `bytes` are queued in each direction. */
+ur_time fabric_rtt(const struct fabric *f, uint64_t bytes);
+void fabric_describe(const struct fabric *f, char *text, size_t size);
 
-/* Builds hosts, fabric and addresses from the seed. Exits when memory is short. */
-void world_init(struct world *w, uint64_t seed, const struct world_faults *f);
+/* Builds hosts, fabric and addresses. Exits when memory is short. */
+void world_init(struct world *w, uint64_t seed, const struct fabric *f);
 /* Moves time to the next thing that happens, at most to `until`, and lets both hosts work. False when nothing ever will. */
 bool world_step(struct world *w, ur_time until);
 /* Destroys all; returns the packets that nobody gave back. */

@@ -298,6 +298,25 @@ static void rnr__waits_and_ignores_copies(void)
 	th_close(&h);
 }
 
+/* The second copy of a SEND found a receive: its acknowledgement ends the wait, and what was posted meanwhile has to go. */
+static void rnr__wait_ended_by_an_ack_hears_doorbells(void)
+{
+	static struct th h;
+	struct th_pkt p;
+
+	th_open(&h, &th_default);
+	post_writes(&h, 1);
+	th_drain(&h, 0);
+	th_ack(&h, 0, 100, RNR(20));
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 7, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+	th_expect_quiet(&h, 0);
+	th_ack(&h, 0, 100, 0x1f);
+	th_expect_wc(h.n[0].scq, 100, IBV_WC_SUCCESS);
+	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
+	CU_ASSERT_EQUAL(p.p.bth.psn, 101);
+	th_close(&h);
+}
+
 static void rnr__retries_are_counted_exactly(void)
 {
 	for (uint8_t retries = 0; retries <= 7; retries++) {
@@ -558,6 +577,7 @@ void ur_suite_completer(void)
 	CU_ADD_TEST(s, timeout__zero_is_infinite);
 	CU_ADD_TEST(s, rnr__times_of_the_table);
 	CU_ADD_TEST(s, rnr__waits_and_ignores_copies);
+	CU_ADD_TEST(s, rnr__wait_ended_by_an_ack_hears_doorbells);
 	CU_ADD_TEST(s, rnr__retries_are_counted_exactly);
 	CU_ADD_TEST(s, read__responses_must_fit);
 	CU_ADD_TEST(s, read__response_to_a_write_is_dropped);

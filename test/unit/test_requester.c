@@ -306,6 +306,24 @@ static void fail__local_errors_keep_their_place(void)
 		}
 }
 
+/* The segment of the good entry was not held yet when the bad one was found: it may not be let go of either. */
+static void fail__bad_entry_leaves_the_good_one_alone(void)
+{
+	static struct th h;
+	struct ur_mr *mr;
+	struct ibv_sge sge[2];
+
+	th_open(&h, &th_default);
+	ur_mr_reg(h.n[0].tp, h.n[0].pd, h.n[0].mem, 5000, 0, 0, &mr);
+	sge[0] = (struct ibv_sge){0, 500, mr->lkey};
+	sge[1] = (struct ibv_sge){0, 500, mr->lkey ^ 1};
+	th_post_sge(&h, 0, IBV_WR_RDMA_WRITE, 1, sge, 2, (uintptr_t)h.n[1].mem, h.n[1].mr->rkey, 0);
+	th_expect_quiet(&h, 0);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_LOC_PROT_ERR);
+	CU_ASSERT_EQUAL(ur_mr_dereg(mr), 0);
+	th_close(&h);
+}
+
 static void fail__mr_gone_in_the_middle(void)
 {
 	static struct th h;
@@ -402,6 +420,7 @@ void ur_suite_requester(void)
 	CU_ADD_TEST(s, read__limit_of_outstanding_and_fence);
 	CU_ADD_TEST(s, read__longer_than_the_window_goes_in_pieces);
 	CU_ADD_TEST(s, fail__local_errors_keep_their_place);
+	CU_ADD_TEST(s, fail__bad_entry_leaves_the_good_one_alone);
 	CU_ADD_TEST(s, fail__mr_gone_in_the_middle);
 	CU_ADD_TEST(s, tx__no_buffers);
 	CU_ADD_TEST(s, tx__takes_turns);

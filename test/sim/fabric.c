@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Random fabrics: a class of faults first, so that perfect ones and terrible ones are both frequent; times and rates by orders of
+ * magnitude. */
+#include <stdio.h>
+
+#include "world.h"
+
+const struct fabric fabric_plain = {
+	.tx = {{.delay = 500, .rate_mbps = 100000}, {.delay = 500, .rate_mbps = 100000}},
+	.npkts = 8192,
+	.mtu = 4200,
+	.rtt = 2000,
+	.lifetime = 1000,
+};
+
+static uint32_t some_of(struct ur_rng *r, uint32_t max_ppm)
+{
+	return max_ppm && ur_rng_below(r, 2) ? ur_rng_below(r, max_ppm + 1) : 0;
+}
+
+static void random_faults(struct ur_sim_link *l, struct ur_rng *r, uint32_t max_ppm)
+{
+	l->loss = some_of(r, max_ppm);
+	l->duplicate = some_of(r, max_ppm);
+	l->reorder = some_of(r, max_ppm);
+	l->corrupt = some_of(r, max_ppm);
+	l->mark = some_of(r, max_ppm);
+	l->burst = ur_rng_below(r, 4) ? 0 : 2 + ur_rng_below(r, 30);
+	l->queue_bytes = max_ppm && !ur_rng_below(r, 4) ? 20000u << ur_rng_below(r, 7) : 0;
+	l->mark_bytes = ur_rng_below(r, 4) ? 0 : 20000u << ur_rng_below(r, 6);
+}
+
+static uint32_t link_faults(const struct ur_sim_link *l)
+{
+	return l->loss * (l->burst ? l->burst : 1) + l->duplicate + l->reorder + l->corrupt + (l->queue_bytes ? UR_SIM_PPM : 0);
+}
+
+/* One way, of a link: half of RTTs from 1 us to 100 ms. */
+static ur_time random_delay(struct ur_rng *r)
+{
+	ur_time d = 250ull << ur_rng_below(r, 17);
+
+	return d + ur_rng_u64(r) % d;
+}
+
+void fabric_random(struct fabric *f, struct ur_rng *r)
+{
+	static const uint32_t rates[] = {1000, 2500, 5000, 10000, 25000, 40000, 50000, 100000, 200000, 400000};
+	static const uint32_t classes[] = {0, 0, 100, 1000, 10000, 10000, 100000, 100000};
+	static const uint16_t mtus[] = {576, 1500, 1500, 2200, 4200};
+	uint32_t max_ppm = classes[ur_rng_below(r, ur_array_size(classes))];
+	ur_time delay = random_delay(r);
+
+	*f = (struct fabric){.npkts = ur_rng_below(r, 8) ? 8192 : 300, .mtu = mtus[ur_rng_below(r, ur_array_size(mtus))]};
+	f->v6 = ur_rng_below(r, 2);
+	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
+		struct ur_sim_link *l = &f->tx[i];
+
+		random_faults(l, r, max_ppm);
+		l->rate_mbps = rates[ur_rng_below(r, ur_array_size(rates))];
+		l->delay = delay;
+		l->jitter = ur_rng_below(r, 2) ? ur_rng_u64(r) % (delay / 4 + 1) : 0;
+		l->reorder_by = 1000 + ur_rng_u64(r) % (delay + 20000);
+		l->mtu = f->mtu;
+		f->rtt += l->delay + l->jitter;
+		f->lifetime = l->delay + l->jitter + l->reorder_by > f->lifetime ? l->delay + l->jitter + l->reorder_by : f->lifetime;
+		f->faults += link_faults(l);
+	}
+	if (f->npkts < 8192)
+		f->faults += UR_SIM_PPM; /* the fabric loses what it finds no buffer for */
+}
+
+ur_time fabric_rtt(const struct fabric *f, uint64_t bytes)
+{
+	ur_time t = f->rtt;
+
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		t += bytes * 8000 / f->tx[i].rate_mbps;
+	return t;
+}
+
+static int describe_link(const struct ur_sim_link *l, char *text, size_t size)
+{
+	return snprintf(text, size,
+			"  %g Gbit/s, %.1f us + %.1f us, loss %u ppm in bursts of %u, duplicated %u, reordered %u by %.1f us, corrupted "
+			"%u, marked %u or "
+			"above %u bytes, queue %u bytes\n",
+			l->rate_mbps / 1000.0, (double)l->delay / 1000, (double)l->jitter / 1000, l->loss, l->burst, l->duplicate,
+			l->reorder, (double)l->reorder_by / 1000, l->corrupt, l->mark, l->mark_bytes, l->queue_bytes);
+}
+
+void fabric_describe(const struct fabric *f, char *text, size_t size)
+{
+	int n = snprintf(text, size, "fabric: IPv%d, MTU %u, %u packet buffers; links from each host:\n", f->v6 ? 6 : 4, f->mtu, f->npkts);
+
+	for (unsigned i = 0; i < WORLD_HOSTS && n > 0 && (size_t)n < size; i++)
+		n += describe_link(&f->tx[i], text + n, size - (size_t)n);
+}

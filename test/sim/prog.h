@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A random program of verbs on two hosts, and a model of what RDMA promises, which every completion is held against.
+ *
+ *   memory.c   where data lies: slots for messages, boards that peers write and read, cells for atomics, with red zones between
+ *   setup.c    memory regions, CQs and QPs; connecting, breaking, taking down
+ *   ops.c      the table of operations; posting of sends, legal or not
+ *   recvs.c    posting of receives, legal or not
+ *   model.c    completions against what was posted
+ *   program.c  the table of actions, and the run from the first to the end
+ *
+ * The model never looks inside the transport. It knows what was posted, what has been seen, and the state of a QP as ibv_query_qp(3) tells.
+ * Its time is p->clock, which counts the events that the program itself takes part in.
+ */
+#ifndef UR_TEST_PROG_H
+#define UR_TEST_PROG_H
+
+#include "world.h"
+
+#define OPS_MAX 1024
+#define RECVS_MAX 2048
+#define PAIRS_MAX 4
+#define CQS_MAX 4     /* a host */
+#define SLOTS_MAX 160 /* a host */
+#define BOARDS 6      /* a host: the last BOARDS_VOLATILE of them in a memory region that comes and goes */
+#define BOARDS_VOLATILE 2
+#define VERSIONS 16
+#define CELLS 8 /* a host */
+#define STATUSES 24
+#define RED 64 /* bytes around everything */
+#define SCRATCH (512 * 1024)
+
+#define NEVER UINT64_MAX
+
+enum service { RC, UC, UD, SERVICES };
+
+/* --- memory.c --- */
+
+struct piece {
+	uint8_t *p;
+	uint32_t len;
+};
+
+struct buf {      /* a message in a slot: in pieces with gaps between */
+	int slot; /* -1: none */
+	uint8_t *mem;
+	uint32_t extent; /* bytes of the slot that are in use */
+	uint32_t n;
+	struct piece piece[UR_MAX_SGE];
+};
+
+struct version { /* what an operation writes, or wrote, to a board */
+	uint64_t tag;
+	uint32_t from, to;
+	uint64_t posted, done;      /* clock; done: it can no longer appear where it is not */
+	bool sure;                  /* it has been executed: what it covers is gone */
+	bool ended;                 /* nobody will tell more of it: done when the fabric is quiet */
+	const struct sim_qp *qp;    /* on one of these, one after another; NULL for what was there first */
+	unsigned epoch, seq, fence; /* fence: one more than the seq of the newest fenced request up to this one */
+	bool used;
+};
+
+struct board {
+	uint8_t *mem;
+	uint32_t size;
+	unsigned readers; /* operations under way that may see old versions */
+	struct version v[VERSIONS];
+};
+
+struct cell { /* eight bytes for atomics: either counted up by one, or swapped for unique numbers */
+	uint64_t *mem;
+	bool swaps;
+	uint64_t first;
+	unsigned posted; /* operations */
+};
+
+struct memory { /* of a host */
+	uint8_t *base;
+	size_t size;
+	uint32_t slot_size;
+	unsigned nslots, nfree;
+	int16_t freelist[SLOTS_MAX];
+	uint8_t *slots; /* the first */
+	struct board board[BOARDS];
+	struct cell cell[CELLS];
+};
+
+struct prog;
+struct sim_op;
+
+void memory_init(struct prog *p, unsigned host);
+int slot_take(struct memory *m);
+void slot_give(struct memory *m, struct buf *b);
+/* Lays `len` bytes out in a free slot, in up to `max` pieces. False when no slot is free. */
+bool buf_lay(struct prog *p, struct memory *m, struct buf *b, uint32_t len, unsigned max);
+void buf_fill(const struct buf *b, uint64_t tag, uint32_t pos);
+void buf_poison(const struct buf *b);
+/* Do the first `len` bytes hold what `tag` has at `pos`, and nothing else was touched? */
+bool buf_holds(const struct buf *b, uint64_t tag, uint32_t pos, uint32_t len);
+/* Are the first `len` bytes a copy of [pos, pos + len) of the board as it may have been between clock t0 and t1, seen by `op`? */
+bool buf_holds_board(const struct buf *b, const struct board *bd, uint32_t pos, uint32_t len, uint64_t t0, uint64_t t1,
+		     const struct sim_op *op);
+/* Is [pos, pos + len) of the board as it may be now? */
+bool board_ok(const struct board *bd, uint32_t pos, uint32_t len, uint64_t now);
+/* A new version, or NULL when there is no room for one more. */
+struct version *board_write(struct board *bd, const struct sim_op *op, uint64_t now);
+/* No frame is under way any more. */
+void boards_quiet(struct memory *m, uint64_t now);
+/* NULL, or what was written to that nobody may write to. */
+const char *memory_red(const struct memory *m);
+
+/* --- setup.c --- */
+
+/* The memory regions of a host: over slots (local use) and over boards (remote use). */
+enum key_id { K_SLOTS, K_SLOTS2, K_SLOTS_RO, K_BOARDS, K_BOARDS_RO, K_BOARDS_WO, K_VOLATILE, K_FOREIGN, K_CELLS, KEYS };
+
+struct key {
+	struct ur_mr *mr; /* NULL while deregistered */
+	uint8_t *base;
+	uint64_t iova, size;
+	int access;
+	uint32_t stale; /* a key that was valid once */
+};
+
+#define CQ_POLL 8
+
+struct sim_cq {
+	struct ur_cq *cq;
+	unsigned host, index;
+	struct ibv_wc wc[CQ_POLL]; /* polled and not judged yet */
+	int nwc, next;
+	unsigned notified;
+	bool armed_empty; /* armed and then seen empty: the next completion notifies */
+};
+
+struct sim_host {
+	struct ur_nic *nic;
+	struct ur_pd *pd, *pd2;
+	struct memory m;
+	struct key key[KEYS];
+	struct sim_cq cq[CQS_MAX];
+	unsigned ncq;
+	uint64_t wc_errors[2]; /* seen: of sends, of receives */
+	bool cleaned;          /* completions were removed unseen */
+};
+
+enum life { UP, BROKEN, DOWN };
+
+/* Why a QP went to ERR. */
+enum cause { CAUSE_PROGRAM = 1, CAUSE_SEND = 2, CAUSE_RECV = 4 };
+
+struct sim_qp {
+	unsigned index, host;
+	enum service svc;
+	struct sim_qp *peer;
+	struct ur_qp *qp; /* NULL when destroyed */
+	uint32_t qpn;
+	struct ur_net_path path;
+	struct sim_cq *scq, *rcq;
+	struct ibv_qp_cap cap;
+	bool sig_all;
+	uint8_t depth, retry_cnt, rnr_retry, timeout, min_rnr;
+	int access;
+	bool tight; /* the timeout is shorter than an RTT may be */
+	enum life life;
+	unsigned epoch, causes;
+	bool send_failed, recv_failed; /* an error was seen: only flushes may follow */
+	bool sqd, frozen;              /* drain was asked for; it has been reported */
+	unsigned drained;              /* events of this epoch */
+	unsigned seen;                 /* events (bits) */
+	bool unexplained;              /* a flush was seen before its cause */
+	uint64_t went_bad;             /* clock at which the program took it out of RTS, or NEVER */
+	ur_time ready_at;              /* when it may be connected again: nothing of the last epoch is under way */
+	unsigned judged;               /* sends of which the peer has told that they were executed */
+	struct prog *p;
+	uint16_t sends[OPS_MAX], recvs[RECVS_MAX]; /* of this epoch, in order */
+	unsigned shead, stail, rhead, rtail;
+	unsigned rops[OPS_MAX], nrops; /* indices in `sends` of those that consume a receive of the peer */
+	unsigned delivered;            /* how many of them the peer has seen */
+	uint16_t fence;                /* one more than the index of the newest fenced send */
+};
+
+/* --- ops.c --- */
+
+enum kind { K_SEND, K_WRITE, K_READ, K_FADD, K_CSWAP };
+
+struct row {
+	const char *name;
+	enum ibv_wr_opcode opcode;
+	enum ibv_wc_opcode wc;
+	enum kind kind;
+	bool recv, imm; /* consumes a receive; carries immediate data */
+	unsigned services, weight;
+};
+
+extern const struct row rows[];
+extern const unsigned nrows;
+
+/* What is wrong with a request on purpose. */
+enum sin {
+	SIN_NONE,
+	SIN_RKEY,     /* no such key */
+	SIN_STALE,    /* the key of a memory region that was deregistered */
+	SIN_RANGE,    /* beyond the end of the memory region */
+	SIN_RIGHT,    /* the memory region does not grant it */
+	SIN_PD,       /* a memory region of another protection domain */
+	SIN_LKEY,     /* local: no such key */
+	SIN_LRANGE,   /* local: beyond the end */
+	SIN_LRIGHT,   /* local: no right to write there */
+	SIN_LPD,      /* local: of another protection domain */
+	SIN_TOO_LONG, /* more than 2^31 bytes */
+	SINS
+};
+
+extern const char *const sin_names[SINS];
+extern const char *const status_names[STATUSES];
+
+struct sim_op {
+	const struct row *row;
+	struct sim_qp *qp;
+	unsigned epoch, seq; /* seq: index in qp->sends */
+	unsigned rindex;     /* of those that consume a receive: index in qp->rops */
+	uint64_t tag;
+	uint32_t len, imm;
+	bool signaled, fence, solicited;
+	bool open, lost; /* neither completed nor given up; given up, but packets of it may be under way */
+	enum sin sin;
+	unsigned may; /* statuses that something else than its own sin permits (bits) */
+	uint64_t posted;
+	struct buf local;
+	uint8_t keys; /* which local ones it uses (bits of enum key_id) */
+	enum key_id rkey;
+	struct board *board;
+	uint32_t at; /* in the board */
+	struct version *v;
+	uint64_t vtag; /* v->tag, while v is still that version */
+	struct cell *cell;
+	uint64_t operand, swap, orig;
+};
+
+struct sim_recv {
+	struct sim_qp *qp;
+	unsigned epoch, seq;
+	uint32_t len;
+	enum sin sin;
+	unsigned may;
+	bool open;
+	struct buf local;
+	uint8_t keys;
+};
+
+/* Posts one random request; false when nothing can be posted. `quiet`: signalled, legal, without data. */
+bool post_send(struct prog *p, struct sim_qp *q, bool quiet);
+/* The scatter/gather list of a buffer, with keys drawn at random. */
+unsigned make_sges(struct prog *p, struct sim_host *h, const struct buf *b, enum sin sin, bool writes, struct ibv_sge *sge, uint8_t *keys);
+void ring(struct prog *p, struct sim_qp *q);
+
+/* --- recvs.c --- */
+
+bool post_recv(struct prog *p, struct sim_qp *q, bool legal);
+
+/* --- model.c --- */
+
+/* Polls up to n completions and judges them. Returns how many there were. */
+unsigned reap(struct prog *p, struct sim_cq *c, unsigned n);
+void reap_all(struct prog *p);
+void on_event(struct ur_qp *qp, enum ibv_event_type ev);
+/* Nothing more will be heard of what is under way on the QP. */
+void give_up(struct prog *p, struct sim_qp *q);
+/* The QP is in ERR and everything was reaped. */
+void end_unsignalled(struct prog *p, struct sim_qp *q);
+/* The epoch of a QP ends: is what happened to it explained? */
+void close_epoch(struct prog *p, struct sim_qp *q);
+void final_checks(struct prog *p);
+
+/* --- program.c --- */
+
+struct stats {
+	uint64_t seeds, failed, ops[24], send_wc[STATUSES], recv_wc[STATUSES], events[32], sins[SINS], actions[32], frames, virtual_ms;
+};
+
+struct prog_options {
+	uint64_t seed;
+	unsigned max_actions; /* stop the program after so many; UINT_MAX: never */
+	bool trace, packets;
+};
+
+struct prog {
+	struct world w;
+	struct fabric f;
+	struct ur_rng rng;
+	struct prog_options o;
+	struct stats *stats;
+	struct sim_host host[WORLD_HOSTS];
+	struct sim_qp qp[2 * PAIRS_MAX];
+	unsigned nqp;
+	uint64_t clock;
+	enum ibv_mtu mtu;
+	uint32_t mtu_bytes, max_len; /* of a message */
+	unsigned sq_wr, rq_wr, max_sge;
+	bool sins, breaks; /* does it do what is forbidden, does it break connections? */
+	bool spotless;     /* nothing at all can go wrong */
+	bool gave_up;      /* requests were flushed or forgotten */
+	ur_time pace;      /* between actions, about */
+	ur_time progress;  /* when something was last seen to happen */
+	ur_time patience;
+	uint64_t steps;
+	unsigned actions, nops, nrecvs;
+	struct sim_op *ops;
+	struct sim_recv *recvs;
+	char broken[400];
+};
+
+/* Runs the program of a seed; NULL, or the sentence of the first broken promise. *actions: how many it had done by then. */
+const char *prog_run(const struct prog_options *o, struct stats *stats, unsigned *actions);
+const char *action_name(unsigned i);
+
+void broke(struct prog *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void say(struct prog *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define SAY(p, ...)                                                                                                                        \
+	do                                                                                                                                 \
+		if ((p)->o.trace)                                                                                                          \
+			say(p, __VA_ARGS__);                                                                                               \
+	while (0)
+
+static inline bool one_in(struct prog *p, uint32_t n)
+{
+	return ur_rng_below(&p->rng, n) == 0;
+}
+
+static inline uint32_t below(struct prog *p, uint32_t n)
+{
+	return ur_rng_below(&p->rng, n);
+}
+
+/* setup.c */
+const char *setup(struct prog *p);
+bool key_register(struct prog *p, unsigned host, enum key_id id);
+void key_deregister(struct prog *p, unsigned host, enum key_id id);
+bool qp_create(struct prog *p, struct sim_qp *q);
+void qp_connect(struct prog *p, struct sim_qp *q);
+int qp_to(struct prog *p, struct sim_qp *q, enum ibv_qp_state to);
+void qp_reset(struct prog *p, struct sim_qp *q);
+void qp_destroy(struct prog *p, struct sim_qp *q);
+const char *teardown(struct prog *p);
+static inline struct sim_host *host_of(struct prog *p, const struct sim_qp *q)
+{
+	return &p->host[q->host];
+}
+
+#endif
