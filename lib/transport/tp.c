@@ -26,7 +26,8 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	tp->ack_every = ur_min_u32(UR_ACK_EVERY, tp->window < 4 ? 1 : tp->window / 4);
 	tp->rd_piece = pow2_floor(tp->window < 2 ? 1 : tp->window / 2);
 	tp->rng.state = c->seed;
-	tp->qpn_base = ur_rng_u32(&tp->rng) & UR_QPN_LOW;
+	/* Over the whole table no QPN ends in 0xffff: in slot 255 that would be the multicast QPN. */
+	tp->qpn_base = ur_rng_u32(&tp->rng) % (UR_QPN_LOW - UR_MAX_QP);
 	ur_idtab_init(&tp->qps, 1, UR_MAX_QP + 1);
 	ur_idtab_init(&tp->mrs, 1, UR_MAX_MR + 1);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
