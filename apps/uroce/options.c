@@ -41,7 +41,7 @@ static const struct knob_option {
 	{"eal", false, NEED_NONE, NULL, "--eal ARGS        more arguments for DPDK's EAL, in one word"},
 	{"capture", false, NEED_NONE, check_file, "--capture FILE    write every frame to a pcapng file"},
 	{"fault", false, NEED_NONE, check_fault, "--fault SPEC      inject faults: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=both,seed=7"},
-	{"counters", false, NEED_NONE, check_file, "--counters FILE   write the counters at exit; - is stderr"},
+	{"counters", false, NEED_NONE, check_file, "--counters FILE   write the counters at exit, also when stopped; - is stderr"},
 };
 
 #define OPTIONS (sizeof(options) / sizeof(options[0]))

@@ -25,7 +25,7 @@ const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(gw, "", "default gateways of an owned port, comma separated"),
 	KNOB_STR(capture, "", "pcapng file to write every frame to"),
 	KNOB_STR(fault, "", "faults to inject: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N"),
-	KNOB_STR(counters, "", "file to write the counters to at exit; - is standard error"),
+	KNOB_STR(counters, "", "file to write the counters to at the end; - is standard error"),
 	KNOB_STR(log, "error", "what to say on standard error: error, info or debug"),
 	KNOB_UINT(cc, "1", 0, 1, "congestion control: 1 marks packets as ECN-capable, sends notifications and obeys them; 0 does not"),
 	KNOB_UINT(mtu, "0", 0, 9600, "IP MTU of an owned port in bytes; 0 takes the port's own"),

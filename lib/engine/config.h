@@ -20,7 +20,7 @@ struct ur_config {
 	char gw[UR_CONFIG_STR];       /* UROCE_GW: default gateways of the owned port, comma separated */
 	char capture[UR_CONFIG_STR];  /* UROCE_CAPTURE: pcapng file to write */
 	char fault[UR_CONFIG_STR];    /* UROCE_FAULT: faults to inject, "drop=1%,dup=0.5%,reorder=1%,corrupt=1%,dir=both,seed=7" */
-	char counters[UR_CONFIG_STR]; /* UROCE_COUNTERS: file to write the counters to at exit, "-" for stderr */
+	char counters[UR_CONFIG_STR]; /* UROCE_COUNTERS: file to write the counters to at the end, "-" for stderr */
 	char log[UR_CONFIG_STR];      /* UROCE_LOG: error, info or debug */
 	uint64_t cc;                  /* UROCE_CC: congestion control, 1 on, 0 off */
 	uint64_t mtu;                 /* UROCE_MTU: IP MTU of the owned port, 0: the port's own */

@@ -34,7 +34,8 @@ bool ur_hostif_changed(int monitor);
 
 /*
  * Binds UDP port 4791 and drops what arrives there, so that the kernel does not answer it. The socket, or -1 and errno. Processes of one
- * user share the port; when somebody else has it, such as rdma_rxe, the first call says so on stderr.
+ * user share the port. When somebody of the same user has it who does not share it, the first call says so on stderr; kernel sockets such
+ * as rdma_rxe's are root's, so they are told of when run as root. A holder of another user may be a uroce of theirs: no word of it.
  */
 int ur_hostif_silence(void);
 

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "engine/counters_file.h"
 #include "engine/engine_priv.h"
 
 #define NAP_MIN_NS (50 * UR_NS_PER_US) /* sleep of a port that cannot wake us: grows from here ... */
@@ -210,6 +211,8 @@ int ur_progress_start(struct ur_engine *e)
 	sigset_t all, old;
 	int err;
 
+	if (e->cfg.counters[0])
+		ur_counters_on_signal(e->cfg.counters, &e->nic->counters);
 	sigfillset(&all); /* the application's signals are for the application's threads */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&e->progress, NULL, progress_main, e);

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/counters_file.h"
 #include "engine/engine_priv.h"
 #include "uroce/uroce.h"
 
@@ -134,17 +135,10 @@ EXPORT int uroce_fault(const char *text)
 
 static void write_counters(struct ur_engine *e)
 {
-	FILE *f = !strcmp(e->cfg.counters, "-") ? stderr : fopen(e->cfg.counters, "we");
+	int err = ur_counters_write(e->cfg.counters, &e->nic->counters);
 
-	if (!f) {
-		fprintf(stderr, "uroce: cannot write the counters to '%s': %s\n", e->cfg.counters, strerror(errno));
-		return;
-	}
-	for (unsigned i = 0; i < UR_C_COUNT; i++)
-		if (e->nic->counters.v[i])
-			fprintf(f, "%-32s %llu\n", ur_counter_name(i), (unsigned long long)e->nic->counters.v[i]);
-	if (f != stderr)
-		fclose(f);
+	if (err)
+		fprintf(stderr, "uroce: cannot write the counters to '%s': %s\n", e->cfg.counters, strerror(err));
 }
 
 static struct timespec exit_deadline(void)

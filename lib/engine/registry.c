@@ -418,7 +418,7 @@ static int read_file(uint64_t key, struct registry_file *f, bool *held)
 	int fd, err;
 
 	file_path(key, path, sizeof(path));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW); /* anybody may put a FIFO or a link there */
 	if (fd < 0)
 		return errno == ENOENT ? 0 : errno;
 	err = snapshot(fd, f, held);

@@ -23,7 +23,8 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	tp->c = *c;
 	ur_tp_set_speed(tp, 0);
 	tp->rng.state = c->seed;
-	tp->qpn_base = ur_rng_below(&tp->rng, UR_QPN_LOW - UR_MAX_QP); /* so that no QPN is that of multicast */
+	/* Over the whole table no QPN ends in 0xffff: in slot 255 that would be the multicast QPN. */
+	tp->qpn_base = ur_rng_below(&tp->rng, UR_QPN_LOW - UR_MAX_QP);
 	tp->port_mtu = 4096;
 	ur_idtab_init(&tp->qps, 1, UR_MAX_QP + 1);
 	ur_idtab_init(&tp->mrs, 1, UR_MAX_MR + 1);

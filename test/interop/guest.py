@@ -124,7 +124,7 @@ class GuestProcess:
         guest.tag += 1
         self.guest, self.files, self.status = guest, f"/tmp/p{guest.tag}", None
         inner = f"({command}); echo $? >{self.files}.status"
-        guest.run(f"setsid sh -c {shlex.quote(inner)} </dev/null >{self.files}.out 2>&1 3>&- & echo $! >{self.files}.pid")
+        guest.run(f"setsid /bin/dash -c {shlex.quote(inner)} </dev/null >{self.files}.out 2>&1 3>&- & echo $! >{self.files}.pid")
 
     def _poll(self, condition, seconds):
         rounds = max(1, int(seconds * 20))

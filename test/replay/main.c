@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * replay [-v] [FILE...]: replays both sides of each connection in the files, or in pcaps/ of the source tree. One line for each side;
- * 'skipped' lines say what was left out and why; the last line is 'N passed, N failed'. The status is 1 when anything failed or nothing
- * ran. -v counts permitted differences.
+ * 'skipped' lines say what was left out and why; the last line is 'N passed, N failed[, N skipped]'. The status is 1 when anything failed
+ * or nothing ran. -v counts permitted differences.
  */
 #include <arpa/inet.h>
 #include <glob.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,6 +19,18 @@ void tally_line(struct tally *t, bool ok, const char *what)
 	t->passed += ok;
 	t->failed += !ok;
 	printf("%s %u - %s\n", ok ? "ok" : "not ok", t->passed + t->failed, what);
+}
+
+__attribute__((format(printf, 2, 3))) static void skip_line(struct tally *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	t->skipped++;
+	fputs("skipped ", stdout);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
 }
 
 static const char *address(const struct ur_gid *g, char buf[INET6_ADDRSTRLEN])
@@ -85,7 +98,7 @@ static void replay_conn(const struct capture *cap, const struct conn *c, struct 
 	for (unsigned me = 0; me < 2; me++) {
 		if (!replay_side(cap, c, me, t, &why))
 			continue;
-		printf("skipped %s %s with %s: %s\n", cap->file, name(&c->end[me], a, sizeof(a)), name(&c->end[!me], b, sizeof(b)), why);
+		skip_line(t, "%s %s with %s: %s", cap->file, name(&c->end[me], a, sizeof(a)), name(&c->end[!me], b, sizeof(b)), why);
 		if (!me)
 			return; /* the other side would be for the same reason */
 	}
@@ -101,13 +114,13 @@ static void replay_conns(const struct capture *cap, const struct conns *s, struc
 		idle += !s->conn[i].n;
 	}
 	if (idle)
-		printf("skipped %s: %u connections carry no data\n", cap->file, idle);
+		skip_line(t, "%s: %u connections carry no data", cap->file, idle);
 	if (s->datagrams)
-		printf("skipped %s: %u packets of services without connections\n", cap->file, s->datagrams);
+		skip_line(t, "%s: %u packets of services without connections", cap->file, s->datagrams);
 	if (s->strays)
-		printf("skipped %s: %u packets whose other direction is not in it\n", cap->file, s->strays);
+		skip_line(t, "%s: %u packets whose other direction is not in it", cap->file, s->strays);
 	if (!s->n && !s->datagrams && !s->strays)
-		printf("skipped %s: no connection was made\n", cap->file);
+		skip_line(t, "%s: no connection was made", cap->file);
 	if (cap->bad)
 		printf("# %s: %u frames are malformed and were left out\n", cap->file, cap->bad);
 }
@@ -152,6 +165,9 @@ int main(int argc, char **argv)
 		replay_file(argv[i], &t);
 	if (first == argc)
 		replay_tree(&t);
-	printf("%u passed, %u failed\n", t.passed, t.failed);
+	printf("%u passed, %u failed", t.passed, t.failed);
+	if (t.skipped)
+		printf(", %u skipped", t.skipped);
+	putchar('\n');
 	return t.failed || !t.passed;
 }

@@ -256,7 +256,7 @@ const char *permit_text(enum permit p);
 
 /* Lines of output so far; each ends in ok or not ok. */
 struct tally {
-	unsigned passed, failed;
+	unsigned passed, failed, skipped;
 };
 
 void tally_line(struct tally *t, bool ok, const char *what);

@@ -49,17 +49,26 @@ static inline void close_here(void)
 	ur_registry_close(here[--here_n]);
 }
 
-static inline bool file_exists(uint64_t k)
+/* False when there is none. */
+static inline bool file_name(uint64_t k, char *path, size_t len)
 {
-	char pattern[64];
 	glob_t g;
 	bool found;
 
-	snprintf(pattern, sizeof(pattern), "/dev/shm/uroce-*-%016llx", (unsigned long long)k);
-	found = !glob(pattern, 0, NULL, &g);
-	if (found)
+	snprintf(path, len, "/dev/shm/uroce-*-%016llx", (unsigned long long)k);
+	found = !glob(path, 0, NULL, &g);
+	if (found) {
+		snprintf(path, len, "%s", g.gl_pathv[0]);
 		globfree(&g);
+	}
 	return found;
+}
+
+static inline bool file_exists(uint64_t k)
+{
+	char path[64];
+
+	return file_name(k, path, sizeof(path));
 }
 
 /* --- the other process --- */

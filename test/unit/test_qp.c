@@ -90,6 +90,27 @@ static void qp_create__qpns_differ_from_those_of_the_slots_last_owner(void)
 	th_close(&h);
 }
 
+/* In slot 255 such a number would be 0xffffff, which stands for multicast. */
+static void qp_create__no_qpn_ends_in_ffff(void)
+{
+	static struct th h;
+	struct ur_tp_config c;
+	uint32_t last = 0;
+
+	th_open(&h, &th_default);
+	c = h.n[0].tp->c;
+	for (c.seed = 0; c.seed < 4096; c.seed++) {
+		struct ur_tp *tp;
+
+		CU_ASSERT_FATAL(ur_tp_create(&c, &tp) == 0);
+		last = tp->qpn_base + UR_MAX_QP > last ? tp->qpn_base + UR_MAX_QP : last; /* ids run from 1 to UR_MAX_QP */
+		ur_tp_destroy(tp);
+	}
+	CU_ASSERT_TRUE(last < UR_QPN_LOW);
+	CU_ASSERT_TRUE(last > UR_QPN_LOW - UR_QPN_LOW / 16); /* and most of the room is used */
+	th_close(&h);
+}
+
 static void qp_create__small_when_idle(void)
 {
 	static struct th h;
@@ -298,6 +319,7 @@ void ur_suite_qp(void)
 
 	CU_ADD_TEST(s, qp_create__arguments_and_grants);
 	CU_ADD_TEST(s, qp_create__qpns_differ_from_those_of_the_slots_last_owner);
+	CU_ADD_TEST(s, qp_create__no_qpn_ends_in_ffff);
 	CU_ADD_TEST(s, qp_create__small_when_idle);
 	CU_ADD_TEST(s, qp_err__flushes_once_in_order);
 	CU_ADD_TEST(s, qp_err__owed_ack_still_goes_out);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What an onlooker sees of the processes of a device, while they live, when they have died, and while they come and go. */
 #include <CUnit/CUnit.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "registry_harness.h"
 #include "wire/frame.h"
@@ -133,6 +136,25 @@ static void registry_look__stale_file(void)
 	open_here();
 }
 
+/* A file that is none must neither keep the onlooker waiting nor lead it elsewhere. */
+static void registry_look__not_a_file(void)
+{
+	struct ur_registry_view *v = NULL;
+	char path[64];
+
+	open_here();
+	CU_ASSERT_FATAL(file_name(key, path, sizeof(path)));
+	close_here();
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+	alarm(20);
+	CU_ASSERT_NOT_EQUAL(ur_registry_look(key, &v), 0);
+	alarm(0);
+	CU_ASSERT_EQUAL(unlink(path), 0);
+	CU_ASSERT_EQUAL_FATAL(symlink("/dev/null", path), 0);
+	CU_ASSERT_EQUAL(ur_registry_look(key, &v), ELOOP);
+	CU_ASSERT_EQUAL(unlink(path), 0);
+}
+
 /* While others come, bind, listen and go, each view is whole: a process has its port or not, but never another's. */
 static int come_and_go(int fd, uint64_t k)
 {
@@ -183,5 +205,6 @@ void ur_suite_registry_look(void)
 	CU_ADD_TEST(s, registry_look__ports);
 	CU_ADD_TEST(s, registry_look__dead);
 	CU_ADD_TEST(s, registry_look__stale_file);
+	CU_ADD_TEST(s, registry_look__not_a_file);
 	CU_ADD_TEST(s, registry_look__meanwhile);
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writing the counters at the end of a process: async-signal-safe all through, so neither stdio nor locks. */
+#include "engine/counters_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/config.h"
+
+#define NAME_WIDTH 32
+#define LINE_MAX_LEN 128
+#define DIGITS 20 /* of the largest uint64_t */
+
+/* What the signal handler needs. */
+static struct {
+	char path[UR_CONFIG_STR];
+	const struct ur_counters *counters;
+	pid_t pid; /* whose counters they are */
+} at_signal;
+
+static size_t put_line(char line[LINE_MAX_LEN], const char *name, uint64_t value)
+{
+	size_t len = strnlen(name, LINE_MAX_LEN - DIGITS - 2);
+	char digits[DIGITS];
+	unsigned n = 0;
+
+	memcpy(line, name, len);
+	do
+		line[len++] = ' ';
+	while (len <= NAME_WIDTH);
+	do
+		digits[n++] = (char)('0' + value % 10);
+	while (value /= 10);
+	while (n)
+		line[len++] = digits[--n];
+	line[len++] = '\n';
+	return len;
+}
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int ur_counters_write(const char *path, const struct ur_counters *c)
+{
+	bool to_stderr = !strcmp(path, "-");
+	int fd = to_stderr ? STDERR_FILENO : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int err = fd < 0 ? errno : 0;
+	char line[LINE_MAX_LEN];
+
+	for (unsigned i = 0; i < UR_C_COUNT && !err; i++)
+		if (c->v[i])
+			err = write_all(fd, line, put_line(line, ur_counter_name((enum ur_counter)i), c->v[i]));
+	if (!to_stderr && fd >= 0 && close(fd) && !err)
+		err = errno;
+	return err;
+}
+
+/* SA_RESETHAND has restored the default action: the signal raised here ends the process when the handler returns. */
+static void write_and_end(int sig)
+{
+	if (getpid() == at_signal.pid)
+		ur_counters_write(at_signal.path, at_signal.counters);
+	raise(sig);
+}
+
+void ur_counters_on_signal(const char *path, const struct ur_counters *c)
+{
+	static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+	struct sigaction ours = {.sa_handler = write_and_end, .sa_flags = SA_RESETHAND | SA_RESTART}, old;
+
+	snprintf(at_signal.path, sizeof(at_signal.path), "%s", path);
+	at_signal.counters = c;
+	at_signal.pid = getpid();
+	sigemptyset(&ours.sa_mask);
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (!sigaction(signals[i], NULL, &old) && !(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_DFL)
+			sigaction(signals[i], &ours, NULL);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The counters that a process leaves behind: what the file says, and that a signal does not keep it from being written. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/counters_file.h"
+
+void ur_suite_counters_file(void);
+
+#define OWN_STATUS 7
+
+static char path[] = "/tmp/uroce-counters-XXXXXX";
+static char text[4096];
+static struct ur_counters some;
+
+static int setup(void)
+{
+	int fd;
+
+	strcpy(strrchr(path, '-') + 1, "XXXXXX");
+	fd = mkstemp(path);
+	memset(&some, 0, sizeof(some));
+	some.v[0] = 18446744073709551615ull;
+	some.v[UR_C_COUNT - 1] = 10;
+	return fd < 0 || close(fd);
+}
+
+static int teardown(void)
+{
+	return unlink(path);
+}
+
+static const char *contents(void)
+{
+	FILE *f = fopen(path, "r");
+
+	text[f ? fread(text, 1, sizeof(text) - 1, f) : 0] = 0;
+	if (f)
+		fclose(f);
+	return text;
+}
+
+static const char *expected(void)
+{
+	static char want[256];
+
+	snprintf(want, sizeof(want), "%-32s %s\n%-32s 10\n", ur_counter_name(0), "18446744073709551615", ur_counter_name(UR_C_COUNT - 1));
+	return want;
+}
+
+static void counters_write__names_and_values(void)
+{
+	CU_ASSERT_EQUAL(ur_counters_write(path, &some), 0);
+	CU_ASSERT_STRING_EQUAL(contents(), expected());
+	CU_ASSERT_EQUAL(ur_counters_write(path, &(struct ur_counters){{0}}), 0);
+	CU_ASSERT_STRING_EQUAL(contents(), "");
+}
+
+static void counters_write__errors(void)
+{
+	CU_ASSERT_EQUAL(ur_counters_write("/no/such/directory/f", &some), ENOENT);
+	CU_ASSERT_EQUAL(ur_counters_write("/dev/full", &some), ENOSPC);
+}
+
+/* --- signals: each scene is a child, whose status is returned --- */
+
+static int in_child(void (*scene)(int sig), int sig)
+{
+	int status = -1;
+	pid_t pid;
+
+	ur_counters_write(path, &(struct ur_counters){{0}});
+	pid = fork();
+	if (!pid) {
+		alarm(20);
+		scene(sig);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static void end_by(int sig)
+{
+	ur_counters_on_signal(path, &some);
+	raise(sig);
+}
+
+static void counters_on_signal__written_and_ended(void)
+{
+	static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		int status = in_child(end_by, signals[i]);
+
+		CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
+		CU_ASSERT_STRING_EQUAL(contents(), expected());
+	}
+}
+
+static void leave(int sig)
+{
+	(void)sig;
+	_exit(OWN_STATUS);
+}
+
+static void own_action_before(int sig)
+{
+	signal(sig, leave);
+	end_by(sig);
+}
+
+static void own_action_after(int sig)
+{
+	ur_counters_on_signal(path, &some);
+	signal(sig, leave);
+	raise(sig);
+}
+
+static void ignored(int sig)
+{
+	signal(sig, SIG_IGN);
+	end_by(sig);
+}
+
+static void counters_on_signal__programs_own_action(void)
+{
+	CU_ASSERT_EQUAL(WEXITSTATUS(in_child(own_action_before, SIGTERM)), OWN_STATUS);
+	CU_ASSERT_EQUAL(WEXITSTATUS(in_child(own_action_after, SIGTERM)), OWN_STATUS);
+	CU_ASSERT_EQUAL(in_child(ignored, SIGINT), 0);
+	CU_ASSERT_STRING_EQUAL(contents(), "");
+}
+
+/* Ends with 0 when its own child ended by the signal. */
+static void forks(int sig)
+{
+	int status = 0;
+	pid_t pid;
+
+	ur_counters_on_signal(path, &some);
+	pid = fork();
+	if (!pid) {
+		raise(sig);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	_exit(!(WIFSIGNALED(status) && WTERMSIG(status) == sig));
+}
+
+static void counters_on_signal__not_by_a_forked_child(void)
+{
+	CU_ASSERT_EQUAL(in_child(forks, SIGTERM), 0);
+	CU_ASSERT_STRING_EQUAL(contents(), "");
+}
+
+void ur_suite_counters_file(void)
+{
+	CU_pSuite s = CU_add_suite("counters_file", setup, teardown);
+
+	CU_ADD_TEST(s, counters_write__names_and_values);
+	CU_ADD_TEST(s, counters_write__errors);
+	CU_ADD_TEST(s, counters_on_signal__written_and_ended);
+	CU_ADD_TEST(s, counters_on_signal__programs_own_action);
+	CU_ADD_TEST(s, counters_on_signal__not_by_a_forked_child);
+}
