@@ -203,11 +203,11 @@ void ring(struct prog *p, struct sim_qp *q)
 		ur_nic_ring(host_of(p, q)->nic, q->qp);
 }
 
-static bool may_post(struct prog *p, const struct sim_qp *q)
+static bool may_post(struct prog *p, const struct sim_qp *q, bool quiet)
 {
 	enum ibv_qp_state st;
 
-	if (!q->qp || q->life == DOWN || p->nops == OPS_MAX || host_of(p, q)->m.nfree < host_of(p, q)->m.nslots / 2 ||
+	if (!q->qp || q->life == DOWN || p->nops == OPS_MAX || (!quiet && host_of(p, q)->m.nfree < host_of(p, q)->m.nslots / 2) ||
 	    q->stail - q->shead >= p->sq_wr)
 		return false;
 	st = ur_qp_state(q->qp);
@@ -312,7 +312,7 @@ bool post_send(struct prog *p, struct sim_qp *q, bool quiet)
 	struct sim_op *op = &p->ops[p->nops];
 	int err;
 
-	if (!may_post(p, q))
+	if (!may_post(p, q, quiet))
 		return false;
 	draw_op(p, q, quiet, op);
 	wr.wr_id = (uint64_t)(p->o.seed & 0xffff) << 48 | p->nops;

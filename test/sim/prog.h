@@ -342,6 +342,8 @@ void qp_connect(struct prog *p, struct sim_qp *q);
 int qp_to(struct prog *p, struct sim_qp *q, enum ibv_qp_state to);
 void qp_reset(struct prog *p, struct sim_qp *q);
 void qp_destroy(struct prog *p, struct sim_qp *q);
+/* How long something that was sent can be under way. */
+ur_time in_flight_time(const struct prog *p);
 const char *teardown(struct prog *p);
 static inline struct sim_host *host_of(struct prog *p, const struct sim_qp *q)
 {

@@ -57,11 +57,6 @@ static void go(struct prog *p, ur_time until)
 	} while (p->w.now < until && !p->broken[0]);
 }
 
-static ur_time in_flight_time(const struct prog *p)
-{
-	return p->f.lifetime + fabric_rtt(&p->f, (uint64_t)p->nqp * 512 * (p->mtu_bytes + 120));
-}
-
 /* --- breaking and healing --- */
 
 static bool in_error(const struct sim_qp *q)
@@ -109,7 +104,6 @@ static void heal(struct prog *p, struct sim_qp *q)
 			qp_destroy(p, side[i]);
 		else if (side[i]->qp && side[i]->life != DOWN)
 			qp_reset(p, side[i]);
-		side[i]->ready_at = p->w.now + in_flight_time(p);
 	}
 }
 

@@ -250,14 +250,26 @@ static void clean_cqs(struct prog *p, struct sim_qp *q)
 	q->scq->armed_empty = q->rcq->armed_empty = false;
 }
 
+ur_time in_flight_time(const struct prog *p)
+{
+	return p->f.lifetime + fabric_rtt(&p->f, (uint64_t)p->nqp * 512 * (p->mtu_bytes + 120));
+}
+
+/* What it has sent may be under way for a while, and would be taken for something new if it were connected at once. */
+static void is_down(struct prog *p, struct sim_qp *q)
+{
+	give_up(p, q);
+	q->life = DOWN;
+	q->ready_at = p->w.now + in_flight_time(p);
+}
+
 void qp_reset(struct prog *p, struct sim_qp *q)
 {
 	if (qp_to(p, q, IBV_QPS_RESET))
 		broke(p, "qp %u: cannot be reset", q->index);
 	leaves(p, q);
 	clean_cqs(p, q);
-	give_up(p, q);
-	q->life = DOWN;
+	is_down(p, q);
 }
 
 void qp_destroy(struct prog *p, struct sim_qp *q)
@@ -268,8 +280,7 @@ void qp_destroy(struct prog *p, struct sim_qp *q)
 		broke(p, "qp %u: cannot be destroyed", q->index);
 	q->qp = NULL;
 	clean_cqs(p, q);
-	give_up(p, q);
-	q->life = DOWN;
+	is_down(p, q);
 }
 
 /* --- all of them --- */
