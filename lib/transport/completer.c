@@ -81,7 +81,7 @@ static void retry(struct ur_qp *qp, ur_time now)
 	}
 	r->retry_left--;
 	r->deadline = now + r->timeout;
-	r->retried_at = now;
+	r->retried_at = r->loss_at = now;
 	ur_req_rewind(qp);
 }
 
@@ -118,6 +118,7 @@ static void lost_response(struct ur_qp *qp, uint32_t upto, ur_time now)
 	if (what == UR_REREAD_NOTHING)
 		return;
 	ur_qp_count(qp, UR_C_IMPLIED_NAK);
+	r->loss_at = now;
 	if (what == UR_REREAD_FIRST && !r->retry_left) {
 		ur_qp_count(qp, UR_C_RETRY_EXC);
 		ur_req_fail(qp, IBV_WC_RETRY_EXC_ERR, 0);

@@ -10,18 +10,24 @@
  */
 #include "transport/tp_priv.h"
 
-#define PROBE_FLOOR (50 * UR_NS_PER_US) /* a peer that is only busy is not asked more often */
+/*
+ * A peer that is only busy is not asked sooner. Where nothing was lost of late, a late answer is far more likely than a lost one: peers in
+ * software are held up for milliseconds at a time.
+ */
+#define FLOOR_CALM (10 * UR_NS_PER_MS)
+#define FLOOR_LOSSY (50 * UR_NS_PER_US)
+#define LOSS_MEMORY UR_NS_PER_S
 #define PROBES_MAX 20
 
 ur_time ur_probe_due(const struct ur_requester *r)
 {
+	ur_time since = r->deadline - r->timeout; /* the ACK timer runs from the same moment */
+	ur_time floor = r->loss_at && since < r->loss_at + LOSS_MEMORY ? FLOOR_LOSSY : FLOOR_CALM;
 	ur_time wait = 2 * (ur_time)r->srtt + 4 * (ur_time)r->rttvar;
 
 	if (!r->srtt || !r->timeout || r->probes > PROBES_MAX)
 		return UR_TIME_NEVER;
-	if (wait < PROBE_FLOOR)
-		wait = PROBE_FLOOR;
-	return r->deadline - r->timeout + (wait << r->probes); /* the ACK timer runs from the same moment */
+	return since + ((wait < floor ? floor : wait) << r->probes);
 }
 
 void ur_probe(struct ur_qp *qp, ur_time now)

@@ -134,6 +134,7 @@ struct ur_requester {
 	uint8_t probes;            /* since the last progress */
 	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
 	ur_time retried_at;        /* the last rewind that counted as a retry */
+	ur_time loss_at;           /* when a loss was last noticed; 0: never */
 	/* window.c */
 	uint32_t window, window_max; /* packets */
 	uint32_t ack_every;

@@ -28,7 +28,7 @@ static bool lose_psn(struct th *h, unsigned from, const struct ur_pkt *p)
 	return false;
 }
 
-/* Open, after one request that gave node 0 a round trip to go by: PSN 100 is used up. */
+/* Open, after one request that gave node 0 a round trip to go by, on a path that loses packets: PSN 100 is used up. */
 static void open_warm(struct th *h, const struct th_opt *o, struct loss *losses)
 {
 	th_open(h, o);
@@ -36,6 +36,7 @@ static void open_warm(struct th *h, const struct th_opt *o, struct loss *losses)
 	th_pump(h);
 	th_expect_wc(h->n[0].scq, 0, IBV_WC_SUCCESS);
 	CU_ASSERT_TRUE(h->n[0].qp->req.srtt > 0);
+	h->n[0].qp->req.loss_at = h->now;
 	h->lose = lose_psn;
 	h->arg = losses;
 }
@@ -72,6 +73,28 @@ static void fault__last_ack_lost(void)
 	struct loss l[] = {{1, 104, 1}, END_OF_LOSSES};
 
 	expect_repaired(l, IBV_WR_RDMA_WRITE, 4096, 60 * US, 1);
+}
+
+/* Where nothing has been lost of late the peer is given time: it is more likely busy. The ACK timer is long here. */
+static void fault__first_loss_of_a_calm_path(void)
+{
+	struct loss l[] = {{0, 101, 1}, END_OF_LOSSES};
+	struct th_opt o = th_default;
+	static struct th h;
+	ur_time begin;
+
+	o.timeout = 17;
+	open_warm(&h, &o, l);
+	h.n[0].qp->req.loss_at = 0;
+	begin = h.now;
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, IBV_SEND_SIGNALED);
+	th_run(&h, 9 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(count(&h, 0, UR_C_PROBE), 0);
+	th_run(&h, 2 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(count(&h, 0, UR_C_PROBE), 1);
+	CU_ASSERT_TRUE(h.now - begin < 12 * UR_NS_PER_MS);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	th_close(&h);
 }
 
 static void fault__last_packet_lost(void)
@@ -518,6 +541,7 @@ void ur_suite_tp_faults(void)
 	CU_pSuite s = CU_add_suite("tp_faults", NULL, NULL);
 
 	CU_ADD_TEST(s, fault__last_ack_lost);
+	CU_ADD_TEST(s, fault__first_loss_of_a_calm_path);
 	CU_ADD_TEST(s, fault__last_packet_lost);
 	CU_ADD_TEST(s, fault__all_of_a_message_lost);
 	CU_ADD_TEST(s, fault__nak_lost);
