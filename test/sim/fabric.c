@@ -53,6 +53,8 @@ void fabric_random(struct fabric *f, struct ur_rng *r)
 
 	*f = (struct fabric){.npkts = ur_rng_below(r, 8) ? 8192 : 300, .mtu = mtus[ur_rng_below(r, ur_array_size(mtus))]};
 	f->v6 = ur_rng_below(r, 2);
+	f->cc = ur_rng_below(r, 2);
+	f->ordered = true;
 	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
 		struct ur_sim_link *l = &f->tx[i];
 
@@ -65,6 +67,7 @@ void fabric_random(struct fabric *f, struct ur_rng *r)
 		f->rtt += l->delay + l->jitter;
 		f->lifetime = l->delay + l->jitter + l->reorder_by > f->lifetime ? l->delay + l->jitter + l->reorder_by : f->lifetime;
 		f->faults += link_faults(l);
+		f->ordered &= !l->reorder && !l->duplicate;
 	}
 	if (f->npkts < 8192)
 		f->faults += UR_SIM_PPM; /* the fabric loses what it finds no buffer for */

@@ -66,7 +66,7 @@ void memory_init(struct prog *p, unsigned host)
 		arena[host] = aligned_alloc(64, ARENA);
 	if (!arena[host])
 		exit(2);
-	*m = (struct memory){.base = arena[host], .slot_size = (p->max_len + 64 + UR_MAX_SGE * 16 + 63) & ~63u};
+	*m = (struct memory){.base = arena[host], .slot_size = (p->max_len + GRH + 64 + UR_MAX_SGE * 16 + 63) & ~63u};
 	at = put_red(m->base);
 	for (unsigned i = 0; i < BOARDS; i++) {
 		board_init(p, &m->board[i], at, board_size);
@@ -74,7 +74,7 @@ void memory_init(struct prog *p, unsigned host)
 	}
 	for (unsigned i = 0; i < CELLS; i++) {
 		m->cell[i] = (struct cell){.mem = (uint64_t *)(void *)at, .swaps = i % 2, .first = ur_rng_u64(&p->rng)};
-		*m->cell[i].mem = m->cell[i].first;
+		*m->cell[i].mem = m->cell[i].value[0] = m->cell[i].first;
 		at = put_red(at + RED);
 	}
 	m->slots = at;
@@ -159,13 +159,35 @@ void buf_poison(const struct buf *b)
 
 static uint8_t scratch[SCRATCH], wanted[SCRATCH];
 
-bool buf_holds(const struct buf *b, uint64_t tag, uint32_t pos, uint32_t len)
+void buf_peek(const struct buf *b, void *to, uint32_t n)
+{
+	for (unsigned i = 0; i < b->n && n; i++) {
+		uint32_t part = ur_min_u32(n, b->piece[i].len);
+
+		memcpy(to, b->piece[i].p, part);
+		to = (uint8_t *)to + part;
+		n -= part;
+	}
+}
+
+/* What one piece should look like, at scratch: `skip` bytes as they are, `len` of the pattern, and the rest untouched or (loose) as it is.
+ */
+static void expect_piece(const struct buf *b, const struct piece *pc, uint64_t tag, uint32_t pos, uint32_t skip, uint32_t len, bool loose)
+{
+	uint8_t *to = scratch + (pc->p - b->mem);
+
+	memcpy(to, pc->p, loose ? pc->len : skip);
+	pattern(to + skip, tag, pos, len);
+}
+
+bool buf_holds(const struct buf *b, uint64_t tag, uint32_t pos, uint32_t skip, uint32_t len, bool loose)
 {
 	memset(scratch, POISON, b->extent);
-	for (unsigned i = 0; i < b->n && len; i++) {
-		uint32_t part = ur_min_u32(len, b->piece[i].len);
+	for (unsigned i = 0; i < b->n; i++) {
+		uint32_t head = ur_min_u32(skip, b->piece[i].len), part = ur_min_u32(len, b->piece[i].len - head);
 
-		pattern(scratch + (b->piece[i].p - b->mem), tag, pos, part);
+		expect_piece(b, &b->piece[i], tag, pos, head, part, loose);
+		skip -= head;
 		pos += part;
 		len -= part;
 	}
@@ -274,7 +296,7 @@ bool buf_holds_board(const struct buf *b, const struct board *bd, uint32_t pos, 
 		memcpy(scratch + at, b->piece[i].p, b->piece[i].len);
 		memset(b->piece[i].p, POISON, b->piece[i].len);
 	}
-	return view_ok(bd, scratch, pos, len, &w) && buf_holds(b, 0, 0, 0);
+	return view_ok(bd, scratch, pos, len, &w) && buf_holds(b, 0, 0, 0, 0, false);
 }
 
 static void forget_ended(struct board *bd, uint64_t now)

@@ -5,20 +5,27 @@
 #include "prog.h"
 
 #define S(x) (1u << (x))
+#define RELIABLE (S(RC) | S(XRC))
+#define CONNECTED (RELIABLE | S(UC))
+#define ALL (CONNECTED | S(UD))
+#define ATOMIC_LEN 8
 
 /* A row for each operation: what it looks like to the poster, and how often it is drawn. */
 const struct row rows[] = {
-	{"SEND", IBV_WR_SEND, IBV_WC_SEND, K_SEND, true, false, S(RC), 4},
-	{"SEND with immediate", IBV_WR_SEND_WITH_IMM, IBV_WC_SEND, K_SEND, true, true, S(RC), 3},
-	{"WRITE", IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, K_WRITE, false, false, S(RC), 5},
-	{"WRITE with immediate", IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, K_WRITE, true, true, S(RC), 3},
-	{"READ", IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, K_READ, false, false, S(RC), 5},
+	{"SEND", IBV_WR_SEND, IBV_WC_SEND, K_SEND, true, false, ALL, 4},
+	{"SEND with immediate", IBV_WR_SEND_WITH_IMM, IBV_WC_SEND, K_SEND, true, true, ALL, 3},
+	{"WRITE", IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, K_WRITE, false, false, CONNECTED, 5},
+	{"WRITE with immediate", IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, K_WRITE, true, true, CONNECTED, 3},
+	{"READ", IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, K_READ, false, false, RELIABLE, 5},
+	{"FETCH_ADD", IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD, K_FADD, false, false, RELIABLE, 2},
+	{"CMP_SWAP", IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP, K_CSWAP, false, false, RELIABLE, 2},
+	{"ATOMIC WRITE", IBV_WR_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE, K_AWRITE, false, false, RELIABLE, 1},
 };
 const unsigned nrows = ur_array_size(rows);
 
 const char *const sin_names[SINS] = {
-	"",         "no such rkey", "stale rkey", "remote range", "remote right", "remote PD", "no such lkey", "local range", "local right",
-	"local PD", "too long",
+	"",      "no such rkey", "stale rkey",  "remote range", "remote right", "remote PD", "alignment",
+	"Q_Key", "no such lkey", "local range", "local right",  "local PD",     "too long",
 };
 
 const char *const status_names[STATUSES] = {
@@ -68,10 +75,14 @@ static const struct row *draw_row(struct prog *p, const struct sim_qp *q)
 	}
 }
 
-static uint32_t draw_len(struct prog *p)
+static uint32_t draw_len(struct prog *p, const struct sim_op *op)
 {
 	uint32_t mtu = p->mtu_bytes;
 
+	if (op->row->kind >= K_FADD || op->row->kind == K_AWRITE)
+		return ATOMIC_LEN;
+	if (op->qp->svc == UD)
+		return one_in(p, 3) ? mtu - below(p, 2) : below(p, mtu + 1);
 	switch (below(p, 8)) {
 	case 0: return 0;
 	case 1:
@@ -84,16 +95,21 @@ static uint32_t draw_len(struct prog *p)
 	}
 }
 
-static enum sin draw_sin(struct prog *p, const struct row *row, uint32_t len)
+static enum sin draw_sin(struct prog *p, const struct sim_op *op)
 {
+	enum kind k = op->row->kind;
 	enum sin s;
 
-	if (!p->sins || !len || !one_in(p, 40))
+	if (!p->sins || !op->len || !one_in(p, 40))
 		return SIN_NONE;
 	s = (enum sin)(1 + below(p, SINS - 1));
-	if (s <= SIN_PD && row->kind == K_SEND)
+	if (s == SIN_QKEY)
+		return op->qp->svc == UD ? s : SIN_LKEY;
+	if (s == SIN_ALIGN)
+		return k >= K_FADD || k == K_AWRITE ? s : SIN_LKEY;
+	if (s <= SIN_REMOTE_LAST && k == K_SEND)
 		return SIN_LKEY;
-	if (s == SIN_LRIGHT && row->kind < K_READ)
+	if (s == SIN_LRIGHT && k < K_READ)
 		return SIN_LRANGE;
 	return s;
 }
@@ -166,11 +182,13 @@ static bool aim(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 	struct sim_host *h = &p->host[op->qp->peer->host];
 	unsigned n = below(p, h->key[K_VOLATILE].mr ? BOARDS : BOARDS - BOARDS_VOLATILE);
 	struct board *bd = &h->m.board[n];
-	bool writes = op->row->kind == K_WRITE;
+	bool writes = op->row->kind != K_READ;
 	const struct key *k;
 
 	op->rkey = board_key(p, n, writes);
 	op->at = below(p, bd->size - op->len + 1);
+	if (op->row->kind == K_AWRITE)
+		op->at &= ~7u;
 	if (op->sin == SIN_RIGHT)
 		op->rkey = writes ? K_BOARDS_RO : K_BOARDS_WO;
 	else if (op->sin == SIN_PD)
@@ -183,8 +201,10 @@ static bool aim(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 	else if (op->sin == SIN_STALE)
 		wr->wr.rdma.rkey = h->key[K_VOLATILE].stale;
 	else if (op->sin == SIN_RANGE)
-		wr->wr.rdma.remote_addr = k->iova + k->size - op->len + 1 + below(p, 64);
-	if ((op->sin && op->sin <= SIN_PD) || !op->len)
+		wr->wr.rdma.remote_addr = k->iova + k->size - op->len + (op->row->kind == K_AWRITE ? 8 : 1 + below(p, 64));
+	else if (op->sin == SIN_ALIGN)
+		wr->wr.rdma.remote_addr++;
+	if ((op->sin && op->sin <= SIN_REMOTE_LAST) || !op->len)
 		return true; /* it touches nothing */
 	op->board = bd;
 	if (!writes)
@@ -193,6 +213,34 @@ static bool aim(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 		op->v = board_write(bd, op, p->clock);
 	op->vtag = op->tag;
 	return !writes || op->v;
+}
+
+/* A datagram goes to the peer, to any other QP of its kind, or to all that are attached to the group. */
+static bool address(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
+{
+	struct sim_qp *q = op->qp, *o = one_in(p, 3) ? &p->qp[below(p, p->nqp)] : q->peer;
+	bool group = one_in(p, 5);
+	struct ur_ah *ah = get_ah(p, host_of(p, q), group ? WORLD_HOSTS : (o->svc == UD ? o : q->peer)->host);
+
+	op->target = group ? NULL : o->svc == UD ? o : q->peer;
+	op->qpn = q->qpn;
+	if (!ah)
+		return false;
+	wr->wr.ud.ah = &ah->api;
+	wr->wr.ud.remote_qpn = group ? 0xffffff : op->target->qpn;
+	wr->wr.ud.remote_qkey = op->sin == SIN_QKEY ? 0x2222 : q->qkey;
+	return true;
+}
+
+static bool aim_any(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
+{
+	if (op->qp->svc == XRC)
+		wr->qp_type.xrc.remote_srqn = ur_srq_num(op->qp->peer->rq->srq);
+	if (op->qp->svc == UD)
+		return address(p, op, wr);
+	if (op->row->kind == K_SEND)
+		return true;
+	return op->row->kind >= K_FADD ? cell_aim(p, op, wr) : aim(p, op, wr);
 }
 
 /* --- posting --- */
@@ -207,11 +255,11 @@ static bool may_post(struct prog *p, const struct sim_qp *q, bool quiet)
 {
 	enum ibv_qp_state st;
 
-	if (!q->qp || q->life == DOWN || p->nops == OPS_MAX || (!quiet && host_of(p, q)->m.nfree < host_of(p, q)->m.nslots / 2) ||
-	    q->stail - q->shead >= p->sq_wr)
+	if (!q->sends || !q->qp || q->life == DOWN || p->nops == OPS_MAX ||
+	    (!quiet && host_of(p, q)->m.nfree < host_of(p, q)->m.nslots / 2) || q->stail - q->shead >= p->sq_wr)
 		return false;
 	st = ur_qp_state(q->qp);
-	return st == IBV_QPS_RTS || st == IBV_QPS_SQD || (st == IBV_QPS_ERR && one_in(p, 4));
+	return st == IBV_QPS_RTS || st == IBV_QPS_SQD || ((st == IBV_QPS_ERR || st == IBV_QPS_SQE) && one_in(p, 4));
 }
 
 static unsigned draw_flags(struct prog *p, struct sim_op *op, bool quiet)
@@ -237,7 +285,7 @@ static bool draw_data(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 	if (lands)
 		buf_poison(&op->local);
 	else
-		buf_fill(&op->local, op->tag, op->row->kind == K_WRITE ? op->at : 0);
+		buf_fill(&op->local, op->tag, op->row->kind == K_WRITE || op->row->kind == K_AWRITE ? op->at : 0);
 	if (lands || op->len > op->qp->cap.max_inline_data || op->sin >= SIN_LKEY || !one_in(p, 3))
 		return true;
 	wr->send_flags |= IBV_SEND_INLINE;
@@ -268,41 +316,43 @@ static void posted(struct prog *p, struct sim_op *op, const struct ibv_send_wr *
 	    sin_names[op->sin], op->len ? "" : ", no data", op->rkey, op->at, op->imm);
 	op->signaled |= q->sig_all;
 	op->open = true;
+	if (op->cell)
+		cell_posted(op);
 	if (op->fence)
 		q->fence = (uint16_t)(op->seq + 1);
 	if (op->row->recv) {
 		op->rindex = q->nrops;
 		q->rops[q->nrops++] = op->seq;
 	}
-	q->sends[q->stail++] = (uint16_t)p->nops++;
+	q->sent[q->stail++] = (uint16_t)p->nops++;
 	p->stats->ops[op->row - rows]++;
 	p->stats->sins[op->sin]++;
 	if (wr->send_flags & IBV_SEND_INLINE)
 		slot_give(&host_of(p, q)->m, &op->local); /* taken at once */
 }
 
-static bool draw_op(struct prog *p, struct sim_qp *q, bool quiet, struct sim_op *op)
+static void draw_op(struct prog *p, struct sim_qp *q, bool quiet, struct sim_op *op)
 {
 	memset(op, 0, offsetof(struct sim_op, local));
 	op->local.slot = -1;
 	op->local.n = 0;
-	op->row = quiet ? &rows[2] : draw_row(p, q);
+	op->row = !quiet ? draw_row(p, q) : q->svc == UD ? &rows[0] : &rows[2];
 	op->qp = q;
 	op->epoch = q->epoch;
 	op->seq = q->stail;
 	op->tag = ur_rng_u64(&p->rng);
-	op->len = quiet ? 0 : draw_len(p);
+	op->len = quiet ? 0 : draw_len(p, op);
 	op->imm = ur_rng_u32(&p->rng);
-	op->sin = quiet ? SIN_NONE : draw_sin(p, op->row, op->len);
+	op->sin = quiet ? SIN_NONE : draw_sin(p, op);
 	op->posted = ++p->clock;
 	op->keys = 0;
 	op->rkey = K_SLOTS;
 	op->board = NULL;
 	op->v = NULL;
 	op->cell = NULL;
+	op->target = q->peer;
 	if (op->sin == SIN_STALE && !p->host[q->peer->host].key[K_VOLATILE].stale)
 		op->sin = SIN_RKEY;
-	return true;
 }
 
 bool post_send(struct prog *p, struct sim_qp *q, bool quiet)
@@ -319,7 +369,7 @@ bool post_send(struct prog *p, struct sim_qp *q, bool quiet)
 	wr.opcode = op->row->opcode;
 	wr.send_flags = draw_flags(p, op, quiet);
 	wr.imm_data = op->imm;
-	if ((op->row->kind >= K_WRITE && !aim(p, op, &wr)) || !draw_data(p, op, &wr)) {
+	if (!aim_any(p, op, &wr) || !draw_data(p, op, &wr)) {
 		forget(p, op);
 		return false;
 	}

@@ -3,10 +3,14 @@
  * A random program of verbs on two hosts, and a model of what RDMA promises, which every completion is held against.
  *
  *   memory.c   where data lies: slots for messages, boards that peers write and read, cells for atomics, with red zones between
- *   setup.c    memory regions, CQs and QPs; connecting, breaking, taking down
+ *   setup.c    memory regions, CQs, SRQs and address handles; what a program is made of
+ *   connect.c  QPs: making, connecting, breaking, taking down
  *   ops.c      the table of operations; posting of sends, legal or not
- *   recvs.c    posting of receives, legal or not
- *   model.c    completions against what was posted
+ *   recvs.c    posting of receives, legal or not; shared receive queues
+ *   cells.c    atomics
+ *   model.c    completions of sends against what was posted
+ *   arrive.c   completions of receives
+ *   checks.c   events, and what must hold at the end
  *   program.c  the table of actions, and the run from the first to the end
  *
  * The model never looks inside the transport. It knows what was posted, what has been seen, and the state of a QP as ibv_query_qp(3) tells.
@@ -25,14 +29,15 @@
 #define BOARDS 6      /* a host: the last BOARDS_VOLATILE of them in a memory region that comes and goes */
 #define BOARDS_VOLATILE 2
 #define VERSIONS 16
-#define CELLS 8 /* a host */
+#define CELLS 4 /* a host */
+#define CELL_OPS 256
 #define STATUSES 24
 #define RED 64 /* bytes around everything */
 #define SCRATCH (512 * 1024)
 
 #define NEVER UINT64_MAX
 
-enum service { RC, UC, UD, SERVICES };
+enum service { RC, UC, UD, XRC, SERVICES };
 
 /* --- memory.c --- */
 
@@ -71,7 +76,10 @@ struct cell { /* eight bytes for atomics: either counted up by one, or swapped f
 	uint64_t *mem;
 	bool swaps;
 	uint64_t first;
-	unsigned posted; /* operations */
+	unsigned posted, done; /* operations */
+	/* Counted: has somebody seen first + i? Swapped: has the i-th value been replaced, and what is it? */
+	bool gone[CELL_OPS + 1];
+	uint64_t value[CELL_OPS + 1];
 };
 
 struct memory { /* of a host */
@@ -95,8 +103,11 @@ void slot_give(struct memory *m, struct buf *b);
 bool buf_lay(struct prog *p, struct memory *m, struct buf *b, uint32_t len, unsigned max);
 void buf_fill(const struct buf *b, uint64_t tag, uint32_t pos);
 void buf_poison(const struct buf *b);
-/* Do the first `len` bytes hold what `tag` has at `pos`, and nothing else was touched? */
-bool buf_holds(const struct buf *b, uint64_t tag, uint32_t pos, uint32_t len);
+/* Do the `len` bytes behind the first `skip` hold what `tag` has at `pos`, and is everything else untouched but the first `skip`, and
+ * (loose) what lies behind? */
+bool buf_holds(const struct buf *b, uint64_t tag, uint32_t pos, uint32_t skip, uint32_t len, bool loose);
+/* Copies the first n bytes out. */
+void buf_peek(const struct buf *b, void *to, uint32_t n);
 /* Are the first `len` bytes a copy of [pos, pos + len) of the board as it may have been between clock t0 and t1, seen by `op`? */
 bool buf_holds_board(const struct buf *b, const struct board *bd, uint32_t pos, uint32_t len, uint64_t t0, uint64_t t1,
 		     const struct sim_op *op);
@@ -133,6 +144,20 @@ struct sim_cq {
 	bool armed_empty; /* armed and then seen empty: the next completion notifies */
 };
 
+struct sim_rq { /* a receive queue, of a QP or shared */
+	unsigned host, cap, head, tail;
+	unsigned lost;      /* shared: receives that QPs may have taken to their graves */
+	unsigned limit;     /* shared: an event was asked for below this; 0: no longer */
+	bool tainted;       /* shared: one of the receives is wrong */
+	struct sim_qp *qp;  /* or NULL, */
+	struct ur_srq *srq; /* when it is this; */
+	struct sim_cq *cq;  /* of an XRC SRQ */
+	struct prog *p;
+	uint16_t recvs[RECVS_MAX]; /* all of this epoch, in the order of posting; before `head` none is open */
+};
+
+enum { SRQ_BASIC, SRQ_XRC, SRQS };
+
 struct sim_host {
 	struct ur_nic *nic;
 	struct ur_pd *pd, *pd2;
@@ -140,8 +165,11 @@ struct sim_host {
 	struct key key[KEYS];
 	struct sim_cq cq[CQS_MAX];
 	unsigned ncq;
-	uint64_t wc_errors[2]; /* seen: of sends, of receives */
-	bool cleaned;          /* completions were removed unseen */
+	struct sim_rq srq[SRQS];
+	struct ur_xrcd *xrcd;
+	struct ur_ah *ah[WORLD_HOSTS + 1]; /* to each host, and to the group; or NULL */
+	uint64_t wc_errors[2];             /* seen: of sends, of receives */
+	bool cleaned;                      /* completions were removed unseen */
 };
 
 enum life { UP, BROKEN, DOWN };
@@ -152,9 +180,11 @@ enum cause { CAUSE_PROGRAM = 1, CAUSE_SEND = 2, CAUSE_RECV = 4 };
 struct sim_qp {
 	unsigned index, host;
 	enum service svc;
+	bool sends, receives; /* an XRC QP does one of them */
+	bool attached;        /* to the group */
 	struct sim_qp *peer;
 	struct ur_qp *qp; /* NULL when destroyed */
-	uint32_t qpn;
+	uint32_t qpn, qkey;
 	struct ur_net_path path;
 	struct sim_cq *scq, *rcq;
 	struct ibv_qp_cap cap;
@@ -173,16 +203,18 @@ struct sim_qp {
 	ur_time ready_at;              /* when it may be connected again: nothing of the last epoch is under way */
 	unsigned judged;               /* sends of which the peer has told that they were executed */
 	struct prog *p;
-	uint16_t sends[OPS_MAX], recvs[RECVS_MAX]; /* of this epoch, in order */
-	unsigned shead, stail, rhead, rtail;
-	unsigned rops[OPS_MAX], nrops; /* indices in `sends` of those that consume a receive of the peer */
+	struct sim_rq *rq, own;
+	uint16_t sent[OPS_MAX]; /* of this epoch, in order */
+	unsigned shead, stail;
+	unsigned rops[OPS_MAX], nrops; /* indices in `sent` of those that consume a receive of the peer */
 	unsigned delivered;            /* how many of them the peer has seen */
 	uint16_t fence;                /* one more than the index of the newest fenced send */
 };
 
 /* --- ops.c --- */
 
-enum kind { K_SEND, K_WRITE, K_READ, K_FADD, K_CSWAP };
+/* From K_AWRITE on they wait for an answer, from K_READ on it brings data. */
+enum kind { K_SEND, K_WRITE, K_AWRITE, K_READ, K_FADD, K_CSWAP };
 
 struct row {
 	const char *name;
@@ -204,6 +236,8 @@ enum sin {
 	SIN_RANGE,    /* beyond the end of the memory region */
 	SIN_RIGHT,    /* the memory region does not grant it */
 	SIN_PD,       /* a memory region of another protection domain */
+	SIN_ALIGN,    /* an atomic at an odd place */
+	SIN_QKEY,     /* a datagram with another Q_Key */
 	SIN_LKEY,     /* local: no such key */
 	SIN_LRANGE,   /* local: beyond the end */
 	SIN_LRIGHT,   /* local: no right to write there */
@@ -212,13 +246,15 @@ enum sin {
 	SINS
 };
 
+#define SIN_REMOTE_LAST SIN_QKEY
+
 extern const char *const sin_names[SINS];
 extern const char *const status_names[STATUSES];
 
 struct sim_op {
 	const struct row *row;
 	struct sim_qp *qp;
-	unsigned epoch, seq; /* seq: index in qp->sends */
+	unsigned epoch, seq; /* seq: index in qp->sent */
 	unsigned rindex;     /* of those that consume a receive: index in qp->rops */
 	uint64_t tag;
 	uint32_t len, imm;
@@ -235,12 +271,15 @@ struct sim_op {
 	struct version *v;
 	uint64_t vtag; /* v->tag, while v is still that version */
 	struct cell *cell;
-	uint64_t operand, swap, orig;
+	unsigned before; /* operations on the cell that were over when it was posted */
+	uint64_t compare, swap;
+	struct sim_qp *target; /* of a datagram; NULL: the group */
+	uint32_t qpn;          /* from which it was sent */
 };
 
 struct sim_recv {
-	struct sim_qp *qp;
-	unsigned epoch, seq;
+	struct sim_rq *rq;
+	unsigned epoch, seq; /* epoch: of the QP, when it has the queue for itself; seq: index in rq->recvs */
 	uint32_t len;
 	enum sin sin;
 	unsigned may;
@@ -257,26 +296,54 @@ void ring(struct prog *p, struct sim_qp *q);
 
 /* --- recvs.c --- */
 
-bool post_recv(struct prog *p, struct sim_qp *q, bool legal);
+#define GRH 40
 
-/* --- model.c --- */
+bool post_recv(struct prog *p, struct sim_rq *rq, bool legal);
+bool srq_create(struct prog *p, unsigned host, unsigned which);
+void srq_limit(struct prog *p, struct sim_rq *rq);
+/* Forgets a receive that nobody will hear of again. */
+void recv_drop(struct prog *p, struct sim_recv *r);
+
+/* --- cells.c --- */
+
+/* False when the cell has had enough. */
+bool cell_aim(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr);
+void cell_posted(struct sim_op *op);
+void cell_done(struct prog *p, struct sim_op *op, unsigned no);
+void cells_check(struct prog *p, unsigned host);
+
+/* --- model.c, arrive.c, checks.c --- */
 
 /* Polls up to n completions and judges them. Returns how many there were. */
 unsigned reap(struct prog *p, struct sim_cq *c, unsigned n);
 void reap_all(struct prog *p);
+void on_send(struct prog *p, unsigned no, const struct ibv_wc *wc);
+void on_recv(struct prog *p, unsigned no, const struct ibv_wc *wc);
 void on_event(struct ur_qp *qp, enum ibv_event_type ev);
+void on_srq_event(struct ur_srq *srq, enum ibv_event_type ev);
+/* A flush without a cause that has been seen: there must be one. */
+void unexplained(struct sim_qp *q);
+/* Has q posted what takes its peer down? */
+bool may_kill(const struct prog *p, const struct sim_qp *q);
+/* The peer has told that everything up to request `upto` was executed. */
+void executed(struct prog *p, struct sim_qp *q, unsigned upto);
+/* It has been executed whole. */
+void settle(struct sim_op *op, uint64_t now);
 /* Nothing more will be heard of what is under way on the QP. */
 void give_up(struct prog *p, struct sim_qp *q);
 /* The QP is in ERR and everything was reaped. */
 void end_unsignalled(struct prog *p, struct sim_qp *q);
 /* The epoch of a QP ends: is what happened to it explained? */
 void close_epoch(struct prog *p, struct sim_qp *q);
+/* All completions have been seen: are the receives of a shared queue used in order? */
+void srq_check(struct prog *p, const struct sim_rq *rq);
 void final_checks(struct prog *p);
 
 /* --- program.c --- */
 
 struct stats {
-	uint64_t seeds, failed, ops[24], send_wc[STATUSES], recv_wc[STATUSES], events[32], sins[SINS], actions[32], frames, virtual_ms;
+	uint64_t seeds, failed, ops[32], received[32], services[SERVICES], send_wc[STATUSES], recv_wc[STATUSES], events[32], sins[SINS],
+		actions[32], frames, virtual_ms;
 };
 
 struct prog_options {
@@ -295,6 +362,7 @@ struct prog {
 	struct sim_qp qp[2 * PAIRS_MAX];
 	unsigned nqp;
 	uint64_t clock;
+	struct ur_gid group;
 	enum ibv_mtu mtu;
 	uint32_t mtu_bytes, max_len; /* of a message */
 	unsigned sq_wr, rq_wr, max_sge;
@@ -333,10 +401,19 @@ static inline uint32_t below(struct prog *p, uint32_t n)
 	return ur_rng_below(&p->rng, n);
 }
 
+static inline bool reliable(const struct sim_qp *q)
+{
+	return q->svc == RC || q->svc == XRC;
+}
+
 /* setup.c */
 const char *setup(struct prog *p);
 bool key_register(struct prog *p, unsigned host, enum key_id id);
 void key_deregister(struct prog *p, unsigned host, enum key_id id);
+struct ur_ah *get_ah(struct prog *p, struct sim_host *h, unsigned to);
+void drop_ah(struct prog *p, struct sim_host *h, unsigned to);
+bool is_quiet(const struct prog *p);
+/* connect.c */
 bool qp_create(struct prog *p, struct sim_qp *q);
 void qp_connect(struct prog *p, struct sim_qp *q);
 int qp_to(struct prog *p, struct sim_qp *q, enum ibv_qp_state to);

@@ -76,8 +76,10 @@ static void end_side(struct prog *p, struct sim_qp *q)
 	if (!q->qp || q->life == DOWN)
 		return;
 	end_unsignalled(p, q);
-	if (q->shead != q->stail || q->rhead != q->rtail)
-		broke(p, "qp %u: %u sends and %u receives were not flushed", q->index, q->stail - q->shead, q->rtail - q->rhead);
+	if (q->shead != q->stail || q->own.head != q->own.tail)
+		broke(p, "qp %u: %u sends and %u receives were not flushed", q->index, q->stail - q->shead, q->own.tail - q->own.head);
+	if (q->rq->srq && !(q->seen & 1u << IBV_EVENT_QP_LAST_WQE_REACHED))
+		broke(p, "qp %u: no event has told that it uses no more receives of its SRQ", q->index);
 	close_epoch(p, q);
 }
 
@@ -130,9 +132,9 @@ static void act_recv(struct prog *p)
 	struct sim_qp *q = any_qp(p);
 	unsigned n = 1 + below(p, p->rq_wr), done = 0;
 
-	while (done < n && post_recv(p, q, false))
+	while (done < n && q->receives && post_recv(p, q->rq, false))
 		done++;
-	if (done)
+	if (done && q->qp)
 		ring(p, q);
 }
 
@@ -146,6 +148,9 @@ static void act_poll(struct prog *p)
 static void act_wait(struct prog *p)
 {
 	go(p, p->w.now + ur_rng_u64(&p->rng) % (p->pace << below(p, 4)));
+	if (is_quiet(p))
+		for (unsigned i = 0; i < WORLD_HOSTS; i++)
+			boards_quiet(&p->host[i].m, ++p->clock);
 }
 
 static void act_step(struct prog *p)
@@ -226,7 +231,7 @@ static void act_drain(struct prog *p)
 {
 	struct sim_qp *q = any_qp(p);
 
-	if (q->life != UP || in_error(q))
+	if (q->life != UP || !q->sends || ur_qp_state(q->qp) == IBV_QPS_ERR || ur_qp_state(q->qp) == IBV_QPS_SQE)
 		return;
 	if (q->sqd && (q->drained || one_in(p, 4))) {
 		resume(p, q);
@@ -237,6 +242,38 @@ static void act_drain(struct prog *p)
 	}
 }
 
+/* A QP whose send queue alone has failed goes on where it stopped. */
+static void recover(struct prog *p, struct sim_qp *q)
+{
+	ring(p, q);
+	go(p, p->w.now);
+	reap(p, q->scq, UINT32_MAX);
+	if (q->shead != q->stail || !q->send_failed)
+		broke(p, "qp %u: in SQE, and %u sends were not flushed", q->index, q->stail - q->shead);
+	q->sqd = q->frozen = q->send_failed = false;
+	q->drained = 0;
+	if (!p->broken[0] && ur_qp_state(q->qp) == IBV_QPS_SQE && qp_to(p, q, IBV_QPS_RTS))
+		broke(p, "qp %u: cannot go on after SQE", q->index);
+}
+
+static void act_recover(struct prog *p)
+{
+	struct sim_qp *q = any_qp(p);
+
+	if (q->life == UP && ur_qp_state(q->qp) == IBV_QPS_SQE)
+		recover(p, q);
+}
+
+static void act_limit(struct prog *p)
+{
+	srq_limit(p, &p->host[below(p, WORLD_HOSTS)].srq[below(p, SRQS)]);
+}
+
+static void act_address(struct prog *p)
+{
+	drop_ah(p, &p->host[below(p, WORLD_HOSTS)], below(p, WORLD_HOSTS + 1));
+}
+
 static const struct action {
 	const char *name;
 	void (*act)(struct prog *p);
@@ -245,7 +282,8 @@ static const struct action {
 	{"post sends", act_send, 24}, {"post receives", act_recv, 14}, {"poll", act_poll, 16},
 	{"wait", act_wait, 24},       {"step", act_step, 6},           {"arm", act_arm, 3},
 	{"break", act_break, 3},      {"heal", act_heal, 6},           {"connect", act_connect, 6},
-	{"memory", act_memory, 2},    {"drain", act_drain, 3},
+	{"memory", act_memory, 2},    {"drain", act_drain, 3},         {"recover", act_recover, 4},
+	{"limit", act_limit, 1},      {"address", act_address, 1},
 };
 
 const char *action_name(unsigned i)
@@ -267,21 +305,35 @@ static void act(struct prog *p)
 
 /* --- the end --- */
 
+/* What o has sent and q has not received needs receives; nobody waits for those of unreliable services. */
+static bool feed(struct prog *p, struct sim_qp *q, const struct sim_qp *o)
+{
+	bool posted = false;
+
+	if (!q->receives || !reliable(q) || o->delivered >= o->nrops)
+		return false;
+	if (q->rq->srq)
+		return post_recv(p, q->rq, true);
+	while (q->own.tail < o->nrops && post_recv(p, q->rq, true))
+		posted = true;
+	return posted;
+}
+
 /* Everything that is under way gets what it waits for. */
 static void serve(struct prog *p, struct sim_qp *q)
 {
-	struct sim_qp *o = q->peer;
-	bool rang = false;
+	bool rang;
 
 	if (needs_healing(q))
 		heal(p, q);
 	if (q->life != UP)
 		return;
+	if (ur_qp_state(q->qp) == IBV_QPS_SQE)
+		recover(p, q);
 	if (q->sqd)
 		resume(p, q);
-	while (q->rtail < o->nrops && post_recv(p, q, true))
-		rang = true;
-	if (q->stail != q->shead && !p->ops[q->sends[q->stail - 1]].signaled)
+	rang = feed(p, q, q->peer);
+	if (q->stail != q->shead && !p->ops[q->sent[q->stail - 1]].signaled)
 		rang |= post_send(p, q, true);
 	if (rang)
 		ring(p, q);
@@ -317,7 +369,7 @@ static void quiet(struct prog *p)
 	ur_time until = p->w.now + 2 * in_flight_time(p);
 
 	go(p, until);
-	while (ur_sim_in_flight(p->w.sim) && !p->broken[0])
+	while (!is_quiet(p) && !p->broken[0])
 		go(p, p->w.now + p->pace);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The objects of a program: memory regions, CQs and QPs; connecting, breaking, taking down. */
-#include <stdio.h>
+/* What a program is made of: memory regions, CQs, shared receive queues, address handles, and which QPs there are. */
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "prog.h"
+#include "wire/frame.h"
 
 #define LW IBV_ACCESS_LOCAL_WRITE
 #define RW IBV_ACCESS_REMOTE_WRITE
@@ -68,8 +69,8 @@ static void doubt(struct prog *p, unsigned host, enum key_id id)
 			op->may |= 1u << IBV_WC_REM_ACCESS_ERR;
 	}
 	for (unsigned i = 0; i < p->nrecvs; i++)
-		if (p->recvs[i].open && p->recvs[i].qp->host == host && p->recvs[i].keys & 1u << id)
-			p->recvs[i].may |= 1u << IBV_WC_LOC_PROT_ERR;
+		if (p->recvs[i].open && p->recvs[i].rq->host == host && p->recvs[i].keys & 1u << id)
+			p->recvs[i].may |= 1u << IBV_WC_LOC_PROT_ERR, p->recvs[i].rq->tainted = true;
 }
 
 void key_deregister(struct prog *p, unsigned host, enum key_id id)
@@ -88,199 +89,36 @@ void key_deregister(struct prog *p, unsigned host, enum key_id id)
 	k->mr = NULL;
 }
 
-/* --- QPs --- */
+/* --- nothing is under way --- */
 
-static enum ibv_qp_type type_of(enum service s)
+bool is_quiet(const struct prog *p)
 {
-	return s == RC ? IBV_QPT_RC : s == UC ? IBV_QPT_UC : IBV_QPT_UD;
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		if (p->w.nic[i]->local_head || p->w.nic[i]->backlog_n)
+			return false;
+	return !ur_sim_in_flight(p->w.sim);
 }
 
-bool qp_create(struct prog *p, struct sim_qp *q)
-{
-	struct sim_host *h = host_of(p, q);
-	struct ur_qp_init init = {.type = type_of(q->svc),
-				  .pd = h->pd,
-				  .send_cq = q->scq->cq,
-				  .recv_cq = q->rcq->cq,
-				  .context = q,
-				  .event = on_event,
-				  .sq_sig_all = q->sig_all};
+/* --- address handles --- */
 
-	init.cap = (struct ibv_qp_cap){.max_send_wr = p->sq_wr,
-				       .max_recv_wr = p->rq_wr,
-				       .max_send_sge = p->max_sge,
-				       .max_recv_sge = p->max_sge,
-				       .max_inline_data = 64};
-	if (ur_qp_create(h->nic->tp, &init, &q->qp))
-		return false;
-	q->cap = init.cap;
-	q->qpn = ur_qp_num(q->qp);
-	q->path = (struct ur_net_path){.owner = NULL};
-	SAY(p, "qp %u: created, number %#x", q->index, q->qpn);
-	return true;
+struct ur_ah *get_ah(struct prog *p, struct sim_host *h, unsigned to)
+{
+	struct ibv_ah_attr a = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}};
+
+	if (h->ah[to])
+		return h->ah[to];
+	memcpy(a.grh.dgid.raw, to == WORLD_HOSTS ? p->group.raw : p->w.gid[to].raw, 16);
+	if (ur_nic_create_ah(h->nic, h->pd, &a, p->w.now, &h->ah[to]))
+		broke(p, "an address handle could not be made");
+	return h->ah[to];
 }
 
-static void new_epoch(struct sim_qp *q)
+void drop_ah(struct prog *p, struct sim_host *h, unsigned to)
 {
-	q->epoch++;
-	q->life = UP;
-	q->causes = q->drained = q->judged = q->seen = 0;
-	q->send_failed = q->recv_failed = q->sqd = q->frozen = q->unexplained = false;
-	q->went_bad = NEVER;
-	q->shead = q->stail = q->rhead = q->rtail = q->nrops = q->delivered = 0;
-	q->fence = 0;
-}
-
-static int modify(struct prog *p, struct sim_qp *q, const struct ibv_qp_attr *a, int mask)
-{
-	return ur_nic_modify_qp(host_of(p, q)->nic, q->qp, &q->path, a, mask | IBV_QP_STATE, p->w.now);
-}
-
-static bool to_rts(struct prog *p, struct sim_qp *q, uint32_t mine, uint32_t theirs)
-{
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = (unsigned)q->access};
-
-	if (modify(p, q, &a, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
-		return false;
-	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-				 .path_mtu = p->mtu,
-				 .dest_qp_num = q->peer->qpn,
-				 .rq_psn = theirs,
-				 .max_dest_rd_atomic = q->peer->depth,
-				 .min_rnr_timer = q->min_rnr,
-				 .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}}};
-	memcpy(a.ah_attr.grh.dgid.raw, p->w.gid[q->peer->host].raw, 16);
-	if (modify(p, q, &a,
-		   IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			   (q->svc == RC ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)))
-		return false;
-	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-				 .timeout = q->timeout,
-				 .retry_cnt = q->retry_cnt,
-				 .rnr_retry = q->rnr_retry,
-				 .sq_psn = mine,
-				 .max_rd_atomic = q->depth};
-	return !modify(p, q, &a,
-		       IBV_QP_SQ_PSN | (q->svc == RC ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0));
-}
-
-static uint32_t random_psn(struct prog *p)
-{
-	return one_in(p, 3) ? 0xffffff - below(p, 64) : below(p, 1 << 24);
-}
-
-static uint8_t timeout_code(ur_time t)
-{
-	uint8_t code = 1;
-
-	while (code < 31 && 4096ull << code < t)
-		code++;
-	return code;
-}
-
-/* What one side of a connection asks for. */
-static void random_attributes(struct prog *p, struct sim_qp *q)
-{
-	ur_time rtt = fabric_rtt(&p->f, (uint64_t)p->nqp * 512 * (p->mtu_bytes + 120));
-	unsigned less = 1 + below(p, 8);
-
-	q->timeout = timeout_code(2 * rtt + 20 * UR_NS_PER_US);
-	q->tight = one_in(p, 10);
-	if (q->tight)
-		q->timeout = q->timeout > less ? (uint8_t)(q->timeout - less) : 1;
-	else if (one_in(p, 3))
-		q->timeout++;
-	q->retry_cnt = one_in(p, 4) ? (uint8_t)below(p, 8) : 7;
-	q->rnr_retry = one_in(p, 4) ? (uint8_t)below(p, 8) : 7;
-	q->min_rnr = one_in(p, 8) ? (uint8_t)below(p, 32) : (uint8_t)(1 + below(p, 14));
-	q->depth = (uint8_t)(p->sins && one_in(p, 20) ? 0 : 1 + below(p, one_in(p, 2) ? 2 : 16));
-	q->access = LW | RW | RR | RA;
-	if (p->sins && one_in(p, 20))
-		q->access &= one_in(p, 2) ? ~RW : ~(RR | RA);
-}
-
-/* Connects a QP and its peer; both are in RESET. */
-void qp_connect(struct prog *p, struct sim_qp *q)
-{
-	struct sim_qp *o = q->peer;
-	uint32_t psn[2] = {random_psn(p), random_psn(p)};
-
-	random_attributes(p, q);
-	new_epoch(q);
-	if (o == q) {
-		psn[1] = psn[0];
-	} else {
-		random_attributes(p, o);
-		new_epoch(o);
-	}
-	if (!to_rts(p, q, psn[0], psn[1]) || (o != q && !to_rts(p, o, psn[1], psn[0])))
-		broke(p, "qp %u: cannot be connected to qp %u", q->index, o->index);
-	SAY(p,
-	    "qp %u and %u: connected; timeouts %u %u, retries %u %u, RNR retries %u %u, RNR timers %u %u, READs %u %u, access %#x %#x, "
-	    "PSNs %#x %#x",
-	    q->index, o->index, q->timeout, o->timeout, q->retry_cnt, o->retry_cnt, q->rnr_retry, o->rnr_retry, q->min_rnr, o->min_rnr,
-	    q->depth, o->depth, (unsigned)q->access, (unsigned)o->access, psn[0], psn[1]);
-}
-
-static void leaves(struct prog *p, struct sim_qp *q)
-{
-	q->went_bad = q->went_bad == NEVER ? ++p->clock : q->went_bad;
-	q->causes |= CAUSE_PROGRAM;
-	if (q->life == UP)
-		q->life = BROKEN;
-}
-
-int qp_to(struct prog *p, struct sim_qp *q, enum ibv_qp_state to)
-{
-	struct ibv_qp_attr a = {.qp_state = to, .en_sqd_async_notify = 1};
-
-	SAY(p, "qp %u: to state %d", q->index, to);
-	if (to == IBV_QPS_ERR)
-		leaves(p, q);
-	return modify(p, q, &a, to == IBV_QPS_SQD ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0);
-}
-
-/* As the verbs do it: what has completed and was not polled is lost. */
-static void clean_cqs(struct prog *p, struct sim_qp *q)
-{
-	ur_cq_clean(q->scq->cq, q->qpn);
-	if (q->rcq != q->scq)
-		ur_cq_clean(q->rcq->cq, q->qpn);
-	host_of(p, q)->cleaned = true;
-	q->scq->armed_empty = q->rcq->armed_empty = false;
-}
-
-ur_time in_flight_time(const struct prog *p)
-{
-	return p->f.lifetime + fabric_rtt(&p->f, (uint64_t)p->nqp * 512 * (p->mtu_bytes + 120));
-}
-
-/* What it has sent may be under way for a while, and would be taken for something new if it were connected at once. */
-static void is_down(struct prog *p, struct sim_qp *q)
-{
-	give_up(p, q);
-	q->life = DOWN;
-	q->ready_at = p->w.now + in_flight_time(p);
-}
-
-void qp_reset(struct prog *p, struct sim_qp *q)
-{
-	if (qp_to(p, q, IBV_QPS_RESET))
-		broke(p, "qp %u: cannot be reset", q->index);
-	leaves(p, q);
-	clean_cqs(p, q);
-	is_down(p, q);
-}
-
-void qp_destroy(struct prog *p, struct sim_qp *q)
-{
-	SAY(p, "qp %u: destroy", q->index);
-	leaves(p, q);
-	if (ur_nic_destroy_qp(host_of(p, q)->nic, q->qp, &q->path))
-		broke(p, "qp %u: cannot be destroyed", q->index);
-	q->qp = NULL;
-	clean_cqs(p, q);
-	is_down(p, q);
+	(void)p;
+	if (h->ah[to])
+		ur_ah_destroy(h->ah[to]);
+	h->ah[to] = NULL;
 }
 
 /* --- all of them --- */
@@ -288,6 +126,13 @@ void qp_destroy(struct prog *p, struct sim_qp *q)
 static void on_completion(struct ur_cq *cq)
 {
 	((struct sim_cq *)ur_cq_context(cq))->notified++;
+}
+
+static bool setup_shared(struct prog *p, unsigned i)
+{
+	struct sim_host *h = &p->host[i];
+
+	return !ur_xrcd_create(h->nic->tp, &h->xrcd) && srq_create(p, i, SRQ_BASIC) && srq_create(p, i, SRQ_XRC);
 }
 
 static bool setup_host(struct prog *p, unsigned i)
@@ -305,45 +150,49 @@ static bool setup_host(struct prog *p, unsigned i)
 		struct sim_cq *c = &h->cq[k];
 
 		*c = (struct sim_cq){.host = i, .index = k};
-		if (ur_cq_create(h->nic->tp, p->nqp * (p->sq_wr + p->rq_wr), c, on_completion, &c->cq))
+		if (ur_cq_create(h->nic->tp, p->nqp * (p->sq_wr + p->rq_wr) + SRQS * 4 * p->rq_wr, c, on_completion, &c->cq))
 			return false;
 	}
-	return true;
+	return setup_shared(p, i);
 }
 
-static void choose_qp(struct prog *p, struct sim_qp *q, unsigned index, unsigned host, struct sim_qp *peer)
+static void choose_qp(struct prog *p, struct sim_qp *q, unsigned host, enum service svc, struct sim_qp *peer)
 {
 	struct sim_host *h = &p->host[host];
 
-	memset(q, 0, offsetof(struct sim_qp, sends));
+	memset(q, 0, offsetof(struct sim_qp, own));
 	q->p = p;
-	q->index = index;
+	q->index = (unsigned)(q - p->qp);
 	q->host = host;
-	q->svc = RC;
+	q->svc = svc;
+	q->sends = svc != XRC || peer > q;
+	q->receives = svc != XRC || peer < q;
 	q->peer = peer;
 	q->life = DOWN;
-	q->epoch = 0;
+	q->own = (struct sim_rq){.host = host, .cap = q->receives ? p->rq_wr : 0, .qp = q, .p = p};
+	q->rq = svc == XRC && q->receives ? &h->srq[SRQ_XRC] : svc != XRC && one_in(p, 4) ? &h->srq[SRQ_BASIC] : &q->own;
 	q->scq = &h->cq[below(p, h->ncq)];
 	q->rcq = one_in(p, 2) ? q->scq : &h->cq[below(p, h->ncq)];
+	if (q->rq->cq)
+		q->rcq = q->rq->cq;
 	q->sig_all = one_in(p, 4);
 }
 
 /* Pairs between the hosts, and now and then within one of them, or of a QP with itself. */
 static void choose_pairs(struct prog *p, unsigned pairs)
 {
+	static const enum service services[] = {RC, RC, RC, RC, RC, UC, UC, UD, UD, XRC, XRC};
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < pairs; i++) {
 		unsigned host = below(p, 2), other = one_in(p, 8) ? host : !host;
+		enum service svc = services[below(p, ur_array_size(services))];
+		bool alone = svc != XRC && one_in(p, 40);
 
-		if (one_in(p, 40)) {
-			choose_qp(p, &p->qp[n], n, host, &p->qp[n]);
-			n++;
-			continue;
-		}
-		choose_qp(p, &p->qp[n], n, host, &p->qp[n + 1]);
-		choose_qp(p, &p->qp[n + 1], n + 1, other, &p->qp[n]);
-		n += 2;
+		choose_qp(p, &p->qp[n], host, svc, &p->qp[n + !alone]);
+		if (!alone)
+			choose_qp(p, &p->qp[n + 1], other, svc, &p->qp[n]);
+		n += 2 - alone;
 	}
 	p->nqp = n;
 }
@@ -371,6 +220,9 @@ const char *setup(struct prog *p)
 
 	choose_sizes(p);
 	p->nqp = 2 * pairs;
+	p->group = (struct ur_gid){.raw = {0xff, 0x0e, [15] = 0x77}};
+	if (!p->f.v6)
+		p->group = ur_gid_from_v4(htonl(0xe0010203));
 	for (unsigned i = 0; i < WORLD_HOSTS; i++)
 		if (!setup_host(p, i))
 			return "the objects of a host could not be made";
@@ -386,6 +238,28 @@ const char *setup(struct prog *p)
 	return NULL;
 }
 
+static const char *teardown_host(struct prog *p, unsigned i)
+{
+	struct sim_host *h = &p->host[i];
+
+	for (unsigned k = 0; k <= WORLD_HOSTS; k++)
+		drop_ah(p, h, k);
+	for (unsigned k = 0; k < SRQS; k++)
+		if (h->srq[k].srq && ur_srq_destroy(h->srq[k].srq))
+			return "an SRQ could not be destroyed";
+	if (h->xrcd && ur_xrcd_destroy(h->xrcd))
+		return "an XRC domain could not be destroyed";
+	for (unsigned k = 0; k < h->ncq; k++)
+		if (h->cq[k].cq && ur_cq_destroy(h->cq[k].cq))
+			return "a CQ could not be destroyed";
+	for (unsigned k = 0; k < KEYS; k++)
+		if (h->key[k].mr)
+			key_deregister(p, i, (enum key_id)k);
+	if ((h->pd && ur_pd_destroy(h->pd)) || (h->pd2 && ur_pd_destroy(h->pd2)))
+		return "a PD could not be destroyed";
+	return NULL;
+}
+
 const char *teardown(struct prog *p)
 {
 	const char *left = NULL;
@@ -393,17 +267,7 @@ const char *teardown(struct prog *p)
 	for (unsigned i = 0; i < p->nqp; i++)
 		if (p->qp[i].qp)
 			qp_destroy(p, &p->qp[i]);
-	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
-		struct sim_host *h = &p->host[i];
-
-		for (unsigned k = 0; k < h->ncq; k++)
-			if (h->cq[k].cq && ur_cq_destroy(h->cq[k].cq))
-				left = "a CQ could not be destroyed";
-		for (unsigned k = 0; k < KEYS; k++)
-			if (h->key[k].mr)
-				key_deregister(p, i, (enum key_id)k);
-		if ((h->pd && ur_pd_destroy(h->pd)) || (h->pd2 && ur_pd_destroy(h->pd2)))
-			left = "a PD could not be destroyed";
-	}
+	for (unsigned i = 0; i < WORLD_HOSTS && !left; i++)
+		left = teardown_host(p, i);
 	return left;
 }

@@ -207,8 +207,13 @@ static void add(struct stats *sum, const struct stats *s)
 
 static void print_stats(const struct stats *s)
 {
+	static const char *const services[SERVICES] = {[RC] = "RC", [UC] = "UC", [UD] = "UD", [XRC] = "XRC"};
+
+	for (unsigned i = 0; i < SERVICES; i++)
+		printf("  QPs       %10llu of %s\n", (unsigned long long)s->services[i], services[i]);
 	for (unsigned i = 0; i < nrows; i++)
-		printf("  posted    %10llu %s\n", (unsigned long long)s->ops[i], rows[i].name);
+		printf("  posted    %10llu, %llu received: %s\n", (unsigned long long)s->ops[i], (unsigned long long)s->received[i],
+		       rows[i].name);
 	for (unsigned i = 1; i < SINS; i++)
 		printf("  wrong     %10llu %s\n", (unsigned long long)s->sins[i], sin_names[i]);
 	for (unsigned i = 0; i < STATUSES; i++)

@@ -15,21 +15,21 @@ static void need(bool ok, const char *what)
 	exit(2);
 }
 
-static void init_host(struct world *w, unsigned i, bool v6)
+static void init_host(struct world *w, unsigned i, const struct fabric *f)
 {
 	struct ur_port *port = ur_sim_port(w->sim, i);
 	struct ur_nic_config nc = {.seed = ur_rng_u64(&w->rng),
 				   .guid = 0x1000 + i,
 				   .slot = (uint8_t)(1 + ur_rng_below(&w->rng, 255)),
 				   .owned = true,
-				   .cc = true,
+				   .cc = f->cc,
 				   .mac = port->mac,
 				   .mtu = port->mtu};
-	struct ur_net_addr addr = {.prefix_len = v6 ? 64 : 24};
+	struct ur_net_addr addr = {.prefix_len = f->v6 ? 64 : 24};
 
 	need(ur_nic_create(&nc, w->now, &w->nic[i]) == 0, "a NIC");
 	addr.gid = ur_gid_from_v4(htonl(0x0a000001 + i));
-	if (v6)
+	if (f->v6)
 		addr.gid = (struct ur_gid){.raw = {[0] = 0xfd, [15] = (uint8_t)(i + 1)}};
 	need(ur_net_addr_add(w->nic[i]->net, &addr) == 0, "an address");
 	ur_nic_attach(w->nic[i], port);
@@ -48,7 +48,7 @@ void world_init(struct world *w, uint64_t seed, const struct fabric *f)
 	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
 		*ur_sim_tx(w->sim, i) = f->tx[i];
 		ur_sim_port(w->sim, i)->mtu = f->mtu;
-		init_host(w, i, f->v6);
+		init_host(w, i, f);
 	}
 }
 

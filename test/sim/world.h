@@ -16,10 +16,11 @@ struct fabric {
 	struct ur_sim_link tx[WORLD_HOSTS]; /* of each host; what comes to it takes delay and jitter alone */
 	unsigned npkts;                     /* packet buffers of the world */
 	uint16_t mtu;                       /* of IP */
-	bool v6;
-	uint32_t faults;  /* parts per million of the frames to which something happens that may need a retransmission */
-	ur_time rtt;      /* without queues */
-	ur_time lifetime; /* the longest that a frame can be under way, without queues */
+	bool v6, ordered;                   /* ordered: frames arrive in the order of sending, and once */
+	bool cc;                            /* congestion control is on */
+	uint32_t faults;                    /* parts per million of the frames to which something happens that may need a retransmission */
+	ur_time rtt;                        /* without queues */
+	ur_time lifetime;                   /* the longest that a frame can be under way, without queues */
 };
 
 struct world {
