@@ -102,6 +102,9 @@ static unsigned permitted(const struct prog *p, const struct sim_op *op)
 	unsigned wrong = remote_wrong(p, op) | local_wrong(op), may = wrong ? wrong : S(IBV_WC_SUCCESS);
 
 	may |= (op->may & S(IBV_WC_LOC_PROT_ERR)) | remote_may(p, op) | S(IBV_WC_WR_FLUSH_ERR);
+	/* What is lost since the next hop does not answer is lost unread. */
+	if (!reliable(op->qp) && p->w.nic[op->qp->host]->counters.v[UR_C_DROP_NEIGH])
+		may |= S(IBV_WC_SUCCESS);
 	if (!reliable(op->qp))
 		return may;
 	if (op->row->recv && op->qp->rnr_retry < 7)

@@ -385,6 +385,7 @@ static void finish(struct prog *p)
 	if (p->broken[0])
 		return;
 	quiet(p);
+	reap_all(p);
 	final_checks(p);
 }
 
