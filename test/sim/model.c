@@ -280,6 +280,7 @@ static void not_received(struct prog *p, struct sim_recv *r, unsigned no, const 
 	case IBV_WC_WR_FLUSH_ERR: ok = true; break;
 	case IBV_WC_LOC_LEN_ERR: ok = op && op->row->kind == K_SEND && op->len > r->len; break;
 	case IBV_WC_LOC_PROT_ERR: ok = op && op->row->kind == K_SEND && (r->sin || r->may); break;
+	case IBV_WC_LOC_ACCESS_ERR:
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_INV_REQ_ERR: ok = may_kill(p, o); break;
 	default: ok = false;

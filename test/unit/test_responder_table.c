@@ -22,7 +22,8 @@ static const char *const column_names[] = {"in order", "the same again",    "old
 /*
  * A  executed and acknowledged        I  NAK invalid request, QP in ERR     D  last executed PSN acknowledged again, nothing executed
  * R  executed (once) and answered     X  NAK remote access, QP in ERR       -  silence
- * N  NAK sequence error               w  RNR NAK                            .  no such case: no rights, key or receive is looked at
+ * N  NAK sequence error               w  RNR NAK                            Y  as X, and the receive that is consumed tells
+ *                                                                           .  no such case: no rights, key or receive is looked at
  */
 static const struct row {
 	uint8_t opcode;
@@ -41,7 +42,7 @@ static const struct row {
 	{UR_OP_WRITE_LAST, {"I.DNI...", "I.DNI...", "ADDNI..."}},
 	{UR_OP_WRITE_LAST_IMM, {"I.DNI..I", "I.DNI..I", "ADDNI..w"}},
 	{UR_OP_WRITE_ONLY, {"ADDNIIX.", "I.DNIII.", "I.DNIII."}},
-	{UR_OP_WRITE_ONLY_IMM, {"ADDNIIXw", "I.DNIIII", "I.DNIIII"}},
+	{UR_OP_WRITE_ONLY_IMM, {"ADDNIIYw", "I.DNIIII", "I.DNIIII"}},
 	{UR_OP_READ_REQ, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
 	{UR_OP_CMP_SWAP, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
 	{UR_OP_FETCH_ADD, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
@@ -194,7 +195,8 @@ static void expect_answer(struct rt_case *c)
 	case 'N': th_expect_ack(&c->h, 1, e, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)); break;
 	case 'w': th_expect_ack(&c->h, 1, e, ur_syndrome(UR_AETH_RNR, c->h.opt.min_rnr)); break;
 	case 'I': th_expect_ack(&c->h, 1, e, ur_syndrome(UR_AETH_NAK, UR_NAK_INV_REQ)); break;
-	case 'X': th_expect_ack(&c->h, 1, e, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS)); break;
+	case 'X':
+	case 'Y': th_expect_ack(&c->h, 1, e, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS)); break;
 	default: break;
 	}
 	if (c->state == DYING) {
@@ -218,8 +220,10 @@ static void expect_completions(struct rt_case *c, bool executed, bool refused)
 
 	if (refused) {
 		for (uint32_t i = 0; i < c->nrecv; i++) {
-			enum ibv_wc_status own = c->expect == 'I' ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_ACCESS_ERR;
-			bool held = !i && (c->state == IN_SEND || (c->expect == 'X' && c->op->flags & UR_OPF_SEND));
+			enum ibv_wc_status own = c->expect == 'I'   ? IBV_WC_REM_INV_REQ_ERR
+						 : c->expect == 'Y' ? IBV_WC_LOC_ACCESS_ERR
+								    : IBV_WC_REM_ACCESS_ERR;
+			bool held = !i && (c->state == IN_SEND || c->expect == 'Y' || (c->expect == 'X' && c->op->flags & UR_OPF_SEND));
 
 			th_expect_wc(c->h.n[1].rcq, i, held ? own : IBV_WC_WR_FLUSH_ERR);
 		}
@@ -241,14 +245,14 @@ static bool counted(const struct rt_case *c)
 	case REPEAT:
 	case OLDER: return n[UR_C_DUPLICATE] == 1;
 	case AHEAD: return n[UR_C_DROP_OUT_OF_SEQ] == 1u + (c->state == NAK_SENT);
-	default: return n[UR_C_REMOTE_INV] == (c->expect == 'I') && n[UR_C_REMOTE_ACCESS] == (c->expect == 'X') &&
+	default: return n[UR_C_REMOTE_INV] == (c->expect == 'I') && n[UR_C_REMOTE_ACCESS] == (c->expect == 'X' || c->expect == 'Y') &&
 			n[UR_C_RNR_NAK_SENT] == (c->expect == 'w');
 	}
 }
 
 static void run(struct rt_case *c)
 {
-	bool executed = c->expect == 'A' || c->expect == 'R' || c->column == REPEAT, refused = c->expect == 'I' || c->expect == 'X';
+	bool executed = c->expect == 'A' || c->expect == 'R' || c->column == REPEAT, refused = strchr("IXY", c->expect);
 	struct ur_qp *qp = c->h.n[1].qp;
 	struct th_pkt p;
 
