@@ -39,8 +39,8 @@ static const struct {
 static const struct row {
 	const char *name;
 	uint8_t opcode, syndrome;
-	uint16_t len; /* of the payload */
-	int at;       /* packets behind the oldest */
+	uint16_t len;       /* of the payload */
+	int at;             /* packets behind the oldest */
 	const char *expect; /* one letter for each state */
 } rows[] = {
 	/*                                                                                 IDLE DATA READ ATOMIC RNR_WAIT MIXED */
@@ -83,8 +83,8 @@ static const struct {
 	enum ibv_wc_status status;
 	unsigned before; /* requests that succeed before that */
 } failures[] = {
-	{'I', IBV_WC_REM_INV_REQ_ERR, 0}, {'X', IBV_WC_REM_ACCESS_ERR, 0}, {'O', IBV_WC_REM_OP_ERR, 0},
-	{'V', IBV_WC_REM_INV_RD_REQ_ERR, 0}, {'B', IBV_WC_BAD_RESP_ERR, 0}, {'b', IBV_WC_BAD_RESP_ERR, 1},
+	{'I', IBV_WC_REM_INV_REQ_ERR, 0},    {'X', IBV_WC_REM_ACCESS_ERR, 0}, {'O', IBV_WC_REM_OP_ERR, 0},
+	{'V', IBV_WC_REM_INV_RD_REQ_ERR, 0}, {'B', IBV_WC_BAD_RESP_ERR, 0},   {'b', IBV_WC_BAD_RESP_ERR, 1},
 };
 
 static const struct {

@@ -180,7 +180,8 @@ static void elements__as_many_as_there_may_be(void)
 	CU_ASSERT_EQUAL(memcmp(from, to, len), 0);
 	/* A READ into all of them. */
 	CU_ASSERT_EQUAL(th_post_sge(&h, 0, IBV_WR_RDMA_READ, 2, out, UR_MAX_SGE, (uintptr_t)h.n[1].mem + 500000, h.n[1].mr->rkey,
-				    IBV_SEND_SIGNALED), 0);
+				    IBV_SEND_SIGNALED),
+			0);
 	th_pump(&h);
 	th_expect_wc(h.n[0].scq, 2, IBV_WC_SUCCESS);
 	flatten(out, from);
@@ -194,8 +195,8 @@ static void no_data__with_every_operation(void)
 		enum ibv_wr_opcode op;
 		bool recv;
 	} t[] = {
-		{IBV_WR_SEND, true},        {IBV_WR_SEND_WITH_IMM, true},        {IBV_WR_SEND_WITH_INV, true},
-		{IBV_WR_RDMA_WRITE, false}, {IBV_WR_RDMA_WRITE_WITH_IMM, true},  {IBV_WR_RDMA_READ, false},
+		{IBV_WR_SEND, true},        {IBV_WR_SEND_WITH_IMM, true},       {IBV_WR_SEND_WITH_INV, true},
+		{IBV_WR_RDMA_WRITE, false}, {IBV_WR_RDMA_WRITE_WITH_IMM, true}, {IBV_WR_RDMA_READ, false},
 	};
 	/* Without a list, with an empty element, inline. */
 	static const struct {
@@ -237,7 +238,8 @@ static struct ur_qp *qps[MANY];
 
 static void create(struct th *h, unsigned n, uint32_t wr)
 {
-	struct ur_qp_init init = {.type = IBV_QPT_RC, .pd = h->n[1].pd, .send_cq = h->n[1].scq, .recv_cq = h->n[1].rcq, .context = &h->n[1]};
+	struct ur_qp_init init = {
+		.type = IBV_QPT_RC, .pd = h->n[1].pd, .send_cq = h->n[1].scq, .recv_cq = h->n[1].rcq, .context = &h->n[1]};
 
 	for (unsigned i = 0; i < n; i++) {
 		init.cap = (struct ibv_qp_cap){wr, wr, 1, 1, 0};

@@ -42,30 +42,53 @@ struct rule {
 };
 
 static const struct rule rules[] = {
-	{IBV_QPT_RC, "RESET", "INIT", "kpf", ""},     {IBV_QPT_RC, "INIT", "INIT", "", "kpf"},
-	{IBV_QPT_RC, "INIT", "RTR", "vmdRyu", "afk"}, {IBV_QPT_RC, "RTR", "RTS", "Strwx", "cafug"},
-	{IBV_QPT_RC, "RTS", "RTS", "", "cafug"},      {IBV_QPT_RC, "RTS", "SQD", "", "n"},
-	{IBV_QPT_RC, "SQD", "RTS", "", "cafug"},      {IBV_QPT_RC, "SQD", "SQD", "", "pvtrwxyafkug"},
-	{IBV_QPT_UC, "RESET", "INIT", "kpf", ""},     {IBV_QPT_UC, "INIT", "INIT", "", "kpf"},
-	{IBV_QPT_UC, "INIT", "RTR", "vmdR", "afk"},   {IBV_QPT_UC, "RTR", "RTS", "S", "cafg"},
-	{IBV_QPT_UC, "RTS", "RTS", "", "cafg"},       {IBV_QPT_UC, "RTS", "SQD", "", "n"},
-	{IBV_QPT_UC, "SQD", "RTS", "", "cafg"},       {IBV_QPT_UC, "SQD", "SQD", "", "vafkg"},
-	{IBV_QPT_UC, "SQE", "RTS", "", "cf"},         {IBV_QPT_UC, "SQE", "RESET", "", ""},
-	{IBV_QPT_UC, "SQE", "ERR", "", ""},           {IBV_QPT_UD, "RESET", "INIT", "kpq", ""},
-	{IBV_QPT_UD, "INIT", "INIT", "", "kpq"},      {IBV_QPT_UD, "INIT", "RTR", "", "kq"},
-	{IBV_QPT_UD, "RTR", "RTS", "S", "cq"},        {IBV_QPT_UD, "RTS", "RTS", "", "cq"},
-	{IBV_QPT_UD, "RTS", "SQD", "", "n"},          {IBV_QPT_UD, "SQD", "RTS", "", "cq"},
-	{IBV_QPT_UD, "SQD", "SQD", "", "kq"},         {IBV_QPT_UD, "SQE", "RTS", "", "cq"},
-	{IBV_QPT_UD, "SQE", "RESET", "", ""},         {IBV_QPT_UD, "SQE", "ERR", "", ""},
+	{IBV_QPT_RC, "RESET", "INIT", "kpf", ""},
+	{IBV_QPT_RC, "INIT", "INIT", "", "kpf"},
+	{IBV_QPT_RC, "INIT", "RTR", "vmdRyu", "afk"},
+	{IBV_QPT_RC, "RTR", "RTS", "Strwx", "cafug"},
+	{IBV_QPT_RC, "RTS", "RTS", "", "cafug"},
+	{IBV_QPT_RC, "RTS", "SQD", "", "n"},
+	{IBV_QPT_RC, "SQD", "RTS", "", "cafug"},
+	{IBV_QPT_RC, "SQD", "SQD", "", "pvtrwxyafkug"},
+	{IBV_QPT_UC, "RESET", "INIT", "kpf", ""},
+	{IBV_QPT_UC, "INIT", "INIT", "", "kpf"},
+	{IBV_QPT_UC, "INIT", "RTR", "vmdR", "afk"},
+	{IBV_QPT_UC, "RTR", "RTS", "S", "cafg"},
+	{IBV_QPT_UC, "RTS", "RTS", "", "cafg"},
+	{IBV_QPT_UC, "RTS", "SQD", "", "n"},
+	{IBV_QPT_UC, "SQD", "RTS", "", "cafg"},
+	{IBV_QPT_UC, "SQD", "SQD", "", "vafkg"},
+	{IBV_QPT_UC, "SQE", "RTS", "", "cf"},
+	{IBV_QPT_UC, "SQE", "RESET", "", ""},
+	{IBV_QPT_UC, "SQE", "ERR", "", ""},
+	{IBV_QPT_UD, "RESET", "INIT", "kpq", ""},
+	{IBV_QPT_UD, "INIT", "INIT", "", "kpq"},
+	{IBV_QPT_UD, "INIT", "RTR", "", "kq"},
+	{IBV_QPT_UD, "RTR", "RTS", "S", "cq"},
+	{IBV_QPT_UD, "RTS", "RTS", "", "cq"},
+	{IBV_QPT_UD, "RTS", "SQD", "", "n"},
+	{IBV_QPT_UD, "SQD", "RTS", "", "cq"},
+	{IBV_QPT_UD, "SQD", "SQD", "", "kq"},
+	{IBV_QPT_UD, "SQE", "RTS", "", "cq"},
+	{IBV_QPT_UD, "SQE", "RESET", "", ""},
+	{IBV_QPT_UD, "SQE", "ERR", "", ""},
 	/* Annex A14: the requester's half and the responder's half of RC. */
-	{IBV_QPT_XRC_SEND, "RESET", "INIT", "kpf", ""},     {IBV_QPT_XRC_SEND, "INIT", "INIT", "", "kpf"},
-	{IBV_QPT_XRC_SEND, "INIT", "RTR", "vmdR", "afk"},   {IBV_QPT_XRC_SEND, "RTR", "RTS", "Strwx", "cafg"},
-	{IBV_QPT_XRC_SEND, "RTS", "RTS", "", "cafg"},       {IBV_QPT_XRC_SEND, "RTS", "SQD", "", "n"},
-	{IBV_QPT_XRC_SEND, "SQD", "RTS", "", "cafg"},       {IBV_QPT_XRC_SEND, "SQD", "SQD", "", "pvtrwxafkg"},
-	{IBV_QPT_XRC_RECV, "RESET", "INIT", "kpf", ""},     {IBV_QPT_XRC_RECV, "INIT", "INIT", "", "kpf"},
-	{IBV_QPT_XRC_RECV, "INIT", "RTR", "vmdRyu", "afk"}, {IBV_QPT_XRC_RECV, "RTR", "RTS", "St", "cafug"},
-	{IBV_QPT_XRC_RECV, "RTS", "RTS", "", "cafug"},      {IBV_QPT_XRC_RECV, "RTS", "SQD", "", "n"},
-	{IBV_QPT_XRC_RECV, "SQD", "RTS", "", "cafug"},      {IBV_QPT_XRC_RECV, "SQD", "SQD", "", "pvtyafkug"},
+	{IBV_QPT_XRC_SEND, "RESET", "INIT", "kpf", ""},
+	{IBV_QPT_XRC_SEND, "INIT", "INIT", "", "kpf"},
+	{IBV_QPT_XRC_SEND, "INIT", "RTR", "vmdR", "afk"},
+	{IBV_QPT_XRC_SEND, "RTR", "RTS", "Strwx", "cafg"},
+	{IBV_QPT_XRC_SEND, "RTS", "RTS", "", "cafg"},
+	{IBV_QPT_XRC_SEND, "RTS", "SQD", "", "n"},
+	{IBV_QPT_XRC_SEND, "SQD", "RTS", "", "cafg"},
+	{IBV_QPT_XRC_SEND, "SQD", "SQD", "", "pvtrwxafkg"},
+	{IBV_QPT_XRC_RECV, "RESET", "INIT", "kpf", ""},
+	{IBV_QPT_XRC_RECV, "INIT", "INIT", "", "kpf"},
+	{IBV_QPT_XRC_RECV, "INIT", "RTR", "vmdRyu", "afk"},
+	{IBV_QPT_XRC_RECV, "RTR", "RTS", "St", "cafug"},
+	{IBV_QPT_XRC_RECV, "RTS", "RTS", "", "cafug"},
+	{IBV_QPT_XRC_RECV, "RTS", "SQD", "", "n"},
+	{IBV_QPT_XRC_RECV, "SQD", "RTS", "", "cafug"},
+	{IBV_QPT_XRC_RECV, "SQD", "SQD", "", "pvtyafkug"},
 };
 
 static const enum ibv_qp_type all_types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
@@ -226,8 +249,8 @@ static void qp_modify__every_transition_and_attribute_of_every_type(void)
 	CU_ASSERT_EQUAL_FATAL(ur_xrcd_create(h.n[0].tp, &s.xrcd), 0);
 	for (unsigned t = 0; t < ur_array_size(all_types); t++) {
 		bool unacked = all_types[t] == IBV_QPT_UC || all_types[t] == IBV_QPT_UD;
-		struct ur_qp_init init = {.type = all_types[t], .pd = h.n[0].pd, .send_cq = h.n[0].scq, .recv_cq = h.n[0].rcq,
-					  .cap = {4, 4, 1, 1, 0}};
+		struct ur_qp_init init = {
+			.type = all_types[t], .pd = h.n[0].pd, .send_cq = h.n[0].scq, .recv_cq = h.n[0].rcq, .cap = {4, 4, 1, 1, 0}};
 
 		if (all_types[t] == IBV_QPT_XRC_RECV)
 			init.xrcd = s.xrcd;

@@ -16,8 +16,8 @@ static const char *const state_names[] = {"between messages", "in a SEND", "in a
 
 /* What is special about the packet: one column each. */
 enum { ORDER, REPEAT, OLDER, AHEAD, LENGTH, RIGHTS, KEY, NO_RECV, COLUMNS };
-static const char *const column_names[] = {"in order", "the same again",    "older duplicate", "ahead",
-					   "length",   "withheld by the QP", "key",             "no receive posted"};
+static const char *const column_names[] = {"in order", "the same again",   "older duplicate", "ahead", "length", "withheld by the QP",
+					   "key",      "no receive posted"};
 
 /*
  * A  executed and acknowledged        I  NAK invalid request, QP in ERR     D  last executed PSN acknowledged again, nothing executed
@@ -29,24 +29,15 @@ static const struct row {
 	uint8_t opcode;
 	const char *expect[3]; /* BETWEEN, IN_SEND, IN_WRITE; NAK_SENT is as BETWEEN but that what is ahead is met with silence */
 } rows[] = {
-	{UR_OP_SEND_FIRST, {"ADDNI..w", "I.DNI..I", "I.DNI..I"}},
-	{UR_OP_SEND_MIDDLE, {"I.DNI..I", "ADDNI..A", "I.DNI..I"}},
-	{UR_OP_SEND_LAST, {"I.DNI..I", "ADDNI..A", "I.DNI..I"}},
-	{UR_OP_SEND_LAST_IMM, {"I.DNI..I", "ADDNI..A", "I.DNI..I"}},
-	{UR_OP_SEND_LAST_INV, {"I.DNI.II", "ADDNI.XA", "I.DNI.II"}},
-	{UR_OP_SEND_ONLY, {"ADDNI..w", "I.DNI..I", "I.DNI..I"}},
-	{UR_OP_SEND_ONLY_IMM, {"ADDNI..w", "I.DNI..I", "I.DNI..I"}},
-	{UR_OP_SEND_ONLY_INV, {"ADDNI.Xw", "I.DNI.II", "I.DNI.II"}},
-	{UR_OP_WRITE_FIRST, {"ADDNIIX.", "I.DNIII.", "I.DNIII."}},
-	{UR_OP_WRITE_MIDDLE, {"I.DNI...", "I.DNI...", "ADDNI..."}},
-	{UR_OP_WRITE_LAST, {"I.DNI...", "I.DNI...", "ADDNI..."}},
-	{UR_OP_WRITE_LAST_IMM, {"I.DNI..I", "I.DNI..I", "ADDNI..w"}},
-	{UR_OP_WRITE_ONLY, {"ADDNIIX.", "I.DNIII.", "I.DNIII."}},
-	{UR_OP_WRITE_ONLY_IMM, {"ADDNIIYw", "I.DNIIII", "I.DNIIII"}},
-	{UR_OP_READ_REQ, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
-	{UR_OP_CMP_SWAP, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
-	{UR_OP_FETCH_ADD, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
-	{UR_OP_ATOMIC_WRITE, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
+	{UR_OP_SEND_FIRST, {"ADDNI..w", "I.DNI..I", "I.DNI..I"}},    {UR_OP_SEND_MIDDLE, {"I.DNI..I", "ADDNI..A", "I.DNI..I"}},
+	{UR_OP_SEND_LAST, {"I.DNI..I", "ADDNI..A", "I.DNI..I"}},     {UR_OP_SEND_LAST_IMM, {"I.DNI..I", "ADDNI..A", "I.DNI..I"}},
+	{UR_OP_SEND_LAST_INV, {"I.DNI.II", "ADDNI.XA", "I.DNI.II"}}, {UR_OP_SEND_ONLY, {"ADDNI..w", "I.DNI..I", "I.DNI..I"}},
+	{UR_OP_SEND_ONLY_IMM, {"ADDNI..w", "I.DNI..I", "I.DNI..I"}}, {UR_OP_SEND_ONLY_INV, {"ADDNI.Xw", "I.DNI.II", "I.DNI.II"}},
+	{UR_OP_WRITE_FIRST, {"ADDNIIX.", "I.DNIII.", "I.DNIII."}},   {UR_OP_WRITE_MIDDLE, {"I.DNI...", "I.DNI...", "ADDNI..."}},
+	{UR_OP_WRITE_LAST, {"I.DNI...", "I.DNI...", "ADDNI..."}},    {UR_OP_WRITE_LAST_IMM, {"I.DNI..I", "I.DNI..I", "ADDNI..w"}},
+	{UR_OP_WRITE_ONLY, {"ADDNIIX.", "I.DNIII.", "I.DNIII."}},    {UR_OP_WRITE_ONLY_IMM, {"ADDNIIYw", "I.DNIIII", "I.DNIIII"}},
+	{UR_OP_READ_REQ, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},      {UR_OP_CMP_SWAP, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
+	{UR_OP_FETCH_ADD, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},     {UR_OP_ATOMIC_WRITE, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
 	{UR_OP_FLUSH, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
 };
 
@@ -245,8 +236,9 @@ static bool counted(const struct rt_case *c)
 	case REPEAT:
 	case OLDER: return n[UR_C_DUPLICATE] == 1;
 	case AHEAD: return n[UR_C_DROP_OUT_OF_SEQ] == 1u + (c->state == NAK_SENT);
-	default: return n[UR_C_REMOTE_INV] == (c->expect == 'I') && n[UR_C_REMOTE_ACCESS] == (c->expect == 'X' || c->expect == 'Y') &&
-			n[UR_C_RNR_NAK_SENT] == (c->expect == 'w');
+	default:
+		return n[UR_C_REMOTE_INV] == (c->expect == 'I') && n[UR_C_REMOTE_ACCESS] == (c->expect == 'X' || c->expect == 'Y') &&
+		       n[UR_C_RNR_NAK_SENT] == (c->expect == 'w');
 	}
 }
 

@@ -199,11 +199,11 @@ static void rem_abort__srq_of_an_unreliable_connection(void)
 		uint32_t ahead, len;
 		uint64_t taken; /* the receive of what comes then, 0 for none */
 	} t[] = {
-		{UR_OP_SEND_ONLY, 0, 8, 2},     /* another message begins, */
-		{UR_OP_SEND_ONLY, 5, 8, 2},     /* perhaps after others that were lost; */
-		{UR_OP_SEND_LAST, 1, 8, 0},     /* a packet is lost; */
-		{UR_OP_SEND_LAST, 0, 1024, 0},  /* it is longer than the receive; */
-		{UR_OP_WRITE_LAST, 0, 8, 0},    /* it goes on as something else */
+		{UR_OP_SEND_ONLY, 0, 8, 2},    /* another message begins, */
+		{UR_OP_SEND_ONLY, 5, 8, 2},    /* perhaps after others that were lost; */
+		{UR_OP_SEND_LAST, 1, 8, 0},    /* a packet is lost; */
+		{UR_OP_SEND_LAST, 0, 1024, 0}, /* it is longer than the receive; */
+		{UR_OP_WRITE_LAST, 0, 8, 0},   /* it goes on as something else */
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
@@ -270,8 +270,8 @@ static void event__every_one_of_a_queue_pair(void)
 		bool rtr;
 		unsigned cqe;
 	} t[] = {
-		{comm_est, IBV_EVENT_COMM_EST, true, 255},         {sq_drained, IBV_EVENT_SQ_DRAINED, false, 255},
-		{rem_inv_req, IBV_EVENT_QP_REQ_ERR, false, 255},   {rem_access, IBV_EVENT_QP_ACCESS_ERR, false, 255},
+		{comm_est, IBV_EVENT_COMM_EST, true, 255},       {sq_drained, IBV_EVENT_SQ_DRAINED, false, 255},
+		{rem_inv_req, IBV_EVENT_QP_REQ_ERR, false, 255}, {rem_access, IBV_EVENT_QP_ACCESS_ERR, false, 255},
 		{overrun, IBV_EVENT_QP_FATAL, false, 1},
 	};
 
