@@ -28,6 +28,8 @@ static const struct {
 	INV_REQ(TOO_MANY_READS),
 	INV_REQ(MISALIGNED),
 	[UR_RESP_ACCESS] = {"ACCESS", FATAL, UR_NAK_REM_ACCESS, IBV_WC_REM_ACCESS_ERR, UR_C_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+	/* IBTA 11.6.2: what a WRITE with immediate may not touch is told by the receive that it consumes. */
+	[UR_RESP_LOCAL_ACCESS] = {"LOCAL_ACCESS", FATAL, UR_NAK_REM_ACCESS, IBV_WC_LOC_ACCESS_ERR, UR_C_REMOTE_ACCESS, EVENT_NONE},
 	[UR_RESP_TOO_LONG] = {"TOO_LONG", FATAL, UR_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR, UR_C_REMOTE_INV, EVENT_NONE},
 	[UR_RESP_LOCAL_PROT] = {"LOCAL_PROT", FATAL, UR_NAK_REM_OP, IBV_WC_LOC_PROT_ERR, UR_C_REMOTE_OP, EVENT_NONE},
 	[UR_RESP_INVALIDATE] = {"INVALIDATE", FATAL, UR_NAK_REM_ACCESS, IBV_WC_REM_ACCESS_ERR, UR_C_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
@@ -172,6 +174,12 @@ static enum ur_resp_verdict begin_write(struct ur_qp *qp, const struct ur_pkt *p
 	return UR_RESP_DONE;
 }
 
+/* Of the last packet of a WRITE with immediate a receive is posted, as has been checked. */
+static enum ur_resp_verdict no_access(struct ur_qp *qp, bool rwqe)
+{
+	return rwqe && ur_recv_take(qp) ? UR_RESP_LOCAL_ACCESS : UR_RESP_ACCESS;
+}
+
 static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_responder *r = &qp->resp;
@@ -186,14 +194,14 @@ static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, c
 	if (op->flags & UR_OPF_FIRST) {
 		v = begin_write(qp, p, op);
 		if (ur_unlikely(v))
-			return v;
+			return v == UR_RESP_ACCESS ? no_access(qp, rwqe) : v;
 	}
 	if (ur_unlikely(last ? p->payload_len != r->left : p->payload_len >= r->left))
 		return UR_RESP_BAD_LENGTH;
 	if (p->payload_len) {
 		to = ur_mr_at(qp, r->rkey, r->va, p->payload_len, IBV_ACCESS_REMOTE_WRITE, &mr);
 		if (ur_unlikely(!to))
-			return UR_RESP_ACCESS;
+			return no_access(qp, rwqe);
 		memcpy(to, p->data + p->payload_off, p->payload_len);
 		r->va += p->payload_len;
 		r->left -= p->payload_len;

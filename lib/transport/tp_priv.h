@@ -358,7 +358,7 @@ void ur_cc_sent(struct ur_qp *qp, const struct ur_pkt *p, ur_time now);
 	X(DONE)                                                                                                                            \
 	X(DUPLICATE)                                                                                                                       \
 	X(OUT_OF_SEQ) X(RNR) X(BAD_ORDER) X(UNSUPPORTED) X(BAD_LENGTH) X(TOO_MANY_READS) X(MISALIGNED)                                     \
-	X(ACCESS) X(TOO_LONG) X(LOCAL_PROT) X(INVALIDATE) X(XRC_SRQ) X(SRQ_FAILED)
+	X(ACCESS) X(LOCAL_ACCESS) X(TOO_LONG) X(LOCAL_PROT) X(INVALIDATE) X(XRC_SRQ) X(SRQ_FAILED)
 
 enum ur_resp_verdict {
 #define UR_RESP_VERDICT_ENUM(n) UR_RESP_##n,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Unreliable connections (IBTA volume 1, 9.8.2 and 9.9.3). Requester: a WQE is done when its last packet has been handed out. Responder: a
- * packet that does not continue its message ends it, without a word to the peer and without a completion; the next FIRST or ONLY begins a
- * new one with the same receive WQE.
+ * packet that does not continue its message ends it, without a word to the peer and without a completion (unless the receive is an SRQ's,
+ * to which others have a right as well); the next FIRST or ONLY begins a new one with the same receive WQE.
  */
 #include "transport/tp_priv.h"
 
@@ -12,17 +12,29 @@
 static const uint8_t refused[UR_RESP_VERDICT_COUNT] = {
 	[UR_RESP_RNR] = UR_C_DROP_NO_RECV,      [UR_RESP_BAD_ORDER] = UR_C_DROP_UC_MESSAGE, [UR_RESP_UNSUPPORTED] = UR_C_REMOTE_INV,
 	[UR_RESP_BAD_LENGTH] = UR_C_REMOTE_INV, [UR_RESP_ACCESS] = UR_C_REMOTE_ACCESS,      [UR_RESP_TOO_LONG] = UR_C_DROP_RECV_SHORT,
-	[UR_RESP_LOCAL_PROT] = UR_C_REMOTE_OP,  [UR_RESP_INVALIDATE] = UR_C_REMOTE_ACCESS,
+	[UR_RESP_LOCAL_PROT] = UR_C_REMOTE_OP,  [UR_RESP_INVALIDATE] = UR_C_REMOTE_ACCESS,  [UR_RESP_LOCAL_ACCESS] = UR_C_REMOTE_ACCESS,
 };
+
+/* A receive of the QP's own is for the next message; one of an SRQ is given back with an error (class D1). */
+static void give_up(struct ur_qp *qp)
+{
+	struct ur_cqe e = {.status = IBV_WC_REM_ABORT_ERR, .opcode = IBV_WC_RECV};
+
+	qp->resp.expect = 0;
+	if (qp->srq && qp->resp.w)
+		ur_recv_done(qp, &e, false);
+}
 
 void ur_uc_refuse(struct ur_qp *qp, enum ur_resp_verdict v)
 {
 	struct ur_cqe e = {.status = IBV_WC_LOC_PROT_ERR, .opcode = IBV_WC_RECV};
 
-	qp->resp.expect = 0;
 	ur_qp_count(qp, (enum ur_counter)refused[v]);
-	if (v != UR_RESP_LOCAL_PROT)
+	if (v != UR_RESP_LOCAL_PROT) {
+		give_up(qp);
 		return;
+	}
+	qp->resp.expect = 0;
 	/* No fault of the peer's: the program's own receive WQE is bad (class A). */
 	if (qp->resp.w)
 		ur_recv_done(qp, &e, false);
@@ -34,11 +46,12 @@ void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *o
 	struct ur_responder *r = &qp->resp;
 
 	if (op->flags & UR_OPF_FIRST) {
-		r->expect = 0; /* whatever was under way is over */
+		if (ur_unlikely(r->expect))
+			give_up(qp); /* whatever was under way is over */
 		r->epsn = p->bth.psn;
 	} else if (ur_unlikely(!r->expect || p->bth.psn != r->epsn)) {
 		ur_qp_count(qp, r->expect ? UR_C_DROP_OUT_OF_SEQ : UR_C_DROP_UC_MESSAGE);
-		r->expect = 0;
+		give_up(qp);
 		return;
 	}
 	p->bth.ackreq = false; /* it has no meaning here */
