@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/counters.h"
 #include "info.h"
 #include "wire/frame.h"
 
@@ -109,12 +108,12 @@ static int show_config(void)
 	return 0;
 }
 
-/* This process sends nothing, so there are no values to show: `uroce run --counters FILE` writes those of a program. */
+/* Names need no device, so one that cannot be opened only leaves out the values. */
 static int show_counters(void)
 {
-	for (unsigned i = 0; i < UR_C_COUNT; i++)
-		printf("%-30s %s\n", ur_counter_name(i), ur_counter_help(i));
-	return 0;
+	struct ur_engine *e;
+
+	return ur_info_counters(ur_engine_inspect(&e) ? NULL : e);
 }
 
 int ur_cmd_info(int argc, char **argv)

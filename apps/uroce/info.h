@@ -14,5 +14,7 @@ const char *ur_info_addr(const struct ur_gid *g, char *buf);
 
 /* info_processes.c: the processes that use the device right now. 0, or the exit status after a message. */
 int ur_info_processes(const struct ur_engine *e);
+/* info_counters.c: the counters, and the values of the processes that offer theirs; `e` is NULL without a device. 0. */
+int ur_info_counters(const struct ur_engine *e);
 
 #endif

@@ -13,7 +13,7 @@ static const struct {
 } commands[] = {
 	{"run", ur_cmd_run, "run [OPTIONS] -- PROGRAM [ARGS]   run an RDMA program on uroce"},
 	{"info", ur_cmd_info,
-	 "info [OPTIONS] [--config] [--counters]   show the device, its GIDs and routes; every setting; every counter"},
+	 "info [OPTIONS] [--config] [--counters]   show the device, its GIDs and routes; every setting; every counter, with values"},
 };
 
 int ur_cmd_fail(int status, const char *fmt, ...)

@@ -37,7 +37,7 @@ static bool advance(struct ur_qp *qp, uint32_t upto)
 			return true;
 		}
 		r->una = end;
-		ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
+		ur_qp_send_retire(qp, w, IBV_WC_SUCCESS, 0); /* neither a READ nor a datagram */
 		if (ur_unlikely(r->locals))
 			ur_local_done(qp);
 	}

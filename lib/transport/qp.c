@@ -202,28 +202,12 @@ void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor
 {
 	struct ur_requester *r = &qp->req;
 	const struct ur_swqe *w = ur_sq_at(qp, r->head);
-	bool cqe = w->flags & IBV_SEND_SIGNALED || status != IBV_WC_SUCCESS;
-	struct ur_cqe e = {
-		.wr_id = w->wr_id,
-		.byte_len = w->length,
-		.qpn = qp->qpn,
-		.status = (uint8_t)status,
-		.opcode = ur_swqe_op(w)->wc,
-		.vendor_err = vendor_err,
-	};
 
 	if (ur_swqe_in(w, UR_WRS_ANSWERED) && r->head != r->fresh)
 		r->rd_wqes--;
 	if (ur_unlikely(qp->type == IBV_QPT_UD))
 		ur_ud_release(qp, r->head);
-	/* The slot is free before the completion shows: who has polled it may post again. */
-	atomic_store_explicit(&qp->sq.head, ++r->head, memory_order_release);
-	if (!cqe)
-		return;
-	if (ur_unlikely(status != IBV_WC_SUCCESS))
-		ur_qp_count(qp, UR_C_REQ_CQE_ERR);
-	if (ur_unlikely(!ur_cq_push(qp->send_cq, &e, false)))
-		qp->broken = true;
+	ur_qp_send_retire(qp, w, status, vendor_err);
 }
 
 /* --- error and reset --- */

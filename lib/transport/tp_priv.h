@@ -231,7 +231,33 @@ static inline uint8_t *ur_pkt_begin(const struct ur_qp *qp, struct ur_pkt *p, co
 /* `wr` is rounded up in place to a power of two; none stays none, and one slot is there all the same. */
 int ur_ring_init(struct ur_ring *r, uint32_t *wr, uint32_t stride, uint32_t max_sge);
 void ur_qp_event(struct ur_qp *qp, enum ibv_event_type ev);
-/* Completes the oldest send WQE; the CQE is left out for an unsignalled success. */
+/*
+ * The oldest send WQE `w` is over: frees its slot and completes it; the CQE is left out for an unsignalled success. For those that hold
+ * nothing else: neither READs and atomics that were started nor datagrams. Here since each acknowledgement comes by.
+ */
+static inline void ur_qp_send_retire(struct ur_qp *qp, const struct ur_swqe *w, enum ibv_wc_status status, uint8_t vendor_err)
+{
+	bool cqe = w->flags & IBV_SEND_SIGNALED || status != IBV_WC_SUCCESS;
+	struct ur_cqe e = {
+		.wr_id = w->wr_id,
+		.byte_len = w->length,
+		.qpn = qp->qpn,
+		.status = (uint8_t)status,
+		.opcode = ur_swqe_op(w)->wc,
+		.vendor_err = vendor_err,
+	};
+
+	/* The slot is free before the completion shows: who has polled it may post again. */
+	atomic_store_explicit(&qp->sq.head, ++qp->req.head, memory_order_release);
+	if (!cqe)
+		return;
+	if (ur_unlikely(status != IBV_WC_SUCCESS))
+		ur_qp_count(qp, UR_C_REQ_CQE_ERR);
+	if (ur_unlikely(!ur_cq_push(qp->send_cq, &e, false)))
+		qp->broken = true;
+}
+
+/* As ur_qp_send_retire, for the oldest send WQE whatever it is. */
 void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
 void ur_qp_to_err(struct ur_qp *qp);
 void ur_qp_to_reset(struct ur_qp *qp);
