@@ -15,9 +15,10 @@ enum state { BETWEEN, IN_SEND, IN_WRITE, NAK_SENT, DYING, STATES };
 static const char *const state_names[] = {"between messages", "in a SEND", "in a WRITE", "NAK sent", "dying"};
 
 /* What is special about the packet: one column each. */
-enum { ORDER, REPEAT, OLDER, AHEAD, LENGTH, RIGHTS, KEY, NO_RECV, COLUMNS };
-static const char *const column_names[] = {"in order", "the same again",   "older duplicate", "ahead", "length", "withheld by the QP",
-					   "key",      "no receive posted"};
+enum { ORDER, REPEAT, OLDER, AHEAD, LENGTH, RIGHTS, KEY, NO_RECV, PROMISED, COLUMNS };
+static const char *const column_names[] = {
+	"in order", "the same again",    "older duplicate",           "ahead", "length", "withheld by the QP",
+	"key",      "no receive posted", "not what the RETH promised"};
 
 /*
  * A  executed and acknowledged        I  NAK invalid request, QP in ERR     D  last executed PSN acknowledged again, nothing executed
@@ -29,16 +30,27 @@ static const struct row {
 	uint8_t opcode;
 	const char *expect[3]; /* BETWEEN, IN_SEND, IN_WRITE; NAK_SENT is as BETWEEN but that what is ahead is met with silence */
 } rows[] = {
-	{UR_OP_SEND_FIRST, {"ADDNI..w", "I.DNI..I", "I.DNI..I"}},    {UR_OP_SEND_MIDDLE, {"I.DNI..I", "ADDNI..A", "I.DNI..I"}},
-	{UR_OP_SEND_LAST, {"I.DNI..I", "ADDNI..A", "I.DNI..I"}},     {UR_OP_SEND_LAST_IMM, {"I.DNI..I", "ADDNI..A", "I.DNI..I"}},
-	{UR_OP_SEND_LAST_INV, {"I.DNI.II", "ADDNI.XA", "I.DNI.II"}}, {UR_OP_SEND_ONLY, {"ADDNI..w", "I.DNI..I", "I.DNI..I"}},
-	{UR_OP_SEND_ONLY_IMM, {"ADDNI..w", "I.DNI..I", "I.DNI..I"}}, {UR_OP_SEND_ONLY_INV, {"ADDNI.Xw", "I.DNI.II", "I.DNI.II"}},
-	{UR_OP_WRITE_FIRST, {"ADDNIIX.", "I.DNIII.", "I.DNIII."}},   {UR_OP_WRITE_MIDDLE, {"I.DNI...", "I.DNI...", "ADDNI..."}},
-	{UR_OP_WRITE_LAST, {"I.DNI...", "I.DNI...", "ADDNI..."}},    {UR_OP_WRITE_LAST_IMM, {"I.DNI..I", "I.DNI..I", "ADDNI..w"}},
-	{UR_OP_WRITE_ONLY, {"ADDNIIX.", "I.DNIII.", "I.DNIII."}},    {UR_OP_WRITE_ONLY_IMM, {"ADDNIIYw", "I.DNIIII", "I.DNIIII"}},
-	{UR_OP_READ_REQ, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},      {UR_OP_CMP_SWAP, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
-	{UR_OP_FETCH_ADD, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},     {UR_OP_ATOMIC_WRITE, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
-	{UR_OP_FLUSH, {"RR-NIIX.", "I.-NIII.", "I.-NIII."}},
+	/* clang-format off */
+	{UR_OP_SEND_FIRST,       {"ADDNI..w.", "I.DNI..I.", "I.DNI..I."}},
+	{UR_OP_SEND_MIDDLE,      {"I.DNI..I.", "ADDNI..A.", "I.DNI..I."}},
+	{UR_OP_SEND_LAST,        {"I.DNI..I.", "ADDNI..A.", "I.DNI..I."}},
+	{UR_OP_SEND_LAST_IMM,    {"I.DNI..I.", "ADDNI..A.", "I.DNI..I."}},
+	{UR_OP_SEND_LAST_INV,    {"I.DNI.II.", "ADDNI.XA.", "I.DNI.II."}},
+	{UR_OP_SEND_ONLY,        {"ADDNI..w.", "I.DNI..I.", "I.DNI..I."}},
+	{UR_OP_SEND_ONLY_IMM,    {"ADDNI..w.", "I.DNI..I.", "I.DNI..I."}},
+	{UR_OP_SEND_ONLY_INV,    {"ADDNI.Xw.", "I.DNI.II.", "I.DNI.II."}},
+	{UR_OP_WRITE_FIRST,      {"ADDNIIX.I", "I.DNIII.I", "I.DNIII.I"}},
+	{UR_OP_WRITE_MIDDLE,     {"I.DNI...I", "I.DNI...I", "ADDNI...I"}},
+	{UR_OP_WRITE_LAST,       {"I.DNI...I", "I.DNI...I", "ADDNI...I"}},
+	{UR_OP_WRITE_LAST_IMM,   {"I.DNI..II", "I.DNI..II", "ADDNI..wI"}},
+	{UR_OP_WRITE_ONLY,       {"ADDNIIX.I", "I.DNIII.I", "I.DNIII.I"}},
+	{UR_OP_WRITE_ONLY_IMM,   {"ADDNIIYwI", "I.DNIIIII", "I.DNIIIII"}},
+	{UR_OP_READ_REQ,         {"RR-NIIX..", "I.-NIII..", "I.-NIII.."}},
+	{UR_OP_CMP_SWAP,         {"RR-NIIX..", "I.-NIII..", "I.-NIII.."}},
+	{UR_OP_FETCH_ADD,        {"RR-NIIX..", "I.-NIII..", "I.-NIII.."}},
+	{UR_OP_ATOMIC_WRITE,     {"RR-NIIX..", "I.-NIII..", "I.-NIII.."}},
+	{UR_OP_FLUSH,            {"RR-NIIX..", "I.-NIII..", "I.-NIII.."}},
+	/* clang-format on */
 };
 
 struct rt_case {
@@ -92,6 +104,8 @@ static void enter(struct rt_case *c)
 		break;
 	case IN_WRITE:
 		x = th_reth(&c->h, 1, TARGET - MTU, last ? MTU + TAIL : 3 * MTU);
+		if (c->column == PROMISED)
+			x.len = last ? MTU + TAIL + 4 : 2 * MTU;
 		inject(c, UR_OP_WRITE_FIRST, &x, MTU);
 		break;
 	case NAK_SENT:
@@ -140,6 +154,8 @@ static void make(struct rt_case *c, struct th_pkt *p)
 
 	if (!(flags & UR_OPF_LAST))
 		x.len = 2 * MTU;
+	if (c->column == PROMISED)
+		x.len = flags & UR_OPF_LAST ? len + 4 : MTU;
 	if (flags & (UR_OPF_READ | UR_OPF_FLUSH))
 		x.len = TAIL;
 	if (c->row->opcode == UR_OP_READ_REQ && c->column == LENGTH) {
