@@ -37,20 +37,20 @@ void windows_destroy(struct prog *p, unsigned host)
 			ur_mw_dealloc(p->host[host].mw[i].mw);
 }
 
-/* What is under way with this key may fail. */
-static void doubt(struct prog *p, const struct sim_mw *w)
+/* What is under way with this key, of kinds from `from` on, may fail. */
+static void doubt(struct prog *p, const struct sim_mw *w, enum kind from)
 {
 	for (unsigned i = 0; i < p->nops; i++) {
 		struct sim_op *op = &p->ops[i];
 
-		if ((op->open || op->lost) && op->mw == w && op->row->kind >= K_WRITE)
+		if ((op->open || op->lost) && op->mw == w && op->row->kind >= from)
 			op->may |= S(IBV_WC_REM_ACCESS_ERR);
 	}
 }
 
 static void renew(struct prog *p, struct sim_mw *w)
 {
-	doubt(p, w);
+	doubt(p, w, K_WRITE);
 	ur_mw_dealloc(w->mw);
 	w->mw = NULL;
 	if (!make(p, w))
@@ -94,7 +94,10 @@ bool window_bind(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 	return true;
 }
 
-/* By its owner, or by the peer of its owner, whose requests before this one come first anyway. */
+/*
+ * By its owner, or by the peer of its owner, whose requests before this one come first anyway. Only a READ may have to be repeated behind it,
+ * unless it waits behind a fence.
+ */
 bool window_invalidate(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 {
 	struct sim_qp *owner = op->row->kind == K_INV ? op->qp : op->qp->peer;
@@ -102,8 +105,8 @@ bool window_invalidate(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr
 
 	if (!w)
 		return false;
-	if (op->row->kind == K_INV)
-		doubt(p, w);
+	if (op->row->kind == K_INV || !op->fence)
+		doubt(p, w, op->row->kind == K_INV ? K_WRITE : K_READ);
 	op->imm = wr->invalidate_rkey = w->rkey;
 	op->mw = w;
 	w->st = W_ENDING;
