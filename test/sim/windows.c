@@ -59,11 +59,15 @@ static void renew(struct prog *p, struct sim_mw *w)
 
 static struct sim_mw *pick(struct prog *p, unsigned host, enum window_state st, const struct sim_qp *owner)
 {
-	struct sim_mw *w = &p->host[host].mw[below(p, WINDOWS)];
+	unsigned first = below(p, WINDOWS);
 
-	if (w->st != st || (owner && (!w->two || w->owner != owner)))
-		return NULL;
-	return w;
+	for (unsigned i = 0; i < WINDOWS; i++) {
+		struct sim_mw *w = &p->host[host].mw[(first + i) % WINDOWS];
+
+		if (w->st == st && (!owner || (w->two && w->owner == owner)))
+			return w;
+	}
+	return NULL;
 }
 
 /* --- requests that change windows --- */
