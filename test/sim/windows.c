@@ -50,7 +50,7 @@ static void doubt(struct prog *p, const struct sim_mw *w, enum kind from)
 
 static void renew(struct prog *p, struct sim_mw *w)
 {
-	doubt(p, w, K_WRITE);
+	doubt(p, w, K_SEND);
 	ur_mw_dealloc(w->mw);
 	w->mw = NULL;
 	if (!make(p, w))
