@@ -22,8 +22,9 @@ static bool looks_like(const struct sim_op *op, const struct sim_recv *r, const 
 
 	if (wc->byte_len != op->len + grh_of(op) || wc->opcode != (write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV))
 		return false;
-	if (wc->wc_flags != ((op->row->imm ? IBV_WC_WITH_IMM : 0u) | (grh_of(op) ? IBV_WC_GRH : 0u)) ||
-	    (op->row->imm && wc->imm_data != op->imm))
+	if (wc->wc_flags !=
+		    ((op->row->imm ? IBV_WC_WITH_IMM : 0u) | (op->row->inv ? IBV_WC_WITH_INV : 0u) | (grh_of(op) ? IBV_WC_GRH : 0u)) ||
+	    ((op->row->imm || op->row->inv) && wc->imm_data != op->imm))
 		return false;
 	/* A UC message of which packets were lost leaves its traces in the receive that the next one takes. */
 	return buf_holds(&r->local, op->tag, 0, grh_of(op), write ? 0 : op->len, op->qp->svc == UC);

@@ -220,6 +220,7 @@ ur_time in_flight_time(const struct prog *p)
 static void is_down(struct prog *p, struct sim_qp *q)
 {
 	give_up(p, q);
+	windows_lose_owner(p, q);
 	q->life = DOWN;
 	q->ready_at = p->w.now + in_flight_time(p);
 }

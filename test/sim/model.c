@@ -150,6 +150,7 @@ static void release(struct prog *p, struct sim_op *op)
 static void abandon(struct prog *p, struct sim_op *op)
 {
 	op->lost = p->gave_up = true;
+	window_done(p, op, false);
 	release(p, op);
 	if (op->v && op->v->tag == op->vtag)
 		op->v->ended = true;
@@ -182,6 +183,7 @@ static void succeeded(struct prog *p, struct sim_op *op, unsigned no)
 		executed(p, q, op->seq);
 	else if (op->v && op->v->tag == op->vtag)
 		op->v->ended = true; /* it is on its way, and that is all that is known */
+	window_done(p, op, true);
 	release(p, op);
 }
 

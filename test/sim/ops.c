@@ -12,14 +12,17 @@
 
 /* A row for each operation: what it looks like to the poster, and how often it is drawn. */
 const struct row rows[] = {
-	{"SEND", IBV_WR_SEND, IBV_WC_SEND, K_SEND, true, false, ALL, 4},
-	{"SEND with immediate", IBV_WR_SEND_WITH_IMM, IBV_WC_SEND, K_SEND, true, true, ALL, 3},
-	{"WRITE", IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, K_WRITE, false, false, CONNECTED, 5},
-	{"WRITE with immediate", IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, K_WRITE, true, true, CONNECTED, 3},
-	{"READ", IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, K_READ, false, false, RELIABLE, 5},
-	{"FETCH_ADD", IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD, K_FADD, false, false, RELIABLE, 2},
-	{"CMP_SWAP", IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP, K_CSWAP, false, false, RELIABLE, 2},
-	{"ATOMIC WRITE", IBV_WR_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE, K_AWRITE, false, false, RELIABLE, 1},
+	{"SEND", IBV_WR_SEND, IBV_WC_SEND, K_SEND, true, false, false, ALL, 4},
+	{"SEND with immediate", IBV_WR_SEND_WITH_IMM, IBV_WC_SEND, K_SEND, true, true, false, ALL, 3},
+	{"WRITE", IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, K_WRITE, false, false, false, CONNECTED, 5},
+	{"WRITE with immediate", IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, K_WRITE, true, true, false, CONNECTED, 3},
+	{"READ", IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, K_READ, false, false, false, RELIABLE, 5},
+	{"FETCH_ADD", IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD, K_FADD, false, false, false, RELIABLE, 2},
+	{"CMP_SWAP", IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP, K_CSWAP, false, false, false, RELIABLE, 2},
+	{"ATOMIC WRITE", IBV_WR_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE, K_AWRITE, false, false, false, RELIABLE, 1},
+	{"SEND with invalidate", IBV_WR_SEND_WITH_INV, IBV_WC_SEND, K_SEND, true, false, true, S(RC), 2},
+	{"BIND_MW", IBV_WR_BIND_MW, IBV_WC_BIND_MW, K_BIND, false, false, false, S(RC), 2},
+	{"LOCAL_INV", IBV_WR_LOCAL_INV, IBV_WC_LOCAL_INV, K_INV, false, false, false, S(RC), 1},
 };
 const unsigned nrows = ur_array_size(rows);
 
@@ -79,6 +82,8 @@ static uint32_t draw_len(struct prog *p, const struct sim_op *op)
 {
 	uint32_t mtu = p->mtu_bytes;
 
+	if (op->row->kind < K_SEND)
+		return 0;
 	if (op->row->kind >= K_FADD || op->row->kind == K_AWRITE)
 		return ATOMIC_LEN;
 	if (op->qp->svc == UD)
@@ -181,11 +186,13 @@ static bool aim(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 {
 	struct sim_host *h = &p->host[op->qp->peer->host];
 	unsigned n = below(p, h->key[K_VOLATILE].mr ? BOARDS : BOARDS - BOARDS_VOLATILE);
-	struct board *bd = &h->m.board[n];
+	struct sim_mw *mw = !op->sin && op->len && one_in(p, 2) ? window_for(p, op) : NULL;
+	struct board *bd = &h->m.board[mw ? mw->board : n];
 	bool writes = op->row->kind != K_READ;
 	const struct key *k;
 
-	op->rkey = board_key(p, n, writes);
+	op->mw = mw;
+	op->rkey = mw ? K_BOARDS : board_key(p, n, writes);
 	op->at = below(p, bd->size - op->len + 1);
 	if (op->row->kind == K_AWRITE)
 		op->at &= ~7u;
@@ -195,7 +202,7 @@ static bool aim(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 		op->rkey = K_FOREIGN;
 	k = &h->key[op->rkey];
 	wr->wr.rdma.remote_addr = k->iova + (uint64_t)(bd->mem + op->at - k->base);
-	wr->wr.rdma.rkey = k->mr->rkey;
+	wr->wr.rdma.rkey = mw ? mw->rkey : k->mr->rkey;
 	if (op->sin == SIN_RKEY)
 		wr->wr.rdma.rkey = NO_KEY;
 	else if (op->sin == SIN_STALE)
@@ -238,6 +245,10 @@ static bool aim_any(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 		wr->qp_type.xrc.remote_srqn = ur_srq_num(op->qp->peer->rq->srq);
 	if (op->qp->svc == UD)
 		return address(p, op, wr);
+	if (op->row->kind == K_BIND)
+		return window_bind(p, op, wr);
+	if (op->row->kind == K_INV || op->row->inv)
+		return window_invalidate(p, op, wr);
 	if (op->row->kind == K_SEND)
 		return true;
 	return op->row->kind >= K_FADD ? cell_aim(p, op, wr) : aim(p, op, wr);
@@ -279,6 +290,8 @@ static bool draw_data(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 	struct sim_host *h = host_of(p, op->qp);
 	bool lands = op->row->kind >= K_READ;
 
+	if (op->row->kind < K_SEND)
+		return true;
 	if (!buf_lay(p, &h->m, &op->local, op->len, p->max_sge))
 		return false;
 	wr->num_sge = (int)make_sges(p, h, &op->local, op->sin, lands, wr->sg_list, &op->keys);
@@ -299,6 +312,7 @@ static bool draw_data(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 
 static void forget(struct prog *p, struct sim_op *op)
 {
+	window_unposted(op);
 	slot_give(&host_of(p, op->qp)->m, &op->local);
 	if (op->v)
 		op->v->used = false;
@@ -326,6 +340,7 @@ static void posted(struct prog *p, struct sim_op *op, const struct ibv_send_wr *
 	}
 	q->sent[q->stail++] = (uint16_t)p->nops++;
 	p->stats->ops[op->row - rows]++;
+	p->stats->windowed += op->mw && op->row->kind >= K_WRITE;
 	p->stats->sins[op->sin]++;
 	if (wr->send_flags & IBV_SEND_INLINE)
 		slot_give(&host_of(p, q)->m, &op->local); /* taken at once */
@@ -350,9 +365,32 @@ static void draw_op(struct prog *p, struct sim_qp *q, bool quiet, struct sim_op 
 	op->board = NULL;
 	op->v = NULL;
 	op->cell = NULL;
+	op->mw = NULL;
 	op->target = q->peer;
 	if (op->sin == SIN_STALE && !p->host[q->peer->host].key[K_VOLATILE].stale)
 		op->sin = SIN_RKEY;
+}
+
+/* The same by the builders of ibv_wr_post(3). */
+static int post_built(struct sim_qp *q, const struct ibv_send_wr *wr)
+{
+	struct ibv_data_buf data[UR_MAX_SGE];
+	struct ur_wr_batch b;
+	struct ibv_send_wr *to;
+
+	ur_wr_start(q->qp, &b);
+	to = ur_wr_next(q->qp, &b);
+	*to = *wr;
+	to->num_sge = 0;
+	to->send_flags &= ~(unsigned)IBV_SEND_INLINE;
+	if (!(wr->send_flags & IBV_SEND_INLINE)) {
+		ur_wr_list(q->qp, &b, wr->sg_list, (size_t)wr->num_sge);
+		return ur_wr_complete(q->qp, &b);
+	}
+	for (int i = 0; i < wr->num_sge; i++)
+		data[i] = (struct ibv_data_buf){.addr = (void *)(uintptr_t)wr->sg_list[i].addr, .length = wr->sg_list[i].length};
+	ur_wr_inline(q->qp, &b, data, (size_t)wr->num_sge);
+	return ur_wr_complete(q->qp, &b);
 }
 
 bool post_send(struct prog *p, struct sim_qp *q, bool quiet)
@@ -373,7 +411,7 @@ bool post_send(struct prog *p, struct sim_qp *q, bool quiet)
 		forget(p, op);
 		return false;
 	}
-	err = ur_qp_post_send(q->qp, &wr, &bad);
+	err = one_in(p, 3) ? post_built(q, &wr) : ur_qp_post_send(q->qp, &wr, &bad);
 	if (err) {
 		broke(p, "qp %u: send %u was refused with error %d", q->index, p->nops, err);
 		forget(p, op);

@@ -8,6 +8,7 @@
  *   ops.c      the table of operations; posting of sends, legal or not
  *   recvs.c    posting of receives, legal or not; shared receive queues
  *   cells.c    atomics
+ *   windows.c  memory windows
  *   model.c    completions of sends against what was posted
  *   arrive.c   completions of receives
  *   checks.c   events, and what must hold at the end
@@ -156,6 +157,20 @@ struct sim_rq { /* a receive queue, of a QP or shared */
 	uint16_t recvs[RECVS_MAX]; /* all of this epoch, in the order of posting; before `head` none is open */
 };
 
+#define WINDOWS 4 /* a host: one of type 1, the others of type 2 */
+
+enum window_state { W_FREE, W_BINDING, W_LIVE, W_ENDING };
+
+struct sim_mw {
+	struct ur_mw *mw;
+	struct ibv_mw api; /* what a bind is posted with */
+	unsigned host, board;
+	bool two;             /* of type 2: for the peer of its owner alone */
+	struct sim_qp *owner; /* the QP that bound it */
+	enum window_state st;
+	uint32_t rkey;
+};
+
 enum { SRQ_BASIC, SRQ_XRC, SRQS };
 
 struct sim_host {
@@ -167,6 +182,8 @@ struct sim_host {
 	unsigned ncq;
 	struct sim_rq srq[SRQS];
 	struct ur_xrcd *xrcd;
+	struct sim_mw mw[WINDOWS];
+	struct ibv_mr boards_mr;           /* what windows are bound to, as the verbs name it */
 	struct ur_ah *ah[WORLD_HOSTS + 1]; /* to each host, and to the group; or NULL */
 	uint64_t wc_errors[2];             /* seen: of sends, of receives */
 	bool cleaned;                      /* completions were removed unseen */
@@ -213,15 +230,16 @@ struct sim_qp {
 
 /* --- ops.c --- */
 
-/* From K_AWRITE on they wait for an answer, from K_READ on it brings data. */
-enum kind { K_SEND, K_WRITE, K_AWRITE, K_READ, K_FADD, K_CSWAP };
+/* Before K_SEND they are local; from K_WRITE on they name memory of the peer, from K_AWRITE on they wait for an answer, from K_READ on it
+ * brings data. */
+enum kind { K_BIND, K_INV, K_SEND, K_WRITE, K_AWRITE, K_READ, K_FADD, K_CSWAP };
 
 struct row {
 	const char *name;
 	enum ibv_wr_opcode opcode;
 	enum ibv_wc_opcode wc;
 	enum kind kind;
-	bool recv, imm; /* consumes a receive; carries immediate data */
+	bool recv, imm, inv; /* consumes a receive; carries immediate data; invalidates a window of the peer */
 	unsigned services, weight;
 };
 
@@ -270,6 +288,7 @@ struct sim_op {
 	uint32_t at; /* in the board */
 	struct version *v;
 	uint64_t vtag; /* v->tag, while v is still that version */
+	struct sim_mw *mw;
 	struct cell *cell;
 	unsigned before; /* operations on the cell that were over when it was posted */
 	uint64_t compare, swap;
@@ -312,6 +331,21 @@ void cell_posted(struct sim_op *op);
 void cell_done(struct prog *p, struct sim_op *op, unsigned no);
 void cells_check(struct prog *p, unsigned host);
 
+/* --- windows.c --- */
+
+bool windows_create(struct prog *p, unsigned host);
+void windows_destroy(struct prog *p, unsigned host);
+/* Draw what a request does to a window; false when there is none for it. */
+bool window_bind(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr);
+bool window_invalidate(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr);
+/* The request was not posted after all. */
+void window_unposted(struct sim_op *op);
+void window_done(struct prog *p, struct sim_op *op, bool ok);
+/* A window that a request may use, or NULL. */
+struct sim_mw *window_for(struct prog *p, const struct sim_op *op);
+void windows_lose_owner(struct prog *p, const struct sim_qp *q);
+void act_window(struct prog *p);
+
 /* --- model.c, arrive.c, checks.c --- */
 
 /* Polls up to n completions and judges them. Returns how many there were. */
@@ -343,7 +377,7 @@ void final_checks(struct prog *p);
 
 struct stats {
 	uint64_t seeds, failed, ops[32], received[32], services[SERVICES], send_wc[STATUSES], recv_wc[STATUSES], events[32], sins[SINS],
-		actions[32], frames, virtual_ms;
+		actions[32], windowed, frames, virtual_ms;
 };
 
 struct prog_options {

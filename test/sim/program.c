@@ -283,7 +283,7 @@ static const struct action {
 	{"wait", act_wait, 24},       {"step", act_step, 6},           {"arm", act_arm, 3},
 	{"break", act_break, 3},      {"heal", act_heal, 6},           {"connect", act_connect, 6},
 	{"memory", act_memory, 2},    {"drain", act_drain, 3},         {"recover", act_recover, 4},
-	{"limit", act_limit, 1},      {"address", act_address, 1},
+	{"limit", act_limit, 1},      {"address", act_address, 1},     {"window", act_window, 1},
 };
 
 const char *action_name(unsigned i)
@@ -418,7 +418,7 @@ static void describe(struct prog *p)
 
 static void run(struct prog *p)
 {
-	unsigned n = 20 + below(p, 180);
+	unsigned n = (20 + below(p, 180)) * (one_in(p, 4) ? 4 : 1);
 	const char *left = setup(p);
 
 	if (left) {

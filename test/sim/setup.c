@@ -17,7 +17,7 @@ static const int key_access[KEYS] = {
 	[K_SLOTS] = LW,
 	[K_SLOTS2] = LW,
 	[K_SLOTS_RO] = 0,
-	[K_BOARDS] = LW | RW | RR,
+	[K_BOARDS] = LW | RW | RR | IBV_ACCESS_MW_BIND,
 	[K_BOARDS_RO] = RR,
 	[K_BOARDS_WO] = LW | RW,
 	[K_VOLATILE] = LW | RW | RR,
@@ -132,7 +132,7 @@ static bool setup_shared(struct prog *p, unsigned i)
 {
 	struct sim_host *h = &p->host[i];
 
-	return !ur_xrcd_create(h->nic->tp, &h->xrcd) && srq_create(p, i, SRQ_BASIC) && srq_create(p, i, SRQ_XRC);
+	return !ur_xrcd_create(h->nic->tp, &h->xrcd) && srq_create(p, i, SRQ_BASIC) && srq_create(p, i, SRQ_XRC) && windows_create(p, i);
 }
 
 static bool setup_host(struct prog *p, unsigned i)
@@ -244,6 +244,7 @@ static const char *teardown_host(struct prog *p, unsigned i)
 
 	for (unsigned k = 0; k <= WORLD_HOSTS; k++)
 		drop_ah(p, h, k);
+	windows_destroy(p, i);
 	for (unsigned k = 0; k < SRQS; k++)
 		if (h->srq[k].srq && ur_srq_destroy(h->srq[k].srq))
 			return "an SRQ could not be destroyed";

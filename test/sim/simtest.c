@@ -214,6 +214,7 @@ static void print_stats(const struct stats *s)
 	for (unsigned i = 0; i < nrows; i++)
 		printf("  posted    %10llu, %llu received: %s\n", (unsigned long long)s->ops[i], (unsigned long long)s->received[i],
 		       rows[i].name);
+	printf("  windows   %10llu requests used one\n", (unsigned long long)s->windowed);
 	for (unsigned i = 1; i < SINS; i++)
 		printf("  wrong     %10llu %s\n", (unsigned long long)s->sins[i], sin_names[i]);
 	for (unsigned i = 0; i < STATUSES; i++)
