@@ -14,7 +14,7 @@
 	X(TX_PACKETS, "tx_packets", "frames sent") \
 	X(TX_BYTES, "tx_bytes", "bytes of frames sent") \
 	X(TX_BACKLOG, "tx_backlog", "bursts that the port did not take whole") \
-	X(TX_DROPPED, "tx_dropped", "frames given up since the port took none for 2 ms") \
+	X(TX_DROPPED, "tx_dropped", "frames given up: the port took none for 2 ms, or the mailbox of a process was full") \
 	X(TX_NO_BUFFER, "tx_no_buffer", "times no packet buffer was free for sending") \
 	X(RX_ROCE, "rx_roce_packets", "RoCEv2 packets accepted") \
 	X(TX_ROCE, "tx_roce_packets", "RoCEv2 packets sent") \

@@ -158,9 +158,9 @@ static bool elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 	return e->registry && ur_registry_elsewhere(e->registry, (uint16_t)(service_id >> 16), (uint16_t)service_id, dst);
 }
 
-static void siblings_send(void *ctx, uint8_t slot, const struct ur_pkt *p)
+static bool siblings_send(void *ctx, uint8_t slot, const struct ur_pkt *p)
 {
-	ur_local_send(((struct ur_engine *)ctx)->local, slot, p);
+	return ur_local_send(((struct ur_engine *)ctx)->local, slot, p);
 }
 
 static unsigned siblings_recv(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "engine/engine.h"
+
 #define MAILBOX_FRAMES 512u /* a power of two */
 #define SLOTS 256
-#define LOCK_TRIES 10000
+#define LOCK_SPINS 1000
+#define LOCK_PATIENCE (50 * UR_NS_PER_MS) /* a sender that was stopped with the lock must not stop the others */
 
 struct frame {
 	uint32_t len;
@@ -175,22 +179,41 @@ static struct mailbox *peer_mailbox(struct ur_local *l, uint8_t slot)
 	return p->box;
 }
 
-static void send_to(struct ur_local *l, uint8_t slot, const struct ur_pkt *p)
+/* The holder has it for one copy; when it was descheduled meanwhile, it needs the CPU more than we do. */
+static bool lock_senders(struct mailbox *box)
+{
+	ur_time begin = 0;
+	unsigned tries;
+	int r;
+
+	for (tries = 0; (r = pthread_mutex_trylock(&box->senders)) == EBUSY; tries++) {
+		if (tries < LOCK_SPINS)
+			continue;
+		if (!begin)
+			begin = ur_engine_now();
+		else if (ur_engine_now() - begin > LOCK_PATIENCE)
+			return false;
+		sched_yield();
+	}
+	if (r == EOWNERDEAD)
+		pthread_mutex_consistent(&box->senders); /* it had not published its frame: nothing to mend */
+	return !r || r == EOWNERDEAD;
+}
+
+/* False when the frame is lost, though somebody should have had it. */
+static bool send_to(struct ur_local *l, uint8_t slot, const struct ur_pkt *p)
 {
 	struct mailbox *box = peer_mailbox(l, slot);
 	uint32_t tail;
-	int r;
+	bool room;
 
 	if (!box || p->len > UR_PKT_ROOM)
-		return;
-	for (unsigned tries = 0; (r = pthread_mutex_trylock(&box->senders)) == EBUSY && tries < LOCK_TRIES; tries++)
-		continue;
-	if (r == EOWNERDEAD)
-		pthread_mutex_consistent(&box->senders); /* it had not published its frame: nothing to mend */
-	else if (r)
-		return; /* a sender that was stopped in there must not stop us too */
+		return true;
+	if (!lock_senders(box))
+		return false;
 	tail = atomic_load_explicit(&box->tail, memory_order_relaxed);
-	if (tail - atomic_load_explicit(&box->head, memory_order_acquire) < MAILBOX_FRAMES) {
+	room = tail - atomic_load_explicit(&box->head, memory_order_acquire) < MAILBOX_FRAMES;
+	if (room) {
 		struct frame *f = &box->frame[tail % MAILBOX_FRAMES];
 
 		f->len = p->len;
@@ -200,17 +223,19 @@ static void send_to(struct ur_local *l, uint8_t slot, const struct ur_pkt *p)
 	pthread_mutex_unlock(&box->senders);
 	if (atomic_exchange(&box->asleep, false))
 		wake_peer(l, slot);
+	return room;
 }
 
-void ur_local_send(struct ur_local *l, uint8_t slot, const struct ur_pkt *p)
+bool ur_local_send(struct ur_local *l, uint8_t slot, const struct ur_pkt *p)
 {
-	if (slot) {
-		send_to(l, slot, p);
-		return;
-	}
+	bool all = true;
+
+	if (slot)
+		return send_to(l, slot, p);
 	for (unsigned s = 1; s < SLOTS; s++)
 		if (s != ur_registry_slot(l->registry))
-			send_to(l, (uint8_t)s, p);
+			all &= send_to(l, (uint8_t)s, p);
+	return all;
 }
 
 /* --- receiving --- */

@@ -17,9 +17,11 @@ void ur_local_close(struct ur_local *l);
 /* From now on somebody empties it: tells the other processes where it is. */
 void ur_local_announce(struct ur_local *l);
 
-/* Copies a contiguous frame into the mailbox of a slot, or with slot 0 of every other live process. A full mailbox drops it, as a wire
- * does. */
-void ur_local_send(struct ur_local *l, uint8_t slot, const struct ur_pkt *p);
+/*
+ * Copies a contiguous frame into the mailbox of a slot, or with slot 0 of every other live process. False when one was full, or locked for
+ * too long: that process does not get the frame, as on a wire.
+ */
+bool ur_local_send(struct ur_local *l, uint8_t slot, const struct ur_pkt *p);
 /* Takes up to n frames out of our mailbox into packets of the port; `alloc` as ur_port_ops. One load when it is empty. */
 unsigned ur_local_recv(struct ur_local *l, struct ur_port *port, struct ur_pkt **pkts, unsigned n);
 

@@ -422,8 +422,8 @@ static void nic_rx_own(struct ur_nic *nic, struct ur_pkt *p)
 	bool all = dqpn == 1 || dqpn == UR_QPN_MCAST;
 	bool ours = all || dqpn >> 16 == nic->cfg.slot;
 
-	if (nic->cfg.siblings_send && (all || !ours))
-		nic->cfg.siblings_send(nic->cfg.ctx, all ? 0 : (uint8_t)(dqpn >> 16), p);
+	if (nic->cfg.siblings_send && (all || !ours) && !nic->cfg.siblings_send(nic->cfg.ctx, all ? 0 : (uint8_t)(dqpn >> 16), p))
+		ur_count(&nic->counters, UR_C_TX_DROPPED);
 	if (ours)
 		nic_rx_frame(nic, p);
 }

@@ -22,12 +22,12 @@ struct ur_faults;  /* fault.h */
 
 struct ur_nic_config {
 	uint64_t seed;
-	uint64_t guid; /* CA GUID, derived from the MAC address */
-	uint8_t slot;  /* top byte of QPNs and communication ids, at least 1 */
+	uint64_t guid;       /* CA GUID, derived from the MAC address */
+	uint8_t slot;        /* top byte of QPNs and communication ids, at least 1 */
 	unsigned window;     /* as in ur_tp_config */
 	bool plain_recovery; /* as in ur_tp_config */
-	bool cc;       /* congestion control: ECN-capable packets, notifications, sending rates */
-	bool owned;    /* the addresses are ours alone: answer ARP, ND and echo */
+	bool cc;             /* congestion control: ECN-capable packets, notifications, sending rates */
+	bool owned;          /* the addresses are ours alone: answer ARP, ND and echo */
 	struct ur_mac mac;
 	uint16_t mtu;
 	void *ctx;
@@ -35,10 +35,10 @@ struct ur_nic_config {
 	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
 	/*
 	 * The other processes of this device; both NULL when there are none. siblings_send takes a copy of a contiguous frame to our own
-	 * address, for the process with that slot, or with slot 0 for all others; siblings_recv gives up to n frames that they sent, in
-	 * packets of the port.
+	 * address, for the process with that slot, or with slot 0 for all others, false when one of them lost it; siblings_recv gives up to
+	 * n frames that they sent, in packets of the port.
 	 */
-	void (*siblings_send)(void *ctx, uint8_t slot, const struct ur_pkt *p);
+	bool (*siblings_send)(void *ctx, uint8_t slot, const struct ur_pkt *p);
 	unsigned (*siblings_recv)(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n);
 };
 
@@ -58,7 +58,7 @@ struct ur_nic {
 
 	struct ur_pkt *backlog[2 * UR_NIC_BURST]; /* frames that the port did not take */
 	unsigned backlog_n;
-	ur_time backlog_since; /* when the port last took a frame of it */
+	ur_time backlog_since;                   /* when the port last took a frame of it */
 	struct ur_pkt *local_head, **local_tail; /* frames to ourselves */
 	_Atomic(struct ur_qp *) doorbell;        /* QPs that rang since the last poll, newest first */
 };

@@ -282,13 +282,14 @@ static struct {
 	uint8_t slot;
 } mail;
 
-static void to_siblings(void *ctx, uint8_t slot, const struct ur_pkt *p)
+static bool to_siblings(void *ctx, uint8_t slot, const struct ur_pkt *p)
 {
 	(void)ctx;
 	mail.slot = slot;
 	mail.sent++;
 	memcpy(mail.data, p->data, p->len);
 	mail.len = p->len;
+	return true;
 }
 
 static unsigned from_siblings(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n)
