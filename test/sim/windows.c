@@ -99,8 +99,8 @@ bool window_bind(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 }
 
 /*
- * By its owner, or by the peer of its owner, whose requests before this one come first anyway. Only a READ may have to be repeated behind it,
- * unless it waits behind a fence.
+ * By its owner, or by the peer of its owner, whose requests before this one come first anyway. Only a READ may have to be repeated behind
+ * it, unless it waits behind a fence.
  */
 bool window_invalidate(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 {
