@@ -105,7 +105,7 @@ static enum sin draw_sin(struct prog *p, const struct sim_op *op)
 	enum kind k = op->row->kind;
 	enum sin s;
 
-	if (!p->sins || !op->len || !one_in(p, 40))
+	if (!p->sins || !op->len || !one_in(p, 100))
 		return SIN_NONE;
 	s = (enum sin)(1 + below(p, SINS - 1));
 	if (s == SIN_QKEY)

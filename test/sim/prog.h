@@ -22,8 +22,8 @@
 
 #include "world.h"
 
-#define OPS_MAX 1024
-#define RECVS_MAX 2048
+#define OPS_MAX 2048
+#define RECVS_MAX 8192
 #define PAIRS_MAX 4
 #define CQS_MAX 4     /* a host */
 #define SLOTS_MAX 160 /* a host */
@@ -377,7 +377,7 @@ void final_checks(struct prog *p);
 
 struct stats {
 	uint64_t seeds, failed, ops[32], received[32], services[SERVICES], send_wc[STATUSES], recv_wc[STATUSES], events[32], sins[SINS],
-		actions[32], windowed, frames, virtual_ms;
+		actions[32], windowed, counters[UR_C_COUNT], frames, virtual_ms;
 };
 
 struct prog_options {
@@ -394,7 +394,7 @@ struct prog {
 	struct stats *stats;
 	struct sim_host host[WORLD_HOSTS];
 	struct sim_qp qp[2 * PAIRS_MAX];
-	unsigned nqp;
+	unsigned nqp, nqp_max;
 	uint64_t clock;
 	struct ur_gid group;
 	enum ibv_mtu mtu;
@@ -402,6 +402,7 @@ struct prog {
 	unsigned sq_wr, rq_wr, max_sge;
 	bool sins, breaks; /* does it do what is forbidden, does it break connections? */
 	bool spotless;     /* nothing at all can go wrong */
+	bool stingy;       /* are receives posted late and few? */
 	bool gave_up;      /* requests were flushed or forgotten */
 	ur_time pace;      /* between actions, about */
 	ur_time progress;  /* when something was last seen to happen */
@@ -447,6 +448,8 @@ void key_deregister(struct prog *p, unsigned host, enum key_id id);
 struct ur_ah *get_ah(struct prog *p, struct sim_host *h, unsigned to);
 void drop_ah(struct prog *p, struct sim_host *h, unsigned to);
 bool is_quiet(const struct prog *p);
+/* Completions that a CQ may have to hold. */
+unsigned cq_room(const struct prog *p);
 /* connect.c */
 bool qp_create(struct prog *p, struct sim_qp *q);
 void qp_connect(struct prog *p, struct sim_qp *q);

@@ -130,7 +130,7 @@ static void act_send(struct prog *p)
 static void act_recv(struct prog *p)
 {
 	struct sim_qp *q = any_qp(p);
-	unsigned n = 1 + below(p, p->rq_wr), done = 0;
+	unsigned n = p->stingy ? 1 + below(p, p->rq_wr) : UINT32_MAX, done = 0;
 
 	while (done < n && q->receives && post_recv(p, q->rq, false))
 		done++;
@@ -174,7 +174,7 @@ static void act_break(struct prog *p)
 {
 	struct sim_qp *q = any_qp(p);
 
-	if (!p->breaks || q->life != UP || !one_in(p, 4))
+	if (!p->breaks || q->life != UP || !one_in(p, 12))
 		return;
 	switch (below(p, 3)) {
 	case 0:
@@ -192,6 +192,16 @@ static void act_heal(struct prog *p)
 
 	if (needs_healing(q))
 		heal(p, q);
+}
+
+/* A CQ may grow and shrink as long as all that may complete finds room. */
+static void act_resize(struct prog *p)
+{
+	struct sim_host *h = &p->host[below(p, WORLD_HOSTS)];
+	struct sim_cq *c = &h->cq[below(p, h->ncq)];
+
+	if (ur_cq_resize(c->cq, cq_room(p) * (1 + below(p, 3))))
+		broke(p, "host %u, CQ %u: cannot be resized", c->host, c->index);
 }
 
 static void act_connect(struct prog *p)
@@ -279,11 +289,12 @@ static const struct action {
 	void (*act)(struct prog *p);
 	unsigned weight;
 } actions[] = {
-	{"post sends", act_send, 24}, {"post receives", act_recv, 14}, {"poll", act_poll, 16},
+	{"post sends", act_send, 24}, {"post receives", act_recv, 18}, {"poll", act_poll, 16},
 	{"wait", act_wait, 24},       {"step", act_step, 6},           {"arm", act_arm, 3},
 	{"break", act_break, 3},      {"heal", act_heal, 6},           {"connect", act_connect, 6},
 	{"memory", act_memory, 2},    {"drain", act_drain, 3},         {"recover", act_recover, 4},
 	{"limit", act_limit, 1},      {"address", act_address, 1},     {"window", act_window, 1},
+	{"resize", act_resize, 1},
 };
 
 const char *action_name(unsigned i)
@@ -418,7 +429,7 @@ static void describe(struct prog *p)
 
 static void run(struct prog *p)
 {
-	unsigned n = (20 + below(p, 180)) * (one_in(p, 4) ? 4 : 1);
+	unsigned n = one_in(p, 4) ? 20 + below(p, 200) : 200 + below(p, 1600);
 	const char *left = setup(p);
 
 	if (left) {
@@ -455,6 +466,8 @@ const char *prog_run(const struct prog_options *o, struct stats *stats, unsigned
 	fabric_random(&p->f, &p->rng);
 	world_init(&p->w, ur_rng_u64(&p->rng), &p->f);
 	run(p);
+	for (unsigned i = 0; i < WORLD_HOSTS * UR_C_COUNT; i++)
+		stats->counters[i % UR_C_COUNT] += p->w.nic[i / UR_C_COUNT]->counters.v[i % UR_C_COUNT];
 	stats->frames += ur_sim_stats(p->w.sim)->sent;
 	stats->virtual_ms += (p->w.now - UR_NS_PER_S) / UR_NS_PER_MS;
 	*done = p->actions;

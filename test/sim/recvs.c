@@ -30,10 +30,10 @@ static uint32_t draw_len(struct prog *p, const struct sim_rq *rq, bool legal)
 	bool sins = !legal && p->sins;
 
 	if (!op && (!rq->qp || !reliable(rq->qp)))
-		return sins && one_in(p, 60) ? below(p, p->max_len) : p->max_len + GRH;
+		return sins && one_in(p, 100) ? below(p, p->max_len) : p->max_len + GRH;
 	if (!op || op->row->kind != K_SEND)
 		return op && one_in(p, 2) ? below(p, 64) : p->max_len;
-	if (sins && op->len && one_in(p, 30))
+	if (sins && op->len && one_in(p, 100))
 		return below(p, op->len); /* too short */
 	return one_in(p, 3) ? op->len : op->len + below(p, p->max_len - op->len + 1);
 }
@@ -70,7 +70,7 @@ bool post_recv(struct prog *p, struct sim_rq *rq, bool legal)
 	r->epoch = rq->qp ? rq->qp->epoch : 0;
 	r->seq = rq->tail;
 	r->len = draw_len(p, rq, legal);
-	r->sin = !legal && p->sins && r->len && one_in(p, 60) ? (enum sin)(SIN_LKEY + below(p, 4)) : SIN_NONE;
+	r->sin = !legal && p->sins && r->len && one_in(p, 200) ? (enum sin)(SIN_LKEY + below(p, 4)) : SIN_NONE;
 	if (!buf_lay(p, m, &r->local, r->len, p->max_sge))
 		return false;
 	err = submit(p, r, p->nrecvs);

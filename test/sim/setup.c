@@ -135,6 +135,11 @@ static bool setup_shared(struct prog *p, unsigned i)
 	return !ur_xrcd_create(h->nic->tp, &h->xrcd) && srq_create(p, i, SRQ_BASIC) && srq_create(p, i, SRQ_XRC) && windows_create(p, i);
 }
 
+unsigned cq_room(const struct prog *p)
+{
+	return p->nqp_max * (p->sq_wr + p->rq_wr) + SRQS * 4 * p->rq_wr;
+}
+
 static bool setup_host(struct prog *p, unsigned i)
 {
 	struct sim_host *h = &p->host[i];
@@ -150,7 +155,7 @@ static bool setup_host(struct prog *p, unsigned i)
 		struct sim_cq *c = &h->cq[k];
 
 		*c = (struct sim_cq){.host = i, .index = k};
-		if (ur_cq_create(h->nic->tp, p->nqp * (p->sq_wr + p->rq_wr) + SRQS * 4 * p->rq_wr, c, on_completion, &c->cq))
+		if (ur_cq_create(h->nic->tp, cq_room(p), c, on_completion, &c->cq))
 			return false;
 	}
 	return setup_shared(p, i);
@@ -185,7 +190,7 @@ static void choose_pairs(struct prog *p, unsigned pairs)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < pairs; i++) {
-		unsigned host = below(p, 2), other = one_in(p, 8) ? host : !host;
+		unsigned host = below(p, 2), other = one_in(p, 12) ? host : !host;
 		enum service svc = services[below(p, ur_array_size(services))];
 		bool alone = svc != XRC && one_in(p, 40);
 
@@ -205,13 +210,14 @@ static void choose_sizes(struct prog *p)
 	p->mtu = one_in(p, 2) ? (enum ibv_mtu)max : p->mtu;
 	p->mtu_bytes = 128u << p->mtu;
 	if (p->mtu_bytes <= 512 && one_in(p, 12))
-		packets = 300; /* more than a window */
+		packets = 300 * (1 + below(p, 3)); /* more than a window, for a while */
 	p->max_len = packets * p->mtu_bytes;
-	p->sq_wr = 1u << (1 + below(p, 5));
+	p->sq_wr = 1u << (1 + below(p, 6));
 	p->rq_wr = 1u << (1 + below(p, 4));
 	p->max_sge = one_in(p, 8) ? UR_MAX_SGE : 1 + below(p, 4);
 	p->sins = one_in(p, 2);
 	p->breaks = one_in(p, 2);
+	p->stingy = one_in(p, 4);
 }
 
 const char *setup(struct prog *p)
@@ -219,7 +225,7 @@ const char *setup(struct prog *p)
 	unsigned pairs = 1 + below(p, PAIRS_MAX);
 
 	choose_sizes(p);
-	p->nqp = 2 * pairs;
+	p->nqp_max = 2 * pairs;
 	p->group = (struct ur_gid){.raw = {0xff, 0x0e, [15] = 0x77}};
 	if (!p->f.v6)
 		p->group = ur_gid_from_v4(htonl(0xe0010203));

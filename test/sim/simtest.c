@@ -224,6 +224,9 @@ static void print_stats(const struct stats *s)
 	for (unsigned i = 0; i < 32; i++)
 		if (s->events[i])
 			printf("  event     %10llu of type %u\n", (unsigned long long)s->events[i], i);
+	for (unsigned i = 0; i < UR_C_COUNT; i++)
+		if (s->counters[i])
+			printf("  counted   %10llu %s\n", (unsigned long long)s->counters[i], ur_counter_name((enum ur_counter)i));
 	for (unsigned i = 0; action_name(i); i++)
 		printf("  action    %10llu %s\n", (unsigned long long)s->actions[i], action_name(i));
 }
