@@ -12,6 +12,8 @@ import time
 
 COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
 
+LISTENING = {"cm": "rdma res show cm_id | grep -q LISTEN", "tcp": "ss -Hltn | grep -q :18515"}
+
 
 class GuestError(Exception):
     """The guest did not do what it was asked to in time; the rest of the run cannot be trusted."""
@@ -45,6 +47,7 @@ class Guest:
         for _ in range(200):
             try:
                 s = socket.socket(socket.AF_UNIX)
+                s.settimeout(30)
                 s.connect(f"{self.state}/{name}")
                 return s
             except OSError:
@@ -106,8 +109,11 @@ class Guest:
 
     def counters(self):
         """rdma_rxe's counters, and how often the kernel has complained since boot."""
-        _, text = self.run(f"grep . {COUNTERS}/*; echo complaints:$(dmesg | grep -cE 'BUG|WARNING|Oops|Call Trace')")
-        return {name: int(value) for name, value in re.findall(r"([a-z_]+):(\d+)$", text, re.M)}
+        status, text = self.run(f"grep . {COUNTERS}/* && echo complaints:$(dmesg | grep -cE 'BUG|WARNING|Oops|Call Trace')")
+        counters = {name: int(value) for name, value in re.findall(r"([a-z_]+):(\d+)$", text, re.M)}
+        if status or not {"sent_pkts", "rcvd_pkts", "complaints"} <= counters.keys():
+            raise GuestError(f"the guest does not show its counters: status {status}, {text[-200:]}")
+        return counters
 
     def start(self, command):
         return GuestProcess(self, command)
@@ -128,15 +134,19 @@ class GuestProcess:
 
     def _poll(self, condition, seconds):
         rounds = max(1, int(seconds * 20))
-        status, _ = self.guest.run(
-            f"i=0; while [ $i -lt {rounds} ]; do [ -e {self.files}.status ] && exit 1; {condition} && exit 0; usleep 50000; i=$((i+1)); done; exit 2",
+        status, text = self.guest.run(
+            f"i=0; while [ $i -lt {rounds} ]; do [ -s {self.files}.status ] && exit 1; {condition} && exit 0; usleep 50000; i=$((i+1)); done; exit 2",
             int(seconds * 3) + 10)
+        if status not in (0, 1, 2, 124, 143):
+            raise GuestError(f"the guest cannot look after a program: status {status}, {text[-200:]}")
         return status
 
+    def listening(self, how):
+        """Whether anything in the guest listens. `how`: cm for a CM id, tcp for the port 18515 of programs that exchange addresses over TCP."""
+        return self.guest.run(LISTENING[how])[0] == 0
+
     def wait_listening(self, how, seconds=10):
-        """`how`: cm for a listening CM id, tcp for the port 18515 of programs that exchange addresses over TCP."""
-        test = {"cm": "rdma res show cm_id | grep -q LISTEN", "tcp": "ss -Hltn | grep -q :18515"}[how]
-        return self._poll(test, seconds) == 0
+        return self._poll(LISTENING[how], seconds) == 0
 
     def wait(self, seconds):
         """Its exit status, or None if it still runs after `seconds`."""
@@ -149,7 +159,7 @@ class GuestProcess:
 
     def kill(self):
         """With SIGKILL, and the shell around it, which would have noted the status."""
-        self.guest.run(f"[ -e {self.files}.status ] || {{ kill -KILL -$(cat {self.files}.pid); echo 137 >{self.files}.status; }}")
+        self.guest.run(f"[ -s {self.files}.status ] || {{ kill -KILL -$(cat {self.files}.pid); echo 137 >{self.files}.status; }}")
 
     def close(self):
         """Ends it if need be and removes its files."""

@@ -17,19 +17,34 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 def enter_namespaces():
     """
     Goes on in a child with network, mount and process namespaces of its own; this process waits for it, passes signals on and ends as it ends.
-    Whatever the child starts ends with it, and the interface and the files in /dev/shm, /run/dpdk and /mnt go with the last process, however that ends.
+    Whatever the child starts ends with it, and the interface, the mounts and what lies in them go with the last process, however that ends. Raises OSError.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET):
-        sys.exit(f"run: namespaces cannot be made here ({os.strerror(ctypes.get_errno())}): run it as root, outside of restricted containers")
+        error = ctypes.get_errno()
+        raise OSError(error, f"namespaces cannot be made here ({os.strerror(error)}): run it as root, outside of restricted containers")
     child = os.fork()
     if child:
         for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(s, lambda number, frame: os.kill(child, signal.SIGTERM))
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xff)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(143))
+    for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(s, lambda number, frame: os._exit(128 + number))
     sh("mount --make-rprivate / && mount -t proc proc /proc")
+
+
+class Failure(Exception):
+    """A row has not gone as it must. The guest and the cable are as good as before."""
+
+
+def wait_until(condition, seconds, otherwise):
+    """Polls `condition`; raises Failure(otherwise) when it does not come true in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise Failure(otherwise)
+        time.sleep(0.05)
 
 
 def sh(command):
@@ -37,9 +52,9 @@ def sh(command):
 
 
 def private_directories():
-    """Returns a directory for files that may vanish."""
-    sh("mkdir -p /run/dpdk && for d in /dev/shm /run/dpdk /mnt; do mount -t tmpfs tmpfs $d; done")
-    return "/mnt"
+    """Makes /dev/shm and /run, in this mount namespace, ones of our own. Returns a directory for files that may vanish."""
+    sh("mount -t tmpfs tmpfs /dev/shm && mount -t tmpfs tmpfs /run && mkdir /run/lab")
+    return "/run/lab"
 
 
 def make_tap(name, ip4, ip6, mtu):
@@ -51,20 +66,27 @@ class HostProcess:
     """A program under `uroce run`. Offers what GuestProcess does, and the counters of uroce."""
 
     def __init__(self, uroce, interface, command, state, options=()):
-        self.uroce, self.interface, self.state = uroce, interface, state
+        self.uroce, self.interface, self.killed = uroce, interface, False
         self.files = f"{state}/host-{time.monotonic_ns()}"
         self.out = open(self.files + ".out", "wb")
         program = ["sh", "-c", command] if ";" in command else shlex.split(command)
         self.process = subprocess.Popen(
-            ["setsid", uroce, "run", "--dev", interface, "--counters", self.files + ".counters", *options, "--", *program],
-            stdin=subprocess.DEVNULL, stdout=self.out, stderr=subprocess.STDOUT)
+            [uroce, "run", "--dev", interface, "--counters", self.files + ".counters", *options, "--", *program],
+            stdin=subprocess.DEVNULL, stdout=self.out, stderr=subprocess.STDOUT, start_new_session=True)
 
-    def wait_listening(self, how, seconds=10):
+    def listening(self, how):
+        """Whether any process on this side listens; `how` as in GuestProcess."""
         test = {"cm": [self.uroce, "info", "--dev", self.interface], "tcp": ["ss", "-Hltn"]}[how]
         mark = {"cm": "listens on", "tcp": ":18515"}[how]
+        try:
+            return mark in subprocess.run(test, capture_output=True, text=True, timeout=5).stdout
+        except subprocess.TimeoutExpired:
+            return False
+
+    def wait_listening(self, how, seconds=10):
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.process.poll() is None:
-            if mark in subprocess.run(test, capture_output=True, text=True).stdout:
+            if self.listening(how):
                 return True
             time.sleep(0.05)
         return False
@@ -81,14 +103,16 @@ class HostProcess:
             return f.read()[-20000:]
 
     def counters(self):
+        """Those that are not zero, or None when the process has left none: it runs, has never called uroce, or was killed."""
         try:
             with open(self.files + ".counters") as f:
                 return {name: int(value) for name, value in re.findall(r"^(\w+)\s+(\d+)$", f.read(), re.M)}
-        except OSError:
-            return {}
+        except FileNotFoundError:
+            return None
 
     def kill(self, name="KILL"):
         if self.process.poll() is None:
+            self.killed |= name == "KILL"
             os.killpg(self.process.pid, getattr(signal, "SIG" + name))
 
     def close(self):
@@ -104,15 +128,22 @@ class Recording:
 
     def __init__(self, interface, path):
         self.path = path
-        log = open(path + ".log", "w+")
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "tcpdump", "-i", interface, "-Z", "root", "--immediate-mode", "-U", "-B", "16384", "-s", "0", "-C", "20",
-             "-W", "3", "-w", path], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        for _ in range(100):
+        with open(path + ".log", "w") as log:
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "tcpdump", "-i", interface, "-Z", "root", "--immediate-mode", "-U", "-B", "16384", "-s", "0", "-C", "20",
+                 "-W", "3", "-w", path], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        said = ""
+        for _ in range(500):
             with open(path + ".log") as f:
-                if "listening on" in f.read() or self.process.poll() is not None:
-                    break
+                said = f.read()
+            if "listening on" in said:
+                return
+            if self.process.poll() is not None:
+                break
             time.sleep(0.02)
+        self.process.kill()
+        self.process.wait()
+        raise OSError(f"tcpdump does not start: {said.strip()}")
 
     def close(self):
         """Returns the files, oldest first."""

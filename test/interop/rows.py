@@ -7,9 +7,10 @@ row's number of iterations.
 `both` makes two rows of a line, one with uroce as the client and one with uroce as the server; under faults each comes once more, with fewer iterations.
 """
 
-import re
 import time
 from dataclasses import dataclass, replace
+
+from host import Failure, wait_until
 
 GUEST, UROCE = "guest", "uroce"
 
@@ -33,14 +34,17 @@ class Row:
     limit: int = 60  # seconds for the client
     server_limit: int = 20  # seconds that the server may take longer
     client_ends: object = 0  # exit status: a number, "bad" for any but 0, "any"
-    server_ends: object = 0  # as above, or "stopped" for a server that goes on until it is stopped
+    server_ends: object = 0  # as above ("any": it need not even end), or "stopped" for one that must go on until it is stopped
     client_says: str = ""  # regular expressions that must occur in the output
     server_says: str = ""
     during: object = None  # called with the Run while the programs talk
     counters: frozenset = TRAFFIC  # of rdma_rxe, which may move
+    must_move: frozenset = frozenset()  # of rdma_rxe, which must
     uroce_counters: str = ""  # regular expression for error counters of uroce that may be raised
     uroce_counts: str = ""  # a counter of uroce that must be raised
-    faults: bool = False  # uroce drops, duplicates, reorders and corrupts 1 % of the packets in both directions
+    repairs: bool = False  # something must have been lost, and one of the two must have sent it again
+    fault_percent: int = 1  # of the row's faulty twin: more where few packets pass
+    faults: bool = False  # uroce drops, duplicates, reorders and corrupts that share of the packets in both directions
     essential: bool = False  # part of tools/check
     record: str = ""  # name of the capture in pcaps/ that this row makes when asked to
 
@@ -57,15 +61,23 @@ def both(name, server, client, only="", essential=False, record="", **how):
 
 def under_faults(row, essential=False):
     # A process of uroce that has ended repeats nothing: when the last message of a disconnect is lost, its peer's CM gives up after 16 DREQs, 65 s.
-    return replace(row, name=f"{row.name}, 1 % faults", n=min(row.n, row.n_faults), limit=row.limit * 4, server_limit=100, faults=True, essential=essential,
+    return replace(row, name=f"{row.name}, {row.fault_percent} % faults", n=min(row.n, row.n_faults), limit=row.limit * 4, server_limit=100, faults=True, essential=essential,
                    counters=row.counters | LOSS, uroce_counters=".", path_mtu=0, record="")
 
 
 # --- what happens in the middle of a row ---
 
 def talk(run):
-    """Returns when both sides have been talking for a while."""
-    time.sleep(1.5)
+    """Returns when a hundred packets have come to the guest."""
+    def arrived():
+        return run.guest.counters()["rcvd_pkts"]
+    first = arrived()
+    wait_until(lambda: arrived() >= first + 100, 60, "the programs do not talk")
+
+
+def must_still_talk(run):
+    if run.client.wait(0) is not None:
+        raise Failure("the client has ended too early for what was to happen meanwhile")
 
 
 def kill_client(run):
@@ -82,9 +94,10 @@ def restart_server(run):
     """The server dies; another one takes its place and serves another client, whatever the first client goes on sending."""
     kill_server(run)
     run.server.close()
+    wait_until(lambda: not run.server.listening("cm"), 10, "a server that was killed still listens")
     run.server = run.start("server")
     if not run.server.wait_listening("cm"):
-        return
+        raise Failure("the second server does not listen")
     run.another_client("rping -c -a {server} -V -C 10")
     run.client.kill()
 
@@ -98,23 +111,31 @@ def next_client(run):
 def pull_cable(run):
     talk(run)
     run.guest.link(False)
-    time.sleep(1)
-    run.guest.link(True)
+    try:
+        time.sleep(1)
+        must_still_talk(run)
+    finally:
+        run.guest.link(True)
 
 
 def interface_down(run):
     """The interface that uroce shares with the kernel goes down and up again."""
     talk(run)
     run.lab.interface("down")
-    time.sleep(1)
-    run.lab.interface("up")
+    try:
+        time.sleep(1)
+        must_still_talk(run)
+    finally:
+        run.lab.interface("up")
 
 
 def freeze_guest(run):
     talk(run)
     run.guest.monitor("stop")
-    run.client.wait(60)
-    run.guest.monitor("cont")
+    try:
+        run.client.wait(60)
+    finally:
+        run.guest.monitor("cont")
 
 
 def rping(name, options="", size=64, **how):
@@ -145,8 +166,8 @@ ROWS = [
     *[r for size in (23, 4095, 4097, 20000) for r in rping(f"rping of {size} B at path MTU 4096", size=size, n=100, mtu=9000)],
     *both("ucmatose of 16 B", "ucmatose -S 16 -C {n}", "ucmatose -s {server} -S 16 -C {n}", n=100, essential=True),
     *both("four connections at once", "ucmatose -c 4 -C {n}", "ucmatose -s {server} -c 4 -C {n}", record="ucmatose"),
-    *both("ucmatose over IPv6", "ucmatose -b {server6} -f ipv6", "ucmatose -f ipv6 -b {client6} -s {server6}"),
-    *both("rdma_client", "rdma_server", "rdma_client -s {server}", record="rdma_client"),
+    *both("ucmatose over IPv6", "ucmatose -b {server6} -f ipv6 -C {n}", "ucmatose -f ipv6 -b {client6} -s {server6} -C {n}"),
+    *both("rdma_client", "rdma_server", "rdma_client -s {server}", record="rdma_client", fault_percent=10),
     *both("ten connections, cmtime", "cmtime -c {n}", "cmtime -s {server} -c {n}", server_ends="stopped"),
     *both("persistent server, three clients", "rping -s -P -V", "for i in 1 2 3; do rping -c -a {server} -V -C {n} || exit 1; done",
           server_ends="stopped", essential=True),
@@ -160,25 +181,26 @@ ROWS = [
     *over_tcp("UD round trips of 64 B", "ib_send_lat", "--use_old_post_send -F -x", "-c UD -s 64", n=200),
 
     # refusals: REJ 8, invalid service ID
-    *both("nobody listens", "rping -s -P -p 7999", "rping -c -a {server} -C 1", client_ends="bad", server_ends="stopped", client_says="RDMA_CM_EVENT_REJECTED, error 8",
-          essential=True, record="reject"),
+    *both("nobody listens", "rping -s -P -p 7999", "rping -c -a {server} -C 1", client_ends="bad", server_ends="stopped", fault_percent=10,
+          client_says="RDMA_CM_EVENT_REJECTED, error 8", essential=True, record="reject"),
     *both("nobody listens, a synchronous id", "rping -s -P -p 7999", "rdma_client -s {server}", client_ends="bad", server_ends="stopped",
-          client_says="rdma_connect: Connection refused"),
+          fault_percent=10, client_says="rdma_connect: Connection refused"),
 
     # who ends the connection: rping's client, ucmatose's server
     *rping("the client disconnects", server_says="DISCONNECT EVENT", options="-v"),
-    *both("the server disconnects", "ucmatose -C 1", "ucmatose -s {server} -C 1", server_says="disconnecting"),
+    *both("the server disconnects", "ucmatose -C 1", "ucmatose -s {server} -C 1", server_says="disconnecting", fault_percent=10),
 
     # peers that vanish. The kernel says goodbye for a process that is killed, or refuses what still arrives; nobody does for a process of uroce.
-    *both("the server is killed", "rping -s -P", f"rping -c -a {{server}} -C {LONG}", only="client", client_ends="any", server_ends="stopped",
+    *both("the server is killed", "rping -s -P", f"rping -c -a {{server}} -C {LONG}", only="client", client_ends="any", server_ends="any",
           client_says="DISCONNECT EVENT|completion failed", during=kill_server, counters=BROKEN, uroce_counters=".", essential=True),
     *both("a second server after the first was killed", "rping -s -P", f"rping -c -a {{server}} -C {LONG}", client_ends="any", server_ends="stopped",
           during=restart_server, counters=BROKEN, uroce_counters="."),
     *both("another client after the first was killed", "rping -s -P", f"rping -c -a {{server}} -C {LONG}", client_ends="any",
           server_ends="stopped", during=next_client, counters=BROKEN, uroce_counters="."),
-    *both("the guest freezes", "ib_write_bw -R -F -D 90", "ib_write_bw -R -F -D 90 --use_old_post_send {server}", only="client", client_ends="bad",
-          server_ends="stopped", uroce_counts="req_transport_retries_exceeded", during=freeze_guest, counters=BROKEN, uroce_counters="."),
-    *rping("the cable is pulled and put back", n=6000, size=4096, during=pull_cable, counters=LOSS | {"link_downed"}, uroce_counters=".",
-           limit=120, essential="client"),
-    *rping("the interface goes down and up", n=6000, size=4096, during=interface_down, counters=LOSS, uroce_counters=".", limit=120),
+    *both("the guest freezes", "ib_write_bw -F -D 90", "ib_write_bw -F -D 90 --use_old_post_send {server}", only="client", wait="tcp", client_ends="bad",
+          server_ends="any", uroce_counts="req_transport_retries_exceeded", during=freeze_guest, counters=BROKEN, uroce_counters="."),
+    *rping("the cable is pulled and put back", n=6000, n_faults=100, size=4096, during=pull_cable, counters=LOSS, must_move=frozenset({"link_downed"}),
+           uroce_counters=".", repairs=True, limit=120, essential="client"),
+    *rping("the interface goes down and up", n=6000, n_faults=100, size=4096, during=interface_down, counters=LOSS, uroce_counters=".",
+           repairs=True, limit=120),
 ]
