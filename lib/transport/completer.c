@@ -344,7 +344,8 @@ static void response_ahead(struct ur_qp *qp, const struct ur_swqe *w, const stru
 		return;
 	}
 	qp->req.one_hole = !p->bth.migreq;
-	if (!ur_swqe_is_read(w) || !ur_reread_take(qp, w, p))
+	/* Behind an atomic all is sent again, and a mark that stayed in the map would pass for the answer of a later READ. */
+	if (!ur_swqe_is_read(w) || ur_swqe_in(ur_sq_at(qp, qp->req.head), UR_WRS_ATOMIC) || !ur_reread_take(qp, w, p))
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
 	lost_response(qp, ur_psn_add(p->bth.psn, ur_swqe_is_read(w)), now);
 }
