@@ -299,6 +299,46 @@ static void lost_atomic_ack(void)
 	th_close(&h);
 }
 
+#define MAP_LAP UR_AHEAD /* PSNs after which the map of answers that came early begins again */
+
+/* Once each: the answer of the atomic, and the READ responses a lap behind it and behind the one that came early. */
+static bool lose_early(struct th *h, unsigned from, const struct ur_pkt *p)
+{
+	bool *lost = h->arg;
+	uint32_t which = p->bth.opcode == UR_OP_ATOMIC_ACK ? 2 : (p->bth.psn - 100 - MAP_LAP) & UR_PSN_MASK;
+
+	if (from != 1 || which > 2 || lost[which])
+		return false;
+	lost[which] = true;
+	return true;
+}
+
+/* A READ response that comes before the answer of an atomic is not kept, and not remembered either. */
+static void answers__early_read_behind_an_atomic(void)
+{
+	enum { LEN = 256 * (MAP_LAP + 50), AT = 1024 };
+	struct th_opt o = *with_atomics(4);
+	bool lost[3] = {false, false, false};
+	static struct th h;
+
+	o.mtu = IBV_MTU_256;
+	th_open(&h, &o);
+	th_fill(&h.n[1], 5);
+	h.lose = lose_early;
+	h.arg = lost;
+	post(&h, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 0, 1, 0);
+	th_post(&h, 0, IBV_WR_RDMA_READ, 2, 64, 64, 64, 0);
+	th_run(&h, UR_NS_PER_S);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	th_expect_wc(h.n[0].scq, 2, IBV_WC_SUCCESS);
+	th_post(&h, 0, IBV_WR_RDMA_READ, 3, AT, LEN, AT, 0);
+	th_run(&h, UR_NS_PER_S);
+	th_expect_wc(h.n[0].scq, 3, IBV_WC_SUCCESS);
+	CU_ASSERT_TRUE(lost[0] && lost[1] && lost[2]);
+	CU_ASSERT_EQUAL(memcmp(h.n[0].mem + AT, h.n[1].mem + AT, LEN), 0);
+	th_close(&h);
+}
+
 static bool lose_some(struct th *h, unsigned from, const struct ur_pkt *p)
 {
 	(void)from;
@@ -413,6 +453,7 @@ void ur_suite_atomic(void)
 	CU_ADD_TEST(s, fence__waits_for_atomics);
 	CU_ADD_TEST(s, answers__that_do_not_fit);
 	CU_ADD_TEST(s, answers__late_ones_are_dropped);
+	CU_ADD_TEST(s, answers__early_read_behind_an_atomic);
 	CU_ADD_TEST(s, lost_atomic_ack);
 	CU_ADD_TEST(s, lossy__each_exactly_once);
 	CU_ADD_TEST(s, atomic_write__whole_way);
