@@ -110,7 +110,8 @@ static bool spotless(const struct prog *p)
 	if (p->f.faults || p->sins || p->breaks || p->gave_up)
 		return false;
 	for (unsigned i = 0; i < WORLD_HOSTS; i++)
-		if (p->w.nic[i]->counters.v[UR_C_RNR_NAK_SENT] || p->w.nic[i]->counters.v[UR_C_PROBE])
+		if (p->w.nic[i]->counters.v[UR_C_RNR_NAK_SENT] || p->w.nic[i]->counters.v[UR_C_PROBE] ||
+		    p->w.nic[i]->counters.v[UR_C_DROP_NO_RECV])
 			return false;
 	for (unsigned i = 0; i < p->nqp; i++)
 		if (p->qp[i].tight)

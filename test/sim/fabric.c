@@ -30,9 +30,10 @@ static void random_faults(struct ur_sim_link *l, struct ur_rng *r, uint32_t max_
 	l->mark_bytes = ur_rng_below(r, 4) ? 0 : 20000u << ur_rng_below(r, 6);
 }
 
+/* A burst may swallow all retries of a QP that has little to send. */
 static uint32_t link_faults(const struct ur_sim_link *l)
 {
-	return l->loss * (l->burst ? l->burst : 1) + l->duplicate + l->reorder + l->corrupt + (l->queue_bytes ? UR_SIM_PPM : 0);
+	return (l->loss && l->burst ? UR_SIM_PPM : l->loss) + l->duplicate + l->reorder + l->corrupt + (l->queue_bytes ? UR_SIM_PPM : 0);
 }
 
 /* One way, of a link: half of RTTs from 1 us to 100 ms. */

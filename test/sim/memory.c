@@ -229,6 +229,13 @@ static bool may_be(const struct board *bd, const struct version *u, uint32_t fro
 	return true;
 }
 
+static uint32_t bad_at;
+
+uint32_t board_bad(void)
+{
+	return bad_at;
+}
+
 static bool mixed(const uint8_t *got, const struct version *const *may, unsigned n, uint32_t from, uint32_t to)
 {
 	for (uint32_t p = from; p < to; p++) {
@@ -236,8 +243,10 @@ static bool mixed(const uint8_t *got, const struct version *const *may, unsigned
 
 		for (unsigned i = 0; i < n && !found; i++)
 			found = byte_of(may[i]->tag, p) == got[p - from];
-		if (!found)
+		if (!found) {
+			bad_at = p;
 			return false;
+		}
 	}
 	return true;
 }

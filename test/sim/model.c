@@ -169,7 +169,8 @@ static void check_landed(struct prog *p, struct sim_op *op, unsigned no)
 	else
 		ok = buf_holds(&op->local, 0, 0, 0, 0, false);
 	if (!ok)
-		broke(p, "qp %u: READ %u has brought bytes that the memory never held in that time", op->qp->index, no);
+		broke(p, "qp %u: READ %u has brought bytes that the memory never held in that time (at %u, packet %u)", op->qp->index, no,
+		      board_bad() - op->at, (board_bad() - op->at) / p->mtu_bytes);
 }
 
 static void succeeded(struct prog *p, struct sim_op *op, unsigned no)

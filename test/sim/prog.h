@@ -114,6 +114,8 @@ bool buf_holds_board(const struct buf *b, const struct board *bd, uint32_t pos, 
 		     const struct sim_op *op);
 /* Is [pos, pos + len) of the board as it may be now? */
 bool board_ok(const struct board *bd, uint32_t pos, uint32_t len, uint64_t now);
+/* Where the board, or its copy, was found wrong last. */
+uint32_t board_bad(void);
 /* A new version, or NULL when there is no room for one more. */
 struct version *board_write(struct board *bd, const struct sim_op *op, uint64_t now);
 /* No frame is under way any more. */
