@@ -52,11 +52,7 @@ static void progress(struct ur_qp *qp, ur_time now)
 	r->rnr_left = r->rnr_cnt;
 	r->deadline = now + r->timeout;
 	r->hole = false;
-	if (ur_unlikely(r->rnr_wait)) {
-		r->rnr_wait = false;
-		/* Doorbells that came during the wait went unheard. */
-		r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-	}
+	r->rnr_wait = false;
 	if (ur_unlikely(r->probes))
 		ur_probe_answered(qp);
 	if (r->rtt_at && ur_psn_diff(r->una, r->rtt_psn) > 0) {
@@ -65,8 +61,11 @@ static void progress(struct ur_qp *qp, ur_time now)
 	}
 	if (ur_unlikely(r->window < r->window_max))
 		ur_window_grow(r);
-	if (ur_unlikely(ur_psn_diff(r->next, r->una) < 0))
+	if (ur_unlikely(ur_psn_diff(r->next, r->una) < 0)) {
 		ur_req_rewind(qp); /* late acknowledgements overtook a retransmission: forward, in fact */
+		/* Doorbells that came while it could not go on went unheard. */
+		r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	}
 }
 
 /* One more transmission from `una` on, if the retry counter allows it. */
