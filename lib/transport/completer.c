@@ -330,7 +330,8 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 	if (ur_unlikely(ur_psn_diff(r->hi, r->una) > 0))
 		ur_reread_collect(qp);
 	progress(qp, now);
-	if (ur_unlikely(r->one_hole) && ur_psn_diff(r->hi, r->una) > 0)
+	/* An atomic before `hi` has been executed, and its answer is gone. */
+	if (ur_unlikely(ur_psn_diff(r->hi, r->una) > 0) && (r->one_hole || ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_ATOMIC)))
 		lost_response(qp, r->hi, now);
 	settle(qp);
 }

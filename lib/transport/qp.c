@@ -178,11 +178,11 @@ int ur_qp_destroy(struct ur_qp *qp)
 	/* Inline data is always copied into the packet, so no frame refers to the QP. */
 	if (qp->ngroups)
 		return EBUSY;
-	ur_ud_release_all(qp);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
+	ur_ud_release_all(qp); /* after the unlinking: the last reference on an AH frees the list of those that wait for it */
 	ur_mw_forget_qp(qp);
 	ur_idtab_free(&qp->tp->qps, (qp->qpn - qp->tp->qpn_base) & UR_QPN_LOW);
 	use_objects(qp, -1);
@@ -283,12 +283,12 @@ void ur_qp_to_reset(struct ur_qp *qp)
 
 	atomic_store(&qp->state, IBV_QPS_RESET); /* first: from here on nothing can be posted */
 	sq = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-	ur_ud_release_all(qp);
 	rq = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
+	ur_ud_release_all(qp); /* as above */
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	memset(&qp->attr, 0, sizeof(qp->attr));

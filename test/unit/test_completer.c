@@ -317,28 +317,6 @@ static void rnr__wait_ended_by_an_ack_hears_doorbells(void)
 	th_close(&h);
 }
 
-/* The same behind a window that is full of a retransmission which turns out to have been needless. */
-static void ack__that_overtakes_hears_doorbells(void)
-{
-	static struct th h;
-	struct th_pkt p;
-
-	th_open(&h, &th_default);
-	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 10 * 1024, 0, IBV_SEND_SIGNALED);
-	CU_ASSERT_EQUAL(th_drain(&h, 0), 10);
-	th_sleep(&h, 2 * UR_NS_PER_MS);
-	h.n[0].qp->req.window = 2;
-	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
-	th_post(&h, 0, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, IBV_SEND_SIGNALED);
-	th_expect_quiet(&h, 0);
-	CU_ASSERT_EQUAL(ur_req_next(h.n[0].qp), UR_REQ_WINDOW);
-	th_ack(&h, 0, 109, 0x1f);
-	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
-	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
-	CU_ASSERT_EQUAL(p.p.bth.psn, 110);
-	th_close(&h);
-}
-
 static void rnr__retries_are_counted_exactly(void)
 {
 	for (uint8_t retries = 0; retries <= 7; retries++) {
@@ -600,7 +578,6 @@ void ur_suite_completer(void)
 	CU_ADD_TEST(s, rnr__times_of_the_table);
 	CU_ADD_TEST(s, rnr__waits_and_ignores_copies);
 	CU_ADD_TEST(s, rnr__wait_ended_by_an_ack_hears_doorbells);
-	CU_ADD_TEST(s, ack__that_overtakes_hears_doorbells);
 	CU_ADD_TEST(s, rnr__retries_are_counted_exactly);
 	CU_ADD_TEST(s, read__responses_must_fit);
 	CU_ADD_TEST(s, read__response_to_a_write_is_dropped);

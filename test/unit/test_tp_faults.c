@@ -260,6 +260,28 @@ static void fault__peer_is_dead(void)
 	th_close(&h);
 }
 
+/* Requests posted behind a window that is full of a retransmission, which turns out to have been needless, are heard. */
+static void fault__needless_retransmission(void)
+{
+	static struct th h;
+	struct th_pkt p;
+
+	th_open(&h, &th_default);
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 10 * 1024, 0, IBV_SEND_SIGNALED);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 10);
+	th_sleep(&h, 2 * UR_NS_PER_MS);
+	h.n[0].qp->req.window = 2;
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, IBV_SEND_SIGNALED);
+	th_expect_quiet(&h, 0);
+	CU_ASSERT_EQUAL(ur_req_next(h.n[0].qp), UR_REQ_WINDOW);
+	th_ack(&h, 0, 109, 0x1f);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
+	CU_ASSERT_EQUAL(p.p.bth.psn, 110);
+	th_close(&h);
+}
+
 static void fault__no_timer_means_no_probe(void)
 {
 	static struct th h;
@@ -554,6 +576,7 @@ void ur_suite_tp_faults(void)
 	CU_ADD_TEST(s, fault__peer_repeats_only_upwards);
 	CU_ADD_TEST(s, fault__read_response_lost_before_other_requests);
 	CU_ADD_TEST(s, fault__peer_is_dead);
+	CU_ADD_TEST(s, fault__needless_retransmission);
 	CU_ADD_TEST(s, fault__no_timer_means_no_probe);
 	CU_ADD_TEST(s, fault__rnr_storm);
 	CU_ADD_TEST(s, fault__reordering_across_a_message_border);
