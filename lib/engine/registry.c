@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "wire/frame.h"
@@ -117,10 +118,13 @@ static int open_locked(struct ur_registry *r)
 {
 	struct stat st;
 
-	for (int tries = 0; tries < 100; tries++) {
-		r->fd = open(r->path, O_RDWR | O_CLOEXEC);
+	for (unsigned tries = 0; tries < 2000; tries++) {
+		/* Others come and go, each taking the file along: out of step with them, it will be there. */
+		if (tries > 10)
+			nanosleep(&(struct timespec){.tv_nsec = 20000 * (1 + tries % 50)}, NULL);
+		r->fd = open(r->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 		if (r->fd < 0 && errno == ENOENT) { /* O_CREAT on a file of another user may be refused in /dev/shm */
-			r->fd = open(r->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+			r->fd = open(r->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 			if (r->fd >= 0)
 				fchmod(r->fd, 0666);
 			else if (errno == EEXIST)
