@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# What uroce adds: its command, captures, faults, counters, ports of other kinds, installation.
+
+test_capture() {
+	serve "$RPING" "$NS1" "$TMP/server" --capture "$TMP/server.pcapng" -- rping -s -C 20 -S 3000 || return 1
+	uroce_in "$NS2" --capture "$TMP/client.pcapng" -- rping -c -C 20 -V -S 3000 -a 10.77.0.1 && served "$TMP/server" || return 1
+	local f n
+	for f in server client; do
+		tshark -r "$TMP/$f.pcapng" -Y infiniband 2>/dev/null >"$TMP/frames"
+		n=$(wc -l <"$TMP/frames")
+		[ "$n" -ge 100 ] || { cat "$TMP/frames"; fail "$f captured $n RoCE frames"; return; }
+		tshark -r "$TMP/$f.pcapng" -Y '_ws.malformed' 2>/dev/null >"$TMP/malformed"
+		[ ! -s "$TMP/malformed" ] || { cat "$TMP/malformed"; fail "malformed frames"; return; }
+		"$ROOT/tools/icrc_check" "$TMP/$f.pcapng" || { fail "ICRC"; return; }
+	done
+	tshark -r "$TMP/client.pcapng" -Y 'infiniband.mad.attributeid' 2>/dev/null | grep -q ConnectRequest || fail "no ConnectRequest decoded"
+}
+test_faults() {
+	local spec=drop=1%,dup=1%,reorder=1%,corrupt=1%,seed=7
+	serve "$RPING" "$NS1" "$TMP/server" --fault $spec --counters "$TMP/counters" -- rping -s -C 100 -S 16000 || return 1
+	uroce_in "$NS2" -- rping -c -C 100 -V -S 16000 -a 10.77.0.1 || { cat "$TMP/server"; return 1; }
+	served "$TMP/server" || return 1
+	cat "$TMP/counters"
+	local c
+	for c in fault_dropped fault_duplicated fault_reordered fault_corrupted; do
+		grep -Eq "^$c[ =:]+[1-9]" "$TMP/counters" || { fail "$c stayed 0"; return; }
+	done
+}
+test_counters() {
+	serve "$RPING" "$NS1" "$TMP/server" --counters "$TMP/counters" -- rping -s -C 10 || return 1
+	uroce_in "$NS2" -- rping -c -C 10 -a 10.77.0.1 && served "$TMP/server" || return 1
+	cat "$TMP/counters"
+	grep -Eq '^rx_roce_packets[ =:]+[1-9]' "$TMP/counters" || { fail "rx_roce_packets"; return; }
+	! grep -E '^(drop_|rx_icrc_encapsulated|req_transport_retries_exceeded)[a-z_0-9]*[ =:]+[1-9]' "$TMP/counters" || fail "drops on a clean cable"
+}
+# The counters of a running process, from outside.
+test_telemetry() {
+	UROCE_TELEMETRY=1 serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
+	uroce_in "$NS2" -- rping -c -C 100 -V -a 10.77.0.1 || { cat "$TMP/server"; fail "client status $?"; return; }
+	python3 - >"$TMP/out" <<-'PYTHON' || return 1
+		import glob, json, socket
+		[path] = glob.glob("/run/dpdk/uroce-*/dpdk_telemetry.v2")
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+		s.connect(path)
+		s.recv(4096)
+		for command in ("/uroce/counters", "/uroce/qp"):
+		    s.send(command.encode())
+		    print(json.loads(s.recv(65536))[command])
+	PYTHON
+	cat "$TMP/out"
+	grep -Eq "'rx_send_requests': [1-9][0-9]+" "$TMP/out" && grep -q "'count':" "$TMP/out" || fail "no counters"
+}
+# A server that is told to stop ends as it would without uroce, and its counters are there.
+test_counters_of_a_stopped_server() {
+	local sig status
+	for sig in TERM INT; do
+		serve "$RPING" "$NS1" "$TMP/server" --counters "$TMP/counters" -- rping -s -P || return 1
+		uroce_in "$NS2" -- rping -c -C 10 -a 10.77.0.1 || return 1
+		rm -f "$TMP/counters"
+		kill -"$sig" "$(program_of "$server")"
+		wait "$server"
+		status=$?
+		[ $status -eq $((128 + $(kill -l "$sig"))) ] || { cat "$TMP/server"; fail "status $status after SIG$sig"; return; }
+		cat "$TMP/counters"
+		grep -Eq '^rx_roce_packets +[1-9]' "$TMP/counters" || { fail "no counters after SIG$sig"; return; }
+	done
+}
+# counters_table: what 'uroce info --counters' says of the first namespace, in $TMP/out.
+counters_table() {
+	in_ns "$NS1" timeout 20 "$UROCE" info --dev eth0 --counters >"$TMP/out" || { fail "info ended with status $?"; return; }
+	cat "$TMP/out"
+}
+# A process that offers its counters, beside one that does not; the same while the first is stopped.
+test_info_counters_live() {
+	local pid received
+	UROCE_TELEMETRY=1 serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
+	serve 7205 "$NS1" "$TMP/server2" -- rping -s -P -p 7205 || return 1
+	uroce_in "$NS2" -- rping -c -C 100 -V -a 10.77.0.1 || { cat "$TMP/server"; fail "client status $?"; return; }
+	counters_table || return 1
+	pid=$(program_of "${servers[0]}")
+	grep -Eq "^process +$pid\$" "$TMP/out" || { fail "no column of process $pid alone"; return; }
+	received=$(awk '$1 == "rx_send_requests" { print $2 }' "$TMP/out")
+	[ "$received" -ge 100 ] || { fail "rx_send_requests is '$received'"; return; }
+	grep -Eq '^drop_roce_v1 +0  RoCEv1 frames' "$TMP/out" || { fail "drop_roce_v1"; return; }
+	grep -q '^1 more of the device' "$TMP/out" || { fail "the other process is not mentioned"; return; }
+	kill -STOP "$pid" # the telemetry thread with it: it must not hold up others
+	counters_table
+	kill -CONT "$pid"
+	grep -Eq '^drop_roce_v1 +RoCEv1 frames' "$TMP/out" && grep -q 'UROCE_TELEMETRY=1' "$TMP/out" || { fail "no names, or no hint"; return; }
+	counters_table && grep -Eq "^process +$pid\$" "$TMP/out" || fail "no column after it went on"
+}
+test_info_counters_no_device() {
+	timeout 20 "$UROCE" info --counters >"$TMP/out" || { fail "status $?"; return; }
+	grep -Eq '^drop_roce_v1 +RoCEv1 frames' "$TMP/out" && grep -q '^For values, .*UROCE_TELEMETRY=1' "$TMP/out" || fail "no names, or no hint"
+}
+test_memif_owned_addresses() {
+	local device=(--vdev "net_memif0,role=server,socket=$TMP/memif.sock,socket-abstract=no" --ip 10.88.0.1/24)
+	timeout -k 5 60 "$UROCE" run "${device[@]}" -- rping -s -C 50 -S 20000 </dev/null >"$TMP/server" 2>&1 &
+	server=$!
+	servers+=("$server")
+	on_exit "stop $server"
+	wait_listening - "$RPING" "$server" "${device[@]}" || { cat "$TMP/server"; fail "the server does not listen"; return; }
+	timeout -k 5 60 "$UROCE" run --vdev "net_memif0,role=client,socket=$TMP/memif.sock,socket-abstract=no" --ip 10.88.0.2/24 -- \
+		rping -c -C 50 -V -S 20000 -a 10.88.0.1 </dev/null || { cat "$TMP/server"; return 1; }
+	served "$TMP/server"
+}
+test_info() {
+	in_ns "$NS1" "$UROCE" info --dev eth0 >"$TMP/out" || return 1
+	cat "$TMP/out"
+	grep -Eq '^0 +0000:0000:0000:0000:0000:ffff:0a4d:0001 +RoCE v2 +10\.77\.0\.1/24' "$TMP/out" || { fail "GID 0"; return; }
+	grep -q 'fd77::1/64' "$TMP/out" || { fail "IPv6 GID"; return; }
+	grep -q '  10.77.0.0/24' "$TMP/out" || fail "route"
+}
+# What info shows behind the routes.
+info_processes() {
+	in_ns "$NS1" "$UROCE" info --dev eth0 >"$TMP/out" || { fail "info ended with status $?"; return; }
+	sed -n '/^routes/,$p' "$TMP/out" | sed '1,/^$/d' >"$TMP/processes"
+	cat "$TMP/processes"
+}
+# `timeout` is what the tests start; the program under uroce is its child.
+program_of() { pgrep -P "$1"; }
+# shows_listening SERVER ADDRESS:PORT
+shows_listening() {
+	grep -A 1 "^  $(program_of "$1")  slot" "$TMP/processes" | grep -Fqx "        listens on tcp $2" || fail "$2 is not shown"
+}
+test_info_processes() {
+	local n
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -a 10.77.0.1 -C 3 || return 1
+	serve 7204 "$NS1" "$TMP/server2" -- rping -s -P -p 7204 || return 1
+	info_processes || return 1
+	n=$(grep -Ec '^  [0-9]+  slot [0-9]+  started$' "$TMP/processes")
+	[ "$n" -eq 2 ] && [ "$(head -n 1 "$TMP/processes")" = processes ] || { fail "$n processes instead of 2"; return; }
+	shows_listening "${servers[0]}" "10.77.0.1:$RPING" && shows_listening "${servers[1]}" '*:7204' || return 1
+	uroce_in "$NS2" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "client"; return; }
+	server=${servers[0]}
+	served "$TMP/server" || return 1
+	info_processes || return 1
+	! grep ":$RPING" "$TMP/processes" || { fail "a process that has ended is shown"; return; }
+	kill -9 "$(program_of "${servers[1]}")"
+	wait "${servers[1]}"
+	info_processes || return 1
+	[ "$(cat "$TMP/processes")" = 'no process uses it' ] || fail "a process that was killed is shown"
+}
+test_info_leaves_no_file() {
+	uroce_in "$NS1" -- ibv_devices >"$TMP/out" || return 1 # removes what earlier tests left
+	info_processes || return 1
+	[ "$(cat "$TMP/processes")" = 'no process uses it' ] || { fail "who uses it?"; return; }
+	local left
+	left=$(find /dev/shm -mindepth 1)
+	[ -z "$left" ] || { echo "$left"; fail "info made a file"; }
+}
+test_info_config() {
+	in_ns "$NS1" env UROCE_SPIN_US=33 "$UROCE" info --dev eth0 --config >"$TMP/out" || return 1
+	cat "$TMP/out"
+	grep -Eq '^dev +eth0 +command line' "$TMP/out" && grep -Eq '^spin_us +33 +environment' "$TMP/out" && grep -Eq '^mtu +0 +default' "$TMP/out"
+}
+test_exit_status_of_program() {
+	uroce_in "$NS1" -- sh -c 'exit 7'
+	[ $? -eq 7 ] || fail "the program's exit status was not passed on"
+}
+test_keeps_ld_preload() {
+	local lib
+	lib=$(ldconfig -p | sed -n 's/.*libm\.so\.6.*=> //p' | head -n 1)
+	in_ns "$NS1" env LD_PRELOAD="$lib" "$UROCE" run --dev eth0 -- sh -c 'echo "$LD_PRELOAD"' >"$TMP/out"
+	cat "$TMP/out"
+	grep -q "liburoce.so[^:]*:$lib\$" "$TMP/out" || fail "LD_PRELOAD"
+}
+
+# until_says FILE TEXT: within 10 seconds.
+until_says() {
+	local i
+	for i in $(seq 200); do
+		! grep -q "$2" "$1" || return 0
+		sleep 0.05
+	done
+	cat "$1"
+	fail "'$2' is not said"
+}
+test_port_events() {
+	background "$NS1" "$TMP/watch" -- ibv_asyncwatch
+	wait_started "$NS1" "$server" || { cat "$TMP/watch"; fail "it did not start"; return; }
+	ip -n "$NS2" link set eth0 down
+	until_says "$TMP/watch" PORT_ERR || { ip -n "$NS2" link set eth0 up; return 1; }
+	ip -n "$NS2" link set eth0 up
+	ip -n "$NS2" addr add fd77::2/64 dev eth0 nodad # which went with the link
+	until_says "$TMP/watch" PORT_ACTIVE || return
+	ip -n "$NS1" addr add 10.77.1.1/24 dev eth0
+	until_says "$TMP/watch" GID_CHANGE
+	local status=$?
+	ip -n "$NS1" addr del 10.77.1.1/24 dev eth0
+	return $status
+}
+
+# status|regular expression|arguments of uroce
+bad_calls='2|no subcommand|
+2|unknown subcommand .walk.|walk
+2|no program given|run
+2|no program given|run --dev eth0 --
+127|program .no-such-program. does not exist or cannot be executed|run --dev eth0 -- no-such-program
+127|program ./etc/passwd. does not exist or cannot be executed|run --dev eth0 -- /etc/passwd
+2|unknown option .--colour.|run --colour -- true
+2|option .--dev. needs a value|run --dev
+1|no network interface .eth7.|run --dev eth7 -- true
+2|--ip cannot be used with --dev|run --dev eth0 --ip 10.0.0.1/24 -- true
+2|--mtu cannot be used with --dev|run --dev eth0 --mtu 9000 -- true
+2|exclude one another|run --dev eth0 --vdev net_null0 -- true
+2|--vdev needs an address|run --vdev net_null0 -- true
+2|--ip .10.0.0.300/24. is not an address|run --vdev net_null0 --ip 10.0.0.300/24 -- true
+2|--ip .10.0.0.1. is not an address|run --vdev net_null0 --ip 10.0.0.1 -- true
+2|--ip .10.0.0.1/33. is not an address|run --vdev net_null0 --ip 10.0.0.1/33 -- true
+2|--gw .10.0.0. is not an IP address|run --vdev net_null0 --ip 10.0.0.1/24 --gw 10.0.0 -- true
+2|mtu|run --vdev net_null0 --ip 10.0.0.1/24 --mtu huge -- true
+2|.|run --dev eth0 --fault drop=2000% -- true
+1|cannot be written|run --dev eth0 --capture /no/such/dir/f -- true
+2|--dev is given twice|run --dev eth0 --dev eth0 -- true
+2|is not expected here|info extra'
+
+test_bad_calls() {
+	local status pattern args got lines bad=0
+	while IFS='|' read -r status pattern args; do
+		# shellcheck disable=SC2086 # the arguments are words
+		in_ns "$NS1" timeout 20 "$UROCE" $args </dev/null >"$TMP/out" 2>"$TMP/err"
+		got=$?
+		lines=$(wc -l <"$TMP/err")
+		if [ $got -ne "$status" ] || [ "$lines" -ne 1 ] || [ -s "$TMP/out" ] || ! grep -Eq "^uroce: .*$pattern" "$TMP/err"; then
+			echo "uroce $args: status $got instead of $status, said:"
+			cat "$TMP/out" "$TMP/err"
+			bad=1
+		fi
+	done <<<"$bad_calls"
+	return $bad
+}
+# Where no guest can run, the interop suite says so in a line and counts as skipped; continuous integration may not skip it.
+without_tun() {
+	unshare --mount env CI="$1" bash -c '[ ! -d /dev/net ] || mount -t tmpfs tmpfs /dev/net; exec "$@"' - "$ROOT/test/interop/run" --build "$BUILD" \
+		--essential >"$TMP/out" 2>&1
+}
+test_interop_says_what_it_lacks() {
+	without_tun "" || { cat "$TMP/out"; fail "not skipped"; return; }
+	grep -q 'skipped: there is no /dev/net/tun' "$TMP/out" && grep -q '^0 passed, 0 failed, [1-9][0-9]* skipped$' "$TMP/out" ||
+		{ cat "$TMP/out"; fail "not skipped visibly"; return; }
+	without_tun true && { cat "$TMP/out"; fail "skipped under CI=true"; return; }
+	grep -q '^0 passed, [1-9][0-9]* failed, 0 skipped$' "$TMP/out" || { cat "$TMP/out"; fail "not counted as failed"; }
+}
+test_linked_program() {
+	local dest=$TMP/dest pc
+	DESTDIR=$dest meson install -C "$BUILD" --no-rebuild >"$TMP/install" 2>&1 || { cat "$TMP/install"; return 1; }
+	pc=$(dirname "$(find "$dest" -name uroce.pc)")
+	# shellcheck disable=SC2046 # flags are words
+	gcc -Wall -Werror -o "$TMP/linked" "$here/linked.c" $(PKG_CONFIG_PATH=$pc PKG_CONFIG_SYSROOT_DIR=$dest pkg-config --cflags --libs uroce) || return 1
+	! ldd "$TMP/linked" | grep -E 'libibverbs|librdmacm' || { fail "links rdma-core"; return; }
+	local lib
+	lib=$(dirname "$(find "$dest" -name liburoce.so)")
+	in_ns "$NS1" env LD_LIBRARY_PATH="$lib" timeout 20 "$TMP/linked" eth0 || return 1
+	in_ns "$NS1" "$(find "$dest" -path '*/bin/uroce')" run --dev eth0 -- ibv_devices | grep -q uroce0 || fail "the installed uroce does not find its library"
+}
+
+# Programs that were killed leave a file behind; those that come after them on the same interface remove it.
+test_nothing_left() {
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -C 2 || return 1
+	uroce_in "$NS2" -- rping -c -C 2 -a 10.77.0.1 && served "$TMP/server" || return 1
+	local left
+	left=$(find /dev/shm /run/dpdk -mindepth 1)
+	[ -z "$left" ] || { echo "$left"; fail "files of dead processes"; }
+}

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# What the tests of programs are made of.
+
+fail() { echo "FAILED: $*"; return 1; }
+
+# uroce_in NS [OPTIONS] -- PROGRAM...: in the foreground, within 60 seconds.
+uroce_in() {
+	local ns=$1
+	shift
+	in_ns "$ns" timeout -k 5 60 "$UROCE" run --dev eth0 "$@" </dev/null
+}
+
+# background NS FILE [OPTIONS] -- PROGRAM...: output to FILE. Sets $server.
+background() {
+	local ns=$1 out=$2
+	shift 2
+	ip netns exec "$ns" timeout -k 5 90 "$UROCE" run --dev eth0 "$@" </dev/null >"$out" 2>&1 &
+	server=$!
+	servers+=("$server")
+	on_exit "stop $server"
+}
+
+# serve PORT NS FILE [OPTIONS] -- PROGRAM...: as background, and returns when the program listens on that port of the RDMA CM.
+serve() {
+	local port=$1
+	shift
+	background "$@"
+	wait_listening "$1" "$port" "$server" || { cat "$2"; fail "the server does not listen on port $port"; }
+}
+
+# As serve, for programs that exchange their addresses over TCP port 18515 before they use RDMA.
+serve_tcp() {
+	local i
+	background "$@"
+	for i in $(seq 100); do
+		[ -z "$(in_ns "$1" ss -Hltn 'sport = :18515')" ] || return 0
+		sleep 0.05
+	done
+	cat "$2"
+	fail "the server does not listen"
+}
+
+# The server ends by itself with status 0.
+served() {
+	local status
+	wait "$server"
+	status=$?
+	[ $status -eq 0 ] || { cat "$1"; fail "the server ended with status $status"; }
+}
+
+stop_servers() {
+	local p
+	for p in "${servers[@]}"; do stop "$p"; done
+	servers=()
+}
+
+# ping OPTIONS: rping with the same options on both sides, server 10.77.0.1.
+ping_both() {
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s "$@" || return 1
+	uroce_in "$NS2" -- rping -c -a 10.77.0.1 "$@" || { cat "$TMP/server"; fail "client status $?"; return; }
+	served "$TMP/server"
+}
+
+same_count() {
+	local n
+	n=$(grep -c "$2" "$3")
+	[ "$n" -eq "$1" ] || { cat "$3"; fail "'$2' came $n times instead of $1"; }
+}

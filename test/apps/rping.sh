@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# rping, in all its modes, and what it says to addresses that nobody has.
+
+test_rping_default() { ping_both -C 10; }
+test_rping_large_verified() { ping_both -C 1000 -S 65535 -V; }
+test_rping_own_qp() { ping_both -q -C 20 -V; }
+test_rping_odd_sizes() {
+	local s
+	for s in 23 1000 1024 1025 4097; do
+		ping_both -C 20 -V -S $s || { fail "size $s"; return; }
+	done
+}
+test_rping_prints_pings() {
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -v -C 10 || return 1
+	uroce_in "$NS2" -- rping -c -v -C 10 -a 10.77.0.1 >"$TMP/client" || return 1
+	served "$TMP/server" || return 1
+	same_count 10 '^ping data: rdma-ping-' "$TMP/client" && same_count 10 '^server ping data: rdma-ping-' "$TMP/server"
+}
+test_rping_persistent_server() {
+	local i
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
+	for i in 1 2 3; do
+		uroce_in "$NS2" -- rping -c -C 10 -V -a 10.77.0.1 || { cat "$TMP/server"; fail "client $i"; return; }
+	done
+}
+# rping's server has room for one request that its main thread has not taken up (it overwrites child_cm_id), so the clients arrive one after another: each
+# when the one before it prints pings. From then on they run together.
+test_rping_three_clients_together() {
+	local i k pids=() bad=0
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P -S 8000 || return 1
+	for i in 1 2 3; do
+		uroce_in "$NS2" -- rping -c -v -C 3000 -V -S 8000 -a 10.77.0.1 >"$TMP/client$i" &
+		pids+=($!)
+		for k in $(seq 200); do
+			[ ! -s "$TMP/client$i" ] || break
+			sleep 0.05
+		done
+	done
+	for i in "${pids[@]}"; do wait "$i" || bad=1; done
+	[ $bad = 0 ] || { cat "$TMP/server"; fail "a client failed"; }
+}
+test_rping_hostname() {
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -a uroce-1 -C 5 || return 1
+	uroce_in "$NS2" -- rping -c -C 5 -V -a uroce-1 && served "$TMP/server"
+}
+test_rping_ipv6() {
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -a ::0 -C 50 -S 5000 || return 1
+	uroce_in "$NS2" -- rping -c -C 50 -V -S 5000 -a fd77::1 && served "$TMP/server"
+}
+test_rping_ipv6_hostname() {
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -a uroce6-1 -C 5 || return 1
+	uroce_in "$NS2" -- rping -c -C 5 -V -a uroce6-1 && served "$TMP/server"
+}
+test_rping_same_host() {
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -C 50 -S 9000 || return 1
+	uroce_in "$NS1" -- rping -c -C 50 -V -S 9000 -a 10.77.0.1 && served "$TMP/server"
+}
+test_two_servers_one_device() {
+	serve 7201 "$NS1" "$TMP/server1" -- rping -s -P -p 7201 || return 1
+	serve 7202 "$NS1" "$TMP/server2" -- rping -s -P -p 7202 || return 1
+	uroce_in "$NS2" -- rping -c -C 20 -V -p 7201 -a 10.77.0.1 || { fail "first server"; return; }
+	uroce_in "$NS2" -- rping -c -C 20 -V -p 7202 -a 10.77.0.1 || fail "second server"
+}
+test_port_in_use() {
+	serve 7203 "$NS1" "$TMP/server1" -- rping -s -P -p 7203 || return 1
+	uroce_in "$NS1" -- timeout 20 rping -s -p 7203 >"$TMP/second" 2>&1
+	local status=$?
+	cat "$TMP/second"
+	[ $status -ne 0 ] && [ $status -ne 124 ] || fail "a second server on the same port ended with status $status"
+}
+
+# A client that cannot connect says so and ends; SECONDS bound what "does not hang" means.
+must_fail_within() {
+	local limit=$1 status start=$SECONDS
+	shift
+	uroce_in "$NS2" -- timeout "$limit" rping -c -C 1 "$@" >"$TMP/client" 2>&1
+	status=$?
+	cat "$TMP/client"
+	[ $status -ne 0 ] && [ $status -ne 124 ] && [ $status -ne 139 ] || { fail "status $status after $((SECONDS - start)) s"; return; }
+	[ -s "$TMP/client" ] || fail "the client said nothing"
+}
+test_connect_no_listener() {
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
+	must_fail_within 10 -a 10.77.0.1 -p 7999
+}
+test_connect_no_route() { must_fail_within 10 -a 198.51.100.1; }
+test_connect_no_host() { must_fail_within 20 -a 10.77.0.99; }
