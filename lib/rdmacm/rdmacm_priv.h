@@ -8,6 +8,7 @@
  *   bind.c     local addresses and ports   resolve.c  remote addresses and routes        sockaddr.c  addresses and GIDs
  *   connect.c  the active side             listen.c   the passive side                   conn.c      what happens to a connection
  *   qp.c       queue pairs                 ep.c       endpoints                          option.c    options, ECE
+ *   datagram.c datagram ids: what connecting, listening and QPs are for them
  *
  * An id belongs to the engine's lock: API calls take it, callbacks of the layers below come under it. A channel's mutex nests inside and
  * guards its queue and the counts of unread and unacknowledged events of the ids on it. Nobody blocks while holding either.
@@ -108,6 +109,7 @@ struct ur_id {
 	uint8_t responder_resources, initiator_depth; /* what rdma_accept decided */
 	bool depths_set;
 	bool own_send_cq, own_recv_cq;
+	uint32_t qkey; /* of a datagram id; 0 until ur_id_qkey chooses one */
 	struct ibv_ece remote_ece;
 	struct ibv_qp_init_attr *ep_attr; /* for the QPs of a listening endpoint */
 	struct ibv_pd *ep_pd;
@@ -226,5 +228,12 @@ int ur_id_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask);
 /* Takes id->qp to RTR and RTS. Under the lock. 0 or an errno. */
 int ur_id_qp_connect(struct ur_id *u, ur_time now);
 void ur_id_qp_error(struct ur_id *u, ur_time now);
+
+/* --- datagram.c --- */
+
+/* The Q_Key of a datagram id and its QP: RDMA_UDP_QKEY unless something else set u->qkey before the first call. */
+uint32_t ur_id_qkey(struct ur_id *u);
+/* rdma_init_qp_attr(3) for a datagram id, under the lock. 0 or an errno. */
+int ur_id_ud_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask);
 
 #endif
