@@ -102,7 +102,11 @@ static int send_query(struct ur_id *u, const struct rdma_conn_param *p, ur_time 
 {
 	struct ur_rdma_cm_hdr hdr = {.ip_version = ur_gid_is_v4(&u->dgid) ? 4 : 6, .sport = u->sport, .src = u->sgid, .dst = u->dgid};
 	struct ur_cm_sidr_req_param req = {
-		.addr = {.sgid = u->sgid, .dgid = u->dgid, .tclass = u->tos, .hop_limit = UR_RDMACM_HOP_LIMIT, .flow_label = u->flow_label,
+		.addr = {.sgid = u->sgid,
+			 .dgid = u->dgid,
+			 .tclass = u->tos,
+			 .hop_limit = UR_RDMACM_HOP_LIMIT,
+			 .flow_label = u->flow_label,
 			 .vlan = u->vlan},
 		.service_id = (uint64_t)u->id.ps << 16 | u->dport,
 		.hdr = &hdr,

@@ -336,6 +336,19 @@ static int wants_ipv6_only(void)
 	return close_side(&l);
 }
 
+static int listens_elsewhere(void)
+{
+	struct side l, c, s;
+
+	WANT(!start_listener(&l, "fd00::1"));
+	WANT(!start_connect(&c, "10.0.0.1"));
+	WANT(!unreachable(&c, UR_CM_SIDR_UNSUPPORTED) && !close_side(&c));
+	WANT(!start_connect(&c, "fd00::1"));
+	WANT(!take_request(&l, &s) && !drop_request(&l, &s));
+	WANT(!close_side(&c));
+	return close_side(&l);
+}
+
 static int listener_goes_away(void)
 {
 	struct side l, c;
@@ -437,9 +450,10 @@ static int bad_parameters(void)
 
 #define TESTS(T)                                                                                                                           \
 	T(create_qp, ready_at_once)                                                                                                        \
-	T(init_qp_attr, attributes) T(datagram, life_v4) T(datagram, life_v6_wildcard) T(datagram, life_v4_to_v6_wildcard)                 \
-		T(datagram, both_ways) T(datagram, without_qps) T(datagram, several_at_once) T(datagram, rejected)               \
-			T(datagram, nobody_listens) T(datagram, wants_ipv6_only) T(datagram, listener_goes_away)                           \
+	T(init_qp_attr, attributes)                                                                                                        \
+	T(datagram, life_v4) T(datagram, life_v6_wildcard) T(datagram, life_v4_to_v6_wildcard) T(datagram, both_ways)                      \
+		T(datagram, without_qps) T(datagram, several_at_once) T(datagram, rejected) T(datagram, nobody_listens)                    \
+			T(datagram, listens_elsewhere) T(datagram, wants_ipv6_only) T(datagram, listener_goes_away)                        \
 				T(datagram, request_is_destroyed) T(datagram, destroyed_while_asking) T(datagram, backlog)                 \
 					T(datagram, bad_parameters)
 
