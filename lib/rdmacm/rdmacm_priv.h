@@ -179,9 +179,11 @@ void ur_channel_set_engine(struct ur_engine *e);
 
 /* --- sockaddr.c --- */
 
-/* False for families other than AF_INET and AF_INET6. */
+/* False for families other than AF_INET, AF_INET6 and AF_IB. */
 bool ur_sa_gid(const struct sockaddr *sa, struct ur_gid *gid, uint16_t *port);
 void ur_sa_put(struct sockaddr_storage *ss, const struct ur_gid *gid, uint16_t port);
+/* AF_IB: `mask` says which bits of the service id (host order) are given; a port space of the RDMA CM is its bits 16 to 31. */
+void ur_sa_put_ib(struct sockaddr_storage *ss, const struct ur_gid *gid, uint64_t service, uint64_t mask, uint16_t pkey);
 void ur_sa_copy(struct sockaddr_storage *ss, const struct sockaddr *sa);
 void ur_sa_set_port(struct sockaddr_storage *ss, uint16_t port);
 size_t ur_sa_len(int family);
