@@ -5,7 +5,7 @@
 
 static int take_port(struct ur_id *u, const struct ur_gid *gid, uint16_t port)
 {
-	int err = ur_engine_port_bind(u->engine, (uint16_t)u->id.ps, gid, u->reuse, &port);
+	int err = ur_engine_port_bind(u->engine, u->port_space, gid, u->reuse, &port);
 
 	if (err)
 		return err;
@@ -26,6 +26,10 @@ int ur_id_bind(struct ur_id *u, const struct sockaddr *addr)
 		return EINVAL;
 	if (!ur_sa_gid(addr, &gid, &port))
 		return EAFNOSUPPORT;
+	u->port_space = (uint16_t)u->id.ps;
+	err = addr->sa_family == AF_IB ? ur_ib_bind(u, addr) : 0;
+	if (err)
+		return err;
 	if (!ur_gid_any(&gid)) {
 		if (ur_gid_loopback(&gid))
 			return ENODEV; /* the address exists, but on no RDMA device */
@@ -41,17 +45,18 @@ int ur_id_bind(struct ur_id *u, const struct sockaddr *addr)
 	ur_sa_copy(&u->id.route.addr.src_storage, addr);
 	ur_sa_set_port(&u->id.route.addr.src_storage, u->port);
 	u->state = UR_ID_BOUND;
-	if (!ur_gid_is_zero(&where)) {
-		u->sgid = where;
+	u->sgid = where;
+	if (addr->sa_family == AF_IB)
+		ur_ib_bound(u);
+	if (!ur_gid_is_zero(&where))
 		ur_id_attach(u);
-	}
 	return 0;
 }
 
 void ur_id_unbind(struct ur_id *u)
 {
 	if (u->bound)
-		ur_engine_port_release(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port);
+		ur_engine_port_release(u->engine, u->port_space, &u->bound_gid, u->port);
 	u->bound = false;
 }
 

@@ -30,7 +30,7 @@ static int set_afonly(struct ur_id *u, int value)
 
 static int set_ack_timeout(struct ur_id *u, int value)
 {
-	if (u->id.qp_type != IBV_QPT_RC || value > ACK_TIMEOUT_MAX)
+	if ((u->id.qp_type != IBV_QPT_RC && u->id.qp_type != IBV_QPT_XRC_SEND) || value > ACK_TIMEOUT_MAX)
 		return EINVAL;
 	u->ack_timeout = (uint8_t)value;
 	u->ack_timeout_set = true;

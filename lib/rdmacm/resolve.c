@@ -47,7 +47,10 @@ static void resolved(struct ur_id *u)
 
 	ur_timer_cancel(u->nic->wheel, &u->timer);
 	ur_net_path_close(&u->path);
-	ur_sa_put(src, &u->sgid, u->sport);
+	if (src->ss_family == AF_IB)
+		ur_ib_bound(u);
+	else
+		ur_sa_put(src, &u->sgid, u->sport);
 	if (src->ss_family == AF_INET6)
 		u->id.route.addr.src_sin6.sin6_scope_id = u->id.route.addr.dst_sin6.sin6_scope_id;
 	ur_id_attach(u);
@@ -97,12 +100,12 @@ void ur_id_resolve_cancel(struct ur_id *u)
 }
 
 /* A wildcard destination means this host. */
-static int own_address(const struct ur_id *u, bool v4, struct ur_gid *gid)
+static int own_address(const struct ur_id *u, int family, struct ur_gid *gid)
 {
 	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
 		const struct ur_net_addr *a = ur_net_gid(u->nic->net, i);
 
-		if (a && ur_gid_is_v4(&a->gid) == v4) {
+		if (a && (family == AF_IB || ur_gid_is_v4(&a->gid) == (family == AF_INET))) {
 			*gid = a->gid;
 			return 0;
 		}
@@ -115,7 +118,7 @@ static int choose_destination(const struct ur_id *u, const struct sockaddr *dst,
 	if (!ur_gid_any(gid))
 		return 0;
 	if (ur_gid_is_zero(&u->sgid))
-		return own_address(u, dst->sa_family == AF_INET, gid);
+		return own_address(u, dst->sa_family, gid);
 	*gid = u->sgid;
 	return 0;
 }
@@ -137,6 +140,15 @@ static int open_path(struct ur_id *u, const struct ur_gid *dst, ur_time now)
 	return 0;
 }
 
+static int set_destination(struct ur_id *u, const struct sockaddr *dst, const struct ur_gid *gid, uint16_t port)
+{
+	if (dst->sa_family == AF_IB)
+		return ur_ib_destination(u, dst, gid);
+	ur_sa_put(&u->id.route.addr.dst_storage, gid, port);
+	u->dst_service = (uint64_t)u->id.ps << 16 | port;
+	return 0;
+}
+
 static int begin(struct ur_id *u, const struct sockaddr *dst, int timeout_ms)
 {
 	ur_time now = ur_engine_now();
@@ -149,7 +161,9 @@ static int begin(struct ur_id *u, const struct sockaddr *dst, int timeout_ms)
 	err = choose_destination(u, dst, &gid);
 	if (err)
 		return err;
-	ur_sa_put(&u->id.route.addr.dst_storage, &gid, port);
+	err = set_destination(u, dst, &gid, port);
+	if (err)
+		return err;
 	if (dst->sa_family == AF_INET6)
 		u->id.route.addr.dst_sin6.sin6_scope_id = ((const struct sockaddr_in6 *)(const void *)dst)->sin6_scope_id;
 	u->dport = port;
@@ -160,7 +174,7 @@ static int begin(struct ur_id *u, const struct sockaddr *dst, int timeout_ms)
 	err = open_path(u, &gid, now);
 	if (err)
 		return err;
-	u->flow_label = dst->sa_family == AF_INET6 ? ntohl(((const struct sockaddr_in6 *)(const void *)dst)->sin6_flowinfo) & 0xfffff : 0;
+	u->flow_label = ur_sa_flow_label(dst);
 	u->state = UR_ID_ADDR_QUERY;
 	u->deadline = timeout_ms < 0 ? UR_TIME_NEVER - 1 : now + (ur_time)timeout_ms * UR_NS_PER_MS;
 	if (u->path.wire.ready)

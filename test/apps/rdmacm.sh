@@ -10,3 +10,15 @@ test_rdma_client_server() {
 	serve 7471 "$NS1" "$TMP/server" -- rdma_server || return 1
 	uroce_in "$NS2" -- rdma_client -s 10.77.0.1 && served "$TMP/server"
 }
+test_rdma_xclient_rc() {
+	serve 7471 "$NS1" "$TMP/server" -- rdma_xserver -c r || return 1
+	uroce_in "$NS2" -- rdma_xclient -c r -s 10.77.0.1 && served "$TMP/server"
+}
+test_rdma_xclient_xrc() {
+	serve 7471 "$NS1" "$TMP/server" -- rdma_xserver -c x || return 1
+	uroce_in "$NS2" -- rdma_xclient -c x -s 10.77.0.1 && served "$TMP/server"
+}
+test_rdma_xclient_port() {
+	serve 7555 "$NS1" "$TMP/server" -- rdma_xserver -c x -p 7555 || return 1
+	uroce_in "$NS2" -- rdma_xclient -c x -p 7555 -s 10.77.0.1 && served "$TMP/server"
+}
