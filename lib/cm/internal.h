@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the files of lib/cm share. cm.c: instance, dispatch; listen.c: listeners; conn.c: the object, its keys, events and timer;
- * build.c: messages from state; transport.c: services; active.c, passive.c: the two sides of connecting; reject.c: REJ and MRA; disconnect.c: DREQ, DREP,
- * TIMEWAIT; table.c: the hash tables.
+ * build.c: messages from state; active.c, passive.c: the two sides of connecting; reject.c: REJ and MRA; disconnect.c: DREQ, DREP,
+ * TIMEWAIT; table.c: the hash tables; transport.c: services.
  *
  * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
  * this library. And whoever needs a connection after such a call holds it meanwhile (ur_cm_conn_hold).

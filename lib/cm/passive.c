@@ -100,8 +100,8 @@ static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const 
 }
 
 /*
- * A request that names a port has an RDMA CM header in front of its private data, unless the listener's address is of a kind that knows none.
- * False when it is not one that we understand.
+ * A request that names a port has an RDMA CM header in front of its private data, unless the listener's address is of a kind that knows
+ * none. False when it is not one that we understand.
  */
 static bool req_event(const struct ur_cm_listener *l, const struct ur_cm_msg *m, struct ur_cm_event *ev)
 {

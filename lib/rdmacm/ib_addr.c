@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ids with AF_IB addresses (struct sockaddr_ib): the GID itself, and a service id in place of a port. Such an id belongs to the port space
- * that its service id lies in, which for RDMA_PS_IB may be another one; its requests have no RDMA CM header, so that the peer learns the GID
- * and nothing more.
+ * that its service id lies in, which for RDMA_PS_IB may be another one; its requests have no RDMA CM header, so that the peer learns the
+ * GID and nothing more.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@ static bool pkey_ok(const struct sockaddr_ib *ib)
 static const struct space {
 	enum rdma_port_space id, service;
 } spaces[] = {
-	{RDMA_PS_IB, RDMA_PS_IB},   {RDMA_PS_IB, RDMA_PS_TCP},	{RDMA_PS_IB, RDMA_PS_UDP},
+	{RDMA_PS_IB, RDMA_PS_IB},   {RDMA_PS_IB, RDMA_PS_TCP},  {RDMA_PS_IB, RDMA_PS_UDP},
 	{RDMA_PS_TCP, RDMA_PS_TCP}, {RDMA_PS_UDP, RDMA_PS_UDP},
 };
 

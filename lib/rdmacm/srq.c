@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared receive queues of ids: rdma_create_srq(3), rdma_create_srq_ex(3), rdma_destroy_srq(3). An XRC SRQ completes its receives itself and
- * brings a CQ where the caller has none; one of the basic type leaves that to the QPs. QPs of the id use its SRQ (qp.c).
+ * Shared receive queues of ids: rdma_create_srq(3), rdma_create_srq_ex(3), rdma_destroy_srq(3). An XRC SRQ completes its receives itself
+ * and brings a CQ where the caller has none; one of the basic type leaves that to the QPs. QPs of the id use its SRQ (qp.c).
  */
 #include <fcntl.h>
 #include <string.h>
@@ -34,8 +34,7 @@ static void watch_fork(void)
 struct ibv_xrcd *ur_id_default_xrcd(struct ur_id *u)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct ibv_xrcd_init_attr attr = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT};
+	struct ibv_xrcd_init_attr attr = {.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT};
 	struct ibv_xrcd *xrcd;
 
 	pthread_once(&once, watch_fork);

@@ -61,8 +61,12 @@ static int active_with_qp(void)
 		int type;
 		enum ibv_qp_type got;
 	} cases[] = {
-		{RDMA_PS_TCP, 0, IBV_QPT_RC},		 {RDMA_PS_TCP, IBV_QPT_RC, IBV_QPT_RC}, {RDMA_PS_IB, 0, IBV_QPT_RC},
-		{RDMA_PS_IB, IBV_QPT_RC, IBV_QPT_RC},	 {RDMA_PS_IB, IBV_QPT_UC, IBV_QPT_UC},  {RDMA_PS_IB, IBV_QPT_XRC_SEND, IBV_QPT_XRC_SEND},
+		{RDMA_PS_TCP, 0, IBV_QPT_RC},
+		{RDMA_PS_TCP, IBV_QPT_RC, IBV_QPT_RC},
+		{RDMA_PS_IB, 0, IBV_QPT_RC},
+		{RDMA_PS_IB, IBV_QPT_RC, IBV_QPT_RC},
+		{RDMA_PS_IB, IBV_QPT_UC, IBV_QPT_UC},
+		{RDMA_PS_IB, IBV_QPT_XRC_SEND, IBV_QPT_XRC_SEND},
 		{RDMA_PS_TCP, IBV_QPT_XRC_SEND, IBV_QPT_XRC_SEND},
 	};
 	struct rdma_cm_id *id;
@@ -100,8 +104,14 @@ static int errors(void)
 	static const struct {
 		enum rdma_port_space ps;
 		int type;
-	} bad[] = {{RDMA_PS_TCP, IBV_QPT_UC},	 {RDMA_PS_TCP, IBV_QPT_UD},	    {RDMA_PS_UDP, IBV_QPT_RC},	{RDMA_PS_IPOIB, IBV_QPT_UC},
-		   {RDMA_PS_IB, IBV_QPT_DRIVER}, {RDMA_PS_IB, IBV_QPT_RAW_PACKET}, {RDMA_PS_IB, 77}, {(enum rdma_port_space)0x999, IBV_QPT_RC}};
+	} bad[] = {{RDMA_PS_TCP, IBV_QPT_UC},
+		   {RDMA_PS_TCP, IBV_QPT_UD},
+		   {RDMA_PS_UDP, IBV_QPT_RC},
+		   {RDMA_PS_IPOIB, IBV_QPT_UC},
+		   {RDMA_PS_IB, IBV_QPT_DRIVER},
+		   {RDMA_PS_IB, IBV_QPT_RAW_PACKET},
+		   {RDMA_PS_IB, 77},
+		   {(enum rdma_port_space)0x999, IBV_QPT_RC}};
 	struct rdma_addrinfo res = info(0, RDMA_PS_TCP, IBV_QPT_RC), passive = info(RAI_PASSIVE, RDMA_PS_TCP, IBV_QPT_RC);
 	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = UINT32_MAX}};
 	struct rdma_cm_id *id;
@@ -342,11 +352,11 @@ static int destroy_all(void)
 }
 
 #define TESTS(T)                                                                                                                           \
-	T(create_ep, active_without_qp) T(create_ep, active_with_qp) T(create_ep, active_with_pd) T(create_ep, errors)                    \
-		T(create_ep, connect_data) T(create_ep, connect_data_too_long) T(create_ep, passive_with_qp)                              \
-			T(create_ep, passive_services) T(get_request, request_without_qp) T(get_request, request_destroyed)               \
-				T(get_request, request_without_room) T(get_request, request_blocks) T(get_request, request_errors)        \
-					T(destroy_ep, destroy_all)
+	T(create_ep, active_without_qp)                                                                                                    \
+	T(create_ep, active_with_qp) T(create_ep, active_with_pd) T(create_ep, errors) T(create_ep, connect_data)                          \
+		T(create_ep, connect_data_too_long) T(create_ep, passive_with_qp) T(create_ep, passive_services)                           \
+			T(get_request, request_without_qp) T(get_request, request_destroyed) T(get_request, request_without_room)          \
+				T(get_request, request_blocks) T(get_request, request_errors) T(destroy_ep, destroy_all)
 
 #define DEFINE(function, name)                                                                                                             \
 	static void function##__##name(void)                                                                                               \

@@ -200,7 +200,7 @@ static int resolve_errors(void)
 	WANT_ERRNO(rdma_resolve_addr(c.id, (struct sockaddr *)&ip, ib(OURS, SID(RDMA_PS_IB, 1), FULL), 100), EINVAL);
 	WANT_ERRNO(rdma_resolve_addr(c.id, NULL, ib_pkey(OURS, SID(RDMA_PS_IB, 1), FULL, 0x8123), 100), ENODEV);
 	WANT_ERRNO(rdma_resolve_addr(c.id, NULL, ib("192.0.2.1", SID(RDMA_PS_IB, 1), FULL), 100), ENETUNREACH);
-	WANT_ERRNO(rdma_resolve_addr(c.id, NULL, (struct sockaddr *)&ip, 100), EINVAL); /* it is bound as AF_IB by now */
+	WANT_ERRNO(rdma_resolve_addr(c.id, NULL, (struct sockaddr *)&ip, 100), EINVAL);      /* it is bound as AF_IB by now */
 	WANT(!rdma_resolve_addr(c.id, NULL, ib("10.0.0.2", SID(RDMA_PS_IB, 1), FULL), 200)); /* nobody answers */
 	WANT(!side_next(&c, RDMA_CM_EVENT_ADDR_ERROR) && c.ev->status == -ETIMEDOUT);
 	return side_close(&c);
@@ -249,10 +249,10 @@ static int ip_client_of_ib_listener(void)
 }
 
 #define TESTS(T)                                                                                                                           \
-	T(bind, bind_fields) T(bind, bind_wildcards) T(bind, bind_errors) T(bind, bind_other_space) T(connect, life_v4_gid)               \
-		T(connect, life_v6_gid_wildcard) T(connect, life_tcp_space) T(connect, too_much_data) T(resolve, resolve_wildcards)       \
-			T(resolve, resolve_errors) T(apart, same_port_once) T(apart, ib_client_of_ip_listener)                            \
-				T(apart, ip_client_of_ib_listener)
+	T(bind, bind_fields)                                                                                                               \
+	T(bind, bind_wildcards) T(bind, bind_errors) T(bind, bind_other_space) T(connect, life_v4_gid) T(connect, life_v6_gid_wildcard)    \
+		T(connect, life_tcp_space) T(connect, too_much_data) T(resolve, resolve_wildcards) T(resolve, resolve_errors)              \
+			T(apart, same_port_once) T(apart, ib_client_of_ip_listener) T(apart, ip_client_of_ib_listener)
 
 #define DEFINE(function, name)                                                                                                             \
 	static void function##__##name(void)                                                                                               \

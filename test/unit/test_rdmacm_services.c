@@ -225,7 +225,8 @@ static int ports_of_its_own(void)
 }
 
 #define TESTS(T)                                                                                                                           \
-	T(uc, uc_life) T(uc, uc_attributes) T(uc, uc_type_is_decided) T(uc, tcp_is_rc) T(uc, other_service_refused) T(xrc, xrc_life)      \
+	T(uc, uc_life)                                                                                                                     \
+	T(uc, uc_attributes) T(uc, uc_type_is_decided) T(uc, tcp_is_rc) T(uc, other_service_refused) T(xrc, xrc_life)                      \
 		T(xrc, xrc_attributes) T(xrc, xrc_recv_does_not_connect) T(ps_ib, ports_of_its_own)
 
 #define DEFINE(function, name)                                                                                                             \

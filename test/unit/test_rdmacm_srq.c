@@ -107,7 +107,8 @@ static int bad_input(void)
 
 static int xrc_completed(void)
 {
-	struct ibv_srq_init_attr_ex ex = {.comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = IBV_SRQT_XRC, .attr = {.max_wr = 2, .max_sge = 1}};
+	struct ibv_srq_init_attr_ex ex = {
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = IBV_SRQT_XRC, .attr = {.max_wr = 2, .max_sge = 1}};
 	struct side s;
 	uint32_t num;
 
@@ -220,8 +221,9 @@ static int shared_by_two(void)
 }
 
 #define TESTS(T)                                                                                                                           \
-	T(create, basic_fields) T(create, ready_for_receives) T(create, only_one) T(create, own_pd) T(create, bad_input)                  \
-		T(xrc, xrc_completed) T(xrc, xrc_of_the_caller) T(xrc, xrc_with_qp) T(qp, qp_takes_it) T(qp, shared_by_two)
+	T(create, basic_fields)                                                                                                            \
+	T(create, ready_for_receives) T(create, only_one) T(create, own_pd) T(create, bad_input) T(xrc, xrc_completed)                     \
+		T(xrc, xrc_of_the_caller) T(xrc, xrc_with_qp) T(qp, qp_takes_it) T(qp, shared_by_two)
 
 #define DEFINE(function, name)                                                                                                             \
 	static void function##__##name(void)                                                                                               \
