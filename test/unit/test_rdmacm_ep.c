@@ -13,10 +13,13 @@ static struct rdma_addrinfo info(int flags, enum rdma_port_space ps, int type)
 	struct rdma_addrinfo res = {.ai_flags = flags, .ai_family = AF_INET, .ai_port_space = (int)ps, .ai_qp_type = type};
 
 	memcpy(&here, sides_ip(OURS, SIDES_PORT), sizeof(here));
-	if (flags & RAI_PASSIVE)
+	if (flags & RAI_PASSIVE) {
 		res.ai_src_addr = (struct sockaddr *)&here;
-	else
+		res.ai_src_len = sizeof(struct sockaddr_in);
+	} else {
 		res.ai_dst_addr = (struct sockaddr *)&here;
+		res.ai_dst_len = sizeof(struct sockaddr_in);
+	}
 	return res;
 }
 
@@ -127,6 +130,8 @@ static int errors(void)
 	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, &attr), EINVAL); /* no such QP */
 	res.ai_dst_addr = sides_ip("192.0.2.1", 1);
 	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, NULL), ENETUNREACH);
+	res.ai_dst_len = 0; /* none was found */
+	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, NULL), EINVAL);
 	res.ai_dst_addr = NULL;
 	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, NULL), EINVAL);
 	passive.ai_src_addr = NULL;

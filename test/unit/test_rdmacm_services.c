@@ -138,6 +138,7 @@ static int other_service_refused(void)
 
 	memcpy(&at, sides_ip("10.0.0.1", SIDES_PORT), sizeof(at));
 	res.ai_src_addr = (struct sockaddr *)&at;
+	res.ai_src_len = sizeof(struct sockaddr_in);
 	WANT(!rdma_create_ep(&listener, &res, NULL, NULL) && !rdma_listen(listener, 0));
 	WANT(!side_resolve(&c, RDMA_PS_IB, sides_ip("10.0.0.1", SIDES_PORT)));
 	WANT(!side_qp(c.id, IBV_QPT_RC) && !rdma_connect(c.id, NULL));
