@@ -195,23 +195,48 @@ static void registry_bind__ephemeral(void)
 	}
 }
 
-static void registry_bind__table_full(void)
+#define TOO_MANY 70000
+
+/* Fills the table from this process; returns how many ports it took. */
+static unsigned fill(struct ur_registry *r)
 {
-	struct ur_registry *r = open_here();
 	unsigned n = 0;
 	int err = 0;
 
-	while (!err && n < 10000) {
-		uint16_t port = (uint16_t)(n + 1);
+	while (!err && n < TOO_MANY) {
+		uint16_t port = (uint16_t)(n % 60000 + 1);
 
-		err = ur_registry_bind(r, TCP, &x, false, &port);
+		err = ur_registry_bind(r, n < 60000 ? TCP : UDP, &x, false, &port);
 		n += !err;
 	}
 	CU_ASSERT_EQUAL(err, ENOSPC);
-	CU_ASSERT_TRUE(n >= 1000);
+	return n;
+}
+
+static void registry_bind__table_full(void)
+{
+	struct ur_registry *r = open_here();
+
+	CU_ASSERT_TRUE(fill(r) >= 60000);
 	ur_registry_release(r, TCP, &x, 500);
-	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){7}), 0);
-	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){8}), ENOSPC);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){60007}), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){60008}), ENOSPC);
+}
+
+/* What a killed process held comes back even where nobody asks for that very port. */
+static void registry_bind__full_of_the_dead(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+	struct ur_registry *r = open_here();
+
+	for (uint16_t i = 0; i < 20; i++)
+		ask(p, (struct request){.op = OP_BIND, .port_space = UDP, .gid = x, .port = (uint16_t)(65000 + i)});
+	fill(r);
+	proc_kill(p);
+	for (uint16_t i = 0; i < 20; i++)
+		CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){(uint16_t)(64000 + i)}), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){64999}), ENOSPC);
 }
 
 /* --- who answers --- */
