@@ -89,8 +89,8 @@ typedef void (*ur_cm_event_fn)(void *owner, struct ur_cm_conn *conn, const struc
 /* --- listening --- */
 
 /*
- * `gid` zero listens on every address. EADDRINUSE when the same service id is listened on at the same or an overlapping address. A REQ goes
- * to the listener with the fitting address, the wildcard last; its event is called with `owner` and the new connection.
+ * `gid` is an address or a wildcard (wire/gid_set.h). EADDRINUSE when the same service id is listened on at the same or an overlapping
+ * address. A REQ goes to the listener with the fitting address; its event is called with `owner` and the new connection.
  */
 int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_event_fn event,
 		 struct ur_cm_listener **out);

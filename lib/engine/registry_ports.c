@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "engine/registry_priv.h"
-#include "wire/frame.h"
+#include "wire/gid_set.h"
 
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_COUNT 28232
@@ -45,11 +45,6 @@ static bool entry_alive(const struct ur_registry *r, const struct ur_port_entry 
 	return e->slot && e->lease == r->f->lease[e->slot] && ur_registry_alive(r, e->slot);
 }
 
-static bool overlaps(const struct ur_gid *a, const struct ur_gid *b)
-{
-	return ur_gid_is_zero(a) || ur_gid_is_zero(b) || ur_gid_eq(a, b);
-}
-
 /*
  * The first entry of this port from *link on that belongs to a live process; those of the dead go. *link is left at it. No chain is longer
  * than the table.
@@ -70,15 +65,17 @@ static struct ur_port_entry *find(struct ur_registry *r, uint32_t **link, uint16
 	return NULL;
 }
 
-static bool port_free(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool reuse)
+/* 0, or what Linux calls the conflict with another entry than `own`: EADDRNOTAVAIL when a wildcard has part in it. */
+static int port_conflict(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool reuse,
+			 const struct ur_port_entry *own)
 {
 	uint32_t *link = chain_of(r, ps, port);
 	const struct ur_port_entry *e;
 
 	for (; (e = find(r, &link, ps, port)); link = &r->f->ports[*link - 1].next)
-		if (overlaps(&e->gid, gid) && !(reuse && e->reuse))
-			return false;
-	return true;
+		if (e != own && ur_gid_overlap(&e->gid, gid) && !(reuse && e->reuse))
+			return ur_gid_is_wild(gid) || ur_gid_is_wild(&e->gid) ? EADDRNOTAVAIL : EADDRINUSE;
+	return 0;
 }
 
 static int pick_ephemeral(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t *port)
@@ -86,13 +83,13 @@ static int pick_ephemeral(struct ur_registry *r, uint16_t ps, const struct ur_gi
 	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
 		uint16_t p = (uint16_t)(EPHEMERAL_FIRST + (r->f->next_ephemeral + i) % EPHEMERAL_COUNT);
 
-		if (!port_free(r, ps, gid, p, false))
+		if (port_conflict(r, ps, gid, p, false, NULL))
 			continue;
 		r->f->next_ephemeral = p - EPHEMERAL_FIRST + 1u;
 		*port = p;
 		return 0;
 	}
-	return EADDRINUSE;
+	return EADDRNOTAVAIL;
 }
 
 static void release_if(struct ur_registry *r, bool (*gone)(const struct ur_registry *r, const struct ur_port_entry *e))
@@ -151,13 +148,8 @@ static int add_entry(struct ur_registry *r, uint16_t ps, const struct ur_gid *gi
 
 	if (!number)
 		return ENOSPC;
-	r->f->ports[number - 1] = (struct ur_port_entry){.slot = r->slot,
-							 .reuse = reuse,
-							 .port_space = ps,
-							 .port = port,
-							 .lease = r->f->lease[r->slot],
-							 .next = *head,
-							 .gid = *gid};
+	r->f->ports[number - 1] = (struct ur_port_entry){
+		.slot = r->slot, .reuse = reuse, .port_space = ps, .port = port, .lease = r->f->lease[r->slot], .next = *head, .gid = *gid};
 	point(head, number);
 	return 0;
 }
@@ -169,8 +161,8 @@ int ur_registry_bind(struct ur_registry *r, uint16_t ps, const struct ur_gid *gi
 	ur_registry_lock(r);
 	if (!*port)
 		err = pick_ephemeral(r, ps, gid, port);
-	else if (!port_free(r, ps, gid, *port, reuse))
-		err = EADDRINUSE;
+	else
+		err = port_conflict(r, ps, gid, *port, reuse, NULL);
 	if (!err)
 		err = add_entry(r, ps, gid, reuse, *port);
 	ur_registry_unlock(r);
@@ -200,15 +192,51 @@ void ur_registry_release(struct ur_registry *r, uint16_t ps, const struct ur_gid
 	ur_registry_unlock(r);
 }
 
-void ur_registry_listen(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool on)
+/* A port that is listened on is its listener's alone, and stays so. */
+static int start_listening(struct ur_registry *r, struct ur_port_entry *e)
+{
+	int err = e->reuse ? port_conflict(r, e->port_space, &e->gid, e->port, false, e) : 0;
+
+	if (err)
+		return err;
+	e->reuse = false;
+	e->listening = true;
+	return 0;
+}
+
+int ur_registry_listen(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool on)
 {
 	uint32_t *link;
+	int err = 0;
 
 	ur_registry_lock(r);
 	link = own_link(r, ps, gid, port);
-	if (link)
-		entry(r, *link)->listening = on;
+	if (link && on)
+		err = start_listening(r, entry(r, *link));
+	else if (link)
+		entry(r, *link)->listening = false;
 	ur_registry_unlock(r);
+	return err;
+}
+
+int ur_registry_move(struct ur_registry *r, uint16_t ps, const struct ur_gid *from, const struct ur_gid *to, bool reuse, uint16_t port)
+{
+	struct ur_port_entry *e;
+	uint32_t *link;
+	int err = 0;
+
+	ur_registry_lock(r);
+	link = own_link(r, ps, from, port);
+	if (link) {
+		e = entry(r, *link);
+		err = port_conflict(r, ps, to, port, reuse, e);
+		if (!err) {
+			e->gid = *to;
+			e->reuse = reuse;
+		}
+	}
+	ur_registry_unlock(r);
+	return err;
 }
 
 static bool listens_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
@@ -217,7 +245,7 @@ static bool listens_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port,
 	const struct ur_port_entry *e;
 
 	for (; (e = find(r, &link, ps, port)); link = &r->f->ports[*link - 1].next)
-		if (e->slot != r->slot && e->listening && overlaps(&e->gid, dst))
+		if (e->slot != r->slot && e->listening && ur_gid_covers(&e->gid, dst))
 			return true;
 	return false;
 }
