@@ -137,6 +137,7 @@ struct ur_cm_req_param {
 	bool srq;
 	uint8_t path_mtu;                 /* enum ibv_mtu */
 	uint8_t ack_timeout;              /* 5 bits; 0: the default */
+	uint32_t vendor_id, ece_options;  /* enhanced connection establishment; 24 and 32 bits, 0 for none */
 	const struct ur_rdma_cm_hdr *hdr; /* put in front of the private data; NULL for none */
 	const void *pdata;
 	unsigned pdata_len; /* at most 56 with a header, 92 without; EINVAL */
@@ -149,6 +150,7 @@ struct ur_cm_rep_param {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t rnr_retry_count;
 	bool srq, flow_control;
+	uint32_t vendor_id, ece_options;
 	const void *pdata;
 	unsigned pdata_len; /* at most 196 */
 };

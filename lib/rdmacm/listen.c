@@ -34,6 +34,8 @@ static bool request_fits(struct ur_id *l, const struct ur_cm_event *ev, uint16_t
 		*reason = UR_CM_REJ_UNSUPPORTED;
 	else if (l->afonly && (ev->hdr.ip_version == 4) != (l->id.route.addr.src_addr.sa_family == AF_INET))
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
+	else if (l->loopback && ur_net_gid_find(l->nic->net, &ev->addr->dgid) < 0)
+		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
 	else if (!mtu_fits(l, ev->msg->req.path_mtu))
 		*reason = UR_CM_REJ_INVALID_MTU;
 	else if (unread >= l->backlog)
@@ -135,10 +137,15 @@ static int listen_locked(struct ur_id *u, int backlog)
 		backlog = UR_RDMACM_BACKLOG_MAX;
 	/* A hint, as for sockets: a small number should not turn away a burst of clients. */
 	u->backlog = backlog < UR_RDMACM_BACKLOG_MIN ? UR_RDMACM_BACKLOG_MIN : (unsigned)backlog;
-	err = ur_cm_listen(u->nic->cm, service | u->port, &u->bound_gid, u, on_request, &u->listener);
+	err = ur_engine_port_listen(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port, true);
 	if (err)
 		return err;
-	ur_engine_port_listen(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port, true);
+	err = ur_cm_listen(u->nic->cm, service | u->port, &u->bound_gid, u, on_request, &u->listener);
+	if (err) {
+		ur_engine_port_listen(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port, false);
+		return err;
+	}
+	u->reuse = false; /* the port is this listener's alone */
 	u->state = UR_ID_LISTEN;
 	return 0;
 }
@@ -182,6 +189,8 @@ static int send_rep(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 		.rnr_retry_count = p ? p->rnr_retry_count & 7 : DEFAULT_RNR_RETRIES,
 		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
 		.flow_control = p && p->flow_control,
+		.vendor_id = u->local_ece.vendor_id,
+		.ece_options = u->local_ece.options,
 		.pdata = p ? p->private_data : NULL,
 		.pdata_len = p ? p->private_data_len : 0,
 	};

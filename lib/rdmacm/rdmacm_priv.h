@@ -8,6 +8,7 @@
  *   bind.c     local addresses and ports   resolve.c  remote addresses and routes        sockaddr.c  addresses and GIDs
  *   connect.c  the active side             listen.c   the passive side                   conn.c      what happens to a connection
  *   qp.c       queue pairs                 ep.c       endpoints                          option.c    options, ECE
+ *   path_option.c  routes of the program    getaddrinfo.c, addrinfo_kind.c, addrinfo_addr.c  names and addresses
  *
  * An id belongs to the engine's lock: API calls take it, callbacks of the layers below come under it. A channel's mutex nests inside and
  * guards its queue and the counts of unread and unacknowledged events of the ids on it. Nobody blocks while holding either.
@@ -39,6 +40,7 @@
 #define UR_RDMACM_PKEY 0xffff
 #define UR_RDMACM_PORT 1	  /* the device's only port */
 #define UR_RDMACM_HOP_LIMIT 64
+#define UR_ACK_TIMEOUT_MAX 31 /* 5 bits on the wire */
 #define UR_RDMACM_REQ_PDATA (UR_CM_REQ_PDATA - UR_RDMA_CM_HDR_LEN)
 
 struct ur_channel {
@@ -84,12 +86,15 @@ struct ur_id {
 	unsigned unread_requests, unacked; /* under the channel's mutex */
 	unsigned backlog;
 
-	bool bound; /* holds `port` at `bound_gid`, zero for any address */
+	bool bound; /* holds `port` at `bound_gid`, an address or a wildcard (wire/gid_set.h) */
 	struct ur_gid bound_gid;
 	uint16_t port;
-	bool reuse, afonly;
+	bool reuse;
+	bool afonly, afonly_set; /* whether a wildcard means its own family alone, and whether the program said so */
+	bool loopback;		 /* bound to a loopback address: it stands for all of this host's */
 	uint8_t tos, ack_timeout;
 	bool ack_timeout_set;
+	bool life_time_given; /* by the program, in path_rec */
 
 	struct ur_gid sgid, dgid; /* once resolved or connected */
 	uint16_t sport, dport;	  /* of the port space, host order */
@@ -108,7 +113,7 @@ struct ur_id {
 	uint8_t responder_resources, initiator_depth; /* what rdma_accept decided */
 	bool depths_set;
 	bool own_send_cq, own_recv_cq;
-	struct ibv_ece remote_ece;
+	struct ibv_ece local_ece, remote_ece;
 	struct ibv_qp_init_attr *ep_attr; /* for the QPs of a listening endpoint */
 	struct ibv_pd *ep_pd;
 };
@@ -194,11 +199,17 @@ bool ur_gid_loopback(const struct ur_gid *gid);
 
 int ur_id_bind(struct ur_id *u, const struct sockaddr *addr);
 void ur_id_unbind(struct ur_id *u);
+/* RDMA_OPTION_ID_AFONLY of an id that is not bound, or bound and not listening. 0 or an errno. */
+int ur_id_set_afonly(struct ur_id *u, bool afonly);
+/* May the id have to do with this scope id of an IPv6 address? Other addresses have none. 0, or ENODEV when it names another interface. */
+int ur_id_check_scope(const struct ur_id *u, const struct sockaddr *addr);
 
 /* --- resolve.c --- */
 
 void ur_id_resolve_timer(struct ur_timer *t, ur_time now);
 void ur_id_resolve_cancel(struct ur_id *u);
+/* The local ACK timeout that a REQ names; 0 for the default. */
+uint8_t ur_id_ack_timeout(const struct ur_id *u);
 /* Fills route.path_rec from the id's addresses. */
 void ur_id_fill_route(struct ur_id *u, uint8_t mtu);
 /* The largest path MTU of the device as the RDMA CM counts it. */
@@ -207,6 +218,11 @@ uint8_t ur_id_device_mtu(const struct ur_id *u);
 uint16_t ur_id_vlan(const struct ur_id *u);
 /* Starts the engine; 0 or an errno. Not under the lock. */
 int ur_id_start(struct ur_id *u);
+
+/* --- path_option.c --- */
+
+/* RDMA_OPTION_IB_PATH: a route of the program's own takes the place of rdma_resolve_route. Under the lock. 0 or an errno. */
+int ur_id_set_path(struct ur_id *u, const void *paths, size_t len);
 
 /* --- conn.c --- */
 
