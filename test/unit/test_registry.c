@@ -310,6 +310,7 @@ void ur_suite_registry(void)
 	CU_ADD_TEST(s, registry_bind__freed);
 	CU_ADD_TEST(s, registry_bind__ephemeral);
 	CU_ADD_TEST(s, registry_bind__table_full);
+	CU_ADD_TEST(s, registry_bind__full_of_the_dead);
 	CU_ADD_TEST(s, registry_elsewhere__listeners);
 	CU_ADD_TEST(s, registry_elsewhere__refusers);
 }
