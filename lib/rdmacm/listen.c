@@ -23,12 +23,6 @@ static bool mtu_fits(const struct ur_id *l, uint8_t path_mtu)
 
 static bool request_fits(struct ur_id *l, const struct ur_cm_event *ev, uint16_t *reason)
 {
-	struct ur_channel *ch = (struct ur_channel *)l->id.channel;
-	unsigned unread;
-
-	pthread_mutex_lock(&ch->lock);
-	unread = l->unread_requests;
-	pthread_mutex_unlock(&ch->lock);
 	*reason = 0;
 	if (!ev->has_hdr)
 		*reason = UR_CM_REJ_UNSUPPORTED;
@@ -38,8 +32,6 @@ static bool request_fits(struct ur_id *l, const struct ur_cm_event *ev, uint16_t
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
 	else if (!mtu_fits(l, ev->msg->req.path_mtu))
 		*reason = UR_CM_REJ_INVALID_MTU;
-	else if (unread >= l->backlog)
-		*reason = UR_CM_REJ_NO_RESOURCES;
 	return !*reason;
 }
 
@@ -91,7 +83,22 @@ static struct ur_id *child_of(struct ur_id *l, struct ur_cm_conn *conn)
 	u->ack_timeout = l->ack_timeout;
 	u->ack_timeout_set = l->ack_timeout_set;
 	u->state = UR_ID_CONNECT;
+	u->pending = true;
 	return u;
+}
+
+/* As a TCP listener does: whoever comes too early is not turned away, but asks again a little later. */
+static bool backlog_full(struct ur_id *l)
+{
+	struct ur_channel *ch = (struct ur_channel *)l->id.channel;
+	bool full;
+
+	pthread_mutex_lock(&ch->lock);
+	full = l->unread_requests >= l->backlog;
+	pthread_mutex_unlock(&ch->lock);
+	if (full)
+		ur_count(&l->nic->counters, UR_C_CM_BACKLOG);
+	return full;
 }
 
 static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now)
@@ -100,6 +107,10 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 	struct ur_event *e = NULL;
 	uint16_t reason;
 
+	if (backlog_full(l)) {
+		ur_cm_conn_drop(conn);
+		return;
+	}
 	if (request_fits(l, ev, &reason)) {
 		u = child_of(l, conn);
 		e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, l) : NULL;
@@ -226,9 +237,10 @@ static int accept_locked(struct ur_id *u, const struct rdma_conn_param *p)
 	if (err)
 		return err;
 	ur_id_await_rtu(u);
+	u->pending = false;
 	err = send_rep(u, p, now);
 	if (err) {
-		ur_list_del(&u->awaiting);
+		ur_id_await_no_rtu(u);
 		ur_id_qp_error(u, now);
 	}
 	return err;

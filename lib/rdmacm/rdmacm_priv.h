@@ -9,6 +9,7 @@
  *   connect.c  the active side             listen.c   the passive side                   conn.c      what happens to a connection
  *   qp.c       queue pairs                 ep.c       endpoints                          option.c    options, ECE
  *   path_option.c  routes of the program    getaddrinfo.c, addrinfo_kind.c, addrinfo_addr.c  names and addresses
+ *   live.c     which pointers are ids
  *
  * An id belongs to the engine's lock: API calls take it, callbacks of the layers below come under it. A channel's mutex nests inside and
  * guards its queue and the counts of unread and unacknowledged events of the ids on it. Nobody blocks while holding either.
@@ -27,6 +28,7 @@
 #include "cm/cm.h"
 #include "engine/engine.h"
 #include "net/net.h"
+#include "rdmacm/live.h"
 
 /*
  * The rsockets of the real librdmacm run on top of this library and look behind rdma_cm_id for its private fields (rdma-core 44): all
@@ -55,7 +57,7 @@ struct ur_channel {
 
 struct ur_event {
 	struct rdma_cm_event ev; /* first */
-	struct ur_list link;
+	struct ur_list link, mine;  /* in the channel's queue; among the owner's unread events */
 	struct ur_channel *channel; /* where it was queued or read */
 	struct ur_id *owner;	    /* whose destruction waits for the acknowledgement: the listener for CONNECT_REQUEST, else ev.id */
 	uint8_t pdata[UR_CM_PDATA_MAX];
@@ -82,8 +84,11 @@ struct ur_id {
 	struct ur_nic *nic; /* valid under the engine's lock */
 	enum ur_id_state state;
 	bool sync; /* the channel is the id's own, and calls wait for their event */
+	bool pending; /* a request that was not accepted: nothing more is said of it, and accepting fails if it ends before */
+	struct ur_live live;
 
-	unsigned unread_requests, unacked; /* under the channel's mutex */
+	struct ur_list events; /* the unread ones that it owns; this and the counts are under the channel's mutex */
+	unsigned unread_requests, unacked;
 	unsigned backlog;
 
 	bool bound; /* holds `port` at `bound_gid`, an address or a wildcard (wire/gid_set.h) */
@@ -108,7 +113,7 @@ struct ur_id {
 	struct ibv_sa_path_rec path_rec;
 	struct ur_cm_listener *listener;
 	struct ur_cm_conn *conn;
-	struct ur_list awaiting; /* on the list of accepted ids without an RTU */
+	struct ur_cm_node awaiting; /* among the accepted ids without an RTU, by their QP */
 	uint32_t psn;		 /* our starting PSN: the first that the peer sends */
 	uint8_t responder_resources, initiator_depth; /* what rdma_accept decided */
 	bool depths_set;
@@ -133,7 +138,7 @@ static inline int ur_result(int err)
 /* --- id.c --- */
 
 const char *ur_id_state_name(enum ur_id_state s);
-/* The id behind a caller's pointer; NULL and errno EINVAL for none, EIO for one from before a fork. */
+/* The id behind a caller's pointer; NULL and errno EINVAL for none or one that was destroyed, EIO for one from before a fork. */
 struct ur_id *ur_id_get(struct rdma_cm_id *id);
 /* A new id in IDLE. Does not block; errno. */
 struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
@@ -169,11 +174,14 @@ void ur_event_send(struct ur_id *u, enum rdma_cm_event_type type, int status);
 /* Waits for the next event. 0 or an errno. */
 int ur_channel_get(struct ur_channel *ch, struct ur_event **out);
 void ur_event_ack(struct ur_event *e);
-/* Moves the unread events that `u` owns to `out`. */
+/* Moves the unread events that `u` owns to `out`, a list of their links. */
 void ur_channel_take(struct ur_id *u, struct ur_list *out);
 void ur_channel_wait_acked(struct ur_id *u);
-/* Puts the id and its unread events on another channel. Under the engine's lock. */
-void ur_channel_move(struct ur_id *u, struct ur_channel *to);
+/*
+ * Puts the id and its unread events on another channel. Under the engine's lock. False, and nothing is done, when an event of its own has
+ * been read and not acknowledged.
+ */
+bool ur_channel_move(struct ur_id *u, struct ur_channel *to);
 bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type);
 /* Synchronous ids wait here for the event of the call under way, which stays in id->event. 0, or -1 and errno. */
 int ur_id_complete(struct ur_id *u);
@@ -227,8 +235,9 @@ int ur_id_set_path(struct ur_id *u, const void *paths, size_t len);
 /* --- conn.c --- */
 
 void ur_id_conn_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now);
-/* Watches for data on an accepted id whose RTU may be lost. */
+/* Watches for data on an accepted id whose RTU may be lost; no longer. Under the engine's lock. */
 void ur_id_await_rtu(struct ur_id *u);
+void ur_id_await_no_rtu(struct ur_id *u);
 /* The depths and counts of a caller's parameters are within bounds. */
 bool ur_conn_param_ok(const struct ur_id *u, const struct rdma_conn_param *p, unsigned pdata_max);
 uint8_t ur_conn_depth(const struct rdma_conn_param *p, bool responder, uint8_t limit);
