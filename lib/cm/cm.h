@@ -95,6 +95,11 @@ typedef void (*ur_cm_event_fn)(void *owner, struct ur_cm_conn *conn, const struc
  */
 int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_event_fn event,
 		 struct ur_cm_listener **out);
+/*
+ * The listener's requests have no RDMA CM header, whatever their service id says, as those to AF_IB addresses: all of their private data is
+ * the user's. Without this call, requests for a service id of a port space of the RDMA CM must have one.
+ */
+void ur_cm_listen_plain(struct ur_cm_listener *l);
 /* Requests not yet handed out are gone with it; connections that were handed out are not. */
 void ur_cm_unlisten(struct ur_cm_listener *l);
 
@@ -134,7 +139,7 @@ struct ur_cm_req_param {
 	struct ur_cm_addr addr;
 	uint64_t service_id;
 	uint32_t qpn, starting_psn;
-	uint8_t qp_type; /* enum ibv_qp_type as a number: 2 RC, 3 UC */
+	uint8_t qp_type; /* enum ibv_qp_type as a number: 2 RC, 3 UC, 9 XRC_SEND; EINVAL for others */
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count;
 	bool srq;
@@ -186,7 +191,7 @@ struct ur_cm_conn_info {
 	uint8_t responder_resources, initiator_depth; /* as ours: incoming and outgoing depth */
 	uint8_t ack_timeout;
 	bool remote_srq;
-	uint8_t qp_type;
+	uint8_t qp_type; /* ours, as a number; of an XRC request 10 XRC_RECV */
 };
 void ur_cm_conn_info(const struct ur_cm_conn *c, struct ur_cm_conn_info *info);
 

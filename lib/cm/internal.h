@@ -2,7 +2,7 @@
 /*
  * What the files of lib/cm share. cm.c: instance, dispatch; listen.c: listeners; conn.c: the object, its keys, events and timer;
  * build.c: messages from state; active.c, passive.c: the two sides of connecting; reject.c: REJ and MRA; disconnect.c: DREQ, DREP,
- * TIMEWAIT; table.c: the hash tables.
+ * TIMEWAIT; table.c: the hash tables; transport.c: services.
  *
  * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
  * this library. And whoever needs a connection after such a call holds it meanwhile (ur_cm_conn_hold).
@@ -35,8 +35,9 @@
 #define UR_CM_EXP_MAX 24
 
 /* Transport types of a REQ, and the enum ibv_qp_type that they stand for. */
-enum { UR_CM_TRANSPORT_RC = 0, UR_CM_TRANSPORT_UC = 1 };
-enum { UR_CM_QPT_RC = 2, UR_CM_QPT_UC = 3 };
+enum { UR_CM_TRANSPORT_RC = 0, UR_CM_TRANSPORT_UC = 1, UR_CM_TRANSPORT_EXT = 3 };
+enum { UR_CM_EXT_XRC = 1 };
+enum { UR_CM_QPT_RC = 2, UR_CM_QPT_UC = 3, UR_CM_QPT_XRC_SEND = 9, UR_CM_QPT_XRC_RECV = 10 };
 
 /* enum ibv_mtu as it stands in a REQ: 1 (256) to 5 (4096). */
 static inline bool ur_cm_mtu_ok(uint8_t mtu)
@@ -52,6 +53,7 @@ struct ur_cm_listener {
 	struct ur_list link;
 	uint64_t service_id;
 	struct ur_gid gid;
+	bool plain; /* no RDMA CM header in front of private data */
 	void *owner;
 	ur_cm_event_fn event;
 };
@@ -161,6 +163,14 @@ void ur_cm_build_apr(const struct ur_cm_msg *lap, uint8_t status, uint8_t *mad);
 
 /* active.c */
 void ur_cm_rx_rep(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+/* transport.c: which service a REQ asks for. */
+struct ur_cm_transport {
+	uint8_t type, ext; /* of the REQ */
+	uint8_t active, passive; /* the QP types of the two sides, enum ibv_qp_type as a number */
+};
+/* NULL when there is none that has such an active side, or such a REQ. */
+const struct ur_cm_transport *ur_cm_transport_of_qp(uint8_t active_qp_type);
+const struct ur_cm_transport *ur_cm_transport_of_req(const struct ur_cm_req *r);
 /* passive.c */
 void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
 void ur_cm_rx_rtu(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);

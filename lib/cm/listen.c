@@ -37,6 +37,11 @@ int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid
 	return 0;
 }
 
+void ur_cm_listen_plain(struct ur_cm_listener *l)
+{
+	l->plain = true;
+}
+
 void ur_cm_unlisten(struct ur_cm_listener *l)
 {
 	if (!l)

@@ -4,14 +4,16 @@
 
 #include "cm/internal.h"
 
-/* Service ids that stand for a port of an IP based port space (annex A11): port space and port number. */
-enum { PS_TCP = 0x0106, PS_UDP = 0x0111 };
+/* Service ids that stand for a port of one of the RDMA CM's port spaces (annex A11): port space and port number. */
+enum { PS_IPOIB = 0x0002, PS_TCP = 0x0106, PS_UDP = 0x0111, PS_IB = 0x013f };
 
 #define DSCP_MASK 0xfc /* of a traffic class: all but ECN */
 
 static bool is_ip_service(uint64_t service_id)
 {
-	return service_id >> 16 == PS_TCP || service_id >> 16 == PS_UDP;
+	uint64_t ps = service_id >> 16;
+
+	return ps == PS_TCP || ps == PS_UDP || ps == PS_IB || ps == PS_IPOIB;
 }
 
 /* A request for a connection that is here already. */
@@ -52,7 +54,7 @@ static uint16_t req_fault(const struct ur_cm_req *r, bool header_ok)
 {
 	if (!header_ok)
 		return UR_CM_REJ_CONSUMER_DEFINED;
-	if ((r->transport_type != UR_CM_TRANSPORT_RC && r->transport_type != UR_CM_TRANSPORT_UC) || r->ext_transport)
+	if (!ur_cm_transport_of_req(r))
 		return UR_CM_REJ_INVALID_TRANSPORT_TYPE;
 	if (!ur_cm_mtu_ok(r->path_mtu))
 		return UR_CM_REJ_INVALID_MTU;
@@ -91,17 +93,20 @@ static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const 
 		.initiator_depth = r->responder_resources,
 		.ack_timeout = r->primary.ack_timeout ? r->primary.ack_timeout : UR_CM_ACK_TIMEOUT,
 		.remote_srq = r->srq,
-		.qp_type = r->transport_type == UR_CM_TRANSPORT_UC ? UR_CM_QPT_UC : UR_CM_QPT_RC,
+		.qp_type = ur_cm_transport_of_req(r)->passive,
 	};
 	ur_cm_conn_set_remote(c, r->local_comm_id, r->local_ca_guid, r->local_qpn);
 	c->state = UR_CM_REQ_RCVD;
 }
 
-/* A request that names an IP port has an RDMA CM header in front of its private data. False when it is not one that we understand. */
-static bool req_event(const struct ur_cm_msg *m, struct ur_cm_event *ev)
+/*
+ * A request that names a port has an RDMA CM header in front of its private data, unless the listener's address is of a kind that knows
+ * none. False when it is not one that we understand.
+ */
+static bool req_event(const struct ur_cm_listener *l, const struct ur_cm_msg *m, struct ur_cm_event *ev)
 {
 	*ev = (struct ur_cm_event){.type = UR_CM_EV_REQ, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
-	if (!is_ip_service(m->req.service_id))
+	if (l->plain || !is_ip_service(m->req.service_id))
 		return true;
 	if (!ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &ev->hdr))
 		return false;
@@ -114,7 +119,7 @@ static bool req_event(const struct ur_cm_msg *m, struct ur_cm_event *ev)
 static void new_req(struct ur_cm_listener *l, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
 {
 	struct ur_cm_event ev;
-	uint16_t fault = req_fault(&m->req, req_event(m, &ev));
+	uint16_t fault = req_fault(&m->req, req_event(l, m, &ev));
 	struct ur_cm *cm = l->cm;
 	struct ur_cm_conn *c;
 

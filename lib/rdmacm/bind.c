@@ -8,7 +8,7 @@
 
 static int take_port(struct ur_id *u, const struct ur_gid *gid, uint16_t port)
 {
-	int err = ur_engine_port_bind(u->engine, (uint16_t)u->id.ps, gid, u->reuse, &port);
+	int err = ur_engine_port_bind(u->engine, u->port_space, gid, u->reuse, &port);
 
 	if (err)
 		return err;
@@ -76,7 +76,7 @@ int ur_id_set_afonly(struct ur_id *u, bool afonly)
 	u->afonly = afonly;
 	if (u->bound && ur_gid_is_wild(&u->bound_gid)) {
 		to = wildcard_of(u, u->id.route.addr.src_addr.sa_family);
-		err = ur_engine_port_move(u->engine, (uint16_t)u->id.ps, &u->bound_gid, &to, u->reuse, u->port);
+		err = ur_engine_port_move(u->engine, u->port_space, &u->bound_gid, &to, u->reuse, u->port);
 		if (!err)
 			u->bound_gid = to;
 	}
@@ -99,6 +99,10 @@ int ur_id_bind(struct ur_id *u, const struct sockaddr *addr)
 	err = check_bind_scope(u, addr);
 	if (err)
 		return err;
+	u->port_space = (uint16_t)u->id.ps;
+	err = addr->sa_family == AF_IB ? ur_ib_bind(u, addr) : 0;
+	if (err)
+		return err;
 	if (!u->afonly_set)
 		u->afonly = addr->sa_family == AF_INET || (addr->sa_family == AF_INET6 && bindv6only(u));
 	u->loopback = ur_gid_loopback(&gid);
@@ -113,17 +117,18 @@ int ur_id_bind(struct ur_id *u, const struct sockaddr *addr)
 	ur_sa_copy(&u->id.route.addr.src_storage, addr);
 	ur_sa_set_port(&u->id.route.addr.src_storage, u->port);
 	u->state = UR_ID_BOUND;
-	if (!wild) {
-		u->sgid = gid;
+	u->sgid = wild ? ur_gid_all : gid;
+	if (addr->sa_family == AF_IB)
+		ur_ib_bound(u);
+	if (!wild)
 		ur_id_attach(u);
-	}
 	return 0;
 }
 
 void ur_id_unbind(struct ur_id *u)
 {
 	if (u->bound)
-		ur_engine_port_release(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port);
+		ur_engine_port_release(u->engine, u->port_space, &u->bound_gid, u->port);
 	u->bound = false;
 }
 

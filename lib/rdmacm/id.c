@@ -48,6 +48,7 @@ struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_s
 	u->id.channel = ch ? &ch->ch : NULL;
 	u->id.context = context;
 	u->id.ps = ps;
+	u->port_space = (uint16_t)ps;
 	u->id.qp_type = type;
 	ur_list_init(&u->events);
 	ur_timer_init(&u->timer, ur_id_resolve_timer);
@@ -114,9 +115,11 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	default:
 		err = EINVAL;
 	}
-	if (!err)
-		*id = &u->id;
-	return ur_result(err);
+	if (err)
+		return ur_fail(err);
+	u->any_type = ps == RDMA_PS_IB;
+	*id = &u->id;
+	return 0;
 }
 
 void ur_id_attach(struct ur_id *u)
@@ -150,6 +153,7 @@ static void free_id(struct ur_id *u)
 	if (u->sync)
 		rdma_destroy_event_channel(u->id.channel);
 	free(u->ep_attr);
+	free(u->ep_connect);
 	free(u);
 }
 

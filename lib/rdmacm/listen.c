@@ -21,12 +21,27 @@ static bool mtu_fits(const struct ur_id *l, uint8_t path_mtu)
 	return path_mtu <= ur_nic_max_mtu(info.mtu);
 }
 
-static bool request_fits(struct ur_id *l, const struct ur_cm_event *ev, uint16_t *reason)
+static enum ibv_qp_type type_of(const struct ur_cm_conn *conn)
+{
+	struct ur_cm_conn_info info;
+
+	ur_cm_conn_info(conn, &info);
+	return (enum ibv_qp_type)info.qp_type;
+}
+
+static bool type_fits(const struct ur_id *l, const struct ur_cm_conn *conn)
+{
+	return l->any_type || l->id.qp_type == type_of(conn);
+}
+
+static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const struct ur_cm_event *ev, uint16_t *reason)
 {
 	*reason = 0;
-	if (!ev->has_hdr)
+	if (!ev->has_hdr && !ur_id_is_ib(l))
 		*reason = UR_CM_REJ_UNSUPPORTED;
-	else if (l->afonly && (ev->hdr.ip_version == 4) != (l->id.route.addr.src_addr.sa_family == AF_INET))
+	else if (!type_fits(l, conn))
+		*reason = UR_CM_REJ_INVALID_TRANSPORT_TYPE;
+	else if (ev->has_hdr && l->afonly && (ev->hdr.ip_version == 4) != (l->id.route.addr.src_addr.sa_family == AF_INET))
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
 	else if (l->loopback && ur_net_gid_find(l->nic->net, &ev->addr->dgid) < 0)
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
@@ -47,8 +62,12 @@ static void fill_addresses(struct ur_id *u, const struct ur_id *l, const struct 
 	u->tos = info.addr.tclass;
 	u->sport = l->port;
 	u->dport = ev->hdr.sport;
-	ur_sa_put(&u->id.route.addr.src_storage, &ev->hdr.dst, u->sport);
-	ur_sa_put(&u->id.route.addr.dst_storage, &ev->hdr.src, u->dport);
+	if (ur_id_is_ib(l)) {
+		ur_ib_request(u, ev->msg->req.service_id);
+	} else {
+		ur_sa_put(&u->id.route.addr.src_storage, &ev->hdr.dst, u->sport);
+		ur_sa_put(&u->id.route.addr.dst_storage, &ev->hdr.src, u->dport);
+	}
 	ur_id_attach(u);
 	ur_id_fill_route(u, info.path_mtu);
 }
@@ -70,7 +89,7 @@ static void fill_params(struct ur_event *e, const struct ur_cm_event *ev)
 
 static struct ur_id *child_of(struct ur_id *l, struct ur_cm_conn *conn)
 {
-	struct ur_id *u = ur_id_alloc((struct ur_channel *)l->id.channel, l->id.context, l->id.ps, l->id.qp_type);
+	struct ur_id *u = ur_id_alloc((struct ur_channel *)l->id.channel, l->id.context, l->id.ps, type_of(conn));
 
 	if (!u)
 		return NULL;
@@ -111,7 +130,7 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 		ur_cm_conn_drop(conn);
 		return;
 	}
-	if (request_fits(l, ev, &reason)) {
+	if (request_fits(l, conn, ev, &reason)) {
 		u = child_of(l, conn);
 		e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, l) : NULL;
 		reason = UR_CM_REJ_NO_RESOURCES;
@@ -135,7 +154,7 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 static int listen_locked(struct ur_id *u, int backlog)
 {
 	const struct sockaddr_in any = {.sin_family = AF_INET};
-	uint64_t service = (uint64_t)u->id.ps << 16;
+	uint64_t service;
 	int err = 0;
 
 	if (u->state == UR_ID_IDLE)
@@ -148,14 +167,17 @@ static int listen_locked(struct ur_id *u, int backlog)
 		backlog = UR_RDMACM_BACKLOG_MAX;
 	/* A hint, as for sockets: a small number should not turn away a burst of clients. */
 	u->backlog = backlog < UR_RDMACM_BACKLOG_MIN ? UR_RDMACM_BACKLOG_MIN : (unsigned)backlog;
-	err = ur_engine_port_listen(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port, true);
+	err = ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, true);
 	if (err)
 		return err;
-	err = ur_cm_listen(u->nic->cm, service | u->port, &u->bound_gid, u, on_request, &u->listener);
+	service = (uint64_t)u->port_space << 16 | u->port;
+	err = ur_cm_listen(u->nic->cm, service, &u->bound_gid, u, on_request, &u->listener);
 	if (err) {
-		ur_engine_port_listen(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port, false);
+		ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, false);
 		return err;
 	}
+	if (ur_id_is_ib(u))
+		ur_cm_listen_plain(u->listener);
 	u->reuse = false; /* the port is this listener's alone */
 	u->state = UR_ID_LISTEN;
 	return 0;
@@ -183,7 +205,7 @@ void ur_id_unlisten(struct ur_id *u)
 {
 	if (!u->listener)
 		return;
-	ur_engine_port_listen(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port, false);
+	ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, false);
 	ur_cm_unlisten(u->listener);
 	u->listener = NULL;
 }

@@ -28,7 +28,7 @@ static int set_reuseaddr(struct ur_id *u, const void *val, size_t len)
 	if (u->state != UR_ID_IDLE && (u->state == UR_ID_LISTEN || !flag(val)))
 		return EINVAL;
 	if (u->bound)
-		ur_engine_port_move(u->engine, (uint16_t)u->id.ps, &u->bound_gid, &u->bound_gid, true, u->port);
+		ur_engine_port_move(u->engine, u->port_space, &u->bound_gid, &u->bound_gid, true, u->port);
 	u->reuse = flag(val);
 	return 0;
 }

@@ -6,6 +6,7 @@
  *
  *   channel.c  event channels              id.c       creation, destruction, migration
  *   bind.c     local addresses and ports   resolve.c  remote addresses and routes        sockaddr.c  addresses and GIDs
+ *   ib_addr.c  AF_IB addresses of ids      srq.c      shared receive queues, XRC domain
  *   connect.c  the active side             listen.c   the passive side                   conn.c      what happens to a connection
  *   qp.c       queue pairs                 ep.c       endpoints                          option.c    options, ECE
  *   path_option.c  routes of the program    getaddrinfo.c, addrinfo_kind.c, addrinfo_addr.c  names and addresses
@@ -29,6 +30,10 @@
 #include "engine/engine.h"
 #include "net/net.h"
 #include "rdmacm/live.h"
+
+#ifndef AF_IB
+#define AF_IB 27 /* of <infiniband/ib.h>; libc has no name for it */
+#endif
 
 /*
  * The rsockets of the real librdmacm run on top of this library and look behind rdma_cm_id for its private fields (rdma-core 44): all
@@ -86,6 +91,7 @@ struct ur_id {
 	bool sync; /* the channel is the id's own, and calls wait for their event */
 	bool pending; /* a request that was not accepted: nothing more is said of it, and accepting fails if it ends before */
 	struct ur_live live;
+	bool any_type; /* no QP type was asked for: a QP decides, or a request */
 
 	struct ur_list events; /* the unread ones that it owns; this and the counts are under the channel's mutex */
 	unsigned unread_requests, unacked;
@@ -93,7 +99,7 @@ struct ur_id {
 
 	bool bound; /* holds `port` at `bound_gid`, an address or a wildcard (wire/gid_set.h) */
 	struct ur_gid bound_gid;
-	uint16_t port;
+	uint16_t port, port_space; /* the port space is id.ps, or what an AF_IB address says */
 	bool reuse;
 	bool afonly, afonly_set; /* whether a wildcard means its own family alone, and whether the program said so */
 	bool loopback;		 /* bound to a loopback address: it stands for all of this host's */
@@ -103,6 +109,7 @@ struct ur_id {
 
 	struct ur_gid sgid, dgid; /* once resolved or connected */
 	uint16_t sport, dport;	  /* of the port space, host order */
+	uint64_t dst_service;	  /* of the active side, the service id that it asks for */
 	uint16_t vlan;
 	uint32_t flow_label;
 
@@ -118,9 +125,12 @@ struct ur_id {
 	uint8_t responder_resources, initiator_depth; /* what rdma_accept decided */
 	bool depths_set;
 	bool own_send_cq, own_recv_cq;
+	bool srq_cq; /* own_recv_cq was made for the SRQ */
 	struct ibv_ece local_ece, remote_ece;
 	struct ibv_qp_init_attr *ep_attr; /* for the QPs of a listening endpoint */
 	struct ibv_pd *ep_pd;
+	uint8_t *ep_connect; /* private data that precedes the caller's in a request */
+	unsigned ep_connect_len;
 };
 
 static inline int ur_fail(int err)
@@ -203,6 +213,24 @@ size_t ur_sa_len(int family);
 bool ur_gid_any(const struct ur_gid *gid);
 bool ur_gid_loopback(const struct ur_gid *gid);
 
+/* The flow label that the address asks for, or 0. */
+uint32_t ur_sa_flow_label(const struct sockaddr *sa);
+static inline bool ur_id_is_ib(const struct ur_id *u)
+{
+	return u->id.route.addr.src_addr.sa_family == AF_IB;
+}
+
+/* --- ib_addr.c: under the lock; `addr` and `dst` are of AF_IB --- */
+
+/* Takes the port space of an address to bind to. EPROTONOSUPPORT, ENODEV. */
+int ur_ib_bind(struct ur_id *u, const struct sockaddr *addr);
+/* Fills the id's source address from sgid and port. */
+void ur_ib_bound(struct ur_id *u);
+/* Takes the destination, with `gid` in place of a wildcard. ENODEV. */
+int ur_ib_destination(struct ur_id *u, const struct sockaddr *dst, const struct ur_gid *gid);
+/* Fills both addresses of a request's id. */
+void ur_ib_request(struct ur_id *u, uint64_t service_id);
+
 /* --- bind.c: under the lock --- */
 
 int ur_id_bind(struct ur_id *u, const struct sockaddr *addr);
@@ -246,7 +274,22 @@ uint8_t ur_conn_depth(const struct rdma_conn_param *p, bool responder, uint8_t l
 
 void ur_id_unlisten(struct ur_id *u);
 
+/* --- ep.c --- */
+
+/* What rdma_connect sends: what rdma_create_ep kept, then the caller's. At most `room` bytes in `data`; false when that is too little. */
+bool ur_ep_connect_data(const struct ur_id *u, const struct rdma_conn_param *p, uint8_t *data, unsigned room, unsigned *len);
+void ur_ep_connected(struct ur_id *u);
+
+/* --- srq.c --- */
+
+/* The XRC domain of ids that bring none; one for each context. NULL and errno. Not under the lock. */
+struct ibv_xrcd *ur_id_default_xrcd(struct ur_id *u);
+
 /* --- qp.c --- */
+
+/* A completion channel and CQ of the id's own, on the receiving or the sending side. 0 or an errno. Not under the lock. */
+int ur_id_create_cq(struct ur_id *u, bool recv, uint32_t size);
+void ur_id_destroy_cq(struct ur_id *u, bool recv);
 
 /* rdma_init_qp_attr(3) under the lock. 0 or an errno. */
 int ur_id_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask);

@@ -51,6 +51,10 @@ static void fill_source(struct ur_id *u)
 	struct ur_gid from = u->sgid, to;
 	uint16_t port;
 
+	if (src->ss_family == AF_IB) {
+		ur_ib_bound(u);
+		return;
+	}
 	if (!ur_gid_is_wild(&u->bound_gid) || u->loopback || !ur_sa_gid(dst, &to, &port))
 		return;
 	if (ur_gid_any(&to) || ur_gid_loopback(&to)) {
@@ -75,11 +79,16 @@ static void resolved(struct ur_id *u)
 	ur_event_send(u, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }
 
+static void forget_source(struct ur_id *u)
+{
+	u->sgid = ur_gid_is_wild(&u->bound_gid) ? ur_gid_all : u->bound_gid;
+}
+
 static void give_up(struct ur_id *u, int err)
 {
 	ur_id_resolve_cancel(u);
 	u->state = UR_ID_BOUND;
-	u->sgid = ur_gid_is_wild(&u->bound_gid) ? ur_gid_all : u->bound_gid;
+	forget_source(u);
 	ur_event_send(u, RDMA_CM_EVENT_ADDR_ERROR, -err);
 }
 
@@ -116,12 +125,12 @@ void ur_id_resolve_cancel(struct ur_id *u)
 	ur_net_path_close(&u->path);
 }
 
-static int own_address(const struct ur_id *u, bool v4, struct ur_gid *gid)
+static int own_address(const struct ur_id *u, int family, struct ur_gid *gid)
 {
 	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
 		const struct ur_net_addr *a = ur_net_gid(u->nic->net, i);
 
-		if (a && ur_gid_is_v4(&a->gid) == v4) {
+		if (a && (family == AF_IB || ur_gid_is_v4(&a->gid) == (family == AF_INET))) {
 			*gid = a->gid;
 			return 0;
 		}
@@ -135,7 +144,7 @@ static int choose_destination(const struct ur_id *u, const struct sockaddr *dst,
 	if (!ur_gid_any(gid) && !ur_gid_loopback(gid))
 		return u->loopback ? EINVAL : ur_id_check_scope(u, dst) ? ENETUNREACH : 0;
 	if (ur_gid_is_zero(&u->sgid))
-		return own_address(u, dst->sa_family == AF_INET, gid);
+		return own_address(u, dst->sa_family, gid);
 	*gid = u->sgid;
 	return 0;
 }
@@ -157,6 +166,15 @@ static int open_path(struct ur_id *u, const struct ur_gid *dst, ur_time now)
 	return 0;
 }
 
+static int set_destination(struct ur_id *u, const struct sockaddr *dst, const struct ur_gid *gid, uint16_t port)
+{
+	if (dst->sa_family == AF_IB)
+		return ur_ib_destination(u, dst, gid);
+	ur_sa_copy(&u->id.route.addr.dst_storage, dst);
+	u->dst_service = (uint64_t)u->id.ps << 16 | port;
+	return 0;
+}
+
 static int begin(struct ur_id *u, const struct sockaddr *dst, int timeout_ms)
 {
 	ur_time now = ur_engine_now();
@@ -172,9 +190,14 @@ static int begin(struct ur_id *u, const struct sockaddr *dst, int timeout_ms)
 	err = open_path(u, &gid, now);
 	if (err)
 		return err;
-	ur_sa_copy(&u->id.route.addr.dst_storage, dst);
+	err = set_destination(u, dst, &gid, port);
+	if (err) {
+		ur_net_path_close(&u->path);
+		forget_source(u);
+		return err;
+	}
 	u->dport = port;
-	u->flow_label = dst->sa_family == AF_INET6 ? ntohl(((const struct sockaddr_in6 *)(const void *)dst)->sin6_flowinfo) & 0xfffff : 0;
+	u->flow_label = ur_sa_flow_label(dst);
 	u->state = UR_ID_ADDR_QUERY;
 	u->deadline = timeout_ms < 0 ? UR_TIME_NEVER - 1 : now + (ur_time)timeout_ms * UR_NS_PER_MS;
 	if (u->path.wire.ready)

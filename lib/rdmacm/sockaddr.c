@@ -103,6 +103,15 @@ void ur_sa_set_port(struct sockaddr_storage *ss, uint16_t port)
 		set_service_port((struct sockaddr_ib *)ss, port);
 }
 
+uint32_t ur_sa_flow_label(const struct sockaddr *sa)
+{
+	if (sa->sa_family == AF_INET6)
+		return ntohl(((const struct sockaddr_in6 *)(const void *)sa)->sin6_flowinfo) & 0xfffff;
+	if (sa->sa_family == AF_IB)
+		return ntohl(((const struct sockaddr_ib *)(const void *)sa)->sib_flowinfo) & 0xfffff;
+	return 0;
+}
+
 bool ur_gid_any(const struct ur_gid *gid)
 {
 	return ur_gid_is_zero(gid) || (ur_gid_is_v4(gid) && ur_get32(gid->raw + 12) == INADDR_ANY);

@@ -15,6 +15,7 @@
 #include "rdmacm/addrinfo.h"
 #include "rdmacm/rdmacm_priv.h"
 #include "verbs_fixture.h"
+#include "wire/frame.h"
 
 void ur_suite_rdmacm_addrinfo(void);
 
@@ -60,11 +61,8 @@ void freeaddrinfo(struct addrinfo *ai)
 
 /* --- */
 
-static struct sockaddr *sa(const char *text, uint16_t port)
+static struct sockaddr *put(struct sockaddr_storage *ss, const char *text, uint16_t port)
 {
-	static struct sockaddr_storage ring[4];
-	static unsigned next;
-	struct sockaddr_storage *ss = &ring[next++ % 4];
 	struct in_addr v4;
 	struct ur_gid gid;
 
@@ -76,9 +74,18 @@ static struct sockaddr *sa(const char *text, uint16_t port)
 	return (struct sockaddr *)ss;
 }
 
+static struct sockaddr *sa(const char *text, uint16_t port)
+{
+	static struct sockaddr_storage ring[4];
+	static unsigned next;
+
+	return put(&ring[next++ % 4], text, port);
+}
+
 static bool is_addr(const struct sockaddr *a, socklen_t len, const char *text, uint16_t port)
 {
-	const struct sockaddr *want = sa(text, port);
+	struct sockaddr_storage ss;
+	const struct sockaddr *want = put(&ss, text, port);
 
 	return a && len == ur_sa_len(want->sa_family) && memcmp(a, want, len) == 0;
 }
