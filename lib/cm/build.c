@@ -56,6 +56,8 @@ void ur_cm_build_req(const struct ur_cm_conn *c, const struct ur_cm_req_param *p
 	uint8_t pdata[UR_CM_REQ_PDATA];
 
 	fill_req(&m.req, c, p);
+	m.req.vendor_id = p->vendor_id;
+	m.mad.attr_mod = p->ece_options;
 	if (p->hdr) {
 		ur_rdma_cm_hdr_put(pdata, p->hdr);
 		m.pdata_len = UR_RDMA_CM_HDR_LEN;
@@ -94,6 +96,8 @@ void ur_cm_build_rep(const struct ur_cm_conn *c, const struct ur_cm_rep_param *p
 	m.rep.rnr_retry_count = p->rnr_retry_count;
 	fill_service(&m.rep, c, p);
 	m.rep.local_ca_guid = c->cm->cfg.ca_guid;
+	m.rep.vendor_id = p->vendor_id;
+	m.mad.attr_mod = p->ece_options;
 	ur_cm_msg_build(mad, &m);
 }
 

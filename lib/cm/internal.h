@@ -19,6 +19,12 @@
 
 #define UR_CM_RESPONSE_TIMEOUT 20 /* what a REQ promises and asks for: 2^(20-8) ms */
 #define UR_CM_RETRIES 15
+/*
+ * A message that waits for an answer is sent again after this time, and then after twice as long each time, until the first of the retries
+ * comes, which are as far apart as the peer's response timeout asks for: seconds, and a burst of requests loses a few. Who is only slow
+ * answers a repeated request with an MRA, if at all.
+ */
+#define UR_CM_EARLY (500 * UR_NS_PER_MS)
 #define UR_CM_ACK_TIMEOUT (UR_CM_PACKET_LIFE + 1) /* default local ack timeout of a REQ, and for one that says 0 */
 #define UR_CM_TARGET_ACK_DELAY 15
 #define UR_CM_MRA_TIMEOUT 24	  /* service timeout of our MRAs */
@@ -79,9 +85,11 @@ struct ur_cm_conn {
 	bool orphan; /* given up: to be freed when it comes to rest in IDLE */
 	bool dead;   /* off all tables: freed with the last hold */
 	bool active;
+	bool closing; /* to be disconnected as soon as the RTU is here */
 	uint8_t retries_left, max_retries;
 	uint8_t response_timeout; /* exponent: how long the peer may take to answer */
 	ur_time interval;	  /* between two sends of the same message */
+	ur_time early, due;	  /* between two early sends; when the first retry comes */
 	uint32_t local_qpn;
 	struct ur_cm_conn_info info; /* all but addr */
 	uint8_t mad[UR_MAD_LEN];     /* the message that is sent again: REQ, REP, RTU, DREQ */
@@ -131,6 +139,8 @@ void ur_cm_conn_reset(struct ur_cm_conn *c);
 /* Sends c->mad, which waits for an answer: resends it every `interval`, `retries` times. */
 void ur_cm_conn_send_and_wait(struct ur_cm_conn *c, ur_time interval, unsigned retries, ur_time now);
 void ur_cm_conn_stop_timer(struct ur_cm_conn *c);
+/* Takes back a request that the peer has not answered; IDLE, as by ur_cm_conn_reset. */
+void ur_cm_conn_withdraw(struct ur_cm_conn *c);
 
 /* build.c: each writes one MAD. */
 void ur_cm_build_req(const struct ur_cm_conn *c, const struct ur_cm_req_param *p, uint8_t *mad);

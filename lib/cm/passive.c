@@ -194,6 +194,8 @@ static void establish(struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time n
 	c->state = UR_CM_ESTABLISHED;
 	ur_cm_conn_hold(c);
 	ur_cm_conn_event(c, UR_CM_EV_RTU, m, now);
+	if (c->closing)
+		ur_cm_start_disconnect(c, NULL, 0, now);
 	ur_cm_conn_release(c);
 }
 

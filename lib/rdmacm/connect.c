@@ -16,8 +16,8 @@ static int send_req(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 	uint8_t pdata[UR_CM_REQ_PDATA];
 	struct ur_rdma_cm_hdr hdr = {.ip_version = ur_gid_is_v4(&u->dgid) ? 4 : 6, .sport = u->sport, .src = u->sgid, .dst = u->dgid};
 	struct ur_cm_req_param req = {
-		.addr = {.sgid = u->sgid, .dgid = u->dgid, .tclass = u->tos, .hop_limit = UR_RDMACM_HOP_LIMIT, .flow_label = u->flow_label,
-			 .vlan = u->vlan},
+		.addr = {.sgid = u->sgid, .dgid = u->dgid, .tclass = u->path_rec.traffic_class, .hop_limit = u->path_rec.hop_limit,
+			 .flow_label = u->flow_label, .vlan = u->vlan},
 		.service_id = u->dst_service,
 		.qpn = u->id.qp ? u->id.qp->qp_num : p->qp_num & 0xffffff,
 		.starting_psn = u->psn,
@@ -27,8 +27,10 @@ static int send_req(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 		.retry_count = p ? p->retry_count & 7 : DEFAULT_RETRIES,
 		.rnr_retry_count = p ? p->rnr_retry_count & 7 : DEFAULT_RETRIES,
 		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
-		.path_mtu = ur_id_device_mtu(u),
-		.ack_timeout = u->ack_timeout_set ? u->ack_timeout : 0,
+		.path_mtu = u->path_rec.mtu,
+		.ack_timeout = ur_id_ack_timeout(u),
+		.vendor_id = u->local_ece.vendor_id,
+		.ece_options = u->local_ece.options,
 		.hdr = ur_id_is_ib(u) ? NULL : &hdr,
 		.pdata = pdata,
 	};

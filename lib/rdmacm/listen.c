@@ -36,12 +36,6 @@ static bool type_fits(const struct ur_id *l, const struct ur_cm_conn *conn)
 
 static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const struct ur_cm_event *ev, uint16_t *reason)
 {
-	struct ur_channel *ch = (struct ur_channel *)l->id.channel;
-	unsigned unread;
-
-	pthread_mutex_lock(&ch->lock);
-	unread = l->unread_requests;
-	pthread_mutex_unlock(&ch->lock);
 	*reason = 0;
 	if (!ev->has_hdr && !ur_id_is_ib(l))
 		*reason = UR_CM_REJ_UNSUPPORTED;
@@ -49,10 +43,10 @@ static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const s
 		*reason = UR_CM_REJ_INVALID_TRANSPORT_TYPE;
 	else if (ev->has_hdr && l->afonly && (ev->hdr.ip_version == 4) != (l->id.route.addr.src_addr.sa_family == AF_INET))
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
+	else if (l->loopback && ur_net_gid_find(l->nic->net, &ev->addr->dgid) < 0)
+		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
 	else if (!mtu_fits(l, ev->msg->req.path_mtu))
 		*reason = UR_CM_REJ_INVALID_MTU;
-	else if (unread >= l->backlog)
-		*reason = UR_CM_REJ_NO_RESOURCES;
 	return !*reason;
 }
 
@@ -108,7 +102,22 @@ static struct ur_id *child_of(struct ur_id *l, struct ur_cm_conn *conn)
 	u->ack_timeout = l->ack_timeout;
 	u->ack_timeout_set = l->ack_timeout_set;
 	u->state = UR_ID_CONNECT;
+	u->pending = true;
 	return u;
+}
+
+/* As a TCP listener does: whoever comes too early is not turned away, but asks again a little later. */
+static bool backlog_full(struct ur_id *l)
+{
+	struct ur_channel *ch = (struct ur_channel *)l->id.channel;
+	bool full;
+
+	pthread_mutex_lock(&ch->lock);
+	full = l->unread_requests >= l->backlog;
+	pthread_mutex_unlock(&ch->lock);
+	if (full)
+		ur_count(&l->nic->counters, UR_C_CM_BACKLOG);
+	return full;
 }
 
 static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now)
@@ -117,6 +126,10 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 	struct ur_event *e = NULL;
 	uint16_t reason;
 
+	if (backlog_full(l)) {
+		ur_cm_conn_drop(conn);
+		return;
+	}
 	if (request_fits(l, conn, ev, &reason)) {
 		u = child_of(l, conn);
 		e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, l) : NULL;
@@ -154,13 +167,18 @@ static int listen_locked(struct ur_id *u, int backlog)
 		backlog = UR_RDMACM_BACKLOG_MAX;
 	/* A hint, as for sockets: a small number should not turn away a burst of clients. */
 	u->backlog = backlog < UR_RDMACM_BACKLOG_MIN ? UR_RDMACM_BACKLOG_MIN : (unsigned)backlog;
-	service = (uint64_t)u->port_space << 16 | u->port;
-	err = ur_cm_listen(u->nic->cm, service, &u->bound_gid, u, on_request, &u->listener);
+	err = ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, true);
 	if (err)
 		return err;
+	service = (uint64_t)u->port_space << 16 | u->port;
+	err = ur_cm_listen(u->nic->cm, service, &u->bound_gid, u, on_request, &u->listener);
+	if (err) {
+		ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, false);
+		return err;
+	}
 	if (ur_id_is_ib(u))
 		ur_cm_listen_plain(u->listener);
-	ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, true);
+	u->reuse = false; /* the port is this listener's alone */
 	u->state = UR_ID_LISTEN;
 	return 0;
 }
@@ -204,6 +222,8 @@ static int send_rep(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 		.rnr_retry_count = p ? p->rnr_retry_count & 7 : DEFAULT_RNR_RETRIES,
 		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
 		.flow_control = p && p->flow_control,
+		.vendor_id = u->local_ece.vendor_id,
+		.ece_options = u->local_ece.options,
 		.pdata = p ? p->private_data : NULL,
 		.pdata_len = p ? p->private_data_len : 0,
 	};
@@ -239,9 +259,10 @@ static int accept_locked(struct ur_id *u, const struct rdma_conn_param *p)
 	if (err)
 		return err;
 	ur_id_await_rtu(u);
+	u->pending = false;
 	err = send_rep(u, p, now);
 	if (err) {
-		ur_list_del(&u->awaiting);
+		ur_id_await_no_rtu(u);
 		ur_id_qp_error(u, now);
 	}
 	return err;

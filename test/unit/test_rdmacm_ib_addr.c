@@ -90,7 +90,6 @@ static int bind_errors(void)
 		{RDMA_PS_IPOIB, OURS, SID(RDMA_PS_IPOIB, 1), FULL, 0xffff, EPROTONOSUPPORT},
 		{RDMA_PS_IB, OURS, SID(RDMA_PS_IB, 1), FULL, 0x8001, ENODEV},
 		{RDMA_PS_IB, "10.0.0.77", SID(RDMA_PS_IB, 1), FULL, 0xffff, EADDRNOTAVAIL},
-		{RDMA_PS_IB, "::1", SID(RDMA_PS_IB, 1), FULL, 0xffff, ENODEV},
 	};
 	struct side s;
 
@@ -110,7 +109,7 @@ static int bind_other_space(void)
 
 	WANT(!side_open(&a, RDMA_PS_IB) && !side_open(&b, RDMA_PS_TCP));
 	WANT(!rdma_bind_addr(a.id, ib_pkey(OURS, SID(RDMA_PS_TCP, 99), FULL, 0)));
-	WANT_ERRNO(rdma_bind_addr(b.id, sides_ip("0.0.0.0", 99)), EADDRINUSE);
+	WANT_ERRNO(rdma_bind_addr(b.id, sides_ip("0.0.0.0", 99)), EADDRNOTAVAIL);
 	WANT(!side_close(&a));
 	WANT(!rdma_bind_addr(b.id, sides_ip("0.0.0.0", 99)));
 	WANT(!side_close(&b));
@@ -214,7 +213,7 @@ static int same_port_once(void)
 
 	WANT(!side_listen(&a, RDMA_PS_IB, ib(OURS, SID(RDMA_PS_IB, SIDES_PORT), FULL)));
 	WANT(!side_open(&b, RDMA_PS_IB));
-	WANT_ERRNO(rdma_bind_addr(b.id, sides_ip("0.0.0.0", SIDES_PORT)), EADDRINUSE);
+	WANT_ERRNO(rdma_bind_addr(b.id, sides_ip("0.0.0.0", SIDES_PORT)), EADDRNOTAVAIL);
 	WANT(!side_close(&a) && !side_close(&b));
 	return 0;
 }
