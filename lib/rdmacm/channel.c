@@ -106,6 +106,7 @@ struct ur_event *ur_event_new(enum rdma_cm_event_type type, struct ur_id *id, st
 	e->ev.listen_id = owner != id ? &owner->id : NULL;
 	e->owner = owner;
 	ur_list_init(&e->link);
+	ur_list_init(&e->mine);
 	return e;
 }
 
@@ -123,9 +124,12 @@ void ur_event_push(struct ur_event *e)
 {
 	struct ur_channel *ch = (struct ur_channel *)e->owner->id.channel;
 
+	if (e->ev.id != &e->owner->id)
+		ur_live_add(&((struct ur_id *)e->ev.id)->live);
 	pthread_mutex_lock(&ch->lock);
 	e->channel = ch;
 	ur_list_add_tail(&ch->queue, &e->link);
+	ur_list_add_tail(&e->owner->events, &e->mine);
 	if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		e->owner->unread_requests++;
 	sync_fd(ch);
@@ -151,6 +155,7 @@ static struct ur_event *pop(struct ur_channel *ch)
 	n = ur_list_pop(&ch->queue);
 	if (n) {
 		e = ur_container_of(n, struct ur_event, link);
+		ur_list_del(&e->mine);
 		e->owner->unacked++;
 		ch->reader = pthread_self();
 		ch->was_read = true;
@@ -209,17 +214,15 @@ void ur_event_ack(struct ur_event *e)
 }
 
 /* With the channel's mutex. */
-static void take_locked(struct ur_channel *ch, struct ur_id *u, struct ur_list *out)
+static void take_locked(struct ur_id *u, struct ur_list *out)
 {
-	struct ur_list *n, *tmp;
+	struct ur_list *n;
 
-	ur_list_for_each_safe (n, tmp, &ch->queue) {
-		struct ur_event *e = ur_container_of(n, struct ur_event, link);
+	while ((n = ur_list_pop(&u->events)) != NULL) {
+		struct ur_event *e = ur_container_of(n, struct ur_event, mine);
 
-		if (e->owner != u)
-			continue;
-		ur_list_del(n);
-		ur_list_add_tail(out, n);
+		ur_list_del(&e->link);
+		ur_list_add_tail(out, &e->link);
 	}
 }
 
@@ -228,7 +231,7 @@ void ur_channel_take(struct ur_id *u, struct ur_list *out)
 	struct ur_channel *ch = (struct ur_channel *)u->id.channel;
 
 	pthread_mutex_lock(&ch->lock);
-	take_locked(ch, u, out);
+	take_locked(u, out);
 	u->unread_requests = 0;
 	sync_fd(ch);
 	pthread_mutex_unlock(&ch->lock);
@@ -244,27 +247,36 @@ void ur_channel_wait_acked(struct ur_id *u)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-void ur_channel_move(struct ur_id *u, struct ur_channel *to)
+bool ur_channel_move(struct ur_id *u, struct ur_channel *to)
 {
 	struct ur_channel *from = (struct ur_channel *)u->id.channel;
 	struct ur_list moved, *n;
+	bool busy;
 
 	if (from == to)
-		return;
+		return true;
 	ur_list_init(&moved);
 	pthread_mutex_lock(&from->lock);
-	take_locked(from, u, &moved);
+	busy = u->unacked != 0;
+	if (!busy)
+		take_locked(u, &moved);
 	sync_fd(from);
 	pthread_mutex_unlock(&from->lock);
+	if (busy)
+		return false;
 
 	pthread_mutex_lock(&to->lock);
 	u->id.channel = &to->ch;
 	while ((n = ur_list_pop(&moved)) != NULL) {
-		ur_container_of(n, struct ur_event, link)->channel = to;
-		ur_list_add_tail(&to->queue, n);
+		struct ur_event *e = ur_container_of(n, struct ur_event, link);
+
+		e->channel = to;
+		ur_list_add_tail(&to->queue, &e->link);
+		ur_list_add_tail(&u->events, &e->mine);
 	}
 	sync_fd(to);
 	pthread_mutex_unlock(&to->lock);
+	return true;
 }
 
 bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type)
@@ -274,11 +286,8 @@ bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type)
 	bool found = false;
 
 	pthread_mutex_lock(&ch->lock);
-	ur_list_for_each_safe (n, tmp, &ch->queue) {
-		struct ur_event *e = ur_container_of(n, struct ur_event, link);
-
-		found |= e->owner == u && e->ev.event == type;
-	}
+	ur_list_for_each_safe (n, tmp, &u->events)
+		found |= ur_container_of(n, struct ur_event, mine)->ev.event == type;
 	pthread_mutex_unlock(&ch->lock);
 	return found;
 }

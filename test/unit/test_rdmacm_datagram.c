@@ -402,7 +402,7 @@ static int backlog(void)
 		WANT(!start_connect(&c[i], "10.0.0.1"));
 	while (dropped < CLIENTS - UR_RDMACM_BACKLOG_MIN) {
 		ur_id_lock(u);
-		dropped = u->nic->counters.v[UR_C_DROP_BACKLOG];
+		dropped = u->nic->counters.v[UR_C_CM_BACKLOG];
 		ur_id_unlock(u);
 	}
 	for (unsigned i = 0; i < CLIENTS; i++) /* the last of them have asked again */
