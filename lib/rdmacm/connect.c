@@ -4,8 +4,6 @@
 #include "rdmacm/rdmacm_priv.h"
 #include "wire/frame.h"
 
-#define DEFAULT_RETRIES 7
-
 static int send_req(struct ur_id *u, const struct rdma_conn_param *p, ur_time now)
 {
 	struct ur_rdma_cm_hdr hdr = {.ip_version = ur_gid_is_v4(&u->dgid) ? 4 : 6, .sport = u->sport, .src = u->sgid, .dst = u->dgid};
@@ -18,8 +16,9 @@ static int send_req(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 		.qp_type = (uint8_t)u->id.qp_type,
 		.responder_resources = ur_conn_depth(p, true, UR_MAX_RD_ATOMIC),
 		.initiator_depth = ur_conn_depth(p, false, UR_MAX_RD_ATOMIC),
-		.retry_count = p ? p->retry_count & 7 : DEFAULT_RETRIES,
-		.rnr_retry_count = p ? p->rnr_retry_count & 7 : DEFAULT_RETRIES,
+		.retry_count = ur_conn_retries(p ? p->retry_count : UR_RDMACM_RETRIES),
+		.rnr_retry_count = ur_conn_retries(p ? p->rnr_retry_count : UR_RDMACM_RETRIES),
+		.flow_control = p && p->flow_control,
 		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
 		.path_mtu = ur_id_device_mtu(u),
 		.ack_timeout = u->ack_timeout_set ? u->ack_timeout : 0,

@@ -5,8 +5,6 @@
 #include "base/rng.h"
 #include "rdmacm/rdmacm_priv.h"
 
-#define DEFAULT_RNR_RETRIES 7
-
 /* --- requests --- */
 
 /*
@@ -190,7 +188,7 @@ static int send_rep(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 		.starting_psn = u->psn,
 		.responder_resources = u->responder_resources,
 		.initiator_depth = u->initiator_depth,
-		.rnr_retry_count = p ? p->rnr_retry_count & 7 : DEFAULT_RNR_RETRIES,
+		.rnr_retry_count = ur_conn_retries(p ? p->rnr_retry_count : UR_RDMACM_RETRIES),
 		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
 		.flow_control = p && p->flow_control,
 		.pdata = p ? p->private_data : NULL,

@@ -41,6 +41,7 @@
 #define UR_RDMACM_PKEY 0xffff
 #define UR_RDMACM_PORT 1	  /* the device's only port */
 #define UR_RDMACM_HOP_LIMIT 64
+#define UR_RDMACM_RETRIES 7 /* the most that a message can say, and what it says for callers without parameters */
 #define UR_RDMACM_REQ_PDATA (UR_CM_REQ_PDATA - UR_RDMA_CM_HDR_LEN)
 
 struct ur_channel {
@@ -223,6 +224,10 @@ void ur_id_await_no_rtu(struct ur_id *u);
 /* The depths and counts of a caller's parameters are within bounds. */
 bool ur_conn_param_ok(const struct ur_id *u, const struct rdma_conn_param *p, unsigned pdata_max);
 uint8_t ur_conn_depth(const struct rdma_conn_param *p, bool responder, uint8_t limit);
+static inline uint8_t ur_conn_retries(uint8_t wish)
+{
+	return wish < UR_RDMACM_RETRIES ? wish : UR_RDMACM_RETRIES;
+}
 
 /* --- listen.c --- */
 
