@@ -238,6 +238,7 @@ static int accept_locked(struct ur_id *u, const struct rdma_conn_param *p)
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	struct ur_id *u = ur_id_get(id);
+	bool sync;
 	int err;
 
 	if (!u)
@@ -246,14 +247,16 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 		return ur_fail(EOPNOTSUPP);
 	ur_id_lock(u);
 	err = accept_locked(u, conn_param);
+	sync = u->sync; /* another thread may read the events that come now, and destroy the id in the end */
 	ur_id_unlock(u);
-	return err ? ur_fail(err) : ur_id_complete(u);
+	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
 }
 
 static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint8_t len)
 {
 	struct ur_id *u = ur_id_get(id);
 	int err = EINVAL;
+	bool sync;
 
 	if (!u)
 		return -1;
@@ -262,8 +265,9 @@ static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint
 	ur_id_lock(u);
 	if (u->conn && u->state == UR_ID_CONNECT)
 		err = ur_cm_reject(u->conn, reason, NULL, 0, data, len, ur_engine_now());
+	sync = u->sync;
 	ur_id_unlock(u);
-	if (!err && u->sync)
+	if (!err && sync)
 		ur_id_drop_event(u);
 	return ur_result(err);
 }

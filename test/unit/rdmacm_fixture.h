@@ -47,7 +47,7 @@
 
 static inline int rx_child(const char *file, int (*test)(void))
 {
-	int fd[2], line = -1;
+	int fd[2], line = -1, status;
 	pid_t pid;
 
 	if (pipe(fd))
@@ -65,7 +65,8 @@ static inline int rx_child(const char *file, int (*test)(void))
 	if (read(fd[0], &line, sizeof(line)) != sizeof(line))
 		line = -1; /* it crashed or took too long */
 	close(fd[0]);
-	waitpid(pid, NULL, 0);
+	if (waitpid(pid, &status, 0) != pid || status)
+		line = line ? line : -1; /* a sanitizer has said something */
 	if (line)
 		fprintf(stderr, "\n%s:%d\n", file, line);
 	return line;
