@@ -128,8 +128,8 @@ struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t serv
 int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, struct ur_cm_listener **out);
 
 /*
- * Service ids that stand for a port of one of the RDMA CM's port spaces (annex A11): port space and port number. Their requests have an RDMA
- * CM header in front of the private data.
+ * Service ids that stand for a port of one of the RDMA CM's port spaces (annex A11): port space and port number. Their requests have an
+ * RDMA CM header in front of the private data.
  */
 static inline bool ur_cm_is_ip_service(uint64_t service_id)
 {

@@ -308,7 +308,7 @@ static void refuse(struct ur_cm *cm, const struct ur_cm_addr *to, const struct u
 	ur_cm_send(cm, to, mad);
 }
 
-/* False when a request that names a port, at a listener that wants to know the port of the peer as well, has no RDMA CM header that we understand. */
+/* False when a request that names a port has no RDMA CM header that we understand, as it should unless the listener's is `plain`. */
 static bool req_event(const struct ur_cm_listener *l, const struct ur_cm_msg *m, struct ur_cm_sidr_event *ev)
 {
 	*ev = (struct ur_cm_sidr_event){.type = UR_CM_SIDR_EV_REQ, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};

@@ -279,6 +279,83 @@ static int several_at_once(void)
 	return rx_close(&l);
 }
 
+/* --- other addresses and ids --- */
+
+static struct sockaddr *ib_address(const char *text, uint16_t port)
+{
+	static struct sockaddr_storage ss;
+	struct ur_gid gid;
+	uint16_t none;
+
+	ur_sa_gid(rx_address(text, 0), &gid, &none);
+	ur_sa_put_ib(&ss, &gid, (uint64_t)RDMA_PS_UDP << 16 | port, UINT64_MAX, 0xffff);
+	return (struct sockaddr *)&ss;
+}
+
+/* AF_IB: no RDMA CM header, so that all 216 bytes are the program's. */
+static int by_gid(void)
+{
+	struct rdma_conn_param p = {.private_data_len = 217};
+	uint8_t asked[217] = "by GID";
+	struct rx_side l, c;
+
+	WANT(!open_side(&l));
+	WANT(!rdma_bind_addr(l.id, ib_address("fd00::1", PORT)) && !rdma_listen(l.id, 1));
+	WANT(!open_side(&c));
+	WANT(!rdma_resolve_addr(c.id, NULL, ib_address("fd00::1", PORT), 2000) && !rx_next(&c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	WANT(!rdma_resolve_route(c.id, 2000) && !rx_next(&c, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	p.private_data = asked;
+	WANT_ERRNO(rdma_connect(c.id, &p), EINVAL);
+	p.private_data_len = 216;
+	asked[215] = 'x';
+	WANT(!rdma_connect(c.id, &p));
+	WANT(!rx_next(&l, RDMA_CM_EVENT_CONNECT_REQUEST));
+	WANT(l.ev->param.ud.private_data_len == 216 && !memcmp(l.ev->param.ud.private_data, asked, 216));
+	WANT(l.ev->id->route.addr.src_addr.sa_family == AF_IB);
+	WANT(!rdma_accept(l.ev->id, &(struct rdma_conn_param){.qp_num = 77}));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_ESTABLISHED) && c.ev->param.ud.qp_num == 77);
+	WANT(!check_way(c.id, &c.ev->param.ud.ah_attr, 0));
+	WANT(!drop_request(&l, &(struct rx_side){.id = l.ev->id}));
+	WANT(!rx_close(&c));
+	return rx_close(&l);
+}
+
+/* An id of RDMA_PS_IB is for datagrams when its QP is, or when a lookup comes. */
+static int type_is_open(void)
+{
+	struct rx_side l, c, s;
+
+	WANT(!open_side(&l) && !rdma_destroy_id(l.id) && !rdma_create_id(l.ch, &l.id, NULL, RDMA_PS_IB));
+	WANT(!rdma_bind_addr(l.id, rx_address("10.0.0.1", PORT)) && !rdma_listen(l.id, 1));
+	WANT(!open_side(&c) && !rdma_destroy_id(c.id) && !rdma_create_id(c.ch, &c.id, NULL, RDMA_PS_IB));
+	WANT(!resolve(&c, "10.0.0.1") && !make_qp(c.id) && c.id->qp_type == IBV_QPT_UD);
+	WANT(!rdma_connect(c.id, &(struct rdma_conn_param){.private_data = "request", .private_data_len = 8}));
+	WANT(!take_request(&l, &s));
+	WANT(!make_qp(s.id) && !rdma_accept(s.id, NULL));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_ESTABLISHED) && c.ev->param.ud.qp_num == s.id->qp->qp_num);
+	WANT(!drop_request(&l, &s));
+	WANT(!rx_close(&c));
+	return rx_close(&l);
+}
+
+static int options_of_the_answer(void)
+{
+	struct ibv_ece ece = {.vendor_id = 0xabcdef, .options = 0x600d};
+	struct rx_side l, c, s;
+
+	WANT(!start_listener(&l, "10.0.0.1"));
+	WANT(!start_connect(&c, "10.0.0.1"));
+	WANT(!take_request(&l, &s));
+	WANT(!rdma_set_local_ece(s.id, &ece));
+	WANT(!rdma_accept(s.id, &(struct rdma_conn_param){.qp_num = 77}));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_ESTABLISHED));
+	memset(&ece, 0, sizeof(ece));
+	WANT(!rdma_get_remote_ece(c.id, &ece) && ece.vendor_id == 0xabcdef && ece.options == 0x600d);
+	WANT(!drop_request(&l, &s));
+	WANT(!rx_close(&c));
+	return rx_close(&l);
+}
+
 /* --- refusals --- */
 
 static int unreachable(struct rx_side *c, int status)
@@ -443,14 +520,27 @@ static int bad_parameters(void)
 	return rx_close(&l);
 }
 
-#define TESTS(T)                                                                                                                           \
-	T(create_qp, ready_at_once)                                                                                                        \
-	T(init_qp_attr, attributes)                                                                                                        \
-	T(datagram, life_v4) T(datagram, life_v6_wildcard) T(datagram, life_v4_to_v6_wildcard) T(datagram, both_ways)                      \
-		T(datagram, without_qps) T(datagram, several_at_once) T(datagram, rejected) T(datagram, nobody_listens)                    \
-			T(datagram, listens_elsewhere) T(datagram, wants_ipv6_only) T(datagram, listener_goes_away)                        \
-				T(datagram, request_is_destroyed) T(datagram, destroyed_while_asking) T(datagram, backlog)                 \
-					T(datagram, bad_parameters)
+#define TESTS(T) \
+	T(create_qp, ready_at_once) \
+	T(init_qp_attr, attributes) \
+	T(datagram, life_v4) \
+	T(datagram, life_v6_wildcard) \
+	T(datagram, life_v4_to_v6_wildcard) \
+	T(datagram, both_ways) \
+	T(datagram, without_qps) \
+	T(datagram, several_at_once) \
+	T(datagram, by_gid) \
+	T(datagram, type_is_open) \
+	T(datagram, options_of_the_answer) \
+	T(datagram, rejected) \
+	T(datagram, nobody_listens) \
+	T(datagram, listens_elsewhere) \
+	T(datagram, wants_ipv6_only) \
+	T(datagram, listener_goes_away) \
+	T(datagram, request_is_destroyed) \
+	T(datagram, destroyed_while_asking) \
+	T(datagram, backlog) \
+	T(datagram, bad_parameters)
 
 TESTS(RX_DEFINE)
 
