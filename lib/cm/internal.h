@@ -128,8 +128,8 @@ struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t serv
 int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, struct ur_cm_listener **out);
 
 /*
- * Service ids of the RDMA CM's port spaces (annex A11) are a port space and a port number; their requests have an RDMA CM header in front of
- * the private data, unless the listener is a plain one.
+ * Service ids of the RDMA CM's port spaces (annex A11) are a port space and a port number; their requests have an RDMA CM header in front
+ * of the private data, unless the listener is a plain one.
  */
 static inline bool ur_cm_is_ip_service(uint64_t service_id)
 {
