@@ -28,7 +28,7 @@ static int keep_connect_data(struct ur_id *u, const struct rdma_addrinfo *res)
 {
 	if (!res->ai_connect_len)
 		return 0;
-	if (!res->ai_connect || res->ai_connect_len > UR_CM_REQ_PDATA)
+	if (!res->ai_connect || res->ai_connect_len > (u->id.qp_type == IBV_QPT_UD ? UR_CM_SIDR_REQ_PDATA : UR_CM_REQ_PDATA))
 		return ur_fail(EINVAL);
 	u->ep_connect = malloc(res->ai_connect_len);
 	if (!u->ep_connect)

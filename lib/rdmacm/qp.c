@@ -274,6 +274,7 @@ static int complete_attr(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
 
 static int create_with_cqs(struct ur_id *u, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **out)
 {
+	struct ibv_cq *send_cq = attr->send_cq, *recv_cq = attr->recv_cq;
 	struct ibv_qp *qp;
 	int err = create_cqs(u, attr);
 
@@ -287,9 +288,12 @@ static int create_with_cqs(struct ur_id *u, struct ibv_qp_init_attr_ex *attr, st
 		if (err)
 			ibv_destroy_qp(qp);
 	}
-	if (err)
-		destroy_cqs(u);
 	*out = qp;
+	if (!err)
+		return 0;
+	destroy_cqs(u);
+	attr->send_cq = send_cq;
+	attr->recv_cq = recv_cq;
 	return err;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <infiniband/verbs.h>
+
 #include "base/bytes.h"
 #include "cm/cm.h"
 #include "cm/internal.h"
@@ -18,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define LOOKUPS 8
 #define LOOKUP_STEP 0x80 /* of a step: with a lookup */
 #define UDP_SERVICE 0x01114321u
+#define IB_SERVICE 0x013f4321u /* plain */
 
 struct fuzz {
 	const uint8_t *in;
@@ -80,9 +83,10 @@ static void event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event
 
 static void connect(struct fuzz *f, unsigned i)
 {
+	static const uint8_t types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
 	struct ur_cm_req_param p = {.service_id = take(f), .qpn = take(f), .path_mtu = 3};
 
-	p.qp_type = 2 + take(f) % 2;
+	p.qp_type = types[take(f) % ur_array_size(types)];
 	p.ack_timeout = take(f) % 32;
 	if (!f->conn[i] && ur_cm_conn_create(f->cm, f, event, &f->conn[i]))
 		return;
@@ -234,8 +238,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	c.counters = &f.counters;
 	if (ur_cm_create(&c, &f.cm) || ur_cm_listen(f.cm, 0, &any, &f, event, &l) || ur_cm_listen(f.cm, 0x01061234, &any, &f, event, &l) ||
-	    ur_cm_sidr_listen(f.cm, UDP_SERVICE, &any, &f, lookup_event, &l))
+	    ur_cm_sidr_listen(f.cm, UDP_SERVICE, &any, &f, lookup_event, &l) || ur_cm_listen(f.cm, IB_SERVICE, &any, &f, event, &l))
 		abort();
+	ur_cm_listen_plain(l);
 	while (f.left) {
 		unsigned step = take(&f), i = step >> 2 & (CONNS - 1);
 

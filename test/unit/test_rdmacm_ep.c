@@ -242,6 +242,36 @@ static int passive_services(void)
 	return 0;
 }
 
+/* Datagrams by the same calls, in RDMA_PS_UDP and RDMA_PS_IB. */
+static int passive_datagrams(void)
+{
+	static const enum rdma_port_space spaces[] = {RDMA_PS_UDP, RDMA_PS_IB, RDMA_PS_IPOIB};
+	static char first[] = "before-";
+
+	for (unsigned i = 0; i < ur_array_size(spaces); i++) {
+		struct rdma_conn_param p = {.private_data = "after", .private_data_len = 6};
+		struct rdma_addrinfo res = info(RAI_PASSIVE, spaces[i], IBV_QPT_UD);
+		struct ibv_qp_init_attr attr = qp_attr();
+		struct rdma_cm_id *l, *ep, *id;
+		struct side c;
+
+		WANT(!rdma_create_ep(&l, &res, NULL, &attr) && !rdma_listen(l, 0));
+		res = info(0, spaces[i], IBV_QPT_UD);
+		res.ai_connect = first;
+		res.ai_connect_len = sizeof(first) - 1;
+		attr = qp_attr();
+		WANT(!rdma_create_ep(&ep, &res, NULL, &attr) && ep->qp->qp_type == IBV_QPT_UD && ep->qp->state == IBV_QPS_RTS);
+		WANT(!as_side(&c, ep) && !rdma_connect(ep, &p) && !rdma_get_request(l, &id));
+		WANT(id->qp->qp_type == IBV_QPT_UD && !strcmp(id->event->param.ud.private_data, "before-after"));
+		WANT(!rdma_accept(id, NULL) && !id->event);
+		WANT(!side_next(&c, RDMA_CM_EVENT_ESTABLISHED) && c.ev->param.ud.qp_num == id->qp->qp_num);
+		rdma_destroy_ep(id);
+		rdma_destroy_ep(l);
+		WANT(!side_close(&c));
+	}
+	return 0;
+}
+
 static int request_without_qp(void)
 {
 	struct rdma_addrinfo res = info(RAI_PASSIVE, RDMA_PS_TCP, IBV_QPT_RC);
@@ -358,8 +388,9 @@ static int destroy_all(void)
 
 #define TESTS(T)                                                                                                                           \
 	T(create_ep, active_without_qp)                                                                                                    \
-	T(create_ep, active_with_qp) T(create_ep, active_with_pd) T(create_ep, errors) T(create_ep, connect_data)                          \
-		T(create_ep, connect_data_too_long) T(create_ep, passive_with_qp) T(create_ep, passive_services)                           \
+	T(create_ep, active_with_qp)                                                                                                       \
+	T(create_ep, active_with_pd) T(create_ep, errors) T(create_ep, connect_data) T(create_ep, connect_data_too_long)                   \
+		T(create_ep, passive_with_qp) T(create_ep, passive_services) T(create_ep, passive_datagrams)                               \
 			T(get_request, request_without_qp) T(get_request, request_destroyed) T(get_request, request_without_room)          \
 				T(get_request, request_blocks) T(get_request, request_errors) T(destroy_ep, destroy_all)
 

@@ -115,6 +115,17 @@ static int uc_type_is_decided(void)
 	return 0;
 }
 
+/* An id of RDMA_PS_IB may become one of datagrams, too. */
+static int ud_by_its_qp(void)
+{
+	struct side c;
+
+	WANT(!side_resolve(&c, RDMA_PS_IB, sides_ip("10.0.0.1", SIDES_PORT)));
+	WANT(!side_qp(c.id, IBV_QPT_UD) && c.id->qp_type == IBV_QPT_UD && c.id->qp->state == IBV_QPS_RTS);
+	WANT(!rdma_connect(c.id, NULL) && !side_next(&c, RDMA_CM_EVENT_UNREACHABLE)); /* nobody listens */
+	return side_close(&c);
+}
+
 /* RDMA_PS_TCP promises reliability: such ids are for RC. */
 static int tcp_is_rc(void)
 {
@@ -279,7 +290,8 @@ static int ports_of_its_own(void)
 #define TESTS(T)                                                                                                                           \
 	T(uc, uc_life)                                                                                                                     \
 	T(uc, uc_attributes)                                                                                                               \
-	T(uc, uc_type_is_decided) T(uc, uc_data_before_rtu) T(create_id, synchronous) T(uc, tcp_is_rc) T(uc, other_service_refused)        \
+	T(uc, uc_type_is_decided)                                                                                                          \
+	T(uc, uc_data_before_rtu) T(create_id, synchronous) T(ud, ud_by_its_qp) T(uc, tcp_is_rc) T(uc, other_service_refused)              \
 		T(xrc, xrc_life) T(xrc, xrc_attributes) T(xrc, xrc_recv_does_not_connect) T(ps_ib, ports_of_its_own)
 
 #define DEFINE(function, name)                                                                                                             \
