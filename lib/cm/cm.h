@@ -165,8 +165,8 @@ int ur_cm_notify_established(struct ur_cm_conn *c, ur_time now);
 int ur_cm_reject(struct ur_cm_conn *c, uint16_t reason, const void *ari, unsigned ari_len, const void *pdata, unsigned pdata_len,
 		 ur_time now);
 /*
- * ESTABLISHED -> DREQ_SENT; after a DREQ event: answers DREP -> TIMEWAIT. When an RTU is still awaited the DREQ follows it, without the private
- * data. EINVAL otherwise.
+ * ESTABLISHED -> DREQ_SENT; after a DREQ event: answers DREP -> TIMEWAIT. When an RTU is still awaited the DREQ follows it, without the
+ * private data. EINVAL otherwise.
  */
 int ur_cm_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
 

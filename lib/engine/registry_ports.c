@@ -151,13 +151,8 @@ static int add_entry(struct ur_registry *r, uint16_t ps, const struct ur_gid *gi
 
 	if (!number)
 		return ENOSPC;
-	r->f->ports[number - 1] = (struct ur_port_entry){.slot = r->slot,
-							 .reuse = reuse,
-							 .port_space = ps,
-							 .port = port,
-							 .lease = r->f->lease[r->slot],
-							 .next = *head,
-							 .gid = *gid};
+	r->f->ports[number - 1] = (struct ur_port_entry){
+		.slot = r->slot, .reuse = reuse, .port_space = ps, .port = port, .lease = r->f->lease[r->slot], .next = *head, .gid = *gid};
 	point(head, number);
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections whose QPs the program brings itself (rdma_init_qp_attr, rdma_establish, rdma_notify), since no packaged program makes any: the
- * CM only carries messages. The client's first request is answered and then refused by the client; over the second a message goes each way.
+ * Connections whose QPs the program brings itself (rdma_init_qp_attr, rdma_establish, rdma_notify), since no packaged program makes any:
+ * the CM only carries messages. The client's first request is answered and then refused by the client; over the second a message goes each
+ * way.
  *
  *   external              the server, port 7323
  *   external ADDR         the client
@@ -72,8 +73,13 @@ static void close_qp(void)
 
 static struct rdma_conn_param params(const char *data)
 {
-	struct rdma_conn_param p = {.private_data = data, .private_data_len = (uint8_t)(strlen(data) + 1), .responder_resources = 1,
-				    .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7, .qp_num = qp->qp_num};
+	struct rdma_conn_param p = {.private_data = data,
+				    .private_data_len = (uint8_t)(strlen(data) + 1),
+				    .responder_resources = 1,
+				    .initiator_depth = 1,
+				    .retry_count = 7,
+				    .rnr_retry_count = 7,
+				    .qp_num = qp->qp_num};
 
 	return p;
 }
@@ -148,7 +154,8 @@ static void ask(const char *addr, const char *request, const char *reply)
 	struct rdma_conn_param p;
 
 	need(inet_pton(AF_INET, addr, &in.sin_addr) == 1, addr);
-	need(!rdma_create_id(ch, &id, NULL, RDMA_PS_TCP) && !rdma_resolve_addr(id, NULL, (struct sockaddr *)&in, 5000), "rdma_resolve_addr");
+	need(!rdma_create_id(ch, &id, NULL, RDMA_PS_TCP) && !rdma_resolve_addr(id, NULL, (struct sockaddr *)&in, 5000),
+	     "rdma_resolve_addr");
 	next(RDMA_CM_EVENT_ADDR_RESOLVED);
 	need(!rdma_resolve_route(id, 5000), "rdma_resolve_route");
 	next(RDMA_CM_EVENT_ROUTE_RESOLVED);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ends of connections in every order, the loss of each message, requests taken back or dropped, and ten thousand connections at once. */
+/* The ends of connections in every order, the loss of each message, requests taken back or dropped, and ten thousand connections at once.
+ */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <string.h>
