@@ -40,6 +40,11 @@ struct ur_cm_config {
 	 * false: REJ 8.
 	 */
 	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
+	/*
+	 * The process with that slot has ended, and it is for this one to answer in its place: a DREQ with a DREP, a REP with REJ 6, or the
+	 * peer would ask for more than a minute. NULL: never.
+	 */
+	bool (*orphaned)(void *ctx, uint8_t slot);
 	struct ur_wheel *wheel;
 	struct ur_counters *counters;
 	uint64_t seed;

@@ -6,6 +6,8 @@
  *
  *   external              the server, port 7323
  *   external ADDR         the client
+ *   external hold         a server that accepts one connection and waits to be killed
+ *   external ADDR FILE    its client, which disconnects when FILE exists
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PORT 7323
 
@@ -124,13 +127,18 @@ static void answer(const char *request, const char *reply)
 	need(!rdma_accept(id, &p), "rdma_accept");
 }
 
-static void serve(void)
+static void listen_here(void)
 {
 	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(PORT)};
 	struct rdma_cm_id *listener;
 
 	need(!rdma_create_id(ch, &listener, NULL, RDMA_PS_TCP) && !rdma_bind_addr(listener, (struct sockaddr *)&any), "rdma_bind_addr");
 	need(!rdma_listen(listener, 2), "rdma_listen");
+}
+
+static void serve(void)
+{
+	listen_here();
 	answer("one", "yes");
 	next(RDMA_CM_EVENT_REJECTED);
 	need(ev->status == 28, "the reason of the refusal");
@@ -144,6 +152,17 @@ static void serve(void)
 	next(RDMA_CM_EVENT_DISCONNECTED);
 	need(!rdma_disconnect(id), "rdma_disconnect");
 	puts("served");
+}
+
+static void hold(void)
+{
+	listen_here();
+	answer("two", "yes again");
+	next(RDMA_CM_EVENT_ESTABLISHED);
+	puts("held");
+	fflush(stdout);
+	for (;;)
+		pause();
 }
 
 /* --- the client --- */
@@ -182,11 +201,29 @@ static void client(const char *addr)
 	puts("connected");
 }
 
+static void client_of_the_dead(const char *addr, const char *file)
+{
+	ask(addr, "two", "yes again");
+	move(IBV_QPS_RTR);
+	move(IBV_QPS_RTS);
+	need(!rdma_establish(id), "rdma_establish");
+	while (access(file, F_OK))
+		usleep(1000);
+	need(!rdma_disconnect(id), "rdma_disconnect");
+	next(RDMA_CM_EVENT_DISCONNECTED);
+	need(!ev->status, "an answer");
+	puts("disconnected");
+}
+
 int main(int argc, char **argv)
 {
 	ch = rdma_create_event_channel();
 	need(ch != NULL, "rdma_create_event_channel");
-	if (argc > 1)
+	if (argc > 2)
+		client_of_the_dead(argv[1], argv[2]);
+	else if (argc > 1 && !strcmp(argv[1], "hold"))
+		hold();
+	else if (argc > 1)
 		client(argv[1]);
 	else
 		serve();
