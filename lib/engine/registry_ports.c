@@ -230,8 +230,10 @@ bool ur_registry_orphaned(struct ur_registry *r, uint8_t slot)
 {
 	bool orphaned;
 
+	if (!slot || ur_registry_alive(r, slot)) /* nearly always */
+		return false;
 	ur_registry_lock(r);
-	orphaned = slot && !ur_registry_alive(r, slot) && !lower_one_started(r);
+	orphaned = !ur_registry_alive(r, slot) && !lower_one_started(r);
 	ur_registry_unlock(r);
 	return orphaned;
 }
