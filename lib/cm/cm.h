@@ -41,6 +41,11 @@ struct ur_cm_config {
 	 * false: REJ 8.
 	 */
 	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
+	/*
+	 * The process with that slot has ended, and it is for this one to answer in its place: a DREQ with a DREP, a REP with REJ 6, or the
+	 * peer would ask for more than a minute. NULL: never.
+	 */
+	bool (*orphaned)(void *ctx, uint8_t slot);
 	struct ur_wheel *wheel;
 	struct ur_counters *counters;
 	uint64_t seed;
@@ -173,8 +178,8 @@ int ur_cm_notify_established(struct ur_cm_conn *c, ur_time now);
 int ur_cm_reject(struct ur_cm_conn *c, uint16_t reason, const void *ari, unsigned ari_len, const void *pdata, unsigned pdata_len,
 		 ur_time now);
 /*
- * ESTABLISHED -> DREQ_SENT; after a DREQ event: answers DREP -> TIMEWAIT. When an RTU is still awaited the DREQ follows it, without the private
- * data. EINVAL otherwise.
+ * ESTABLISHED -> DREQ_SENT; after a DREQ event: answers DREP -> TIMEWAIT. When an RTU is still awaited the DREQ follows it, without the
+ * private data. EINVAL otherwise.
  */
 int ur_cm_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
 

@@ -32,3 +32,28 @@ test_external_qps_of_a_host() {
 	uroce_in "$NS1" -- "$TMP/external" 10.77.0.1 || { cat "$TMP/server"; fail "client"; return; }
 	served "$TMP/server"
 }
+
+# The server is killed while a client is connected to it. When the client ends the connection, another process of the device answers in the
+# server's place: without one the client would wait for a minute and more.
+test_disconnect_from_a_killed_server() {
+	local i killed
+	own_program external || return 1
+	rm -f "$TMP/go"
+	serve "$RPING" "$NS1" "$TMP/other" -- rping -s || return 1
+	serve 7323 "$NS1" "$TMP/server" -- "$TMP/external" hold || return 1
+	killed=$server
+	background "$NS2" "$TMP/client" -- "$TMP/external" 10.77.0.1 "$TMP/go"
+	for i in $(seq 200); do
+		! grep -q held "$TMP/server" || break
+		sleep 0.05
+	done
+	grep -q held "$TMP/server" || { cat "$TMP/server" "$TMP/client"; fail "no connection"; return; }
+	kill -9 $(pgrep -P "$killed")
+	sleep 0.2
+	touch "$TMP/go"
+	for i in $(seq 200); do
+		! grep -q disconnected "$TMP/client" || break
+		sleep 0.05
+	done
+	served "$TMP/client" && same_count 1 '^disconnected' "$TMP/client"
+}

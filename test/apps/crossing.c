@@ -70,8 +70,12 @@ static void send_one(struct rdma_cm_id *id)
 {
 	uint32_t number = 0xc0000000 + out_up++;
 	struct ibv_sge sge = {(uintptr_t)&number, sizeof(number), 0};
-	struct ibv_send_wr wr = {.wr_id = (uintptr_t)id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-				 .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE}, *bad;
+	struct ibv_send_wr wr = {.wr_id = (uintptr_t)id,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE},
+			   *bad;
 
 	need(!ibv_post_send(id->qp, &wr, &bad), "ibv_post_send");
 }
@@ -85,16 +89,12 @@ static void take_event(void)
 	need(!rdma_get_cm_event(ch, &ev), "rdma_get_cm_event");
 	id = ev->id;
 	switch (ev->event) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		need(!rdma_resolve_route(id, 5000), "rdma_resolve_route");
-		break;
+	case RDMA_CM_EVENT_ADDR_RESOLVED: need(!rdma_resolve_route(id, 5000), "rdma_resolve_route"); break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		make_qp(id);
 		need(!rdma_connect(id, &param), "rdma_connect");
 		break;
-	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		accept_one(id);
-		break;
+	case RDMA_CM_EVENT_CONNECT_REQUEST: accept_one(id); break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (id->context)
 			in_up++;
@@ -105,11 +105,8 @@ static void take_event(void)
 		need(!rdma_disconnect(id), "rdma_disconnect");
 		ended++;
 		break;
-	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-		break;
-	default:
-		fprintf(stderr, "crossing: %s, status %d\n", rdma_event_str(ev->event), ev->status);
-		exit(1);
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT: break;
+	default: fprintf(stderr, "crossing: %s, status %d\n", rdma_event_str(ev->event), ev->status); exit(1);
 	}
 	need(!rdma_ack_cm_event(ev), "rdma_ack_cm_event");
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections whose QPs the program brings itself (rdma_init_qp_attr, rdma_establish, rdma_notify), since no packaged program makes any: the
- * CM only carries messages. The client's first request is answered and then refused by the client; over the second a message goes each way.
+ * Connections whose QPs the program brings itself (rdma_init_qp_attr, rdma_establish, rdma_notify), since no packaged program makes any:
+ * the CM only carries messages. The client's first request is answered and then refused by the client; over the second a message goes each
+ * way.
  *
  *   external              the server, port 7323
  *   external ADDR         the client
+ *   external hold         a server that accepts one connection and waits to be killed
+ *   external ADDR FILE    its client, which disconnects when FILE exists
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PORT 7323
 
@@ -72,8 +76,13 @@ static void close_qp(void)
 
 static struct rdma_conn_param params(const char *data)
 {
-	struct rdma_conn_param p = {.private_data = data, .private_data_len = (uint8_t)(strlen(data) + 1), .responder_resources = 1,
-				    .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7, .qp_num = qp->qp_num};
+	struct rdma_conn_param p = {.private_data = data,
+				    .private_data_len = (uint8_t)(strlen(data) + 1),
+				    .responder_resources = 1,
+				    .initiator_depth = 1,
+				    .retry_count = 7,
+				    .rnr_retry_count = 7,
+				    .qp_num = qp->qp_num};
 
 	return p;
 }
@@ -118,13 +127,18 @@ static void answer(const char *request, const char *reply)
 	need(!rdma_accept(id, &p), "rdma_accept");
 }
 
-static void serve(void)
+static void listen_here(void)
 {
 	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(PORT)};
 	struct rdma_cm_id *listener;
 
 	need(!rdma_create_id(ch, &listener, NULL, RDMA_PS_TCP) && !rdma_bind_addr(listener, (struct sockaddr *)&any), "rdma_bind_addr");
 	need(!rdma_listen(listener, 2), "rdma_listen");
+}
+
+static void serve(void)
+{
+	listen_here();
 	answer("one", "yes");
 	next(RDMA_CM_EVENT_REJECTED);
 	need(ev->status == 28, "the reason of the refusal");
@@ -140,6 +154,17 @@ static void serve(void)
 	puts("served");
 }
 
+static void hold(void)
+{
+	listen_here();
+	answer("two", "yes again");
+	next(RDMA_CM_EVENT_ESTABLISHED);
+	puts("held");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
 /* --- the client --- */
 
 static void ask(const char *addr, const char *request, const char *reply)
@@ -148,7 +173,8 @@ static void ask(const char *addr, const char *request, const char *reply)
 	struct rdma_conn_param p;
 
 	need(inet_pton(AF_INET, addr, &in.sin_addr) == 1, addr);
-	need(!rdma_create_id(ch, &id, NULL, RDMA_PS_TCP) && !rdma_resolve_addr(id, NULL, (struct sockaddr *)&in, 5000), "rdma_resolve_addr");
+	need(!rdma_create_id(ch, &id, NULL, RDMA_PS_TCP) && !rdma_resolve_addr(id, NULL, (struct sockaddr *)&in, 5000),
+	     "rdma_resolve_addr");
 	next(RDMA_CM_EVENT_ADDR_RESOLVED);
 	need(!rdma_resolve_route(id, 5000), "rdma_resolve_route");
 	next(RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -175,11 +201,29 @@ static void client(const char *addr)
 	puts("connected");
 }
 
+static void client_of_the_dead(const char *addr, const char *file)
+{
+	ask(addr, "two", "yes again");
+	move(IBV_QPS_RTR);
+	move(IBV_QPS_RTS);
+	need(!rdma_establish(id), "rdma_establish");
+	while (access(file, F_OK))
+		usleep(1000);
+	need(!rdma_disconnect(id), "rdma_disconnect");
+	next(RDMA_CM_EVENT_DISCONNECTED);
+	need(!ev->status, "an answer");
+	puts("disconnected");
+}
+
 int main(int argc, char **argv)
 {
 	ch = rdma_create_event_channel();
 	need(ch != NULL, "rdma_create_event_channel");
-	if (argc > 1)
+	if (argc > 2)
+		client_of_the_dead(argv[1], argv[2]);
+	else if (argc > 1 && !strcmp(argv[1], "hold"))
+		hold();
+	else if (argc > 1)
 		client(argv[1]);
 	else
 		serve();

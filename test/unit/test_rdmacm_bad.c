@@ -310,7 +310,7 @@ static int ports(struct rdma_cm_id *id)
 static const struct row {
 	const char *name;
 	int (*call)(struct rdma_cm_id *id);
-	const char *expect; /* NONE DEAD IDLE BOUND LISTENING ADDR_QUERY ADDR_RESOLVED ROUTE_RESOLVED CONNECTING REQUEST REJECTED ACTIVE PASSIVE DISC */
+	const char *expect; /* a letter for each state */
 } rows[] = {
 	/*                                 ND ibl qar c pr as d */
 	{"rdma_bind_addr", bind_addr,     "II0IIIIIIIIIII"},
@@ -455,8 +455,8 @@ static int params(struct rdma_cm_id *id, int (*call)(struct rdma_cm_id *id, stru
 	p.initiator_depth = UR_MAX_RD_ATOMIC + 1;
 	WANT_ERRNO(call(id, &p), EINVAL);
 	WANT_ERRNO(call(id, NULL), EINVAL); /* without a QP of the id's it must say which */
-	p = (struct rdma_conn_param){.private_data = data, .private_data_len = len, .qp_num = call == rdma_connect ? 0xffffffff : 1, .retry_count = 255,
-				     .rnr_retry_count = 255, .flow_control = 255, .srq = 255,
+	p = (struct rdma_conn_param){.private_data = data, .private_data_len = len, .qp_num = call == rdma_connect ? 0xffffffff : 1,
+				     .retry_count = 255, .rnr_retry_count = 255, .flow_control = 255, .srq = 255,
 				     .responder_resources = RDMA_MAX_RESP_RES, .initiator_depth = RDMA_MAX_INIT_DEPTH};
 	WANT(!call(id, &p));
 	WANT_ERRNO(call(id, &p), EINVAL); /* once */

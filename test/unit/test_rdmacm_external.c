@@ -130,9 +130,19 @@ static int notified(void)
 static int seen_by_the_other(void)
 {
 	static const struct rdma_conn_param asked[] = {
-		{.responder_resources = 3, .initiator_depth = 5, .flow_control = 1, .retry_count = 1, .rnr_retry_count = 2, .srq = 1, .qp_num = 0x10},
+		{.responder_resources = 3,
+		 .initiator_depth = 5,
+		 .flow_control = 1,
+		 .retry_count = 1,
+		 .rnr_retry_count = 2,
+		 .srq = 1,
+		 .qp_num = 0x10},
 		{.responder_resources = 0, .initiator_depth = 0, .retry_count = 7, .rnr_retry_count = 7, .qp_num = 0xfffffe},
-		{.responder_resources = RDMA_MAX_RESP_RES, .initiator_depth = RDMA_MAX_INIT_DEPTH, .retry_count = 9, .rnr_retry_count = 200, .qp_num = 0x11},
+		{.responder_resources = RDMA_MAX_RESP_RES,
+		 .initiator_depth = RDMA_MAX_INIT_DEPTH,
+		 .retry_count = 9,
+		 .rnr_retry_count = 200,
+		 .qp_num = 0x11},
 	};
 	uint8_t request[56], reply[196];
 
@@ -153,7 +163,8 @@ static int seen_by_the_other(void)
 		WANT_OK(rx_request(&l, &s));
 		got = &l.ev->param.conn;
 		WANT(got->responder_resources == init && got->initiator_depth == resp && got->flow_control == want->flow_control);
-		WANT(got->retry_count == ur_conn_retries(want->retry_count) && got->rnr_retry_count == ur_conn_retries(want->rnr_retry_count));
+		WANT(got->retry_count == ur_conn_retries(want->retry_count) &&
+		     got->rnr_retry_count == ur_conn_retries(want->rnr_retry_count));
 		WANT(got->srq == want->srq && got->qp_num == want->qp_num && got->private_data_len == sizeof(request));
 		for (unsigned k = 0; k < sizeof(request); k++)
 			WANT(((const uint8_t *)got->private_data)[k] == (k < p.private_data_len ? request[k] : 0));
@@ -262,12 +273,12 @@ static int what_lib_cm_tells(void)
 	return 0;
 }
 
-#define TESTS(T) \
-	T(own_qps, both_ends) \
-	T(own_qps, notified) \
-	T(parameters, seen_by_the_other) \
-	T(parameters, accepted_without_any) \
-	T(status, connect_error) \
+#define TESTS(T)                                                                                                                           \
+	T(own_qps, both_ends)                                                                                                              \
+	T(own_qps, notified)                                                                                                               \
+	T(parameters, seen_by_the_other)                                                                                                   \
+	T(parameters, accepted_without_any)                                                                                                \
+	T(status, connect_error)                                                                                                           \
 	T(status, what_lib_cm_tells)
 
 TESTS(RX_DEFINE)

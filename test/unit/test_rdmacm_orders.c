@@ -40,9 +40,7 @@ static int party_step(struct party *p)
 	WANT(!rdma_get_cm_event(p->l.ch, &p->l.ev));
 	id = p->l.ev->id;
 	switch (p->l.ev->event) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		WANT(!rdma_resolve_route(id, 2000));
-		break;
+	case RDMA_CM_EVENT_ADDR_RESOLVED: WANT(!rdma_resolve_route(id, 2000)); break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		WANT_OK(rx_make_qp(id));
 		WANT(!rdma_connect(id, &param));
@@ -53,12 +51,8 @@ static int party_step(struct party *p)
 		WANT_OK(rx_make_qp(id));
 		WANT(!rdma_accept(id, &param));
 		break;
-	case RDMA_CM_EVENT_ESTABLISHED:
-		p->up++;
-		break;
-	default:
-		fprintf(stderr, "%s (%d)\n", rdma_event_str(p->l.ev->event), p->l.ev->status);
-		return __LINE__;
+	case RDMA_CM_EVENT_ESTABLISHED: p->up++; break;
+	default: fprintf(stderr, "%s (%d)\n", rdma_event_str(p->l.ev->event), p->l.ev->status); return __LINE__;
 	}
 	return 0;
 }
@@ -207,7 +201,7 @@ static int for_ece(void)
 	WANT_OK(rx_next(&c, RDMA_CM_EVENT_REJECTED));
 	WANT(c.ev->status == 35);
 	WANT_ERRNO(rdma_connect(c.id, NULL), EINVAL); /* an id connects once */
-	WANT(rx_quiet(&c, 700)); /* no TIMEWAIT_EXIT of a connection that never was */
+	WANT(rx_quiet(&c, 700));                      /* no TIMEWAIT_EXIT of a connection that never was */
 	WANT(!rx_ack(&l));
 	WANT_OK(rx_close(&s));
 	WANT_OK(rx_close(&c));
@@ -310,8 +304,19 @@ static int holds_clients_back(void)
 
 /* What a client and, when there is one, the id of its request are destroyed in. */
 enum where {
-	IDLE, BOUND, ADDR_QUERY, ADDR_RESOLVED, ROUTE_RESOLVED, REQUEST_UNREAD, REQUEST_READ, ACCEPTED, ESTABLISHED, DISCONNECTING, DISCONNECTED,
-	TIMEWAIT, ALL,
+	IDLE,
+	BOUND,
+	ADDR_QUERY,
+	ADDR_RESOLVED,
+	ROUTE_RESOLVED,
+	REQUEST_UNREAD,
+	REQUEST_READ,
+	ACCEPTED,
+	ESTABLISHED,
+	DISCONNECTING,
+	DISCONNECTED,
+	TIMEWAIT,
+	ALL,
 };
 
 static int bring_to(enum where w, struct rx_side *l, struct rx_side *c, struct rx_side *s)
@@ -351,7 +356,8 @@ static int bring_to(enum where w, struct rx_side *l, struct rx_side *c, struct r
 	return 0;
 }
 
-/* In each state, the client first or the server first, with events unread; afterwards a new connection comes about as if nothing had been. */
+/* In each state, the client first or the server first, with events unread; afterwards a new connection comes about as if nothing had been.
+ */
 static int in_every_state(void)
 {
 	for (unsigned i = 0; i < 2 * ALL; i++) {
@@ -371,16 +377,16 @@ static int in_every_state(void)
 	return both_sides_at_once();
 }
 
-#define TESTS(T) \
-	T(connect, crossing) \
-	T(disconnect, both_sides_at_once) \
-	T(disconnect, flushes_the_queues) \
-	T(disconnect, before_established) \
-	T(reject, of_the_response) \
-	T(reject, for_ece) \
-	T(accept, taken_back) \
-	T(connect, stale) \
-	T(listen, holds_clients_back) \
+#define TESTS(T)                                                                                                                           \
+	T(connect, crossing)                                                                                                               \
+	T(disconnect, both_sides_at_once)                                                                                                  \
+	T(disconnect, flushes_the_queues)                                                                                                  \
+	T(disconnect, before_established)                                                                                                  \
+	T(reject, of_the_response)                                                                                                         \
+	T(reject, for_ece)                                                                                                                 \
+	T(accept, taken_back)                                                                                                              \
+	T(connect, stale)                                                                                                                  \
+	T(listen, holds_clients_back)                                                                                                      \
 	T(destroy_id, in_every_state)
 
 TESTS(RX_DEFINE)

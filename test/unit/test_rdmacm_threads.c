@@ -305,12 +305,12 @@ static int moved_from_a_dead_channel(void)
 	return rx_close(&s);
 }
 
-#define TESTS(T) \
-	T(threads, several_on_one_channel) \
-	T(migrate_id, migrated_all_the_time) \
-	T(threads, wait_for_the_acknowledgement) \
-	T(epoll, level_and_edge) \
-	T(channel, destroyed_before_its_ids) \
+#define TESTS(T)                                                                                                                           \
+	T(threads, several_on_one_channel)                                                                                                 \
+	T(migrate_id, migrated_all_the_time)                                                                                               \
+	T(threads, wait_for_the_acknowledgement)                                                                                           \
+	T(epoll, level_and_edge)                                                                                                           \
+	T(channel, destroyed_before_its_ids)                                                                                               \
 	T(channel, moved_from_a_dead_channel)
 
 TESTS(RX_DEFINE)
