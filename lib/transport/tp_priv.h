@@ -306,6 +306,8 @@ void ur_req_schedule(struct ur_qp *qp);
 void ur_req_rewind(struct ur_qp *qp);
 /* A READ request for the `n` packets from `psn` on. */
 void ur_req_put_read(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, struct ur_pkt *p);
+/* Gives the WQE at `cur` its PSNs, or executes it if it is a local operation. Otherwise the status that it fails with. */
+enum ibv_wc_status ur_req_start(struct ur_qp *qp);
 /* The oldest send WQE fails, and with it the QP. */
 void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
 
