@@ -289,6 +289,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	ur_ud_release_all(qp); /* as above */
+	ur_mw_forget_qp(qp);
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	memset(&qp->attr, 0, sizeof(qp->attr));

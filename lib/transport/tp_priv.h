@@ -166,7 +166,7 @@ enum ibv_wc_status ur_local_start(struct ur_qp *qp, struct ur_swqe *w);
 void ur_local_done(struct ur_qp *qp);
 /* Invalidates a window of type 2, for LOCAL_INV and for a peer's SEND. False when that key may not be invalidated through this QP. */
 bool ur_mw_invalidate(struct ur_qp *qp, uint32_t rkey);
-/* The QP goes: windows bound through it are no longer bound. */
+/* The QP goes, or is reset: windows bound through it are no longer bound. */
 void ur_mw_forget_qp(struct ur_qp *qp);
 
 /* --- atomic.c --- */
