@@ -187,7 +187,7 @@ void ur_resp_atomic_again(struct ur_qp *qp, const struct ur_pkt *p, const struct
 		if (e->opcode != p->bth.opcode || e->va != va || e->rkey != rkey)
 			return;
 		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
-		ur_resp_rd_run(e, 0, 1, 0, true);
+		ur_resp_rd_run(e, 0, 1, 0, ur_resp_rd_answered(e));
 		ur_resp_rd_again(qp, n);
 		return;
 	}

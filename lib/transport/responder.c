@@ -288,7 +288,7 @@ static void repeat_part(struct ur_qp *qp, const struct ur_rd_res *e, uint32_t k,
 		return;
 	part = &r->rd[UR_RD_SLOTS + (r->side_tail++ & (UR_RD_SIDE - 1))];
 	*part = *e;
-	ur_resp_rd_run(part, k, npkts, stop, true);
+	ur_resp_rd_run(part, k, npkts, stop, ur_resp_rd_answered(e));
 	ur_resp_schedule(qp);
 }
 
@@ -313,7 +313,7 @@ static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct u
 			return;
 		}
 		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
-		ur_resp_rd_run(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, true);
+		ur_resp_rd_run(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, ur_resp_rd_answered(e));
 		ur_resp_rd_again(qp, n);
 		return;
 	}

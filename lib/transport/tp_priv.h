@@ -412,6 +412,11 @@ enum ur_resp_verdict ur_resp_atomic(struct ur_qp *qp, const struct ur_pkt *p, co
 void ur_resp_atomic_again(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);
 /* The access flags that a FLUSH with these placement types needs; ~0 for types that do not exist. */
 int ur_resp_flush_access(const struct ur_pkt *p, const struct ur_opcode_info *op);
+/* Has it been answered in full, so that whatever is sent now the peer may have had? */
+static inline bool ur_resp_rd_answered(const struct ur_rd_res *e)
+{
+	return e->replay || e->k == e->end;
+}
 /* Lets packets [start, start + npkts) of the answer be sent; of a READ, `stop` is the offset at which its data ends. */
 static inline void ur_resp_rd_run(struct ur_rd_res *e, uint32_t start, uint32_t npkts, uint32_t stop, bool replay)
 {
