@@ -222,8 +222,10 @@ void ur_cq_arm(struct ur_cq *cq, bool solicited_only)
 
 static bool overrun(struct ur_cq *cq)
 {
-	if (cq->lossy)
+	if (cq->lossy) {
+		ur_count(cq->tp->c.counters, UR_C_CQE_LOST);
 		return true;
+	}
 	if (!atomic_exchange_explicit(&cq->overrun, true, memory_order_acq_rel)) {
 		if (cq->notify)
 			fire(cq);

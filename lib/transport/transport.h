@@ -130,7 +130,7 @@ void *ur_cq_context(const struct ur_cq *cq);
 unsigned ur_cq_size(const struct ur_cq *cq);
 /* Before its first completion: each carries the `now` of the call in which it arose, for ur_cq_take. ENOMEM. */
 int ur_cq_stamp(struct ur_cq *cq);
-/* A completion that finds no room is lost, and nothing else happens. */
+/* A completion that finds no room is lost and counted, and nothing else happens. */
 void ur_cq_ignore_overrun(struct ur_cq *cq);
 /*
  * Room for at least `cqe` completions; what is queued stays. EINVAL when there is more of it, or outside [1, UR_MAX_CQE]; ENOMEM. Needs the
