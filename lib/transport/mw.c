@@ -21,6 +21,8 @@ struct ur_mw {
 };
 
 #define ACCESS_REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | UR_ACCESS_FLUSH)
+/* Local access is the region's business: programs name it all the same, and devices pay no attention. */
+#define ACCESS_BIND (ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
 #define ACCESS_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define KEY_INDEX(k) ((k) >> 8)
 
@@ -182,7 +184,7 @@ int ur_local_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_sen
 		return 0; /* the key is in `imm` */
 	if (!wr->bind_mw.mw || KEY_INDEX(wr->bind_mw.rkey) != KEY_INDEX(wr->bind_mw.mw->rkey))
 		return EINVAL;
-	if (i->mw_access_flags & ~(unsigned)(ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED) || (!i->mr && (i->addr || i->length)))
+	if (i->mw_access_flags & ~(unsigned)ACCESS_BIND || (!i->mr && (i->addr || i->length)))
 		return EINVAL;
 	x->bind = (struct ur_bind){
 		.addr = i->addr,
