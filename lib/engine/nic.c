@@ -53,7 +53,8 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .slot = nic->cfg.slot,
 				  .window = nic->cfg.window,
 				  .plain_recovery = nic->cfg.plain_recovery,
-				  .cc = nic->cfg.cc};
+				  .cc = nic->cfg.cc,
+				  .reach = nic->cfg.reach};
 	struct ur_net_config net = {.ctx = nic,
 				    .alloc = nic_alloc,
 				    .free = nic_free,

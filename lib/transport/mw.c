@@ -111,7 +111,7 @@ uint8_t *ur_mw_at(const struct ur_qp *qp, uint32_t rkey, uint64_t va, uint64_t l
 	if (off > key->length || len > key->length - off)
 		return NULL;
 	*out = mw->mr;
-	return key->addr + off;
+	return (uint8_t *)((uintptr_t)key->addr + off);
 }
 
 /* --- changes --- */
@@ -143,7 +143,7 @@ static void cover(struct ur_qp *qp, struct ur_mw *mw, struct ur_mr *mr, const st
 {
 	mw->mr = mr;
 	mr->windows++;
-	mw->key.addr = mr->addr + (b->addr - mr->iova);
+	mw->key.addr = (uint8_t *)((uintptr_t)mr->addr + (b->addr - mr->iova));
 	mw->key.iova = b->access & IBV_ACCESS_ZERO_BASED ? 0 : b->addr;
 	mw->key.length = b->length;
 	mw->key.access = (int)b->access;

@@ -200,9 +200,8 @@ static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, c
 		return UR_RESP_BAD_LENGTH;
 	if (p->payload_len) {
 		to = ur_mr_at(qp, r->rkey, r->va, p->payload_len, IBV_ACCESS_REMOTE_WRITE, &mr);
-		if (ur_unlikely(!to))
+		if (ur_unlikely(!to) || ur_unlikely(!ur_mr_write(qp->tp, mr, to, p->data + p->payload_off, p->payload_len)))
 			return no_access(qp, rwqe);
-		memcpy(to, p->data + p->payload_off, p->payload_len);
 		r->va += p->payload_len;
 		r->left -= p->payload_len;
 	}
