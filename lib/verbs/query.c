@@ -74,6 +74,7 @@ int uv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex
 		.hca_core_clock = CLOCK_KHZ,
 		.cq_mod_caps = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
 		.phys_port_cnt_ex = 1,
+		.max_dm_size = UV_MAX_DM,
 	};
 
 	if (in && in->comp_mask)
@@ -82,6 +83,7 @@ int uv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex
 		return EINVAL;
 	fill_device(uv_context(ctx), &all.orig_attr);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	uv_odp_caps(&all);
 	memset(attr, 0, len);
 	memcpy(attr, &all, len < sizeof(all) ? len : sizeof(all));
 	return 0;
