@@ -8,8 +8,8 @@
 /* Does the kernel have what ur_reach needs (Linux 5.14)? */
 bool ur_reach_supported(void);
 /*
- * Pages in [at, at + len), readable or writable too: true, and an access does not fault unless somebody unmaps it at that moment. False when
- * nothing is mapped there, or not with that right.
+ * Pages in [at, at + len), readable or writable too: true, and an access does not fault unless somebody unmaps it at that moment. False
+ * when nothing is mapped there, or not with that right.
  */
 bool ur_reach(void *at, uint64_t len, bool write);
 

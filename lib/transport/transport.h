@@ -141,8 +141,9 @@ uint32_t ur_mw_rkey(const struct ur_mw *mw);
 /* --- memory of queues that somebody else brings --- */
 
 /*
- * The rings of a QP, SRQ or CQ may lie in memory of the caller's, of as many bytes as asked for here, aligned to UR_RING_ALIGN; it stays his
- * and must outlive the object, even if that is resized. Before anything has been posted or completed. A size of 0: there is no such ring.
+ * The rings of a QP, SRQ or CQ may lie in memory of the caller's, of as many bytes as asked for here, aligned to UR_RING_ALIGN. It stays
+ * his and must outlive the object, even if that is resized. Before anything has been posted or completed. A size of 0: there is no such
+ * ring.
  */
 #define UR_RING_ALIGN 64
 void ur_qp_ring_bytes(const struct ur_qp *qp, size_t *sq, size_t *rq);
