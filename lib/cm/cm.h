@@ -143,7 +143,7 @@ struct ur_cm_req_param {
 	uint8_t qp_type; /* enum ibv_qp_type as a number: 2 RC, 3 UC, 9 XRC_SEND; EINVAL for others */
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count;
-	bool srq;
+	bool srq, flow_control;
 	uint8_t path_mtu;                 /* enum ibv_mtu */
 	uint8_t ack_timeout;              /* 5 bits; 0: the default */
 	uint32_t vendor_id, ece_options;  /* enhanced connection establishment; 24 and 32 bits, 0 for none */
@@ -232,11 +232,14 @@ typedef void (*ur_cm_sidr_fn)(void *owner, struct ur_cm_sidr *s, const struct ur
 int ur_cm_sidr_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_sidr_fn event,
 		      struct ur_cm_listener **out);
 
+/* A listener of connections takes lookups as well. */
+void ur_cm_listen_lookups(struct ur_cm_listener *l, ur_cm_sidr_fn event);
+
 int ur_cm_sidr_create(struct ur_cm *cm, void *owner, ur_cm_sidr_fn event, struct ur_cm_sidr **out);
 void ur_cm_sidr_set_owner(struct ur_cm_sidr *s, void *owner, ur_cm_sidr_fn event);
 /* Gives it up; a peer that waits for our answer is told that we reject it. No event comes afterwards. */
 void ur_cm_sidr_destroy(struct ur_cm_sidr *s, ur_time now);
-/* Passive, unanswered: destroys it without an answer, so that the peer asks again. Counts the drop. */
+/* Passive, unanswered: forgets it without an answer, as if it had never come. The peer asks again. */
 void ur_cm_sidr_ignore(struct ur_cm_sidr *s);
 
 struct ur_cm_sidr_req_param {

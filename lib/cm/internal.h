@@ -2,7 +2,7 @@
 /*
  * What the files of lib/cm share. cm.c: instance, dispatch; listen.c: listeners; conn.c: the object, its keys, events and timer;
  * build.c: messages from state; active.c, passive.c: the two sides of connecting; reject.c: REJ and MRA; disconnect.c: DREQ, DREP,
- * TIMEWAIT; sidr.c: lookups of datagram services; table.c: the hash tables; transport.c: services of connections.
+ * TIMEWAIT; sidr.c: lookups of datagram services; table.c: the hash tables; transport.c: services.
  *
  * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
  * this library. And whoever needs a connection after such a call holds it meanwhile (ur_cm_conn_hold).
@@ -56,7 +56,7 @@ struct ur_cm_listener {
 	bool plain; /* no RDMA CM header in front of private data */
 	void *owner;
 	ur_cm_event_fn event;
-	ur_cm_sidr_fn sidr;  /* a listener of lookups: `event` is NULL */
+	ur_cm_sidr_fn sidr;  /* for lookups. NULL, or `event` is, when it listens for the other kind alone */
 	unsigned unanswered; /* its lookups */
 };
 
@@ -128,8 +128,8 @@ struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t serv
 int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, struct ur_cm_listener **out);
 
 /*
- * Service ids of the RDMA CM's port spaces (annex A11) are a port space and a port number; their requests have an RDMA CM header in front
- * of the private data, unless the listener is a plain one.
+ * Service ids that stand for a port of one of the RDMA CM's port spaces (annex A11): port space and port number. Their requests have an
+ * RDMA CM header in front of the private data.
  */
 static inline bool ur_cm_is_ip_service(uint64_t service_id)
 {

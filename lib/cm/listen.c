@@ -35,11 +35,6 @@ int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gi
 	return 0;
 }
 
-void ur_cm_listen_plain(struct ur_cm_listener *l)
-{
-	l->plain = true;
-}
-
 int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_event_fn event,
 		 struct ur_cm_listener **out)
 {
@@ -48,6 +43,11 @@ int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid
 	if (!err)
 		(*out)->event = event;
 	return err;
+}
+
+void ur_cm_listen_plain(struct ur_cm_listener *l)
+{
+	l->plain = true;
 }
 
 void ur_cm_unlisten(struct ur_cm_listener *l)

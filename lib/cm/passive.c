@@ -155,7 +155,7 @@ void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct 
 	l = ur_cm_listener_find(cm, m->req.service_id, &from->sgid);
 	if (!l)
 		no_listener(cm, from, m);
-	else if (l->sidr)
+	else if (!l->event)
 		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_INVALID_TRANSPORT_TYPE);
 	else if (!refuse_stale_req(cm, from, m, now))
 		new_req(l, from, m, now);

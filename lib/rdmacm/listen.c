@@ -5,8 +5,6 @@
 #include "base/rng.h"
 #include "rdmacm/rdmacm_priv.h"
 
-#define DEFAULT_RNR_RETRIES 7
-
 /* --- requests --- */
 
 /*
@@ -34,9 +32,11 @@ static bool type_fits(const struct ur_id *l, const struct ur_cm_conn *conn)
 	return l->any_type || l->id.qp_type == type_of(conn);
 }
 
-bool ur_id_wants_family(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr)
+bool ur_id_wants(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, const struct ur_gid *from)
 {
-	return !l->afonly || (hdr->ip_version == 4) == (l->id.route.addr.src_addr.sa_family == AF_INET);
+	if (hdr && l->afonly && (hdr->ip_version == 4) != (l->id.route.addr.src_addr.sa_family == AF_INET))
+		return false;
+	return !l->loopback || ur_net_gid_find(l->nic->net, from) >= 0;
 }
 
 static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const struct ur_cm_event *ev, uint16_t *reason)
@@ -46,9 +46,7 @@ static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const s
 		*reason = UR_CM_REJ_UNSUPPORTED;
 	else if (!type_fits(l, conn))
 		*reason = UR_CM_REJ_INVALID_TRANSPORT_TYPE;
-	else if (ev->has_hdr && !ur_id_wants_family(l, &ev->hdr))
-		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
-	else if (l->loopback && ur_net_gid_find(l->nic->net, &ev->addr->dgid) < 0)
+	else if (!ur_id_wants(l, ev->has_hdr ? &ev->hdr : NULL, &ev->addr->dgid))
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
 	else if (!mtu_fits(l, ev->msg->req.path_mtu))
 		*reason = UR_CM_REJ_INVALID_MTU;
@@ -156,6 +154,19 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 
 /* --- listening --- */
 
+/* An id whose QP type is open takes both kinds of requests. */
+static int start_listener(struct ur_id *u, uint64_t service)
+{
+	int err;
+
+	if (u->id.qp_type == IBV_QPT_UD)
+		return ur_cm_sidr_listen(u->nic->cm, service, &u->bound_gid, u, ur_id_on_lookup, &u->listener);
+	err = ur_cm_listen(u->nic->cm, service, &u->bound_gid, u, on_request, &u->listener);
+	if (!err && u->any_type)
+		ur_cm_listen_lookups(u->listener, ur_id_on_lookup);
+	return err;
+}
+
 static int listen_locked(struct ur_id *u, int backlog)
 {
 	const struct sockaddr_in any = {.sin_family = AF_INET};
@@ -176,10 +187,7 @@ static int listen_locked(struct ur_id *u, int backlog)
 	if (err)
 		return err;
 	service = (uint64_t)u->port_space << 16 | u->port;
-	if (u->id.qp_type == IBV_QPT_UD)
-		err = ur_cm_sidr_listen(u->nic->cm, service, &u->bound_gid, u, ur_id_on_lookup, &u->listener);
-	else
-		err = ur_cm_listen(u->nic->cm, service, &u->bound_gid, u, on_request, &u->listener);
+	err = start_listener(u, service);
 	if (err) {
 		ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, false);
 		return err;
@@ -225,7 +233,7 @@ static int send_rep(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 		.starting_psn = u->psn,
 		.responder_resources = u->responder_resources,
 		.initiator_depth = u->initiator_depth,
-		.rnr_retry_count = p ? p->rnr_retry_count & 7 : DEFAULT_RNR_RETRIES,
+		.rnr_retry_count = ur_conn_retries(p ? p->rnr_retry_count : UR_RDMACM_RETRIES),
 		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
 		.flow_control = p && p->flow_control,
 		.vendor_id = u->local_ece.vendor_id,
@@ -277,6 +285,7 @@ static int accept_locked(struct ur_id *u, const struct rdma_conn_param *p)
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	struct ur_id *u = ur_id_get(id);
+	bool sync;
 	int err;
 
 	if (!u)
@@ -285,14 +294,16 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 		return ur_result(ur_id_ud_accept(u, conn_param));
 	ur_id_lock(u);
 	err = accept_locked(u, conn_param);
+	sync = u->sync; /* another thread may read the events that come now, and destroy the id in the end */
 	ur_id_unlock(u);
-	return err ? ur_fail(err) : ur_id_complete(u);
+	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
 }
 
 static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint8_t len)
 {
 	struct ur_id *u = ur_id_get(id);
 	int err = EINVAL;
+	bool sync;
 
 	if (!u)
 		return -1;
@@ -303,8 +314,9 @@ static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint
 	ur_id_lock(u);
 	if (u->conn && u->state == UR_ID_CONNECT)
 		err = ur_cm_reject(u->conn, reason, NULL, 0, data, len, ur_engine_now());
+	sync = u->sync;
 	ur_id_unlock(u);
-	if (!err && u->sync)
+	if (!err && sync)
 		ur_id_drop_event(u);
 	return ur_result(err);
 }

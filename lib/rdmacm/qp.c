@@ -243,7 +243,7 @@ static int make_ready(struct ur_id *u, struct ibv_qp *qp)
 {
 	int err = make_step(u, qp, IBV_QPS_INIT);
 
-	if (u->id.qp_type != IBV_QPT_UD)
+	if (qp->qp_type != IBV_QPT_UD)
 		return err;
 	if (!err)
 		err = make_step(u, qp, IBV_QPS_RTR);

@@ -9,9 +9,9 @@
  *   ib_addr.c  AF_IB addresses of ids      srq.c      shared receive queues, XRC domain
  *   connect.c  the active side             listen.c   the passive side                   conn.c      what happens to a connection
  *   qp.c       queue pairs                 ep.c       endpoints                          option.c    options, ECE
+ *   datagram.c datagram ids: what connecting, listening and QPs are for them
  *   path_option.c  routes of the program    getaddrinfo.c, addrinfo_kind.c, addrinfo_addr.c  names and addresses
  *   live.c     which pointers are ids
- *   datagram.c datagram ids: what connecting, listening and QPs are for them
  *
  * An id belongs to the engine's lock: API calls take it, callbacks of the layers below come under it. A channel's mutex nests inside and
  * guards its queue and the counts of unread and unacknowledged events of the ids on it. Nobody blocks while holding either.
@@ -49,8 +49,8 @@
 #define UR_RDMACM_PORT 1	  /* the device's only port */
 #define UR_RDMACM_HOP_LIMIT 64
 #define UR_ACK_TIMEOUT_MAX 31 /* 5 bits on the wire */
+#define UR_RDMACM_RETRIES 7 /* the most that a message can say, and what it says for callers without parameters */
 #define UR_RDMACM_REQ_PDATA (UR_CM_REQ_PDATA - UR_RDMA_CM_HDR_LEN)
-#define UR_RDMACM_SIDR_PDATA (UR_CM_SIDR_REQ_PDATA - UR_RDMA_CM_HDR_LEN)
 
 struct ur_channel {
 	struct rdma_event_channel ch; /* first; ch.fd is an eventfd, readable while the queue holds events */
@@ -60,6 +60,7 @@ struct ur_channel {
 	pthread_t reader;     /* who read the last event; valid when `was_read` */
 	bool was_read;
 	atomic_uint waiting;  /* threads in ur_channel_get */
+	atomic_uint holds;    /* one of the program, one of each id and of each thread that reads; it is freed with the last */
 };
 
 struct ur_event {
@@ -122,13 +123,13 @@ struct ur_id {
 	struct ibv_sa_path_rec path_rec;
 	struct ur_cm_listener *listener;
 	struct ur_cm_conn *conn;
-	struct ur_cm_sidr *lookup; /* of a datagram id: its own, or the one that it stands for */
+	struct ur_cm_sidr *lookup;  /* of a datagram id: its own, or the one that it stands for */
 	struct ur_cm_node awaiting; /* among the accepted ids without an RTU, by their QP */
 	uint32_t psn;		 /* our starting PSN: the first that the peer sends */
 	uint8_t responder_resources, initiator_depth; /* what rdma_accept decided */
 	bool depths_set;
 	bool own_send_cq, own_recv_cq;
-	bool srq_cq; /* own_recv_cq was made for the SRQ */
+	bool srq_cq;   /* own_recv_cq was made for the SRQ */
 	uint32_t qkey; /* of a datagram id; 0 until ur_id_qkey chooses one */
 	struct ibv_ece local_ece, remote_ece;
 	struct ibv_qp_init_attr *ep_attr; /* for the QPs of a listening endpoint */
@@ -158,6 +159,8 @@ struct ur_id *ur_id_get(struct rdma_cm_id *id);
 struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
 /* Gives it the process's engine, context and default PD. Not under the lock. 0 or an errno. */
 int ur_id_open(struct ur_id *u);
+/* The program gets to know the id: from now on it is alive and holds its channel. Once is as good as twice. */
+void ur_id_handed_out(struct ur_id *u);
 /* rdma_create_id with a QP type of the caller's choice. 0 or an errno. */
 int ur_id_create(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type, struct ur_id **out);
 /* rdma_migrate_id(3). 0 or an errno. */
@@ -177,6 +180,9 @@ void ur_id_attach(struct ur_id *u);
 
 /* --- channel.c --- */
 
+/* A hold on the channel of an id that the program has; giving it back. */
+void ur_channel_hold(struct ur_channel *ch);
+void ur_channel_release(struct ur_channel *ch);
 /* NULL when memory is short. `owner` as in struct ur_event. */
 struct ur_event *ur_event_new(enum rdma_cm_event_type type, struct ur_id *id, struct ur_id *owner);
 /* Copies private data, cut to the largest field. */
@@ -273,16 +279,20 @@ void ur_id_await_no_rtu(struct ur_id *u);
 /* The depths and counts of a caller's parameters are within bounds. */
 bool ur_conn_param_ok(const struct ur_id *u, const struct rdma_conn_param *p, unsigned pdata_max);
 uint8_t ur_conn_depth(const struct rdma_conn_param *p, bool responder, uint8_t limit);
+static inline uint8_t ur_conn_retries(uint8_t wish)
+{
+	return wish < UR_RDMACM_RETRIES ? wish : UR_RDMACM_RETRIES;
+}
 
 /* --- listen.c --- */
 
 void ur_id_unlisten(struct ur_id *u);
 /* The id of a request to `l`, in CONNECT. NULL when memory is short. */
 struct ur_id *ur_id_child(struct ur_id *l, enum ibv_qp_type type);
-/* The program has not read as many requests as it said it would leave. */
+/* The program has not read as many requests as it said it would leave. Counts it, since another one is dropped then. */
 bool ur_id_backlog_full(struct ur_id *l);
-/* RDMA_OPTION_ID_AFONLY. */
-bool ur_id_wants_family(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr);
+/* The address that the listener is bound to lets requests `from` there pass, and their kind of address: `hdr`, NULL for AF_IB. */
+bool ur_id_wants(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, const struct ur_gid *from);
 
 /* --- ep.c --- */
 
