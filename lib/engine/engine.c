@@ -369,7 +369,8 @@ void ur_engine_port_release(struct ur_engine *e, uint16_t port_space, const stru
 		ur_registry_release(e->registry, port_space, gid, port);
 }
 
-int ur_engine_port_move(struct ur_engine *e, uint16_t port_space, const struct ur_gid *from, const struct ur_gid *to, bool reuse, uint16_t port)
+int ur_engine_port_move(struct ur_engine *e, uint16_t port_space, const struct ur_gid *from, const struct ur_gid *to, bool reuse,
+			uint16_t port)
 {
 	return e->registry ? ur_registry_move(e->registry, port_space, from, to, reuse, port) : 0;
 }

@@ -33,16 +33,17 @@ bool ur_registry_alive(const struct ur_registry *r, uint8_t slot);
 bool ur_registry_find(const struct ur_registry *r, uint8_t slot, uint32_t *lease, pid_t *pid, int *fd);
 
 /*
- * Binds *port of a port space at an address or a wildcard (wire/gid_set.h), or with *port 0 a free ephemeral one. When a live process has it
- * at an overlapping address and not both say reuse, EADDRINUSE, or as Linux has it EADDRNOTAVAIL if either is a wildcard; ENOSPC when the
- * table is full.
+ * Binds *port of a port space at an address or a wildcard (wire/gid_set.h), or with *port 0 a free ephemeral one. When a live process has
+ * it at an overlapping address and not both say reuse, EADDRINUSE, or as Linux has it EADDRNOTAVAIL if either is a wildcard; ENOSPC when
+ * the table is full.
  */
 int ur_registry_bind(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, bool reuse, uint16_t *port);
 void ur_registry_release(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port);
 /* Marks a port of ours as listened on. It cannot be shared then: the errors of ur_registry_bind when it is. */
 int ur_registry_listen(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on);
 /* Binds a bound port to another address or with another `reuse`; the errors of ur_registry_bind. */
-int ur_registry_move(struct ur_registry *r, uint16_t port_space, const struct ur_gid *from, const struct ur_gid *to, bool reuse, uint16_t port);
+int ur_registry_move(struct ur_registry *r, uint16_t port_space, const struct ur_gid *from, const struct ur_gid *to, bool reuse,
+		     uint16_t port);
 /*
  * Who answers a request for a port that this process does not listen on? True: another process listens there, or another one (that with the
  * lowest slot of those that have started) refuses it.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/rdmacm: rdma_getaddrinfo(3), sentence by sentence of its page. The resolver of libc is behind one of our own here, which notes what it
- * is asked for and can fail with any error or answer with a list of any length.
+ * lib/rdmacm: rdma_getaddrinfo(3), sentence by sentence of its page. The resolver of libc is behind one of our own here, which notes what
+ * it is asked for and can fail with any error or answer with a list of any length.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -28,8 +28,8 @@ static struct {
 	unsigned asked_n, freed;
 } resolver;
 
-/* NOLINTNEXTLINE: the names are libc's */
-int getaddrinfo(const char *restrict node, const char *restrict service, const struct addrinfo *restrict hints, struct addrinfo **restrict res)
+int getaddrinfo(const char *restrict node, const char *restrict service, const struct addrinfo *restrict hints,
+		struct addrinfo **restrict res)
 {
 	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
@@ -489,7 +489,8 @@ static void ib__results(void)
 static void ib__hints(void)
 {
 	struct sockaddr_storage ss;
-	struct rdma_addrinfo hints = {.ai_dst_addr = (struct sockaddr *)&ss, .ai_dst_len = sizeof(struct sockaddr_ib), .ai_family = AF_IB}, *res;
+	struct rdma_addrinfo hints = {.ai_dst_addr = (struct sockaddr *)&ss, .ai_dst_len = sizeof(struct sockaddr_ib), .ai_family = AF_IB};
+	struct rdma_addrinfo *res;
 	struct ur_gid gid = ur_gid_from_v4(htonl(0x0a000009));
 
 	ur_sa_put_ib(&ss, &gid, 0x123456789abcull, ~0ull, 0xffff);
