@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/rdmacm: endpoints, rdma_create_ep(3), rdma_destroy_ep(3), rdma_get_request(3). */
+#include <infiniband/sa.h>
+
 #include "rdmacm_sides.h"
 
 void ur_suite_rdmacm_ep(void);
@@ -99,6 +101,25 @@ static int active_with_pd(void)
 	rdma_destroy_ep(id);
 	WANT(!ibv_dealloc_pd(pd)); /* nothing is left of the endpoint */
 	rdma_destroy_ep(other);
+	return 0;
+}
+
+/* A route in the address information takes the place of rdma_resolve_route; one that makes no sense fails the call. */
+static int active_with_route(void)
+{
+	struct ibv_path_data path = {.flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL,
+				     .path = {.mtu = 2 << 6 | IBV_MTU_512, .flowlabel_hoplimit = htonl(0x12345 << 8 | 9), .tclass = 0x20}};
+	struct rdma_addrinfo res = info(0, RDMA_PS_TCP, IBV_QPT_RC);
+	struct rdma_cm_id *id;
+
+	res.ai_route = &path;
+	res.ai_route_len = sizeof(path);
+	WANT(!rdma_create_ep(&id, &res, NULL, NULL));
+	WANT(id->event->event == RDMA_CM_EVENT_ROUTE_RESOLVED && id->route.num_paths == 1 && id->route.path_rec->mtu == IBV_MTU_512);
+	WANT(id->route.path_rec->hop_limit == 9 && id->route.path_rec->traffic_class == 0x20);
+	rdma_destroy_ep(id);
+	res.ai_route_len = sizeof(path) - 1;
+	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, NULL), EINVAL);
 	return 0;
 }
 
@@ -389,7 +410,8 @@ static int destroy_all(void)
 #define TESTS(T)                                                                                                                           \
 	T(create_ep, active_without_qp)                                                                                                    \
 	T(create_ep, active_with_qp)                                                                                                       \
-	T(create_ep, active_with_pd) T(create_ep, errors) T(create_ep, connect_data) T(create_ep, connect_data_too_long)                   \
+	T(create_ep, active_with_pd)                                                                                                       \
+	T(create_ep, active_with_route) T(create_ep, errors) T(create_ep, connect_data) T(create_ep, connect_data_too_long)                \
 		T(create_ep, passive_with_qp) T(create_ep, passive_services) T(create_ep, passive_datagrams)                               \
 			T(get_request, request_without_qp) T(get_request, request_destroyed) T(get_request, request_without_room)          \
 				T(get_request, request_blocks) T(get_request, request_errors) T(destroy_ep, destroy_all)
