@@ -47,6 +47,7 @@ static void fill_req(struct ur_cm_req *r, const struct ur_cm_conn *c, const stru
 		r->rnr_retry_count = p->rnr_retry_count;
 		r->srq = p->srq;
 	}
+	r->end_to_end_flow_control = p->flow_control;
 	fill_path(&r->primary, &c->addr, c->info.ack_timeout);
 }
 

@@ -40,6 +40,11 @@ struct ur_cm_config {
 	 * false: REJ 8.
 	 */
 	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
+	/*
+	 * The process with that slot has ended, and it is for this one to answer in its place: a DREQ with a DREP, a REP with REJ 6, or the
+	 * peer would ask for more than a minute. NULL: never.
+	 */
+	bool (*orphaned)(void *ctx, uint8_t slot);
 	struct ur_wheel *wheel;
 	struct ur_counters *counters;
 	uint64_t seed;
@@ -142,7 +147,7 @@ struct ur_cm_req_param {
 	uint8_t qp_type; /* enum ibv_qp_type as a number: 2 RC, 3 UC, 9 XRC_SEND; EINVAL for others */
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count;
-	bool srq;
+	bool srq, flow_control;
 	uint8_t path_mtu;                 /* enum ibv_mtu */
 	uint8_t ack_timeout;              /* 5 bits; 0: the default */
 	uint32_t vendor_id, ece_options;  /* enhanced connection establishment; 24 and 32 bits, 0 for none */
@@ -172,8 +177,8 @@ int ur_cm_notify_established(struct ur_cm_conn *c, ur_time now);
 int ur_cm_reject(struct ur_cm_conn *c, uint16_t reason, const void *ari, unsigned ari_len, const void *pdata, unsigned pdata_len,
 		 ur_time now);
 /*
- * ESTABLISHED -> DREQ_SENT; after a DREQ event: answers DREP -> TIMEWAIT. When an RTU is still awaited the DREQ follows it, without the private
- * data. EINVAL otherwise.
+ * ESTABLISHED -> DREQ_SENT; after a DREQ event: answers DREP -> TIMEWAIT. When an RTU is still awaited the DREQ follows it, without the
+ * private data. EINVAL otherwise.
  */
 int ur_cm_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
 

@@ -86,7 +86,8 @@ void ur_cm_conn_set_remote(struct ur_cm_conn *c, uint32_t remote_id, uint64_t gu
 	c->remote_guid = guid;
 	c->info.remote_qpn = qpn;
 	ur_cm_table_add(&cm->by_remote, &c->remote_node, hash_remote(&cm->by_remote, remote_id, guid));
-	ur_cm_table_add(&cm->by_qpn, &c->qpn_node, hash_remote(&cm->by_qpn, qpn, guid));
+	if (qpn) /* 0: the peer's program did not say */
+		ur_cm_table_add(&cm->by_qpn, &c->qpn_node, hash_remote(&cm->by_qpn, qpn, guid));
 }
 
 /* The counter goes through all 2^24 numbers before one comes again; the mask only makes the next id harder to guess. */

@@ -50,6 +50,9 @@ int ur_registry_move(struct ur_registry *r, uint16_t port_space, const struct ur
  */
 bool ur_registry_elsewhere(struct ur_registry *r, uint16_t port_space, uint16_t port, const struct ur_gid *dst);
 
+/* Nobody has the slot, and of those that have started this process has the lowest: it answers what is for the slot's last owner. */
+bool ur_registry_orphaned(struct ur_registry *r, uint8_t slot);
+
 /* --- looking from outside --- */
 
 /* A port that a process is bound to. */

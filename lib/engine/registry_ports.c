@@ -250,14 +250,33 @@ static bool listens_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port,
 	return false;
 }
 
+/* With the lock. A started process with a lower slot speaks for the device. */
+static bool lower_one_started(struct ur_registry *r)
+{
+	for (unsigned s = 1; s < r->slot; s++)
+		if (r->f->started[s] && ur_registry_alive(r, (uint8_t)s))
+			return true;
+	return false;
+}
+
+bool ur_registry_orphaned(struct ur_registry *r, uint8_t slot)
+{
+	bool orphaned;
+
+	if (!slot || ur_registry_alive(r, slot)) /* nearly always */
+		return false;
+	ur_registry_lock(r);
+	orphaned = !ur_registry_alive(r, slot) && !lower_one_started(r);
+	ur_registry_unlock(r);
+	return orphaned;
+}
+
 bool ur_registry_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
 {
 	bool elsewhere;
 
 	ur_registry_lock(r);
-	elsewhere = listens_elsewhere(r, ps, port, dst);
-	for (unsigned s = 1; s < r->slot && !elsewhere; s++)
-		elsewhere = r->f->started[s] && ur_registry_alive(r, (uint8_t)s);
+	elsewhere = listens_elsewhere(r, ps, port, dst) || lower_one_started(r);
 	ur_registry_unlock(r);
 	return elsewhere;
 }

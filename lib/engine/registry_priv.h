@@ -30,8 +30,8 @@ struct ur_registry_file {
 	} mailbox[UR_REGISTRY_SLOTS];
 	bool started[UR_REGISTRY_SLOTS];
 	uint32_t next_ephemeral;
-	uint32_t ports_used; /* entries beyond have never been used, and the file has no page for them */
-	uint32_t ports_free; /* the first free entry of those that have */
+	uint32_t ports_used;                /* entries beyond have never been used, and the file has no page for them */
+	uint32_t ports_free;                /* the first free entry of those that have */
 	uint32_t chain[UR_REGISTRY_CHAINS]; /* the first entry of each chain, by port space and port */
 	struct ur_port_entry ports[UR_REGISTRY_PORTS];
 };

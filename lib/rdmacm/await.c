@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Accepted ids whose RTU has not come. Data on their QP says as much as an RTU: the peer is connected (IBTA volume 1, 12.9.6). All under the
- * engine's lock.
+ * Accepted ids whose RTU has not come. Data on their QP says as much as an RTU: the peer is connected (IBTA volume 1, 12.9.6). All under
+ * the engine's lock.
  */
 #include "rdmacm/rdmacm_priv.h"
 #include "verbs/verbs.h"

@@ -39,7 +39,22 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 	pthread_mutex_init(&ch->lock, NULL);
 	pthread_cond_init(&ch->acked, NULL);
 	ur_list_init(&ch->queue);
+	atomic_init(&ch->holds, 1);
 	return &ch->ch;
+}
+
+void ur_channel_hold(struct ur_channel *ch)
+{
+	atomic_fetch_add_explicit(&ch->holds, 1, memory_order_relaxed);
+}
+
+void ur_channel_release(struct ur_channel *ch)
+{
+	if (atomic_fetch_sub_explicit(&ch->holds, 1, memory_order_acq_rel) != 1)
+		return;
+	pthread_cond_destroy(&ch->acked);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
 }
 
 /*
@@ -60,20 +75,19 @@ static void wait_for_reader(struct ur_channel *ch)
 		usleep(READER_WAIT_US); /* from counting itself to sleeping */
 }
 
+/* Ids should be gone by now. What is there yet keeps its events, which nobody can read any more, until it is destroyed itself. */
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct ur_channel *ch = (struct ur_channel *)channel;
-	struct ur_list *n;
 
 	if (!ch)
 		return;
 	wait_for_reader(ch);
-	while ((n = ur_list_pop(&ch->queue)) != NULL)
-		free(ur_container_of(n, struct ur_event, link));
+	pthread_mutex_lock(&ch->lock);
 	close(ch->ch.fd);
-	pthread_cond_destroy(&ch->acked);
-	pthread_mutex_destroy(&ch->lock);
-	free(ch);
+	ch->ch.fd = -1;
+	pthread_mutex_unlock(&ch->lock);
+	ur_channel_release(ch);
 }
 
 /*
@@ -125,7 +139,7 @@ void ur_event_push(struct ur_event *e)
 	struct ur_channel *ch = (struct ur_channel *)e->owner->id.channel;
 
 	if (e->ev.id != &e->owner->id)
-		ur_live_add(&((struct ur_id *)e->ev.id)->live);
+		ur_id_handed_out((struct ur_id *)e->ev.id);
 	pthread_mutex_lock(&ch->lock);
 	e->channel = ch;
 	ur_list_add_tail(&ch->queue, &e->link);
@@ -183,23 +197,22 @@ static void announce_wait(struct ur_channel *ch)
 
 int ur_channel_get(struct ur_channel *ch, struct ur_event **out)
 {
-	struct ur_event *e = NULL;
 	uint64_t v;
+	int err = 0;
 
+	*out = NULL;
+	ur_channel_hold(ch);
 	atomic_fetch_add(&ch->waiting, 1);
-	while (!e) {
+	while (!*out && !err) {
 		announce_wait(ch);
-		if (read(ch->ch.fd, &v, sizeof(v)) < 0) {
-			int err = errno;
-
-			atomic_fetch_sub(&ch->waiting, 1);
-			return err;
-		}
-		e = pop(ch);
+		if (read(ch->ch.fd, &v, sizeof(v)) < 0)
+			err = errno;
+		else
+			*out = pop(ch);
 	}
 	atomic_fetch_sub(&ch->waiting, 1);
-	*out = e;
-	return 0;
+	ur_channel_release(ch);
+	return err;
 }
 
 void ur_event_ack(struct ur_event *e)
@@ -265,6 +278,10 @@ bool ur_channel_move(struct ur_id *u, struct ur_channel *to)
 	if (busy)
 		return false;
 
+	if (u->live.node.in) {
+		ur_channel_hold(to);
+		ur_channel_release(from);
+	}
 	pthread_mutex_lock(&to->lock);
 	u->id.channel = &to->ch;
 	while ((n = ur_list_pop(&moved)) != NULL) {

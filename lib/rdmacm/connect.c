@@ -4,8 +4,6 @@
 #include "rdmacm/rdmacm_priv.h"
 #include "wire/frame.h"
 
-#define DEFAULT_RETRIES 7
-
 static unsigned pdata_room(const struct ur_id *u)
 {
 	return ur_id_is_ib(u) ? UR_CM_REQ_PDATA : UR_RDMACM_REQ_PDATA;
@@ -24,8 +22,9 @@ static int send_req(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 		.qp_type = (uint8_t)u->id.qp_type,
 		.responder_resources = ur_conn_depth(p, true, UR_MAX_RD_ATOMIC),
 		.initiator_depth = ur_conn_depth(p, false, UR_MAX_RD_ATOMIC),
-		.retry_count = p ? p->retry_count & 7 : DEFAULT_RETRIES,
-		.rnr_retry_count = p ? p->rnr_retry_count & 7 : DEFAULT_RETRIES,
+		.retry_count = ur_conn_retries(p ? p->retry_count : UR_RDMACM_RETRIES),
+		.rnr_retry_count = ur_conn_retries(p ? p->rnr_retry_count : UR_RDMACM_RETRIES),
+		.flow_control = p && p->flow_control,
 		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
 		.path_mtu = u->path_rec.mtu,
 		.ack_timeout = ur_id_ack_timeout(u),
@@ -65,6 +64,7 @@ static int connect_locked(struct ur_id *u, const struct rdma_conn_param *p)
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	struct ur_id *u = ur_id_get(id);
+	bool sync;
 	int err;
 
 	if (!u)
@@ -76,8 +76,9 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 		return ur_fail(err);
 	ur_id_lock(u);
 	err = connect_locked(u, conn_param);
+	sync = u->sync; /* another thread may read the events that come now, and destroy the id in the end */
 	ur_id_unlock(u);
-	return err ? ur_fail(err) : ur_id_complete(u);
+	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
 }
 
 int rdma_establish(struct rdma_cm_id *id)

@@ -91,9 +91,17 @@ int ur_id_create(struct rdma_event_channel *ch, void *context, enum rdma_port_sp
 		free(u);
 		return err;
 	}
-	ur_live_add(&u->live);
+	ur_id_handed_out(u);
 	*out = u;
 	return 0;
+}
+
+void ur_id_handed_out(struct ur_id *u)
+{
+	if (u->live.node.in)
+		return;
+	ur_channel_hold((struct ur_channel *)u->id.channel);
+	ur_live_add(&u->live);
 }
 
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps)
@@ -149,9 +157,12 @@ static void close_id(struct ur_id *u, struct ur_list *events, ur_time now)
 
 static void free_id(struct ur_id *u)
 {
+	struct rdma_event_channel *ch = u->id.channel;
+
 	ur_live_del(&u->live);
+	ur_channel_release((struct ur_channel *)ch);
 	if (u->sync)
-		rdma_destroy_event_channel(u->id.channel);
+		rdma_destroy_event_channel(ch);
 	free(u->ep_attr);
 	free(u->ep_connect);
 	free(u);

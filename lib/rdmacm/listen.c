@@ -5,8 +5,6 @@
 #include "base/rng.h"
 #include "rdmacm/rdmacm_priv.h"
 
-#define DEFAULT_RNR_RETRIES 7
-
 /* --- requests --- */
 
 /*
@@ -219,7 +217,7 @@ static int send_rep(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 		.starting_psn = u->psn,
 		.responder_resources = u->responder_resources,
 		.initiator_depth = u->initiator_depth,
-		.rnr_retry_count = p ? p->rnr_retry_count & 7 : DEFAULT_RNR_RETRIES,
+		.rnr_retry_count = ur_conn_retries(p ? p->rnr_retry_count : UR_RDMACM_RETRIES),
 		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
 		.flow_control = p && p->flow_control,
 		.vendor_id = u->local_ece.vendor_id,
@@ -271,6 +269,7 @@ static int accept_locked(struct ur_id *u, const struct rdma_conn_param *p)
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	struct ur_id *u = ur_id_get(id);
+	bool sync;
 	int err;
 
 	if (!u)
@@ -279,14 +278,16 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 		return ur_fail(EOPNOTSUPP);
 	ur_id_lock(u);
 	err = accept_locked(u, conn_param);
+	sync = u->sync; /* another thread may read the events that come now, and destroy the id in the end */
 	ur_id_unlock(u);
-	return err ? ur_fail(err) : ur_id_complete(u);
+	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
 }
 
 static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint8_t len)
 {
 	struct ur_id *u = ur_id_get(id);
 	int err = EINVAL;
+	bool sync;
 
 	if (!u)
 		return -1;
@@ -295,8 +296,9 @@ static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint
 	ur_id_lock(u);
 	if (u->conn && u->state == UR_ID_CONNECT)
 		err = ur_cm_reject(u->conn, reason, NULL, 0, data, len, ur_engine_now());
+	sync = u->sync;
 	ur_id_unlock(u);
-	if (!err && u->sync)
+	if (!err && sync)
 		ur_id_drop_event(u);
 	return ur_result(err);
 }

@@ -48,6 +48,7 @@
 #define UR_RDMACM_PORT 1	  /* the device's only port */
 #define UR_RDMACM_HOP_LIMIT 64
 #define UR_ACK_TIMEOUT_MAX 31 /* 5 bits on the wire */
+#define UR_RDMACM_RETRIES 7 /* the most that a message can say, and what it says for callers without parameters */
 #define UR_RDMACM_REQ_PDATA (UR_CM_REQ_PDATA - UR_RDMA_CM_HDR_LEN)
 
 struct ur_channel {
@@ -58,6 +59,7 @@ struct ur_channel {
 	pthread_t reader;     /* who read the last event; valid when `was_read` */
 	bool was_read;
 	atomic_uint waiting;  /* threads in ur_channel_get */
+	atomic_uint holds;    /* one of the program, one of each id and of each thread that reads; it is freed with the last */
 };
 
 struct ur_event {
@@ -154,6 +156,8 @@ struct ur_id *ur_id_get(struct rdma_cm_id *id);
 struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
 /* Gives it the process's engine, context and default PD. Not under the lock. 0 or an errno. */
 int ur_id_open(struct ur_id *u);
+/* The program gets to know the id: from now on it is alive and holds its channel. Once is as good as twice. */
+void ur_id_handed_out(struct ur_id *u);
 /* rdma_create_id with a QP type of the caller's choice. 0 or an errno. */
 int ur_id_create(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type, struct ur_id **out);
 /* rdma_migrate_id(3). 0 or an errno. */
@@ -173,6 +177,9 @@ void ur_id_attach(struct ur_id *u);
 
 /* --- channel.c --- */
 
+/* A hold on the channel of an id that the program has; giving it back. */
+void ur_channel_hold(struct ur_channel *ch);
+void ur_channel_release(struct ur_channel *ch);
 /* NULL when memory is short. `owner` as in struct ur_event. */
 struct ur_event *ur_event_new(enum rdma_cm_event_type type, struct ur_id *id, struct ur_id *owner);
 /* Copies private data, cut to the largest field. */
@@ -269,6 +276,10 @@ void ur_id_await_no_rtu(struct ur_id *u);
 /* The depths and counts of a caller's parameters are within bounds. */
 bool ur_conn_param_ok(const struct ur_id *u, const struct rdma_conn_param *p, unsigned pdata_max);
 uint8_t ur_conn_depth(const struct rdma_conn_param *p, bool responder, uint8_t limit);
+static inline uint8_t ur_conn_retries(uint8_t wish)
+{
+	return wish < UR_RDMACM_RETRIES ? wish : UR_RDMACM_RETRIES;
+}
 
 /* --- listen.c --- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ends of connections in every order, the loss of each message, requests taken back or dropped, and ten thousand connections at once. */
+/* The ends of connections in every order, the loss of each message, requests taken back or dropped, and ten thousand connections at once.
+ */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <string.h>
@@ -252,6 +253,35 @@ static void drop__the_request_comes_again(void)
 	hx_fini(&h);
 }
 
+/* --- processes that have ended --- */
+
+static bool nine_is_dead(void *ctx, uint8_t slot)
+{
+	(void)ctx;
+	return slot == 9;
+}
+
+/* Who ends a connection to a process that was killed need not wait for a minute: another process answers. Nothing else is answered. */
+static void dreq__for_a_process_that_ended(void)
+{
+	static const enum ur_cm_attr attrs[] = {UR_CM_DREQ, UR_CM_REP, UR_CM_RTU, UR_CM_DREP};
+
+	for (unsigned i = 0; i < 2 * ur_array_size(attrs); i++) {
+		struct ur_cm_msg m = {.attr = attrs[i / 2]};
+		bool dead = i % 2;
+		struct hx h;
+
+		hx_init(&h, 70 + i);
+		h.side[1].cm->cfg.orphaned = nine_is_dead;
+		m.rtu.local_comm_id = 0x07000001; /* first in all of them */
+		m.rtu.remote_comm_id = dead ? 0x09000001 : 0x08000001;
+		hx_inject_msg(&h, 1, &m);
+		CU_ASSERT_EQUAL(HX_SENT(&h, 1, DREP), dead && m.attr == UR_CM_DREQ);
+		CU_ASSERT_EQUAL(HX_SENT(&h, 1, REJ), dead && m.attr == UR_CM_REP);
+		hx_fini(&h);
+	}
+}
+
 /* --- many --- */
 
 #define MANY 10000
@@ -311,5 +341,6 @@ void ur_suite_cm_orders(void)
 	CU_ADD_TEST(s, destroy__in_every_state);
 	CU_ADD_TEST(s, reject__of_the_own_request);
 	CU_ADD_TEST(s, drop__the_request_comes_again);
+	CU_ADD_TEST(s, dreq__for_a_process_that_ended);
 	CU_ADD_TEST(s, connect__ten_thousand_at_once);
 }

@@ -358,6 +358,23 @@ static void registry_elsewhere__refusers(void)
 	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
 }
 
+/* For whom does a process speak? For the dead, if no process with a lower slot does. */
+static void registry_orphaned__lowest_speaks(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+	struct ur_registry *low = open_here(), *high = open_here();
+
+	ur_registry_started(low);
+	ur_registry_started(high);
+	CU_ASSERT_FALSE(ur_registry_orphaned(low, slot));
+	CU_ASSERT_FALSE(ur_registry_orphaned(low, ur_registry_slot(high)));
+	CU_ASSERT_FALSE(ur_registry_orphaned(low, 0));
+	proc_kill(p);
+	CU_ASSERT_TRUE(ur_registry_orphaned(low, slot));
+	CU_ASSERT_FALSE(ur_registry_orphaned(high, slot));
+}
+
 void ur_suite_registry(void)
 {
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("registry", NULL, NULL, registry_setup, registry_teardown);
@@ -376,6 +393,7 @@ void ur_suite_registry(void)
 	CU_ADD_TEST(s, registry_listen__needs_the_port_alone);
 	CU_ADD_TEST(s, registry_move__between_addresses);
 	CU_ADD_TEST(s, registry_elsewhere__families);
+	CU_ADD_TEST(s, registry_orphaned__lowest_speaks);
 	CU_ADD_TEST(s, registry_elsewhere__listeners);
 	CU_ADD_TEST(s, registry_elsewhere__refusers);
 }
