@@ -70,7 +70,7 @@
 	X(CNP_IGNORED, "rp_cnp_ignored", "congestion notifications received while congestion control is off") \
 	X(CM_DUPLICATE, "cm_duplicates", "CM messages received again") \
 	X(CM_RETRIES, "cm_retries", "CM messages sent again") \
-	X(CM_BACKLOG, "cm_backlog", "connection requests left without an answer: the listener's backlog is full") \
+	X(CM_BACKLOG, "cm_backlog", "connection requests and lookups left without an answer: the listener's backlog is full") \
 	X(CM_STALE, "cm_stale", "connection requests refused as stale") \
 	X(FAULT_DROP, "fault_dropped", "packets dropped by fault injection") \
 	X(FAULT_DUP, "fault_duplicated", "packets duplicated by fault injection") \

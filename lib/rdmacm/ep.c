@@ -28,7 +28,7 @@ static int keep_connect_data(struct ur_id *u, const struct rdma_addrinfo *res)
 {
 	if (!res->ai_connect_len)
 		return 0;
-	if (!res->ai_connect || res->ai_connect_len > UR_CM_REQ_PDATA)
+	if (!res->ai_connect || res->ai_connect_len > (u->id.qp_type == IBV_QPT_UD ? UR_CM_SIDR_REQ_PDATA : UR_CM_REQ_PDATA))
 		return ur_fail(EINVAL);
 	u->ep_connect = malloc(res->ai_connect_len);
 	if (!u->ep_connect)
@@ -69,11 +69,19 @@ static int find_route(struct ur_id *u, const struct rdma_addrinfo *res)
 	return ur_id_complete(u);
 }
 
+/* Lengths of zero say that there is none. */
+static struct sockaddr *address(struct sockaddr *sa, socklen_t len)
+{
+	return sa && len >= sizeof(sa->sa_family) && len >= ur_sa_len(sa->sa_family) ? sa : NULL;
+}
+
 static int make_active(struct ur_id *u, const struct rdma_addrinfo *res, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
+	struct sockaddr *src = address(res->ai_src_addr, res->ai_src_len), *dst = address(res->ai_dst_addr, res->ai_dst_len);
+
 	if (keep_connect_data(u, res))
 		return -1;
-	if (rdma_resolve_addr(&u->id, res->ai_src_addr, res->ai_dst_addr, EP_TIMEOUT_MS) || find_route(u, res))
+	if (rdma_resolve_addr(&u->id, src, dst, EP_TIMEOUT_MS) || find_route(u, res))
 		return -1;
 	if (!attr)
 		return 0;
@@ -83,7 +91,7 @@ static int make_active(struct ur_id *u, const struct rdma_addrinfo *res, struct 
 
 static int make_passive(struct ur_id *u, const struct rdma_addrinfo *res, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
-	return rdma_bind_addr(&u->id, res->ai_src_addr) ? -1 : keep_attr(u, pd, attr);
+	return rdma_bind_addr(&u->id, address(res->ai_src_addr, res->ai_src_len)) ? -1 : keep_attr(u, pd, attr);
 }
 
 /* The type of an endpoint's QPs, where none is named that of the port space. EINVAL for one that the port space does not have. */

@@ -32,6 +32,13 @@ static bool type_fits(const struct ur_id *l, const struct ur_cm_conn *conn)
 	return l->any_type || l->id.qp_type == type_of(conn);
 }
 
+bool ur_id_wants(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, const struct ur_gid *from)
+{
+	if (hdr && l->afonly && (hdr->ip_version == 4) != (l->id.route.addr.src_addr.sa_family == AF_INET))
+		return false;
+	return !l->loopback || ur_net_gid_find(l->nic->net, from) >= 0;
+}
+
 static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const struct ur_cm_event *ev, uint16_t *reason)
 {
 	*reason = 0;
@@ -39,9 +46,7 @@ static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const s
 		*reason = UR_CM_REJ_UNSUPPORTED;
 	else if (!type_fits(l, conn))
 		*reason = UR_CM_REJ_INVALID_TRANSPORT_TYPE;
-	else if (ev->has_hdr && l->afonly && (ev->hdr.ip_version == 4) != (l->id.route.addr.src_addr.sa_family == AF_INET))
-		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
-	else if (l->loopback && ur_net_gid_find(l->nic->net, &ev->addr->dgid) < 0)
+	else if (!ur_id_wants(l, ev->has_hdr ? &ev->hdr : NULL, &ev->addr->dgid))
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
 	else if (!mtu_fits(l, ev->msg->req.path_mtu))
 		*reason = UR_CM_REJ_INVALID_MTU;
@@ -85,9 +90,9 @@ static void fill_params(struct ur_event *e, const struct ur_cm_event *ev)
 	p->qp_num = req->local_qpn;
 }
 
-static struct ur_id *child_of(struct ur_id *l, struct ur_cm_conn *conn)
+struct ur_id *ur_id_child(struct ur_id *l, enum ibv_qp_type type)
 {
-	struct ur_id *u = ur_id_alloc((struct ur_channel *)l->id.channel, l->id.context, l->id.ps, type_of(conn));
+	struct ur_id *u = ur_id_alloc((struct ur_channel *)l->id.channel, l->id.context, l->id.ps, type);
 
 	if (!u)
 		return NULL;
@@ -95,7 +100,6 @@ static struct ur_id *child_of(struct ur_id *l, struct ur_cm_conn *conn)
 	u->ctx = l->ctx;
 	u->default_pd = l->default_pd;
 	u->nic = l->nic;
-	u->conn = conn;
 	u->psn = ur_rng_u32(&l->nic->rng) & 0xffffff;
 	u->ack_timeout = l->ack_timeout;
 	u->ack_timeout_set = l->ack_timeout_set;
@@ -105,7 +109,7 @@ static struct ur_id *child_of(struct ur_id *l, struct ur_cm_conn *conn)
 }
 
 /* As a TCP listener does: whoever comes too early is not turned away, but asks again a little later. */
-static bool backlog_full(struct ur_id *l)
+bool ur_id_backlog_full(struct ur_id *l)
 {
 	struct ur_channel *ch = (struct ur_channel *)l->id.channel;
 	bool full;
@@ -124,12 +128,12 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 	struct ur_event *e = NULL;
 	uint16_t reason;
 
-	if (backlog_full(l)) {
+	if (ur_id_backlog_full(l)) {
 		ur_cm_conn_drop(conn);
 		return;
 	}
 	if (request_fits(l, conn, ev, &reason)) {
-		u = child_of(l, conn);
+		u = ur_id_child(l, type_of(conn));
 		e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, l) : NULL;
 		reason = UR_CM_REJ_NO_RESOURCES;
 	}
@@ -139,6 +143,7 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 		ur_cm_conn_destroy(conn, now);
 		return;
 	}
+	u->conn = conn;
 	ur_cm_conn_set_owner(conn, u, ur_id_conn_event);
 	fill_addresses(u, l, ev);
 	fill_params(e, ev);
@@ -148,6 +153,19 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 }
 
 /* --- listening --- */
+
+/* An id whose QP type is open takes both kinds of requests. */
+static int start_listener(struct ur_id *u, uint64_t service)
+{
+	int err;
+
+	if (u->id.qp_type == IBV_QPT_UD)
+		return ur_cm_sidr_listen(u->nic->cm, service, &u->bound_gid, u, ur_id_on_lookup, &u->listener);
+	err = ur_cm_listen(u->nic->cm, service, &u->bound_gid, u, on_request, &u->listener);
+	if (!err && u->any_type)
+		ur_cm_listen_lookups(u->listener, ur_id_on_lookup);
+	return err;
+}
 
 static int listen_locked(struct ur_id *u, int backlog)
 {
@@ -169,7 +187,7 @@ static int listen_locked(struct ur_id *u, int backlog)
 	if (err)
 		return err;
 	service = (uint64_t)u->port_space << 16 | u->port;
-	err = ur_cm_listen(u->nic->cm, service, &u->bound_gid, u, on_request, &u->listener);
+	err = start_listener(u, service);
 	if (err) {
 		ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, false);
 		return err;
@@ -188,8 +206,6 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 
 	if (!u)
 		return -1;
-	if (u->id.qp_type == IBV_QPT_UD)
-		return ur_fail(EOPNOTSUPP);
 	err = ur_id_start(u);
 	if (err)
 		return ur_fail(err);
@@ -275,7 +291,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 	if (!u)
 		return -1;
 	if (u->id.qp_type == IBV_QPT_UD)
-		return ur_fail(EOPNOTSUPP);
+		return ur_result(ur_id_ud_accept(u, conn_param));
 	ur_id_lock(u);
 	err = accept_locked(u, conn_param);
 	sync = u->sync; /* another thread may read the events that come now, and destroy the id in the end */
@@ -291,6 +307,8 @@ static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint
 
 	if (!u)
 		return -1;
+	if (u->id.qp_type == IBV_QPT_UD)
+		return ur_result(ur_id_ud_reject(u, data, len));
 	if (len > UR_CM_REJ_PDATA || (len && !data))
 		return ur_fail(EINVAL);
 	ur_id_lock(u);

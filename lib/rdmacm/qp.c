@@ -96,7 +96,7 @@ static int rts_attr(const struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 int ur_id_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 {
 	if (u->id.qp_type == IBV_QPT_UD)
-		return EOPNOTSUPP;
+		return ur_id_ud_qp_attr(u, attr, mask);
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
 		return init_attr(u, attr, mask);
@@ -227,15 +227,29 @@ static int create_cqs(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
-static int make_ready(struct ur_id *u, struct ibv_qp *qp)
+static int make_step(struct ur_id *u, struct ibv_qp *qp, enum ibv_qp_state state)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+	struct ibv_qp_attr attr = {.qp_state = state};
 	int mask, err;
 
 	ur_id_lock(u);
 	err = ur_id_qp_attr(u, &attr, &mask);
 	ur_id_unlock(u);
 	return err ? err : ibv_modify_qp(qp, &attr, mask);
+}
+
+/* A connected QP waits in INIT for its peer; a datagram QP needs none. */
+static int make_ready(struct ur_id *u, struct ibv_qp *qp)
+{
+	int err = make_step(u, qp, IBV_QPS_INIT);
+
+	if (qp->qp_type != IBV_QPT_UD)
+		return err;
+	if (!err)
+		err = make_step(u, qp, IBV_QPS_RTR);
+	if (!err)
+		err = make_step(u, qp, IBV_QPS_RTS);
+	return err;
 }
 
 /* The id's own PD, SRQ and XRC domain take the place of what the caller left out. */
@@ -260,6 +274,7 @@ static int complete_attr(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
 
 static int create_with_cqs(struct ur_id *u, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **out)
 {
+	struct ibv_cq *send_cq = attr->send_cq, *recv_cq = attr->recv_cq;
 	struct ibv_qp *qp;
 	int err = create_cqs(u, attr);
 
@@ -273,9 +288,12 @@ static int create_with_cqs(struct ur_id *u, struct ibv_qp_init_attr_ex *attr, st
 		if (err)
 			ibv_destroy_qp(qp);
 	}
-	if (err)
-		destroy_cqs(u);
 	*out = qp;
+	if (!err)
+		return 0;
+	destroy_cqs(u);
+	attr->send_cq = send_cq;
+	attr->recv_cq = recv_cq;
 	return err;
 }
 
@@ -285,7 +303,7 @@ static bool take_type(struct ur_id *u, enum ibv_qp_type type)
 	bool fits;
 
 	ur_id_lock(u);
-	fits = type == u->id.qp_type || (u->any_type && !u->conn && !u->listener);
+	fits = type == u->id.qp_type || (u->any_type && !u->conn && !u->lookup && !u->listener);
 	if (fits)
 		u->id.qp_type = type;
 	ur_id_unlock(u);
@@ -302,7 +320,7 @@ static int create_qp(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
 		return err;
 	if (!take_type(u, attr->qp_type))
 		return EINVAL;
-	err = attr->qp_type == IBV_QPT_UD ? EOPNOTSUPP : create_with_cqs(u, attr, &qp);
+	err = create_with_cqs(u, attr, &qp);
 	ur_id_lock(u);
 	if (err) {
 		u->id.qp_type = before;

@@ -75,9 +75,10 @@ static int complete_xrc(struct ur_id *u, struct ibv_srq_init_attr_ex *attr)
 	return 0;
 }
 
+/* The SRQ's own CQ; one that a QP uses too goes with the QP. */
 static void drop_cq(struct ur_id *u)
 {
-	if (u->srq_cq && !u->id.qp) /* a QP that uses it too takes it along when it goes */
+	if (u->srq_cq && !u->id.qp)
 		ur_id_destroy_cq(u, true);
 	u->srq_cq = false;
 }
@@ -101,6 +102,8 @@ static int create_srq(struct ur_id *u, struct ibv_srq_init_attr_ex *attr)
 	u->id.srq = ibv_create_srq_ex(u->id.verbs, attr);
 	if (!u->id.srq) {
 		err = errno;
+		if (u->srq_cq)
+			attr->cq = NULL;
 		drop_cq(u);
 	}
 	return err;

@@ -70,13 +70,17 @@ static struct rdma_cm_id *endpoint(const char *text, int flags, struct ibv_qp_in
 {
 	static struct sockaddr_storage ss;
 	struct rdma_addrinfo res = {.ai_flags = flags, .ai_port_space = kind->ps, .ai_qp_type = kind->type};
+	socklen_t len = kind->ib ? sizeof(struct sockaddr_ib) : sizeof(struct sockaddr_in);
 	struct rdma_cm_id *id;
 
 	fill(&ss, text);
-	if (flags & RAI_PASSIVE)
+	if (flags & RAI_PASSIVE) {
 		res.ai_src_addr = (struct sockaddr *)&ss;
-	else
+		res.ai_src_len = len;
+	} else {
 		res.ai_dst_addr = (struct sockaddr *)&ss;
+		res.ai_dst_len = len;
+	}
 	need(!rdma_create_ep(&id, &res, NULL, attr), "rdma_create_ep");
 	return id;
 }

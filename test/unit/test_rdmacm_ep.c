@@ -13,10 +13,13 @@ static struct rdma_addrinfo info(int flags, enum rdma_port_space ps, int type)
 	struct rdma_addrinfo res = {.ai_flags = flags, .ai_family = AF_INET, .ai_port_space = (int)ps, .ai_qp_type = type};
 
 	memcpy(&here, sides_ip(OURS, SIDES_PORT), sizeof(here));
-	if (flags & RAI_PASSIVE)
+	if (flags & RAI_PASSIVE) {
 		res.ai_src_addr = (struct sockaddr *)&here;
-	else
+		res.ai_src_len = sizeof(struct sockaddr_in);
+	} else {
 		res.ai_dst_addr = (struct sockaddr *)&here;
+		res.ai_dst_len = sizeof(struct sockaddr_in);
+	}
 	return res;
 }
 
@@ -127,6 +130,8 @@ static int errors(void)
 	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, &attr), EINVAL); /* no such QP */
 	res.ai_dst_addr = sides_ip("192.0.2.1", 1);
 	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, NULL), ENETUNREACH);
+	res.ai_dst_len = 0; /* none was found */
+	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, NULL), EINVAL);
 	res.ai_dst_addr = NULL;
 	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, NULL), EINVAL);
 	passive.ai_src_addr = NULL;
@@ -230,6 +235,36 @@ static int passive_services(void)
 		WANT(!start_client(&c, RDMA_PS_IB, cases[i].client) && !rdma_get_request(l, &id));
 		WANT(id->qp->qp_type == cases[i].listener && !rdma_accept(id, &p) && !side_next(&c, RDMA_CM_EVENT_ESTABLISHED));
 		WANT(!rdma_disconnect(c.id) && !rdma_disconnect(id) && !side_next(&c, RDMA_CM_EVENT_DISCONNECTED));
+		rdma_destroy_ep(id);
+		rdma_destroy_ep(l);
+		WANT(!side_close(&c));
+	}
+	return 0;
+}
+
+/* Datagrams by the same calls, in RDMA_PS_UDP and RDMA_PS_IB. */
+static int passive_datagrams(void)
+{
+	static const enum rdma_port_space spaces[] = {RDMA_PS_UDP, RDMA_PS_IB, RDMA_PS_IPOIB};
+	static char first[] = "before-";
+
+	for (unsigned i = 0; i < ur_array_size(spaces); i++) {
+		struct rdma_conn_param p = {.private_data = "after", .private_data_len = 6};
+		struct rdma_addrinfo res = info(RAI_PASSIVE, spaces[i], IBV_QPT_UD);
+		struct ibv_qp_init_attr attr = qp_attr();
+		struct rdma_cm_id *l, *ep, *id;
+		struct side c;
+
+		WANT(!rdma_create_ep(&l, &res, NULL, &attr) && !rdma_listen(l, 0));
+		res = info(0, spaces[i], IBV_QPT_UD);
+		res.ai_connect = first;
+		res.ai_connect_len = sizeof(first) - 1;
+		attr = qp_attr();
+		WANT(!rdma_create_ep(&ep, &res, NULL, &attr) && ep->qp->qp_type == IBV_QPT_UD && ep->qp->state == IBV_QPS_RTS);
+		WANT(!as_side(&c, ep) && !rdma_connect(ep, &p) && !rdma_get_request(l, &id));
+		WANT(id->qp->qp_type == IBV_QPT_UD && !strcmp(id->event->param.ud.private_data, "before-after"));
+		WANT(!rdma_accept(id, NULL) && !id->event);
+		WANT(!side_next(&c, RDMA_CM_EVENT_ESTABLISHED) && c.ev->param.ud.qp_num == id->qp->qp_num);
 		rdma_destroy_ep(id);
 		rdma_destroy_ep(l);
 		WANT(!side_close(&c));
@@ -353,8 +388,9 @@ static int destroy_all(void)
 
 #define TESTS(T)                                                                                                                           \
 	T(create_ep, active_without_qp)                                                                                                    \
-	T(create_ep, active_with_qp) T(create_ep, active_with_pd) T(create_ep, errors) T(create_ep, connect_data)                          \
-		T(create_ep, connect_data_too_long) T(create_ep, passive_with_qp) T(create_ep, passive_services)                           \
+	T(create_ep, active_with_qp)                                                                                                       \
+	T(create_ep, active_with_pd) T(create_ep, errors) T(create_ep, connect_data) T(create_ep, connect_data_too_long)                   \
+		T(create_ep, passive_with_qp) T(create_ep, passive_services) T(create_ep, passive_datagrams)                               \
 			T(get_request, request_without_qp) T(get_request, request_destroyed) T(get_request, request_without_room)          \
 				T(get_request, request_blocks) T(get_request, request_errors) T(destroy_ep, destroy_all)
 

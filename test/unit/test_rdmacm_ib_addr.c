@@ -177,6 +177,30 @@ static int too_much_data(void)
 	return side_close(&c);
 }
 
+static const char data216[216] = "as much as a lookup has room for";
+
+/* Lookups of datagram services have no header either. */
+static int datagrams(void)
+{
+	struct rdma_conn_param p = {.private_data = data216, .private_data_len = sizeof(data216)};
+	struct side l, c, s;
+
+	WANT(!side_listen(&l, RDMA_PS_UDP, ib(OURS, SID(RDMA_PS_UDP, SIDES_PORT), FULL)));
+	WANT(!side_resolve(&c, RDMA_PS_UDP, ib(OURS, SID(RDMA_PS_UDP, SIDES_PORT), FULL)));
+	WANT(!side_qp(c.id, IBV_QPT_UD));
+	p.private_data_len++;
+	WANT_ERRNO(rdma_connect(c.id, &p), EINVAL);
+	p.private_data_len--;
+	WANT(!rdma_connect(c.id, &p) && !side_request(&l, &s));
+	WANT(l.ev->param.ud.private_data_len == 216 && !memcmp(l.ev->param.ud.private_data, data216, 216));
+	WANT(!is_ib(&s.id->route.addr.src_storage, OURS, SID(RDMA_PS_UDP, SIDES_PORT), FULL));
+	WANT(!is_ib(&s.id->route.addr.dst_storage, OURS, 0, 0));
+	WANT(!side_take(&l, &s) && !side_qp(s.id, IBV_QPT_UD) && !rdma_accept(s.id, NULL));
+	WANT(!side_next(&c, RDMA_CM_EVENT_ESTABLISHED) && c.ev->param.ud.qp_num == s.id->qp->qp_num);
+	WANT(!side_close(&c) && !side_close(&s) && !side_close(&l));
+	return 0;
+}
+
 /* A port alone is one of the id's own port space, the wildcard GID this host, and the P_Key may be left to us. */
 static int resolve_wildcards(void)
 {
@@ -249,8 +273,9 @@ static int ip_client_of_ib_listener(void)
 
 #define TESTS(T)                                                                                                                           \
 	T(bind, bind_fields)                                                                                                               \
-	T(bind, bind_wildcards) T(bind, bind_errors) T(bind, bind_other_space) T(connect, life_v4_gid) T(connect, life_v6_gid_wildcard)    \
-		T(connect, life_tcp_space) T(connect, too_much_data) T(resolve, resolve_wildcards) T(resolve, resolve_errors)              \
+	T(bind, bind_wildcards)                                                                                                            \
+	T(bind, bind_errors) T(bind, bind_other_space) T(connect, life_v4_gid) T(connect, life_v6_gid_wildcard) T(connect, life_tcp_space) \
+		T(connect, too_much_data) T(connect, datagrams) T(resolve, resolve_wildcards) T(resolve, resolve_errors)                   \
 			T(apart, same_port_once) T(apart, ib_client_of_ip_listener) T(apart, ip_client_of_ib_listener)
 
 #define DEFINE(function, name)                                                                                                             \

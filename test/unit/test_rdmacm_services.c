@@ -115,6 +115,17 @@ static int uc_type_is_decided(void)
 	return 0;
 }
 
+/* An id of RDMA_PS_IB may become one of datagrams, too. */
+static int ud_by_its_qp(void)
+{
+	struct side c;
+
+	WANT(!side_resolve(&c, RDMA_PS_IB, sides_ip("10.0.0.1", SIDES_PORT)));
+	WANT(!side_qp(c.id, IBV_QPT_UD) && c.id->qp_type == IBV_QPT_UD && c.id->qp->state == IBV_QPS_RTS);
+	WANT(!rdma_connect(c.id, NULL) && !side_next(&c, RDMA_CM_EVENT_UNREACHABLE)); /* nobody listens */
+	return side_close(&c);
+}
+
 /* RDMA_PS_TCP promises reliability: such ids are for RC. */
 static int tcp_is_rc(void)
 {
@@ -138,12 +149,43 @@ static int other_service_refused(void)
 
 	memcpy(&at, sides_ip("10.0.0.1", SIDES_PORT), sizeof(at));
 	res.ai_src_addr = (struct sockaddr *)&at;
+	res.ai_src_len = sizeof(struct sockaddr_in);
 	WANT(!rdma_create_ep(&listener, &res, NULL, NULL) && !rdma_listen(listener, 0));
 	WANT(!side_resolve(&c, RDMA_PS_IB, sides_ip("10.0.0.1", SIDES_PORT)));
 	WANT(!side_qp(c.id, IBV_QPT_RC) && !rdma_connect(c.id, NULL));
 	WANT(!side_next(&c, RDMA_CM_EVENT_REJECTED) && c.ev->status == UR_CM_REJ_INVALID_TRANSPORT_TYPE);
 	WANT(!side_close(&c));
 	rdma_destroy_ep(listener);
+	return 0;
+}
+
+/* An accepted UC id whose RTU is missing is established by the first packet, as one of RC is. */
+static int uc_data_before_rtu(void)
+{
+	struct ibv_qp_init_attr ia = {.qp_type = IBV_QPT_UC, .cap = {.max_send_wr = 1, .max_send_sge = 1}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
+	struct rdma_conn_param p = {.retry_count = 1};
+	struct ibv_qp_attr attr;
+	struct side l, c, s;
+	struct ibv_qp *qp;
+	int mask;
+
+	WANT(!side_listen(&l, RDMA_PS_IB, sides_ip("10.0.0.1", SIDES_PORT)));
+	WANT(!side_resolve(&c, RDMA_PS_IB, sides_ip("10.0.0.1", SIDES_PORT)));
+	WANT(!side_qp(c.id, IBV_QPT_UC)); /* makes the id one of UC */
+	rdma_destroy_qp(c.id);
+	WANT(c.id->qp_type == IBV_QPT_UC && (ia.send_cq = ia.recv_cq = ibv_create_cq(c.id->verbs, 2, NULL, NULL, 0)) != NULL);
+	qp = ibv_create_qp(c.id->pd, &ia);
+	p.qp_num = qp ? qp->qp_num : 0;
+	WANT(qp && !rdma_connect(c.id, &p) && !side_request(&l, &s) && !side_take(&l, &s));
+	WANT(!side_qp(s.id, IBV_QPT_UC) && !rdma_accept(s.id, NULL) && !side_next(&c, RDMA_CM_EVENT_CONNECT_RESPONSE));
+	for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++) {
+		attr.qp_state = (enum ibv_qp_state)state;
+		WANT(!rdma_init_qp_attr(c.id, &attr, &mask) && !ibv_modify_qp(qp, &attr, mask));
+	}
+	WANT(!ibv_post_send(qp, &wr, &bad) && !side_next(&s, RDMA_CM_EVENT_ESTABLISHED));
+	WANT(!ibv_destroy_qp(qp) && !ibv_destroy_cq(ia.send_cq));
+	WANT(!side_close(&c) && !side_close(&s) && !side_close(&l));
 	return 0;
 }
 
@@ -204,6 +246,27 @@ static int xrc_recv_does_not_connect(void)
 	return 0;
 }
 
+/* --- ids without a channel --- */
+
+/* A call waits for its event, which stays in the id until the next one. */
+static int synchronous(void)
+{
+	struct rdma_cm_id *id;
+	int context;
+
+	WANT(!rdma_create_id(NULL, &id, &context, RDMA_PS_TCP));
+	WANT(id->channel && id->channel->fd >= 0 && id->context == &context && !id->event);
+	WANT(!rdma_resolve_addr(id, NULL, sides_ip("10.0.0.1", SIDES_PORT), 2000));
+	WANT(id->event && id->event->event == RDMA_CM_EVENT_ADDR_RESOLVED && id->event->id == id && id->verbs);
+	WANT(!rdma_resolve_route(id, 2000) && id->event->event == RDMA_CM_EVENT_ROUTE_RESOLVED);
+	WANT(!side_qp(id, IBV_QPT_RC));
+	WANT_ERRNO(rdma_connect(id, NULL), ECONNREFUSED); /* nobody listens */
+	WANT(id->event->event == RDMA_CM_EVENT_REJECTED && id->event->status == UR_CM_REJ_INVALID_SERVICE_ID);
+	rdma_destroy_qp(id);
+	WANT(!id->qp && !id->send_cq && !rdma_destroy_id(id));
+	return 0;
+}
+
 /* --- RDMA_PS_IB with IP addresses --- */
 
 /* A port of RDMA_PS_IB is not that of RDMA_PS_TCP; requests carry addresses and ports as there. */
@@ -226,8 +289,10 @@ static int ports_of_its_own(void)
 
 #define TESTS(T)                                                                                                                           \
 	T(uc, uc_life)                                                                                                                     \
-	T(uc, uc_attributes) T(uc, uc_type_is_decided) T(uc, tcp_is_rc) T(uc, other_service_refused) T(xrc, xrc_life)                      \
-		T(xrc, xrc_attributes) T(xrc, xrc_recv_does_not_connect) T(ps_ib, ports_of_its_own)
+	T(uc, uc_attributes)                                                                                                               \
+	T(uc, uc_type_is_decided)                                                                                                          \
+	T(uc, uc_data_before_rtu) T(create_id, synchronous) T(ud, ud_by_its_qp) T(uc, tcp_is_rc) T(uc, other_service_refused)              \
+		T(xrc, xrc_life) T(xrc, xrc_attributes) T(xrc, xrc_recv_does_not_connect) T(ps_ib, ports_of_its_own)
 
 #define DEFINE(function, name)                                                                                                             \
 	static void function##__##name(void)                                                                                               \

@@ -103,6 +103,26 @@ static int bad_input(void)
 	return side_close(&s);
 }
 
+/* What failed leaves nothing in the attributes that is gone by then. */
+static int failed_attributes(void)
+{
+	struct ibv_srq_init_attr_ex srq = {
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = IBV_SRQT_XRC, .attr = {.max_wr = 2, .max_sge = UINT32_MAX}};
+	struct ibv_qp_init_attr_ex qp = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = UINT32_MAX}};
+	struct side s;
+
+	WANT(!bound_id(&s, RDMA_PS_IB));
+	WANT_ERRNO(rdma_create_srq_ex(s.id, &srq), EINVAL);
+	WANT(!srq.cq && !s.id->recv_cq && !s.id->recv_cq_channel);
+	WANT_ERRNO(rdma_create_qp_ex(s.id, &qp), EINVAL);
+	WANT(!qp.send_cq && !qp.recv_cq && !s.id->send_cq && !s.id->recv_cq);
+	srq.attr.max_sge = qp.cap.max_send_sge = qp.cap.max_recv_sge = 1;
+	WANT(!rdma_create_srq_ex(s.id, &srq) && srq.cq);
+	rdma_destroy_srq(s.id);
+	WANT(!rdma_create_qp_ex(s.id, &qp) && qp.send_cq == s.id->send_cq);
+	return side_close(&s);
+}
+
 /* --- XRC --- */
 
 static int xrc_completed(void)
@@ -222,7 +242,8 @@ static int shared_by_two(void)
 
 #define TESTS(T)                                                                                                                           \
 	T(create, basic_fields)                                                                                                            \
-	T(create, ready_for_receives) T(create, only_one) T(create, own_pd) T(create, bad_input) T(xrc, xrc_completed)                     \
+	T(create, ready_for_receives)                                                                                                      \
+	T(create, only_one) T(create, own_pd) T(create, bad_input) T(create, failed_attributes) T(xrc, xrc_completed)                      \
 		T(xrc, xrc_of_the_caller) T(xrc, xrc_with_qp) T(qp, qp_takes_it) T(qp, shared_by_two)
 
 #define DEFINE(function, name)                                                                                                             \
