@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/rdmacm: rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3) and what tells an id's addresses and ports. Expected errors are
- * those of librdmacm 44 on Linux 6.1 with rdma_rxe where the pages name none. Tests run in children, on a device of their own with the
- * addresses 10.0.0.1/24 and fd00::1/64.
+ * lib/rdmacm: rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3) and what tells an id's addresses and ports. Expected errors
+ * are those of librdmacm 44 on Linux 6.1 with rdma_rxe where the pages name none. Tests run in children, on a device of their own with
+ * the addresses 10.0.0.1/24 and fd00::1/64.
  */
 #include "rdmacm_sides.h"
 #include "wire/gid_set.h"
@@ -22,7 +22,6 @@ static struct sockaddr *at(const char *text, uint16_t port)
 	return (struct sockaddr *)ss;
 }
 
-/* A wildcard of IPv4 is as hard to tell from one of IPv6 by its GID as by its text. */
 static struct sockaddr *any(bool v6, uint16_t port)
 {
 	return at(v6 ? "::" : "0.0.0.0", port);
@@ -454,7 +453,10 @@ static int loopback_connections(void)
 {
 	static const struct {
 		const char *listen, *to;
-	} t[] = {{"127.0.0.1", "127.0.0.1"}, {"0.0.0.0", "127.0.0.1"}, {"::", "::1"}, {"::1", "::1"}, {"::", "127.0.0.1"}, {OURS, "0.0.0.0"}};
+	} t[] = {
+		{"127.0.0.1", "127.0.0.1"}, {"0.0.0.0", "127.0.0.1"}, {"::", "::1"},
+		{"::1", "::1"},             {"::", "127.0.0.1"},      {OURS, "0.0.0.0"},
+	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
 		struct side l, c, s;

@@ -424,8 +424,8 @@ static int of_addresses(void)
 
 	WANT_OK(rx_open(&s));
 	WANT_ERRNO(rdma_bind_addr(s.id, NULL), EINVAL);
-	WANT_ERRNO(rdma_bind_addr(s.id, &none), EAFNOSUPPORT);
-	WANT_ERRNO(rdma_bind_addr(s.id, &local), EAFNOSUPPORT);
+	WANT_ERRNO(rdma_bind_addr(s.id, &none), EINVAL);
+	WANT_ERRNO(rdma_bind_addr(s.id, &local), EINVAL);
 	WANT_ERRNO(rdma_bind_addr(s.id, rx_address("10.0.0.77", 0)), EADDRNOTAVAIL);
 	WANT_ERRNO(rdma_resolve_addr(s.id, NULL, NULL, 100), EINVAL);
 	WANT_ERRNO(rdma_resolve_addr(s.id, NULL, &local, 100), EINVAL);
@@ -515,7 +515,7 @@ static int of_options(void)
 	WANT_OK(rx_open(&s));
 	for (unsigned i = 0; i < ur_array_size(cases); i++)
 		WANT_ERRNO(rdma_set_option(s.id, cases[i].level, cases[i].name, value, cases[i].len), cases[i].err);
-	WANT_ERRNO(rdma_set_option(s.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, NULL, 1), EINVAL);
+	WANT_ERRNO(rdma_set_option(s.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, NULL, 1), EFAULT);
 	return rx_close(&s);
 }
 

@@ -268,6 +268,18 @@ static int devices(void)
 	return 0;
 }
 
+static int no_device(void)
+{
+	int n = 7;
+
+	WANT(!unsetenv("UROCE_VDEV") && !unsetenv("UROCE_IP") && !setenv("UROCE_DEV", "no-such-if", 1));
+	errno = 0;
+	WANT(!rdma_get_devices(&n) && n == 0 && errno == ENODEV);
+	errno = 0;
+	WANT(!rdma_get_devices(NULL) && errno == ENODEV);
+	return 0;
+}
+
 #define RUN(test) CU_ASSERT_EQUAL(sides_run(test, __FILE__), 0)
 
 static void set_option__arguments(void) { RUN(option_arguments); }
@@ -280,6 +292,7 @@ static void set_option__path_refused(void) { RUN(path_refused); }
 static void ece__arguments(void) { RUN(ece_arguments); }
 static void ece__exchange(void) { RUN(ece_exchange); }
 static void get_devices__list(void) { RUN(devices); }
+static void get_devices__without_one(void) { RUN(no_device); }
 
 void ur_suite_rdmacm_option(void)
 {
@@ -295,4 +308,5 @@ void ur_suite_rdmacm_option(void)
 	CU_ADD_TEST(s, ece__arguments);
 	CU_ADD_TEST(s, ece__exchange);
 	CU_ADD_TEST(s, get_devices__list);
+	CU_ADD_TEST(s, get_devices__without_one);
 }

@@ -162,9 +162,13 @@ static int come_and_go(int fd, uint64_t k)
 	char end;
 
 	while (recv(fd, &end, 1, MSG_DONTWAIT) < 0) {
-		if (ur_registry_open(k, &r) || ur_registry_bind(r, TCP, &any, true, &(uint16_t){7000}))
+		uint16_t port;
+
+		if (ur_registry_open(k, &r))
 			return 1;
-		ur_registry_listen(r, TCP, &any, 7000, true);
+		port = (uint16_t)(7000 + ur_registry_slot(r)); /* a port has one listener */
+		if (ur_registry_bind(r, TCP, &any, false, &port) || ur_registry_listen(r, TCP, &any, port, true))
+			return 1;
 		ur_registry_close(r);
 	}
 	return 0;
