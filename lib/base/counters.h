@@ -70,7 +70,8 @@
 	X(CNP_HANDLED, "rp_cnp_handled", "congestion notifications received; the sending rate went down") \
 	X(CNP_IGNORED, "rp_cnp_ignored", "congestion notifications received while congestion control is off") \
 	X(CM_DUPLICATE, "cm_duplicates", "CM messages received again") \
-	X(CM_RETRIES, "cm_retries", "CM messages sent again") \
+	X(CM_RETRIES, "cm_retries", "CM messages sent again after the time that their receiver may take to answer") \
+	X(CM_EARLY, "cm_early_resends", "CM messages sent again early, since they may have been lost") \
 	X(CM_BACKLOG, "cm_backlog", "connection requests and lookups left without an answer: the listener's backlog is full") \
 	X(CM_STALE, "cm_stale", "connection requests refused as stale") \
 	X(FAULT_DROP, "fault_dropped", "packets dropped by fault injection") \

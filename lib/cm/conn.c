@@ -126,12 +126,17 @@ static void gave_up(struct ur_cm_conn *c, ur_time now)
 static bool next_wait(struct ur_cm_conn *c, ur_time now, ur_time *wait)
 {
 	if (now < c->due) {
+		ur_cm_count(c->cm, UR_C_CM_EARLY);
 		c->early *= 2;
 		*wait = ur_min_time(c->early, c->due - now);
 		return true;
 	}
+	if (!c->retries_left)
+		return false;
+	ur_cm_count(c->cm, UR_C_CM_RETRIES);
+	c->retries_left--;
 	*wait = c->interval;
-	return c->retries_left-- > 0;
+	return true;
 }
 
 static void resend(struct ur_cm_conn *c, ur_time when)
@@ -141,7 +146,6 @@ static void resend(struct ur_cm_conn *c, ur_time when)
 	else if (c->state == UR_CM_MRA_REP_RCVD)
 		c->state = UR_CM_REP_SENT;
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, when);
-	ur_cm_count(c->cm, UR_C_CM_RETRIES);
 	ur_cm_send(c->cm, &c->addr, c->mad);
 }
 

@@ -305,12 +305,62 @@ static int moved_from_a_dead_channel(void)
 	return rx_close(&s);
 }
 
+/* As a program that makes its channel, becomes a daemon, and goes on in the child. */
+static int made_before_a_fork(void)
+{
+	struct rx_side l, c;
+	int status;
+	pid_t pid;
+
+	memset(&c, 0, sizeof(c));
+	c.ch = rdma_create_event_channel();
+	WANT(c.ch);
+	pid = fork();
+	if (!pid) {
+		if (rx_listen(&l, RX_PORT, 0) || rdma_create_id(c.ch, &c.id, NULL, RDMA_PS_TCP) ||
+		    rdma_resolve_addr(c.id, NULL, rx_address(RX_HERE, RX_PORT), 1000) || rx_next(&c, RDMA_CM_EVENT_ADDR_RESOLVED))
+			_exit(1);
+		_exit(rx_close(&c) || rx_close(&l));
+	}
+	WANT(pid > 0 && waitpid(pid, &status, 0) == pid && !status);
+	rdma_destroy_event_channel(c.ch);
+	return 0;
+}
+
+/* An id of the parent is none of the child's: EIO, and the parent's goes on as before. */
+static int left_alone_by_a_child(void)
+{
+	struct rx_side l, c, s;
+	int status;
+	pid_t pid;
+
+	WANT_OK(rx_listen(&l, RX_PORT, 0));
+	WANT_OK(rx_establish(&l, &c, &s));
+	pid = fork();
+	if (!pid) {
+		bool good = rdma_disconnect(c.id) == -1 && errno == EIO;
+
+		good = good && rdma_destroy_id(c.id) == -1 && errno == EIO;
+		good = good && rdma_listen(l.id, 1) == -1 && errno == EIO;
+		_exit(!good);
+	}
+	WANT(pid > 0 && waitpid(pid, &status, 0) == pid && !status);
+	WANT(!rdma_disconnect(c.id));
+	WANT_OK(rx_next(&l, RDMA_CM_EVENT_DISCONNECTED));
+	WANT(!rx_ack(&l));
+	WANT_OK(rx_close(&s));
+	WANT_OK(rx_close(&c));
+	return rx_close(&l);
+}
+
 #define TESTS(T)                                                                                                                           \
 	T(threads, several_on_one_channel)                                                                                                 \
 	T(migrate_id, migrated_all_the_time)                                                                                               \
 	T(threads, wait_for_the_acknowledgement)                                                                                           \
 	T(epoll, level_and_edge)                                                                                                           \
 	T(channel, destroyed_before_its_ids)                                                                                               \
+	T(channel, made_before_a_fork)                                                                                                     \
+	T(ids, left_alone_by_a_child)                                                                                                      \
 	T(channel, moved_from_a_dead_channel)
 
 TESTS(RX_DEFINE)
