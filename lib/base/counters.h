@@ -35,6 +35,7 @@
 	X(DROP_SOURCE, "drop_source", "source address is not the QP's peer") \
 	X(DROP_QKEY, "drop_qkey", "Q_Key mismatch") \
 	X(DROP_MAD, "drop_mad", "malformed or unknown management datagram") \
+	X(DROP_BACKLOG, "drop_backlog", "lookups of a datagram service dropped since too many are unanswered") \
 	X(DROP_NO_RECV, "drop_no_receive", "UC and UD messages dropped since no receive WQE was posted") \
 	X(DROP_RECV_SHORT, "drop_receive_short", "UC and UD messages that are longer than the receive WQE or the MTU") \
 	X(DROP_UC_MESSAGE, "drop_uc_message", "UC packets dropped since an earlier one of their message was lost or refused") \

@@ -45,20 +45,26 @@ static void fill_req(struct ur_cm_req *r, const struct ur_cm_conn *c, const stru
 	fill_path(&r->primary, &c->addr, c->info.ack_timeout);
 }
 
+/* Private data of a request, behind the header of an IP port space if there is one; `room` holds both until the message is built. */
+static void put_pdata(struct ur_cm_msg *m, const struct ur_rdma_cm_hdr *hdr, const void *pdata, unsigned pdata_len, uint8_t *room)
+{
+	if (hdr) {
+		ur_rdma_cm_hdr_put(room, hdr);
+		m->pdata_len = UR_RDMA_CM_HDR_LEN;
+	}
+	if (pdata_len)
+		memcpy(room + m->pdata_len, pdata, pdata_len);
+	m->pdata_len += pdata_len;
+	m->pdata = room;
+}
+
 void ur_cm_build_req(const struct ur_cm_conn *c, const struct ur_cm_req_param *p, uint8_t *mad)
 {
 	struct ur_cm_msg m = start(UR_CM_REQ, ur_cm_own_tid(c), NULL, 0);
 	uint8_t pdata[UR_CM_REQ_PDATA];
 
 	fill_req(&m.req, c, p);
-	if (p->hdr) {
-		ur_rdma_cm_hdr_put(pdata, p->hdr);
-		m.pdata_len = UR_RDMA_CM_HDR_LEN;
-	}
-	if (p->pdata_len)
-		memcpy(pdata + m.pdata_len, p->pdata, p->pdata_len);
-	m.pdata_len += p->pdata_len;
-	m.pdata = pdata;
+	put_pdata(&m, p->hdr, p->pdata, p->pdata_len, pdata);
 	ur_cm_msg_build(mad, &m);
 }
 
@@ -134,13 +140,29 @@ void ur_cm_build_rej(uint32_t local_id, uint32_t remote_id, uint64_t tid, const 
 	ur_cm_msg_build(mad, &m);
 }
 
-void ur_cm_build_sidr_unsupported(const struct ur_cm_msg *req, uint8_t *mad)
+void ur_cm_build_sidr_req(uint32_t request_id, const struct ur_cm_sidr_req_param *p, uint8_t *mad)
 {
-	struct ur_cm_msg m = start(UR_CM_SIDR_REP, req->mad.tid, NULL, 0);
+	struct ur_cm_msg m = start(UR_CM_SIDR_REQ, UR_CM_AGENT << 32 | request_id, NULL, 0);
+	uint8_t pdata[UR_CM_SIDR_REQ_PDATA];
 
-	m.sidr_rep.request_id = req->sidr_req.request_id;
-	m.sidr_rep.status = 1;
-	m.sidr_rep.service_id = req->sidr_req.service_id;
+	m.sidr_req.request_id = request_id;
+	m.sidr_req.pkey = UR_PKEY_DEFAULT;
+	m.sidr_req.service_id = p->service_id;
+	put_pdata(&m, p->hdr, p->pdata, p->pdata_len, pdata);
+	ur_cm_msg_build(mad, &m);
+}
+
+void ur_cm_build_sidr_rep(uint32_t request_id, uint64_t tid, uint64_t service_id, const struct ur_cm_sidr_rep_param *p, uint8_t *mad)
+{
+	struct ur_cm_msg m = start(UR_CM_SIDR_REP, tid, p->pdata, p->pdata_len);
+
+	m.mad.attr_mod = p->ece_options;
+	m.sidr_rep.request_id = request_id;
+	m.sidr_rep.status = p->status;
+	m.sidr_rep.qpn = p->qpn;
+	m.sidr_rep.service_id = service_id;
+	m.sidr_rep.qkey = p->qkey;
+	m.sidr_rep.vendor_id = p->vendor_id;
 	ur_cm_msg_build(mad, &m);
 }
 

@@ -17,6 +17,10 @@ static int init_tables(struct ur_cm *cm, struct ur_rng *r)
 		rc = ur_cm_table_init(&cm->by_remote, ur_rng_u64(r));
 	if (!rc)
 		rc = ur_cm_table_init(&cm->by_qpn, ur_rng_u64(r));
+	if (!rc)
+		rc = ur_cm_table_init(&cm->by_request, ur_rng_u64(r));
+	if (!rc)
+		rc = ur_cm_table_init(&cm->by_requester, ur_rng_u64(r));
 	return rc;
 }
 
@@ -30,6 +34,8 @@ int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out)
 	cm->cfg = *c;
 	ur_list_init(&cm->listeners);
 	ur_list_init(&cm->conns);
+	ur_list_init(&cm->sidrs);
+	ur_list_init(&cm->answered);
 	cm->id_next = ur_rng_u32(&r) & 0xffffff;
 	cm->id_mask = ur_rng_u32(&r) & 0xffffff;
 	if (init_tables(cm, &r)) {
@@ -46,11 +52,14 @@ void ur_cm_destroy(struct ur_cm *cm)
 		return;
 	while (!ur_list_empty(&cm->conns))
 		ur_cm_conn_free(ur_container_of(cm->conns.next, struct ur_cm_conn, link));
+	ur_cm_sidr_fini(cm);
 	while (!ur_list_empty(&cm->listeners))
 		ur_cm_unlisten(ur_container_of(cm->listeners.next, struct ur_cm_listener, link));
 	ur_cm_table_fini(&cm->by_local);
 	ur_cm_table_fini(&cm->by_remote);
 	ur_cm_table_fini(&cm->by_qpn);
+	ur_cm_table_fini(&cm->by_request);
+	ur_cm_table_fini(&cm->by_requester);
 	free(cm);
 }
 
@@ -69,19 +78,6 @@ struct ur_cm_conn *ur_cm_match(struct ur_cm *cm, const struct ur_cm_addr *from, 
 	return c;
 }
 
-static void rx_sidr_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
-{
-	uint8_t mad[UR_MAD_LEN];
-
-	(void)now;
-	if (cm->cfg.elsewhere(cm->cfg.ctx, m->sidr_req.service_id, &from->sgid)) {
-		ur_cm_count(cm, UR_C_RX_OTHER_SLOT);
-		return;
-	}
-	ur_cm_build_sidr_unsupported(m, mad);
-	ur_cm_send(cm, from, mad);
-}
-
 static void rx_lap(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
 {
 	const struct ur_cm_conn *c = ur_cm_conn_find(cm, m->lap.remote_comm_id);
@@ -93,7 +89,7 @@ static void rx_lap(struct ur_cm *cm, const struct ur_cm_addr *from, const struct
 	ur_cm_send(cm, from, mad);
 }
 
-/* Answers to what this instance never asks: SIDR_REP, APR. */
+/* The answer to what this instance never asks. */
 static void rx_unasked(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
 {
 	(void)from;
@@ -114,8 +110,8 @@ static const struct handler {
 	HANDLER(RTU, ur_cm_rx_rtu, TO_COMM_ID),
 	HANDLER(DREQ, ur_cm_rx_dreq, TO_COMM_ID),
 	HANDLER(DREP, ur_cm_rx_drep, TO_COMM_ID),
-	HANDLER(SIDR_REQ, rx_sidr_req, TO_ANYONE),
-	HANDLER(SIDR_REP, rx_unasked, TO_REQUEST_ID),
+	HANDLER(SIDR_REQ, ur_cm_rx_sidr_req, TO_ANYONE),
+	HANDLER(SIDR_REP, ur_cm_rx_sidr_rep, TO_REQUEST_ID),
 	HANDLER(LAP, rx_lap, TO_COMM_ID),
 	HANDLER(APR, rx_unasked, TO_COMM_ID),
 #undef HANDLER

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lib/cm: the InfiniBand communication manager (IBTA volume 1, chapter 12) with the RDMA CM's use of it (annex A11), without I/O. It keeps
- * the connection table, the timers, duplicates, stale connections and TIMEWAIT; it knows nothing of queue pairs but their numbers.
+ * the connection table, the timers, duplicates, stale connections and TIMEWAIT, and the lookups of datagram services (SIDR); it knows
+ * nothing of queue pairs but their numbers.
  *
- * MADs enter through ur_cm_rx and leave through `send`. What happens to a connection is told to its owner by `event`, which may call any
- * function of this file on the connection, ur_cm_conn_destroy included.
+ * MADs enter through ur_cm_rx and leave through `send`. What happens to a connection or a lookup is told to its owner by `event`, which may
+ * call any function of this file on it, ur_cm_conn_destroy and ur_cm_sidr_destroy included.
  */
 #ifndef UR_CM_H
 #define UR_CM_H
@@ -181,5 +182,71 @@ struct ur_cm_conn_info {
 	uint8_t qp_type;
 };
 void ur_cm_conn_info(const struct ur_cm_conn *c, struct ur_cm_conn_info *info);
+
+/* --- datagram services --- */
+
+/*
+ * A lookup of the QP that offers a datagram service: service id resolution (SIDR), IBTA volume 1, 12.11. One that we make, or one of a peer
+ * that we answer. There is no connection afterwards.
+ */
+struct ur_cm_sidr;
+
+#define UR_CM_SIDR_UNANSWERED 4096 /* of one listener */
+#define UR_CM_SIDR_ANSWERED 4096   /* answers that an instance keeps for SIDR_REQs that come again */
+
+enum ur_cm_sidr_event_type {
+	UR_CM_SIDR_EV_REQ,         /* passive: a new lookup; `s` is new and belongs to whoever gets the event */
+	UR_CM_SIDR_EV_REP,         /* active: the answer; its status says whether there is a QP */
+	UR_CM_SIDR_EV_UNREACHABLE, /* active: no answer after all retries */
+};
+
+struct ur_cm_sidr_event {
+	enum ur_cm_sidr_event_type type;
+	const struct ur_cm_msg *msg;   /* REQ, REP: the message; otherwise NULL */
+	const struct ur_cm_addr *addr; /* the way to the peer */
+	const uint8_t *pdata;          /* private data, behind the RDMA CM header if there is one */
+	unsigned pdata_len;            /* the field's maximum */
+	bool has_hdr;                  /* REQ: hdr is valid */
+	struct ur_rdma_cm_hdr hdr;
+};
+
+typedef void (*ur_cm_sidr_fn)(void *owner, struct ur_cm_sidr *s, const struct ur_cm_sidr_event *ev, ur_time now);
+
+/*
+ * As ur_cm_listen, for lookups: a REQ to such a listener is refused with reason 9, and a SIDR_REQ to one of connections answered with
+ * status 1. A SIDR_REQ beyond UR_CM_SIDR_UNANSWERED is dropped; the peer sends it again.
+ */
+int ur_cm_sidr_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_sidr_fn event,
+		      struct ur_cm_listener **out);
+
+int ur_cm_sidr_create(struct ur_cm *cm, void *owner, ur_cm_sidr_fn event, struct ur_cm_sidr **out);
+void ur_cm_sidr_set_owner(struct ur_cm_sidr *s, void *owner, ur_cm_sidr_fn event);
+/* Gives it up; a peer that waits for our answer is told that we reject it. No event comes afterwards. */
+void ur_cm_sidr_destroy(struct ur_cm_sidr *s, ur_time now);
+/* Passive, unanswered: destroys it without an answer, so that the peer asks again. Counts the drop. */
+void ur_cm_sidr_ignore(struct ur_cm_sidr *s);
+
+struct ur_cm_sidr_req_param {
+	struct ur_cm_addr addr;
+	uint64_t service_id;
+	const struct ur_rdma_cm_hdr *hdr; /* put in front of the private data; NULL for none */
+	const void *pdata;
+	unsigned pdata_len; /* at most 180 with a header, 216 without; EINVAL */
+};
+/* Asks, once for each object. EINVAL the second time or for too much private data. */
+int ur_cm_sidr_query(struct ur_cm_sidr *s, const struct ur_cm_sidr_req_param *p, ur_time now);
+
+struct ur_cm_sidr_rep_param {
+	uint8_t status; /* enum ur_cm_sidr_status */
+	uint32_t qpn, qkey;
+	uint32_t vendor_id, ece_options;
+	const void *pdata;
+	unsigned pdata_len; /* at most 136 */
+};
+/*
+ * Answers a peer's lookup. EINVAL when it has been answered, or for too much private data. The answer is kept for as long as the peer may
+ * repeat its question, beyond ur_cm_sidr_destroy too.
+ */
+int ur_cm_sidr_answer(struct ur_cm_sidr *s, const struct ur_cm_sidr_rep_param *p, ur_time now);
 
 #endif

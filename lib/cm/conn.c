@@ -90,13 +90,18 @@ void ur_cm_conn_set_remote(struct ur_cm_conn *c, uint32_t remote_id, uint64_t gu
 }
 
 /* The counter goes through all 2^24 numbers before one comes again; the mask only makes the next id harder to guess. */
+uint32_t ur_cm_next_id(struct ur_cm *cm)
+{
+	return (uint32_t)cm->cfg.slot << 24 | ((cm->id_next++ ^ cm->id_mask) & 0xffffff);
+}
+
 static void assign_local_id(struct ur_cm_conn *c)
 {
 	struct ur_cm *cm = c->cm;
 
 	ur_cm_table_del(&cm->by_local, &c->local_node);
 	do {
-		c->local_id = (uint32_t)cm->cfg.slot << 24 | ((cm->id_next++ ^ cm->id_mask) & 0xffffff);
+		c->local_id = ur_cm_next_id(cm);
 	} while (!c->local_id || ur_cm_conn_find(cm, c->local_id));
 	ur_cm_table_add(&cm->by_local, &c->local_node, hash_local(cm, c->local_id));
 }
@@ -308,6 +313,7 @@ unsigned ur_cm_shutdown(struct ur_cm *cm, bool again, ur_time now)
 	struct ur_list *pos, *next;
 	unsigned waiting = 0;
 
+	ur_cm_sidr_shutdown(cm, now);
 	ur_list_for_each_safe(pos, next, &cm->conns) {
 		struct ur_cm_conn *c = ur_container_of(pos, struct ur_cm_conn, link);
 		bool was_sent = c->state == UR_CM_DREQ_SENT;

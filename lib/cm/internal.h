@@ -2,7 +2,7 @@
 /*
  * What the files of lib/cm share. cm.c: instance, dispatch; listen.c: listeners; conn.c: the object, its keys, events and timer;
  * build.c: messages from state; active.c, passive.c: the two sides of connecting; reject.c: REJ and MRA; disconnect.c: DREQ, DREP,
- * TIMEWAIT; table.c: the hash tables.
+ * TIMEWAIT; sidr.c: lookups of datagram services; table.c: the hash tables.
  *
  * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
  * this library. And whoever needs a connection after such a call holds it meanwhile (ur_cm_conn_hold).
@@ -48,16 +48,22 @@ struct ur_cm_listener {
 	struct ur_gid gid;
 	void *owner;
 	ur_cm_event_fn event;
+	ur_cm_sidr_fn sidr;  /* a listener of lookups: `event` is NULL */
+	unsigned unanswered; /* its lookups */
 };
 
 struct ur_cm {
 	struct ur_cm_config cfg;
 	struct ur_list listeners, conns;
+	struct ur_list sidrs, answered; /* lookups; those that have been answered, oldest first */
+	unsigned nanswered;
 	uint32_t nconns;
 	uint32_t id_next, id_mask; /* 24 bits each: the next communication id is id_next ^ id_mask under the slot */
 	struct ur_cm_table by_local;  /* local communication id */
 	struct ur_cm_table by_remote; /* remote communication id, CA GUID, address */
 	struct ur_cm_table by_qpn;    /* remote QPN, CA GUID, address; not in TIMEWAIT */
+	struct ur_cm_table by_request;	/* our lookups: request id */
+	struct ur_cm_table by_requester; /* lookups of peers: request id, transaction id, address */
 };
 
 struct ur_cm_conn {
@@ -109,7 +115,23 @@ static inline void ur_cm_send(struct ur_cm *cm, const struct ur_cm_addr *to, con
 /* listen.c */
 struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid);
 
+int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, struct ur_cm_listener **out);
+
+/*
+ * Service ids of the IP port spaces (annex A11) are a port space and a port number; their requests have an RDMA CM header in front of the
+ * private data.
+ */
+static inline bool ur_cm_is_ip_service(uint64_t service_id)
+{
+	enum { PS_IPOIB = 0x0002, PS_TCP = 0x0106, PS_UDP = 0x0111 };
+	uint64_t ps = service_id >> 16;
+
+	return ps == PS_TCP || ps == PS_UDP || ps == PS_IPOIB;
+}
+
 /* conn.c */
+/* A communication or request id that has not been given away lately; in use it may be still. */
+uint32_t ur_cm_next_id(struct ur_cm *cm);
 struct ur_cm_conn *ur_cm_conn_new(struct ur_cm *cm, void *owner, ur_cm_event_fn event);
 void ur_cm_conn_free(struct ur_cm_conn *c);
 static inline void ur_cm_conn_hold(struct ur_cm_conn *c)
@@ -146,7 +168,8 @@ struct ur_cm_rej_spec {
 	unsigned pdata_len;
 };
 void ur_cm_build_rej(uint32_t local_id, uint32_t remote_id, uint64_t tid, const struct ur_cm_rej_spec *s, uint8_t *mad);
-void ur_cm_build_sidr_unsupported(const struct ur_cm_msg *req, uint8_t *mad);
+void ur_cm_build_sidr_req(uint32_t request_id, const struct ur_cm_sidr_req_param *p, uint8_t *mad);
+void ur_cm_build_sidr_rep(uint32_t request_id, uint64_t tid, uint64_t service_id, const struct ur_cm_sidr_rep_param *p, uint8_t *mad);
 void ur_cm_build_apr(const struct ur_cm_msg *lap, uint8_t status, uint8_t *mad);
 
 /* active.c */
@@ -168,6 +191,13 @@ void ur_cm_enter_timewait(struct ur_cm_conn *c, ur_time now);
 /* ESTABLISHED -> DREQ_SENT. */
 void ur_cm_start_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
 
+/* sidr.c */
+void ur_cm_rx_sidr_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+void ur_cm_rx_sidr_rep(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+/* Lookups of a listener that goes away belong to their owners from now on. */
+void ur_cm_sidr_orphan(struct ur_cm_listener *l);
+void ur_cm_sidr_shutdown(struct ur_cm *cm, ur_time now);
+void ur_cm_sidr_fini(struct ur_cm *cm);
 /* cm.c: the connection a message is for, by both communication ids and the sender's address; NULL after counting the drop. */
 struct ur_cm_conn *ur_cm_match(struct ur_cm *cm, const struct ur_cm_addr *from, uint32_t local_id, uint32_t remote_id);
 static inline void ur_cm_count(struct ur_cm *cm, enum ur_counter id)

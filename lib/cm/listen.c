@@ -21,8 +21,7 @@ static bool is_taken(const struct ur_cm *cm, uint64_t service_id, const struct u
 	return false;
 }
 
-int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_event_fn event,
-		 struct ur_cm_listener **out)
+int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, struct ur_cm_listener **out)
 {
 	struct ur_cm_listener *l;
 
@@ -35,16 +34,26 @@ int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid
 	l->service_id = service_id;
 	l->gid = *gid;
 	l->owner = owner;
-	l->event = event;
 	ur_list_add_tail(&cm->listeners, &l->link);
 	*out = l;
 	return 0;
+}
+
+int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_event_fn event,
+		 struct ur_cm_listener **out)
+{
+	int err = ur_cm_listener_new(cm, service_id, gid, owner, out);
+
+	if (!err)
+		(*out)->event = event;
+	return err;
 }
 
 void ur_cm_unlisten(struct ur_cm_listener *l)
 {
 	if (!l)
 		return;
+	ur_cm_sidr_orphan(l);
 	ur_list_del(&l->link);
 	free(l);
 }

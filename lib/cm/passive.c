@@ -4,15 +4,7 @@
 
 #include "cm/internal.h"
 
-/* Service ids that stand for a port of an IP based port space (annex A11): port space and port number. */
-enum { PS_TCP = 0x0106, PS_UDP = 0x0111 };
-
 #define DSCP_MASK 0xfc /* of a traffic class: all but ECN */
-
-static bool is_ip_service(uint64_t service_id)
-{
-	return service_id >> 16 == PS_TCP || service_id >> 16 == PS_UDP;
-}
 
 /* A request for a connection that is here already. */
 static void repeated_req(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm_msg *m)
@@ -101,7 +93,7 @@ static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const 
 static bool req_event(const struct ur_cm_msg *m, struct ur_cm_event *ev)
 {
 	*ev = (struct ur_cm_event){.type = UR_CM_EV_REQ, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
-	if (!is_ip_service(m->req.service_id))
+	if (!ur_cm_is_ip_service(m->req.service_id))
 		return true;
 	if (!ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &ev->hdr))
 		return false;
@@ -160,6 +152,8 @@ void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct 
 	l = ur_cm_listener_find(cm, m->req.service_id, &from->sgid);
 	if (!l)
 		no_listener(cm, from, m);
+	else if (l->sidr)
+		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_INVALID_TRANSPORT_TYPE);
 	else if (!refuse_stale_req(cm, from, m, now))
 		new_req(l, from, m, now);
 }

@@ -36,6 +36,8 @@ static int connect_locked(struct ur_id *u, const struct rdma_conn_param *p)
 	ur_time now = ur_engine_now();
 	int err;
 
+	if (u->id.qp_type == IBV_QPT_UD)
+		return ur_id_ud_connect(u, p, now);
 	if (u->state != UR_ID_ROUTE_RESOLVED || !ur_conn_param_ok(u, p, UR_RDMACM_REQ_PDATA))
 		return EINVAL;
 	err = ur_cm_conn_create(u->nic->cm, u, ur_id_conn_event, &u->conn);
@@ -59,8 +61,6 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 	if (!u)
 		return -1;
-	if (u->id.qp_type == IBV_QPT_UD)
-		return ur_fail(EOPNOTSUPP);
 	err = ur_id_start(u);
 	if (err)
 		return ur_fail(err);

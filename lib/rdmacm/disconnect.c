@@ -8,6 +8,8 @@ static int disconnect_locked(struct ur_id *u, bool *wait)
 	ur_time now = ur_engine_now();
 	bool sent;
 
+	if (u->id.qp_type == IBV_QPT_UD)
+		return ur_id_ud_disconnect(u, now);
 	if (!u->conn)
 		return EINVAL;
 	ur_id_qp_error(u, now);

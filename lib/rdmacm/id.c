@@ -137,6 +137,8 @@ static void close_id(struct ur_id *u, struct ur_list *events, ur_time now)
 	if (u->conn)
 		ur_cm_conn_destroy(u->conn, now);
 	u->conn = NULL;
+	ur_cm_sidr_destroy(u->lookup, now);
+	u->lookup = NULL;
 	ur_id_unbind(u);
 	ur_list_del(&u->awaiting);
 	ur_channel_take(u, events);

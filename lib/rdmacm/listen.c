@@ -21,7 +21,7 @@ static bool mtu_fits(const struct ur_id *l, uint8_t path_mtu)
 	return path_mtu <= ur_nic_max_mtu(info.mtu);
 }
 
-static bool request_fits(struct ur_id *l, const struct ur_cm_event *ev, uint16_t *reason)
+bool ur_id_backlog_full(struct ur_id *l)
 {
 	struct ur_channel *ch = (struct ur_channel *)l->id.channel;
 	unsigned unread;
@@ -29,14 +29,24 @@ static bool request_fits(struct ur_id *l, const struct ur_cm_event *ev, uint16_t
 	pthread_mutex_lock(&ch->lock);
 	unread = l->unread_requests;
 	pthread_mutex_unlock(&ch->lock);
+	return unread >= l->backlog;
+}
+
+bool ur_id_wants_family(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr)
+{
+	return !l->afonly || (hdr->ip_version == 4) == (l->id.route.addr.src_addr.sa_family == AF_INET);
+}
+
+static bool request_fits(struct ur_id *l, const struct ur_cm_event *ev, uint16_t *reason)
+{
 	*reason = 0;
 	if (!ev->has_hdr)
 		*reason = UR_CM_REJ_UNSUPPORTED;
-	else if (l->afonly && (ev->hdr.ip_version == 4) != (l->id.route.addr.src_addr.sa_family == AF_INET))
+	else if (!ur_id_wants_family(l, &ev->hdr))
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
 	else if (!mtu_fits(l, ev->msg->req.path_mtu))
 		*reason = UR_CM_REJ_INVALID_MTU;
-	else if (unread >= l->backlog)
+	else if (ur_id_backlog_full(l))
 		*reason = UR_CM_REJ_NO_RESOURCES;
 	return !*reason;
 }
@@ -74,7 +84,7 @@ static void fill_params(struct ur_event *e, const struct ur_cm_event *ev)
 	p->qp_num = req->local_qpn;
 }
 
-static struct ur_id *child_of(struct ur_id *l, struct ur_cm_conn *conn)
+struct ur_id *ur_id_child(struct ur_id *l)
 {
 	struct ur_id *u = ur_id_alloc((struct ur_channel *)l->id.channel, l->id.context, l->id.ps, l->id.qp_type);
 
@@ -84,7 +94,6 @@ static struct ur_id *child_of(struct ur_id *l, struct ur_cm_conn *conn)
 	u->ctx = l->ctx;
 	u->default_pd = l->default_pd;
 	u->nic = l->nic;
-	u->conn = conn;
 	u->psn = ur_rng_u32(&l->nic->rng) & 0xffffff;
 	u->ack_timeout = l->ack_timeout;
 	u->ack_timeout_set = l->ack_timeout_set;
@@ -99,7 +108,7 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 	uint16_t reason;
 
 	if (request_fits(l, ev, &reason)) {
-		u = child_of(l, conn);
+		u = ur_id_child(l);
 		e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, l) : NULL;
 		reason = UR_CM_REJ_NO_RESOURCES;
 	}
@@ -109,6 +118,7 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 		ur_cm_conn_destroy(conn, now);
 		return;
 	}
+	u->conn = conn;
 	ur_cm_conn_set_owner(conn, u, ur_id_conn_event);
 	fill_addresses(u, l, ev);
 	fill_params(e, ev);
@@ -135,7 +145,10 @@ static int listen_locked(struct ur_id *u, int backlog)
 		backlog = UR_RDMACM_BACKLOG_MAX;
 	/* A hint, as for sockets: a small number should not turn away a burst of clients. */
 	u->backlog = backlog < UR_RDMACM_BACKLOG_MIN ? UR_RDMACM_BACKLOG_MIN : (unsigned)backlog;
-	err = ur_cm_listen(u->nic->cm, service | u->port, &u->bound_gid, u, on_request, &u->listener);
+	if (u->id.qp_type == IBV_QPT_UD)
+		err = ur_cm_sidr_listen(u->nic->cm, service | u->port, &u->bound_gid, u, ur_id_on_lookup, &u->listener);
+	else
+		err = ur_cm_listen(u->nic->cm, service | u->port, &u->bound_gid, u, on_request, &u->listener);
 	if (err)
 		return err;
 	ur_engine_port_listen(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port, true);
@@ -150,8 +163,6 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 
 	if (!u)
 		return -1;
-	if (u->id.qp_type == IBV_QPT_UD)
-		return ur_fail(EOPNOTSUPP);
 	err = ur_id_start(u);
 	if (err)
 		return ur_fail(err);
@@ -233,7 +244,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 	if (!u)
 		return -1;
 	if (u->id.qp_type == IBV_QPT_UD)
-		return ur_fail(EOPNOTSUPP);
+		return ur_result(ur_id_ud_accept(u, conn_param));
 	ur_id_lock(u);
 	err = accept_locked(u, conn_param);
 	ur_id_unlock(u);
@@ -247,6 +258,8 @@ static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint
 
 	if (!u)
 		return -1;
+	if (u->id.qp_type == IBV_QPT_UD)
+		return ur_result(ur_id_ud_reject(u, data, len));
 	if (len > UR_CM_REJ_PDATA || (len && !data))
 		return ur_fail(EINVAL);
 	ur_id_lock(u);

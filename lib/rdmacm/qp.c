@@ -93,7 +93,7 @@ static int rts_attr(const struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 int ur_id_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 {
 	if (u->id.qp_type == IBV_QPT_UD)
-		return EOPNOTSUPP;
+		return ur_id_ud_qp_attr(u, attr, mask);
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
 		return init_attr(u, attr, mask);
@@ -206,15 +206,29 @@ static int create_cqs(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
-static int make_ready(struct ur_id *u, struct ibv_qp *qp)
+static int make_step(struct ur_id *u, struct ibv_qp *qp, enum ibv_qp_state state)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+	struct ibv_qp_attr attr = {.qp_state = state};
 	int mask, err;
 
 	ur_id_lock(u);
 	err = ur_id_qp_attr(u, &attr, &mask);
 	ur_id_unlock(u);
 	return err ? err : ibv_modify_qp(qp, &attr, mask);
+}
+
+/* A connected QP waits in INIT for its peer; a datagram QP needs none. */
+static int make_ready(struct ur_id *u, struct ibv_qp *qp)
+{
+	int err = make_step(u, qp, IBV_QPS_INIT);
+
+	if (u->id.qp_type != IBV_QPT_UD)
+		return err;
+	if (!err)
+		err = make_step(u, qp, IBV_QPS_RTR);
+	if (!err)
+		err = make_step(u, qp, IBV_QPS_RTS);
+	return err;
 }
 
 static int create_qp(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
@@ -228,8 +242,6 @@ static int create_qp(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
 	}
 	if (!u->id.verbs || u->id.qp || !attr->pd || attr->pd->context != u->id.verbs || attr->qp_type != u->id.qp_type)
 		return EINVAL;
-	if (u->id.qp_type == IBV_QPT_UD)
-		return EOPNOTSUPP;
 	err = create_cqs(u, attr);
 	if (err)
 		return err;

@@ -8,6 +8,7 @@
  *   bind.c     local addresses and ports   resolve.c  remote addresses and routes        sockaddr.c  addresses and GIDs
  *   connect.c  the active side             listen.c   the passive side                   conn.c      what happens to a connection
  *   qp.c       queue pairs                 ep.c       endpoints                          option.c    options, ECE
+ *   datagram.c datagram ids: what connecting, listening and QPs are for them
  *
  * An id belongs to the engine's lock: API calls take it, callbacks of the layers below come under it. A channel's mutex nests inside and
  * guards its queue and the counts of unread and unacknowledged events of the ids on it. Nobody blocks while holding either.
@@ -40,6 +41,7 @@
 #define UR_RDMACM_PORT 1	  /* the device's only port */
 #define UR_RDMACM_HOP_LIMIT 64
 #define UR_RDMACM_REQ_PDATA (UR_CM_REQ_PDATA - UR_RDMA_CM_HDR_LEN)
+#define UR_RDMACM_SIDR_PDATA (UR_CM_SIDR_REQ_PDATA - UR_RDMA_CM_HDR_LEN)
 
 struct ur_channel {
 	struct rdma_event_channel ch; /* first; ch.fd is an eventfd, readable while the queue holds events */
@@ -103,11 +105,13 @@ struct ur_id {
 	struct ibv_sa_path_rec path_rec;
 	struct ur_cm_listener *listener;
 	struct ur_cm_conn *conn;
+	struct ur_cm_sidr *lookup; /* of a datagram id: its own, or the one that it stands for */
 	struct ur_list awaiting; /* on the list of accepted ids without an RTU */
 	uint32_t psn;		 /* our starting PSN: the first that the peer sends */
 	uint8_t responder_resources, initiator_depth; /* what rdma_accept decided */
 	bool depths_set;
 	bool own_send_cq, own_recv_cq;
+	uint32_t qkey; /* of a datagram id; 0 until ur_id_qkey chooses one */
 	struct ibv_ece remote_ece;
 	struct ibv_qp_init_attr *ep_attr; /* for the QPs of a listening endpoint */
 	struct ibv_pd *ep_pd;
@@ -218,6 +222,12 @@ uint8_t ur_conn_depth(const struct rdma_conn_param *p, bool responder, uint8_t l
 /* --- listen.c --- */
 
 void ur_id_unlisten(struct ur_id *u);
+/* The id of a request to `l`, in CONNECT. NULL when memory is short. */
+struct ur_id *ur_id_child(struct ur_id *l);
+/* The program has not read as many requests as it said it would leave. */
+bool ur_id_backlog_full(struct ur_id *l);
+/* RDMA_OPTION_ID_AFONLY. */
+bool ur_id_wants_family(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr);
 
 /* --- qp.c --- */
 
@@ -226,5 +236,19 @@ int ur_id_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask);
 /* Takes id->qp to RTR and RTS. Under the lock. 0 or an errno. */
 int ur_id_qp_connect(struct ur_id *u, ur_time now);
 void ur_id_qp_error(struct ur_id *u, ur_time now);
+
+/* --- datagram.c --- */
+
+/* The Q_Key of a datagram id and its QP: RDMA_UDP_QKEY unless something else set u->qkey before the first call. */
+uint32_t ur_id_qkey(struct ur_id *u);
+/* rdma_init_qp_attr(3) for a datagram id, under the lock. 0 or an errno. */
+int ur_id_ud_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask);
+/* rdma_connect(3) and rdma_disconnect(3) for one, under the lock; rdma_accept(3) and rdma_reject(3), which take it. 0 or an errno. */
+int ur_id_ud_connect(struct ur_id *u, const struct rdma_conn_param *p, ur_time now);
+int ur_id_ud_disconnect(struct ur_id *u, ur_time now);
+int ur_id_ud_accept(struct ur_id *u, const struct rdma_conn_param *p);
+int ur_id_ud_reject(struct ur_id *u, const void *data, unsigned len);
+/* A lookup for the listener `owner`. */
+void ur_id_on_lookup(void *owner, struct ur_cm_sidr *s, const struct ur_cm_sidr_event *ev, ur_time now);
 
 #endif

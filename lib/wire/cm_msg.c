@@ -116,8 +116,16 @@ static const struct field sidr_req_fields[] = {
 };
 
 static const struct field sidr_rep_fields[] = {
-	U32(ur_cm_sidr_rep, request_id, 0),  U8(ur_cm_sidr_rep, status, 4), U8(ur_cm_sidr_rep, info_len, 5), U24(ur_cm_sidr_rep, qpn, 8),
-	U64(ur_cm_sidr_rep, service_id, 12), U32(ur_cm_sidr_rep, qkey, 20), RUN(ur_cm_sidr_rep, info, 24),
+	U32(ur_cm_sidr_rep, request_id, 0),
+	U8(ur_cm_sidr_rep, status, 4),
+	U8(ur_cm_sidr_rep, info_len, 5),
+	BYTE_OF(ur_cm_sidr_rep, vendor_id, 6, 16),
+	BYTE_OF(ur_cm_sidr_rep, vendor_id, 7, 8),
+	U24(ur_cm_sidr_rep, qpn, 8),
+	BYTE_OF(ur_cm_sidr_rep, vendor_id, 11, 0),
+	U64(ur_cm_sidr_rep, service_id, 12),
+	U32(ur_cm_sidr_rep, qkey, 20),
+	RUN(ur_cm_sidr_rep, info, 24),
 };
 
 /* The path of a LAP is that of a REQ but for the flow label and the traffic class, which share a word (12.8.1). */

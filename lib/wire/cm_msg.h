@@ -46,6 +46,13 @@ enum ur_cm_rej_reason {
 	UR_CM_REJ_INVALID_CLASS_VERSION = 31,
 };
 
+enum ur_cm_sidr_status { /* IBTA volume 1, 12.11 */
+	UR_CM_SIDR_OK = 0,
+	UR_CM_SIDR_UNSUPPORTED = 1, /* no such service, or none to be looked up */
+	UR_CM_SIDR_REJECT = 2,
+	UR_CM_SIDR_NO_QP = 3,
+};
+
 enum { UR_CM_REQ_PDATA = 92, UR_CM_REP_PDATA = 196, UR_CM_RTU_PDATA = 224, UR_CM_REJ_PDATA = 148, UR_CM_REJ_ARI = 72, UR_CM_MRA_PDATA = 222,
        UR_CM_DREQ_PDATA = 220, UR_CM_DREP_PDATA = 224, UR_CM_SIDR_REQ_PDATA = 216, UR_CM_SIDR_REP_PDATA = 136, UR_CM_LAP_PDATA = 168,
        UR_CM_APR_PDATA = 148, UR_CM_PDATA_MAX = 224, UR_CM_SIDR_REP_INFO = 72, UR_CM_APR_INFO = 72 };
@@ -130,11 +137,12 @@ struct ur_cm_sidr_req {
 
 struct ur_cm_sidr_rep {
 	uint32_t request_id;
-	uint8_t status;
+	uint8_t status; /* enum ur_cm_sidr_status, or what else the peer says */
 	uint8_t info_len;
 	uint32_t qpn; /* 24 */
 	uint64_t service_id;
 	uint32_t qkey;
+	uint32_t vendor_id; /* 24, scattered over three bytes of the message */
 	uint8_t info[UR_CM_SIDR_REP_INFO];
 };
 

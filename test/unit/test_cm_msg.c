@@ -157,6 +157,19 @@ static void cm_msg__rep_vendor_id_is_scattered(void)
 	CU_ASSERT_EQUAL(back.rep.vendor_id, 0x123456);
 }
 
+static void cm_msg__sidr_rep_vendor_id_is_scattered(void)
+{
+	struct ur_cm_msg m = {.attr = UR_CM_SIDR_REP, .sidr_rep = {.vendor_id = 0x123456}}, back;
+	uint8_t mad[UR_MAD_LEN];
+
+	CU_ASSERT_TRUE(ur_cm_msg_build(mad, &m));
+	CU_ASSERT_EQUAL(mad[24 + 6], 0x12);
+	CU_ASSERT_EQUAL(mad[24 + 7], 0x34);
+	CU_ASSERT_EQUAL(mad[24 + 11], 0x56);
+	CU_ASSERT_TRUE(ur_cm_msg_parse(mad, &back));
+	CU_ASSERT_EQUAL(back.sidr_rep.vendor_id, 0x123456);
+}
+
 static void cm_msg__flow_label_is_20_bits(void)
 {
 	struct ur_cm_msg m, back;
@@ -339,6 +352,7 @@ void ur_suite_cm_msg(void)
 
 	CU_ADD_TEST(s, cm_msg__each_field_at_its_maximum);
 	CU_ADD_TEST(s, cm_msg__rep_vendor_id_is_scattered);
+	CU_ADD_TEST(s, cm_msg__sidr_rep_vendor_id_is_scattered);
 	CU_ADD_TEST(s, cm_msg__flow_label_is_20_bits);
 	CU_ADD_TEST(s, cm_msg__private_data);
 	CU_ADD_TEST(s, cm_msg__mad_header);
