@@ -428,14 +428,10 @@ static void unsupported__says_so(void)
 	struct rdma_cm_id *id = make_id(RDMA_PS_UDP);
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1}};
 	struct ibv_srq_init_attr_ex srq_ex = {.attr = {.max_wr = 1}};
-	struct rdma_cm_join_mc_attr_ex join = {.comp_mask = 0};
 
 	CU_ASSERT_EQUAL(rdma_bind_addr(id, address(OURS, 0)), 0);
 	ASSERT_ERRNO(rdma_create_srq(id, NULL, &srq), EOPNOTSUPP);
 	ASSERT_ERRNO(rdma_create_srq_ex(id, &srq_ex), EOPNOTSUPP);
-	ASSERT_ERRNO(rdma_join_multicast(id, address("239.0.0.1", 0), NULL), EOPNOTSUPP);
-	ASSERT_ERRNO(rdma_join_multicast_ex(id, &join, NULL), EOPNOTSUPP);
-	ASSERT_ERRNO(rdma_leave_multicast(id, address("239.0.0.1", 0)), EOPNOTSUPP);
 	rdma_destroy_srq(id);
 	destroy(id);
 }
