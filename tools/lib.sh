@@ -141,8 +141,9 @@ wait_started() {
 	return 1
 }
 
-# wait_listening NS PORT [PID [OPTIONS]]: waits until a process under uroce listens on a TCP port of the RDMA CM, as 'uroce info' shows it. Gives up
-# after 20 seconds, or once process PID has ended. NS '-' is the namespace of this script; OPTIONS name the device in place of --dev eth0.
+# wait_listening NS PORT [PID [OPTIONS]]: waits until a process under uroce listens on that port, of any port space of the RDMA CM, as
+# 'uroce info' shows it. Gives up after 20 seconds, or once process PID has ended. NS '-' is the namespace of this script; OPTIONS name the
+# device in place of --dev eth0.
 wait_listening() {
 	local ns=$1 port=$2 pid=${3:-} uroce=${UROCE:-$ROOT/build/apps/uroce/uroce} enter=() shown end=$((SECONDS + 20))
 	shift $(($# < 3 ? $# : 3))
@@ -150,7 +151,7 @@ wait_listening() {
 	[ "$ns" = - ] || enter=(in_ns "$ns")
 	while [ $SECONDS -lt $end ]; do
 		shown=$("${enter[@]}" timeout 5 "$uroce" info "$@" 2>>"$LOG") || return 1
-		! grep -Eq "^ +listens on tcp .*:$port\$" <<<"$shown" || return 0
+		! grep -Eq "^ +listens on [a-z]+ .*:$port\$" <<<"$shown" || return 0
 		[ -z "$pid" ] || kill -0 "$pid" 2>/dev/null || return 1
 		sleep 0.02
 	done

@@ -73,7 +73,375 @@ static int attributes(void)
 	return close_side(&s);
 }
 
-#define TESTS(T) T(create_qp, ready_at_once) T(init_qp_attr, attributes)
+/* --- both sides --- */
+
+static int start_listener(struct side *l, const char *where)
+{
+	WANT(!open_side(l));
+	WANT(!rdma_bind_addr(l->id, address(where, PORT)));
+	WANT(!rdma_listen(l->id, 1));
+	return 0;
+}
+
+static int resolve(struct side *c, const char *to)
+{
+	WANT(!rdma_resolve_addr(c->id, NULL, address(to, PORT), 2000));
+	WANT(!next(c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	WANT(!rdma_resolve_route(c->id, 2000));
+	WANT(!next(c, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	return 0;
+}
+
+static int start_connect(struct side *c, const char *to)
+{
+	struct rdma_conn_param p = {.private_data = "request", .private_data_len = 8};
+
+	WANT(!open_side(c));
+	WANT(!resolve(c, to));
+	WANT(!rdma_connect(c->id, &p));
+	return 0;
+}
+
+/* The new id of a request goes on in `s`. */
+static int take_request(struct side *l, struct side *s)
+{
+	const struct rdma_ud_param *p;
+
+	WANT(!next(l, RDMA_CM_EVENT_CONNECT_REQUEST));
+	p = &l->ev->param.ud;
+	WANT(l->ev->listen_id == l->id && l->ev->id != l->id && l->ev->id->qp_type == IBV_QPT_UD && l->ev->id->ps == l->id->ps);
+	WANT(p->private_data_len == 180 && !memcmp(p->private_data, "request", 8));
+	WANT(ntohs(rdma_get_src_port(l->ev->id)) == PORT && rdma_get_dst_port(l->ev->id) && l->ev->id->verbs && l->ev->id->pd);
+	memset(s, 0, sizeof(*s));
+	s->id = l->ev->id;
+	s->ch = l->id->channel;
+	return 0;
+}
+
+static int drop_request(struct side *l, struct side *s)
+{
+	WANT(!rdma_ack_cm_event(l->ev));
+	l->ev = NULL;
+	if (s->id->qp)
+		rdma_destroy_qp(s->id);
+	WANT(!rdma_destroy_id(s->id));
+	return 0;
+}
+
+static int check_way(struct rdma_cm_id *id, const struct ibv_ah_attr *ah, uint8_t tos)
+{
+	union ibv_gid gid;
+
+	WANT(ah->is_global && ah->port_num == 1 && ah->grh.hop_limit == 64 && ah->grh.traffic_class == tos);
+	WANT(!memcmp(&ah->grh.dgid, &id->route.addr.addr.ibaddr.dgid, 16));
+	WANT(!ibv_query_gid(id->verbs, 1, ah->grh.sgid_index, &gid) && !memcmp(&gid, &id->route.addr.addr.ibaddr.sgid, 16));
+	WANT(ah->grh.flow_label == ntohl(id->route.path_rec->flow_label));
+	return 0;
+}
+
+static int exchange(struct rdma_cm_id *from, struct ibv_ah *ah, uint32_t qpn, struct rdma_cm_id *to)
+{
+	static struct {
+		uint8_t grh[40];
+		char text[24];
+	} in;
+	static char out[24];
+	struct ibv_mr *smr = rdma_reg_msgs(from, out, sizeof(out)), *rmr = rdma_reg_msgs(to, &in, sizeof(in));
+	struct ibv_wc wc;
+
+	WANT(ah && smr && rmr);
+	snprintf(out, sizeof(out), "to %06x", qpn);
+	memset(&in, 0, sizeof(in));
+	WANT(!rdma_post_recv(to, NULL, &in, sizeof(in), rmr));
+	WANT(!rdma_post_ud_send(from, NULL, out, sizeof(out), smr, IBV_SEND_SIGNALED, ah, qpn));
+	WANT(rdma_get_send_comp(from, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+	WANT(rdma_get_recv_comp(to, &wc) == 1 && wc.status == IBV_WC_SUCCESS && wc.src_qp == from->qp->qp_num);
+	WANT(!strcmp(in.text, out));
+	WANT(!rdma_dereg_mr(smr) && !rdma_dereg_mr(rmr));
+	return 0;
+}
+
+static int established(struct side *c, struct rdma_ud_param *ud)
+{
+	WANT(!next(c, RDMA_CM_EVENT_ESTABLISHED));
+	*ud = c->ev->param.ud;
+	WANT(!c->ev->status && ud->private_data_len == 136 && !memcmp(ud->private_data, "reply", 6));
+	return 0;
+}
+
+static int life(const char *listen_at, const char *to, uint8_t tos)
+{
+	struct rdma_conn_param p = {.private_data = "reply", .private_data_len = 6};
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	struct rdma_ud_param ud;
+	struct side l, c, s;
+	struct ibv_ah *ah;
+
+	WANT(!start_listener(&l, listen_at));
+	WANT_ERRNO(rdma_listen(l.id, 1), EINVAL);
+	WANT(!open_side(&c));
+	WANT(!rdma_set_option(c.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1));
+	WANT(!resolve(&c, to) && !make_qp(c.id));
+	WANT(!rdma_connect(c.id, &(struct rdma_conn_param){.private_data = "request", .private_data_len = 8}));
+	WANT_ERRNO(rdma_connect(c.id, NULL), EINVAL);
+	WANT(!take_request(&l, &s));
+	WANT(!make_qp(s.id) && !rdma_accept(s.id, &p));
+	WANT_ERRNO(rdma_accept(s.id, &p), EINVAL);
+	WANT_ERRNO(rdma_reject(s.id, NULL, 0), EINVAL);
+
+	WANT(!established(&c, &ud));
+	WANT(ud.qp_num == s.id->qp->qp_num && ud.qkey == RDMA_UDP_QKEY);
+	WANT(!check_way(c.id, &ud.ah_attr, tos));
+	ah = ibv_create_ah(c.id->pd, &ud.ah_attr);
+	WANT(!exchange(c.id, ah, ud.qp_num, s.id));
+	WANT(!ibv_destroy_ah(ah));
+	WANT_ERRNO(rdma_establish(c.id), EINVAL);
+	WANT_ERRNO(rdma_notify(s.id, IBV_EVENT_COMM_EST), EINVAL);
+
+	WANT(!rdma_disconnect(c.id));
+	WANT(!ibv_query_qp(c.id->qp, &attr, IBV_QP_STATE, &init) && attr.qp_state == IBV_QPS_ERR);
+	WANT(!ibv_query_qp(s.id->qp, &attr, IBV_QP_STATE, &init) && attr.qp_state == IBV_QPS_RTS); /* nobody is told */
+	WANT(!drop_request(&l, &s));
+	WANT(!close_side(&c));
+	return close_side(&l);
+}
+
+static int life_v4(void)
+{
+	return life("10.0.0.1", "10.0.0.1", 0);
+}
+
+static int life_v6_wildcard(void)
+{
+	return life("::", "fd00::1", 0x48);
+}
+
+static int life_v4_to_v6_wildcard(void)
+{
+	return life("::", "10.0.0.1", 0x20);
+}
+
+/* Without parameters; and the service may use the way to this host as well as its client. */
+static int both_ways(void)
+{
+	struct side l, c, s;
+	struct ibv_ah *ah;
+
+	WANT(!start_listener(&l, "10.0.0.1"));
+	WANT(!start_connect(&c, "10.0.0.1"));
+	WANT(!take_request(&l, &s));
+	WANT(!make_qp(c.id) && !make_qp(s.id));
+	WANT(!rdma_accept(s.id, NULL));
+	WANT(!next(&c, RDMA_CM_EVENT_ESTABLISHED));
+	WANT(c.ev->param.ud.qp_num == s.id->qp->qp_num && c.ev->param.ud.private_data_len == 136);
+	ah = ibv_create_ah(s.id->pd, &c.ev->param.ud.ah_attr);
+	WANT(!exchange(s.id, ah, c.id->qp->qp_num, c.id) && !ibv_destroy_ah(ah));
+	WANT(!drop_request(&l, &s));
+	WANT(!close_side(&c));
+	return close_side(&l);
+}
+
+/* Ids that carry only the lookup. */
+static int without_qps(void)
+{
+	struct rdma_conn_param p = {.private_data = "reply", .private_data_len = 6, .qp_num = 0x654321};
+	struct rdma_ud_param ud;
+	struct side l, c, s;
+
+	WANT(!start_listener(&l, "0.0.0.0"));
+	WANT(!start_connect(&c, "10.0.0.1"));
+	WANT(!take_request(&l, &s));
+	WANT_ERRNO(rdma_accept(s.id, NULL), EINVAL);
+	WANT(!rdma_accept(s.id, &p));
+	WANT(!established(&c, &ud)); /* not CONNECT_RESPONSE: nothing is left to do */
+	WANT(ud.qp_num == 0x654321 && ud.qkey == RDMA_UDP_QKEY);
+	WANT(!rdma_disconnect(c.id) && !rdma_disconnect(s.id));
+	WANT(!drop_request(&l, &s));
+	WANT(!close_side(&c));
+	return close_side(&l);
+}
+
+static int several_at_once(void)
+{
+	enum { CLIENTS = 30 };
+	struct rdma_conn_param p = {.private_data = "reply", .private_data_len = 6};
+	struct side l, c[CLIENTS], s;
+	struct rdma_ud_param ud;
+
+	WANT(!start_listener(&l, "10.0.0.1"));
+	for (unsigned i = 0; i < CLIENTS; i++)
+		WANT(!start_connect(&c[i], "10.0.0.1"));
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		WANT(!take_request(&l, &s));
+		p.qp_num = ntohs(rdma_get_dst_port(s.id)); /* so that each client can tell its own answer */
+		WANT(!rdma_accept(s.id, &p) && !drop_request(&l, &s));
+	}
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		WANT(!established(&c[i], &ud) && ud.qp_num == ntohs(rdma_get_src_port(c[i].id)));
+		WANT(!close_side(&c[i]));
+	}
+	return close_side(&l);
+}
+
+/* --- refusals --- */
+
+static int unreachable(struct side *c, int status)
+{
+	WANT(!next(c, RDMA_CM_EVENT_UNREACHABLE));
+	WANT(c->ev->status == status);
+	return 0;
+}
+
+static int rejected(void)
+{
+	struct side l, c, s;
+
+	WANT(!start_listener(&l, "10.0.0.1"));
+	WANT(!start_connect(&c, "10.0.0.1"));
+	WANT(!take_request(&l, &s));
+	WANT(!rdma_reject(s.id, "no", 3));
+	WANT_ERRNO(rdma_accept(s.id, &(struct rdma_conn_param){.qp_num = 1}), EINVAL);
+	WANT(!drop_request(&l, &s));
+	WANT(!unreachable(&c, UR_CM_SIDR_REJECT));
+	WANT(c.ev->param.ud.private_data_len == 136 && !memcmp(c.ev->param.ud.private_data, "no", 3));
+	WANT(!close_side(&c));
+	return close_side(&l);
+}
+
+static int nobody_listens(void)
+{
+	struct side l, c;
+
+	WANT(!open_side(&l));
+	WANT(!rdma_destroy_id(l.id) && !rdma_create_id(l.ch, &l.id, NULL, RDMA_PS_TCP));
+	WANT(!rdma_bind_addr(l.id, address("10.0.0.1", PORT)) && !rdma_listen(l.id, 1)); /* the same port, for connections */
+	WANT(!start_connect(&c, "10.0.0.1"));
+	WANT(!unreachable(&c, UR_CM_SIDR_UNSUPPORTED));
+	WANT(!close_side(&c));
+	return close_side(&l);
+}
+
+static int wants_ipv6_only(void)
+{
+	struct side l, c;
+	int on = 1;
+
+	WANT(!open_side(&l));
+	WANT(!rdma_set_option(l.id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)));
+	WANT(!rdma_bind_addr(l.id, address("::", PORT)) && !rdma_listen(l.id, 1));
+	WANT(!start_connect(&c, "10.0.0.1"));
+	WANT(!unreachable(&c, UR_CM_SIDR_UNSUPPORTED));
+	WANT(!close_side(&c));
+	return close_side(&l);
+}
+
+static int listener_goes_away(void)
+{
+	struct side l, c;
+
+	WANT(!start_listener(&l, "10.0.0.1"));
+	WANT(!start_connect(&c, "10.0.0.1"));
+	while (!ur_channel_has((struct ur_id *)l.id, RDMA_CM_EVENT_CONNECT_REQUEST))
+		usleep(1000);
+	WANT(!close_side(&l));
+	WANT(!unreachable(&c, UR_CM_SIDR_REJECT));
+	return close_side(&c);
+}
+
+static int request_is_destroyed(void)
+{
+	struct side l, c, s;
+
+	WANT(!start_listener(&l, "10.0.0.1"));
+	WANT(!start_connect(&c, "10.0.0.1"));
+	WANT(!take_request(&l, &s));
+	WANT(!drop_request(&l, &s));
+	WANT(!unreachable(&c, UR_CM_SIDR_REJECT));
+	WANT(!close_side(&c));
+	return close_side(&l);
+}
+
+static int destroyed_while_asking(void)
+{
+	struct side l, c, s;
+
+	WANT(!start_listener(&l, "10.0.0.1"));
+	WANT(!start_connect(&c, "10.0.0.1"));
+	WANT(!close_side(&c));
+	WANT(!take_request(&l, &s));
+	WANT(!rdma_accept(s.id, &(struct rdma_conn_param){.qp_num = 5}));
+	WANT(!drop_request(&l, &s));
+	return close_side(&l);
+}
+
+static int backlog(void)
+{
+	enum { CLIENTS = UR_RDMACM_BACKLOG_MIN + 3 };
+	static struct side c[CLIENTS];
+	struct side l, s;
+	struct ur_id *u;
+	uint64_t dropped = 0;
+
+	WANT(!start_listener(&l, "10.0.0.1"));
+	u = (struct ur_id *)l.id;
+	for (unsigned i = 0; i < CLIENTS; i++)
+		WANT(!start_connect(&c[i], "10.0.0.1"));
+	while (dropped < CLIENTS - UR_RDMACM_BACKLOG_MIN) {
+		ur_id_lock(u);
+		dropped = u->nic->counters.v[UR_C_DROP_BACKLOG];
+		ur_id_unlock(u);
+	}
+	for (unsigned i = 0; i < CLIENTS; i++) /* the last of them have asked again */
+		WANT(!take_request(&l, &s) && !drop_request(&l, &s));
+	for (unsigned i = 0; i < CLIENTS; i++)
+		WANT(!unreachable(&c[i], UR_CM_SIDR_REJECT) && !close_side(&c[i]));
+	return close_side(&l);
+}
+
+static int bad_parameters(void)
+{
+	static const char big[200];
+	struct rdma_conn_param p = {.private_data = big, .private_data_len = 181, .qp_num = 1};
+	char asked[180] = "";
+	struct side l, c, s;
+
+	WANT(!start_listener(&l, "10.0.0.1"));
+	WANT(!open_side(&c));
+	WANT_ERRNO(rdma_connect(c.id, NULL), EINVAL); /* no route */
+	WANT_ERRNO(rdma_accept(c.id, &p), EINVAL);
+	WANT_ERRNO(rdma_reject(c.id, NULL, 0), EINVAL);
+	WANT_ERRNO(rdma_disconnect(c.id), EINVAL);
+	WANT(!resolve(&c, "10.0.0.1"));
+	WANT_ERRNO(rdma_connect(c.id, &p), EINVAL);
+	p.private_data = NULL;
+	p.private_data_len = 1;
+	WANT_ERRNO(rdma_connect(c.id, &p), EINVAL);
+	p.private_data = strcpy(asked, "request");
+	p.private_data_len = 180;
+	WANT(!rdma_connect(c.id, &p));
+	WANT_ERRNO(rdma_accept(c.id, &p), EINVAL); /* its own lookup */
+	WANT(!take_request(&l, &s));
+	p.private_data_len = 137;
+	WANT_ERRNO(rdma_accept(s.id, &p), EINVAL);
+	WANT_ERRNO(rdma_reject(s.id, big, 137), EINVAL);
+	WANT_ERRNO(rdma_reject(s.id, NULL, 1), EINVAL);
+	WANT_ERRNO(rdma_connect(s.id, NULL), EINVAL);
+	p.private_data_len = 136;
+	WANT(!rdma_accept(s.id, &p));
+	WANT(!next(&c, RDMA_CM_EVENT_ESTABLISHED) && !memcmp(c.ev->param.ud.private_data, p.private_data, 136));
+	WANT(!drop_request(&l, &s));
+	WANT(!close_side(&c));
+	return close_side(&l);
+}
+
+#define TESTS(T)                                                                                                                           \
+	T(create_qp, ready_at_once)                                                                                                        \
+	T(init_qp_attr, attributes) T(datagram, life_v4) T(datagram, life_v6_wildcard) T(datagram, life_v4_to_v6_wildcard)                 \
+		T(datagram, both_ways) T(datagram, without_qps) T(datagram, several_at_once) T(datagram, rejected)               \
+			T(datagram, nobody_listens) T(datagram, wants_ipv6_only) T(datagram, listener_goes_away)                           \
+				T(datagram, request_is_destroyed) T(datagram, destroyed_while_asking) T(datagram, backlog)                 \
+					T(datagram, bad_parameters)
 
 #define DEFINE(function, name)                                                                                                             \
 	static void function##__##name(void)                                                                                               \
