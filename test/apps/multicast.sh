@@ -186,3 +186,52 @@ test_mckey_leaves_at_signals() {
 }
 # Nobody hears of this one: switches forget the member when it does not answer.
 test_mckey_killed() { leaves_at KILL && same_count 0 . "$TMP/wire"; }
+
+# --- a program of our own ---
+
+multicast() { gcc -O2 -Wall -Wextra -Werror -o "$TMP/multicast" "$here/multicast.c" -lrdmacm -libverbs; }
+test_multicast_exit_leaves() {
+	multicast || return 1
+	watch_wire
+	uroce_in "$NS1" -- "$TMP/multicast" 10.77.0.1 $GROUP4 exit || return 1
+	sleep 1
+	stop "$watcher"
+	cat "$TMP/wire"
+	# The join and what is left of its repeats; then the leave, as often as the querier wants it.
+	[ "$(cut -f 1 "$TMP/wire" | uniq | xargs)" = "4 3" ] && same_count 2 '^3' "$TMP/wire"
+}
+# A QP that the program makes after the event, and attaches itself.
+test_multicast_own_qp() {
+	multicast || return 1
+	background "$NS1" "$TMP/member" -- "$TMP/multicast" 10.77.0.1 $GROUP4 own 50
+	joined "$NS1" $GROUP4 1 || return 1
+	uroce_in "$NS2" -- mckey -m $GROUP4 -b 10.77.0.2 -s -o -C 50 && served "$TMP/member" && same_count 1 '^received$' "$TMP/member"
+}
+# The address of a join goes: the program is told, leaves, and joins from another one.
+test_multicast_address_goes() {
+	multicast || return 1
+	ip -n "$NS1" addr add 10.77.0.101/24 dev eth0
+	background "$NS1" "$TMP/member" -- "$TMP/multicast" 10.77.0.101 $GROUP4 events 10.77.0.1
+	joined "$NS1" $GROUP4 1 || return 1
+	ip -n "$NS1" addr del 10.77.0.101/24 dev eth0
+	served "$TMP/member"
+	local ok=$?
+	cat "$TMP/member"
+	[ $ok = 0 ] && same_count 1 '^RDMA_CM_EVENT_MULTICAST_ERROR -99$' "$TMP/member" && same_count 1 '^joined again$' "$TMP/member"
+}
+# The link goes down and up: the switch may have forgotten us.
+test_multicast_link_comes_back() {
+	member "$NS1" "$TMP/member" $GROUP4 1 -- -b 10.77.0.1 || return 1
+	sleep 1.2
+	ip -n "$NS2" link set eth0 down
+	sleep 0.5
+	ip -n "$NS2" link set eth0 up
+	watch_wire
+	ip -n "$NS1" link set eth0 down
+	sleep 0.3
+	ip -n "$NS1" link set eth0 up
+	sleep 2
+	stop "$watcher"
+	cat "$TMP/wire"
+	grep -q "^4	$GROUP4\$" "$TMP/wire" || fail "no report"
+}
