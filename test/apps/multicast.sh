@@ -174,9 +174,11 @@ leaves_at() {
 	watch_wire
 	kill "-$1" "$(pgrep -P "$server")"
 	wait "$server"
+	status=$?
 	sleep 1
 	stop "$watcher"
 	cat "$TMP/wire"
+	[ $status -eq $((128 + $(kill -l "$1"))) ] || fail "status $status"
 }
 test_mckey_leaves_at_signals() {
 	local s
@@ -234,4 +236,21 @@ test_multicast_link_comes_back() {
 	stop "$watcher"
 	cat "$TMP/wire"
 	grep -q "^4	$GROUP4\$" "$TMP/wire" || fail "no report"
+}
+
+# A port of our own, with addresses of our own (queries on one: nic_mcast in test/unit).
+test_mckey_memif() {
+	local memif="socket=$TMP/memif.sock,socket-abstract=no" i
+	timeout -k 5 30 "$UROCE" run --vdev "net_memif0,role=server,$memif" --ip 10.88.0.1/24 --counters "$TMP/counters" -- \
+		stdbuf -oL mckey -m $GROUP4 -b 10.88.0.1 -C 20 </dev/null >"$TMP/member" 2>&1 &
+	server=$!
+	servers+=("$server")
+	for i in $(seq 100); do
+		! grep -q '^mckey: joined' "$TMP/member" || break
+		sleep 0.1
+	done
+	timeout -k 5 30 "$UROCE" run --vdev "net_memif0,role=client,$memif" --ip 10.88.0.2/24 -- mckey -m $GROUP4 -b 10.88.0.2 -s -C 20 || return 1
+	served "$TMP/member" || return 1
+	cat "$TMP/counters"
+	grep -Eq '^tx_group_reports +[12]$' "$TMP/counters" && grep -Eq '^tx_group_leaves +2$' "$TMP/counters" || fail "no join or no leave"
 }
