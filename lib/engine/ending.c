@@ -95,12 +95,11 @@ void ur_ending_serve(struct ur_engine *e)
 	}
 }
 
-void ur_engine_leave_at_signals(struct ur_engine *e)
+/* In a forked child that inherited the actions, what stands behind them is still known. */
+static void install(struct ur_engine *e)
 {
 	struct sigaction ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
 
-	if (at_end.pid == getpid())
-		return;
 	at_end.engine = e;
 	at_end.pid = getpid();
 	atomic_store(&at_end.done, false);
@@ -113,4 +112,14 @@ void ur_engine_leave_at_signals(struct ur_engine *e)
 		at_end.old[i] = old;
 		sigaction(signals[i], &ours, NULL);
 	}
+}
+
+void ur_engine_leave_at_signals(struct ur_engine *e)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&lock);
+	if (at_end.pid != getpid())
+		install(e);
+	pthread_mutex_unlock(&lock);
 }

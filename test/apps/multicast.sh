@@ -189,6 +189,69 @@ test_mckey_leaves_at_signals() {
 # Nobody hears of this one: switches forget the member when it does not answer.
 test_mckey_killed() { leaves_at KILL && same_count 0 . "$TMP/wire"; }
 
+# --- a switch that snoops: the kernel's bridge ---
+
+# make_switch: namespaces $HOST1 to $HOST3 (10.78.0.1 to 3) at a bridge in $SWITCH that forwards groups to their members alone. It forgets at once
+# who leaves.
+make_switch() {
+	local i
+	SWITCH=uroce-$$-sw
+	[ -z "${HOST1:-}" ] || return 0
+	on_exit "ip netns del $SWITCH"
+	ip netns add "$SWITCH"
+	in_ns "$SWITCH" sysctl -qw net.ipv6.conf.default.accept_dad=0 # it asks from an address of its own
+	ip -n "$SWITCH" link add br0 type bridge mcast_igmp_version 3 mcast_mld_version 2 mcast_query_response_interval 100 || return 1
+	ip -n "$SWITCH" link set br0 type bridge mcast_snooping 1 mcast_querier 1 mcast_startup_query_interval 100 # it waits for the interval above
+	ip -n "$SWITCH" link set br0 up
+	for i in 1 2 3; do
+		local ns=uroce-$$-h$i
+		on_exit "ip netns del $ns"
+		ip netns add "$ns"
+		declare -g "HOST$i=$ns"
+		ip link add name eth0 netns "$ns" type veth peer name "h$i" netns "$SWITCH" || return 1
+		ip -n "$SWITCH" link set "h$i" master br0 up
+		in_ns "$SWITCH" bridge link set dev "h$i" fastleave on
+		ip -n "$ns" addr add 10.78.0.$i/24 dev eth0
+		ip -n "$ns" addr add fd78::$i/64 dev eth0 nodad
+		ip -n "$ns" link set eth0 up
+	done
+	sleep 3 # the bridge floods until it has asked
+}
+# forwarded PORT GROUP: the switch knows a member behind the port.
+forwarded() { in_ns "$SWITCH" bridge mdb show | grep -Eq "port $1 grp $2 "; }
+sent_to() { in_ns "$SWITCH" cat "/sys/class/net/$1/statistics/tx_packets"; }
+
+test_mckey_snooping_switch() {
+	make_switch || return 1
+	local g own before
+	for g in $GROUP4 $GROUP6; do
+		own=10.78.0.
+		[ $g = $GROUP4 ] || own=fd78::
+		member "$HOST1" "$TMP/member" $g 1 -- -b ${own}1 -C 100 || return 1
+		forwarded h1 $g || { in_ns "$SWITCH" bridge mdb show; fail "the switch does not know the member"; return; }
+		before=$(sent_to h3)
+		uroce_in "$HOST2" -- mckey -m $g -b ${own}2 -s -o -C 100 && served "$TMP/member" || return 1
+		[ $(($(sent_to h3) - before)) -lt 20 ] || { in_ns "$SWITCH" bridge mdb show; fail "messages about $g went to everybody"; return; }
+		sleep 0.2
+		! forwarded h1 $g || { fail "the switch did not hear of the leave"; return; }
+	done
+}
+# One of two processes leaves, and the switch goes on to forward to the other.
+test_mckey_snooping_sibling() {
+	make_switch || return 1
+	member "$HOST1" "$TMP/one" $GROUP4 1 -- -b 10.78.0.1 -C 100 || return 1
+	local one=$server
+	member "$HOST1" "$TMP/two" $GROUP4 2 -- -b 10.78.0.1 -C 100 || return 1
+	local two=$server
+	kill "$(pgrep -P "$one")"
+	wait "$one"
+	sleep 0.2
+	forwarded h1 $GROUP4 || { fail "the switch forgot the other process"; return; }
+	uroce_in "$HOST2" -- mckey -m $GROUP4 -b 10.78.0.2 -s -C 100 || return 1
+	server=$two
+	served "$TMP/two"
+}
+
 # --- a program of our own ---
 
 multicast() { gcc -O2 -Wall -Wextra -Werror -o "$TMP/multicast" "$here/multicast.c" -lrdmacm -libverbs; }
