@@ -236,9 +236,10 @@ test_mckey_snooping_switch() {
 		! forwarded h1 $g || { fail "the switch did not hear of the leave"; return; }
 	done
 }
-# One of two processes leaves, and the switch goes on to forward to the other.
+# One of two processes leaves, and the switch goes on to forward to the other. (A bridge of version 3 asks before it forgets, whatever it is told.)
 test_mckey_snooping_sibling() {
 	make_switch || return 1
+	ip -n "$SWITCH" link set br0 type bridge mcast_igmp_version 2
 	member "$HOST1" "$TMP/one" $GROUP4 1 -- -b 10.78.0.1 -C 100 || return 1
 	local one=$server
 	member "$HOST1" "$TMP/two" $GROUP4 2 -- -b 10.78.0.1 -C 100 || return 1
