@@ -3,6 +3,7 @@
  * Multicast groups at the shard: which QPs receive them (lib/transport), who on the network is told (lib/net), and the port's filter, which
  * follows both and, in owned mode, the addresses.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/nic_priv.h"
@@ -17,20 +18,26 @@ struct filter {
 
 /* --- the filter --- */
 
-static bool mac_listed(const struct filter *f, const struct ur_mac *mac)
-{
-	for (unsigned i = 0; i < f->n; i++)
-		if (memcmp(f->mac[i].b, mac->b, sizeof(mac->b)) == 0)
-			return true;
-	return false;
-}
-
 static void add(struct filter *f, const struct ur_gid *group)
 {
-	struct ur_mac mac = ur_mcast_mac(group);
+	f->mac[f->n++] = ur_mcast_mac(group);
+}
 
-	if (!mac_listed(f, &mac)) /* groups can share a MAC address */
-		f->mac[f->n++] = mac;
+static int compare(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct ur_mac));
+}
+
+/* Groups can share a MAC address, and a group can have both members and QPs. */
+static void drop_duplicates(struct filter *f)
+{
+	unsigned kept = 0;
+
+	qsort(f->mac, f->n, sizeof(f->mac[0]), compare);
+	for (unsigned i = 0; i < f->n; i++)
+		if (!kept || compare(&f->mac[kept - 1], &f->mac[i]))
+			f->mac[kept++] = f->mac[i];
+	f->n = kept;
 }
 
 /* On a shared interface the kernel is the one that answers neighbour solicitations. */
@@ -77,6 +84,7 @@ int ur_nic_filter_mcast(struct ur_nic *nic)
 	n += ur_net_groups(nic->net, groups + n, UR_NET_GROUPS);
 	for (unsigned i = 0; i < n; i++)
 		add(&f, &groups[i]);
+	drop_duplicates(&f);
 	return nic->port->ops->set_mcast(nic->port, f.mac, f.n);
 }
 
