@@ -64,6 +64,8 @@ struct ur_kif {
 	char name[IFNAMSIZ];
 	int index;
 	int ctl;  /* a packet socket that receives nothing: ioctls and multicast memberships */
+	struct ur_mac *mcast; /* the memberships of `ctl`, sorted */
+	unsigned nmcast;
 	int wake; /* the socket whose ring DPDK reads; DPDK owns it */
 	struct ur_mac mac;
 	uint16_t mtu;

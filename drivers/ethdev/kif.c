@@ -109,6 +109,9 @@ void ur_kif_close(struct ur_kif *k)
 {
 	if (k->ctl >= 0)
 		close(k->ctl);
+	free(k->mcast);
+	k->mcast = NULL;
+	k->nmcast = 0;
 	k->ctl = k->wake = -1;
 }
 
@@ -135,25 +138,74 @@ uint32_t ur_kif_speed(const struct ur_kif *k)
 	return (uint32_t)mbps;
 }
 
-/* A new socket with the new list replaces the old socket: the kernel counts memberships, so none is lost in between. */
+/* --- multicast memberships: the kernel counts them for each socket, and forgets them with it --- */
+
+static int change_membership(const struct ur_kif *k, int what, const struct ur_mac *mac)
+{
+	struct packet_mreq mr = {.mr_ifindex = k->index, .mr_type = PACKET_MR_MULTICAST, .mr_alen = 6};
+
+	memcpy(mr.mr_address, mac->b, 6);
+	return setsockopt(k->ctl, SOL_PACKET, what, &mr, sizeof(mr)) ? errno : 0;
+}
+
+static int compare_macs(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct ur_mac));
+}
+
+static bool has_mac(const struct ur_mac *list, unsigned n, const struct ur_mac *mac)
+{
+	return n && bsearch(mac, list, n, sizeof(*list), compare_macs);
+}
+
+/* Does `what` to the first `until` of the list that are not in the other one; both are sorted. Ends at an error, with *done of them looked at. */
+static int change_difference(const struct ur_kif *k, int what, const struct ur_mac *list, unsigned until, const struct ur_mac *other,
+			     unsigned nother, unsigned *done)
+{
+	int rc = 0;
+
+	for (*done = 0; *done < until && !rc; ++*done)
+		if (!has_mac(other, nother, &list[*done]))
+			rc = change_membership(k, what, &list[*done]);
+	if (rc)
+		--*done;
+	return rc;
+}
+
+static unsigned sort_unique(struct ur_mac *list, unsigned n)
+{
+	unsigned kept = 0;
+
+	if (n)
+		qsort(list, n, sizeof(*list), compare_macs);
+	for (unsigned i = 0; i < n; i++)
+		if (!kept || compare_macs(&list[kept - 1], &list[i]))
+			list[kept++] = list[i];
+	return kept;
+}
+
+/* What is new is added before what is gone is dropped; when something cannot be added, nothing has changed. */
 int ur_kif_set_mcast(struct ur_kif *k, const struct ur_mac *macs, unsigned n)
 {
-	int s = control_socket(), rc;
+	struct ur_mac *want = malloc((n + 1) * sizeof(*want));
+	unsigned done;
+	int rc;
 
-	if (s < 0)
-		return errno;
-	for (unsigned i = 0; i < n; i++) {
-		struct packet_mreq mr = {.mr_ifindex = k->index, .mr_type = PACKET_MR_MULTICAST, .mr_alen = 6};
-
-		memcpy(mr.mr_address, macs[i].b, 6);
-		if (setsockopt(s, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &mr, sizeof(mr))) {
-			rc = errno;
-			close(s);
-			return rc;
-		}
+	if (!want)
+		return ENOMEM;
+	if (n)
+		memcpy(want, macs, n * sizeof(*want));
+	n = sort_unique(want, n);
+	rc = change_difference(k, PACKET_ADD_MEMBERSHIP, want, n, k->mcast, k->nmcast, &done);
+	if (rc) {
+		change_difference(k, PACKET_DROP_MEMBERSHIP, want, done, k->mcast, k->nmcast, &done);
+		free(want);
+		return rc;
 	}
-	close(k->ctl);
-	k->ctl = s;
+	change_difference(k, PACKET_DROP_MEMBERSHIP, k->mcast, k->nmcast, want, n, &done);
+	free(k->mcast);
+	k->mcast = want;
+	k->nmcast = n;
 	return 0;
 }
 

@@ -40,6 +40,7 @@
 	X(DROP_UC_MESSAGE, "drop_uc_message", "UC packets dropped since an earlier one of their message was lost or refused") \
 	X(DROP_ARP, "drop_arp", "malformed ARP or neighbour discovery message") \
 	X(DROP_ICMP, "drop_icmp", "malformed or unsupported ICMP message") \
+	X(DROP_GMP, "drop_group_management", "malformed IGMP or MLD message") \
 	X(DROP_NEIGH, "drop_neigh_unresolved", "packets dropped since the next hop's MAC address is unknown") \
 	X(DROP_GHOST_ACK, "drop_ghost_ack", "acknowledgements of PSNs that were never sent or long since completed") \
 	X(DROP_RESPONSE, "drop_unexpected_response", "responses that fit no outstanding request") \
@@ -74,6 +75,9 @@
 	X(CM_EARLY, "cm_early_resends", "CM messages sent again early, since they may have been lost") \
 	X(CM_BACKLOG, "cm_backlog", "connection requests and lookups left without an answer: the listener's backlog is full") \
 	X(CM_STALE, "cm_stale", "connection requests refused as stale") \
+	X(GMP_QUERIES, "rx_group_queries", "IGMP and MLD queries received") \
+	X(GMP_REPORTS, "tx_group_reports", "IGMP and MLD reports sent: this process is a member of multicast groups") \
+	X(GMP_LEAVES, "tx_group_leaves", "IGMP and MLD messages sent about multicast groups that were left") \
 	X(FAULT_DROP, "fault_dropped", "packets dropped by fault injection") \
 	X(FAULT_DUP, "fault_duplicated", "packets duplicated by fault injection") \
 	X(FAULT_REORDER, "fault_reordered", "packets reordered by fault injection") \

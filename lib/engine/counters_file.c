@@ -79,6 +79,11 @@ static void write_and_end(int sig)
 	raise(sig);
 }
 
+bool ur_counters_handles(const struct sigaction *sa)
+{
+	return !(sa->sa_flags & SA_SIGINFO) && sa->sa_handler == write_and_end;
+}
+
 void ur_counters_on_signal(const char *path, const struct ur_counters *c)
 {
 	static const int signals[] = {SIGHUP, SIGINT, SIGTERM};

@@ -5,6 +5,8 @@
 #ifndef UR_COUNTERS_FILE_H
 #define UR_COUNTERS_FILE_H
 
+#include <signal.h>
+
 #include "base/counters.h"
 
 /* Writes it; "-" is standard error. 0 or an errno. Fit for signal handlers. */
@@ -16,5 +18,7 @@ int ur_counters_write(const char *path, const struct ur_counters *c);
  * forked child writes nothing until it asks for itself. `path` is copied, `c` must stay.
  */
 void ur_counters_on_signal(const char *path, const struct ur_counters *c);
+/* Is this the action that ur_counters_on_signal has set? */
+bool ur_counters_handles(const struct sigaction *sa);
 
 #endif

@@ -291,6 +291,8 @@ void ur_device_refresh(struct ur_engine *e)
 	copy_gids(e, after);
 	if (memcmp(before, after, sizeof(before)))
 		tell(e, IBV_EVENT_GID_CHANGE);
+	if (h.up && !was_up)
+		ur_net_groups_again(e->nic->net, ur_engine_now());
 	if (h.up != was_up)
 		tell(e, h.up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }

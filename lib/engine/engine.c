@@ -230,8 +230,11 @@ static void shard_leave(struct ur_engine *e)
 
 static bool shard_try(struct ur_engine *e)
 {
-	if (pthread_mutex_trylock(&e->shard))
+	ur_engine_inside++;
+	if (pthread_mutex_trylock(&e->shard)) {
+		ur_engine_inside--;
 		return false;
+	}
 	shard_enter(e);
 	return true;
 }
@@ -247,6 +250,7 @@ static void shard_release(struct ur_engine *e, ur_time next)
 
 		shard_leave(e);
 		pthread_mutex_unlock(&e->shard);
+		ur_engine_inside--;
 		pthread_setcancelstate(cancel_state, NULL);
 		if (ur_unlikely(next < atomic_load_explicit(&e->wake_at, memory_order_relaxed)))
 			ur_progress_wake(e);
@@ -260,6 +264,7 @@ static void shard_release(struct ur_engine *e, ur_time next)
 
 struct ur_nic *ur_engine_lock(struct ur_engine *e)
 {
+	ur_engine_inside++;
 	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
 	pthread_mutex_lock(&e->shard);
 	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);

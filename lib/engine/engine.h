@@ -83,6 +83,12 @@ void ur_engine_will_block(struct ur_engine *e);
 void ur_engine_reclaim(struct ur_engine *e);
 
 /*
+ * Has multicast groups left when SIGHUP, SIGINT or SIGTERM ends the process, as they are at exit; once a process, after it started. Only
+ * signals whose action would be the default one (or the counters') are taken; a program that sets its own action later has that one alone.
+ */
+void ur_engine_leave_at_signals(struct ur_engine *e);
+
+/*
  * Ports of the IP port spaces, shared with the other processes of this device: as the functions of registry.h. `gid` is an address or a
  * wildcard (wire/gid_set.h). *port 0 asks for an ephemeral one (host order). Call under the lock.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the engine proper (engine.c, progress.c, device.c, public.c) share with one another. */
+/* What the files of the engine proper (engine.c, progress.c, ending.c, device.c, public.c) share with one another. */
 #ifndef UR_ENGINE_PRIV_H
 #define UR_ENGINE_PRIV_H
 
@@ -62,6 +62,11 @@ void ur_device_refresh(struct ur_engine *e);
 
 /* telemetry.c: offers the counters where the setting says so. 0 or an errno. */
 int ur_telemetry_offer(struct ur_engine *e);
+
+/* ending.c: a signal asks the progress thread to leave all groups; more than 0 in a thread that holds the shard or is about to. */
+bool ur_ending_asked(void);
+void ur_ending_serve(struct ur_engine *e);
+extern __thread unsigned ur_engine_inside __attribute__((tls_model("initial-exec")));
 
 /* progress.c */
 int ur_progress_start(struct ur_engine *e);

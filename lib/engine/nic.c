@@ -9,7 +9,6 @@
 #include "engine/fault.h"
 #include "engine/nic_priv.h"
 #include "wire/frame.h"
-#include "wire/icmp.h"
 
 #define NIC_STUCK_NS (2 * UR_NS_PER_MS)
 #define VLAN_ID_MASK 0xfff
@@ -40,6 +39,14 @@ static void nic_output(void *ctx, struct ur_pkt *p)
 	ur_nic_send_one(ctx, p);
 }
 
+static void nic_tell(void *ctx, const struct ur_pkt *p)
+{
+	struct ur_nic *nic = ctx;
+
+	if (nic->cfg.siblings_send && !nic->cfg.siblings_send(nic->cfg.ctx, 0, p))
+		ur_count(&nic->counters, UR_C_TX_DROPPED);
+}
+
 /* --- making and unmaking --- */
 
 static int nic_create_layers(struct ur_nic *nic)
@@ -63,7 +70,9 @@ static int nic_create_layers(struct ur_nic *nic)
 				    .counters = &nic->counters,
 				    .mac = nic->cfg.mac,
 				    .mtu = nic->cfg.mtu,
-				    .owned = nic->cfg.owned};
+				    .owned = nic->cfg.owned,
+				    .seed = ~nic->cfg.seed,
+				    .tell = nic_tell};
 	struct ur_cm_config cm = {.ctx = nic,
 				  .send = ur_nic_send_mad,
 				  .elsewhere = ur_nic_elsewhere,
@@ -148,53 +157,6 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	ur_nic_filter_mcast(nic);
 	ur_net_set_mac(nic->net, &port->mac);
 	ur_tp_set_speed(nic->tp, port->speed_mbps);
-}
-
-static unsigned nd_groups(const struct ur_nic *nic, struct ur_mac *macs)
-{
-	static const struct ur_gid all_nodes = {.raw = {[0] = 0xff, [1] = 0x02, [15] = 1}};
-	unsigned n = 0;
-
-	if (!nic->cfg.owned)
-		return 0; /* on a shared interface the kernel is the one that answers neighbour solicitations */
-	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
-		const struct ur_net_addr *a = ur_net_gid(nic->net, i);
-		struct ur_gid group;
-
-		if (!a || ur_gid_is_v4(&a->gid))
-			continue;
-		group = ur_nd_solicited_node(&a->gid);
-		macs[n++] = ur_mcast_mac(&group);
-	}
-	if (n)
-		macs[n++] = ur_mcast_mac(&all_nodes);
-	return n;
-}
-
-static bool mac_listed(const struct ur_mac *macs, unsigned n, const struct ur_mac *mac)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (memcmp(macs[i].b, mac->b, sizeof(mac->b)) == 0)
-			return true;
-	return false;
-}
-
-int ur_nic_filter_mcast(struct ur_nic *nic)
-{
-	struct ur_mac macs[UR_NET_GIDS + 1 + UR_MAX_MCAST_GROUPS];
-	struct ur_gid groups[UR_MAX_MCAST_GROUPS];
-	unsigned n, ngroups = ur_mcast_list(nic->tp, groups, UR_MAX_MCAST_GROUPS);
-
-	if (!nic->port || !nic->port->ops->set_mcast)
-		return 0;
-	n = nd_groups(nic, macs);
-	for (unsigned i = 0; i < ngroups; i++) {
-		struct ur_mac mac = ur_mcast_mac(&groups[i]);
-
-		if (!mac_listed(macs, n, &mac)) /* groups can share a MAC address */
-			macs[n++] = mac;
-	}
-	return nic->port->ops->set_mcast(nic->port, macs, n);
 }
 
 /* --- sending --- */

@@ -71,8 +71,8 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 void ur_nic_destroy(struct ur_nic *nic);
 void ur_nic_attach(struct ur_nic *nic, struct ur_port *port);
 /*
- * Makes the port's multicast filter follow the addresses (solicited-node groups, in owned mode) and the groups that QPs are attached to;
- * after adding or removing an address.
+ * Makes the port's multicast filter follow the addresses (solicited-node groups and all hosts, in owned mode), the groups that QPs are
+ * attached to and those that were joined; after adding or removing an address.
  */
 int ur_nic_filter_mcast(struct ur_nic *nic);
 
@@ -105,6 +105,12 @@ int ur_nic_create_ah(struct ur_nic *nic, struct ur_pd *pd, const struct ibv_ah_a
 /* ibv_attach_mcast(3), ibv_detach_mcast(3): as ur_mcast_attach and ur_mcast_detach; the port's filter follows. */
 int ur_nic_attach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gid *group);
 int ur_nic_detach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gid *group);
+/*
+ * Membership in a group on a VLAN, which switches and routers are told of: as ur_net_group_join and ur_net_group_leave; the port's filter
+ * follows. QPs receive when they are attached, whether or not the group was joined; without joining, a network may keep it from us.
+ */
+int ur_nic_join_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t vlan, ur_time now);
+int ur_nic_leave_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t vlan, ur_time now);
 /* The largest path MTU that the port can carry. */
 enum ibv_mtu ur_nic_max_mtu(uint16_t ip_mtu);
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Datagrams at the shard: address handles, whose paths the network layer keeps current, and multicast groups, which the port's filter
- * follows.
- */
+/* Datagrams at the shard: address handles, whose paths the network layer keeps current. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,8 +10,6 @@ struct nic_ah {
 	struct ur_ah ah;
 	struct ur_net_path path;
 };
-
-/* --- address handles --- */
 
 static void path_changed(struct ur_net_path *path, int err, ur_time now)
 {
@@ -58,27 +53,4 @@ int ur_nic_create_ah(struct ur_nic *nic, struct ur_pd *pd, const struct ibv_ah_a
 	ur_ah_init(&n->ah, pd, &n->path.wire, retry, release);
 	*out = &n->ah;
 	return 0;
-}
-
-/* --- multicast --- */
-
-int ur_nic_attach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gid *group)
-{
-	int err = ur_mcast_attach(qp, group);
-
-	if (err)
-		return err;
-	err = ur_nic_filter_mcast(nic);
-	if (err)
-		ur_mcast_detach(qp, group);
-	return err;
-}
-
-int ur_nic_detach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gid *group)
-{
-	int err = ur_mcast_detach(qp, group);
-
-	if (!err)
-		ur_nic_filter_mcast(nic); /* a filter that lets too much in does no harm */
-	return err;
 }

@@ -77,7 +77,7 @@ static bool announce(struct ur_engine *e, ur_time until, bool aside)
 	atomic_store(&e->aside, aside);
 	atomic_store(&e->wake_at, until);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!ur_nic_rang(e->nic) && !atomic_load(&e->stop) && (!aside || atomic_load(&e->driven_at)) &&
+	if (!ur_nic_rang(e->nic) && !atomic_load(&e->stop) && !ur_ending_asked() && (!aside || atomic_load(&e->driven_at)) &&
 	    (aside || !e->local || ur_local_sleep(e->local, true)))
 		return true;
 	return false;
@@ -146,6 +146,8 @@ static void progress_loop(struct ur_engine *e)
 	while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
 		ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
 
+		if (ur_ending_asked())
+			ur_ending_serve(e);
 		if (driven && now < driven + UR_ASIDE_NS) {
 			step_aside(e, driven + UR_ASIDE_NS);
 			continue;

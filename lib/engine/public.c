@@ -207,6 +207,7 @@ __attribute__((destructor)) static void end_of_process(void)
 	if (e->nic->port) {
 		if (e->nic->port->ops->enter)
 			e->nic->port->ops->enter(e->nic->port);
+		ur_net_groups_end(e->nic->net, ur_engine_now());
 		say_goodbye(e->nic);
 		if (e->info.owned)
 			usleep(EXIT_FETCH_US); /* a port in shared memory takes with it what the peer has not fetched yet */

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "net/group.h"
 #include "net/internal.h"
 
 static uint16_t vlan_of(const struct ur_pkt *p)
@@ -184,6 +185,8 @@ void ur_net_rx(struct ur_net *net, struct ur_pkt *p, ur_time now)
 		rx_arp(net, p, now);
 	else if (p->kind == UR_PKT_ICMP4 || p->kind == UR_PKT_ICMP6)
 		rx_icmp(net, p, now);
+	else if (p->kind == UR_PKT_GMP)
+		ur_net_groups_rx(net, p, now);
 	else
 		ur_net_count(net, UR_C_RX_OTHER_HOST);
 }

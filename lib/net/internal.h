@@ -2,10 +2,12 @@
 /*
  * What the files of lib/net share. net.c: the instance, and packets without a path of their own; gid.c: the GID table; route.c: routes;
  * neigh.c: the neighbour cache; probe.c: questions to neighbours; path.c: paths; answer.c: received ARP and ICMP, and answers to it.
+ * group.h: multicast membership.
  */
 #ifndef UR_NET_INTERNAL_H
 #define UR_NET_INTERNAL_H
 
+#include "base/rng.h"
 #include "net/net.h"
 #include "wire/arp.h"
 #include "wire/frame.h"
@@ -50,6 +52,9 @@ struct ur_net {
 	struct ur_list orphans;	     /* paths whose address was taken away: they fail until they are opened anew */
 	struct ur_list orphaned;     /* those of them that have not been told yet */
 	struct ur_timer news;	     /* tells paths what happened in calls that have no `now` */
+	struct ur_list group_links;  /* of struct ur_group_link */
+	unsigned ngroups;
+	struct ur_rng rng;
 };
 
 enum ur_neigh_state {

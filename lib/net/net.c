@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/group.h"
 #include "net/internal.h"
 
 int ur_net_create(const struct ur_net_config *c, struct ur_net **out)
@@ -26,6 +27,8 @@ int ur_net_create(const struct ur_net_config *c, struct ur_net **out)
 	ur_list_init(&net->orphans);
 	ur_list_init(&net->orphaned);
 	ur_timer_init(&net->news, ur_net_paths_news);
+	ur_list_init(&net->group_links);
+	net->rng.state = c->seed;
 	for (unsigned i = 0; i < UR_NEIGH_BUCKETS; i++)
 		ur_list_init(&net->bucket[i]);
 	*out = net;
@@ -37,6 +40,7 @@ void ur_net_destroy(struct ur_net *net)
 	if (!net)
 		return;
 	ur_neigh_free_all(net);
+	ur_net_groups_free(net);
 	ur_net_paths_forget(&net->local);
 	ur_net_paths_forget(&net->mcast);
 	ur_net_paths_forget(&net->orphans);

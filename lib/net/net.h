@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/net: addresses and GIDs, routes, neighbours (ARP, RFC 826; neighbour discovery, RFC 4861) and ICMP echo, without I/O. It fills the
- * paths that packets are built from and keeps their MAC addresses current.
+ * lib/net: addresses and GIDs, routes, neighbours (ARP, RFC 826; neighbour discovery, RFC 4861), ICMP echo and multicast membership (IGMP,
+ * MLD), without I/O. It fills the paths that packets are built from and keeps their MAC addresses current.
  *
  * Shared mode: the kernel owns the addresses; uroce asks (ARP, NS) but never answers. Owned mode: uroce answers ARP, NS and echo itself.
  */
@@ -29,6 +29,9 @@ struct ur_net_config {
 	struct ur_mac mac;
 	uint16_t mtu;
 	bool owned;
+	uint64_t seed; /* of random delays */
+	/* A copy of a frame that we sent, for the other processes of this device, which it concerns as well. May be NULL. */
+	void (*tell)(void *ctx, const struct ur_pkt *p);
 };
 
 int ur_net_create(const struct ur_net_config *c, struct ur_net **out);
@@ -118,9 +121,30 @@ int ur_net_send(struct ur_net *net, struct ur_pkt *p, const struct ur_net_path_a
 /* Bytes of Ethernet, VLAN tag, IP and UDP that ur_net_send will write for this address. */
 unsigned ur_net_headroom(const struct ur_net *net, const struct ur_net_path_attr *a);
 
+/* --- multicast groups: membership as routers and snooping switches know it (IGMP, MLD; group.h) --- */
+
+#define UR_NET_GROUPS 1024 /* at a time, on all VLANs together */
+
+/*
+ * Joins a group on a VLAN (0: untagged). Joins are counted, and each needs its leave: the first and the last are reported. EINVAL for
+ * what is no group, ENOMEM at the limit.
+ */
+int ur_net_group_join(struct ur_net *net, const struct ur_gid *group, uint16_t vlan, ur_time now);
+/* EADDRNOTAVAIL when it was not joined. */
+int ur_net_group_leave(struct ur_net *net, const struct ur_gid *group, uint16_t vlan, ur_time now);
+/* Copies at most `max` groups that are joined, and returns how many there are. A group joined on two VLANs stands there twice. */
+unsigned ur_net_groups(const struct ur_net *net, struct ur_gid *out, unsigned max);
+/* Reports all groups as if they were joined now: the link was down, and its switch may have forgotten. */
+void ur_net_groups_again(struct ur_net *net, ur_time now);
+/* Leaves all groups, and sends at once all that would be sent later: nobody will be there. */
+void ur_net_groups_end(struct ur_net *net, ur_time now);
+
 /* --- packets --- */
 
-/* An ARP or ICMP frame (p->kind) from the wire; the packet stays the caller's. Learns, resolves, and in owned mode answers. */
+/*
+ * A frame of ARP, ICMP or group management (p->kind) from the wire, or of the last kind from another process of this device (UR_PKT_LOCAL);
+ * the packet stays the caller's. Learns, resolves, reports memberships, and in owned mode answers.
+ */
 void ur_net_rx(struct ur_net *net, struct ur_pkt *p, ur_time now);
 /* True when a frame to this destination address and MAC is for us: one of our addresses, or a multicast group. */
 bool ur_net_is_ours(const struct ur_net *net, const struct ur_gid *dst);

@@ -171,6 +171,8 @@ static struct ur_event *pop(struct ur_channel *ch)
 		e = ur_container_of(n, struct ur_event, link);
 		ur_list_del(&e->mine);
 		e->owner->unacked++;
+		if (e->mc)
+			e->mc->unacked++;
 		ch->reader = pthread_self();
 		ch->was_read = true;
 		if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
@@ -221,6 +223,8 @@ void ur_event_ack(struct ur_event *e)
 
 	pthread_mutex_lock(&ch->lock);
 	e->owner->unacked--;
+	if (e->mc)
+		e->mc->unacked--;
 	pthread_cond_broadcast(&ch->acked);
 	pthread_mutex_unlock(&ch->lock);
 	free(e);
@@ -256,6 +260,35 @@ void ur_channel_wait_acked(struct ur_id *u)
 
 	pthread_mutex_lock(&ch->lock);
 	while (u->unacked)
+		pthread_cond_wait(&ch->acked, &ch->lock);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+void ur_channel_forget_mc(struct ur_id *u, struct ur_mc *mc)
+{
+	struct ur_channel *ch = (struct ur_channel *)u->id.channel;
+	struct ur_list *n, *tmp;
+
+	pthread_mutex_lock(&ch->lock);
+	ur_list_for_each_safe (n, tmp, &ch->queue) {
+		struct ur_event *e = ur_container_of(n, struct ur_event, link);
+
+		if (e->mc != mc)
+			continue;
+		ur_list_del(n);
+		ur_list_del(&e->mine);
+		free(e);
+	}
+	sync_fd(ch);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+void ur_channel_wait_mc(struct ur_id *u, struct ur_mc *mc)
+{
+	struct ur_channel *ch = (struct ur_channel *)u->id.channel;
+
+	pthread_mutex_lock(&ch->lock);
+	while (mc->unacked)
 		pthread_cond_wait(&ch->acked, &ch->lock);
 	pthread_mutex_unlock(&ch->lock);
 }
@@ -337,6 +370,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 		err = adopt_request(e);
 	if (err)
 		return ur_fail(err);
+	ur_mc_event_read(e);
 	*event = &e->ev;
 	return 0;
 }

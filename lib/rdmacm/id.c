@@ -51,6 +51,7 @@ struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_s
 	u->port_space = (uint16_t)ps;
 	u->id.qp_type = type;
 	ur_list_init(&u->events);
+	ur_list_init(&u->mcs);
 	ur_timer_init(&u->timer, ur_id_resolve_timer);
 	return u;
 }
@@ -147,6 +148,7 @@ static void close_id(struct ur_id *u, struct ur_list *events, ur_time now)
 {
 	ur_id_resolve_cancel(u);
 	ur_id_unlisten(u);
+	ur_id_mc_close(u, now);
 	if (u->conn)
 		ur_cm_conn_destroy(u->conn, now);
 	u->conn = NULL;
@@ -165,6 +167,7 @@ static void free_id(struct ur_id *u)
 	ur_channel_release((struct ur_channel *)ch);
 	if (u->sync)
 		rdma_destroy_event_channel(ch);
+	ur_id_mc_free(u);
 	free(u->ep_attr);
 	free(u->ep_connect);
 	free(u);

@@ -368,6 +368,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 	if (!u)
 		return;
 	ur_id_lock(u);
+	ur_id_mc_detach(u);
 	qp = u->id.qp;
 	u->id.qp = NULL;
 	ur_id_unlock(u);

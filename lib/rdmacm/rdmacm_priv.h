@@ -12,6 +12,7 @@
  *   datagram.c datagram ids: what connecting, listening and QPs are for them
  *   path_option.c  routes of the program    getaddrinfo.c, addrinfo_kind.c, addrinfo_addr.c  names and addresses
  *   live.c     which pointers are ids
+ *   multicast.c groups that ids join
  *
  * An id belongs to the engine's lock: API calls take it, callbacks of the layers below come under it. A channel's mutex nests inside and
  * guards its queue and the counts of unread and unacknowledged events of the ids on it. Nobody blocks while holding either.
@@ -63,11 +64,26 @@ struct ur_channel {
 	atomic_uint holds;    /* one of the program, one of each id and of each thread that reads; it is freed with the last */
 };
 
+/* One rdma_join_multicast(3). */
+struct ur_mc {
+	struct ur_list of_id, of_all;
+	struct ur_id *id;
+	void *context;
+	struct ur_gid group, sgid;
+	uint16_t vlan;
+	bool send_only;
+	bool member;   /* until it is left, or its address has gone */
+	bool attached; /* id->qp is, for this join */
+	bool closed;   /* it ends: its event attaches nothing any more */
+	unsigned unacked; /* under the channel's mutex */
+};
+
 struct ur_event {
 	struct rdma_cm_event ev; /* first */
 	struct ur_list link, mine;  /* in the channel's queue; among the owner's unread events */
 	struct ur_channel *channel; /* where it was queued or read */
 	struct ur_id *owner;	    /* whose destruction waits for the acknowledgement: the listener for CONNECT_REQUEST, else ev.id */
+	struct ur_mc *mc;	    /* of a multicast event: it stays until the acknowledgement */
 	uint8_t pdata[UR_CM_PDATA_MAX];
 };
 
@@ -132,6 +148,7 @@ struct ur_id {
 	bool srq_cq;   /* own_recv_cq was made for the SRQ */
 	uint32_t qkey; /* of a datagram id; 0 until ur_id_qkey chooses one */
 	struct ibv_ece local_ece, remote_ece;
+	struct ur_list mcs; /* of struct ur_mc, in the order of joining */
 	struct ibv_qp_init_attr *ep_attr; /* for the QPs of a listening endpoint */
 	struct ibv_pd *ep_pd;
 	uint8_t *ep_connect; /* private data that precedes the caller's in a request */
@@ -197,6 +214,9 @@ void ur_event_ack(struct ur_event *e);
 /* Moves the unread events that `u` owns to `out`, a list of their links. */
 void ur_channel_take(struct ur_id *u, struct ur_list *out);
 void ur_channel_wait_acked(struct ur_id *u);
+/* Frees the unread events of a join; waits until those that were read are acknowledged. */
+void ur_channel_forget_mc(struct ur_id *u, struct ur_mc *mc);
+void ur_channel_wait_mc(struct ur_id *u, struct ur_mc *mc);
 /*
  * Puts the id and its unread events on another channel. Under the engine's lock. False, and nothing is done, when an event of its own has
  * been read and not acknowledged.
@@ -330,5 +350,15 @@ int ur_id_ud_accept(struct ur_id *u, const struct rdma_conn_param *p);
 int ur_id_ud_reject(struct ur_id *u, const void *data, unsigned len);
 /* A lookup for the listener `owner`. */
 void ur_id_on_lookup(void *owner, struct ur_cm_sidr *s, const struct ur_cm_sidr_event *ev, ur_time now);
+
+/* --- multicast.c --- */
+
+/* The program has retrieved an event: one of a join attaches the QP, and becomes MULTICAST_ERROR when that fails. Not under the lock. */
+void ur_mc_event_read(struct ur_event *e);
+/* The QP goes: takes it out of the groups that it was put in here. Under the lock. */
+void ur_id_mc_detach(struct ur_id *u);
+/* The id goes: leaves all groups, under the lock; frees what events have referred to, once all are acknowledged. */
+void ur_id_mc_close(struct ur_id *u, ur_time now);
+void ur_id_mc_free(struct ur_id *u);
 
 #endif

@@ -119,6 +119,11 @@ bool ur_qp_is_attached(const struct ur_qp *qp)
 	return qp->ngroups != 0;
 }
 
+void ur_qp_block_mcast_loopback(struct ur_qp *qp)
+{
+	qp->no_mcast_loopback = true;
+}
+
 unsigned ur_mcast_list(const struct ur_tp *tp, struct ur_gid *out, unsigned max)
 {
 	unsigned n = 0;

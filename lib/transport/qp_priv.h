@@ -220,6 +220,7 @@ struct ur_qp {
 	struct ur_cc cc;
 	struct ur_qp_counters n;
 	bool broken; /* a completion was lost: to ERR at the next opportunity */
+	bool no_mcast_loopback;
 	bool sig_all, sqd_notify;
 	bool srq_only;    /* no receives of its own: an SRQ's, or (XRC_SEND) none; the one slot of `rq` holds the copy of the WQE in use */
 	uint8_t type;     /* enum ibv_qp_type */

@@ -370,5 +370,7 @@ int ur_mcast_detach(struct ur_qp *qp, const struct ur_gid *group);
 /* Up to `max` groups that QPs are attached to; returns how many there are in all. */
 unsigned ur_mcast_list(const struct ur_tp *tp, struct ur_gid *out, unsigned max);
 bool ur_qp_is_attached(const struct ur_qp *qp);
+/* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: what the QP sends to groups from now on does not come back to this host. */
+void ur_qp_block_mcast_loopback(struct ur_qp *qp);
 
 #endif

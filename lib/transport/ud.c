@@ -86,7 +86,7 @@ static enum ibv_wc_status build(struct ur_qp *qp, const struct ur_swqe *w, const
 	ur_deth_put(ext + op->off_deth, &deth);
 	if (op->flags & UR_OPF_IMM)
 		memcpy(ext + op->off_imm, &w->imm, sizeof(w->imm));
-	if (ur_gid_is_mcast(&x->ud.ah->path->dgid))
+	if (ur_gid_is_mcast(&x->ud.ah->path->dgid) && !qp->no_mcast_loopback)
 		p->flags |= UR_PKT_GROUP;
 	p->payload_len = w->length;
 	return ur_sge_gather(qp, w, &pos, w->length, p);

@@ -169,6 +169,12 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return create_in(pd->context, pd, NULL, attr);
 }
 
+/* The one flag that there is: of datagrams to groups. */
+static bool create_flags_ok(const struct ibv_qp_init_attr_ex *ex, uint32_t flags)
+{
+	return !flags || (flags == IBV_QP_CREATE_BLOCK_SELF_MCAST_LB && ex->qp_type == IBV_QPT_UD);
+}
+
 #define EX_SUPPORTED (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
 struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *ex)
@@ -183,12 +189,12 @@ struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
 		.sq_sig_all = ex->sq_sig_all,
 	};
 	bool builders = ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	uint32_t flags = ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? ex->create_flags : 0;
 	struct ibv_qp *qp;
 
 	if (ex->comp_mask & ~(uint32_t)EX_SUPPORTED)
 		return uv_null(EOPNOTSUPP);
-	if ((ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags) ||
-	    (builders && !uv_wr_supported(ex->qp_type, ex->send_ops_flags)))
+	if (!create_flags_ok(ex, flags) || (builders && !uv_wr_supported(ex->qp_type, ex->send_ops_flags)))
 		return uv_null(EOPNOTSUPP);
 	/* An XRC_RECV QP has a domain of its own kind in place of a PD. */
 	if (!(ex->comp_mask & (ex->qp_type == IBV_QPT_XRC_RECV ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD)))
@@ -198,6 +204,8 @@ struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
 	if (!qp)
 		return NULL;
 	ex->cap = attr.cap;
+	if (flags)
+		ur_qp_block_mcast_loopback(to_qp(qp)->tp);
 	if (builders)
 		uv_wr_init(to_qp(qp), ex->send_ops_flags);
 	return qp;

@@ -78,6 +78,29 @@ static void set_icmp(struct ur_pkt *p, enum ur_pkt_kind kind, uint32_t l4_len)
 	p->payload_len = l4_len;
 }
 
+static bool is_mld(const uint8_t *msg, uint32_t len)
+{
+	return len && ((msg[0] >= 130 && msg[0] <= 132) || msg[0] == 143);
+}
+
+/* Of what stands behind hop-by-hop options only MLD is for us; which options those are is ur_gmp_parse's business. */
+static bool parse_hopopts(struct ur_pkt *p, uint32_t len, struct ur_counters *c)
+{
+	const uint8_t *h = p->data + p->l4_off;
+	uint32_t n;
+
+	if (len < 8)
+		return drop(c, UR_C_DROP_TRUNCATED);
+	n = 8 + h[1] * 8u;
+	if (n > len)
+		return drop(c, UR_C_DROP_TRUNCATED);
+	if (h[0] != UR_PROTO_ICMP6 || !is_mld(h + n, len - n))
+		return true;
+	p->l4_off = (uint16_t)(p->l4_off + n);
+	set_icmp(p, UR_PKT_GMP, len - n);
+	return true;
+}
+
 /* Sums the fixed header without a call; whoever sends options pays for ur_csum_add. */
 static inline bool ip4_checksum_ok(const uint8_t *ip, uint32_t ihl)
 {
@@ -123,6 +146,8 @@ static inline bool parse_ip4(struct ur_pkt *p, struct ur_counters *c)
 		return parse_udp(p, total - ihl, ihl == UR_IP4_LEN, c);
 	if (ip[9] == UR_PROTO_ICMP4)
 		set_icmp(p, UR_PKT_ICMP4, total - ihl);
+	else if (ip[9] == UR_PROTO_IGMP)
+		set_icmp(p, UR_PKT_GMP, total - ihl);
 	return true;
 }
 
@@ -152,8 +177,10 @@ static inline bool parse_ip6(struct ur_pkt *p, struct ur_counters *c)
 		return drop(c, UR_C_DROP_BAD_IP);
 	if (ur_likely(ip[6] == UR_PROTO_UDP))
 		return parse_udp(p, l4_len, true, c);
+	if (ip[6] == UR_PROTO_HOPOPTS)
+		return parse_hopopts(p, l4_len, c);
 	if (ip[6] == UR_PROTO_ICMP6)
-		set_icmp(p, UR_PKT_ICMP6, l4_len);
+		set_icmp(p, is_mld(p->data + p->l4_off, l4_len) ? UR_PKT_GMP : UR_PKT_ICMP6, l4_len);
 	return true;
 }
 

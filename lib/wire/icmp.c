@@ -31,8 +31,7 @@ static uint32_t pseudo6(const struct ur_gid *src, const struct ur_gid *dst, uint
 	return ur_csum_add(sum, tail, sizeof(tail));
 }
 
-/* 0 when the message's checksum field holds the right value; that value when it holds zero. */
-static uint16_t message_checksum(const struct ur_pkt *p)
+uint16_t ur_icmp_checksum(const struct ur_pkt *p)
 {
 	uint32_t sum = p->ip_version == 6 ? pseudo6(&p->src, &p->dst, p->payload_len) : 0;
 
@@ -134,7 +133,7 @@ bool ur_icmp_parse(const struct ur_pkt *p, struct ur_icmp *m)
 {
 	const uint8_t *h = p->data + p->payload_off;
 
-	if (p->payload_len < 4 || message_checksum(p) != 0)
+	if (p->payload_len < 4 || ur_icmp_checksum(p) != 0)
 		return false;
 	m->kind = UR_ICMP_OTHER;
 	m->type = h[0];
@@ -182,7 +181,7 @@ static void put_checksum(struct ur_pkt *p)
 	uint16_t sum;
 
 	ur_put16(h + 2, 0);
-	sum = message_checksum(p);
+	sum = ur_icmp_checksum(p);
 	memcpy(h + 2, &sum, 2);
 }
 

@@ -39,6 +39,11 @@ struct ur_icmp {
  * RFC 4861, 7.1 (hop limit 255, code 0, target not multicast, options that fit, ...); the caller counts UR_C_DROP_ICMP.
  */
 bool ur_icmp_parse(const struct ur_pkt *p, struct ur_icmp *m);
+/*
+ * Of the message that payload_off and payload_len enclose, with the pseudo header of RFC 8200 in IPv6: 0 when its checksum field holds the
+ * right value; that value when it holds zero. IGMP's is the same.
+ */
+uint16_t ur_icmp_checksum(const struct ur_pkt *p);
 
 /*
  * Makes `out` the reply to the echo request `in` (which ur_icmp_parse accepted); `out` may be `in`. The addresses are swapped, so the

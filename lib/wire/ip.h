@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IP headers for the builders and the parser of this folder: RFC 791 and RFC 8200, without options or extension headers. */
+/* IP headers for the builders and the parser of this folder: RFC 791 and RFC 8200; options and extension headers are gmp_build.c's. */
 #ifndef UR_IP_H
 #define UR_IP_H
 
 #include "wire/frame.h"
 
-enum ur_ip_proto { UR_PROTO_ICMP4 = 1, UR_PROTO_UDP = 17, UR_PROTO_ICMP6 = 58 };
+enum ur_ip_proto { UR_PROTO_HOPOPTS = 0, UR_PROTO_ICMP4 = 1, UR_PROTO_IGMP = 2, UR_PROTO_UDP = 17, UR_PROTO_ICMP6 = 58 };
 
 /* Folds a sum of 32-bit words to one that ur_csum_fold takes. */
 static inline uint32_t ur_csum_narrow(uint64_t s)

@@ -43,6 +43,7 @@ enum ur_pkt_kind {
 	UR_PKT_ARP,
 	UR_PKT_ICMP4,
 	UR_PKT_ICMP6, /* echo and neighbour discovery */
+	UR_PKT_GMP,   /* group management: IGMP and MLD */
 };
 
 enum ur_pkt_flag {

@@ -11,6 +11,7 @@
 #include "wire/arp.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/gmp.h"
 #include "wire/icmp.h"
 #include "wire/icrc.h"
 
@@ -35,15 +36,33 @@ static void put_sum(uint8_t *field, uint32_t sum, const uint8_t *from, size_t le
 
 static void mend_ip4(uint8_t *ip, size_t room)
 {
-	size_t total = ur_get16(ip + 2);
+	size_t total = ur_get16(ip + 2), ihl = (ip[0] & 15u) * 4;
 
-	put_sum(ip + 10, 0, ip, UR_IP4_LEN);
+	if (ihl < UR_IP4_LEN || ihl > room)
+		return;
+	put_sum(ip + 10, 0, ip, ihl);
 	if (total > room)
+		return;
+	if (ip[9] == 2 && total >= ihl + 8)
+		put_sum(ip + ihl + 2, 0, ip + ihl, total - ihl);
+	if (ihl != UR_IP4_LEN)
 		return;
 	if (ip[9] == 1 && total >= UR_IP4_LEN + 8)
 		put_sum(ip + 22, 0, ip + UR_IP4_LEN, total - UR_IP4_LEN);
 	if (ip[9] == 17 && total >= UR_IP4_LEN + 24)
 		ur_icrc_end(ur_icrc_begin(ip, 4, total - UR_ICRC_LEN), ip + total - UR_ICRC_LEN);
+}
+
+/* A message behind a header of hop-by-hop options. */
+static void mend_mld(uint8_t *ip, size_t len)
+{
+	size_t ext = 8 + ip[UR_IP6_LEN + 1] * 8u;
+	uint8_t tail[8] = {[7] = 58}, *h = ip + UR_IP6_LEN + ext;
+
+	if (ip[UR_IP6_LEN] != 58 || ext + 8 > len)
+		return;
+	ur_put32(tail, (uint32_t)(len - ext));
+	put_sum(h + 2, ur_csum_add(ur_csum_add(0, ip + 8, 32), tail, 8), h, len - ext);
 }
 
 static void mend_ip6(uint8_t *ip, size_t room)
@@ -54,6 +73,8 @@ static void mend_ip6(uint8_t *ip, size_t room)
 	if (total > room)
 		return;
 	ur_put32(tail, (uint32_t)len);
+	if (ip[6] == 0 && len >= 16)
+		mend_mld(ip, len);
 	if (ip[6] == 58 && len >= 8)
 		put_sum(ip + 42, ur_csum_add(ur_csum_add(0, ip + 8, 32), tail, 8), ip + UR_IP6_LEN, len);
 	if (ip[6] == 17 && len >= 24)
@@ -65,7 +86,7 @@ static void mend(uint8_t *f, size_t len)
 {
 	size_t l3 = len >= 18 && f[12] == 0x81 && f[13] == 0 ? 18 : 14;
 
-	if (len >= l3 + UR_IP4_LEN && f[l3] == 0x45)
+	if (len >= l3 + UR_IP4_LEN && f[l3] >> 4 == 4)
 		mend_ip4(f + l3, len - l3);
 	else if (len >= l3 + UR_IP6_LEN && f[l3] >> 4 == 6)
 		mend_ip6(f + l3, len - l3);
@@ -107,6 +128,42 @@ static void try_icmp(struct ur_pkt *p, struct ur_counters *c)
 	free(out.data);
 }
 
+/* A message builds again, record by record, as what it was. */
+static void rebuild_gmp(struct ur_pkt *out, const struct ur_gmp_to *to, struct ur_gmp *m)
+{
+	struct ur_gmp_record r;
+
+	if (m->kind != UR_GMP_RECORDS) {
+		ur_gmp_build(out, to, m);
+		return;
+	}
+	ur_gmp_report_begin(out, to);
+	while (ur_gmp_next(m, &r))
+		ur_gmp_report_add(out, r.type, &r.group, NULL, 0, 1500);
+	ur_gmp_report_end(out);
+}
+
+static void try_gmp(struct ur_pkt *p, struct ur_counters *c)
+{
+	struct ur_gmp_to to = {.smac = {{2, 0, 0, 0, 0, 1}}, .vlan = p->vlan, .src = p->src};
+	struct ur_pkt out = {.room = UR_PKT_ROOM};
+	struct ur_gmp m, again;
+
+	if (!ur_gmp_parse(p, &m))
+		return;
+	require(!m.at || (m.at >= p->data && m.end <= p->data + p->len), "a list outside the frame");
+	if (m.kind == UR_GMP_OTHER)
+		return;
+	to.dst = ur_gmp_all_hosts(m.v4);
+	again = m;
+	out.data = malloc(out.room);
+	rebuild_gmp(&out, &to, &again);
+	require(ur_frame_parse(&out, c) && out.kind == UR_PKT_GMP && ur_gmp_parse(&out, &again),
+		"a message of group management does not build");
+	require(again.kind == m.kind && again.version == m.version && ur_gid_eq(&again.group, &m.group), "it changes when built again");
+	free(out.data);
+}
+
 static void try_frame(struct ur_pkt *p)
 {
 	struct ur_counters c = {0};
@@ -123,6 +180,8 @@ static void try_frame(struct ur_pkt *p)
 		ur_arp_parse(p, &arp);
 	if (p->kind == UR_PKT_ICMP4 || p->kind == UR_PKT_ICMP6)
 		try_icmp(p, &c);
+	if (p->kind == UR_PKT_GMP)
+		try_gmp(p, &c);
 	if (p->kind != UR_PKT_ROCE)
 		return;
 	require(p->payload_off + p->payload_len + p->bth.pad + UR_ICRC_LEN == p->len, "payload, pad and ICRC do not fill the packet");

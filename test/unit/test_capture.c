@@ -10,13 +10,14 @@
 
 #include "wire/arp.h"
 #include "wire/cm_msg.h"
+#include "wire/gmp.h"
 #include "wire/icmp.h"
 #include "wire_samples.h"
 
 void ur_suite_capture(void);
 
 static struct {
-	unsigned files, frames, roce, cm, cm_hdr, arp, nd;
+	unsigned files, frames, roce, cm, cm_hdr, gmp, arp, nd;
 } seen;
 
 static void fail(const char *file, unsigned number, const char *what)
@@ -161,6 +162,60 @@ static bool rebuild_icmp(const struct ur_pkt *in)
 	return same;
 }
 
+static void build_gmp(struct ur_pkt *p, const struct ur_gmp_to *to, struct ur_gmp *m)
+{
+	struct ur_gmp_record r;
+
+	if (m->kind != UR_GMP_RECORDS) {
+		ur_gmp_build(p, to, m);
+		for (unsigned i = 0; i < m->count; i++) {
+			struct ur_gid s = ur_gmp_source(m->at, m->v4, i);
+
+			ur_gmp_add_source(p, &s);
+		}
+		return;
+	}
+	ur_gmp_report_begin(p, to);
+	while (ur_gmp_next(m, &r)) {
+		struct ur_gid s[64];
+
+		for (unsigned i = 0; i < r.nsources && i < 64; i++)
+			s[i] = ur_gmp_source(r.sources, m->v4, i);
+		ur_gmp_report_add(p, r.type, &r.group, s, r.nsources, 1500);
+	}
+	ur_gmp_report_end(p);
+}
+
+/* All but what an IPv4 header may hold of its own: identification, flags and with them the checksum. */
+static bool same_gmp(struct ur_pkt *a, const struct ur_pkt *b)
+{
+	if (a->len != b->len)
+		return false;
+	if (b->ip_version == 4) {
+		memcpy(a->data + a->l3_off + 4, b->data + b->l3_off + 4, 4);
+		memcpy(a->data + a->l3_off + 10, b->data + b->l3_off + 10, 2);
+	}
+	return memcmp(a->data, b->data, a->len) == 0;
+}
+
+static bool rebuild_gmp(const struct ur_pkt *in)
+{
+	struct ur_gmp_to to = {.vlan = in->vlan, .src = in->src, .dst = in->dst};
+	struct ur_gmp m;
+	struct ur_pkt p;
+	bool same;
+
+	if (!ur_gmp_parse(in, &m) || m.kind == UR_GMP_OTHER)
+		return false;
+	memcpy(to.smac.b, in->data + 6, 6);
+	sample_room(&p, UR_PKT_ROOM);
+	build_gmp(&p, &to, &m);
+	same = same_gmp(&p, in);
+	sample_free(&p);
+	seen.gmp++;
+	return same;
+}
+
 static const char *check_frame(struct ur_pkt *p)
 {
 	struct ur_counters c = {0};
@@ -177,6 +232,8 @@ static const char *check_frame(struct ur_pkt *p)
 		return "ARP differs when built again";
 	if ((p->kind == UR_PKT_ICMP4 || p->kind == UR_PKT_ICMP6) && !rebuild_icmp(p))
 		return "ICMP differs when built again";
+	if (p->kind == UR_PKT_GMP && !rebuild_gmp(p))
+		return "IGMP or MLD differs when built again";
 	if (p->kind != UR_PKT_ROCE)
 		return NULL;
 	seen.roce++;
@@ -240,6 +297,7 @@ static void capture__every_frame_parses_and_is_built_again(void)
 	CU_ASSERT_TRUE(seen.roce > 0);
 	CU_ASSERT_TRUE(seen.cm > 0);
 	CU_ASSERT_TRUE(seen.cm_hdr > 0);
+	CU_ASSERT_TRUE(seen.gmp > 0);
 }
 
 /* QPs that a REQ or REP of a capture named, and the PSN at which it asked the peer to begin. */

@@ -409,18 +409,6 @@ static void get_devices__one(void)
 	destroy(id);
 }
 
-static void unsupported__says_so(void)
-{
-	struct rdma_cm_id *id = make_id(RDMA_PS_UDP);
-	struct rdma_cm_join_mc_attr_ex join = {.comp_mask = 0};
-
-	CU_ASSERT_EQUAL(rdma_bind_addr(id, address(OURS, 0)), 0);
-	ASSERT_ERRNO(rdma_join_multicast(id, address("239.0.0.1", 0), NULL), EOPNOTSUPP);
-	ASSERT_ERRNO(rdma_join_multicast_ex(id, &join, NULL), EOPNOTSUPP);
-	ASSERT_ERRNO(rdma_leave_multicast(id, address("239.0.0.1", 0)), EOPNOTSUPP);
-	destroy(id);
-}
-
 /* --- forks --- */
 
 static int child(struct rdma_cm_id *parents)
@@ -483,6 +471,5 @@ void ur_suite_rdmacm_id(void)
 	CU_add_test(s, "states__have_names", states__have_names);
 	CU_add_test(s, "create_ep__passive", create_ep__passive);
 	CU_add_test(s, "get_devices__one", get_devices__one);
-	CU_add_test(s, "unsupported__says_so", unsupported__says_so);
 	CU_add_test(s, "fork__child_has_ids_of_its_own", fork__child_has_ids_of_its_own);
 }

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Signals that end the process while it is a member of multicast groups: the kernel would say goodbye for its sockets, so we do for ours.
+ * The handler may do next to nothing; it has the progress thread send the leaves, which takes a moment, and then lets the signal have its
+ * way.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/counters_file.h"
+#include "engine/engine_priv.h"
+
+#define PATIENCE_MS 200 /* for the progress thread: it may be stuck behind a lock whose holder will never run again */
+#define SEND_NS (10 * UR_NS_PER_MS)
+
+static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+#define SIGNALS (sizeof(signals) / sizeof(signals[0]))
+
+__thread unsigned ur_engine_inside __attribute__((tls_model("initial-exec")));
+
+static struct {
+	struct ur_engine *engine;
+	pid_t pid; /* whose engine it is */
+	struct sigaction old[SIGNALS];
+	atomic_int sig;    /* what the progress thread is asked for; 0: nothing */
+	atomic_bool alone; /* the handler did not wait: the progress thread ends the process */
+	atomic_bool done;
+} at_end;
+
+/* What would have happened without us, once the signal is delivered again. */
+static void restore(int sig)
+{
+	for (unsigned i = 0; i < SIGNALS; i++)
+		if (signals[i] == sig)
+			sigaction(sig, &at_end.old[i], NULL);
+}
+
+static void wait_done(void)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+
+	for (unsigned i = 0; i < PATIENCE_MS && !atomic_load(&at_end.done); i++)
+		nanosleep(&ms, NULL);
+}
+
+/*
+ * A thread that has the shard's lock, or is on its way to it, has to go on: the progress thread needs the lock. Any other one waits here,
+ * so that the program does not see an interrupted system call before it ends.
+ */
+static void on_signal(int sig)
+{
+	int err = errno;
+	bool ask = getpid() == at_end.pid && ur_engine_started(at_end.engine);
+
+	if (ask) {
+		atomic_store(&at_end.alone, ur_engine_inside != 0);
+		atomic_store(&at_end.sig, sig);
+		ur_progress_wake(at_end.engine);
+		if (!ur_engine_inside)
+			wait_done();
+	}
+	if (!ask || !ur_engine_inside) {
+		restore(sig);
+		raise(sig); /* delivered when this returns */
+	}
+	errno = err;
+}
+
+bool ur_ending_asked(void)
+{
+	return atomic_load_explicit(&at_end.sig, memory_order_relaxed) != 0;
+}
+
+void ur_ending_serve(struct ur_engine *e)
+{
+	int sig = atomic_exchange(&at_end.sig, 0);
+	struct ur_nic *nic = ur_engine_lock(e);
+	ur_time until = nic->now + SEND_NS;
+
+	ur_net_groups_end(nic->net, nic->now);
+	do
+		ur_nic_poll(nic, ur_engine_now());
+	while (ur_nic_next(nic) <= nic->now && nic->now < until);
+	if (nic->capture)
+		ur_capture_flush(nic->capture);
+	ur_engine_unlock(e);
+	atomic_store(&at_end.done, true);
+	if (atomic_load(&at_end.alone)) {
+		restore(sig);
+		kill(getpid(), sig);
+	}
+}
+
+/* In a forked child that inherited the actions, what stands behind them is still known. */
+static void install(struct ur_engine *e)
+{
+	struct sigaction ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
+
+	at_end.engine = e;
+	at_end.pid = getpid();
+	atomic_store(&at_end.done, false);
+	sigemptyset(&ours.sa_mask);
+	for (unsigned i = 0; i < SIGNALS; i++) {
+		if (sigaction(signals[i], NULL, &old) || old.sa_flags & SA_SIGINFO)
+			continue;
+		if (old.sa_handler != SIG_DFL && !ur_counters_handles(&old))
+			continue;
+		at_end.old[i] = old;
+		sigaction(signals[i], &ours, NULL);
+	}
+}
+
+void ur_engine_leave_at_signals(struct ur_engine *e)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&lock);
+	if (at_end.pid != getpid())
+		install(e);
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Multicast: rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3). A join makes the host a member, which the network
+ * is told of, and announces itself; the id's QP is attached when the program retrieves that event. A send-only member needs neither.
+ */
+#include <infiniband/ib.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdmacm/rdmacm_priv.h"
+#include "verbs/verbs.h"
+#include "wire/frame.h"
+
+/* All joins of this process that hold a membership, for when an address goes away. Under the lock of `watched`'s engine. */
+static struct ur_list joins;
+static struct ur_engine_watch watch;
+static struct ur_engine *watched;
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct ur_mc *mc_of(struct ur_list *n)
+{
+	return ur_container_of(n, struct ur_mc, of_id);
+}
+
+/* --- groups and their addresses --- */
+
+/* AF_IB names the group by its GID. */
+static bool group_gid(const struct sockaddr *addr, struct ur_gid *group)
+{
+	uint16_t port;
+
+	if (addr->sa_family != AF_IB)
+		return ur_sa_gid(addr, group, &port);
+	memcpy(group->raw, &((const struct sockaddr_ib *)(const void *)addr)->sib_addr, sizeof(group->raw));
+	return true;
+}
+
+/* The id's own address, or of the group's family the one that a route or the link suggests. */
+static int choose_source(struct ur_id *u, struct ur_mc *mc)
+{
+	struct ur_gid hop;
+	int index, err = 0;
+
+	mc->sgid = u->sgid;
+	if (ur_gid_is_v4(&u->sgid) != ur_gid_is_v4(&mc->group))
+		err = ur_net_route_lookup(u->nic->net, &mc->group, NULL, &mc->sgid, &hop);
+	if (err)
+		return err;
+	index = ur_net_gid_find(u->nic->net, &mc->sgid);
+	if (index < 0)
+		return EADDRNOTAVAIL;
+	mc->vlan = ur_net_gid(u->nic->net, (unsigned)index)->vlan;
+	return 0;
+}
+
+/* --- the QP --- */
+
+static bool attached_by_another(const struct ur_mc *mc)
+{
+	const struct ur_list *all = &mc->id->mcs;
+
+	for (struct ur_list *n = all->next; n != all; n = n->next)
+		if (mc_of(n) != mc && mc_of(n)->attached && ur_gid_eq(&mc_of(n)->group, &mc->group))
+			return true;
+	return false;
+}
+
+static void detach(struct ur_mc *mc)
+{
+	struct ur_id *u = mc->id;
+
+	if (!mc->attached)
+		return;
+	mc->attached = false;
+	if (u->id.qp && !attached_by_another(mc))
+		ur_nic_detach_mcast(u->nic, ur_verbs_qp(u->id.qp), &mc->group);
+}
+
+void ur_id_mc_detach(struct ur_id *u)
+{
+	for (struct ur_list *n = u->mcs.next; n != &u->mcs; n = n->next)
+		detach(mc_of(n));
+}
+
+static int attach(struct ur_mc *mc)
+{
+	struct ur_id *u = mc->id;
+	int err;
+
+	if (mc->closed || mc->send_only || !mc->member || !u->id.qp)
+		return 0;
+	err = ur_nic_attach_mcast(u->nic, ur_verbs_qp(u->id.qp), &mc->group);
+	mc->attached = !err;
+	return err;
+}
+
+void ur_mc_event_read(struct ur_event *e)
+{
+	struct ur_id *u = e->owner;
+	int err;
+
+	if (!e->mc || e->ev.event != RDMA_CM_EVENT_MULTICAST_JOIN || ur_engine_foreign(u->engine))
+		return;
+	ur_id_lock(u);
+	err = attach(e->mc);
+	ur_id_unlock(u);
+	if (!err)
+		return;
+	e->ev.event = RDMA_CM_EVENT_MULTICAST_ERROR;
+	e->ev.status = -err;
+}
+
+/* --- membership --- */
+
+static void give_up_membership(struct ur_mc *mc, ur_time now)
+{
+	if (!mc->member)
+		return;
+	mc->member = false;
+	ur_list_del(&mc->of_all);
+	if (!mc->send_only)
+		ur_nic_leave_mcast(mc->id->nic, &mc->group, mc->vlan, now);
+}
+
+static void close_mc(struct ur_mc *mc, ur_time now)
+{
+	detach(mc);
+	give_up_membership(mc, now);
+	mc->closed = true;
+}
+
+void ur_id_mc_close(struct ur_id *u, ur_time now)
+{
+	for (struct ur_list *n = u->mcs.next; n != &u->mcs; n = n->next)
+		close_mc(mc_of(n), now);
+}
+
+void ur_id_mc_free(struct ur_id *u)
+{
+	struct ur_list *n;
+
+	while ((n = ur_list_pop(&u->mcs)))
+		free(mc_of(n));
+}
+
+static struct ur_event *event_of(struct ur_mc *mc, enum rdma_cm_event_type type, int status)
+{
+	struct ur_event *e = ur_event_new(type, mc->id, mc->id);
+
+	if (!e)
+		return NULL;
+	e->mc = mc;
+	e->ev.status = status;
+	e->ev.param.ud.private_data = mc->context;
+	return e;
+}
+
+/* Our address is gone, and with it the link that we were a member on. */
+static void lost(struct ur_mc *mc, ur_time now)
+{
+	struct ur_event *e = event_of(mc, RDMA_CM_EVENT_MULTICAST_ERROR, -EADDRNOTAVAIL);
+
+	detach(mc);
+	give_up_membership(mc, now);
+	if (e)
+		ur_event_push(e);
+}
+
+static void device_changed(struct ur_engine_watch *w, enum ibv_event_type type)
+{
+	struct ur_list *n, *tmp;
+
+	(void)w;
+	if (type != IBV_EVENT_GID_CHANGE)
+		return;
+	ur_list_for_each_safe (n, tmp, &joins) {
+		struct ur_mc *mc = ur_container_of(n, struct ur_mc, of_all);
+
+		if (ur_net_gid_find(mc->id->nic->net, &mc->sgid) < 0)
+			lost(mc, ur_engine_now());
+	}
+}
+
+/* A forked child has an engine of its own, and none of its parent's joins. */
+static void watch_device(struct ur_engine *e)
+{
+	pthread_mutex_lock(&watch_lock);
+	if (watched != e) {
+		watched = e;
+		ur_list_init(&joins);
+		watch.event = device_changed;
+		ur_engine_watch(e, &watch);
+	}
+	pthread_mutex_unlock(&watch_lock);
+}
+
+/* --- joining --- */
+
+static int become_member(struct ur_id *u, struct ur_mc *mc, ur_time now)
+{
+	int err = choose_source(u, mc);
+
+	if (!err && !mc->send_only)
+		err = ur_nic_join_mcast(u->nic, &mc->group, mc->vlan, now);
+	if (err)
+		return err;
+	mc->member = true;
+	ur_list_add_tail(&joins, &mc->of_all);
+	ur_list_add_tail(&u->mcs, &mc->of_id);
+	return 0;
+}
+
+/* What the program needs to send to the group. */
+static void fill_event(struct ur_id *u, const struct ur_mc *mc, struct rdma_ud_param *p)
+{
+	p->ah_attr = (struct ibv_ah_attr){.is_global = 1, .port_num = UR_RDMACM_PORT};
+	memcpy(p->ah_attr.grh.dgid.raw, mc->group.raw, sizeof(mc->group.raw));
+	p->ah_attr.grh.sgid_index = (uint8_t)ur_net_gid_find(u->nic->net, &mc->sgid);
+	p->ah_attr.grh.hop_limit = UR_RDMACM_HOP_LIMIT;
+	p->ah_attr.grh.traffic_class = u->tos;
+	p->qp_num = UR_QPN_MCAST;
+	p->qkey = ur_id_qkey(u);
+}
+
+/* Under the lock. */
+static int join_locked(struct ur_id *u, struct ur_mc *mc, struct ur_event *e)
+{
+	int err;
+
+	if (!u->id.verbs || u->id.qp_type != IBV_QPT_UD || !ur_gid_is_mcast(&mc->group))
+		return EINVAL;
+	err = become_member(u, mc, ur_engine_now());
+	if (err)
+		return err;
+	fill_event(u, mc, &e->ev.param.ud);
+	ur_event_push(e);
+	return 0;
+}
+
+static int join(struct ur_id *u, const struct sockaddr *addr, bool send_only, void *context)
+{
+	struct ur_mc *mc = calloc(1, sizeof(*mc));
+	struct ur_event *e = NULL;
+	int err = mc ? 0 : ENOMEM;
+
+	if (!err) {
+		*mc = (struct ur_mc){.id = u, .context = context, .send_only = send_only};
+		ur_list_init(&mc->of_id);
+		ur_list_init(&mc->of_all);
+		e = event_of(mc, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+		err = !e ? ENOMEM : !group_gid(addr, &mc->group) ? EINVAL : ur_id_start(u);
+	}
+	if (!err) {
+		watch_device(u->engine);
+		ur_id_lock(u);
+		err = join_locked(u, mc, e);
+		ur_id_unlock(u);
+	}
+	if (err) {
+		free(e);
+		free(mc);
+		return err;
+	}
+	if (!send_only)
+		ur_engine_leave_at_signals(u->engine);
+	return 0;
+}
+
+int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
+{
+	const uint32_t needed = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+	struct ur_id *u = ur_id_get(id);
+	int err;
+
+	if (!u)
+		return -1;
+	if (!attr)
+		return ur_fail(EINVAL);
+	if (attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED)
+		return ur_fail(EOPNOTSUPP);
+	if (attr->comp_mask != needed || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED || !attr->addr)
+		return ur_fail(EINVAL);
+	err = join(u, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context);
+	return err ? ur_fail(err) : ur_id_complete(u);
+}
+
+int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
+{
+	struct rdma_cm_join_mc_attr_ex attr = {
+		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+		.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER,
+		.addr = addr,
+	};
+
+	return rdma_join_multicast_ex(id, &attr, context);
+}
+
+/* --- leaving --- */
+
+/* The latest join of the group; NULL when there is none. Takes it from the id. */
+static struct ur_mc *take(struct ur_id *u, const struct ur_gid *group)
+{
+	for (struct ur_list *n = u->mcs.prev; n != &u->mcs; n = n->prev) {
+		if (!ur_gid_eq(&mc_of(n)->group, group))
+			continue;
+		close_mc(mc_of(n), ur_engine_now());
+		ur_list_del(n);
+		return mc_of(n);
+	}
+	return NULL;
+}
+
+int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	struct ur_id *u = ur_id_get(id);
+	struct ur_gid group;
+	struct ur_mc *mc;
+
+	if (!u)
+		return -1;
+	if (!addr || !group_gid(addr, &group))
+		return ur_fail(EINVAL);
+	ur_id_lock(u);
+	mc = take(u, &group);
+	if (mc)
+		ur_channel_forget_mc(u, mc);
+	ur_id_unlock(u);
+	if (!mc)
+		return ur_fail(EADDRNOTAVAIL);
+	if (u->sync && id->event && ((struct ur_event *)id->event)->mc == mc)
+		ur_id_drop_event(u);
+	ur_channel_wait_mc(u, mc);
+	free(mc);
+	return 0;
+}
