@@ -45,6 +45,9 @@
 		} \
 	} while (0)
 
+/* There with the address sanitizer: children end without what it does at exit. */
+extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
 static inline int rx_child(const char *file, int (*test)(void))
 {
 	int fd[2], line = -1, status;
@@ -57,6 +60,8 @@ static inline int rx_child(const char *file, int (*test)(void))
 		alarm(RX_SECONDS);
 		setenv("UROCE_IP", "fd00::1/64,10.0.0.1/24", 1); /* not the parent's device: the two do not share its ports */
 		line = test();
+		if (!line && __lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check())
+			line = -1;
 		if (write(fd[1], &line, sizeof(line)) != sizeof(line))
 			_exit(1);
 		_exit(0);
