@@ -158,7 +158,7 @@ static bool has_mac(const struct ur_mac *list, unsigned n, const struct ur_mac *
 	return n && bsearch(mac, list, n, sizeof(*list), compare_macs);
 }
 
-/* Does `what` to the first `until` of the list that are not in the other one; both are sorted. Ends at an error, with *done of them looked at. */
+/* Does `what` to those of the first `until` of the list that the other one has not; both are sorted. Ends at an error: *done are done. */
 static int change_difference(const struct ur_kif *k, int what, const struct ur_mac *list, unsigned until, const struct ur_mac *other,
 			     unsigned nother, unsigned *done)
 {

@@ -422,6 +422,74 @@ static int delivery(void)
 	return 0;
 }
 
+/* --- threads: some join and leave, one reads and acknowledges what comes --- */
+
+#define JOINERS 4
+#define TURNS 300
+
+static struct side shared;
+
+static void *read_events(void *arg)
+{
+	unsigned *errors = arg;
+	struct rdma_cm_event *ev;
+
+	while (!rdma_get_cm_event(shared.ch, &ev)) {
+		bool last = ev->event == RDMA_CM_EVENT_ADDR_ERROR;
+
+		*errors += !last && (ev->event != RDMA_CM_EVENT_MULTICAST_JOIN || ev->status);
+		rdma_ack_cm_event(ev);
+		if (last)
+			return NULL;
+	}
+	return arg;
+}
+
+static void *join_and_leave(void *arg)
+{
+	const struct ibv_qp_init_attr fresh = {.qp_type = IBV_QPT_UD, .cap = {8, 8, 1, 1, 0}};
+	struct ibv_qp_init_attr attr = fresh; /* comes back with the queues in it */
+	struct sockaddr_in own = {.sin_family = AF_INET}, group = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xef010203)};
+	struct rdma_cm_id *id;
+
+	own.sin_addr.s_addr = htonl(0x0a000001);
+	if (rdma_create_id(shared.ch, &id, NULL, RDMA_PS_UDP) || rdma_bind_addr(id, (struct sockaddr *)&own) ||
+	    rdma_create_qp(id, NULL, &attr))
+		return arg;
+	for (unsigned i = 0; i < TURNS; i++) {
+		if (rdma_join_multicast(id, (struct sockaddr *)&group, NULL))
+			return arg;
+		if (i % 3 && rdma_leave_multicast(id, (struct sockaddr *)&group))
+			return arg;
+		if (i % 50 == 49) { /* with joins that were not left */
+			rdma_destroy_qp(id);
+			attr = fresh;
+			if (rdma_create_qp(id, NULL, &attr))
+				return arg;
+		}
+	}
+	rdma_destroy_qp(id);
+	return rdma_destroy_id(id) ? arg : NULL;
+}
+
+static int threads(void)
+{
+	pthread_t joiner[JOINERS], reader;
+	unsigned errors = 0;
+	void *bad;
+
+	OPEN(&shared, RDMA_PS_UDP, "10.0.0.1", false);
+	WANT(!pthread_create(&reader, NULL, read_events, &errors));
+	for (int i = 0; i < JOINERS; i++)
+		WANT(!pthread_create(&joiner[i], NULL, join_and_leave, &shared));
+	for (int i = 0; i < JOINERS; i++)
+		WANT(!pthread_join(joiner[i], &bad) && !bad);
+	WANT(members(shared.id) == 0 && attached(shared.id) == 0);
+	ur_event_send((struct ur_id *)shared.id, RDMA_CM_EVENT_ADDR_ERROR, 0); /* the end */
+	WANT(!pthread_join(reader, &bad) && !bad && !errors);
+	return close_side(&shared);
+}
+
 /* --- forks --- */
 
 static int forked(void)
@@ -472,6 +540,7 @@ TEST(synchronous)
 TEST(destroy_leaves)
 TEST(delivery)
 TEST(forked)
+TEST(threads)
 
 void ur_suite_rdmacm_multicast(void)
 {
@@ -494,6 +563,7 @@ void ur_suite_rdmacm_multicast(void)
 		ENTRY(destroy_leaves),
 		ENTRY(delivery),
 		ENTRY(forked),
+		ENTRY(threads),
 #undef ENTRY
 	};
 	CU_pSuite s = CU_add_suite("rdmacm_multicast", verbs_fixture_init, NULL);
