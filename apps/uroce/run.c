@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files.h"
+
 #define LIBRARY "liburoce.so.0"
 
 /* Where the library lies relative to this program, and in a folder below it the libibverbs.so.1 and librdmacm.so.1 that lead to it. */
@@ -88,8 +90,8 @@ static int prepend(const char *variable, const char *first)
 
 	if (strpbrk(first, " :;"))
 		return ur_cmd_fail(UR_EXIT_FAIL,
-				   "the library's path '%s' contains a blank, a colon or a semicolon, which %s cannot express: move it", first,
-				   variable);
+				   "the library's path '%s' contains a blank, a colon or a semicolon, which %s cannot express: move it",
+				   first, variable);
 	if (asprintf(&value, "%s%s%s", first, old && *old ? ":" : "", old ? old : "") < 0 || setenv(variable, value, 1))
 		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: the environment cannot be extended");
 	free(value);
@@ -98,10 +100,11 @@ static int prepend(const char *variable, const char *first)
 
 int ur_cmd_run(int argc, char **argv)
 {
-	static const struct ur_cmd_flag no_flags[] = {{NULL, NULL}};
+	bool files = false;
+	const struct ur_cmd_flag flags[] = {{"files", &files}, {NULL, NULL}};
 	char library[PATH_MAX], dropin[PATH_MAX], program[PATH_MAX];
 	struct stat st;
-	int next, rc = ur_cmd_options(argc, argv, no_flags, &next);
+	int next, rc = ur_cmd_options(argc, argv, flags, &next);
 
 	if (rc)
 		return rc;
@@ -122,6 +125,8 @@ int ur_cmd_run(int argc, char **argv)
 	rc = prepend("LD_PRELOAD", library);
 	if (!rc)
 		rc = prepend("LD_LIBRARY_PATH", dropin);
+	if (!rc && files)
+		rc = ur_files_provide();
 	if (rc)
 		return rc;
 	execv(program, argv + next);
