@@ -13,10 +13,10 @@ without_run() {
 }
 # serve_at TCP-PORT NS FILE [OPTIONS] -- PROGRAM...: as serve_tcp, with the port.
 serve_at() {
-	local port=$1 i
+	local port=$1
 	shift
 	background "$@"
-	for i in $(seq 200); do
+	for _ in $(seq 200); do
 		[ -z "$(in_ns "$1" ss -Hltn "sport = :$port")" ] || return 0
 		sleep 0.05
 	done
