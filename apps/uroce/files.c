@@ -143,7 +143,10 @@ int ur_files_provide(void)
 	if (!rc && !mkdtemp(top))
 		rc = failed("make a directory like", top);
 	if (!rc) {
+		mode_t mask = umask(022); /* the topmost directory says who may enter all that lies below it */
+
 		rc = mount_trees(e, top);
+		umask(mask);
 		rmdir(top);
 	}
 	if (rc)

@@ -123,6 +123,8 @@ test_files() {
 	tail -n 1 "$TMP/out" | grep -Eqx '([0-9a-f]{4}:){3}[0-9a-f]{4}' || { fail "node_guid"; return; }
 	with_files "$NS1" -- sh -c '[ -c /dev/infiniband/uverbs-uroce0 -a -w /dev/infiniband/uverbs-uroce0 ]' || { fail "no node"; return; }
 	with_files "$NS1" -- cat /sys/class/net/eth0/mtu | grep -qx 1500 || { fail "the rest of /sys/class is gone"; return; }
+	(umask 077 && with_files "$NS1" -- setpriv --reuid=65534 --regid=65534 --clear-groups cat $dir/fw_ver /sys/class/net/eth0/mtu) >"$TMP/out" ||
+		{ fail "not for everybody"; return; }
 	[ ! -e "$dir" ] && [ ! -e /dev/infiniband/uverbs-uroce0 ] || { fail "seen by others"; return; }
 	! ls -d /tmp/uroce-?????? 2>/dev/null || fail "left over"
 }
