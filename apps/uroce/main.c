@@ -11,7 +11,8 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *help;
 } commands[] = {
-	{"run", ur_cmd_run, "run [OPTIONS] -- PROGRAM [ARGS]   run an RDMA program on uroce"},
+	{"run", ur_cmd_run,
+	 "run [OPTIONS] [--files] -- PROGRAM [ARGS]   run an RDMA program on uroce; with a device's files in /sys and /dev"},
 	{"info", ur_cmd_info,
 	 "info [OPTIONS] [--config] [--counters]   show the device, its GIDs and routes; every setting; every counter, with values"},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce run: puts liburoce.so in front of the program's libraries and becomes the program. */
+/* uroce run: puts liburoce.so in front of the program's libraries, by preloading and by name, and becomes the program. */
 #include "cmd.h"
 
 #include <errno.h>
@@ -10,35 +10,51 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files.h"
+
 #define LIBRARY "liburoce.so.0"
 
-/* Where the library lies relative to this program: in the build tree, then where both were installed to. */
-static const char *const library_dirs[] = {"../../lib", "../" UROCE_LIBDIR};
+/* Where the library lies relative to this program, and in a folder below it the libibverbs.so.1 and librdmacm.so.1 that lead to it. */
+static const struct place {
+	const char *lib, *dropin;
+} places[] = {
+	{"../../lib", "dropin"}, /* the build tree */
+	{"../" UROCE_LIBDIR, "uroce"},
+};
+
+static const struct place installed = {UROCE_PREFIX "/" UROCE_LIBDIR, "uroce"};
 
 static bool readable(const char *path)
 {
 	return access(path, R_OK) == 0;
 }
 
-static bool find_library(char *out, size_t len)
+/* The library and the folder at this place, if they are there; `base` ends with a slash or is empty. Both have room for PATH_MAX. */
+static bool found_at(const char *base, const struct place *place, char *library, char *dropin)
 {
-	char self[PATH_MAX], path[PATH_MAX + 64], *slash;
+	char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s%s/" LIBRARY, base, place->lib);
+	if (!realpath(path, library) || !readable(library))
+		return false;
+	snprintf(path, sizeof(path), "%s%s/%s", base, place->lib, place->dropin);
+	return realpath(path, dropin) && readable(dropin);
+}
+
+static bool find_library(char *library, char *dropin)
+{
+	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (n > 0) {
 		self[n] = 0;
-		slash = strrchr(self, '/');
-		*slash = 0;
-		for (unsigned i = 0; i < sizeof(library_dirs) / sizeof(library_dirs[0]); i++) {
-			char real[PATH_MAX];
-
-			snprintf(path, sizeof(path), "%s/%s/" LIBRARY, self, library_dirs[i]);
-			if (realpath(path, real) && readable(real))
-				return (size_t)snprintf(out, len, "%s", real) < len;
+		strrchr(self, '/')[1] = 0;
+		for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+			if (found_at(self, &places[i], library, dropin))
+				return true;
 		}
 	}
-	return readable(UROCE_PREFIX "/" UROCE_LIBDIR "/" LIBRARY) &&
-	       (size_t)snprintf(out, len, "%s", UROCE_PREFIX "/" UROCE_LIBDIR "/" LIBRARY) < len;
+	return found_at("", &installed, library, dropin);
 }
 
 static bool executable(const char *path, struct stat *st)
@@ -66,16 +82,17 @@ static bool find_program(const char *name, char *out, size_t len, struct stat *s
 	return false;
 }
 
-static int preload(const char *library)
+/* Puts `first` in front of what the variable holds. */
+static int prepend(const char *variable, const char *first)
 {
-	const char *old = getenv("LD_PRELOAD");
+	const char *old = getenv(variable);
 	char *value;
 
-	if (strpbrk(library, " :"))
+	if (strpbrk(first, " :;"))
 		return ur_cmd_fail(UR_EXIT_FAIL,
-				   "the library's path '%s' contains a blank or a colon, which LD_PRELOAD cannot express: move it",
-				   library);
-	if (asprintf(&value, "%s%s%s", library, old && *old ? ":" : "", old ? old : "") < 0 || setenv("LD_PRELOAD", value, 1))
+				   "the library's path '%s' contains a blank, a colon or a semicolon, which %s cannot express: move it",
+				   first, variable);
+	if (asprintf(&value, "%s%s%s", first, old && *old ? ":" : "", old ? old : "") < 0 || setenv(variable, value, 1))
 		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: the environment cannot be extended");
 	free(value);
 	return 0;
@@ -83,10 +100,11 @@ static int preload(const char *library)
 
 int ur_cmd_run(int argc, char **argv)
 {
-	static const struct ur_cmd_flag no_flags[] = {{NULL, NULL}};
-	char library[PATH_MAX], program[PATH_MAX];
+	bool files = false;
+	const struct ur_cmd_flag flags[] = {{"files", &files}, {NULL, NULL}};
+	char library[PATH_MAX], dropin[PATH_MAX], program[PATH_MAX];
 	struct stat st;
-	int next, rc = ur_cmd_options(argc, argv, no_flags, &next);
+	int next, rc = ur_cmd_options(argc, argv, flags, &next);
 
 	if (rc)
 		return rc;
@@ -100,10 +118,15 @@ int ur_cmd_run(int argc, char **argv)
 		return ur_cmd_fail(UR_EXIT_FAIL,
 				   "program '%s' is set-user-ID, for which the system ignores preloaded libraries: run it as its owner",
 				   program);
-	if (!find_library(library, sizeof(library)))
+	if (!find_library(library, dropin))
 		return ur_cmd_fail(UR_EXIT_FAIL,
 				   LIBRARY " was not found beside this program: build it with 'ninja -C build' or install it");
-	rc = preload(library);
+	/* The first reaches programs with a run path of their own, the second those that load libibverbs with dlopen(3). */
+	rc = prepend("LD_PRELOAD", library);
+	if (!rc)
+		rc = prepend("LD_LIBRARY_PATH", dropin);
+	if (!rc && files)
+		rc = ur_files_provide();
 	if (rc)
 		return rc;
 	execv(program, argv + next);

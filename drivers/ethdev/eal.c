@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -257,7 +258,8 @@ static int make_private(void *base, size_t len, int fd, off_t off)
 			hole = end;
 		memcpy(copy + (data - off), (uint8_t *)base + (data - off), (size_t)(hole - data));
 	}
-	if (mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, base) == MAP_FAILED) {
+	/* By the system call: UCX replaces mremap(3) in the whole process by one that loses the last argument. */
+	if (syscall(SYS_mremap, copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, base) == -1) {
 		int rc = errno;
 
 		munmap(copy, len);

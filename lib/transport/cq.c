@@ -279,6 +279,15 @@ bool ur_cq_push(struct ur_cq *cq, const struct ur_cqe *e, bool solicited)
 
 /* --- the consumer --- */
 
+/*
+ * Annex A17.4.5.1 has the completion of a datagram say whether it came over IPv4 or IPv6, and struct ibv_wc has no field for it. RoCE NICs
+ * say it in the service level, which RoCEv2 has no other use for; UCX depends on it: bit 3 for UDP, below it 1 for IPv6 and 2 for IPv4.
+ */
+static uint8_t service_level(const struct ur_cqe *e)
+{
+	return !(e->wc_flags & IBV_WC_GRH) ? 0 : e->wc_flags & UR_CQE_IP4 ? 8 | 2 : 8 | 1;
+}
+
 static void expand(struct ibv_wc *wc, const struct ur_cqe *e)
 {
 	*wc = (struct ibv_wc){
@@ -289,7 +298,8 @@ static void expand(struct ibv_wc *wc, const struct ur_cqe *e)
 		.byte_len = e->byte_len,
 		.qp_num = e->qpn,
 		.src_qp = e->src_qp,
-		.wc_flags = e->wc_flags,
+		.wc_flags = (unsigned)e->wc_flags & ~UR_CQE_IP4,
+		.sl = service_level(e),
 	};
 	memcpy(&wc->imm_data, &e->imm, sizeof(e->imm)); /* imm_data and invalidated_rkey are one union */
 }

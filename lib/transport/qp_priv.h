@@ -114,8 +114,9 @@ struct ur_cqe {
 	uint32_t byte_len;
 	uint32_t imm; /* immediate data in network order, or the invalidated rkey */
 	uint32_t qpn, src_qp;
-	uint8_t status, opcode, wc_flags, vendor_err;
+	uint8_t status, opcode, wc_flags, vendor_err; /* of wc_flags also UR_CQE_IP4 */
 };
+#define UR_CQE_IP4 0x80 /* a datagram that came over IPv4; beyond what enum ibv_wc_flags has for us */
 _Static_assert(sizeof(struct ur_cqe) == 32, "two CQEs in a cache line");
 
 /* --- queue pairs --- */

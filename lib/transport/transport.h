@@ -36,7 +36,7 @@ struct ur_xrcd;
 #define UR_MAX_QP_WR 16384
 #define UR_MAX_SGE 32
 #define UR_MAX_INLINE 1024
-#define UR_MAX_CQE 65535
+#define UR_MAX_CQE 1048575
 #define UR_MAX_RD_ATOMIC 128
 #define UR_MAX_MSG (1u << 31)
 #define UR_MAX_MR (1u << 20)

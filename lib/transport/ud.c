@@ -174,7 +174,7 @@ static void receive(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_op
 			   .opcode = IBV_WC_RECV,
 			   .byte_len = UR_GRH_LEN + p->payload_len,
 			   .src_qp = sqpn,
-			   .wc_flags = IBV_WC_GRH};
+			   .wc_flags = IBV_WC_GRH | (p->ip_version == 4 ? UR_CQE_IP4 : 0)};
 
 	if (op->flags & UR_OPF_IMM) {
 		memcpy(&e.imm, p->data + p->bth_off + UR_BTH_LEN + op->off_imm, sizeof(e.imm));

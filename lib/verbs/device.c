@@ -10,6 +10,7 @@
 
 #include <endian.h>
 
+#include "engine/sysfs.h"
 #include "verbs/device.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,9 +48,9 @@ static struct uv_device *device_new(struct ur_engine *engine)
 	d->dev.transport_type = IBV_TRANSPORT_IB;
 	/* Paths that no kernel device has: programs that look there must not find a stranger's attributes. */
 	snprintf(d->dev.name, sizeof(d->dev.name), "%.55s", info.name);
-	snprintf(d->dev.dev_name, sizeof(d->dev.dev_name), "uverbs-%.55s", info.name);
-	snprintf(d->dev.dev_path, sizeof(d->dev.dev_path), "/sys/class/infiniband_verbs/uverbs-%.55s", info.name);
-	snprintf(d->dev.ibdev_path, sizeof(d->dev.ibdev_path), "/sys/class/infiniband/%.55s", info.name);
+	snprintf(d->dev.dev_name, sizeof(d->dev.dev_name), UR_DEV_PREFIX "%.55s", info.name);
+	snprintf(d->dev.dev_path, sizeof(d->dev.dev_path), UR_SYSFS_CLASS "_verbs/" UR_DEV_PREFIX "%.55s", info.name);
+	snprintf(d->dev.ibdev_path, sizeof(d->dev.ibdev_path), UR_SYSFS_CLASS "/%.55s", info.name);
 	return d;
 }
 

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public functions that concern no device: fork support, sysfs, and the conversion of the kernel's structs. */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
+/* Public functions that concern no device: fork support and the conversion of the kernel's structs. */
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
 
@@ -36,61 +29,6 @@ int ibv_dofork_range(void *base, size_t size)
 	(void)base;
 	(void)size;
 	return 0;
-}
-
-/* --- sysfs --- */
-
-static char sysfs_path[IBV_SYSFS_PATH_MAX] = "/sys";
-
-static void find_sysfs(void)
-{
-	const char *env = getuid() == geteuid() ? getenv("SYSFS_PATH") : NULL;
-	size_t n = env ? strnlen(env, sizeof(sysfs_path)) : 0;
-
-	if (!n || n >= sizeof(sysfs_path))
-		return;
-	memcpy(sysfs_path, env, n + 1);
-	while (n > 1 && sysfs_path[n - 1] == '/')
-		sysfs_path[--n] = '\0';
-}
-
-const char *ibv_get_sysfs_path(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, find_sysfs);
-	return sysfs_path;
-}
-
-/* Reads dir/file into buf, ended by a zero in place of the last newline. The length, or -1 and errno. */
-int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
-{
-	char path[PATH_MAX];
-	ssize_t n;
-	int fd, err;
-
-	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	n = read(fd, buf, size);
-	err = errno;
-	close(fd);
-	errno = err;
-	if (n < 0)
-		return -1;
-	if (n > 0 && buf[n - 1] == '\n')
-		buf[--n] = '\0';
-	else if ((size_t)n < size)
-		buf[n] = '\0';
-	else {
-		errno = EOVERFLOW;
-		return -1;
-	}
-	return (int)n;
 }
 
 /* --- structs of the kernel's ABI --- */

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ibv_get_sysfs_path and ibv_read_sysfs_file: public, and of no manual page. Programs read with the second what ibv_device.ibdev_path leads
+ * to. For our device there is nothing in the kernel's sysfs, and the answers come from engine/sysfs.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/sysfs.h"
+#include "verbs/device.h"
+
+static char sysfs_path[IBV_SYSFS_PATH_MAX] = "/sys";
+
+static void find_sysfs(void)
+{
+	const char *env = getuid() == geteuid() ? getenv("SYSFS_PATH") : NULL;
+	size_t n = env ? strnlen(env, sizeof(sysfs_path)) : 0;
+
+	if (!n || n >= sizeof(sysfs_path))
+		return;
+	memcpy(sysfs_path, env, n + 1);
+	while (n > 1 && sysfs_path[n - 1] == '/')
+		sysfs_path[--n] = '\0';
+}
+
+const char *ibv_get_sysfs_path(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, find_sysfs);
+	return sysfs_path;
+}
+
+/* --- files of our device --- */
+
+struct search {
+	const char *path;
+	char *buf;
+	size_t size;
+	int length;
+};
+
+/* As from a file that ends with a newline: it gives way to the zero. */
+static int answer(void *arg, const char *path, const char *text)
+{
+	struct search *s = arg;
+	size_t n;
+
+	if (strcmp(path, s->path) != 0)
+		return 0;
+	n = strlen(text);
+	if (n >= s->size)
+		return EOVERFLOW;
+	memcpy(s->buf, text, n + 1);
+	s->length = (int)n;
+	return EEXIST;
+}
+
+/* The length, or -1 and errno: ENOENT also when the path does not lie in our device's directory. */
+static int read_own(const char *path, char *buf, size_t size)
+{
+	static const char class_dir[] = UR_SYSFS_CLASS "/";
+	struct search s = {.buf = buf, .size = size, .length = -1};
+	struct uv_device *d;
+	size_t n;
+	int err = ENOENT;
+
+	if (strncmp(path, class_dir, sizeof(class_dir) - 1) != 0 || !ur_engine_current() || uv_device_current(&d)) {
+		errno = ENOENT;
+		return -1;
+	}
+	n = strlen(d->dev.ibdev_path);
+	if (strncmp(path, d->dev.ibdev_path, n) == 0 && path[n] == '/') {
+		s.path = path + n + 1;
+		err = ur_sysfs_each(d->engine, answer, &s);
+	}
+	uv_device_put(d);
+	if (s.length < 0)
+		errno = err ? err : ENOENT;
+	return s.length;
+}
+
+/* --- files of the kernel --- */
+
+/* Ended by a zero in place of the last newline; what leaves no room for it is an error. */
+static int read_file(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	n = read(fd, buf, size);
+	err = errno;
+	close(fd);
+	errno = err;
+	if (n < 0)
+		return -1;
+	if (n > 0 && buf[n - 1] == '\n')
+		buf[--n] = '\0';
+	else if ((size_t)n < size)
+		buf[n] = '\0';
+	else {
+		errno = EOVERFLOW;
+		return -1;
+	}
+	return (int)n;
+}
+
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
+{
+	char path[PATH_MAX];
+	int n;
+
+	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	n = read_own(path, buf, size);
+	return n < 0 && errno == ENOENT ? read_file(path, buf, size) : n;
+}
