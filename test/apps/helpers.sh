@@ -62,6 +62,24 @@ ping_both() {
 	served "$TMP/server"
 }
 
+# talk PORT "SERVER" "CLIENT" [goes_on]: two commands, the server in the first namespace; the server ends by itself, unless it goes on. Output in $TMP/server
+# and $TMP/client. $client_options are those of the client's `uroce run`.
+client_options=()
+talk() {
+	local status
+	# shellcheck disable=SC2086
+	serve "$1" "$NS1" "$TMP/server" -- $2 || return 1
+	# shellcheck disable=SC2086
+	uroce_in "$NS2" "${client_options[@]}" -- $3 >"$TMP/client" 2>&1
+	status=$?
+	[ $status = 0 ] || { cat "$TMP/client" "$TMP/server"; fail "client status $status: $3"; return; }
+	if [ "${4:-}" = goes_on ]; then
+		kill -0 "$server" || { cat "$TMP/server"; fail "the server has ended"; return; }
+	else
+		served "$TMP/server"
+	fi
+}
+
 same_count() {
 	local n
 	n=$(grep -c "$2" "$3")
