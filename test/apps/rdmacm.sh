@@ -48,7 +48,7 @@ test_cmtime_twice() {
 	uroce_in "$NS2" -- cmtime -c 100 -s 10.77.0.1 >"$TMP/client" 2>&1 && steps
 }
 
-# private_data ADDRESS [OPTIONS]: 56 bytes ask, 148 refuse, 196 accept; each is compared where it arrives.
+# private_data ADDRESS [OPTIONS]: 56 bytes ask, 148 refuse, 196 accept; of datagrams 180, 136 and 136. Each is compared where it arrives.
 private_data() {
 	local a=$1
 	shift
@@ -59,3 +59,4 @@ private_data() {
 }
 test_private_data() { private_data 10.77.0.1; }
 test_private_data_ipv6() { private_data fd77::1; }
+test_private_data_datagrams() { private_data 10.77.0.1 -u && private_data fd77::1 -u; }

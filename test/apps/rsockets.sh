@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Programs of rsockets, which is code of the real librdmacm on top of uroce's public functions; and programs of TCP that librspreload puts on rsockets.
+# Programs of rsockets, which are code of the real librdmacm on top of uroce's public functions; and programs of TCP that librspreload puts on rsockets.
 #
 # The series that rstream and riostream run by default exchange 200,000 messages of 64 bytes and more; these tests say how many.
 
@@ -92,3 +92,22 @@ test_rspreload_fork() { preloaded 7471 "rstream -T f -I 20 -C 100 -S 5000" "rstr
 test_rspreload_iperf() {
 	preloaded 5001 "iperf -s -P 1" "iperf -c 10.77.0.1 -n 20M" && grep -q '20.*MBytes' "$TMP/client"
 }
+
+# pong ADDRESS OPTIONS: datagrams. Where the peers are is agreed on over the kernel's UDP; the server goes on.
+pong() {
+	local a=$1 i
+	shift
+	background "$NS1" "$TMP/server" --counters "$TMP/counters" -- udpong -b "$a" "$@"
+	for i in $(seq 100); do
+		[ -z "$(in_ns "$NS1" ss -Hulan 'sport = :7174')" ] || break
+		sleep 0.05
+	done
+	uroce_in "$NS2" -- udpong -s "$a" "$@" >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "client status $?"; return; }
+	cat "$TMP/client"
+	grep -Eq '^custom +[0-9]' "$TMP/client" || { fail "no figures"; return; }
+	stop_servers
+	awk '$1 == "rx_send_requests" && $2 >= 100 { found = 1 } END { exit !found }' "$TMP/counters" || fail "nothing went by RDMA"
+}
+test_udpong() { pong 10.77.0.1 -C 200 -S 1000 -T b; }
+test_udpong_echo_async() { pong 10.77.0.1 -C 200 -S 64 -T e -T a; }
+test_udpong_ipv6() { pong fd77::1 -C 200 -S 500 -T e -B 65536; }
