@@ -21,25 +21,27 @@ background() {
 	on_exit "stop $server"
 }
 
-# serve PORT NS FILE [OPTIONS] -- PROGRAM...: as background, and returns when the program listens on that port of the RDMA CM.
+# serve PORT NS FILE [OPTIONS] -- PROGRAM...: as background, and returns when the program listens on that port of the RDMA CM, or of TCP if
+# $listens_on_tcp is not empty.
+listens_on_tcp=
 serve() {
-	local port=$1
+	local port=$1 i
 	shift
 	background "$@"
-	wait_listening "$1" "$port" "$server" || { cat "$2"; fail "the server does not listen on port $port"; }
+	if [ -n "$listens_on_tcp" ]; then
+		for i in $(seq 100); do
+			[ -z "$(in_ns "$1" ss -Hltn "sport = :$port")" ] || return 0
+			sleep 0.05
+		done
+	elif wait_listening "$1" "$port" "$server"; then
+		return 0
+	fi
+	cat "$2"
+	fail "the server does not listen on port $port"
 }
 
 # As serve, for programs that exchange their addresses over TCP port 18515 before they use RDMA.
-serve_tcp() {
-	local i
-	background "$@"
-	for i in $(seq 100); do
-		[ -z "$(in_ns "$1" ss -Hltn 'sport = :18515')" ] || return 0
-		sleep 0.05
-	done
-	cat "$2"
-	fail "the server does not listen"
-}
+serve_tcp() { listens_on_tcp=yes serve 18515 "$@"; }
 
 # The server ends by itself with status 0.
 served() {

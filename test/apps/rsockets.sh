@@ -67,28 +67,21 @@ rspreload() {
 	done
 	return 1
 }
-# preloaded PORT "SERVER" "CLIENT" [VARIABLE=VALUE]: as talk, for programs that know only TCP. That none of it was TCP is seen by what uroce counts.
+# preloaded PORT "SERVER" "CLIENT" [TCP]: as talk, for programs that know only TCP. That none of it was TCP is seen by what uroce counts. TCP: the server
+# listens on TCP first.
 preloaded() {
-	local lib how="${4:-X=}"
-	lib=$(rspreload) || { fail "no librspreload.so here"; return; }
-	if [ -n "${4:-}" ]; then # listens on TCP first
-		background "$NS1" "$TMP/server" -- sh -c "export $how; LD_PRELOAD=\$LD_PRELOAD:$lib exec $2"
-		for _ in $(seq 100); do
-			[ -z "$(in_ns "$NS1" ss -Hltn "sport = :$1")" ] || break
-			sleep 0.05
-		done
-	else
-		serve "$1" "$NS1" "$TMP/server" -- sh -c "LD_PRELOAD=\$LD_PRELOAD:$lib exec $2" || return 1
-	fi
-	uroce_in "$NS2" --counters "$TMP/counters" -- sh -c "export $how; LD_PRELOAD=\$LD_PRELOAD:$lib exec $3" >"$TMP/client" 2>&1 ||
-		{ cat "$TMP/client" "$TMP/server"; fail "client status $?"; return; }
-	served "$TMP/server" || return 1
+	local LD_PRELOAD client_options=(--counters "$TMP/counters")
+	LD_PRELOAD=$(rspreload) || { fail "no librspreload.so here"; return; }
+	export LD_PRELOAD
+	listens_on_tcp=${4:-} talk "$1" "$2" "$3" || return 1
 	cat "$TMP/client"
 	awk '$1 == "rx_write_requests" && $2 > 10 { found = 1 } END { exit !found }' "$TMP/counters" || fail "nothing went by RDMA"
 }
 test_rspreload() { preloaded 7471 "rstream -T s -T v -I 20 -C 100 -S 5000" "rstream -T s -T v -I 20 -C 100 -S 5000 -s 10.77.0.1"; }
 # The server forks for each connection, and the child goes over to RDMA.
-test_rspreload_fork() { preloaded 7471 "rstream -T f -I 20 -C 100 -S 5000" "rstream -T f -I 20 -C 100 -S 5000 -s 10.77.0.1" RDMAV_FORK_SAFE=1; }
+test_rspreload_fork() {
+	RDMAV_FORK_SAFE=1 preloaded 7471 "rstream -T f -I 20 -C 100 -S 5000" "rstream -T f -I 20 -C 100 -S 5000 -s 10.77.0.1" tcp
+}
 test_rspreload_iperf() {
 	preloaded 5001 "iperf -s -P 1" "iperf -c 10.77.0.1 -n 20M" && grep -q '20.*MBytes' "$TMP/client"
 }
