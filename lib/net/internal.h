@@ -22,7 +22,7 @@
 #define UR_NEIGH_PROBES 3	/* of each kind: unicast to a known MAC address, then to everyone */
 #define UR_NEIGH_MAX 1024	/* entries; unused ones make room for new ones */
 #define UR_NEIGH_LEARNED_MAX 64 /* of them: never asked for, learned from requests to us */
-#define UR_NEIGH_QUEUE 16	/* packets that wait for one neighbour */
+#define UR_NEIGH_QUEUE 128 /* packets that wait for one neighbour: answers to as many peers that connect at once, for instance */
 #define UR_NET_QUEUE 256	/* packets that wait for all of them */
 #define UR_NEIGH_BUCKETS 256
 

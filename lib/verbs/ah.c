@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Address handles: ibv_create_ah(3), ibv_create_ah_from_wc(3), ibv_destroy_ah(3), and what a GID's MAC address is. The global route is
- * required, as the port's flags say.
+ * required, as the port's flags say, but for the way back to the port itself.
  */
 #include <endian.h>
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 #include "verbs/verbs_priv.h"
@@ -17,9 +18,29 @@
 
 /* --- creating and destroying --- */
 
+/*
+ * Neither route nor GID, and LID 0, which is the port's own: on InfiniBand this leads back to the port. rdma_rxe refuses it, for which
+ * reason datagram rsockets do not work there.
+ */
+static bool to_itself(const struct ibv_ah_attr *attr)
+{
+	return !attr->is_global && !attr->dlid && !attr->grh.dgid.global.subnet_prefix && !attr->grh.dgid.global.interface_id;
+}
+
+static struct ibv_ah_attr own_route(const struct ur_nic *nic)
+{
+	const struct ur_net_addr *own = ur_net_gid(nic->net, 0);
+	struct ibv_ah_attr attr = {.is_global = own != NULL, .port_num = PORT, .grh = {.hop_limit = HOP_LIMIT}};
+
+	if (own)
+		memcpy(attr.grh.dgid.raw, own->gid.raw, sizeof(attr.grh.dgid.raw));
+	return attr;
+}
+
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct uv_context *c = uv_context(pd->context);
+	struct ibv_ah_attr own;
 	struct ur_nic *nic;
 	struct ur_ah *ah;
 	int err;
@@ -29,6 +50,10 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	nic = uv_enter(c);
 	if (!nic)
 		return uv_null(EIO);
+	if (to_itself(attr)) {
+		own = own_route(nic);
+		attr = &own;
+	}
 	err = ur_nic_create_ah(nic, ur_container_of(pd, struct uv_pd, pd)->tp, attr, ur_engine_now(), &ah);
 	uv_leave(c);
 	if (err)

@@ -21,25 +21,27 @@ background() {
 	on_exit "stop $server"
 }
 
-# serve PORT NS FILE [OPTIONS] -- PROGRAM...: as background, and returns when the program listens on that port of the RDMA CM.
+# serve PORT NS FILE [OPTIONS] -- PROGRAM...: as background, and returns when the program listens on that port of the RDMA CM, or of TCP if
+# $listens_on_tcp is not empty.
+listens_on_tcp=
 serve() {
-	local port=$1
+	local port=$1 i
 	shift
 	background "$@"
-	wait_listening "$1" "$port" "$server" || { cat "$2"; fail "the server does not listen on port $port"; }
+	if [ -n "$listens_on_tcp" ]; then
+		for i in $(seq 100); do
+			[ -z "$(in_ns "$1" ss -Hltn "sport = :$port")" ] || return 0
+			sleep 0.05
+		done
+	elif wait_listening "$1" "$port" "$server"; then
+		return 0
+	fi
+	cat "$2"
+	fail "the server does not listen on port $port"
 }
 
 # As serve, for programs that exchange their addresses over TCP port 18515 before they use RDMA.
-serve_tcp() {
-	local i
-	background "$@"
-	for i in $(seq 100); do
-		[ -z "$(in_ns "$1" ss -Hltn 'sport = :18515')" ] || return 0
-		sleep 0.05
-	done
-	cat "$2"
-	fail "the server does not listen"
-}
+serve_tcp() { listens_on_tcp=yes serve 18515 "$@"; }
 
 # The server ends by itself with status 0.
 served() {
@@ -60,6 +62,25 @@ ping_both() {
 	serve "$RPING" "$NS1" "$TMP/server" -- rping -s "$@" || return 1
 	uroce_in "$NS2" -- rping -c -a 10.77.0.1 "$@" || { cat "$TMP/server"; fail "client status $?"; return; }
 	served "$TMP/server"
+}
+
+# talk PORT "SERVER" "CLIENT" [goes_on]: two commands, the server in the first namespace; the server ends by itself, unless it goes on. Output in $TMP/server
+# and $TMP/client. $client_options are those of the client's `uroce run`; its status is 0 or $may_end_with.
+client_options=()
+may_end_with=0
+talk() {
+	local status
+	# shellcheck disable=SC2086
+	serve "$1" "$NS1" "$TMP/server" -- $2 || return 1
+	# shellcheck disable=SC2086
+	uroce_in "$NS2" "${client_options[@]}" -- $3 >"$TMP/client" 2>&1
+	status=$?
+	[ $status = 0 ] || [ $status = "$may_end_with" ] || { cat "$TMP/client" "$TMP/server"; fail "client status $status: $3"; return; }
+	if [ "${4:-}" = goes_on ]; then
+		kill -0 "$server" || { cat "$TMP/server"; fail "the server has ended"; return; }
+	else
+		served "$TMP/server"
+	fi
 }
 
 same_count() {

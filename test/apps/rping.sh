@@ -40,6 +40,17 @@ test_rping_three_clients_together() {
 	for i in "${pids[@]}"; do wait "$i" || bad=1; done
 	[ $bad = 0 ] || { cat "$TMP/server"; fail "a client failed"; }
 }
+test_rping_persistent_own_qps() {
+	local i
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P -q || return 1
+	for i in 1 2; do
+		uroce_in "$NS2" -- rping -c -q -C 10 -V -a 10.77.0.1 || { cat "$TMP/server"; fail "client $i"; return; }
+	done
+}
+test_rping_debug_port_source() {
+	talk 7800 "rping -s -d -p 7800 -a 10.77.0.1 -C 3" "rping -c -d -v -p 7800 -I 10.77.0.2 -a 10.77.0.1 -C 3" || return 1
+	same_count 3 '^ping data: rdma-ping-' "$TMP/client" && same_count 1 'cma_event type RDMA_CM_EVENT_ESTABLISHED' "$TMP/client"
+}
 test_rping_hostname() {
 	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -a uroce-1 -C 5 || return 1
 	uroce_in "$NS2" -- rping -c -C 5 -V -a uroce-1 && served "$TMP/server"

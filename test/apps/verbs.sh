@@ -82,20 +82,20 @@ test_ibv_ud_pingpong_ipv6_events() {
 }
 # Nothing is repeated when a packet is lost, so the sender stays within what the interface's queues hold.
 test_send_bw_uc() {
-	serve_tcp "$NS1" "$TMP/server" -- ib_send_bw --use_old_post_send -F -x 0 -c UC -n 200 -s 4096 -t 16 || return 1
-	uroce_in "$NS2" -- ib_send_bw --use_old_post_send -F -x 0 -c UC -n 200 -s 4096 -t 16 10.77.0.1 && served "$TMP/server"
+	serve_tcp "$NS1" "$TMP/server" -- ib_send_bw -F -x 0 -c UC -n 200 -s 4096 -t 16 || return 1
+	uroce_in "$NS2" -- ib_send_bw -F -x 0 -c UC -n 200 -s 4096 -t 16 10.77.0.1 && served "$TMP/server"
 }
 test_send_bw_ud() {
-	serve_tcp "$NS1" "$TMP/server" -- ib_send_bw --use_old_post_send -F -x 0 -c UD -n 500 -s 1024 -t 16 || return 1
-	uroce_in "$NS2" -- ib_send_bw --use_old_post_send -F -x 0 -c UD -n 500 -s 1024 -t 16 10.77.0.1 && served "$TMP/server"
+	serve_tcp "$NS1" "$TMP/server" -- ib_send_bw -F -x 0 -c UD -n 500 -s 1024 -t 16 || return 1
+	uroce_in "$NS2" -- ib_send_bw -F -x 0 -c UD -n 500 -s 1024 -t 16 10.77.0.1 && served "$TMP/server"
 }
 test_write_bw_uc() {
-	serve_tcp "$NS1" "$TMP/server" -- ib_write_bw --use_old_post_send -F -x 0 -c UC -n 500 -s 4096 -t 16 || return 1
-	uroce_in "$NS2" -- ib_write_bw --use_old_post_send -F -x 0 -c UC -n 500 -s 4096 -t 16 10.77.0.1 && served "$TMP/server"
+	serve_tcp "$NS1" "$TMP/server" -- ib_write_bw -F -x 0 -c UC -n 500 -s 4096 -t 16 || return 1
+	uroce_in "$NS2" -- ib_write_bw -F -x 0 -c UC -n 500 -s 4096 -t 16 10.77.0.1 && served "$TMP/server"
 }
 test_send_lat_ud() {
-	serve_tcp "$NS1" "$TMP/server" -- ib_send_lat --use_old_post_send -F -x 0 -c UD -n 500 -s 64 || return 1
-	uroce_in "$NS2" -- ib_send_lat --use_old_post_send -F -x 0 -c UD -n 500 -s 64 10.77.0.1 && served "$TMP/server"
+	serve_tcp "$NS1" "$TMP/server" -- ib_send_lat -F -x 0 -c UD -n 500 -s 64 || return 1
+	uroce_in "$NS2" -- ib_send_lat -F -x 0 -c UD -n 500 -s 64 10.77.0.1 && served "$TMP/server"
 }
 # gid_index NS ADDRESS/LEN
 gid_index() { in_ns "$1" "$UROCE" info --dev eth0 | awk -v a="$2" '$NF == a && $1 ~ /^[0-9]+$/ { print $1; exit }'; }
@@ -121,8 +121,8 @@ mcast() {
 test_mcast() { mcast 0 239.7.7.7; }
 test_mcast_ipv6() { mcast "$(gid_index "$NS2" fd77::2/64)" ff0e::7:7; }
 perftest() {
-	serve_tcp "$NS1" "$TMP/server" -- "$@" --use_old_post_send || return 1
-	uroce_in "$NS2" -- "$@" --use_old_post_send 10.77.0.1 || { cat "$TMP/server"; fail "client"; return; }
+	serve_tcp "$NS1" "$TMP/server" -- "$@" || return 1
+	uroce_in "$NS2" -- "$@" 10.77.0.1 || { cat "$TMP/server"; fail "client"; return; }
 	served "$TMP/server"
 }
 test_ib_atomic_bw_cmp_swap() { perftest ib_atomic_bw -x 0 -A CMP_AND_SWAP -n 2000; }

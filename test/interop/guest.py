@@ -12,7 +12,9 @@ import time
 
 COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
 
-LISTENING = {"cm": "rdma res show cm_id | grep -q LISTEN", "tcp": "ss -Hltn | grep -q :18515"}
+GROUP = "239.7.7.7"  # of multicast; /proc/net/igmp shows it as a number in the host's order
+
+LISTENING = {"cm": "rdma res show cm_id | grep -q LISTEN", "tcp": "ss -Hltn | grep -q :18515", "group": "grep -q 070707EF /proc/net/igmp && usleep 300000"}
 
 
 class GuestError(Exception):
@@ -142,7 +144,7 @@ class GuestProcess:
         return status
 
     def listening(self, how):
-        """Whether anything in the guest listens. `how`: cm for a CM id, tcp for the port 18515 of programs that exchange addresses over TCP."""
+        """Whether anything in the guest listens. `how`: cm for a CM id, tcp for the port 18515 of programs that exchange addresses over TCP, group for GROUP."""
         return self.guest.run(LISTENING[how])[0] == 0
 
     def wait_listening(self, how, seconds=10):

@@ -75,7 +75,9 @@ class HostProcess:
             stdin=subprocess.DEVNULL, stdout=self.out, stderr=subprocess.STDOUT, start_new_session=True)
 
     def listening(self, how):
-        """Whether any process on this side listens; `how` as in GuestProcess."""
+        """Whether any process on this side listens; `how` as in GuestProcess, where mckey says itself that it has joined a group."""
+        if how == "group":
+            return "joined dgid" in self.output()
         test = {"cm": [self.uroce, "info", "--dev", self.interface], "tcp": ["ss", "-Hltn"]}[how]
         mark = {"cm": "listens on", "tcp": ":18515"}[how]
         try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 The table of what runs between uroce and the kernel's rdma_rxe. A row is one line: its name, the command of the server, that of the client, and what
-must hold when both have ended. {server}, {server6} and {client6} are addresses, {server_gid} and {client_gid} the indices of the IPv4 GIDs, {n} is the
+must hold when both have ended. {server}, {server6}, {client} and {client6} are addresses, {server_gid} and {client_gid} the indices of the IPv4 GIDs, {n} is the
 row's number of iterations.
 
 `both` makes two rows of a line, one with uroce as the client and one with uroce as the server; under faults each comes once more, with fewer iterations.
@@ -10,6 +10,7 @@ row's number of iterations.
 import time
 from dataclasses import dataclass, replace
 
+from guest import GROUP
 from host import Failure, wait_until
 
 GUEST, UROCE = "guest", "uroce"
@@ -31,7 +32,7 @@ class Row:
     n_faults: int = 30
     mtu: int = 1500  # of the interface
     path_mtu: int = 0  # payload bytes that every MIDDLE packet must carry; 0 to leave unchecked
-    wait: str = "cm"  # how to tell that the server listens: cm or tcp
+    wait: str = "cm"  # how to tell that the server listens: cm, tcp, or group for one that has joined GROUP
     limit: int = 60  # seconds for the client
     server_limit: int = 20  # seconds that the server may take longer
     client_ends: object = 0  # exit status: a number, "bad" for any but 0, "any"
@@ -139,17 +140,38 @@ def freeze_guest(run):
         run.guest.monitor("cont")
 
 
+def copied(run):
+    """What rcopy has sent is what has arrived. Both files lie where each side has memory of its own."""
+    if run.client.wait(run.row.limit) != 0:
+        return
+    sent, got = (run.beside(side, "sha256sum <" + COPY.format(side)) for side in ("client", "server"))
+    if not sent or sent != got:
+        raise Failure(f"the copy differs: '{sent.strip()}' was sent, '{got.strip()}' has arrived")
+
+
+def stream(program, name, options, **how):
+    """rsockets destroy their QP as soon as they have said goodbye, so that an answer may come late."""
+    return both(f"{program}, {name}", f"{program} {options} -I {{n}}", f"{program} -s {{server}} {options} -I {{n}}", uroce_counters="drop_qp(n|_state)",
+                **how)
+
+
 def rping(name, options="", size=64, **how):
     o = f"-V -S {size} -C {{n}} {options}"
     return both(name, f"rping -s {o}", f"rping -c -a {{server}} {o}", **how)
 
 
+def unrepeated(name, server, client, essential="", **how):
+    """As `both`, without rows with faults: for services that repeat nothing."""
+    return [Row(f"{name}, uroce is the {side}", server, client, side, essential=essential == side, **how) for side in ("client", "server")]
+
+
 def over_tcp(name, program, gid, options, **how):
-    """Programs that exchange addresses over TCP. Services that repeat nothing have no rows with faults."""
+    """Programs that exchange addresses over TCP."""
     server, client = (f"{program} {gid} {{{side}_gid}} {options} -n {{n}}" for side in ("server", "client"))
-    return [Row(f"{name}, uroce is the {side}", server, f"{client} {{server}}", side, wait="tcp", **how) for side in ("client", "server")]
+    return unrepeated(name, server, f"{client} {{server}}", wait="tcp", **how)
 
 
+COPY = "/dev/shm/rcopy-{}"  # of one side
 LONG = 1000000  # iterations that are never reached
 BROKEN = LOSS | {"retry_exceeded_err", "send_err"}  # when a peer has gone
 
@@ -168,10 +190,47 @@ ROWS = [
     *both("ucmatose of 16 B", "ucmatose -S 16 -C {n}", "ucmatose -s {server} -S 16 -C {n}", n=100, essential=True),
     *both("four connections at once", "ucmatose -c 4 -C {n}", "ucmatose -s {server} -c 4 -C {n}", record="ucmatose"),
     *both("ucmatose over IPv6", "ucmatose -b {server6} -f ipv6 -C {n}", "ucmatose -f ipv6 -b {client6} -s {server6} -C {n}"),
+    *both("ucmatose, options", "ucmatose -b {server} -p 7555 -f ip -P tcp -c 3 -m -C {n}",
+          "ucmatose -s {server} -b {client} -p 7555 -f ip -P tcp -c 3 -m -t 72 -a 18 -C {n}", client_says="migrating", server_says="migrating"),
+    *both("ucmatose of 100000 B", "ucmatose -S 100000 -C {n}", "ucmatose -s {server} -S 100000 -C {n}", n_faults=3),
+    *both("ucmatose without messages", "ucmatose -c 20 -C 0", "ucmatose -s {server} -c 20 -C 0"),
     *both("rdma_client", "rdma_server", "rdma_client -s {server}", record="rdma_client", fault_percent=10),
+    *both("rdma_client over IPv6, port", "rdma_server -s {server6} -p 7700", "rdma_client -s {server6} -p 7700", fault_percent=10),
     *both("ten connections, cmtime", "cmtime -c {n}", "cmtime -s {server} -c {n}", server_ends="stopped"),
+    *both("two hundred connections, cmtime", "cmtime -c {n} -p 7600", "cmtime -b {client} -s {server} -c {n} -p 7600", n=200, server_ends="stopped"),
     *both("persistent server, three clients", "rping -s -P -V", "for i in 1 2 3; do rping -c -a {server} -V -C {n} || exit 1; done",
           server_ends="stopped", essential=True),
+
+    # datagrams: SIDR, and multicast with one who sends and one who listens. A sender that is a full member hears itself, and mckey posts no receives then.
+    *unrepeated("udaddy", "udaddy -C {n}", "udaddy -s {server} -C {n}", n=100, essential="server"),
+    *unrepeated("udaddy, options", "udaddy -b {server} -c 5 -S 1000 -C {n}", "udaddy -s {server} -b {client} -c 5 -S 1000 -t 72 -C {n}"),
+    *unrepeated("udaddy over IPv6", "udaddy -b {server6} -C {n}", "udaddy -s {server6} -C {n}"),
+    *unrepeated("private data of datagrams", "private_data -u server {server}", "private_data -u client {server}",
+                client_says="refused with status 2 and 136 bytes as sent(.|\n)*accepted"),
+    *unrepeated("mckey", f"mckey -m {GROUP} -b {{server}} -C {{n}}", f"mckey -m {GROUP} -b {{client}} -s -C {{n}}", n=100, wait="group",
+                uroce_counters="drop_no_receive", essential="client"),
+    *unrepeated("mckey, the sender is no receiver", f"mckey -m {GROUP} -b {{server}} -C {{n}}", f"mckey -m {GROUP} -b {{client}} -s -o -C {{n}}", n=100,
+                wait="group"),
+    *unrepeated("mckey, three QPs, 1000 B", f"mckey -m {GROUP} -b {{server}} -c 3 -S 1000 -C {{n}}", f"mckey -m {GROUP} -b {{client}} -s -S 1000 -C {{n}}",
+                wait="group", uroce_counters="drop_no_receive"),
+
+    # private data: 56 bytes ask, 148 refuse, 196 accept
+    *both("private data", "private_data server {server}", "private_data client {server}", client_says="refused with status 28 and 148 bytes as sent",
+          fault_percent=10),
+    *both("private data over IPv6", "private_data server {server6}", "private_data client {server6}", fault_percent=10),
+
+    # rsockets: the code of librdmacm on both sides
+    *stream("rstream", "64 B", "-S 64 -C 1", n=200, n_faults=100),
+    *stream("rstream", "5000 B, blocking", "-T b -T v -S 5000 -C 50"),
+    # The client takes the end of the connection for an error when it comes together with the last message.
+    *stream("rstream", "100000 B, asynchronous", "-T a -T v -S 100000 -C 4", n_faults=2, client_ends="any", server_says="custom +97k"),
+    *stream("rstream", "addresses by the RDMA CM", "-T r -S 1000 -C 10"),
+    *both("rstream over IPv6", "rstream -f ipv6 -b {server6} -S 1000 -C 10 -I {n}", "rstream -f ipv6 -s {server6} -S 1000 -C 10 -I {n}",
+          uroce_counters="drop_qp(n|_state)"),
+    *stream("riostream", "5000 B", "-T v -S 5000 -C 10"),
+    *stream("riostream", "64 B, blocking", "-T b -S 64 -C 1", n=200, n_faults=100),
+    *both("rcopy of 4 MB", "rcopy", f"seq 600000 >{COPY.format('client')}; rcopy {COPY.format('client')} {{server}}:{COPY.format('server')}",
+          server_ends="stopped", during=copied, uroce_counters="drop_qp(n|_state)", essential="server"),
 
     # unreliable services
     *over_tcp("ibv_uc_pingpong", "ibv_uc_pingpong", "-g", "", n=200),
@@ -183,10 +242,10 @@ ROWS = [
     *over_tcp("READs of 65536 B", "ib_read_bw", "-F -x", "-s 65536 -t 2", n=200),
     *over_tcp("CMP_SWAP", "ib_atomic_bw", "-F -x", "-A CMP_AND_SWAP", n=200),
     *over_tcp("FETCH_ADD", "ib_atomic_bw", "-F -x", "-A FETCH_AND_ADD", n=200),
-    *over_tcp("UC SENDs of 4096 B", "ib_send_bw", "--use_old_post_send -F -x", "-c UC -s 4096 -t 8", n=200),
-    *over_tcp("UC WRITEs of 4096 B", "ib_write_bw", "--use_old_post_send -F -x", "-c UC -s 4096 -t 8", n=200),
-    *over_tcp("UD SENDs of 1024 B", "ib_send_bw", "--use_old_post_send -F -x", "-c UD -s 1024 -t 8", n=200),
-    *over_tcp("UD round trips of 64 B", "ib_send_lat", "--use_old_post_send -F -x", "-c UD -s 64", n=200),
+    *over_tcp("UC SENDs of 4096 B", "ib_send_bw", "-F -x", "-c UC -s 4096 -t 8", n=200),
+    *over_tcp("UC WRITEs of 4096 B", "ib_write_bw", "-F -x", "-c UC -s 4096 -t 8", n=200),
+    *over_tcp("UD SENDs of 1024 B", "ib_send_bw", "-F -x", "-c UD -s 1024 -t 8", n=200),
+    *over_tcp("UD round trips of 64 B", "ib_send_lat", "-F -x", "-c UD -s 64", n=200),
 
     # refusals: REJ 8, invalid service ID
     *both("nobody listens", "rping -s -P -p 7999", "rping -c -a {server} -C 1", client_ends="bad", server_ends="stopped", fault_percent=10,
@@ -205,7 +264,7 @@ ROWS = [
           during=restart_server, counters=BROKEN, uroce_counters="."),
     *both("another client after the first was killed", "rping -s -P", f"rping -c -a {{server}} -C {LONG}", client_ends="any",
           server_ends="stopped", during=next_client, counters=BROKEN, uroce_counters="."),
-    *both("the guest freezes", "ib_write_bw -F -D 90", "ib_write_bw -F -D 90 --use_old_post_send {server}", only="client", wait="tcp", client_ends="bad",
+    *both("the guest freezes", "ib_write_bw -F -D 90", "ib_write_bw -F -D 90 {server}", only="client", wait="tcp", client_ends="bad",
           server_ends="any", uroce_counts="req_transport_retries_exceeded", during=freeze_guest, counters=BROKEN, uroce_counters="."),
     *rping("the cable is pulled and put back", n=6000, n_faults=100, size=4096, during=pull_cable, counters=LOSS, must_move=frozenset({"link_downed"}),
            uroce_counters=".", repairs=True, limit=120, essential="client"),

@@ -47,6 +47,8 @@ static void create_ah__cases(void)
 		 {.is_global = 1, .port_num = 1, .sl = 7, .static_rate = 5, .dlid = 3, .grh = {.hop_limit = 1, .traffic_class = 255}},
 		 0},
 		{"10.0.0.9", {.is_global = 0, .port_num = 1}, EINVAL},
+		{"::", {.is_global = 0, .port_num = 1, .dlid = 1}, EINVAL},
+		{"::", {.is_global = 0, .port_num = 1}, 0}, /* back to the port itself */
 		{"10.0.0.9", {.is_global = 1, .port_num = 0}, EINVAL},
 		{"10.0.0.9", {.is_global = 1, .port_num = 2}, EINVAL},
 		{"10.0.0.9", {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 5}}, EINVAL},
