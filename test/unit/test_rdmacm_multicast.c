@@ -33,7 +33,7 @@ static int open_side(struct side *s, enum rdma_port_space ps, const char *addr, 
 	} while (0)
 #define NEXT(s, type)                                                                                                                      \
 	do {                                                                                                                               \
-		int line_ = side_next(s, type);                                                                                                 \
+		int line_ = side_next(s, type);                                                                                            \
 		if (line_)                                                                                                                 \
 			return __LINE__;                                                                                                   \
 	} while (0)
@@ -487,7 +487,7 @@ static int threads(void)
 	WANT(members(shared.id) == 0 && attached(shared.id) == 0);
 	ur_event_send((struct ur_id *)shared.id, RDMA_CM_EVENT_ADDR_ERROR, 0); /* the end */
 	WANT(!pthread_join(reader, &bad) && !bad && !errors);
-	return close_side(&shared);
+	return side_close(&shared);
 }
 
 /* --- forks --- */
