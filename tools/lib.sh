@@ -117,6 +117,7 @@ make_cable() {
 	for i in 1 2; do
 		ns=uroce-$$-$i
 		ip -n "$ns" link set lo up
+		in_ns "$ns" sysctl -qw net.ipv6.conf.eth0.keep_addr_on_down=1
 		ip -n "$ns" link set eth0 up
 		ip -n "$ns" addr add 10.77.0.$i/24 dev eth0
 		ip -n "$ns" addr add fd77::$i/64 dev eth0 nodad

@@ -20,8 +20,6 @@
 static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
 #define SIGNALS (sizeof(signals) / sizeof(signals[0]))
 
-__thread unsigned ur_engine_inside __attribute__((tls_model("initial-exec")));
-
 static struct {
 	struct ur_engine *engine;
 	pid_t pid; /* whose engine it is */
@@ -48,22 +46,23 @@ static void wait_done(void)
 }
 
 /*
- * A thread that has the shard's lock, or is on its way to it, has to go on: the progress thread needs the lock. Any other one waits here,
- * so that the program does not see an interrupted system call before it ends.
+ * A thread that has the shard's lock has to go on: the progress thread needs the lock. Any other one waits here, so that the program does not
+ * see an interrupted system call before it ends. One that has just got the lock and not said so yet waits in vain, until its patience ends.
  */
 static void on_signal(int sig)
 {
 	int err = errno;
 	bool ask = getpid() == at_end.pid && ur_engine_started(at_end.engine);
+	bool inside = ask && atomic_load(&at_end.engine->holder) == pthread_self();
 
 	if (ask) {
-		atomic_store(&at_end.alone, ur_engine_inside != 0);
+		atomic_store(&at_end.alone, inside);
 		atomic_store(&at_end.sig, sig);
 		ur_progress_wake(at_end.engine);
-		if (!ur_engine_inside)
+		if (!inside)
 			wait_done();
 	}
-	if (!ask || !ur_engine_inside) {
+	if (!inside) {
 		restore(sig);
 		raise(sig); /* delivered when this returns */
 	}

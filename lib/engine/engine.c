@@ -216,6 +216,7 @@ static void shard_enter(struct ur_engine *e)
 	struct ur_port *port = e->nic->port;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &e->cancel_state);
+	atomic_store_explicit(&e->holder, pthread_self(), memory_order_relaxed);
 	if (port && port->ops->enter)
 		port->ops->enter(port);
 }
@@ -226,15 +227,13 @@ static void shard_leave(struct ur_engine *e)
 
 	if (port && port->ops->leave)
 		port->ops->leave(port);
+	atomic_store_explicit(&e->holder, 0, memory_order_relaxed);
 }
 
 static bool shard_try(struct ur_engine *e)
 {
-	ur_engine_inside++;
-	if (pthread_mutex_trylock(&e->shard)) {
-		ur_engine_inside--;
+	if (pthread_mutex_trylock(&e->shard))
 		return false;
-	}
 	shard_enter(e);
 	return true;
 }
@@ -250,7 +249,6 @@ static void shard_release(struct ur_engine *e, ur_time next)
 
 		shard_leave(e);
 		pthread_mutex_unlock(&e->shard);
-		ur_engine_inside--;
 		pthread_setcancelstate(cancel_state, NULL);
 		if (ur_unlikely(next < atomic_load_explicit(&e->wake_at, memory_order_relaxed)))
 			ur_progress_wake(e);
@@ -264,7 +262,6 @@ static void shard_release(struct ur_engine *e, ur_time next)
 
 struct ur_nic *ur_engine_lock(struct ur_engine *e)
 {
-	ur_engine_inside++;
 	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
 	pthread_mutex_lock(&e->shard);
 	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);

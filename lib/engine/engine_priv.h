@@ -17,6 +17,7 @@
 struct ur_engine {
 	pthread_mutex_t shard;      /* guards nic and everything below it */
 	int cancel_state;           /* of the thread that holds `shard` */
+	_Atomic pthread_t holder;   /* that thread, or 0; for signal handlers, which may not use thread-local storage */
 	atomic_uint waiters;        /* threads that wait for `shard`: the progress thread lets them pass */
 	struct ur_nic *nic;
 	struct ur_list watches; /* of struct ur_engine_watch; under the lock */
@@ -63,10 +64,9 @@ void ur_device_refresh(struct ur_engine *e);
 /* telemetry.c: offers the counters where the setting says so. 0 or an errno. */
 int ur_telemetry_offer(struct ur_engine *e);
 
-/* ending.c: a signal asks the progress thread to leave all groups; more than 0 in a thread that holds the shard or is about to. */
+/* ending.c: a signal asks the progress thread to leave all groups. */
 bool ur_ending_asked(void);
 void ur_ending_serve(struct ur_engine *e);
-extern __thread unsigned ur_engine_inside __attribute__((tls_model("initial-exec")));
 
 /* progress.c */
 int ur_progress_start(struct ur_engine *e);

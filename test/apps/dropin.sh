@@ -109,7 +109,7 @@ test_pyverbs() {
 
 # --- files of the device ---
 
-with_files() {
+uroce_files() {
 	local ns=$1
 	shift
 	[ -d /dev/infiniband ] || on_exit "rmdir /dev/infiniband"
@@ -117,13 +117,13 @@ with_files() {
 }
 test_files() {
 	local dir=/sys/class/infiniband/uroce0
-	with_files "$NS1" -- sh -c "cd $dir/ports/1 && cat state link_layer gids/0 gid_attrs/types/0 gid_attrs/ndevs/0 ../../node_guid" >"$TMP/out" || return 1
+	uroce_files "$NS1" -- sh -c "cd $dir/ports/1 && cat state link_layer gids/0 gid_attrs/types/0 gid_attrs/ndevs/0 ../../node_guid" >"$TMP/out" || return 1
 	cat "$TMP/out"
 	printf '4: ACTIVE\nEthernet\n0000:0000:0000:0000:0000:ffff:0a4d:0001\nRoCE v2\neth0\n' | diff - <(head -n 5 "$TMP/out") || return 1
 	tail -n 1 "$TMP/out" | grep -Eqx '([0-9a-f]{4}:){3}[0-9a-f]{4}' || { fail "node_guid"; return; }
-	with_files "$NS1" -- sh -c '[ -c /dev/infiniband/uverbs-uroce0 -a -w /dev/infiniband/uverbs-uroce0 ]' || { fail "no node"; return; }
-	with_files "$NS1" -- cat /sys/class/net/eth0/mtu | grep -qx 1500 || { fail "the rest of /sys/class is gone"; return; }
-	(umask 077 && with_files "$NS1" -- setpriv --reuid=65534 --regid=65534 --clear-groups cat $dir/fw_ver /sys/class/net/eth0/mtu) >"$TMP/out" ||
+	uroce_files "$NS1" -- sh -c '[ -c /dev/infiniband/uverbs-uroce0 -a -w /dev/infiniband/uverbs-uroce0 ]' || { fail "no node"; return; }
+	uroce_files "$NS1" -- cat /sys/class/net/eth0/mtu | grep -qx 1500 || { fail "the rest of /sys/class is gone"; return; }
+	(umask 077 && uroce_files "$NS1" -- setpriv --reuid=65534 --regid=65534 --clear-groups cat $dir/fw_ver /sys/class/net/eth0/mtu) >"$TMP/out" ||
 		{ fail "not for everybody"; return; }
 	[ ! -e "$dir" ] && [ ! -e /dev/infiniband/uverbs-uroce0 ] || { fail "seen by others"; return; }
 	! ls -d /tmp/uroce-?????? 2>/dev/null || fail "left over"
@@ -140,12 +140,12 @@ ucx() {
 	shift
 	[ -d /dev/infiniband ] || on_exit "rmdir /dev/infiniband"
 	serve_at 13337 "$NS1" "$TMP/server" --files -- "${env[@]}" ucx_perftest "$@" || return 1
-	with_files "$NS2" -- "${env[@]}" ucx_perftest "$@" 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "client status $?"; return; }
+	uroce_files "$NS2" -- "${env[@]}" ucx_perftest "$@" 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "client status $?"; return; }
 	served "$TMP/server" || return 1
 	grep '^Final:' "$TMP/client" || { cat "$TMP/client"; fail "no result"; }
 }
 test_ucx_info() {
-	with_files "$NS1" -- ucx_info -d >"$TMP/out" || return 1
+	uroce_files "$NS1" -- ucx_info -d >"$TMP/out" || return 1
 	sed -n '/domain: uroce0/,/domain: rdmacm/p' "$TMP/out" | head -n 20
 	grep -q 'Transport: rc_verbs' "$TMP/out" && grep -q 'Transport: ud_verbs' "$TMP/out" && grep -q 'Device: uroce0:1' "$TMP/out" || fail "no verbs device"
 }

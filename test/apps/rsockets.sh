@@ -81,6 +81,9 @@ test_rspreload() { preloaded 7471 "rstream -T s -T v -I 20 -C 100 -S 5000" "rstr
 # The server forks for each connection, and the child goes over to RDMA.
 test_rspreload_fork() {
 	RDMAV_FORK_SAFE=1 preloaded 7471 "rstream -T f -I 20 -C 100 -S 5000" "rstream -T f -I 20 -C 100 -S 5000 -s 10.77.0.1" tcp
+	local status=$?
+	rm -f /dev/shm/sem.rsocket_fork # librdmacm leaves it there
+	return $status
 }
 test_rspreload_iperf() {
 	preloaded 5001 "iperf -s -P 1" "iperf -c 10.77.0.1 -n 20M" && grep -q '20.*MBytes' "$TMP/client"
