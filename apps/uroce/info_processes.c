@@ -9,7 +9,7 @@
 
 #include "cmd.h"
 #include "engine/registry.h"
-#include "wire/frame.h"
+#include "wire/gid_set.h"
 
 static const char *port_space_text(uint16_t ps, char *buf, size_t len)
 {
@@ -32,6 +32,8 @@ static void print_port(const struct ur_registry_port *p)
 	printf("        %s %s ", p->listening ? "listens on" : "bound to", port_space_text(p->port_space, ps, sizeof(ps)));
 	if (ur_gid_is_zero(&p->gid))
 		printf("*:%u\n", p->port);
+	else if (ur_gid_eq(&p->gid, &ur_gid_all_v6))
+		printf("[::]:%u\n", p->port);
 	else
 		printf(ur_gid_is_v4(&p->gid) ? "%s:%u\n" : "[%s]:%u\n", ur_info_addr(&p->gid, addr), p->port);
 }

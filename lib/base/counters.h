@@ -35,7 +35,6 @@
 	X(DROP_SOURCE, "drop_source", "source address is not the QP's peer") \
 	X(DROP_QKEY, "drop_qkey", "Q_Key mismatch") \
 	X(DROP_MAD, "drop_mad", "malformed or unknown management datagram") \
-	X(DROP_BACKLOG, "drop_backlog", "lookups of a datagram service dropped since too many are unanswered") \
 	X(DROP_NO_RECV, "drop_no_receive", "UC and UD messages dropped since no receive WQE was posted") \
 	X(DROP_RECV_SHORT, "drop_receive_short", "UC and UD messages that are longer than the receive WQE or the MTU") \
 	X(DROP_UC_MESSAGE, "drop_uc_message", "UC packets dropped since an earlier one of their message was lost or refused") \
@@ -72,6 +71,7 @@
 	X(CNP_IGNORED, "rp_cnp_ignored", "congestion notifications received while congestion control is off") \
 	X(CM_DUPLICATE, "cm_duplicates", "CM messages received again") \
 	X(CM_RETRIES, "cm_retries", "CM messages sent again") \
+	X(CM_BACKLOG, "cm_backlog", "connection requests and lookups left without an answer: the listener's backlog is full") \
 	X(CM_STALE, "cm_stale", "connection requests refused as stale") \
 	X(GMP_QUERIES, "rx_group_queries", "IGMP and MLD queries received") \
 	X(GMP_REPORTS, "tx_group_reports", "IGMP and MLD reports sent: this process is a member of multicast groups") \

@@ -9,8 +9,8 @@ static bool req_param_ok(const struct ur_cm_req_param *p)
 {
 	unsigned room = UR_CM_REQ_PDATA - (p->hdr ? UR_RDMA_CM_HDR_LEN : 0);
 
-	return p->pdata_len <= room && (p->qp_type == UR_CM_QPT_RC || p->qp_type == UR_CM_QPT_UC) &&
-	       ur_cm_mtu_ok(p->path_mtu) && p->ack_timeout <= 31 && p->retry_count <= 7 && p->rnr_retry_count <= 7;
+	return p->pdata_len <= room && ur_cm_transport_of_qp(p->qp_type) && ur_cm_mtu_ok(p->path_mtu) && p->ack_timeout <= 31 &&
+	       p->retry_count <= 7 && p->rnr_retry_count <= 7;
 }
 
 /* The peer's time to answer and the way there and back. */
@@ -63,11 +63,17 @@ static uint8_t add_ack_delay(uint8_t ack_timeout, uint8_t delay)
 	return (uint8_t)(t < 31 ? t : 31);
 }
 
+/* The target of an XRC connection names its QP where reliable datagrams have their end-to-end context (annex A14). */
+static uint32_t rep_qpn(const struct ur_cm_conn *c, const struct ur_cm_rep *r)
+{
+	return c->info.qp_type == UR_CM_QPT_XRC_SEND ? r->local_eecn : r->local_qpn;
+}
+
 static void take_rep(struct ur_cm_conn *c, const struct ur_cm_rep *r)
 {
 	struct ur_cm_conn_info *i = &c->info;
 
-	ur_cm_conn_set_remote(c, r->local_comm_id, r->local_ca_guid, r->local_qpn);
+	ur_cm_conn_set_remote(c, r->local_comm_id, r->local_ca_guid, rep_qpn(c, r));
 	i->send_psn = r->starting_psn;
 	i->rnr_retry_count = r->rnr_retry_count;
 	i->remote_srq = r->srq;
@@ -79,9 +85,10 @@ static void take_rep(struct ur_cm_conn *c, const struct ur_cm_rep *r)
 /* The peer's QP is that of a connection which the peer has forgotten (12.9.8.3.1): refuse, and end the old one. */
 static bool refuse_stale_rep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
 {
-	struct ur_cm_conn *old = ur_cm_conn_find_qpn(cm, m->rep.local_qpn, m->rep.local_ca_guid, &c->addr.dgid);
+	uint32_t qpn = rep_qpn(c, &m->rep);
+	struct ur_cm_conn *old = ur_cm_conn_find_qpn(cm, qpn, m->rep.local_ca_guid, &c->addr.dgid);
 
-	if (!old || !m->rep.local_qpn)
+	if (!old || !qpn)
 		return false;
 	ur_cm_count(cm, UR_C_CM_STALE);
 	ur_cm_conn_hold(old);

@@ -26,22 +26,28 @@ static void fill_path(struct ur_cm_path_rec *r, const struct ur_cm_addr *a, uint
 
 static void fill_req(struct ur_cm_req *r, const struct ur_cm_conn *c, const struct ur_cm_req_param *p)
 {
+	const struct ur_cm_transport *t = ur_cm_transport_of_qp(p->qp_type);
+
 	r->local_comm_id = c->local_id;
 	r->service_id = p->service_id;
 	r->local_ca_guid = c->cm->cfg.ca_guid;
 	r->local_qpn = p->qpn;
-	r->responder_resources = p->responder_resources;
 	r->initiator_depth = p->initiator_depth;
 	r->remote_response_timeout = UR_CM_RESPONSE_TIMEOUT;
-	r->transport_type = p->qp_type == UR_CM_QPT_UC ? UR_CM_TRANSPORT_UC : UR_CM_TRANSPORT_RC;
+	r->transport_type = t->type;
+	r->ext_transport = t->ext;
 	r->starting_psn = p->starting_psn;
 	r->local_response_timeout = UR_CM_RESPONSE_TIMEOUT;
-	r->retry_count = p->retry_count;
 	r->pkey = UR_PKEY_DEFAULT;
 	r->path_mtu = p->path_mtu;
-	r->rnr_retry_count = p->rnr_retry_count;
 	r->max_cm_retries = UR_CM_RETRIES;
-	r->srq = p->srq;
+	if (p->qp_type != UR_CM_QPT_XRC_SEND) { /* which has no responder, and whose peer has no requester */
+		r->responder_resources = p->responder_resources;
+		r->retry_count = p->retry_count;
+		r->rnr_retry_count = p->rnr_retry_count;
+		r->srq = p->srq;
+	}
+	r->end_to_end_flow_control = p->flow_control;
 	fill_path(&r->primary, &c->addr, c->info.ack_timeout);
 }
 
@@ -64,8 +70,24 @@ void ur_cm_build_req(const struct ur_cm_conn *c, const struct ur_cm_req_param *p
 	uint8_t pdata[UR_CM_REQ_PDATA];
 
 	fill_req(&m.req, c, p);
+	m.req.vendor_id = p->vendor_id;
+	m.mad.attr_mod = p->ece_options;
 	put_pdata(&m, p->hdr, p->pdata, p->pdata_len, pdata);
 	ur_cm_msg_build(mad, &m);
+}
+
+/* The target of an XRC connection has a responder alone, and shared receive queues by nature. */
+static void fill_service(struct ur_cm_rep *r, const struct ur_cm_conn *c, const struct ur_cm_rep_param *p)
+{
+	if (c->info.qp_type == UR_CM_QPT_XRC_RECV) {
+		r->local_eecn = p->qpn;
+		r->srq = true;
+		return;
+	}
+	r->local_qpn = p->qpn;
+	r->initiator_depth = p->initiator_depth;
+	r->end_to_end_flow_control = p->flow_control;
+	r->srq = p->srq;
 }
 
 void ur_cm_build_rep(const struct ur_cm_conn *c, const struct ur_cm_rep_param *p, uint8_t *mad)
@@ -75,15 +97,14 @@ void ur_cm_build_rep(const struct ur_cm_conn *c, const struct ur_cm_rep_param *p
 	m.rep.local_comm_id = c->local_id;
 	m.rep.remote_comm_id = c->remote_id;
 	m.rep.local_qkey = p->qkey;
-	m.rep.local_qpn = p->qpn;
 	m.rep.starting_psn = p->starting_psn;
 	m.rep.responder_resources = p->responder_resources;
-	m.rep.initiator_depth = p->initiator_depth;
 	m.rep.target_ack_delay = UR_CM_TARGET_ACK_DELAY;
-	m.rep.end_to_end_flow_control = p->flow_control;
 	m.rep.rnr_retry_count = p->rnr_retry_count;
-	m.rep.srq = p->srq;
+	fill_service(&m.rep, c, p);
 	m.rep.local_ca_guid = c->cm->cfg.ca_guid;
+	m.rep.vendor_id = p->vendor_id;
+	m.mad.attr_mod = p->ece_options;
 	ur_cm_msg_build(mad, &m);
 }
 

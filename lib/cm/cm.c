@@ -129,6 +129,14 @@ static bool for_this_slot(const struct ur_cm *cm, const struct handler *h, const
 	return m->rtu.remote_comm_id >> 24 == cm->cfg.slot;
 }
 
+/* The connections of a process that has ended are unknown here, and what is unknown is answered. */
+static bool for_the_dead(const struct ur_cm *cm, const struct ur_cm_msg *m)
+{
+	if (m->attr != UR_CM_DREQ && m->attr != UR_CM_REP)
+		return false;
+	return cm->cfg.orphaned && cm->cfg.orphaned(cm->cfg.ctx, (uint8_t)(m->rtu.remote_comm_id >> 24));
+}
+
 void ur_cm_rx(struct ur_cm *cm, const struct ur_cm_addr *from, const uint8_t *mad, unsigned len, ur_time now)
 {
 	const struct handler *h;
@@ -139,7 +147,7 @@ void ur_cm_rx(struct ur_cm *cm, const struct ur_cm_addr *from, const uint8_t *ma
 		return;
 	}
 	h = &handlers[m.attr - UR_CM_REQ];
-	if (!for_this_slot(cm, h, &m)) {
+	if (!for_this_slot(cm, h, &m) && !for_the_dead(cm, &m)) {
 		ur_cm_count(cm, UR_C_RX_OTHER_SLOT);
 		return;
 	}

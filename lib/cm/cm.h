@@ -41,6 +41,11 @@ struct ur_cm_config {
 	 * false: REJ 8.
 	 */
 	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
+	/*
+	 * The process with that slot has ended, and it is for this one to answer in its place: a DREQ with a DREP, a REP with REJ 6, or the
+	 * peer would ask for more than a minute. NULL: never.
+	 */
+	bool (*orphaned)(void *ctx, uint8_t slot);
 	struct ur_wheel *wheel;
 	struct ur_counters *counters;
 	uint64_t seed;
@@ -68,7 +73,7 @@ enum ur_cm_event_type {
 	UR_CM_EV_REJ,           /* the peer refused; `reason` */
 	UR_CM_EV_UNREACHABLE,   /* REQ or REP unanswered after all retries */
 	UR_CM_EV_DREQ,          /* the peer disconnects; answer with ur_cm_disconnect */
-	UR_CM_EV_DISCONNECTED,  /* our DREQ was answered, or never was after all retries */
+	UR_CM_EV_DISCONNECTED,  /* our DREQ was answered, or never was after all retries: `unanswered` */
 	UR_CM_EV_TIMEWAIT_EXIT, /* the QP may be used again */
 };
 
@@ -81,6 +86,7 @@ struct ur_cm_event {
 	bool has_hdr;                  /* REQ: hdr is valid */
 	struct ur_rdma_cm_hdr hdr;
 	uint16_t reason; /* REJ */
+	bool unanswered; /* DISCONNECTED */
 	const uint8_t *ari;
 	unsigned ari_len;
 };
@@ -90,11 +96,16 @@ typedef void (*ur_cm_event_fn)(void *owner, struct ur_cm_conn *conn, const struc
 /* --- listening --- */
 
 /*
- * `gid` zero listens on every address. EADDRINUSE when the same service id is listened on at the same or an overlapping address. A REQ goes
- * to the listener with the fitting address, the wildcard last; its event is called with `owner` and the new connection.
+ * `gid` is an address or a wildcard (wire/gid_set.h). EADDRINUSE when the same service id is listened on at the same or an overlapping
+ * address. A REQ goes to the listener with the fitting address; its event is called with `owner` and the new connection.
  */
 int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_event_fn event,
 		 struct ur_cm_listener **out);
+/*
+ * The listener's requests have no RDMA CM header, whatever their service id says, as those to AF_IB addresses: all of their private data is
+ * the user's. Without this call, requests for a service id of a port space of the RDMA CM must have one.
+ */
+void ur_cm_listen_plain(struct ur_cm_listener *l);
 /* Requests not yet handed out are gone with it; connections that were handed out are not. */
 void ur_cm_unlisten(struct ur_cm_listener *l);
 
@@ -125,6 +136,8 @@ int ur_cm_conn_create(struct ur_cm *cm, void *owner, ur_cm_event_fn event, struc
  * TIMEWAIT run on in the background. No event comes afterwards.
  */
 void ur_cm_conn_destroy(struct ur_cm_conn *c, ur_time now);
+/* A request shall be as if it had never come: forgets it without a word. Its sender asks again. */
+void ur_cm_conn_drop(struct ur_cm_conn *c);
 void ur_cm_conn_set_owner(struct ur_cm_conn *c, void *owner, ur_cm_event_fn event);
 enum ur_cm_state ur_cm_conn_state(const struct ur_cm_conn *c);
 
@@ -132,12 +145,13 @@ struct ur_cm_req_param {
 	struct ur_cm_addr addr;
 	uint64_t service_id;
 	uint32_t qpn, starting_psn;
-	uint8_t qp_type; /* enum ibv_qp_type as a number: 2 RC, 3 UC */
+	uint8_t qp_type; /* enum ibv_qp_type as a number: 2 RC, 3 UC, 9 XRC_SEND; EINVAL for others */
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count;
-	bool srq;
+	bool srq, flow_control;
 	uint8_t path_mtu;                 /* enum ibv_mtu */
 	uint8_t ack_timeout;              /* 5 bits; 0: the default */
+	uint32_t vendor_id, ece_options;  /* enhanced connection establishment; 24 and 32 bits, 0 for none */
 	const struct ur_rdma_cm_hdr *hdr; /* put in front of the private data; NULL for none */
 	const void *pdata;
 	unsigned pdata_len; /* at most 56 with a header, 92 without; EINVAL */
@@ -150,6 +164,7 @@ struct ur_cm_rep_param {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t rnr_retry_count;
 	bool srq, flow_control;
+	uint32_t vendor_id, ece_options;
 	const void *pdata;
 	unsigned pdata_len; /* at most 196 */
 };
@@ -159,10 +174,13 @@ int ur_cm_accept(struct ur_cm_conn *c, const struct ur_cm_rep_param *p, ur_time 
 int ur_cm_send_rtu(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
 /* Passive, when data has arrived before the RTU (the QP's COMM_EST event): REP_SENT -> ESTABLISHED, with the RTU event. */
 int ur_cm_notify_established(struct ur_cm_conn *c, ur_time now);
-/* Refuses a request or a reply. */
+/* Refuses a request or a reply, or withdraws our own request: a reason and data of the caller's are not sent then. */
 int ur_cm_reject(struct ur_cm_conn *c, uint16_t reason, const void *ari, unsigned ari_len, const void *pdata, unsigned pdata_len,
 		 ur_time now);
-/* ESTABLISHED -> DREQ_SENT; after a DREQ event: answers DREP -> TIMEWAIT. EINVAL otherwise. */
+/*
+ * ESTABLISHED -> DREQ_SENT; after a DREQ event: answers DREP -> TIMEWAIT. When an RTU is still awaited the DREQ follows it, without the
+ * private data. EINVAL otherwise.
+ */
 int ur_cm_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
 
 /* What the connection negotiated, for the QP's attributes. Valid from the REQ or REP event on. */
@@ -179,7 +197,7 @@ struct ur_cm_conn_info {
 	uint8_t responder_resources, initiator_depth; /* as ours: incoming and outgoing depth */
 	uint8_t ack_timeout;
 	bool remote_srq;
-	uint8_t qp_type;
+	uint8_t qp_type; /* ours, as a number; of an XRC request 10 XRC_RECV */
 };
 void ur_cm_conn_info(const struct ur_cm_conn *c, struct ur_cm_conn_info *info);
 
@@ -219,11 +237,14 @@ typedef void (*ur_cm_sidr_fn)(void *owner, struct ur_cm_sidr *s, const struct ur
 int ur_cm_sidr_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, ur_cm_sidr_fn event,
 		      struct ur_cm_listener **out);
 
+/* A listener of connections takes lookups as well. */
+void ur_cm_listen_lookups(struct ur_cm_listener *l, ur_cm_sidr_fn event);
+
 int ur_cm_sidr_create(struct ur_cm *cm, void *owner, ur_cm_sidr_fn event, struct ur_cm_sidr **out);
 void ur_cm_sidr_set_owner(struct ur_cm_sidr *s, void *owner, ur_cm_sidr_fn event);
 /* Gives it up; a peer that waits for our answer is told that we reject it. No event comes afterwards. */
 void ur_cm_sidr_destroy(struct ur_cm_sidr *s, ur_time now);
-/* Passive, unanswered: destroys it without an answer, so that the peer asks again. Counts the drop. */
+/* Passive, unanswered: forgets it without an answer, as if it had never come. The peer asks again. */
 void ur_cm_sidr_ignore(struct ur_cm_sidr *s);
 
 struct ur_cm_sidr_req_param {

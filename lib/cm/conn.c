@@ -86,7 +86,8 @@ void ur_cm_conn_set_remote(struct ur_cm_conn *c, uint32_t remote_id, uint64_t gu
 	c->remote_guid = guid;
 	c->info.remote_qpn = qpn;
 	ur_cm_table_add(&cm->by_remote, &c->remote_node, hash_remote(&cm->by_remote, remote_id, guid));
-	ur_cm_table_add(&cm->by_qpn, &c->qpn_node, hash_remote(&cm->by_qpn, qpn, guid));
+	if (qpn) /* 0: the peer's program did not say */
+		ur_cm_table_add(&cm->by_qpn, &c->qpn_node, hash_remote(&cm->by_qpn, qpn, guid));
 }
 
 /* The counter goes through all 2^24 numbers before one comes again; the mask only makes the next id harder to guess. */
@@ -108,40 +109,53 @@ static void assign_local_id(struct ur_cm_conn *c)
 
 /* --- the timer --- */
 
-static ur_time wait_after_resend(struct ur_cm_conn *c)
-{
-	if (c->state == UR_CM_MRA_REQ_RCVD)
-		c->state = UR_CM_REQ_SENT; /* the patience that an MRA asked for is over; another MRA may ask again */
-	else if (c->state == UR_CM_MRA_REP_RCVD)
-		c->state = UR_CM_REP_SENT;
-	return c->interval;
-}
-
 static void gave_up(struct ur_cm_conn *c, ur_time now)
 {
 	if (c->state == UR_CM_DREQ_SENT) {
+		struct ur_cm_event ev = {.type = UR_CM_EV_DISCONNECTED, .unanswered = true};
+
 		ur_cm_enter_timewait(c, now);
-		ur_cm_conn_event(c, UR_CM_EV_DISCONNECTED, NULL, now);
+		ur_cm_conn_deliver(c, &ev, now);
 	} else {
 		ur_cm_conn_reset(c);
 		ur_cm_conn_event(c, UR_CM_EV_UNREACHABLE, NULL, now);
 	}
 }
 
+/* How long after this resend the next one comes. False when it counts as a retry and none is left. */
+static bool next_wait(struct ur_cm_conn *c, ur_time now, ur_time *wait)
+{
+	if (now < c->due) {
+		c->early *= 2;
+		*wait = ur_min_time(c->early, c->due - now);
+		return true;
+	}
+	*wait = c->interval;
+	return c->retries_left-- > 0;
+}
+
+static void resend(struct ur_cm_conn *c, ur_time when)
+{
+	if (c->state == UR_CM_MRA_REQ_RCVD)
+		c->state = UR_CM_REQ_SENT; /* the patience that an MRA asked for is over; another MRA may ask again */
+	else if (c->state == UR_CM_MRA_REP_RCVD)
+		c->state = UR_CM_REP_SENT;
+	ur_timer_arm(c->cm->cfg.wheel, &c->timer, when);
+	ur_cm_count(c->cm, UR_C_CM_RETRIES);
+	ur_cm_send(c->cm, &c->addr, c->mad);
+}
+
 static void conn_timer(struct ur_timer *t, ur_time now)
 {
 	struct ur_cm_conn *c = ur_container_of(t, struct ur_cm_conn, timer);
-	struct ur_cm *cm = c->cm;
+	ur_time wait;
 
 	ur_cm_conn_hold(c);
 	if (c->state == UR_CM_TIMEWAIT) {
 		ur_cm_conn_reset(c);
 		ur_cm_conn_event(c, UR_CM_EV_TIMEWAIT_EXIT, NULL, now);
-	} else if (c->retries_left) {
-		c->retries_left--;
-		ur_timer_arm(cm->cfg.wheel, t, now + wait_after_resend(c));
-		ur_cm_count(cm, UR_C_CM_RETRIES);
-		ur_cm_send(cm, &c->addr, c->mad);
+	} else if (next_wait(c, now, &wait)) {
+		resend(c, now + wait);
 	} else {
 		gave_up(c, now);
 	}
@@ -151,8 +165,10 @@ static void conn_timer(struct ur_timer *t, ur_time now)
 void ur_cm_conn_send_and_wait(struct ur_cm_conn *c, ur_time interval, unsigned retries, ur_time now)
 {
 	c->interval = interval;
+	c->early = ur_min_time(UR_CM_EARLY, interval);
+	c->due = now + interval;
 	c->retries_left = (uint8_t)retries;
-	ur_timer_arm(c->cm->cfg.wheel, &c->timer, now + interval);
+	ur_timer_arm(c->cm->cfg.wheel, &c->timer, now + c->early);
 	ur_cm_send(c->cm, &c->addr, c->mad);
 }
 
@@ -215,6 +231,7 @@ void ur_cm_conn_reset(struct ur_cm_conn *c)
 	ur_cm_table_del(&c->cm->by_remote, &c->remote_node);
 	ur_cm_table_del(&c->cm->by_qpn, &c->qpn_node);
 	c->remote_id = 0;
+	c->closing = false;
 	c->state = UR_CM_IDLE;
 	assign_local_id(c);
 }
@@ -247,7 +264,7 @@ int ur_cm_conn_create(struct ur_cm *cm, void *owner, ur_cm_event_fn event, struc
 }
 
 /* A peer that may be waiting for our REP cannot know our id: it finds the request by its own key, ours and the CA GUID. */
-static void withdraw_request(struct ur_cm_conn *c)
+void ur_cm_conn_withdraw(struct ur_cm_conn *c)
 {
 	uint8_t mad[UR_MAD_LEN], guid[8];
 	struct ur_cm_rej_spec s = {.reason = UR_CM_REJ_TIMEOUT, .about = UR_CM_ABOUT_OTHER, .ari = guid, .ari_len = sizeof(guid)};
@@ -269,7 +286,7 @@ void ur_cm_conn_destroy(struct ur_cm_conn *c, ur_time now)
 	switch (c->state) {
 	case UR_CM_REQ_SENT:
 	case UR_CM_MRA_REQ_RCVD:
-		withdraw_request(c);
+		ur_cm_conn_withdraw(c);
 		break;
 	case UR_CM_REQ_RCVD:
 	case UR_CM_MRA_REQ_SENT:
@@ -289,6 +306,11 @@ void ur_cm_conn_destroy(struct ur_cm_conn *c, ur_time now)
 	default: /* DREQ_SENT and TIMEWAIT go on by themselves */
 		break;
 	}
+}
+
+void ur_cm_conn_drop(struct ur_cm_conn *c)
+{
+	ur_cm_conn_free(c);
 }
 
 void ur_cm_conn_set_owner(struct ur_cm_conn *c, void *owner, ur_cm_event_fn event)

@@ -36,7 +36,9 @@ static void answer_dreq(struct ur_cm_conn *c, const void *pdata, unsigned pdata_
 
 int ur_cm_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now)
 {
-	if (c->state == UR_CM_ESTABLISHED && pdata_len <= UR_CM_DREQ_PDATA)
+	if (c->state == UR_CM_REP_SENT || c->state == UR_CM_MRA_REP_RCVD)
+		c->closing = true;
+	else if (c->state == UR_CM_ESTABLISHED && pdata_len <= UR_CM_DREQ_PDATA)
 		ur_cm_start_disconnect(c, pdata, pdata_len, now);
 	else if (c->state == UR_CM_DREQ_RCVD && pdata_len <= UR_CM_DREP_PDATA)
 		answer_dreq(c, pdata, pdata_len, now);

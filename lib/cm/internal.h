@@ -2,7 +2,7 @@
 /*
  * What the files of lib/cm share. cm.c: instance, dispatch; listen.c: listeners; conn.c: the object, its keys, events and timer;
  * build.c: messages from state; active.c, passive.c: the two sides of connecting; reject.c: REJ and MRA; disconnect.c: DREQ, DREP,
- * TIMEWAIT; sidr.c: lookups of datagram services; table.c: the hash tables.
+ * TIMEWAIT; sidr.c: lookups of datagram services; table.c: the hash tables; transport.c: services.
  *
  * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
  * this library. And whoever needs a connection after such a call holds it meanwhile (ur_cm_conn_hold).
@@ -19,6 +19,12 @@
 
 #define UR_CM_RESPONSE_TIMEOUT 20 /* what a REQ promises and asks for: 2^(20-8) ms */
 #define UR_CM_RETRIES 15
+/*
+ * A message that waits for an answer is sent again after this time, and then after twice as long each time, until the first of the retries
+ * comes, which are as far apart as the peer's response timeout asks for: seconds, and a burst of requests loses a few. Who is only slow
+ * answers a repeated request with an MRA, if at all.
+ */
+#define UR_CM_EARLY (500 * UR_NS_PER_MS)
 #define UR_CM_ACK_TIMEOUT (UR_CM_PACKET_LIFE + 1) /* default local ack timeout of a REQ, and for one that says 0 */
 #define UR_CM_TARGET_ACK_DELAY 15
 #define UR_CM_MRA_TIMEOUT 24	  /* service timeout of our MRAs */
@@ -29,8 +35,9 @@
 #define UR_CM_EXP_MAX 24
 
 /* Transport types of a REQ, and the enum ibv_qp_type that they stand for. */
-enum { UR_CM_TRANSPORT_RC = 0, UR_CM_TRANSPORT_UC = 1 };
-enum { UR_CM_QPT_RC = 2, UR_CM_QPT_UC = 3 };
+enum { UR_CM_TRANSPORT_RC = 0, UR_CM_TRANSPORT_UC = 1, UR_CM_TRANSPORT_EXT = 3 };
+enum { UR_CM_EXT_XRC = 1 };
+enum { UR_CM_QPT_RC = 2, UR_CM_QPT_UC = 3, UR_CM_QPT_XRC_SEND = 9, UR_CM_QPT_XRC_RECV = 10 };
 
 /* enum ibv_mtu as it stands in a REQ: 1 (256) to 5 (4096). */
 static inline bool ur_cm_mtu_ok(uint8_t mtu)
@@ -46,9 +53,10 @@ struct ur_cm_listener {
 	struct ur_list link;
 	uint64_t service_id;
 	struct ur_gid gid;
+	bool plain; /* no RDMA CM header in front of private data */
 	void *owner;
 	ur_cm_event_fn event;
-	ur_cm_sidr_fn sidr;  /* a listener of lookups: `event` is NULL */
+	ur_cm_sidr_fn sidr;  /* for lookups. NULL, or `event` is, when it listens for the other kind alone */
 	unsigned unanswered; /* its lookups */
 };
 
@@ -83,9 +91,11 @@ struct ur_cm_conn {
 	bool orphan; /* given up: to be freed when it comes to rest in IDLE */
 	bool dead;   /* off all tables: freed with the last hold */
 	bool active;
+	bool closing; /* to be disconnected as soon as the RTU is here */
 	uint8_t retries_left, max_retries;
 	uint8_t response_timeout; /* exponent: how long the peer may take to answer */
 	ur_time interval;	  /* between two sends of the same message */
+	ur_time early, due;	  /* between two early sends; when the first retry comes */
 	uint32_t local_qpn;
 	struct ur_cm_conn_info info; /* all but addr */
 	uint8_t mad[UR_MAD_LEN];     /* the message that is sent again: REQ, REP, RTU, DREQ */
@@ -118,15 +128,15 @@ struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t serv
 int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, struct ur_cm_listener **out);
 
 /*
- * Service ids of the IP port spaces (annex A11) are a port space and a port number; their requests have an RDMA CM header in front of the
- * private data.
+ * Service ids that stand for a port of one of the RDMA CM's port spaces (annex A11): port space and port number. Their requests have an
+ * RDMA CM header in front of the private data.
  */
 static inline bool ur_cm_is_ip_service(uint64_t service_id)
 {
-	enum { PS_IPOIB = 0x0002, PS_TCP = 0x0106, PS_UDP = 0x0111 };
+	enum { PS_IPOIB = 0x0002, PS_TCP = 0x0106, PS_UDP = 0x0111, PS_IB = 0x013f };
 	uint64_t ps = service_id >> 16;
 
-	return ps == PS_TCP || ps == PS_UDP || ps == PS_IPOIB;
+	return ps == PS_TCP || ps == PS_UDP || ps == PS_IB || ps == PS_IPOIB;
 }
 
 /* conn.c */
@@ -151,6 +161,8 @@ void ur_cm_conn_reset(struct ur_cm_conn *c);
 /* Sends c->mad, which waits for an answer: resends it every `interval`, `retries` times. */
 void ur_cm_conn_send_and_wait(struct ur_cm_conn *c, ur_time interval, unsigned retries, ur_time now);
 void ur_cm_conn_stop_timer(struct ur_cm_conn *c);
+/* Takes back a request that the peer has not answered; IDLE, as by ur_cm_conn_reset. */
+void ur_cm_conn_withdraw(struct ur_cm_conn *c);
 
 /* build.c: each writes one MAD. */
 void ur_cm_build_req(const struct ur_cm_conn *c, const struct ur_cm_req_param *p, uint8_t *mad);
@@ -174,6 +186,14 @@ void ur_cm_build_apr(const struct ur_cm_msg *lap, uint8_t status, uint8_t *mad);
 
 /* active.c */
 void ur_cm_rx_rep(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+/* transport.c: which service a REQ asks for. */
+struct ur_cm_transport {
+	uint8_t type, ext; /* of the REQ */
+	uint8_t active, passive; /* the QP types of the two sides, enum ibv_qp_type as a number */
+};
+/* NULL when there is none that has such an active side, or such a REQ. */
+const struct ur_cm_transport *ur_cm_transport_of_qp(uint8_t active_qp_type);
+const struct ur_cm_transport *ur_cm_transport_of_req(const struct ur_cm_req *r);
 /* passive.c */
 void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
 void ur_cm_rx_rtu(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);

@@ -4,18 +4,14 @@
 #include <stdlib.h>
 
 #include "cm/internal.h"
-
-static bool overlap(const struct ur_gid *a, const struct ur_gid *b)
-{
-	return ur_gid_is_zero(a) || ur_gid_is_zero(b) || ur_gid_eq(a, b);
-}
+#include "wire/gid_set.h"
 
 static bool is_taken(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid)
 {
 	for (const struct ur_list *n = cm->listeners.next; n != &cm->listeners; n = n->next) {
 		const struct ur_cm_listener *l = ur_container_of(n, struct ur_cm_listener, link);
 
-		if (l->service_id == service_id && overlap(&l->gid, gid))
+		if (l->service_id == service_id && ur_gid_overlap(&l->gid, gid))
 			return true;
 	}
 	return false;
@@ -49,6 +45,11 @@ int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid
 	return err;
 }
 
+void ur_cm_listen_plain(struct ur_cm_listener *l)
+{
+	l->plain = true;
+}
+
 void ur_cm_unlisten(struct ur_cm_listener *l)
 {
 	if (!l)
@@ -64,7 +65,7 @@ struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t serv
 	for (const struct ur_list *n = cm->listeners.next; n != &cm->listeners; n = n->next) {
 		struct ur_cm_listener *l = ur_container_of(n, struct ur_cm_listener, link);
 
-		if (l->service_id == service_id && (ur_gid_is_zero(&l->gid) || ur_gid_eq(&l->gid, gid)))
+		if (l->service_id == service_id && ur_gid_covers(&l->gid, gid))
 			return l;
 	}
 	return NULL;

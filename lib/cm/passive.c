@@ -44,7 +44,7 @@ static uint16_t req_fault(const struct ur_cm_req *r, bool header_ok)
 {
 	if (!header_ok)
 		return UR_CM_REJ_CONSUMER_DEFINED;
-	if ((r->transport_type != UR_CM_TRANSPORT_RC && r->transport_type != UR_CM_TRANSPORT_UC) || r->ext_transport)
+	if (!ur_cm_transport_of_req(r))
 		return UR_CM_REJ_INVALID_TRANSPORT_TYPE;
 	if (!ur_cm_mtu_ok(r->path_mtu))
 		return UR_CM_REJ_INVALID_MTU;
@@ -83,17 +83,20 @@ static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const 
 		.initiator_depth = r->responder_resources,
 		.ack_timeout = r->primary.ack_timeout ? r->primary.ack_timeout : UR_CM_ACK_TIMEOUT,
 		.remote_srq = r->srq,
-		.qp_type = r->transport_type == UR_CM_TRANSPORT_UC ? UR_CM_QPT_UC : UR_CM_QPT_RC,
+		.qp_type = ur_cm_transport_of_req(r)->passive,
 	};
 	ur_cm_conn_set_remote(c, r->local_comm_id, r->local_ca_guid, r->local_qpn);
 	c->state = UR_CM_REQ_RCVD;
 }
 
-/* A request that names an IP port has an RDMA CM header in front of its private data. False when it is not one that we understand. */
-static bool req_event(const struct ur_cm_msg *m, struct ur_cm_event *ev)
+/*
+ * A request that names a port has an RDMA CM header in front of its private data, unless the listener's address is of a kind that knows
+ * none. False when it is not one that we understand.
+ */
+static bool req_event(const struct ur_cm_listener *l, const struct ur_cm_msg *m, struct ur_cm_event *ev)
 {
 	*ev = (struct ur_cm_event){.type = UR_CM_EV_REQ, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
-	if (!ur_cm_is_ip_service(m->req.service_id))
+	if (l->plain || !ur_cm_is_ip_service(m->req.service_id))
 		return true;
 	if (!ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &ev->hdr))
 		return false;
@@ -106,7 +109,7 @@ static bool req_event(const struct ur_cm_msg *m, struct ur_cm_event *ev)
 static void new_req(struct ur_cm_listener *l, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
 {
 	struct ur_cm_event ev;
-	uint16_t fault = req_fault(&m->req, req_event(m, &ev));
+	uint16_t fault = req_fault(&m->req, req_event(l, m, &ev));
 	struct ur_cm *cm = l->cm;
 	struct ur_cm_conn *c;
 
@@ -152,7 +155,7 @@ void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct 
 	l = ur_cm_listener_find(cm, m->req.service_id, &from->sgid);
 	if (!l)
 		no_listener(cm, from, m);
-	else if (l->sidr)
+	else if (!l->event)
 		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_INVALID_TRANSPORT_TYPE);
 	else if (!refuse_stale_req(cm, from, m, now))
 		new_req(l, from, m, now);
@@ -183,6 +186,8 @@ static void establish(struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time n
 	c->state = UR_CM_ESTABLISHED;
 	ur_cm_conn_hold(c);
 	ur_cm_conn_event(c, UR_CM_EV_RTU, m, now);
+	if (c->closing)
+		ur_cm_start_disconnect(c, NULL, 0, now);
 	ur_cm_conn_release(c);
 }
 

@@ -39,6 +39,10 @@ int ur_cm_reject(struct ur_cm_conn *c, uint16_t reason, const void *ari, unsigne
 	struct ur_cm *cm = c->cm;
 	uint8_t mad[UR_MAD_LEN];
 
+	if (c->state == UR_CM_REQ_SENT || c->state == UR_CM_MRA_REQ_RCVD) {
+		ur_cm_conn_withdraw(c);
+		return 0;
+	}
 	if (!r->allowed || ari_len > UR_CM_REJ_ARI || pdata_len > UR_CM_REJ_PDATA)
 		return EINVAL;
 	ur_cm_build_rej(r->id_known ? c->local_id : 0, c->remote_id, c->tid, &s, mad);
@@ -150,6 +154,7 @@ static void be_patient(struct ur_cm_conn *c, enum ur_cm_state next, uint8_t serv
 	if (c->state == next && c->timer.when >= until)
 		return;
 	c->state = next;
+	c->due = 0;
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, until);
 }
 

@@ -159,7 +159,6 @@ void ur_cm_sidr_destroy(struct ur_cm_sidr *s, ur_time now)
 
 void ur_cm_sidr_ignore(struct ur_cm_sidr *s)
 {
-	ur_cm_count(s->cm, UR_C_DROP_BACKLOG);
 	free_sidr(s);
 }
 
@@ -274,6 +273,11 @@ void ur_cm_sidr_orphan(struct ur_cm_listener *l)
 	}
 }
 
+void ur_cm_listen_lookups(struct ur_cm_listener *l, ur_cm_sidr_fn event)
+{
+	l->sidr = event;
+}
+
 static uint64_t hash_requester(const struct ur_cm *cm, uint32_t request_id, uint64_t tid)
 {
 	return ur_cm_table_hash(cm->by_requester.salt, tid, request_id);
@@ -304,11 +308,11 @@ static void refuse(struct ur_cm *cm, const struct ur_cm_addr *to, const struct u
 	ur_cm_send(cm, to, mad);
 }
 
-/* False when a request that names an IP port has no RDMA CM header that we understand. */
-static bool req_event(const struct ur_cm_msg *m, struct ur_cm_sidr_event *ev)
+/* False when a request that names a port has no RDMA CM header that we understand, as it should unless the listener's is `plain`. */
+static bool req_event(const struct ur_cm_listener *l, const struct ur_cm_msg *m, struct ur_cm_sidr_event *ev)
 {
 	*ev = (struct ur_cm_sidr_event){.type = UR_CM_SIDR_EV_REQ, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
-	if (!ur_cm_is_ip_service(m->sidr_req.service_id))
+	if (l->plain || !ur_cm_is_ip_service(m->sidr_req.service_id))
 		return true;
 	if (!ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &ev->hdr))
 		return false;
@@ -324,14 +328,14 @@ static void new_request(struct ur_cm_listener *l, const struct ur_cm_addr *from,
 	struct ur_cm *cm = l->cm;
 	struct ur_cm_sidr *s;
 
-	if (!req_event(m, &ev)) {
+	if (!req_event(l, m, &ev)) {
 		ur_cm_count(cm, UR_C_DROP_MAD);
 		refuse(cm, from, m, UR_CM_SIDR_REJECT);
 		return;
 	}
 	s = l->unanswered < UR_CM_SIDR_UNANSWERED ? new_sidr(cm, l->owner, l->sidr) : NULL;
 	if (!s) {
-		ur_cm_count(cm, UR_C_DROP_BACKLOG);
+		ur_cm_count(cm, UR_C_CM_BACKLOG);
 		return;
 	}
 	s->addr = *from;

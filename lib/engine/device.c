@@ -158,6 +158,13 @@ static bool elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 	return e->registry && ur_registry_elsewhere(e->registry, (uint16_t)(service_id >> 16), (uint16_t)service_id, dst);
 }
 
+static bool orphaned(void *ctx, uint8_t slot)
+{
+	struct ur_engine *e = ctx;
+
+	return e->registry && ur_registry_orphaned(e->registry, slot);
+}
+
 static bool siblings_send(void *ctx, uint8_t slot, const struct ur_pkt *p)
 {
 	return ur_local_send(((struct ur_engine *)ctx)->local, slot, p);
@@ -176,6 +183,7 @@ static int create_nic(struct ur_engine *e)
 				   .mtu = e->info.mtu,
 				   .ctx = e,
 				   .elsewhere = elsewhere,
+				   .orphaned = orphaned,
 				   .cc = e->cfg.cc != 0};
 	int err;
 

@@ -185,7 +185,7 @@ int ur_engine_start(struct ur_engine *e)
 	}
 	pthread_mutex_lock(&e->start_lock);
 	if (e->state == UR_ENGINE_COLD) {
-		e->state = UR_ENGINE_STARTING;
+		__atomic_store_n(&e->state, UR_ENGINE_STARTING, __ATOMIC_RELEASE);
 		err = ur_progress_start(e);
 		if (err) {
 			e->state = UR_ENGINE_FAILED;
@@ -374,8 +374,13 @@ void ur_engine_port_release(struct ur_engine *e, uint16_t port_space, const stru
 		ur_registry_release(e->registry, port_space, gid, port);
 }
 
-void ur_engine_port_listen(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on)
+int ur_engine_port_move(struct ur_engine *e, uint16_t port_space, const struct ur_gid *from, const struct ur_gid *to, bool reuse,
+			uint16_t port)
 {
-	if (e->registry)
-		ur_registry_listen(e->registry, port_space, gid, port, on);
+	return e->registry ? ur_registry_move(e->registry, port_space, from, to, reuse, port) : 0;
+}
+
+int ur_engine_port_listen(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on)
+{
+	return e->registry ? ur_registry_listen(e->registry, port_space, gid, port, on) : 0;
 }

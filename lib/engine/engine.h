@@ -89,12 +89,14 @@ void ur_engine_reclaim(struct ur_engine *e);
 void ur_engine_leave_at_signals(struct ur_engine *e);
 
 /*
- * Ports of the IP port spaces, shared with the other processes of this device. *port 0 asks for an ephemeral one (host order). EADDRINUSE
- * when another live process or id has it at an overlapping address and either side did not say reuse. Call under the lock.
+ * Ports of the IP port spaces, shared with the other processes of this device: as the functions of registry.h. `gid` is an address or a
+ * wildcard (wire/gid_set.h). *port 0 asks for an ephemeral one (host order). Call under the lock.
  */
 int ur_engine_port_bind(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, bool reuse, uint16_t *port);
 void ur_engine_port_release(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port);
+int ur_engine_port_move(struct ur_engine *e, uint16_t port_space, const struct ur_gid *from, const struct ur_gid *to, bool reuse,
+			uint16_t port);
 /* Marks a bound port as listened on, so that REQs for it are answered by this process. */
-void ur_engine_port_listen(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on);
+int ur_engine_port_listen(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on);
 
 #endif

@@ -75,6 +75,7 @@ static int nic_create_layers(struct ur_nic *nic)
 	struct ur_cm_config cm = {.ctx = nic,
 				  .send = ur_nic_send_mad,
 				  .elsewhere = ur_nic_elsewhere,
+				  .orphaned = ur_nic_orphaned,
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
 				  .seed = ur_rng_u64(&nic->rng),

@@ -33,6 +33,8 @@ struct ur_nic_config {
 	void *ctx;
 	/* As ur_cm_config.elsewhere; NULL means that nobody else listens. */
 	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
+	/* As ur_cm_config.orphaned. */
+	bool (*orphaned)(void *ctx, uint8_t slot);
 	/*
 	 * The other processes of this device; both NULL when there are none. siblings_send takes a copy of a contiguous frame to our own
 	 * address, for the process with that slot, or with slot 0 for all others, false when one of them lost it; siblings_recv gives up to

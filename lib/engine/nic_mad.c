@@ -12,6 +12,13 @@ bool ur_nic_elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 	return nic->cfg.elsewhere && nic->cfg.elsewhere(nic->cfg.ctx, service_id, dst);
 }
 
+bool ur_nic_orphaned(void *ctx, uint8_t slot)
+{
+	struct ur_nic *nic = ctx;
+
+	return nic->cfg.orphaned && nic->cfg.orphaned(nic->cfg.ctx, slot);
+}
+
 static void mad_put_headers(struct ur_nic *nic, struct ur_pkt *p, unsigned at)
 {
 	uint8_t *h = p->data + at;

@@ -14,6 +14,7 @@ bool ur_pkt_linearise(struct ur_pkt *p);
 void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN]);
 void ur_nic_rx_mad(struct ur_nic *nic, struct ur_pkt *p);
 bool ur_nic_elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst);
+bool ur_nic_orphaned(void *ctx, uint8_t slot);
 
 void ur_nic_drain_doorbells(struct ur_nic *nic);
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,50 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "wire/frame.h"
+#include "engine/registry_priv.h"
 
-#define REGISTRY_VERSION 5 /* of the layout; in the name of the file */
+#define REGISTRY_VERSION 6 /* of the layout; in the name of the file */
 #define REGISTRY_MAGIC (0x75726f636500ull + REGISTRY_VERSION)
 #define FILE_PREFIX "uroce-"
-#define SLOTS 256 /* slot 0 is never handed out */
-#define PORTS 4096
-#define EPHEMERAL_FIRST 32768
-#define EPHEMERAL_COUNT 28232
+#define SLOTS UR_REGISTRY_SLOTS
 
 /* Bytes of the file that are locked; they need not exist. */
 #define LOCK_TABLE 0
 #define LOCK_SLOT(s) (1 + (off_t)(s))
-
-struct port_entry {
-	uint8_t slot; /* 0: free */
-	uint8_t listening, reuse, pad;
-	uint16_t port_space, port;
-	uint32_t lease; /* the slot's lease at binding: entries of an earlier owner are stale */
-	struct ur_gid gid;
-};
-
-struct registry_file {
-	uint64_t magic;
-	uint32_t next_slot;    /* where to look first, so that a slot comes round late */
-	uint32_t lease[SLOTS]; /* counts the owners that a slot has had */
-	int32_t owner[SLOTS];  /* pids, for people: a slot's lock and lease tell whether it is taken and by whom */
-	struct {
-		int32_t pid; /* 0: no mailbox */
-		int32_t fd;
-	} mailbox[SLOTS];
-	bool started[SLOTS];
-	uint32_t next_ephemeral;
-	uint32_t ports_used; /* entries from here on have never been used */
-	struct port_entry ports[PORTS];
-};
-
-struct ur_registry {
-	int fd;
-	uint8_t slot;
-	uint64_t key;
-	char path[64];
-	struct registry_file *f;
-};
 
 /* --- locks --- */
 
@@ -72,12 +39,12 @@ static int lock_byte(int fd, off_t at, short type, int cmd)
 	return cmd == F_OFD_GETLK && fl.l_type != F_UNLCK ? EBUSY : 0;
 }
 
-static void table_lock(struct ur_registry *r)
+void ur_registry_lock(struct ur_registry *r)
 {
 	lock_byte(r->fd, LOCK_TABLE, F_WRLCK, F_OFD_SETLKW);
 }
 
-static void table_unlock(struct ur_registry *r)
+void ur_registry_unlock(struct ur_registry *r)
 {
 	lock_byte(r->fd, LOCK_TABLE, F_UNLCK, F_OFD_SETLK);
 }
@@ -132,7 +99,7 @@ static int open_locked(struct ur_registry *r)
 		}
 		if (r->fd < 0)
 			return errno;
-		table_lock(r);
+		ur_registry_lock(r);
 		if (!fstat(r->fd, &st) && st.st_nlink)
 			return 0;
 		close(r->fd);
@@ -151,7 +118,7 @@ static int map_file(struct ur_registry *r)
 		return errno;
 	r->f = m;
 	if (r->f->magic != REGISTRY_MAGIC) {
-		memset(r->f, 0, sizeof(*r->f));
+		memset(r->f, 0, offsetof(struct ur_registry_file, ports)); /* the rest comes into use entry by entry */
 		r->f->magic = REGISTRY_MAGIC;
 	}
 	return 0;
@@ -198,7 +165,7 @@ int ur_registry_open(uint64_t key, struct ur_registry **out)
 	err = map_file(r);
 	if (!err)
 		err = take_slot(r);
-	table_unlock(r);
+	ur_registry_unlock(r);
 	if (err) {
 		ur_registry_abandon(r);
 		return err;
@@ -219,11 +186,9 @@ void ur_registry_close(struct ur_registry *r)
 {
 	bool last = true;
 
-	table_lock(r);
+	ur_registry_lock(r);
 	r->f->mailbox[r->slot].pid = 0;
-	for (unsigned i = 0; i < r->f->ports_used; i++)
-		if (r->f->ports[i].slot == r->slot)
-			r->f->ports[i].slot = 0;
+	ur_registry_release_all(r);
 	for (unsigned s = 1; s < SLOTS && last; s++)
 		last = s == r->slot || !slot_alive(r, s);
 	if (last)
@@ -243,19 +208,19 @@ uint64_t ur_registry_key(const struct ur_registry *r)
 
 void ur_registry_started(struct ur_registry *r)
 {
-	table_lock(r);
+	ur_registry_lock(r);
 	r->f->started[r->slot] = true;
-	table_unlock(r);
+	ur_registry_unlock(r);
 }
 
 /* --- mailboxes --- */
 
 void ur_registry_announce(struct ur_registry *r, pid_t pid, int fd)
 {
-	table_lock(r);
+	ur_registry_lock(r);
 	r->f->mailbox[r->slot].fd = fd;
 	__atomic_store_n(&r->f->mailbox[r->slot].pid, pid, __ATOMIC_RELEASE);
-	table_unlock(r);
+	ur_registry_unlock(r);
 }
 
 bool ur_registry_alive(const struct ur_registry *r, uint8_t slot)
@@ -271,135 +236,13 @@ bool ur_registry_find(const struct ur_registry *r, uint8_t slot, uint32_t *lease
 	return *pid && __atomic_load_n(&r->f->lease[slot], __ATOMIC_ACQUIRE) == *lease; /* else the slot changes hands just now */
 }
 
-/* --- ports --- */
-
-static bool entry_alive(const struct ur_registry *r, const struct port_entry *e)
-{
-	return e->slot && e->lease == r->f->lease[e->slot] && slot_alive(r, e->slot);
-}
-
-static bool overlaps(const struct ur_gid *a, const struct ur_gid *b)
-{
-	return ur_gid_is_zero(a) || ur_gid_is_zero(b) || ur_gid_eq(a, b);
-}
-
-static bool port_free(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool reuse)
-{
-	for (unsigned i = 0; i < r->f->ports_used; i++) {
-		struct port_entry *e = &r->f->ports[i];
-
-		if (e->slot && e->port == port && e->port_space == ps && overlaps(&e->gid, gid) && !(reuse && e->reuse) &&
-		    entry_alive(r, e))
-			return false;
-	}
-	return true;
-}
-
-static int pick_ephemeral(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t *port)
-{
-	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
-		uint16_t p = (uint16_t)(EPHEMERAL_FIRST + (r->f->next_ephemeral + i) % EPHEMERAL_COUNT);
-
-		if (!port_free(r, ps, gid, p, false))
-			continue;
-		r->f->next_ephemeral = p - EPHEMERAL_FIRST + 1u;
-		*port = p;
-		return 0;
-	}
-	return EADDRINUSE;
-}
-
-static struct port_entry *free_entry(struct ur_registry *r)
-{
-	for (unsigned i = 0; i < r->f->ports_used; i++)
-		if (!entry_alive(r, &r->f->ports[i]))
-			return &r->f->ports[i];
-	return r->f->ports_used < PORTS ? &r->f->ports[r->f->ports_used++] : NULL;
-}
-
-int ur_registry_bind(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, bool reuse, uint16_t *port)
-{
-	struct port_entry *e;
-	int err = 0;
-
-	table_lock(r);
-	if (!*port)
-		err = pick_ephemeral(r, ps, gid, port);
-	else if (!port_free(r, ps, gid, *port, reuse))
-		err = EADDRINUSE;
-	if (!err) {
-		e = free_entry(r);
-		if (e)
-			*e = (struct port_entry){.slot = r->slot,
-						 .reuse = reuse,
-						 .port_space = ps,
-						 .port = *port,
-						 .lease = r->f->lease[r->slot],
-						 .gid = *gid};
-		else
-			err = ENOSPC;
-	}
-	table_unlock(r);
-	return err;
-}
-
-static struct port_entry *own_entry(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port)
-{
-	for (unsigned i = 0; i < r->f->ports_used; i++) {
-		struct port_entry *e = &r->f->ports[i];
-
-		if (e->slot == r->slot && e->port == port && e->port_space == ps && ur_gid_eq(&e->gid, gid))
-			return e;
-	}
-	return NULL;
-}
-
-void ur_registry_release(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port)
-{
-	struct port_entry *e;
-
-	table_lock(r);
-	e = own_entry(r, ps, gid, port);
-	if (e)
-		e->slot = 0;
-	table_unlock(r);
-}
-
-void ur_registry_listen(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool on)
-{
-	struct port_entry *e;
-
-	table_lock(r);
-	e = own_entry(r, ps, gid, port);
-	if (e)
-		e->listening = on;
-	table_unlock(r);
-}
-
-bool ur_registry_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
-{
-	bool elsewhere = false;
-
-	table_lock(r);
-	for (unsigned i = 0; i < r->f->ports_used && !elsewhere; i++) {
-		struct port_entry *e = &r->f->ports[i];
-
-		elsewhere = e->slot != r->slot && e->listening && e->port == port && e->port_space == ps && overlaps(&e->gid, dst) &&
-			    entry_alive(r, e);
-	}
-	for (unsigned s = 1; s < r->slot && !elsewhere; s++)
-		elsewhere = r->f->started[s] && slot_alive(r, s);
-	table_unlock(r);
-	return elsewhere;
-}
-
 /* --- looking from outside --- */
 
 /*
  * Copies the file, and which slots are held, under a shared lock of the table: no process can take or give up a slot or port meanwhile,
  * except by dying. A file that the last process out removed after we opened it is empty of processes, as the device was at that moment.
  */
-static int snapshot(int fd, struct registry_file *f, bool *held)
+static int snapshot(int fd, struct ur_registry_file *f, bool *held)
 {
 	int err = lock_byte(fd, LOCK_TABLE, F_RDLCK, F_OFD_SETLKW);
 	ssize_t n;
@@ -416,7 +259,7 @@ static int snapshot(int fd, struct registry_file *f, bool *held)
 	return 0;
 }
 
-static int read_file(uint64_t key, struct registry_file *f, bool *held)
+static int read_file(uint64_t key, struct ur_registry_file *f, bool *held)
 {
 	char path[64];
 	int fd, err;
@@ -430,13 +273,18 @@ static int read_file(uint64_t key, struct registry_file *f, bool *held)
 	return err;
 }
 
-/* Appends the ports of a slot; returns how many. */
-static unsigned view_ports(const struct registry_file *f, unsigned slot, struct ur_registry_port *out)
+static unsigned ports_used(const struct ur_registry_file *f)
 {
-	unsigned used = f->ports_used < PORTS ? f->ports_used : PORTS, n = 0;
+	return f->ports_used < UR_REGISTRY_PORTS ? f->ports_used : UR_REGISTRY_PORTS;
+}
+
+/* Appends the ports of a slot; returns how many. */
+static unsigned view_ports(const struct ur_registry_file *f, unsigned slot, struct ur_registry_port *out)
+{
+	unsigned used = ports_used(f), n = 0;
 
 	for (unsigned i = 0; i < used; i++) {
-		const struct port_entry *e = &f->ports[i];
+		const struct ur_port_entry *e = &f->ports[i];
 
 		if (e->slot == slot && e->lease == f->lease[slot])
 			out[n++] = (struct ur_registry_port){
@@ -445,9 +293,9 @@ static unsigned view_ports(const struct registry_file *f, unsigned slot, struct 
 	return n;
 }
 
-static struct ur_registry_view *view_of(const struct registry_file *f, const bool *held)
+static struct ur_registry_view *view_of(const struct ur_registry_file *f, const bool *held)
 {
-	struct ur_registry_view *v = malloc(sizeof(*v) + SLOTS * sizeof(v->processes[0]) + PORTS * sizeof(struct ur_registry_port));
+	struct ur_registry_view *v = malloc(sizeof(*v) + SLOTS * sizeof(v->processes[0]) + ports_used(f) * sizeof(struct ur_registry_port));
 	struct ur_registry_port *port;
 
 	if (!v)
@@ -469,7 +317,7 @@ static struct ur_registry_view *view_of(const struct registry_file *f, const boo
 
 int ur_registry_look(uint64_t key, struct ur_registry_view **out)
 {
-	struct registry_file *f = calloc(1, sizeof(*f));
+	struct ur_registry_file *f = calloc(1, sizeof(*f));
 	bool held[SLOTS] = {false};
 	int err;
 

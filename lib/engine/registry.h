@@ -33,17 +33,25 @@ bool ur_registry_alive(const struct ur_registry *r, uint8_t slot);
 bool ur_registry_find(const struct ur_registry *r, uint8_t slot, uint32_t *lease, pid_t *pid, int *fd);
 
 /*
- * Binds *port of a port space at an address (zero: all), or with *port 0 a free ephemeral one. EADDRINUSE when a live process has it at an
- * overlapping address and not both say reuse; ENOSPC when the table is full.
+ * Binds *port of a port space at an address or a wildcard (wire/gid_set.h), or with *port 0 a free ephemeral one. When a live process has
+ * it at an overlapping address and not both say reuse, EADDRINUSE, or as Linux has it EADDRNOTAVAIL if either is a wildcard; ENOSPC when
+ * the table is full.
  */
 int ur_registry_bind(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, bool reuse, uint16_t *port);
 void ur_registry_release(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port);
-void ur_registry_listen(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on);
+/* Marks a port of ours as listened on. It cannot be shared then: the errors of ur_registry_bind when it is. */
+int ur_registry_listen(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on);
+/* Binds a bound port to another address or with another `reuse`; the errors of ur_registry_bind. */
+int ur_registry_move(struct ur_registry *r, uint16_t port_space, const struct ur_gid *from, const struct ur_gid *to, bool reuse,
+		     uint16_t port);
 /*
  * Who answers a request for a port that this process does not listen on? True: another process listens there, or another one (that with the
  * lowest slot of those that have started) refuses it.
  */
 bool ur_registry_elsewhere(struct ur_registry *r, uint16_t port_space, uint16_t port, const struct ur_gid *dst);
+
+/* Nobody has the slot, and of those that have started this process has the lowest: it answers what is for the slot's last owner. */
+bool ur_registry_orphaned(struct ur_registry *r, uint8_t slot);
 
 /* --- looking from outside --- */
 
@@ -51,7 +59,7 @@ bool ur_registry_elsewhere(struct ur_registry *r, uint16_t port_space, uint16_t 
 struct ur_registry_port {
 	uint16_t port_space, port; /* host order */
 	bool listening;
-	struct ur_gid gid; /* zero: all addresses */
+	struct ur_gid gid; /* or a wildcard */
 };
 
 struct ur_registry_process {

@@ -39,7 +39,22 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 	pthread_mutex_init(&ch->lock, NULL);
 	pthread_cond_init(&ch->acked, NULL);
 	ur_list_init(&ch->queue);
+	atomic_init(&ch->holds, 1);
 	return &ch->ch;
+}
+
+void ur_channel_hold(struct ur_channel *ch)
+{
+	atomic_fetch_add_explicit(&ch->holds, 1, memory_order_relaxed);
+}
+
+void ur_channel_release(struct ur_channel *ch)
+{
+	if (atomic_fetch_sub_explicit(&ch->holds, 1, memory_order_acq_rel) != 1)
+		return;
+	pthread_cond_destroy(&ch->acked);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
 }
 
 /*
@@ -60,20 +75,19 @@ static void wait_for_reader(struct ur_channel *ch)
 		usleep(READER_WAIT_US); /* from counting itself to sleeping */
 }
 
+/* Ids should be gone by now. What is there yet keeps its events, which nobody can read any more, until it is destroyed itself. */
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct ur_channel *ch = (struct ur_channel *)channel;
-	struct ur_list *n;
 
 	if (!ch)
 		return;
 	wait_for_reader(ch);
-	while ((n = ur_list_pop(&ch->queue)) != NULL)
-		free(ur_container_of(n, struct ur_event, link));
+	pthread_mutex_lock(&ch->lock);
 	close(ch->ch.fd);
-	pthread_cond_destroy(&ch->acked);
-	pthread_mutex_destroy(&ch->lock);
-	free(ch);
+	ch->ch.fd = -1;
+	pthread_mutex_unlock(&ch->lock);
+	ur_channel_release(ch);
 }
 
 /*
@@ -106,6 +120,7 @@ struct ur_event *ur_event_new(enum rdma_cm_event_type type, struct ur_id *id, st
 	e->ev.listen_id = owner != id ? &owner->id : NULL;
 	e->owner = owner;
 	ur_list_init(&e->link);
+	ur_list_init(&e->mine);
 	return e;
 }
 
@@ -123,9 +138,12 @@ void ur_event_push(struct ur_event *e)
 {
 	struct ur_channel *ch = (struct ur_channel *)e->owner->id.channel;
 
+	if (e->ev.id != &e->owner->id)
+		ur_id_handed_out((struct ur_id *)e->ev.id);
 	pthread_mutex_lock(&ch->lock);
 	e->channel = ch;
 	ur_list_add_tail(&ch->queue, &e->link);
+	ur_list_add_tail(&e->owner->events, &e->mine);
 	if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		e->owner->unread_requests++;
 	sync_fd(ch);
@@ -151,6 +169,7 @@ static struct ur_event *pop(struct ur_channel *ch)
 	n = ur_list_pop(&ch->queue);
 	if (n) {
 		e = ur_container_of(n, struct ur_event, link);
+		ur_list_del(&e->mine);
 		e->owner->unacked++;
 		if (e->mc)
 			e->mc->unacked++;
@@ -180,23 +199,22 @@ static void announce_wait(struct ur_channel *ch)
 
 int ur_channel_get(struct ur_channel *ch, struct ur_event **out)
 {
-	struct ur_event *e = NULL;
 	uint64_t v;
+	int err = 0;
 
+	*out = NULL;
+	ur_channel_hold(ch);
 	atomic_fetch_add(&ch->waiting, 1);
-	while (!e) {
+	while (!*out && !err) {
 		announce_wait(ch);
-		if (read(ch->ch.fd, &v, sizeof(v)) < 0) {
-			int err = errno;
-
-			atomic_fetch_sub(&ch->waiting, 1);
-			return err;
-		}
-		e = pop(ch);
+		if (read(ch->ch.fd, &v, sizeof(v)) < 0)
+			err = errno;
+		else
+			*out = pop(ch);
 	}
 	atomic_fetch_sub(&ch->waiting, 1);
-	*out = e;
-	return 0;
+	ur_channel_release(ch);
+	return err;
 }
 
 void ur_event_ack(struct ur_event *e)
@@ -213,17 +231,15 @@ void ur_event_ack(struct ur_event *e)
 }
 
 /* With the channel's mutex. */
-static void take_locked(struct ur_channel *ch, struct ur_id *u, struct ur_list *out)
+static void take_locked(struct ur_id *u, struct ur_list *out)
 {
-	struct ur_list *n, *tmp;
+	struct ur_list *n;
 
-	ur_list_for_each_safe (n, tmp, &ch->queue) {
-		struct ur_event *e = ur_container_of(n, struct ur_event, link);
+	while ((n = ur_list_pop(&u->events)) != NULL) {
+		struct ur_event *e = ur_container_of(n, struct ur_event, mine);
 
-		if (e->owner != u)
-			continue;
-		ur_list_del(n);
-		ur_list_add_tail(out, n);
+		ur_list_del(&e->link);
+		ur_list_add_tail(out, &e->link);
 	}
 }
 
@@ -232,7 +248,7 @@ void ur_channel_take(struct ur_id *u, struct ur_list *out)
 	struct ur_channel *ch = (struct ur_channel *)u->id.channel;
 
 	pthread_mutex_lock(&ch->lock);
-	take_locked(ch, u, out);
+	take_locked(u, out);
 	u->unread_requests = 0;
 	sync_fd(ch);
 	pthread_mutex_unlock(&ch->lock);
@@ -254,12 +270,13 @@ void ur_channel_forget_mc(struct ur_id *u, struct ur_mc *mc)
 	struct ur_list *n, *tmp;
 
 	pthread_mutex_lock(&ch->lock);
-	ur_list_for_each_safe (n, tmp, &ch->queue) {
-		struct ur_event *e = ur_container_of(n, struct ur_event, link);
+	ur_list_for_each_safe (n, tmp, &u->events) {
+		struct ur_event *e = ur_container_of(n, struct ur_event, mine);
 
 		if (e->mc != mc)
 			continue;
 		ur_list_del(n);
+		ur_list_del(&e->link);
 		free(e);
 	}
 	sync_fd(ch);
@@ -276,27 +293,40 @@ void ur_channel_wait_mc(struct ur_id *u, struct ur_mc *mc)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-void ur_channel_move(struct ur_id *u, struct ur_channel *to)
+bool ur_channel_move(struct ur_id *u, struct ur_channel *to)
 {
 	struct ur_channel *from = (struct ur_channel *)u->id.channel;
 	struct ur_list moved, *n;
+	bool busy;
 
 	if (from == to)
-		return;
+		return true;
 	ur_list_init(&moved);
 	pthread_mutex_lock(&from->lock);
-	take_locked(from, u, &moved);
+	busy = u->unacked != 0;
+	if (!busy)
+		take_locked(u, &moved);
 	sync_fd(from);
 	pthread_mutex_unlock(&from->lock);
+	if (busy)
+		return false;
 
+	if (u->live.node.in) {
+		ur_channel_hold(to);
+		ur_channel_release(from);
+	}
 	pthread_mutex_lock(&to->lock);
 	u->id.channel = &to->ch;
 	while ((n = ur_list_pop(&moved)) != NULL) {
-		ur_container_of(n, struct ur_event, link)->channel = to;
-		ur_list_add_tail(&to->queue, n);
+		struct ur_event *e = ur_container_of(n, struct ur_event, link);
+
+		e->channel = to;
+		ur_list_add_tail(&to->queue, &e->link);
+		ur_list_add_tail(&u->events, &e->mine);
 	}
 	sync_fd(to);
 	pthread_mutex_unlock(&to->lock);
+	return true;
 }
 
 bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type)
@@ -306,11 +336,8 @@ bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type)
 	bool found = false;
 
 	pthread_mutex_lock(&ch->lock);
-	ur_list_for_each_safe (n, tmp, &ch->queue) {
-		struct ur_event *e = ur_container_of(n, struct ur_event, link);
-
-		found |= e->owner == u && e->ev.event == type;
-	}
+	ur_list_for_each_safe (n, tmp, &u->events)
+		found |= ur_container_of(n, struct ur_event, mine)->ev.event == type;
 	pthread_mutex_unlock(&ch->lock);
 	return found;
 }

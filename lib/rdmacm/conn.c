@@ -8,10 +8,6 @@
 #include "rdmacm/rdmacm_priv.h"
 #include "verbs/verbs.h"
 
-/* Accepted ids whose RTU has not come; under the engine's lock. */
-static struct ur_list awaiting = {&awaiting, &awaiting};
-static const struct ur_engine *awaiting_engine;
-
 bool ur_conn_param_ok(const struct ur_id *u, const struct rdma_conn_param *p, unsigned pdata_max)
 {
 	if (!p)
@@ -83,16 +79,19 @@ static void on_rep(struct ur_id *u, const struct ur_cm_event *ev, ur_time now)
 
 static void on_rtu(struct ur_id *u)
 {
-	ur_list_del(&u->awaiting);
+	ur_id_await_no_rtu(u);
 	ur_event_send(u, RDMA_CM_EVENT_ESTABLISHED, 0);
 }
 
 static void on_rej(struct ur_id *u, const struct ur_cm_event *ev, ur_time now)
 {
-	struct ur_event *e = ur_event_new(RDMA_CM_EVENT_REJECTED, u, u);
+	struct ur_event *e;
 
-	ur_list_del(&u->awaiting);
+	ur_id_await_no_rtu(u);
 	ur_id_qp_error(u, now);
+	if (u->pending)
+		return;
+	e = ur_event_new(RDMA_CM_EVENT_REJECTED, u, u);
 	if (!e)
 		return;
 	e->ev.status = ev->reason;
@@ -101,13 +100,13 @@ static void on_rej(struct ur_id *u, const struct ur_cm_event *ev, ur_time now)
 }
 
 /* A connection ends once, whichever side began and whether or not it was established. */
-static void on_end(struct ur_id *u)
+static void on_end(struct ur_id *u, const struct ur_cm_event *ev)
 {
-	ur_list_del(&u->awaiting);
+	ur_id_await_no_rtu(u);
 	if (u->state != UR_ID_CONNECT)
 		return;
 	u->state = UR_ID_DISCONNECT;
-	ur_event_send(u, RDMA_CM_EVENT_DISCONNECTED, 0);
+	ur_event_send(u, RDMA_CM_EVENT_DISCONNECTED, ev->unanswered ? -ETIMEDOUT : 0);
 }
 
 void ur_id_conn_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now)
@@ -126,49 +125,20 @@ void ur_id_conn_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_e
 		on_rej(u, ev, now);
 		break;
 	case UR_CM_EV_UNREACHABLE:
-		ur_list_del(&u->awaiting);
+		ur_id_await_no_rtu(u);
 		ur_event_send(u, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 		break;
 	case UR_CM_EV_DREQ:
 	case UR_CM_EV_DISCONNECTED:
-		on_end(u);
+		on_end(u, ev);
 		break;
-	case UR_CM_EV_TIMEWAIT_EXIT:
-		ur_event_send(u, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	case UR_CM_EV_TIMEWAIT_EXIT: /* of a connection that was there, as in the kernel */
+		if (u->state == UR_ID_DISCONNECT)
+			ur_event_send(u, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 		break;
 	case UR_CM_EV_REQ: /* a listener's */
 		break;
 	}
-}
-
-/* Data has come to an accepted QP: the peer is connected, whatever became of its RTU. Called by lib/verbs under the engine's lock. */
-static void qp_event(struct ibv_qp *qp, enum ibv_event_type type, ur_time now)
-{
-	struct ur_list *n, *tmp;
-
-	if (type != IBV_EVENT_COMM_EST)
-		return;
-	ur_list_for_each_safe(n, tmp, &awaiting) {
-		struct ur_id *u = ur_container_of(n, struct ur_id, awaiting);
-
-		if (u->id.qp != qp)
-			continue;
-		ur_cm_notify_established(u->conn, now);
-		return;
-	}
-}
-
-void ur_id_await_rtu(struct ur_id *u)
-{
-	if (!u->id.qp)
-		return; /* the program's own QP: it calls rdma_notify */
-	if (awaiting_engine != u->engine) { /* after a fork the parent's ids are nobody's */
-		ur_list_init(&awaiting);
-		awaiting_engine = u->engine;
-	}
-	ur_list_del(&u->awaiting);
-	ur_list_add_tail(&awaiting, &u->awaiting);
-	ur_verbs_set_qp_event_hook(qp_event);
 }
 
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)

@@ -4,30 +4,38 @@
 #include "rdmacm/rdmacm_priv.h"
 #include "wire/frame.h"
 
-#define DEFAULT_RETRIES 7
+static unsigned pdata_room(const struct ur_id *u)
+{
+	return ur_id_is_ib(u) ? UR_CM_REQ_PDATA : UR_RDMACM_REQ_PDATA;
+}
 
 static int send_req(struct ur_id *u, const struct rdma_conn_param *p, ur_time now)
 {
+	uint8_t pdata[UR_CM_REQ_PDATA];
 	struct ur_rdma_cm_hdr hdr = {.ip_version = ur_gid_is_v4(&u->dgid) ? 4 : 6, .sport = u->sport, .src = u->sgid, .dst = u->dgid};
 	struct ur_cm_req_param req = {
-		.addr = {.sgid = u->sgid, .dgid = u->dgid, .tclass = u->tos, .hop_limit = UR_RDMACM_HOP_LIMIT, .flow_label = u->flow_label,
-			 .vlan = u->vlan},
-		.service_id = (uint64_t)u->id.ps << 16 | u->dport,
+		.addr = {.sgid = u->sgid, .dgid = u->dgid, .tclass = u->path_rec.traffic_class, .hop_limit = u->path_rec.hop_limit,
+			 .flow_label = u->flow_label, .vlan = u->vlan},
+		.service_id = u->dst_service,
 		.qpn = u->id.qp ? u->id.qp->qp_num : p->qp_num & 0xffffff,
 		.starting_psn = u->psn,
 		.qp_type = (uint8_t)u->id.qp_type,
 		.responder_resources = ur_conn_depth(p, true, UR_MAX_RD_ATOMIC),
 		.initiator_depth = ur_conn_depth(p, false, UR_MAX_RD_ATOMIC),
-		.retry_count = p ? p->retry_count & 7 : DEFAULT_RETRIES,
-		.rnr_retry_count = p ? p->rnr_retry_count & 7 : DEFAULT_RETRIES,
+		.retry_count = ur_conn_retries(p ? p->retry_count : UR_RDMACM_RETRIES),
+		.rnr_retry_count = ur_conn_retries(p ? p->rnr_retry_count : UR_RDMACM_RETRIES),
+		.flow_control = p && p->flow_control,
 		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
-		.path_mtu = ur_id_device_mtu(u),
-		.ack_timeout = u->ack_timeout_set ? u->ack_timeout : 0,
-		.hdr = &hdr,
-		.pdata = p ? p->private_data : NULL,
-		.pdata_len = p ? p->private_data_len : 0,
+		.path_mtu = u->path_rec.mtu,
+		.ack_timeout = ur_id_ack_timeout(u),
+		.vendor_id = u->local_ece.vendor_id,
+		.ece_options = u->local_ece.options,
+		.hdr = ur_id_is_ib(u) ? NULL : &hdr,
+		.pdata = pdata,
 	};
 
+	if (!ur_ep_connect_data(u, p, pdata, pdata_room(u), &req.pdata_len))
+		return EINVAL;
 	return ur_cm_connect(u->conn, &req, now);
 }
 
@@ -38,7 +46,7 @@ static int connect_locked(struct ur_id *u, const struct rdma_conn_param *p)
 
 	if (u->id.qp_type == IBV_QPT_UD)
 		return ur_id_ud_connect(u, p, now);
-	if (u->state != UR_ID_ROUTE_RESOLVED || !ur_conn_param_ok(u, p, UR_RDMACM_REQ_PDATA))
+	if (u->state != UR_ID_ROUTE_RESOLVED || !ur_conn_param_ok(u, p, pdata_room(u)))
 		return EINVAL;
 	err = ur_cm_conn_create(u->nic->cm, u, ur_id_conn_event, &u->conn);
 	if (err)
@@ -50,6 +58,7 @@ static int connect_locked(struct ur_id *u, const struct rdma_conn_param *p)
 		u->conn = NULL;
 		return err;
 	}
+	ur_ep_connected(u);
 	u->state = UR_ID_CONNECT;
 	return 0;
 }
@@ -57,6 +66,7 @@ static int connect_locked(struct ur_id *u, const struct rdma_conn_param *p)
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	struct ur_id *u = ur_id_get(id);
+	bool sync;
 	int err;
 
 	if (!u)
@@ -66,8 +76,9 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 		return ur_fail(err);
 	ur_id_lock(u);
 	err = connect_locked(u, conn_param);
+	sync = u->sync; /* another thread may read the events that come now, and destroy the id in the end */
 	ur_id_unlock(u);
-	return err ? ur_fail(err) : ur_id_complete(u);
+	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
 }
 
 int rdma_establish(struct rdma_cm_id *id)

@@ -55,8 +55,8 @@ static bool fill_ah(const struct ur_id *u, struct ibv_ah_attr *ah)
 	memcpy(ah->grh.dgid.raw, u->dgid.raw, 16);
 	ah->grh.sgid_index = (uint8_t)index;
 	ah->grh.flow_label = u->flow_label;
-	ah->grh.hop_limit = UR_RDMACM_HOP_LIMIT;
-	ah->grh.traffic_class = u->tos;
+	ah->grh.hop_limit = u->path_rec.hop_limit;
+	ah->grh.traffic_class = u->path_rec.traffic_class;
 	return true;
 }
 
@@ -98,18 +98,29 @@ static void on_event(void *owner, struct ur_cm_sidr *s, const struct ur_cm_sidr_
 		ur_event_send(u, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
 
+static unsigned query_room(const struct ur_id *u)
+{
+	return ur_id_is_ib(u) ? UR_CM_SIDR_REQ_PDATA : UR_CM_SIDR_REQ_PDATA - UR_RDMA_CM_HDR_LEN;
+}
+
 static int send_query(struct ur_id *u, const struct rdma_conn_param *p, ur_time now)
 {
+	uint8_t pdata[UR_CM_SIDR_REQ_PDATA];
 	struct ur_rdma_cm_hdr hdr = {.ip_version = ur_gid_is_v4(&u->dgid) ? 4 : 6, .sport = u->sport, .src = u->sgid, .dst = u->dgid};
 	struct ur_cm_sidr_req_param req = {
-		.addr = {.sgid = u->sgid, .dgid = u->dgid, .tclass = u->tos, .hop_limit = UR_RDMACM_HOP_LIMIT, .flow_label = u->flow_label,
+		.addr = {.sgid = u->sgid,
+			 .dgid = u->dgid,
+			 .tclass = u->path_rec.traffic_class,
+			 .hop_limit = u->path_rec.hop_limit,
+			 .flow_label = u->flow_label,
 			 .vlan = u->vlan},
-		.service_id = (uint64_t)u->id.ps << 16 | u->dport,
-		.hdr = &hdr,
-		.pdata = p ? p->private_data : NULL,
-		.pdata_len = p ? p->private_data_len : 0,
+		.service_id = u->dst_service,
+		.hdr = ur_id_is_ib(u) ? NULL : &hdr,
+		.pdata = pdata,
 	};
 
+	if (!ur_ep_connect_data(u, p, pdata, query_room(u), &req.pdata_len))
+		return EINVAL;
 	return ur_cm_sidr_query(u->lookup, &req, now);
 }
 
@@ -117,13 +128,20 @@ int ur_id_ud_connect(struct ur_id *u, const struct rdma_conn_param *p, ur_time n
 {
 	int err;
 
-	if (u->state != UR_ID_ROUTE_RESOLVED || (p && !pdata_ok(p->private_data, p->private_data_len, UR_RDMACM_SIDR_PDATA)))
+	if (u->state != UR_ID_ROUTE_RESOLVED || (p && !pdata_ok(p->private_data, p->private_data_len, query_room(u))))
 		return EINVAL;
 	err = ur_cm_sidr_create(u->nic->cm, u, on_event, &u->lookup);
 	if (err)
 		return err;
+	err = send_query(u, p, now);
+	if (err) {
+		ur_cm_sidr_destroy(u->lookup, now);
+		u->lookup = NULL;
+		return err;
+	}
+	ur_ep_connected(u);
 	u->state = UR_ID_CONNECT;
-	return send_query(u, p, now);
+	return 0;
 }
 
 /* There is nobody to tell, and no event to come. */
@@ -146,27 +164,14 @@ static void fill_addresses(struct ur_id *u, const struct ur_id *l, const struct 
 	u->tos = ev->addr->tclass;
 	u->sport = l->port;
 	u->dport = ev->hdr.sport;
-	ur_sa_put(&u->id.route.addr.src_storage, &ev->hdr.dst, u->sport);
-	ur_sa_put(&u->id.route.addr.dst_storage, &ev->hdr.src, u->dport);
+	if (ev->has_hdr) {
+		ur_sa_put(&u->id.route.addr.src_storage, &ev->hdr.dst, u->sport);
+		ur_sa_put(&u->id.route.addr.dst_storage, &ev->hdr.src, u->dport);
+	} else {
+		ur_ib_request(u, ev->msg->sidr_req.service_id);
+	}
 	ur_id_attach(u);
 	ur_id_fill_route(u, ur_id_device_mtu(u));
-}
-
-static void announce(struct ur_id *l, struct ur_cm_sidr *s, const struct ur_cm_sidr_event *ev)
-{
-	struct ur_id *u = ur_id_child(l);
-	struct ur_event *e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, l) : NULL;
-
-	if (!e) {
-		free(u);
-		ur_cm_sidr_ignore(s);
-		return;
-	}
-	u->lookup = s;
-	ur_cm_sidr_set_owner(s, u, on_event);
-	fill_addresses(u, l, ev);
-	ur_event_pdata(e, ev->pdata, ev->pdata_len);
-	ur_event_push(e);
 }
 
 static void refuse(struct ur_cm_sidr *s, uint8_t status, ur_time now)
@@ -177,18 +182,35 @@ static void refuse(struct ur_cm_sidr *s, uint8_t status, ur_time now)
 	ur_cm_sidr_destroy(s, now);
 }
 
+static void announce(struct ur_id *l, struct ur_cm_sidr *s, const struct ur_cm_sidr_event *ev, ur_time now)
+{
+	struct ur_id *u = ur_id_child(l, IBV_QPT_UD);
+	struct ur_event *e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, l) : NULL;
+
+	if (!e) {
+		free(u);
+		refuse(s, UR_CM_SIDR_NO_QP, now);
+		return;
+	}
+	u->lookup = s;
+	ur_cm_sidr_set_owner(s, u, on_event);
+	fill_addresses(u, l, ev);
+	ur_event_pdata(e, ev->pdata, ev->pdata_len);
+	ur_event_push(e);
+}
+
 void ur_id_on_lookup(void *owner, struct ur_cm_sidr *s, const struct ur_cm_sidr_event *ev, ur_time now)
 {
 	struct ur_id *l = owner;
 
-	if (!ev->has_hdr)
+	if (!ev->has_hdr && !ur_id_is_ib(l))
 		refuse(s, UR_CM_SIDR_REJECT, now);
-	else if (!ur_id_wants_family(l, &ev->hdr))
+	else if (!ur_id_wants(l, ev->has_hdr ? &ev->hdr : NULL, &ev->addr->dgid))
 		refuse(s, UR_CM_SIDR_UNSUPPORTED, now);
 	else if (ur_id_backlog_full(l))
 		ur_cm_sidr_ignore(s);
 	else
-		announce(l, s, ev);
+		announce(l, s, ev, now);
 }
 
 static int answer(struct ur_id *u, struct ur_cm_sidr_rep_param *rep)
@@ -210,7 +232,8 @@ static int answer(struct ur_id *u, struct ur_cm_sidr_rep_param *rep)
 
 int ur_id_ud_accept(struct ur_id *u, const struct rdma_conn_param *p)
 {
-	struct ur_cm_sidr_rep_param rep = {.status = UR_CM_SIDR_OK};
+	struct ur_cm_sidr_rep_param rep = {
+		.status = UR_CM_SIDR_OK, .vendor_id = u->local_ece.vendor_id, .ece_options = u->local_ece.options};
 
 	if (!u->id.qp && !p)
 		return EINVAL;

@@ -14,7 +14,7 @@ static int disconnect_locked(struct ur_id *u, bool *wait)
 		return EINVAL;
 	ur_id_qp_error(u, now);
 	sent = !ur_cm_disconnect(u->conn, NULL, 0, now); /* a connection that has ended already is no error */
-	*wait = (sent && u->state == UR_ID_CONNECT) || ur_channel_has(u, RDMA_CM_EVENT_DISCONNECTED);
+	*wait = u->sync && ((sent && u->state == UR_ID_CONNECT) || ur_channel_has(u, RDMA_CM_EVENT_DISCONNECTED));
 	return 0;
 }
 

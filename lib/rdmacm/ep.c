@@ -23,11 +23,65 @@ static int keep_attr(struct ur_id *u, struct ibv_pd *pd, const struct ibv_qp_ini
 	return 0;
 }
 
+/* Private data that rdma_getaddrinfo found necessary. What does not fit a request shows when it is sent. */
+static int keep_connect_data(struct ur_id *u, const struct rdma_addrinfo *res)
+{
+	if (!res->ai_connect_len)
+		return 0;
+	if (!res->ai_connect || res->ai_connect_len > (u->id.qp_type == IBV_QPT_UD ? UR_CM_SIDR_REQ_PDATA : UR_CM_REQ_PDATA))
+		return ur_fail(EINVAL);
+	u->ep_connect = malloc(res->ai_connect_len);
+	if (!u->ep_connect)
+		return ur_fail(ENOMEM);
+	memcpy(u->ep_connect, res->ai_connect, res->ai_connect_len);
+	u->ep_connect_len = (unsigned)res->ai_connect_len;
+	return 0;
+}
+
+bool ur_ep_connect_data(const struct ur_id *u, const struct rdma_conn_param *p, uint8_t *data, unsigned room, unsigned *len)
+{
+	unsigned own = p ? p->private_data_len : 0;
+
+	*len = u->ep_connect_len + own;
+	if (*len > room)
+		return false;
+	if (u->ep_connect_len)
+		memcpy(data, u->ep_connect, u->ep_connect_len);
+	if (own)
+		memcpy(data + u->ep_connect_len, p->private_data, own);
+	return true;
+}
+
+void ur_ep_connected(struct ur_id *u)
+{
+	free(u->ep_connect);
+	u->ep_connect = NULL;
+	u->ep_connect_len = 0;
+}
+
+/* A route that came with the address is taken as it is. */
+static int find_route(struct ur_id *u, const struct rdma_addrinfo *res)
+{
+	if (!res->ai_route_len)
+		return rdma_resolve_route(&u->id, EP_TIMEOUT_MS);
+	if (rdma_set_option(&u->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, res->ai_route, res->ai_route_len))
+		return -1;
+	return ur_id_complete(u);
+}
+
+/* Lengths of zero say that there is none. */
+static struct sockaddr *address(struct sockaddr *sa, socklen_t len)
+{
+	return sa && len >= sizeof(sa->sa_family) && len >= ur_sa_len(sa->sa_family) ? sa : NULL;
+}
+
 static int make_active(struct ur_id *u, const struct rdma_addrinfo *res, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	if (rdma_resolve_addr(&u->id, res->ai_src_addr, res->ai_dst_addr, EP_TIMEOUT_MS))
+	struct sockaddr *src = address(res->ai_src_addr, res->ai_src_len), *dst = address(res->ai_dst_addr, res->ai_dst_len);
+
+	if (keep_connect_data(u, res))
 		return -1;
-	if (rdma_resolve_route(&u->id, EP_TIMEOUT_MS))
+	if (rdma_resolve_addr(&u->id, src, dst, EP_TIMEOUT_MS) || find_route(u, res))
 		return -1;
 	if (!attr)
 		return 0;
@@ -35,28 +89,45 @@ static int make_active(struct ur_id *u, const struct rdma_addrinfo *res, struct 
 	return rdma_create_qp(&u->id, pd, attr);
 }
 
+static int make_passive(struct ur_id *u, const struct rdma_addrinfo *res, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+{
+	return rdma_bind_addr(&u->id, address(res->ai_src_addr, res->ai_src_len)) ? -1 : keep_attr(u, pd, attr);
+}
+
+/* The type of an endpoint's QPs, where none is named that of the port space. EINVAL for one that the port space does not have. */
+static int type_of(const struct rdma_addrinfo *res, enum ibv_qp_type *type)
+{
+	bool datagrams = res->ai_port_space == RDMA_PS_UDP || res->ai_port_space == RDMA_PS_IPOIB;
+
+	*type = res->ai_qp_type ? (enum ibv_qp_type)res->ai_qp_type : datagrams ? IBV_QPT_UD : IBV_QPT_RC;
+	switch (*type) {
+	case IBV_QPT_UD:
+		return datagrams || res->ai_port_space == RDMA_PS_IB ? 0 : EINVAL;
+	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return res->ai_port_space == RDMA_PS_TCP || res->ai_port_space == RDMA_PS_IB ? 0 : EINVAL;
+	case IBV_QPT_UC: /* RDMA_PS_TCP promises reliability */
+		return res->ai_port_space == RDMA_PS_IB ? 0 : EINVAL;
+	default:
+		return EINVAL;
+	}
+}
+
 int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
 {
 	enum ibv_qp_type type;
 	struct ur_id *u;
-	int err, ret;
+	int err;
 
 	if (!id || !res)
 		return ur_fail(EINVAL);
-	if (res->ai_connect_len)
-		return ur_fail(EOPNOTSUPP);
-	type = res->ai_qp_type ? (enum ibv_qp_type)res->ai_qp_type : IBV_QPT_RC;
-	err = ur_id_create(NULL, NULL, (enum rdma_port_space)res->ai_port_space, type, &u);
+	err = type_of(res, &type);
+	if (!err)
+		err = ur_id_create(NULL, NULL, (enum rdma_port_space)res->ai_port_space, type, &u);
 	if (err)
 		return ur_fail(err);
-	if (res->ai_flags & RAI_PASSIVE) {
-		ret = rdma_bind_addr(&u->id, res->ai_src_addr);
-		if (!ret)
-			ret = keep_attr(u, pd, qp_init_attr);
-	} else {
-		ret = make_active(u, res, pd, qp_init_attr);
-	}
-	if (ret) {
+	if (res->ai_flags & RAI_PASSIVE ? make_passive(u, res, pd, qp_init_attr) : make_active(u, res, pd, qp_init_attr)) {
 		err = errno;
 		rdma_destroy_ep(&u->id);
 		return ur_fail(err);

@@ -1,53 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdma_getaddrinfo(3) on top of getaddrinfo(3). Routes are found later, by rdma_resolve_addr: nothing here needs the device. */
+/*
+ * rdma_getaddrinfo(3) on top of getaddrinfo(3). The only thing that it asks the device is which source address goes with a destination; it
+ * sends nothing. RoCE needs neither routing data nor connection data, so ai_route and ai_connect of a result are always empty.
+ */
 #define _GNU_SOURCE
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <infiniband/ib.h>
+
+#include "rdmacm/addrinfo.h"
 #include "rdmacm/rdmacm_priv.h"
 
 #define RAI_ALL (RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)
 
-/* --- which QP type, port space and socket type belong together --- */
-
-static const struct kind {
-	int qp_type, port_space, socktype, protocol;
-} kinds[] = {
-	{IBV_QPT_RC, RDMA_PS_TCP, SOCK_STREAM, IPPROTO_TCP},
-	{IBV_QPT_UD, RDMA_PS_UDP, SOCK_DGRAM, IPPROTO_UDP},
-	{IBV_QPT_UD, RDMA_PS_IPOIB, SOCK_DGRAM, IPPROTO_UDP},
-	{IBV_QPT_RC, RDMA_PS_IB, SOCK_STREAM, IPPROTO_TCP},
-	{IBV_QPT_UC, RDMA_PS_IB, SOCK_DGRAM, IPPROTO_UDP},
-	{IBV_QPT_UD, RDMA_PS_IB, SOCK_DGRAM, IPPROTO_UDP},
-	{IBV_QPT_XRC_SEND, RDMA_PS_TCP, SOCK_STREAM, IPPROTO_TCP},
-	{IBV_QPT_XRC_RECV, RDMA_PS_TCP, SOCK_STREAM, IPPROTO_TCP},
-	{IBV_QPT_XRC_SEND, RDMA_PS_IB, SOCK_STREAM, IPPROTO_TCP},
-	{IBV_QPT_XRC_RECV, RDMA_PS_IB, SOCK_STREAM, IPPROTO_TCP},
+/* What one call asks for. */
+struct lookup {
+	const struct rdma_addrinfo *hints;
+	const struct ur_rai_kind *kind;
+	int family;                  /* of sockets, AF_UNSPEC for any */
+	bool ib;                     /* results are AF_IB */
+	struct ur_rai_addr src, dst; /* of the hints */
 };
 
-/* Zero in a hint means any. */
-static const struct kind *find_kind(const struct rdma_addrinfo *h)
+static bool passive(const struct lookup *l)
 {
-	for (unsigned i = 0; i < ur_array_size(kinds); i++)
-		if ((!h->ai_qp_type || h->ai_qp_type == kinds[i].qp_type) && (!h->ai_port_space || h->ai_port_space == kinds[i].port_space))
-			return &kinds[i];
-	return NULL;
+	return l->hints->ai_flags & RAI_PASSIVE;
 }
 
-/* --- entries --- */
-
-static int copy_addr(struct sockaddr **to, socklen_t *to_len, const struct sockaddr *from, socklen_t len)
-{
-	if (!from || !len)
-		return 0;
-	*to = calloc(1, sizeof(struct sockaddr_storage) > len ? sizeof(struct sockaddr_storage) : len);
-	if (!*to)
-		return EAI_MEMORY;
-	memcpy(*to, from, len);
-	*to_len = len;
-	return 0;
-}
+/* --- results --- */
 
 static int copy_name(char **to, const char *from)
 {
@@ -57,97 +39,166 @@ static int copy_name(char **to, const char *from)
 	return *to ? 0 : EAI_MEMORY;
 }
 
-/* One result: the node's address on the side that RAI_PASSIVE says, the hint's on the other. */
-static int make_entry(const struct rdma_addrinfo *h, const struct kind *k, const struct addrinfo *ai, struct rdma_addrinfo **out)
+static bool same_family(const struct lookup *l, const struct ur_rai_addr *a, const struct ur_rai_addr *b)
 {
+	return l->ib || a->sa->sa_family == b->sa->sa_family;
+}
+
+/* The source of a result that has none: that of the hints, or that of the local route. */
+static int put_source(const struct lookup *l, struct rdma_addrinfo *r, const struct ur_rai_addr *dst)
+{
+	struct ur_rai_addr src = l->src;
+
+	if (src.len && dst->len && !same_family(l, &src, dst))
+		src.len = 0;
+	if (!src.len && dst->len && !(l->hints->ai_flags & RAI_NOROUTE))
+		ur_rai_find_source(dst->sa, &src);
+	return ur_rai_put_addr(&r->ai_src_addr, &r->ai_src_len, &src, l->ib, l->kind->port_space);
+}
+
+static int make_result(const struct lookup *l, const struct ur_rai_addr *src, const struct ur_rai_addr *dst, struct rdma_addrinfo **out)
+{
+	const struct ur_rai_addr *main_addr = src->len && (passive(l) || !dst->len) ? src : dst;
 	struct rdma_addrinfo *r = calloc(1, sizeof(*r));
-	bool passive = h->ai_flags & RAI_PASSIVE;
 	int err;
 
 	if (!r)
 		return EAI_MEMORY;
 	*out = r;
-	r->ai_flags = h->ai_flags;
-	r->ai_family = ai->ai_family;
-	r->ai_qp_type = k->qp_type;
-	r->ai_port_space = k->port_space;
-	if (passive) {
-		err = copy_addr(&r->ai_src_addr, &r->ai_src_len, ai->ai_addr, ai->ai_addrlen);
-		return err ? err : copy_name(&r->ai_src_canonname, ai->ai_canonname);
-	}
-	err = copy_addr(&r->ai_dst_addr, &r->ai_dst_len, ai->ai_addr, ai->ai_addrlen);
-	if (!err)
-		err = copy_name(&r->ai_dst_canonname, ai->ai_canonname);
-	if (!err && h->ai_src_addr && h->ai_src_addr->sa_family == ai->ai_family)
-		err = copy_addr(&r->ai_src_addr, &r->ai_src_len, h->ai_src_addr, h->ai_src_len);
-	return err;
+	r->ai_flags = l->hints->ai_flags;
+	r->ai_family = l->ib ? AF_IB : main_addr->sa->sa_family;
+	r->ai_qp_type = l->kind->qp_type;
+	r->ai_port_space = l->kind->port_space;
+	if (src->len)
+		err = ur_rai_put_addr(&r->ai_src_addr, &r->ai_src_len, src, l->ib, l->kind->port_space);
+	else
+		err = put_source(l, r, dst);
+	if (err || passive(l))
+		return err;
+	return ur_rai_put_addr(&r->ai_dst_addr, &r->ai_dst_len, dst, l->ib, l->kind->port_space);
 }
 
-static int from_node(const char *node, const char *service, const struct rdma_addrinfo *h, const struct kind *k, struct rdma_addrinfo **res)
+static int from_addrinfo(const struct lookup *l, const struct addrinfo *ai, struct rdma_addrinfo **out)
 {
-	struct addrinfo want = {.ai_socktype = k->socktype, .ai_protocol = k->protocol}, *list, *ai;
-	int err;
+	const struct ur_rai_addr none = {.len = 0}, found = {.sa = ai->ai_addr, .len = ai->ai_addrlen};
+	int err = passive(l) ? make_result(l, &found, &none, out) : make_result(l, &none, &found, out);
 
-	if (h->ai_flags & RAI_PASSIVE)
+	if (err)
+		return err;
+	return copy_name(passive(l) ? &(*out)->ai_src_canonname : &(*out)->ai_dst_canonname, ai->ai_canonname);
+}
+
+/* --- where results come from --- */
+
+static int from_node(const struct lookup *l, const char *node, const char *service, struct rdma_addrinfo **res)
+{
+	struct addrinfo want = {.ai_family = l->family, .ai_socktype = l->kind->socktype, .ai_protocol = l->kind->protocol}, *list, *ai;
+	int err, saved;
+
+	if (passive(l))
 		want.ai_flags |= AI_PASSIVE;
-	if (h->ai_flags & RAI_NUMERICHOST)
+	if (node)
+		want.ai_flags |= AI_CANONNAME;
+	if (l->hints->ai_flags & RAI_NUMERICHOST)
 		want.ai_flags |= AI_NUMERICHOST;
-	if (h->ai_flags & RAI_FAMILY)
-		want.ai_family = h->ai_family;
+	if (!node && l->ib)
+		want.ai_family = AF_INET6; /* there is one wildcard of AF_IB, and not one for each IP version */
 	err = getaddrinfo(node, service, &want, &list);
 	if (err)
 		return err;
 	for (ai = list; ai && !err; ai = ai->ai_next) {
-		err = make_entry(h, k, ai, res);
+		err = from_addrinfo(l, ai, res);
 		if (*res)
 			res = &(*res)->ai_next;
 	}
+	saved = errno;
 	freeaddrinfo(list);
+	errno = saved;
 	return err;
 }
 
-/* Neither node nor service: the addresses of the hints themselves. */
-static int from_hints(const struct rdma_addrinfo *h, const struct kind *k, struct rdma_addrinfo **res)
+static bool family_fits(const struct lookup *l, const struct ur_rai_addr *a)
 {
-	bool passive = h->ai_flags & RAI_PASSIVE;
-	struct addrinfo ai = {.ai_addr = passive ? h->ai_src_addr : h->ai_dst_addr, .ai_addrlen = passive ? h->ai_src_len : h->ai_dst_len};
-
-	if (!ai.ai_addr || !ai.ai_addrlen)
-		return EAI_NONAME;
-	if (ai.ai_addrlen < ur_sa_len(ai.ai_addr->sa_family) || !ur_sa_len(ai.ai_addr->sa_family))
-		return EAI_FAMILY;
-	ai.ai_family = ai.ai_addr->sa_family;
-	return make_entry(h, k, &ai, res);
+	return !a->len || l->ib || l->family == AF_UNSPEC || l->family == a->sa->sa_family;
 }
 
-static int check_hints(const struct rdma_addrinfo *h, const struct kind *k)
+/* Neither node nor service: the addresses of the hints themselves, or of the path that they bring. */
+static int from_hints(const struct lookup *l, struct rdma_addrinfo **res)
 {
-	if (h->ai_flags & ~RAI_ALL)
-		return EAI_BADFLAGS;
-	if ((h->ai_flags & RAI_FAMILY) && h->ai_family != AF_UNSPEC && h->ai_family != AF_INET && h->ai_family != AF_INET6)
+	struct ur_rai_addr src = l->src, dst = l->dst;
+	int err = 0;
+
+	if (passive(l))
+		dst.len = 0;
+	if (!src.len && !dst.len && l->hints->ai_route_len)
+		err = ur_rai_from_route(l->hints, &src, &dst);
+	if (err)
+		return err;
+	if (passive(l) ? !src.len : !src.len && !dst.len)
+		return EAI_NONAME;
+	if (!family_fits(l, &src) || !family_fits(l, &dst) || (src.len && dst.len && !same_family(l, &src, &dst)))
+		return EAI_ADDRFAMILY;
+	return make_result(l, &src, &dst, res);
+}
+
+/* --- the call --- */
+
+static int read_family(struct lookup *l)
+{
+	int family = l->hints->ai_family;
+
+	if (family != AF_UNSPEC && family != AF_INET && family != AF_INET6 && family != AF_IB)
 		return EAI_FAMILY;
-	return k ? 0 : EAI_SOCKTYPE;
+	if (!family && l->src.len) /* results must go with it */
+		family = l->src.sa->sa_family;
+	l->ib = family == AF_IB;
+	l->family = l->ib ? AF_UNSPEC : family;
+	return 0;
+}
+
+static int read_hints(struct lookup *l)
+{
+	const struct rdma_addrinfo *h = l->hints;
+	int err;
+
+	if (h->ai_flags & ~RAI_ALL) {
+		errno = EINVAL; /* -1 may also mean that */
+		return EAI_BADFLAGS;
+	}
+	err = ur_rai_check_addr(h->ai_src_addr, h->ai_src_len);
+	if (!err)
+		err = ur_rai_check_addr(h->ai_dst_addr, h->ai_dst_len);
+	if (err)
+		return err;
+	l->src = (struct ur_rai_addr){.sa = h->ai_src_addr, .len = h->ai_src_len};
+	l->dst = (struct ur_rai_addr){.sa = h->ai_dst_addr, .len = h->ai_dst_len};
+	err = read_family(l);
+	if (err)
+		return err;
+	l->kind = ur_rai_kind_find(h->ai_qp_type, h->ai_port_space);
+	return l->kind ? 0 : EAI_SOCKTYPE;
 }
 
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
 {
 	static const struct rdma_addrinfo no_hints;
-	const struct rdma_addrinfo *h = hints ? hints : &no_hints;
-	const struct kind *k = find_kind(h);
+	struct lookup l = {.hints = hints ? hints : &no_hints};
 	struct rdma_addrinfo *list = NULL;
-	int err;
+	int err, saved;
 
 	if (!res || (!node && !service && !hints))
 		return ur_fail(EINVAL);
-	err = check_hints(h, k);
+	err = read_hints(&l);
 	if (!err)
-		err = node || service ? from_node(node, service, h, k, &list) : from_hints(h, k, &list);
-	if (err) {
-		rdma_freeaddrinfo(list);
-		return err;
+		err = node || service ? from_node(&l, node, service, &list) : from_hints(&l, &list);
+	if (!err) {
+		*res = list;
+		return 0;
 	}
-	*res = list;
-	return 0;
+	saved = errno;
+	rdma_freeaddrinfo(list);
+	errno = saved;
+	return err;
 }
 
 void rdma_freeaddrinfo(struct rdma_addrinfo *res)

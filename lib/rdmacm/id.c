@@ -26,7 +26,7 @@ struct ur_id *ur_id_get(struct rdma_cm_id *id)
 {
 	struct ur_id *u = (struct ur_id *)id;
 
-	if (!u) {
+	if (!u || !ur_live_has(&u->live)) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -48,9 +48,10 @@ struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_s
 	u->id.channel = ch ? &ch->ch : NULL;
 	u->id.context = context;
 	u->id.ps = ps;
+	u->port_space = (uint16_t)ps;
 	u->id.qp_type = type;
-	ur_list_init(&u->awaiting);
 	ur_list_init(&u->mcs);
+	ur_list_init(&u->events);
 	ur_timer_init(&u->timer, ur_id_resolve_timer);
 	return u;
 }
@@ -87,11 +88,21 @@ int ur_id_create(struct rdma_event_channel *ch, void *context, enum rdma_port_sp
 		if (!u->id.channel)
 			err = errno;
 	}
-	if (err)
+	if (err) {
 		free(u);
-	else
-		*out = u;
-	return err;
+		return err;
+	}
+	ur_id_handed_out(u);
+	*out = u;
+	return 0;
+}
+
+void ur_id_handed_out(struct ur_id *u)
+{
+	if (u->live.node.in)
+		return;
+	ur_channel_hold((struct ur_channel *)u->id.channel);
+	ur_live_add(&u->live);
 }
 
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps)
@@ -113,9 +124,11 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	default:
 		err = EINVAL;
 	}
-	if (!err)
-		*id = &u->id;
-	return ur_result(err);
+	if (err)
+		return ur_fail(err);
+	u->any_type = ps == RDMA_PS_IB;
+	*id = &u->id;
+	return 0;
 }
 
 void ur_id_attach(struct ur_id *u)
@@ -142,16 +155,21 @@ static void close_id(struct ur_id *u, struct ur_list *events, ur_time now)
 	ur_cm_sidr_destroy(u->lookup, now);
 	u->lookup = NULL;
 	ur_id_unbind(u);
-	ur_list_del(&u->awaiting);
+	ur_id_await_no_rtu(u);
 	ur_channel_take(u, events);
 }
 
 static void free_id(struct ur_id *u)
 {
+	struct rdma_event_channel *ch = u->id.channel;
+
+	ur_live_del(&u->live);
+	ur_channel_release((struct ur_channel *)ch);
 	if (u->sync)
-		rdma_destroy_event_channel(u->id.channel);
+		rdma_destroy_event_channel(ch);
 	ur_id_mc_free(u);
 	free(u->ep_attr);
+	free(u->ep_connect);
 	free(u);
 }
 
@@ -194,7 +212,7 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 int ur_id_migrate(struct ur_id *u, struct rdma_event_channel *ch)
 {
 	struct rdma_event_channel *old = u->id.channel;
-	bool was_sync = u->sync;
+	bool was_sync = u->sync, moved;
 
 	if (was_sync)
 		ur_id_drop_event(u);
@@ -205,10 +223,12 @@ int ur_id_migrate(struct ur_id *u, struct rdma_event_channel *ch)
 		ur_id_set_sync(u, was_sync);
 		return errno;
 	}
-	ur_channel_wait_acked(u);
-	ur_id_lock(u);
-	ur_channel_move(u, (struct ur_channel *)ch);
-	ur_id_unlock(u);
+	do {
+		ur_channel_wait_acked(u);
+		ur_id_lock(u);
+		moved = ur_channel_move(u, (struct ur_channel *)ch);
+		ur_id_unlock(u);
+	} while (!moved); /* somebody reads the old channel, which he should not */
 	if (was_sync)
 		rdma_destroy_event_channel(old);
 	return 0;

@@ -5,8 +5,6 @@
 #include "base/rng.h"
 #include "rdmacm/rdmacm_priv.h"
 
-#define DEFAULT_RNR_RETRIES 7
-
 /* --- requests --- */
 
 /*
@@ -21,33 +19,37 @@ static bool mtu_fits(const struct ur_id *l, uint8_t path_mtu)
 	return path_mtu <= ur_nic_max_mtu(info.mtu);
 }
 
-bool ur_id_backlog_full(struct ur_id *l)
+static enum ibv_qp_type type_of(const struct ur_cm_conn *conn)
 {
-	struct ur_channel *ch = (struct ur_channel *)l->id.channel;
-	unsigned unread;
+	struct ur_cm_conn_info info;
 
-	pthread_mutex_lock(&ch->lock);
-	unread = l->unread_requests;
-	pthread_mutex_unlock(&ch->lock);
-	return unread >= l->backlog;
+	ur_cm_conn_info(conn, &info);
+	return (enum ibv_qp_type)info.qp_type;
 }
 
-bool ur_id_wants_family(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr)
+static bool type_fits(const struct ur_id *l, const struct ur_cm_conn *conn)
 {
-	return !l->afonly || (hdr->ip_version == 4) == (l->id.route.addr.src_addr.sa_family == AF_INET);
+	return l->any_type || l->id.qp_type == type_of(conn);
 }
 
-static bool request_fits(struct ur_id *l, const struct ur_cm_event *ev, uint16_t *reason)
+bool ur_id_wants(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, const struct ur_gid *from)
+{
+	if (hdr && l->afonly && (hdr->ip_version == 4) != (l->id.route.addr.src_addr.sa_family == AF_INET))
+		return false;
+	return !l->loopback || ur_net_gid_find(l->nic->net, from) >= 0;
+}
+
+static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const struct ur_cm_event *ev, uint16_t *reason)
 {
 	*reason = 0;
-	if (!ev->has_hdr)
+	if (!ev->has_hdr && !ur_id_is_ib(l))
 		*reason = UR_CM_REJ_UNSUPPORTED;
-	else if (!ur_id_wants_family(l, &ev->hdr))
+	else if (!type_fits(l, conn))
+		*reason = UR_CM_REJ_INVALID_TRANSPORT_TYPE;
+	else if (!ur_id_wants(l, ev->has_hdr ? &ev->hdr : NULL, &ev->addr->dgid))
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
 	else if (!mtu_fits(l, ev->msg->req.path_mtu))
 		*reason = UR_CM_REJ_INVALID_MTU;
-	else if (ur_id_backlog_full(l))
-		*reason = UR_CM_REJ_NO_RESOURCES;
 	return !*reason;
 }
 
@@ -63,8 +65,12 @@ static void fill_addresses(struct ur_id *u, const struct ur_id *l, const struct 
 	u->tos = info.addr.tclass;
 	u->sport = l->port;
 	u->dport = ev->hdr.sport;
-	ur_sa_put(&u->id.route.addr.src_storage, &ev->hdr.dst, u->sport);
-	ur_sa_put(&u->id.route.addr.dst_storage, &ev->hdr.src, u->dport);
+	if (ur_id_is_ib(l)) {
+		ur_ib_request(u, ev->msg->req.service_id);
+	} else {
+		ur_sa_put(&u->id.route.addr.src_storage, &ev->hdr.dst, u->sport);
+		ur_sa_put(&u->id.route.addr.dst_storage, &ev->hdr.src, u->dport);
+	}
 	ur_id_attach(u);
 	ur_id_fill_route(u, info.path_mtu);
 }
@@ -84,9 +90,9 @@ static void fill_params(struct ur_event *e, const struct ur_cm_event *ev)
 	p->qp_num = req->local_qpn;
 }
 
-struct ur_id *ur_id_child(struct ur_id *l)
+struct ur_id *ur_id_child(struct ur_id *l, enum ibv_qp_type type)
 {
-	struct ur_id *u = ur_id_alloc((struct ur_channel *)l->id.channel, l->id.context, l->id.ps, l->id.qp_type);
+	struct ur_id *u = ur_id_alloc((struct ur_channel *)l->id.channel, l->id.context, l->id.ps, type);
 
 	if (!u)
 		return NULL;
@@ -98,7 +104,22 @@ struct ur_id *ur_id_child(struct ur_id *l)
 	u->ack_timeout = l->ack_timeout;
 	u->ack_timeout_set = l->ack_timeout_set;
 	u->state = UR_ID_CONNECT;
+	u->pending = true;
 	return u;
+}
+
+/* As a TCP listener does: whoever comes too early is not turned away, but asks again a little later. */
+bool ur_id_backlog_full(struct ur_id *l)
+{
+	struct ur_channel *ch = (struct ur_channel *)l->id.channel;
+	bool full;
+
+	pthread_mutex_lock(&ch->lock);
+	full = l->unread_requests >= l->backlog;
+	pthread_mutex_unlock(&ch->lock);
+	if (full)
+		ur_count(&l->nic->counters, UR_C_CM_BACKLOG);
+	return full;
 }
 
 static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now)
@@ -107,8 +128,12 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 	struct ur_event *e = NULL;
 	uint16_t reason;
 
-	if (request_fits(l, ev, &reason)) {
-		u = ur_id_child(l);
+	if (ur_id_backlog_full(l)) {
+		ur_cm_conn_drop(conn);
+		return;
+	}
+	if (request_fits(l, conn, ev, &reason)) {
+		u = ur_id_child(l, type_of(conn));
 		e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, l) : NULL;
 		reason = UR_CM_REJ_NO_RESOURCES;
 	}
@@ -129,10 +154,23 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 
 /* --- listening --- */
 
+/* An id whose QP type is open takes both kinds of requests. */
+static int start_listener(struct ur_id *u, uint64_t service)
+{
+	int err;
+
+	if (u->id.qp_type == IBV_QPT_UD)
+		return ur_cm_sidr_listen(u->nic->cm, service, &u->bound_gid, u, ur_id_on_lookup, &u->listener);
+	err = ur_cm_listen(u->nic->cm, service, &u->bound_gid, u, on_request, &u->listener);
+	if (!err && u->any_type)
+		ur_cm_listen_lookups(u->listener, ur_id_on_lookup);
+	return err;
+}
+
 static int listen_locked(struct ur_id *u, int backlog)
 {
 	const struct sockaddr_in any = {.sin_family = AF_INET};
-	uint64_t service = (uint64_t)u->id.ps << 16;
+	uint64_t service;
 	int err = 0;
 
 	if (u->state == UR_ID_IDLE)
@@ -145,13 +183,18 @@ static int listen_locked(struct ur_id *u, int backlog)
 		backlog = UR_RDMACM_BACKLOG_MAX;
 	/* A hint, as for sockets: a small number should not turn away a burst of clients. */
 	u->backlog = backlog < UR_RDMACM_BACKLOG_MIN ? UR_RDMACM_BACKLOG_MIN : (unsigned)backlog;
-	if (u->id.qp_type == IBV_QPT_UD)
-		err = ur_cm_sidr_listen(u->nic->cm, service | u->port, &u->bound_gid, u, ur_id_on_lookup, &u->listener);
-	else
-		err = ur_cm_listen(u->nic->cm, service | u->port, &u->bound_gid, u, on_request, &u->listener);
+	err = ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, true);
 	if (err)
 		return err;
-	ur_engine_port_listen(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port, true);
+	service = (uint64_t)u->port_space << 16 | u->port;
+	err = start_listener(u, service);
+	if (err) {
+		ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, false);
+		return err;
+	}
+	if (ur_id_is_ib(u))
+		ur_cm_listen_plain(u->listener);
+	u->reuse = false; /* the port is this listener's alone */
 	u->state = UR_ID_LISTEN;
 	return 0;
 }
@@ -176,7 +219,7 @@ void ur_id_unlisten(struct ur_id *u)
 {
 	if (!u->listener)
 		return;
-	ur_engine_port_listen(u->engine, (uint16_t)u->id.ps, &u->bound_gid, u->port, false);
+	ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, false);
 	ur_cm_unlisten(u->listener);
 	u->listener = NULL;
 }
@@ -190,9 +233,11 @@ static int send_rep(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 		.starting_psn = u->psn,
 		.responder_resources = u->responder_resources,
 		.initiator_depth = u->initiator_depth,
-		.rnr_retry_count = p ? p->rnr_retry_count & 7 : DEFAULT_RNR_RETRIES,
+		.rnr_retry_count = ur_conn_retries(p ? p->rnr_retry_count : UR_RDMACM_RETRIES),
 		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
 		.flow_control = p && p->flow_control,
+		.vendor_id = u->local_ece.vendor_id,
+		.ece_options = u->local_ece.options,
 		.pdata = p ? p->private_data : NULL,
 		.pdata_len = p ? p->private_data_len : 0,
 	};
@@ -228,9 +273,10 @@ static int accept_locked(struct ur_id *u, const struct rdma_conn_param *p)
 	if (err)
 		return err;
 	ur_id_await_rtu(u);
+	u->pending = false;
 	err = send_rep(u, p, now);
 	if (err) {
-		ur_list_del(&u->awaiting);
+		ur_id_await_no_rtu(u);
 		ur_id_qp_error(u, now);
 	}
 	return err;
@@ -239,6 +285,7 @@ static int accept_locked(struct ur_id *u, const struct rdma_conn_param *p)
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	struct ur_id *u = ur_id_get(id);
+	bool sync;
 	int err;
 
 	if (!u)
@@ -247,14 +294,16 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 		return ur_result(ur_id_ud_accept(u, conn_param));
 	ur_id_lock(u);
 	err = accept_locked(u, conn_param);
+	sync = u->sync; /* another thread may read the events that come now, and destroy the id in the end */
 	ur_id_unlock(u);
-	return err ? ur_fail(err) : ur_id_complete(u);
+	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
 }
 
 static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint8_t len)
 {
 	struct ur_id *u = ur_id_get(id);
 	int err = EINVAL;
+	bool sync;
 
 	if (!u)
 		return -1;
@@ -265,8 +314,9 @@ static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint
 	ur_id_lock(u);
 	if (u->conn && u->state == UR_ID_CONNECT)
 		err = ur_cm_reject(u->conn, reason, NULL, 0, data, len, ur_engine_now());
+	sync = u->sync;
 	ur_id_unlock(u);
-	if (!err && u->sync)
+	if (!err && sync)
 		ur_id_drop_event(u);
 	return ur_result(err);
 }

@@ -4,65 +4,75 @@
 
 #include "rdmacm/rdmacm_priv.h"
 
-#define ACK_TIMEOUT_MAX 31 /* 5 bits on the wire */
+#define ECE_VENDOR_MAX 0xffffff /* 24 bits on the wire */
 
-static int set_tos(struct ur_id *u, int value)
+static int set_tos(struct ur_id *u, const void *val, size_t len)
 {
-	u->tos = (uint8_t)value;
+	(void)len;
+	u->tos = *(const uint8_t *)val;
 	return 0;
 }
 
-static int set_reuseaddr(struct ur_id *u, int value)
+static bool flag(const void *val)
 {
-	if (u->state == UR_ID_LISTEN && value)
+	int value;
+
+	memcpy(&value, val, sizeof(value));
+	return value != 0;
+}
+
+/* A bound port cannot be taken back from those with whom it is shared, and a listener's is its own. */
+static int set_reuseaddr(struct ur_id *u, const void *val, size_t len)
+{
+	(void)len;
+	if (u->state != UR_ID_IDLE && (u->state == UR_ID_LISTEN || !flag(val)))
 		return EINVAL;
-	u->reuse = value != 0;
+	if (u->bound)
+		ur_engine_port_move(u->engine, u->port_space, &u->bound_gid, &u->bound_gid, true, u->port);
+	u->reuse = flag(val);
 	return 0;
 }
 
-static int set_afonly(struct ur_id *u, int value)
+static int set_afonly(struct ur_id *u, const void *val, size_t len)
 {
-	if (u->state != UR_ID_IDLE && u->state != UR_ID_BOUND)
-		return EINVAL;
-	u->afonly = value != 0;
-	return 0;
+	(void)len;
+	return ur_id_set_afonly(u, flag(val));
 }
 
-static int set_ack_timeout(struct ur_id *u, int value)
+static int set_ack_timeout(struct ur_id *u, const void *val, size_t len)
 {
-	if (u->id.qp_type != IBV_QPT_RC || value > ACK_TIMEOUT_MAX)
+	uint8_t value = *(const uint8_t *)val;
+
+	(void)len;
+	if ((u->id.qp_type != IBV_QPT_RC && u->id.qp_type != IBV_QPT_XRC_SEND) || value > UR_ACK_TIMEOUT_MAX)
 		return EINVAL;
-	u->ack_timeout = (uint8_t)value;
+	u->ack_timeout = value;
 	u->ack_timeout_set = true;
 	return 0;
 }
 
 static const struct option {
 	int level, name;
-	size_t len;
-	int (*set)(struct ur_id *u, int value); /* NULL: not supported */
+	size_t len; /* 0: of any length */
+	int (*set)(struct ur_id *u, const void *val, size_t len);
 } options[] = {
 	{RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, sizeof(uint8_t), set_tos},
 	{RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, sizeof(int), set_reuseaddr},
 	{RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, sizeof(int), set_afonly},
 	{RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, sizeof(uint8_t), set_ack_timeout},
-	{RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, 0, NULL},
+	{RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, 0, ur_id_set_path},
 };
 
 static int apply(struct ur_id *u, const struct option *o, const void *optval, size_t optlen)
 {
-	int value = 0, err;
+	int err;
 
-	if (!o->set)
-		return EOPNOTSUPP;
-	if (!optval || optlen != o->len)
+	if (optlen && !optval)
+		return EFAULT;
+	if (o->len && optlen != o->len)
 		return EINVAL;
-	if (optlen == sizeof(uint8_t))
-		value = *(const uint8_t *)optval;
-	else
-		memcpy(&value, optval, sizeof(value));
 	ur_id_lock(u);
-	err = o->set(u, value);
+	err = o->set(u, optval, optlen);
 	ur_id_unlock(u);
 	return err;
 }
@@ -79,16 +89,22 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
 	return ur_fail(ENOSYS);
 }
 
-/* A software device has no ECE options of its own: only "none" can be sent. */
+/*
+ * What a program agrees on with its peer about QPs of its own (a QP of the id has nothing to agree on: uroce's have no such options). Goes
+ * out with the next REQ or REP.
+ */
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	struct ur_id *u = ur_id_get(id);
 
 	if (!u)
 		return -1;
-	if (!ece || ece->comp_mask || u->id.qp)
+	if (!ece || !ece->vendor_id || ece->vendor_id > ECE_VENDOR_MAX || ece->comp_mask || u->id.qp)
 		return ur_fail(EINVAL);
-	return ece->vendor_id || ece->options ? ur_fail(EOPNOTSUPP) : 0;
+	ur_id_lock(u);
+	u->local_ece = *ece;
+	ur_id_unlock(u);
+	return 0;
 }
 
 int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)

@@ -66,7 +66,7 @@ static int rtr_attr(const struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 	attr->max_dest_rd_atomic = info.responder_resources;
 	attr->min_rnr_timer = 0;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (u->id.qp_type == IBV_QPT_RC)
+	if (u->id.qp_type == IBV_QPT_RC || u->id.qp_type == IBV_QPT_XRC_RECV)
 		*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	return 0;
 }
@@ -80,13 +80,16 @@ static int rts_attr(const struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 	agreed(u, &info);
 	attr->sq_psn = info.send_psn;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	if (u->id.qp_type != IBV_QPT_RC)
+	if (u->id.qp_type == IBV_QPT_UC)
 		return 0;
 	attr->timeout = u->ack_timeout_set ? u->ack_timeout : info.ack_timeout;
+	*mask |= IBV_QP_TIMEOUT;
+	if (u->id.qp_type == IBV_QPT_XRC_RECV)
+		return 0;
 	attr->retry_cnt = info.retry_count & 7;
 	attr->rnr_retry = info.rnr_retry_count & 7;
 	attr->max_rd_atomic = info.initiator_depth;
-	*mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	return 0;
 }
 
@@ -151,24 +154,32 @@ void ur_id_qp_error(struct ur_id *u, ur_time now)
 
 /* --- creation --- */
 
-static int create_cq(struct rdma_cm_id *id, uint32_t size, struct ibv_comp_channel **channel, struct ibv_cq **cq)
+int ur_id_create_cq(struct ur_id *u, bool recv, uint32_t size)
 {
-	*channel = ibv_create_comp_channel(id->verbs);
+	struct ibv_comp_channel **channel = recv ? &u->id.recv_cq_channel : &u->id.send_cq_channel;
+	struct ibv_cq **cq = recv ? &u->id.recv_cq : &u->id.send_cq;
+
+	*channel = ibv_create_comp_channel(u->id.verbs);
 	if (!*channel)
 		return errno;
-	*cq = ibv_create_cq(id->verbs, size ? (int)size : 1, id, *channel, 0);
-	if (*cq)
+	*cq = ibv_create_cq(u->id.verbs, size ? (int)size : 1, &u->id, *channel, 0);
+	if (*cq) {
+		*(recv ? &u->own_recv_cq : &u->own_send_cq) = true;
 		return 0;
+	}
 	ibv_destroy_comp_channel(*channel);
 	*channel = NULL;
 	return errno;
 }
 
-static void destroy_cq(struct ibv_comp_channel **channel, struct ibv_cq **cq, bool *own)
+void ur_id_destroy_cq(struct ur_id *u, bool recv)
 {
-	if (!*own)
+	struct ibv_comp_channel **channel = recv ? &u->id.recv_cq_channel : &u->id.send_cq_channel;
+	struct ibv_cq **cq = recv ? &u->id.recv_cq : &u->id.send_cq;
+	bool *own = recv ? &u->own_recv_cq : &u->own_send_cq;
+
+	if (!*own || ibv_destroy_cq(*cq))
 		return;
-	ibv_destroy_cq(*cq);
 	ibv_destroy_comp_channel(*channel);
 	*cq = NULL;
 	*channel = NULL;
@@ -177,32 +188,42 @@ static void destroy_cq(struct ibv_comp_channel **channel, struct ibv_cq **cq, bo
 
 static void destroy_cqs(struct ur_id *u)
 {
-	destroy_cq(&u->id.recv_cq_channel, &u->id.recv_cq, &u->own_recv_cq);
-	destroy_cq(&u->id.send_cq_channel, &u->id.send_cq, &u->own_send_cq);
+	if (!u->srq_cq)
+		ur_id_destroy_cq(u, true);
+	ur_id_destroy_cq(u, false);
 }
 
+/* All receives of an SRQ may complete on one QP. */
+static uint32_t recv_cq_size(const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_srq_attr srq;
+
+	if (!attr->srq || ibv_query_srq(attr->srq, &srq) || srq.max_wr < attr->cap.max_recv_wr)
+		return attr->cap.max_recv_wr;
+	return srq.max_wr;
+}
+
+/* What the type does not have, XRC_SEND no receives and XRC_RECV neither, gets no CQ. */
 static int create_cqs(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
 {
+	bool recv = attr->qp_type != IBV_QPT_XRC_SEND && attr->qp_type != IBV_QPT_XRC_RECV, send = attr->qp_type != IBV_QPT_XRC_RECV;
 	int err = 0;
 
-	if ((u->id.recv_cq && !attr->recv_cq) || (u->id.send_cq && !attr->send_cq))
+	if ((u->id.recv_cq && attr->recv_cq && u->id.recv_cq != attr->recv_cq) ||
+	    (u->id.send_cq && attr->send_cq && u->id.send_cq != attr->send_cq))
 		return EINVAL;
-	if (!attr->recv_cq) {
-		err = create_cq(&u->id, attr->cap.max_recv_wr, &u->id.recv_cq_channel, &u->id.recv_cq);
-		if (err)
-			return err;
-		u->own_recv_cq = true;
+	if (recv && !attr->recv_cq && !u->id.recv_cq)
+		err = ur_id_create_cq(u, true, recv_cq_size(attr));
+	if (!err && send && !attr->send_cq && !u->id.send_cq)
+		err = ur_id_create_cq(u, false, attr->cap.max_send_wr);
+	if (err) {
+		destroy_cqs(u);
+		return err;
+	}
+	if (recv && !attr->recv_cq)
 		attr->recv_cq = u->id.recv_cq;
-	}
-	if (!attr->send_cq) {
-		err = create_cq(&u->id, attr->cap.max_send_wr, &u->id.send_cq_channel, &u->id.send_cq);
-		if (err) {
-			destroy_cqs(u);
-			return err;
-		}
-		u->own_send_cq = true;
+	if (send && !attr->send_cq)
 		attr->send_cq = u->id.send_cq;
-	}
 	return 0;
 }
 
@@ -222,7 +243,7 @@ static int make_ready(struct ur_id *u, struct ibv_qp *qp)
 {
 	int err = make_step(u, qp, IBV_QPS_INIT);
 
-	if (u->id.qp_type != IBV_QPT_UD)
+	if (qp->qp_type != IBV_QPT_UD)
 		return err;
 	if (!err)
 		err = make_step(u, qp, IBV_QPS_RTR);
@@ -231,18 +252,32 @@ static int make_ready(struct ur_id *u, struct ibv_qp *qp)
 	return err;
 }
 
-static int create_qp(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
+/* The id's own PD, SRQ and XRC domain take the place of what the caller left out. */
+static int complete_attr(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
 {
-	struct ibv_qp *qp;
-	int err;
-
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 		attr->pd = u->id.pd ? u->id.pd : u->default_pd;
 	}
-	if (!u->id.verbs || u->id.qp || !attr->pd || attr->pd->context != u->id.verbs || attr->qp_type != u->id.qp_type)
+	if (!u->id.verbs || u->id.qp || attr->pd->context != u->id.verbs)
 		return EINVAL;
-	err = create_cqs(u, attr);
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)
+			attr->xrcd = ur_id_default_xrcd(u);
+		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+		return attr->xrcd ? 0 : errno;
+	}
+	if (!attr->srq && attr->qp_type != IBV_QPT_XRC_SEND)
+		attr->srq = u->id.srq;
+	return 0;
+}
+
+static int create_with_cqs(struct ur_id *u, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **out)
+{
+	struct ibv_cq *send_cq = attr->send_cq, *recv_cq = attr->recv_cq;
+	struct ibv_qp *qp;
+	int err = create_cqs(u, attr);
+
 	if (err)
 		return err;
 	qp = ibv_create_qp_ex(u->id.verbs, attr);
@@ -253,15 +288,48 @@ static int create_qp(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
 		if (err)
 			ibv_destroy_qp(qp);
 	}
-	if (err) {
-		destroy_cqs(u);
-		return err;
-	}
+	*out = qp;
+	if (!err)
+		return 0;
+	destroy_cqs(u);
+	attr->send_cq = send_cq;
+	attr->recv_cq = recv_cq;
+	return err;
+}
+
+/* An id whose type is open takes that of its QP. */
+static bool take_type(struct ur_id *u, enum ibv_qp_type type)
+{
+	bool fits;
+
 	ur_id_lock(u);
-	u->id.pd = attr->pd;
-	u->id.qp = qp;
+	fits = type == u->id.qp_type || (u->any_type && !u->conn && !u->lookup && !u->listener);
+	if (fits)
+		u->id.qp_type = type;
 	ur_id_unlock(u);
-	return 0;
+	return fits;
+}
+
+static int create_qp(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
+{
+	enum ibv_qp_type before = u->id.qp_type;
+	struct ibv_qp *qp;
+	int err = complete_attr(u, attr);
+
+	if (err)
+		return err;
+	if (!take_type(u, attr->qp_type))
+		return EINVAL;
+	err = create_with_cqs(u, attr, &qp);
+	ur_id_lock(u);
+	if (err) {
+		u->id.qp_type = before;
+	} else {
+		u->id.pd = attr->pd;
+		u->id.qp = qp;
+	}
+	ur_id_unlock(u);
+	return err;
 }
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init_attr)
@@ -284,10 +352,8 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 		return ur_fail(EINVAL);
 	/* The extended attributes begin with the plain ones. */
 	memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr));
-	attr.comp_mask = 0;
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
 	attr.pd = pd;
-	if (pd)
-		attr.comp_mask = IBV_QP_INIT_ATTR_PD;
 	ret = rdma_create_qp_ex(id, &attr);
 	if (!ret)
 		memcpy(qp_init_attr, &attr, sizeof(*qp_init_attr));

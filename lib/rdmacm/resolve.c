@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Address and route resolution: rdma_resolve_addr(3), rdma_resolve_route(3). Errors that the routing tables show at once are returned by
- * the call; a next hop that does not answer ends in ADDR_ERROR with -ETIMEDOUT when the caller's time is over, as in the kernel.
+ * the call; a next hop that does not answer ends in ADDR_ERROR with -ETIMEDOUT when the caller's time is over, as in the kernel. A wildcard
+ * or a loopback address is this host: no packets run there, so the device's own address stands in for it, and programs see what they asked
+ * for.
  */
 #include <string.h>
 
 #include "rdmacm/rdmacm_priv.h"
-#include "wire/frame.h"
+#include "wire/gid_set.h"
 
 #define RETRY_INTERVAL (500 * UR_NS_PER_MS)
 
@@ -41,25 +43,52 @@ uint16_t ur_id_vlan(const struct ur_id *u)
 	return a ? a->vlan : 0;
 }
 
-static void resolved(struct ur_id *u)
+/* The program's own choice stays as it is. An address of this host is reached from the loopback address. */
+static void fill_source(struct ur_id *u)
 {
 	struct sockaddr_storage *src = &u->id.route.addr.src_storage;
+	const struct sockaddr *dst = &u->id.route.addr.dst_addr;
+	struct ur_gid from = u->sgid, to;
+	uint16_t port;
 
-	ur_timer_cancel(u->nic->wheel, &u->timer);
-	ur_net_path_close(&u->path);
-	ur_sa_put(src, &u->sgid, u->sport);
+	if (src->ss_family == AF_IB) {
+		ur_ib_bound(u);
+		return;
+	}
+	if (!ur_gid_is_wild(&u->bound_gid) || u->loopback || !ur_sa_gid(dst, &to, &port))
+		return;
+	if (ur_gid_any(&to) || ur_gid_loopback(&to)) {
+		memset(&from, 0, sizeof(from));
+		if (dst->sa_family == AF_INET)
+			from = ur_gid_from_v4(htonl(INADDR_LOOPBACK));
+		else
+			memcpy(from.raw, &in6addr_loopback, 16);
+	}
+	ur_sa_put(src, &from, u->sport);
 	if (src->ss_family == AF_INET6)
 		u->id.route.addr.src_sin6.sin6_scope_id = u->id.route.addr.dst_sin6.sin6_scope_id;
+}
+
+static void resolved(struct ur_id *u)
+{
+	ur_timer_cancel(u->nic->wheel, &u->timer);
+	ur_net_path_close(&u->path);
+	fill_source(u);
 	ur_id_attach(u);
 	u->state = UR_ID_ADDR_RESOLVED;
 	ur_event_send(u, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+}
+
+static void forget_source(struct ur_id *u)
+{
+	u->sgid = ur_gid_is_wild(&u->bound_gid) ? ur_gid_all : u->bound_gid;
 }
 
 static void give_up(struct ur_id *u, int err)
 {
 	ur_id_resolve_cancel(u);
 	u->state = UR_ID_BOUND;
-	u->sgid = u->bound_gid;
+	forget_source(u);
 	ur_event_send(u, RDMA_CM_EVENT_ADDR_ERROR, -err);
 }
 
@@ -96,26 +125,26 @@ void ur_id_resolve_cancel(struct ur_id *u)
 	ur_net_path_close(&u->path);
 }
 
-/* A wildcard destination means this host. */
-static int own_address(const struct ur_id *u, bool v4, struct ur_gid *gid)
+static int own_address(const struct ur_id *u, int family, struct ur_gid *gid)
 {
 	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
 		const struct ur_net_addr *a = ur_net_gid(u->nic->net, i);
 
-		if (a && ur_gid_is_v4(&a->gid) == v4) {
+		if (a && (family == AF_IB || ur_gid_is_v4(&a->gid) == (family == AF_INET))) {
 			*gid = a->gid;
 			return 0;
 		}
 	}
-	return EADDRNOTAVAIL;
+	return ENODEV; /* it has none of this family */
 }
 
+/* From the address that the program names to the one that packets bear. */
 static int choose_destination(const struct ur_id *u, const struct sockaddr *dst, struct ur_gid *gid)
 {
-	if (!ur_gid_any(gid))
-		return 0;
+	if (!ur_gid_any(gid) && !ur_gid_loopback(gid))
+		return u->loopback ? EINVAL : ur_id_check_scope(u, dst) ? ENETUNREACH : 0;
 	if (ur_gid_is_zero(&u->sgid))
-		return own_address(u, dst->sa_family == AF_INET, gid);
+		return own_address(u, dst->sa_family, gid);
 	*gid = u->sgid;
 	return 0;
 }
@@ -137,6 +166,15 @@ static int open_path(struct ur_id *u, const struct ur_gid *dst, ur_time now)
 	return 0;
 }
 
+static int set_destination(struct ur_id *u, const struct sockaddr *dst, const struct ur_gid *gid, uint16_t port)
+{
+	if (dst->sa_family == AF_IB)
+		return ur_ib_destination(u, dst, gid);
+	ur_sa_copy(&u->id.route.addr.dst_storage, dst);
+	u->dst_service = (uint64_t)u->id.ps << 16 | port;
+	return 0;
+}
+
 static int begin(struct ur_id *u, const struct sockaddr *dst, int timeout_ms)
 {
 	ur_time now = ur_engine_now();
@@ -149,18 +187,17 @@ static int begin(struct ur_id *u, const struct sockaddr *dst, int timeout_ms)
 	err = choose_destination(u, dst, &gid);
 	if (err)
 		return err;
-	ur_sa_put(&u->id.route.addr.dst_storage, &gid, port);
-	if (dst->sa_family == AF_INET6)
-		u->id.route.addr.dst_sin6.sin6_scope_id = ((const struct sockaddr_in6 *)(const void *)dst)->sin6_scope_id;
-	u->dport = port;
-	if (ur_gid_loopback(&gid)) {
-		give_up(u, ENODEV); /* lo is no RDMA device */
-		return 0;
-	}
 	err = open_path(u, &gid, now);
 	if (err)
 		return err;
-	u->flow_label = dst->sa_family == AF_INET6 ? ntohl(((const struct sockaddr_in6 *)(const void *)dst)->sin6_flowinfo) & 0xfffff : 0;
+	err = set_destination(u, dst, &gid, port);
+	if (err) {
+		ur_net_path_close(&u->path);
+		forget_source(u);
+		return err;
+	}
+	u->dport = port;
+	u->flow_label = ur_sa_flow_label(dst);
 	u->state = UR_ID_ADDR_QUERY;
 	u->deadline = timeout_ms < 0 ? UR_TIME_NEVER - 1 : now + (ur_time)timeout_ms * UR_NS_PER_MS;
 	if (u->path.wire.ready)
@@ -244,6 +281,14 @@ void ur_id_fill_route(struct ur_id *u, uint8_t mtu)
 	r->packet_life_time = u->ack_timeout_set && u->ack_timeout ? u->ack_timeout - 1 : UR_CM_PACKET_LIFE;
 	u->id.route.path_rec = r;
 	u->id.route.num_paths = 1;
+}
+
+uint8_t ur_id_ack_timeout(const struct ur_id *u)
+{
+	if (u->ack_timeout_set)
+		return u->ack_timeout;
+	/* Twice the life time of a packet, by IBTA volume 1, 12.7.34. */
+	return u->life_time_given ? (uint8_t)ur_min_u32(u->path_rec.packet_life_time + 1u, UR_ACK_TIMEOUT_MAX) : 0;
 }
 
 static int resolve_route(struct ur_id *u)

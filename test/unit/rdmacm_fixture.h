@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For tests of lib/rdmacm in which a process talks to itself, over its own address. The port is a null device: what is for somebody else
- * goes nowhere. Each test runs in a child, which has an engine of its own and starts it.
+ * Connections of a process with itself, over its own address, for tests of lib/rdmacm. The port is a null device: what is for somebody else
+ * goes nowhere. Each test is a function that runs in a child, which has an engine of its own; it returns 0, or the line of its first wrong
+ * statement, which WANT sees to.
  */
-#ifndef RDMACM_FIXTURE_H
-#define RDMACM_FIXTURE_H
+#ifndef UR_RDMACM_FIXTURE_H
+#define UR_RDMACM_FIXTURE_H
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -15,30 +17,44 @@
 #include "rdmacm/rdmacm_priv.h"
 #include "verbs_fixture.h"
 
-#define RDMACM_TEST_SECONDS 60
-/* In the child: the line of the first wrong statement is the test's result. */
-#define WANT(x)                                                                                                                            \
-	do {                                                                                                                               \
-		if (!(x))                                                                                                                  \
-			return __LINE__;                                                                                                   \
+#define RX_SECONDS 60
+#define RX_PORT 7471
+#define RX_HERE "10.0.0.1"
+#define RX_NOBODY "10.0.0.2" /* on the same network, and never answers */
+
+#define WANT(x) \
+	do { \
+		if (!(x)) \
+			return __LINE__; \
 	} while (0)
-#define WANT_ERRNO(call, err)                                                                                                              \
-	do {                                                                                                                               \
-		errno = 0;                                                                                                                 \
-		if ((call) != -1 || errno != (err))                                                                                        \
-			return __LINE__;                                                                                                   \
+/* A helper's line is not ours, but says more. */
+#define WANT_OK(call) \
+	do { \
+		int line_ = (call); \
+		if (line_) { \
+			fprintf(stderr, "line %d of %s\n", line_, #call); \
+			return __LINE__; \
+		} \
+	} while (0)
+#define WANT_ERRNO(call, err) \
+	do { \
+		errno = 0; \
+		if ((call) != -1 || errno != (err)) { \
+			fprintf(stderr, "errno %d (%s) instead of %d\n", errno, strerror(errno), err); \
+			return __LINE__; \
+		} \
 	} while (0)
 
-static inline int rdmacm_run_child(const char *file, int (*test)(void))
+static inline int rx_child(const char *file, int (*test)(void))
 {
-	int fd[2], line = -1;
+	int fd[2], line = -1, status;
 	pid_t pid;
 
 	if (pipe(fd))
 		return -1;
 	pid = fork();
 	if (!pid) {
-		alarm(RDMACM_TEST_SECONDS);
+		alarm(RX_SECONDS);
 		setenv("UROCE_IP", "fd00::1/64,10.0.0.1/24", 1); /* not the parent's device: the two do not share its ports */
 		line = test();
 		if (write(fd[1], &line, sizeof(line)) != sizeof(line))
@@ -49,41 +65,59 @@ static inline int rdmacm_run_child(const char *file, int (*test)(void))
 	if (read(fd[0], &line, sizeof(line)) != sizeof(line))
 		line = -1; /* it crashed or took too long */
 	close(fd[0]);
-	waitpid(pid, NULL, 0);
+	if (waitpid(pid, &status, 0) != pid || status)
+		line = line ? line : -1; /* a sanitizer has said something */
 	if (line)
 		fprintf(stderr, "\n%s:%d\n", file, line);
 	return line;
 }
 
-struct side {
-	struct rdma_event_channel *ch;
-	struct rdma_cm_id *id;
-	struct rdma_cm_event *ev;
-};
-
-static inline struct sockaddr *address(const char *text, uint16_t port)
-{
-	static struct sockaddr_storage ss;
-	struct ur_gid gid;
-	struct in_addr v4;
-
-	memset(&gid, 0, sizeof(gid));
-	if (inet_pton(AF_INET, text, &v4) == 1) {
-		memset(gid.raw + 10, 0xff, 2);
-		memcpy(gid.raw + 12, &v4, 4);
-	} else {
-		inet_pton(AF_INET6, text, gid.raw);
+/* The CUnit function for a test and its place in the suite. */
+#define RX_DEFINE(function, name) \
+	static void function##__##name(void) \
+	{ \
+		CU_ASSERT_EQUAL(rx_child(__FILE__, name), 0); \
 	}
-	ur_sa_put(&ss, &gid, port);
+#define RX_ADD(function, name) CU_add_test(s, #function "__" #name, function##__##name);
+
+static inline struct sockaddr *rx_address(const char *text, uint16_t port)
+{
+	static __thread struct sockaddr_storage ss;
+	struct sockaddr_in *v4 = (void *)&ss;
+	struct sockaddr_in6 *v6 = (void *)&ss;
+
+	memset(&ss, 0, sizeof(ss));
+	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(port);
+	} else {
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = htons(port);
+		inet_pton(AF_INET6, text, &v6->sin6_addr);
+	}
 	return (struct sockaddr *)&ss;
 }
 
-/* The next event, which stays in s->ev until the call after. */
-static inline int next(struct side *s, enum rdma_cm_event_type type)
+/* An id, the channel where its events come, and the event read last. The id of a request has its listener's channel. */
+struct rx_side {
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *id;
+	struct rdma_cm_event *ev;
+	bool shared;
+};
+
+static inline int rx_ack(struct rx_side *s)
 {
-	if (s->ev)
-		WANT(!rdma_ack_cm_event(s->ev));
+	struct rdma_cm_event *ev = s->ev;
+
 	s->ev = NULL;
+	return ev ? rdma_ack_cm_event(ev) : 0;
+}
+
+/* The next event of the channel, which stays in s->ev until the call after. */
+static inline int rx_next(struct rx_side *s, enum rdma_cm_event_type type)
+{
+	WANT(!rx_ack(s));
 	WANT(!rdma_get_cm_event(s->ch, &s->ev));
 	if (s->ev->event != type)
 		fprintf(stderr, "%s (%d) instead of %s\n", rdma_event_str(s->ev->event), s->ev->status, rdma_event_str(type));
@@ -91,16 +125,97 @@ static inline int next(struct side *s, enum rdma_cm_event_type type)
 	return 0;
 }
 
-static inline int close_side(struct side *s)
+static inline bool rx_quiet(const struct rx_side *s, int ms)
 {
-	if (s->ev)
-		WANT(!rdma_ack_cm_event(s->ev));
+	struct pollfd p = {.fd = s->ch->fd, .events = POLLIN};
+
+	return poll(&p, 1, ms) == 0;
+}
+
+static inline int rx_open(struct rx_side *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->ch = rdma_create_event_channel();
+	WANT(s->ch && !rdma_create_id(s->ch, &s->id, s, RDMA_PS_TCP));
+	return 0;
+}
+
+static inline int rx_close(struct rx_side *s)
+{
+	WANT(!rx_ack(s));
 	if (s->id) {
 		if (s->id->qp)
 			rdma_destroy_qp(s->id);
 		WANT(!rdma_destroy_id(s->id));
 	}
-	rdma_destroy_event_channel(s->ch);
+	if (!s->shared)
+		rdma_destroy_event_channel(s->ch);
+	memset(s, 0, sizeof(*s));
+	return 0;
+}
+
+static inline int rx_listen(struct rx_side *l, uint16_t port, int backlog)
+{
+	WANT_OK(rx_open(l));
+	WANT(!rdma_bind_addr(l->id, rx_address(RX_HERE, port)));
+	WANT(!rdma_listen(l->id, backlog));
+	return 0;
+}
+
+static inline int rx_make_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+					.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+
+	WANT(!rdma_create_qp(id, NULL, &attr));
+	return 0;
+}
+
+static inline int rx_resolve_addr(struct rx_side *c, uint16_t port)
+{
+	WANT_OK(rx_open(c));
+	WANT(!rdma_resolve_addr(c->id, NULL, rx_address(RX_HERE, port), 2000));
+	WANT_OK(rx_next(c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	return 0;
+}
+
+static inline int rx_resolve(struct rx_side *c, uint16_t port)
+{
+	WANT_OK(rx_resolve_addr(c, port));
+	WANT(!rdma_resolve_route(c->id, 2000));
+	WANT_OK(rx_next(c, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	return 0;
+}
+
+static inline int rx_connect(struct rx_side *c, uint16_t port)
+{
+	struct rdma_conn_param p = {.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7};
+
+	WANT_OK(rx_resolve(c, port));
+	WANT_OK(rx_make_qp(c->id));
+	WANT(!rdma_connect(c->id, &p));
+	return 0;
+}
+
+/* The new id of a request goes on in `s`, on the listener's channel. */
+static inline int rx_request(struct rx_side *l, struct rx_side *s)
+{
+	WANT_OK(rx_next(l, RDMA_CM_EVENT_CONNECT_REQUEST));
+	WANT(l->ev->listen_id == l->id && l->ev->id != l->id);
+	*s = (struct rx_side){.id = l->ev->id, .ch = l->ch, .shared = true};
+	return 0;
+}
+
+/* A whole connection with QPs; both ESTABLISHED events have been read. */
+static inline int rx_establish(struct rx_side *l, struct rx_side *c, struct rx_side *s)
+{
+	WANT_OK(rx_connect(c, RX_PORT));
+	WANT_OK(rx_request(l, s));
+	WANT_OK(rx_make_qp(s->id));
+	WANT(!rdma_accept(s->id, NULL));
+	WANT_OK(rx_next(c, RDMA_CM_EVENT_ESTABLISHED));
+	WANT_OK(rx_next(l, RDMA_CM_EVENT_ESTABLISHED));
+	WANT(l->ev->id == s->id);
 	return 0;
 }
 

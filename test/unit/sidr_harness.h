@@ -29,8 +29,13 @@ struct user {
 
 static inline int give(struct user *u)
 {
-	struct ur_cm_sidr_rep_param p = {.status = u->status, .qpn = u->qpn, .qkey = 0x01234567, .vendor_id = 0xabcdef,
-					 .ece_options = 0x600d, .pdata = "welcome", .pdata_len = 7};
+	struct ur_cm_sidr_rep_param p = {.status = u->status,
+					 .qpn = u->qpn,
+					 .qkey = 0x01234567,
+					 .vendor_id = 0xabcdef,
+					 .ece_options = 0x600d,
+					 .pdata = "welcome",
+					 .pdata_len = 7};
 
 	return ur_cm_sidr_answer(u->s, &p, u->h->now);
 }

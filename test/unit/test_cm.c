@@ -6,8 +6,33 @@
 
 #include "base/bytes.h"
 #include "cm_harness.h"
+#include "wire/gid_set.h"
 
 void ur_suite_cm(void);
+
+/* The wildcards of the two IP versions are apart, and within that of both. */
+static void listen__families(void)
+{
+	static const struct ur_gid v4 = {{[10] = 0xff, 0xff, 10, 0, 0, 1}}, v6 = {{0xfd, [15] = 1}};
+	struct ur_cm_listener *a, *b, *c;
+	struct ur_cm *cm;
+	struct hx h;
+
+	hx_init(&h, 1);
+	cm = h.side[1].cm;
+	CU_ASSERT_EQUAL(ur_cm_listen(cm, 5, &ur_gid_all_v4, NULL, hx_event, &a), 0);
+	CU_ASSERT_EQUAL(ur_cm_listen(cm, 5, &v4, NULL, hx_event, &b), EADDRINUSE);
+	CU_ASSERT_EQUAL(ur_cm_listen(cm, 5, &ur_gid_all, NULL, hx_event, &b), EADDRINUSE);
+	CU_ASSERT_EQUAL(ur_cm_listen(cm, 5, &ur_gid_all_v6, NULL, hx_event, &b), 0);
+	CU_ASSERT_EQUAL(ur_cm_listen(cm, 5, &v6, NULL, hx_event, &c), EADDRINUSE);
+	CU_ASSERT_PTR_EQUAL(ur_cm_listener_find(cm, 5, &v4), a);
+	CU_ASSERT_PTR_EQUAL(ur_cm_listener_find(cm, 5, &v6), b);
+	ur_cm_unlisten(a);
+	CU_ASSERT_PTR_NULL(ur_cm_listener_find(cm, 5, &v4));
+	CU_ASSERT_EQUAL(ur_cm_listen(cm, 5, &v4, NULL, hx_event, &c), 0);
+	CU_ASSERT_PTR_EQUAL(ur_cm_listener_find(cm, 5, &v4), c);
+	hx_fini(&h);
+}
 
 static void listen__overlaps(void)
 {
@@ -311,6 +336,7 @@ void ur_suite_cm(void)
 	CU_pSuite s = CU_add_suite("cm", NULL, NULL);
 
 	CU_ADD_TEST(s, listen__overlaps);
+	CU_ADD_TEST(s, listen__families);
 	CU_ADD_TEST(s, rx__other_slots_are_left_alone);
 	CU_ADD_TEST(s, rx__unknown_ids_raise_one_counter);
 	CU_ADD_TEST(s, rx__malformed);

@@ -10,6 +10,8 @@ void ur_suite_cm_connect(void);
 
 #define REQ_INTERVAL (4608 * HX_MS)
 #define REP_INTERVAL (4096 * HX_MS)
+#define EARLY 3 /* resends before the first retry */
+#define EARLY_RESEND (500 * HX_MS)
 
 static void connect__handshake(void)
 {
@@ -215,17 +217,38 @@ static void connect__unreachable_after_sixteen_requests(void)
 	start = h.now;
 	c = hx_connect(&h, 0, HX_SERVICE);
 	hx_run(&h, start + REQ_INTERVAL - HX_MS);
-	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 1);
+	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 1 + EARLY);
 	hx_run(&h, start + REQ_INTERVAL + HX_MS);
-	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 2);
+	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 2 + EARLY);
 	hx_run(&h, start + 16 * REQ_INTERVAL - HX_MS);
 	CU_ASSERT_EQUAL(c->got[UR_CM_EV_UNREACHABLE], 0);
 	CU_ASSERT_EQUAL(hx_state(c), UR_CM_REQ_SENT);
 	CU_ASSERT(hx_settle(&h, start + 16 * REQ_INTERVAL + HX_MS));
-	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 16);
-	CU_ASSERT_EQUAL(HX_COUNTER(&h, 0, CM_RETRIES), 15);
+	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 16 + EARLY);
+	CU_ASSERT_EQUAL(HX_COUNTER(&h, 0, CM_RETRIES), 15 + EARLY);
 	CU_ASSERT_EQUAL(c->got[UR_CM_EV_UNREACHABLE], 1);
 	CU_ASSERT_EQUAL(hx_state(c), UR_CM_IDLE);
+	hx_fini(&h);
+}
+
+/* A lost message costs half a second, and a second one a second more: both come before the first retry. */
+static void connect__early_resends(void)
+{
+	static const unsigned after_ms[] = {500, 1500, 3500, 4608};
+	ur_time start;
+	struct hx h;
+
+	hx_init(&h, 41);
+	h.fate = lose_attr;
+	h.arg[1] = UR_CM_REQ;
+	start = h.now;
+	hx_connect(&h, 0, HX_SERVICE);
+	for (unsigned i = 0; i < 4; i++) {
+		hx_run(&h, start + after_ms[i] * HX_MS - HX_MS);
+		CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 1 + i);
+		hx_run(&h, start + after_ms[i] * HX_MS + HX_MS);
+		CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 2 + i);
+	}
 	hx_fini(&h);
 }
 
@@ -251,7 +274,7 @@ static void connect__ack_timeout_sets_the_interval(void)
 	CU_ASSERT(ur_cm_msg_parse(HX_LAST(&h, 0, REQ), &m));
 	CU_ASSERT_EQUAL(m.req.primary.ack_timeout, 15);
 	hx_run(&h, start + 10 * UR_NS_PER_S - 1);
-	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 3);
+	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 3 + EARLY);
 	CU_ASSERT_EQUAL((h.side[0].sent_at[0] - start) / HX_MS, 2 * (4096 + 2 * 64));
 	hx_fini(&h);
 }
@@ -270,11 +293,11 @@ static void accept__unreachable_after_sixteen_replies(void)
 	c = hx_connect(&h, 0, HX_SERVICE);
 	start = h.now + HX_MS;
 	hx_run(&h, start + 16 * REP_INTERVAL - HX_MS);
-	CU_ASSERT_EQUAL(HX_SENT(&h, 1, REP), 16);
+	CU_ASSERT_EQUAL(HX_SENT(&h, 1, REP), 16 + EARLY);
 	CU_ASSERT_EQUAL(l->child->got[UR_CM_EV_UNREACHABLE], 0);
 	hx_run(&h, start + 16 * REP_INTERVAL + HX_MS);
 	CU_ASSERT_EQUAL(l->child->got[UR_CM_EV_UNREACHABLE], 1);
-	CU_ASSERT_EQUAL(HX_COUNTER(&h, 1, CM_RETRIES), 15);
+	CU_ASSERT_EQUAL(HX_COUNTER(&h, 1, CM_RETRIES), 15 + EARLY);
 	CU_ASSERT_EQUAL(HX_SENT(&h, 1, MRA), 0);
 	CU_ASSERT_EQUAL(hx_state(c), UR_CM_REQ_SENT);
 	hx_fini(&h);
@@ -291,16 +314,16 @@ static void req__repeated_while_the_user_thinks(void)
 	l->accept = false;
 	start = h.now;
 	c = hx_connect(&h, 0, HX_SERVICE);
-	hx_run(&h, start + REQ_INTERVAL - HX_MS);
+	hx_run(&h, start + EARLY_RESEND - HX_MS);
 	CU_ASSERT_EQUAL(HX_SENT(&h, 1, MRA), 0);
-	hx_run(&h, start + REQ_INTERVAL + 10 * HX_MS);
+	hx_run(&h, start + EARLY_RESEND + 10 * HX_MS);
 	CU_ASSERT_EQUAL(HX_SENT(&h, 1, MRA), 1);
 	CU_ASSERT_EQUAL(hx_state(l->child), UR_CM_MRA_REQ_SENT);
 	CU_ASSERT_EQUAL(hx_state(c), UR_CM_MRA_REQ_RCVD);
 	/* The MRA asked for 2^(24-8) ms; the next REQ comes after that and its own interval. */
-	hx_run(&h, start + REQ_INTERVAL + 65536 * HX_MS + REQ_INTERVAL - HX_MS);
+	hx_run(&h, start + EARLY_RESEND + 65536 * HX_MS + REQ_INTERVAL - HX_MS);
 	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 2);
-	hx_run(&h, start + REQ_INTERVAL + 65536 * HX_MS + REQ_INTERVAL + 10 * HX_MS);
+	hx_run(&h, start + EARLY_RESEND + 65536 * HX_MS + REQ_INTERVAL + 10 * HX_MS);
 	CU_ASSERT_EQUAL(HX_SENT(&h, 0, REQ), 3);
 	CU_ASSERT_EQUAL(HX_SENT(&h, 1, MRA), 2);
 	CU_ASSERT_EQUAL(l->nchildren, 1);
@@ -489,6 +512,7 @@ void ur_suite_cm_connect(void)
 	CU_ADD_TEST(s, req__ack_timeout_of_zero_is_the_default);
 	CU_ADD_TEST(s, life__each_message_lost_or_repeated);
 	CU_ADD_TEST(s, connect__unreachable_after_sixteen_requests);
+	CU_ADD_TEST(s, connect__early_resends);
 	CU_ADD_TEST(s, connect__ack_timeout_sets_the_interval);
 	CU_ADD_TEST(s, accept__unreachable_after_sixteen_replies);
 	CU_ADD_TEST(s, req__repeated_while_the_user_thinks);

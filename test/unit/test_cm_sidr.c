@@ -78,7 +78,7 @@ static void sidr__wrong_use(void)
 	CU_ASSERT_EQUAL(ask_with(&h, &c, SERVICE, NULL, 217), EINVAL);
 	CU_ASSERT_EQUAL(ask_with(&h, &c, SERVICE, &hdr, 180), 0);
 	CU_ASSERT_EQUAL(ask_with(&h, &c, SERVICE, &hdr, 0), EINVAL); /* once only */
-	CU_ASSERT_EQUAL(give(&c), EINVAL);			     /* nobody asked it */
+	CU_ASSERT_EQUAL(give(&c), EINVAL);                           /* nobody asked it */
 	hx_run(&h, h.now + 10 * HX_MS);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(s.s);
 	CU_ASSERT_EQUAL(ur_cm_sidr_answer(s.s, &rep, h.now), EINVAL);

@@ -15,14 +15,9 @@ void ur_suite_rdmacm_connect(void);
 #define PORT 7471
 #define LEN 64
 
-static int run_child(int (*test)(void))
-{
-	return rdmacm_run_child(__FILE__, test);
-}
-
 /* --- both sides --- */
 
-static int open_side(struct side *s)
+static int open_side(struct rx_side *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->ch = rdma_create_event_channel();
@@ -30,12 +25,12 @@ static int open_side(struct side *s)
 	return 0;
 }
 
-static int start_listener(struct side *l, const char *where, int afonly)
+static int start_listener(struct rx_side *l, const char *where, int afonly)
 {
 	WANT(!open_side(l));
 	if (afonly >= 0)
 		WANT(!rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &afonly, sizeof(afonly)));
-	WANT(!rdma_bind_addr(l->id, address(where, PORT)));
+	WANT(!rdma_bind_addr(l->id, rx_address(where, PORT)));
 	WANT(!rdma_listen(l->id, 0));
 	return 0;
 }
@@ -49,18 +44,18 @@ static int make_qp(struct rdma_cm_id *id)
 	return 0;
 }
 
-static int resolve(struct side *c, const char *to)
+static int resolve(struct rx_side *c, const char *to)
 {
 	WANT(!open_side(c));
-	WANT(!rdma_resolve_addr(c->id, NULL, address(to, PORT), 2000));
-	WANT(!next(c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	WANT(!rdma_resolve_addr(c->id, NULL, rx_address(to, PORT), 2000));
+	WANT(!rx_next(c, RDMA_CM_EVENT_ADDR_RESOLVED));
 	WANT(c->id->verbs && c->id->port_num == 1 && ntohs(rdma_get_dst_port(c->id)) == PORT && rdma_get_src_port(c->id));
 	WANT(!rdma_resolve_route(c->id, 2000));
-	WANT(!next(c, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	WANT(!rx_next(c, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	return 0;
 }
 
-static int start_connect(struct side *c, const char *to, bool qp)
+static int start_connect(struct rx_side *c, const char *to, bool qp)
 {
 	struct rdma_conn_param p = {.private_data = "request",
 				    .private_data_len = 8,
@@ -78,9 +73,9 @@ static int start_connect(struct side *c, const char *to, bool qp)
 }
 
 /* The new id of a request goes on in `s`, on the listener's channel. */
-static int take_request(struct side *l, struct side *s)
+static int take_request(struct rx_side *l, struct rx_side *s)
 {
-	WANT(!next(l, RDMA_CM_EVENT_CONNECT_REQUEST));
+	WANT(!rx_next(l, RDMA_CM_EVENT_CONNECT_REQUEST));
 	WANT(l->ev->listen_id == l->id && l->ev->id != l->id && l->ev->id->context == l->id->context);
 	memset(s, 0, sizeof(*s));
 	s->id = l->ev->id;
@@ -90,7 +85,7 @@ static int take_request(struct side *l, struct side *s)
 
 /* --- connecting --- */
 
-static int check_request(const struct side *l)
+static int check_request(const struct rx_side *l)
 {
 	const struct rdma_conn_param *p = &l->ev->param.conn;
 
@@ -100,7 +95,7 @@ static int check_request(const struct side *l)
 	return 0;
 }
 
-static int check_response(const struct side *c)
+static int check_response(const struct rx_side *c)
 {
 	const struct rdma_conn_param *p = &c->ev->param.conn;
 
@@ -109,7 +104,7 @@ static int check_response(const struct side *c)
 	return 0;
 }
 
-static int check_qps(struct side *c, struct side *s)
+static int check_qps(struct rx_side *c, struct rx_side *s)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr a, b;
@@ -123,7 +118,7 @@ static int check_qps(struct side *c, struct side *s)
 	return 0;
 }
 
-static int exchange(struct side *c, struct side *s)
+static int exchange(struct rx_side *c, struct rx_side *s)
 {
 	static char from[LEN] = "hello", to[LEN];
 	struct ibv_mr *smr = rdma_reg_msgs(c->id, from, LEN), *rmr = rdma_reg_msgs(s->id, to, LEN);
@@ -139,7 +134,7 @@ static int exchange(struct side *c, struct side *s)
 	return 0;
 }
 
-static int establish(struct side *l, struct side *c, struct side *s, const char *to)
+static int establish(struct rx_side *l, struct rx_side *c, struct rx_side *s, const char *to)
 {
 	struct rdma_conn_param p = {
 		.private_data = "reply", .private_data_len = 6, .responder_resources = 1, .initiator_depth = 2, .rnr_retry_count = 7};
@@ -149,9 +144,9 @@ static int establish(struct side *l, struct side *c, struct side *s, const char 
 	WANT(!check_request(l));
 	WANT(!make_qp(s->id));
 	WANT(!rdma_accept(s->id, &p));
-	WANT(!next(c, RDMA_CM_EVENT_ESTABLISHED));
+	WANT(!rx_next(c, RDMA_CM_EVENT_ESTABLISHED));
 	WANT(!check_response(c));
-	WANT(!next(l, RDMA_CM_EVENT_ESTABLISHED));
+	WANT(!rx_next(l, RDMA_CM_EVENT_ESTABLISHED));
 	WANT(l->ev->id == s->id && !l->ev->listen_id && !l->ev->param.conn.private_data);
 	WANT_ERRNO(rdma_accept(s->id, &p), EINVAL);
 	WANT_ERRNO(rdma_notify(s->id, IBV_EVENT_COMM_EST), EISCONN);
@@ -161,7 +156,7 @@ static int establish(struct side *l, struct side *c, struct side *s, const char 
 
 static int full_life(const char *listen_at, const char *to)
 {
-	struct side l, c, s;
+	struct rx_side l, c, s;
 
 	WANT(!start_listener(&l, listen_at, -1));
 	WANT_ERRNO(rdma_listen(l.id, 1), EINVAL);
@@ -169,18 +164,18 @@ static int full_life(const char *listen_at, const char *to)
 	WANT(!check_qps(&c, &s));
 	WANT(!exchange(&c, &s));
 	WANT(!rdma_disconnect(c.id));
-	WANT(!next(&l, RDMA_CM_EVENT_DISCONNECTED) && l.ev->id == s.id);
+	WANT(!rx_next(&l, RDMA_CM_EVENT_DISCONNECTED) && l.ev->id == s.id);
 	WANT(!rdma_disconnect(s.id));
-	WANT(!next(&c, RDMA_CM_EVENT_DISCONNECTED));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_DISCONNECTED));
 	WANT(!rdma_disconnect(c.id)); /* once more is no error */
-	WANT(!next(&c, RDMA_CM_EVENT_TIMEWAIT_EXIT));
-	WANT(!next(&l, RDMA_CM_EVENT_TIMEWAIT_EXIT) && l.ev->id == s.id);
+	WANT(!rx_next(&c, RDMA_CM_EVENT_TIMEWAIT_EXIT));
+	WANT(!rx_next(&l, RDMA_CM_EVENT_TIMEWAIT_EXIT) && l.ev->id == s.id);
 	WANT(!rdma_ack_cm_event(l.ev));
 	l.ev = NULL;
 	rdma_destroy_qp(s.id);
 	WANT(!rdma_destroy_id(s.id));
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 static int life_v4(void)
@@ -209,7 +204,7 @@ static int without_qps(void)
 {
 	struct rdma_conn_param p = {.qp_num = 0x654321};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
-	struct side l, c, s;
+	struct rx_side l, c, s;
 	int mask;
 
 	WANT(!start_listener(&l, "10.0.0.1", -1));
@@ -220,21 +215,21 @@ static int without_qps(void)
 	WANT(!rdma_init_qp_attr(s.id, &attr, &mask));
 	WANT(attr.dest_qp_num == 0x123456 && attr.ah_attr.is_global && attr.max_dest_rd_atomic == 5 && mask & IBV_QP_AV);
 	WANT(!rdma_accept(s.id, &p));
-	WANT(!next(&c, RDMA_CM_EVENT_CONNECT_RESPONSE));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_CONNECT_RESPONSE));
 	WANT(c.ev->param.conn.qp_num == 0x654321);
 	WANT(!rdma_init_qp_attr(c.id, &attr, &mask) && attr.dest_qp_num == 0x654321);
 	WANT(!rdma_establish(c.id));
-	WANT(!next(&l, RDMA_CM_EVENT_ESTABLISHED));
+	WANT(!rx_next(&l, RDMA_CM_EVENT_ESTABLISHED));
 	WANT(!rdma_ack_cm_event(c.ev));
 	c.ev = NULL;
 	WANT(!rdma_destroy_id(c.id)); /* disconnects */
 	c.id = NULL;
-	WANT(!next(&l, RDMA_CM_EVENT_DISCONNECTED));
+	WANT(!rx_next(&l, RDMA_CM_EVENT_DISCONNECTED));
 	WANT(!rdma_ack_cm_event(l.ev));
 	l.ev = NULL;
 	WANT(!rdma_destroy_id(s.id));
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 static int move_own_qp(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
@@ -247,7 +242,7 @@ static int move_own_qp(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_sta
 	return 0;
 }
 
-static int own_qp(struct side *c, struct ibv_qp **qp)
+static int own_qp(struct rx_side *c, struct ibv_qp **qp)
 {
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 2, .max_send_sge = 1}};
 
@@ -264,7 +259,7 @@ static int data_before_rtu(void)
 	struct rdma_conn_param p = {.rnr_retry_count = 7};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 	struct ibv_recv_wr rr = {.num_sge = 0}, *bad_rr;
-	struct side l, c, s;
+	struct rx_side l, c, s;
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 
@@ -276,79 +271,79 @@ static int data_before_rtu(void)
 	WANT(!take_request(&l, &s));
 	WANT(!make_qp(s.id) && !ibv_post_recv(s.id->qp, &rr, &bad_rr));
 	WANT(!rdma_accept(s.id, &p));
-	WANT(!next(&c, RDMA_CM_EVENT_CONNECT_RESPONSE));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_CONNECT_RESPONSE));
 	WANT(!move_own_qp(c.id, qp, IBV_QPS_RTR) && !move_own_qp(c.id, qp, IBV_QPS_RTS));
 	WANT(!ibv_post_send(qp, &wr, &bad));
-	WANT(!next(&l, RDMA_CM_EVENT_ESTABLISHED));
+	WANT(!rx_next(&l, RDMA_CM_EVENT_ESTABLISHED));
 	WANT(!rdma_establish(c.id));
 	WANT(!rdma_disconnect(c.id));
-	WANT(!next(&l, RDMA_CM_EVENT_DISCONNECTED)); /* established once only */
+	WANT(!rx_next(&l, RDMA_CM_EVENT_DISCONNECTED)); /* established once only */
 	WANT(!rdma_ack_cm_event(l.ev));
 	l.ev = NULL;
 	rdma_destroy_qp(s.id);
 	WANT(!rdma_destroy_id(s.id));
 	cq = qp->send_cq;
 	WANT(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq));
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 /* --- refusals --- */
 
 static int rejected(void)
 {
-	struct side l, c, s;
+	struct rx_side l, c, s;
 
 	WANT(!start_listener(&l, "0.0.0.0", -1));
 	WANT(!start_connect(&c, "10.0.0.1", true));
 	WANT(!take_request(&l, &s));
 	WANT(!rdma_reject(s.id, "no", 3));
 	WANT(!rdma_destroy_id(s.id)); /* before its request is acknowledged */
-	WANT(!next(&c, RDMA_CM_EVENT_REJECTED));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_REJECTED));
 	WANT(c.ev->status == UR_CM_REJ_CONSUMER_DEFINED);
 	WANT(c.ev->param.conn.private_data_len == 148 && !memcmp(c.ev->param.conn.private_data, "no", 3));
 	WANT(c.id->qp->state == IBV_QPS_ERR);
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 static int nobody_listens(void)
 {
-	struct side c;
+	struct rx_side c;
 
 	WANT(!start_connect(&c, "10.0.0.1", true));
-	WANT(!next(&c, RDMA_CM_EVENT_REJECTED));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_REJECTED));
 	WANT(c.ev->status == UR_CM_REJ_INVALID_SERVICE_ID);
-	return close_side(&c);
+	return rx_close(&c);
 }
 
 static int listener_goes_away(void)
 {
-	struct side l, c;
+	struct rx_side l, c;
 
 	WANT(!start_listener(&l, "10.0.0.1", -1));
 	WANT(!start_connect(&c, "10.0.0.1", true));
 	while (!ur_channel_has((struct ur_id *)l.id, RDMA_CM_EVENT_CONNECT_REQUEST))
 		usleep(1000);
-	WANT(!close_side(&l));
-	WANT(!next(&c, RDMA_CM_EVENT_REJECTED));
-	return close_side(&c);
+	WANT(!rx_close(&l));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_REJECTED));
+	return rx_close(&c);
 }
 
 static int ipv6_only(void)
 {
-	struct side l, c;
+	struct rx_side l, c;
 
 	WANT(!start_listener(&l, "::", 1));
 	WANT(!start_connect(&c, "10.0.0.1", true));
-	WANT(!next(&c, RDMA_CM_EVENT_REJECTED));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_REJECTED));
 	WANT(c.ev->status == UR_CM_REJ_INVALID_SERVICE_ID);
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 /* rdma_connect of a peer that has another path MTU than ours. */
-static int connect_with_mtu(struct side *c, uint8_t mtu)
+static int connect_with_mtu(struct rx_side *c, uint8_t mtu)
 {
 	struct ur_rdma_cm_hdr hdr = {.ip_version = 4};
 	struct ur_cm_req_param p = {.service_id = (uint64_t)RDMA_PS_TCP << 16 | PORT, .qp_type = IBV_QPT_RC, .path_mtu = mtu, .hdr = &hdr};
@@ -370,13 +365,13 @@ static int connect_with_mtu(struct side *c, uint8_t mtu)
 static int path_mtu_beyond_ours(void)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
-	struct side l, small, large, s;
+	struct rx_side l, small, large, s;
 	int mask;
 
 	setenv("UROCE_MTU", "1110", 1);
 	WANT(!start_listener(&l, "10.0.0.1", -1));
 	WANT(!connect_with_mtu(&large, IBV_MTU_2048));
-	WANT(!next(&large, RDMA_CM_EVENT_REJECTED));
+	WANT(!rx_next(&large, RDMA_CM_EVENT_REJECTED));
 	WANT(large.ev->status == UR_CM_REJ_INVALID_MTU && large.id->route.path_rec->mtu == IBV_MTU_512);
 	WANT(!connect_with_mtu(&small, IBV_MTU_1024));
 	WANT(!take_request(&l, &s)); /* the first one that the program sees */
@@ -384,26 +379,26 @@ static int path_mtu_beyond_ours(void)
 	WANT(!rdma_init_qp_attr(s.id, &attr, &mask) && attr.path_mtu == IBV_MTU_1024);
 	WANT(!rdma_ack_cm_event(l.ev) && !rdma_destroy_id(s.id));
 	l.ev = NULL;
-	WANT(!close_side(&small) && !close_side(&large));
-	return close_side(&l);
+	WANT(!rx_close(&small) && !rx_close(&large));
+	return rx_close(&l);
 }
 
 static int bad_parameters(void)
 {
 	static const char big[200];
 	struct rdma_conn_param p = {.private_data = big, .private_data_len = 57, .qp_num = 1};
-	struct side c;
+	struct rx_side c;
 
 	WANT(!resolve(&c, "10.0.0.1"));
 	WANT_ERRNO(rdma_connect(c.id, &p), EINVAL);
 	WANT_ERRNO(rdma_connect(c.id, NULL), EINVAL);
 	WANT_ERRNO(rdma_resolve_route(c.id, 100), EINVAL);
-	WANT_ERRNO(rdma_resolve_addr(c.id, NULL, address("10.0.0.1", 1), 100), EINVAL);
+	WANT_ERRNO(rdma_resolve_addr(c.id, NULL, rx_address("10.0.0.1", 1), 100), EINVAL);
 	WANT_ERRNO(rdma_listen(c.id, 1), EINVAL);
 	p.private_data_len = 56;
 	WANT(!rdma_connect(c.id, &p));
 	WANT_ERRNO(rdma_connect(c.id, &p), EINVAL);
-	return close_side(&c);
+	return rx_close(&c);
 }
 
 /* --- addresses --- */
@@ -411,30 +406,30 @@ static int bad_parameters(void)
 static int unresolvable(void)
 {
 	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
-	struct side c;
+	struct rx_side c;
 
 	WANT(!open_side(&c));
-	WANT_ERRNO(rdma_resolve_addr(c.id, (struct sockaddr *)&v6, address("10.0.0.1", PORT), 100), EINVAL);
-	WANT_ERRNO(rdma_resolve_addr(c.id, NULL, address("192.0.2.1", PORT), 100), ENETUNREACH);
-	WANT(!rdma_resolve_addr(c.id, NULL, address("10.0.0.2", PORT), 200)); /* nobody answers */
-	WANT_ERRNO(rdma_resolve_addr(c.id, NULL, address("10.0.0.2", PORT), 200), EINVAL);
-	WANT(!next(&c, RDMA_CM_EVENT_ADDR_ERROR));
+	WANT_ERRNO(rdma_resolve_addr(c.id, (struct sockaddr *)&v6, rx_address("10.0.0.1", PORT), 100), EINVAL);
+	WANT_ERRNO(rdma_resolve_addr(c.id, NULL, rx_address("192.0.2.1", PORT), 100), ENETUNREACH);
+	WANT(!rdma_resolve_addr(c.id, NULL, rx_address("10.0.0.2", PORT), 200)); /* nobody answers */
+	WANT_ERRNO(rdma_resolve_addr(c.id, NULL, rx_address("10.0.0.2", PORT), 200), EINVAL);
+	WANT(!rx_next(&c, RDMA_CM_EVENT_ADDR_ERROR));
 	WANT(c.ev->status == -ETIMEDOUT);
-	WANT(!rdma_resolve_addr(c.id, NULL, address("10.0.0.1", PORT), 200)); /* another try is allowed */
-	WANT(!next(&c, RDMA_CM_EVENT_ADDR_RESOLVED));
-	return close_side(&c);
+	WANT(!rdma_resolve_addr(c.id, NULL, rx_address("10.0.0.1", PORT), 200)); /* another try is allowed */
+	WANT(!rx_next(&c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	return rx_close(&c);
 }
 
 static int destroyed_while_resolving(void)
 {
-	struct side c;
+	struct rx_side c;
 
 	WANT(!open_side(&c));
-	WANT(!rdma_resolve_addr(c.id, NULL, address("10.0.0.2", PORT), 300));
+	WANT(!rdma_resolve_addr(c.id, NULL, rx_address("10.0.0.2", PORT), 300));
 	WANT(!rdma_destroy_id(c.id));
 	c.id = NULL;
 	usleep(400000);
-	return close_side(&c);
+	return rx_close(&c);
 }
 
 /* --- synchronous operation --- */
@@ -493,17 +488,11 @@ static int synchronous(void)
 			T(connect, ipv6_only) T(connect, path_mtu_beyond_ours) T(connect, bad_parameters)                         \
 				T(resolve_addr, unresolvable) T(resolve_addr, destroyed_while_resolving) T(endpoint, synchronous)
 
-#define DEFINE(function, name)                                                                                                             \
-	static void function##__##name(void)                                                                                               \
-	{                                                                                                                                  \
-		CU_ASSERT_EQUAL(run_child(name), 0);                                                                                       \
-	}
-TESTS(DEFINE)
+TESTS(RX_DEFINE)
 
 void ur_suite_rdmacm_connect(void)
 {
 	CU_pSuite s = CU_add_suite("rdmacm_connect", verbs_fixture_init, NULL);
 
-#define ADD(function, name) CU_add_test(s, #function "__" #name, function##__##name);
-	TESTS(ADD)
+TESTS(RX_ADD)
 }

@@ -11,12 +11,7 @@ void ur_suite_rdmacm_datagram(void);
 
 #define PORT 7472
 
-static int run_child(int (*test)(void))
-{
-	return rdmacm_run_child(__FILE__, test);
-}
-
-static int open_side(struct side *s)
+static int open_side(struct rx_side *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->ch = rdma_create_event_channel();
@@ -39,28 +34,28 @@ static int ready_at_once(void)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct side s;
+	struct rx_side s;
 
 	WANT(!open_side(&s));
 	WANT(make_qp(s.id) && errno == EINVAL); /* on no device yet */
-	WANT(!rdma_bind_addr(s.id, address("10.0.0.1", 0)));
+	WANT(!rdma_bind_addr(s.id, rx_address("10.0.0.1", 0)));
 	WANT(!make_qp(s.id));
 	WANT(s.id->qp && s.id->send_cq && s.id->recv_cq && s.id->qp->qp_type == IBV_QPT_UD);
 	WANT(!ibv_query_qp(s.id->qp, &attr, IBV_QP_STATE | IBV_QP_QKEY, &init));
 	WANT(attr.qp_state == IBV_QPS_RTS && attr.qkey == RDMA_UDP_QKEY && attr.port_num == 1);
 	WANT(make_qp(s.id) && errno == EINVAL); /* one QP an id */
-	return close_side(&s);
+	return rx_close(&s);
 }
 
 static int attributes(void)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
-	struct side s;
+	struct rx_side s;
 	int mask = 0;
 
 	WANT(!open_side(&s));
 	WANT_ERRNO(rdma_init_qp_attr(s.id, &attr, &mask), EINVAL);
-	WANT(!rdma_bind_addr(s.id, address("10.0.0.1", 0)));
+	WANT(!rdma_bind_addr(s.id, rx_address("10.0.0.1", 0)));
 	WANT(!rdma_init_qp_attr(s.id, &attr, &mask));
 	WANT(mask == (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
 	WANT(attr.port_num == 1 && attr.pkey_index == 0 && attr.qkey == RDMA_UDP_QKEY);
@@ -70,29 +65,29 @@ static int attributes(void)
 	WANT(!rdma_init_qp_attr(s.id, &attr, &mask) && mask == (IBV_QP_STATE | IBV_QP_SQ_PSN));
 	attr.qp_state = IBV_QPS_SQD;
 	WANT_ERRNO(rdma_init_qp_attr(s.id, &attr, &mask), EINVAL);
-	return close_side(&s);
+	return rx_close(&s);
 }
 
 /* --- both sides --- */
 
-static int start_listener(struct side *l, const char *where)
+static int start_listener(struct rx_side *l, const char *where)
 {
 	WANT(!open_side(l));
-	WANT(!rdma_bind_addr(l->id, address(where, PORT)));
+	WANT(!rdma_bind_addr(l->id, rx_address(where, PORT)));
 	WANT(!rdma_listen(l->id, 1));
 	return 0;
 }
 
-static int resolve(struct side *c, const char *to)
+static int resolve(struct rx_side *c, const char *to)
 {
-	WANT(!rdma_resolve_addr(c->id, NULL, address(to, PORT), 2000));
-	WANT(!next(c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	WANT(!rdma_resolve_addr(c->id, NULL, rx_address(to, PORT), 2000));
+	WANT(!rx_next(c, RDMA_CM_EVENT_ADDR_RESOLVED));
 	WANT(!rdma_resolve_route(c->id, 2000));
-	WANT(!next(c, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	WANT(!rx_next(c, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	return 0;
 }
 
-static int start_connect(struct side *c, const char *to)
+static int start_connect(struct rx_side *c, const char *to)
 {
 	struct rdma_conn_param p = {.private_data = "request", .private_data_len = 8};
 
@@ -103,11 +98,11 @@ static int start_connect(struct side *c, const char *to)
 }
 
 /* The new id of a request goes on in `s`. */
-static int take_request(struct side *l, struct side *s)
+static int take_request(struct rx_side *l, struct rx_side *s)
 {
 	const struct rdma_ud_param *p;
 
-	WANT(!next(l, RDMA_CM_EVENT_CONNECT_REQUEST));
+	WANT(!rx_next(l, RDMA_CM_EVENT_CONNECT_REQUEST));
 	p = &l->ev->param.ud;
 	WANT(l->ev->listen_id == l->id && l->ev->id != l->id && l->ev->id->qp_type == IBV_QPT_UD && l->ev->id->ps == l->id->ps);
 	WANT(p->private_data_len == 180 && !memcmp(p->private_data, "request", 8));
@@ -118,7 +113,7 @@ static int take_request(struct side *l, struct side *s)
 	return 0;
 }
 
-static int drop_request(struct side *l, struct side *s)
+static int drop_request(struct rx_side *l, struct rx_side *s)
 {
 	WANT(!rdma_ack_cm_event(l->ev));
 	l->ev = NULL;
@@ -161,9 +156,9 @@ static int exchange(struct rdma_cm_id *from, struct ibv_ah *ah, uint32_t qpn, st
 	return 0;
 }
 
-static int established(struct side *c, struct rdma_ud_param *ud)
+static int established(struct rx_side *c, struct rdma_ud_param *ud)
 {
-	WANT(!next(c, RDMA_CM_EVENT_ESTABLISHED));
+	WANT(!rx_next(c, RDMA_CM_EVENT_ESTABLISHED));
 	*ud = c->ev->param.ud;
 	WANT(!c->ev->status && ud->private_data_len == 136 && !memcmp(ud->private_data, "reply", 6));
 	return 0;
@@ -175,7 +170,7 @@ static int life(const char *listen_at, const char *to, uint8_t tos)
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 	struct rdma_ud_param ud;
-	struct side l, c, s;
+	struct rx_side l, c, s;
 	struct ibv_ah *ah;
 
 	WANT(!start_listener(&l, listen_at));
@@ -203,8 +198,8 @@ static int life(const char *listen_at, const char *to, uint8_t tos)
 	WANT(!ibv_query_qp(c.id->qp, &attr, IBV_QP_STATE, &init) && attr.qp_state == IBV_QPS_ERR);
 	WANT(!ibv_query_qp(s.id->qp, &attr, IBV_QP_STATE, &init) && attr.qp_state == IBV_QPS_RTS); /* nobody is told */
 	WANT(!drop_request(&l, &s));
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 static int life_v4(void)
@@ -225,7 +220,7 @@ static int life_v4_to_v6_wildcard(void)
 /* Without parameters; and the service may use the way to this host as well as its client. */
 static int both_ways(void)
 {
-	struct side l, c, s;
+	struct rx_side l, c, s;
 	struct ibv_ah *ah;
 
 	WANT(!start_listener(&l, "10.0.0.1"));
@@ -233,13 +228,13 @@ static int both_ways(void)
 	WANT(!take_request(&l, &s));
 	WANT(!make_qp(c.id) && !make_qp(s.id));
 	WANT(!rdma_accept(s.id, NULL));
-	WANT(!next(&c, RDMA_CM_EVENT_ESTABLISHED));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_ESTABLISHED));
 	WANT(c.ev->param.ud.qp_num == s.id->qp->qp_num && c.ev->param.ud.private_data_len == 136);
 	ah = ibv_create_ah(s.id->pd, &c.ev->param.ud.ah_attr);
 	WANT(!exchange(s.id, ah, c.id->qp->qp_num, c.id) && !ibv_destroy_ah(ah));
 	WANT(!drop_request(&l, &s));
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 /* Ids that carry only the lookup. */
@@ -247,7 +242,7 @@ static int without_qps(void)
 {
 	struct rdma_conn_param p = {.private_data = "reply", .private_data_len = 6, .qp_num = 0x654321};
 	struct rdma_ud_param ud;
-	struct side l, c, s;
+	struct rx_side l, c, s;
 
 	WANT(!start_listener(&l, "0.0.0.0"));
 	WANT(!start_connect(&c, "10.0.0.1"));
@@ -258,15 +253,15 @@ static int without_qps(void)
 	WANT(ud.qp_num == 0x654321 && ud.qkey == RDMA_UDP_QKEY);
 	WANT(!rdma_disconnect(c.id) && !rdma_disconnect(s.id));
 	WANT(!drop_request(&l, &s));
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 static int several_at_once(void)
 {
 	enum { CLIENTS = 30 };
 	struct rdma_conn_param p = {.private_data = "reply", .private_data_len = 6};
-	struct side l, c[CLIENTS], s;
+	struct rx_side l, c[CLIENTS], s;
 	struct rdma_ud_param ud;
 
 	WANT(!start_listener(&l, "10.0.0.1"));
@@ -279,23 +274,100 @@ static int several_at_once(void)
 	}
 	for (unsigned i = 0; i < CLIENTS; i++) {
 		WANT(!established(&c[i], &ud) && ud.qp_num == ntohs(rdma_get_src_port(c[i].id)));
-		WANT(!close_side(&c[i]));
+		WANT(!rx_close(&c[i]));
 	}
-	return close_side(&l);
+	return rx_close(&l);
+}
+
+/* --- other addresses and ids --- */
+
+static struct sockaddr *ib_address(const char *text, uint16_t port)
+{
+	static struct sockaddr_storage ss;
+	struct ur_gid gid;
+	uint16_t none;
+
+	ur_sa_gid(rx_address(text, 0), &gid, &none);
+	ur_sa_put_ib(&ss, &gid, (uint64_t)RDMA_PS_UDP << 16 | port, UINT64_MAX, 0xffff);
+	return (struct sockaddr *)&ss;
+}
+
+/* AF_IB: no RDMA CM header, so that all 216 bytes are the program's. */
+static int by_gid(void)
+{
+	struct rdma_conn_param p = {.private_data_len = 217};
+	uint8_t asked[217] = "by GID";
+	struct rx_side l, c;
+
+	WANT(!open_side(&l));
+	WANT(!rdma_bind_addr(l.id, ib_address("fd00::1", PORT)) && !rdma_listen(l.id, 1));
+	WANT(!open_side(&c));
+	WANT(!rdma_resolve_addr(c.id, NULL, ib_address("fd00::1", PORT), 2000) && !rx_next(&c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	WANT(!rdma_resolve_route(c.id, 2000) && !rx_next(&c, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	p.private_data = asked;
+	WANT_ERRNO(rdma_connect(c.id, &p), EINVAL);
+	p.private_data_len = 216;
+	asked[215] = 'x';
+	WANT(!rdma_connect(c.id, &p));
+	WANT(!rx_next(&l, RDMA_CM_EVENT_CONNECT_REQUEST));
+	WANT(l.ev->param.ud.private_data_len == 216 && !memcmp(l.ev->param.ud.private_data, asked, 216));
+	WANT(l.ev->id->route.addr.src_addr.sa_family == AF_IB);
+	WANT(!rdma_accept(l.ev->id, &(struct rdma_conn_param){.qp_num = 77}));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_ESTABLISHED) && c.ev->param.ud.qp_num == 77);
+	WANT(!check_way(c.id, &c.ev->param.ud.ah_attr, 0));
+	WANT(!drop_request(&l, &(struct rx_side){.id = l.ev->id}));
+	WANT(!rx_close(&c));
+	return rx_close(&l);
+}
+
+/* An id of RDMA_PS_IB is for datagrams when its QP is, or when a lookup comes. */
+static int type_is_open(void)
+{
+	struct rx_side l, c, s;
+
+	WANT(!open_side(&l) && !rdma_destroy_id(l.id) && !rdma_create_id(l.ch, &l.id, NULL, RDMA_PS_IB));
+	WANT(!rdma_bind_addr(l.id, rx_address("10.0.0.1", PORT)) && !rdma_listen(l.id, 1));
+	WANT(!open_side(&c) && !rdma_destroy_id(c.id) && !rdma_create_id(c.ch, &c.id, NULL, RDMA_PS_IB));
+	WANT(!resolve(&c, "10.0.0.1") && !make_qp(c.id) && c.id->qp_type == IBV_QPT_UD);
+	WANT(!rdma_connect(c.id, &(struct rdma_conn_param){.private_data = "request", .private_data_len = 8}));
+	WANT(!take_request(&l, &s));
+	WANT(!make_qp(s.id) && !rdma_accept(s.id, NULL));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_ESTABLISHED) && c.ev->param.ud.qp_num == s.id->qp->qp_num);
+	WANT(!drop_request(&l, &s));
+	WANT(!rx_close(&c));
+	return rx_close(&l);
+}
+
+static int options_of_the_answer(void)
+{
+	struct ibv_ece ece = {.vendor_id = 0xabcdef, .options = 0x600d};
+	struct rx_side l, c, s;
+
+	WANT(!start_listener(&l, "10.0.0.1"));
+	WANT(!start_connect(&c, "10.0.0.1"));
+	WANT(!take_request(&l, &s));
+	WANT(!rdma_set_local_ece(s.id, &ece));
+	WANT(!rdma_accept(s.id, &(struct rdma_conn_param){.qp_num = 77}));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_ESTABLISHED));
+	memset(&ece, 0, sizeof(ece));
+	WANT(!rdma_get_remote_ece(c.id, &ece) && ece.vendor_id == 0xabcdef && ece.options == 0x600d);
+	WANT(!drop_request(&l, &s));
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 /* --- refusals --- */
 
-static int unreachable(struct side *c, int status)
+static int unreachable(struct rx_side *c, int status)
 {
-	WANT(!next(c, RDMA_CM_EVENT_UNREACHABLE));
+	WANT(!rx_next(c, RDMA_CM_EVENT_UNREACHABLE));
 	WANT(c->ev->status == status);
 	return 0;
 }
 
 static int rejected(void)
 {
-	struct side l, c, s;
+	struct rx_side l, c, s;
 
 	WANT(!start_listener(&l, "10.0.0.1"));
 	WANT(!start_connect(&c, "10.0.0.1"));
@@ -305,81 +377,94 @@ static int rejected(void)
 	WANT(!drop_request(&l, &s));
 	WANT(!unreachable(&c, UR_CM_SIDR_REJECT));
 	WANT(c.ev->param.ud.private_data_len == 136 && !memcmp(c.ev->param.ud.private_data, "no", 3));
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 static int nobody_listens(void)
 {
-	struct side l, c;
+	struct rx_side l, c;
 
 	WANT(!open_side(&l));
 	WANT(!rdma_destroy_id(l.id) && !rdma_create_id(l.ch, &l.id, NULL, RDMA_PS_TCP));
-	WANT(!rdma_bind_addr(l.id, address("10.0.0.1", PORT)) && !rdma_listen(l.id, 1)); /* the same port, for connections */
+	WANT(!rdma_bind_addr(l.id, rx_address("10.0.0.1", PORT)) && !rdma_listen(l.id, 1)); /* the same port, for connections */
 	WANT(!start_connect(&c, "10.0.0.1"));
 	WANT(!unreachable(&c, UR_CM_SIDR_UNSUPPORTED));
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 static int wants_ipv6_only(void)
 {
-	struct side l, c;
+	struct rx_side l, c;
 	int on = 1;
 
 	WANT(!open_side(&l));
 	WANT(!rdma_set_option(l.id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)));
-	WANT(!rdma_bind_addr(l.id, address("::", PORT)) && !rdma_listen(l.id, 1));
+	WANT(!rdma_bind_addr(l.id, rx_address("::", PORT)) && !rdma_listen(l.id, 1));
 	WANT(!start_connect(&c, "10.0.0.1"));
 	WANT(!unreachable(&c, UR_CM_SIDR_UNSUPPORTED));
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
+}
+
+static int listens_elsewhere(void)
+{
+	struct rx_side l, c, s;
+
+	WANT(!start_listener(&l, "fd00::1"));
+	WANT(!start_connect(&c, "10.0.0.1"));
+	WANT(!unreachable(&c, UR_CM_SIDR_UNSUPPORTED) && !rx_close(&c));
+	WANT(!start_connect(&c, "fd00::1"));
+	WANT(!take_request(&l, &s) && !drop_request(&l, &s));
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 static int listener_goes_away(void)
 {
-	struct side l, c;
+	struct rx_side l, c;
 
 	WANT(!start_listener(&l, "10.0.0.1"));
 	WANT(!start_connect(&c, "10.0.0.1"));
 	while (!ur_channel_has((struct ur_id *)l.id, RDMA_CM_EVENT_CONNECT_REQUEST))
 		usleep(1000);
-	WANT(!close_side(&l));
+	WANT(!rx_close(&l));
 	WANT(!unreachable(&c, UR_CM_SIDR_REJECT));
-	return close_side(&c);
+	return rx_close(&c);
 }
 
 static int request_is_destroyed(void)
 {
-	struct side l, c, s;
+	struct rx_side l, c, s;
 
 	WANT(!start_listener(&l, "10.0.0.1"));
 	WANT(!start_connect(&c, "10.0.0.1"));
 	WANT(!take_request(&l, &s));
 	WANT(!drop_request(&l, &s));
 	WANT(!unreachable(&c, UR_CM_SIDR_REJECT));
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
 static int destroyed_while_asking(void)
 {
-	struct side l, c, s;
+	struct rx_side l, c, s;
 
 	WANT(!start_listener(&l, "10.0.0.1"));
 	WANT(!start_connect(&c, "10.0.0.1"));
-	WANT(!close_side(&c));
+	WANT(!rx_close(&c));
 	WANT(!take_request(&l, &s));
 	WANT(!rdma_accept(s.id, &(struct rdma_conn_param){.qp_num = 5}));
 	WANT(!drop_request(&l, &s));
-	return close_side(&l);
+	return rx_close(&l);
 }
 
 static int backlog(void)
 {
 	enum { CLIENTS = UR_RDMACM_BACKLOG_MIN + 3 };
-	static struct side c[CLIENTS];
-	struct side l, s;
+	static struct rx_side c[CLIENTS];
+	struct rx_side l, s;
 	struct ur_id *u;
 	uint64_t dropped = 0;
 
@@ -389,14 +474,14 @@ static int backlog(void)
 		WANT(!start_connect(&c[i], "10.0.0.1"));
 	while (dropped < CLIENTS - UR_RDMACM_BACKLOG_MIN) {
 		ur_id_lock(u);
-		dropped = u->nic->counters.v[UR_C_DROP_BACKLOG];
+		dropped = u->nic->counters.v[UR_C_CM_BACKLOG];
 		ur_id_unlock(u);
 	}
 	for (unsigned i = 0; i < CLIENTS; i++) /* the last of them have asked again */
 		WANT(!take_request(&l, &s) && !drop_request(&l, &s));
 	for (unsigned i = 0; i < CLIENTS; i++)
-		WANT(!unreachable(&c[i], UR_CM_SIDR_REJECT) && !close_side(&c[i]));
-	return close_side(&l);
+		WANT(!unreachable(&c[i], UR_CM_SIDR_REJECT) && !rx_close(&c[i]));
+	return rx_close(&l);
 }
 
 static int bad_parameters(void)
@@ -404,7 +489,7 @@ static int bad_parameters(void)
 	static const char big[200];
 	struct rdma_conn_param p = {.private_data = big, .private_data_len = 181, .qp_num = 1};
 	char asked[180] = "";
-	struct side l, c, s;
+	struct rx_side l, c, s;
 
 	WANT(!start_listener(&l, "10.0.0.1"));
 	WANT(!open_side(&c));
@@ -429,31 +514,39 @@ static int bad_parameters(void)
 	WANT_ERRNO(rdma_connect(s.id, NULL), EINVAL);
 	p.private_data_len = 136;
 	WANT(!rdma_accept(s.id, &p));
-	WANT(!next(&c, RDMA_CM_EVENT_ESTABLISHED) && !memcmp(c.ev->param.ud.private_data, p.private_data, 136));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_ESTABLISHED) && !memcmp(c.ev->param.ud.private_data, p.private_data, 136));
 	WANT(!drop_request(&l, &s));
-	WANT(!close_side(&c));
-	return close_side(&l);
+	WANT(!rx_close(&c));
+	return rx_close(&l);
 }
 
-#define TESTS(T)                                                                                                                           \
-	T(create_qp, ready_at_once)                                                                                                        \
-	T(init_qp_attr, attributes) T(datagram, life_v4) T(datagram, life_v6_wildcard) T(datagram, life_v4_to_v6_wildcard)                 \
-		T(datagram, both_ways) T(datagram, without_qps) T(datagram, several_at_once) T(datagram, rejected)               \
-			T(datagram, nobody_listens) T(datagram, wants_ipv6_only) T(datagram, listener_goes_away)                           \
-				T(datagram, request_is_destroyed) T(datagram, destroyed_while_asking) T(datagram, backlog)                 \
-					T(datagram, bad_parameters)
+#define TESTS(T) \
+	T(create_qp, ready_at_once) \
+	T(init_qp_attr, attributes) \
+	T(datagram, life_v4) \
+	T(datagram, life_v6_wildcard) \
+	T(datagram, life_v4_to_v6_wildcard) \
+	T(datagram, both_ways) \
+	T(datagram, without_qps) \
+	T(datagram, several_at_once) \
+	T(datagram, by_gid) \
+	T(datagram, type_is_open) \
+	T(datagram, options_of_the_answer) \
+	T(datagram, rejected) \
+	T(datagram, nobody_listens) \
+	T(datagram, listens_elsewhere) \
+	T(datagram, wants_ipv6_only) \
+	T(datagram, listener_goes_away) \
+	T(datagram, request_is_destroyed) \
+	T(datagram, destroyed_while_asking) \
+	T(datagram, backlog) \
+	T(datagram, bad_parameters)
 
-#define DEFINE(function, name)                                                                                                             \
-	static void function##__##name(void)                                                                                               \
-	{                                                                                                                                  \
-		CU_ASSERT_EQUAL(run_child(name), 0);                                                                                       \
-	}
-TESTS(DEFINE)
+TESTS(RX_DEFINE)
 
 void ur_suite_rdmacm_datagram(void)
 {
 	CU_pSuite s = CU_add_suite("rdmacm_datagram", verbs_fixture_init, NULL);
 
-#define ADD(function, name) CU_add_test(s, #function "__" #name, function##__##name);
-	TESTS(ADD)
+TESTS(RX_ADD)
 }

@@ -4,6 +4,11 @@
 #include <errno.h>
 
 #include "registry_harness.h"
+#include "wire/gid_set.h"
+
+#define any4 ur_gid_all_v4
+#define any6 ur_gid_all_v6
+static const struct ur_gid v6 = {{0xfd, [15] = 1}};
 
 void ur_suite_registry(void);
 
@@ -125,8 +130,13 @@ static void registry_bind__conflicts(void)
 		int err;
 	} t[] = {
 		{&x, &x, false, false, TCP, 7000, EADDRINUSE},   {&x, &y, false, false, TCP, 7000, 0},
-		{&any, &x, false, false, TCP, 7000, EADDRINUSE}, {&x, &any, false, false, TCP, 7000, EADDRINUSE},
-		{&any, &any, false, false, TCP, 7000, EADDRINUSE},
+		{&any, &x, false, false, TCP, 7000, EADDRNOTAVAIL}, {&x, &any, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&any, &any, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&any4, &x, false, false, TCP, 7000, EADDRNOTAVAIL}, {&x, &any4, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&any4, &any6, false, false, TCP, 7000, 0},      {&any6, &x, false, false, TCP, 7000, 0},
+		{&any4, &any, false, false, TCP, 7000, EADDRNOTAVAIL}, {&any, &any6, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&any6, &any6, false, false, TCP, 7000, EADDRNOTAVAIL}, {&v6, &any6, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&v6, &any4, false, false, TCP, 7000, 0},
 		{&x, &x, true, false, TCP, 7000, EADDRINUSE},    {&x, &x, false, true, TCP, 7000, EADDRINUSE},
 		{&x, &x, true, true, TCP, 7000, 0},              {&any, &x, true, true, TCP, 7000, 0},
 		{&any, &any, false, false, UDP, 7000, 0},        {&any, &any, false, false, TCP, 7001, 0},
@@ -195,26 +205,103 @@ static void registry_bind__ephemeral(void)
 	}
 }
 
-static void registry_bind__table_full(void)
+#define TOO_MANY 70000
+
+/* Fills the table from this process; returns how many ports it took. */
+static unsigned fill(struct ur_registry *r)
 {
-	struct ur_registry *r = open_here();
 	unsigned n = 0;
 	int err = 0;
 
-	while (!err && n < 10000) {
-		uint16_t port = (uint16_t)(n + 1);
+	while (!err && n < TOO_MANY) {
+		uint16_t port = (uint16_t)(n % 60000 + 1);
 
-		err = ur_registry_bind(r, TCP, &x, false, &port);
+		err = ur_registry_bind(r, n < 60000 ? TCP : UDP, &x, false, &port);
 		n += !err;
 	}
 	CU_ASSERT_EQUAL(err, ENOSPC);
-	CU_ASSERT_TRUE(n >= 1000);
+	return n;
+}
+
+static void registry_bind__table_full(void)
+{
+	struct ur_registry *r = open_here();
+
+	CU_ASSERT_TRUE(fill(r) >= 60000);
 	ur_registry_release(r, TCP, &x, 500);
-	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){7}), 0);
-	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){8}), ENOSPC);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){60007}), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){60008}), ENOSPC);
+}
+
+/* What a killed process held comes back even where nobody asks for that very port. */
+static void registry_bind__full_of_the_dead(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+	struct ur_registry *r = open_here();
+
+	for (uint16_t i = 0; i < 20; i++)
+		ask(p, (struct request){.op = OP_BIND, .port_space = UDP, .gid = x, .port = (uint16_t)(65000 + i)});
+	fill(r);
+	proc_kill(p);
+	for (uint16_t i = 0; i < 20; i++)
+		CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){(uint16_t)(64000 + i)}), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){64999}), ENOSPC);
+}
+
+/* --- shared ports --- */
+
+/* A port may be shared until one of those who share it listens. */
+static void registry_listen__needs_the_port_alone(void)
+{
+	struct ur_registry *r = open_here(), *other = open_here();
+
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){7000}), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &x, true, &(uint16_t){7000}), 0);
+	CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &x, 7000, true), EADDRINUSE);
+	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &x, 7000, true), EADDRINUSE);
+	ur_registry_release(other, TCP, &x, 7000);
+	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &any, true, &(uint16_t){7000}), 0);
+	CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &x, 7000, true), EADDRNOTAVAIL);
+	ur_registry_release(other, TCP, &any, 7000);
+	CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &x, 7000, true), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &x, true, &(uint16_t){7000}), EADDRINUSE);
+	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &y, true, &(uint16_t){7000}), 0);
+	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &y, 7000, true), 0);
+}
+
+static void registry_move__between_addresses(void)
+{
+	struct ur_registry *r = open_here(), *other = open_here();
+
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &any, false, &(uint16_t){7000}), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &any4, false, &(uint16_t){7000}), EADDRNOTAVAIL);
+	CU_ASSERT_EQUAL(ur_registry_move(r, TCP, &any, &any6, false, 7000), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &any4, false, &(uint16_t){7000}), 0);
+	CU_ASSERT_EQUAL(ur_registry_move(r, TCP, &any6, &any, false, 7000), EADDRNOTAVAIL);
+	CU_ASSERT_EQUAL(ur_registry_move(r, TCP, &any6, &any6, true, 7000), 0); /* to be shared */
+	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &v6, true, &(uint16_t){7000}), 0);
+	CU_ASSERT_EQUAL(ur_registry_move(r, TCP, &x, &y, false, 7000), 0); /* not bound: nothing happens */
+	ur_registry_release(r, TCP, &any6, 7000);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &any6, false, &(uint16_t){7000}), EADDRNOTAVAIL); /* but for v6 it is gone */
 }
 
 /* --- who answers --- */
+
+/* Requests for IPv4 are not for those who listen on IPv6 alone. */
+static void registry_elsewhere__families(void)
+{
+	struct ur_registry *r = open_here(), *other = open_here();
+
+	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &any6, false, &(uint16_t){7000}), 0);
+	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &any6, 7000, true), 0);
+	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &v6));
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &any4, false, &(uint16_t){7001}), 0);
+	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &any4, 7001, true), 0);
+	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7001, &x));
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7001, &v6));
+}
 
 static void registry_elsewhere__listeners(void)
 {
@@ -271,6 +358,23 @@ static void registry_elsewhere__refusers(void)
 	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
 }
 
+/* For whom does a process speak? For the dead, if no process with a lower slot does. */
+static void registry_orphaned__lowest_speaks(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+	struct ur_registry *low = open_here(), *high = open_here();
+
+	ur_registry_started(low);
+	ur_registry_started(high);
+	CU_ASSERT_FALSE(ur_registry_orphaned(low, slot));
+	CU_ASSERT_FALSE(ur_registry_orphaned(low, ur_registry_slot(high)));
+	CU_ASSERT_FALSE(ur_registry_orphaned(low, 0));
+	proc_kill(p);
+	CU_ASSERT_TRUE(ur_registry_orphaned(low, slot));
+	CU_ASSERT_FALSE(ur_registry_orphaned(high, slot));
+}
+
 void ur_suite_registry(void)
 {
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("registry", NULL, NULL, registry_setup, registry_teardown);
@@ -285,6 +389,11 @@ void ur_suite_registry(void)
 	CU_ADD_TEST(s, registry_bind__freed);
 	CU_ADD_TEST(s, registry_bind__ephemeral);
 	CU_ADD_TEST(s, registry_bind__table_full);
+	CU_ADD_TEST(s, registry_bind__full_of_the_dead);
+	CU_ADD_TEST(s, registry_listen__needs_the_port_alone);
+	CU_ADD_TEST(s, registry_move__between_addresses);
+	CU_ADD_TEST(s, registry_elsewhere__families);
+	CU_ADD_TEST(s, registry_orphaned__lowest_speaks);
 	CU_ADD_TEST(s, registry_elsewhere__listeners);
 	CU_ADD_TEST(s, registry_elsewhere__refusers);
 }
