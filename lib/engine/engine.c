@@ -185,7 +185,7 @@ int ur_engine_start(struct ur_engine *e)
 	}
 	pthread_mutex_lock(&e->start_lock);
 	if (e->state == UR_ENGINE_COLD) {
-		e->state = UR_ENGINE_STARTING;
+		__atomic_store_n(&e->state, UR_ENGINE_STARTING, __ATOMIC_RELEASE);
 		err = ur_progress_start(e);
 		if (err) {
 			e->state = UR_ENGINE_FAILED;

@@ -270,13 +270,13 @@ void ur_channel_forget_mc(struct ur_id *u, struct ur_mc *mc)
 	struct ur_list *n, *tmp;
 
 	pthread_mutex_lock(&ch->lock);
-	ur_list_for_each_safe (n, tmp, &ch->queue) {
-		struct ur_event *e = ur_container_of(n, struct ur_event, link);
+	ur_list_for_each_safe (n, tmp, &u->events) {
+		struct ur_event *e = ur_container_of(n, struct ur_event, mine);
 
 		if (e->mc != mc)
 			continue;
 		ur_list_del(n);
-		ur_list_del(&e->mine);
+		ur_list_del(&e->link);
 		free(e);
 	}
 	sync_fd(ch);

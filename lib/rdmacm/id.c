@@ -50,8 +50,8 @@ struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_s
 	u->id.ps = ps;
 	u->port_space = (uint16_t)ps;
 	u->id.qp_type = type;
-	ur_list_init(&u->events);
 	ur_list_init(&u->mcs);
+	ur_list_init(&u->events);
 	ur_timer_init(&u->timer, ur_id_resolve_timer);
 	return u;
 }

@@ -3,7 +3,6 @@
  * Multicast: rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3). A join makes the host a member, which the network
  * is told of, and announces itself; the id's QP is attached when the program retrieves that event. A send-only member needs neither.
  */
-#include <infiniband/ib.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,18 +21,7 @@ static struct ur_mc *mc_of(struct ur_list *n)
 	return ur_container_of(n, struct ur_mc, of_id);
 }
 
-/* --- groups and their addresses --- */
-
-/* AF_IB names the group by its GID. */
-static bool group_gid(const struct sockaddr *addr, struct ur_gid *group)
-{
-	uint16_t port;
-
-	if (addr->sa_family != AF_IB)
-		return ur_sa_gid(addr, group, &port);
-	memcpy(group->raw, &((const struct sockaddr_ib *)(const void *)addr)->sib_addr, sizeof(group->raw));
-	return true;
-}
+/* --- addresses --- */
 
 /* The id's own address, or of the group's family the one that a route or the link suggests. */
 static int choose_source(struct ur_id *u, struct ur_mc *mc)
@@ -225,9 +213,10 @@ static void fill_event(struct ur_id *u, const struct ur_mc *mc, struct rdma_ud_p
 /* Under the lock. */
 static int join_locked(struct ur_id *u, struct ur_mc *mc, struct ur_event *e)
 {
+	bool ud = u->id.qp_type == IBV_QPT_UD || (u->any_type && !u->id.qp);
 	int err;
 
-	if (!u->id.verbs || u->id.qp_type != IBV_QPT_UD || !ur_gid_is_mcast(&mc->group))
+	if (!u->id.verbs || !ud || !ur_gid_is_mcast(&mc->group))
 		return EINVAL;
 	err = become_member(u, mc, ur_engine_now());
 	if (err)
@@ -242,16 +231,19 @@ static int join(struct ur_id *u, const struct sockaddr *addr, bool send_only, vo
 	struct ur_mc *mc = calloc(1, sizeof(*mc));
 	struct ur_event *e = NULL;
 	int err = mc ? 0 : ENOMEM;
+	uint16_t port;
 
 	if (!err) {
 		*mc = (struct ur_mc){.id = u, .context = context, .send_only = send_only};
 		ur_list_init(&mc->of_id);
 		ur_list_init(&mc->of_all);
 		e = event_of(mc, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
-		err = !e ? ENOMEM : !group_gid(addr, &mc->group) ? EINVAL : ur_id_start(u);
+		err = !e ? ENOMEM : !ur_sa_gid(addr, &mc->group, &port) ? EINVAL : ur_id_start(u);
 	}
 	if (!err) {
 		watch_device(u->engine);
+		if (!send_only)
+			ur_engine_leave_at_signals(u->engine);
 		ur_id_lock(u);
 		err = join_locked(u, mc, e);
 		ur_id_unlock(u);
@@ -259,17 +251,15 @@ static int join(struct ur_id *u, const struct sockaddr *addr, bool send_only, vo
 	if (err) {
 		free(e);
 		free(mc);
-		return err;
 	}
-	if (!send_only)
-		ur_engine_leave_at_signals(u->engine);
-	return 0;
+	return err;
 }
 
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
 {
 	const uint32_t needed = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
 	struct ur_id *u = ur_id_get(id);
+	bool sync;
 	int err;
 
 	if (!u)
@@ -280,8 +270,9 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 		return ur_fail(EOPNOTSUPP);
 	if (attr->comp_mask != needed || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED || !attr->addr)
 		return ur_fail(EINVAL);
+	sync = u->sync; /* another thread may read the event, and destroy the id in the end */
 	err = join(u, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context);
-	return err ? ur_fail(err) : ur_id_complete(u);
+	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
 }
 
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
@@ -315,10 +306,11 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 	struct ur_id *u = ur_id_get(id);
 	struct ur_gid group;
 	struct ur_mc *mc;
+	uint16_t port;
 
 	if (!u)
 		return -1;
-	if (!addr || !group_gid(addr, &group))
+	if (!addr || !ur_sa_gid(addr, &group, &port))
 		return ur_fail(EINVAL);
 	ur_id_lock(u);
 	mc = take(u, &group);

@@ -10,9 +10,9 @@
  *   connect.c  the active side             listen.c   the passive side                   conn.c      what happens to a connection
  *   qp.c       queue pairs                 ep.c       endpoints                          option.c    options, ECE
  *   datagram.c datagram ids: what connecting, listening and QPs are for them
+ *   multicast.c groups that ids join
  *   path_option.c  routes of the program    getaddrinfo.c, addrinfo_kind.c, addrinfo_addr.c  names and addresses
  *   live.c     which pointers are ids
- *   multicast.c groups that ids join
  *
  * An id belongs to the engine's lock: API calls take it, callbacks of the layers below come under it. A channel's mutex nests inside and
  * guards its queue and the counts of unread and unacknowledged events of the ids on it. Nobody blocks while holding either.
@@ -147,8 +147,8 @@ struct ur_id {
 	bool own_send_cq, own_recv_cq;
 	bool srq_cq;   /* own_recv_cq was made for the SRQ */
 	uint32_t qkey; /* of a datagram id; 0 until ur_id_qkey chooses one */
-	struct ibv_ece local_ece, remote_ece;
 	struct ur_list mcs; /* of struct ur_mc, in the order of joining */
+	struct ibv_ece local_ece, remote_ece;
 	struct ibv_qp_init_attr *ep_attr; /* for the QPs of a listening endpoint */
 	struct ibv_pd *ep_pd;
 	uint8_t *ep_connect; /* private data that precedes the caller's in a request */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/rdmacm: ids before they need the port. Creation, addresses, ports, options, QPs in INIT, wrong states, forks, unsupported calls. */
+/* lib/rdmacm: ids before they need the port. Creation, addresses, ports, options, QPs in INIT, wrong states, forks. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -373,7 +373,7 @@ static void states__have_names(void)
 	CU_ASSERT_STRING_EQUAL(ur_id_state_name(UR_ID_STATE_COUNT), "?");
 }
 
-/* --- endpoints, devices, and what is not supported --- */
+/* --- endpoints and devices --- */
 
 static void create_ep__passive(void)
 {

@@ -2,7 +2,7 @@
 /* lib/rdmacm/multicast.c: joins, their events and QPs, in a process that hears its own multicasts. */
 #include <infiniband/ib.h>
 
-#include "rdmacm_sides.h"
+#include "rdmacm_fixture.h"
 #include "wire/frame.h"
 
 void ur_suite_rdmacm_multicast(void);
@@ -13,14 +13,14 @@ void ur_suite_rdmacm_multicast(void);
 
 static int context;
 
-static int open_side(struct side *s, enum rdma_port_space ps, const char *addr, bool qp)
+static int open_side(struct rx_side *s, enum rdma_port_space ps, const char *addr, bool qp)
 {
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_UD, .cap = {8, 8, 1, 1, 0}};
 
 	memset(s, 0, sizeof(*s));
 	s->ch = rdma_create_event_channel();
 	WANT(s->ch && !rdma_create_id(s->ch, &s->id, NULL, ps));
-	WANT(!addr || !rdma_bind_addr(s->id, sides_ip(addr, 0)));
+	WANT(!addr || !rdma_bind_addr(s->id, rx_address(addr, 0)));
 	WANT(!qp || !rdma_create_qp(s->id, NULL, &attr));
 	return 0;
 }
@@ -33,7 +33,7 @@ static int open_side(struct side *s, enum rdma_port_space ps, const char *addr, 
 	} while (0)
 #define NEXT(s, type)                                                                                                                      \
 	do {                                                                                                                               \
-		int line_ = side_next(s, type);                                                                                            \
+		int line_ = rx_next(s, type);                                                                                              \
 		if (line_)                                                                                                                 \
 			return __LINE__;                                                                                                   \
 	} while (0)
@@ -72,48 +72,48 @@ static int join_ex(struct rdma_cm_id *id, uint32_t mask, uint32_t flags, struct 
 static int arguments(void)
 {
 	struct sockaddr other = {.sa_family = AF_UNIX};
-	struct side s, tcp, idle;
+	struct rx_side s, tcp, idle;
 
 	OPEN(&s, RDMA_PS_UDP, "10.0.0.1", false);
 	OPEN(&tcp, RDMA_PS_TCP, "10.0.0.1", false);
 	OPEN(&idle, RDMA_PS_UDP, NULL, false);
-	WANT_ERRNO(rdma_join_multicast(NULL, sides_ip(GROUP, 0), NULL), EINVAL);
+	WANT_ERRNO(rdma_join_multicast(NULL, rx_address(GROUP, 0), NULL), EINVAL);
 	WANT_ERRNO(rdma_join_multicast(s.id, NULL, NULL), EINVAL);
 	WANT_ERRNO(rdma_join_multicast(s.id, &other, NULL), EINVAL);
-	WANT_ERRNO(rdma_join_multicast(s.id, sides_ip("10.0.0.2", 0), NULL), EINVAL);
-	WANT_ERRNO(rdma_join_multicast(s.id, sides_ip("0.0.0.0", 0), NULL), EINVAL);
-	WANT_ERRNO(rdma_join_multicast(tcp.id, sides_ip(GROUP, 0), NULL), EINVAL);
-	WANT_ERRNO(rdma_join_multicast(idle.id, sides_ip(GROUP, 0), NULL), EINVAL);
-	WANT(!rdma_bind_addr(idle.id, sides_ip("0.0.0.0", 0))); /* to no device yet */
-	WANT_ERRNO(rdma_join_multicast(idle.id, sides_ip(GROUP, 0), NULL), EINVAL);
+	WANT_ERRNO(rdma_join_multicast(s.id, rx_address("10.0.0.2", 0), NULL), EINVAL);
+	WANT_ERRNO(rdma_join_multicast(s.id, rx_address("0.0.0.0", 0), NULL), EINVAL);
+	WANT_ERRNO(rdma_join_multicast(tcp.id, rx_address(GROUP, 0), NULL), EINVAL);
+	WANT_ERRNO(rdma_join_multicast(idle.id, rx_address(GROUP, 0), NULL), EINVAL);
+	WANT(!rdma_bind_addr(idle.id, rx_address("0.0.0.0", 0))); /* to no device yet */
+	WANT_ERRNO(rdma_join_multicast(idle.id, rx_address(GROUP, 0), NULL), EINVAL);
 	WANT_ERRNO(rdma_join_multicast_ex(s.id, NULL, NULL), EINVAL);
-	WANT_ERRNO(join_ex(NULL, 3, 0, sides_ip(GROUP, 0), NULL), EINVAL);
-	WANT_ERRNO(join_ex(s.id, 0, 0, sides_ip(GROUP, 0), NULL), EINVAL);
-	WANT_ERRNO(join_ex(s.id, 1, 0, sides_ip(GROUP, 0), NULL), EINVAL);
-	WANT_ERRNO(join_ex(s.id, 2, 0, sides_ip(GROUP, 0), NULL), EINVAL);
-	WANT_ERRNO(join_ex(s.id, 4, 0, sides_ip(GROUP, 0), NULL), EOPNOTSUPP);
-	WANT_ERRNO(join_ex(s.id, 7, 0, sides_ip(GROUP, 0), NULL), EOPNOTSUPP);
-	WANT_ERRNO(join_ex(s.id, 3, RDMA_MC_JOIN_FLAG_RESERVED, sides_ip(GROUP, 0), NULL), EINVAL);
+	WANT_ERRNO(join_ex(NULL, 3, 0, rx_address(GROUP, 0), NULL), EINVAL);
+	WANT_ERRNO(join_ex(s.id, 0, 0, rx_address(GROUP, 0), NULL), EINVAL);
+	WANT_ERRNO(join_ex(s.id, 1, 0, rx_address(GROUP, 0), NULL), EINVAL);
+	WANT_ERRNO(join_ex(s.id, 2, 0, rx_address(GROUP, 0), NULL), EINVAL);
+	WANT_ERRNO(join_ex(s.id, 4, 0, rx_address(GROUP, 0), NULL), EOPNOTSUPP);
+	WANT_ERRNO(join_ex(s.id, 7, 0, rx_address(GROUP, 0), NULL), EOPNOTSUPP);
+	WANT_ERRNO(join_ex(s.id, 3, RDMA_MC_JOIN_FLAG_RESERVED, rx_address(GROUP, 0), NULL), EINVAL);
 	WANT_ERRNO(join_ex(s.id, 3, 0, NULL, NULL), EINVAL);
-	WANT_ERRNO(rdma_leave_multicast(NULL, sides_ip(GROUP, 0)), EINVAL);
+	WANT_ERRNO(rdma_leave_multicast(NULL, rx_address(GROUP, 0)), EINVAL);
 	WANT_ERRNO(rdma_leave_multicast(s.id, NULL), EINVAL);
 	WANT_ERRNO(rdma_leave_multicast(s.id, &other), EINVAL);
-	WANT_ERRNO(rdma_leave_multicast(s.id, sides_ip(GROUP, 0)), EADDRNOTAVAIL);
+	WANT_ERRNO(rdma_leave_multicast(s.id, rx_address(GROUP, 0)), EADDRNOTAVAIL);
 	WANT(members(s.id) == 0 && !ur_channel_has((struct ur_id *)s.id, RDMA_CM_EVENT_MULTICAST_JOIN));
-	WANT(!side_close(&s) && !side_close(&tcp));
-	return side_close(&idle);
+	WANT(!rx_close(&s) && !rx_close(&tcp));
+	return rx_close(&idle);
 }
 
 /* --- the event --- */
 
-static int check_event(struct side *s, const char *group, const char *own)
+static int check_event(struct rx_side *s, const char *group, const char *own)
 {
 	const struct rdma_ud_param *p = &s->ev->param.ud;
 	union ibv_gid gid;
 	struct ur_gid want, src;
 	uint16_t port;
 
-	WANT(ur_sa_gid(sides_ip(group, 0), &want, &port) && ur_sa_gid(sides_ip(own, 0), &src, &port));
+	WANT(ur_sa_gid(rx_address(group, 0), &want, &port) && ur_sa_gid(rx_address(own, 0), &src, &port));
 	WANT(s->ev->status == 0 && s->ev->id == s->id);
 	WANT(p->private_data == &context && p->private_data_len == 0);
 	WANT(p->qp_num == 0xffffff && p->qkey == RDMA_UDP_QKEY);
@@ -136,17 +136,17 @@ static int event_data(void)
 	};
 
 	for (unsigned i = 0; i < ur_array_size(cases); i++) {
-		struct side s;
+		struct rx_side s;
 		int line;
 
 		OPEN(&s, cases[i].ps, cases[i].own, false);
-		WANT(!rdma_join_multicast(s.id, sides_ip(cases[i].group, 0), &context));
+		WANT(!rdma_join_multicast(s.id, rx_address(cases[i].group, 0), &context));
 		NEXT(&s, RDMA_CM_EVENT_MULTICAST_JOIN);
 		line = check_event(&s, cases[i].group, cases[i].src);
 		if (line)
 			return line;
 		WANT(members(s.id) == 1);
-		WANT(!side_close(&s)); /* leaves */
+		WANT(!rx_close(&s)); /* leaves */
 	}
 	return 0;
 }
@@ -156,38 +156,38 @@ static int gid_addresses(void)
 	struct sockaddr_ib ib = {.sib_family = AF_IB};
 	struct ur_gid group;
 	uint16_t port;
-	struct side s;
+	struct rx_side s;
 
 	OPEN(&s, RDMA_PS_UDP, "10.0.0.1", false);
-	WANT(ur_sa_gid(sides_ip(GROUP, 0), &group, &port));
+	WANT(ur_sa_gid(rx_address(GROUP, 0), &group, &port));
 	memcpy(&ib.sib_addr, group.raw, 16);
 	WANT(!rdma_join_multicast(s.id, (struct sockaddr *)&ib, &context));
 	NEXT(&s, RDMA_CM_EVENT_MULTICAST_JOIN);
 	WANT(!check_event(&s, GROUP, "10.0.0.1"));
 	WANT(!rdma_ack_cm_event(s.ev));
 	s.ev = NULL;
-	WANT(!rdma_leave_multicast(s.id, sides_ip(GROUP, 0))); /* it is the same group */
+	WANT(!rdma_leave_multicast(s.id, rx_address(GROUP, 0))); /* it is the same group */
 	WANT(members(s.id) == 0);
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 /* After resolving the group's address, as mckey does. */
 static int resolved_ids(void)
 {
-	struct side s;
+	struct rx_side s;
 
 	OPEN(&s, RDMA_PS_UDP, NULL, false);
-	WANT(!rdma_resolve_addr(s.id, NULL, sides_ip(GROUP, 0), 1000));
+	WANT(!rdma_resolve_addr(s.id, NULL, rx_address(GROUP, 0), 1000));
 	NEXT(&s, RDMA_CM_EVENT_ADDR_RESOLVED);
-	WANT(!rdma_join_multicast(s.id, sides_ip(GROUP, 0), &context));
+	WANT(!rdma_join_multicast(s.id, rx_address(GROUP, 0), &context));
 	NEXT(&s, RDMA_CM_EVENT_MULTICAST_JOIN);
 	WANT(!check_event(&s, GROUP, "10.0.0.1"));
 	WANT(!rdma_resolve_route(s.id, 1000));
 	NEXT(&s, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	WANT(!rdma_join_multicast(s.id, sides_ip("239.9.9.9", 0), &context));
+	WANT(!rdma_join_multicast(s.id, rx_address("239.9.9.9", 0), &context));
 	NEXT(&s, RDMA_CM_EVENT_MULTICAST_JOIN);
 	WANT(members(s.id) == 2);
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 /* --- the QP --- */
@@ -195,10 +195,10 @@ static int resolved_ids(void)
 static int attaches_at_retrieval(void)
 {
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_UD, .cap = {8, 8, 1, 1, 0}};
-	struct side s;
+	struct rx_side s;
 
 	OPEN(&s, RDMA_PS_UDP, "10.0.0.1", true);
-	WANT(!rdma_join_multicast(s.id, sides_ip(GROUP, 0), NULL));
+	WANT(!rdma_join_multicast(s.id, rx_address(GROUP, 0), NULL));
 	WANT(members(s.id) == 1 && attached(s.id) == 0);
 	NEXT(&s, RDMA_CM_EVENT_MULTICAST_JOIN);
 	WANT(attached(s.id) == 1);
@@ -206,55 +206,55 @@ static int attaches_at_retrieval(void)
 	WANT(attached(s.id) == 0 && members(s.id) == 1);
 	WANT(!rdma_create_qp(s.id, NULL, &attr));
 	WANT(attached(s.id) == 0);
-	WANT(!rdma_join_multicast(s.id, sides_ip("239.1.2.4", 0), NULL));
+	WANT(!rdma_join_multicast(s.id, rx_address("239.1.2.4", 0), NULL));
 	NEXT(&s, RDMA_CM_EVENT_MULTICAST_JOIN);
 	WANT(attached(s.id) == 1 && members(s.id) == 2);
-	WANT(!side_close(&s));
+	WANT(!rx_close(&s));
 	return 0;
 }
 
 static int send_only(void)
 {
-	struct side s;
+	struct rx_side s;
 
 	OPEN(&s, RDMA_PS_UDP, "10.0.0.1", true);
-	WANT(!join_ex(s.id, 3, RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, sides_ip(GROUP, 0), &context));
+	WANT(!join_ex(s.id, 3, RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, rx_address(GROUP, 0), &context));
 	NEXT(&s, RDMA_CM_EVENT_MULTICAST_JOIN);
 	WANT(!check_event(&s, GROUP, "10.0.0.1"));
 	WANT(attached(s.id) == 0 && members(s.id) == 0);
 	WANT(!rdma_ack_cm_event(s.ev));
 	s.ev = NULL;
-	WANT(!rdma_leave_multicast(s.id, sides_ip(GROUP, 0)));
-	WANT_ERRNO(rdma_leave_multicast(s.id, sides_ip(GROUP, 0)), EADDRNOTAVAIL);
-	return side_close(&s);
+	WANT(!rdma_leave_multicast(s.id, rx_address(GROUP, 0)));
+	WANT_ERRNO(rdma_leave_multicast(s.id, rx_address(GROUP, 0)), EADDRNOTAVAIL);
+	return rx_close(&s);
 }
 
 /* Two joins of one group: membership and QP stay until the second leave. */
 static int double_join(void)
 {
-	struct side s;
+	struct rx_side s;
 
 	OPEN(&s, RDMA_PS_UDP, "10.0.0.1", true);
 	for (int i = 0; i < 2; i++) {
-		WANT(!rdma_join_multicast(s.id, sides_ip(GROUP, 0), NULL));
+		WANT(!rdma_join_multicast(s.id, rx_address(GROUP, 0), NULL));
 		NEXT(&s, RDMA_CM_EVENT_MULTICAST_JOIN);
 	}
 	WANT(!rdma_ack_cm_event(s.ev));
 	s.ev = NULL;
 	WANT(members(s.id) == 1 && attached(s.id) == 1);
-	WANT(!rdma_leave_multicast(s.id, sides_ip(GROUP, 0)));
+	WANT(!rdma_leave_multicast(s.id, rx_address(GROUP, 0)));
 	WANT(members(s.id) == 1 && attached(s.id) == 1);
-	WANT(!rdma_leave_multicast(s.id, sides_ip(GROUP, 0)));
+	WANT(!rdma_leave_multicast(s.id, rx_address(GROUP, 0)));
 	WANT(members(s.id) == 0 && attached(s.id) == 0);
-	WANT_ERRNO(rdma_leave_multicast(s.id, sides_ip(GROUP, 0)), EADDRNOTAVAIL);
-	return side_close(&s);
+	WANT_ERRNO(rdma_leave_multicast(s.id, rx_address(GROUP, 0)), EADDRNOTAVAIL);
+	return rx_close(&s);
 }
 
 /* A full QP table makes the attachment fail; the event says so. */
 static int attach_fails(void)
 {
 	struct ur_gid filler = {.raw = {0xff, 0x0e, [8] = 1}};
-	struct side s;
+	struct rx_side s;
 	union ibv_gid gid;
 
 	OPEN(&s, RDMA_PS_UDP, "10.0.0.1", true);
@@ -264,7 +264,7 @@ static int attach_fails(void)
 		memcpy(gid.raw, filler.raw, 16);
 		WANT(!ibv_attach_mcast(s.id->qp, &gid, 0));
 	}
-	WANT(!rdma_join_multicast(s.id, sides_ip(GROUP, 0), &context));
+	WANT(!rdma_join_multicast(s.id, rx_address(GROUP, 0), &context));
 	NEXT(&s, RDMA_CM_EVENT_MULTICAST_ERROR);
 	WANT(s.ev->status == -ENOMEM && s.ev->param.ud.private_data == &context);
 	for (unsigned i = 0; i < UR_MAX_MCAST_GROUPS; i++) {
@@ -273,24 +273,24 @@ static int attach_fails(void)
 		memcpy(gid.raw, filler.raw, 16);
 		WANT(!ibv_detach_mcast(s.id->qp, &gid, 0));
 	}
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 /* --- leaving --- */
 
 static int leave_before_the_event_is_read(void)
 {
-	struct side s;
+	struct rx_side s;
 
 	OPEN(&s, RDMA_PS_UDP, "10.0.0.1", true);
-	WANT(!rdma_join_multicast(s.id, sides_ip(GROUP, 0), NULL));
-	WANT(!rdma_join_multicast(s.id, sides_ip("239.1.2.4", 0), &context));
-	WANT(!rdma_leave_multicast(s.id, sides_ip(GROUP, 0)));
+	WANT(!rdma_join_multicast(s.id, rx_address(GROUP, 0), NULL));
+	WANT(!rdma_join_multicast(s.id, rx_address("239.1.2.4", 0), &context));
+	WANT(!rdma_leave_multicast(s.id, rx_address(GROUP, 0)));
 	WANT(members(s.id) == 1);
 	NEXT(&s, RDMA_CM_EVENT_MULTICAST_JOIN); /* of the other */
 	WANT(s.ev->param.ud.private_data == &context);
 	WANT(!ur_channel_has((struct ur_id *)s.id, RDMA_CM_EVENT_MULTICAST_JOIN));
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 static void *ack_later(void *arg)
@@ -304,19 +304,19 @@ static int leave_waits_for_the_ack(void)
 {
 	ur_time before;
 	pthread_t t;
-	struct side s;
+	struct rx_side s;
 	void *bad;
 
 	OPEN(&s, RDMA_PS_UDP, "10.0.0.1", false);
-	WANT(!rdma_join_multicast(s.id, sides_ip(GROUP, 0), NULL));
+	WANT(!rdma_join_multicast(s.id, rx_address(GROUP, 0), NULL));
 	NEXT(&s, RDMA_CM_EVENT_MULTICAST_JOIN);
 	before = ur_engine_now();
 	WANT(!pthread_create(&t, NULL, ack_later, s.ev));
 	s.ev = NULL;
-	WANT(!rdma_leave_multicast(s.id, sides_ip(GROUP, 0)));
+	WANT(!rdma_leave_multicast(s.id, rx_address(GROUP, 0)));
 	WANT(ur_engine_now() - before >= 49 * UR_NS_PER_MS);
 	WANT(!pthread_join(t, &bad) && !bad);
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 static int synchronous(void)
@@ -325,14 +325,14 @@ static int synchronous(void)
 	struct rdma_cm_id *id;
 
 	WANT(!rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP));
-	WANT(!rdma_bind_addr(id, sides_ip("10.0.0.1", 0)));
+	WANT(!rdma_bind_addr(id, rx_address("10.0.0.1", 0)));
 	WANT(!rdma_create_qp(id, NULL, &attr));
-	WANT(!rdma_join_multicast(id, sides_ip(GROUP, 0), &context));
+	WANT(!rdma_join_multicast(id, rx_address(GROUP, 0), &context));
 	WANT(id->event && id->event->event == RDMA_CM_EVENT_MULTICAST_JOIN && id->event->param.ud.private_data == &context);
 	WANT(attached(id) == 1);
-	WANT(!rdma_leave_multicast(id, sides_ip(GROUP, 0)));
+	WANT(!rdma_leave_multicast(id, rx_address(GROUP, 0)));
 	WANT(!id->event && attached(id) == 0);
-	WANT(!rdma_join_multicast(id, sides_ip(GROUP, 0), &context));
+	WANT(!rdma_join_multicast(id, rx_address(GROUP, 0), &context));
 	rdma_destroy_qp(id);
 	WANT(!rdma_destroy_id(id));
 	return 0;
@@ -341,22 +341,22 @@ static int synchronous(void)
 /* An unread event and a membership go with the id. */
 static int destroy_leaves(void)
 {
-	struct side s, other;
+	struct rx_side s, other;
 
 	OPEN(&s, RDMA_PS_UDP, "10.0.0.1", true);
 	OPEN(&other, RDMA_PS_UDP, "10.0.0.1", false);
-	WANT(!rdma_join_multicast(s.id, sides_ip(GROUP, 0), NULL));
-	WANT(!rdma_join_multicast(s.id, sides_ip(GROUP6, 0), NULL));
+	WANT(!rdma_join_multicast(s.id, rx_address(GROUP, 0), NULL));
+	WANT(!rdma_join_multicast(s.id, rx_address(GROUP6, 0), NULL));
 	NEXT(&s, RDMA_CM_EVENT_MULTICAST_JOIN);
 	WANT(members(other.id) == 2 && attached(other.id) == 1);
-	WANT(!side_close(&s));
+	WANT(!rx_close(&s));
 	WANT(members(other.id) == 0 && attached(other.id) == 0);
-	return side_close(&other);
+	return rx_close(&other);
 }
 
 /* --- messages --- */
 
-static int wait_recv(struct side *s, struct ibv_wc *wc)
+static int wait_recv(struct rx_side *s, struct ibv_wc *wc)
 {
 	for (int i = 0; i < 5000; i++) {
 		int n = ibv_poll_cq(s->id->recv_cq, 1, wc);
@@ -369,7 +369,7 @@ static int wait_recv(struct side *s, struct ibv_wc *wc)
 	return __LINE__;
 }
 
-static int send_one(struct side *from, struct rdma_ud_param *to, struct ibv_mr *mr, uint8_t *mem)
+static int send_one(struct rx_side *from, struct rdma_ud_param *to, struct ibv_mr *mr, uint8_t *mem)
 {
 	struct ibv_ah *ah = ibv_create_ah(from->id->pd, &to->ah_attr);
 	struct ibv_wc wc;
@@ -386,20 +386,20 @@ static int delivery(void)
 {
 	static uint8_t mem[4][GRH + 64];
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_UD, .cap = {8, 8, 1, 1, 0}};
-	struct side s[4]; /* full member, send-only, by hand, full member that has left */
+	struct rx_side s[4]; /* full member, send-only, by hand, full member that has left */
 	struct ibv_mr *mr[4];
 	struct ibv_wc wc;
 
 	for (int i = 0; i < 4; i++) {
 		OPEN(&s[i], RDMA_PS_UDP, "10.0.0.1", i != 2);
-		WANT(!join_ex(s[i].id, 3, i == 1, sides_ip(GROUP, 0), NULL));
+		WANT(!join_ex(s[i].id, 3, i == 1, rx_address(GROUP, 0), NULL));
 		NEXT(&s[i], RDMA_CM_EVENT_MULTICAST_JOIN);
 	}
 	WANT(!rdma_create_qp(s[2].id, NULL, &attr));
 	WANT(!ibv_attach_mcast(s[2].id->qp, &s[2].ev->param.ud.ah_attr.grh.dgid, 0));
 	WANT(!rdma_ack_cm_event(s[3].ev));
 	s[3].ev = NULL;
-	WANT(!rdma_leave_multicast(s[3].id, sides_ip(GROUP, 0)));
+	WANT(!rdma_leave_multicast(s[3].id, rx_address(GROUP, 0)));
 	for (int i = 0; i < 4; i++) {
 		WANT((mr[i] = rdma_reg_msgs(s[i].id, mem[i], sizeof(mem[i]))) != NULL);
 		WANT(!rdma_post_recv(s[i].id, NULL, mem[i], sizeof(mem[i]), mr[i]));
@@ -417,7 +417,7 @@ static int delivery(void)
 	WANT(!ibv_detach_mcast(s[2].id->qp, &s[2].ev->param.ud.ah_attr.grh.dgid, 0));
 	for (int i = 0; i < 4; i++) {
 		WANT(!rdma_dereg_mr(mr[i]));
-		WANT(!side_close(&s[i]));
+		WANT(!rx_close(&s[i]));
 	}
 	return 0;
 }
@@ -427,7 +427,7 @@ static int delivery(void)
 #define JOINERS 4
 #define TURNS 300
 
-static struct side shared;
+static struct rx_side shared;
 
 static void *read_events(void *arg)
 {
@@ -487,43 +487,43 @@ static int threads(void)
 	WANT(members(shared.id) == 0 && attached(shared.id) == 0);
 	ur_event_send((struct ur_id *)shared.id, RDMA_CM_EVENT_ADDR_ERROR, 0); /* the end */
 	WANT(!pthread_join(reader, &bad) && !bad && !errors);
-	return side_close(&shared);
+	return rx_close(&shared);
 }
 
 /* --- forks --- */
 
 static int forked(void)
 {
-	struct side s;
+	struct rx_side s;
 	int status;
 	pid_t pid;
 
 	OPEN(&s, RDMA_PS_UDP, "10.0.0.1", false);
-	WANT(!rdma_join_multicast(s.id, sides_ip(GROUP, 0), NULL));
+	WANT(!rdma_join_multicast(s.id, rx_address(GROUP, 0), NULL));
 	pid = fork();
 	if (!pid) {
-		struct side mine;
+		struct rx_side mine;
 		int line = open_side(&mine, RDMA_PS_UDP, "10.0.0.1", false);
 
-		if (!line && (rdma_leave_multicast(s.id, sides_ip(GROUP, 0)) != -1 || errno != EIO))
+		if (!line && (rdma_leave_multicast(s.id, rx_address(GROUP, 0)) != -1 || errno != EIO))
 			line = __LINE__;
-		if (!line && (rdma_join_multicast(mine.id, sides_ip(GROUP, 0), NULL) || members(mine.id) != 1))
+		if (!line && (rdma_join_multicast(mine.id, rx_address(GROUP, 0), NULL) || members(mine.id) != 1))
 			line = __LINE__;
 		if (!line)
-			line = side_close(&mine);
+			line = rx_close(&mine);
 		if (line)
 			fprintf(stderr, "line %d\n", line);
 		_exit(line != 0);
 	}
 	WANT(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status));
 	WANT(members(s.id) == 1);
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 #define TEST(name)                                                                                                                         \
 	static void name##__in_a_child(void)                                                                                               \
 	{                                                                                                                                  \
-		CU_ASSERT_EQUAL(sides_run(name, __FILE__), 0);                                                     \
+		CU_ASSERT_EQUAL(rx_child("test_rdmacm_multicast.c", name), 0);                                                             \
 	}
 
 TEST(arguments)
