@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce run: puts liburoce.so in front of the program's libraries and becomes the program. */
+/*
+ * uroce run: puts liburoce.so in front of the program's libraries and becomes the program. For programs that load libibverbs themselves it
+ * puts the directory of the drop-in libraries in front of LD_LIBRARY_PATH as well.
+ */
 #include "cmd.h"
 
 #include <errno.h>
@@ -66,18 +69,40 @@ static bool find_program(const char *name, char *out, size_t len, struct stat *s
 	return false;
 }
 
-static int preload(const char *library)
+/* In front of what the variable says already. */
+static int put_first(const char *variable, const char *what)
 {
-	const char *old = getenv("LD_PRELOAD");
+	const char *old = getenv(variable);
 	char *value;
 
+	if (asprintf(&value, "%s%s%s", what, old && *old ? ":" : "", old ? old : "") < 0 || setenv(variable, value, 1))
+		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: the environment cannot be extended");
+	free(value);
+	return 0;
+}
+
+static int preload(const char *library)
+{
 	if (strpbrk(library, " :"))
 		return ur_cmd_fail(UR_EXIT_FAIL,
 				   "the library's path '%s' contains a blank or a colon, which LD_PRELOAD cannot express: move it",
 				   library);
-	if (asprintf(&value, "%s%s%s", library, old && *old ? ":" : "", old ? old : "") < 0 || setenv("LD_PRELOAD", value, 1))
-		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: the environment cannot be extended");
-	free(value);
+	return put_first("LD_PRELOAD", library);
+}
+
+/* The drop-in libraries lie below the library: in the build tree, or where they were installed to. */
+static int drop_in(const char *library)
+{
+	static const char *const dirs[] = {"dropin", "uroce"};
+	int n = (int)(strrchr(library, '/') - library);
+	char dir[PATH_MAX + 16], probe[PATH_MAX + 64];
+
+	for (unsigned i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		snprintf(dir, sizeof(dir), "%.*s/%s", n, library, dirs[i]);
+		snprintf(probe, sizeof(probe), "%s/libibverbs.so.1", dir);
+		if (readable(probe))
+			return put_first("LD_LIBRARY_PATH", dir);
+	}
 	return 0;
 }
 
@@ -104,6 +129,8 @@ int ur_cmd_run(int argc, char **argv)
 		return ur_cmd_fail(UR_EXIT_FAIL,
 				   LIBRARY " was not found beside this program: build it with 'ninja -C build' or install it");
 	rc = preload(library);
+	if (!rc)
+		rc = drop_in(library);
 	if (rc)
 		return rc;
 	execv(program, argv + next);
