@@ -64,6 +64,7 @@
 	X(RETRANSMIT, "tx_retransmits", "request packets sent again") \
 	X(REQ_CQE_ERR, "req_cqe_error", "requester completions with an error") \
 	X(RESP_CQE_ERR, "resp_cqe_error", "responder completions with an error") \
+	X(CQE_LOST, "cqe_lost", "completions lost: their CQ was full and ignores overruns") \
 	X(CE_MARKED, "np_ecn_marked_roce_packets", "RoCEv2 packets received with a congestion mark") \
 	X(CNP_SENT, "np_cnp_sent", "congestion notifications sent, after packets with a congestion mark") \
 	X(CNP_HANDLED, "rp_cnp_handled", "congestion notifications received; the sending rate went down") \

@@ -23,6 +23,12 @@ void ur_idtab_fini(struct ur_idtab *t);
 int ur_idtab_alloc(struct ur_idtab *t, void *obj, uint32_t *id);
 void ur_idtab_free(struct ur_idtab *t, uint32_t id);
 
+/* `obj` takes the place of the object at an index that is in use. */
+static inline void ur_idtab_replace(struct ur_idtab *t, uint32_t id, void *obj)
+{
+	t->slot[id] = obj;
+}
+
 /* NULL for an index that is free or out of range. */
 static inline void *ur_idtab_get(const struct ur_idtab *t, uint32_t id)
 {

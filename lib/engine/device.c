@@ -11,6 +11,7 @@
 
 #include "drivers/ethdev/ethdev.h"
 #include "engine/engine_priv.h"
+#include "engine/reach.h"
 #include "wire/frame.h"
 
 /* FNV-1a, to name what processes of one device have in common. */
@@ -176,7 +177,8 @@ static int create_nic(struct ur_engine *e)
 				   .mtu = e->info.mtu,
 				   .ctx = e,
 				   .elsewhere = elsewhere,
-				   .cc = e->cfg.cc != 0};
+				   .cc = e->cfg.cc != 0,
+				   .reach = ur_reach_supported() ? ur_reach : NULL};
 	int err;
 
 	if (e->local) {

@@ -15,7 +15,7 @@
 struct held {
 	struct ur_pkt *p;
 	ur_time due;
-	enum ur_fault_dir dir;
+	ur_fault_forward forward;
 };
 
 struct ur_faults {
@@ -154,6 +154,8 @@ static struct ur_pkt *duplicate(struct ur_nic *nic, const struct ur_pkt *p)
 		memcpy(d->data + at, p->seg[i].data, p->seg[i].len);
 	memcpy(d->data + at, p->tail, p->tail_len);
 	d->len = at + p->tail_len;
+	d->bth = p->bth; /* what this host needs of a frame to itself */
+	d->flags = p->flags;
 	return d;
 }
 
@@ -164,15 +166,15 @@ static void corrupt(struct ur_faults *f, struct ur_pkt *p)
 		p->data[UR_ETH_LEN + ur_rng_below(&f->rng, p->len - UR_ETH_LEN)] ^= (uint8_t)(1u << ur_rng_below(&f->rng, 8));
 }
 
-static bool hold(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p)
+static bool hold(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward forward)
 {
 	if (f->held_n == FAULT_HELD_MAX)
 		return false;
-	f->held[f->held_n++] = (struct held){.p = p, .due = f->nic->now + 1 + ur_rng_below(&f->rng, FAULT_HOLD_NS), .dir = dir};
+	f->held[f->held_n++] = (struct held){.p = p, .due = f->nic->now + 1 + ur_rng_below(&f->rng, FAULT_HOLD_NS), .forward = forward};
 	return true;
 }
 
-static void apply_one(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, ur_fault_forward forward)
+static void apply_one(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward forward)
 {
 	struct ur_pkt *d;
 
@@ -184,7 +186,7 @@ static void apply_one(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt 
 		forward(f->nic, &d, 1);
 	if (chance(f, f->spec.corrupt, UR_C_FAULT_CORRUPT))
 		corrupt(f, p);
-	if (chance(f, f->spec.reorder, UR_C_FAULT_REORDER) && hold(f, dir, p))
+	if (chance(f, f->spec.reorder, UR_C_FAULT_REORDER) && hold(f, p, forward))
 		return;
 	forward(f->nic, &p, 1);
 }
@@ -197,10 +199,10 @@ void ur_faults_apply(struct ur_faults *f, struct ur_nic *nic, enum ur_fault_dir 
 		return;
 	}
 	for (unsigned i = 0; i < n; i++)
-		apply_one(f, dir, pkts[i], forward);
+		apply_one(f, pkts[i], forward);
 }
 
-void ur_faults_release(struct ur_faults *f, struct ur_nic *nic, ur_fault_forward tx, ur_fault_forward rx)
+void ur_faults_release(struct ur_faults *f, struct ur_nic *nic)
 {
 	for (unsigned i = 0; i < f->held_n;) {
 		struct held h = f->held[i];
@@ -210,7 +212,7 @@ void ur_faults_release(struct ur_faults *f, struct ur_nic *nic, ur_fault_forward
 			continue;
 		}
 		f->held[i] = f->held[--f->held_n];
-		(h.dir == UR_FAULT_TX ? tx : rx)(nic, &h.p, 1);
+		h.forward(nic, &h.p, 1);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fault injection between the shard and its port: drops, duplicates, reorders and corrupts frames with given probabilities, from a seed.
- * Every fault raises its counter.
+ * Every fault raises its counter. Frames to our own address, which never come to the port, count as sent.
  */
 #ifndef UR_FAULT_H
 #define UR_FAULT_H
@@ -29,8 +29,8 @@ typedef void (*ur_fault_forward)(struct ur_nic *nic, struct ur_pkt **pkts, unsig
 /* Passes the packets on through `forward`, less, more and other ones than came, at most UR_NIC_BURST at a time. */
 void ur_faults_apply(struct ur_faults *f, struct ur_nic *nic, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n,
 		     ur_fault_forward forward);
-/* Passes on the frames whose delay is over. */
-void ur_faults_release(struct ur_faults *f, struct ur_nic *nic, ur_fault_forward tx, ur_fault_forward rx);
+/* Passes on the frames whose delay is over, as they were to be passed on when they came. */
+void ur_faults_release(struct ur_faults *f, struct ur_nic *nic);
 /* When the next frame held back is due, or UR_TIME_NEVER. */
 ur_time ur_faults_next(const struct ur_faults *f);
 

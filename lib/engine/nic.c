@@ -53,7 +53,8 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .slot = nic->cfg.slot,
 				  .window = nic->cfg.window,
 				  .plain_recovery = nic->cfg.plain_recovery,
-				  .cc = nic->cfg.cc};
+				  .cc = nic->cfg.cc,
+				  .reach = nic->cfg.reach};
 	struct ur_net_config net = {.ctx = nic,
 				    .alloc = nic_alloc,
 				    .free = nic_free,
@@ -204,6 +205,12 @@ static void nic_local_push(struct ur_nic *nic, struct ur_pkt *p)
 	nic->local_tail = &p->next;
 }
 
+static void nic_local_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		nic_local_push(nic, pkts[i]);
+}
+
 /* Hands frames to the port behind what waits already; keeps in the backlog what it does not take. */
 static void nic_port_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
@@ -268,12 +275,14 @@ static void nic_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	unsigned k = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (ur_unlikely(pkts[i]->flags & UR_PKT_LOCAL))
-			nic_local_push(nic, pkts[i]);
-		else
-			out[k++] = pkts[i];
 		if (ur_unlikely(pkts[i]->flags & UR_PKT_GROUP))
 			nic_echo(nic, pkts[i]);
+		if (ur_likely(!(pkts[i]->flags & UR_PKT_LOCAL)))
+			out[k++] = pkts[i];
+		else if (ur_unlikely(nic->faults != NULL))
+			ur_faults_apply(nic->faults, nic, UR_FAULT_TX, &pkts[i], 1, nic_local_send);
+		else
+			nic_local_push(nic, pkts[i]);
 	}
 	if (ur_unlikely(nic->faults != NULL))
 		ur_faults_apply(nic->faults, nic, UR_FAULT_TX, out, k, nic_port_send);
@@ -466,7 +475,7 @@ static unsigned nic_arrivals(struct ur_nic *nic)
 	if (nic->cfg.siblings_recv)
 		n += nic_rx_siblings(nic);
 	if (ur_unlikely(nic->faults != NULL))
-		ur_faults_release(nic->faults, nic, nic_port_send, nic_rx_burst);
+		ur_faults_release(nic->faults, nic);
 	if (ur_unlikely(nic->local_head != NULL))
 		n += nic_rx_local(nic);
 	return n + ur_wheel_advance(nic->wheel, nic->now);

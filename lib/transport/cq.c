@@ -21,6 +21,7 @@ struct ur_cq {
 	struct ur_tp *tp;
 	uint16_t count; /* moderation: completions that one notification stands for; up to 1: each has its own */
 	uint16_t held;  /* completions since the first that was held back, itself among them */
+	bool lent;      /* `ring` is somebody else's */
 	bool lossy;     /* a completion without room is lost, and nothing else */
 	unsigned users; /* QPs; send and receive count separately */
 	void *context;
@@ -47,6 +48,13 @@ static uint32_t slots_for(unsigned cqe)
 static struct ur_cqe *ring_alloc(uint32_t slots)
 {
 	return aligned_alloc(64, slots * sizeof(struct ur_cqe));
+}
+
+static void ring_free(struct ur_cq *cq)
+{
+	if (!cq->lent)
+		free(cq->ring);
+	cq->lent = false;
 }
 
 static void fire(struct ur_cq *cq)
@@ -98,9 +106,23 @@ int ur_cq_destroy(struct ur_cq *cq)
 	if (ur_timer_armed(&cq->timer))
 		ur_timer_cancel(cq->tp->c.wheel, &cq->timer);
 	free(cq->stamps);
-	free(cq->ring);
+	ring_free(cq);
 	free(cq);
 	return 0;
+}
+
+size_t ur_cq_ring_bytes(const struct ur_cq *cq)
+{
+	return (size_t)(cq->mask + 1u) * sizeof(struct ur_cqe);
+}
+
+void ur_cq_lend(struct ur_cq *cq, void *mem)
+{
+	if (!mem)
+		return;
+	ring_free(cq);
+	cq->ring = mem;
+	cq->lent = true;
 }
 
 int ur_cq_stamp(struct ur_cq *cq)
@@ -167,7 +189,7 @@ int ur_cq_resize(struct ur_cq *cq, unsigned cqe)
 		return ENOMEM;
 	}
 	move_entries(cq, ring, stamps, slots - 1, head, tail);
-	free(cq->ring);
+	ring_free(cq);
 	free(cq->stamps);
 	cq->ring = ring;
 	cq->stamps = stamps;
@@ -222,8 +244,10 @@ void ur_cq_arm(struct ur_cq *cq, bool solicited_only)
 
 static bool overrun(struct ur_cq *cq)
 {
-	if (cq->lossy)
+	if (cq->lossy) {
+		ur_count(cq->tp->c.counters, UR_C_CQE_LOST);
 		return true;
+	}
 	if (!atomic_exchange_explicit(&cq->overrun, true, memory_order_acq_rel)) {
 		if (cq->notify)
 			fire(cq);

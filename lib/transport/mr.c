@@ -65,16 +65,39 @@ int ur_key_alloc(struct ur_tp *tp, struct ur_mr *key)
 	return 0;
 }
 
+static int check(const struct ur_tp *tp, const struct ur_mr *mr)
+{
+	if ((uintptr_t)mr->addr + mr->length < (uintptr_t)mr->addr || mr->iova + mr->length < mr->iova)
+		return EINVAL;
+	if (mr->access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	return mr->access & IBV_ACCESS_ON_DEMAND && !tp->c.reach ? EOPNOTSUPP : 0;
+}
+
+static struct mr_full *make(struct ur_tp *tp, const struct ur_mr *as)
+{
+	struct mr_full *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->mr.pd = as->pd;
+	f->mr.addr = as->addr;
+	f->mr.iova = as->iova;
+	f->mr.length = as->length;
+	f->mr.access = as->access;
+	f->mr.tp = tp;
+	return f;
+}
+
 int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uint64_t iova, int access, struct ur_mr **out)
 {
+	const struct ur_mr as = {.pd = pd, .addr = addr, .iova = iova, .length = length, .access = access};
 	struct mr_full *f;
-	int err;
+	int err = check(tp, &as);
 
-	if ((uintptr_t)addr + length < (uintptr_t)addr || iova + length < iova)
-		return EINVAL;
-	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) && !(access & IBV_ACCESS_LOCAL_WRITE))
-		return EINVAL;
-	f = calloc(1, sizeof(*f));
+	if (err)
+		return err;
+	f = make(tp, &as);
 	if (!f)
 		return ENOMEM;
 	err = ur_key_alloc(tp, &f->mr);
@@ -82,15 +105,35 @@ int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uin
 		free(f);
 		return err;
 	}
-	f->mr.pd = pd;
-	f->mr.addr = addr;
-	f->mr.iova = iova;
-	f->mr.length = length;
-	f->mr.access = access;
-	f->mr.tp = tp;
 	pd->users++;
 	*out = &f->mr;
 	return 0;
+}
+
+int ur_mr_rereg(struct ur_mr *mr, const struct ur_mr *as, struct ur_mr **out)
+{
+	struct mr_full *f, *old = ur_container_of(mr, struct mr_full, mr);
+	int err = mr->windows ? EBUSY : check(mr->tp, as);
+
+	if (err)
+		return err;
+	f = make(mr->tp, as);
+	if (!f)
+		return ENOMEM;
+	f->mr.lkey = mr->lkey;
+	f->mr.rkey = mr->rkey;
+	ur_idtab_replace(&mr->tp->mrs, mr->lkey >> 8, &f->mr);
+	old->retired = true;
+	f->mr.pd->users++;
+	*out = &f->mr;
+	return 0;
+}
+
+struct ur_mr *ur_mr_of(const struct ur_pd *pd, uint32_t index)
+{
+	struct ur_mr *mr = ur_idtab_get(&pd->tp->mrs, index);
+
+	return mr && mr->pd == pd ? mr : NULL;
 }
 
 int ur_mr_dereg(struct ur_mr *mr)

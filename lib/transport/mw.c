@@ -21,6 +21,8 @@ struct ur_mw {
 };
 
 #define ACCESS_REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | UR_ACCESS_FLUSH)
+/* Local access is the region's business: programs name it all the same, and devices pay no attention. */
+#define ACCESS_BIND (ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
 #define ACCESS_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define KEY_INDEX(k) ((k) >> 8)
 
@@ -109,7 +111,7 @@ uint8_t *ur_mw_at(const struct ur_qp *qp, uint32_t rkey, uint64_t va, uint64_t l
 	if (off > key->length || len > key->length - off)
 		return NULL;
 	*out = mw->mr;
-	return key->addr + off;
+	return (uint8_t *)((uintptr_t)key->addr + off);
 }
 
 /* --- changes --- */
@@ -141,7 +143,7 @@ static void cover(struct ur_qp *qp, struct ur_mw *mw, struct ur_mr *mr, const st
 {
 	mw->mr = mr;
 	mr->windows++;
-	mw->key.addr = mr->addr + (b->addr - mr->iova);
+	mw->key.addr = (uint8_t *)((uintptr_t)mr->addr + (b->addr - mr->iova));
 	mw->key.iova = b->access & IBV_ACCESS_ZERO_BASED ? 0 : b->addr;
 	mw->key.length = b->length;
 	mw->key.access = (int)b->access;
@@ -182,7 +184,7 @@ int ur_local_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_sen
 		return 0; /* the key is in `imm` */
 	if (!wr->bind_mw.mw || KEY_INDEX(wr->bind_mw.rkey) != KEY_INDEX(wr->bind_mw.mw->rkey))
 		return EINVAL;
-	if (i->mw_access_flags & ~(unsigned)(ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED) || (!i->mr && (i->addr || i->length)))
+	if (i->mw_access_flags & ~(unsigned)ACCESS_BIND || (!i->mr && (i->addr || i->length)))
 		return EINVAL;
 	x->bind = (struct ur_bind){
 		.addr = i->addr,

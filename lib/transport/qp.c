@@ -22,8 +22,37 @@ int ur_ring_init(struct ur_ring *r, uint32_t *wr, uint32_t stride, uint32_t max_
 	r->mask = n - 1;
 	r->stride = stride;
 	r->max_sge = max_sge;
-	r->buf = aligned_alloc(64, ((size_t)n * stride + 63) & ~(size_t)63);
+	r->lent = false;
+	r->buf = aligned_alloc(UR_RING_ALIGN, ur_ring_bytes(r));
 	return r->buf ? 0 : ENOMEM;
+}
+
+void ur_ring_free(struct ur_ring *r)
+{
+	if (!r->lent)
+		free(r->buf);
+	r->buf = NULL;
+}
+
+void ur_ring_lend(struct ur_ring *r, void *mem)
+{
+	if (!mem)
+		return;
+	ur_ring_free(r);
+	r->buf = mem;
+	r->lent = true;
+}
+
+void ur_qp_ring_bytes(const struct ur_qp *qp, size_t *sq, size_t *rq)
+{
+	*sq = qp->sq.cap ? ur_ring_bytes(&qp->sq) : 0;
+	*rq = qp->rq.cap ? ur_ring_bytes(&qp->rq) : 0;
+}
+
+void ur_qp_lend(struct ur_qp *qp, void *sq, void *rq)
+{
+	ur_ring_lend(&qp->sq, sq);
+	ur_ring_lend(&qp->rq, rq);
 }
 
 static int check_cap(const struct ibv_qp_cap *c)
@@ -57,9 +86,9 @@ static int rings_init(struct ur_qp *qp, struct ibv_qp_cap *c)
 
 static void qp_free(struct ur_qp *qp)
 {
-	free(qp->sq.buf);
+	ur_ring_free(&qp->sq);
 	free(qp->sq_ext);
-	free(qp->rq.buf);
+	ur_ring_free(&qp->rq);
 	free(qp->resp.rd);
 	free(qp);
 }
@@ -289,6 +318,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	ur_ud_release_all(qp); /* as above */
+	ur_mw_forget_qp(qp);
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	memset(&qp->attr, 0, sizeof(qp->attr));

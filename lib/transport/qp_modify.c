@@ -118,9 +118,11 @@ int ur_qp_modify_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_q
 
 /* --- values --- */
 
+/* Flags that say how memory is registered give a peer no right, but programs use one set for their MRs and QPs. */
+#define ACCESS_OF_MEMORY (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
 #define ACCESS_ALL                                                                                                                         \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |       \
-	 UR_ACCESS_FLUSH)
+	 UR_ACCESS_FLUSH | ACCESS_OF_MEMORY)
 
 static bool values_ok(const struct ur_qp *qp, const struct ibv_qp_attr *a, int mask, const struct ur_path *path)
 {

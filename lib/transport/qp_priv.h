@@ -78,6 +78,7 @@ struct ur_ring {
 	uint32_t mask, stride;
 	uint32_t cap; /* entries granted; 0 for none */
 	uint32_t max_sge;
+	bool lent; /* `buf` is somebody else's */
 	_Alignas(64) atomic_uint tail; /* stored by the producer */
 	uint32_t head_seen;            /* the producer's last view of `head` */
 	_Alignas(64) atomic_uint head; /* stored by the consumer: entries before it may be overwritten */
@@ -90,6 +91,11 @@ static inline bool ur_ring_full(struct ur_ring *r, uint32_t tail)
 		return false;
 	r->head_seen = atomic_load_explicit(&r->head, memory_order_acquire);
 	return tail - r->head_seen >= r->cap;
+}
+
+static inline size_t ur_ring_bytes(const struct ur_ring *r)
+{
+	return ((size_t)(r->mask + 1) * r->stride + UR_RING_ALIGN - 1) & ~(size_t)(UR_RING_ALIGN - 1);
 }
 
 static inline void *ur_ring_at(const struct ur_ring *r, uint32_t i)

@@ -150,7 +150,7 @@ static void halt(struct ur_qp *qp, enum ibv_wc_status status)
 		r->halt = (uint8_t)status;
 }
 
-static enum ibv_wc_status start(struct ur_qp *qp)
+enum ibv_wc_status ur_req_start(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 	struct ur_swqe *w = ur_sq_at(qp, r->cur);
@@ -345,7 +345,7 @@ static bool step(struct ur_qp *qp, enum ur_req_state s, struct ur_pkt **p)
 	enum ibv_wc_status st;
 
 	if (s == UR_REQ_START) {
-		st = start(qp);
+		st = ur_req_start(qp);
 		if (ur_unlikely(st))
 			halt(qp, st);
 		return false;

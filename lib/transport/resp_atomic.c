@@ -40,6 +40,8 @@ static enum ur_resp_verdict target(struct ur_qp *qp, uint64_t va, uint32_t rkey,
 		return UR_RESP_ACCESS;
 	if ((uintptr_t)at % UR_ATOMIC_LEN)
 		return UR_RESP_MISALIGNED;
+	if (!ur_mr_reach(qp->tp, mr, at, UR_ATOMIC_LEN, true))
+		return UR_RESP_ACCESS;
 	*out = (uint64_t *)(void *)at;
 	return UR_RESP_DONE;
 }
@@ -137,7 +139,7 @@ static enum ur_resp_verdict do_flush(struct ur_qp *qp, const struct ur_pkt *p, c
 	if (f.selectivity == SELECT_MR)
 		whole_region(qp, h.rkey, &h.va, &len);
 	at = ur_mr_at(qp, h.rkey, h.va, len, ur_resp_flush_access(p, op), &mr);
-	if (!at)
+	if (!at || !ur_mr_reach(qp->tp, mr, at, len, false))
 		return UR_RESP_ACCESS;
 	if (f.placement & PLACE_PERSISTENT)
 		write_back(at, len);
@@ -187,7 +189,7 @@ void ur_resp_atomic_again(struct ur_qp *qp, const struct ur_pkt *p, const struct
 		if (e->opcode != p->bth.opcode || e->va != va || e->rkey != rkey)
 			return;
 		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
-		ur_resp_rd_run(e, 0, 1, 0, true);
+		ur_resp_rd_run(e, 0, 1, 0, ur_resp_rd_answered(e));
 		ur_resp_rd_again(qp, n);
 		return;
 	}

@@ -100,7 +100,7 @@ static uint8_t response_opcode(const struct ur_rd_res *e)
 static void put_payload(struct ur_pkt *p, uint8_t *from, uint32_t len, struct ur_mr *mr)
 {
 	p->payload_len = len;
-	if (len <= UR_COPY_MAX) {
+	if (len <= UR_COPY_MAX || ur_mr_unusual(mr)) {
 		memcpy(p->data + p->len, from, len);
 		p->len += len;
 		return;
@@ -141,7 +141,7 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt 
 		ur_xrc_lend_pd(qp, e->srqn);
 	if (len) {
 		from = ur_mr_at(qp, e->rkey, e->va + off, len, IBV_ACCESS_REMOTE_READ, &mr);
-		if (ur_unlikely(!from)) {
+		if (ur_unlikely(!from) || !ur_mr_reach(qp->tp, mr, from, len, false)) {
 			refuse_response(qp, e, psn);
 			return false;
 		}

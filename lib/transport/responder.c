@@ -200,9 +200,8 @@ static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, c
 		return UR_RESP_BAD_LENGTH;
 	if (p->payload_len) {
 		to = ur_mr_at(qp, r->rkey, r->va, p->payload_len, IBV_ACCESS_REMOTE_WRITE, &mr);
-		if (ur_unlikely(!to))
+		if (ur_unlikely(!to) || ur_unlikely(!ur_mr_write(qp->tp, mr, to, p->data + p->payload_off, p->payload_len)))
 			return no_access(qp, rwqe);
-		memcpy(to, p->data + p->payload_off, p->payload_len);
 		r->va += p->payload_len;
 		r->left -= p->payload_len;
 	}
@@ -288,7 +287,7 @@ static void repeat_part(struct ur_qp *qp, const struct ur_rd_res *e, uint32_t k,
 		return;
 	part = &r->rd[UR_RD_SLOTS + (r->side_tail++ & (UR_RD_SIDE - 1))];
 	*part = *e;
-	ur_resp_rd_run(part, k, npkts, stop, true);
+	ur_resp_rd_run(part, k, npkts, stop, ur_resp_rd_answered(e));
 	ur_resp_schedule(qp);
 }
 
@@ -313,7 +312,7 @@ static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct u
 			return;
 		}
 		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
-		ur_resp_rd_run(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, true);
+		ur_resp_rd_run(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, ur_resp_rd_answered(e));
 		ur_resp_rd_again(qp, n);
 		return;
 	}

@@ -28,6 +28,14 @@ static void append(struct ur_pkt *p, const uint8_t *from, uint32_t n)
 	p->len += n;
 }
 
+static bool append_from(const struct ur_tp *tp, struct ur_pkt *p, const struct ur_mr *mr, uint8_t *from, uint32_t n)
+{
+	if (!ur_mr_read(tp, mr, p->data + p->len, from, n))
+		return false;
+	p->len += n;
+	return true;
+}
+
 /* More fragments than a packet has segments for: what is there so far goes into the packet itself. */
 static void flatten(struct ur_pkt *p)
 {
@@ -74,14 +82,15 @@ static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_sw
 		from = ur_mr_local(qp, s->lkey, s->addr, s->length, 0, &mr);
 		if (ur_unlikely(!from))
 			return fail(p);
-		if (!copy && ur_unlikely(p->nseg == UR_PKT_SEGS)) {
+		from += at.off;
+		if (!copy && (ur_unlikely(p->nseg == UR_PKT_SEGS) || ur_mr_unusual(mr))) {
 			flatten(p);
 			copy = true;
 		}
-		if (copy)
-			append(p, from + at.off, n);
-		else
-			p->seg[p->nseg++] = (struct ur_seg){from + at.off, n, &mr->frames};
+		if (!copy)
+			p->seg[p->nseg++] = (struct ur_seg){from, n, &mr->frames};
+		else if (ur_unlikely(!append_from(qp->tp, p, mr, from, n)))
+			return fail(p);
 		at.off += n;
 		len -= n;
 	}
@@ -117,9 +126,8 @@ enum ibv_wc_status ur_sge_scatter_in(const struct ur_tp *tp, const struct ur_pd 
 			continue;
 		}
 		to = ur_mr_in(tp, pd, s->lkey, s->addr, s->length, IBV_ACCESS_LOCAL_WRITE, &mr);
-		if (ur_unlikely(!to))
+		if (ur_unlikely(!to) || ur_unlikely(!ur_mr_write(tp, mr, to + pos->off, data, n)))
 			return IBV_WC_LOC_PROT_ERR;
-		memcpy(to + pos->off, data, n);
 		pos->off += n;
 		data += n;
 		len -= n;

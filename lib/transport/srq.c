@@ -45,7 +45,7 @@ int ur_srq_create(struct ur_tp *tp, struct ur_srq_init *init, struct ur_srq **ou
 	if (!err)
 		err = ur_idtab_alloc(&tp->srqs, srq, &id);
 	if (err) {
-		free(srq->ring.buf);
+		ur_ring_free(&srq->ring);
 		free(srq);
 		return err;
 	}
@@ -70,9 +70,19 @@ int ur_srq_destroy(struct ur_srq *srq)
 		ur_xrc_forget(srq);
 	ur_idtab_free(&srq->tp->srqs, srq->num & 0xffff);
 	use_objects(srq, -1);
-	free(srq->ring.buf);
+	ur_ring_free(&srq->ring);
 	free(srq);
 	return 0;
+}
+
+size_t ur_srq_ring_bytes(const struct ur_srq *srq)
+{
+	return ur_ring_bytes(&srq->ring);
+}
+
+void ur_srq_lend(struct ur_srq *srq, void *mem)
+{
+	ur_ring_lend(&srq->ring, mem);
 }
 
 uint32_t ur_srq_num(const struct ur_srq *srq)
@@ -167,8 +177,9 @@ static int resize(struct ur_srq *srq, uint32_t *max_wr)
 
 		memcpy(ur_ring_at(&fresh, i), w, ur_recv_stride(w->nsge));
 	}
-	free(r->buf);
+	ur_ring_free(r);
 	r->buf = fresh.buf;
+	r->lent = false;
 	r->mask = fresh.mask;
 	r->cap = fresh.cap;
 	return 0;

@@ -4,6 +4,7 @@
  *
  *   tp.c         the instance, demultiplexing of received packets, the transmit arbiter
  *   mr.c cq.c    memory regions, completion queues
+ *   memory.c     on-demand and null regions
  *   mw.c         memory windows, and the work requests that change them: BIND_MW, LOCAL_INV
  *   qp.c         life of a queue pair, doorbell, error state and flushing; qp_modify.c its state transitions
  *   wr_op.c      the table of work request opcodes; post.c writes send work requests into the ring (on the application's threads)
@@ -134,7 +135,7 @@ static inline uint8_t *ur_mr_in(const struct ur_tp *tp, const struct ur_pd *pd, 
 	if (ur_unlikely(off > mr->length || len > mr->length - off))
 		return NULL;
 	*out = mr;
-	return mr->addr + off;
+	return (uint8_t *)((uintptr_t)mr->addr + off); /* an on-demand region of everything begins at NULL */
 }
 
 static inline uint8_t *ur_mr_local(const struct ur_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access, struct ur_mr **out)
@@ -153,6 +154,40 @@ static inline uint8_t *ur_mr_at(const struct ur_qp *qp, uint32_t key, uint64_t v
 	return ur_likely(at) ? at : ur_mw_at(qp, key, va, len, access, out);
 }
 
+/* --- memory.c: for regions with UR_ACCESS_UNUSUAL --- */
+
+bool ur_mr_reach_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write);
+bool ur_mr_read_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, uint8_t *from, uint32_t len);
+bool ur_mr_write_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, const uint8_t *from, uint32_t len);
+
+static inline bool ur_mr_unusual(const struct ur_mr *mr)
+{
+	return ur_unlikely(mr->access & UR_ACCESS_UNUSUAL);
+}
+
+/* False when nothing can be mapped at these bytes of the region, which a lookup has granted: an access error. */
+static inline bool ur_mr_reach(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write)
+{
+	return !ur_mr_unusual(mr) || ur_mr_reach_unusual(tp, mr, at, len, write);
+}
+
+/* Copies from or to these bytes; false as above. */
+static inline bool ur_mr_read(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, uint8_t *from, uint32_t len)
+{
+	if (ur_mr_unusual(mr))
+		return ur_mr_read_unusual(tp, mr, to, from, len);
+	memcpy(to, from, len);
+	return true;
+}
+
+static inline bool ur_mr_write(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	if (ur_mr_unusual(mr))
+		return ur_mr_write_unusual(tp, mr, to, from, len);
+	memcpy(to, from, len);
+	return true;
+}
+
 /* Gives `key` a place in the table of keys, and its lkey and rkey. ENOSPC or ENOMEM otherwise. */
 int ur_key_alloc(struct ur_tp *tp, struct ur_mr *key);
 
@@ -166,7 +201,7 @@ enum ibv_wc_status ur_local_start(struct ur_qp *qp, struct ur_swqe *w);
 void ur_local_done(struct ur_qp *qp);
 /* Invalidates a window of type 2, for LOCAL_INV and for a peer's SEND. False when that key may not be invalidated through this QP. */
 bool ur_mw_invalidate(struct ur_qp *qp, uint32_t rkey);
-/* The QP goes: windows bound through it are no longer bound. */
+/* The QP goes, or is reset: windows bound through it are no longer bound. */
 void ur_mw_forget_qp(struct ur_qp *qp);
 
 /* --- atomic.c --- */
@@ -230,6 +265,9 @@ static inline uint8_t *ur_pkt_begin(const struct ur_qp *qp, struct ur_pkt *p, co
 
 /* `wr` is rounded up in place to a power of two; none stays none, and one slot is there all the same. */
 int ur_ring_init(struct ur_ring *r, uint32_t *wr, uint32_t stride, uint32_t max_sge);
+void ur_ring_free(struct ur_ring *r);
+/* The entries move into `mem`, which stays the caller's; NULL leaves them. Before there are any. */
+void ur_ring_lend(struct ur_ring *r, void *mem);
 void ur_qp_event(struct ur_qp *qp, enum ibv_event_type ev);
 /*
  * The oldest send WQE `w` is over: frees its slot and completes it; the CQE is left out for an unsignalled success. For those that hold
@@ -306,6 +344,8 @@ void ur_req_schedule(struct ur_qp *qp);
 void ur_req_rewind(struct ur_qp *qp);
 /* A READ request for the `n` packets from `psn` on. */
 void ur_req_put_read(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, struct ur_pkt *p);
+/* Gives the WQE at `cur` its PSNs, or executes it if it is a local operation. Otherwise the status that it fails with. */
+enum ibv_wc_status ur_req_start(struct ur_qp *qp);
 /* The oldest send WQE fails, and with it the QP. */
 void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
 
@@ -410,6 +450,11 @@ enum ur_resp_verdict ur_resp_atomic(struct ur_qp *qp, const struct ur_pkt *p, co
 void ur_resp_atomic_again(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);
 /* The access flags that a FLUSH with these placement types needs; ~0 for types that do not exist. */
 int ur_resp_flush_access(const struct ur_pkt *p, const struct ur_opcode_info *op);
+/* Has it been answered in full, so that whatever is sent now the peer may have had? */
+static inline bool ur_resp_rd_answered(const struct ur_rd_res *e)
+{
+	return e->replay || e->k == e->end;
+}
 /* Lets packets [start, start + npkts) of the answer be sent; of a READ, `stop` is the offset at which its data ends. */
 static inline void ur_resp_rd_run(struct ur_rd_res *e, uint32_t start, uint32_t npkts, uint32_t stop, bool replay)
 {

@@ -58,6 +58,11 @@ struct ur_tp_config {
 	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0: 2 MB of them, between 256 and 2048 */
 	/* Losses are repaired by going back and by the ACK timer alone: no probes, no requests for parts of READs. To compare with. */
 	bool plain_recovery;
+	/*
+	 * Makes [at, at + len) readable, or writable too, if something can be mapped there; false otherwise. Called in the course of a
+	 * packet, for what it touches of an on-demand region. NULL: there are no such regions.
+	 */
+	bool (*reach)(void *at, uint64_t len, bool write);
 };
 
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
@@ -88,6 +93,8 @@ enum ur_access {
 	UR_ACCESS_FLUSH_GLOBAL = 1 << 8,
 	UR_ACCESS_FLUSH_PERSISTENT = 1 << 9,
 	UR_ACCESS_FLUSH = UR_ACCESS_FLUSH_GLOBAL | UR_ACCESS_FLUSH_PERSISTENT,
+	UR_ACCESS_NULL = 1 << 16, /* not the API's: no memory at all, see ibv_alloc_null_mr(3) */
+	UR_ACCESS_UNUSUAL = UR_ACCESS_NULL | IBV_ACCESS_ON_DEMAND, /* memory that cannot be touched just like that */
 };
 
 struct ur_mr {
@@ -102,13 +109,24 @@ struct ur_mr {
 	struct ur_tp *tp;
 };
 
-/* EINVAL when addr + length or iova + length overflows, or for remote write or atomic access without local write. */
+/*
+ * EINVAL when addr + length or iova + length overflows, or for remote write or atomic access without local write; EOPNOTSUPP for
+ * IBV_ACCESS_ON_DEMAND without a `reach` in the configuration.
+ */
 int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uint64_t iova, int access, struct ur_mr **out);
 /*
  * EBUSY while frames refer to it: let the port finish them and call again. No packet touches the memory afterwards. EBUSY without any
  * effect while memory windows are bound to it (mr->windows).
  */
 int ur_mr_dereg(struct ur_mr *mr);
+/*
+ * ibv_rereg_mr(3): a new MR takes over the keys of `mr`, with pd, addr, length, iova and access of `as`. All that is left to do with `mr`
+ * is ur_mr_dereg, which waits for the frames that refer to its memory. EINVAL and EOPNOTSUPP as ur_mr_reg, EBUSY while windows are bound to
+ * it, ENOMEM: then nothing has changed.
+ */
+int ur_mr_rereg(struct ur_mr *mr, const struct ur_mr *as, struct ur_mr **out);
+/* The MR of that PD whose keys have this index (key >> 8), or NULL. */
+struct ur_mr *ur_mr_of(const struct ur_pd *pd, uint32_t index);
 
 /*
  * Memory windows (IBTA volume 1, 10.6.6 and 10.6.7; ibv_alloc_mw(3)), bound by BIND_MW work requests. A window of type 2 is one of type 2B:
@@ -120,6 +138,22 @@ void ur_mw_dealloc(struct ur_mw *mw);
 /* The key that it has now: that of the last bind which was executed. */
 uint32_t ur_mw_rkey(const struct ur_mw *mw);
 
+/* --- memory of queues that somebody else brings --- */
+
+/*
+ * The rings of a QP, SRQ or CQ may lie in memory of the caller's, of as many bytes as asked for here, aligned to UR_RING_ALIGN. It stays
+ * his and must outlive the object, even if that is resized. Before anything has been posted or completed. A size of 0: there is no such
+ * ring.
+ */
+#define UR_RING_ALIGN 64
+void ur_qp_ring_bytes(const struct ur_qp *qp, size_t *sq, size_t *rq);
+/* Either may be NULL: then that ring stays where it is. */
+void ur_qp_lend(struct ur_qp *qp, void *sq, void *rq);
+size_t ur_srq_ring_bytes(const struct ur_srq *srq);
+void ur_srq_lend(struct ur_srq *srq, void *mem);
+size_t ur_cq_ring_bytes(const struct ur_cq *cq);
+void ur_cq_lend(struct ur_cq *cq, void *mem);
+
 /* --- completion queues --- */
 
 /* `notify` is called by the shard, once per arming, when a completion arrives that the arming asked for. */
@@ -130,7 +164,7 @@ void *ur_cq_context(const struct ur_cq *cq);
 unsigned ur_cq_size(const struct ur_cq *cq);
 /* Before its first completion: each carries the `now` of the call in which it arose, for ur_cq_take. ENOMEM. */
 int ur_cq_stamp(struct ur_cq *cq);
-/* A completion that finds no room is lost, and nothing else happens. */
+/* A completion that finds no room is lost and counted, and nothing else happens. */
 void ur_cq_ignore_overrun(struct ur_cq *cq);
 /*
  * Room for at least `cqe` completions; what is queued stays. EINVAL when there is more of it, or outside [1, UR_MAX_CQE]; ENOMEM. Needs the

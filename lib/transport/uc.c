@@ -73,19 +73,39 @@ void ur_uc_sent(struct ur_qp *qp)
 		ur_qp_sqd_check(qp);
 }
 
+/* The request at `head` goes to a wire that leads nowhere; a local operation needs none. False when it failed. */
+static bool lose_request(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+	const struct ur_swqe *w = ur_sq_at(qp, r->head);
+	enum ibv_wc_status st = r->head == r->fresh ? ur_req_start(qp) : IBV_WC_SUCCESS;
+
+	if (st) {
+		ur_req_fail(qp, st, 0);
+		return false;
+	}
+	if (ur_swqe_in(w, UR_WRS_LOCAL))
+		return true; /* it has been executed and is complete */
+	r->cur = r->fresh;
+	r->pos = (struct ur_sge_pos){0, 0};
+	ur_qp_count(qp, UR_C_DROP_NEIGH);
+	ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
+	return true;
+}
+
 void ur_qp_unreachable(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
+	enum ibv_qp_state st = ur_qp_st(qp);
 
-	if (qp->service != UR_UC || ur_qp_st(qp) != IBV_QPS_RTS)
+	if (qp->service != UR_UC || (st != IBV_QPS_RTS && st != IBV_QPS_SQD))
 		return;
-	r->tail = r->fresh = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-	while (r->head != r->tail) {
-		ur_qp_count(qp, UR_C_DROP_NEIGH);
-		ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
-	}
-	r->cur = r->head;
-	r->pos = (struct ur_sge_pos){0, 0};
+	r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	/* In SQD nothing is begun any more. */
+	while (r->head != (st == IBV_QPS_RTS ? r->tail : r->fresh))
+		if (!lose_request(qp))
+			break;
+	ur_qp_sqd_check(qp);
 	if (ur_unlikely(qp->broken))
 		ur_qp_to_err(qp);
 }

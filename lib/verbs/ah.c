@@ -33,7 +33,8 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	uv_leave(c);
 	if (err)
 		return uv_null(err);
-	ah->api = (struct ibv_ah){.context = pd->context, .pd = pd, .handle = atomic_fetch_add(&c->handles, 1)};
+	ah->api = (struct ibv_ah){.context = pd->context, .pd = pd, .handle = uv_new_handle(c)};
+	uv_pd_get(pd);
 	uv_context_get(c);
 	return &ah->api;
 }
@@ -41,11 +42,13 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
 	struct uv_context *c = uv_context(ah->context);
+	struct ibv_pd *pd = ah->pd;
 
 	if (!uv_enter(c))
 		return uv_errno(EIO);
 	ur_ah_destroy(ur_container_of(ah, struct ur_ah, api));
 	uv_leave(c);
+	uv_pd_put(pd);
 	uv_context_put(c);
 	return 0;
 }

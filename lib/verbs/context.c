@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "verbs/device.h"
 
@@ -75,6 +76,8 @@ void uv_context_put(struct uv_context *c)
 	while ((node = ur_list_pop(&c->async.events)))
 		free(node); /* struct uv_async begins with its link */
 	uv_evq_fini(&c->async);
+	close(c->vctx.context.cmd_fd);
+	uv_share_put(c->share);
 	pthread_mutex_destroy(&c->vctx.context.mutex);
 	pthread_mutex_destroy(&c->lock);
 	uv_device_put(c->device);
@@ -96,6 +99,14 @@ void uv_context_ops(struct verbs_context *v)
 	v->open_xrcd = uv_open_xrcd;
 	v->close_xrcd = uv_close_xrcd;
 	v->open_qp = uv_open_qp;
+	v->alloc_dm = uv_alloc_dm;
+	v->free_dm = uv_free_dm;
+	v->reg_dm_mr = uv_reg_dm_mr;
+	v->alloc_null_mr = uv_alloc_null_mr;
+	v->advise_mr = uv_advise_mr;
+	v->alloc_td = uv_alloc_td;
+	v->dealloc_td = uv_dealloc_td;
+	v->alloc_parent_domain = uv_alloc_parent_domain;
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	v->context.ops.poll_cq = uv_poll_cq;
 	v->context.ops.req_notify_cq = uv_req_notify_cq;
@@ -107,15 +118,11 @@ void uv_context_ops(struct verbs_context *v)
 	v->context.ops.post_srq_recv = uv_post_srq_recv;
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *device)
+struct ibv_context *uv_context_open(struct uv_device *d, int cmd_fd, struct uv_share *share)
 {
-	struct uv_device *d = uv_device(device);
-	struct uv_context *c;
+	struct uv_context *c = calloc(1, sizeof(*c));
 	int err;
 
-	if (ur_engine_foreign(d->engine))
-		return uv_null(EIO);
-	c = calloc(1, sizeof(*c));
 	if (!c)
 		return uv_null(ENOMEM);
 	err = uv_evq_init(&c->async);
@@ -128,15 +135,38 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	uv_device_get(d);
 	c->device = d;
 	c->engine = d->engine;
+	c->share = share;
 	uv_context_ops(&c->vctx);
-	c->vctx.context.device = device;
-	c->vctx.context.cmd_fd = -1; /* there is no kernel device to talk to */
+	c->vctx.context.device = &d->dev;
+	c->vctx.context.cmd_fd = cmd_fd;
 	c->vctx.context.async_fd = c->async.fd;
 	c->vctx.context.num_comp_vectors = 1;
 	pthread_mutex_init(&c->vctx.context.mutex, NULL);
 	c->watch.event = uv_async_port;
 	ur_engine_watch(c->engine, &c->watch);
 	return &c->vctx.context;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct uv_device *d = uv_device(device);
+	struct ibv_context *ctx;
+	struct uv_share *share;
+	int fd, err;
+
+	if (ur_engine_foreign(d->engine))
+		return uv_null(EIO);
+	err = uv_share_new(d, &fd, &share);
+	if (err)
+		return uv_null(err);
+	ctx = uv_context_open(d, fd, share);
+	if (!ctx) {
+		err = errno;
+		close(fd);
+		uv_share_put(share);
+		errno = err;
+	}
+	return ctx;
 }
 
 int ibv_close_device(struct ibv_context *context)

@@ -36,7 +36,7 @@ static void init_public(struct uv_cq *u, struct ibv_context *context, void *cq_c
 	u->cq.context = context;
 	u->cq.channel = channel;
 	u->cq.cq_context = cq_context;
-	u->cq.handle = atomic_fetch_add(&uv_context(context)->handles, 1);
+	u->cq.handle = uv_new_handle(uv_context(context));
 	u->cq.cqe = (int)ur_cq_size(u->tp);
 	pthread_mutex_init(&u->cq.mutex, NULL);
 	pthread_cond_init(&u->cq.cond, NULL);
@@ -68,6 +68,21 @@ static int create(struct uv_cq *u, struct ur_nic *nic, const struct ibv_cq_init_
 	return 0;
 }
 
+/* Into the memory of a parent domain's allocator, before any completion. */
+static int move_queue(struct uv_cq *u)
+{
+	struct uv_context *c = uv_context(u->cq.context);
+	int err = uv_pd_alloc(u->pd, UV_RES_CQ, ur_cq_ring_bytes(u->tp), &u->lent);
+
+	if (err || !u->lent)
+		return err;
+	if (!uv_enter(c))
+		return EIO;
+	ur_cq_lend(u->tp, u->lent);
+	uv_leave(c);
+	return 0;
+}
+
 struct uv_cq *uv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 {
 	struct uv_context *c = uv_context(context);
@@ -96,6 +111,15 @@ struct uv_cq *uv_cq_create(struct ibv_context *context, const struct ibv_cq_init
 	if (attr->channel)
 		hold_channel(attr->channel);
 	uv_context_get(c);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		u->pd = attr->parent_domain;
+		uv_pd_get(u->pd);
+		err = move_queue(u);
+	}
+	if (err) {
+		ibv_destroy_cq(&u->cq);
+		return uv_null(err);
+	}
 	return u;
 }
 
@@ -124,6 +148,9 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 	if (cq->channel)
 		uv_channel_forget(u);
 	uv_async_forget_cq(u);
+	uv_pd_free(u->pd, UV_RES_CQ, u->lent);
+	if (u->pd)
+		uv_pd_put(u->pd);
 	pthread_cond_destroy(&cq->cond);
 	pthread_mutex_destroy(&cq->mutex);
 	free(u);

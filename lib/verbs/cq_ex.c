@@ -137,12 +137,21 @@ static void set_readers(struct ibv_cq_ex *ex, uint64_t wc_flags)
 
 /* --- making --- */
 
-/* There are no parent domains, and so no IBV_CQ_INIT_ATTR_MASK_PD. */
+#define CQ_ATTRS (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
+
 static bool supported(const struct ibv_cq_init_attr_ex *attr)
 {
-	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS || attr->wc_flags & ~(uint64_t)WC_FLAGS)
+	if (attr->comp_mask & ~(uint32_t)CQ_ATTRS || attr->wc_flags & ~(uint64_t)WC_FLAGS)
 		return false;
 	return !(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~(uint32_t)CQ_FLAGS);
+}
+
+/* A CQ belongs to no protection domain: what it may be given is a parent domain, for its allocator. */
+static bool domain_ok(const struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_pd *pd = attr->parent_domain;
+
+	return !(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) || (pd && pd->context == context && uv_pd(pd)->base);
 }
 
 struct ibv_cq_ex *uv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
@@ -152,6 +161,8 @@ struct ibv_cq_ex *uv_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 
 	if (!supported(attr))
 		return uv_null(EOPNOTSUPP);
+	if (!domain_ok(context, attr))
+		return uv_null(EINVAL);
 	if (!(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS))
 		known.flags = 0;
 	u = uv_cq_create(context, &known);

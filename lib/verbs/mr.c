@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains and memory regions: ibv_alloc_pd(3), ibv_reg_mr(3). Nothing is pinned: registering checks that the memory is there. */
+/*
+ * Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), ibv_import_mr(3). Nothing is pinned: registering checks that the memory is there, unless
+ * it is to be there on demand.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -7,58 +10,11 @@
 
 #include "verbs/verbs_priv.h"
 
-/* --- protection domains --- */
-
-static struct uv_pd *to_pd(struct ibv_pd *pd)
-{
-	return ur_container_of(pd, struct uv_pd, pd);
-}
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-	struct uv_context *c = uv_context(context);
-	struct uv_pd *u = calloc(1, sizeof(*u));
-	struct ur_nic *nic;
-	int err = EIO;
-
-	if (!u)
-		return uv_null(ENOMEM);
-	nic = uv_enter(c);
-	if (nic) {
-		err = ur_pd_create(nic->tp, &u->tp);
-		uv_leave(c);
-	}
-	if (err) {
-		free(u);
-		return uv_null(err);
-	}
-	u->pd.context = context;
-	u->pd.handle = atomic_fetch_add(&c->handles, 1);
-	uv_context_get(c);
-	return &u->pd;
-}
-
-int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-	struct uv_context *c = uv_context(pd->context);
-	struct uv_pd *u = to_pd(pd);
-	int err;
-
-	if (!uv_enter(c))
-		return uv_errno(EIO);
-	err = ur_pd_destroy(u->tp);
-	uv_leave(c);
-	if (err)
-		return uv_errno(err);
-	free(u);
-	uv_context_put(c);
-	return 0;
-}
-
 /* --- memory regions --- */
 
-#define ACCESS_EFFECTIVE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-			  IBV_ACCESS_MW_BIND | UR_ACCESS_FLUSH)
+#define ACCESS_EFFECTIVE                                                                                                                   \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |       \
+	 IBV_ACCESS_ON_DEMAND | UR_ACCESS_FLUSH)
 #define ACCESS_KNOWN (ACCESS_EFFECTIVE | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)
 
 #define MINCORE_PAGES 4096
@@ -92,13 +48,18 @@ static int check_registration(const void *addr, size_t length, unsigned access)
 		return EOPNOTSUPP;
 	if ((uintptr_t)addr + length < (uintptr_t)addr)
 		return EINVAL;
-	return check_mapped(addr, length);
+	return access & IBV_ACCESS_ON_DEMAND ? 0 : check_mapped(addr, length);
 }
 
-static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
+static struct uv_mr *to_mr(struct ibv_mr *mr)
+{
+	return ur_container_of(mr, struct uv_mr, mr);
+}
+
+struct ibv_mr *uv_mr_new(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, enum uv_mr_kind kind)
 {
 	struct uv_context *c = uv_context(pd->context);
-	int err = check_registration(addr, length, access);
+	int err = kind == UV_MR_NULL ? 0 : check_registration(addr, length, access);
 	struct ur_nic *nic;
 	struct uv_mr *u;
 
@@ -110,22 +71,29 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	err = EIO;
 	nic = uv_enter(c);
 	if (nic) {
-		err = ur_mr_reg(nic->tp, to_pd(pd)->tp, addr, length, iova, (int)(access & ACCESS_EFFECTIVE), &u->tp);
+		err = ur_mr_reg(nic->tp, uv_pd(pd)->tp, addr, length, iova, (int)(access & (ACCESS_EFFECTIVE | UR_ACCESS_NULL)), &u->tp);
 		uv_leave(c);
 	}
 	if (err) {
 		free(u);
 		return uv_null(err);
 	}
-	u->mr = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length, .handle = u->tp->lkey >> 8,
-				.lkey = u->tp->lkey, .rkey = u->tp->rkey};
+	u->kind = (uint8_t)kind;
+	u->mr = (struct ibv_mr){.context = pd->context,
+				.pd = pd,
+				.addr = addr,
+				.length = length,
+				.handle = u->tp->lkey >> 8,
+				.lkey = u->tp->lkey,
+				.rkey = u->tp->rkey};
+	uv_pd_get(pd);
 	uv_context_get(c);
 	return &u->mr;
 }
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	return reg(pd, addr, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
+	return uv_mr_new(pd, addr, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access, UV_MR_USER);
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -149,36 +117,169 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 	return uv_null(EOPNOTSUPP);
 }
 
-int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+/* The object goes, whatever becomes of the region. */
+static void end(struct uv_mr *u)
 {
-	(void)mr;
-	(void)flags;
-	(void)pd;
-	(void)addr;
-	(void)length;
-	(void)access;
-	errno = EOPNOTSUPP;
-	return IBV_REREG_MR_ERR_INPUT; /* the old registration holds */
+	struct uv_context *c = uv_context(u->mr.context);
+
+	if (u->dm)
+		uv_dm_mr_gone(u->dm);
+	uv_pd_put(u->mr.pd);
+	free(u);
+	uv_context_put(c);
 }
 
-int ibv_dereg_mr(struct ibv_mr *mr)
+/* An import finds its region anew: the one that it came from may have been registered again meanwhile, or be gone. */
+static struct ur_mr *region(const struct uv_mr *u)
 {
-	struct uv_mr *u = ur_container_of(mr, struct uv_mr, mr);
-	struct uv_context *c = uv_context(mr->context);
+	struct ur_mr *m = u->kind == UV_MR_IMPORT ? ur_mr_of(uv_pd(u->mr.pd)->tp, u->mr.handle) : u->tp;
+
+	return m && m->lkey == u->mr.lkey ? m : NULL;
+}
+
+/* 0, EBUSY when windows are bound to it or the port keeps its frames, EIO in a child. */
+static int dereg(struct uv_context *c, struct uv_mr *u, struct ur_mr *m)
+{
 	unsigned turn = 0;
 	bool bound;
 	int err;
 
 	do {
 		if (!uv_enter(c))
-			return uv_errno(EIO);
-		err = ur_mr_dereg(u->tp);
-		bound = err && u->tp->windows; /* nothing that time would change */
+			return EIO;
+		if (!m)
+			m = region(u);
+		err = m ? ur_mr_dereg(m) : EINVAL;
+		bound = err == EBUSY && m->windows; /* nothing that time would change */
 		uv_leave(c);
 	} while (err == EBUSY && !bound && uv_reclaim(c, turn++));
-	if (err)
-		return uv_errno(err);
-	free(u);
-	uv_context_put(c);
+	return err;
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	struct uv_mr *u = to_mr(mr);
+	int err = dereg(uv_context(mr->context), u, NULL);
+
+	if (!err)
+		end(u);
+	return uv_errno(err);
+}
+
+/* --- registering again --- */
+
+#define REREG_FLAGS (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)
+
+static int check_rereg(const struct uv_mr *u, int flags, const struct ibv_pd *pd, const void *addr, size_t length, int access)
+{
+	if (u->kind != UV_MR_USER || !flags || flags & ~REREG_FLAGS)
+		return EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length))
+		return EINVAL;
+	if (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		return EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_PD && (!pd || pd->context != u->mr.context))
+		return EINVAL;
 	return 0;
+}
+
+/* What the region is to be; u->tp is what it is. */
+static int wanted(const struct uv_mr *u, int flags, struct ibv_pd *pd, void *addr, size_t length, int access, struct ur_mr *as)
+{
+	bool on_demand = u->tp->access & IBV_ACCESS_ON_DEMAND;
+
+	as->pd = flags & IBV_REREG_MR_CHANGE_PD ? uv_pd(pd)->tp : u->tp->pd;
+	as->addr = u->tp->addr;
+	as->iova = u->tp->iova;
+	as->length = u->tp->length;
+	as->access = flags & IBV_REREG_MR_CHANGE_ACCESS ? access & ACCESS_EFFECTIVE : u->tp->access;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		as->addr = addr;
+		as->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+		as->length = length;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION || (on_demand && !(as->access & IBV_ACCESS_ON_DEMAND)))
+		return check_registration(as->addr, as->length, (unsigned)(access | (as->access & IBV_ACCESS_ON_DEMAND)));
+	return check_registration(NULL, 0, (unsigned)access);
+}
+
+static int replace(struct uv_context *c, struct uv_mr *u, const struct ur_mr *as)
+{
+	int err;
+
+	if (!uv_enter(c))
+		return EIO;
+	err = ur_mr_rereg(u->tp, as, &u->tp);
+	uv_leave(c);
+	return err;
+}
+
+/* The keys stay. All that can go wrong is found before anything changes, so that the old registration holds. */
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct uv_context *c = uv_context(mr->context);
+	struct uv_mr *u = to_mr(mr);
+	struct ur_mr *old = u->tp, as;
+	int err = check_rereg(u, flags, pd, addr, length, access);
+
+	if (!err)
+		err = wanted(u, flags, pd, addr, length, access, &as);
+	if (!err)
+		err = replace(c, u, &as);
+	if (err) {
+		errno = err;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		uv_pd_get(pd);
+		uv_pd_put(mr->pd);
+		mr->pd = pd;
+	}
+	mr->addr = u->tp->addr;
+	mr->length = u->tp->length;
+	/* Once this has returned, no frame refers to what the region was. */
+	err = dereg(c, u, old);
+	if (err) {
+		errno = err;
+		return IBV_REREG_MR_ERR_CMD;
+	}
+	return 0;
+}
+
+/* --- imports --- */
+
+struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct uv_context *c = uv_context(pd->context);
+	struct uv_mr *u = calloc(1, sizeof(*u));
+	const struct ur_mr *m = NULL;
+	bool entered;
+
+	if (!u)
+		return uv_null(ENOMEM);
+	entered = uv_enter(c);
+	if (entered) {
+		m = ur_mr_of(uv_pd(pd)->tp, handle);
+		if (m)
+			u->mr = (struct ibv_mr){.context = pd->context,
+						.pd = pd,
+						.length = m->length,
+						.handle = handle,
+						.lkey = m->lkey,
+						.rkey = m->access & UR_ACCESS_NULL ? 0 : m->rkey};
+		uv_leave(c);
+	}
+	if (!m) {
+		free(u);
+		return uv_null(entered ? ENOENT : EIO);
+	}
+	u->kind = UV_MR_IMPORT;
+	uv_pd_get(pd);
+	uv_context_get(c);
+	return &u->mr;
+}
+
+void ibv_unimport_mr(struct ibv_mr *mr)
+{
+	end(to_mr(mr));
 }

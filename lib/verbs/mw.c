@@ -38,6 +38,7 @@ struct ibv_mw *uv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	u->mw.pd = pd;
 	u->mw.handle = u->mw.rkey >> 8;
 	u->mw.type = type;
+	uv_pd_get(pd);
 	uv_context_get(c);
 	return &u->mw;
 }
@@ -51,6 +52,7 @@ int uv_dealloc_mw(struct ibv_mw *mw)
 		return uv_errno(EIO);
 	ur_mw_dealloc(u->tp);
 	uv_leave(c);
+	uv_pd_put(mw->pd);
 	free(u);
 	uv_context_put(c);
 	return 0;

@@ -110,6 +110,34 @@ static bool same_context(const struct ibv_context *ctx, const struct ibv_pd *pd,
 	       (!attr->send_cq || attr->send_cq->context == ctx) && (!attr->recv_cq || attr->recv_cq->context == ctx);
 }
 
+/* Into the memory of a parent domain's allocator, before anybody can post. */
+static int move_queues(struct uv_qp *u)
+{
+	struct uv_context *c = uv_context(u->qp.context);
+	size_t sq, rq;
+	int err;
+
+	ur_qp_ring_bytes(u->tp, &sq, &rq);
+	err = sq ? uv_pd_alloc(u->qp.pd, UV_RES_SQ, sq, &u->lent[0]) : 0;
+	if (!err && rq)
+		err = uv_pd_alloc(u->qp.pd, UV_RES_RQ, rq, &u->lent[1]);
+	if (err || (!u->lent[0] && !u->lent[1]))
+		return err;
+	if (!uv_enter(c))
+		return EIO;
+	ur_qp_lend(u->tp, u->lent[0], u->lent[1]);
+	uv_leave(c);
+	return 0;
+}
+
+static void free_queues(struct uv_qp *u)
+{
+	uv_pd_free(u->qp.pd, UV_RES_SQ, u->lent[0]);
+	uv_pd_free(u->qp.pd, UV_RES_RQ, u->lent[1]);
+	if (u->qp.pd)
+		uv_pd_put(u->qp.pd);
+}
+
 static struct ibv_qp *create_in(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_qp_init_attr *attr)
 {
 	struct uv_qp *u;
@@ -125,7 +153,14 @@ static struct ibv_qp *create_in(struct ibv_context *ctx, struct ibv_pd *pd, stru
 		free(u);
 		return uv_null(err);
 	}
+	if (u->qp.pd)
+		uv_pd_get(u->qp.pd);
 	uv_context_get(uv_context(ctx));
+	err = move_queues(u);
+	if (err) {
+		ibv_destroy_qp(&u->qp);
+		return uv_null(err);
+	}
 	return &u->qp;
 }
 
@@ -289,6 +324,8 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 	if (err)
 		return uv_errno(err);
 	uv_async_forget_qp(u);
+	if (!shared)
+		free_queues(root);
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);
 	if (u != root && !shared)

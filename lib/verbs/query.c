@@ -11,7 +11,7 @@
 
 #define PORT 1
 #define DEFAULT_PKEY 0xffff
-#define CLOCK_KHZ 1000000 /* timestamps are nanoseconds */
+#define CLOCK_KHZ 1000000     /* timestamps are nanoseconds */
 #define MAX_OBJECTS (1 << 16) /* of kinds that only memory limits */
 
 static int fail(int err)
@@ -74,6 +74,7 @@ int uv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex
 		.hca_core_clock = CLOCK_KHZ,
 		.cq_mod_caps = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
 		.phys_port_cnt_ex = 1,
+		.max_dm_size = UV_MAX_DM,
 	};
 
 	if (in && in->comp_mask)
@@ -82,6 +83,7 @@ int uv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex
 		return EINVAL;
 	fill_device(uv_context(ctx), &all.orig_attr);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	uv_odp_caps(&all);
 	memset(attr, 0, len);
 	memcpy(attr, &all, len < sizeof(all) ? len : sizeof(all));
 	return 0;
@@ -98,9 +100,9 @@ static const struct {
 	uint32_t mbps;
 	uint8_t width, speed;
 } speeds[] = {
-	{1000, WIDTH_1X, SPEED_SDR},  {10000, WIDTH_1X, SPEED_FDR10}, {20000, WIDTH_4X, SPEED_DDR},   {25000, WIDTH_1X, SPEED_EDR},
-	{40000, WIDTH_4X, SPEED_FDR10}, {50000, WIDTH_1X, SPEED_HDR}, {100000, WIDTH_4X, SPEED_EDR}, {200000, WIDTH_4X, SPEED_HDR},
-	{UINT32_MAX, WIDTH_4X, SPEED_NDR},
+	{1000, WIDTH_1X, SPEED_SDR},   {10000, WIDTH_1X, SPEED_FDR10}, {20000, WIDTH_4X, SPEED_DDR},
+	{25000, WIDTH_1X, SPEED_EDR},  {40000, WIDTH_4X, SPEED_FDR10}, {50000, WIDTH_1X, SPEED_HDR},
+	{100000, WIDTH_4X, SPEED_EDR}, {200000, WIDTH_4X, SPEED_HDR},  {UINT32_MAX, WIDTH_4X, SPEED_NDR},
 };
 
 static void fill_speed(uint32_t mbps, struct ibv_port_attr *a)
@@ -235,6 +237,7 @@ int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index, st
 	return 0;
 }
 
+/* A table that does not fit is an error, as it is in the kernel: a program would take a part for the whole. */
 ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries, size_t max, uint32_t flags, size_t size)
 {
 	struct uv_context *c = uv_context(ctx);
@@ -250,11 +253,13 @@ ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entr
 	if (err)
 		return -uv_errno(err);
 	ifindex = ifindex_of(c);
-	for (uint32_t i = 0; i < UR_NET_GIDS && n < max; i++) {
+	for (uint32_t i = 0; i < UR_NET_GIDS; i++) {
 		struct ibv_gid_entry e;
 
 		if (gid_is_zero(&gids[i]))
 			continue;
+		if (n == max)
+			return -uv_errno(EINVAL);
 		fill_entry(&e, &gids[i], i, ifindex);
 		memset(out + n * size, 0, size);
 		memcpy(out + n * size, &e, size < sizeof(e) ? size : sizeof(e));

@@ -35,6 +35,21 @@ static void init_public(struct uv_srq *u, struct ibv_pd *pd, void *srq_context, 
 	pthread_cond_init(&u->srq.cond, NULL);
 }
 
+/* Into the memory of a parent domain's allocator, before anybody can post. */
+static int move_queue(struct uv_srq *u)
+{
+	struct uv_context *c = uv_context(u->srq.context);
+	int err = uv_pd_alloc(u->srq.pd, UV_RES_SRQ, ur_srq_ring_bytes(u->tp), &u->lent);
+
+	if (err || !u->lent)
+		return err;
+	if (!uv_enter(c))
+		return EIO;
+	ur_srq_lend(u->tp, u->lent);
+	uv_leave(c);
+	return 0;
+}
+
 static struct ibv_srq *create(struct ibv_pd *pd, struct ur_srq_init *init, void *srq_context)
 {
 	struct uv_context *c = uv_context(pd->context);
@@ -60,7 +75,13 @@ static struct ibv_srq *create(struct ibv_pd *pd, struct ur_srq_init *init, void 
 		free(u);
 		return uv_null(err);
 	}
+	uv_pd_get(pd);
 	uv_context_get(c);
+	err = move_queue(u);
+	if (err) {
+		ibv_destroy_srq(&u->srq);
+		return uv_null(err);
+	}
 	return &u->srq;
 }
 
@@ -119,6 +140,8 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 	if (err)
 		return uv_errno(err);
 	uv_async_forget_srq(u);
+	uv_pd_free(srq->pd, UV_RES_SRQ, u->lent);
+	uv_pd_put(srq->pd);
 	pthread_cond_destroy(&srq->cond);
 	pthread_mutex_destroy(&srq->mutex);
 	free(u);

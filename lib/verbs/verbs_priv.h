@@ -67,15 +67,28 @@ struct uv_device {
 	struct ur_engine *engine;
 	uint64_t guid;
 	struct ur_list xrcds; /* xrc.c's; under the engine's lock */
+	atomic_size_t dm_used; /* bytes of device memory */
+};
+
+/* share.c: what a context and those imported from it have in common. */
+struct uv_share {
+	struct ur_list link;
+	atomic_uint refs;
+	struct uv_device *device;
+	dev_t dev; /* of the file behind cmd_fd */
+	ino_t ino;
+	atomic_uint handles;      /* numbers for what has none of its own */
+	pthread_mutex_t lock;     /* of what may be imported: */
+	struct ur_list pds, dms;
 };
 
 struct uv_context {
 	struct verbs_context vctx;
 	uint8_t slack[UV_SLACK];
 	atomic_uint refs;
-	atomic_uint handles; /* numbers for what has none of its own */
 	struct ur_engine *engine;
 	struct uv_device *device;
+	struct uv_share *share;
 	struct uv_evq async;
 	struct ur_engine_watch watch; /* of the port */
 	pthread_mutex_t lock; /* default_pd */
@@ -86,12 +99,25 @@ struct uv_pd {
 	struct ibv_pd pd;
 	uint8_t slack[UV_SLACK];
 	struct ur_pd *tp;
+	struct ur_list shared; /* in its share's `pds`; never of an import or a parent domain */
+	atomic_uint users;     /* objects that were made with this one, parent domains among them */
+	struct uv_pd *base;    /* of a parent domain, as is all that follows */
+	struct ibv_td *td;
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
+	void *pd_context;
 };
+
+struct uv_dm_mem;
+
+enum uv_mr_kind { UV_MR_USER, UV_MR_NULL, UV_MR_DM, UV_MR_IMPORT };
 
 struct uv_mr {
 	struct ibv_mr mr;
 	uint8_t slack[UV_SLACK];
-	struct ur_mr *tp;
+	struct ur_mr *tp;     /* NULL: an import */
+	struct uv_dm_mem *dm; /* what it is registered in */
+	uint8_t kind;         /* enum uv_mr_kind */
 };
 
 struct uv_mw {
@@ -119,6 +145,8 @@ struct uv_cq {
 	bool single;           /* the program polls from one thread and needs no `batch` */
 	struct ibv_wc wc;      /* the completion that start_poll or next_poll came to */
 	ur_time at;            /* when it arose */
+	struct ibv_pd *pd;     /* a parent domain that it was made with, or NULL */
+	void *lent;            /* its memory for the queue */
 	struct ur_list link;   /* in the channel's events while `pending` */
 	unsigned pending;      /* notifications that nobody fetched; under the channel's lock */
 	uint32_t delivered;    /* fetched ones, all acknowledged before the CQ goes; under the channel's lock */
@@ -139,6 +167,7 @@ struct uv_qp {
 	uint32_t async_delivered; /* under the context's async.lock */
 	struct uv_qp *root;    /* itself, or the one of which ibv_open_qp made it; that has tp, path and the engine's view */
 	struct ur_list opened; /* of a root the list of those, else its place there; under the engine's lock, as is `closed` */
+	void *lent[2];         /* a parent domain's memory for the send and the receive queue */
 	bool closed;           /* a root that was destroyed while others have its QP open */
 };
 
@@ -149,6 +178,7 @@ struct uv_srq {
 	struct ur_engine *engine;
 	uv_spin lock; /* the producers' side of the ring */
 	bool xrc;
+	void *lent; /* a parent domain's memory for the queue */
 	uint32_t async_delivered; /* under the context's async.lock */
 };
 
@@ -176,6 +206,68 @@ int uv_errno(int err);
  * kept them for unreasonably long.
  */
 bool uv_reclaim(struct uv_context *c, unsigned turn);
+
+/* context.c: a context over that descriptor, and with that reference on the share. NULL and errno, and neither is taken over. */
+struct ibv_context *uv_context_open(struct uv_device *d, int cmd_fd, struct uv_share *share);
+
+/* share.c: a new one, and its descriptor. 0 or an errno. */
+int uv_share_new(struct uv_device *device, int *cmd_fd, struct uv_share **out);
+void uv_share_put(struct uv_share *s);
+
+static inline uint32_t uv_new_handle(struct uv_context *c)
+{
+	return atomic_fetch_add(&c->share->handles, 1);
+}
+
+/* pd.c: every object that is made with a PD counts as its user. */
+static inline struct uv_pd *uv_pd(struct ibv_pd *pd)
+{
+	return ur_container_of(pd, struct uv_pd, pd);
+}
+
+static inline void uv_pd_get(struct ibv_pd *pd)
+{
+	atomic_fetch_add(&uv_pd(pd)->users, 1);
+}
+
+static inline void uv_pd_put(struct ibv_pd *pd)
+{
+	atomic_fetch_sub(&uv_pd(pd)->users, 1);
+}
+
+/* parent_domain.c */
+struct ibv_td *uv_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);
+int uv_dealloc_td(struct ibv_td *td);
+struct ibv_pd *uv_alloc_parent_domain(struct ibv_context *ctx, struct ibv_parent_domain_init_attr *attr);
+/* It is being deallocated: lets go of what it stands on. */
+void uv_parent_domain_end(struct uv_pd *u);
+
+/* What an allocator is asked for; uroce has no rdma_driver_id, so the upper half is 0. */
+enum uv_resource { UV_RES_SQ = 1, UV_RES_RQ, UV_RES_SRQ, UV_RES_CQ };
+
+/*
+ * Memory for an object's queue from the allocator of a parent domain. *out is NULL when the object shall use its own; 0, ENOMEM, or EINVAL
+ * when what the allocator gave, which is in *out, is not aligned to UR_RING_ALIGN. Not under the engine's lock. `pd` may be NULL.
+ */
+int uv_pd_alloc(struct ibv_pd *pd, enum uv_resource what, size_t size, void **out);
+/* `at` may be NULL. */
+void uv_pd_free(struct ibv_pd *pd, enum uv_resource what, void *at);
+
+/* mr.c: ibv_reg_mr_iova2(3) for memory of any kind. NULL and errno. */
+struct ibv_mr *uv_mr_new(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, enum uv_mr_kind kind);
+
+/* odp.c */
+struct ibv_mr *uv_alloc_null_mr(struct ibv_pd *pd);
+int uv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list, uint32_t n);
+void uv_odp_caps(struct ibv_device_attr_ex *attr);
+
+/* dm.c */
+#define UV_MAX_DM (16u << 20)
+struct ibv_dm *uv_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr);
+int uv_free_dm(struct ibv_dm *dm);
+struct ibv_mr *uv_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t length, unsigned int access);
+/* A region in it has been deregistered. */
+void uv_dm_mr_gone(struct uv_dm_mem *m);
 
 /* query.c */
 int uv_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len);

@@ -7,11 +7,12 @@
 
 #include "stream.h"
 
-static unsigned failed;
+static unsigned passed, failed;
 
 static void expect(bool ok, const char *what)
 {
 	printf("%s - %s\n", ok ? "ok" : "not ok", what);
+	passed += ok;
 	failed += !ok;
 }
 
@@ -50,6 +51,6 @@ int main(void)
 	expect(on.queue_drops * 20 < off.queue_drops, "with it hardly anything is dropped");
 	expect((low + high) * 8 > 80 * UR_NS_PER_MS * 10, "the link is used: over 8 of 10 Gbit/s");
 	expect(low * 3 > high * 2, "both get their share, within a third");
-	printf("%u failed\n", failed);
+	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;
 }

@@ -339,6 +339,33 @@ static void answers__early_read_behind_an_atomic(void)
 	th_close(&h);
 }
 
+/*
+ * READ, atomic, WRITE: the READ's first response is lost, those behind it come, the WRITE is acknowledged. When the hole is filled the
+ * repair has come to the atomic, whose early answer was not kept: it is asked for at once, without a timer.
+ */
+static void answers__atomic_behind_a_repaired_read(void)
+{
+	static uint64_t mask[2] = {0, 1};
+	static struct th h;
+
+	th_open(&h, with_atomics(4));
+	th_fill(&h.n[1], 5);
+	set_word(&h.n[1], 0, 41);
+	h.lose = th_lose_mask;
+	h.arg = mask;
+	th_post(&h, 0, IBV_WR_RDMA_READ, 1, 64, 2048, 64, 0);
+	post(&h, IBV_WR_ATOMIC_FETCH_AND_ADD, 2, 0, 0, 1, 0);
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 3, 4096, 8, 4096, 0);
+	th_pump(&h); /* at standing time */
+	for (uint64_t id = 1; id <= 3; id++)
+		th_expect_wc(h.n[0].scq, id, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(word(&h.n[0], 0), 41);
+	CU_ASSERT_EQUAL(word(&h.n[1], 0), 42);
+	CU_ASSERT_EQUAL(memcmp(h.n[0].mem + 64, h.n[1].mem + 64, 2048), 0);
+	CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_DUPLICATE], 3); /* the part of the READ, and from the atomic on */
+	th_close(&h);
+}
+
 static bool lose_some(struct th *h, unsigned from, const struct ur_pkt *p)
 {
 	(void)from;
@@ -454,6 +481,7 @@ void ur_suite_atomic(void)
 	CU_ADD_TEST(s, answers__that_do_not_fit);
 	CU_ADD_TEST(s, answers__late_ones_are_dropped);
 	CU_ADD_TEST(s, answers__early_read_behind_an_atomic);
+	CU_ADD_TEST(s, answers__atomic_behind_a_repaired_read);
 	CU_ADD_TEST(s, lost_atomic_ack);
 	CU_ADD_TEST(s, lossy__each_exactly_once);
 	CU_ADD_TEST(s, atomic_write__whole_way);

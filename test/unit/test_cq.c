@@ -312,6 +312,7 @@ static void cq_ignore_overrun__loses_and_goes_on(void)
 	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 8, 0, 8, 0, IBV_SEND_SIGNALED), 0);
 	th_pump(&h);
 	th_expect_wc(cq, 8, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_CQE_LOST], 5);
 	CU_ASSERT_EQUAL(overruns, 0);
 	CU_ASSERT_EQUAL(h.n[0].nevents, 0);
 	CU_ASSERT_EQUAL(ur_qp_state(h.n[0].qp), IBV_QPS_RTS);

@@ -302,13 +302,13 @@ static void faults_release__due(void)
 	CU_ASSERT_EQUAL(seen_n, 0);
 	CU_ASSERT_TRUE(counted(0, 0, 40, 0));
 	CU_ASSERT_TRUE(ur_faults_next(faults) > nic.now && ur_faults_next(faults) <= nic.now + UR_NS_PER_MS);
-	ur_faults_release(faults, &nic, to_wire, to_nic);
+	ur_faults_release(faults, &nic);
 	CU_ASSERT_EQUAL(seen_n, 0);
 	for (unsigned steps = 0; seen_n < 40 && steps < 40; steps++) { /* each step is due exactly when it says */
 		unsigned before = seen_n;
 
 		nic.now = ur_faults_next(faults);
-		ur_faults_release(faults, &nic, to_wire, to_nic);
+		ur_faults_release(faults, &nic);
 		CU_ASSERT_TRUE(seen_n > before);
 	}
 	CU_ASSERT_EQUAL(seen_n, 40);
@@ -328,10 +328,10 @@ static void faults_release__every_frame_once(void)
 	for (unsigned i = 0; i < 300; i++) {
 		pass(UR_FAULT_TX, i, 1);
 		nic.now += 10 * UR_NS_PER_US;
-		ur_faults_release(faults, &nic, to_wire, to_nic);
+		ur_faults_release(faults, &nic);
 	}
 	nic.now += UR_NS_PER_S;
-	ur_faults_release(faults, &nic, to_wire, to_nic);
+	ur_faults_release(faults, &nic);
 	CU_ASSERT_EQUAL(seen_n, 300);
 	for (unsigned i = 0; i < seen_n; i++) {
 		CU_ASSERT_FATAL(number_of(i) < 300);

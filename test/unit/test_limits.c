@@ -80,7 +80,7 @@ static void message__of_two_gigabytes(void)
 	close_large(&l);
 }
 
-/* The arithmetic of a READ and of a SEND that long: what they ask for first, and where the responder is when it has agreed. */
+/* The arithmetic of a SEND and of a READ that long: what they begin with, and where the responder is when it has agreed. */
 static void message__of_two_gigabytes_begins_rightly(void)
 {
 	static struct large l;
@@ -91,6 +91,16 @@ static void message__of_two_gigabytes_begins_rightly(void)
 	struct th_pkt p;
 
 	open_large(&l);
+	sge.lkey = l.mr[0]->lkey;
+	CU_ASSERT_EQUAL(ur_qp_post_recv(l.h.n[0].qp, &wr, &bad), 0);
+	sge.lkey = l.mr[1]->lkey;
+	CU_ASSERT_EQUAL(th_post_sge(&l.h, 1, IBV_WR_SEND, 5, &sge, 1, 0, 0, 0), 0);
+	CU_ASSERT_TRUE_FATAL(th_pull(&l.h, 1, &p));
+	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_OP_SEND_FIRST);
+	CU_ASSERT_EQUAL(ur_sq_at(l.h.n[1].qp, 0)->npkts, UR_MAX_MSG / 4096);
+	th_feed(&l.h, 0, &p);
+	CU_ASSERT_EQUAL(l.h.n[0].qp->resp.got, 4096);
+	CU_ASSERT_EQUAL(l.h.n[0].qp->resp.expect, UR_OPF_SEND);
 	x.rkey = l.mr[1]->rkey;
 	th_inject(&l.h, 1, UR_OP_READ_REQ, l.h.opt.psn[0], true, &x, NULL, 0);
 	CU_ASSERT_EQUAL(l.h.n[1].qp->resp.epsn, (l.h.opt.psn[0] + UR_MAX_MSG / 4096) & UR_PSN_MASK);
@@ -98,7 +108,6 @@ static void message__of_two_gigabytes_begins_rightly(void)
 	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_OP_READ_RESP_FIRST);
 	CU_ASSERT_EQUAL(p.p.payload_len, 4096);
 	sge.lkey = l.mr[0]->lkey;
-	CU_ASSERT_EQUAL(ur_qp_post_recv(l.h.n[0].qp, &wr, &bad), 0);
 	CU_ASSERT_EQUAL(th_post_sge(&l.h, 0, IBV_WR_RDMA_READ, 3, &sge, 1, 0, l.mr[1]->rkey, 0), 0);
 	CU_ASSERT_TRUE_FATAL(th_pull(&l.h, 0, &p));
 	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_OP_READ_REQ);

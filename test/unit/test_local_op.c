@@ -336,6 +336,27 @@ static void error_state__flushes(void)
 	close_with(&h, &w);
 }
 
+/* A QP that is reset lets go of the windows that were bound through it; they may be bound anew. */
+static void reset__unbinds(void)
+{
+	static struct th h;
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
+	struct win w;
+
+	open_with(&h, signalled(), &w);
+	post_bind(&h, &w, 1, 0);
+	th_expect_quiet(&h, 0);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	CU_ASSERT_TRUE(bound(&h));
+	CU_ASSERT_EQUAL(ur_qp_modify(h.n[0].qp, &a, IBV_QP_STATE, NULL, h.now), 0);
+	CU_ASSERT_FALSE(bound(&h));
+	th_connect(&h, 0);
+	post_bind(&h, &w, 2, 0);
+	th_expect_quiet(&h, 0);
+	th_expect_wc(h.n[0].scq, 2, IBV_WC_SUCCESS);
+	close_with(&h, &w);
+}
+
 void ur_suite_local_op(void);
 
 void ur_suite_local_op(void)
@@ -354,4 +375,5 @@ void ur_suite_local_op(void)
 	CU_ADD_TEST(s, failure__of_an_earlier_request);
 	CU_ADD_TEST(s, local_inv__table);
 	CU_ADD_TEST(s, error_state__flushes);
+	CU_ADD_TEST(s, reset__unbinds);
 }

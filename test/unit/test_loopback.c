@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs of one NIC that are connected to one another, or to themselves: nothing but neighbour discovery touches the wire. */
+#include "engine/fault.h"
 #include "nic_harness.h"
 
 void ur_suite_loopback(void);
@@ -111,6 +112,34 @@ static void datagrams__to_another_and_to_itself(void)
 	nics_close(&h);
 }
 
+/* Injected faults befall what never comes to the port as well, each frame once. */
+static void faults__on_the_way_to_ourselves(void)
+{
+	static const struct ur_fault_spec spec = {100000, 50000, 50000, 50000, UR_FAULT_TX | UR_FAULT_RX, 7};
+	const uint64_t *c;
+
+	nics_open(&h, 2);
+	c = h.n[0].nic->counters.v;
+	CU_ASSERT_EQUAL_FATAL(ur_faults_create(&spec, h.n[0].nic, &h.n[0].nic->faults), 0);
+	nics_qp_create(&h, 0, IBV_QPT_RC, &a);
+	nics_qp_create(&h, 0, IBV_QPT_RC, &b);
+	nics_qp_connect(&h, &a, &b);
+	nics_qp_connect(&h, &b, &a);
+	for (unsigned i = 0; i < 20; i++) {
+		CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, i, 200, 10000, 0, 49152), 0);
+		nics_run(&h, UR_NS_PER_S);
+		nics_expect(&h, 0, i, IBV_WC_SUCCESS);
+		CU_ASSERT_EQUAL(memcmp(h.n[0].mem + 49152, h.n[0].mem + 200, 10000), 0);
+		memset(h.n[0].mem + 49152, 0, 10000);
+	}
+	CU_ASSERT_TRUE(c[UR_C_FAULT_DROP] > 0 && c[UR_C_FAULT_DUP] > 0 && c[UR_C_FAULT_REORDER] > 0 && c[UR_C_FAULT_CORRUPT] > 0);
+	CU_ASSERT_EQUAL(c[UR_C_ICRC] + c[UR_C_DROP_BAD_IP] + c[UR_C_DROP_BAD_UDP] + c[UR_C_RX_OTHER_HOST] + c[UR_C_DROP_TRUNCATED] > 0,
+			true);
+	nics_qp_destroy(&h, &a);
+	nics_qp_destroy(&h, &b);
+	nics_close(&h);
+}
+
 void ur_suite_loopback(void)
 {
 	CU_pSuite s = CU_add_suite("loopback", NULL, NULL);
@@ -118,4 +147,5 @@ void ur_suite_loopback(void)
 	CU_ADD_TEST(s, connected__to_another_and_to_itself);
 	CU_ADD_TEST(s, connected__read_from_itself);
 	CU_ADD_TEST(s, datagrams__to_another_and_to_itself);
+	CU_ADD_TEST(s, faults__on_the_way_to_ourselves);
 }

@@ -153,6 +153,46 @@ static void mr_reg__keys_do_not_come_back_soon(void)
 	th_close(&h);
 }
 
+/* The keys go over to the new region at once; the old one waits for its frames and leaves the keys alone. */
+static void mr_rereg__takes_over_the_keys(void)
+{
+	static uint8_t from[64], to[128];
+	static struct th h;
+	struct ur_mr *old, *mr, *got, as = {.addr = to, .iova = 0x9000, .length = sizeof(to), .access = IBV_ACCESS_LOCAL_WRITE};
+	struct ur_pd *pd;
+
+	th_open(&h, &th_default);
+	CU_ASSERT_FATAL(ur_pd_create(h.n[0].tp, &pd) == 0);
+	CU_ASSERT_FATAL(ur_mr_reg(h.n[0].tp, pd, from, sizeof(from), 0, 0, &old) == 0);
+	CU_ASSERT_PTR_EQUAL(ur_mr_of(pd, old->lkey >> 8), old);
+	CU_ASSERT_PTR_NULL(ur_mr_of(h.n[0].pd, old->lkey >> 8));
+	CU_ASSERT_PTR_NULL(ur_mr_of(pd, 0xffffff));
+	as.pd = h.n[0].pd;
+	old->windows = 1;
+	CU_ASSERT_EQUAL(ur_mr_rereg(old, &as, &mr), EBUSY);
+	old->windows = 0;
+	as.access = IBV_ACCESS_REMOTE_WRITE;
+	CU_ASSERT_EQUAL(ur_mr_rereg(old, &as, &mr), EINVAL);
+	as.access = IBV_ACCESS_ON_DEMAND;
+	CU_ASSERT_EQUAL(ur_mr_rereg(old, &as, &mr), EOPNOTSUPP);
+	CU_ASSERT_PTR_EQUAL(ur_mr_find(h.n[0].tp, old->lkey), old);
+	as.access = IBV_ACCESS_LOCAL_WRITE;
+	atomic_fetch_add(&old->frames.n, 1);
+	CU_ASSERT_EQUAL_FATAL(ur_mr_rereg(old, &as, &mr), 0);
+	CU_ASSERT_EQUAL(mr->lkey, old->lkey);
+	CU_ASSERT_EQUAL(mr->rkey, old->rkey);
+	CU_ASSERT_PTR_EQUAL(ur_mr_local(h.n[0].qp, mr->lkey, 0x9000 + 100, 28, IBV_ACCESS_LOCAL_WRITE, &got), to + 100);
+	CU_ASSERT_PTR_EQUAL(got, mr);
+	CU_ASSERT_EQUAL(ur_mr_dereg(old), EBUSY);
+	atomic_fetch_sub(&old->frames.n, 1);
+	CU_ASSERT_EQUAL(ur_pd_destroy(pd), EBUSY);
+	CU_ASSERT_EQUAL(ur_mr_dereg(old), 0);
+	CU_ASSERT_EQUAL(ur_pd_destroy(pd), 0);
+	CU_ASSERT_PTR_EQUAL(ur_mr_find(h.n[0].tp, mr->lkey), mr);
+	CU_ASSERT_EQUAL(ur_mr_dereg(mr), 0);
+	th_close(&h);
+}
+
 void ur_suite_mr(void);
 
 void ur_suite_mr(void)
@@ -164,4 +204,5 @@ void ur_suite_mr(void)
 	CU_ADD_TEST(s, mr_dereg__waits_for_frames_and_hides_the_key);
 	CU_ADD_TEST(s, mr_dereg__leaves_the_next_user_of_the_index);
 	CU_ADD_TEST(s, mr_reg__keys_do_not_come_back_soon);
+	CU_ADD_TEST(s, mr_rereg__takes_over_the_keys);
 }

@@ -99,6 +99,7 @@ static void bind__checks(void)
 		{IBV_MW_TYPE_1, FULL, 0, 4096, RW | IBV_ACCESS_REMOTE_ATOMIC, IBV_WC_SUCCESS},
 		{IBV_MW_TYPE_2, FULL, 0, 4096, RW | IBV_ACCESS_REMOTE_ATOMIC, IBV_WC_SUCCESS},
 		{IBV_MW_TYPE_1, FULL, 4095, 1, 0, IBV_WC_SUCCESS},
+		{IBV_MW_TYPE_2, FULL, 0, 8, RW | IBV_ACCESS_LOCAL_WRITE, IBV_WC_SUCCESS},
 		{IBV_MW_TYPE_2, FULL, 0, 4096, RW | IBV_ACCESS_ZERO_BASED, IBV_WC_SUCCESS},
 		{IBV_MW_TYPE_1, FULL, 0, 4097, RW, IBV_WC_MW_BIND_ERR},
 		{IBV_MW_TYPE_2, FULL, 1, 4096, RW, IBV_WC_MW_BIND_ERR},
@@ -165,7 +166,7 @@ static void bind__post_errors(void)
 	wr.bind_mw.rkey += 0x100; /* only the low byte is the program's */
 	CU_ASSERT_EQUAL(th_post_wr(&h, 1, &wr), EINVAL);
 	wr = good;
-	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_LOCAL_WRITE;
+	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_MW_BIND;
 	CU_ASSERT_EQUAL(th_post_wr(&h, 1, &wr), EINVAL);
 	wr = good;
 	wr.bind_mw.bind_info.mr = NULL;

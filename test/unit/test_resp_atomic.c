@@ -351,6 +351,24 @@ static void resources__replays_give_way(void)
 	th_close(&h);
 }
 
+/* A duplicate of one that waits for its first answer is not such a repetition. */
+static void resources__first_answers_do_not(void)
+{
+	static struct th h;
+
+	th_open(&h, with_atomics(2));
+	set_word(&h, 0, 1);
+	inject_atomic(&h, UR_OP_FETCH_ADD, 100, 0, 1, 0);
+	inject_atomic(&h, UR_OP_FETCH_ADD, 101, 0, 1, 0);
+	inject_atomic(&h, UR_OP_FETCH_ADD, 100, 0, 1, 0);
+	inject_atomic(&h, UR_OP_FETCH_ADD, 102, 0, 1, 0);
+	CU_ASSERT_EQUAL(word(&h, 0), 3);
+	expect_answer(&h, 100, 1, 1);
+	expect_answer(&h, 101, 2, 2);
+	th_expect_refused(&h, 1, 102, UR_NAK_INV_REQ, IBV_EVENT_QP_REQ_ERR);
+	th_close(&h);
+}
+
 static void order__atomic_inside_a_message_is_refused(void)
 {
 	static uint8_t data[1024];
@@ -381,5 +399,6 @@ void ur_suite_resp_atomic(void)
 	CU_ADD_TEST(s, order__among_reads_and_acks);
 	CU_ADD_TEST(s, resources__exhausted);
 	CU_ADD_TEST(s, resources__replays_give_way);
+	CU_ADD_TEST(s, resources__first_answers_do_not);
 	CU_ADD_TEST(s, order__atomic_inside_a_message_is_refused);
 }

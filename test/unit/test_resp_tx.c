@@ -148,6 +148,50 @@ static void read__replay_gives_way(void)
 	th_close(&h);
 }
 
+/* A duplicate of what was never answered, or not in full, is the first answer still: it does not give way. */
+static void read__unanswered_does_not_give_way(void)
+{
+	for (unsigned sent = 0; sent < 3; sent++) {
+		static struct th h;
+		struct th_opt o = th_default;
+		struct th_hdr ext;
+
+		o.max_rd = 1;
+		th_open(&h, &o);
+		ext = th_reth(&h, 1, 0, 2500);
+		th_inject(&h, 1, UR_OP_READ_REQ, 100, true, &ext, NULL, 0);
+		for (unsigned i = 0; i < sent; i++)
+			expect_response(&h, i ? UR_OP_READ_RESP_MIDDLE : UR_OP_READ_RESP_FIRST, 100 + i, h.n[1].mem + 1024 * i, 1024);
+		th_inject(&h, 1, UR_OP_READ_REQ, 100, true, &ext, NULL, 0);
+		th_inject(&h, 1, UR_OP_READ_REQ, 103, true, &ext, NULL, 0);
+		expect_response(&h, UR_OP_READ_RESP_FIRST, 100, h.n[1].mem, 1024);
+		expect_response(&h, UR_OP_READ_RESP_MIDDLE, 101, h.n[1].mem + 1024, 1024);
+		expect_response(&h, UR_OP_READ_RESP_LAST, 102, h.n[1].mem + 2048, 452);
+		th_expect_refused(&h, 1, 103, UR_NAK_INV_REQ, IBV_EVENT_QP_REQ_ERR);
+		th_close(&h);
+	}
+}
+
+/* Nor is it a stray duplicate when its memory has gone, in whole or in part. */
+static void read__unanswered_mr_gone(void)
+{
+	for (unsigned part = 0; part < 2; part++) {
+		static struct th h;
+		struct ur_mr *mr;
+		struct th_hdr ext;
+
+		th_open(&h, &th_default);
+		ur_mr_reg(h.n[1].tp, h.n[1].pd, h.n[1].mem, 8192, 0, TH_ALL_ACCESS, &mr);
+		ext = (struct th_hdr){.rkey = mr->rkey, .len = 3000};
+		th_inject(&h, 1, UR_OP_READ_REQ, 100, true, &ext, NULL, 0);
+		ext.len = part ? 1024 : 3000;
+		th_inject(&h, 1, UR_OP_READ_REQ, 100, true, &ext, NULL, 0);
+		CU_ASSERT_EQUAL(ur_mr_dereg(mr), 0);
+		th_expect_refused(&h, 1, 100, UR_NAK_REM_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+		th_close(&h);
+	}
+}
+
 static void read__mr_gone(void)
 {
 	for (unsigned replay = 0; replay < 2; replay++) {
@@ -207,6 +251,8 @@ void ur_suite_resp_tx(void)
 	CU_ADD_TEST(s, read__more_than_resources);
 	CU_ADD_TEST(s, read__duplicates_within_the_original);
 	CU_ADD_TEST(s, read__replay_gives_way);
+	CU_ADD_TEST(s, read__unanswered_does_not_give_way);
+	CU_ADD_TEST(s, read__unanswered_mr_gone);
 	CU_ADD_TEST(s, read__mr_gone);
 	CU_ADD_TEST(s, refusal__waits_for_earlier_reads);
 }

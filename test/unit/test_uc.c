@@ -214,6 +214,70 @@ static void unreachable__completes_what_is_lost(void)
 	th_close(&h);
 }
 
+/* Local operations need no wire: they are executed in their turn, and fail where they would. */
+static void unreachable__executes_local_operations(void)
+{
+	static struct th h;
+	struct ibv_send_wr bind = {.wr_id = 2, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr inv = {.wr_id = 3, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_mr mr;
+	struct ur_mw *mw;
+	struct ibv_mw pub;
+
+	open_uc(&h);
+	CU_ASSERT_FATAL(ur_mw_alloc(h.n[0].tp, h.n[0].pd, IBV_MW_TYPE_2, &mw) == 0);
+	pub = (struct ibv_mw){.rkey = ur_mw_rkey(mw), .type = IBV_MW_TYPE_2};
+	mr = (struct ibv_mr){.lkey = h.n[0].mr->lkey};
+	bind.bind_mw.mw = &pub;
+	bind.bind_mw.rkey = ibv_inc_rkey(pub.rkey);
+	bind.bind_mw.bind_info = (struct ibv_mw_bind_info){&mr, (uintptr_t)h.n[0].mem, 64, IBV_ACCESS_REMOTE_READ};
+	inv.invalidate_rkey = ur_mw_rkey(mw); /* no longer its key when its turn comes */
+	h.n[0].path.ready = false;
+	th_post(&h, 0, IBV_WR_SEND, 1, 0, 10, 0, IBV_SEND_SIGNALED);
+	th_post_wr(&h, 0, &bind);
+	th_post_wr(&h, 0, &inv);
+	th_post(&h, 0, IBV_WR_SEND, 4, 0, 10, 0, IBV_SEND_SIGNALED);
+	ur_qp_unreachable(h.n[0].qp);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	th_expect_wc(h.n[0].scq, 2, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(h.n[0].mr->windows, 1);
+	CU_ASSERT_EQUAL(ur_mw_rkey(mw), bind.bind_mw.rkey);
+	th_expect_wc(h.n[0].scq, 3, IBV_WC_MW_BIND_ERR);
+	th_expect_wc(h.n[0].scq, 4, IBV_WC_WR_FLUSH_ERR);
+	CU_ASSERT_EQUAL(ur_qp_state(h.n[0].qp), IBV_QPS_SQE);
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_DROP_NEIGH], 1);
+	ur_mw_dealloc(mw);
+	th_close(&h);
+}
+
+/* What had begun is lost, and the queue has drained; what had not waits for RTS. */
+static void unreachable__drains(void)
+{
+	static struct th h;
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+	struct th_pkt p;
+
+	open_uc(&h);
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 2 * MTU, 0, IBV_SEND_SIGNALED);
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 2, 0, MTU, 0, IBV_SEND_SIGNALED);
+	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
+	h.n[0].path.ready = false;
+	CU_ASSERT_EQUAL(ur_qp_modify(h.n[0].qp, &a, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY, NULL, h.now), 0);
+	th_expect_quiet(&h, 0);
+	CU_ASSERT_EQUAL(h.n[0].nevents, 0);
+	ur_qp_unreachable(h.n[0].qp);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	th_expect_no_wc(h.n[0].scq);
+	CU_ASSERT_EQUAL_FATAL(h.n[0].nevents, 1);
+	CU_ASSERT_EQUAL(h.n[0].event[0], IBV_EVENT_SQ_DRAINED);
+	h.n[0].path.ready = true;
+	a.qp_state = IBV_QPS_RTS;
+	CU_ASSERT_EQUAL(ur_qp_modify(h.n[0].qp, &a, IBV_QP_STATE, NULL, h.now), 0);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
+	th_expect_wc(h.n[0].scq, 2, IBV_WC_SUCCESS);
+	th_close(&h);
+}
+
 /* --- responder --- */
 
 enum { F = 1, M, L, O }; /* FIRST, MIDDLE, LAST, ONLY */
@@ -490,6 +554,8 @@ void ur_suite_uc(void)
 	CU_ADD_TEST(s, send__posted_in_sqe_is_never_sent);
 	CU_ADD_TEST(s, send__drains);
 	CU_ADD_TEST(s, unreachable__completes_what_is_lost);
+	CU_ADD_TEST(s, unreachable__executes_local_operations);
+	CU_ADD_TEST(s, unreachable__drains);
 	CU_ADD_TEST(s, receive__sequences);
 	CU_ADD_TEST(s, receive__refusals);
 	CU_ADD_TEST(s, receive__rest_of_a_refused_write);

@@ -38,7 +38,7 @@ static void create_cq_ex__cases(void)
 		{{.cqe = 1, .comp_mask = 1, .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN}, 0},
 		{{.cqe = 1, .flags = 1u << 20}, 0}, /* not in comp_mask */
 		{{.cqe = 1, .comp_mask = 1, .flags = 1u << 2}, EOPNOTSUPP},
-		{{.cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD}, EOPNOTSUPP},
+		{{.cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD}, EINVAL}, /* and no parent domain */
 		{{.cqe = 1, .comp_mask = 1u << 2}, EOPNOTSUPP},
 		{{.cqe = 1, .wc_flags = IBV_WC_EX_WITH_CVLAN}, EOPNOTSUPP},
 		{{.cqe = 1, .wc_flags = IBV_WC_EX_WITH_FLOW_TAG}, EOPNOTSUPP},

@@ -81,7 +81,7 @@ static void bind_mw__errors(void)
 		uint32_t key = mw->rkey;
 
 		b.send_flags |= w == FLAGS ? IBV_SEND_INLINE : 0;
-		b.bind_info.mw_access_flags |= w == ACCESS ? IBV_ACCESS_LOCAL_WRITE : 0;
+		b.bind_info.mw_access_flags |= w == ACCESS ? IBV_ACCESS_MW_BIND : 0;
 		b.bind_info.mr = w == NO_MR ? NULL : mr;
 		/* In ERR a request is taken, and flushed: the errors are those of the call. INIT takes none. */
 		verbs_fixture_state(f.qp, IBV_QPS_RESET);

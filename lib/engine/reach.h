@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making memory accessible, for on-demand regions. */
+#ifndef UR_REACH_H
+#define UR_REACH_H
+
+#include "base/base.h"
+
+/* Does the kernel have what ur_reach needs (Linux 5.14)? */
+bool ur_reach_supported(void);
+/*
+ * Pages in [at, at + len), readable or writable too: true, and an access does not fault unless somebody unmaps it at that moment. False
+ * when nothing is mapped there, or not with that right.
+ */
+bool ur_reach(void *at, uint64_t len, bool write);
+
+#endif

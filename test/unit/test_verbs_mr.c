@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/verbs/mr.c: registering again; lib/verbs/odp.c: on-demand regions, advice, null regions. */
+#include <sys/mman.h>
+
+#include "verbs_fixture.h"
+
+void ur_suite_verbs_mr(void);
+
+static char a_buf[4096], b_buf[8192];
+
+static const struct ur_mr *tp(struct ibv_mr *mr)
+{
+	return ur_container_of(mr, struct uv_mr, mr)->tp;
+}
+
+static void rereg__each_property(void)
+{
+	struct verbs_fixture f;
+	struct ibv_pd *pd2;
+	struct ibv_mr *mr;
+	uint32_t lkey, rkey;
+
+	verbs_fixture_make(&f);
+	pd2 = ibv_alloc_pd(f.ctx);
+	mr = ibv_reg_mr_iova(f.pd, a_buf, sizeof(a_buf), 0x1000, IBV_ACCESS_LOCAL_WRITE);
+	CU_ASSERT_TRUE_FATAL(pd2 && mr);
+	lkey = mr->lkey;
+	rkey = mr->rkey;
+	CU_ASSERT_EQUAL(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ), 0);
+	CU_ASSERT_EQUAL(tp(mr)->access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	CU_ASSERT_EQUAL(tp(mr)->iova, 0x1000);
+	CU_ASSERT_EQUAL(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd2, NULL, 0, 0), 0);
+	CU_ASSERT_PTR_EQUAL(mr->pd, pd2);
+	CU_ASSERT_EQUAL(tp(mr)->access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(pd2), EBUSY);
+	CU_ASSERT_EQUAL(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, b_buf, sizeof(b_buf), 0), 0);
+	CU_ASSERT_PTR_EQUAL(mr->addr, b_buf);
+	CU_ASSERT_EQUAL(mr->length, sizeof(b_buf));
+	CU_ASSERT_EQUAL(tp(mr)->iova, (uintptr_t)b_buf);
+	CU_ASSERT_PTR_EQUAL(tp(mr)->addr, b_buf);
+	/* All at once. */
+	CU_ASSERT_EQUAL(ibv_rereg_mr(mr, 7, f.pd, a_buf, 64, IBV_ACCESS_ZERO_BASED), 0);
+	CU_ASSERT_EQUAL(tp(mr)->iova, 0);
+	CU_ASSERT_EQUAL(tp(mr)->length, 64);
+	CU_ASSERT_EQUAL(tp(mr)->access, 0);
+	CU_ASSERT_EQUAL(mr->lkey, lkey);
+	CU_ASSERT_EQUAL(mr->rkey, rkey);
+	CU_ASSERT_EQUAL(tp(mr)->lkey, lkey);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(pd2), 0);
+	CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+	verbs_fixture_unmake(&f);
+}
+
+/* The old registration holds. */
+static void rereg__refused(void)
+{
+	enum { CT = IBV_REREG_MR_CHANGE_TRANSLATION, CP = IBV_REREG_MR_CHANGE_PD, CA = IBV_REREG_MR_CHANGE_ACCESS };
+	struct verbs_fixture f, other;
+	const struct {
+		int flags;
+		struct ibv_pd **pd;
+		void *addr;
+		size_t len;
+		int access, err;
+	} t[] = {
+		{0, NULL, NULL, 0, 0, EINVAL},
+		{8, NULL, NULL, 0, 0, EINVAL},
+		{CT, NULL, NULL, 64, 0, EINVAL},
+		{CT, NULL, b_buf, 0, 0, EINVAL},
+		{CT, NULL, b_buf, SIZE_MAX, 0, EINVAL},
+		{CT, NULL, (void *)4096, 64, 0, EFAULT},
+		{CT, NULL, b_buf, 64, IBV_ACCESS_LOCAL_WRITE, EINVAL},
+		{CA, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL},
+		{CA, NULL, NULL, 0, 1 << 15, EOPNOTSUPP},
+		{CP, NULL, NULL, 0, 0, EINVAL},
+		{CP, &other.pd, NULL, 0, 0, EINVAL},
+	};
+	struct ibv_mr *mr;
+
+	verbs_fixture_make(&f);
+	verbs_fixture_make(&other);
+	mr = ibv_reg_mr(f.pd, a_buf, sizeof(a_buf), IBV_ACCESS_LOCAL_WRITE);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mr);
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		const struct ur_mr *was = tp(mr);
+
+		errno = 0;
+		CU_ASSERT_EQUAL(ibv_rereg_mr(mr, t[i].flags, t[i].pd ? *t[i].pd : NULL, t[i].addr, t[i].len, t[i].access),
+				IBV_REREG_MR_ERR_INPUT);
+		CU_ASSERT_EQUAL(errno, t[i].err);
+		CU_ASSERT_PTR_EQUAL(tp(mr), was);
+		CU_ASSERT_PTR_EQUAL(mr->addr, a_buf);
+		CU_ASSERT_PTR_EQUAL(mr->pd, f.pd);
+	}
+	CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+	verbs_fixture_unmake(&other);
+	verbs_fixture_unmake(&f);
+}
+
+/* On-demand memory that is to be plain memory must be there. */
+static void rereg__from_on_demand(void)
+{
+	struct verbs_fixture f;
+	char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	verbs_fixture_make(&f);
+	CU_ASSERT_FATAL(p != MAP_FAILED && munmap(p + 4096, 4096) == 0);
+	mr = ibv_reg_mr(f.pd, p, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mr);
+	CU_ASSERT_EQUAL(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE), IBV_REREG_MR_ERR_INPUT);
+	CU_ASSERT_EQUAL(errno, EFAULT);
+	CU_ASSERT_EQUAL(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p + 4096, 4096, 0), 0);
+	CU_ASSERT_EQUAL(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p, 4096, 0), 0);
+	CU_ASSERT_EQUAL(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE), 0);
+	CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+	munmap(p, 4096);
+	verbs_fixture_unmake(&f);
+}
+
+/* --- on demand --- */
+
+static void odp__capabilities(void)
+{
+	struct ibv_context *ctx = verbs_fixture_open();
+	struct ibv_device_attr_ex a;
+	const uint32_t rc = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+			    IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+
+	CU_ASSERT_EQUAL(ibv_query_device_ex(ctx, NULL, &a), 0);
+	CU_ASSERT_EQUAL(a.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
+	CU_ASSERT_EQUAL(a.odp_caps.per_transport_caps.rc_odp_caps, rc);
+	CU_ASSERT_EQUAL(a.xrc_odp_caps, rc);
+	CU_ASSERT_EQUAL(a.odp_caps.per_transport_caps.uc_odp_caps, rc & ~(uint32_t)(IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC));
+	CU_ASSERT_FALSE(a.odp_caps.per_transport_caps.ud_odp_caps & IBV_ODP_SUPPORT_WRITE);
+	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
+}
+
+/* Four pages: two that can be written, one that can be read, one that is not there. */
+static void advise__table(void)
+{
+	enum {
+		P = 4096,
+		WR = IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+		RD = IBV_ADVISE_MR_ADVICE_PREFETCH,
+		NF = IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT
+	};
+	enum key { ODP, PLAIN, READONLY, OTHER_PD, NOBODY };
+	static const struct {
+		enum key key;
+		unsigned advice;
+		uint32_t flags, off, len;
+		int err;
+	} t[] = {
+		{ODP, RD, 0, 0, 2 * P, 0},
+		{ODP, WR, IBV_ADVISE_MR_FLAG_FLUSH, 100, P, 0},
+		{ODP, RD, IBV_ADVISE_MR_FLAG_FLUSH, 0, 3 * P, 0},
+		{ODP, WR, 0, 0, 3 * P, EFAULT},
+		{ODP, RD, 0, 3 * P - 1, 2, EFAULT},
+		{ODP, NF, 0, 0, 4 * P, 0},
+		{ODP, NF, 0, 0, 4 * P + 1, EFAULT},
+		{ODP, RD, 0, 4 * P, 1, EFAULT},
+		{ODP, WR, 0, 4 * P, 0, 0},
+		{ODP, RD, 2, 0, P, EINVAL},
+		{ODP, 3, 0, 0, P, EOPNOTSUPP},
+		{PLAIN, RD, 0, 0, P, EINVAL},
+		{READONLY, RD, 0, 0, P, 0},
+		{READONLY, WR, 0, 0, P, EPERM},
+		{OTHER_PD, RD, 0, 0, P, ENOENT},
+		{NOBODY, RD, 0, 0, P, ENOENT},
+	};
+	char *p = mmap(NULL, 4 * P, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct verbs_fixture f;
+	struct ibv_pd *pd2;
+	struct ibv_mr *mr[4];
+	struct ibv_sge none;
+
+	CU_ASSERT_FATAL(p != MAP_FAILED && mprotect(p + 2 * P, P, PROT_READ) == 0 && munmap(p + 3 * P, P) == 0);
+	verbs_fixture_make(&f);
+	pd2 = ibv_alloc_pd(f.ctx);
+	mr[ODP] = ibv_reg_mr(f.pd, p, 4 * P, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	mr[PLAIN] = ibv_reg_mr(f.pd, p, 2 * P, IBV_ACCESS_LOCAL_WRITE);
+	mr[READONLY] = ibv_reg_mr(f.pd, p, 4 * P, IBV_ACCESS_ON_DEMAND);
+	mr[OTHER_PD] = ibv_reg_mr(pd2, p, 4 * P, IBV_ACCESS_ON_DEMAND);
+	CU_ASSERT_TRUE_FATAL(mr[0] && mr[1] && mr[2] && mr[3]);
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ibv_sge s = {(uintptr_t)p + t[i].off, t[i].len, t[i].key == NOBODY ? mr[0]->lkey ^ 1 : mr[t[i].key]->lkey};
+
+		CU_ASSERT_EQUAL(ibv_advise_mr(f.pd, (enum ibv_advise_mr_advice)t[i].advice, t[i].flags, &s, 1), t[i].err);
+	}
+	CU_ASSERT_EQUAL(ibv_advise_mr(f.pd, (enum ibv_advise_mr_advice)RD, 0, &none, 0), EINVAL);
+	for (unsigned i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(ibv_dereg_mr(mr[i]), 0);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(pd2), 0);
+	munmap(p, 3 * P);
+	verbs_fixture_unmake(&f);
+}
+
+static void null_mr__attributes(void)
+{
+	struct verbs_fixture f;
+	struct ibv_mr *mr;
+
+	verbs_fixture_make(&f);
+	mr = ibv_alloc_null_mr(f.pd);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mr);
+	CU_ASSERT_EQUAL(mr->length, SIZE_MAX);
+	CU_ASSERT_EQUAL(mr->rkey, 0);
+	CU_ASSERT_NOT_EQUAL(mr->lkey, 0);
+	CU_ASSERT_EQUAL(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	CU_ASSERT_EQUAL(errno, EINVAL);
+	CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+	verbs_fixture_unmake(&f);
+}
+
+void ur_suite_verbs_mr(void)
+{
+	CU_pSuite s = CU_add_suite("verbs_mr", verbs_fixture_init, NULL);
+
+	CU_ADD_TEST(s, rereg__each_property);
+	CU_ADD_TEST(s, rereg__refused);
+	CU_ADD_TEST(s, rereg__from_on_demand);
+	CU_ADD_TEST(s, odp__capabilities);
+	CU_ADD_TEST(s, advise__table);
+	CU_ADD_TEST(s, null_mr__attributes);
+}
