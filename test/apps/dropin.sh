@@ -97,6 +97,11 @@ test_version_nodes() {
 		! grep -E 'no version information|symbol lookup error|version .* not found' "$TMP/out" || { fail "$program"; return; }
 	done
 }
+# Which library each symbol of a handle comes from.
+test_dlopen() {
+	gcc -O2 -Wall -Wextra -Werror -o "$TMP/dlopen" "$here/dlopen.c" || return 1
+	uroce_in "$NS1" -- "$TMP/dlopen" && without_run "$NS1" "$TMP/dlopen"
+}
 test_pyverbs() {
 	local script='import pyverbs.device as d
 		c = d.Context(name=d.get_device_list()[0].name.decode())

@@ -125,6 +125,31 @@ static void lifetimes__busy(void)
 	verbs_fixture_unmake(&f);
 }
 
+/* Windows and address handles are users as well. */
+static void lifetimes__small_objects(void)
+{
+	struct verbs_fixture f;
+	struct ibv_ah_attr aa = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}};
+	const uint8_t peer[16] = {[10] = 0xff, 0xff, 10, 0, 0, 2};
+	struct ibv_pd *parent;
+	struct ibv_mw *mw;
+	struct ibv_ah *ah;
+
+	verbs_fixture_make(&f);
+	parent = make(f.ctx, f.pd, NULL, NULL);
+	mw = ibv_alloc_mw(parent, IBV_MW_TYPE_1);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mw);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(parent), EBUSY);
+	CU_ASSERT_EQUAL(ibv_dealloc_mw(mw), 0);
+	memcpy(aa.grh.dgid.raw, peer, sizeof(peer));
+	ah = ibv_create_ah(parent, &aa);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(ah);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(parent), EBUSY);
+	CU_ASSERT_EQUAL(ibv_destroy_ah(ah), 0);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(parent), 0);
+	verbs_fixture_unmake(&f);
+}
+
 struct made {
 	struct ibv_cq_ex *cq;
 	struct ibv_srq *srq;
@@ -267,6 +292,7 @@ void ur_suite_verbs_domain(void)
 
 	CU_ADD_TEST(s, arguments__table);
 	CU_ADD_TEST(s, lifetimes__busy);
+	CU_ADD_TEST(s, lifetimes__small_objects);
 	CU_ADD_TEST(s, allocator__queues);
 	CU_ADD_TEST(s, allocator__leaves_it_to_us);
 	CU_ADD_TEST(s, allocator__fails);
