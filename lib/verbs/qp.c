@@ -245,10 +245,20 @@ static int check_mtu(struct uv_context *c, const struct ibv_qp_attr *attr)
 	return attr->path_mtu > ur_nic_max_mtu(info.mtu) ? EINVAL : 0;
 }
 
+/* Each half of XRC lacks attributes of the other. Programs set those of RC for both, and the kernel's uverbs takes them off; so here. */
+static int drop_ignored(enum ibv_qp_type type, int mask)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND: return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	case IBV_QPT_XRC_RECV: return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	default: return mask;
+	}
+}
+
 int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_qp_attr *attr, int mask, ur_time now)
 {
 	struct uv_qp *u = to_qp(qp)->root;
-	int err = ur_nic_modify_qp(nic, u->tp, &u->path, attr, mask, now);
+	int err = ur_nic_modify_qp(nic, u->tp, &u->path, attr, drop_ignored(qp->qp_type, mask), now);
 
 	if (err)
 		return err;

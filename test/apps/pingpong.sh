@@ -30,3 +30,9 @@ test_pingpong_sizes() {
 	for s in 1 3 33 4095 4097 1048576; do pingpong ibv_rc_pingpong -c -s $s -n 20 || return 1; done
 	for s in 1 33 1024; do pingpong ibv_ud_pingpong -c -s $s -n 100 || return 1; done
 }
+# perftest over the same kinds of memory; perf is in verbs.sh.
+test_perftest_on_demand() { perf ib_write_bw --odp -s 65536 -n 500 && perf ib_read_lat --odp -s 4096 -n 200; }
+test_perftest_sw_rate_limit() { perf ib_write_bw -s 4096 -n 500 --rate_limit=1 --rate_limit_type=SW; }
+test_perftest_xrc() { perf ib_send_bw -c XRC -s 4096 -n 500 && perf ib_atomic_bw -c XRC -n 200; }
+test_perftest_uc_ud() { perf ib_write_bw -c UC -s 4096 -n 500 && perf ib_send_lat -c UD -s 512 -n 200; }
+test_perftest_srq_16() { perf ib_send_bw --use-srq -q 16 -s 4096 -n 500; }
