@@ -103,6 +103,7 @@ pong() {
 	stop_servers
 	awk '$1 == "rx_send_requests" && $2 >= 100 { found = 1 } END { exit !found }' "$TMP/counters" || fail "nothing went by RDMA"
 }
-test_udpong() { pong 10.77.0.1 -C 200 -S 1000 -T b; }
+# Until the other side's address is known, messages go over UDP.
+test_udpong() { pong 10.77.0.1 -C 3000 -S 1000 -T b; }
 test_udpong_echo_async() { pong 10.77.0.1 -C 200 -S 64 -T e -T a; }
 test_udpong_ipv6() { pong fd77::1 -C 200 -S 500 -T e -B 65536; }
