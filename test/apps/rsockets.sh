@@ -101,7 +101,8 @@ pong() {
 	cat "$TMP/client"
 	grep -Eq '^custom +[0-9]' "$TMP/client" || { fail "no figures"; return; }
 	stop_servers
-	awk '$1 == "rx_send_requests" && $2 >= 100 { found = 1 } END { exit !found }' "$TMP/counters" || fail "nothing went by RDMA"
+	awk '$1 == "rx_send_requests" && $2 >= 100 { found = 1 } END { exit !found }' "$TMP/counters" ||
+		{ cat "$TMP/counters" "$TMP/server"; fail "nothing went by RDMA"; }
 }
 # Until the other side's address is known, messages go over UDP.
 test_udpong() { pong 10.77.0.1 -C 3000 -S 1000 -T b; }
