@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/config.h"
@@ -14,13 +16,17 @@
 #define NAME_WIDTH 32
 #define LINE_MAX_LEN 128
 #define DIGITS 20 /* of the largest uint64_t */
+#define PATIENCE_MS 1000
 
 /* What the signal handler needs. */
 static struct {
 	char path[UR_CONFIG_STR];
 	const struct ur_counters *counters;
 	pid_t pid; /* whose counters they are */
+	atomic_int state;
 } at_signal;
+
+enum { NOT_WRITTEN, AT_IT, WRITTEN }; /* at_signal.state */
 
 static size_t put_line(char line[LINE_MAX_LEN], const char *name, uint64_t value)
 {
@@ -71,11 +77,28 @@ int ur_counters_write(const char *path, const struct ur_counters *c)
 	return err;
 }
 
-/* SA_RESETHAND has restored the default action: the signal raised here ends the process when the handler returns. */
+/* timeout(1) sends a signal twice, and the second one may find another thread: it must not end the process while the first one writes. */
+static void write_once(void)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	int expected = NOT_WRITTEN;
+
+	if (atomic_compare_exchange_strong(&at_signal.state, &expected, AT_IT)) {
+		ur_counters_write(at_signal.path, at_signal.counters);
+		atomic_store(&at_signal.state, WRITTEN);
+	}
+	for (unsigned i = 0; i < PATIENCE_MS && atomic_load(&at_signal.state) != WRITTEN; i++)
+		nanosleep(&ms, NULL);
+}
+
+/* The signal raised here ends the process when the handler returns. */
 static void write_and_end(int sig)
 {
+	const struct sigaction end = {.sa_handler = SIG_DFL};
+
 	if (getpid() == at_signal.pid)
-		ur_counters_write(at_signal.path, at_signal.counters);
+		write_once();
+	sigaction(sig, &end, NULL);
 	raise(sig);
 }
 
@@ -87,12 +110,15 @@ bool ur_counters_handles(const struct sigaction *sa)
 void ur_counters_on_signal(const char *path, const struct ur_counters *c)
 {
 	static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
-	struct sigaction ours = {.sa_handler = write_and_end, .sa_flags = SA_RESETHAND | SA_RESTART}, old;
+	struct sigaction ours = {.sa_handler = write_and_end, .sa_flags = SA_RESTART}, old;
 
 	snprintf(at_signal.path, sizeof(at_signal.path), "%s", path);
 	at_signal.counters = c;
 	at_signal.pid = getpid();
+	atomic_store(&at_signal.state, NOT_WRITTEN);
 	sigemptyset(&ours.sa_mask);
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(&ours.sa_mask, signals[i]);
 	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		if (!sigaction(signals[i], NULL, &old) && !(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_DFL)
 			sigaction(signals[i], &ours, NULL);

@@ -23,6 +23,12 @@ test_ucmatose_ipv6() {
 	talk 7471 "ucmatose -f ipv6 -b fd77::1 -c 3" "ucmatose -f ipv6 -s fd77::1 -b fd77::2 -c 3" &&
 		talk 7471 "ucmatose -b ::0" "ucmatose -s uroce6-1"
 }
+# GIDs are AF_IB; the port space IB works with addresses of each kind.
+test_ucmatose_gid() {
+	talk 7471 "ucmatose -f gid -b ::ffff:10.77.0.1 -c 3" "ucmatose -f gid -s ::ffff:10.77.0.1 -c 3" &&
+		talk 7471 "ucmatose -f gid -P ib -b fd77::1" "ucmatose -f gid -P ib -s fd77::1 -b fd77::2"
+}
+test_ucmatose_port_space_ib() { talk 7471 "ucmatose -P ib -c 3" "ucmatose -P ib -s 10.77.0.1 -c 3"; }
 
 test_rdma_client_server() { talk 7471 "rdma_server" "rdma_client -s 10.77.0.1"; }
 test_rdma_client_server_port() { talk 7700 "rdma_server -s 10.77.0.1 -p 7700" "rdma_client -s uroce-1 -p 7700"; }

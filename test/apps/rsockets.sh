@@ -26,6 +26,7 @@ test_rstream_keepalive() { stream rstream 7471 "" "-s 10.77.0.1" -k 1 -T b -S 50
 test_rstream_ipv6() {
 	stream rstream 7471 "-f ipv6 -b fd77::1" "-f ipv6 -s fd77::1" -S 10000 -C 10 -I 10 && stream rstream 7471 "-b ::0" "-s uroce6-1" -S 10000 -C 10 -I 10
 }
+test_rstream_gid() { stream rstream 7471 "-f gid -b fd77::1" "-f gid -s fd77::1" -S 10000 -C 10 -I 10; }
 test_rstream_no_listener() {
 	local status mode
 	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
@@ -42,6 +43,7 @@ test_riostream_blocking() { stream riostream 7471 "" "-s 10.77.0.1" -T b -T v -S
 test_riostream_nonblocking() { stream riostream 7471 "" "-s uroce-1" -T n -T v -S 5000 -C 10 -I 100; }
 test_riostream_async() { stream riostream 7471 "" "-s 10.77.0.1" -T a -T v -S 5000 -C 10 -I 100; }
 test_riostream_options() { stream riostream 7500 "-b fd77::1" "-s fd77::1" -p 7500 -B 65536 -i 0 -f ip -S 30000 -C 10 -I 20; }
+test_riostream_gid() { stream riostream 7471 "-f gid -b ::ffff:10.77.0.1" "-f gid -s ::ffff:10.77.0.1" -S 10000 -C 10 -I 10; }
 
 # rcopy's server goes on and takes one file after another.
 test_rcopy() {
@@ -102,8 +104,10 @@ pong() {
 	cat "$TMP/client"
 	grep -Eq '^custom +[0-9]' "$TMP/client" || { fail "no figures"; return; }
 	stop_servers
-	awk '$1 == "rx_send_requests" && $2 >= 100 { found = 1 } END { exit !found }' "$TMP/counters" || fail "nothing went by RDMA"
+	awk '$1 == "rx_send_requests" && $2 >= 100 { found = 1 } END { exit !found }' "$TMP/counters" ||
+		{ cat "$TMP/counters" "$TMP/server"; fail "nothing went by RDMA"; }
 }
-test_udpong() { pong 10.77.0.1 -C 200 -S 1000 -T b; }
+# Until the other side's address is known, messages go over UDP.
+test_udpong() { pong 10.77.0.1 -C 3000 -S 1000 -T b; }
 test_udpong_echo_async() { pong 10.77.0.1 -C 200 -S 64 -T e -T a; }
 test_udpong_ipv6() { pong fd77::1 -C 200 -S 500 -T e -B 65536; }
