@@ -75,6 +75,15 @@ static void wait_for_reader(struct ur_channel *ch)
 		usleep(READER_WAIT_US); /* from counting itself to sleeping */
 }
 
+void ur_channel_close(struct ur_channel *ch)
+{
+	pthread_mutex_lock(&ch->lock);
+	close(ch->ch.fd);
+	ch->ch.fd = -1;
+	pthread_mutex_unlock(&ch->lock);
+	ur_channel_release(ch);
+}
+
 /* Ids should be gone by now. What is there yet keeps its events, which nobody can read any more, until it is destroyed itself. */
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
@@ -83,11 +92,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	if (!ch)
 		return;
 	wait_for_reader(ch);
-	pthread_mutex_lock(&ch->lock);
-	close(ch->ch.fd);
-	ch->ch.fd = -1;
-	pthread_mutex_unlock(&ch->lock);
-	ur_channel_release(ch);
+	ur_channel_close(ch);
 }
 
 /*

@@ -161,12 +161,12 @@ static void close_id(struct ur_id *u, struct ur_list *events, ur_time now)
 
 static void free_id(struct ur_id *u)
 {
-	struct rdma_event_channel *ch = u->id.channel;
+	struct ur_channel *ch = (struct ur_channel *)u->id.channel;
 
 	ur_live_del(&u->live);
-	ur_channel_release((struct ur_channel *)ch);
+	ur_channel_release(ch);
 	if (u->sync)
-		rdma_destroy_event_channel(ch);
+		ur_channel_close(ch);
 	ur_id_mc_free(u);
 	free(u->ep_attr);
 	free(u->ep_connect);
@@ -230,7 +230,7 @@ int ur_id_migrate(struct ur_id *u, struct rdma_event_channel *ch)
 		ur_id_unlock(u);
 	} while (!moved); /* somebody reads the old channel, which he should not */
 	if (was_sync)
-		rdma_destroy_event_channel(old);
+		ur_channel_close((struct ur_channel *)old);
 	return 0;
 }
 

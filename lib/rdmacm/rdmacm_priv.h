@@ -200,6 +200,8 @@ void ur_id_attach(struct ur_id *u);
 /* A hold on the channel of an id that the program has; giving it back. */
 void ur_channel_hold(struct ur_channel *ch);
 void ur_channel_release(struct ur_channel *ch);
+/* rdma_destroy_event_channel(3) of a channel that no other thread reads, as those of synchronous ids. Does not block. */
+void ur_channel_close(struct ur_channel *ch);
 /* NULL when memory is short. `owner` as in struct ur_event. */
 struct ur_event *ur_event_new(enum rdma_cm_event_type type, struct ur_id *id, struct ur_id *owner);
 /* Copies private data, cut to the largest field. */

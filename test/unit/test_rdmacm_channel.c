@@ -317,6 +317,40 @@ static void migrate__to_synchronous_and_back(void)
 	rdma_destroy_event_channel(ch);
 }
 
+/* Nobody else reads the channel of a synchronous id: there is no reader to wait for. */
+#define SYNC_IDS 100
+
+static void *make_synchronous(void *arg)
+{
+	struct rdma_cm_id **ids = arg;
+
+	for (unsigned i = 0; i < SYNC_IDS; i++) {
+		if (rdma_create_id(NULL, &ids[i], NULL, RDMA_PS_TCP))
+			return NULL;
+		raise_event(ids[i], RDMA_CM_EVENT_ADDR_RESOLVED);
+		if (ur_id_complete((struct ur_id *)ids[i]))
+			return NULL;
+	}
+	return arg;
+}
+
+static void destroy_id__synchronous_at_once(void)
+{
+	struct rdma_cm_id *ids[SYNC_IDS];
+	struct timespec before, after;
+	pthread_t t;
+	void *ret;
+
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, make_synchronous, ids), 0);
+	pthread_join(t, &ret);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(ret);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	for (unsigned i = 0; i < SYNC_IDS; i++)
+		CU_ASSERT_EQUAL(rdma_destroy_id(ids[i]), 0);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	CU_ASSERT((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 < 500);
+}
+
 static void complete__status_becomes_errno(void)
 {
 	static const struct {
@@ -362,6 +396,7 @@ void ur_suite_rdmacm_channel(void)
 	CU_add_test(s, "migrate__takes_unread_events_along", migrate__takes_unread_events_along);
 	CU_add_test(s, "migrate__takes_unread_requests_along", migrate__takes_unread_requests_along);
 	CU_add_test(s, "migrate__to_synchronous_and_back", migrate__to_synchronous_and_back);
+	CU_add_test(s, "destroy_id__synchronous_at_once", destroy_id__synchronous_at_once);
 	CU_add_test(s, "complete__status_becomes_errno", complete__status_becomes_errno);
 	CU_add_test(s, "event_str__names", event_str__names);
 }
