@@ -22,11 +22,16 @@ const char *ur_id_state_name(enum ur_id_state s)
 	return (unsigned)s < UR_ID_STATE_COUNT ? state_names[s] : "?";
 }
 
+bool ur_id_known(const struct rdma_cm_id *id)
+{
+	return id && ur_live_has(&((const struct ur_id *)id)->live);
+}
+
 struct ur_id *ur_id_get(struct rdma_cm_id *id)
 {
 	struct ur_id *u = (struct ur_id *)id;
 
-	if (!u || !ur_live_has(&u->live)) {
+	if (!ur_id_known(id)) {
 		errno = EINVAL;
 		return NULL;
 	}
