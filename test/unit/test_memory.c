@@ -190,6 +190,30 @@ static void null__forgets(void)
 	th_close(&h);
 }
 
+/* Addresses count from 0, which is as good as any other; several packets go through one element. */
+static void null__from_zero(void)
+{
+	static struct th h;
+	struct ur_mr *null[2];
+	struct ibv_sge from = {0, 3000, 0}, to = {0, 3000, 0};
+	struct ibv_recv_wr wr = {.wr_id = 2, .sg_list = &to, .num_sge = 1}, *bad;
+
+	th_open(&h, &th_default);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL_FATAL(ur_mr_reg(h.n[i].tp, h.n[i].pd, NULL, SIZE_MAX, 0, IBV_ACCESS_LOCAL_WRITE | UR_ACCESS_NULL, &null[i]),
+				      0);
+	from.lkey = null[0]->lkey;
+	to.lkey = null[1]->lkey;
+	CU_ASSERT_EQUAL(ur_qp_post_recv(h.n[1].qp, &wr, &bad), 0);
+	CU_ASSERT_EQUAL(th_post_sge(&h, 0, IBV_WR_SEND, 1, &from, 1, 0, 0, IBV_SEND_SIGNALED), 0);
+	th_pump(&h);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(th_expect_wc(h.n[1].rcq, 2, IBV_WC_SUCCESS).byte_len, 3000);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(ur_mr_dereg(null[i]), 0);
+	th_close(&h);
+}
+
 /* A peer has no right in it, whatever it guesses. */
 static void null__is_no_remote_memory(void)
 {
@@ -243,5 +267,6 @@ void ur_suite_memory(void)
 	CU_ADD_TEST(s, on_demand__of_everything);
 	CU_ADD_TEST(s, lists__of_all_kinds);
 	CU_ADD_TEST(s, null__forgets);
+	CU_ADD_TEST(s, null__from_zero);
 	CU_ADD_TEST(s, null__is_no_remote_memory);
 }
