@@ -145,7 +145,7 @@ test_info_processes() {
 	info_processes || return 1
 	n=$(grep -Ec '^  [0-9]+  slot [0-9]+  started$' "$TMP/processes")
 	[ "$n" -eq 2 ] && [ "$(head -n 1 "$TMP/processes")" = processes ] || { fail "$n processes instead of 2"; return; }
-	shows_listening "${servers[0]}" "10.77.0.1:$RPING" && shows_listening "${servers[1]}" '*:7204' || return 1
+	shows_listening "${servers[0]}" "10.77.0.1:$RPING" && shows_listening "${servers[1]}" '0.0.0.0:7204' || return 1
 	uroce_in "$NS2" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "client"; return; }
 	server=${servers[0]}
 	served "$TMP/server" || return 1
