@@ -17,13 +17,13 @@
  * memif's zero-copy mode reads our memory from another process: whoever asks for COPIES looks for that argument too.
  */
 static const struct ur_pmd pmds[] = {
-	{.name = "net_af_packet", .flags = UR_PMD_COPIES},
+	{.name = "net_af_packet", .flags = UR_PMD_COPIES | UR_PMD_KERNEL_IF},
 	{.name = "net_memif",
 	 .flags = UR_PMD_COPIES | UR_PMD_ALL_FRAMES | UR_PMD_SERVICE,
 	 .mtu = MTU_FULL,
 	 .args = "bsize=4608",
 	 .limit = "bsize"},
-	{.name = "net_tap", .flags = UR_PMD_COPIES | UR_PMD_SERVICE},
+	{.name = "net_tap", .flags = UR_PMD_COPIES | UR_PMD_SERVICE | UR_PMD_SIGNALS},
 	{.name = "net_pcap", .flags = UR_PMD_COPIES | UR_PMD_ALL_FRAMES, .mtu = MTU_FULL},
 	{.name = "net_ring", .flags = UR_PMD_COPIES | UR_PMD_ALL_FRAMES, .mtu = MTU_FULL},
 	{.name = "net_null", .flags = UR_PMD_COPIES | UR_PMD_ALL_FRAMES, .mtu = MTU_FULL},
@@ -69,6 +69,15 @@ unsigned long ur_pmd_arg_num(const char *args, const char *key, unsigned long no
 	const char *v = arg_value(args, key);
 
 	return v ? strtoul(v, NULL, 0) : none;
+}
+
+bool ur_pmd_arg_text(const char *args, const char *key, char *out, size_t len)
+{
+	const char *v = arg_value(args, key);
+
+	if (v)
+		snprintf(out, len, "%.*s", (int)strcspn(v, ","), v);
+	return v != NULL;
 }
 
 int ur_pmd_args(const struct ur_pmd *pmd, const char *given, char *out, size_t outlen)

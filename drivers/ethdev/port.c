@@ -40,20 +40,29 @@ static const struct ring_shape *ring_for(uint16_t mtu)
 	return mtu + ETH_OVERHEAD + RING_FRAME_OVERHEAD <= (int)ring_small.frame ? &ring_small : &ring_full;
 }
 
-static int set_mcast(struct ur_port *p, const struct ur_mac *macs, unsigned n)
+/* From the narrowest that the device can do to the widest. */
+static int set_device_mcast(struct ur_ethdev *d, const struct ur_mac *macs, unsigned n)
 {
-	struct ur_ethdev *d = ur_ethdev_of(p);
 	int rc;
 
-	if (d->has_kif)
-		return ur_kif_set_mcast(&d->kif, macs, n);
-	if (d->pmd && (d->pmd->flags & UR_PMD_ALL_FRAMES))
-		return 0;
 	_Static_assert(sizeof(struct ur_mac) == sizeof(struct rte_ether_addr), "the list is handed on as it is");
 	rc = rte_eth_dev_set_mc_addr_list(d->id, (struct rte_ether_addr *)(uintptr_t)macs, n);
 	if (rc)
 		rc = n ? rte_eth_allmulticast_enable(d->id) : rte_eth_allmulticast_disable(d->id);
+	if (rc)
+		rc = n ? rte_eth_promiscuous_enable(d->id) : rte_eth_promiscuous_disable(d->id);
 	return rc == -ENOTSUP ? EOPNOTSUPP : -rc;
+}
+
+static int set_mcast(struct ur_port *p, const struct ur_mac *macs, unsigned n)
+{
+	struct ur_ethdev *d = ur_ethdev_of(p);
+
+	if (d->has_kif || d->has_mcast_kif)
+		return ur_kif_set_mcast(&d->kif, macs, n);
+	if (d->pmd && (d->pmd->flags & UR_PMD_ALL_FRAMES))
+		return 0;
+	return set_device_mcast(d, macs, n);
 }
 
 static int wake_fd(struct ur_port *p)
@@ -80,6 +89,8 @@ static void abandon(struct ur_ethdev *d)
 		close(d->kif.wake);
 		ur_kif_close(&d->kif);
 	}
+	if (d->has_mcast_kif)
+		ur_kif_close(&d->kif);
 	free(d);
 }
 
@@ -97,6 +108,8 @@ static void port_close(struct ur_port *p)
 			ur_kif_restore(&d->kif);
 		ur_kif_close(&d->kif);
 	}
+	if (d->has_mcast_kif)
+		ur_kif_close(&d->kif);
 	if (d->probed) {
 		rte_eth_dev_close(d->id);
 		if (d->is_vdev)
@@ -310,6 +323,15 @@ static void describe(struct ur_ethdev *d)
 		d->port.speed_mbps = link.link_speed;
 }
 
+/* What can go wrong here DPDK has said better already. */
+static void find_kernel_if(struct ur_ethdev *d, const char *args)
+{
+	char name[IFNAMSIZ];
+
+	if (!d->has_kif && d->pmd && d->pmd->flags & UR_PMD_KERNEL_IF && ur_pmd_arg_text(args, "iface", name, sizeof(name)))
+		d->has_mcast_kif = ur_kif_open_for_mcast(&d->kif, name) == 0;
+}
+
 static int check_config(const struct ur_ethdev_config *cfg, char *err, size_t errlen)
 {
 	const struct ur_pmd *pmd = cfg->vdev ? ur_pmd_find(cfg->vdev) : NULL;
@@ -325,6 +347,13 @@ static int check_config(const struct ur_ethdev_config *cfg, char *err, size_t er
 	if (shares && ur_eal_started() && ur_eal_private())
 		return ur_ethdev_fail(err, errlen, EOPNOTSUPP, "'%s' must be the first device that the process opens", name);
 	return 0;
+}
+
+static bool wants_signals(const struct ur_ethdev_config *cfg)
+{
+	const struct ur_pmd *pmd = cfg->vdev ? ur_pmd_find(cfg->vdev) : NULL;
+
+	return pmd && pmd->flags & UR_PMD_SIGNALS;
 }
 
 int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, char *err, size_t errlen)
@@ -348,6 +377,8 @@ int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, cha
 	}
 	ur_eal_forget_log();
 	guard = ur_eal_guard_begin(); /* drivers start threads too */
+	if (guard && wants_signals(cfg))
+		ur_eal_guard_hide_signals(guard);
 	rc = probe(d, cfg, args, sizeof(args), err, errlen);
 	rc = rc ? rc : configure(d, cfg, args, err, errlen);
 	if (guard)
@@ -357,6 +388,7 @@ int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, cha
 		return rc;
 	}
 	d->lcore = rte_get_main_lcore();
+	find_kernel_if(d, args);
 	describe(d);
 	*out = &d->port;
 	return 0;
