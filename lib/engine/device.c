@@ -288,7 +288,9 @@ void ur_device_refresh(struct ur_engine *e)
 	if (ur_hostif_find(e->hostif.name, &h, err, sizeof(err)))
 		return;
 	e->hostif = h;
+	pthread_mutex_lock(&e->info_lock);
 	e->info.link_up = h.up;
+	pthread_mutex_unlock(&e->info_lock);
 	copy_gids(e, before);
 	ur_hostif_sync(&e->hostif, e->nic->net);
 	copy_gids(e, after);
@@ -350,9 +352,11 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 		e->silence_fd = ur_hostif_silence();
 		e->monitor_fd = ur_hostif_monitor();
 	}
+	pthread_mutex_lock(&e->info_lock);
 	e->info.mac = (*out)->mac;
 	e->info.mtu = (*out)->mtu;
 	if ((*out)->speed_mbps)
 		e->info.speed_mbps = (*out)->speed_mbps;
+	pthread_mutex_unlock(&e->info_lock);
 	return 0;
 }

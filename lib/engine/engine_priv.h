@@ -31,6 +31,7 @@ struct ur_engine {
 
 	struct ur_config cfg;
 	struct ur_engine_info info;
+	pthread_mutex_t info_lock; /* of what starting and the interface change in `info`; held for a few instructions */
 	struct ur_hostif hostif;    /* shared mode */
 	bool onlooker;              /* stays out of the registry and never starts */
 	struct ur_registry *registry; /* NULL when there is no /dev/shm, and for an onlooker */

@@ -69,9 +69,15 @@ void ur_id_set_sync(struct ur_id *u, bool sync)
 	memcpy(u->slack + UR_ID_SLACK_SYNC, &value, sizeof(value));
 }
 
+struct ibv_context *ur_id_context(void)
+{
+	ur_live_watch_fork();
+	return ur_verbs_context();
+}
+
 int ur_id_open(struct ur_id *u)
 {
-	u->ctx = ur_verbs_context();
+	u->ctx = ur_id_context();
 	if (!u->ctx)
 		return errno ? errno : ENODEV;
 	u->engine = ur_verbs_engine(u->ctx);

@@ -176,6 +176,8 @@ struct ur_id *ur_id_get(struct rdma_cm_id *id);
 bool ur_id_known(const struct rdma_cm_id *id);
 /* A new id in IDLE. Does not block; errno. */
 struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
+/* The context that all ids share. NULL and errno. */
+struct ibv_context *ur_id_context(void);
 /* Gives it the process's engine, context and default PD. Not under the lock. 0 or an errno. */
 int ur_id_open(struct ur_id *u);
 /* The program gets to know the id: from now on it is alive and holds its channel. Once is as good as twice. */
