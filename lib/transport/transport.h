@@ -92,6 +92,8 @@ bool ur_tp_tx_pending(const struct ur_tp *tp);
 int ur_pd_create(struct ur_tp *tp, struct ur_pd **out);
 /* EBUSY while MRs, memory windows, SRQs or QPs belong to it. */
 int ur_pd_destroy(struct ur_pd *pd);
+/* Something that is no object of the transport stands on it, or (-1) no longer does: that counts as an object. */
+void ur_pd_use(struct ur_pd *pd, int n);
 
 /* What FLUSH needs (annex A19): flags that <infiniband/verbs.h> has from rdma-core 45 on. */
 enum ur_access {

@@ -104,6 +104,28 @@ static void import__destroys(void)
 	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
 }
 
+/* What stands on one of the two keeps the other from destroying what both are. */
+static void import__busy(void)
+{
+	struct ibv_context *ctx = verbs_fixture_open(), *other = import(ctx);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx), *twin = ibv_import_pd(other, pd->handle);
+	struct ibv_parent_domain_init_attr a = {.pd = pd};
+	struct ibv_pd *parent = ibv_alloc_parent_domain(ctx, &a);
+	struct ibv_mr *mr;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(parent);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(twin), EBUSY);
+	mr = ibv_reg_mr(parent, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mr);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(twin), EBUSY);
+	CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(parent), 0);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(twin), 0);
+	ibv_unimport_pd(pd);
+	CU_ASSERT_EQUAL(ibv_close_device(other), 0);
+	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
+}
+
 static void dm__by_handle(void)
 {
 	struct ibv_context *ctx = verbs_fixture_open(), *other = import(ctx);
@@ -149,6 +171,7 @@ void ur_suite_verbs_import(void)
 	CU_ADD_TEST(s, device__descriptors);
 	CU_ADD_TEST(s, pd_and_mr__by_handle);
 	CU_ADD_TEST(s, import__destroys);
+	CU_ADD_TEST(s, import__busy);
 	CU_ADD_TEST(s, dm__by_handle);
 	CU_ADD_TEST(s, child__imports_nothing);
 }
