@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "verbs_fixture.h"
+#include "verbs/verbs_priv.h"
 
 void ur_suite_verbs_import(void);
 
@@ -147,6 +148,35 @@ static void dm__by_handle(void)
 	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
 }
 
+/* A thread of the parent was about to import something when the child was made. */
+static void child__gives_imports_back(void)
+{
+	struct ibv_context *ctx = verbs_fixture_open();
+	struct ibv_alloc_dm_attr a = {.length = 64};
+	struct ibv_pd *pd = ibv_alloc_pd(ctx), *twin = ibv_import_pd(ctx, pd->handle);
+	struct ibv_dm *dm = ibv_alloc_dm(ctx, &a), *same = ibv_import_dm(ctx, dm->handle);
+	int status = -1;
+	pid_t pid;
+
+	CU_ASSERT_TRUE_FATAL(twin && same);
+	pthread_mutex_lock(&uv_context(ctx)->share->lock);
+	pid = fork();
+	if (!pid) {
+		alarm(5);
+		ibv_unimport_pd(twin);
+		ibv_unimport_dm(same);
+		_exit(0);
+	}
+	pthread_mutex_unlock(&uv_context(ctx)->share->lock);
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_EQUAL(status, 0);
+	ibv_unimport_pd(twin);
+	ibv_unimport_dm(same);
+	CU_ASSERT_EQUAL(ibv_free_dm(dm), 0);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(pd), 0);
+	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
+}
+
 /* A child has its parent's descriptor, and nothing behind it. */
 static void child__imports_nothing(void)
 {
@@ -174,4 +204,5 @@ void ur_suite_verbs_import(void)
 	CU_ADD_TEST(s, import__busy);
 	CU_ADD_TEST(s, dm__by_handle);
 	CU_ADD_TEST(s, child__imports_nothing);
+	CU_ADD_TEST(s, child__gives_imports_back);
 }
