@@ -189,7 +189,8 @@ static int create_nic(struct ur_engine *e)
 				   .elsewhere = elsewhere,
 				   .orphaned = orphaned,
 				   .cc = e->cfg.cc != 0,
-				   .reach = ur_reach_supported() ? ur_reach : NULL};
+				   .reach = ur_reach_supported() ? ur_reach : NULL,
+				   .copy = ur_reach_copy};
 	int err;
 
 	if (e->local) {

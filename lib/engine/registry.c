@@ -148,7 +148,7 @@ static void sweep(void)
 
 		if (strncmp(de->d_name, FILE_PREFIX, strlen(FILE_PREFIX)))
 			continue;
-		fd = openat(dirfd(d), de->d_name, O_RDWR | O_CLOEXEC);
+		fd = openat(dirfd(d), de->d_name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW); /* anybody may put a link there */
 		if (fd < 0)
 			continue;
 		if (!fcntl(fd, F_OFD_SETLK, &all))

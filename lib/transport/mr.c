@@ -32,6 +32,11 @@ int ur_pd_destroy(struct ur_pd *pd)
 	return 0;
 }
 
+void ur_pd_use(struct ur_pd *pd, int n)
+{
+	pd->users += (unsigned)n;
+}
+
 /* Generations start at random numbers, so that a key of an earlier process is unlikely to fit. */
 static int grow_generations(struct ur_tp *tp)
 {

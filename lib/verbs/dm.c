@@ -211,12 +211,14 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t handle)
 
 void ibv_unimport_dm(struct ibv_dm *dm)
 {
-	struct uv_share *s = uv_context(dm->context)->share;
+	struct uv_context *c = uv_context(dm->context);
 	struct uv_dm *u = to_dm(dm);
 
-	pthread_mutex_lock(&s->lock);
-	ur_list_del(&u->shared);
-	pthread_mutex_unlock(&s->lock);
+	if (!uv_is_foreign(c)) { /* as in uv_alloc_dm */
+		pthread_mutex_lock(&c->share->lock);
+		ur_list_del(&u->shared);
+		pthread_mutex_unlock(&c->share->lock);
+	}
 	end(u);
 }
 

@@ -119,9 +119,11 @@ void ibv_unimport_pd(struct ibv_pd *pd)
 	struct uv_context *c = uv_context(pd->context);
 	struct uv_pd *u = uv_pd(pd);
 
-	pthread_mutex_lock(&c->share->lock);
-	ur_list_del(&u->shared);
-	pthread_mutex_unlock(&c->share->lock);
+	if (!uv_is_foreign(c)) { /* in a child it may be locked for ever, and nobody imports */
+		pthread_mutex_lock(&c->share->lock);
+		ur_list_del(&u->shared);
+		pthread_mutex_unlock(&c->share->lock);
+	}
 	free(u);
 	uv_context_put(c);
 }

@@ -22,6 +22,14 @@ static bool reach(void *at, uint64_t len, bool write)
 	return from + len <= hole || from >= hole + LEN - HOLE;
 }
 
+static bool copy(void *to, const void *from, uint64_t len, bool write)
+{
+	if (!reach(write ? to : (void *)(uintptr_t)from, len, write))
+		return false;
+	memcpy(to, from, len);
+	return true;
+}
+
 /* An on-demand region over the first LEN bytes of each node's memory, the second half of node `holed`'s missing. */
 static void open_on_demand(struct th *h, struct ur_mr *mr[2], unsigned holed)
 {
@@ -37,6 +45,7 @@ static void open_on_demand(struct th *h, struct ur_mr *mr[2], unsigned holed)
 
 		CU_ASSERT_EQUAL(ur_mr_reg(n->tp, n->pd, n->mem, LEN, 0, TH_MR_ACCESS | IBV_ACCESS_ON_DEMAND, &mr[i]), EOPNOTSUPP);
 		n->tp->c.reach = reach;
+		n->tp->c.copy = copy;
 		CU_ASSERT_EQUAL_FATAL(ur_mr_reg(n->tp, n->pd, n->mem, LEN, 0, TH_MR_ACCESS | IBV_ACCESS_ON_DEMAND, &mr[i]), 0);
 	}
 }
@@ -144,6 +153,7 @@ static void on_demand__flush(void)
 		hole = h.n[1].mem + HOLE;
 		asked = 0;
 		h.n[1].tp->c.reach = reach;
+		h.n[1].tp->c.copy = copy;
 		CU_ASSERT_EQUAL_FATAL(ur_mr_reg(h.n[1].tp, h.n[1].pd, (void *)((uintptr_t)hole + t[i].from), t[i].len, 0,
 						UR_ACCESS_FLUSH | IBV_ACCESS_ON_DEMAND, &mr),
 				      0);
