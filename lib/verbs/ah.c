@@ -5,6 +5,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -41,41 +42,63 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct uv_context *c = uv_context(pd->context);
 	struct ibv_ah_attr own;
+	struct uv_live *live;
 	struct ur_nic *nic;
 	struct ur_ah *ah;
 	int err;
 
 	if (attr->port_num != PORT)
 		return uv_null(EINVAL);
+	live = malloc(sizeof(*live));
+	if (!live)
+		return uv_null(ENOMEM);
 	nic = uv_enter(c);
-	if (!nic)
+	if (!nic) {
+		free(live);
 		return uv_null(EIO);
+	}
 	if (to_itself(attr)) {
 		own = own_route(nic);
 		attr = &own;
 	}
 	err = ur_nic_create_ah(nic, ur_container_of(pd, struct uv_pd, pd)->tp, attr, ur_engine_now(), &ah);
 	uv_leave(c);
-	if (err)
+	if (err) {
+		free(live);
 		return uv_null(err);
+	}
 	ah->api = (struct ibv_ah){.context = pd->context, .pd = pd, .handle = uv_new_handle(c)};
 	uv_pd_get(pd);
 	uv_context_get(c);
+	uv_live_add(live, &ah->api);
 	return &ah->api;
 }
 
-int ibv_destroy_ah(struct ibv_ah *ah)
+static int destroy(struct ibv_ah *ah)
 {
 	struct uv_context *c = uv_context(ah->context);
 	struct ibv_pd *pd = ah->pd;
 
 	if (!uv_enter(c))
 		return uv_errno(EIO);
+	free(uv_live_del(ah));
 	ur_ah_destroy(ur_container_of(ah, struct ur_ah, api));
 	uv_leave(c);
 	uv_pd_put(pd);
 	uv_context_put(c);
 	return 0;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	int err = uv_live_claim(ah);
+
+	if (err)
+		return uv_errno(err);
+	err = destroy(ah);
+	if (err)
+		uv_live_keep(ah);
+	return err;
 }
 
 /* --- from a completion --- */
