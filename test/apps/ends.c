@@ -13,6 +13,7 @@
  *     cancel     cancels threads in ibv_get_cq_event, rdma_get_cm_event and ibv_get_async_event, then goes on with all three queues
  *     exec       a child of fork executes a program while the parent goes on
  *     execself   executes `true` in its own place
+ *     orphan     leaves a child of fork behind, which stays for five seconds
  *     abandon    returns from main with threads in every blocking call
  *     signal     exit() in a handler of SIGALRM that interrupts the library
  *     dlclose    opens the library a second time and closes it, and goes on
@@ -401,6 +402,16 @@ int main(int argc, char **argv)
 		fill_queue();
 		execlp("true", "true", NULL);
 		return 7;
+	}
+	if (!strcmp(how, "orphan")) {
+		if (!fork()) {
+			fclose(stdout);
+			fclose(stderr);
+			sleep(5);
+			_exit(0);
+		}
+		fill_queue();
+		_exit(0);
 	}
 	if (!strcmp(how, "abandon")) {
 		start_waits(t, 20000);

@@ -184,16 +184,55 @@ test_ends_mckey() {
 	nothing_left
 }
 
-# ends HOW [STATUS]: the program of our own; the server sees its end and serves the next.
+# ends HOW: the program of our own; the server sees its end and serves the next.
 ends() {
 	local status
 	own_program ends || return 1
 	serve 7655 "$NS1" "$TMP/server" -- "$TMP/ends" serve 2 || return 1
 	uroce_in "$NS2" -- timeout 20 "$TMP/ends" "$1" 10.77.0.1 >"$TMP/client" 2>&1
 	status=$?
-	[ $status -eq "${2:-0}" ] || { cat "$TMP/client" "$TMP/server"; fail "$1: status $status"; return; }
+	[ $status -eq 0 ] || { cat "$TMP/client" "$TMP/server"; fail "$1: status $status"; return; }
 	uroce_in "$NS2" -- timeout 20 "$TMP/ends" dlclose 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "the next client"; return; }
 	served "$TMP/server" && nothing_left
+}
+# ends_unheard HOW: nobody is told of its end, so the server, which would wait for long, is ended too; then both start again.
+ends_unheard() {
+	own_program ends || return 1
+	serve 7655 "$NS1" "$TMP/server" -- "$TMP/ends" serve 1 || return 1
+	uroce_in "$NS2" -- timeout 20 "$TMP/ends" "$1" 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "$1"; return; }
+	kill "$(program "$server")"
+	wait "$server"
+	serve 7655 "$NS1" "$TMP/server" -- "$TMP/ends" serve 1 || return 1
+	uroce_in "$NS2" -- timeout 20 "$TMP/ends" dlclose 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "the next client"; return; }
+	served "$TMP/server" && nothing_left
+}
+test_ends_unheard() { ends_unheard quick; }
+test_ends_by_exec() { ends_unheard execself; }
+test_ends_with_an_orphan() { ends_unheard orphan; }
+# Killed while they start, several at a time: ports, slots and files are as if they had never been.
+test_ends_starting() {
+	local i k pid
+	for i in $(seq 1 $((ENDS_ROUNDS * 2))); do
+		local pids=()
+		for k in 1 2 3; do
+			background "$NS1" "$TMP/s$k" -- rping -s -p $((7700 + k))
+			pids+=("$server")
+		done
+		for k in 1 2 3; do
+			random 250
+			sleep "$(printf '0.%03d' "$drawn")"
+			pid=$(program "${pids[$((k - 1))]}")
+			[ -z "$pid" ] || end_by KILL "$pid"
+		done
+		for pid in "${pids[@]}"; do
+			wait "$pid"
+			ended $? "a server" || return 1
+		done
+	done
+	for k in 1 2 3; do
+		next_pair "cm $((7700 + k))" "rping -s -C 2 -p $((7700 + k))" "rping -c -C 2 -p $((7700 + k)) -a 10.77.0.1" || return 1
+	done
+	nothing_left
 }
 test_ends_in_the_handler() { ends handler; }
 test_ends_posted() { ends posted; }
