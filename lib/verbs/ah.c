@@ -20,12 +20,18 @@
 /* --- creating and destroying --- */
 
 /*
- * Neither route nor GID, and LID 0, which is the port's own: on InfiniBand this leads back to the port. rdma_rxe refuses it, for which
- * reason datagram rsockets do not work there.
+ * Neither route nor GID, and LID 0, which is the port's own: on InfiniBand this leads back to the port, and datagram rsockets count on it.
+ * Where the port requires a route it is an error, as on rdma_rxe, but for ids of the RDMA CM, whose PD is the context's default one.
  */
-static bool to_itself(const struct ibv_ah_attr *attr)
+static bool to_itself(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 {
-	return !attr->is_global && !attr->dlid && !attr->grh.dgid.global.subnet_prefix && !attr->grh.dgid.global.interface_id;
+	struct uv_context *c = uv_context(pd->context);
+	bool of_an_id;
+
+	pthread_mutex_lock(&c->lock);
+	of_an_id = pd == c->default_pd;
+	pthread_mutex_unlock(&c->lock);
+	return of_an_id && !attr->is_global && !attr->dlid && !attr->grh.dgid.global.subnet_prefix && !attr->grh.dgid.global.interface_id;
 }
 
 static struct ibv_ah_attr own_route(const struct ur_nic *nic)
@@ -42,6 +48,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct uv_context *c = uv_context(pd->context);
 	struct ibv_ah_attr own;
+	bool itself;
 	struct uv_live *live;
 	struct ur_nic *nic;
 	struct ur_ah *ah;
@@ -52,12 +59,13 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	live = malloc(sizeof(*live));
 	if (!live)
 		return uv_null(ENOMEM);
+	itself = !uv_is_foreign(c) && to_itself(pd, attr);
 	nic = uv_enter(c);
 	if (!nic) {
 		free(live);
 		return uv_null(EIO);
 	}
-	if (to_itself(attr)) {
+	if (itself) {
 		own = own_route(nic);
 		attr = &own;
 	}
