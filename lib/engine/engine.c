@@ -177,16 +177,12 @@ bool ur_engine_foreign(const struct ur_engine *e)
 
 /* --- starting --- */
 
-int ur_engine_start(struct ur_engine *e)
+/* Waiting is a cancellation point, and a thread cancelled in it would take the lock with it. */
+static int start_or_wait(struct ur_engine *e)
 {
-	int err;
+	int state, err;
 
-	if (ur_likely(ur_engine_started(e)))
-		return 0;
-	if (ur_engine_foreign(e)) {
-		ur_engine_set_error("this device was opened before a fork, or the process is ending: open it anew");
-		return EIO;
-	}
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&e->start_lock);
 	if (e->state == UR_ENGINE_COLD) {
 		__atomic_store_n(&e->state, UR_ENGINE_STARTING, __ATOMIC_RELEASE);
@@ -204,7 +200,19 @@ int ur_engine_start(struct ur_engine *e)
 	if (err)
 		ur_engine_set_error("%s", err == ESHUTDOWN ? "the process is ending" : e->start_text);
 	pthread_mutex_unlock(&e->start_lock);
+	pthread_setcancelstate(state, NULL);
 	return err;
+}
+
+int ur_engine_start(struct ur_engine *e)
+{
+	if (ur_likely(ur_engine_started(e)))
+		return 0;
+	if (ur_engine_foreign(e)) {
+		ur_engine_set_error("this device was opened before a fork, or the process is ending: open it anew");
+		return EIO;
+	}
+	return start_or_wait(e);
 }
 
 bool ur_engine_started(const struct ur_engine *e)

@@ -98,19 +98,22 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 /*
  * Makes the descriptor tell the truth about the queue; called with the mutex after every change. Clearing must not block even when
  * another reader got there first, whatever the descriptor's flags: RWF_NOWAIT (Linux 5.8). Without it a reader may wake for nothing.
+ * Both calls are cancellation points, and a thread that is cancelled here would keep the mutex.
  */
 static void sync_fd(struct ur_channel *ch)
 {
 	uint64_t v = 1;
 	struct iovec iov = {.iov_base = &v, .iov_len = sizeof(v)};
-	int saved = errno;
+	int saved = errno, state;
 	ssize_t n;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (ur_list_empty(&ch->queue))
 		n = preadv2(ch->ch.fd, &iov, 1, -1, RWF_NOWAIT);
 	else
 		n = write(ch->ch.fd, &v, sizeof(v));
 	(void)n; /* an empty or a full counter is as good */
+	pthread_setcancelstate(state, NULL);
 	errno = saved;
 }
 
@@ -202,23 +205,47 @@ static void announce_wait(struct ur_channel *ch)
 		ur_engine_will_block(e);
 }
 
-int ur_channel_get(struct ur_channel *ch, struct ur_event **out)
+static void stop_waiting(struct ur_channel *ch)
 {
-	uint64_t v;
-	int err = 0;
-
-	*out = NULL;
-	ur_channel_hold(ch);
-	atomic_fetch_add(&ch->waiting, 1);
-	while (!*out && !err) {
-		announce_wait(ch);
-		if (read(ch->ch.fd, &v, sizeof(v)) < 0)
-			err = errno;
-		else
-			*out = pop(ch);
-	}
 	atomic_fetch_sub(&ch->waiting, 1);
 	ur_channel_release(ch);
+}
+
+/* The C library cancels a thread even when its read(2) has just taken the count, so the others are told again. */
+static void cancelled(void *channel)
+{
+	struct ur_channel *ch = channel;
+
+	pthread_mutex_lock(&ch->lock);
+	sync_fd(ch);
+	pthread_mutex_unlock(&ch->lock);
+	stop_waiting(ch);
+}
+
+static int wait_and_pop(struct ur_channel *ch, struct ur_event **out)
+{
+	uint64_t v;
+
+	*out = NULL;
+	while (!*out) {
+		announce_wait(ch);
+		if (read(ch->ch.fd, &v, sizeof(v)) < 0)
+			return errno;
+		*out = pop(ch);
+	}
+	return 0;
+}
+
+int ur_channel_get(struct ur_channel *ch, struct ur_event **out)
+{
+	int err;
+
+	ur_channel_hold(ch);
+	atomic_fetch_add(&ch->waiting, 1);
+	pthread_cleanup_push(cancelled, ch);
+	err = wait_and_pop(ch, out);
+	pthread_cleanup_pop(0);
+	stop_waiting(ch);
 	return err;
 }
 
