@@ -130,7 +130,10 @@ static int describe_owned(struct ur_engine *e)
 	h = hash_bytes(0xcbf29ce484222325ull, e->cfg.ip, strlen(e->cfg.ip));
 	memcpy(e->info.mac.b, &h, 6);
 	e->info.mac.b[0] = 0x02;
-	e->info.mtu = (uint16_t)(e->cfg.mtu ? e->cfg.mtu : 1500);
+	if (e->cfg.vdev[0])
+		e->info.mtu = ur_ethdev_mtu(e->cfg.vdev, (uint16_t)e->cfg.mtu);
+	if (!e->info.mtu)
+		e->info.mtu = (uint16_t)(e->cfg.mtu ? e->cfg.mtu : 1500);
 	e->info.link_up = true;
 	return 0;
 }

@@ -270,6 +270,14 @@ struct ur_nic *ur_engine_lock(struct ur_engine *e)
 	return e->nic;
 }
 
+struct ur_nic *ur_engine_try(struct ur_engine *e)
+{
+	if (!shard_try(e))
+		return NULL;
+	e->nic->now = ur_engine_now();
+	return e->nic;
+}
+
 void ur_engine_unlock(struct ur_engine *e)
 {
 	for (int i = 0; i < CONTROL_ROUNDS && ur_nic_poll(e->nic, ur_engine_now()); i++)

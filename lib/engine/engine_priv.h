@@ -68,6 +68,9 @@ int ur_telemetry_offer(struct ur_engine *e);
 bool ur_ending_asked(void);
 void ur_ending_serve(struct ur_engine *e);
 
+/* engine.c: as ur_engine_lock, but NULL when somebody holds the shard. */
+struct ur_nic *ur_engine_try(struct ur_engine *e);
+
 /* progress.c */
 int ur_progress_start(struct ur_engine *e);
 void ur_progress_wake(struct ur_engine *e);

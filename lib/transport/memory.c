@@ -29,6 +29,6 @@ bool ur_mr_write_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t
 		return true;
 	if (!ur_mr_reach_unusual(tp, mr, to, len, true))
 		return false;
-	memcpy(to, from, len);
+	ur_copy_end_last(to, from, len);
 	return true;
 }
