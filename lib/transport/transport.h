@@ -64,8 +64,8 @@ struct ur_tp_config {
 	 */
 	bool (*reach)(void *at, uint64_t len, bool write);
 	/*
-	 * Copies in ascending order between a packet and an on-demand region (`write`: to it); false, and any part may have been copied, when
-	 * the region's bytes are not there. They may cease to be at any moment. NULL when `reach` is.
+	 * Copies in ascending order between a packet and an on-demand region (`write`: to it); false, and any part may have been copied,
+	 * when the region's bytes are not there. They may cease to be at any moment. NULL when `reach` is.
 	 */
 	bool (*copy)(void *to, const void *from, uint64_t len, bool write);
 };
