@@ -116,6 +116,15 @@ struct ur_eal_guard *ur_eal_guard_begin(void)
 	return g;
 }
 
+void ur_eal_guard_hide_signals(const struct ur_eal_guard *g)
+{
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	for (int i = SIGRTMIN; i < NSIG; i++)
+		if (g->act[i].sa_handler == SIG_DFL)
+			sigaction(i, &ignore, NULL);
+}
+
 void ur_eal_guard_end(struct ur_eal_guard *g)
 {
 	struct sigaction now;

@@ -15,6 +15,8 @@ int ur_ethdev_fail(char *err, size_t errlen, int code, const char *fmt, ...) __a
 /* telemetry.c: removes the sockets of processes that were killed, with their runtime directories. */
 void ur_telemetry_sweep(void);
 
+#define UR_ETH_OVERHEAD 18 /* Ethernet header and one VLAN tag */
+
 /* eal.c */
 int ur_eal_start(const struct ur_ethdev_config *cfg, char *err, size_t errlen);
 const char *ur_eal_last_log(void); /* the last line that DPDK logged since ur_eal_forget_log */
@@ -29,6 +31,11 @@ bool ur_eal_forked(void);          /* EAL was started by an ancestor: its servic
  */
 struct ur_eal_guard;
 struct ur_eal_guard *ur_eal_guard_begin(void);
+/*
+ * Until the guard ends no realtime signal is free. A driver that looks for one to be told of packets by (net_tap) then does without; what
+ * it installs would not outlive the guard, and the first packet would end the process.
+ */
+void ur_eal_guard_hide_signals(const struct ur_eal_guard *g);
 void ur_eal_guard_end(struct ur_eal_guard *g);
 
 /* pmd.c: what DPDK does not tell about its drivers. */
@@ -37,6 +44,9 @@ enum ur_pmd_flag {
 	UR_PMD_ALL_FRAMES = 2, /* delivers whatever the other side sends: no address filter to set */
 	UR_PMD_SERVICE = 4,    /* needs EAL's service thread */
 	UR_PMD_SHARED_MEM = 8, /* hands EAL's memory to another process */
+	UR_PMD_SIGNALS = 16,   /* wants a realtime signal, and can do without */
+	UR_PMD_KERNEL_IF = 32, /* on the kernel interface that the argument `iface` names, whose multicast filter it cannot set */
+	UR_PMD_MEETS = 64,     /* role=client does not start before the other side, role=server */
 };
 
 struct ur_pmd {
@@ -52,8 +62,14 @@ const struct ur_pmd *ur_pmd_find(const char *driver_or_device);
 bool ur_pmd_shares_memory(const struct ur_ethdev_config *cfg);
 /* Completes the arguments of a virtual device (what follows its name) with the defaults of its driver. EINVAL when too long. */
 int ur_pmd_args(const struct ur_pmd *pmd, const char *given, char *out, size_t outlen);
+/* The MTU that a device with these arguments carries when `mtu` is asked of it. */
+uint16_t ur_pmd_mtu(const struct ur_pmd *pmd, const char *args, uint16_t mtu);
+/* Does it look for a server, which may not be there yet? */
+bool ur_pmd_is_client(const struct ur_pmd *pmd, const char *args);
 /* The number after key= in args, or `none`. */
 unsigned long ur_pmd_arg_num(const char *args, const char *key, unsigned long none);
+/* Copies the value of key= in args, cut to fit; false when there is none. */
+bool ur_pmd_arg_text(const char *args, const char *key, char *out, size_t len);
 /* Is key=value among the arguments? */
 bool ur_pmd_arg_is(const char *args, const char *key, const char *value);
 /* Removes the socket file that a dead memif server left behind. */
@@ -81,6 +97,8 @@ struct ur_kif_fds {
 };
 
 int ur_kif_open(struct ur_kif *k, const char *name, char *err, size_t errlen);
+/* No more than multicast memberships on an interface that somebody else uses. 0 or an errno. */
+int ur_kif_open_for_mcast(struct ur_kif *k, const char *name);
 void ur_kif_close(struct ur_kif *k);
 bool ur_kif_running(const struct ur_kif *k);
 uint32_t ur_kif_speed(const struct ur_kif *k); /* Mbit/s, 0 when unknown */

@@ -37,6 +37,7 @@ struct ur_ethdev {
 	const struct ur_pmd *pmd; /* NULL: like hardware */
 	struct ur_kif kif;
 	bool has_kif;
+	bool has_mcast_kif;  /* `kif` is good for multicast memberships only */
 	char dev[64];        /* DPDK's name of the device */
 	bool is_vdev, probed, configured;
 	struct ur_ethdev_stats stats;

@@ -105,6 +105,15 @@ int ur_kif_open(struct ur_kif *k, const char *name, char *err, size_t errlen)
 	return rc;
 }
 
+int ur_kif_open_for_mcast(struct ur_kif *k, const char *name)
+{
+	*k = (struct ur_kif){.ctl = -1, .wake = -1, .index = (int)if_nametoindex(name)};
+	if (!k->index)
+		return ENODEV;
+	k->ctl = control_socket();
+	return k->ctl < 0 ? errno : 0;
+}
+
 void ur_kif_close(struct ur_kif *k)
 {
 	if (k->ctl >= 0)

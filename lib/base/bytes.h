@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Big-endian integers at any address. */
+/* Big-endian integers at any address, and a copy whose end comes last. */
 #ifndef UR_BYTES_H
 #define UR_BYTES_H
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -56,6 +57,31 @@ static inline void ur_put64(uint8_t *p, uint64_t v)
 {
 	v = __builtin_bswap64(v);
 	memcpy(p, &v, 8);
+}
+
+/*
+ * For memory that another thread watches: whoever sees the last byte sees those before it, and an aligned word at the end comes whole.
+ * memcpy(3) promises neither, and stores the ends of some lengths first.
+ */
+static inline void ur_copy_end_last(uint8_t *to, const uint8_t *from, size_t len)
+{
+	if (ur_likely(len > 8)) {
+		memcpy(to, from, len - 8);
+		to += len - 8;
+		from += len - 8;
+		len = 8;
+		atomic_thread_fence(memory_order_release);
+	}
+	if (ur_likely(len == 8)) {
+		memcpy(to, from, 8);
+	} else if (len == 4) {
+		memcpy(to, from, 4);
+	} else {
+		for (size_t i = 0; i < len; i++) {
+			to[i] = from[i];
+			atomic_thread_fence(memory_order_release);
+		}
+	}
 }
 
 #endif

@@ -46,8 +46,9 @@ static void wait_done(void)
 }
 
 /*
- * A thread that has the shard's lock has to go on: the progress thread needs the lock. Any other one waits here, so that the program does not
- * see an interrupted system call before it ends. One that has just got the lock and not said so yet waits in vain, until its patience ends.
+ * A thread that has the shard's lock has to go on: the progress thread needs the lock. Any other one waits here, so that the program does
+ * not see an interrupted system call before it ends. One that has just got the lock and not said so yet waits in vain, until its patience
+ * ends.
  */
 static void on_signal(int sig)
 {

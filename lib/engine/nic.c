@@ -61,7 +61,8 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .window = nic->cfg.window,
 				  .plain_recovery = nic->cfg.plain_recovery,
 				  .cc = nic->cfg.cc,
-				  .reach = nic->cfg.reach};
+				  .reach = nic->cfg.reach,
+				  .copy = nic->cfg.copy};
 	struct ur_net_config net = {.ctx = nic,
 				    .alloc = nic_alloc,
 				    .free = nic_free,

@@ -107,18 +107,30 @@ static int open_locked(struct ur_registry *r)
 	return EBUSY;
 }
 
+int ur_registry_reserve(struct ur_registry *r, size_t off, size_t len)
+{
+	int rc;
+
+	do
+		rc = fallocate(r->fd, 0, (off_t)off, (off_t)len) ? errno : 0;
+	while (rc == EINTR);
+	return rc == EOPNOTSUPP ? 0 : rc; /* not a tmpfs; then it is as good as a sparse file can be */
+}
+
 static int map_file(struct ur_registry *r)
 {
+	int err = ftruncate(r->fd, sizeof(*r->f)) ? errno : 0;
 	void *m;
 
-	if (ftruncate(r->fd, sizeof(*r->f)))
-		return errno;
+	err = err ? err : ur_registry_reserve(r, 0, offsetof(struct ur_registry_file, ports)); /* the rest entry by entry */
+	if (err)
+		return err;
 	m = mmap(NULL, sizeof(*r->f), PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (m == MAP_FAILED)
 		return errno;
 	r->f = m;
 	if (r->f->magic != REGISTRY_MAGIC) {
-		memset(r->f, 0, offsetof(struct ur_registry_file, ports)); /* the rest comes into use entry by entry */
+		memset(r->f, 0, offsetof(struct ur_registry_file, ports));
 		r->f->magic = REGISTRY_MAGIC;
 	}
 	return 0;
@@ -136,7 +148,7 @@ static void sweep(void)
 
 		if (strncmp(de->d_name, FILE_PREFIX, strlen(FILE_PREFIX)))
 			continue;
-		fd = openat(dirfd(d), de->d_name, O_RDWR | O_CLOEXEC);
+		fd = openat(dirfd(d), de->d_name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW); /* anybody may put a link there */
 		if (fd < 0)
 			continue;
 		if (!fcntl(fd, F_OFD_SETLK, &all))

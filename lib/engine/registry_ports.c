@@ -5,12 +5,14 @@
  * whole, and at worst an entry is on none. The entries of the dead are taken back by whoever comes across them.
  */
 #include <errno.h>
+#include <stddef.h>
 
 #include "engine/registry_priv.h"
 #include "wire/gid_set.h"
 
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_COUNT 28232
+#define ENTRIES_AT_ONCE 128 /* that the file is extended by: a page */
 
 static uint32_t *chain_of(struct ur_registry *r, uint16_t ps, uint16_t port)
 {
@@ -28,16 +30,13 @@ static void point(uint32_t *link, uint32_t number)
 	__atomic_store_n(link, number, __ATOMIC_RELEASE);
 }
 
-/* Takes the entry that *link names out of its chain. */
-static void remove_entry(struct ur_registry *r, uint32_t *link)
+/* Takes the entry that *link names, which is `e`, out of its chain. */
+static void remove_entry(struct ur_registry *r, uint32_t *link, struct ur_port_entry *e)
 {
-	uint32_t number = *link;
-	struct ur_port_entry *e = entry(r, number);
-
 	point(link, e->next);
 	e->slot = 0;
 	point(&e->next, r->f->ports_free);
-	point(&r->f->ports_free, number);
+	point(&r->f->ports_free, (uint32_t)(e - r->f->ports) + 1);
 }
 
 static bool entry_alive(const struct ur_registry *r, const struct ur_port_entry *e)
@@ -45,34 +44,56 @@ static bool entry_alive(const struct ur_registry *r, const struct ur_port_entry 
 	return e->slot && e->lease == r->f->lease[e->slot] && ur_registry_alive(r, e->slot);
 }
 
-/*
- * The first entry of this port from *link on that belongs to a live process; those of the dead go. *link is left at it. No chain is longer
- * than the table.
- */
-static struct ur_port_entry *find(struct ur_registry *r, uint32_t **link, uint16_t ps, uint16_t port)
+/* Along the chain of a port. `link` names the entry that it stands at. No chain is longer than the table, so no walk is either. */
+struct walk {
+	struct ur_registry *r;
+	uint16_t ps, port;
+	uint32_t *link;
+	unsigned left;
+};
+
+/* What the link names; read once, since whoever writes to the file may do so at any time. */
+static struct ur_port_entry *at_link(struct ur_registry *r, const uint32_t *link)
+{
+	return entry(r, __atomic_load_n(link, __ATOMIC_RELAXED));
+}
+
+/* The first entry of the port from here on that belongs to a live process, or NULL; those of the dead go. */
+static struct ur_port_entry *find(struct walk *w)
 {
 	struct ur_port_entry *e;
-	unsigned steps = 0;
 
-	while ((e = entry(r, **link)) && steps++ < UR_REGISTRY_PORTS) {
-		if (e->port != port || e->port_space != ps)
-			*link = &e->next;
-		else if (!entry_alive(r, e))
-			remove_entry(r, *link);
+	while (w->left-- && (e = at_link(w->r, w->link))) {
+		if (e->port != w->port || e->port_space != w->ps)
+			w->link = &e->next;
+		else if (!entry_alive(w->r, e))
+			remove_entry(w->r, w->link, e);
 		else
 			return e;
 	}
+	w->left = 0;
 	return NULL;
+}
+
+static struct ur_port_entry *first(struct walk *w, struct ur_registry *r, uint16_t ps, uint16_t port)
+{
+	*w = (struct walk){.r = r, .ps = ps, .port = port, .link = chain_of(r, ps, port), .left = UR_REGISTRY_PORTS};
+	return find(w);
+}
+
+static struct ur_port_entry *next(struct walk *w, struct ur_port_entry *e)
+{
+	w->link = &e->next;
+	return w->left ? find(w) : NULL;
 }
 
 /* 0, or what Linux calls the conflict with another entry than `own`: EADDRNOTAVAIL when a wildcard has part in it. */
 static int port_conflict(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool reuse,
 			 const struct ur_port_entry *own)
 {
-	uint32_t *link = chain_of(r, ps, port);
-	const struct ur_port_entry *e;
+	struct walk w;
 
-	for (; (e = find(r, &link, ps, port)); link = &r->f->ports[*link - 1].next)
+	for (struct ur_port_entry *e = first(&w, r, ps, port); e; e = next(&w, e))
 		if (e != own && ur_gid_overlap(&e->gid, gid) && !(reuse && e->reuse))
 			return ur_gid_is_wild(gid) || ur_gid_is_wild(&e->gid) ? EADDRNOTAVAIL : EADDRINUSE;
 	return 0;
@@ -99,9 +120,9 @@ static void release_if(struct ur_registry *r, bool (*gone)(const struct ur_regis
 		struct ur_port_entry *e;
 		unsigned steps = 0;
 
-		while ((e = entry(r, *link)) && steps++ < UR_REGISTRY_PORTS) {
+		while ((e = at_link(r, link)) && steps++ < UR_REGISTRY_PORTS) {
 			if (gone(r, e))
-				remove_entry(r, link);
+				remove_entry(r, link, e);
 			else
 				link = &e->next;
 		}
@@ -123,34 +144,49 @@ void ur_registry_release_all(struct ur_registry *r)
 	release_if(r, is_own);
 }
 
-/* The number of an entry to fill, or 0 when all are taken. */
-static uint32_t new_entry(struct ur_registry *r)
+/*
+ * An entry that was never used, or NULL. The pages of the file come into being when they are touched, which in a full /dev/shm would be the
+ * end of the process (SIGBUS): they are asked for first.
+ */
+static struct ur_port_entry *untouched_entry(struct ur_registry *r)
 {
-	struct ur_port_entry *e = entry(r, r->f->ports_free);
-	uint32_t number = r->f->ports_free;
+	uint32_t used = r->f->ports_used;
 
-	if (!e && r->f->ports_used < UR_REGISTRY_PORTS)
-		return ++r->f->ports_used;
+	if (used >= UR_REGISTRY_PORTS)
+		return NULL;
+	if (used % ENTRIES_AT_ONCE == 0 &&
+	    ur_registry_reserve(r, offsetof(struct ur_registry_file, ports[used]), ENTRIES_AT_ONCE * sizeof(struct ur_port_entry)))
+		return NULL;
+	r->f->ports_used = used + 1;
+	return &r->f->ports[used];
+}
+
+/* One to fill, or NULL when all are taken. */
+static struct ur_port_entry *new_entry(struct ur_registry *r)
+{
+	struct ur_port_entry *e = at_link(r, &r->f->ports_free);
+
+	if (!e && (e = untouched_entry(r)))
+		return e;
 	if (!e) {
 		release_if(r, is_dead);
-		number = r->f->ports_free;
-		e = entry(r, number);
+		e = at_link(r, &r->f->ports_free);
 	}
-	if (!e)
-		return 0;
-	point(&r->f->ports_free, e->next);
-	return number;
+	if (e)
+		point(&r->f->ports_free, e->next);
+	return e;
 }
 
 static int add_entry(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, bool reuse, uint16_t port)
 {
-	uint32_t *head = chain_of(r, ps, port), number = new_entry(r);
+	uint32_t *head = chain_of(r, ps, port);
+	struct ur_port_entry *e = new_entry(r);
 
-	if (!number)
+	if (!e)
 		return ENOSPC;
-	r->f->ports[number - 1] = (struct ur_port_entry){
+	*e = (struct ur_port_entry){
 		.slot = r->slot, .reuse = reuse, .port_space = ps, .port = port, .lease = r->f->lease[r->slot], .next = *head, .gid = *gid};
-	point(head, number);
+	point(head, (uint32_t)(e - r->f->ports) + 1);
 	return 0;
 }
 
@@ -169,26 +205,25 @@ int ur_registry_bind(struct ur_registry *r, uint16_t ps, const struct ur_gid *gi
 	return err;
 }
 
-/* Where an entry of this process is linked, or NULL. */
-static uint32_t *own_link(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port)
+/* The entry of this process, where the walk then stands, or NULL. */
+static struct ur_port_entry *own_entry(struct walk *w, struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port)
 {
-	uint32_t *link = chain_of(r, ps, port);
-	const struct ur_port_entry *e;
+	struct ur_port_entry *e = first(w, r, ps, port);
 
-	for (; (e = find(r, &link, ps, port)); link = &r->f->ports[*link - 1].next)
-		if (e->slot == r->slot && ur_gid_eq(&e->gid, gid))
-			return link;
-	return NULL;
+	while (e && !(e->slot == r->slot && ur_gid_eq(&e->gid, gid)))
+		e = next(w, e);
+	return e;
 }
 
 void ur_registry_release(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port)
 {
-	uint32_t *link;
+	struct ur_port_entry *e;
+	struct walk w;
 
 	ur_registry_lock(r);
-	link = own_link(r, ps, gid, port);
-	if (link)
-		remove_entry(r, link);
+	e = own_entry(&w, r, ps, gid, port);
+	if (e)
+		remove_entry(r, w.link, e);
 	ur_registry_unlock(r);
 }
 
@@ -206,15 +241,16 @@ static int start_listening(struct ur_registry *r, struct ur_port_entry *e)
 
 int ur_registry_listen(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool on)
 {
-	uint32_t *link;
+	struct ur_port_entry *e;
+	struct walk w;
 	int err = 0;
 
 	ur_registry_lock(r);
-	link = own_link(r, ps, gid, port);
-	if (link && on)
-		err = start_listening(r, entry(r, *link));
-	else if (link)
-		entry(r, *link)->listening = false;
+	e = own_entry(&w, r, ps, gid, port);
+	if (e && on)
+		err = start_listening(r, e);
+	else if (e)
+		e->listening = false;
 	ur_registry_unlock(r);
 	return err;
 }
@@ -222,13 +258,12 @@ int ur_registry_listen(struct ur_registry *r, uint16_t ps, const struct ur_gid *
 int ur_registry_move(struct ur_registry *r, uint16_t ps, const struct ur_gid *from, const struct ur_gid *to, bool reuse, uint16_t port)
 {
 	struct ur_port_entry *e;
-	uint32_t *link;
+	struct walk w;
 	int err = 0;
 
 	ur_registry_lock(r);
-	link = own_link(r, ps, from, port);
-	if (link) {
-		e = entry(r, *link);
+	e = own_entry(&w, r, ps, from, port);
+	if (e) {
 		err = port_conflict(r, ps, to, port, reuse, e);
 		if (!err) {
 			e->gid = *to;
@@ -241,10 +276,9 @@ int ur_registry_move(struct ur_registry *r, uint16_t ps, const struct ur_gid *fr
 
 static bool listens_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
 {
-	uint32_t *link = chain_of(r, ps, port);
-	const struct ur_port_entry *e;
+	struct walk w;
 
-	for (; (e = find(r, &link, ps, port)); link = &r->f->ports[*link - 1].next)
+	for (struct ur_port_entry *e = first(&w, r, ps, port); e; e = next(&w, e))
 		if (e->slot != r->slot && e->listening && ur_gid_covers(&e->gid, dst))
 			return true;
 	return false;

@@ -47,6 +47,8 @@ struct ur_registry {
 /* registry.c */
 void ur_registry_lock(struct ur_registry *r);
 void ur_registry_unlock(struct ur_registry *r);
+/* Has the file system find room for these bytes of the file. 0 or an errno: ENOSPC. */
+int ur_registry_reserve(struct ur_registry *r, size_t off, size_t len);
 
 /* registry_ports.c: gives back all ports of this process; with the lock. */
 void ur_registry_release_all(struct ur_registry *r);

@@ -186,6 +186,7 @@ void ur_group_link_reset(struct ur_group_link *l)
 
 		ur_timer_cancel(l->net->cfg.wheel, &g->timer);
 		g->repeats = 0;
+		g->nsources = 0;
 		g->last = true; /* for all that we know */
 		if (!g->refs)
 			group_free(g);

@@ -18,7 +18,12 @@
 #define UR_GROUP_QUERY_RESPONSE (10 * UR_NS_PER_S)
 #define UR_GROUP_UNSOLICITED UR_NS_PER_S            /* repeats of a change come within this time ... */
 #define UR_GROUP_UNSOLICITED_OLD (10 * UR_NS_PER_S) /* ... and with an older querier within this */
-#define UR_GROUP_SOURCES 32                         /* of a query that are remembered; with more, the whole group is reported */
+/*
+ * No answer comes sooner, whatever response time a querier wants: a query that wants none at all is answered by as much as a report of
+ * every group, and a flood of them would be by a larger one.
+ */
+#define UR_GROUP_ANSWER_MIN (10 * UR_NS_PER_MS)
+#define UR_GROUP_SOURCES 32 /* of a query that are remembered; with more, the whole group is reported */
 
 struct ur_group_link {
 	struct ur_net *net;

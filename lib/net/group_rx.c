@@ -42,6 +42,16 @@ void ur_group_answer_one(struct ur_timer *t, ur_time now)
 	g->nsources = 0;
 }
 
+static ur_time no_sooner(ur_time d)
+{
+	return d > UR_GROUP_ANSWER_MIN ? d : UR_GROUP_ANSWER_MIN;
+}
+
+static ur_time answer_time(struct ur_net *net, const struct ur_gmp *m, ur_time now)
+{
+	return now + no_sooner(ur_group_delay(net, m->max_resp));
+}
+
 /* --- version 3 queries --- */
 
 /* Remembers the sources that a query asks for; too many are taken for a question about the group. */
@@ -70,7 +80,7 @@ static void query_group(struct ur_group *g, const struct ur_gmp *m, ur_time when
 
 static void query(struct ur_group_link *l, const struct ur_gmp *m, ur_time now)
 {
-	ur_time when = now + ur_group_delay(l->net, m->max_resp);
+	ur_time when = answer_time(l->net, m, now);
 	struct ur_group *g;
 
 	if (ur_timer_armed(&l->answer) && l->answer.when <= when)
@@ -93,8 +103,8 @@ static void query_old(struct ur_group_link *l, const struct ur_gmp *m, ur_time n
 
 		if (g->silent || !(ur_gid_is_zero(&m->group) || ur_gid_eq(&m->group, &g->gid)))
 			continue;
-		if (!ur_timer_armed(&g->timer) || g->timer.when > now + m->max_resp)
-			ur_timer_arm(l->net->cfg.wheel, &g->timer, now + ur_group_delay(l->net, m->max_resp));
+		if (!ur_timer_armed(&g->timer) || g->timer.when > now + no_sooner(m->max_resp))
+			ur_timer_arm(l->net->cfg.wheel, &g->timer, answer_time(l->net, m, now));
 	}
 }
 

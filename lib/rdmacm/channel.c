@@ -75,6 +75,15 @@ static void wait_for_reader(struct ur_channel *ch)
 		usleep(READER_WAIT_US); /* from counting itself to sleeping */
 }
 
+void ur_channel_close(struct ur_channel *ch)
+{
+	pthread_mutex_lock(&ch->lock);
+	close(ch->ch.fd);
+	ch->ch.fd = -1;
+	pthread_mutex_unlock(&ch->lock);
+	ur_channel_release(ch);
+}
+
 /* Ids should be gone by now. What is there yet keeps its events, which nobody can read any more, until it is destroyed itself. */
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
@@ -83,11 +92,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	if (!ch)
 		return;
 	wait_for_reader(ch);
-	pthread_mutex_lock(&ch->lock);
-	close(ch->ch.fd);
-	ch->ch.fd = -1;
-	pthread_mutex_unlock(&ch->lock);
-	ur_channel_release(ch);
+	ur_channel_close(ch);
 }
 
 /*
@@ -320,10 +325,35 @@ void ur_channel_wait_mc(struct ur_id *u, struct ur_mc *mc)
 	pthread_mutex_unlock(&ch->lock);
 }
 
+static void change_channel(struct ur_id *u, struct ur_channel *to)
+{
+	if (u->live.node.in) {
+		ur_channel_hold(to);
+		ur_channel_release((struct ur_channel *)u->id.channel);
+	}
+	u->id.channel = &to->ch;
+}
+
+/* An unread request takes its new id along, which has no events of its own until it is accepted. */
+static void move_events(struct ur_id *u, struct ur_list *moved, struct ur_channel *to)
+{
+	struct ur_list *n;
+
+	while ((n = ur_list_pop(moved)) != NULL) {
+		struct ur_event *e = ur_container_of(n, struct ur_event, link);
+
+		if (e->ev.id != &u->id)
+			change_channel((struct ur_id *)e->ev.id, to);
+		e->channel = to;
+		ur_list_add_tail(&to->queue, &e->link);
+		ur_list_add_tail(&u->events, &e->mine);
+	}
+}
+
 bool ur_channel_move(struct ur_id *u, struct ur_channel *to)
 {
 	struct ur_channel *from = (struct ur_channel *)u->id.channel;
-	struct ur_list moved, *n;
+	struct ur_list moved;
 	bool busy;
 
 	if (from == to)
@@ -338,19 +368,9 @@ bool ur_channel_move(struct ur_id *u, struct ur_channel *to)
 	if (busy)
 		return false;
 
-	if (u->live.node.in) {
-		ur_channel_hold(to);
-		ur_channel_release(from);
-	}
 	pthread_mutex_lock(&to->lock);
-	u->id.channel = &to->ch;
-	while ((n = ur_list_pop(&moved)) != NULL) {
-		struct ur_event *e = ur_container_of(n, struct ur_event, link);
-
-		e->channel = to;
-		ur_list_add_tail(&to->queue, &e->link);
-		ur_list_add_tail(&u->events, &e->mine);
-	}
+	change_channel(u, to);
+	move_events(u, &moved, to);
 	sync_fd(to);
 	pthread_mutex_unlock(&to->lock);
 	return true;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory that is not simply there. On-demand regions (IBV_ACCESS_ON_DEMAND, ibv_reg_mr(3)) may cover addresses at which nothing is mapped
- * yet, or never will be: what a packet touches is made accessible first, which the owner of the transport does, and an address that cannot
- * be is an access error, whoever named it. Null regions (ibv_alloc_null_mr(3)) read as zeros and forget what is written.
+ * yet, or never will be, and that other threads unmap while we look at them: the owner of the transport copies what a packet brings or
+ * takes, and an address that is not there is an access error, whoever named it. Null regions (ibv_alloc_null_mr(3)) read as zeros and
+ * forget what is written.
  */
 #include "transport/tp_priv.h"
 
@@ -17,18 +18,10 @@ bool ur_mr_read_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t 
 		memset(to, 0, len);
 		return true;
 	}
-	if (!ur_mr_reach_unusual(tp, mr, from, len, false))
-		return false;
-	memcpy(to, from, len);
-	return true;
+	return !len || tp->c.copy(to, from, len, false);
 }
 
 bool ur_mr_write_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	if (mr->access & UR_ACCESS_NULL)
-		return true;
-	if (!ur_mr_reach_unusual(tp, mr, to, len, true))
-		return false;
-	memcpy(to, from, len);
-	return true;
+	return mr->access & UR_ACCESS_NULL || !len || tp->c.copy(to, from, len, true);
 }

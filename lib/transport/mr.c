@@ -32,6 +32,11 @@ int ur_pd_destroy(struct ur_pd *pd)
 	return 0;
 }
 
+void ur_pd_use(struct ur_pd *pd, int n)
+{
+	pd->users += (unsigned)n;
+}
+
 /* Generations start at random numbers, so that a key of an earlier process is unlikely to fit. */
 static int grow_generations(struct ur_tp *tp)
 {
@@ -81,7 +86,8 @@ static struct mr_full *make(struct ur_tp *tp, const struct ur_mr *as)
 	if (!f)
 		return NULL;
 	f->mr.pd = as->pd;
-	f->mr.addr = as->addr;
+	/* A byte at NULL would look as if there were none. Nothing is ever touched at a null region's addresses. */
+	f->mr.addr = as->access & UR_ACCESS_NULL ? (uint8_t *)1 : as->addr;
 	f->mr.iova = as->iova;
 	f->mr.length = as->length;
 	f->mr.access = as->access;

@@ -125,6 +125,17 @@ static void whole_region(const struct ur_qp *qp, uint32_t rkey, uint64_t *va, ui
 	*len = mr ? mr->length : 0;
 }
 
+/*
+ * Of on-demand memory, which need not be mapped, only what is to be written back is made accessible, and no more at a time than a message
+ * could have brought: a peer could have every page of a huge region made otherwise.
+ */
+static bool flushable(const struct ur_qp *qp, const struct ur_mr *mr, uint8_t *at, uint64_t len, uint8_t placement)
+{
+	if (!ur_mr_unusual(mr) || !(placement & PLACE_PERSISTENT))
+		return true;
+	return len <= UR_MAX_MSG && ur_mr_reach(qp->tp, mr, at, len, false);
+}
+
 static enum ur_resp_verdict do_flush(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_feth f;
@@ -139,7 +150,7 @@ static enum ur_resp_verdict do_flush(struct ur_qp *qp, const struct ur_pkt *p, c
 	if (f.selectivity == SELECT_MR)
 		whole_region(qp, h.rkey, &h.va, &len);
 	at = ur_mr_at(qp, h.rkey, h.va, len, ur_resp_flush_access(p, op), &mr);
-	if (!at || !ur_mr_reach(qp->tp, mr, at, len, false))
+	if (!at || !flushable(qp, mr, at, len, f.placement))
 		return UR_RESP_ACCESS;
 	if (f.placement & PLACE_PERSISTENT)
 		write_back(at, len);

@@ -97,17 +97,20 @@ static uint8_t response_opcode(const struct ur_rd_res *e)
 	return last ? UR_OP_READ_RESP_LAST : UR_OP_READ_RESP_MIDDLE;
 }
 
-static void put_payload(struct ur_pkt *p, uint8_t *from, uint32_t len, struct ur_mr *mr)
+/* False when the memory is not there. */
+static bool put_payload(const struct ur_tp *tp, struct ur_pkt *p, uint8_t *from, uint32_t len, struct ur_mr *mr)
 {
 	p->payload_len = len;
 	if (len <= UR_COPY_MAX || ur_mr_unusual(mr)) {
-		memcpy(p->data + p->len, from, len);
+		if (!ur_mr_read(tp, mr, p->data + p->len, from, len))
+			return false;
 		p->len += len;
-		return;
+		return true;
 	}
 	p->seg[0] = (struct ur_seg){from, len, &mr->frames};
 	p->nseg = 1;
 	atomic_fetch_add_explicit(&mr->frames.n, 1, memory_order_relaxed);
+	return true;
 }
 
 /* The MR has gone. For a duplicate that is no error of this side: the peer may long have had the data, and the MR its end. */
@@ -124,7 +127,7 @@ static void refuse_response(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
 		ur_resp_refuse(qp, UR_RESP_ACCESS, psn);
 }
 
-/* False when nothing was built: no buffer, or the MR has gone and the READ is refused at this packet. */
+/* False when nothing was built: no buffer, or the MR or its memory has gone and the READ is refused at this packet. */
 static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt **out)
 {
 	uint64_t off = (uint64_t)e->k << qp->mtu_shift;
@@ -141,7 +144,7 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt 
 		ur_xrc_lend_pd(qp, e->srqn);
 	if (len) {
 		from = ur_mr_at(qp, e->rkey, e->va + off, len, IBV_ACCESS_REMOTE_READ, &mr);
-		if (ur_unlikely(!from) || !ur_mr_reach(qp->tp, mr, from, len, false)) {
+		if (ur_unlikely(!from)) {
 			refuse_response(qp, e, psn);
 			return false;
 		}
@@ -157,8 +160,11 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt 
 		ur_aeth_put(ext + op->off_aeth, &aeth);
 	if (ur_unlikely(op->flags & UR_OPF_ATOMICACKETH))
 		ur_put64(ext + op->off_atomicacketh, e->result);
-	if (len)
-		put_payload(p, from, len, mr);
+	if (len && ur_unlikely(!put_payload(qp->tp, p, from, len, mr))) {
+		ur_tp_pkt_drop(qp->tp, p);
+		refuse_response(qp, e, psn);
+		return false;
+	}
 	e->k++;
 	qp->n.tx_bytes += len;
 	*out = p;

@@ -171,7 +171,7 @@ static inline bool ur_mr_reach(const struct ur_tp *tp, const struct ur_mr *mr, u
 	return !ur_mr_unusual(mr) || ur_mr_reach_unusual(tp, mr, at, len, write);
 }
 
-/* Copies from or to these bytes; false as above. */
+/* Copies from or to these bytes; false as above. Programs that wait for an RDMA WRITE look at its last bytes, so those are written last. */
 static inline bool ur_mr_read(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, uint8_t *from, uint32_t len)
 {
 	if (ur_mr_unusual(mr))
@@ -184,7 +184,7 @@ static inline bool ur_mr_write(const struct ur_tp *tp, const struct ur_mr *mr, u
 {
 	if (ur_mr_unusual(mr))
 		return ur_mr_write_unusual(tp, mr, to, from, len);
-	memcpy(to, from, len);
+	ur_copy_end_last(to, from, len);
 	return true;
 }
 

@@ -63,6 +63,11 @@ struct ur_tp_config {
 	 * packet, for what it touches of an on-demand region. NULL: there are no such regions.
 	 */
 	bool (*reach)(void *at, uint64_t len, bool write);
+	/*
+	 * Copies in ascending order between a packet and an on-demand region (`write`: to it); false, and any part may have been copied, when
+	 * the region's bytes are not there. They may cease to be at any moment. NULL when `reach` is.
+	 */
+	bool (*copy)(void *to, const void *from, uint64_t len, bool write);
 };
 
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
@@ -87,6 +92,8 @@ bool ur_tp_tx_pending(const struct ur_tp *tp);
 int ur_pd_create(struct ur_tp *tp, struct ur_pd **out);
 /* EBUSY while MRs, memory windows, SRQs or QPs belong to it. */
 int ur_pd_destroy(struct ur_pd *pd);
+/* Something that is no object of the transport stands on it, or (-1) no longer does: that counts as an object. */
+void ur_pd_use(struct ur_pd *pd, int n);
 
 /* What FLUSH needs (annex A19): flags that <infiniband/verbs.h> has from rdma-core 45 on. */
 enum ur_access {

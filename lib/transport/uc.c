@@ -77,14 +77,14 @@ void ur_uc_sent(struct ur_qp *qp)
 static bool lose_request(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
-	const struct ur_swqe *w = ur_sq_at(qp, r->head);
+	bool local = ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_LOCAL); /* once it is complete the program may fill its place */
 	enum ibv_wc_status st = r->head == r->fresh ? ur_req_start(qp) : IBV_WC_SUCCESS;
 
 	if (st) {
 		ur_req_fail(qp, st, 0);
 		return false;
 	}
-	if (ur_swqe_in(w, UR_WRS_LOCAL))
+	if (local)
 		return true; /* it has been executed and is complete */
 	r->cur = r->fresh;
 	r->pos = (struct ur_sge_pos){0, 0};

@@ -211,6 +211,7 @@ static void drop_shared(void)
 
 static void watch_fork(void)
 {
+	uv_share_watch_fork();
 	pthread_atfork(take_shared, drop_shared, drop_shared);
 }
 

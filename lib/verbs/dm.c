@@ -227,14 +227,16 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t handle)
 void ibv_unimport_dm(struct ibv_dm *dm)
 {
 	struct uv_dm *u = to_dm(dm);
-	struct uv_share *s;
+	struct uv_context *c;
 
 	if (uv_live_claim(dm))
 		return;
-	s = uv_context(dm->context)->share;
-	pthread_mutex_lock(&s->lock);
-	ur_list_del(&u->shared);
-	pthread_mutex_unlock(&s->lock);
+	c = uv_context(dm->context);
+	if (!uv_is_foreign(c)) { /* as in uv_alloc_dm */
+		pthread_mutex_lock(&c->share->lock);
+		ur_list_del(&u->shared);
+		pthread_mutex_unlock(&c->share->lock);
+	}
 	end(u);
 }
 

@@ -77,6 +77,16 @@ static bool valid(const struct ibv_context *ctx, const struct ibv_parent_domain_
 	return !(a->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) || (a->alloc && a->free);
 }
 
+/* Its protection domain cannot go before it, not even through an import, which knows nothing of it. False in a child. */
+static bool stand_on(struct uv_context *c, struct ur_pd *pd, int n)
+{
+	if (!uv_enter(c))
+		return false;
+	ur_pd_use(pd, n);
+	uv_leave(c);
+	return true;
+}
+
 struct ibv_pd *uv_alloc_parent_domain(struct ibv_context *ctx, struct ibv_parent_domain_init_attr *attr)
 {
 	struct uv_pd *u;
@@ -88,6 +98,10 @@ struct ibv_pd *uv_alloc_parent_domain(struct ibv_context *ctx, struct ibv_parent
 		return uv_null(ENOMEM);
 	u->base = uv_pd(attr->pd);
 	u->tp = u->base->tp;
+	if (!stand_on(uv_context(ctx), u->tp, 1)) {
+		free(u);
+		return uv_null(EIO);
+	}
 	u->td = attr->td;
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
 		u->alloc = attr->alloc;
@@ -108,6 +122,7 @@ struct ibv_pd *uv_alloc_parent_domain(struct ibv_context *ctx, struct ibv_parent
 
 void uv_parent_domain_end(struct uv_pd *u)
 {
+	stand_on(uv_context(u->pd.context), u->tp, -1);
 	uv_pd_put(&u->base->pd);
 	if (u->td)
 		atomic_fetch_sub(&to_td(u->td)->users, 1);

@@ -137,9 +137,11 @@ void ibv_unimport_pd(struct ibv_pd *pd)
 	if (uv_live_claim(pd))
 		return;
 	c = uv_context(pd->context);
-	pthread_mutex_lock(&c->share->lock);
-	ur_list_del(&u->shared);
-	pthread_mutex_unlock(&c->share->lock);
+	if (!uv_is_foreign(c)) { /* in a child it may be locked for ever, and nobody imports */
+		pthread_mutex_lock(&c->share->lock);
+		ur_list_del(&u->shared);
+		pthread_mutex_unlock(&c->share->lock);
+	}
 	uv_live_del(pd);
 	free(u);
 	uv_context_put(c);

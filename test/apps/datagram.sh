@@ -37,14 +37,14 @@ test_udaddy_on_the_wire() {
 	serve "$UDADDY" "$NS1" "$TMP/server" -- udaddy -t 64 || return 1
 	uroce_in "$NS2" --capture "$TMP/ud.pcapng" -- udaddy -t 64 -s 10.77.0.1 && served "$TMP/server" || return 1
 	"$ROOT/tools/icrc_check" "$TMP/ud.pcapng" || { fail "ICRC"; return; }
-	shark() { tshark -r "$TMP/ud.pcapng" -Y "$1" -T fields "${@:2}" 2>/dev/null | tr -d :; }
-	shark 'infiniband.mad.attributeid == 0x17' -e infiniband.mad.data >"$TMP/req"
-	shark 'infiniband.mad.attributeid == 0x18' -e infiniband.mad.data >"$TMP/rep"
+	sidr() { tshark -r "$TMP/ud.pcapng" -Y "$1" -T fields "${@:2}" 2>/dev/null | tr -d :; }
+	sidr 'infiniband.mad.attributeid == 0x17' -e infiniband.mad.data >"$TMP/req"
+	sidr 'infiniband.mad.attributeid == 0x18' -e infiniband.mad.data >"$TMP/rep"
 	cat "$TMP/req" "$TMP/rep"
 	grep -Eq "$req" "$TMP/req" || { fail "SIDR_REQ"; return; }
 	grep -Eq "^$(cut -c1-8 "$TMP/req")00000000[0-9a-f]{6}000000000001111c06012345670*$" "$TMP/rep" || { fail "SIDR_REP"; return; }
 	same_count 1 . "$TMP/req" && same_count 1 . "$TMP/rep" || return 1
-	shark 'infiniband.bth.opcode == 101' -e ip.dsfield -e infiniband.deth.q_key -e infiniband.bth.destqp >"$TMP/sends"
+	sidr 'infiniband.bth.opcode == 101' -e ip.dsfield -e infiniband.deth.q_key -e infiniband.bth.destqp >"$TMP/sends"
 	sort "$TMP/sends" | uniq -c
 	same_count 10 "^0x40.*0000000001234567.*0x$(cut -c17-22 "$TMP/rep")\$" "$TMP/sends"
 }

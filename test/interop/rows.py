@@ -229,8 +229,8 @@ ROWS = [
           uroce_counters="drop_qp(n|_state)"),
     *stream("riostream", "5000 B", "-T v -S 5000 -C 10"),
     *stream("riostream", "64 B, blocking", "-T b -S 64 -C 1", n=200, n_faults=100),
-    *both("rcopy of 4 MB", "rcopy", f"seq 600000 >{COPY.format('client')}; rcopy {COPY.format('client')} {{server}}:{COPY.format('server')}",
-          server_ends="stopped", during=copied, uroce_counters="drop_qp(n|_state)", essential="server"),
+    *both("rcopy of 4 MB", "rcopy", f"seq {{n}} >{COPY.format('client')}; rcopy {COPY.format('client')} {{server}}:{COPY.format('server')}", n=600000,
+          n_faults=60000, server_ends="stopped", during=copied, uroce_counters="drop_qp(n|_state)", essential="server"),
 
     # unreliable services
     *over_tcp("ibv_uc_pingpong", "ibv_uc_pingpong", "-g", "", n=200),

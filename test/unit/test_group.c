@@ -170,6 +170,33 @@ static void v3__many_groups(void)
 	end();
 }
 
+/* Ten thousand queries a second that want to be answered at once: the link does not hear all groups ten thousand times. */
+static void flood__of_queries(void)
+{
+	for (unsigned version = 2; version <= 3; version++)
+		for (int about_one = 0; about_one < 2; about_one++) {
+			unsigned answers = 0;
+
+			begin();
+			for (unsigned i = 0; i < 100; i++) {
+				struct ur_gid g = gid(groups[0]);
+
+				g.raw[14] = (uint8_t)i;
+				CU_ASSERT_EQUAL(ur_net_group_join(h.side[0].net, &g, 0, h.now), 0);
+			}
+			join(groups[0]);
+			run(3 * UR_NS_PER_S);
+			for (unsigned i = 0; i < 1000; i++) {
+				forget();
+				ask(false, version, about_one ? groups[0] : NULL, 0, 0);
+				run(100 * UR_NS_PER_US);
+				answers += nheard;
+			}
+			CU_ASSERT_TRUE(answers > 0 && answers <= (about_one ? 1 : 101) * 12);
+			end();
+		}
+}
+
 static void v3__group_query(void)
 {
 	for (int v4 = 0; v4 < 2; v4++) {
@@ -474,6 +501,7 @@ void ur_suite_group(void)
 	CU_add_test(s, "v3__repeats_are_merged", v3__repeats_are_merged);
 	CU_add_test(s, "v3__general_query", v3__general_query);
 	CU_add_test(s, "v3__many_groups", v3__many_groups);
+	CU_add_test(s, "flood__of_queries", flood__of_queries);
 	CU_add_test(s, "v3__group_query", v3__group_query);
 	CU_add_test(s, "v3__source_query", v3__source_query);
 	CU_add_test(s, "v3__answer_about_all_comes_sooner", v3__answer_about_all_comes_sooner);

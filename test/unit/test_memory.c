@@ -22,6 +22,14 @@ static bool reach(void *at, uint64_t len, bool write)
 	return from + len <= hole || from >= hole + LEN - HOLE;
 }
 
+static bool copy(void *to, const void *from, uint64_t len, bool write)
+{
+	if (!reach(write ? to : (void *)(uintptr_t)from, len, write))
+		return false;
+	memcpy(to, from, len);
+	return true;
+}
+
 /* An on-demand region over the first LEN bytes of each node's memory, the second half of node `holed`'s missing. */
 static void open_on_demand(struct th *h, struct ur_mr *mr[2], unsigned holed)
 {
@@ -37,6 +45,7 @@ static void open_on_demand(struct th *h, struct ur_mr *mr[2], unsigned holed)
 
 		CU_ASSERT_EQUAL(ur_mr_reg(n->tp, n->pd, n->mem, LEN, 0, TH_MR_ACCESS | IBV_ACCESS_ON_DEMAND, &mr[i]), EOPNOTSUPP);
 		n->tp->c.reach = reach;
+		n->tp->c.copy = copy;
 		CU_ASSERT_EQUAL_FATAL(ur_mr_reg(n->tp, n->pd, n->mem, LEN, 0, TH_MR_ACCESS | IBV_ACCESS_ON_DEMAND, &mr[i]), 0);
 	}
 }
@@ -117,6 +126,50 @@ static void on_demand__each_operation(void)
 	}
 }
 
+/* A FLUSH makes no pages, except those that it is to write back. */
+static void on_demand__flush(void)
+{
+	enum { GLOBAL = 1, PERSISTENT = 2, RANGE = 0, WHOLE = 1 };
+	const struct {
+		uint8_t placement, selectivity;
+		uint64_t from, len; /* of the region, counted from the hole */
+		unsigned asked;
+		bool refused;
+	} t[] = {
+		{GLOBAL, WHOLE, -(uint64_t)HOLE, LEN, 0, false},      {GLOBAL, RANGE, 0, 8, 0, false},
+		{PERSISTENT, WHOLE, -(uint64_t)HOLE, HOLE, 1, false}, {PERSISTENT, RANGE, 0, 8, 1, true},
+		{PERSISTENT, WHOLE, LEN, 1ull << 40, 0, true},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		static struct th h;
+		struct th_opt o = th_default;
+		struct th_hdr x = {.va = 0, .len = 8, .feth = {t[i].placement, t[i].selectivity}};
+		struct ur_mr *mr;
+		struct th_pkt p;
+
+		o.access = ATOMICS | UR_ACCESS_FLUSH;
+		th_open(&h, &o);
+		hole = h.n[1].mem + HOLE;
+		asked = 0;
+		h.n[1].tp->c.reach = reach;
+		h.n[1].tp->c.copy = copy;
+		CU_ASSERT_EQUAL_FATAL(ur_mr_reg(h.n[1].tp, h.n[1].pd, (void *)((uintptr_t)hole + t[i].from), t[i].len, 0,
+						UR_ACCESS_FLUSH | IBV_ACCESS_ON_DEMAND, &mr),
+				      0);
+		x.rkey = mr->rkey;
+		th_inject(&h, 1, UR_OP_FLUSH, 100, true, &x, NULL, 0);
+		CU_ASSERT_EQUAL(asked, t[i].asked);
+		CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_RX_FLUSH], !t[i].refused);
+		if (t[i].refused)
+			th_expect_refused(&h, 1, 100, UR_NAK_REM_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+		else
+			CU_ASSERT_TRUE(th_pull(&h, 1, &p));
+		CU_ASSERT_EQUAL(ur_mr_dereg(mr), 0);
+		th_close(&h);
+	}
+}
+
 /* Frames hold copies: by the time that they leave, the pages may have gone. */
 static void on_demand__payload_is_copied(void)
 {
@@ -190,6 +243,30 @@ static void null__forgets(void)
 	th_close(&h);
 }
 
+/* Addresses count from 0, which is as good as any other; several packets go through one element. */
+static void null__from_zero(void)
+{
+	static struct th h;
+	struct ur_mr *null[2];
+	struct ibv_sge from = {0, 3000, 0}, to = {0, 3000, 0};
+	struct ibv_recv_wr wr = {.wr_id = 2, .sg_list = &to, .num_sge = 1}, *bad;
+
+	th_open(&h, &th_default);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL_FATAL(ur_mr_reg(h.n[i].tp, h.n[i].pd, NULL, SIZE_MAX, 0, IBV_ACCESS_LOCAL_WRITE | UR_ACCESS_NULL, &null[i]),
+				      0);
+	from.lkey = null[0]->lkey;
+	to.lkey = null[1]->lkey;
+	CU_ASSERT_EQUAL(ur_qp_post_recv(h.n[1].qp, &wr, &bad), 0);
+	CU_ASSERT_EQUAL(th_post_sge(&h, 0, IBV_WR_SEND, 1, &from, 1, 0, 0, IBV_SEND_SIGNALED), 0);
+	th_pump(&h);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(th_expect_wc(h.n[1].rcq, 2, IBV_WC_SUCCESS).byte_len, 3000);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(ur_mr_dereg(null[i]), 0);
+	th_close(&h);
+}
+
 /* A peer has no right in it, whatever it guesses. */
 static void null__is_no_remote_memory(void)
 {
@@ -239,9 +316,11 @@ void ur_suite_memory(void)
 	CU_pSuite s = CU_add_suite("memory", NULL, NULL);
 
 	CU_ADD_TEST(s, on_demand__each_operation);
+	CU_ADD_TEST(s, on_demand__flush);
 	CU_ADD_TEST(s, on_demand__payload_is_copied);
 	CU_ADD_TEST(s, on_demand__of_everything);
 	CU_ADD_TEST(s, lists__of_all_kinds);
 	CU_ADD_TEST(s, null__forgets);
+	CU_ADD_TEST(s, null__from_zero);
 	CU_ADD_TEST(s, null__is_no_remote_memory);
 }

@@ -2,7 +2,11 @@
 /* What the processes of a device share: slots, ports and who answers, with real processes that end well or are killed. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
 
+#include "engine/registry_priv.h"
 #include "registry_harness.h"
 #include "wire/gid_set.h"
 
@@ -129,17 +133,26 @@ static void registry_bind__conflicts(void)
 		uint16_t b_space, b_port;
 		int err;
 	} t[] = {
-		{&x, &x, false, false, TCP, 7000, EADDRINUSE},   {&x, &y, false, false, TCP, 7000, 0},
-		{&any, &x, false, false, TCP, 7000, EADDRNOTAVAIL}, {&x, &any, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&x, &x, false, false, TCP, 7000, EADDRINUSE},
+		{&x, &y, false, false, TCP, 7000, 0},
+		{&any, &x, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&x, &any, false, false, TCP, 7000, EADDRNOTAVAIL},
 		{&any, &any, false, false, TCP, 7000, EADDRNOTAVAIL},
-		{&any4, &x, false, false, TCP, 7000, EADDRNOTAVAIL}, {&x, &any4, false, false, TCP, 7000, EADDRNOTAVAIL},
-		{&any4, &any6, false, false, TCP, 7000, 0},      {&any6, &x, false, false, TCP, 7000, 0},
-		{&any4, &any, false, false, TCP, 7000, EADDRNOTAVAIL}, {&any, &any6, false, false, TCP, 7000, EADDRNOTAVAIL},
-		{&any6, &any6, false, false, TCP, 7000, EADDRNOTAVAIL}, {&v6, &any6, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&any4, &x, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&x, &any4, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&any4, &any6, false, false, TCP, 7000, 0},
+		{&any6, &x, false, false, TCP, 7000, 0},
+		{&any4, &any, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&any, &any6, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&any6, &any6, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&v6, &any6, false, false, TCP, 7000, EADDRNOTAVAIL},
 		{&v6, &any4, false, false, TCP, 7000, 0},
-		{&x, &x, true, false, TCP, 7000, EADDRINUSE},    {&x, &x, false, true, TCP, 7000, EADDRINUSE},
-		{&x, &x, true, true, TCP, 7000, 0},              {&any, &x, true, true, TCP, 7000, 0},
-		{&any, &any, false, false, UDP, 7000, 0},        {&any, &any, false, false, TCP, 7001, 0},
+		{&x, &x, true, false, TCP, 7000, EADDRINUSE},
+		{&x, &x, false, true, TCP, 7000, EADDRINUSE},
+		{&x, &x, true, true, TCP, 7000, 0},
+		{&any, &x, true, true, TCP, 7000, 0},
+		{&any, &any, false, false, UDP, 7000, 0},
+		{&any, &any, false, false, TCP, 7001, 0},
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
@@ -249,6 +262,60 @@ static void registry_bind__full_of_the_dead(void)
 	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){64999}), ENOSPC);
 }
 
+/* --- a file that is not what it should be --- */
+
+/* Anybody may write to it. Whatever the links say, a call ends; what would not end is ended by an alarm. */
+static void registry_bind__links_that_lead_nowhere(void)
+{
+	static const uint32_t links[] = {1, 2, UR_REGISTRY_PORTS + 1, UINT32_MAX}; /* the first two are circles */
+	struct ur_registry *r = open_here(), *other = open_here();
+
+	alarm(PROC_SECONDS);
+	for (unsigned i = 0; i < ur_array_size(links); i++) {
+		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){500}), 0);
+		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){500}), 0);
+		r->f->ports[0].next = r->f->ports[1].next = links[i];
+		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){500}), 0);
+		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){500}), EADDRINUSE);
+		CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &y, 500, true), 0);
+		CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 500, &x));
+		ur_registry_elsewhere(other, TCP, 500, &x);
+		ur_registry_release(r, TCP, &y, 500);
+		ur_registry_release_all(r);
+		memset(r->f->chain, 0, sizeof(r->f->chain));
+		r->f->ports_used = 0;
+		r->f->ports_free = links[i] > 2 ? links[i] : 0;
+	}
+	alarm(0);
+}
+
+/* Exit status 0: as many ports as fit, and then an error; a bus error ends the child. 1: a file system cannot be mounted here. */
+static int bind_in_little_room(int fd, uint64_t k)
+{
+	struct ur_registry *r;
+	unsigned n = 0;
+	int err = 0;
+
+	(void)fd;
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64k"))
+		return 1;
+	if (ur_registry_open(k, &r))
+		return 2;
+	for (; !err && n < UR_REGISTRY_PORTS; n += !err)
+		err = ur_registry_bind(r, TCP, &x, false, &(uint16_t){0});
+	if (err != ENOSPC || n < 100)
+		return 3;
+	ur_registry_close(r);
+	return 0;
+}
+
+static void registry_bind__no_room_in_shm(void)
+{
+	int status = proc_wait(proc_start(bind_in_little_room, key));
+
+	CU_ASSERT_TRUE(status == 0 || (status == 1 && geteuid()));
+}
+
 /* --- shared ports --- */
 
 /* A port may be shared until one of those who share it listens. */
@@ -317,7 +384,7 @@ static void registry_elsewhere__listeners(void)
 	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &y));
 	CU_ASSERT_FALSE(ur_registry_elsewhere(r, UDP, 7000, &x));
 	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7001, &x));
-	CU_ASSERT_FALSE(elsewhere_there(p, 7000)); /* the listener itself */
+	CU_ASSERT_FALSE(elsewhere_there(p, 7000));   /* the listener itself */
 	ur_registry_listen(r, TCP, &x, 7000, false); /* not ours: nothing happens */
 	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
 	listen_there(p, TCP, &x, 7000, false);
@@ -390,6 +457,8 @@ void ur_suite_registry(void)
 	CU_ADD_TEST(s, registry_bind__ephemeral);
 	CU_ADD_TEST(s, registry_bind__table_full);
 	CU_ADD_TEST(s, registry_bind__full_of_the_dead);
+	CU_ADD_TEST(s, registry_bind__links_that_lead_nowhere);
+	CU_ADD_TEST(s, registry_bind__no_room_in_shm);
 	CU_ADD_TEST(s, registry_listen__needs_the_port_alone);
 	CU_ADD_TEST(s, registry_move__between_addresses);
 	CU_ADD_TEST(s, registry_elsewhere__families);

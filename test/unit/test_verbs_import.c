@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "verbs_fixture.h"
+#include "verbs/verbs_priv.h"
 
 void ur_suite_verbs_import(void);
 
@@ -104,6 +105,28 @@ static void import__destroys(void)
 	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
 }
 
+/* What stands on one of the two keeps the other from destroying what both are. */
+static void import__busy(void)
+{
+	struct ibv_context *ctx = verbs_fixture_open(), *other = import(ctx);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx), *twin = ibv_import_pd(other, pd->handle);
+	struct ibv_parent_domain_init_attr a = {.pd = pd};
+	struct ibv_pd *parent = ibv_alloc_parent_domain(ctx, &a);
+	struct ibv_mr *mr;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(parent);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(twin), EBUSY);
+	mr = ibv_reg_mr(parent, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mr);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(twin), EBUSY);
+	CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(parent), 0);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(twin), 0);
+	ibv_unimport_pd(pd);
+	CU_ASSERT_EQUAL(ibv_close_device(other), 0);
+	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
+}
+
 static void dm__by_handle(void)
 {
 	struct ibv_context *ctx = verbs_fixture_open(), *other = import(ctx);
@@ -122,6 +145,35 @@ static void dm__by_handle(void)
 	CU_ASSERT_EQUAL(errno, ENOENT);
 	ibv_unimport_dm(dm);
 	CU_ASSERT_EQUAL(ibv_close_device(other), 0);
+	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
+}
+
+/* A thread of the parent was about to import something when the child was made. */
+static void child__gives_imports_back(void)
+{
+	struct ibv_context *ctx = verbs_fixture_open();
+	struct ibv_alloc_dm_attr a = {.length = 64};
+	struct ibv_pd *pd = ibv_alloc_pd(ctx), *twin = ibv_import_pd(ctx, pd->handle);
+	struct ibv_dm *dm = ibv_alloc_dm(ctx, &a), *same = ibv_import_dm(ctx, dm->handle);
+	int status = -1;
+	pid_t pid;
+
+	CU_ASSERT_TRUE_FATAL(twin && same);
+	pthread_mutex_lock(&uv_context(ctx)->share->lock);
+	pid = fork();
+	if (!pid) {
+		alarm(5);
+		ibv_unimport_pd(twin);
+		ibv_unimport_dm(same);
+		_exit(0);
+	}
+	pthread_mutex_unlock(&uv_context(ctx)->share->lock);
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_EQUAL(status, 0);
+	ibv_unimport_pd(twin);
+	ibv_unimport_dm(same);
+	CU_ASSERT_EQUAL(ibv_free_dm(dm), 0);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(pd), 0);
 	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
 }
 
@@ -149,6 +201,8 @@ void ur_suite_verbs_import(void)
 	CU_ADD_TEST(s, device__descriptors);
 	CU_ADD_TEST(s, pd_and_mr__by_handle);
 	CU_ADD_TEST(s, import__destroys);
+	CU_ADD_TEST(s, import__busy);
 	CU_ADD_TEST(s, dm__by_handle);
 	CU_ADD_TEST(s, child__imports_nothing);
+	CU_ADD_TEST(s, child__gives_imports_back);
 }
