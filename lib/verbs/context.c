@@ -215,10 +215,35 @@ static void watch_fork(void)
 	pthread_atfork(take_shared, drop_shared, drop_shared);
 }
 
+/* A parent's context is left as it is: ids of the parent still point to it. With the lock. */
+static struct ibv_context *current_shared(void)
+{
+	return shared && !uv_is_foreign(uv_context(shared)) ? shared : NULL;
+}
+
+/* Not opened under the lock, which a fork takes: opening waits for the engine's. */
+static struct ibv_context *open_shared(struct uv_device *d)
+{
+	struct ibv_context *mine = ibv_open_device(&d->dev), *ctx;
+	int err = errno;
+
+	take_shared();
+	ctx = current_shared();
+	if (!ctx && mine) {
+		uv_context_get(uv_context(mine)); /* ids have it still when a program closes what it found in one */
+		shared = ctx = mine;
+	}
+	drop_shared();
+	if (mine && ctx != mine)
+		ibv_close_device(mine); /* another thread was first */
+	errno = err;
+	return ctx;
+}
+
 struct ibv_context *ur_verbs_context(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct ibv_context *mine = NULL, *ctx;
+	struct ibv_context *ctx;
 	struct uv_device *d;
 	int err = uv_device_current(&d);
 
@@ -226,18 +251,10 @@ struct ibv_context *ur_verbs_context(void)
 		return uv_null(err);
 	pthread_once(&once, watch_fork);
 	take_shared();
-	if (!shared || uv_is_foreign(uv_context(shared))) {
-		/* A parent's context is left as it is: ids of the parent still point to it. */
-		mine = ibv_open_device(&d->dev);
-		if (mine) {
-			uv_context_get(uv_context(mine)); /* ids have it still when a program closes what it found in one */
-			shared = mine;
-		}
-		ctx = mine;
-	} else {
-		ctx = shared;
-	}
+	ctx = current_shared();
 	drop_shared();
+	if (!ctx)
+		ctx = open_shared(d);
 	uv_device_put(d);
 	return ctx;
 }

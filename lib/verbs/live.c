@@ -25,9 +25,18 @@ static void drop_lock(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Another thread of the parent may have had the lock; a chain is whole at every moment. To wait for it before the fork could deadlock: it
+ * is taken under locks that others wait for there. */
+static void forked_child(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	lock = fresh;
+}
+
 static void watch_fork(void)
 {
-	pthread_atfork(take_lock, drop_lock, drop_lock);
+	pthread_atfork(NULL, NULL, forked_child);
 }
 
 /* The link that leads to it, or to NULL; under the lock. */

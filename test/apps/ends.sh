@@ -92,14 +92,14 @@ ends_round() {
 	ended $? "the client" || { cat "$TMP/client"; return 1; }
 }
 # next_pair LISTEN "SERVER" "CLIENT": it works, and at once. perftest's server listens for its second connection about when its client asks for it, a second
-# after the first; where the machine is too busy for that, it is tried again.
+# after the first; where the machine is too busy for that, it is tried again, a few times.
 next_pair() {
 	local start=${EPOCHREALTIME/./} ms
 	background "$NS1" "$TMP/server" -- $2
 	ends_wait $1 || { cat "$TMP/server"; fail "the next server does not listen"; return; }
 	if ! uroce_in "$NS2" -- timeout 20 $3 >"$TMP/client" 2>&1; then
-		[[ $3 == *" -R "* ]] && [ -z "${again:-}" ] && grep -q 'RDMA_CM_EVENT_REJECTED; error: 8' "$TMP/client" &&
-			{ stop_servers; again=yes next_pair "$@"; return; }
+		[[ $3 == *" -R "* ]] && [ "${again:-0}" -lt 5 ] && grep -q 'RDMA_CM_EVENT_REJECTED; error: 8' "$TMP/client" &&
+			{ stop_servers; again=$((${again:-0} + 1)) next_pair "$@"; return; }
 		cat "$TMP/client" "$TMP/server"
 		fail "the next client"
 		return
