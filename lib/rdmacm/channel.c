@@ -466,6 +466,14 @@ int ur_id_complete(struct ur_id *u)
 	return ur_result(event_errno(ev));
 }
 
+int ur_id_unlock_and_wait(struct ur_id *u, int err)
+{
+	bool sync = u->sync;
+
+	ur_id_unlock(u);
+	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
+}
+
 static const char *const event_names[] = {
 	[RDMA_CM_EVENT_ADDR_RESOLVED] = "RDMA_CM_EVENT_ADDR_RESOLVED",
 	[RDMA_CM_EVENT_ADDR_ERROR] = "RDMA_CM_EVENT_ADDR_ERROR",

@@ -66,7 +66,6 @@ static int connect_locked(struct ur_id *u, const struct rdma_conn_param *p)
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	struct ur_id *u = ur_id_get(id);
-	bool sync;
 	int err;
 
 	if (!u)
@@ -76,9 +75,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 		return ur_fail(err);
 	ur_id_lock(u);
 	err = connect_locked(u, conn_param);
-	sync = u->sync; /* another thread may read the events that come now, and destroy the id in the end */
-	ur_id_unlock(u);
-	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
+	return ur_id_unlock_and_wait(u, err);
 }
 
 int rdma_establish(struct rdma_cm_id *id)

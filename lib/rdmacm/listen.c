@@ -285,7 +285,6 @@ static int accept_locked(struct ur_id *u, const struct rdma_conn_param *p)
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	struct ur_id *u = ur_id_get(id);
-	bool sync;
 	int err;
 
 	if (!u)
@@ -294,9 +293,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 		return ur_result(ur_id_ud_accept(u, conn_param));
 	ur_id_lock(u);
 	err = accept_locked(u, conn_param);
-	sync = u->sync; /* another thread may read the events that come now, and destroy the id in the end */
-	ur_id_unlock(u);
-	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
+	return ur_id_unlock_and_wait(u, err);
 }
 
 static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint8_t len)

@@ -231,6 +231,11 @@ bool ur_channel_move(struct ur_id *u, struct ur_channel *to);
 bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type);
 /* Synchronous ids wait here for the event of the call under way, which stays in id->event. 0, or -1 and errno. */
 int ur_id_complete(struct ur_id *u);
+/*
+ * The end of a call that causes an event: gives the lock back, and a synchronous id waits for the event. Others are not looked at any more,
+ * since another thread may read the events that come now, and destroy the id in the end. 0, or -1 and errno.
+ */
+int ur_id_unlock_and_wait(struct ur_id *u, int err);
 /* Acknowledges id->event of a synchronous id. */
 void ur_id_drop_event(struct ur_id *u);
 /* The engine whose progress waiting threads depend on; NULL while none has started. */

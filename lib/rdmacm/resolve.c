@@ -228,7 +228,6 @@ static int resolve_addr(struct ur_id *u, const struct sockaddr *src, const struc
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr, int timeout_ms)
 {
 	struct ur_id *u = ur_id_get(id);
-	bool sync;
 	int err;
 
 	if (!u)
@@ -240,9 +239,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 		return ur_fail(err);
 	ur_id_lock(u);
 	err = resolve_addr(u, src_addr, dst_addr, timeout_ms);
-	sync = u->sync; /* as in rdma_connect */
-	ur_id_unlock(u);
-	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
+	return ur_id_unlock_and_wait(u, err);
 }
 
 /* The rate of a link as the kernel's RDMA CM classes it; 0 means the port's own. */
@@ -308,7 +305,6 @@ static int resolve_route(struct ur_id *u)
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
 	struct ur_id *u = ur_id_get(id);
-	bool sync;
 	int err;
 
 	(void)timeout_ms; /* nobody has to be asked */
@@ -316,7 +312,5 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 		return -1;
 	ur_id_lock(u);
 	err = resolve_route(u);
-	sync = u->sync; /* as in rdma_connect */
-	ur_id_unlock(u);
-	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
+	return ur_id_unlock_and_wait(u, err);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "rdmacm/rdmacm_priv.h"
@@ -104,6 +105,19 @@ static void get__bad_arguments(void)
 	CU_ASSERT_EQUAL(errno, EINVAL);
 	rdma_destroy_event_channel(ch);
 	rdma_destroy_event_channel(NULL);
+}
+
+static void create__without_descriptors(void)
+{
+	struct rlimit before, none;
+
+	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+	CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+	errno = 0;
+	CU_ASSERT_PTR_NULL(rdma_create_event_channel());
+	CU_ASSERT_EQUAL(errno, EMFILE);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 static void destroy_id__unread_events_vanish(void)
@@ -388,6 +402,7 @@ void ur_suite_rdmacm_channel(void)
 
 	CU_add_test(s, "get__events_in_order", get__events_in_order);
 	CU_add_test(s, "get__bad_arguments", get__bad_arguments);
+	CU_add_test(s, "create__without_descriptors", create__without_descriptors);
 	CU_add_test(s, "get__many_readers", get__many_readers);
 	CU_add_test(s, "get__interrupted_without_restart", get__interrupted_without_restart);
 	CU_add_test(s, "destroy_id__unread_events_vanish", destroy_id__unread_events_vanish);
