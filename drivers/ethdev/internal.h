@@ -15,6 +15,8 @@ int ur_ethdev_fail(char *err, size_t errlen, int code, const char *fmt, ...) __a
 /* telemetry.c: removes the sockets of processes that were killed, with their runtime directories. */
 void ur_telemetry_sweep(void);
 
+#define UR_ETH_OVERHEAD 18 /* Ethernet header and one VLAN tag */
+
 /* eal.c */
 int ur_eal_start(const struct ur_ethdev_config *cfg, char *err, size_t errlen);
 const char *ur_eal_last_log(void); /* the last line that DPDK logged since ur_eal_forget_log */
@@ -44,6 +46,7 @@ enum ur_pmd_flag {
 	UR_PMD_SHARED_MEM = 8, /* hands EAL's memory to another process */
 	UR_PMD_SIGNALS = 16,   /* wants a realtime signal, and can do without */
 	UR_PMD_KERNEL_IF = 32, /* on the kernel interface that the argument `iface` names, whose multicast filter it cannot set */
+	UR_PMD_MEETS = 64,     /* role=client does not start before the other side, role=server */
 };
 
 struct ur_pmd {
@@ -59,6 +62,10 @@ const struct ur_pmd *ur_pmd_find(const char *driver_or_device);
 bool ur_pmd_shares_memory(const struct ur_ethdev_config *cfg);
 /* Completes the arguments of a virtual device (what follows its name) with the defaults of its driver. EINVAL when too long. */
 int ur_pmd_args(const struct ur_pmd *pmd, const char *given, char *out, size_t outlen);
+/* The MTU that a device with these arguments carries when `mtu` is asked of it. */
+uint16_t ur_pmd_mtu(const struct ur_pmd *pmd, const char *args, uint16_t mtu);
+/* Does it look for a server, which may not be there yet? */
+bool ur_pmd_is_client(const struct ur_pmd *pmd, const char *args);
 /* The number after key= in args, or `none`. */
 unsigned long ur_pmd_arg_num(const char *args, const char *key, unsigned long none);
 /* Copies the value of key= in args, cut to fit; false when there is none. */

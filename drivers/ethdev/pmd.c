@@ -10,7 +10,7 @@
 
 #include "drivers/ethdev/internal.h"
 
-#define MTU_FULL (UR_PKT_ROOM - 18) /* a buffer less the Ethernet header and a VLAN tag */
+#define MTU_FULL (UR_PKT_ROOM - UR_ETH_OVERHEAD)
 
 /*
  * Devices that are not listed are treated like hardware: one contiguous buffer from DPDK's memory per frame.
@@ -19,7 +19,7 @@
 static const struct ur_pmd pmds[] = {
 	{.name = "net_af_packet", .flags = UR_PMD_COPIES | UR_PMD_KERNEL_IF},
 	{.name = "net_memif",
-	 .flags = UR_PMD_COPIES | UR_PMD_ALL_FRAMES | UR_PMD_SERVICE,
+	 .flags = UR_PMD_COPIES | UR_PMD_ALL_FRAMES | UR_PMD_SERVICE | UR_PMD_MEETS,
 	 .mtu = MTU_FULL,
 	 .args = "bsize=4608",
 	 .limit = "bsize"},
@@ -95,6 +95,28 @@ int ur_pmd_args(const struct ur_pmd *pmd, const char *given, char *out, size_t o
 			n += (size_t)snprintf(out + n, outlen - n, "%s%.*s", n ? "," : "", (int)len, p);
 	}
 	return n < outlen ? 0 : EINVAL;
+}
+
+uint16_t ur_pmd_mtu(const struct ur_pmd *pmd, const char *args, uint16_t mtu)
+{
+	uint32_t limit = pmd && pmd->limit ? (uint32_t)ur_pmd_arg_num(args, pmd->limit, UR_PKT_ROOM) : UR_PKT_ROOM;
+
+	limit = ur_min_u32(limit, UR_PKT_ROOM);
+	return (uint16_t)ur_min_u32(mtu, limit < UR_ETH_OVERHEAD ? 0 : limit - UR_ETH_OVERHEAD);
+}
+
+uint16_t ur_ethdev_mtu(const char *vdev, uint16_t mtu)
+{
+	const struct ur_pmd *pmd = ur_pmd_find(vdev);
+
+	if (pmd && pmd->mtu && !mtu)
+		mtu = pmd->mtu;
+	return ur_pmd_mtu(pmd, strchr(vdev, ','), mtu);
+}
+
+bool ur_pmd_is_client(const struct ur_pmd *pmd, const char *args)
+{
+	return pmd && (pmd->flags & UR_PMD_MEETS) && !ur_pmd_arg_is(args, "role", "server") && !ur_pmd_arg_is(args, "role", "master");
 }
 
 bool ur_pmd_shares_memory(const struct ur_ethdev_config *cfg)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_bus_vdev.h>
@@ -18,8 +19,9 @@
 #define CACHE 128 /* the burst a caller holds, twice over: more would only spread the working set over the L2 cache */
 #define RX_DESC 512
 #define TX_DESC 512
-#define ETH_OVERHEAD 18 /* Ethernet header and one VLAN tag */
 #define VLAN_TAG 4
+#define MEET_TRIES 60 /* of MEET_WAIT_MS each: three seconds */
+#define MEET_WAIT_MS 50
 #define MIN_LIMIT 512  /* a device whose frames are shorter carries not even the smallest RoCE MTU */
 #define CHAIN_MIN 1536 /* measured with test/bench/portbench: two more mbufs cost what a copy of 1 KiB costs, and win from 2 KiB */
 
@@ -37,7 +39,7 @@ static const struct ring_shape ring_full = {4608, 258048, 784};
 
 static const struct ring_shape *ring_for(uint16_t mtu)
 {
-	return mtu + ETH_OVERHEAD + RING_FRAME_OVERHEAD <= (int)ring_small.frame ? &ring_small : &ring_full;
+	return mtu + UR_ETH_OVERHEAD + RING_FRAME_OVERHEAD <= (int)ring_small.frame ? &ring_small : &ring_full;
 }
 
 /* From the narrowest that the device can do to the widest. */
@@ -232,8 +234,8 @@ static int make_pools(struct ur_ethdev *d, unsigned npkts, int socket, char *err
 /* The port's MTU and longest frame. A device that the kernel has too keeps the kernel's MTU: DPDK must not change it. */
 static int settle_mtu(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const char *args, char *err, size_t errlen)
 {
-	const uint32_t room = UR_PKT_ROOM - ETH_OVERHEAD;
-	uint32_t limit = UR_PKT_ROOM;
+	const uint32_t room = UR_PKT_ROOM - UR_ETH_OVERHEAD;
+	unsigned long limit = UR_PKT_ROOM;
 	uint16_t mtu = cfg->mtu;
 
 	if (mtu > room)
@@ -251,13 +253,25 @@ static int settle_mtu(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, c
 		rte_eth_dev_get_mtu(d->id, &mtu);
 	}
 	if (d->pmd && d->pmd->limit)
-		limit = (uint32_t)ur_pmd_arg_num(args, d->pmd->limit, UR_PKT_ROOM);
+		limit = ur_pmd_arg_num(args, d->pmd->limit, UR_PKT_ROOM);
 	if (limit < MIN_LIMIT)
-		return ur_ethdev_fail(err, errlen, EINVAL, "%s carries frames of %u bytes only: give it %u or more", d->dev, limit,
+		return ur_ethdev_fail(err, errlen, EINVAL, "%s carries frames of %lu bytes only: give it %u or more", d->dev, limit,
 				      MIN_LIMIT);
-	d->port.mtu = (uint16_t)ur_min_u32(mtu, ur_min_u32(room, limit - ETH_OVERHEAD));
-	d->max_frame = d->port.mtu + ETH_OVERHEAD - VLAN_TAG;
+	d->port.mtu = ur_pmd_mtu(d->pmd, args, mtu);
+	d->max_frame = d->port.mtu + UR_ETH_OVERHEAD - VLAN_TAG;
 	return 0;
+}
+
+/* A client whose server is not there yet waits for it: programs on both sides may open their ports at the same moment. */
+static int start(const struct ur_ethdev *d, const char *args)
+{
+	int rc = rte_eth_dev_start(d->id);
+
+	for (unsigned i = 0; rc && ur_pmd_is_client(d->pmd, args) && i < MEET_TRIES; i++) {
+		nanosleep(&(struct timespec){.tv_nsec = MEET_WAIT_MS * 1000000}, NULL);
+		rc = rte_eth_dev_start(d->id);
+	}
+	return rc;
 }
 
 static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const char *args, char *err, size_t errlen)
@@ -287,7 +301,7 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	txc = info.default_txconf;
 	txc.offloads = conf.txmode.offloads;
 	rc = rc ? rc : rte_eth_tx_queue_setup(d->id, 0, ntx, (unsigned)socket, &txc);
-	rc = rc ? rc : rte_eth_dev_start(d->id);
+	rc = rc ? rc : start(d, args);
 	if (rc)
 		return ur_ethdev_fail(err, errlen, EIO, "%s does not start: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
 	d->configured = true;

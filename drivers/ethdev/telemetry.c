@@ -3,7 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <libgen.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -75,6 +77,14 @@ static bool abandoned(const struct sockaddr_un *sa)
 	return dead;
 }
 
+/* EAL makes its directory before we remove it: a process that is killed in between leaves it empty. */
+static bool owner_is_dead(const char *name)
+{
+	long pid = strtol(name + strlen(UR_EAL_PREFIX), NULL, 10);
+
+	return pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
 void ur_telemetry_sweep(void)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
@@ -89,11 +99,12 @@ void ur_telemetry_sweep(void)
 	while (d && (e = readdir(d))) {
 		if (strncmp(e->d_name, UR_EAL_PREFIX, strlen(UR_EAL_PREFIX)) != 0 ||
 		    snprintf(dir, sizeof(dir), "%s/%.32s", base, e->d_name) >= (int)sizeof(dir) ||
-		    snprintf(sa.sun_path, sizeof(sa.sun_path), "%.80s/dpdk_telemetry.v2", dir) >= (int)sizeof(sa.sun_path) ||
-		    !abandoned(&sa))
+		    snprintf(sa.sun_path, sizeof(sa.sun_path), "%.80s/dpdk_telemetry.v2", dir) >= (int)sizeof(sa.sun_path))
 			continue;
-		unlink(sa.sun_path);
-		rmdir(dir);
+		if (abandoned(&sa) && unlink(sa.sun_path) == 0)
+			rmdir(dir);
+		else if (owner_is_dead(e->d_name))
+			rmdir(dir); /* stays when it is not empty */
 	}
 	if (d)
 		closedir(d);

@@ -13,6 +13,7 @@ void ur_cm_enter_timewait(struct ur_cm_conn *c, ur_time now)
 
 	ur_cm_table_del(&c->cm->by_qpn, &c->qpn_node);
 	c->state = UR_CM_TIMEWAIT;
+	c->closing = false;
 	ur_cm_conn_stop_timer(c);
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, now + ur_cm_exp_time(exp));
 }
@@ -55,8 +56,20 @@ static void repeat_drep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_
 	ur_cm_send(cm, &c->addr, c->mad);
 }
 
+/* Our owner asked for the end too: both DREQs crossed, or ours would have come after the RTU. Each side answers the other's. */
+static void cross(struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
+{
+	c->tid = m->mad.tid;
+	answer_dreq(c, NULL, 0, now);
+	ur_cm_conn_event(c, UR_CM_EV_DISCONNECTED, m, now);
+}
+
 static void take_dreq(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
 {
+	if (c->closing || c->state == UR_CM_DREQ_SENT) {
+		cross(c, m, now);
+		return;
+	}
 	switch (c->state) {
 	case UR_CM_REP_SENT: /* the RTU was lost */
 	case UR_CM_MRA_REP_RCVD:
@@ -65,11 +78,6 @@ static void take_dreq(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm
 		c->tid = m->mad.tid;
 		c->state = UR_CM_DREQ_RCVD;
 		ur_cm_conn_event(c, UR_CM_EV_DREQ, m, now);
-		break;
-	case UR_CM_DREQ_SENT: /* the two DREQs crossed: each answers the other's */
-		c->tid = m->mad.tid;
-		answer_dreq(c, NULL, 0, now);
-		ur_cm_conn_event(c, UR_CM_EV_DISCONNECTED, m, now);
 		break;
 	case UR_CM_TIMEWAIT:
 		repeat_drep(cm, c, m);

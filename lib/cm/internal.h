@@ -51,6 +51,7 @@ enum { UR_CM_ABOUT_REQ = 0, UR_CM_ABOUT_REP = 1, UR_CM_ABOUT_OTHER = 2 };
 struct ur_cm_listener {
 	struct ur_cm *cm;
 	struct ur_list link;
+	struct ur_cm_node node; /* cm->by_service */
 	uint64_t service_id;
 	struct ur_gid gid;
 	bool plain; /* no RDMA CM header in front of private data */
@@ -67,6 +68,7 @@ struct ur_cm {
 	unsigned nanswered;
 	uint32_t nconns;
 	uint32_t id_next, id_mask; /* 24 bits each: the next communication id is id_next ^ id_mask under the slot */
+	struct ur_cm_table by_service; /* listeners: service id */
 	struct ur_cm_table by_local;  /* local communication id */
 	struct ur_cm_table by_remote; /* remote communication id, CA GUID, address */
 	struct ur_cm_table by_qpn;    /* remote QPN, CA GUID, address; not in TIMEWAIT */

@@ -6,22 +6,31 @@
 #include "cm/internal.h"
 #include "wire/gid_set.h"
 
-static bool is_taken(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid)
+static uint64_t hash_service(const struct ur_cm *cm, uint64_t service_id)
 {
-	for (const struct ur_list *n = cm->listeners.next; n != &cm->listeners; n = n->next) {
-		const struct ur_cm_listener *l = ur_container_of(n, struct ur_cm_listener, link);
+	return ur_cm_table_hash(cm->by_service.salt, service_id, 0);
+}
 
-		if (l->service_id == service_id && ur_gid_overlap(&l->gid, gid))
-			return true;
+/* The listener of a service at an address for which `fits` holds. */
+static struct ur_cm_listener *find(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid,
+				   bool (*fits)(const struct ur_gid *its, const struct ur_gid *gid))
+{
+	struct ur_cm_node *n = ur_cm_table_first(&cm->by_service, hash_service(cm, service_id));
+
+	for (; n; n = ur_cm_table_next(n)) {
+		struct ur_cm_listener *l = ur_container_of(n, struct ur_cm_listener, node);
+
+		if (l->service_id == service_id && fits(&l->gid, gid))
+			return l;
 	}
-	return false;
+	return NULL;
 }
 
 int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, struct ur_cm_listener **out)
 {
 	struct ur_cm_listener *l;
 
-	if (is_taken(cm, service_id, gid))
+	if (find(cm, service_id, gid, ur_gid_overlap))
 		return EADDRINUSE;
 	l = calloc(1, sizeof(*l));
 	if (!l)
@@ -31,6 +40,7 @@ int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gi
 	l->gid = *gid;
 	l->owner = owner;
 	ur_list_add_tail(&cm->listeners, &l->link);
+	ur_cm_table_add(&cm->by_service, &l->node, hash_service(cm, service_id));
 	*out = l;
 	return 0;
 }
@@ -55,6 +65,7 @@ void ur_cm_unlisten(struct ur_cm_listener *l)
 	if (!l)
 		return;
 	ur_cm_sidr_orphan(l);
+	ur_cm_table_del(&l->cm->by_service, &l->node);
 	ur_list_del(&l->link);
 	free(l);
 }
@@ -62,11 +73,5 @@ void ur_cm_unlisten(struct ur_cm_listener *l)
 /* Overlaps are refused, so at most one listener fits. */
 struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid)
 {
-	for (const struct ur_list *n = cm->listeners.next; n != &cm->listeners; n = n->next) {
-		struct ur_cm_listener *l = ur_container_of(n, struct ur_cm_listener, link);
-
-		if (l->service_id == service_id && ur_gid_covers(&l->gid, gid))
-			return l;
-	}
-	return NULL;
+	return find(cm, service_id, gid, ur_gid_covers);
 }

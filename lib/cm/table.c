@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hash table of connections. */
+/* The hash table. */
 #include <errno.h>
 #include <stdlib.h>
 

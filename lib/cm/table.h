@@ -28,7 +28,7 @@ void ur_cm_table_fini(struct ur_cm_table *t);
 void ur_cm_table_add(struct ur_cm_table *t, struct ur_cm_node *n, uint64_t hash);
 /* Harmless for a node that is on no table. */
 void ur_cm_table_del(struct ur_cm_table *t, struct ur_cm_node *n);
-/* Nodes with this hash, newest first: the first of them, or the next after `n`. NULL at the end. */
+/* Nodes with this hash, in no certain order: the first of them, or the next after `n`. NULL at the end. */
 struct ur_cm_node *ur_cm_table_first(const struct ur_cm_table *t, uint64_t hash);
 struct ur_cm_node *ur_cm_table_next(const struct ur_cm_node *n);
 

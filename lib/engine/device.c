@@ -130,7 +130,10 @@ static int describe_owned(struct ur_engine *e)
 	h = hash_bytes(0xcbf29ce484222325ull, e->cfg.ip, strlen(e->cfg.ip));
 	memcpy(e->info.mac.b, &h, 6);
 	e->info.mac.b[0] = 0x02;
-	e->info.mtu = (uint16_t)(e->cfg.mtu ? e->cfg.mtu : 1500);
+	if (e->cfg.vdev[0])
+		e->info.mtu = ur_ethdev_mtu(e->cfg.vdev, (uint16_t)e->cfg.mtu);
+	if (!e->info.mtu)
+		e->info.mtu = (uint16_t)(e->cfg.mtu ? e->cfg.mtu : 1500);
 	e->info.link_up = true;
 	return 0;
 }
@@ -286,7 +289,9 @@ void ur_device_refresh(struct ur_engine *e)
 	if (ur_hostif_find(e->hostif.name, &h, err, sizeof(err)))
 		return;
 	e->hostif = h;
+	pthread_mutex_lock(&e->info_lock);
 	e->info.link_up = h.up;
+	pthread_mutex_unlock(&e->info_lock);
 	copy_gids(e, before);
 	ur_hostif_sync(&e->hostif, e->nic->net);
 	copy_gids(e, after);
@@ -348,9 +353,11 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 		e->silence_fd = ur_hostif_silence();
 		e->monitor_fd = ur_hostif_monitor();
 	}
+	pthread_mutex_lock(&e->info_lock);
 	e->info.mac = (*out)->mac;
 	e->info.mtu = (*out)->mtu;
 	if ((*out)->speed_mbps)
 		e->info.speed_mbps = (*out)->speed_mbps;
+	pthread_mutex_unlock(&e->info_lock);
 	return 0;
 }

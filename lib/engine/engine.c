@@ -77,6 +77,7 @@ static int engine_create(bool onlooker, struct ur_engine **out)
 		return ENOMEM;
 	}
 	pthread_mutex_init(&e->shard, NULL);
+	pthread_mutex_init(&e->info_lock, NULL);
 	pthread_mutex_init(&e->start_lock, NULL);
 	pthread_cond_init(&e->start_cond, NULL);
 	ur_list_init(&e->watches);
@@ -106,6 +107,7 @@ static void forked_child(void)
 	if (!singleton)
 		return;
 	atomic_store(&singleton->foreign, true);
+	singleton->info_lock = fresh;
 	if (singleton->local)
 		ur_local_close(singleton->local);
 	if (singleton->registry)
@@ -161,7 +163,9 @@ struct ur_engine *ur_engine_current(void)
 
 void ur_engine_info(struct ur_engine *e, struct ur_engine_info *info)
 {
+	pthread_mutex_lock(&e->info_lock);
 	*info = e->info;
+	pthread_mutex_unlock(&e->info_lock);
 	if (ur_engine_started(e) && e->nic->port->ops->link_up)
 		info->link_up = e->nic->port->ops->link_up(e->nic->port);
 }
@@ -173,16 +177,12 @@ bool ur_engine_foreign(const struct ur_engine *e)
 
 /* --- starting --- */
 
-int ur_engine_start(struct ur_engine *e)
+/* Waiting is a cancellation point, and a thread cancelled in it would take the lock with it. */
+static int start_or_wait(struct ur_engine *e)
 {
-	int err;
+	int state, err;
 
-	if (ur_likely(ur_engine_started(e)))
-		return 0;
-	if (ur_engine_foreign(e)) {
-		ur_engine_set_error("this device was opened before a fork, or the process is ending: open it anew");
-		return EIO;
-	}
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&e->start_lock);
 	if (e->state == UR_ENGINE_COLD) {
 		__atomic_store_n(&e->state, UR_ENGINE_STARTING, __ATOMIC_RELEASE);
@@ -200,7 +200,19 @@ int ur_engine_start(struct ur_engine *e)
 	if (err)
 		ur_engine_set_error("%s", err == ESHUTDOWN ? "the process is ending" : e->start_text);
 	pthread_mutex_unlock(&e->start_lock);
+	pthread_setcancelstate(state, NULL);
 	return err;
+}
+
+int ur_engine_start(struct ur_engine *e)
+{
+	if (ur_likely(ur_engine_started(e)))
+		return 0;
+	if (ur_engine_foreign(e)) {
+		ur_engine_set_error("this device was opened before a fork, or the process is ending: open it anew");
+		return EIO;
+	}
+	return start_or_wait(e);
 }
 
 bool ur_engine_started(const struct ur_engine *e)
@@ -266,6 +278,14 @@ struct ur_nic *ur_engine_lock(struct ur_engine *e)
 	pthread_mutex_lock(&e->shard);
 	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
 	shard_enter(e);
+	e->nic->now = ur_engine_now();
+	return e->nic;
+}
+
+struct ur_nic *ur_engine_try(struct ur_engine *e)
+{
+	if (!shard_try(e))
+		return NULL;
 	e->nic->now = ur_engine_now();
 	return e->nic;
 }

@@ -31,6 +31,7 @@ struct ur_engine {
 
 	struct ur_config cfg;
 	struct ur_engine_info info;
+	pthread_mutex_t info_lock; /* of what starting and the interface change in `info`; held for a few instructions */
 	struct ur_hostif hostif;    /* shared mode */
 	bool onlooker;              /* stays out of the registry and never starts */
 	struct ur_registry *registry; /* NULL when there is no /dev/shm, and for an onlooker */
@@ -67,6 +68,9 @@ int ur_telemetry_offer(struct ur_engine *e);
 /* ending.c: a signal asks the progress thread to leave all groups. */
 bool ur_ending_asked(void);
 void ur_ending_serve(struct ur_engine *e);
+
+/* engine.c: as ur_engine_lock, but NULL when somebody holds the shard. */
+struct ur_nic *ur_engine_try(struct ur_engine *e);
 
 /* progress.c */
 int ur_progress_start(struct ur_engine *e);

@@ -10,10 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "engine/counters_file.h"
 #include "engine/engine_priv.h"
+
+#define AWAY_NS (5 * UR_NS_PER_US) /* who polls in a loop drives again sooner */
+#define VIGIL 64                   /* looks in vain that it takes before an application is trusted again */
+
+#define SLICE_NS (100 * UR_NS_PER_US) /* the shortest that there is */
 
 #define NAP_MIN_NS (50 * UR_NS_PER_US) /* sleep of a port that cannot wake us: grows from here ... */
 #define NAP_MAX_NS (2 * UR_NS_PER_MS)  /* ... to here */
@@ -103,14 +109,14 @@ static void step_aside(struct ur_engine *e, ur_time until)
  * Until when, is read and announced under the shard: whoever holds it later and has something due earlier sees that it must wake us. On a
  * port that cannot wake us, or reports an error, we nap.
  */
-static void rest(struct ur_engine *e, ur_time *nap)
+static void rest(struct ur_engine *e, ur_time until, ur_time *nap)
 {
 	bool on_port = !e->port_error && e->nic->port->ops->wake_fd && e->nic->port->ops->wake_fd(e->nic->port) >= 0;
 	ur_time now = ur_engine_now(), next;
 	bool sleep;
 
 	pthread_mutex_lock(&e->shard);
-	next = ur_nic_next(e->nic);
+	next = ur_min_time(ur_nic_next(e->nic), until);
 	if (!on_port) {
 		next = ur_min_time(next, now + *nap);
 		*nap = ur_min_time(*nap * 2, NAP_MAX_NS);
@@ -124,39 +130,83 @@ static void rest(struct ur_engine *e, ur_time *nap)
 
 /* --- the loop --- */
 
-static unsigned poll_once(struct ur_engine *e)
+static unsigned poll_locked(struct ur_engine *e, struct ur_nic *nic)
 {
-	struct ur_nic *nic;
-	unsigned n;
+	unsigned n = ur_nic_poll(nic, nic->now);
 
-	while (atomic_load_explicit(&e->waiters, memory_order_relaxed))
-		sched_yield(); /* let those pass who wait for the lock */
-	nic = ur_engine_lock(e);
-	n = ur_nic_poll(nic, nic->now);
 	if (!n && nic->capture)
 		ur_capture_flush(nic->capture);
 	ur_engine_unlock(e);
 	return n;
 }
 
+static unsigned poll_once(struct ur_engine *e)
+{
+	while (atomic_load_explicit(&e->waiters, memory_order_relaxed))
+		sched_yield(); /* let those pass who wait for the lock */
+	return poll_locked(e, ur_engine_lock(e));
+}
+
+/*
+ * One look while an application drives that is not trusted, see progress_loop. True when it had left something undone: it was not in the
+ * shard, and had not been for longer than a polling loop takes.
+ */
+static bool look_in(struct ur_engine *e, unsigned *n)
+{
+	struct ur_nic *nic = ur_engine_try(e);
+	bool away;
+
+	*n = 0;
+	if (!nic)
+		return false;
+	away = nic->now >= atomic_load_explicit(&e->driven_at, memory_order_relaxed) + AWAY_NS;
+	*n = poll_locked(e, nic);
+	return *n && away;
+}
+
+/* Who spins beside a program that does so too takes its CPU when there are no others. */
+static bool few_cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 4;
+}
+
+/*
+ * Whoever drives is trusted to go on, and we sleep meanwhile. But a program may poll its CQ only for the completion of what it sent, and
+ * then wait for its memory to change, as ib_write_lat does: nobody would see what arrives until we look in again. Once that has happened we
+ * keep vigil: we sleep on the port's descriptor although an application drives, until it has been there first many times in a row.
+ */
 static void progress_loop(struct ur_engine *e)
 {
+	const ur_time spin = e->cfg.spin_us * UR_NS_PER_US, spin_beside = few_cpus() ? 0 : spin;
 	ur_time last_work = ur_engine_now(), nap = NAP_MIN_NS;
+	unsigned vigil = 0;
 
 	while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
 		ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
+		bool driving = driven && now < driven + UR_ASIDE_NS;
+		unsigned n;
 
 		if (ur_ending_asked())
 			ur_ending_serve(e);
-		if (driven && now < driven + UR_ASIDE_NS) {
+		if (driving && !vigil) {
 			step_aside(e, driven + UR_ASIDE_NS);
 			continue;
 		}
-		if (poll_once(e)) {
+		if (driving) {
+			vigil = look_in(e, &n) ? VIGIL : vigil - !n;
+		} else {
+			n = poll_once(e);
+			if (n && driven)
+				vigil = VIGIL;
+		}
+		if (n) {
 			last_work = now;
 			nap = NAP_MIN_NS;
-		} else if (now >= last_work + e->cfg.spin_us * UR_NS_PER_US) {
-			rest(e, &nap);
+		} else if (now >= last_work + (driving ? spin_beside : spin)) {
+			/* Beside an application no longer than what it owes may wait: then it need not wake us for that. */
+			rest(e, driving ? now + UR_ASIDE_NS : UR_TIME_NEVER, &nap);
 		}
 	}
 }
@@ -185,6 +235,26 @@ static int open_capture(struct ur_engine *e)
 	return err;
 }
 
+/*
+ * It works for microseconds at a time while others wait, perhaps in a loop on the same CPU. Linux 6.12 and later lets a thread that asks
+ * for short slices begin before one with longer ones, for the same share of the CPU; older ones ignore it. (sched(7), sched_setattr(2))
+ */
+static void ask_for_short_slices(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = {.size = sizeof(attr)};
+
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) || attr.policy != SCHED_OTHER)
+		return;
+	attr.runtime = SLICE_NS;
+	syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
 static void *progress_main(void *arg)
 {
 	struct ur_engine *e = arg;
@@ -202,6 +272,7 @@ static void *progress_main(void *arg)
 		if (e->registry)
 			ur_registry_started(e->registry);
 	}
+	ask_for_short_slices();
 	report_start(e, err);
 	if (!err)
 		progress_loop(e);

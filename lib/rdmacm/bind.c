@@ -157,10 +157,10 @@ static __be16 port_of(const struct sockaddr *sa)
 
 __be16 rdma_get_src_port(struct rdma_cm_id *id)
 {
-	return id ? port_of(&id->route.addr.src_addr) : 0;
+	return ur_id_known(id) ? port_of(&id->route.addr.src_addr) : 0;
 }
 
 __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 {
-	return id ? port_of(&id->route.addr.dst_addr) : 0;
+	return ur_id_known(id) ? port_of(&id->route.addr.dst_addr) : 0;
 }

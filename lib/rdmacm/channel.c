@@ -75,6 +75,15 @@ static void wait_for_reader(struct ur_channel *ch)
 		usleep(READER_WAIT_US); /* from counting itself to sleeping */
 }
 
+void ur_channel_close(struct ur_channel *ch)
+{
+	pthread_mutex_lock(&ch->lock);
+	close(ch->ch.fd);
+	ch->ch.fd = -1;
+	pthread_mutex_unlock(&ch->lock);
+	ur_channel_release(ch);
+}
+
 /* Ids should be gone by now. What is there yet keeps its events, which nobody can read any more, until it is destroyed itself. */
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
@@ -83,29 +92,28 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	if (!ch)
 		return;
 	wait_for_reader(ch);
-	pthread_mutex_lock(&ch->lock);
-	close(ch->ch.fd);
-	ch->ch.fd = -1;
-	pthread_mutex_unlock(&ch->lock);
-	ur_channel_release(ch);
+	ur_channel_close(ch);
 }
 
 /*
  * Makes the descriptor tell the truth about the queue; called with the mutex after every change. Clearing must not block even when
  * another reader got there first, whatever the descriptor's flags: RWF_NOWAIT (Linux 5.8). Without it a reader may wake for nothing.
+ * Both calls are cancellation points, and a thread that is cancelled here would keep the mutex.
  */
 static void sync_fd(struct ur_channel *ch)
 {
 	uint64_t v = 1;
 	struct iovec iov = {.iov_base = &v, .iov_len = sizeof(v)};
-	int saved = errno;
+	int saved = errno, state;
 	ssize_t n;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (ur_list_empty(&ch->queue))
 		n = preadv2(ch->ch.fd, &iov, 1, -1, RWF_NOWAIT);
 	else
 		n = write(ch->ch.fd, &v, sizeof(v));
 	(void)n; /* an empty or a full counter is as good */
+	pthread_setcancelstate(state, NULL);
 	errno = saved;
 }
 
@@ -197,23 +205,47 @@ static void announce_wait(struct ur_channel *ch)
 		ur_engine_will_block(e);
 }
 
-int ur_channel_get(struct ur_channel *ch, struct ur_event **out)
+static void stop_waiting(struct ur_channel *ch)
 {
-	uint64_t v;
-	int err = 0;
-
-	*out = NULL;
-	ur_channel_hold(ch);
-	atomic_fetch_add(&ch->waiting, 1);
-	while (!*out && !err) {
-		announce_wait(ch);
-		if (read(ch->ch.fd, &v, sizeof(v)) < 0)
-			err = errno;
-		else
-			*out = pop(ch);
-	}
 	atomic_fetch_sub(&ch->waiting, 1);
 	ur_channel_release(ch);
+}
+
+/* The C library cancels a thread even when its read(2) has just taken the count, so the others are told again. */
+static void cancelled(void *channel)
+{
+	struct ur_channel *ch = channel;
+
+	pthread_mutex_lock(&ch->lock);
+	sync_fd(ch);
+	pthread_mutex_unlock(&ch->lock);
+	stop_waiting(ch);
+}
+
+static int wait_and_pop(struct ur_channel *ch, struct ur_event **out)
+{
+	uint64_t v;
+
+	*out = NULL;
+	while (!*out) {
+		announce_wait(ch);
+		if (read(ch->ch.fd, &v, sizeof(v)) < 0)
+			return errno;
+		*out = pop(ch);
+	}
+	return 0;
+}
+
+int ur_channel_get(struct ur_channel *ch, struct ur_event **out)
+{
+	int err;
+
+	ur_channel_hold(ch);
+	atomic_fetch_add(&ch->waiting, 1);
+	pthread_cleanup_push(cancelled, ch);
+	err = wait_and_pop(ch, out);
+	pthread_cleanup_pop(0);
+	stop_waiting(ch);
 	return err;
 }
 
@@ -293,10 +325,35 @@ void ur_channel_wait_mc(struct ur_id *u, struct ur_mc *mc)
 	pthread_mutex_unlock(&ch->lock);
 }
 
+static void change_channel(struct ur_id *u, struct ur_channel *to)
+{
+	if (u->live.node.in) {
+		ur_channel_hold(to);
+		ur_channel_release((struct ur_channel *)u->id.channel);
+	}
+	u->id.channel = &to->ch;
+}
+
+/* An unread request takes its new id along, which has no events of its own until it is accepted. */
+static void move_events(struct ur_id *u, struct ur_list *moved, struct ur_channel *to)
+{
+	struct ur_list *n;
+
+	while ((n = ur_list_pop(moved)) != NULL) {
+		struct ur_event *e = ur_container_of(n, struct ur_event, link);
+
+		if (e->ev.id != &u->id)
+			change_channel((struct ur_id *)e->ev.id, to);
+		e->channel = to;
+		ur_list_add_tail(&to->queue, &e->link);
+		ur_list_add_tail(&u->events, &e->mine);
+	}
+}
+
 bool ur_channel_move(struct ur_id *u, struct ur_channel *to)
 {
 	struct ur_channel *from = (struct ur_channel *)u->id.channel;
-	struct ur_list moved, *n;
+	struct ur_list moved;
 	bool busy;
 
 	if (from == to)
@@ -311,19 +368,9 @@ bool ur_channel_move(struct ur_id *u, struct ur_channel *to)
 	if (busy)
 		return false;
 
-	if (u->live.node.in) {
-		ur_channel_hold(to);
-		ur_channel_release(from);
-	}
 	pthread_mutex_lock(&to->lock);
-	u->id.channel = &to->ch;
-	while ((n = ur_list_pop(&moved)) != NULL) {
-		struct ur_event *e = ur_container_of(n, struct ur_event, link);
-
-		e->channel = to;
-		ur_list_add_tail(&to->queue, &e->link);
-		ur_list_add_tail(&u->events, &e->mine);
-	}
+	change_channel(u, to);
+	move_events(u, &moved, to);
 	sync_fd(to);
 	pthread_mutex_unlock(&to->lock);
 	return true;

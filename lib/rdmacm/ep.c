@@ -138,7 +138,7 @@ int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv
 
 void rdma_destroy_ep(struct rdma_cm_id *id)
 {
-	if (!id)
+	if (!ur_id_known(id))
 		return;
 	if (id->qp)
 		rdma_destroy_qp(id);

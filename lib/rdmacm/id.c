@@ -22,11 +22,16 @@ const char *ur_id_state_name(enum ur_id_state s)
 	return (unsigned)s < UR_ID_STATE_COUNT ? state_names[s] : "?";
 }
 
+bool ur_id_known(const struct rdma_cm_id *id)
+{
+	return id && ur_live_has(&((const struct ur_id *)id)->live);
+}
+
 struct ur_id *ur_id_get(struct rdma_cm_id *id)
 {
 	struct ur_id *u = (struct ur_id *)id;
 
-	if (!u || !ur_live_has(&u->live)) {
+	if (!ur_id_known(id)) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -64,9 +69,15 @@ void ur_id_set_sync(struct ur_id *u, bool sync)
 	memcpy(u->slack + UR_ID_SLACK_SYNC, &value, sizeof(value));
 }
 
+struct ibv_context *ur_id_context(void)
+{
+	ur_live_watch_fork();
+	return ur_verbs_context();
+}
+
 int ur_id_open(struct ur_id *u)
 {
-	u->ctx = ur_verbs_context();
+	u->ctx = ur_id_context();
 	if (!u->ctx)
 		return errno ? errno : ENODEV;
 	u->engine = ur_verbs_engine(u->ctx);
@@ -161,12 +172,12 @@ static void close_id(struct ur_id *u, struct ur_list *events, ur_time now)
 
 static void free_id(struct ur_id *u)
 {
-	struct rdma_event_channel *ch = u->id.channel;
+	struct ur_channel *ch = (struct ur_channel *)u->id.channel;
 
 	ur_live_del(&u->live);
-	ur_channel_release((struct ur_channel *)ch);
+	ur_channel_release(ch);
 	if (u->sync)
-		rdma_destroy_event_channel(ch);
+		ur_channel_close(ch);
 	ur_id_mc_free(u);
 	free(u->ep_attr);
 	free(u->ep_connect);
@@ -230,7 +241,7 @@ int ur_id_migrate(struct ur_id *u, struct rdma_event_channel *ch)
 		ur_id_unlock(u);
 	} while (!moved); /* somebody reads the old channel, which he should not */
 	if (was_sync)
-		rdma_destroy_event_channel(old);
+		ur_channel_close((struct ur_channel *)old);
 	return 0;
 }
 

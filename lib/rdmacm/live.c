@@ -29,9 +29,14 @@ static uint64_t hash_of(const struct ur_live *l)
 	return ur_cm_table_hash(0, (uintptr_t)l, 0);
 }
 
-void ur_live_add(struct ur_live *l)
+void ur_live_watch_fork(void)
 {
 	pthread_once(&once, init);
+}
+
+void ur_live_add(struct ur_live *l)
+{
+	ur_live_watch_fork();
 	pthread_mutex_lock(&lock);
 	if (works && !l->node.in)
 		ur_cm_table_add(&table, &l->node, hash_of(l));
@@ -50,7 +55,7 @@ bool ur_live_has(const struct ur_live *l)
 {
 	const struct ur_cm_node *n;
 
-	pthread_once(&once, init);
+	ur_live_watch_fork();
 	if (!works)
 		return true;
 	pthread_mutex_lock(&lock);

@@ -12,6 +12,11 @@ struct ur_live {
 	struct ur_cm_node node;
 };
 
+/*
+ * Before any lock under which ids come and go is registered with pthread_atfork: handlers take their locks in the reverse order of
+ * registration, and this one's lock is the innermost.
+ */
+void ur_live_watch_fork(void);
 /* Harmless when it is there already. */
 void ur_live_add(struct ur_live *l);
 void ur_live_del(struct ur_live *l);

@@ -14,7 +14,6 @@
 static struct ur_list joins;
 static struct ur_engine_watch watch;
 static struct ur_engine *watched;
-static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct ur_mc *mc_of(struct ur_list *n)
 {
@@ -172,14 +171,19 @@ static void device_changed(struct ur_engine_watch *w, enum ibv_event_type type)
 /* A forked child has an engine of its own, and none of its parent's joins. */
 static void watch_device(struct ur_engine *e)
 {
-	pthread_mutex_lock(&watch_lock);
-	if (watched != e) {
+	bool first;
+
+	ur_engine_lock(e);
+	first = watched != e;
+	if (first) {
 		watched = e;
 		ur_list_init(&joins);
-		watch.event = device_changed;
-		ur_engine_watch(e, &watch);
 	}
-	pthread_mutex_unlock(&watch_lock);
+	ur_engine_unlock(e);
+	if (!first)
+		return;
+	watch.event = device_changed;
+	ur_engine_watch(e, &watch);
 }
 
 /* --- joining --- */

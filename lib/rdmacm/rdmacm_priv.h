@@ -172,8 +172,12 @@ static inline int ur_result(int err)
 const char *ur_id_state_name(enum ur_id_state s);
 /* The id behind a caller's pointer; NULL and errno EINVAL for none or one that was destroyed, EIO for one from before a fork. */
 struct ur_id *ur_id_get(struct rdma_cm_id *id);
+/* An id that was not destroyed. */
+bool ur_id_known(const struct rdma_cm_id *id);
 /* A new id in IDLE. Does not block; errno. */
 struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
+/* The context that all ids share. NULL and errno. */
+struct ibv_context *ur_id_context(void);
 /* Gives it the process's engine, context and default PD. Not under the lock. 0 or an errno. */
 int ur_id_open(struct ur_id *u);
 /* The program gets to know the id: from now on it is alive and holds its channel. Once is as good as twice. */
@@ -200,6 +204,8 @@ void ur_id_attach(struct ur_id *u);
 /* A hold on the channel of an id that the program has; giving it back. */
 void ur_channel_hold(struct ur_channel *ch);
 void ur_channel_release(struct ur_channel *ch);
+/* rdma_destroy_event_channel(3) of a channel that no other thread reads, as those of synchronous ids. Does not block. */
+void ur_channel_close(struct ur_channel *ch);
 /* NULL when memory is short. `owner` as in struct ur_event. */
 struct ur_event *ur_event_new(enum rdma_cm_event_type type, struct ur_id *id, struct ur_id *owner);
 /* Copies private data, cut to the largest field. */

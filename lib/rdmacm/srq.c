@@ -123,7 +123,7 @@ int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_ini
 	struct ibv_srq_init_attr_ex ex = {.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD, .pd = pd};
 	int ret;
 
-	if (!id || !attr)
+	if (!ur_id_known(id) || !attr)
 		return ur_fail(EINVAL);
 	ex.srq_context = attr->srq_context;
 	ex.attr = attr->attr;

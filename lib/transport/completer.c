@@ -160,6 +160,8 @@ static void on_rnr_nak(struct ur_qp *qp, unsigned timer, uint8_t syndrome, ur_ti
 		}
 		r->rnr_left--;
 	}
+	/* The request has arrived: losses before and after that are not in a row, however long the receiver is not ready. */
+	r->retry_left = r->retry_cnt;
 	ur_req_rewind(qp);
 	r->rnr_wait = true;
 	ur_list_del(&qp->link[UR_TXQ_REQ]);

@@ -5,6 +5,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -19,12 +20,18 @@
 /* --- creating and destroying --- */
 
 /*
- * Neither route nor GID, and LID 0, which is the port's own: on InfiniBand this leads back to the port. rdma_rxe refuses it, for which
- * reason datagram rsockets do not work there.
+ * Neither route nor GID, and LID 0, which is the port's own: on InfiniBand this leads back to the port, and datagram rsockets count on it.
+ * Where the port requires a route it is an error, as on rdma_rxe, but for ids of the RDMA CM, whose PD is the context's default one.
  */
-static bool to_itself(const struct ibv_ah_attr *attr)
+static bool to_itself(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 {
-	return !attr->is_global && !attr->dlid && !attr->grh.dgid.global.subnet_prefix && !attr->grh.dgid.global.interface_id;
+	struct uv_context *c = uv_context(pd->context);
+	bool of_an_id;
+
+	pthread_mutex_lock(&c->lock);
+	of_an_id = pd == c->default_pd;
+	pthread_mutex_unlock(&c->lock);
+	return of_an_id && !attr->is_global && !attr->dlid && !attr->grh.dgid.global.subnet_prefix && !attr->grh.dgid.global.interface_id;
 }
 
 static struct ibv_ah_attr own_route(const struct ur_nic *nic)
@@ -41,41 +48,65 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct uv_context *c = uv_context(pd->context);
 	struct ibv_ah_attr own;
+	bool itself;
+	struct uv_live *live;
 	struct ur_nic *nic;
 	struct ur_ah *ah;
 	int err;
 
 	if (attr->port_num != PORT)
 		return uv_null(EINVAL);
+	live = malloc(sizeof(*live));
+	if (!live)
+		return uv_null(ENOMEM);
+	itself = !uv_is_foreign(c) && to_itself(pd, attr);
 	nic = uv_enter(c);
-	if (!nic)
+	if (!nic) {
+		free(live);
 		return uv_null(EIO);
-	if (to_itself(attr)) {
+	}
+	if (itself) {
 		own = own_route(nic);
 		attr = &own;
 	}
 	err = ur_nic_create_ah(nic, ur_container_of(pd, struct uv_pd, pd)->tp, attr, ur_engine_now(), &ah);
 	uv_leave(c);
-	if (err)
+	if (err) {
+		free(live);
 		return uv_null(err);
+	}
 	ah->api = (struct ibv_ah){.context = pd->context, .pd = pd, .handle = uv_new_handle(c)};
 	uv_pd_get(pd);
 	uv_context_get(c);
+	uv_live_add(live, &ah->api);
 	return &ah->api;
 }
 
-int ibv_destroy_ah(struct ibv_ah *ah)
+static int destroy(struct ibv_ah *ah)
 {
 	struct uv_context *c = uv_context(ah->context);
 	struct ibv_pd *pd = ah->pd;
 
 	if (!uv_enter(c))
 		return uv_errno(EIO);
+	free(uv_live_del(ah));
 	ur_ah_destroy(ur_container_of(ah, struct ur_ah, api));
 	uv_leave(c);
 	uv_pd_put(pd);
 	uv_context_put(c);
 	return 0;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	int err = uv_live_claim(ah);
+
+	if (err)
+		return uv_errno(err);
+	err = destroy(ah);
+	if (err)
+		uv_live_keep(ah);
+	return err;
 }
 
 /* --- from a completion --- */

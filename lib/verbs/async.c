@@ -86,6 +86,11 @@ static void start_watching(struct ur_engine *e)
 		ur_engine_start(e);
 }
 
+static void cancelled(void *context)
+{
+	uv_context_put(context);
+}
+
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	struct uv_context *c = uv_context(context);
@@ -99,7 +104,9 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 	}
 	start_watching(c->engine);
 	uv_context_get(c); /* another thread may close it while this one waits */
+	pthread_cleanup_push(cancelled, c);
 	node = uv_evq_wait(&c->async);
+	pthread_cleanup_pop(0);
 	if (!node) {
 		err = errno;
 		uv_context_put(c);

@@ -32,10 +32,11 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	ch->channel.context = context;
 	ch->channel.fd = ch->evq.fd;
 	uv_context_get(c);
+	uv_live_add(&ch->live, &ch->channel);
 	return &ch->channel;
 }
 
-int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+static int destroy(struct ibv_comp_channel *channel)
 {
 	struct uv_channel *ch = to_channel(channel);
 	struct uv_context *c = uv_context(channel->context);
@@ -48,10 +49,23 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	pthread_mutex_unlock(&ch->evq.lock);
 	if (busy)
 		return uv_errno(EBUSY);
+	uv_live_del(channel);
 	uv_evq_fini(&ch->evq);
 	free(ch);
 	uv_context_put(c);
 	return 0;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	int err = uv_live_claim(channel);
+
+	if (err)
+		return uv_errno(err);
+	err = destroy(channel);
+	if (err)
+		uv_live_keep(channel);
+	return err;
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)

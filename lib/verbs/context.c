@@ -144,6 +144,7 @@ struct ibv_context *uv_context_open(struct uv_device *d, int cmd_fd, struct uv_s
 	pthread_mutex_init(&c->vctx.context.mutex, NULL);
 	c->watch.event = uv_async_port;
 	ur_engine_watch(c->engine, &c->watch);
+	uv_live_add(&c->live, &c->vctx.context);
 	return &c->vctx.context;
 }
 
@@ -174,6 +175,11 @@ int ibv_close_device(struct ibv_context *context)
 	struct uv_context *c = uv_context(context);
 	struct ibv_pd *pd;
 
+	if (uv_live_claim(context)) {
+		errno = EINVAL;
+		return -1;
+	}
+	uv_live_del(context);
 	pthread_mutex_lock(&c->lock);
 	pd = c->default_pd;
 	c->default_pd = NULL;
@@ -205,6 +211,7 @@ static void drop_shared(void)
 
 static void watch_fork(void)
 {
+	uv_share_watch_fork();
 	pthread_atfork(take_shared, drop_shared, drop_shared);
 }
 
@@ -222,8 +229,10 @@ struct ibv_context *ur_verbs_context(void)
 	if (!shared || uv_is_foreign(uv_context(shared))) {
 		/* A parent's context is left as it is: ids of the parent still point to it. */
 		mine = ibv_open_device(&d->dev);
-		if (mine)
+		if (mine) {
+			uv_context_get(uv_context(mine)); /* ids have it still when a program closes what it found in one */
 			shared = mine;
+		}
 		ctx = mine;
 	} else {
 		ctx = shared;

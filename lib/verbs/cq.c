@@ -92,6 +92,8 @@ struct uv_cq *uv_cq_create(struct ibv_context *context, const struct ibv_cq_init
 
 	if (attr->cqe < 1 || attr->cqe > UR_MAX_CQE || attr->comp_vector >= (uint32_t)context->num_comp_vectors)
 		return uv_null(EINVAL);
+	if (attr->channel && uv_context(attr->channel->context)->share != c->share)
+		return uv_null(EBADF); /* as the kernel answers: a channel is a descriptor of its context's */
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return uv_null(ENOMEM);
@@ -111,6 +113,7 @@ struct uv_cq *uv_cq_create(struct ibv_context *context, const struct ibv_cq_init
 	if (attr->channel)
 		hold_channel(attr->channel);
 	uv_context_get(c);
+	uv_live_add(&u->live, &u->cq);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
 		u->pd = attr->parent_domain;
 		uv_pd_get(u->pd);
@@ -133,7 +136,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 	return u ? &u->cq : NULL;
 }
 
-int ibv_destroy_cq(struct ibv_cq *cq)
+static int destroy(struct ibv_cq *cq)
 {
 	struct uv_context *c = uv_context(cq->context);
 	struct uv_cq *u = to_cq(cq);
@@ -153,9 +156,22 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 		uv_pd_put(u->pd);
 	pthread_cond_destroy(&cq->cond);
 	pthread_mutex_destroy(&cq->mutex);
+	uv_live_del(cq);
 	free(u);
 	uv_context_put(c);
 	return 0;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	int err = uv_live_claim(cq);
+
+	if (err)
+		return uv_errno(err);
+	err = destroy(cq);
+	if (err)
+		uv_live_keep(cq);
+	return err;
 }
 
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)

@@ -53,12 +53,16 @@ void uv_evq_unlock(struct uv_evq *q)
 	pthread_setcancelstate(state, NULL);
 }
 
+/* The C library cancels a thread even when its read(2) has just taken the count, so it is put back: twice does not matter, never would. */
 static void cancelled(void *arg)
 {
 	struct uv_evq *q = arg;
+	uint64_t one = 1;
 
 	pthread_mutex_lock(&q->lock);
 	q->waiters--;
+	if (q->raised)
+		q->raised = write(q->fd, &one, sizeof(one)) == sizeof(one);
 	uv_evq_unlock(q);
 }
 

@@ -40,10 +40,11 @@ struct ibv_mw *uv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	u->mw.type = type;
 	uv_pd_get(pd);
 	uv_context_get(c);
+	uv_live_add(&u->live, &u->mw);
 	return &u->mw;
 }
 
-int uv_dealloc_mw(struct ibv_mw *mw)
+static int dealloc(struct ibv_mw *mw)
 {
 	struct uv_context *c = uv_context(mw->context);
 	struct uv_mw *u = to_mw(mw);
@@ -53,9 +54,22 @@ int uv_dealloc_mw(struct ibv_mw *mw)
 	ur_mw_dealloc(u->tp);
 	uv_leave(c);
 	uv_pd_put(mw->pd);
+	uv_live_del(mw);
 	free(u);
 	uv_context_put(c);
 	return 0;
+}
+
+int uv_dealloc_mw(struct ibv_mw *mw)
+{
+	int err = uv_live_claim(mw);
+
+	if (err)
+		return uv_errno(err);
+	err = dealloc(mw);
+	if (err)
+		uv_live_keep(mw);
+	return err;
 }
 
 /* The inline function of verbs.h has checked the window's type and that the MR's PD is the window's. */

@@ -156,6 +156,7 @@ static struct ibv_qp *create_in(struct ibv_context *ctx, struct ibv_pd *pd, stru
 	if (u->qp.pd)
 		uv_pd_get(u->qp.pd);
 	uv_context_get(uv_context(ctx));
+	uv_live_add(&u->live, &u->qp);
 	err = move_queues(u);
 	if (err) {
 		ibv_destroy_qp(&u->qp);
@@ -319,7 +320,7 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
 
 /* --- destruction --- */
 
-int ibv_destroy_qp(struct ibv_qp *qp)
+static int destroy(struct ibv_qp *qp)
 {
 	struct uv_context *c = uv_context(qp->context);
 	struct uv_qp *u = to_qp(qp), *root = u->root;
@@ -346,10 +347,23 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 		free_queues(root);
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);
+	uv_live_del(qp);
 	if (u != root && !shared)
 		free(root); /* closed earlier, and kept for the others */
 	if (u != root || !shared)
 		free(u);
 	uv_context_put(c);
 	return 0;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	int err = uv_live_claim(qp);
+
+	if (err)
+		return uv_errno(err);
+	err = destroy(qp);
+	if (err)
+		uv_live_keep(qp);
+	return err;
 }

@@ -31,9 +31,15 @@ static void watch_fork(void)
 	pthread_atfork(take_lock, drop_lock, drop_lock);
 }
 
-int uv_share_new(struct uv_device *device, int *cmd_fd, struct uv_share **out)
+void uv_share_watch_fork(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_fork);
+}
+
+int uv_share_new(struct uv_device *device, int *cmd_fd, struct uv_share **out)
+{
 	struct uv_share *s = calloc(1, sizeof(*s));
 	struct stat st;
 	int fd, err;
@@ -48,7 +54,7 @@ int uv_share_new(struct uv_device *device, int *cmd_fd, struct uv_share **out)
 		free(s);
 		return err;
 	}
-	pthread_once(&once, watch_fork);
+	uv_share_watch_fork();
 	atomic_init(&s->refs, 1);
 	pthread_mutex_init(&s->lock, NULL);
 	ur_list_init(&s->pds);

@@ -77,6 +77,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, struct ur_srq_init *init, void 
 	}
 	uv_pd_get(pd);
 	uv_context_get(c);
+	uv_live_add(&u->live, &u->srq);
 	err = move_queue(u);
 	if (err) {
 		ibv_destroy_srq(&u->srq);
@@ -127,7 +128,7 @@ struct ibv_srq *uv_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_at
 	return srq;
 }
 
-int ibv_destroy_srq(struct ibv_srq *srq)
+static int destroy(struct ibv_srq *srq)
 {
 	struct uv_context *c = uv_context(srq->context);
 	struct uv_srq *u = to_srq(srq);
@@ -144,9 +145,22 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 	uv_pd_put(srq->pd);
 	pthread_cond_destroy(&srq->cond);
 	pthread_mutex_destroy(&srq->mutex);
+	uv_live_del(srq);
 	free(u);
 	uv_context_put(c);
 	return 0;
+}
+
+int ibv_destroy_srq(struct ibv_srq *srq)
+{
+	int err = uv_live_claim(srq);
+
+	if (err)
+		return uv_errno(err);
+	err = destroy(srq);
+	if (err)
+		uv_live_keep(srq);
+	return err;
 }
 
 /* --- use --- */

@@ -8,19 +8,19 @@
 
 #include "verbs/verbs_priv.h"
 
-#define UNUSED(x) ((void)(x))
-
 /* --- enhanced connection establishment: vendors' options, and uroce has none --- */
 
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	UNUSED(qp);
-	return uv_errno(ece->vendor_id ? EOPNOTSUPP : EINVAL);
+	if (!qp || !ece || !ece->vendor_id)
+		return uv_errno(EINVAL);
+	return uv_errno(EOPNOTSUPP);
 }
 
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	UNUSED(qp);
+	if (!qp || !ece)
+		return uv_errno(EINVAL);
 	memset(ece, 0, sizeof(*ece));
 	return uv_errno(EOPNOTSUPP);
 }

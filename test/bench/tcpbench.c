@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernel TCP between two processes, the yardstick for uroce on the same interface: the round trip of 8 bytes with both sides polling, and
- * the bandwidth of 64 KiB messages.
+ * Kernel TCP between two processes, the yardstick for uroce on the same interface: round trips with both sides polling, and bandwidth.
  *
- *   tcpbench server [PORT]
- *   tcpbench client ADDR [PORT]       prints: rtt_us=8.20 gbps=13.10
+ *   tcpbench server
+ *   tcpbench client ADDR [-s BYTES] [-d DEPTH]       prints: rtt_us=8.20 gbps=13.10
+ *
+ * Without options the round trip is that of 8 bytes, and the bandwidth that of a stream of 64 KiB writes which nothing confirms but its
+ * end. With them both are of messages of BYTES, of which at most DEPTH are unconfirmed: the server sends one byte for each.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,10 +22,18 @@
 #include <unistd.h>
 
 #define PINGS 20000
-#define MESSAGE 65536
+#define PING_SECONDS 2
+#define STREAM_MESSAGE 65536
+#define SIZE_MAX_BYTES (16u << 20)
 #define SECONDS 2
 
-static uint8_t buffer[MESSAGE];
+/* What the client tells the server first. */
+struct plan {
+	uint32_t ping, message, depth; /* depth 0: nothing is confirmed */
+};
+
+static uint8_t *buffer;
+static uint64_t took[PINGS];
 
 static uint64_t now_ns(void)
 {
@@ -73,66 +83,138 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static double ping(int fd)
+/* As many as fit into the time; the server answers until a ping says that it was the last one. */
+static double ping(int fd, const struct plan *plan)
 {
-	static uint64_t took[PINGS];
-	uint64_t word = 0;
+	uint64_t end = now_ns() + PING_SECONDS * 1000000000ull;
+	unsigned n = 0;
+	bool last;
 
-	for (unsigned i = 0; i < PINGS; i++) {
+	do {
 		uint64_t start = now_ns();
 
-		send_all(fd, &word, sizeof(word));
-		if (!receive_polled(fd, &word, sizeof(word)))
+		last = n + 1 == PINGS || start > end;
+		buffer[0] = last;
+		send_all(fd, buffer, plan->ping);
+		if (!receive_polled(fd, buffer, plan->ping))
 			die("the server closed");
-		took[i] = now_ns() - start;
-	}
-	qsort(took, PINGS, sizeof(took[0]), by_value);
-	return (double)took[PINGS / 2] / 1e3;
+		took[n++] = now_ns() - start;
+	} while (!last);
+	qsort(took, n, sizeof(took[0]), by_value);
+	return (double)took[n / 2] / 1e3;
+}
+
+static void pong(int fd, const struct plan *plan)
+{
+	do {
+		if (!receive_polled(fd, buffer, plan->ping))
+			die("the client closed");
+		send_all(fd, buffer, plan->ping);
+	} while (!buffer[0]);
+}
+
+/* Takes what confirmations have come; waits for one when `all` of them are out. */
+static void confirm(int fd, uint32_t *out, bool all)
+{
+	uint8_t bytes[256];
+	ssize_t r;
+
+	do {
+		r = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		if (r == 0 || (r < 0 && errno != EAGAIN))
+			die("the server closed");
+		*out -= r > 0 ? (uint32_t)r : 0;
+	} while (r < 0 && all);
 }
 
 /* The time runs until the server has confirmed the last byte. */
-static double stream(int fd)
+static double stream(int fd, const struct plan *plan)
 {
 	uint64_t start = now_ns(), sent = 0, seen;
+	uint32_t out = 0;
 
 	while (now_ns() - start < SECONDS * 1000000000ull) {
-		send_all(fd, buffer, sizeof(buffer));
-		sent += sizeof(buffer);
+		send_all(fd, buffer, plan->message);
+		sent += plan->message;
+		if (plan->depth)
+			confirm(fd, &out, ++out == plan->depth);
 	}
+	while (out)
+		confirm(fd, &out, true);
 	shutdown(fd, SHUT_WR);
 	if (!receive_polled(fd, &seen, sizeof(seen)) || seen != sent)
 		die("the server did not see every byte");
 	return (double)sent * 8 / (double)(now_ns() - start);
 }
 
+/* With a depth it polls, without it sleeps. */
+static void absorb(int fd, const struct plan *plan)
+{
+	static const uint8_t bytes[256];
+	uint64_t total = 0, confirmed = 0;
+	ssize_t r;
+
+	while ((r = recv(fd, buffer, plan->depth ? SIZE_MAX_BYTES : plan->message, plan->depth ? MSG_DONTWAIT : 0)) != 0) {
+		if (r < 0 && errno != EAGAIN)
+			die("recv");
+		total += r > 0 ? (uint64_t)r : 0;
+		while (plan->depth && confirmed < total / plan->message) {
+			uint64_t n = total / plan->message - confirmed;
+
+			n = n < sizeof(bytes) ? n : sizeof(bytes);
+			send_all(fd, bytes, n);
+			confirmed += n;
+		}
+	}
+	send_all(fd, &total, sizeof(total));
+}
+
 static void serve(int listener)
 {
 	int fd = accept(listener, NULL, NULL), one = 1;
-	uint64_t word, total = 0;
-	ssize_t r;
+	struct plan plan;
 
 	if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
 		die("accept");
-	for (unsigned i = 0; i < PINGS && receive_polled(fd, &word, sizeof(word)); i++)
-		send_all(fd, &word, sizeof(word));
-	while ((r = recv(fd, buffer, sizeof(buffer), 0)) > 0)
-		total += (uint64_t)r;
-	send_all(fd, &total, sizeof(total));
+	if (!receive_polled(fd, &plan, sizeof(plan)) || plan.ping > SIZE_MAX_BYTES || plan.message > SIZE_MAX_BYTES)
+		die("the client's plan");
+	pong(fd, &plan);
+	absorb(fd, &plan);
 	close(fd);
+}
+
+static void run_client(int fd, const struct plan *plan)
+{
+	double rtt;
+
+	send_all(fd, plan, sizeof(*plan));
+	rtt = ping(fd, plan);
+	printf("rtt_us=%.2f gbps=%.2f\n", rtt, stream(fd, plan));
 }
 
 int main(int argc, char **argv)
 {
-	bool server = argc >= 2 && strcmp(argv[1], "server") == 0;
-	const char *port = server ? argv[2] : argc > 3 ? argv[3] : NULL;
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(port ? atoi(port) : 7300))};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(7300)};
+	struct plan plan = {.ping = 8, .message = STREAM_MESSAGE};
 	int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-	double rtt;
+	bool server, good = true;
 
-	if (!server && (argc < 3 || strcmp(argv[1], "client") != 0 || inet_pton(AF_INET, argv[2], &a.sin_addr) != 1)) {
-		fprintf(stderr, "usage: tcpbench server [PORT] | client ADDR [PORT]\n");
+	for (int c; (c = getopt(argc, argv, "s:d:")) != -1;)
+		switch (c) {
+		case 's': plan.ping = plan.message = (uint32_t)strtoul(optarg, NULL, 0); break;
+		case 'd': plan.depth = (uint32_t)strtoul(optarg, NULL, 0); break;
+		default: good = false;
+		}
+	server = optind + 1 == argc && strcmp(argv[optind], "server") == 0;
+	good &= server ||
+		(optind + 2 == argc && strcmp(argv[optind], "client") == 0 && inet_pton(AF_INET, argv[optind + 1], &a.sin_addr) == 1);
+	if (!good || plan.ping < 1 || plan.ping > SIZE_MAX_BYTES) {
+		fprintf(stderr, "usage: tcpbench server | client ADDR [-s BYTES] [-d DEPTH]\n");
 		return 2;
 	}
+	buffer = calloc(1, SIZE_MAX_BYTES);
+	if (!buffer)
+		die("memory");
 	if (server) {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 		if (bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, 1))
@@ -141,9 +223,9 @@ int main(int argc, char **argv)
 	} else {
 		if (connect(fd, (struct sockaddr *)&a, sizeof(a)) || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
 			die("connect");
-		rtt = ping(fd);
-		printf("rtt_us=%.2f gbps=%.2f\n", rtt, stream(fd));
+		run_client(fd, &plan);
 	}
+	free(buffer);
 	close(fd);
 	return 0;
 }

@@ -163,6 +163,10 @@ class GuestProcess:
         """With SIGKILL, and the shell around it, which would have noted the status."""
         self.guest.run(f"[ -s {self.files}.status ] || {{ kill -KILL -$(cat {self.files}.pid); echo 137 >{self.files}.status; }}")
 
+    def signal(self, name):
+        """To it and all that it has started: STOP, CONT and the like."""
+        self.guest.run(f"kill -{name} -$(cat {self.files}.pid)")
+
     def close(self):
         """Ends it if need be and removes its files."""
         if self.status is None:

@@ -2,6 +2,7 @@
 """This side of the cable: the tap interface in a namespace of its own, programs under `uroce run` on it, and the recording of what passes."""
 
 import ctypes
+import glob
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 
 CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x20000000, 0x40000000  # linux/sched.h
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -105,17 +107,24 @@ class HostProcess:
             return f.read()[-20000:]
 
     def counters(self):
-        """Those that are not zero, or None when the process has left none: it runs, has never called uroce, or was killed."""
-        try:
-            with open(self.files + ".counters") as f:
-                return {name: int(value) for name, value in re.findall(r"^(\w+)\s+(\d+)$", f.read(), re.M)}
-        except FileNotFoundError:
-            return None
+        """
+        Those that are not zero, or None when the process has left none: it runs, has never called uroce, or was killed. Of a series of programs, whose
+        files have endings of their own, the sums.
+        """
+        files, sums = glob.glob(self.files + ".counters*"), Counter()
+        for name in files:
+            with open(name) as f:
+                sums.update({name: int(value) for name, value in re.findall(r"^(\w+)\s+(\d+)$", f.read(), re.M)})
+        return dict(sums) if files else None
 
     def kill(self, name="KILL"):
         if self.process.poll() is None:
             self.killed |= name == "KILL"
             os.killpg(self.process.pid, getattr(signal, "SIG" + name))
+
+    def signal(self, name):
+        """To it and all that it has started: STOP, CONT and the like."""
+        self.kill(name)
 
     def close(self):
         self.kill("TERM")

@@ -20,6 +20,8 @@ GUEST, UROCE = "guest", "uroce"
 TRAFFIC = frozenset({"sent_pkts", "rcvd_pkts", "rdma_sends", "rdma_recvs", "ack_deferred", "duplicate_request", "completer_retry_err"})
 # Those that move besides when packets are lost on the way.
 LOSS = TRAFFIC | {"out_of_seq_request", "rcvd_seq_err"}
+# What moves when a receiver is not ready, which one that is held up for a moment may be too: what follows the message that is refused is out of sequence.
+RNR = {"counters": LOSS | {"send_rnr_err", "rcvd_rnr_err"}, "uroce_counters": "rnr_nak_retry_err|out_of_(buffer|sequence)|packet_seq_err"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Row:
     n: int = 30
     n_faults: int = 30
     mtu: int = 1500  # of the interface
-    path_mtu: int = 0  # payload bytes that every MIDDLE packet must carry; 0 to leave unchecked
+    path_mtu: tuple = ()  # payload bytes that MIDDLE packets carry, those and no others; empty to leave unchecked
     wait: str = "cm"  # how to tell that the server listens: cm, tcp, or group for one that has joined GROUP
     limit: int = 60  # seconds for the client
     server_limit: int = 20  # seconds that the server may take longer
@@ -44,6 +46,8 @@ class Row:
     must_move: frozenset = frozenset()  # of rdma_rxe, which must
     uroce_counters: str = ""  # regular expression for error counters of uroce that may be raised
     uroce_counts: str = ""  # a counter of uroce that must be raised
+    abrupt: bool = False  # the programs destroy their QPs without a word: what is sent again, or its answer, may come to a QP of uroce's that is gone
+    ours: str = ""  # options for uroce's side alone
     repairs: bool = False  # something must have been lost, and one of the two must have sent it again
     fault_percent: int = 1  # of the row's faulty twin: more where few packets pass
     faults: bool = False  # uroce drops, duplicates, reorders and corrupts that share of the packets in both directions
@@ -64,7 +68,7 @@ def both(name, server, client, only="", essential=False, record="", **how):
 def under_faults(row, essential=False):
     # A process of uroce that has ended repeats nothing: when the last message of a disconnect is lost, its peer's CM gives up after 16 DREQs, 65 s.
     return replace(row, name=f"{row.name}, {row.fault_percent} % faults", n=min(row.n, row.n_faults), limit=row.limit * 4, server_limit=100, faults=True, essential=essential,
-                   counters=row.counters | LOSS, uroce_counters=".", path_mtu=0, record="")
+                   counters=row.counters | LOSS, uroce_counters=".", path_mtu=(), record="")
 
 
 # --- what happens in the middle of a row ---
@@ -80,6 +84,25 @@ def talk(run):
 def must_still_talk(run):
     if run.client.wait(0) is not None:
         raise Failure("the client has ended too early for what was to happen meanwhile")
+
+
+def stop_for_a_while(run, process):
+    """Not for longer than a peer tries again: eight times, 67 ms apart."""
+    talk(run)
+    process.signal("STOP")
+    try:
+        time.sleep(0.3)
+    finally:
+        process.signal("CONT")
+    must_still_talk(run)
+
+
+def stop_server(run):
+    stop_for_a_while(run, run.server)
+
+
+def stop_client(run):
+    stop_for_a_while(run, run.client)
 
 
 def kill_client(run):
@@ -161,14 +184,43 @@ def rping(name, options="", size=64, **how):
 
 
 def unrepeated(name, server, client, essential="", **how):
-    """As `both`, without rows with faults: for services that repeat nothing."""
+    """As `both`, without rows with faults: for services that repeat nothing, and where others have shown enough."""
     return [Row(f"{name}, uroce is the {side}", server, client, side, essential=essential == side, **how) for side in ("client", "server")]
 
 
-def over_tcp(name, program, gid, options, **how):
-    """Programs that exchange addresses over TCP."""
-    server, client = (f"{program} {gid} {{{side}_gid}} {options} -n {{n}}" for side in ("server", "client"))
-    return unrepeated(name, server, f"{client} {{server}}", wait="tcp", **how)
+def over_tcp(name, program, options, faults=False, gid="-F -x", **how):
+    """
+    Programs that exchange addresses over TCP, on both sides once with each of the options. The client waits for the next server, and each process has a
+    file of counters of its own.
+    """
+    def all_of_it(side):
+        return f"UROCE_COUNTERS=$c.$k {program} {gid} {{{side}_gid}} $o {{{side}_only}}"
+    loop = "c=$UROCE_COUNTERS; k=0; for o in " + " ".join(f"'{o}'" for o in options) + "; do k=$((k+1));"
+    server = f"{loop} {all_of_it('server')} || exit 1; done"
+    client = f"{loop} for i in $(seq 50); do said=$({all_of_it('client')} {{server}} 2>&1); end=$?; echo \"with $o: $said\"; " \
+             "case $said in *Couldn?t?connect*) sleep 0.1;; *) break;; esac; done; [ $end = 0 ] || exit $end; done"
+    return (both if faults else unrepeated)(name, server, client, wait="tcp", **how)
+
+
+def not_ready(name, server, client, only="", **how):
+    """Rows in which messages come to a server that has no receive for them."""
+    sides = (("client", "rnr_nak_retry_err", "send_rnr_err"), ("server", "out_of_buffer", "rcvd_rnr_err"))
+    return [r for side, ours, theirs in sides if only in ("", side)
+            for r in both(name, server, client, only=side, uroce_counts=ours, must_move=frozenset({theirs}), **how, **RNR)]
+
+
+def by_cm(name, program, options, faults=False):
+    """perftest with -R, whose client must not be faster than the guest."""
+    return (both if faults else unrepeated)(name, f"{program} -R -F {options}", f"{{late}} exec {program} -R -F {options} {{server}}")
+
+
+SIZES = (1, 3, 33, 4095, 4097, 1048577)
+MTUS = (256, 512, 1024, 2048, 4096)
+MULTICAST = "ib_send_bw -F -c UD -g -M 0:0:0:0:0:0:0:0:0:0:255:255:239:7:7:7 -s 33 -n 50 -t 8 -x"  # to GROUP
+
+
+def sized(sizes=SIZES):
+    return [f"-s {size} -n {20 if size < 65536 else 5}" for size in sizes]
 
 
 COPY = "/dev/shm/rcopy-{}"  # of one side
@@ -181,10 +233,10 @@ ROWS = [
     *both("rping over IPv6", "rping -s -a {server6} -V -C {n}", "rping -c -a {server6} -V -C {n}", essential=True, record="rping6"),
     *rping("rping, QPs made by the program", "-q"),
     *[r for size in (23, 63, 1000, 1023, 1024, 1025, 4096, 4097) for r in rping(f"rping of {size} B", size=size, n=100)],
-    *rping("rping of 65535 B", size=65535, n=100, n_faults=20, path_mtu=1024, essential=True),
+    *rping("rping of 65535 B", size=65535, n=100, n_faults=20, path_mtu=(1024,), essential=True),
     *rping("a thousand rpings", n=1000, n_faults=100),
-    *rping("a thousand rpings of 65535 B", size=65535, n=1000, n_faults=40, limit=240, path_mtu=1024),
-    *rping("rping of 65535 B at path MTU 4096", size=65535, n=20, mtu=9000, path_mtu=4096, essential=True),
+    *rping("a thousand rpings of 65535 B", size=65535, n=1000, n_faults=40, limit=240, path_mtu=(1024,)),
+    *rping("rping of 65535 B at path MTU 4096", size=65535, n=20, mtu=9000, path_mtu=(4096,), essential=True),
     *rping("rping of 9000 B at path MTU 4096", size=9000, mtu=9000, record="mtu4096"),
     *[r for size in (23, 4095, 4097, 20000) for r in rping(f"rping of {size} B at path MTU 4096", size=size, n=100, mtu=9000)],
     *both("ucmatose of 16 B", "ucmatose -S 16 -C {n}", "ucmatose -s {server} -S 16 -C {n}", n=100, essential=True),
@@ -232,20 +284,72 @@ ROWS = [
     *both("rcopy of 4 MB", "rcopy", f"seq {{n}} >{COPY.format('client')}; rcopy {COPY.format('client')} {{server}}:{COPY.format('server')}", n=600000,
           n_faults=60000, server_ends="stopped", during=copied, uroce_counters="drop_qp(n|_state)", essential="server"),
 
-    # unreliable services
-    *over_tcp("ibv_uc_pingpong", "ibv_uc_pingpong", "-g", "", n=200),
-    *over_tcp("ibv_ud_pingpong of 1000 B", "ibv_ud_pingpong", "-g", "-s 1000", n=200),
-    *over_tcp("ibv_rc_pingpong", "ibv_rc_pingpong", "-g", "", n=200),
-    *over_tcp("ibv_srq_pingpong", "ibv_srq_pingpong", "-g", "-q 4", n=200),
-    *over_tcp("SENDs of 4097 B", "ib_send_bw", "-F -x", "-s 4097 -t 16", n=200),
-    *over_tcp("WRITEs of 65536 B", "ib_write_bw", "-F -x", "-s 65536 -t 16", n=200),
-    *over_tcp("READs of 65536 B", "ib_read_bw", "-F -x", "-s 65536 -t 2", n=200),
-    *over_tcp("CMP_SWAP", "ib_atomic_bw", "-F -x", "-A CMP_AND_SWAP", n=200),
-    *over_tcp("FETCH_ADD", "ib_atomic_bw", "-F -x", "-A FETCH_AND_ADD", n=200),
-    *over_tcp("UC SENDs of 4096 B", "ib_send_bw", "-F -x", "-c UC -s 4096 -t 8", n=200),
-    *over_tcp("UC WRITEs of 4096 B", "ib_write_bw", "-F -x", "-c UC -s 4096 -t 8", n=200),
-    *over_tcp("UD SENDs of 1024 B", "ib_send_bw", "-F -x", "-c UD -s 1024 -t 8", n=200),
-    *over_tcp("UD round trips of 64 B", "ib_send_lat", "-F -x", "-c UD -s 64", n=200),
+    # the pingpongs, which compare what they get (-c), and say no goodbye
+    *over_tcp("ibv_rc_pingpong, sizes", "ibv_rc_pingpong -c", sized(), gid="-g", abrupt=True),
+    *over_tcp("ibv_rc_pingpong, every path MTU", "ibv_rc_pingpong -c -s 9001 -n 20", [f"-m {m}" for m in MTUS], gid="-g", abrupt=True, mtu=9000, path_mtu=MTUS),
+    *over_tcp("ibv_rc_pingpong, events, new post-send, few receives", "ibv_rc_pingpong -c -n 50", ["-e", "-N", "-e -N -s 4097", "-r 2 -s 33"], gid="-g",
+              abrupt=True),
+    *over_tcp("ibv_rc_pingpong, on-demand paging and timestamps at uroce", "ibv_rc_pingpong -n 50", ["-s 4097"], gid="-g", abrupt=True, ours="-o -t"),
+    *over_tcp("ibv_rc_pingpong, device memory at uroce", "ibv_rc_pingpong -c -n 50", ["-s 4096 -e"], gid="-g", abrupt=True, ours="-j"),
+    # It ends after so many exchanges in all, whatever is on its way then for its other QPs.
+    *over_tcp("ibv_srq_pingpong", "ibv_srq_pingpong -c", ["-q 4 -n 50", "-q 16 -n 10 -e", "-q 2 -s 33 -n 20 -r 8", "-q 1 -s 1048577 -n 5"], gid="-g",
+              uroce_counters="drop_qp(n|_state)$"),
+    *over_tcp("ibv_uc_pingpong, sizes", "ibv_uc_pingpong -c", [*sized(SIZES[:-1]), "-s 65537 -n 5", "-e -n 20"], gid="-g"),
+    *over_tcp("ibv_uc_pingpong, every path MTU", "ibv_uc_pingpong -c -s 9001 -n 20", [f"-m {m}" for m in MTUS], gid="-g", mtu=9000, path_mtu=MTUS),
+    *over_tcp("ibv_ud_pingpong, sizes", "ibv_ud_pingpong -c", [*sized((1, 3, 33, 1024)), "-e -s 33 -n 20"], gid="-g"),
+    *over_tcp("ibv_ud_pingpong at path MTU 4096", "ibv_ud_pingpong -c", sized((4095, 4096)), gid="-g", mtu=9000),
+
+    # perftest, which exchanges addresses over TCP. With several QPs it waits for ever unless -n is a multiple of the sends that share a completion (-t at most).
+    *over_tcp("SENDs, sizes", "ib_send_bw -t 16", sized(), faults=True),
+    *over_tcp("SENDs, forms", "ib_send_bw -t 16 -n 48", ["-s 33 -I 64", "-s 4097 -e", "-s 4095 --use-srq -q 4", "-s 4097 --use_old_post_send", "-s 3 -b -l 4"],
+              **RNR),
+    *over_tcp("SEND round trips", "ib_send_lat -n 50", ["-s 1 -I 64", "-s 33 -e", "-s 4097 --use_old_post_send", "-s 33 -I 64 --use-srq"]),
+    *over_tcp("WRITEs, sizes", "ib_write_bw -t 16", sized(), faults=True),
+    *over_tcp("WRITEs, forms", "ib_write_bw -t 16 -n 48", ["-s 33 -I 64", "-s 4095 -q 4 -b -t 8", "-s 4097 --use_old_post_send", "-s 65536 -m 512"]),
+    *over_tcp("WRITE round trips", "ib_write_lat -n 50", ["-s 1 -I 64", "-s 33", "-s 4097 --use_old_post_send"]),
+    *over_tcp("READs, sizes", "ib_read_bw -t 16 -o 16", sized(), faults=True),
+    *over_tcp("READs, forms", "ib_read_bw -t 16 -n 50", ["-s 4097 -o 1 -e", "-s 4095 -o 16 -b", "-s 65536 -o 16 -m 256", "-s 33 --use_old_post_send"]),
+    *over_tcp("READ round trips", "ib_read_lat -n 50", ["-s 1", "-s 4097 -e"]),
+    *over_tcp("atomics", "ib_atomic_bw -n 100", ["-A CMP_AND_SWAP -o 16", "-A FETCH_AND_ADD -o 16 -e", "-A FETCH_AND_ADD -b --use_old_post_send"], faults=True),
+    *over_tcp("atomic round trips", "ib_atomic_lat -n 50", ["-A CMP_AND_SWAP", "-A FETCH_AND_ADD -e"]),
+    *over_tcp("UC SENDs", "ib_send_bw -c UC -t 8", ["-s 33 -n 50 -I 64", "-s 4097 -n 20 -e", "-s 65537 -n 5 -t 1"]),
+    *over_tcp("UC WRITEs, sizes", "ib_write_bw -c UC -t 8", ["-s 1 -n 50 -I 64", "-s 3 -n 20 --use_old_post_send", *sized(SIZES[2:-1]), "-s 65537 -n 5 -t 1"]),
+    *over_tcp("UD SENDs", "ib_send_bw -c UD -t 8", ["-s 1 -n 50 -I 64", "-s 1000 -n 50 -e", "-s 1000 -n 24 -q 4"]),
+    *over_tcp("UD round trips", "ib_send_lat -c UD -n 50", ["-s 3 -I 64", "-s 1024 -e"]),
+    # ibv_attach_mcast of rdma_rxe does not make the guest's IP a member of the group, so mckey does
+    Row("multicast, ib_send_bw, uroce is the client", f"mckey -m {GROUP} -b {{server}} -C 1000 >/dev/null & sleep 1; {MULTICAST} {{server_gid}}; end=$?; kill $!; exit $end",
+        f"{MULTICAST} {{client_gid}} {{server}}", "client", wait="tcp"),
+    Row("multicast, ib_send_bw, uroce is the server", f"{MULTICAST} {{server_gid}}", f"{MULTICAST} {{client_gid}} {{server}}", "server", wait="tcp"),
+
+    # receivers that are not ready: one receive for sixteen senders, and a program that stops (uroce stops with its program, and answers nothing)
+    *not_ready("SENDs to one receive", "ib_send_bw -F -x {server_gid} -r 1 -t 16 -s 4097 -n 100", "ib_send_bw -F -x {client_gid} -t 16 -s 4097 -n 100 {server}",
+               wait="tcp"),
+    *not_ready("SENDs to a program that stops", "ib_send_bw -F -x {server_gid} -s 64 -D 3", "ib_send_bw -F -x {client_gid} -s 64 -D 3 {server}", only="client",
+               wait="tcp", during=stop_server),
+    *both("uroce stops for 0.3 s, WRITEs", "ib_write_bw -F -x {server_gid} -s 4097 -D 3", "ib_write_bw -F -x {client_gid} -s 4097 -D 3 {server}", only="server",
+          wait="tcp", during=stop_server, counters=LOSS, uroce_counters=".", repairs=True),
+    *both("uroce stops for 0.3 s, READs", "ib_read_bw -F -x {server_gid} -s 4097 -D 3", "ib_read_bw -F -x {client_gid} -s 4097 -D 3 {server}", only="client",
+          wait="tcp", during=stop_client, counters=LOSS, uroce_counters="."),
+
+    # perftest, connected by the RDMA CM
+    *by_cm("SENDs by the RDMA CM", "ib_send_bw", "-s 4097 -n 100 -t 16", faults=True),
+    *by_cm("SENDs to an SRQ by the RDMA CM", "ib_send_bw", "-s 33 -n 96 -t 16 --use-srq -q 2 -e"),
+    *by_cm("SEND round trips by the RDMA CM", "ib_send_lat", "-s 33 -I 64 -n 50"),
+    *by_cm("WRITEs by the RDMA CM", "ib_write_bw", "-s 1048577 -n 5"),
+    *by_cm("READs by the RDMA CM", "ib_read_bw", "-s 4095 -n 50 -o 16", faults=True),
+    *by_cm("atomics by the RDMA CM", "ib_atomic_bw", "-n 50 -o 16"),
+    *by_cm("UD SENDs by the RDMA CM", "ib_send_bw -c UD", "-s 33 -n 50 -t 8"),
+
+    # what packaged programs leave out: immediate data, every byte compared, endpoints of other kinds, memory windows
+    *unrepeated("every operation, compared", "operations server rc {server}", "operations client rc {server}", client_says="49 operations"),
+    # rxe's own timer, which ends most of its READs of 1 MiB then, is 2.1 s
+    *[under_faults(r) for r in unrepeated("every operation up to 65537 B, compared", "operations server short {server}", "operations client short {server}",
+                                          client_says="42 operations")],
+    *not_ready("every operation, a slow receiver", "operations server short {server} slow", "operations client short {server}", client_says="42 operations"),
+    *unrepeated("every operation of UC, compared", "operations server uc {server}", "operations client uc {server}", client_says="24 operations"),
+    *unrepeated("UC endpoints", "endpoints server uc {server}", "endpoints client uc {server}", client_says="50 messages"),
+    *both("endpoints with an SRQ", "endpoints server srq {server}", "endpoints client srq {server}", client_says="100 messages"),
+    *both("memory windows", "windows", "windows {server}", server_says="window of type 2", fault_percent=10),
 
     # refusals: REJ 8, invalid service ID
     *both("nobody listens", "rping -s -P -p 7999", "rping -c -a {server} -C 1", client_ends="bad", server_ends="stopped", fault_percent=10,

@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -85,21 +86,21 @@ static inline int rx_child(const char *file, int (*test)(void))
 	}
 #define RX_ADD(function, name) CU_add_test(s, #function "__" #name, function##__##name);
 
+static inline struct ur_gid rx_gid(const char *text)
+{
+	struct ur_gid gid = {{[10] = 0xff, 0xff}};
+
+	if (inet_pton(AF_INET, text, gid.raw + 12) != 1)
+		inet_pton(AF_INET6, text, gid.raw);
+	return gid;
+}
+
 static inline struct sockaddr *rx_address(const char *text, uint16_t port)
 {
 	static __thread struct sockaddr_storage ss;
-	struct sockaddr_in *v4 = (void *)&ss;
-	struct sockaddr_in6 *v6 = (void *)&ss;
+	struct ur_gid gid = rx_gid(text);
 
-	memset(&ss, 0, sizeof(ss));
-	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons(port);
-	} else {
-		v6->sin6_family = AF_INET6;
-		v6->sin6_port = htons(port);
-		inet_pton(AF_INET6, text, &v6->sin6_addr);
-	}
+	ur_sa_put(&ss, &gid, port);
 	return (struct sockaddr *)&ss;
 }
 
@@ -137,12 +138,17 @@ static inline bool rx_quiet(const struct rx_side *s, int ms)
 	return poll(&p, 1, ms) == 0;
 }
 
-static inline int rx_open(struct rx_side *s)
+static inline int rx_open_in(struct rx_side *s, enum rdma_port_space ps)
 {
 	memset(s, 0, sizeof(*s));
 	s->ch = rdma_create_event_channel();
-	WANT(s->ch && !rdma_create_id(s->ch, &s->id, s, RDMA_PS_TCP));
+	WANT(s->ch && !rdma_create_id(s->ch, &s->id, s, ps));
 	return 0;
+}
+
+static inline int rx_open(struct rx_side *s)
+{
+	return rx_open_in(s, RDMA_PS_TCP);
 }
 
 static inline int rx_close(struct rx_side *s)
@@ -151,6 +157,8 @@ static inline int rx_close(struct rx_side *s)
 	if (s->id) {
 		if (s->id->qp)
 			rdma_destroy_qp(s->id);
+		if (s->id->srq)
+			rdma_destroy_srq(s->id);
 		WANT(!rdma_destroy_id(s->id));
 	}
 	if (!s->shared)
@@ -159,37 +167,55 @@ static inline int rx_close(struct rx_side *s)
 	return 0;
 }
 
-static inline int rx_listen(struct rx_side *l, uint16_t port, int backlog)
+static inline int rx_listen_at(struct rx_side *l, enum rdma_port_space ps, struct sockaddr *at, int backlog)
 {
-	WANT_OK(rx_open(l));
-	WANT(!rdma_bind_addr(l->id, rx_address(RX_HERE, port)));
+	WANT_OK(rx_open_in(l, ps));
+	WANT(!rdma_bind_addr(l->id, at));
 	WANT(!rdma_listen(l->id, backlog));
 	return 0;
 }
 
+static inline int rx_listen(struct rx_side *l, uint16_t port, int backlog)
+{
+	return rx_listen_at(l, RDMA_PS_TCP, rx_address(RX_HERE, port), backlog);
+}
+
+static inline int rx_make_qp_of(struct rdma_cm_id *id, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr attr = {.qp_type = type, .cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+
+	return rdma_create_qp(id, NULL, &attr);
+}
+
 static inline int rx_make_qp(struct rdma_cm_id *id)
 {
-	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
-					.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+	return rx_make_qp_of(id, IBV_QPT_RC);
+}
 
-	WANT(!rdma_create_qp(id, NULL, &attr));
+static inline int rx_resolve_addr_of(struct rx_side *c, enum rdma_port_space ps, struct sockaddr *to)
+{
+	WANT_OK(rx_open_in(c, ps));
+	WANT(!rdma_resolve_addr(c->id, NULL, to, 2000));
+	WANT_OK(rx_next(c, RDMA_CM_EVENT_ADDR_RESOLVED));
 	return 0;
 }
 
 static inline int rx_resolve_addr(struct rx_side *c, uint16_t port)
 {
-	WANT_OK(rx_open(c));
-	WANT(!rdma_resolve_addr(c->id, NULL, rx_address(RX_HERE, port), 2000));
-	WANT_OK(rx_next(c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	return rx_resolve_addr_of(c, RDMA_PS_TCP, rx_address(RX_HERE, port));
+}
+
+static inline int rx_resolve_to(struct rx_side *c, enum rdma_port_space ps, struct sockaddr *to)
+{
+	WANT_OK(rx_resolve_addr_of(c, ps, to));
+	WANT(!rdma_resolve_route(c->id, 2000));
+	WANT_OK(rx_next(c, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	return 0;
 }
 
 static inline int rx_resolve(struct rx_side *c, uint16_t port)
 {
-	WANT_OK(rx_resolve_addr(c, port));
-	WANT(!rdma_resolve_route(c->id, 2000));
-	WANT_OK(rx_next(c, RDMA_CM_EVENT_ROUTE_RESOLVED));
-	return 0;
+	return rx_resolve_to(c, RDMA_PS_TCP, rx_address(RX_HERE, port));
 }
 
 static inline int rx_connect(struct rx_side *c, uint16_t port)
@@ -206,7 +232,7 @@ static inline int rx_connect(struct rx_side *c, uint16_t port)
 static inline int rx_request(struct rx_side *l, struct rx_side *s)
 {
 	WANT_OK(rx_next(l, RDMA_CM_EVENT_CONNECT_REQUEST));
-	WANT(l->ev->listen_id == l->id && l->ev->id != l->id);
+	WANT(l->ev->listen_id == l->id && l->ev->id != l->id && l->ev->id->context == l->id->context);
 	*s = (struct rx_side){.id = l->ev->id, .ch = l->ch, .shared = true};
 	return 0;
 }
@@ -221,6 +247,44 @@ static inline int rx_establish(struct rx_side *l, struct rx_side *c, struct rx_s
 	WANT_OK(rx_next(c, RDMA_CM_EVENT_ESTABLISHED));
 	WANT_OK(rx_next(l, RDMA_CM_EVENT_ESTABLISHED));
 	WANT(l->ev->id == s->id);
+	return 0;
+}
+
+/* As rx_request, but the id is to have a channel of its own, where rx_take puts it. */
+static inline int rx_request_apart(struct rx_side *l, struct rx_side *s)
+{
+	WANT_OK(rx_request(l, s));
+	*s = (struct rx_side){.id = s->id, .ch = rdma_create_event_channel()};
+	WANT(s->ch);
+	return 0;
+}
+
+/* Acknowledges the request, so that the id may move. */
+static inline int rx_take(struct rx_side *l, struct rx_side *s)
+{
+	WANT(!rx_ack(l) && !rdma_migrate_id(s->id, s->ch));
+	return 0;
+}
+
+/* A whole connection of the resolved id `c` to `l`, with QPs of these types and the new id on a channel of its own. */
+static inline int rx_join(struct rx_side *l, struct rx_side *c, struct rx_side *s, enum ibv_qp_type active, enum ibv_qp_type passive)
+{
+	struct rdma_conn_param p = {.responder_resources = 2, .initiator_depth = 2, .retry_count = 5, .rnr_retry_count = 6};
+
+	WANT(!rx_make_qp_of(c->id, active) && !rdma_connect(c->id, &p));
+	WANT_OK(rx_request_apart(l, s));
+	WANT_OK(rx_take(l, s));
+	WANT(!rx_make_qp_of(s->id, passive) && !rdma_accept(s->id, &p));
+	WANT_OK(rx_next(c, RDMA_CM_EVENT_ESTABLISHED));
+	WANT_OK(rx_next(s, RDMA_CM_EVENT_ESTABLISHED));
+	return 0;
+}
+
+static inline int rx_part(struct rx_side *c, struct rx_side *s)
+{
+	WANT(!rdma_disconnect(c->id) && !rx_next(s, RDMA_CM_EVENT_DISCONNECTED));
+	WANT(!rdma_disconnect(s->id) && !rx_next(c, RDMA_CM_EVENT_DISCONNECTED));
+	WANT(!rx_next(c, RDMA_CM_EVENT_TIMEWAIT_EXIT) && !rx_next(s, RDMA_CM_EVENT_TIMEWAIT_EXIT));
 	return 0;
 }
 

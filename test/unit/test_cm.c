@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The instance: listeners, dispatch by slot, unsupported messages; then storms of losses and of hostile MADs. */
 #include <CUnit/CUnit.h>
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -58,6 +59,34 @@ static void listen__overlaps(void)
 	CU_ASSERT_PTR_NULL(ur_cm_listener_find(cm, 5, &h.side[1].gid));
 	ur_cm_unlisten(c);
 	CU_ASSERT_EQUAL(ur_cm_listen(cm, 5, &any, NULL, hx_event, &a), 0);
+	hx_fini(&h);
+}
+
+/* The right one of many; wildcards and addresses of one service stand side by side. */
+static void listen__many(void)
+{
+	enum { N = 20000 };
+	static struct ur_cm_listener *l[N];
+	struct ur_cm *cm;
+	struct hx h;
+
+	hx_init(&h, 21);
+	cm = h.side[1].cm;
+	for (unsigned i = 0; i < N; i++) {
+		const struct ur_gid *gid = i % 2 ? &ur_gid_all_v4 : &ur_gid_all_v6;
+
+		CU_ASSERT_EQUAL_FATAL(ur_cm_listen(cm, HX_SERVICE + i / 2, gid, NULL, hx_event, &l[i]), 0);
+		CU_ASSERT_EQUAL(ur_cm_listen(cm, HX_SERVICE + i / 2, gid, NULL, hx_event, &l[i]), EADDRINUSE);
+	}
+	for (unsigned i = 0; i < N; i += 3) {
+		ur_cm_unlisten(l[i]);
+		l[i] = NULL;
+	}
+	for (unsigned i = 0; i < N; i++) {
+		struct ur_gid from = i % 2 ? ur_gid_from_v4(htonl(0x0a000001)) : (struct ur_gid){{0xfd, [15] = 1}};
+
+		CU_ASSERT_PTR_EQUAL(ur_cm_listener_find(cm, HX_SERVICE + i / 2, &from), l[i]);
+	}
 	hx_fini(&h);
 }
 
@@ -337,6 +366,7 @@ void ur_suite_cm(void)
 
 	CU_ADD_TEST(s, listen__overlaps);
 	CU_ADD_TEST(s, listen__families);
+	CU_ADD_TEST(s, listen__many);
 	CU_ADD_TEST(s, rx__other_slots_are_left_alone);
 	CU_ADD_TEST(s, rx__unknown_ids_raise_one_counter);
 	CU_ADD_TEST(s, rx__malformed);

@@ -187,6 +187,37 @@ static unsigned lose_rtu(struct hx *h, int side, unsigned attr, unsigned nth)
 	return attr != UR_CM_RTU;
 }
 
+/* A side that wants to disconnect, but has no RTU yet, answers the peer's DREQ at once: it has nothing more to say itself. */
+static void disconnect__crossing_without_rtu(void)
+{
+	struct hx_ep *client, *listener, *server;
+	struct hx h;
+
+	hx_init(&h, 14);
+	listener = hx_listen(&h, 1, HX_SERVICE);
+	h.fate = lose_rtu;
+	client = hx_connect(&h, 0, HX_SERVICE);
+	hx_run(&h, h.now + 10 * HX_MS);
+	server = listener->child;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(server);
+	server->drep = false;
+	CU_ASSERT_EQUAL(hx_state(server), UR_CM_REP_SENT);
+	CU_ASSERT_EQUAL(hx_state(client), UR_CM_ESTABLISHED);
+	CU_ASSERT_EQUAL(ur_cm_disconnect(server->conn, NULL, 0, h.now), 0);
+	CU_ASSERT_EQUAL(ur_cm_disconnect(client->conn, NULL, 0, h.now), 0);
+	hx_run(&h, h.now + 10 * HX_MS);
+	CU_ASSERT_EQUAL(HX_SENT(&h, 1, DREP), 1);
+	CU_ASSERT_EQUAL(server->got[UR_CM_EV_DREQ], 0);
+	CU_ASSERT_EQUAL(server->got[UR_CM_EV_DISCONNECTED], 1);
+	CU_ASSERT_EQUAL(client->got[UR_CM_EV_DISCONNECTED], 1);
+	CU_ASSERT_EQUAL(hx_state(client), UR_CM_TIMEWAIT);
+	CU_ASSERT_EQUAL(hx_state(server), UR_CM_TIMEWAIT);
+	hx_inject(&h, 1, HX_LAST(&h, 0, DREQ));
+	CU_ASSERT_EQUAL(HX_SENT(&h, 1, DREP), 2);
+	CU_ASSERT_EQUAL(server->got[UR_CM_EV_DISCONNECTED], 1);
+	hx_fini(&h);
+}
+
 static void dreq__overtakes_a_lost_rtu(void)
 {
 	struct hx_ep *l, *c;
@@ -336,6 +367,7 @@ void ur_suite_cm_disconnect(void)
 	CU_ADD_TEST(s, timewait__lasts_half_a_second);
 	CU_ADD_TEST(s, disconnect__unanswered_after_sixteen);
 	CU_ADD_TEST(s, disconnect__crossing);
+	CU_ADD_TEST(s, disconnect__crossing_without_rtu);
 	CU_ADD_TEST(s, dreq__repeated);
 	CU_ADD_TEST(s, dreq__for_nobody_is_answered);
 	CU_ADD_TEST(s, dreq__with_wrong_numbers_is_dropped);

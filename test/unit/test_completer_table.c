@@ -249,6 +249,35 @@ static void rx__every_answer_in_every_state(void)
 	}
 }
 
+static uint64_t count(const struct th *h, enum ur_counter c)
+{
+	return h->n[0].c.v[c];
+}
+
+/* A receiver that is not ready for long has answered each time: a loss now and then on the way there exhausts no retries. */
+static void rnr__reloads_the_retries(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+
+	o.rnr_retry = 7;
+	o.retry_cnt = 2;
+	th_open(&h, &o);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, i, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+	for (unsigned round = 0; round < 20; round++) {
+		CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
+		th_ack(&h, 0, 100, NAK(UR_NAK_PSN_SEQ)); /* the first of the two was lost */
+		CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
+		th_ack(&h, 0, 100, RNR(1));
+		th_sleep(&h, 20 * UR_NS_PER_US);
+	}
+	CU_ASSERT_EQUAL(count(&h, UR_C_PACKET_SEQ_ERR), 20);
+	CU_ASSERT_EQUAL(count(&h, UR_C_RETRY_EXC), 0);
+	CU_ASSERT_EQUAL(ur_qp_state(h.n[0].qp), IBV_QPS_RTS);
+	th_close(&h);
+}
+
 void ur_suite_completer_table(void);
 
 void ur_suite_completer_table(void)
@@ -256,4 +285,5 @@ void ur_suite_completer_table(void)
 	CU_pSuite s = CU_add_suite("completer_table", NULL, NULL);
 
 	CU_ADD_TEST(s, rx__every_answer_in_every_state);
+	CU_ADD_TEST(s, rnr__reloads_the_retries);
 }

@@ -4,7 +4,7 @@
  * are those of librdmacm 44 on Linux 6.1 with rdma_rxe where the pages name none. Tests run in children, on a device of their own with
  * the addresses 10.0.0.1/24 and fd00::1/64.
  */
-#include "rdmacm_sides.h"
+#include "rdmacm_fixture.h"
 #include "wire/gid_set.h"
 
 void ur_suite_rdmacm_addr(void);
@@ -18,7 +18,7 @@ static struct sockaddr *at(const char *text, uint16_t port)
 	static unsigned next;
 	struct sockaddr_storage *ss = &ring[next++ % 4];
 
-	memcpy(ss, sides_ip(text, port), sizeof(*ss));
+	memcpy(ss, rx_address(text, port), sizeof(*ss));
 	return (struct sockaddr *)ss;
 }
 
@@ -41,21 +41,21 @@ static bool is_zero(const struct sockaddr *sa)
 	return memcmp(sa, &zero, sizeof(zero)) == 0;
 }
 
-static int open_ids(struct side *s, unsigned n)
+static int open_ids(struct rx_side *s, unsigned n)
 {
 	while (n--)
-		WANT(!side_open(&s[n], RDMA_PS_TCP));
+		WANT(!rx_open_in(&s[n], RDMA_PS_TCP));
 	return 0;
 }
 
-static int close_ids(struct side *s, unsigned n)
+static int close_ids(struct rx_side *s, unsigned n)
 {
 	while (n--)
-		WANT(!side_close(&s[n]));
+		WANT(!rx_close(&s[n]));
 	return 0;
 }
 
-static int set(struct side *s, int option, int value)
+static int set(struct rx_side *s, int option, int value)
 {
 	return rdma_set_option(s->id, RDMA_OPTION_ID, option, &value, sizeof(value));
 }
@@ -64,7 +64,7 @@ static int set(struct side *s, int option, int value)
 
 static int bind_fresh(void)
 {
-	struct side s;
+	struct rx_side s;
 
 	WANT(!open_ids(&s, 1));
 	WANT(is_zero(rdma_get_local_addr(s.id)) && is_zero(rdma_get_peer_addr(s.id)));
@@ -83,7 +83,7 @@ static int bind_addresses(void)
 		{OURS, 7000, true},	 {OURS6, 7000, true},	 {OURS, 80, true},	{"0.0.0.0", 7000, false}, {"::", 7000, false},
 		{"127.0.0.1", 7000, false}, {"127.9.9.9", 7000, false}, {"::1", 7000, false},
 	};
-	struct side s;
+	struct rx_side s;
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
 		WANT(!open_ids(&s, 1));
@@ -107,7 +107,7 @@ static int bind_errors(void)
 		{"255.255.255.255", EADDRNOTAVAIL}, {"10.0.0.255", EADDRNOTAVAIL}, {"ff02::1", EADDRNOTAVAIL},
 	};
 	struct sockaddr odd[] = {{.sa_family = AF_UNIX}, {.sa_family = AF_UNSPEC}, {.sa_family = 0xffff}};
-	struct side s;
+	struct rx_side s;
 
 	WANT(!open_ids(&s, 1));
 	for (unsigned i = 0; i < ur_array_size(t); i++)
@@ -122,7 +122,7 @@ static int bind_errors(void)
 
 static int bind_port_zero(void)
 {
-	struct side s[3];
+	struct rx_side s[3];
 	uint16_t port[3];
 
 	WANT(!open_ids(s, 3));
@@ -159,7 +159,7 @@ static int bind_conflicts(void)
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
-		struct side s[2];
+		struct rx_side s[2];
 		int ret;
 
 		WANT(!open_ids(s, 2));
@@ -180,7 +180,7 @@ static int bind_conflicts(void)
 /* The option may still be set when the id is bound. */
 static int bind_afonly_afterwards(void)
 {
-	struct side s[2];
+	struct rx_side s[2];
 
 	WANT(!open_ids(s, 2));
 	WANT(!rdma_bind_addr(s[0].id, any(true, 7101)));
@@ -193,44 +193,44 @@ static int bind_afonly_afterwards(void)
 	return close_ids(s, 2);
 }
 
-static int connect_one(struct side *l, const char *to, uint16_t port)
+static int connect_one(struct rx_side *l, const char *to, uint16_t port)
 {
 	struct rdma_conn_param p = {.qp_num = 5};
-	struct side c;
+	struct rx_side c;
 
-	WANT(!side_resolve(&c, RDMA_PS_TCP, at(to, port)));
+	WANT(!rx_resolve_to(&c, RDMA_PS_TCP, at(to, port)));
 	WANT(!rdma_connect(c.id, &p));
 	if (l) {
-		WANT(!side_next(l, RDMA_CM_EVENT_CONNECT_REQUEST));
+		WANT(!rx_next(l, RDMA_CM_EVENT_CONNECT_REQUEST));
 		WANT(!rdma_reject(l->ev->id, NULL, 0));
 	}
-	WANT(!side_next(&c, RDMA_CM_EVENT_REJECTED));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_REJECTED));
 	WANT(c.ev->status == (l ? UR_CM_REJ_CONSUMER_DEFINED : UR_CM_REJ_INVALID_SERVICE_ID));
 	if (l)
 		WANT(!rdma_destroy_id(l->ev->id));
-	return side_close(&c);
+	return rx_close(&c);
 }
 
 /* Each IP version has a listener of its own on one port. */
 static int listen_on_both_wildcards(void)
 {
-	struct side l[2];
+	struct rx_side l[2];
 
 	WANT(!open_ids(l, 2));
 	WANT(!set(&l[1], RDMA_OPTION_ID_AFONLY, 1));
 	for (unsigned i = 0; i < 2; i++)
 		WANT(!rdma_bind_addr(l[i].id, any(i, 7102)) && !rdma_listen(l[i].id, 4));
 	WANT(!connect_one(&l[0], OURS, 7102) && !connect_one(&l[1], OURS6, 7102));
-	WANT(!side_close(&l[0]));
+	WANT(!rx_close(&l[0]));
 	WANT(!connect_one(NULL, OURS, 7102) && !connect_one(&l[1], OURS6, 7102));
-	return side_close(&l[1]);
+	return rx_close(&l[1]);
 }
 
 /* --- shared ports --- */
 
 static int reuse_address(void)
 {
-	struct side s[3];
+	struct rx_side s[3];
 
 	WANT(!open_ids(s, 3));
 	WANT(!set(&s[0], RDMA_OPTION_ID_REUSEADDR, 1));
@@ -239,20 +239,20 @@ static int reuse_address(void)
 	WANT(!set(&s[1], RDMA_OPTION_ID_REUSEADDR, 1));
 	WANT(!rdma_bind_addr(s[1].id, at(OURS, 7200)));
 	WANT_ERRNO(rdma_listen(s[0].id, 1), EADDRINUSE); /* that takes the port alone */
-	WANT(!side_close(&s[1]));
+	WANT(!rx_close(&s[1]));
 	WANT(!rdma_listen(s[0].id, 1));
 	WANT(!set(&s[2], RDMA_OPTION_ID_REUSEADDR, 1));
 	WANT_ERRNO(rdma_bind_addr(s[2].id, at(OURS, 7200)), EADDRINUSE);
 	WANT_ERRNO(rdma_bind_addr(s[2].id, any(false, 7200)), EADDRNOTAVAIL);
-	WANT(!side_close(&s[0]));
+	WANT(!rx_close(&s[0]));
 	WANT(!rdma_bind_addr(s[2].id, at(OURS, 7200)));
-	return side_close(&s[2]);
+	return rx_close(&s[2]);
 }
 
 /* Turned on when the id is bound already, it counts as well. */
 static int reuse_afterwards(void)
 {
-	struct side s[2];
+	struct rx_side s[2];
 
 	WANT(!open_ids(s, 2));
 	WANT(!set(&s[1], RDMA_OPTION_ID_REUSEADDR, 1));
@@ -265,10 +265,10 @@ static int reuse_afterwards(void)
 
 /* --- resolving --- */
 
-static int resolve(struct side *s, struct sockaddr *src, struct sockaddr *dst, int timeout, enum rdma_cm_event_type type)
+static int resolve(struct rx_side *s, struct sockaddr *src, struct sockaddr *dst, int timeout, enum rdma_cm_event_type type)
 {
 	WANT(!rdma_resolve_addr(s->id, src, dst, timeout));
-	return side_next(s, type);
+	return rx_next(s, type);
 }
 
 static int resolve_addresses(void)
@@ -287,11 +287,11 @@ static int resolve_addresses(void)
 		{OURS, "127.0.0.1", OURS, "127.0.0.1", OURS, OURS},
 		{"127.0.0.5", "127.0.0.1", "127.0.0.5", "127.0.0.1", OURS, OURS},
 	};
-	struct side s;
+	struct rx_side s;
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
 		const struct rdma_ib_addr *ib;
-		struct ur_gid sgid = sides_gid(t[i].sgid), dgid = sides_gid(t[i].dgid);
+		struct ur_gid sgid = rx_gid(t[i].sgid), dgid = rx_gid(t[i].dgid);
 
 		WANT(!open_ids(&s, 1));
 		WANT(!resolve(&s, t[i].src ? at(t[i].src, 0) : NULL, at(t[i].dst, 77), 0, RDMA_CM_EVENT_ADDR_RESOLVED) && !s.ev->status);
@@ -309,7 +309,7 @@ static int resolve_addresses(void)
 
 static int resolve_bound(void)
 {
-	struct side s[3];
+	struct rx_side s[3];
 
 	WANT(!open_ids(s, 3));
 	WANT(!resolve(&s[0], at(OURS, 5555), at(OURS, 0), 100, RDMA_CM_EVENT_ADDR_RESOLVED)); /* as by rdma_bind_addr */
@@ -335,7 +335,7 @@ static int resolve_errors(void)
 		{NULL, &none, EINVAL},		  {&odd, at(OURS, 1), EINVAL},
 		{&none, at(OURS, 1), EINVAL},	  {at(OURS6, 0), at(OURS, 1), EINVAL},
 	};
-	struct side s;
+	struct rx_side s;
 
 	WANT(!open_ids(&s, 1));
 	for (unsigned i = 0; i < ur_array_size(t); i++)
@@ -350,7 +350,7 @@ static int resolve_errors(void)
 	WANT(!open_ids(&s, 1) && !rdma_bind_addr(s.id, at("127.0.0.1", 0)));
 	WANT_ERRNO(rdma_resolve_addr(s.id, NULL, at("10.0.0.9", 1), 100), EINVAL); /* no way leads from there */
 	WANT(!close_ids(&s, 1));
-	WANT(!side_listen(&s, RDMA_PS_TCP, at(OURS, 7300)));
+	WANT(!rx_listen_at(&s, RDMA_PS_TCP, at(OURS, 7300), 0));
 	WANT_ERRNO(rdma_resolve_addr(s.id, NULL, at(OURS, 1), 100), EINVAL);
 	return close_ids(&s, 1);
 }
@@ -370,7 +370,7 @@ static int resolve_timeouts(void)
 		int ms;
 		double least, most;
 	} t[] = {{0, 0, 1}, {1, 0, 1}, {700, 0.69, 3}};
-	struct side s;
+	struct rx_side s;
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
 		double start = seconds();
@@ -393,7 +393,7 @@ static int resolve_timeouts(void)
 static int resolve_patiently(void)
 {
 	static const int ms[] = {-1, INT32_MIN, INT32_MAX};
-	struct side s[3];
+	struct rx_side s[3];
 
 	WANT(!open_ids(s, 3));
 	for (unsigned i = 0; i < 3; i++) {
@@ -427,7 +427,7 @@ static int resolve_synchronously(void)
 static int resolve_the_route(void)
 {
 	const struct ibv_sa_path_rec *r;
-	struct side s;
+	struct rx_side s;
 
 	WANT(!open_ids(&s, 1));
 	WANT_ERRNO(rdma_resolve_route(s.id, 100), EINVAL);
@@ -435,10 +435,10 @@ static int resolve_the_route(void)
 	WANT_ERRNO(rdma_resolve_route(s.id, 100), EINVAL);
 	WANT(!resolve(&s, NULL, at(OURS, 7174), 100, RDMA_CM_EVENT_ADDR_RESOLVED));
 	WANT(!s.id->route.num_paths && !s.id->route.path_rec);
-	WANT(!rdma_resolve_route(s.id, -1) && !side_next(&s, RDMA_CM_EVENT_ROUTE_RESOLVED) && !s.ev->status);
+	WANT(!rdma_resolve_route(s.id, -1) && !rx_next(&s, RDMA_CM_EVENT_ROUTE_RESOLVED) && !s.ev->status);
 	r = s.id->route.path_rec;
 	WANT(s.id->route.num_paths == 1 && r);
-	WANT(!memcmp(r->sgid.raw, sides_gid(OURS).raw, 16) && !memcmp(r->dgid.raw, sides_gid(OURS).raw, 16));
+	WANT(!memcmp(r->sgid.raw, rx_gid(OURS).raw, 16) && !memcmp(r->dgid.raw, rx_gid(OURS).raw, 16));
 	WANT(r->hop_limit == 64 && r->pkey == htons(0xffff) && r->reversible && r->numb_path == 1 && r->traffic_class == 0);
 	WANT(r->mtu >= IBV_MTU_256 && r->mtu <= IBV_MTU_4096 && r->packet_life_time == 16 && r->mtu_selector == 2);
 	WANT(r->flow_label && !(ntohl(r->flow_label) >> 20));
@@ -459,23 +459,23 @@ static int loopback_connections(void)
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
-		struct side l, c, s;
+		struct rx_side l, c, s;
 
-		WANT(!side_listen(&l, RDMA_PS_TCP, at(t[i].listen, SIDES_PORT)));
-		WANT(!side_resolve(&c, RDMA_PS_TCP, at(t[i].to, SIDES_PORT)));
-		WANT(!sides_connect(&l, &c, &s, IBV_QPT_RC, IBV_QPT_RC));
-		WANT(is(rdma_get_peer_addr(c.id), t[i].to, SIDES_PORT));
+		WANT(!rx_listen_at(&l, RDMA_PS_TCP, at(t[i].listen, RX_PORT), 0));
+		WANT(!rx_resolve_to(&c, RDMA_PS_TCP, at(t[i].to, RX_PORT)));
+		WANT(!rx_join(&l, &c, &s, IBV_QPT_RC, IBV_QPT_RC));
+		WANT(is(rdma_get_peer_addr(c.id), t[i].to, RX_PORT));
 		/* the passive side sees what the packets bear */
-		WANT(is(rdma_get_local_addr(s.id), strchr(t[i].to, ':') ? OURS6 : OURS, SIDES_PORT));
+		WANT(is(rdma_get_local_addr(s.id), strchr(t[i].to, ':') ? OURS6 : OURS, RX_PORT));
 		WANT(rdma_get_dst_port(s.id) == rdma_get_src_port(c.id));
-		WANT(!sides_disconnect(&c, &s) && !side_close(&c) && !side_close(&s) && !side_close(&l));
+		WANT(!rx_part(&c, &s) && !rx_close(&c) && !rx_close(&s) && !rx_close(&l));
 	}
 	return 0;
 }
 
 /* --- */
 
-#define RUN(test) CU_ASSERT_EQUAL(sides_run(test, __FILE__), 0)
+#define RUN(test) CU_ASSERT_EQUAL(rx_child(__FILE__, test), 0)
 
 static void bind__a_new_id_has_no_address(void) { RUN(bind_fresh); }
 static void bind__addresses(void) { RUN(bind_addresses); }

@@ -336,12 +336,12 @@ static const struct row {
 	{"rdma_set_local_ece", set_ece,   "II------------"},
 	{"rdma_get_remote_ece", get_ece,  "II------------"},
 	{"rdma_migrate_id", migrate,      "I-000000000000"},
-	{"rdma_join_multicast", join,     "--------------"},
-	{"rdma_join_multicast_ex", join_ex, "--------------"},
-	{"rdma_leave_multicast", leave,   "--------------"},
-	{"rdma_create_srq", create_srq,   "--------------"},
-	{"rdma_destroy_srq", destroy_srq, "0-------------"},
-	{"rdma_get_src_port", ports,      "0-000000000000"},
+	{"rdma_join_multicast", join,     "II------------"},
+	{"rdma_join_multicast_ex", join_ex, "II------------"},
+	{"rdma_leave_multicast", leave,   "II------------"},
+	{"rdma_create_srq", create_srq,   "II------------"},
+	{"rdma_destroy_srq", destroy_srq, "00------------"},
+	{"rdma_get_src_port", ports,      "00000000000000"},
 };
 
 /* What a call left, in the letters of the table. */
@@ -413,6 +413,8 @@ static int of_ids(void)
 	WANT(!rdma_destroy_id(s.id));
 	WANT_ERRNO(rdma_destroy_id(s.id), EINVAL);
 	WANT_ERRNO(migrate_dead(s.id), EINVAL);
+	rdma_destroy_ep(s.id);
+	WANT(!rdma_get_src_port(s.id) && !rdma_get_dst_port(s.id));
 	s.id = NULL;
 	return rx_close(&s);
 }

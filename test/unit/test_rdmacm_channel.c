@@ -274,6 +274,29 @@ static void migrate__takes_unread_events_along(void)
 	rdma_destroy_event_channel(b);
 }
 
+/* Its requests and what they turn into are the new channel's, whatever becomes of the old one. */
+static void migrate__takes_unread_requests_along(void)
+{
+	struct rdma_event_channel *a = make_channel(), *b = make_channel();
+	struct rdma_cm_id *listener = make_id(a), *child = make_id(a);
+	struct rdma_cm_event *ev;
+
+	nonblocking(b);
+	ur_event_push(ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, (struct ur_id *)child, (struct ur_id *)listener));
+	CU_ASSERT_EQUAL(rdma_migrate_id(listener, b), 0);
+	rdma_destroy_event_channel(a);
+	CU_ASSERT_EQUAL(((struct ur_id *)listener)->unread_requests, 1);
+	CU_ASSERT_EQUAL_FATAL(rdma_get_cm_event(b, &ev), 0);
+	CU_ASSERT_PTR_EQUAL_FATAL(ev->id, child);
+	CU_ASSERT_EQUAL(rdma_ack_cm_event(ev), 0);
+	CU_ASSERT_PTR_EQUAL(child->channel, b);
+	raise_event(child, RDMA_CM_EVENT_ESTABLISHED);
+	expect(b, child, RDMA_CM_EVENT_ESTABLISHED);
+	CU_ASSERT_EQUAL(rdma_destroy_id(child), 0);
+	CU_ASSERT_EQUAL(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(b);
+}
+
 static void migrate__to_synchronous_and_back(void)
 {
 	struct rdma_event_channel *ch = make_channel();
@@ -292,6 +315,40 @@ static void migrate__to_synchronous_and_back(void)
 	expect(ch, id, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	CU_ASSERT_EQUAL(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(ch);
+}
+
+/* Nobody else reads the channel of a synchronous id: there is no reader to wait for. */
+#define SYNC_IDS 100
+
+static void *make_synchronous(void *arg)
+{
+	struct rdma_cm_id **ids = arg;
+
+	for (unsigned i = 0; i < SYNC_IDS; i++) {
+		if (rdma_create_id(NULL, &ids[i], NULL, RDMA_PS_TCP))
+			return NULL;
+		raise_event(ids[i], RDMA_CM_EVENT_ADDR_RESOLVED);
+		if (ur_id_complete((struct ur_id *)ids[i]))
+			return NULL;
+	}
+	return arg;
+}
+
+static void destroy_id__synchronous_at_once(void)
+{
+	struct rdma_cm_id *ids[SYNC_IDS];
+	struct timespec before, after;
+	pthread_t t;
+	void *ret;
+
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, make_synchronous, ids), 0);
+	pthread_join(t, &ret);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(ret);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	for (unsigned i = 0; i < SYNC_IDS; i++)
+		CU_ASSERT_EQUAL(rdma_destroy_id(ids[i]), 0);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	CU_ASSERT((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 < 500);
 }
 
 static void complete__status_becomes_errno(void)
@@ -337,7 +394,9 @@ void ur_suite_rdmacm_channel(void)
 	CU_add_test(s, "destroy_id__unread_requests_vanish", destroy_id__unread_requests_vanish);
 	CU_add_test(s, "destroy_id__waits_for_the_acknowledgement", destroy_id__waits_for_the_acknowledgement);
 	CU_add_test(s, "migrate__takes_unread_events_along", migrate__takes_unread_events_along);
+	CU_add_test(s, "migrate__takes_unread_requests_along", migrate__takes_unread_requests_along);
 	CU_add_test(s, "migrate__to_synchronous_and_back", migrate__to_synchronous_and_back);
+	CU_add_test(s, "destroy_id__synchronous_at_once", destroy_id__synchronous_at_once);
 	CU_add_test(s, "complete__status_becomes_errno", complete__status_becomes_errno);
 	CU_add_test(s, "event_str__names", event_str__names);
 }

@@ -12,22 +12,14 @@
 
 void ur_suite_rdmacm_connect(void);
 
-#define PORT 7471
+#define PORT RX_PORT
 #define LEN 64
 
 /* --- both sides --- */
 
-static int open_side(struct rx_side *s)
-{
-	memset(s, 0, sizeof(*s));
-	s->ch = rdma_create_event_channel();
-	WANT(s->ch && !rdma_create_id(s->ch, &s->id, s, RDMA_PS_TCP));
-	return 0;
-}
-
 static int start_listener(struct rx_side *l, const char *where, int afonly)
 {
-	WANT(!open_side(l));
+	WANT(!rx_open(l));
 	if (afonly >= 0)
 		WANT(!rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &afonly, sizeof(afonly)));
 	WANT(!rdma_bind_addr(l->id, rx_address(where, PORT)));
@@ -35,23 +27,10 @@ static int start_listener(struct rx_side *l, const char *where, int afonly)
 	return 0;
 }
 
-static int make_qp(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
-					.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
-
-	WANT(!rdma_create_qp(id, NULL, &attr));
-	return 0;
-}
-
 static int resolve(struct rx_side *c, const char *to)
 {
-	WANT(!open_side(c));
-	WANT(!rdma_resolve_addr(c->id, NULL, rx_address(to, PORT), 2000));
-	WANT(!rx_next(c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	WANT_OK(rx_resolve_to(c, RDMA_PS_TCP, rx_address(to, PORT)));
 	WANT(c->id->verbs && c->id->port_num == 1 && ntohs(rdma_get_dst_port(c->id)) == PORT && rdma_get_src_port(c->id));
-	WANT(!rdma_resolve_route(c->id, 2000));
-	WANT(!rx_next(c, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	return 0;
 }
 
@@ -67,19 +46,8 @@ static int start_connect(struct rx_side *c, const char *to, bool qp)
 
 	WANT(!resolve(c, to));
 	if (qp)
-		WANT(!make_qp(c->id));
+		WANT(!rx_make_qp(c->id));
 	WANT(!rdma_connect(c->id, &p));
-	return 0;
-}
-
-/* The new id of a request goes on in `s`, on the listener's channel. */
-static int take_request(struct rx_side *l, struct rx_side *s)
-{
-	WANT(!rx_next(l, RDMA_CM_EVENT_CONNECT_REQUEST));
-	WANT(l->ev->listen_id == l->id && l->ev->id != l->id && l->ev->id->context == l->id->context);
-	memset(s, 0, sizeof(*s));
-	s->id = l->ev->id;
-	s->ch = l->id->channel;
 	return 0;
 }
 
@@ -140,9 +108,9 @@ static int establish(struct rx_side *l, struct rx_side *c, struct rx_side *s, co
 		.private_data = "reply", .private_data_len = 6, .responder_resources = 1, .initiator_depth = 2, .rnr_retry_count = 7};
 
 	WANT(!start_connect(c, to, true));
-	WANT(!take_request(l, s));
+	WANT(!rx_request(l, s));
 	WANT(!check_request(l));
-	WANT(!make_qp(s->id));
+	WANT(!rx_make_qp(s->id));
 	WANT(!rdma_accept(s->id, &p));
 	WANT(!rx_next(c, RDMA_CM_EVENT_ESTABLISHED));
 	WANT(!check_response(c));
@@ -209,7 +177,7 @@ static int without_qps(void)
 
 	WANT(!start_listener(&l, "10.0.0.1", -1));
 	WANT(!start_connect(&c, "10.0.0.1", false));
-	WANT(!take_request(&l, &s));
+	WANT(!rx_request(&l, &s));
 	WANT(l.ev->param.conn.qp_num == 0x123456);
 	WANT_ERRNO(rdma_accept(s.id, NULL), EINVAL);
 	WANT(!rdma_init_qp_attr(s.id, &attr, &mask));
@@ -268,8 +236,8 @@ static int data_before_rtu(void)
 	WANT(!own_qp(&c, &qp));
 	p.qp_num = qp->qp_num;
 	WANT(!rdma_connect(c.id, &p));
-	WANT(!take_request(&l, &s));
-	WANT(!make_qp(s.id) && !ibv_post_recv(s.id->qp, &rr, &bad_rr));
+	WANT(!rx_request(&l, &s));
+	WANT(!rx_make_qp(s.id) && !ibv_post_recv(s.id->qp, &rr, &bad_rr));
 	WANT(!rdma_accept(s.id, &p));
 	WANT(!rx_next(&c, RDMA_CM_EVENT_CONNECT_RESPONSE));
 	WANT(!move_own_qp(c.id, qp, IBV_QPS_RTR) && !move_own_qp(c.id, qp, IBV_QPS_RTS));
@@ -296,7 +264,7 @@ static int rejected(void)
 
 	WANT(!start_listener(&l, "0.0.0.0", -1));
 	WANT(!start_connect(&c, "10.0.0.1", true));
-	WANT(!take_request(&l, &s));
+	WANT(!rx_request(&l, &s));
 	WANT(!rdma_reject(s.id, "no", 3));
 	WANT(!rdma_destroy_id(s.id)); /* before its request is acknowledged */
 	WANT(!rx_next(&c, RDMA_CM_EVENT_REJECTED));
@@ -374,7 +342,7 @@ static int path_mtu_beyond_ours(void)
 	WANT(!rx_next(&large, RDMA_CM_EVENT_REJECTED));
 	WANT(large.ev->status == UR_CM_REJ_INVALID_MTU && large.id->route.path_rec->mtu == IBV_MTU_512);
 	WANT(!connect_with_mtu(&small, IBV_MTU_1024));
-	WANT(!take_request(&l, &s)); /* the first one that the program sees */
+	WANT(!rx_request(&l, &s)); /* the first one that the program sees */
 	WANT(s.id->route.path_rec->mtu == IBV_MTU_1024);
 	WANT(!rdma_init_qp_attr(s.id, &attr, &mask) && attr.path_mtu == IBV_MTU_1024);
 	WANT(!rdma_ack_cm_event(l.ev) && !rdma_destroy_id(s.id));
@@ -408,7 +376,7 @@ static int unresolvable(void)
 	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
 	struct rx_side c;
 
-	WANT(!open_side(&c));
+	WANT(!rx_open(&c));
 	WANT_ERRNO(rdma_resolve_addr(c.id, (struct sockaddr *)&v6, rx_address("10.0.0.1", PORT), 100), EINVAL);
 	WANT_ERRNO(rdma_resolve_addr(c.id, NULL, rx_address("192.0.2.1", PORT), 100), ENETUNREACH);
 	WANT(!rdma_resolve_addr(c.id, NULL, rx_address("10.0.0.2", PORT), 200)); /* nobody answers */
@@ -424,7 +392,7 @@ static int destroyed_while_resolving(void)
 {
 	struct rx_side c;
 
-	WANT(!open_side(&c));
+	WANT(!rx_open(&c));
 	WANT(!rdma_resolve_addr(c.id, NULL, rx_address("10.0.0.2", PORT), 300));
 	WANT(!rdma_destroy_id(c.id));
 	c.id = NULL;

@@ -2,7 +2,7 @@
 /* lib/rdmacm: endpoints, rdma_create_ep(3), rdma_destroy_ep(3), rdma_get_request(3). */
 #include <infiniband/sa.h>
 
-#include "rdmacm_sides.h"
+#include "rdmacm_fixture.h"
 
 void ur_suite_rdmacm_ep(void);
 
@@ -14,7 +14,7 @@ static struct rdma_addrinfo info(int flags, enum rdma_port_space ps, int type)
 {
 	struct rdma_addrinfo res = {.ai_flags = flags, .ai_family = AF_INET, .ai_port_space = (int)ps, .ai_qp_type = type};
 
-	memcpy(&here, sides_ip(OURS, SIDES_PORT), sizeof(here));
+	memcpy(&here, rx_address(OURS, RX_PORT), sizeof(here));
 	if (flags & RAI_PASSIVE) {
 		res.ai_src_addr = (struct sockaddr *)&here;
 		res.ai_src_len = sizeof(struct sockaddr_in);
@@ -36,7 +36,7 @@ static struct ibv_pd *new_pd(const struct rdma_cm_id *id)
 }
 
 /* An endpoint goes on as a side with a channel of its own. */
-static int as_side(struct side *s, struct rdma_cm_id *ep)
+static int as_side(struct rx_side *s, struct rdma_cm_id *ep)
 {
 	memset(s, 0, sizeof(*s));
 	s->id = ep;
@@ -54,7 +54,7 @@ static int active_without_qp(void)
 
 	WANT(!rdma_create_ep(&id, &res, NULL, NULL));
 	WANT(!id->qp && id->verbs && id->route.num_paths == 1 && id->channel && id->qp_type == IBV_QPT_RC && id->ps == RDMA_PS_TCP);
-	WANT(rdma_get_dst_port(id) == htons(SIDES_PORT));
+	WANT(rdma_get_dst_port(id) == htons(RX_PORT));
 	rdma_destroy_ep(id);
 	return 0;
 }
@@ -149,7 +149,7 @@ static int errors(void)
 		WANT_ERRNO(rdma_create_ep(&id, &r, NULL, NULL), EINVAL);
 	}
 	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, &attr), EINVAL); /* no such QP */
-	res.ai_dst_addr = sides_ip("192.0.2.1", 1);
+	res.ai_dst_addr = rx_address("192.0.2.1", 1);
 	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, NULL), ENETUNREACH);
 	res.ai_dst_len = 0; /* none was found */
 	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, NULL), EINVAL);
@@ -157,7 +157,7 @@ static int errors(void)
 	WANT_ERRNO(rdma_create_ep(&id, &res, NULL, NULL), EINVAL);
 	passive.ai_src_addr = NULL;
 	WANT_ERRNO(rdma_create_ep(&id, &passive, NULL, NULL), EINVAL);
-	passive.ai_src_addr = sides_ip("10.0.0.99", 1);
+	passive.ai_src_addr = rx_address("10.0.0.99", 1);
 	WANT_ERRNO(rdma_create_ep(&id, &passive, NULL, NULL), EADDRNOTAVAIL);
 	return 0;
 }
@@ -171,16 +171,16 @@ static int connect_data(void)
 	struct rdma_addrinfo res = info(0, RDMA_PS_TCP, IBV_QPT_RC);
 	struct ibv_qp_init_attr attr = qp_attr();
 	struct rdma_cm_id *ep;
-	struct side l, c, s;
+	struct rx_side l, c, s;
 
-	WANT(!side_listen(&l, RDMA_PS_TCP, sides_ip(OURS, SIDES_PORT)));
+	WANT(!rx_listen_at(&l, RDMA_PS_TCP, rx_address(OURS, RX_PORT), 0));
 	res.ai_connect = first;
 	res.ai_connect_len = sizeof(first) - 1;
 	WANT(!rdma_create_ep(&ep, &res, NULL, &attr));
 	memset(first, 'x', sizeof(first) - 1); /* it is a copy */
-	WANT(!as_side(&c, ep) && !rdma_connect(ep, &p) && !side_request(&l, &s));
+	WANT(!as_side(&c, ep) && !rdma_connect(ep, &p) && !rx_request_apart(&l, &s));
 	WANT(!strcmp(l.ev->param.conn.private_data, "before-after"));
-	WANT(!side_take(&l, &s) && !side_close(&s) && !side_close(&c) && !side_close(&l));
+	WANT(!rx_take(&l, &s) && !rx_close(&s) && !rx_close(&c) && !rx_close(&l));
 	return 0;
 }
 
@@ -191,7 +191,7 @@ static int connect_data_too_long(void)
 	struct rdma_addrinfo res = info(0, RDMA_PS_TCP, IBV_QPT_RC);
 	struct ibv_qp_init_attr attr = qp_attr();
 	struct rdma_cm_id *id;
-	struct side c;
+	struct rx_side c;
 
 	res.ai_connect = huge;
 	res.ai_connect_len = sizeof(huge);
@@ -202,16 +202,16 @@ static int connect_data_too_long(void)
 	WANT_ERRNO(rdma_connect(id, &p), EINVAL); /* 57 bytes */
 	p.private_data_len = 6;
 	WANT(!rdma_connect(id, &p));
-	return side_close(&c);
+	return rx_close(&c);
 }
 
 /* --- the passive side --- */
 
-static int start_client(struct side *c, enum rdma_port_space ps, enum ibv_qp_type type)
+static int start_client(struct rx_side *c, enum rdma_port_space ps, enum ibv_qp_type type)
 {
 	struct rdma_conn_param p = {.private_data = "hello", .private_data_len = 6};
 
-	WANT(!side_resolve(c, ps, sides_ip(OURS, SIDES_PORT)) && !side_qp(c->id, type) && !rdma_connect(c->id, &p));
+	WANT(!rx_resolve_to(c, ps, rx_address(OURS, RX_PORT)) && !rx_make_qp_of(c->id, type) && !rdma_connect(c->id, &p));
 	return 0;
 }
 
@@ -221,9 +221,9 @@ static int passive_with_qp(void)
 	struct ibv_qp_init_attr attr = qp_attr();
 	struct rdma_cm_id *l, *id;
 	struct ibv_pd *pd;
-	struct side c, tmp;
+	struct rx_side c, tmp;
 
-	WANT(!side_open(&tmp, RDMA_PS_TCP) && !rdma_bind_addr(tmp.id, sides_ip(OURS, 0)));
+	WANT(!rx_open_in(&tmp, RDMA_PS_TCP) && !rdma_bind_addr(tmp.id, rx_address(OURS, 0)));
 	pd = new_pd(tmp.id);
 	WANT(pd && !rdma_create_ep(&l, &res, pd, &attr));
 	memset(&attr, 0, sizeof(attr)); /* it was saved */
@@ -232,10 +232,10 @@ static int passive_with_qp(void)
 	WANT(id->qp && id->qp->pd == pd && id->qp->qp_type == IBV_QPT_RC && id->send_cq && id->recv_cq);
 	WANT(id->event && id->event->event == RDMA_CM_EVENT_CONNECT_REQUEST && !strcmp(id->event->param.conn.private_data, "hello"));
 	WANT(!rdma_accept(id, NULL) && id->event->event == RDMA_CM_EVENT_ESTABLISHED);
-	WANT(!side_next(&c, RDMA_CM_EVENT_ESTABLISHED));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_ESTABLISHED));
 	rdma_destroy_ep(id);
 	rdma_destroy_ep(l);
-	WANT(!ibv_dealloc_pd(pd) && !side_close(&c) && !side_close(&tmp));
+	WANT(!ibv_dealloc_pd(pd) && !rx_close(&c) && !rx_close(&tmp));
 	return 0;
 }
 
@@ -250,15 +250,15 @@ static int passive_services(void)
 		struct ibv_qp_init_attr attr = qp_attr();
 		struct rdma_conn_param p = {0};
 		struct rdma_cm_id *l, *id;
-		struct side c;
+		struct rx_side c;
 
 		WANT(!rdma_create_ep(&l, &res, NULL, &attr) && !rdma_listen(l, 0));
 		WANT(!start_client(&c, RDMA_PS_IB, cases[i].client) && !rdma_get_request(l, &id));
-		WANT(id->qp->qp_type == cases[i].listener && !rdma_accept(id, &p) && !side_next(&c, RDMA_CM_EVENT_ESTABLISHED));
-		WANT(!rdma_disconnect(c.id) && !rdma_disconnect(id) && !side_next(&c, RDMA_CM_EVENT_DISCONNECTED));
+		WANT(id->qp->qp_type == cases[i].listener && !rdma_accept(id, &p) && !rx_next(&c, RDMA_CM_EVENT_ESTABLISHED));
+		WANT(!rdma_disconnect(c.id) && !rdma_disconnect(id) && !rx_next(&c, RDMA_CM_EVENT_DISCONNECTED));
 		rdma_destroy_ep(id);
 		rdma_destroy_ep(l);
-		WANT(!side_close(&c));
+		WANT(!rx_close(&c));
 	}
 	return 0;
 }
@@ -274,7 +274,7 @@ static int passive_datagrams(void)
 		struct rdma_addrinfo res = info(RAI_PASSIVE, spaces[i], IBV_QPT_UD);
 		struct ibv_qp_init_attr attr = qp_attr();
 		struct rdma_cm_id *l, *ep, *id;
-		struct side c;
+		struct rx_side c;
 
 		WANT(!rdma_create_ep(&l, &res, NULL, &attr) && !rdma_listen(l, 0));
 		res = info(0, spaces[i], IBV_QPT_UD);
@@ -285,10 +285,10 @@ static int passive_datagrams(void)
 		WANT(!as_side(&c, ep) && !rdma_connect(ep, &p) && !rdma_get_request(l, &id));
 		WANT(id->qp->qp_type == IBV_QPT_UD && !strcmp(id->event->param.ud.private_data, "before-after"));
 		WANT(!rdma_accept(id, NULL) && !id->event);
-		WANT(!side_next(&c, RDMA_CM_EVENT_ESTABLISHED) && c.ev->param.ud.qp_num == id->qp->qp_num);
+		WANT(!rx_next(&c, RDMA_CM_EVENT_ESTABLISHED) && c.ev->param.ud.qp_num == id->qp->qp_num);
 		rdma_destroy_ep(id);
 		rdma_destroy_ep(l);
-		WANT(!side_close(&c));
+		WANT(!rx_close(&c));
 	}
 	return 0;
 }
@@ -297,16 +297,16 @@ static int request_without_qp(void)
 {
 	struct rdma_addrinfo res = info(RAI_PASSIVE, RDMA_PS_TCP, IBV_QPT_RC);
 	struct rdma_cm_id *l, *id;
-	struct side c;
+	struct rx_side c;
 
 	WANT(!rdma_create_ep(&l, &res, NULL, NULL) && !rdma_listen(l, 0));
 	WANT(!start_client(&c, RDMA_PS_TCP, IBV_QPT_RC) && !rdma_get_request(l, &id));
 	WANT(!id->qp && id->event && id->verbs && id->pd);
 	WANT(!rdma_reject(id, "no", 3) && !id->event); /* which ends the event, too */
-	WANT(!side_next(&c, RDMA_CM_EVENT_REJECTED) && !strcmp(c.ev->param.conn.private_data, "no"));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_REJECTED) && !strcmp(c.ev->param.conn.private_data, "no"));
 	rdma_destroy_ep(id);
 	rdma_destroy_ep(l);
-	return side_close(&c);
+	return rx_close(&c);
 }
 
 /* The request's event goes with the id that nobody answered. */
@@ -314,13 +314,13 @@ static int request_destroyed(void)
 {
 	struct rdma_addrinfo res = info(RAI_PASSIVE, RDMA_PS_TCP, IBV_QPT_RC);
 	struct rdma_cm_id *l, *id;
-	struct side c;
+	struct rx_side c;
 
 	WANT(!rdma_create_ep(&l, &res, NULL, NULL) && !rdma_listen(l, 0));
 	WANT(!start_client(&c, RDMA_PS_TCP, IBV_QPT_RC) && !rdma_get_request(l, &id));
-	WANT(!rdma_destroy_id(id) && !side_next(&c, RDMA_CM_EVENT_REJECTED));
+	WANT(!rdma_destroy_id(id) && !rx_next(&c, RDMA_CM_EVENT_REJECTED));
 	rdma_destroy_ep(l);
-	return side_close(&c);
+	return rx_close(&c);
 }
 
 /* The saved attributes can turn out to be impossible: the client hears of it, and the listener goes on. */
@@ -329,13 +329,13 @@ static int request_without_room(void)
 	struct rdma_addrinfo res = info(RAI_PASSIVE, RDMA_PS_TCP, IBV_QPT_RC);
 	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = UINT32_MAX}};
 	struct rdma_cm_id *l, *id = NULL;
-	struct side c;
+	struct rx_side c;
 
 	WANT(!rdma_create_ep(&l, &res, NULL, &attr) && !rdma_listen(l, 0));
 	for (unsigned i = 0; i < 2; i++) {
 		WANT(!start_client(&c, RDMA_PS_TCP, IBV_QPT_RC));
 		WANT_ERRNO(rdma_get_request(l, &id), EINVAL);
-		WANT(!id && !side_next(&c, RDMA_CM_EVENT_REJECTED) && !side_close(&c));
+		WANT(!id && !rx_next(&c, RDMA_CM_EVENT_REJECTED) && !rx_close(&c));
 	}
 	rdma_destroy_ep(l);
 	return 0;
@@ -343,7 +343,7 @@ static int request_without_room(void)
 
 static void *late_client(void *arg)
 {
-	struct side *c = arg;
+	struct rx_side *c = arg;
 
 	usleep(300000);
 	return start_client(c, RDMA_PS_TCP, IBV_QPT_RC) ? arg : NULL;
@@ -354,7 +354,7 @@ static int request_blocks(void)
 	struct rdma_addrinfo res = info(RAI_PASSIVE, RDMA_PS_TCP, IBV_QPT_RC);
 	struct rdma_cm_id *l, *id;
 	struct timespec a, b;
-	struct side c;
+	struct rx_side c;
 	pthread_t t;
 	void *bad;
 
@@ -367,14 +367,14 @@ static int request_blocks(void)
 	WANT(!pthread_join(t, &bad) && !bad);
 	rdma_destroy_ep(id);
 	rdma_destroy_ep(l);
-	return side_close(&c);
+	return rx_close(&c);
 }
 
 static int request_errors(void)
 {
 	struct rdma_addrinfo res = info(RAI_PASSIVE, RDMA_PS_TCP, IBV_QPT_RC);
 	struct rdma_cm_id *l, *id;
-	struct side s;
+	struct rx_side s;
 
 	WANT(!rdma_create_ep(&l, &res, NULL, NULL));
 	WANT_ERRNO(rdma_get_request(NULL, &id), EINVAL);
@@ -383,7 +383,7 @@ static int request_errors(void)
 	WANT_ERRNO(rdma_get_request(l, NULL), EINVAL);
 	WANT(!as_side(&s, l));
 	WANT_ERRNO(rdma_get_request(l, &id), EINVAL); /* not synchronous any more */
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 /* --- the end --- */
@@ -416,17 +416,11 @@ static int destroy_all(void)
 			T(get_request, request_without_qp) T(get_request, request_destroyed) T(get_request, request_without_room)          \
 				T(get_request, request_blocks) T(get_request, request_errors) T(destroy_ep, destroy_all)
 
-#define DEFINE(function, name)                                                                                                             \
-	static void function##__##name(void)                                                                                               \
-	{                                                                                                                                  \
-		CU_ASSERT_EQUAL(sides_run(name, __FILE__), 0);                                                                             \
-	}
-TESTS(DEFINE)
+TESTS(RX_DEFINE)
 
 void ur_suite_rdmacm_ep(void)
 {
-	CU_pSuite suite = CU_add_suite("rdmacm_ep", verbs_fixture_init, NULL);
+	CU_pSuite s = CU_add_suite("rdmacm_ep", verbs_fixture_init, NULL);
 
-#define ADD(function, name) CU_add_test(suite, #function "__" #name, function##__##name);
-	TESTS(ADD)
+	TESTS(RX_ADD)
 }

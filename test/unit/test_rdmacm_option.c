@@ -5,7 +5,7 @@
  */
 #include <infiniband/sa.h>
 
-#include "rdmacm_sides.h"
+#include "rdmacm_fixture.h"
 
 void ur_suite_rdmacm_option(void);
 
@@ -49,9 +49,9 @@ static int option_arguments(void)
 		{-1, RDMA_OPTION_ID_TOS, 1, ENOSYS},
 	};
 	char data[80] = {0};
-	struct side s;
+	struct rx_side s;
 
-	WANT(!side_open(&s, RDMA_PS_TCP));
+	WANT(!rx_open_in(&s, RDMA_PS_TCP));
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
 		int ret = rdma_set_option(s.id, t[i].level, t[i].name, t[i].len ? data : NULL, t[i].len);
 
@@ -61,16 +61,16 @@ static int option_arguments(void)
 	}
 	WANT_ERRNO(rdma_set_option(s.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, NULL, 1), EFAULT);
 	WANT_ERRNO(rdma_set_option(NULL, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, data, 1), EINVAL);
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 static int option_states(void)
 {
-	struct side s;
+	struct rx_side s;
 
-	WANT(!side_open(&s, RDMA_PS_TCP));
+	WANT(!rx_open_in(&s, RDMA_PS_TCP));
 	WANT(!set(s.id, RDMA_OPTION_ID_REUSEADDR, 1) && !set(s.id, RDMA_OPTION_ID_REUSEADDR, 0));
-	WANT(!rdma_bind_addr(s.id, sides_ip(OURS, 0)));
+	WANT(!rdma_bind_addr(s.id, rx_address(OURS, 0)));
 	WANT(!set(s.id, RDMA_OPTION_ID_REUSEADDR, 1));
 	WANT_ERRNO(set(s.id, RDMA_OPTION_ID_REUSEADDR, 0), EINVAL);
 	WANT(!set(s.id, RDMA_OPTION_ID_AFONLY, 1));
@@ -80,19 +80,19 @@ static int option_states(void)
 	WANT_ERRNO(set(s.id, RDMA_OPTION_ID_AFONLY, 1), EINVAL);
 	WANT_ERRNO(set(s.id, RDMA_OPTION_ID_AFONLY, 0), EINVAL);
 	WANT(!set(s.id, RDMA_OPTION_ID_TOS, 4) && !set(s.id, RDMA_OPTION_ID_ACK_TIMEOUT, 14));
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 static int ack_timeout_values(void)
 {
-	struct side s, ud;
+	struct rx_side s, ud;
 
-	WANT(!side_open(&s, RDMA_PS_TCP) && !side_open(&ud, RDMA_PS_UDP));
+	WANT(!rx_open_in(&s, RDMA_PS_TCP) && !rx_open_in(&ud, RDMA_PS_UDP));
 	WANT(!set(s.id, RDMA_OPTION_ID_ACK_TIMEOUT, 0) && !set(s.id, RDMA_OPTION_ID_ACK_TIMEOUT, 31));
 	WANT_ERRNO(set(s.id, RDMA_OPTION_ID_ACK_TIMEOUT, 32), EINVAL);
 	WANT_ERRNO(set(s.id, RDMA_OPTION_ID_ACK_TIMEOUT, 255), EINVAL);
 	WANT_ERRNO(set(ud.id, RDMA_OPTION_ID_ACK_TIMEOUT, 14), EINVAL); /* nothing is acknowledged there */
-	return side_close(&s) || side_close(&ud);
+	return rx_close(&s) || rx_close(&ud);
 }
 
 /* --- what becomes of them --- */
@@ -106,36 +106,36 @@ static int query(struct rdma_cm_id *id, struct ibv_qp_attr *a)
 
 static int tos_and_ack_timeout(void)
 {
-	struct side l, c, s;
+	struct rx_side l, c, s;
 	struct ibv_qp_attr a;
 
-	WANT(!side_listen(&l, RDMA_PS_TCP, sides_ip(OURS, SIDES_PORT)));
-	WANT(!side_open(&c, RDMA_PS_TCP));
+	WANT(!rx_listen_at(&l, RDMA_PS_TCP, rx_address(OURS, RX_PORT), 0));
+	WANT(!rx_open_in(&c, RDMA_PS_TCP));
 	WANT(!set(c.id, RDMA_OPTION_ID_TOS, 0x68) && !set(c.id, RDMA_OPTION_ID_ACK_TIMEOUT, 11));
-	WANT(!rdma_resolve_addr(c.id, NULL, sides_ip(OURS, SIDES_PORT), 100) && !side_next(&c, RDMA_CM_EVENT_ADDR_RESOLVED));
-	WANT(!rdma_resolve_route(c.id, 100) && !side_next(&c, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	WANT(!rdma_resolve_addr(c.id, NULL, rx_address(OURS, RX_PORT), 100) && !rx_next(&c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	WANT(!rdma_resolve_route(c.id, 100) && !rx_next(&c, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	WANT(c.id->route.path_rec->traffic_class == 0x68 && c.id->route.path_rec->packet_life_time == 10);
 	WANT(!set(c.id, RDMA_OPTION_ID_TOS, 0x10)); /* too late for this route */
-	WANT(!sides_connect(&l, &c, &s, IBV_QPT_RC, IBV_QPT_RC));
+	WANT(!rx_join(&l, &c, &s, IBV_QPT_RC, IBV_QPT_RC));
 	WANT(!query(c.id, &a) && a.ah_attr.grh.traffic_class == 0x68 && a.timeout == 11);
 	WANT(!query(s.id, &a) && a.ah_attr.grh.traffic_class == 0x68);
 	WANT(s.id->route.path_rec->traffic_class == 0x68);
-	return sides_disconnect(&c, &s) || side_close(&c) || side_close(&s) || side_close(&l);
+	return rx_part(&c, &s) || rx_close(&c) || rx_close(&s) || rx_close(&l);
 }
 
 /* A listener's is for the ids of its requests. Zero waits for ever. */
 static int ack_timeout_of_listener(void)
 {
-	struct side l, c, s;
+	struct rx_side l, c, s;
 	struct ibv_qp_attr a;
 
-	WANT(!side_open(&l, RDMA_PS_TCP) && !set(l.id, RDMA_OPTION_ID_ACK_TIMEOUT, 0));
-	WANT(!rdma_bind_addr(l.id, sides_ip(OURS, SIDES_PORT)) && !rdma_listen(l.id, 1));
-	WANT(!side_resolve(&c, RDMA_PS_TCP, sides_ip(OURS, SIDES_PORT)));
-	WANT(!sides_connect(&l, &c, &s, IBV_QPT_RC, IBV_QPT_RC));
+	WANT(!rx_open_in(&l, RDMA_PS_TCP) && !set(l.id, RDMA_OPTION_ID_ACK_TIMEOUT, 0));
+	WANT(!rdma_bind_addr(l.id, rx_address(OURS, RX_PORT)) && !rdma_listen(l.id, 1));
+	WANT(!rx_resolve_to(&c, RDMA_PS_TCP, rx_address(OURS, RX_PORT)));
+	WANT(!rx_join(&l, &c, &s, IBV_QPT_RC, IBV_QPT_RC));
 	WANT(!query(s.id, &a) && a.timeout == 0);
 	WANT(!query(c.id, &a) && a.timeout != 0);
-	return sides_disconnect(&c, &s) || side_close(&c) || side_close(&s) || side_close(&l);
+	return rx_part(&c, &s) || rx_close(&c) || rx_close(&s) || rx_close(&l);
 }
 
 /* --- a route of the program --- */
@@ -156,7 +156,7 @@ static struct ibv_path_data a_path(void)
 	return d;
 }
 
-static int use_path(struct side *s, const void *paths, size_t len)
+static int use_path(struct rx_side *s, const void *paths, size_t len)
 {
 	return rdma_set_option(s->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, (void *)(uintptr_t)paths, len);
 }
@@ -165,44 +165,44 @@ static int path_takes_the_place_of_a_route(void)
 {
 	struct ibv_path_data two[2] = {{.flags = IBV_PATH_FLAG_ALTERNATE}, a_path()};
 	const struct ibv_sa_path_rec *r;
-	struct side l, c, s;
+	struct rx_side l, c, s;
 	struct ibv_qp_attr a;
 
-	WANT(!side_listen(&l, RDMA_PS_TCP, sides_ip(OURS, SIDES_PORT)));
-	WANT(!side_open(&c, RDMA_PS_TCP));
+	WANT(!rx_listen_at(&l, RDMA_PS_TCP, rx_address(OURS, RX_PORT), 0));
+	WANT(!rx_open_in(&c, RDMA_PS_TCP));
 	WANT_ERRNO(use_path(&c, &two[1], sizeof(two[1])), EINVAL);
-	WANT(!rdma_resolve_addr(c.id, NULL, sides_ip(OURS, SIDES_PORT), 100) && !side_next(&c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	WANT(!rdma_resolve_addr(c.id, NULL, rx_address(OURS, RX_PORT), 100) && !rx_next(&c, RDMA_CM_EVENT_ADDR_RESOLVED));
 	WANT_ERRNO(use_path(&c, two, sizeof(two[0])), EINVAL);
-	WANT(!use_path(&c, two, sizeof(two)) && !side_next(&c, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	WANT(!use_path(&c, two, sizeof(two)) && !rx_next(&c, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	r = c.id->route.path_rec;
 	WANT(c.id->route.num_paths == 1 && r->mtu == IBV_MTU_512 && r->rate == IBV_RATE_10_GBPS && r->packet_life_time == 15);
 	WANT(r->hop_limit == 33 && r->traffic_class == 0x60 && r->flow_label == htobe32(0x12345) && r->pkey == htobe16(0xffff));
-	WANT(!memcmp(r->dgid.raw, sides_gid(OURS).raw, 16));
+	WANT(!memcmp(r->dgid.raw, rx_gid(OURS).raw, 16));
 	WANT_ERRNO(use_path(&c, two, sizeof(two)), EINVAL);
 	WANT_ERRNO(rdma_resolve_route(c.id, 100), EINVAL);
-	WANT(!sides_connect(&l, &c, &s, IBV_QPT_RC, IBV_QPT_RC));
+	WANT(!rx_join(&l, &c, &s, IBV_QPT_RC, IBV_QPT_RC));
 	WANT(!query(c.id, &a) && a.path_mtu == IBV_MTU_512 && a.timeout == 17); /* with the delay of the peer's ACKs */
 	WANT(a.ah_attr.grh.traffic_class == 0x60 && a.ah_attr.grh.hop_limit == 33 && a.ah_attr.grh.flow_label == 0x12345);
 	WANT(!query(s.id, &a) && a.path_mtu == IBV_MTU_512 && a.ah_attr.grh.traffic_class == 0x60);
-	return sides_disconnect(&c, &s) || side_close(&c) || side_close(&s) || side_close(&l);
+	return rx_part(&c, &s) || rx_close(&c) || rx_close(&s) || rx_close(&l);
 }
 
 static int path_refused(void)
 {
 	struct ibv_path_data bad[4] = {a_path(), a_path(), a_path(), a_path()}, good = {.flags = WHOLE};
-	struct side s;
+	struct rx_side s;
 
 	bad[0].path.dgid.raw[0] = 1; /* not where the address leads */
 	bad[1].path.sgid.raw[0] = 1;
 	bad[2].path.pkey = htobe16(0x8001);
 	bad[3].path.mtu = 2 << 6 | 9;
-	WANT(!side_open(&s, RDMA_PS_TCP));
-	WANT(!rdma_resolve_addr(s.id, NULL, sides_ip(OURS, SIDES_PORT), 100) && !side_next(&s, RDMA_CM_EVENT_ADDR_RESOLVED));
+	WANT(!rx_open_in(&s, RDMA_PS_TCP));
+	WANT(!rdma_resolve_addr(s.id, NULL, rx_address(OURS, RX_PORT), 100) && !rx_next(&s, RDMA_CM_EVENT_ADDR_RESOLVED));
 	for (unsigned i = 0; i < ur_array_size(bad); i++)
 		WANT_ERRNO(use_path(&s, &bad[i], sizeof(bad[i])), EINVAL);
-	WANT(!use_path(&s, &good, sizeof(good)) && !side_next(&s, RDMA_CM_EVENT_ROUTE_RESOLVED)); /* says nothing, so all is our choice */
+	WANT(!use_path(&s, &good, sizeof(good)) && !rx_next(&s, RDMA_CM_EVENT_ROUTE_RESOLVED)); /* says nothing, so all is our choice */
 	WANT(s.id->route.path_rec->hop_limit == 64 && s.id->route.path_rec->mtu && s.id->route.path_rec->packet_life_time == 16);
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 /* --- ECE --- */
@@ -210,9 +210,9 @@ static int path_refused(void)
 static int ece_arguments(void)
 {
 	struct ibv_ece none = {0}, some = {.vendor_id = 1}, masked = {.vendor_id = 1, .comp_mask = 1}, wide = {.vendor_id = 1 << 24}, got;
-	struct side s;
+	struct rx_side s;
 
-	WANT(!side_open(&s, RDMA_PS_TCP));
+	WANT(!rx_open_in(&s, RDMA_PS_TCP));
 	WANT_ERRNO(rdma_set_local_ece(s.id, &none), EINVAL);
 	WANT_ERRNO(rdma_set_local_ece(s.id, &masked), EINVAL);
 	WANT_ERRNO(rdma_set_local_ece(s.id, &wide), EINVAL);
@@ -222,10 +222,10 @@ static int ece_arguments(void)
 	WANT_ERRNO(rdma_get_remote_ece(s.id, NULL), EINVAL);
 	WANT_ERRNO(rdma_get_remote_ece(NULL, &got), EINVAL);
 	WANT(!rdma_get_remote_ece(s.id, &got) && !got.vendor_id && !got.options && !got.comp_mask);
-	WANT(!rdma_bind_addr(s.id, sides_ip(OURS, 0)) && !side_qp(s.id, IBV_QPT_RC));
+	WANT(!rdma_bind_addr(s.id, rx_address(OURS, 0)) && !rx_make_qp_of(s.id, IBV_QPT_RC));
 	WANT_ERRNO(rdma_set_local_ece(s.id, &some), EINVAL); /* for QPs of the program's own */
 	WANT_ERRNO(rdma_get_remote_ece(s.id, &got), EINVAL);
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 /* Both ways, with QPs that the ids do not know of. */
@@ -233,19 +233,19 @@ static int ece_exchange(void)
 {
 	struct ibv_ece request = {.vendor_id = 0x2c9, .options = 0x89abcdef}, reply = {.vendor_id = 0xfedcba, .options = 7}, got;
 	struct rdma_conn_param p = {.qp_num = 0x10};
-	struct side l, c, s;
+	struct rx_side l, c, s;
 
-	WANT(!side_listen(&l, RDMA_PS_TCP, sides_ip(OURS, SIDES_PORT)));
-	WANT(!side_resolve(&c, RDMA_PS_TCP, sides_ip(OURS, SIDES_PORT)));
+	WANT(!rx_listen_at(&l, RDMA_PS_TCP, rx_address(OURS, RX_PORT), 0));
+	WANT(!rx_resolve_to(&c, RDMA_PS_TCP, rx_address(OURS, RX_PORT)));
 	WANT(!rdma_set_local_ece(c.id, &request) && !rdma_connect(c.id, &p));
-	WANT(!side_request(&l, &s) && !side_take(&l, &s));
+	WANT(!rx_request_apart(&l, &s) && !rx_take(&l, &s));
 	WANT(!rdma_get_remote_ece(s.id, &got) && got.vendor_id == request.vendor_id && got.options == request.options);
 	p.qp_num = 0x11;
 	WANT(!rdma_set_local_ece(s.id, &reply) && !rdma_accept(s.id, &p));
-	WANT(!side_next(&c, RDMA_CM_EVENT_CONNECT_RESPONSE));
+	WANT(!rx_next(&c, RDMA_CM_EVENT_CONNECT_RESPONSE));
 	WANT(!rdma_get_remote_ece(c.id, &got) && got.vendor_id == reply.vendor_id && got.options == reply.options);
-	WANT(!rdma_establish(c.id) && !side_next(&s, RDMA_CM_EVENT_ESTABLISHED));
-	return side_close(&c) || side_close(&s) || side_close(&l);
+	WANT(!rdma_establish(c.id) && !rx_next(&s, RDMA_CM_EVENT_ESTABLISHED));
+	return rx_close(&c) || rx_close(&s) || rx_close(&l);
 }
 
 /* --- devices --- */
@@ -253,16 +253,16 @@ static int ece_exchange(void)
 static int devices(void)
 {
 	struct ibv_context **list, **again;
-	struct side s;
+	struct rx_side s;
 	int n = -1;
 
 	list = rdma_get_devices(&n);
 	again = rdma_get_devices(NULL);
 	WANT(list && n == 1 && list[0] && !list[1] && again && again != list && again[0] == list[0]);
 	rdma_free_devices(again);
-	WANT(!side_open(&s, RDMA_PS_TCP) && !rdma_bind_addr(s.id, sides_ip(OURS, 0)));
+	WANT(!rx_open_in(&s, RDMA_PS_TCP) && !rdma_bind_addr(s.id, rx_address(OURS, 0)));
 	WANT(s.id->verbs == list[0]); /* so that what is made on it serves ids */
-	WANT(!side_close(&s));
+	WANT(!rx_close(&s));
 	rdma_free_devices(list);
 	rdma_free_devices(NULL);
 	return 0;
@@ -280,7 +280,7 @@ static int no_device(void)
 	return 0;
 }
 
-#define RUN(test) CU_ASSERT_EQUAL(sides_run(test, __FILE__), 0)
+#define RUN(test) CU_ASSERT_EQUAL(rx_child(__FILE__, test), 0)
 
 static void set_option__arguments(void) { RUN(option_arguments); }
 static void set_option__states(void) { RUN(option_states); }

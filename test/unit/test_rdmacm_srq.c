@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/rdmacm: shared receive queues of ids, rdma_create_srq(3), rdma_create_srq_ex, rdma_destroy_srq(3), and QPs that use them. */
-#include "rdmacm_sides.h"
+#include "rdmacm_fixture.h"
 
 void ur_suite_rdmacm_srq(void);
 
@@ -9,9 +9,9 @@ void ur_suite_rdmacm_srq(void);
 
 /* --- creation; these need no second side --- */
 
-static int bound_id(struct side *s, enum rdma_port_space ps)
+static int bound_id(struct rx_side *s, enum rdma_port_space ps)
 {
-	WANT(!side_open(s, ps) && !rdma_bind_addr(s->id, sides_ip(OURS, 0)));
+	WANT(!rx_open_in(s, ps) && !rdma_bind_addr(s->id, rx_address(OURS, 0)));
 	return 0;
 }
 
@@ -19,7 +19,7 @@ static int basic_fields(void)
 {
 	struct ibv_srq_init_attr attr = {.srq_context = &attr, .attr = {.max_wr = 5, .max_sge = 2, .srq_limit = 3}};
 	struct ibv_srq_attr now;
-	struct side s;
+	struct rx_side s;
 
 	WANT(!bound_id(&s, RDMA_PS_TCP));
 	WANT(!rdma_create_srq(s.id, NULL, &attr));
@@ -30,7 +30,7 @@ static int basic_fields(void)
 	rdma_destroy_srq(s.id);
 	WANT(!s.id->srq);
 	rdma_destroy_srq(s.id); /* there is none */
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 static int ready_for_receives(void)
@@ -38,21 +38,21 @@ static int ready_for_receives(void)
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	static char mem[LEN];
 	struct ibv_mr *mr;
-	struct side s;
+	struct rx_side s;
 
 	WANT(!bound_id(&s, RDMA_PS_TCP) && !rdma_create_srq(s.id, NULL, &attr));
 	mr = rdma_reg_msgs(s.id, mem, LEN);
 	WANT(mr && !rdma_post_recv(s.id, NULL, mem, LEN, mr));
 	rdma_destroy_srq(s.id);
 	WANT(!rdma_dereg_mr(mr));
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 static int only_one(void)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_srq *first;
-	struct side s;
+	struct rx_side s;
 
 	WANT(!bound_id(&s, RDMA_PS_TCP) && !rdma_create_srq(s.id, NULL, &attr));
 	first = s.id->srq;
@@ -60,7 +60,7 @@ static int only_one(void)
 	WANT(s.id->srq == first);
 	rdma_destroy_srq(s.id);
 	WANT(!rdma_create_srq(s.id, NULL, &attr)); /* and another one after it */
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 static int own_pd(void)
@@ -68,7 +68,7 @@ static int own_pd(void)
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_pd *pd, *foreign;
 	struct ibv_context *other;
-	struct side s;
+	struct rx_side s;
 
 	WANT(!bound_id(&s, RDMA_PS_TCP));
 	other = ibv_open_device(s.id->verbs->device);
@@ -77,21 +77,21 @@ static int own_pd(void)
 	WANT(!rdma_create_srq(s.id, pd, &attr) && s.id->srq->pd == pd);
 	rdma_destroy_srq(s.id);
 	WANT(!ibv_dealloc_pd(pd) && !ibv_dealloc_pd(foreign) && !ibv_close_device(other));
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 static int bad_input(void)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}}, huge = {.attr = {.max_wr = UINT32_MAX, .max_sge = 1}};
 	struct ibv_srq_init_attr_ex ex = {.attr = {.max_wr = 1, .max_sge = 1}};
-	struct side s;
+	struct rx_side s;
 
 	WANT_ERRNO(rdma_create_srq(NULL, NULL, &attr), EINVAL);
 	WANT_ERRNO(rdma_create_srq_ex(NULL, &ex), EINVAL);
 	rdma_destroy_srq(NULL);
-	WANT(!side_open(&s, RDMA_PS_TCP));
+	WANT(!rx_open_in(&s, RDMA_PS_TCP));
 	WANT_ERRNO(rdma_create_srq(s.id, NULL, &attr), EINVAL); /* of no device yet */
-	WANT(!rdma_bind_addr(s.id, sides_ip(OURS, 0)));
+	WANT(!rdma_bind_addr(s.id, rx_address(OURS, 0)));
 	WANT_ERRNO(rdma_create_srq(s.id, NULL, NULL), EINVAL);
 	WANT_ERRNO(rdma_create_srq_ex(s.id, NULL), EINVAL);
 	WANT_ERRNO(rdma_create_srq(s.id, NULL, &huge), EINVAL);
@@ -100,7 +100,7 @@ static int bad_input(void)
 	ex.srq_type = IBV_SRQT_TM;
 	WANT_ERRNO(rdma_create_srq_ex(s.id, &ex), EOPNOTSUPP);
 	WANT(!s.id->srq && !s.id->recv_cq);
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 /* What failed leaves nothing in the attributes that is gone by then. */
@@ -109,7 +109,7 @@ static int failed_attributes(void)
 	struct ibv_srq_init_attr_ex srq = {
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = IBV_SRQT_XRC, .attr = {.max_wr = 2, .max_sge = UINT32_MAX}};
 	struct ibv_qp_init_attr_ex qp = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = UINT32_MAX}};
-	struct side s;
+	struct rx_side s;
 
 	WANT(!bound_id(&s, RDMA_PS_IB));
 	WANT_ERRNO(rdma_create_srq_ex(s.id, &srq), EINVAL);
@@ -120,7 +120,7 @@ static int failed_attributes(void)
 	WANT(!rdma_create_srq_ex(s.id, &srq) && srq.cq);
 	rdma_destroy_srq(s.id);
 	WANT(!rdma_create_qp_ex(s.id, &qp) && qp.send_cq == s.id->send_cq);
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 /* --- XRC --- */
@@ -129,7 +129,7 @@ static int xrc_completed(void)
 {
 	struct ibv_srq_init_attr_ex ex = {
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = IBV_SRQT_XRC, .attr = {.max_wr = 2, .max_sge = 1}};
-	struct side s;
+	struct rx_side s;
 	uint32_t num;
 
 	WANT(!bound_id(&s, RDMA_PS_IB) && !rdma_create_srq_ex(s.id, &ex));
@@ -138,7 +138,7 @@ static int xrc_completed(void)
 	WANT(ex.xrcd && ex.pd == s.id->pd && ex.comp_mask & IBV_SRQ_INIT_ATTR_XRCD);
 	rdma_destroy_srq(s.id);
 	WANT(!s.id->recv_cq && !s.id->recv_cq_channel);
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 static int xrc_of_the_caller(void)
@@ -147,7 +147,7 @@ static int xrc_of_the_caller(void)
 	struct ibv_srq_init_attr_ex ex = {.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 					  .srq_type = IBV_SRQT_XRC,
 					  .attr = {.max_wr = 2, .max_sge = 1}};
-	struct side s;
+	struct rx_side s;
 
 	WANT(!bound_id(&s, RDMA_PS_IB));
 	ex.xrcd = ibv_open_xrcd(s.id->verbs, &xa);
@@ -156,7 +156,7 @@ static int xrc_of_the_caller(void)
 	WANT(!s.id->recv_cq && ibv_close_xrcd(ex.xrcd) == EBUSY);
 	rdma_destroy_srq(s.id);
 	WANT(!ibv_destroy_cq(ex.cq) && !ibv_close_xrcd(ex.xrcd));
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 /* The id's QP and its SRQ are of one domain, and the CQ that the SRQ brought outlives the QP. */
@@ -164,7 +164,7 @@ static int xrc_with_qp(void)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 2, .max_sge = 1}};
 	struct ibv_qp_init_attr_ex qp = {.qp_type = IBV_QPT_XRC_RECV};
-	struct side s;
+	struct rx_side s;
 
 	WANT(!bound_id(&s, RDMA_PS_IB) && !rdma_create_qp_ex(s.id, &qp));
 	WANT(qp.xrcd && !s.id->recv_cq && !s.id->send_cq && s.id->pd);
@@ -173,7 +173,7 @@ static int xrc_with_qp(void)
 	WANT(s.id->recv_cq && !s.id->qp);
 	rdma_destroy_srq(s.id);
 	WANT(!s.id->recv_cq);
-	return side_close(&s);
+	return rx_close(&s);
 }
 
 /* --- QPs --- */
@@ -182,7 +182,7 @@ static int qp_takes_it(void)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 64, .max_sge = 1}};
 	struct ibv_qp_init_attr_ex qp = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1, .max_send_sge = 1}};
-	struct side s;
+	struct rx_side s;
 
 	WANT(!bound_id(&s, RDMA_PS_TCP) && !rdma_create_srq(s.id, NULL, &attr));
 	WANT(!rdma_create_qp_ex(s.id, &qp) && qp.srq == s.id->srq && s.id->qp->srq == s.id->srq);
@@ -191,22 +191,22 @@ static int qp_takes_it(void)
 	WANT(s.id->srq); /* it is in use */
 	rdma_destroy_qp(s.id);
 	WANT(!s.id->recv_cq && !s.id->send_cq);
-	return side_close(&s); /* rdma_destroy_ep takes the SRQ along */
+	return rx_close(&s); /* rdma_destroy_ep takes the SRQ along */
 }
 
-static int next_client(struct side *l, struct side *c, struct side *s, struct ibv_srq *srq)
+static int next_client(struct rx_side *l, struct rx_side *c, struct rx_side *s, struct ibv_srq *srq)
 {
 	struct rdma_conn_param p = {.rnr_retry_count = 7, .retry_count = 7};
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .srq = srq, .cap = {.max_send_wr = 1, .max_send_sge = 1}};
 
-	WANT(!side_resolve(c, RDMA_PS_TCP, sides_ip(OURS, SIDES_PORT)) && !side_qp(c->id, IBV_QPT_RC) && !rdma_connect(c->id, &p));
-	WANT(!side_request(l, s) && !l->ev->param.conn.srq && !side_take(l, s));
+	WANT(!rx_resolve_to(c, RDMA_PS_TCP, rx_address(OURS, RX_PORT)) && !rx_make_qp_of(c->id, IBV_QPT_RC) && !rdma_connect(c->id, &p));
+	WANT(!rx_request_apart(l, s) && !l->ev->param.conn.srq && !rx_take(l, s));
 	WANT(!rdma_create_qp(s->id, NULL, &attr) && s->id->qp->srq == srq && !rdma_accept(s->id, &p));
-	WANT(!side_next(c, RDMA_CM_EVENT_ESTABLISHED) && c->ev->param.conn.srq && !side_next(s, RDMA_CM_EVENT_ESTABLISHED));
+	WANT(!rx_next(c, RDMA_CM_EVENT_ESTABLISHED) && c->ev->param.conn.srq && !rx_next(s, RDMA_CM_EVENT_ESTABLISHED));
 	return 0;
 }
 
-static int say(struct side *c, char *mem, const char *what)
+static int say(struct rx_side *c, char *mem, const char *what)
 {
 	struct ibv_mr *mr = rdma_reg_msgs(c->id, mem, LEN);
 	struct ibv_wc wc;
@@ -222,11 +222,11 @@ static int shared_by_two(void)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 2, .max_sge = 1}};
 	static char in[2][LEN], out[LEN];
-	struct side l, c[2], s[2];
+	struct rx_side l, c[2], s[2];
 	struct ibv_mr *mr;
 	struct ibv_wc wc;
 
-	WANT(!side_listen(&l, RDMA_PS_TCP, sides_ip(OURS, SIDES_PORT)) && !rdma_create_srq(l.id, NULL, &attr));
+	WANT(!rx_listen_at(&l, RDMA_PS_TCP, rx_address(OURS, RX_PORT), 0) && !rdma_create_srq(l.id, NULL, &attr));
 	mr = ibv_reg_mr(l.id->pd, in, sizeof(in), IBV_ACCESS_LOCAL_WRITE);
 	WANT(mr && !rdma_post_recv(l.id, in[0], in[0], LEN, mr) && !rdma_post_recv(l.id, in[1], in[1], LEN, mr));
 	for (unsigned i = 0; i < 2; i++)
@@ -235,8 +235,8 @@ static int shared_by_two(void)
 	WANT(!strcmp(in[0], "second") && wc.wr_id == (uintptr_t)in[0]);
 	WANT(!say(&c[0], out, "first") && rdma_get_recv_comp(s[0].id, &wc) == 1 && wc.wr_id == (uintptr_t)in[1] && !strcmp(in[1], "first"));
 	for (unsigned i = 0; i < 2; i++)
-		WANT(!side_close(&c[i]) && !side_close(&s[i]));
-	WANT(!ibv_dereg_mr(mr) && !side_close(&l));
+		WANT(!rx_close(&c[i]) && !rx_close(&s[i]));
+	WANT(!ibv_dereg_mr(mr) && !rx_close(&l));
 	return 0;
 }
 
@@ -246,17 +246,11 @@ static int shared_by_two(void)
 	T(create, only_one) T(create, own_pd) T(create, bad_input) T(create, failed_attributes) T(xrc, xrc_completed)                      \
 		T(xrc, xrc_of_the_caller) T(xrc, xrc_with_qp) T(qp, qp_takes_it) T(qp, shared_by_two)
 
-#define DEFINE(function, name)                                                                                                             \
-	static void function##__##name(void)                                                                                               \
-	{                                                                                                                                  \
-		CU_ASSERT_EQUAL(sides_run(name, __FILE__), 0);                                                                             \
-	}
-TESTS(DEFINE)
+TESTS(RX_DEFINE)
 
 void ur_suite_rdmacm_srq(void)
 {
-	CU_pSuite suite = CU_add_suite("rdmacm_srq", verbs_fixture_init, NULL);
+	CU_pSuite s = CU_add_suite("rdmacm_srq", verbs_fixture_init, NULL);
 
-#define ADD(function, name) CU_add_test(suite, #function "__" #name, function##__##name);
-	TESTS(ADD)
+	TESTS(RX_ADD)
 }

@@ -48,7 +48,7 @@ static void create_ah__cases(void)
 		 0},
 		{"10.0.0.9", {.is_global = 0, .port_num = 1}, EINVAL},
 		{"::", {.is_global = 0, .port_num = 1, .dlid = 1}, EINVAL},
-		{"::", {.is_global = 0, .port_num = 1}, 0}, /* back to the port itself */
+		{"::", {.is_global = 0, .port_num = 1}, EINVAL},
 		{"10.0.0.9", {.is_global = 1, .port_num = 0}, EINVAL},
 		{"10.0.0.9", {.is_global = 1, .port_num = 2}, EINVAL},
 		{"10.0.0.9", {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 5}}, EINVAL},
@@ -93,6 +93,21 @@ static void create_ah__keeps_its_pd(void)
 	CU_ASSERT_EQUAL(ibv_destroy_ah(ah), 0);
 	CU_ASSERT_EQUAL(ibv_dealloc_pd(pd), 0);
 	verbs_fixture_unmake(&f);
+}
+
+/* Ids of the RDMA CM have the default PD, and datagram rsockets send to themselves so. */
+static void create_ah__back_to_the_port(void)
+{
+	struct ibv_ah_attr a = {.is_global = 0, .port_num = 1};
+	struct ibv_context *ctx = verbs_fixture_open();
+	struct ibv_pd *pd = ur_verbs_default_pd(ctx);
+	struct ibv_ah *ah;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(pd);
+	ah = ibv_create_ah(pd, &a);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(ah);
+	CU_ASSERT_EQUAL(ibv_destroy_ah(ah), 0);
+	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
 }
 
 /* --- from a completion --- */
@@ -305,6 +320,7 @@ void ur_suite_verbs_ah(void)
 
 	CU_ADD_TEST(s, create_ah__cases);
 	CU_ADD_TEST(s, create_ah__keeps_its_pd);
+	CU_ADD_TEST(s, create_ah__back_to_the_port);
 	CU_ADD_TEST(s, init_ah_from_wc__cases);
 	CU_ADD_TEST(s, resolve_eth__refusals);
 	CU_ADD_TEST(s, attach_mcast__cases);

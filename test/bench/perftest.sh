@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# 'tools/bench perftest': latency and bandwidth of perftest's programs under uroce, over af_packet on a virtual cable and over memif, beside
+# raw frames of the same port and, on the same cable, kernel TCP (both sides polling) and UCX over TCP. Each round measures every cell of the
+# table once, so that what else the machine does falls on all of them alike; the table shows medians of the rounds.
+#
+# Sourced by tools/bench, which brings pair, memif, median_of and the variables.
+
+SIZES=(8 1024 65536 1048576)
+DEPTHS=(1 128)
+LAT_PROGRAMS=(ib_send_lat ib_write_lat)
+BW_PROGRAMS=(ib_write_bw ib_read_bw ib_send_bw)
+
+# --- one figure each: latency in us, half of a round trip; bandwidth in Gbit/s of payload ---
+
+# iterations SIZE BASE: so that one measurement takes about a second.
+iterations() {
+	case $1 in
+	8) echo $((20 * $2)) ;;
+	1024) echo $((15 * $2)) ;;
+	65536) echo $((3 * $2)) ;;
+	*) echo "$2" ;;
+	esac
+}
+
+# perftest CABLE PROGRAM SIZE COLUMN OPTIONS: over memif the two meet on the loopback interface of one namespace; their GIDs are the port's.
+perftest() {
+	local enter1=(ip netns exec "$NS1" "$uroce" run) enter2=(ip netns exec "$NS2" "$uroce" run) to=10.77.0.1 column=$4
+	local program=("$2" -F -x 0 -s "$3" "${@:5}")
+	if [ "$1" = memif ]; then
+		enter2=("${enter1[@]}" --vdev "$(memif client)" --ip 10.88.0.2/24)
+		enter1+=(--vdev "$(memif server)" --ip 10.88.0.1/24)
+		to=127.0.0.1
+	else
+		enter1+=(--dev eth0)
+		enter2+=(--dev eth0)
+	fi
+	listens_on=18515 pair "${enter1[@]}" -- "${program[@]}" AND "${enter2[@]}" -- "${program[@]}" "$to" |
+		awk -v s="$3" -v c="$column" '$1 == s { print $c; exit }'
+}
+perftest_lat() { perftest "$1" "$2" "$3" 5 -n "$(iterations "$3" 500)"; } # CABLE PROGRAM SIZE
+perftest_bw() {                                                           # CABLE PROGRAM SIZE DEPTH
+	perftest "$1" "$2" "$3" 4 --report_gbits -n "$(iterations "$3" $((500 + 2 * $4)))" -t "$4" -Q $(($4 < 32 ? 1 : 32))
+}
+
+# tcp KEY SIZE DEPTH
+tcp() {
+	listens_on=7300 pair ip netns exec "$NS1" "$bench/tcpbench" server AND \
+		ip netns exec "$NS2" "$bench/tcpbench" client 10.77.0.1 -s "$2" -d "$3" | tr ' ' '\n' | sed -n "s/^$1=//p"
+}
+tcp_lat() { tcp rtt_us "$1" 1 | awk '{ printf "%.2f\n", $1 / 2 }'; } # SIZE
+tcp_bw() { tcp gbps "$1" "$2"; }                                     # SIZE DEPTH
+
+# ucx TEST SIZE DEPTH COLUMN: the columns are those of the CSV that -v prints.
+ucx() {
+	local program=(env UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 ucx_perftest -t "$1" -s "$2" -O "$3" -n "$(iterations "$2" $((300 + 2 * $3)))" -w 100 -f -v)
+
+	listens_on=13337 pair ip netns exec "$NS1" "${program[@]}" AND ip netns exec "$NS2" "${program[@]}" 10.77.0.1 |
+		awk -F, -v c="$4" '/^[0-9]/ { print $c; exit }'
+}
+ucx_lat() { ucx tag_lat "$1" 1 2; }                                                        # SIZE
+ucx_bw() { ucx tag_bw "$1" "$2" 6 | awk '{ printf "%.2f\n", $1 * 8 * 1048576 / 1e9 }'; } # SIZE DEPTH
+
+# raw CABLE KEY FRAME
+raw() {
+	local enter2=$NS2 at1=(--dev eth0) at2=(--dev eth0)
+	if [ "$1" = memif ]; then
+		enter2=$NS1
+		at1=(--vdev "$(memif server)")
+		at2=(--vdev "$(memif client)")
+	fi
+	pair ip netns exec "$NS1" "$bench/portbench" server "${at1[@]}" AND \
+		ip netns exec "$enter2" "$bench/portbench" client "${at2[@]}" --size "$3" --seconds 1 --segments | tr ' ' '\n' | sed -n "s/^$2=//p"
+}
+raw_lat() { raw "$1" rtt_us 78 | awk '{ printf "%.2f\n", $1 / 2 }'; } # CABLE
+# Frames of a WRITE of SIZE bytes, or of the path MTU: 74 bytes of headers and ICRC around the payload.
+raw_bw() { # CABLE SIZE
+	local payload=$(($2 < 4096 ? $2 : 4096))
+	raw "$1" mpps $((payload + 74)) | awk -v p=$payload '{ printf "%.2f\n", $1 * p * 8 / 1000 }'
+}
+
+# --- the rounds ---
+
+# cell NAME COMMAND...: one more figure for $TMP/NAME.
+cell() {
+	local name=$1
+	shift
+	if "$@" >"$TMP/figure" && [ -s "$TMP/figure" ]; then
+		cat "$TMP/figure" >>"$TMP/$name"
+	else
+		failed=1
+		say "  $name failed; the log is in $LOG" >&2
+	fi
+}
+
+round() {
+	local cable p s d
+	for s in "${SIZES[@]}"; do
+		cell "lat.veth.TCP.$s" tcp_lat "$s"
+		cell "lat.veth.UCX.$s" ucx_lat "$s"
+		for p in "${LAT_PROGRAMS[@]}"; do
+			for cable in veth memif; do cell "lat.$cable.$p.$s" perftest_lat $cable "$p" "$s"; done
+		done
+		for d in "${DEPTHS[@]}"; do
+			cell "bw$d.veth.TCP.$s" tcp_bw "$s" "$d"
+			cell "bw$d.veth.UCX.$s" ucx_bw "$s" "$d"
+			for p in "${BW_PROGRAMS[@]}"; do
+				for cable in veth memif; do cell "bw$d.$cable.$p.$s" perftest_bw $cable "$p" "$s" "$d"; done
+			done
+		done
+		for cable in veth memif; do
+			[ "$s" = 8 ] && cell "lat.$cable.raw.$s" raw_lat $cable
+			[ "$s" -le 65536 ] && cell "bw128.$cable.raw.$s" raw_bw $cable "$s"
+		done
+	done
+	cp "$TMP/bw128.veth.raw.65536" "$TMP/bw128.veth.raw.1048576"
+	cp "$TMP/bw128.memif.raw.65536" "$TMP/bw128.memif.raw.1048576"
+}
+
+# --- the table ---
+
+# line TITLE CELLS...
+line() {
+	printf '%-34s' "$1"
+	shift
+	printf ' %10s' "$@"
+	printf '\n'
+}
+
+# figures TITLE KIND CABLE WHAT
+figures() {
+	local s out=()
+	for s in "${SIZES[@]}"; do out+=("$(median_of "$TMP/$2.$3.$4.$s")"); done
+	line "$1" "${out[@]}"
+}
+
+# ratios TITLE KIND CABLE WHAT CABLE WHAT
+ratios() {
+	local s out=()
+	for s in "${SIZES[@]}"; do out+=("$(ratio "$(median_of "$TMP/$2.$3.$4.$s")" "$(median_of "$TMP/$2.$5.$6.$s")")"); done
+	line "$1" "${out[@]}"
+}
+
+# block KIND PROGRAMS...: yardsticks, the programs, and what they are to the yardsticks.
+block() {
+	local kind=$1 cable p
+	shift
+	figures "  veth   raw frames" "$kind" veth raw
+	figures "         kernel TCP, polled" "$kind" veth TCP
+	figures "         UCX over TCP" "$kind" veth UCX
+	for p in "$@"; do figures "         $p" "$kind" veth "$p"; done
+	for p in "$@"; do
+		ratios "         $p : raw" "$kind" veth "$p" veth raw
+		ratios "         $p : TCP" "$kind" veth "$p" veth TCP
+		ratios "         $p : UCX" "$kind" veth "$p" veth UCX
+	done
+	figures "  memif  raw frames" "$kind" memif raw
+	for p in "$@"; do figures "         $p" "$kind" memif "$p"; done
+	for p in "$@"; do
+		ratios "         $p : raw" "$kind" memif "$p" memif raw
+		ratios "         $p : TCP on veth" "$kind" memif "$p" veth TCP
+	done
+}
+
+# How busy the machine is without us, in percent of all its CPUs, over two seconds.
+busy() {
+	local a b
+	a=$(head -n 1 /proc/stat)
+	sleep 2
+	b=$(head -n 1 /proc/stat)
+	printf '%s\n%s\n' "$a" "$b" | awk '{ t = 0; for (i = 2; i <= 9; i++) t += $i; idle = $5 + $6
+		if (NR == 2) printf "%.0f", 100 * (1 - (idle - i0) / (t - t0)); t0 = t; i0 = idle }'
+}
+
+perftest_table() {
+	local i before after d load
+	before=$(busy)
+	load=$(cut -d ' ' -f 1-3 /proc/loadavg)
+	for i in $(seq "$runs"); do
+		say "round $i of $runs"
+		round
+	done
+	after=$(busy)
+	say
+	say "medians of $runs rounds; $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+	say "load average before: $load, after: $(cut -d ' ' -f 1-3 /proc/loadavg); CPUs busy without us before: $before %, after: $after %"
+	say
+	line "latency, us (half a round trip)" "${SIZES[@]}"
+	block lat "${LAT_PROGRAMS[@]}"
+	for d in "${DEPTHS[@]}"; do
+		say
+		line "bandwidth, Gbit/s, queue depth $d" "${SIZES[@]}"
+		block "bw$d" "${BW_PROGRAMS[@]}"
+	done
+}
