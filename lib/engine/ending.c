@@ -14,7 +14,7 @@
 #include "engine/counters_file.h"
 #include "engine/engine_priv.h"
 
-#define PATIENCE_MS 200 /* for the progress thread: it may be stuck behind a lock whose holder will never run again */
+#define PATIENCE_MS 1000 /* for the progress thread: it may be stuck behind a lock whose holder will never run again, or wait for a CPU */
 #define SEND_NS (10 * UR_NS_PER_MS)
 
 static const int signals[] = {SIGHUP, SIGINT, SIGTERM};

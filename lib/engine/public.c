@@ -15,7 +15,7 @@
 #define EXIT_TRIES 5
 #define EXIT_FETCH_US 20000
 #define EXIT_TRY_NS (10 * UR_NS_PER_MS)
-#define EXIT_WAIT_NS (200 * UR_NS_PER_MS)
+#define EXIT_WAIT_NS UR_NS_PER_S /* the progress thread may wait for a CPU */
 
 EXPORT const char *uroce_version(void)
 {
