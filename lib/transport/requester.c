@@ -46,12 +46,21 @@ static enum ur_req_state next_fresh(struct ur_qp *qp)
 	return in_flight(r) < r->window ? UR_REQ_START : UR_REQ_WINDOW;
 }
 
+/*
+ * A piece of a READ that is sent again, and does not begin it, to a peer that repeats only upwards (reread.c): were the piece before it
+ * lost or overtaken, that would never be answered. So it waits for what is out.
+ */
+static bool must_follow(const struct ur_requester *r, uint32_t k)
+{
+	return r->one_hole && k && in_flight(r) && ur_psn_diff(r->next, r->max) < 0;
+}
+
 static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe *w)
 {
 	const struct ur_requester *r = &qp->req;
 	uint32_t k = packet_index(r, w);
 
-	if (r->rd_out >= r->max_rd)
+	if (r->rd_out >= r->max_rd || ur_unlikely(must_follow(r, k)))
 		return UR_REQ_RD_LIMIT;
 	return in_flight(r) + ur_rd_piece_end(w, k) - k <= r->window ? UR_REQ_READ : UR_REQ_WINDOW;
 }

@@ -10,7 +10,8 @@
  *
  * Peers differ in what they repeat. rdma_rxe drops a repeated READ request that begins below one that it has answered since: were two
  * holes asked for and the repair of the first lost, it would never answer again. It sends MigReq 0, unlike NICs and uroce; such a peer is
- * asked for one hole after the other, always the oldest, so that the requests only go upwards, those after a rewind too.
+ * asked for one hole after the other, always the oldest, so that the requests only go upwards; those after a rewind too, and each of them
+ * waits for the answer to the one before, which may be lost or overtaken.
  *
  * A request or response that gets lost in its turn is asked for again after a round trip and a half to three; `asked` has the holes that
  * were asked for since the last such round and `asked_before` those of the one before, so that nothing is asked for twice in less. What

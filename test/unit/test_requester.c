@@ -246,6 +246,42 @@ static void read__longer_than_the_window_goes_in_pieces(void)
 	th_close(&h);
 }
 
+/* A peer as rdma_rxe is (MigReq 0) would never answer the first piece again once it has answered the second. */
+static void read__pieces_sent_again_wait_for_one_another(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+	const struct th_hdr ext = {.syndrome = 0x1f};
+	struct th_pkt p;
+
+	o.window = 16;
+	o.mtu = IBV_MTU_256;
+	o.max_rd = 4;
+	th_open(&h, &o);
+	th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 16 * 256, 0, IBV_SEND_SIGNALED);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
+	h.n[0].qp->req.one_hole = true; /* as its answers have told */
+	th_sleep(&h, 2 * UR_NS_PER_MS);
+	h.n[0].qp->req.window = 16;
+	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
+	CU_ASSERT_EQUAL(p.p.bth.psn, 100);
+	th_expect_quiet(&h, 0);
+	CU_ASSERT_EQUAL(ur_req_next(h.n[0].qp), UR_REQ_RD_LIMIT);
+	/* The timer has halved the window, and a piece is half of that. */
+	for (uint32_t psn = 100; psn < 104; psn++) {
+		th_expect_quiet(&h, 0);
+		th_inject(&h, 0,
+			  psn == 100   ? UR_OP_READ_RESP_FIRST
+			  : psn == 103 ? UR_OP_READ_RESP_LAST
+				       : UR_OP_READ_RESP_MIDDLE,
+			  psn, false, &ext, h.n[1].mem, 256);
+	}
+	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
+	CU_ASSERT_EQUAL(p.p.bth.psn, 104);
+	th_expect_quiet(&h, 0);
+	th_close(&h);
+}
+
 enum bad { LKEY, RANGE, PD, TOO_LONG, READ_INTO_RO, NO_RD };
 
 static void fail__local_errors_keep_their_place(void)
@@ -419,6 +455,7 @@ void ur_suite_requester(void)
 	CU_ADD_TEST(s, window__bounds_what_is_in_flight);
 	CU_ADD_TEST(s, read__limit_of_outstanding_and_fence);
 	CU_ADD_TEST(s, read__longer_than_the_window_goes_in_pieces);
+	CU_ADD_TEST(s, read__pieces_sent_again_wait_for_one_another);
 	CU_ADD_TEST(s, fail__local_errors_keep_their_place);
 	CU_ADD_TEST(s, fail__bad_entry_leaves_the_good_one_alone);
 	CU_ADD_TEST(s, fail__mr_gone_in_the_middle);
