@@ -270,6 +270,8 @@ static unsigned nic_tx(struct ur_nic *nic)
 			return 0;
 		nic_drop_backlog(nic);
 	}
+	if (!ur_tp_tx_pending(nic->tp))
+		return 0;
 	n = ur_tp_tx(nic->tp, pkts, UR_NIC_BURST, nic->now);
 	for (unsigned i = 0; i < n; i++)
 		ur_frame_finish(pkts[i], pkts[i]->bth.pad);
@@ -363,8 +365,7 @@ static void nic_rx_burst(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		nic_rx_frame(nic, pkts[i]);
-	if (n)
-		nic_free(nic, pkts, n);
+	nic_free(nic, pkts, n);
 }
 
 static unsigned nic_rx(struct ur_nic *nic)
@@ -372,6 +373,8 @@ static unsigned nic_rx(struct ur_nic *nic)
 	struct ur_pkt *pkts[UR_NIC_BURST];
 	unsigned n = nic->port->ops->rx_burst(nic->port, pkts, UR_NIC_BURST);
 
+	if (!n)
+		return 0;
 	for (unsigned i = 0; i < n; i++) {
 		nic->counters.v[UR_C_RX_BYTES] += pkts[i]->len;
 		if (ur_unlikely(nic->capture != NULL))
@@ -380,7 +383,7 @@ static unsigned nic_rx(struct ur_nic *nic)
 	nic->counters.v[UR_C_RX_PACKETS] += n;
 	if (ur_unlikely(nic->faults != NULL))
 		ur_faults_apply(nic->faults, nic, UR_FAULT_RX, pkts, n, nic_rx_burst);
-	else if (n)
+	else
 		nic_rx_burst(nic, pkts, n);
 	return n;
 }
@@ -423,6 +426,8 @@ static unsigned nic_rx_siblings(struct ur_nic *nic)
 	struct ur_pkt *pkts[UR_NIC_BURST];
 	unsigned n = nic->cfg.siblings_recv(nic->cfg.ctx, nic->port, pkts, UR_NIC_BURST);
 
+	if (ur_likely(!n))
+		return 0;
 	for (unsigned i = 0; i < n; i++)
 		pkts[i]->flags = UR_PKT_LOCAL;
 	nic_rx_burst(nic, pkts, n);

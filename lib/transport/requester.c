@@ -357,7 +357,9 @@ static bool step(struct ur_qp *qp, enum ur_req_state s, struct ur_pkt **p)
 		st = ur_req_start(qp);
 		if (ur_unlikely(st))
 			halt(qp, st);
-		return false;
+		if (st || ur_swqe_in(w, UR_WRS_ANSWERED | UR_WRS_LOCAL))
+			return false;
+		s = UR_REQ_SEND; /* there is room for its first packet: that was the condition for its start */
 	}
 	if (ur_unlikely(s > UR_REQ_READ))
 		return build_repeat(qp, s, p);
@@ -408,17 +410,14 @@ static void start_clock(struct ur_requester *r, const struct ur_pkt *p, ur_time 
 unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more)
 {
 	bool was_idle = in_flight(&qp->req) == 0;
+	enum ur_req_state s;
 	unsigned done = 0;
 
 	if (ur_unlikely(qp->type == IBV_QPT_UD))
 		return ur_ud_build(qp, pkts, n, now, more);
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
-	while (done < n && !qp->tp->starved) {
-		enum ur_req_state s = ur_req_next(qp);
-
-		if (!can_send(s))
-			break;
+	for (s = ur_req_next(qp); done < n && can_send(s) && !qp->tp->starved; s = ur_req_next(qp)) {
 		if (!step(qp, s, &pkts[done]))
 			continue;
 		if (ur_unlikely(qp->cc.rate.active))
@@ -429,6 +428,6 @@ unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_tim
 		start_clock(&qp->req, pkts[pkts[0]->bth.ackreq ? 0 : done - 1], now);
 		start_timer(qp, was_idle, now);
 	}
-	*more = can_send(ur_req_next(qp));
+	*more = can_send(s);
 	return done;
 }

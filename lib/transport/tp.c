@@ -226,7 +226,7 @@ uint8_t *ur_pkt_begin_to(const struct ur_path *path, uint32_t dqpn, struct ur_pk
 }
 
 /* Serves the QPs of one list in turn. A QP whose function says that it has more goes to the end of the list. */
-static unsigned serve(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, unsigned n, ur_time now)
+__attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, unsigned n, ur_time now)
 {
 	unsigned done = 0;
 
@@ -253,6 +253,12 @@ static unsigned serve(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, uns
 	return done;
 }
 
+/* An empty list is the usual case, and not worth a call. */
+static inline unsigned serve_any(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, unsigned n, ur_time now)
+{
+	return ur_list_empty(&tp->txq[q]) ? 0 : serve(tp, q, pkts, n, now);
+}
+
 /* A few requests need not wait behind acknowledgements: whoever is polled for them waits, nobody waits for an ACK. */
 static void requests_first(struct ur_pkt **pkts, unsigned acks, unsigned requests)
 {
@@ -276,12 +282,12 @@ unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time no
 
 	tp->now = now;
 	tp->starved = false;
-	responses = serve(tp, UR_TXQ_RESP, pkts, first, now);
-	requests = serve(tp, UR_TXQ_REQ, pkts + responses, n - responses, now);
+	responses = serve_any(tp, UR_TXQ_RESP, pkts, first, now);
+	requests = serve_any(tp, UR_TXQ_REQ, pkts + responses, n - responses, now);
 	if (responses && requests)
 		requests_first(pkts, responses, requests);
 	requests += responses;
-	return requests + (requests < n ? serve(tp, UR_TXQ_RESP, pkts + requests, n - requests, now) : 0);
+	return requests + (requests < n ? serve_any(tp, UR_TXQ_RESP, pkts + requests, n - requests, now) : 0);
 }
 
 void ur_tp_set_port_mtu(struct ur_tp *tp, uint32_t bytes)
