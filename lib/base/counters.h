@@ -74,6 +74,7 @@
 	X(CM_RETRIES, "cm_retries", "CM messages sent again after the time that their receiver may take to answer") \
 	X(CM_EARLY, "cm_early_resends", "CM messages sent again early, since they may have been lost") \
 	X(CM_BACKLOG, "cm_backlog", "connection requests and lookups left without an answer: the listener's backlog is full") \
+	X(CM_LEFT, "cm_left", "connection requests and lookups left without an answer: their listener left a moment ago") \
 	X(CM_STALE, "cm_stale", "connection requests refused as stale") \
 	X(GMP_QUERIES, "rx_group_queries", "IGMP and MLD queries received") \
 	X(GMP_REPORTS, "tx_group_reports", "IGMP and MLD reports sent: this process is a member of multicast groups") \

@@ -108,6 +108,12 @@ int ur_cm_listen(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid
 void ur_cm_listen_plain(struct ur_cm_listener *l);
 /* Requests not yet handed out are gone with it; connections that were handed out are not. */
 void ur_cm_unlisten(struct ur_cm_listener *l);
+/*
+ * As ur_cm_unlisten, for a service that may be listened on again soon: until UR_CM_LEFT from now nobody is refused for want of a listener
+ * there. Who asks hears nothing, and asks again.
+ */
+#define UR_CM_LEFT (500 * UR_NS_PER_MS)
+void ur_cm_leave(struct ur_cm_listener *l, ur_time now);
 
 /* --- connections --- */
 

@@ -61,8 +61,18 @@ struct ur_cm_listener {
 	unsigned unanswered; /* its lookups */
 };
 
+/* A service that was listened on. Of the last UR_CM_LEFT_MAX of them, newer ones in the place of older ones. */
+#define UR_CM_LEFT_MAX 8
+struct ur_cm_left {
+	uint64_t service_id;
+	struct ur_gid gid;
+	ur_time until;
+};
+
 struct ur_cm {
 	struct ur_cm_config cfg;
+	struct ur_cm_left left[UR_CM_LEFT_MAX];
+	unsigned nleft; /* ever */
 	struct ur_list listeners, conns;
 	struct ur_list sidrs, answered; /* lookups; those that have been answered, oldest first */
 	unsigned nanswered;
@@ -126,6 +136,8 @@ static inline void ur_cm_send(struct ur_cm *cm, const struct ur_cm_addr *to, con
 
 /* listen.c */
 struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid);
+/* Nobody listens for this: true when it is not to be answered, since another process does or since a listener left a moment ago. */
+bool ur_cm_listener_unanswered(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, ur_time now);
 
 int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, struct ur_cm_listener **out);
 

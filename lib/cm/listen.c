@@ -75,3 +75,38 @@ struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t serv
 {
 	return find(cm, service_id, gid, ur_gid_covers);
 }
+
+/*
+ * A program may end its listener once it has the connection it wants, and listen again for the next one, when its peer is on the way
+ * already: perftest does for the QPs of -R, with nothing to keep the client from being first.
+ */
+void ur_cm_leave(struct ur_cm_listener *l, ur_time now)
+{
+	if (!l)
+		return;
+	l->cm->left[l->cm->nleft++ % UR_CM_LEFT_MAX] =
+		(struct ur_cm_left){.service_id = l->service_id, .gid = l->gid, .until = now + UR_CM_LEFT};
+	ur_cm_unlisten(l);
+}
+
+static bool has_left(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, ur_time now)
+{
+	for (unsigned i = 0; i < UR_CM_LEFT_MAX; i++) {
+		const struct ur_cm_left *f = &cm->left[i];
+
+		if (f->service_id == service_id && now < f->until && ur_gid_covers(&f->gid, gid))
+			return true;
+	}
+	return false;
+}
+
+bool ur_cm_listener_unanswered(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, ur_time now)
+{
+	if (cm->cfg.elsewhere(cm->cfg.ctx, service_id, gid))
+		ur_cm_count(cm, UR_C_RX_OTHER_SLOT);
+	else if (has_left(cm, service_id, gid, now))
+		ur_cm_count(cm, UR_C_CM_LEFT);
+	else
+		return false;
+	return true;
+}

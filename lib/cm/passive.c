@@ -130,11 +130,9 @@ static void new_req(struct ur_cm_listener *l, const struct ur_cm_addr *from, con
 	ur_cm_conn_release(c);
 }
 
-static void no_listener(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m)
+static void no_listener(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
 {
-	if (cm->cfg.elsewhere(cm->cfg.ctx, m->req.service_id, &from->sgid))
-		ur_cm_count(cm, UR_C_RX_OTHER_SLOT);
-	else
+	if (!ur_cm_listener_unanswered(cm, m->req.service_id, &from->sgid, now))
 		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_INVALID_SERVICE_ID);
 }
 
@@ -154,7 +152,7 @@ void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct 
 	}
 	l = ur_cm_listener_find(cm, m->req.service_id, &from->sgid);
 	if (!l)
-		no_listener(cm, from, m);
+		no_listener(cm, from, m, now);
 	else if (!l->event)
 		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_INVALID_TRANSPORT_TYPE);
 	else if (!refuse_stale_req(cm, from, m, now))

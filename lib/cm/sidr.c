@@ -363,9 +363,7 @@ void ur_cm_rx_sidr_req(struct ur_cm *cm, const struct ur_cm_addr *from, const st
 	l = ur_cm_listener_find(cm, m->sidr_req.service_id, &from->sgid);
 	if (l && l->sidr)
 		new_request(l, from, m, now);
-	else if (!l && cm->cfg.elsewhere(cm->cfg.ctx, m->sidr_req.service_id, &from->sgid))
-		ur_cm_count(cm, UR_C_RX_OTHER_SLOT);
-	else
+	else if (l || !ur_cm_listener_unanswered(cm, m->sidr_req.service_id, &from->sgid, now))
 		refuse(cm, from, m, UR_CM_SIDR_UNSUPPORTED);
 }
 

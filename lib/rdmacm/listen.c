@@ -220,7 +220,7 @@ void ur_id_unlisten(struct ur_id *u)
 	if (!u->listener)
 		return;
 	ur_engine_port_listen(u->engine, u->port_space, &u->bound_gid, u->port, false);
-	ur_cm_unlisten(u->listener);
+	ur_cm_leave(u->listener, ur_engine_now());
 	u->listener = NULL;
 }
 

@@ -206,6 +206,58 @@ static void connect__no_listener(void)
 	hx_fini(&h);
 }
 
+static struct ur_cm_listener *short_lived(struct hx *h, uint64_t service)
+{
+	static const struct ur_gid any;
+	struct ur_cm_listener *l = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(ur_cm_listen(h->side[1].cm, service, &any, NULL, hx_event, &l), 0);
+	return l;
+}
+
+/* The request that came between two listeners is for the second one. */
+static void leave__for_a_moment(void)
+{
+	struct hx_ep *c, *l;
+	struct hx h;
+
+	hx_init(&h, 7);
+	ur_cm_leave(short_lived(&h, HX_SERVICE), h.now);
+	c = hx_connect(&h, 0, HX_SERVICE);
+	hx_run(&h, h.now + 100 * HX_MS);
+	CU_ASSERT_EQUAL(HX_SENT(&h, 1, REJ), 0);
+	CU_ASSERT_NOT_EQUAL(HX_COUNTER(&h, 1, CM_LEFT), 0);
+	l = hx_listen(&h, 1, HX_SERVICE);
+	hx_run(&h, h.now + UR_NS_PER_S);
+	CU_ASSERT_EQUAL(hx_state(c), UR_CM_ESTABLISHED);
+	CU_ASSERT_EQUAL(l->nchildren, 1);
+	hx_fini(&h);
+}
+
+/* It is refused after all when none comes; other services are refused at once, and so is this one when it has been forgotten. */
+static void leave__for_good(void)
+{
+	struct hx_ep *c, *other;
+	struct hx h;
+
+	hx_init(&h, 7);
+	ur_cm_leave(short_lived(&h, HX_SERVICE), h.now);
+	c = hx_connect(&h, 0, HX_SERVICE);
+	other = hx_connect(&h, 0, HX_PLAIN_SERVICE);
+	hx_run(&h, h.now + 10 * HX_MS);
+	CU_ASSERT_EQUAL(c->got[UR_CM_EV_REJ], 0);
+	CU_ASSERT_EQUAL(other->got[UR_CM_EV_REJ], 1);
+	hx_run(&h, h.now + 2 * UR_NS_PER_S);
+	CU_ASSERT_EQUAL(c->got[UR_CM_EV_REJ], 1);
+	CU_ASSERT_EQUAL(c->last.reason, UR_CM_REJ_INVALID_SERVICE_ID);
+	for (unsigned i = 0; i <= UR_CM_LEFT_MAX; i++)
+		ur_cm_leave(short_lived(&h, HX_SERVICE + i), h.now);
+	c = hx_connect(&h, 0, HX_SERVICE);
+	hx_run(&h, h.now + 10 * HX_MS);
+	CU_ASSERT_EQUAL(c->got[UR_CM_EV_REJ], 1);
+	hx_fini(&h);
+}
+
 static void destroy__withdraws_the_request(void)
 {
 	struct hx_ep *l, *c;
@@ -364,6 +416,8 @@ void ur_suite_cm_reject(void)
 	CU_ADD_TEST(s, req__refused_without_a_good_header);
 	CU_ADD_TEST(s, req__for_a_service_elsewhere_is_left_alone);
 	CU_ADD_TEST(s, connect__no_listener);
+	CU_ADD_TEST(s, leave__for_a_moment);
+	CU_ADD_TEST(s, leave__for_good);
 	CU_ADD_TEST(s, destroy__withdraws_the_request);
 	CU_ADD_TEST(s, withdrawal__cannot_end_what_is_established);
 	CU_ADD_TEST(s, rej__in_established_and_beyond);
