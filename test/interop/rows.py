@@ -188,7 +188,7 @@ def unrepeated(name, server, client, essential="", **how):
     return [Row(f"{name}, uroce is the {side}", server, client, side, essential=essential == side, **how) for side in ("client", "server")]
 
 
-def over_tcp(name, program, options, faults=False, gid="-F -x", **how):
+def over_tcp(name, program, options, faults=False, gid="-F {patience} -x", **how):
     """
     Programs that exchange addresses over TCP, on both sides once with each of the options. The client waits for the next server, and each process has a
     file of counters of its own.
@@ -349,7 +349,9 @@ ROWS = [
     *unrepeated("every operation of UC, compared", "operations server uc {server}", "operations client uc {server}", client_says="24 operations"),
     *unrepeated("UC endpoints", "endpoints server uc {server}", "endpoints client uc {server}", client_says="50 messages"),
     *both("endpoints with an SRQ", "endpoints server srq {server}", "endpoints client srq {server}", client_says="100 messages"),
-    *both("memory windows", "windows", "windows {server}", server_says="window of type 2", fault_percent=10),
+    # As a server the program wants EBUSY for deregistering memory under a window, for which rdma_rxe has EINVAL.
+    Row("memory windows, uroce is the server", "windows", "windows {server}", "server", client_says="window of type 2(.|\n)*dead key",
+        uroce_counters="resp_remote_access_errors"),
 
     # refusals: REJ 8, invalid service ID
     *both("nobody listens", "rping -s -P -p 7999", "rping -c -a {server} -C 1", client_ends="bad", server_ends="stopped", fault_percent=10,
