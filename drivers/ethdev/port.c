@@ -22,6 +22,7 @@
 #define VLAN_TAG 4
 #define MEET_TRIES 300 /* of MEET_WAIT_MS each: three seconds */
 #define MEET_WAIT_MS 10
+#define MEET_AGAIN 25
 #define MIN_LIMIT 512  /* a device whose frames are shorter carries not even the smallest RoCE MTU */
 #define CHAIN_MIN 1536 /* measured with test/bench/portbench: two more mbufs cost what a copy of 1 KiB costs, and win from 2 KiB */
 
@@ -272,6 +273,9 @@ static int start(const struct ur_ethdev *d, const char *args)
 
 	for (unsigned i = 0; client && i < MEET_TRIES && (rc || !has_link(d)); i++) {
 		wait_a_little();
+		/* A server that is there but not open yet turns its client away, which does not come back by itself. */
+		if (!rc && i % MEET_AGAIN == MEET_AGAIN - 1 && !has_link(d))
+			rc = rte_eth_dev_stop(d->id) ? 0 : EAGAIN;
 		if (rc)
 			rc = rte_eth_dev_start(d->id);
 	}
