@@ -20,8 +20,9 @@
 #define RX_DESC 512
 #define TX_DESC 512
 #define VLAN_TAG 4
-#define MEET_TRIES 60 /* of MEET_WAIT_MS each: three seconds */
-#define MEET_WAIT_MS 50
+#define MEET_TRIES 300 /* of MEET_WAIT_MS each: three seconds */
+#define MEET_WAIT_MS 10
+#define MEET_AGAIN 25
 #define MIN_LIMIT 512  /* a device whose frames are shorter carries not even the smallest RoCE MTU */
 #define CHAIN_MIN 1536 /* measured with test/bench/portbench: two more mbufs cost what a copy of 1 KiB costs, and win from 2 KiB */
 
@@ -262,14 +263,34 @@ static int settle_mtu(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, c
 	return 0;
 }
 
-/* A client whose server is not there yet waits for it: programs on both sides may open their ports at the same moment. */
+static void wait_a_little(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = MEET_WAIT_MS * 1000000}, NULL);
+}
+
+static bool has_link(const struct ur_ethdev *d)
+{
+	struct rte_eth_link link = {0};
+
+	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+/*
+ * A client whose server is not there yet waits for it: programs on both sides may open their ports at the same moment. And it waits until
+ * both have agreed on their rings: what is sent before is lost, and the first packets of a short-tempered program are soon given up.
+ */
 static int start(const struct ur_ethdev *d, const char *args)
 {
+	bool client = ur_pmd_is_client(d->pmd, args);
 	int rc = rte_eth_dev_start(d->id);
 
-	for (unsigned i = 0; rc && ur_pmd_is_client(d->pmd, args) && i < MEET_TRIES; i++) {
-		nanosleep(&(struct timespec){.tv_nsec = MEET_WAIT_MS * 1000000}, NULL);
-		rc = rte_eth_dev_start(d->id);
+	for (unsigned i = 0; client && i < MEET_TRIES && (rc || !has_link(d)); i++) {
+		wait_a_little();
+		/* A server that is there but not open yet turns its client away, which does not come back by itself. */
+		if (!rc && i % MEET_AGAIN == MEET_AGAIN - 1 && !has_link(d))
+			rc = rte_eth_dev_stop(d->id) ? 0 : EAGAIN;
+		if (rc)
+			rc = rte_eth_dev_start(d->id);
 	}
 	return rc;
 }

@@ -119,6 +119,23 @@ test_tap_owned_addresses() {
 		{ cat "$TMP/server"; return 1; }
 	served "$TMP/server"
 }
+# Both ends are opened at the same moment, and either may be first. The MTU is known before.
+test_memif_opened_together() {
+	local i memif="net_memif0,socket=$TMP/memif2.sock,socket-abstract=no"
+	ip netns exec "$NS1" timeout -k 5 60 "$UROCE" run --vdev "$memif,role=server" --ip 10.88.0.1/24 -- \
+		ib_send_bw -F -x 0 -s 65536 -n 200 </dev/null >"$TMP/server" 2>&1 &
+	server=$!
+	servers+=("$server")
+	on_exit "stop $server"
+	for i in $(seq 100); do
+		[ -z "$(in_ns "$NS1" ss -Hltn "sport = :18515")" ] || break
+		sleep 0.05
+	done
+	in_ns "$NS1" timeout -k 5 60 "$UROCE" run --vdev "$memif,role=client" --ip 10.88.0.2/24 -- \
+		ib_send_bw -F -x 0 -s 65536 -n 200 127.0.0.1 </dev/null >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "the client"; return; }
+	served "$TMP/server" || return 1
+	grep -q 'Mtu *: 4096' "$TMP/client" || { cat "$TMP/client"; fail "not the MTU of the port"; }
+}
 test_info() {
 	in_ns "$NS1" "$UROCE" info --dev eth0 >"$TMP/out" || return 1
 	cat "$TMP/out"

@@ -56,10 +56,10 @@ ucx() {
 	local program=(env UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 ucx_perftest -t "$1" -s "$2" -O "$3" -n "$(iterations "$2" $((300 + 2 * $3)))" -w 100 -f -v)
 
 	listens_on=13337 pair ip netns exec "$NS1" "${program[@]}" AND ip netns exec "$NS2" "${program[@]}" 10.77.0.1 |
-		awk -F, -v c="$4" '/^[0-9]/ { print $c; exit }'
+		awk -F, -v c="$4" '/^ *[0-9]+,/ { print $c; exit }'
 }
 ucx_lat() { ucx tag_lat "$1" 1 2; }                                                        # SIZE
-ucx_bw() { ucx tag_bw "$1" "$2" 6 | awk '{ printf "%.2f\n", $1 * 8 * 1048576 / 1e9 }'; } # SIZE DEPTH
+ucx_bw() { ucx tag_bw "$1" "$2" 6 | awk '{ printf "%.4g\n", $1 * 8 * 1048576 / 1e9 }'; } # SIZE DEPTH
 
 # raw CABLE KEY FRAME
 raw() {
@@ -76,7 +76,7 @@ raw_lat() { raw "$1" rtt_us 78 | awk '{ printf "%.2f\n", $1 / 2 }'; } # CABLE
 # Frames of a WRITE of SIZE bytes, or of the path MTU: 74 bytes of headers and ICRC around the payload.
 raw_bw() { # CABLE SIZE
 	local payload=$(($2 < 4096 ? $2 : 4096))
-	raw "$1" mpps $((payload + 74)) | awk -v p=$payload '{ printf "%.2f\n", $1 * p * 8 / 1000 }'
+	raw "$1" mpps $((payload + 74)) | awk -v p=$payload '{ printf "%.4g\n", $1 * p * 8 / 1000 }'
 }
 
 # --- the rounds ---

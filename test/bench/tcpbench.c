@@ -189,7 +189,7 @@ static void run_client(int fd, const struct plan *plan)
 
 	send_all(fd, plan, sizeof(*plan));
 	rtt = ping(fd, plan);
-	printf("rtt_us=%.2f gbps=%.2f\n", rtt, stream(fd, plan));
+	printf("rtt_us=%.2f gbps=%.4g\n", rtt, stream(fd, plan));
 }
 
 int main(int argc, char **argv)
