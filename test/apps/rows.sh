@@ -268,6 +268,10 @@ row send_lat_unsorted "ib_send_lat $T -U -n 200" says='^[0-9]+, [0-9]' lines=200
 row write_lat_gap "ib_write_lat $T --latency_gap=1000 -n 100"
 row send_bw_wait_destroy "ib_send_bw $T --wait_destroy=1 -s 4096 -n 200"
 row send_bw_own_versions "ib_send_bw $T --dont_xchg_versions -s 1024 -m 1024 -n 200"
+row send_bw_json "ib_send_bw $T --out_json --out_json_file=/dev/shm/perftest.json -D 1 -f 0 -s 4096"
+row send_bw_link "ib_send_bw $T --force-link=Ethernet -s 4096 -n 200"
+row send_bw_inline_receive "ib_send_bw $T --inline_recv=64 -s 64 -n 200"
+row write_bw_source_address "ib_write_bw $T -s 4096 -n 200" client='--source_ip=10.77.0.2'
 
 # --- the counters of both sides: nothing refused or dropped, next to nothing repaired ---
 row clean_send_bw "ib_send_bw $T -s 65536 -n 1000" short clean
