@@ -89,12 +89,18 @@ void ur_cm_leave(struct ur_cm_listener *l, ur_time now)
 	ur_cm_unlisten(l);
 }
 
+/* The same port of any port space: perftest makes the first connection by TCP's, the second by UDP's if its QPs are UD. */
+static bool same_place(uint64_t a, uint64_t b)
+{
+	return a == b || (ur_cm_is_ip_service(a) && ur_cm_is_ip_service(b) && ((a ^ b) & 0xffff) == 0);
+}
+
 static bool has_left(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, ur_time now)
 {
 	for (unsigned i = 0; i < UR_CM_LEFT_MAX; i++) {
 		const struct ur_cm_left *f = &cm->left[i];
 
-		if (f->service_id == service_id && now < f->until && ur_gid_covers(&f->gid, gid))
+		if (now < f->until && same_place(f->service_id, service_id) && ur_gid_covers(&f->gid, gid))
 			return true;
 	}
 	return false;

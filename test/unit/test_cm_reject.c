@@ -216,13 +216,13 @@ static struct ur_cm_listener *short_lived(struct hx *h, uint64_t service)
 }
 
 /* The request that came between two listeners is for the second one. */
-static void leave__for_a_moment(void)
+static void come_back_to(uint64_t service)
 {
 	struct hx_ep *c, *l;
 	struct hx h;
 
 	hx_init(&h, 7);
-	ur_cm_leave(short_lived(&h, HX_SERVICE), h.now);
+	ur_cm_leave(short_lived(&h, service), h.now);
 	c = hx_connect(&h, 0, HX_SERVICE);
 	hx_run(&h, h.now + 100 * HX_MS);
 	CU_ASSERT_EQUAL(HX_SENT(&h, 1, REJ), 0);
@@ -232,6 +232,13 @@ static void leave__for_a_moment(void)
 	CU_ASSERT_EQUAL(hx_state(c), UR_CM_ESTABLISHED);
 	CU_ASSERT_EQUAL(l->nchildren, 1);
 	hx_fini(&h);
+}
+
+/* The listener that left may have had the port in another port space. */
+static void leave__for_a_moment(void)
+{
+	come_back_to(HX_SERVICE);
+	come_back_to(0x0000000001111234ull); /* UDP's */
 }
 
 /* It is refused after all when none comes; other services are refused at once, and so is this one when it has been forgotten. */
@@ -247,7 +254,7 @@ static void leave__for_good(void)
 	hx_run(&h, h.now + 10 * HX_MS);
 	CU_ASSERT_EQUAL(c->got[UR_CM_EV_REJ], 0);
 	CU_ASSERT_EQUAL(other->got[UR_CM_EV_REJ], 1);
-	hx_run(&h, h.now + 2 * UR_NS_PER_S);
+	hx_run(&h, h.now + 3 * UR_CM_LEFT);
 	CU_ASSERT_EQUAL(c->got[UR_CM_EV_REJ], 1);
 	CU_ASSERT_EQUAL(c->last.reason, UR_CM_REJ_INVALID_SERVICE_ID);
 	for (unsigned i = 0; i <= UR_CM_LEFT_MAX; i++)
