@@ -16,6 +16,7 @@
 
 #define PATIENCE_MS 1000 /* for the progress thread: it may be stuck behind a lock whose holder will never run again, or wait for a CPU */
 #define SEND_NS (10 * UR_NS_PER_MS)
+#define BUSY_MS 20
 
 static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
 #define SIGNALS (sizeof(signals) / sizeof(signals[0]))
@@ -24,8 +25,8 @@ static struct {
 	struct ur_engine *engine;
 	pid_t pid; /* whose engine it is */
 	struct sigaction old[SIGNALS];
-	atomic_int sig;    /* what the progress thread is asked for; 0: nothing */
-	atomic_bool alone; /* the handler did not wait: the progress thread ends the process */
+	atomic_int sig;     /* what the progress thread is asked for; 0: nothing */
+	atomic_bool thanks; /* it will end the process itself: the handler shall return */
 	atomic_bool done;
 } at_end;
 
@@ -37,33 +38,34 @@ static void restore(int sig)
 			sigaction(sig, &at_end.old[i], NULL);
 }
 
-static void wait_done(void)
+/* False when the progress thread wants us out of its way. */
+static bool wait_done(void)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
 
-	for (unsigned i = 0; i < PATIENCE_MS && !atomic_load(&at_end.done); i++)
+	for (unsigned i = 0; i < PATIENCE_MS && !atomic_load(&at_end.done); i++) {
+		if (atomic_load(&at_end.thanks))
+			return false;
 		nanosleep(&ms, NULL);
+	}
+	return true;
 }
 
 /*
- * A thread that has the shard's lock has to go on: the progress thread needs the lock. Any other one waits here, so that the program does
- * not see an interrupted system call before it ends. One that has just got the lock and not said so yet waits in vain, until its patience
- * ends.
+ * The thread that is interrupted waits here, so that the program does not see an interrupted system call before it ends; unless it is the
+ * one that has the shard's lock, which the progress thread needs.
  */
 static void on_signal(int sig)
 {
 	int err = errno;
-	bool ask = getpid() == at_end.pid && ur_engine_started(at_end.engine);
-	bool inside = ask && atomic_load(&at_end.engine->holder) == pthread_self();
+	bool ends = true;
 
-	if (ask) {
-		atomic_store(&at_end.alone, inside);
+	if (getpid() == at_end.pid && ur_engine_started(at_end.engine)) {
 		atomic_store(&at_end.sig, sig);
 		ur_progress_wake(at_end.engine);
-		if (!inside)
-			wait_done();
+		ends = wait_done();
 	}
-	if (!inside) {
+	if (ends) {
 		restore(sig);
 		raise(sig); /* delivered when this returns */
 	}
@@ -75,10 +77,26 @@ bool ur_ending_asked(void)
 	return atomic_load_explicit(&at_end.sig, memory_order_relaxed) != 0;
 }
 
+/* Nobody keeps the shard for long, but for a thread that is interrupted in it: that one has to go on. */
+static struct ur_nic *take_shard(struct ur_engine *e)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	struct ur_nic *nic = ur_engine_try(e);
+
+	for (unsigned i = 0; i < BUSY_MS && !nic; i++) {
+		nanosleep(&ms, NULL);
+		nic = ur_engine_try(e);
+	}
+	if (nic)
+		return nic;
+	atomic_store(&at_end.thanks, true);
+	return ur_engine_lock(e);
+}
+
 void ur_ending_serve(struct ur_engine *e)
 {
 	int sig = atomic_exchange(&at_end.sig, 0);
-	struct ur_nic *nic = ur_engine_lock(e);
+	struct ur_nic *nic = take_shard(e);
 	ur_time until = nic->now + SEND_NS;
 
 	ur_net_groups_end(nic->net, nic->now);
@@ -89,7 +107,7 @@ void ur_ending_serve(struct ur_engine *e)
 		ur_capture_flush(nic->capture);
 	ur_engine_unlock(e);
 	atomic_store(&at_end.done, true);
-	if (atomic_load(&at_end.alone)) {
+	if (atomic_load(&at_end.thanks)) {
 		restore(sig);
 		kill(getpid(), sig);
 	}
@@ -103,6 +121,7 @@ static void install(struct ur_engine *e)
 	at_end.engine = e;
 	at_end.pid = getpid();
 	atomic_store(&at_end.done, false);
+	atomic_store(&at_end.thanks, false);
 	sigemptyset(&ours.sa_mask);
 	for (unsigned i = 0; i < SIGNALS; i++) {
 		if (sigaction(signals[i], NULL, &old) || old.sa_flags & SA_SIGINFO)

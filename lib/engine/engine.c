@@ -228,7 +228,6 @@ static void shard_enter(struct ur_engine *e)
 	struct ur_port *port = e->nic->port;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &e->cancel_state);
-	atomic_store_explicit(&e->holder, pthread_self(), memory_order_relaxed);
 	if (port && port->ops->enter)
 		port->ops->enter(port);
 }
@@ -239,7 +238,6 @@ static void shard_leave(struct ur_engine *e)
 
 	if (port && port->ops->leave)
 		port->ops->leave(port);
-	atomic_store_explicit(&e->holder, 0, memory_order_relaxed);
 }
 
 static bool shard_try(struct ur_engine *e)

@@ -17,7 +17,6 @@
 struct ur_engine {
 	pthread_mutex_t shard;      /* guards nic and everything below it */
 	int cancel_state;           /* of the thread that holds `shard` */
-	_Atomic pthread_t holder;   /* that thread, or 0; for signal handlers, which may not use thread-local storage */
 	atomic_uint waiters;        /* threads that wait for `shard`: the progress thread lets them pass */
 	struct ur_nic *nic;
 	struct ur_list watches; /* of struct ur_engine_watch; under the lock */
