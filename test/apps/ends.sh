@@ -6,7 +6,7 @@
 # The moments are random, and the same in each run: a pair of programs is started, one side is ended after a delay of up to ENDS_MS milliseconds, then the
 # same pair must work at once. ENDS_ROUNDS and ENDS_SEED choose more and others.
 
-ENDS_ROUNDS=${ENDS_ROUNDS:-2}
+ENDS_ROUNDS=${ENDS_ROUNDS:-1}
 ENDS_MS=${ENDS_MS:-900}
 ends_random=${ENDS_SEED:-20260}
 
