@@ -231,7 +231,7 @@ row send_bw_rx_depth_1 "ib_send_bw $T -r 1 -s 4096 -n 200"
 row send_bw_rx_depth_4096 "ib_send_bw $T -r 4096 -s 4096 -n 2000"
 row send_lat_rx_depth_1 "ib_send_lat $T -r 1 -n 200"
 row send_bw_no_peak "ib_send_bw $T -N -s 4096 -n 500"
-row write_bw_warm_up "ib_write_bw $T --perform_warm_up -s 4096 -n 500"
+row write_bw_warm_up "ib_write_bw $T --perform_warm_up -Q 1 -s 4096 -n 500"
 for o in 1 4 16; do
 	row "read_bw_outstanding_$o" "ib_read_bw $T -o $o -s 16384 -n 500"
 	row "atomic_bw_outstanding_$o" "ib_atomic_bw $T -o $o -n 500"
@@ -247,7 +247,6 @@ for p in send_bw write_bw read_bw send_lat; do
 done
 row send_bw_UD_mtu_4096 "ib_send_bw $T -c UD -m 4096 -s 4096 -n 300" mtu=9000
 row send_bw_service_level "ib_send_bw $T -S 3 -s 4096 -n 500"
-row send_bw_hop_limit "ib_send_bw $T -L 7 -s 4096 -n 500"
 row send_bw_tclass "ib_send_bw $T --tclass=96 -s 4096 -n 500"
 row send_bw_pkey_index "ib_send_bw $T --pkey_index=0 -s 4096 -n 500"
 row send_bw_timeout "ib_send_bw $T -u 14 -s 65536 -n 300"
@@ -267,7 +266,6 @@ row send_lat_histogram "ib_send_lat $T -H -n 200" says='^[0-9]+, [0-9]' lines=20
 row send_lat_unsorted "ib_send_lat $T -U -n 200" says='^[0-9]+, [0-9]' lines=200
 row write_lat_gap "ib_write_lat $T --latency_gap=1000 -n 100"
 row send_bw_wait_destroy "ib_send_bw $T --wait_destroy=1 -s 4096 -n 200"
-row send_bw_own_versions "ib_send_bw $T --dont_xchg_versions -s 1024 -m 1024 -n 200"
 row send_bw_json "ib_send_bw $T --out_json --out_json_file=/dev/shm/perftest.json -D 1 -f 0 -s 4096"
 row send_bw_link "ib_send_bw $T --force-link=Ethernet -s 4096 -n 200"
 row send_bw_inline_receive "ib_send_bw $T --inline_recv=64 -s 64 -n 200"
