@@ -140,7 +140,12 @@ for p in send_bw write_bw read_bw send_lat write_lat read_lat; do
 	row "${p}_all" "ib_$p $T -a -n 5" lines=23 limit=300
 	row "${p}_all_XRC" "ib_$p $T -a -c XRC -n 5" lines=23 limit=300
 done
-for p in send_bw write_bw send_lat write_lat; do row "${p}_all_UC" "ib_$p $T -a -c UC -n 5" lines=23 limit=300; done
+row write_bw_all_UC "ib_write_bw $T -a -c UC -n 5" lines=23 limit=300 # the other side counts nothing
+for s in 2 1024 1025 65536 262144; do row "send_bw_UC_size_$s" "ib_send_bw $T -c UC -s $s -n 5"; done
+for s in 2 1024 1025 65536 1048576; do
+	row "send_lat_UC_size_$s" "ib_send_lat $T -c UC -s $s -n 20"
+	row "write_lat_UC_size_$s" "ib_write_lat $T -c UC -s $s -n 20"
+done
 for p in send_bw send_lat; do row "${p}_all_UD" "ib_$p $T -a -c UD -n 100" lines=10 limit=200; done
 for p in send_bw write_bw read_bw send_lat write_lat read_lat; do row "${p}_all_cm" "ib_$p $T -a -R -n 5" lines=23 limit=300; done
 for p in send_bw write_bw read_bw; do row "${p}_all_bidirectional" "ib_$p $T -a -b -n 5" lines=23 limit=300; done
