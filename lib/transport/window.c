@@ -14,7 +14,7 @@
 
 #define WINDOW_BYTES (2u << 20)
 #define WINDOW_LOW 256u /* of the default: where a QP begins, and what small MTUs get at least */
-#define WINDOW_HIGH 2048u
+#define WINDOW_HIGH 1280u /* packets of 1 KiB: those 1.25 MB, and less than the 1536 frames that the ring of a packet socket has */
 #define WINDOW_FLOOR 8u /* as far as expiries of the timer bring it down */
 #define SHED_FLOOR 32u  /* as far as lost packets do */
 #define RTT_MAX (1000 * UR_NS_PER_MS)

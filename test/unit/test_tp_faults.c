@@ -500,7 +500,7 @@ static void fault__window_too_large_for_the_timer(void)
 	th_open(&h, &o);
 	start = h.n[0].qp->req.window;
 	CU_ASSERT_EQUAL(start, 256);
-	CU_ASSERT_EQUAL(h.n[0].qp->req.window_max, 2048);
+	CU_ASSERT_EQUAL(h.n[0].qp->req.window_max, 1280);
 	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 1000 * 1024, 0, IBV_SEND_SIGNALED);
 	th_post(&h, 0, IBV_WR_RDMA_READ, 2, 0, 500 * 1024, 500 * 1024, IBV_SEND_SIGNALED);
 	for (unsigned i = 1; i <= 6; i++) {
