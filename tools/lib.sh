@@ -100,6 +100,13 @@ build_tree() {
 
 # --- two namespaces joined by a cable ---
 
+# own_mounts SCRIPT ARGUMENTS...: starts the script again with a /dev/shm and a /run/dpdk of its own, where what is left in the end is its own.
+own_mounts() {
+	[ -z "${UROCE_TEST_MOUNTS:-}" ] && [ "$(id -u)" = 0 ] || return 0
+	UROCE_TEST_MOUNTS=yes exec unshare --mount bash -c \
+		'mkdir -p /run/dpdk && mount -t tmpfs tmpfs /dev/shm && mount -t tmpfs tmpfs /run/dpdk && exec "$0" "$@"' "$@"
+}
+
 # make_cable [MTU]: namespaces $NS1 (10.77.0.1, fd77::1) and $NS2 (10.77.0.2, fd77::2), each with an interface eth0.
 # Both know the hosts uroce-1 and uroce-2 by name.
 make_cable() {

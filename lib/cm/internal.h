@@ -139,6 +139,11 @@ struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t serv
 /* Nobody listens for this: true when it is not to be answered, since another process does or since a listener left a moment ago. */
 bool ur_cm_listener_unanswered(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, ur_time now);
 
+/*
+ * The RDMA CM header in front of a request's private data: its length, or -1 for one that we do not understand. There is none, 0, when the
+ * service id is not that of a port, or the listener's address is of a kind that knows no header (`plain`).
+ */
+int ur_cm_listener_hdr(const struct ur_cm_listener *l, uint64_t service_id, const struct ur_cm_msg *m, struct ur_rdma_cm_hdr *hdr);
 int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, struct ur_cm_listener **out);
 
 /*

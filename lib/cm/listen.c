@@ -116,3 +116,10 @@ bool ur_cm_listener_unanswered(struct ur_cm *cm, uint64_t service_id, const stru
 		return false;
 	return true;
 }
+
+int ur_cm_listener_hdr(const struct ur_cm_listener *l, uint64_t service_id, const struct ur_cm_msg *m, struct ur_rdma_cm_hdr *hdr)
+{
+	if (l->plain || !ur_cm_is_ip_service(service_id))
+		return 0;
+	return ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, hdr) ? UR_RDMA_CM_HDR_LEN : -1;
+}

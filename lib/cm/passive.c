@@ -89,20 +89,18 @@ static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const 
 	c->state = UR_CM_REQ_RCVD;
 }
 
-/*
- * A request that names a port has an RDMA CM header in front of its private data, unless the listener's address is of a kind that knows
- * none. False when it is not one that we understand.
- */
+/* False when the private data does not begin as it should. */
 static bool req_event(const struct ur_cm_listener *l, const struct ur_cm_msg *m, struct ur_cm_event *ev)
 {
-	*ev = (struct ur_cm_event){.type = UR_CM_EV_REQ, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
-	if (l->plain || !ur_cm_is_ip_service(m->req.service_id))
-		return true;
-	if (!ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &ev->hdr))
+	int hdr_len;
+
+	*ev = (struct ur_cm_event){.type = UR_CM_EV_REQ, .msg = m};
+	hdr_len = ur_cm_listener_hdr(l, m->req.service_id, m, &ev->hdr);
+	if (hdr_len < 0)
 		return false;
-	ev->has_hdr = true;
-	ev->pdata += UR_RDMA_CM_HDR_LEN;
-	ev->pdata_len -= UR_RDMA_CM_HDR_LEN;
+	ev->has_hdr = hdr_len > 0;
+	ev->pdata = m->pdata + hdr_len;
+	ev->pdata_len = m->pdata_len - (unsigned)hdr_len;
 	return true;
 }
 

@@ -327,7 +327,7 @@ void ur_channel_wait_mc(struct ur_id *u, struct ur_mc *mc)
 
 static void change_channel(struct ur_id *u, struct ur_channel *to)
 {
-	if (u->live.node.in) {
+	if (u->live.handle) {
 		ur_channel_hold(to);
 		ur_channel_release((struct ur_channel *)u->id.channel);
 	}

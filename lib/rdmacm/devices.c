@@ -3,10 +3,11 @@
 #include <stdlib.h>
 
 #include "rdmacm/rdmacm_priv.h"
+#include "verbs/verbs.h"
 
 struct ibv_context **rdma_get_devices(int *num_devices)
 {
-	struct ibv_context *ctx = ur_id_context();
+	struct ibv_context *ctx = ur_verbs_context();
 	struct ibv_context **list = ctx ? calloc(2, sizeof(*list)) : NULL;
 
 	if (list)

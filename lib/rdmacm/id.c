@@ -24,7 +24,7 @@ const char *ur_id_state_name(enum ur_id_state s)
 
 bool ur_id_known(const struct rdma_cm_id *id)
 {
-	return id && ur_live_has(&((const struct ur_id *)id)->live);
+	return id && ur_live_has(id);
 }
 
 struct ur_id *ur_id_get(struct rdma_cm_id *id)
@@ -69,15 +69,9 @@ void ur_id_set_sync(struct ur_id *u, bool sync)
 	memcpy(u->slack + UR_ID_SLACK_SYNC, &value, sizeof(value));
 }
 
-struct ibv_context *ur_id_context(void)
-{
-	ur_live_watch_fork();
-	return ur_verbs_context();
-}
-
 int ur_id_open(struct ur_id *u)
 {
-	u->ctx = ur_id_context();
+	u->ctx = ur_verbs_context();
 	if (!u->ctx)
 		return errno ? errno : ENODEV;
 	u->engine = ur_verbs_engine(u->ctx);
@@ -110,10 +104,10 @@ int ur_id_create(struct rdma_event_channel *ch, void *context, enum rdma_port_sp
 
 void ur_id_handed_out(struct ur_id *u)
 {
-	if (u->live.node.in)
+	if (u->live.handle)
 		return;
 	ur_channel_hold((struct ur_channel *)u->id.channel);
-	ur_live_add(&u->live);
+	ur_live_add(&u->live, &u->id);
 }
 
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps)
@@ -174,7 +168,7 @@ static void free_id(struct ur_id *u)
 {
 	struct ur_channel *ch = (struct ur_channel *)u->id.channel;
 
-	ur_live_del(&u->live);
+	ur_live_del(&u->id);
 	ur_channel_release(ch);
 	if (u->sync)
 		ur_channel_close(ch);

@@ -12,7 +12,6 @@
  *   datagram.c datagram ids: what connecting, listening and QPs are for them
  *   multicast.c groups that ids join
  *   path_option.c  routes of the program    getaddrinfo.c, addrinfo_kind.c, addrinfo_addr.c  names and addresses
- *   live.c     which pointers are ids
  *
  * An id belongs to the engine's lock: API calls take it, callbacks of the layers below come under it. A channel's mutex nests inside and
  * guards its queue and the counts of unread and unacknowledged events of the ids on it. Nobody blocks while holding either.
@@ -29,9 +28,10 @@
 #include "base/list.h"
 #include "base/wheel.h"
 #include "cm/cm.h"
+#include "cm/table.h"
 #include "engine/engine.h"
 #include "net/net.h"
-#include "rdmacm/live.h"
+#include "verbs/live.h"
 
 #ifndef AF_IB
 #define AF_IB 27 /* of <infiniband/ib.h>; libc has no name for it */
@@ -176,8 +176,6 @@ struct ur_id *ur_id_get(struct rdma_cm_id *id);
 bool ur_id_known(const struct rdma_cm_id *id);
 /* A new id in IDLE. Does not block; errno. */
 struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
-/* The context that all ids share. NULL and errno. */
-struct ibv_context *ur_id_context(void);
 /* Gives it the process's engine, context and default PD. Not under the lock. 0 or an errno. */
 int ur_id_open(struct ur_id *u);
 /* The program gets to know the id: from now on it is alive and holds its channel. Once is as good as twice. */

@@ -49,7 +49,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct uv_context *c = uv_context(pd->context);
 	struct ibv_ah_attr own;
 	bool itself;
-	struct uv_live *live;
+	struct ur_live *live;
 	struct ur_nic *nic;
 	struct ur_ah *ah;
 	int err;
@@ -78,7 +78,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->api = (struct ibv_ah){.context = pd->context, .pd = pd, .handle = uv_new_handle(c)};
 	uv_pd_get(pd);
 	uv_context_get(c);
-	uv_live_add(live, &ah->api);
+	ur_live_add(live, &ah->api);
 	return &ah->api;
 }
 
@@ -89,7 +89,7 @@ static int destroy(struct ibv_ah *ah)
 
 	if (!uv_enter(c))
 		return uv_errno(EIO);
-	free(uv_live_del(ah));
+	free(ur_live_del(ah));
 	ur_ah_destroy(ur_container_of(ah, struct ur_ah, api));
 	uv_leave(c);
 	uv_pd_put(pd);
@@ -99,13 +99,13 @@ static int destroy(struct ibv_ah *ah)
 
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
-	int err = uv_live_claim(ah);
+	int err = ur_live_claim(ah);
 
 	if (err)
 		return uv_errno(err);
 	err = destroy(ah);
 	if (err)
-		uv_live_keep(ah);
+		ur_live_keep(ah);
 	return err;
 }
 

@@ -32,7 +32,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	ch->channel.context = context;
 	ch->channel.fd = ch->evq.fd;
 	uv_context_get(c);
-	uv_live_add(&ch->live, &ch->channel);
+	ur_live_add(&ch->live, &ch->channel);
 	return &ch->channel;
 }
 
@@ -49,7 +49,7 @@ static int destroy(struct ibv_comp_channel *channel)
 	pthread_mutex_unlock(&ch->evq.lock);
 	if (busy)
 		return uv_errno(EBUSY);
-	uv_live_del(channel);
+	ur_live_del(channel);
 	uv_evq_fini(&ch->evq);
 	free(ch);
 	uv_context_put(c);
@@ -58,13 +58,13 @@ static int destroy(struct ibv_comp_channel *channel)
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
-	int err = uv_live_claim(channel);
+	int err = ur_live_claim(channel);
 
 	if (err)
 		return uv_errno(err);
 	err = destroy(channel);
 	if (err)
-		uv_live_keep(channel);
+		ur_live_keep(channel);
 	return err;
 }
 

@@ -144,7 +144,7 @@ struct ibv_context *uv_context_open(struct uv_device *d, int cmd_fd, struct uv_s
 	pthread_mutex_init(&c->vctx.context.mutex, NULL);
 	c->watch.event = uv_async_port;
 	ur_engine_watch(c->engine, &c->watch);
-	uv_live_add(&c->live, &c->vctx.context);
+	ur_live_add(&c->live, &c->vctx.context);
 	return &c->vctx.context;
 }
 
@@ -175,11 +175,11 @@ int ibv_close_device(struct ibv_context *context)
 	struct uv_context *c = uv_context(context);
 	struct ibv_pd *pd;
 
-	if (uv_live_claim(context)) {
+	if (ur_live_claim(context)) {
 		errno = EINVAL;
 		return -1;
 	}
-	uv_live_del(context);
+	ur_live_del(context);
 	pthread_mutex_lock(&c->lock);
 	pd = c->default_pd;
 	c->default_pd = NULL;

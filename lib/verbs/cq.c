@@ -113,7 +113,7 @@ struct uv_cq *uv_cq_create(struct ibv_context *context, const struct ibv_cq_init
 	if (attr->channel)
 		hold_channel(attr->channel);
 	uv_context_get(c);
-	uv_live_add(&u->live, &u->cq);
+	ur_live_add(&u->live, &u->cq);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
 		u->pd = attr->parent_domain;
 		uv_pd_get(u->pd);
@@ -156,7 +156,7 @@ static int destroy(struct ibv_cq *cq)
 		uv_pd_put(u->pd);
 	pthread_cond_destroy(&cq->cond);
 	pthread_mutex_destroy(&cq->mutex);
-	uv_live_del(cq);
+	ur_live_del(cq);
 	free(u);
 	uv_context_put(c);
 	return 0;
@@ -164,13 +164,13 @@ static int destroy(struct ibv_cq *cq)
 
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
-	int err = uv_live_claim(cq);
+	int err = ur_live_claim(cq);
 
 	if (err)
 		return uv_errno(err);
 	err = destroy(cq);
 	if (err)
-		uv_live_keep(cq);
+		ur_live_keep(cq);
 	return err;
 }
 

@@ -22,7 +22,7 @@ struct uv_dm_mem { /* lives until the last of the handle, its imports and its MR
 struct uv_dm {
 	struct ibv_dm dm;
 	uint8_t slack[UV_SLACK];
-	struct uv_live live;
+	struct ur_live live;
 	struct uv_dm_mem *mem;
 	struct ur_list shared; /* in its share's `dms`; never of an import */
 };
@@ -111,7 +111,7 @@ static void init_public(struct uv_dm *u, struct ibv_context *ctx, uint32_t handl
 {
 	u->dm = (struct ibv_dm){.context = ctx, .memcpy_to_dm = to_memory, .memcpy_from_dm = from_memory, .handle = handle};
 	uv_context_get(uv_context(ctx));
-	uv_live_add(&u->live, &u->dm);
+	ur_live_add(&u->live, &u->dm);
 }
 
 struct ibv_dm *uv_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr)
@@ -145,7 +145,7 @@ static void end(struct uv_dm *u)
 {
 	struct uv_context *c = uv_context(u->dm.context);
 
-	uv_live_del(&u->dm);
+	ur_live_del(&u->dm);
 	mem_put(u->mem);
 	free(u);
 	uv_context_put(c);
@@ -180,13 +180,13 @@ static int free_dm(struct ibv_dm *dm)
 
 int uv_free_dm(struct ibv_dm *dm)
 {
-	int err = uv_live_claim(dm);
+	int err = ur_live_claim(dm);
 
 	if (err)
 		return uv_errno(err);
 	err = free_dm(dm);
 	if (err)
-		uv_live_keep(dm);
+		ur_live_keep(dm);
 	return err;
 }
 
@@ -229,7 +229,7 @@ void ibv_unimport_dm(struct ibv_dm *dm)
 	struct uv_dm *u = to_dm(dm);
 	struct uv_context *c;
 
-	if (uv_live_claim(dm))
+	if (ur_live_claim(dm))
 		return;
 	c = uv_context(dm->context);
 	if (!uv_is_foreign(c)) { /* as in uv_alloc_dm */

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Which handles are alive. A handle is a pointer, and a call that destroys the same object twice, be it from two threads at once, would
- * follow it into freed memory. So destroying begins with a look at this table, by the pointer alone: one thread gets the object, and the
- * others are told EBUSY while it is at it and EINVAL afterwards. Only making and destroying come here. (A handle whose memory has been
- * given to a younger object is that object's: no library that hands out pointers can tell.)
- */
+/* The table of live handles: a hash table under a lock of its own, which is held for a few instructions and is the innermost of all. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdint.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/live.h"
 
-#define BUCKETS 4096u
+#define BUCKET_BITS 12
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct uv_live *table[BUCKETS];
+static struct ur_live *table[1u << BUCKET_BITS];
 
 static void take_lock(void)
 {
@@ -40,31 +36,41 @@ static void watch_fork(void)
 }
 
 /* The link that leads to it, or to NULL; under the lock. */
-static struct uv_live **find(const void *handle)
+static struct ur_live **find(const void *handle)
 {
-	struct uv_live **at = &table[((uintptr_t)handle >> 4) * 2654435761u >> 8 & (BUCKETS - 1)];
+	struct ur_live **at = &table[(uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u >> (64 - BUCKET_BITS)];
 
 	while (*at && (*at)->handle != handle)
 		at = &(*at)->next;
 	return at;
 }
 
-void uv_live_add(struct uv_live *l, const void *handle)
+void ur_live_add(struct ur_live *l, const void *handle)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct uv_live **at;
+	struct ur_live **at;
 
 	pthread_once(&once, watch_fork);
 	take_lock();
 	at = find(handle);
-	*l = (struct uv_live){.next = *at, .handle = handle};
+	*l = (struct ur_live){.next = *at, .handle = handle};
 	*at = l;
 	drop_lock();
 }
 
-int uv_live_claim(const void *handle)
+bool ur_live_has(const void *handle)
 {
-	struct uv_live *l;
+	bool has;
+
+	take_lock();
+	has = *find(handle) != NULL;
+	drop_lock();
+	return has;
+}
+
+int ur_live_claim(const void *handle)
+{
+	struct ur_live *l;
 	int err = 0;
 
 	take_lock();
@@ -79,9 +85,9 @@ int uv_live_claim(const void *handle)
 	return err;
 }
 
-void uv_live_keep(const void *handle)
+void ur_live_keep(const void *handle)
 {
-	struct uv_live *l;
+	struct ur_live *l;
 
 	take_lock();
 	l = *find(handle);
@@ -90,15 +96,17 @@ void uv_live_keep(const void *handle)
 	drop_lock();
 }
 
-struct uv_live *uv_live_del(const void *handle)
+struct ur_live *ur_live_del(const void *handle)
 {
-	struct uv_live **at, *l;
+	struct ur_live **at, *l;
 
 	take_lock();
 	at = find(handle);
 	l = *at;
-	if (l)
+	if (l) {
 		*at = l->next;
+		l->handle = NULL;
+	}
 	drop_lock();
 	return l;
 }

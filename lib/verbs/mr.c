@@ -88,7 +88,7 @@ struct ibv_mr *uv_mr_new(struct ibv_pd *pd, void *addr, size_t length, uint64_t 
 				.rkey = u->tp->rkey};
 	uv_pd_get(pd);
 	uv_context_get(c);
-	uv_live_add(&u->live, &u->mr);
+	ur_live_add(&u->live, &u->mr);
 	return &u->mr;
 }
 
@@ -126,7 +126,7 @@ static void end(struct uv_mr *u)
 	if (u->dm)
 		uv_dm_mr_gone(u->dm);
 	uv_pd_put(u->mr.pd);
-	uv_live_del(&u->mr);
+	ur_live_del(&u->mr);
 	free(u);
 	uv_context_put(c);
 }
@@ -170,13 +170,13 @@ static int deregister(struct ibv_mr *mr)
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	int err = uv_live_claim(mr);
+	int err = ur_live_claim(mr);
 
 	if (err)
 		return uv_errno(err);
 	err = deregister(mr);
 	if (err)
-		uv_live_keep(mr);
+		ur_live_keep(mr);
 	return err;
 }
 
@@ -290,12 +290,12 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 	u->kind = UV_MR_IMPORT;
 	uv_pd_get(pd);
 	uv_context_get(c);
-	uv_live_add(&u->live, &u->mr);
+	ur_live_add(&u->live, &u->mr);
 	return &u->mr;
 }
 
 void ibv_unimport_mr(struct ibv_mr *mr)
 {
-	if (!uv_live_claim(mr))
+	if (!ur_live_claim(mr))
 		end(to_mr(mr));
 }

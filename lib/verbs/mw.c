@@ -40,7 +40,7 @@ struct ibv_mw *uv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	u->mw.type = type;
 	uv_pd_get(pd);
 	uv_context_get(c);
-	uv_live_add(&u->live, &u->mw);
+	ur_live_add(&u->live, &u->mw);
 	return &u->mw;
 }
 
@@ -54,7 +54,7 @@ static int dealloc(struct ibv_mw *mw)
 	ur_mw_dealloc(u->tp);
 	uv_leave(c);
 	uv_pd_put(mw->pd);
-	uv_live_del(mw);
+	ur_live_del(mw);
 	free(u);
 	uv_context_put(c);
 	return 0;
@@ -62,13 +62,13 @@ static int dealloc(struct ibv_mw *mw)
 
 int uv_dealloc_mw(struct ibv_mw *mw)
 {
-	int err = uv_live_claim(mw);
+	int err = ur_live_claim(mw);
 
 	if (err)
 		return uv_errno(err);
 	err = dealloc(mw);
 	if (err)
-		uv_live_keep(mw);
+		ur_live_keep(mw);
 	return err;
 }
 

@@ -17,7 +17,7 @@
 struct uv_td {
 	struct ibv_td td;
 	uint8_t slack[UV_SLACK];
-	struct uv_live live;
+	struct ur_live live;
 	atomic_uint users; /* parent domains */
 };
 
@@ -37,7 +37,7 @@ struct ibv_td *uv_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *att
 		return uv_null(ENOMEM);
 	u->td.context = ctx;
 	uv_context_get(uv_context(ctx));
-	uv_live_add(&u->live, &u->td);
+	ur_live_add(&u->live, &u->td);
 	return &u->td;
 }
 
@@ -48,7 +48,7 @@ static int dealloc_td(struct ibv_td *td)
 
 	if (atomic_load(&u->users))
 		return uv_errno(EBUSY);
-	uv_live_del(td);
+	ur_live_del(td);
 	free(u);
 	uv_context_put(c);
 	return 0;
@@ -56,13 +56,13 @@ static int dealloc_td(struct ibv_td *td)
 
 int uv_dealloc_td(struct ibv_td *td)
 {
-	int err = uv_live_claim(td);
+	int err = ur_live_claim(td);
 
 	if (err)
 		return uv_errno(err);
 	err = dealloc_td(td);
 	if (err)
-		uv_live_keep(td);
+		ur_live_keep(td);
 	return err;
 }
 
@@ -116,7 +116,7 @@ struct ibv_pd *uv_alloc_parent_domain(struct ibv_context *ctx, struct ibv_parent
 	if (u->td)
 		atomic_fetch_add(&to_td(u->td)->users, 1);
 	uv_context_get(uv_context(ctx));
-	uv_live_add(&u->live, &u->pd);
+	ur_live_add(&u->live, &u->pd);
 	return &u->pd;
 }
 

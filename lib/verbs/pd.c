@@ -32,7 +32,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	ur_list_add_tail(&c->share->pds, &u->shared);
 	pthread_mutex_unlock(&c->share->lock);
 	uv_context_get(c);
-	uv_live_add(&u->live, &u->pd);
+	ur_live_add(&u->live, &u->pd);
 	return &u->pd;
 }
 
@@ -70,7 +70,7 @@ static int dealloc(struct ibv_pd *pd)
 		return uv_errno(err);
 	if (u->base)
 		uv_parent_domain_end(u);
-	uv_live_del(pd);
+	ur_live_del(pd);
 	free(u);
 	uv_context_put(c);
 	return 0;
@@ -78,13 +78,13 @@ static int dealloc(struct ibv_pd *pd)
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	int err = uv_live_claim(pd);
+	int err = ur_live_claim(pd);
 
 	if (err)
 		return uv_errno(err);
 	err = dealloc(pd);
 	if (err)
-		uv_live_keep(pd);
+		ur_live_keep(pd);
 	return err;
 }
 
@@ -125,7 +125,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 	u->pd.handle = handle;
 	ur_list_init(&u->shared);
 	uv_context_get(c);
-	uv_live_add(&u->live, &u->pd);
+	ur_live_add(&u->live, &u->pd);
 	return &u->pd;
 }
 
@@ -134,7 +134,7 @@ void ibv_unimport_pd(struct ibv_pd *pd)
 	struct uv_pd *u = uv_pd(pd);
 	struct uv_context *c;
 
-	if (uv_live_claim(pd))
+	if (ur_live_claim(pd))
 		return;
 	c = uv_context(pd->context);
 	if (!uv_is_foreign(c)) { /* in a child it may be locked for ever, and nobody imports */
@@ -142,7 +142,7 @@ void ibv_unimport_pd(struct ibv_pd *pd)
 		ur_list_del(&u->shared);
 		pthread_mutex_unlock(&c->share->lock);
 	}
-	uv_live_del(pd);
+	ur_live_del(pd);
 	free(u);
 	uv_context_put(c);
 }

@@ -156,7 +156,7 @@ static struct ibv_qp *create_in(struct ibv_context *ctx, struct ibv_pd *pd, stru
 	if (u->qp.pd)
 		uv_pd_get(u->qp.pd);
 	uv_context_get(uv_context(ctx));
-	uv_live_add(&u->live, &u->qp);
+	ur_live_add(&u->live, &u->qp);
 	err = move_queues(u);
 	if (err) {
 		ibv_destroy_qp(&u->qp);
@@ -347,7 +347,7 @@ static int destroy(struct ibv_qp *qp)
 		free_queues(root);
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);
-	uv_live_del(qp);
+	ur_live_del(qp);
 	if (u != root && !shared)
 		free(root); /* closed earlier, and kept for the others */
 	if (u != root || !shared)
@@ -358,12 +358,12 @@ static int destroy(struct ibv_qp *qp)
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	int err = uv_live_claim(qp);
+	int err = ur_live_claim(qp);
 
 	if (err)
 		return uv_errno(err);
 	err = destroy(qp);
 	if (err)
-		uv_live_keep(qp);
+		ur_live_keep(qp);
 	return err;
 }

@@ -77,7 +77,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, struct ur_srq_init *init, void 
 	}
 	uv_pd_get(pd);
 	uv_context_get(c);
-	uv_live_add(&u->live, &u->srq);
+	ur_live_add(&u->live, &u->srq);
 	err = move_queue(u);
 	if (err) {
 		ibv_destroy_srq(&u->srq);
@@ -145,7 +145,7 @@ static int destroy(struct ibv_srq *srq)
 	uv_pd_put(srq->pd);
 	pthread_cond_destroy(&srq->cond);
 	pthread_mutex_destroy(&srq->mutex);
-	uv_live_del(srq);
+	ur_live_del(srq);
 	free(u);
 	uv_context_put(c);
 	return 0;
@@ -153,13 +153,13 @@ static int destroy(struct ibv_srq *srq)
 
 int ibv_destroy_srq(struct ibv_srq *srq)
 {
-	int err = uv_live_claim(srq);
+	int err = ur_live_claim(srq);
 
 	if (err)
 		return uv_errno(err);
 	err = destroy(srq);
 	if (err)
-		uv_live_keep(srq);
+		ur_live_keep(srq);
 	return err;
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/list.h"
 #include "engine/engine.h"
+#include "verbs/live.h"
 #include "verbs/verbs.h"
 
 #define UV_SLACK 128
@@ -58,22 +59,6 @@ struct ur_list *uv_evq_wait(struct uv_evq *q);
 /* Makes the fd agree with the list, and unlocks. */
 void uv_evq_unlock(struct uv_evq *q);
 
-/* --- live.c: which handles are alive; for calls that destroy --- */
-
-struct uv_live {
-	struct uv_live *next;
-	const void *handle; /* what the program has */
-	bool going;         /* a thread is destroying it */
-};
-
-void uv_live_add(struct uv_live *l, const void *handle);
-/* 0: the object is the caller's to destroy. EBUSY: another thread's. EINVAL: it is not there, and was perhaps destroyed before. */
-int uv_live_claim(const void *handle);
-/* It could not be destroyed. */
-void uv_live_keep(const void *handle);
-/* To be called before its memory is freed. Returns what was added. */
-struct uv_live *uv_live_del(const void *handle);
-
 /* --- objects --- */
 
 struct uv_device {
@@ -101,7 +86,7 @@ struct uv_share {
 struct uv_context {
 	struct verbs_context vctx;
 	uint8_t slack[UV_SLACK];
-	struct uv_live live;
+	struct ur_live live;
 	atomic_uint refs;
 	struct ur_engine *engine;
 	struct uv_device *device;
@@ -115,7 +100,7 @@ struct uv_context {
 struct uv_pd {
 	struct ibv_pd pd;
 	uint8_t slack[UV_SLACK];
-	struct uv_live live;
+	struct ur_live live;
 	struct ur_pd *tp;
 	struct ur_list shared; /* in its share's `pds`; never of an import or a parent domain */
 	atomic_uint users;     /* objects that were made with this one, parent domains among them */
@@ -133,7 +118,7 @@ enum uv_mr_kind { UV_MR_USER, UV_MR_NULL, UV_MR_DM, UV_MR_IMPORT };
 struct uv_mr {
 	struct ibv_mr mr;
 	uint8_t slack[UV_SLACK];
-	struct uv_live live;
+	struct ur_live live;
 	struct ur_mr *tp;     /* NULL: an import */
 	struct uv_dm_mem *dm; /* what it is registered in */
 	uint8_t kind;         /* enum uv_mr_kind */
@@ -142,14 +127,14 @@ struct uv_mr {
 struct uv_mw {
 	struct ibv_mw mw;
 	uint8_t slack[UV_SLACK];
-	struct uv_live live;
+	struct ur_live live;
 	struct ur_mw *tp;
 };
 
 struct uv_channel {
 	struct ibv_comp_channel channel;
 	uint8_t slack[UV_SLACK];
-	struct uv_live live;
+	struct ur_live live;
 	struct uv_evq evq;
 };
 
@@ -159,7 +144,7 @@ struct uv_cq {
 		struct ibv_cq_ex ex;
 	};
 	uint8_t slack[UV_SLACK];
-	struct uv_live live;
+	struct ur_live live;
 	struct ur_cq *tp;
 	struct ur_engine *engine;
 	uv_spin lock;          /* the consumer's side of the ring */
@@ -181,7 +166,7 @@ struct uv_qp {
 		struct ibv_qp_ex ex;
 	};
 	uint8_t slack[UV_SLACK];
-	struct uv_live live;
+	struct ur_live live;
 	struct ur_qp *tp;
 	struct ur_engine *engine;
 	uv_spin sq_lock, rq_lock;
@@ -197,7 +182,7 @@ struct uv_qp {
 struct uv_srq {
 	struct ibv_srq srq;
 	uint8_t slack[UV_SLACK];
-	struct uv_live live;
+	struct ur_live live;
 	struct ur_srq *tp;
 	struct ur_engine *engine;
 	uv_spin lock; /* the producers' side of the ring */

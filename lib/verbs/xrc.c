@@ -25,7 +25,7 @@ struct domain { /* in its device's list, under the engine's lock */
 struct uv_xrcd {
 	struct ibv_xrcd xrcd;
 	uint8_t slack[UV_SLACK];
-	struct uv_live live;
+	struct ur_live live;
 	struct domain *d;
 };
 
@@ -120,7 +120,7 @@ struct ibv_xrcd *uv_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr
 	}
 	u->xrcd.context = ctx;
 	uv_context_get(c);
-	uv_live_add(&u->live, &u->xrcd);
+	ur_live_add(&u->live, &u->xrcd);
 	return &u->xrcd;
 }
 
@@ -144,7 +144,7 @@ static int close_xrcd(struct ibv_xrcd *xrcd)
 	uv_leave(c);
 	if (err)
 		return uv_errno(err);
-	uv_live_del(xrcd);
+	ur_live_del(xrcd);
 	free(u);
 	uv_context_put(c);
 	return 0;
@@ -152,13 +152,13 @@ static int close_xrcd(struct ibv_xrcd *xrcd)
 
 int uv_close_xrcd(struct ibv_xrcd *xrcd)
 {
-	int err = uv_live_claim(xrcd);
+	int err = ur_live_claim(xrcd);
 
 	if (err)
 		return uv_errno(err);
 	err = close_xrcd(xrcd);
 	if (err)
-		uv_live_keep(xrcd);
+		ur_live_keep(xrcd);
 	return err;
 }
 
@@ -209,7 +209,7 @@ struct ibv_qp *uv_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr
 	init_opened(u, ur_qp_context(tp), ctx, attr);
 	uv_leave(c);
 	uv_context_get(c);
-	uv_live_add(&u->live, &u->qp);
+	ur_live_add(&u->live, &u->qp);
 	return &u->qp;
 }
 

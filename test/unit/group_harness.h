@@ -155,6 +155,14 @@ static inline void receive(struct ur_pkt *p, unsigned flags)
 	collect();
 }
 
+static inline void say(const struct ur_gmp_to *to, const struct ur_gmp *m)
+{
+	struct ur_pkt *p = nh_pkt(&h);
+
+	ur_gmp_build(p, to, m);
+	receive(p, 0);
+}
+
 /* A query; group NULL: about all. */
 static inline void ask(bool v4, unsigned version, const char *group, ur_time max_resp, unsigned nsources)
 {

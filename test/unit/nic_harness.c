@@ -220,3 +220,28 @@ void nics_expect_none(struct nics *h, unsigned nic)
 
 	CU_ASSERT_EQUAL(ur_cq_poll(h->n[nic].cq, 1, &wc), 0);
 }
+
+/* --- the other processes of a device --- */
+
+struct nics_mail nics_mail;
+
+bool nics_to_siblings(void *ctx, uint8_t slot, const struct ur_pkt *p)
+{
+	(void)ctx;
+	nics_mail.slot = slot;
+	nics_mail.sent++;
+	memcpy(nics_mail.data, p->data, p->len);
+	nics_mail.len = p->len;
+	return true;
+}
+
+unsigned nics_from_siblings(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+{
+	(void)ctx;
+	if (!nics_mail.len || !n || port->ops->alloc(port, pkts, 1) != 1)
+		return 0;
+	memcpy(pkts[0]->data, nics_mail.data, nics_mail.len);
+	pkts[0]->len = nics_mail.len;
+	nics_mail.len = 0;
+	return 1;
+}

@@ -38,6 +38,17 @@ struct nics {
 	ur_time now;
 };
 
+/* For siblings_send and siblings_recv of struct ur_nic_config: the frame that was sent last, which the next to ask receives. */
+struct nics_mail {
+	uint8_t data[2048];
+	uint32_t len;
+	unsigned sent;
+	uint8_t slot;
+};
+extern struct nics_mail nics_mail;
+bool nics_to_siblings(void *ctx, uint8_t slot, const struct ur_pkt *p);
+unsigned nics_from_siblings(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n);
+
 void nics_open(struct nics *h, unsigned nics);
 /* Destroys everything and checks that every packet has come back. */
 void nics_close(struct nics *h);

@@ -45,12 +45,9 @@ static void v3__robustness_of_the_querier(void)
 {
 	struct ur_gmp m = {.kind = UR_GMP_QUERY, .version = 3, .max_resp = UR_NS_PER_S, .robustness = 5, .interval = 10};
 	struct ur_gmp_to to = {.src = gid("10.0.0.9"), .dst = gid("224.0.0.1")};
-	struct ur_pkt *p;
 
 	begin();
-	p = nh_pkt(&h);
-	ur_gmp_build(p, &to, &m);
-	receive(p, 0);
+	say(&to, &m);
 	join(groups[1]);
 	run(20 * UR_NS_PER_S);
 	CU_ASSERT_EQUAL(nheard, 5 + 1); /* and the answer */
@@ -297,17 +294,12 @@ static void vlans__are_links_of_their_own(void)
 	struct ur_gid g = gid("239.1.2.3"), src = nh_v4(10, 0, 7, 1);
 	struct ur_gmp m = {.kind = UR_GMP_QUERY, .version = 2, .max_resp = UR_NS_PER_S};
 	struct ur_gmp_to to = {.vlan = 7, .src = gid("10.0.7.9"), .dst = gid("224.0.0.1")};
-	struct ur_pkt *p;
 
 	begin();
 	CU_ASSERT_EQUAL(nh_add(&h, 0, src, 24, 7), 0);
-	p = nh_pkt(&h);
-	ur_gmp_build(p, &to, &m);
-	receive(p, 0);
+	say(&to, &m);
 	to.vlan = 8; /* not a VLAN of ours */
-	p = nh_pkt(&h);
-	ur_gmp_build(p, &to, &m);
-	receive(p, 0);
+	say(&to, &m);
 	CU_ASSERT_EQUAL(NH_COUNTER(&h, 0, GMP_QUERIES), 1);
 	CU_ASSERT_PTR_NULL(ur_group_link_find(h.side[0].net, true, 8));
 	CU_ASSERT_EQUAL(ur_net_group_join(h.side[0].net, &g, 7, h.now), 0);
@@ -343,27 +335,20 @@ static void queries__to_others_are_ignored(void)
 {
 	struct ur_gmp m = {.kind = UR_GMP_QUERY, .version = 3, .max_resp = UR_NS_PER_S};
 	struct ur_gmp_to to = {.src = gid("10.0.0.9"), .dst = gid("239.3.3.3")};
-	struct ur_pkt *p;
 
 	begin();
 	join(groups[1]);
 	run(2 * UR_NS_PER_S);
 	forget();
-	p = nh_pkt(&h);
-	ur_gmp_build(p, &to, &m); /* about all groups, but not to all hosts */
-	receive(p, 0);
+	say(&to, &m); /* about all groups, but not to all hosts */
 	m.group = gid(groups[1]);
-	p = nh_pkt(&h);
-	ur_gmp_build(p, &to, &m);
-	receive(p, 0);
+	say(&to, &m);
 	run(2 * UR_NS_PER_S);
 	CU_ASSERT_EQUAL(nheard, 0);
 	CU_ASSERT_EQUAL(NH_COUNTER(&h, 0, GMP_QUERIES), 0);
 	CU_ASSERT_EQUAL(NH_COUNTER(&h, 0, RX_OTHER_HOST), 2);
 	to.dst = nh_v4(10, 0, 0, 1); /* to our address */
-	p = nh_pkt(&h);
-	ur_gmp_build(p, &to, &m);
-	receive(p, 0);
+	say(&to, &m);
 	run(2 * UR_NS_PER_S);
 	CU_ASSERT_EQUAL(nheard, 1);
 	end();

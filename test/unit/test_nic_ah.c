@@ -275,34 +275,6 @@ static void mcast__filter_full(void)
 
 /* --- the other processes of a device --- */
 
-static struct {
-	uint8_t data[2048];
-	uint32_t len;
-	unsigned sent;
-	uint8_t slot;
-} mail;
-
-static bool to_siblings(void *ctx, uint8_t slot, const struct ur_pkt *p)
-{
-	(void)ctx;
-	mail.slot = slot;
-	mail.sent++;
-	memcpy(mail.data, p->data, p->len);
-	mail.len = p->len;
-	return true;
-}
-
-static unsigned from_siblings(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n)
-{
-	(void)ctx;
-	if (!mail.len || !n || port->ops->alloc(port, pkts, 1) != 1)
-		return 0;
-	memcpy(pkts[0]->data, mail.data, mail.len);
-	pkts[0]->len = mail.len;
-	mail.len = 0;
-	return 1;
-}
-
 /* What goes to a group goes to all siblings; what a sibling sent to it is received, unless the port shows it too. */
 static void mcast__siblings(void)
 {
@@ -312,25 +284,25 @@ static void mcast__siblings(void)
 	struct ur_ah *ah;
 
 	open_ud(2);
-	memset(&mail, 0, sizeof(mail));
-	h.n[0].nic->cfg.siblings_send = to_siblings;
+	memset(&nics_mail, 0, sizeof(nics_mail));
+	h.n[0].nic->cfg.siblings_send = nics_to_siblings;
 	ah = make_ah(&g, 0);
 	nics_post_ud(&h, &q[0], ah, 0xffffff, 1, 0, 30); /* nobody is attached here */
 	nics_run(&h, UR_NS_PER_MS);
 	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
-	CU_ASSERT_EQUAL(mail.sent, 1);
-	CU_ASSERT_EQUAL(mail.slot, 0);
-	CU_ASSERT_TRUE(mail.len > 30);
+	CU_ASSERT_EQUAL(nics_mail.sent, 1);
+	CU_ASSERT_EQUAL(nics_mail.slot, 0);
+	CU_ASSERT_TRUE(nics_mail.len > 30);
 	CU_ASSERT_EQUAL(count(0, UR_C_RX_OTHER_HOST), 1); /* our own copy, and nobody wanted it */
 	/* The same frame from a sibling, then from the port. */
 	CU_ASSERT_EQUAL(ur_nic_attach_mcast(h.n[0].nic, q[0].qp, &g), 0);
 	nics_recv(&h, &q[0], 100, 32768, 2048);
 	nics_recv(&h, &q[0], 101, 32768, 2048);
-	h.n[0].nic->cfg.siblings_recv = from_siblings;
+	h.n[0].nic->cfg.siblings_recv = nics_from_siblings;
 	port = ur_sim_port(h.sim, 1);
 	CU_ASSERT_EQUAL_FATAL(port->ops->alloc(port, &p, 1), 1);
-	memcpy(p->data, mail.data, mail.len);
-	p->len = mail.len;
+	memcpy(p->data, nics_mail.data, nics_mail.len);
+	p->len = nics_mail.len;
 	nics_run(&h, UR_NS_PER_MS);
 	nics_expect(&h, 0, 100, IBV_WC_SUCCESS);
 	CU_ASSERT_EQUAL(port->ops->tx_burst(port, &p, 1), 1);

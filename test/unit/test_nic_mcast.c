@@ -168,55 +168,27 @@ static void filter__follows(void)
 
 /* --- the other processes of a device --- */
 
-static struct {
-	uint8_t data[2048];
-	uint32_t len;
-	unsigned sent;
-	uint8_t slot;
-} mail;
-
-static bool to_siblings(void *ctx, uint8_t slot, const struct ur_pkt *p)
-{
-	(void)ctx;
-	mail.slot = slot;
-	mail.sent++;
-	memcpy(mail.data, p->data, p->len);
-	mail.len = p->len;
-	return true;
-}
-
-static unsigned from_siblings(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n)
-{
-	(void)ctx;
-	if (!mail.len || !n || port->ops->alloc(port, pkts, 1) != 1)
-		return 0;
-	memcpy(pkts[0]->data, mail.data, mail.len);
-	pkts[0]->len = mail.len;
-	mail.len = 0;
-	return 1;
-}
-
 /* NIC 0 leaves; NIC 1 stands for another process of its device, and says that it stays. Joins are told to nobody. */
 static void siblings__hear_of_leaves(void)
 {
 	uint64_t before;
 
 	nics_open(&h, 2);
-	memset(&mail, 0, sizeof(mail));
-	h.n[0].nic->cfg.siblings_send = to_siblings;
-	h.n[1].nic->cfg.siblings_recv = from_siblings;
+	memset(&nics_mail, 0, sizeof(nics_mail));
+	h.n[0].nic->cfg.siblings_send = nics_to_siblings;
+	h.n[1].nic->cfg.siblings_recv = nics_from_siblings;
 	CU_ASSERT_EQUAL(join(0, group(true)), 0);
 	CU_ASSERT_EQUAL(join(1, group(true)), 0);
 	nics_run(&h, 2 * UR_NS_PER_S);
-	CU_ASSERT_EQUAL(mail.sent, 0);
+	CU_ASSERT_EQUAL(nics_mail.sent, 0);
 	before = count(1, UR_C_GMP_REPORTS);
 	CU_ASSERT_EQUAL(leave(0, group(true)), 0);
 	nics_run(&h, UR_NS_PER_MS);
-	CU_ASSERT_EQUAL(mail.sent, 1);
-	CU_ASSERT_EQUAL(mail.slot, 0);
+	CU_ASSERT_EQUAL(nics_mail.sent, 1);
+	CU_ASSERT_EQUAL(nics_mail.slot, 0);
 	CU_ASSERT_EQUAL(count(1, UR_C_GMP_REPORTS), before + 1); /* at once */
 	nics_run(&h, 3 * UR_NS_PER_S);
-	CU_ASSERT_EQUAL(mail.sent, 2);
+	CU_ASSERT_EQUAL(nics_mail.sent, 2);
 	CU_ASSERT_TRUE(count(1, UR_C_GMP_REPORTS) >= before + 3);
 	CU_ASSERT_EQUAL(leave(1, group(true)), 0);
 	h.n[0].nic->cfg.siblings_send = NULL;
