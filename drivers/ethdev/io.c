@@ -23,23 +23,11 @@ static inline struct ur_epkt *epkt_of(struct ur_pkt *p)
 	return ur_container_of(p, struct ur_epkt, pkt);
 }
 
-static inline void ref_drop(struct ur_ref *ref)
-{
-	if (ref)
-		atomic_fetch_sub_explicit(&ref->n, 1, memory_order_release);
-}
-
-static void refs_drop(struct ur_pkt *p)
-{
-	for (unsigned i = 0; i < p->nseg; i++)
-		ref_drop(p->seg[i].ref);
-}
-
 /* DPDK calls it when the last mbuf that points to a segment is freed. */
 static void seg_done(void *addr, void *ref)
 {
 	(void)addr;
-	ref_drop(ref);
+	ur_ref_put(ref);
 }
 
 void ur_ethdev_enter(struct ur_port *p)
@@ -130,7 +118,7 @@ void ur_ethdev_free(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
 		k = ur_min_u32(n - done, UR_ETHDEV_BURST);
 		for (unsigned i = 0; i < k; i++) {
 			if (!epkt_of(pkts[done + i])->ready)
-				refs_drop(pkts[done + i]);
+				ur_pkt_let_go(pkts[done + i]);
 			m[i] = mbuf_of(pkts[done + i]);
 		}
 		rte_pktmbuf_free_bulk(m, k);
@@ -140,18 +128,8 @@ void ur_ethdev_free(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
 /* Copies segments and tail behind `data` and gives the segments back. The caller has checked the room. */
 static void tx_gather(struct ur_ethdev *d, struct ur_pkt *p, struct rte_mbuf *m)
 {
-	uint8_t *to = p->data + p->len;
-
-	for (unsigned i = 0; i < p->nseg; i++) {
-		memcpy(to, p->seg[i].data, p->seg[i].len);
-		to += p->seg[i].len;
-		ref_drop(p->seg[i].ref);
-	}
 	d->stats.tx_gathered += p->nseg != 0;
-	memcpy(to, p->tail, p->tail_len);
-	p->len = (uint32_t)(to - p->data) + p->tail_len;
-	p->nseg = 0;
-	p->tail_len = 0;
+	ur_pkt_linearise(p);
 	m->data_len = (uint16_t)p->len;
 	m->pkt_len = p->len;
 }

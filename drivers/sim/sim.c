@@ -125,14 +125,6 @@ static unsigned alloc(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
 	return got;
 }
 
-static void drop_refs(struct ur_pkt *p)
-{
-	for (unsigned i = 0; i < p->nseg; i++)
-		if (p->seg[i].ref)
-			atomic_fetch_sub_explicit(&p->seg[i].ref->n, 1, memory_order_release);
-	p->nseg = 0;
-}
-
 static void give_back(struct ur_sim *sim, struct ur_pkt *pkt)
 {
 	struct ur_sim_buf *b = buf_of(pkt);
@@ -141,7 +133,7 @@ static void give_back(struct ur_sim *sim, struct ur_pkt *pkt)
 		sim->stats.bad_free++;
 		return;
 	}
-	drop_refs(pkt);
+	ur_pkt_let_go(pkt);
 	ur_sim_buf_put(sim, b);
 }
 
@@ -155,19 +147,12 @@ static void free_pkts(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
 static struct ur_sim_buf *gather(struct ur_sim *sim, const struct ur_pkt *p)
 {
 	struct ur_sim_buf *b = ur_sim_buf_get(sim, UR_SIM_FLYING);
-	uint8_t *to;
 
 	if (!b) {
 		sim->stats.no_buffer++;
 		return NULL;
 	}
-	to = b->pkt.data;
-	memcpy(to, p->data, p->len);
-	to += p->len;
-	for (unsigned i = 0; i < p->nseg; to += p->seg[i++].len)
-		memcpy(to, p->seg[i].data, p->seg[i].len);
-	memcpy(to, p->tail, p->tail_len);
-	b->pkt.len = (uint32_t)(to - b->pkt.data) + p->tail_len;
+	b->pkt.len = (uint32_t)(ur_pkt_gather(p, b->pkt.data) - b->pkt.data);
 	return b;
 }
 

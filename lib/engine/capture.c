@@ -143,10 +143,7 @@ void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now,
 	put32(c, (uint32_t)t);
 	put32(c, len);
 	put32(c, len);
-	put(c, p->data, p->len);
-	for (unsigned i = 0; i < p->nseg; i++)
-		put(c, p->seg[i].data, p->seg[i].len);
-	put(c, p->tail, p->tail_len);
+	c->len = (size_t)(ur_pkt_gather(p, c->buf + c->len) - c->buf);
 	put_pad(c);
 	put_option(c, OPT_EPB_FLAGS, &flags, 4);
 	put32(c, OPT_END);

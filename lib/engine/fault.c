@@ -141,7 +141,6 @@ static bool chance(struct ur_faults *f, uint32_t ppm, enum ur_counter c)
 static struct ur_pkt *duplicate(struct ur_nic *nic, const struct ur_pkt *p)
 {
 	struct ur_pkt *d;
-	uint32_t at = 0;
 
 	if (nic->port->ops->alloc(nic->port, &d, 1) != 1)
 		return NULL;
@@ -149,11 +148,7 @@ static struct ur_pkt *duplicate(struct ur_nic *nic, const struct ur_pkt *p)
 		give_back(nic, d);
 		return NULL;
 	}
-	memcpy(d->data, p->data, at = p->len);
-	for (unsigned i = 0; i < p->nseg; at += p->seg[i++].len)
-		memcpy(d->data + at, p->seg[i].data, p->seg[i].len);
-	memcpy(d->data + at, p->tail, p->tail_len);
-	d->len = at + p->tail_len;
+	d->len = (uint32_t)(ur_pkt_gather(p, d->data) - d->data);
 	d->bth = p->bth; /* what this host needs of a frame to itself */
 	d->flags = p->flags;
 	return d;

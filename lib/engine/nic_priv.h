@@ -7,8 +7,6 @@
 
 /* Sends one complete frame, to the port or to ourselves; takes it. */
 void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p);
-/* Gathers segments and tail behind the inline bytes. False (and nothing changed) when the buffer is too small. */
-bool ur_pkt_linearise(struct ur_pkt *p);
 
 /* QP 1. */
 void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN]);

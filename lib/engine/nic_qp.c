@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs at the shard: their doorbells, their paths, and the frames that must be made contiguous. */
+/* Queue pairs at the shard: their doorbells and their paths. */
 #include <errno.h>
 #include <string.h>
 
@@ -129,23 +129,4 @@ enum ibv_mtu ur_nic_max_mtu(uint16_t ip_mtu)
 	while (m > IBV_MTU_256 && (128u << m) + 80 > ip_mtu)
 		m--;
 	return m;
-}
-
-/* --- frames --- */
-
-bool ur_pkt_linearise(struct ur_pkt *p)
-{
-	if (ur_pkt_frame_len(p) > p->room)
-		return false;
-	for (unsigned i = 0; i < p->nseg; i++) {
-		memcpy(p->data + p->len, p->seg[i].data, p->seg[i].len);
-		p->len += p->seg[i].len;
-		if (p->seg[i].ref)
-			atomic_fetch_sub_explicit(&p->seg[i].ref->n, 1, memory_order_release);
-	}
-	memcpy(p->data + p->len, p->tail, p->tail_len);
-	p->len += p->tail_len;
-	p->nseg = 0;
-	p->tail_len = 0;
-	return true;
 }

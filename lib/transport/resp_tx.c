@@ -109,7 +109,7 @@ static bool put_payload(const struct ur_tp *tp, struct ur_pkt *p, uint8_t *from,
 	}
 	p->seg[0] = (struct ur_seg){from, len, &mr->frames};
 	p->nseg = 1;
-	atomic_fetch_add_explicit(&mr->frames.n, 1, memory_order_relaxed);
+	ur_ref_get(&mr->frames);
 	return true;
 }
 

@@ -46,12 +46,6 @@ static void flatten(struct ur_pkt *p)
 	p->nseg = 0;
 }
 
-static void hold(struct ur_pkt *p)
-{
-	for (unsigned i = 0; i < p->nseg; i++)
-		atomic_fetch_add_explicit(&p->seg[i].ref->n, 1, memory_order_relaxed);
-}
-
 /* The segments so far do not hold their memory yet: whoever frees the packet may not let go of it. */
 static enum ibv_wc_status fail(struct ur_pkt *p)
 {
@@ -94,7 +88,7 @@ static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_sw
 		at.off += n;
 		len -= n;
 	}
-	hold(p);
+	ur_pkt_hold(p);
 	*pos = at;
 	return IBV_WC_SUCCESS;
 }

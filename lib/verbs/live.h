@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which handles are alive. A handle is a pointer, and a call on an object that has been destroyed would follow it into freed memory: here
- * the pointer alone is looked at. Calls that destroy objects of libibverbs ask, and every call on an id of librdmacm. (A handle whose memory
- * has been given to a younger object is that object's: no library that hands out pointers can tell.)
+ * Which handles are alive. A handle is a pointer, and a call on an object that has been destroyed would follow it into freed memory:
+ * here the pointer alone is looked at. Calls that destroy objects of libibverbs ask, and every call on an id of librdmacm. (A handle
+ * whose memory has been given to a younger object is that object's: no library that hands out pointers can tell.)
  */
 #ifndef UR_VERBS_LIVE_H
 #define UR_VERBS_LIVE_H

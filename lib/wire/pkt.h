@@ -85,4 +85,25 @@ static inline uint32_t ur_pkt_frame_len(const struct ur_pkt *p)
 	return n;
 }
 
+/* A piece of memory without a count (NULL) needs none. */
+static inline void ur_ref_get(struct ur_ref *ref)
+{
+	if (ref)
+		atomic_fetch_add_explicit(&ref->n, 1, memory_order_relaxed);
+}
+
+static inline void ur_ref_put(struct ur_ref *ref)
+{
+	if (ref)
+		atomic_fetch_sub_explicit(&ref->n, 1, memory_order_release);
+}
+
+/* Copies the frame as it is on the wire, and returns where it ends. The segments stay what they are. */
+uint8_t *ur_pkt_gather(const struct ur_pkt *p, uint8_t *to);
+/* Counts the segments; uncounts them, after which there are none. */
+void ur_pkt_hold(const struct ur_pkt *p);
+void ur_pkt_let_go(struct ur_pkt *p);
+/* Gathers segments and tail behind the inline bytes. False, and nothing has changed, when the buffer is too small. */
+bool ur_pkt_linearise(struct ur_pkt *p);
+
 #endif
