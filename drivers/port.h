@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * drivers: what moves frames. A driver fills one small vtable and the engine is blind to which driver it has: drivers/ethdev is a
- * DPDK port, drivers/sim one end of an in-process fabric in virtual time.
+ * drivers: what moves packets. A port (struct ur_port) is a device: it has addresses, a link and multicast groups. Its queue (struct
+ * ur_queue) moves the packets. A driver fills two small vtables, and the engine is blind to which driver it has: drivers/ethdev is a DPDK
+ * port, drivers/sim one end of an in-process fabric in virtual time.
  */
 #ifndef UR_PORT_H
 #define UR_PORT_H
@@ -10,27 +11,82 @@
 
 struct ur_port;
 
-struct ur_port_ops {
-	/* Up to n received frames; the caller owns them and gives them back with free. `when` is set by drivers with a clock. */
-	unsigned (*rx_burst)(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
+/* --- queues --- */
+
+struct ur_queue_ops {
+	/* Up to n received packets; the caller owns them and gives them back with release. `when` is set by drivers with a clock. */
+	unsigned (*rx)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 	/* Takes the first `return value` packets; the caller keeps the rest. */
-	unsigned (*tx_burst)(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
-	/* Up to n packets to build frames in: data at the start of at least UR_PKT_ROOM bytes, every other field zero. */
-	unsigned (*alloc)(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
-	void (*free)(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
+	unsigned (*tx)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+	/* Up to n packets to build frames in: data at the start of at least UR_PKT_ROOM bytes, every other field zero but `home`. */
+	unsigned (*alloc)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+	/* Takes back packets of this queue, received or allocated, in any order. */
+	void (*release)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+	/* A file descriptor that polls readable while packets wait, or -1. */
+	int (*wake_fd)(struct ur_queue *q);
+	/* Bracket every use by a thread; calls in between come from that thread alone. Either may be NULL. */
+	void (*enter)(struct ur_queue *q);
+	void (*leave)(struct ur_queue *q);
+};
+
+struct ur_queue {
+	const struct ur_queue_ops *ops;
+};
+
+static inline unsigned ur_queue_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	return q->ops->rx(q, pkts, n);
+}
+
+static inline unsigned ur_queue_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	return q->ops->tx(q, pkts, n);
+}
+
+static inline unsigned ur_queue_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	return q->ops->alloc(q, pkts, n);
+}
+
+static inline void ur_queue_enter(struct ur_queue *q)
+{
+	if (q->ops->enter)
+		q->ops->enter(q);
+}
+
+static inline void ur_queue_leave(struct ur_queue *q)
+{
+	if (q->ops->leave)
+		q->ops->leave(q);
+}
+
+static inline int ur_queue_wake_fd(struct ur_queue *q)
+{
+	return q->ops->wake_fd ? q->ops->wake_fd(q) : -1;
+}
+
+/* Gives packets back to the queues that they came from. */
+static inline void ur_pkts_release(struct ur_pkt **pkts, unsigned n)
+{
+	for (unsigned k = 1; n; pkts += k, n -= k, k = 1) {
+		while (k < n && pkts[k]->home == pkts[0]->home)
+			k++;
+		pkts[0]->home->ops->release(pkts[0]->home, pkts, k);
+	}
+}
+
+/* --- devices --- */
+
+struct ur_port_ops {
 	/* Replaces the list of multicast MAC addresses to receive. 0 or an errno. */
 	int (*set_mcast)(struct ur_port *p, const struct ur_mac *macs, unsigned n);
-	/* A file descriptor that polls readable while frames wait, or -1. */
-	int (*wake_fd)(struct ur_port *p);
 	bool (*link_up)(struct ur_port *p);
-	/* Bracket every use by a thread; calls in between come from that thread alone. Either may be NULL. */
-	void (*enter)(struct ur_port *p);
-	void (*leave)(struct ur_port *p);
 	void (*close)(struct ur_port *p);
 };
 
 struct ur_port {
 	const struct ur_port_ops *ops;
+	struct ur_queue *queue; /* the one that there is; closed with the port */
 	struct ur_mac mac;
 	uint16_t mtu; /* IP MTU in bytes: what follows the Ethernet header */
 	uint32_t speed_mbps;

@@ -30,17 +30,17 @@ static void seg_done(void *addr, void *ref)
 	ur_ref_put(ref);
 }
 
-void ur_ethdev_enter(struct ur_port *p)
+void ur_ethdev_enter(struct ur_queue *q)
 {
-	struct ur_ethdev *d = ur_ethdev_of(p);
+	struct ur_ethdev *d = ur_ethdev_of_queue(q);
 
 	d->outer_lcore = RTE_PER_LCORE(_lcore_id);
 	RTE_PER_LCORE(_lcore_id) = d->lcore;
 }
 
-void ur_ethdev_leave(struct ur_port *p)
+void ur_ethdev_leave(struct ur_queue *q)
 {
-	RTE_PER_LCORE(_lcore_id) = ur_ethdev_of(p)->outer_lcore;
+	RTE_PER_LCORE(_lcore_id) = ur_ethdev_of_queue(q)->outer_lcore;
 }
 
 /* False, and the mbuf is freed, when a frame came in several buffers and does not fit in the first. */
@@ -53,9 +53,9 @@ static bool rx_linear(struct ur_ethdev *d, struct rte_mbuf *m)
 	return false;
 }
 
-unsigned ur_ethdev_rx_burst(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
+unsigned ur_ethdev_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_ethdev *d = ur_ethdev_of(p);
+	struct ur_ethdev *d = ur_ethdev_of_queue(q);
 	struct rte_mbuf *m[UR_ETHDEV_BURST];
 	unsigned got, out = 0;
 
@@ -76,6 +76,7 @@ unsigned ur_ethdev_rx_burst(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
 		pkt->flags = 0;
 		pkt->when = 0;
 		pkt->next = NULL;
+		pkt->home = q;
 		e->ready = false;
 		pkts[out++] = pkt;
 	}
@@ -85,10 +86,10 @@ unsigned ur_ethdev_rx_burst(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
 
 #define EPKT_CLEAR offsetof(struct ur_epkt, pkt.nseg)
 
-unsigned ur_ethdev_alloc(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
+unsigned ur_ethdev_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
 	static const uint8_t zero[sizeof(struct ur_epkt) - EPKT_CLEAR];
-	struct ur_ethdev *d = ur_ethdev_of(p);
+	struct ur_ethdev *d = ur_ethdev_of_queue(q);
 	struct rte_mbuf *m[UR_ETHDEV_BURST];
 
 	n = ur_min_u32(n, UR_ETHDEV_BURST);
@@ -103,17 +104,18 @@ unsigned ur_ethdev_alloc(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
 		pkt->room = rte_pktmbuf_tailroom(m[i]);
 		/* seg[] means nothing while nseg is 0. A copy becomes a few vector stores, memset a slow `rep stos`. */
 		memcpy((uint8_t *)e + EPKT_CLEAR, zero, sizeof(zero));
+		pkt->home = q;
 		pkts[i] = pkt;
 	}
 	return n;
 }
 
-void ur_ethdev_free(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
+void ur_ethdev_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
 	struct rte_mbuf *m[UR_ETHDEV_BURST];
 	unsigned k;
 
-	(void)p;
+	(void)q;
 	for (unsigned done = 0; done < n; done += k) {
 		k = ur_min_u32(n - done, UR_ETHDEV_BURST);
 		for (unsigned i = 0; i < k; i++) {
@@ -200,9 +202,9 @@ static bool tx_ready(struct ur_ethdev *d, struct ur_pkt *p, struct rte_mbuf *m)
 	return true;
 }
 
-unsigned ur_ethdev_tx_burst(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
+unsigned ur_ethdev_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_ethdev *d = ur_ethdev_of(p);
+	struct ur_ethdev *d = ur_ethdev_of_queue(q);
 	struct rte_mbuf *m[UR_ETHDEV_BURST];
 	unsigned done = 0;
 
@@ -220,7 +222,7 @@ unsigned ur_ethdev_tx_burst(struct ur_port *p, struct ur_pkt **pkts, unsigned n)
 			break;
 		if (k < want) { /* the one that stopped the batch is too long for the port: nobody else can send it either */
 			d->stats.tx_oversize++;
-			ur_ethdev_free(p, &pkts[done++], 1);
+			ur_ethdev_release(q, &pkts[done++], 1);
 		}
 	}
 	return done;

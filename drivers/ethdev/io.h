@@ -28,6 +28,7 @@ _Static_assert(sizeof(((struct ur_pkt *)0)->tail) <= UR_ESEG_ROOM, "the tail mus
 
 struct ur_ethdev {
 	struct ur_port port;
+	struct ur_queue queue;
 	uint16_t id;
 	bool chains;         /* tx takes chains of external memory */
 	uint32_t chain_min;  /* average segment bytes from which that pays */
@@ -48,11 +49,16 @@ static inline struct ur_ethdev *ur_ethdev_of(struct ur_port *p)
 	return ur_container_of(p, struct ur_ethdev, port);
 }
 
-unsigned ur_ethdev_rx_burst(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
-unsigned ur_ethdev_tx_burst(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
-unsigned ur_ethdev_alloc(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
-void ur_ethdev_free(struct ur_port *p, struct ur_pkt **pkts, unsigned n);
-void ur_ethdev_enter(struct ur_port *p);
-void ur_ethdev_leave(struct ur_port *p);
+static inline struct ur_ethdev *ur_ethdev_of_queue(struct ur_queue *q)
+{
+	return ur_container_of(q, struct ur_ethdev, queue);
+}
+
+unsigned ur_ethdev_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+unsigned ur_ethdev_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+unsigned ur_ethdev_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+void ur_ethdev_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+void ur_ethdev_enter(struct ur_queue *q);
+void ur_ethdev_leave(struct ur_queue *q);
 
 #endif

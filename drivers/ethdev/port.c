@@ -68,9 +68,9 @@ static int set_mcast(struct ur_port *p, const struct ur_mac *macs, unsigned n)
 	return set_device_mcast(d, macs, n);
 }
 
-static int wake_fd(struct ur_port *p)
+static int wake_fd(struct ur_queue *q)
 {
-	struct ur_ethdev *d = ur_ethdev_of(p);
+	struct ur_ethdev *d = ur_ethdev_of_queue(q);
 
 	return d->has_kif ? d->kif.wake : -1;
 }
@@ -123,16 +123,19 @@ static void port_close(struct ur_port *p)
 	free(d);
 }
 
-static const struct ur_port_ops ops = {
-	.rx_burst = ur_ethdev_rx_burst,
-	.tx_burst = ur_ethdev_tx_burst,
+static const struct ur_queue_ops queue_ops = {
+	.rx = ur_ethdev_rx,
+	.tx = ur_ethdev_tx,
 	.alloc = ur_ethdev_alloc,
-	.free = ur_ethdev_free,
-	.set_mcast = set_mcast,
+	.release = ur_ethdev_release,
 	.wake_fd = wake_fd,
-	.link_up = link_up,
 	.enter = ur_ethdev_enter,
 	.leave = ur_ethdev_leave,
+};
+
+static const struct ur_port_ops ops = {
+	.set_mcast = set_mcast,
+	.link_up = link_up,
 	.close = port_close,
 };
 
@@ -344,7 +347,9 @@ static void describe(struct ur_ethdev *d)
 	struct rte_eth_link link = {0};
 	struct rte_ether_addr mac;
 
+	d->queue.ops = &queue_ops;
 	d->port.ops = &ops;
+	d->port.queue = &d->queue;
 	snprintf(d->port.name, sizeof(d->port.name), "%s", d->has_kif ? d->kif.name : d->dev);
 	if (d->has_kif) {
 		ur_kif_restore(&d->kif);

@@ -28,6 +28,7 @@ struct ur_sim_wire {
 
 struct ur_sim_port {
 	struct ur_port port;
+	struct ur_queue queue;
 	struct ur_sim *sim;
 	unsigned index;
 	struct ur_sim_wire tx, rx;

@@ -34,6 +34,11 @@ static struct ur_sim_port *port_of(struct ur_port *p)
 	return ur_container_of(p, struct ur_sim_port, port);
 }
 
+static struct ur_sim_port *port_of_queue(struct ur_queue *q)
+{
+	return ur_container_of(q, struct ur_sim_port, queue);
+}
+
 static void count(struct ur_sim *sim, uint8_t where, int by)
 {
 	if (where == UR_SIM_OUT)
@@ -98,15 +103,16 @@ void ur_sim_deliver(struct ur_sim_port *p, struct ur_sim_buf *b)
 	p->sim->stats.delivered++;
 }
 
-static unsigned rx_burst(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+static unsigned rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_sim_port *p = port_of(port);
+	struct ur_sim_port *p = port_of_queue(q);
 	unsigned got = 0;
 
 	for (; got < n && p->head; got++) {
 		pkts[got] = p->head;
 		p->head = p->head->next;
 		pkts[got]->next = NULL;
+		pkts[got]->home = q;
 		move(p->sim, buf_of(pkts[got]), UR_SIM_OUT);
 	}
 	if (!p->head)
@@ -115,13 +121,15 @@ static unsigned rx_burst(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
 	return got;
 }
 
-static unsigned alloc(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+static unsigned alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_sim *sim = port_of(port)->sim;
+	struct ur_sim *sim = port_of_queue(q)->sim;
 	unsigned got = 0;
 
-	for (struct ur_sim_buf *b; got < n && (b = ur_sim_buf_get(sim, UR_SIM_OUT)); got++)
+	for (struct ur_sim_buf *b; got < n && (b = ur_sim_buf_get(sim, UR_SIM_OUT)); got++) {
 		pkts[got] = &b->pkt;
+		b->pkt.home = q;
+	}
 	return got;
 }
 
@@ -137,10 +145,10 @@ static void give_back(struct ur_sim *sim, struct ur_pkt *pkt)
 	ur_sim_buf_put(sim, b);
 }
 
-static void free_pkts(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+static void release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		give_back(port_of(port)->sim, pkts[i]);
+		give_back(port_of_queue(q)->sim, pkts[i]);
 }
 
 /* The frame as it is on the wire, in a buffer of its own: what the sender's memory holds later does not matter. */
@@ -156,9 +164,9 @@ static struct ur_sim_buf *gather(struct ur_sim *sim, const struct ur_pkt *p)
 	return b;
 }
 
-static unsigned tx_burst(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+static unsigned tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_sim_port *p = port_of(port);
+	struct ur_sim_port *p = port_of_queue(q);
 	struct ur_sim *sim = p->sim;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -192,9 +200,9 @@ static int set_mcast(struct ur_port *port, const struct ur_mac *macs, unsigned n
 	return 0;
 }
 
-static int wake_fd(struct ur_port *port)
+static int wake_fd(struct ur_queue *q)
 {
-	(void)port;
+	(void)q;
 	return -1;
 }
 
@@ -221,13 +229,16 @@ static void close_port(struct ur_port *port)
 	p->waiting = 0;
 }
 
-static const struct ur_port_ops ops = {
-	.rx_burst = rx_burst,
-	.tx_burst = tx_burst,
+static const struct ur_queue_ops queue_ops = {
+	.rx = rx,
+	.tx = tx,
 	.alloc = alloc,
-	.free = free_pkts,
-	.set_mcast = set_mcast,
+	.release = release,
 	.wake_fd = wake_fd,
+};
+
+static const struct ur_port_ops ops = {
+	.set_mcast = set_mcast,
 	.link_up = link_up,
 	.close = close_port,
 };
@@ -241,7 +252,8 @@ static void init_port(struct ur_sim *sim, unsigned i, const struct ur_sim_link *
 	p->index = i;
 	p->tail = &p->head;
 	p->tx.link = *tx;
-	p->port = (struct ur_port){.ops = &ops, .mtu = mtu, .speed_mbps = tx->rate_mbps ? tx->rate_mbps : 100000};
+	p->queue.ops = &queue_ops;
+	p->port = (struct ur_port){.ops = &ops, .queue = &p->queue, .mtu = mtu, .speed_mbps = tx->rate_mbps ? tx->rate_mbps : 100000};
 	p->port.mac = (struct ur_mac){{0x02, 0x75, 0x72, 0, 0, (uint8_t)(i + 1)}};
 	memcpy(p->port.name, "sim", 4);
 	p->port.name[3] = (char)('0' + i / 10);

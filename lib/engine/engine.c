@@ -228,16 +228,16 @@ static void shard_enter(struct ur_engine *e)
 	struct ur_port *port = e->nic->port;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &e->cancel_state);
-	if (port && port->ops->enter)
-		port->ops->enter(port);
+	if (port)
+		ur_queue_enter(port->queue);
 }
 
 static void shard_leave(struct ur_engine *e)
 {
 	struct ur_port *port = e->nic->port;
 
-	if (port && port->ops->leave)
-		port->ops->leave(port);
+	if (port)
+		ur_queue_leave(port->queue);
 }
 
 static bool shard_try(struct ur_engine *e)

@@ -118,15 +118,15 @@ int ur_faults_create(const struct ur_fault_spec *s, struct ur_nic *nic, struct u
 	return 0;
 }
 
-static void give_back(struct ur_nic *nic, struct ur_pkt *p)
+static void give_back(struct ur_pkt *p)
 {
-	nic->port->ops->free(nic->port, &p, 1);
+	ur_pkts_release(&p, 1);
 }
 
 void ur_faults_destroy(struct ur_faults *f)
 {
 	for (unsigned i = 0; i < f->held_n; i++)
-		give_back(f->nic, f->held[i].p);
+		give_back(f->held[i].p);
 	free(f);
 }
 
@@ -142,10 +142,10 @@ static struct ur_pkt *duplicate(struct ur_nic *nic, const struct ur_pkt *p)
 {
 	struct ur_pkt *d;
 
-	if (nic->port->ops->alloc(nic->port, &d, 1) != 1)
+	if (ur_queue_alloc(nic->port->queue, &d, 1) != 1)
 		return NULL;
 	if (ur_pkt_frame_len(p) > d->room) {
-		give_back(nic, d);
+		give_back(d);
 		return NULL;
 	}
 	d->len = (uint32_t)(ur_pkt_gather(p, d->data) - d->data);
@@ -174,7 +174,7 @@ static void apply_one(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward fo
 	struct ur_pkt *d;
 
 	if (chance(f, f->spec.drop, UR_C_FAULT_DROP)) {
-		give_back(f->nic, p);
+		give_back(p);
 		return;
 	}
 	if (chance(f, f->spec.dup, UR_C_FAULT_DUP) && (d = duplicate(f->nic, p)))

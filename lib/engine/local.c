@@ -248,7 +248,7 @@ unsigned ur_local_recv(struct ur_local *l, struct ur_port *port, struct ur_pkt *
 
 	if (ur_likely(!waiting))
 		return 0;
-	got = port->ops->alloc(port, pkts, ur_min_u32(n, ur_min_u32(waiting, MAILBOX_FRAMES)));
+	got = ur_queue_alloc(port->queue, pkts, ur_min_u32(n, ur_min_u32(waiting, MAILBOX_FRAMES)));
 	for (unsigned i = 0; i < got; i++) {
 		const struct frame *f = &l->box->frame[(head + i) % MAILBOX_FRAMES];
 		uint32_t len = ur_min_u32(f->len, UR_PKT_ROOM); /* shared memory: whatever stands there must do no harm */

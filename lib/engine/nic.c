@@ -20,7 +20,7 @@
 static unsigned nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
 {
 	struct ur_nic *nic = ctx;
-	unsigned got = nic->port ? nic->port->ops->alloc(nic->port, pkts, n) : 0;
+	unsigned got = nic->port ? ur_queue_alloc(nic->port->queue, pkts, n) : 0;
 
 	if (ur_unlikely(got < n))
 		ur_count(&nic->counters, UR_C_TX_NO_BUFFER);
@@ -29,9 +29,8 @@ static unsigned nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
 
 static void nic_free(void *ctx, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_nic *nic = ctx;
-
-	nic->port->ops->free(nic->port, pkts, n);
+	(void)ctx;
+	ur_pkts_release(pkts, n);
 }
 
 static void nic_output(void *ctx, struct ur_pkt *p)
@@ -121,11 +120,11 @@ static void nic_drop_queued(struct ur_nic *nic)
 	struct ur_pkt *p;
 
 	if (nic->backlog_n)
-		nic_free(nic, nic->backlog, nic->backlog_n);
+		ur_pkts_release(nic->backlog, nic->backlog_n);
 	nic->backlog_n = 0;
 	while ((p = nic->local_head)) {
 		nic->local_head = p->next;
-		nic_free(nic, &p, 1);
+		ur_pkts_release(&p, 1);
 	}
 	nic->local_tail = &nic->local_head;
 }
@@ -187,7 +186,7 @@ static void nic_port_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	}
 	nic->counters.v[UR_C_TX_PACKETS] += n;
 	if (!nic->backlog_n)
-		sent = nic->port->ops->tx_burst(nic->port, pkts, n);
+		sent = ur_queue_tx(nic->port->queue, pkts, n);
 	if (ur_likely(sent == n))
 		return;
 	ur_count(&nic->counters, UR_C_TX_BACKLOG);
@@ -196,7 +195,7 @@ static void nic_port_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	while (sent < n && nic->backlog_n < ur_array_size(nic->backlog))
 		nic->backlog[nic->backlog_n++] = pkts[sent++];
 	if (sent < n)
-		nic_free(nic, pkts + sent, n - sent); /* only ARP and MADs can meet a full backlog; they are sent again */
+		ur_pkts_release(pkts + sent, n - sent); /* only ARP and MADs can meet a full backlog; they are sent again */
 }
 
 /* A port that takes nothing (its peer has gone) loses frames as a cable does, so that timers and retry counters can do their work. */
@@ -204,13 +203,13 @@ static void nic_drop_backlog(struct ur_nic *nic)
 {
 	nic->counters.v[UR_C_TX_DROPPED] += nic->backlog_n;
 	if (nic->backlog_n)
-		nic_free(nic, nic->backlog, nic->backlog_n);
+		ur_pkts_release(nic->backlog, nic->backlog_n);
 	nic->backlog_n = 0;
 }
 
 static void nic_flush_backlog(struct ur_nic *nic)
 {
-	unsigned sent = nic->port->ops->tx_burst(nic->port, nic->backlog, nic->backlog_n);
+	unsigned sent = ur_queue_tx(nic->port->queue, nic->backlog, nic->backlog_n);
 
 	nic->backlog_n -= sent;
 	if (sent)
@@ -365,13 +364,13 @@ static void nic_rx_burst(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		nic_rx_frame(nic, pkts[i]);
-	nic_free(nic, pkts, n);
+	ur_pkts_release(pkts, n);
 }
 
 static unsigned nic_rx(struct ur_nic *nic)
 {
 	struct ur_pkt *pkts[UR_NIC_BURST];
-	unsigned n = nic->port->ops->rx_burst(nic->port, pkts, UR_NIC_BURST);
+	unsigned n = ur_queue_rx(nic->port->queue, pkts, UR_NIC_BURST);
 
 	if (!n)
 		return 0;
@@ -416,7 +415,7 @@ static unsigned nic_rx_local(struct ur_nic *nic)
 		list = p->next;
 		if (ur_pkt_linearise(p))
 			nic_rx_own(nic, p);
-		nic_free(nic, &p, 1);
+		ur_pkts_release(&p, 1);
 	}
 	return n;
 }

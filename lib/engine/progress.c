@@ -57,7 +57,7 @@ static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 	uint64_t drained;
 
 	if (on_port)
-		fds[n++] = (struct pollfd){.fd = e->nic->port->ops->wake_fd(e->nic->port), .events = POLLIN};
+		fds[n++] = (struct pollfd){.fd = ur_queue_wake_fd(e->nic->port->queue), .events = POLLIN};
 	if (until != UR_TIME_NEVER) {
 		ur_time ns = until > now ? until - now : 0;
 
@@ -111,7 +111,7 @@ static void step_aside(struct ur_engine *e, ur_time until)
  */
 static void rest(struct ur_engine *e, ur_time until, ur_time *nap)
 {
-	bool on_port = !e->port_error && e->nic->port->ops->wake_fd && e->nic->port->ops->wake_fd(e->nic->port) >= 0;
+	bool on_port = !e->port_error && ur_queue_wake_fd(e->nic->port->queue) >= 0;
 	ur_time now = ur_engine_now(), next;
 	bool sleep;
 

@@ -205,8 +205,7 @@ __attribute__((destructor)) static void end_of_process(void)
 	if ((running && !stop_progress(e)) || !lock_at_exit(e))
 		return;
 	if (e->nic->port) {
-		if (e->nic->port->ops->enter)
-			e->nic->port->ops->enter(e->nic->port);
+		ur_queue_enter(e->nic->port->queue);
 		ur_net_groups_end(e->nic->net, ur_engine_now());
 		say_goodbye(e->nic);
 		if (e->info.owned)

@@ -51,6 +51,8 @@ enum ur_pkt_flag {
 	UR_PKT_GROUP = 2, /* to send: the destination is a multicast group, which may have members at this very NIC */
 };
 
+struct ur_queue; /* drivers/port.h */
+
 struct ur_pkt {
 	uint8_t *data;
 	uint32_t len;
@@ -73,6 +75,7 @@ struct ur_pkt {
 	struct ur_gid src, dst; /* IP addresses as GIDs */
 	ur_time when;           /* when it was received, or handed to the port */
 	struct ur_pkt *next;    /* for the holder's queues */
+	struct ur_queue *home;  /* whom it goes back to; the driver's to set */
 };
 
 /* Bytes of the frame as it is on the wire, without FCS. */

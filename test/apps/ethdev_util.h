@@ -67,7 +67,7 @@ static struct ur_pkt *new_pkt(struct ur_port *p, const struct ur_mac *dst, unsig
 {
 	struct ur_pkt *pkt = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(p->ops->alloc(p, &pkt, 1), 1);
+	CU_ASSERT_EQUAL_FATAL(ur_queue_alloc(p->queue, &pkt, 1), 1);
 	fill_header(pkt->data, dst, &p->mac, len, 4791);
 	pkt->len = HDR;
 	return pkt;
@@ -80,10 +80,10 @@ static struct ur_pkt *receive(struct ur_port *p)
 	struct ur_pkt *r;
 
 	while (now_ms() < end)
-		if (p->ops->rx_burst(p, &r, 1) == 1) {
+		if (ur_queue_rx(p->queue, &r, 1) == 1) {
 			if (r->len >= HDR && (ur_get16(r->data + 12) == ROCE_V1 || (ur_get16(r->data + 12) == 0x0800 && r->data[23] == 17)))
 				return r;
-			p->ops->free(p, &r, 1);
+			ur_pkts_release(&r, 1);
 		}
 	return NULL;
 }

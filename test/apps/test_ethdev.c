@@ -136,7 +136,7 @@ static void alloc__contract(void)
 
 	open_pair(0);
 	for (unsigned round = 0; round < 4; round++) {
-		n = a->ops->alloc(a, pkts, 32);
+		n = ur_queue_alloc(a->queue, pkts, 32);
 		CU_ASSERT_EQUAL(n, 32);
 		for (unsigned i = 0; i < n; i++) {
 			struct ur_pkt *p = pkts[i];
@@ -148,7 +148,7 @@ static void alloc__contract(void)
 			memset(&p->nseg, 0xff, sizeof(*p) - offsetof(struct ur_pkt, nseg));
 			p->nseg = 0;
 		}
-		a->ops->free(a, pkts, n);
+		ur_pkts_release(pkts, n);
 	}
 	close_pair();
 }
@@ -169,7 +169,7 @@ static void transfer(unsigned nseg, unsigned seg, unsigned tail)
 	p->nseg = (uint8_t)nseg;
 	memcpy(p->tail, "ABCDEFG", tail);
 	p->tail_len = (uint8_t)tail;
-	CU_ASSERT_EQUAL(a->ops->tx_burst(a, &p, 1), 1);
+	CU_ASSERT_EQUAL(ur_queue_tx(a->queue, &p, 1), 1);
 	CU_ASSERT_EQUAL(atomic_load(&ref.n), 0); /* af_packet has copied the frame */
 	r = receive(b);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
@@ -178,7 +178,7 @@ static void transfer(unsigned nseg, unsigned seg, unsigned tail)
 		CU_ASSERT_EQUAL(memcmp(r->data + HDR + i * seg, memory[i], seg), 0);
 	CU_ASSERT_EQUAL(memcmp(r->data + len - tail, "ABCDEFG", tail), 0);
 	CU_ASSERT_EQUAL(r->nseg, 0);
-	b->ops->free(b, &r, 1);
+	ur_pkts_release(&r, 1);
 }
 
 static void tx__every_shape(void)
@@ -188,13 +188,13 @@ static void tx__every_shape(void)
 
 	for (unsigned c = 0; c < ur_array_size(chain_min); c++) {
 		open_pair(chain_min[c]);
-		a->ops->enter(a);
+		ur_queue_enter(a->queue);
 		for (unsigned nseg = 0; nseg <= UR_PKT_SEGS; nseg++)
 			for (unsigned tail = 0; tail <= 7; tail += 7) {
 				transfer(nseg, 1, tail);
 				transfer(nseg, nseg == 1 ? 4096 : 1000, tail);
 			}
-		a->ops->leave(a);
+		ur_queue_leave(a->queue);
 		ur_ethdev_stats(a, &st);
 		CU_ASSERT_EQUAL(st.tx, 20);
 		CU_ASSERT_EQUAL(st.tx_chained + st.tx_gathered, 16);
@@ -217,13 +217,13 @@ static void tx__oversize_is_dropped(void)
 	}
 	p[1]->seg[0] = p[1]->seg[1] = (struct ur_seg){memory, 3000, &ref};
 	p[1]->nseg = 2;
-	CU_ASSERT_EQUAL(a->ops->tx_burst(a, p, 3), 3);
+	CU_ASSERT_EQUAL(ur_queue_tx(a->queue, p, 3), 3);
 	CU_ASSERT_EQUAL(atomic_load(&ref.n), 0);
 	for (unsigned i = 0; i < 3; i += 2) {
 		r = receive(b);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(r);
 		CU_ASSERT_EQUAL(r->data[HDR - 1], i);
-		b->ops->free(b, &r, 1);
+		ur_pkts_release(&r, 1);
 	}
 	ur_ethdev_stats(a, &st);
 	CU_ASSERT_EQUAL(st.tx_oversize, 1);
@@ -239,7 +239,7 @@ static void burst__many_full_frames(void)
 
 	open_pair(0);
 	for (unsigned round = 0; round < 16; round++) {
-		CU_ASSERT_EQUAL_FATAL(a->ops->alloc(a, p, 32), 32);
+		CU_ASSERT_EQUAL_FATAL(ur_queue_alloc(a->queue, p, 32), 32);
 		for (unsigned i = 0; i < 32; i++) {
 			fill_header(p[i]->data, &b->mac, &a->mac, HDR + 4096 + 4, 4791);
 			p[i]->len = HDR;
@@ -247,11 +247,11 @@ static void burst__many_full_frames(void)
 			p[i]->nseg = 1;
 			p[i]->tail_len = 4;
 		}
-		CU_ASSERT_EQUAL(a->ops->tx_burst(a, p, 32), 32);
+		CU_ASSERT_EQUAL(ur_queue_tx(a->queue, p, 32), 32);
 	}
-	while ((n = b->ops->rx_burst(b, r, 32))) {
+	while ((n = ur_queue_rx(b->queue, r, 32))) {
 		got += n;
-		b->ops->free(b, r, n);
+		ur_pkts_release(r, n);
 	}
 	CU_ASSERT_EQUAL(got, 512); /* nobody fetched meanwhile: the ring held them all */
 	close_pair();
@@ -286,26 +286,26 @@ static void tx__resubmission(void)
 		do {
 			for (unsigned i = 0; i < 32; i++)
 				pkts[i] = ring_pkt(p, memory, &ref, made++);
-			taken = p->ops->tx_burst(p, pkts, 32);
+			taken = ur_queue_tx(p->queue, pkts, 32);
 		} while (taken == 32 && made < 3000);
 		CU_ASSERT_TRUE_FATAL(taken < 32);
 		refused = 32 - taken;
-		CU_ASSERT_EQUAL(p->ops->tx_burst(p, pkts + taken, refused), 0);
+		CU_ASSERT_EQUAL(ur_queue_tx(p->queue, pkts + taken, refused), 0);
 		ur_ethdev_stats(p, &st);
 		CU_ASSERT_EQUAL(atomic_load(&ref.n), st.tx_chained); /* when segment mbufs run out, the rest is gathered */
 		CU_ASSERT_EQUAL(st.tx_chained > 0, chain_min[c] == 1);
-		for (int resend = 1; (n = p->ops->rx_burst(p, r, 32)); resend = 0) {
+		for (int resend = 1; (n = ur_queue_rx(p->queue, r, 32)); resend = 0) {
 			for (unsigned i = 0; i < n; i++) {
 				CU_ASSERT_EQUAL(ur_get32(r[i]->data + HDR - 4), seen);
 				CU_ASSERT_EQUAL(r[i]->len, HDR + 2004);
 				CU_ASSERT_EQUAL(memcmp(r[i]->data + HDR, memory, 2000), 0);
 				seen++;
 			}
-			p->ops->free(p, r, n);
+			ur_pkts_release(r, n);
 			if (resend) /* all but one, which is given back instead */
-				CU_ASSERT_EQUAL(p->ops->tx_burst(p, pkts + taken, refused - 1), refused - 1);
+				CU_ASSERT_EQUAL(ur_queue_tx(p->queue, pkts + taken, refused - 1), refused - 1);
 		}
-		p->ops->free(p, pkts + 31, 1);
+		ur_pkts_release(pkts + 31, 1);
 		CU_ASSERT_EQUAL(seen, made - 1);
 		CU_ASSERT_EQUAL(atomic_load(&ref.n), 0);
 		p->ops->close(p);
@@ -320,7 +320,7 @@ static void free__unsent_drops_refs(void)
 
 	open_pair(0);
 	p = ring_pkt(a, memory, &ref, 0);
-	a->ops->free(a, &p, 1);
+	ur_pkts_release(&p, 1);
 	CU_ASSERT_EQUAL(atomic_load(&ref.n), 0);
 	close_pair();
 }
@@ -331,18 +331,18 @@ static void wake_fd__sleeps_and_wakes(void)
 	struct ur_pkt *p, *r;
 
 	open_pair(0);
-	pfd.fd = b->ops->wake_fd(b);
+	pfd.fd = ur_queue_wake_fd(b->queue);
 	CU_ASSERT_TRUE_FATAL(pfd.fd >= 0);
 	while ((r = receive(b))) /* whatever the kernel multicast at first */
-		b->ops->free(b, &r, 1);
+		ur_pkts_release(&r, 1);
 	CU_ASSERT_EQUAL(poll(&pfd, 1, 50), 0);
 	p = new_pkt(a, &b->mac, HDR);
-	CU_ASSERT_EQUAL(a->ops->tx_burst(a, &p, 1), 1);
+	CU_ASSERT_EQUAL(ur_queue_tx(a->queue, &p, 1), 1);
 	CU_ASSERT_EQUAL(poll(&pfd, 1, 1000), 1);
 	CU_ASSERT_TRUE(pfd.revents & POLLIN);
 	r = receive(b);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
-	b->ops->free(b, &r, 1);
+	ur_pkts_release(&r, 1);
 	CU_ASSERT_EQUAL(poll(&pfd, 1, 50), 0);
 	close_pair();
 }
@@ -417,9 +417,9 @@ static void filter__what_reaches_the_ring(void)
 		r = receive(a);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(r);
 		CU_ASSERT_EQUAL(r->data[HDR - 1], t[i].passes ? 1 : 2);
-		a->ops->free(a, &r, 1);
+		ur_pkts_release(&r, 1);
 		if (t[i].passes && (r = receive(a)))
-			a->ops->free(a, &r, 1);
+			ur_pkts_release(&r, 1);
 	}
 	close_pair();
 }
@@ -441,7 +441,7 @@ static int child_main(int ready)
 	r = receive(mine);
 	if (!r || r->len != HDR || r->data[HDR - 1] != 77)
 		return 4;
-	mine->ops->free(mine, &r, 1);
+	ur_pkts_release(&r, 1);
 	mine->ops->close(mine);
 	return 0;
 }
@@ -465,13 +465,13 @@ static void fork__child_starts_its_own(void)
 	CU_ASSERT_EQUAL(read(fd[0], &c, 1), 1);
 	p = new_pkt(a, &b->mac, HDR);
 	p->data[HDR - 1] = 77;
-	CU_ASSERT_EQUAL(a->ops->tx_burst(a, &p, 1), 1);
+	CU_ASSERT_EQUAL(ur_queue_tx(a->queue, &p, 1), 1);
 	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
 	CU_ASSERT_EQUAL(status, 0);
 	r = receive(b);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
 	CU_ASSERT_EQUAL(r->data[HDR - 1], 77);
-	b->ops->free(b, &r, 1);
+	ur_pkts_release(&r, 1);
 	close(fd[0]);
 	transfer(1, 4096, 4);
 	close_pair();

@@ -78,13 +78,13 @@ static void send_one(struct bench *b, const struct ur_mac *dst, uint8_t type, co
 {
 	struct ur_pkt *p;
 
-	if (b->port->ops->alloc(b->port, &p, 1) != 1)
+	if (ur_queue_alloc(b->port->queue, &p, 1) != 1)
 		die("no packet buffer");
 	put_headers(b, p->data, dst, MIN_FRAME, type);
 	memcpy(p->data + HDR + 4, words, nwords * sizeof(*words));
 	p->len = MIN_FRAME;
-	if (b->port->ops->tx_burst(b->port, &p, 1) != 1)
-		b->port->ops->free(b->port, &p, 1);
+	if (ur_queue_tx(b->port->queue, &p, 1) != 1)
+		ur_pkts_release(&p, 1);
 }
 
 /* Waits for one frame of `type`; others are dropped. */
@@ -95,7 +95,7 @@ static bool await(struct bench *b, uint8_t type, uint64_t timeout_ns, uint64_t w
 	bool found = false;
 
 	while (!found && now_ns() < end) {
-		unsigned n = b->port->ops->rx_burst(b->port, pkts, BURST);
+		unsigned n = ur_queue_rx(b->port->queue, pkts, BURST);
 
 		for (unsigned i = 0; i < n; i++) {
 			const uint8_t *d = pkts[i]->data;
@@ -106,7 +106,7 @@ static bool await(struct bench *b, uint8_t type, uint64_t timeout_ns, uint64_t w
 			memcpy(b->peer.b, d + 6, 6);
 			memcpy(words, d + HDR + 4, 16);
 		}
-		b->port->ops->free(b->port, pkts, n);
+		ur_pkts_release(pkts, n);
 	}
 	return found;
 }
@@ -122,7 +122,7 @@ static void serve(struct bench *b)
 	bool quit = false;
 
 	while (!quit) {
-		unsigned n = b->port->ops->rx_burst(b->port, pkts, BURST);
+		unsigned n = ur_queue_rx(b->port->queue, pkts, BURST);
 		uint64_t now = n ? now_ns() : 0;
 
 		for (unsigned i = 0; i < n; i++) {
@@ -147,7 +147,7 @@ static void serve(struct bench *b)
 				quit = true;
 			}
 		}
-		b->port->ops->free(b->port, pkts, n);
+		ur_pkts_release(pkts, n);
 	}
 }
 
@@ -181,7 +181,7 @@ static unsigned build_burst(struct bench *b, struct ur_pkt **pkts, unsigned n)
 {
 	unsigned body = b->size - MIN_FRAME - 4;
 
-	n = b->port->ops->alloc(b->port, pkts, n);
+	n = ur_queue_alloc(b->port->queue, pkts, n);
 	for (unsigned i = 0; i < n; i++) {
 		put_headers(b, pkts[i]->data, &b->peer, b->size, DATA);
 		pkts[i]->len = MIN_FRAME;
@@ -210,11 +210,11 @@ static uint64_t blast(struct bench *b)
 			n = build_burst(b, pkts, BURST);
 			done = 0;
 		}
-		done += b->port->ops->tx_burst(b->port, pkts + done, n - done);
+		done += ur_queue_tx(b->port->queue, pkts + done, n - done);
 		if (done == n)
 			sent += n;
 	} while (now_ns() < end);
-	b->port->ops->free(b->port, pkts + done, n - done);
+	ur_pkts_release(pkts + done, n - done);
 	return sent;
 }
 
@@ -295,12 +295,12 @@ int main(int argc, char **argv)
 	if (!b.area)
 		die("out of memory");
 	memset(b.area, 0x5a, ALIGNED_AREA);
-	b.port->ops->enter(b.port);
+	ur_queue_enter(b.port->queue);
 	if (strcmp(argv[optind], "server") == 0)
 		serve(&b);
 	else
 		run_client(&b);
-	b.port->ops->leave(b.port);
+	ur_queue_leave(b.port->queue);
 	b.port->ops->close(b.port);
 	free(b.area);
 	return 0;

@@ -238,7 +238,7 @@ bool nics_to_siblings(void *ctx, uint8_t slot, const struct ur_pkt *p)
 unsigned nics_from_siblings(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n)
 {
 	(void)ctx;
-	if (!nics_mail.len || !n || port->ops->alloc(port, pkts, 1) != 1)
+	if (!nics_mail.len || !n || ur_queue_alloc(port->queue, pkts, 1) != 1)
 		return 0;
 	memcpy(pkts[0]->data, nics_mail.data, nics_mail.len);
 	pkts[0]->len = nics_mail.len;

@@ -76,7 +76,7 @@ static void forward(enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n)
 		seen[seen_n].len = at + p->tail_len;
 		seen[seen_n++].dir = dir;
 	}
-	port.port.ops->free(&port.port, pkts, n);
+	ur_pkts_release(pkts, n);
 }
 
 static void to_wire(struct ur_nic *to, struct ur_pkt **pkts, unsigned n)
@@ -108,7 +108,7 @@ static struct ur_pkt *packet(unsigned number)
 	uint8_t b[FRAME];
 	struct ur_pkt *p;
 
-	CU_ASSERT_EQUAL_FATAL(port.port.ops->alloc(&port.port, &p, 1), 1);
+	CU_ASSERT_EQUAL_FATAL(ur_queue_alloc(&port.queue, &p, 1), 1);
 	expected(b, number);
 	memcpy(p->data, b, HEAD);
 	memcpy(p->tail, b + HEAD + PAYLOAD, TAIL);

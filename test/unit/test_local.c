@@ -121,7 +121,7 @@ static void expect(uint32_t first, uint32_t n, uint32_t len)
 			CU_ASSERT_EQUAL(pkts[i]->len, len);
 			CU_ASSERT_TRUE(pkts[i]->len == len && !memcmp(pkts[i]->data, want, len));
 		}
-		port.port.ops->free(&port.port, pkts, got);
+		ur_pkts_release(pkts, got);
 	}
 	CU_ASSERT_EQUAL(at, n);
 	CU_ASSERT_EQUAL(port.allocated, port.freed);
@@ -204,7 +204,7 @@ static void local_recv__short_of_packets(void)
 	memcpy(&number, pkts[1]->data, 4);
 	CU_ASSERT_EQUAL(number, 51);
 	CU_ASSERT_EQUAL(ur_local_recv(local, &port.port, pkts + 2, UR_NIC_BURST - 2), 0);
-	port.port.ops->free(&port.port, pkts, 2);
+	ur_pkts_release(pkts, 2);
 	port.limit = 10;
 	expect(52, 3, 64);
 }

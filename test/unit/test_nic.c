@@ -23,9 +23,9 @@ static struct wire {
 } wire;
 static struct ur_nic *nic;
 
-static unsigned wire_rx(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+static unsigned wire_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	struct wire *w = ur_container_of(port, struct wire, fake.port);
+	struct wire *w = ur_container_of(q, struct wire, fake.queue);
 
 	if (!w->next || !n)
 		return 0;
@@ -34,9 +34,10 @@ static unsigned wire_rx(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
 	return 1;
 }
 
-static unsigned wire_tx(struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+static unsigned wire_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	port->ops->free(port, pkts, n);
+	(void)q;
+	ur_pkts_release(pkts, n);
 	return n;
 }
 
@@ -47,15 +48,15 @@ static struct ur_gid host(unsigned last)
 
 static void open_nic(uint16_t vlan)
 {
-	static struct ur_port_ops ops;
+	static struct ur_queue_ops ops;
 	struct ur_nic_config cfg = {.seed = 1, .slot = SLOT, .mac = our_mac, .mtu = 1500};
 	struct ur_net_addr addr = {.gid = host(1), .prefix_len = 24, .vlan = vlan};
 
 	fake_port_init(&wire.fake, 64);
-	ops = *wire.fake.port.ops;
-	ops.rx_burst = wire_rx;
-	ops.tx_burst = wire_tx;
-	wire.fake.port.ops = &ops;
+	ops = *wire.fake.queue.ops;
+	ops.rx = wire_rx;
+	ops.tx = wire_tx;
+	wire.fake.queue.ops = &ops;
 	wire.fake.port.mac = our_mac;
 	CU_ASSERT_EQUAL_FATAL(ur_nic_create(&cfg, 0, &nic), 0);
 	CU_ASSERT_EQUAL_FATAL(ur_net_addr_add(nic->net, &addr), 0);
@@ -84,7 +85,7 @@ static struct ur_pkt *get(void)
 {
 	struct ur_pkt *p = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(wire.fake.port.ops->alloc(&wire.fake.port, &p, 1), 1);
+	CU_ASSERT_EQUAL_FATAL(ur_queue_alloc(&wire.fake.queue, &p, 1), 1);
 	return p;
 }
 

@@ -300,12 +300,12 @@ static void mcast__siblings(void)
 	nics_recv(&h, &q[0], 101, 32768, 2048);
 	h.n[0].nic->cfg.siblings_recv = nics_from_siblings;
 	port = ur_sim_port(h.sim, 1);
-	CU_ASSERT_EQUAL_FATAL(port->ops->alloc(port, &p, 1), 1);
+	CU_ASSERT_EQUAL_FATAL(ur_queue_alloc(port->queue, &p, 1), 1);
 	memcpy(p->data, nics_mail.data, nics_mail.len);
 	p->len = nics_mail.len;
 	nics_run(&h, UR_NS_PER_MS);
 	nics_expect(&h, 0, 100, IBV_WC_SUCCESS);
-	CU_ASSERT_EQUAL(port->ops->tx_burst(port, &p, 1), 1);
+	CU_ASSERT_EQUAL(ur_queue_tx(port->queue, &p, 1), 1);
 	nics_run(&h, UR_NS_PER_MS);
 	nics_expect_none(&h, 0);
 	CU_ASSERT_EQUAL(count(0, UR_C_RX_OTHER_HOST), 2);

@@ -66,9 +66,9 @@ static void ask(bool v4, unsigned version)
 	struct ur_pkt *p;
 
 	to.smac = port->mac;
-	CU_ASSERT_EQUAL_FATAL(port->ops->alloc(port, &p, 1), 1);
+	CU_ASSERT_EQUAL_FATAL(ur_queue_alloc(port->queue, &p, 1), 1);
 	ur_gmp_build(p, &to, &m);
-	CU_ASSERT_EQUAL_FATAL(port->ops->tx_burst(port, &p, 1), 1);
+	CU_ASSERT_EQUAL_FATAL(ur_queue_tx(port->queue, &p, 1), 1);
 }
 
 /* Queries come through the filter of an owned port, and are answered. */

@@ -33,7 +33,7 @@ static struct ur_pkt *get(struct ur_sim *s, unsigned port)
 	struct ur_port *p = ur_sim_port(s, port);
 	struct ur_pkt *pkt = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(p->ops->alloc(p, &pkt, 1), 1);
+	CU_ASSERT_EQUAL_FATAL(ur_queue_alloc(p->queue, &pkt, 1), 1);
 	return pkt;
 }
 
@@ -63,7 +63,7 @@ static void send(struct ur_sim *s, unsigned port, struct ur_pkt *p)
 {
 	struct ur_port *q = ur_sim_port(s, port);
 
-	CU_ASSERT_EQUAL(q->ops->tx_burst(q, &p, 1), 1);
+	CU_ASSERT_EQUAL(ur_queue_tx(q->queue, &p, 1), 1);
 }
 
 static void send_to(struct ur_sim *s, unsigned from, unsigned to, uint8_t opcode, uint32_t psn)
@@ -84,11 +84,11 @@ static unsigned drain(struct ur_sim *s, unsigned port, uint32_t *psns, unsigned 
 	struct ur_pkt *pkts[BURST];
 	unsigned total = 0, n;
 
-	while ((n = p->ops->rx_burst(p, pkts, BURST))) {
+	while ((n = ur_queue_rx(p->queue, pkts, BURST))) {
 		for (unsigned i = 0; i < n; i++, total++)
 			if (psns && total < max)
 				psns[total] = ur_get24(pkts[i]->data + 51);
-		p->ops->free(p, pkts, n);
+		ur_pkts_release(pkts, n);
 	}
 	return total;
 }
@@ -103,21 +103,20 @@ static void create__range(void)
 static void alloc__contract(void)
 {
 	struct ur_sim *s = make(1, 1);
-	struct ur_port *p = ur_sim_port(s, 0);
 	struct ur_pkt *a = get(s, 0), *b;
 
 	memset(a->data, 0xff, a->room);
 	a->nseg = 0;
 	a->flags = a->tail_len = 1;
 	CU_ASSERT_TRUE(a->room >= UR_PKT_ROOM);
-	p->ops->free(p, &a, 1);
+	ur_pkts_release(&a, 1);
 	b = get(s, 0);
 	CU_ASSERT_EQUAL(b->len, 0);
 	CU_ASSERT_EQUAL(b->flags, 0);
 	CU_ASSERT_EQUAL(b->tail_len, 0);
 	CU_ASSERT_EQUAL(ur_sim_outstanding(s), 1);
-	p->ops->free(p, &b, 1);
-	p->ops->free(p, &b, 1);
+	ur_pkts_release(&b, 1);
+	ur_pkts_release(&b, 1);
 	CU_ASSERT_EQUAL(ur_sim_stats(s)->bad_free, 1);
 	CU_ASSERT_EQUAL(ur_sim_outstanding(s), 0);
 	ur_sim_destroy(s);
@@ -129,9 +128,9 @@ static void alloc__bounded(void)
 	struct ur_port *p = ur_sim_port(s, 0);
 	struct ur_pkt *pkts[16];
 
-	CU_ASSERT_EQUAL(p->ops->alloc(p, pkts, 16), 10);
-	CU_ASSERT_EQUAL(p->ops->alloc(p, pkts + 10, 1), 0);
-	p->ops->free(p, pkts, 10);
+	CU_ASSERT_EQUAL(ur_queue_alloc(p->queue, pkts, 16), 10);
+	CU_ASSERT_EQUAL(ur_queue_alloc(p->queue, pkts + 10, 1), 0);
+	ur_pkts_release(pkts, 10);
 	finish(s);
 }
 
@@ -152,25 +151,24 @@ static void tx__gathers_and_drops_refs(void)
 	CU_ASSERT_EQUAL(atomic_load(&ref.n), 0);
 	memset(x, 0xee, sizeof(x));
 	run(s);
-	CU_ASSERT_EQUAL_FATAL(q->ops->rx_burst(q, &r, 1), 1);
+	CU_ASSERT_EQUAL_FATAL(ur_queue_rx(q->queue, &r, 1), 1);
 	CU_ASSERT_EQUAL(r->len, 54 + 3 + 2 + 4);
 	CU_ASSERT_EQUAL(memcmp(r->data + 54, "\1\2\3\4\5\6\7\10\11", 9), 0);
 	CU_ASSERT_EQUAL(r->nseg, 0);
 	CU_ASSERT_EQUAL(r->tail_len, 0);
-	q->ops->free(q, &r, 1);
+	ur_pkts_release(&r, 1);
 	finish(s);
 }
 
 static void free__drops_refs_once(void)
 {
 	struct ur_sim *s = make(1, 1);
-	struct ur_port *p = ur_sim_port(s, 0);
 	struct ur_ref ref = {1};
 	struct ur_pkt *a = get(s, 0);
 
 	a->seg[0] = (struct ur_seg){(uint8_t *)"x", 1, &ref};
 	a->nseg = 1;
-	p->ops->free(p, &a, 1);
+	ur_pkts_release(&a, 1);
 	CU_ASSERT_EQUAL(atomic_load(&ref.n), 0);
 	finish(s);
 }
@@ -233,17 +231,17 @@ static void time__delay_and_rate(void)
 	send_to(s, 0, 1, 4, 2);
 	CU_ASSERT_EQUAL(ur_sim_next(s), 5992);
 	ur_sim_advance(s, 6291);
-	CU_ASSERT_EQUAL(q->ops->rx_burst(q, r, 2), 0);
+	CU_ASSERT_EQUAL(ur_queue_rx(q->queue, r, 2), 0);
 	CU_ASSERT_EQUAL(ur_sim_next(s), 6292);
 	ur_sim_advance(s, 10000);
 	CU_ASSERT_EQUAL(ur_sim_now(s), 10000);
-	CU_ASSERT_EQUAL_FATAL(q->ops->rx_burst(q, r, 2), 2);
+	CU_ASSERT_EQUAL_FATAL(ur_queue_rx(q->queue, r, 2), 2);
 	CU_ASSERT_EQUAL(r[0]->when, 6292);
 	CU_ASSERT_EQUAL(r[1]->when, 7284);
 	CU_ASSERT_EQUAL(ur_sim_next(s), UR_TIME_NEVER);
 	ur_sim_advance(s, 1);
 	CU_ASSERT_EQUAL(ur_sim_now(s), 10000);
-	q->ops->free(q, r, 2);
+	ur_pkts_release(r, 2);
 	finish(s);
 }
 
@@ -273,14 +271,14 @@ static void queue__bounded_and_marks(void)
 	for (uint32_t i = 0; i < 30; i++)
 		send_to(s, 0, 1, 4, i);
 	run(s);
-	n = q->ops->rx_burst(q, r, BURST);
+	n = ur_queue_rx(q->queue, r, BURST);
 	CU_ASSERT_EQUAL(n, 11);
 	CU_ASSERT_EQUAL(ur_sim_stats(s)->queue_drops, 19);
 	for (unsigned i = 0; i < n; i++)
 		ce += (r[i]->data[15] & 3) == 3;
 	CU_ASSERT_EQUAL(ce, 5);
 	CU_ASSERT_EQUAL(ur_sim_stats(s)->marked, 5);
-	q->ops->free(q, r, n);
+	ur_pkts_release(r, n);
 	finish(s);
 }
 
@@ -310,12 +308,12 @@ static void mark__ce_and_checksum(void)
 	send(s, 0, p);
 	send(s, 0, not_ect);
 	run(s);
-	CU_ASSERT_EQUAL_FATAL(q->ops->rx_burst(q, r, 2), 2);
+	CU_ASSERT_EQUAL_FATAL(ur_queue_rx(q->queue, r, 2), 2);
 	CU_ASSERT_EQUAL(r[0]->data[15], 3);
 	CU_ASSERT_EQUAL(header_sum(r[0]->data + 14), before);
 	CU_ASSERT_EQUAL(r[1]->data[15], 0);
 	CU_ASSERT_EQUAL(ur_sim_stats(s)->marked, 1);
-	q->ops->free(q, r, 2);
+	ur_pkts_release(r, 2);
 	finish(s);
 }
 
@@ -407,13 +405,13 @@ static void chance__corrupt_flips_1_to_3(void)
 		memcpy(plain, p->data, 60);
 		send(s, 0, p);
 		run(s);
-		CU_ASSERT_EQUAL_FATAL(q->ops->rx_burst(q, &r, 1), 1);
+		CU_ASSERT_EQUAL_FATAL(ur_queue_rx(q->queue, &r, 1), 1);
 		CU_ASSERT_EQUAL(memcmp(r->data, plain, 14), 0);
 		for (unsigned j = 14; j < 60; j++)
 			bits += (unsigned)__builtin_popcount(r->data[j] ^ plain[j]);
 		CU_ASSERT_TRUE_FATAL(bits >= 1 && bits <= 3);
 		seen[bits]++;
-		q->ops->free(q, &r, 1);
+		ur_pkts_release(&r, 1);
 	}
 	CU_ASSERT_TRUE(seen[1] && seen[2] && seen[3]);
 	finish(s);
@@ -485,7 +483,6 @@ static void bth__only_roce(void)
 {
 	struct ur_sim *s = make(1, 1);
 	struct ur_pkt *p = roce(s, 0, &ur_sim_port(s, 0)->mac, 0x64, 0xabcdef, 60);
-	struct ur_port *q = ur_sim_port(s, 0);
 	uint8_t tagged[64], opcode = 0;
 	uint32_t psn = 0;
 
@@ -500,7 +497,7 @@ static void bth__only_roce(void)
 	CU_ASSERT_TRUE(ur_sim_bth(tagged, 64, &opcode, &psn));
 	p->data[36] ^= 1;
 	CU_ASSERT_FALSE(ur_sim_bth(p->data, p->len, &opcode, &psn));
-	q->ops->free(q, &p, 1);
+	ur_pkts_release(&p, 1);
 	finish(s);
 }
 
