@@ -29,8 +29,21 @@ struct ur_queue_ops {
 	void (*leave)(struct ur_queue *q);
 };
 
+enum ur_queue_cap {
+	/*
+	 * The kernel's UDP sockets: it routes, finds the next hop and writes all headers before the BTH; of those in a packet to send only
+	 * the addresses, the traffic class and the hop limit count. Packets come in bare (UR_PKT_BARE).
+	 */
+	UR_QUEUE_BARE = 1,
+	/* A packet from the wire reaches one process of this host, perhaps not the one that it is for. Without it, all of them. */
+	UR_QUEUE_STEERED = 2,
+};
+
 struct ur_queue {
 	const struct ur_queue_ops *ops;
+	unsigned caps;        /* of enum ur_queue_cap */
+	uint32_t train_pkts;  /* the longest train that tx sends as one, in packets; 0 and 1: none */
+	uint32_t train_bytes; /* and in bytes of UDP payload */
 };
 
 static inline unsigned ur_queue_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)

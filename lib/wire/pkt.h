@@ -2,9 +2,13 @@
 /*
  * struct ur_pkt: one Ethernet frame. A driver owns the memory; whoever holds the pointer owns the packet.
  *
- *   received: `data`/`len` hold the whole frame, contiguous and writable; ur_frame_parse fills the parsed fields.
+ *   received: `data`/`len` hold the whole frame, contiguous and writable; ur_frame_parse fills the parsed fields. A packet that came
+ *             through a socket of the kernel's (UR_PKT_BARE) begins with its BTH: what stood before it the driver has put into the fields.
  *   to send:  `data`/`len` hold the headers (and small payloads); `seg` lists payload that stays where it is, in order after
  *             `data`; `tail`/`tail_len` hold the pad and the ICRC, the last bytes of the frame.
+ *
+ * A train is a run of packets that the kernel or a NIC carries as one and cuts into packets of equal length, of which the last may be
+ * shorter: same addresses, ports and traffic class. Each has its own headers from the BTH on and its own ICRC.
  */
 #ifndef UR_PKT_H
 #define UR_PKT_H
@@ -49,6 +53,7 @@ enum ur_pkt_kind {
 enum ur_pkt_flag {
 	UR_PKT_LOCAL = 1, /* to send: the destination is this very NIC; received: it came from this host, not from the port */
 	UR_PKT_GROUP = 2, /* to send: the destination is a multicast group, which may have members at this very NIC */
+	UR_PKT_BARE = 4,  /* received: without Ethernet, IP and UDP headers; src, dst, ip_version, ttl, tos and sport are set */
 };
 
 struct ur_queue; /* drivers/port.h */
@@ -62,6 +67,7 @@ struct ur_pkt {
 	uint8_t tail_len;
 	uint8_t tail[8];
 	uint8_t flags;
+	uint8_t place; /* in its train, from 0. To send: its IPv4 identification. Received bare: the one that it most likely had */
 
 	/* Parsed fields; on packets to send the builder fills l3_off, bth_off, ip_version and bth as well. */
 	uint8_t kind; /* enum ur_pkt_kind */
