@@ -26,6 +26,11 @@ static inline uint32_t ur_get32(const uint8_t *p)
 	return __builtin_bswap32(v);
 }
 
+static inline uint32_t ur_get_le32(const uint8_t *p)
+{
+	return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+}
+
 static inline uint64_t ur_get64(const uint8_t *p)
 {
 	uint64_t v;

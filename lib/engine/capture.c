@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "wire/frame.h"
+
 #define CAPTURE_BUF (256 * 1024)
 
 enum { BLOCK_SHB = 0x0a0d0d0a, BLOCK_IDB = 1, BLOCK_EPB = 6 };
@@ -128,7 +130,9 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 
 void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now, enum ur_capture_dir dir)
 {
-	uint32_t len = ur_pkt_frame_len(p);
+	uint8_t headers[UR_PATH_HDR_MAX];
+	unsigned bare = p->flags & UR_PKT_BARE ? ur_frame_put_headers(p, headers) : 0;
+	uint32_t len = bare + ur_pkt_frame_len(p);
 	uint64_t t = c->epoch + now;
 	uint32_t flags = dir;
 	size_t at;
@@ -143,6 +147,7 @@ void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now,
 	put32(c, (uint32_t)t);
 	put32(c, len);
 	put32(c, len);
+	put(c, headers, bare);
 	c->len = (size_t)(ur_pkt_gather(p, c->buf + c->len) - c->buf);
 	put_pad(c);
 	put_option(c, OPT_EPB_FLAGS, &flags, 4);

@@ -149,8 +149,7 @@ static struct ur_pkt *duplicate(struct ur_nic *nic, const struct ur_pkt *p)
 		return NULL;
 	}
 	d->len = (uint32_t)(ur_pkt_gather(p, d->data) - d->data);
-	d->bth = p->bth; /* what this host needs of a frame to itself */
-	d->flags = p->flags;
+	ur_pkt_copy_fields(d, p); /* what this host needs of a frame to itself, or of a bare one */
 	return d;
 }
 

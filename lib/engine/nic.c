@@ -9,6 +9,7 @@
 #include "engine/fault.h"
 #include "engine/nic_priv.h"
 #include "wire/frame.h"
+#include "wire/train.h"
 
 #define NIC_STUCK_NS (2 * UR_NS_PER_MS)
 #define VLAN_ID_MASK 0xfff
@@ -71,6 +72,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				    .mac = nic->cfg.mac,
 				    .mtu = nic->cfg.mtu,
 				    .owned = nic->cfg.owned,
+				    .routed = nic->cfg.routed,
 				    .seed = ~nic->cfg.seed,
 				    .tell = nic_tell};
 	struct ur_cm_config cm = {.ctx = nic,
@@ -226,7 +228,7 @@ static void nic_echo(struct ur_nic *nic, struct ur_pkt *p)
 		return;
 	memcpy(copy->data, p->data, p->len);
 	copy->len = p->len;
-	copy->bth = p->bth;
+	ur_pkt_copy_fields(copy, p);
 	copy->flags = UR_PKT_LOCAL;
 	nic_local_push(nic, copy);
 }
@@ -272,6 +274,8 @@ static unsigned nic_tx(struct ur_nic *nic)
 	if (!ur_tp_tx_pending(nic->tp))
 		return 0;
 	n = ur_tp_tx(nic->tp, pkts, UR_NIC_BURST, nic->now);
+	if (nic->port->queue->train_pkts > 1)
+		ur_train_mark(pkts, n, nic->port->queue->train_pkts, nic->port->queue->train_bytes);
 	for (unsigned i = 0; i < n; i++)
 		ur_frame_finish(pkts[i], pkts[i]->bth.pad);
 	nic->counters.v[UR_C_TX_ROCE] += n;
@@ -282,9 +286,10 @@ static unsigned nic_tx(struct ur_nic *nic)
 
 /* --- receiving --- */
 
-static bool nic_mac_is_ours(const struct ur_nic *nic, const uint8_t *frame)
+/* The kernel has looked at the MAC address of a bare packet. */
+static bool nic_mac_is_ours(const struct ur_nic *nic, const struct ur_pkt *p)
 {
-	return (frame[0] & 1) || memcmp(frame, nic->cfg.mac.b, 6) == 0;
+	return p->flags & UR_PKT_BARE || (p->data[0] & 1) || memcmp(p->data, nic->cfg.mac.b, 6) == 0;
 }
 
 static bool nic_is_in_vlan(const struct ur_nic *nic, uint16_t vlan)
@@ -313,7 +318,7 @@ static bool nic_had_copy(const struct ur_nic *nic, const struct ur_pkt *p)
 
 static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
 {
-	if (ur_unlikely(!nic_mac_is_ours(nic, p->data) || !ur_net_is_ours(nic->net, &p->dst))) {
+	if (ur_unlikely(!nic_mac_is_ours(nic, p) || !ur_net_is_ours(nic->net, &p->dst))) {
 		ur_count(&nic->counters, UR_C_RX_OTHER_HOST);
 		return;
 	}
@@ -342,7 +347,7 @@ static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
 /* A peer in the wrong RoCE mode is worth a counter of its own; everything else that we do not speak is the host's. */
 static void nic_rx_other(struct ur_nic *nic, const struct ur_pkt *p)
 {
-	bool v1 = ur_get16(p->data + p->l3_off - 2) == UR_ETHERTYPE_ROCE_V1 && nic_mac_is_ours(nic, p->data);
+	bool v1 = ur_get16(p->data + p->l3_off - 2) == UR_ETHERTYPE_ROCE_V1 && nic_mac_is_ours(nic, p);
 
 	ur_count(&nic->counters, v1 ? UR_C_DROP_ROCE_V1 : UR_C_RX_OTHER_HOST);
 }

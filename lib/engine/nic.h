@@ -28,6 +28,7 @@ struct ur_nic_config {
 	bool plain_recovery; /* as in ur_tp_config */
 	bool cc;             /* congestion control: ECN-capable packets, notifications, sending rates */
 	bool owned;          /* the addresses are ours alone: answer ARP, ND and echo */
+	bool routed;         /* the kernel routes and finds the next hop: the port's queue is UR_QUEUE_BARE */
 	struct ur_mac mac;
 	uint16_t mtu;
 	bool (*reach)(void *at, uint64_t len, bool write); /* as in ur_tp_config, and so is this: */

@@ -39,7 +39,7 @@ void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[U
 					.tclass = to->tclass,
 					.hop_limit = to->hop_limit,
 					.flow_label = to->flow_label,
-					.sport = ur_udp_sport(0, 1, 1)};
+					.sport = ur_nic_sport(nic, 0, 1, 1)};
 	unsigned ext = ur_opcode(UR_UD | UR_OP_SEND_ONLY)->ext_len;
 	struct ur_pkt *p;
 	unsigned at;

@@ -62,7 +62,7 @@ int ur_nic_path_attr(const struct ur_nic *nic, const struct ibv_ah_attr *ah, uin
 		return EINVAL;
 	*a = (struct ur_net_path_attr){.sgid = src->gid, .tclass = ah->grh.traffic_class, .hop_limit = ah->grh.hop_limit,
 				       .flow_label = ah->grh.flow_label & 0xfffff,
-				       .sport = ur_udp_sport(ah->grh.flow_label & 0xfffff, lqpn, rqpn)};
+				       .sport = ur_nic_sport(nic, ah->grh.flow_label & 0xfffff, lqpn, rqpn)};
 	memcpy(a->dgid.raw, ah->grh.dgid.raw, 16);
 	if (ur_gid_is_zero(&a->dgid) || ur_gid_is_v4(&a->dgid) != ur_gid_is_v4(&a->sgid))
 		return EINVAL;

@@ -115,7 +115,7 @@ struct ur_pkt *ur_net_alloc_pkt(struct ur_net *net);
 struct ur_net_target {
 	struct ur_gid src, next_hop;
 	uint16_t vlan;
-	enum { UR_TO_NEIGH, UR_TO_SELF, UR_TO_GROUP } kind;
+	enum { UR_TO_NEIGH, UR_TO_SELF, UR_TO_GROUP, UR_TO_KERNEL } kind; /* the last: whichever neighbour the kernel chooses */
 };
 int ur_net_resolve(const struct ur_net *net, const struct ur_net_path_attr *a, struct ur_net_target *t);
 

@@ -20,7 +20,7 @@ int ur_net_create(const struct ur_net_config *c, struct ur_net **out)
 	}
 	net->cfg = *c;
 	net->mac = c->mac;
-	net->mac_known = ur_mac_is_host(&c->mac);
+	net->mac_known = c->routed || ur_mac_is_host(&c->mac);
 	ur_list_init(&net->neighs);
 	ur_list_init(&net->local);
 	ur_list_init(&net->mcast);
@@ -87,8 +87,10 @@ int ur_net_resolve(const struct ur_net *net, const struct ur_net_path_attr *a, s
 	t->vlan = ur_net_addr_of(net, &t->src)->vlan;
 	if (ur_net_addr_of(net, &a->dgid))
 		t->kind = UR_TO_SELF;
+	else if (ur_gid_is_mcast(&a->dgid))
+		t->kind = UR_TO_GROUP;
 	else
-		t->kind = ur_gid_is_mcast(&a->dgid) ? UR_TO_GROUP : UR_TO_NEIGH;
+		t->kind = net->cfg.routed ? UR_TO_KERNEL : UR_TO_NEIGH;
 	return 0;
 }
 
@@ -146,7 +148,7 @@ static int send_resolved(struct ur_net *net, struct ur_pkt *p, const struct ur_n
 		return send_to_neigh(net, p, a, t, now);
 	if (t->kind == UR_TO_GROUP && !net->mac_known)
 		return ENETUNREACH;
-	dmac = t->kind == UR_TO_SELF ? net->mac : ur_mcast_mac(&a->dgid);
+	dmac = t->kind == UR_TO_GROUP ? ur_mcast_mac(&a->dgid) : net->mac;
 	write_headers(net, p, a, t, &dmac);
 	net->cfg.output(net->cfg.ctx, p);
 	return 0;

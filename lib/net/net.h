@@ -4,6 +4,7 @@
  * MLD), without I/O. It fills the paths that packets are built from and keeps their MAC addresses current.
  *
  * Shared mode: the kernel owns the addresses; uroce asks (ARP, NS) but never answers. Owned mode: uroce answers ARP, NS and echo itself.
+ * Routed mode: the kernel owns the addresses, finds the next hop of each packet and reports memberships; every path is ready at once.
  */
 #ifndef UR_NET_H
 #define UR_NET_H
@@ -28,7 +29,7 @@ struct ur_net_config {
 	struct ur_counters *counters;
 	struct ur_mac mac;
 	uint16_t mtu;
-	bool owned;
+	bool owned, routed; /* the mode; neither: shared */
 	uint64_t seed; /* of random delays */
 	/* A copy of a frame that we sent, for the other processes of this device, which it concerns as well. May be NULL. */
 	void (*tell)(void *ctx, const struct ur_pkt *p);

@@ -28,13 +28,13 @@ static void open_without_neigh(struct ur_net_path *p, const struct ur_net_path_a
 	struct ur_net *net = p->net;
 	struct ur_mac group;
 
-	if (t->kind == UR_TO_SELF) {
-		build(p, a, t, &net->mac);
-		ur_list_add_tail(&net->local, &p->link);
-	} else {
+	if (t->kind == UR_TO_GROUP) {
 		group = ur_mcast_mac(&a->dgid);
 		build(p, a, t, &group);
 		ur_list_add_tail(&net->mcast, &p->link);
+	} else {
+		build(p, a, t, &net->mac);
+		ur_list_add_tail(&net->local, &p->link);
 	}
 	p->wire.ready = net->mac_known;
 }

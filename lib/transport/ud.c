@@ -153,7 +153,10 @@ static void put_grh(uint8_t grh[UR_GRH_LEN], const struct ur_pkt *p)
 	unsigned len = p->ip_version == 4 ? UR_IP4_LEN : UR_IP6_LEN;
 
 	memset(grh, 0, UR_GRH_LEN);
-	memcpy(grh + UR_GRH_LEN - len, p->data + p->l3_off, len);
+	if (p->flags & UR_PKT_BARE)
+		ur_frame_put_ip(p, grh + UR_GRH_LEN - len);
+	else
+		memcpy(grh + UR_GRH_LEN - len, p->data + p->l3_off, len);
 }
 
 static enum ibv_wc_status scatter(struct ur_qp *qp, const struct ur_pkt *p)

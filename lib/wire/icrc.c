@@ -3,6 +3,7 @@
 #include <isa-l/crc.h>
 
 #include "base/bytes.h"
+#include "wire/frame.h"
 #include "wire/icrc.h"
 
 /* State behind the eight bytes of 0xff that stand for the InfiniBand LRH. */
@@ -65,6 +66,88 @@ static inline __attribute__((always_inline)) uint32_t begin(const uint8_t *l3, s
 uint32_t ur_icrc_begin(const uint8_t *l3, uint8_t ip_version, size_t len)
 {
 	return ip_version == 4 ? begin(l3, len, mask4.word, IP4_WORDS) : begin(l3, len, mask6.word, IP6_WORDS);
+}
+
+/* The masked IP and UDP headers as they go into the CRC; returns how many bytes. */
+static size_t put_masked(uint8_t *to, const struct ur_pkt *p, uint32_t udp_len, uint16_t id)
+{
+	size_t len = UR_IP4_LEN;
+
+	if (ur_likely(p->ip_version == 4)) {
+		memcpy(to, "\x45\xff\0\0\0\0\x40\0\xff\x11\xff\xff", 12);
+		ur_put16(to + 2, (uint16_t)(udp_len + UR_IP4_LEN));
+		ur_put16(to + 4, id);
+		memcpy(to + 12, p->src.raw + 12, 4);
+		memcpy(to + 16, p->dst.raw + 12, 4);
+	} else {
+		len = UR_IP6_LEN;
+		memcpy(to, "\x6f\xff\xff\xff\0\0\x11\xff", 8);
+		ur_put16(to + 4, (uint16_t)udp_len);
+		memcpy(to + 8, p->src.raw, 16);
+		memcpy(to + 24, p->dst.raw, 16);
+	}
+	ur_put16(to + len, p->sport);
+	ur_put16(to + len + 2, UR_ROCE_PORT);
+	ur_put16(to + len + 4, (uint16_t)udp_len);
+	memset(to + len + 6, 0xff, 2);
+	return len + UR_UDP_LEN;
+}
+
+uint32_t ur_icrc_begin_bare(const struct ur_pkt *p, const uint8_t *bth, size_t len, uint32_t udp_len, uint16_t id)
+{
+	uint8_t copy[UR_IP6_LEN + UR_UDP_LEN + SHORT];
+	size_t head = put_masked(copy, p, udp_len, id), near = len < SHORT ? len : SHORT;
+	uint32_t crc;
+
+	memcpy(copy + head, bth, near);
+	copy[head + 4] = 0xff; /* FECN, BECN, resv6 */
+	crc = crc32_gzip_refl(AFTER_LRH, copy, head + near);
+	return near < len ? crc32_gzip_refl(crc, bth + near, len - near) : crc;
+}
+
+/* --- what a change of the IP header does: the CRC is linear, so it depends on the change and its distance from the end alone --- */
+
+#define POLYNOMIAL 0xedb88320u
+
+/* Product of two polynomials modulo that of the CRC; bit 31 is the coefficient of x^0. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+	uint32_t product = 0;
+
+	for (; a; a <<= 1) {
+		if (a >> 31)
+			product ^= b;
+		b = b >> 1 ^ (b & 1 ? POLYNOMIAL : 0);
+	}
+	return product;
+}
+
+/* x^(8 * 2^i) and their inverses: a byte of zeros multiplies the state by x^8. */
+static const uint32_t ahead[] = {0x00800000, 0x00008000, 0xedb88320, 0xb1e6b092, 0xa06a2517, 0xed627dae, 0x88d14467, 0xd7bbfe6a,
+				 0xec447f11, 0x8e7ea170, 0x6427800e, 0x4d47bae0, 0x09fe548f, 0x83852d0f, 0x30362f1a, 0x7b5a9cc3};
+static const uint32_t back[] = {0x6567cb95, 0xd7125358, 0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d, 0x5139de12, 0xba340226,
+				0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8, 0x24ee460c, 0x23783fcf, 0x479933fc, 0xa39442a5};
+
+static uint32_t shift(uint32_t crc, const uint32_t *powers, size_t bytes)
+{
+	for (unsigned i = 0; bytes && i < ur_array_size(ahead); i++, bytes >>= 1)
+		if (bytes & 1)
+			crc = multiply(crc, powers[i]);
+	return crc;
+}
+
+uint32_t ur_icrc_change(uint16_t bits, unsigned at, size_t covered)
+{
+	/* To read a byte is to XOR it into the low end of the state and to go one byte ahead. */
+	return shift(__builtin_bswap16(bits), ahead, covered - at);
+}
+
+bool ur_icrc_explain(uint32_t difference, unsigned at, size_t covered, uint16_t *bits)
+{
+	uint32_t state = shift(difference, back, covered - at);
+
+	*bits = __builtin_bswap16((uint16_t)state);
+	return state >> 16 == 0;
 }
 
 uint32_t ur_icrc_add(uint32_t crc, const void *data, size_t len)

@@ -6,12 +6,24 @@
 #ifndef UR_ICRC_H
 #define UR_ICRC_H
 
-#include "base/base.h"
+#include "wire/pkt.h"
 
 /* Starts with the pseudo LRH, the masked IP and UDP headers at `l3` and the masked BTH; all of it contiguous, `len` bytes from
  * `l3` to the end of the BTH or further (bytes behind the BTH are taken as they are). */
 uint32_t ur_icrc_begin(const uint8_t *l3, uint8_t ip_version, size_t len);
 uint32_t ur_icrc_add(uint32_t crc, const void *data, size_t len);
+/*
+ * The same without an IP header at hand: of a packet whose addresses, ip_version and sport are in its fields, with `udp_len` bytes of UDP
+ * header and payload. `len` bytes from the BTH on. IPv4: identification `id`, and fragmentation forbidden.
+ */
+uint32_t ur_icrc_begin_bare(const struct ur_pkt *p, const uint8_t *bth, size_t len, uint32_t udp_len, uint16_t id);
+/*
+ * What changes in the ICRC when the 16 bits of the IPv4 header at its byte `at` (4: identification, 6: flags and fragment offset) change by
+ * the XOR `bits`; `covered` bytes from the IP header to the ICRC. To be XORed to the state, or to the ICRC read as a little-endian word.
+ */
+uint32_t ur_icrc_change(uint16_t bits, unsigned at, size_t covered);
+/* The reverse: whether a change of those 16 bits explains the difference, and which. 1 of 65536 random differences can be explained. */
+bool ur_icrc_explain(uint32_t difference, unsigned at, size_t covered, uint16_t *bits);
 /* Stores the four bytes as they go on the wire. */
 void ur_icrc_end(uint32_t crc, uint8_t out[4]);
 

@@ -53,6 +53,12 @@ static inline void ur_ip4_finish(uint8_t *ip, uint32_t total)
 	memcpy(ip + 10, &sum, 2);
 }
 
+/* The checksum anew, after a field has changed. */
+static inline void ur_ip4_finish_again(uint8_t *ip)
+{
+	ur_ip4_finish(ip, ur_get16(ip + 2));
+}
+
 /* All but the payload length. */
 static inline void ur_ip6_put(uint8_t *ip, const struct ur_gid *src, const struct ur_gid *dst, uint8_t tclass, uint8_t hops, uint8_t proto,
 			      uint32_t flow_label)

@@ -107,6 +107,24 @@ static inline void ur_ref_put(struct ur_ref *ref)
 		atomic_fetch_sub_explicit(&ref->n, 1, memory_order_release);
 }
 
+/* What the bytes of a packet do not tell: flags, and the fields of one that is bare or has been parsed. */
+static inline void ur_pkt_copy_fields(struct ur_pkt *to, const struct ur_pkt *from)
+{
+	to->flags = from->flags;
+	to->place = from->place;
+	to->kind = from->kind;
+	to->ip_version = from->ip_version;
+	to->ttl = from->ttl;
+	to->tos = from->tos;
+	to->l3_off = from->l3_off;
+	to->l4_off = from->l4_off;
+	to->bth_off = from->bth_off;
+	to->sport = from->sport;
+	to->bth = from->bth;
+	to->src = from->src;
+	to->dst = from->dst;
+}
+
 /* Copies the frame as it is on the wire, and returns where it ends. The segments stay what they are. */
 uint8_t *ur_pkt_gather(const struct ur_pkt *p, uint8_t *to);
 /* Counts the segments; uncounts them, after which there are none. */
