@@ -44,6 +44,8 @@ struct ur_queue {
 	unsigned caps;        /* of enum ur_queue_cap */
 	uint32_t train_pkts;  /* the longest train that tx sends as one, in packets; 0 and 1: none */
 	uint32_t train_bytes; /* and in bytes of UDP payload */
+	uint64_t rx_missed;   /* packets that the kernel or the device dropped since nobody fetched them in time, as far as it says */
+	uint64_t tx_refused;  /* packets taken and not sent: no route, a firewall, too long */
 };
 
 static inline unsigned ur_queue_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
@@ -93,6 +95,8 @@ static inline void ur_pkts_release(struct ur_pkt **pkts, unsigned n)
 struct ur_port_ops {
 	/* Replaces the list of multicast MAC addresses to receive. 0 or an errno. */
 	int (*set_mcast)(struct ur_port *p, const struct ur_mac *macs, unsigned n);
+	/* The same for a port that knows groups by their addresses. A port has one of the two. */
+	int (*set_groups)(struct ur_port *p, const struct ur_gid *groups, unsigned n);
 	bool (*link_up)(struct ur_port *p);
 	void (*close)(struct ur_port *p);
 };
@@ -104,6 +108,9 @@ struct ur_port {
 	uint16_t mtu; /* IP MTU in bytes: what follows the Ethernet header */
 	uint32_t speed_mbps;
 	char name[64];
+	/* The owner's: the network says (err) that nothing reaches `dst` at present. Called from within rx and tx; may be NULL. */
+	void (*unreachable)(struct ur_port *p, const struct ur_gid *dst, int err);
+	void *owner;
 };
 
 #endif

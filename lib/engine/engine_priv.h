@@ -36,6 +36,7 @@ struct ur_engine {
 	struct ur_registry *registry; /* NULL when there is no /dev/shm, and for an onlooker */
 	struct ur_local *local;       /* NULL without a registry */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
+	bool udp;                   /* the port is a UDP socket, which siblings may share */
 	bool port_error;            /* the port's descriptor reports an error that stays: the progress thread naps instead */
 
 	pthread_mutex_t start_lock;
@@ -54,10 +55,12 @@ __attribute__((format(printf, 1, 2))) void ur_engine_set_error(const char *fmt, 
 /* In a forked child, once: the port that it inherited from its parent's engine, to be closed before it opens one of its own. */
 struct ur_port *ur_engine_take_inherited_port(void);
 
-/* device.c: which device the configuration means, and its addresses. 0, or an errno with the sentence set. */
+/* device.c, device_port.c: which device the configuration means, and its addresses. 0, or an errno with the sentence set. */
 int ur_device_open(struct ur_engine *e);
 /* Opens the port of the device; on the progress thread. 0, or an errno with the sentence set. */
 int ur_device_open_port(struct ur_engine *e, struct ur_port **out);
+/* Closes it, at the end of the process. */
+void ur_device_close_port(struct ur_engine *e);
 /* Takes over changes of the kernel's addresses and routes. Under the lock. */
 void ur_device_refresh(struct ur_engine *e);
 

@@ -72,7 +72,6 @@ static int nic_create_layers(struct ur_nic *nic)
 				    .mac = nic->cfg.mac,
 				    .mtu = nic->cfg.mtu,
 				    .owned = nic->cfg.owned,
-				    .routed = nic->cfg.routed,
 				    .seed = ~nic->cfg.seed,
 				    .tell = nic_tell};
 	struct ur_cm_config cm = {.ctx = nic,
@@ -153,6 +152,9 @@ void ur_nic_destroy(struct ur_nic *nic)
 void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 {
 	nic->port = port;
+	port->owner = nic;
+	nic->routed = port->queue->caps & UR_QUEUE_BARE;
+	ur_net_set_routed(nic->net, nic->routed);
 	nic->cfg.mac = port->mac;
 	nic->cfg.mtu = port->mtu;
 	ur_tp_set_port_mtu(nic->tp, 128u << ur_nic_max_mtu(port->mtu));
@@ -377,6 +379,8 @@ static unsigned nic_rx(struct ur_nic *nic)
 	struct ur_pkt *pkts[UR_NIC_BURST];
 	unsigned n = ur_queue_rx(nic->port->queue, pkts, UR_NIC_BURST);
 
+	nic->counters.v[UR_C_RX_MISSED] = nic->port->queue->rx_missed;
+	nic->counters.v[UR_C_TX_REFUSED] = nic->port->queue->tx_refused;
 	if (!n)
 		return 0;
 	for (unsigned i = 0; i < n; i++) {

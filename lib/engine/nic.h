@@ -18,7 +18,7 @@
 struct ur_capture; /* capture.h */
 struct ur_faults;  /* fault.h */
 
-#define UR_NIC_BURST 32
+#define UR_NIC_BURST 64
 
 struct ur_nic_config {
 	uint64_t seed;
@@ -28,7 +28,6 @@ struct ur_nic_config {
 	bool plain_recovery; /* as in ur_tp_config */
 	bool cc;             /* congestion control: ECN-capable packets, notifications, sending rates */
 	bool owned;          /* the addresses are ours alone: answer ARP, ND and echo */
-	bool routed;         /* the kernel routes and finds the next hop: the port's queue is UR_QUEUE_BARE */
 	struct ur_mac mac;
 	uint16_t mtu;
 	bool (*reach)(void *at, uint64_t len, bool write); /* as in ur_tp_config, and so is this: */
@@ -49,6 +48,7 @@ struct ur_nic_config {
 
 struct ur_nic {
 	struct ur_port *port; /* NULL until attached: then nothing is sent or received */
+	bool routed;          /* its queue is UR_QUEUE_BARE: the kernel routes and finds the next hop */
 	struct ur_tp *tp;
 	struct ur_cm *cm;
 	struct ur_net *net;

@@ -70,18 +70,37 @@ static void add_all_hosts(struct filter *f, const struct ur_nic *nic)
 	}
 }
 
+static int compare_gids(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct ur_gid));
+}
+
+/* Those that QPs are attached to and those that were joined, each once. */
+static unsigned list_groups(const struct ur_nic *nic, struct ur_gid *groups)
+{
+	unsigned n = ur_mcast_list(nic->tp, groups, UR_MAX_MCAST_GROUPS), kept = 0;
+
+	n += ur_net_groups(nic->net, groups + n, UR_NET_GROUPS);
+	qsort(groups, n, sizeof(groups[0]), compare_gids);
+	for (unsigned i = 0; i < n; i++)
+		if (!kept || compare_gids(&groups[kept - 1], &groups[i]))
+			groups[kept++] = groups[i];
+	return kept;
+}
+
 int ur_nic_filter_mcast(struct ur_nic *nic)
 {
 	struct ur_gid groups[UR_MAX_MCAST_GROUPS + UR_NET_GROUPS];
 	struct filter f = {.n = 0};
 	unsigned n;
 
-	if (!nic->port || !nic->port->ops->set_mcast)
+	if (!nic->port || (!nic->port->ops->set_mcast && !nic->port->ops->set_groups))
 		return 0;
+	n = list_groups(nic, groups);
+	if (nic->port->ops->set_groups)
+		return nic->port->ops->set_groups(nic->port, groups, n);
 	add_nd_groups(&f, nic);
 	add_all_hosts(&f, nic);
-	n = ur_mcast_list(nic->tp, groups, UR_MAX_MCAST_GROUPS);
-	n += ur_net_groups(nic->net, groups + n, UR_NET_GROUPS);
 	for (unsigned i = 0; i < n; i++)
 		add(&f, &groups[i]);
 	drop_duplicates(&f);

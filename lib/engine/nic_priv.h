@@ -18,7 +18,7 @@ bool ur_nic_orphaned(void *ctx, uint8_t slot);
 /* The UDP source port of packets with that flow label, or between these QPs: a socket of the kernel's has one for all. */
 static inline uint16_t ur_nic_sport(const struct ur_nic *nic, uint32_t flow_label, uint32_t lqpn, uint32_t rqpn)
 {
-	return nic->cfg.routed ? UR_ROCE_PORT : ur_udp_sport(flow_label, lqpn, rqpn);
+	return nic->routed ? UR_ROCE_PORT : ur_udp_sport(flow_label, lqpn, rqpn);
 }
 
 void ur_nic_drain_doorbells(struct ur_nic *nic);

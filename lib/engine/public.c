@@ -217,7 +217,7 @@ __attribute__((destructor)) static void end_of_process(void)
 		ur_capture_close(e->nic->capture);
 	e->nic->capture = NULL;
 	if (e->nic->port)
-		e->nic->port->ops->close(e->nic->port);
+		ur_device_close_port(e);
 	if (e->registry)
 		ur_registry_close(e->registry);
 	e->registry = NULL;

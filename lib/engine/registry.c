@@ -15,7 +15,7 @@
 
 #include "engine/registry_priv.h"
 
-#define REGISTRY_VERSION 6 /* of the layout; in the name of the file */
+#define REGISTRY_VERSION 7 /* of the layout; in the name of the file */
 #define REGISTRY_MAGIC (0x75726f636500ull + REGISTRY_VERSION)
 #define FILE_PREFIX "uroce-"
 #define SLOTS UR_REGISTRY_SLOTS
@@ -232,6 +232,44 @@ void ur_registry_announce(struct ur_registry *r, pid_t pid, int fd)
 	ur_registry_lock(r);
 	r->f->mailbox[r->slot].fd = fd;
 	__atomic_store_n(&r->f->mailbox[r->slot].pid, pid, __ATOMIC_RELEASE);
+	ur_registry_unlock(r);
+}
+
+/* --- who shares a socket's port --- */
+
+/* The list is others' to write: no number in it is trusted. */
+static void drop_sharer(struct ur_registry_file *f, uint32_t n, uint32_t i)
+{
+	f->sharer[i] = f->sharer[n - 1];
+	f->sharers = n - 1;
+}
+
+unsigned ur_registry_sharers_begin(struct ur_registry *r, uint8_t slots[256])
+{
+	struct ur_registry_file *f = r->f;
+	uint32_t n;
+
+	ur_registry_lock(r);
+	n = ur_min_u32(f->sharers, SLOTS - 1);
+	for (uint32_t i = 0; i < n;) {
+		if (f->sharer[i] != r->slot && slot_alive(r, f->sharer[i]))
+			i++;
+		else
+			drop_sharer(f, n--, i);
+	}
+	f->sharers = n;
+	memcpy(slots, f->sharer, n);
+	return n;
+}
+
+void ur_registry_sharers_end(struct ur_registry *r, bool in)
+{
+	uint32_t n = ur_min_u32(r->f->sharers, SLOTS - 1);
+
+	if (in) {
+		r->f->sharer[n] = r->slot;
+		r->f->sharers = n + 1;
+	}
 	ur_registry_unlock(r);
 }
 

@@ -26,6 +26,14 @@ void ur_registry_started(struct ur_registry *r);
 
 /* Tells the other processes where this one's mailbox (local.h) is: a descriptor of a process. */
 void ur_registry_announce(struct ur_registry *r, pid_t pid, int fd);
+/*
+ * The processes that share a socket's port, in the order in which they joined; when one goes, the last takes its place (ur_udp_steer).
+ * Nobody joins or leaves between `begin`, which copies the slots of the others that live and returns their number, and `end`, which puts
+ * this process behind them if it is `in` and else leaves it out.
+ */
+unsigned ur_registry_sharers_begin(struct ur_registry *r, uint8_t slots[256]);
+void ur_registry_sharers_end(struct ur_registry *r, bool in);
+
 /* Does a live process hold the slot? */
 bool ur_registry_alive(const struct ur_registry *r, uint8_t slot);
 /* The mailbox of a slot. `lease` tells successive owners of a slot apart. False when nobody has the slot or its owner has no mailbox. No

@@ -29,6 +29,8 @@ struct ur_registry_file {
 		int32_t fd;
 	} mailbox[UR_REGISTRY_SLOTS];
 	bool started[UR_REGISTRY_SLOTS];
+	uint8_t sharer[UR_REGISTRY_SLOTS]; /* slots of those that share a socket's port */
+	uint32_t sharers;
 	uint32_t next_ephemeral;
 	uint32_t ports_used;                /* entries beyond have never been used, and the file has no page for them */
 	uint32_t ports_free;                /* the first free entry of those that have */

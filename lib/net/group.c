@@ -83,7 +83,7 @@ static struct ur_group *group_make(struct ur_group_link *l, const struct ur_gid 
 		return NULL;
 	g->on = l;
 	g->gid = *gid;
-	g->silent = l->net->cfg.routed || is_silent(gid);
+	g->silent = l->net->routed || is_silent(gid);
 	ur_timer_init(&g->timer, ur_group_answer_one);
 	ur_list_add_tail(&l->groups, &g->of_link);
 	l->net->ngroups++;

@@ -42,6 +42,7 @@ struct ur_net {
 	struct ur_net_config cfg;
 	struct ur_mac mac;
 	bool mac_known;
+	bool routed;
 	struct ur_net_gids *gids; /* its own object, since looking an index up fixes the order of a const net */
 	struct ur_net_route_entry *routes;
 	unsigned nroutes, routes_room;

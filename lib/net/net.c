@@ -20,7 +20,7 @@ int ur_net_create(const struct ur_net_config *c, struct ur_net **out)
 	}
 	net->cfg = *c;
 	net->mac = c->mac;
-	net->mac_known = c->routed || ur_mac_is_host(&c->mac);
+	net->mac_known = ur_mac_is_host(&c->mac);
 	ur_list_init(&net->neighs);
 	ur_list_init(&net->local);
 	ur_list_init(&net->mcast);
@@ -49,6 +49,12 @@ void ur_net_destroy(struct ur_net *net)
 	free(net->routes);
 	free(net->gids);
 	free(net);
+}
+
+void ur_net_set_routed(struct ur_net *net, bool routed)
+{
+	net->routed = routed;
+	net->mac_known |= routed; /* the kernel writes it */
 }
 
 void ur_net_set_mac(struct ur_net *net, const struct ur_mac *mac)
@@ -90,7 +96,7 @@ int ur_net_resolve(const struct ur_net *net, const struct ur_net_path_attr *a, s
 	else if (ur_gid_is_mcast(&a->dgid))
 		t->kind = UR_TO_GROUP;
 	else
-		t->kind = net->cfg.routed ? UR_TO_KERNEL : UR_TO_NEIGH;
+		t->kind = net->routed ? UR_TO_KERNEL : UR_TO_NEIGH;
 	return 0;
 }
 

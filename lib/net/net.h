@@ -29,7 +29,7 @@ struct ur_net_config {
 	struct ur_counters *counters;
 	struct ur_mac mac;
 	uint16_t mtu;
-	bool owned, routed; /* the mode; neither: shared */
+	bool owned;
 	uint64_t seed; /* of random delays */
 	/* A copy of a frame that we sent, for the other processes of this device, which it concerns as well. May be NULL. */
 	void (*tell)(void *ctx, const struct ur_pkt *p);
@@ -37,6 +37,8 @@ struct ur_net_config {
 
 int ur_net_create(const struct ur_net_config *c, struct ur_net **out);
 void ur_net_destroy(struct ur_net *net);
+/* Whether the mode is the routed one; before any path is open or group joined. */
+void ur_net_set_routed(struct ur_net *net, bool routed);
 /* The port's MAC address, when it becomes known after creation. */
 void ur_net_set_mac(struct ur_net *net, const struct ur_mac *mac);
 

@@ -15,10 +15,10 @@ static uint32_t datagram_len(const struct ur_pkt *p)
 	return ur_pkt_frame_len(p) - p->bth_off;
 }
 
-/* Before ur_frame_finish pad and ICRC are missing. */
+/* The same before ur_frame_finish: pad and ICRC are missing. */
 static uint32_t coming_len(const struct ur_pkt *p)
 {
-	return datagram_len(p) + (p->tail_len ? 0 : p->bth.pad + UR_ICRC_LEN);
+	return datagram_len(p) + p->bth.pad + UR_ICRC_LEN;
 }
 
 /* Type of service, addresses; not what differs between packets: length, identification, checksum. The hop limit is the path's. */
@@ -33,13 +33,6 @@ static bool same_way(const struct ur_pkt *a, const struct ur_pkt *b)
 	return memcmp(x, y, 4) == 0 && x[7] == y[7] && memcmp(x + 8, y + 8, 32) == 0;
 }
 
-bool ur_train_follows(const struct ur_pkt *first, const struct ur_pkt *last, const struct ur_pkt *next)
-{
-	uint32_t len = coming_len(first);
-
-	return coming_len(last) == len && coming_len(next) <= len && same_way(first, next);
-}
-
 static void set_id(struct ur_pkt *p, uint8_t place)
 {
 	p->place = place;
@@ -49,35 +42,37 @@ static void set_id(struct ur_pkt *p, uint8_t place)
 
 void ur_train_mark(struct ur_pkt **pkts, unsigned n, unsigned max_pkts, uint32_t max_bytes)
 {
+	uint32_t bytes = 0, size = 0, last = 0;
 	unsigned first = 0;
-	uint32_t bytes = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t len = coming_len(pkts[i]);
-		bool follows = i && i - first < max_pkts && bytes + len <= max_bytes && pkts[i]->kind == UR_PKT_ROCE &&
-			       ur_train_follows(pkts[first], pkts[i - 1], pkts[i]);
 
-		if (!follows) {
+		if (i && i - first < max_pkts && bytes + len <= max_bytes && last == size && len <= size && same_way(pkts[first], pkts[i])) {
+			set_id(pkts[i], (uint8_t)(i - first));
+		} else {
 			first = i;
+			size = len;
 			bytes = 0;
 		}
 		bytes += len;
-		if (i != first)
-			set_id(pkts[i], (uint8_t)(i - first));
+		last = len;
 	}
 }
 
 unsigned ur_train_length(struct ur_pkt *const *pkts, unsigned n, unsigned max_pkts, uint32_t max_bytes)
 {
-	uint32_t bytes = datagram_len(pkts[0]);
+	uint32_t size = datagram_len(pkts[0]), bytes = size, last = size, len;
 	unsigned k = 1;
 
 	if (pkts[0]->place)
 		return 1;
 	for (; k < n && k < max_pkts && pkts[k]->place == k; k++) {
-		bytes += datagram_len(pkts[k]);
-		if (bytes > max_bytes || !ur_train_follows(pkts[0], pkts[k - 1], pkts[k]))
+		len = datagram_len(pkts[k]);
+		bytes += len;
+		if (bytes > max_bytes || last != size || len > size || !same_way(pkts[0], pkts[k]))
 			break;
+		last = len;
 	}
 	return k;
 }

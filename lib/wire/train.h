@@ -6,13 +6,8 @@
 #include "wire/pkt.h"
 
 /*
- * Can `next` follow in a train that `first` begins and `last` ends? Both on the same way, with as many bytes behind the UDP header as the
- * first; only the last packet of a train has fewer.
- */
-bool ur_train_follows(const struct ur_pkt *first, const struct ur_pkt *last, const struct ur_pkt *next);
-
-/*
- * Gives each of the packets, built but not finished, its place in a train of at most `max_pkts` packets and `max_bytes` bytes of UDP
+ * Packets follow one another in a train when they go the same way and have as many bytes behind the UDP header; the last may have fewer.
+ * This gives each of the packets, built but not finished, its place in a train of at most `max_pkts` packets and `max_bytes` bytes of UDP
  * payload: the kernel numbers the packets of an IPv4 train from 0 on, and the ICRC covers that number.
  */
 void ur_train_mark(struct ur_pkt **pkts, unsigned n, unsigned max_pkts, uint32_t max_bytes);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of drivers/udp share: port.c opens, closes and steers, rx.c and tx.c move packets, buf.c has the memory. */
+#ifndef UR_UDP_INTERNAL_H
+#define UR_UDP_INTERNAL_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "drivers/udp/udp.h"
+#include "wire/hdr.h"
+
+#define UR_UDP_ROOM 65536      /* of a receive buffer: the longest datagram, or train */
+#define UR_UDP_BUFS 64         /* receive buffers; only those in use cost memory */
+#define UR_UDP_VIEWS 1024      /* received packets that may be out at a time */
+#define UR_UDP_PKTS 2048       /* packets to send that may be out at a time */
+#define UR_UDP_RX_MSGS 8       /* datagrams and trains fetched by one system call */
+#define UR_UDP_TX_MSGS 32      /* and sent */
+#define UR_UDP_TX_PKTS 64      /* packets in them */
+#define UR_UDP_TRAIN_PKTS 64   /* UDP_MAX_SEGMENTS before Linux 6.9 */
+#define UR_UDP_TRAIN_BYTES 65000
+#define UR_UDP_HOPS 64         /* the kernel's default */
+
+/* A received datagram or train. */
+struct ur_udp_buf {
+	uint8_t *mem;
+	unsigned refs; /* views that are out, and one while it is being cut */
+	struct ur_udp_buf *next;
+};
+
+/* A packet in it. */
+struct ur_udp_view {
+	struct ur_pkt pkt;
+	struct ur_udp_buf *buf;
+};
+
+/* A packet to send, and its memory. */
+struct ur_udp_pkt {
+	struct ur_pkt pkt;
+	uint8_t bytes[UR_PKT_ROOM];
+};
+
+/* Room for what is asked of the kernel beside each datagram. */
+union ur_udp_control {
+	struct cmsghdr align;
+	uint8_t bytes[192];
+};
+
+/* What the kernel said of a received train. */
+struct ur_udp_train {
+	struct ur_udp_buf *buf;
+	uint32_t len, size, off; /* bytes; of a packet; of them cut off so far */
+	uint8_t ip_version, tos, ttl, place;
+	uint16_t sport;
+	struct ur_gid src, dst;
+};
+
+struct ur_udp {
+	struct ur_port port;
+	struct ur_queue queue;
+	int fd, ifindex;
+	bool v6; /* the socket's family is AF_INET6, for both */
+	struct ur_gid groups[1024];
+	unsigned ngroups;
+	/* buf.c */
+	uint8_t *memory; /* all of it, one mapping */
+	size_t memory_len;
+	struct ur_udp_buf bufs[UR_UDP_BUFS], *free_bufs;
+	struct ur_udp_view *views;
+	struct ur_pkt *free_views;
+	struct ur_udp_pkt *pkts;
+	struct ur_pkt *free_pkts;
+	unsigned fresh_views, fresh_pkts; /* from here on they were never used */
+	/* rx.c */
+	struct ur_udp_train got[UR_UDP_RX_MSGS]; /* fetched, in order; cut up to got[cutting] */
+	unsigned ngot, cutting;
+	struct ur_udp_buf *armed[UR_UDP_RX_MSGS]; /* where the next ones go */
+	struct mmsghdr rx_msg[UR_UDP_RX_MSGS];
+	struct iovec rx_iov[UR_UDP_RX_MSGS];
+	struct sockaddr_in6 rx_name[UR_UDP_RX_MSGS];
+	union ur_udp_control rx_control[UR_UDP_RX_MSGS];
+	uint32_t kernel_drops; /* as the kernel last said; wraps */
+	/* tx.c */
+	struct mmsghdr tx_msg[UR_UDP_TX_MSGS];
+	struct iovec tx_iov[UR_UDP_TX_PKTS * (UR_PKT_SEGS + 2)];
+	struct sockaddr_in6 tx_name[UR_UDP_TX_MSGS];
+	union ur_udp_control tx_control[UR_UDP_TX_MSGS];
+	uint8_t tx_len[UR_UDP_TX_MSGS]; /* packets of each */
+};
+
+static inline struct ur_udp *ur_udp_of(struct ur_port *p)
+{
+	return ur_container_of(p, struct ur_udp, port);
+}
+
+static inline struct ur_udp *ur_udp_of_queue(struct ur_queue *q)
+{
+	return ur_container_of(q, struct ur_udp, queue);
+}
+
+/* buf.c */
+int ur_udp_memory(struct ur_udp *u); /* 0 or ENOMEM */
+struct ur_udp_buf *ur_udp_buf_get(struct ur_udp *u);
+void ur_udp_buf_put(struct ur_udp *u, struct ur_udp_buf *b); /* one reference less */
+struct ur_udp_view *ur_udp_view_get(struct ur_udp *u, struct ur_udp_buf *b);
+unsigned ur_udp_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+void ur_udp_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+
+unsigned ur_udp_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+/* Empties the socket's queue of ICMP errors, and tells the port's owner whom they speak of. */
+void ur_udp_errors(struct ur_udp *u);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing the socket, its options, multicast groups and the link. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "drivers/udp/internal.h"
+#include "wire/frame.h"
+
+#define BUFFER (16 << 20) /* asked of the kernel for received packets; whoever may not have it gets net.core.rmem_max */
+
+#define QPN_TOP 5 /* byte of the BTH, and so of the datagram, that names the slot */
+
+static int fail(char *err, size_t errlen, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static int fail(char *err, size_t errlen, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, errlen, fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+/* --- options --- */
+
+static int set(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value)) ? errno : 0;
+}
+
+static void set_buffer(int fd, int force, int option)
+{
+	if (set(fd, SOL_SOCKET, force, BUFFER))
+		set(fd, SOL_SOCKET, option, BUFFER); /* the kernel cuts it to what everybody may have */
+}
+
+/* Those without which the port does not work. A datagram is never cut: the ICRC covers what the kernel writes then. */
+static int set_needed(const struct ur_udp *u)
+{
+	struct ip_mreqn on = {.imr_ifindex = u->ifindex};
+	int err = set(u->fd, SOL_SOCKET, SO_REUSEPORT, 1);
+
+	err = err ? err : set(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+	err = err ? err : set(u->fd, IPPROTO_IP, IP_RECVTOS, 1);
+	if (!err && setsockopt(u->fd, IPPROTO_IP, IP_MULTICAST_IF, &on, sizeof(on)))
+		err = errno;
+	err = err ? err : set(u->fd, IPPROTO_IP, IP_MULTICAST_LOOP, 0); /* our own copy is made by the shard */
+	if (!u->v6)
+		return err ? err : set(u->fd, IPPROTO_IP, IP_PKTINFO, 1);
+	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, u->ifindex);
+	return err ? err : set(u->fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 0);
+}
+
+static void set_wanted(struct ur_udp *u)
+{
+	set_buffer(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
+	set_buffer(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
+	set(u->fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+	set(u->fd, IPPROTO_IP, IP_RECVERR, 1);
+	set(u->fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+	if (u->v6) {
+		set(u->fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
+		set(u->fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+	}
+	set(u->fd, SOL_UDP, UDP_GRO, 1);
+	if (set(u->fd, SOL_UDP, UDP_SEGMENT, 0) == 0) { /* none by itself; each train says how long its packets are */
+		u->queue.train_pkts = UR_UDP_TRAIN_PKTS;
+		u->queue.train_bytes = UR_UDP_TRAIN_BYTES;
+	}
+}
+
+/* --- opening --- */
+
+static int bind_port(struct ur_udp *u)
+{
+	struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
+	struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
+
+	if (u->v6)
+		return bind(u->fd, (struct sockaddr *)&any6, sizeof(any6)) ? errno : 0;
+	return bind(u->fd, (struct sockaddr *)&any4, sizeof(any4)) ? errno : 0;
+}
+
+static int open_socket(struct ur_udp *u, const char *ifname, char *err, size_t errlen)
+{
+	int r;
+
+	u->fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	u->v6 = u->fd >= 0;
+	if (!u->v6)
+		u->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (u->fd < 0)
+		return fail(err, errlen, errno, "no UDP socket is to be had: %s", strerror(errno));
+	if (setsockopt(u->fd, SOL_SOCKET, SO_BINDTODEVICE, ifname, (socklen_t)strlen(ifname) + 1))
+		return fail(err, errlen, errno, "a UDP socket cannot be bound to interface '%s': %s (without CAP_NET_RAW that needs Linux 5.7)",
+			    ifname, strerror(errno));
+	r = set_needed(u);
+	if (r)
+		return fail(err, errlen, r, "this kernel's UDP sockets cannot carry RoCEv2: %s", strerror(r));
+	set_wanted(u);
+	r = bind_port(u);
+	if (r == EADDRINUSE)
+		return fail(err, errlen, r,
+			    "UDP port %d of interface '%s' belongs to another user's process or to rdma_rxe: end it ('rdma link' shows "
+			    "rdma_rxe's devices), or choose --port packet as root",
+			    UR_ROCE_PORT, ifname);
+	return r ? fail(err, errlen, r, "UDP port %d of interface '%s' cannot be had: %s", UR_ROCE_PORT, ifname, strerror(r)) : 0;
+}
+
+/* --- groups --- */
+
+static bool is_among(const struct ur_gid *list, unsigned n, const struct ur_gid *g)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (ur_gid_eq(&list[i], g))
+			return true;
+	return false;
+}
+
+static int membership(const struct ur_udp *u, const struct ur_gid *g, bool join)
+{
+	struct ip_mreqn m4 = {.imr_ifindex = u->ifindex};
+	struct ipv6_mreq m6 = {.ipv6mr_interface = (unsigned)u->ifindex};
+	int r;
+
+	if (ur_gid_is_v4(g)) {
+		memcpy(&m4.imr_multiaddr, g->raw + 12, 4);
+		r = setsockopt(u->fd, IPPROTO_IP, join ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &m4, sizeof(m4));
+	} else {
+		memcpy(&m6.ipv6mr_multiaddr, g->raw, 16);
+		r = setsockopt(u->fd, IPPROTO_IPV6, join ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &m6, sizeof(m6));
+	}
+	return r && errno != EADDRINUSE ? errno : 0;
+}
+
+/* What is new is joined before what is gone is left; when something cannot be joined, nothing has changed. */
+static int set_groups(struct ur_port *p, const struct ur_gid *groups, unsigned n)
+{
+	struct ur_udp *u = ur_udp_of(p);
+	unsigned i;
+	int r = 0;
+
+	if (n > ur_array_size(u->groups))
+		return ENOSPC;
+	for (i = 0; i < n && !r; i++)
+		if (!is_among(u->groups, u->ngroups, &groups[i]))
+			r = membership(u, &groups[i], true);
+	if (r) {
+		while (i-- > 0)
+			if (!is_among(u->groups, u->ngroups, &groups[i]))
+				membership(u, &groups[i], false);
+		return r;
+	}
+	for (i = 0; i < u->ngroups; i++)
+		if (!is_among(groups, n, &u->groups[i]))
+			membership(u, &u->groups[i], false);
+	if (n)
+		memcpy(u->groups, groups, n * sizeof(*groups));
+	u->ngroups = n;
+	return 0;
+}
+
+/* --- the rest --- */
+
+static bool link_up(struct ur_port *p)
+{
+	struct ifreq ifr = {.ifr_flags = 0};
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%.15s", p->name);
+	return ioctl(ur_udp_of(p)->fd, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+}
+
+static void close_port(struct ur_port *p)
+{
+	struct ur_udp *u = ur_udp_of(p);
+
+	if (u->fd >= 0)
+		close(u->fd);
+	if (u->memory)
+		munmap(u->memory, u->memory_len);
+	free(u);
+}
+
+static int wake_fd(struct ur_queue *q)
+{
+	return ur_udp_of_queue(q)->fd;
+}
+
+/*
+ * `ldb [5]` and a comparison for each slot. Who is not listed, and QP 1 among them, goes to whom the kernel likes: a number beyond the
+ * group lets its hash decide.
+ */
+int ur_udp_steer(struct ur_port *p, const uint8_t *slots, unsigned n)
+{
+	struct sock_filter f[2 * 256 + 2];
+	struct sock_fprog prog = {.filter = f};
+	unsigned len = 0;
+
+	f[len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_B | BPF_ABS, QPN_TOP);
+	for (unsigned i = 0; i < n && i < 256; i++) {
+		f[len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, slots[i], 0, 1);
+		f[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, i);
+	}
+	f[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
+	prog.len = (unsigned short)len;
+	return setsockopt(ur_udp_of(p)->fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)) ? errno : 0;
+}
+
+uint16_t ur_udp_path_mtu(const struct ur_port *p, const struct ur_gid *dst)
+{
+	struct sockaddr_in to4 = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
+	struct sockaddr_in6 to6 = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT), .sin6_scope_id = if_nametoindex(p->name)};
+	bool v4 = ur_gid_is_v4(dst);
+	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), mtu = 0;
+	socklen_t len = sizeof(mtu);
+
+	if (fd < 0)
+		return 0;
+	memcpy(&to4.sin_addr, dst->raw + 12, 4);
+	memcpy(&to6.sin6_addr, dst->raw, 16);
+	if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, p->name, (socklen_t)strlen(p->name) + 1) ||
+	    connect(fd, v4 ? (struct sockaddr *)&to4 : (struct sockaddr *)&to6, v4 ? sizeof(to4) : sizeof(to6)) ||
+	    getsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU : IPV6_MTU, &mtu, &len))
+		mtu = 0;
+	close(fd);
+	return (uint16_t)(mtu > UINT16_MAX ? UINT16_MAX : mtu);
+}
+
+static const struct ur_queue_ops queue_ops = {
+	.rx = ur_udp_rx,
+	.tx = ur_udp_tx,
+	.alloc = ur_udp_alloc,
+	.release = ur_udp_release,
+	.wake_fd = wake_fd,
+};
+
+static const struct ur_port_ops ops = {
+	.set_groups = set_groups,
+	.link_up = link_up,
+	.close = close_port,
+};
+
+int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err, size_t errlen)
+{
+	struct ur_udp *u = calloc(1, sizeof(*u));
+	int r;
+
+	if (!u)
+		return fail(err, errlen, ENOMEM, "memory is short: free some and start again");
+	u->fd = -1;
+	u->queue.ops = &queue_ops;
+	u->queue.caps = UR_QUEUE_BARE | UR_QUEUE_STEERED;
+	u->port = (struct ur_port){.ops = &ops, .queue = &u->queue, .mac = cfg->mac, .mtu = cfg->mtu, .speed_mbps = cfg->speed_mbps};
+	snprintf(u->port.name, sizeof(u->port.name), "%s", cfg->ifname);
+	u->ifindex = (int)if_nametoindex(cfg->ifname);
+	if (!u->ifindex)
+		r = fail(err, errlen, ENODEV, "interface '%s' does not exist: 'ip link' shows the ones that do", cfg->ifname);
+	else if ((r = ur_udp_memory(u)))
+		fail(err, errlen, r, "memory is short: free some and start again");
+	else
+		r = open_socket(u, cfg->ifname, err, errlen);
+	if (r) {
+		close_port(&u->port);
+		return r;
+	}
+	*out = &u->port;
+	return 0;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sending: a burst becomes datagrams and trains (UDP_SEGMENT), which leave with one system call. The kernel gathers headers, the program's
+ * memory and ICRCs, and has copied all of it when the call returns.
+ */
+#include <errno.h>
+#include <time.h>
+#include <linux/errqueue.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include "drivers/udp/internal.h"
+#include "wire/frame.h"
+#include "wire/train.h"
+
+#define SHORT 512 /* up to here a packet becomes one piece: the kernel looks at each piece */
+
+/* --- what the kernel is told of a train --- */
+
+static void put(struct msghdr *h, int level, int type, const void *value, size_t len)
+{
+	struct cmsghdr *c = (struct cmsghdr *)(void *)((uint8_t *)h->msg_control + h->msg_controllen);
+
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), value, len);
+	h->msg_controllen += CMSG_SPACE(len);
+}
+
+static void put_addresses4(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
+	struct sockaddr_in6 mapped = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
+	struct in_pktinfo from = {.ipi_ifindex = 0};
+
+	memcpy(&from.ipi_spec_dst, ip + 12, 4);
+	memcpy(&to.sin_addr, ip + 16, 4);
+	put(h, IPPROTO_IP, IP_PKTINFO, &from, sizeof(from));
+	if (u->v6) {
+		memset(mapped.sin6_addr.s6_addr + 10, 0xff, 2);
+		memcpy(mapped.sin6_addr.s6_addr + 12, ip + 16, 4);
+		memcpy(h->msg_name, &mapped, sizeof(mapped));
+		h->msg_namelen = sizeof(mapped);
+	} else {
+		memcpy(h->msg_name, &to, sizeof(to));
+		h->msg_namelen = sizeof(to);
+	}
+}
+
+static void put_addresses6(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip)
+{
+	struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
+	struct in6_pktinfo from = {.ipi6_ifindex = (unsigned)u->ifindex};
+
+	memcpy(&from.ipi6_addr, ip + 8, 16);
+	memcpy(&to.sin6_addr, ip + 24, 16);
+	if ((ip[24] == 0xfe && (ip[25] & 0xc0) == 0x80) || ip[24] == 0xff)
+		to.sin6_scope_id = (unsigned)u->ifindex;
+	put(h, IPPROTO_IPV6, IPV6_PKTINFO, &from, sizeof(from));
+	memcpy(h->msg_name, &to, sizeof(to));
+	h->msg_namelen = sizeof(to);
+}
+
+static void put_way4(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip)
+{
+	int tos = ip[1], ttl = ip[8];
+
+	put_addresses4(u, h, ip);
+	if (tos)
+		put(h, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+	if (ttl && (ttl != UR_UDP_HOPS || (ip[16] & 0xf0) == 0xe0))
+		put(h, IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl));
+}
+
+static void put_way6(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip)
+{
+	int tclass = (ip[0] & 15) << 4 | ip[1] >> 4, hops = ip[7];
+
+	put_addresses6(u, h, ip);
+	if (tclass)
+		put(h, IPPROTO_IPV6, IPV6_TCLASS, &tclass, sizeof(tclass));
+	if (hops != UR_UDP_HOPS || ip[24] == 0xff)
+		put(h, IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof(hops));
+}
+
+/* --- a burst --- */
+
+/* The pieces of a packet from its BTH on. */
+static unsigned put_pieces(struct iovec *v, struct ur_pkt *p)
+{
+	unsigned n = 1;
+
+	if (p->nseg == 0 || ur_pkt_frame_len(p) <= SHORT)
+		ur_pkt_linearise(p);
+	v[0] = (struct iovec){.iov_base = p->data + p->bth_off, .iov_len = p->len - p->bth_off};
+	for (unsigned i = 0; i < p->nseg; i++)
+		v[n++] = (struct iovec){.iov_base = p->seg[i].data, .iov_len = p->seg[i].len};
+	if (p->tail_len)
+		v[n++] = (struct iovec){.iov_base = p->tail, .iov_len = p->tail_len};
+	return n;
+}
+
+/* Datagram or train number m of the call, from the first of the packets; returns how many go into it. */
+static unsigned put_train(struct ur_udp *u, unsigned m, struct ur_pkt **pkts, unsigned n, struct iovec **iov)
+{
+	struct msghdr *h = &u->tx_msg[m].msg_hdr;
+	const uint8_t *ip = pkts[0]->data + pkts[0]->l3_off;
+	unsigned k = ur_train_length(pkts, n, u->queue.train_pkts, u->queue.train_bytes);
+	uint16_t size;
+
+	if (ur_unlikely(pkts[0]->place)) /* its train left without it */
+		ur_train_move(pkts[0], 0);
+	size = (uint16_t)(ur_pkt_frame_len(pkts[0]) - pkts[0]->bth_off);
+	*h = (struct msghdr){.msg_name = &u->tx_name[m], .msg_control = &u->tx_control[m], .msg_iov = *iov};
+	for (unsigned i = 0; i < k; i++) {
+		unsigned pieces = put_pieces(*iov, pkts[i]);
+
+		*iov += pieces;
+		h->msg_iovlen += pieces;
+	}
+	if (pkts[0]->ip_version == 4)
+		put_way4(u, h, ip);
+	else
+		put_way6(u, h, ip);
+	if (k > 1)
+		put(h, SOL_UDP, UDP_SEGMENT, &size, sizeof(size));
+	u->tx_len[m] = (uint8_t)k;
+	return k;
+}
+
+/* Did the kernel refuse this datagram for good? Otherwise there is no room now. */
+static bool refused(struct ur_udp *u, int err)
+{
+	if (err == EAGAIN || err == ENOBUFS || err == ENOMEM || err == EINTR)
+		return false;
+	ur_udp_errors(u);
+	return true;
+}
+
+/* Of `m` messages; returns how many packets are gone, sent or refused. */
+static unsigned send_all(struct ur_udp *u, unsigned m)
+{
+	unsigned done = 0, pkts = 0, tries = 0;
+
+	while (done < m) {
+		int sent = sendmmsg(u->fd, u->tx_msg + done, m - done, MSG_DONTWAIT);
+
+		if (ur_unlikely(sent <= 0)) {
+			if (!refused(u, errno))
+				break;
+			if (!tries++)
+				continue; /* it may have been the error of an earlier one, which is told once */
+			u->queue.tx_refused += u->tx_len[done];
+			sent = 1;
+		}
+		tries = 0;
+		for (int i = 0; i < sent; i++)
+			pkts += u->tx_len[done++];
+	}
+	return pkts;
+}
+
+unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_udp *u = ur_udp_of_queue(q);
+	unsigned done = 0;
+
+	while (done < n) {
+		struct iovec *iov = u->tx_iov;
+		unsigned room = ur_min_u32(n - done, UR_UDP_TX_PKTS), put_in = 0, m = 0, gone;
+
+		while (put_in < room && m < UR_UDP_TX_MSGS)
+			put_in += put_train(u, m++, pkts + done + put_in, room - put_in, &iov);
+		gone = send_all(u, m);
+		ur_udp_release(q, pkts + done, gone);
+		done += gone;
+		if (gone < put_in)
+			break;
+	}
+	return done;
+}
+
+/* --- ICMP errors --- */
+
+static void told(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e)
+{
+	const struct sockaddr_in6 *name = h->msg_name;
+	struct ur_gid dst = {{[10] = 0xff, [11] = 0xff}};
+
+	if (!u->port.unreachable || (e->ee_origin != SO_EE_ORIGIN_ICMP && e->ee_origin != SO_EE_ORIGIN_ICMP6))
+		return;
+	if (u->v6)
+		memcpy(dst.raw, &name->sin6_addr, 16);
+	else
+		memcpy(dst.raw + 12, &((const struct sockaddr_in *)(const void *)name)->sin_addr, 4);
+	u->port.unreachable(&u->port, &dst, (int)e->ee_errno);
+}
+
+void ur_udp_errors(struct ur_udp *u)
+{
+	for (int i = 0; i < 64; i++) {
+		struct sockaddr_in6 name = {.sin6_family = 0};
+		union ur_udp_control control;
+		struct msghdr h = {.msg_name = &name, .msg_namelen = sizeof(name), .msg_control = &control, .msg_controllen = sizeof(control)};
+
+		if (recvmsg(u->fd, &h, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+			return;
+		for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
+			struct sock_extended_err e;
+
+			if (c->cmsg_len < CMSG_LEN(sizeof(e)) || (c->cmsg_type != IP_RECVERR && c->cmsg_type != IPV6_RECVERR))
+				continue;
+			memcpy(&e, CMSG_DATA(c), sizeof(e));
+			told(u, &h, &e);
+		}
+	}
+}

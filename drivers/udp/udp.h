@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * drivers/udp: a port that is a UDP socket of the kernel's. It needs no privilege, and carries trains of packets as one buffer (UDP_SEGMENT,
+ * UDP_GRO; udp(7)). The kernel routes, resolves neighbours, joins groups and writes all headers before the BTH (UR_QUEUE_BARE).
+ *
+ * The processes of one user that use an interface share UDP port 4791 (SO_REUSEPORT), and a filter gives each packet to the process that the
+ * top byte of its destination QPN names (ur_udp_steer). Where the filter is out of date, the shard passes on what is another's.
+ */
+#ifndef UR_UDP_H
+#define UR_UDP_H
+
+#include "drivers/port.h"
+
+struct ur_udp_config {
+	const char *ifname; /* any interface of the kernel's that is up */
+	struct ur_mac mac;  /* what the port shall say of itself: */
+	uint16_t mtu;
+	uint32_t speed_mbps;
+};
+
+/*
+ * Opens the port. 0, or an errno and one sentence in err (errlen bytes, terminated): ENODEV, EADDRINUSE when another user or rdma_rxe has
+ * UDP port 4791, EPERM, ENOMEM, or what socket(2) said.
+ */
+int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err, size_t errlen);
+
+/*
+ * Tells the kernel which process of those that share the port gets what: slots[i] is the slot of the one whose socket is the i-th in the
+ * order of binding, where the last one takes the place of one that is closed. 0 or an errno.
+ */
+int ur_udp_steer(struct ur_port *p, const uint8_t *slots, unsigned n);
+
+/* The path MTU that the kernel knows towards an address: IP bytes, 0 when there is no route. */
+uint16_t ur_udp_path_mtu(const struct ur_port *p, const struct ur_gid *dst);
+
+#endif

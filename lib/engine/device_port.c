@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The port of a device: DPDK's where it is ours alone, and for an interface shared with the kernel one of the kinds in a table, which the
+ * setting `port` names, or the first of them that can be had.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "drivers/ethdev/ethdev.h"
+#include "drivers/udp/udp.h"
+#include "engine/engine_priv.h"
+
+#define SENTENCE 400
+
+/* The PCI address behind -a or --allow in the EAL arguments; false when there is none. */
+static bool pci_of_eal(const char *args, char *pci, size_t len)
+{
+	char copy[UR_CONFIG_STR], *save, *t;
+	bool next = false;
+
+	strcpy(copy, args);
+	for (t = strtok_r(copy, " ", &save); t; t = strtok_r(NULL, " ", &save)) {
+		if (next || !strncmp(t, "--allow=", 8)) {
+			snprintf(pci, len, "%.*s", (int)strcspn(next ? t : t + 8, ","), next ? t : t + 8);
+			return true;
+		}
+		next = !strcmp(t, "-a") || !strcmp(t, "--allow");
+	}
+	return false;
+}
+
+static int open_ethdev(struct ur_engine *e, const struct ur_ethdev_config *cfg, struct ur_port **out, char *err)
+{
+	int r = ur_ethdev_open(cfg, out, err, SENTENCE);
+
+	if (!r && ur_telemetry_offer(e))
+		fprintf(stderr, "uroce: DPDK's telemetry takes no commands: the counters are not offered there\n");
+	return r;
+}
+
+static int open_owned(struct ur_engine *e, struct ur_port **out, char *err)
+{
+	struct ur_ethdev_config ec = {.eal_args = e->cfg.eal[0] ? e->cfg.eal : NULL, .mtu = (uint16_t)e->cfg.mtu,
+				      .telemetry = e->cfg.telemetry != 0};
+	char pci[64];
+
+	if (e->cfg.vdev[0]) {
+		ec.vdev = e->cfg.vdev;
+	} else if (pci_of_eal(e->cfg.eal, pci, sizeof(pci))) {
+		ec.pci = pci;
+	} else {
+		snprintf(err, SENTENCE, "the EAL arguments '%s' name no device: add -a PCI_ADDRESS, or use --dev or --vdev", e->cfg.eal);
+		return EINVAL;
+	}
+	return open_ethdev(e, &ec, out, err);
+}
+
+/* --- kinds of port for a shared interface --- */
+
+static int open_dpdk(struct ur_engine *e, struct ur_port **out, char *err)
+{
+	const struct ur_ethdev_config ec = {.ifname = e->hostif.name, .eal_args = e->cfg.eal[0] ? e->cfg.eal : NULL,
+					    .mtu = (uint16_t)e->cfg.mtu, .telemetry = e->cfg.telemetry != 0};
+	int r = open_ethdev(e, &ec, out, err);
+
+	if (!r)
+		e->silence_fd = ur_hostif_silence();
+	return r;
+}
+
+/* The processes that share the socket's port take turns to open and close it, so that all know the order in which they did. */
+static int open_udp(struct ur_engine *e, struct ur_port **out, char *err)
+{
+	const struct ur_udp_config uc = {
+		.ifname = e->hostif.name, .mac = e->hostif.mac, .mtu = e->hostif.mtu, .speed_mbps = e->hostif.speed_mbps};
+	uint8_t slots[256];
+	unsigned n = e->registry ? ur_registry_sharers_begin(e->registry, slots) : 0;
+	int r = ur_udp_open(&uc, out, err, SENTENCE);
+
+	if (!r && e->registry) {
+		slots[n++] = ur_registry_slot(e->registry);
+		ur_udp_steer(*out, slots, n); /* without it the shard passes on what is another process's */
+	}
+	if (e->registry)
+		ur_registry_sharers_end(e->registry, !r);
+	e->udp = !r;
+	return r;
+}
+
+static void close_udp(struct ur_engine *e, struct ur_port *port)
+{
+	uint8_t slots[256];
+	unsigned n;
+
+	e->udp = false;
+	if (!e->registry) {
+		port->ops->close(port);
+		return;
+	}
+	n = ur_registry_sharers_begin(e->registry, slots);
+	ur_udp_steer(port, slots, n);
+	port->ops->close(port);
+	ur_registry_sharers_end(e->registry, false);
+}
+
+static const struct {
+	const char *name;
+	int (*open)(struct ur_engine *e, struct ur_port **out, char *err);
+} kinds[] = {
+	{"udp", open_udp},
+	{"dpdk", open_dpdk},
+};
+
+static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
+{
+	bool any = !strcmp(e->cfg.port, "auto");
+	char other[SENTENCE] = "";
+	int r = 0;
+
+	for (unsigned i = 0; i < ur_array_size(kinds); i++) {
+		int failed;
+
+		if (!any && strcmp(e->cfg.port, kinds[i].name))
+			continue;
+		failed = kinds[i].open(e, out, r ? other : err);
+		if (!failed) {
+			snprintf(e->info.port, sizeof(e->info.port), "%s", kinds[i].name);
+			return 0;
+		}
+		r = r ? r : failed;
+	}
+	if (!r) {
+		snprintf(err, SENTENCE, "there is no kind of port '%s': choose auto, udp or dpdk", e->cfg.port);
+		return EINVAL;
+	}
+	return r;
+}
+
+int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
+{
+	struct ur_port *inherited = ur_engine_take_inherited_port();
+	char err[SENTENCE] = "";
+	int r;
+
+	if (inherited)
+		inherited->ops->close(inherited);
+	r = e->info.owned ? open_owned(e, out, err) : open_shared(e, out, err);
+	if (r) {
+		ur_engine_set_error("%s", err);
+		return r;
+	}
+	if (!e->info.owned)
+		e->monitor_fd = ur_hostif_monitor();
+	pthread_mutex_lock(&e->info_lock);
+	e->info.mac = (*out)->mac;
+	e->info.mtu = (*out)->mtu;
+	if ((*out)->speed_mbps)
+		e->info.speed_mbps = (*out)->speed_mbps;
+	pthread_mutex_unlock(&e->info_lock);
+	return 0;
+}
+
+void ur_device_close_port(struct ur_engine *e)
+{
+	struct ur_port *port = e->nic->port;
+
+	if (e->udp)
+		close_udp(e, port);
+	else
+		port->ops->close(port);
+}
