@@ -44,6 +44,7 @@ struct ur_queue {
 	unsigned caps;        /* of enum ur_queue_cap */
 	uint32_t train_pkts;  /* the longest train that tx sends as one, in packets; 0 and 1: none */
 	uint32_t train_bytes; /* and in bytes of UDP payload */
+	uint32_t rx_bytes;    /* of packets that wait at a receiver, the queue holds about this many; 0: more than matters */
 	uint64_t rx_missed;   /* packets that the kernel or the device dropped since nobody fetched them in time, as far as it says */
 	uint64_t tx_refused;  /* packets taken and not sent: no route, a firewall, too long */
 };

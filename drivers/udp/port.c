@@ -65,10 +65,19 @@ static int set_needed(const struct ur_udp *u)
 	return err ? err : set(u->fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 0);
 }
 
+static uint32_t buffer_of(int fd)
+{
+	int bytes = 0;
+	socklen_t len = sizeof(bytes);
+
+	return getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len) || bytes < 0 ? 0 : (uint32_t)bytes;
+}
+
 static void set_wanted(struct ur_udp *u)
 {
 	set_buffer(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
 	set_buffer(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
+	u->queue.rx_bytes = buffer_of(u->fd) / 4 * 3; /* the kernel counts its own structures as well */
 	set(u->fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
 	set(u->fd, IPPROTO_IP, IP_RECVERR, 1);
 	set(u->fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
@@ -106,8 +115,9 @@ static int open_socket(struct ur_udp *u, const char *ifname, char *err, size_t e
 	if (u->fd < 0)
 		return fail(err, errlen, errno, "no UDP socket is to be had: %s", strerror(errno));
 	if (setsockopt(u->fd, SOL_SOCKET, SO_BINDTODEVICE, ifname, (socklen_t)strlen(ifname) + 1))
-		return fail(err, errlen, errno, "a UDP socket cannot be bound to interface '%s': %s (without CAP_NET_RAW that needs Linux 5.7)",
-			    ifname, strerror(errno));
+		return fail(err, errlen, errno,
+			    "a UDP socket cannot be bound to interface '%s': %s (without CAP_NET_RAW that needs Linux 5.7)", ifname,
+			    strerror(errno));
 	r = set_needed(u);
 	if (r)
 		return fail(err, errlen, r, "this kernel's UDP sockets cannot carry RoCEv2: %s", strerror(r));

@@ -4,7 +4,8 @@
  * memory and ICRCs, and has copied all of it when the call returns.
  */
 #include <errno.h>
-#include <time.h>
+#include <time.h> /* before errqueue.h, which lacks it */
+
 #include <linux/errqueue.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
@@ -203,7 +204,8 @@ void ur_udp_errors(struct ur_udp *u)
 	for (int i = 0; i < 64; i++) {
 		struct sockaddr_in6 name = {.sin6_family = 0};
 		union ur_udp_control control;
-		struct msghdr h = {.msg_name = &name, .msg_namelen = sizeof(name), .msg_control = &control, .msg_controllen = sizeof(control)};
+		struct msghdr h = {
+			.msg_name = &name, .msg_namelen = sizeof(name), .msg_control = &control, .msg_controllen = sizeof(control)};
 
 		if (recvmsg(u->fd, &h, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
 			return;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * drivers/udp: a port that is a UDP socket of the kernel's. It needs no privilege, and carries trains of packets as one buffer (UDP_SEGMENT,
- * UDP_GRO; udp(7)). The kernel routes, resolves neighbours, joins groups and writes all headers before the BTH (UR_QUEUE_BARE).
+ * drivers/udp: a port that is a UDP socket of the kernel's. It needs no privilege, and carries trains of packets as one buffer
+ * (UDP_SEGMENT, UDP_GRO; udp(7)). The kernel routes, resolves neighbours, joins groups and writes all headers before the BTH.
  *
- * The processes of one user that use an interface share UDP port 4791 (SO_REUSEPORT), and a filter gives each packet to the process that the
- * top byte of its destination QPN names (ur_udp_steer). Where the filter is out of date, the shard passes on what is another's.
+ * The processes of one user that use an interface share UDP port 4791 (SO_REUSEPORT), and a filter gives each packet to the process
+ * that the top byte of its destination QPN names (ur_udp_steer). Where the filter is out of date, the shard passes on what is another's.
  */
 #ifndef UR_UDP_H
 #define UR_UDP_H

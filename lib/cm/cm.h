@@ -60,6 +60,11 @@ void ur_cm_destroy(struct ur_cm *cm);
  * Returns how many DREQs are unanswered yet; `again` resends those, for whoever has no time to wait for their timers.
  */
 unsigned ur_cm_shutdown(struct ur_cm *cm, bool again, ur_time now);
+/*
+ * The network says that nothing reaches `dst`: requests and lookups that wait for its answer are given up with the next timers, as after
+ * their last retry. Delivers nothing itself; may be called from within `send`.
+ */
+void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
 
 /* One received MAD addressed to QP 1; `from` is turned round already: sgid is ours. */
 void ur_cm_rx(struct ur_cm *cm, const struct ur_cm_addr *from, const uint8_t *mad, unsigned len, ur_time now);

@@ -181,6 +181,20 @@ void ur_cm_conn_stop_timer(struct ur_cm_conn *c)
 	ur_timer_cancel(c->cm->cfg.wheel, &c->timer);
 }
 
+void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now)
+{
+	for (struct ur_list *l = cm->conns.next; l != &cm->conns; l = l->next) {
+		struct ur_cm_conn *c = ur_container_of(l, struct ur_cm_conn, link);
+
+		if (c->state != UR_CM_REQ_SENT || !ur_gid_eq(&c->addr.dgid, dst))
+			continue;
+		c->due = now;
+		c->retries_left = 0;
+		ur_timer_arm(cm->cfg.wheel, &c->timer, now);
+	}
+	ur_cm_sidr_unreachable(cm, dst, now);
+}
+
 /* --- life --- */
 
 struct ur_cm_conn *ur_cm_conn_new(struct ur_cm *cm, void *owner, ur_cm_event_fn event)

@@ -235,6 +235,7 @@ void ur_cm_rx_sidr_req(struct ur_cm *cm, const struct ur_cm_addr *from, const st
 void ur_cm_rx_sidr_rep(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
 /* Lookups of a listener that goes away belong to their owners from now on. */
 void ur_cm_sidr_orphan(struct ur_cm_listener *l);
+void ur_cm_sidr_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
 void ur_cm_sidr_shutdown(struct ur_cm *cm, ur_time now);
 void ur_cm_sidr_fini(struct ur_cm *cm);
 /* cm.c: the connection a message is for, by both communication ids and the sender's address; NULL after counting the drop. */

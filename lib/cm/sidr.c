@@ -121,6 +121,18 @@ static void timer(struct ur_timer *t, ur_time now)
 	}
 }
 
+void ur_cm_sidr_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now)
+{
+	for (struct ur_list *l = cm->sidrs.next; l != &cm->sidrs; l = l->next) {
+		struct ur_cm_sidr *s = ur_container_of(l, struct ur_cm_sidr, link);
+
+		if (s->state != ASKED || !ur_gid_eq(&s->addr.dgid, dst))
+			continue;
+		s->retries_left = 0;
+		ur_timer_arm(cm->cfg.wheel, &s->timer, now);
+	}
+}
+
 int ur_cm_sidr_create(struct ur_cm *cm, void *owner, ur_cm_sidr_fn event, struct ur_cm_sidr **out)
 {
 	struct ur_cm_sidr *s = new_sidr(cm, owner, event);

@@ -279,7 +279,7 @@ static void copy_gids(const struct ur_engine *e, struct ur_gid *gids)
 	}
 }
 
-void ur_device_refresh(struct ur_engine *e)
+static void refresh(struct ur_engine *e)
 {
 	struct ur_gid before[UR_NET_GIDS], after[UR_NET_GIDS];
 	bool was_up = e->info.link_up;
@@ -301,4 +301,21 @@ void ur_device_refresh(struct ur_engine *e)
 		ur_net_groups_again(e->nic->net, ur_engine_now());
 	if (h.up != was_up)
 		tell(e, h.up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+/* Where neighbours are ours to ask, lib/net knows by itself. */
+static void neighbour_failed(void *ctx, const struct ur_gid *neighbour)
+{
+	struct ur_nic *nic = ((struct ur_engine *)ctx)->nic;
+
+	if (nic->routed)
+		ur_cm_unreachable(nic->cm, neighbour, nic->now);
+}
+
+void ur_device_hear(struct ur_engine *e)
+{
+	ur_engine_lock(e);
+	if (ur_hostif_changed(e->monitor_fd, e->hostif.ifindex, neighbour_failed, e))
+		refresh(e);
+	ur_engine_unlock(e);
 }

@@ -61,8 +61,8 @@ int ur_device_open(struct ur_engine *e);
 int ur_device_open_port(struct ur_engine *e, struct ur_port **out);
 /* Closes it, at the end of the process. */
 void ur_device_close_port(struct ur_engine *e);
-/* Takes over changes of the kernel's addresses and routes. Under the lock. */
-void ur_device_refresh(struct ur_engine *e);
+/* Takes over what the monitor says: changes of the kernel's addresses and routes, neighbours that do not answer. Not under the lock. */
+void ur_device_hear(struct ur_engine *e);
 
 /* telemetry.c: offers the counters where the setting says so. 0 or an errno. */
 int ur_telemetry_offer(struct ur_engine *e);

@@ -6,6 +6,7 @@
 #include <linux/ethtool.h>
 #include <linux/filter.h>
 #include <linux/if_addr.h>
+#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
@@ -172,6 +173,21 @@ static uint32_t link_speed(int fd, struct ifreq *ifr)
 	return speed == (uint32_t)SPEED_UNKNOWN ? 0 : speed;
 }
 
+/* For an interface that has none, such as a tunnel: one that is this host's alone. UDP sockets do not put it on any wire. */
+static void invent_mac(struct ur_hostif *h)
+{
+	char name[256] = "";
+	uint64_t v = 0xcbf29ce484222325ull;
+
+	gethostname(name, sizeof(name) - 1);
+	for (const char *s = name; *s; s++)
+		v = (v ^ (uint8_t)*s) * 0x100000001b3ull;
+	for (const char *s = h->name; *s; s++)
+		v = (v ^ (uint8_t)*s) * 0x100000001b3ull;
+	memcpy(h->mac.b, &v, 6);
+	h->mac.b[0] = 0x02;
+}
+
 static int describe(int fd, struct ur_hostif *h, char *err, size_t errlen)
 {
 	struct ifreq ifr = {.ifr_flags = 0};
@@ -184,11 +200,10 @@ static int describe(int fd, struct ur_hostif *h, char *err, size_t errlen)
 	h->ifindex = ifr.ifr_ifindex;
 	if (ioctl(fd, SIOCGIFHWADDR, &ifr))
 		return errno;
-	if (ifr.ifr_hwaddr.sa_family != 1 /* ARPHRD_ETHER */) {
-		snprintf(err, errlen, "interface '%s' is not an Ethernet interface: RoCEv2 needs one, choose another with --dev", h->name);
-		return ENODEV;
-	}
-	memcpy(h->mac.b, ifr.ifr_hwaddr.sa_data, 6);
+	if (ifr.ifr_hwaddr.sa_family == 1 /* ARPHRD_ETHER */)
+		memcpy(h->mac.b, ifr.ifr_hwaddr.sa_data, 6);
+	else
+		invent_mac(h);
 	if (ioctl(fd, SIOCGIFMTU, &ifr))
 		return errno;
 	h->mtu = (uint16_t)(ifr.ifr_mtu > 9600 ? 9600 : ifr.ifr_mtu);
@@ -363,8 +378,8 @@ int ur_hostif_sync(const struct ur_hostif *h, struct ur_net *net)
 int ur_hostif_monitor(void)
 {
 	struct sockaddr_nl sa = {.nl_family = AF_NETLINK,
-				 .nl_groups =
-					 RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE};
+				 .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
+					      RTMGRP_IPV6_ROUTE | RTMGRP_NEIGH};
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 
 	if (fd >= 0 && bind(fd, (struct sockaddr *)&sa, sizeof(sa))) {
@@ -377,19 +392,57 @@ int ur_hostif_monitor(void)
 	return fd;
 }
 
-bool ur_hostif_changed(int monitor)
+struct news {
+	int ifindex;
+	bool changed;
+	void (*failed)(void *ctx, const struct ur_gid *neighbour);
+	void *ctx;
+};
+
+static int take_news(const struct nlmsghdr *nlh, void *data)
 {
-	char buf[4096];
-	bool any = false;
+	const struct ndmsg *nd = mnl_nlmsg_get_payload(nlh);
+	struct news *news = data;
+	struct nlattr *a;
+	struct ur_gid gid;
+
+	if (nlh->nlmsg_type != RTM_NEWNEIGH && nlh->nlmsg_type != RTM_DELNEIGH) {
+		news->changed = true;
+		return MNL_CB_OK;
+	}
+	if (nlh->nlmsg_type != RTM_NEWNEIGH || nlh->nlmsg_len < MNL_ALIGN(sizeof(*nlh)) + sizeof(*nd) || !(nd->ndm_state & NUD_FAILED) ||
+	    nd->ndm_ifindex != news->ifindex)
+		return MNL_CB_OK;
+	mnl_attr_for_each(a, nlh, sizeof(*nd))
+	{
+		if (mnl_attr_get_type(a) != NDA_DST)
+			continue;
+		gid = gid_of_attr(a, nd->ndm_family);
+		if (!ur_gid_is_zero(&gid))
+			news->failed(news->ctx, &gid);
+	}
+	return MNL_CB_OK;
+}
+
+bool ur_hostif_changed(int monitor, int ifindex, void (*failed)(void *ctx, const struct ur_gid *neighbour), void *ctx)
+{
+	struct news news = {.ifindex = ifindex, .failed = failed, .ctx = ctx};
+	union {
+		struct nlmsghdr align;
+		char bytes[8192];
+	} buf;
 
 	for (;;) {
-		ssize_t n = recv(monitor, buf, sizeof(buf), 0);
+		ssize_t n = recv(monitor, &buf, sizeof(buf), 0);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno != ENOBUFS) /* ENOBUFS: messages were lost, so something changed */
-			return any;
-		any = true;
+		if (n < 0 && errno != ENOBUFS)
+			return news.changed;
+		if (n < 0) /* messages were lost, so something changed */
+			news.changed = true;
+		else
+			mnl_cb_run(&buf, (size_t)n, 0, 0, take_news, &news);
 	}
 }
 

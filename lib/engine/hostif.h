@@ -27,10 +27,10 @@ int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errl
 /* Makes the addresses and routes of `net` those that the kernel has on the interface. 0 or an errno. */
 int ur_hostif_sync(const struct ur_hostif *h, struct ur_net *net);
 
-/* A non-blocking socket that becomes readable when addresses, routes or links change; -1 and errno. */
+/* A non-blocking socket that becomes readable when addresses, routes, links or neighbours change; -1 and errno. */
 int ur_hostif_monitor(void);
-/* Empties the monitor. True when something changed. */
-bool ur_hostif_changed(int monitor);
+/* Empties the monitor. True when addresses, routes or links changed. Calls `failed` for each neighbour on the interface that does not answer. */
+bool ur_hostif_changed(int monitor, int ifindex, void (*failed)(void *ctx, const struct ur_gid *neighbour), void *ctx);
 
 /*
  * Binds UDP port 4791 and drops what arrives there, so that the kernel does not answer it. The socket, or -1 and errno. Processes of one

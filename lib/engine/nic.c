@@ -149,12 +149,22 @@ void ur_nic_destroy(struct ur_nic *nic)
 	free(nic);
 }
 
+static void nic_unreachable(struct ur_port *port, const struct ur_gid *dst, int err)
+{
+	struct ur_nic *nic = port->owner;
+
+	(void)err;
+	ur_cm_unreachable(nic->cm, dst, nic->now);
+}
+
 void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 {
 	nic->port = port;
 	port->owner = nic;
 	nic->routed = port->queue->caps & UR_QUEUE_BARE;
+	port->unreachable = nic_unreachable;
 	ur_net_set_routed(nic->net, nic->routed);
+	ur_tp_set_window(nic->tp, port->queue->rx_bytes);
 	nic->cfg.mac = port->mac;
 	nic->cfg.mtu = port->mtu;
 	ur_tp_set_port_mtu(nic->tp, 128u << ur_nic_max_mtu(port->mtu));

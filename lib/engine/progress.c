@@ -70,11 +70,8 @@ static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 		e->port_error = !clear_port_error(fds[3].fd);
 	if (fds[0].revents && read(e->wake_fd, &drained, sizeof(drained)) < 0)
 		return;
-	if (fds[1].revents && ur_hostif_changed(e->monitor_fd)) {
-		ur_engine_lock(e);
-		ur_device_refresh(e);
-		ur_engine_unlock(e);
-	}
+	if (fds[1].revents)
+		ur_device_hear(e);
 }
 
 /* Announces a sleep. False when something happened meanwhile that forbids it. */

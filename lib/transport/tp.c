@@ -6,6 +6,7 @@
 #include "transport/tp_priv.h"
 
 #define WINDOW_MAX 65536u
+#define WINDOW_BYTES (2u << 20)
 #define SPEED_DEFAULT 100000 /* Mbit/s, of a port that does not say */
 #define SPEED_MAX 4000000    /* what kbit/s in 32 bits hold */
 #define ECN_MASK 3
@@ -22,6 +23,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 		return ENOMEM;
 	tp->c = *c;
 	ur_tp_set_speed(tp, 0);
+	ur_tp_set_window(tp, 0);
 	tp->rng.state = c->seed;
 	/* Over the whole table no QPN ends in 0xffff: in slot 255 that would be the multicast QPN. */
 	tp->qpn_base = ur_rng_below(&tp->rng, UR_QPN_LOW - UR_MAX_QP);
@@ -35,6 +37,11 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 		ur_list_init(&tp->group[i]);
 	*out = tp;
 	return 0;
+}
+
+void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes)
+{
+	tp->window_bytes = bytes && bytes < WINDOW_BYTES ? bytes : WINDOW_BYTES;
 }
 
 void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps)

@@ -53,6 +53,7 @@ struct ur_tp {
 	struct ur_list txq[UR_TXQ_COUNT]; /* QPs that have something to send */
 	unsigned nstash;
 	bool starved; /* no packet buffer was to be had in this call of ur_tp_tx */
+	uint32_t window_bytes; /* that a QP may have unacknowledged */
 	uint32_t line_kbps; /* rate of the port */
 	uint8_t *mr_gen;   /* the next generation of each MR index */
 	uint32_t mr_gen_size;

@@ -74,6 +74,11 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
 /* Everything in it must have been destroyed before. */
 void ur_tp_destroy(struct ur_tp *tp);
 
+/*
+ * How much the receivers of this port, and so those of peers like us, hold at a time: no QP has more bytes under way. 0: 2 MB, as far as
+ * `window` of the configuration does not say otherwise. For QPs that get their path MTU from now on.
+ */
+void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes);
 /* The port's rate, where it is known: what a QP returns to when congestion is over. */
 void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps);
 

@@ -12,7 +12,6 @@
  */
 #include "transport/tp_priv.h"
 
-#define WINDOW_BYTES (2u << 20)
 #define WINDOW_LOW 256u /* of the default: where a QP begins, and what small MTUs get at least */
 #define WINDOW_HIGH 1280u /* packets of 1 KiB: those 1.25 MB, and less than the 1536 frames that the ring of a packet socket has */
 #define WINDOW_FLOOR 8u /* as far as expiries of the timer bring it down */
@@ -34,14 +33,14 @@ static void set_window(struct ur_requester *r, uint32_t window)
 void ur_window_init(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
-	uint32_t fit = WINDOW_BYTES >> qp->mtu_shift;
+	uint32_t fit = qp->tp->window_bytes >> qp->mtu_shift;
 
 	if (qp->tp->c.window) {
 		r->window_max = qp->tp->c.window;
 		set_window(r, r->window_max);
 	} else {
-		r->window_max = fit < WINDOW_LOW ? WINDOW_LOW : ur_min_u32(fit, WINDOW_HIGH);
-		set_window(r, WINDOW_LOW);
+		r->window_max = fit < SHED_FLOOR ? SHED_FLOOR : ur_min_u32(fit, WINDOW_HIGH);
+		set_window(r, ur_min_u32(WINDOW_LOW, r->window_max));
 	}
 }
 

@@ -48,7 +48,9 @@ void ur_train_mark(struct ur_pkt **pkts, unsigned n, unsigned max_pkts, uint32_t
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t len = coming_len(pkts[i]);
 
-		if (i && i - first < max_pkts && bytes + len <= max_bytes && last == size && len <= size && same_way(pkts[first], pkts[i])) {
+		bool room = i && i - first < max_pkts && bytes + len <= max_bytes;
+
+		if (room && last == size && len <= size && same_way(pkts[first], pkts[i])) {
 			set_id(pkts[i], (uint8_t)(i - first));
 		} else {
 			first = i;
