@@ -29,7 +29,9 @@ int ur_hostif_sync(const struct ur_hostif *h, struct ur_net *net);
 
 /* A non-blocking socket that becomes readable when addresses, routes, links or neighbours change; -1 and errno. */
 int ur_hostif_monitor(void);
-/* Empties the monitor. True when addresses, routes or links changed. Calls `failed` for each neighbour on the interface that does not answer. */
+/*
+ * Empties the monitor. True when addresses, routes or links changed; `failed` is called for neighbours on the interface that do not answer.
+ */
 bool ur_hostif_changed(int monitor, int ifindex, void (*failed)(void *ctx, const struct ur_gid *neighbour), void *ctx);
 
 /*
