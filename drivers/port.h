@@ -99,6 +99,8 @@ struct ur_port_ops {
 	/* The same for a port that knows groups by their addresses. A port has one of the two. */
 	int (*set_groups)(struct ur_port *p, const struct ur_gid *groups, unsigned n);
 	bool (*link_up)(struct ur_port *p);
+	/* The path MTU that the kernel knows towards an address: IP bytes, 0 when it cannot tell. NULL: that of the port. */
+	uint16_t (*path_mtu)(struct ur_port *p, const struct ur_gid *dst);
 	void (*close)(struct ur_port *p);
 };
 

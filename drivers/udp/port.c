@@ -230,7 +230,7 @@ int ur_udp_steer(struct ur_port *p, const uint8_t *slots, unsigned n)
 	return setsockopt(ur_udp_of(p)->fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)) ? errno : 0;
 }
 
-uint16_t ur_udp_path_mtu(const struct ur_port *p, const struct ur_gid *dst)
+static uint16_t path_mtu(struct ur_port *p, const struct ur_gid *dst)
 {
 	struct sockaddr_in to4 = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
 	struct sockaddr_in6 to6 = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT), .sin6_scope_id = if_nametoindex(p->name)};
@@ -261,6 +261,7 @@ static const struct ur_queue_ops queue_ops = {
 static const struct ur_port_ops ops = {
 	.set_groups = set_groups,
 	.link_up = link_up,
+	.path_mtu = path_mtu,
 	.close = close_port,
 };
 

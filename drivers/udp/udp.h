@@ -30,7 +30,4 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
  */
 int ur_udp_steer(struct ur_port *p, const uint8_t *slots, unsigned n);
 
-/* The path MTU that the kernel knows towards an address: IP bytes, 0 when it cannot tell. */
-uint16_t ur_udp_path_mtu(const struct ur_port *p, const struct ur_gid *dst);
-
 #endif

@@ -113,6 +113,8 @@ int ur_nic_detach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gi
  */
 int ur_nic_join_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t vlan, ur_time now);
 int ur_nic_leave_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t vlan, ur_time now);
+/* IP bytes that a packet to this address may have: what the port carries, or less where the kernel knows of a narrower path. */
+uint16_t ur_nic_path_mtu(const struct ur_nic *nic, const struct ur_gid *dst);
 /* The largest path MTU that the port can carry. */
 enum ibv_mtu ur_nic_max_mtu(uint16_t ip_mtu);
 

@@ -121,6 +121,14 @@ int ur_nic_destroy_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *
 	return err;
 }
 
+uint16_t ur_nic_path_mtu(const struct ur_nic *nic, const struct ur_gid *dst)
+{
+	struct ur_port *port = nic->port;
+	uint16_t mtu = port && port->ops->path_mtu && ur_net_gid_find(nic->net, dst) < 0 ? port->ops->path_mtu(port, dst) : 0;
+
+	return mtu && mtu < nic->cfg.mtu ? mtu : nic->cfg.mtu;
+}
+
 enum ibv_mtu ur_nic_max_mtu(uint16_t ip_mtu)
 {
 	enum ibv_mtu m = IBV_MTU_4096;

@@ -171,7 +171,7 @@ static void fill_addresses(struct ur_id *u, const struct ur_id *l, const struct 
 		ur_ib_request(u, ev->msg->sidr_req.service_id);
 	}
 	ur_id_attach(u);
-	ur_id_fill_route(u, ur_id_device_mtu(u));
+	ur_id_fill_route(u, ur_id_path_mtu(u));
 }
 
 static void refuse(struct ur_cm_sidr *s, uint8_t status, ur_time now)

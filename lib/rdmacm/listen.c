@@ -11,12 +11,9 @@
  * Both ends send packets of the REQ's path MTU, and a REP has no field to ask for less. What we can take counts, by the rule of rdma_rxe's
  * ports, and not what we would ask for ourselves.
  */
-static bool mtu_fits(const struct ur_id *l, uint8_t path_mtu)
+static bool mtu_fits(const struct ur_id *l, const struct ur_gid *peer, uint8_t path_mtu)
 {
-	struct ur_engine_info info;
-
-	ur_engine_info(l->engine, &info);
-	return path_mtu <= ur_nic_max_mtu(info.mtu);
+	return path_mtu <= ur_nic_max_mtu(ur_nic_path_mtu(l->nic, peer));
 }
 
 static enum ibv_qp_type type_of(const struct ur_cm_conn *conn)
@@ -48,7 +45,7 @@ static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const s
 		*reason = UR_CM_REJ_INVALID_TRANSPORT_TYPE;
 	else if (!ur_id_wants(l, ev->has_hdr ? &ev->hdr : NULL, &ev->addr->dgid))
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
-	else if (!mtu_fits(l, ev->msg->req.path_mtu))
+	else if (!mtu_fits(l, &ev->addr->dgid, ev->msg->req.path_mtu))
 		*reason = UR_CM_REJ_INVALID_MTU;
 	return !*reason;
 }

@@ -40,7 +40,7 @@ static int take_path(struct ur_id *u, const struct ibv_path_record *p)
 {
 	uint32_t flow_hop = ntohl(p->flowlabel_hoplimit);
 	struct ibv_sa_path_rec *r = &u->path_rec;
-	uint8_t mtu = VALUE(p->mtu), most = ur_id_device_mtu(u);
+	uint8_t mtu = VALUE(p->mtu), most = ur_id_path_mtu(u);
 
 	if (!gid_fits(&p->sgid, &u->sgid) || !gid_fits(&p->dgid, &u->dgid) || mtu > most)
 		return EINVAL;

@@ -287,8 +287,8 @@ void ur_id_resolve_cancel(struct ur_id *u);
 uint8_t ur_id_ack_timeout(const struct ur_id *u);
 /* Fills route.path_rec from the id's addresses. */
 void ur_id_fill_route(struct ur_id *u, uint8_t mtu);
-/* The largest path MTU of the device as the RDMA CM counts it. */
-uint8_t ur_id_device_mtu(const struct ur_id *u);
+/* The largest path MTU towards its peer (dgid), as the RDMA CM counts it. */
+uint8_t ur_id_path_mtu(const struct ur_id *u);
 /* The VLAN of the id's source address. */
 uint16_t ur_id_vlan(const struct ur_id *u);
 /* Starts the engine; 0 or an errno. Not under the lock. */

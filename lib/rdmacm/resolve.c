@@ -24,13 +24,12 @@ int ur_id_start(struct ur_id *u)
 	return err;
 }
 
-uint8_t ur_id_device_mtu(const struct ur_id *u)
+uint8_t ur_id_path_mtu(const struct ur_id *u)
 {
-	struct ur_engine_info info;
+	uint16_t bytes = ur_nic_path_mtu(u->nic, &u->dgid);
 	uint8_t m = IBV_MTU_4096;
 
-	ur_engine_info(u->engine, &info);
-	while (m > IBV_MTU_256 && (128u << m) + CM_HEADERS > info.mtu)
+	while (m > IBV_MTU_256 && (128u << m) + CM_HEADERS > bytes)
 		m--;
 	return m;
 }
@@ -296,7 +295,7 @@ static int resolve_route(struct ur_id *u)
 		return EINVAL;
 	if (!u->flow_label)
 		u->flow_label = ((uint32_t)u->sport * 31 + u->dport) & 0xfffff;
-	ur_id_fill_route(u, ur_id_device_mtu(u));
+	ur_id_fill_route(u, ur_id_path_mtu(u));
 	u->state = UR_ID_ROUTE_RESOLVED;
 	ur_event_send(u, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	return 0;

@@ -358,7 +358,7 @@ static void path_mtu__is_the_routes(void)
 	for (int v4 = 0; v4 < 2; v4++) {
 		struct ur_gid here = address(v4);
 
-		CU_ASSERT_EQUAL(ur_udp_path_mtu(port, &here), MTU);
+		CU_ASSERT_EQUAL(port->ops->path_mtu(port, &here), MTU);
 	}
 }
 
