@@ -49,7 +49,7 @@ int ur_info_processes(const struct ur_engine *e)
 	for (unsigned i = 0; i < v->count; i++) {
 		const struct ur_registry_process *p = &v->processes[i];
 
-		printf("  %d  slot %u  %s\n", (int)p->pid, p->slot, p->started ? "started" : "not started");
+		printf("  %d  slot %u  %s%s\n", (int)p->pid, p->slot, p->started ? "port " : "not started", p->started ? p->kind : "");
 		for (unsigned k = 0; k < p->port_count; k++)
 			print_port(&p->ports[k]);
 	}

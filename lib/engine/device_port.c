@@ -126,6 +126,8 @@ static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 		failed = kinds[i].open(e, out, r ? other : err);
 		if (!failed) {
 			snprintf(e->info.port, sizeof(e->info.port), "%s", kinds[i].name);
+			if (r && strcmp(e->cfg.log, "error"))
+				fprintf(stderr, "uroce: the port is %s, since %s\n", kinds[i].name, err);
 			return 0;
 		}
 		r = r ? r : failed;
@@ -145,6 +147,8 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 
 	if (inherited)
 		inherited->ops->close(inherited);
+	if (e->info.owned)
+		strcpy(e->info.port, "dpdk");
 	r = e->info.owned ? open_owned(e, out, err) : open_shared(e, out, err);
 	if (r) {
 		ur_engine_set_error("%s", err);

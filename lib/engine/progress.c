@@ -267,7 +267,7 @@ static void *progress_main(void *arg)
 		if (e->local)
 			ur_local_announce(e->local);
 		if (e->registry)
-			ur_registry_started(e->registry);
+			ur_registry_started(e->registry, e->info.port);
 	}
 	ask_for_short_slices();
 	report_start(e, err);

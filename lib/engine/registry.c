@@ -218,9 +218,10 @@ uint64_t ur_registry_key(const struct ur_registry *r)
 	return r->key;
 }
 
-void ur_registry_started(struct ur_registry *r)
+void ur_registry_started(struct ur_registry *r, const char *kind)
 {
 	ur_registry_lock(r);
+	snprintf(r->f->kind[r->slot], UR_REGISTRY_KIND, "%s", kind);
 	r->f->started[r->slot] = true;
 	ur_registry_unlock(r);
 }
@@ -358,6 +359,7 @@ static struct ur_registry_view *view_of(const struct ur_registry_file *f, const 
 		if (!held[s])
 			continue;
 		*p = (struct ur_registry_process){.pid = f->owner[s], .slot = (uint8_t)s, .started = f->started[s], .ports = port};
+		memcpy(p->kind, f->kind[s], UR_REGISTRY_KIND - 1);
 		p->port_count = view_ports(f, s, port);
 		port += p->port_count;
 		v->count++;

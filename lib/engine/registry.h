@@ -21,8 +21,8 @@ void ur_registry_abandon(struct ur_registry *r);
 uint8_t ur_registry_slot(const struct ur_registry *r);
 uint64_t ur_registry_key(const struct ur_registry *r);
 
-/* This process's port is open: from now on it answers what is for nobody in particular. */
-void ur_registry_started(struct ur_registry *r);
+/* This process's port, of that kind ("udp"), is open: from now on it answers what is for nobody in particular. */
+void ur_registry_started(struct ur_registry *r, const char *kind);
 
 /* Tells the other processes where this one's mailbox (local.h) is: a descriptor of a process. */
 void ur_registry_announce(struct ur_registry *r, pid_t pid, int fd);
@@ -70,10 +70,13 @@ struct ur_registry_port {
 	struct ur_gid gid; /* or a wildcard */
 };
 
+#define UR_REGISTRY_KIND 8
+
 struct ur_registry_process {
 	pid_t pid; /* as the process sees itself: in another pid namespace it means somebody else here */
 	uint8_t slot;
 	bool started; /* its port is open */
+	char kind[UR_REGISTRY_KIND]; /* of its port */
 	unsigned port_count;
 	const struct ur_registry_port *ports;
 };

@@ -29,6 +29,7 @@ struct ur_registry_file {
 		int32_t fd;
 	} mailbox[UR_REGISTRY_SLOTS];
 	bool started[UR_REGISTRY_SLOTS];
+	char kind[UR_REGISTRY_SLOTS][UR_REGISTRY_KIND];
 	uint8_t sharer[UR_REGISTRY_SLOTS]; /* slots of those that share a socket's port */
 	uint32_t sharers;
 	uint32_t next_ephemeral;

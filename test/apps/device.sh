@@ -160,7 +160,7 @@ test_info_processes() {
 	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -a 10.77.0.1 -C 3 || return 1
 	serve 7204 "$NS1" "$TMP/server2" -- rping -s -P -p 7204 || return 1
 	info_processes || return 1
-	n=$(grep -Ec '^  [0-9]+  slot [0-9]+  started$' "$TMP/processes")
+	n=$(grep -Ec '^  [0-9]+  slot [0-9]+  port [a-z]+$' "$TMP/processes")
 	[ "$n" -eq 2 ] && [ "$(head -n 1 "$TMP/processes")" = processes ] || { fail "$n processes instead of 2"; return; }
 	shows_listening "${servers[0]}" "10.77.0.1:$RPING" && shows_listening "${servers[1]}" '0.0.0.0:7204' || return 1
 	uroce_in "$NS2" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "client"; return; }

@@ -97,7 +97,7 @@ static inline struct reply serve(struct ur_registry *r, const struct request *q)
 	case OP_RELEASE: ur_registry_release(r, q->port_space, &q->gid, q->port); break;
 	case OP_LISTEN: ur_registry_listen(r, q->port_space, &q->gid, q->port, q->on); break;
 	case OP_ELSEWHERE: a.result = ur_registry_elsewhere(r, q->port_space, q->port, &q->gid); break;
-	case OP_STARTED: ur_registry_started(r); break;
+	case OP_STARTED: ur_registry_started(r, "udp"); break;
 	case OP_ANNOUNCE: ur_registry_announce(r, getpid(), q->port); break;
 	case OP_CLOSE: ur_registry_close(r); break;
 	}

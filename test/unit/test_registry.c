@@ -409,7 +409,7 @@ static void registry_elsewhere__refusers(void)
 
 	CU_ASSERT_FATAL(a < b && b < ur_registry_slot(r)); /* a new file hands them out in order */
 	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
-	ur_registry_started(r);
+	ur_registry_started(r, "udp");
 	CU_ASSERT_FALSE(elsewhere_there(pa, 7000)); /* a higher slot does not count */
 	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
 	ask(pb, (struct request){.op = OP_STARTED});
@@ -432,8 +432,8 @@ static void registry_orphaned__lowest_speaks(void)
 	struct proc *p = start(key, &slot);
 	struct ur_registry *low = open_here(), *high = open_here();
 
-	ur_registry_started(low);
-	ur_registry_started(high);
+	ur_registry_started(low, "udp");
+	ur_registry_started(high, "udp");
 	CU_ASSERT_FALSE(ur_registry_orphaned(low, slot));
 	CU_ASSERT_FALSE(ur_registry_orphaned(low, ur_registry_slot(high)));
 	CU_ASSERT_FALSE(ur_registry_orphaned(low, 0));
