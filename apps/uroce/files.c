@@ -3,11 +3,12 @@
  * uroce run --files: the files that a kernel would have for the device, for programs that look at them past libibverbs: the attributes in
  * /sys/class/infiniband/<device> and a device node in /dev/infiniband. Both are laid over what is there, in a mount namespace of the
  * program's own, as they are at the start. The node is /dev/null: programs ask whether it exists and may be opened, and then call
- * libibverbs.
+ * libibverbs. Whoever is not root gets a user namespace along, in which he is who he was, where the kernel allows one.
  */
 #include "cmd.h"
 #include "files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -106,28 +107,116 @@ static int lay_over(const char *top, const char *tree, const char *where)
 	return mount("overlay", where, "overlay", MS_RDONLY | MS_NOSUID, options) ? failed("mount an overlay on", where) : 0;
 }
 
+/* Shows an entry of /dev in another directory as it is: devices work where they are bound, and in an overlay of a user's they would not. */
+static int bind_entry(const char *dir, const struct dirent *d)
+{
+	char from[PATH_MAX], to[PATH_MAX], target[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+	int fd;
+
+	snprintf(from, sizeof(from), "/dev/%s", d->d_name);
+	snprintf(to, sizeof(to), "%s/%s", dir, d->d_name);
+	if (lstat(from, &st))
+		return 0; /* it went away */
+	if (S_ISLNK(st.st_mode)) {
+		n = readlink(from, target, sizeof(target) - 1);
+		target[n > 0 ? n : 0] = 0;
+		return symlink(target, to) ? failed("make the link", to) : 0;
+	}
+	if (S_ISDIR(st.st_mode)) {
+		if (mkdir(to, 0755))
+			return failed("make the directory", to);
+	} else {
+		fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+		if (fd < 0)
+			return failed("make the file", to);
+		close(fd);
+	}
+	return mount(from, to, NULL, MS_BIND | MS_REC, NULL) ? failed("show again", from) : 0;
+}
+
+/* /dev anew, with a directory for our node, for who may not make one in the old. */
+static int rebuild_dev(const char *top)
+{
+	char dir[64], node[64], to[128];
+	DIR *d = opendir("/dev");
+	struct dirent *de;
+	int rc = 0;
+
+	snprintf(dir, sizeof(dir), "%s/newdev", top);
+	snprintf(node, sizeof(node), "%s/dev", top);
+	snprintf(to, sizeof(to), "%s%s", dir, UR_DEV_DIR + strlen("/dev"));
+	if (!d || mkdir(dir, 0755) || mkdir(to, 0755))
+		rc = failed("make the directory", dir);
+	while (!rc && (de = readdir(d)))
+		if (strcmp(de->d_name, ".") && strcmp(de->d_name, ".."))
+			rc = bind_entry(dir, de);
+	if (d)
+		closedir(d);
+	if (!rc && mount(node, to, NULL, MS_BIND, NULL))
+		rc = failed("show again", node);
+	if (!rc && mount(dir, "/dev", NULL, MS_BIND | MS_REC, NULL))
+		rc = failed("mount a directory on", "/dev");
+	return rc;
+}
+
 static int mount_trees(struct ur_engine *e, const char *top)
 {
+	bool have_dir;
 	int rc;
 
 	if (mount("tmpfs", top, "tmpfs", MS_NOSUID, "mode=755"))
 		return failed("mount a tmpfs on", top);
 	rc = make_trees(e, top);
-	if (!rc && mkdir(UR_DEV_DIR, 0755) && errno != EEXIST)
+	have_dir = !mkdir(UR_DEV_DIR, 0755) || errno == EEXIST;
+	if (!rc && !have_dir && errno != EACCES && errno != EPERM)
 		rc = failed("make the directory", UR_DEV_DIR);
 	if (!rc)
 		rc = lay_over(top, "sys", "/sys/class");
 	if (!rc)
-		rc = lay_over(top, "dev", UR_DEV_DIR);
-	umount2(top, MNT_DETACH); /* the overlays hold it */
+		rc = have_dir ? lay_over(top, "dev", UR_DEV_DIR) : rebuild_dev(top);
+	umount2(top, MNT_DETACH); /* the mounts hold it */
 	return rc;
+}
+
+static int write_map(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		rc = failed("write", path);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* With the same user and group as outside. */
+static int own_user_namespace(void)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	char text[64];
+	int rc;
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
+		return failed("make a user and a mount namespace for", "the program");
+	rc = write_map("/proc/self/setgroups", "deny");
+	snprintf(text, sizeof(text), "%u %u 1", uid, uid);
+	rc = rc ? rc : write_map("/proc/self/uid_map", text);
+	snprintf(text, sizeof(text), "%u %u 1", gid, gid);
+	return rc ? rc : write_map("/proc/self/gid_map", text);
 }
 
 /* Mounts of the host go on arriving; those made here do not leave. */
 static int own_namespace(void)
 {
+	int rc = 0;
+
 	if (unshare(CLONE_NEWNS))
-		return failed("make a mount namespace for", "the program");
+		rc = errno == EPERM ? own_user_namespace() : failed("make a mount namespace for", "the program");
+	if (rc)
+		return rc;
 	return mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) ? failed("change the propagation of", "/") : 0;
 }
 
@@ -150,7 +239,8 @@ int ur_files_provide(void)
 		rmdir(top);
 	}
 	if (rc)
-		return ur_cmd_fail(UR_EXIT_FAIL, "--files cannot %s %s (%s): it needs root with CAP_SYS_ADMIN, and a kernel with overlayfs",
+		return ur_cmd_fail(UR_EXIT_FAIL,
+				   "--files cannot %s %s (%s): it needs CAP_SYS_ADMIN or user namespaces, and overlayfs of Linux 5.11",
 				   failed_what, failed_path, strerror(rc));
 	return 0;
 }
