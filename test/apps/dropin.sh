@@ -133,11 +133,18 @@ test_files() {
 	[ ! -e "$dir" ] && [ ! -e /dev/infiniband/uverbs-uroce0 ] || { fail "seen by others"; return; }
 	! ls -d /tmp/uroce-?????? 2>/dev/null || fail "left over"
 }
+# Through a user namespace, as the user that he is; and where there may be none, a sentence.
 test_files_without_privilege() {
-	in_ns "$NS1" setpriv --bounding-set=-sys_admin timeout 20 "$UROCE" run --dev eth0 --files -- true 2>"$TMP/err"
+	local nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --no-new-privs timeout 20 "$UROCE" run --dev eth0 --files --)
+	(as=("${nobody[@]:0:5}") && "${as[@]}" test -x "$UROCE") || nobody=(setpriv --bounding-set=-sys_admin "${nobody[@]:5}")
+	in_ns "$NS1" "${nobody[@]}" sh -c 'cat /sys/class/infiniband/uroce0/ports/1/state && [ -c /dev/infiniband/uverbs-uroce0 ] && : >/dev/null && id -u' >"$TMP/out" ||
+		{ cat "$TMP/out"; fail "not for nobody"; return; }
+	cat "$TMP/out"
+	grep -qx '4: ACTIVE' "$TMP/out" || return 1
+	in_ns "$NS1" unshare --user sh -c 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$0" run --dev eth0 --files -- true' "$UROCE" 2>"$TMP/err"
 	local status=$?
 	cat "$TMP/err"
-	[ $status -eq 1 ] && grep -q '^uroce: --files cannot make a mount namespace .*CAP_SYS_ADMIN' "$TMP/err"
+	[ $status -eq 1 ] && grep -q '^uroce: --files cannot make a .*CAP_SYS_ADMIN or user namespaces' "$TMP/err"
 }
 # ucx TRANSPORTS OPTIONS...: ucx_perftest between the namespaces.
 ucx() {

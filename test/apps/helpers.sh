@@ -8,14 +8,14 @@ fail() { echo "FAILED: $*"; return 1; }
 uroce_in() {
 	local ns=$1
 	shift
-	in_ns "$ns" timeout -k 5 60 "$UROCE" run --dev eth0 "$@" </dev/null
+	in_ns "$ns" timeout -k 5 60 "${as[@]}" "$UROCE" run --dev eth0 "$@" </dev/null
 }
 
 # background NS FILE [OPTIONS] -- PROGRAM...: output to FILE. Sets $server.
 background() {
 	local ns=$1 out=$2
 	shift 2
-	ip netns exec "$ns" timeout -k 5 90 "$UROCE" run --dev eth0 "$@" </dev/null >"$out" 2>&1 &
+	ip netns exec "$ns" timeout -k 5 90 "${as[@]}" "$UROCE" run --dev eth0 "$@" </dev/null >"$out" 2>&1 &
 	server=$!
 	servers+=("$server")
 	on_exit "stop $server"
