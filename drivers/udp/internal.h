@@ -20,6 +20,10 @@
 #define UR_UDP_TRAIN_BYTES 65000
 #define UR_UDP_HOPS 64         /* the kernel's default */
 
+/* Of <linux/in6.h>, which libc's headers exclude. */
+#define UR_IPV6_FLOWINFO 11
+#define UR_IPV6_FLOWINFO_SEND 33
+
 /* A received datagram or train. */
 struct ur_udp_buf {
 	uint8_t *mem;
@@ -51,6 +55,7 @@ struct ur_udp_train {
 	uint32_t len, size, off; /* bytes; of a packet; of them cut off so far */
 	uint8_t ip_version, tos, ttl, place;
 	uint16_t sport;
+	uint32_t flow_label;
 	struct ur_gid src, dst;
 };
 

@@ -83,6 +83,8 @@ static void set_wanted(struct ur_udp *u)
 	set(u->fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 	if (u->v6) {
 		set(u->fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
+		set(u->fd, IPPROTO_IPV6, UR_IPV6_FLOWINFO, 1);
+		set(u->fd, IPPROTO_IPV6, UR_IPV6_FLOWINFO_SEND, 1);
 		set(u->fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
 	}
 	set(u->fd, SOL_UDP, UDP_GRO, 1);

@@ -65,6 +65,9 @@ static void take_control6(struct ur_udp_train *t, const struct cmsghdr *c)
 	if (c->cmsg_type == IPV6_TCLASS) {
 		memcpy(&value, CMSG_DATA(c), sizeof(value));
 		t->tos = (uint8_t)value;
+	} else if (c->cmsg_type == UR_IPV6_FLOWINFO) {
+		memcpy(&value, CMSG_DATA(c), sizeof(value));
+		t->flow_label = ntohl((uint32_t)value) & 0xfffff;
 	} else if (c->cmsg_type == IPV6_PKTINFO) { /* an IPv4 address comes in the form that it has in a GID */
 		memcpy(&info, CMSG_DATA(c), sizeof(info));
 		memcpy(t->dst.raw, &info.ipi6_addr, 16);
@@ -112,6 +115,7 @@ static void take(struct ur_udp *u, struct ur_udp_train *t, unsigned i)
 	t->len = t->size = u->rx_msg[i].msg_len;
 	t->off = 0;
 	t->tos = t->place = 0;
+	t->flow_label = 0;
 	t->ttl = UR_UDP_HOPS;
 	take_source(u, t, &u->rx_name[i]);
 	take_control(u, t, h);
@@ -153,7 +157,7 @@ static void cut(struct ur_udp *u, struct ur_udp_train *t, struct ur_udp_view *v)
 	p->ttl = t->ttl;
 	p->tos = t->tos;
 	p->sport = t->sport;
-	p->flow_label = 0;
+	p->flow_label = t->flow_label;
 	p->src = t->src;
 	p->dst = t->dst;
 	p->when = 0;

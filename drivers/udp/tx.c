@@ -11,6 +11,7 @@
 #include <netinet/udp.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
 #include "wire/train.h"
@@ -55,6 +56,7 @@ static void put_addresses6(const struct ur_udp *u, struct msghdr *h, const uint8
 	struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
 	struct in6_pktinfo from = {.ipi6_ifindex = (unsigned)u->ifindex};
 
+	to.sin6_flowinfo = htonl(ur_get32(ip) & 0xfffff);
 	memcpy(&from.ipi6_addr, ip + 8, 16);
 	memcpy(&to.sin6_addr, ip + 24, 16);
 	if ((ip[24] == 0xfe && (ip[25] & 0xc0) == 0x80) || ip[24] == 0xff)

@@ -120,6 +120,7 @@ static inline void ur_pkt_copy_fields(struct ur_pkt *to, const struct ur_pkt *fr
 	to->l4_off = from->l4_off;
 	to->bth_off = from->bth_off;
 	to->sport = from->sport;
+	to->flow_label = from->flow_label;
 	to->bth = from->bth;
 	to->src = from->src;
 	to->dst = from->dst;
