@@ -165,6 +165,7 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	port->unreachable = nic_unreachable;
 	ur_net_set_routed(nic->net, nic->routed);
 	ur_tp_set_window(nic->tp, port->queue->rx_bytes);
+	ur_tp_set_train(nic->tp, port->queue->train_pkts);
 	nic->cfg.mac = port->mac;
 	nic->cfg.mtu = port->mtu;
 	ur_tp_set_port_mtu(nic->tp, 128u << ur_nic_max_mtu(port->mtu));

@@ -7,6 +7,7 @@
 
 #define WINDOW_MAX 65536u
 #define WINDOW_BYTES (2u << 20)
+#define QUANTUM 8
 #define SPEED_DEFAULT 100000 /* Mbit/s, of a port that does not say */
 #define SPEED_MAX 4000000    /* what kbit/s in 32 bits hold */
 #define ECN_MASK 3
@@ -24,6 +25,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	tp->c = *c;
 	ur_tp_set_speed(tp, 0);
 	ur_tp_set_window(tp, 0);
+	ur_tp_set_train(tp, 0);
 	tp->rng.state = c->seed;
 	/* Over the whole table no QPN ends in 0xffff: in slot 255 that would be the multicast QPN. */
 	tp->qpn_base = ur_rng_below(&tp->rng, UR_QPN_LOW - UR_MAX_QP);
@@ -37,6 +39,11 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 		ur_list_init(&tp->group[i]);
 	*out = tp;
 	return 0;
+}
+
+void ur_tp_set_train(struct ur_tp *tp, unsigned pkts)
+{
+	tp->quantum = pkts / 2 > QUANTUM ? pkts / 2 : QUANTUM;
 }
 
 void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes)
@@ -239,7 +246,7 @@ __attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q,
 
 	while (done < n && !tp->starved) {
 		struct ur_list *l = ur_list_pop(&tp->txq[q]);
-		unsigned part = ur_min_u32(n - done, UR_TX_QUANTUM);
+		unsigned part = ur_min_u32(n - done, tp->quantum);
 		struct ur_qp *qp;
 		bool more = false;
 

@@ -31,7 +31,6 @@
 #include "transport/qp_priv.h"
 #include "wire/frame.h"
 
-#define UR_TX_QUANTUM 8 /* packets of one QP before the next has its turn */
 #define UR_TX_SWAP 4        /* requests up to this many go ahead of as many acknowledgements in a burst */
 #define UR_TX_STASH 32  /* packet buffers fetched at a time */
 #define UR_ACK_EVERY 64              /* ask for an acknowledgement at least this often */
@@ -53,6 +52,7 @@ struct ur_tp {
 	struct ur_list txq[UR_TXQ_COUNT]; /* QPs that have something to send */
 	unsigned nstash;
 	bool starved; /* no packet buffer was to be had in this call of ur_tp_tx */
+	unsigned quantum;      /* packets of one QP before the next has its turn */
 	uint32_t window_bytes; /* that a QP may have unacknowledged */
 	uint32_t line_kbps; /* rate of the port */
 	uint8_t *mr_gen;   /* the next generation of each MR index */

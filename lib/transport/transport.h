@@ -79,6 +79,8 @@ void ur_tp_destroy(struct ur_tp *tp);
  * `window` of the configuration does not say otherwise. For QPs that get their path MTU from now on.
  */
 void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes);
+/* The longest train of packets that the port sends as one: QPs send half as many in turn, or a few where it sends none. */
+void ur_tp_set_train(struct ur_tp *tp, unsigned pkts);
 /* The port's rate, where it is known: what a QP returns to when congestion is over. */
 void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps);
 
