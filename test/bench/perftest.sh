@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# 'tools/bench perftest': latency and bandwidth of perftest's programs under uroce, over af_packet on a virtual cable and over memif, beside
-# raw frames of the same port and, on the same cable, kernel TCP (both sides polling) and UCX over TCP. Each round measures every cell of the
-# table once, so that what else the machine does falls on all of them alike; the table shows medians of the rounds.
+# 'tools/bench perftest': latency and bandwidth of perftest's programs under uroce, over each kind of port on a virtual cable and over memif, beside
+# kernel TCP on the same cable (both sides polling) and UCX over TCP, and raw frames through DPDK's ports. Each round measures every cell of the table
+# once, so that what else the machine does falls on all of them alike; the table shows medians of the rounds.
 #
-# Sourced by tools/bench, which brings pair, memif, median_of and the variables.
+# Sourced by tools/bench, which brings pair, memif, median_of and the variables, among them the arrays sizes and ports.
 
-SIZES=(8 1024 65536 1048576)
 DEPTHS=(1 128)
 LAT_PROGRAMS=(ib_send_lat ib_write_lat)
 BW_PROGRAMS=(ib_write_bw ib_read_bw ib_send_bw)
@@ -16,14 +15,14 @@ BW_PROGRAMS=(ib_write_bw ib_read_bw ib_send_bw)
 # iterations SIZE BASE: so that one measurement takes about a second.
 iterations() {
 	case $1 in
-	8) echo $((20 * $2)) ;;
+	8) echo $((60 * $2)) ;;
 	1024) echo $((15 * $2)) ;;
-	65536) echo $((3 * $2)) ;;
-	*) echo "$2" ;;
+	65536) echo $((12 * $2)) ;;
+	*) echo $((2 * $2)) ;;
 	esac
 }
 
-# perftest CABLE PROGRAM SIZE COLUMN OPTIONS: over memif the two meet on the loopback interface of one namespace; their GIDs are the port's.
+# perftest PORT PROGRAM SIZE COLUMN OPTIONS: over memif the two meet on the loopback interface of one namespace; their GIDs are the port's.
 perftest() {
 	local enter1=(ip netns exec "$NS1" "$uroce" run) enter2=(ip netns exec "$NS2" "$uroce" run) to=10.77.0.1 column=$4
 	local program=("$2" -F -x 0 -s "$3" "${@:5}")
@@ -32,8 +31,8 @@ perftest() {
 		enter1+=(--vdev "$(memif server)" --ip 10.88.0.1/24)
 		to=127.0.0.1
 	else
-		enter1+=(--dev eth0)
-		enter2+=(--dev eth0)
+		enter1+=(--dev eth0 --port "$1")
+		enter2+=(--dev eth0 --port "$1")
 	fi
 	listens_on=18515 pair "${enter1[@]}" -- "${program[@]}" AND "${enter2[@]}" -- "${program[@]}" "$to" |
 		awk -v s="$3" -v c="$column" '$1 == s { print $c; exit }'
@@ -94,27 +93,33 @@ cell() {
 }
 
 round() {
-	local cable p s d
-	for s in "${SIZES[@]}"; do
-		cell "lat.veth.TCP.$s" tcp_lat "$s"
-		cell "lat.veth.UCX.$s" ucx_lat "$s"
+	local port p s d
+	for s in "${sizes[@]}"; do
+		cell "lat.TCP.$s" tcp_lat "$s"
+		cell "lat.UCX.$s" ucx_lat "$s"
 		for p in "${LAT_PROGRAMS[@]}"; do
-			for cable in veth memif; do cell "lat.$cable.$p.$s" perftest_lat $cable "$p" "$s"; done
+			for port in "${ports[@]}"; do cell "lat.$port.$p.$s" perftest_lat "$port" "$p" "$s"; done
 		done
 		for d in "${DEPTHS[@]}"; do
-			cell "bw$d.veth.TCP.$s" tcp_bw "$s" "$d"
-			cell "bw$d.veth.UCX.$s" ucx_bw "$s" "$d"
+			cell "bw$d.TCP.$s" tcp_bw "$s" "$d"
+			cell "bw$d.UCX.$s" ucx_bw "$s" "$d"
 			for p in "${BW_PROGRAMS[@]}"; do
-				for cable in veth memif; do cell "bw$d.$cable.$p.$s" perftest_bw $cable "$p" "$s" "$d"; done
+				for port in "${ports[@]}"; do cell "bw$d.$port.$p.$s" perftest_bw "$port" "$p" "$s" "$d"; done
 			done
 		done
-		for cable in veth memif; do
-			[ "$s" = 8 ] && cell "lat.$cable.raw.$s" raw_lat $cable
-			[ "$s" -le 65536 ] && cell "bw128.$cable.raw.$s" raw_bw $cable "$s"
-		done
 	done
-	cp "$TMP/bw128.veth.raw.65536" "$TMP/bw128.veth.raw.1048576"
-	cp "$TMP/bw128.memif.raw.65536" "$TMP/bw128.memif.raw.1048576"
+	raw_round
+}
+
+# Frames through DPDK's own ports: what the ports themselves carry. As long as the path MTU, at most.
+raw_round() {
+	local port s
+	for port in "${ports[@]}"; do
+		case $port in dpdk) set -- veth ;; memif) set -- memif ;; *) continue ;; esac
+		cell "lat.$port.raw.8" raw_lat "$1"
+		[ "$mtu" -ge 4200 ] || continue
+		for s in "${sizes[@]}"; do cell "bw128.$port.raw.$s" raw_bw "$1" "$s"; done
+	done
 }
 
 # --- the table ---
@@ -127,38 +132,33 @@ line() {
 	printf '\n'
 }
 
-# figures TITLE KIND CABLE WHAT
+# figures TITLE CELLS: the cells of that name, by size.
 figures() {
 	local s out=()
-	for s in "${SIZES[@]}"; do out+=("$(median_of "$TMP/$2.$3.$4.$s")"); done
+	for s in "${sizes[@]}"; do out+=("$(median_of "$TMP/$2.$s")"); done
 	line "$1" "${out[@]}"
 }
 
-# ratios TITLE KIND CABLE WHAT CABLE WHAT
+# ratios TITLE CELLS CELLS
 ratios() {
 	local s out=()
-	for s in "${SIZES[@]}"; do out+=("$(ratio "$(median_of "$TMP/$2.$3.$4.$s")" "$(median_of "$TMP/$2.$5.$6.$s")")"); done
+	for s in "${sizes[@]}"; do out+=("$(ratio "$(median_of "$TMP/$2.$s")" "$(median_of "$TMP/$3.$s")")"); done
 	line "$1" "${out[@]}"
 }
 
-# block KIND PROGRAMS...: yardsticks, the programs, and what they are to the yardsticks.
+# block KIND PROGRAMS...: yardsticks, the programs over each port, and what they are to the yardsticks.
 block() {
-	local kind=$1 cable p
+	local kind=$1 port p
 	shift
-	figures "  veth   raw frames" "$kind" veth raw
-	figures "         kernel TCP, polled" "$kind" veth TCP
-	figures "         UCX over TCP" "$kind" veth UCX
-	for p in "$@"; do figures "         $p" "$kind" veth "$p"; done
-	for p in "$@"; do
-		ratios "         $p : raw" "$kind" veth "$p" veth raw
-		ratios "         $p : TCP" "$kind" veth "$p" veth TCP
-		ratios "         $p : UCX" "$kind" veth "$p" veth UCX
-	done
-	figures "  memif  raw frames" "$kind" memif raw
-	for p in "$@"; do figures "         $p" "$kind" memif "$p"; done
-	for p in "$@"; do
-		ratios "         $p : raw" "$kind" memif "$p" memif raw
-		ratios "         $p : TCP on veth" "$kind" memif "$p" veth TCP
+	figures "  kernel TCP, polled" "$kind.TCP"
+	figures "  UCX over TCP" "$kind.UCX"
+	for port in "${ports[@]}"; do
+		[ "$port" != dpdk ] && [ "$port" != memif ] || figures "  $port   raw frames" "$kind.$port.raw"
+		for p in "$@"; do figures "  $port   $p" "$kind.$port.$p"; done
+		for p in "$@"; do
+			ratios "  $port   $p : TCP" "$kind.$port.$p" "$kind.TCP"
+			ratios "  $port   $p : UCX" "$kind.$port.$p" "$kind.UCX"
+		done
 	done
 }
 
@@ -172,24 +172,28 @@ busy() {
 		if (NR == 2) printf "%.0f", 100 * (1 - (idle - i0) / (t - t0)); t0 = t; i0 = idle }'
 }
 
+# perftest_table MTU
 perftest_table() {
-	local i before after d load
+	local i before after d load mtu=$1
+	for i in "$NS1" "$NS2"; do ip -n "$i" link set eth0 mtu "$mtu"; done
+	rm -f "$TMP"/lat.* "$TMP"/bw*
 	before=$(busy)
 	load=$(cut -d ' ' -f 1-3 /proc/loadavg)
 	for i in $(seq "$runs"); do
-		say "round $i of $runs"
+		say "MTU $mtu, round $i of $runs"
 		round
 	done
 	after=$(busy)
 	say
-	say "medians of $runs rounds; $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+	say "MTU $mtu, medians of $runs rounds; $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
 	say "load average before: $load, after: $(cut -d ' ' -f 1-3 /proc/loadavg); CPUs busy without us before: $before %, after: $after %"
 	say
-	line "latency, us (half a round trip)" "${SIZES[@]}"
+	line "latency, us (half a round trip)" "${sizes[@]}"
 	block lat "${LAT_PROGRAMS[@]}"
 	for d in "${DEPTHS[@]}"; do
 		say
-		line "bandwidth, Gbit/s, queue depth $d" "${SIZES[@]}"
+		line "bandwidth, Gbit/s, queue depth $d" "${sizes[@]}"
 		block "bw$d" "${BW_PROGRAMS[@]}"
 	done
+	say
 }
