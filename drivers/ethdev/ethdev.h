@@ -57,6 +57,8 @@ struct ur_ethdev_value {
 
 /* Fills in up to n values and returns how many; 0 when the parameters (NULL for none) mean nothing. On a thread of DPDK's. */
 typedef unsigned (*ur_ethdev_command)(void *ctx, const char *params, struct ur_ethdev_value *values, unsigned n);
+/* Starts EAL for its telemetry socket alone, where the port is none of DPDK's. 0, or an errno and one sentence as ur_ethdev_open. */
+int ur_ethdev_telemetry_start(const char *eal_args, char *err, size_t errlen);
 /* Offers a command ("/uroce/counters") on the telemetry socket, or replaces its function. 0 or an errno. Texts are kept, not copied. */
 int ur_ethdev_telemetry(const char *name, const char *help, ur_ethdev_command fn, void *ctx);
 

@@ -62,6 +62,13 @@ int ur_ethdev_telemetry(const char *name, const char *help, ur_ethdev_command fn
 	return rc < 0 ? -rc : 0;
 }
 
+int ur_ethdev_telemetry_start(const char *eal_args, char *err, size_t errlen)
+{
+	const struct ur_ethdev_config none = {.ifname = "", .eal_args = eal_args, .telemetry = true};
+
+	return ur_eal_start(&none, err, errlen);
+}
+
 /* --- what dead processes left --- */
 
 /* True when nobody listens on the socket any more, which only a process that was killed leaves behind. */

@@ -30,15 +30,6 @@ static bool pci_of_eal(const char *args, char *pci, size_t len)
 	return false;
 }
 
-static int open_ethdev(struct ur_engine *e, const struct ur_ethdev_config *cfg, struct ur_port **out, char *err)
-{
-	int r = ur_ethdev_open(cfg, out, err, SENTENCE);
-
-	if (!r && ur_telemetry_offer(e))
-		fprintf(stderr, "uroce: DPDK's telemetry takes no commands: the counters are not offered there\n");
-	return r;
-}
-
 static int open_owned(struct ur_engine *e, struct ur_port **out, char *err)
 {
 	struct ur_ethdev_config ec = {.eal_args = e->cfg.eal[0] ? e->cfg.eal : NULL, .mtu = (uint16_t)e->cfg.mtu,
@@ -53,7 +44,7 @@ static int open_owned(struct ur_engine *e, struct ur_port **out, char *err)
 		snprintf(err, SENTENCE, "the EAL arguments '%s' name no device: add -a PCI_ADDRESS, or use --dev or --vdev", e->cfg.eal);
 		return EINVAL;
 	}
-	return open_ethdev(e, &ec, out, err);
+	return ur_ethdev_open(&ec, out, err, SENTENCE);
 }
 
 /* --- kinds of port for a shared interface --- */
@@ -62,7 +53,7 @@ static int open_dpdk(struct ur_engine *e, struct ur_port **out, char *err)
 {
 	const struct ur_ethdev_config ec = {.ifname = e->hostif.name, .eal_args = e->cfg.eal[0] ? e->cfg.eal : NULL,
 					    .mtu = (uint16_t)e->cfg.mtu, .telemetry = e->cfg.telemetry != 0};
-	int r = open_ethdev(e, &ec, out, err);
+	int r = ur_ethdev_open(&ec, out, err, SENTENCE);
 
 	if (!r)
 		e->silence_fd = ur_hostif_silence();
@@ -139,6 +130,17 @@ static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 	return r;
 }
 
+/* A program goes on without it. */
+static void offer_counters(struct ur_engine *e)
+{
+	char err[SENTENCE] = "it takes no commands";
+
+	if (!e->cfg.telemetry)
+		return;
+	if (ur_ethdev_telemetry_start(e->cfg.eal[0] ? e->cfg.eal : NULL, err, sizeof(err)) || ur_telemetry_offer(e))
+		fprintf(stderr, "uroce: the counters are not offered on DPDK's telemetry socket: %s\n", err);
+}
+
 int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 {
 	struct ur_port *inherited = ur_engine_take_inherited_port();
@@ -154,6 +156,7 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 		ur_engine_set_error("%s", err);
 		return r;
 	}
+	offer_counters(e);
 	if (!e->info.owned)
 		e->monitor_fd = ur_hostif_monitor();
 	pthread_mutex_lock(&e->info_lock);
