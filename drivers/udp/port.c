@@ -59,6 +59,7 @@ static int set_needed(const struct ur_udp *u)
 		return err ? err : set(u->fd, IPPROTO_IP, IP_PKTINFO, 1);
 	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+	err = err ? err : set(u->fd, SOL_UDP, UDP_NO_CHECK6_RX, 1); /* RoCEv2 has the ICRC: rdma_rxe and NICs send none */
 	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, u->ifindex);
