@@ -21,7 +21,10 @@ static uint32_t coming_len(const struct ur_pkt *p)
 	return datagram_len(p) + p->bth.pad + UR_ICRC_LEN;
 }
 
-/* Type of service, addresses; not what differs between packets: length, identification, checksum. The hop limit is the path's. */
+/*
+ * Type of service, addresses, ports (of which a NIC that writes its own headers has one for each pair of QPs); not what differs between
+ * packets: length, identification, checksum. The hop limit is the path's.
+ */
 static bool same_way(const struct ur_pkt *a, const struct ur_pkt *b)
 {
 	const uint8_t *x = a->data + a->l3_off, *y = b->data + b->l3_off;
@@ -29,8 +32,8 @@ static bool same_way(const struct ur_pkt *a, const struct ur_pkt *b)
 	if (a->ip_version != b->ip_version || a->l3_off != b->l3_off)
 		return false;
 	if (ur_likely(a->ip_version == 4))
-		return x[1] == y[1] && x[8] == y[8] && memcmp(x + 12, y + 12, 8) == 0;
-	return memcmp(x, y, 4) == 0 && x[7] == y[7] && memcmp(x + 8, y + 8, 32) == 0;
+		return x[1] == y[1] && x[8] == y[8] && memcmp(x + 12, y + 12, 8 + 4) == 0;
+	return memcmp(x, y, 4) == 0 && x[7] == y[7] && memcmp(x + 8, y + 8, 32 + 4) == 0;
 }
 
 static void set_id(struct ur_pkt *p, uint8_t place)
@@ -67,7 +70,7 @@ unsigned ur_train_length(struct ur_pkt *const *pkts, unsigned n, unsigned max_pk
 	uint32_t size = datagram_len(pkts[0]), bytes = size, last = size, len;
 	unsigned k = 1;
 
-	if (pkts[0]->place)
+	if (pkts[0]->place || pkts[0]->kind != UR_PKT_ROCE)
 		return 1;
 	for (; k < n && k < max_pkts && pkts[k]->place == k; k++) {
 		len = datagram_len(pkts[k]);
