@@ -95,14 +95,14 @@ void ur_path_build(struct ur_path *path, const struct ur_mac *smac, const struct
 
 void ur_frame_put_ip(const struct ur_pkt *p, uint8_t *to)
 {
-	uint32_t udp_len = ur_pkt_frame_len(p) - p->bth_off + UR_UDP_LEN;
+	uint32_t udp_len = ur_pkt_frame_len(p) + UR_UDP_LEN;
 
 	if (p->ip_version == 4) {
 		ur_ip4_put(to, &p->src, &p->dst, p->tos, p->ttl, UR_PROTO_UDP);
 		ur_put16(to + 4, p->place);
 		ur_ip4_finish(to, udp_len + UR_IP4_LEN);
 	} else {
-		ur_ip6_put(to, &p->src, &p->dst, p->tos, p->ttl, UR_PROTO_UDP, p->flow_label);
+		ur_ip6_put(to, &p->src, &p->dst, p->tos, p->ttl, UR_PROTO_UDP, 0);
 		ur_ip6_finish(to, udp_len);
 	}
 }
@@ -117,7 +117,7 @@ unsigned ur_frame_put_headers(const struct ur_pkt *p, uint8_t *to)
 	ur_frame_put_ip(p, to + UR_ETH_LEN);
 	ur_put16(udp, p->sport);
 	ur_put16(udp + 2, UR_ROCE_PORT);
-	ur_put16(udp + 4, (uint16_t)(ur_pkt_frame_len(p) - p->bth_off + UR_UDP_LEN));
+	ur_put16(udp + 4, (uint16_t)(ur_pkt_frame_len(p) + UR_UDP_LEN));
 	ur_put16(udp + 6, 0);
 	return (unsigned)(udp + UR_UDP_LEN - to);
 }

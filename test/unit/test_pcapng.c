@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/capture.h"
+#include "wire_samples.h"
 
 void ur_suite_pcapng(void);
 
@@ -129,6 +130,39 @@ static void capture_frame__segments_and_tail(void)
 	CU_ASSERT_EQUAL(h->len, sizeof(all));
 	CU_ASSERT_EQUAL(memcmp(got, all, sizeof(all)), 0);
 	CU_ASSERT_EQUAL(pcap_next_ex(pcap, &h, &got), PCAP_ERROR_BREAK);
+}
+
+/* A packet without headers is written with the ones that it had, as far as they are known: also what stands in the buffer unparsed. */
+static void capture_frame__bare(void)
+{
+	for (unsigned six = 0; six < 2; six++) {
+		const uint8_t *sample = six ? sample_send6 : sample_send4;
+		size_t len = six ? sizeof(sample_send6) : sizeof(sample_send4), at = six ? 62 : 42;
+		struct ur_counters c = {.v = {0}};
+		struct pcap_pkthdr *h;
+		struct ur_pkt p, whole;
+		const u_char *got;
+
+		sample_load(&whole, sample, len);
+		CU_ASSERT_TRUE(ur_frame_parse(&whole, &c));
+		sample_load(&p, sample + at, len - at);
+		ur_pkt_copy_fields(&p, &whole); /* with the offsets of another packet in them */
+		p.flags = UR_PKT_BARE;
+		CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", 0, &cap), 0);
+		ur_capture_frame(cap, &p, 0, UR_CAPTURE_IN);
+		close_capture();
+		read_back();
+		CU_ASSERT_EQUAL_FATAL(pcap_next_ex(pcap, &h, &got), 1);
+		CU_ASSERT_EQUAL_FATAL(h->caplen, len);
+		CU_ASSERT_EQUAL(memcmp(got + at, sample + at, len - at), 0);
+		CU_ASSERT_EQUAL(memcmp(got + at - 8, sample + at - 8, 6), 0); /* UDP, without its checksum */
+		CU_ASSERT_EQUAL(memcmp(got + 12, sample + 12, 6), 0);         /* up to the total length */
+		CU_ASSERT_EQUAL(pcap_next_ex(pcap, &h, &got), PCAP_ERROR_BREAK);
+		pcap_close(pcap);
+		pcap = NULL;
+		sample_free(&p);
+		sample_free(&whole);
+	}
 }
 
 /* More than any buffer holds: what is written early and late comes out in order. */
@@ -256,6 +290,7 @@ void ur_suite_pcapng(void)
 
 	CU_ADD_TEST(s, capture_frame__bytes_and_stamps);
 	CU_ADD_TEST(s, capture_frame__segments_and_tail);
+	CU_ADD_TEST(s, capture_frame__bare);
 	CU_ADD_TEST(s, capture_frame__many);
 	CU_ADD_TEST(s, capture_flush__readable_while_open);
 	CU_ADD_TEST(s, capture_open__options);
