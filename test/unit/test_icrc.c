@@ -145,6 +145,135 @@ static void icrc__ip6_version_nibble_is_covered(void)
 	CU_ASSERT_NOT_EQUAL(memcmp(was, is, 4), 0);
 }
 
+/* A random packet with IP and UDP headers as a host of ours or another sends them; returns the bytes that the ICRC covers. */
+static size_t random_packet(struct ur_rng *rng, uint8_t *buf, bool six, uint32_t payload, uint16_t id, uint16_t frag, struct ur_pkt *p)
+{
+	uint8_t *udp = buf + (six ? 40 : 20);
+	uint16_t udp_len = (uint16_t)(8 + 12 + payload + 4);
+	size_t len = (size_t)(udp - buf) + udp_len - 4;
+
+	for (size_t i = 0; i < len; i++)
+		buf[i] = (uint8_t)ur_rng_u32(rng);
+	*p = (struct ur_pkt){.ip_version = six ? 6 : 4, .sport = ur_get16(udp)};
+	ur_put16(udp + 2, UR_ROCE_PORT);
+	ur_put16(udp + 4, udp_len);
+	if (six) {
+		buf[0] = 0x60;
+		ur_put16(buf + 4, udp_len);
+		buf[6] = 17;
+		memcpy(p->src.raw, buf + 8, 16);
+		memcpy(p->dst.raw, buf + 24, 16);
+		return len;
+	}
+	buf[0] = 0x45;
+	ur_put16(buf + 2, (uint16_t)(20 + udp_len));
+	ur_put16(buf + 4, id);
+	ur_put16(buf + 6, frag);
+	buf[9] = 17;
+	memcpy(p->src.raw + 12, buf + 12, 4);
+	memcpy(p->dst.raw + 12, buf + 16, 4);
+	return len;
+}
+
+static const uint32_t lengths[] = {0, 1, 3, 4, 16, 35, 36, 40, 51, 52, 53, 63, 64, 65, 100, 255, 256, 1024, 4095, 4096, 4200};
+
+static void icrc_begin_bare__as_the_whole(void)
+{
+	struct ur_rng rng = {3};
+	uint8_t *buf = malloc(4400);
+	unsigned wrong = 0;
+
+	for (unsigned i = 0; i < 2 * ur_array_size(lengths); i++)
+		for (unsigned k = 0; k < 20; k++) {
+			bool six = i % 2;
+			uint32_t n = lengths[i / 2], cut = ur_rng_below(&rng, n + 1);
+			uint16_t id = k == 0 ? 0 : (uint16_t)ur_rng_u32(&rng);
+			size_t head = (six ? 40 : 20) + 8, len;
+			uint8_t want[4], got[4];
+			struct ur_pkt p;
+			uint32_t crc;
+
+			len = random_packet(&rng, buf, six, n, id, 0x4000, &p);
+			reference_icrc(buf, p.ip_version, len, want);
+			crc = ur_icrc_begin_bare(&p, buf + head, 12 + cut, 8 + 12 + n + 4, id);
+			ur_icrc_end(ur_icrc_add(crc, buf + head + 12 + cut, n - cut), got);
+			wrong += memcmp(want, got, 4) != 0;
+		}
+	CU_ASSERT_EQUAL(wrong, 0);
+	free(buf);
+}
+
+/* Every identification, at several distances, against the ICRC computed in full. */
+static void icrc_change__every_identification(void)
+{
+	static const uint32_t n[] = {0, 1, 5, 48, 1024, 4096};
+	struct ur_rng rng = {5};
+	uint8_t *buf = malloc(4400);
+	unsigned wrong = 0;
+
+	for (unsigned i = 0; i < ur_array_size(n); i++) {
+		struct ur_pkt p;
+		size_t len = random_packet(&rng, buf, false, n[i], 0x1234, 0x4000, &p);
+		uint32_t was = ur_icrc_begin(buf, 4, len), is;
+		uint16_t bits;
+
+		for (uint32_t id = 0; id < 65536; id += n[i] < 1024 ? 1 : 13) {
+			ur_put16(buf + 4, (uint16_t)id);
+			is = ur_icrc_begin(buf, 4, len);
+			wrong += (was ^ ur_icrc_change((uint16_t)(id ^ 0x1234), 4, len)) != is;
+			wrong += !ur_icrc_explain(was ^ is, 4, len, &bits) || bits != (id ^ 0x1234);
+		}
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	free(buf);
+}
+
+/* Flags and fragment offset stand two bytes nearer to the end; a change of both fields is the sum of the changes. */
+static void icrc_change__other_fields(void)
+{
+	struct ur_rng rng = {6};
+	uint8_t *buf = malloc(4400);
+	unsigned wrong = 0;
+
+	for (unsigned i = 0; i < 2000; i++) {
+		uint16_t id = (uint16_t)ur_rng_u32(&rng), frag = (uint16_t)ur_rng_u32(&rng), bits;
+		struct ur_pkt p;
+		size_t len = random_packet(&rng, buf, false, lengths[i % ur_array_size(lengths)], 0, 0x4000, &p);
+		uint32_t was = ur_icrc_begin(buf, 4, len), is;
+
+		ur_put16(buf + 6, frag);
+		is = ur_icrc_begin(buf, 4, len);
+		wrong += (was ^ ur_icrc_change(frag ^ 0x4000, 6, len)) != is;
+		ur_put16(buf + 4, id);
+		is = ur_icrc_begin(buf, 4, len);
+		wrong += (was ^ ur_icrc_change(frag ^ 0x4000, 6, len) ^ ur_icrc_change(id, 4, len)) != is;
+		wrong += !ur_icrc_explain(was ^ is ^ ur_icrc_change(frag ^ 0x4000, 6, len), 4, len, &bits) || bits != id;
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	free(buf);
+}
+
+/* 1 of 65536 differences can be explained, wherever it is. */
+static void icrc_explain__refuses_the_rest(void)
+{
+	struct ur_rng rng = {8};
+	unsigned explained = 0, wrong = 0;
+	uint16_t bits;
+
+	for (unsigned i = 0; i < 16 * 65536; i++) {
+		size_t covered = 40 + lengths[i % ur_array_size(lengths)];
+		uint32_t difference = ur_rng_u32(&rng);
+
+		if (!ur_icrc_explain(difference, 4, covered, &bits))
+			continue;
+		explained++;
+		wrong += ur_icrc_change(bits, 4, covered) != difference;
+	}
+	CU_ASSERT_TRUE(explained >= 4 && explained <= 36); /* 16 are expected */
+	CU_ASSERT_EQUAL(wrong, 0);
+	CU_ASSERT_TRUE(ur_icrc_explain(0, 4, 100, &bits) && bits == 0);
+}
+
 void ur_suite_icrc(void)
 {
 	CU_pSuite s = CU_add_suite("icrc", NULL, NULL);
@@ -153,4 +282,8 @@ void ur_suite_icrc(void)
 	CU_ADD_TEST(s, icrc__captured_frames);
 	CU_ADD_TEST(s, icrc__exactly_the_variant_bytes_are_masked);
 	CU_ADD_TEST(s, icrc__ip6_version_nibble_is_covered);
+	CU_ADD_TEST(s, icrc_begin_bare__as_the_whole);
+	CU_ADD_TEST(s, icrc_change__every_identification);
+	CU_ADD_TEST(s, icrc_change__other_fields);
+	CU_ADD_TEST(s, icrc_explain__refuses_the_rest);
 }
