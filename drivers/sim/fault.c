@@ -38,7 +38,7 @@ bool ur_sim_bth(const uint8_t *f, uint32_t len, uint8_t *opcode, uint32_t *psn)
 	return true;
 }
 
-static bool chance(struct ur_sim *sim, uint32_t ppm)
+bool ur_sim_happens(struct ur_sim *sim, uint32_t ppm)
 {
 	return ppm && ur_rng_below(&sim->rng, UR_SIM_PPM) < ppm;
 }
@@ -49,23 +49,26 @@ static bool lost(struct ur_sim *sim, struct ur_sim_wire *w)
 		w->burst_left--;
 		return true;
 	}
-	if (!chance(sim, w->link.loss))
+	if (!ur_sim_happens(sim, w->link.loss))
 		return false;
 	w->burst_left = w->link.burst > 1 ? ur_rng_below(&sim->rng, w->link.burst) : 0;
 	return true;
 }
 
-struct ur_sim_fate ur_sim_chance(struct ur_sim *sim, struct ur_sim_wire *w)
+struct ur_sim_fate ur_sim_chance(struct ur_sim *sim, struct ur_sim_wire *w, bool train)
 {
 	const struct ur_sim_link *l = &w->link;
 
-	/* a probability that is set draws once per frame, whatever the others gave */
+	/* a probability that is set draws once per unit, whatever the others gave */
 	return (struct ur_sim_fate){
 		.drop = lost(sim, w),
-		.duplicate = chance(sim, l->duplicate),
-		.reorder = chance(sim, l->reorder),
-		.corrupt = chance(sim, l->corrupt),
-		.mark = chance(sim, l->mark),
+		.duplicate = ur_sim_happens(sim, l->duplicate),
+		.reorder = ur_sim_happens(sim, l->reorder),
+		.corrupt = ur_sim_happens(sim, l->corrupt),
+		.mark = ur_sim_happens(sim, l->mark),
+		.thin = train && ur_sim_happens(sim, l->thin),
+		.split = train && ur_sim_happens(sim, l->split),
+		.merge = ur_sim_happens(sim, l->merge),
 	};
 }
 
@@ -150,6 +153,7 @@ void ur_sim_flip_bits(struct ur_sim *sim, struct ur_sim_buf *b)
 	unsigned n = 1 + ur_rng_below(&sim->rng, 3), done = 0;
 	uint32_t bits = b->pkt.len > ETH_LEN ? (b->pkt.len - ETH_LEN) * 8 : 0, at[3];
 
+	b->damaged = true;
 	while (done < n && bits > n) {
 		uint32_t bit = ur_rng_below(&sim->rng, bits);
 		bool used = false;

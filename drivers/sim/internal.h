@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of drivers/sim share: sim.c has buffers and ports, switch.c links and time, fault.c what goes wrong. */
+/*
+ * What the files of drivers/sim share: sim.c has buffers and ports, switch.c links and time, fault.c what goes wrong, train.c what travels
+ * as one, kernel.c what a kernel does for a bare port.
+ */
 #ifndef UR_SIM_INTERNAL_H
 #define UR_SIM_INTERNAL_H
 
@@ -14,8 +17,18 @@ enum ur_sim_where { UR_SIM_FREE, UR_SIM_OUT, UR_SIM_FLYING };
 
 struct ur_sim_buf {
 	struct ur_pkt pkt;
-	uint8_t where; /* enum ur_sim_where */
+	struct ur_sim_buf *more; /* the next frame of the unit in which it flies */
+	uint8_t where;           /* enum ur_sim_where */
+	bool damaged;            /* bits of it were flipped */
+	bool merge;              /* of the first of a unit: a bare port takes it for more of the one before */
 	uint8_t bytes[UR_SIM_HEADROOM + UR_PKT_ROOM];
+};
+
+/* What a bare port takes for one train: the last packet of it that waits there, the length of the others, and how many it is. */
+struct ur_sim_run {
+	const struct ur_pkt *last;
+	uint32_t len;
+	unsigned n;
 };
 
 /* One direction of a cable: settings, and when the last frame is through. */
@@ -36,9 +49,12 @@ struct ur_sim_port {
 	unsigned nmcast;
 	struct ur_pkt *head, **tail; /* received and not fetched */
 	unsigned waiting;
+	struct ur_gid addr, group[UR_SIM_MCAST]; /* of a bare port's host */
+	unsigned ngroups;
+	struct ur_sim_run run;
 };
 
-/* A frame that is due at the switch, or (to >= 0) at a port. */
+/* A unit of frames that is due at the switch, or (to >= 0) at a port. */
 struct ur_sim_event {
 	ur_time at;
 	uint64_t seq; /* ties are settled by the order of scheduling */
@@ -70,9 +86,9 @@ struct ur_sim {
 	struct ur_sim_port ports[];
 };
 
-/* What chance and rules decide about one frame on one wire. */
+/* What chance and rules decide about one unit on one wire. */
 struct ur_sim_fate {
-	bool drop, duplicate, reorder, corrupt, mark, mark_any;
+	bool drop, duplicate, reorder, corrupt, mark, mark_any, thin, split, merge;
 	ur_time delay; /* by a rule, on top of the rest */
 };
 
@@ -80,13 +96,37 @@ struct ur_sim_fate {
 struct ur_sim_buf *ur_sim_buf_get(struct ur_sim *sim, enum ur_sim_where where);
 void ur_sim_buf_put(struct ur_sim *sim, struct ur_sim_buf *b);
 struct ur_sim_buf *ur_sim_buf_copy(struct ur_sim *sim, const struct ur_sim_buf *b); /* for a frame in flight; NULL and a count */
-void ur_sim_deliver(struct ur_sim_port *p, struct ur_sim_buf *b);
+bool ur_sim_link_up(struct ur_port *port);
+void ur_sim_close(struct ur_port *port);
+/* False, and the buffer is gone, when the ring is full. */
+bool ur_sim_deliver(struct ur_sim_port *p, struct ur_sim_buf *b);
 
-/* switch.c: sends a flying buffer on its way; owns it from here on. */
-void ur_sim_send(struct ur_sim_port *from, struct ur_sim_buf *b);
+/* switch.c: sends a flying unit on its way; owns it from here on. The latter is for a kernel, whose frames nobody counts as sent. */
+void ur_sim_send(struct ur_sim_port *from, struct ur_sim_buf *unit);
+void ur_sim_send_own(struct ur_sim_port *from, struct ur_sim_buf *b);
+
+/* train.c */
+unsigned ur_sim_unit_count(const struct ur_sim_buf *unit);
+void ur_sim_unit_put(struct ur_sim *sim, struct ur_sim_buf *unit);
+struct ur_sim_buf *ur_sim_unit_copy(struct ur_sim *sim, const struct ur_sim_buf *unit); /* NULL when no frame of it found a buffer */
+/* Loses some of its frames, not all. */
+void ur_sim_unit_thin(struct ur_sim *sim, struct ur_sim_buf **unit);
+/* Cuts the unit behind its first frames, and returns the rest of it. */
+struct ur_sim_buf *ur_sim_unit_cut(struct ur_sim *sim, struct ur_sim_buf *unit);
+/* Packets as they are on the wire, with the headers of the first, or those that a kernel writes; NULL and a count when none leaves. */
+struct ur_sim_buf *ur_sim_unit_make(struct ur_sim_port *p, struct ur_pkt **pkts, unsigned n);
+
+/* kernel.c: writes all that stands before the BTH of a frame, of which the fields are set; false when it leads nowhere. */
+bool ur_sim_kernel_headers(struct ur_sim_port *p, struct ur_sim_buf *b, unsigned place);
+/* What came in: answered, dropped, or handed to the port without its headers; owns it. */
+void ur_sim_kernel_rx(struct ur_sim_port *p, struct ur_sim_buf *unit);
+extern const struct ur_port_ops ur_sim_bare_ops;
+/* Is the host in a group with that MAC address? */
+bool ur_sim_kernel_hears(const struct ur_sim_port *p, const uint8_t *mac);
 
 /* fault.c */
-struct ur_sim_fate ur_sim_chance(struct ur_sim *sim, struct ur_sim_wire *w);
+struct ur_sim_fate ur_sim_chance(struct ur_sim *sim, struct ur_sim_wire *w, bool train);
+bool ur_sim_happens(struct ur_sim *sim, uint32_t ppm);
 void ur_sim_apply_rules(struct ur_sim *sim, unsigned port, const struct ur_sim_buf *b, struct ur_sim_fate *f);
 void ur_sim_flip_bits(struct ur_sim *sim, struct ur_sim_buf *b);
 bool ur_sim_set_ce(struct ur_sim_buf *b, bool any); /* false when the frame is not ECN-capable (or not IP) */

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "drivers/sim/internal.h"
+#include "wire/train.h"
 
 #define NPKTS_DEFAULT 4096
 #define MTU_FULL (UR_PKT_ROOM - 18)
@@ -68,6 +69,8 @@ struct ur_sim_buf *ur_sim_buf_get(struct ur_sim *sim, enum ur_sim_where where)
 	}
 	show(b->bytes, sizeof(b->bytes));
 	b->pkt = (struct ur_pkt){.data = b->bytes + UR_SIM_HEADROOM, .room = UR_PKT_ROOM};
+	b->more = NULL;
+	b->damaged = b->merge = false;
 	move(sim, b, where);
 	return b;
 }
@@ -90,17 +93,26 @@ struct ur_sim_buf *ur_sim_buf_copy(struct ur_sim *sim, const struct ur_sim_buf *
 	}
 	memcpy(b->pkt.data, from->pkt.data, from->pkt.len);
 	b->pkt.len = from->pkt.len;
+	b->damaged = from->damaged;
 	return b;
 }
 
-void ur_sim_deliver(struct ur_sim_port *p, struct ur_sim_buf *b)
+bool ur_sim_deliver(struct ur_sim_port *p, struct ur_sim_buf *b)
 {
+	if (p->sim->rx_ring && p->waiting >= p->sim->rx_ring) {
+		p->sim->stats.ring_drops++;
+		p->queue.rx_missed++;
+		ur_sim_buf_put(p->sim, b);
+		return false;
+	}
+	b->more = NULL;
 	b->pkt.when = p->sim->now;
 	b->pkt.next = NULL;
 	*p->tail = &b->pkt;
 	p->tail = &b->pkt.next;
 	p->waiting++;
 	p->sim->stats.delivered++;
+	return true;
 }
 
 static unsigned rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
@@ -115,8 +127,10 @@ static unsigned rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 		pkts[got]->home = q;
 		move(p->sim, buf_of(pkts[got]), UR_SIM_OUT);
 	}
-	if (!p->head)
+	if (!p->head) {
 		p->tail = &p->head;
+		p->run.last = NULL;
+	}
 	p->waiting -= got;
 	return got;
 }
@@ -151,17 +165,22 @@ static void release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 		give_back(port_of_queue(q)->sim, pkts[i]);
 }
 
-/* The frame as it is on the wire, in a buffer of its own: what the sender's memory holds later does not matter. */
-static struct ur_sim_buf *gather(struct ur_sim *sim, const struct ur_pkt *p)
+/* How many of them leave as one; none of them when the first is no packet to send, which counts. */
+static unsigned departs(struct ur_sim_port *p, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_sim_buf *b = ur_sim_buf_get(sim, UR_SIM_FLYING);
+	uint32_t len;
 
-	if (!b) {
-		sim->stats.no_buffer++;
-		return NULL;
+	if (buf_of(pkts[0])->where != UR_SIM_OUT) {
+		p->sim->stats.bad_free++;
+		return 0;
 	}
-	b->pkt.len = (uint32_t)(ur_pkt_gather(p, b->pkt.data) - b->pkt.data);
-	return b;
+	len = ur_pkt_frame_len(pkts[0]);
+	if (len > UR_PKT_ROOM || len < 14) {
+		p->sim->stats.mtu_drops++;
+		give_back(p->sim, pkts[0]);
+		return 0;
+	}
+	return p->queue.train_pkts > 1 ? ur_train_length(pkts, n, p->queue.train_pkts, p->queue.train_bytes) : 1;
 }
 
 static unsigned tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
@@ -169,21 +188,20 @@ static unsigned tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 	struct ur_sim_port *p = port_of_queue(q);
 	struct ur_sim *sim = p->sim;
 
-	for (unsigned i = 0; i < n; i++) {
-		uint32_t len = ur_pkt_frame_len(pkts[i]);
-		struct ur_sim_buf *b = NULL;
+	if (n > 1 && ur_sim_happens(sim, p->tx.link.busy)) {
+		n = 1 + ur_rng_below(&sim->rng, n - 1);
+		sim->stats.busy++;
+	}
+	for (unsigned i = 0, k; i < n; i += k ? k : 1) {
+		struct ur_sim_buf *unit;
 
-		if (buf_of(pkts[i])->where != UR_SIM_OUT) {
-			sim->stats.bad_free++;
+		k = departs(p, pkts + i, n - i);
+		if (!k)
 			continue;
-		}
-		if (len > UR_PKT_ROOM || len < 14)
-			sim->stats.mtu_drops++;
-		else
-			b = gather(sim, pkts[i]);
-		give_back(sim, pkts[i]);
-		if (b)
-			ur_sim_send(p, b);
+		unit = ur_sim_unit_make(p, pkts + i, k);
+		release(q, pkts + i, k);
+		if (unit)
+			ur_sim_send(p, unit);
 	}
 	return n;
 }
@@ -206,7 +224,7 @@ static int wake_fd(struct ur_queue *q)
 	return -1;
 }
 
-static bool link_up(struct ur_port *port)
+bool ur_sim_link_up(struct ur_port *port)
 {
 	const struct ur_sim_port *p = port_of(port);
 
@@ -214,7 +232,7 @@ static bool link_up(struct ur_port *port)
 }
 
 /* The fabric owns its ports: a port that is closed hears nothing any more. */
-static void close_port(struct ur_port *port)
+void ur_sim_close(struct ur_port *port)
 {
 	struct ur_sim_port *p = port_of(port);
 
@@ -227,6 +245,7 @@ static void close_port(struct ur_port *port)
 	}
 	p->tail = &p->head;
 	p->waiting = 0;
+	p->run.last = NULL;
 }
 
 static const struct ur_queue_ops queue_ops = {
@@ -239,12 +258,13 @@ static const struct ur_queue_ops queue_ops = {
 
 static const struct ur_port_ops ops = {
 	.set_mcast = set_mcast,
-	.link_up = link_up,
-	.close = close_port,
+	.link_up = ur_sim_link_up,
+	.close = ur_sim_close,
 };
 
-static void init_port(struct ur_sim *sim, unsigned i, const struct ur_sim_link *tx)
+static void init_port(struct ur_sim *sim, unsigned i, const struct ur_sim_config *cfg)
 {
+	const struct ur_sim_link *tx = &cfg->tx;
 	struct ur_sim_port *p = &sim->ports[i];
 	uint16_t mtu = tx->mtu && tx->mtu < MTU_FULL ? tx->mtu : MTU_FULL;
 
@@ -252,7 +272,7 @@ static void init_port(struct ur_sim *sim, unsigned i, const struct ur_sim_link *
 	p->index = i;
 	p->tail = &p->head;
 	p->tx.link = *tx;
-	p->queue.ops = &queue_ops;
+	p->queue = (struct ur_queue){.ops = &queue_ops, .train_pkts = cfg->train_pkts, .train_bytes = cfg->train_bytes};
 	p->port = (struct ur_port){.ops = &ops, .queue = &p->queue, .mtu = mtu, .speed_mbps = tx->rate_mbps ? tx->rate_mbps : 100000};
 	p->port.mac = (struct ur_mac){{0x02, 0x75, 0x72, 0, 0, (uint8_t)(i + 1)}};
 	memcpy(p->port.name, "sim", 4);
@@ -280,7 +300,7 @@ struct ur_sim *ur_sim_create(const struct ur_sim_config *cfg)
 		return NULL;
 	}
 	for (unsigned i = 0; i < sim->nports; i++)
-		init_port(sim, i, &cfg->tx);
+		init_port(sim, i, cfg);
 	return sim;
 }
 
@@ -313,6 +333,17 @@ struct ur_sim_link *ur_sim_rx(struct ur_sim *sim, unsigned i)
 void ur_sim_share(struct ur_sim *sim, unsigned i, unsigned with)
 {
 	sim->ports[i].port.mac = sim->ports[with].port.mac;
+}
+
+void ur_sim_set_addr(struct ur_sim *sim, unsigned i, const struct ur_gid *addr)
+{
+	sim->ports[i].addr = *addr;
+}
+
+void ur_sim_set_bare(struct ur_sim *sim, unsigned i)
+{
+	sim->ports[i].queue.caps |= UR_QUEUE_BARE;
+	sim->ports[i].port.ops = &ur_sim_bare_ops;
 }
 
 const struct ur_sim_stats *ur_sim_stats(const struct ur_sim *sim)

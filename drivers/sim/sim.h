@@ -7,6 +7,11 @@
  * The switch forwards by the ports' MAC addresses and floods broadcast, multicast and unknown addresses; it returns nothing to the
  * port it came from. A port takes, as a NIC does, its own MAC, broadcast, the groups of set_mcast, and flooded unknown unicast.
  * Ports may share a MAC, as processes on one interface do (ur_sim_share): each gets what is for it, also from the other.
+ *
+ * A port that offers trains sends each as one: it is one unit for the links and their faults, until a split makes several of it. On the
+ * wire every frame has headers of its own, which are those of the train's first with its length and its number, whatever the NIC wrote.
+ * A port may be bare (ur_sim_set_bare): then it is the UDP sockets of a kernel, which writes and reads the headers, knows the way and
+ * answers ARP and ND.
  */
 #ifndef UR_SIM_H
 #define UR_SIM_H
@@ -23,6 +28,9 @@ struct ur_sim;
 struct ur_sim_link {
 	uint32_t loss, duplicate, reorder, corrupt, mark; /* parts per million of the frames; mark sets CE on ECN-capable ones */
 	uint32_t burst;         /* a loss takes 1 to this many frames in a row; 0: one */
+	/* Parts per million of the trains: some frames are lost; it comes in pieces; a bare port takes it for more of the one before. */
+	uint32_t thin, split, merge;
+	uint32_t busy;          /* of the calls of tx: only some of the packets are taken, at least one */
 	ur_time delay, jitter;  /* each frame takes delay plus 0 to jitter; the order stays */
 	ur_time reorder_by;     /* a reordered frame is held back by up to this and others pass it; 0: 20 us */
 	uint32_t rate_mbps;     /* 0: endless */
@@ -37,6 +45,8 @@ struct ur_sim_config {
 	unsigned ports;         /* 1 to UR_SIM_PORTS */
 	unsigned npkts;         /* buffers of the whole fabric, in flight and held; 0: 4096 */
 	unsigned rx_ring;       /* frames that wait at a port at most; 0: no limit but npkts */
+	unsigned train_pkts;    /* what each queue offers (drivers/port.h), to begin with; 0: no trains */
+	uint32_t train_bytes;
 	struct ur_sim_link tx;  /* every port's link towards the switch, to begin with; the links from it begin perfect */
 };
 
@@ -49,11 +59,18 @@ struct ur_sim_link *ur_sim_tx(struct ur_sim *sim, unsigned i); /* from port i to
 struct ur_sim_link *ur_sim_rx(struct ur_sim *sim, unsigned i); /* from the switch to port i */
 void ur_sim_share(struct ur_sim *sim, unsigned i, unsigned with); /* port i takes over the MAC of port `with` */
 
+/* The address of the host at port i, where the kernels of bare ports send what is for it. Before ur_sim_set_bare. */
+void ur_sim_set_addr(struct ur_sim *sim, unsigned i, const struct ur_gid *addr);
+void ur_sim_set_bare(struct ur_sim *sim, unsigned i); /* its queue gets UR_QUEUE_BARE */
+
 ur_time ur_sim_now(const struct ur_sim *sim);
 ur_time ur_sim_next(const struct ur_sim *sim);           /* when the next frame moves, or UR_TIME_NEVER */
 void ur_sim_advance(struct ur_sim *sim, ur_time to);     /* delivers all that is due; a time in the past is now */
 
-/* Faults for particular frames. Each rule counts the frames that match it, in the order in which they are sent. */
+/*
+ * Faults for particular frames. Each rule counts the frames that match it, in the order in which they are sent. While there are rules, the
+ * frames of trains travel alone.
+ */
 enum ur_sim_action {
 	UR_SIM_DROP,
 	UR_SIM_DUPLICATE,
@@ -85,7 +102,11 @@ struct ur_sim_stats {
 	uint64_t lost, duplicated, reordered, corrupted, marked, delayed; /* faults, by chance or by rule */
 	uint64_t queue_drops, mtu_drops, down_drops, ring_drops;
 	uint64_t no_buffer; /* dropped because all buffers were in use */
-	uint64_t filtered;  /* for nobody at the port it reached */
+	uint64_t filtered;  /* for nobody at the port it reached; of bare ports also: not for a socket, or to nobody */
+	uint64_t trains, split, thinned, merged, busy; /* trains of two and more; merged: with the one before, at a bare port */
+	uint64_t bad_train; /* frames in a train that no kernel would cut like this: a bug of whoever put it together */
+	uint64_t unseen;    /* damaged frames that a bare port cannot tell from good ones, and that were dropped in its stead */
+	uint64_t answered;  /* ARP and ND, by the kernels of bare ports */
 	uint64_t bad_free;  /* a packet given back that was not out: a bug of the caller */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links and time. A frame waits for its link, crosses it, and is an event at the switch; there it is forwarded onto the links to
- * its receivers, and each copy becomes an event at a port. Events are a binary heap by time.
+ * Links and time. A unit (a frame, or the frames of a train) waits for its link, crosses it, and is an event at the switch; there it is
+ * forwarded onto the links to its receivers, and each copy becomes an event at a port. Events are a binary heap by time.
  */
 #include "base/bytes.h"
 #include "drivers/sim/internal.h"
@@ -51,12 +51,15 @@ static uint64_t waiting_bytes(const struct ur_sim *sim, const struct ur_sim_wire
 	return (w->busy_until - sim->now) * w->link.rate_mbps / 8000;
 }
 
-/* When a frame of `len` bytes that is sent now has left the sender. */
-static ur_time serialize(const struct ur_sim *sim, struct ur_sim_wire *w, uint32_t len)
+/* When a unit that is sent now has left the sender. */
+static ur_time serialize(const struct ur_sim *sim, struct ur_sim_wire *w, const struct ur_sim_buf *unit)
 {
 	ur_time start = w->busy_until > sim->now ? w->busy_until : sim->now;
+	uint64_t bytes = 0;
 
-	w->busy_until = start + (w->link.rate_mbps ? (len + WIRE_OVERHEAD) * 8000ull / w->link.rate_mbps : 0);
+	for (; unit; unit = unit->more)
+		bytes += unit->pkt.len + WIRE_OVERHEAD;
+	w->busy_until = start + (w->link.rate_mbps ? bytes * 8000 / w->link.rate_mbps : 0);
 	return w->busy_until;
 }
 
@@ -81,13 +84,14 @@ static ur_time arrival(struct ur_sim *sim, struct ur_sim_wire *w, ur_time left, 
 	return at;
 }
 
-/* Raises the counter of the drop and gives the buffer back. */
-static void drop(struct ur_sim *sim, struct ur_sim_buf *b, uint64_t *counter)
+/* Raises the counter of the drop and gives the unit back. */
+static void drop(struct ur_sim *sim, struct ur_sim_buf *unit, uint64_t *counter)
 {
-	(*counter)++;
-	ur_sim_buf_put(sim, b);
+	*counter += ur_sim_unit_count(unit);
+	ur_sim_unit_put(sim, unit);
 }
 
+/* The first frame of a unit is the longest. */
 static bool too_long(const struct ur_sim_link *l, const struct ur_sim_buf *b)
 {
 	uint32_t eth = ETH_LEN;
@@ -97,39 +101,70 @@ static bool too_long(const struct ur_sim_link *l, const struct ur_sim_buf *b)
 	return l->mtu && b->pkt.len > l->mtu + eth;
 }
 
-/* Puts a frame on a wire, with what fate has for it. `to` as in the event. */
+static void mark(struct ur_sim *sim, struct ur_sim_buf *unit, bool any)
+{
+	for (; unit; unit = unit->more)
+		sim->stats.marked += ur_sim_set_ce(unit, any);
+}
+
+static void corrupt(struct ur_sim *sim, struct ur_sim_buf *unit)
+{
+	unsigned n = unit->more ? ur_rng_below(&sim->rng, ur_sim_unit_count(unit)) : 0;
+
+	while (n--)
+		unit = unit->more;
+	ur_sim_flip_bits(sim, unit);
+	sim->stats.corrupted++;
+}
+
+/* The pieces of a unit keep their order, unless one of them is held back. */
+static void launch(struct ur_sim *sim, struct ur_sim_wire *w, struct ur_sim_event e, ur_time left, const struct ur_sim_fate *f)
+{
+	const struct ur_sim_fate plain = {.drop = false};
+	unsigned held = f->split && f->reorder ? ur_rng_below(&sim->rng, 2) : 0;
+	bool cut = f->split && e.buf->more;
+
+	sim->stats.split += cut;
+	e.buf->merge |= f->merge;
+	for (unsigned i = 0; e.buf; i++) {
+		struct ur_sim_buf *rest = cut ? ur_sim_unit_cut(sim, e.buf) : NULL;
+
+		e.at = arrival(sim, w, left, i == held || !cut ? f : &plain);
+		event_push(sim, e);
+		e.buf = rest;
+	}
+}
+
+/* Puts a unit on a wire, with what fate has for it. `to` as in the event. */
 static void put_on_wire(struct ur_sim *sim, struct ur_sim_wire *w, struct ur_sim_event e, const struct ur_sim_fate *f)
 {
-	struct ur_sim_buf *b = e.buf, *twin = NULL;
+	const struct ur_sim_fate plain = {.drop = false};
+	struct ur_sim_buf *twin = NULL;
 	uint64_t queued = waiting_bytes(sim, w);
 	ur_time left;
 
 	if (w->link.down)
-		return drop(sim, b, &sim->stats.down_drops);
-	if (too_long(&w->link, b))
-		return drop(sim, b, &sim->stats.mtu_drops);
+		return drop(sim, e.buf, &sim->stats.down_drops);
+	if (too_long(&w->link, e.buf))
+		return drop(sim, e.buf, &sim->stats.mtu_drops);
 	if (w->link.queue_bytes && queued > w->link.queue_bytes)
-		return drop(sim, b, &sim->stats.queue_drops);
-	left = serialize(sim, w, b->pkt.len);
+		return drop(sim, e.buf, &sim->stats.queue_drops);
+	left = serialize(sim, w, e.buf);
 	if (f->drop)
-		return drop(sim, b, &sim->stats.lost);
-	if ((f->mark || (w->link.mark_bytes && queued > w->link.mark_bytes)) && ur_sim_set_ce(b, f->mark_any))
-		sim->stats.marked++;
+		return drop(sim, e.buf, &sim->stats.lost);
+	if (f->thin)
+		ur_sim_unit_thin(sim, &e.buf);
+	if (f->mark || (w->link.mark_bytes && queued > w->link.mark_bytes))
+		mark(sim, e.buf, f->mark_any);
 	if (f->duplicate)
-		twin = ur_sim_buf_copy(sim, b);
-	if (f->corrupt) {
-		ur_sim_flip_bits(sim, b);
-		sim->stats.corrupted++;
-	}
-	e.at = arrival(sim, w, left, f);
-	event_push(sim, e);
+		twin = ur_sim_unit_copy(sim, e.buf);
+	if (f->corrupt)
+		corrupt(sim, e.buf);
+	launch(sim, w, e, left, f);
 	if (twin) {
-		const struct ur_sim_fate plain = {.drop = false};
-
-		sim->stats.duplicated++;
+		sim->stats.duplicated += ur_sim_unit_count(twin);
 		e.buf = twin;
-		e.at = arrival(sim, w, left, &plain);
-		event_push(sim, e);
+		launch(sim, w, e, left, &plain);
 	}
 }
 
@@ -141,6 +176,8 @@ static const char *fate_name(const struct ur_sim_fate *f)
 		return f->duplicate ? "corrupted, twin whole" : "corrupted";
 	if (f->reorder || f->delay)
 		return f->duplicate ? "held back, twin in order" : "held back";
+	if (f->thin || f->split)
+		return f->thin ? "in a train that was thinned" : "in a train that was split";
 	return f->duplicate ? "twice" : f->mark ? "marked" : "";
 }
 
@@ -151,17 +188,41 @@ void ur_sim_watch(struct ur_sim *sim, void (*watch)(void *ctx, unsigned from, co
 	sim->watch_ctx = ctx;
 }
 
-void ur_sim_send(struct ur_sim_port *from, struct ur_sim_buf *b)
+static void send_unit(struct ur_sim_port *from, struct ur_sim_buf *unit)
 {
 	struct ur_sim *sim = from->sim;
-	struct ur_sim_event e = {.buf = b, .from = from->index, .to = -1};
-	struct ur_sim_fate fate = ur_sim_chance(sim, &from->tx);
+	struct ur_sim_event e = {.buf = unit, .from = from->index, .to = -1};
+	struct ur_sim_fate fate = ur_sim_chance(sim, &from->tx, unit->more != NULL);
 
-	sim->stats.sent++;
-	ur_sim_apply_rules(sim, from->index, b, &fate);
-	if (sim->watch)
-		sim->watch(sim->watch_ctx, from->index, b->pkt.data, b->pkt.len, fate_name(&fate));
+	ur_sim_apply_rules(sim, from->index, unit, &fate);
+	for (struct ur_sim_buf *b = unit; b; b = b->more) {
+		sim->stats.sent++;
+		if (sim->watch)
+			sim->watch(sim->watch_ctx, from->index, b->pkt.data, b->pkt.len, fate_name(&fate));
+	}
 	put_on_wire(sim, &from->tx, e, &fate);
+}
+
+void ur_sim_send(struct ur_sim_port *from, struct ur_sim_buf *unit)
+{
+	struct ur_sim_buf *next;
+
+	from->sim->stats.trains += unit->more != NULL;
+	for (; unit && from->sim->nrules; unit = next) {
+		next = unit->more;
+		unit->more = NULL;
+		send_unit(from, unit);
+	}
+	if (unit)
+		send_unit(from, unit);
+}
+
+void ur_sim_send_own(struct ur_sim_port *from, struct ur_sim_buf *b)
+{
+	struct ur_sim_event e = {.buf = b, .from = from->index, .to = -1};
+	struct ur_sim_fate fate = ur_sim_chance(from->sim, &from->tx, false);
+
+	put_on_wire(from->sim, &from->tx, e, &fate);
 }
 
 static bool has_mac(const struct ur_sim_port *p, const uint8_t *mac)
@@ -180,14 +241,14 @@ static void forward(struct ur_sim *sim, unsigned from, struct ur_sim_buf *b)
 		if (i != from && (!known || has_mac(&sim->ports[i], b->pkt.data)))
 			dst[n++] = i;
 	for (unsigned i = 0; i < n; i++) {
-		struct ur_sim_buf *copy = i + 1 < n ? ur_sim_buf_copy(sim, b) : b;
+		struct ur_sim_buf *copy = i + 1 < n ? ur_sim_unit_copy(sim, b) : b;
 		struct ur_sim_wire *w = &sim->ports[dst[i]].rx;
 		struct ur_sim_event e = {.buf = copy, .from = from, .to = (int)dst[i]};
 		struct ur_sim_fate fate;
 
 		if (!copy)
 			continue;
-		fate = ur_sim_chance(sim, w);
+		fate = ur_sim_chance(sim, w, copy->more != NULL);
 		put_on_wire(sim, w, e, &fate);
 	}
 	if (!n)
@@ -201,6 +262,8 @@ static bool wanted(const struct ur_sim_port *p, const uint8_t *mac)
 
 	if (!(mac[0] & 1) || memcmp(mac, broadcast, 6) == 0)
 		return true;
+	if (p->queue.caps & UR_QUEUE_BARE)
+		return ur_sim_kernel_hears(p, mac);
 	for (unsigned i = 0; i < p->nmcast; i++)
 		if (memcmp(p->mcast[i].b, mac, 6) == 0)
 			return true;
@@ -216,9 +279,12 @@ static void arrive(struct ur_sim *sim, const struct ur_sim_event *e)
 	p = &sim->ports[e->to];
 	if (!wanted(p, e->buf->pkt.data))
 		return drop(sim, e->buf, &sim->stats.filtered);
-	if (sim->rx_ring && p->waiting >= sim->rx_ring)
-		return drop(sim, e->buf, &sim->stats.ring_drops);
-	ur_sim_deliver(p, e->buf);
+	if (p->queue.caps & UR_QUEUE_BARE)
+		return ur_sim_kernel_rx(p, e->buf);
+	for (struct ur_sim_buf *b = e->buf, *next; b; b = next) {
+		next = b->more;
+		ur_sim_deliver(p, b);
+	}
 }
 
 ur_time ur_sim_now(const struct ur_sim *sim)
