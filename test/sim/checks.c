@@ -144,6 +144,8 @@ void final_checks(struct prog *p)
 		sent += h->nic->counters.v[UR_C_TX_PACKETS];
 		got += h->nic->counters.v[UR_C_RX_PACKETS];
 	}
+	if (st->bad_train)
+		broke(p, "%llu frames were in trains that cannot be cut", (unsigned long long)st->bad_train);
 	if ((sent != st->sent && !st->no_buffer) || got != st->delivered || st->bad_free)
 		broke(p, "the hosts count %llu frames sent and %llu received, the fabric %llu and %llu (%llu freed twice)",
 		      (unsigned long long)sent, (unsigned long long)got, (unsigned long long)st->sent, (unsigned long long)st->delivered,

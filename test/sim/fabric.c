@@ -33,7 +33,35 @@ static void random_faults(struct ur_sim_link *l, struct ur_rng *r, uint32_t max_
 /* A burst may swallow all retries of a QP that has little to send. */
 static uint32_t link_faults(const struct ur_sim_link *l)
 {
-	return (l->loss && l->burst ? UR_SIM_PPM : l->loss) + l->duplicate + l->reorder + l->corrupt + (l->queue_bytes ? UR_SIM_PPM : 0);
+	return (l->loss && l->burst ? UR_SIM_PPM : l->loss) + l->duplicate + l->reorder + l->corrupt + (l->queue_bytes ? UR_SIM_PPM : 0) +
+	       (l->thin || l->busy ? UR_SIM_PPM : 0);
+}
+
+static void random_train_faults(struct ur_sim_link *l, struct ur_rng *r, uint32_t max_ppm)
+{
+	l->thin = some_of(r, max_ppm);
+	l->split = some_of(r, UR_SIM_PPM / 2);
+	l->merge = some_of(r, UR_SIM_PPM / 2);
+	l->busy = max_ppm ? some_of(r, UR_SIM_PPM / 4) : 0; /* a port that stays busy loses packets in the end */
+}
+
+/* Trains in half of the worlds, of one host or both; bare ports in a quarter. */
+static void random_ports(struct fabric *f, struct ur_rng *r, uint32_t max_ppm)
+{
+	bool trains = ur_rng_below(r, 2), bare = !ur_rng_below(r, 4);
+	unsigned first = ur_rng_below(r, WORLD_HOSTS);
+
+	for (unsigned k = 0; k < WORLD_HOSTS; k++) {
+		unsigned i = (first + k) % WORLD_HOSTS;
+		bool also = k == 0 || ur_rng_below(r, 3);
+
+		f->port[i].bare = bare && (k == 0 || ur_rng_below(r, 2));
+		if (!trains || !also)
+			continue;
+		f->port[i].train_pkts = 2u << ur_rng_below(r, 6);
+		f->port[i].train_bytes = ur_rng_below(r, 2) ? 65507 : 1000u << ur_rng_below(r, 7);
+		random_train_faults(&f->tx[i], r, max_ppm);
+	}
 }
 
 /* One way, of a link: half of RTTs from 1 us to 100 ms. */
@@ -56,6 +84,7 @@ void fabric_random(struct fabric *f, struct ur_rng *r)
 	f->v6 = ur_rng_below(r, 2);
 	f->cc = ur_rng_below(r, 2);
 	f->ordered = true;
+	random_ports(f, r, max_ppm);
 	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
 		struct ur_sim_link *l = &f->tx[i];
 
@@ -97,6 +126,12 @@ void fabric_describe(const struct fabric *f, char *text, size_t size)
 {
 	int n = snprintf(text, size, "fabric: IPv%d, MTU %u, %u packet buffers; links from each host:\n", f->v6 ? 6 : 4, f->mtu, f->npkts);
 
-	for (unsigned i = 0; i < WORLD_HOSTS && n > 0 && (size_t)n < size; i++)
+	for (unsigned i = 0; i < WORLD_HOSTS && n > 0 && (size_t)n < size; i++) {
 		n += describe_link(&f->tx[i], text + n, size - (size_t)n);
+		if ((size_t)n < size)
+			n += snprintf(text + n, size - (size_t)n,
+				      "    %s, trains of %u packets and %u bytes, thinned %u, split %u, merged %u, busy %u\n",
+				      f->port[i].bare ? "bare" : "whole frames", f->port[i].train_pkts, f->port[i].train_bytes,
+				      f->tx[i].thin, f->tx[i].split, f->tx[i].merge, f->tx[i].busy);
+	}
 }

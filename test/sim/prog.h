@@ -377,9 +377,12 @@ void final_checks(struct prog *p);
 
 /* --- program.c --- */
 
+/* What the fabrics did with trains and at bare ports. */
+enum train_stat { T_SENT, T_SPLIT, T_THINNED, T_MERGED, T_BUSY, T_UNSEEN, T_ANSWERED, T_BARE, TRAIN_STATS };
+
 struct stats {
 	uint64_t seeds, failed, ops[32], received[32], services[SERVICES], send_wc[STATUSES], recv_wc[STATUSES], events[32], sins[SINS],
-		actions[32], windowed, counters[UR_C_COUNT], frames, virtual_ms;
+		actions[32], windowed, counters[UR_C_COUNT], frames, virtual_ms, trains[TRAIN_STATS];
 };
 
 struct prog_options {

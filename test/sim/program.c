@@ -449,6 +449,19 @@ static void run(struct prog *p)
 		broke(p, "%s", left);
 }
 
+static void add_fabric(const struct prog *p, struct stats *stats)
+{
+	const struct ur_sim_stats *st = ur_sim_stats(p->w.sim);
+	const uint64_t trains[TRAIN_STATS] = {[T_SENT] = st->trains, [T_SPLIT] = st->split,   [T_THINNED] = st->thinned,
+					      [T_MERGED] = st->merged, [T_BUSY] = st->busy,   [T_UNSEEN] = st->unseen,
+					      [T_ANSWERED] = st->answered,
+					      [T_BARE] = p->f.port[0].bare + p->f.port[1].bare};
+
+	stats->frames += st->sent;
+	for (unsigned i = 0; i < TRAIN_STATS; i++)
+		stats->trains[i] += trains[i];
+}
+
 const char *prog_run(const struct prog_options *o, struct stats *stats, unsigned *done)
 {
 	static struct prog prog;
@@ -468,7 +481,7 @@ const char *prog_run(const struct prog_options *o, struct stats *stats, unsigned
 	run(p);
 	for (unsigned i = 0; i < WORLD_HOSTS * UR_C_COUNT; i++)
 		stats->counters[i % UR_C_COUNT] += p->w.nic[i / UR_C_COUNT]->counters.v[i % UR_C_COUNT];
-	stats->frames += ur_sim_stats(p->w.sim)->sent;
+	add_fabric(p, stats);
 	stats->virtual_ms += (p->w.now - UR_NS_PER_S) / UR_NS_PER_MS;
 	*done = p->actions;
 	if (p->broken[0])

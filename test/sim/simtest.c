@@ -207,6 +207,11 @@ static void add(struct stats *sum, const struct stats *s)
 
 static void print_stats(const struct stats *s)
 {
+	static const char *const train_stats[TRAIN_STATS] = {
+		[T_SENT] = "trains",         [T_SPLIT] = "trains split",        [T_THINNED] = "trains thinned",
+		[T_MERGED] = "units merged", [T_BUSY] = "bursts torn",          [T_UNSEEN] = "damaged frames that seem good",
+		[T_ANSWERED] = "questions answered", [T_BARE] = "bare ports",
+	};
 	static const char *const services[SERVICES] = {[RC] = "RC", [UC] = "UC", [UD] = "UD", [XRC] = "XRC"};
 
 	for (unsigned i = 0; i < SERVICES; i++)
@@ -227,6 +232,8 @@ static void print_stats(const struct stats *s)
 	for (unsigned i = 0; i < UR_C_COUNT; i++)
 		if (s->counters[i])
 			printf("  counted   %10llu %s\n", (unsigned long long)s->counters[i], ur_counter_name((enum ur_counter)i));
+	for (unsigned i = 0; i < TRAIN_STATS; i++)
+		printf("  fabric    %10llu %s\n", (unsigned long long)s->trains[i], train_stats[i]);
 	for (unsigned i = 0; action_name(i); i++)
 		printf("  action    %10llu %s\n", (unsigned long long)s->actions[i], action_name(i));
 }

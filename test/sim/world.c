@@ -21,7 +21,7 @@ static void init_host(struct world *w, unsigned i, const struct fabric *f)
 	struct ur_nic_config nc = {.seed = ur_rng_u64(&w->rng),
 				   .guid = 0x1000 + i,
 				   .slot = (uint8_t)(1 + ur_rng_below(&w->rng, 255)),
-				   .owned = true,
+				   .owned = !f->port[i].bare,
 				   .cc = f->cc,
 				   .mac = port->mac,
 				   .mtu = port->mtu};
@@ -32,8 +32,13 @@ static void init_host(struct world *w, unsigned i, const struct fabric *f)
 	if (f->v6)
 		addr.gid = (struct ur_gid){.raw = {[0] = 0xfd, [15] = (uint8_t)(i + 1)}};
 	need(ur_net_addr_add(w->nic[i]->net, &addr) == 0, "an address");
-	ur_nic_attach(w->nic[i], port);
 	w->gid[i] = addr.gid;
+	ur_sim_set_addr(w->sim, i, &addr.gid);
+	if (f->port[i].bare)
+		ur_sim_set_bare(w->sim, i);
+	port->queue->train_pkts = f->port[i].train_pkts;
+	port->queue->train_bytes = f->port[i].train_bytes;
+	ur_nic_attach(w->nic[i], port);
 }
 
 void world_init(struct world *w, uint64_t seed, const struct fabric *f)

@@ -16,6 +16,11 @@ struct fabric {
 	struct ur_sim_link tx[WORLD_HOSTS]; /* of each host; what comes to it takes delay and jitter alone */
 	unsigned npkts;                     /* packet buffers of the world */
 	uint16_t mtu;                       /* of IP */
+	struct {
+		unsigned train_pkts; /* what the host's port offers, 0: no trains */
+		uint32_t train_bytes;
+		bool bare; /* it is sockets of a kernel */
+	} port[WORLD_HOSTS];
 	bool v6, ordered;                   /* ordered: frames arrive in the order of sending, and once */
 	bool cc;                            /* congestion control is on */
 	uint32_t faults;                    /* parts per million of the frames to which something happens that may need a retransmission */
