@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libFuzzer target: arbitrary bytes as a received frame, through every parser that a frame of its kind meets. The buffer ends where the
- * frame ends. What parses is answered or built again, so the builders see hostile input too. A first byte with its low bit set asks that
- * the IPv4 and ICRC checks be made to pass, which no mutation would get right by itself.
+ * frame ends. What parses is answered or built again, so the builders see hostile input too. The first byte is a choice of enum mode.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,13 @@
 #include "wire/icrc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum mode {
+	MEND = 1,  /* make the IPv4 and ICRC checks pass, which no mutation would get right by itself */
+	BARE = 2,  /* the second byte is the place, and the rest a packet as a socket of the kernel's hands it out */
+	V6 = 4,    /* such a packet over IPv6 */
+	OTHER = 8, /* it had another identification than its place says */
+};
 
 static void require(bool ok, const char *what)
 {
@@ -189,16 +195,63 @@ static void try_frame(struct ur_pkt *p)
 		try_mad(p->data + p->payload_off);
 }
 
+static void mend_bare(struct ur_pkt *p, uint16_t id)
+{
+	uint32_t covered = p->len - UR_ICRC_LEN;
+
+	if (p->len >= UR_BTH_LEN + UR_ICRC_LEN)
+		ur_icrc_end(ur_icrc_begin_bare(p, p->data, covered, p->len + UR_UDP_LEN, id), p->data + covered);
+}
+
+/* With the headers that it had it is a frame, which parses as it did itself. */
+static void try_with_headers(const struct ur_pkt *bare)
+{
+	struct ur_pkt frame = {.room = bare->len + UR_PATH_HDR_MAX};
+	struct ur_counters c = {0};
+	unsigned n;
+
+	frame.data = malloc(frame.room);
+	n = ur_frame_put_headers(bare, frame.data);
+	memcpy(frame.data + n, bare->data, bare->len);
+	frame.len = n + bare->len;
+	require(ur_frame_parse(&frame, &c) && frame.kind == UR_PKT_ROCE, "a bare packet with its headers does not parse");
+	require(frame.payload_off - n == bare->payload_off && frame.payload_len == bare->payload_len, "it parses as another");
+	free(frame.data);
+}
+
+static void try_bare(uint8_t mode, const uint8_t *data, size_t size)
+{
+	struct ur_pkt p = {.flags = UR_PKT_BARE, .ip_version = mode & V6 ? 6 : 4, .ttl = 64, .place = data[0], .sport = 4791};
+	struct ur_counters c = {0};
+
+	p.src = mode & V6 ? (struct ur_gid){{0xfd, [15] = 1}} : ur_gid_from_v4(0x0100000a);
+	p.dst = mode & V6 ? (struct ur_gid){{0xfd, [15] = 2}} : ur_gid_from_v4(0x0200000a);
+	p.len = p.room = (uint32_t)(size - 1);
+	p.data = malloc(p.len ? p.len : 1);
+	memcpy(p.data, data + 1, p.len);
+	if (mode & MEND)
+		mend_bare(&p, mode & OTHER ? (uint16_t)(p.place * 257 + 1) : p.place);
+	try_frame(&p);
+	if (mode & MEND && !(mode & OTHER) && ur_frame_parse(&p, &c))
+		try_with_headers(&p);
+	free(p.data);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ur_pkt p = {0};
 
-	if (size < 1 || size > 65536)
+	if (size < 1 || size > 65000)
 		return 0;
+	if (data[0] & BARE) {
+		if (size > 1)
+			try_bare(data[0], data + 1, size - 1);
+		return 0;
+	}
 	p.len = p.room = (uint32_t)(size - 1);
 	p.data = malloc(p.len ? p.len : 1);
 	memcpy(p.data, data + 1, p.len);
-	if (data[0] & 1)
+	if (data[0] & MEND)
 		mend(p.data, p.len);
 	try_frame(&p);
 	if (size - 1 == UR_MAD_LEN)
