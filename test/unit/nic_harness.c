@@ -19,7 +19,8 @@ static void node_open(struct nics *h, unsigned i)
 	struct nics_node *n = &h->n[i];
 	struct ur_port *port = ur_sim_port(h->sim, i);
 	struct ur_nic_config nc = {
-		.seed = i + 1, .guid = i + 1, .slot = (uint8_t)(i + 1), .owned = true, .mac = port->mac, .mtu = port->mtu};
+		.seed = i + 1, .guid = i + 1, .slot = (uint8_t)(i + 1), .owned = !(port->queue->caps & UR_QUEUE_BARE), .mac = port->mac,
+		.mtu = port->mtu};
 	struct ur_net_addr v4 = {.gid = nics_gid(h, i, false), .prefix_len = 24}, v6 = {.gid = nics_gid(h, i, true), .prefix_len = 64};
 
 	CU_ASSERT_EQUAL_FATAL(ur_nic_create(&nc, h->now, &n->nic), 0);
@@ -33,9 +34,10 @@ static void node_open(struct nics *h, unsigned i)
 		n->mem[k] = (uint8_t)(k * 11 + (k >> 8) + i);
 }
 
-void nics_open(struct nics *h, unsigned nics)
+static void open_all(struct nics *h, unsigned nics, unsigned bare, unsigned train)
 {
-	struct ur_sim_config sc = {.seed = 1, .ports = nics, .tx = {.delay = 1000, .mtu = 1500}};
+	struct ur_sim_config sc = {
+		.seed = 1, .ports = nics, .train_pkts = train, .train_bytes = 65507, .tx = {.delay = 1000, .mtu = 1500}};
 
 	memset(h, 0, sizeof(*h));
 	h->now = UR_NS_PER_S;
@@ -44,10 +46,25 @@ void nics_open(struct nics *h, unsigned nics)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(h->sim);
 	ur_sim_advance(h->sim, h->now);
 	for (unsigned i = 0; i < nics; i++) {
+		struct ur_gid v4 = nics_gid(h, i, false);
+
 		ur_sim_port(h->sim, i)->mtu = 1500;
+		ur_sim_set_addr(h->sim, i, &v4);
+		if (i < bare)
+			ur_sim_set_bare(h->sim, i);
 		node_open(h, i);
 	}
 	nics_run(h, UR_NS_PER_MS);
+}
+
+void nics_open(struct nics *h, unsigned nics)
+{
+	open_all(h, nics, 0, 0);
+}
+
+void nics_open_bare(struct nics *h, unsigned nics, unsigned bare)
+{
+	open_all(h, nics, bare, 16);
 }
 
 void nics_close(struct nics *h)

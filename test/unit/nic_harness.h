@@ -50,6 +50,8 @@ bool nics_to_siblings(void *ctx, uint8_t slot, const struct ur_pkt *p);
 unsigned nics_from_siblings(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n);
 
 void nics_open(struct nics *h, unsigned nics);
+/* The same with trains of up to 16 packets, and the first `bare` of the ports bare, which know the IPv4 addresses alone. */
+void nics_open_bare(struct nics *h, unsigned nics, unsigned bare);
 /* Destroys everything and checks that every packet has come back. */
 void nics_close(struct nics *h);
 /* Lets everything happen that happens until `d` from now. */
