@@ -36,17 +36,6 @@ static bool eal_private;
 static char log_line[LOG_LINE];
 static bool log_show;
 
-int ur_ethdev_fail(char *err, size_t errlen, int code, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (errlen)
-		vsnprintf(err, errlen, fmt, ap);
-	va_end(ap);
-	return code;
-}
-
 /* Keeps the last line that is not blank; DPDK's first complaint is usually the vaguest, its last before an error the cause. */
 static ssize_t log_write(void *cookie, const char *buf, size_t len)
 {
@@ -312,14 +301,14 @@ static int eal_init(const struct ur_ethdev_config *cfg, char *err, size_t errlen
 	int rc;
 
 	if (cfg->pci && free_hugepages() < HUGE_2M_MIN)
-		return ur_ethdev_fail(err, errlen, ENOMEM, "a PCI device needs %d free hugepages of 2 MB: sysctl vm.nr_hugepages=%d",
+		return ur_port_fail(err, errlen, ENOMEM, "a PCI device needs %d free hugepages of 2 MB: sysctl vm.nr_hugepages=%d",
 				      HUGE_2M_MIN, HUGE_2M_MIN * 2);
 	build_args(&a, cfg, shares);
 	if (a.overflow)
-		return ur_ethdev_fail(err, errlen, EINVAL, "the EAL arguments are too long: shorten them");
+		return ur_port_fail(err, errlen, EINVAL, "the EAL arguments are too long: shorten them");
 	guard = ur_eal_guard_begin();
 	if (!guard)
-		return ur_ethdev_fail(err, errlen, ENOMEM, "out of memory");
+		return ur_port_fail(err, errlen, ENOMEM, "out of memory");
 	log_capture();
 	rc = rte_eal_init(a.n, a.v);
 	if (rc >= 0) {
@@ -332,7 +321,7 @@ static int eal_init(const struct ur_ethdev_config *cfg, char *err, size_t errlen
 	eal_state = rc < 0 ? EAL_FAILED : EAL_UP;
 	eal_pid = getpid();
 	if (rc < 0)
-		return ur_ethdev_fail(err, errlen, EIO, "DPDK does not start (%s; last message: %s): UROCE_LOG=debug shows more",
+		return ur_port_fail(err, errlen, EIO, "DPDK does not start (%s; last message: %s): UROCE_LOG=debug shows more",
 				      rte_strerror(rte_errno), ur_eal_last_log());
 	return 0;
 }
@@ -345,7 +334,7 @@ int ur_eal_start(const struct ur_ethdev_config *cfg, char *err, size_t errlen)
 	if (eal_state == EAL_DOWN)
 		rc = eal_init(cfg, err, errlen);
 	else if (eal_state == EAL_FAILED)
-		rc = ur_ethdev_fail(err, errlen, EIO,
+		rc = ur_port_fail(err, errlen, EIO,
 				    "DPDK failed to start earlier in this process (%s) and cannot be tried twice: restart it",
 				    ur_eal_last_log());
 	pthread_mutex_unlock(&eal_lock);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of drivers/ethdev share. Those that touch DPDK are eal.c, port.c, pmd.c and io.c; kif.c knows the kernel alone. */
+/* What the files of drivers/ethdev share. Those that touch DPDK are eal.c, port.c, pmd.c and io.c; afpacket.c knows the kernel alone. */
 #ifndef UR_ETHDEV_INTERNAL_H
 #define UR_ETHDEV_INTERNAL_H
 
-#include <net/if.h>
-
 #include "drivers/ethdev/ethdev.h"
-
-/* Writes the sentence and returns `code`. */
-int ur_ethdev_fail(char *err, size_t errlen, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+#include "drivers/fail.h"
+#include "drivers/kif/kif.h"
 
 #define UR_EAL_PREFIX "uroce-" /* of the runtime directory; the pid follows */
 
@@ -75,39 +72,21 @@ bool ur_pmd_arg_is(const char *args, const char *key, const char *value);
 /* Removes the socket file that a dead memif server left behind. */
 void ur_pmd_unlink_stale(const char *args);
 
-/* kif.c: kernel interfaces. */
-struct ur_kif {
-	char name[IFNAMSIZ];
-	int index;
-	int ctl;  /* a packet socket that receives nothing: ioctls and multicast memberships */
-	struct ur_mac *mcast; /* the memberships of `ctl`, sorted */
-	unsigned nmcast;
-	int wake; /* the socket whose ring DPDK reads; DPDK owns it */
-	struct ur_mac mac;
-	uint16_t mtu;
-	bool loopback;
-	bool promisc;
-};
+/* afpacket.c: the packet socket behind net_af_packet, on a kernel interface. */
+#define UR_AFP_FDS 32
 
-#define UR_KIF_FDS 32
-
-struct ur_kif_fds {
-	int fd[UR_KIF_FDS];
+struct ur_afp_fds {
+	int fd[UR_AFP_FDS];
 	unsigned n;
 };
 
-int ur_kif_open(struct ur_kif *k, const char *name, char *err, size_t errlen);
-/* No more than multicast memberships on an interface that somebody else uses. 0 or an errno. */
-int ur_kif_open_for_mcast(struct ur_kif *k, const char *name);
-void ur_kif_close(struct ur_kif *k);
-bool ur_kif_running(const struct ur_kif *k);
-uint32_t ur_kif_speed(const struct ur_kif *k); /* Mbit/s, 0 when unknown */
-int ur_kif_set_mcast(struct ur_kif *k, const struct ur_mac *macs, unsigned n);
+/* May we do what DPDK's driver will do to the interface? Tells whether it is promiscuous before that. */
+int ur_afp_check(const struct ur_kif *k, bool *promisc, char *err, size_t errlen);
 /* This process's packet sockets that are bound to the interface. */
-void ur_kif_scan(const struct ur_kif *k, struct ur_kif_fds *out);
-/* Takes charge of the socket that appeared since `before`: wake-up, filter, close on exec. EIO when there is none. */
-int ur_kif_adopt(struct ur_kif *k, const struct ur_kif_fds *before);
+void ur_afp_scan(const struct ur_kif *k, struct ur_afp_fds *out);
+/* Takes charge of the socket that appeared since `before`: wake-up, filter, close on exec. DPDK still owns it. EIO when there is none. */
+int ur_afp_adopt(const struct ur_kif *k, const struct ur_afp_fds *before, int *wake);
 /* Puts back the interface flags that DPDK changed. */
-void ur_kif_restore(struct ur_kif *k);
+void ur_afp_restore(const struct ur_kif *k, bool promisc);
 
 #endif

@@ -38,6 +38,8 @@ struct ur_ethdev {
 	const struct ur_pmd *pmd; /* NULL: like hardware */
 	struct ur_kif kif;
 	bool has_kif;
+	int wake;            /* the socket whose ring DPDK reads; DPDK owns it */
+	bool promisc;        /* the interface was so before */
 	bool has_mcast_kif;  /* `kif` is good for multicast memberships only */
 	char dev[64];        /* DPDK's name of the device */
 	bool is_vdev, probed, configured;

@@ -72,7 +72,7 @@ static int wake_fd(struct ur_queue *q)
 {
 	struct ur_ethdev *d = ur_ethdev_of_queue(q);
 
-	return d->has_kif ? d->kif.wake : -1;
+	return d->has_kif ? d->wake : -1;
 }
 
 static bool link_up(struct ur_port *p)
@@ -89,7 +89,7 @@ static bool link_up(struct ur_port *p)
 static void abandon(struct ur_ethdev *d)
 {
 	if (d->has_kif) {
-		close(d->kif.wake);
+		close(d->wake);
 		ur_kif_close(&d->kif);
 	}
 	if (d->has_mcast_kif)
@@ -106,9 +106,9 @@ static void port_close(struct ur_port *p)
 	if (d->configured)
 		rte_eth_dev_stop(d->id);
 	if (d->has_kif) {
-		d->kif.wake = -1; /* stop closed it */
+		d->wake = -1; /* stop closed it */
 		if (!ur_eal_forked())
-			ur_kif_restore(&d->kif);
+			ur_afp_restore(&d->kif, d->promisc);
 		ur_kif_close(&d->kif);
 	}
 	if (d->has_mcast_kif)
@@ -154,9 +154,9 @@ static int probe_vdev(struct ur_ethdev *d, const char *args, char *err, size_t e
 	int rc = rte_vdev_init(d->dev, args);
 
 	if (rc == -EEXIST)
-		return ur_ethdev_fail(err, errlen, EEXIST, "the device '%s' is open already: give the second one another number", d->dev);
+		return ur_port_fail(err, errlen, EEXIST, "the device '%s' is open already: give the second one another number", d->dev);
 	if (rc)
-		return ur_ethdev_fail(err, errlen, EIO, "DPDK cannot open '%s%s%s' (%s): check the arguments, UROCE_LOG=debug shows more",
+		return ur_port_fail(err, errlen, EIO, "DPDK cannot open '%s%s%s' (%s): check the arguments, UROCE_LOG=debug shows more",
 				      d->dev, *args ? "," : "", args, ur_eal_last_log());
 	d->is_vdev = true;
 	return 0;
@@ -166,19 +166,19 @@ static int probe_kif(struct ur_ethdev *d, char *err, size_t errlen)
 {
 	static atomic_uint serial;
 	const struct ring_shape *r = ring_for(d->kif.mtu);
-	struct ur_kif_fds before;
+	struct ur_afp_fds before;
 	char args[160];
 	int rc;
 
 	snprintf(d->dev, sizeof(d->dev), "net_af_packet%u", atomic_fetch_add(&serial, 1));
 	snprintf(args, sizeof(args), "iface=%s,blocksz=%u,framesz=%u,framecnt=%u,qdisc_bypass=0", d->kif.name, r->block, r->frame,
 		 r->count);
-	ur_kif_scan(&d->kif, &before);
+	ur_afp_scan(&d->kif, &before);
 	rc = probe_vdev(d, args, err, errlen);
 	if (rc)
 		return rc;
-	rc = ur_kif_adopt(&d->kif, &before);
-	return rc ? ur_ethdev_fail(err, errlen, rc, "the packet socket of %s was not found: is /proc mounted?", d->kif.name) : 0;
+	rc = ur_afp_adopt(&d->kif, &before, &d->wake);
+	return rc ? ur_port_fail(err, errlen, rc, "the packet socket of %s was not found: is /proc mounted?", d->kif.name) : 0;
 }
 
 static int probe_given_vdev(struct ur_ethdev *d, const char *vdev, char *args, size_t argslen, char *err, size_t errlen)
@@ -186,7 +186,7 @@ static int probe_given_vdev(struct ur_ethdev *d, const char *vdev, char *args, s
 	size_t n = strcspn(vdev, ",");
 
 	if (n >= sizeof(d->dev) || ur_pmd_args(ur_pmd_find(vdev), vdev[n] ? vdev + n + 1 : "", args, argslen))
-		return ur_ethdev_fail(err, errlen, EINVAL, "the device description is too long: '%.60s...'", vdev);
+		return ur_port_fail(err, errlen, EINVAL, "the device description is too long: '%.60s...'", vdev);
 	snprintf(d->dev, sizeof(d->dev), "%.*s", (int)n, vdev);
 	ur_pmd_unlink_stale(args);
 	return probe_vdev(d, args, err, errlen);
@@ -210,8 +210,8 @@ static int probe(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, char *
 	else if (rc == 0)
 		d->probed = true;
 	if (rc && !cfg->pci)
-		return rc == ENODEV ? ur_ethdev_fail(err, errlen, rc, "'%s' is not an Ethernet device", d->dev) : rc;
-	return rc ? ur_ethdev_fail(err, errlen, rc, "no DPDK port at %s (%s): bind it to vfio-pci with dpdk-devbind.py", d->dev,
+		return rc == ENODEV ? ur_port_fail(err, errlen, rc, "'%s' is not an Ethernet device", d->dev) : rc;
+	return rc ? ur_port_fail(err, errlen, rc, "no DPDK port at %s (%s): bind it to vfio-pci with dpdk-devbind.py", d->dev,
 				   ur_eal_last_log())
 		  : 0;
 }
@@ -230,7 +230,7 @@ static int make_pools(struct ur_ethdev *d, unsigned npkts, int socket, char *err
 	if (d->pkts && d->chains)
 		d->segs = rte_pktmbuf_pool_create(name, SEGS, CACHE, UR_ESEG_PRIV, UR_ESEG_ROOM + RTE_PKTMBUF_HEADROOM, socket);
 	if (!d->pkts || (d->chains && !d->segs))
-		return ur_ethdev_fail(err, errlen, ENOMEM, "no memory for packet buffers (%s): allow EAL more with -m, or free hugepages",
+		return ur_port_fail(err, errlen, ENOMEM, "no memory for packet buffers (%s): allow EAL more with -m, or free hugepages",
 				      rte_strerror(rte_errno));
 	return 0;
 }
@@ -243,23 +243,23 @@ static int settle_mtu(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, c
 	uint16_t mtu = cfg->mtu;
 
 	if (mtu > room)
-		return ur_ethdev_fail(err, errlen, EINVAL, "an MTU of %u is more than a packet buffer holds: at most %u", mtu, room);
+		return ur_port_fail(err, errlen, EINVAL, "an MTU of %u is more than a packet buffer holds: at most %u", mtu, room);
 	if (d->has_kif) {
 		if (mtu > d->kif.mtu)
-			return ur_ethdev_fail(err, errlen, EINVAL, "%s has an MTU of %u, less than %u: ip link set %s mtu %u", d->kif.name,
+			return ur_port_fail(err, errlen, EINVAL, "%s has an MTU of %u, less than %u: ip link set %s mtu %u", d->kif.name,
 					      d->kif.mtu, mtu, d->kif.name, mtu);
 		mtu = mtu ? mtu : d->kif.mtu;
 	} else if (d->pmd && d->pmd->mtu) {
 		mtu = mtu ? mtu : d->pmd->mtu;
 	} else {
 		if (mtu && rte_eth_dev_set_mtu(d->id, mtu))
-			return ur_ethdev_fail(err, errlen, EINVAL, "%s does not take an MTU of %u: choose a smaller one", d->dev, mtu);
+			return ur_port_fail(err, errlen, EINVAL, "%s does not take an MTU of %u: choose a smaller one", d->dev, mtu);
 		rte_eth_dev_get_mtu(d->id, &mtu);
 	}
 	if (d->pmd && d->pmd->limit)
 		limit = ur_pmd_arg_num(args, d->pmd->limit, UR_PKT_ROOM);
 	if (limit < MIN_LIMIT)
-		return ur_ethdev_fail(err, errlen, EINVAL, "%s carries frames of %lu bytes only: give it %u or more", d->dev, limit,
+		return ur_port_fail(err, errlen, EINVAL, "%s carries frames of %lu bytes only: give it %u or more", d->dev, limit,
 				      MIN_LIMIT);
 	d->port.mtu = ur_pmd_mtu(d->pmd, args, mtu);
 	d->max_frame = d->port.mtu + UR_ETH_OVERHEAD - VLAN_TAG;
@@ -307,7 +307,7 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	int rc = rte_eth_dev_info_get(d->id, &info), socket = rte_eth_dev_socket_id(d->id);
 
 	if (rc)
-		return ur_ethdev_fail(err, errlen, EIO, "%s tells nothing about itself: %s", d->dev, rte_strerror(-rc));
+		return ur_port_fail(err, errlen, EIO, "%s tells nothing about itself: %s", d->dev, rte_strerror(-rc));
 	d->pmd = ur_pmd_find(info.driver_name);
 	d->chains = d->pmd && (d->pmd->flags & UR_PMD_COPIES) && (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) &&
 		    !ur_pmd_arg_is(args, "zero-copy", "yes") && cfg->chain_min != UINT32_MAX;
@@ -327,7 +327,7 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	rc = rc ? rc : rte_eth_tx_queue_setup(d->id, 0, ntx, (unsigned)socket, &txc);
 	rc = rc ? rc : start(d, args);
 	if (rc)
-		return ur_ethdev_fail(err, errlen, EIO, "%s does not start: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
+		return ur_port_fail(err, errlen, EIO, "%s does not start: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
 	d->configured = true;
 	return 0;
 }
@@ -352,7 +352,7 @@ static void describe(struct ur_ethdev *d)
 	d->port.queue = &d->queue;
 	snprintf(d->port.name, sizeof(d->port.name), "%s", d->has_kif ? d->kif.name : d->dev);
 	if (d->has_kif) {
-		ur_kif_restore(&d->kif);
+		ur_afp_restore(&d->kif, d->promisc);
 		forget_early_frames(d);
 		d->port.mac = d->kif.mac;
 		d->port.speed_mbps = ur_kif_speed(&d->kif);
@@ -379,13 +379,13 @@ static int check_config(const struct ur_ethdev_config *cfg, char *err, size_t er
 	bool shares;
 
 	if (!!cfg->ifname + !!cfg->vdev + !!cfg->pci != 1)
-		return ur_ethdev_fail(err, errlen, EINVAL, "name one device: an interface, a virtual device or a PCI address");
+		return ur_port_fail(err, errlen, EINVAL, "name one device: an interface, a virtual device or a PCI address");
 	shares = ur_pmd_shares_memory(cfg);
 	if (ur_eal_forked() && (!ur_eal_private() || shares || (pmd && (pmd->flags & UR_PMD_SERVICE))))
-		return ur_ethdev_fail(err, errlen, EOPNOTSUPP,
+		return ur_port_fail(err, errlen, EOPNOTSUPP,
 				      "a forked child cannot open '%s': use a kernel interface, or exec after fork", name);
 	if (shares && ur_eal_started() && ur_eal_private())
-		return ur_ethdev_fail(err, errlen, EOPNOTSUPP, "'%s' must be the first device that the process opens", name);
+		return ur_port_fail(err, errlen, EOPNOTSUPP, "'%s' must be the first device that the process opens", name);
 	return 0;
 }
 
@@ -407,9 +407,11 @@ int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, cha
 		return rc;
 	d = calloc(1, sizeof(*d));
 	if (!d)
-		return ur_ethdev_fail(err, errlen, ENOMEM, "out of memory");
+		return ur_port_fail(err, errlen, ENOMEM, "out of memory");
 	rc = cfg->ifname ? ur_kif_open(&d->kif, cfg->ifname, err, errlen) : 0;
 	d->has_kif = cfg->ifname && rc == 0;
+	d->wake = -1;
+	rc = rc || !d->has_kif ? rc : ur_afp_check(&d->kif, &d->promisc, err, errlen);
 	rc = rc ? rc : ur_eal_start(cfg, err, errlen);
 	if (rc) {
 		port_close(&d->port);

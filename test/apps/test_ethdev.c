@@ -7,10 +7,7 @@
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/if_packet.h>
-#include <net/ethernet.h>
 #include <net/if.h>
-#include <arpa/inet.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,9 +20,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ethdev_util.h"
+#include "drivers/ethdev/ethdev.h"
+#include "port_util.h"
 
 #define SKIPPED 77
+
+static struct ur_port *must_open(const struct ur_ethdev_config *cfg)
+{
+	struct ur_port *p = NULL;
+	int rc = ur_ethdev_open(cfg, &p, err, sizeof(err));
+
+	if (rc)
+		fprintf(stderr, "open: %s\n", err);
+	CU_ASSERT_EQUAL_FATAL(rc, 0);
+	return p;
+}
+
+static void open_pair(unsigned chain_min)
+{
+	a = must_open(&(struct ur_ethdev_config){.ifname = "ta", .chain_min = chain_min});
+	b = must_open(&(struct ur_ethdev_config){.ifname = "tb", .chain_min = chain_min});
+}
 
 static void open__errors(void)
 {
@@ -145,40 +160,12 @@ static void alloc__contract(void)
 			CU_ASSERT_TRUE(!p->len && !p->nseg && !p->tail_len && !p->flags && !p->kind && !p->bth_off && !p->when && !p->next);
 			CU_ASSERT_TRUE(!p->bth.opcode && !p->src.raw[15] && !p->dst.raw[0]);
 			memset(p->data, 0xff, UR_PKT_ROOM);
-			memset(&p->nseg, 0xff, sizeof(*p) - offsetof(struct ur_pkt, nseg));
+			memset(&p->nseg, 0xff, offsetof(struct ur_pkt, home) - offsetof(struct ur_pkt, nseg));
 			p->nseg = 0;
 		}
 		ur_pkts_release(pkts, n);
 	}
 	close_pair();
-}
-
-/* One frame from a to b: header, `nseg` segments of `seg` bytes, a tail; then the bytes and the counts are checked. */
-static void transfer(unsigned nseg, unsigned seg, unsigned tail)
-{
-	static uint8_t memory[UR_PKT_SEGS][4096];
-	unsigned len = HDR + nseg * seg + tail;
-	struct ur_pkt *p = new_pkt(a, &b->mac, len), *r;
-	struct ur_ref ref = {nseg};
-
-	for (unsigned i = 0; i < nseg; i++) {
-		for (unsigned j = 0; j < seg; j++)
-			memory[i][j] = (uint8_t)(i * 31 + j * 7 + 1);
-		p->seg[i] = (struct ur_seg){memory[i], seg, &ref};
-	}
-	p->nseg = (uint8_t)nseg;
-	memcpy(p->tail, "ABCDEFG", tail);
-	p->tail_len = (uint8_t)tail;
-	CU_ASSERT_EQUAL(ur_queue_tx(a->queue, &p, 1), 1);
-	CU_ASSERT_EQUAL(atomic_load(&ref.n), 0); /* af_packet has copied the frame */
-	r = receive(b);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
-	CU_ASSERT_EQUAL(r->len, len);
-	for (unsigned i = 0; i < nseg; i++)
-		CU_ASSERT_EQUAL(memcmp(r->data + HDR + i * seg, memory[i], seg), 0);
-	CU_ASSERT_EQUAL(memcmp(r->data + len - tail, "ABCDEFG", tail), 0);
-	CU_ASSERT_EQUAL(r->nseg, 0);
-	ur_pkts_release(&r, 1);
 }
 
 static void tx__every_shape(void)
@@ -347,19 +334,6 @@ static void wake_fd__sleeps_and_wakes(void)
 	close_pair();
 }
 
-static bool member_of(const char *ifname, const char *mac_hex)
-{
-	FILE *f = fopen("/proc/self/net/dev_mcast", "re");
-	char line[128];
-	bool found = false;
-
-	while (f && fgets(line, sizeof(line), f))
-		found |= strstr(line, ifname) && strstr(line, mac_hex);
-	if (f)
-		fclose(f);
-	return found;
-}
-
 static void set_mcast__replaces(void)
 {
 	static const struct ur_mac g1 = {{1, 0, 0x5e, 0x11, 0x22, 0x33}}, g2 = {{1, 0, 0x5e, 0x44, 0x55, 0x66}};
@@ -372,16 +346,6 @@ static void set_mcast__replaces(void)
 	CU_ASSERT_TRUE(member_of("ta", "01005e445566"));
 	close_pair();
 	CU_ASSERT_FALSE(member_of("ta", "01005e445566"));
-}
-
-/* Sends a frame from another socket on the interface, as the kernel or another process would. */
-static void send_raw(const char *ifname, const uint8_t *frame, size_t len)
-{
-	struct sockaddr_ll sll = {.sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex(ifname)};
-	int s = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-
-	CU_ASSERT_EQUAL(sendto(s, frame, len, 0, (struct sockaddr *)&sll, sizeof(sll)), (ssize_t)len);
-	close(s);
 }
 
 static void filter__what_reaches_the_ring(void)

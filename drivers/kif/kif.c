@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel's side of a shared interface: checks before DPDK is started, addresses, multicast memberships, and the packet socket
- * behind net_af_packet. That socket belongs to DPDK, but DPDK offers neither its descriptor, which is what a sleeper waits on,
- * nor a filter, without which every frame of the kernel's own traffic is copied into our ring.
+ * An interface of the kernel's: its checks, MAC address, MTU and link, multicast memberships, and the filter without which every frame of
+ * the kernel's own traffic would be copied into a packet socket's ring.
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <net/if_arp.h>
@@ -22,11 +19,12 @@
 #include <linux/if_ether.h>
 
 #include "base/bytes.h"
-#include "drivers/ethdev/internal.h"
+#include "drivers/fail.h"
+#include "drivers/kif/kif.h"
 
 #define ROCE_UDP_PORT 4791
 
-static int kif_ioctl(const struct ur_kif *k, unsigned long req, struct ifreq *ifr)
+int ur_kif_ioctl(const struct ur_kif *k, unsigned long req, struct ifreq *ifr)
 {
 	memcpy(ifr->ifr_name, k->name, IFNAMSIZ);
 	return ioctl(k->ctl, req, ifr) ? errno : 0;
@@ -41,14 +39,14 @@ static int control_socket(void)
 static int check_type(struct ur_kif *k, char *err, size_t errlen)
 {
 	struct ifreq ifr = {.ifr_flags = 0};
-	int rc = kif_ioctl(k, SIOCGIFHWADDR, &ifr);
+	int rc = ur_kif_ioctl(k, SIOCGIFHWADDR, &ifr);
 
 	if (rc)
-		return ur_ethdev_fail(err, errlen, rc, "interface '%s' has no MAC address: %s", k->name, strerror(rc));
+		return ur_port_fail(err, errlen, rc, "interface '%s' has no MAC address: %s", k->name, strerror(rc));
 	k->loopback = ifr.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK;
 	if (ifr.ifr_hwaddr.sa_family != ARPHRD_ETHER && !k->loopback)
-		return ur_ethdev_fail(err, errlen, EOPNOTSUPP, "interface '%s' is not Ethernet: choose one with link/ether in ip link",
-				      k->name);
+		return ur_port_fail(err, errlen, EOPNOTSUPP, "interface '%s' is not Ethernet: choose one with link/ether in ip link",
+				    k->name);
 	memcpy(k->mac.b, ifr.ifr_hwaddr.sa_data, 6);
 	return 0;
 }
@@ -56,28 +54,22 @@ static int check_type(struct ur_kif *k, char *err, size_t errlen)
 static int check_flags(struct ur_kif *k, char *err, size_t errlen)
 {
 	struct ifreq ifr = {.ifr_flags = 0};
-	int rc = kif_ioctl(k, SIOCGIFFLAGS, &ifr);
+	int rc = ur_kif_ioctl(k, SIOCGIFFLAGS, &ifr);
 
 	if (rc)
-		return ur_ethdev_fail(err, errlen, rc, "interface '%s' cannot be read: %s", k->name, strerror(rc));
+		return ur_port_fail(err, errlen, rc, "interface '%s' cannot be read: %s", k->name, strerror(rc));
 	if (!(ifr.ifr_flags & IFF_UP))
-		return ur_ethdev_fail(err, errlen, ENETDOWN, "interface '%s' is down: ip link set %s up", k->name, k->name);
-	k->promisc = ifr.ifr_flags & IFF_PROMISC;
-	/* Changes nothing, but DPDK's driver will do the same and fail without a word. */
-	rc = kif_ioctl(k, SIOCSIFFLAGS, &ifr);
-	if (rc == EPERM)
-		return ur_ethdev_fail(err, errlen, EPERM, "no permission to control %s: run as root or with CAP_NET_RAW and CAP_NET_ADMIN",
-				      k->name);
+		return ur_port_fail(err, errlen, ENETDOWN, "interface '%s' is down: ip link set %s up", k->name, k->name);
 	return 0;
 }
 
 static int check_mtu(struct ur_kif *k, char *err, size_t errlen)
 {
 	struct ifreq ifr = {.ifr_flags = 0};
-	int rc = kif_ioctl(k, SIOCGIFMTU, &ifr);
+	int rc = ur_kif_ioctl(k, SIOCGIFMTU, &ifr);
 
 	if (rc)
-		return ur_ethdev_fail(err, errlen, rc, "interface '%s' has no MTU: %s", k->name, strerror(rc));
+		return ur_port_fail(err, errlen, rc, "interface '%s' has no MTU: %s", k->name, strerror(rc));
 	k->mtu = (uint16_t)(ifr.ifr_mtu < UINT16_MAX ? ifr.ifr_mtu : UINT16_MAX);
 	return 0;
 }
@@ -86,17 +78,17 @@ int ur_kif_open(struct ur_kif *k, const char *name, char *err, size_t errlen)
 {
 	int rc;
 
-	*k = (struct ur_kif){.ctl = -1, .wake = -1};
+	*k = (struct ur_kif){.ctl = -1};
 	k->index = (int)if_nametoindex(name);
 	if (!k->index)
-		return ur_ethdev_fail(err, errlen, ENODEV, "interface '%s' does not exist: ip link shows the ones that do", name);
+		return ur_port_fail(err, errlen, ENODEV, "interface '%s' does not exist: ip link shows the ones that do", name);
 	snprintf(k->name, sizeof(k->name), "%s", name);
 	k->ctl = control_socket();
 	if (k->ctl < 0 && (errno == EPERM || errno == EACCES))
-		return ur_ethdev_fail(err, errlen, EPERM,
-				      "no permission to open a raw socket on %s: run as root or with CAP_NET_RAW and CAP_NET_ADMIN", name);
+		return ur_port_fail(err, errlen, EPERM, "a packet socket on %s needs CAP_NET_RAW: run as root or with that capability",
+				    name);
 	if (k->ctl < 0)
-		return ur_ethdev_fail(err, errlen, errno, "no raw socket for %s: %s", name, strerror(errno));
+		return ur_port_fail(err, errlen, errno, "no raw socket for %s: %s", name, strerror(errno));
 	rc = check_type(k, err, errlen);
 	rc = rc ? rc : check_flags(k, err, errlen);
 	rc = rc ? rc : check_mtu(k, err, errlen);
@@ -107,7 +99,7 @@ int ur_kif_open(struct ur_kif *k, const char *name, char *err, size_t errlen)
 
 int ur_kif_open_for_mcast(struct ur_kif *k, const char *name)
 {
-	*k = (struct ur_kif){.ctl = -1, .wake = -1, .index = (int)if_nametoindex(name)};
+	*k = (struct ur_kif){.ctl = -1, .index = (int)if_nametoindex(name)};
 	if (!k->index)
 		return ENODEV;
 	k->ctl = control_socket();
@@ -121,14 +113,14 @@ void ur_kif_close(struct ur_kif *k)
 	free(k->mcast);
 	k->mcast = NULL;
 	k->nmcast = 0;
-	k->ctl = k->wake = -1;
+	k->ctl = -1;
 }
 
 bool ur_kif_running(const struct ur_kif *k)
 {
 	struct ifreq ifr = {.ifr_flags = 0};
 
-	return kif_ioctl(k, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & IFF_UP) && (ifr.ifr_flags & IFF_RUNNING);
+	return ur_kif_ioctl(k, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & IFF_UP) && (ifr.ifr_flags & IFF_RUNNING);
 }
 
 uint32_t ur_kif_speed(const struct ur_kif *k)
@@ -218,40 +210,12 @@ int ur_kif_set_mcast(struct ur_kif *k, const struct ur_mac *macs, unsigned n)
 	return 0;
 }
 
-static bool bound_here(int fd, int ifindex)
-{
-	struct sockaddr_ll sll;
-	socklen_t len = sizeof(int);
-	int domain;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) || domain != AF_PACKET)
-		return false;
-	len = sizeof(sll);
-	return getsockname(fd, (struct sockaddr *)&sll, &len) == 0 && sll.sll_ifindex == ifindex;
-}
-
-void ur_kif_scan(const struct ur_kif *k, struct ur_kif_fds *out)
-{
-	DIR *d = opendir("/proc/self/fd");
-	struct dirent *e;
-
-	out->n = 0;
-	while (d && (e = readdir(d)) && out->n < UR_KIF_FDS) {
-		int fd = atoi(e->d_name);
-
-		if (e->d_name[0] != '.' && bound_here(fd, k->index))
-			out->fd[out->n++] = fd;
-	}
-	if (d)
-		closedir(d);
-}
-
 /*
  * What reaches the ring: ARP, ICMP, IGMP, ICMPv6 (also behind hop-by-hop options, as MLD is), frames with a VLAN tag still in
  * place, UDP to the RoCEv2 port, and RoCEv1, to be counted. Of the frames that this host sends, only RoCEv2 to our own MAC or to a group:
  * another process that shares the interface sent them, and no wire returns them. (A loopback interface does return them.)
  */
-static int attach_filter(int fd, const struct ur_kif *k)
+int ur_kif_filter(const struct ur_kif *k, int fd)
 {
 	enum { TYPE = 2, IP4 = TYPE + 7, IP6 = IP4 + 9, CTRL = IP6 + 6, ROCE = CTRL + 2, DROP = ROCE + 8, PASS, END };
 	const uint32_t mac_hi = ur_get32(k->mac.b), mac_lo = ur_get16(k->mac.b + 4);
@@ -307,35 +271,4 @@ static int attach_filter(int fd, const struct ur_kif *k)
 
 	_Static_assert(ur_array_size(f) == END, "the labels must match the program");
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) ? errno : 0;
-}
-
-int ur_kif_adopt(struct ur_kif *k, const struct ur_kif_fds *before)
-{
-	struct ur_kif_fds now;
-
-	ur_kif_scan(k, &now);
-	for (unsigned i = 0; i < now.n; i++) {
-		int version = -1;
-		socklen_t len = sizeof(version);
-		bool old = false;
-
-		for (unsigned j = 0; j < before->n; j++)
-			old |= before->fd[j] == now.fd[i];
-		if (old || getsockopt(now.fd[i], SOL_PACKET, PACKET_VERSION, &version, &len) || version != TPACKET_V2)
-			continue;
-		k->wake = now.fd[i];
-		fcntl(k->wake, F_SETFD, FD_CLOEXEC);
-		return attach_filter(k->wake, k);
-	}
-	return EIO;
-}
-
-void ur_kif_restore(struct ur_kif *k)
-{
-	struct ifreq ifr = {.ifr_flags = 0};
-
-	if (kif_ioctl(k, SIOCGIFFLAGS, &ifr) || !!(ifr.ifr_flags & IFF_PROMISC) == k->promisc)
-		return;
-	ifr.ifr_flags = (short)(ifr.ifr_flags ^ IFF_PROMISC);
-	kif_ioctl(k, SIOCSIFFLAGS, &ifr);
 }
