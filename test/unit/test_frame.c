@@ -175,6 +175,34 @@ static void frame_parse__mapped_address_in_ip6(void)
 	}
 }
 
+/* Of a packet that was cut out of a train the identification is a guess; everything else in its header is as sure as ever. */
+static void frame_parse__identification_of_cut_packets(void)
+{
+	static const struct {
+		unsigned off; /* of a bit that is wrong; 0: none */
+		uint8_t flags;
+		bool ok;
+	} t[] = {
+		{0, 0, true},         {0, UR_PKT_CUT, true},       {L3 + 4, 0, false},          {L3 + 4, UR_PKT_CUT, true},
+		{L3 + 5, 0, false},   {L3 + 5, UR_PKT_CUT, true},  {L3 + 15, UR_PKT_CUT, false}, {BTH4 + 12, UR_PKT_CUT, false},
+		{BTH4 + 11, UR_PKT_CUT, false},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_counters c = {0};
+		struct ur_pkt p;
+
+		sample_load(&p, sample_send4, sizeof(sample_send4));
+		p.flags = t[i].flags;
+		if (t[i].off)
+			p.data[t[i].off] ^= 0x10;
+		mend_sum(p.data + L3);
+		CU_ASSERT_EQUAL(ur_frame_parse(&p, &c), t[i].ok);
+		CU_ASSERT_EQUAL(c.v[UR_C_ICRC], !t[i].ok);
+		sample_free(&p);
+	}
+}
+
 static void frame_parse__ethernet_padding_is_trimmed(void)
 {
 	uint8_t frame[sizeof(sample_ack4) + 20];
@@ -412,6 +440,7 @@ void ur_suite_frame(void)
 	CU_ADD_TEST(s, frame_parse__every_truncation_is_one_drop);
 	CU_ADD_TEST(s, frame_parse__mutations);
 	CU_ADD_TEST(s, frame_parse__mapped_address_in_ip6);
+	CU_ADD_TEST(s, frame_parse__identification_of_cut_packets);
 	CU_ADD_TEST(s, frame_parse__ethernet_padding_is_trimmed);
 	CU_ADD_TEST(s, frame_parse__vlan);
 	CU_ADD_TEST(s, frame_parse__arp_is_told_apart);
