@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of packets: one mapping, of which only what was in use at the same time has ever been touched. What was used last is next. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "drivers/packet/internal.h"
+
+#define MEMORY (UR_PACKET_PKTS * sizeof(struct ur_ppkt) + UR_PACKET_LONGEST)
+
+int ur_packet_memory(struct ur_packet *s)
+{
+	void *m = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (m == MAP_FAILED)
+		return ENOMEM;
+	s->memory = m;
+	s->pkts = m;
+	s->whole = s->memory + UR_PACKET_PKTS * sizeof(struct ur_ppkt);
+	s->nfree = UR_PACKET_PKTS;
+	return 0;
+}
+
+void ur_packet_memory_free(struct ur_packet *s)
+{
+	if (s->memory)
+		munmap(s->memory, MEMORY);
+}
+
+struct ur_pkt *ur_packet_get(struct ur_packet *s)
+{
+	struct ur_pkt *p = s->free_pkts;
+	struct ur_ppkt *b;
+
+	if (p)
+		s->free_pkts = p->next;
+	else
+		p = &s->pkts[s->fresh++].pkt;
+	s->nfree--;
+	b = ur_container_of(p, struct ur_ppkt, pkt);
+	b->slot = NULL;
+	p->data = b->bytes + UR_PACKET_HEADROOM;
+	p->len = 0;
+	p->room = UR_PKT_ROOM;
+	p->nseg = 0;
+	p->tail_len = 0;
+	p->flags = 0;
+	p->place = 0;
+	p->when = 0;
+	p->next = NULL;
+	p->home = &s->queue;
+	return p;
+}
+
+#define CLEAR offsetof(struct ur_pkt, nseg)
+
+unsigned ur_packet_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	static const uint8_t zero[sizeof(struct ur_pkt) - CLEAR];
+	struct ur_packet *s = ur_packet_of_queue(q);
+
+	n = ur_min_u32(n, s->nfree);
+	for (unsigned i = 0; i < n; i++) {
+		pkts[i] = ur_packet_get(s);
+		memcpy((uint8_t *)pkts[i] + CLEAR, zero, sizeof(zero)); /* seg[] means nothing while nseg is 0 */
+		pkts[i]->home = q;
+	}
+	return n;
+}
+
+void ur_packet_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_packet *s = ur_packet_of_queue(q);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct ur_ppkt *b = ur_container_of(pkts[i], struct ur_ppkt, pkt);
+
+		ur_pkt_let_go(pkts[i]);
+		if (b->slot)
+			__atomic_store_n(&b->slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+		pkts[i]->next = s->free_pkts;
+		s->free_pkts = pkts[i];
+	}
+	s->nfree += n;
+}

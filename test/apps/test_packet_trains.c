@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Trains through drivers/packet, on the interfaces that test_packet.c has made: whole, cut by the kernel, refused, among other frames. */
+#include <CUnit/Basic.h>
+#include <linux/virtio_net.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "packet_util.h"
+
+static void send_gso(const uint8_t *frame, size_t len, uint16_t size)
+{
+	struct virtio_net_hdr v = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM, .gso_type = 5, .gso_size = size, .hdr_len = 42,
+				   .csum_start = 34, .csum_offset = 6};
+	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex("ta")};
+	struct iovec iov[2] = {{&v, sizeof(v)}, {(void *)(uintptr_t)frame, len}};
+	struct msghdr m = {.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = iov, .msg_iovlen = 2};
+	int s = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), one = 1;
+
+	CU_ASSERT_EQUAL(setsockopt(s, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)), 0);
+	sendmsg(s, &m, 0); /* the kernel refuses some of them, which is as good */
+	close(s);
+}
+
+/* Of all that b has, how many packets are good ones with numbers from `from` to `to`. */
+static unsigned drain_data(uint32_t from, uint32_t to)
+{
+	struct ur_pkt *r;
+	unsigned good = 0;
+
+	while (ur_queue_rx(b->queue, &r, 1)) {
+		uint32_t psn = check_data(r);
+
+		good += psn >= from && psn < to;
+		ur_pkts_release(&r, 1);
+	}
+	return good;
+}
+
+static void exchange_trains(unsigned flags)
+{
+	static const struct {
+		unsigned n;
+		uint32_t len, last;
+	} t[] = {{2, 256, 256}, {3, 256, 1}, {2, 4096, 4096}, {15, 4096, 4096}, {15, 4096, 7}, {60, 1024, 1023}, {64, 16, 16}};
+	uint32_t psn = 5;
+
+	for (unsigned v6 = 0; v6 < 2; v6++)
+		for (unsigned i = 0; i < ur_array_size(t); i++) {
+			uint32_t from = psn;
+
+			make_path(v6, 0);
+			send_train(&psn, t[i].n, t[i].len, t[i].last);
+			CU_ASSERT_EQUAL(receive_train(from, psn, flags), (uint64_t)(t[i].n - 1) * t[i].len + t[i].last);
+		}
+	CU_ASSERT_EQUAL(a->queue->tx_refused, 0);
+	CU_ASSERT_EQUAL(b->queue->rx_missed, 0);
+}
+
+static void train__to_one_who_takes_trains(void)
+{
+	open_pair(false, false);
+	exchange_trains(UR_PKT_CUT);
+	close_pair();
+}
+
+/* Each packet on the wire by itself: the identifications that the kernel gave them are those that the ICRCs cover. */
+static void train__cut_by_the_kernel(void)
+{
+	CU_ASSERT_EQUAL(system("ethtool -K ta tx-udp-segmentation off >/dev/null"), 0);
+	for (unsigned plain = 0; plain < 2; plain++) {
+		open_pair(false, plain);
+		exchange_trains(0);
+		close_pair();
+	}
+	CU_ASSERT_EQUAL(system("ethtool -K ta tx-udp-segmentation on >/dev/null"), 0);
+}
+
+static void train__to_an_older_kernel(void)
+{
+	uint32_t psn = 0xfffff0, from = psn; /* numbers wrap in the second train */
+
+	open_pair(false, true);
+	make_path(false, 0);
+	send_train(&psn, TRAIN, 4096, 4096);
+	CU_ASSERT_EQUAL(receive_train(from, psn, UR_PKT_CUT), TRAIN * 4096);
+	make_path(true, 0);
+	from = psn;
+	send_train(&psn, 60, 1024, 5);
+	CU_ASSERT_EQUAL(receive_train(from, psn, UR_PKT_CUT), 59 * 1024 + 5);
+	close_pair();
+}
+
+static void train__from_an_older_kernel(void)
+{
+	open_pair(true, false);
+	exchange_trains(0);
+	close_pair();
+}
+
+static void train__with_a_vlan_tag(void)
+{
+	uint32_t psn = 0;
+
+	open_pair(false, false);
+	make_path(false, 5);
+	send_train(&psn, TRAIN, 4096, 100);
+	CU_ASSERT_EQUAL(receive_train(0, psn, UR_PKT_CUT), (TRAIN - 1) * 4096 + 100);
+	close_pair();
+}
+
+/* Short frames come through slots, long trains through the socket's queue: they stay in order. */
+static void train__keeps_its_place(void)
+{
+	uint32_t psn = 0;
+
+	open_pair(false, false);
+	make_path(false, 0);
+	for (unsigned i = 0; i < 40; i++) {
+		send_train(&psn, 1, 8, 8);
+		send_train(&psn, 1 + i % TRAIN, 4096, 12);
+		send_train(&psn, 2, 32, 32);
+	}
+	receive_train(0, psn, ANY);
+	close_pair();
+}
+
+/* What belongs to another QP's port or another destination does not leave in the same train. */
+static void train__ends_where_headers_change(void)
+{
+	struct ur_ref ref = {0};
+	struct ur_pkt *p[4];
+
+	open_pair(false, false);
+	make_path(false, 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		p[i] = data_pkt(i, 64, &ref);
+		ur_put16(p[i]->data + p[i]->bth_off - 8, (uint16_t)(0xc000 + i / 2));
+	}
+	send_burst(p, 4);
+	receive_train(0, 4, ANY);
+	close_pair();
+}
+
+/*
+ * Whoever may open a packet socket on this host may send what is no train, or one of packets that are no packets. It is dropped, and the
+ * next train is whole.
+ */
+static void train__that_makes_no_sense(void)
+{
+	static const struct {
+		uint16_t size, total, type;
+		uint8_t first, proto;
+	} t[] = {
+		{1, 60000, 0x0800, 0x45, 17},     /* too many packets */
+		{1000, 60000, 0x0800, 0x46, 17},  /* IP options */
+		{1000, 60000, 0x0800, 0x45, 6},   /* not UDP */
+		{5000, 60000, 0x0800, 0x45, 17},  /* packets that are longer than our buffers */
+		{1000, 65535, 0x0800, 0x45, 17},  /* longer than the frame */
+		{1000, 20, 0x0800, 0x45, 17},     /* shorter than its headers */
+		{1000, 60000, 0x86dd, 0x45, 17},  /* another version */
+		{1000, 60000, 0x0806, 0x45, 17},  /* not IP at all */
+		{60000, 60000, 0x0800, 0x45, 17}, /* no train */
+	};
+	static uint8_t frame[60014];
+	uint32_t psn = 0, from;
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		open_pair(false, i & 1);
+		make_path(false, 0);
+		fill_header(frame, &b->mac, &a->mac, sizeof(frame), 4791);
+		ur_put16(frame + 12, t[i].type);
+		ur_put16(frame + 16, t[i].total);
+		frame[14] = t[i].first;
+		frame[23] = t[i].proto;
+		send_gso(frame, sizeof(frame), t[i].size);
+		from = psn;
+		send_train(&psn, TRAIN, 4096, 4096);
+		CU_ASSERT_EQUAL(drain_data(from, psn), TRAIN);
+		close_pair();
+	}
+}
+
+/* An error that waits at the socket, since the interface was down, costs no train and mixes up none. */
+static void train__fetched_after_the_link_was_down(void)
+{
+	uint32_t psn = 0;
+
+	open_pair(false, false);
+	make_path(false, 0);
+	send_train(&psn, TRAIN, 4096, 4096);
+	send_train(&psn, TRAIN, 4096, 4096);
+	CU_ASSERT_EQUAL(system("ip link set tb down && ip link set tb up"), 0);
+	receive_train(0, psn, UR_PKT_CUT);
+	close_pair();
+}
+
+/* A train that the kernel refuses, here for memory that is gone, leaves in pieces without the one that is to blame. */
+static void train__refused(void)
+{
+	uint8_t *gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ur_ref ref = {0};
+	struct ur_pkt *p[5];
+
+	open_pair(false, false);
+	make_path(false, 0);
+	for (uint32_t i = 0; i < 5; i++)
+		p[i] = data_pkt(i, 1024, &ref);
+	p[4]->seg[0].data = gone;
+	ur_train_mark(p, 5, 64, 65000);
+	for (unsigned i = 0; i < 5; i++)
+		ur_frame_finish(p[i], 0);
+	munmap(gone, 4096);
+	CU_ASSERT_EQUAL(ur_queue_tx(a->queue, p, 5), 5);
+	CU_ASSERT_EQUAL(receive_train(0, 4, 0), 4096);
+	CU_ASSERT_EQUAL(a->queue->tx_refused, 1);
+	CU_ASSERT_TRUE(a->queue->train_pkts > 1);
+	CU_ASSERT_EQUAL(atomic_load(&ref.n), 0);
+	close_pair();
+}
+
+void add_train_tests(CU_pSuite s)
+{
+	CU_ADD_TEST(s, train__to_one_who_takes_trains);
+	CU_ADD_TEST(s, train__cut_by_the_kernel);
+	CU_ADD_TEST(s, train__to_an_older_kernel);
+	CU_ADD_TEST(s, train__from_an_older_kernel);
+	CU_ADD_TEST(s, train__with_a_vlan_tag);
+	CU_ADD_TEST(s, train__keeps_its_place);
+	CU_ADD_TEST(s, train__ends_where_headers_change);
+	CU_ADD_TEST(s, train__fetched_after_the_link_was_down);
+	CU_ADD_TEST(s, train__refused);
+	CU_ADD_TEST(s, train__that_makes_no_sense);
+}
