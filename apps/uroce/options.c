@@ -34,7 +34,7 @@ static const struct knob_option {
 	const char *help;
 } options[] = {
 	{"dev", false, NEED_SHARED, check_dev, "--dev IFACE       share a kernel interface, with its addresses and routes"},
-	{"port", false, NEED_SHARED, NULL, "--port KIND       how to use it: auto, udp (needs no privilege), dpdk (packet sockets)"},
+	{"port", false, NEED_SHARED, NULL, "--port KIND       how to use it: auto, udp (no privilege), packet (packet sockets), dpdk"},
 	{"vdev", false, NEED_OWNED, NULL, "--vdev ARGS       own a DPDK virtual device, such as net_memif0,role=client,..."},
 	{"ip", true, NEED_OWNED, check_ip, "--ip ADDR/LEN     address of the owned port; may be repeated"},
 	{"gw", true, NEED_OWNED, check_gw, "--gw ADDR         default gateway of the owned port; once for IPv4, once for IPv6"},

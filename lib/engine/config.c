@@ -19,7 +19,7 @@
 
 const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(dev, "", "kernel interface to share, such as eth0; its addresses and routes are used"),
-	KNOB_STR(port, "auto", "how an interface is shared: udp (sockets, no privilege), dpdk (packet sockets), auto (the best to be had)"),
+	KNOB_STR(port, "auto", "how an interface is shared: udp (sockets, no privilege), packet (packet sockets), dpdk (DPDK's), auto"),
 	KNOB_STR(vdev, "", "DPDK virtual device and its arguments, owned by uroce alone; needs ip"),
 	KNOB_STR(eal, "", "further DPDK EAL arguments, blank separated"),
 	KNOB_STR(ip, "", "addresses of an owned port, ADDR/LEN, comma separated"),

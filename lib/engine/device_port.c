@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "drivers/ethdev/ethdev.h"
+#include "drivers/packet/packet.h"
 #include "drivers/udp/udp.h"
 #include "engine/engine_priv.h"
 
@@ -60,6 +61,16 @@ static int open_dpdk(struct ur_engine *e, struct ur_port **out, char *err)
 	return r;
 }
 
+static int open_packet(struct ur_engine *e, struct ur_port **out, char *err)
+{
+	const struct ur_packet_config pc = {.ifname = e->hostif.name, .mtu = (uint16_t)e->cfg.mtu};
+	int r = ur_packet_open(&pc, out, err, SENTENCE);
+
+	if (!r)
+		e->silence_fd = ur_hostif_silence();
+	return r;
+}
+
 /* The processes that share the socket's port take turns to open and close it, so that all know the order in which they did. */
 static int open_udp(struct ur_engine *e, struct ur_port **out, char *err)
 {
@@ -100,6 +111,7 @@ static const struct {
 	int (*open)(struct ur_engine *e, struct ur_port **out, char *err);
 } kinds[] = {
 	{"udp", open_udp},
+	{"packet", open_packet},
 	{"dpdk", open_dpdk},
 };
 
@@ -124,7 +136,7 @@ static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 		r = r ? r : failed;
 	}
 	if (!r) {
-		snprintf(err, SENTENCE, "there is no kind of port '%s': choose auto, udp or dpdk", e->cfg.port);
+		snprintf(err, SENTENCE, "there is no kind of port '%s': choose auto, udp, packet or dpdk", e->cfg.port);
 		return EINVAL;
 	}
 	return r;
