@@ -33,8 +33,10 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	ur_idtab_init(&tp->qps, 1, UR_MAX_QP + 1);
 	ur_idtab_init(&tp->mrs, 1, UR_MAX_MR + 1);
 	ur_idtab_init(&tp->srqs, 1, UR_MAX_SRQ + 1);
-	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
+	for (unsigned i = 0; i < UR_TXQ_COUNT; i++) {
 		ur_list_init(&tp->txq[i]);
+		ur_list_init(&tp->parked[i]);
+	}
 	for (unsigned i = 0; i < UR_MCAST_BUCKETS; i++)
 		ur_list_init(&tp->group[i]);
 	*out = tp;
@@ -239,6 +241,34 @@ uint8_t *ur_pkt_begin_to(const struct ur_path *path, uint32_t dqpn, struct ur_pk
 	return b + UR_BTH_LEN;
 }
 
+/* --- destinations that cannot take more --- */
+
+void ur_tp_hold(struct ur_tp *tp, uint8_t to, bool hold)
+{
+	uint64_t *word = &tp->held[to / 64], bit = 1ull << to % 64;
+	struct ur_list *l;
+
+	if (!(*word & bit) == !hold)
+		return;
+	*word ^= bit;
+	tp->nheld += hold ? 1 : -1u;
+	for (unsigned q = 0; q < UR_TXQ_COUNT && !hold; q++)
+		while ((l = ur_list_pop(&tp->parked[q]))) /* who still has to wait is parked anew when its turn comes */
+			ur_list_add_tail(&tp->txq[q], l);
+}
+
+bool ur_tp_park_held(struct ur_qp *qp, enum ur_txq q, const struct ur_path *path, uint32_t dqpn)
+{
+	struct ur_tp *tp = qp->tp;
+	uint8_t to = path->local ? (uint8_t)(dqpn >> 16) : 0;
+
+	if (!(tp->held[to / 64] >> to % 64 & 1))
+		return false;
+	ur_list_del(&qp->link[q]);
+	ur_list_add_tail(&tp->parked[q], &qp->link[q]);
+	return true;
+}
+
 /* Serves the QPs of one list in turn. A QP whose function says that it has more goes to the end of the list. */
 __attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, unsigned n, ur_time now)
 {
@@ -253,6 +283,8 @@ __attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q,
 		if (!l)
 			break;
 		qp = ur_container_of(l - q, struct ur_qp, link);
+		if (ur_unlikely(tp->nheld) && qp->type != IBV_QPT_UD && qp->path && ur_tp_park_held(qp, q, qp->path, qp->dqpn))
+			continue;
 		if (q == UR_TXQ_RESP)
 			part = ur_resp_build(qp, pkts + done, part, now, &more);
 		else

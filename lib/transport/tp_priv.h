@@ -50,6 +50,9 @@ struct ur_tp {
 	 */
 	uint32_t qpn_base;
 	struct ur_list txq[UR_TXQ_COUNT]; /* QPs that have something to send */
+	struct ur_list parked[UR_TXQ_COUNT]; /* and those whose next packet goes where nothing can go now */
+	unsigned nheld;                      /* such destinations */
+	uint64_t held[256 / 64];
 	unsigned nstash;
 	bool starved; /* no packet buffer was to be had in this call of ur_tp_tx */
 	unsigned quantum;      /* packets of one QP before the next has its turn */
@@ -251,6 +254,8 @@ void ur_cq_use(struct ur_cq *cq, int qps);
 
 /* A fresh packet or NULL. */
 struct ur_pkt *ur_tp_pkt(struct ur_tp *tp);
+/* True when what goes to this QP has to wait, and the sender with it: it is off the list of those that have something to send. */
+bool ur_tp_park_held(struct ur_qp *qp, enum ur_txq q, const struct ur_path *path, uint32_t dqpn);
 void ur_tp_pkt_drop(struct ur_tp *tp, struct ur_pkt *p);
 /*
  * Writes path headers and BTH; of p->bth the caller has set what differs from packet to packet. Returns where the extended headers go,

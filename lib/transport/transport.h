@@ -91,6 +91,11 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
  * is complete but for ur_frame_finish (which takes p->bth.pad); the caller owns them. 0 means that nothing is left to send now.
  */
 unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time now);
+/*
+ * Whether packets to `to` can be had: 0 is the wire, other numbers are those processes of this host (the top byte of their QPNs). While it
+ * is held, ur_tp_tx builds nothing for it, and a QP with something for it next waits.
+ */
+void ur_tp_hold(struct ur_tp *tp, uint8_t to, bool hold);
 /* True when ur_tp_tx would have work. */
 bool ur_tp_tx_pending(const struct ur_tp *tp);
 

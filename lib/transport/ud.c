@@ -111,9 +111,12 @@ static bool send(struct ur_qp *qp, struct ur_pkt **p)
 	return true;
 }
 
-/* False when the oldest request has to wait for its path. */
-static bool path_known(struct ur_qp *qp, struct ur_ah *ah)
+/* False when the oldest request has to wait: for its path, or since nothing can go there now. */
+static bool path_open(struct ur_qp *qp, struct ur_ah *ah)
 {
+	if (ur_unlikely(qp->tp->nheld) && ah->path->ready &&
+	    ur_tp_park_held(qp, UR_TXQ_REQ, ah->path, ur_sq_ext_at(qp, qp->req.head)->ud.qpn))
+		return false;
 	if (ur_likely(ah->path->ready) || ah->unreachable)
 		return true;
 	ur_list_del(&qp->link[UR_TXQ_REQ]);
@@ -131,7 +134,7 @@ unsigned ur_ud_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time
 
 		if (ur_unlikely(w->flags & UR_SWQE_TOO_LONG || w->length > qp->tp->port_mtu)) {
 			ur_req_fail(qp, IBV_WC_LOC_LEN_ERR, 0);
-		} else if (ur_unlikely(!path_known(qp, ah))) {
+		} else if (ur_unlikely(!path_open(qp, ah))) {
 			return built;
 		} else if (ur_likely(ah->path->ready)) {
 			built += send(qp, &pkts[built]);
