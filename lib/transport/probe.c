@@ -30,12 +30,23 @@ ur_time ur_probe_due(const struct ur_requester *r)
 	return since + ((wait < floor ? floor : wait) << r->probes);
 }
 
+/* The peer is a process of this host, and has not read what we sent. */
+static bool not_read_yet(const struct ur_qp *qp)
+{
+	const struct ur_tp_config *c = &qp->tp->c;
+
+	return qp->path && qp->path->local && c->unread && c->unread(c->ctx, (uint8_t)(qp->dqpn >> 16));
+}
+
 void ur_probe(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
 	r->probes++;
+	if (ur_unlikely(not_read_yet(qp)))
+		return;
 	ur_qp_count(qp, UR_C_PROBE);
+	r->probed = true;
 	r->rtt_at = 0;
 	r->vague = r->max;
 	if (ur_reread_again(qp, now))
@@ -51,9 +62,11 @@ void ur_probe(struct ur_qp *qp, ur_time now)
 void ur_probe_answered(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
+	bool probed = r->probed;
 
 	r->probes = 0;
-	if (r->una == r->next || r->probe || ur_psn_diff(r->hi, r->una) > 0)
+	r->probed = false;
+	if (!probed || r->una == r->next || r->probe || ur_psn_diff(r->hi, r->una) > 0)
 		return; /* nothing is missing, or it is known what */
 	r->probe = UR_PROBE_OLDEST;
 	ur_req_schedule(qp);

@@ -138,7 +138,8 @@ struct ur_requester {
 	uint8_t probe;             /* enum ur_probe: the packet to send once more */
 	bool reread;               /* there are holes to ask for */
 	bool reseek;               /* `rpos` has to be found anew */
-	uint8_t probes;            /* since the last progress */
+	uint8_t probes;            /* times that one was due since the last progress */
+	bool probed;               /* and one was sent */
 	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
 	ur_time retried_at;        /* the last rewind that counted as a retry */
 	ur_time loss_at;           /* when a loss was last noticed; 0: never */

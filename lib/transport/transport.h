@@ -50,6 +50,8 @@ struct ur_tp_config {
 	/* Packets to build frames in, as ur_port_ops.alloc; may give fewer than asked. */
 	unsigned (*alloc)(void *ctx, struct ur_pkt **pkts, unsigned n);
 	void (*free)(void *ctx, struct ur_pkt **pkts, unsigned n);
+	/* Has the process `to` of this host (see ur_tp_hold) not read yet all that was sent to it? Nothing of it is lost then. Or NULL. */
+	bool (*unread)(void *ctx, uint8_t to);
 	struct ur_wheel *wheel; /* shared with the other layers; the NIC advances it */
 	struct ur_counters *counters;
 	uint64_t seed;
