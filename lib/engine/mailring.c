@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/mailring.h"
+
+#include <string.h>
+
+#define MASK (UR_MAILRING_BYTES - 1)
+#define ALIGN 16u
+#define LOW (UR_MAILRING_BYTES / 4)
+#define SKIP UINT32_MAX /* as a length: nothing more up to the ring's end */
+
+struct record {
+	uint32_t len;
+	uint16_t sport;
+	uint8_t flags, place, ip_version, ttl, tos, zero[5];
+	struct ur_gid src, dst; /* of a bare packet */
+};
+_Static_assert(sizeof(struct record) % ALIGN == 0, "the bytes of a packet are aligned");
+
+static uint32_t bytes_of(uint32_t len)
+{
+	return (uint32_t)(sizeof(struct record) + len + ALIGN - 1) & ~(ALIGN - 1);
+}
+
+static void put_record(uint8_t *to, const struct ur_pkt *p, uint32_t len)
+{
+	struct record r = {.len = len, .flags = p->flags & (UR_PKT_LOCAL | UR_PKT_BARE)};
+
+	if (p->flags & UR_PKT_BARE) {
+		r.sport = p->sport;
+		r.place = p->place;
+		r.ip_version = p->ip_version;
+		r.ttl = p->ttl;
+		r.tos = p->tos;
+		r.src = p->src;
+		r.dst = p->dst;
+	}
+	memcpy(to, &r, sizeof(r));
+	ur_pkt_gather(p, to + sizeof(r));
+}
+
+/*
+ * An empty ring begins anew at its start now and then: one in which little waits at a time does not walk through all its memory. The bytes
+ * that are left out count as used until the reader has passed them, so there is less room for that long, though not less than LOW.
+ */
+static bool begin_anew(uint32_t at, uint32_t waiting)
+{
+	return !waiting && at >= LOW;
+}
+
+bool ur_mailring_put(uint8_t *ring, uint32_t *tail, uint32_t head, const struct ur_pkt *p)
+{
+	uint32_t len = ur_pkt_frame_len(p), need = bytes_of(len), at = *tail & MASK, waiting = *tail - head, skip = 0;
+
+	if (ur_unlikely(len > UR_PKT_ROOM))
+		return true;
+	if (ur_unlikely(need > UR_MAILRING_BYTES - at || begin_anew(at, waiting)))
+		skip = UR_MAILRING_BYTES - at;
+	if (ur_unlikely(waiting > UR_MAILRING_BYTES || skip + need > UR_MAILRING_BYTES - waiting))
+		return false;
+	if (skip) {
+		const uint32_t mark = SKIP;
+
+		memcpy(ring + at, &mark, sizeof(mark));
+		at = 0;
+	}
+	put_record(ring + at, p, len);
+	*tail += skip + need;
+	return true;
+}
+
+/* Its writer may change it meanwhile: each word is loaded once, and what was loaded is what is judged. */
+static void get_record(struct record *r, const uint8_t *from)
+{
+	uint64_t w[sizeof(*r) / 8];
+
+	for (unsigned i = 0; i < ur_array_size(w); i++)
+		w[i] = __atomic_load_n((const uint64_t *)(const void *)from + i, __ATOMIC_RELAXED);
+	memcpy(r, w, sizeof(*r));
+}
+
+static void fill(struct ur_pkt *p, const struct record *r, const uint8_t *bytes)
+{
+	p->len = r->len;
+	p->flags = r->flags & (UR_PKT_LOCAL | UR_PKT_BARE);
+	p->sport = r->sport;
+	p->place = r->place;
+	p->ip_version = r->ip_version == 4 ? 4 : 6;
+	p->ttl = r->ttl;
+	p->tos = r->tos;
+	p->src = r->src;
+	p->dst = r->dst;
+	memcpy(p->data, bytes, r->len);
+}
+
+/* Moves behind the mark that stands where no record had room before the ring's end. */
+static void skip_end(const uint8_t *ring, uint32_t *head)
+{
+	uint32_t at = *head & MASK;
+
+	if (__atomic_load_n((const uint32_t *)(const void *)(ring + at), __ATOMIC_RELAXED) == SKIP)
+		*head += UR_MAILRING_BYTES - at;
+}
+
+static bool take(const uint8_t *ring, uint32_t *head, uint32_t tail, struct ur_pkt *p)
+{
+	uint32_t at = *head & MASK, left = ur_min_u32(tail - *head, UR_MAILRING_BYTES - at);
+	struct record r;
+
+	if (left < sizeof(r))
+		return false;
+	get_record(&r, ring + at);
+	if (r.len > ur_min_u32(UR_PKT_ROOM, p->room) || bytes_of(r.len) > left)
+		return false;
+	fill(p, &r, ring + at + sizeof(r));
+	*head += bytes_of(r.len);
+	return true;
+}
+
+bool ur_mailring_take(const uint8_t *ring, uint32_t *head, uint32_t tail, struct ur_pkt *p)
+{
+	tail &= ~(ALIGN - 1);
+	if (tail == *head)
+		return false;
+	if (ur_likely(tail - *head <= UR_MAILRING_BYTES)) {
+		skip_end(ring, head);
+		if (ur_likely(tail - *head <= UR_MAILRING_BYTES && take(ring, head, tail, p)))
+			return true;
+	}
+	*head = tail; /* nothing that follows what is wrong can be found */
+	return false;
+}
