@@ -22,6 +22,8 @@ struct ur_queue_ops {
 	unsigned (*alloc)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 	/* Takes back packets of this queue, received or allocated, in any order. */
 	void (*release)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+	/* Is there something that tx has taken and the other end has not read yet? It is not lost, then. NULL: nobody can know. */
+	bool (*unread)(struct ur_queue *q);
 	/* A file descriptor that polls readable while packets wait, or -1. */
 	int (*wake_fd)(struct ur_queue *q);
 	/* Bracket every use by a thread; calls in between come from that thread alone. Either may be NULL. */

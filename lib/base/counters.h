@@ -13,8 +13,8 @@
 	X(RX_BYTES, "rx_bytes", "bytes of frames received") \
 	X(TX_PACKETS, "tx_packets", "frames sent") \
 	X(TX_BYTES, "tx_bytes", "bytes of frames sent") \
-	X(TX_BACKLOG, "tx_backlog", "bursts that the port did not take whole") \
-	X(TX_DROPPED, "tx_dropped", "frames given up: the port took none for 2 ms, or the mailbox of a process was full") \
+	X(TX_BACKLOG, "tx_backlog", "bursts that the port, or another process of this host, did not take whole") \
+	X(TX_DROPPED, "tx_dropped", "frames given up: the port took none for 2 ms, or another process of this host read none for 200 ms") \
 	X(RX_MISSED, "rx_missed", "frames that the kernel or the device dropped since nobody fetched them in time") \
 	X(TX_REFUSED, "tx_refused", "packets that the kernel did not send: no route, a firewall, or longer than the path carries") \
 	X(TX_NO_BUFFER, "tx_no_buffer", "times no packet buffer was free for sending") \

@@ -169,14 +169,9 @@ static bool orphaned(void *ctx, uint8_t slot)
 	return e->registry && ur_registry_orphaned(e->registry, slot);
 }
 
-static bool siblings_send(void *ctx, uint8_t slot, const struct ur_pkt *p)
+static struct ur_queue *sibling(void *ctx, uint8_t slot)
 {
-	return ur_local_send(((struct ur_engine *)ctx)->local, slot, p);
-}
-
-static unsigned siblings_recv(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n)
-{
-	return ur_local_recv(((struct ur_engine *)ctx)->local, port, pkts, n);
+	return ur_local_to(((struct ur_engine *)ctx)->local, slot);
 }
 
 static int create_nic(struct ur_engine *e)
@@ -194,8 +189,8 @@ static int create_nic(struct ur_engine *e)
 	int err;
 
 	if (e->local) {
-		nc.siblings_send = siblings_send;
-		nc.siblings_recv = siblings_recv;
+		nc.inbox = ur_local_inbox(e->local);
+		nc.sibling = sibling;
 	}
 	if (getrandom(&nc.seed, sizeof(nc.seed), 0) != sizeof(nc.seed))
 		nc.seed = ur_engine_now() ^ (uint64_t)getpid() << 32;

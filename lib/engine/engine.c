@@ -114,8 +114,8 @@ static void forked_child(void)
 		ur_registry_abandon(singleton->registry);
 	singleton->local = NULL;
 	singleton->registry = NULL;
-	singleton->nic->cfg.siblings_send = NULL;
-	singleton->nic->cfg.siblings_recv = NULL;
+	singleton->nic->cfg.inbox = NULL;
+	singleton->nic->cfg.sibling = NULL;
 	if (singleton->nic->port)
 		inherited = singleton->nic->port;
 	singleton->nic->port = NULL;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/nic_priv.h"
 #include "wire/frame.h"
 
 #define FAULT_HELD_MAX 64
@@ -138,21 +139,6 @@ static bool chance(struct ur_faults *f, uint32_t ppm, enum ur_counter c)
 	return true;
 }
 
-static struct ur_pkt *duplicate(struct ur_nic *nic, const struct ur_pkt *p)
-{
-	struct ur_pkt *d;
-
-	if (ur_queue_alloc(nic->port->queue, &d, 1) != 1)
-		return NULL;
-	if (ur_pkt_frame_len(p) > d->room) {
-		give_back(d);
-		return NULL;
-	}
-	d->len = (uint32_t)(ur_pkt_gather(p, d->data) - d->data);
-	ur_pkt_copy_fields(d, p); /* what this host needs of a frame to itself, or of a bare one */
-	return d;
-}
-
 /* Never touches segments: they are the user's memory. */
 static void corrupt(struct ur_faults *f, struct ur_pkt *p)
 {
@@ -176,7 +162,7 @@ static void apply_one(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward fo
 		give_back(p);
 		return;
 	}
-	if (chance(f, f->spec.dup, UR_C_FAULT_DUP) && (d = duplicate(f->nic, p)))
+	if (chance(f, f->spec.dup, UR_C_FAULT_DUP) && (d = ur_nic_copy(f->nic, p)))
 		forward(f->nic, &d, 1);
 	if (chance(f, f->spec.corrupt, UR_C_FAULT_CORRUPT))
 		corrupt(f, p);

@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets between the processes of one device, which the wire would not return: each process has a mailbox in anonymous shared memory that
- * the others find through the registry. It vanishes with its process, however that ends.
+ * Packets between the processes of one device, which the wire would not return. Each process has a mailbox, anonymous shared memory that it
+ * alone can write: a ring of packets for each of the others, how far it has read theirs, and whether it sleeps. The others find it through
+ * the registry and map it to read. So nobody waits for anybody's lock, and who dies, stops or writes nonsense loses packets of his own.
+ *
+ * A process maps the mailbox of another when it first hears of it. What one that nobody had heard of sent just before it died is lost.
  */
 #ifndef UR_LOCAL_H
 #define UR_LOCAL_H
 
-#include "engine/nic.h"
+#include "drivers/port.h"
 #include "engine/registry.h"
 
 struct ur_local;
 
 /* Makes this process's mailbox. 0 or an errno: then the processes of this device do not reach one another. */
 int ur_local_open(struct ur_registry *r, struct ur_local **out);
+/* Every packet of the inbox has come back. */
 void ur_local_close(struct ur_local *l);
-/* From now on somebody empties it: tells the other processes where it is. */
+/* From now on somebody reads what the others send: tells them where it is. */
 void ur_local_announce(struct ur_local *l);
 
+/* What the other processes sent, each packet a private copy. It takes none. */
+struct ur_queue *ur_local_inbox(struct ur_local *l);
 /*
- * Copies a contiguous frame into the mailbox of a slot, or with slot 0 of every other live process. False when one was full, or locked for
- * too long: that process does not get the frame, as on a wire.
+ * The queue to the process that has the slot now; NULL when there is none. It stays valid, for whoever has the slot then. It takes whole or
+ * bare packets as far as there is room, and copies them; there is nothing to receive from it.
  */
-bool ur_local_send(struct ur_local *l, uint8_t slot, const struct ur_pkt *p);
-/* Takes up to n frames out of our mailbox into packets of the port; `alloc` as ur_port_ops. One load when it is empty. */
-unsigned ur_local_recv(struct ur_local *l, struct ur_port *port, struct ur_pkt **pkts, unsigned n);
+struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot);
 
-/* Becomes readable when a frame arrives while we said that we sleep. */
+/* Becomes readable when a packet arrives while we said that we sleep. */
 int ur_local_fd(const struct ur_local *l);
-/* Says whether senders have to wake us. Returns false when frames wait already. */
+/* Says whether senders have to wake us. Returns false when packets wait already. */
 bool ur_local_sleep(struct ur_local *l, bool asleep);
 
 #endif

@@ -11,7 +11,6 @@
 #include "wire/frame.h"
 #include "wire/train.h"
 
-#define NIC_STUCK_NS (2 * UR_NS_PER_MS)
 #define VLAN_ID_MASK 0xfff
 #define ECN_MASK 3
 #define ECN_CE 3
@@ -41,10 +40,7 @@ static void nic_output(void *ctx, struct ur_pkt *p)
 
 static void nic_tell(void *ctx, const struct ur_pkt *p)
 {
-	struct ur_nic *nic = ctx;
-
-	if (nic->cfg.siblings_send && !nic->cfg.siblings_send(nic->cfg.ctx, 0, p))
-		ur_count(&nic->counters, UR_C_TX_DROPPED);
+	ur_nic_tell_siblings(ctx, p, UR_PKT_LOCAL);
 }
 
 /* --- making and unmaking --- */
@@ -54,6 +50,7 @@ static int nic_create_layers(struct ur_nic *nic)
 	struct ur_tp_config tp = {.ctx = nic,
 				  .alloc = nic_alloc,
 				  .free = nic_free,
+				  .unread = ur_nic_unread,
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
 				  .seed = ur_rng_u64(&nic->rng),
@@ -104,7 +101,7 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 	nic->cfg = *cfg;
 	nic->rng.state = cfg->seed;
 	nic->now = now;
-	nic->local_tail = &nic->local_head;
+	ur_nic_out_init(nic);
 	nic->wheel = ur_wheel_create(now);
 	if (nic->wheel)
 		err = nic_create_layers(nic);
@@ -116,20 +113,6 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 	return 0;
 }
 
-static void nic_drop_queued(struct ur_nic *nic)
-{
-	struct ur_pkt *p;
-
-	if (nic->backlog_n)
-		ur_pkts_release(nic->backlog, nic->backlog_n);
-	nic->backlog_n = 0;
-	while ((p = nic->local_head)) {
-		nic->local_head = p->next;
-		ur_pkts_release(&p, 1);
-	}
-	nic->local_tail = &nic->local_head;
-}
-
 void ur_nic_destroy(struct ur_nic *nic)
 {
 	if (!nic)
@@ -139,7 +122,7 @@ void ur_nic_destroy(struct ur_nic *nic)
 	if (nic->net)
 		ur_net_destroy(nic->net);
 	if (nic->port)
-		nic_drop_queued(nic);
+		ur_nic_out_clear(nic);
 	if (nic->faults)
 		ur_faults_destroy(nic->faults);
 	if (nic->tp)
@@ -166,6 +149,7 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	ur_net_set_routed(nic->net, nic->routed);
 	ur_tp_set_window(nic->tp, port->queue->rx_bytes);
 	ur_tp_set_train(nic->tp, port->queue->train_pkts);
+	nic->out[0].queue = port->queue;
 	nic->cfg.mac = port->mac;
 	nic->cfg.mtu = port->mtu;
 	ur_tp_set_port_mtu(nic->tp, 128u << ur_nic_max_mtu(port->mtu));
@@ -176,60 +160,15 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 
 /* --- sending --- */
 
-static void nic_local_push(struct ur_nic *nic, struct ur_pkt *p)
+static void nic_wire_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
-	p->next = NULL;
-	*nic->local_tail = p;
-	nic->local_tail = &p->next;
-}
-
-static void nic_local_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		nic_local_push(nic, pkts[i]);
-}
-
-/* Hands frames to the port behind what waits already; keeps in the backlog what it does not take. */
-static void nic_port_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
-{
-	unsigned sent = 0;
-
 	for (unsigned i = 0; i < n; i++) {
 		nic->counters.v[UR_C_TX_BYTES] += ur_pkt_frame_len(pkts[i]);
 		if (ur_unlikely(nic->capture != NULL))
 			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_OUT);
 	}
 	nic->counters.v[UR_C_TX_PACKETS] += n;
-	if (!nic->backlog_n)
-		sent = ur_queue_tx(nic->port->queue, pkts, n);
-	if (ur_likely(sent == n))
-		return;
-	ur_count(&nic->counters, UR_C_TX_BACKLOG);
-	if (!nic->backlog_n || sent)
-		nic->backlog_since = nic->now;
-	while (sent < n && nic->backlog_n < ur_array_size(nic->backlog))
-		nic->backlog[nic->backlog_n++] = pkts[sent++];
-	if (sent < n)
-		ur_pkts_release(pkts + sent, n - sent); /* only ARP and MADs can meet a full backlog; they are sent again */
-}
-
-/* A port that takes nothing (its peer has gone) loses frames as a cable does, so that timers and retry counters can do their work. */
-static void nic_drop_backlog(struct ur_nic *nic)
-{
-	nic->counters.v[UR_C_TX_DROPPED] += nic->backlog_n;
-	if (nic->backlog_n)
-		ur_pkts_release(nic->backlog, nic->backlog_n);
-	nic->backlog_n = 0;
-}
-
-static void nic_flush_backlog(struct ur_nic *nic)
-{
-	unsigned sent = ur_queue_tx(nic->port->queue, nic->backlog, nic->backlog_n);
-
-	nic->backlog_n -= sent;
-	if (sent)
-		nic->backlog_since = nic->now;
-	memmove(nic->backlog, nic->backlog + sent, nic->backlog_n * sizeof(nic->backlog[0]));
+	ur_nic_out(nic, 0, pkts, n);
 }
 
 /* A multicast goes to the port, and a copy of it to whoever is attached on this host, its sender included (IBTA volume 1, 10.5.2.2). */
@@ -237,35 +176,38 @@ static void nic_echo(struct ur_nic *nic, struct ur_pkt *p)
 {
 	struct ur_pkt *copy;
 
-	if ((!nic->cfg.siblings_send && !ur_mcast_list(nic->tp, NULL, 0)) || !ur_pkt_linearise(p) || nic_alloc(nic, &copy, 1) != 1)
+	if ((!nic->cfg.sibling && !ur_mcast_list(nic->tp, NULL, 0)) || !(copy = ur_nic_copy(nic, p)))
 		return;
-	memcpy(copy->data, p->data, p->len);
-	copy->len = p->len;
-	ur_pkt_copy_fields(copy, p);
 	copy->flags = UR_PKT_LOCAL;
-	nic_local_push(nic, copy);
+	ur_nic_out_local(nic, &copy, 1);
 }
 
-/* Sorts complete frames into those for ourselves and those for the port, and sends the latter. */
+/* Sorts complete frames by where they go: the port, or processes of this host. */
+static void nic_sort(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_pkt *wire[UR_NIC_BURST], *local[UR_NIC_BURST];
+	unsigned wires = 0, locals = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (ur_likely(!(pkts[i]->flags & UR_PKT_LOCAL)))
+			wire[wires++] = pkts[i];
+		else
+			local[locals++] = pkts[i];
+	if (locals)
+		ur_nic_out_local(nic, local, locals);
+	if (wires)
+		nic_wire_send(nic, wire, wires);
+}
+
 static void nic_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_pkt *out[UR_NIC_BURST];
-	unsigned k = 0;
-
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++)
 		if (ur_unlikely(pkts[i]->flags & UR_PKT_GROUP))
 			nic_echo(nic, pkts[i]);
-		if (ur_likely(!(pkts[i]->flags & UR_PKT_LOCAL)))
-			out[k++] = pkts[i];
-		else if (ur_unlikely(nic->faults != NULL))
-			ur_faults_apply(nic->faults, nic, UR_FAULT_TX, &pkts[i], 1, nic_local_send);
-		else
-			nic_local_push(nic, pkts[i]);
-	}
 	if (ur_unlikely(nic->faults != NULL))
-		ur_faults_apply(nic->faults, nic, UR_FAULT_TX, out, k, nic_port_send);
-	else if (k)
-		nic_port_send(nic, out, k);
+		ur_faults_apply(nic->faults, nic, UR_FAULT_TX, pkts, n, nic_sort);
+	else
+		nic_sort(nic, pkts, n);
 }
 
 void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p)
@@ -278,12 +220,8 @@ static unsigned nic_tx(struct ur_nic *nic)
 	struct ur_pkt *pkts[UR_NIC_BURST];
 	unsigned n;
 
-	if (ur_unlikely(nic->backlog_n)) {
-		nic_flush_backlog(nic);
-		if (nic->backlog_n && nic->now - nic->backlog_since < NIC_STUCK_NS)
-			return 0;
-		nic_drop_backlog(nic);
-	}
+	if (ur_unlikely(!ur_list_empty(&nic->waiting)))
+		ur_nic_flush(nic);
 	if (!ur_tp_tx_pending(nic->tp))
 		return 0;
 	n = ur_tp_tx(nic->tp, pkts, UR_NIC_BURST, nic->now);
@@ -377,7 +315,6 @@ static void nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
 		ur_net_rx(nic->net, p, nic->now);
 }
 
-/* Frames that the port received, after fault injection. */
 static void nic_rx_burst(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -385,71 +322,36 @@ static void nic_rx_burst(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	ur_pkts_release(pkts, n);
 }
 
-static unsigned nic_rx(struct ur_nic *nic)
+/* What comes from this host was subject to its sender's faults. */
+static void nic_rx_faulty(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (pkts[i]->flags & UR_PKT_LOCAL)
+			nic_rx_burst(nic, &pkts[i], 1);
+		else
+			ur_faults_apply(nic->faults, nic, UR_FAULT_RX, &pkts[i], 1, nic_rx_burst);
+}
+
+/* A burst of any queue. */
+static unsigned nic_rx(struct ur_nic *nic, struct ur_queue *q)
 {
 	struct ur_pkt *pkts[UR_NIC_BURST];
-	unsigned n = ur_queue_rx(nic->port->queue, pkts, UR_NIC_BURST);
+	unsigned n = ur_queue_rx(q, pkts, UR_NIC_BURST);
 
-	nic->counters.v[UR_C_RX_MISSED] = nic->port->queue->rx_missed;
-	nic->counters.v[UR_C_TX_REFUSED] = nic->port->queue->tx_refused;
 	if (!n)
 		return 0;
 	for (unsigned i = 0; i < n; i++) {
+		if (ur_unlikely(pkts[i]->flags & UR_PKT_LOCAL))
+			continue;
+		nic->counters.v[UR_C_RX_PACKETS]++;
 		nic->counters.v[UR_C_RX_BYTES] += pkts[i]->len;
 		if (ur_unlikely(nic->capture != NULL))
 			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_IN);
 	}
-	nic->counters.v[UR_C_RX_PACKETS] += n;
 	if (ur_unlikely(nic->faults != NULL))
-		ur_faults_apply(nic->faults, nic, UR_FAULT_RX, pkts, n, nic_rx_burst);
+		nic_rx_faulty(nic, pkts, n);
 	else
 		nic_rx_burst(nic, pkts, n);
-	return n;
-}
-
-/*
- * To this host, but perhaps for another process: MADs are for whoever knows the connection, multicasts for everybody, the rest says in its
- * QPN whose it is.
- */
-static void nic_rx_own(struct ur_nic *nic, struct ur_pkt *p)
-{
-	uint32_t dqpn = p->bth.dqpn;
-	bool all = dqpn == 1 || dqpn == UR_QPN_MCAST;
-	bool ours = all || dqpn >> 16 == nic->cfg.slot;
-
-	if (nic->cfg.siblings_send && (all || !ours) && !nic->cfg.siblings_send(nic->cfg.ctx, all ? 0 : (uint8_t)(dqpn >> 16), p))
-		ur_count(&nic->counters, UR_C_TX_DROPPED);
-	if (ours)
-		nic_rx_frame(nic, p);
-}
-
-/* Frames to ourselves: made contiguous as a port would, and received. */
-static unsigned nic_rx_local(struct ur_nic *nic)
-{
-	struct ur_pkt *p, *list = nic->local_head;
-	unsigned n = 0;
-
-	nic->local_head = NULL;
-	nic->local_tail = &nic->local_head;
-	for (; (p = list); n++) {
-		list = p->next;
-		if (ur_pkt_linearise(p))
-			nic_rx_own(nic, p);
-		ur_pkts_release(&p, 1);
-	}
-	return n;
-}
-
-static unsigned nic_rx_siblings(struct ur_nic *nic)
-{
-	struct ur_pkt *pkts[UR_NIC_BURST];
-	unsigned n = nic->cfg.siblings_recv(nic->cfg.ctx, nic->port, pkts, UR_NIC_BURST);
-
-	if (ur_likely(!n))
-		return 0;
-	for (unsigned i = 0; i < n; i++)
-		pkts[i]->flags = UR_PKT_LOCAL;
-	nic_rx_burst(nic, pkts, n);
 	return n;
 }
 
@@ -458,14 +360,16 @@ static unsigned nic_rx_siblings(struct ur_nic *nic)
 /* What arrives: from the port, from the other processes of the device, from ourselves, and from the clock. */
 static unsigned nic_arrivals(struct ur_nic *nic)
 {
-	unsigned n = nic_rx(nic);
+	unsigned n = nic_rx(nic, nic->port->queue);
 
-	if (nic->cfg.siblings_recv)
-		n += nic_rx_siblings(nic);
+	nic->counters.v[UR_C_RX_MISSED] = nic->port->queue->rx_missed;
+	nic->counters.v[UR_C_TX_REFUSED] = nic->port->queue->tx_refused;
+	if (nic->cfg.inbox)
+		n += nic_rx(nic, nic->cfg.inbox);
 	if (ur_unlikely(nic->faults != NULL))
 		ur_faults_release(nic->faults, nic);
-	if (ur_unlikely(nic->local_head != NULL))
-		n += nic_rx_local(nic);
+	if (ur_unlikely(nic->loop.head != NULL))
+		n += nic_rx(nic, &nic->loop.queue);
 	return n + ur_wheel_advance(nic->wheel, nic->now);
 }
 
@@ -505,7 +409,7 @@ ur_time ur_nic_next(const struct ur_nic *nic)
 
 	if (nic->faults)
 		next = ur_min_time(next, ur_faults_next(nic->faults));
-	if (nic->port && (nic->backlog_n || nic->local_head || ur_tp_tx_pending(nic->tp)))
+	if (nic->port && (!ur_list_empty(&nic->waiting) || nic->loop.head || ur_tp_tx_pending(nic->tp)))
 		next = nic->now;
 	return next;
 }

@@ -8,9 +8,11 @@
 #define UR_NIC_H
 
 #include "base/counters.h"
+#include "base/list.h"
 #include "base/rng.h"
 #include "base/wheel.h"
 #include "cm/cm.h"
+#include "drivers/loop/loop.h"
 #include "drivers/port.h"
 #include "net/net.h"
 #include "transport/transport.h"
@@ -19,6 +21,17 @@ struct ur_capture; /* capture.h */
 struct ur_faults;  /* fault.h */
 
 #define UR_NIC_BURST 64
+#define UR_NIC_OUTS 256
+
+/* A queue that packets leave by, and those that it has not taken yet. */
+struct ur_nic_out {
+	struct ur_queue *queue; /* NULL: there was nobody yet */
+	struct ur_pkt *head, *last; /* the backlog, oldest first; `last` counts while there is one */
+	unsigned n;
+	bool stuck;    /* it has taken nothing for so long that its backlog was given up */
+	ur_time since; /* when it last took one of the backlog */
+	struct ur_list link; /* in nic->waiting while there is a backlog */
+};
 
 struct ur_nic_config {
 	uint64_t seed;
@@ -38,12 +51,11 @@ struct ur_nic_config {
 	/* As ur_cm_config.orphaned. */
 	bool (*orphaned)(void *ctx, uint8_t slot);
 	/*
-	 * The other processes of this device; both NULL when there are none. siblings_send takes a copy of a contiguous frame to our own
-	 * address, for the process with that slot, or with slot 0 for all others, false when one of them lost it; siblings_recv gives up to
-	 * n frames that they sent, in packets of the port.
+	 * The other processes of this device; both NULL when there are none. The inbox brings what they sent; sibling is the queue to the
+	 * one with that slot, which stays valid, or NULL when nobody has it.
 	 */
-	bool (*siblings_send)(void *ctx, uint8_t slot, const struct ur_pkt *p);
-	unsigned (*siblings_recv)(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n);
+	struct ur_queue *inbox; /* its packets say whether they came from the wire (UR_PKT_LOCAL) */
+	struct ur_queue *(*sibling)(void *ctx, uint8_t slot);
 };
 
 struct ur_nic {
@@ -61,11 +73,10 @@ struct ur_nic {
 	ur_time now;                /* of the call under way, for callbacks */
 	uint32_t mad_psn;
 
-	struct ur_pkt *backlog[2 * UR_NIC_BURST]; /* frames that the port did not take */
-	unsigned backlog_n;
-	ur_time backlog_since;                   /* when the port last took a frame of it */
-	struct ur_pkt *local_head, **local_tail; /* frames to ourselves */
-	_Atomic(struct ur_qp *) doorbell;        /* QPs that rang since the last poll, newest first */
+	struct ur_nic_out out[UR_NIC_OUTS]; /* 0: the port's; by slot the other processes', and the loop */
+	struct ur_list waiting;             /* those with a backlog */
+	struct ur_loop loop;                /* packets to ourselves */
+	_Atomic(struct ur_qp *) doorbell;   /* QPs that rang since the last poll, newest first */
 };
 
 int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **out);

@@ -9,6 +9,23 @@
 /* Sends one complete frame, to the port or to ourselves; takes it. */
 void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p);
 
+/* nic_out.c */
+void ur_nic_out_init(struct ur_nic *nic);
+/* Gives back all that waits to be sent, or to be received from ourselves. */
+void ur_nic_out_clear(struct ur_nic *nic);
+/* Hands packets to a queue of nic->out, behind what waits for it already; takes them. */
+void ur_nic_out(struct ur_nic *nic, uint8_t to, struct ur_pkt **pkts, unsigned n);
+/* The same for packets to our own address, to the processes that they are for. */
+void ur_nic_out_local(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n);
+/* Tries again what waits. */
+void ur_nic_flush(struct ur_nic *nic);
+/* As ur_tp_config.unread. */
+bool ur_nic_unread(void *ctx, uint8_t to);
+/* A copy of the packet, contiguous, in one of the port's; NULL when there is none. */
+struct ur_pkt *ur_nic_copy(struct ur_nic *nic, const struct ur_pkt *p);
+/* Sends a copy with these flags to each other process. */
+void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t flags);
+
 /* QP 1. */
 void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN]);
 void ur_nic_rx_mad(struct ur_nic *nic, struct ur_pkt *p);

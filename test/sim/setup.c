@@ -94,7 +94,7 @@ void key_deregister(struct prog *p, unsigned host, enum key_id id)
 bool is_quiet(const struct prog *p)
 {
 	for (unsigned i = 0; i < WORLD_HOSTS; i++)
-		if (p->w.nic[i]->local_head || p->w.nic[i]->backlog_n)
+		if (p->w.nic[i]->loop.head || !ur_list_empty(&p->w.nic[i]->waiting))
 			return false;
 	return !ur_sim_in_flight(p->w.sim);
 }

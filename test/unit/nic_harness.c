@@ -8,7 +8,8 @@
 
 struct ur_gid nics_gid(const struct nics *h, unsigned nic, bool v6)
 {
-	(void)h;
+	if (h->one_host)
+		nic = 0;
 	if (v6)
 		return (struct ur_gid){{0xfd, [15] = (uint8_t)(nic + 1)}};
 	return ur_gid_from_v4(htonl(0x0a000001u + nic));
@@ -34,7 +35,7 @@ static void node_open(struct nics *h, unsigned i)
 		n->mem[k] = (uint8_t)(k * 11 + (k >> 8) + i);
 }
 
-static void open_all(struct nics *h, unsigned nics, unsigned bare, unsigned train)
+static void open_all(struct nics *h, unsigned nics, unsigned bare, unsigned train, bool one_host)
 {
 	struct ur_sim_config sc = {
 		.seed = 1, .ports = nics, .train_pkts = train, .train_bytes = 65507, .tx = {.delay = 1000, .mtu = 1500}};
@@ -42,6 +43,7 @@ static void open_all(struct nics *h, unsigned nics, unsigned bare, unsigned trai
 	memset(h, 0, sizeof(*h));
 	h->now = UR_NS_PER_S;
 	h->nics = nics;
+	h->one_host = one_host;
 	h->sim = ur_sim_create(&sc);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(h->sim);
 	ur_sim_advance(h->sim, h->now);
@@ -52,6 +54,8 @@ static void open_all(struct nics *h, unsigned nics, unsigned bare, unsigned trai
 		ur_sim_set_addr(h->sim, i, &v4);
 		if (i < bare)
 			ur_sim_set_bare(h->sim, i);
+		if (one_host && i)
+			ur_sim_share(h->sim, i, 0);
 		node_open(h, i);
 	}
 	nics_run(h, UR_NS_PER_MS);
@@ -59,12 +63,17 @@ static void open_all(struct nics *h, unsigned nics, unsigned bare, unsigned trai
 
 void nics_open(struct nics *h, unsigned nics)
 {
-	open_all(h, nics, 0, 0);
+	open_all(h, nics, 0, 0, false);
 }
 
 void nics_open_bare(struct nics *h, unsigned nics, unsigned bare)
 {
-	open_all(h, nics, bare, 16);
+	open_all(h, nics, bare, 16, false);
+}
+
+void nics_open_host(struct nics *h, unsigned nics)
+{
+	open_all(h, nics, 0, 0, true);
 }
 
 void nics_close(struct nics *h)
@@ -89,7 +98,7 @@ static void poll_all(struct nics *h)
 	do {
 		moved = 0;
 		for (unsigned i = 0; i < h->nics; i++)
-			moved += ur_nic_poll(h->n[i].nic, h->now);
+			moved += h->stopped >> i & 1 ? 0 : ur_nic_poll(h->n[i].nic, h->now);
 	} while (moved && ++rounds < 100000);
 	CU_ASSERT_TRUE(rounds < 100000);
 }
@@ -107,8 +116,8 @@ void nics_run(struct nics *h, ur_time d)
 			return;
 		next = ur_sim_next(h->sim);
 		for (unsigned i = 0; i < h->nics; i++)
-			next = ur_min_time(next, ur_nic_next(h->n[i].nic));
-		h->now = next > h->now ? ur_min_time(next, end) : h->now + 1;
+			next = h->stopped >> i & 1 ? next : ur_min_time(next, ur_nic_next(h->n[i].nic));
+		h->now = next > h->now ? ur_min_time(next, end) : h->now + (h->stopped ? UR_NS_PER_US : 1);
 	}
 }
 
@@ -240,25 +249,52 @@ void nics_expect_none(struct nics *h, unsigned nic)
 
 /* --- the other processes of a device --- */
 
-struct nics_mail nics_mail;
+struct nics_mailbox nics_mail[NICS_MAX];
 
-bool nics_to_siblings(void *ctx, uint8_t slot, const struct ur_pkt *p)
+static unsigned mail_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	(void)ctx;
-	nics_mail.slot = slot;
-	nics_mail.sent++;
-	memcpy(nics_mail.data, p->data, p->len);
-	nics_mail.len = p->len;
-	return true;
+	struct nics_mailbox *m = ur_container_of(q, struct nics_mailbox, queue);
+	unsigned k = ur_min_u32(n, m->room - m->waiting);
+
+	m->waiting += k;
+	m->sent += k;
+	return ur_queue_tx(&m->loop.queue, pkts, k);
 }
 
-unsigned nics_from_siblings(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n)
+static unsigned mail_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	(void)ctx;
-	if (!nics_mail.len || !n || ur_queue_alloc(port->queue, pkts, 1) != 1)
-		return 0;
-	memcpy(pkts[0]->data, nics_mail.data, nics_mail.len);
-	pkts[0]->len = nics_mail.len;
-	nics_mail.len = 0;
-	return 1;
+	struct nics_mailbox *m = ur_container_of(q, struct nics_mailbox, queue);
+	unsigned got = ur_queue_rx(&m->loop.queue, pkts, n);
+
+	m->waiting -= got;
+	return got;
+}
+
+static struct ur_queue *mail_to(void *ctx, uint8_t slot)
+{
+	struct nics *h = ctx;
+
+	return slot && slot <= h->nics ? &nics_mail[slot - 1].queue : NULL;
+}
+
+void nics_mail_open(struct nics *h, unsigned room)
+{
+	static const struct ur_queue_ops ops = {.rx = mail_rx, .tx = mail_tx};
+
+	for (unsigned i = 0; i < h->nics; i++) {
+		nics_mail[i] = (struct nics_mailbox){.queue = {.ops = &ops}, .room = room};
+		ur_loop_init(&nics_mail[i].loop);
+		h->n[i].nic->cfg.ctx = h;
+		h->n[i].nic->cfg.sibling = mail_to;
+		h->n[i].nic->cfg.inbox = &nics_mail[i].queue;
+	}
+}
+
+void nics_mail_close(struct nics *h)
+{
+	for (unsigned i = 0; i < h->nics; i++) {
+		ur_loop_clear(&nics_mail[i].loop);
+		h->n[i].nic->cfg.sibling = NULL;
+		h->n[i].nic->cfg.inbox = NULL;
+	}
 }

@@ -35,23 +35,29 @@ struct nics {
 	struct ur_sim *sim;
 	struct nics_node n[NICS_MAX];
 	unsigned nics;
+	bool one_host;    /* all of them have the addresses and the MAC of NIC 0: processes of one device */
+	unsigned stopped; /* NICs that nobody polls, a bit each */
 	ur_time now;
 };
 
-/* For siblings_send and siblings_recv of struct ur_nic_config: the frame that was sent last, which the next to ask receives. */
-struct nics_mail {
-	uint8_t data[2048];
-	uint32_t len;
-	unsigned sent;
-	uint8_t slot;
+/*
+ * The other processes of a device: NIC i is the one with slot i + 1, and its mailbox a queue that the others send into. nics_mail_open
+ * sets `inbox` and `sibling` of a NIC's configuration; a test may unset one.
+ */
+struct nics_mailbox {
+	struct ur_queue queue;
+	struct ur_loop loop;
+	unsigned waiting, room, sent;
 };
-extern struct nics_mail nics_mail;
-bool nics_to_siblings(void *ctx, uint8_t slot, const struct ur_pkt *p);
-unsigned nics_from_siblings(void *ctx, struct ur_port *port, struct ur_pkt **pkts, unsigned n);
+extern struct nics_mailbox nics_mail[NICS_MAX];
+void nics_mail_open(struct nics *h, unsigned room);
+/* Gives back what waits, and cuts the NICs off. */
+void nics_mail_close(struct nics *h);
 
 void nics_open(struct nics *h, unsigned nics);
 /* The same with trains of up to 16 packets, and the first `bare` of the ports bare, which know the IPv4 addresses alone. */
 void nics_open_bare(struct nics *h, unsigned nics, unsigned bare);
+void nics_open_host(struct nics *h, unsigned nics);
 /* Destroys everything and checks that every packet has come back. */
 void nics_close(struct nics *h);
 /* Lets everything happen that happens until `d` from now. */

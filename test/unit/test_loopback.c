@@ -140,6 +140,158 @@ static void faults__on_the_way_to_ourselves(void)
 	nics_close(&h);
 }
 
+/* --- other processes of the host --- */
+
+static uint64_t sum(enum ur_counter c)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < h.nics; i++)
+		n += h.n[i].nic->counters.v[c];
+	return n;
+}
+
+static void open_pair(unsigned from, unsigned to, struct nics_qp *x, struct nics_qp *y)
+{
+	nics_qp_create(&h, from, IBV_QPT_RC, x);
+	nics_qp_create(&h, to, IBV_QPT_RC, y);
+	nics_qp_connect(&h, x, y);
+	nics_qp_connect(&h, y, x);
+}
+
+static void close_host(void)
+{
+	nics_mail_close(&h);
+	nics_close(&h);
+}
+
+/* However few packets a mailbox holds, none is lost and none sent again, in either direction. */
+static void siblings__full_mailbox_holds_back(void)
+{
+	static const unsigned rooms[] = {1, 4, 33, 1000};
+	const uint32_t len = 30000;
+
+	for (unsigned r = 0; r < ur_array_size(rooms); r++) {
+		nics_open_host(&h, 2);
+		nics_mail_open(&h, rooms[r]);
+		open_pair(0, 1, &a, &b);
+		CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 100, len, 1, 32768), 0);
+		CU_ASSERT_EQUAL(nics_post(&h, &b, IBV_WR_RDMA_WRITE, 2, 100, len, 0, 32768), 0);
+		nics_run(&h, 10 * UR_NS_PER_MS);
+		nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
+		nics_expect(&h, 1, 2, IBV_WC_SUCCESS);
+		CU_ASSERT_EQUAL(memcmp(h.n[0].mem + 32768, h.n[1].mem + 100, len), 0);
+		CU_ASSERT_EQUAL(memcmp(h.n[1].mem + 32768, h.n[0].mem + 100, len), 0);
+		CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_READ, 3, 0, len, 1, 0), 0);
+		nics_run(&h, 10 * UR_NS_PER_MS);
+		nics_expect(&h, 0, 3, IBV_WC_SUCCESS);
+		CU_ASSERT_EQUAL(memcmp(h.n[0].mem, h.n[1].mem, len), 0);
+		CU_ASSERT_EQUAL(sum(UR_C_TX_BACKLOG) > 0, rooms[r] < UR_NIC_BURST);
+		CU_ASSERT_EQUAL(sum(UR_C_RETRANSMIT) + sum(UR_C_TX_DROPPED) + sum(UR_C_PROBE) + sum(UR_C_DROP_OUT_OF_SEQ), 0);
+		nics_qp_destroy(&h, &a);
+		nics_qp_destroy(&h, &b);
+		close_host();
+	}
+}
+
+/* One that does not read holds up nobody else; what is for it is given up at last, and sent again when it reads on. */
+static void siblings__stopped_process(void)
+{
+	struct nics_qp c, d;
+
+	nics_open_host(&h, 3);
+	nics_mail_open(&h, 8);
+	open_pair(0, 1, &a, &b);
+	open_pair(0, 2, &c, &d);
+	h.stopped = 1u << 1;
+	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 100, 20000, 1, 32768), 0);
+	nics_run(&h, UR_NS_PER_MS);
+	for (unsigned i = 0; i < 5; i++) {
+		CU_ASSERT_EQUAL(nics_post(&h, &c, IBV_WR_RDMA_WRITE, 2, 100, 20000, 2, 32768), 0);
+		nics_run(&h, UR_NS_PER_MS);
+		nics_expect(&h, 0, 2, IBV_WC_SUCCESS);
+	}
+	CU_ASSERT_EQUAL(sum(UR_C_TX_DROPPED), 0);
+	CU_ASSERT_EQUAL(sum(UR_C_RETRANSMIT), 0);
+	nics_run(&h, 250 * UR_NS_PER_MS);
+	CU_ASSERT_TRUE(sum(UR_C_TX_DROPPED) > 0);
+	nics_expect_none(&h, 0);
+	h.stopped = 0;
+	nics_run(&h, UR_NS_PER_S);
+	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(memcmp(h.n[1].mem + 32768, h.n[0].mem + 100, 20000), 0);
+	for (struct nics_qp **q = (struct nics_qp *[]){&a, &b, &c, &d, NULL}; *q; q++)
+		nics_qp_destroy(&h, *q);
+	close_host();
+}
+
+/* What waits for a process refers to no memory of ours: a region can go. */
+static void siblings__memory_is_not_held(void)
+{
+	nics_open_host(&h, 2);
+	nics_mail_open(&h, 2);
+	open_pair(0, 1, &a, &b);
+	h.stopped = 1u << 1;
+	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 0, 9000, 1, 0), 0);
+	nics_run(&h, UR_NS_PER_MS);
+	CU_ASSERT_TRUE(h.n[0].nic->out[2].n > 0);
+	CU_ASSERT_EQUAL(atomic_load(&h.n[0].mr->frames.n), 0);
+	nics_qp_destroy(&h, &a);
+	h.stopped = 0;
+	nics_run(&h, UR_NS_PER_MS);
+	nics_qp_destroy(&h, &b);
+	close_host();
+}
+
+/* Datagrams to one that does not read hold up those behind them until they are given up; another QP's never. */
+static void siblings__datagrams(void)
+{
+	struct ur_gid own;
+	struct ibv_ah_attr attr;
+	struct nics_qp to[2];
+	struct ur_ah *ah;
+
+	nics_open_host(&h, 3);
+	nics_mail_open(&h, 4);
+	nics_mail[1].room = 0;
+	own = nics_gid(&h, 0, false);
+	attr = nics_route(&own, 0);
+	CU_ASSERT_EQUAL_FATAL(ur_nic_create_ah(h.n[0].nic, h.n[0].pd, &attr, h.now, &ah), 0);
+	nics_qp_create(&h, 0, IBV_QPT_UD, &a);
+	nics_qp_create(&h, 0, IBV_QPT_UD, &b);
+	nics_qp_connect(&h, &a, NULL);
+	nics_qp_connect(&h, &b, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		nics_qp_create(&h, 1 + i, IBV_QPT_UD, &to[i]);
+		nics_qp_connect(&h, &to[i], NULL);
+		nics_recv(&h, &to[i], 7, 0, 1024);
+		nics_recv(&h, &to[i], 8, 0, 1024);
+	}
+	h.stopped = 1u << 1;
+	for (unsigned i = 0; i < 50; i++) {
+		CU_ASSERT_EQUAL(nics_post_ud(&h, &a, ah, ur_qp_num(to[0].qp), i, 0, 100), 0);
+		nics_run(&h, i ? 0 : UR_NS_PER_MS);
+	}
+	CU_ASSERT_EQUAL(h.n[0].nic->out[2].n, 1);
+	CU_ASSERT_EQUAL(nics_post_ud(&h, &a, ah, ur_qp_num(to[1].qp), 50, 0, 100), 0);
+	nics_run(&h, UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(nics_post_ud(&h, &b, ah, ur_qp_num(to[1].qp), 60, 0, 100), 0);
+	nics_run(&h, UR_NS_PER_MS);
+	nics_expect(&h, 2, 7, IBV_WC_SUCCESS);
+	nics_expect_none(&h, 2);
+	nics_run(&h, 300 * UR_NS_PER_MS);
+	nics_expect(&h, 2, 8, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(h.n[0].nic->counters.v[UR_C_TX_DROPPED], 50);
+	h.stopped = 0;
+	nics_run(&h, UR_NS_PER_MS);
+	for (unsigned i = 0; i < 2; i++)
+		nics_qp_destroy(&h, &to[i]);
+	nics_qp_destroy(&h, &a);
+	nics_qp_destroy(&h, &b);
+	ur_ah_destroy(ah);
+	close_host();
+}
+
 void ur_suite_loopback(void)
 {
 	CU_pSuite s = CU_add_suite("loopback", NULL, NULL);
@@ -148,4 +300,8 @@ void ur_suite_loopback(void)
 	CU_ADD_TEST(s, connected__read_from_itself);
 	CU_ADD_TEST(s, datagrams__to_another_and_to_itself);
 	CU_ADD_TEST(s, faults__on_the_way_to_ourselves);
+	CU_ADD_TEST(s, siblings__full_mailbox_holds_back);
+	CU_ADD_TEST(s, siblings__stopped_process);
+	CU_ADD_TEST(s, siblings__memory_is_not_held);
+	CU_ADD_TEST(s, siblings__datagrams);
 }

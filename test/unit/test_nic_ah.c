@@ -284,25 +284,24 @@ static void mcast__siblings(void)
 	struct ur_ah *ah;
 
 	open_ud(2);
-	memset(&nics_mail, 0, sizeof(nics_mail));
-	h.n[0].nic->cfg.siblings_send = nics_to_siblings;
+	nics_mail_open(&h, 64);
+	h.n[1].nic->cfg.inbox = h.n[0].nic->cfg.inbox = NULL;
 	ah = make_ah(&g, 0);
 	nics_post_ud(&h, &q[0], ah, 0xffffff, 1, 0, 30); /* nobody is attached here */
 	nics_run(&h, UR_NS_PER_MS);
 	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
-	CU_ASSERT_EQUAL(nics_mail.sent, 1);
-	CU_ASSERT_EQUAL(nics_mail.slot, 0);
-	CU_ASSERT_TRUE(nics_mail.len > 30);
+	CU_ASSERT_EQUAL_FATAL(nics_mail[1].waiting, 1);
+	CU_ASSERT_TRUE(nics_mail[1].loop.head->len > 30);
 	CU_ASSERT_EQUAL(count(0, UR_C_RX_OTHER_HOST), 1); /* our own copy, and nobody wanted it */
 	/* The same frame from a sibling, then from the port. */
 	CU_ASSERT_EQUAL(ur_nic_attach_mcast(h.n[0].nic, q[0].qp, &g), 0);
 	nics_recv(&h, &q[0], 100, 32768, 2048);
 	nics_recv(&h, &q[0], 101, 32768, 2048);
-	h.n[0].nic->cfg.siblings_recv = nics_from_siblings;
 	port = ur_sim_port(h.sim, 1);
 	CU_ASSERT_EQUAL_FATAL(ur_queue_alloc(port->queue, &p, 1), 1);
-	memcpy(p->data, nics_mail.data, nics_mail.len);
-	p->len = nics_mail.len;
+	memcpy(p->data, nics_mail[1].loop.head->data, nics_mail[1].loop.head->len);
+	p->len = nics_mail[1].loop.head->len;
+	h.n[0].nic->cfg.inbox = &nics_mail[1].queue;
 	nics_run(&h, UR_NS_PER_MS);
 	nics_expect(&h, 0, 100, IBV_WC_SUCCESS);
 	CU_ASSERT_EQUAL(ur_queue_tx(port->queue, &p, 1), 1);
@@ -311,8 +310,7 @@ static void mcast__siblings(void)
 	CU_ASSERT_EQUAL(count(0, UR_C_RX_OTHER_HOST), 2);
 	CU_ASSERT_EQUAL(ur_nic_detach_mcast(h.n[0].nic, q[0].qp, &g), 0);
 	ur_ah_destroy(ah);
-	h.n[0].nic->cfg.siblings_send = NULL;
-	h.n[0].nic->cfg.siblings_recv = NULL;
+	nics_mail_close(&h);
 	close_ud();
 }
 

@@ -174,25 +174,22 @@ static void siblings__hear_of_leaves(void)
 	uint64_t before;
 
 	nics_open(&h, 2);
-	memset(&nics_mail, 0, sizeof(nics_mail));
-	h.n[0].nic->cfg.siblings_send = nics_to_siblings;
-	h.n[1].nic->cfg.siblings_recv = nics_from_siblings;
+	nics_mail_open(&h, 64);
+	h.n[1].nic->cfg.sibling = NULL;
 	CU_ASSERT_EQUAL(join(0, group(true)), 0);
 	CU_ASSERT_EQUAL(join(1, group(true)), 0);
 	nics_run(&h, 2 * UR_NS_PER_S);
-	CU_ASSERT_EQUAL(nics_mail.sent, 0);
+	CU_ASSERT_EQUAL(nics_mail[1].sent, 0);
 	before = count(1, UR_C_GMP_REPORTS);
 	CU_ASSERT_EQUAL(leave(0, group(true)), 0);
 	nics_run(&h, UR_NS_PER_MS);
-	CU_ASSERT_EQUAL(nics_mail.sent, 1);
-	CU_ASSERT_EQUAL(nics_mail.slot, 0);
+	CU_ASSERT_EQUAL(nics_mail[1].sent, 1);
 	CU_ASSERT_EQUAL(count(1, UR_C_GMP_REPORTS), before + 1); /* at once */
 	nics_run(&h, 3 * UR_NS_PER_S);
-	CU_ASSERT_EQUAL(nics_mail.sent, 2);
+	CU_ASSERT_EQUAL(nics_mail[1].sent, 2);
 	CU_ASSERT_TRUE(count(1, UR_C_GMP_REPORTS) >= before + 3);
 	CU_ASSERT_EQUAL(leave(1, group(true)), 0);
-	h.n[0].nic->cfg.siblings_send = NULL;
-	h.n[1].nic->cfg.siblings_recv = NULL;
+	nics_mail_close(&h);
 	nics_close(&h);
 }
 

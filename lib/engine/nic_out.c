@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The queues that packets leave by: the port's, the loop, and one to each other process of the device. What a queue does not take waits for
+ * it alone, and the transport builds nothing more that would go there (ur_tp_hold); the other queues do not notice.
+ */
+#include "engine/nic_priv.h"
+#include "wire/frame.h"
+
+#define BACKLOG (2 * UR_NIC_BURST) /* packets */
+#define WIRE_STUCK_NS (2 * UR_NS_PER_MS)
+#define SIBLING_STUCK_NS (200 * UR_NS_PER_MS) /* other programs may have its CPU for that long; it holds up nobody else */
+
+void ur_nic_out_init(struct ur_nic *nic)
+{
+	ur_list_init(&nic->waiting);
+	ur_loop_init(&nic->loop);
+	nic->out[nic->cfg.slot].queue = &nic->loop.queue;
+	for (unsigned i = 0; i < UR_NIC_OUTS; i++)
+		ur_list_init(&nic->out[i].link);
+}
+
+static uint8_t number(const struct ur_nic *nic, const struct ur_nic_out *o)
+{
+	return (uint8_t)(o - nic->out);
+}
+
+static void drop(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	nic->counters.v[UR_C_TX_DROPPED] += n;
+	if (n)
+		ur_pkts_release(pkts, n);
+}
+
+static void push(struct ur_nic_out *o, struct ur_pkt *p)
+{
+	p->next = NULL;
+	if (o->n++)
+		o->last->next = p;
+	else
+		o->head = p;
+	o->last = p;
+}
+
+/* The oldest of the backlog, up to a burst. They stay in it. */
+static unsigned peek(const struct ur_nic_out *o, struct ur_pkt *pkts[UR_NIC_BURST])
+{
+	unsigned n = ur_min_u32(o->n, UR_NIC_BURST);
+	struct ur_pkt *p = o->head;
+
+	for (unsigned i = 0; i < n; i++, p = p->next)
+		pkts[i] = p;
+	return n;
+}
+
+/* Hands the oldest to the queue; returns how many it took. */
+static unsigned offer(struct ur_nic_out *o)
+{
+	struct ur_pkt *pkts[UR_NIC_BURST], *behind;
+	unsigned n = peek(o, pkts), sent;
+
+	if (!n)
+		return 0;
+	behind = pkts[n - 1]->next; /* who takes a packet may change it */
+	sent = ur_queue_tx(o->queue, pkts, n);
+	o->head = sent < n ? pkts[sent] : behind;
+	o->n -= sent;
+	return sent;
+}
+
+static void drop_backlog(struct ur_nic *nic, struct ur_nic_out *o)
+{
+	while (o->n) {
+		struct ur_pkt *p = o->head;
+
+		o->head = p->next;
+		o->n--;
+		drop(nic, &p, 1);
+	}
+}
+
+static void end_waiting(struct ur_nic *nic, struct ur_nic_out *o)
+{
+	ur_list_del(&o->link);
+	ur_tp_hold(nic->tp, number(nic, o), false);
+}
+
+/* A queue that takes nothing (its reader has gone) loses packets as a cable does, so that timers and retry counters can do their work. */
+static void flush(struct ur_nic *nic, struct ur_nic_out *o)
+{
+	while (offer(o))
+		o->since = nic->now;
+	if (o->n && nic->now < o->since + (number(nic, o) ? SIBLING_STUCK_NS : WIRE_STUCK_NS)) /* a thread's `now` may be older */
+		return;
+	o->stuck = o->n != 0;
+	drop_backlog(nic, o);
+	end_waiting(nic, o);
+}
+
+void ur_nic_flush(struct ur_nic *nic)
+{
+	struct ur_list *pos, *tmp;
+
+	ur_list_for_each_safe (pos, tmp, &nic->waiting)
+		flush(nic, ur_container_of(pos, struct ur_nic_out, link));
+}
+
+/* What waits for another process may wait for long: the memory that it refers to is not held up meanwhile. */
+static unsigned detach(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	unsigned k = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (ur_pkt_linearise(pkts[i]))
+			pkts[k++] = pkts[i];
+		else
+			drop(nic, &pkts[i], 1);
+	return k;
+}
+
+/* What the queue has not taken waits; once it is known to be stuck, nothing waits until it takes something again. */
+static void keep(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts, unsigned n)
+{
+	unsigned fit;
+
+	ur_count(&nic->counters, UR_C_TX_BACKLOG);
+	if (number(nic, o))
+		n = detach(nic, pkts, n);
+	fit = ur_min_u32(n, BACKLOG - o->n);
+	if (o->stuck) {
+		fit = 0;
+	} else if (!o->n) {
+		o->since = nic->now;
+		ur_list_add_tail(&nic->waiting, &o->link);
+		ur_tp_hold(nic->tp, number(nic, o), true);
+	}
+	for (unsigned i = 0; i < fit; i++)
+		push(o, pkts[i]);
+	drop(nic, pkts + fit, n - fit); /* only ARP, MADs and multicasts can meet a full backlog; they may be lost */
+}
+
+void ur_nic_out(struct ur_nic *nic, uint8_t to, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_nic_out *o = &nic->out[to];
+	unsigned sent = 0;
+
+	if (to && to != nic->cfg.slot) {
+		struct ur_queue *q = nic->cfg.sibling ? nic->cfg.sibling(nic->cfg.ctx, to) : NULL;
+
+		if (!q) { /* nobody is there */
+			ur_pkts_release(pkts, n);
+			return;
+		}
+		o->queue = q;
+	}
+	if (ur_likely(!o->n))
+		sent = ur_queue_tx(o->queue, pkts, n);
+	if (ur_unlikely(o->stuck))
+		o->stuck = !sent;
+	if (ur_unlikely(sent < n))
+		keep(nic, o, pkts + sent, n - sent);
+}
+
+bool ur_nic_unread(void *ctx, uint8_t to)
+{
+	struct ur_nic *nic = ctx;
+	struct ur_nic_out *o = &nic->out[to];
+
+	return o->queue && o->queue->ops->unread && o->queue->ops->unread(o->queue) && !o->stuck;
+}
+
+void ur_nic_out_clear(struct ur_nic *nic)
+{
+	struct ur_list *l;
+
+	while ((l = ur_list_pop(&nic->waiting)))
+		drop_backlog(nic, ur_container_of(l, struct ur_nic_out, link));
+	ur_loop_clear(&nic->loop);
+}
+
+/* --- packets to this host --- */
+
+struct ur_pkt *ur_nic_copy(struct ur_nic *nic, const struct ur_pkt *p)
+{
+	struct ur_pkt *c;
+
+	if (!nic->port || ur_queue_alloc(nic->port->queue, &c, 1) != 1)
+		return NULL;
+	if (ur_pkt_frame_len(p) > c->room) {
+		ur_pkts_release(&c, 1);
+		return NULL;
+	}
+	c->len = (uint32_t)(ur_pkt_gather(p, c->data) - c->data);
+	ur_pkt_copy_fields(c, p);
+	return c;
+}
+
+void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t flags)
+{
+	for (unsigned s = 1; nic->cfg.sibling && s < UR_NIC_OUTS; s++) {
+		struct ur_pkt *c;
+
+		if (s == nic->cfg.slot || !nic->cfg.sibling(nic->cfg.ctx, (uint8_t)s))
+			continue;
+		c = ur_nic_copy(nic, p);
+		if (!c) {
+			ur_count(&nic->counters, UR_C_TX_DROPPED);
+			continue;
+		}
+		c->flags = flags;
+		ur_nic_out(nic, (uint8_t)s, &c, 1);
+	}
+}
+
+#define EVERYBODY 0
+
+/*
+ * Whose is a packet that stays on this host? The top byte of its QPN is the slot of a process. MADs are for whoever knows
+ * the connection, so everybody gets them. What has no slot is nobody's: whoever holds it counts it.
+ */
+static uint8_t owner(const struct ur_nic *nic, uint32_t dqpn)
+{
+	if (dqpn == 1)
+		return EVERYBODY;
+	return dqpn >> 16 ? (uint8_t)(dqpn >> 16) : nic->cfg.slot;
+}
+
+/* How many packets from the first one on go to the same process. */
+static unsigned run(const struct ur_nic *nic, struct ur_pkt **pkts, unsigned n, uint8_t *to)
+{
+	unsigned k = 1;
+
+	*to = pkts[0]->bth.dqpn == UR_QPN_MCAST ? EVERYBODY : owner(nic, pkts[0]->bth.dqpn);
+	while (k < n && pkts[k]->bth.dqpn == pkts[0]->bth.dqpn)
+		k++;
+	return k;
+}
+
+void ur_nic_out_local(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	for (unsigned k; n; pkts += k, n -= k) {
+		uint8_t to;
+
+		k = run(nic, pkts, n, &to);
+		if (to == EVERYBODY) {
+			for (unsigned i = 0; i < k; i++)
+				ur_nic_tell_siblings(nic, pkts[i], UR_PKT_LOCAL);
+			to = nic->cfg.slot;
+		}
+		ur_nic_out(nic, to, pkts, k);
+	}
+}
