@@ -21,7 +21,7 @@
 	X(RX_ROCE, "rx_roce_packets", "RoCEv2 packets accepted") \
 	X(TX_ROCE, "tx_roce_packets", "RoCEv2 packets sent") \
 	X(RX_OTHER_HOST, "rx_not_for_us", "frames for another host, address or protocol, ignored") \
-	X(RX_OTHER_SLOT, "rx_other_process", "packets for another process of this host, ignored") \
+	X(RX_OTHER_SLOT, "rx_other_process", "packets for another process of this host, ignored or handed on to it") \
 	X(DROP_ROCE_V1, "drop_roce_v1", "RoCEv1 frames: the peer is in the wrong RoCE mode") \
 	X(DROP_VLAN, "drop_vlan", "RoCEv2 packets with the tag of a VLAN that their destination address is not in") \
 	X(DROP_TRUNCATED, "drop_truncated", "frames shorter than their headers say") \

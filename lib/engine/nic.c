@@ -332,15 +332,17 @@ static void nic_rx_faulty(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 			ur_faults_apply(nic->faults, nic, UR_FAULT_RX, &pkts[i], 1, nic_rx_burst);
 }
 
-/* A burst of any queue. */
+/* A burst of any queue. What is another process's is kept for it; with the rest we are done when this returns, but for what faults hold. */
 static unsigned nic_rx(struct ur_nic *nic, struct ur_queue *q)
 {
 	struct ur_pkt *pkts[UR_NIC_BURST];
-	unsigned n = ur_queue_rx(q, pkts, UR_NIC_BURST);
+	unsigned n = ur_queue_rx(q, pkts, UR_NIC_BURST), ours = n;
 
 	if (!n)
 		return 0;
-	for (unsigned i = 0; i < n; i++) {
+	if (ur_unlikely(q->caps & UR_QUEUE_STEERED))
+		ours = ur_nic_hand_on(nic, pkts, n);
+	for (unsigned i = 0; i < ours; i++) {
 		if (ur_unlikely(pkts[i]->flags & UR_PKT_LOCAL))
 			continue;
 		nic->counters.v[UR_C_RX_PACKETS]++;
@@ -349,9 +351,9 @@ static unsigned nic_rx(struct ur_nic *nic, struct ur_queue *q)
 			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_IN);
 	}
 	if (ur_unlikely(nic->faults != NULL))
-		nic_rx_faulty(nic, pkts, n);
+		nic_rx_faulty(nic, pkts, ours);
 	else
-		nic_rx_burst(nic, pkts, n);
+		nic_rx_burst(nic, pkts, ours);
 	return n;
 }
 

@@ -3,6 +3,7 @@
  * The queues that packets leave by: the port's, the loop, and one to each other process of the device. What a queue does not take waits for
  * it alone, and the transport builds nothing more that would go there (ur_tp_hold); the other queues do not notice.
  */
+#include "base/bytes.h"
 #include "engine/nic_priv.h"
 #include "wire/frame.h"
 
@@ -135,7 +136,7 @@ static void keep(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts,
 	}
 	for (unsigned i = 0; i < fit; i++)
 		push(o, pkts[i]);
-	drop(nic, pkts + fit, n - fit); /* only ARP, MADs and multicasts can meet a full backlog; they may be lost */
+	drop(nic, pkts + fit, n - fit); /* only ARP, MADs, multicasts and what is handed on can meet a full backlog; they may be lost */
 }
 
 void ur_nic_out(struct ur_nic *nic, uint8_t to, struct ur_pkt **pkts, unsigned n)
@@ -214,7 +215,7 @@ void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t fl
 #define EVERYBODY 0
 
 /*
- * Whose is a packet that stays on this host? The top byte of its QPN is the slot of a process. MADs are for whoever knows
+ * Whose is a packet that has come to this host, or stays here? The top byte of its QPN is the slot of a process. MADs are for whoever knows
  * the connection, so everybody gets them. What has no slot is nobody's: whoever holds it counts it.
  */
 static uint8_t owner(const struct ur_nic *nic, uint32_t dqpn)
@@ -248,4 +249,41 @@ void ur_nic_out_local(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 		}
 		ur_nic_out(nic, to, pkts, k);
 	}
+}
+
+/* Which QP of this host a packet from the wire is for, before it is parsed: only bare ones come to the wrong process. */
+static bool destination(const struct ur_pkt *p, uint32_t *dqpn)
+{
+	if (!(p->flags & UR_PKT_BARE) || p->len < UR_BTH_LEN)
+		return false;
+	*dqpn = ur_get24(p->data + 5);
+	return *dqpn != UR_QPN_MCAST; /* every process has a copy from the kernel */
+}
+
+/* True when it has kept the packet, which was somebody else's. */
+static bool hand_on(struct ur_nic *nic, struct ur_pkt *p)
+{
+	uint32_t dqpn;
+	uint8_t to;
+
+	if (!destination(p, &dqpn))
+		return false;
+	to = owner(nic, dqpn);
+	if (to == EVERYBODY)
+		ur_nic_tell_siblings(nic, p, p->flags);
+	if (to == EVERYBODY || to == nic->cfg.slot)
+		return false;
+	ur_count(&nic->counters, UR_C_RX_OTHER_SLOT);
+	ur_nic_out(nic, to, &p, 1);
+	return true;
+}
+
+unsigned ur_nic_hand_on(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	unsigned ours = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (!hand_on(nic, pkts[i]))
+			pkts[ours++] = pkts[i];
+	return ours;
 }

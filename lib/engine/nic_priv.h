@@ -25,6 +25,8 @@ bool ur_nic_unread(void *ctx, uint8_t to);
 struct ur_pkt *ur_nic_copy(struct ur_nic *nic, const struct ur_pkt *p);
 /* Sends a copy with these flags to each other process. */
 void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t flags);
+/* Packets from the wire that may be another process's: keeps those, moves ours to the front and returns how many they are. */
+unsigned ur_nic_hand_on(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n);
 
 /* QP 1. */
 void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN]);

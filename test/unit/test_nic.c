@@ -182,6 +182,86 @@ static void rx__rocev1_is_counted(void)
 	}
 }
 
+/* --- a queue that brings what is for other processes as well --- */
+
+#define OTHER 9
+
+static struct ur_loop others[2]; /* slots OTHER and OTHER + 1 */
+
+static struct ur_queue *other(void *ctx, uint8_t slot)
+{
+	(void)ctx;
+	return slot >= OTHER && slot < OTHER + 2 ? &others[slot - OTHER].queue : NULL;
+}
+
+static void open_steered(void)
+{
+	open_nic(0);
+	wire.fake.queue.caps = UR_QUEUE_STEERED | UR_QUEUE_BARE;
+	nic->cfg.sibling = other;
+	ur_loop_init(&others[0]);
+	ur_loop_init(&others[1]);
+}
+
+static void receive_bare(uint32_t dqpn)
+{
+	struct ur_pkt *p = get();
+
+	memset(p->data, 0, 60);
+	ur_put24(p->data + 5, dqpn);
+	p->len = 60;
+	p->flags = UR_PKT_BARE;
+	p->ip_version = 4;
+	p->src = host(2);
+	p->dst = host(1);
+	p->sport = 0xc001;
+	p->ttl = 63;
+	p->place = 3;
+	receive(p);
+}
+
+/* Waits there: the packet as it came. */
+static void expect_at(unsigned i, unsigned n)
+{
+	struct ur_pkt *p[4];
+	unsigned got = ur_queue_rx(&others[i].queue, p, 4);
+	struct ur_gid src = host(2), dst = host(1);
+
+	CU_ASSERT_EQUAL(got, n);
+	for (unsigned k = 0; k < got; k++) {
+		CU_ASSERT_TRUE(p[k]->len == 60 && p[k]->flags == UR_PKT_BARE && p[k]->ip_version == 4);
+		CU_ASSERT_TRUE(p[k]->sport == 0xc001 && p[k]->ttl == 63 && p[k]->place == 3);
+		CU_ASSERT_TRUE(!memcmp(&p[k]->src, &src, 16) && !memcmp(&p[k]->dst, &dst, 16));
+	}
+	ur_pkts_release(p, got);
+}
+
+static void rx__steered_is_handed_on(void)
+{
+	open_steered();
+	receive_bare(OTHER << 16 | 77);
+	CU_ASSERT_EQUAL(count(UR_C_RX_OTHER_SLOT), 1);
+	CU_ASSERT_EQUAL(count(UR_C_RX_PACKETS), 0); /* it counts where it is for */
+	CU_ASSERT_EQUAL(wire.fake.allocated - wire.fake.freed, 1); /* and it is the packet itself */
+	expect_at(0, 1);
+	expect_at(1, 0);
+	receive_bare(NO_QP);
+	receive_bare(UR_QPN_MCAST); /* the kernel gives it to everybody */
+	receive_bare(0);
+	receive_bare(0xff); /* no process has slot 0 */
+	expect_at(0, 0);
+	expect_at(1, 0);
+	CU_ASSERT_EQUAL(count(UR_C_RX_PACKETS), 4);
+	receive_bare(1);
+	CU_ASSERT_EQUAL(count(UR_C_RX_PACKETS), 5);
+	expect_at(0, 1);
+	expect_at(1, 1);
+	receive_bare(200 << 16); /* nobody has that slot */
+	CU_ASSERT_EQUAL(count(UR_C_RX_PACKETS), 5);
+	CU_ASSERT_EQUAL(count(UR_C_RX_OTHER_SLOT), 2);
+	close_nic();
+}
+
 void ur_suite_nic(void)
 {
 	CU_pSuite s = CU_add_suite("nic", NULL, NULL);
@@ -189,4 +269,5 @@ void ur_suite_nic(void)
 	CU_ADD_TEST(s, rx__vlan_of_the_address);
 	CU_ADD_TEST(s, rx__congestion_marks_are_counted);
 	CU_ADD_TEST(s, rx__rocev1_is_counted);
+	CU_ADD_TEST(s, rx__steered_is_handed_on);
 }
