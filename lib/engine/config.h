@@ -26,7 +26,7 @@ struct ur_config {
 	uint64_t cc;                  /* UROCE_CC: congestion control, 1 on, 0 off */
 	uint64_t mtu;                 /* UROCE_MTU: IP MTU of the owned port, 0: the port's own */
 	uint64_t telemetry;           /* UROCE_TELEMETRY: counters on DPDK's telemetry socket */
-	uint64_t spin_us;             /* UROCE_SPIN_US: how long the progress thread spins after the last packet */
+	uint64_t spin_us;             /* UROCE_SPIN_US: how long at most the progress thread spins after a packet (poller.h) */
 };
 
 enum ur_config_type { UR_CONFIG_STRING, UR_CONFIG_UINT };

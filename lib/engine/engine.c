@@ -295,6 +295,11 @@ void ur_engine_unlock(struct ur_engine *e)
 	shard_release(e, ur_nic_next(e->nic));
 }
 
+void ur_engine_leave(struct ur_engine *e)
+{
+	shard_release(e, ur_nic_next(e->nic));
+}
+
 /* --- application threads --- */
 
 static void poll_if_free(struct ur_engine *e)
@@ -332,7 +337,7 @@ bool ur_engine_drive(struct ur_engine *e)
 	next = ur_nic_next(e->nic);
 	owes = next <= now;
 	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
-	shard_release(e, owes ? now + UR_ASIDE_NS : next);
+	shard_release(e, owes ? now + UR_POLLER_ASIDE_NS : next);
 	return n != 0;
 }
 

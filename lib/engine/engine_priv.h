@@ -10,9 +10,8 @@
 #include "engine/fault.h"
 #include "engine/hostif.h"
 #include "engine/local.h"
+#include "engine/poller.h"
 #include "engine/registry.h"
-
-#define UR_ASIDE_NS (500 * UR_NS_PER_US) /* how long an application's last poll counts */
 
 struct ur_engine {
 	pthread_mutex_t shard;      /* guards nic and everything below it */
@@ -21,7 +20,7 @@ struct ur_engine {
 	struct ur_nic *nic;
 	struct ur_list watches; /* of struct ur_engine_watch; under the lock */
 
-	/* Who polls. Times are of ur_engine_now; the progress thread writes `wake_at`, everybody reads it. */
+	/* Who polls (poller.h). Times are of ur_engine_now; the progress thread writes `wake_at`, everybody reads it. */
 	_Atomic ur_time driven_at;  /* when an application last drove the shard; 0: it is about to block */
 	_Atomic ur_time wake_at;    /* until when the progress thread sleeps; 0: it is awake */
 	atomic_bool aside;          /* it sleeps since an application drives, not on the port's descriptor */
@@ -73,6 +72,8 @@ void ur_ending_serve(struct ur_engine *e);
 
 /* engine.c: as ur_engine_lock, but NULL when somebody holds the shard. */
 struct ur_nic *ur_engine_try(struct ur_engine *e);
+/* Gives up the shard as ur_engine_unlock does, but without a round before: the progress thread comes back. */
+void ur_engine_leave(struct ur_engine *e);
 
 /* progress.c */
 int ur_progress_start(struct ur_engine *e);

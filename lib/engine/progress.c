@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,13 +18,7 @@
 #include "engine/counters_file.h"
 #include "engine/engine_priv.h"
 
-#define AWAY_NS (5 * UR_NS_PER_US) /* who polls in a loop drives again sooner */
-#define VIGIL 64                   /* looks in vain that it takes before an application is trusted again */
-
 #define SLICE_NS (100 * UR_NS_PER_US) /* the shortest that there is */
-
-#define NAP_MIN_NS (50 * UR_NS_PER_US) /* sleep of a port that cannot wake us: grows from here ... */
-#define NAP_MAX_NS (2 * UR_NS_PER_MS)  /* ... to here */
 
 void ur_progress_wake(struct ur_engine *e)
 {
@@ -94,117 +90,131 @@ static void awake(struct ur_engine *e)
 	atomic_store(&e->aside, false);
 }
 
-/* An application polls: look in again when its last poll no longer counts. */
-static void step_aside(struct ur_engine *e, ur_time until)
+/* An application polls, until `until` at least. False when it could not sleep. */
+static bool step_aside(struct ur_engine *e, ur_time until)
 {
-	if (announce(e, until, true))
+	bool sleep = announce(e, until, true);
+
+	if (sleep)
 		sleep_until(e, until, false);
 	awake(e);
+	return sleep;
 }
 
 /*
- * Until when, is read and announced under the shard: whoever holds it later and has something due earlier sees that it must wake us. On a
- * port that cannot wake us, or reports an error, we nap.
+ * Until when, is read and announced under the shard: whoever holds it later and has something due earlier sees that it must wake us. A port
+ * that reports an error cannot wake us.
  */
-static void rest(struct ur_engine *e, ur_time until, ur_time *nap)
+static bool rest(struct ur_engine *e, const struct ur_poller *p)
 {
 	bool on_port = !e->port_error && ur_queue_wake_fd(e->nic->port->queue) >= 0;
-	ur_time now = ur_engine_now(), next;
+	ur_time now = ur_engine_now(), until;
 	bool sleep;
 
 	pthread_mutex_lock(&e->shard);
-	next = ur_min_time(ur_nic_next(e->nic), until);
-	if (!on_port) {
-		next = ur_min_time(next, now + *nap);
-		*nap = ur_min_time(*nap * 2, NAP_MAX_NS);
-	}
-	sleep = next > now && announce(e, next, false);
+	until = ur_poller_until(p, now, atomic_load(&e->driven_at), ur_nic_next(e->nic), on_port);
+	sleep = until > now && announce(e, until, false);
 	pthread_mutex_unlock(&e->shard);
 	if (sleep)
-		sleep_until(e, next, on_port);
+		sleep_until(e, until, on_port);
 	awake(e);
+	return sleep;
+}
+
+/* --- looking --- */
+
+/* Takes the shard for a look. NULL when an application that drives has it: it sees what we would. */
+static struct ur_nic *take_shard(struct ur_engine *e, bool company)
+{
+	if (company)
+		return ur_engine_try(e);
+	while (atomic_load_explicit(&e->waiters, memory_order_relaxed))
+		sched_yield(); /* let those pass who wait for the lock */
+	return ur_engine_lock(e);
+}
+
+static void look(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time driven)
+{
+	struct ur_nic *nic = take_shard(e, ur_poller_in_company(now, driven));
+	bool lazy, owes;
+	unsigned n;
+
+	if (!nic) {
+		ur_poller_looked(p, now, driven, 0);
+		return;
+	}
+	now = nic->now;
+	driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
+	lazy = ur_poller_lazy(p, now, driven);
+	n = lazy ? ur_nic_poll_lazy(nic, now) : ur_nic_poll(nic, now);
+	owes = lazy && ur_nic_next(nic) <= now;
+	if (!n && nic->capture)
+		ur_capture_flush(nic->capture);
+	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
+	ur_engine_leave(e);
+	ur_poller_looked(p, now, driven, n);
+}
+
+/* How often other threads were given the CPU that this one was using. */
+static long times_preempted(void)
+{
+	struct rusage ru;
+
+	return getrusage(RUSAGE_THREAD, &ru) == 0 ? ru.ru_nivcsw : 0;
+}
+
+/* Before a look. Was it another thread that made us late, or what is below us (the hypervisor, interrupts)? */
+static void note_lost_cpu(struct ur_poller *p, ur_time now, long *preempted)
+{
+	long times;
+
+	if (ur_likely(!ur_poller_is_late(p, now)))
+		return;
+	times = times_preempted();
+	if (times != *preempted)
+		ur_poller_lost_cpu(p, now);
+	*preempted = times;
+}
+
+static unsigned allowed_cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
 /* --- the loop --- */
 
-static unsigned poll_locked(struct ur_engine *e, struct ur_nic *nic)
+/* Steps aside or sleeps until there is something to look for. */
+static void go_to_sleep(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time driven, bool aside)
 {
-	unsigned n = ur_nic_poll(nic, nic->now);
+	bool slept = aside ? step_aside(e, ur_poller_until(p, now, driven, UR_TIME_NEVER, true)) : rest(e, p);
 
-	if (!n && nic->capture)
-		ur_capture_flush(nic->capture);
-	ur_engine_unlock(e);
-	return n;
+	ur_poller_woke(p, ur_engine_now(), atomic_load_explicit(&e->driven_at, memory_order_relaxed), slept);
 }
 
-static unsigned poll_once(struct ur_engine *e)
-{
-	while (atomic_load_explicit(&e->waiters, memory_order_relaxed))
-		sched_yield(); /* let those pass who wait for the lock */
-	return poll_locked(e, ur_engine_lock(e));
-}
-
-/*
- * One look while an application drives that is not trusted, see progress_loop. True when it had left something undone: it was not in the
- * shard, and had not been for longer than a polling loop takes.
- */
-static bool look_in(struct ur_engine *e, unsigned *n)
-{
-	struct ur_nic *nic = ur_engine_try(e);
-	bool away;
-
-	*n = 0;
-	if (!nic)
-		return false;
-	away = nic->now >= atomic_load_explicit(&e->driven_at, memory_order_relaxed) + AWAY_NS;
-	*n = poll_locked(e, nic);
-	return *n && away;
-}
-
-/* Who spins beside a program that does so too takes its CPU when there are no others. */
-static bool few_cpus(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 4;
-}
-
-/*
- * Whoever drives is trusted to go on, and we sleep meanwhile. But a program may poll its CQ only for the completion of what it sent, and
- * then wait for its memory to change, as ib_write_lat does: nobody would see what arrives until we look in again. Once that has happened we
- * keep vigil: we sleep on the port's descriptor although an application drives, until it has been there first many times in a row.
- */
 static void progress_loop(struct ur_engine *e)
 {
-	const ur_time spin = e->cfg.spin_us * UR_NS_PER_US, spin_beside = few_cpus() ? 0 : spin;
-	ur_time last_work = ur_engine_now(), nap = NAP_MIN_NS;
-	unsigned vigil = 0;
+	struct ur_poller p;
+	long preempted = times_preempted();
 
+	ur_poller_init(&p, e->cfg.spin_us * UR_NS_PER_US, allowed_cpus(), ur_engine_now());
 	while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
 		ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
-		bool driving = driven && now < driven + UR_ASIDE_NS;
-		unsigned n;
+		enum ur_poller_act act = ur_poller_next(&p, now, driven);
 
 		if (ur_ending_asked())
 			ur_ending_serve(e);
-		if (driving && !vigil) {
-			step_aside(e, driven + UR_ASIDE_NS);
+		if (act == UR_POLLER_SLEEP || act == UR_POLLER_ASIDE) {
+			go_to_sleep(e, &p, now, driven, act == UR_POLLER_ASIDE);
 			continue;
 		}
-		if (driving) {
-			vigil = look_in(e, &n) ? VIGIL : vigil - !n;
-		} else {
-			n = poll_once(e);
-			if (n && driven)
-				vigil = VIGIL;
+		if (act == UR_POLLER_YIELD) {
+			sched_yield();
+			now = ur_engine_now();
 		}
-		if (n) {
-			last_work = now;
-			nap = NAP_MIN_NS;
-		} else if (now >= last_work + (driving ? spin_beside : spin)) {
-			/* Beside an application no longer than what it owes may wait: then it need not wake us for that. */
-			rest(e, driving ? now + UR_ASIDE_NS : UR_TIME_NEVER, &nap);
-		}
+		note_lost_cpu(&p, now, &preempted);
+		look(e, &p, now, driven);
 	}
 }
 
@@ -252,6 +262,12 @@ static void ask_for_short_slices(void)
 	syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
+/* Sleeps of tens of microseconds would otherwise last 50 longer, in which the kernel looks for others to end together with them. */
+static void ask_for_exact_sleeps(void)
+{
+	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+}
+
 static void *progress_main(void *arg)
 {
 	struct ur_engine *e = arg;
@@ -270,6 +286,7 @@ static void *progress_main(void *arg)
 			ur_registry_started(e->registry, e->info.port);
 	}
 	ask_for_short_slices();
+	ask_for_exact_sleeps();
 	report_start(e, err);
 	if (!err)
 		progress_loop(e);

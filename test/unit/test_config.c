@@ -107,7 +107,7 @@ static void config_load__defaults(void)
 	CU_ASSERT_STRING_EQUAL(c.log, "error");
 	CU_ASSERT_STRING_EQUAL(c.dev, "");
 	CU_ASSERT_EQUAL(c.mtu, 0);
-	CU_ASSERT_EQUAL(c.spin_us, 20);
+	CU_ASSERT_EQUAL(c.spin_us, 100);
 	CU_ASSERT_EQUAL(c.cc, 1);
 }
 
@@ -125,7 +125,7 @@ static void config_load__file(void)
 	CU_ASSERT_TRUE(is(&c, "ip", "10.0.0.1/24, fd00::1/64", "file"));
 	CU_ASSERT_TRUE(is(&c, "vdev", "net_pcap0,iface=eth0", "file"));
 	CU_ASSERT_TRUE(is(&c, "log", "info", "file"));
-	CU_ASSERT_TRUE(is(&c, "spin_us", "20", "default"));
+	CU_ASSERT_TRUE(is(&c, "spin_us", "100", "default"));
 	setenv("UROCE_CONF", "", 1);
 	CU_ASSERT_EQUAL(ur_config_load(&c, err, sizeof(err)), 0);
 	CU_ASSERT_TRUE(is(&c, "dev", "", "default"));
@@ -220,7 +220,7 @@ static void config_set__refused(void)
 	CU_ASSERT_EQUAL(ur_config_set("vdev", big, err, sizeof(err)), EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err, "vdev"));
 	CU_ASSERT_EQUAL(ur_config_load(&c, err, sizeof(err)), 0);
-	CU_ASSERT_TRUE(is(&c, "spin_us", "20", "default"));
+	CU_ASSERT_TRUE(is(&c, "spin_us", "100", "default"));
 	CU_ASSERT_TRUE(is(&c, "vdev", "", "default"));
 }
 
