@@ -302,24 +302,39 @@ void ur_engine_leave(struct ur_engine *e)
 
 /* --- application threads --- */
 
-static void poll_if_free(struct ur_engine *e)
+/* A round that sends all that it can. How many packets moved. */
+static unsigned poll_if_free(struct ur_engine *e, ur_time now, bool posted)
 {
-	ur_time now = ur_engine_now();
+	unsigned n;
 
-	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
 	if (!shard_try(e))
-		return; /* the holder sees what we would have seen before it leaves */
-	ur_nic_poll(e->nic, now);
+		return 0; /* the holder sees what we would have seen before it leaves */
+	ur_reply_sends(&e->reply, now, posted);
+	n = ur_nic_poll(e->nic, now);
 	atomic_store_explicit(&e->owes, false, memory_order_relaxed);
 	shard_release(e, ur_nic_next(e->nic));
+	return n;
 }
 
 void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 {
+	ur_time now;
+
 	if (!ur_qp_doorbell(qp))
 		return;
 	ur_nic_ring(e->nic, qp);
-	poll_if_free(e);
+	now = ur_engine_now();
+	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
+	poll_if_free(e, now, true);
+}
+
+/* Sends what earlier arrivals ask for, unless the application is about to post something that it can travel with, and receives. */
+static unsigned poll_lazy(struct ur_engine *e, ur_time now)
+{
+	if (ur_reply_is_near(&e->reply, now) && !ur_nic_rang(e->nic))
+		return ur_nic_poll_rx(e->nic, now);
+	ur_reply_sends(&e->reply, now, false);
+	return ur_nic_poll_lazy(e->nic, now);
 }
 
 /* Who drives comes back at once, or posts, or says that it will block; if it does neither, the progress thread looks in soon. So answers
@@ -333,9 +348,10 @@ bool ur_engine_drive(struct ur_engine *e)
 	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
 	if (!shard_try(e))
 		return false;
-	n = ur_nic_poll_lazy(e->nic, now);
+	n = poll_lazy(e, now);
 	next = ur_nic_next(e->nic);
 	owes = next <= now;
+	ur_reply_waits(&e->reply, now, owes);
 	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
 	shard_release(e, owes ? now + UR_POLLER_ASIDE_NS : next);
 	return n != 0;
@@ -344,7 +360,7 @@ bool ur_engine_drive(struct ur_engine *e)
 void ur_engine_will_block(struct ur_engine *e)
 {
 	if (atomic_load_explicit(&e->owes, memory_order_relaxed))
-		poll_if_free(e);
+		poll_if_free(e, ur_engine_now(), false);
 	atomic_store(&e->driven_at, 0);
 	if (atomic_load(&e->aside))
 		ur_progress_wake(e);

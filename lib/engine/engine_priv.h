@@ -12,12 +12,14 @@
 #include "engine/local.h"
 #include "engine/poller.h"
 #include "engine/registry.h"
+#include "engine/reply.h"
 
 struct ur_engine {
 	pthread_mutex_t shard;      /* guards nic and everything below it */
 	int cancel_state;           /* of the thread that holds `shard` */
 	atomic_uint waiters;        /* threads that wait for `shard`: the progress thread lets them pass */
 	struct ur_nic *nic;
+	struct ur_reply reply; /* under the lock */
 	struct ur_list watches; /* of struct ur_engine_watch; under the lock */
 
 	/* Who polls (poller.h). Times are of ur_engine_now; the progress thread writes `wake_at`, everybody reads it. */

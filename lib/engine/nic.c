@@ -405,6 +405,12 @@ unsigned ur_nic_poll_lazy(struct ur_nic *nic, ur_time now)
 	return n + nic_arrivals(nic);
 }
 
+unsigned ur_nic_poll_rx(struct ur_nic *nic, ur_time now)
+{
+	nic->now = now;
+	return nic->port ? nic_arrivals(nic) : 0;
+}
+
 ur_time ur_nic_next(const struct ur_nic *nic)
 {
 	ur_time next = ur_wheel_next(nic->wheel);

@@ -146,10 +146,12 @@ static void look(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time 
 	now = nic->now;
 	driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
 	lazy = ur_poller_lazy(p, now, driven);
+	ur_reply_sends(&e->reply, now, false);
 	n = lazy ? ur_nic_poll_lazy(nic, now) : ur_nic_poll(nic, now);
 	owes = lazy && ur_nic_next(nic) <= now;
 	if (!n && nic->capture)
 		ur_capture_flush(nic->capture);
+	ur_reply_waits(&e->reply, now, owes);
 	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
 	ur_engine_leave(e);
 	ur_poller_looked(p, now, driven, n);
