@@ -316,6 +316,7 @@ static unsigned poll_if_free(struct ur_engine *e, ur_time now, bool posted)
 	return n;
 }
 
+/* Posting alone is no promise to poll. */
 void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 {
 	ur_time now;
@@ -324,7 +325,8 @@ void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 		return;
 	ur_nic_ring(e->nic, qp);
 	now = ur_engine_now();
-	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
+	if (atomic_load_explicit(&e->driven_at, memory_order_relaxed))
+		atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
 	poll_if_free(e, now, true);
 }
 
@@ -345,6 +347,8 @@ bool ur_engine_drive(struct ur_engine *e)
 	unsigned n;
 	bool owes;
 
+	if (ur_unlikely(atomic_load_explicit(&e->once_more, memory_order_relaxed)) && atomic_exchange(&e->once_more, false))
+		return poll_if_free(e, now, false) != 0;
 	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
 	if (!shard_try(e))
 		return false;
@@ -357,10 +361,12 @@ bool ur_engine_drive(struct ur_engine *e)
 	return n != 0;
 }
 
+/* It may look at its queue once more before it does. */
 void ur_engine_will_block(struct ur_engine *e)
 {
 	if (atomic_load_explicit(&e->owes, memory_order_relaxed))
 		poll_if_free(e, ur_engine_now(), false);
+	atomic_store_explicit(&e->once_more, true, memory_order_relaxed);
 	atomic_store(&e->driven_at, 0);
 	if (atomic_load(&e->aside))
 		ur_progress_wake(e);

@@ -27,6 +27,7 @@ struct ur_engine {
 	_Atomic ur_time wake_at;    /* until when the progress thread sleeps; 0: it is awake */
 	atomic_bool aside;          /* it sleeps since an application drives, not on the port's descriptor */
 	atomic_bool owes;           /* the last drive left something to be sent */
+	atomic_bool once_more;      /* it said that it is about to block: one more poll does not mean that it polls on */
 	int wake_fd;                /* eventfd that ends its sleep */
 
 	struct ur_config cfg;
