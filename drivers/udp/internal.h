@@ -78,6 +78,7 @@ struct ur_udp {
 	/* rx.c */
 	struct ur_udp_train got[UR_UDP_RX_MSGS]; /* fetched, in order; cut up to got[cutting] */
 	unsigned ngot, cutting;
+	unsigned ask_more; /* the next call asks for one and so many more */
 	struct ur_udp_buf *armed[UR_UDP_RX_MSGS]; /* where the next ones go */
 	struct mmsghdr rx_msg[UR_UDP_RX_MSGS];
 	struct iovec rx_iov[UR_UDP_RX_MSGS];

@@ -13,12 +13,12 @@
 
 /* --- fetching --- */
 
-/* Lets the kernel fill as many buffers as there are, and returns their number. */
+/* Lets the kernel fill as many buffers as we ask for, if there are so many, and returns their number. */
 static unsigned arm(struct ur_udp *u)
 {
 	unsigned n = 0;
 
-	for (; n < UR_UDP_RX_MSGS; n++) {
+	for (; n <= u->ask_more; n++) {
 		struct msghdr *h = &u->rx_msg[n].msg_hdr;
 
 		if (!u->armed[n])
@@ -124,15 +124,22 @@ static void take(struct ur_udp *u, struct ur_udp_train *t, unsigned i)
 		t->size = t->len = 0; /* nothing that could be a packet */
 }
 
+/*
+ * The kernel looks for one datagram more than there are, unless no more are asked for. So who finds the socket empty, or with one datagram
+ * at a time, asks for one; who gets all that he asked for asks for twice as many.
+ */
 static bool fetch(struct ur_udp *u)
 {
 	unsigned n = arm(u);
 	int got = n ? recvmmsg(u->fd, u->rx_msg, n, MSG_DONTWAIT, NULL) : 0;
 
-	if (ur_unlikely(got < 0 && errno != EAGAIN && errno != EINTR))
-		ur_udp_errors(u);
-	if (got <= 0)
+	if (got <= 0) {
+		u->ask_more = 0;
+		if (ur_unlikely(got < 0 && errno != EAGAIN && errno != EINTR))
+			ur_udp_errors(u);
 		return false;
+	}
+	u->ask_more = (unsigned)got < n ? (unsigned)got - 1 : ur_min_u32(2 * n, UR_UDP_RX_MSGS) - 1;
 	for (int i = 0; i < got; i++)
 		take(u, &u->got[i], (unsigned)i);
 	u->ngot = (unsigned)got;
