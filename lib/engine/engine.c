@@ -22,6 +22,8 @@ static __thread char last_error[512];
 /* Backlog of a control call's poll, so that a call cannot be kept busy by arriving packets. */
 #define CONTROL_ROUNDS 4
 
+#define YIELD_AFTER 32 /* looks at a taken shard, a few microseconds */
+
 void ur_engine_set_error(const char *fmt, ...)
 {
 	va_list ap;
@@ -339,6 +341,18 @@ static unsigned poll_lazy(struct ur_engine *e, ur_time now)
 	return ur_nic_poll_lazy(e->nic, now);
 }
 
+/*
+ * Whoever finds the shard taken time after time in a loop may have the CPU that its holder waits for, and would keep it for the rest of
+ * its time slice: milliseconds.
+ */
+static void let_holder_run(void)
+{
+	static __thread unsigned times;
+
+	if (++times % YIELD_AFTER == 0)
+		sched_yield();
+}
+
 /* Who drives comes back at once, or posts, or says that it will block; if it does neither, the progress thread looks in soon. So answers
  * may wait. */
 bool ur_engine_drive(struct ur_engine *e)
@@ -350,8 +364,10 @@ bool ur_engine_drive(struct ur_engine *e)
 	if (ur_unlikely(atomic_load_explicit(&e->once_more, memory_order_relaxed)) && atomic_exchange(&e->once_more, false))
 		return poll_if_free(e, now, false) != 0;
 	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
-	if (!shard_try(e))
+	if (!shard_try(e)) {
+		let_holder_run();
 		return false;
+	}
 	n = poll_lazy(e, now);
 	next = ur_nic_next(e->nic);
 	owes = next <= now;
