@@ -26,6 +26,8 @@ struct ur_queue_ops {
 	bool (*unread)(struct ur_queue *q);
 	/* A file descriptor that polls readable while packets wait, or -1. */
 	int (*wake_fd)(struct ur_queue *q);
+	/* Takes what the descriptor reports as an error (POLLERR), so that it can be slept on again. NULL: nothing to take but SO_ERROR. */
+	void (*take_error)(struct ur_queue *q);
 	/* Bracket every use by a thread; calls in between come from that thread alone. Either may be NULL. */
 	void (*enter)(struct ur_queue *q);
 	void (*leave)(struct ur_queue *q);

@@ -253,12 +253,18 @@ static uint16_t path_mtu(struct ur_port *p, const struct ur_gid *dst)
 	return (uint16_t)(mtu > UINT16_MAX ? UINT16_MAX : mtu);
 }
 
+static void take_error(struct ur_queue *q)
+{
+	ur_udp_errors(ur_udp_of_queue(q));
+}
+
 static const struct ur_queue_ops queue_ops = {
 	.rx = ur_udp_rx,
 	.tx = ur_udp_tx,
 	.alloc = ur_udp_alloc,
 	.release = ur_udp_release,
 	.wake_fd = wake_fd,
+	.take_error = take_error,
 };
 
 static const struct ur_port_ops ops = {

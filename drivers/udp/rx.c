@@ -114,6 +114,7 @@ static void take(struct ur_udp *u, struct ur_udp_train *t, unsigned i)
 	u->armed[i] = NULL;
 	t->len = t->size = u->rx_msg[i].msg_len;
 	t->off = 0;
+	t->dst = (struct ur_gid){{0}}; /* nobody, should the kernel not say */
 	t->tos = t->place = 0;
 	t->flow_label = 0;
 	t->ttl = UR_UDP_HOPS;

@@ -31,14 +31,22 @@ void ur_progress_wake(struct ur_engine *e)
 
 /* --- sleeping --- */
 
-/* A link that goes down leaves an error on the port's socket, and the socket readable until somebody fetches it. False when it does not go
- * away. */
-static bool clear_port_error(int fd)
+/*
+ * A link that goes down, or an ICMP error, leaves an error on the port's socket, and the socket readable until somebody fetches it. False
+ * when it does not go away.
+ */
+static bool clear_port_error(struct ur_engine *e, int fd)
 {
+	struct ur_queue *q = e->nic->port->queue;
 	struct pollfd again = {.fd = fd};
 	int err;
 	socklen_t len = sizeof(err);
 
+	if (q->ops->take_error) {
+		ur_engine_lock(e);
+		q->ops->take_error(q);
+		ur_engine_unlock(e);
+	}
 	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && poll(&again, 1, 0) == 0;
 }
 
@@ -63,7 +71,7 @@ static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 	if (ppoll(fds, n, timeout, NULL) <= 0)
 		return;
 	if (on_port && fds[3].revents & (POLLERR | POLLHUP | POLLNVAL))
-		e->port_error = !clear_port_error(fds[3].fd);
+		e->port_error = !clear_port_error(e, fds[3].fd);
 	if (fds[0].revents && read(e->wake_fd, &drained, sizeof(drained)) < 0)
 		return;
 	if (fds[1].revents)

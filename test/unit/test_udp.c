@@ -308,6 +308,36 @@ static void port__taken_by_another(void)
 	port = open_port();
 }
 
+static struct ur_gid told;
+static void tell(struct ur_port *p, const struct ur_gid *dst, int err)
+{
+	(void)p;
+	CU_ASSERT_NOT_EQUAL(err, 0);
+	told = *dst;
+}
+
+/* The owner is told of an ICMP error, and the descriptor can be slept on again. Here the kernel's own: too long for the path. */
+static void error__is_taken(void)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct sockaddr_in6 mapped = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
+	static const uint8_t long_one[4000];
+	int fd = ur_queue_wake_fd(port->queue);
+	struct pollfd pfd = {.fd = fd};
+	struct ur_gid here = address(true);
+
+	told = (struct ur_gid){{0}};
+	port->unreachable = tell;
+	memcpy(mapped.sin6_addr.s6_addr, here.raw, 16);
+	CU_ASSERT_TRUE(sendto(fd, long_one, sizeof(long_one), 0, (struct sockaddr *)&mapped, sizeof(mapped)) < 0 ||
+		       sendto(fd, long_one, sizeof(long_one), 0, (struct sockaddr *)&to, sizeof(to)) < 0);
+	CU_ASSERT_EQUAL(poll(&pfd, 1, 0), 1);
+	CU_ASSERT_TRUE(pfd.revents & POLLERR);
+	port->queue->ops->take_error(port->queue);
+	CU_ASSERT_EQUAL(poll(&pfd, 1, 0), 0);
+	CU_ASSERT_TRUE(ur_gid_is_zero(&told)); /* a local one says nothing of the peer */
+}
+
 static void port__interface_unknown(void)
 {
 	const struct ur_udp_config cfg = {.ifname = "no-such", .mtu = MTU};
@@ -375,6 +405,7 @@ void ur_suite_udp(void)
 	CU_ADD_TEST(s, overflow__is_counted);
 	CU_ADD_TEST(s, port__taken_by_another);
 	CU_ADD_TEST(s, port__interface_unknown);
+	CU_ADD_TEST(s, error__is_taken);
 	CU_ADD_TEST(s, steering__follows_the_slot);
 	CU_ADD_TEST(s, groups__replace_one_another);
 	CU_ADD_TEST(s, path_mtu__is_the_routes);
