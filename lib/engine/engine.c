@@ -371,7 +371,7 @@ bool ur_engine_drive(struct ur_engine *e)
 	n = poll_lazy(e, now);
 	next = ur_nic_next(e->nic);
 	owes = next <= now;
-	ur_reply_waits(&e->reply, now, owes);
+	ur_reply_waits(&e->reply, now, ur_nic_owes_answers(e->nic));
 	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
 	shard_release(e, owes ? now + UR_POLLER_ASIDE_NS : next);
 	return n != 0;

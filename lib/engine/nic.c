@@ -411,6 +411,11 @@ unsigned ur_nic_poll_rx(struct ur_nic *nic, ur_time now)
 	return nic->port ? nic_arrivals(nic) : 0;
 }
 
+bool ur_nic_owes_answers(const struct ur_nic *nic)
+{
+	return nic->port && ur_list_empty(&nic->waiting) && !nic->loop.head && ur_tp_tx_answers(nic->tp);
+}
+
 ur_time ur_nic_next(const struct ur_nic *nic)
 {
 	ur_time next = ur_wheel_next(nic->wheel);

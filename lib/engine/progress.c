@@ -159,7 +159,7 @@ static void look(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time 
 	owes = lazy && ur_nic_next(nic) <= now;
 	if (!n && nic->capture)
 		ur_capture_flush(nic->capture);
-	ur_reply_waits(&e->reply, now, owes);
+	ur_reply_waits(&e->reply, now, owes && ur_nic_owes_answers(nic));
 	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
 	ur_engine_leave(e);
 	ur_poller_looked(p, now, driven, n);

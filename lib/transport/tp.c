@@ -341,6 +341,11 @@ void ur_tp_set_port_mtu(struct ur_tp *tp, uint32_t bytes)
 	tp->port_mtu = bytes;
 }
 
+bool ur_tp_tx_answers(const struct ur_tp *tp)
+{
+	return !ur_list_empty(&tp->txq[UR_TXQ_RESP]) && ur_list_empty(&tp->txq[UR_TXQ_REQ]);
+}
+
 bool ur_tp_tx_pending(const struct ur_tp *tp)
 {
 	return !ur_list_empty(&tp->txq[UR_TXQ_RESP]) || !ur_list_empty(&tp->txq[UR_TXQ_REQ]);

@@ -100,6 +100,8 @@ unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time no
 void ur_tp_hold(struct ur_tp *tp, uint8_t to, bool hold);
 /* True when ur_tp_tx would have work. */
 bool ur_tp_tx_pending(const struct ur_tp *tp);
+/* True when answers wait to be sent, and no requests. */
+bool ur_tp_tx_answers(const struct ur_tp *tp);
 
 /* --- protection domains and memory regions --- */
 
