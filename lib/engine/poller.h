@@ -6,7 +6,7 @@
  * - It spins while that pays: after a packet until the next one is expected, going by the pauses there were lately, and no longer than
  *   the setting spin_us. When pauses are longer than that it sleeps almost at once, so idling and a rare packet cost next to nothing.
  * - Its CPU may be wanted by others. Soon it yields between looks; when the CPU was taken away nevertheless, or did not come back soon, it
- *   stops spinning for many times what it lost. A thread that sleeps gets the CPU at once when a packet wakes it, one that spins does not.
+ *   stops spinning for a few times what it lost. A thread that sleeps gets the CPU at once when a packet wakes it, one that spins does not.
  * - While an application polls it steps aside: nothing wakes it but the application's saying that it will block. Two doubts are learned. An
  *   application may poll and yet be away when a packet comes (ib_write_lat polls for its own completions and then waits for its memory to
  *   change): then it looks every few microseconds whether the application is there, and looks itself when it is not. And one may block

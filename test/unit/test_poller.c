@@ -265,19 +265,19 @@ static void spin__zero_never(void)
 	CU_ASSERT_EQUAL(w.sleeps, w.packets);
 }
 
-/* Not at once: what comes within ten microseconds is not worth losing the CPU for. */
+/* Not at once: what comes within twenty microseconds is not worth losing the CPU for. */
 static void spin__yields_between_looks(void)
 {
 	struct world w;
 
 	world_init(&w, 2);
-	respond(&w, 9 * US);
+	respond(&w, 19 * US);
 	run(&w, MS);
 	run(&w, 10 * MS);
 	CU_ASSERT_EQUAL(w.yields, 0);
 	w.gap = 50 * US;
 	run(&w, 10 * MS);
-	CU_ASSERT(w.yields > w.looks * 3 / 4);
+	CU_ASSERT(w.yields > w.looks / 2);
 }
 
 /* --- others want the CPU --- */
@@ -291,8 +291,8 @@ static void crowded__it_hardly_spins(void)
 	respond(&w, 50 * US);
 	run(&w, 1000 * MS);
 	run(&w, 1000 * MS);
-	CU_ASSERT(w.yields <= 25); /* one in 48 ms */
-	CU_ASSERT(w.packets > 15000); /* woken, it is there at once */
+	CU_ASSERT(w.yields <= 80); /* one in 15 ms */
+	CU_ASSERT(w.packets > 13000); /* woken, it is there at once */
 }
 
 static void crowded__a_moment_is_forgotten_soon(void)
