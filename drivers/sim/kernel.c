@@ -161,6 +161,7 @@ static bool take_ip4(struct ur_pkt *p, uint32_t *udp_len)
 		return false;
 	p->ip_version = 4;
 	p->tos = ip[1];
+	p->flow_label = 0;
 	p->ttl = ip[8];
 	p->src = p->dst = ur_gid_from_v4(0);
 	memcpy(p->src.raw + 12, ip + 12, 4);
@@ -178,6 +179,7 @@ static bool take_ip6(struct ur_pkt *p, uint32_t *udp_len)
 		return false;
 	p->ip_version = 6;
 	p->tos = (uint8_t)(ip[0] << 4 | ip[1] >> 4);
+	p->flow_label = ur_get32(ip) & 0xfffff;
 	p->ttl = ip[7];
 	memcpy(p->src.raw, ip + 8, 16);
 	memcpy(p->dst.raw, ip + 24, 16);

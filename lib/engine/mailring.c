@@ -11,7 +11,9 @@
 struct record {
 	uint32_t len;
 	uint16_t sport;
-	uint8_t flags, place, ip_version, ttl, tos, zero[5];
+	uint8_t flags, place;
+	uint32_t flow_label;
+	uint8_t ip_version, ttl, tos, zero;
 	struct ur_gid src, dst; /* of a bare packet */
 };
 _Static_assert(sizeof(struct record) % ALIGN == 0, "the bytes of a packet are aligned");
@@ -31,6 +33,7 @@ static void put_record(uint8_t *to, const struct ur_pkt *p, uint32_t len)
 		r.ip_version = p->ip_version;
 		r.ttl = p->ttl;
 		r.tos = p->tos;
+		r.flow_label = p->flow_label;
 		r.src = p->src;
 		r.dst = p->dst;
 	}
@@ -87,6 +90,7 @@ static void fill(struct ur_pkt *p, const struct record *r, const uint8_t *bytes)
 	p->ip_version = r->ip_version == 4 ? 4 : 6;
 	p->ttl = r->ttl;
 	p->tos = r->tos;
+	p->flow_label = r->flow_label & 0xfffff;
 	p->src = r->src;
 	p->dst = r->dst;
 	memcpy(p->data, bytes, r->len);

@@ -102,7 +102,7 @@ void ur_frame_put_ip(const struct ur_pkt *p, uint8_t *to)
 		ur_put16(to + 4, p->place);
 		ur_ip4_finish(to, udp_len + UR_IP4_LEN);
 	} else {
-		ur_ip6_put(to, &p->src, &p->dst, p->tos, p->ttl, UR_PROTO_UDP, 0);
+		ur_ip6_put(to, &p->src, &p->dst, p->tos, p->ttl, UR_PROTO_UDP, p->flow_label);
 		ur_ip6_finish(to, udp_len);
 	}
 }

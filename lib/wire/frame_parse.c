@@ -235,7 +235,6 @@ static bool parse_bare(struct ur_pkt *p, struct ur_counters *c)
 		return drop(c, UR_C_DROP_TRUNCATED);
 	p->l3_off = p->l4_off = p->bth_off = 0;
 	p->vlan = 0;
-	p->flow_label = 0; /* a socket does not tell */
 	return parse_roce(p, c);
 }
 

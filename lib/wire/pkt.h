@@ -53,7 +53,7 @@ enum ur_pkt_kind {
 enum ur_pkt_flag {
 	UR_PKT_LOCAL = 1, /* to send: the destination is this very NIC; received: it came from this host, not from the port */
 	UR_PKT_GROUP = 2, /* to send: the destination is a multicast group, which may have members at this very NIC */
-	UR_PKT_BARE = 4,  /* received: without Ethernet, IP and UDP headers; src, dst, ip_version, ttl, tos and sport are set */
+	UR_PKT_BARE = 4,  /* received: without Ethernet, IP and UDP headers; src, dst, ip_version, ttl, tos, flow_label and sport are set */
 	UR_PKT_CUT = 8,   /* received: cut out of a train; its IPv4 identification is the one that it most likely had */
 };
 

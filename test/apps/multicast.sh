@@ -11,7 +11,7 @@ joined() {
 	local i
 	for i in $(seq 200); do
 		in_ns "$1" ip maddr show dev eth0 | grep -Eq "link +${GROUP_MAC[$2]}( users $3)?( static)?\$" &&
-			{ [ "$3" = 1 ] || in_ns "$1" ip maddr show dev eth0 | grep -q "${GROUP_MAC[$2]} users $3"; } && { sleep 0.3; return; }
+			{ [ "$3" = 1 ] || in_ns "$1" ip maddr show dev eth0 | grep -Eq "(${GROUP_MAC[$2]}|inet6? +$2) users $3"; } && { sleep 0.3; return; }
 		sleep 0.05
 	done
 	in_ns "$1" ip maddr show dev eth0
