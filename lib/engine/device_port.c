@@ -115,7 +115,7 @@ static const struct {
 	{"dpdk", open_dpdk},
 };
 
-static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
+static int open_shared(struct ur_engine *e, struct ur_port **out, const char **kind, char *err)
 {
 	bool any = !strcmp(e->cfg.port, "auto");
 	char other[SENTENCE] = "";
@@ -128,7 +128,7 @@ static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 			continue;
 		failed = kinds[i].open(e, out, r ? other : err);
 		if (!failed) {
-			snprintf(e->info.port, sizeof(e->info.port), "%s", kinds[i].name);
+			*kind = kinds[i].name;
 			if (r && strcmp(e->cfg.log, "error"))
 				fprintf(stderr, "uroce: the port is %s, since %s\n", kinds[i].name, err);
 			return 0;
@@ -156,14 +156,13 @@ static void offer_counters(struct ur_engine *e)
 int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 {
 	struct ur_port *inherited = ur_engine_take_inherited_port();
+	const char *kind = "dpdk";
 	char err[SENTENCE] = "";
 	int r;
 
 	if (inherited)
 		inherited->ops->close(inherited);
-	if (e->info.owned)
-		strcpy(e->info.port, "dpdk");
-	r = e->info.owned ? open_owned(e, out, err) : open_shared(e, out, err);
+	r = e->info.owned ? open_owned(e, out, err) : open_shared(e, out, &kind, err);
 	if (r) {
 		ur_engine_set_error("%s", err);
 		return r;
@@ -172,6 +171,7 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 	if (!e->info.owned)
 		e->monitor_fd = ur_hostif_monitor();
 	pthread_mutex_lock(&e->info_lock);
+	snprintf(e->info.port, sizeof(e->info.port), "%s", kind);
 	e->info.mac = (*out)->mac;
 	e->info.mtu = (*out)->mtu;
 	if ((*out)->speed_mbps)

@@ -17,6 +17,7 @@
 static pthread_mutex_t singleton_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ur_engine *singleton;
 static struct ur_port *inherited; /* in a forked child: its parent's port */
+static struct ur_engine *parents;  /* and its parent's engine, which objects that it inherited refer to, and the grandparent's behind it */
 static __thread char last_error[512];
 
 /* Backlog of a control call's poll, so that a call cannot be kept busy by arriving packets. */
@@ -122,6 +123,8 @@ static void forked_child(void)
 		inherited = singleton->nic->port;
 	singleton->nic->port = NULL;
 	singleton->state = UR_ENGINE_STOPPED;
+	singleton->parents = parents;
+	parents = singleton;
 	singleton = NULL;
 }
 

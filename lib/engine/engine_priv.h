@@ -49,6 +49,7 @@ struct ur_engine {
 	pthread_t progress;
 	atomic_bool stop;
 	atomic_bool foreign;        /* this is a forked child and the engine its parent's */
+	struct ur_engine *parents;  /* that of the parent's parent */
 };
 
 /* Sets the sentence of ur_engine_error. */
