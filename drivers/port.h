@@ -105,6 +105,11 @@ struct ur_port_ops {
 	bool (*link_up)(struct ur_port *p);
 	/* The path MTU that the kernel knows towards an address: IP bytes, 0 when it cannot tell. NULL: that of the port. */
 	uint16_t (*path_mtu)(struct ur_port *p, const struct ur_gid *dst);
+	/*
+	 * In a forked child, for its parent's port: gives up what would keep the parent's share alive beyond its end. Only close follows.
+	 * May be NULL.
+	 */
+	void (*forsake)(struct ur_port *p);
 	void (*close)(struct ur_port *p);
 };
 

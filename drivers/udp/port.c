@@ -208,6 +208,15 @@ static void close_port(struct ur_port *p)
 	free(u);
 }
 
+/* As long as anybody has the socket open it is in the group, and the kernel gives it packets that nobody fetches. */
+static void forsake(struct ur_port *p)
+{
+	struct ur_udp *u = ur_udp_of(p);
+
+	close(u->fd);
+	u->fd = -1;
+}
+
 static int wake_fd(struct ur_queue *q)
 {
 	return ur_udp_of_queue(q)->fd;
@@ -271,6 +280,7 @@ static const struct ur_port_ops ops = {
 	.set_groups = set_groups,
 	.link_up = link_up,
 	.path_mtu = path_mtu,
+	.forsake = forsake,
 	.close = close_port,
 };
 

@@ -121,6 +121,8 @@ static void forked_child(void)
 	singleton->nic->cfg.sibling = NULL;
 	if (singleton->nic->port)
 		inherited = singleton->nic->port;
+	if (inherited && inherited->ops->forsake)
+		inherited->ops->forsake(inherited);
 	singleton->nic->port = NULL;
 	singleton->state = UR_ENGINE_STOPPED;
 	singleton->parents = parents;
