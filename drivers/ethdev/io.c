@@ -84,11 +84,8 @@ unsigned ur_ethdev_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 	return out;
 }
 
-#define EPKT_CLEAR offsetof(struct ur_epkt, pkt.nseg)
-
 unsigned ur_ethdev_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	static const uint8_t zero[sizeof(struct ur_epkt) - EPKT_CLEAR];
 	struct ur_ethdev *d = ur_ethdev_of_queue(q);
 	struct rte_mbuf *m[UR_ETHDEV_BURST];
 
@@ -102,8 +99,8 @@ unsigned ur_ethdev_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 		pkt->data = rte_pktmbuf_mtod(m[i], uint8_t *);
 		pkt->len = 0;
 		pkt->room = rte_pktmbuf_tailroom(m[i]);
-		/* seg[] means nothing while nseg is 0. A copy becomes a few vector stores, memset a slow `rep stos`. */
-		memcpy((uint8_t *)e + EPKT_CLEAR, zero, sizeof(zero));
+		ur_pkt_clear(pkt);
+		e->ready = false;
 		pkt->home = q;
 		pkts[i] = pkt;
 	}

@@ -52,17 +52,14 @@ struct ur_pkt *ur_packet_get(struct ur_packet *s)
 	return p;
 }
 
-#define CLEAR offsetof(struct ur_pkt, nseg)
-
 unsigned ur_packet_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	static const uint8_t zero[sizeof(struct ur_pkt) - CLEAR];
 	struct ur_packet *s = ur_packet_of_queue(q);
 
 	n = ur_min_u32(n, s->nfree);
 	for (unsigned i = 0; i < n; i++) {
 		pkts[i] = ur_packet_get(s);
-		memcpy((uint8_t *)pkts[i] + CLEAR, zero, sizeof(zero)); /* seg[] means nothing while nseg is 0 */
+		ur_pkt_clear(pkts[i]);
 		pkts[i]->home = q;
 	}
 	return n;

@@ -77,15 +77,13 @@ static struct ur_pkt *pkt_get(struct ur_udp *u)
 	return p;
 }
 
-#define FIELDS offsetof(struct ur_pkt, nseg) /* seg[] means nothing while nseg is 0 */
-
 unsigned ur_udp_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
 	struct ur_udp *u = ur_udp_of_queue(q);
 	unsigned got = 0;
 
 	for (struct ur_pkt *p; got < n && (p = pkt_get(u)); pkts[got++] = p) {
-		memset((uint8_t *)p + FIELDS, 0, sizeof(*p) - FIELDS);
+		ur_pkt_clear(p);
 		p->data = ur_container_of(p, struct ur_udp_pkt, pkt)->bytes;
 		p->len = 0;
 		p->room = UR_PKT_ROOM;

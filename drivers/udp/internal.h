@@ -53,7 +53,7 @@ union ur_udp_control {
 struct ur_udp_train {
 	struct ur_udp_buf *buf;
 	uint32_t len, size, off; /* bytes; of a packet; of them cut off so far */
-	uint8_t ip_version, tos, ttl, place;
+	uint8_t ip_version, tos, place;
 	uint16_t sport;
 	uint32_t flow_label;
 	struct ur_gid src, dst;

@@ -5,7 +5,6 @@
 #include <net/if.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,23 +12,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "drivers/fail.h"
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
 
 #define BUFFER (16 << 20) /* asked of the kernel for received packets; whoever may not have it gets net.core.rmem_max */
 
 #define QPN_TOP 5 /* byte of the BTH, and so of the datagram, that names the slot */
-
-static int fail(char *err, size_t errlen, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-static int fail(char *err, size_t errlen, int code, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, errlen, fmt, ap);
-	va_end(ap);
-	return code;
-}
 
 /* --- options --- */
 
@@ -116,22 +105,22 @@ static int open_socket(struct ur_udp *u, const char *ifname, char *err, size_t e
 	if (!u->v6)
 		u->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (u->fd < 0)
-		return fail(err, errlen, errno, "no UDP socket is to be had: %s", strerror(errno));
+		return ur_port_fail(err, errlen, errno, "no UDP socket is to be had: %s", strerror(errno));
 	if (setsockopt(u->fd, SOL_SOCKET, SO_BINDTODEVICE, ifname, (socklen_t)strlen(ifname) + 1))
-		return fail(err, errlen, errno,
+		return ur_port_fail(err, errlen, errno,
 			    "a UDP socket cannot be bound to interface '%s': %s (without CAP_NET_RAW that needs Linux 5.7)", ifname,
 			    strerror(errno));
 	r = set_needed(u);
 	if (r)
-		return fail(err, errlen, r, "this kernel's UDP sockets cannot carry RoCEv2: %s", strerror(r));
+		return ur_port_fail(err, errlen, r, "this kernel's UDP sockets cannot carry RoCEv2: %s", strerror(r));
 	set_wanted(u);
 	r = bind_port(u);
 	if (r == EADDRINUSE)
-		return fail(err, errlen, r,
+		return ur_port_fail(err, errlen, r,
 			    "UDP port %d of interface '%s' belongs to another user's process or to rdma_rxe: end it ('rdma link' shows "
 			    "rdma_rxe's devices), or choose --port packet as root",
 			    UR_ROCE_PORT, ifname);
-	return r ? fail(err, errlen, r, "UDP port %d of interface '%s' cannot be had: %s", UR_ROCE_PORT, ifname, strerror(r)) : 0;
+	return r ? ur_port_fail(err, errlen, r, "UDP port %d of interface '%s' cannot be had: %s", UR_ROCE_PORT, ifname, strerror(r)) : 0;
 }
 
 /* --- groups --- */
@@ -290,7 +279,7 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 	int r;
 
 	if (!u)
-		return fail(err, errlen, ENOMEM, "memory is short: free some and start again");
+		return ur_port_fail(err, errlen, ENOMEM, "memory is short: free some and start again");
 	u->fd = -1;
 	u->queue.ops = &queue_ops;
 	u->queue.caps = UR_QUEUE_BARE | UR_QUEUE_STEERED;
@@ -298,9 +287,9 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 	snprintf(u->port.name, sizeof(u->port.name), "%s", cfg->ifname);
 	u->ifindex = (int)if_nametoindex(cfg->ifname);
 	if (!u->ifindex)
-		r = fail(err, errlen, ENODEV, "interface '%s' does not exist: 'ip link' shows the ones that do", cfg->ifname);
+		r = ur_port_fail(err, errlen, ENODEV, "interface '%s' does not exist: 'ip link' shows the ones that do", cfg->ifname);
 	else if ((r = ur_udp_memory(u)))
-		fail(err, errlen, r, "memory is short: free some and start again");
+		ur_port_fail(err, errlen, r, "memory is short: free some and start again");
 	else
 		r = open_socket(u, cfg->ifname, err, errlen);
 	if (r) {

@@ -51,9 +51,7 @@ static void take_control4(struct ur_udp_train *t, const struct cmsghdr *c)
 		t->tos = *(const uint8_t *)CMSG_DATA(c);
 	} else if (c->cmsg_type == IP_PKTINFO) {
 		memcpy(&info, CMSG_DATA(c), sizeof(info));
-		memset(t->dst.raw, 0, 10);
-		memset(t->dst.raw + 10, 0xff, 2);
-		memcpy(t->dst.raw + 12, &info.ipi_addr, 4);
+		t->dst = ur_gid_from_v4(info.ipi_addr.s_addr);
 	}
 }
 
@@ -101,9 +99,7 @@ static void take_source(const struct ur_udp *u, struct ur_udp_train *t, const st
 		return;
 	}
 	memcpy(&v4, name, sizeof(v4));
-	memset(t->src.raw, 0, 10);
-	memset(t->src.raw + 10, 0xff, 2);
-	memcpy(t->src.raw + 12, &v4.sin_addr, 4);
+	t->src = ur_gid_from_v4(v4.sin_addr.s_addr);
 }
 
 static void take(struct ur_udp *u, struct ur_udp_train *t, unsigned i)
@@ -117,7 +113,6 @@ static void take(struct ur_udp *u, struct ur_udp_train *t, unsigned i)
 	t->dst = (struct ur_gid){{0}}; /* nobody, should the kernel not say */
 	t->tos = t->place = 0;
 	t->flow_label = 0;
-	t->ttl = UR_UDP_HOPS;
 	take_source(u, t, &u->rx_name[i]);
 	take_control(u, t, h);
 	t->ip_version = ur_gid_is_v4(&t->src) ? 4 : 6;
@@ -162,7 +157,7 @@ static void cut(struct ur_udp *u, struct ur_udp_train *t, struct ur_udp_view *v)
 	p->flags = UR_PKT_BARE;
 	p->place = t->place++;
 	p->ip_version = t->ip_version;
-	p->ttl = t->ttl;
+	p->ttl = UR_UDP_HOPS; /* the kernel would say, for a cost; nobody relies on it */
 	p->tos = t->tos;
 	p->sport = t->sport;
 	p->flow_label = t->flow_label;

@@ -35,14 +35,15 @@ static void put_addresses4(const struct ur_udp *u, struct msghdr *h, const uint8
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
 	struct sockaddr_in6 mapped = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
+	struct ur_gid dst;
 	struct in_pktinfo from = {.ipi_ifindex = 0};
 
 	memcpy(&from.ipi_spec_dst, ip + 12, 4);
 	memcpy(&to.sin_addr, ip + 16, 4);
 	put(h, IPPROTO_IP, IP_PKTINFO, &from, sizeof(from));
 	if (u->v6) {
-		memset(mapped.sin6_addr.s6_addr + 10, 0xff, 2);
-		memcpy(mapped.sin6_addr.s6_addr + 12, ip + 16, 4);
+		dst = ur_gid_from_v4(to.sin_addr.s_addr);
+		memcpy(&mapped.sin6_addr, dst.raw, 16);
 		memcpy(h->msg_name, &mapped, sizeof(mapped));
 		h->msg_namelen = sizeof(mapped);
 	} else {
@@ -190,14 +191,14 @@ unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 static void told(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e)
 {
 	const struct sockaddr_in6 *name = h->msg_name;
-	struct ur_gid dst = {{[10] = 0xff, [11] = 0xff}};
+	struct ur_gid dst;
 
 	if (!u->port.unreachable || (e->ee_origin != SO_EE_ORIGIN_ICMP && e->ee_origin != SO_EE_ORIGIN_ICMP6))
 		return;
 	if (u->v6)
 		memcpy(dst.raw, &name->sin6_addr, 16);
 	else
-		memcpy(dst.raw + 12, &((const struct sockaddr_in *)(const void *)name)->sin_addr, 4);
+		dst = ur_gid_from_v4(((const struct sockaddr_in *)(const void *)name)->sin_addr.s_addr);
 	u->port.unreachable(&u->port, &dst, (int)e->ee_errno);
 }
 

@@ -10,31 +10,22 @@
 #include <unistd.h>
 
 #include "drivers/ethdev/ethdev.h"
+#include "base/hash.h"
 #include "engine/engine_priv.h"
 #include "engine/reach.h"
 #include "wire/frame.h"
 
-/* FNV-1a, to name what processes of one device have in common. */
-static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
-{
-	const uint8_t *p = data;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ p[i]) * 0x100000001b3ull;
-	return h;
-}
-
 static uint64_t device_key(const struct ur_engine *e)
 {
-	uint64_t h = 0xcbf29ce484222325ull;
+	uint64_t h = UR_HASH_BEGIN;
 	struct stat st;
 
 	if (!stat("/proc/self/ns/net", &st))
-		h = hash_bytes(h, &st.st_ino, sizeof(st.st_ino));
-	h = hash_bytes(h, e->info.ifname, strlen(e->info.ifname));
+		h = ur_hash_bytes(h, &st.st_ino, sizeof(st.st_ino));
+	h = ur_hash_bytes(h, e->info.ifname, strlen(e->info.ifname));
 	if (e->info.owned)
-		return hash_bytes(hash_bytes(h, e->cfg.vdev, strlen(e->cfg.vdev)), e->cfg.ip, strlen(e->cfg.ip));
-	return hash_bytes(h, e->info.mac.b, 6);
+		return ur_hash_bytes(ur_hash_bytes(h, e->cfg.vdev, strlen(e->cfg.vdev)), e->cfg.ip, strlen(e->cfg.ip));
+	return ur_hash_bytes(h, e->info.mac.b, 6);
 }
 
 static uint64_t eui64(const struct ur_mac *m)
@@ -127,7 +118,7 @@ static int describe_owned(struct ur_engine *e)
 	snprintf(e->info.ifname, sizeof(e->info.ifname), "%.*s", (int)strcspn(e->cfg.vdev[0] ? e->cfg.vdev : e->cfg.eal, ", "),
 		 e->cfg.vdev[0] ? e->cfg.vdev : e->cfg.eal);
 	/* The port's MAC address is known once it is open; until then one of our own, the same in each run. */
-	h = hash_bytes(0xcbf29ce484222325ull, e->cfg.ip, strlen(e->cfg.ip));
+	h = ur_hash_bytes(UR_HASH_BEGIN, e->cfg.ip, strlen(e->cfg.ip));
 	memcpy(e->info.mac.b, &h, 6);
 	e->info.mac.b[0] = 0x02;
 	if (e->cfg.vdev[0])

@@ -54,21 +54,15 @@ static int open_dpdk(struct ur_engine *e, struct ur_port **out, char *err)
 {
 	const struct ur_ethdev_config ec = {.ifname = e->hostif.name, .eal_args = e->cfg.eal[0] ? e->cfg.eal : NULL,
 					    .mtu = (uint16_t)e->cfg.mtu, .telemetry = e->cfg.telemetry != 0};
-	int r = ur_ethdev_open(&ec, out, err, SENTENCE);
 
-	if (!r)
-		e->silence_fd = ur_hostif_silence();
-	return r;
+	return ur_ethdev_open(&ec, out, err, SENTENCE);
 }
 
 static int open_packet(struct ur_engine *e, struct ur_port **out, char *err)
 {
 	const struct ur_packet_config pc = {.ifname = e->hostif.name, .mtu = (uint16_t)e->cfg.mtu};
-	int r = ur_packet_open(&pc, out, err, SENTENCE);
 
-	if (!r)
-		e->silence_fd = ur_hostif_silence();
-	return r;
+	return ur_packet_open(&pc, out, err, SENTENCE);
 }
 
 /* The processes that share the socket's port take turns to open and close it, so that all know the order in which they did. */
@@ -86,7 +80,6 @@ static int open_udp(struct ur_engine *e, struct ur_port **out, char *err)
 	}
 	if (e->registry)
 		ur_registry_sharers_end(e->registry, !r);
-	e->udp = !r;
 	return r;
 }
 
@@ -95,7 +88,6 @@ static void close_udp(struct ur_engine *e, struct ur_port *port)
 	uint8_t slots[256];
 	unsigned n;
 
-	e->udp = false;
 	if (!e->registry) {
 		port->ops->close(port);
 		return;
@@ -106,16 +98,29 @@ static void close_udp(struct ur_engine *e, struct ur_port *port)
 	ur_registry_sharers_end(e->registry, false);
 }
 
-static const struct {
+static void close_plain(struct ur_engine *e, struct ur_port *port)
+{
+	(void)e;
+	port->ops->close(port);
+}
+
+struct ur_port_kind {
 	const char *name;
+	bool frames; /* the kernel sees RoCEv2 packets as well, and would answer them */
 	int (*open)(struct ur_engine *e, struct ur_port **out, char *err);
-} kinds[] = {
-	{"udp", open_udp},
-	{"packet", open_packet},
-	{"dpdk", open_dpdk},
+	void (*close)(struct ur_engine *e, struct ur_port *port);
 };
 
-static int open_shared(struct ur_engine *e, struct ur_port **out, const char **kind, char *err)
+/* In the order in which `auto` tries them. */
+static const struct ur_port_kind kinds[] = {
+	{"udp", false, open_udp, close_udp},
+	{"packet", true, open_packet, close_plain},
+	{"dpdk", true, open_dpdk, close_plain},
+};
+
+static const struct ur_port_kind owned = {"dpdk", false, open_owned, close_plain};
+
+static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 {
 	bool any = !strcmp(e->cfg.port, "auto");
 	char other[SENTENCE] = "";
@@ -128,7 +133,7 @@ static int open_shared(struct ur_engine *e, struct ur_port **out, const char **k
 			continue;
 		failed = kinds[i].open(e, out, r ? other : err);
 		if (!failed) {
-			*kind = kinds[i].name;
+			e->kind = &kinds[i];
 			if (r && strcmp(e->cfg.log, "error"))
 				fprintf(stderr, "uroce: the port is %s, since %s\n", kinds[i].name, err);
 			return 0;
@@ -156,22 +161,24 @@ static void offer_counters(struct ur_engine *e)
 int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 {
 	struct ur_port *inherited = ur_engine_take_inherited_port();
-	const char *kind = "dpdk";
 	char err[SENTENCE] = "";
 	int r;
 
 	if (inherited)
 		inherited->ops->close(inherited);
-	r = e->info.owned ? open_owned(e, out, err) : open_shared(e, out, &kind, err);
+	e->kind = &owned;
+	r = e->info.owned ? owned.open(e, out, err) : open_shared(e, out, err);
 	if (r) {
 		ur_engine_set_error("%s", err);
 		return r;
 	}
 	offer_counters(e);
+	if (e->kind->frames)
+		e->silence_fd = ur_hostif_silence();
 	if (!e->info.owned)
 		e->monitor_fd = ur_hostif_monitor();
 	pthread_mutex_lock(&e->info_lock);
-	snprintf(e->info.port, sizeof(e->info.port), "%s", kind);
+	snprintf(e->info.port, sizeof(e->info.port), "%s", e->kind->name);
 	e->info.mac = (*out)->mac;
 	e->info.mtu = (*out)->mtu;
 	if ((*out)->speed_mbps)
@@ -182,10 +189,5 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 
 void ur_device_close_port(struct ur_engine *e)
 {
-	struct ur_port *port = e->nic->port;
-
-	if (e->udp)
-		close_udp(e, port);
-	else
-		port->ops->close(port);
+	e->kind->close(e, e->nic->port);
 }

@@ -38,7 +38,7 @@ struct ur_engine {
 	struct ur_registry *registry; /* NULL when there is no /dev/shm, and for an onlooker */
 	struct ur_local *local;       /* NULL without a registry */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
-	bool udp;                   /* the port is a UDP socket, which siblings may share */
+	const struct ur_port_kind *kind; /* of the port, once it is open (device_port.c) */
 	bool port_error;            /* the port's descriptor reports an error that stays: the progress thread naps instead */
 
 	pthread_mutex_t start_lock;

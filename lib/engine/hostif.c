@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "wire/frame.h"
 
 #define DUMP_TRIES 5
@@ -177,13 +178,11 @@ static uint32_t link_speed(int fd, struct ifreq *ifr)
 static void invent_mac(struct ur_hostif *h)
 {
 	char name[256] = "";
-	uint64_t v = 0xcbf29ce484222325ull;
+	uint64_t v;
 
 	gethostname(name, sizeof(name) - 1);
-	for (const char *s = name; *s; s++)
-		v = (v ^ (uint8_t)*s) * 0x100000001b3ull;
-	for (const char *s = h->name; *s; s++)
-		v = (v ^ (uint8_t)*s) * 0x100000001b3ull;
+	v = ur_hash_bytes(UR_HASH_BEGIN, name, strlen(name));
+	v = ur_hash_bytes(v, h->name, strlen(h->name));
 	memcpy(h->mac.b, &v, 6);
 	h->mac.b[0] = 0x02;
 }

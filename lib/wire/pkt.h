@@ -14,6 +14,7 @@
 #define UR_PKT_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/base.h"
 
@@ -106,6 +107,17 @@ static inline void ur_ref_put(struct ur_ref *ref)
 {
 	if (ref)
 		atomic_fetch_sub_explicit(&ref->n, 1, memory_order_release);
+}
+
+/*
+ * Zeroes what a driver's alloc leaves zero: all but the memory; seg[] means nothing while nseg is 0, and `home` is the driver's to set. A
+ * copy becomes a few vector stores, memset a slow `rep stos`.
+ */
+static inline void ur_pkt_clear(struct ur_pkt *p)
+{
+	static const uint8_t zero[sizeof(*p) - offsetof(struct ur_pkt, nseg)];
+
+	memcpy((uint8_t *)p + offsetof(struct ur_pkt, nseg), zero, sizeof(zero));
 }
 
 /* What the bytes of a packet do not tell: flags, and the fields of one that is bare or has been parsed. */
