@@ -169,7 +169,7 @@ static int mount_trees(struct ur_engine *e, const char *top)
 	if (mount("tmpfs", top, "tmpfs", MS_NOSUID, "mode=755"))
 		return failed("mount a tmpfs on", top);
 	rc = make_trees(e, top);
-	have_dir = !mkdir(UR_DEV_DIR, 0755) || errno == EEXIST;
+	have_dir = !rc && (!mkdir(UR_DEV_DIR, 0755) || errno == EEXIST);
 	if (!rc && !have_dir && errno != EACCES && errno != EPERM)
 		rc = failed("make the directory", UR_DEV_DIR);
 	if (!rc)

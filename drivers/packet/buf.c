@@ -27,7 +27,7 @@ void ur_packet_memory_free(struct ur_packet *s)
 		munmap(s->memory, MEMORY);
 }
 
-struct ur_pkt *ur_packet_get(struct ur_packet *s)
+static struct ur_pkt *take(struct ur_packet *s)
 {
 	struct ur_pkt *p = s->free_pkts;
 	struct ur_ppkt *b;
@@ -42,6 +42,13 @@ struct ur_pkt *ur_packet_get(struct ur_packet *s)
 	p->data = b->bytes + UR_PACKET_HEADROOM;
 	p->len = 0;
 	p->room = UR_PKT_ROOM;
+	return p;
+}
+
+struct ur_pkt *ur_packet_get(struct ur_packet *s)
+{
+	struct ur_pkt *p = take(s);
+
 	p->nseg = 0;
 	p->tail_len = 0;
 	p->flags = 0;
@@ -58,7 +65,7 @@ unsigned ur_packet_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 
 	n = ur_min_u32(n, s->nfree);
 	for (unsigned i = 0; i < n; i++) {
-		pkts[i] = ur_packet_get(s);
+		pkts[i] = take(s);
 		ur_pkt_clear(pkts[i]);
 		pkts[i]->home = q;
 	}

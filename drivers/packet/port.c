@@ -12,6 +12,7 @@
 
 #include "drivers/fail.h"
 #include "drivers/packet/internal.h"
+#include "drivers/sock.h"
 
 #define OVERHEAD (UR_ETH_LEN + UR_VLAN_LEN)
 #define SLOT_OVERHEAD (TPACKET_ALIGN(TPACKET2_HDRLEN) + 16 + sizeof(struct virtio_net_hdr)) /* kernel's header and address, alignment */
@@ -82,17 +83,6 @@ static bool kernel_has_trains(void)
 	return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= 2));
 }
 
-/* By force where we may (CAP_NET_ADMIN), else as much as the administrator allows everybody. Returns what it has come to. */
-static uint32_t widen(const struct ur_packet *s, int force, int option)
-{
-	int bytes = QUEUE_BYTES;
-	socklen_t len = sizeof(bytes);
-
-	if (setsockopt(s->fd, SOL_SOCKET, force, &bytes, sizeof(bytes)))
-		setsockopt(s->fd, SOL_SOCKET, option, &bytes, sizeof(bytes));
-	return getsockopt(s->fd, SOL_SOCKET, option, &bytes, &len) ? 0 : (uint32_t)bytes;
-}
-
 static int set_options(struct ur_packet *s, bool plain)
 {
 	int version = TPACKET_V2, one = 1;
@@ -102,10 +92,10 @@ static int set_options(struct ur_packet *s, bool plain)
 	    setsockopt(s->fd, SOL_PACKET, PACKET_COPY_THRESH, &one, sizeof(one)))
 		return errno;
 	s->vnet = !plain && kernel_has_trains() && setsockopt(s->fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)) == 0;
-	room = widen(s, SO_RCVBUFFORCE, SO_RCVBUF);
+	room = ur_sock_widen(s->fd, SO_RCVBUFFORCE, SO_RCVBUF, QUEUE_BYTES);
 	if (room < 2 * QUEUE_BYTES)
 		s->queue.rx_bytes = room / 4 * 3; /* the kernel counts its own structures as well */
-	widen(s, SO_SNDBUFFORCE, SO_SNDBUF);
+	ur_sock_widen(s->fd, SO_SNDBUFFORCE, SO_SNDBUF, QUEUE_BYTES);
 	return ur_kif_filter(&s->kif, s->fd);
 }
 

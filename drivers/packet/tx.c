@@ -9,10 +9,9 @@
 
 #include "base/bytes.h"
 #include "drivers/packet/internal.h"
+#include "drivers/sock.h"
 #include "wire/ip.h"
 #include "wire/train.h"
-
-#define SHORT 512 /* up to here a packet becomes one piece: the kernel looks at each piece */
 
 static void put(struct msghdr *h, const void *data, size_t len)
 {
@@ -22,13 +21,7 @@ static void put(struct msghdr *h, const void *data, size_t len)
 /* The packet from its byte `off` on. */
 static void put_packet(struct msghdr *h, struct ur_pkt *p, uint32_t off)
 {
-	if (p->nseg == 0 || ur_pkt_frame_len(p) <= SHORT)
-		ur_pkt_linearise(p);
-	put(h, p->data + off, p->len - off);
-	for (unsigned i = 0; i < p->nseg; i++)
-		put(h, p->seg[i].data, p->seg[i].len);
-	if (p->tail_len)
-		put(h, p->tail, p->tail_len);
+	h->msg_iovlen += ur_sock_pieces(h->msg_iov + h->msg_iovlen, p, off);
 }
 
 /* What the sum over a UDP datagram begins with. The kernel goes on from here, for each of its packets. */
@@ -93,13 +86,11 @@ static bool too_long(const struct ur_packet *s, const struct ur_pkt *p)
 static unsigned put_message(struct ur_packet *s, unsigned m, struct ur_pkt **pkts, unsigned n, struct iovec **iov)
 {
 	struct msghdr *h = &s->tx_msg[m].msg_hdr;
-	unsigned k = 1;
+	unsigned k = ur_train_length(pkts, n, s->queue.train_pkts, s->queue.train_bytes);
 
 	*h = (struct msghdr){.msg_iov = *iov};
 	if (s->vnet)
 		put(h, &s->tx_vnet[m], sizeof(s->tx_vnet[m]));
-	if (n > 1 && s->queue.train_pkts > 1 && pkts[0]->bth_off)
-		k = ur_train_length(pkts, n, s->queue.train_pkts, s->queue.train_bytes);
 	if (ur_unlikely(pkts[0]->place)) /* its train left without it */
 		ur_train_move(pkts[0], 0);
 	if (k > 1) {
@@ -111,12 +102,6 @@ static unsigned put_message(struct ur_packet *s, unsigned m, struct ur_pkt **pkt
 	*iov += h->msg_iovlen;
 	s->tx_len[m] = (uint8_t)k;
 	return k;
-}
-
-/* Has the kernel no room at present? */
-static bool is_full(int err)
-{
-	return err == EAGAIN || err == ENOBUFS || err == ENOMEM || err == EINTR;
 }
 
 /*
@@ -131,15 +116,16 @@ static unsigned send_all(struct ur_packet *s, unsigned m, bool *full, unsigned *
 		int sent = sendmmsg(s->fd, s->tx_msg + done, m - done, MSG_DONTWAIT);
 
 		if (ur_unlikely(sent <= 0)) {
-			*full = is_full(errno);
+			*full = ur_sock_is_full(errno);
 			if (*full)
 				break;
-			if (s->tx_len[done] > 1 && errno == EINVAL)
-				s->queue.train_pkts = 1;
-			*torn = s->tx_len[done] > 1 ? s->tx_len[done] : 0;
-			if (*torn)
+			if (s->tx_len[done] > 1) {
+				if (errno == EINVAL)
+					s->queue.train_pkts = 1;
+				*torn = s->tx_len[done];
 				break;
-			s->queue.tx_refused += s->tx_len[done];
+			}
+			s->queue.tx_refused++;
 			sent = 1;
 		}
 		for (int i = 0; i < sent; i++)

@@ -180,7 +180,7 @@ static unsigned departs(struct ur_sim_port *p, struct ur_pkt **pkts, unsigned n)
 		give_back(p->sim, pkts[0]);
 		return 0;
 	}
-	return p->queue.train_pkts > 1 ? ur_train_length(pkts, n, p->queue.train_pkts, p->queue.train_bytes) : 1;
+	return ur_train_length(pkts, n, p->queue.train_pkts, p->queue.train_bytes);
 }
 
 static unsigned tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "drivers/fail.h"
+#include "drivers/sock.h"
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
 
@@ -25,12 +26,6 @@
 static int set(int fd, int level, int option, int value)
 {
 	return setsockopt(fd, level, option, &value, sizeof(value)) ? errno : 0;
-}
-
-static void set_buffer(int fd, int force, int option)
-{
-	if (set(fd, SOL_SOCKET, force, BUFFER))
-		set(fd, SOL_SOCKET, option, BUFFER); /* the kernel cuts it to what everybody may have */
 }
 
 /* Those without which the port does not work. A datagram is never cut: the ICRC covers what the kernel writes then. */
@@ -55,19 +50,10 @@ static int set_needed(const struct ur_udp *u)
 	return err ? err : set(u->fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 0);
 }
 
-static uint32_t buffer_of(int fd)
-{
-	int bytes = 0;
-	socklen_t len = sizeof(bytes);
-
-	return getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len) || bytes < 0 ? 0 : (uint32_t)bytes;
-}
-
 static void set_wanted(struct ur_udp *u)
 {
-	set_buffer(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
-	set_buffer(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
-	u->queue.rx_bytes = buffer_of(u->fd) / 4 * 3; /* the kernel counts its own structures as well */
+	u->queue.rx_bytes = ur_sock_widen(u->fd, SO_RCVBUFFORCE, SO_RCVBUF, BUFFER) / 4 * 3; /* the kernel counts its own structures too */
+	ur_sock_widen(u->fd, SO_SNDBUFFORCE, SO_SNDBUF, BUFFER);
 	set(u->fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
 	set(u->fd, IPPROTO_IP, IP_RECVERR, 1);
 	set(u->fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
@@ -234,7 +220,8 @@ int ur_udp_steer(struct ur_port *p, const uint8_t *slots, unsigned n)
 static uint16_t path_mtu(struct ur_port *p, const struct ur_gid *dst)
 {
 	struct sockaddr_in to4 = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
-	struct sockaddr_in6 to6 = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT), .sin6_scope_id = if_nametoindex(p->name)};
+	struct sockaddr_in6 to6 = {
+		.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT), .sin6_scope_id = (uint32_t)ur_udp_of(p)->ifindex};
 	bool v4 = ur_gid_is_v4(dst);
 	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), mtu = 0;
 	socklen_t len = sizeof(mtu);

@@ -12,11 +12,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "drivers/sock.h"
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
 #include "wire/train.h"
-
-#define SHORT 512 /* up to here a packet becomes one piece: the kernel looks at each piece */
 
 /* --- what the kernel is told of a train --- */
 
@@ -33,20 +32,22 @@ static void put(struct msghdr *h, int level, int type, const void *value, size_t
 
 static void put_addresses4(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
-	struct sockaddr_in6 mapped = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
-	struct ur_gid dst;
 	struct in_pktinfo from = {.ipi_ifindex = 0};
+	uint32_t dst;
 
 	memcpy(&from.ipi_spec_dst, ip + 12, 4);
-	memcpy(&to.sin_addr, ip + 16, 4);
+	memcpy(&dst, ip + 16, 4);
 	put(h, IPPROTO_IP, IP_PKTINFO, &from, sizeof(from));
 	if (u->v6) {
-		dst = ur_gid_from_v4(to.sin_addr.s_addr);
-		memcpy(&mapped.sin6_addr, dst.raw, 16);
-		memcpy(h->msg_name, &mapped, sizeof(mapped));
-		h->msg_namelen = sizeof(mapped);
+		struct ur_gid mapped = ur_gid_from_v4(dst);
+		struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
+
+		memcpy(&to.sin6_addr, mapped.raw, 16);
+		memcpy(h->msg_name, &to, sizeof(to));
+		h->msg_namelen = sizeof(to);
 	} else {
+		struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT), .sin_addr = {dst}};
+
 		memcpy(h->msg_name, &to, sizeof(to));
 		h->msg_namelen = sizeof(to);
 	}
@@ -91,21 +92,6 @@ static void put_way6(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip
 
 /* --- a burst --- */
 
-/* The pieces of a packet from its BTH on. */
-static unsigned put_pieces(struct iovec *v, struct ur_pkt *p)
-{
-	unsigned n = 1;
-
-	if (p->nseg == 0 || ur_pkt_frame_len(p) <= SHORT)
-		ur_pkt_linearise(p);
-	v[0] = (struct iovec){.iov_base = p->data + p->bth_off, .iov_len = p->len - p->bth_off};
-	for (unsigned i = 0; i < p->nseg; i++)
-		v[n++] = (struct iovec){.iov_base = p->seg[i].data, .iov_len = p->seg[i].len};
-	if (p->tail_len)
-		v[n++] = (struct iovec){.iov_base = p->tail, .iov_len = p->tail_len};
-	return n;
-}
-
 /* Datagram or train number m of the call, from the first of the packets; returns how many go into it. */
 static unsigned put_train(struct ur_udp *u, unsigned m, struct ur_pkt **pkts, unsigned n, struct iovec **iov)
 {
@@ -119,7 +105,7 @@ static unsigned put_train(struct ur_udp *u, unsigned m, struct ur_pkt **pkts, un
 	size = (uint16_t)(ur_pkt_frame_len(pkts[0]) - pkts[0]->bth_off);
 	*h = (struct msghdr){.msg_name = &u->tx_name[m], .msg_control = &u->tx_control[m], .msg_iov = *iov};
 	for (unsigned i = 0; i < k; i++) {
-		unsigned pieces = put_pieces(*iov, pkts[i]);
+		unsigned pieces = ur_sock_pieces(*iov, pkts[i], pkts[i]->bth_off);
 
 		*iov += pieces;
 		h->msg_iovlen += pieces;
@@ -137,7 +123,7 @@ static unsigned put_train(struct ur_udp *u, unsigned m, struct ur_pkt **pkts, un
 /* Did the kernel refuse this datagram for good? Otherwise there is no room now. */
 static bool refused(struct ur_udp *u, int err)
 {
-	if (err == EAGAIN || err == ENOBUFS || err == ENOMEM || err == EINTR)
+	if (ur_sock_is_full(err))
 		return false;
 	ur_udp_errors(u);
 	return true;

@@ -31,10 +31,20 @@ static bool pci_of_eal(const char *args, char *pci, size_t len)
 	return false;
 }
 
+static const char *eal_args(const struct ur_engine *e)
+{
+	return e->cfg.eal[0] ? e->cfg.eal : NULL;
+}
+
+static struct ur_ethdev_config ethdev_config(const struct ur_engine *e)
+{
+	return (struct ur_ethdev_config){
+		.eal_args = eal_args(e), .mtu = (uint16_t)e->cfg.mtu, .telemetry = e->cfg.telemetry != 0};
+}
+
 static int open_owned(struct ur_engine *e, struct ur_port **out, char *err)
 {
-	struct ur_ethdev_config ec = {.eal_args = e->cfg.eal[0] ? e->cfg.eal : NULL, .mtu = (uint16_t)e->cfg.mtu,
-				      .telemetry = e->cfg.telemetry != 0};
+	struct ur_ethdev_config ec = ethdev_config(e);
 	char pci[64];
 
 	if (e->cfg.vdev[0]) {
@@ -52,9 +62,9 @@ static int open_owned(struct ur_engine *e, struct ur_port **out, char *err)
 
 static int open_dpdk(struct ur_engine *e, struct ur_port **out, char *err)
 {
-	const struct ur_ethdev_config ec = {.ifname = e->hostif.name, .eal_args = e->cfg.eal[0] ? e->cfg.eal : NULL,
-					    .mtu = (uint16_t)e->cfg.mtu, .telemetry = e->cfg.telemetry != 0};
+	struct ur_ethdev_config ec = ethdev_config(e);
 
+	ec.ifname = e->hostif.name;
 	return ur_ethdev_open(&ec, out, err, SENTENCE);
 }
 
@@ -83,13 +93,19 @@ static int open_udp(struct ur_engine *e, struct ur_port **out, char *err)
 	return r;
 }
 
+static void close_plain(struct ur_engine *e, struct ur_port *port)
+{
+	(void)e;
+	port->ops->close(port);
+}
+
 static void close_udp(struct ur_engine *e, struct ur_port *port)
 {
 	uint8_t slots[256];
 	unsigned n;
 
 	if (!e->registry) {
-		port->ops->close(port);
+		close_plain(e, port);
 		return;
 	}
 	n = ur_registry_sharers_begin(e->registry, slots);
@@ -97,19 +113,6 @@ static void close_udp(struct ur_engine *e, struct ur_port *port)
 	port->ops->close(port);
 	ur_registry_sharers_end(e->registry, false);
 }
-
-static void close_plain(struct ur_engine *e, struct ur_port *port)
-{
-	(void)e;
-	port->ops->close(port);
-}
-
-struct ur_port_kind {
-	const char *name;
-	bool frames; /* the kernel sees RoCEv2 packets as well, and would answer them */
-	int (*open)(struct ur_engine *e, struct ur_port **out, char *err);
-	void (*close)(struct ur_engine *e, struct ur_port *port);
-};
 
 /* In the order in which `auto` tries them. */
 static const struct ur_port_kind kinds[] = {
@@ -154,7 +157,7 @@ static void offer_counters(struct ur_engine *e)
 
 	if (!e->cfg.telemetry)
 		return;
-	if (ur_ethdev_telemetry_start(e->cfg.eal[0] ? e->cfg.eal : NULL, err, sizeof(err)) || ur_telemetry_offer(e))
+	if (ur_ethdev_telemetry_start(eal_args(e), err, sizeof(err)) || ur_telemetry_offer(e))
 		fprintf(stderr, "uroce: the counters are not offered on DPDK's telemetry socket: %s\n", err);
 }
 
@@ -172,13 +175,12 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 		ur_engine_set_error("%s", err);
 		return r;
 	}
-	offer_counters(e);
 	if (e->kind->frames)
 		e->silence_fd = ur_hostif_silence();
+	offer_counters(e);
 	if (!e->info.owned)
 		e->monitor_fd = ur_hostif_monitor();
 	pthread_mutex_lock(&e->info_lock);
-	snprintf(e->info.port, sizeof(e->info.port), "%s", e->kind->name);
 	e->info.mac = (*out)->mac;
 	e->info.mtu = (*out)->mtu;
 	if ((*out)->speed_mbps)

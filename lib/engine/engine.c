@@ -17,7 +17,7 @@
 static pthread_mutex_t singleton_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ur_engine *singleton;
 static struct ur_port *inherited; /* in a forked child: its parent's port */
-static struct ur_engine *parents;  /* and its parent's engine, which objects that it inherited refer to, and the grandparent's behind it */
+static struct ur_engine *parents;  /* and its parent's engine, which inherited objects refer to; for checkers of leaks alone */
 static __thread char last_error[512];
 
 /* Backlog of a control call's poll, so that a call cannot be kept busy by arriving packets. */
@@ -302,9 +302,14 @@ void ur_engine_unlock(struct ur_engine *e)
 	shard_release(e, ur_nic_next(e->nic));
 }
 
-void ur_engine_leave(struct ur_engine *e)
+void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy)
 {
-	shard_release(e, ur_nic_next(e->nic));
+	ur_time next = ur_nic_next(e->nic);
+	bool owes = lazy && next <= now;
+
+	ur_reply_waits(&e->reply, now, owes && ur_nic_owes_answers(e->nic));
+	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
+	shard_release(e, owes ? now + UR_POLLER_ASIDE_NS : next);
 }
 
 /* --- application threads --- */
@@ -318,8 +323,7 @@ static unsigned poll_if_free(struct ur_engine *e, ur_time now, bool posted)
 		return 0; /* the holder sees what we would have seen before it leaves */
 	ur_reply_sends(&e->reply, now, posted);
 	n = ur_nic_poll(e->nic, now);
-	atomic_store_explicit(&e->owes, false, memory_order_relaxed);
-	shard_release(e, ur_nic_next(e->nic));
+	ur_engine_leave(e, now, false);
 	return n;
 }
 
@@ -362,9 +366,8 @@ static void let_holder_run(void)
  * may wait. */
 bool ur_engine_drive(struct ur_engine *e)
 {
-	ur_time now = ur_engine_now(), next;
+	ur_time now = ur_engine_now();
 	unsigned n;
-	bool owes;
 
 	if (ur_unlikely(atomic_load_explicit(&e->once_more, memory_order_relaxed)) && atomic_exchange(&e->once_more, false))
 		return poll_if_free(e, now, false) != 0;
@@ -374,11 +377,7 @@ bool ur_engine_drive(struct ur_engine *e)
 		return false;
 	}
 	n = poll_lazy(e, now);
-	next = ur_nic_next(e->nic);
-	owes = next <= now;
-	ur_reply_waits(&e->reply, now, ur_nic_owes_answers(e->nic));
-	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
-	shard_release(e, owes ? now + UR_POLLER_ASIDE_NS : next);
+	ur_engine_leave(e, now, true);
 	return n != 0;
 }
 

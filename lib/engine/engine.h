@@ -28,7 +28,6 @@ struct ur_engine_info {
 	uint32_t speed_mbps;
 	bool link_up;
 	bool owned;
-	char port[16]; /* the kind of port that was opened for a shared interface; empty before */
 };
 
 /*

@@ -14,6 +14,14 @@
 #include "engine/registry.h"
 #include "engine/reply.h"
 
+/* A kind of port (device_port.c). */
+struct ur_port_kind {
+	const char *name;
+	bool frames; /* the kernel sees RoCEv2 packets as well, and would answer them */
+	int (*open)(struct ur_engine *e, struct ur_port **out, char *err);
+	void (*close)(struct ur_engine *e, struct ur_port *port);
+};
+
 struct ur_engine {
 	pthread_mutex_t shard;      /* guards nic and everything below it */
 	int cancel_state;           /* of the thread that holds `shard` */
@@ -38,7 +46,7 @@ struct ur_engine {
 	struct ur_registry *registry; /* NULL when there is no /dev/shm, and for an onlooker */
 	struct ur_local *local;       /* NULL without a registry */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
-	const struct ur_port_kind *kind; /* of the port, once it is open (device_port.c) */
+	const struct ur_port_kind *kind; /* of the port, once it is open */
 	bool port_error;            /* the port's descriptor reports an error that stays: the progress thread naps instead */
 
 	pthread_mutex_t start_lock;
@@ -76,8 +84,8 @@ void ur_ending_serve(struct ur_engine *e);
 
 /* engine.c: as ur_engine_lock, but NULL when somebody holds the shard. */
 struct ur_nic *ur_engine_try(struct ur_engine *e);
-/* Gives up the shard as ur_engine_unlock does, but without a round before: the progress thread comes back. */
-void ur_engine_leave(struct ur_engine *e);
+/* Gives up the shard after a round at `now`, of which a lazy one may leave something to be sent. */
+void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy);
 
 /* progress.c */
 int ur_progress_start(struct ur_engine *e);

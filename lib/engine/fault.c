@@ -119,15 +119,10 @@ int ur_faults_create(const struct ur_fault_spec *s, struct ur_nic *nic, struct u
 	return 0;
 }
 
-static void give_back(struct ur_pkt *p)
-{
-	ur_pkts_release(&p, 1);
-}
-
 void ur_faults_destroy(struct ur_faults *f)
 {
 	for (unsigned i = 0; i < f->held_n; i++)
-		give_back(f->held[i].p);
+		ur_pkts_release(&f->held[i].p, 1);
 	free(f);
 }
 
@@ -159,7 +154,7 @@ static void apply_one(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward fo
 	struct ur_pkt *d;
 
 	if (chance(f, f->spec.drop, UR_C_FAULT_DROP)) {
-		give_back(p);
+		ur_pkts_release(&p, 1);
 		return;
 	}
 	if (chance(f, f->spec.dup, UR_C_FAULT_DUP) && (d = ur_nic_copy(f->nic, p)))

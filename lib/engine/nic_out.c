@@ -28,8 +28,7 @@ static uint8_t number(const struct ur_nic *nic, const struct ur_nic_out *o)
 static void drop(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
 	nic->counters.v[UR_C_TX_DROPPED] += n;
-	if (n)
-		ur_pkts_release(pkts, n);
+	ur_pkts_release(pkts, n);
 }
 
 static void push(struct ur_nic_out *o, struct ur_pkt *p)
@@ -124,12 +123,14 @@ static void keep(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts,
 	unsigned fit;
 
 	ur_count(&nic->counters, UR_C_TX_BACKLOG);
+	if (o->stuck) {
+		drop(nic, pkts, n);
+		return;
+	}
 	if (number(nic, o))
 		n = detach(nic, pkts, n);
 	fit = ur_min_u32(n, BACKLOG - o->n);
-	if (o->stuck) {
-		fit = 0;
-	} else if (!o->n) {
+	if (!o->n) {
 		o->since = nic->now;
 		ur_list_add_tail(&nic->waiting, &o->link);
 		ur_tp_hold(nic->tp, number(nic, o), true);
@@ -216,11 +217,11 @@ void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t fl
 
 /*
  * Whose is a packet that has come to this host, or stays here? The top byte of its QPN is the slot of a process. MADs are for whoever knows
- * the connection, so everybody gets them. What has no slot is nobody's: whoever holds it counts it.
+ * the connection, so everybody gets them, and multicasts. What has no slot is nobody's: whoever holds it counts it.
  */
 static uint8_t owner(const struct ur_nic *nic, uint32_t dqpn)
 {
-	if (dqpn == 1)
+	if (dqpn == 1 || dqpn == UR_QPN_MCAST)
 		return EVERYBODY;
 	return dqpn >> 16 ? (uint8_t)(dqpn >> 16) : nic->cfg.slot;
 }
@@ -230,7 +231,7 @@ static unsigned run(const struct ur_nic *nic, struct ur_pkt **pkts, unsigned n, 
 {
 	unsigned k = 1;
 
-	*to = pkts[0]->bth.dqpn == UR_QPN_MCAST ? EVERYBODY : owner(nic, pkts[0]->bth.dqpn);
+	*to = owner(nic, pkts[0]->bth.dqpn);
 	while (k < n && pkts[k]->bth.dqpn == pkts[0]->bth.dqpn)
 		k++;
 	return k;

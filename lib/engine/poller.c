@@ -80,16 +80,11 @@ static void doubt(struct ur_doubt *d, ur_time now)
  * The application has the port to itself. Beside it, who sleeps on the port is woken by every packet, and then takes the CPU from the
  * application that is about to see it, or a peer's; with many CPUs that does no harm.
  */
-static bool keeps_aside(const struct ur_poller *p, ur_time now, ur_time driven)
+bool ur_poller_lazy(const struct ur_poller *p, ur_time now, ur_time driven)
 {
 	if (!ur_poller_in_company(now, driven) || holds(&p->blocks, now))
 		return false;
 	return p->cpus < MANY_CPUS || !holds(&p->absent, now);
-}
-
-bool ur_poller_lazy(const struct ur_poller *p, ur_time now, ur_time driven)
-{
-	return keeps_aside(p, now, driven);
 }
 
 void ur_poller_looked(struct ur_poller *p, ur_time now, ur_time driven, unsigned n)
@@ -118,7 +113,7 @@ enum ur_poller_act ur_poller_next(struct ur_poller *p, ur_time now, ur_time driv
 {
 	ur_time idle = since(now, p->arrived);
 
-	if (keeps_aside(p, now, driven)) {
+	if (ur_poller_lazy(p, now, driven)) {
 		if (!is_there(p, now, driven))
 			return UR_POLLER_LOOK;
 		if (!p->aside_since)
@@ -137,7 +132,7 @@ ur_time ur_poller_until(const struct ur_poller *p, ur_time now, ur_time driven, 
 {
 	ur_time until = timer;
 
-	if (keeps_aside(p, now, driven))
+	if (ur_poller_lazy(p, now, driven))
 		return holds(&p->absent, now) ? now + GLANCE_NS : driven + UR_POLLER_ASIDE_NS;
 	if (ur_poller_in_company(now, driven))
 		until = ur_min_time(until, now + UR_POLLER_ASIDE_NS);

@@ -144,7 +144,7 @@ static struct ur_nic *take_shard(struct ur_engine *e, bool company)
 static void look(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time driven)
 {
 	struct ur_nic *nic = take_shard(e, ur_poller_in_company(now, driven));
-	bool lazy, owes;
+	bool lazy;
 	unsigned n;
 
 	if (!nic) {
@@ -156,12 +156,9 @@ static void look(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time 
 	lazy = ur_poller_lazy(p, now, driven);
 	ur_reply_sends(&e->reply, now, false);
 	n = lazy ? ur_nic_poll_lazy(nic, now) : ur_nic_poll(nic, now);
-	owes = lazy && ur_nic_next(nic) <= now;
 	if (!n && nic->capture)
 		ur_capture_flush(nic->capture);
-	ur_reply_waits(&e->reply, now, owes && ur_nic_owes_answers(nic));
-	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
-	ur_engine_leave(e);
+	ur_engine_leave(e, now, lazy);
 	ur_poller_looked(p, now, driven, n);
 }
 
@@ -293,7 +290,7 @@ static void *progress_main(void *arg)
 		if (e->local)
 			ur_local_announce(e->local);
 		if (e->registry)
-			ur_registry_started(e->registry, e->info.port);
+			ur_registry_started(e->registry, e->kind->name);
 	}
 	ask_for_short_slices();
 	ask_for_exact_sleeps();

@@ -64,11 +64,8 @@ static unsigned qp_counters(void *ctx, const char *params, struct ur_ethdev_valu
 
 int ur_telemetry_offer(struct ur_engine *e)
 {
-	int err;
+	int err = ur_ethdev_telemetry("/uroce/counters", "Returns the counters of the device. No parameters.", device_counters, e);
 
-	if (!e->cfg.telemetry)
-		return 0;
-	err = ur_ethdev_telemetry("/uroce/counters", "Returns the counters of the device. No parameters.", device_counters, e);
 	if (!err)
 		err = ur_ethdev_telemetry("/uroce/qp",
 					  "Returns the counters of a queue pair, or the numbers and states of all. Parameter: number",

@@ -47,7 +47,7 @@ struct ur_xrcd;
 
 struct ur_tp_config {
 	void *ctx; /* handed to alloc */
-	/* Packets to build frames in, as ur_port_ops.alloc; may give fewer than asked. */
+	/* Packets to build frames in, as ur_queue_ops.alloc; may give fewer than asked. */
 	unsigned (*alloc)(void *ctx, struct ur_pkt **pkts, unsigned n);
 	void (*free)(void *ctx, struct ur_pkt **pkts, unsigned n);
 	/* Has the process `to` of this host (see ur_tp_hold) not read yet all that was sent to it? Nothing of it is lost then. Or NULL. */

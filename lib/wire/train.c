@@ -67,11 +67,12 @@ void ur_train_mark(struct ur_pkt **pkts, unsigned n, unsigned max_pkts, uint32_t
 
 unsigned ur_train_length(struct ur_pkt *const *pkts, unsigned n, unsigned max_pkts, uint32_t max_bytes)
 {
-	uint32_t size = datagram_len(pkts[0]), bytes = size, last = size, len;
+	uint32_t size, bytes, last, len;
 	unsigned k = 1;
 
-	if (pkts[0]->place || pkts[0]->kind != UR_PKT_ROCE)
+	if (n == 1 || max_pkts < 2 || pkts[0]->place || pkts[0]->kind != UR_PKT_ROCE)
 		return 1;
+	size = bytes = last = datagram_len(pkts[0]);
 	for (; k < n && k < max_pkts && pkts[k]->place == k; k++) {
 		len = datagram_len(pkts[k]);
 		bytes += len;
