@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -284,6 +285,10 @@ struct ur_nic *ur_engine_lock(struct ur_engine *e)
 	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
 	shard_enter(e);
 	e->nic->now = ur_engine_now();
+	if (ur_unlikely(ur_coalesce_waits(&e->coalesce))) { /* before the QP is disconnected, say */
+		ur_coalesce_looked(&e->coalesce, e->nic->now);
+		ur_nic_poll_tx(e->nic, e->nic->now);
+	}
 	return e->nic;
 }
 
@@ -315,30 +320,36 @@ void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy)
 /* --- application threads --- */
 
 /* A round that sends all that it can. How many packets moved. */
-static unsigned poll_if_free(struct ur_engine *e, ur_time now, bool posted)
+static unsigned poll_if_free(struct ur_engine *e, ur_time now)
 {
 	unsigned n;
 
 	if (!shard_try(e))
 		return 0; /* the holder sees what we would have seen before it leaves */
-	ur_reply_sends(&e->reply, now, posted);
+	ur_reply_sends(&e->reply, now, false);
 	n = ur_nic_poll(e->nic, now);
 	ur_engine_leave(e, now, false);
 	return n;
 }
 
-/* Posting alone is no promise to poll. */
+/* Posting alone is no promise to poll: what can be sent is sent now. To look for arrivals would cost a system call that mostly finds none. */
 void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 {
-	ur_time now;
+	ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
+	bool waits = ur_coalesce_posted(&e->coalesce, now, driven);
 
-	if (!ur_qp_doorbell(qp))
+	if (ur_qp_doorbell(qp))
+		ur_nic_ring(e->nic, qp);
+	else if (!ur_nic_rang(e->nic))
 		return;
-	ur_nic_ring(e->nic, qp);
-	now = ur_engine_now();
-	if (atomic_load_explicit(&e->driven_at, memory_order_relaxed))
+	if (driven && !waits)
 		atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
-	poll_if_free(e, now, true);
+	if (waits || !shard_try(e))
+		return; /* the holder sees that we rang before it leaves */
+	ur_reply_sends(&e->reply, now, true);
+	ur_nic_poll_tx(e->nic, now);
+	ur_engine_leave(e, now, false);
+	ur_coalesce_sent(&e->coalesce, ur_engine_now());
 }
 
 /* Sends what earlier arrivals ask for, unless the application is about to post something that it can travel with, and receives. */
@@ -346,7 +357,7 @@ static unsigned poll_lazy(struct ur_engine *e, ur_time now)
 {
 	if (ur_reply_is_near(&e->reply, now) && !ur_nic_rang(e->nic))
 		return ur_nic_poll_rx(e->nic, now);
-	ur_reply_sends(&e->reply, now, false);
+	ur_reply_sends(&e->reply, now, ur_nic_rang(e->nic));
 	return ur_nic_poll_lazy(e->nic, now);
 }
 
@@ -362,6 +373,19 @@ static void let_holder_run(void)
 		sched_yield();
 }
 
+bool ur_engine_lost_cpu(void)
+{
+	static __thread long before;
+	struct rusage ru;
+	long times;
+
+	if (getrusage(RUSAGE_THREAD, &ru))
+		return false;
+	times = ru.ru_nivcsw - before;
+	before = ru.ru_nivcsw;
+	return times != 0;
+}
+
 /* Who drives comes back at once, or posts, or says that it will block; if it does neither, the progress thread looks in soon. So answers
  * may wait. */
 bool ur_engine_drive(struct ur_engine *e)
@@ -370,8 +394,10 @@ bool ur_engine_drive(struct ur_engine *e)
 	unsigned n;
 
 	if (ur_unlikely(atomic_load_explicit(&e->once_more, memory_order_relaxed)) && atomic_exchange(&e->once_more, false))
-		return poll_if_free(e, now, false) != 0;
+		return poll_if_free(e, now) != 0;
 	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
+	if (ur_unlikely(ur_coalesce_polled(&e->coalesce, now)))
+		ur_coalesce_late(&e->coalesce, now, ur_engine_lost_cpu());
 	if (!shard_try(e)) {
 		let_holder_run();
 		return false;
@@ -384,8 +410,8 @@ bool ur_engine_drive(struct ur_engine *e)
 /* It may look at its queue once more before it does. */
 void ur_engine_will_block(struct ur_engine *e)
 {
-	if (atomic_load_explicit(&e->owes, memory_order_relaxed))
-		poll_if_free(e, ur_engine_now(), false);
+	if (atomic_load_explicit(&e->owes, memory_order_relaxed) || ur_nic_rang(e->nic))
+		poll_if_free(e, ur_engine_now());
 	atomic_store_explicit(&e->once_more, true, memory_order_relaxed);
 	atomic_store(&e->driven_at, 0);
 	if (atomic_load(&e->aside))

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "engine/capture.h"
+#include "engine/coalesce.h"
 #include "engine/engine.h"
 #include "engine/fault.h"
 #include "engine/hostif.h"
@@ -28,6 +29,7 @@ struct ur_engine {
 	atomic_uint waiters;        /* threads that wait for `shard`: the progress thread lets them pass */
 	struct ur_nic *nic;
 	struct ur_reply reply; /* under the lock */
+	struct ur_coalesce coalesce;
 	struct ur_list watches; /* of struct ur_engine_watch; under the lock */
 
 	/* Who polls (poller.h). Times are of ur_engine_now; the progress thread writes `wake_at`, everybody reads it. */
@@ -86,6 +88,9 @@ void ur_ending_serve(struct ur_engine *e);
 struct ur_nic *ur_engine_try(struct ur_engine *e);
 /* Gives up the shard after a round at `now`, of which a lazy one may leave something to be sent. */
 void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy);
+
+/* Whether other threads were given the CPU that this one was using, since it last asked. */
+bool ur_engine_lost_cpu(void);
 
 /* progress.c */
 int ur_progress_start(struct ur_engine *e);

@@ -15,6 +15,8 @@
 #define ECN_MASK 3
 #define ECN_CE 3
 
+#define TX_BURSTS 16 /* of a round that only sends: 1 MiB with the usual path MTU, about what a window holds */
+
 /* --- packet buffers for the layers below --- */
 
 static unsigned nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
@@ -409,6 +411,17 @@ unsigned ur_nic_poll_rx(struct ur_nic *nic, ur_time now)
 {
 	nic->now = now;
 	return nic->port ? nic_arrivals(nic) : 0;
+}
+
+unsigned ur_nic_poll_tx(struct ur_nic *nic, ur_time now)
+{
+	unsigned n, sum = 0;
+
+	if (!nic_begin(nic, now))
+		return 0;
+	for (unsigned i = 0; i < TX_BURSTS && (n = nic_tx(nic)); i++)
+		sum += n;
+	return sum;
 }
 
 bool ur_nic_owes_answers(const struct ur_nic *nic)

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -154,6 +153,7 @@ static void look(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time 
 	now = nic->now;
 	driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
 	lazy = ur_poller_lazy(p, now, driven);
+	ur_coalesce_looked(&e->coalesce, now);
 	ur_reply_sends(&e->reply, now, false);
 	n = lazy ? ur_nic_poll_lazy(nic, now) : ur_nic_poll(nic, now);
 	if (!n && nic->capture)
@@ -162,25 +162,11 @@ static void look(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time 
 	ur_poller_looked(p, now, driven, n);
 }
 
-/* How often other threads were given the CPU that this one was using. */
-static long times_preempted(void)
-{
-	struct rusage ru;
-
-	return getrusage(RUSAGE_THREAD, &ru) == 0 ? ru.ru_nivcsw : 0;
-}
-
 /* Before a look. Was it another thread that made us late, or what is below us (the hypervisor, interrupts)? */
-static void note_lost_cpu(struct ur_poller *p, ur_time now, long *preempted)
+static void note_lost_cpu(struct ur_poller *p, ur_time now)
 {
-	long times;
-
-	if (ur_likely(!ur_poller_is_late(p, now)))
-		return;
-	times = times_preempted();
-	if (times != *preempted)
+	if (ur_unlikely(ur_poller_is_late(p, now)) && ur_engine_lost_cpu())
 		ur_poller_lost_cpu(p, now);
-	*preempted = times;
 }
 
 static unsigned allowed_cpus(void)
@@ -203,8 +189,8 @@ static void go_to_sleep(struct ur_engine *e, struct ur_poller *p, ur_time now, u
 static void progress_loop(struct ur_engine *e)
 {
 	struct ur_poller p;
-	long preempted = times_preempted();
 
+	ur_engine_lost_cpu(); /* so far */
 	ur_poller_init(&p, e->cfg.spin_us * UR_NS_PER_US, allowed_cpus(), ur_engine_now());
 	while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
 		ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
@@ -220,7 +206,7 @@ static void progress_loop(struct ur_engine *e)
 			sched_yield();
 			now = ur_engine_now();
 		}
-		note_lost_cpu(&p, now, &preempted);
+		note_lost_cpu(&p, now);
 		look(e, &p, now, driven);
 	}
 }

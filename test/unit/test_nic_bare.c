@@ -66,6 +66,27 @@ static void bare__writes(void)
 	}
 }
 
+/* More than one burst, and no more than the window: nothing is left to be sent. What has come meanwhile stays where it is. */
+static void bare__one_round_sends_all(void)
+{
+	struct ur_nic *nic;
+	unsigned n;
+
+	open_pair(2, IBV_QPT_RC);
+	nic = h.n[0].nic;
+	CU_ASSERT_EQUAL(nics_post(&h, &q[0], IBV_WR_RDMA_WRITE, 0, 0, 2 * LEN, 1, 0), 0);
+	n = ur_nic_poll_tx(nic, h.now);
+	CU_ASSERT_EQUAL(n, 2 * LEN / 256);
+	CU_ASSERT_TRUE(ur_nic_next(nic) > h.now);
+	nics_run(&h, 0);
+	CU_ASSERT_EQUAL(nics_post(&h, &q[0], IBV_WR_RDMA_WRITE, 1, 0, 8, 1, 0), 0);
+	CU_ASSERT_EQUAL(ur_nic_poll_tx(nic, h.now), 1);
+	nics_run(&h, UR_NS_PER_MS);
+	nics_expect(&h, 0, 0, IBV_WC_SUCCESS);
+	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
+	close_pair();
+}
+
 /* Injected faults tear trains apart, put copies into them, and change packets that have no headers. */
 static void bare__injected_faults(void)
 {
@@ -176,6 +197,7 @@ void ur_suite_nic_bare(void)
 	CU_pSuite s = CU_add_suite("nic_bare", NULL, NULL);
 
 	CU_ADD_TEST(s, bare__writes);
+	CU_ADD_TEST(s, bare__one_round_sends_all);
 	CU_ADD_TEST(s, bare__injected_faults);
 	CU_ADD_TEST(s, bare__busy_port);
 	CU_ADD_TEST(s, bare__groups);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/coalesce.h"
+
+#define CLOSE_NS (3 * UR_NS_PER_US)  /* between two posts of a row, and between its last one and the poll */
+#define DRIVES_NS (50 * UR_NS_PER_US) /* whose last poll is longer ago does something else as well */
+#define MANY 32                      /* posts that wait; then all are sent: the peer shall have something to do, too */
+#define TRUST_ENOUGH 16
+#define TRUST_MAX 64
+#define LATE_NS (50 * UR_NS_PER_US) /* posts that wait so long were forgotten */
+#define SHY_MIN_NS (10 * UR_NS_PER_MS) /* doubled each time that its end was too soon */
+#define SHY_MAX_NS (2000 * UR_NS_PER_MS)
+
+#define get(field) atomic_load_explicit(&(field), memory_order_relaxed)
+#define set(field, value) atomic_store_explicit(&(field), value, memory_order_relaxed)
+
+static ur_time since(ur_time now, ur_time then)
+{
+	return now > then ? now - then : 0;
+}
+
+bool ur_coalesce_posted(struct ur_coalesce *c, ur_time now, ur_time driven)
+{
+	unsigned waiting = get(c->waiting);
+
+	if (since(now, get(c->posted)) >= CLOSE_NS && !waiting) { /* who was waited for keeps the others company */
+		set(c->posted, now);
+		set(c->row, 1);
+		return false;
+	}
+	set(c->posted, now);
+	set(c->row, get(c->row) + 1);
+	if (get(c->trust) < TRUST_ENOUGH || !driven || since(now, driven) >= DRIVES_NS || now < get(c->shy_until) || waiting >= MANY)
+		return false;
+	set(c->waiting, waiting + 1);
+	return true;
+}
+
+void ur_coalesce_sent(struct ur_coalesce *c, ur_time now)
+{
+	set(c->posted, now);
+	set(c->waiting, 0);
+}
+
+void ur_coalesce_looked(struct ur_coalesce *c, ur_time now)
+{
+	if (!get(c->waiting))
+		return;
+	if (since(now, get(c->posted)) >= LATE_NS)
+		set(c->forgotten, true);
+	set(c->waiting, 0);
+}
+
+bool ur_coalesce_polled(struct ur_coalesce *c, ur_time now)
+{
+	bool soon = since(now, get(c->posted)) < CLOSE_NS;
+
+	if (get(c->row) < 2)
+		return false;
+	set(c->row, 0);
+	set(c->waiting, 0);
+	if (soon && get(c->trust) < TRUST_MAX)
+		set(c->trust, get(c->trust) + 1);
+	return !soon;
+}
+
+void ur_coalesce_late(struct ur_coalesce *c, ur_time now, bool held_up)
+{
+	ur_time until = get(c->shy_until), shy = get(c->shy_for);
+	bool forgotten = get(c->forgotten);
+
+	set(c->forgotten, false);
+	if (held_up)
+		return;
+	set(c->trust, get(c->trust) / 2);
+	if (!forgotten)
+		return;
+	shy = !shy || since(now, until) > shy ? SHY_MIN_NS : ur_min_time(2 * shy, SHY_MAX_NS);
+	set(c->shy_for, shy);
+	set(c->shy_until, now + shy);
+	set(c->trust, 0);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether what an application posts waits for more to travel with. A small message costs little but its system call, so posts in a row are
+ * sent together when the application polls: the first leaves at once, those close behind it wait. Only an application that always polled
+ * soon after its posts is trusted to do so again. When it does not, the progress thread sends what waits half a millisecond later; and
+ * unless the application was held up for want of a CPU, nothing waits any more for a while, the longer the oftener that happens.
+ *
+ * Posting threads call without the shard's lock: the fields are atomic and each call reads and writes each once; what a race loses is a
+ * post counted or not.
+ */
+#ifndef UR_COALESCE_H
+#define UR_COALESCE_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+
+struct ur_coalesce {
+	_Atomic ur_time posted; /* the last post, or the end of its sending */
+	atomic_uint row;        /* posts since the last poll, each close behind the one before it */
+	atomic_uint waiting;    /* of them, not sent yet */
+	atomic_uint trust;      /* rows after which the application polled soon, up to a bound */
+	atomic_bool forgotten;  /* others had to send what waited */
+	_Atomic ur_time shy_until, shy_for; /* it disappointed us: nothing waits until then; how long that is */
+};
+
+/* A post at `now`; `driven` is when the application last polled, 0: never, or it said that it would block. True when it waits. */
+bool ur_coalesce_posted(struct ur_coalesce *c, ur_time now, ur_time driven);
+static inline bool ur_coalesce_waits(const struct ur_coalesce *c)
+{
+	return atomic_load_explicit(&c->waiting, memory_order_relaxed) != 0;
+}
+/* What waited has been sent, at `now`, by the thread that posted. */
+void ur_coalesce_sent(struct ur_coalesce *c, ur_time now);
+/* The progress thread, or a control call, sends what waits. */
+void ur_coalesce_looked(struct ur_coalesce *c, ur_time now);
+/* The application polls, which sends what waits. True when that was to be expected earlier: ur_coalesce_late wants to know why. */
+bool ur_coalesce_polled(struct ur_coalesce *c, ur_time now);
+/* `held_up`: other threads had its CPU meanwhile. */
+void ur_coalesce_late(struct ur_coalesce *c, ur_time now, bool held_up);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/engine/coalesce.c: posts wait for an application that polls soon after them, and for no other. */
+#include <CUnit/Basic.h>
+
+#include "engine/coalesce.h"
+
+#define US UR_NS_PER_US
+#define MS UR_NS_PER_MS
+
+/* `posts` in a row, of which the first is sent alone, half a microsecond apart; returns how many wait. Polls `delay` after the last. */
+static unsigned row(struct ur_coalesce *c, ur_time *now, unsigned posts, ur_time delay)
+{
+	ur_time polled = *now;
+	unsigned waits = 0;
+
+	*now += 5 * US;
+	for (unsigned i = 0; i < posts; i++) {
+		if (ur_coalesce_posted(c, *now, polled))
+			waits++;
+		else
+			ur_coalesce_sent(c, *now);
+		*now += US / 2;
+	}
+	*now += delay;
+	return waits;
+}
+
+static ur_time trusted(struct ur_coalesce *c)
+{
+	ur_time now = MS;
+
+	for (unsigned i = 0; i < 100; i++) {
+		row(c, &now, 2, US);
+		ur_coalesce_polled(c, now);
+	}
+	return now;
+}
+
+static void coalesce__trusts_nobody_at_first(void)
+{
+	struct ur_coalesce c = {0};
+	ur_time now = MS;
+
+	CU_ASSERT_EQUAL(row(&c, &now, 10, US), 0);
+	CU_ASSERT_FALSE(ur_coalesce_waits(&c));
+}
+
+static void coalesce__first_of_a_row_leaves_at_once(void)
+{
+	struct ur_coalesce c = {0};
+	ur_time now = trusted(&c);
+
+	CU_ASSERT_EQUAL(row(&c, &now, 1, US), 0);
+	CU_ASSERT_EQUAL(row(&c, &now, 10, US), 9);
+	CU_ASSERT_TRUE(ur_coalesce_waits(&c));
+	CU_ASSERT_FALSE(ur_coalesce_polled(&c, now));
+	CU_ASSERT_FALSE(ur_coalesce_waits(&c));
+}
+
+static void coalesce__many_are_sent(void)
+{
+	struct ur_coalesce c = {0};
+	ur_time now = trusted(&c);
+
+	CU_ASSERT_EQUAL(row(&c, &now, 70, US), 67); /* not the first, and not one of every 33 that follow */
+}
+
+static void coalesce__who_polled_long_ago_is_not_waited_for(void)
+{
+	struct ur_coalesce c = {0};
+	ur_time now = trusted(&c);
+
+	CU_ASSERT_FALSE(ur_coalesce_posted(&c, now, now - 60 * US));
+	CU_ASSERT_FALSE(ur_coalesce_posted(&c, now + US, now - 60 * US));
+	CU_ASSERT_FALSE(ur_coalesce_posted(&c, now + 2 * US, 0));
+	CU_ASSERT_TRUE(ur_coalesce_posted(&c, now + 3 * US, now));
+}
+
+/* Who posts and goes away has that done to it once; then it is left alone, longer each time that it does it again at once. */
+static void coalesce__who_goes_away_is_not_waited_for(void)
+{
+	struct ur_coalesce c = {0};
+	ur_time now = trusted(&c), shy, last = 0;
+
+	for (unsigned i = 0; i < 5; i++) {
+		CU_ASSERT_EQUAL(row(&c, &now, 4, 500 * US), 3);
+		ur_coalesce_looked(&c, now);
+		CU_ASSERT_FALSE(ur_coalesce_waits(&c));
+		now += MS;
+		CU_ASSERT_TRUE(ur_coalesce_polled(&c, now));
+		ur_coalesce_late(&c, now, false);
+		for (shy = now; row(&c, &now, 4, US) == 0;)
+			ur_coalesce_polled(&c, now);
+		ur_coalesce_polled(&c, now);
+		CU_ASSERT_TRUE(now - shy >= 10 * MS && now - shy > last);
+		last = now - shy;
+	}
+	CU_ASSERT_TRUE(last >= 160 * MS);
+}
+
+static void coalesce__who_was_held_up_is_forgiven(void)
+{
+	struct ur_coalesce c = {0};
+	ur_time now = trusted(&c);
+
+	for (unsigned i = 0; i < 10; i++) {
+		CU_ASSERT_EQUAL(row(&c, &now, 4, 4 * MS), 3);
+		ur_coalesce_looked(&c, now);
+		CU_ASSERT_TRUE(ur_coalesce_polled(&c, now));
+		ur_coalesce_late(&c, now, true);
+	}
+}
+
+/* Somebody else took the shard a moment after the posts, before the application could poll: that is no disappointment. */
+static void coalesce__sent_early_is_not_forgotten(void)
+{
+	struct ur_coalesce c = {0};
+	ur_time now = trusted(&c);
+
+	CU_ASSERT_EQUAL(row(&c, &now, 4, US), 3);
+	ur_coalesce_looked(&c, now);
+	CU_ASSERT_FALSE(ur_coalesce_polled(&c, now));
+	CU_ASSERT_EQUAL(row(&c, &now, 4, US), 3);
+}
+
+/* Late polls alone, with nothing that waited for them, cost trust too: an application that computes between posts and polls. */
+static void coalesce__trust_is_lost_by_late_polls(void)
+{
+	struct ur_coalesce c = {0};
+	ur_time now = trusted(&c);
+
+	for (unsigned i = 0; i < 3; i++) {
+		row(&c, &now, 2, 20 * US);
+		CU_ASSERT_TRUE(ur_coalesce_polled(&c, now));
+		ur_coalesce_late(&c, now, false);
+	}
+	CU_ASSERT_EQUAL(row(&c, &now, 4, US), 0);
+}
+
+void ur_suite_coalesce(void);
+void ur_suite_coalesce(void)
+{
+	CU_pSuite s = CU_add_suite("coalesce", NULL, NULL);
+
+	CU_ADD_TEST(s, coalesce__trusts_nobody_at_first);
+	CU_ADD_TEST(s, coalesce__first_of_a_row_leaves_at_once);
+	CU_ADD_TEST(s, coalesce__many_are_sent);
+	CU_ADD_TEST(s, coalesce__who_polled_long_ago_is_not_waited_for);
+	CU_ADD_TEST(s, coalesce__who_goes_away_is_not_waited_for);
+	CU_ADD_TEST(s, coalesce__who_was_held_up_is_forgiven);
+	CU_ADD_TEST(s, coalesce__sent_early_is_not_forgotten);
+	CU_ADD_TEST(s, coalesce__trust_is_lost_by_late_polls);
+}
