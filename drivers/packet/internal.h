@@ -13,6 +13,7 @@
 
 #include "drivers/kif/kif.h"
 #include "drivers/packet/packet.h"
+#include "drivers/sock.h"
 #include "wire/frame.h"
 
 #define UR_PACKET_PKTS 4096       /* packets that may be out at a time, received and to send; only those in use cost memory */
@@ -66,6 +67,7 @@ struct ur_packet {
 	struct mmsghdr tx_msg[UR_PACKET_TX_MSGS];
 	struct virtio_net_hdr tx_vnet[UR_PACKET_TX_MSGS];
 	uint8_t tx_head[UR_PACKET_TX_MSGS][UR_PACKET_HDR_MAX];
+	uint8_t tx_arena[UR_PACKET_TX_PKTS * UR_SOCK_GATHER];
 	struct iovec tx_iov[UR_PACKET_TX_PKTS * (UR_PKT_SEGS + 2) + 2 * UR_PACKET_TX_MSGS];
 	uint8_t tx_len[UR_PACKET_TX_MSGS]; /* packets of each */
 };

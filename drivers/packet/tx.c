@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sending: a burst becomes frames and trains, which leave with one system call. The kernel gathers headers, the program's memory and
- * ICRCs, and has copied all of it when the call returns. (From a ring it would send without a copy, and give the slot back while a
- * receiver on this host still refers to it.)
+ * ICRCs (short packets of a train we gather: drivers/sock.h), and has copied all of it when the call returns. (From a ring it would send
+ * without a copy, and give the slot back while a receiver on this host still refers to it.)
  */
 #include <errno.h>
 #include <string.h>
@@ -16,12 +16,6 @@
 static void put(struct msghdr *h, const void *data, size_t len)
 {
 	h->msg_iov[h->msg_iovlen++] = (struct iovec){.iov_base = (void *)(uintptr_t)data, .iov_len = len};
-}
-
-/* The packet from its byte `off` on. */
-static void put_packet(struct msghdr *h, struct ur_pkt *p, uint32_t off)
-{
-	h->msg_iovlen += ur_sock_pieces(h->msg_iov + h->msg_iovlen, p, off);
 }
 
 /* What the sum over a UDP datagram begins with. The kernel goes on from here, for each of its packets. */
@@ -52,7 +46,7 @@ static void put_head(struct ur_packet *s, unsigned m, const struct ur_pkt *first
 	put(&s->tx_msg[m].msg_hdr, head, first->bth_off);
 }
 
-static void put_train(struct ur_packet *s, unsigned m, struct ur_pkt **pkts, unsigned k)
+static void put_train(struct ur_packet *s, unsigned m, struct ur_pkt **pkts, unsigned k, uint8_t **arena)
 {
 	struct msghdr *h = &s->tx_msg[m].msg_hdr;
 	uint32_t size = ur_pkt_frame_len(pkts[0]) - pkts[0]->bth_off, payload = 0;
@@ -66,8 +60,7 @@ static void put_train(struct ur_packet *s, unsigned m, struct ur_pkt **pkts, uns
 	for (unsigned i = 0; i < k; i++)
 		payload += ur_pkt_frame_len(pkts[i]) - pkts[i]->bth_off;
 	put_head(s, m, pkts[0], payload);
-	for (unsigned i = 0; i < k; i++)
-		put_packet(h, pkts[i], pkts[i]->bth_off);
+	h->msg_iovlen += ur_sock_train(h->msg_iov + h->msg_iovlen, pkts, k, arena);
 }
 
 static bool is_tagged(const struct ur_pkt *p)
@@ -83,7 +76,8 @@ static bool too_long(const struct ur_packet *s, const struct ur_pkt *p)
 }
 
 /* Message number m of the call, from the first of at most n packets; returns how many go into it. */
-static unsigned put_message(struct ur_packet *s, unsigned m, struct ur_pkt **pkts, unsigned n, struct iovec **iov)
+static unsigned put_message(struct ur_packet *s, unsigned m, struct ur_pkt **pkts, unsigned n, struct iovec **iov,
+			    uint8_t **arena)
 {
 	struct msghdr *h = &s->tx_msg[m].msg_hdr;
 	unsigned k = ur_train_length(pkts, n, s->queue.train_pkts, s->queue.train_bytes);
@@ -94,10 +88,10 @@ static unsigned put_message(struct ur_packet *s, unsigned m, struct ur_pkt **pkt
 	if (ur_unlikely(pkts[0]->place)) /* its train left without it */
 		ur_train_move(pkts[0], 0);
 	if (k > 1) {
-		put_train(s, m, pkts, k);
+		put_train(s, m, pkts, k, arena);
 	} else {
 		s->tx_vnet[m] = (struct virtio_net_hdr){.flags = 0};
-		put_packet(h, pkts[0], 0);
+		h->msg_iovlen += ur_sock_pieces(h->msg_iov + h->msg_iovlen, pkts[0], 0);
 	}
 	*iov += h->msg_iovlen;
 	s->tx_len[m] = (uint8_t)k;
@@ -142,10 +136,11 @@ unsigned ur_packet_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 
 	while (done < n && !full) {
 		struct iovec *iov = s->tx_iov;
+		uint8_t *arena = s->tx_arena;
 		unsigned room = ur_min_u32(n - done, UR_PACKET_TX_PKTS), put_in = 0, m = 0, gone;
 
 		while (put_in < room && m < UR_PACKET_TX_MSGS && !too_long(s, pkts[done + put_in]))
-			put_in += put_message(s, m++, pkts + done + put_in, put_in < torn ? 1 : room - put_in, &iov);
+			put_in += put_message(s, m++, pkts + done + put_in, put_in < torn ? 1 : room - put_in, &iov, &arena);
 		torn = 0;
 		gone = send_all(s, m, &full, &torn);
 		if (!m) { /* the first one is too long for the port: nobody else can send it either */

@@ -77,7 +77,7 @@ static struct ur_sim_buf *gather(struct ur_sim *sim, const struct ur_pkt *p)
 		return NULL;
 	ur_pkt_copy_fields(&b->pkt, p);
 	b->pkt.flags = b->pkt.place = 0;
-	b->pkt.len = (uint32_t)(ur_pkt_gather(p, b->pkt.data) - b->pkt.data);
+	b->pkt.len = (uint32_t)(ur_pkt_gather(p, 0, b->pkt.data) - b->pkt.data);
 	return b;
 }
 

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "drivers/sock.h"
 #include "drivers/udp/udp.h"
 #include "wire/hdr.h"
 
@@ -88,6 +89,7 @@ struct ur_udp {
 	/* tx.c */
 	struct mmsghdr tx_msg[UR_UDP_TX_MSGS];
 	struct iovec tx_iov[UR_UDP_TX_PKTS * (UR_PKT_SEGS + 2)];
+	uint8_t tx_arena[UR_UDP_TX_PKTS * UR_SOCK_GATHER];
 	struct sockaddr_in6 tx_name[UR_UDP_TX_MSGS];
 	union ur_udp_control tx_control[UR_UDP_TX_MSGS];
 	uint8_t tx_len[UR_UDP_TX_MSGS]; /* packets of each */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sending: a burst becomes datagrams and trains (UDP_SEGMENT), which leave with one system call. The kernel gathers headers, the program's
- * memory and ICRCs, and has copied all of it when the call returns.
+ * memory and ICRCs (short packets of a train we gather: drivers/sock.h), and has copied all of it when the call returns.
  */
 #include <errno.h>
 #include <time.h> /* before errqueue.h, which lacks it */
@@ -93,7 +93,7 @@ static void put_way6(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip
 /* --- a burst --- */
 
 /* Datagram or train number m of the call, from the first of the packets; returns how many go into it. */
-static unsigned put_train(struct ur_udp *u, unsigned m, struct ur_pkt **pkts, unsigned n, struct iovec **iov)
+static unsigned put_train(struct ur_udp *u, unsigned m, struct ur_pkt **pkts, unsigned n, struct iovec **iov, uint8_t **arena)
 {
 	struct msghdr *h = &u->tx_msg[m].msg_hdr;
 	const uint8_t *ip = pkts[0]->data + pkts[0]->l3_off;
@@ -104,12 +104,8 @@ static unsigned put_train(struct ur_udp *u, unsigned m, struct ur_pkt **pkts, un
 		ur_train_move(pkts[0], 0);
 	size = (uint16_t)(ur_pkt_frame_len(pkts[0]) - pkts[0]->bth_off);
 	*h = (struct msghdr){.msg_name = &u->tx_name[m], .msg_control = &u->tx_control[m], .msg_iov = *iov};
-	for (unsigned i = 0; i < k; i++) {
-		unsigned pieces = ur_sock_pieces(*iov, pkts[i], pkts[i]->bth_off);
-
-		*iov += pieces;
-		h->msg_iovlen += pieces;
-	}
+	h->msg_iovlen = k > 1 ? ur_sock_train(*iov, pkts, k, arena) : ur_sock_pieces(*iov, pkts[0], pkts[0]->bth_off);
+	*iov += h->msg_iovlen;
 	if (pkts[0]->ip_version == 4)
 		put_way4(u, h, ip);
 	else
@@ -159,10 +155,11 @@ unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 
 	while (done < n) {
 		struct iovec *iov = u->tx_iov;
+		uint8_t *arena = u->tx_arena;
 		unsigned room = ur_min_u32(n - done, UR_UDP_TX_PKTS), put_in = 0, m = 0, gone;
 
 		while (put_in < room && m < UR_UDP_TX_MSGS)
-			put_in += put_train(u, m++, pkts + done + put_in, room - put_in, &iov);
+			put_in += put_train(u, m++, pkts + done + put_in, room - put_in, &iov, &arena);
 		gone = send_all(u, m);
 		ur_udp_release(q, pkts + done, gone);
 		done += gone;

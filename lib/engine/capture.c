@@ -148,7 +148,7 @@ void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now,
 	put32(c, len);
 	put32(c, len);
 	put(c, headers, bare);
-	c->len = (size_t)(ur_pkt_gather(p, c->buf + c->len) - c->buf);
+	c->len = (size_t)(ur_pkt_gather(p, 0, c->buf + c->len) - c->buf);
 	put_pad(c);
 	put_option(c, OPT_EPB_FLAGS, &flags, 4);
 	put32(c, OPT_END);

@@ -332,7 +332,7 @@ static unsigned poll_if_free(struct ur_engine *e, ur_time now)
 	return n;
 }
 
-/* Posting alone is no promise to poll: what can be sent is sent now. To look for arrivals would cost a system call that mostly finds none. */
+/* Posting is no promise to poll: what can be sent is sent now. To look for arrivals would cost a system call that mostly finds none. */
 void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 {
 	ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);

@@ -38,7 +38,7 @@ static void put_record(uint8_t *to, const struct ur_pkt *p, uint32_t len)
 		r.dst = p->dst;
 	}
 	memcpy(to, &r, sizeof(r));
-	ur_pkt_gather(p, to + sizeof(r));
+	ur_pkt_gather(p, 0, to + sizeof(r));
 }
 
 /*

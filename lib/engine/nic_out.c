@@ -191,7 +191,7 @@ struct ur_pkt *ur_nic_copy(struct ur_nic *nic, const struct ur_pkt *p)
 		ur_pkts_release(&c, 1);
 		return NULL;
 	}
-	c->len = (uint32_t)(ur_pkt_gather(p, c->data) - c->data);
+	c->len = (uint32_t)(ur_pkt_gather(p, 0, c->data) - c->data);
 	ur_pkt_copy_fields(c, p);
 	return c;
 }

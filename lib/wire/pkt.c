@@ -4,10 +4,10 @@
 
 #include "wire/pkt.h"
 
-uint8_t *ur_pkt_gather(const struct ur_pkt *p, uint8_t *to)
+uint8_t *ur_pkt_gather(const struct ur_pkt *p, uint32_t off, uint8_t *to)
 {
-	memcpy(to, p->data, p->len);
-	to += p->len;
+	memcpy(to, p->data + off, p->len - off);
+	to += p->len - off;
 	for (unsigned i = 0; i < p->nseg; to += p->seg[i++].len)
 		memcpy(to, p->seg[i].data, p->seg[i].len);
 	memcpy(to, p->tail, p->tail_len);

@@ -139,8 +139,8 @@ static inline void ur_pkt_copy_fields(struct ur_pkt *to, const struct ur_pkt *fr
 	to->dst = from->dst;
 }
 
-/* Copies the frame as it is on the wire, and returns where it ends. The segments stay what they are. */
-uint8_t *ur_pkt_gather(const struct ur_pkt *p, uint8_t *to);
+/* Copies the frame as it is on the wire, from its byte `off` on, one of `data`; returns where it ends. The segments stay what they are. */
+uint8_t *ur_pkt_gather(const struct ur_pkt *p, uint32_t off, uint8_t *to);
 /* Counts the segments; uncounts them, after which there are none. */
 void ur_pkt_hold(const struct ur_pkt *p);
 void ur_pkt_let_go(struct ur_pkt *p);

@@ -204,14 +204,14 @@ static void train__refused(void)
 	open_pair(false, false);
 	make_path(false, 0);
 	for (uint32_t i = 0; i < 5; i++)
-		p[i] = data_pkt(i, 1024, &ref);
+		p[i] = data_pkt(i, 4096, &ref);
 	p[4]->seg[0].data = gone;
 	ur_train_mark(p, 5, 64, 65000);
 	for (unsigned i = 0; i < 5; i++)
 		ur_frame_finish(p[i], 0);
 	munmap(gone, 4096);
 	CU_ASSERT_EQUAL(ur_queue_tx(a->queue, p, 5), 5);
-	CU_ASSERT_EQUAL(receive_train(0, 4, 0), 4096);
+	CU_ASSERT_EQUAL(receive_train(0, 4, 0), 4 * 4096);
 	CU_ASSERT_EQUAL(a->queue->tx_refused, 1);
 	CU_ASSERT_TRUE(a->queue->train_pkts > 1);
 	CU_ASSERT_EQUAL(atomic_load(&ref.n), 0);

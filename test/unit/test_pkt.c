@@ -29,12 +29,14 @@ static void pkt_gather__in_order(void)
 	uint8_t to[sizeof(whole) + 1] = {[sizeof(whole)] = 0x55};
 
 	CU_ASSERT_EQUAL(ur_pkt_frame_len(&p), sizeof(whole));
-	CU_ASSERT_PTR_EQUAL(ur_pkt_gather(&p, to), to + sizeof(whole));
+	CU_ASSERT_PTR_EQUAL(ur_pkt_gather(&p, 0, to), to + sizeof(whole));
 	CU_ASSERT_EQUAL(memcmp(to, whole, sizeof(whole)), 0);
 	CU_ASSERT_EQUAL(to[sizeof(whole)], 0x55);
 	CU_ASSERT_EQUAL(p.nseg, 2);
 	CU_ASSERT_EQUAL(atomic_load(&ref_x.n), 1);
-	CU_ASSERT_PTR_EQUAL(ur_pkt_gather(&empty, to), to);
+	CU_ASSERT_PTR_EQUAL(ur_pkt_gather(&p, 3, to), to + sizeof(whole) - 3);
+	CU_ASSERT_EQUAL(memcmp(to, whole + 3, sizeof(whole) - 3), 0);
+	CU_ASSERT_PTR_EQUAL(ur_pkt_gather(&empty, 0, to), to);
 }
 
 static void pkt_hold__counts(void)

@@ -77,7 +77,7 @@ static bool right_on_the_wire(const struct ur_pkt *p, uint16_t id)
 	struct ur_pkt in;
 	bool ok;
 
-	sample_load(&in, frame, (size_t)(ur_pkt_gather(p, frame) - frame));
+	sample_load(&in, frame, (size_t)(ur_pkt_gather(p, 0, frame) - frame));
 	ok = ur_frame_parse(&in, &c) && in.kind == UR_PKT_ROCE && (in.ip_version == 6 || ur_get16(in.data + in.l3_off + 4) == id);
 	sample_free(&in);
 	return ok;
