@@ -23,6 +23,7 @@
 	X(RX_OTHER_HOST, "rx_not_for_us", "frames for another host, address or protocol, ignored") \
 	X(RX_OTHER_SLOT, "rx_other_process", "packets for another process of this host, ignored or handed on to it") \
 	X(DROP_ROCE_V1, "drop_roce_v1", "RoCEv1 frames: the peer is in the wrong RoCE mode") \
+	X(DROP_MARTIAN, "drop_martian_source", "RoCEv2 packets from the wire with a source that is our own address, or no host's") \
 	X(DROP_VLAN, "drop_vlan", "RoCEv2 packets with the tag of a VLAN that their destination address is not in") \
 	X(DROP_TRUNCATED, "drop_truncated", "frames shorter than their headers say") \
 	X(DROP_BAD_IP, "drop_bad_ip", "IP headers with a wrong version, length or checksum, or fragments") \

@@ -263,16 +263,27 @@ static bool nic_vlan_is_ours(const struct ur_nic *nic, const struct ur_pkt *p)
 	return index >= 0 && ur_net_gid(nic->net, (unsigned)index)->vlan == (p->vlan & VLAN_ID_MASK);
 }
 
-/* A multicast of this host that the port brings as well: a loopback interface does, or one that shows what other processes send. */
-static bool nic_had_copy(const struct ur_nic *nic, const struct ur_pkt *p)
+/*
+ * What we send to ourselves does not come from the wire, but for a multicast that the port brings as well: a loopback interface does, or
+ * one that shows what other processes send. Everything else from the wire that bears our address, or that of no host, is a forgery.
+ */
+static enum ur_counter nic_martian(const struct ur_pkt *p, enum ur_net_claim claim)
 {
-	return !(p->flags & UR_PKT_LOCAL) && ur_net_gid_find(nic->net, &p->src) >= 0;
+	bool echo = claim == UR_NET_FROM_US && p->bth.dqpn == UR_QPN_MCAST;
+
+	return claim == UR_NET_NOT_TO_US || echo ? UR_C_RX_OTHER_HOST : UR_C_DROP_MARTIAN;
 }
 
 static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
 {
-	if (ur_unlikely(!nic_mac_is_ours(nic, p) || !ur_net_is_ours(nic->net, &p->dst))) {
+	enum ur_net_claim claim = ur_net_claim(nic->net, &p->src, &p->dst);
+
+	if (ur_unlikely(!nic_mac_is_ours(nic, p))) {
 		ur_count(&nic->counters, UR_C_RX_OTHER_HOST);
+		return;
+	}
+	if (ur_unlikely(claim != UR_NET_TO_US) && (claim == UR_NET_NOT_TO_US || !(p->flags & UR_PKT_LOCAL))) {
+		ur_count(&nic->counters, nic_martian(p, claim));
 		return;
 	}
 	if (ur_unlikely((p->vlan & VLAN_ID_MASK) && !nic_vlan_is_ours(nic, p))) {
@@ -281,10 +292,6 @@ static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
 	}
 	if (ur_unlikely(p->bth.dqpn <= 1)) {
 		ur_nic_rx_mad(nic, p);
-		return;
-	}
-	if (ur_unlikely(p->bth.dqpn == UR_QPN_MCAST && nic_had_copy(nic, p))) {
-		ur_count(&nic->counters, UR_C_RX_OTHER_HOST);
 		return;
 	}
 	if (ur_unlikely(p->bth.dqpn >> 16 != nic->cfg.slot && p->bth.dqpn != UR_QPN_MCAST)) {

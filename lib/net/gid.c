@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "net/internal.h"
 
 /* IPv4, then global IPv6, then link-local. */
@@ -75,6 +76,12 @@ static bool addr_ok(const struct ur_net_addr *a)
 	return a->prefix_len <= (v4 ? 32 : 128);
 }
 
+static void forget_claim(struct ur_net *net)
+{
+	net->last_src = net->last_dst = (struct ur_gid){{0}};
+	net->last_claim = UR_NET_NOT_TO_US;
+}
+
 int ur_net_addr_add(struct ur_net *net, const struct ur_net_addr *a)
 {
 	struct ur_net_gids *t = net->gids;
@@ -87,6 +94,7 @@ int ur_net_addr_add(struct ur_net *net, const struct ur_net_addr *a)
 	rc = t->fixed ? insert_anywhere(t, a) : insert_sorted(t, a);
 	if (rc)
 		return rc;
+	forget_claim(net);
 	rc = ur_net_route_add_onlink(net, a);
 	if (rc) {
 		remove_at(t, (unsigned)find(t, &a->gid));
@@ -104,6 +112,7 @@ int ur_net_addr_del(struct ur_net *net, const struct ur_gid *gid)
 	if (i < 0)
 		return EADDRNOTAVAIL;
 	remove_at(net->gids, (unsigned)i);
+	forget_claim(net);
 	ur_net_route_del_onlink(net, &g);
 	ur_net_paths_orphan(net, &g);
 	return 0;
@@ -152,7 +161,49 @@ const struct ur_net_addr *ur_net_addr_near(const struct ur_net *net, const struc
 	return best;
 }
 
-bool ur_net_is_ours(const struct ur_net *net, const struct ur_gid *dst)
+/* --- what packets claim --- */
+
+/* 255.255.255.255, or all ones behind the prefix of one of our addresses; a /31 and a /32 have no broadcast address (RFC 3021). */
+static bool is_broadcast(const struct ur_net_gids *t, const struct ur_gid *g)
 {
-	return ur_gid_is_mcast(dst) || find(net->gids, dst) >= 0;
+	uint32_t addr = ur_get32(g->raw + 12);
+
+	for (unsigned i = 0; i < t->high; i++) {
+		const struct ur_net_addr *a = &t->addr[i];
+		uint32_t host = a->prefix_len < 32 ? UINT32_MAX >> a->prefix_len : 0;
+
+		if (t->used[i] && ur_gid_is_v4(&a->gid) && host > 1 && addr == (ur_get32(a->gid.raw + 12) | host))
+			return true;
+	}
+	return addr == UINT32_MAX;
+}
+
+static bool is_nobody(const struct ur_net_gids *t, const struct ur_gid *g)
+{
+	static const struct ur_gid loopback = {.raw = {[15] = 1}};
+
+	if (ur_gid_is_mcast(g))
+		return true;
+	if (ur_gid_is_v4(g)) /* 0.0.0.0/8 is "this host on this network" */
+		return g->raw[12] == 0 || g->raw[12] == 127 || is_broadcast(t, g);
+	return ur_gid_is_zero(g) || ur_gid_eq(g, &loopback);
+}
+
+static enum ur_net_claim claim(const struct ur_net_gids *t, const struct ur_gid *src, const struct ur_gid *dst)
+{
+	if (!ur_gid_is_mcast(dst) && find(t, dst) < 0)
+		return UR_NET_NOT_TO_US;
+	if (find(t, src) >= 0)
+		return UR_NET_FROM_US;
+	return is_nobody(t, src) ? UR_NET_FROM_NOBODY : UR_NET_TO_US;
+}
+
+enum ur_net_claim ur_net_claim(struct ur_net *net, const struct ur_gid *src, const struct ur_gid *dst)
+{
+	if (ur_unlikely(!ur_gid_eq(src, &net->last_src) || !ur_gid_eq(dst, &net->last_dst))) {
+		net->last_src = *src;
+		net->last_dst = *dst;
+		net->last_claim = claim(net->gids, src, dst);
+	}
+	return net->last_claim;
 }

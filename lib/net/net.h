@@ -149,7 +149,14 @@ void ur_net_groups_end(struct ur_net *net, ur_time now);
  * the packet stays the caller's. Learns, resolves, reports memberships, and in owned mode answers.
  */
 void ur_net_rx(struct ur_net *net, struct ur_pkt *p, ur_time now);
-/* True when a frame to this destination address and MAC is for us: one of our addresses, or a multicast group. */
-bool ur_net_is_ours(const struct ur_net *net, const struct ur_gid *dst);
+
+enum ur_net_claim {
+	UR_NET_NOT_TO_US,  /* the destination is neither one of our addresses nor a multicast group */
+	UR_NET_TO_US,      /* and the source may be somebody else's */
+	UR_NET_FROM_US,    /* the source is one of our addresses */
+	UR_NET_FROM_NOBODY /* the source is no host's: multicast, broadcast, loopback or unspecified (RFC 1122, 3.2.1.3; RFC 4291, 2.5) */
+};
+/* What the addresses of a packet claim. Only what came from the wire is to be judged by its source: this host may send to itself. */
+enum ur_net_claim ur_net_claim(struct ur_net *net, const struct ur_gid *src, const struct ur_gid *dst);
 
 #endif

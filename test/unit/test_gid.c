@@ -71,15 +71,45 @@ static void addr_add__errors(void)
 	nh_fini(&h);
 }
 
-static void is_ours__addresses_and_groups(void)
+static enum ur_net_claim claim(struct nh *h, struct ur_gid src, struct ur_gid dst)
 {
-	struct ur_gid g4 = nh_v4(224, 1, 1, 1), g6 = {.raw = {0xff, 2}}, own = nh_v4(10, 0, 0, 1), other = nh_v4(10, 0, 0, 2);
+	enum ur_net_claim first = ur_net_claim(h->side[0].net, &src, &dst);
+
+	CU_ASSERT_EQUAL(ur_net_claim(h->side[0].net, &src, &dst), first);
+	return first;
+}
+
+static void claim__addresses_and_groups(void)
+{
+	struct ur_gid g4 = nh_v4(224, 1, 1, 1), g6 = {.raw = {0xff, 2}}, own = nh_v4(10, 0, 0, 1), other = nh_v4(10, 0, 0, 2), zero = {{0}};
 	struct nh h;
 
 	nh_init(&h, false, false);
+	CU_ASSERT_EQUAL(claim(&h, zero, zero), UR_NET_NOT_TO_US);
 	CU_ASSERT_EQUAL(nh_add(&h, 0, own, 24, 0), 0);
-	CU_ASSERT(ur_net_is_ours(h.side[0].net, &own) && ur_net_is_ours(h.side[0].net, &g4) && ur_net_is_ours(h.side[0].net, &g6));
-	CU_ASSERT(!ur_net_is_ours(h.side[0].net, &other));
+	CU_ASSERT(claim(&h, other, own) == UR_NET_TO_US && claim(&h, other, g4) == UR_NET_TO_US && claim(&h, other, g6) == UR_NET_TO_US);
+	CU_ASSERT(claim(&h, own, own) == UR_NET_FROM_US && claim(&h, own, g4) == UR_NET_FROM_US);
+	CU_ASSERT(claim(&h, own, other) == UR_NET_NOT_TO_US && claim(&h, g4, other) == UR_NET_NOT_TO_US);
+	CU_ASSERT(claim(&h, g4, own) == UR_NET_FROM_NOBODY && claim(&h, zero, own) == UR_NET_FROM_NOBODY);
+	nh_fini(&h);
+}
+
+/* By the prefixes of all addresses; those of two and of one host have none. */
+static void claim__broadcast(void)
+{
+	struct ur_gid own = nh_v4(10, 0, 0, 1);
+	struct nh h;
+
+	nh_init(&h, false, false);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, own, 31, 0), 0);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(10, 0, 0, 6), 32, 0), 0);
+	CU_ASSERT_EQUAL(claim(&h, nh_v4(10, 0, 0, 0), own), UR_NET_TO_US);
+	CU_ASSERT_EQUAL(claim(&h, nh_v4(10, 0, 0, 7), own), UR_NET_TO_US);
+	CU_ASSERT_EQUAL(claim(&h, nh_v4(10, 1, 255, 255), own), UR_NET_TO_US);
+	CU_ASSERT_EQUAL(nh_add(&h, 0, nh_v4(10, 1, 2, 3), 16, 0), 0);
+	CU_ASSERT_EQUAL(claim(&h, nh_v4(10, 1, 255, 255), own), UR_NET_FROM_NOBODY);
+	CU_ASSERT_EQUAL(claim(&h, nh_v4(10, 1, 2, 255), own), UR_NET_TO_US);
+	CU_ASSERT_EQUAL(claim(&h, nh_v4(255, 255, 255, 255), own), UR_NET_FROM_NOBODY);
 	nh_fini(&h);
 }
 
@@ -90,5 +120,6 @@ void ur_suite_gid(void)
 	CU_ADD_TEST(s, addr_add__orders_before_first_use);
 	CU_ADD_TEST(s, addr_del__leaves_indices_alone);
 	CU_ADD_TEST(s, addr_add__errors);
-	CU_ADD_TEST(s, is_ours__addresses_and_groups);
+	CU_ADD_TEST(s, claim__addresses_and_groups);
+	CU_ADD_TEST(s, claim__broadcast);
 }
