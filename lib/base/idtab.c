@@ -1,93 +1,59 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Index to object. Free indices form a queue threaded through free_next. */
+/* Id to object. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/idtab.h"
 
 #define FIRST_SIZE 64u
-#define NONE UINT32_MAX
 
-void ur_idtab_init(struct ur_idtab *t, uint32_t first, uint32_t limit)
+/* What a table has before its first object: one place, which is never written. */
+static struct ur_idtab_entry nothing;
+
+void ur_idtab_init(struct ur_idtab *t, uint32_t limit)
 {
-	*t = (struct ur_idtab){.first = first, .limit = limit, .free_head = NONE, .free_tail = NONE};
+	*t = (struct ur_idtab){.slot = &nothing, .limit = limit};
 }
 
 void ur_idtab_fini(struct ur_idtab *t)
 {
-	free(t->slot);
-	free(t->free_next);
-	ur_idtab_init(t, t->first, t->limit);
-}
-
-static void push_free(struct ur_idtab *t, uint32_t id)
-{
-	t->free_next[id] = NONE;
-	if (t->free_tail == NONE)
-		t->free_head = id;
-	else
-		t->free_next[t->free_tail] = id;
-	t->free_tail = id;
-}
-
-static uint32_t next_size(const struct ur_idtab *t)
-{
-	uint64_t n = t->size ? (uint64_t)t->size * 2 : FIRST_SIZE;
-
-	while (n <= t->first)
-		n *= 2;
-	return n < t->limit ? (uint32_t)n : t->limit;
+	if (t->slot != &nothing)
+		free(t->slot);
+	ur_idtab_init(t, t->limit);
 }
 
 static int grow(struct ur_idtab *t)
 {
-	uint32_t n = next_size(t), old = t->size;
-	void **slot;
-	uint32_t *links;
+	uint32_t size = t->slot == &nothing ? FIRST_SIZE : 2 * (t->mask + 1);
+	struct ur_idtab old = *t;
 
-	if (n <= old || n <= t->first)
-		return ENOSPC;
-	slot = realloc(t->slot, (size_t)n * sizeof(*slot));
-	if (!slot)
+	t->slot = calloc(size, sizeof(*t->slot));
+	if (!t->slot) {
+		t->slot = old.slot;
 		return ENOMEM;
-	t->slot = slot;
-	links = realloc(t->free_next, (size_t)n * sizeof(*links));
-	if (!links)
-		return ENOMEM;
-	t->free_next = links;
-	t->size = n;
-	for (uint32_t i = old; i < n; i++) {
-		t->slot[i] = NULL;
-		if (i >= t->first)
-			push_free(t, i);
 	}
+	t->mask = size - 1;
+	for (uint32_t i = 0; i <= old.mask; i++)
+		if (old.slot[i].obj)
+			*ur_idtab_find(t, old.slot[i].id) = old.slot[i];
+	if (old.slot != &nothing)
+		free(old.slot);
 	return 0;
 }
 
-/*
- * Growing while a quarter of the indices is still free keeps the queue long: with only one index free, that one would be handed out
- * again right after it was given back.
- */
-static bool want_growth(const struct ur_idtab *t)
+int ur_idtab_add(struct ur_idtab *t, uint32_t id, void *obj)
 {
-	uint32_t usable = t->size > t->first ? t->size - t->first : 0;
+	int err = 0;
 
-	return usable - t->used <= usable / 4;
-}
-
-int ur_idtab_alloc(struct ur_idtab *t, void *obj, uint32_t *id)
-{
-	if (want_growth(t)) {
-		int rc = grow(t);
-
-		if (rc && t->free_head == NONE)
-			return rc;
-	}
-	*id = t->free_head;
-	t->free_head = t->free_next[*id];
-	if (t->free_head == NONE)
-		t->free_tail = NONE;
-	t->slot[*id] = obj;
+	if (t->used >= t->limit)
+		return ENOSPC;
+	if (t->used >= (t->mask + 1) / 2)
+		err = grow(t);
+	if (err)
+		return err;
+	if (ur_idtab_find(t, id)->obj)
+		return EEXIST;
+	*ur_idtab_find(t, id) = (struct ur_idtab_entry){.obj = obj, .id = id};
 	t->used++;
 	return 0;
 }
@@ -96,7 +62,6 @@ void ur_idtab_free(struct ur_idtab *t, uint32_t id)
 {
 	if (!ur_idtab_get(t, id))
 		return;
-	t->slot[id] = NULL;
+	*ur_idtab_find(t, id) = (struct ur_idtab_entry){.obj = NULL};
 	t->used--;
-	push_free(t, id);
 }

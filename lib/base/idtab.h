@@ -1,38 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Index to object: a table that grows by doubling up to a fixed limit. A freed index is handed out again as late as possible
- * (first in, first out), so that a stale number from the wire seldom meets a new object.
+ * Id to object, for ids that a packet carries and nobody shall guess: they are random, and the table is indexed by their low bits. An id is
+ * refused when another one has its place already, and the caller takes another; so each has a place of its own, and finding one is one
+ * comparison. The table doubles while more than half of it is used; ids that differ in fewer bits differ in more bits as well.
  */
 #ifndef UR_IDTAB_H
 #define UR_IDTAB_H
 
 #include "base/base.h"
 
-struct ur_idtab {
-	void **slot;
-	uint32_t *free_next; /* links of the free list, valid for free indices */
-	uint32_t size, limit, used;
-	uint32_t free_head, free_tail;
-	uint32_t first; /* the lowest index ever handed out */
+struct ur_idtab_entry {
+	void *obj; /* NULL: free */
+	uint32_t id;
 };
 
-/* Indices run from `first` to `limit` - 1. Allocates nothing yet. */
-void ur_idtab_init(struct ur_idtab *t, uint32_t first, uint32_t limit);
+struct ur_idtab {
+	struct ur_idtab_entry *slot;
+	uint32_t mask; /* size - 1; the size is a power of two */
+	uint32_t used, limit;
+};
+
+/* For at most `limit` objects. Allocates nothing yet. */
+void ur_idtab_init(struct ur_idtab *t, uint32_t limit);
 void ur_idtab_fini(struct ur_idtab *t);
-/* 0 and the index in *id; ENOSPC at the limit; ENOMEM. `obj` must not be NULL. */
-int ur_idtab_alloc(struct ur_idtab *t, void *obj, uint32_t *id);
+/* 0; EEXIST when the place of that id is taken: try another; ENOSPC at the limit; ENOMEM. `obj` must not be NULL. */
+int ur_idtab_add(struct ur_idtab *t, uint32_t id, void *obj);
+/* Harmless for an id that is not there. */
 void ur_idtab_free(struct ur_idtab *t, uint32_t id);
 
-/* `obj` takes the place of the object at an index that is in use. */
-static inline void ur_idtab_replace(struct ur_idtab *t, uint32_t id, void *obj)
+static inline struct ur_idtab_entry *ur_idtab_find(const struct ur_idtab *t, uint32_t id)
 {
-	t->slot[id] = obj;
+	return &t->slot[id & t->mask];
 }
 
-/* NULL for an index that is free or out of range. */
+/* NULL when there is none. */
 static inline void *ur_idtab_get(const struct ur_idtab *t, uint32_t id)
 {
-	return ur_likely(id < t->size) ? t->slot[id] : NULL;
+	const struct ur_idtab_entry *e = ur_idtab_find(t, id);
+
+	return ur_likely(e->id == id) ? e->obj : NULL;
+}
+
+/* `obj` takes the place of the object with that id, which is there. */
+static inline void ur_idtab_replace(struct ur_idtab *t, uint32_t id, void *obj)
+{
+	ur_idtab_find(t, id)->obj = obj;
+}
+
+/* The objects in the order of their places, from 0 to `mask`; NULL for a free one. */
+static inline void *ur_idtab_at(const struct ur_idtab *t, uint32_t place)
+{
+	return t->slot[place].obj;
 }
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A seeded random generator (splitmix64: Steele, Lea, Flood 2014). For start PSNs, comm ids and simulations, not for secrets. */
+/*
+ * A small random generator (splitmix64: Steele, Lea, Flood 2014), for simulations, delays and hashes. What peers shall not guess comes from
+ * random.h.
+ */
 #ifndef UR_RNG_H
 #define UR_RNG_H
 

@@ -3,27 +3,26 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/rng.h"
+#include "base/random.h"
 #include "cm/internal.h"
 
 /* Status of an APR (IBTA volume 1, 12.8.2). */
 enum { APR_INVALID_COMM_ID = 1, APR_UNSUPPORTED = 2 };
 
 /* The peers shall not know in which bucket a key lies: each table has a salt of its own. */
-static int init_tables(struct ur_cm *cm, struct ur_rng *r)
+static int init_tables(struct ur_cm *cm, struct ur_random *r)
 {
 	struct ur_cm_table *const tables[] = {&cm->by_service, &cm->by_local,   &cm->by_remote,
 					      &cm->by_qpn,     &cm->by_request, &cm->by_requester};
 	int rc = 0;
 
 	for (unsigned i = 0; !rc && i < ur_array_size(tables); i++)
-		rc = ur_cm_table_init(tables[i], ur_rng_u64(r));
+		rc = ur_cm_table_init(tables[i], ur_random_u64(r));
 	return rc;
 }
 
 int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out)
 {
-	struct ur_rng r = {.state = c->seed};
 	struct ur_cm *cm = calloc(1, sizeof(*cm));
 
 	if (!cm)
@@ -33,9 +32,8 @@ int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out)
 	ur_list_init(&cm->conns);
 	ur_list_init(&cm->sidrs);
 	ur_list_init(&cm->answered);
-	cm->id_next = ur_rng_u32(&r) & 0xffffff;
-	cm->id_mask = ur_rng_u32(&r) & 0xffffff;
-	if (init_tables(cm, &r)) {
+	ur_shuffle_init(&cm->ids, c->random, 24);
+	if (init_tables(cm, c->random)) {
 		ur_cm_destroy(cm);
 		return ENOMEM;
 	}

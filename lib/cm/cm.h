@@ -48,7 +48,7 @@ struct ur_cm_config {
 	bool (*orphaned)(void *ctx, uint8_t slot);
 	struct ur_wheel *wheel;
 	struct ur_counters *counters;
-	uint64_t seed;
+	struct ur_random *random; /* where communication ids come from; outlives ur_cm_create */
 	uint64_t ca_guid;
 	uint8_t slot; /* top byte of every communication id; messages for another slot are not ours */
 };

@@ -90,10 +90,9 @@ void ur_cm_conn_set_remote(struct ur_cm_conn *c, uint32_t remote_id, uint64_t gu
 		ur_cm_table_add(&cm->by_qpn, &c->qpn_node, hash_remote(&cm->by_qpn, qpn, guid));
 }
 
-/* The counter goes through all 2^24 numbers before one comes again; the mask only makes the next id harder to guess. */
 uint32_t ur_cm_next_id(struct ur_cm *cm)
 {
-	return (uint32_t)cm->cfg.slot << 24 | ((cm->id_next++ ^ cm->id_mask) & 0xffffff);
+	return (uint32_t)cm->cfg.slot << 24 | ur_shuffle_next(&cm->ids);
 }
 
 static void assign_local_id(struct ur_cm_conn *c)

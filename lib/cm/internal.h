@@ -10,6 +10,7 @@
 #ifndef UR_CM_INTERNAL_H
 #define UR_CM_INTERNAL_H
 
+#include "base/random.h"
 #include "cm/cm.h"
 #include "cm/table.h"
 #include "wire/frame.h"
@@ -77,7 +78,7 @@ struct ur_cm {
 	struct ur_list sidrs, answered; /* lookups; those that have been answered, oldest first */
 	unsigned nanswered;
 	uint32_t nconns;
-	uint32_t id_next, id_mask; /* 24 bits each: the next communication id is id_next ^ id_mask under the slot */
+	struct ur_shuffle ids; /* communication ids to come, without the slot */
 	struct ur_cm_table by_service; /* listeners: service id */
 	struct ur_cm_table by_local;  /* local communication id */
 	struct ur_cm_table by_remote; /* remote communication id, CA GUID, address */

@@ -183,10 +183,13 @@ static int create_nic(struct ur_engine *e)
 		nc.inbox = ur_local_inbox(e->local);
 		nc.sibling = sibling;
 	}
-	if (getrandom(&nc.seed, sizeof(nc.seed), 0) != sizeof(nc.seed))
-		nc.seed = ur_engine_now() ^ (uint64_t)getpid() << 32;
+	if (getrandom(&nc.seed, sizeof(nc.seed), 0) != sizeof(nc.seed)) {
+		ur_engine_set_error("the kernel gives no random numbers (%s): allow the system call getrandom", strerror(errno));
+		return EIO;
+	}
 	nc.slot = e->registry ? ur_registry_slot(e->registry) : (uint8_t)(1 + getpid() % 255);
 	err = ur_nic_create(&nc, ur_engine_now(), &e->nic);
+	explicit_bzero(&nc.seed, sizeof(nc.seed));
 	if (err)
 		ur_engine_set_error("cannot create the device: %s", strerror(err));
 	return err;

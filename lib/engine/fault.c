@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "engine/nic_priv.h"
 #include "wire/frame.h"
 

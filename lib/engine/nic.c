@@ -55,7 +55,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .unread = ur_nic_unread,
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
-				  .seed = ur_rng_u64(&nic->rng),
+				  .random = &nic->random,
 				  .slot = nic->cfg.slot,
 				  .window = nic->cfg.window,
 				  .plain_recovery = nic->cfg.plain_recovery,
@@ -71,7 +71,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				    .mac = nic->cfg.mac,
 				    .mtu = nic->cfg.mtu,
 				    .owned = nic->cfg.owned,
-				    .seed = ~nic->cfg.seed,
+				    .seed = ur_random_u64(&nic->random),
 				    .tell = nic_tell};
 	struct ur_cm_config cm = {.ctx = nic,
 				  .send = ur_nic_send_mad,
@@ -79,7 +79,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .orphaned = ur_nic_orphaned,
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
-				  .seed = ur_rng_u64(&nic->rng),
+				  .random = &nic->random,
 				  .ca_guid = nic->cfg.guid,
 				  .slot = nic->cfg.slot};
 	int err = ur_tp_create(&tp, &nic->tp);
@@ -101,7 +101,9 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 	if (!nic)
 		return ENOMEM;
 	nic->cfg = *cfg;
-	nic->rng.state = cfg->seed;
+	ur_random_init(&nic->random, &cfg->seed);
+	memset(&nic->cfg.seed, 0, sizeof(nic->cfg.seed)); /* it is of no more use, but to whoever would read it */
+	nic->mad_psn = ur_random_u32(&nic->random) & 0xffffff;
 	nic->now = now;
 	ur_nic_out_init(nic);
 	nic->wheel = ur_wheel_create(now);

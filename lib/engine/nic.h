@@ -9,7 +9,7 @@
 
 #include "base/counters.h"
 #include "base/list.h"
-#include "base/rng.h"
+#include "base/random.h"
 #include "base/wheel.h"
 #include "cm/cm.h"
 #include "drivers/loop/loop.h"
@@ -34,7 +34,7 @@ struct ur_nic_out {
 };
 
 struct ur_nic_config {
-	uint64_t seed;
+	struct ur_seed seed; /* of all that peers shall not guess */
 	uint64_t guid;       /* CA GUID, derived from the MAC address */
 	uint8_t slot;        /* top byte of QPNs and communication ids, at least 1 */
 	unsigned window;     /* as in ur_tp_config */
@@ -65,7 +65,7 @@ struct ur_nic {
 	struct ur_cm *cm;
 	struct ur_net *net;
 	struct ur_wheel *wheel;
-	struct ur_rng rng;
+	struct ur_random random;
 	struct ur_counters counters;
 	struct ur_nic_config cfg;
 	struct ur_capture *capture; /* NULL: off */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The active side: rdma_connect(3), rdma_establish(3). What the peer answers is conn.c's. */
-#include "base/rng.h"
+#include "base/random.h"
 #include "rdmacm/rdmacm_priv.h"
 #include "wire/frame.h"
 
@@ -51,7 +51,7 @@ static int connect_locked(struct ur_id *u, const struct rdma_conn_param *p)
 	err = ur_cm_conn_create(u->nic->cm, u, ur_id_conn_event, &u->conn);
 	if (err)
 		return err;
-	u->psn = ur_rng_u32(&u->nic->rng) & 0xffffff;
+	u->psn = ur_random_u32(&u->nic->random) & 0xffffff;
 	err = send_req(u, p, now);
 	if (err) {
 		ur_cm_conn_destroy(u->conn, now);

@@ -2,7 +2,7 @@
 /* The passive side: rdma_listen(3), requests that become ids, rdma_accept(3), rdma_reject(3). */
 #include <stdlib.h>
 
-#include "base/rng.h"
+#include "base/random.h"
 #include "rdmacm/rdmacm_priv.h"
 
 /* --- requests --- */
@@ -97,7 +97,7 @@ struct ur_id *ur_id_child(struct ur_id *l, enum ibv_qp_type type)
 	u->ctx = l->ctx;
 	u->default_pd = l->default_pd;
 	u->nic = l->nic;
-	u->psn = ur_rng_u32(&l->nic->rng) & 0xffffff;
+	u->psn = ur_random_u32(&l->nic->random) & 0xffffff;
 	u->ack_timeout = l->ack_timeout;
 	u->ack_timeout_set = l->ack_timeout_set;
 	u->state = UR_ID_CONNECT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Protection domains and memory regions. A key is an index into a table, which memory windows share, and a generation, so that a stale key
- * does not fit a new MR.
+ * Protection domains and memory regions. Keys are random, and stand in a table that memory windows share. The lower 8 bits of a window's
+ * key may be the program's choice, so the place in the table goes by the upper 24.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,37 +37,16 @@ void ur_pd_use(struct ur_pd *pd, int n)
 	pd->users += (unsigned)n;
 }
 
-/* Generations start at random numbers, so that a key of an earlier process is unlikely to fit. */
-static int grow_generations(struct ur_tp *tp)
-{
-	uint8_t *g;
-
-	if (tp->mr_gen_size >= tp->mrs.size)
-		return 0;
-	g = realloc(tp->mr_gen, tp->mrs.size);
-	if (!g)
-		return ENOMEM;
-	for (uint32_t i = tp->mr_gen_size; i < tp->mrs.size; i++)
-		g[i] = (uint8_t)ur_rng_u32(&tp->rng);
-	tp->mr_gen = g;
-	tp->mr_gen_size = tp->mrs.size;
-	return 0;
-}
-
+/* Of a key all 32 bits are random; its upper 24 are its alone. */
 int ur_key_alloc(struct ur_tp *tp, struct ur_mr *key)
 {
-	uint32_t id;
-	int err = ur_idtab_alloc(&tp->mrs, key, &id);
+	int err;
 
-	if (err)
-		return err;
-	err = grow_generations(tp);
-	if (err) {
-		ur_idtab_free(&tp->mrs, id);
-		return err;
-	}
-	key->lkey = key->rkey = id << 8 | tp->mr_gen[id]++;
-	return 0;
+	do {
+		key->lkey = key->rkey = ur_random_u32(tp->c.random);
+		err = key->lkey >> 8 ? ur_idtab_add(&tp->mrs, key->lkey >> 8, key) : EEXIST;
+	} while (err == EEXIST);
+	return err;
 }
 
 static int check(const struct ur_tp *tp, const struct ur_mr *mr)

@@ -165,7 +165,6 @@ static enum ibv_wc_status bind_window(struct ur_qp *qp, const struct ur_bind *b)
 		return IBV_WC_MW_BIND_ERR;
 	unbind(mw);
 	mw->key.lkey = mw->key.rkey = b->rkey;
-	qp->tp->mr_gen[KEY_INDEX(b->rkey)] = (uint8_t)(b->rkey + 1); /* the next owner of the index begins behind it */
 	if (mr)
 		cover(qp, mw, mr, b);
 	return IBV_WC_SUCCESS;

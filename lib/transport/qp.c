@@ -172,7 +172,6 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
 	struct ur_qp_init in = *init;
 	struct ibv_qp_cap cap;
 	struct ur_qp *qp;
-	uint32_t id;
 	int err = check_init(&in);
 
 	if (err)
@@ -189,10 +188,9 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
 		err = ENOMEM;
 		goto out_free;
 	}
-	err = ur_idtab_alloc(&tp->qps, qp, &id);
+	err = ur_tp_number(tp, &tp->qps, &tp->qpns, qp, &qp->qpn);
 	if (err)
 		goto out_free;
-	qp->qpn = (uint32_t)tp->c.slot << 16 | ((id + tp->qpn_base) & UR_QPN_LOW);
 	qp->cap = init->cap = cap;
 	use_objects(qp, 1);
 	*out = qp;
@@ -213,7 +211,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 		ur_list_del(&qp->link[i]);
 	ur_ud_release_all(qp); /* after the unlinking: the last reference on an AH frees the list of those that wait for it */
 	ur_mw_forget_qp(qp);
-	ur_idtab_free(&qp->tp->qps, (qp->qpn - qp->tp->qpn_base) & UR_QPN_LOW);
+	ur_idtab_free(&qp->tp->qps, qp->qpn);
 	use_objects(qp, -1);
 	qp_free(qp);
 	return 0;

@@ -30,7 +30,6 @@ int ur_srq_create(struct ur_tp *tp, struct ur_srq_init *init, struct ur_srq **ou
 {
 	struct ibv_srq_attr a = init->attr;
 	struct ur_srq *srq;
-	uint32_t id;
 	int err = check(init);
 
 	if (err)
@@ -43,14 +42,13 @@ int ur_srq_create(struct ur_tp *tp, struct ur_srq_init *init, struct ur_srq **ou
 	a.srq_limit = 0;
 	err = ur_ring_init(&srq->ring, &a.max_wr, ur_recv_stride(a.max_sge), a.max_sge);
 	if (!err)
-		err = ur_idtab_alloc(&tp->srqs, srq, &id);
+		err = ur_tp_number(tp, &tp->srqs, &tp->srqns, srq, &srq->num);
 	if (err) {
 		ur_ring_free(&srq->ring);
 		free(srq);
 		return err;
 	}
 	srq->tp = tp;
-	srq->num = (uint32_t)tp->c.slot << 16 | id;
 	srq->pd = init->pd;
 	srq->xrcd = init->xrcd;
 	srq->cq = init->cq;
@@ -68,7 +66,7 @@ int ur_srq_destroy(struct ur_srq *srq)
 		return EBUSY;
 	if (srq->xrcd)
 		ur_xrc_forget(srq);
-	ur_idtab_free(&srq->tp->srqs, srq->num & 0xffff);
+	ur_idtab_free(&srq->tp->srqs, srq->num);
 	use_objects(srq, -1);
 	ur_ring_free(&srq->ring);
 	free(srq);

@@ -17,7 +17,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 {
 	struct ur_tp *tp;
 
-	if (!c->alloc || !c->free || !c->wheel || !c->counters || !c->slot || c->window > WINDOW_MAX)
+	if (!c->alloc || !c->free || !c->wheel || !c->counters || !c->random || !c->slot || c->window > WINDOW_MAX)
 		return EINVAL;
 	tp = calloc(1, sizeof(*tp));
 	if (!tp)
@@ -26,13 +26,12 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	ur_tp_set_speed(tp, 0);
 	ur_tp_set_window(tp, 0);
 	ur_tp_set_train(tp, 0);
-	tp->rng.state = c->seed;
-	/* Over the whole table no QPN ends in 0xffff: in slot 255 that would be the multicast QPN. */
-	tp->qpn_base = ur_rng_below(&tp->rng, UR_QPN_LOW - UR_MAX_QP);
+	ur_shuffle_init(&tp->qpns, c->random, UR_QPN_LOW_BITS);
+	ur_shuffle_init(&tp->srqns, c->random, UR_QPN_LOW_BITS);
 	tp->port_mtu = 4096;
-	ur_idtab_init(&tp->qps, 1, UR_MAX_QP + 1);
-	ur_idtab_init(&tp->mrs, 1, UR_MAX_MR + 1);
-	ur_idtab_init(&tp->srqs, 1, UR_MAX_SRQ + 1);
+	ur_idtab_init(&tp->qps, UR_MAX_QP);
+	ur_idtab_init(&tp->mrs, UR_MAX_MR);
+	ur_idtab_init(&tp->srqs, UR_MAX_SRQ);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++) {
 		ur_list_init(&tp->txq[i]);
 		ur_list_init(&tp->parked[i]);
@@ -65,23 +64,31 @@ void ur_tp_destroy(struct ur_tp *tp)
 	ur_idtab_fini(&tp->qps);
 	ur_idtab_fini(&tp->mrs);
 	ur_idtab_fini(&tp->srqs);
-	free(tp->mr_gen);
 	free(tp);
 }
 
 struct ur_qp *ur_qp_find(struct ur_tp *tp, uint32_t qpn)
 {
-	if (ur_unlikely(qpn >> 16 != tp->c.slot))
-		return NULL;
-	return ur_idtab_get(&tp->qps, (qpn - tp->qpn_base) & UR_QPN_LOW);
+	return ur_idtab_get(&tp->qps, qpn);
+}
+
+int ur_tp_number(struct ur_tp *tp, struct ur_idtab *t, struct ur_shuffle *order, void *obj, uint32_t *number)
+{
+	int err;
+
+	do {
+		*number = (uint32_t)tp->c.slot << UR_QPN_LOW_BITS | ur_shuffle_next(order);
+		err = *number == UR_QPN_MCAST ? EEXIST : ur_idtab_add(t, *number, obj);
+	} while (err == EEXIST);
+	return err;
 }
 
 unsigned ur_tp_qps(const struct ur_tp *tp, uint32_t *qpns, unsigned n)
 {
 	unsigned found = 0;
 
-	for (uint32_t i = 0; i < tp->qps.size && found < n; i++) {
-		const struct ur_qp *qp = ur_idtab_get(&tp->qps, i);
+	for (uint32_t i = 0; i <= tp->qps.mask && found < n; i++) {
+		const struct ur_qp *qp = ur_idtab_at(&tp->qps, i);
 
 		if (qp)
 			qpns[found++] = qp->qpn;

@@ -27,7 +27,7 @@
 
 #include "base/idtab.h"
 #include "base/psn.h"
-#include "base/rng.h"
+#include "base/random.h"
 #include "transport/qp_priv.h"
 #include "wire/frame.h"
 
@@ -36,19 +36,19 @@
 #define UR_ACK_EVERY 64              /* ask for an acknowledgement at least this often */
 #define UR_COPY_MAX 256              /* payloads up to this size are copied behind the headers instead of being referred to */
 
-#define UR_QPN_LOW 0xffffu /* the part of a QPN below the slot */
+#define UR_QPN_LOW_BITS 16 /* of a QPN, or the number of an SRQ, below the slot */
 
 #define UR_MCAST_BUCKETS 64 /* a power of two */
 
 struct ur_tp {
 	struct ur_tp_config c;
-	struct ur_idtab qps, mrs, srqs;
+	struct ur_idtab qps, mrs, srqs; /* by QPN, by the upper 24 bits of the key, by number */
 	ur_time now; /* of the call under way */
 	/*
-	 * Added to a QP's index to make the low part of its QPN. Random, so that a process that takes the place of one that died does not
-	 * have its QPNs: a peer that has not noticed goes on sending to them, and its CM refuses a new connection to one of them as stale.
+	 * The low parts of numbers to come. Nobody can guess them, and a QPN comes back late: a peer that has not noticed the end of its
+	 * last owner, perhaps a process that died, goes on sending to it, and its CM refuses a new connection to it as stale.
 	 */
-	uint32_t qpn_base;
+	struct ur_shuffle qpns, srqns;
 	struct ur_list txq[UR_TXQ_COUNT]; /* QPs that have something to send */
 	struct ur_list parked[UR_TXQ_COUNT]; /* and those whose next packet goes where nothing can go now */
 	unsigned nheld;                      /* such destinations */
@@ -58,9 +58,6 @@ struct ur_tp {
 	unsigned quantum;      /* packets of one QP before the next has its turn */
 	uint32_t window_bytes; /* that a QP may have unacknowledged */
 	uint32_t line_kbps; /* rate of the port */
-	uint8_t *mr_gen;   /* the next generation of each MR index */
-	uint32_t mr_gen_size;
-	struct ur_rng rng;
 	uint32_t port_mtu;
 	unsigned ngroups;
 	struct ur_list group[UR_MCAST_BUCKETS];
@@ -192,6 +189,8 @@ static inline bool ur_mr_write(const struct ur_tp *tp, const struct ur_mr *mr, u
 	return true;
 }
 
+/* Puts the object into the table under a number of the slot that `order` brings next. ENOSPC or ENOMEM otherwise. */
+int ur_tp_number(struct ur_tp *tp, struct ur_idtab *t, struct ur_shuffle *order, void *obj, uint32_t *number);
 /* Gives `key` a place in the table of keys, and its lkey and rkey. ENOSPC or ENOMEM otherwise. */
 int ur_key_alloc(struct ur_tp *tp, struct ur_mr *key);
 

@@ -54,7 +54,7 @@ struct ur_tp_config {
 	bool (*unread)(void *ctx, uint8_t to);
 	struct ur_wheel *wheel; /* shared with the other layers; the NIC advances it */
 	struct ur_counters *counters;
-	uint64_t seed;
+	struct ur_random *random; /* where QPNs, SRQ numbers and keys come from; outlives the instance */
 	uint8_t slot;    /* top byte of every QPN; at least 1 */
 	bool cc;         /* congestion control: notifications are sent and obeyed (annex A17) */
 	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0: 2 MB of them, between 256 and 2048 */

@@ -37,7 +37,7 @@ void ur_xrcd_use(struct ur_xrcd *xrcd, int n)
 
 static struct ur_srq *find(const struct ur_qp *qp, uint32_t srqn)
 {
-	struct ur_srq *srq = srqn >> 16 == qp->tp->c.slot ? ur_idtab_get(&qp->tp->srqs, srqn & 0xffff) : NULL;
+	struct ur_srq *srq = ur_idtab_get(&qp->tp->srqs, srqn);
 
 	return srq && srq->xrcd == qp->xrcd ? srq : NULL;
 }
@@ -69,8 +69,8 @@ void ur_xrc_forget(struct ur_srq *srq)
 {
 	const struct ur_idtab *t = &srq->tp->qps;
 
-	for (uint32_t i = 0; i < t->size; i++) {
-		struct ur_qp *qp = ur_idtab_get(t, i);
+	for (uint32_t i = 0; i <= t->mask; i++) {
+		struct ur_qp *qp = ur_idtab_at(t, i);
 
 		if (!qp || !qp->xrcd || qp->srq != srq)
 			continue;

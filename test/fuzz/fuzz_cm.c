@@ -234,8 +234,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct ur_gid any;
 	struct fuzz f = {.in = data, .left = size, .wheel = ur_wheel_create(0)};
 	struct ur_cm_config c = {.ctx = &f, .send = send_mad, .elsewhere = elsewhere, .wheel = f.wheel, .slot = SLOT};
+	const struct ur_seed seed = ur_seed_of(0);
+	struct ur_random random;
 	struct ur_cm_listener *l;
 
+	ur_random_init(&random, &seed);
+	c.random = &random;
 	c.counters = &f.counters;
 	if (ur_cm_create(&c, &f.cm) || ur_cm_listen(f.cm, 0, &any, &f, event, &l) || ur_cm_listen(f.cm, 0x01061234, &any, &f, event, &l) ||
 	    ur_cm_sidr_listen(f.cm, UDP_SERVICE, &any, &f, lookup_event, &l) || ur_cm_listen(f.cm, IB_SERVICE, &any, &f, event, &l))

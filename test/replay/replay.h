@@ -206,6 +206,7 @@ struct side {
 	ur_time now;
 	struct ur_wheel *wheel;
 	struct ur_counters count;
+	struct ur_random random;
 	struct ur_tp *tp;
 	struct ur_pd *pd;
 	struct ur_cq *scq, *rcq;

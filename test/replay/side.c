@@ -315,18 +315,20 @@ static int make_qp(struct side *s, const struct service *v)
 
 static int make_tp(struct side *s)
 {
+	const struct ur_seed seed = ur_seed_of(1);
 	const struct ur_tp_config c = {
 		.ctx = s,
 		.alloc = pkt_alloc,
 		.free = pkt_free,
 		.counters = &s->count,
-		.seed = 1,
+		.random = &s->random,
 		.slot = 1,
 		.window = WINDOW,
 		.plain_recovery = true, /* as the recorded hosts */
 		.wheel = s->wheel = ur_wheel_create(s->now),
 	};
 
+	ur_random_init(&s->random, &seed);
 	return s->wheel ? ur_tp_create(&c, &s->tp) : ENOMEM;
 }
 

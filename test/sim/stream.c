@@ -52,7 +52,7 @@ static void no_notify(struct ur_cq *cq)
 static void init_host(struct stream *s, unsigned i)
 {
 	struct ur_port *port = ur_sim_port(s->sim, i);
-	struct ur_nic_config nc = {.seed = s->o->seed * 16 + i,
+	struct ur_nic_config nc = {.seed = ur_seed_of(s->o->seed * 16 + i),
 				   .guid = 0x1000 + i,
 				   .slot = (uint8_t)(1 + i),
 				   .owned = true,

@@ -18,7 +18,7 @@ static void need(bool ok, const char *what)
 static void init_host(struct world *w, unsigned i, const struct fabric *f)
 {
 	struct ur_port *port = ur_sim_port(w->sim, i);
-	struct ur_nic_config nc = {.seed = ur_rng_u64(&w->rng),
+	struct ur_nic_config nc = {.seed = ur_seed_of(ur_rng_u64(&w->rng)),
 				   .guid = 0x1000 + i,
 				   .slot = (uint8_t)(1 + ur_rng_below(&w->rng, 255)),
 				   .owned = !f->port[i].bare,

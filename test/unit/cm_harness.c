@@ -61,6 +61,9 @@ static bool is_elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *ds
 
 void hx_init(struct hx *h, uint64_t seed)
 {
+	struct ur_random random;
+	struct ur_seed s;
+
 	memset(h, 0, sizeof(*h));
 	h->now = 5 * UR_NS_PER_S;
 	h->latency = HX_MS;
@@ -75,7 +78,9 @@ void hx_init(struct hx *h, uint64_t seed)
 			abort();
 		*r = (struct side_ref){h, i};
 		h->side[i].gid = (struct ur_gid){.raw = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)(i + 1)}};
-		c.seed = seed + (unsigned)i;
+		s = ur_seed_of(seed + (unsigned)i);
+		ur_random_init(&random, &s);
+		c.random = &random;
 		c.counters = &h->side[i].counters;
 		c.ca_guid = HX_GUID(i);
 		c.slot = (uint8_t)(i ? 0 : 7);

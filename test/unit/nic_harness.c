@@ -20,8 +20,8 @@ static void node_open(struct nics *h, unsigned i)
 	struct nics_node *n = &h->n[i];
 	struct ur_port *port = ur_sim_port(h->sim, i);
 	struct ur_nic_config nc = {
-		.seed = i + 1, .guid = i + 1, .slot = (uint8_t)(i + 1), .owned = !(port->queue->caps & UR_QUEUE_BARE), .mac = port->mac,
-		.mtu = port->mtu};
+		.seed = ur_seed_of(i + 1), .guid = i + 1, .slot = (uint8_t)(i + 1), .owned = !(port->queue->caps & UR_QUEUE_BARE),
+		.mac = port->mac, .mtu = port->mtu};
 	struct ur_net_addr v4 = {.gid = nics_gid(h, i, false), .prefix_len = 24}, v6 = {.gid = nics_gid(h, i, true), .prefix_len = 64};
 
 	CU_ASSERT_EQUAL_FATAL(ur_nic_create(&nc, h->now, &n->nic), 0);

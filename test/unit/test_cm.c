@@ -198,9 +198,12 @@ static void conn__ids_bear_the_slot_and_do_not_come_again(void)
 		ur_cm_conn_destroy(c, h.now);
 	}
 	/* Slot 0: the id 0 is left out. */
-	h.side[1].cm->id_next = h.side[1].cm->id_mask;
-	CU_ASSERT_EQUAL_FATAL(ur_cm_conn_create(h.side[1].cm, NULL, NULL, &c), 0);
-	CU_ASSERT_NOT_EQUAL(c->local_id, 0);
+	h.side[1].cm->ids.bits = 2;
+	for (unsigned i = 0; i < 4; i++) {
+		CU_ASSERT_EQUAL_FATAL(ur_cm_conn_create(h.side[1].cm, NULL, NULL, &c), 0);
+		CU_ASSERT_NOT_EQUAL(c->local_id, 0);
+		ur_cm_conn_destroy(c, h.now);
+	}
 	hx_fini(&h);
 }
 

@@ -94,8 +94,13 @@ static void setup(struct fixture *f, uint64_t guid)
 {
 	struct ur_cm_config c = {.ctx = f, .send = keep, .elsewhere = nowhere, .counters = &f->counters, .ca_guid = guid, .slot = 9};
 
+	const struct ur_seed seed = ur_seed_of(0);
+	struct ur_random random;
+
 	memset(f, 0, sizeof(*f));
 	f->wheel = c.wheel = ur_wheel_create(0);
+	ur_random_init(&random, &seed);
+	c.random = &random;
 	CU_ASSERT_EQUAL_FATAL(ur_cm_create(&c, &f->cm), 0);
 }
 

@@ -11,118 +11,98 @@
 
 void ur_suite_idtab(void);
 
-static void idtab_alloc__counts_up_from_first(void)
+static void idtab_add__finds_only_that_id(void)
 {
+	static const uint32_t ids[] = {0, 5, 0xffffff, 0x123456, UINT32_MAX};
 	struct ur_idtab t;
-	int obj;
-	uint32_t id;
+	int obj[5];
 
-	ur_idtab_init(&t, 2, 1000);
-	for (uint32_t i = 2; i < 200; i++) {
-		CU_ASSERT_EQUAL_FATAL(ur_idtab_alloc(&t, &obj, &id), 0);
-		CU_ASSERT_EQUAL(id, i);
-		CU_ASSERT_PTR_EQUAL(ur_idtab_get(&t, id), &obj);
+	ur_idtab_init(&t, 10);
+	for (unsigned i = 0; i < ur_array_size(ids); i++)
+		CU_ASSERT_PTR_NULL(ur_idtab_get(&t, ids[i]));
+	for (unsigned i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(ur_idtab_add(&t, ids[i], &obj[i]), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		CU_ASSERT_PTR_EQUAL(ur_idtab_get(&t, ids[i]), &obj[i]);
+		CU_ASSERT_PTR_NULL(ur_idtab_get(&t, ids[i] ^ 0x800000));
+		CU_ASSERT_PTR_NULL(ur_idtab_get(&t, ids[i] ^ 0x80000000));
 	}
-	CU_ASSERT_PTR_NULL(ur_idtab_get(&t, 0));
-	CU_ASSERT_PTR_NULL(ur_idtab_get(&t, 1));
-	CU_ASSERT_PTR_NULL(ur_idtab_get(&t, 200));
-	CU_ASSERT_PTR_NULL(ur_idtab_get(&t, 1000));
-	CU_ASSERT_PTR_NULL(ur_idtab_get(&t, UINT32_MAX));
+	CU_ASSERT_PTR_NULL(ur_idtab_get(&t, 6));
+	CU_ASSERT_EQUAL(ur_idtab_add(&t, 5, &obj[4]), EEXIST);
+	CU_ASSERT_EQUAL(ur_idtab_add(&t, 0x40000005, &obj[4]), EEXIST); /* another id for the same place */
+	ur_idtab_free(&t, 0x40000005);
+	CU_ASSERT_PTR_EQUAL(ur_idtab_get(&t, 5), &obj[1]);
+	ur_idtab_replace(&t, 5, &obj[4]);
+	CU_ASSERT_PTR_EQUAL(ur_idtab_get(&t, 5), &obj[4]);
+	ur_idtab_free(&t, 5);
+	ur_idtab_free(&t, 5);
+	CU_ASSERT_EQUAL(t.used, 3);
+	CU_ASSERT_EQUAL(ur_idtab_add(&t, 0x40000005, &obj[4]), 0);
+	CU_ASSERT_PTR_NULL(ur_idtab_get(&t, 5));
 	ur_idtab_fini(&t);
-	CU_ASSERT_PTR_NULL(ur_idtab_get(&t, 2));
+	CU_ASSERT_PTR_NULL(ur_idtab_get(&t, 0x123456));
 }
 
-static void idtab_alloc__limit(void)
+static void idtab_add__limit(void)
 {
-	static const struct {
-		uint32_t first, limit, want;
-	} cases[] = {{0, 0, 0}, {0, 1, 1}, {1, 1, 0}, {5, 3, 0}, {0, 64, 64}, {3, 64, 61}, {0, 100, 100}, {100, 300, 200}, {64, 65, 1}};
+	static const uint32_t limits[] = {0, 1, 31, 32, 33, 64, 100, 1000};
 
-	for (unsigned i = 0; i < ur_array_size(cases); i++) {
+	for (unsigned i = 0; i < ur_array_size(limits); i++) {
 		struct ur_idtab t;
-		uint32_t id, n = 0;
-		int obj, rc;
+		uint32_t n = 0;
+		int obj;
 
-		ur_idtab_init(&t, cases[i].first, cases[i].limit);
-		while ((rc = ur_idtab_alloc(&t, &obj, &id)) == 0 && n < 1000)
+		ur_idtab_init(&t, limits[i]);
+		while (ur_idtab_add(&t, n, &obj) == 0)
 			n++;
-		CU_ASSERT_EQUAL(rc, ENOSPC);
-		CU_ASSERT_EQUAL(n, cases[i].want);
+		CU_ASSERT_EQUAL(n, limits[i]);
+		CU_ASSERT_EQUAL(ur_idtab_add(&t, 5000, &obj), ENOSPC);
+		if (n) {
+			ur_idtab_free(&t, 0);
+			CU_ASSERT_EQUAL(ur_idtab_add(&t, 1u << 20, &obj), 0);
+		}
 		ur_idtab_fini(&t);
 	}
 }
 
-static void idtab_free__reused_late(void)
-{
-	struct ur_idtab t;
-	uint32_t id, again;
-	int obj;
-
-	ur_idtab_init(&t, 1, 100);
-	ur_idtab_alloc(&t, &obj, &id);
-	ur_idtab_free(&t, id);
-	CU_ASSERT_PTR_NULL(ur_idtab_get(&t, id));
-	for (unsigned i = 0; i < 62; i++) {
-		ur_idtab_alloc(&t, &obj, &again);
-		CU_ASSERT_NOT_EQUAL(again, id);
-		ur_idtab_free(&t, again);
-	}
-	ur_idtab_fini(&t);
-}
-
-static void idtab_free__twice_or_out_of_range_is_harmless(void)
-{
-	struct ur_idtab t;
-	uint32_t a, b, c;
-	int obj;
-
-	ur_idtab_init(&t, 0, 2);
-	ur_idtab_free(&t, 0);
-	ur_idtab_alloc(&t, &obj, &a);
-	ur_idtab_free(&t, a);
-	ur_idtab_free(&t, a);
-	ur_idtab_free(&t, 77);
-	CU_ASSERT_EQUAL(t.used, 0);
-	CU_ASSERT_EQUAL(ur_idtab_alloc(&t, &obj, &a), 0);
-	CU_ASSERT_EQUAL(ur_idtab_alloc(&t, &obj, &b), 0);
-	CU_ASSERT_NOT_EQUAL(a, b);
-	CU_ASSERT_EQUAL(ur_idtab_alloc(&t, &obj, &c), ENOSPC);
-	ur_idtab_fini(&t);
-}
-
+/* Random ids, added and removed; the model is a list. Places that are taken are refused, and not too often. */
 static void idtab__random_against_model(void)
 {
 	enum { LIMIT = 700 };
 	static char objs[LIMIT];
-	void *model[LIMIT] = {0};
+	static uint32_t model[LIMIT]; /* 0: not in the table */
 	struct ur_rng rng = {7};
 	struct ur_idtab t;
-	unsigned wrong = 0, used = 0;
+	unsigned wrong = 0, used = 0, taken = 0, added = 0;
 
-	ur_idtab_init(&t, 3, LIMIT);
+	memset(model, 0, sizeof(model));
+	ur_idtab_init(&t, LIMIT);
 	for (unsigned step = 0; step < 50000; step++) {
-		uint32_t id = ur_rng_below(&rng, LIMIT);
+		uint32_t i = ur_rng_below(&rng, LIMIT);
 
 		if (ur_rng_below(&rng, 16) < (step / 5000 % 2 ? 6 : 10)) {
-			void *obj = &objs[id];
-			int rc = ur_idtab_alloc(&t, obj, &id);
+			uint32_t id = 1 + ur_rng_below(&rng, UINT32_MAX);
+			int rc = model[i] ? 0 : ur_idtab_add(&t, id, &objs[i]);
 
-			wrong += rc != (used == LIMIT - 3 ? ENOSPC : 0);
-			if (rc)
+			taken += rc == EEXIST;
+			wrong += rc && rc != EEXIST;
+			if (rc || model[i])
 				continue;
-			wrong += id < 3 || id >= LIMIT || model[id];
-			model[id] = obj;
+			model[i] = id;
+			added++;
 			used++;
-		} else {
-			used -= model[id] != NULL;
-			model[id] = NULL;
-			ur_idtab_free(&t, id);
+		} else if (model[i]) {
+			ur_idtab_free(&t, model[i]);
+			wrong += ur_idtab_get(&t, model[i]) != NULL;
+			model[i] = 0;
+			used--;
 		}
 		wrong += t.used != used;
 	}
 	for (uint32_t i = 0; i < LIMIT; i++)
-		wrong += ur_idtab_get(&t, i) != model[i];
+		wrong += model[i] && ur_idtab_get(&t, model[i]) != &objs[i];
 	CU_ASSERT_EQUAL(wrong, 0);
+	CU_ASSERT_TRUE(taken > 0 && taken < added);
 	ur_idtab_fini(&t);
 }
 
@@ -143,10 +123,8 @@ void ur_suite_idtab(void)
 {
 	CU_pSuite s = CU_add_suite("idtab", NULL, NULL);
 
-	CU_ADD_TEST(s, idtab_alloc__counts_up_from_first);
-	CU_ADD_TEST(s, idtab_alloc__limit);
-	CU_ADD_TEST(s, idtab_free__reused_late);
-	CU_ADD_TEST(s, idtab_free__twice_or_out_of_range_is_harmless);
+	CU_ADD_TEST(s, idtab_add__finds_only_that_id);
+	CU_ADD_TEST(s, idtab_add__limit);
 	CU_ADD_TEST(s, idtab__random_against_model);
 	CU_ADD_TEST(s, counter_name__unique_and_bounded);
 }

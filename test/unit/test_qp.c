@@ -60,6 +60,7 @@ static void qp_create__arguments_and_grants(void)
 static void qp_create__qpns_differ_from_those_of_the_slots_last_owner(void)
 {
 	static struct th h;
+	struct ur_random random;
 	struct ur_tp_config c;
 	uint32_t qpn[2];
 
@@ -71,7 +72,8 @@ static void qp_create__qpns_differ_from_those_of_the_slots_last_owner(void)
 		struct ur_cq *cq;
 		struct ur_qp *qp;
 
-		c.seed = 1000 + i;
+		ur_random_init(&random, &(struct ur_seed){{(uint8_t)i}});
+		c.random = &random;
 		CU_ASSERT_FATAL(ur_tp_create(&c, &tp) == 0);
 		CU_ASSERT_FATAL(ur_pd_create(tp, &init.pd) == 0);
 		CU_ASSERT_FATAL(ur_cq_create(tp, 1, NULL, NULL, &cq) == 0);
@@ -90,25 +92,44 @@ static void qp_create__qpns_differ_from_those_of_the_slots_last_owner(void)
 	th_close(&h);
 }
 
-/* In slot 255 such a number would be 0xffffff, which stands for multicast. */
-static void qp_create__no_qpn_ends_in_ffff(void)
+/* QPNs and keys: what a peer has seen of them tells nothing of the others, whoever asks when. The same seed makes the same ones. */
+static void qp_create__numbers_tell_nothing(void)
 {
-	static struct th h;
-	struct ur_tp_config c;
-	uint32_t last = 0;
+	enum { N = 64 };
+	uint32_t qpn[2][N], key[2][N];
+	unsigned near = 0, high = 0;
 
-	th_open(&h, &th_default);
-	c = h.n[0].tp->c;
-	for (c.seed = 0; c.seed < 4096; c.seed++) {
-		struct ur_tp *tp;
+	for (unsigned round = 0; round < 2; round++) {
+		static struct th h;
+		struct ur_qp *qp[N];
+		struct ur_mr *mr[N];
 
-		CU_ASSERT_FATAL(ur_tp_create(&c, &tp) == 0);
-		last = tp->qpn_base + UR_MAX_QP > last ? tp->qpn_base + UR_MAX_QP : last; /* ids run from 1 to UR_MAX_QP */
-		ur_tp_destroy(tp);
+		th_open(&h, &th_default);
+		for (unsigned i = 0; i < N; i++) {
+			struct ur_qp_init init = {.type = IBV_QPT_RC, .pd = h.n[0].pd, .cap = {1, 1, 1, 1, 0}};
+
+			init.send_cq = init.recv_cq = h.n[0].scq;
+			CU_ASSERT_FATAL(ur_qp_create(h.n[0].tp, &init, &qp[i]) == 0);
+			CU_ASSERT_FATAL(ur_mr_reg(h.n[0].tp, h.n[0].pd, h.n[0].mem, 64, 0, 0, &mr[i]) == 0);
+			qpn[round][i] = ur_qp_num(qp[i]);
+			key[round][i] = mr[i]->rkey;
+		}
+		for (unsigned i = 0; i < N; i++) {
+			CU_ASSERT_PTR_EQUAL(ur_qp_find(h.n[0].tp, qpn[round][i]), qp[i]);
+			CU_ASSERT_PTR_EQUAL(ur_mr_find(h.n[0].tp, key[round][i]), mr[i]);
+			CU_ASSERT_TRUE(ur_qp_destroy(qp[i]) == 0 && ur_mr_dereg(mr[i]) == 0);
+		}
+		th_close(&h);
 	}
-	CU_ASSERT_TRUE(last < UR_QPN_LOW);
-	CU_ASSERT_TRUE(last > UR_QPN_LOW - UR_QPN_LOW / 16); /* and most of the room is used */
-	th_close(&h);
+	CU_ASSERT_EQUAL(memcmp(qpn[0], qpn[1], sizeof(qpn[0])), 0);
+	CU_ASSERT_EQUAL(memcmp(key[0], key[1], sizeof(key[0])), 0);
+	for (unsigned i = 1; i < N; i++) {
+		near += qpn[0][i] - qpn[0][i - 1] + 16 < 32;
+		near += (key[0][i] >> 8) - (key[0][i - 1] >> 8) + 4096 < 8192;
+		high += key[0][i] >> 31;
+	}
+	CU_ASSERT_TRUE(near < 4);
+	CU_ASSERT_TRUE(high > N / 4 && high < N / 4 * 3);
 }
 
 static void qp_create__small_when_idle(void)
@@ -319,7 +340,7 @@ void ur_suite_qp(void)
 
 	CU_ADD_TEST(s, qp_create__arguments_and_grants);
 	CU_ADD_TEST(s, qp_create__qpns_differ_from_those_of_the_slots_last_owner);
-	CU_ADD_TEST(s, qp_create__no_qpn_ends_in_ffff);
+	CU_ADD_TEST(s, qp_create__numbers_tell_nothing);
 	CU_ADD_TEST(s, qp_create__small_when_idle);
 	CU_ADD_TEST(s, qp_err__flushes_once_in_order);
 	CU_ADD_TEST(s, qp_err__owed_ack_still_goes_out);

@@ -471,6 +471,61 @@ static void fork__child_has_its_own_engine(void)
 	verbs_fixture_unmake(&f);
 }
 
+#define KEYS 8
+
+/* The keys of regions that live for a moment each. */
+static bool take_keys(struct ibv_pd *pd, uint32_t keys[KEYS])
+{
+	static uint8_t memory[64];
+
+	for (unsigned i = 0; i < KEYS; i++) {
+		struct ibv_mr *mr = ibv_reg_mr(pd, memory, sizeof(memory), 0);
+
+		if (!mr)
+			return false;
+		keys[i] = mr->rkey;
+		ibv_dereg_mr(mr);
+	}
+	return true;
+}
+
+static int child_tells_keys(int to)
+{
+	uint32_t keys[KEYS];
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = list ? ibv_open_device(list[0]) : NULL;
+	struct ibv_pd *pd = ctx ? ibv_alloc_pd(ctx) : NULL;
+
+	return pd && take_keys(pd, keys) && write(to, keys, sizeof(keys)) == sizeof(keys) ? 0 : 1;
+}
+
+/* What the parent knows of its own numbers tells it nothing of the child's: neither those before the fork nor those after it. */
+static void fork__child_has_its_own_random_numbers(void)
+{
+	uint32_t before[KEYS], after[KEYS], child[KEYS];
+	struct verbs_fixture f;
+	int fd[2], status = -1;
+	pid_t pid;
+
+	verbs_fixture_make(&f);
+	CU_ASSERT_FATAL(take_keys(f.pd, before) && pipe(fd) == 0);
+	pid = fork();
+	CU_ASSERT_FATAL(pid >= 0);
+	if (!pid)
+		_exit(child_tells_keys(fd[1]));
+	CU_ASSERT_EQUAL(read(fd[0], child, sizeof(child)), (ssize_t)sizeof(child));
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_TRUE(take_keys(f.pd, after));
+	for (unsigned i = 0; i < KEYS * KEYS; i++) {
+		CU_ASSERT_NOT_EQUAL(child[i / KEYS], before[i % KEYS]);
+		CU_ASSERT_NOT_EQUAL(child[i / KEYS], after[i % KEYS]);
+	}
+	close(fd[0]);
+	close(fd[1]);
+	verbs_fixture_unmake(&f);
+}
+
 void ur_suite_verbs_objects(void)
 {
 	CU_pSuite s = CU_add_suite("verbs_objects", verbs_fixture_init, NULL);
@@ -496,4 +551,5 @@ void ur_suite_verbs_objects(void)
 	CU_add_test(s, "modify_qp__refusals", modify_qp__refusals);
 	CU_add_test(s, "destroy__busy", destroy__busy);
 	CU_add_test(s, "fork__child_has_its_own_engine", fork__child_has_its_own_engine);
+	CU_add_test(s, "fork__child_has_its_own_random_numbers", fork__child_has_its_own_random_numbers);
 }

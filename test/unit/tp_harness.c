@@ -113,13 +113,14 @@ static void path_init(struct th *h, unsigned i)
 static void node_open(struct th *h, unsigned i)
 {
 	struct th_node *n = &h->n[i];
+	const struct ur_seed seed = ur_seed_of(i + 1);
 	const struct ur_tp_config c = {
 		.ctx = n,
 		.alloc = pkt_alloc,
 		.free = pkt_free,
 		.wheel = h->wheel,
 		.counters = &n->c,
-		.seed = i + 1,
+		.random = &n->random,
 		.slot = (uint8_t)(i + 1),
 		.window = h->opt.window,
 		.cc = h->opt.cc,
@@ -134,6 +135,7 @@ static void node_open(struct th *h, unsigned i)
 
 	n->h = h;
 	n->room = 1u << 20;
+	ur_random_init(&n->random, &seed);
 	n->mem = malloc(TH_MEM);
 	th_fill(n, i + 1);
 	CU_ASSERT_FATAL(ur_tp_create(&c, &n->tp) == 0);

@@ -9,6 +9,7 @@
 
 #include <CUnit/CUnit.h>
 
+#include "base/rng.h"
 #include "transport/tp_priv.h"
 
 #define TH_MEM (1u << 20)
@@ -35,6 +36,7 @@ struct th;
 struct th_node {
 	struct th *h;
 	struct ur_tp *tp;
+	struct ur_random random;
 	struct ur_counters c;
 	struct ur_pd *pd;
 	struct ur_cq *scq, *rcq;

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ChaCha20, the generator that erases its key, and the shuffled numbers. */
+#include <string.h>
+
+#include "base/random.h"
+
+/* --- ChaCha20 (RFC 8439, 2.3) --- */
+
+static uint32_t rotl(uint32_t v, unsigned n)
+{
+	return v << n | v >> (32 - n);
+}
+
+static void quarter(uint32_t s[16], unsigned a, unsigned b, unsigned c, unsigned d)
+{
+	s[a] += s[b];
+	s[d] = rotl(s[d] ^ s[a], 16);
+	s[c] += s[d];
+	s[b] = rotl(s[b] ^ s[c], 12);
+	s[a] += s[b];
+	s[d] = rotl(s[d] ^ s[a], 8);
+	s[c] += s[d];
+	s[b] = rotl(s[b] ^ s[c], 7);
+}
+
+static uint32_t get_le32(const uint8_t *p)
+{
+	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static void put_le32(uint8_t *p, uint32_t v)
+{
+	for (unsigned i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+
+void ur_chacha20_block(const uint32_t key[8], const uint32_t at[4], uint8_t out[UR_CHACHA_BLOCK])
+{
+	uint32_t in[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574}; /* "expand 32-byte k" */
+	uint32_t s[16];
+
+	memcpy(in + 4, key, 32);
+	memcpy(in + 12, at, 16);
+	memcpy(s, in, sizeof(s));
+	for (unsigned i = 0; i < 10; i++) {
+		for (unsigned k = 0; k < 4; k++)
+			quarter(s, k, 4 + k, 8 + k, 12 + k);
+		for (unsigned k = 0; k < 4; k++)
+			quarter(s, k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4);
+	}
+	for (unsigned i = 0; i < 16; i++)
+		put_le32(out + 4 * i, s[i] + in[i]);
+}
+
+/* --- the generator --- */
+
+static void set_key(uint32_t key[8], const uint8_t *bytes)
+{
+	for (unsigned i = 0; i < 8; i++)
+		key[i] = get_le32(bytes + 4 * i);
+}
+
+void ur_random_init(struct ur_random *r, const struct ur_seed *seed)
+{
+	memset(r, 0, sizeof(*r));
+	set_key(r->key, seed->b);
+}
+
+/* The first bytes of the new pool are the next key: the one that made them is gone. */
+static void refill(struct ur_random *r)
+{
+	uint32_t at[4] = {0};
+
+	for (; at[0] < UR_RANDOM_POOL / UR_CHACHA_BLOCK; at[0]++)
+		ur_chacha20_block(r->key, at, r->pool + at[0] * UR_CHACHA_BLOCK);
+	set_key(r->key, r->pool);
+	memset(r->pool, 0, sizeof(r->key));
+	r->left = UR_RANDOM_POOL - sizeof(r->key);
+}
+
+void ur_random_bytes(struct ur_random *r, void *to, unsigned n)
+{
+	for (uint8_t *p = to; n;) {
+		unsigned k;
+		uint8_t *from;
+
+		if (!r->left)
+			refill(r);
+		k = ur_min_u32(n, r->left);
+		from = r->pool + UR_RANDOM_POOL - r->left;
+		memcpy(p, from, k);
+		memset(from, 0, k);
+		r->left -= k;
+		p += k;
+		n -= k;
+	}
+}
+
+uint32_t ur_random_u32(struct ur_random *r)
+{
+	uint8_t b[4];
+
+	ur_random_bytes(r, b, sizeof(b));
+	return get_le32(b);
+}
+
+uint64_t ur_random_u64(struct ur_random *r)
+{
+	uint64_t high = ur_random_u32(r);
+
+	return high << 32 | ur_random_u32(r);
+}
+
+/* --- shuffled numbers --- */
+
+#define ROUNDS 8 /* four make a random permutation of many numbers (Luby, Rackoff 1988); these are few */
+
+void ur_shuffle_init(struct ur_shuffle *s, struct ur_random *r, unsigned bits)
+{
+	for (unsigned i = 0; i < 8; i++)
+		s->key[i] = ur_random_u32(r);
+	s->next = 0;
+	s->bits = bits;
+}
+
+/* A Feistel network over the two halves of a counter. */
+uint32_t ur_shuffle_next(struct ur_shuffle *s)
+{
+	unsigned half = s->bits / 2;
+	uint32_t mask = (1u << half) - 1, n = s->next++, left = n >> half & mask, right = n & mask;
+
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		const uint32_t at[4] = {right, round};
+		uint8_t block[UR_CHACHA_BLOCK];
+		uint32_t swap = right;
+
+		ur_chacha20_block(s->key, at, block);
+		right = left ^ (get_le32(block) & mask);
+		left = swap;
+	}
+	return left << half | right;
+}
