@@ -34,6 +34,11 @@
 /* Exponents from a peer are held in this range: 16 ms to 65 s. */
 #define UR_CM_EXP_MIN 12
 #define UR_CM_EXP_MAX 24
+/*
+ * But for its response timeout, which a message of ours waits out up to 16 times: 4 s, so that nobody is asked for longer than 66 s, which
+ * is what Linux asks for. Who needs longer to answer meets a repeated message or two, or says so (MRA).
+ */
+#define UR_CM_RESPONSE_MAX UR_CM_RESPONSE_TIMEOUT
 
 /* Transport types of a REQ, and the enum ibv_qp_type that they stand for. */
 enum { UR_CM_TRANSPORT_RC = 0, UR_CM_TRANSPORT_UC = 1, UR_CM_TRANSPORT_EXT = 3 };

@@ -72,7 +72,7 @@ static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const 
 	take_path(c, from, &r->primary);
 	c->tid = m->mad.tid;
 	c->service_id = r->service_id;
-	c->response_timeout = (uint8_t)ur_cm_exp_clamp(r->local_response_timeout);
+	c->response_timeout = (uint8_t)ur_min_u32(ur_cm_exp_clamp(r->local_response_timeout), UR_CM_RESPONSE_MAX);
 	c->max_retries = r->max_cm_retries;
 	c->info = (struct ur_cm_conn_info){
 		.send_psn = r->starting_psn,

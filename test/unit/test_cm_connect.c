@@ -304,6 +304,48 @@ static void accept__unreachable_after_sixteen_replies(void)
 	hx_fini(&h);
 }
 
+/* A REQ says how long its sender may take to answer and how often it wants to be asked: not for longer than Linux asks. */
+static void rep__repeats_are_not_the_peers_to_choose(void)
+{
+	static const struct {
+		uint8_t timeout, retries;
+		ur_time least, most;
+	} t[] = {
+		{31, 15, 60 * UR_NS_PER_S, 70 * UR_NS_PER_S},
+		{24, 15, 60 * UR_NS_PER_S, 70 * UR_NS_PER_S},
+		{20, 15, 60 * UR_NS_PER_S, 70 * UR_NS_PER_S},
+		{20, 3, 16 * UR_NS_PER_S, 17 * UR_NS_PER_S},
+		{31, 0, 4 * UR_NS_PER_S, 5 * UR_NS_PER_S},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_cm_msg m = {.attr = UR_CM_REQ};
+		struct hx_ep *l;
+		ur_time begin;
+		struct hx h;
+
+		hx_init(&h, 12);
+		h.fate = lose_attr;
+		h.arg[0] = 1;
+		h.arg[1] = UR_CM_REP;
+		l = hx_listen(&h, 1, HX_PLAIN_SERVICE);
+		m.req.local_comm_id = 0x07000001;
+		m.req.service_id = HX_PLAIN_SERVICE;
+		m.req.local_qpn = 0x70001;
+		m.req.path_mtu = 3;
+		m.req.local_response_timeout = t[i].timeout;
+		m.req.max_cm_retries = t[i].retries;
+		begin = h.now;
+		hx_inject_msg(&h, 1, &m);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(l->child);
+		hx_run(&h, begin + t[i].least);
+		CU_ASSERT_EQUAL(l->child->got[UR_CM_EV_UNREACHABLE], 0);
+		hx_run(&h, begin + t[i].most);
+		CU_ASSERT_EQUAL(l->child->got[UR_CM_EV_UNREACHABLE], 1);
+		hx_fini(&h);
+	}
+}
+
 static void req__repeated_while_the_user_thinks(void)
 {
 	struct hx_ep *l, *c;
@@ -516,6 +558,7 @@ void ur_suite_cm_connect(void)
 	CU_ADD_TEST(s, connect__early_resends);
 	CU_ADD_TEST(s, connect__ack_timeout_sets_the_interval);
 	CU_ADD_TEST(s, accept__unreachable_after_sixteen_replies);
+	CU_ADD_TEST(s, rep__repeats_are_not_the_peers_to_choose);
 	CU_ADD_TEST(s, req__repeated_while_the_user_thinks);
 	CU_ADD_TEST(s, mra__again_extends_the_wait);
 	CU_ADD_TEST(s, mra__again_extends_the_wait_for_the_rtu);
