@@ -203,7 +203,7 @@ void ur_id_on_lookup(void *owner, struct ur_cm_sidr *s, const struct ur_cm_sidr_
 {
 	struct ur_id *l = owner;
 
-	if (!ev->has_hdr && !ur_id_is_ib(l))
+	if ((!ev->has_hdr && !ur_id_is_ib(l)) || !ur_id_believes(l, ev->has_hdr ? &ev->hdr : NULL, ev->addr))
 		refuse(s, UR_CM_SIDR_REJECT, now);
 	else if (!ur_id_wants(l, ev->has_hdr ? &ev->hdr : NULL, &ev->addr->dgid))
 		refuse(s, UR_CM_SIDR_UNSUPPORTED, now);

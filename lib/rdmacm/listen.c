@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "rdmacm/rdmacm_priv.h"
+#include "wire/frame.h"
 
 /* --- requests --- */
 
@@ -36,11 +37,29 @@ bool ur_id_wants(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, const 
 	return !l->loopback || ur_net_gid_find(l->nic->net, from) >= 0;
 }
 
+/* Of a peer on this host, a loopback address may stand for the one that the packet bears. */
+static bool says(const struct ur_gid *claimed, const struct ur_gid *real, bool here)
+{
+	return ur_gid_eq(claimed, real) || (here && ur_gid_loopback(claimed));
+}
+
+bool ur_id_believes(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, const struct ur_cm_addr *way)
+{
+	bool here = ur_net_gid_find(l->nic->net, &way->dgid) >= 0;
+
+	if (!hdr || (says(&hdr->src, &way->dgid, here) && says(&hdr->dst, &way->sgid, here)))
+		return true;
+	ur_count(&l->nic->counters, UR_C_DROP_SOURCE);
+	return false;
+}
+
 static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const struct ur_cm_event *ev, uint16_t *reason)
 {
 	*reason = 0;
 	if (!ev->has_hdr && !ur_id_is_ib(l))
 		*reason = UR_CM_REJ_UNSUPPORTED;
+	else if (!ur_id_believes(l, ev->has_hdr ? &ev->hdr : NULL, ev->addr))
+		*reason = UR_CM_REJ_CONSUMER_DEFINED;
 	else if (!type_fits(l, conn))
 		*reason = UR_CM_REJ_INVALID_TRANSPORT_TYPE;
 	else if (!ur_id_wants(l, ev->has_hdr ? &ev->hdr : NULL, &ev->addr->dgid))

@@ -322,6 +322,11 @@ struct ur_id *ur_id_child(struct ur_id *l, enum ibv_qp_type type);
 bool ur_id_backlog_full(struct ur_id *l);
 /* The address that the listener is bound to lets requests `from` there pass, and their kind of address: `hdr`, NULL for AF_IB. */
 bool ur_id_wants(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, const struct ur_gid *from);
+/*
+ * The addresses in a request's header, which the program is shown, are those that its packet bears; counts it if they are not. NULL: there
+ * is no header.
+ */
+bool ur_id_believes(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, const struct ur_cm_addr *way);
 
 /* --- ep.c --- */
 

@@ -320,6 +320,8 @@ static int connect_with_mtu(struct rx_side *c, uint8_t mtu)
 
 	WANT(!resolve(c, "10.0.0.1"));
 	u = (struct ur_id *)c->id;
+	hdr.src = u->sgid;
+	hdr.dst = u->dgid;
 	p.addr = (struct ur_cm_addr){.sgid = u->sgid, .dgid = u->dgid};
 	ur_id_lock(u);
 	err = ur_cm_conn_create(u->nic->cm, u, ur_id_conn_event, &u->conn);
