@@ -398,6 +398,17 @@ static void conclude(struct ur_qp *qp, enum ur_resp_verdict v)
 	}
 }
 
+/*
+ * The first packet with the PSN that the peer was told: it knows of the connection. In RTS too, where IBTA 11.6.3.1 is silent: an accepted
+ * QP gets there before its peer's RTU.
+ */
+static void establish(struct ur_qp *qp)
+{
+	qp->resp.established = true;
+	if (ur_qp_st(qp) == IBV_QPS_RTR || ur_qp_st(qp) == IBV_QPS_RTS)
+		ur_qp_event(qp, IBV_EVENT_COMM_EST);
+}
+
 void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_responder *r = &qp->resp;
@@ -408,13 +419,9 @@ void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 		ur_qp_count(qp, UR_C_DROP_QP_STATE);
 		return;
 	}
-	if (ur_unlikely(!r->established)) {
-		r->established = true;
-		/* In RTS too, where IBTA 11.6.3.1 is silent: an accepted QP gets there before its peer's RTU. */
-		if (ur_qp_st(qp) == IBV_QPS_RTR || ur_qp_st(qp) == IBV_QPS_RTS)
-			ur_qp_event(qp, IBV_EVENT_COMM_EST);
-	}
 	if (ur_likely(d == 0)) {
+		if (ur_unlikely(!r->established))
+			establish(qp);
 		r->nak_sent = false;
 		v = execute(qp, p, op);
 		if (ur_likely(v == UR_RESP_DONE)) {

@@ -133,6 +133,8 @@ static enum ur_counter rx_foreign(struct ur_qp *qp, const struct ur_pkt *p, ur_t
 		return UR_C_DROP_OPCODE;
 	if (!rx_allowed[ur_qp_st(qp)])
 		return UR_C_DROP_QP_STATE;
+	if (!ur_pkey_ok(p->bth.pkey))
+		return UR_C_DROP_PKEY;
 	return ur_gid_eq(&p->src, &qp->path->dgid) ? ur_cc_notified(qp, now) : UR_C_DROP_SOURCE;
 }
 
@@ -155,11 +157,20 @@ static inline void deliver(struct ur_qp *qp, struct ur_pkt *p, const struct ur_o
 		ur_qp_to_err(qp);
 }
 
-/* Apart, so that the usual way needs no room for what lives across a call. */
+/*
+ * Apart, so that the usual way needs no room for what lives across a call. A mark counts on a packet that the QP waited for: the next
+ * request, or a response to what is under way. Whoever guesses at PSNs shall not make us slow the peer down.
+ */
 __attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
 {
-	ur_cc_marked(qp, now);
+	uint32_t psn = p->bth.psn;
+	bool awaited = ur_psn_diff(psn, qp->req.una) >= 0 && ur_psn_diff(psn, qp->req.max) < 0;
+
 	deliver(qp, p, op, now);
+	if (!(op->flags & UR_OPF_RESPONSE))
+		awaited = qp->resp.epsn == ur_psn_add(psn, 1);
+	if (awaited && rx_allowed[ur_qp_st(qp)])
+		ur_cc_marked(qp, now);
 }
 
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)

@@ -172,7 +172,80 @@ static void cnp__only_for_marks_and_when_on(void)
 		}
 }
 
+/* A mark on a packet that nobody waited for, with a PSN guessed or a P_Key of another partition. */
+static void cnp__not_for_forged_marks(void)
+{
+	static const struct {
+		uint32_t psn;
+		uint16_t pkey;
+		uint8_t opcode;
+	} t[] = {
+		{5000100, UR_PKEY_DEFAULT, UR_OP_WRITE_ONLY}, {101, UR_PKEY_DEFAULT, UR_OP_WRITE_ONLY},
+		{50, UR_PKEY_DEFAULT, UR_OP_WRITE_ONLY},      {100, 0x1234, UR_OP_WRITE_ONLY},
+		{200, UR_PKEY_DEFAULT, UR_OP_ACK},            {77777, UR_PKEY_DEFAULT, UR_OP_READ_RESP_ONLY},
+	};
+	static struct th h;
+	struct th_opt o = th_default;
+
+	o.cc = true;
+	th_open(&h, &o);
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct th_hdr ext = th_reth(&h, 1, 0, 8);
+		struct th_pkt p;
+
+		th_make(&h, 1, &p, t[i].opcode, t[i].psn, false, &ext, "12345678", t[i].opcode == UR_OP_ACK ? 0 : 8);
+		p.p.tos = 3;
+		p.p.bth.pkey = t[i].pkey;
+		th_feed(&h, 1, &p);
+		CU_ASSERT_EQUAL(cnps(&h), 0);
+	}
+	marked(&h, 100, 3);
+	CU_ASSERT_EQUAL(cnps(&h), 1);
+	th_close(&h);
+}
+
+/* READ responses that are under way have marks as well, in whatever order they come. */
+static void cnp__for_responses(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+	struct th_pkt p;
+	unsigned n = 0;
+
+	o.cc = true;
+	th_open(&h, &o);
+	th_post(&h, 1, IBV_WR_RDMA_READ, 1, 0, 3000, 0, 0);
+	while (th_pull(&h, 1, &p))
+		th_feed(&h, 0, &p);
+	while (th_pull(&h, 0, &p)) {
+		p.p.tos = 3;
+		if (n++) /* the first is lost */
+			th_feed(&h, 1, &p);
+	}
+	CU_ASSERT_EQUAL(n, 3);
+	CU_ASSERT_EQUAL(cnps(&h), 1);
+	th_run(&h, UR_NS_PER_S);
+	th_close(&h);
+}
+
 /* --- reaction point --- */
+
+static void cnp__of_another_partition(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+	struct th_pkt p;
+
+	o.cc = true;
+	th_open(&h, &o);
+	th_make(&h, 0, &p, UR_OP_CNP, 0, false, NULL, NULL, 0);
+	p.p.bth.pkey = 0x1234;
+	th_feed(&h, 0, &p);
+	CU_ASSERT_EQUAL(count(&h, 0, UR_C_DROP_PKEY), 1);
+	CU_ASSERT_EQUAL(count(&h, 0, UR_C_CNP_HANDLED), 0);
+	CU_ASSERT_FALSE(h.n[0].qp->cc.rate.active);
+	th_close(&h);
+}
 
 /* Bytes of frames that a node sends within `span`, looking every microsecond. */
 static uint64_t sent_within(struct th *h, unsigned node, ur_time span)
@@ -292,6 +365,9 @@ void ur_suite_dcqcn(void)
 	CU_ADD_TEST(s, cnp__as_the_annex_has_it);
 	CU_ADD_TEST(s, cnp__one_in_fifty_microseconds);
 	CU_ADD_TEST(s, cnp__only_for_marks_and_when_on);
+	CU_ADD_TEST(s, cnp__not_for_forged_marks);
+	CU_ADD_TEST(s, cnp__for_responses);
+	CU_ADD_TEST(s, cnp__of_another_partition);
 	CU_ADD_TEST(s, pace__requests_keep_to_the_rate);
 	CU_ADD_TEST(s, pace__read_responses_too_but_not_acknowledgements);
 	CU_ADD_TEST(s, pace__ends_when_the_line_is_reached);

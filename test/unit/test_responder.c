@@ -100,6 +100,26 @@ static void rx__rtr_reports_established_once(void)
 	th_close(&h);
 }
 
+/* Who guesses at PSNs does not establish anything: with the CM it would stand for the RTU. */
+static void rx__established_by_the_right_psn(void)
+{
+	static const uint32_t wrong[] = {101, 99, 100 + (1 << 22), 100 - (1 << 7)};
+	static struct th h;
+	struct th_opt o = th_default;
+
+	o.stay_rtr = true;
+	open_filled(&h, &o);
+	for (unsigned i = 0; i < ur_array_size(wrong); i++) {
+		th_inject(&h, 1, UR_OP_WRITE_ONLY, wrong[i] & 0xffffff, true, NULL, NULL, 0);
+		CU_ASSERT_EQUAL(h.n[1].nevents, 0);
+	}
+	th_drain(&h, 1);
+	th_inject(&h, 1, UR_OP_WRITE_ONLY, 100, true, NULL, NULL, 0);
+	CU_ASSERT_EQUAL(h.n[1].nevents, 1);
+	CU_ASSERT_EQUAL(h.n[1].event[0], IBV_EVENT_COMM_EST);
+	th_close(&h);
+}
+
 /* Messages as strings of packets: F M L O of SEND (upper case) and WRITE (lower case), r READ, a atomic. The last one is refused. */
 static void order__table(void)
 {
@@ -487,6 +507,7 @@ void ur_suite_responder(void)
 	CU_ADD_TEST(s, rx__drops);
 	CU_ADD_TEST(s, rx__states);
 	CU_ADD_TEST(s, rx__rtr_reports_established_once);
+	CU_ADD_TEST(s, rx__established_by_the_right_psn);
 	CU_ADD_TEST(s, order__table);
 	CU_ADD_TEST(s, length__table);
 	CU_ADD_TEST(s, sequence__one_nak_until_resynchronised);
