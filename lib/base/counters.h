@@ -79,6 +79,7 @@
 	X(CM_BACKLOG, "cm_backlog", "connection requests and lookups left without an answer: the listener's backlog is full") \
 	X(CM_LEFT, "cm_left", "connection requests and lookups left without an answer: their listener left a moment ago") \
 	X(CM_STALE, "cm_stale", "connection requests refused as stale") \
+	X(CM_SPARED, "cm_spared", "connection requests ignored that would end a connection which is in use, or that came too fast for it") \
 	X(GMP_QUERIES, "rx_group_queries", "IGMP and MLD queries received") \
 	X(GMP_REPORTS, "tx_group_reports", "IGMP and MLD reports sent: this process is a member of multicast groups") \
 	X(GMP_LEAVES, "tx_group_leaves", "IGMP and MLD messages sent about multicast groups that were left") \

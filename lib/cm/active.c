@@ -82,22 +82,6 @@ static void take_rep(struct ur_cm_conn *c, const struct ur_cm_rep *r)
 	i->ack_timeout = add_ack_delay(i->ack_timeout, r->target_ack_delay);
 }
 
-/* The peer's QP is that of a connection which the peer has forgotten (12.9.8.3.1): refuse, and end the old one. */
-static bool refuse_stale_rep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
-{
-	uint32_t qpn = rep_qpn(c, &m->rep);
-	struct ur_cm_conn *old = ur_cm_conn_find_qpn(cm, qpn, m->rep.local_ca_guid, &c->addr.dgid);
-
-	if (!old || !qpn)
-		return false;
-	ur_cm_count(cm, UR_C_CM_STALE);
-	ur_cm_conn_hold(old);
-	ur_cm_refuse(cm, &c->addr, m, c->local_id, UR_CM_ABOUT_REP, UR_CM_REJ_STALE_CONN);
-	ur_cm_start_disconnect(old, NULL, 0, now);
-	ur_cm_conn_release(old);
-	return true;
-}
-
 static void first_rep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
 {
 	struct ur_cm_event ev = {.type = UR_CM_EV_REP, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
@@ -106,7 +90,7 @@ static void first_rep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm
 		ur_cm_count(cm, UR_C_DROP_MAD);
 		return;
 	}
-	if (refuse_stale_rep(cm, c, m, now))
+	if (ur_cm_stale_rep(cm, c, m, rep_qpn(c, &m->rep), now) != UR_CM_FRESH)
 		return;
 	ur_cm_conn_stop_timer(c);
 	take_rep(c, &m->rep);

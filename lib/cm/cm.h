@@ -46,6 +46,11 @@ struct ur_cm_config {
 	 * peer would ask for more than a minute. NULL: never.
 	 */
 	bool (*orphaned)(void *ctx, uint8_t slot);
+	/*
+	 * The peer of that QP of ours has sent to it a moment ago, so it has not forgotten the connection, whatever a REQ says. NULL:
+	 * nobody knows.
+	 */
+	bool (*in_use)(void *ctx, uint32_t qpn, ur_time now);
 	struct ur_wheel *wheel;
 	struct ur_counters *counters;
 	struct ur_random *random; /* where communication ids come from; outlives ur_cm_create */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the files of lib/cm share. cm.c: instance, dispatch; listen.c: listeners; conn.c: the object, its keys, events and timer;
- * build.c: messages from state; active.c, passive.c: the two sides of connecting; reject.c: REJ and MRA; disconnect.c: DREQ, DREP,
- * TIMEWAIT; sidr.c: lookups of datagram services; table.c: the hash tables; transport.c: services.
+ * build.c: messages from state; active.c, passive.c: the two sides of connecting; stale.c: forgotten connections; reject.c: REJ and MRA;
+ * disconnect.c: DREQ, DREP, TIMEWAIT; sidr.c: lookups of datagram services; table.c: the hash tables; transport.c: services.
  *
  * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
  * this library. And whoever needs a connection after such a call holds it meanwhile (ur_cm_conn_hold).
@@ -10,6 +10,7 @@
 #ifndef UR_CM_INTERNAL_H
 #define UR_CM_INTERNAL_H
 
+#include "base/bucket.h"
 #include "base/random.h"
 #include "cm/cm.h"
 #include "cm/table.h"
@@ -75,6 +76,14 @@ struct ur_cm_left {
 	ur_time until;
 };
 
+/*
+ * A REQ that names the QP of an established connection ends it, and a forged one needs no more than to hit one of 2^24 numbers, often one
+ * of 2^16. So REQs from one address count for that at this rate alone: an hour for 2^14 of them. Addresses share buckets.
+ */
+#define UR_CM_GUESSERS 256u
+#define UR_CM_GUESS_BURST 64
+#define UR_CM_GUESS_INTERVAL (250 * UR_NS_PER_MS)
+
 struct ur_cm {
 	struct ur_cm_config cfg;
 	struct ur_cm_left left[UR_CM_LEFT_MAX];
@@ -84,6 +93,8 @@ struct ur_cm {
 	unsigned nanswered;
 	uint32_t nconns;
 	struct ur_shuffle ids; /* communication ids to come, without the slot */
+	struct ur_bucket guesses[UR_CM_GUESSERS]; /* REQs by where they come from */
+	uint64_t guess_salt;
 	struct ur_cm_table by_service; /* listeners: service id */
 	struct ur_cm_table by_local;  /* local communication id */
 	struct ur_cm_table by_remote; /* remote communication id, CA GUID, address */
@@ -188,6 +199,15 @@ void ur_cm_conn_send_and_wait(struct ur_cm_conn *c, ur_time interval, unsigned r
 void ur_cm_conn_stop_timer(struct ur_cm_conn *c);
 /* Takes back a request that the peer has not answered; IDLE, as by ur_cm_conn_reset. */
 void ur_cm_conn_withdraw(struct ur_cm_conn *c);
+
+/* stale.c: the peer says that it has a QP which is another connection's, so it must have forgotten that one (12.9.8.3.1). */
+enum ur_cm_stale {
+	UR_CM_FRESH,    /* there is no such connection */
+	UR_CM_STALE,    /* there was one: it has been ended, and the message is to be refused */
+	UR_CM_SPARED,   /* there is one, and not to be ended for this message, which deserves no answer */
+};
+enum ur_cm_stale ur_cm_stale_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
+enum ur_cm_stale ur_cm_stale_rep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm_msg *m, uint32_t qpn, ur_time now);
 
 /* build.c: each writes one MAD. */
 void ur_cm_build_req(const struct ur_cm_conn *c, const struct ur_cm_req_param *p, uint8_t *mad);

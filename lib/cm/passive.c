@@ -21,24 +21,6 @@ static void repeated_req(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur
 	}
 }
 
-/*
- * The peer's QP is that of another connection, which the peer must have forgotten (12.9.8.3.1): refuse, and end the old one. A QP in
- * TIMEWAIT does not count, since the peer's wait may have been shorter than ours.
- */
-static bool refuse_stale_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
-{
-	struct ur_cm_conn *old = ur_cm_conn_find_qpn(cm, m->req.local_qpn, m->req.local_ca_guid, &from->dgid);
-
-	if (!old || !m->req.local_qpn)
-		return false;
-	ur_cm_count(cm, UR_C_CM_STALE);
-	ur_cm_conn_hold(old);
-	ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_STALE_CONN);
-	ur_cm_start_disconnect(old, NULL, 0, now);
-	ur_cm_conn_release(old);
-	return true;
-}
-
 /* The reason to refuse a request whatever its listener thinks of it, or 0. Without a good header Linux says 28 too. */
 static uint16_t req_fault(const struct ur_cm_req *r, bool header_ok)
 {
@@ -153,7 +135,7 @@ void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct 
 		no_listener(cm, from, m, now);
 	else if (!l->event)
 		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_INVALID_TRANSPORT_TYPE);
-	else if (!refuse_stale_req(cm, from, m, now))
+	else if (ur_cm_stale_req(cm, from, m, now) == UR_CM_FRESH)
 		new_req(l, from, m, now);
 }
 

@@ -47,6 +47,17 @@ static void nic_tell(void *ctx, const struct ur_pkt *p)
 
 /* --- making and unmaking --- */
 
+#define IN_USE (2 * UR_NS_PER_S)
+
+/* As ur_cm_config.in_use. */
+static bool nic_qp_in_use(void *ctx, uint32_t qpn, ur_time now)
+{
+	struct ur_nic *nic = ctx;
+	const struct ur_qp *qp = ur_qp_find(nic->tp, qpn);
+
+	return qp && ur_qp_heard(qp) && now < ur_qp_heard(qp) + IN_USE;
+}
+
 static int nic_create_layers(struct ur_nic *nic)
 {
 	struct ur_tp_config tp = {.ctx = nic,
@@ -77,6 +88,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .send = ur_nic_send_mad,
 				  .elsewhere = ur_nic_elsewhere,
 				  .orphaned = ur_nic_orphaned,
+				  .in_use = nic_qp_in_use,
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
 				  .random = &nic->random,

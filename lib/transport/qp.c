@@ -321,6 +321,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->n, 0, sizeof(qp->n));
+	qp->heard = 0;
 	qp->resp.rd = rd;
 	qp->req.head = qp->req.cur = qp->req.fresh = qp->req.tail = sq;
 	qp->resp.head = qp->resp.tail = rq;
@@ -370,6 +371,11 @@ void ur_qp_kick(struct ur_qp *qp, ur_time now)
 uint32_t ur_qp_num(const struct ur_qp *qp)
 {
 	return qp->qpn;
+}
+
+ur_time ur_qp_heard(const struct ur_qp *qp)
+{
+	return qp->heard;
 }
 
 void *ur_qp_context(const struct ur_qp *qp)

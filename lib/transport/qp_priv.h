@@ -221,6 +221,7 @@ struct ur_qp {
 	struct ur_list windows; /* of type 2, bound through this QP */
 	struct ur_cc cc;
 	struct ur_qp_counters n;
+	ur_time heard; /* when the last packet came that belongs here; 0: never */
 	bool broken; /* a completion was lost: to ERR at the next opportunity */
 	bool no_mcast_loopback;
 	bool sig_all, sqd_notify;

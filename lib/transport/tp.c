@@ -145,6 +145,7 @@ __attribute__((noinline)) static void count_foreign(struct ur_qp *qp, const stru
 
 static inline void deliver(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
 {
+	qp->heard = now;
 	qp->n.rx_packets++;
 	qp->n.rx_bytes += p->payload_len;
 	if (op->flags & UR_OPF_RESPONSE)

@@ -59,6 +59,14 @@ static bool is_elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *ds
 	return r->h->side[r->side].elsewhere;
 }
 
+static bool is_in_use(void *ctx, uint32_t qpn, ur_time now)
+{
+	struct side_ref *r = ctx;
+
+	CU_ASSERT_EQUAL(now, r->h->now);
+	return qpn == r->h->side[r->side].in_use;
+}
+
 void hx_init(struct hx *h, uint64_t seed)
 {
 	struct ur_random random;
@@ -72,7 +80,7 @@ void hx_init(struct hx *h, uint64_t seed)
 	h->wheel = ur_wheel_create(h->now);
 	for (int i = 0; i < 2; i++) {
 		struct side_ref *r = malloc(sizeof(*r));
-		struct ur_cm_config c = {.ctx = r, .send = send_mad, .elsewhere = is_elsewhere, .wheel = h->wheel};
+		struct ur_cm_config c = {.ctx = r, .send = send_mad, .elsewhere = is_elsewhere, .in_use = is_in_use, .wheel = h->wheel};
 
 		if (!r)
 			abort();

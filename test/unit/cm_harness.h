@@ -42,6 +42,7 @@ struct hx_side {
 	struct ur_counters counters;
 	struct ur_gid gid;
 	bool elsewhere;
+	uint32_t in_use; /* a QP that is, or 0 */
 	unsigned sent[HX_ATTRS]; /* by attribute - UR_CM_REQ, retries included, losses too */
 	uint8_t last[HX_ATTRS][UR_MAD_LEN];
 	ur_time sent_at[HX_ATTRS];
