@@ -106,6 +106,12 @@ typedef void (*ur_cm_event_fn)(void *owner, struct ur_cm_conn *conn, const struc
 /* --- listening --- */
 
 /*
+ * REQs of one listener that its owner has neither accepted nor refused; one beyond that is dropped, and its sender asks again. Whoever asks
+ * the most cannot have more memory than for so many.
+ */
+#define UR_CM_UNANSWERED 4096
+
+/*
  * `gid` is an address or a wildcard (wire/gid_set.h). EADDRINUSE when the same service id is listened on at the same or an overlapping
  * address. A REQ goes to the listener with the fitting address; its event is called with `owner` and the new connection.
  */

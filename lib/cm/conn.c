@@ -220,6 +220,7 @@ void ur_cm_conn_free(struct ur_cm_conn *c)
 	struct ur_cm *cm = c->cm;
 
 	ur_cm_conn_stop_timer(c);
+	ur_cm_request_done(c);
 	ur_cm_table_del(&cm->by_local, &c->local_node);
 	ur_cm_table_del(&cm->by_remote, &c->remote_node);
 	ur_cm_table_del(&cm->by_qpn, &c->qpn_node);
@@ -245,6 +246,7 @@ void ur_cm_conn_reset(struct ur_cm_conn *c)
 		return;
 	}
 	ur_cm_conn_stop_timer(c);
+	ur_cm_request_done(c);
 	ur_cm_table_del(&c->cm->by_remote, &c->remote_node);
 	ur_cm_table_del(&c->cm->by_qpn, &c->qpn_node);
 	c->remote_id = 0;

@@ -12,6 +12,7 @@ void ur_cm_enter_timewait(struct ur_cm_conn *c, ur_time now)
 	unsigned exp = c->info.ack_timeout < UR_CM_EXP_MAX ? c->info.ack_timeout : UR_CM_EXP_MAX;
 
 	ur_cm_table_del(&c->cm->by_qpn, &c->qpn_node);
+	ur_cm_request_done(c);
 	c->state = UR_CM_TIMEWAIT;
 	c->closing = false;
 	ur_cm_conn_stop_timer(c);

@@ -66,6 +66,7 @@ struct ur_cm_listener {
 	ur_cm_event_fn event;
 	ur_cm_sidr_fn sidr;  /* for lookups. NULL, or `event` is, when it listens for the other kind alone */
 	unsigned unanswered; /* its lookups */
+	unsigned requests;   /* its connections that are neither accepted nor refused */
 };
 
 /* A service that was listened on. Of the last UR_CM_LEFT_MAX of them, newer ones in the place of older ones. */
@@ -108,6 +109,7 @@ struct ur_cm_conn {
 	void *owner;
 	ur_cm_event_fn event; /* NULL once the owner gave it up */
 	struct ur_list link;
+	struct ur_cm_listener *listener; /* as long as its request is unanswered, and the listener there */
 	struct ur_cm_node local_node, remote_node, qpn_node;
 	struct ur_timer timer; /* resends, and the end of TIMEWAIT */
 	struct ur_cm_addr addr;
@@ -240,6 +242,10 @@ struct ur_cm_transport {
 const struct ur_cm_transport *ur_cm_transport_of_qp(uint8_t active_qp_type);
 const struct ur_cm_transport *ur_cm_transport_of_req(const struct ur_cm_req *r);
 /* passive.c */
+/* The request, if it is one, has its answer. */
+void ur_cm_request_done(struct ur_cm_conn *c);
+/* Requests of a listener that goes away belong to their owners from now on. */
+void ur_cm_requests_orphan(struct ur_cm_listener *l);
 void ur_cm_rx_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
 void ur_cm_rx_rtu(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
 /* reject.c */

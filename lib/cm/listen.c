@@ -64,6 +64,7 @@ void ur_cm_unlisten(struct ur_cm_listener *l)
 {
 	if (!l)
 		return;
+	ur_cm_requests_orphan(l);
 	ur_cm_sidr_orphan(l);
 	ur_cm_table_del(&l->cm->by_service, &l->node);
 	ur_list_del(&l->link);

@@ -86,6 +86,23 @@ static bool req_event(const struct ur_cm_listener *l, const struct ur_cm_msg *m,
 	return true;
 }
 
+void ur_cm_request_done(struct ur_cm_conn *c)
+{
+	if (c->listener)
+		c->listener->requests--;
+	c->listener = NULL;
+}
+
+void ur_cm_requests_orphan(struct ur_cm_listener *l)
+{
+	for (struct ur_list *n = l->cm->conns.next; l->requests && n != &l->cm->conns; n = n->next) {
+		struct ur_cm_conn *c = ur_container_of(n, struct ur_cm_conn, link);
+
+		if (c->listener == l)
+			ur_cm_request_done(c);
+	}
+}
+
 static void new_req(struct ur_cm_listener *l, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
 {
 	struct ur_cm_event ev;
@@ -98,12 +115,18 @@ static void new_req(struct ur_cm_listener *l, const struct ur_cm_addr *from, con
 		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, fault);
 		return;
 	}
+	if (l->requests >= UR_CM_UNANSWERED) {
+		ur_cm_count(cm, UR_C_CM_BACKLOG);
+		return;
+	}
 	c = ur_cm_conn_new(cm, l->owner, l->event);
 	if (!c) {
 		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, UR_CM_REJ_NO_RESOURCES);
 		return;
 	}
 	take_req(c, from, m);
+	c->listener = l;
+	l->requests++;
 	ev.addr = &c->addr;
 	ur_cm_conn_hold(c);
 	ur_cm_conn_deliver(c, &ev, now);
@@ -148,6 +171,7 @@ int ur_cm_accept(struct ur_cm_conn *c, const struct ur_cm_rep_param *p, ur_time 
 	c->info.responder_resources = p->responder_resources;
 	c->info.initiator_depth = p->initiator_depth;
 	ur_cm_build_rep(c, p, c->mad);
+	ur_cm_request_done(c);
 	c->state = UR_CM_REP_SENT;
 	ur_cm_conn_send_and_wait(c, ur_cm_exp_time(c->response_timeout), c->max_retries, now);
 	return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Connections that the peer has forgotten (IBTA volume 1, 12.9.8.3.1): it says that it has a QP for a new one which is that of an old one.
- * The new one is refused and the old one ended. Neither the message nor what ends is authenticated, so a peer whose QP was heard a moment ago
- * has forgotten nothing, and guesses are counted. What is spared is not answered: a peer that really has forgotten asks again, when its QP
- * has been silent for long enough.
+ * The new one is refused and the old one ended. Nothing of this is authenticated, so a peer whose QP was heard a moment ago has forgotten
+ * nothing, and guesses are counted. What is spared is not answered: a peer that really has forgotten asks again, until its QP has been
+ * silent for long enough.
  */
 #include "cm/internal.h"
 
