@@ -137,10 +137,10 @@ void ur_cm_rx_rep(struct ur_cm *cm, const struct ur_cm_addr *from, const struct 
 
 int ur_cm_send_rtu(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now)
 {
-	(void)now;
 	if ((c->state != UR_CM_REP_RCVD && c->state != UR_CM_MRA_REP_SENT) || pdata_len > UR_CM_RTU_PDATA)
 		return EINVAL;
 	ur_cm_build_rtu(c, pdata, pdata_len, c->mad);
+	c->established = now;
 	c->state = UR_CM_ESTABLISHED;
 	ur_cm_send(c->cm, &c->addr, c->mad);
 	return 0;

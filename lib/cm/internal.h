@@ -81,6 +81,7 @@ struct ur_cm_left {
  * A REQ that names the QP of an established connection ends it, and a forged one needs no more than to hit one of 2^24 numbers, often one
  * of 2^16. So REQs from one address count for that at this rate alone: an hour for 2^14 of them. Addresses share buckets.
  */
+#define UR_CM_KNOWN (2 * UR_NS_PER_S) /* for so long a connection that was established a moment ago is not forgotten */
 #define UR_CM_GUESSERS 256u
 #define UR_CM_GUESS_BURST 64
 #define UR_CM_GUESS_INTERVAL (250 * UR_NS_PER_MS)
@@ -127,6 +128,7 @@ struct ur_cm_conn {
 	uint8_t response_timeout; /* exponent: how long the peer may take to answer */
 	ur_time interval;	  /* between two sends of the same message */
 	ur_time early, due;	  /* between two early sends; when the first retry comes */
+	ur_time established;	  /* when the peer last showed that it knows of it; 0: not yet */
 	uint32_t local_qpn;
 	struct ur_cm_conn_info info; /* all but addr */
 	uint8_t mad[UR_MAD_LEN];     /* the message that is sent again: REQ, REP, RTU, DREQ */

@@ -185,6 +185,7 @@ static bool awaits_rtu(const struct ur_cm_conn *c)
 static void establish(struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
 {
 	ur_cm_conn_stop_timer(c);
+	c->established = now;
 	c->state = UR_CM_ESTABLISHED;
 	ur_cm_conn_hold(c);
 	ur_cm_conn_event(c, UR_CM_EV_RTU, m, now);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Connections that the peer has forgotten (IBTA volume 1, 12.9.8.3.1): it says that it has a QP for a new one which is that of an old one.
- * The new one is refused and the old one ended. Nothing of this is authenticated, so a peer whose QP was heard a moment ago has forgotten
+ * The new one is refused and the old one ended. Nothing of this is authenticated, so a peer that was heard a moment ago has forgotten
  * nothing, and guesses are counted. What is spared is not answered: a peer that really has forgotten asks again, until its QP has been
  * silent for long enough.
  */
@@ -18,6 +18,8 @@ static bool may_guess(struct ur_cm *cm, const struct ur_gid *from, ur_time now)
 
 static bool is_in_use(const struct ur_cm *cm, const struct ur_cm_conn *c, ur_time now)
 {
+	if (c->established && now < c->established + UR_CM_KNOWN)
+		return true;
 	return cm->cfg.in_use && cm->cfg.in_use(cm->cfg.ctx, c->local_qpn, now);
 }
 

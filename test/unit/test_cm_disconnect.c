@@ -289,6 +289,7 @@ static void req__from_a_qp_that_is_connected_ends_the_old(void)
 
 	hx_init(&h, 11);
 	p = hx_established(&h);
+	hx_run(&h, h.now + UR_CM_KNOWN); /* until then nobody believes it */
 	/* The client starts anew and forgets: its connection object is gone, its QP number comes again. */
 	ur_cm_conn_free(p.client->conn);
 	p.client->conn = NULL;
@@ -322,6 +323,7 @@ static void rep__from_a_qp_that_is_connected_is_stale(void)
 
 	hx_init(&h, 12);
 	p = hx_established(&h);
+	hx_run(&h, h.now + UR_CM_KNOWN); /* until then nobody believes it */
 	p.listener->accept = false;
 	c = hx_connect(&h, 0, HX_SERVICE);
 	hx_run(&h, h.now + 10 * HX_MS);

@@ -23,6 +23,15 @@ static struct ur_cm_msg request(uint32_t qpn)
 	return m;
 }
 
+/* It was established a while ago. */
+static struct hx_pair old_pair(struct hx *h)
+{
+	struct hx_pair p = hx_established(h);
+
+	hx_run(h, h->now + UR_CM_KNOWN);
+	return p;
+}
+
 static void req__ends_what_is_forgotten(void)
 {
 	struct ur_cm_msg m, rej;
@@ -30,7 +39,7 @@ static void req__ends_what_is_forgotten(void)
 	struct hx h;
 
 	hx_init(&h, 1);
-	p = hx_established(&h);
+	p = old_pair(&h);
 	m = request(p.client->qpn);
 	hx_listen(&h, 1, HX_PLAIN_SERVICE);
 	hx_inject_msg(&h, 1, &m);
@@ -51,7 +60,7 @@ static void req__spares_a_qp_in_use(void)
 	struct hx h;
 
 	hx_init(&h, 2);
-	p = hx_established(&h);
+	p = old_pair(&h);
 	hx_listen(&h, 1, HX_PLAIN_SERVICE);
 	h.side[1].in_use = p.server->qpn;
 	m = request(p.client->qpn);
@@ -68,6 +77,29 @@ static void req__spares_a_qp_in_use(void)
 	hx_fini(&h);
 }
 
+/* Nothing has been sent yet, but the peer has just answered. */
+static void req__spares_a_new_connection(void)
+{
+	for (int side = 0; side < 2; side++) {
+		struct ur_cm_msg m;
+		struct hx_pair p;
+		struct hx h;
+
+		hx_init(&h, 2);
+		p = hx_established(&h);
+		hx_listen(&h, side, HX_PLAIN_SERVICE);
+		m = request(side ? p.client->qpn : p.server->qpn);
+		m.req.local_ca_guid = HX_GUID(!side);
+		hx_inject_msg(&h, side, &m);
+		CU_ASSERT_EQUAL(hx_state(side ? p.server : p.client), UR_CM_ESTABLISHED);
+		CU_ASSERT_EQUAL(HX_COUNTER(&h, side, CM_SPARED), 1);
+		hx_run(&h, h.now + UR_CM_KNOWN);
+		hx_inject_msg(&h, side, &m);
+		CU_ASSERT_EQUAL(hx_state(side ? p.server : p.client), UR_CM_DREQ_SENT);
+		hx_fini(&h);
+	}
+}
+
 /* All QPNs of the peer's process, 10000 a second: an idle connection outlives them, and other requests of that host are served. */
 static void req__guesses_are_too_slow(void)
 {
@@ -77,7 +109,7 @@ static void req__guesses_are_too_slow(void)
 	struct hx h;
 
 	hx_init(&h, 3);
-	p = hx_established(&h);
+	p = old_pair(&h);
 	p.server->conn->info.remote_qpn = 0x1f00d; /* somewhere in the second half of the hunt */
 	ur_cm_table_del(&h.side[1].cm->by_qpn, &p.server->conn->qpn_node);
 	ur_cm_table_del(&h.side[1].cm->by_remote, &p.server->conn->remote_node);
@@ -113,7 +145,7 @@ static void rep__spares_a_qp_in_use(void)
 		struct hx h;
 
 		hx_init(&h, 4);
-		p = hx_established(&h);
+		p = old_pair(&h);
 		hx_listen(&h, 1, HX_PLAIN_SERVICE)->accept = false;
 		c = hx_connect(&h, 0, HX_PLAIN_SERVICE);
 		h.side[0].in_use = in_use ? p.client->qpn : 0;
@@ -154,6 +186,7 @@ void ur_suite_cm_stale(void)
 
 	CU_ADD_TEST(s, req__ends_what_is_forgotten);
 	CU_ADD_TEST(s, req__spares_a_qp_in_use);
+	CU_ADD_TEST(s, req__spares_a_new_connection);
 	CU_ADD_TEST(s, req__guesses_are_too_slow);
 	CU_ADD_TEST(s, rep__spares_a_qp_in_use);
 	CU_ADD_TEST(s, bucket__burst_and_rate);
