@@ -332,6 +332,13 @@ static unsigned poll_if_free(struct ur_engine *e, ur_time now)
 	return n;
 }
 
+/* Will the progress thread look soon, so that what we leave to the next poll cannot be forgotten for long? Asked after we rang. */
+static bool is_looked_after(struct ur_engine *e, ur_time now)
+{
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with that of announce: it sees that we rang, or we see how long it sleeps */
+	return atomic_load_explicit(&e->wake_at, memory_order_relaxed) <= now + UR_POLLER_ASIDE_NS;
+}
+
 /* Posting is no promise to poll: what can be sent is sent now. To look for arrivals would cost a system call that mostly finds none. */
 void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 {
@@ -342,9 +349,11 @@ void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 		ur_nic_ring(e->nic, qp);
 	else if (!ur_nic_rang(e->nic))
 		return;
-	if (driven && !waits)
+	if (waits && is_looked_after(e, now))
+		return;
+	if (driven)
 		atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
-	if (waits || !shard_try(e))
+	if (!shard_try(e))
 		return; /* the holder sees that we rang before it leaves */
 	ur_reply_sends(&e->reply, now, true);
 	ur_nic_poll_tx(e->nic, now);
