@@ -7,7 +7,7 @@
 
 #define EVENT_NONE (-1)
 
-enum outcome { QUIET, NAK_SEQ, NAK_RNR, FATAL };
+enum outcome { QUIET, NAK_SEQ, NAK_RNR, FATAL, SILENT };
 
 static const struct {
 	const char *name;
@@ -32,7 +32,8 @@ static const struct {
 	[UR_RESP_LOCAL_ACCESS] = {"LOCAL_ACCESS", FATAL, UR_NAK_REM_ACCESS, IBV_WC_LOC_ACCESS_ERR, UR_C_REMOTE_ACCESS, EVENT_NONE},
 	[UR_RESP_TOO_LONG] = {"TOO_LONG", FATAL, UR_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR, UR_C_REMOTE_INV, EVENT_NONE},
 	[UR_RESP_LOCAL_PROT] = {"LOCAL_PROT", FATAL, UR_NAK_REM_OP, IBV_WC_LOC_PROT_ERR, UR_C_REMOTE_OP, EVENT_NONE},
-	[UR_RESP_INVALIDATE] = {"INVALIDATE", FATAL, UR_NAK_REM_ACCESS, IBV_WC_REM_ACCESS_ERR, UR_C_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+	/* IBTA 9.9.6.3, class J: a receive tells of a key that cannot be invalidated, and the peer hears nothing. */
+	[UR_RESP_INVALIDATE] = {"INVALIDATE", SILENT, 0, IBV_WC_REM_INV_REQ_ERR, UR_C_REMOTE_ACCESS, EVENT_NONE},
 	/* Annex A14: a violation of the XRC domain, and an SRQ that can complete nothing. */
 	[UR_RESP_XRC_SRQ] = {"XRC_SRQ", FATAL, UR_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, UR_C_REMOTE_INV, IBV_EVENT_QP_ACCESS_ERR},
 	[UR_RESP_SRQ_FAILED] = {"SRQ_FAILED", FATAL, UR_NAK_REM_OP, IBV_WC_REM_OP_ERR, UR_C_REMOTE_OP, IBV_EVENT_QP_FATAL},
@@ -46,17 +47,22 @@ const char *ur_resp_verdict_name(enum ur_resp_verdict v)
 
 /* --- refusing --- */
 
+/* Completes the receive under way with what the verdict makes of it. */
+static void fail_recv(struct ur_qp *qp, enum ur_resp_verdict v)
+{
+	struct ur_cqe e = {.status = verdicts[v].recv_status, .opcode = IBV_WC_RECV};
+
+	if (qp->resp.w)
+		ur_recv_done(qp, &e, false);
+}
+
 void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 {
 	struct ur_responder *r = &qp->resp;
 	bool told = r->w;
 
 	ur_resp_ack(qp, psn, ur_syndrome(UR_AETH_NAK, verdicts[v].nak));
-	if (r->w) {
-		struct ur_cqe e = {.status = verdicts[v].recv_status, .opcode = IBV_WC_RECV};
-
-		ur_recv_done(qp, &e, false);
-	}
+	fail_recv(qp, v);
 	r->dying = true;
 	/* READs accepted earlier are answered first; resp_tx.c ends the QP when the NAK leaves. */
 	if (!ur_resp_rd_oldest(qp))
@@ -394,6 +400,10 @@ static void conclude(struct ur_qp *qp, enum ur_resp_verdict v)
 	case NAK_SEQ: nak_once(qp, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)); break;
 	case NAK_RNR: nak_once(qp, ur_syndrome(UR_AETH_RNR, qp->resp.min_rnr)); break;
 	case FATAL: ur_resp_refuse(qp, v, qp->resp.epsn); break;
+	case SILENT:
+		fail_recv(qp, v);
+		ur_qp_to_err(qp);
+		break;
 	default: break;
 	}
 }

@@ -24,7 +24,7 @@ static const char *const column_names[] = {
  * A  executed and acknowledged        I  NAK invalid request, QP in ERR     D  last executed PSN acknowledged again, nothing executed
  * R  executed (once) and answered     X  NAK remote access, QP in ERR       -  silence
  * N  NAK sequence error               w  RNR NAK                            Y  as X, and the receive that is consumed tells
- *                                                                           .  no such case: no rights, key or receive is looked at
+ * J  silence, the receive tells, ERR                                       .  no such case: no rights, key or receive is looked at
  */
 static const struct row {
 	uint8_t opcode;
@@ -35,10 +35,10 @@ static const struct row {
 	{UR_OP_SEND_MIDDLE,      {"I.DNI..I.", "ADDNI..A.", "I.DNI..I."}},
 	{UR_OP_SEND_LAST,        {"I.DNI..I.", "ADDNI..A.", "I.DNI..I."}},
 	{UR_OP_SEND_LAST_IMM,    {"I.DNI..I.", "ADDNI..A.", "I.DNI..I."}},
-	{UR_OP_SEND_LAST_INV,    {"I.DNI.II.", "ADDNI.XA.", "I.DNI.II."}},
+	{UR_OP_SEND_LAST_INV,    {"I.DNI.II.", "ADDNI.JA.", "I.DNI.II."}},
 	{UR_OP_SEND_ONLY,        {"ADDNI..w.", "I.DNI..I.", "I.DNI..I."}},
 	{UR_OP_SEND_ONLY_IMM,    {"ADDNI..w.", "I.DNI..I.", "I.DNI..I."}},
-	{UR_OP_SEND_ONLY_INV,    {"ADDNI.Xw.", "I.DNI.II.", "I.DNI.II."}},
+	{UR_OP_SEND_ONLY_INV,    {"ADDNI.Jw.", "I.DNI.II.", "I.DNI.II."}},
 	{UR_OP_WRITE_FIRST,      {"ADDNIIX.I", "I.DNIII.I", "I.DNIII.I"}},
 	{UR_OP_WRITE_MIDDLE,     {"I.DNI...I", "I.DNI...I", "ADDNI...I"}},
 	{UR_OP_WRITE_LAST,       {"I.DNI...I", "I.DNI...I", "ADDNI...I"}},
@@ -227,12 +227,12 @@ static void expect_completions(struct rt_case *c, bool executed, bool refused)
 
 	if (refused) {
 		for (uint32_t i = 0; i < c->nrecv; i++) {
-			enum ibv_wc_status own = c->expect == 'I'   ? IBV_WC_REM_INV_REQ_ERR
-						 : c->expect == 'Y' ? IBV_WC_LOC_ACCESS_ERR
-								    : IBV_WC_REM_ACCESS_ERR;
-			bool held = !i && (c->state == IN_SEND || c->expect == 'Y' || (c->expect == 'X' && c->op->flags & UR_OPF_SEND));
+			enum ibv_wc_status own = strchr("IJ", c->expect) ? IBV_WC_REM_INV_REQ_ERR
+						 : c->expect == 'Y'        ? IBV_WC_LOC_ACCESS_ERR
+									   : IBV_WC_REM_ACCESS_ERR;
+			bool held = c->state == IN_SEND || strchr("YJ", c->expect) || (c->expect == 'X' && c->op->flags & UR_OPF_SEND);
 
-			th_expect_wc(c->h.n[1].rcq, i, held ? own : IBV_WC_WR_FLUSH_ERR);
+			th_expect_wc(c->h.n[1].rcq, i, held && !i ? own : IBV_WC_WR_FLUSH_ERR);
 		}
 	} else if (whole) {
 		wc = th_expect_wc(c->h.n[1].rcq, 0, IBV_WC_SUCCESS);
@@ -253,14 +253,14 @@ static bool counted(const struct rt_case *c)
 	case OLDER: return n[UR_C_DUPLICATE] == 1;
 	case AHEAD: return n[UR_C_DROP_OUT_OF_SEQ] == 1u + (c->state == NAK_SENT);
 	default:
-		return n[UR_C_REMOTE_INV] == (c->expect == 'I') && n[UR_C_REMOTE_ACCESS] == (c->expect == 'X' || c->expect == 'Y') &&
+		return n[UR_C_REMOTE_INV] == (c->expect == 'I') && n[UR_C_REMOTE_ACCESS] == (strchr("XYJ", c->expect) != NULL) &&
 		       n[UR_C_RNR_NAK_SENT] == (c->expect == 'w');
 	}
 }
 
 static void run(struct rt_case *c)
 {
-	bool executed = c->expect == 'A' || c->expect == 'R' || c->column == REPEAT, refused = strchr("IXY", c->expect);
+	bool executed = c->expect == 'A' || c->expect == 'R' || c->column == REPEAT, refused = strchr("IXYJ", c->expect);
 	struct ur_qp *qp = c->h.n[1].qp;
 	struct th_pkt p;
 
