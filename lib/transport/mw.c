@@ -156,7 +156,7 @@ static void cover(struct ur_qp *qp, struct ur_mw *mw, struct ur_mr *mr, const st
 /* A window of type 1 may be bound again, or to nothing; one of type 2 must be invalidated in between. */
 static enum ibv_wc_status bind_window(struct ur_qp *qp, const struct ur_bind *b)
 {
-	struct ur_mw *mw = find(qp, b->window);
+	struct ur_mw *mw = find(qp, b->rkey);
 	struct ur_mr *mr = b->length ? ur_mr_find(qp->tp, b->lkey) : NULL;
 
 	if (!mw || (b->length && !may_cover(qp, mr, b)))
@@ -181,7 +181,7 @@ int ur_local_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_sen
 	w->flags &= (uint8_t)~UR_SWQE_TOO_LONG;
 	if (wr->opcode == IBV_WR_LOCAL_INV)
 		return 0; /* the key is in `imm` */
-	if (!wr->bind_mw.mw || KEY_INDEX(wr->bind_mw.rkey) != KEY_INDEX(wr->bind_mw.mw->rkey))
+	if (!wr->bind_mw.mw)
 		return EINVAL;
 	if (i->mw_access_flags & ~(unsigned)ACCESS_BIND || (!i->mr && (i->addr || i->length)))
 		return EINVAL;
@@ -189,11 +189,19 @@ int ur_local_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_sen
 		.addr = i->addr,
 		.length = i->length,
 		.access = i->mw_access_flags,
-		.window = wr->bind_mw.mw->rkey,
-		.rkey = wr->bind_mw.rkey,
+		.old = wr->bind_mw.mw->rkey,
+		.rkey = (wr->bind_mw.mw->rkey & ~(uint32_t)UR_KEY_TAG) | (wr->bind_mw.rkey & UR_KEY_TAG),
 		.lkey = i->mr ? i->mr->lkey : 0,
 	};
+	wr->bind_mw.mw->rkey = x->bind.rkey;
+	w->raddr = (uintptr_t)wr->bind_mw.mw; /* for ur_local_unpost; it may be gone when the request is executed */
 	return 0;
+}
+
+void ur_local_unpost(struct ur_swqe *w, const struct ur_swqe_ext *x)
+{
+	if (w->opcode == IBV_WR_BIND_MW)
+		((struct ibv_mw *)(uintptr_t)w->raddr)->rkey = x->bind.old;
 }
 
 enum ibv_wc_status ur_local_start(struct ur_qp *qp, struct ur_swqe *w)

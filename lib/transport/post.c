@@ -227,14 +227,24 @@ void ur_wr_inline(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_data
 	}
 }
 
+/* What was written there is not posted after all. */
+static void unwrite(struct ur_qp *qp, uint32_t at)
+{
+	struct ur_swqe *w = ur_sq_at(qp, at);
+
+	if (qp->type == IBV_QPT_UD)
+		ur_ud_release(qp, at);
+	else if (ur_swqe_in(w, UR_WRS_LOCAL))
+		ur_local_unpost(w, ur_sq_ext_at(qp, at));
+}
+
 void ur_wr_abort(struct ur_qp *qp, struct ur_wr_batch *b)
 {
 	uint32_t from = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
 
 	b->open = false;
 	for (; b->tail != from; b->tail--)
-		if (qp->type == IBV_QPT_UD)
-			ur_ud_release(qp, b->tail - 1);
+		unwrite(qp, b->tail - 1);
 }
 
 int ur_wr_complete(struct ur_qp *qp, struct ur_wr_batch *b)

@@ -57,7 +57,7 @@ struct ur_swqe_ext {
 		struct ur_bind { /* of a memory window; by keys, since its objects may be gone when the request is executed */
 			uint64_t addr, length;
 			uint32_t access;
-			uint32_t window, rkey; /* a key that the window has had, the key that it shall have */
+			uint32_t old, rkey; /* the window's key before, and the one that it shall have: the same but for the tag */
 			uint32_t lkey;         /* of the MR; 0 for none */
 		} bind;
 	};

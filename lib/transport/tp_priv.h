@@ -196,8 +196,15 @@ int ur_key_alloc(struct ur_tp *tp, struct ur_mr *key);
 
 /* --- mw.c --- */
 
-/* Checks a BIND_MW or LOCAL_INV and takes over its operands. On the application's thread; 0 or EINVAL. */
+#define UR_KEY_TAG 0xffu /* the low bits of a key; a window's are the consumer's to choose when it is bound (IBTA volume 1, 10.6.6.2.1) */
+
+/*
+ * Checks a BIND_MW or LOCAL_INV and takes over its operands; the window's public rkey is the new one from now on, which has the tag of the
+ * one that is asked for. On the application's thread; 0 or EINVAL.
+ */
 int ur_local_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr);
+/* A batch with that request is given up: the window has the key that it had. The last of a batch goes first. */
+void ur_local_unpost(struct ur_swqe *w, const struct ur_swqe_ext *x);
 /* Executes the local operation at `cur`. */
 enum ibv_wc_status ur_local_start(struct ur_qp *qp, struct ur_swqe *w);
 /* Completes the executed local operations that have become the oldest. */

@@ -83,10 +83,6 @@ int uv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 					   .bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
 				   },
 			   *bad;
-	int err = uv_post_send(qp, &wr, &bad);
 
-	if (err)
-		return uv_errno(err);
-	mw->rkey = wr.bind_mw.rkey;
-	return 0;
+	return uv_errno(uv_post_send(qp, &wr, &bad));
 }

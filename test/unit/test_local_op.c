@@ -35,14 +35,27 @@ static void close_with(struct th *h, struct win *w)
 	th_close(h);
 }
 
+static void fill_bind(const struct th *h, struct win *w, uint32_t key, struct ibv_send_wr *wr)
+{
+	wr->opcode = IBV_WR_BIND_MW;
+	wr->send_flags = 0;
+	wr->bind_mw.mw = &w->pub;
+	wr->bind_mw.rkey = key;
+	wr->bind_mw.bind_info = (struct ibv_mw_bind_info){&w->mr, (uintptr_t)h->n[0].mem, 64, IBV_ACCESS_REMOTE_READ};
+}
+
+static int post_bind_to(struct th *h, struct win *w, uint64_t wr_id, uint32_t key, unsigned flags)
+{
+	struct ibv_send_wr wr = {.wr_id = wr_id};
+
+	fill_bind(h, w, key, &wr);
+	wr.send_flags = flags;
+	return th_post_wr(h, 0, &wr);
+}
+
 static int post_bind(struct th *h, struct win *w, uint64_t wr_id, unsigned flags)
 {
-	struct ibv_send_wr wr = {.wr_id = wr_id, .opcode = IBV_WR_BIND_MW, .send_flags = flags};
-
-	wr.bind_mw.mw = &w->pub;
-	wr.bind_mw.rkey = w->pub.rkey = ibv_inc_rkey(w->pub.rkey);
-	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){&w->mr, (uintptr_t)h->n[0].mem, 64, IBV_ACCESS_REMOTE_READ};
-	return th_post_wr(h, 0, &wr);
+	return post_bind_to(h, w, wr_id, ibv_inc_rkey(w->pub.rkey), flags);
 }
 
 static int post_inv(struct th *h, uint32_t rkey, uint64_t wr_id, unsigned flags)
@@ -60,6 +73,49 @@ static int post_write(struct th *h, uint64_t wr_id, uint32_t len, unsigned flags
 static bool bound(const struct th *h)
 {
 	return h->n[0].mr->windows;
+}
+
+/* Of the key that the program wants the low byte counts; the window has its key once the request is posted. */
+static void bind__the_tag_is_the_programs_choice(void)
+{
+	static const uint32_t wanted[] = {0, 1, 0xba, 0xff, 1024, 1025, 0xabcdef12, UINT32_MAX};
+
+	for (unsigned i = 0; i < ur_array_size(wanted); i++) {
+		static struct th h;
+		struct ur_mr *mr;
+		uint32_t key;
+		struct win w;
+
+		open_with(&h, signalled(), &w);
+		key = (w.pub.rkey & ~0xffu) | (wanted[i] & 0xff);
+		CU_ASSERT_EQUAL(post_bind_to(&h, &w, 1, wanted[i], 0), 0);
+		CU_ASSERT_EQUAL(w.pub.rkey, key);
+		th_pump(&h);
+		th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+		CU_ASSERT_EQUAL(ur_mw_rkey(w.tp), key);
+		CU_ASSERT_PTR_NOT_NULL(ur_mr_at(h.n[0].qp, key, (uintptr_t)h.n[0].mem, 64, IBV_ACCESS_REMOTE_READ, &mr));
+		close_with(&h, &w);
+	}
+}
+
+/* A batch that is given up has changed nothing, whatever it had in it. */
+static void bind__in_a_batch_that_is_given_up(void)
+{
+	static struct th h;
+	struct ur_wr_batch b;
+	uint32_t first;
+	struct win w;
+
+	open_with(&h, signalled(), &w);
+	first = w.pub.rkey;
+	ur_wr_start(h.n[0].qp, &b);
+	for (unsigned i = 0; i < 3; i++)
+		fill_bind(&h, &w, first + 10 + i, ur_wr_next(h.n[0].qp, &b));
+	ur_wr_next(h.n[0].qp, &b)->opcode = IBV_WR_SEND; /* completes the third */
+	CU_ASSERT_EQUAL(w.pub.rkey & 0xff, (first + 12) & 0xff);
+	ur_wr_abort(h.n[0].qp, &b);
+	CU_ASSERT_EQUAL(w.pub.rkey, first);
+	close_with(&h, &w);
 }
 
 static void alone__no_packet_and_at_once(void)
@@ -363,6 +419,8 @@ void ur_suite_local_op(void)
 {
 	CU_pSuite s = CU_add_suite("local_op", NULL, NULL);
 
+	CU_ADD_TEST(s, bind__the_tag_is_the_programs_choice);
+	CU_ADD_TEST(s, bind__in_a_batch_that_is_given_up);
 	CU_ADD_TEST(s, alone__no_packet_and_at_once);
 	CU_ADD_TEST(s, unsignalled__no_completion);
 	CU_ADD_TEST(s, completion__behind_earlier_requests);

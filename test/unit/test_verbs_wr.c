@@ -197,12 +197,16 @@ static void compare(struct verbs_fixture *f, const struct request *r)
 {
 	struct ibv_qp *a = verbs_wr_ready(f, r->op, 4), *b = verbs_wr_ready(f, r->op, 4);
 	const struct ur_qp *qa = verbs_wr_tp(a), *qb = verbs_wr_tp(b);
+	struct ibv_mw *mw = r->wr.opcode == IBV_WR_BIND_MW ? r->wr.bind_mw.mw : NULL;
+	uint32_t key = mw ? mw->rkey : 0;
 	int err;
 
 	/* The memory of a queue is not zeroed, and a request does not write all of it. */
 	memset(ur_sq_at(qa, 0), 0, sizeof(struct ur_swqe));
 	memset(ur_sq_at(qb, 0), 0, sizeof(struct ur_swqe));
 	err = old_way(a, r);
+	if (mw)
+		mw->rkey = key; /* posting has changed it */
 
 	CU_ASSERT_EQUAL(new_way(b, r), err);
 	CU_ASSERT_EQUAL(err, 0);
