@@ -2,7 +2,8 @@
 /*
  * Completion queues: a ring with the shard as producer and the application as consumer. One slot stays empty, so a ring
  * of 2^k slots holds 2^k - 1 completions. Arming and the notification are ordered by a full fence on either side: whoever
- * arms and then polls finds the completion or is notified. Moderation holds a notification back until a number of completions
+ * arms and then polls finds the completion or is notified; and who arms a CQ that holds completions is notified at once,
+ * as by mlx5: one may have come after its last poll. Moderation holds a notification back until a number of completions
  * has come or a time has passed.
  */
 #include <errno.h>
@@ -229,6 +230,20 @@ void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us)
 	cq->period = period_us * UR_NS_PER_US;
 }
 
+/* Is there a completion that such an arming asks for? The consumer's question. */
+static bool holds(const struct ur_cq *cq, bool solicited_only)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
+
+	if (!solicited_only)
+		return head != tail;
+	for (; head != tail; head++)
+		if (cq->ring[head & cq->mask].wc_flags & UR_CQE_SOLICITED)
+			return true;
+	return false;
+}
+
 void ur_cq_arm(struct ur_cq *cq, bool solicited_only)
 {
 	unsigned none = ARM_NONE;
@@ -238,6 +253,9 @@ void ur_cq_arm(struct ur_cq *cq, bool solicited_only)
 	else
 		atomic_store(&cq->armed, ARM_ANY);
 	atomic_thread_fence(memory_order_seq_cst);
+	/* What holds one back, and its timer, are the shard's: it will find that there is nothing to tell any more. */
+	if (cq->notify && holds(cq, solicited_only) && atomic_exchange_explicit(&cq->armed, ARM_NONE, memory_order_acq_rel) != ARM_NONE)
+		cq->notify(cq);
 }
 
 /* --- the producer --- */
@@ -260,6 +278,7 @@ static bool overrun(struct ur_cq *cq)
 bool ur_cq_push(struct ur_cq *cq, const struct ur_cqe *e, bool solicited)
 {
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	struct ur_cqe *entry;
 
 	if (ur_unlikely(tail - cq->head_seen >= cq->mask)) {
 		cq->head_seen = atomic_load_explicit(&cq->head, memory_order_acquire);
@@ -268,12 +287,16 @@ bool ur_cq_push(struct ur_cq *cq, const struct ur_cqe *e, bool solicited)
 	}
 	if (ur_unlikely(atomic_load_explicit(&cq->overrun, memory_order_relaxed)))
 		return false;
-	cq->ring[tail & cq->mask] = *e;
+	entry = &cq->ring[tail & cq->mask];
+	*entry = *e;
+	solicited |= e->status != IBV_WC_SUCCESS;
+	if (solicited)
+		entry->wc_flags |= UR_CQE_SOLICITED;
 	if (ur_unlikely(cq->stamps != NULL))
 		cq->stamps[tail & cq->mask] = cq->tp->now;
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	if (cq->notify)
-		notify(cq, solicited || e->status != IBV_WC_SUCCESS);
+		notify(cq, solicited);
 	return true;
 }
 
@@ -298,7 +321,7 @@ static void expand(struct ibv_wc *wc, const struct ur_cqe *e)
 		.byte_len = e->byte_len,
 		.qp_num = e->qpn,
 		.src_qp = e->src_qp,
-		.wc_flags = (unsigned)e->wc_flags & ~UR_CQE_IP4,
+		.wc_flags = (unsigned)e->wc_flags & ~(UR_CQE_IP4 | UR_CQE_SOLICITED),
 		.sl = service_level(e),
 	};
 	memcpy(&wc->imm_data, &e->imm, sizeof(e->imm)); /* imm_data and invalidated_rkey are one union */

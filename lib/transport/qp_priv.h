@@ -114,9 +114,10 @@ struct ur_cqe {
 	uint32_t byte_len;
 	uint32_t imm; /* immediate data in network order, or the invalidated rkey */
 	uint32_t qpn, src_qp;
-	uint8_t status, opcode, wc_flags, vendor_err; /* of wc_flags also UR_CQE_IP4 */
+	uint8_t status, opcode, wc_flags, vendor_err; /* of wc_flags also the two below, beyond what enum ibv_wc_flags has for us */
 };
-#define UR_CQE_IP4 0x80 /* a datagram that came over IPv4; beyond what enum ibv_wc_flags has for us */
+#define UR_CQE_IP4 0x80u       /* a datagram that came over IPv4 */
+#define UR_CQE_SOLICITED 0x40u /* what an arming for solicited completions alone asks for; ur_cq_push sets it */
 _Static_assert(sizeof(struct ur_cqe) == 32, "two CQEs in a cache line");
 
 /* --- queue pairs --- */

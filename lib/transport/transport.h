@@ -179,7 +179,9 @@ void ur_cq_lend(struct ur_cq *cq, void *mem);
 
 /* --- completion queues --- */
 
-/* `notify` is called by the shard, once per arming, when a completion arrives that the arming asked for. */
+/*
+ * `notify` is called once per arming, when a completion arrives that the arming asked for, by the shard, or is there already, by ur_cq_arm.
+ */
 int ur_cq_create(struct ur_tp *tp, unsigned cqe, void *context, void (*notify)(struct ur_cq *cq), struct ur_cq **out);
 /* EBUSY while QPs or (XRC) SRQs use it. */
 int ur_cq_destroy(struct ur_cq *cq);
@@ -205,7 +207,7 @@ void ur_cq_on_overrun(struct ur_cq *cq, void (*overrun)(struct ur_cq *cq));
 int ur_cq_poll(struct ur_cq *cq, int n, struct ibv_wc *wc);
 /* [app] ur_cq_poll for one completion; *at is when it arose, untouched without ur_cq_stamp. */
 int ur_cq_take(struct ur_cq *cq, struct ibv_wc *wc, ur_time *at);
-/* [app] Asks for one call of `notify` at the next completion, or at the next solicited (or failed) one. */
+/* [app] Asks for one call of `notify` at the next completion, or at the next solicited (or failed) one; at once if the CQ holds one. */
 void ur_cq_arm(struct ur_cq *cq, bool solicited_only);
 /* Removes completions of a QP that is being destroyed or reset. Needs the consumer's lock as well. */
 void ur_cq_clean(struct ur_cq *cq, uint32_t qpn);

@@ -13,7 +13,7 @@ static struct uv_cq *to_cq(struct ibv_cq *cq)
 	return ur_container_of(cq, struct uv_cq, cq);
 }
 
-/* The transport's callback, under the engine's lock. */
+/* The transport's callback, under the engine's lock or, from uv_req_notify_cq, the consumer's. */
 static void notify(struct ur_cq *tp)
 {
 	struct uv_cq *u = ur_cq_context(tp);
