@@ -5,6 +5,7 @@
 void ur_ah_init(struct ur_ah *ah, struct ur_pd *pd, const struct ur_path *path, void (*retry)(struct ur_ah *ah, ur_time now),
 		void (*release)(struct ur_ah *ah))
 {
+	ur_ah_reap(pd->tp);
 	ah->pd = pd;
 	ah->tp = pd->tp;
 	ah->path = path;
@@ -31,8 +32,31 @@ void ur_ah_put(struct ur_ah *ah)
 		ah->release(ah);
 }
 
+void ur_ah_put_off_shard(struct ur_ah *ah)
+{
+	struct ur_ah *first;
+
+	if (atomic_fetch_sub_explicit(&ah->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	first = atomic_load_explicit(&ah->tp->dropped, memory_order_relaxed);
+	do {
+		ah->dropped = first;
+	} while (!atomic_compare_exchange_weak_explicit(&ah->tp->dropped, &first, ah, memory_order_release, memory_order_relaxed));
+}
+
+void ur_ah_reap(struct ur_tp *tp)
+{
+	struct ur_ah *ah = atomic_exchange_explicit(&tp->dropped, NULL, memory_order_acquire), *next;
+
+	for (; ah; ah = next) {
+		next = ah->dropped;
+		ah->release(ah);
+	}
+}
+
 void ur_ah_destroy(struct ur_ah *ah)
 {
+	ur_ah_reap(ah->tp);
 	ah->pd->users--;
 	ur_ah_put(ah);
 }

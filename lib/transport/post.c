@@ -233,7 +233,7 @@ static void unwrite(struct ur_qp *qp, uint32_t at)
 	struct ur_swqe *w = ur_sq_at(qp, at);
 
 	if (qp->type == IBV_QPT_UD)
-		ur_ud_release(qp, at);
+		ur_ud_unaddress(qp, at);
 	else if (ur_swqe_in(w, UR_WRS_LOCAL))
 		ur_local_unpost(w, ur_sq_ext_at(qp, at));
 }

@@ -58,6 +58,7 @@ struct ur_tp {
 	unsigned quantum;      /* packets of one QP before the next has its turn */
 	uint32_t window_bytes; /* that a QP may have unacknowledged */
 	uint32_t line_kbps; /* rate of the port */
+	_Atomic(struct ur_ah *) dropped; /* address handles whose last reference an application thread gave up: the shard's to release */
 	uint32_t port_mtu;
 	unsigned ngroups;
 	struct ur_list group[UR_MCAST_BUCKETS];
@@ -498,11 +499,16 @@ int ur_ud_address(struct ur_qp *qp, uint32_t slot, struct ibv_ah *ah, uint32_t q
 void ur_ud_schedule(struct ur_qp *qp);
 unsigned ur_ud_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more);
 void ur_ud_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
+/* [app] The request in that slot is not posted after all. */
+void ur_ud_unaddress(struct ur_qp *qp, uint32_t slot);
 /* The request in that slot is done with its address handle. */
 void ur_ud_release(struct ur_qp *qp, uint32_t slot);
 /* The same for all that are queued: they are being dropped. */
 void ur_ud_release_all(struct ur_qp *qp);
 void ur_ah_put(struct ur_ah *ah);
+/* [app] As ur_ah_put; the release is left to the shard: ur_ah_reap, at the latest when the QP is destroyed. */
+void ur_ah_put_off_shard(struct ur_ah *ah);
+void ur_ah_reap(struct ur_tp *tp);
 void ur_mcast_rx(struct ur_tp *tp, struct ur_pkt *p, const struct ur_opcode_info *op);
 
 #endif

@@ -376,6 +376,7 @@ struct ur_ah {
 	void (*retry)(struct ur_ah *ah, ur_time now); /* something was to be sent to an unreachable one: look for it again */
 	void (*release)(struct ur_ah *ah);
 	struct ur_tp *tp;
+	struct ur_ah *dropped; /* the next of those that wait for their release */
 };
 
 void ur_ah_init(struct ur_ah *ah, struct ur_pd *pd, const struct ur_path *path, void (*retry)(struct ur_ah *ah, ur_time now),

@@ -26,6 +26,11 @@ int ur_ud_address(struct ur_qp *qp, uint32_t slot, struct ibv_ah *api, uint32_t 
 	return 0;
 }
 
+void ur_ud_unaddress(struct ur_qp *qp, uint32_t slot)
+{
+	ur_ah_put_off_shard(ur_sq_ext_at(qp, slot)->ud.ah);
+}
+
 void ur_ud_release(struct ur_qp *qp, uint32_t slot)
 {
 	ur_ah_put(ur_sq_ext_at(qp, slot)->ud.ah);
@@ -39,6 +44,7 @@ void ur_ud_release_all(struct ur_qp *qp)
 		return;
 	for (uint32_t i = qp->req.head; i != tail; i++)
 		ur_ud_release(qp, i);
+	ur_ah_reap(qp->tp);
 }
 
 /* --- sending --- */

@@ -71,6 +71,45 @@ static int post(struct ur_ah *ah, uint64_t wr_id, uint32_t len)
 	return post_to(ah, wr_id, len, ur_qp_num(h.n[1].qp), QKEY, IBV_WR_SEND, IBV_SEND_SIGNALED);
 }
 
+/* An application thread that gives a batch up may hold the last reference of its address handles: to let go of them is the shard's. */
+static void batch__given_up_after_its_address_handles(void)
+{
+	struct ur_ah ah[3], next;
+	struct ur_wr_batch b;
+	struct ur_qp *qp;
+
+	open_ud(false);
+	qp = h.n[0].qp;
+	ur_wr_start(qp, &b);
+	for (unsigned i = 0; i < 4; i++) {
+		struct ibv_send_wr *wr = ur_wr_next(qp, &b);
+
+		wr->opcode = IBV_WR_SEND;
+		wr->send_flags = 0;
+		wr->wr.ud.remote_qpn = 1;
+		if (i == 3)
+			break; /* it completes the third */
+		make_ah(&ah[i]);
+		wr->wr.ud.ah = &ah[i].api;
+	}
+	for (unsigned i = 0; i < 3; i++)
+		ur_ah_destroy(&ah[i]);
+	ur_wr_abort(qp, &b);
+	CU_ASSERT_EQUAL(released, 0);
+	make_ah(&next);
+	CU_ASSERT_EQUAL(released, 3);
+	/* Without another address handle they go with the QP. */
+	ur_wr_start(qp, &b);
+	ur_wr_next(qp, &b)->wr.ud.ah = &next.api;
+	b.wr.opcode = IBV_WR_SEND;
+	ur_wr_next(qp, &b);
+	ur_ah_destroy(&next);
+	ur_wr_abort(qp, &b);
+	CU_ASSERT_EQUAL(released, 3);
+	th_close(&h);
+	CU_ASSERT_EQUAL(released, 4);
+}
+
 static void inject(uint32_t qkey, uint32_t sqpn, uint8_t opcode, uint32_t len)
 {
 	const struct th_hdr x = {.qkey = qkey, .sqpn = sqpn, .imm = 0x55667788};
@@ -493,6 +532,7 @@ void ur_suite_ud(void)
 {
 	CU_pSuite s = CU_add_suite("ud", NULL, NULL);
 
+	CU_ADD_TEST(s, batch__given_up_after_its_address_handles);
 	CU_ADD_TEST(s, post__arguments);
 	CU_ADD_TEST(s, send__packet);
 	CU_ADD_TEST(s, send__errors);
