@@ -8,6 +8,12 @@
 
 #include "verbs/verbs_priv.h"
 
+/* Where a domain with that handle is, if it may be imported. */
+static struct ur_list *bucket(struct uv_share *s, uint32_t handle)
+{
+	return &s->pds[handle & (UV_PD_BUCKETS - 1)];
+}
+
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	struct uv_context *c = uv_context(context);
@@ -29,7 +35,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	u->pd.context = context;
 	u->pd.handle = uv_new_handle(c);
 	pthread_mutex_lock(&c->share->lock);
-	ur_list_add_tail(&c->share->pds, &u->shared);
+	ur_list_add_tail(bucket(c->share, u->pd.handle), &u->shared);
 	pthread_mutex_unlock(&c->share->lock);
 	uv_context_get(c);
 	ur_live_add(&u->live, &u->pd);
@@ -42,7 +48,7 @@ static void hide(struct uv_share *s, const struct uv_pd *gone)
 	struct ur_list *pos, *tmp;
 
 	pthread_mutex_lock(&s->lock);
-	ur_list_for_each_safe (pos, tmp, &s->pds) {
+	ur_list_for_each_safe (pos, tmp, bucket(s, gone->pd.handle)) {
 		struct uv_pd *u = ur_container_of(pos, struct uv_pd, shared);
 
 		if (u->tp == gone->tp)
@@ -96,7 +102,7 @@ static struct ur_pd *find(struct uv_share *s, uint32_t handle)
 	struct ur_list *pos, *tmp;
 
 	pthread_mutex_lock(&s->lock);
-	ur_list_for_each_safe (pos, tmp, &s->pds) {
+	ur_list_for_each_safe (pos, tmp, bucket(s, handle)) {
 		struct uv_pd *u = ur_container_of(pos, struct uv_pd, shared);
 
 		if (u->pd.handle == handle)

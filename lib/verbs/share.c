@@ -57,7 +57,8 @@ int uv_share_new(struct uv_device *device, int *cmd_fd, struct uv_share **out)
 	uv_share_watch_fork();
 	atomic_init(&s->refs, 1);
 	pthread_mutex_init(&s->lock, NULL);
-	ur_list_init(&s->pds);
+	for (unsigned i = 0; i < UV_PD_BUCKETS; i++)
+		ur_list_init(&s->pds[i]);
 	ur_list_init(&s->dms);
 	uv_device_get(device);
 	s->device = device;

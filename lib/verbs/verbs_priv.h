@@ -71,6 +71,8 @@ struct uv_device {
 	atomic_size_t dm_used; /* bytes of device memory */
 };
 
+#define UV_PD_BUCKETS 1024 /* a power of two */
+
 /* share.c: what a context and those imported from it have in common. */
 struct uv_share {
 	struct ur_list link;
@@ -80,7 +82,8 @@ struct uv_share {
 	ino_t ino;
 	atomic_uint handles;      /* numbers for what has none of its own */
 	pthread_mutex_t lock;     /* of what may be imported: */
-	struct ur_list pds, dms;
+	struct ur_list pds[UV_PD_BUCKETS]; /* by handle, which an import has in common with what it came from */
+	struct ur_list dms;
 };
 
 struct uv_context {
