@@ -50,7 +50,11 @@ int ur_nic_create_ah(struct ur_nic *nic, struct ur_pd *pd, const struct ibv_ah_a
 		free(n);
 		return err;
 	}
-	ur_ah_init(&n->ah, pd, &n->path.wire, retry, release);
+	err = ur_ah_init(&n->ah, pd, &n->path.wire, retry, release);
+	if (err) {
+		release(&n->ah);
+		return err;
+	}
 	*out = &n->ah;
 	return 0;
 }

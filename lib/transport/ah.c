@@ -2,10 +2,15 @@
 /* Address handles as the transport sees them: a path, who refers to it, and who waits for it. */
 #include "transport/tp_priv.h"
 
-void ur_ah_init(struct ur_ah *ah, struct ur_pd *pd, const struct ur_path *path, void (*retry)(struct ur_ah *ah, ur_time now),
-		void (*release)(struct ur_ah *ah))
+int ur_ah_init(struct ur_ah *ah, struct ur_pd *pd, const struct ur_path *path, void (*retry)(struct ur_ah *ah, ur_time now),
+	       void (*release)(struct ur_ah *ah))
 {
+	int err;
+
 	ur_ah_reap(pd->tp);
+	err = ur_made(pd->tp, UR_KIND_AH);
+	if (err)
+		return err;
 	ah->pd = pd;
 	ah->tp = pd->tp;
 	ah->path = path;
@@ -15,6 +20,7 @@ void ur_ah_init(struct ur_ah *ah, struct ur_pd *pd, const struct ur_path *path, 
 	atomic_init(&ah->refs, 1);
 	ur_list_init(&ah->waiters);
 	pd->users++;
+	return 0;
 }
 
 void ur_ah_changed(struct ur_ah *ah, bool reachable)
@@ -58,5 +64,6 @@ void ur_ah_destroy(struct ur_ah *ah)
 {
 	ur_ah_reap(ah->tp);
 	ah->pd->users--;
+	ur_unmade(ah->tp, UR_KIND_AH);
 	ur_ah_put(ah);
 }

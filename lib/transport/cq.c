@@ -87,7 +87,8 @@ int ur_cq_create(struct ur_tp *tp, unsigned cqe, void *context, void (*notify)(s
 		return ENOMEM;
 	memset(cq, 0, sizeof(*cq));
 	cq->ring = ring_alloc(slots);
-	if (!cq->ring) {
+	if (!cq->ring || ur_made(tp, UR_KIND_CQ)) {
+		free(cq->ring);
 		free(cq);
 		return ENOMEM;
 	}
@@ -106,6 +107,7 @@ int ur_cq_destroy(struct ur_cq *cq)
 		return EBUSY;
 	if (ur_timer_armed(&cq->timer))
 		ur_timer_cancel(cq->tp->c.wheel, &cq->timer);
+	ur_unmade(cq->tp, UR_KIND_CQ);
 	free(cq->stamps);
 	ring_free(cq);
 	free(cq);

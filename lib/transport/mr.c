@@ -15,10 +15,16 @@ struct mr_full {
 
 int ur_pd_create(struct ur_tp *tp, struct ur_pd **out)
 {
-	struct ur_pd *pd = calloc(1, sizeof(*pd));
+	int err = ur_made(tp, UR_KIND_PD);
+	struct ur_pd *pd;
 
-	if (!pd)
+	if (err)
+		return err;
+	pd = calloc(1, sizeof(*pd));
+	if (!pd) {
+		ur_unmade(tp, UR_KIND_PD);
 		return ENOMEM;
+	}
 	pd->tp = tp;
 	*out = pd;
 	return 0;
@@ -28,6 +34,7 @@ int ur_pd_destroy(struct ur_pd *pd)
 {
 	if (pd->users)
 		return EBUSY;
+	ur_unmade(pd->tp, UR_KIND_PD);
 	free(pd);
 	return 0;
 }
@@ -38,15 +45,25 @@ void ur_pd_use(struct ur_pd *pd, int n)
 }
 
 /* Of a key all 32 bits are random; its upper 24 are its alone. */
-int ur_key_alloc(struct ur_tp *tp, struct ur_mr *key)
+int ur_key_alloc(struct ur_tp *tp, enum ur_kind kind, struct ur_mr *key)
 {
-	int err;
+	int err = ur_made(tp, kind);
 
+	if (err)
+		return err;
 	do {
 		key->lkey = key->rkey = ur_random_u32(tp->c.random);
 		err = key->lkey >> 8 ? ur_idtab_add(&tp->mrs, key->lkey >> 8, key) : EEXIST;
 	} while (err == EEXIST);
+	if (err)
+		ur_unmade(tp, kind);
 	return err;
+}
+
+void ur_key_free(struct ur_tp *tp, enum ur_kind kind, const struct ur_mr *key)
+{
+	ur_idtab_free(&tp->mrs, key->lkey >> 8);
+	ur_unmade(tp, kind);
 }
 
 static int check(const struct ur_tp *tp, const struct ur_mr *mr)
@@ -85,7 +102,7 @@ int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uin
 	f = make(tp, &as);
 	if (!f)
 		return ENOMEM;
-	err = ur_key_alloc(tp, &f->mr);
+	err = ur_key_alloc(tp, UR_KIND_MR, &f->mr);
 	if (err) {
 		free(f);
 		return err;
@@ -129,7 +146,7 @@ int ur_mr_dereg(struct ur_mr *mr)
 		return EBUSY;
 	/* Out of the table at the first call, so that frames which refer to it only grow fewer. */
 	if (!f->retired) {
-		ur_idtab_free(&mr->tp->mrs, mr->lkey >> 8);
+		ur_key_free(mr->tp, UR_KIND_MR, mr);
 		f->retired = true;
 	}
 	if (atomic_load_explicit(&mr->frames.n, memory_order_acquire))

@@ -38,7 +38,7 @@ int ur_mw_alloc(struct ur_tp *tp, struct ur_pd *pd, enum ibv_mw_type type, struc
 	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return ENOMEM;
-	err = ur_key_alloc(tp, &mw->key);
+	err = ur_key_alloc(tp, UR_KIND_MW, &mw->key);
 	if (err) {
 		free(mw);
 		return err;
@@ -64,7 +64,7 @@ static void unbind(struct ur_mw *mw)
 void ur_mw_dealloc(struct ur_mw *mw)
 {
 	unbind(mw);
-	ur_idtab_free(&mw->key.tp->mrs, KEY_INDEX(mw->key.rkey));
+	ur_key_free(mw->key.tp, UR_KIND_MW, &mw->key);
 	mw->pd->users--;
 	free(mw);
 }

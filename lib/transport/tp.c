@@ -30,7 +30,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	ur_shuffle_init(&tp->srqns, c->random, UR_QPN_LOW_BITS);
 	tp->port_mtu = 4096;
 	ur_idtab_init(&tp->qps, UR_MAX_QP);
-	ur_idtab_init(&tp->mrs, UR_MAX_MR);
+	ur_idtab_init(&tp->mrs, UR_MAX_MR + UR_MAX_MW);
 	ur_idtab_init(&tp->srqs, UR_MAX_SRQ);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++) {
 		ur_list_init(&tp->txq[i]);
@@ -40,6 +40,24 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 		ur_list_init(&tp->group[i]);
 	*out = tp;
 	return 0;
+}
+
+int ur_made(struct ur_tp *tp, enum ur_kind kind)
+{
+	static const unsigned most[UR_KINDS] = {
+		[UR_KIND_PD] = UR_MAX_PD, [UR_KIND_MR] = UR_MAX_MR, [UR_KIND_MW] = UR_MAX_MW,
+		[UR_KIND_CQ] = UR_MAX_CQ, [UR_KIND_AH] = UR_MAX_AH,
+	};
+
+	if (tp->made[kind] == most[kind])
+		return ENOMEM;
+	tp->made[kind]++;
+	return 0;
+}
+
+void ur_unmade(struct ur_tp *tp, enum ur_kind kind)
+{
+	tp->made[kind]--;
 }
 
 void ur_tp_set_train(struct ur_tp *tp, unsigned pkts)

@@ -40,6 +40,9 @@
 
 #define UR_MCAST_BUCKETS 64 /* a power of two */
 
+/* What only a count limits. */
+enum ur_kind { UR_KIND_PD, UR_KIND_MR, UR_KIND_MW, UR_KIND_CQ, UR_KIND_AH, UR_KINDS };
+
 struct ur_tp {
 	struct ur_tp_config c;
 	struct ur_idtab qps, mrs, srqs; /* by QPN, by the upper 24 bits of the key, by number */
@@ -58,6 +61,7 @@ struct ur_tp {
 	unsigned quantum;      /* packets of one QP before the next has its turn */
 	uint32_t window_bytes; /* that a QP may have unacknowledged */
 	uint32_t line_kbps; /* rate of the port */
+	unsigned made[UR_KINDS];
 	_Atomic(struct ur_ah *) dropped; /* address handles whose last reference an application thread gave up: the shard's to release */
 	uint32_t port_mtu;
 	unsigned ngroups;
@@ -77,6 +81,10 @@ static inline void ur_qp_count(struct ur_qp *qp, enum ur_counter c)
 	default: break;
 	}
 }
+
+/* One more of a kind: 0, or ENOMEM when there are as many as ibv_query_device(3) says that there can be. One less. */
+int ur_made(struct ur_tp *tp, enum ur_kind kind);
+void ur_unmade(struct ur_tp *tp, enum ur_kind kind);
 
 /* --- wr_op.c --- */
 

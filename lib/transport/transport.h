@@ -40,6 +40,10 @@ struct ur_xrcd;
 #define UR_MAX_RD_ATOMIC 128
 #define UR_MAX_MSG (1u << 31)
 #define UR_MAX_MR (1u << 20)
+#define UR_MAX_MW (1u << 20)
+#define UR_MAX_PD (1u << 16)
+#define UR_MAX_CQ (1u << 16)
+#define UR_MAX_AH (1u << 16)
 #define UR_MAX_SRQ 16384
 #define UR_MAX_SRQ_WR 32768
 #define UR_MAX_MCAST_GROUPS 1024
@@ -105,6 +109,7 @@ bool ur_tp_tx_answers(const struct ur_tp *tp);
 
 /* --- protection domains and memory regions --- */
 
+/* ENOMEM beyond UR_MAX_PD too; so it is with UR_MAX_MR, UR_MAX_MW, UR_MAX_CQ and UR_MAX_AH. */
 int ur_pd_create(struct ur_tp *tp, struct ur_pd **out);
 /* EBUSY while MRs, memory windows, SRQs or QPs belong to it. */
 int ur_pd_destroy(struct ur_pd *pd);
@@ -153,7 +158,7 @@ struct ur_mr *ur_mr_of(const struct ur_pd *pd, uint32_t index);
 
 /*
  * Memory windows (IBTA volume 1, 10.6.6 and 10.6.7; ibv_alloc_mw(3)), bound by BIND_MW work requests. A window of type 2 is one of type 2B:
- * only the QP that bound it has access. EINVAL for a type that does not exist; ENOSPC, ENOMEM.
+ * only the QP that bound it has access. EINVAL for a type that does not exist; ENOMEM.
  */
 int ur_mw_alloc(struct ur_tp *tp, struct ur_pd *pd, enum ibv_mw_type type, struct ur_mw **out);
 /* Unbinds it first. */
@@ -379,8 +384,9 @@ struct ur_ah {
 	struct ur_ah *dropped; /* the next of those that wait for their release */
 };
 
-void ur_ah_init(struct ur_ah *ah, struct ur_pd *pd, const struct ur_path *path, void (*retry)(struct ur_ah *ah, ur_time now),
-		void (*release)(struct ur_ah *ah));
+/* 0, or ENOMEM. */
+int ur_ah_init(struct ur_ah *ah, struct ur_pd *pd, const struct ur_path *path, void (*retry)(struct ur_ah *ah, ur_time now),
+	       void (*release)(struct ur_ah *ah));
 /* The path became ready, or its next hop did not answer. */
 void ur_ah_changed(struct ur_ah *ah, bool reachable);
 void ur_ah_destroy(struct ur_ah *ah);

@@ -11,8 +11,7 @@
 
 #define PORT 1
 #define DEFAULT_PKEY 0xffff
-#define CLOCK_KHZ 1000000     /* timestamps are nanoseconds */
-#define MAX_OBJECTS (1 << 16) /* of kinds that only memory limits */
+#define CLOCK_KHZ 1000000 /* timestamps are nanoseconds */
 
 static int fail(int err)
 {
@@ -36,12 +35,12 @@ static void fill_device(struct uv_context *c, struct ibv_device_attr *a)
 				    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC,
 		.max_sge = UR_MAX_SGE,
 		.max_sge_rd = UR_MAX_SGE,
-		.max_cq = MAX_OBJECTS,
+		.max_cq = UR_MAX_CQ,
 		.max_cqe = UR_MAX_CQE,
 		.max_mr = UR_MAX_MR,
-		.max_mw = UR_MAX_MR, /* they share a table of keys */
-		.max_pd = MAX_OBJECTS,
-		.max_ah = MAX_OBJECTS,
+		.max_mw = UR_MAX_MW,
+		.max_pd = UR_MAX_PD,
+		.max_ah = UR_MAX_AH,
 		.max_mcast_grp = UR_MAX_MCAST_GROUPS,
 		.max_mcast_qp_attach = UR_MAX_MCAST_QPS,
 		.max_total_mcast_qp_attach = UR_MAX_MCAST_GROUPS * UR_MAX_MCAST_QPS,

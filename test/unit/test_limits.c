@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The limits that ibv_query_device promises, reached: message length, inline data, scatter/gather elements, no data, queue pairs. */
+#include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -317,6 +318,102 @@ static void queue_pairs__are_small_when_idle(void)
 	th_close(&h);
 }
 
+/* --- as many as there may be, and not one more --- */
+
+static int make_pd(struct th *h, void **out)
+{
+	return ur_pd_create(h->n[1].tp, (struct ur_pd **)out);
+}
+
+static int make_cq(struct th *h, void **out)
+{
+	return ur_cq_create(h->n[1].tp, 1, NULL, NULL, (struct ur_cq **)out);
+}
+
+static int make_mr(struct th *h, void **out)
+{
+	return ur_mr_reg(h->n[1].tp, h->n[1].pd, h->n[1].mem, 1, 0, 0, (struct ur_mr **)out);
+}
+
+static int make_mw(struct th *h, void **out)
+{
+	return ur_mw_alloc(h->n[1].tp, h->n[1].pd, IBV_MW_TYPE_2, (struct ur_mw **)out);
+}
+
+static void release_ah(struct ur_ah *ah)
+{
+	free(ah);
+}
+
+static int make_ah(struct th *h, void **out)
+{
+	struct ur_ah *ah = calloc(1, sizeof(*ah));
+	int err = ur_ah_init(ah, h->n[1].pd, &h->n[1].path, NULL, release_ah);
+
+	if (err)
+		free(ah);
+	*out = ah;
+	return err;
+}
+
+static void end_pd(void *o)
+{
+	CU_ASSERT_FATAL(ur_pd_destroy(o) == 0);
+}
+
+static void end_cq(void *o)
+{
+	CU_ASSERT_FATAL(ur_cq_destroy(o) == 0);
+}
+
+static void end_mr(void *o)
+{
+	CU_ASSERT_FATAL(ur_mr_dereg(o) == 0);
+}
+
+static void end_mw(void *o)
+{
+	ur_mw_dealloc(o);
+}
+
+static void end_ah(void *o)
+{
+	ur_ah_destroy(o);
+}
+
+static void objects__as_many_as_are_promised(void)
+{
+	static const struct {
+		int (*make)(struct th *h, void **out);
+		void (*end)(void *o);
+		unsigned most, there;
+	} t[] = {{make_pd, end_pd, UR_MAX_PD, 1},
+		 {make_cq, end_cq, UR_MAX_CQ, 2},
+		 {make_mr, end_mr, UR_MAX_MR, 1},
+		 {make_mw, end_mw, UR_MAX_MW, 0},
+		 {make_ah, end_ah, UR_MAX_AH, 0}};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		unsigned n = t[i].most - t[i].there;
+		void **o = calloc(n + 1, sizeof(*o));
+		static struct th h;
+		unsigned made = 0;
+
+		th_open(&h, &th_default);
+		while (made <= n && !t[i].make(&h, &o[made]))
+			made++;
+		CU_ASSERT_EQUAL(made, n);
+		CU_ASSERT_EQUAL(t[i].make(&h, &o[n]), ENOMEM);
+		/* One goes, and there is room for one. */
+		t[i].end(o[0]);
+		CU_ASSERT_EQUAL_FATAL(t[i].make(&h, &o[0]), 0);
+		while (made)
+			t[i].end(o[--made]);
+		th_close(&h);
+		free(o);
+	}
+}
+
 void ur_suite_limits(void);
 
 void ur_suite_limits(void)
@@ -328,6 +425,7 @@ void ur_suite_limits(void)
 	CU_ADD_TEST(s, inline__up_to_the_limit);
 	CU_ADD_TEST(s, elements__as_many_as_there_may_be);
 	CU_ADD_TEST(s, no_data__with_every_operation);
+	CU_ADD_TEST(s, objects__as_many_as_are_promised);
 	CU_ADD_TEST(s, queue_pairs__ten_thousand);
 	CU_ADD_TEST(s, queue_pairs__are_small_when_idle);
 }

@@ -46,7 +46,7 @@ static void open_ud(bool v6)
 static void make_ah(struct ur_ah *ah)
 {
 	memset(ah, 0, sizeof(*ah));
-	ur_ah_init(ah, h.n[0].pd, &h.n[0].path, on_retry, on_release);
+	CU_ASSERT_EQUAL_FATAL(ur_ah_init(ah, h.n[0].pd, &h.n[0].path, on_retry, on_release), 0);
 }
 
 static int post_to(struct ur_ah *ah, uint64_t wr_id, uint32_t len, uint32_t qpn, uint32_t qkey, enum ibv_wr_opcode op, unsigned flags)
@@ -142,7 +142,7 @@ static void post__arguments(void)
 	open_ud(false);
 	make_ah(&ah);
 	CU_ASSERT_EQUAL_FATAL(ur_pd_create(h.n[0].tp, &pd), 0);
-	ur_ah_init(&foreign, pd, &h.n[0].path, on_retry, on_release);
+	CU_ASSERT_EQUAL_FATAL(ur_ah_init(&foreign, pd, &h.n[0].path, on_retry, on_release), 0);
 	for (unsigned i = 0; i < ur_array_size(t); i++)
 		CU_ASSERT_EQUAL(post_to(t[i].ah, i, 8, t[i].qpn, QKEY, t[i].op, 0), t[i].err);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
@@ -265,7 +265,7 @@ static void send__dead_next_hop(void)
 	make_ah(&ah);
 	dead = h.n[0].path;
 	dead.ready = false;
-	ur_ah_init(&gone, h.n[0].pd, &dead, on_retry, on_release);
+	CU_ASSERT_EQUAL_FATAL(ur_ah_init(&gone, h.n[0].pd, &dead, on_retry, on_release), 0);
 	post(&gone, 1, 10);
 	post(&ah, 2, 10);
 	th_expect_quiet(&h, 0);

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "verbs_fixture.h"
@@ -173,6 +174,29 @@ static void dealloc_pd__busy(void)
 	CU_ASSERT_EQUAL(ibv_dealloc_pd(pd), EBUSY);
 	CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
 	CU_ASSERT_EQUAL(ibv_dealloc_pd(pd), 0);
+	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
+}
+
+/* As many as there may be come and go, and none of them looks at the others. */
+static void dealloc_pd__all_of_them(void)
+{
+	struct ibv_context *ctx = verbs_fixture_open();
+	struct ibv_device_attr a;
+	struct ibv_pd **pds;
+	clock_t start;
+	int n = 0;
+
+	CU_ASSERT_EQUAL_FATAL(ibv_query_device(ctx, &a), 0);
+	pds = calloc((size_t)a.max_pd, sizeof(*pds));
+	start = clock();
+	while (n < a.max_pd && (pds[n] = ibv_alloc_pd(ctx)))
+		n++;
+	CU_ASSERT_TRUE(n >= a.max_pd - 8); /* the device's own, and those of other tests */
+	CU_ASSERT_TRUE(n == a.max_pd || errno == ENOMEM);
+	while (n)
+		CU_ASSERT_EQUAL_FATAL(ibv_dealloc_pd(pds[--n]), 0);
+	CU_ASSERT_TRUE((double)(clock() - start) / CLOCKS_PER_SEC < 2);
+	free(pds);
 	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
 }
 
@@ -540,6 +564,7 @@ void ur_suite_verbs_objects(void)
 	CU_add_test(s, "query_gid__table", query_gid__table);
 	CU_add_test(s, "query_pkey__default_alone", query_pkey__default_alone);
 	CU_add_test(s, "dealloc_pd__busy", dealloc_pd__busy);
+	CU_add_test(s, "dealloc_pd__all_of_them", dealloc_pd__all_of_them);
 	CU_add_test(s, "reg_mr__cases", reg_mr__cases);
 	CU_add_test(s, "reg_mr__hole", reg_mr__hole);
 	CU_add_test(s, "create_cq__bounds", create_cq__bounds);
