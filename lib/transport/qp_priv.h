@@ -161,12 +161,14 @@ struct ur_requester {
 
 struct ur_rd_res { /* a request whose answer is more than an acknowledgement, kept for duplicates */
 	uint64_t va;
-	uint64_t result; /* of an atomic: the original value */
+	uint64_t result; /* of an atomic: the original value; of a FLUSH: bytes that are still to be written back */
 	uint32_t rkey, len, psn, npkts, msn;
 	uint32_t start, k, end; /* the run of responses under way: packets [start, end) of the request, `k` is next */
 	uint32_t stop;          /* byte of the request where the run ends */
 	bool replay;
 	uint8_t opcode; /* enum ur_opcode of the request */
+	uint16_t flush_access; /* of a FLUSH that has something to write back: the access flags that it needs; else 0 */
+	bool flush_whole;      /* all of what its key stands for */
 	uint32_t srqn;  /* XRC: the SRQ that lends its protection domain */
 };
 

@@ -102,17 +102,22 @@ int ur_resp_flush_access(const struct ur_pkt *p, const struct ur_opcode_info *op
 	       (h.placement & PLACE_PERSISTENT ? UR_ACCESS_FLUSH_PERSISTENT : 0);
 }
 
+struct slice {
+	const uint8_t *from;
+	uint64_t len;
+};
+
 /* Writes the CPU's caches back, which is what makes data last in memory that keeps it. Memory of other kinds has nothing more to give. */
-static void write_back(const uint8_t *from, uint64_t len)
+static void write_back(void *arg)
 {
 #ifdef __x86_64__
-	const uint8_t *end = from + len;
+	const struct slice *s = arg;
+	const uint8_t *from = s->from - (uintptr_t)s->from % CACHE_LINE, *end = s->from + s->len;
 
-	for (from -= (uintptr_t)from % CACHE_LINE; from < end; from += CACHE_LINE)
+	for (; from < end; from += CACHE_LINE)
 		__builtin_ia32_clflush(from);
 #else
-	(void)from;
-	(void)len;
+	(void)arg;
 #endif
 }
 
@@ -125,39 +130,79 @@ static void whole_region(const struct ur_qp *qp, uint32_t rkey, uint64_t *va, ui
 	*len = mr ? mr->length : 0;
 }
 
-/*
- * Of on-demand memory, which need not be mapped, only what is to be written back is made accessible, and no more at a time than a message
- * could have brought: a peer could have every page of a huge region made otherwise.
- */
-static bool flushable(const struct ur_qp *qp, const struct ur_mr *mr, uint8_t *at, uint64_t len, uint8_t placement)
+/* A fence makes the WRITEs visible everywhere. */
+static void flush_done(struct ur_qp *qp)
 {
-	if (!ur_mr_unusual(mr) || !(placement & PLACE_PERSISTENT))
-		return true;
-	return len <= UR_MAX_MSG && ur_mr_reach(qp->tp, mr, at, len, false);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	ur_qp_count(qp, UR_C_RX_FLUSH);
 }
 
-static enum ur_resp_verdict do_flush(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+/* Of on-demand memory no more at a time than a message could have brought: a peer could have every page of a huge region made otherwise. */
+static bool too_much(const struct ur_mr *mr, uint64_t len, uint8_t placement)
+{
+	return ur_mr_unusual(mr) && placement & PLACE_PERSISTENT && len > UR_MAX_MSG;
+}
+
+/*
+ * What it asks for is looked at when it arrives. Writing back gigabytes takes seconds, in which nobody else would be served, so that is done
+ * in slices when its response is to be sent: WRITEs before it were stores of this thread, and what comes after it may be written back too.
+ */
+static enum ur_resp_verdict do_flush(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint64_t *left)
 {
 	struct ur_feth f;
 	struct ur_reth h;
 	struct ur_mr *mr;
 	uint64_t len;
-	uint8_t *at;
 
 	get_feth(p, op, &f);
 	ur_reth_get(ext_headers(p) + op->off_reth, &h);
 	len = h.len;
 	if (f.selectivity == SELECT_MR)
 		whole_region(qp, h.rkey, &h.va, &len);
-	at = ur_mr_at(qp, h.rkey, h.va, len, ur_resp_flush_access(p, op), &mr);
-	if (!at || !flushable(qp, mr, at, len, f.placement))
+	if (!ur_mr_at(qp, h.rkey, h.va, len, ur_resp_flush_access(p, op), &mr) || too_much(mr, len, f.placement))
 		return UR_RESP_ACCESS;
-	if (f.placement & PLACE_PERSISTENT)
-		write_back(at, len);
-	/* WRITEs before it were stores of this thread: a fence makes them visible everywhere. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	ur_qp_count(qp, UR_C_RX_FLUSH);
+	*left = f.placement & PLACE_PERSISTENT ? len : 0;
+	if (!*left)
+		flush_done(qp);
 	return UR_RESP_DONE;
+}
+
+static void begin_flush(struct ur_rd_res *e, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_feth f;
+	struct ur_reth h;
+
+	get_feth(p, op, &f);
+	ur_reth_get(ext_headers(p) + op->off_reth, &h);
+	e->len = h.len;
+	e->flush_access = (uint16_t)ur_resp_flush_access(p, op);
+	e->flush_whole = f.selectivity == SELECT_MR;
+}
+
+enum ur_flush ur_resp_flush_on(struct ur_qp *qp, struct ur_rd_res *e)
+{
+	struct slice s = {.len = e->result < UR_FLUSH_SLICE ? e->result : UR_FLUSH_SLICE};
+	uint64_t va = e->va, len = e->len;
+	struct ur_mr *mr;
+	uint8_t *at;
+
+	if (e->flush_whole)
+		whole_region(qp, e->rkey, &va, &len);
+	at = e->result <= len ? ur_mr_at(qp, e->rkey, va, len, e->flush_access, &mr) : NULL;
+	if (!at)
+		return UR_FLUSH_GONE;
+	at += len - e->result;
+	s.from = at;
+	if (!(mr->access & UR_ACCESS_NULL) && !ur_mr_reach(qp->tp, mr, at, s.len, false))
+		return UR_FLUSH_GONE;
+	if (!(mr->access & UR_ACCESS_NULL))
+		write_back(&s);
+	e->result -= s.len;
+	if (e->result)
+		return UR_FLUSH_MORE;
+	e->flush_access = 0;
+	flush_done(qp);
+	return UR_FLUSH_DONE;
 }
 
 /* --- both --- */
@@ -173,7 +218,7 @@ enum ur_resp_verdict ur_resp_atomic(struct ur_qp *qp, const struct ur_pkt *p, co
 	if (op->flags & UR_OPF_ATOMIC)
 		v = do_atomic(qp, p, op, &result);
 	else
-		v = op->flags & UR_OPF_FLUSH ? do_flush(qp, p, op) : do_atomic_write(qp, p, op);
+		v = op->flags & UR_OPF_FLUSH ? do_flush(qp, p, op, &result) : do_atomic_write(qp, p, op);
 	if (v)
 		return v;
 	e = ur_resp_rd_add(qp, p);
@@ -181,6 +226,8 @@ enum ur_resp_verdict ur_resp_atomic(struct ur_qp *qp, const struct ur_pkt *p, co
 	e->result = result;
 	e->len = 0;
 	e->npkts = 1;
+	if (op->flags & UR_OPF_FLUSH && result)
+		begin_flush(e, p, op);
 	ur_resp_rd_run(e, 0, 1, 0, false);
 	return UR_RESP_DONE;
 }

@@ -127,7 +127,23 @@ static void refuse_response(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
 		ur_resp_refuse(qp, UR_RESP_ACCESS, psn);
 }
 
-/* False when nothing was built: no buffer, or the MR or its memory has gone and the READ is refused at this packet. */
+/* True when all is written back. Otherwise the QP has had its turn, or the FLUSH is refused. One slice in a call of ur_tp_tx. */
+static bool flushed(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
+{
+	enum ur_flush f = qp->tp->sliced ? UR_FLUSH_MORE : ur_resp_flush_on(qp, e);
+
+	qp->tp->sliced = true;
+	if (f == UR_FLUSH_MORE)
+		qp->tp->pause = true;
+	else if (f == UR_FLUSH_GONE)
+		refuse_response(qp, e, psn);
+	return f == UR_FLUSH_DONE;
+}
+
+/*
+ * False when nothing was built: no buffer, a FLUSH that is not done yet, or the MR or its memory has gone and the READ is refused at this
+ * packet.
+ */
 static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt **out)
 {
 	uint64_t off = (uint64_t)e->k << qp->mtu_shift;
@@ -148,6 +164,8 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt 
 			refuse_response(qp, e, psn);
 			return false;
 		}
+	} else if (ur_unlikely(e->flush_access) && !flushed(qp, e, psn)) {
+		return false;
 	}
 	p = ur_tp_pkt(qp->tp);
 	if (ur_unlikely(!p))
@@ -191,7 +209,7 @@ static bool build_next(struct ur_qp *qp, struct ur_pkt **out, ur_time now)
 				ur_cc_sent(qp, *out, now);
 			return true;
 		}
-	} while (!qp->tp->starved);
+	} while (!qp->tp->starved && !qp->tp->pause);
 	return false;
 }
 

@@ -243,6 +243,7 @@ struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
 
 	r->rd_count = ur_min_u32(r->rd_count + 1, r->rd_n);
 	e->opcode = p->bth.opcode;
+	e->flush_access = 0;
 	e->srqn = ur_unlikely(qp->xrcd != NULL) ? qp->srq->num : 0;
 	e->psn = p->bth.psn;
 	e->msn = ur_psn_add(r->msn, 1);

@@ -36,6 +36,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 		ur_list_init(&tp->txq[i]);
 		ur_list_init(&tp->parked[i]);
 	}
+	ur_list_init(&tp->paused);
 	for (unsigned i = 0; i < UR_MCAST_BUCKETS; i++)
 		ur_list_init(&tp->group[i]);
 	*out = tp;
@@ -329,7 +330,8 @@ __attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q,
 		qp->n.tx_packets += part;
 		done += part;
 		if (more && ur_list_empty(&qp->link[q]))
-			ur_list_add_tail(&tp->txq[q], &qp->link[q]);
+			ur_list_add_tail(ur_unlikely(tp->pause) ? &tp->paused : &tp->txq[q], &qp->link[q]);
+		tp->pause = false;
 		if (ur_unlikely(qp->broken))
 			ur_qp_to_err(qp);
 	}
@@ -357,6 +359,16 @@ static void requests_first(struct ur_pkt **pkts, unsigned acks, unsigned request
 	memcpy(pkts + requests, held, acks * sizeof(*pkts));
 }
 
+/* Next time the first is the last. */
+static void resume(struct ur_tp *tp)
+{
+	struct ur_list *first = ur_list_pop(&tp->paused), *l;
+
+	while ((l = ur_list_pop(&tp->paused)))
+		ur_list_add_tail(&tp->txq[UR_TXQ_RESP], l);
+	ur_list_add_tail(&tp->txq[UR_TXQ_RESP], first);
+}
+
 unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time now)
 {
 	/* Responses are served first, but long READs may not shut out all requests. */
@@ -364,13 +376,17 @@ unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time no
 	unsigned responses, requests;
 
 	tp->now = now;
-	tp->starved = false;
+	tp->starved = tp->sliced = false;
 	responses = serve_any(tp, UR_TXQ_RESP, pkts, first, now);
 	requests = serve_any(tp, UR_TXQ_REQ, pkts + responses, n - responses, now);
 	if (responses && requests)
 		requests_first(pkts, responses, requests);
 	requests += responses;
-	return requests + (requests < n ? serve_any(tp, UR_TXQ_RESP, pkts + requests, n - requests, now) : 0);
+	if (requests < n)
+		requests += serve_any(tp, UR_TXQ_RESP, pkts + requests, n - requests, now);
+	if (ur_unlikely(!ur_list_empty(&tp->paused)))
+		resume(tp);
+	return requests;
 }
 
 void ur_tp_set_port_mtu(struct ur_tp *tp, uint32_t bytes)

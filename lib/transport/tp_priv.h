@@ -58,6 +58,9 @@ struct ur_tp {
 	uint64_t held[256 / 64];
 	unsigned nstash;
 	bool starved; /* no packet buffer was to be had in this call of ur_tp_tx */
+	bool sliced;  /* a FLUSH has had its slice in it */
+	bool pause;   /* the QP whose turn it is has more to do, but not in this call */
+	struct ur_list paused; /* such QPs; the first has had its slice */
 	unsigned quantum;      /* packets of one QP before the next has its turn */
 	uint32_t window_bytes; /* that a QP may have unacknowledged */
 	uint32_t line_kbps; /* rate of the port */
@@ -467,6 +470,12 @@ bool ur_resp_rd_room(struct ur_qp *qp);
 struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p);
 /* Executes an atomic, ATOMIC WRITE or FLUSH. */
 enum ur_resp_verdict ur_resp_atomic(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);
+#define UR_FLUSH_SLICE 65536u /* bytes; writing back as many takes up to 0.1 ms */
+
+enum ur_flush { UR_FLUSH_DONE, UR_FLUSH_MORE, UR_FLUSH_GONE };
+
+/* Writes back one slice for a FLUSH with flush_access. GONE: the region, or its memory, is not there any more. */
+enum ur_flush ur_resp_flush_on(struct ur_qp *qp, struct ur_rd_res *e);
 /* Answers a duplicate of one as the first time. */
 void ur_resp_atomic_again(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);
 /* The access flags that a FLUSH with these placement types needs; ~0 for types that do not exist. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* FLUSH in lib/transport/resp_atomic.c. Node 1 is the responder; its peer sends from PSN 100. */
+#include <sys/mman.h>
+
 #include "tp_harness.h"
 
 #define ACK 0x1f
@@ -71,11 +73,11 @@ static void flush__table(void)
 		CU_ASSERT_FATAL(ur_mr_reg(h.n[1].tp, h.n[1].pd, h.n[1].mem, 4096, 0x7000, t[i].mr, &mr) == 0);
 		ext.rkey = mr->rkey;
 		th_inject(&h, 1, UR_OP_FLUSH, 100, true, &ext, NULL, 0);
-		CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_RX_FLUSH], t[i].nak < 0);
 		if (t[i].nak < 0)
 			expect_response(&h, 100, 1);
 		else
 			th_expect_refused(&h, 1, 100, (enum ur_nak_code)t[i].nak, t[i].event);
+		CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_RX_FLUSH], t[i].nak < 0);
 		CU_ASSERT_EQUAL(ur_mr_dereg(mr), 0);
 		th_close(&h);
 	}
@@ -118,6 +120,130 @@ static void flush__order_and_duplicate(void)
 	th_close(&h);
 }
 
+/* A region that is much address and little memory. */
+static uint8_t *map_sparse(size_t len)
+{
+	uint8_t *at = mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	CU_ASSERT_PTR_NOT_EQUAL_FATAL(at, MAP_FAILED);
+	return at;
+}
+
+/* How many calls of ur_tp_tx there are until one has something to send. */
+static unsigned calls_until(struct th *h, struct th_pkt *p)
+{
+	unsigned n = 1;
+
+	while (ur_tp_tx_pending(h->n[1].tp) && !th_pull(h, 1, p))
+		n++;
+	return n;
+}
+
+/* What takes long is done bit by bit, and others have their turns. */
+static void flush__in_slices(void)
+{
+	const unsigned slices = 50;
+	const size_t len = slices * (size_t)UR_FLUSH_SLICE - 100;
+	static struct th h;
+	uint8_t *at = map_sparse(len);
+	struct th_hdr ext = {.len = (uint32_t)len, .feth = {PERSISTENT, RANGE}}, w;
+	struct ur_mr *mr;
+	struct th_pkt p;
+
+	th_open(&h, with_access(UR_ACCESS_FLUSH));
+	CU_ASSERT_FATAL(ur_mr_reg(h.n[1].tp, h.n[1].pd, at, len, 0, UR_ACCESS_FLUSH, &mr) == 0);
+	ext.rkey = mr->rkey;
+	th_inject(&h, 1, UR_OP_FLUSH, 100, true, &ext, NULL, 0);
+	CU_ASSERT_FALSE(th_pull(&h, 1, &p));
+	CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_RX_FLUSH], 0);
+	/* It goes on receiving and sending. */
+	w = th_reth(&h, 1, 0, 8);
+	th_inject(&h, 1, UR_OP_WRITE_ONLY, 101, true, &w, at, 8);
+	CU_ASSERT_EQUAL(th_post(&h, 1, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0), 0);
+	CU_ASSERT_TRUE_FATAL(th_pull(&h, 1, &p));
+	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_OP_WRITE_ONLY);
+	/* Asked again in the meantime it begins nothing anew. */
+	th_inject(&h, 1, UR_OP_FLUSH, 100, true, &ext, NULL, 0);
+	CU_ASSERT_EQUAL(calls_until(&h, &p), slices - 2);
+	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_OP_READ_RESP_ONLY);
+	CU_ASSERT_EQUAL(p.p.bth.psn, 100);
+	th_expect_ack(&h, 1, 101, ACK);
+	CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_RX_FLUSH], 1);
+	/* And afterwards it is answered at once. */
+	th_inject(&h, 1, UR_OP_FLUSH, 100, true, &ext, NULL, 0);
+	CU_ASSERT_EQUAL(calls_until(&h, &p), 1);
+	CU_ASSERT_EQUAL(ur_mr_dereg(mr), 0);
+	th_close(&h);
+	munmap(at, len);
+}
+
+/* Those of several QPs take turns: one slice in a call, whoever has it. */
+static void flush__of_several_in_turn(void)
+{
+	enum { QPS = 3 };
+	const size_t len = 10 * (size_t)UR_FLUSH_SLICE;
+	static struct th h;
+	uint8_t *at = map_sparse(len);
+	struct th_hdr ext = {.len = (uint32_t)len, .feth = {PERSISTENT, RANGE}};
+	struct ur_qp *qp[QPS];
+	struct th_node *n = &h.n[1];
+	struct ur_mr *mr;
+	struct th_pkt p;
+
+	th_open(&h, with_access(UR_ACCESS_FLUSH));
+	CU_ASSERT_FATAL(ur_mr_reg(n->tp, n->pd, at, len, 0, UR_ACCESS_FLUSH, &mr) == 0);
+	ext.rkey = mr->rkey;
+	qp[0] = n->qp;
+	for (unsigned i = 1; i < QPS; i++) {
+		struct ur_qp_init init = {
+			.type = IBV_QPT_RC, .pd = n->pd, .send_cq = n->scq, .recv_cq = n->rcq, .context = n, .cap = {8, 8, 1, 1, 0}};
+
+		CU_ASSERT_FATAL(ur_qp_create(n->tp, &init, &qp[i]) == 0);
+		n->qp = qp[i];
+		th_connect(&h, 1);
+	}
+	for (unsigned i = 0; i < QPS; i++) {
+		n->qp = qp[i];
+		th_inject(&h, 1, UR_OP_FLUSH, 100, true, &ext, NULL, 0);
+	}
+	for (unsigned calls = 0; calls < 2 * QPS; calls++)
+		CU_ASSERT_FALSE(th_pull(&h, 1, &p));
+	for (unsigned i = 0; i < QPS; i++)
+		CU_ASSERT_EQUAL(qp[i]->resp.rd[0].result, len - 2 * UR_FLUSH_SLICE);
+	/* One goes, the others go on. */
+	CU_ASSERT_EQUAL(ur_qp_destroy(qp[1]), 0);
+	CU_ASSERT_EQUAL(calls_until(&h, &p), 2 * 8 - 1);
+	CU_ASSERT_EQUAL(calls_until(&h, &p), 1);
+	CU_ASSERT_FALSE(ur_tp_tx_pending(n->tp));
+	CU_ASSERT_EQUAL(ur_qp_destroy(qp[2]), 0);
+	n->qp = qp[0];
+	CU_ASSERT_EQUAL(ur_mr_dereg(mr), 0);
+	th_close(&h);
+	munmap(at, len);
+}
+
+/* Its region goes in the middle of it. */
+static void flush__of_a_region_that_goes(void)
+{
+	const size_t len = 10 * (size_t)UR_FLUSH_SLICE;
+	static struct th h;
+	uint8_t *at = map_sparse(len);
+	struct th_hdr ext = {.len = (uint32_t)len, .feth = {PERSISTENT, WHOLE}};
+	struct ur_mr *mr;
+	struct th_pkt p;
+
+	th_open(&h, with_access(UR_ACCESS_FLUSH));
+	CU_ASSERT_FATAL(ur_mr_reg(h.n[1].tp, h.n[1].pd, at, len, 0, UR_ACCESS_FLUSH, &mr) == 0);
+	ext.rkey = mr->rkey;
+	th_inject(&h, 1, UR_OP_FLUSH, 100, true, &ext, NULL, 0);
+	CU_ASSERT_FALSE(th_pull(&h, 1, &p));
+	CU_ASSERT_EQUAL(ur_mr_dereg(mr), 0);
+	th_expect_refused(&h, 1, 100, UR_NAK_REM_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+	CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_RX_FLUSH], 0);
+	th_close(&h);
+	munmap(at, len);
+}
+
 static void flush__needs_a_resource(void)
 {
 	static struct th h;
@@ -142,5 +268,8 @@ void ur_suite_flush(void)
 	CU_ADD_TEST(s, flush__table);
 	CU_ADD_TEST(s, flush__unknown_key_is_refused_at_any_level);
 	CU_ADD_TEST(s, flush__order_and_duplicate);
+	CU_ADD_TEST(s, flush__in_slices);
+	CU_ADD_TEST(s, flush__of_several_in_turn);
+	CU_ADD_TEST(s, flush__of_a_region_that_goes);
 	CU_ADD_TEST(s, flush__needs_a_resource);
 }
