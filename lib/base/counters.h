@@ -64,6 +64,7 @@
 	X(REMOTE_ACCESS, "resp_remote_access_errors", "requests refused for a remote access error") \
 	X(REMOTE_INV, "resp_remote_invalid_request", "requests refused as invalid") \
 	X(REMOTE_OP, "resp_remote_operation_errors", "requests refused since the responder failed locally") \
+	X(MEMORY_GONE, "memory_gone", "times that memory of a region was not there any more, or not with the right that the region has") \
 	X(PROBE, "tx_probes", "times that overdue acknowledgements made the oldest and newest request go out again") \
 	X(RETRANSMIT, "tx_retransmits", "request packets sent again") \
 	X(REQ_CQE_ERR, "req_cqe_error", "requester completions with an error") \

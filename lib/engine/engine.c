@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/catch.h"
 #include "engine/engine_priv.h"
 
 static pthread_mutex_t singleton_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -236,6 +237,7 @@ static void shard_enter(struct ur_engine *e)
 	struct ur_port *port = e->nic->port;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &e->cancel_state);
+	ur_catch_admit();
 	if (port)
 		ur_queue_enter(port->queue);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/touch.h"
 #include "engine/capture.h"
 #include "engine/fault.h"
 #include "engine/nic_priv.h"
@@ -231,6 +232,36 @@ void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p)
 	nic_send(nic, &p, 1);
 }
 
+/* Packets to finish, from the first that is not. */
+struct finish {
+	struct ur_pkt **pkts;
+	volatile unsigned done;
+	unsigned n;
+};
+
+static void nic_finish_rest(void *arg)
+{
+	struct finish *f = arg;
+
+	for (; f->done < f->n; f->done++)
+		ur_frame_finish(f->pkts[f->done], f->pkts[f->done]->bth.pad);
+}
+
+/* Finishing computes the ICRC, which reads the program's memory. A packet whose memory has gone leaves the burst; returns how many stay. */
+static unsigned nic_finish(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	struct finish f = {.pkts = pkts, .n = n};
+
+	while (ur_unlikely(!ur_touch_call(nic_finish_rest, &f))) {
+		struct ur_pkt **gone = &pkts[f.done];
+
+		ur_tp_unsendable(nic->tp, *gone);
+		ur_pkts_release(gone, 1);
+		memmove(gone, gone + 1, (--f.n - f.done) * sizeof(*gone));
+	}
+	return f.n;
+}
+
 static unsigned nic_tx(struct ur_nic *nic)
 {
 	struct ur_pkt *pkts[UR_NIC_BURST];
@@ -243,8 +274,7 @@ static unsigned nic_tx(struct ur_nic *nic)
 	n = ur_tp_tx(nic->tp, pkts, UR_NIC_BURST, nic->now);
 	if (nic->port->queue->train_pkts > 1)
 		ur_train_mark(pkts, n, nic->port->queue->train_pkts, nic->port->queue->train_bytes);
-	for (unsigned i = 0; i < n; i++)
-		ur_frame_finish(pkts[i], pkts[i]->bth.pad);
+	n = nic_finish(nic, pkts, n);
 	nic->counters.v[UR_C_TX_ROCE] += n;
 	if (n)
 		nic_send(nic, pkts, n);

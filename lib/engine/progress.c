@@ -14,9 +14,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "engine/catch.h"
 #include "engine/counters_file.h"
 #include "engine/engine_priv.h"
 
+#define CATCH_EVERY UR_NS_PER_MS
 #define SLICE_NS (100 * UR_NS_PER_US) /* the shortest that there is */
 
 void ur_progress_wake(struct ur_engine *e)
@@ -189,6 +191,7 @@ static void go_to_sleep(struct ur_engine *e, struct ur_poller *p, ur_time now, u
 static void progress_loop(struct ur_engine *e)
 {
 	struct ur_poller p;
+	ur_time catch_at = 0;
 
 	ur_engine_lost_cpu(); /* so far */
 	ur_poller_init(&p, e->cfg.spin_us * UR_NS_PER_US, allowed_cpus(), ur_engine_now());
@@ -198,6 +201,10 @@ static void progress_loop(struct ur_engine *e)
 
 		if (ur_ending_asked())
 			ur_ending_serve(e);
+		if (ur_unlikely(now >= catch_at)) {
+			ur_catch_again();
+			catch_at = now + CATCH_EVERY;
+		}
 		if (act == UR_POLLER_SLEEP || act == UR_POLLER_ASIDE) {
 			go_to_sleep(e, &p, now, driven, act == UR_POLLER_ASIDE);
 			continue;
@@ -293,7 +300,8 @@ int ur_progress_start(struct ur_engine *e)
 
 	if (e->cfg.counters[0])
 		ur_counters_on_signal(e->cfg.counters, &e->nic->counters);
-	sigfillset(&all); /* the application's signals are for the application's threads */
+	ur_catch_start();
+	sigfillset(&all); /* the application's signals are for the application's threads; but see ur_catch_admit */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&e->progress, NULL, progress_main, e);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -9,6 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/touch.h"
+#include "engine/catch.h"
 #include "engine/reach.h"
 
 #ifndef MADV_POPULATE_READ
@@ -50,6 +52,54 @@ bool ur_reach_supported(void)
 
 	return ur_reach(&here, 1, true);
 }
+
+/* --- all that a program registers --- */
+
+#define PIECE (64ull << 20) /* a signal does not cost more than one of these */
+
+struct pages {
+	uint8_t *at, *end;
+	bool write;
+};
+
+/* A write that changes nothing, whoever else writes there. */
+static void touch_pages(void *arg)
+{
+	const struct pages *p = arg;
+	uint8_t *at = p->at;
+
+	while (at < p->end) {
+		if (p->write)
+			__atomic_fetch_or(at, 0, __ATOMIC_RELAXED);
+		else
+			(void)__atomic_load_n(at, __ATOMIC_RELAXED);
+		at += page_size() - (uintptr_t)at % page_size();
+	}
+}
+
+bool ur_reach_by_touch(void *at, uint64_t len, bool write)
+{
+	struct pages p = {.at = at, .end = (uint8_t *)at + len, .write = write};
+
+	if (!ur_catch_start())
+		return true;
+	ur_catch_again();
+	ur_catch_admit();
+	return ur_touch_call(touch_pages, &p);
+}
+
+bool ur_reach_all(void *at, uint64_t len, bool write)
+{
+	bool advice = ur_reach_supported(), ok = true;
+
+	for (uint64_t done = 0, n; ok && done < len; done += n) {
+		n = len - done < PIECE ? len - done : PIECE;
+		ok = advice ? ur_reach((uint8_t *)at + done, n, write) : ur_reach_by_touch((uint8_t *)at + done, n, write);
+	}
+	return ok;
+}
+
+/* --- copies --- */
 
 /*
  * The kernel copies, and says what a copy of our own would not survive: between a look at a page and its use another thread may unmap it.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making memory accessible, for on-demand regions. */
+/* Making memory accessible: when it is registered, and on demand. */
 #ifndef UR_REACH_H
 #define UR_REACH_H
 
@@ -12,6 +12,12 @@ bool ur_reach_supported(void);
  * when nothing is mapped there, or not with that right.
  */
 bool ur_reach(void *at, uint64_t len, bool write);
+/*
+ * As ur_reach, for as much as there may be, and on kernels without what that needs: every page is touched there, and what is missing is
+ * caught (catch.h), which ur_reach_by_touch does on any kernel. Where nothing can be caught they say true.
+ */
+bool ur_reach_all(void *at, uint64_t len, bool write);
+bool ur_reach_by_touch(void *at, uint64_t len, bool write);
 /*
  * memcpy(3) to (`write`) or from memory that other threads may unmap at any moment: false when it was not all there, or not with that
  * right. Costs two microseconds for 4 KiB.

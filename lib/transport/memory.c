@@ -4,12 +4,24 @@
  * yet, or never will be, and that other threads unmap while we look at them: the owner of the transport copies what a packet brings or
  * takes, and an address that is not there is an access error, whoever named it. Null regions (ibv_alloc_null_mr(3)) read as zeros and
  * forget what is written.
+ *
+ * All other memory was there when it was registered, and is touched without a look; lib/base/touch.h comes back when it has gone. Payload
+ * that stays where it is is touched after its packet has been built. Then the packet does not leave, its region is a doubtful one from now
+ * on, whose bytes are copied into packets, and what was to be sent is built again: that finds the error where it belongs.
  */
 #include "transport/tp_priv.h"
 
+bool ur_mr_gone(const struct ur_tp *tp)
+{
+	ur_count(tp->c.counters, UR_C_MEMORY_GONE);
+	return false;
+}
+
 bool ur_mr_reach_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write)
 {
-	return mr->access & UR_ACCESS_NULL || !len || tp->c.reach(at, len, write);
+	if (!(mr->access & IBV_ACCESS_ON_DEMAND) || !len)
+		return true;
+	return tp->c.reach(at, len, write) || ur_mr_gone(tp);
 }
 
 bool ur_mr_read_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, uint8_t *from, uint32_t len)
@@ -18,10 +30,44 @@ bool ur_mr_read_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t 
 		memset(to, 0, len);
 		return true;
 	}
-	return !len || tp->c.copy(to, from, len, false);
+	if (!(mr->access & IBV_ACCESS_ON_DEMAND))
+		return ur_touch_copy(to, from, len) || ur_mr_gone(tp);
+	return !len || tp->c.copy(to, from, len, false) || ur_mr_gone(tp);
 }
 
 bool ur_mr_write_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	return mr->access & UR_ACCESS_NULL || !len || tp->c.copy(to, from, len, true);
+	if (mr->access & UR_ACCESS_NULL)
+		return true;
+	if (!(mr->access & IBV_ACCESS_ON_DEMAND))
+		return ur_touch_copy_end_last(to, from, len) || ur_mr_gone(tp);
+	return !len || tp->c.copy(to, from, len, true) || ur_mr_gone(tp);
+}
+
+/* --- packets that refer to memory which has gone --- */
+
+/* A program's mistake, and rare: all QPs are looked at, and one too many that sends again does no harm. */
+static void build_again(struct ur_qp *qp, const struct ur_pkt *p)
+{
+	if (qp->dqpn != p->bth.dqpn || qp->type == IBV_QPT_UD)
+		return;
+	if (ur_opcode(p->bth.opcode)->flags & UR_OPF_RESPONSE) {
+		ur_resp_rd_from(qp, p->bth.psn);
+	} else if (ur_qp_acked(qp)) {
+		ur_req_rewind(qp);
+		ur_req_schedule(qp);
+	}
+}
+
+void ur_tp_unsendable(struct ur_tp *tp, struct ur_pkt *p)
+{
+	ur_mr_gone(tp);
+	for (unsigned i = 0; i < p->nseg; i++)
+		ur_container_of(p->seg[i].ref, struct ur_mr, frames)->access |= UR_ACCESS_DOUBTFUL;
+	for (uint32_t i = 0; i <= tp->qps.mask; i++) {
+		struct ur_qp *qp = ur_idtab_at(&tp->qps, i);
+
+		if (qp)
+			build_again(qp, p);
+	}
 }

@@ -46,22 +46,53 @@ static enum ur_resp_verdict target(struct ur_qp *qp, uint64_t va, uint32_t rkey,
 	return UR_RESP_DONE;
 }
 
+struct access { /* to eight bytes that may be gone */
+	uint64_t *at;
+	uint64_t operand, compare, result;
+};
+
+static void fetch_add(void *arg)
+{
+	struct access *a = arg;
+
+	a->result = __atomic_fetch_add(a->at, a->operand, __ATOMIC_SEQ_CST);
+}
+
+static void cmp_swap(void *arg)
+{
+	struct access *a = arg;
+
+	a->result = a->compare; /* becomes what is there when that is something else */
+	__atomic_compare_exchange_n(a->at, &a->result, a->operand, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static void store(void *arg)
+{
+	struct access *a = arg;
+
+	__atomic_store_n(a->at, a->operand, __ATOMIC_SEQ_CST);
+}
+
+static bool touch(const struct ur_qp *qp, void (*fn)(void *arg), struct access *a)
+{
+	return ur_likely(ur_touch_call(fn, a)) || ur_mr_gone(qp->tp);
+}
+
 static enum ur_resp_verdict do_atomic(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint64_t *result)
 {
 	struct ur_atomiceth h;
 	enum ur_resp_verdict v;
-	uint64_t *at;
+	struct access a;
 
 	ur_atomiceth_get(ext_headers(p) + op->off_atomiceth, &h);
-	v = target(qp, h.va, h.rkey, IBV_ACCESS_REMOTE_ATOMIC, &at);
+	v = target(qp, h.va, h.rkey, IBV_ACCESS_REMOTE_ATOMIC, &a.at);
 	if (v)
 		return v;
-	if ((p->bth.opcode & UR_OP_MASK) == UR_OP_FETCH_ADD) {
-		*result = __atomic_fetch_add(at, h.swap_add, __ATOMIC_SEQ_CST);
-	} else {
-		*result = h.compare; /* becomes what is there when that is something else */
-		__atomic_compare_exchange_n(at, result, h.swap_add, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	}
+	a.operand = h.swap_add;
+	a.compare = h.compare;
+	if (!touch(qp, (p->bth.opcode & UR_OP_MASK) == UR_OP_FETCH_ADD ? fetch_add : cmp_swap, &a))
+		return UR_RESP_ACCESS;
+	*result = a.result;
 	ur_qp_count(qp, UR_C_RX_ATOMIC);
 	return UR_RESP_DONE;
 }
@@ -70,16 +101,17 @@ static enum ur_resp_verdict do_atomic_write(struct ur_qp *qp, const struct ur_pk
 {
 	enum ur_resp_verdict v;
 	struct ur_reth h;
-	uint64_t *at, data;
+	struct access a;
 
 	ur_reth_get(ext_headers(p) + op->off_reth, &h);
 	if (h.len != UR_ATOMIC_LEN || p->payload_len != UR_ATOMIC_LEN)
 		return UR_RESP_BAD_LENGTH;
-	v = target(qp, h.va, h.rkey, IBV_ACCESS_REMOTE_WRITE, &at);
+	v = target(qp, h.va, h.rkey, IBV_ACCESS_REMOTE_WRITE, &a.at);
 	if (v)
 		return v;
-	memcpy(&data, p->data + p->payload_off, sizeof(data));
-	__atomic_store_n(at, data, __ATOMIC_SEQ_CST);
+	memcpy(&a.operand, p->data + p->payload_off, sizeof(a.operand));
+	if (!touch(qp, store, &a))
+		return UR_RESP_ACCESS;
 	ur_qp_count(qp, UR_C_RX_WRITE);
 	return UR_RESP_DONE;
 }
@@ -137,15 +169,16 @@ static void flush_done(struct ur_qp *qp)
 	ur_qp_count(qp, UR_C_RX_FLUSH);
 }
 
-/* Of on-demand memory no more at a time than a message could have brought: a peer could have every page of a huge region made otherwise. */
+/* Of on-demand memory no more than a message could have brought: a peer could have every page of a huge region made otherwise. */
 static bool too_much(const struct ur_mr *mr, uint64_t len, uint8_t placement)
 {
 	return ur_mr_unusual(mr) && placement & PLACE_PERSISTENT && len > UR_MAX_MSG;
 }
 
 /*
- * What it asks for is looked at when it arrives. Writing back gigabytes takes seconds, in which nobody else would be served, so that is done
- * in slices when its response is to be sent: WRITEs before it were stores of this thread, and what comes after it may be written back too.
+ * What it asks for is looked at when it arrives. Writing back gigabytes takes seconds, in which nobody else would be served, so that is
+ * done in slices when its response is to be sent: WRITEs before it were stores of this thread, and what comes after it may be written back
+ * too.
  */
 static enum ur_resp_verdict do_flush(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint64_t *left)
 {
@@ -195,8 +228,10 @@ enum ur_flush ur_resp_flush_on(struct ur_qp *qp, struct ur_rd_res *e)
 	s.from = at;
 	if (!(mr->access & UR_ACCESS_NULL) && !ur_mr_reach(qp->tp, mr, at, s.len, false))
 		return UR_FLUSH_GONE;
-	if (!(mr->access & UR_ACCESS_NULL))
-		write_back(&s);
+	if (!(mr->access & UR_ACCESS_NULL) && !ur_touch_call(write_back, &s)) {
+		ur_mr_gone(qp->tp);
+		return UR_FLUSH_GONE;
+	}
 	e->result -= s.len;
 	if (e->result)
 		return UR_FLUSH_MORE;

@@ -284,6 +284,22 @@ void ur_resp_rd_again(struct ur_qp *qp, uint32_t n)
 	ur_resp_schedule(qp);
 }
 
+void ur_resp_rd_from(struct ur_qp *qp, uint32_t psn)
+{
+	struct ur_responder *r = &qp->resp;
+
+	for (uint32_t n = 1; n <= r->rd_count; n++) {
+		struct ur_rd_res *e = &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
+		uint32_t k = (psn - e->psn) & UR_PSN_MASK;
+
+		if (k >= e->start && k < e->k) {
+			e->k = k;
+			ur_resp_rd_again(qp, n);
+			return;
+		}
+	}
+}
+
 /* Repeats a part while the rest of the READ, or other parts, are still being sent. What finds no room is asked for again. */
 static void repeat_part(struct ur_qp *qp, const struct ur_rd_res *e, uint32_t k, uint32_t npkts, uint32_t stop)
 {

@@ -37,13 +37,16 @@ static bool append_from(const struct ur_tp *tp, struct ur_pkt *p, const struct u
 }
 
 /* More fragments than a packet has segments for: what is there so far goes into the packet itself. */
-static void flatten(struct ur_pkt *p)
+static bool flatten(const struct ur_tp *tp, struct ur_pkt *p)
 {
 	for (unsigned i = 0; i < p->nseg; i++) {
-		append(p, p->seg[i].data, p->seg[i].len);
-		p->seg[i] = (struct ur_seg){0};
+		const struct ur_mr *mr = ur_container_of(p->seg[i].ref, struct ur_mr, frames);
+
+		if (!append_from(tp, p, mr, p->seg[i].data, p->seg[i].len))
+			return false;
 	}
 	p->nseg = 0;
+	return true;
 }
 
 /* The segments so far do not hold their memory yet: whoever frees the packet may not let go of it. */
@@ -78,7 +81,8 @@ static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_sw
 			return fail(p);
 		from += at.off;
 		if (!copy && (ur_unlikely(p->nseg == UR_PKT_SEGS) || ur_mr_unusual(mr))) {
-			flatten(p);
+			if (!flatten(qp->tp, p))
+				return fail(p);
 			copy = true;
 		}
 		if (!copy)

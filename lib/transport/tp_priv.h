@@ -4,7 +4,7 @@
  *
  *   tp.c         the instance, demultiplexing of received packets, the transmit arbiter
  *   mr.c cq.c    memory regions, completion queues
- *   memory.c     on-demand and null regions
+ *   memory.c     regions whose memory is not simply there: on-demand and null ones, and those of which something has vanished
  *   mw.c         memory windows, and the work requests that change them: BIND_MW, LOCAL_INV
  *   qp.c         life of a queue pair, doorbell, error state and flushing; qp_modify.c its state transitions
  *   wr_op.c      the table of work request opcodes; post.c writes send work requests into the ring (on the application's threads)
@@ -28,6 +28,7 @@
 #include "base/idtab.h"
 #include "base/psn.h"
 #include "base/random.h"
+#include "base/touch.h"
 #include "transport/qp_priv.h"
 #include "wire/frame.h"
 
@@ -169,6 +170,8 @@ static inline uint8_t *ur_mr_at(const struct ur_qp *qp, uint32_t key, uint64_t v
 
 /* --- memory.c: for regions with UR_ACCESS_UNUSUAL --- */
 
+/* Counts; false. */
+bool ur_mr_gone(const struct ur_tp *tp);
 bool ur_mr_reach_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write);
 bool ur_mr_read_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, uint8_t *from, uint32_t len);
 bool ur_mr_write_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, const uint8_t *from, uint32_t len);
@@ -178,7 +181,10 @@ static inline bool ur_mr_unusual(const struct ur_mr *mr)
 	return ur_unlikely(mr->access & UR_ACCESS_UNUSUAL);
 }
 
-/* False when nothing can be mapped at these bytes of the region, which a lookup has granted: an access error. */
+/*
+ * False when nothing can be mapped at these bytes of the region, which a lookup has granted: an access error. Of usual regions that is
+ * known when they are touched.
+ */
 static inline bool ur_mr_reach(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write)
 {
 	return !ur_mr_unusual(mr) || ur_mr_reach_unusual(tp, mr, at, len, write);
@@ -189,22 +195,21 @@ static inline bool ur_mr_read(const struct ur_tp *tp, const struct ur_mr *mr, ui
 {
 	if (ur_mr_unusual(mr))
 		return ur_mr_read_unusual(tp, mr, to, from, len);
-	memcpy(to, from, len);
-	return true;
+	return ur_likely(ur_touch_copy(to, from, len)) || ur_mr_gone(tp);
 }
 
 static inline bool ur_mr_write(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, const uint8_t *from, uint32_t len)
 {
 	if (ur_mr_unusual(mr))
 		return ur_mr_write_unusual(tp, mr, to, from, len);
-	ur_copy_end_last(to, from, len);
-	return true;
+	return ur_likely(ur_touch_copy_end_last(to, from, len)) || ur_mr_gone(tp);
 }
 
 /* Puts the object into the table under a number of the slot that `order` brings next. ENOSPC or ENOMEM otherwise. */
 int ur_tp_number(struct ur_tp *tp, struct ur_idtab *t, struct ur_shuffle *order, void *obj, uint32_t *number);
 /* Gives `key` a place in the table of keys, and its lkey and rkey. ENOSPC or ENOMEM otherwise. */
-int ur_key_alloc(struct ur_tp *tp, struct ur_mr *key);
+int ur_key_alloc(struct ur_tp *tp, enum ur_kind kind, struct ur_mr *key);
+void ur_key_free(struct ur_tp *tp, enum ur_kind kind, const struct ur_mr *key);
 
 /* --- mw.c --- */
 
@@ -493,6 +498,8 @@ static inline void ur_resp_rd_run(struct ur_rd_res *e, uint32_t start, uint32_t 
 	e->stop = stop;
 	e->replay = replay;
 }
+/* Sends the responses from that PSN on again, if they are of a READ that is remembered. */
+void ur_resp_rd_from(struct ur_qp *qp, uint32_t psn);
 /* Entry `n` of the table from the newest (1) on has something to send again. */
 void ur_resp_rd_again(struct ur_qp *qp, uint32_t n);
 /* The oldest READ with responses to send, or NULL. */

@@ -99,6 +99,11 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
  */
 unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time now);
 /*
+ * A packet that ur_tp_tx built cannot be finished: memory that it refers to is not there any more. It stays the caller's to release; its
+ * request fails, or the READ that it answers is refused, in one of the next calls of ur_tp_tx.
+ */
+void ur_tp_unsendable(struct ur_tp *tp, struct ur_pkt *p);
+/*
  * Whether packets to `to` can be had: 0 is the wire, other numbers are those processes of this host (the top byte of their QPNs). While it
  * is held, ur_tp_tx builds nothing for it, and a QP with something for it next waits.
  */
@@ -123,7 +128,9 @@ enum ur_access {
 	UR_ACCESS_FLUSH_PERSISTENT = 1 << 9,
 	UR_ACCESS_FLUSH = UR_ACCESS_FLUSH_GLOBAL | UR_ACCESS_FLUSH_PERSISTENT,
 	UR_ACCESS_NULL = 1 << 16, /* not the API's: no memory at all, see ibv_alloc_null_mr(3) */
-	UR_ACCESS_UNUSUAL = UR_ACCESS_NULL | IBV_ACCESS_ON_DEMAND, /* memory that cannot be touched just like that */
+	UR_ACCESS_DOUBTFUL = 1 << 17, /* nor this: bytes of it were missing when they were touched */
+	/* Memory that cannot be touched just like that, or that no packet may refer to. */
+	UR_ACCESS_UNUSUAL = UR_ACCESS_NULL | UR_ACCESS_DOUBTFUL | IBV_ACCESS_ON_DEMAND,
 };
 
 struct ur_mr {

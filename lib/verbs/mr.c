@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), ibv_import_mr(3). Nothing is pinned: registering checks that the memory is there, unless
- * it is to be there on demand.
+ * Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), ibv_import_mr(3). Nothing is pinned: registering makes the memory present with the rights
+ * that the region shall have, unless it is to be there on demand; what becomes of it later is lib/base/touch.h's.
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "engine/reach.h"
 #include "verbs/verbs_priv.h"
 
 /* --- memory regions --- */
@@ -17,38 +16,18 @@
 	 IBV_ACCESS_ON_DEMAND | UR_ACCESS_FLUSH)
 #define ACCESS_KNOWN (ACCESS_EFFECTIVE | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)
 
-#define MINCORE_PAGES 4096
-
-/* A NIC refuses memory that is not mapped; here the engine would fault on it later, at a peer's request. EFAULT. */
-static int check_mapped(const void *addr, size_t length)
+/* As a NIC's driver, which pins the pages: what peers may change must be writable (they need IBV_ACCESS_LOCAL_WRITE). */
+static int check_memory(void *addr, size_t length, unsigned access)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)addr & ~(page - 1), end = (uintptr_t)addr + length;
-	unsigned char present[MINCORE_PAGES];
-
-	while (at < end) {
-		size_t n = end - at;
-
-		if (n > MINCORE_PAGES * page)
-			n = MINCORE_PAGES * page;
-		while (mincore((void *)at, n, present)) {
-			if (errno == ENOMEM)
-				return EFAULT;
-			if (errno != EAGAIN)
-				return 0; /* a sandbox without mincore(2): nothing can be said */
-		}
-		at += n;
-	}
-	return 0;
-}
-
-static int check_registration(const void *addr, size_t length, unsigned access)
-{
-	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE; /* hints, that may be ignored */
-	if (access & ~(unsigned)ACCESS_KNOWN)
-		return EOPNOTSUPP;
 	if ((uintptr_t)addr + length < (uintptr_t)addr)
 		return EINVAL;
-	return access & IBV_ACCESS_ON_DEMAND ? 0 : check_mapped(addr, length);
+	return access & IBV_ACCESS_ON_DEMAND || ur_reach_all(addr, length, access & IBV_ACCESS_LOCAL_WRITE) ? 0 : EFAULT;
+}
+
+static int check_registration(void *addr, size_t length, unsigned access)
+{
+	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE; /* hints, that may be ignored */
+	return access & ~(unsigned)ACCESS_KNOWN ? EOPNOTSUPP : check_memory(addr, length, access);
 }
 
 static struct uv_mr *to_mr(struct ibv_mr *mr)
@@ -197,24 +176,31 @@ static int check_rereg(const struct uv_mr *u, int flags, const struct ibv_pd *pd
 	return 0;
 }
 
+/* Does the memory have to be there, or to be writable, where it had not to be before? */
+static bool gains(int before, int access)
+{
+	return (before & IBV_ACCESS_ON_DEMAND && !(access & IBV_ACCESS_ON_DEMAND)) || access & IBV_ACCESS_LOCAL_WRITE & ~before;
+}
+
 /* What the region is to be; u->tp is what it is. */
 static int wanted(const struct uv_mr *u, int flags, struct ibv_pd *pd, void *addr, size_t length, int access, struct ur_mr *as)
 {
-	bool on_demand = u->tp->access & IBV_ACCESS_ON_DEMAND;
+	int err;
 
 	as->pd = flags & IBV_REREG_MR_CHANGE_PD ? uv_pd(pd)->tp : u->tp->pd;
 	as->addr = u->tp->addr;
 	as->iova = u->tp->iova;
 	as->length = u->tp->length;
-	as->access = flags & IBV_REREG_MR_CHANGE_ACCESS ? access & ACCESS_EFFECTIVE : u->tp->access;
+	as->access = (flags & IBV_REREG_MR_CHANGE_ACCESS ? access : u->tp->access) & ACCESS_EFFECTIVE;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		as->addr = addr;
 		as->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
 		as->length = length;
 	}
-	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION || (on_demand && !(as->access & IBV_ACCESS_ON_DEMAND)))
-		return check_registration(as->addr, as->length, (unsigned)(access | (as->access & IBV_ACCESS_ON_DEMAND)));
-	return check_registration(NULL, 0, (unsigned)access);
+	err = check_registration(NULL, 0, (unsigned)access);
+	if (!err && (flags & IBV_REREG_MR_CHANGE_TRANSLATION || gains(u->tp->access, as->access)))
+		err = check_memory(as->addr, as->length, (unsigned)as->access);
+	return err;
 }
 
 static int replace(struct uv_context *c, struct uv_mr *u, const struct ur_mr *as)

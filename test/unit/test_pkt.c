@@ -2,7 +2,10 @@
 /* The pieces of a packet: gathered, made contiguous, counted. */
 #include <CUnit/CUnit.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "engine/catch.h"
 #include "wire/pkt.h"
 
 void ur_suite_pkt(void);
@@ -37,6 +40,29 @@ static void pkt_gather__in_order(void)
 	CU_ASSERT_PTR_EQUAL(ur_pkt_gather(&p, 3, to), to + sizeof(whole) - 3);
 	CU_ASSERT_EQUAL(memcmp(to, whole + 3, sizeof(whole) - 3), 0);
 	CU_ASSERT_PTR_EQUAL(ur_pkt_gather(&empty, 0, to), to);
+}
+
+/* Memory that has gone meanwhile reads as zeros; what else is in the packet stays, and nothing else gets in. */
+static void pkt_gather__what_has_gone(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static const uint8_t lost[] = {1, 2, 3, 4, 0, 0, 0, 20, 7, 8, 9};
+	struct ur_pkt p = make(sizeof(bytes));
+	uint8_t to[sizeof(lost)];
+
+	CU_ASSERT_PTR_NOT_EQUAL_FATAL(at, MAP_FAILED);
+	CU_ASSERT_TRUE_FATAL(ur_catch_start());
+	ur_catch_admit();
+	memset(at, 0xaa, 2 * page);
+	munmap(at + page, page);
+	p.seg[0].data = at + page - 2;
+	memset(to, 0x55, sizeof(to));
+	ur_pkt_gather(&p, 0, to);
+	CU_ASSERT_EQUAL(memcmp(to, lost, sizeof(lost)), 0);
+	CU_ASSERT_TRUE(ur_pkt_linearise(&p));
+	CU_ASSERT_EQUAL(memcmp(p.data, lost, sizeof(lost)), 0);
+	munmap(at, page);
 }
 
 static void pkt_hold__counts(void)
@@ -97,6 +123,7 @@ void ur_suite_pkt(void)
 	CU_pSuite s = CU_add_suite("pkt", NULL, NULL);
 
 	CU_ADD_TEST(s, pkt_gather__in_order);
+	CU_ADD_TEST(s, pkt_gather__what_has_gone);
 	CU_ADD_TEST(s, pkt_hold__counts);
 	CU_ADD_TEST(s, pkt_linearise__fits_or_leaves_it);
 	CU_ADD_TEST(s, pkt_copy_fields__all_but_the_memory);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/verbs/mr.c: registering again; lib/verbs/odp.c: on-demand regions, advice, null regions. */
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "verbs_fixture.h"
 
@@ -11,6 +12,73 @@ static char a_buf[4096], b_buf[8192];
 static const struct ur_mr *tp(struct ibv_mr *mr)
 {
 	return ur_container_of(mr, struct uv_mr, mr)->tp;
+}
+
+/* Memory is registered with the rights that it has; a file's only as far as the file goes. */
+static void reg__by_access(void)
+{
+	static const struct {
+		int prot, access, err;
+		bool short_file;
+	} t[] = {
+		{PROT_READ | PROT_WRITE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, 0, false},
+		{PROT_READ, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, EFAULT, false},
+		{PROT_READ, IBV_ACCESS_LOCAL_WRITE, EFAULT, false},
+		{PROT_READ, IBV_ACCESS_REMOTE_READ, 0, false},
+		{PROT_READ, 0, 0, false},
+		{PROT_READ, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND, 0, false},
+		{PROT_NONE, IBV_ACCESS_REMOTE_READ, EFAULT, false},
+		{PROT_NONE, 0, EFAULT, false},
+		{PROT_NONE, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND, 0, false},
+		{PROT_READ | PROT_WRITE, 0, EFAULT, true},
+		{PROT_READ | PROT_WRITE, IBV_ACCESS_LOCAL_WRITE, EFAULT, true},
+	};
+	struct verbs_fixture f;
+
+	verbs_fixture_make(&f);
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		int fd = memfd_create("region", MFD_CLOEXEC);
+		struct ibv_mr *mr;
+		void *at;
+
+		CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, t[i].short_file ? 4096 : 8192) == 0);
+		at = mmap(NULL, 8192, t[i].prot, MAP_SHARED, fd, 0);
+		errno = 0;
+		mr = ibv_reg_mr(f.pd, at, 8192, t[i].access);
+		CU_ASSERT_EQUAL(mr ? 0 : errno, t[i].err);
+		if (mr) {
+			CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+		} else {
+			/* Nor can a region be moved there. */
+			mr = ibv_reg_mr(f.pd, a_buf, sizeof(a_buf), t[i].access);
+			CU_ASSERT_PTR_NOT_NULL_FATAL(mr);
+			CU_ASSERT_EQUAL(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, at, 8192, 0), IBV_REREG_MR_ERR_INPUT);
+			CU_ASSERT_PTR_EQUAL(mr->addr, a_buf);
+			CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+		}
+		munmap(at, 8192);
+		close(fd);
+	}
+	verbs_fixture_unmake(&f);
+}
+
+/* A right that is added later needs memory that has it. */
+static void rereg__memory_without_the_right(void)
+{
+	void *at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct verbs_fixture f;
+	struct ibv_mr *mr;
+
+	verbs_fixture_make(&f);
+	mr = ibv_reg_mr(f.pd, at, 4096, IBV_ACCESS_REMOTE_READ);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mr);
+	CU_ASSERT_EQUAL(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE), IBV_REREG_MR_ERR_INPUT);
+	CU_ASSERT_EQUAL(errno, EFAULT);
+	CU_ASSERT_EQUAL(mprotect(at, 4096, PROT_READ | PROT_WRITE), 0);
+	CU_ASSERT_EQUAL(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE), 0);
+	CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+	munmap(at, 4096);
+	verbs_fixture_unmake(&f);
 }
 
 static void rereg__each_property(void)
@@ -217,6 +285,8 @@ void ur_suite_verbs_mr(void)
 {
 	CU_pSuite s = CU_add_suite("verbs_mr", verbs_fixture_init, NULL);
 
+	CU_ADD_TEST(s, reg__by_access);
+	CU_ADD_TEST(s, rereg__memory_without_the_right);
 	CU_ADD_TEST(s, rereg__each_property);
 	CU_ADD_TEST(s, rereg__refused);
 	CU_ADD_TEST(s, rereg__from_on_demand);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The places to come back to. The compiler's own setjmp stores three words and saves no signal mask; each function that uses it stands
+ * alone, so that nothing but the touch lies between the place and the fault.
+ */
+#include "base/touch.h"
+
+#include "base/bytes.h"
+
+#define WORDS 5 /* that the compiler wants */
+
+struct point {
+	void *words[WORDS];
+	struct point *outer;
+};
+
+/* In the thread's static block: a signal handler reads it, and each packet stores it. */
+static _Thread_local struct point *volatile pending __attribute__((tls_model("initial-exec")));
+
+static inline void end(const struct point *p)
+{
+	atomic_signal_fence(memory_order_seq_cst); /* no access moves out */
+	pending = p->outer;
+}
+
+static inline void begin(struct point *p)
+{
+	p->outer = pending;
+	pending = p;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+__attribute__((noinline)) bool ur_touch_copy(void *to, const void *from, size_t len)
+{
+	struct point here;
+
+	if (__builtin_setjmp(here.words))
+		return false;
+	begin(&here);
+	memcpy(to, from, len);
+	end(&here);
+	return true;
+}
+
+__attribute__((noinline)) bool ur_touch_copy_end_last(uint8_t *to, const uint8_t *from, size_t len)
+{
+	struct point here;
+
+	if (__builtin_setjmp(here.words))
+		return false;
+	begin(&here);
+	ur_copy_end_last(to, from, len);
+	end(&here);
+	return true;
+}
+
+__attribute__((noinline)) bool ur_touch_call(void (*fn)(void *arg), void *arg)
+{
+	struct point here;
+
+	if (__builtin_setjmp(here.words))
+		return false;
+	begin(&here);
+	fn(arg);
+	end(&here);
+	return true;
+}
+
+bool ur_touch_pending(void)
+{
+	return pending != NULL;
+}
+
+_Noreturn void ur_touch_give_up(void)
+{
+	struct point *p = pending;
+
+	pending = p->outer;
+	__builtin_longjmp(p->words, 1);
+}

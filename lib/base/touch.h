@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Touching the program's memory, which may be gone: a region outlives an munmap(2), a file is cut short under its mapping, a right is taken
+ * away by mprotect(2). A NIC has the pages pinned; we have the address. The calls here come back with false where a plain access would have
+ * killed the process, provided that somebody catches the fault (lib/engine/catch.h); without him they are plain accesses.
+ *
+ * What it costs is a place to come back to: some twenty instructions for each call, none for each byte.
+ */
+#ifndef UR_TOUCH_H
+#define UR_TOUCH_H
+
+#include "base/base.h"
+
+/* memcpy(3). False: any part of it may have been copied. */
+bool ur_touch_copy(void *to, const void *from, size_t len);
+/* ur_copy_end_last (bytes.h). */
+bool ur_touch_copy_end_last(uint8_t *to, const uint8_t *from, size_t len);
+/*
+ * fn(arg), for whatever else touches. False: it was left in the middle, and what it had done until then stays done; so it keeps what it
+ * has to remember behind `arg`, and takes nothing that it would have to give back. It may call the functions here.
+ */
+bool ur_touch_call(void (*fn)(void *arg), void *arg);
+
+/* For whoever catches faults: may this thread's access be given up? */
+bool ur_touch_pending(void);
+/* Gives it up: the call above returns false. Not from a signal handler: its thread continues there. */
+_Noreturn void ur_touch_give_up(void);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The handlers for SIGSEGV and SIGBUS. A fault of an access that may be given up continues in ur_touch_give_up, outside of the handler: the
+ * kernel then restores signal mask and alternate stack as after any handler. Everything else is the program's: its handler is called with
+ * the mask that the kernel would have set, and without one the default is restored, so that the fault happens again and ends the process
+ * where it should.
+ *
+ * A program may set handlers whenever it likes. Interposing sigaction(2) and its relatives would tell, and would be in the way of every
+ * program; so the progress thread looks every millisecond or so.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "base/touch.h"
+#include "engine/catch.h"
+
+#define SIGNALS 2
+static const int caught[SIGNALS] = {SIGSEGV, SIGBUS};
+
+/*
+ * The program's handlers. A handler may run while they change, so a change fills the next of a few and then says so; nobody is still
+ * reading one that is that old.
+ */
+#define GENERATIONS 8
+static struct sigaction program[GENERATIONS][SIGNALS];
+static atomic_uint generation;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool started;
+
+/* --- where a fault continues --- */
+
+#if defined(__x86_64__)
+#define KNOWN true
+#define RED_ZONE 128
+
+static void continue_in(ucontext_t *uc, void (*fn)(void))
+{
+	greg_t *r = uc->uc_mcontext.gregs;
+
+	/* As after a call: the stack is aligned but for the return address, which is never used. */
+	r[REG_RSP] = ((r[REG_RSP] - RED_ZONE) & ~15ll) - 8;
+	r[REG_RIP] = (greg_t)(uintptr_t)fn;
+	r[REG_EFL] &= ~0x400ll; /* a copy that ran backwards */
+}
+#elif defined(__aarch64__)
+#define KNOWN true
+
+static void continue_in(ucontext_t *uc, void (*fn)(void))
+{
+	uc->uc_mcontext.pc = (uintptr_t)fn;
+}
+#else
+#define KNOWN false
+
+static void continue_in(ucontext_t *uc, void (*fn)(void))
+{
+	(void)uc;
+	(void)fn;
+}
+#endif
+
+/* --- what is not ours --- */
+
+struct passed { /* the fault that this thread has passed on last, and from how deep in the stack */
+	const siginfo_t *info;
+	const void *frame;
+};
+
+static void use_default(int sig, bool by_fault)
+{
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+
+	sigaction(sig, &dfl, NULL);
+	if (!by_fault)
+		raise(sig); /* a fault happens again when the handler returns */
+}
+
+static const struct sigaction *programs(int sig)
+{
+	return &program[atomic_load(&generation) % GENERATIONS][sig == SIGBUS];
+}
+
+/* The program's handler has called ours: it has nobody else to ask. A stale note of one that left by siglongjmp(3) is not deeper. */
+static bool comes_back(const struct passed *p, const siginfo_t *info, const void *frame)
+{
+	return p->info == info && (uintptr_t)frame < (uintptr_t)p->frame;
+}
+
+static void pass_on(int sig, siginfo_t *info, void *ucontext)
+{
+	static _Thread_local struct passed passed __attribute__((tls_model("initial-exec")));
+	const struct sigaction act = *programs(sig);
+	bool by_fault = info->si_code > 0;
+	void *frame = __builtin_frame_address(0);
+	sigset_t mask = act.sa_mask;
+
+	if (act.sa_handler == SIG_IGN && !by_fault)
+		return;
+	if (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN || comes_back(&passed, info, frame)) {
+		use_default(sig, by_fault);
+		return;
+	}
+	passed = (struct passed){info, frame};
+	if (!(act.sa_flags & SA_NODEFER))
+		sigaddset(&mask, sig);
+	pthread_sigmask(SIG_BLOCK, &mask, NULL);
+	if (act.sa_flags & SA_SIGINFO)
+		act.sa_sigaction(sig, info, ucontext);
+	else
+		act.sa_handler(sig);
+	passed.info = NULL;
+}
+
+/* --- the handlers --- */
+
+static void on_fault(int sig, siginfo_t *info, void *ucontext)
+{
+	int err = errno;
+
+	if (info->si_code > 0 && ur_touch_pending())
+		continue_in(ucontext, ur_touch_give_up);
+	else
+		pass_on(sig, info, ucontext);
+	errno = err;
+}
+
+static bool is_ours(const struct sigaction *a)
+{
+	return a->sa_flags & SA_SIGINFO && a->sa_sigaction == on_fault;
+}
+
+/* Under the lock. */
+static void take(void)
+{
+	/* SA_NODEFER: the mask is ours to set for the program's handler, and one that jumps away finds it as it would have been. */
+	struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART};
+	unsigned next = (atomic_load(&generation) + 1) % GENERATIONS;
+	struct sigaction there[SIGNALS];
+	bool changed = false;
+
+	memcpy(program[next], program[atomic_load(&generation) % GENERATIONS], sizeof(program[next]));
+	for (unsigned i = 0; i < SIGNALS; i++)
+		if (!sigaction(caught[i], NULL, &there[i]) && !is_ours(&there[i])) {
+			program[next][i] = there[i];
+			changed = true;
+		}
+	if (!changed)
+		return;
+	atomic_store(&generation, next);
+	for (unsigned i = 0; i < SIGNALS; i++)
+		sigaction(caught[i], &ours, NULL);
+}
+
+bool ur_catch_start(void)
+{
+	if (!KNOWN || atomic_load(&started))
+		return KNOWN;
+	pthread_mutex_lock(&lock);
+	take();
+	atomic_store(&started, true);
+	pthread_mutex_unlock(&lock);
+	return true;
+}
+
+void ur_catch_again(void)
+{
+	if (!atomic_load_explicit(&started, memory_order_relaxed) || pthread_mutex_trylock(&lock))
+		return;
+	take();
+	pthread_mutex_unlock(&lock);
+}
+
+void ur_catch_admit(void)
+{
+	static _Thread_local bool done __attribute__((tls_model("initial-exec")));
+	sigset_t set;
+
+	if (ur_likely(done))
+		return;
+	done = true;
+	sigemptyset(&set);
+	for (unsigned i = 0; i < SIGNALS; i++)
+		sigaddset(&set, caught[i]);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
