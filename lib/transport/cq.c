@@ -2,8 +2,8 @@
 /*
  * Completion queues: a ring with the shard as producer and the application as consumer. One slot stays empty, so a ring
  * of 2^k slots holds 2^k - 1 completions. Arming and the notification are ordered by a full fence on either side: whoever
- * arms and then polls finds the completion or is notified; and who arms a CQ that holds completions is notified at once,
- * as by mlx5: one may have come after its last poll. Moderation holds a notification back until a number of completions
+ * arms and then polls finds the completion or is notified; and who arms a CQ that holds completions of which no event has told is
+ * notified at once: they may have come after its last poll. Moderation holds a notification back until a number of completions
  * has come or a time has passed.
  */
 #include <errno.h>
@@ -32,6 +32,7 @@ struct ur_cq {
 	_Alignas(64) atomic_uint tail;
 	_Alignas(64) atomic_uint head;
 	atomic_uint armed;
+	atomic_uint told; /* the tail when the last event was fetched */
 	atomic_bool overrun;
 };
 
@@ -232,12 +233,20 @@ void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us)
 	cq->period = period_us * UR_NS_PER_US;
 }
 
-/* Is there a completion that such an arming asks for? The consumer's question. */
+void ur_cq_told(struct ur_cq *cq)
+{
+	atomic_store_explicit(&cq->told, atomic_load_explicit(&cq->tail, memory_order_acquire), memory_order_relaxed);
+}
+
+/* Is there a completion that such an arming asks for, and of which no event has told? The consumer's question. */
 static bool holds(const struct ur_cq *cq, bool solicited_only)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
+	uint32_t known = atomic_load_explicit(&cq->told, memory_order_relaxed) - head;
 
+	if (known <= tail - head) /* else they have been polled */
+		head += known;
 	if (!solicited_only)
 		return head != tail;
 	for (; head != tail; head++)
