@@ -43,7 +43,7 @@ static void init_host(struct world *w, unsigned i, const struct fabric *f)
 
 void world_init(struct world *w, uint64_t seed, const struct fabric *f)
 {
-	struct ur_sim_config sc = {.seed = seed, .ports = WORLD_HOSTS, .npkts = f->npkts};
+	struct ur_sim_config sc = {.seed = seed, .ports = WORLD_HOSTS + f->raw, .npkts = f->npkts};
 
 	*w = (struct world){.rng = {.state = seed}, .now = UR_NS_PER_S};
 	sc.tx.mtu = f->mtu;

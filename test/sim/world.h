@@ -15,6 +15,7 @@
 struct fabric {
 	struct ur_sim_link tx[WORLD_HOSTS]; /* of each host; what comes to it takes delay and jitter alone */
 	unsigned npkts;                     /* packet buffers of the world */
+	unsigned raw;                       /* perfect ports without a host, behind those of the hosts: their frames are the caller's */
 	uint16_t mtu;                       /* of IP */
 	struct {
 		unsigned train_pkts; /* what the host's port offers, 0: no trains */

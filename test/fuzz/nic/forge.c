@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames from the opcode table. The attacker knows what is on the wire: numbers of QPs and packets, keys and addresses. Each field is
+ * right, nearly right or wrong as the input says.
+ */
+#include "nic.h"
+#include "transport/qp_priv.h"
+
+/* What may be wrong about a packet, a bit each. */
+enum lie {
+	LIE_SOURCE = 1,
+	LIE_PKEY = 2,
+	LIE_ICRC = 4,
+	LIE_QPN = 8,
+	LIE_VERSION = 16,
+	LIE_MAC = 32,
+	LIE_LENGTH = 64,
+	LIE_SERVICE = 128,
+};
+
+static uint8_t choose_opcode(struct fuzz *f, const struct lane *l, uint8_t lies)
+{
+	static const uint8_t services[] = {
+		[IBV_QPT_RC] = UR_RC, [IBV_QPT_UC] = UR_UC, [IBV_QPT_UD] = UR_UD, [IBV_QPT_XRC_SEND] = UR_XRC, [IBV_QPT_XRC_RECV] = UR_XRC};
+	uint8_t v = take(&f->in), op;
+
+	if (lies & LIE_SERVICE)
+		return v;
+	if (v >= 0xf8)
+		return UR_OP_CNP;
+	for (op = v & UR_OP_MASK; !ur_opcode(services[l->type] | op)->name; op = (op + 1) & UR_OP_MASK)
+		;
+	return services[l->type] | op;
+}
+
+/* The number that comes next, mostly. */
+static uint32_t choose_psn(struct fuzz *f, const struct lane *l, bool response)
+{
+	uint8_t v = take(&f->in);
+	uint32_t next = response ? l->qp->req.una : l->qp->resp.epsn;
+
+	if (v < 0xa0)
+		return next;
+	if (v < 0xf0)
+		return (next + v - 0xc8) & 0xffffff;
+	return take16(&f->in) << 8 | v;
+}
+
+static uint32_t choose_key(struct fuzz *f, const struct key **out)
+{
+	uint8_t v = take(&f->in);
+	const struct key *k = &f->side[VICTIM].key[v % KEYS];
+
+	*out = k;
+	if (v < 0xd0)
+		return k->rkey;
+	return v < 0xe8 ? k->stale : k->rkey ^ 1u << (v & 31);
+}
+
+static uint32_t choose_length(struct fuzz *f)
+{
+	static const uint32_t lengths[] = {0, 1, 4, 8, 16, 64, 128, 256, 257, 300, 512, 1024, 0x80000000, 0xffffffff, 0x7fffffff, 0x10000};
+	uint8_t v = take(&f->in);
+
+	return v < 0x80 ? v * 4u : lengths[v & 15];
+}
+
+static uint64_t choose_address(struct fuzz *f, const struct key *k)
+{
+	uint8_t v = take(&f->in), how = take(&f->in);
+	uint64_t at = k->iova + (uint64_t)v * 8;
+
+	if (how < 0xc0)
+		return how < 0x20 ? at + (how & 7) : at % 512 + k->iova;
+	return how < 0xe0 ? at - 256 : k->iova + k->len - (v & 63) + ((uint64_t)(how & 7) << 61);
+}
+
+static void put_target(struct fuzz *f, uint8_t *h, const struct ur_opcode_info *op, uint32_t *len)
+{
+	const struct key *k;
+	uint32_t rkey = choose_key(f, &k);
+	uint64_t va = choose_address(f, k);
+
+	if (op->flags & UR_OPF_ATOMICETH) {
+		ur_atomiceth_put(h + op->off_atomiceth, &(struct ur_atomiceth){va & ~7ull, rkey, 1 + (take(&f->in) & 3), 0});
+		return;
+	}
+	*len = choose_length(f);
+	ur_reth_put(h + op->off_reth, &(struct ur_reth){va, rkey, *len});
+}
+
+static void put_extended(struct fuzz *f, uint8_t *h, const struct lane *l, const struct ur_opcode_info *op, uint32_t *len)
+{
+	uint32_t flags = op->flags;
+
+	*len = 256;
+	if (flags & UR_OPF_DETH)
+		ur_deth_put(h + op->off_deth, &(struct ur_deth){take(&f->in) < 0xe0 ? 0x1ee7 : 0x1ee6, l->dqpn});
+	if (flags & UR_OPF_XRCETH)
+		ur_xrceth_put(h, ur_srq_num(f->side[VICTIM].xrc_srq) ^ (take(&f->in) >= 0xe0));
+	if (flags & UR_OPF_FETH)
+		ur_feth_put(h + op->off_feth, &(struct ur_feth){take(&f->in) & 7, take(&f->in) & 3});
+	if (flags & (UR_OPF_RETH | UR_OPF_ATOMICETH))
+		put_target(f, h, op, len);
+	if (flags & UR_OPF_AETH) {
+		uint8_t syndrome = take(&f->in);
+
+		ur_aeth_put(h + op->off_aeth, &(struct ur_aeth){syndrome < 0x60 ? 0x1f : syndrome, take(&f->in)});
+	}
+	if (flags & UR_OPF_ATOMICACKETH)
+		ur_put64(h + op->off_atomicacketh, take(&f->in));
+	if (flags & UR_OPF_IMM)
+		ur_put32(h + op->off_imm, take(&f->in));
+	if (flags & UR_OPF_IETH)
+		ur_put32(h + op->off_ieth, f->side[VICTIM].key[K_WINDOW + (take(&f->in) & 1)].rkey);
+}
+
+/* First and middle packets are full; others are as long as was said, or the input has it otherwise. */
+static uint32_t payload_length(struct fuzz *f, const struct ur_opcode_info *op, uint32_t said)
+{
+	uint8_t v = take(&f->in);
+
+	if (v >= 0xe0)
+		return (v & 31) * 9u;
+	if (!(op->flags & UR_OPF_PAYLOAD))
+		return 0;
+	if (!(op->flags & UR_OPF_LAST))
+		return 256;
+	return op->flags & UR_OPF_RETH ? ur_min_u32(said, 256) : v;
+}
+
+static void put_payload(struct ur_pkt *p, uint32_t len, uint8_t seed)
+{
+	memset(p->data + p->len, seed, len);
+	p->len += len;
+	p->bth.pad = -len & 3;
+}
+
+static void begin(struct fuzz *f, struct ur_pkt *p, const struct lane *l, uint8_t lies, uint8_t mark)
+{
+	const struct ur_gid *from = &f->gid[l->host == VICTIM ? pair_of(l)->other : VICTIM];
+	unsigned to = l->host;
+	struct ur_path path = {.ready = true};
+	struct ur_mac mac = f->mac[to];
+
+	if (lies & LIE_SOURCE)
+		from = mark & 4 ? &f->stranger : pair_of(l)->other == PEER ? &f->gid[ATTACKER] : &f->gid[PEER];
+	if (lies & LIE_MAC)
+		mac.b[5] ^= 0x40;
+	ur_path_build(&path, &f->mac[ATTACKER], &mac, 0, from, &f->gid[to], mark & 3, 64, 0, 0xc000);
+	memcpy(p->data, path.hdr, path.hdr_len);
+	p->l3_off = path.l3_off;
+	p->bth_off = path.hdr_len;
+	p->ip_version = path.ip_version;
+	p->nseg = 0;
+}
+
+static void keep(struct fuzz *f, struct ur_pkt *p)
+{
+	f->out.from = ATTACKER;
+	f->out.len = (uint16_t)ur_pkt_frame_len(p);
+	if (f->out.len > FRAME_MAX)
+		f->out.len = 0;
+	else
+		ur_pkt_gather(p, 0, f->out.b);
+}
+
+/* What cannot be said before the checksums are right. */
+static void lie_at_last(struct fuzz *f, uint8_t lies, uint8_t how)
+{
+	if (lies & LIE_ICRC && f->out.len)
+		f->out.b[f->out.len - 1 - (how & 3)] ^= (uint8_t)(1 + (how >> 2));
+	if (lies & LIE_LENGTH)
+		f->out.len = (uint16_t)(how & 1 ? ur_min_u32(f->out.len + how, FRAME_MAX) : f->out.len - ur_min_u32(f->out.len, how));
+}
+
+void forge(struct fuzz *f)
+{
+	struct lane *l = &f->lane[take(&f->in) % PAIRS * 2];
+	uint8_t room[FRAME_MAX + 512], lies = take(&f->in), flags = take(&f->in), how = take(&f->in);
+	struct ur_pkt p = {.data = room, .room = sizeof(room)};
+	const struct ur_opcode_info *op;
+	uint32_t said;
+
+	lane_open(f, l->pair);
+	stage_settle(f);
+	if (how < 0xa0) /* mostly nothing is wrong */
+		lies = 0;
+	begin(f, &p, l, lies, flags & 7);
+	p.bth = (struct ur_bth){.opcode = choose_opcode(f, l, lies),
+				.se = flags & 8,
+				.migreq = true,
+				.ackreq = flags & 16,
+				.fecn = flags & 32,
+				.becn = flags & 64,
+				.pkey = lies & LIE_PKEY ? 0x8001 : UR_PKEY_DEFAULT,
+				.tver = !!(lies & LIE_VERSION),
+				.dqpn = l->qpn};
+	op = ur_opcode(p.bth.opcode);
+	if (lies & LIE_QPN)
+		p.bth.dqpn ^= 1u << (how % 24);
+	p.bth.psn = choose_psn(f, l, op->flags & UR_OPF_RESPONSE);
+	p.len = p.bth_off + UR_BTH_LEN + (uint32_t)op->ext_len;
+	memset(p.data + p.bth_off, 0, UR_BTH_LEN + (size_t)op->ext_len);
+	put_extended(f, p.data + p.bth_off + UR_BTH_LEN, l, op, &said);
+	put_payload(&p, payload_length(f, op, said), flags);
+	if (flags & 128)
+		p.bth.pad = how & 3;
+	ur_bth_put(p.data + p.bth_off, &p.bth);
+	ur_frame_finish(&p, p.bth.pad);
+	keep(f, &p);
+	lie_at_last(f, lies, how);
+	inject(f, false);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of steps. A step is a byte that names it, and what it takes from the input itself. */
+#include "nic.h"
+
+static void post(struct fuzz *f)
+{
+	static const uint8_t ops[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+				      IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_WRITE, IBV_WR_SEND_WITH_INV};
+	unsigned lane = take(&f->in), op = take(&f->in);
+	uint32_t len = take(&f->in) * 2u;
+
+	work_post(f, lane, ops[(op & 31) % ur_array_size(ops)], len,
+		  (op & 32 ? 0 : IBV_SEND_SIGNALED) | (op & 64 ? IBV_SEND_FENCE : 0) | (op & 128 ? IBV_SEND_SOLICITED : 0));
+}
+
+static void post_spared(struct fuzz *f)
+{
+	static const uint8_t ops[] = {IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
+	unsigned v = take(&f->in);
+
+	work_post(f, v & 1, ops[v >> 1 & 3], take(&f->in) * 2u, IBV_SEND_SIGNALED | (v & 8 ? IBV_SEND_FENCE : 0));
+}
+
+static void receives(struct fuzz *f)
+{
+	unsigned lane = take(&f->in), v = take(&f->in);
+
+	if (lane % LANES < 2)
+		return; /* the spared pair's come with its messages */
+	for (unsigned n = 1 + (v & 3); n; n--)
+		work_recv(f, lane, v);
+}
+
+static void wait(struct fuzz *f)
+{
+	unsigned v = take(&f->in);
+
+	stage_run(f, (ur_time)(1 + (v & 15)) * 500 << (v >> 4) * 3 / 4); /* up to 16 ms: the time of all retries */
+}
+
+/* One packet of a host's is lost, comes twice, late or damaged. So few of them that the spared pair's retries suffice. */
+static void fault(struct fuzz *f)
+{
+	static const enum ur_sim_action actions[] = {UR_SIM_DROP, UR_SIM_DUPLICATE, UR_SIM_DELAY, UR_SIM_CORRUPT, UR_SIM_MARK};
+	unsigned v = take(&f->in), w = take(&f->in);
+	struct ur_sim_rule r = {.action = actions[v % 5], .port = v & 128 ? VICTIM : PEER, .opcode = -1, .psn = -1, .times = 1};
+
+	r.nth = 1 + (w & 7);
+	r.delay = 500ull << (w >> 4);
+	if (f->bare && r.action == UR_SIM_CORRUPT)
+		r.action = UR_SIM_DROP; /* its socket may not notice */
+	if (f->nfaults < FAULTS_MAX)
+		f->nfaults += ur_sim_rule_add(f->w.sim, &r) >= 0;
+}
+
+static void state(struct fuzz *f)
+{
+	unsigned lane = take(&f->in);
+
+	call_state(f, lane, take(&f->in));
+}
+
+static void memory(struct fuzz *f)
+{
+	call_volatile(f, take(&f->in) & 1 ? PEER : VICTIM);
+}
+
+static void window(struct fuzz *f)
+{
+	unsigned lane = take(&f->in), which = take(&f->in), what = take(&f->in);
+
+	if (which & 2)
+		call_invalidate(f, lane, which);
+	else
+		call_bind(f, lane, which, what);
+}
+
+static const struct {
+	void (*run)(struct fuzz *f);
+	unsigned weight;
+} table[] = {
+	{forge, 6}, {capture_mutate, 4}, {capture_replay, 2}, {post, 3}, {post_spared, 1}, {receives, 2},
+	{wait, 3},  {fault, 1},		 {state, 1},	      {memory, 1}, {window, 2},
+};
+
+bool step(struct fuzz *f)
+{
+	unsigned v, sum = 0;
+
+	if (!f->in.left)
+		return false;
+	v = take(&f->in);
+	for (unsigned i = 0; i < ur_array_size(table); i++)
+		sum += table[i].weight;
+	v %= sum;
+	for (unsigned i = 0;; v -= table[i++].weight)
+		if (v < table[i].weight) {
+			table[i].run(f);
+			return true;
+		}
+}
