@@ -84,11 +84,11 @@ void arena_fill(struct arena *a, uint32_t at, uint32_t len, uint8_t seed)
 
 /* --- slots --- */
 
-int slot_take(struct arena *a)
+int slot_take(struct arena *a, bool spared)
 {
 	unsigned i;
 
-	if (a->taken == UINT32_MAX)
+	if (__builtin_popcount(a->taken) >= (spared ? SLOTS : SLOTS - SLOTS_SPARED))
 		return -1;
 	i = (unsigned)__builtin_ctz(~a->taken);
 	a->taken |= 1u << i;

@@ -4,10 +4,19 @@
 #include "wire/icrc.h"
 #include "wire/ip.h"
 
+static void note_lookup(struct fuzz *f, const uint8_t *b, uint32_t len)
+{
+	uint32_t mad = UR_ETH_LEN + (f->fab.v6 ? UR_IP6_LEN : UR_IP4_LEN) + UR_UDP_LEN + UR_BTH_LEN + 8;
+
+	if (len >= mad + 256 && b[mad + 1] == 7 && b[mad + 17] == 0x17) /* class CM, SIDR_REQ */
+		f->asked = ur_get32(b + mad + 24);
+}
+
 void capture(struct fuzz *f, unsigned from, const uint8_t *b, uint32_t len)
 {
 	struct frame *fr = &f->seen[f->nseen % SEEN];
 
+	note_lookup(f, b, len);
 	if (len > FRAME_MAX)
 		return;
 	fr->from = (uint8_t)from;

@@ -39,14 +39,14 @@ static void new_pair(struct fuzz *f)
 			broke(f, "a message of a new connection does not arrive");
 }
 
-/* Whatever a QP still has is flushed. */
-static void flush(struct fuzz *f)
+/* Whatever the QPs from lane `from` on still have is flushed. */
+static void flush(struct fuzz *f, unsigned from)
 {
-	for (unsigned i = 0; i < LANES; i++)
+	for (unsigned i = from; i < LANES; i++)
 		if (f->lane[i].qp && lane_to(&f->lane[i], IBV_QPS_ERR))
 			broke(f, "lane %u cannot be taken to the error state", i);
 	stage_run(f, UR_NS_PER_MS);
-	for (unsigned i = 0; i < LANES; i++) {
+	for (unsigned i = from; i < LANES; i++) {
 		const struct lane *l = &f->lane[i];
 
 		if (!l->qp)
@@ -65,7 +65,9 @@ void the_end(struct fuzz *f)
 	stage_settle(f);
 	wait_for_spared(f);
 	spared_again(f);
+	flush(f, 2 * (P_SPARED + 1));
 	new_pair(f);
+	cm_end(f);
 	f->ending = true;
-	flush(f);
+	flush(f, 0);
 }

@@ -258,9 +258,12 @@ static void for_gsi(struct fuzz *f, const struct view *v, struct judgement *j)
 		inert(j, "its P_Key is not the partition's");
 	else if (ur_get32(v->bth + UR_BTH_LEN) != 0x80010000)
 		inert(j, "its Q_Key is not that of QP 1");
+	else if (v->end - UR_ICRC_LEN - (v->bth[1] >> 4 & 3) - (v->bth + UR_BTH_LEN + 8) < 256)
+		inert(j, "its MAD is too short");
 	else
 		j->is = J_MAD;
 	j->from_peer = ur_gid_eq(&v->src, &f->gid[PEER]) || ur_gid_eq(&v->src, &f->gid[VICTIM]);
+	j->spared |= j->is == J_MAD && cm_may_end_spared(f, v->bth + UR_BTH_LEN + 8, j->from_peer);
 }
 
 void judge(struct fuzz *f, const uint8_t *b, uint32_t len, struct judgement *j)

@@ -82,6 +82,8 @@ struct region {
 };
 
 #define SLOTS 32
+#define SLOTS_SPARED 10
+#define SPARED_OPEN 5 /* requests that a side of the spared pair has open at a time */
 #define SLOT 320
 #define MESSAGE_MAX 300 /* what is posted for a slot; what lies behind is nobody's */
 #define RED 64          /* bytes of marks around every region */
@@ -106,8 +108,8 @@ struct arena {
 };
 
 void arena_init(struct arena *a);
-/* -1 when there is none; the slot is poisoned. */
-int slot_take(struct arena *a);
+/* -1 when there is none; the slot is poisoned. The last SLOTS_SPARED are the spared pair's. */
+int slot_take(struct arena *a, bool spared);
 /* Nobody may write it or send it any more. */
 void slot_give(struct arena *a, int slot);
 static inline uint32_t slot_at(int slot)
@@ -217,8 +219,6 @@ struct frame {
 };
 #define SEEN 16
 
-struct cm_state; /* cm.c */
-
 struct fuzz {
 	struct world w;
 	struct fabric fab;
@@ -235,7 +235,7 @@ struct fuzz {
 	unsigned completions;    /* of the victim */
 	unsigned nfaults;
 	bool ending;
-	struct cm_state *cm;
+	uint32_t asked;          /* request id of the latest lookup that was seen */
 	struct frame out;        /* what the attacker is about to send */
 };
 
@@ -301,6 +301,24 @@ void window_unsure(struct fuzz *f, unsigned host, uint32_t rkey);
 void window_gone(struct fuzz *f, unsigned host, uint32_t rkey);
 void windows_lose(struct fuzz *f, unsigned lane);
 
+/* --- cm.c --- */
+
+#define CM_CONNS 6
+#define CM_LOOKUPS 3
+
+void cm_open(struct fuzz *f);
+void cm_call(struct fuzz *f, unsigned what, unsigned which);
+void cm_end(struct fuzz *f);
+void cm_close(struct fuzz *f);
+
+struct cm_ids { /* of a connection of the victim's; 0 when unknown */
+	uint32_t local, remote, local_qpn, remote_qpn;
+	uint64_t guid, tid;
+};
+bool cm_ids(struct fuzz *f, unsigned i, struct cm_ids *ids);
+/* Does the MAD know of the spared connection, and come with the address of its peer? */
+bool cm_may_end_spared(struct fuzz *f, const uint8_t *mad, bool from_peer);
+
 /* --- judge.c --- */
 
 enum judged {
@@ -329,6 +347,7 @@ void judge(struct fuzz *f, const uint8_t *b, uint32_t len, struct judgement *j);
 void inject(struct fuzz *f, bool verbatim);
 void forge(struct fuzz *f);
 void capture(struct fuzz *f, unsigned from, const uint8_t *frame, uint32_t len);
+void mad_send(struct fuzz *f);
 void capture_replay(struct fuzz *f);
 void capture_mutate(struct fuzz *f);
 /* IP checksum, lengths and ICRC of f->out anew, as far as it has the form. */

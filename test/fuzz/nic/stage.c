@@ -427,12 +427,14 @@ void stage_open(struct fuzz *f, uint8_t config)
 	f->victim_bytes = f->victim_frames = 0;
 	f->completions = 0;
 	f->ending = false;
+	f->asked = 0;
 	world_init(&f->w, 1 + config, &f->fab);
 	choose_addresses(f);
 	ur_sim_watch(f->w.sim, watch, f);
 	open_side(f, VICTIM);
 	open_side(f, PEER);
 	choose_lanes(f);
+	cm_open(f);
 	lane_open(f, P_SPARED);
 }
 
@@ -465,6 +467,7 @@ void stage_close(struct fuzz *f)
 
 	for (unsigned p = 0; p < PAIRS; p++)
 		lane_close(f, p);
+	cm_close(f);
 	stage_run(f, UR_NS_PER_MS);
 	close_side(f, VICTIM);
 	close_side(f, PEER);

@@ -75,12 +75,20 @@ static void window(struct fuzz *f)
 		call_bind(f, lane, which, what);
 }
 
+static void connection(struct fuzz *f)
+{
+	unsigned what = take(&f->in);
+
+	cm_call(f, what, take(&f->in));
+}
+
 static const struct {
 	void (*run)(struct fuzz *f);
 	unsigned weight;
 } table[] = {
 	{forge, 6}, {capture_mutate, 4}, {capture_replay, 2}, {post, 3}, {post_spared, 1}, {receives, 2},
 	{wait, 3},  {fault, 1},		 {state, 1},	      {memory, 1}, {window, 2},
+	{connection, 2}, {mad_send, 2},
 };
 
 bool step(struct fuzz *f)

@@ -6,6 +6,7 @@
 #include "nic.h"
 
 #define SHARED 64 /* numbers of queues: lanes, 32 + lanes, and this and the next for the SRQs */
+#define SHARED_OPEN 6 /* receives of an SRQ: they are not flushed, and what they take others have not */
 #define PIECE 128 /* of the board; the last one is read and never written */
 #define PIECES 3
 
@@ -67,7 +68,7 @@ bool work_recv(struct fuzz *f, unsigned lane, uint32_t len)
 	q = recv_queue(f, l);
 	number = recv_number(l);
 	w = append(q);
-	if (!w || (w->slot = (int8_t)slot_take(&s->arena)) < 0)
+	if (!w || (number >= SHARED && q->nopen >= SHARED_OPEN) || (w->slot = (int8_t)slot_take(&s->arena, pair_of(l)->spared)) < 0)
 		return false;
 	w->len = (uint16_t)ur_min_u32(len, MESSAGE_MAX);
 	sge.addr = s->key[domain_of(l) == PD_SPARED ? K_SLOTS_SPARED : K_SLOTS].iova + (uint32_t)w->slot * SLOT;
@@ -220,9 +221,9 @@ bool work_post(struct fuzz *f, unsigned lane, unsigned op, uint32_t len, unsigne
 	w->source = (uint16_t)(l->sq.tail * 13 % (regions[R_SOURCE].size - MESSAGE_MAX));
 	if ((answered(op) && op != IBV_WR_RDMA_READ) || op == IBV_WR_ATOMIC_WRITE)
 		w->len = 8;
-	if (pair_of(l)->spared && (l->sq.nopen >= 8 || !prepare_spared(f, l, w)))
+	if (pair_of(l)->spared && (l->sq.nopen >= SPARED_OPEN || !prepare_spared(f, l, w)))
 		return false;
-	if (answered(op) && (w->slot = (int8_t)slot_take(&s->arena)) < 0)
+	if (answered(op) && (w->slot = (int8_t)slot_take(&s->arena, pair_of(l)->spared)) < 0)
 		return false;
 	fill(f, l, w, &wr, &sge);
 	wr.wr_id = make_id(lane % LANES, l->sq.tail);
