@@ -184,7 +184,7 @@ static bool take_ip6(struct ur_pkt *p, uint32_t *udp_len)
 	memcpy(p->src.raw, ip + 8, 16);
 	memcpy(p->dst.raw, ip + 24, 16);
 	*udp_len = len;
-	return true;
+	return !ur_gid_is_v4(&p->src) && !ur_gid_is_v4(&p->dst); /* such a source is dropped, and nobody has such an address */
 }
 
 /* Takes off what stands before the payload. A UDP checksum is wrong: nobody here sends any. */

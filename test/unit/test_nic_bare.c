@@ -192,6 +192,35 @@ static void bare__no_way(void)
 	close_pair();
 }
 
+/* A kernel lets no IPv6 packet through that has IPv4 addresses in the form that GIDs give them. */
+static void bare__mapped_addresses(void)
+{
+	const struct ur_gid from = ur_gid_from_v4(htonl(0x0a000002)), to = ur_gid_from_v4(htonl(0x0a000001));
+	struct ur_queue *queue;
+	struct ur_path path;
+	struct ur_pkt *p;
+
+	open_pair(1, IBV_QPT_RC);
+	queue = ur_sim_port(h.sim, 1)->queue;
+	CU_ASSERT_EQUAL_FATAL(ur_queue_alloc(queue, &p, 1), 1);
+	ur_path_build(&path, &ur_sim_port(h.sim, 1)->mac, &ur_sim_port(h.sim, 0)->mac, 0, &(struct ur_gid){{0xfd, [15] = 2}},
+		      &(struct ur_gid){{0xfd, [15] = 1}}, 0, 64, 0, UR_ROCE_PORT);
+	memcpy(p->data, path.hdr, path.hdr_len);
+	memcpy(p->data + path.l3_off + 8, from.raw, 16);
+	memcpy(p->data + path.l3_off + 24, to.raw, 16);
+	p->bth = (struct ur_bth){.opcode = UR_RC | UR_OP_SEND_ONLY, .pkey = UR_PKEY_DEFAULT, .dqpn = ur_qp_num(q[0].qp), .psn = 5};
+	ur_bth_put(p->data + path.hdr_len, &p->bth);
+	p->ip_version = 6;
+	p->l3_off = path.l3_off;
+	p->bth_off = path.hdr_len;
+	p->len = path.hdr_len + UR_BTH_LEN;
+	ur_frame_finish(p, 0);
+	ur_queue_tx(queue, &p, 1);
+	nics_run(&h, UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(h.n[0].nic->counters.v[UR_C_RX_PACKETS], 0);
+	close_pair();
+}
+
 void ur_suite_nic_bare(void)
 {
 	CU_pSuite s = CU_add_suite("nic_bare", NULL, NULL);
@@ -203,4 +232,5 @@ void ur_suite_nic_bare(void)
 	CU_ADD_TEST(s, bare__groups);
 	CU_ADD_TEST(s, bare__mads);
 	CU_ADD_TEST(s, bare__no_way);
+	CU_ADD_TEST(s, bare__mapped_addresses);
 }
