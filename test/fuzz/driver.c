@@ -3,10 +3,11 @@
  * Runs a fuzz target without libFuzzer:
  *
  *   fuzz_NAME FILE...                          each of these inputs, once
- *   fuzz_NAME [--seed S] [--seconds T] [--runs N] [--jobs J] [--findings DIR] --corpus DIR
+ *   fuzz_NAME [--seed S] [--seconds T] [--runs N] [--jobs J] [--stop N] [--findings DIR] --corpus DIR
  *
- * The second runs the corpus and then inputs made from it, in J processes. An input that ends a process, leaks or takes longer than 20 s is
- * a finding: it is kept in DIR, and the rest goes on. The same seed gives the same inputs. It ends with a line 'N passed, N failed'.
+ * The second runs the corpus and then inputs made from it, in J processes, for T seconds or until N findings. An input that ends a process,
+ * leaks or takes longer than 20 s is a finding: it is kept in DIR, and the rest goes on. The same seed gives the same inputs. It ends with
+ * a line 'N passed, N failed'.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,14 +26,13 @@
 
 #define JOBS_MAX 64
 #define HANG_S 20.0
-#define FINDINGS_MAX 100 /* after that many the target is broken, and nothing new would be learnt */
 
 struct options {
 	const char *name, *findings;
 	struct corpus corpus, given;
 	uint64_t seed, runs;
 	double seconds;
-	unsigned jobs;
+	unsigned jobs, stop; /* stop: after that many findings */
 };
 
 /* What the processes share: what each of them is doing. */
@@ -188,7 +188,7 @@ static unsigned supervise(const struct options *o)
 	for (unsigned i = 0; i < o->jobs; i++)
 		watch[i] = (struct watch){.pid = start(o, &shared->job[i]), .since = now_s()};
 	while (alive) {
-		if ((o->seconds > 0 && now_s() > until) || findings >= FINDINGS_MAX)
+		if ((o->seconds > 0 && now_s() > until) || findings >= o->stop)
 			atomic_store(&shared->stop, true);
 		alive = 0;
 		for (unsigned i = 0; i < o->jobs; i++) {
@@ -223,7 +223,7 @@ static int fuzz(const struct options *o)
 static void usage(const struct options *o, const char *why)
 {
 	fprintf(stderr, "%s: %s\nusage: %s FILE...\n", o->name, why, o->name);
-	fprintf(stderr, "       %s [--seed S] [--seconds T] [--runs N] [--jobs J] [--findings DIR] --corpus DIR\n", o->name);
+	fprintf(stderr, "       %s [--seed S] [--seconds T] [--runs N] [--jobs J] [--stop N] [--findings DIR] --corpus DIR\n", o->name);
 	exit(2);
 }
 
@@ -248,6 +248,8 @@ static void parse(struct options *o, int argc, char **argv)
 			o->runs = strtoull(v, NULL, 0);
 		else if (!strcmp(a, "--jobs"))
 			o->jobs = (unsigned)strtoul(v, NULL, 0);
+		else if (!strcmp(a, "--stop"))
+			o->stop = (unsigned)strtoul(v, NULL, 0);
 		else if (!strcmp(a, "--findings"))
 			o->findings = v;
 		else if (strcmp(a, "--corpus") != 0)
@@ -264,7 +266,7 @@ static void parse(struct options *o, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
-	struct options o = {.name = slash ? slash + 1 : argv[0], .findings = "findings", .seed = 1, .jobs = 1};
+	struct options o = {.name = slash ? slash + 1 : argv[0], .findings = "findings", .seed = 1, .jobs = 1, .stop = 20};
 
 	parse(&o, argc, argv);
 	for (unsigned i = 0; i < o.given.n; i++)

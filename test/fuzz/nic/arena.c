@@ -26,8 +26,8 @@ const struct region regions[REGIONS] = {
 	[R_VOLATILE] = {"the volatile region", 3328, 512, LW | RW | RR | RA, PD_OPEN, false},
 	[R_SOURCE] = {"the source", 3904, 1024, 0, PD_OPEN, false},
 	[R_FOREIGN] = {"the foreign region", 4992, 512, LW | RW | RR | RA, PD_SPARED, true},
-	[R_BOARD] = {"the board of the spared pair", 5568, 512, LW | RW | RR, PD_SPARED, false},
-	[R_COUNTER] = {"the counter of the spared pair", 6144, 64, LW | RA, PD_SPARED, false},
+	[R_BOARD] = {"the board of the spared pair", 5568, 912, LW | RW | RR, PD_SPARED, false},
+	[R_COUNTER] = {"the counter of the spared pair", 6544, 64, LW | RA, PD_SPARED, false},
 };
 
 static const uint8_t mark[6] = {0x9d, 0x3b, 0xc6, 0x71, 0xe4, 0x5a};

@@ -126,6 +126,7 @@ void window_bound(struct fuzz *f, unsigned host, uint32_t rkey, bool ok)
 	k->access = k->wanted_access;
 	k->lane = k == &f->side[host].key[K_WINDOW + 1] ? k->wanted_lane : -1;
 	k->live = true;
+	k->unsure = false;
 }
 
 void window_unsure(struct fuzz *f, unsigned host, uint32_t rkey)

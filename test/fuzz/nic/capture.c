@@ -14,7 +14,7 @@ static void note_lookup(struct fuzz *f, const uint8_t *b, uint32_t len)
 
 void capture(struct fuzz *f, unsigned from, const uint8_t *b, uint32_t len)
 {
-	struct frame *fr = &f->seen[f->nseen % SEEN];
+	struct frame *fr = &f->seen[from][f->nseen[from] % SEEN];
 
 	note_lookup(f, b, len);
 	if (len > FRAME_MAX)
@@ -22,22 +22,22 @@ void capture(struct fuzz *f, unsigned from, const uint8_t *b, uint32_t len)
 	fr->from = (uint8_t)from;
 	fr->len = (uint16_t)len;
 	memcpy(fr->b, b, len);
-	f->nseen++;
+	f->nseen[from]++;
 }
 
-static bool choose(struct fuzz *f)
+bool capture_choose(struct fuzz *f, uint8_t which)
 {
-	unsigned back = take(&f->in), n = ur_min_u32(f->nseen, SEEN);
+	unsigned from = which < 0xe0 ? PEER : VICTIM, n = ur_min_u32(f->nseen[from], SEEN);
 
 	if (!n)
 		return false;
-	f->out = f->seen[(f->nseen - 1 - back % n) % SEEN];
+	f->out = f->seen[from][(f->nseen[from] - 1 - which % n) % SEEN];
 	return true;
 }
 
 void capture_replay(struct fuzz *f)
 {
-	if (choose(f))
+	if (capture_choose(f, take(&f->in)))
 		inject(f, true);
 }
 
@@ -95,7 +95,7 @@ void capture_mutate(struct fuzz *f)
 {
 	uint8_t how = take(&f->in);
 
-	if (!choose(f))
+	if (!capture_choose(f, take(&f->in)))
 		return;
 	for (unsigned n = 1 + (how & 3); n; n--)
 		change(f);

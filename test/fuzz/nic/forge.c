@@ -5,6 +5,7 @@
  */
 #include "nic.h"
 #include "transport/qp_priv.h"
+#include "wire/icmp.h"
 
 /* What may be wrong about a packet, a bit each. */
 enum lie {
@@ -48,8 +49,10 @@ static uint32_t choose_psn(struct fuzz *f, const struct lane *l, bool response)
 
 static uint32_t choose_key(struct fuzz *f, const struct key **out)
 {
+	static const uint8_t keys[] = {R_OPEN, R_OPEN, R_READ, R_WRITE, R_CELLS, R_CELLS, R_LOCAL, R_WINDOW, R_VOLATILE, R_VOLATILE,
+				       R_FOREIGN, R_BOARD, K_SLOTS, K_WINDOW, K_WINDOW + 1, K_WINDOW + 1};
 	uint8_t v = take(&f->in);
-	const struct key *k = &f->side[VICTIM].key[v % KEYS];
+	const struct key *k = &f->side[VICTIM].key[keys[v % ur_array_size(keys)]];
 
 	*out = k;
 	if (v < 0xd0)
@@ -57,22 +60,27 @@ static uint32_t choose_key(struct fuzz *f, const struct key **out)
 	return v < 0xe8 ? k->stale : k->rkey ^ 1u << (v & 31);
 }
 
-static uint32_t choose_length(struct fuzz *f)
+/* Mostly what fits into `room`, what is left of a region; then one byte more or less, or any other. */
+static uint32_t choose_length(struct fuzz *f, uint32_t room)
 {
-	static const uint32_t lengths[] = {0, 1, 4, 8, 16, 64, 128, 256, 257, 300, 512, 1024, 0x80000000, 0xffffffff, 0x7fffffff, 0x10000};
+	static const uint32_t lengths[] = {0, 1, 64, 256, 257, 512, 1024, 0x80000000, 0xffffffff, 0x7fffffff, 0x10000};
 	uint8_t v = take(&f->in);
 
-	return v < 0x80 ? v * 4u : lengths[v & 15];
+	if (v < 0xa0)
+		return ur_min_u32(v * 2u, room);
+	return v < 0xe0 ? room + (v & 3) - 1 : lengths[(v & 31) % ur_array_size(lengths)];
 }
 
+/* Mostly within the region; otherwise near its end, before it, or where numbers wrap. */
 static uint64_t choose_address(struct fuzz *f, const struct key *k)
 {
 	uint8_t v = take(&f->in), how = take(&f->in);
-	uint64_t at = k->iova + (uint64_t)v * 8;
 
-	if (how < 0xc0)
-		return how < 0x20 ? at + (how & 7) : at % 512 + k->iova;
-	return how < 0xe0 ? at - 256 : k->iova + k->len - (v & 63) + ((uint64_t)(how & 7) << 61);
+	if (how < 0x80)
+		return k->iova + v * (how < 0x20 ? 1u : 8u) % (k->len ? k->len : 1);
+	if (how < 0xd0)
+		return k->iova + k->len - v;
+	return how < 0xe8 ? k->iova - v : k->iova + k->len - v + ((uint64_t)(how & 7) << 61);
 }
 
 static void put_target(struct fuzz *f, uint8_t *h, const struct ur_opcode_info *op, uint32_t *len)
@@ -85,7 +93,7 @@ static void put_target(struct fuzz *f, uint8_t *h, const struct ur_opcode_info *
 		ur_atomiceth_put(h + op->off_atomiceth, &(struct ur_atomiceth){va & ~7ull, rkey, 1 + (take(&f->in) & 3), 0});
 		return;
 	}
-	*len = choose_length(f);
+	*len = choose_length(f, (uint32_t)(k->iova + k->len - va));
 	ur_reth_put(h + op->off_reth, &(struct ur_reth){va, rkey, *len});
 }
 
@@ -93,7 +101,7 @@ static void put_extended(struct fuzz *f, uint8_t *h, const struct lane *l, const
 {
 	uint32_t flags = op->flags;
 
-	*len = 256;
+	*len = f->mtu;
 	if (flags & UR_OPF_DETH)
 		ur_deth_put(h + op->off_deth, &(struct ur_deth){take(&f->in) < 0xe0 ? 0x1ee7 : 0x1ee6, l->dqpn});
 	if (flags & UR_OPF_XRCETH)
@@ -125,8 +133,8 @@ static uint32_t payload_length(struct fuzz *f, const struct ur_opcode_info *op, 
 	if (!(op->flags & UR_OPF_PAYLOAD))
 		return 0;
 	if (!(op->flags & UR_OPF_LAST))
-		return 256;
-	return op->flags & UR_OPF_RETH ? ur_min_u32(said, 256) : v;
+		return f->mtu;
+	return op->flags & UR_OPF_RETH ? ur_min_u32(said, f->mtu) : v;
 }
 
 static void put_payload(struct ur_pkt *p, uint32_t len, uint8_t seed)
@@ -134,6 +142,11 @@ static void put_payload(struct ur_pkt *p, uint32_t len, uint8_t seed)
 	memset(p->data + p->len, seed, len);
 	p->len += len;
 	p->bth.pad = -len & 3;
+}
+
+static bool to_group(const struct lane *l, uint8_t flags)
+{
+	return l->type == IBV_QPT_UD && flags & 32;
 }
 
 static void begin(struct fuzz *f, struct ur_pkt *p, const struct lane *l, uint8_t lies, uint8_t mark)
@@ -147,7 +160,9 @@ static void begin(struct fuzz *f, struct ur_pkt *p, const struct lane *l, uint8_
 		from = mark & 4 ? &f->stranger : pair_of(l)->other == PEER ? &f->gid[ATTACKER] : &f->gid[PEER];
 	if (lies & LIE_MAC)
 		mac.b[5] ^= 0x40;
-	ur_path_build(&path, &f->mac[ATTACKER], &mac, 0, from, &f->gid[to], mark & 3, 64, 0, 0xc000);
+	if (to_group(l, mark))
+		mac = ur_mcast_mac(&f->group);
+	ur_path_build(&path, &f->mac[ATTACKER], &mac, 0, from, to_group(l, mark) ? &f->group : &f->gid[to], mark & 3, 64, 0, 0xc000);
 	memcpy(p->data, path.hdr, path.hdr_len);
 	p->l3_off = path.l3_off;
 	p->bth_off = path.hdr_len;
@@ -184,9 +199,13 @@ void forge(struct fuzz *f)
 
 	lane_open(f, l->pair);
 	stage_settle(f);
+	if (how & 1 && !pair_of(l)->spared && ur_qp_state(l->qp) == IBV_QPS_ERR) { /* what came before has ended it */
+		lane_close(f, l->pair);
+		lane_open(f, l->pair);
+	}
 	if (how < 0xa0) /* mostly nothing is wrong */
 		lies = 0;
-	begin(f, &p, l, lies, flags & 7);
+	begin(f, &p, l, lies, flags);
 	p.bth = (struct ur_bth){.opcode = choose_opcode(f, l, lies),
 				.se = flags & 8,
 				.migreq = true,
@@ -195,7 +214,7 @@ void forge(struct fuzz *f)
 				.becn = flags & 64,
 				.pkey = lies & LIE_PKEY ? 0x8001 : UR_PKEY_DEFAULT,
 				.tver = !!(lies & LIE_VERSION),
-				.dqpn = l->qpn};
+				.dqpn = to_group(l, flags) ? UR_QPN_MCAST : l->qpn};
 	op = ur_opcode(p.bth.opcode);
 	if (lies & LIE_QPN)
 		p.bth.dqpn ^= 1u << (how % 24);

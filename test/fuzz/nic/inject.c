@@ -4,6 +4,7 @@
  * completions, counters, and what the victim sent.
  */
 #include "nic.h"
+#include "wire/arp.h"
 
 /* What is counted for every packet, and not for what becomes of it. */
 static bool is_traffic(unsigned c)
@@ -11,38 +12,62 @@ static bool is_traffic(unsigned c)
 	return c == UR_C_RX_PACKETS || c == UR_C_RX_BYTES || c == UR_C_RX_ROCE;
 }
 
+/* What says why a frame was dropped. */
+static bool is_drop(unsigned c)
+{
+	if (c == UR_C_ICRC || c == UR_C_RX_OTHER_HOST || c == UR_C_RX_OTHER_SLOT)
+		return true;
+	return !strncmp(ur_counter_name((enum ur_counter)c), "drop_", 5);
+}
+
 /*
- * Known, and on their way to be mended elsewhere. A row says which counters a dropped frame may raise besides the one that says why.
+ * Known, and on their way to be mended elsewhere: counters that a frame which is to be dropped may raise nevertheless, and whether they
+ * stand in the place of the one that says why.
  */
 static const struct {
 	enum ur_counter counter;
+	bool in_its_place;
 	const char *why;
 } known[] = {
-	{UR_C_CE_MARKED, "a congestion mark is counted before the packet is looked at"},
+	{UR_C_CE_MARKED, false, "a congestion mark is counted before the packet is looked at"},
+	{UR_C_CNP_HANDLED, true, "a congestion notification is obeyed whatever its P_Key says"},
+	{UR_C_CNP_IGNORED, true, "a congestion notification is counted whatever its P_Key says"},
 };
 
-static bool is_known(unsigned c)
+/* The same for answers: what a counter that was raised allows to be sent for one message of connection management, in messages. */
+static const struct {
+	enum ur_counter counter;
+	unsigned messages;
+	const char *why;
+} known_answers[] = {
+	{UR_C_CM_STALE, 2, "a REQ that names the QP of another connection is refused, and that one is ended"},
+};
+
+/* 1 for what says why a frame was dropped, 0 for what does not count here, 2 for what must not be. */
+static unsigned weight(unsigned c)
 {
 	for (unsigned i = 0; i < ur_array_size(known); i++)
 		if (known[i].counter == c)
-			return true;
-	return false;
+			return known[i].in_its_place;
+	if (is_traffic(c))
+		return 0;
+	return is_drop(c) ? 1 : 2;
 }
 
 static void check_counters(struct fuzz *f, const struct ur_counters *was, const char *why)
 {
 	const struct ur_counters *is = &f->side[VICTIM].nic->counters;
-	unsigned raised = 0, last = 0;
+	unsigned sum = 0, last = 0;
 
 	for (unsigned c = 0; c < UR_C_COUNT; c++) {
-		if (is->v[c] == was->v[c] || is_traffic(c) || is_known(c))
+		if (is->v[c] == was->v[c] || !weight(c))
 			continue;
-		raised += (unsigned)(is->v[c] - was->v[c]);
+		sum += is->v[c] - was->v[c] == 1 ? weight(c) : 2;
 		last = c;
 	}
-	if (is->v[UR_C_RX_PACKETS] == was->v[UR_C_RX_PACKETS] ? raised : raised != 1)
-		broke(f, "a frame is to be dropped since %s: it raised %u counters, the last of them %s", why, raised,
-		      raised ? ur_counter_name((enum ur_counter)last) : "none");
+	if (sum != (is->v[UR_C_RX_PACKETS] != was->v[UR_C_RX_PACKETS]))
+		broke(f, "a frame is to be dropped since %s: instead of the one counter it raised %s%s", why,
+		      sum > 1 ? "others, such as " : "", sum ? ur_counter_name((enum ur_counter)last) : "none");
 }
 
 struct before {
@@ -70,13 +95,23 @@ static void check_states(struct fuzz *f, const struct before *b, const struct ju
 			broke(f, "a frame that %s changed the state of lane %u", j->lane ? "concerns another QP" : "concerns none", i);
 }
 
+static unsigned messages_allowed(struct fuzz *f, const struct before *b)
+{
+	for (unsigned i = 0; i < ur_array_size(known_answers); i++)
+		if (f->side[VICTIM].nic->counters.v[known_answers[i].counter] != b->counters.v[known_answers[i].counter])
+			return known_answers[i].messages;
+	return 1;
+}
+
 static void check_answers(struct fuzz *f, const struct before *b, const struct judgement *j, uint32_t len)
 {
-	bool unauthenticated = j->is == J_MAD || (j->lane && j->lane->type == IBV_QPT_UD);
+	/* An ARP reply is what others wait for to be sent. */
+	bool other = j->is == J_OTHER && ur_get16(f->out.b + 12) == UR_ETHERTYPE_IP4;
+	bool unauthenticated = other || j->is == J_MAD || (j->lane && j->lane->type == IBV_QPT_UD);
 
 	if (j->is == J_INERT && f->victim_frames != b->frames)
 		broke(f, "a frame is to be dropped since %s: it was answered", j->why);
-	if (unauthenticated && f->victim_bytes - b->bytes > len)
+	if (unauthenticated && f->victim_bytes - b->bytes > (uint64_t)len * messages_allowed(f, b))
 		broke(f, "%u bytes from anybody were answered with %u", len, (unsigned)(f->victim_bytes - b->bytes));
 }
 
@@ -108,14 +143,31 @@ static void put_on_wire(struct fuzz *f)
 	ur_queue_tx(q, &p, 1);
 }
 
-/* The spared pair's frames are repeated at most, as a network may do it; who speaks for a host in ARP and the like is another matter. */
+/* Does an ARP message tell the address of the victim or its peer? */
+static bool speaks_for_others(struct fuzz *f, const uint8_t *arp, uint32_t len)
+{
+	const uint8_t *ip = arp + 14;
+
+	return len < UR_ARP_LEN || !memcmp(ip, f->gid[PEER].raw + 12, 4) || !memcmp(ip, f->gid[VICTIM].raw + 12, 4);
+}
+
+/*
+ * The spared pair's frames are repeated at most, as a network may do it. Who says in ARP or neighbour discovery that he is another host
+ * takes over its traffic, and Ethernet has nothing against it.
+ */
 static bool is_allowed(struct fuzz *f, const struct judgement *j, bool verbatim)
 {
-	uint16_t type = f->out.len < UR_ETH_LEN ? 0 : ur_get16(f->out.b + 12);
+	uint16_t type = ur_get16(f->out.b + 12), at = UR_ETH_LEN;
 
 	if (j->spared)
 		return verbatim;
-	return type != UR_ETHERTYPE_ARP && !(j->is == J_OTHER && type == UR_ETHERTYPE_IP6 && !verbatim);
+	if (type == UR_ETHERTYPE_VLAN) {
+		type = ur_get16(f->out.b + 16);
+		at += UR_VLAN_LEN;
+	}
+	if (type == UR_ETHERTYPE_ARP)
+		return !speaks_for_others(f, f->out.b + at, f->out.len - at);
+	return type != UR_ETHERTYPE_IP6 || j->is != J_OTHER || verbatim;
 }
 
 void inject(struct fuzz *f, bool verbatim)
@@ -123,7 +175,7 @@ void inject(struct fuzz *f, bool verbatim)
 	struct judgement j;
 	struct before b;
 
-	if (f->out.len < 14 || ur_sim_in_flight(f->w.sim) > 256)
+	if (f->out.len < UR_ETH_LEN + UR_VLAN_LEN || ur_sim_in_flight(f->w.sim) > 256)
 		return;
 	stage_settle(f);
 	judge(f, f->out.b, f->out.len, &j);

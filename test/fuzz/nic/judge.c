@@ -69,7 +69,16 @@ static bool read_ip6(struct view *v, uint32_t room, uint32_t *l4, struct judgeme
 	return true;
 }
 
-static bool read_udp(struct view *v, uint32_t l4, struct judgement *j)
+/* A kernel cuts a datagram to its UDP length before it hands it to a socket. */
+static void cut(struct view *v, const uint8_t *udp)
+{
+	uint16_t len = ur_get16(udp + 4);
+
+	if (len >= UR_UDP_LEN && udp + len < v->end)
+		v->end = udp + len;
+}
+
+static bool read_udp(struct fuzz *f, struct view *v, uint32_t l4, struct judgement *j)
 {
 	const uint8_t *udp = v->ip + l4;
 
@@ -77,6 +86,8 @@ static bool read_udp(struct view *v, uint32_t l4, struct judgement *j)
 		inert(j, "it is not for the RoCE port");
 		return false;
 	}
+	if (f->bare)
+		cut(v, udp);
 	if (v->end != udp + ur_get16(udp + 4) || udp + UR_UDP_LEN + UR_BTH_LEN + UR_ICRC_LEN > v->end) {
 		inert(j, "its UDP length is wrong");
 		return false;
@@ -128,9 +139,9 @@ static bool read_frame(struct fuzz *f, struct view *v, uint32_t len, struct judg
 	v->ip = v->b + at;
 	v->mac_wrong = !(v->b[0] & 1) && memcmp(v->b, f->mac[VICTIM].b, 6) != 0;
 	if (type == UR_ETHERTYPE_IP4)
-		return read_ip4(v, len - at, &l4, j) && read_udp(v, l4, j) && read_bth(v, j);
+		return read_ip4(v, len - at, &l4, j) && read_udp(f, v, l4, j) && read_bth(v, j);
 	if (type == UR_ETHERTYPE_IP6)
-		return read_ip6(v, len - at, &l4, j) && read_udp(v, l4, j) && read_bth(v, j);
+		return read_ip6(v, len - at, &l4, j) && read_udp(f, v, l4, j) && read_bth(v, j);
 	return false;
 }
 
@@ -142,6 +153,14 @@ static struct lane *find_lane(struct fuzz *f, uint32_t qpn)
 		if (f->lane[i].qp && f->lane[i].qpn == qpn)
 			return &f->lane[i];
 	return NULL;
+}
+
+/* Who receives what is sent to the group. */
+static struct lane *member(struct fuzz *f)
+{
+	struct lane *l = &f->lane[2 * P_UD];
+
+	return l->qp ? l : NULL;
 }
 
 static uint8_t service_of(const struct lane *l)
@@ -279,15 +298,17 @@ void judge(struct fuzz *f, const uint8_t *b, uint32_t len, struct judgement *j)
 	}
 	if (!read_frame(f, &v, len, j))
 		return;
-	l = find_lane(f, v.dqpn);
+	l = v.dqpn == UR_QPN_MCAST ? member(f) : find_lane(f, v.dqpn);
 	why = l ? foreign(f, &v, l) : NULL;
 	j->spared = l && !why && pair_of(l)->spared;
 	if (v.icrc_wrong && !f->bare)
 		inert(j, "its ICRC is wrong");
 	else if (v.mac_wrong && !f->bare)
 		inert(j, "its MAC address is not the victim's");
-	else if (!ur_gid_eq(&v.dst, &f->gid[VICTIM]))
+	else if (!ur_gid_eq(&v.dst, v.dqpn == UR_QPN_MCAST ? &f->group : &f->gid[VICTIM]))
 		inert(j, "its IP address is not the victim's");
+	else if (v.dqpn == UR_QPN_MCAST && ur_gid_eq(&v.src, &f->gid[VICTIM]))
+		inert(j, "the victim has sent it itself");
 	else if (v.dqpn == 1)
 		for_gsi(f, &v, j);
 	else if (!l || l->host != VICTIM)

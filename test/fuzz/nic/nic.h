@@ -9,7 +9,8 @@
  *   cm.c      connections and lookups of victim and peer
  *   judge.c   reads a frame as the standards have it: whom it concerns, what it may change
  *   inject.c  the attacker sends one frame, and what happens is held against the judgement
- *   forge.c   frames from the opcode table; capture.c frames that were seen, as they were or changed; mad.c connection management
+ *   forge.c   frames from the opcode table; capture.c frames that were seen, as they were or changed; mad.c connection management;
+ *             noise.c other protocols
  *   steps.c   the table of steps
  *   end.c     when the attack is over: honest work completes, everything is given back
  *
@@ -87,7 +88,7 @@ struct region {
 #define SLOT 320
 #define MESSAGE_MAX 300 /* what is posted for a slot; what lies behind is nobody's */
 #define RED 64          /* bytes of marks around every region */
-#define SLOTS_AT 6272
+#define SLOTS_AT 6720
 #define ARENA (SLOTS_AT + SLOTS * SLOT + RED)
 
 extern const struct region regions[REGIONS];
@@ -224,12 +225,14 @@ struct fuzz {
 	struct fabric fab;
 	struct input in;
 	bool bare, tracing;
+	uint32_t mtu; /* of the QPs, in bytes */
 	struct side side[2];
 	struct lane lane[LANES];
 	struct ur_gid gid[HOSTS], stranger; /* nobody has the stranger's address */
+	struct ur_gid group;                /* the victim's UD QP is attached to it */
 	struct ur_mac mac[HOSTS];
-	struct frame seen[SEEN]; /* what the hosts sent last */
-	unsigned nseen;
+	struct frame seen[2][SEEN]; /* what each host sent last */
+	unsigned nseen[2];
 	uint64_t victim_bytes;   /* sent, without ARP and neighbour discovery */
 	uint64_t victim_frames;
 	unsigned completions;    /* of the victim */
@@ -347,7 +350,10 @@ void judge(struct fuzz *f, const uint8_t *b, uint32_t len, struct judgement *j);
 void inject(struct fuzz *f, bool verbatim);
 void forge(struct fuzz *f);
 void capture(struct fuzz *f, unsigned from, const uint8_t *frame, uint32_t len);
+/* Copies one of them to f->out; mostly one that goes to the victim. False when there is none. */
+bool capture_choose(struct fuzz *f, uint8_t which);
 void mad_send(struct fuzz *f);
+void noise(struct fuzz *f);
 void capture_replay(struct fuzz *f);
 void capture_mutate(struct fuzz *f);
 /* IP checksum, lengths and ICRC of f->out anew, as far as it has the form. */

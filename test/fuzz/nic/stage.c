@@ -19,7 +19,7 @@
 #define START_PSN 0xfffff0u    /* numbers begin again soon */
 #define IOVA(host, k) (((uint64_t)(k) + 1) << 32 | (uint64_t)(host) << 28)
 
-enum { CONFIG_V6 = 1, CONFIG_BARE = 2, CONFIG_CC = 4, CONFIG_TRAINS = 8 };
+enum { CONFIG_V6 = 1, CONFIG_BARE = 2, CONFIG_CC = 4, CONFIG_TRAINS = 8, CONFIG_MTU_512 = 16, CONFIG_BUSY = 32 };
 
 const struct pair pairs[PAIRS] = {
 	[P_SPARED] = {"spared RC", {IBV_QPT_RC, IBV_QPT_RC}, PEER, true, false},
@@ -137,7 +137,7 @@ int lane_to(struct lane *l, enum ibv_qp_state st)
 				.port_num = 1,
 				.qkey = QKEY,
 				.qp_access_flags = (unsigned)l->access,
-				.path_mtu = IBV_MTU_256,
+				.path_mtu = f->mtu == 512 ? IBV_MTU_512 : IBV_MTU_256,
 				.dest_qp_num = l->dqpn,
 				.rq_psn = START_PSN,
 				.sq_psn = START_PSN,
@@ -172,6 +172,8 @@ static void lane_destroy(struct fuzz *f, struct lane *l)
 
 	if (!l->qp)
 		return;
+	if (l->type == IBV_QPT_UD && l->host == VICTIM && ur_nic_detach_mcast(f->side[VICTIM].nic, l->qp, &f->group))
+		broke(f, "the UD QP cannot leave its group");
 	err = ur_nic_destroy_qp(side_of(f, l)->nic, l->qp, &l->path);
 	if (err)
 		broke(f, "the QP of lane %u cannot be destroyed: error %d", (unsigned)(l - f->lane), err);
@@ -207,6 +209,8 @@ bool lane_open(struct fuzz *f, unsigned pair)
 	for (unsigned i = 0; i < 2; i++)
 		if (lane_is_real(&l[i]))
 			lane_connect(&l[i]);
+	if (pair == P_UD)
+		need(ur_nic_attach_mcast(f->side[VICTIM].nic, l->qp, &f->group) == 0, "a group");
 	stage_run(f, 20 * UR_NS_PER_US); /* neighbours are found */
 	return true;
 }
@@ -389,7 +393,9 @@ static void choose_lanes(struct fuzz *f)
 static void choose_fabric(struct fuzz *f, uint8_t config)
 {
 	f->bare = config & CONFIG_BARE;
+	f->mtu = config & CONFIG_MTU_512 ? 512 : 256; /* payloads above 256 bytes are not copied to be sent */
 	f->fab = (struct fabric){.tx = {{.delay = 2000}, {.delay = 2000}}, .npkts = NPKTS, .raw = 1, .mtu = 1500, .rtt = 4000};
+	f->fab.tx[VICTIM].busy = config & CONFIG_BUSY ? UR_SIM_PPM / 2 : 0; /* and then frames wait in the victim */
 	f->fab.v6 = config & CONFIG_V6;
 	f->fab.cc = config & CONFIG_CC;
 	f->fab.port[VICTIM].bare = f->bare;
@@ -411,6 +417,7 @@ static void choose_addresses(struct fuzz *f)
 	f->gid[ATTACKER] = f->stranger = f->w.gid[VICTIM];
 	f->gid[ATTACKER].raw[15] = 3;
 	f->stranger.raw[15] = 99;
+	f->group = f->fab.v6 ? (struct ur_gid){.raw = {0xff, 0x0e, [15] = 0x77}} : ur_gid_from_v4(htonl(0xe0010203));
 	ur_sim_set_addr(f->w.sim, ATTACKER, &f->gid[ATTACKER]);
 	if (f->fab.v6) { /* it hears solicitations */
 		const struct ur_gid group = ur_nd_solicited_node(&f->gid[ATTACKER]);
@@ -423,7 +430,7 @@ static void choose_addresses(struct fuzz *f)
 void stage_open(struct fuzz *f, uint8_t config)
 {
 	choose_fabric(f, config);
-	f->nseen = f->nfaults = 0;
+	f->nseen[0] = f->nseen[1] = f->nfaults = 0;
 	f->victim_bytes = f->victim_frames = 0;
 	f->completions = 0;
 	f->ending = false;

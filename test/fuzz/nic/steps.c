@@ -35,7 +35,10 @@ static void wait(struct fuzz *f)
 {
 	unsigned v = take(&f->in);
 
-	stage_run(f, (ur_time)(1 + (v & 15)) * 500 << (v >> 4) * 3 / 4); /* up to 16 ms: the time of all retries */
+	if (v >= 0xf8) /* for connection management, whose timers are slow */
+		stage_run(f, (ur_time)(v & 7) * UR_NS_PER_S);
+	else
+		stage_run(f, (ur_time)(1 + (v & 15)) * 500 << (v >> 4) * 3 / 4); /* up to 16 ms: the time of all retries */
 }
 
 /* One packet of a host's is lost, comes twice, late or damaged. So few of them that the spared pair's retries suffice. */
@@ -67,7 +70,8 @@ static void memory(struct fuzz *f)
 
 static void window(struct fuzz *f)
 {
-	unsigned lane = take(&f->in), which = take(&f->in), what = take(&f->in);
+	static const uint8_t binders[] = {P_RC, P_RC_ATTACKER, P_UC, P_RC_SRQ};
+	unsigned lane = 2u * binders[take(&f->in) % ur_array_size(binders)], which = take(&f->in), what = take(&f->in);
 
 	if (which & 2)
 		call_invalidate(f, lane, which);
@@ -88,7 +92,7 @@ static const struct {
 } table[] = {
 	{forge, 6}, {capture_mutate, 4}, {capture_replay, 2}, {post, 3}, {post_spared, 1}, {receives, 2},
 	{wait, 3},  {fault, 1},		 {state, 1},	      {memory, 1}, {window, 2},
-	{connection, 2}, {mad_send, 2},
+	{connection, 2}, {mad_send, 2}, {noise, 1},
 };
 
 bool step(struct fuzz *f)

@@ -7,8 +7,8 @@
 
 #define SHARED 64 /* numbers of queues: lanes, 32 + lanes, and this and the next for the SRQs */
 #define SHARED_OPEN 6 /* receives of an SRQ: they are not flushed, and what they take others have not */
-#define PIECE 128 /* of the board; the last one is read and never written */
-#define PIECES 3
+#define PIECE 304 /* of the board, which has one more that is read and never written */
+#define PIECES 2
 
 static uint64_t make_id(unsigned queue, unsigned index)
 {
@@ -148,8 +148,6 @@ static bool prepare_spared(struct fuzz *f, struct lane *l, struct wqe *w)
 {
 	struct lane *o = &f->lane[(l - f->lane) ^ 1];
 
-	if (w->len > PIECE && w->op != IBV_WR_SEND_WITH_IMM)
-		w->len = PIECE;
 	switch (w->op) {
 	case IBV_WR_SEND_WITH_IMM: return work_recv(f, (unsigned)(o - f->lane), MESSAGE_MAX);
 	case IBV_WR_RDMA_WRITE:
