@@ -174,7 +174,9 @@ static void on_rnr_nak(struct ur_qp *qp, unsigned timer, uint8_t syndrome, ur_ti
  */
 static bool nak_too_soon(const struct ur_requester *r, ur_time now)
 {
-	return r->restart == r->una && r->retry_left != r->retry_cnt && now - r->retried_at < r->srtt / 2;
+	ur_time rtt = r->srtt ? r->srtt : r->timeout / 4; /* before the first measurement: as far as it can be known */
+
+	return r->restart == r->una && r->retry_left != r->retry_cnt && now - r->retried_at < rtt / 2;
 }
 
 static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two nodes, random work in both directions, random loss: every request completes exactly once, in order and with success, every byte
- * arrives, and nothing is left behind. A failure names its seed.
+ * arrives, and nothing is left behind. A failure names its seed. And one loss that must not be taken for many.
  */
 #include <stdio.h>
 
@@ -155,6 +155,27 @@ static void loss__random_both_ways(void)
 	CU_ASSERT_EQUAL(failed, 0);
 }
 
+/* The very first packet is lost, and the peer NAKs all that follow: one retry, though nobody knows yet how long a round trip takes. */
+static void loss__naks_before_the_first_round_trip(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+
+	o.mtu = IBV_MTU_1024;
+	th_open(&h, &o);
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 7, 0, 20 * 1024, 0, IBV_SEND_SIGNALED);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 20);
+	for (unsigned i = 1; i < 20; i++) {
+		th_ack(&h, 0, o.psn[0], ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+		th_drain(&h, 0);
+	}
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_PACKET_SEQ_ERR], 1);
+	CU_ASSERT_EQUAL(ur_qp_state(h.n[0].qp), IBV_QPS_RTS);
+	th_run(&h, UR_NS_PER_S);
+	th_expect_wc(h.n[0].scq, 7, IBV_WC_SUCCESS);
+	th_close(&h);
+}
+
 void ur_suite_tp_loss(void);
 
 void ur_suite_tp_loss(void)
@@ -163,4 +184,5 @@ void ur_suite_tp_loss(void)
 
 	CU_ADD_TEST(s, loss__random_one_way);
 	CU_ADD_TEST(s, loss__random_both_ways);
+	CU_ADD_TEST(s, loss__naks_before_the_first_round_trip);
 }
