@@ -45,7 +45,6 @@ void call_volatile(struct fuzz *f, unsigned host)
 {
 	struct key *k = &f->side[host].key[R_VOLATILE];
 
-	stage_settle(f);
 	if (k->live) {
 		go(f, host, k);
 		return;
@@ -101,11 +100,15 @@ void call_bind(struct fuzz *f, unsigned lane, unsigned window, unsigned what)
 void call_invalidate(struct fuzz *f, unsigned lane, unsigned window)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
-	struct lane *l = lane_get(f, lane);
+	const struct key *k = &f->side[VICTIM].key[K_WINDOW + window % WINDOWS];
+	struct lane *l;
 
+	if (k->live && k->lane >= 0 && !(window & 4))
+		lane = (unsigned)k->lane; /* nobody else may */
+	l = lane_get(f, lane);
 	if (!l || l->host != VICTIM || pair_of(l)->spared || l->type == IBV_QPT_UD || l->type == IBV_QPT_XRC_RECV)
 		return;
-	wr.invalidate_rkey = f->side[VICTIM].key[K_WINDOW + window % WINDOWS].rkey;
+	wr.invalidate_rkey = k->rkey;
 	work_post_local(f, l, &wr, wr.invalidate_rkey);
 }
 

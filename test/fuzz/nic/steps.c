@@ -23,10 +23,11 @@ static void post_spared(struct fuzz *f)
 
 static void receives(struct fuzz *f)
 {
-	unsigned lane = take(&f->in), v = take(&f->in);
+	/* The spared pair's come with its messages. */
+	static const uint8_t lanes[] = {2 * P_RC, 2 * P_RC + 1, 2 * P_RC_ATTACKER, 2 * P_UC, 2 * P_UC + 1, 2 * P_UC_ATTACKER, 2 * P_UD,
+					2 * P_UD, 2 * P_UD + 1, 2 * P_XRC, 2 * P_RC_SRQ};
+	unsigned lane = lanes[take(&f->in) % ur_array_size(lanes)], v = take(&f->in);
 
-	if (lane % LANES < 2)
-		return; /* the spared pair's come with its messages */
 	for (unsigned n = 1 + (v & 3); n; n--)
 		work_recv(f, lane, v);
 }
