@@ -105,6 +105,7 @@ void call_invalidate(struct fuzz *f, unsigned lane, unsigned window)
 
 	if (k->live && k->lane >= 0 && !(window & 4))
 		lane = (unsigned)k->lane; /* nobody else may */
+	f->focus_pair = lane / 2;
 	l = lane_get(f, lane);
 	if (!l || l->host != VICTIM || pair_of(l)->spared || l->type == IBV_QPT_UD || l->type == IBV_QPT_XRC_RECV)
 		return;

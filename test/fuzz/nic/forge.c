@@ -52,12 +52,12 @@ static uint32_t choose_key(struct fuzz *f, const struct key **out)
 	static const uint8_t keys[] = {R_OPEN, R_OPEN, R_READ, R_WRITE, R_CELLS, R_CELLS, R_LOCAL, R_WINDOW, R_VOLATILE, R_VOLATILE,
 				       R_FOREIGN, R_BOARD, K_SLOTS, K_WINDOW, K_WINDOW + 1, K_WINDOW + 1};
 	uint8_t v = take(&f->in);
-	const struct key *k = &f->side[VICTIM].key[keys[v % ur_array_size(keys)]];
+	const struct key *k = &f->side[VICTIM].key[v & 0x40 ? f->focus_key : keys[v % ur_array_size(keys)]];
 
 	*out = k;
 	if (v < 0xd0)
 		return k->rkey;
-	return v < 0xe8 ? k->stale : k->rkey ^ 1u << (v & 31);
+	return v & 0x20 ? k->stale : k->rkey ^ 1u << (v & 31);
 }
 
 /* Mostly what fits into `room`, what is left of a region; then one byte more or less, or any other. */
@@ -191,12 +191,14 @@ static void lie_at_last(struct fuzz *f, uint8_t lies, uint8_t how)
 
 void forge(struct fuzz *f)
 {
-	struct lane *l = &f->lane[take(&f->in) % PAIRS * 2];
+	uint8_t which = take(&f->in);
+	struct lane *l = &f->lane[2 * (which < 0x80 ? which % PAIRS : f->focus_pair)];
 	uint8_t room[FRAME_MAX + 512], lies = take(&f->in), flags = take(&f->in), how = take(&f->in);
 	struct ur_pkt p = {.data = room, .room = sizeof(room)};
 	const struct ur_opcode_info *op;
 	uint32_t said;
 
+	f->focus_pair = l->pair;
 	lane_open(f, l->pair);
 	stage_settle(f);
 	if (how & 1 && !pair_of(l)->spared && ur_qp_state(l->qp) == IBV_QPS_ERR) { /* what came before has ended it */

@@ -237,6 +237,7 @@ struct fuzz {
 	uint64_t victim_frames;
 	unsigned completions;    /* of the victim */
 	unsigned nfaults;
+	unsigned focus_pair, focus_key; /* what was touched last, which is where the attacker mostly tries next */
 	bool ending;
 	uint32_t asked;          /* request id of the latest lookup that was seen */
 	struct frame out;        /* what the attacker is about to send */

@@ -433,6 +433,8 @@ void stage_open(struct fuzz *f, uint8_t config)
 	f->nseen[0] = f->nseen[1] = f->nfaults = 0;
 	f->victim_bytes = f->victim_frames = 0;
 	f->completions = 0;
+	f->focus_pair = P_RC_ATTACKER;
+	f->focus_key = R_OPEN;
 	f->ending = false;
 	f->asked = 0;
 	world_init(&f->w, 1 + config, &f->fab);

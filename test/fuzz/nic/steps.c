@@ -28,6 +28,7 @@ static void receives(struct fuzz *f)
 					2 * P_UD, 2 * P_UD + 1, 2 * P_XRC, 2 * P_RC_SRQ};
 	unsigned lane = lanes[take(&f->in) % ur_array_size(lanes)], v = take(&f->in);
 
+	f->focus_pair = lane / 2;
 	for (unsigned n = 1 + (v & 3); n; n--)
 		work_recv(f, lane, v);
 }
@@ -66,7 +67,11 @@ static void state(struct fuzz *f)
 
 static void memory(struct fuzz *f)
 {
-	call_volatile(f, take(&f->in) & 1 ? PEER : VICTIM);
+	bool peer = take(&f->in) & 1;
+
+	call_volatile(f, peer ? PEER : VICTIM);
+	if (!peer)
+		f->focus_key = R_VOLATILE;
 }
 
 static void window(struct fuzz *f)
@@ -74,6 +79,8 @@ static void window(struct fuzz *f)
 	static const uint8_t binders[] = {P_RC, P_RC_ATTACKER, P_UC, P_RC_SRQ};
 	unsigned lane = 2u * binders[take(&f->in) % ur_array_size(binders)], which = take(&f->in), what = take(&f->in);
 
+	f->focus_pair = lane / 2;
+	f->focus_key = K_WINDOW + which % WINDOWS;
 	if (which & 2)
 		call_invalidate(f, lane, which);
 	else
