@@ -43,7 +43,7 @@ int ur_cm_connect(struct ur_cm_conn *c, const struct ur_cm_req_param *p, ur_time
 		.qp_type = p->qp_type,
 	};
 	ur_cm_build_req(c, p, c->mad);
-	c->state = UR_CM_REQ_SENT;
+	ur_cm_enter(c, UR_CM_REQ_SENT);
 	ur_cm_conn_send_and_wait(c, req_interval(c->info.ack_timeout), c->max_retries, now);
 	return 0;
 }
@@ -95,7 +95,7 @@ static void first_rep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm
 	ur_cm_conn_stop_timer(c);
 	take_rep(c, &m->rep);
 	c->tid = m->mad.tid;
-	c->state = UR_CM_REP_RCVD;
+	ur_cm_enter(c, UR_CM_REP_RCVD);
 	ur_cm_conn_deliver(c, &ev, now);
 }
 
@@ -109,7 +109,7 @@ static void repeated_rep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur
 	if (c->state == UR_CM_ESTABLISHED) {
 		ur_cm_send(cm, &c->addr, c->mad);
 	} else if (c->state == UR_CM_REP_RCVD || c->state == UR_CM_MRA_REP_SENT) {
-		c->state = UR_CM_MRA_REP_SENT;
+		ur_cm_enter(c, UR_CM_MRA_REP_SENT);
 		ur_cm_send_mra(c, UR_CM_ABOUT_REP);
 	}
 }
@@ -141,7 +141,7 @@ int ur_cm_send_rtu(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, 
 		return EINVAL;
 	ur_cm_build_rtu(c, pdata, pdata_len, c->mad);
 	c->established = now;
-	c->state = UR_CM_ESTABLISHED;
+	ur_cm_enter(c, UR_CM_ESTABLISHED);
 	ur_cm_send(c->cm, &c->addr, c->mad);
 	return 0;
 }

@@ -161,6 +161,17 @@ void ur_cm_build_rej(uint32_t local_id, uint32_t remote_id, uint64_t tid, const 
 	ur_cm_msg_build(mad, &m);
 }
 
+/* A peer that may be waiting for our REP cannot know our id: it finds the request by its own key, ours and the CA GUID. */
+void ur_cm_build_withdrawal(const struct ur_cm_conn *c, uint8_t *mad)
+{
+	uint8_t guid[8];
+	const struct ur_cm_rej_spec s = {
+		.reason = UR_CM_REJ_TIMEOUT, .about = UR_CM_ABOUT_OTHER, .ari = guid, .ari_len = sizeof(guid)};
+
+	ur_put64(guid, c->cm->cfg.ca_guid);
+	ur_cm_build_rej(c->local_id, 0, ur_cm_own_tid(c), &s, mad);
+}
+
 void ur_cm_build_sidr_req(uint32_t request_id, const struct ur_cm_sidr_req_param *p, uint8_t *mad)
 {
 	struct ur_cm_msg m = start(UR_CM_SIDR_REQ, UR_CM_AGENT << 32 | request_id, NULL, 0);

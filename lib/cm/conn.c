@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/bytes.h"
 #include "cm/internal.h"
 
 static const char *const state_names[UR_CM_STATE_COUNT] = {
@@ -141,9 +140,9 @@ static bool next_wait(struct ur_cm_conn *c, ur_time now, ur_time *wait)
 static void resend(struct ur_cm_conn *c, ur_time when)
 {
 	if (c->state == UR_CM_MRA_REQ_RCVD)
-		c->state = UR_CM_REQ_SENT; /* the patience that an MRA asked for is over; another MRA may ask again */
+		ur_cm_enter(c, UR_CM_REQ_SENT); /* the patience that an MRA asked for is over; another MRA may ask again */
 	else if (c->state == UR_CM_MRA_REP_RCVD)
-		c->state = UR_CM_REP_SENT;
+		ur_cm_enter(c, UR_CM_REP_SENT);
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, when);
 	ur_cm_send(c->cm, &c->addr, c->mad);
 }
@@ -227,7 +226,7 @@ void ur_cm_conn_free(struct ur_cm_conn *c)
 	ur_list_del(&c->link);
 	cm->nconns--;
 	c->event = NULL;
-	c->state = UR_CM_IDLE;
+	ur_cm_enter(c, UR_CM_IDLE);
 	c->dead = true;
 	if (!c->hold)
 		free(c);
@@ -251,7 +250,7 @@ void ur_cm_conn_reset(struct ur_cm_conn *c)
 	ur_cm_table_del(&c->cm->by_qpn, &c->qpn_node);
 	c->remote_id = 0;
 	c->closing = false;
-	c->state = UR_CM_IDLE;
+	ur_cm_enter(c, UR_CM_IDLE);
 	assign_local_id(c);
 }
 
@@ -282,16 +281,13 @@ int ur_cm_conn_create(struct ur_cm *cm, void *owner, ur_cm_event_fn event, struc
 	return 0;
 }
 
-/* A peer that may be waiting for our REP cannot know our id: it finds the request by its own key, ours and the CA GUID. */
 void ur_cm_conn_withdraw(struct ur_cm_conn *c)
 {
-	uint8_t mad[UR_MAD_LEN], guid[8];
-	struct ur_cm_rej_spec s = {.reason = UR_CM_REJ_TIMEOUT, .about = UR_CM_ABOUT_OTHER, .ari = guid, .ari_len = sizeof(guid)};
 	struct ur_cm_addr to = c->addr;
 	struct ur_cm *cm = c->cm;
+	uint8_t mad[UR_MAD_LEN];
 
-	ur_put64(guid, cm->cfg.ca_guid);
-	ur_cm_build_rej(c->local_id, 0, ur_cm_own_tid(c), &s, mad);
+	ur_cm_build_withdrawal(c, mad);
 	ur_cm_conn_reset(c);
 	ur_cm_send(cm, &to, mad);
 }

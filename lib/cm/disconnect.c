@@ -13,7 +13,7 @@ void ur_cm_enter_timewait(struct ur_cm_conn *c, ur_time now)
 
 	ur_cm_table_del(&c->cm->by_qpn, &c->qpn_node);
 	ur_cm_request_done(c);
-	c->state = UR_CM_TIMEWAIT;
+	ur_cm_enter(c, UR_CM_TIMEWAIT);
 	c->closing = false;
 	ur_cm_conn_stop_timer(c);
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, now + ur_cm_exp_time(exp));
@@ -24,7 +24,7 @@ void ur_cm_start_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pd
 	if (c->state != UR_CM_ESTABLISHED)
 		return;
 	ur_cm_build_dreq(c, pdata, pdata_len, c->mad);
-	c->state = UR_CM_DREQ_SENT;
+	ur_cm_enter(c, UR_CM_DREQ_SENT);
 	ur_cm_conn_send_and_wait(c, ur_cm_exp_time(c->response_timeout), c->max_retries, now);
 }
 
@@ -77,7 +77,7 @@ static void take_dreq(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm
 	case UR_CM_ESTABLISHED:
 		ur_cm_conn_stop_timer(c);
 		c->tid = m->mad.tid;
-		c->state = UR_CM_DREQ_RCVD;
+		ur_cm_enter(c, UR_CM_DREQ_RCVD);
 		ur_cm_conn_event(c, UR_CM_EV_DREQ, m, now);
 		break;
 	case UR_CM_TIMEWAIT:

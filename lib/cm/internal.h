@@ -2,7 +2,8 @@
 /*
  * What the files of lib/cm share. cm.c: instance, dispatch; listen.c: listeners; conn.c: the object, its keys, events and timer;
  * build.c: messages from state; active.c, passive.c: the two sides of connecting; stale.c: forgotten connections; reject.c: REJ and MRA;
- * disconnect.c: DREQ, DREP, TIMEWAIT; sidr.c: lookups of datagram services; table.c: the hash tables; transport.c: services.
+ * disconnect.c: DREQ, DREP, TIMEWAIT; farewell.c: what peers hear of a process that is killed; sidr.c: lookups of datagram services;
+ * table.c: the hash tables; transport.c: services.
  *
  * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
  * this library. And whoever needs a connection after such a call holds it meanwhile (ur_cm_conn_hold).
@@ -130,6 +131,7 @@ struct ur_cm_conn {
 	ur_time early, due;	  /* between two early sends; when the first retry comes */
 	ur_time established;	  /* when the peer last showed that it knows of it; 0: not yet */
 	uint32_t local_qpn;
+	uint32_t will; /* the owner's of the list of farewells: where this connection's is; 0: it has none */
 	struct ur_cm_conn_info info; /* all but addr */
 	uint8_t mad[UR_MAD_LEN];     /* the message that is sent again: REQ, REP, RTU, DREQ */
 };
@@ -213,6 +215,9 @@ enum ur_cm_stale {
 enum ur_cm_stale ur_cm_stale_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
 enum ur_cm_stale ur_cm_stale_rep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm_msg *m, uint32_t qpn, ur_time now);
 
+/* farewell.c: every change of the state goes through here, once what it rests on is in place. */
+void ur_cm_enter(struct ur_cm_conn *c, enum ur_cm_state state);
+
 /* build.c: each writes one MAD. */
 void ur_cm_build_req(const struct ur_cm_conn *c, const struct ur_cm_req_param *p, uint8_t *mad);
 void ur_cm_build_rep(const struct ur_cm_conn *c, const struct ur_cm_rep_param *p, uint8_t *mad);
@@ -229,6 +234,7 @@ struct ur_cm_rej_spec {
 	unsigned pdata_len;
 };
 void ur_cm_build_rej(uint32_t local_id, uint32_t remote_id, uint64_t tid, const struct ur_cm_rej_spec *s, uint8_t *mad);
+void ur_cm_build_withdrawal(const struct ur_cm_conn *c, uint8_t *mad);
 void ur_cm_build_sidr_req(uint32_t request_id, const struct ur_cm_sidr_req_param *p, uint8_t *mad);
 void ur_cm_build_sidr_rep(uint32_t request_id, uint64_t tid, uint64_t service_id, const struct ur_cm_sidr_rep_param *p, uint8_t *mad);
 void ur_cm_build_apr(const struct ur_cm_msg *lap, uint8_t status, uint8_t *mad);
@@ -263,6 +269,13 @@ void ur_cm_rx_drep(struct ur_cm *cm, const struct ur_cm_addr *from, const struct
 void ur_cm_enter_timewait(struct ur_cm_conn *c, ur_time now);
 /* ESTABLISHED -> DREQ_SENT. */
 void ur_cm_start_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
+
+/* reject.c: in which states a connection may be refused by us, what the REJ is about, whether the peer knows our id, and what we become. */
+struct ur_cm_refusal {
+	bool allowed, id_known, timewait;
+	uint8_t about;
+};
+extern const struct ur_cm_refusal ur_cm_refusals[UR_CM_STATE_COUNT];
 
 /* sidr.c */
 void ur_cm_rx_sidr_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);

@@ -16,7 +16,7 @@ static void repeated_req(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur
 	}
 	ur_cm_count(cm, UR_C_CM_DUPLICATE);
 	if (c->state == UR_CM_REQ_RCVD || c->state == UR_CM_MRA_REQ_SENT) {
-		c->state = UR_CM_MRA_REQ_SENT;
+		ur_cm_enter(c, UR_CM_MRA_REQ_SENT);
 		ur_cm_send_mra(c, UR_CM_ABOUT_REQ);
 	}
 }
@@ -68,7 +68,7 @@ static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const 
 		.qp_type = ur_cm_transport_of_req(r)->passive,
 	};
 	ur_cm_conn_set_remote(c, r->local_comm_id, r->local_ca_guid, r->local_qpn);
-	c->state = UR_CM_REQ_RCVD;
+	ur_cm_enter(c, UR_CM_REQ_RCVD);
 }
 
 /* False when the private data does not begin as it should. */
@@ -172,7 +172,7 @@ int ur_cm_accept(struct ur_cm_conn *c, const struct ur_cm_rep_param *p, ur_time 
 	c->info.initiator_depth = p->initiator_depth;
 	ur_cm_build_rep(c, p, c->mad);
 	ur_cm_request_done(c);
-	c->state = UR_CM_REP_SENT;
+	ur_cm_enter(c, UR_CM_REP_SENT);
 	ur_cm_conn_send_and_wait(c, ur_cm_exp_time(c->response_timeout), c->max_retries, now);
 	return 0;
 }
@@ -186,7 +186,7 @@ static void establish(struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time n
 {
 	ur_cm_conn_stop_timer(c);
 	c->established = now;
-	c->state = UR_CM_ESTABLISHED;
+	ur_cm_enter(c, UR_CM_ESTABLISHED);
 	ur_cm_conn_hold(c);
 	ur_cm_conn_event(c, UR_CM_EV_RTU, m, now);
 	if (c->closing)

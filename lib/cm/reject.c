@@ -16,11 +16,7 @@ void ur_cm_refuse(struct ur_cm *cm, const struct ur_cm_addr *to, const struct ur
 	ur_cm_send(cm, to, mad);
 }
 
-/* In which states a connection may be refused by us, what the REJ is about, whether the peer knows our id, and what we become. */
-static const struct refusal {
-	bool allowed, id_known, timewait;
-	uint8_t about;
-} refusals[UR_CM_STATE_COUNT] = {
+const struct ur_cm_refusal ur_cm_refusals[UR_CM_STATE_COUNT] = {
 	[UR_CM_REQ_RCVD] = {true, false, false, UR_CM_ABOUT_REQ},
 	[UR_CM_MRA_REQ_SENT] = {true, true, false, UR_CM_ABOUT_REQ},
 	[UR_CM_REP_RCVD] = {true, true, false, UR_CM_ABOUT_REP},
@@ -32,7 +28,7 @@ static const struct refusal {
 int ur_cm_reject(struct ur_cm_conn *c, uint16_t reason, const void *ari, unsigned ari_len, const void *pdata,
 		 unsigned pdata_len, ur_time now)
 {
-	const struct refusal *r = &refusals[c->state];
+	const struct ur_cm_refusal *r = &ur_cm_refusals[c->state];
 	struct ur_cm_rej_spec s = {.reason = reason, .about = r->about, .ari = ari, .ari_len = ari_len,
 				   .pdata = pdata, .pdata_len = pdata_len};
 	struct ur_cm_addr to = c->addr;
@@ -153,7 +149,7 @@ static void be_patient(struct ur_cm_conn *c, enum ur_cm_state next, uint8_t serv
 
 	if (c->state == next && c->timer.when >= until)
 		return;
-	c->state = next;
+	ur_cm_enter(c, next);
 	c->due = 0;
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, until);
 }

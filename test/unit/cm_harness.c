@@ -50,6 +50,27 @@ static void send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[U
 		enqueue(r->h, !r->side, to, mad);
 }
 
+/* More connections than there are places have none, as beyond a real will's end. */
+static void write_will(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
+{
+	struct side_ref *r = ctx;
+	struct hx_will *w = r->h->side[r->side].will;
+
+	for (uint32_t i = 0; !*place && mad && i < HX_WILLS; i++)
+		if (!w[i].taken)
+			*place = i + 1;
+	if (!*place)
+		return;
+	w += *place - 1;
+	w->taken = mad != NULL;
+	w->said = mad && ur_gid_eq(&to->dgid, &r->h->side[!r->side].gid); /* tests invent other peers */
+	if (!mad) {
+		*place = 0;
+		return;
+	}
+	memcpy(w->mad, mad, UR_MAD_LEN);
+}
+
 static bool is_elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 {
 	struct side_ref *r = ctx;
@@ -80,7 +101,7 @@ void hx_init(struct hx *h, uint64_t seed)
 	h->wheel = ur_wheel_create(h->now);
 	for (int i = 0; i < 2; i++) {
 		struct side_ref *r = malloc(sizeof(*r));
-		struct ur_cm_config c = {.ctx = r, .send = send_mad, .elsewhere = is_elsewhere, .in_use = is_in_use, .wheel = h->wheel};
+		struct ur_cm_config c = {.ctx = r, .send = send_mad, .elsewhere = is_elsewhere, .in_use = is_in_use, .will = write_will};
 
 		if (!r)
 			abort();
@@ -89,6 +110,7 @@ void hx_init(struct hx *h, uint64_t seed)
 		s = ur_seed_of(seed + (unsigned)i);
 		ur_random_init(&random, &s);
 		c.random = &random;
+		c.wheel = h->wheel;
 		c.counters = &h->side[i].counters;
 		c.ca_guid = HX_GUID(i);
 		c.slot = (uint8_t)(i ? 0 : 7);
@@ -106,6 +128,8 @@ void hx_fini(struct hx *h)
 		void *ref = h->side[i].cm->cfg.ctx;
 
 		ur_cm_destroy(h->side[i].cm);
+		for (unsigned k = 0; k < HX_WILLS; k++)
+			CU_ASSERT_FALSE(h->side[i].will[k].taken); /* who says goodbye leaves nothing to be said */
 		free(ref);
 	}
 	while ((m = h->queue)) {
@@ -327,4 +351,37 @@ struct hx_pair hx_established(struct hx *h)
 unsigned hx_conns(const struct hx *h, int side)
 {
 	return h->side[side].cm->nconns;
+}
+
+static unsigned lose_the_dead(struct hx *h, int side, unsigned attr, unsigned nth)
+{
+	(void)attr;
+	(void)nth;
+	return side != (int)h->arg[3] && attr != UR_CM_REQ; /* nobody answers a new request either, so none is needed */
+}
+
+void hx_kill(struct hx *h, int side)
+{
+	struct hx_will will[HX_WILLS];
+	struct hx_mad **p = &h->queue;
+
+	memcpy(will, h->side[side].will, sizeof(will));
+	h->arg[3] = (unsigned)side;
+	h->fate = lose_the_dead;
+	while (*p) { /* what was on its way to it finds nobody */
+		struct hx_mad *m = *p;
+
+		if (m->to != side) {
+			p = &m->next;
+			continue;
+		}
+		*p = m->next;
+		free(m);
+	}
+	for (int round = 0; round < 2; round++) {
+		hx_run(h, h->now + (round ? 100 : 2) * HX_MS);
+		for (unsigned i = 0; i < HX_WILLS; i++)
+			if (will[i].said)
+				hx_inject(h, !side, will[i].mad);
+	}
 }

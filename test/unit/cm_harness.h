@@ -13,6 +13,7 @@
 #define HX_EVENTS 8
 #define HX_ATTRS 16
 #define HX_MS UR_NS_PER_MS
+#define HX_WILLS 16 /* connections of a side at a time that a test may ask for the farewells of */
 
 struct hx;
 
@@ -37,6 +38,12 @@ struct hx_ep {
 	unsigned destroy_on;	/* bit per event type: destroy the connection in the callback */
 };
 
+/* What a peer shall hear of a side that is killed. */
+struct hx_will {
+	bool taken, said;
+	uint8_t mad[UR_MAD_LEN];
+};
+
 struct hx_side {
 	struct ur_cm *cm;
 	struct ur_counters counters;
@@ -46,6 +53,7 @@ struct hx_side {
 	unsigned sent[HX_ATTRS]; /* by attribute - UR_CM_REQ, retries included, losses too */
 	uint8_t last[HX_ATTRS][UR_MAD_LEN];
 	ur_time sent_at[HX_ATTRS];
+	struct hx_will will[HX_WILLS];
 };
 
 struct hx_mad {
@@ -87,6 +95,8 @@ void hx_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev
 /* Hands a MAD to `to` as if it came from the other side. */
 void hx_inject(struct hx *h, int to, const uint8_t *mad);
 void hx_inject_msg(struct hx *h, int to, const struct ur_cm_msg *m);
+/* The side is heard no more, but for its farewells: now, and after 100 ms again. The other side is asked to stay, in virtual time. */
+void hx_kill(struct hx *h, int side);
 /* Destroys the endpoint's connection. */
 void hx_drop(struct hx_ep *ep);
 /* A client (side 0) and a server (side 1) with an established connection. */
