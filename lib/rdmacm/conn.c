@@ -99,14 +99,28 @@ static void on_rej(struct ur_id *u, const struct ur_cm_event *ev, ur_time now)
 	ur_event_push(e);
 }
 
+/*
+ * Who does not read events looks at his CQ, and would wait for ever for a message of a peer that has gone, perhaps killed. So the QP says
+ * it in its way. Who reads them has the end in his own hands, as with any device.
+ */
+void ur_id_unread_timer(struct ur_timer *t, ur_time now)
+{
+	struct ur_id *u = ur_container_of(t, struct ur_id, unread);
+
+	if (u->state == UR_ID_DISCONNECT && ur_channel_has(u, RDMA_CM_EVENT_DISCONNECTED))
+		ur_id_qp_error(u, now);
+}
+
 /* A connection ends once, whichever side began and whether or not it was established. */
-static void on_end(struct ur_id *u, const struct ur_cm_event *ev)
+static void on_end(struct ur_id *u, const struct ur_cm_event *ev, ur_time now)
 {
 	ur_id_await_no_rtu(u);
 	if (u->state != UR_ID_CONNECT)
 		return;
 	u->state = UR_ID_DISCONNECT;
 	ur_event_send(u, RDMA_CM_EVENT_DISCONNECTED, ev->unanswered ? -ETIMEDOUT : 0);
+	if (ev->type == UR_CM_EV_DREQ)
+		ur_timer_arm(u->nic->wheel, &u->unread, now + UR_RDMACM_UNREAD);
 }
 
 void ur_id_conn_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now)
@@ -130,7 +144,7 @@ void ur_id_conn_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_e
 		break;
 	case UR_CM_EV_DREQ:
 	case UR_CM_EV_DISCONNECTED:
-		on_end(u, ev);
+		on_end(u, ev, now);
 		break;
 	case UR_CM_EV_TIMEWAIT_EXIT: /* of a connection that was there, as in the kernel */
 		if (u->state == UR_ID_DISCONNECT)

@@ -58,6 +58,7 @@ struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_s
 	ur_list_init(&u->mcs);
 	ur_list_init(&u->events);
 	ur_timer_init(&u->timer, ur_id_resolve_timer);
+	ur_timer_init(&u->unread, ur_id_unread_timer);
 	return u;
 }
 
@@ -152,6 +153,7 @@ void ur_id_attach(struct ur_id *u)
 static void close_id(struct ur_id *u, struct ur_list *events, ur_time now)
 {
 	ur_id_resolve_cancel(u);
+	ur_timer_cancel(u->nic->wheel, &u->unread);
 	ur_id_unlisten(u);
 	ur_id_mc_close(u, now);
 	if (u->conn)

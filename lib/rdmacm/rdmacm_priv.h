@@ -51,6 +51,7 @@
 #define UR_RDMACM_HOP_LIMIT 64
 #define UR_ACK_TIMEOUT_MAX 31 /* 5 bits on the wire */
 #define UR_RDMACM_RETRIES 7 /* the most that a message can say, and what it says for callers without parameters */
+#define UR_RDMACM_UNREAD UR_NS_PER_S /* a peer's farewell that nobody has read for so long ends the QP */
 #define UR_RDMACM_REQ_PDATA (UR_CM_REQ_PDATA - UR_RDMA_CM_HDR_LEN)
 
 struct ur_channel {
@@ -135,6 +136,7 @@ struct ur_id {
 	struct ur_net_path path; /* open in ADDR_QUERY */
 	struct ur_timer timer;
 	ur_time deadline;
+	struct ur_timer unread; /* since a peer's DREQ */
 
 	struct ibv_sa_path_rec path_rec;
 	struct ur_cm_listener *listener;
@@ -302,6 +304,7 @@ int ur_id_set_path(struct ur_id *u, const void *paths, size_t len);
 /* --- conn.c --- */
 
 void ur_id_conn_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now);
+void ur_id_unread_timer(struct ur_timer *t, ur_time now);
 /* Watches for data on an accepted id whose RTU may be lost; no longer. Under the engine's lock. */
 void ur_id_await_rtu(struct ur_id *u);
 void ur_id_await_no_rtu(struct ur_id *u);

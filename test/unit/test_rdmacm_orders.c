@@ -133,6 +133,44 @@ static int flushes_the_queues(void)
 	return rx_close(&l);
 }
 
+/* Polls for at most so many milliseconds. */
+static int poll_for(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
+{
+	int n = 0;
+
+	for (; ms > 0 && !(n = ibv_poll_cq(cq, 1, wc)); ms--)
+		usleep(1000);
+	return n;
+}
+
+/* The peer has gone. Who has read the event is left alone, who looks at his CQ alone hears it there. */
+static int of_who_reads_no_events(void)
+{
+	struct ibv_recv_wr wr = {.wr_id = 77}, *bad;
+	struct rx_side l, c, s;
+	struct ibv_wc wc;
+
+	for (int reads = 1; reads >= 0; reads--) {
+		WANT_OK(rx_listen(&l, RX_PORT, 0));
+		WANT_OK(rx_establish(&l, &c, &s));
+		WANT(!rx_ack(&l));
+		WANT(!ibv_post_recv(s.id->qp, &wr, &bad));
+		WANT_OK(rx_close(&c));
+		if (reads) {
+			WANT_OK(rx_next(&l, RDMA_CM_EVENT_DISCONNECTED));
+			WANT(!rx_ack(&l) && !poll_for(s.id->recv_cq, &wc, 1500));
+		} else {
+			WANT(!poll_for(s.id->recv_cq, &wc, 200)); /* he has some time for reading it */
+			WANT(poll_for(s.id->recv_cq, &wc, 10000) == 1 && wc.wr_id == 77 && wc.status == IBV_WC_WR_FLUSH_ERR);
+			WANT_OK(rx_next(&l, RDMA_CM_EVENT_DISCONNECTED)); /* it is there yet */
+			WANT(!rdma_disconnect(s.id) && !rx_ack(&l));
+		}
+		WANT_OK(rx_close(&s));
+		WANT_OK(rx_close(&l));
+	}
+	return 0;
+}
+
 /* The accepting side ends the connection before it has heard that it is there. */
 static int before_established(void)
 {
@@ -381,6 +419,7 @@ static int in_every_state(void)
 	T(connect, crossing)                                                                                                               \
 	T(disconnect, both_sides_at_once)                                                                                                  \
 	T(disconnect, flushes_the_queues)                                                                                                  \
+	T(disconnect, of_who_reads_no_events)                                                                                              \
 	T(disconnect, before_established)                                                                                                  \
 	T(reject, of_the_response)                                                                                                         \
 	T(reject, for_ece)                                                                                                                 \
