@@ -29,6 +29,7 @@ const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(counters, "", "file to write the counters to at the end; - is standard error"),
 	KNOB_STR(log, "error", "what to say on standard error: error, info or debug"),
 	KNOB_UINT(cc, "1", 0, 1, "congestion control: 1 marks packets as ECN-capable, sends notifications and obeys them; 0 does not"),
+	KNOB_UINT(keeper, "1", 0, 1, "1 has a small process tell the peers and leave the groups when this one is killed; 0 does not"),
 	KNOB_UINT(mtu, "0", 0, 9600, "IP MTU of an owned port in bytes; 0 takes the port's own"),
 	KNOB_UINT(telemetry, "0", 0, 1, "1 offers /uroce/counters and /uroce/qp on DPDK's telemetry socket, prefix uroce-PID"),
 	KNOB_UINT(spin_us, "100", 0, 1000000, "microseconds that the progress thread spins at most after a packet, where that pays"),

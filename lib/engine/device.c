@@ -165,6 +165,29 @@ static struct ur_queue *sibling(void *ctx, uint8_t slot)
 	return ur_local_to(((struct ur_engine *)ctx)->local, slot);
 }
 
+static void will(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
+{
+	struct ur_engine *e = ctx;
+
+	if (e->will)
+		ur_will_mad(e->will, place, to, mad);
+}
+
+static void will_groups(void *ctx, const struct ur_gid *groups, unsigned n)
+{
+	struct ur_engine *e = ctx;
+
+	if (e->will)
+		ur_will_groups(e->will, groups, n);
+}
+
+/* A port of our own is gone with us, and nobody could send by it. */
+static void open_will(struct ur_engine *e)
+{
+	if (e->cfg.keeper && !e->info.owned && !e->onlooker)
+		ur_will_open(e->hostif.name, e->hostif.ifindex, ur_progress_wake, e, &e->will);
+}
+
 static int create_nic(struct ur_engine *e)
 {
 	struct ur_nic_config nc = {.guid = e->info.guid,
@@ -179,6 +202,11 @@ static int create_nic(struct ur_engine *e)
 				   .copy = ur_reach_copy};
 	int err;
 
+	open_will(e);
+	if (e->will) {
+		nc.will = will;
+		nc.will_groups = will_groups;
+	}
 	if (e->local) {
 		nc.inbox = ur_local_inbox(e->local);
 		nc.sibling = sibling;

@@ -99,7 +99,7 @@ void ur_ending_serve(struct ur_engine *e)
 	struct ur_nic *nic = take_shard(e);
 	ur_time until = nic->now + SEND_NS;
 
-	ur_net_groups_end(nic->net, nic->now);
+	ur_nic_end_mcast(nic, nic->now);
 	do
 		ur_nic_poll(nic, ur_engine_now());
 	while (ur_nic_next(nic) <= nic->now && nic->now < until);

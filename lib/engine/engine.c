@@ -58,6 +58,8 @@ static void engine_free(struct ur_engine *e)
 		ur_local_close(e->local);
 	if (e->registry)
 		ur_registry_close(e->registry);
+	if (e->will)
+		ur_will_close(e->will);
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
 	free(e);
@@ -117,6 +119,9 @@ static void forked_child(void)
 		ur_local_close(singleton->local);
 	if (singleton->registry)
 		ur_registry_abandon(singleton->registry);
+	if (singleton->will)
+		ur_will_close(singleton->will);
+	singleton->will = NULL;
 	singleton->local = NULL;
 	singleton->registry = NULL;
 	singleton->nic->cfg.inbox = NULL;

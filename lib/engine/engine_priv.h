@@ -14,6 +14,7 @@
 #include "engine/poller.h"
 #include "engine/registry.h"
 #include "engine/reply.h"
+#include "engine/will.h"
 
 /* A kind of port (device_port.c). */
 struct ur_port_kind {
@@ -47,6 +48,7 @@ struct ur_engine {
 	bool onlooker;              /* stays out of the registry and never starts */
 	struct ur_registry *registry; /* NULL when there is no /dev/shm, and for an onlooker */
 	struct ur_local *local;       /* NULL without a registry */
+	struct ur_will_list *will;    /* NULL: nobody speaks for us */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
 	const struct ur_port_kind *kind; /* of the port, once it is open */
 	bool port_error;            /* the port's descriptor reports an error that stays: the progress thread naps instead */

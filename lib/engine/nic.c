@@ -90,6 +90,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .elsewhere = ur_nic_elsewhere,
 				  .orphaned = ur_nic_orphaned,
 				  .in_use = nic_qp_in_use,
+				  .will = nic->cfg.will ? ur_nic_will : NULL,
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
 				  .random = &nic->random,

@@ -51,6 +51,12 @@ struct ur_nic_config {
 	/* As ur_cm_config.orphaned. */
 	bool (*orphaned)(void *ctx, uint8_t slot);
 	/*
+	 * As ur_cm_config.will, but never for peers on this host; and the groups that were joined, where the port's end does not leave
+	 * them. Both may be NULL.
+	 */
+	void (*will)(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad);
+	void (*will_groups)(void *ctx, const struct ur_gid *groups, unsigned n);
+	/*
 	 * The other processes of this device; both NULL when there are none. The inbox brings what they sent; sibling is the queue to the
 	 * one with that slot, which stays valid, or NULL when nobody has it.
 	 */
@@ -130,6 +136,8 @@ int ur_nic_detach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gi
  */
 int ur_nic_join_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t vlan, ur_time now);
 int ur_nic_leave_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t vlan, ur_time now);
+/* Leaves all groups at once: the process ends. */
+void ur_nic_end_mcast(struct ur_nic *nic, ur_time now);
 /* IP bytes that a packet to this address may have: what the port carries, or less where the kernel knows of a narrower path. */
 uint16_t ur_nic_path_mtu(const struct ur_nic *nic, const struct ur_gid *dst);
 /* The largest path MTU that the port can carry. */

@@ -19,6 +19,15 @@ bool ur_nic_orphaned(void *ctx, uint8_t slot)
 	return nic->cfg.orphaned && nic->cfg.orphaned(nic->cfg.ctx, slot);
 }
 
+/* Where a datagram of the kernel's would not arrive: on this host, and in a VLAN. */
+void ur_nic_will(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
+{
+	struct ur_nic *nic = ctx;
+	bool beyond = ur_net_gid_find(nic->net, &to->dgid) < 0 && !to->vlan;
+
+	nic->cfg.will(nic->cfg.ctx, place, to, beyond ? mad : NULL);
+}
+
 static void mad_put_headers(struct ur_nic *nic, struct ur_pkt *p, unsigned at)
 {
 	uint8_t *h = p->data + at;

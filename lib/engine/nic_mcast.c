@@ -132,6 +132,15 @@ int ur_nic_detach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gi
 
 /* --- memberships --- */
 
+/* Sockets of the kernel's that know groups leave them when they are closed, as a process's end does. */
+static void tell_will(struct ur_nic *nic)
+{
+	struct ur_gid groups[UR_NET_GROUPS];
+
+	if (nic->cfg.will_groups && !nic->routed)
+		nic->cfg.will_groups(nic->cfg.ctx, groups, ur_min_u32(ur_net_groups(nic->net, groups, UR_NET_GROUPS), UR_NET_GROUPS));
+}
+
 int ur_nic_join_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t vlan, ur_time now)
 {
 	int err;
@@ -143,6 +152,8 @@ int ur_nic_join_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t v
 	err = ur_nic_filter_mcast(nic);
 	if (err)
 		ur_net_group_leave(nic->net, group, vlan, now);
+	else
+		tell_will(nic);
 	return err;
 }
 
@@ -152,7 +163,15 @@ int ur_nic_leave_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t 
 
 	nic->now = now;
 	err = ur_net_group_leave(nic->net, group, vlan, now);
-	if (!err)
-		ur_nic_filter_mcast(nic);
-	return err;
+	if (err)
+		return err;
+	ur_nic_filter_mcast(nic);
+	tell_will(nic);
+	return 0;
+}
+
+void ur_nic_end_mcast(struct ur_nic *nic, ur_time now)
+{
+	ur_net_groups_end(nic->net, now);
+	tell_will(nic);
 }

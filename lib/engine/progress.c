@@ -205,6 +205,8 @@ static void progress_loop(struct ur_engine *e)
 			ur_catch_again();
 			catch_at = now + CATCH_EVERY;
 		}
+		if (e->will)
+			ur_will_serve(e->will);
 		if (act == UR_POLLER_SLEEP || act == UR_POLLER_ASIDE) {
 			go_to_sleep(e, &p, now, driven, act == UR_POLLER_ASIDE);
 			continue;

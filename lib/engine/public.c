@@ -206,7 +206,7 @@ __attribute__((destructor)) static void end_of_process(void)
 		return;
 	if (e->nic->port) {
 		ur_queue_enter(e->nic->port->queue);
-		ur_net_groups_end(e->nic->net, ur_engine_now());
+		ur_nic_end_mcast(e->nic, ur_engine_now());
 		say_goodbye(e->nic);
 		if (e->info.owned)
 			usleep(EXIT_FETCH_US); /* a port in shared memory takes with it what the peer has not fetched yet */

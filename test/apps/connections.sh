@@ -40,7 +40,7 @@ test_disconnect_from_a_killed_server() {
 	own_program external || return 1
 	rm -f "$TMP/go"
 	serve "$RPING" "$NS1" "$TMP/other" -- rping -s || return 1
-	serve 7323 "$NS1" "$TMP/server" -- "$TMP/external" hold || return 1
+	UROCE_KEEPER=0 serve 7323 "$NS1" "$TMP/server" -- "$TMP/external" hold || return 1
 	killed=$server
 	background "$NS2" "$TMP/client" -- "$TMP/external" 10.77.0.1 "$TMP/go"
 	for i in $(seq 200); do

@@ -16,6 +16,7 @@
  *     orphan     leaves a child of fork behind, which stays for five seconds
  *     abandon    returns from main with threads in every blocking call
  *     signal     exit() in a handler of SIGALRM that interrupts the library
+ *     childless  looks for children that it does not have, by wait() and SIGCHLD, and goes on
  *     dlclose    opens the library a second time and closes it, and goes on
  */
 #include <arpa/inet.h>
@@ -366,11 +367,33 @@ static int close_library(void)
 	return 0;
 }
 
+static volatile sig_atomic_t children;
+
+static void on_child(int sig)
+{
+	(void)sig;
+	children++;
+}
+
+static int no_children(void)
+{
+	for (int i = 0; i < 50; i++) {
+		work(5);
+		usleep(10000);
+		errno = 0;
+		need(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD && !children, "a child");
+	}
+	finish();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "";
 	pthread_t t[3];
 
+	if (!strcmp(how, "childless"))
+		signal(SIGCHLD, on_child);
 	if (!strcmp(how, "serve") && argc > 2)
 		return serve((unsigned)atoi(argv[2]));
 	if (argc < 3)
@@ -420,6 +443,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(how, "signal"))
 		interrupted();
+	if (!strcmp(how, "childless"))
+		return no_children();
 	if (!strcmp(how, "dlclose"))
 		return close_library();
 	return 2;

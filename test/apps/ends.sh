@@ -207,9 +207,10 @@ ends_unheard() {
 	uroce_in "$NS2" -- timeout 20 "$TMP/ends" dlclose 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "the next client"; return; }
 	served "$TMP/server" && nothing_left
 }
-test_ends_unheard() { ends_unheard quick; }
-test_ends_by_exec() { ends_unheard execself; }
-test_ends_with_an_orphan() { ends_unheard orphan; }
+# _exit(), exec(), and _exit() with a child of fork(): the keeper says it.
+test_ends_quick() { ends quick; }
+test_ends_by_exec() { ends execself; }
+test_ends_with_an_orphan() { ends orphan; }
 # Killed while they start, several at a time: ports, slots and files are as if they had never been.
 test_ends_starting() {
 	local i k pid

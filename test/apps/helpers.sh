@@ -4,6 +4,18 @@
 
 fail() { echo "FAILED: $*"; return 1; }
 
+# become_nobody: programs run as user nobody, without any capability, who may not be let into the build tree: then from a copy of what he needs.
+become_nobody() {
+	as=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs)
+	chmod 1777 "$TMP"
+	! "${as[@]}" test -x "$UROCE" || return 0
+	mkdir -p "$TMP/build/apps/uroce" "$TMP/build/lib"
+	cp "$BUILD/apps/uroce/uroce" "$TMP/build/apps/uroce"
+	cp -a "$BUILD"/lib/liburoce.so* "$BUILD/lib/dropin" "$TMP/build/lib"
+	chmod -R a+rX "$TMP/build"
+	UROCE=$TMP/build/apps/uroce/uroce
+}
+
 # uroce_in NS [OPTIONS] -- PROGRAM...: in the foreground, within 60 seconds.
 uroce_in() {
 	local ns=$1

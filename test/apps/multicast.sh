@@ -186,8 +186,29 @@ test_mckey_leaves_at_signals() {
 		leaves_at $s && same_count 2 "^3	$GROUP4\$" "$TMP/wire" || { fail "SIG$s"; return; }
 	done
 }
-# Nobody hears of this one: switches forget the member when it does not answer.
-test_mckey_killed() { leaves_at KILL && same_count 0 . "$TMP/wire"; }
+# The keeper leaves by the kernel's sockets, which join first.
+test_mckey_killed() {
+	leaves_at KILL || return 1
+	[ "$(uniq "$TMP/wire" | xargs)" = "4 $GROUP4 3 $GROUP4" ] || fail "not a join and a leave"
+}
+# Without it nobody hears of this one: switches forget the member when it does not answer.
+test_mckey_killed_without_a_keeper() {
+	local -x UROCE_KEEPER=0
+	leaves_at KILL && same_count 0 . "$TMP/wire"
+}
+# Another process of the device is a member yet: no leave.
+test_mckey_killed_beside_another() {
+	member "$NS1" "$TMP/one" $GROUP4 1 -- -b 10.77.0.1 || return 1
+	local one=$server
+	member "$NS1" "$TMP/two" $GROUP4 2 -- -b 10.77.0.1 || return 1
+	sleep 1.5 # the joins have been repeated
+	watch_wire
+	kill -KILL "$(pgrep -P "$one")"
+	wait "$one"
+	sleep 1
+	stop "$watcher"
+	same_count 0 . "$TMP/wire"
+}
 
 # --- a switch that snoops: the kernel's bridge ---
 

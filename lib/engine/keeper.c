@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program must not notice its keeper: no SIGCHLD, nothing that wait(2) finds. So a child of ours without a signal (it is a "clone
+ * child", which wait(2) passes over) starts the keeper and ends at once, and the keeper belongs to init. Neither copies this process's
+ * memory: the thread that calls stands still until the new program runs in memory of its own.
+ */
+#include "engine/keeper.h"
+
+#include <errno.h>
+
+#if UR_HAVE_KEEPER
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "keeper/will.h"
+#include "keeper_bytes.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10
+#endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#define STACK 32768
+#define ABOVE 16 /* descriptors are put here first, out of the way of the numbers that they shall have */
+
+struct start {
+	char *stack; /* two of them */
+	int program, will, pipe, pid;
+	char text[16]; /* our process id */
+	int err;
+};
+
+/* From here on in a child that shares our memory: system calls alone, past libraries that replace functions of libc. */
+static void place(struct start *s, int fd, int at)
+{
+	if (fd >= 0 && syscall(SYS_dup3, fd, at, 0) >= 0)
+		return;
+	if (at != UR_KEEPER_PID)
+		s->err = errno;
+	syscall(SYS_close, at);
+}
+
+static int high(struct start *s, int fd)
+{
+	long up = fd < 0 ? -1 : syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, ABOVE);
+
+	if (fd >= 0 && up < 0)
+		s->err = errno;
+	return (int)up;
+}
+
+static int become_keeper(void *arg)
+{
+	struct start *s = arg;
+	char *argv[] = {(char[]){UR_KEEPER_NAME}, s->text, NULL}, *none[] = {NULL};
+	int program = high(s, s->program), will = high(s, s->will), alive = high(s, s->pipe), pid = high(s, s->pid);
+
+	place(s, will, UR_KEEPER_WILL);
+	place(s, alive, UR_KEEPER_PIPE);
+	place(s, pid, UR_KEEPER_PID);
+	if (!s->err) {
+		syscall(SYS_execveat, program, "", argv, none, AT_EMPTY_PATH);
+		s->err = errno;
+	}
+	syscall(SYS_exit_group, 0);
+	return 0;
+}
+
+static int between(void *arg)
+{
+	struct start *s = arg;
+
+	if (clone(become_keeper, s->stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, s) < 0)
+		s->err = errno;
+	syscall(SYS_exit_group, 0);
+	return 0;
+}
+
+/* --- in the process itself --- */
+
+static int start(struct start *s)
+{
+	int child;
+
+	s->stack = malloc((size_t)2 * STACK);
+	if (!s->stack)
+		return ENOMEM;
+	child = clone(between, s->stack + 2 * STACK, CLONE_VM | CLONE_VFORK, s);
+	if (child < 0)
+		s->err = errno;
+	else
+		waitpid(child, NULL, __WCLONE);
+	free(s->stack);
+	return s->err;
+}
+
+/* The program as a file without a name: the library may be anywhere, or linked into the program. */
+static int program_file(void)
+{
+	int fd = memfd_create(UR_KEEPER_NAME, MFD_CLOEXEC | MFD_EXEC);
+
+	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
+		fd = memfd_create(UR_KEEPER_NAME, MFD_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (write(fd, keeper_program, sizeof(keeper_program)) == (ssize_t)sizeof(keeper_program))
+		return fd;
+	close(fd);
+	errno = ENOSPC;
+	return -1;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+int ur_keeper_start(int will, int *alive)
+{
+	struct start s = {.will = will};
+	int ends[2], err;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return errno;
+	s.pipe = ends[0];
+	s.program = program_file();
+	err = s.program < 0 ? errno : 0;
+	s.pid = (int)syscall(SYS_pidfd_open, getpid(), 0); /* Linux 5.3 */
+	snprintf(s.text, sizeof(s.text), "%d", (int)getpid());
+	if (!err)
+		err = start(&s);
+	close_fd(s.pid);
+	close_fd(s.program);
+	close(ends[0]);
+	if (err)
+		close(ends[1]);
+	else
+		*alive = ends[1];
+	return err;
+}
+
+#else
+
+int ur_keeper_start(int will, int *alive)
+{
+	(void)will;
+	(void)alive;
+	return ENOSYS;
+}
+
+#endif

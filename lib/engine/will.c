@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The process writes and nobody reads before it is dead; so what must hold is that the memory makes sense after any store. The compiler
+ * is told to keep their order, and a dead process has no stores under way.
+ */
+#include "engine/will.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "engine/keeper.h"
+#include "keeper/will.h"
+
+#define NONE 0 /* places count from 1 */
+
+struct ur_will_list {
+	bool made;            /* or tried in vain, with the first thing that is to be written */
+	struct ur_will *will; /* NULL: there is none */
+	int memfd;            /* until the keeper has it */
+	int alive;            /* the end of a pipe whose other end the keeper watches */
+	int ifindex;
+	char ifname[UR_WILL_NAME];
+	void (*first)(struct ur_engine *e);
+	struct ur_engine *engine;
+	atomic_bool due; /* there is something to say, and the keeper has not been started */
+	uint32_t free;   /* the first of the places that were given back */
+	uint32_t next[UR_WILL_MADS + 1];
+};
+
+int ur_will_open(const char *ifname, int ifindex, void (*first)(struct ur_engine *e), struct ur_engine *e, struct ur_will_list **out)
+{
+	struct ur_will_list *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return ENOMEM;
+	w->memfd = w->alive = -1;
+	w->ifindex = ifindex;
+	w->first = first;
+	w->engine = e;
+	snprintf(w->ifname, sizeof(w->ifname), "%s", ifname);
+	*out = w;
+	return 0;
+}
+
+void ur_will_close(struct ur_will_list *w)
+{
+	if (w->will)
+		munmap(w->will, sizeof(*w->will));
+	if (w->memfd >= 0)
+		close(w->memfd);
+	if (w->alive >= 0)
+		close(w->alive);
+	free(w);
+}
+
+/* The kernel finds memory for what has been touched. */
+static struct ur_will *map(int fd)
+{
+	void *m;
+
+	if (fd < 0 || ftruncate(fd, sizeof(struct ur_will)) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return NULL;
+	m = mmap(NULL, sizeof(struct ur_will), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return m == MAP_FAILED ? NULL : m;
+}
+
+static struct ur_will *will_of(struct ur_will_list *w)
+{
+	if (w->made)
+		return w->will;
+	w->made = true;
+	w->memfd = memfd_create("uroce-will", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	w->will = map(w->memfd);
+	if (!w->will)
+		return NULL;
+	w->will->ifindex = w->ifindex;
+	memcpy(w->will->ifname, w->ifname, sizeof(w->ifname));
+	atomic_store(&w->due, true);
+	w->first(w->engine);
+	return w->will;
+}
+
+/* --- messages --- */
+
+static void set(uint32_t *word, uint32_t value)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static uint32_t take_place(struct ur_will_list *w)
+{
+	uint32_t place = w->free;
+
+	if (place) {
+		w->free = w->next[place];
+	} else if (w->will->nmads < UR_WILL_MADS) {
+		place = w->will->nmads + 1;
+		set(&w->will->nmads, place);
+	}
+	return place;
+}
+
+static void give_back(struct ur_will_list *w, uint32_t *place)
+{
+	set(&w->will->mad[*place - 1].kind, 0);
+	w->next[*place] = w->free;
+	w->free = *place;
+	*place = NONE;
+}
+
+void ur_will_mad(struct ur_will_list *w, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
+{
+	struct ur_will_mad *m;
+
+	if (!mad) {
+		if (*place)
+			give_back(w, place);
+		return;
+	}
+	if (!will_of(w) || (!*place && !(*place = take_place(w))))
+		return;
+	m = &w->will->mad[*place - 1];
+	set(&m->kind, 0);
+	m->src = to->sgid;
+	m->dst = to->dgid;
+	m->tclass = to->tclass;
+	m->hop_limit = to->hop_limit;
+	memcpy(m->mad, mad, sizeof(m->mad));
+	set(&m->kind, 1);
+}
+
+/* --- groups --- */
+
+void ur_will_groups(struct ur_will_list *w, const struct ur_gid *groups, unsigned n)
+{
+	if ((!n && !w->will) || !will_of(w))
+		return;
+	n = ur_min_u32(n, UR_WILL_GROUPS);
+	set(&w->will->ngroups, 0);
+	if (n)
+		memcpy(w->will->group, groups, n * sizeof(*groups));
+	set(&w->will->ngroups, n);
+}
+
+/* --- the keeper --- */
+
+void ur_will_serve(struct ur_will_list *w)
+{
+	if (!atomic_exchange(&w->due, false))
+		return;
+	ur_keeper_start(w->memfd, &w->alive); /* the process does as well without one */
+	close(w->memfd);
+	w->memfd = -1;
+}

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2086,SC2154 # commands are words; $server is set by helpers.sh
+# Programs that are killed: their keeper (lib/keeper) tells the peers, and the program itself does not notice that it has one. ends.sh has the helpers.
+
+KILLED_SOON=6 # seconds; the other side hears of it within two, on a machine that is not busy
+
+# gone_soon PID WHAT: ends by itself.
+gone_soon() {
+	local i
+	for i in $(seq $((KILLED_SOON * 20))); do
+		kill -0 "$1" 2>/dev/null || return 0
+		sleep 0.05
+	done
+	fail "$2 has not noticed for $KILLED_SOON s that its peer is dead"
+}
+
+# keepers NS: their process ids in the namespace.
+keepers() {
+	local p
+	for p in $(ip netns pids "$1"); do
+		[ "$(tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | cut -d' ' -f1)" != uroce-keeper ] || echo "$p"
+	done
+}
+no_keeper() {
+	local i
+	for i in $(seq 60); do
+		[ -n "$(keepers "$NS1")$(keepers "$NS2")" ] || return 0
+		sleep 0.05
+	done
+	fail "a keeper has stayed"
+}
+
+# killed_pair LISTEN "SERVER" "CLIENT": either side is killed in the middle, and the other one ends by itself.
+killed_pair() {
+	local side s c
+	for side in server client; do
+		background "$NS1" "$TMP/server" -- $2
+		s=$server
+		ends_wait $1 || { cat "$TMP/server"; fail "the server does not listen"; return; }
+		background "$NS2" "$TMP/client" -- $3
+		c=$server
+		sleep 0.8
+		kill -0 "$s" && kill -0 "$c" || { cat "$TMP/server" "$TMP/client"; fail "they do not run"; return; }
+		if [ $side = server ]; then
+			kill -KILL "$(program "$s")"
+			gone_soon "$c" "the client" || { cat "$TMP/client"; return 1; }
+		else
+			kill -KILL "$(program "$c")"
+			gone_soon "$s" "the server" || { cat "$TMP/server"; return 1; }
+		fi
+		wait "$s" "$c"
+	done
+	no_keeper
+}
+
+test_killed_rping() { killed_pair "cm $RPING" "rping -s" "rping -c -C 10000000 -a 10.77.0.1"; }
+test_killed_leaves_nothing() { killed_pair "cm $RPING" "rping -s" "rping -c -C 10000000 -a 10.77.0.1" && nothing_left; }
+test_killed_rping_ipv6() { killed_pair "cm $RPING" "rping -s -a fd77::1" "rping -c -C 10000000 -a fd77::1"; }
+test_killed_rping_packet() { UROCE_PORT=packet killed_pair "cm $RPING" "rping -s" "rping -c -C 10000000 -a 10.77.0.1"; }
+# It looks at its CQ alone, and the server has nothing outstanding.
+test_killed_ib_write_bw() { killed_pair "cm 18515" "ib_write_bw -R -F -D 30" "ib_write_bw -R -F -D 30 10.77.0.1"; }
+test_killed_as_nobody() {
+	local as=("${as[@]}") UROCE=$UROCE
+	local -x UROCE_PORT=udp
+	become_nobody
+	killed_pair "cm $RPING" "rping -s" "rping -c -C 10000000 -a 10.77.0.1"
+}
+
+# Other processes of the same device go on beside each of the two.
+test_killed_beside_others() {
+	local other
+	serve 7655 "$NS1" "$TMP/other" -- rping -s -P -p 7655 || return 1
+	other=$server
+	background "$NS2" "$TMP/beside" -- rping -c -C 10000000 -p 7655 -a 10.77.0.1
+	local beside=$server s c side
+	for side in server client; do
+		serve "$RPING" "$NS1" "$TMP/server" -- rping -s || return 1
+		s=$server
+		background "$NS2" "$TMP/client" -- rping -c -C 10000000 -a 10.77.0.1
+		c=$server
+		sleep 0.8
+		if [ $side = server ]; then
+			kill -KILL "$(program "$s")"
+			gone_soon "$c" "the client" || { cat "$TMP/client"; return 1; }
+		else
+			kill -KILL "$(program "$c")"
+			gone_soon "$s" "the server" || { cat "$TMP/server"; return 1; }
+		fi
+		wait "$s" "$c"
+	done
+	kill -0 "$other" && kill -0 "$beside" || { cat "$TMP/other" "$TMP/beside"; fail "the others have suffered"; }
+}
+
+# The keeper is killed: the program does not notice, and says goodbye itself.
+test_killed_keeper() {
+	local s c k
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s || return 1
+	s=$server
+	background "$NS2" "$TMP/client" -- rping -c -C 10000000 -a 10.77.0.1
+	c=$server
+	sleep 0.8
+	k=$(keepers "$NS2")
+	[ "$(echo "$k" | wc -w)" = 1 ] || { fail "keepers: $k"; return; }
+	kill -TERM "$k" # is not meant for it
+	sleep 0.2
+	[ "$(keepers "$NS2")" = "$k" ] || { fail "the keeper has gone with SIGTERM"; return; }
+	kill -KILL "$k"
+	sleep 0.5
+	[ -z "$(keepers "$NS2")" ] && kill -0 "$s" && kill -0 "$c" || { cat "$TMP/server" "$TMP/client"; fail "they have suffered"; return; }
+	kill -KILL "$(program "$c")"
+	kill -TERM "$(program "$s")"
+	wait "$s" "$c"
+	no_keeper
+}
+# Nothing of its own: session, files, directory; and who has nothing to say has no keeper.
+test_killed_keeper_keeps_nothing() {
+	local k
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s || return 1
+	[ -z "$(keepers "$NS1")" ] || { fail "a keeper for a program without a connection"; return; }
+	background "$NS2" "$TMP/client" -- rping -c -C 10000000 -a 10.77.0.1
+	sleep 0.8
+	k=$(keepers "$NS2")
+	ls -l "/proc/$k/fd" >"$TMP/fds" && cat "$TMP/fds" "/proc/$k/stat" || return 1
+	[ "$(grep -c -e '->' "$TMP/fds")" = "$(grep -c -e 'memfd:uroce-will' -e 'pipe:' -e 'pidfd' "$TMP/fds")" ] || { fail "it has a file of its program's"; return; }
+	[ "$(readlink "/proc/$k/cwd")" = / ] || { fail "it is in a directory"; return; }
+	[ "$(cut -d' ' -f 6,7 "/proc/$k/stat")" = "$k 0" ] || fail "it has a session or a terminal of its program's"
+}
+# The program's own children are all that wait(2) finds, and no SIGCHLD comes from elsewhere.
+test_killed_keeper_is_no_child() { ends childless && no_keeper; }
+test_killed_without_a_keeper() {
+	local -x UROCE_KEEPER=0
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s || return 1
+	background "$NS2" "$TMP/client" -- rping -c -C 10000000 -a 10.77.0.1
+	sleep 0.8
+	[ -z "$(keepers "$NS1")$(keepers "$NS2")" ] || fail "a keeper that was switched off"
+}
+# Signals that no action is set for end a program like SIGKILL; the peer hears of it the same way.
+test_killed_by_interrupt() {
+	local s
+	serve 18515 "$NS1" "$TMP/server" -- ib_write_bw -R -F -D 30 || return 1
+	s=$server
+	background "$NS2" "$TMP/client" -- ib_write_bw -R -F -D 30 10.77.0.1
+	sleep 0.8
+	kill -INT "$(program "$server")"
+	gone_soon "$s" "the server" || { cat "$TMP/server"; return 1; }
+}
