@@ -76,6 +76,13 @@ unsigned ur_cm_shutdown(struct ur_cm *cm, bool again, ur_time now);
  */
 void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
 
+/*
+ * Asks `is` of the peer of each connection that is established, or may be to its peer: what it is, by its address and communication id.
+ * Those of the dead are disconnected, as by a DREQ. Returns how many peers are siblings: of them there is something to ask later on.
+ */
+enum ur_cm_peer { UR_CM_PEER_REMOTE, UR_CM_PEER_SIBLING, UR_CM_PEER_DEAD };
+unsigned ur_cm_bury(struct ur_cm *cm, enum ur_cm_peer (*is)(void *ctx, const struct ur_gid *peer, uint32_t id), ur_time now);
+
 /* One received MAD addressed to QP 1; `from` is turned round already: sgid is ours. */
 void ur_cm_rx(struct ur_cm *cm, const struct ur_cm_addr *from, const uint8_t *mad, unsigned len, ur_time now);
 

@@ -65,6 +65,13 @@ static void cross(struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
 	ur_cm_conn_event(c, UR_CM_EV_DISCONNECTED, m, now);
 }
 
+void ur_cm_take_end(struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
+{
+	ur_cm_conn_stop_timer(c);
+	ur_cm_enter(c, UR_CM_DREQ_RCVD);
+	ur_cm_conn_event(c, UR_CM_EV_DREQ, m, now);
+}
+
 static void take_dreq(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
 {
 	if (c->closing || c->state == UR_CM_DREQ_SENT) {
@@ -75,10 +82,8 @@ static void take_dreq(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm
 	case UR_CM_REP_SENT: /* the RTU was lost */
 	case UR_CM_MRA_REP_RCVD:
 	case UR_CM_ESTABLISHED:
-		ur_cm_conn_stop_timer(c);
 		c->tid = m->mad.tid;
-		ur_cm_enter(c, UR_CM_DREQ_RCVD);
-		ur_cm_conn_event(c, UR_CM_EV_DREQ, m, now);
+		ur_cm_take_end(c, m, now);
 		break;
 	case UR_CM_TIMEWAIT:
 		repeat_drep(cm, c, m);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Farewells: what the peer of each connection is to hear should this process be killed, when it has no time to say anything. The message
- * is made anew with each change of the state, since nobody can make it afterwards.
+ * is made anew with each change of the state, since nobody can make it afterwards. And the other side of that for processes of one host,
+ * where nobody sends it: who is left behind looks whether the peer lives.
  */
 #include "base/bytes.h"
 #include "cm/internal.h"
@@ -59,4 +60,28 @@ void ur_cm_enter(struct ur_cm_conn *c, enum ur_cm_state state)
 	c->state = state;
 	if (cfg->will)
 		cfg->will(cfg->ctx, &c->will, &c->addr, farewell(c, mad) ? mad : NULL);
+}
+
+static bool may_be_established(const struct ur_cm_conn *c)
+{
+	return c->state == UR_CM_ESTABLISHED || c->state == UR_CM_REP_SENT || c->state == UR_CM_MRA_REP_RCVD;
+}
+
+unsigned ur_cm_bury(struct ur_cm *cm, enum ur_cm_peer (*is)(void *ctx, const struct ur_gid *peer, uint32_t id), ur_time now)
+{
+	struct ur_list *pos, *next;
+	unsigned siblings = 0;
+
+	ur_list_for_each_safe(pos, next, &cm->conns) {
+		struct ur_cm_conn *c = ur_container_of(pos, struct ur_cm_conn, link);
+		enum ur_cm_peer peer = c->remote_id ? is(cm->cfg.ctx, &c->addr.dgid, c->remote_id) : UR_CM_PEER_REMOTE;
+
+		siblings += peer == UR_CM_PEER_SIBLING;
+		if (peer != UR_CM_PEER_DEAD || !may_be_established(c))
+			continue;
+		ur_cm_conn_hold(c);
+		ur_cm_take_end(c, NULL, now);
+		ur_cm_conn_release(c);
+	}
+	return siblings;
 }

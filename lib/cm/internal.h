@@ -267,6 +267,8 @@ void ur_cm_send_mra(struct ur_cm_conn *c, uint8_t about);
 void ur_cm_rx_dreq(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
 void ur_cm_rx_drep(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
 void ur_cm_enter_timewait(struct ur_cm_conn *c, ur_time now);
+/* The peer ends the connection: DREQ_RCVD. `m`: its DREQ, or NULL. */
+void ur_cm_take_end(struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now);
 /* ESTABLISHED -> DREQ_SENT. */
 void ur_cm_start_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, ur_time now);
 

@@ -160,6 +160,13 @@ static bool orphaned(void *ctx, uint8_t slot)
 	return e->registry && ur_registry_orphaned(e->registry, slot);
 }
 
+static bool alive(void *ctx, uint8_t slot)
+{
+	struct ur_engine *e = ctx;
+
+	return !e->registry || ur_registry_alive(e->registry, slot);
+}
+
 static struct ur_queue *sibling(void *ctx, uint8_t slot)
 {
 	return ur_local_to(((struct ur_engine *)ctx)->local, slot);
@@ -210,6 +217,7 @@ static int create_nic(struct ur_engine *e)
 	if (e->local) {
 		nc.inbox = ur_local_inbox(e->local);
 		nc.sibling = sibling;
+		nc.alive = alive;
 	}
 	if (getrandom(&nc.seed, sizeof(nc.seed), 0) != sizeof(nc.seed)) {
 		ur_engine_set_error("the kernel gives no random numbers (%s): allow the system call getrandom", strerror(errno));

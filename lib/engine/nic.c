@@ -90,7 +90,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .elsewhere = ur_nic_elsewhere,
 				  .orphaned = ur_nic_orphaned,
 				  .in_use = nic_qp_in_use,
-				  .will = nic->cfg.will ? ur_nic_will : NULL,
+				  .will = nic->cfg.will || nic->cfg.alive ? ur_nic_will : NULL,
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
 				  .random = &nic->random,
@@ -119,6 +119,7 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 	memset(&nic->cfg.seed, 0, sizeof(nic->cfg.seed)); /* it is of no more use, but to whoever would read it */
 	nic->mad_psn = ur_random_u32(&nic->random) & 0xffffff;
 	nic->now = now;
+	ur_nic_mad_init(nic);
 	ur_nic_out_init(nic);
 	nic->wheel = ur_wheel_create(now);
 	if (nic->wheel)

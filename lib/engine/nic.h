@@ -50,6 +50,8 @@ struct ur_nic_config {
 	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
 	/* As ur_cm_config.orphaned. */
 	bool (*orphaned)(void *ctx, uint8_t slot);
+	/* Does a process of this host have the slot? NULL: there are no others. */
+	bool (*alive)(void *ctx, uint8_t slot);
 	/*
 	 * As ur_cm_config.will, but never for peers on this host; and the groups that were joined, where the port's end does not leave
 	 * them. Both may be NULL.
@@ -74,6 +76,7 @@ struct ur_nic {
 	struct ur_random random;
 	struct ur_counters counters;
 	struct ur_nic_config cfg;
+	struct ur_timer siblings; /* armed while a connection to a process of this host is there */
 	struct ur_capture *capture; /* NULL: off */
 	struct ur_faults *faults;   /* NULL: off */
 	ur_time now;                /* of the call under way, for callbacks */

@@ -5,6 +5,8 @@
 #include "engine/nic_priv.h"
 #include "wire/frame.h"
 
+#define SIBLINGS_NS (500 * UR_NS_PER_MS)
+
 bool ur_nic_elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 {
 	struct ur_nic *nic = ctx;
@@ -19,14 +21,44 @@ bool ur_nic_orphaned(void *ctx, uint8_t slot)
 	return nic->cfg.orphaned && nic->cfg.orphaned(nic->cfg.ctx, slot);
 }
 
-/* Where a datagram of the kernel's would not arrive: on this host, and in a VLAN. */
+/* --- ends --- */
+
+/* A process of this host tells nobody that it was killed: the wire would not return it. The kernel knows. */
+static enum ur_cm_peer peer_is(void *ctx, const struct ur_gid *peer, uint32_t id)
+{
+	struct ur_nic *nic = ctx;
+
+	if (ur_net_gid_find(nic->net, peer) < 0)
+		return UR_CM_PEER_REMOTE;
+	return id >> 24 == nic->cfg.slot || nic->cfg.alive(nic->cfg.ctx, (uint8_t)(id >> 24)) ? UR_CM_PEER_SIBLING : UR_CM_PEER_DEAD;
+}
+
+static void look_for_the_dead(struct ur_timer *t, ur_time now)
+{
+	struct ur_nic *nic = ur_container_of(t, struct ur_nic, siblings);
+
+	if (ur_cm_bury(nic->cm, peer_is, now))
+		ur_timer_arm(nic->wheel, t, now + SIBLINGS_NS);
+}
+
+void ur_nic_mad_init(struct ur_nic *nic)
+{
+	ur_timer_init(&nic->siblings, look_for_the_dead);
+}
+
+/* Those on this host find out themselves. Into a VLAN a datagram of the kernel's would not go. */
 void ur_nic_will(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
 {
 	struct ur_nic *nic = ctx;
-	bool beyond = ur_net_gid_find(nic->net, &to->dgid) < 0 && !to->vlan;
+	bool here = ur_net_gid_find(nic->net, &to->dgid) >= 0;
 
-	nic->cfg.will(nic->cfg.ctx, place, to, beyond ? mad : NULL);
+	if (here && mad && nic->cfg.alive && !ur_timer_armed(&nic->siblings))
+		ur_timer_arm(nic->wheel, &nic->siblings, nic->now + SIBLINGS_NS);
+	if (nic->cfg.will)
+		nic->cfg.will(nic->cfg.ctx, place, to, here || to->vlan ? NULL : mad);
 }
+
+/* --- messages --- */
 
 static void mad_put_headers(struct ur_nic *nic, struct ur_pkt *p, unsigned at)
 {

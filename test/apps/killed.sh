@@ -30,14 +30,14 @@ no_keeper() {
 	fail "a keeper has stayed"
 }
 
-# killed_pair LISTEN "SERVER" "CLIENT": either side is killed in the middle, and the other one ends by itself.
+# killed_pair LISTEN "SERVER" "CLIENT" [NS]: either side is killed in the middle, and the other one ends by itself. The client is in $NS2 unless told otherwise.
 killed_pair() {
 	local side s c
 	for side in server client; do
 		background "$NS1" "$TMP/server" -- $2
 		s=$server
 		ends_wait $1 || { cat "$TMP/server"; fail "the server does not listen"; return; }
-		background "$NS2" "$TMP/client" -- $3
+		background "${4:-$NS2}" "$TMP/client" -- $3
 		c=$server
 		sleep 0.8
 		kill -0 "$s" && kill -0 "$c" || { cat "$TMP/server" "$TMP/client"; fail "they do not run"; return; }
@@ -59,6 +59,7 @@ test_killed_rping_ipv6() { killed_pair "cm $RPING" "rping -s -a fd77::1" "rping 
 test_killed_rping_packet() { UROCE_PORT=packet killed_pair "cm $RPING" "rping -s" "rping -c -C 10000000 -a 10.77.0.1"; }
 # It looks at its CQ alone, and the server has nothing outstanding.
 test_killed_ib_write_bw() { killed_pair "cm 18515" "ib_write_bw -R -F -D 30" "ib_write_bw -R -F -D 30 10.77.0.1"; }
+test_killed_on_the_same_host() { killed_pair "cm 18515" "ib_write_bw -R -F -D 30" "ib_write_bw -R -F -D 30 10.77.0.1" "$NS1"; }
 test_killed_as_nobody() {
 	local as=("${as[@]}") UROCE=$UROCE
 	local -x UROCE_PORT=udp

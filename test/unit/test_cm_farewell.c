@@ -115,6 +115,38 @@ static void will__ends_with_the_connection(void)
 	hx_fini(&h);
 }
 
+static const struct hx *asked_of;
+static uint8_t dead_slot;
+
+static enum ur_cm_peer of_this_host(void *ctx, const struct ur_gid *peer, uint32_t id)
+{
+	(void)ctx;
+	CU_ASSERT(ur_gid_eq(peer, &asked_of->side[0].gid));
+	return id >> 24 == dead_slot ? UR_CM_PEER_DEAD : UR_CM_PEER_SIBLING;
+}
+
+/* Processes of one host look whether their peers live: connections of the dead end as by a DREQ, once. */
+static void bury__dead_siblings(void)
+{
+	struct hx_pair p;
+	struct hx h;
+
+	hx_init(&h, 11);
+	p = hx_established(&h);
+	asked_of = &h;
+	dead_slot = 8;
+	CU_ASSERT_EQUAL(ur_cm_bury(h.side[1].cm, of_this_host, h.now), 1);
+	CU_ASSERT_EQUAL(hx_state(p.server), UR_CM_ESTABLISHED);
+	dead_slot = 7; /* the client's */
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(ur_cm_bury(h.side[1].cm, of_this_host, h.now), 0);
+		CU_ASSERT_EQUAL(p.server->got[UR_CM_EV_DREQ], 1);
+		CU_ASSERT_EQUAL(hx_state(p.server), UR_CM_TIMEWAIT);
+	}
+	CU_ASSERT(hx_settle(&h, h.now + 2 * UR_NS_PER_S));
+	hx_fini(&h);
+}
+
 void ur_suite_cm_farewell(void)
 {
 	CU_pSuite s = CU_add_suite("cm_farewell", NULL, NULL);
@@ -123,4 +155,5 @@ void ur_suite_cm_farewell(void)
 	CU_ADD_TEST(s, kill__while_disconnecting);
 	CU_ADD_TEST(s, kill__after_an_answer_that_was_lost);
 	CU_ADD_TEST(s, will__ends_with_the_connection);
+	CU_ADD_TEST(s, bury__dead_siblings);
 }
