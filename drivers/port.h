@@ -120,8 +120,11 @@ struct ur_port {
 	uint16_t mtu; /* IP MTU in bytes: what follows the Ethernet header */
 	uint32_t speed_mbps;
 	char name[64];
-	/* The owner's: the network says (err) that nothing reaches `dst` at present. Called from within rx and tx; may be NULL. */
-	void (*unreachable)(struct ur_port *p, const struct ur_gid *dst, int err);
+	/*
+	 * The owner's: somebody says that nothing reaches `dst` at present, and quotes a packet, of which these are the first bytes from
+	 * its BTH on; perhaps none. Called from within rx and tx; may be NULL.
+	 */
+	void (*unreachable)(struct ur_port *p, const struct ur_gid *dst, const uint8_t *quote, unsigned len);
 	void *owner;
 };
 

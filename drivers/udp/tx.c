@@ -171,18 +171,25 @@ unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 
 /* --- ICMP errors --- */
 
-static void told(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e)
+/* That a packet was too long, lived too long or had something wrong about it does not mean that none would arrive. */
+static bool is_unreachable(int err)
+{
+	return err == ECONNREFUSED || err == EHOSTUNREACH || err == ENETUNREACH || err == EACCES || err == EHOSTDOWN;
+}
+
+static void told(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e, const uint8_t *quote, unsigned len)
 {
 	const struct sockaddr_in6 *name = h->msg_name;
 	struct ur_gid dst;
 
-	if (!u->port.unreachable || (e->ee_origin != SO_EE_ORIGIN_ICMP && e->ee_origin != SO_EE_ORIGIN_ICMP6))
+	if (!u->port.unreachable || !is_unreachable((int)e->ee_errno) ||
+	    (e->ee_origin != SO_EE_ORIGIN_ICMP && e->ee_origin != SO_EE_ORIGIN_ICMP6))
 		return;
 	if (u->v6)
 		memcpy(dst.raw, &name->sin6_addr, 16);
 	else
 		dst = ur_gid_from_v4(((const struct sockaddr_in *)(const void *)name)->sin_addr.s_addr);
-	u->port.unreachable(&u->port, &dst, (int)e->ee_errno);
+	u->port.unreachable(&u->port, &dst, quote, len);
 }
 
 void ur_udp_errors(struct ur_udp *u)
@@ -190,10 +197,17 @@ void ur_udp_errors(struct ur_udp *u)
 	for (int i = 0; i < 64; i++) {
 		struct sockaddr_in6 name = {.sin6_family = 0};
 		union ur_udp_control control;
-		struct msghdr h = {
-			.msg_name = &name, .msg_namelen = sizeof(name), .msg_control = &control, .msg_controllen = sizeof(control)};
+		uint8_t quote[UR_BTH_LEN]; /* of the datagram's payload, if the error had as much */
+		struct iovec v = {.iov_base = quote, .iov_len = sizeof(quote)};
+		struct msghdr h = {.msg_name = &name,
+				   .msg_namelen = sizeof(name),
+				   .msg_iov = &v,
+				   .msg_iovlen = 1,
+				   .msg_control = &control,
+				   .msg_controllen = sizeof(control)};
+		ssize_t len = recvmsg(u->fd, &h, MSG_ERRQUEUE | MSG_DONTWAIT);
 
-		if (recvmsg(u->fd, &h, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+		if (len < 0)
 			return;
 		for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
 			struct sock_extended_err e;
@@ -201,7 +215,7 @@ void ur_udp_errors(struct ur_udp *u)
 			if (c->cmsg_len < CMSG_LEN(sizeof(e)) || (c->cmsg_type != IP_RECVERR && c->cmsg_type != IPV6_RECVERR))
 				continue;
 			memcpy(&e, CMSG_DATA(c), sizeof(e));
-			told(u, &h, &e);
+			told(u, &h, &e, quote, (unsigned)len);
 		}
 	}
 }

@@ -46,6 +46,15 @@ static void nic_tell(void *ctx, const struct ur_pkt *p)
 	ur_nic_tell_siblings(ctx, p, UR_PKT_LOCAL);
 }
 
+static void nic_unreachable(void *ctx, const struct ur_gid *dst, const uint8_t *quote, unsigned len)
+{
+	struct ur_nic *nic = ctx;
+
+	ur_cm_unreachable(nic->cm, dst, nic->now);
+	if (len >= UR_BTH_LEN)
+		ur_tp_unreachable(nic->tp, dst, quote, nic->now);
+}
+
 /* --- making and unmaking --- */
 
 #define IN_USE (2 * UR_NS_PER_S)
@@ -84,6 +93,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				    .mtu = nic->cfg.mtu,
 				    .owned = nic->cfg.owned,
 				    .seed = ur_random_u64(&nic->random),
+				    .unreachable = nic_unreachable,
 				    .tell = nic_tell};
 	struct ur_cm_config cm = {.ctx = nic,
 				  .send = ur_nic_send_mad,
@@ -151,12 +161,9 @@ void ur_nic_destroy(struct ur_nic *nic)
 	free(nic);
 }
 
-static void nic_unreachable(struct ur_port *port, const struct ur_gid *dst, int err)
+static void port_unreachable(struct ur_port *port, const struct ur_gid *dst, const uint8_t *quote, unsigned len)
 {
-	struct ur_nic *nic = port->owner;
-
-	(void)err;
-	ur_cm_unreachable(nic->cm, dst, nic->now);
+	nic_unreachable(port->owner, dst, quote, len);
 }
 
 void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
@@ -164,7 +171,7 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	nic->port = port;
 	port->owner = nic;
 	nic->routed = port->queue->caps & UR_QUEUE_BARE;
-	port->unreachable = nic_unreachable;
+	port->unreachable = port_unreachable;
 	ur_net_set_routed(nic->net, nic->routed);
 	ur_tp_set_window(nic->tp, port->queue->rx_bytes);
 	ur_tp_set_train(nic->tp, port->queue->train_pkts);

@@ -154,6 +154,17 @@ static void rx_echo(struct ur_net *net, const struct ur_pkt *in)
 	net->cfg.output(net->cfg.ctx, p);
 }
 
+/* --- errors --- */
+
+/* About a packet that came from the address which the error came to. */
+static void rx_unreachable(struct ur_net *net, const struct ur_pkt *p, const struct ur_icmp *m)
+{
+	if (!our_addr(net, &p->dst, p) || !ur_gid_eq(&m->quote.src, &p->dst) || !net->cfg.unreachable)
+		ur_net_count(net, UR_C_RX_OTHER_HOST);
+	else
+		net->cfg.unreachable(net->cfg.ctx, &m->quote.dst, p->data + m->quote.bth_off, m->quote.len);
+}
+
 static void rx_icmp(struct ur_net *net, const struct ur_pkt *p, ur_time now)
 {
 	struct ur_icmp m;
@@ -172,6 +183,9 @@ static void rx_icmp(struct ur_net *net, const struct ur_pkt *p, ur_time now)
 		break;
 	case UR_ICMP_NA:
 		rx_advertisement(net, p, &m, now);
+		break;
+	case UR_ICMP_UNREACHABLE:
+		rx_unreachable(net, p, &m);
 		break;
 	default:
 		ur_net_count(net, UR_C_RX_OTHER_HOST);

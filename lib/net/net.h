@@ -31,6 +31,8 @@ struct ur_net_config {
 	uint16_t mtu;
 	bool owned;
 	uint64_t seed; /* of random delays */
+	/* Somebody says that nothing reaches `dst`, and quotes a packet of ours: as in struct ur_port. May be NULL. */
+	void (*unreachable)(void *ctx, const struct ur_gid *dst, const uint8_t *quote, unsigned len);
 	/* A copy of a frame that we sent, for the other processes of this device, which it concerns as well. May be NULL. */
 	void (*tell)(void *ctx, const struct ur_pkt *p);
 };

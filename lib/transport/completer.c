@@ -429,10 +429,14 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	}
 	if (!r->timeout || (r->una == r->next && !lacks_path(qp)))
 		return;
+	if (r->told)
+		ur_told_timer(qp, now);
 	if (now < r->deadline) {
 		if (now >= ur_comp_expiry(qp))
 			ur_probe(qp, now);
 		ur_timer_arm(qp->tp->c.wheel, t, ur_comp_expiry(qp));
+		if (r->told)
+			ur_told_again(qp, now);
 		return;
 	}
 	ur_qp_count(qp, UR_C_ACK_TIMEOUT);
@@ -443,6 +447,8 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	retry(qp, now);
 	settle(qp);
 	ur_comp_watch_path(qp, now);
+	if (r->told && ur_qp_st(qp) != IBV_QPS_ERR)
+		ur_told_again(qp, now);
 	if (ur_unlikely(qp->broken))
 		ur_qp_to_err(qp);
 }

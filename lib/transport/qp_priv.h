@@ -157,6 +157,10 @@ struct ur_requester {
 	uint32_t hi, scan, loose; /* before `loose` READ responses may begin and end a message anywhere */
 	ur_time round_at;
 	uint64_t ahead[UR_AHEAD / 64], asked[UR_AHEAD / 64], asked_before[UR_AHEAD / 64];
+	/* told.c */
+	bool told;         /* the network says that the peer cannot be reached, and since then nothing was acknowledged */
+	uint32_t told_una; /* that was when it said so */
+	ur_time told_due;  /* when the next retry comes then */
 };
 
 struct ur_rd_res { /* a request whose answer is more than an acknowledgement, kept for duplicates */

@@ -57,6 +57,7 @@ struct ur_tp {
 	struct ur_list parked[UR_TXQ_COUNT]; /* and those whose next packet goes where nothing can go now */
 	unsigned nheld;                      /* such destinations */
 	uint64_t held[256 / 64];
+	ur_time deaf_until; /* of what the network says */
 	unsigned nstash;
 	bool starved; /* no packet buffer was to be had in this call of ur_tp_tx */
 	bool sliced;  /* a FLUSH has had its slice in it */
@@ -401,6 +402,13 @@ void ur_window_shed(struct ur_qp *qp);
 /* For rd_shift of a READ that is started. */
 uint8_t ur_window_rd_shift(uint32_t window);
 void ur_rtt_sample(struct ur_requester *r, ur_time rtt);
+
+/* --- told.c --- */
+
+/* Of a QP that has been told, in its timer: lets the ACK timer expire when the next retry is due. */
+void ur_told_timer(struct ur_qp *qp, ur_time now);
+/* And at the end of it: arms the timer for the next one. */
+void ur_told_again(struct ur_qp *qp, ur_time now);
 
 /* --- probe.c --- */
 

@@ -375,6 +375,11 @@ struct ur_qp **ur_qp_doorbell_link(struct ur_qp *qp);
  * leads nowhere, and completes.
  */
 void ur_qp_unreachable(struct ur_qp *qp);
+/*
+ * Somebody says (ICMP) that a packet with this BTH did not reach `dst`. When it is a request of ours that is not acknowledged, requests to
+ * that address are sent again sooner; they fail when their retries are exhausted, as without it.
+ */
+void ur_tp_unreachable(struct ur_tp *tp, const struct ur_gid *dst, const uint8_t bth[12], ur_time now);
 
 /* --- datagrams: address handles and multicast --- */
 

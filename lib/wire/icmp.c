@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ICMP echo and neighbour discovery. */
+/* ICMP echo, destination unreachable and neighbour discovery. */
+#include "base/bytes.h"
 #include "wire/icmp.h"
 #include "wire/ip.h"
 
 enum {
 	ECHO_REPLY4 = 0,
+	UNREACHABLE4 = 3,
+	TOO_LONG4 = 4, /* its code for a packet that would have to be cut */
+	UNREACHABLE6 = 1,
 	ECHO_REQUEST4 = 8,
 	ECHO_REQUEST6 = 128,
 	ECHO_REPLY6 = 129,
 	SOLICITATION = 135,
 	ADVERTISEMENT = 136,
 	ECHO_LEN = 8,
+	ERROR_LEN = 8, /* before the quoted packet */
 	ND_LEN = 24,
 	OPT_SOURCE_LLADDR = 1,
 	OPT_TARGET_LLADDR = 2,
@@ -129,6 +134,48 @@ static bool parse_echo(const struct ur_pkt *p, struct ur_icmp *m, enum ur_icmp_k
 	return m->code == 0;
 }
 
+/* The header of a quoted IPv4 packet that UDP follows: its length, or 0. */
+static uint32_t quoted_ip4(const uint8_t *ip, uint32_t len, struct ur_icmp_quote *q)
+{
+	uint32_t hdr, from, to;
+
+	if (len < UR_IP4_LEN || ip[0] >> 4 != 4 || ip[9] != UR_PROTO_UDP || ur_get16(ip + 6) & 0x1fff)
+		return 0;
+	hdr = (ip[0] & 15) * 4u;
+	memcpy(&from, ip + 12, 4);
+	memcpy(&to, ip + 16, 4);
+	q->src = ur_gid_from_v4(from);
+	q->dst = ur_gid_from_v4(to);
+	return hdr < UR_IP4_LEN ? 0 : hdr;
+}
+
+static uint32_t quoted_ip6(const uint8_t *ip, uint32_t len, struct ur_icmp_quote *q)
+{
+	if (len < UR_IP6_LEN || ip[0] >> 4 != 6 || ip[6] != UR_PROTO_UDP)
+		return 0;
+	memcpy(q->src.raw, ip + 8, 16);
+	memcpy(q->dst.raw, ip + 24, 16);
+	return UR_IP6_LEN;
+}
+
+/* Errors quote as much as they like. What is not a RoCEv2 packet stays UR_ICMP_OTHER. */
+static void parse_unreachable(const struct ur_pkt *p, struct ur_icmp *m)
+{
+	bool v4 = p->kind == UR_PKT_ICMP4;
+	const uint8_t *ip = p->data + p->payload_off + ERROR_LEN;
+	uint32_t len = p->payload_len, hdr;
+
+	if (len < ERROR_LEN || (v4 && m->code == TOO_LONG4))
+		return;
+	len -= ERROR_LEN;
+	hdr = v4 ? quoted_ip4(ip, len, &m->quote) : quoted_ip6(ip, len, &m->quote);
+	if (!hdr || len < hdr + UR_UDP_LEN || ur_get16(ip + hdr + 2) != UR_ROCE_PORT)
+		return;
+	m->kind = UR_ICMP_UNREACHABLE;
+	m->quote.bth_off = (uint16_t)(ip + hdr + UR_UDP_LEN - p->data);
+	m->quote.len = (uint16_t)(len - hdr - UR_UDP_LEN);
+}
+
 bool ur_icmp_parse(const struct ur_pkt *p, struct ur_icmp *m)
 {
 	const uint8_t *h = p->data + p->payload_off;
@@ -143,12 +190,16 @@ bool ur_icmp_parse(const struct ur_pkt *p, struct ur_icmp *m)
 			return parse_echo(p, m, UR_ICMP_ECHO_REQUEST4);
 		if (m->type == ECHO_REPLY4)
 			return parse_echo(p, m, UR_ICMP_ECHO_REPLY4);
+		if (m->type == UNREACHABLE4)
+			parse_unreachable(p, m);
 		return true;
 	}
 	if (m->type == ECHO_REQUEST6)
 		return parse_echo(p, m, UR_ICMP_ECHO_REQUEST6);
 	if (m->type == ECHO_REPLY6)
 		return parse_echo(p, m, UR_ICMP_ECHO_REPLY6);
+	if (m->type == UNREACHABLE6)
+		parse_unreachable(p, m);
 	if (m->type == SOLICITATION || m->type == ADVERTISEMENT)
 		return parse_nd(p, m);
 	return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICMP echo (RFC 792, RFC 4443) and neighbour discovery (RFC 4861: solicitation and advertisement with link-layer address options):
- * parse and build; and the addresses that multicast uses (RFC 1112, RFC 2464, RFC 4291).
+ * ICMP echo and destination unreachable (RFC 792, RFC 4443) and neighbour discovery (RFC 4861: solicitation and advertisement with
+ * link-layer address options): parse and build; and the addresses that multicast uses (RFC 1112, RFC 2464, RFC 4291).
  */
 #ifndef UR_ICMP_H
 #define UR_ICMP_H
@@ -16,6 +16,13 @@ enum ur_icmp_kind {
 	UR_ICMP_ECHO_REPLY6,
 	UR_ICMP_NS, /* neighbour solicitation */
 	UR_ICMP_NA, /* neighbour advertisement */
+	UR_ICMP_UNREACHABLE, /* a RoCEv2 packet did not arrive, and the next would not either */
+};
+
+/* The RoCEv2 packet that an error quotes. */
+struct ur_icmp_quote {
+	struct ur_gid src, dst;
+	uint16_t bth_off, len; /* what there is of it from its BTH on, perhaps nothing; counted from p->data */
 };
 
 /* A neighbour solicitation or advertisement. */
@@ -32,11 +39,13 @@ struct ur_icmp {
 	uint16_t id, seq;            /* echo */
 	uint16_t data_off, data_len; /* echo: the data, counted from p->data */
 	struct ur_nd nd;             /* NS, NA */
+	struct ur_icmp_quote quote;  /* UNREACHABLE */
 };
 
 /*
  * Reads a packet of kind UR_PKT_ICMP4 or UR_PKT_ICMP6. False when it is cut short, its checksum is wrong, or it breaks the rules of
- * RFC 4861, 7.1 (hop limit 255, code 0, target not multicast, options that fit, ...); the caller counts UR_C_DROP_ICMP.
+ * RFC 4861, 7.1 (hop limit 255, code 0, target not multicast, options that fit, ...); the caller counts UR_C_DROP_ICMP. An error about
+ * anything but a RoCEv2 packet, or about its length, is of no interest.
  */
 bool ur_icmp_parse(const struct ur_pkt *p, struct ur_icmp *m);
 /*

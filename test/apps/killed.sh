@@ -145,3 +145,23 @@ test_killed_by_interrupt() {
 	kill -INT "$(program "$server")"
 	gone_soon "$s" "the server" || { cat "$TMP/server"; return 1; }
 }
+
+# --- without a keeper: the kernel says that nobody has the port any more ---
+
+# reported KIND: QPs that no connection manager knows of. By its retries alone the client would notice after half a minute (-u 20: 4.3 s, eight times).
+reported() {
+	local s c
+	local -x UROCE_KEEPER=0 UROCE_PORT=$1
+	background "$NS1" "$TMP/server" -- ib_write_bw -x 0 -F -D 60 -u 20
+	s=$server
+	ends_wait tcp 18515 || { cat "$TMP/server"; fail "the server does not listen"; return; }
+	background "$NS2" "$TMP/client" -- ib_write_bw -x 0 -F -D 60 -u 20 10.77.0.1
+	c=$server
+	sleep 2.5 # perftest takes its time before it begins
+	kill -0 "$s" && kill -0 "$c" || { cat "$TMP/server" "$TMP/client"; fail "they do not run"; return; }
+	kill -KILL "$(program "$s")"
+	gone_soon "$c" "the client" || { cat "$TMP/client"; return 1; }
+	grep -q 'status 12' "$TMP/client" || { cat "$TMP/client"; fail "not for want of an answer"; }
+}
+test_killed_reported_by_icmp() { reported udp; }
+test_killed_reported_by_icmp_packet() { reported packet; }

@@ -315,6 +315,86 @@ static void nd_build__all_flags_and_vlan(void)
 	}
 }
 
+/* An error about a RoCEv2 packet of ours (fd99::2 or 10.99.0.2) to fd99::3 or 10.99.0.3, which quotes so much of it from its BTH on. */
+static size_t unreachable(uint8_t *f, bool six, uint8_t code, unsigned quoted)
+{
+	unsigned hdr = six ? 40 : 20, data = hdr + 8 + quoted;
+	size_t len = echo_request(f, six, 0, data), at = len - data - 8;
+	uint8_t *ip = f + at + 8;
+
+	f[at] = six ? 1 : 3;
+	f[at + 1] = code;
+	memset(ip, 0, data);
+	memcpy(ip, f + 14, hdr); /* whose addresses are the other way round */
+	memcpy(ip + (six ? 8 : 12), f + (six ? 38 : 30), six ? 16 : 4);
+	memcpy(ip + (six ? 24 : 16), f + (six ? 22 : 26), six ? 16 : 4);
+	ip[six ? 6 : 9] = 17;
+	ur_put16(ip + hdr + 2, UR_ROCE_PORT);
+	memset(ip + hdr + 8, 0xbb, quoted);
+	mend(f, len, six, at);
+	return len;
+}
+
+static void icmp_parse__unreachable(void)
+{
+	static const unsigned quotes[] = {0, 12, 100};
+	uint8_t f[512];
+	struct ur_icmp m;
+
+	for (int six = 0; six < 2; six++) {
+		size_t len = 0, ip = 14 + (six ? 40u : 20) + 8;
+
+		for (unsigned i = 0; i < ur_array_size(quotes); i++) {
+			len = unreachable(f, six, six ? 4 : 3, quotes[i]);
+			CU_ASSERT(parse_bytes(f, len, &m) && m.kind == UR_ICMP_UNREACHABLE);
+			CU_ASSERT_EQUAL(m.quote.len, quotes[i]);
+			CU_ASSERT_EQUAL(m.quote.bth_off, len - quotes[i]);
+			CU_ASSERT_EQUAL(m.quote.src.raw[15], 2);
+			CU_ASSERT_EQUAL(m.quote.dst.raw[15], 3);
+		}
+		f[ip + (six ? 6 : 9)] = 6; /* TCP */
+		mend(f, len, six, ip - 8);
+		CU_ASSERT(parse_bytes(f, len, &m) && m.kind == UR_ICMP_OTHER);
+		len = unreachable(f, six, 1, 12);
+		f[ip + (six ? 40 : 20) + 3] ^= 1; /* another port */
+		mend(f, len, six, ip - 8);
+		CU_ASSERT(parse_bytes(f, len, &m) && m.kind == UR_ICMP_OTHER);
+		len = unreachable(f, six, 1, 12);
+		f[ip] ^= 0x70; /* another version */
+		mend(f, len, six, ip - 8);
+		CU_ASSERT(parse_bytes(f, len, &m) && m.kind == UR_ICMP_OTHER);
+	}
+	CU_ASSERT(parse_bytes(f, unreachable(f, false, 4, 12), &m) && m.kind == UR_ICMP_OTHER); /* too long */
+}
+
+/* Cut anywhere, an error is of no interest, and nothing behind its end is read: samples end where their memory does. */
+static void icmp_parse__unreachable_cut(void)
+{
+	uint8_t f[512];
+	struct ur_icmp m;
+
+	for (int six = 0; six < 2; six++) {
+		size_t whole = unreachable(f, six, 1, 12), at = 14 + (six ? 40u : 20);
+
+		for (size_t len = at + 4; len < whole - 12; len++) {
+			if (six)
+				ur_put16(f + 18, (uint16_t)(len - at));
+			else
+				ur_put16(f + 16, (uint16_t)(len - 14));
+			if (!six) {
+				uint16_t v;
+
+				memset(f + 24, 0, 2);
+				v = ur_csum_fold(ur_csum_add(0, f + 14, 20));
+				memcpy(f + 24, &v, 2);
+			}
+			mend(f, len, six, at);
+			CU_ASSERT(parse_bytes(f, len, &m) && m.kind == UR_ICMP_OTHER);
+			unreachable(f, six, 1, 12);
+		}
+	}
+}
+
 static void mcast__addresses(void)
 {
 	struct ur_gid v4 = ur_gid_from_v4(0x0303ffef) /* 239.255.3.3 */, ip = {{0xfd, 0x99, [12] = 0xab, 0xcd, 0xef, 0x12}};
@@ -339,5 +419,7 @@ void ur_suite_icmp(void)
 	CU_ADD_TEST(s, icmp_parse__nd_lengths);
 	CU_ADD_TEST(s, nd_build__captured_bytes);
 	CU_ADD_TEST(s, nd_build__all_flags_and_vlan);
+	CU_ADD_TEST(s, icmp_parse__unreachable);
+	CU_ADD_TEST(s, icmp_parse__unreachable_cut);
 	CU_ADD_TEST(s, mcast__addresses);
 }
