@@ -4,6 +4,7 @@
 #define UR_INFO_H
 
 #include <arpa/inet.h>
+#include <sys/types.h>
 
 #include "engine/engine.h"
 
@@ -16,5 +17,7 @@ const char *ur_info_addr(const struct ur_gid *g, char *buf);
 int ur_info_processes(const struct ur_engine *e);
 /* info_counters.c: the counters, and the values of the processes that offer theirs; `e` is NULL without a device. 0. */
 int ur_info_counters(const struct ur_engine *e);
+/* info_keeper.c: a line about the keeper of that process, if it has one. */
+void ur_info_keeper(pid_t of);
 
 #endif

@@ -50,6 +50,7 @@ int ur_info_processes(const struct ur_engine *e)
 		const struct ur_registry_process *p = &v->processes[i];
 
 		printf("  %d  slot %u  %s%s\n", (int)p->pid, p->slot, p->started ? "port " : "not started", p->started ? p->kind : "");
+		ur_info_keeper(p->pid);
 		for (unsigned k = 0; k < p->port_count; k++)
 			print_port(&p->ports[k]);
 	}

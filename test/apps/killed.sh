@@ -102,6 +102,7 @@ test_killed_keeper() {
 	sleep 0.8
 	k=$(keepers "$NS2")
 	[ "$(echo "$k" | wc -w)" = 1 ] || { fail "keepers: $k"; return; }
+	in_ns "$NS2" "$UROCE" info --dev eth0 | grep -qx " *keeper $k" || { fail "info does not show keeper $k"; return; }
 	kill -TERM "$k" # is not meant for it
 	sleep 0.2
 	[ "$(keepers "$NS2")" = "$k" ] || { fail "the keeper has gone with SIGTERM"; return; }
