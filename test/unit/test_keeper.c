@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The keeper itself: what it sends, and that no will harms it. Each test has a network of its own, and keepers are its children. */
+#include <CUnit/CUnit.h>
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "drivers/udp/udp.h"
+#include "engine/keeper.h"
+#include "keeper/will.h"
+#include "wire/frame.h"
+#include "wire/cm_msg.h"
+
+void ur_suite_keeper(void);
+
+#define ROUNDS 4
+#define PATIENCE_S 20
+#define WANT(x) \
+	do { \
+		if (!(x)) \
+			_exit(__LINE__ % 250 + 1); \
+	} while (0)
+
+static struct ur_will *will;
+static int will_fd;
+
+static void lo_up(void)
+{
+	struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING | IFF_LOOPBACK};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	WANT(ioctl(fd, SIOCSIFFLAGS, &ifr) == 0);
+	close(fd);
+}
+
+static void make_will(size_t size)
+{
+	will_fd = memfd_create("will", MFD_CLOEXEC);
+	WANT(will_fd >= 0 && ftruncate(will_fd, (off_t)size) == 0);
+	if (size < sizeof(*will))
+		return;
+	will = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, will_fd, 0);
+	WANT(will != MAP_FAILED);
+	strcpy(will->ifname, "lo");
+	will->ifindex = (int32_t)if_nametoindex("lo");
+}
+
+/* Starts a keeper for a process that ends at once. */
+static void keeper_of_the_dead(void)
+{
+	sigset_t all, old;
+	int alive;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	WANT(ur_keeper_start(will_fd, &alive) == 0);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	close(alive);
+}
+
+/* It ends by itself, with status 0. */
+static void keeper_ends(void)
+{
+	int status;
+
+	WANT(wait(&status) > 0 && status == 0);
+	WANT(wait(&status) < 0);
+}
+
+/* True without the right to have a network of one's own. */
+static void run(void (*test)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		if (unshare(CLONE_NEWNET))
+			_exit(0);
+		alarm(PATIENCE_S);
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
+		lo_up();
+		test();
+		_exit(0);
+	}
+	CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+	CU_ASSERT_EQUAL(status, 0);
+}
+
+/* --- what it says --- */
+
+static struct ur_will_mad mad_to(bool v4)
+{
+	struct ur_will_mad m = {.kind = 1, .tclass = 0x20};
+
+	m.src = m.dst = v4 ? ur_gid_from_v4(htonl(INADDR_LOOPBACK)) : (struct ur_gid){.raw = {[15] = 1}};
+	for (unsigned i = 0; i < UR_WILL_MAD_LEN; i++)
+		m.mad[i] = (uint8_t)(i * 3 + v4);
+	return m;
+}
+
+/* A UD packet from QP 1 to QP 1 whose ICRC is right, and the message in it. */
+static void check(struct ur_pkt *p)
+{
+	struct ur_counters c = {0};
+	bool v4 = ur_gid_is_v4(&p->dst);
+	struct ur_will_mad m = mad_to(v4);
+	struct ur_deth deth;
+
+	WANT(ur_frame_parse(p, &c) && p->kind == UR_PKT_ROCE);
+	WANT(p->bth.opcode == (UR_UD | UR_OP_SEND_ONLY) && p->bth.dqpn == 1 && p->bth.pkey == UR_PKEY_DEFAULT);
+	ur_deth_get(p->data + p->bth_off + UR_BTH_LEN, &deth);
+	WANT(deth.qkey == UR_GSI_QKEY && deth.sqpn == 1);
+	WANT(p->payload_len == UR_WILL_MAD_LEN && !memcmp(p->data + p->payload_off, m.mad, UR_WILL_MAD_LEN));
+	WANT(ur_gid_eq(&p->src, &m.src) && (p->tos & 0xfc) == 0x20);
+}
+
+static void says_it(void)
+{
+	const struct ur_udp_config cfg = {.ifname = "lo", .mtu = 1500};
+	unsigned got[2] = {0, 0};
+	struct ur_port *port;
+	struct ur_pkt *p;
+	char err[400];
+
+	make_will(sizeof(*will));
+	will->nmads = 4;
+	will->mad[0] = mad_to(true);
+	will->mad[2] = mad_to(false); /* the two between and behind are not in use */
+	WANT(ur_udp_open(&cfg, &port, err, sizeof(err)) == 0);
+	keeper_of_the_dead();
+	while (got[0] < ROUNDS || got[1] < ROUNDS) {
+		if (!ur_queue_rx(port->queue, &p, 1)) {
+			usleep(1000);
+			continue;
+		}
+		got[ur_gid_is_v4(&p->dst)]++;
+		check(p);
+		ur_pkts_release(&p, 1);
+	}
+	keeper_ends();
+	WANT(!ur_queue_rx(port->queue, &p, 1));
+	port->ops->close(port);
+}
+
+static void keeper__says_it(void)
+{
+	run(says_it);
+}
+
+/* --- what it does not --- */
+
+static void nothing_to_say(void)
+{
+	make_will(sizeof(*will));
+	keeper_of_the_dead();
+	keeper_ends();
+}
+
+static void short_memory(void)
+{
+	make_will(sizeof(*will) - 1);
+	keeper_of_the_dead();
+	keeper_ends();
+}
+
+static void nonsense(void)
+{
+	struct ur_rng r = {.state = 4711};
+
+	make_will(sizeof(*will));
+	for (size_t i = 0; i < sizeof(*will) / 4; i++)
+		((uint32_t *)(void *)will)[i] = ur_rng_u32(&r);
+	for (unsigned i = 0; i < UR_WILL_MADS; i++)
+		will->mad[i].kind = 1;
+	for (unsigned i = 0; i < UR_WILL_GROUPS; i += 2)
+		will->group[i].raw[0] = 0xff;
+	keeper_of_the_dead();
+	keeper_ends();
+}
+
+static void keeper__no_will_harms_it(void)
+{
+	run(nothing_to_say);
+	run(short_memory);
+	run(nonsense);
+}
+
+void ur_suite_keeper(void)
+{
+	CU_pSuite s = CU_add_suite("keeper", NULL, NULL);
+
+	CU_ADD_TEST(s, keeper__says_it);
+	CU_ADD_TEST(s, keeper__no_will_harms_it);
+}
