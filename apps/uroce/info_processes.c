@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "engine/registry.h"
@@ -44,12 +45,18 @@ int ur_info_processes(const struct ur_engine *e)
 	int err = ur_engine_processes(e, &v);
 
 	if (err)
-		return ur_cmd_fail(UR_EXIT_FAIL, "the processes that use the device cannot be read from /dev/shm: %s", strerror(err));
+		return ur_cmd_fail(UR_EXIT_FAIL, "the processes that use the device cannot be asked: %s", strerror(err));
 	puts(v->count ? "\nprocesses" : "\nno process uses it");
 	for (unsigned i = 0; i < v->count; i++) {
 		const struct ur_registry_process *p = &v->processes[i];
 
-		printf("  %d  slot %u  %s%s\n", (int)p->pid, p->slot, p->started ? "port " : "not started", p->started ? p->kind : "");
+		printf("  %d  slot %u  ", (int)p->pid, p->slot);
+		if (p->told)
+			printf("%s%s\n", p->started ? "port " : "not started", p->started ? p->kind : "");
+		else if (p->uid == geteuid())
+			puts("does not answer");
+		else
+			printf("of user %u\n", (unsigned)p->uid);
 		ur_info_keeper(p->pid);
 		for (unsigned k = 0; k < p->port_count; k++)
 			print_port(&p->ports[k]);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "drivers/ethdev/ethdev.h"
@@ -15,14 +14,11 @@
 #include "engine/reach.h"
 #include "wire/frame.h"
 
+/* In its network namespace: what it names lives there. */
 static uint64_t device_key(const struct ur_engine *e)
 {
-	uint64_t h = UR_HASH_BEGIN;
-	struct stat st;
+	uint64_t h = ur_hash_bytes(UR_HASH_BEGIN, e->info.ifname, strlen(e->info.ifname));
 
-	if (!stat("/proc/self/ns/net", &st))
-		h = ur_hash_bytes(h, &st.st_ino, sizeof(st.st_ino));
-	h = ur_hash_bytes(h, e->info.ifname, strlen(e->info.ifname));
 	if (e->info.owned)
 		return ur_hash_bytes(ur_hash_bytes(h, e->cfg.vdev, strlen(e->cfg.vdev)), e->cfg.ip, strlen(e->cfg.ip));
 	return ur_hash_bytes(h, e->info.mac.b, 6);
@@ -261,10 +257,10 @@ int ur_device_open(struct ur_engine *e)
 	e->info.guid = eui64(&e->info.mac);
 	err = e->onlooker ? 0 : ur_registry_open(device_key(e), &e->registry);
 	if (err == EAGAIN) {
-		ur_engine_set_error("255 processes use this device already: end one of them");
+		ur_engine_set_error("all 255 slots of this device are taken: end processes that use it ('ss -xap | grep uroce' shows who)");
 		return err;
 	}
-	/* Any other failure (no /dev/shm) only means that the processes of this device do not know of one another. */
+	/* Any other failure (no descriptor is left) only means that the processes of this device do not know of one another. */
 	if (e->registry)
 		ur_local_open(e->registry, &e->local);
 	err = create_nic(e);

@@ -76,7 +76,7 @@ static int open_packet(struct ur_engine *e, struct ur_port **out, char *err)
 }
 
 /* The processes that share the socket's port take turns to open and close it, so that all know the order in which they did. */
-static int open_udp(struct ur_engine *e, struct ur_port **out, char *err)
+static int open_in_turn(struct ur_engine *e, struct ur_port **out, char *err)
 {
 	const struct ur_udp_config uc = {
 		.ifname = e->hostif.name, .mac = e->hostif.mac, .mtu = e->hostif.mtu, .speed_mbps = e->hostif.speed_mbps};
@@ -93,12 +93,24 @@ static int open_udp(struct ur_engine *e, struct ur_port **out, char *err)
 	return r;
 }
 
+/* The lock is for the registry, which application threads use as well. */
+static int open_udp(struct ur_engine *e, struct ur_port **out, char *err)
+{
+	int r;
+
+	pthread_mutex_lock(&e->shard);
+	r = open_in_turn(e, out, err);
+	pthread_mutex_unlock(&e->shard);
+	return r;
+}
+
 static void close_plain(struct ur_engine *e, struct ur_port *port)
 {
 	(void)e;
 	port->ops->close(port);
 }
 
+/* Under the lock. */
 static void close_udp(struct ur_engine *e, struct ur_port *port)
 {
 	uint8_t slots[256];

@@ -46,7 +46,7 @@ struct ur_engine {
 	pthread_mutex_t info_lock; /* of what starting and the interface change in `info`; held for a few instructions */
 	struct ur_hostif hostif;    /* shared mode */
 	bool onlooker;              /* stays out of the registry and never starts */
-	struct ur_registry *registry; /* NULL when there is no /dev/shm, and for an onlooker */
+	struct ur_registry *registry; /* under the lock; NULL when it could not be had, and for an onlooker */
 	struct ur_local *local;       /* NULL without a registry */
 	struct ur_will_list *will;    /* NULL: nobody speaks for us */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets between the processes of one device, which the wire would not return. Each process has a mailbox, anonymous shared memory that it
- * alone can write: a ring of packets for each of the others, how far it has read theirs, and whether it sleeps. The others find it through
- * the registry and map it to read. So nobody waits for anybody's lock, and who dies, stops or writes nonsense loses packets of his own.
- *
- * A process maps the mailbox of another when it first hears of it. What one that nobody had heard of sent just before it died is lost.
+ * Packets between the processes of one device and one user, which the wire would not return. Each process has a mailbox in its page
+ * (page.h), which it alone can write: a ring of packets for each of the others, how far it has read theirs, and whether it sleeps. So
+ * nobody waits for anybody's lock, and who dies, stops or writes nonsense loses packets of his own.
  */
 #ifndef UR_LOCAL_H
 #define UR_LOCAL_H
@@ -14,11 +12,11 @@
 
 struct ur_local;
 
-/* Makes this process's mailbox. 0 or an errno: then the processes of this device do not reach one another. */
+/* 0 or ENOMEM. The registry outlives it. */
 int ur_local_open(struct ur_registry *r, struct ur_local **out);
 /* Every packet of the inbox has come back. */
 void ur_local_close(struct ur_local *l);
-/* From now on somebody reads what the others send: tells them where it is. */
+/* From now on somebody reads what the others send, and tells them so. */
 void ur_local_announce(struct ur_local *l);
 
 /* What the other processes sent, each packet a private copy. It takes none. */

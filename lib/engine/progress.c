@@ -270,6 +270,30 @@ static void ask_for_exact_sleeps(void)
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
 }
 
+/* The other processes come before the port, since some ports are shared with them. */
+static void meet_others(struct ur_engine *e)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&e->shard);
+	if (e->registry)
+		err = ur_registry_join(e->registry);
+	pthread_mutex_unlock(&e->shard);
+	if (err)
+		fprintf(stderr, "uroce: this process and others that use the device will not know of one another: %s\n", strerror(err));
+}
+
+static void attach(struct ur_engine *e, struct ur_port *port)
+{
+	pthread_mutex_lock(&e->shard);
+	ur_nic_attach(e->nic, port);
+	if (e->local)
+		ur_local_announce(e->local);
+	if (e->registry)
+		ur_registry_started(e->registry, e->kind->name);
+	pthread_mutex_unlock(&e->shard);
+}
+
 static void *progress_main(void *arg)
 {
 	struct ur_engine *e = arg;
@@ -277,16 +301,11 @@ static void *progress_main(void *arg)
 	int err = open_capture(e);
 
 	if (!err)
+		meet_others(e);
+	if (!err)
 		err = ur_device_open_port(e, &port);
-	if (!err) {
-		pthread_mutex_lock(&e->shard);
-		ur_nic_attach(e->nic, port);
-		pthread_mutex_unlock(&e->shard);
-		if (e->local)
-			ur_local_announce(e->local);
-		if (e->registry)
-			ur_registry_started(e->registry, e->kind->name);
-	}
+	if (!err)
+		attach(e, port);
 	ask_for_short_slices();
 	ask_for_exact_sleeps();
 	report_start(e, err);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the processes of one device share: a small file in /dev/shm with a slot for each process and the ports they are bound to. A slot
- * belongs to whoever holds the lock on its byte, so the kernel frees the slot of a process that crashes, and its ports with it.
+ * What the processes of one device share. A slot belongs to whoever holds its name in the network namespace (names.h), whatever his user,
+ * so the kernel frees it when a process dies. All else, ports, mailboxes and who shares a socket, the processes of one user learn from one
+ * another's pages (page.h), each of which only its owner can write. Nobody waits for anybody, but a newcomer, for a moment.
+ *
+ * Those who use a registry in one process take turns by themselves: the engine's lock.
+ *
+ * Between users, names alone are shared: slots, and the ports that are listened on.
  */
 #ifndef UR_REGISTRY_H
 #define UR_REGISTRY_H
@@ -10,55 +15,69 @@
 
 #include "base/base.h"
 
+struct ur_own_page;
 struct ur_registry;
+struct ur_sibling;
 
-/* `key` names the device on this host. Takes a slot (1 to 255). 0, EAGAIN when all are taken, or the errno of the file. */
+/* `key` names the device in this network namespace. Takes a slot (1 to 255). 0, EAGAIN when all are taken, or an errno. */
 int ur_registry_open(uint64_t key, struct ur_registry **out);
-/* Gives slot and ports back; the last one out removes the file. */
+/* Gives slot and ports back. */
 void ur_registry_close(struct ur_registry *r);
 /* In a forked child: forgets the parent's registry without giving anything back. */
 void ur_registry_abandon(struct ur_registry *r);
 uint8_t ur_registry_slot(const struct ur_registry *r);
 uint64_t ur_registry_key(const struct ur_registry *r);
 
+/*
+ * Gets to know the other processes of this user; once. Binding a port does so too. Takes as long as they need to answer, a third of a
+ * second at most: one that is stopped becomes known when it goes on. 0 or an errno: then they do not know of one another.
+ */
+int ur_registry_join(struct ur_registry *r);
 /* This process's port, of that kind ("udp"), is open: from now on it answers what is for nobody in particular. */
 void ur_registry_started(struct ur_registry *r, const char *kind);
 
-/* Tells the other processes where this one's mailbox (local.h) is: a descriptor of a process. */
-void ur_registry_announce(struct ur_registry *r, pid_t pid, int fd);
+/* This process's page: the mailbox in it is local.h's. */
+const struct ur_own_page *ur_registry_page(const struct ur_registry *r);
+/* Takes in whoever has introduced himself. A number that changes when one of those that are known has come or gone. */
+uint32_t ur_registry_meet(struct ur_registry *r);
+/* The process of this user that has the slot, or had it last; NULL when none is known. Valid until the next call of `meet` or `bury`. */
+const struct ur_sibling *ur_registry_sibling(const struct ur_registry *r, uint8_t slot);
+/* Forgets who had the slot, if he is dead. */
+void ur_registry_bury(struct ur_registry *r, uint8_t slot);
+
 /*
  * The processes that share a socket's port, in the order in which they joined; when one goes, the last takes its place (ur_udp_steer).
- * Nobody joins or leaves between `begin`, which copies the slots of the others that live and returns their number, and `end`, which puts
- * this process behind them if it is `in` and else leaves it out.
+ * Between `begin`, which copies the slots of the others that live and returns their number, and `end`, which puts this process behind them
+ * if it is `in`, no other joins or leaves, unless one that was stopped in between let us wait for half a second.
  */
 unsigned ur_registry_sharers_begin(struct ur_registry *r, uint8_t slots[256]);
 void ur_registry_sharers_end(struct ur_registry *r, bool in);
 
 /* Does a live process hold the slot? */
 bool ur_registry_alive(const struct ur_registry *r, uint8_t slot);
-/* The mailbox of a slot. `lease` tells successive owners of a slot apart. False when nobody has the slot or its owner has no mailbox. No
- * system call. */
-bool ur_registry_find(const struct ur_registry *r, uint8_t slot, uint32_t *lease, pid_t *pid, int *fd);
 
 /*
- * Binds *port of a port space at an address or a wildcard (wire/gid_set.h), or with *port 0 a free ephemeral one. When a live process has
- * it at an overlapping address and not both say reuse, EADDRINUSE, or as Linux has it EADDRNOTAVAIL if either is a wildcard; ENOSPC when
- * the table is full.
+ * Binds *port of a port space at an address or a wildcard (wire/gid_set.h), with *port 0 a free ephemeral one. When a live process of this
+ * user has it at an overlapping address and not both say reuse, EADDRINUSE, or as Linux has it EADDRNOTAVAIL if either is a wildcard;
+ * ENOSPC when the table is full. Of two that bind at the same moment the one with the lower slot wins.
  */
 int ur_registry_bind(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, bool reuse, uint16_t *port);
 void ur_registry_release(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port);
-/* Marks a port of ours as listened on. It cannot be shared then: the errors of ur_registry_bind when it is. */
+/*
+ * Marks a port of ours as listened on. It cannot be shared then: the errors of ur_registry_bind when it is, and EADDRINUSE when another
+ * user's process listens on it at the same address or a wildcard.
+ */
 int ur_registry_listen(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on);
 /* Binds a bound port to another address or with another `reuse`; the errors of ur_registry_bind. */
 int ur_registry_move(struct ur_registry *r, uint16_t port_space, const struct ur_gid *from, const struct ur_gid *to, bool reuse,
 		     uint16_t port);
 /*
- * Who answers a request for a port that this process does not listen on? True: another process listens there, or another one (that with the
- * lowest slot of those that have started) refuses it.
+ * Who answers a request for a port that this process does not listen on? True: another process listens there, of whatever user, or another
+ * one of this user (that with the lowest slot of those that have started) refuses it.
  */
 bool ur_registry_elsewhere(struct ur_registry *r, uint16_t port_space, uint16_t port, const struct ur_gid *dst);
 
-/* Nobody has the slot, and of those that have started this process has the lowest: it answers what is for the slot's last owner. */
+/* Nobody has the slot, and of those of this user that have started this process has the lowest: it answers what is for its last owner. */
 bool ur_registry_orphaned(struct ur_registry *r, uint8_t slot);
 
 /* --- looking from outside --- */
@@ -73,24 +92,23 @@ struct ur_registry_port {
 #define UR_REGISTRY_KIND 8
 
 struct ur_registry_process {
-	pid_t pid; /* as the process sees itself: in another pid namespace it means somebody else here */
+	pid_t pid; /* 0: of another pid namespace */
+	uid_t uid;
 	uint8_t slot;
+	bool told;    /* the rest is known: it is of this user, or we are the superuser, and it is not stopped */
 	bool started; /* its port is open */
 	char kind[UR_REGISTRY_KIND]; /* of its port */
 	unsigned port_count;
 	const struct ur_registry_port *ports;
 };
 
-/* The live processes at one moment, in order of their slots. */
+/* The live processes that have joined, in order of their slots. */
 struct ur_registry_view {
 	unsigned count;
 	struct ur_registry_process processes[];
 };
 
-/*
- * Who uses the device named by `key`? Takes no slot, and neither makes nor changes the file; without a file the view is empty. 0 and a view
- * to be freed with free(), or ENOMEM, or the errno of the file.
- */
+/* Who uses the device named by `key`? Takes no slot. 0 and a view to be freed with free(), or ENOMEM. */
 int ur_registry_look(uint64_t key, struct ur_registry_view **out);
 
 #endif

@@ -1,316 +1,406 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ports that the processes of one device are bound to: chains of entries by port space and port, so that binding costs the same
- * with one connection and with ten thousand. A process may be killed between any two stores: whatever it was about, every chain stays
- * whole, and at worst an entry is on none. The entries of the dead are taken back by whoever comes across them.
+ * The ports that the processes of one device are bound to. Each has a table of its own, chains of entries by port space and port, so that
+ * binding costs the same with one connection and with ten thousand; the others read it. Who binds shows the port first and looks at the
+ * tables of the others then: of two that do so at once at least one sees the other.
+ *
+ * A port that is listened on has a name as well (names.h), which processes of other users see.
  */
 #include <errno.h>
-#include <stddef.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "engine/names.h"
 #include "engine/registry_priv.h"
 #include "wire/gid_set.h"
 
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_COUNT 28232
-#define ENTRIES_AT_ONCE 128 /* that the file is extended by: a page */
+#define STEPS (1u << 20) /* in the tables of others, for one call: a few milliseconds */
+#define NAPS 100         /* for one call: while another one decides */
+#define LOOKS 8          /* at a chain that changes meanwhile */
+#define LOOK_COSTS 64    /* steps, besides those in the chain */
 
-static uint32_t *chain_of(struct ur_registry *r, uint16_t ps, uint16_t port)
+static unsigned chain_of(uint16_t ps, uint16_t port)
 {
-	return &r->f->chain[(port ^ ps * 0x9e5u) & (UR_REGISTRY_CHAINS - 1)];
+	return (port ^ ps * 0x9e5u) & (UR_PORT_CHAINS - 1);
 }
 
-/* Anybody may write to the file, so a number is checked before it is used. */
+static void begin_call(struct ur_registry *r)
+{
+	ur_registry_join(r);
+	ur_registry_meet(r);
+	r->steps = STEPS;
+	r->naps = NAPS;
+}
+
+/* --- our own table: nobody else writes to it --- */
+
+static struct ur_port_table *own(struct ur_registry *r)
+{
+	return &r->own.page->ports;
+}
+
 static struct ur_port_entry *entry(struct ur_registry *r, uint32_t number)
 {
-	return number && number <= UR_REGISTRY_PORTS ? &r->f->ports[number - 1] : NULL;
+	return number ? &own(r)->entry[number - 1] : NULL;
 }
 
-static void point(uint32_t *link, uint32_t number)
+static uint32_t number_of(struct ur_registry *r, const struct ur_port_entry *e)
 {
-	__atomic_store_n(link, number, __ATOMIC_RELEASE);
+	return (uint32_t)(e - own(r)->entry) + 1;
 }
 
-/* Takes the entry that *link names, which is `e`, out of its chain. */
-static void remove_entry(struct ur_registry *r, uint32_t *link, struct ur_port_entry *e)
+/* Others read meanwhile: they look again when they find the number odd or changed. */
+static void change(struct ur_registry *r)
 {
-	point(link, e->next);
-	e->slot = 0;
-	point(&e->next, r->f->ports_free);
-	point(&r->f->ports_free, (uint32_t)(e - r->f->ports) + 1);
+	atomic_fetch_add(&own(r)->changes, 1);
 }
 
-static bool entry_alive(const struct ur_registry *r, const struct ur_port_entry *e)
-{
-	return e->slot && e->lease == r->f->lease[e->slot] && ur_registry_alive(r, e->slot);
-}
-
-/* Along the chain of a port. `link` names the entry that it stands at. No chain is longer than the table, so no walk is either. */
-struct walk {
-	struct ur_registry *r;
-	uint16_t ps, port;
-	uint32_t *link;
-	unsigned left;
-};
-
-/* What the link names; read once, since whoever writes to the file may do so at any time. */
-static struct ur_port_entry *at_link(struct ur_registry *r, const uint32_t *link)
-{
-	return entry(r, __atomic_load_n(link, __ATOMIC_RELAXED));
-}
-
-/* The first entry of the port from here on that belongs to a live process, or NULL; those of the dead go. */
-static struct ur_port_entry *find(struct walk *w)
-{
-	struct ur_port_entry *e;
-
-	while (w->left-- && (e = at_link(w->r, w->link))) {
-		if (e->port != w->port || e->port_space != w->ps)
-			w->link = &e->next;
-		else if (!entry_alive(w->r, e))
-			remove_entry(w->r, w->link, e);
-		else
-			return e;
-	}
-	w->left = 0;
-	return NULL;
-}
-
-static struct ur_port_entry *first(struct walk *w, struct ur_registry *r, uint16_t ps, uint16_t port)
-{
-	*w = (struct walk){.r = r, .ps = ps, .port = port, .link = chain_of(r, ps, port), .left = UR_REGISTRY_PORTS};
-	return find(w);
-}
-
-static struct ur_port_entry *next(struct walk *w, struct ur_port_entry *e)
-{
-	w->link = &e->next;
-	return w->left ? find(w) : NULL;
-}
-
-/* 0, or what Linux calls the conflict with another entry than `own`: EADDRNOTAVAIL when a wildcard has part in it. */
-static int port_conflict(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool reuse,
-			 const struct ur_port_entry *own)
-{
-	struct walk w;
-
-	for (struct ur_port_entry *e = first(&w, r, ps, port); e; e = next(&w, e))
-		if (e != own && ur_gid_overlap(&e->gid, gid) && !(reuse && e->reuse))
-			return ur_gid_is_wild(gid) || ur_gid_is_wild(&e->gid) ? EADDRNOTAVAIL : EADDRINUSE;
-	return 0;
-}
-
-static int pick_ephemeral(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t *port)
-{
-	for (unsigned i = 0; i < EPHEMERAL_COUNT; i++) {
-		uint16_t p = (uint16_t)(EPHEMERAL_FIRST + (r->f->next_ephemeral + i) % EPHEMERAL_COUNT);
-
-		if (port_conflict(r, ps, gid, p, false, NULL))
-			continue;
-		r->f->next_ephemeral = p - EPHEMERAL_FIRST + 1u;
-		*port = p;
-		return 0;
-	}
-	return EADDRNOTAVAIL;
-}
-
-static void release_if(struct ur_registry *r, bool (*gone)(const struct ur_registry *r, const struct ur_port_entry *e))
-{
-	for (unsigned c = 0; c < UR_REGISTRY_CHAINS; c++) {
-		uint32_t *link = &r->f->chain[c];
-		struct ur_port_entry *e;
-		unsigned steps = 0;
-
-		while ((e = at_link(r, link)) && steps++ < UR_REGISTRY_PORTS) {
-			if (gone(r, e))
-				remove_entry(r, link, e);
-			else
-				link = &e->next;
-		}
-	}
-}
-
-static bool is_dead(const struct ur_registry *r, const struct ur_port_entry *e)
-{
-	return !entry_alive(r, e);
-}
-
-static bool is_own(const struct ur_registry *r, const struct ur_port_entry *e)
-{
-	return e->slot == r->slot;
-}
-
-void ur_registry_release_all(struct ur_registry *r)
-{
-	release_if(r, is_own);
-}
-
-/*
- * An entry that was never used, or NULL. The pages of the file come into being when they are touched, which in a full /dev/shm would be the
- * end of the process (SIGBUS): they are asked for first.
- */
-static struct ur_port_entry *untouched_entry(struct ur_registry *r)
-{
-	uint32_t used = r->f->ports_used;
-
-	if (used >= UR_REGISTRY_PORTS)
-		return NULL;
-	if (used % ENTRIES_AT_ONCE == 0 &&
-	    ur_registry_reserve(r, offsetof(struct ur_registry_file, ports[used]), ENTRIES_AT_ONCE * sizeof(struct ur_port_entry)))
-		return NULL;
-	r->f->ports_used = used + 1;
-	return &r->f->ports[used];
-}
-
-/* One to fill, or NULL when all are taken. */
 static struct ur_port_entry *new_entry(struct ur_registry *r)
 {
-	struct ur_port_entry *e = at_link(r, &r->f->ports_free);
+	struct ur_port_table *t = own(r);
+	struct ur_port_entry *e = entry(r, t->free);
 
-	if (!e && (e = untouched_entry(r)))
-		return e;
-	if (!e) {
-		release_if(r, is_dead);
-		e = at_link(r, &r->f->ports_free);
-	}
 	if (e)
-		point(&r->f->ports_free, e->next);
+		t->free = e->next;
+	else if (t->used < UR_PORTS)
+		e = &t->entry[t->used++];
 	return e;
 }
 
-static int add_entry(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, bool reuse, uint16_t port)
+static struct ur_port_entry *add_entry(struct ur_registry *r, const struct ur_port_entry *what)
 {
-	uint32_t *head = chain_of(r, ps, port);
-	struct ur_port_entry *e = new_entry(r);
+	uint32_t *head = &own(r)->chain[chain_of(what->port_space, what->port)];
+	struct ur_port_entry *e;
+
+	change(r);
+	e = new_entry(r);
+	if (e) {
+		*e = *what;
+		e->next = *head;
+		*head = number_of(r, e);
+	}
+	change(r);
+	return e;
+}
+
+static void drop_name(struct ur_registry *r, const struct ur_port_entry *e)
+{
+	int *name = &r->names[e - own(r)->entry];
+
+	if (*name)
+		close(*name - 1);
+	*name = 0;
+}
+
+void ur_registry_drop_names(struct ur_registry *r)
+{
+	for (uint32_t i = 0; r->own.page && i < own(r)->used; i++)
+		drop_name(r, &own(r)->entry[i]);
+}
+
+static void remove_entry(struct ur_registry *r, struct ur_port_entry *e)
+{
+	uint32_t *link = &own(r)->chain[chain_of(e->port_space, e->port)], number = number_of(r, e);
+
+	drop_name(r, e);
+	while (*link != number)
+		link = &entry(r, *link)->next;
+	change(r);
+	*link = e->next;
+	*e = (struct ur_port_entry){.next = own(r)->free};
+	own(r)->free = number;
+	change(r);
+}
+
+static struct ur_port_entry *find_own(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port)
+{
+	struct ur_port_entry *e = entry(r, own(r)->chain[chain_of(ps, port)]);
+
+	while (e && !(e->port == port && e->port_space == ps && ur_gid_eq(&e->gid, gid)))
+		e = entry(r, e->next);
+	return e;
+}
+
+/* --- the tables of others: every word is read once, and may say anything --- */
+
+struct search {
+	uint16_t ps, port;
+	const struct ur_gid *gid;
+	bool reuse;
+	bool (*matches)(const struct search *what, const struct ur_port_entry *e);
+};
+
+static bool conflicts(const struct search *what, const struct ur_port_entry *e)
+{
+	return ur_gid_overlap(&e->gid, what->gid) && !(what->reuse && e->reuse);
+}
+
+static bool listens(const struct search *what, const struct ur_port_entry *e)
+{
+	return e->listening && ur_gid_covers(&e->gid, what->gid);
+}
+
+static void copy_entry(struct ur_port_entry *to, const struct ur_port_entry *from)
+{
+	const uint32_t *word = (const void *)from;
+	uint32_t copy[sizeof(*to) / sizeof(uint32_t)];
+
+	for (unsigned i = 0; i < ur_array_size(copy); i++)
+		copy[i] = __atomic_load_n(word + i, __ATOMIC_RELAXED);
+	memcpy(to, copy, sizeof(*to));
+}
+_Static_assert(sizeof(struct ur_port_entry) % sizeof(uint32_t) == 0, "an entry is copied by words");
+
+static bool search_chain(struct ur_registry *r, const struct ur_port_table *t, const struct search *what, struct ur_port_entry *found)
+{
+	uint32_t number = __atomic_load_n(&t->chain[chain_of(what->ps, what->port)], __ATOMIC_ACQUIRE);
+
+	for (unsigned n = 0; number && number <= UR_PORTS && n < UR_PORTS && r->steps; n++) {
+		r->steps--;
+		copy_entry(found, &t->entry[number - 1]);
+		if (found->state != UR_PORT_FREE && found->port == what->port && found->port_space == what->ps &&
+		    what->matches(what, found))
+			return true;
+		number = found->next;
+	}
+	return false;
+}
+
+/* A chain that its owner changes meanwhile is looked at again, if not for ever. */
+static bool search_table(struct ur_registry *r, const struct ur_port_table *t, const struct search *what, struct ur_port_entry *found)
+{
+	bool is_there = false;
+
+	for (unsigned i = 0; i < LOOKS; i++) {
+		uint32_t before = atomic_load(&t->changes);
+
+		r->steps -= ur_min_u32(r->steps, LOOK_COSTS);
+		is_there = search_chain(r, t, what, found);
+		if (!(before & 1) && atomic_load(&t->changes) == before)
+			break;
+		sched_yield();
+	}
+	return is_there;
+}
+
+/* The first other process that has such an entry, and lives, or NULL. */
+static const struct ur_sibling *search_others(struct ur_registry *r, const struct search *what, struct ur_port_entry *found)
+{
+	for (unsigned s = 1; s < UR_SLOTS; s++) {
+		const struct ur_sibling *sib = r->sibling[s];
+
+		if (sib && search_table(r, &sib->page->ports, what, found) && ur_registry_alive(r, (uint8_t)s))
+			return sib;
+	}
+	return NULL;
+}
+
+/* --- conflicts --- */
+
+/* What Linux calls it. */
+static int conflict_of(const struct ur_gid *a, const struct ur_gid *b)
+{
+	return ur_gid_is_wild(a) || ur_gid_is_wild(b) ? EADDRNOTAVAIL : EADDRINUSE;
+}
+
+static int conflict_here(struct ur_registry *r, const struct ur_port_entry *mine)
+{
+	struct search what = {.gid = &mine->gid, .reuse = mine->reuse};
+
+	for (struct ur_port_entry *e = entry(r, own(r)->chain[chain_of(mine->port_space, mine->port)]); e; e = entry(r, e->next))
+		if (e != mine && e->port == mine->port && e->port_space == mine->port_space && conflicts(&what, e))
+			return conflict_of(&e->gid, &mine->gid);
+	return 0;
+}
+
+/* With what we want already shown. One with a higher slot that tries at the same time sees us and gives way, which we wait for. */
+static int conflict_there(struct ur_registry *r, const struct ur_port_entry *mine)
+{
+	const struct timespec nap = {.tv_nsec = 50000};
+	const struct search what = {mine->port_space, mine->port, &mine->gid, mine->reuse, conflicts};
+	struct ur_port_entry found;
+	const struct ur_sibling *s;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	while ((s = search_others(r, &what, &found)) && found.state == UR_PORT_TRYING && s->slot > r->slot && r->naps) {
+		r->naps--;
+		nanosleep(&nap, NULL);
+	}
+	return s ? conflict_of(&found.gid, &mine->gid) : 0;
+}
+
+static void show(struct ur_registry *r, struct ur_port_entry *e, const struct ur_port_entry *what, enum ur_port_state state)
+{
+	change(r);
+	e->gid = what->gid;
+	e->reuse = what->reuse;
+	e->listening = what->listening;
+	e->state = (uint8_t)state;
+	change(r);
+}
+
+/* Makes an entry of ours say something else, or leaves it as it was. 0 or the conflict. */
+static int alter(struct ur_registry *r, struct ur_port_entry *e, const struct ur_port_entry *what)
+{
+	const struct ur_port_entry before = *e;
+	int err;
+
+	show(r, e, what, UR_PORT_TRYING);
+	err = conflict_here(r, e);
+	err = err ? err : conflict_there(r, e);
+	show(r, e, err ? &before : what, UR_PORT_HELD);
+	return err;
+}
+
+/* --- names of ports that are listened on --- */
+
+static void port_name(const struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *gid, char *name)
+{
+	int n = snprintf(name, UR_NAME_MAX, "uroce-%016llx-%x-%u-", (unsigned long long)r->key, ps, port);
+
+	for (unsigned i = 0; i < 16; i++)
+		n += snprintf(name + n, UR_NAME_MAX - (size_t)n, "%02x", gid->raw[i]);
+}
+
+/* By another process, at the address itself or a wildcard that covers it. */
+static bool named(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
+{
+	const struct ur_gid *at[] = {dst, &ur_gid_all, ur_gid_is_v4(dst) ? &ur_gid_all_v4 : &ur_gid_all_v6};
+	char name[UR_NAME_MAX];
+
+	for (unsigned i = 0; i < ur_array_size(at); i++) {
+		const struct ur_port_entry *e = find_own(r, ps, at[i], port);
+
+		port_name(r, ps, port, at[i], name);
+		if (!(e && e->listening) && ur_name_held(r->probe_fd, name))
+			return true;
+	}
+	return false;
+}
+
+/* 0, or EADDRINUSE when another user's process listens there, or one that we have not met. */
+static int take_name(struct ur_registry *r, const struct ur_port_entry *e)
+{
+	char name[UR_NAME_MAX];
+	int fd;
+
+	if (named(r, e->port_space, e->port, &e->gid))
+		return EADDRINUSE;
+	port_name(r, e->port_space, e->port, &e->gid, name);
+	fd = ur_name_hold(name);
+	if (fd < 0 && errno == EADDRINUSE)
+		return EADDRINUSE;
+	r->names[e - own(r)->entry] = fd + 1; /* 0 without a descriptor to spare: then only our own processes know */
+	return 0;
+}
+
+/* --- binding and listening --- */
+
+static int take(struct ur_registry *r, const struct ur_port_entry *what)
+{
+	struct ur_port_entry *e = add_entry(r, what);
+	int err;
 
 	if (!e)
 		return ENOSPC;
-	*e = (struct ur_port_entry){
-		.slot = r->slot, .reuse = reuse, .port_space = ps, .port = port, .lease = r->f->lease[r->slot], .next = *head, .gid = *gid};
-	point(head, (uint32_t)(e - r->f->ports) + 1);
-	return 0;
+	err = alter(r, e, what);
+	if (err)
+		remove_entry(r, e);
+	return err;
+}
+
+/* From anywhere on, so that processes seldom meet; one that may be shared begins with nobody to share it. */
+static int take_ephemeral(struct ur_registry *r, struct ur_port_entry *what)
+{
+	struct ur_port_entry alone = *what;
+	struct timespec ts;
+	int err = EADDRNOTAVAIL;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	alone.reuse = false;
+	for (unsigned i = 0; i < EPHEMERAL_COUNT && err && err != ENOSPC; i++) {
+		what->port = alone.port = (uint16_t)(EPHEMERAL_FIRST + ((uint64_t)ts.tv_nsec / 64 + i) % EPHEMERAL_COUNT);
+		err = take(r, &alone);
+	}
+	if (!err)
+		show(r, find_own(r, what->port_space, &what->gid, what->port), what, UR_PORT_HELD);
+	return err == EADDRINUSE ? EADDRNOTAVAIL : err;
 }
 
 int ur_registry_bind(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, bool reuse, uint16_t *port)
 {
-	int err = 0;
+	struct ur_port_entry what = {.port_space = ps, .port = *port, .state = UR_PORT_TRYING, .reuse = reuse, .gid = *gid};
+	int err;
 
-	ur_registry_lock(r);
-	if (!*port)
-		err = pick_ephemeral(r, ps, gid, port);
-	else
-		err = port_conflict(r, ps, gid, *port, reuse, NULL);
+	begin_call(r);
+	err = *port ? take(r, &what) : take_ephemeral(r, &what);
 	if (!err)
-		err = add_entry(r, ps, gid, reuse, *port);
-	ur_registry_unlock(r);
+		*port = what.port;
 	return err;
-}
-
-/* The entry of this process, where the walk then stands, or NULL. */
-static struct ur_port_entry *own_entry(struct walk *w, struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port)
-{
-	struct ur_port_entry *e = first(w, r, ps, port);
-
-	while (e && !(e->slot == r->slot && ur_gid_eq(&e->gid, gid)))
-		e = next(w, e);
-	return e;
 }
 
 void ur_registry_release(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port)
 {
-	struct ur_port_entry *e;
-	struct walk w;
+	struct ur_port_entry *e = find_own(r, ps, gid, port);
 
-	ur_registry_lock(r);
-	e = own_entry(&w, r, ps, gid, port);
 	if (e)
-		remove_entry(r, w.link, e);
-	ur_registry_unlock(r);
+		remove_entry(r, e);
 }
 
-/* A port that is listened on is its listener's alone, and stays so. */
 static int start_listening(struct ur_registry *r, struct ur_port_entry *e)
 {
-	int err = e->reuse ? port_conflict(r, e->port_space, &e->gid, e->port, false, e) : 0;
+	struct ur_port_entry what = *e;
+	int err = take_name(r, e);
 
 	if (err)
 		return err;
-	e->reuse = false;
-	e->listening = true;
-	return 0;
+	what.listening = true;
+	what.reuse = false; /* it is its listener's alone, and stays so */
+	err = alter(r, e, &what);
+	if (err)
+		drop_name(r, e);
+	return err;
 }
 
 int ur_registry_listen(struct ur_registry *r, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool on)
 {
-	struct ur_port_entry *e;
-	struct walk w;
-	int err = 0;
+	struct ur_port_entry *e = find_own(r, ps, gid, port), what;
 
-	ur_registry_lock(r);
-	e = own_entry(&w, r, ps, gid, port);
-	if (e && on)
-		err = start_listening(r, e);
-	else if (e)
-		e->listening = false;
-	ur_registry_unlock(r);
-	return err;
+	if (!e || e->listening == on)
+		return 0;
+	begin_call(r);
+	if (on)
+		return start_listening(r, e);
+	what = *e;
+	what.listening = false;
+	show(r, e, &what, UR_PORT_HELD);
+	drop_name(r, e);
+	return 0;
 }
 
 int ur_registry_move(struct ur_registry *r, uint16_t ps, const struct ur_gid *from, const struct ur_gid *to, bool reuse, uint16_t port)
 {
-	struct ur_port_entry *e;
-	struct walk w;
-	int err = 0;
+	struct ur_port_entry *e = find_own(r, ps, from, port), what;
 
-	ur_registry_lock(r);
-	e = own_entry(&w, r, ps, from, port);
-	if (e) {
-		err = port_conflict(r, ps, to, port, reuse, e);
-		if (!err) {
-			e->gid = *to;
-			e->reuse = reuse;
-		}
-	}
-	ur_registry_unlock(r);
-	return err;
+	if (!e)
+		return 0;
+	begin_call(r);
+	what = *e;
+	what.gid = *to;
+	what.reuse = reuse;
+	return alter(r, e, &what);
 }
 
-static bool listens_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
+bool ur_registry_listened_on(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
 {
-	struct walk w;
+	const struct search what = {ps, port, dst, false, listens};
+	struct ur_port_entry found;
 
-	for (struct ur_port_entry *e = first(&w, r, ps, port); e; e = next(&w, e))
-		if (e->slot != r->slot && e->listening && ur_gid_covers(&e->gid, dst))
-			return true;
-	return false;
-}
-
-/* With the lock. A started process with a lower slot speaks for the device. */
-static bool lower_one_started(struct ur_registry *r)
-{
-	for (unsigned s = 1; s < r->slot; s++)
-		if (r->f->started[s] && ur_registry_alive(r, (uint8_t)s))
-			return true;
-	return false;
-}
-
-bool ur_registry_orphaned(struct ur_registry *r, uint8_t slot)
-{
-	bool orphaned;
-
-	if (!slot || ur_registry_alive(r, slot)) /* nearly always */
-		return false;
-	ur_registry_lock(r);
-	orphaned = !ur_registry_alive(r, slot) && !lower_one_started(r);
-	ur_registry_unlock(r);
-	return orphaned;
-}
-
-bool ur_registry_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
-{
-	bool elsewhere;
-
-	ur_registry_lock(r);
-	elsewhere = listens_elsewhere(r, ps, port, dst) || lower_one_started(r);
-	ur_registry_unlock(r);
-	return elsewhere;
+	begin_call(r);
+	return search_others(r, &what, &found) || named(r, ps, port, dst);
 }

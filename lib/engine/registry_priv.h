@@ -1,59 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What registry.c (slots, mailboxes, looking) and registry_ports.c (the ports) share: the layout of the file, and its locks. */
+/* What registry.c (slots, acquaintances, sharers), registry_ports.c (the ports) and registry_look.c (onlookers) share. */
 #ifndef UR_REGISTRY_PRIV_H
 #define UR_REGISTRY_PRIV_H
 
+#include "engine/greet.h"
 #include "engine/registry.h"
 
-#define UR_REGISTRY_SLOTS 256 /* slot 0 is never handed out */
-#define UR_REGISTRY_PORTS 65536
-#define UR_REGISTRY_CHAINS 8192 /* a power of two */
-
-/* Entries are named by their number from 1 on; 0 is none. */
-struct ur_port_entry {
-	uint8_t slot; /* 0: free */
-	uint8_t listening, reuse, pad;
-	uint16_t port_space, port;
-	uint32_t lease; /* the slot's lease at binding: entries of an earlier owner are stale */
-	uint32_t next;  /* of its chain, or of the free ones */
-	struct ur_gid gid;
-};
-
-struct ur_registry_file {
-	uint64_t magic;
-	uint32_t next_slot;                /* where to look first, so that a slot comes round late */
-	uint32_t lease[UR_REGISTRY_SLOTS]; /* counts the owners that a slot has had */
-	int32_t owner[UR_REGISTRY_SLOTS];  /* pids, for people: a slot's lock and lease tell whether it is taken and by whom */
-	struct {
-		int32_t pid; /* 0: no mailbox */
-		int32_t fd;
-	} mailbox[UR_REGISTRY_SLOTS];
-	bool started[UR_REGISTRY_SLOTS];
-	char kind[UR_REGISTRY_SLOTS][UR_REGISTRY_KIND];
-	uint8_t sharer[UR_REGISTRY_SLOTS]; /* slots of those that share a socket's port */
-	uint32_t sharers;
-	uint32_t next_ephemeral;
-	uint32_t ports_used;                /* entries beyond have never been used, and the file has no page for them */
-	uint32_t ports_free;                /* the first free entry of those that have */
-	uint32_t chain[UR_REGISTRY_CHAINS]; /* the first entry of each chain, by port space and port */
-	struct ur_port_entry ports[UR_REGISTRY_PORTS];
-};
-
 struct ur_registry {
-	int fd;
-	uint8_t slot;
 	uint64_t key;
-	char path[64];
-	struct ur_registry_file *f;
+	uint8_t slot;
+	int name_fd;    /* holds the slot */
+	int listener;   /* with the slot's name; the greeter's once there is one */
+	int probe_fd;   /* to ask for names with */
+	int turn_fd;    /* while it is our turn to join or leave the sharers; -1 */
+	struct ur_own_page own;
+	struct ur_greeter *greeter; /* NULL before we have joined */
+	bool joined;
+	struct ur_sibling *sibling[UR_SLOTS];
+	uint32_t changes; /* of that */
+	unsigned steps; /* that this call may still take in tables of others */
+	unsigned naps;  /* and the waits */
+	int *names;     /* for each entry of our table 1 + what holds the name of a port that is listened on, or 0 */
 };
 
-/* registry.c */
-void ur_registry_lock(struct ur_registry *r);
-void ur_registry_unlock(struct ur_registry *r);
-/* Has the file system find room for these bytes of the file. 0 or an errno: ENOSPC. */
-int ur_registry_reserve(struct ur_registry *r, size_t off, size_t len);
-
-/* registry_ports.c: gives back all ports of this process; with the lock. */
-void ur_registry_release_all(struct ur_registry *r);
+/* registry_ports.c: gives back the names of all ports. */
+void ur_registry_drop_names(struct ur_registry *r);
+/* Does another process listen on the port at an address or wildcard that covers `dst`? */
+bool ur_registry_listened_on(struct ur_registry *r, uint16_t port_space, uint16_t port, const struct ur_gid *dst);
 
 #endif

@@ -6,11 +6,11 @@
 #ifndef UR_REGISTRY_HARNESS_H
 #define UR_REGISTRY_HARNESS_H
 
-#include <glob.h>
 #include <stdio.h>
 
 #include "engine/registry.h"
 #include "proc_harness.h"
+#include "slots_harness.h"
 
 #define OPEN_MAX_HERE 256
 #define TCP 0x106
@@ -49,31 +49,9 @@ static inline void close_here(void)
 	ur_registry_close(here[--here_n]);
 }
 
-/* False when there is none. */
-static inline bool file_name(uint64_t k, char *path, size_t len)
-{
-	glob_t g;
-	bool found;
-
-	snprintf(path, len, "/dev/shm/uroce-*-%016llx", (unsigned long long)k);
-	found = !glob(path, 0, NULL, &g);
-	if (found) {
-		snprintf(path, len, "%s", g.gl_pathv[0]);
-		globfree(&g);
-	}
-	return found;
-}
-
-static inline bool file_exists(uint64_t k)
-{
-	char path[64];
-
-	return file_name(k, path, sizeof(path));
-}
-
 /* --- the other process --- */
 
-enum op { OP_SLOT, OP_BIND, OP_RELEASE, OP_LISTEN, OP_ELSEWHERE, OP_STARTED, OP_ANNOUNCE, OP_CLOSE };
+enum op { OP_SLOT, OP_BIND, OP_RELEASE, OP_LISTEN, OP_ELSEWHERE, OP_STARTED, OP_KNOWS, OP_CLOSE };
 
 struct request {
 	enum op op;
@@ -95,10 +73,13 @@ static inline struct reply serve(struct ur_registry *r, const struct request *q)
 	case OP_SLOT: a.result = ur_registry_slot(r); break;
 	case OP_BIND: a.result = ur_registry_bind(r, q->port_space, &q->gid, q->on, &a.port); break;
 	case OP_RELEASE: ur_registry_release(r, q->port_space, &q->gid, q->port); break;
-	case OP_LISTEN: ur_registry_listen(r, q->port_space, &q->gid, q->port, q->on); break;
+	case OP_LISTEN: a.result = ur_registry_listen(r, q->port_space, &q->gid, q->port, q->on); break;
 	case OP_ELSEWHERE: a.result = ur_registry_elsewhere(r, q->port_space, q->port, &q->gid); break;
 	case OP_STARTED: ur_registry_started(r, "udp"); break;
-	case OP_ANNOUNCE: ur_registry_announce(r, getpid(), q->port); break;
+	case OP_KNOWS:
+		ur_registry_meet(r);
+		a.result = ur_registry_sibling(r, (uint8_t)q->port) != NULL;
+		break;
 	case OP_CLOSE: ur_registry_close(r); break;
 	}
 	return a;
@@ -109,7 +90,7 @@ static inline int child(int fd, uint64_t k)
 	struct ur_registry *r;
 	struct request q;
 
-	if (ur_registry_open(k, &r))
+	if (ur_registry_open(k, &r) || ur_registry_join(r))
 		return 1;
 	while (recv(fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
 		struct reply a = serve(r, &q);
@@ -122,6 +103,14 @@ static inline int child(int fd, uint64_t k)
 	return 3;
 }
 
+#define NOBODY 65534
+
+/* As a process of another user; of this one when we are not the superuser. */
+static inline int child_of_nobody(int fd, uint64_t k)
+{
+	return setresuid(NOBODY, NOBODY, NOBODY) ? 4 : child(fd, k);
+}
+
 static inline struct reply ask(struct proc *p, struct request q)
 {
 	struct reply a = {0};
@@ -130,12 +119,22 @@ static inline struct reply ask(struct proc *p, struct request q)
 	return a;
 }
 
-static inline struct proc *start(uint64_t k, uint8_t *slot)
+static inline struct proc *start_as(int (*fn)(int fd, uint64_t k), uint64_t k, uint8_t *slot)
 {
-	struct proc *p = proc_start(child, k);
+	struct proc *p = proc_start(fn, k);
 
 	*slot = (uint8_t)ask(p, (struct request){.op = OP_SLOT}).result;
 	return p;
+}
+
+static inline struct proc *start(uint64_t k, uint8_t *slot)
+{
+	return start_as(child, k, slot);
+}
+
+static inline bool knows_there(struct proc *p, uint8_t slot)
+{
+	return ask(p, (struct request){.op = OP_KNOWS, .port = slot}).result;
 }
 
 static inline int bind_there(struct proc *p, uint16_t ps, const struct ur_gid *gid, bool reuse, uint16_t port)
@@ -143,9 +142,9 @@ static inline int bind_there(struct proc *p, uint16_t ps, const struct ur_gid *g
 	return ask(p, (struct request){.op = OP_BIND, .port_space = ps, .gid = *gid, .on = reuse, .port = port}).result;
 }
 
-static inline void listen_there(struct proc *p, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool on)
+static inline int listen_there(struct proc *p, uint16_t ps, const struct ur_gid *gid, uint16_t port, bool on)
 {
-	ask(p, (struct request){.op = OP_LISTEN, .port_space = ps, .gid = *gid, .on = on, .port = port});
+	return ask(p, (struct request){.op = OP_LISTEN, .port_space = ps, .gid = *gid, .on = on, .port = port}).result;
 }
 
 static inline bool elsewhere_there(struct proc *p, uint16_t port)

@@ -8,11 +8,13 @@
 #include "engine/local.h"
 #include "engine/mailring.h"
 #include "proc_harness.h"
+#include "slots_harness.h"
 
 void ur_suite_local(void);
 
 #define BURST 32
 
+static uint64_t key;
 static struct ur_registry *registry;
 static struct ur_local *local;
 static struct proc *sender;
@@ -48,14 +50,14 @@ static void fill(uint8_t *b, uint32_t len, uint32_t number)
 		memcpy(b, &number, 4);
 }
 
-static int child(int fd, uint64_t key)
+static int child(int fd, uint64_t k)
 {
 	static uint8_t b[UR_PKT_ROOM + 64];
 	struct ur_registry *r;
 	struct ur_local *l;
 	struct request q;
 
-	if (ur_registry_open(key, &r) || ur_local_open(r, &l))
+	if (ur_registry_open(k, &r) || ur_registry_join(r) || ur_local_open(r, &l))
 		return 1;
 	ur_local_announce(l);
 	while (recv(fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
@@ -98,16 +100,17 @@ static void setup(void)
 
 static void begin(void)
 {
-	uint64_t key = proc_random_key();
-
+	key = proc_random_key();
 	sender = proc_start(child, key);
 	CU_ASSERT_EQUAL_FATAL(ur_registry_open(key, &registry), 0);
+	send_frames(0, 0, 0, 0); /* it has joined */
+	CU_ASSERT_EQUAL_FATAL(ur_registry_join(registry), 0);
 	CU_ASSERT_EQUAL_FATAL(ur_local_open(registry, &local), 0);
 }
 
 static void teardown(void)
 {
-	procs_end(); /* first: the last one out removes the file */
+	procs_end();
 	if (local)
 		ur_local_close(local);
 	if (registry)
@@ -292,29 +295,23 @@ static void local_recv__sender_was_killed(void)
 /* Its slot is somebody else's now: nothing of the old ring is taken for the new one's. */
 static void local_recv__sender_was_replaced(void)
 {
-	uint64_t key = proc_random_key();
 	uint8_t slots[2];
 
 	for (unsigned i = 0; i < 2; i++) {
-		sender = proc_start(child, key);
-		if (!i) {
-			CU_ASSERT_EQUAL_FATAL(ur_registry_open(key, &registry), 0);
-			CU_ASSERT_EQUAL_FATAL(ur_local_open(registry, &local), 0);
-			ur_local_announce(local);
-		}
+		if (!i)
+			begin_announced();
+		else
+			sender = proc_start(child, key);
 		slots[i] = send_frames(us(), 0, 3 + i, 64).slot;
 		expect(0, 3 + i, 64);
 		send_frames(us(), 7, 200, 1000);
 		proc_kill(sender);
 		expect(7, 200, 1000);
-		for (unsigned s = 0; !i && s < 253; s++) { /* slots go round */
-			struct ur_registry *r;
-
-			CU_ASSERT_EQUAL_FATAL(ur_registry_open(key, &r), 0);
-			ur_registry_close(r);
-		}
+		if (!i)
+			take_slots(key, slots[0]);
 	}
 	CU_ASSERT_EQUAL(slots[0], slots[1]);
+	give_slots();
 }
 
 void ur_suite_local(void)

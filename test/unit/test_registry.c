@@ -2,9 +2,8 @@
 /* What the processes of a device share: slots, ports and who answers, with real processes that end well or are killed. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
-#include <sched.h>
+#include <pthread.h>
 #include <string.h>
-#include <sys/mount.h>
 
 #include "engine/registry_priv.h"
 #include "registry_harness.h"
@@ -37,90 +36,19 @@ static void registry_open__slots(void)
 	CU_ASSERT_FALSE(ur_registry_alive(r, a));
 }
 
-/* All 255 slots taken: the next comer waits until a crash frees one, and gets that very one. */
+/* All slots taken: the next comer waits until a crash frees one, and gets that very one. */
 static void registry_open__killed_owner_frees_its_slot(void)
 {
 	struct ur_registry *more = NULL;
 	uint8_t slot;
 	struct proc *p = start(key, &slot);
 
-	for (unsigned i = 0; i < 254; i++)
-		open_here();
+	take_slots(key, 0);
 	CU_ASSERT_EQUAL(ur_registry_open(key, &more), EAGAIN);
 	proc_kill(p);
-	CU_ASSERT_FALSE(ur_registry_alive(here[0], slot));
 	CU_ASSERT_EQUAL(ur_registry_slot(open_here()), slot);
 	CU_ASSERT_TRUE(ur_registry_alive(here[0], slot));
-}
-
-static void registry_find__mailbox(void)
-{
-	uint8_t slot;
-	struct proc *p = start(key, &slot);
-	struct ur_registry *r = open_here();
-	uint32_t lease, again;
-	pid_t pid;
-	int fd;
-
-	CU_ASSERT_FALSE(ur_registry_find(r, slot, &lease, &pid, &fd));
-	ask(p, (struct request){.op = OP_ANNOUNCE, .port = 42});
-	CU_ASSERT_TRUE(ur_registry_find(r, slot, &lease, &pid, &fd));
-	CU_ASSERT_EQUAL(pid, p->pid);
-	CU_ASSERT_EQUAL(fd, 42);
-	proc_kill(p);
-	for (unsigned i = 0; i < 254; i++)
-		open_here();
-	CU_ASSERT_EQUAL(ur_registry_slot(here[here_n - 1]), slot); /* the new owner has no mailbox yet */
-	CU_ASSERT_FALSE(ur_registry_find(r, slot, &again, &pid, &fd));
-	CU_ASSERT_NOT_EQUAL(again, lease);
-}
-
-static void registry_find__closed(void)
-{
-	uint8_t slot;
-	struct proc *p = start(key, &slot);
-	struct ur_registry *r = open_here();
-	uint32_t lease;
-	pid_t pid;
-	int fd;
-
-	ask(p, (struct request){.op = OP_ANNOUNCE, .port = 42});
-	close_there(p);
-	CU_ASSERT_FALSE(ur_registry_find(r, slot, &lease, &pid, &fd));
-}
-
-/* --- the file --- */
-
-static void registry_close__last_one_removes_the_file(void)
-{
-	uint8_t slot;
-	struct proc *p = start(key, &slot);
-
-	open_here();
-	CU_ASSERT_TRUE(file_exists(key));
-	close_here();
-	CU_ASSERT_TRUE(file_exists(key));
-	close_there(p);
-	CU_ASSERT_FALSE(file_exists(key));
-}
-
-static void registry_open__sweeps_stale_files(void)
-{
-	uint64_t stale = proc_random_key(), live = proc_random_key();
-	uint8_t slot;
-	struct proc *dead = start(stale, &slot);
-
-	start(live, &slot);
-	CU_ASSERT_TRUE(file_exists(stale));
-	proc_kill(dead);
-	open_here();
-	CU_ASSERT_FALSE(file_exists(stale));
-	CU_ASSERT_TRUE(file_exists(live));
-	CU_ASSERT_TRUE(file_exists(key));
-	procs_end();
-	close_here();
-	open_here(); /* takes what the killed child left */
-	CU_ASSERT_FALSE(file_exists(live));
+	give_slots();
 }
 
 /* --- ports --- */
@@ -165,7 +93,7 @@ static void registry_bind__conflicts(void)
 		CU_ASSERT_EQUAL(ur_registry_bind(r, t[i].b_space, t[i].b, t[i].b_reuse, &port), t[i].err);
 		CU_ASSERT_EQUAL(port, t[i].b_port);
 		proc_kill(p);
-		close_here(); /* the last one out removes the file */
+		close_here();
 	}
 }
 
@@ -246,74 +174,42 @@ static void registry_bind__table_full(void)
 	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){60008}), ENOSPC);
 }
 
-/* What a killed process held comes back even where nobody asks for that very port. */
-static void registry_bind__full_of_the_dead(void)
+#define ROUNDS 300
+
+/* Another thread, with a registry of its own, and so as another process. */
+static void *bind_again_and_again(void *arg)
 {
-	uint8_t slot;
-	struct proc *p = start(key, &slot);
-	struct ur_registry *r = open_here();
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct request q = {.op = OP_BIND, .port_space = TCP, .gid = x, .port = (uint16_t)(1000 + i)};
 
-	for (uint16_t i = 0; i < 20; i++)
-		ask(p, (struct request){.op = OP_BIND, .port_space = UDP, .gid = x, .port = (uint16_t)(65000 + i)});
-	fill(r);
-	proc_kill(p);
-	for (uint16_t i = 0; i < 20; i++)
-		CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){(uint16_t)(64000 + i)}), 0);
-	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){64999}), ENOSPC);
-}
-
-/* --- a file that is not what it should be --- */
-
-/* Anybody may write to it. Whatever the links say, a call ends; what would not end is ended by an alarm. */
-static void registry_bind__links_that_lead_nowhere(void)
-{
-	static const uint32_t links[] = {1, 2, UR_REGISTRY_PORTS + 1, UINT32_MAX}; /* the first two are circles */
-	struct ur_registry *r = open_here(), *other = open_here();
-
-	alarm(PROC_SECONDS);
-	for (unsigned i = 0; i < ur_array_size(links); i++) {
-		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){500}), 0);
-		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){500}), 0);
-		r->f->ports[0].next = r->f->ports[1].next = links[i];
-		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){500}), 0);
-		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){500}), EADDRINUSE);
-		CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &y, 500, true), 0);
-		CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 500, &x));
-		ur_registry_elsewhere(other, TCP, 500, &x);
-		ur_registry_release(r, TCP, &y, 500);
-		ur_registry_release_all(r);
-		memset(r->f->chain, 0, sizeof(r->f->chain));
-		r->f->ports_used = 0;
-		r->f->ports_free = links[i] > 2 ? links[i] : 0;
+		((int *)arg)[i] = ur_registry_bind(here[1], q.port_space, &q.gid, q.on, &q.port);
 	}
-	alarm(0);
+	return NULL;
 }
 
-/* Exit status 0: as many ports as fit, and then an error; a bus error ends the child. 1: a file system cannot be mounted here. */
-static int bind_in_little_room(int fd, uint64_t k)
+/* Of two that want a port at the same moment exactly one gets it. */
+static void registry_bind__at_once(void)
 {
-	struct ur_registry *r;
-	unsigned n = 0;
-	int err = 0;
+	static int there[ROUNDS];
+	unsigned both = 0, neither = 0;
+	struct ur_registry *r = open_here();
+	pthread_t thread;
+	int err[ROUNDS];
 
-	(void)fd;
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64k"))
-		return 1;
-	if (ur_registry_open(k, &r))
-		return 2;
-	for (; !err && n < UR_REGISTRY_PORTS; n += !err)
-		err = ur_registry_bind(r, TCP, &x, false, &(uint16_t){0});
-	if (err != ENOSPC || n < 100)
-		return 3;
-	ur_registry_close(r);
-	return 0;
-}
-
-static void registry_bind__no_room_in_shm(void)
-{
-	int status = proc_wait(proc_start(bind_in_little_room, key));
-
-	CU_ASSERT_TRUE(status == 0 || (status == 1 && geteuid()));
+	open_here();
+	CU_ASSERT_EQUAL(ur_registry_join(here[0]), 0);
+	CU_ASSERT_EQUAL(ur_registry_join(here[1]), 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, bind_again_and_again, there), 0);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		err[i] = ur_registry_bind(r, TCP, &x, false, &(uint16_t){(uint16_t)(1000 + i)});
+	pthread_join(thread, NULL);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		both += !err[i] && !there[i];
+		neither += err[i] && there[i];
+		CU_ASSERT_TRUE((!err[i] || err[i] == EADDRINUSE) && (!there[i] || there[i] == EADDRINUSE));
+	}
+	CU_ASSERT_EQUAL(both, 0);
+	CU_ASSERT_EQUAL(neither, 0);
 }
 
 /* --- shared ports --- */
@@ -400,29 +296,45 @@ static void registry_elsewhere__listeners(void)
 	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7002, &y));
 }
 
+static void start_three(struct proc *p[3])
+{
+	uint8_t slot[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		uint8_t new;
+		struct proc *q = start(key, &new);
+		unsigned k = i;
+
+		for (; k && slot[k - 1] > new; k--) {
+			slot[k] = slot[k - 1];
+			p[k] = p[k - 1];
+		}
+		slot[k] = new;
+		p[k] = q;
+	}
+}
+
 /* What nobody listens to is refused by one process alone: the lowest slot that has started. */
 static void registry_elsewhere__refusers(void)
 {
-	uint8_t a, b;
-	struct proc *pa = start(key, &a), *pb = start(key, &b);
-	struct ur_registry *r = open_here();
+	struct proc *p[3];
 
-	CU_ASSERT_FATAL(a < b && b < ur_registry_slot(r)); /* a new file hands them out in order */
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
-	ur_registry_started(r, "udp");
-	CU_ASSERT_FALSE(elsewhere_there(pa, 7000)); /* a higher slot does not count */
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
-	ask(pb, (struct request){.op = OP_STARTED});
-	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
-	CU_ASSERT_FALSE(elsewhere_there(pb, 7000));
-	ask(pa, (struct request){.op = OP_STARTED});
-	CU_ASSERT_TRUE(elsewhere_there(pb, 7000));
-	CU_ASSERT_FALSE(elsewhere_there(pa, 7000));
-	proc_kill(pa);
-	CU_ASSERT_FALSE(elsewhere_there(pb, 7000));
-	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
-	close_there(pb);
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	start_three(p);
+	CU_ASSERT_FALSE(elsewhere_there(p[2], 7000));
+	ask(p[2], (struct request){.op = OP_STARTED});
+	CU_ASSERT_FALSE(elsewhere_there(p[0], 7000)); /* a higher slot does not count */
+	CU_ASSERT_FALSE(elsewhere_there(p[2], 7000));
+	ask(p[1], (struct request){.op = OP_STARTED});
+	CU_ASSERT_TRUE(elsewhere_there(p[2], 7000));
+	CU_ASSERT_FALSE(elsewhere_there(p[1], 7000));
+	ask(p[0], (struct request){.op = OP_STARTED});
+	CU_ASSERT_TRUE(elsewhere_there(p[1], 7000));
+	CU_ASSERT_FALSE(elsewhere_there(p[0], 7000));
+	proc_kill(p[0]);
+	CU_ASSERT_FALSE(elsewhere_there(p[1], 7000));
+	CU_ASSERT_TRUE(elsewhere_there(p[2], 7000));
+	close_there(p[1]);
+	CU_ASSERT_FALSE(elsewhere_there(p[2], 7000));
 }
 
 /* For whom does a process speak? For the dead, if no process with a lower slot does. */
@@ -430,8 +342,11 @@ static void registry_orphaned__lowest_speaks(void)
 {
 	uint8_t slot;
 	struct proc *p = start(key, &slot);
-	struct ur_registry *low = open_here(), *high = open_here();
+	struct ur_registry *a = open_here(), *b = open_here();
+	struct ur_registry *low = ur_registry_slot(a) < ur_registry_slot(b) ? a : b, *high = low == a ? b : a;
 
+	CU_ASSERT_EQUAL(ur_registry_join(a), 0);
+	CU_ASSERT_EQUAL(ur_registry_join(b), 0);
 	ur_registry_started(low, "udp");
 	ur_registry_started(high, "udp");
 	CU_ASSERT_FALSE(ur_registry_orphaned(low, slot));
@@ -448,17 +363,11 @@ void ur_suite_registry(void)
 
 	CU_ADD_TEST(s, registry_open__slots);
 	CU_ADD_TEST(s, registry_open__killed_owner_frees_its_slot);
-	CU_ADD_TEST(s, registry_find__mailbox);
-	CU_ADD_TEST(s, registry_find__closed);
-	CU_ADD_TEST(s, registry_close__last_one_removes_the_file);
-	CU_ADD_TEST(s, registry_open__sweeps_stale_files);
 	CU_ADD_TEST(s, registry_bind__conflicts);
 	CU_ADD_TEST(s, registry_bind__freed);
 	CU_ADD_TEST(s, registry_bind__ephemeral);
 	CU_ADD_TEST(s, registry_bind__table_full);
-	CU_ADD_TEST(s, registry_bind__full_of_the_dead);
-	CU_ADD_TEST(s, registry_bind__links_that_lead_nowhere);
-	CU_ADD_TEST(s, registry_bind__no_room_in_shm);
+	CU_ADD_TEST(s, registry_bind__at_once);
 	CU_ADD_TEST(s, registry_listen__needs_the_port_alone);
 	CU_ADD_TEST(s, registry_move__between_addresses);
 	CU_ADD_TEST(s, registry_elsewhere__families);

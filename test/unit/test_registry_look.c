@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What an onlooker sees of the processes of a device, while they live, when they have died, and while they come and go. */
 #include <CUnit/CUnit.h>
-#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "registry_harness.h"
@@ -43,16 +42,15 @@ static enum port_state look_port(uint8_t slot, uint16_t ps, const struct ur_gid 
 	return state;
 }
 
-static void registry_look__no_file(void)
+static void registry_look__nobody(void)
 {
 	struct ur_registry_view *v = look();
 
 	CU_ASSERT_EQUAL(v->count, 0);
-	CU_ASSERT_FALSE(file_exists(key));
 	free(v);
 }
 
-/* The onlooker is none of the processes that it sees, and leaves no trace: a newcomer gets the slot that it would have got. */
+/* The onlooker is none of the processes that it sees. */
 static void registry_look__processes(void)
 {
 	uint8_t a, b;
@@ -62,15 +60,17 @@ static void registry_look__processes(void)
 	ask(pb, (struct request){.op = OP_STARTED});
 	v = look();
 	CU_ASSERT_EQUAL_FATAL(v->count, 2);
-	CU_ASSERT_EQUAL(v->processes[0].slot, a);
-	CU_ASSERT_EQUAL(v->processes[0].pid, pa->pid); /* without a mailbox */
-	CU_ASSERT_FALSE(v->processes[0].started);
-	CU_ASSERT_EQUAL(v->processes[0].port_count, 0);
-	CU_ASSERT_EQUAL(v->processes[1].slot, b);
-	CU_ASSERT_EQUAL(v->processes[1].pid, pb->pid);
-	CU_ASSERT_TRUE(v->processes[1].started);
+	CU_ASSERT_TRUE(v->processes[0].slot < v->processes[1].slot);
+	CU_ASSERT_FATAL(seen(v, a) && seen(v, b));
+	CU_ASSERT_TRUE(seen(v, a)->told && seen(v, b)->told);
+	CU_ASSERT_EQUAL(seen(v, a)->pid, pa->pid);
+	CU_ASSERT_EQUAL(seen(v, a)->uid, geteuid());
+	CU_ASSERT_FALSE(seen(v, a)->started);
+	CU_ASSERT_EQUAL(seen(v, a)->port_count, 0);
+	CU_ASSERT_EQUAL(seen(v, b)->pid, pb->pid);
+	CU_ASSERT_TRUE(seen(v, b)->started);
+	CU_ASSERT_STRING_EQUAL(seen(v, b)->kind, "udp");
 	free(v);
-	CU_ASSERT_EQUAL(ur_registry_slot(open_here()), b + 1);
 }
 
 static void registry_look__ports(void)
@@ -110,52 +110,54 @@ static void registry_look__dead(void)
 	CU_ASSERT_PTR_NULL(seen(v, a));
 	CU_ASSERT_PTR_NOT_NULL(seen(v, b));
 	free(v);
+}
 
-	for (unsigned i = 0; i < 254; i++)
-		open_here();
-	CU_ASSERT_EQUAL(ur_registry_slot(here[here_n - 1]), a);
+/* One that is stopped is seen and not heard. */
+static void registry_look__stopped(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+	struct ur_registry_view *v;
+
+	kill(p->pid, SIGSTOP);
+	alarm(PROC_SECONDS);
 	v = look();
-	CU_ASSERT_EQUAL(v->count, 255);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(seen(v, a));
-	CU_ASSERT_EQUAL(seen(v, a)->pid, getpid());
-	CU_ASSERT_FALSE(seen(v, a)->started);
-	CU_ASSERT_EQUAL(seen(v, a)->port_count, 0);
+	alarm(0);
+	CU_ASSERT_EQUAL_FATAL(v->count, 1);
+	CU_ASSERT_EQUAL(v->processes[0].pid, p->pid);
+	CU_ASSERT_FALSE(v->processes[0].told);
+	CU_ASSERT_EQUAL(v->processes[0].port_count, 0);
 	free(v);
 }
 
-static void registry_look__stale_file(void)
+/* What somebody sees who is not the superuser: 0 if all is as it should be. */
+static int look_as_nobody(int fd, uint64_t k)
 {
 	struct ur_registry_view *v;
+	bool right;
+
+	(void)fd;
+	if (setresuid(NOBODY, NOBODY, NOBODY) || ur_registry_look(k, &v))
+		return 1;
+	right = v->count == 1 && !v->processes[0].told && !v->processes[0].uid && !v->processes[0].port_count;
+	free(v);
+	return right ? 0 : 2;
+}
+
+static void registry_look__other_users(void)
+{
 	uint8_t slot;
 
-	proc_kill(start(key, &slot));
-	v = look();
-	CU_ASSERT_EQUAL(v->count, 0);
-	free(v);
-	CU_ASSERT_TRUE(file_exists(key)); /* left for who opens it next */
-	open_here();
+	if (geteuid())
+		return; /* cannot be another */
+	start(key, &slot);
+	CU_ASSERT_EQUAL(proc_wait(proc_start(look_as_nobody, key)), 0);
+	procs_end();
+	CU_ASSERT_EQUAL(bind_there(start_as(child_of_nobody, key, &slot), TCP, &x, false, 7000), 0);
+	CU_ASSERT_EQUAL(look_port(slot, TCP, &x, 7000), BOUND); /* the superuser sees all */
 }
 
-/* A file that is none must neither keep the onlooker waiting nor lead it elsewhere. */
-static void registry_look__not_a_file(void)
-{
-	struct ur_registry_view *v = NULL;
-	char path[64];
-
-	open_here();
-	CU_ASSERT_FATAL(file_name(key, path, sizeof(path)));
-	close_here();
-	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
-	alarm(20);
-	CU_ASSERT_NOT_EQUAL(ur_registry_look(key, &v), 0);
-	alarm(0);
-	CU_ASSERT_EQUAL(unlink(path), 0);
-	CU_ASSERT_EQUAL_FATAL(symlink("/dev/null", path), 0);
-	CU_ASSERT_EQUAL(ur_registry_look(key, &v), ELOOP);
-	CU_ASSERT_EQUAL(unlink(path), 0);
-}
-
-/* While others come, bind, listen and go, each view is whole: a process has its port or not, but never another's. */
+/* While others come, bind, listen and go, each process is seen whole: it has its port or not, but never another's. */
 static int come_and_go(int fd, uint64_t k)
 {
 	struct ur_registry *r;
@@ -179,11 +181,11 @@ static void registry_look__meanwhile(void)
 	struct proc *p[2] = {proc_start(come_and_go, key), proc_start(come_and_go, key)};
 	unsigned listening = 0, wrong = 0;
 
-	open_here(); /* so that there is a file all the time */
+	CU_ASSERT_EQUAL(ur_registry_join(open_here()), 0);
 	for (unsigned i = 0; i < 100000 && listening < 50; i++) {
 		struct ur_registry_view *v = look();
 
-		wrong += v->count < 1 || v->count > 3;
+		wrong += v->count < 1;
 		for (unsigned k = 0; k < v->count; k++) {
 			const struct ur_registry_process *q = &v->processes[k];
 
@@ -204,11 +206,11 @@ void ur_suite_registry_look(void)
 {
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("registry_look", NULL, NULL, registry_setup, registry_teardown);
 
-	CU_ADD_TEST(s, registry_look__no_file);
+	CU_ADD_TEST(s, registry_look__nobody);
 	CU_ADD_TEST(s, registry_look__processes);
 	CU_ADD_TEST(s, registry_look__ports);
 	CU_ADD_TEST(s, registry_look__dead);
-	CU_ADD_TEST(s, registry_look__stale_file);
-	CU_ADD_TEST(s, registry_look__not_a_file);
+	CU_ADD_TEST(s, registry_look__stopped);
+	CU_ADD_TEST(s, registry_look__other_users);
 	CU_ADD_TEST(s, registry_look__meanwhile);
 }

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/greet.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/names.h"
+
+#define MAGIC 0x75726f6365000800ull /* with the version of the page's layout */
+#define BACKLOG 512                 /* two of each slot */
+#define GUESTS 64                   /* whose greeting we wait for */
+#define GUEST_MS 1000               /* how long */
+#define RETRY_MS 100                /* where too many waited to be let in */
+#define ANSWER_MS 300               /* how long a newcomer waits for the others, and an onlooker */
+#define END_MS 100
+#define STACK (256 * 1024)
+
+/* What either side says, with its page and what wakes it. An onlooker has slot 0 and sends neither. */
+struct greeting {
+	uint64_t magic;
+	uint32_t id;
+	uint8_t slot, zero[3];
+};
+
+struct guest {
+	int fd;
+	int64_t until; /* ms */
+};
+
+struct ur_greeter {
+	uint64_t key;
+	const struct ur_own_page *own;
+	uid_t uid;
+	int listener, stop_fd;
+	pthread_t thread;
+	_Atomic(struct ur_sibling *) came[UR_SLOTS];
+	atomic_bool news;
+	/* the thread's: */
+	uint32_t met[UR_SLOTS];      /* ids of those that we have */
+	int asked[UR_SLOTS];         /* connections to those that have not answered yet; -1: none */
+	bool again[UR_SLOTS];        /* to be connected to once more */
+	struct guest guest[GUESTS];
+	unsigned guests;
+	/* for whoever opens it: */
+	pthread_mutex_t lock;
+	pthread_cond_t answered;
+	bool all_answered;
+};
+
+void ur_slot_name(uint64_t key, uint8_t slot, char *name)
+{
+	snprintf(name, UR_NAME_MAX, "uroce-%016llx-%u", (unsigned long long)key, slot);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* --- one connection --- */
+
+static bool credentials(int fd, struct ucred *c)
+{
+	socklen_t len = sizeof(*c);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, c, &len) && len == sizeof(*c);
+}
+
+union control {
+	struct cmsghdr align;
+	uint8_t bytes[CMSG_SPACE(2 * sizeof(int))];
+};
+
+/* With the descriptors of `own`, if it is not NULL. */
+static bool say(int fd, const struct ur_own_page *own)
+{
+	struct greeting g = {.magic = MAGIC, .id = own ? own->id : 0, .slot = own ? own->slot : 0};
+	struct iovec iov = {&g, sizeof(g)};
+	union control c = {.bytes = {0}};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (own) {
+		const int fds[2] = {own->memfd, own->wake_fd};
+		struct cmsghdr *h;
+
+		m.msg_control = c.bytes;
+		m.msg_controllen = sizeof(c.bytes);
+		h = CMSG_FIRSTHDR(&m);
+		*h = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(fds))};
+		memcpy(CMSG_DATA(h), fds, sizeof(fds));
+	}
+	return sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(g);
+}
+
+/* The two descriptors of a message, or -1; none of any other number is kept. */
+static void take_descriptors(struct msghdr *m, int fds[2])
+{
+	struct cmsghdr *h = CMSG_FIRSTHDR(m);
+	size_t n;
+
+	fds[0] = fds[1] = -1;
+	if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+		return;
+	n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(fds, CMSG_DATA(h), (n < 2 ? n : 2) * sizeof(int));
+	if (n == 2)
+		return;
+	if (n == 1)
+		close(fds[0]);
+	fds[0] = -1;
+}
+
+/* What the other side says. False when that is nothing that makes sense; the descriptors are -1 then. */
+static bool hear(int fd, struct greeting *g, int fds[2])
+{
+	struct iovec iov = {g, sizeof(*g)};
+	union control c;
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.bytes, .msg_controllen = sizeof(c.bytes)};
+	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	fds[0] = fds[1] = -1;
+	if (n < 0)
+		return false;
+	take_descriptors(&m, fds);
+	if (n == (ssize_t)sizeof(*g) && g->magic == MAGIC && (g->slot == 0 || fds[1] >= 0))
+		return true;
+	if (fds[1] >= 0) {
+		close(fds[0]);
+		close(fds[1]);
+		fds[0] = fds[1] = -1;
+	}
+	return false;
+}
+
+/* --- acquaintances --- */
+
+static void shout(const struct ur_own_page *own)
+{
+	const uint64_t one = 1;
+
+	(void)!write(own->wake_fd, &one, sizeof(one)); /* the thread that polls: it may sleep */
+}
+
+/* Both descriptors are taken. */
+static void meet(struct ur_greeter *g, const struct greeting *who, const int fds[2])
+{
+	struct ur_sibling *s = ur_sibling_map(g->own, fds[0], fds[1], who->id, who->slot);
+
+	if (s && g->met[s->slot] != s->id) {
+		g->met[s->slot] = s->id;
+		s = atomic_exchange(&g->came[s->slot], s);
+		atomic_store(&g->news, true);
+		shout(g->own);
+	}
+	if (s)
+		ur_sibling_free(s); /* one that we know, or that nobody took over */
+}
+
+/* The processes of this user, and the superuser as an onlooker. */
+static bool may_enter(const struct ur_greeter *g, int fd)
+{
+	struct ucred c;
+
+	return credentials(fd, &c) && (c.uid == g->uid || c.uid == 0);
+}
+
+static void welcome(struct ur_greeter *g, int fd)
+{
+	struct greeting who;
+	struct ucred c;
+	int fds[2];
+
+	if (!hear(fd, &who, fds) || !credentials(fd, &c))
+		return;
+	if (who.slot && c.uid == g->uid)
+		meet(g, &who, fds); /* before we answer: who is answered is known to us */
+	else if (fds[1] >= 0)
+		close(fds[0]), close(fds[1]);
+	if (!who.slot || c.uid == g->uid)
+		say(fd, g->own);
+}
+
+/* Nobody holds a place for long. */
+static void let_in(struct ur_greeter *g)
+{
+	int fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (!may_enter(g, fd) || g->guests == GUESTS)
+		close(fd);
+	else
+		g->guest[g->guests++] = (struct guest){fd, now_ms() + GUEST_MS};
+}
+
+static void hear_answer(struct ur_greeter *g, uint8_t slot)
+{
+	struct greeting who;
+	int fds[2], fd = g->asked[slot];
+
+	g->asked[slot] = -1;
+	if (hear(fd, &who, fds) && fds[1] >= 0) {
+		if (who.slot == slot)
+			meet(g, &who, fds);
+		else
+			close(fds[0]), close(fds[1]);
+	}
+	close(fd);
+}
+
+/* Where `again` is set later, that is because too many others wait there. */
+static void introduce(struct ur_greeter *g, uint8_t slot)
+{
+	char name[UR_NAME_MAX];
+	struct ucred c;
+	int fd;
+
+	ur_slot_name(g->key, slot, name);
+	fd = ur_name_socket(name, false);
+	g->again[slot] = fd < 0 && errno == EAGAIN;
+	if (fd < 0)
+		return;
+	if (credentials(fd, &c) && c.uid == g->uid && say(fd, g->own))
+		g->asked[slot] = fd;
+	else
+		close(fd);
+}
+
+/* --- the thread --- */
+
+static void report(struct ur_greeter *g)
+{
+	for (unsigned s = 0; s < UR_SLOTS; s++)
+		if (g->asked[s] >= 0 || g->again[s])
+			return;
+	pthread_mutex_lock(&g->lock);
+	g->all_answered = true;
+	pthread_cond_signal(&g->answered);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static int try_again(struct ur_greeter *g)
+{
+	bool any = g->guests != 0;
+
+	for (unsigned s = 1; s < UR_SLOTS; s++)
+		if (g->again[s]) {
+			introduce(g, (uint8_t)s);
+			any |= g->again[s];
+		}
+	return any ? RETRY_MS : -1;
+}
+
+static void serve_guests(struct ur_greeter *g, const struct pollfd *p, unsigned n)
+{
+	int64_t now = now_ms();
+
+	for (unsigned i = n; i-- > 0;) {
+		if (p[i].revents)
+			welcome(g, g->guest[i].fd);
+		if (!p[i].revents && now < g->guest[i].until)
+			continue;
+		close(g->guest[i].fd);
+		g->guest[i] = g->guest[--g->guests];
+	}
+}
+
+/* One round; false when it is to end. */
+static bool serve(struct ur_greeter *g, int timeout)
+{
+	struct pollfd p[2 + GUESTS + UR_SLOTS] = {{.fd = g->stop_fd, .events = POLLIN}, {.fd = g->listener, .events = POLLIN}};
+	unsigned n = 2, guests = g->guests;
+
+	for (unsigned i = 0; i < guests; i++)
+		p[n++] = (struct pollfd){.fd = g->guest[i].fd, .events = POLLIN};
+	for (unsigned s = 0; s < UR_SLOTS; s++)
+		p[n++] = (struct pollfd){.fd = g->asked[s], .events = POLLIN};
+	if (poll(p, n, timeout) < 0)
+		return errno == EINTR;
+	if (p[0].revents)
+		return false;
+	serve_guests(g, p + 2, guests);
+	for (unsigned s = 0; s < UR_SLOTS; s++)
+		if (p[2 + guests + s].revents)
+			hear_answer(g, (uint8_t)s);
+	if (p[1].revents)
+		let_in(g);
+	return true;
+}
+
+static void *greeter_main(void *arg)
+{
+	struct ur_greeter *g = arg;
+
+	for (unsigned s = 1; s < UR_SLOTS; s++)
+		if (s != g->own->slot)
+			introduce(g, (uint8_t)s);
+	do
+		report(g);
+	while (serve(g, try_again(g)));
+	for (unsigned i = 0; i < g->guests; i++)
+		close(g->guest[i].fd);
+	return NULL;
+}
+
+/* --- opening and closing --- */
+
+static void wait_for_answers(struct ur_greeter *g)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += ANSWER_MS * 1000000l;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&g->lock);
+	while (!g->all_answered && !pthread_cond_clockwait(&g->answered, &g->lock, CLOCK_MONOTONIC, &until))
+		continue;
+	pthread_mutex_unlock(&g->lock);
+}
+
+static int start_thread(struct ur_greeter *g)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&g->thread, &attr, greeter_main, g);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (!err)
+		pthread_setname_np(g->thread, "uroce-greeter");
+	return err;
+}
+
+int ur_greeter_open(uint64_t key, const struct ur_own_page *own, int listener, struct ur_greeter **out)
+{
+	struct ur_greeter *g = calloc(1, sizeof(*g));
+	int err;
+
+	if (!g)
+		return ENOMEM;
+	g->key = key;
+	g->own = own;
+	g->uid = geteuid();
+	g->listener = listener;
+	for (unsigned s = 0; s < UR_SLOTS; s++)
+		g->asked[s] = -1;
+	pthread_mutex_init(&g->lock, NULL);
+	pthread_cond_init(&g->answered, NULL);
+	g->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = g->stop_fd < 0 || listen(listener, BACKLOG) ? errno : start_thread(g);
+	if (err) {
+		if (g->stop_fd >= 0)
+			close(g->stop_fd);
+		free(g);
+		return err;
+	}
+	wait_for_answers(g);
+	*out = g;
+	return 0;
+}
+
+void ur_greeter_abandon(struct ur_greeter *g)
+{
+	for (unsigned s = 0; s < UR_SLOTS; s++) {
+		struct ur_sibling *came = atomic_exchange(&g->came[s], NULL);
+
+		if (came)
+			ur_sibling_free(came);
+		if (g->asked[s] >= 0)
+			close(g->asked[s]);
+	}
+	for (unsigned i = 0; i < g->guests; i++)
+		close(g->guest[i].fd);
+	close(g->listener);
+	close(g->stop_fd);
+	free(g);
+}
+
+bool ur_greeter_close(struct ur_greeter *g)
+{
+	const uint64_t one = 1;
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += END_MS * 1000000l;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	(void)!write(g->stop_fd, &one, sizeof(one));
+	if (pthread_clockjoin_np(g->thread, NULL, CLOCK_MONOTONIC, &until))
+		return false;
+	g->guests = 0;
+	ur_greeter_abandon(g);
+	return true;
+}
+
+bool ur_greeter_news(struct ur_greeter *g)
+{
+	return ur_unlikely(atomic_load_explicit(&g->news, memory_order_relaxed)) && atomic_exchange(&g->news, false);
+}
+
+struct ur_sibling *ur_greeter_take(struct ur_greeter *g, uint8_t slot)
+{
+	return atomic_exchange(&g->came[slot], NULL);
+}
+
+/* --- looking from outside --- */
+
+/* A connection on which an answer will come, or -1. */
+static int ask_slot(uint64_t key, uint8_t slot, struct ur_guest *guest)
+{
+	char name[UR_NAME_MAX];
+	struct ucred c;
+	int fd;
+
+	*guest = (struct ur_guest){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
+	ur_slot_name(key, slot, name);
+	fd = ur_name_socket(name, false);
+	if (fd < 0)
+		return -1;
+	if (credentials(fd, &c)) {
+		guest->pid = c.pid;
+		guest->uid = c.uid;
+		if ((c.uid == geteuid() || geteuid() == 0) && say(fd, NULL))
+			return fd;
+	}
+	close(fd);
+	return -1;
+}
+
+static void take_answer(int fd, uint8_t slot, struct ur_guest *guest)
+{
+	struct greeting who;
+	int fds[2];
+
+	if (!hear(fd, &who, fds) || fds[1] < 0)
+		return;
+	close(fds[1]);
+	if (who.slot == slot && ur_page_is_sound(fds[0]))
+		guest->memfd = fds[0];
+	else
+		close(fds[0]);
+}
+
+void ur_greeter_ask(uint64_t key, struct ur_guest *guest)
+{
+	struct pollfd p[UR_SLOTS] = {{.fd = -1}};
+	int64_t until = now_ms() + ANSWER_MS;
+	unsigned left = 0;
+
+	guest[0] = (struct ur_guest){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
+	for (unsigned s = 1; s < UR_SLOTS; s++) {
+		p[s] = (struct pollfd){.fd = ask_slot(key, (uint8_t)s, &guest[s]), .events = POLLIN};
+		left += p[s].fd >= 0;
+	}
+	for (int64_t now = now_ms(); left && now < until && poll(p, UR_SLOTS, (int)(until - now)) > 0; now = now_ms())
+		for (unsigned s = 1; s < UR_SLOTS; s++)
+			if (p[s].fd >= 0 && p[s].revents) {
+				take_answer(p[s].fd, (uint8_t)s, &guest[s]);
+				close(p[s].fd);
+				p[s].fd = -1;
+				left--;
+			}
+	for (unsigned s = 1; s < UR_SLOTS; s++)
+		if (p[s].fd >= 0)
+			close(p[s].fd);
+}

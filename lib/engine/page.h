@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a process shows the others of its user that use the same device: its page, anonymous shared memory that it alone can write, sealed
+ * so that it neither shrinks nor grows under those who read it. There is no memory that two processes write, and so no lock: who dies,
+ * stops or writes nonsense harms himself. Whoever reads another's page reads each word once, and believes none of them.
+ */
+#ifndef UR_PAGE_H
+#define UR_PAGE_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "engine/mailring.h"
+
+#define UR_SLOTS 256 /* slot 0 is never handed out */
+#define UR_KIND 8
+
+#define UR_PORTS 65536
+#define UR_PORT_CHAINS 8192 /* a power of two */
+
+enum ur_port_state { UR_PORT_FREE, UR_PORT_TRYING, UR_PORT_HELD };
+
+/* A port that the process is bound to. Entries are named by their number from 1 on; 0 is none. */
+struct ur_port_entry {
+	uint32_t next; /* of its chain, or of the free ones */
+	uint16_t port_space, port;
+	uint8_t state, listening, reuse, zero;
+	struct ur_gid gid;
+};
+
+struct ur_port_table {
+	_Atomic uint32_t changes; /* odd while the owner changes something */
+	uint32_t used;            /* entries beyond have never been used */
+	uint32_t free;            /* the first free entry of those that have */
+	uint32_t chain[UR_PORT_CHAINS]; /* the first entry of each chain, by port space and port */
+	struct ur_port_entry entry[UR_PORTS];
+};
+
+/* What a process shows one other (local.c). A cache line: it is written for each burst, and read by that one alone. */
+struct ur_pair {
+	_Alignas(64) _Atomic uint64_t tail; /* of our ring to it, for the process whose id is in the upper half */
+	_Atomic uint64_t head;              /* as far as we have read its ring, if its id is in the upper half */
+};
+
+struct ur_page {
+	_Atomic uint32_t reads;   /* the owner takes what the rings to it bring */
+	_Atomic uint32_t started; /* its port is open */
+	char kind[UR_KIND];       /* of its port, once it has started */
+	struct {                  /* who shares a socket's port, when this process joined them (registry.c) */
+		_Atomic uint32_t turn; /* 0: it has not */
+		uint32_t n;
+		uint8_t slot[UR_SLOTS];
+	} sharers;
+	_Alignas(64) _Atomic uint32_t sleeps; /* odd while the owner sleeps */
+	struct ur_port_table ports;
+	_Alignas(4096) struct ur_pair with[UR_SLOTS];
+	_Alignas(4096) uint8_t ring[UR_SLOTS][UR_MAILRING_BYTES]; /* to each slot */
+};
+#define UR_PAGE_SHOWN offsetof(struct ur_page, ring) /* what each of the others maps, besides its ring */
+
+/* Ours. */
+struct ur_own_page {
+	struct ur_page *page;
+	int memfd, wake_fd; /* wake_fd: an eventfd, for the others to write to while we sleep */
+	uint32_t id;        /* tells this process from all that ever had its slot; not 0 */
+	uint8_t slot;
+};
+
+/* 0 or an errno. Closing it may follow a failure. */
+int ur_page_create(struct ur_own_page *own, uint8_t slot);
+void ur_page_close(struct ur_own_page *own);
+
+/* Another process of this user, as it introduced itself. */
+struct ur_sibling {
+	const struct ur_page *page; /* without the rings */
+	const uint8_t *ring;        /* from it to us */
+	int wake_fd;
+	uint32_t id;
+	uint8_t slot;
+};
+
+/* Is it memory that can be read without fear: sealed against shrinking, of the right size, and not of huge pages that may run out? */
+bool ur_page_is_sound(int memfd);
+/*
+ * Maps what another process handed over; takes both descriptors, which may be anything. NULL when they are not what they should be, or
+ * memory is short.
+ */
+struct ur_sibling *ur_sibling_map(const struct ur_own_page *own, int memfd, int wake_fd, uint32_t id, uint8_t slot);
+void ur_sibling_free(struct ur_sibling *s);
+
+#endif

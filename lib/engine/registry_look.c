@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who uses a device, for an onlooker that does not: what the kernel says of each process, and what its page says. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/registry_priv.h"
+
+#define SHOWN offsetof(struct ur_page, with)
+#define LOOKS 8 /* at a page that changes meanwhile */
+
+/* Reads what is of use; nothing is mapped. */
+static bool read_page(int memfd, struct ur_page *page)
+{
+	for (unsigned i = 0; i < LOOKS; i++) {
+		uint32_t before;
+
+		if (pread(memfd, &before, sizeof(before), offsetof(struct ur_page, ports.changes)) != sizeof(before) ||
+		    pread(memfd, page, SHOWN, 0) != (ssize_t)SHOWN)
+			return false;
+		if (!(before & 1) && atomic_load(&page->ports.changes) == before)
+			break;
+	}
+	return true;
+}
+
+static unsigned copy_ports(const struct ur_port_table *t, struct ur_registry_port *out)
+{
+	unsigned used = ur_min_u32(t->used, UR_PORTS), n = 0;
+
+	for (unsigned i = 0; i < used; i++) {
+		const struct ur_port_entry *e = &t->entry[i];
+
+		if (e->state == UR_PORT_HELD)
+			out[n++] = (struct ur_registry_port){
+				.port_space = e->port_space, .port = e->port, .listening = e->listening, .gid = e->gid};
+	}
+	return n;
+}
+
+struct looking {
+	struct ur_registry_process process[UR_SLOTS];
+	unsigned n;
+	struct ur_registry_port *port; /* of all of them */
+	unsigned ports;
+	struct ur_page *page; /* the one that is being read */
+};
+
+static int look_at_page(struct looking *l, int memfd, struct ur_registry_process *p)
+{
+	struct ur_registry_port *more;
+
+	if (!read_page(memfd, l->page))
+		return 0;
+	more = realloc(l->port, (l->ports + ur_min_u32(l->page->ports.used, UR_PORTS) + 1) * sizeof(*more));
+	if (!more)
+		return ENOMEM;
+	l->port = more;
+	p->told = true;
+	p->started = l->page->started;
+	memcpy(p->kind, l->page->kind, UR_KIND - 1);
+	p->port_count = copy_ports(&l->page->ports, l->port + l->ports);
+	l->ports += p->port_count;
+	return 0;
+}
+
+static int look_at(struct looking *l, const struct ur_guest *guest, uint8_t slot)
+{
+	struct ur_registry_process *p = &l->process[l->n];
+	int err = 0;
+
+	if (guest->pid < 0)
+		return 0;
+	*p = (struct ur_registry_process){.pid = guest->pid, .uid = guest->uid, .slot = slot};
+	l->n++;
+	if (guest->memfd >= 0) {
+		err = look_at_page(l, guest->memfd, p);
+		close(guest->memfd);
+	}
+	return err;
+}
+
+/* One piece of memory. */
+static struct ur_registry_view *view_of(const struct looking *l)
+{
+	struct ur_registry_view *v = malloc(sizeof(*v) + l->n * sizeof(v->processes[0]) + l->ports * sizeof(*l->port));
+	struct ur_registry_port *port;
+
+	if (!v)
+		return NULL;
+	v->count = l->n;
+	memcpy(v->processes, l->process, l->n * sizeof(v->processes[0]));
+	port = (struct ur_registry_port *)&v->processes[l->n];
+	if (l->ports)
+		memcpy(port, l->port, l->ports * sizeof(*port));
+	for (unsigned i = 0; i < l->n; port += v->processes[i++].port_count)
+		v->processes[i].ports = port;
+	return v;
+}
+
+int ur_registry_look(uint64_t key, struct ur_registry_view **out)
+{
+	struct ur_guest guest[UR_SLOTS];
+	struct looking *l = calloc(1, sizeof(*l));
+	int err = 0;
+
+	if (l)
+		l->page = malloc(SHOWN);
+	if (!l || !l->page) {
+		free(l);
+		return ENOMEM;
+	}
+	ur_greeter_ask(key, guest);
+	for (unsigned s = 1; s < UR_SLOTS; s++) {
+		int failed = look_at(l, &guest[s], (uint8_t)s);
+
+		err = err ? err : failed;
+	}
+	*out = err ? NULL : view_of(l);
+	err = err ? err : *out ? 0 : ENOMEM;
+	free(l->page);
+	free(l->port);
+	free(l);
+	return err;
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whom the registry lets in and whom not: other users, containers, processes that are stopped or that lie. What has to be another user is
+ * left out when we are not the superuser.
+ */
+#include <CUnit/CUnit.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "engine/registry_priv.h"
+#include "registry_harness.h"
+
+void ur_suite_registry_trust(void);
+
+static double seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static struct ur_registry *join_here(void)
+{
+	struct ur_registry *r = open_here();
+
+	CU_ASSERT_EQUAL(ur_registry_join(r), 0);
+	return r;
+}
+
+static bool knows(struct ur_registry *r, uint8_t slot)
+{
+	ur_registry_meet(r);
+	return ur_registry_sibling(r, slot) != NULL;
+}
+
+/* --- other users --- */
+
+static void trust__other_user(void)
+{
+	uint8_t slot;
+	struct proc *p;
+	struct ur_registry *r;
+
+	if (geteuid())
+		return;
+	p = start_as(child_of_nobody, key, &slot);
+	r = join_here();
+	CU_ASSERT_NOT_EQUAL(slot, ur_registry_slot(r));
+	CU_ASSERT_TRUE(ur_registry_alive(r, slot));
+	CU_ASSERT_FALSE(knows(r, slot));
+	CU_ASSERT_FALSE(knows_there(p, ur_registry_slot(r)));
+	/* What is bound is each user's own. */
+	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7000), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){7000}), 0);
+	/* What is listened on is not, and who listens elsewhere is seen. */
+	CU_ASSERT_EQUAL(listen_there(p, TCP, &x, 7000, true), 0);
+	CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &x, 7000, true), EADDRINUSE);
+	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &y));
+	CU_ASSERT_EQUAL(listen_there(p, TCP, &x, 7000, false), 0);
+	CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &x, 7000, true), 0);
+	CU_ASSERT_TRUE(elsewhere_there(p, 7000));
+	/* Neither speaks for the other's dead. */
+	ask(p, (struct request){.op = OP_STARTED});
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7009, &x));
+	proc_kill(p);
+	CU_ASSERT_FALSE(ur_registry_alive(r, slot));
+}
+
+static int connect_to(uint64_t k, uint8_t slot)
+{
+	char name[UR_NAME_MAX];
+
+	ur_slot_name(k, slot, name);
+	return ur_name_socket(name, false);
+}
+
+/* Sends so many descriptors and 16 bytes of a greeting for that slot. */
+static bool greet(int fd, uint8_t slot, uint32_t id, const int *fds, unsigned n)
+{
+	struct {
+		uint64_t magic;
+		uint32_t id;
+		uint8_t slot, zero[3];
+	} g = {0x75726f6365000800ull, id, slot, {0}};
+	union {
+		struct cmsghdr h;
+		char bytes[CMSG_SPACE(8 * sizeof(int))];
+	} c = {.bytes = {0}};
+	struct iovec iov = {&g, sizeof(g)};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (n) {
+		m.msg_control = c.bytes;
+		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		c.h = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
+	}
+	memcpy(CMSG_DATA(&c.h), fds, n * sizeof(int));
+	return sendmsg(fd, &m, MSG_NOSIGNAL) == (ssize_t)sizeof(g);
+}
+
+/* How many bytes and descriptors come back. */
+static ssize_t hear(int fd, size_t *control)
+{
+	char bytes[64], c[CMSG_SPACE(8 * sizeof(int))];
+	struct iovec iov = {bytes, sizeof(bytes)};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = c, .msg_controllen = sizeof(c)};
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	ssize_t n = poll(&p, 1, 5000) == 1 ? recvmsg(fd, &m, MSG_DONTWAIT) : -2;
+
+	*control = n < 0 ? 0 : m.msg_controllen;
+	return n < 0 && errno == ECONNRESET ? 0 : n;
+}
+
+/* Another user asks root's process for its page, with and without one of his own. `arg`: the key, and the slot in its lowest byte. */
+static uint64_t asked_key;
+
+static int ask_as_nobody(int fd, uint64_t slot)
+{
+	int fds[2] = {memfd_create("x", MFD_ALLOW_SEALING), eventfd(0, 0)};
+	size_t control;
+
+	(void)fd;
+	if (setresuid(NOBODY, NOBODY, NOBODY))
+		return 1;
+	for (unsigned i = 0; i < 2; i++) {
+		int c = connect_to(asked_key, (uint8_t)slot);
+
+		if (c < 0)
+			return 2;
+		greet(c, 9, 9, fds, i ? 2 : 0); /* it may have hung up already */
+		if (hear(c, &control) > 0 || control)
+			return 3;
+		close(c);
+	}
+	return 0;
+}
+
+static void trust__nothing_for_strangers(void)
+{
+	struct ur_registry *r;
+
+	if (geteuid())
+		return;
+	r = join_here();
+	asked_key = key;
+	CU_ASSERT_EQUAL(proc_wait(proc_start(ask_as_nobody, ur_registry_slot(r))), 0);
+	CU_ASSERT_FALSE(knows(r, 9));
+}
+
+/* Another user waits at the names of slots for somebody to introduce himself. Exit status 0: nobody said anything. */
+static int wait_as_nobody(int fd, uint64_t k)
+{
+	char name[UR_NAME_MAX], go;
+	size_t control;
+	int l, c;
+
+	if (setresuid(NOBODY, NOBODY, NOBODY))
+		return 1;
+	ur_slot_name(k, 9, name);
+	l = ur_name_socket(name, true);
+	if (l < 0 || listen(l, 9) || send(fd, "", 1, 0) != 1 || recv(fd, &go, 1, 0) != 1)
+		return 2;
+	while ((c = accept4(l, NULL, NULL, SOCK_NONBLOCK)) >= 0)
+		if (hear(c, &control) > 0 || control)
+			return 3;
+	return 0;
+}
+
+static void trust__nothing_for_impostors(void)
+{
+	struct proc *p;
+	char ready;
+
+	if (geteuid())
+		return;
+	p = proc_start(wait_as_nobody, key);
+	CU_ASSERT_EQUAL_FATAL(recv(p->fd, &ready, 1, 0), 1);
+	CU_ASSERT_FALSE(knows(join_here(), 9));
+	CU_ASSERT_EQUAL(send(p->fd, "", 1, MSG_NOSIGNAL), 1);
+	CU_ASSERT_EQUAL(proc_wait(p), 0);
+}
+
+/* --- guests that keep one waiting --- */
+
+#define LINGER 20
+
+/* A connection over which more was sent than the other side reads: to close it takes LINGER seconds. */
+static int socket_that_lingers(void)
+{
+	const struct linger on = {.l_onoff = 1, .l_linger = LINGER};
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(sa);
+	int l = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	static char much[65536];
+
+	if (bind(l, (struct sockaddr *)&sa, len) || listen(l, 1) || getsockname(l, (struct sockaddr *)&sa, &len))
+		return -1;
+	connect(fd, (struct sockaddr *)&sa, len);
+	if (accept(l, NULL, NULL) < 0 || setsockopt(fd, SOL_SOCKET, SO_LINGER, &on, sizeof(on)))
+		return -1;
+	while (send(fd, much, sizeof(much), 0) > 0)
+		continue;
+	fcntl(fd, F_SETFL, 0);
+	return fd;
+}
+
+/* Says when the last reference of the socket is in what was sent. It keeps the socket's other end, which reads nothing. */
+static int guest_that_lingers(int fd, uint64_t slot)
+{
+	int c = connect_to(asked_key, (uint8_t)slot), s = socket_that_lingers();
+	char end;
+
+	if ((!geteuid() && setresuid(NOBODY, NOBODY, NOBODY)) || c < 0 || s < 0 || !greet(c, 9, 9, &s, 1))
+		return 1;
+	return close(s) || close(c) || send(fd, "", 1, 0) != 1 || recv(fd, &end, 1, 0) < 0 ? 2 : 0;
+}
+
+/* A descriptor that is dropped may keep who drops it waiting for long: newcomers have to wait then, and nobody else. */
+static void trust__guest_that_keeps_waiting(void)
+{
+	uint8_t slot;
+	struct proc *victim = start(key, &slot), *guest;
+	double begin;
+	char ready;
+
+	asked_key = key;
+	kill(victim->pid, SIGSTOP); /* so that it comes upon everything at once */
+	guest = proc_start(guest_that_lingers, slot);
+	CU_ASSERT_EQUAL_FATAL(recv(guest->fd, &ready, 1, 0), 1);
+	kill(victim->pid, SIGCONT);
+	usleep(100000);
+	begin = seconds();
+	for (unsigned i = 0; i < 100; i++)
+		CU_ASSERT_EQUAL(bind_there(victim, TCP, &x, false, 0), 0);
+	join_here();
+	close_there(victim);
+	CU_ASSERT_TRUE(seconds() - begin < 1);
+}
+
+/* --- containers --- */
+
+/* Its own /dev/shm, /proc and process numbers, but the same network. */
+static int in_a_container(int fd, uint64_t k)
+{
+	if (unshare(CLONE_NEWNS | CLONE_NEWIPC) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64k") || mount("tmpfs", "/proc", "tmpfs", 0, "size=64k"))
+		return 5;
+	return child(fd, k);
+}
+
+static void trust__container(void)
+{
+	uint8_t slot;
+	struct proc *p;
+	struct ur_registry *r;
+
+	if (geteuid())
+		return;
+	p = start_as(in_a_container, key, &slot);
+	r = join_here();
+	CU_ASSERT_NOT_EQUAL(slot, ur_registry_slot(r));
+	CU_ASSERT_TRUE(knows(r, slot));
+	CU_ASSERT_TRUE(knows_there(p, ur_registry_slot(r)));
+	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7000), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){7000}), EADDRINUSE);
+	CU_ASSERT_EQUAL(listen_there(p, TCP, &x, 7000, true), 0);
+	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
+}
+
+/* Nothing is left in the file system, where anybody could have put something else. */
+static void trust__no_files(void)
+{
+	uint8_t slot;
+	glob_t g;
+
+	bind_there(start(key, &slot), TCP, &x, false, 7000);
+	CU_ASSERT_EQUAL(glob("/dev/shm/*uroce*", 0, NULL, &g), GLOB_NOMATCH);
+	CU_ASSERT_EQUAL(glob("/tmp/*uroce-[0-9]*", 0, NULL, &g), GLOB_NOMATCH);
+}
+
+/* --- processes that are stopped --- */
+
+static void trust__stopped_sibling(void)
+{
+	uint8_t slot, late;
+	struct proc *p = start(key, &slot);
+	struct ur_registry *r = join_here();
+	double begin;
+
+	CU_ASSERT_TRUE(knows(r, slot));
+	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7000), 0);
+	kill(p->pid, SIGSTOP);
+	begin = seconds();
+	for (unsigned i = 0; i < 1000; i++)
+		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){0}), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){7000}), EADDRINUSE); /* it lives */
+	ur_registry_sharers_begin(r, (uint8_t[256]){0});
+	ur_registry_sharers_end(r, true);
+	CU_ASSERT_TRUE(seconds() - begin < 1);
+	/* A newcomer waits a moment for it, and gets to know it when it goes on. */
+	start(key, &late);
+	CU_ASSERT_TRUE(seconds() - begin < 3);
+	CU_ASSERT_TRUE(knows(r, late));
+	kill(p->pid, SIGCONT);
+	for (unsigned i = 0; i < 1000 && !knows_there(p, late); i++)
+		usleep(1000);
+	CU_ASSERT_TRUE(knows_there(p, late));
+	CU_ASSERT_EQUAL(bind_there(&procs[1], TCP, &x, false, 7000), EADDRINUSE);
+}
+
+static int hold_the_turn(int fd, uint64_t k)
+{
+	struct ur_registry *r;
+	char end;
+
+	if (ur_registry_open(k, &r) || ur_registry_join(r))
+		return 1;
+	ur_registry_sharers_begin(r, (uint8_t[256]){0});
+	return send(fd, "", 1, 0) == 1 && recv(fd, &end, 1, 0) == 1 ? 0 : 1;
+}
+
+/* One that is stopped between joining a socket's port and saying so. */
+static void trust__stopped_in_its_turn(void)
+{
+	struct proc *p = proc_start(hold_the_turn, key);
+	uint8_t slots[256];
+	struct ur_registry *r;
+	double begin;
+	char ready;
+
+	CU_ASSERT_EQUAL_FATAL(recv(p->fd, &ready, 1, 0), 1);
+	r = join_here();
+	kill(p->pid, SIGSTOP);
+	begin = seconds();
+	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots), 0);
+	ur_registry_sharers_end(r, true);
+	CU_ASSERT_TRUE(seconds() - begin < 3);
+	proc_kill(p);
+	begin = seconds();
+	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots), 0); /* its death gave it back */
+	ur_registry_sharers_end(r, false);
+	CU_ASSERT_TRUE(seconds() - begin < 0.3);
+}
+
+/* --- siblings that lie --- */
+
+/* What may be handed over as a page, and which of it is taken. */
+static int page_with(off_t size, int seals)
+{
+	int fd = memfd_create("lie", MFD_ALLOW_SEALING);
+
+	CU_ASSERT_FATAL(fd >= 0 && !ftruncate(fd, size) && (!seals || !fcntl(fd, F_ADD_SEALS, seals)));
+	return fd;
+}
+
+static void trust__pages_that_are_none(void)
+{
+	const off_t size = sizeof(struct ur_page);
+	const int both = F_SEAL_SHRINK | F_SEAL_GROW;
+	struct ur_registry *r = join_here();
+	uint8_t s = (uint8_t)(ur_registry_slot(r) % 255 + 1);
+	int pipes[2];
+
+	CU_ASSERT_EQUAL_FATAL(pipe(pipes), 0);
+	{
+		const struct {
+			int fds[3];
+			unsigned n;
+			bool taken;
+		} t[] = {
+			{{page_with(size, 0), eventfd(0, 0)}, 2, false}, /* may shrink: whoever reads it would die */
+			{{page_with(size, F_SEAL_GROW), eventfd(0, 0)}, 2, false},
+			{{page_with(4096, both), eventfd(0, 0)}, 2, false},
+			{{open("/dev/zero", O_RDONLY), eventfd(0, 0)}, 2, false},
+			{{pipes[0], eventfd(0, 0)}, 2, false},
+			{{page_with(size, both), dup(pipes[1])}, 2, false}, /* writing might wait, or raise SIGPIPE */
+			{{page_with(size, both), page_with(size, both)}, 2, false},
+			{{page_with(size, both)}, 1, false},
+			{{page_with(size, both), eventfd(0, 0), dup(pipes[1])}, 3, true}, /* the third is not even received */
+			{{page_with(size, both), eventfd(0, 0)}, 2, true},
+		};
+
+		for (unsigned i = 0; i < ur_array_size(t); i++) {
+			int c = connect_to(key, ur_registry_slot(r));
+			size_t control;
+
+			CU_ASSERT_TRUE(greet(c, s, i + 1, t[i].fds, t[i].n));
+			hear(c, &control); /* when it has answered or hung up it has made up its mind */
+			close(c);
+			CU_ASSERT_EQUAL(knows(r, s), t[i].taken);
+			ur_registry_bury(r, s); /* nobody lives there */
+			for (unsigned k = 0; k < t[i].n; k++)
+				close(t[i].fds[k]);
+		}
+	}
+	signal(SIGPIPE, SIG_IGN);
+	CU_ASSERT_EQUAL(write(pipes[1], "", 1), -1); /* the other end was closed by all who got it */
+	signal(SIGPIPE, SIG_DFL);
+	close(pipes[1]);
+}
+
+/* A page of a sibling that lives, which we can write: what it says is our choice. */
+static struct ur_page *liar(struct ur_registry *r)
+{
+	struct ur_registry *other = open_here();
+	struct ur_sibling *s = calloc(1, sizeof(*s));
+	struct ur_page *page = mmap(NULL, UR_PAGE_SHOWN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *ring = mmap(NULL, UR_MAILRING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CU_ASSERT_FATAL(s && page != MAP_FAILED && ring != MAP_FAILED);
+	*s = (struct ur_sibling){.page = page, .ring = ring, .wake_fd = eventfd(0, 0), .id = 7, .slot = ur_registry_slot(other)};
+	r->sibling[s->slot] = s;
+	return page;
+}
+
+/* Wherever the links lead, and whatever an entry says: calls end, soon, and what is our own stays right. */
+static void trust__tables_that_lie(void)
+{
+	static const uint32_t links[] = {1, 2, UR_PORTS, UR_PORTS + 1, UINT32_MAX}; /* the first two are circles */
+	struct ur_registry *r = join_here();
+	struct ur_page *page = liar(r);
+
+	page->ports.changes = 1; /* for ever */
+	for (unsigned i = 0; i < ur_array_size(links); i++) {
+		double begin = seconds();
+
+		for (unsigned c = 0; c < UR_PORT_CHAINS; c++)
+			page->ports.chain[c] = links[i];
+		page->ports.entry[0].next = page->ports.entry[1].next = links[i];
+		page->ports.entry[UR_PORTS - 1].next = UR_PORTS;
+		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){500}), 0);
+		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){500}), EADDRINUSE);
+		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &y, false, &(uint16_t){0}), 0);
+		CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 500, &x));
+		ur_registry_release(r, TCP, &x, 500);
+		CU_ASSERT_TRUE(seconds() - begin < 1);
+	}
+}
+
+/* One that tries for ever to get every port there is, and never says whether it did. */
+static void trust__sibling_that_never_decides(void)
+{
+	struct ur_registry *r = join_here();
+	struct ur_page *page = liar(r);
+	double begin = seconds();
+
+	for (unsigned port = 0; port < UR_PORTS; port++) {
+		uint32_t *head = &page->ports.chain[(port ^ TCP * 0x9e5u) & (UR_PORT_CHAINS - 1)];
+
+		page->ports.entry[port] = (struct ur_port_entry){
+			.next = *head, .port_space = TCP, .port = (uint16_t)port, .state = UR_PORT_TRYING, .gid = any};
+		*head = port + 1;
+	}
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){500}), EADDRNOTAVAIL);
+	ur_registry_bind(r, TCP, &x, false, &(uint16_t){0});
+	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){500}), 0);
+	CU_ASSERT_TRUE(seconds() - begin < 2);
+}
+
+/* Whatever a sibling says of who shares the port. */
+static void trust__sharers_that_lie(void)
+{
+	struct ur_registry *r = join_here();
+	struct ur_page *page = liar(r);
+	uint8_t slots[256];
+
+	page->sharers.turn = UINT32_MAX;
+	page->sharers.n = UINT32_MAX;
+	for (unsigned i = 0; i < 256; i++)
+		page->sharers.slot[i] = (uint8_t)(255 - i);
+	CU_ASSERT_TRUE(ur_registry_sharers_begin(r, slots) <= 1);
+	ur_registry_sharers_end(r, true);
+	memset(page->sharers.slot, ur_registry_slot(here[1]), 256);
+	CU_ASSERT_TRUE(ur_registry_sharers_begin(r, slots) <= 255);
+	ur_registry_sharers_end(r, true);
+}
+
+void ur_suite_registry_trust(void)
+{
+	CU_pSuite s = CU_add_suite_with_setup_and_teardown("registry_trust", NULL, NULL, registry_setup, registry_teardown);
+
+	CU_ADD_TEST(s, trust__other_user);
+	CU_ADD_TEST(s, trust__nothing_for_strangers);
+	CU_ADD_TEST(s, trust__nothing_for_impostors);
+	CU_ADD_TEST(s, trust__guest_that_keeps_waiting);
+	CU_ADD_TEST(s, trust__container);
+	CU_ADD_TEST(s, trust__no_files);
+	CU_ADD_TEST(s, trust__stopped_sibling);
+	CU_ADD_TEST(s, trust__stopped_in_its_turn);
+	CU_ADD_TEST(s, trust__pages_that_are_none);
+	CU_ADD_TEST(s, trust__tables_that_lie);
+	CU_ADD_TEST(s, trust__sibling_that_never_decides);
+	CU_ADD_TEST(s, trust__sharers_that_lie);
+}
