@@ -240,7 +240,7 @@ static int open_capture(struct ur_engine *e)
 		return 0;
 	err = ur_capture_open(e->cfg.capture, e->info.ifname, ur_engine_now(), &e->nic->capture);
 	if (err)
-		ur_engine_set_error("cannot write the capture file '%s': %s", e->cfg.capture, strerror(err));
+		ur_engine_set_error("cannot write the capture file '%s': %s", e->cfg.capture, ur_capture_reason(err));
 	return err;
 }
 

@@ -87,7 +87,7 @@ EXPORT int uroce_capture_start(const char *path)
 	err = nic->capture ? EBUSY : ur_capture_open(path, e->info.ifname, nic->now, &nic->capture);
 	ur_engine_unlock(e);
 	if (err)
-		ur_engine_set_error("cannot capture to '%s': %s", path, err == EBUSY ? "a capture runs already" : strerror(err));
+		ur_engine_set_error("cannot capture to '%s': %s", path, err == EBUSY ? "a capture runs already" : ur_capture_reason(err));
 	return err;
 }
 

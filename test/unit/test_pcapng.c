@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -272,6 +273,53 @@ static void capture_open__unwritable(void)
 	CU_ASSERT_PTR_NULL(cap);
 }
 
+static mode_t mode_of(const char *file)
+{
+	struct stat st;
+
+	return stat(file, &st) ? 0 : st.st_mode & 07777;
+}
+
+/* What was there before, and whatever the umask is, nobody else can read it. */
+static void capture_open__for_its_owner_alone(void)
+{
+	mode_t mask = umask(0);
+
+	CU_ASSERT_EQUAL(chmod(path, 0666), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", 0, &cap), 0);
+		close_capture();
+		CU_ASSERT_EQUAL(mode_of(path), 0600);
+		unlink(path);
+	}
+	umask(mask);
+}
+
+/* Anybody can put a link, or a file of his own, into a directory such as /tmp. What it leads to stays as it is. */
+static void capture_open__not_where_others_want_it(void)
+{
+	char link_path[80], text[8] = "";
+	FILE *f = fopen(path, "w");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT_TRUE(fputs("secret", f) >= 0 && !fclose(f));
+	snprintf(link_path, sizeof(link_path), "%s-link", path);
+	CU_ASSERT_EQUAL_FATAL(symlink(path, link_path), 0);
+	CU_ASSERT_EQUAL(ur_capture_open(link_path, "eth0", 0, &cap), ELOOP);
+	unlink(link_path);
+	CU_ASSERT_EQUAL_FATAL(link(path, link_path), 0);
+	CU_ASSERT_EQUAL(ur_capture_open(link_path, "eth0", 0, &cap), EPERM);
+	unlink(link_path);
+	if (!geteuid()) {
+		CU_ASSERT_EQUAL(chown(path, 65534, 65534), 0);
+		CU_ASSERT_EQUAL(ur_capture_open(path, "eth0", 0, &cap), EPERM);
+	}
+	CU_ASSERT_EQUAL(ur_capture_open("/tmp", "eth0", 0, &cap), EISDIR);
+	f = fopen(path, "r");
+	CU_ASSERT_FATAL(f && fgets(text, sizeof(text), f) && !fclose(f));
+	CU_ASSERT_STRING_EQUAL(text, "secret");
+}
+
 static void capture_close__full_disk(void)
 {
 	uint8_t b[64] = {0};
@@ -295,5 +343,7 @@ void ur_suite_pcapng(void)
 	CU_ADD_TEST(s, capture_flush__readable_while_open);
 	CU_ADD_TEST(s, capture_open__options);
 	CU_ADD_TEST(s, capture_open__unwritable);
+	CU_ADD_TEST(s, capture_open__for_its_owner_alone);
+	CU_ADD_TEST(s, capture_open__not_where_others_want_it);
 	CU_ADD_TEST(s, capture_close__full_disk);
 }
