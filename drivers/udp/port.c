@@ -198,12 +198,12 @@ static int wake_fd(struct ur_queue *q)
 }
 
 /*
- * `ldb [5]` and a comparison for each slot. Who is not listed, and QP 1 among them, goes to whom the kernel likes: a number beyond the
- * group lets its hash decide.
+ * `ldb [5]` and a comparison for each slot. What is for none of them, such as all that is for QP 1, goes to any, who passes it on; by
+ * chance and not by the kernel's hash, with which each repetition would meet the same process, and in vain if that one is stopped.
  */
 int ur_udp_steer(struct ur_port *p, const uint8_t *slots, unsigned n)
 {
-	struct sock_filter f[2 * 256 + 2];
+	struct sock_filter f[2 * 256 + 4];
 	struct sock_fprog prog = {.filter = f};
 	unsigned len = 0;
 
@@ -212,7 +212,10 @@ int ur_udp_steer(struct ur_port *p, const uint8_t *slots, unsigned n)
 		f[len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, slots[i], 0, 1);
 		f[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, i);
 	}
-	f[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
+	f[len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_RANDOM));
+	if (n)
+		f[len++] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, n);
+	f[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_A, 0); /* beyond the group: the kernel's hash decides */
 	prog.len = (unsigned short)len;
 	return setsockopt(ur_udp_of(p)->fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)) ? errno : 0;
 }

@@ -10,8 +10,8 @@ struct ur_capture;
 enum ur_capture_dir { UR_CAPTURE_IN = 1, UR_CAPTURE_OUT = 2 }; /* as epb_flags has them */
 
 /*
- * `ifname` goes into the interface block. `now` is the current time of the clock that stamps the frames. The file is made, or made anew, with
- * mode 0600. 0 or an errno: ELOOP when the path is a symbolic link, EPERM when what is there is not this user's alone.
+ * `ifname` goes into the interface block. `now` is the current time of the clock that stamps the frames. The file is made, or made anew,
+ * with mode 0600. 0 or an errno: ELOOP when the path is a symbolic link, EPERM when what is there is not this user's alone.
  */
 int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur_capture **out);
 /* That errno as half a sentence. */

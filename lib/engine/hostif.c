@@ -467,38 +467,44 @@ static int silence(int family, const struct sockaddr *sa, socklen_t len)
 	return -1;
 }
 
-static bool port_is_held_by_another_user(const char *table)
+/* A user but us who has a socket of that port; false when there is none. */
+static bool find_holder(const char *table, unsigned *holder)
 {
 	FILE *f = fopen(table, "re");
 	unsigned port, uid;
 	bool found = false;
 	char line[256];
 
-	while (f && fgets(line, sizeof(line), f)) {
+	while (f && !found && fgets(line, sizeof(line), f)) {
 		int n = sscanf(line, "%*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %*x %*x:%*x %*x:%*x %*x %u", &port, &uid);
 
-		found |= n == 2 && port == UR_ROCE_PORT && uid != geteuid();
+		found = n == 2 && port == UR_ROCE_PORT && uid != geteuid();
 	}
 	if (f)
 		fclose(f);
+	if (found)
+		*holder = uid;
 	return found;
 }
 
-/*
- * Our siblings share the port, and the kernel lets those of one user do so. A holder of another user may be a sibling too: only
- * what is surely a stranger is worth alarming anybody.
- */
+/* Our siblings share the port, and the kernel lets those of one user do so. So whoever keeps it from us is another user, or the kernel. */
 static void warn_of_stranger(void)
 {
 	static atomic_flag warned = ATOMIC_FLAG_INIT;
+	unsigned uid;
 
-	if (port_is_held_by_another_user("/proc/net/udp") || port_is_held_by_another_user("/proc/net/udp6") ||
-	    atomic_flag_test_and_set(&warned))
+	if (atomic_flag_test_and_set(&warned))
 		return;
-	fprintf(stderr,
-		"uroce: UDP port %d is taken on this host, perhaps by rdma_rxe: packets may be answered twice; "
-		"remove it with 'rdma link del'\n",
-		UR_ROCE_PORT);
+	if (find_holder("/proc/net/udp", &uid) || find_holder("/proc/net/udp6", &uid))
+		fprintf(stderr,
+			"uroce: UDP port %d belongs to a process of user %u, who can read all RoCEv2 packets that come to this host and may "
+			"answer them: end it unless you trust that user ('ss -uap sport = :%d' shows it)\n",
+			UR_ROCE_PORT, uid, UR_ROCE_PORT);
+	else
+		fprintf(stderr,
+			"uroce: UDP port %d is taken on this host, perhaps by rdma_rxe: packets may be answered twice; "
+			"remove it with 'rdma link del'\n",
+			UR_ROCE_PORT);
 }
 
 int ur_hostif_silence(void)

@@ -69,7 +69,7 @@ int ur_registry_open(uint64_t key, struct ur_registry **out)
 	if (!r)
 		return ENOMEM;
 	r->key = key;
-	r->name_fd = r->listener = r->turn_fd = r->own.memfd = r->own.wake_fd = -1;
+	r->name_fd = r->listener = r->turn_fd = r->share_fd = r->own.memfd = r->own.wake_fd = -1;
 	r->names = calloc(UR_PORTS, sizeof(*r->names));
 	r->probe_fd = ur_name_probe();
 	err = !r->names ? ENOMEM : r->probe_fd < 0 ? errno : take_slot(r);
@@ -82,10 +82,11 @@ int ur_registry_open(uint64_t key, struct ur_registry **out)
 	return 0;
 }
 
-static void close_one(int fd)
+static void close_one(int *fd)
 {
-	if (fd >= 0)
-		close(fd);
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }
 
 static void forget_all(struct ur_registry *r)
@@ -94,11 +95,12 @@ static void forget_all(struct ur_registry *r)
 		if (r->sibling[s])
 			ur_sibling_free(r->sibling[s]);
 	ur_registry_drop_names(r);
-	close_one(r->name_fd);
-	close_one(r->probe_fd);
-	close_one(r->turn_fd);
+	close_one(&r->name_fd);
+	close_one(&r->probe_fd);
+	close_one(&r->turn_fd);
+	close_one(&r->share_fd);
 	if (!r->greeter)
-		close_one(r->listener);
+		close_one(&r->listener);
 }
 
 void ur_registry_abandon(struct ur_registry *r)
@@ -192,6 +194,20 @@ void ur_registry_bury(struct ur_registry *r, uint8_t slot)
 
 /* --- who shares a socket's port --- */
 
+/* Who shares has a name that says so; it tells of those as well whom we have not met, since they are stopped. */
+static void sharer_name(const struct ur_registry *r, uint8_t slot, char *name)
+{
+	snprintf(name, UR_NAME_MAX, "uroce-%016llx-shares-%u-%u", (unsigned long long)r->key, (unsigned)geteuid(), slot);
+}
+
+static bool shares(const struct ur_registry *r, uint8_t slot)
+{
+	char name[UR_NAME_MAX];
+
+	sharer_name(r, slot, name);
+	return slot != r->slot && ur_name_held(r->probe_fd, name);
+}
+
 /* Each process shows the list as it was when it joined, with the number of the turn: the highest number is the latest. */
 static unsigned latest_list(const struct ur_registry *r, uint8_t slots[256], uint32_t *turn)
 {
@@ -210,20 +226,27 @@ static unsigned latest_list(const struct ur_registry *r, uint8_t slots[256], uin
 	return *turn ? ur_min_u32(__atomic_load_n(&latest->sharers.n, __ATOMIC_RELAXED), UR_SLOTS - 1) : 0;
 }
 
-static bool shares(const struct ur_registry *r, uint8_t slot)
-{
-	return slot != r->slot && r->sibling[slot] && atomic_load(&r->sibling[slot]->page->sharers.turn) && ur_registry_alive(r, slot);
-}
-
-/* As the kernel does: the last takes the place of one that has gone. */
-static unsigned the_living(const struct ur_registry *r, uint8_t slots[256], unsigned n)
+/* Those of the list that still share, each once; as in the kernel, the last takes the place of one that has gone. */
+static unsigned the_living(const struct ur_registry *r, uint8_t slots[256], unsigned n, bool listed[256])
 {
 	for (unsigned i = 0; i < n;) {
-		if (shares(r, slots[i]))
-			i++;
+		if (!listed[slots[i]] && shares(r, slots[i]))
+			listed[slots[i++]] = true;
 		else
 			slots[i] = slots[--n];
 	}
+	return n;
+}
+
+/* Whom no list has must have joined after those that we know. */
+static unsigned list_sharers(const struct ur_registry *r, uint8_t slots[256], uint32_t *turn)
+{
+	bool listed[UR_SLOTS] = {false};
+	unsigned n = the_living(r, slots, latest_list(r, slots, turn), listed);
+
+	for (unsigned s = 1; s < UR_SLOTS && n < UR_SLOTS - 1; s++)
+		if (!listed[s] && shares(r, (uint8_t)s))
+			slots[n++] = (uint8_t)s;
 	return n;
 }
 
@@ -247,29 +270,30 @@ unsigned ur_registry_sharers_begin(struct ur_registry *r, uint8_t slots[256])
 
 	take_turn(r);
 	ur_registry_meet(r);
-	return the_living(r, slots, latest_list(r, slots, &turn));
+	return list_sharers(r, slots, &turn);
 }
 
 static void show_list(struct ur_registry *r)
 {
+	char name[UR_NAME_MAX];
 	uint8_t slots[256];
 	uint32_t turn;
-	unsigned n = the_living(r, slots, latest_list(r, slots, &turn));
+	unsigned n = list_sharers(r, slots, &turn);
 
 	slots[n++] = r->slot;
 	memcpy(r->own.page->sharers.slot, slots, n);
 	__atomic_store_n(&r->own.page->sharers.n, n, __ATOMIC_RELAXED);
 	atomic_store(&r->own.page->sharers.turn, turn + 1);
+	sharer_name(r, r->slot, name);
+	r->share_fd = ur_name_hold(name);
 }
 
 void ur_registry_sharers_end(struct ur_registry *r, bool in)
 {
+	close_one(&r->share_fd);
 	if (in)
 		show_list(r);
-	else
-		atomic_store(&r->own.page->sharers.turn, 0);
-	close_one(r->turn_fd);
-	r->turn_fd = -1;
+	close_one(&r->turn_fd);
 }
 
 /* --- who speaks for the device --- */

@@ -374,6 +374,27 @@ static void steering__follows_the_slot(void)
 	second->ops->close(second);
 }
 
+/* One of them may be stopped: what is repeated reaches another in the end. */
+static void steering__by_chance_for_the_rest(void)
+{
+	struct ur_port *second = open_port();
+	const uint8_t others[] = {5, 6};
+	unsigned first = 0, n = 64;
+	struct ur_pkt *p;
+
+	CU_ASSERT_EQUAL(ur_udp_steer(port, others, 2), 0);
+	for (unsigned i = 0; i < n; i++) {
+		CU_ASSERT_EQUAL(send_train(true, 1, 8, 0), 1);
+		if (receive(port, &p, 1))
+			first++;
+		else
+			CU_ASSERT_EQUAL_FATAL(receive(second, &p, 1), 1);
+		ur_pkts_release(&p, 1);
+	}
+	CU_ASSERT_TRUE(first > 0 && first < n);
+	second->ops->close(second);
+}
+
 static void groups__replace_one_another(void)
 {
 	struct ur_gid g[3] = {ur_gid_from_v4(htonl(0xef010203)), ur_gid_from_v4(htonl(0xef010204)), ur_gid_from_v4(htonl(0x7f000001))};
@@ -410,6 +431,7 @@ void ur_suite_udp(void)
 	CU_ADD_TEST(s, port__interface_unknown);
 	CU_ADD_TEST(s, error__is_taken);
 	CU_ADD_TEST(s, steering__follows_the_slot);
+	CU_ADD_TEST(s, steering__by_chance_for_the_rest);
 	CU_ADD_TEST(s, groups__replace_one_another);
 	CU_ADD_TEST(s, path_mtu__is_the_routes);
 }

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Processes that share a host and do not trust one another: other users, containers, processes that are stopped (doc/security.md).
+
+as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs)
+# What a user can see of the sockets that have names with uroce.
+names_of() { in_ns "$1" cat /proc/net/unix | grep -o '@uroce-.*'; }
+
+# Whoever has the port gets the packets, whatever the port is that we take them from.
+test_trust_port_is_anothers() {
+	local py='import socket, time; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(("::", 4791)); print("ready", flush=True); time.sleep(60)'
+	ip netns exec "$NS1" "${as_nobody[@]}" /usr/bin/python3 -c "$py" >"$TMP/holder" &
+	servers+=("$!")
+	on_exit "stop $!"
+	for _ in $(seq 100); do [ ! -s "$TMP/holder" ] || break; sleep 0.05; done
+	UROCE_PORT=udp UROCE_LOG=error uroce_in "$NS1" -- rping -s -C 1 >"$TMP/out" 2>&1 && { fail "it started"; return; }
+	grep -q 'UDP port 4791 .* belongs to another user' "$TMP/out" || { cat "$TMP/out"; fail "no reason"; return; }
+	[ ${#as[@]} -eq 0 ] || return 0 # no other port is to be had
+	UROCE_PORT=packet UROCE_LOG=error background "$NS1" "$TMP/server" -- rping -s -C 3
+	wait_listening "$NS1" "$RPING" "$server" || { cat "$TMP/server"; return 1; }
+	UROCE_PORT=packet uroce_in "$NS2" -- rping -c -C 3 -a 10.77.0.1 && served "$TMP/server" || return 1
+	grep -q 'UDP port 4791 belongs to a process of user 65534, who can read' "$TMP/server" || { cat "$TMP/server"; fail "no warning"; }
+}
+
+# Two users on one interface: a slot each, and each one's listener is reached, wherever the request is looked at.
+test_trust_two_users() {
+	local py='import re, sys; a = [int(s) for s in re.findall(r"slot (\d+)", sys.stdin.read())]; sys.exit(len(a) != 2 or a[0] == a[1])'
+	[ ${#as[@]} -eq 0 ] || return 0 # there is but one
+	chmod 755 "$TMP"
+	as=("${as_nobody[@]}")
+	UROCE_PORT=udp background "$NS1" "$TMP/server" -- rping -s -C 3
+	as=()
+	servers_of_nobody=$server
+	wait_listening "$NS1" "$RPING" "$server" || { cat "$TMP/server"; return 1; }
+	UROCE_PORT=packet background "$NS1" "$TMP/server2" -- rping -s -C 3 -p 7204
+	wait_listening "$NS1" 7204 "$server" || { cat "$TMP/server2"; return 1; }
+	in_ns "$NS1" "$UROCE" info --dev eth0 >"$TMP/out" && python3 -c "$py" <"$TMP/out" || { cat "$TMP/out"; fail "slots"; return; }
+	in_ns "$NS1" "${as_nobody[@]}" "$UROCE" info --dev eth0 | grep -q 'of user 0$' || { fail "what nobody sees"; return; }
+	UROCE_PORT=packet uroce_in "$NS1" -- rping -s -C 1 >"$TMP/out" 2>&1 && { fail "two listen on one port"; return; }
+	uroce_in "$NS2" -- rping -c -C 3 -p 7204 -a 10.77.0.1 || { cat "$TMP/server2"; fail "root's"; return; }
+	uroce_in "$NS2" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "nobody's"; return; }
+	served "$TMP/server2" || return 1
+	server=$servers_of_nobody
+	served "$TMP/server"
+}
+
+# A container with a /dev/shm, a /proc and process numbers of its own, in the same network: its processes are siblings.
+test_trust_container() {
+	local own='mount -t tmpfs tmpfs /dev/shm && exec "$0" "$@"' n
+	[ ${#as[@]} -eq 0 ] || return 0 # cannot make one
+	as=(unshare --mount --ipc --pid --fork --mount-proc sh -c "$own")
+	background "$NS1" "$TMP/server" -- rping -s -C 3
+	as=()
+	wait_listening "$NS1" "$RPING" "$server" || { cat "$TMP/server"; return 1; }
+	serve 7204 "$NS1" "$TMP/server2" -- rping -s -C 3 -p 7204 || return 1
+	n=$(names_of "$NS1" | grep -Ec '^@uroce-[0-9a-f]{16}-[0-9]+$')
+	[ "$n" -eq 4 ] || { names_of "$NS1"; fail "$n names in place of 4: a slot and who listens there, for each of two"; return; }
+	uroce_in "$NS1" -- rping -s -C 1 >"$TMP/out" 2>&1 && { fail "two listen on one port"; return; }
+	uroce_in "$NS2" -- rping -c -V -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "into the container"; return; }
+	uroce_in "$NS1" -- rping -c -V -C 3 -p 7204 -a 10.77.0.1 || { cat "$TMP/server2"; fail "on the host"; return; }
+	served "$TMP/server2"
+}
+
+# One that is stopped keeps nobody from starting, listening, connecting or ending.
+test_trust_stopped() {
+	local p start=$SECONDS
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
+	p=$(pgrep -P "$server") || { fail "no program"; return; }
+	kill -STOP "$p"
+	serve 7204 "$NS1" "$TMP/server2" -- rping -s -C 3 -p 7204 || { kill -CONT "$p"; return 1; }
+	uroce_in "$NS2" -- rping -c -C 3 -p 7204 -a 10.77.0.1 && served "$TMP/server2" || { kill -CONT "$p"; return 1; }
+	serve 7205 "$NS1" "$TMP/server2" -- rping -s -C 3 -p 7205 || { kill -CONT "$p"; return 1; }
+	uroce_in "$NS1" -- rping -c -C 3 -p 7205 -a 10.77.0.1 && served "$TMP/server2" || { kill -CONT "$p"; return 1; }
+	[ $((SECONDS - start)) -lt 20 ] || { kill -CONT "$p"; fail "it took $((SECONDS - start)) s"; return; }
+	kill -CONT "$p"
+	uroce_in "$NS2" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "after it went on"; return; }
+	uroce_in "$NS1" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "from its own host"; }
+}
