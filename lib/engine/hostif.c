@@ -497,8 +497,8 @@ static void warn_of_stranger(void)
 		return;
 	if (find_holder("/proc/net/udp", &uid) || find_holder("/proc/net/udp6", &uid))
 		fprintf(stderr,
-			"uroce: UDP port %d belongs to a process of user %u, who can read all RoCEv2 packets that come to this host and may "
-			"answer them: end it unless you trust that user ('ss -uap sport = :%d' shows it)\n",
+			"uroce: UDP port %d belongs to a process of user %u, who can read all RoCEv2 packets that come to this host and "
+			"may answer them: end it unless you trust that user ('ss -uap sport = :%d' shows it)\n",
 			UR_ROCE_PORT, uid, UR_ROCE_PORT);
 	else
 		fprintf(stderr,
