@@ -106,7 +106,7 @@ int ur_registry_look(uint64_t key, struct ur_registry_view **out)
 	int err = 0;
 
 	if (l)
-		l->page = malloc(SHOWN);
+		l->page = aligned_alloc(_Alignof(struct ur_page), SHOWN);
 	if (!l || !l->page) {
 		free(l);
 		return ENOMEM;

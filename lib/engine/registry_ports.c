@@ -7,7 +7,6 @@
  * A port that is listened on has a name as well (names.h), which processes of other users see.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -20,9 +19,7 @@
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_COUNT 28232
 #define STEPS (1u << 20) /* in the tables of others, for one call: a few milliseconds */
-#define NAPS 100         /* for one call: while another one decides */
-#define LOOKS 8          /* at a chain that changes meanwhile */
-#define LOOK_COSTS 64    /* steps, besides those in the chain */
+#define NAPS 100         /* for one call, of 50 us: while another one decides, or changes its table */
 
 static unsigned chain_of(uint16_t ps, uint16_t port)
 {
@@ -171,20 +168,28 @@ static bool search_chain(struct ur_registry *r, const struct ur_port_table *t, c
 	return false;
 }
 
+/* False when we have waited long enough in this call. */
+static bool nap(struct ur_registry *r)
+{
+	const struct timespec ts = {.tv_nsec = 50000};
+
+	if (!r->naps)
+		return false;
+	r->naps--;
+	nanosleep(&ts, NULL);
+	return true;
+}
+
 /* A chain that its owner changes meanwhile is looked at again, if not for ever. */
 static bool search_table(struct ur_registry *r, const struct ur_port_table *t, const struct search *what, struct ur_port_entry *found)
 {
-	bool is_there = false;
+	uint32_t before;
+	bool is_there;
 
-	for (unsigned i = 0; i < LOOKS; i++) {
-		uint32_t before = atomic_load(&t->changes);
-
-		r->steps -= ur_min_u32(r->steps, LOOK_COSTS);
+	do {
+		before = atomic_load(&t->changes);
 		is_there = search_chain(r, t, what, found);
-		if (!(before & 1) && atomic_load(&t->changes) == before)
-			break;
-		sched_yield();
-	}
+	} while ((before & 1 || atomic_load(&t->changes) != before) && nap(r));
 	return is_there;
 }
 
@@ -221,16 +226,13 @@ static int conflict_here(struct ur_registry *r, const struct ur_port_entry *mine
 /* With what we want already shown. One with a higher slot that tries at the same time sees us and gives way, which we wait for. */
 static int conflict_there(struct ur_registry *r, const struct ur_port_entry *mine)
 {
-	const struct timespec nap = {.tv_nsec = 50000};
 	const struct search what = {mine->port_space, mine->port, &mine->gid, mine->reuse, conflicts};
 	struct ur_port_entry found;
 	const struct ur_sibling *s;
 
 	atomic_thread_fence(memory_order_seq_cst);
-	while ((s = search_others(r, &what, &found)) && found.state == UR_PORT_TRYING && s->slot > r->slot && r->naps) {
-		r->naps--;
-		nanosleep(&nap, NULL);
-	}
+	while ((s = search_others(r, &what, &found)) && found.state == UR_PORT_TRYING && s->slot > r->slot && nap(r))
+		continue;
 	return s ? conflict_of(&found.gid, &mine->gid) : 0;
 }
 
