@@ -50,10 +50,10 @@ struct ur_greeter {
 	bool again[UR_SLOTS];        /* to be connected to once more */
 	struct guest guest[GUESTS];
 	unsigned guests;
-	/* for whoever opens it: */
+	/* for whoever opens and closes it: */
 	pthread_mutex_t lock;
-	pthread_cond_t answered;
-	bool all_answered;
+	pthread_cond_t cond;
+	bool all_answered, ended;
 };
 
 void ur_slot_name(uint64_t key, uint8_t slot, char *name)
@@ -240,15 +240,21 @@ static void introduce(struct ur_greeter *g, uint8_t slot)
 
 /* --- the thread --- */
 
+/* To whoever waits for it. */
+static void say_so(struct ur_greeter *g, bool *what)
+{
+	pthread_mutex_lock(&g->lock);
+	*what = true;
+	pthread_cond_signal(&g->cond);
+	pthread_mutex_unlock(&g->lock);
+}
+
 static void report(struct ur_greeter *g)
 {
 	for (unsigned s = 0; s < UR_SLOTS; s++)
 		if (g->asked[s] >= 0 || g->again[s])
 			return;
-	pthread_mutex_lock(&g->lock);
-	g->all_answered = true;
-	pthread_cond_signal(&g->answered);
-	pthread_mutex_unlock(&g->lock);
+	say_so(g, &g->all_answered);
 }
 
 static int try_again(struct ur_greeter *g)
@@ -312,23 +318,28 @@ static void *greeter_main(void *arg)
 	while (serve(g, try_again(g)));
 	for (unsigned i = 0; i < g->guests; i++)
 		close(g->guest[i].fd);
+	g->guests = 0;
+	say_so(g, &g->ended);
 	return NULL;
 }
 
 /* --- opening and closing --- */
 
-static void wait_for_answers(struct ur_greeter *g)
+static bool wait_until(struct ur_greeter *g, const bool *what, long ms)
 {
 	struct timespec until;
+	bool is_so;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += ANSWER_MS * 1000000l;
+	until.tv_nsec += ms * 1000000;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&g->lock);
-	while (!g->all_answered && !pthread_cond_clockwait(&g->answered, &g->lock, CLOCK_MONOTONIC, &until))
+	while (!*what && !pthread_cond_clockwait(&g->cond, &g->lock, CLOCK_MONOTONIC, &until))
 		continue;
+	is_so = *what;
 	pthread_mutex_unlock(&g->lock);
+	return is_so;
 }
 
 static int start_thread(struct ur_greeter *g)
@@ -363,7 +374,7 @@ int ur_greeter_open(uint64_t key, const struct ur_own_page *own, int listener, s
 	for (unsigned s = 0; s < UR_SLOTS; s++)
 		g->asked[s] = -1;
 	pthread_mutex_init(&g->lock, NULL);
-	pthread_cond_init(&g->answered, NULL);
+	pthread_cond_init(&g->cond, NULL);
 	g->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = g->stop_fd < 0 || listen(listener, BACKLOG) ? errno : start_thread(g);
 	if (err) {
@@ -372,7 +383,7 @@ int ur_greeter_open(uint64_t key, const struct ur_own_page *own, int listener, s
 		free(g);
 		return err;
 	}
-	wait_for_answers(g);
+	wait_until(g, &g->all_answered, ANSWER_MS);
 	*out = g;
 	return 0;
 }
@@ -397,16 +408,11 @@ void ur_greeter_abandon(struct ur_greeter *g)
 bool ur_greeter_close(struct ur_greeter *g)
 {
 	const uint64_t one = 1;
-	struct timespec until;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += END_MS * 1000000l;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	(void)!write(g->stop_fd, &one, sizeof(one));
-	if (pthread_clockjoin_np(g->thread, NULL, CLOCK_MONOTONIC, &until))
+	if (!wait_until(g, &g->ended, END_MS))
 		return false;
-	g->guests = 0;
+	pthread_join(g->thread, NULL);
 	ur_greeter_abandon(g);
 	return true;
 }
