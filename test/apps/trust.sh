@@ -6,6 +6,36 @@ as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --
 # What a user can see of the sockets that have names with uroce.
 names_of() { in_ns "$1" cat /proc/net/unix | grep -o '@uroce-.*'; }
 
+# Another user finds nothing to write to, no name that takes anything, and nobody who hands anything over.
+test_trust_no_way_in() {
+	local py='
+import re, socket, sys
+names = set(re.findall(r"@(uroce-\S+)", open("/proc/net/unix").read()))
+said = taken = 0
+for name in names:
+    d = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        d.sendto(b"x", "\0" + name)
+        taken += 1
+    except OSError:
+        pass
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(5)
+    try:
+        s.connect("\0" + name)
+        s.send(bytes.fromhex("00080065636f7275") + bytes(8))
+        said += len(s.recvmsg(100, 100)[0])
+    except OSError:
+        pass
+print(f"{len(names)} names, {taken} took a datagram, {said} bytes came back")
+sys.exit(len(names) < 2 or taken or said)'
+	[ ${#as[@]} -eq 0 ] || return 0 # nobody is us
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
+	find /dev/shm /run/dpdk -mindepth 1 -name '*uroce*' | grep . && { fail "files"; return; }
+	in_ns "$NS1" "${as_nobody[@]}" /usr/bin/python3 -c "$py" || { fail "somebody listens to strangers"; return; }
+	uroce_in "$NS2" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "afterwards"; }
+}
+
 # Whoever has the port gets the packets, whatever the port is that we take them from.
 test_trust_port_is_anothers() {
 	local py='import socket, time; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(("::", 4791)); print("ready", flush=True); time.sleep(60)'
