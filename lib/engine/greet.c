@@ -23,6 +23,7 @@
 #define ANSWER_MS 300               /* how long a newcomer waits for the others, and an onlooker */
 #define END_MS 100
 #define STACK (256 * 1024)
+#define OVERFLOW_UID 65534          /* /proc/sys/kernel/overflowuid */
 
 /* What either side says, with its page and what wakes it. An onlooker has slot 0 and sends neither. */
 struct greeting {
@@ -67,6 +68,22 @@ static int64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/*
+ * In a user namespace the kernel calls all whom it has no number for by one and the same, 65534: to whoever has it himself they all look
+ * like him. In the initial one, which maps everybody to himself, nobody is without a number.
+ */
+static bool can_tell_users(uid_t uid)
+{
+	unsigned inside = 1, outside = 1, count = 0;
+	FILE *f = uid == OVERFLOW_UID ? fopen("/proc/self/uid_map", "re") : NULL;
+
+	if (f && fscanf(f, "%u %u %u", &inside, &outside, &count) != 3)
+		count = 0;
+	if (f)
+		fclose(f);
+	return uid != OVERFLOW_UID || (!inside && !outside && count == UINT32_MAX);
 }
 
 /* --- one connection --- */
@@ -362,9 +379,12 @@ static int start_thread(struct ur_greeter *g)
 
 int ur_greeter_open(uint64_t key, const struct ur_own_page *own, int listener, struct ur_greeter **out)
 {
-	struct ur_greeter *g = calloc(1, sizeof(*g));
+	struct ur_greeter *g;
 	int err;
 
+	if (!can_tell_users(geteuid()))
+		return EPERM;
+	g = calloc(1, sizeof(*g));
 	if (!g)
 		return ENOMEM;
 	g->key = key;

@@ -18,7 +18,8 @@ struct ur_greeter;
 
 /*
  * `listener` is a socket with the slot's name (names.h), which becomes the greeter's. Returns when those that are there have answered, or
- * after a moment: one that is stopped answers when it goes on. 0 or an errno; then the listener is still the caller's.
+ * after a moment: one that is stopped answers when it goes on. 0 or an errno, with which the listener is still the caller's: EPERM when
+ * the kernel does not tell users apart for us, who have user ID 65534 in a user namespace.
  */
 int ur_greeter_open(uint64_t key, const struct ur_own_page *own, int listener, struct ur_greeter **out);
 /* False: a guest keeps its thread waiting, which stays behind with all that it uses. */

@@ -72,6 +72,16 @@ static inline void proc_kill(struct proc *p)
 	p->pid = 0;
 }
 
+/* When this returns none of its threads runs. */
+static inline void proc_stop(struct proc *p)
+{
+	int status = 0;
+
+	kill(p->pid, SIGSTOP);
+	waitpid(p->pid, &status, WUNTRACED);
+	CU_ASSERT_TRUE(WIFSTOPPED(status));
+}
+
 /* Waits for it to end by itself. */
 static inline int proc_wait(struct proc *p)
 {

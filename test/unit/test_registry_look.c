@@ -119,7 +119,7 @@ static void registry_look__stopped(void)
 	struct proc *p = start(key, &slot);
 	struct ur_registry_view *v;
 
-	kill(p->pid, SIGSTOP);
+	proc_stop(p);
 	alarm(PROC_SECONDS);
 	v = look();
 	alarm(0);

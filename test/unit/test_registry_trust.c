@@ -237,7 +237,7 @@ static void trust__guest_that_keeps_waiting(void)
 	char ready;
 
 	asked_key = key;
-	kill(victim->pid, SIGSTOP); /* so that it comes upon everything at once */
+	proc_stop(victim); /* so that it comes upon everything at once */
 	guest = proc_start(guest_that_lingers, slot);
 	CU_ASSERT_EQUAL_FATAL(recv(guest->fd, &ready, 1, 0), 1);
 	kill(victim->pid, SIGCONT);
@@ -280,6 +280,26 @@ static void trust__container(void)
 	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
 }
 
+/* As 65534 in a user namespace, where all whom it does not map are 65534 to us. Exit status 0: we refuse; 1: there is no such namespace. */
+static int nobody_in_a_namespace(int fd, uint64_t k)
+{
+	struct ur_registry *r;
+	char map[64];
+	int f, n = snprintf(map, sizeof(map), "%d %u 1", NOBODY, (unsigned)geteuid());
+
+	(void)fd;
+	if (unshare(CLONE_NEWUSER) || (f = open("/proc/self/uid_map", O_WRONLY)) < 0 || write(f, map, (size_t)n) != n)
+		return 1;
+	return geteuid() == NOBODY && !ur_registry_open(k, &r) && ur_registry_join(r) == EPERM ? 0 : 2;
+}
+
+static void trust__users_without_a_number(void)
+{
+	int status = proc_wait(proc_start(nobody_in_a_namespace, key));
+
+	CU_ASSERT_TRUE(status == 0 || (status == 1 && geteuid()));
+}
+
 /* Nothing is left in the file system, where anybody could have put something else. */
 static void trust__no_files(void)
 {
@@ -303,7 +323,7 @@ static void trust__stopped_sibling(void)
 
 	CU_ASSERT_TRUE(knows(r, slot));
 	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7000), 0);
-	kill(p->pid, SIGSTOP);
+	proc_stop(p);
 	begin = seconds();
 	for (unsigned i = 0; i < 1000; i++)
 		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){0}), 0);
@@ -344,7 +364,7 @@ static void trust__stopped_in_its_turn(void)
 
 	CU_ASSERT_EQUAL_FATAL(recv(p->fd, &ready, 1, 0), 1);
 	r = join_here();
-	kill(p->pid, SIGSTOP);
+	proc_stop(p);
 	begin = seconds();
 	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots), 0);
 	ur_registry_sharers_end(r, true);
@@ -376,7 +396,7 @@ static void trust__stopped_sharer(void)
 	struct ur_registry *r;
 
 	CU_ASSERT_EQUAL_FATAL(recv(p->fd, &slot, 1, 0), 1);
-	kill(p->pid, SIGSTOP);
+	proc_stop(p);
 	r = join_here();
 	CU_ASSERT_FALSE(knows(r, slot));
 	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots), 1);
@@ -537,6 +557,7 @@ void ur_suite_registry_trust(void)
 	CU_ADD_TEST(s, trust__nothing_for_impostors);
 	CU_ADD_TEST(s, trust__guest_that_keeps_waiting);
 	CU_ADD_TEST(s, trust__container);
+	CU_ADD_TEST(s, trust__users_without_a_number);
 	CU_ADD_TEST(s, trust__no_files);
 	CU_ADD_TEST(s, trust__stopped_sibling);
 	CU_ADD_TEST(s, trust__stopped_in_its_turn);
