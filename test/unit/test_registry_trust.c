@@ -280,7 +280,7 @@ static void trust__container(void)
 	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
 }
 
-/* As 65534 in a user namespace, where all whom it does not map are 65534 to us. Exit status 0: we refuse; 1: no such namespace is to be had. */
+/* As 65534 in a user namespace, where all whom it does not map are 65534 to us. Exit status 0: we refuse; 1: there is no such namespace. */
 static int nobody_in_a_namespace(int fd, uint64_t k)
 {
 	struct ur_registry *r;
