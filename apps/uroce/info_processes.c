@@ -57,7 +57,8 @@ int ur_info_processes(const struct ur_engine *e)
 			puts("does not answer");
 		else
 			printf("of user %u\n", (unsigned)p->uid);
-		ur_info_keeper(p->pid);
+		if (p->told)
+			ur_info_keeper(p->pid);
 		for (unsigned k = 0; k < p->port_count; k++)
 			print_port(&p->ports[k]);
 	}
