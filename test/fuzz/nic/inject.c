@@ -20,36 +20,19 @@ static bool is_drop(unsigned c)
 	return !strncmp(ur_counter_name((enum ur_counter)c), "drop_", 5);
 }
 
-/*
- * Known, and on their way to be mended elsewhere: counters that a frame which is to be dropped may raise nevertheless, and whether they
- * stand in the place of the one that says why.
- */
-static const struct {
-	enum ur_counter counter;
-	bool in_its_place;
-	const char *why;
-} known[] = {
-	{UR_C_CE_MARKED, false, "a congestion mark is counted before the packet is looked at"},
-	{UR_C_CNP_HANDLED, true, "a congestion notification is obeyed whatever its P_Key says"},
-	{UR_C_CNP_IGNORED, true, "a congestion notification is counted whatever its P_Key says"},
-};
-
-/* The same for answers: what a counter that was raised allows to be sent for one message of connection management, in messages. */
+/* How many messages may be sent for one of connection management when this counter was raised; one otherwise. */
 static const struct {
 	enum ur_counter counter;
 	unsigned messages;
 	const char *why;
-} known_answers[] = {
+} answers[] = {
 	{UR_C_CM_STALE, 2, "a REQ that names the QP of another connection is refused, and that one is ended"},
 };
 
 /* 1 for what says why a frame was dropped, 0 for what does not count here, 2 for what must not be. */
 static unsigned weight(unsigned c)
 {
-	for (unsigned i = 0; i < ur_array_size(known); i++)
-		if (known[i].counter == c)
-			return known[i].in_its_place;
-	if (is_traffic(c))
+	if (is_traffic(c) || c == UR_C_CE_MARKED) /* of the port: NICs count a mark on whatever it comes */
 		return 0;
 	return is_drop(c) ? 1 : 2;
 }
@@ -103,9 +86,9 @@ static void check_states(struct fuzz *f, const struct before *b, const struct ju
 
 static unsigned messages_allowed(struct fuzz *f, const struct before *b)
 {
-	for (unsigned i = 0; i < ur_array_size(known_answers); i++)
-		if (f->side[VICTIM].nic->counters.v[known_answers[i].counter] != b->counters.v[known_answers[i].counter])
-			return known_answers[i].messages;
+	for (unsigned i = 0; i < ur_array_size(answers); i++)
+		if (f->side[VICTIM].nic->counters.v[answers[i].counter] != b->counters.v[answers[i].counter])
+			return answers[i].messages;
 	return 1;
 }
 
