@@ -426,6 +426,7 @@ static unsigned nic_arrivals(struct ur_nic *nic)
 {
 	unsigned n = nic_rx(nic, nic->port->queue);
 
+	nic->more = n == UR_NIC_BURST;
 	nic->counters.v[UR_C_RX_MISSED] = nic->port->queue->rx_missed;
 	nic->counters.v[UR_C_TX_REFUSED] = nic->port->queue->tx_refused;
 	if (nic->cfg.inbox)
@@ -495,7 +496,7 @@ ur_time ur_nic_next(const struct ur_nic *nic)
 
 	if (nic->faults)
 		next = ur_min_time(next, ur_faults_next(nic->faults));
-	if (nic->port && (!ur_list_empty(&nic->waiting) || nic->loop.head || ur_tp_tx_pending(nic->tp)))
+	if (nic->port && (nic->more || !ur_list_empty(&nic->waiting) || nic->loop.head || ur_tp_tx_pending(nic->tp)))
 		next = nic->now;
 	return next;
 }

@@ -87,6 +87,26 @@ static void bare__one_round_sends_all(void)
 	close_pair();
 }
 
+/* What the port has behind a full burst is work that its descriptor need not show. */
+static void bare__more_than_a_burst(void)
+{
+	struct ur_nic *nic;
+
+	open_pair(2, IBV_QPT_RC);
+	nic = h.n[1].nic;
+	h.stopped = 2;
+	CU_ASSERT_EQUAL(nics_post(&h, &q[0], IBV_WR_RDMA_WRITE, 0, 0, 2 * LEN, 1, 0), 0);
+	nics_run(&h, 100 * UR_NS_PER_US);
+	CU_ASSERT_TRUE(ur_nic_poll(nic, h.now) >= UR_NIC_BURST);
+	CU_ASSERT_EQUAL(ur_nic_next(nic), h.now);
+	while (ur_nic_next(nic) <= h.now)
+		ur_nic_poll(nic, h.now);
+	h.stopped = 0;
+	nics_run(&h, UR_NS_PER_MS);
+	nics_expect(&h, 0, 0, IBV_WC_SUCCESS);
+	close_pair();
+}
+
 /* Injected faults tear trains apart, put copies into them, and change packets that have no headers. */
 static void bare__injected_faults(void)
 {
@@ -227,6 +247,7 @@ void ur_suite_nic_bare(void)
 
 	CU_ADD_TEST(s, bare__writes);
 	CU_ADD_TEST(s, bare__one_round_sends_all);
+	CU_ADD_TEST(s, bare__more_than_a_burst);
 	CU_ADD_TEST(s, bare__injected_faults);
 	CU_ADD_TEST(s, bare__busy_port);
 	CU_ADD_TEST(s, bare__groups);
