@@ -14,8 +14,8 @@ struct point {
 	struct point *outer;
 };
 
-/* In the thread's static block: a signal handler reads it, and each packet stores it. */
-static _Thread_local struct point *volatile pending __attribute__((tls_model("initial-exec")));
+/* Not in the static block, for which dlopen(3) has no room: that would want all of the library's there, DPDK's included. */
+static _Thread_local struct point *volatile pending;
 
 static inline void end(const struct point *p)
 {
@@ -66,9 +66,14 @@ __attribute__((noinline)) bool ur_touch_call(void (*fn)(void *arg), void *arg)
 	return true;
 }
 
-bool ur_touch_pending(void)
+const void *ur_touch_mine(void)
 {
-	return pending != NULL;
+	return (const void *)&pending;
+}
+
+bool ur_touch_pending(const void *thread)
+{
+	return *(struct point *volatile const *)thread != NULL;
 }
 
 _Noreturn void ur_touch_give_up(void)

@@ -21,8 +21,12 @@ bool ur_touch_copy_end_last(uint8_t *to, const uint8_t *from, size_t len);
  */
 bool ur_touch_call(void (*fn)(void *arg), void *arg);
 
-/* For whoever catches faults: may this thread's access be given up? */
-bool ur_touch_pending(void);
+/*
+ * For whoever catches faults. A signal handler may not ask for thread-local memory, which the first access in a thread allocates: so the
+ * thread hands out the place of its state before, and the handler looks there whether an access may be given up.
+ */
+const void *ur_touch_mine(void);
+bool ur_touch_pending(const void *thread);
 /* Gives it up: the call above returns false. Not from a signal handler: its thread continues there. */
 _Noreturn void ur_touch_give_up(void);
 

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include "base/touch.h"
 #include "engine/catch.h"
@@ -31,6 +32,7 @@ static atomic_uint generation;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool started;
+static pthread_key_t state; /* ur_touch_mine of a thread that was admitted; to read it is safe in a handler */
 
 /* --- where a fault continues --- */
 
@@ -66,10 +68,13 @@ static void continue_in(ucontext_t *uc, void (*fn)(void))
 
 /* --- what is not ours --- */
 
-struct passed { /* the fault that this thread has passed on last, and from how deep in the stack */
+/* The fault that a thread has passed on last, and from how deep in the stack. By thread; who comes second to a place takes it over. */
+#define PASSED 64
+static struct passed {
+	pid_t thread;
 	const siginfo_t *info;
 	const void *frame;
-};
+} passed[PASSED];
 
 static void use_default(int sig, bool by_fault)
 {
@@ -86,14 +91,15 @@ static const struct sigaction *programs(int sig)
 }
 
 /* The program's handler has called ours: it has nobody else to ask. A stale note of one that left by siglongjmp(3) is not deeper. */
-static bool comes_back(const struct passed *p, const siginfo_t *info, const void *frame)
+static bool comes_back(const struct passed *p, pid_t thread, const siginfo_t *info, const void *frame)
 {
-	return p->info == info && (uintptr_t)frame < (uintptr_t)p->frame;
+	return p->thread == thread && p->info == info && (uintptr_t)frame < (uintptr_t)p->frame;
 }
 
 static void pass_on(int sig, siginfo_t *info, void *ucontext)
 {
-	static _Thread_local struct passed passed __attribute__((tls_model("initial-exec")));
+	const pid_t thread = gettid();
+	struct passed *p = &passed[(unsigned)thread % PASSED];
 	const struct sigaction act = *programs(sig);
 	bool by_fault = info->si_code > 0;
 	void *frame = __builtin_frame_address(0);
@@ -101,11 +107,11 @@ static void pass_on(int sig, siginfo_t *info, void *ucontext)
 
 	if (act.sa_handler == SIG_IGN && !by_fault)
 		return;
-	if (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN || comes_back(&passed, info, frame)) {
+	if (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN || comes_back(p, thread, info, frame)) {
 		use_default(sig, by_fault);
 		return;
 	}
-	passed = (struct passed){info, frame};
+	*p = (struct passed){thread, info, frame};
 	if (!(act.sa_flags & SA_NODEFER))
 		sigaddset(&mask, sig);
 	pthread_sigmask(SIG_BLOCK, &mask, NULL);
@@ -113,16 +119,17 @@ static void pass_on(int sig, siginfo_t *info, void *ucontext)
 		act.sa_sigaction(sig, info, ucontext);
 	else
 		act.sa_handler(sig);
-	passed.info = NULL;
+	p->info = NULL;
 }
 
 /* --- the handlers --- */
 
 static void on_fault(int sig, siginfo_t *info, void *ucontext)
 {
+	const void *mine = pthread_getspecific(state);
 	int err = errno;
 
-	if (info->si_code > 0 && ur_touch_pending())
+	if (info->si_code > 0 && mine && ur_touch_pending(mine))
 		continue_in(ucontext, ur_touch_give_up);
 	else
 		pass_on(sig, info, ucontext);
@@ -161,10 +168,12 @@ bool ur_catch_start(void)
 	if (!KNOWN || atomic_load(&started))
 		return KNOWN;
 	pthread_mutex_lock(&lock);
-	take();
-	atomic_store(&started, true);
+	if (!atomic_load(&started) && !pthread_key_create(&state, NULL)) {
+		take();
+		atomic_store(&started, true);
+	}
 	pthread_mutex_unlock(&lock);
-	return true;
+	return atomic_load(&started);
 }
 
 void ur_catch_again(void)
@@ -177,12 +186,12 @@ void ur_catch_again(void)
 
 void ur_catch_admit(void)
 {
-	static _Thread_local bool done __attribute__((tls_model("initial-exec")));
+	static _Thread_local bool done;
 	sigset_t set;
 
-	if (ur_likely(done))
+	if (ur_likely(done) || !atomic_load(&started))
 		return;
-	done = true;
+	done = pthread_setspecific(state, ur_touch_mine()) == 0;
 	sigemptyset(&set);
 	for (unsigned i = 0; i < SIGNALS; i++)
 		sigaddset(&set, caught[i]);

@@ -58,7 +58,7 @@ static void copy__of_every_length_up_to_the_edge(void)
 		CU_ASSERT_FALSE(ur_touch_copy(edge - n + 1, buf, n));
 		CU_ASSERT_FALSE(ur_touch_copy(buf, edge - n + 1, n));
 		CU_ASSERT_FALSE(ur_touch_copy_end_last(edge - n + 1, buf, n));
-		CU_ASSERT_FALSE(ur_touch_pending());
+		CU_ASSERT_FALSE(ur_touch_pending(ur_touch_mine()));
 	}
 }
 
@@ -124,7 +124,7 @@ static void call__left_in_the_middle(void)
 	CU_ASSERT_FALSE(ur_touch_call(nest, &s));
 	CU_ASSERT_FALSE(s.inner);
 	CU_ASSERT_EQUAL(s.done, 2 * page / (page / 10) + (2 * page % (page / 10) != 0));
-	CU_ASSERT_FALSE(ur_touch_pending());
+	CU_ASSERT_FALSE(ur_touch_pending(ur_touch_mine()));
 }
 
 static void *blocked_thread(void *arg)
