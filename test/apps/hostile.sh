@@ -27,7 +27,7 @@ await_attackers() {
 }
 
 # The server's counter, once the server has ended.
-counted() { awk -v n="$1" '$1 == n { print $2 + 0; found = 1 } END { if (!found) print 0 }' "$TMP/counters"; }
+dropped() { awk -v n="$1" '$1 == n { print $2 + 0; found = 1 } END { if (!found) print 0 }' "$TMP/counters"; }
 
 # How many requests the program has seen.
 requests() { grep -c 'type RDMA_CM_EVENT_CONNECT_REQUEST' "$TMP/server"; }
@@ -90,11 +90,11 @@ all_rows() {
 	honest -C 10 -V || return 1
 	kill -0 "$server" || { fail "the server has ended"; return; }
 	stop_servers
-	[ "$(counted drop_source)" -ge 3 ] || { cat "$TMP/counters"; fail "drop_source"; return; }
-	[ "$(counted cm_spared)" -gt 0 ] || { cat "$TMP/counters"; fail "cm_spared"; return; }
-	[ "$(counted drop_pkey)" -ge 50 ] && [ "$(counted rp_cnp_handled)" = 0 ] || { cat "$TMP/counters"; fail "congestion"; return; }
+	[ "$(dropped drop_source)" -ge 3 ] || { cat "$TMP/counters"; fail "drop_source"; return; }
+	[ "$(dropped cm_spared)" -gt 0 ] || { cat "$TMP/counters"; fail "cm_spared"; return; }
+	[ "$(dropped drop_pkey)" -ge 50 ] && [ "$(dropped rp_cnp_handled)" = 0 ] || { cat "$TMP/counters"; fail "congestion"; return; }
 	# The kernel drops the others before a UDP socket has them.
-	[ "$1" = udp ] || [ "$(counted drop_martian_source)" -ge 5 ] || { cat "$TMP/counters"; fail "drop_martian_source"; }
+	[ "$1" = udp ] || [ "$(dropped drop_martian_source)" -ge 5 ] || { cat "$TMP/counters"; fail "drop_martian_source"; }
 }
 
 test_hostile_udp_ipv4() { all_rows udp 4; }
