@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way of a frame through the analysis, and the face of the folder. */
+#include <stdlib.h>
+
+#include "analyze/internal.h"
+
+#define CE 3 /* of the two ECN bits: congestion experienced */
+
+void an_report(struct ur_analysis *a, const struct ur_finding *f)
+{
+	a->total.findings[f->rule]++;
+	if (a->found)
+		a->found(a->ctx, f);
+}
+
+void an_report_on(struct ur_analysis *a, const struct an_flow *fl, struct ur_finding f)
+{
+	if (!fl)
+		return;
+	f.src = fl->src;
+	f.dst = fl->dst;
+	f.qpn = fl->dqpn;
+	an_report(a, &f);
+}
+
+struct ur_analysis *ur_analysis_create(ur_finding_fn found, void *ctx)
+{
+	struct ur_analysis *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->found = found;
+	a->ctx = ctx;
+	return a;
+}
+
+void ur_analysis_destroy(struct ur_analysis *a)
+{
+	if (!a)
+		return;
+	an_cms_fini(a);
+	an_flows_fini(a);
+	free(a);
+}
+
+/* --- what can be said of a packet alone --- */
+
+static void report_packet(struct ur_analysis *a, const struct an_pkt *p, enum ur_rule rule, const char *phrase)
+{
+	an_report(a, &(struct ur_finding){.rule = rule,
+					  .frame = p->frame,
+					  .when = p->when,
+					  .src = p->src,
+					  .dst = p->dst,
+					  .qpn = p->bth.dqpn,
+					  .v = {p->bth.opcode, p->bth.tver},
+					  .s = {phrase}});
+}
+
+/* False when no receiver would take the packet. */
+static bool check_packet(struct ur_analysis *a, const struct an_pkt *p)
+{
+	if (p->icrc == AN_ICRC_WRONG)
+		report_packet(a, p, UR_RULE_ICRC, p->why ? p->why : "");
+	else if (p->wrong)
+		report_packet(a, p, UR_RULE_LENGTH, p->wrong);
+	else if (p->bad_opcode)
+		report_packet(a, p, UR_RULE_OPCODE, NULL);
+	else
+		return true;
+	return false;
+}
+
+static void note_damaged(struct ur_analysis *a, const struct an_pkt *p)
+{
+	struct an_flow *f = an_flow_find(a, &p->src, &p->dst, p->bth.dqpn);
+
+	if (!f)
+		return;
+	f->facts.damaged++;
+	f->facts.damaged_frame = p->frame;
+}
+
+/* --- connected services --- */
+
+static void connected(struct ur_analysis *a, const struct an_pkt *p)
+{
+	struct an_flow *f = an_flow_of(a, p);
+
+	if (!f)
+		return;
+	f->packets++;
+	f->last_frame = p->frame;
+	if (!f->first_frame)
+		f->first_frame = p->frame;
+	if ((p->tos & 3) == CE && !f->marked++)
+		f->marked_frame = p->frame;
+	if (!an_is_answer(p)) {
+		an_request(a, f, p);
+		return;
+	}
+	f->answers++;
+	if (!f->peer)
+		an_flow_pair(a, f, p);
+	if (f->peer)
+		an_answer(a, f->peer, p);
+}
+
+static void congestion(struct ur_analysis *a, const struct an_pkt *p)
+{
+	struct an_flow *f = an_flow_find(a, &p->src, &p->dst, p->bth.dqpn);
+
+	a->total.cnps++;
+	if (f)
+		f->cnps++;
+}
+
+static void sort_out(struct ur_analysis *a, const struct an_pkt *p)
+{
+	if (p->bth.opcode == UR_OP_CNP) {
+		congestion(a, p);
+	} else if (p->bth.dqpn == 1) {
+		a->total.cm++;
+		an_cm_packet(a, p);
+	} else if ((p->bth.opcode & 0xe0) == UR_UD) {
+		a->total.datagrams++;
+	} else {
+		connected(a, p);
+	}
+}
+
+static void check_time(struct ur_analysis *a, const struct ur_an_frame *f)
+{
+	if (!a->total.frames)
+		a->total.first = f->when;
+	if (f->when + UR_NS_PER_MS < a->last_when && !a->time_back) {
+		a->time_back = true;
+		an_report(a, &(struct ur_finding){
+				     .rule = UR_RULE_RECORDER,
+				     .frame = f->number,
+				     .when = f->when,
+				     .v = {0, a->last_when - f->when},
+				     .s = {"its time is {t1} before that of the frame before it: times in this file are not to be "
+					   "relied on"}});
+	}
+	a->last_when = f->when > a->last_when ? f->when : a->last_when;
+	a->total.last = a->last_when;
+}
+
+static void take(struct ur_analysis *a, const struct an_pkt *p)
+{
+	a->total.roce++;
+	if (check_packet(a, p))
+		sort_out(a, p);
+	else
+		note_damaged(a, p);
+}
+
+/* A frame that is no packet, but several; they have its number. */
+static bool take_train(struct ur_analysis *a, const struct an_pkt *p)
+{
+	uint32_t size = p->icrc == AN_ICRC_WRONG && p->udp ? an_train_size(p) : 0;
+	uint8_t room[UR_PKT_ROOM + 64];
+	struct ur_an_frame f;
+	struct an_pkt one;
+
+	for (uint32_t place = 0; size && an_train_cut(p, place, size, room, &f); place++)
+		if (an_dissect(&f, &one))
+			take(a, &one);
+	if (size && !a->trains++)
+		a->train_frame = p->frame;
+	return size;
+}
+
+void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f)
+{
+	struct an_pkt p;
+	bool read = an_dissect(f, &p);
+
+	check_time(a, f);
+	a->total.frames++;
+	a->total.other += !p.roce;
+	if (p.roce)
+		a->total.bytes += f->len;
+	if (p.cut) {
+		a->total.cut++;
+		if (!a->cut_frame)
+			a->cut_frame = f->number;
+	}
+	if (read && !take_train(a, &p))
+		take(a, &p);
+}
+
+/* --- the end --- */
+
+void ur_analysis_finish(struct ur_analysis *a)
+{
+	uint32_t n = 0;
+
+	an_cm_finish(a);
+	for (uint32_t i = 0; i < a->nconn; i++) {
+		struct an_flow *f = a->conn[i];
+
+		if (!f)
+			continue;
+		an_flow_finish(a, f);
+		if (f->peer)
+			an_flow_finish(a, f->peer);
+		f->id = n;
+		a->conn[n++] = f;
+	}
+	a->nconn = n;
+	a->total.conns = n;
+	if (a->trains)
+		an_report(a, &(struct ur_finding){
+				     .rule = UR_RULE_RECORDER,
+				     .frame = a->train_frame,
+				     .v = {a->trains},
+				     .s = {"{0} frames hold several packets each: recorded before the kernel or a NIC cut them apart"}});
+	if (a->cut_frame)
+		an_report(a, &(struct ur_finding){.rule = UR_RULE_SNAP, .frame = a->cut_frame, .v = {a->total.cut}});
+}
+
+void ur_analysis_totals(const struct ur_analysis *a, struct ur_an_totals *t)
+{
+	*t = a->total;
+}
+
+static bool one_end(const struct an_flow *f)
+{
+	return !f->peer || !f->peer->packets || !f->packets;
+}
+
+bool ur_analysis_conn(const struct ur_analysis *a, uint32_t i, struct ur_an_conn *c)
+{
+	const struct an_flow *f = i < a->nconn ? a->conn[i] : NULL;
+
+	if (!f)
+		return false;
+	*c = (struct ur_an_conn){.service = f->service, .mtu = f->mtu, .oneway = one_end(f)};
+	c->half[0] = f->facts;
+	if (f->peer) {
+		c->half[1] = f->peer->facts;
+	} else {
+		c->half[1].from = f->dst;
+		c->half[1].to = f->src;
+	}
+	if (f->cm)
+		an_cm_facts(f->cm, c);
+	return true;
+}

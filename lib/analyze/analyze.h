@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lib/analyze: what a recording of RoCEv2 traffic says. Frames go in with their times and numbers; findings come out as they are decided
+ * (a finding about an early frame may come late), and what is known of each connection stands ready at the end.
+ *
+ * The recorder stands somewhere between two hosts. It may have missed packets, and have written packets that crossed in either order. So no
+ * packet is called lost without saying between whom, and what only a complete recording could prove is no error.
+ *
+ * Memory is bounded by the flows (UR_AN_FLOWS) and what is under way on them, not by the length of the recording.
+ */
+#ifndef UR_ANALYZE_H
+#define UR_ANALYZE_H
+
+#include "analyze/rules.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
+
+#define UR_AN_FLOWS 32768
+
+enum ur_an_link { UR_AN_ETHERNET, UR_AN_RAW_IP, UR_AN_SLL, UR_AN_SLL2 };
+
+struct ur_an_frame {     /* as the recorder wrote it */
+	uint32_t number; /* in the file, from 1 */
+	ur_time when;    /* any origin */
+	enum ur_an_link link;
+	const uint8_t *data;
+	uint32_t have, len; /* bytes recorded, and on the wire */
+};
+
+struct ur_finding {
+	enum ur_rule rule;
+	uint32_t frame;   /* the frame that it is about */
+	uint32_t seen[3]; /* others that show it; 0 for none */
+	ur_time when;     /* of `frame`, or as near as is known */
+	struct ur_gid src, dst;
+	uint32_t qpn; /* the destination QP of `frame`, 0 when there is none */
+	uint64_t v[4];
+	const char *s[2]; /* constant phrases */
+};
+
+/* Writes the sentence, cut to `room` bytes with the terminating zero; returns its length. */
+size_t ur_finding_text(const struct ur_finding *f, char *to, size_t room);
+/* An address without its prefix: "10.0.0.1", "fd00::1"; at least 46 bytes. */
+const char *ur_an_addr(const struct ur_gid *g, char *to);
+
+/* Why request packets were sent again. */
+enum ur_an_cause { UR_AN_SEQ_NAK, UR_AN_RNR, UR_AN_TIMEOUT, UR_AN_IMPLIED, UR_AN_SPURIOUS, UR_AN_CAUSES };
+extern const char *const ur_an_cause_names[UR_AN_CAUSES];
+
+/* Where packets went, of requests and of answers. */
+enum ur_an_place {
+	UR_AN_BEFORE,    /* between their sender and the recorder */
+	UR_AN_BEHIND,    /* between the recorder and their receiver */
+	UR_AN_FAR,       /* the request behind the recorder, or its answer before it */
+	UR_AN_MISSED,    /* the recorder alone did not see them */
+	UR_AN_OVERTAKEN, /* reordered */
+	UR_AN_PLACES
+};
+extern const char *const ur_an_place_names[UR_AN_PLACES];
+
+struct ur_an_times {
+	uint64_t n, sum, min, max; /* ns */
+};
+
+/* What one end asks of the other, and how that is answered. */
+struct ur_an_half {
+	struct ur_gid from, to;
+	uint32_t dqpn;
+	uint64_t packets, bytes; /* requests, repeated ones too; payload of new ones, and bytes READ */
+	uint64_t messages, sends, writes, reads, atomics;
+	uint64_t answers, acks, naks_seq, naks_rnr, naks_fatal;
+	uint64_t repeated[UR_AN_CAUSES]; /* packets */
+	uint64_t repairs[UR_AN_CAUSES];  /* times that it went back */
+	uint64_t lost[UR_AN_PLACES];     /* packets, of requests */
+	uint64_t answers_lost[UR_AN_PLACES];
+	uint64_t marked, cnps, damaged; /* requests with a congestion mark; CNPs that came back; packets with a wrong ICRC */
+	uint32_t damaged_frame;
+	uint32_t depth, depth_psns; /* the most READs and atomics, and PSNs, under way */
+	struct ur_an_times rtt, nak_reaction, repair;
+	uint32_t first_frame, last_frame, last_answer_frame; /* of requests, and of answers to them */
+	ur_time first, last, last_answer;
+	/* the end */
+	uint8_t fatal; /* a syndrome, 0 for none */
+	uint32_t fatal_frame;
+	uint64_t unanswered; /* request packets that nothing answers */
+	uint32_t open_frame; /* the first transmission of the oldest of them */
+	uint32_t open_last;  /* and its newest */
+	uint32_t open_psn, open_tries;
+	uint32_t rnr_tries; /* how often in a row the oldest was refused for want of a buffer */
+	ur_time open_since, open_until;
+	ur_time tries[8]; /* of its newest transmissions, the newest last */
+};
+
+enum ur_an_ending { UR_AN_OPEN, UR_AN_DISCONNECTED, UR_AN_REJECTED };
+
+struct ur_an_conn {
+	uint8_t service;           /* enum ur_service */
+	uint32_t mtu;              /* 0: not known */
+	bool cm;                   /* made by the connection manager, as recorded */
+	bool oneway;               /* packets of one end alone are recorded, or nobody answers (UC) */
+	struct ur_an_half half[2]; /* half[0] is of who connected, or spoke first */
+	uint32_t req_frame, rep_frame, rtu_frame, rej_frame, dreq_frame, drep_frame;
+	bool dreq_by_second; /* half[1]'s host disconnected first */
+	uint16_t rej_reason;
+	enum ur_an_ending ending;
+	uint8_t retry_count, ack_timeout; /* of the connection request */
+	uint8_t rnr_retry[2];             /* of each half; 7 is without end */
+	uint8_t depth[2];                 /* READs and atomics that each half may have under way */
+};
+
+struct ur_an_totals {
+	uint64_t frames, roce, bytes, other, cut, datagrams, cm, cnps;
+	uint64_t findings[UR_RULE_COUNT];
+	ur_time first, last;
+	uint32_t conns;
+};
+
+struct ur_analysis;
+typedef void (*ur_finding_fn)(void *ctx, const struct ur_finding *f);
+
+/* NULL when memory is short. */
+struct ur_analysis *ur_analysis_create(ur_finding_fn found, void *ctx);
+void ur_analysis_destroy(struct ur_analysis *a);
+void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f);
+/* After the last frame: what is still open is decided. */
+void ur_analysis_finish(struct ur_analysis *a);
+void ur_analysis_totals(const struct ur_analysis *a, struct ur_an_totals *t);
+/* Connection `i` of those that the totals count, in the order in which they appeared. False when there is none. Valid after the finish. */
+bool ur_analysis_conn(const struct ur_analysis *a, uint32_t i, struct ur_an_conn *c);
+/* What a NAK syndrome or a reject reason means. */
+const char *ur_an_nak_text(uint8_t syndrome);
+const char *ur_an_rej_text(uint16_t reason);
+
+#endif

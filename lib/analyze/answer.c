@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ACK and NAK: what they answer, what they count, and what they ask for. */
+#include "analyze/internal.h"
+
+#define FAR_AHEAD 65536
+#define CROSSED_NS (5 * UR_NS_PER_MS) /* an answer and its request are recorded in the wrong order within this time */
+
+static void answered(struct an_flow *f, struct an_req *r, ur_time when)
+{
+	if (r->tries == 1 && !(r->flags & (AN_HOLE | AN_TOLD)))
+		an_time_add(&f->facts.rtt, an_since(when, r->when));
+}
+
+void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const struct an_pkt *p)
+{
+	struct an_stream *s = &f->s;
+	uint32_t end = an_window_find(&s->w, psn - 1), from;
+
+	if (psn <= s->acked)
+		return;
+	if ((s->holes || s->depth) && end < s->w.n) {
+		from = an_window_find(&s->w, s->acked); /* what lies before has had its turn */
+		from = from < s->w.n ? from : 0;
+		for (uint32_t i = from; i <= end; i++) {
+			struct an_req *r = an_req_at(&s->w, i);
+
+			if (!(r->flags & AN_HOLE) || r->flags & AN_TOLD || r->psn < s->acked)
+				continue;
+			an_hole_told(a, f, r, UR_AN_MISSED, p->frame, p->when);
+		}
+		an_read_due(f, from, end + (psn >= an_req_at(&s->w, end)->psn + an_req_at(&s->w, end)->n), p);
+	}
+	s->acked = psn;
+	s->acked_frame = p->frame;
+	s->repeats = 0;
+	s->rnr_row = 0;
+}
+
+void an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, uint32_t frame, ur_time when, uint32_t msn, bool exact,
+		  bool held)
+{
+	struct an_stream *s = &f->s;
+	uint32_t want, most = ur_psn_add(s->msn, s->msn_off);
+	bool wrong;
+
+	if (!(r->flags & AN_MSN))
+		return;
+	if (!s->off_known || r->epoch != s->off_epoch) {
+		if (!exact || (s->off_known && (int16_t)(r->epoch - s->off_epoch) < 0))
+			return;
+		s->msn_off = (msn - r->msn) & UR_PSN_MASK;
+		s->off_epoch = r->epoch;
+		s->off_known = true;
+		return;
+	}
+	want = ur_psn_add(r->msn, s->msn_off);
+	wrong = exact ? msn != want : ur_psn_diff(msn, want) < 0 || (s->epoch == r->epoch && ur_psn_diff(msn, most) > 0);
+	if (!wrong)
+		return;
+	if (held)
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
+						 .frame = frame,
+						 .when = when,
+						 .v = {r->psn & UR_PSN_MASK, (r->psn - 1) & UR_PSN_MASK}});
+	else
+		an_report_on(
+			a, f->peer,
+			(struct ur_finding){.rule = UR_RULE_MSN, .frame = frame, .when = when, .v = {r->psn & UR_PSN_MASK, msn, want}});
+}
+
+/* --- an answer that was recorded before its request --- */
+
+static void hold(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+	struct ur_aeth h = {0};
+
+	if (psn > s->next + FAR_AHEAD) {
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
+						 .frame = p->frame,
+						 .when = p->when,
+						 .v = {p->bth.psn, (s->next - 1) & UR_PSN_MASK}});
+		return;
+	}
+	if (p->op->flags & UR_OPF_AETH)
+		ur_aeth_get(p->ext + p->op->off_aeth, &h);
+	s->held = (struct an_held){
+		.set = true, .opcode = p->bth.opcode, .syndrome = h.syndrome, .psn = psn, .msn = h.msn, .frame = p->frame, .when = p->when};
+}
+
+static void held_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_held *h)
+{
+	if (r->flags & AN_HOLE)
+		return;
+	if (!an_takes_answer(ur_opcode(r->opcode)))
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
+						 .frame = h->frame,
+						 .seen = {r->frame},
+						 .when = h->when,
+						 .v = {h->psn & UR_PSN_MASK},
+						 .s = {ur_opcode(h->opcode)->name, ur_opcode(r->opcode)->name}});
+	else if (h->psn - r->psn >= r->got)
+		r->got = (uint32_t)(h->psn - r->psn) + 1;
+}
+
+void an_answer_held(struct ur_analysis *a, struct an_flow *f)
+{
+	struct an_stream *s = &f->s;
+	const struct an_held h = s->held;
+	uint32_t i = an_window_find(&s->w, h.psn);
+	struct an_req *r = i < s->w.n ? an_req_at(&s->w, i) : NULL;
+	const struct an_pkt as = {.frame = h.frame, .when = h.when};
+
+	s->held.set = false;
+	if (!r)
+		return;
+	if (!(r->flags & AN_HOLE) && an_since(r->when, h.when) > CROSSED_NS) {
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
+						 .frame = h.frame,
+						 .seen = {r->frame},
+						 .when = h.when,
+						 .v = {h.psn & UR_PSN_MASK, (r->psn - 1) & UR_PSN_MASK}});
+		return;
+	}
+	if (h.opcode % 32 != UR_OP_ACK) {
+		held_data(a, f, r, &h);
+		return;
+	}
+	if (!(r->flags & AN_HOLE) && ur_syndrome_type(h.syndrome) == UR_AETH_ACK)
+		an_check_msn(a, f, r, h.frame, h.when, h.msn, true, true);
+	if (ur_syndrome_type(h.syndrome) == UR_AETH_ACK)
+		an_acked(a, f, h.psn + 1, &as);
+}
+
+/* --- ACK --- */
+
+static void old_or_again(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+	bool again = psn + 1 == s->acked;
+
+	if (s->repeats || !s->acked_frame)
+		return;
+	an_report_on(a, f->peer,
+		     (struct ur_finding){.rule = again ? UR_RULE_ACK_DUP : UR_RULE_ACK_OLD,
+					 .frame = p->frame,
+					 .seen = {s->acked_frame},
+					 .when = p->when,
+					 .v = {p->bth.psn, (s->acked - 1) & UR_PSN_MASK}});
+}
+
+static void check_after_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+
+	if (s->nak == AN_NAK_RNR && !s->nak_heard && psn >= s->nak_psn)
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_ACK_AFTER_RNR,
+						 .frame = p->frame,
+						 .seen = {s->nak_frame},
+						 .when = p->when,
+						 .v = {p->bth.psn, s->nak_psn & UR_PSN_MASK}});
+}
+
+/* What is asked again is answered with the newest PSN, whatever that is. */
+static bool answers_again(const struct an_stream *s, const struct an_pkt *p)
+{
+	return s->repeats || (s->repeated && an_since(p->when, s->repeat_when) < UR_NS_PER_S);
+}
+
+static void ack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, const struct ur_aeth *h)
+{
+	struct an_stream *s = &f->s;
+	uint32_t i = an_window_find(&s->w, psn);
+	struct an_req *r = i < s->w.n ? an_req_at(&s->w, i) : NULL;
+	const bool fresh = psn + 1 > s->acked;
+
+	f->facts.acks++;
+	check_after_rnr(a, f, p, psn);
+	if (r && !(r->flags & AN_HOLE) && an_takes_answer(ur_opcode(r->opcode)) && !answers_again(s, p))
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
+						 .frame = p->frame,
+						 .seen = {r->frame},
+						 .when = p->when,
+						 .v = {p->bth.psn},
+						 .s = {p->op->name, ur_opcode(r->opcode)->name}});
+	if (r && !(r->flags & AN_HOLE)) {
+		an_check_msn(a, f, r, p->frame, p->when, h->msn, fresh, false);
+		if (fresh)
+			answered(f, r, p->when);
+	}
+	if (fresh)
+		an_acked(a, f, psn + 1, p);
+	else
+		old_or_again(a, f, p, psn);
+	if (s->nak && psn >= s->nak_psn)
+		s->nak = AN_NAK_NONE;
+}
+
+/* --- NAK --- */
+
+static void set_nak(struct an_stream *s, int kind, uint64_t psn, const struct an_pkt *p)
+{
+	s->nak = kind;
+	s->nak_psn = psn;
+	s->nak_frame = p->frame;
+	s->nak_when = p->when;
+	s->nak_heard = false;
+}
+
+static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	static const char behind[] = "it was sent in {f0}, so it was lost between the recorder and {src}, or {src} dropped it",
+			  before[] = "it is not here either, so it was lost between {dst} and the recorder";
+	struct an_stream *s = &f->s;
+	uint32_t i = an_window_find(&s->w, psn);
+	struct an_req *r = i < s->w.n ? an_req_at(&s->w, i) : NULL;
+	struct ur_finding say = {.rule = UR_RULE_NAK_SEQ, .frame = p->frame, .when = p->when, .v = {p->bth.psn}};
+
+	f->facts.naks_seq++;
+	if (psn + 1 == s->next || psn == s->next) {
+		say.rule = UR_RULE_NAK_NOGAP;
+	} else if (r && r->flags & AN_HOLE) {
+		r->flags |= AN_NAKED;
+		say.s[0] = before;
+	} else if (r) {
+		say.seen[0] = r->newest;
+		say.s[0] = behind;
+	} else {
+		return;
+	}
+	an_report_on(a, f->peer, say);
+	an_acked(a, f, psn, p);
+	set_nak(s, AN_NAK_SEQ, psn, p);
+}
+
+static void nak_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, uint8_t syndrome)
+{
+	struct an_stream *s = &f->s;
+	uint32_t i = an_window_find(&s->w, psn);
+	struct an_req *r = i < s->w.n && !(an_req_at(&s->w, i)->flags & AN_HOLE) ? an_req_at(&s->w, i) : NULL;
+	struct ur_finding say = {.rule = UR_RULE_RNR, .frame = p->frame, .when = p->when, .v = {p->bth.psn, an_rnr_time(syndrome)}};
+
+	f->facts.naks_rnr++;
+	if (r && !(ur_opcode(r->opcode)->flags & UR_OPF_RWQE)) {
+		say.rule = UR_RULE_RNR_NONE;
+		say.s[0] = ur_opcode(r->opcode)->name;
+	}
+	say.seen[0] = r ? r->newest : 0;
+	an_report_on(a, f->peer, say);
+	an_acked(a, f, psn, p);
+	s->rnr_row = s->nak == AN_NAK_RNR && s->nak_psn == psn ? s->rnr_row + 1 : 1;
+	s->rnr_wait = an_rnr_time(syndrome);
+	set_nak(s, AN_NAK_RNR, psn, p);
+}
+
+static void nak_fatal(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, uint8_t syndrome)
+{
+	uint32_t i = an_window_find(&f->s.w, psn);
+
+	f->facts.naks_fatal++;
+	f->facts.fatal = syndrome;
+	f->facts.fatal_frame = p->frame;
+	an_report_on(a, f->peer,
+		     (struct ur_finding){.rule = UR_RULE_NAK_FATAL,
+					 .frame = p->frame,
+					 .when = p->when,
+					 .v = {p->bth.psn},
+					 .seen = {i < f->s.w.n ? an_req_at(&f->s.w, i)->newest : 0},
+					 .s = {ur_an_nak_text(syndrome)}});
+	an_acked(a, f, psn, p);
+}
+
+static void nak(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, const struct ur_aeth *h)
+{
+	struct an_stream *s = &f->s;
+	const bool rnr = ur_syndrome_type(h->syndrome) == UR_AETH_RNR;
+
+	if (psn < s->acked && !(s->nak && psn == s->nak_psn)) {
+		if (!s->repeats)
+			an_report_on(a, f->peer,
+				     (struct ur_finding){.rule = UR_RULE_NAK_BACK,
+							 .frame = p->frame,
+							 .seen = {s->acked_frame},
+							 .when = p->when,
+							 .v = {p->bth.psn}});
+		return;
+	}
+	if (s->nak == AN_NAK_SEQ && !rnr && psn == s->nak_psn && !s->nak_heard && ur_syndrome_value(h->syndrome) == UR_NAK_PSN_SEQ) {
+		f->facts.naks_seq++;
+		an_report_on(
+			a, f->peer,
+			(struct ur_finding){
+				.rule = UR_RULE_ACK_DUP, .frame = p->frame, .seen = {s->nak_frame}, .when = p->when, .v = {p->bth.psn}});
+		return;
+	}
+	if (rnr)
+		nak_rnr(a, f, p, psn, h->syndrome);
+	else if (ur_syndrome_value(h->syndrome) == UR_NAK_PSN_SEQ)
+		nak_sequence(a, f, p, psn);
+	else
+		nak_fatal(a, f, p, psn, h->syndrome);
+}
+
+static bool syndrome_ok(uint8_t s)
+{
+	if (s & 0x80)
+		return false;
+	switch (s >> 5) {
+	case UR_AETH_ACK:
+	case UR_AETH_RNR: return true;
+	case UR_AETH_NAK: return ur_syndrome_value(s) <= UR_NAK_INV_RD;
+	}
+	return false;
+}
+
+void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	struct an_stream *s = &f->s;
+	struct ur_aeth h = {0};
+	uint64_t psn;
+
+	f->facts.answers++;
+	f->facts.last_answer_frame = p->frame;
+	f->facts.last_answer = p->when;
+	if (p->op->flags & UR_OPF_AETH) {
+		ur_aeth_get(p->ext + p->op->off_aeth, &h);
+		if (!syndrome_ok(h.syndrome) || (p->bth.opcode % 32 != UR_OP_ACK && ur_syndrome_type(h.syndrome) != UR_AETH_ACK)) {
+			an_report_on(a, f->peer,
+				     (struct ur_finding){.rule = UR_RULE_SYNDROME, .frame = p->frame, .when = p->when, .v = {h.syndrome}});
+			return;
+		}
+	}
+	if (!s->begun)
+		return;
+	psn = an_unwrap(s->next, p->bth.psn);
+	if (psn < s->first) {
+		if (!s->mid && psn + 1 < s->first)
+			an_report_on(a, f->peer,
+				     (struct ur_finding){.rule = UR_RULE_ACK_OLD,
+							 .frame = p->frame,
+							 .seen = {f->facts.first_frame},
+							 .when = p->when,
+							 .v = {p->bth.psn, (s->first - 1) & UR_PSN_MASK}});
+		return;
+	}
+	if (psn >= s->next && !(ur_syndrome_type(h.syndrome) == UR_AETH_NAK && psn == s->next)) {
+		hold(a, f, p, psn);
+		return;
+	}
+	if (p->bth.opcode % 32 != UR_OP_ACK)
+		an_read_answer(a, f, p, an_window_find(&s->w, psn), psn);
+	else if (ur_syndrome_type(h.syndrome) == UR_AETH_ACK)
+		ack(a, f, p, psn, &h);
+	else
+		nak(a, f, p, psn, &h);
+}

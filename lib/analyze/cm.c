@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of the connection manager: which two QPs belong together and with which PSNs they begin, and what is wrong with the messages
+ * themselves. A conversation is known by its hosts and the communication id of who began it.
+ */
+#include <stdlib.h>
+
+#include "analyze/internal.h"
+#include "wire/cm_msg.h"
+#include "wire/frame.h"
+
+#define CMS_MAX 65536
+#define PATIENCE_NS (2 * UR_NS_PER_S) /* a recording that ends sooner does not show that nobody answered */
+
+struct message { /* of one kind, in one direction */
+	uint32_t frame, newest, n;
+	ur_time when, newest_when;
+};
+
+struct an_cm {
+	struct an_node node;
+	struct an_cm *later;
+	struct ur_gid src, dst; /* of who began, and of whom he asked */
+	uint32_t id, other_id;
+	bool sidr;
+	bool done;
+	struct ur_cm_req req;
+	uint32_t qpn[2], psn[2]; /* of who began, and the other; the first PSN that each sends */
+	uint8_t depth[2], rnr_retry[2];
+	struct message msg[2][UR_CM_APR - UR_CM_REQ + 1];
+	uint16_t reason;
+	uint32_t rej_frame;
+	struct an_flow *flow[2]; /* from who began; to him */
+};
+
+static bool for_conn(enum ur_cm_attr attr)
+{
+	return attr <= UR_CM_DREP;
+}
+
+static struct an_cm *find(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id, uint32_t other)
+{
+	struct an_node *n;
+
+	for (n = an_map_first(&a->cms, an_hash(src, dst, id)); n; n = an_map_next(n)) {
+		struct an_cm *c = (struct an_cm *)n;
+
+		if (c->id == id && (!c->other_id || !other || c->other_id == other) && ur_gid_eq(&c->src, src) && ur_gid_eq(&c->dst, dst))
+			return c;
+	}
+	return NULL;
+}
+
+static struct an_cm *add(struct ur_analysis *a, const struct an_pkt *p, uint32_t id)
+{
+	struct an_cm *c = a->ncm < CMS_MAX ? calloc(1, sizeof(*c)) : NULL;
+
+	if (!c)
+		return NULL;
+	c->src = p->src;
+	c->dst = p->dst;
+	c->id = id;
+	if (!an_map_add(&a->cms, &c->node, an_hash(&p->src, &p->dst, id))) {
+		free(c);
+		return NULL;
+	}
+	if (a->newest_cm)
+		a->newest_cm->later = c;
+	else
+		a->oldest_cm = c;
+	a->newest_cm = c;
+	a->ncm++;
+	return c;
+}
+
+static void report(struct ur_analysis *a, const struct an_pkt *p, struct ur_finding f)
+{
+	f.frame = p->frame;
+	f.when = p->when;
+	f.src = p->src;
+	f.dst = p->dst;
+	f.qpn = 1;
+	an_report(a, &f);
+}
+
+/* Counts it; says so when it has come before and is one that is repeated for want of an answer. */
+static void note(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, enum ur_cm_attr attr)
+{
+	struct message *m = &c->msg[!ur_gid_eq(&p->src, &c->src)][attr - UR_CM_REQ];
+
+	if (m->n && (attr == UR_CM_REQ || attr == UR_CM_REP || attr == UR_CM_DREQ || attr == UR_CM_SIDR_REQ))
+		report(a, p,
+		       (struct ur_finding){.rule = UR_RULE_CM_RETRY,
+					   .seen = {m->newest},
+					   .v = {an_since(p->when, m->newest_when)},
+					   .s = {ur_cm_attr_name(attr)}});
+	if (!m->n) {
+		m->frame = p->frame;
+		m->when = p->when;
+	}
+	m->newest = p->frame;
+	m->newest_when = p->when;
+	m->n++;
+}
+
+/* --- addresses in a request --- */
+
+static void check_header(struct ur_analysis *a, const struct an_pkt *p, uint64_t service_id, const struct ur_cm_msg *m)
+{
+	const uint64_t space = service_id >> 16;
+	struct ur_rdma_cm_hdr h;
+
+	if ((space != 0x0106 && space != 0x0111 && space != 0x0002) || !ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &h))
+		return;
+	if (!ur_gid_eq(&h.src, &p->src))
+		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_IPHDR, .s = {"source"}});
+	if (!ur_gid_eq(&h.dst, &p->dst))
+		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_IPHDR, .s = {"destination"}});
+}
+
+static void check_path(struct ur_analysis *a, const struct an_pkt *p, const struct ur_cm_req *r)
+{
+	if (!ur_gid_eq(&r->primary.local_gid, &p->src))
+		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_GID, .s = {"local"}});
+	if (!ur_gid_eq(&r->primary.remote_gid, &p->dst))
+		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_GID, .s = {"remote"}});
+}
+
+/* --- messages --- */
+
+static void on_req(struct ur_analysis *a, const struct an_pkt *p, const struct ur_cm_msg *m)
+{
+	const struct ur_cm_req *r = &m->req;
+	struct an_cm *c = find(a, &p->src, &p->dst, r->local_comm_id, 0);
+
+	check_header(a, p, r->service_id, m);
+	check_path(a, p, r);
+	if (!c || c->sidr || c->req.local_qpn != r->local_qpn || c->req.starting_psn != r->starting_psn)
+		c = add(a, p, r->local_comm_id);
+	if (!c)
+		return;
+	c->req = *r;
+	note(a, c, p, m->attr);
+}
+
+static struct an_flow *flow_for(struct ur_analysis *a, struct an_cm *c, bool back, uint8_t service)
+{
+	const struct ur_gid *src = back ? &c->dst : &c->src, *dst = back ? &c->src : &c->dst;
+	struct an_flow *f = an_flow_find(a, src, dst, c->qpn[!back]);
+
+	if (f)
+		an_flow_retire(a, f);
+	f = an_flow_add(a, src, dst, c->qpn[!back], service);
+	if (!f)
+		return NULL;
+	f->start_known = true;
+	f->start = c->psn[back];
+	f->cm = c;
+	return f;
+}
+
+static void connect(struct ur_analysis *a, struct an_cm *c, const struct ur_cm_rep *r)
+{
+	static const uint8_t services[4] = {UR_RC, UR_UC, UR_RC, UR_XRC};
+
+	c->other_id = r->local_comm_id;
+	c->qpn[0] = c->req.local_qpn;
+	c->qpn[1] = r->local_qpn;
+	c->psn[0] = r->starting_psn; /* where the receiver of the message begins to send */
+	c->psn[1] = c->req.starting_psn;
+	c->depth[0] = r->responder_resources;
+	c->depth[1] = r->initiator_depth;
+	c->rnr_retry[0] = r->rnr_retry_count;
+	c->rnr_retry[1] = c->req.rnr_retry_count;
+	if (c->req.transport_type == 3)
+		return; /* XRC: the QPNs of a REQ and a REP do not tell who answers whom */
+	c->flow[0] = flow_for(a, c, false, services[c->req.transport_type & 3]);
+	c->flow[1] = flow_for(a, c, true, services[c->req.transport_type & 3]);
+	if (!c->flow[0] || !c->flow[1])
+		return;
+	an_flow_join(a, c->flow[0], c->flow[1]);
+	if (c->req.path_mtu >= 1 && c->req.path_mtu <= 5) {
+		c->flow[0]->mtu_cm = c->flow[1]->mtu_cm = true;
+		an_set_mtu(c->flow[0], 128u << c->req.path_mtu);
+	}
+}
+
+static void on_rep(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m)
+{
+	bool again = c->msg[1][UR_CM_REP - UR_CM_REQ].n;
+
+	note(a, c, p, m->attr);
+	if (!again)
+		connect(a, c, &m->rep);
+}
+
+static void on_rej(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m)
+{
+	note(a, c, p, m->attr);
+	if (!c->rej_frame)
+		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_REJ, .v = {m->rej.reason}, .s = {ur_an_rej_text(m->rej.reason)}});
+	c->rej_frame = p->frame;
+	c->reason = m->rej.reason;
+}
+
+static void on_sidr(struct ur_analysis *a, const struct an_pkt *p, const struct ur_cm_msg *m)
+{
+	struct an_cm *c;
+
+	if (m->attr == UR_CM_SIDR_REP) {
+		c = find(a, &p->dst, &p->src, m->sidr_rep.request_id, 0);
+	} else {
+		check_header(a, p, m->sidr_req.service_id, m);
+		c = find(a, &p->src, &p->dst, m->sidr_req.request_id, 0);
+		if (!c || !c->sidr)
+			c = add(a, p, m->sidr_req.request_id);
+	}
+	if (!c)
+		return;
+	c->sidr = true;
+	note(a, c, p, m->attr);
+}
+
+void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
+{
+	struct ur_cm_msg m;
+	struct an_cm *c;
+
+	if (p->cut)
+		return;
+	if (p->payload_len != UR_MAD_LEN || !(p->op->flags & UR_OPF_DETH) || !ur_cm_msg_parse(p->payload, &m)) {
+		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_FORM});
+		return;
+	}
+	if (m.attr == UR_CM_REQ)
+		on_req(a, p, &m);
+	else if (m.attr == UR_CM_SIDR_REQ || m.attr == UR_CM_SIDR_REP)
+		on_sidr(a, p, &m);
+	if (m.attr == UR_CM_REQ || !for_conn(m.attr))
+		return;
+	/* All of these begin with the two ids, their sender's first. */
+	c = find(a, &p->dst, &p->src, m.rtu.remote_comm_id, m.rtu.local_comm_id);
+	if (!c && m.attr != UR_CM_REP)
+		c = find(a, &p->src, &p->dst, m.rtu.local_comm_id, m.rtu.remote_comm_id);
+	if (!c)
+		return;
+	if (m.attr == UR_CM_REP)
+		on_rep(a, c, p, &m);
+	else if (m.attr == UR_CM_REJ)
+		on_rej(a, c, p, &m);
+	else
+		note(a, c, p, m.attr);
+}
+
+/* --- what the messages say, beside what was sent --- */
+
+void an_cm_first(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	const struct message *m = &f->cm->msg[!f->second][(f->second ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
+
+	an_report_on(a, f,
+		     (struct ur_finding){
+			     .rule = UR_RULE_CM_PSN, .frame = p->frame, .seen = {m->frame}, .when = p->when, .v = {p->bth.psn, f->start}});
+}
+
+/* Nothing goes to the QP that was agreed on, and another one gets packets with its PSN. */
+static void check_qpn(struct ur_analysis *a, struct an_cm *c, unsigned i)
+{
+	const struct an_flow *f = c->flow[i];
+	const struct message *m = &c->msg[!i][(i ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
+
+	if (!f || f->packets)
+		return;
+	for (uint32_t k = 0; k < a->nconn; k++) {
+		struct an_flow *other = a->conn[k];
+
+		if (!other || other->cm || !other->s.begun || !ur_gid_eq(&other->src, &f->src) || !ur_gid_eq(&other->dst, &f->dst) ||
+		    (other->s.first & UR_PSN_MASK) != f->start)
+			continue;
+		an_report_on(a, other,
+			     (struct ur_finding){
+				     .rule = UR_RULE_CM_QPN, .frame = other->first_frame, .seen = {m->frame}, .v = {other->dqpn, f->dqpn}});
+	}
+}
+
+static void check_answer(struct ur_analysis *a, const struct an_cm *c, unsigned from, enum ur_cm_attr attr, bool answered)
+{
+	const struct message *m = &c->msg[from][attr - UR_CM_REQ];
+
+	if (!m->n || answered || a->last_when - m->newest_when < PATIENCE_NS)
+		return;
+	an_report(a, &(struct ur_finding){.rule = UR_RULE_CM_NOREP,
+					  .frame = m->frame,
+					  .seen = {m->newest},
+					  .when = m->when,
+					  .qpn = 1,
+					  .src = from ? c->dst : c->src,
+					  .dst = from ? c->src : c->dst,
+					  .s = {ur_cm_attr_name(attr)},
+					  .v = {a->last_when - m->when, m->n}});
+}
+
+static bool has(const struct an_cm *c, unsigned from, enum ur_cm_attr attr)
+{
+	return c->msg[from][attr - UR_CM_REQ].n;
+}
+
+/* Is there a flow that no message announced? */
+static bool strangers(const struct ur_analysis *a)
+{
+	for (uint32_t k = 0; k < a->nconn; k++)
+		if (a->conn[k] && !a->conn[k]->cm && a->conn[k]->s.begun)
+			return true;
+	return false;
+}
+
+void an_cm_finish(struct ur_analysis *a)
+{
+	const bool look = strangers(a);
+
+	for (struct an_cm *c = a->oldest_cm; c; c = c->later) {
+		check_answer(a, c, 0, UR_CM_REQ, has(c, 1, UR_CM_REP) || c->rej_frame || has(c, 1, UR_CM_MRA));
+		check_answer(a, c, 0, UR_CM_SIDR_REQ, has(c, 1, UR_CM_SIDR_REP));
+		for (unsigned i = 0; i < 2; i++) {
+			check_answer(a, c, i, UR_CM_DREQ, has(c, !i, UR_CM_DREP) || has(c, !i, UR_CM_DREQ));
+			if (look)
+				check_qpn(a, c, i);
+		}
+	}
+}
+
+uint32_t an_cm_depth(const struct an_cm *c, bool second)
+{
+	return c->depth[second];
+}
+
+void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out)
+{
+	const struct message *mine = c->msg[0], *other = c->msg[1];
+	const struct message *dreq = mine[UR_CM_DREQ - UR_CM_REQ].n ? &mine[UR_CM_DREQ - UR_CM_REQ] : NULL;
+
+	if (other[UR_CM_DREQ - UR_CM_REQ].n && (!dreq || other[UR_CM_DREQ - UR_CM_REQ].frame < dreq->frame)) {
+		dreq = &other[UR_CM_DREQ - UR_CM_REQ];
+		out->dreq_by_second = true;
+	}
+	out->cm = true;
+	out->req_frame = mine[0].frame;
+	out->rep_frame = other[UR_CM_REP - UR_CM_REQ].frame;
+	out->rtu_frame = mine[UR_CM_RTU - UR_CM_REQ].frame;
+	out->rej_frame = c->rej_frame;
+	out->rej_reason = c->reason;
+	out->dreq_frame = dreq ? dreq->frame : 0;
+	out->drep_frame = c->msg[!out->dreq_by_second][UR_CM_DREP - UR_CM_REQ].frame;
+	out->ending = c->rej_frame ? UR_AN_REJECTED : dreq ? UR_AN_DISCONNECTED : UR_AN_OPEN;
+	out->retry_count = c->req.retry_count;
+	out->ack_timeout = c->req.primary.ack_timeout;
+	for (unsigned i = 0; i < 2; i++) {
+		out->depth[i] = c->depth[i];
+		out->rnr_retry[i] = c->rnr_retry[i];
+	}
+}
+
+void an_cms_fini(struct ur_analysis *a)
+{
+	for (struct an_cm *c = a->oldest_cm, *next; c; c = next) {
+		next = c->later;
+		free(c);
+	}
+	an_map_fini(&a->cms);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A recorded frame into a packet. Unlike ur_frame_parse it looks through more encapsulations, goes on with what a recorder has cut short,
+ * and says what is wrong instead of counting it.
+ */
+#ifndef UR_AN_DISSECT_H
+#define UR_AN_DISSECT_H
+
+#include "analyze/analyze.h"
+
+enum an_icrc { AN_ICRC_OK, AN_ICRC_WRONG, AN_ICRC_UNKNOWN };
+
+struct an_pkt {
+	uint32_t frame;
+	ur_time when;
+	bool roce; /* to UDP port 4791 */
+	bool cut;  /* not all of it was recorded */
+	enum an_icrc icrc;
+	bool bad_opcode;
+	const char *wrong; /* what makes it no packet that a receiver takes; NULL */
+	const char *why;   /* of a wrong ICRC */
+	uint8_t ip_version, tos;
+	uint16_t sport;
+	struct ur_gid src, dst;
+	struct ur_bth bth;
+	const struct ur_opcode_info *op;
+	const uint8_t *l3, *udp; /* the IP header, and udp_len bytes behind the UDP header; NULL when cut, or with options */
+	uint32_t udp_len;
+	const uint8_t *ext;     /* behind the BTH: op->ext_len bytes are there */
+	const uint8_t *payload; /* payload_len bytes of it, unless `cut` */
+	uint32_t payload_len;
+};
+
+/* True when `p` is a RoCEv2 packet whose BTH and extended headers can be read, or one with something wrong in it. */
+bool an_dissect(const struct ur_an_frame *f, struct an_pkt *p);
+
+static inline bool an_is_answer(const struct an_pkt *p)
+{
+	return p->op->flags & UR_OPF_RESPONSE;
+}
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A packet says which QP it goes to, not which it comes from. Two opposite flows belong together when the connection manager said so, or
+ * when the answers in one have PSNs of the requests in the other.
+ */
+#include <stdlib.h>
+
+#include "analyze/internal.h"
+#include "wire/frame.h"
+
+#define PAIR_TRIES 4096 /* answers after which a flow looks for its partner no more */
+
+struct host_pair { /* flows from one host to another that have no partner yet */
+	struct an_node node;
+	struct ur_gid src, dst;
+	struct an_flow *alone;
+};
+
+struct an_flow *an_flow_find(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t dqpn)
+{
+	struct an_node *n;
+
+	for (n = an_map_first(&a->flows, an_hash(src, dst, dqpn)); n; n = an_map_next(n)) {
+		struct an_flow *f = (struct an_flow *)n;
+
+		if (f->dqpn == dqpn && ur_gid_eq(&f->src, src) && ur_gid_eq(&f->dst, dst))
+			return f;
+	}
+	return NULL;
+}
+
+static struct host_pair *hosts_find(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst)
+{
+	struct an_node *n;
+
+	for (n = an_map_first(&a->hosts, an_hash(src, dst, 0)); n; n = an_map_next(n)) {
+		struct host_pair *h = (struct host_pair *)n;
+
+		if (ur_gid_eq(&h->src, src) && ur_gid_eq(&h->dst, dst))
+			return h;
+	}
+	return NULL;
+}
+
+static struct host_pair *hosts_of(struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst)
+{
+	struct host_pair *h = hosts_find(a, src, dst);
+
+	if (h)
+		return h;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return NULL;
+	h->src = *src;
+	h->dst = *dst;
+	if (an_map_add(&a->hosts, &h->node, an_hash(src, dst, 0)))
+		return h;
+	free(h);
+	return NULL;
+}
+
+static void leave_alone_list(struct ur_analysis *a, struct an_flow *f)
+{
+	struct host_pair *h = hosts_find(a, &f->src, &f->dst);
+
+	for (struct an_flow **at = h ? &h->alone : NULL; at && *at; at = &(*at)->beside) {
+		if (*at != f)
+			continue;
+		*at = f->beside;
+		return;
+	}
+}
+
+bool an_conn_add(struct ur_analysis *a, struct an_flow *f)
+{
+	if (a->nconn == a->conn_room) {
+		uint32_t room = a->conn_room ? 2 * a->conn_room : 64;
+		struct an_flow **conn = realloc(a->conn, room * sizeof(*conn));
+
+		if (!conn)
+			return false;
+		a->conn = conn;
+		a->conn_room = room;
+	}
+	f->id = a->nconn;
+	a->conn[a->nconn++] = f;
+	return true;
+}
+
+struct an_flow *an_flow_add(struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t dqpn, uint8_t service)
+{
+	struct an_flow *f;
+
+	if (a->nflows >= UR_AN_FLOWS) {
+		if (a->nflows++ == UR_AN_FLOWS)
+			an_report(a, &(struct ur_finding){.rule = UR_RULE_LIMIT, .frame = (uint32_t)a->total.frames, .v = {UR_AN_FLOWS}});
+		return NULL;
+	}
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	f->src = f->facts.from = *src;
+	f->dst = f->facts.to = *dst;
+	f->dqpn = f->facts.dqpn = dqpn;
+	f->service = service;
+	f->s.msg = AN_MSG_UNKNOWN;
+	if (!an_map_add(&a->flows, &f->node, an_hash(src, dst, dqpn)) || !an_conn_add(a, f)) {
+		an_map_del(&a->flows, &f->node);
+		free(f);
+		return NULL;
+	}
+	a->nflows++;
+	return f;
+}
+
+struct an_flow *an_flow_of(struct ur_analysis *a, const struct an_pkt *p)
+{
+	struct an_flow *f = an_flow_find(a, &p->src, &p->dst, p->bth.dqpn);
+	struct host_pair *h;
+
+	if (f)
+		return f;
+	f = an_flow_add(a, &p->src, &p->dst, p->bth.dqpn, p->bth.opcode & 0xe0);
+	h = f && f->service != UR_UC ? hosts_of(a, &f->src, &f->dst) : NULL;
+	if (h) {
+		f->beside = h->alone;
+		h->alone = f;
+	}
+	return f;
+}
+
+/* They are one connection now, with the number of the first. */
+void an_flow_join(struct ur_analysis *a, struct an_flow *first, struct an_flow *second)
+{
+	a->conn[second->id] = NULL;
+	first->peer = second;
+	second->peer = first;
+	second->second = true;
+	first->second = false;
+	if (first->mtu || second->mtu) {
+		an_set_mtu(first, first->mtu ? first->mtu : second->mtu);
+		first->mtu_cm |= second->mtu_cm;
+	}
+}
+
+static bool may_answer(const struct an_flow *f, const struct an_flow *to, uint32_t psn)
+{
+	const struct an_stream *s = &to->s;
+	uint64_t at = an_unwrap(s->next, psn);
+
+	return !to->peer && to->service == f->service && s->begun && at >= s->first && at < s->next;
+}
+
+void an_flow_pair(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	struct host_pair *h;
+	struct an_flow *found = NULL;
+	unsigned n = 0;
+
+	/* Ever seldomer: an answer whose requests are not recorded must not cost more and more. */
+	f->alone_answers++;
+	if (f->alone_answers > 8 && (f->alone_answers & (f->alone_answers - 1) || f->alone_answers > PAIR_TRIES))
+		return;
+	h = hosts_find(a, &f->dst, &f->src);
+	for (struct an_flow *to = h ? h->alone : NULL; to; to = to->beside) {
+		if (!may_answer(f, to, p->bth.psn))
+			continue;
+		found = to;
+		n++;
+	}
+	if (n != 1)
+		return;
+	leave_alone_list(a, f);
+	leave_alone_list(a, found);
+	if (f->s.begun && f->first_frame < found->first_frame)
+		an_flow_join(a, f, found);
+	else
+		an_flow_join(a, found, f);
+}
+
+/* Another connection has the number now; what was known of this one stays. */
+void an_flow_retire(struct ur_analysis *a, struct an_flow *f)
+{
+	if (!f->peer)
+		leave_alone_list(a, f);
+	an_flow_finish(a, f);
+	an_map_del(&a->flows, &f->node);
+	an_window_free(a, &f->s.w);
+	f->s.begun = false;
+}
+
+static void mend_guesses(struct an_flow *f)
+{
+	struct an_stream *s = &f->s;
+
+	for (uint32_t i = 0; i < s->w.n; i++) {
+		struct an_req *r = an_req_at(&s->w, i);
+
+		if (ur_opcode(r->opcode)->flags & UR_OPF_READ && !(r->flags & AN_HOLE))
+			r->n = an_npkts(r->len, f->mtu);
+		if (i + 1 == s->w.n && r->psn + r->n > s->next)
+			s->next = r->psn + r->n;
+	}
+}
+
+void an_set_mtu(struct an_flow *f, uint32_t mtu)
+{
+	bool guessed = !f->mtu;
+
+	f->mtu = mtu;
+	if (guessed)
+		mend_guesses(f);
+	if (f->peer && f->peer->mtu != mtu)
+		an_set_mtu(f->peer, mtu);
+}
+
+static void free_flow(struct ur_analysis *a, struct an_flow *f)
+{
+	an_window_free(a, &f->s.w);
+	free(f);
+}
+
+void an_flows_fini(struct ur_analysis *a)
+{
+	for (uint32_t i = 0; i < a->nconn; i++) {
+		struct an_flow *f = a->conn[i];
+
+		if (f && f->peer)
+			free_flow(a, f->peer);
+		if (f)
+			free_flow(a, f);
+	}
+	for (uint32_t i = 0; a->hosts.slot && i <= a->hosts.mask; i++) {
+		struct an_node *n, *next;
+
+		for (n = a->hosts.slot[i]; n; n = next) {
+			next = n->next;
+			free(n);
+		}
+	}
+	free(a->conn);
+	an_map_fini(&a->flows);
+	an_map_fini(&a->hosts);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of lib/analyze share.
+ *
+ *   dissect.c   a frame into a packet        analyze.c  the way of a frame, what can be said of it alone
+ *   map.c       hash to object               flow.c    packets from one host to one QP of another; which two belong together
+ *   window.c    the request packets of a flow that something may still happen to
+ *   request.c   new requests                 repeat.c  requests that come again, and why
+ *   answer.c    ACK and NAK                  read.c    READ responses, atomic answers
+ *   cm.c        messages of the connection manager
+ *   train.c     packets that were recorded as one frame
+ *   finish.c    what is decided at the end   text.c    the table of rules, sentences
+ */
+#ifndef UR_AN_INTERNAL_H
+#define UR_AN_INTERNAL_H
+
+#include "analyze/dissect.h"
+#include "base/psn.h"
+#include "wire/icrc.h"
+
+/* --- map.c --- */
+
+struct an_node { /* first in every object of a map */
+	struct an_node *next;
+	uint64_t hash;
+};
+
+struct an_map {
+	struct an_node **slot;
+	uint32_t mask, n;
+};
+
+bool an_map_add(struct an_map *m, struct an_node *node, uint64_t hash);
+void an_map_del(struct an_map *m, struct an_node *node);
+/* The first of those with this hash; the next one is found by an_map_next. */
+struct an_node *an_map_first(const struct an_map *m, uint64_t hash);
+struct an_node *an_map_next(const struct an_node *node);
+void an_map_fini(struct an_map *m);
+uint64_t an_hash(const struct ur_gid *a, const struct ur_gid *b, uint64_t c);
+
+/* --- window.c --- */
+
+enum an_req_flag {
+	AN_HOLE = 1,        /* not seen: PSNs that were jumped over */
+	AN_NAKED = 2,       /* a sequence NAK asked for it, since its newest transmission */
+	AN_LATE = 4,        /* came after what is behind it */
+	AN_TOLD = 8,        /* what became of it has been said */
+	AN_RESENT = 16,     /* transmitted again since the newest NAK */
+	AN_ASKS = 32,       /* wants an answer: AckReq, or a READ or atomic */
+	AN_MSN = 64,        /* `msn` counts from the beginning of its epoch */
+	AN_BEHIND_IT = 128, /* lost behind the recorder, as a NAK said */
+};
+
+struct an_req {                 /* a request packet, or a hole */
+	uint64_t psn;           /* unwrapped */
+	uint32_t n;             /* PSNs that it takes; 0: a READ whose path MTU is not known yet */
+	uint32_t frame, newest; /* its first and newest transmission; of a hole: the frame that showed it */
+	ur_time when, newest_when;
+	uint32_t len;          /* payload, or what a READ asks for */
+	uint32_t digest, data; /* of its headers, and of its payload; 0: cut */
+	uint32_t msn;
+	uint16_t epoch;
+	uint8_t opcode, flags;
+	uint16_t tries;
+	uint64_t va;
+	/* responses */
+	uint32_t got;                      /* the next one that is expected, counted from psn */
+	uint32_t gap_at, gap_n, gap_frame; /* responses that did not come */
+	uint32_t asked;                    /* the frame of the newest request for them */
+	uint32_t from;                     /* and where that begins */
+};
+
+struct an_window {
+	struct an_req *ring;
+	uint32_t head, n, room; /* room: a power of two */
+};
+
+struct ur_analysis;
+
+static inline struct an_req *an_req_at(const struct an_window *w, uint32_t i)
+{
+	return &w->ring[(w->head + i) & (w->room - 1)];
+}
+
+/*
+ * Makes room for a record before number `i` (n: at the end). What lies before PSN `done` is forgotten when its place is needed, and so is
+ * the oldest when memory is short; NULL when there is none at all. Pointers to other records are no longer good.
+ */
+struct an_req *an_window_insert(struct ur_analysis *a, struct an_window *w, uint32_t i, uint64_t done);
+/* Index of the record that has this PSN; w->n when there is none. */
+uint32_t an_window_find(const struct an_window *w, uint64_t psn);
+void an_window_free(struct ur_analysis *a, struct an_window *w);
+
+/* --- flows --- */
+
+enum an_message { AN_MSG_UNKNOWN, AN_MSG_NONE, AN_MSG_SEND, AN_MSG_WRITE };
+
+struct an_held { /* an answer to what has not come yet */
+	bool set;
+	uint8_t opcode, syndrome;
+	uint64_t psn;
+	uint32_t msn, frame;
+	ur_time when;
+};
+
+struct an_stream { /* requests of a flow, and the answers to them */
+	struct an_window w;
+	bool begun, mid;
+	uint64_t first; /* the first PSN that is known */
+	uint64_t next;  /* behind the newest request */
+	uint64_t acked; /* everything before has been answered */
+	uint32_t acked_frame;
+	uint64_t holes; /* PSNs in holes of the window */
+	/* the message under way */
+	enum an_message msg;
+	uint64_t msg_len;
+	uint32_t msg_reth;
+	bool msg_whole; /* seen from its beginning */
+	uint8_t msg_opcode;
+	uint32_t msg_frame;
+	/* message sequence numbers: the answers' are `msn` of an epoch plus this */
+	uint32_t msn, msn_off;
+	uint16_t epoch, off_epoch;
+	bool off_known;
+	/* the newest NAK */
+	enum { AN_NAK_NONE, AN_NAK_SEQ, AN_NAK_RNR } nak;
+	uint64_t nak_psn;
+	uint32_t nak_frame;
+	ur_time nak_when;
+	uint64_t rnr_wait;
+	bool nak_heard; /* the requester has sent something again since */
+	/* repetition */
+	bool back; /* going through what was sent before, of which `back_next` comes next */
+	uint64_t back_next;
+	enum ur_an_cause back_cause;
+	ur_time back_since;
+	uint64_t back_psn;
+	uint32_t repeats; /* since the newest answer */
+	bool repeated;
+	ur_time repeat_when; /* the newest of all */
+	bool stray;          /* a packet far from all others */
+	uint64_t stray_psn;
+	uint32_t stray_frame;
+	ur_time stray_when;
+	struct an_held held;
+	uint32_t depth; /* READs and atomics without an answer */
+	uint32_t rnr_row;
+	ur_time tries[8];
+	uint8_t ntries;
+};
+
+struct an_cm;
+
+struct an_flow {
+	struct an_node node; /* by hosts and destination QP */
+	struct ur_gid src, dst;
+	uint32_t dqpn;
+	uint8_t service;
+	bool second; /* half[1] of its connection */
+	bool finished;
+	bool start_known;
+	uint32_t start; /* its first PSN, as the CM says */
+	uint32_t mtu;
+	bool mtu_cm;
+	uint32_t id;            /* number of its connection */
+	struct an_flow *peer;   /* the other direction */
+	struct an_flow *beside; /* of the same hosts, alone as well */
+	struct an_cm *cm;
+	uint64_t packets, answers, marked, cnps; /* of all kinds; answers among them; with a congestion mark; CNPs */
+	uint32_t first_frame, last_frame, marked_frame;
+	uint64_t alone_answers; /* while it has no peer */
+	struct an_stream s;
+	struct ur_an_half facts;
+};
+
+struct ur_analysis {
+	ur_finding_fn found;
+	void *ctx;
+	struct an_map flows, hosts, cms;
+	struct an_flow **conn; /* one flow of each connection, in order */
+	uint32_t nconn, conn_room;
+	uint32_t nflows;
+	struct an_cm *oldest_cm, *newest_cm;
+	uint32_t ncm;
+	size_t window_bytes;
+	ur_time last_when;
+	bool time_back;
+	uint32_t train_frame; /* the first frame that held a train */
+	uint64_t trains;
+	uint32_t cut_frame;
+	struct ur_an_totals total;
+};
+
+void an_report(struct ur_analysis *a, const struct ur_finding *f);
+/* The same about a flow: source, destination and QPN are its own. */
+void an_report_on(struct ur_analysis *a, const struct an_flow *fl, struct ur_finding f);
+
+/* --- train.c --- */
+
+/* Bytes of UDP payload of each packet of a train (the last may have fewer) that was recorded as one frame; 0 when it is none. */
+uint32_t an_train_size(const struct an_pkt *p);
+/* Packet number `place` of it as a frame of its own, in `room`; false behind the last. */
+bool an_train_cut(const struct an_pkt *p, uint32_t place, uint32_t size, uint8_t *room, struct ur_an_frame *out);
+
+/* --- flow.c --- */
+
+/* The flow of a packet; NULL when there are too many. */
+struct an_flow *an_flow_of(struct ur_analysis *a, const struct an_pkt *p);
+struct an_flow *an_flow_find(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t dqpn);
+struct an_flow *an_flow_add(struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t dqpn, uint8_t service);
+/* An answer whose flow has no peer: looks for the one. */
+void an_flow_pair(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+void an_flow_join(struct ur_analysis *a, struct an_flow *first, struct an_flow *second);
+void an_flow_retire(struct ur_analysis *a, struct an_flow *f);
+bool an_conn_add(struct ur_analysis *a, struct an_flow *f);
+void an_set_mtu(struct an_flow *f, uint32_t mtu);
+void an_flows_fini(struct ur_analysis *a);
+
+/* --- the mechanisms --- */
+
+void an_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn);
+/* What a syndrome of type RNR asks to wait, in ns. */
+uint64_t an_rnr_time(uint8_t syndrome);
+void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn);
+/* A hole ends: says what became of it. `place` is where, `by` the frame that shows it. */
+void an_hole_told(struct ur_analysis *a, struct an_flow *f, struct an_req *r, enum ur_an_place place, uint32_t by, ur_time when);
+/* `f` is the flow of the requests that are answered. */
+void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+void an_answer_held(struct ur_analysis *a, struct an_flow *f);
+void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t at, uint64_t psn);
+/* Answers to the records from `from` to before `end` are due: marks those that have not come. Whether they will be asked for again is still
+ * open. */
+void an_read_due(struct an_flow *f, uint32_t from, uint32_t end, const struct an_pkt *p);
+/* Says what became of the responses that a record lacks. */
+void an_read_told(struct ur_analysis *a, struct an_flow *f, struct an_req *r, enum ur_an_place place);
+void an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, uint32_t frame, ur_time when, uint32_t msn, bool exact,
+		  bool held);
+/* Everything before `psn` has been answered. */
+void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const struct an_pkt *p);
+void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p);
+void an_cm_finish(struct ur_analysis *a);
+/* What the messages of a connection say of it. */
+void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out);
+uint32_t an_cm_depth(const struct an_cm *c, bool second);
+/* A flow begins with another PSN than its CM said. */
+void an_cm_first(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+void an_cms_fini(struct ur_analysis *a);
+void an_flow_finish(struct ur_analysis *a, struct an_flow *f);
+
+static inline uint64_t an_unwrap(uint64_t near, uint32_t psn)
+{
+	return near + (uint64_t)(int64_t)ur_psn_diff(psn, (uint32_t)near & UR_PSN_MASK);
+}
+
+static inline void an_time_add(struct ur_an_times *t, uint64_t ns)
+{
+	t->min = !t->n || ns < t->min ? ns : t->min;
+	t->max = ns > t->max ? ns : t->max;
+	t->sum += ns;
+	t->n++;
+}
+
+/* Times of a recording may go back. */
+static inline uint64_t an_since(ur_time now, ur_time then)
+{
+	return now > then ? now - then : 0;
+}
+
+static inline bool an_takes_answer(const struct ur_opcode_info *op)
+{
+	return op->flags & (UR_OPF_READ | UR_OPF_ATOMIC | UR_OPF_FLUSH | UR_OPF_ATOMIC_WRITE);
+}
+
+/* Never 0. */
+static inline uint32_t an_digest(const uint8_t *p, uint32_t n)
+{
+	return ur_icrc_add(0, p, n) | 1;
+}
+
+static inline bool an_is_mtu(uint32_t n)
+{
+	return n >= 256 && n <= 4096 && !(n & (n - 1));
+}
+
+/* Packets that a READ of this length is answered with. */
+static inline uint32_t an_npkts(uint32_t len, uint32_t mtu)
+{
+	return len > mtu ? (uint32_t)(((uint64_t)len + mtu - 1) / mtu) : 1;
+}
+
+#endif

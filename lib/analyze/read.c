@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers that carry data: READ responses, the results of atomics, and the short responses to FLUSH and ATOMIC WRITE. */
+#include "analyze/internal.h"
+
+void an_read_told(struct ur_analysis *a, struct an_flow *f, struct an_req *r, enum ur_an_place place)
+{
+	static const char *const phrases[UR_AN_PLACES] = {
+		[UR_AN_BEFORE] = "lost between {src} and the recorder: {dst} asks for them again",
+		[UR_AN_MISSED] = "{dst} goes on without asking again, so the recorder alone has missed them",
+		[UR_AN_FAR] = "lost between {src} and the recorder, or missed by it: the recording ends before {dst} says",
+	};
+	const bool atomic = ur_opcode(r->opcode)->flags & UR_OPF_ATOMIC;
+	struct ur_finding say = {.rule = UR_RULE_READ_GAP,
+				 .frame = r->gap_frame,
+				 .seen = {r->newest},
+				 .when = r->newest_when,
+				 .v = {r->gap_n, (r->psn + r->gap_at) & UR_PSN_MASK},
+				 .s = {phrases[place]}};
+
+	if (!r->gap_n)
+		return;
+	f->facts.answers_lost[place] += r->gap_n;
+	if (atomic) {
+		say.rule = UR_RULE_ATOMIC_GAP;
+		say.v[0] = r->psn & UR_PSN_MASK;
+	}
+	an_report_on(a, f->peer, say);
+	r->gap_n = 0;
+}
+
+void an_read_due(struct an_flow *f, uint32_t from, uint32_t end, const struct an_pkt *p)
+{
+	struct an_stream *s = &f->s;
+
+	for (uint32_t i = from; i < end && s->depth; i++) {
+		struct an_req *r = an_req_at(&s->w, i);
+
+		if (r->flags & AN_HOLE || !an_takes_answer(ur_opcode(r->opcode)) || r->flags & AN_TOLD)
+			continue;
+		r->flags |= AN_TOLD;
+		s->depth -= s->depth > 0;
+		if (r->got < r->n && (f->mtu || r->n == 1) && !r->gap_n) {
+			r->gap_at = r->got;
+			r->gap_n = r->n - r->got;
+			r->gap_frame = p->frame;
+			r->got = r->n;
+		}
+	}
+}
+
+static bool kind_fits(const struct an_req *r, const struct an_pkt *p)
+{
+	const uint32_t asked = ur_opcode(r->opcode)->flags;
+
+	if (asked & UR_OPF_ATOMIC)
+		return p->bth.opcode % 32 == UR_OP_ATOMIC_ACK;
+	return an_takes_answer(ur_opcode(r->opcode)) && p->bth.opcode % 32 != UR_OP_ATOMIC_ACK;
+}
+
+static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint32_t at)
+{
+	const bool first = p->op->flags & UR_OPF_FIRST, last = p->op->flags & UR_OPF_LAST, read = ur_opcode(r->opcode)->flags & UR_OPF_READ;
+	const bool once = r->tries == 1 && r->from == 0;
+	uint32_t want;
+
+	if (read && !f->mtu && !last && an_is_mtu(p->payload_len))
+		an_set_mtu(f, p->payload_len);
+	if (read && !f->mtu && !(first && last))
+		return;
+	want = !read ? 0 : at + 1 < r->n ? f->mtu : r->len - at * f->mtu;
+	if (once && last && at + 1 < r->n) {
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_READ_SHORT,
+						 .frame = p->frame,
+						 .seen = {r->frame},
+						 .when = p->when,
+						 .v = {p->bth.psn, at + 1, r->n}});
+		return;
+	}
+	if (once ? first != (at == 0) || last != (at + 1 == r->n) : !last && at + 1 == r->n)
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_READ_KIND,
+						 .frame = p->frame,
+						 .seen = {r->frame},
+						 .when = p->when,
+						 .v = {p->bth.psn, at + 1, r->n},
+						 .s = {p->op->name}});
+	if (p->payload_len != want && (once || at + 1 < r->n || !last))
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_READ_LEN,
+						 .frame = p->frame,
+						 .seen = {r->frame},
+						 .when = p->when,
+						 .v = {p->bth.psn, p->payload_len, want}});
+}
+
+/* What came is response `at`, and `got` was expected. */
+static void check_turn(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint32_t at)
+{
+	if (at > r->got) {
+		if (!r->gap_n) {
+			r->gap_at = r->got;
+			r->gap_frame = p->frame;
+		}
+		r->gap_n += at - r->got;
+	} else if (at < r->got && r->gap_n && at >= r->gap_at && at < r->gap_at + r->gap_n) {
+		r->gap_n--;
+		f->facts.answers_lost[UR_AN_OVERTAKEN]++;
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_REORDERED,
+						 .frame = p->frame,
+						 .seen = {r->gap_frame},
+						 .when = p->when,
+						 .v = {p->bth.psn, an_since(p->when, f->facts.last_answer)}});
+		if (at == r->gap_at)
+			r->gap_at++;
+		return;
+	} else if (at < r->got) {
+		an_report_on(a, f->peer,
+			     (struct ur_finding){
+				     .rule = UR_RULE_READ_DUP, .frame = p->frame, .seen = {r->asked}, .when = p->when, .v = {p->bth.psn}});
+	}
+	if (at >= r->got)
+		r->got = at + 1;
+}
+
+static void check_msn(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p)
+{
+	struct ur_aeth h;
+	struct an_req before = *r;
+
+	if (!(p->op->flags & UR_OPF_AETH))
+		return;
+	ur_aeth_get(p->ext + p->op->off_aeth, &h);
+	/* Counted when it is accepted, or when it is complete. */
+	if (!(p->op->flags & UR_OPF_LAST))
+		before.msn = ur_psn_add(before.msn, UR_PSN_MASK);
+	an_check_msn(a, f, &before, p->frame, p->when, h.msn, false, false);
+}
+
+void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t i, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+	struct an_req *r = i < s->w.n ? an_req_at(&s->w, i) : NULL;
+	const bool fresh = psn + 1 > s->acked;
+	uint32_t at;
+
+	if (!r || r->flags & AN_HOLE) {
+		if (fresh)
+			an_acked(a, f, psn + 1, p);
+		return;
+	}
+	if (!kind_fits(r, p)) {
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
+						 .frame = p->frame,
+						 .seen = {r->frame},
+						 .when = p->when,
+						 .v = {p->bth.psn},
+						 .s = {p->op->name, ur_opcode(r->opcode)->name}});
+		return;
+	}
+	at = (uint32_t)(psn - r->psn);
+	if (r->tries == 1 && at == 0 && r->got == 0)
+		an_time_add(&f->facts.rtt, an_since(p->when, r->when));
+	if (!(p->op->flags & UR_OPF_ATOMICACKETH))
+		check_data(a, f, r, p, at);
+	check_turn(a, f, r, p, at);
+	check_msn(a, f, r, p);
+	if (r->got >= r->n && !r->gap_n && !(r->flags & AN_TOLD)) {
+		r->flags |= AN_TOLD;
+		s->depth -= s->depth > 0;
+	}
+	if (fresh)
+		an_acked(a, f, psn + 1, p);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests that come again. A requester goes back to some PSN for a reason and then through what follows it; the first packet of such a run
+ * is reported with its cause, all are counted. A packet that fills a hole tells what became of the one that was missing.
+ */
+#include "analyze/internal.h"
+
+#define OVERTAKEN_NS (1 * UR_NS_PER_MS) /* what is late by less has taken another way; a requester repeats later */
+#define TOO_SOON_NS (50 * UR_NS_PER_US) /* no answer and no timer is that fast */
+
+/* RNR timer codes in units of 10 us (IBTA volume 1, 9.7.5.2). */
+static const uint16_t rnr_timers[32] = {65535, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+					256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+uint64_t an_rnr_time(uint8_t syndrome)
+{
+	return ur_syndrome_value(syndrome) ? rnr_timers[ur_syndrome_value(syndrome)] * 10 * UR_NS_PER_US : 655360 * UR_NS_PER_US;
+}
+
+static const char *const hole_phrases[UR_AN_PLACES] = {
+	[UR_AN_BEFORE] = "lost between {src} and the recorder",
+	[UR_AN_MISSED] = "{dst} answers them in {f1}, so the recorder alone has missed them",
+	[UR_AN_OVERTAKEN] = "overtaken between {src} and the recorder",
+};
+
+void an_hole_told(struct ur_analysis *a, struct an_flow *f, struct an_req *r, enum ur_an_place place, uint32_t by, ur_time when)
+{
+	const char *phrase = hole_phrases[place];
+
+	f->facts.lost[place] += r->n;
+	if (f->service == UR_UC)
+		phrase = "lost between {src} and the recorder, or missed by it; nobody answers UC, so it cannot say which";
+	else if (place == UR_AN_BEFORE && r->flags & AN_NAKED)
+		phrase = "lost between {src} and the recorder, as {dst} says in {f2}; {f1} brings the first of them {t2} later";
+	else if (place == UR_AN_BEFORE)
+		phrase = "lost between {src} and the recorder, or missed by the recorder: nothing tells which; {f1} brings the first "
+			 "of them {t2} later";
+	if (!(r->flags & AN_TOLD))
+		an_report_on(a, f,
+			     (struct ur_finding){.rule = UR_RULE_GAP,
+						 .frame = r->frame,
+						 .seen = {0, by, f->s.nak_frame},
+						 .when = r->when,
+						 .s = {phrase},
+						 .v = {r->psn & UR_PSN_MASK, (r->psn + r->n - 1) & UR_PSN_MASK, an_since(when, r->when)}});
+	r->flags |= AN_TOLD;
+}
+
+static void start_back(struct an_flow *f, const struct an_pkt *p, uint64_t psn, enum ur_an_cause cause)
+{
+	struct an_stream *s = &f->s;
+
+	s->back = true;
+	s->back_cause = cause;
+	s->back_psn = psn;
+	s->back_since = p->when;
+	f->facts.repairs[cause]++;
+	if (s->nak && psn == s->nak_psn) {
+		if (!s->nak_heard && cause != UR_AN_RNR)
+			an_time_add(&f->facts.nak_reaction, an_since(p->when, s->nak_when));
+		s->nak_heard = true;
+	}
+}
+
+/* Cuts the packet's PSNs out of hole number `i`, where it takes their place. */
+static struct an_req *take_from_hole(struct ur_analysis *a, struct an_flow *f, uint32_t i, uint64_t psn)
+{
+	struct an_window *w = &f->s.w;
+	struct an_req hole = *an_req_at(w, i), *r;
+	const uint64_t end = hole.psn + hole.n;
+
+	if (psn + 1 < end) {
+		r = an_window_insert(a, w, i + 1, f->s.acked);
+		i = an_window_find(w, hole.psn);
+		if (!r || i == w->n)
+			return NULL;
+		*r = hole;
+		r->psn = psn + 1;
+		r->n = (uint32_t)(end - r->psn);
+		an_req_at(w, i)->n -= r->n;
+		f->s.holes++;
+	}
+	if (psn > hole.psn) {
+		r = an_window_insert(a, w, i + 1, f->s.acked);
+		i = an_window_find(w, hole.psn);
+		if (!r || i == w->n)
+			return NULL;
+		an_req_at(w, i)->n = (uint32_t)(psn - hole.psn);
+		*r = *an_req_at(w, i);
+		f->s.holes++;
+		i++;
+	}
+	f->s.holes--;
+	return an_req_at(w, i);
+}
+
+/* Between the PSN that a READ begins with and the next known one there may be more of them than one. */
+static void widen(struct an_flow *f, struct an_req *r)
+{
+	uint32_t i = an_window_find(&f->s.w, r->psn), n = an_npkts(r->len, f->mtu ? f->mtu : 4096);
+
+	while (r->n < n && i + 1 < f->s.w.n) {
+		struct an_req *next = an_req_at(&f->s.w, i + 1);
+
+		if (!(next->flags & AN_HOLE) || next->n > n - r->n)
+			break;
+		r->n += next->n;
+		for (uint32_t k = i + 1; k + 1 < f->s.w.n; k++)
+			*an_req_at(&f->s.w, k) = *an_req_at(&f->s.w, k + 1);
+		f->s.w.n--;
+		f->s.holes--;
+	}
+}
+
+static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t i, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+	struct an_req *hole = an_req_at(&s->w, i), *r;
+	const ur_time since = hole->when;
+	const uint32_t shown = hole->frame;
+	bool naked = hole->flags & AN_NAKED || (s->nak == AN_NAK_SEQ && s->nak_psn >= hole->psn && s->nak_psn <= psn);
+	bool late = !naked && !s->back && f->service != UR_UC && an_since(p->when, since) < OVERTAKEN_NS;
+
+	if (late || f->service == UR_UC) {
+		f->facts.lost[UR_AN_OVERTAKEN]++;
+		if (f->service == UR_UC)
+			f->facts.lost[UR_AN_BEFORE]--;
+		an_report_on(a, f,
+			     (struct ur_finding){.rule = UR_RULE_REORDERED,
+						 .frame = p->frame,
+						 .seen = {shown},
+						 .when = p->when,
+						 .v = {p->bth.psn, an_since(p->when, since)}});
+	} else {
+		hole->flags |= naked ? AN_NAKED : 0;
+		if (!(hole->flags & AN_TOLD))
+			an_hole_told(a, f, hole, UR_AN_BEFORE, p->frame, p->when);
+		an_time_add(&f->facts.repair, an_since(p->when, since));
+		if (!s->back || psn != s->back_next)
+			start_back(f, p, psn, naked ? UR_AN_SEQ_NAK : UR_AN_TIMEOUT);
+		s->back_next = psn + 1;
+	}
+	r = take_from_hole(a, f, i, psn);
+	if (!r)
+		return;
+	an_fill(f, r, p, psn);
+	r->tries = 2;
+	r->flags |= AN_LATE | AN_RESENT;
+	if (p->op->flags & UR_OPF_READ) {
+		r->n = 1;
+		widen(f, r);
+		if (s->back)
+			s->back_next = psn + r->n;
+	}
+	f->facts.bytes += r->len;
+	f->facts.messages += !!(p->op->flags & UR_OPF_LAST);
+}
+
+/* A READ may come again from its middle, and ask for less. */
+static bool same_headers(const struct an_flow *f, const struct an_req *r, const struct an_pkt *p, uint64_t psn)
+{
+	struct ur_reth h;
+
+	if (r->opcode != p->bth.opcode)
+		return false;
+	if (!(p->op->flags & UR_OPF_READ))
+		return r->digest == an_digest(p->ext, p->op->ext_len) && r->len == p->payload_len;
+	ur_reth_get(p->ext + p->op->off_reth, &h);
+	if (psn == r->psn)
+		return h.va == r->va && h.len <= r->len;
+	return !f->mtu || (h.va == r->va + (psn - r->psn) * f->mtu && h.len <= r->len);
+}
+
+static void check_same(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p, uint64_t psn)
+{
+	struct ur_finding say = {.rule = UR_RULE_RETX_DIFFERS, .frame = p->frame, .seen = {r->frame}, .when = p->when, .v = {p->bth.psn}};
+
+	if (!same_headers(f, r, p, psn)) {
+		say.s[0] = ur_opcode(r->opcode)->name;
+		say.s[1] = p->op->name;
+	} else if (!p->cut && r->data && !(p->op->flags & UR_OPF_READ) && r->data != an_digest(p->payload, p->payload_len)) {
+		say.rule = UR_RULE_RETX_DATA;
+	} else {
+		return;
+	}
+	an_report_on(a, f, say);
+}
+
+/* A READ took fewer PSNs than was thought while the path MTU was not known. */
+static void correct(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t i, uint64_t psn)
+{
+	struct an_req *r = an_req_at(&f->s.w, i), *rest;
+	const uint32_t n = (uint32_t)(r->psn + r->n - psn);
+
+	r->n -= n;
+	rest = an_window_insert(a, &f->s.w, i + 1, f->s.acked);
+	if (!rest)
+		return;
+	*rest = (struct an_req){
+		.psn = psn, .n = n, .frame = p->frame, .newest = p->frame, .when = p->when, .newest_when = p->when, .flags = AN_HOLE};
+	f->s.holes++;
+	fill_hole(a, f, p, an_window_find(&f->s.w, psn), psn);
+}
+
+struct reason {
+	enum ur_an_cause cause;
+	const char *phrase;
+	uint32_t by;
+};
+
+static struct reason reason_of_read(struct ur_analysis *a, struct an_flow *f, struct an_req *r, uint64_t psn)
+{
+	const uint32_t at = (uint32_t)(psn - r->psn);
+
+	if (r->gap_n && r->gap_at >= at) {
+		an_read_told(a, f, r, UR_AN_BEFORE);
+		return (struct reason){UR_AN_IMPLIED, "responses were lost between {dst} and the recorder ({f1} shows it)", r->gap_frame};
+	}
+	if (r->got > at) {
+		f->facts.answers_lost[UR_AN_BEHIND]++;
+		return (struct reason){UR_AN_IMPLIED, "its response was here ({f1}): lost between the recorder and {src}, or too late",
+				       f->facts.last_answer_frame};
+	}
+	return (struct reason){UR_AN_TIMEOUT,
+			       "no response came: the request was lost between the recorder and {dst}, or the responses were, or "
+			       "{dst} is slow",
+			       0};
+}
+
+static struct reason reason_of(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+
+	if (s->nak == AN_NAK_SEQ && psn == s->nak_psn && !s->nak_heard) {
+		f->facts.lost[UR_AN_BEHIND] += !(r->flags & AN_BEHIND_IT);
+		r->flags |= AN_BEHIND_IT;
+		return (struct reason){UR_AN_SEQ_NAK, "{dst} says in {f1} that it is missing: lost between the recorder and {dst}",
+				       s->nak_frame};
+	}
+	if (s->nak == AN_NAK_RNR && psn == s->nak_psn && !s->nak_heard)
+		return (struct reason){UR_AN_RNR, "{dst} had no receive buffer for it in {f1}", s->nak_frame};
+	if (an_since(p->when, r->newest_when) < TOO_SOON_NS)
+		return (struct reason){UR_AN_SPURIOUS, "too soon for an answer to be missed: doubled on the way, or by the recorder", 0};
+	if (an_takes_answer(p->op))
+		return reason_of_read(a, f, r, psn);
+	if (s->acked > psn) {
+		f->facts.answers_lost[UR_AN_BEHIND]++;
+		return (struct reason){UR_AN_SPURIOUS,
+				       "{dst} had answered it ({f1}): the answer was lost between the recorder and {src}, or came "
+				       "too late",
+				       s->acked_frame};
+	}
+	f->facts.lost[UR_AN_FAR]++;
+	return (struct reason){UR_AN_TIMEOUT,
+			       "no answer came: it was lost between the recorder and {dst}, or its answer was, or {dst} is "
+			       "slow",
+			       0};
+}
+
+static void check_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	struct an_stream *s = &f->s;
+	uint64_t waited = an_since(p->when, s->nak_when);
+
+	if (waited + UR_NS_PER_US < s->rnr_wait)
+		an_report_on(a, f,
+			     (struct ur_finding){.rule = UR_RULE_RNR_EARLY,
+						 .frame = p->frame,
+						 .seen = {s->nak_frame},
+						 .when = p->when,
+						 .v = {p->bth.psn, waited, s->rnr_wait}});
+}
+
+static void check_tries(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
+{
+	struct ur_an_conn c = {0};
+
+	if (!f->cm)
+		return;
+	an_cm_facts(f->cm, &c);
+	if (c.retry_count < 7 && r->tries == c.retry_count + 1u)
+		an_report_on(a, f,
+			     (struct ur_finding){.rule = UR_RULE_RETRY_LIMIT,
+						 .frame = p->frame,
+						 .when = p->when,
+						 .v = {p->bth.psn, r->tries + 1u, c.retry_count}});
+}
+
+static void note_try(struct an_stream *s, struct an_req *r, const struct an_pkt *p)
+{
+	if (r->tries == 1 || !s->ntries) {
+		s->tries[0] = r->when;
+		s->ntries = 1;
+	}
+	if (s->ntries == ur_array_size(s->tries))
+		memmove(s->tries, s->tries + 1, sizeof(s->tries) - sizeof(s->tries[0]));
+	else
+		s->ntries++;
+	s->tries[s->ntries - 1] = p->when;
+}
+
+static void note_asked(struct an_req *r, const struct an_pkt *p, uint64_t psn)
+{
+	if (!an_takes_answer(p->op))
+		return;
+	r->asked = p->frame;
+	r->from = r->got = (uint32_t)(psn - r->psn);
+	r->gap_n = 0;
+}
+
+static void first_of_run(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
+{
+	struct reason why = reason_of(a, f, r, p, psn);
+
+	if (why.cause == UR_AN_RNR)
+		check_rnr(a, f, p);
+	an_report_on(a, f,
+		     (struct ur_finding){.rule = why.cause == UR_AN_SPURIOUS ? UR_RULE_RETX_SPURIOUS : UR_RULE_RETX,
+					 .frame = p->frame,
+					 .seen = {r->newest, why.by},
+					 .when = p->when,
+					 .s = {why.phrase},
+					 .v = {p->bth.psn, an_since(p->when, r->newest_when)}});
+	an_time_add(&f->facts.repair, an_since(p->when, r->newest_when));
+	start_back(f, p, psn, why.cause);
+	note_try(&f->s, r, p);
+	if (why.cause == UR_AN_TIMEOUT)
+		check_tries(a, f, r, p);
+}
+
+void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+	uint32_t i = an_window_find(&s->w, psn);
+	struct an_req *r;
+	bool again;
+
+	s->repeats++;
+	s->repeated = true;
+	s->repeat_when = p->when;
+	if (i == s->w.n) { /* older than what is kept, or than the recording */
+		s->back_next = psn + 1;
+		s->back = psn + 1 < s->next;
+		s->back_cause = UR_AN_TIMEOUT;
+		f->facts.repeated[UR_AN_TIMEOUT]++;
+		return;
+	}
+	r = an_req_at(&s->w, i);
+	if (r->flags & AN_HOLE) {
+		fill_hole(a, f, p, i, psn);
+		f->facts.repeated[s->back_cause] += s->back;
+		return;
+	}
+	if (!f->mtu && psn > r->psn) {
+		correct(a, f, p, i, psn);
+		return;
+	}
+	check_same(a, f, r, p, psn);
+	again = s->nak && psn == s->nak_psn && !s->nak_heard;
+	if (!s->back || psn < s->back_next || again)
+		first_of_run(a, f, r, p, psn);
+	s->back_next = r->psn + r->n;
+	f->facts.repeated[s->back_cause]++;
+	note_asked(r, p, psn);
+	r->tries += r->tries < UINT16_MAX;
+	r->newest = p->frame;
+	r->newest_when = p->when;
+	r->flags |= AN_RESENT;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests that come for the first time: their order, their messages, their lengths, and PSNs that were jumped over. */
+#include "analyze/internal.h"
+
+#define FAR 65536 /* PSNs; what jumps further is not the next packet of the same stream */
+
+static void begin(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	struct an_stream *s = &f->s;
+	const uint64_t base = 1ull << 32;
+	int32_t jump = f->start_known ? ur_psn_diff(p->bth.psn, f->start) : 0;
+
+	s->begun = true;
+	s->mid = !f->start_known;
+	s->next = base + (f->start_known ? f->start : p->bth.psn);
+	s->msg = f->start_known ? AN_MSG_NONE : AN_MSG_UNKNOWN;
+	s->off_known = f->start_known;
+	if (jump < 0 || jump > 1024) {
+		an_cm_first(a, f, p);
+		s->mid = true;
+		s->next = base + p->bth.psn;
+		s->off_known = false;
+	} else if (s->mid && !(p->op->flags & UR_OPF_FIRST)) {
+		an_report_on(a, f, (struct ur_finding){.rule = UR_RULE_MID, .frame = p->frame, .when = p->when});
+	}
+	s->first = s->acked = s->next;
+}
+
+/* --- one packet --- */
+
+static void check_mtu(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	const bool last = p->op->flags & UR_OPF_LAST, first = p->op->flags & UR_OPF_FIRST;
+	struct ur_an_conn c = {0};
+
+	if (!(p->op->flags & UR_OPF_PAYLOAD) || p->op->flags & UR_OPF_ATOMIC_WRITE)
+		return;
+	if (!f->mtu && !last && an_is_mtu(p->payload_len))
+		an_set_mtu(f, p->payload_len);
+	if (last ? (!f->mtu ? p->payload_len <= 4096 : p->payload_len <= f->mtu) && (first || p->payload_len) : p->payload_len == f->mtu)
+		return;
+	if (f->mtu_cm)
+		an_cm_facts(f->cm, &c);
+	an_report_on(a, f,
+		     (struct ur_finding){.rule = UR_RULE_MTU,
+					 .frame = p->frame,
+					 .seen = {c.req_frame},
+					 .when = p->when,
+					 .v = {p->payload_len, f->mtu},
+					 .s = {p->op->name}});
+}
+
+static enum an_message kind_of(const struct ur_opcode_info *op)
+{
+	return op->flags & UR_OPF_SEND ? AN_MSG_SEND : op->flags & UR_OPF_WRITE ? AN_MSG_WRITE : AN_MSG_NONE;
+}
+
+static void check_order(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	struct an_stream *s = &f->s;
+	const bool open = s->msg == AN_MSG_SEND || s->msg == AN_MSG_WRITE;
+	bool fits = p->op->flags & UR_OPF_FIRST ? !open : s->msg == kind_of(p->op);
+
+	if (s->msg != AN_MSG_UNKNOWN && !fits)
+		an_report_on(a, f,
+			     (struct ur_finding){.rule = UR_RULE_OPSEQ,
+						 .frame = p->frame,
+						 .seen = {s->msg_frame},
+						 .when = p->when,
+						 .s = {p->op->name, s->msg_frame ? ur_opcode(s->msg_opcode)->name : "nothing"}});
+	if (p->op->flags & UR_OPF_FIRST || !fits) {
+		s->msg_whole = p->op->flags & UR_OPF_FIRST;
+		s->msg_len = 0;
+	}
+	s->msg = p->op->flags & UR_OPF_LAST ? AN_MSG_NONE : kind_of(p->op);
+	s->msg_opcode = p->bth.opcode;
+	s->msg_frame = p->frame;
+}
+
+/* The length that a WRITE announces and the one that it has. */
+static void check_length(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	struct an_stream *s = &f->s;
+	struct ur_reth h;
+
+	if (!(p->op->flags & UR_OPF_WRITE))
+		return;
+	if (p->op->flags & UR_OPF_RETH) {
+		ur_reth_get(p->ext + p->op->off_reth, &h);
+		s->msg_reth = h.len;
+	}
+	s->msg_len += p->payload_len;
+	if (p->op->flags & UR_OPF_LAST && s->msg_whole && s->msg_len != s->msg_reth)
+		an_report_on(
+			a, f,
+			(struct ur_finding){.rule = UR_RULE_RETH_LEN, .frame = p->frame, .when = p->when, .v = {s->msg_len, s->msg_reth}});
+}
+
+void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
+{
+	struct ur_reth h;
+
+	*r = (struct an_req){.psn = psn,
+			     .n = 1,
+			     .frame = p->frame,
+			     .newest = p->frame,
+			     .when = p->when,
+			     .newest_when = p->when,
+			     .len = p->payload_len,
+			     .digest = an_digest(p->ext, p->op->ext_len),
+			     .data = p->cut ? 0 : an_digest(p->payload, p->payload_len),
+			     .opcode = p->bth.opcode,
+			     .tries = 1,
+			     .asked = p->frame};
+	if (p->bth.ackreq || an_takes_answer(p->op))
+		r->flags |= AN_ASKS;
+	if (!(p->op->flags & UR_OPF_READ))
+		return;
+	ur_reth_get(p->ext + p->op->off_reth, &h);
+	r->len = h.len;
+	r->va = h.va;
+	r->n = an_npkts(h.len, f->mtu ? f->mtu : 4096);
+}
+
+static void count(struct an_flow *f, const struct an_pkt *p, const struct an_req *r)
+{
+	struct ur_an_half *h = &f->facts;
+
+	h->bytes += r->len;
+	if (!(p->op->flags & UR_OPF_LAST))
+		return;
+	h->messages++;
+	h->sends += !!(p->op->flags & UR_OPF_SEND);
+	h->writes += !!(p->op->flags & UR_OPF_WRITE);
+	h->reads += !!(p->op->flags & UR_OPF_READ);
+	h->atomics += !!(p->op->flags & (UR_OPF_ATOMIC | UR_OPF_ATOMIC_WRITE));
+}
+
+static void note_depth(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	struct an_stream *s = &f->s;
+	uint32_t most;
+
+	if (!an_takes_answer(p->op) || f->service == UR_UC || ++s->depth <= f->facts.depth)
+		return;
+	f->facts.depth = s->depth;
+	most = f->cm ? an_cm_depth(f->cm, f->second) : 0;
+	if (most && s->depth == most + 1 && !s->mid && !s->holes)
+		an_report_on(a, f, (struct ur_finding){.rule = UR_RULE_DEPTH, .frame = p->frame, .when = p->when, .v = {s->depth, most}});
+}
+
+static void new_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+	struct an_req *r;
+
+	check_mtu(a, f, p);
+	check_order(a, f, p);
+	check_length(a, f, p);
+	if (p->op->flags & UR_OPF_LAST)
+		s->msn = ur_psn_add(s->msn, 1);
+	if (s->w.n && s->w.n == s->w.room)
+		an_read_told(a, f, an_req_at(&s->w, 0), UR_AN_MISSED); /* it may have to go */
+	r = an_window_insert(a, &s->w, s->w.n, s->acked);
+	if (!r)
+		return;
+	an_fill(f, r, p, psn);
+	r->msn = s->msn;
+	r->epoch = s->epoch;
+	r->flags |= AN_MSN;
+	s->next = psn + r->n;
+	s->back = false;
+	count(f, p, r);
+	note_depth(a, f, p);
+	if (s->next - s->acked > f->facts.depth_psns)
+		f->facts.depth_psns = (uint32_t)(s->next - s->acked);
+	if (f->service == UR_UC)
+		s->acked = s->next; /* nobody answers */
+	if (s->held.set && s->held.psn < s->next)
+		an_answer_held(a, f);
+}
+
+/* --- PSNs that are not the next one --- */
+
+static void add_hole(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+	struct an_req *r = an_window_insert(a, &s->w, s->w.n, s->acked);
+
+	if (r) {
+		*r = (struct an_req){.psn = s->next,
+				     .n = (uint32_t)(psn - s->next),
+				     .frame = p->frame,
+				     .newest = p->frame,
+				     .when = p->when,
+				     .newest_when = p->when,
+				     .flags = AN_HOLE};
+		s->holes++;
+		if (f->service == UR_UC)
+			an_hole_told(a, f, r, UR_AN_BEFORE, 0, p->when);
+	}
+	s->next = psn;
+	s->msg = AN_MSG_UNKNOWN;
+	s->msg_whole = false;
+	s->epoch++;
+}
+
+/* Before the path MTU is known, how many PSNs a READ takes shows in the PSN that follows it. */
+static bool guess_psns(struct an_flow *f, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+	struct an_req *r = s->w.n ? an_req_at(&s->w, s->w.n - 1) : NULL;
+
+	if (f->mtu || !r || r->flags & AN_HOLE || !(ur_opcode(r->opcode)->flags & UR_OPF_READ) || psn <= r->psn)
+		return false;
+	for (uint32_t mtu = 256; mtu <= 4096; mtu *= 2) {
+		if (an_npkts(r->len, mtu) != psn - r->psn)
+			continue;
+		r->n = (uint32_t)(psn - r->psn);
+		s->next = psn;
+		return true;
+	}
+	return false;
+}
+
+static void tell_stray(struct ur_analysis *a, struct an_flow *f)
+{
+	struct an_stream *s = &f->s;
+
+	if (s->stray)
+		an_report_on(a, f,
+			     (struct ur_finding){.rule = UR_RULE_PSN,
+						 .frame = s->stray_frame,
+						 .when = s->stray_when,
+						 .v = {s->stray_psn & UR_PSN_MASK, s->next & UR_PSN_MASK}});
+	s->stray = false;
+}
+
+/* A second packet that goes on from where a far one was begins anew there. */
+static void far_away(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+
+	if (!s->stray || psn <= s->stray_psn || psn - s->stray_psn > FAR) {
+		tell_stray(a, f);
+		s->stray = true;
+		s->stray_psn = psn;
+		s->stray_frame = p->frame;
+		s->stray_when = p->when;
+		return;
+	}
+	an_report_on(a, f,
+		     (struct ur_finding){.rule = UR_RULE_RECORDER,
+					 .frame = s->stray_frame,
+					 .when = s->stray_when,
+					 .v = {s->stray_psn & UR_PSN_MASK, s->next & UR_PSN_MASK},
+					 .s = {"requests go on with PSN {0} instead of {1}: the QP was made anew, or the recorder "
+					       "missed very many packets"}});
+	an_flow_finish(a, f);
+	an_window_free(a, &s->w);
+	memset(s, 0, sizeof(*s));
+	f->finished = false;
+	f->start_known = false;
+	begin(a, f, p);
+	new_request(a, f, p, s->next);
+}
+
+void an_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	struct an_stream *s = &f->s;
+	uint64_t psn;
+
+	if (!s->begun)
+		begin(a, f, p);
+	psn = an_unwrap(s->next, p->bth.psn);
+	f->facts.packets++;
+	f->facts.last_frame = p->frame;
+	f->facts.last = p->when;
+	if (!f->facts.first_frame) {
+		f->facts.first_frame = p->frame;
+		f->facts.first = p->when;
+	}
+	if (psn > s->next + FAR || psn + FAR < s->next || (psn < s->first && !s->mid)) {
+		far_away(a, f, p, psn);
+		return;
+	}
+	if (s->stray)
+		tell_stray(a, f);
+	if (psn != s->next && guess_psns(f, psn))
+		psn = s->next;
+	if (psn < s->next) {
+		an_repeat(a, f, p, psn);
+		return;
+	}
+	if (psn > s->next)
+		add_hole(a, f, p, psn);
+	new_request(a, f, p, psn);
+}

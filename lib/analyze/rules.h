@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The one table of what can be found in a recording: name, severity, sentence, clause (of IBTA volume 1 unless it says otherwise).
+ *
+ * An error is what no loss, no order of arrival and no gap in the recording explains: a host broke a rule, or a packet is damaged. A
+ * warning is what costs time or data, or what a host does wrong unless the recorder missed a packet. A note says what the recording cannot
+ * show.
+ *
+ * Sentences have holes: {0} to {3} number, {x0} in hexadecimal, {t0} a time in nanoseconds, {f0} to {f2} "frame N", {s0} and {s1} a phrase
+ * (which may have holes itself), {src} and {dst} the hosts of the flow that the finding is about.
+ */
+#ifndef UR_ANALYZE_RULES_H
+#define UR_ANALYZE_RULES_H
+
+enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
+
+/* clang-format off */
+#define UR_RULES(X) \
+	/* frames */ \
+	X(ICRC, "ICRC", ERROR, "the ICRC is wrong: {s0}; no receiver takes this packet", "7.8.1, A17") \
+	X(LENGTH, "LENGTH", ERROR, "{s0}", "9.2, A17") \
+	X(OPCODE, "OPCODE", ERROR, "opcode {x0} with transport version {1} is none that a receiver knows", "9.2.1") \
+	X(SNAP, "SNAP", NOTE, "the recorder kept only the beginning of {0} frames: their ICRC and payload are not checked", "") \
+	X(ONEWAY, "ONEWAY", NOTE, "only packets from {src} to {dst} are recorded, no answer: what was lost and why cannot be said", "") \
+	X(MID, "MID", NOTE, "the recording begins in the middle of this connection", "") \
+	X(RECORDER, "RECORDER", NOTE, "{s0}", "") \
+	X(LIMIT, "LIMIT", NOTE, "there are more than {0} flows: the packets of the others are checked one by one only", "") \
+	/* requests */ \
+	X(OPSEQ, "OPSEQ", ERROR, "{s0} follows {s1} ({f0}): a message has a first packet, middle ones and a last", "9.2.1, 9.7.4") \
+	X(MTU, "MTU", ERROR, "{0} bytes of payload in {s0}, and the path MTU is {1}", "9.7.4") \
+	X(RETH_LEN, "RETH-LEN", ERROR, "the message has {0} bytes, and its RETH says {1}", "9.7.4") \
+	X(PSN, "PSN", ERROR, "PSN {0} is far from {1}, the next one, and nothing goes on from it", "9.7.2") \
+	X(GAP, "GAP", WARNING, "packets with PSN {0} to {1} are missing here: {s0}", "9.7.2") \
+	X(MISSING, "MISSING", WARNING, "PSN {0} to {1} never came, nor anything that says why", "9.7.2") \
+	X(UNANSWERED, "UNANSWERED", WARNING, \
+	  "PSN {0} asks for an answer; none came in the {t1} that were recorded after it, with {2} transmissions", \
+	  "9.7.5.1") \
+	X(DEPTH, "DEPTH", ERROR, "{0} READs and atomics are under way, and {1} were agreed on", "9.7.3, 12.7") \
+	/* repetition */ \
+	X(RETX, "RETX", WARNING, "PSN {0} of {f0} again, {t1} later: {s0}", "9.7.6") \
+	X(RETX_SPURIOUS, "RETX-SPURIOUS", WARNING, "PSN {0} of {f0} again, {t1} later: {s0}", "9.7.6") \
+	X(RETX_DIFFERS, "RETX-DIFFERS", ERROR, "PSN {0} was {s0} in {f0} and comes again as {s1} with other contents", "9.7.6") \
+	X(RETX_DATA, "RETX-DATA", WARNING, \
+	  "PSN {0} comes again with other data than in {f0}: the program changed its buffer before the request was complete", "9.7.6") \
+	X(REORDERED, "REORDERED", WARNING, \
+	  "PSN {0} comes {t1} after {f0}, which is behind it in order: overtaken between {src} and the recorder", \
+	  "9.7.2") \
+	X(RETRY_LIMIT, "RETRY-LIMIT", WARNING, "PSN {0} is sent for the {1}th time, and the connection request allows {2} retries", \
+	  "9.7.6") \
+	/* answers */ \
+	X(ACK_AHEAD, "ACK-AHEAD", ERROR, "PSN {0} is answered, and requests had come to {1} only", "9.7.7") \
+	X(ACK_OLD, "ACK-OLD", WARNING, \
+	  "PSN {0} is answered after {1} was ({f0}): overtaken between {src} and the recorder, or answered out of order", \
+	  "9.7.5.1") \
+	X(ACK_DUP, "ACK-DUP", NOTE, "PSN {0} is answered again, as in {f0}, and no request had been repeated", "9.7.5.1") \
+	X(MSN, "MSN", ERROR, "the answer to PSN {0} counts {1} messages, and {2} were complete", "9.7.7") \
+	X(ANSWER_KIND, "ANSWER-KIND", ERROR, "{s0} answers PSN {0}, which is {s1} ({f0})", "9.7.5.1") \
+	X(SYNDROME, "SYNDROME", ERROR, "syndrome {x0} is reserved", "table 45") \
+	X(NAK_SEQ, "NAK-SEQ", WARNING, "{src} misses PSN {0}: {s0}", "9.7.5.2") \
+	X(NAK_NOGAP, "NAK-NOGAP", WARNING, "{src} misses PSN {0}, and no request behind it has been sent", "9.7.5.2") \
+	X(NAK_BACK, "NAK-BACK", WARNING, "{src} misses PSN {0}, which it has answered in {f0}", "9.7.5.2") \
+	X(NAK_FATAL, "NAK-FATAL", ERROR, "{src} refuses PSN {0} ({f0}) for good: {s0}", "9.7.5.2, 9.9.3") \
+	X(RNR, "RNR", WARNING, "{src} has no receive buffer for PSN {0} ({f0}); it may come again in {t1}", "9.7.5.2") \
+	X(RNR_EARLY, "RNR-EARLY", ERROR, "PSN {0} comes again {t1} after {f0}, which asked to wait for {t2}", "9.7.5.2") \
+	X(RNR_NONE, "RNR-NONE", WARNING, "{src} has no receive buffer for PSN {0}, {s0} ({f0}), which needs none", "9.7.5.2") \
+	X(ACK_AFTER_RNR, "ACK-AFTER-RNR", WARNING, "PSN {0} is answered, and {1} has not come again since {f0} refused it", "9.7.5.2") \
+	/* READ and atomic */ \
+	X(READ_GAP, "READ-GAP", WARNING, "{0} response packets from PSN {1} on are not here: {s0}", "9.7.5.1") \
+	X(READ_DUP, "READ-DUP", WARNING, "the response with PSN {0} again, and no request asked for it since {f0}", "9.7.5.1") \
+	X(READ_LEN, "READ-LEN", ERROR, "the response with PSN {0} has {1} bytes instead of {2}", "9.7.5.1") \
+	X(READ_KIND, "READ-KIND", WARNING, "{s0} has PSN {0}, packet {1} of the {2} that {f0} asks for", "9.2.1, 9.7.5.1") \
+	X(READ_SHORT, "READ-SHORT", WARNING, "responses end with PSN {0}, after {1} of the {2} that {f0} asks for", "9.7.5.1") \
+	X(ATOMIC_GAP, "ATOMIC-GAP", WARNING, "the answer to the atomic with PSN {0} ({f0}) is not here: {s0}", "9.7.5.1") \
+	/* congestion */ \
+	X(CE_NOCNP, "CE-NOCNP", WARNING, "{dst} got {0} packets marked for congestion from {src}, the first in {f0}, and sent no CNP", \
+	  "A17") \
+	/* connection management */ \
+	X(CM_PSN, "CM-PSN", ERROR, "requests begin with PSN {0}, and {f0} says {1}", "12.7") \
+	X(CM_QPN, "CM-QPN", ERROR, "packets go to QP {x0}, and {f0} says {x1}", "12.7") \
+	X(CM_IPHDR, "CM-IPHDR", ERROR, "the {s0} address in the RDMA CM header is not that of the packet", "A11") \
+	X(CM_GID, "CM-GID", ERROR, "the {s0} GID of the path is not the address of the packet", "12.7, A17") \
+	X(CM_REJ, "CM-REJ", WARNING, "{src} rejects the connection: {s0} (reason {0})", "12.6") \
+	X(CM_NOREP, "CM-NOREP", WARNING, "no answer came to the {s0} in the {t0} after it, with {1} transmissions", "12.9") \
+	X(CM_RETRY, "CM-RETRY", WARNING, "the {s0} of {f0} again, {t0} later", "12.9") \
+	X(CM_FORM, "CM-FORM", ERROR, "a packet to QP 1 that is no message of the connection manager", "13.4.2, 12.6")
+/* clang-format on */
+
+enum ur_rule {
+#define UR_RULE_ENUM(id, name, severity, sentence, clause) UR_RULE_##id,
+	UR_RULES(UR_RULE_ENUM)
+#undef UR_RULE_ENUM
+		UR_RULE_COUNT
+};
+
+struct ur_rule_info {
+	const char *name;
+	enum ur_severity severity;
+	const char *sentence, *clause;
+};
+
+extern const struct ur_rule_info ur_rules[UR_RULE_COUNT];
+
+#endif

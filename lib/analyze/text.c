@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rule table, and sentences from it: holes are filled, phrases may have holes of their own. */
+#include <arpa/inet.h>
+
+#include "analyze/analyze.h"
+#include "wire/frame.h"
+
+const struct ur_rule_info ur_rules[UR_RULE_COUNT] = {
+#define UR_RULE_ROW(id, name, severity, sentence, clause) [UR_RULE_##id] = {name, UR_##severity, sentence, clause},
+	UR_RULES(UR_RULE_ROW)
+#undef UR_RULE_ROW
+};
+
+const char *const ur_an_cause_names[UR_AN_CAUSES] = {
+	[UR_AN_SEQ_NAK] = "sequence NAK",     [UR_AN_RNR] = "RNR NAK",           [UR_AN_TIMEOUT] = "timeout",
+	[UR_AN_IMPLIED] = "missing response", [UR_AN_SPURIOUS] = "without need",
+};
+const char *const ur_an_place_names[UR_AN_PLACES] = {
+	[UR_AN_BEFORE] = "between the sender and the recorder",
+	[UR_AN_BEHIND] = "between the recorder and the receiver",
+	[UR_AN_FAR] = "on the other side of the recorder",
+	[UR_AN_MISSED] = "missed by the recorder",
+	[UR_AN_OVERTAKEN] = "overtaken",
+};
+
+struct out {
+	char *to;
+	size_t room, n;
+};
+
+static void put(struct out *o, char c)
+{
+	if (o->n + 1 < o->room)
+		o->to[o->n++] = c;
+}
+
+static void put_text(struct out *o, const char *s)
+{
+	for (; s && *s; s++)
+		put(o, *s);
+}
+
+static void put_number(struct out *o, uint64_t v, unsigned base)
+{
+	char digits[24];
+	unsigned n = 0;
+
+	do
+		digits[n++] = "0123456789abcdef"[v % base];
+	while (v /= base);
+	while (n)
+		put(o, digits[--n]);
+}
+
+/* Three digits that count, in the unit that suits. */
+static void put_time(struct out *o, uint64_t ns)
+{
+	static const struct {
+		uint64_t ns;
+		const char *name;
+	} units[] = {{UR_NS_PER_S, " s"}, {UR_NS_PER_MS, " ms"}, {UR_NS_PER_US, " us"}, {1, " ns"}};
+	unsigned u = 0;
+	uint64_t whole, part;
+
+	while (u < 3 && ns < units[u].ns)
+		u++;
+	whole = ns / units[u].ns;
+	part = ns % units[u].ns * 100 / units[u].ns;
+	put_number(o, whole, 10);
+	if (whole < 100 && u < 3) {
+		put(o, '.');
+		put(o, (char)('0' + part / 10));
+		if (whole < 10)
+			put(o, (char)('0' + part % 10));
+	}
+	put_text(o, units[u].name);
+}
+
+const char *ur_an_addr(const struct ur_gid *g, char *to)
+{
+	if (ur_gid_is_v4(g))
+		return inet_ntop(AF_INET, g->raw + 12, to, INET6_ADDRSTRLEN);
+	return inet_ntop(AF_INET6, g->raw, to, INET6_ADDRSTRLEN);
+}
+
+static void put_phrase(struct out *o, const struct ur_finding *f, const char *s, unsigned depth);
+
+static void put_hole(struct out *o, const struct ur_finding *f, const char *hole, unsigned depth)
+{
+	char addr[INET6_ADDRSTRLEN];
+	unsigned i = (unsigned)(hole[1] - '0') & 3;
+
+	switch (hole[0]) {
+	case 'f':
+		put_text(o, "frame ");
+		put_number(o, f->seen[i % 3], 10);
+		return;
+	case 't': put_time(o, f->v[i]); return;
+	case 'x':
+		put_text(o, "0x");
+		put_number(o, f->v[i], 16);
+		return;
+	case 'd': put_text(o, ur_an_addr(&f->dst, addr)); return;
+	case 's':
+		if (hole[1] == 'r')
+			put_text(o, ur_an_addr(&f->src, addr));
+		else if (depth)
+			put_phrase(o, f, f->s[i & 1], depth - 1);
+		return;
+	default: put_number(o, f->v[(unsigned)(hole[0] - '0') & 3], 10);
+	}
+}
+
+static void put_phrase(struct out *o, const struct ur_finding *f, const char *s, unsigned depth)
+{
+	for (; s && *s; s++) {
+		if (*s != '{') {
+			put(o, *s);
+			continue;
+		}
+		put_hole(o, f, s + 1, depth);
+		while (*s && *s != '}')
+			s++;
+		if (!*s)
+			return;
+	}
+}
+
+size_t ur_finding_text(const struct ur_finding *f, char *to, size_t room)
+{
+	struct out o = {to, room, 0};
+
+	put_phrase(&o, f, ur_rules[f->rule].sentence, 1);
+	to[o.n] = 0;
+	return o.n;
+}
+
+const char *ur_an_nak_text(uint8_t syndrome)
+{
+	static const char *const codes[] = {
+		[UR_NAK_PSN_SEQ] = "a packet is missing",
+		[UR_NAK_INV_REQ] = "the request is invalid: its operation, its length or the number of READs is more than the QP takes",
+		[UR_NAK_REM_ACCESS] = "the key, the address or the length is not one that it allows access to",
+		[UR_NAK_REM_OP] = "its own operation failed",
+		[UR_NAK_INV_RD] = "the RD request is invalid",
+	};
+
+	return ur_syndrome_value(syndrome) < ur_array_size(codes) ? codes[ur_syndrome_value(syndrome)] : "a reserved reason";
+}
+
+const char *ur_an_rej_text(uint16_t reason)
+{
+	static const char *const texts[] = {
+		[1] = "no QP is available",
+		[3] = "no resources are available",
+		[4] = "it waited too long for the next message",
+		[5] = "the request is unsupported",
+		[6] = "the communication id is not valid",
+		[7] = "the communication instance is not valid",
+		[8] = "nobody listens there",
+		[9] = "the transport type is not valid",
+		[10] = "it still has a connection with this QP: a stale connection",
+		[12] = "the GID is not valid",
+		[13] = "the LID is not valid",
+		[16] = "the hop limit is not valid",
+		[24] = "it redirects to another port",
+		[25] = "it redirects to another port",
+		[26] = "the path MTU is not valid",
+		[27] = "it has not enough resources for so many READs",
+		[28] = "the program rejects it",
+		[29] = "the RNR retry count is not valid",
+		[30] = "the communication id is in use",
+		[31] = "the class version is not valid",
+		[32] = "the flow label is not valid",
+	};
+
+	return reason < ur_array_size(texts) && texts[reason] ? texts[reason] : "for a reason without a name";
+}

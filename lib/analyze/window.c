@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requests of a flow in the order of their PSNs, in a ring that grows while something may still happen to all of them. What is past
+ * stays until its place is needed: a late duplicate is then known for what it is.
+ */
+#include <stdlib.h>
+
+#include "analyze/internal.h"
+
+#define ROOM_FIRST 16
+#define ROOM_PAST 64 /* what is kept of the past at least, memory permitting */
+#define ROOM_MAX 16384
+#define BYTES_MAX (48u << 20) /* of all flows together; then none grows any more */
+
+static bool grow(struct ur_analysis *a, struct an_window *w)
+{
+	uint32_t room = w->room ? 2 * w->room : ROOM_FIRST;
+	size_t more = (room - w->room) * sizeof(*w->ring);
+	struct an_req *ring;
+
+	if (room > ROOM_MAX || (w->room && a->window_bytes + more > BYTES_MAX))
+		return false;
+	ring = malloc(room * sizeof(*ring));
+	if (!ring)
+		return false;
+	for (uint32_t i = 0; i < w->n; i++)
+		ring[i] = *an_req_at(w, i);
+	free(w->ring);
+	w->ring = ring;
+	w->room = room;
+	w->head = 0;
+	a->window_bytes += more;
+	return true;
+}
+
+struct an_req *an_window_insert(struct ur_analysis *a, struct an_window *w, uint32_t i, uint64_t done)
+{
+	bool past = w->room >= ROOM_PAST && an_req_at(w, 0)->psn + an_req_at(w, 0)->n <= done;
+
+	if (w->n == w->room && (past || !grow(a, w))) {
+		if (!w->n || !i)
+			return NULL;
+		w->head++;
+		w->n--;
+		i--;
+	}
+	for (uint32_t k = w->n; k > i; k--)
+		*an_req_at(w, k) = *an_req_at(w, k - 1);
+	w->n++;
+	memset(an_req_at(w, i), 0, sizeof(struct an_req));
+	return an_req_at(w, i);
+}
+
+uint32_t an_window_find(const struct an_window *w, uint64_t psn)
+{
+	uint32_t low = 0, high = w->n;
+
+	while (low < high) { /* the first record behind `psn` */
+		uint32_t middle = (low + high) / 2;
+
+		if (an_req_at(w, middle)->psn > psn)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (!low)
+		return w->n;
+	return psn - an_req_at(w, low - 1)->psn < an_req_at(w, low - 1)->n ? low - 1 : w->n;
+}
+
+void an_window_free(struct ur_analysis *a, struct an_window *w)
+{
+	a->window_bytes -= w->room * sizeof(*w->ring);
+	free(w->ring);
+	memset(w, 0, sizeof(*w));
+}

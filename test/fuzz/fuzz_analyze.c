@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libFuzzer target: a recording. The input is a list of frames: a byte that says what it is, then what it needs. Most are RoCEv2 packets
+ * made of a few bytes, with lengths and an ICRC that are right, so that the fuzzer need not find those; some are raw bytes of any link
+ * type.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analyze.h"
+#include "wire/cm_msg.h"
+#include "wire/icrc.h"
+#include "wire/ip.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { RAW = 0x80, BACK = 1, V6 = 2, MAD = 4, CUT = 8, FAR_PSN = 16 };
+
+struct fuzz {
+	const uint8_t *in;
+	size_t left;
+	struct ur_analysis *a;
+	struct ur_an_frame f;
+	uint64_t found;
+};
+
+static uint8_t take(struct fuzz *z)
+{
+	if (!z->left)
+		return 0;
+	z->left--;
+	return *z->in++;
+}
+
+/* Every sentence must end, and have something in it. */
+static void found(void *ctx, const struct ur_finding *f)
+{
+	struct fuzz *z = ctx;
+	char text[512], small[9];
+
+	if (f->rule >= UR_RULE_COUNT || ur_finding_text(f, text, sizeof(text)) != strlen(text) || !*text)
+		abort();
+	if (ur_finding_text(f, small, sizeof(small)) >= sizeof(small))
+		abort();
+	z->found++;
+}
+
+static void give(struct fuzz *z, enum ur_an_link link, const uint8_t *bytes, uint32_t have, uint32_t len)
+{
+	uint8_t *copy = malloc(have ? have : 1); /* which ends where the frame does */
+
+	memcpy(copy, bytes, have);
+	z->f.number++;
+	z->f.link = link;
+	z->f.data = copy;
+	z->f.have = have;
+	z->f.len = len;
+	ur_analysis_frame(z->a, &z->f);
+	free(copy);
+}
+
+static void give_raw(struct fuzz *z, uint8_t kind)
+{
+	uint32_t n = take(z);
+
+	n = n < z->left ? n : (uint32_t)z->left;
+	give(z, kind & 3, z->in, n, n + (kind >> 2 & 7));
+	z->in += n;
+	z->left -= n;
+}
+
+static unsigned put_body(struct fuzz *z, uint8_t kind, struct ur_bth *b, uint8_t *to)
+{
+	const struct ur_opcode_info *op = ur_opcode(b->opcode);
+	unsigned n = op->ext_len, len = op->flags & UR_OPF_PAYLOAD ? (take(z) & 3) * 256u + (take(z) & 15) : 0;
+
+	memset(to, 0, n + UR_MAD_LEN + 1100);
+	if (kind & MAD) {
+		b->dqpn = 1;
+		len = UR_MAD_LEN;
+		memcpy(to + n, "\1\7\2\3", 4);
+		to[n + 17] = (uint8_t)(UR_CM_REQ + take(z) % 12);
+		to[n + UR_MAD_HDR_LEN + 50] = 0x30;
+	}
+	for (unsigned patches = take(z) & 15; patches; patches--) {
+		unsigned at = take(z);
+
+		to[at % (n + len + 1)] = take(z);
+	}
+	b->pad = (uint8_t)(-len & 3);
+	return n + len + b->pad;
+}
+
+static void give_packet(struct fuzz *z, uint8_t kind)
+{
+	uint8_t frame[2048], *bth;
+	struct ur_gid a = ur_gid_from_v4(1), b = ur_gid_from_v4(2);
+	struct ur_bth h = {.opcode = take(z), .pkey = UR_PKEY_DEFAULT, .ackreq = true};
+	unsigned ip = kind & V6 ? UR_IP6_LEN : UR_IP4_LEN, n;
+
+	h.dqpn = 2 + (take(z) & 3);
+	h.psn = kind & FAR_PSN ? (uint32_t)take(z) << 16 : take(z);
+	bth = frame + ip + UR_UDP_LEN;
+	n = UR_BTH_LEN + put_body(z, kind, &h, bth + UR_BTH_LEN) + UR_ICRC_LEN;
+	ur_bth_put(bth, &h);
+	if (kind & V6) {
+		a.raw[0] = b.raw[0] = 0xfd;
+		ur_ip6_put(frame, kind & BACK ? &b : &a, kind & BACK ? &a : &b, take(z), 64, UR_PROTO_UDP, 0);
+		ur_ip6_finish(frame, UR_UDP_LEN + n);
+	} else {
+		ur_ip4_put(frame, kind & BACK ? &b : &a, kind & BACK ? &a : &b, take(z), 64, UR_PROTO_UDP);
+		ur_ip4_finish(frame, ip + UR_UDP_LEN + n);
+	}
+	ur_put16(frame + ip, 0xc000);
+	ur_put16(frame + ip + 2, UR_ROCE_PORT);
+	ur_put16(frame + ip + 4, (uint16_t)(UR_UDP_LEN + n));
+	ur_put16(frame + ip + 6, 0);
+	n += ip + UR_UDP_LEN;
+	ur_icrc_end(ur_icrc_begin(frame, kind & V6 ? 6 : 4, n - UR_ICRC_LEN), frame + n - UR_ICRC_LEN);
+	give(z, UR_AN_RAW_IP, frame, kind & CUT ? n - n / 4 : n, n);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz z = {.in = data, .left = size};
+	struct ur_an_totals t;
+	struct ur_an_conn c;
+	uint64_t sum = 0;
+	uint32_t n = 0;
+
+	z.a = ur_analysis_create(found, &z);
+	while (z.left) {
+		uint8_t kind = take(&z);
+
+		z.f.when += (ur_time)take(&z) << (kind >> 4);
+		if (kind & RAW)
+			give_raw(&z, kind);
+		else
+			give_packet(&z, kind);
+	}
+	ur_analysis_finish(z.a);
+	ur_analysis_totals(z.a, &t);
+	for (unsigned i = 0; i < UR_RULE_COUNT; i++)
+		sum += t.findings[i];
+	while (ur_analysis_conn(z.a, n, &c))
+		n++;
+	if (sum != z.found || n != t.conns)
+		abort();
+	ur_analysis_destroy(z.a);
+	return 0;
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Each rule on the shortest conversation that breaks it, and on the same one without the fault where that is near. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyze_harness.h"
+#include "wire/cm_msg.h"
+#include "wire/frame.h"
+#include "wire/icrc.h"
+
+void ur_suite_analyze_rules(void);
+
+#define STEPS 14
+#define QP_A 0x11
+#define QP_B 0x22
+#define MTU 1024
+
+enum { NAK = 0x60, RNR = 0x20 | 1, FILL = 0x40000000 };
+
+struct step {
+	char from; /* 'A' asks, 'B' answers, as far as rows say; 0: the end */
+	uint8_t op;
+	int psn;
+	int arg; /* bytes of payload, or of a READ; syndrome of an ACK; FILL: other data */
+	int msn; /* of an answer; of a WRITE: what its RETH says */
+	int us;  /* since the frame before */
+};
+
+#define SO UR_OP_SEND_ONLY
+#define SF UR_OP_SEND_FIRST
+#define SM UR_OP_SEND_MIDDLE
+#define SL UR_OP_SEND_LAST
+#define WO UR_OP_WRITE_ONLY
+#define RR UR_OP_READ_REQ
+#define R1 UR_OP_READ_RESP_FIRST
+#define R2 UR_OP_READ_RESP_MIDDLE
+#define R3 UR_OP_READ_RESP_LAST
+#define RO UR_OP_READ_RESP_ONLY
+#define AK UR_OP_ACK
+#define FA UR_OP_FETCH_ADD
+#define AA UR_OP_ATOMIC_ACK
+
+static const struct row {
+	const char *name;
+	enum ur_rule rule;
+	uint32_t frame; /* 0: the rule must not be broken */
+	struct step steps[STEPS];
+} rows[] = {
+	{"a middle packet without a first", UR_RULE_OPSEQ, 2, {{'A', SO, 100, 8, 0, 9}, {'A', SM, 101, MTU, 0, 9}}},
+	{"a first packet within a message",
+	 UR_RULE_OPSEQ,
+	 3,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SF, 101, MTU, 0, 9}, {'A', SO, 102, 8, 0, 9}}},
+	{"a message in order", UR_RULE_OPSEQ, 0, {{'A', SF, 100, MTU, 0, 9}, {'A', SM, 101, MTU, 0, 9}, {'A', SL, 102, 8, 0, 9}}},
+	{"a middle packet too short", UR_RULE_MTU, 2, {{'A', SF, 100, MTU, 0, 9}, {'A', SM, 101, 512, 0, 9}}},
+	{"a last packet of nothing", UR_RULE_MTU, 2, {{'A', SF, 100, MTU, 0, 9}, {'A', SL, 101, 0, 0, 9}}},
+	{"a WRITE of another length", UR_RULE_RETH_LEN, 1, {{'A', WO, 100, 64, 60, 9}}},
+	{"a WRITE of its length", UR_RULE_RETH_LEN, 0, {{'A', WO, 100, 64, 64, 9}}},
+	{"a PSN far away", UR_RULE_PSN, 2, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 900000, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}}},
+	{"a new life with other PSNs", UR_RULE_PSN, 0, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 900000, 8, 0, 9}, {'A', SO, 900001, 8, 0, 9}}},
+	{"missed by the recorder", UR_RULE_GAP, 2, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'B', AK, 102, 0x1f, 3, 9}}},
+	{"lost before the recorder",
+	 UR_RULE_GAP,
+	 2,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'B', AK, 101, NAK, 1, 9}, {'A', SO, 101, 8, 0, 90}, {'A', SO, 102, 8, 0, 9}}},
+	{"never came", UR_RULE_MISSING, 2, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}}},
+	{"nobody answers",
+	 UR_RULE_UNANSWERED,
+	 3,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'A', SO, 101, 8, 0, 9}, {'B', SO, 500, 8, 0, 1500000}}},
+	{"a sequence NAK and its packet",
+	 UR_RULE_RETX,
+	 5,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'B', AK, 101, NAK, 1, 9}, {'A', SO, 101, 8, 0, 90}}},
+	{"a timeout", UR_RULE_RETX, 2, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 100, 8, 0, 70000}}},
+	{"an answer that did not arrive",
+	 UR_RULE_RETX_SPURIOUS,
+	 3,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'A', SO, 100, 8, 0, 70000}}},
+	{"doubled on the way", UR_RULE_RETX_SPURIOUS, 2, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 100, 8, 0, 1}}},
+	{"again with another length", UR_RULE_RETX_DIFFERS, 2, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 100, 16, 0, 70000}}},
+	{"again with other data", UR_RULE_RETX_DATA, 2, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 100, 8 | FILL, 0, 70000}}},
+	{"overtaken", UR_RULE_REORDERED, 3, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}}},
+	{"an answer to nothing",
+	 UR_RULE_ACK_AHEAD,
+	 3,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'B', AK, 101, 0x1f, 1, 9}, {'A', SO, 101, 8, 0, 9}}},
+	{"an answer and its request in the wrong order",
+	 UR_RULE_ACK_AHEAD,
+	 0,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'B', AK, 101, 0x1f, 2, 9}, {'A', SO, 101, 8, 0, 9}}},
+	{"an older answer",
+	 UR_RULE_ACK_OLD,
+	 4,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'B', AK, 101, 0x1f, 2, 9}, {'B', AK, 100, 0x1f, 1, 9}}},
+	{"an answer again", UR_RULE_ACK_DUP, 3, {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'B', AK, 100, 0x1f, 1, 9}}},
+	{"a wrong count",
+	 UR_RULE_MSN,
+	 4,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'A', SO, 101, 8, 0, 9}, {'B', AK, 101, 0x1f, 3, 9}}},
+	{"an ACK of a READ", UR_RULE_ANSWER_KIND, 2, {{'A', RR, 100, 64, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}}},
+	{"a READ response to a SEND", UR_RULE_ANSWER_KIND, 2, {{'A', SO, 100, 64, 0, 9}, {'B', RO, 100, 64, 1, 9}}},
+	{"a reserved syndrome", UR_RULE_SYNDROME, 2, {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x40, 1, 9}}},
+	{"a sequence NAK",
+	 UR_RULE_NAK_SEQ,
+	 4,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'B', AK, 101, NAK, 1, 9}}},
+	{"a sequence NAK for nothing", UR_RULE_NAK_NOGAP, 2, {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, NAK, 0, 9}}},
+	{"a NAK of what was answered",
+	 UR_RULE_NAK_BACK,
+	 4,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'B', AK, 101, 0x1f, 2, 9}, {'B', AK, 100, NAK, 0, 9}}},
+	{"no access", UR_RULE_NAK_FATAL, 2, {{'A', WO, 100, 8, 8, 9}, {'B', AK, 100, NAK | UR_NAK_REM_ACCESS, 0, 9}}},
+	{"no receive buffer", UR_RULE_RNR, 2, {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, RNR, 0, 9}}},
+	{"again too early", UR_RULE_RNR_EARLY, 3, {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, RNR, 0, 9}, {'A', SO, 100, 8, 0, 5}}},
+	{"again in time", UR_RULE_RNR_EARLY, 0, {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, RNR, 0, 9}, {'A', SO, 100, 8, 0, 20}}},
+	{"a buffer that is not needed", UR_RULE_RNR_NONE, 2, {{'A', WO, 100, 8, 8, 9}, {'B', AK, 100, RNR, 0, 9}}},
+	{"answered after a refusal",
+	 UR_RULE_ACK_AFTER_RNR,
+	 3,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, RNR, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}}},
+	{"a response missing",
+	 UR_RULE_READ_GAP,
+	 3,
+	 {{'A', RR, 100, 3 * MTU, 0, 9}, {'B', R1, 100, MTU, 1, 9}, {'B', R3, 102, MTU, 1, 9}, {'A', RR, 100, 3 * MTU, 0, 70000}}},
+	{"a response twice", UR_RULE_READ_DUP, 3, {{'A', RR, 100, 2 * MTU, 0, 9}, {'B', R1, 100, MTU, 1, 9}, {'B', R1, 100, MTU, 1, 9}}},
+	{"responses again, as asked for",
+	 UR_RULE_READ_DUP,
+	 0,
+	 {{'A', RR, 100, 2 * MTU, 0, 9},
+	  {'B', R1, 100, MTU, 1, 9},
+	  {'A', RR, 100, 2 * MTU, 0, 70000},
+	  {'B', R1, 100, MTU, 1, 9},
+	  {'B', R3, 101, MTU, 1, 9}}},
+	{"a response too short", UR_RULE_READ_LEN, 2, {{'A', RR, 100, 64, 0, 9}, {'B', RO, 100, 60, 1, 9}}},
+	{"a middle response at the end",
+	 UR_RULE_READ_KIND,
+	 3,
+	 {{'A', RR, 100, 2 * MTU, 0, 9}, {'B', R1, 100, MTU, 1, 9}, {'B', R2, 101, MTU, 1, 9}}},
+	{"responses that end early",
+	 UR_RULE_READ_SHORT,
+	 3,
+	 {{'A', RR, 100, 3 * MTU, 0, 9}, {'B', R1, 100, MTU, 1, 9}, {'B', R3, 101, MTU, 1, 9}}},
+	{"an atomic without a result",
+	 UR_RULE_ATOMIC_GAP,
+	 4,
+	 {{'A', SO, 100, 8, 0, 9},
+	  {'A', FA, 101, 0, 0, 9},
+	  {'A', FA, 102, 0, 0, 9},
+	  {'B', AA, 102, 0x1f, 3, 9},
+	  {'A', SO, 103, 8, 0, 20000}}},
+	{"only one direction", UR_RULE_ONEWAY, 1, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}}},
+	{"from the middle", UR_RULE_MID, 1, {{'A', SM, 100, MTU, 0, 9}, {'A', SL, 101, 8, 0, 9}, {'B', AK, 101, 0x1f, 9, 9}}},
+	{"times go back", UR_RULE_RECORDER, 2, {{'A', SO, 100, 8, 0, 9000}, {'A', SO, 101, 8, 0, -8000}}},
+};
+
+static unsigned put_ext(uint8_t *to, const struct step *t)
+{
+	const struct ur_opcode_info *op = ur_opcode(t->op);
+	const struct ur_reth reth = {.va = 0x1000, .rkey = 7, .len = (uint32_t)(op->flags & UR_OPF_READ ? t->arg : t->msn)};
+	const struct ur_aeth aeth = {.syndrome = op->flags & UR_OPF_PAYLOAD ? 0x1f : (uint8_t)t->arg, .msn = (uint32_t)t->msn};
+
+	memset(to, 0, op->ext_len);
+	if (op->flags & UR_OPF_RETH)
+		ur_reth_put(to + op->off_reth, &reth);
+	if (op->flags & UR_OPF_AETH)
+		ur_aeth_put(to + op->off_aeth, &aeth);
+	return op->ext_len;
+}
+
+static void add_frame(struct recording *r, const struct ur_pkt *p, ur_time when)
+{
+	struct rec_frame *f;
+
+	r->f = realloc(r->f, (r->n + 1) * sizeof(*r->f));
+	f = &r->f[r->n++];
+	f->len = f->have = p->len + p->tail_len;
+	f->data = malloc(f->len);
+	memcpy(f->data, p->data, p->len);
+	memcpy(f->data + p->len, p->tail, p->tail_len);
+	f->when = when;
+}
+
+/* A frame with `ext` bytes of headers and `len` bytes of payload behind a BTH. */
+static void build(struct recording *r, bool from_b, const struct ur_bth *b, const uint8_t *body, unsigned n, ur_time when)
+{
+	const struct ur_gid ga = ur_gid_from_v4(0x0100000a), gb = ur_gid_from_v4(0x0200000a);
+	struct ur_mac mac = {{2, 0, 0, 0, 0, 1}};
+	struct ur_path path = {0};
+	uint8_t room[UR_PKT_ROOM];
+	struct ur_pkt p = {.data = room, .room = sizeof(room), .ip_version = 4};
+
+	ur_path_build(&path, &mac, &mac, 0, from_b ? &gb : &ga, from_b ? &ga : &gb, 0, 64, 0, 0xc000);
+	memcpy(room, path.hdr, path.hdr_len);
+	p.l3_off = path.l3_off;
+	p.bth_off = (uint16_t)path.hdr_len;
+	ur_bth_put(room + path.hdr_len, b);
+	memcpy(room + path.hdr_len + UR_BTH_LEN, body, n);
+	p.len = path.hdr_len + UR_BTH_LEN + n;
+	ur_frame_finish(&p, b->pad);
+	add_frame(r, &p, when);
+}
+
+static void add_step(struct recording *r, const struct step *t, ur_time when)
+{
+	const struct ur_opcode_info *op = ur_opcode(t->op);
+	struct ur_bth b = {
+		.opcode = t->op, .pkey = UR_PKEY_DEFAULT, .dqpn = t->from == 'A' ? QP_B : QP_A, .psn = (uint32_t)t->psn, .ackreq = true};
+	unsigned len = op->flags & UR_OPF_PAYLOAD ? (unsigned)(t->arg & ~FILL) : 0, n;
+	uint8_t body[UR_PKT_ROOM];
+
+	n = put_ext(body, t);
+	memset(body + n, t->arg & FILL ? 0xbb : 0xaa, len);
+	b.pad = (uint8_t)(-len & 3);
+	build(r, t->from == 'B', &b, body, n + len, when);
+}
+
+static void rules__each(void)
+{
+	for (unsigned i = 0; i < ur_array_size(rows); i++) {
+		struct recording r = {.name = rows[i].name};
+		ur_time when = UR_NS_PER_S;
+		struct findings f;
+		bool ok;
+
+		for (const struct step *t = rows[i].steps; t < rows[i].steps + STEPS && t->from; t++) {
+			when += (ur_time)((int64_t)t->us * 1000);
+			add_step(&r, t, when);
+		}
+		analyze_run(&r, &f);
+		ok = rows[i].frame ? findings_of(&f, rows[i].rule, rows[i].frame) == 1 : !findings_of(&f, rows[i].rule, 0);
+		CU_ASSERT_TRUE(ok);
+		if (!ok) {
+			printf("# %s: expected %s at frame %u\n", rows[i].name, ur_rules[rows[i].rule].name, rows[i].frame);
+			findings_print(&f, "  got");
+		}
+		findings_free(&f);
+		analyze_free(&r);
+	}
+}
+
+/* --- where it was lost --- */
+
+static const struct place_row {
+	const char *name;
+	enum ur_an_place place;
+	bool answers;
+	unsigned half, n;
+	struct step steps[STEPS];
+} places[] = {
+	{"before the recorder",
+	 UR_AN_BEFORE,
+	 false,
+	 0,
+	 2,
+	 {{'A', SO, 100, 8, 0, 9},
+	  {'A', SO, 103, 8, 0, 9},
+	  {'B', AK, 101, NAK, 1, 9},
+	  {'A', SO, 101, 8, 0, 90},
+	  {'B', AK, 101, 0x1f, 2, 9}}},
+	{"behind the recorder",
+	 UR_AN_BEHIND,
+	 false,
+	 0,
+	 1,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'B', AK, 101, NAK, 1, 9}, {'A', SO, 101, 8, 0, 90}}},
+	{"by the recorder", UR_AN_MISSED, false, 0, 1, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'B', AK, 102, 0x1f, 3, 9}}},
+	{"overtaken",
+	 UR_AN_OVERTAKEN,
+	 false,
+	 0,
+	 1,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'B', AK, 102, 0x1f, 3, 9}}},
+	{"the answer behind the recorder",
+	 UR_AN_BEHIND,
+	 true,
+	 0,
+	 1,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'A', SO, 100, 8, 0, 70000}, {'B', AK, 100, 0x1f, 1, 9}}},
+	{"responses before the recorder",
+	 UR_AN_BEFORE,
+	 true,
+	 0,
+	 1,
+	 {{'A', RR, 100, 3 * MTU, 0, 9}, {'B', R1, 100, MTU, 1, 9}, {'B', R3, 102, MTU, 1, 9}, {'A', RR, 101, 2 * MTU, 0, 70000}}},
+};
+
+static void places__each(void)
+{
+	for (unsigned i = 0; i < ur_array_size(places); i++) {
+		const struct place_row *row = &places[i];
+		struct recording r = {.name = row->name};
+		ur_time when = UR_NS_PER_S;
+		struct ur_an_conn c;
+		struct findings f;
+		uint64_t got;
+
+		for (const struct step *t = row->steps; t < row->steps + STEPS && t->from; t++)
+			add_step(&r, t, when += (ur_time)t->us * 1000);
+		analyze_run(&r, &f);
+		CU_ASSERT_TRUE_FATAL(ur_analysis_conn(f.a, 0, &c));
+		got = row->answers ? c.half[row->half].answers_lost[row->place] : c.half[row->half].lost[row->place];
+		CU_ASSERT_EQUAL(got, row->n);
+		if (got != row->n)
+			printf("# %s: %u expected, %u counted\n", row->name, row->n, (unsigned)got);
+		findings_free(&f);
+		analyze_free(&r);
+	}
+}
+
+/* --- trains --- */
+
+/* Puts what lies behind the UDP header of frames 1 to n - 1 behind frame 0; their IPv4 identifications count, as the kernel's do. */
+static void make_train(struct recording *r)
+{
+	const unsigned head = UR_ETH_LEN + UR_IP4_LEN + UR_UDP_LEN;
+	struct rec_frame *f = &r->f[0];
+
+	for (unsigned i = 1; i < r->n; i++) {
+		ur_put16(r->f[i].data + UR_ETH_LEN + 4, (uint16_t)i);
+		analyze_mend(r, i, 0);
+		f->data = realloc(f->data, f->len + r->f[i].len - head);
+		memcpy(f->data + f->len, r->f[i].data + head, r->f[i].len - head);
+		f->len += r->f[i].len - head;
+		free(r->f[i].data);
+	}
+	r->n = 1;
+	f->have = f->len;
+	ur_put16(f->data + UR_ETH_LEN + 2, (uint16_t)(f->len - UR_ETH_LEN));
+	ur_put16(f->data + UR_ETH_LEN + UR_IP4_LEN + 4, (uint16_t)(f->len - UR_ETH_LEN - UR_IP4_LEN));
+}
+
+static void train__cut(void)
+{
+	static const struct step steps[][4] = {
+		{{'A', SF, 100, MTU, 0, 0}, {'A', SM, 101, MTU, 0, 0}, {'A', SL, 102, 9, 0, 0}},
+		{{'A', RR, 100, 64, 0, 0}, {'A', AK, 7777, 0x1f, 5, 0}},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(steps); i++) {
+		struct recording r = {.name = "train"};
+		struct ur_an_totals t;
+		struct findings f;
+		unsigned n = 0;
+
+		for (const struct step *s = steps[i]; s < steps[i] + 4 && s->from; s++, n++)
+			add_step(&r, s, UR_NS_PER_S);
+		make_train(&r);
+		analyze_run(&r, &f);
+		ur_analysis_totals(f.a, &t);
+		CU_ASSERT_EQUAL(t.frames, 1);
+		CU_ASSERT_EQUAL(t.roce, n);
+		CU_ASSERT_EQUAL(findings_worse(&f, UR_WARNING), 0);
+		CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_RECORDER, 1), 1);
+		findings_free(&f);
+		analyze_free(&r);
+	}
+}
+
+/* --- sentences --- */
+
+static void text__holes(void)
+{
+	struct ur_finding f = {.rule = UR_RULE_RETX,
+			       .frame = 9,
+			       .seen = {4, 8},
+			       .src = ur_gid_from_v4(0x0100000a),
+			       .v = {77, 1500000},
+			       .s = {"{dst} says so in {f1}"}};
+	char text[200], small[8];
+
+	f.dst = ur_gid_from_v4(0x0200000a);
+	ur_finding_text(&f, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "PSN 77 of frame 4 again, 1.50 ms later: 10.0.0.2 says so in frame 8");
+	CU_ASSERT_EQUAL(ur_finding_text(&f, small, sizeof(small)), 7);
+	CU_ASSERT_STRING_EQUAL(small, "PSN 77 ");
+}
+
+static void rules__all_have_names(void)
+{
+	for (unsigned i = 0; i < UR_RULE_COUNT; i++) {
+		CU_ASSERT_TRUE(ur_rules[i].name && *ur_rules[i].name && *ur_rules[i].sentence);
+		for (unsigned k = 0; k < i; k++)
+			CU_ASSERT_STRING_NOT_EQUAL(ur_rules[i].name, ur_rules[k].name);
+	}
+}
+
+void ur_suite_analyze_rules(void)
+{
+	CU_pSuite s = CU_add_suite("analyze_rules", NULL, NULL);
+
+	CU_add_test(s, "rules: each on its shortest conversation", rules__each);
+	CU_add_test(s, "rules: all have names", rules__all_have_names);
+	CU_add_test(s, "places: each", places__each);
+	CU_add_test(s, "train: cut into its packets", train__cut);
+	CU_add_test(s, "text: holes", text__holes);
+}
