@@ -3,7 +3,7 @@
  * apps/uroce: the command line tool, one file per subcommand. options.c holds what they share: the options that become UROCE_* variables.
  *
  * Exit status: 0, 1 when something is wrong with the machine, 2 when something is wrong with the command line; `run` ends with the status
- * of the program, or 127 when there is no such program. Every failure is one sentence on stderr.
+ * of the program, or 127 when there is no such program; `pcap` as its help says. Every failure is one sentence on stderr.
  */
 #ifndef UR_CMD_H
 #define UR_CMD_H
@@ -16,6 +16,7 @@
 
 int ur_cmd_run(int argc, char **argv);
 int ur_cmd_info(int argc, char **argv);
+int ur_cmd_pcap(int argc, char **argv);
 
 /* Prints "uroce: " and the sentence; returns `status`. */
 int ur_cmd_fail(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -15,6 +15,7 @@ static const struct {
 	 "run [OPTIONS] [--files] -- PROGRAM [ARGS]   run an RDMA program on uroce; with a device's files in /sys and /dev"},
 	{"info", ur_cmd_info,
 	 "info [OPTIONS] [--config] [--counters]   show the device, its GIDs and routes; every setting; every counter, with values"},
+	{"pcap", ur_cmd_pcap, "pcap COMMAND FILE...   what a capture of RoCEv2 traffic says; 'uroce pcap --help'"},
 };
 
 int ur_cmd_fail(int status, const char *fmt, ...)
@@ -57,5 +58,5 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].run(argc - 1, argv + 1);
-	return ur_cmd_fail(UR_EXIT_USAGE, "unknown subcommand '%s': there are run and info; 'uroce --help' explains them", argv[1]);
+	return ur_cmd_fail(UR_EXIT_USAGE, "unknown subcommand '%s': there are run, info and pcap; 'uroce --help' explains them", argv[1]);
 }

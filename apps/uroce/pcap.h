@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce pcap: what its subcommands share. pcap_read.c reads files; each other file is one subcommand. */
+#ifndef UR_PCAP_H
+#define UR_PCAP_H
+
+#include <stdio.h>
+
+#include "analyze/analyze.h"
+
+#define UR_PCAP_TEXT 512 /* bytes of a sentence */
+
+struct ur_pcap_finding { /* with its sentence ready, for a list that is sorted at the end */
+	uint32_t frame, order;
+	enum ur_rule rule;
+	ur_time when;
+	uint32_t qpn;
+	char *text;
+};
+
+struct ur_pcap_file {
+	const char *name;
+	char *unreadable; /* why, or why not to its end; NULL when it was read whole */
+	struct ur_analysis *analysis;
+	struct ur_pcap_finding *found; /* by frame */
+	size_t n, room;
+	uint64_t untold[UR_RULE_COUNT]; /* beyond the most that are kept of a rule */
+};
+
+/*
+ * Reads a whole pcap or pcapng file ("-": standard input). False, after a sentence on stderr, when nothing could be read of it; what is
+ * wrong with its end stands in `unreadable`. To be closed in either case.
+ */
+bool ur_pcap_open(struct ur_pcap_file *f, const char *name);
+void ur_pcap_close(struct ur_pcap_file *f);
+
+static inline const char *ur_pcap_severity(enum ur_rule rule)
+{
+	static const char *const names[] = {[UR_NOTE] = "note", [UR_WARNING] = "warning", [UR_ERROR] = "error"};
+
+	return names[ur_rules[rule].severity];
+}
+
+/* "1.25 ms". */
+const char *ur_pcap_time(uint64_t ns, char to[24]);
+/* A JSON string with its quotes. */
+void ur_pcap_json(FILE *out, const char *s);
+const char *ur_pcap_service(uint8_t service);
+
+int ur_pcap_check(int argc, char **argv);
+int ur_pcap_verdict(int argc, char **argv);
+int ur_pcap_why(int argc, char **argv);
+int ur_pcap_list(int argc, char **argv);
+
+#endif

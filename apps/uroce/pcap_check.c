@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce pcap check: every finding, one a line. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "pcap.h"
+
+static void print_line(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
+{
+	const char *clause = ur_rules[g->rule].clause;
+
+	printf("%s:%u %s %s %s%s%s%s\n", f->name, g->frame, ur_pcap_severity(g->rule), ur_rules[g->rule].name, g->text, *clause ? " (" : "",
+	       clause, *clause ? ")" : "");
+}
+
+static void print_json(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
+{
+	fputs("{\"file\":", stdout);
+	ur_pcap_json(stdout, f->name);
+	printf(",\"frame\":%u,\"time\":%" PRIu64 ".%09" PRIu64 ",\"severity\":\"%s\",\"rule\":\"%s\",\"qpn\":%u,\"sentence\":", g->frame,
+	       (uint64_t)(g->when / UR_NS_PER_S), (uint64_t)(g->when % UR_NS_PER_S), ur_pcap_severity(g->rule), ur_rules[g->rule].name,
+	       g->qpn);
+	ur_pcap_json(stdout, g->text);
+	fputs(",\"clause\":", stdout);
+	ur_pcap_json(stdout, ur_rules[g->rule].clause);
+	puts("}");
+}
+
+static int check(const char *name, bool json, bool quiet)
+{
+	struct ur_pcap_file f;
+	struct ur_an_totals t = {0};
+	uint64_t by[3] = {0};
+	int rc = UR_EXIT_USAGE;
+
+	if (!ur_pcap_open(&f, name)) {
+		ur_pcap_close(&f);
+		return rc;
+	}
+	ur_analysis_totals(f.analysis, &t);
+	for (unsigned i = 0; i < UR_RULE_COUNT; i++)
+		by[ur_rules[i].severity] += t.findings[i];
+	for (size_t i = 0; i < f.n; i++) {
+		if (quiet && ur_rules[f.found[i].rule].severity == UR_NOTE)
+			continue;
+		if (json)
+			print_json(&f, &f.found[i]);
+		else
+			print_line(&f, &f.found[i]);
+	}
+	for (unsigned i = 0; i < UR_RULE_COUNT && !json; i++)
+		if (f.untold[i])
+			printf("%s: %" PRIu64 " more of %s\n", name, f.untold[i], ur_rules[i].name);
+	if (!json)
+		printf("%s: %" PRIu64 " frames, %" PRIu64 " RoCEv2 packets, %u connections: %" PRIu64 " errors, %" PRIu64
+		       " warnings, %" PRIu64 " notes\n",
+		       name, t.frames, t.roce, t.conns, by[UR_ERROR], by[UR_WARNING], by[UR_NOTE]);
+	rc = by[UR_ERROR] ? UR_EXIT_FAIL : 0;
+	if (f.unreadable)
+		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read behind frame %" PRIu64 ": %s", name, t.frames, f.unreadable);
+	else if (!t.roce)
+		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s holds no RoCEv2 packet (UDP port %u)", name, UR_ROCE_PORT);
+	ur_pcap_close(&f);
+	return rc;
+}
+
+int ur_pcap_check(int argc, char **argv)
+{
+	bool json = false, quiet = false;
+	int worst = 0, files = 0;
+
+	for (int i = 1; i < argc; i++) {
+		json |= strcmp(argv[i], "--json") == 0;
+		quiet |= strcmp(argv[i], "--quiet") == 0;
+	}
+	for (int i = 1; i < argc; i++) {
+		int rc;
+
+		if (strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "--quiet") == 0)
+			continue;
+		if (strncmp(argv[i], "--", 2) == 0)
+			return ur_cmd_fail(UR_EXIT_USAGE, "unknown option '%s': check takes --json, --quiet and files", argv[i]);
+		rc = check(argv[i], json, quiet);
+		worst = rc > worst ? rc : worst;
+		files++;
+	}
+	return files ? worst : ur_cmd_fail(UR_EXIT_USAGE, "no file given: uroce pcap check [--json] [--quiet] FILE...");
+}

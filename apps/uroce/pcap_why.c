@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * uroce pcap why: which completion status the requests of each QP will have ended with, and what in the recording made it so. Who asks sees
+ * 12 (retry exceeded), 13 (RNR retry exceeded), 9, 10 or 11 (refused), and 5 (flushed) for all that was posted behind.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "pcap.h"
+
+#define MANY_RNR 7 /* refusals in a row that look like the end of patience */
+
+static void say_tries(const struct ur_an_half *h)
+{
+	const char *sep = "   Sent again after";
+	char t[24];
+
+	for (unsigned i = 1; i < ur_array_size(h->tries) && h->tries[i]; i++) {
+		printf("%s %s", sep, ur_pcap_time(h->tries[i] - h->tries[i - 1], t));
+		sep = ",";
+	}
+	if (*sep == ',')
+		puts(".");
+}
+
+static void say_silence(const struct ur_an_half *h, const struct ur_an_half *back)
+{
+	uint32_t newest = h->last_answer_frame > back->last_frame ? h->last_answer_frame : back->last_frame;
+	char a[46], b[46];
+
+	ur_an_addr(&h->from, a);
+	ur_an_addr(&h->to, b);
+	if (back->damaged && back->damaged_frame > h->open_frame)
+		printf("   Answers from %s arrive and are refused, because their ICRC is wrong: %" PRIu64
+		       " of them, the last in frame %u.\n",
+		       b, back->damaged, back->damaged_frame);
+	else if (h->damaged && h->damaged_frame >= h->open_frame)
+		printf("   The requests are damaged before they come here (frame %u): %s cannot take them.\n", h->damaged_frame, b);
+	else if (!newest)
+		printf("   No packet from %s to this QP is here: it is not there, does not know the QP, or the way is cut between it and "
+		       "the "
+		       "recorder.\n",
+		       b);
+	else if (newest < h->open_frame)
+		printf("   %s is silent since frame %u: it went away, its QP is in an error state, or the way is cut between the recorder "
+		       "and "
+		       "it.\n",
+		       b, newest);
+	else
+		printf("   %s still sends (frame %u), but answers nothing from PSN %u on: it does not get those requests, between the "
+		       "recorder "
+		       "and it, or its QP refuses them in silence.\n",
+		       b, newest, h->open_psn);
+}
+
+static const char *refused_status(uint8_t syndrome)
+{
+	switch (ur_syndrome_value(syndrome)) {
+	case UR_NAK_REM_ACCESS: return "10 (remote access error)";
+	case UR_NAK_REM_OP: return "11 (remote operation error)";
+	default: return "9 (remote invalid request)";
+	}
+}
+
+static void say_flush(void)
+{
+	puts("   What was posted behind it ends with status 5 (flushed): look at the first completion only.");
+}
+
+/* True when something ended badly, or is about to. */
+static bool say_half(const struct ur_an_conn *c, unsigned i)
+{
+	const struct ur_an_half *h = &c->half[i], *back = &c->half[!i];
+	char a[46], b[46], t[24];
+
+	ur_an_addr(&h->from, a);
+	ur_an_addr(&h->to, b);
+	if (h->fatal) {
+		printf("%s to QP 0x%x of %s: status %s.\n   In frame %u %s refuses the request for good: %s.\n", a, h->dqpn, b,
+		       refused_status(h->fatal), h->fatal_frame, b, ur_an_nak_text(h->fatal));
+		say_flush();
+		return true;
+	}
+	if (!h->unanswered)
+		return false;
+	if (h->rnr_tries >= MANY_RNR || (h->rnr_tries > 1 && c->cm && c->rnr_retry[i] < 7 && h->rnr_tries > c->rnr_retry[i])) {
+		printf("%s to QP 0x%x of %s: status 13 (RNR retry exceeded), or soon.\n   %s said %u times in a row that it has no receive "
+		       "buffer for PSN %u (frames %u to %u): its program posts too few, or too late.\n",
+		       a, h->dqpn, b, b, h->rnr_tries, h->open_psn, h->open_frame, h->open_last);
+		say_flush();
+		return true;
+	}
+	if (h->open_tries < 2)
+		return false;
+	printf("%s to QP 0x%x of %s: status 12 (retry exceeded), or soon.\n   PSN %u was sent in frame %u and has no answer after %u "
+	       "transmissions in %s, the last in frame %u.\n",
+	       a, h->dqpn, b, h->open_psn, h->open_frame, h->open_tries, ur_pcap_time(h->open_until - h->open_since, t), h->open_last);
+	say_tries(h);
+	if (c->cm && c->ack_timeout)
+		printf("   The connection request allows %u retries, each after %s at least.\n", c->retry_count,
+		       ur_pcap_time(4096ull << c->ack_timeout, t));
+	say_silence(h, back);
+	say_flush();
+	return true;
+}
+
+static bool wanted(const struct ur_an_conn *c, long qpn)
+{
+	return qpn < 0 || c->half[0].dqpn == (uint32_t)qpn || c->half[1].dqpn == (uint32_t)qpn;
+}
+
+/* One that was refused, or never answered, has no QPs that could end badly. */
+static bool say_cm(const struct ur_pcap_file *f)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < f->n; i++) {
+		const struct ur_pcap_finding *g = &f->found[i];
+
+		if (g->rule != UR_RULE_CM_REJ && g->rule != UR_RULE_CM_NOREP)
+			continue;
+		printf("Connection manager, frame %u: %s.\n", g->frame, g->text);
+		any = true;
+	}
+	return any;
+}
+
+static int why(const char *name, long qpn)
+{
+	struct ur_pcap_file f;
+	struct ur_an_conn c;
+	bool any = false, known = qpn < 0;
+	int rc = UR_EXIT_USAGE;
+
+	if (ur_pcap_open(&f, name)) {
+		any = qpn < 0 && say_cm(&f);
+		for (uint32_t i = 0; ur_analysis_conn(f.analysis, i, &c); i++) {
+			if (!wanted(&c, qpn))
+				continue;
+			known = true;
+			any |= say_half(&c, 0);
+			any |= say_half(&c, 1);
+		}
+		if (!known)
+			ur_cmd_fail(0, "no packet in %s goes to QP 0x%lx: 'uroce pcap list %s' shows all", name, qpn, name);
+		else if (!any)
+			printf("%s shows no request that failed.\n", name);
+		rc = f.unreadable ? ur_cmd_fail(rc, "%s cannot be read to its end: %s", name, f.unreadable) : known ? any : rc;
+	}
+	ur_pcap_close(&f);
+	return rc;
+}
+
+int ur_pcap_why(int argc, char **argv)
+{
+	const char *name = NULL;
+	long qpn = -1;
+	char *end = "";
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--qp") == 0 && i + 1 < argc)
+			qpn = strtol(argv[++i], &end, 0);
+		else if (strncmp(argv[i], "--", 2) != 0 && !name)
+			name = argv[i];
+		else
+			return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not expected here: uroce pcap why [--qp N] FILE", argv[i]);
+	}
+	if (*end || qpn > 0xffffff)
+		return ur_cmd_fail(UR_EXIT_USAGE, "a QP is a number up to 0xffffff");
+	return name ? why(name, qpn) : ur_cmd_fail(UR_EXIT_USAGE, "no file given: uroce pcap why [--qp N] FILE");
+}
