@@ -92,3 +92,16 @@ test_wire_train_cut_by_the_kernel() {
 	last=$(tshark -r "$TMP/wire.pcap" -Y 'ip.id > 10' 2>/dev/null | wc -l)
 	[ "$last" -gt 100 ] || fail "$last packets were cut from long trains"
 }
+
+# What one side recorded while both sides lost, doubled and moved packets: every packet was as it has to be, and the losses have a place.
+test_capture_lossy() {
+	local f faults=drop=2%,dup=1%,reorder=1%
+	serve "$RPING" "$NS1" "$TMP/server" --fault $faults,seed=3 --capture "$TMP/lossy1.pcapng" -- rping -s -V -C 30 -S 60000 || return 1
+	uroce_in "$NS2" --fault $faults,seed=4 --capture "$TMP/lossy2.pcapng" -- rping -c -a 10.77.0.1 -V -C 30 -S 60000 >"$TMP/client" 2>&1 ||
+		{ cat "$TMP/client"; fail "client status $?"; return; }
+	served "$TMP/server" || return 1
+	for f in lossy1 lossy2; do
+		"$UROCE" pcap check "$TMP/$f.pcapng" >"$TMP/found" || { grep ' error ' "$TMP/found"; fail "$f: an error was found"; return; }
+		grep -q 'warning RETX .*lost between' "$TMP/found" || { fail "$f: no loss with its place"; return; }
+	done
+}
