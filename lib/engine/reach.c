@@ -79,7 +79,7 @@ static void touch_pages(void *arg)
 
 bool ur_reach_by_touch(void *at, uint64_t len, bool write)
 {
-	struct pages p = {.at = at, .end = (uint8_t *)at + len, .write = write};
+	struct pages p = {.at = at, .end = (uint8_t *)((uintptr_t)at + len), .write = write};
 
 	if (!ur_catch_start())
 		return true;
@@ -93,8 +93,10 @@ bool ur_reach_all(void *at, uint64_t len, bool write)
 	bool advice = ur_reach_supported(), ok = true;
 
 	for (uint64_t done = 0, n; ok && done < len; done += n) {
+		void *piece = (void *)((uintptr_t)at + done); /* a program may name memory from NULL on */
+
 		n = len - done < PIECE ? len - done : PIECE;
-		ok = advice ? ur_reach((uint8_t *)at + done, n, write) : ur_reach_by_touch((uint8_t *)at + done, n, write);
+		ok = advice ? ur_reach(piece, n, write) : ur_reach_by_touch(piece, n, write);
 	}
 	return ok;
 }

@@ -266,7 +266,9 @@ static void parse(struct options *o, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
-	struct options o = {.name = slash ? slash + 1 : argv[0], .findings = "findings", .seed = 1, .jobs = 1, .stop = 20};
+	static struct options o; /* its corpus is in use until the end */
+
+	o = (struct options){.name = slash ? slash + 1 : argv[0], .findings = "findings", .seed = 1, .jobs = 1, .stop = 20};
 
 	parse(&o, argc, argv);
 	for (unsigned i = 0; i < o.given.n; i++)
