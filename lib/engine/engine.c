@@ -292,9 +292,11 @@ struct ur_nic *ur_engine_lock(struct ur_engine *e)
 	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
 	shard_enter(e);
 	e->nic->now = ur_engine_now();
-	if (ur_unlikely(ur_coalesce_waits(&e->coalesce))) { /* before the QP is disconnected, say */
+	if (ur_unlikely(ur_coalesce_waits(&e->coalesce)) || ur_unlikely(atomic_load_explicit(&e->owes, memory_order_relaxed))) {
+		/* Before the QP is disconnected, say: posts of its own, and acknowledgements that its peer waits for. */
 		ur_coalesce_looked(&e->coalesce, e->nic->now);
 		ur_nic_poll_tx(e->nic, e->nic->now);
+		atomic_store_explicit(&e->owes, false, memory_order_relaxed);
 	}
 	return e->nic;
 }
