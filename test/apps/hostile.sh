@@ -66,9 +66,9 @@ row_numbers() {
 row_connection_in_use() {
 	attack_beside "$TMP/attack" stale victim="$victim" port="$RPING" || return 1
 	attack_beside "$TMP/attack2" congestion victim="$victim" || return 1
-	honest -v -C 1200 -S 64 >"$TMP/client" || return 1
+	honest -v -C 3000 -S 64 >"$TMP/client" || return 1
 	await_attackers || return 1
-	same_count 1200 '^ping data' "$TMP/client" && same_count 1 '^connection of QP' "$TMP/attack" && same_count 1 '^notified 50' "$TMP/attack2"
+	same_count 3000 '^ping data' "$TMP/client" && same_count 1 '^connection of QP' "$TMP/attack" && same_count 1 '^notified 50' "$TMP/attack2"
 }
 
 # --- over each kind of port ---
