@@ -62,7 +62,15 @@ struct pages {
 	bool write;
 };
 
-/* A write that changes nothing, whoever else writes there. */
+/* Changes nothing, whoever else writes there. A compiler may make a mere load of an OR with 0, not of this. */
+static void touch_by_write(uint8_t *at)
+{
+	uint8_t v = __atomic_load_n(at, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(at, &v, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		continue;
+}
+
 static void touch_pages(void *arg)
 {
 	const struct pages *p = arg;
@@ -70,9 +78,9 @@ static void touch_pages(void *arg)
 
 	while (at < p->end) {
 		if (p->write)
-			__atomic_fetch_or(at, 0, __ATOMIC_RELAXED);
+			touch_by_write(at);
 		else
-			(void)__atomic_load_n(at, __ATOMIC_RELAXED);
+			(void)*(volatile uint8_t *)at;
 		at += page_size() - (uintptr_t)at % page_size();
 	}
 }

@@ -21,7 +21,7 @@ void ur_suite_touch(void);
 #define RW (PROT_READ | PROT_WRITE)
 
 static size_t page;
-static uint8_t *at; /* two pages; what lies behind is not mapped */
+static uint8_t *at; /* two pages; what lies behind gives no access, and is kept so that no other thread maps anything there */
 static uint8_t buf[16384];
 
 static void setup(void)
@@ -29,7 +29,7 @@ static void setup(void)
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	at = mmap(NULL, 3 * page, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CU_ASSERT_PTR_NOT_EQUAL_FATAL(at, MAP_FAILED);
-	munmap(at + 2 * page, page);
+	mprotect(at + 2 * page, page, PROT_NONE);
 	memset(buf, 7, sizeof(buf));
 	CU_ASSERT_TRUE_FATAL(ur_catch_start());
 	ur_catch_again();
@@ -38,7 +38,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	munmap(at, 2 * page);
+	munmap(at, 3 * page);
 }
 
 /* --- accesses --- */
