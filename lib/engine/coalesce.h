@@ -26,10 +26,6 @@ struct ur_coalesce {
 
 /* A post at `now`; `driven` is when the application last polled, 0: never, or it said that it would block. True when it waits. */
 bool ur_coalesce_posted(struct ur_coalesce *c, ur_time now, ur_time driven);
-static inline bool ur_coalesce_waits(const struct ur_coalesce *c)
-{
-	return atomic_load_explicit(&c->waiting, memory_order_relaxed) != 0;
-}
 /* What waited has been sent, at `now`, by the thread that posted. */
 void ur_coalesce_sent(struct ur_coalesce *c, ur_time now);
 /* The progress thread, or a control call, sends what waits. */

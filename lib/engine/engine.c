@@ -271,18 +271,24 @@ static void shard_release(struct ur_engine *e, ur_time next)
 {
 	for (;;) {
 		int cancel_state = e->cancel_state;
+		bool rang;
 
 		shard_leave(e);
-		pthread_mutex_unlock(&e->shard);
+		rang = ur_engine_give_up(e);
 		pthread_setcancelstate(cancel_state, NULL);
 		if (ur_unlikely(next < atomic_load_explicit(&e->wake_at, memory_order_relaxed)))
 			ur_progress_wake(e);
-		atomic_thread_fence(memory_order_seq_cst);
-		if (ur_likely(!ur_nic_rang(e->nic)) || !shard_try(e))
+		if (ur_likely(!rang) || !shard_try(e))
 			return;
 		ur_nic_poll(e->nic, ur_engine_now());
 		next = ur_nic_next(e->nic);
 	}
+}
+
+/* Posts that wait for a poll, or answers. */
+static bool has_left_work(const struct ur_engine *e)
+{
+	return atomic_load_explicit(&e->owes, memory_order_relaxed) || ur_nic_rang(e->nic);
 }
 
 struct ur_nic *ur_engine_lock(struct ur_engine *e)
@@ -292,8 +298,7 @@ struct ur_nic *ur_engine_lock(struct ur_engine *e)
 	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
 	shard_enter(e);
 	e->nic->now = ur_engine_now();
-	if (ur_unlikely(ur_coalesce_waits(&e->coalesce)) || ur_unlikely(atomic_load_explicit(&e->owes, memory_order_relaxed))) {
-		/* Before the QP is disconnected, say: posts of its own, and acknowledgements that its peer waits for. */
+	if (ur_unlikely(has_left_work(e))) { /* before the QP is disconnected, say: its own posts, and ACKs that its peer waits for */
 		ur_coalesce_looked(&e->coalesce, e->nic->now);
 		ur_nic_poll_tx(e->nic, e->nic->now);
 		atomic_store_explicit(&e->owes, false, memory_order_relaxed);
@@ -428,7 +433,7 @@ bool ur_engine_drive(struct ur_engine *e)
 /* It may look at its queue once more before it does. */
 void ur_engine_will_block(struct ur_engine *e)
 {
-	if (atomic_load_explicit(&e->owes, memory_order_relaxed) || ur_nic_rang(e->nic))
+	if (has_left_work(e))
 		poll_if_free(e, ur_engine_now());
 	atomic_store_explicit(&e->once_more, true, memory_order_relaxed);
 	atomic_store(&e->driven_at, 0);

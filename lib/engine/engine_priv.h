@@ -86,6 +86,17 @@ int ur_telemetry_offer(struct ur_engine *e);
 bool ur_ending_asked(void);
 void ur_ending_serve(struct ur_engine *e);
 
+/*
+ * Unlocks the shard, all that its holder has entered being left. True when somebody rang who found it taken and went away: that is now the
+ * business of who held it.
+ */
+static inline bool ur_engine_give_up(struct ur_engine *e)
+{
+	pthread_mutex_unlock(&e->shard);
+	atomic_thread_fence(memory_order_seq_cst);
+	return ur_nic_rang(e->nic);
+}
+
 /* engine.c: as ur_engine_lock, but NULL when somebody holds the shard. */
 struct ur_nic *ur_engine_try(struct ur_engine *e);
 /* Gives up the shard after a round at `now`, of which a lazy one may leave something to be sent. */

@@ -123,10 +123,7 @@ static bool rest(struct ur_engine *e, const struct ur_poller *p)
 	pthread_mutex_lock(&e->shard);
 	until = ur_poller_until(p, now, atomic_load(&e->driven_at), ur_nic_next(e->nic), on_port);
 	sleep = until > now && announce(e, until, false);
-	pthread_mutex_unlock(&e->shard);
-	/* Who rang while we held the shard, after we had looked for that, found it taken and went away. */
-	atomic_thread_fence(memory_order_seq_cst);
-	sleep = sleep && !ur_nic_rang(e->nic);
+	sleep = !ur_engine_give_up(e) && sleep;
 	if (sleep)
 		sleep_until(e, until, on_port);
 	awake(e);

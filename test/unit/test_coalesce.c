@@ -42,7 +42,7 @@ static void coalesce__trusts_nobody_at_first(void)
 	ur_time now = MS;
 
 	CU_ASSERT_EQUAL(row(&c, &now, 10, US), 0);
-	CU_ASSERT_FALSE(ur_coalesce_waits(&c));
+	CU_ASSERT_EQUAL(atomic_load(&c.waiting), 0);
 }
 
 static void coalesce__first_of_a_row_leaves_at_once(void)
@@ -52,9 +52,9 @@ static void coalesce__first_of_a_row_leaves_at_once(void)
 
 	CU_ASSERT_EQUAL(row(&c, &now, 1, US), 0);
 	CU_ASSERT_EQUAL(row(&c, &now, 10, US), 9);
-	CU_ASSERT_TRUE(ur_coalesce_waits(&c));
+	CU_ASSERT_TRUE(atomic_load(&c.waiting) > 0);
 	CU_ASSERT_FALSE(ur_coalesce_polled(&c, now));
-	CU_ASSERT_FALSE(ur_coalesce_waits(&c));
+	CU_ASSERT_EQUAL(atomic_load(&c.waiting), 0);
 }
 
 static void coalesce__many_are_sent(void)
@@ -85,7 +85,7 @@ static void coalesce__who_goes_away_is_not_waited_for(void)
 	for (unsigned i = 0; i < 5; i++) {
 		CU_ASSERT_EQUAL(row(&c, &now, 4, 500 * US), 3);
 		ur_coalesce_looked(&c, now);
-		CU_ASSERT_FALSE(ur_coalesce_waits(&c));
+		CU_ASSERT_EQUAL(atomic_load(&c.waiting), 0);
 		now += MS;
 		CU_ASSERT_TRUE(ur_coalesce_polled(&c, now));
 		ur_coalesce_late(&c, now, false);
