@@ -15,7 +15,6 @@
 
 #include "engine/names.h"
 
-#define MAGIC 0x75726f6365000800ull /* with the version of the page's layout */
 #define BACKLOG 512                 /* two of each slot */
 #define GUESTS 64                   /* whose greeting we wait for */
 #define GUEST_MS 1000               /* how long */
@@ -103,7 +102,7 @@ union control {
 /* With the descriptors of `own`, if it is not NULL. */
 static bool say(int fd, const struct ur_own_page *own)
 {
-	struct greeting g = {.magic = MAGIC, .id = own ? own->id : 0, .slot = own ? own->slot : 0};
+	struct greeting g = {.magic = UR_GREETING_MAGIC, .id = own ? own->id : 0, .slot = own ? own->slot : 0};
 	struct iovec iov = {&g, sizeof(g)};
 	union control c = {.bytes = {0}};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -151,7 +150,7 @@ static bool hear(int fd, struct greeting *g, int fds[2])
 	if (n < 0)
 		return false;
 	take_descriptors(&m, fds);
-	if (n == (ssize_t)sizeof(*g) && g->magic == MAGIC && (g->slot == 0 || fds[1] >= 0))
+	if (n == (ssize_t)sizeof(*g) && g->magic == UR_GREETING_MAGIC && (g->slot == 0 || fds[1] >= 0))
 		return true;
 	if (fds[1] >= 0) {
 		close(fds[0]);

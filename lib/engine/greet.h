@@ -14,6 +14,8 @@
 
 #include "engine/page.h"
 
+#define UR_GREETING_MAGIC 0x75726f6365000900ull /* what a greeting begins with; its last bytes are the version of the page's layout */
+
 struct ur_greeter;
 
 /*

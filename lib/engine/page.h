@@ -36,6 +36,17 @@ struct ur_port_table {
 	struct ur_port_entry entry[UR_PORTS];
 };
 
+/* The ports that the process listened on until a moment ago, newer ones in the place of older ones (UR_CM_LEFT). */
+#define UR_PORTS_LEFT 8
+struct ur_ports_left {
+	struct {
+		_Atomic uint64_t at; /* CLOCK_MONOTONIC, ns; 0: none */
+		uint16_t port, zero[3];
+		struct ur_gid gid;
+	} last[UR_PORTS_LEFT];
+	uint32_t n; /* ever */
+};
+
 /* What a process shows one other (local.c). A cache line: it is written for each burst, and read by that one alone. */
 struct ur_pair {
 	_Alignas(64) _Atomic uint64_t tail; /* of our ring to it, for the process whose id is in the upper half */
@@ -51,6 +62,7 @@ struct ur_page {
 		uint32_t n;
 		uint8_t slot[UR_SLOTS];
 	} sharers;
+	struct ur_ports_left left;
 	_Alignas(64) _Atomic uint32_t sleeps; /* odd while the owner sleeps */
 	struct ur_port_table ports;
 	_Alignas(4096) struct ur_pair with[UR_SLOTS];

@@ -317,5 +317,5 @@ bool ur_registry_orphaned(struct ur_registry *r, uint8_t slot)
 
 bool ur_registry_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
 {
-	return ur_registry_listened_on(r, ps, port, dst) || lower_one_started(r);
+	return ur_registry_listened_on(r, ps, port, dst) || ur_registry_left(r, port, dst) || lower_one_started(r);
 }

@@ -72,8 +72,9 @@ int ur_registry_listen(struct ur_registry *r, uint16_t port_space, const struct 
 int ur_registry_move(struct ur_registry *r, uint16_t port_space, const struct ur_gid *from, const struct ur_gid *to, bool reuse,
 		     uint16_t port);
 /*
- * Who answers a request for a port that this process does not listen on? True: another process listens there, of whatever user, or another
- * one of this user (that with the lowest slot of those that have started) refuses it.
+ * Who answers a request for a port that this process does not listen on? True: another process listens there, of whatever user, or one of
+ * this user did so less than UR_CM_LEFT ago and may do so again, or another one (that with the lowest slot of those that have started)
+ * refuses it.
  */
 bool ur_registry_elsewhere(struct ur_registry *r, uint16_t port_space, uint16_t port, const struct ur_gid *dst);
 

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cm/cm.h"
 #include "engine/names.h"
 #include "engine/registry_priv.h"
 #include "wire/gid_set.h"
@@ -301,6 +302,50 @@ static int take_name(struct ur_registry *r, const struct ur_port_entry *e)
 	return 0;
 }
 
+/* --- ports that were listened on a moment ago --- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static void show_left(struct ur_registry *r, const struct ur_port_entry *e)
+{
+	struct ur_ports_left *l = &r->own.page->left;
+	unsigned i = l->n++ % UR_PORTS_LEFT;
+
+	atomic_store(&l->last[i].at, 0);
+	l->last[i].port = e->port;
+	l->last[i].gid = e->gid;
+	atomic_store(&l->last[i].at, now_ns());
+}
+
+/* What is read while its owner writes another in its place is wrong for once: then the peer asks again, or is refused. */
+static bool left_there(const struct ur_ports_left *l, uint16_t port, const struct ur_gid *dst, uint64_t now)
+{
+	for (unsigned i = 0; i < UR_PORTS_LEFT; i++) {
+		uint64_t at = atomic_load(&l->last[i].at);
+		struct ur_gid gid = l->last[i].gid;
+
+		if (at && now - at < UR_CM_LEFT && l->last[i].port == port && ur_gid_covers(&gid, dst))
+			return true;
+	}
+	return false;
+}
+
+bool ur_registry_left(const struct ur_registry *r, uint16_t port, const struct ur_gid *dst)
+{
+	uint64_t now = now_ns();
+
+	for (unsigned s = 1; s < UR_SLOTS; s++)
+		if (r->sibling[s] && left_there(&r->sibling[s]->page->left, port, dst, now) && ur_registry_alive(r, (uint8_t)s))
+			return true;
+	return false;
+}
+
 /* --- binding and listening --- */
 
 static int take(struct ur_registry *r, const struct ur_port_entry *what)
@@ -320,13 +365,12 @@ static int take(struct ur_registry *r, const struct ur_port_entry *what)
 static int take_ephemeral(struct ur_registry *r, struct ur_port_entry *what)
 {
 	struct ur_port_entry alone = *what;
-	struct timespec ts;
+	uint64_t first = now_ns() / 64;
 	int err = EADDRNOTAVAIL;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
 	alone.reuse = false;
 	for (unsigned i = 0; i < EPHEMERAL_COUNT && err && err != ENOSPC; i++) {
-		what->port = alone.port = (uint16_t)(EPHEMERAL_FIRST + ((uint64_t)ts.tv_nsec / 64 + i) % EPHEMERAL_COUNT);
+		what->port = alone.port = (uint16_t)(EPHEMERAL_FIRST + (first + i) % EPHEMERAL_COUNT);
 		err = take(r, &alone);
 	}
 	if (!err)
@@ -378,6 +422,7 @@ int ur_registry_listen(struct ur_registry *r, uint16_t ps, const struct ur_gid *
 	begin_call(r);
 	if (on)
 		return start_listening(r, e);
+	show_left(r, e);
 	what = *e;
 	what.listening = false;
 	show(r, e, &what, UR_PORT_HELD);

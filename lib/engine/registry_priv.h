@@ -28,5 +28,7 @@ struct ur_registry {
 void ur_registry_drop_names(struct ur_registry *r);
 /* Does another process listen on the port at an address or wildcard that covers `dst`? */
 bool ur_registry_listened_on(struct ur_registry *r, uint16_t port_space, uint16_t port, const struct ur_gid *dst);
+/* Did another process of this user do so, in any port space, less than UR_CM_LEFT ago? */
+bool ur_registry_left(const struct ur_registry *r, uint16_t port, const struct ur_gid *dst);
 
 #endif

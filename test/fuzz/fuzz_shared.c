@@ -35,7 +35,6 @@
 #define PORTS 64 /* that we may be bound to at a time */
 #define BURST 32
 #define HONEST_LEN 200
-#define MAGIC 0x75726f6365000800ull
 
 __attribute__((format(printf, 1, 2), noreturn)) static void broken(const char *fmt, ...)
 {
@@ -126,7 +125,7 @@ static void send_greeting(const struct hostile *h, int fd)
 		uint64_t magic;
 		uint32_t id;
 		uint8_t slot, zero[3];
-	} g = {MAGIC, (uint32_t)ur_rng_u64(&evil), h->slot, {0}};
+	} g = {UR_GREETING_MAGIC, (uint32_t)ur_rng_u64(&evil), h->slot, {0}};
 	union {
 		struct cmsghdr h;
 		char bytes[CMSG_SPACE(2 * sizeof(int))];

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "cm/cm.h"
 #include "engine/registry_priv.h"
 #include "registry_harness.h"
 #include "wire/gid_set.h"
@@ -283,8 +284,6 @@ static void registry_elsewhere__listeners(void)
 	CU_ASSERT_FALSE(elsewhere_there(p, 7000));   /* the listener itself */
 	ur_registry_listen(r, TCP, &x, 7000, false); /* not ours: nothing happens */
 	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
-	listen_there(p, TCP, &x, 7000, false);
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
 	CU_ASSERT_EQUAL(bind_there(p, TCP, &any, false, 7002), 0);
 	listen_there(p, TCP, &any, 7002, true);
 	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7002, &y));
@@ -294,6 +293,25 @@ static void registry_elsewhere__listeners(void)
 	CU_ASSERT_TRUE(elsewhere_there(p, 7001));
 	proc_kill(p);
 	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7002, &y));
+}
+
+/* Who has stopped listening may listen again: nobody else says meanwhile that there is no listener. */
+static void registry_elsewhere__left(void)
+{
+	struct ur_registry *r = open_here(), *other = open_here();
+	struct ur_ports_left *left = &ur_registry_page(other)->page->left;
+
+	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &x, false, &(uint16_t){7000}), 0);
+	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &x, 7000, true), 0);
+	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &x, 7000, false), 0);
+	ur_registry_release(other, TCP, &x, 7000);
+	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	CU_ASSERT_TRUE(ur_registry_elsewhere(r, UDP, 7000, &x)); /* perftest comes again by another port space */
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7001, &x));
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &y));
+	CU_ASSERT_FALSE(ur_registry_elsewhere(other, TCP, 7000, &x)); /* its own connection manager knows */
+	left->last[0].at -= UR_CM_LEFT;
+	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
 }
 
 static void start_three(struct proc *p[3])
@@ -373,5 +391,6 @@ void ur_suite_registry(void)
 	CU_ADD_TEST(s, registry_elsewhere__families);
 	CU_ADD_TEST(s, registry_orphaned__lowest_speaks);
 	CU_ADD_TEST(s, registry_elsewhere__listeners);
+	CU_ADD_TEST(s, registry_elsewhere__left);
 	CU_ADD_TEST(s, registry_elsewhere__refusers);
 }
