@@ -64,6 +64,7 @@ struct ur_sim_buf *ur_sim_buf_get(struct ur_sim *sim, enum ur_sim_where where)
 		sim->free = b->pkt.next;
 	} else if (sim->fresh < sim->npkts) {
 		b = &sim->bufs[sim->fresh++];
+		b->where = UR_SIM_FREE;
 	} else {
 		return NULL;
 	}
@@ -293,8 +294,8 @@ struct ur_sim *ur_sim_create(const struct ur_sim_config *cfg)
 	sim->npkts = cfg->npkts ? cfg->npkts : NPKTS_DEFAULT;
 	sim->rx_ring = cfg->rx_ring;
 	sim->nports = cfg->ports;
-	sim->bufs = calloc(sim->npkts, sizeof(*sim->bufs));
-	sim->heap = calloc(sim->npkts, sizeof(*sim->heap));
+	sim->bufs = malloc(sim->npkts * sizeof(*sim->bufs));
+	sim->heap = malloc(sim->npkts * sizeof(*sim->heap));
 	if (!sim->bufs || !sim->heap) {
 		ur_sim_destroy(sim);
 		return NULL;

@@ -2,36 +2,39 @@
 /* ChaCha20, the generator that erases its key, and the shuffled numbers. */
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/random.h"
 
 /* --- ChaCha20 (RFC 8439, 2.3) --- */
 
-static uint32_t rotl(uint32_t v, unsigned n)
+static inline uint32_t rotl(uint32_t v, unsigned n)
 {
 	return v << n | v >> (32 - n);
 }
 
-static void quarter(uint32_t s[16], unsigned a, unsigned b, unsigned c, unsigned d)
+static inline void quarter(uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *d)
 {
-	s[a] += s[b];
-	s[d] = rotl(s[d] ^ s[a], 16);
-	s[c] += s[d];
-	s[b] = rotl(s[b] ^ s[c], 12);
-	s[a] += s[b];
-	s[d] = rotl(s[d] ^ s[a], 8);
-	s[c] += s[d];
-	s[b] = rotl(s[b] ^ s[c], 7);
+	*a += *b;
+	*d = rotl(*d ^ *a, 16);
+	*c += *d;
+	*b = rotl(*b ^ *c, 12);
+	*a += *b;
+	*d = rotl(*d ^ *a, 8);
+	*c += *d;
+	*b = rotl(*b ^ *c, 7);
 }
 
-static uint32_t get_le32(const uint8_t *p)
+/* Columns, then diagonals. Written out: with indices known to the compiler the state stays in registers. */
+static inline void double_round(uint32_t s[16])
 {
-	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static void put_le32(uint8_t *p, uint32_t v)
-{
-	for (unsigned i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> 8 * i);
+	quarter(&s[0], &s[4], &s[8], &s[12]);
+	quarter(&s[1], &s[5], &s[9], &s[13]);
+	quarter(&s[2], &s[6], &s[10], &s[14]);
+	quarter(&s[3], &s[7], &s[11], &s[15]);
+	quarter(&s[0], &s[5], &s[10], &s[15]);
+	quarter(&s[1], &s[6], &s[11], &s[12]);
+	quarter(&s[2], &s[7], &s[8], &s[13]);
+	quarter(&s[3], &s[4], &s[9], &s[14]);
 }
 
 void ur_chacha20_block(const uint32_t key[8], const uint32_t at[4], uint8_t out[UR_CHACHA_BLOCK])
@@ -42,14 +45,10 @@ void ur_chacha20_block(const uint32_t key[8], const uint32_t at[4], uint8_t out[
 	memcpy(in + 4, key, 32);
 	memcpy(in + 12, at, 16);
 	memcpy(s, in, sizeof(s));
-	for (unsigned i = 0; i < 10; i++) {
-		for (unsigned k = 0; k < 4; k++)
-			quarter(s, k, 4 + k, 8 + k, 12 + k);
-		for (unsigned k = 0; k < 4; k++)
-			quarter(s, k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4);
-	}
+	for (unsigned i = 0; i < 10; i++)
+		double_round(s);
 	for (unsigned i = 0; i < 16; i++)
-		put_le32(out + 4 * i, s[i] + in[i]);
+		ur_put_le32(out + 4 * i, s[i] + in[i]);
 }
 
 /* --- the generator --- */
@@ -57,7 +56,7 @@ void ur_chacha20_block(const uint32_t key[8], const uint32_t at[4], uint8_t out[
 static void set_key(uint32_t key[8], const uint8_t *bytes)
 {
 	for (unsigned i = 0; i < 8; i++)
-		key[i] = get_le32(bytes + 4 * i);
+		key[i] = ur_get_le32(bytes + 4 * i);
 }
 
 void ur_random_init(struct ur_random *r, const struct ur_seed *seed)
@@ -101,7 +100,7 @@ uint32_t ur_random_u32(struct ur_random *r)
 	uint8_t b[4];
 
 	ur_random_bytes(r, b, sizeof(b));
-	return get_le32(b);
+	return ur_get_le32(b);
 }
 
 uint64_t ur_random_u64(struct ur_random *r)
@@ -135,7 +134,7 @@ uint32_t ur_shuffle_next(struct ur_shuffle *s)
 		uint32_t swap = right;
 
 		ur_chacha20_block(s->key, at, block);
-		right = left ^ (get_le32(block) & mask);
+		right = left ^ (ur_get_le32(block) & mask);
 		left = swap;
 	}
 	return left << half | right;
