@@ -193,6 +193,12 @@ __attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur
 		ur_cc_marked(qp, now);
 }
 
+/* From the peer, and to the address that it knows: another one of ours, or a group that we have joined, is not the connection's. */
+static inline bool is_between(const struct ur_pkt *p, const struct ur_path *path)
+{
+	return ur_gid_eq(&p->src, &path->dgid) && ur_gid_eq(&p->dst, &path->sgid);
+}
+
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 {
 	struct ur_qp *qp = ur_qp_find(tp, p->bth.dqpn);
@@ -219,7 +225,7 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		ur_qp_count(qp, UR_C_DROP_PKEY);
 		return;
 	}
-	if (ur_likely(qp->service != UR_UD) && ur_unlikely(!ur_gid_eq(&p->src, &qp->path->dgid))) { /* datagrams come from anybody */
+	if (ur_likely(qp->service != UR_UD) && ur_unlikely(!is_between(p, qp->path))) { /* datagrams come from anybody */
 		ur_qp_count(qp, UR_C_DROP_SOURCE);
 		return;
 	}

@@ -26,19 +26,21 @@ static void rx__drops(void)
 		uint8_t opcode;
 		uint16_t pkey;
 		uint32_t qpn_xor;
-		uint8_t src_xor;
+		uint8_t src_xor, dst_xor;
 	} t[] = {
-		{UR_C_DROP_QPN, UR_OP_SEND_ONLY, 0xffff, 0x7, 0},
-		{UR_C_DROP_QPN, UR_OP_SEND_ONLY, 0xffff, 0x30000, 0},
-		{UR_C_DROP_OPCODE, UR_UC | UR_OP_SEND_ONLY, 0xffff, 0, 0},
-		{UR_C_CNP_IGNORED, UR_OP_CNP, 0xffff, 0, 0},
-		{UR_C_DROP_SOURCE, UR_OP_CNP, 0xffff, 0, 1},
-		{UR_C_DROP_QPN, UR_OP_CNP, 0xffff, 0x7, 0},
-		{UR_C_DROP_OPCODE, 0x1f, 0xffff, 0, 0},
-		{UR_C_DROP_PKEY, UR_OP_SEND_ONLY, 0x8001, 0, 0},
-		{UR_C_DROP_PKEY, UR_OP_SEND_ONLY, 0, 0, 0},
-		{UR_C_DROP_SOURCE, UR_OP_SEND_ONLY, 0xffff, 0, 1},
-		{UR_C_DROP_SOURCE, UR_OP_ACK, 0xffff, 0, 1},
+		{UR_C_DROP_QPN, UR_OP_SEND_ONLY, 0xffff, 0x7, 0, 0},
+		{UR_C_DROP_QPN, UR_OP_SEND_ONLY, 0xffff, 0x30000, 0, 0},
+		{UR_C_DROP_OPCODE, UR_UC | UR_OP_SEND_ONLY, 0xffff, 0, 0, 0},
+		{UR_C_CNP_IGNORED, UR_OP_CNP, 0xffff, 0, 0, 0},
+		{UR_C_DROP_SOURCE, UR_OP_CNP, 0xffff, 0, 1, 0},
+		{UR_C_DROP_QPN, UR_OP_CNP, 0xffff, 0x7, 0, 0},
+		{UR_C_DROP_OPCODE, 0x1f, 0xffff, 0, 0, 0},
+		{UR_C_DROP_PKEY, UR_OP_SEND_ONLY, 0x8001, 0, 0, 0},
+		{UR_C_DROP_PKEY, UR_OP_SEND_ONLY, 0, 0, 0, 0},
+		{UR_C_DROP_SOURCE, UR_OP_SEND_ONLY, 0xffff, 0, 1, 0},
+		{UR_C_DROP_SOURCE, UR_OP_ACK, 0xffff, 0, 1, 0},
+		{UR_C_DROP_SOURCE, UR_OP_SEND_ONLY, 0xffff, 0, 0, 1},
+		{UR_C_DROP_SOURCE, UR_OP_ACK, 0xffff, 0, 0, 1},
 	};
 	static struct th h;
 	struct th_pkt p;
@@ -52,6 +54,7 @@ static void rx__drops(void)
 		p.p.bth.pkey = t[i].pkey;
 		p.p.bth.dqpn ^= t[i].qpn_xor;
 		p.p.src.raw[15] ^= t[i].src_xor;
+		p.p.dst.raw[15] ^= t[i].dst_xor;
 		th_feed(&h, 1, &p);
 		CU_ASSERT_EQUAL(count(&h, t[i].counter), before + 1);
 		th_expect_quiet(&h, 1);
