@@ -5,6 +5,8 @@
  */
 #include "base/bytes.h"
 #include "drivers/sim/internal.h"
+#include "wire/arp.h"
+#include "wire/frame.h"
 
 #define ETH_LEN 14
 #define WIRE_OVERHEAD 24 /* preamble, FCS and inter-frame gap take their time too */
@@ -117,6 +119,12 @@ static void corrupt(struct ur_sim *sim, struct ur_sim_buf *unit)
 	sim->stats.corrupted++;
 }
 
+/* What has no checksum of its own but Ethernet's, which no NIC lets pass when it is wrong. */
+static bool is_unprotected(const struct ur_sim_buf *unit)
+{
+	return unit->pkt.len >= UR_ETH_LEN && ur_get16(unit->pkt.data + 12) == UR_ETHERTYPE_ARP;
+}
+
 /* The pieces of a unit keep their order, unless one of them is held back. */
 static void launch(struct ur_sim *sim, struct ur_sim_wire *w, struct ur_sim_event e, ur_time left, const struct ur_sim_fate *f)
 {
@@ -150,7 +158,7 @@ static void put_on_wire(struct ur_sim *sim, struct ur_sim_wire *w, struct ur_sim
 	if (w->link.queue_bytes && queued > w->link.queue_bytes)
 		return drop(sim, e.buf, &sim->stats.queue_drops);
 	left = serialize(sim, w, e.buf);
-	if (f->drop)
+	if (f->drop || (f->corrupt && is_unprotected(e.buf)))
 		return drop(sim, e.buf, &sim->stats.lost);
 	if (f->thin)
 		ur_sim_unit_thin(sim, &e.buf);

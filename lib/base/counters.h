@@ -35,7 +35,7 @@
 	X(DROP_PKEY, "drop_pkey", "P_Key other than the default partition's") \
 	X(DROP_QPN, "drop_qpn", "no such destination QP") \
 	X(DROP_QP_STATE, "drop_qp_state", "destination QP in a state that receives nothing") \
-	X(DROP_SOURCE, "drop_source", "source address is not the peer's, destination not ours of that connection, or not those that a connection request names") \
+	X(DROP_SOURCE, "drop_source", "addresses are not those of the connection, or not those that a connection request names") \
 	X(DROP_QKEY, "drop_qkey", "Q_Key mismatch") \
 	X(DROP_MAD, "drop_mad", "malformed or unknown management datagram") \
 	X(DROP_NO_RECV, "drop_no_receive", "UC and UD messages dropped since no receive WQE was posted") \
