@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -43,6 +44,38 @@ static bool knows(struct ur_registry *r, uint8_t slot)
 {
 	ur_registry_meet(r);
 	return ur_registry_sibling(r, slot) != NULL;
+}
+
+/* A newcomer waits for the others only for a moment; on a busy machine their answers may come later. */
+static bool comes_to_know(struct ur_registry *r, uint8_t slot)
+{
+	for (unsigned i = 0; i < 10000 && !knows(r, slot); i++)
+		usleep(1000);
+	return knows(r, slot);
+}
+
+static bool comes_to_know_there(struct proc *p, uint8_t slot)
+{
+	for (unsigned i = 0; i < 10000 && !knows_there(p, slot); i++)
+		usleep(1000);
+	return knows_there(p, slot);
+}
+
+/* How often this thread has slept, and how long it has computed: whatever else the machine has to do. */
+static long sleeps(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nvcsw;
+}
+
+static double cpu_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 /* --- other users --- */
@@ -272,8 +305,8 @@ static void trust__container(void)
 	p = start_as(in_a_container, key, &slot);
 	r = join_here();
 	CU_ASSERT_NOT_EQUAL(slot, ur_registry_slot(r));
-	CU_ASSERT_TRUE(knows(r, slot));
-	CU_ASSERT_TRUE(knows_there(p, ur_registry_slot(r)));
+	CU_ASSERT_TRUE(comes_to_know(r, slot));
+	CU_ASSERT_TRUE(comes_to_know_there(p, ur_registry_slot(r)));
 	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7000), 0);
 	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){7000}), EADDRINUSE);
 	CU_ASSERT_EQUAL(listen_there(p, TCP, &x, 7000, true), 0);
@@ -319,26 +352,23 @@ static void trust__stopped_sibling(void)
 	uint8_t slot, late;
 	struct proc *p = start(key, &slot);
 	struct ur_registry *r = join_here();
-	double begin;
+	long before;
 
-	CU_ASSERT_TRUE(knows(r, slot));
+	CU_ASSERT_TRUE(comes_to_know(r, slot));
 	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7000), 0);
 	proc_stop(p);
-	begin = seconds();
+	before = sleeps();
 	for (unsigned i = 0; i < 1000; i++)
 		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){0}), 0);
 	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){7000}), EADDRINUSE); /* it lives */
 	ur_registry_sharers_begin(r, (uint8_t[256]){0});
 	ur_registry_sharers_end(r, true);
-	CU_ASSERT_TRUE(seconds() - begin < 1);
-	/* A newcomer waits a moment for it, and gets to know it when it goes on. */
+	CU_ASSERT_TRUE(sleeps() - before < 100);
+	/* A newcomer waits a moment for it, and gets to know it when it goes on: he whom it answers, after it has come to know him. */
 	start(key, &late);
-	CU_ASSERT_TRUE(seconds() - begin < 3);
-	CU_ASSERT_TRUE(knows(r, late));
+	CU_ASSERT_TRUE(comes_to_know(r, late));
 	kill(p->pid, SIGCONT);
-	for (unsigned i = 0; i < 1000 && !knows_there(p, late); i++)
-		usleep(1000);
-	CU_ASSERT_TRUE(knows_there(p, late));
+	CU_ASSERT_TRUE(comes_to_know_there(p, late) && comes_to_know_there(&procs[1], slot));
 	CU_ASSERT_EQUAL(bind_there(&procs[1], TCP, &x, false, 7000), EADDRINUSE);
 }
 
@@ -359,21 +389,21 @@ static void trust__stopped_in_its_turn(void)
 	struct proc *p = proc_start(hold_the_turn, key);
 	uint8_t slots[256];
 	struct ur_registry *r;
-	double begin;
+	long before;
 	char ready;
 
 	CU_ASSERT_EQUAL_FATAL(recv(p->fd, &ready, 1, 0), 1);
 	r = join_here();
 	proc_stop(p);
-	begin = seconds();
+	before = sleeps();
 	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots), 0);
 	ur_registry_sharers_end(r, true);
-	CU_ASSERT_TRUE(seconds() - begin < 3);
+	CU_ASSERT_TRUE(sleeps() - before < 1000);
 	proc_kill(p);
-	begin = seconds();
+	before = sleeps();
 	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots), 0); /* its death gave it back */
 	ur_registry_sharers_end(r, false);
-	CU_ASSERT_TRUE(seconds() - begin < 0.3);
+	CU_ASSERT_TRUE(sleeps() - before < 100);
 }
 
 static int share(int fd, uint64_t k)
@@ -492,7 +522,7 @@ static void trust__tables_that_lie(void)
 
 	page->ports.changes = 1; /* for ever */
 	for (unsigned i = 0; i < ur_array_size(links); i++) {
-		double begin = seconds();
+		double begin = cpu_seconds();
 
 		for (unsigned c = 0; c < UR_PORT_CHAINS; c++)
 			page->ports.chain[c] = links[i];
@@ -503,7 +533,7 @@ static void trust__tables_that_lie(void)
 		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &y, false, &(uint16_t){0}), 0);
 		CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 500, &x));
 		ur_registry_release(r, TCP, &x, 500);
-		CU_ASSERT_TRUE(seconds() - begin < 1);
+		CU_ASSERT_TRUE(cpu_seconds() - begin < 1);
 	}
 }
 
@@ -512,7 +542,8 @@ static void trust__sibling_that_never_decides(void)
 {
 	struct ur_registry *r = join_here();
 	struct ur_page *page = liar(r);
-	double begin = seconds();
+	double begin = cpu_seconds();
+	long before = sleeps();
 
 	for (unsigned port = 0; port < UR_PORTS; port++) {
 		uint32_t *head = &page->ports.chain[(port ^ TCP * 0x9e5u) & (UR_PORT_CHAINS - 1)];
@@ -524,7 +555,7 @@ static void trust__sibling_that_never_decides(void)
 	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){500}), EADDRNOTAVAIL);
 	ur_registry_bind(r, TCP, &x, false, &(uint16_t){0});
 	CU_ASSERT_EQUAL(ur_registry_bind(r, UDP, &x, false, &(uint16_t){500}), 0);
-	CU_ASSERT_TRUE(seconds() - begin < 2);
+	CU_ASSERT_TRUE(cpu_seconds() - begin < 2 && sleeps() - before < 10000);
 }
 
 /* Whatever a sibling says of who shares the port. */

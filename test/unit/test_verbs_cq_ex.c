@@ -214,8 +214,10 @@ static void *share(void *arg)
 	struct ibv_poll_cq_attr attr = {0};
 
 	while (atomic_load(&s->total) < SHARED) {
-		if (ibv_start_poll(s->cq, &attr))
+		if (ibv_start_poll(s->cq, &attr)) {
+			sched_yield(); /* whoever holds the batch may wait for this CPU */
 			continue;
+		}
 		do {
 			uint64_t id = s->cq->wr_id;
 
