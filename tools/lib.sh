@@ -72,8 +72,9 @@ step() {
 	return 1
 }
 
+# Status 77 is what Meson takes for a test that was skipped.
 need_root() {
-	[ "$(id -u)" = 0 ] || die "network namespaces and packet sockets need root: run it with sudo"
+	[ "$(id -u)" = 0 ] || { say "$(basename "$0"): skipped: network namespaces and packet sockets need root: run it with sudo" >&2; exit 77; }
 }
 
 install_packages() {
@@ -88,14 +89,17 @@ install_packages() {
 	step "installing ${#missing[@]} packages" timeout 900 apt-get -q -y install --no-install-recommends "${missing[@]}"
 }
 
-# build_tree DIR [MESON OPTIONS...]: configures once, then builds.
+# build_tree DIR [MESON OPTIONS...]: configures, where that has not been done with these options, then builds all or what $TARGETS says.
+# $NICE: how much it gives way to others.
 build_tree() {
-	local dir=$1
+	local dir=$1 how=(setup "$1" "$ROOT")
 	shift
-	if [ ! -f "$dir/build.ninja" ]; then
-		step "configuring $(basename "$dir")" meson setup "$dir" "$ROOT" "$@" || return 1
+	[ ! -f "$dir/build.ninja" ] || how=(configure "$dir")
+	if [ "${how[0]}" = setup ] || [ $# -gt 0 ]; then
+		step "configuring $(basename "$dir")" meson "${how[@]}" "$@" || return 1
 	fi
-	step "building $(basename "$dir")" ninja -j"$JOBS" -C "$dir"
+	# shellcheck disable=SC2086
+	step "building $(basename "$dir")" nice -n "${NICE:-0}" ninja -j"$JOBS" -C "$dir" ${TARGETS:-}
 }
 
 # --- two namespaces joined by a cable ---
