@@ -38,14 +38,17 @@ static bool for_conn(enum ur_cm_attr attr)
 	return attr <= UR_CM_DREP;
 }
 
-static struct an_cm *find(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id, uint32_t other)
+/* Requests to resolve a service have ids of their own. */
+static struct an_cm *find(const struct ur_analysis *a, bool sidr, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id,
+			  uint32_t other)
 {
 	struct an_node *n;
 
 	for (n = an_map_first(&a->cms, an_hash(src, dst, id)); n; n = an_map_next(n)) {
 		struct an_cm *c = (struct an_cm *)n;
 
-		if (c->id == id && (!c->other_id || !other || c->other_id == other) && ur_gid_eq(&c->src, src) && ur_gid_eq(&c->dst, dst))
+		if (c->sidr == sidr && c->id == id && (!c->other_id || !other || c->other_id == other) && ur_gid_eq(&c->src, src) &&
+		    ur_gid_eq(&c->dst, dst))
 			return c;
 	}
 	return NULL;
@@ -131,11 +134,11 @@ static void check_path(struct ur_analysis *a, const struct an_pkt *p, const stru
 static void on_req(struct ur_analysis *a, const struct an_pkt *p, const struct ur_cm_msg *m)
 {
 	const struct ur_cm_req *r = &m->req;
-	struct an_cm *c = find(a, &p->src, &p->dst, r->local_comm_id, 0);
+	struct an_cm *c = find(a, false, &p->src, &p->dst, r->local_comm_id, 0);
 
 	check_header(a, p, r->service_id, m);
 	check_path(a, p, r);
-	if (!c || c->sidr || c->req.local_qpn != r->local_qpn || c->req.starting_psn != r->starting_psn)
+	if (!c || c->req.local_qpn != r->local_qpn || c->req.starting_psn != r->starting_psn)
 		c = add(a, p, r->local_comm_id);
 	if (!c)
 		return;
@@ -208,11 +211,11 @@ static void on_sidr(struct ur_analysis *a, const struct an_pkt *p, const struct 
 	struct an_cm *c;
 
 	if (m->attr == UR_CM_SIDR_REP) {
-		c = find(a, &p->dst, &p->src, m->sidr_rep.request_id, 0);
+		c = find(a, true, &p->dst, &p->src, m->sidr_rep.request_id, 0);
 	} else {
 		check_header(a, p, m->sidr_req.service_id, m);
-		c = find(a, &p->src, &p->dst, m->sidr_req.request_id, 0);
-		if (!c || !c->sidr)
+		c = find(a, true, &p->src, &p->dst, m->sidr_req.request_id, 0);
+		if (!c)
 			c = add(a, p, m->sidr_req.request_id);
 	}
 	if (!c)
@@ -239,9 +242,9 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 	if (m.attr == UR_CM_REQ || !for_conn(m.attr))
 		return;
 	/* All of these begin with the two ids, their sender's first. */
-	c = find(a, &p->dst, &p->src, m.rtu.remote_comm_id, m.rtu.local_comm_id);
+	c = find(a, false, &p->dst, &p->src, m.rtu.remote_comm_id, m.rtu.local_comm_id);
 	if (!c && m.attr != UR_CM_REP)
-		c = find(a, &p->src, &p->dst, m.rtu.local_comm_id, m.rtu.remote_comm_id);
+		c = find(a, false, &p->src, &p->dst, m.rtu.local_comm_id, m.rtu.remote_comm_id);
 	if (!c)
 		return;
 	if (m.attr == UR_CM_REP)
