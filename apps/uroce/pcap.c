@@ -14,6 +14,7 @@ static const struct {
 	{"why", ur_pcap_why, "pcap why [--qp N] FILE                  why requests failed; status 1 when some did"},
 	{"check", ur_pcap_check, "pcap check [--json] [--quiet] FILE...   every finding, one a line; status 1 when there is an error"},
 	{"list", ur_pcap_list, "pcap list [--json | --csv] FILE         numbers of every connection, a line for each direction"},
+	{"rewrite", ur_pcap_rewrite, "pcap rewrite [OPTIONS] IN OUT           a copy with other addresses, numbers, data; see --help"},
 };
 
 static int help(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce pcap: what its subcommands share. pcap_read.c reads files; each other file is one subcommand. */
+/* uroce pcap: what its subcommands share. pcap_read.c reads files, pcap_write.c writes them; each other file is one subcommand. */
 #ifndef UR_PCAP_H
 #define UR_PCAP_H
 
@@ -26,6 +26,21 @@ struct ur_pcap_file {
 	uint64_t untold[UR_RULE_COUNT]; /* beyond the most that are kept of a rule */
 };
 
+typedef void (*ur_pcap_frame_fn)(void *ctx, const struct ur_an_frame *f);
+/* Every frame of a file, as it comes. False, after a sentence on stderr, when it cannot be read; *unreadable as above, to be freed. */
+bool ur_pcap_each(const char *name, ur_pcap_frame_fn each, void *ctx, char **unreadable);
+
+/* --- pcap_write.c: frames into a pcap file with times in nanoseconds ("-": standard output) --- */
+
+struct ur_pcap_out;
+/* NULL after a sentence on stderr; also when it is the file `in`, which would be gone before it is read. */
+struct ur_pcap_out *ur_pcap_create(const char *name, const char *in, enum ur_an_link link);
+void ur_pcap_write(struct ur_pcap_out *o, const struct ur_an_frame *f);
+/* False, after a sentence on stderr, when not all could be written. */
+bool ur_pcap_finish(struct ur_pcap_out *o);
+/* Leaves no file. */
+void ur_pcap_give_up(struct ur_pcap_out *o);
+
 /*
  * Reads a whole pcap or pcapng file ("-": standard input). False, after a sentence on stderr, when nothing could be read of it; what is
  * wrong with its end stands in `unreadable`. To be closed in either case.
@@ -50,5 +65,6 @@ int ur_pcap_check(int argc, char **argv);
 int ur_pcap_verdict(int argc, char **argv);
 int ur_pcap_why(int argc, char **argv);
 int ur_pcap_list(int argc, char **argv);
+int ur_pcap_rewrite(int argc, char **argv);
 
 #endif

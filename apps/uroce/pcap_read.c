@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file through the analysis. Frames are looked at one by one and not kept; findings are, up to a bound, with their sentences. */
+/* A file, frame by frame; and through the analysis. Frames are not kept; findings are, up to a bound, with their sentences. */
 #include "pcap.h"
 
 #include <pcap/pcap.h>
@@ -101,54 +101,67 @@ static bool link_of(int dlt, enum ur_an_link *link)
 	return false;
 }
 
-static void read_frames(struct ur_pcap_file *f, pcap_t *cap, enum ur_an_link link)
+static bool next_frame(pcap_t *cap, struct ur_an_frame *f, char **unreadable)
 {
 	struct pcap_pkthdr *h;
-	const u_char *bytes;
-	struct ur_an_frame frame = {.link = link};
-	int rc;
+	int rc = pcap_next_ex(cap, &h, &f->data);
 
-	while ((rc = pcap_next_ex(cap, &h, &bytes)) == 1) {
-		frame.number++;
-		frame.when = (ur_time)h->ts.tv_sec * UR_NS_PER_S + (ur_time)h->ts.tv_usec; /* nanoseconds, as asked for */
-		frame.data = bytes;
-		frame.have = h->caplen;
-		frame.len = h->len;
-		ur_analysis_frame(f->analysis, &frame);
+	if (rc != 1) {
+		*unreadable = rc == PCAP_ERROR ? strdup(pcap_geterr(cap)) : NULL;
+		return false;
 	}
-	if (rc == PCAP_ERROR)
-		f->unreadable = strdup(pcap_geterr(cap));
-	ur_analysis_finish(f->analysis);
-	if (f->n)
-		qsort(f->found, f->n, sizeof(*f->found), by_frame);
+	f->number++;
+	f->when = (ur_time)h->ts.tv_sec * UR_NS_PER_S + (ur_time)h->ts.tv_usec; /* nanoseconds, as asked for */
+	f->have = h->caplen;
+	f->len = h->len;
+	return true;
 }
 
-bool ur_pcap_open(struct ur_pcap_file *f, const char *name)
+bool ur_pcap_each(const char *name, ur_pcap_frame_fn each, void *ctx, char **unreadable)
 {
 	char err[PCAP_ERRBUF_SIZE];
-	enum ur_an_link link;
+	struct ur_an_frame frame = {.number = 0};
 	pcap_t *cap = pcap_open_offline_with_tstamp_precision(name, PCAP_TSTAMP_PRECISION_NANO, err);
 
-	memset(f, 0, sizeof(*f));
-	f->name = name;
 	if (!cap) {
 		ur_cmd_fail(0, "cannot read %s: %s", name, err);
 		return false;
 	}
-	if (!link_of(pcap_datalink(cap), &link)) {
+	if (!link_of(pcap_datalink(cap), &frame.link)) {
 		ur_cmd_fail(0, "cannot read %s: its frames are of the kind %s; Ethernet, raw IP and Linux cooked captures can be read",
 			    name,
 			    pcap_datalink_val_to_name(pcap_datalink(cap)) ? pcap_datalink_val_to_name(pcap_datalink(cap)) : "unknown");
 		pcap_close(cap);
 		return false;
 	}
-	f->analysis = ur_analysis_create(found, f);
-	if (f->analysis)
-		read_frames(f, cap, link);
+	while (next_frame(cap, &frame, unreadable))
+		each(ctx, &frame);
 	pcap_close(cap);
-	if (!f->analysis)
+	return true;
+}
+
+static void analyze_frame(void *ctx, const struct ur_an_frame *f)
+{
+	struct ur_pcap_file *file = ctx;
+
+	ur_analysis_frame(file->analysis, f);
+}
+
+bool ur_pcap_open(struct ur_pcap_file *f, const char *name)
+{
+	memset(f, 0, sizeof(*f));
+	f->name = name;
+	f->analysis = ur_analysis_create(found, f);
+	if (!f->analysis) {
 		ur_cmd_fail(0, "cannot read %s: no memory", name);
-	return f->analysis;
+		return false;
+	}
+	if (!ur_pcap_each(name, analyze_frame, f, &f->unreadable))
+		return false;
+	ur_analysis_finish(f->analysis);
+	if (f->n)
+		qsort(f->found, f->n, sizeof(*f->found), by_frame);
+	return true;
 }
 
 void ur_pcap_close(struct ur_pcap_file *f)

@@ -110,10 +110,9 @@ static void note(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p,
 
 static void check_header(struct ur_analysis *a, const struct an_pkt *p, uint64_t service_id, const struct ur_cm_msg *m)
 {
-	const uint64_t space = service_id >> 16;
 	struct ur_rdma_cm_hdr h;
 
-	if ((space != 0x0106 && space != 0x0111 && space != 0x0002) || !ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &h))
+	if (!an_cm_ip_service(service_id) || !ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &h))
 		return;
 	if (!ur_gid_eq(&h.src, &p->src))
 		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_IPHDR, .s = {"source"}});

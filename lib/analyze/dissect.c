@@ -40,11 +40,11 @@ static bool wrong(struct an_pkt *p, const char *what)
 
 /* --- the ICRC --- */
 
-static uint32_t icrc_of(const uint8_t *l3, uint8_t version, size_t len)
+uint32_t an_icrc(const uint8_t *l3, uint8_t version, size_t covered)
 {
 	uint8_t out[UR_ICRC_LEN];
 
-	ur_icrc_end(ur_icrc_begin(l3, version, len), out);
+	ur_icrc_end(ur_icrc_begin(l3, version, covered), out);
 	return ur_get_le32(out);
 }
 
@@ -59,7 +59,7 @@ static const char *explain(const struct an_pkt *p, const uint8_t *l3, size_t cov
 		return "it lacks the inversion at its end";
 	if (have == 0)
 		return "it is zero: the sender left it to a device that did not compute it";
-	if (p->bth.pad && p->bth.pad < covered && have == icrc_of(l3, p->ip_version, covered - p->bth.pad))
+	if (p->bth.pad && p->bth.pad < covered && have == an_icrc(l3, p->ip_version, covered - p->bth.pad))
 		return "the sender left the pad bytes out of it, as old versions of rdma_rxe do";
 	if (p->ip_version == 4 && ur_icrc_explain(have ^ want, 4, covered, &bits))
 		return "another IPv4 identification explains it: a device on the way, or the recorder, has rewritten it";
@@ -72,7 +72,7 @@ static const char *explain(const struct an_pkt *p, const uint8_t *l3, size_t cov
 
 static void check_icrc(struct an_pkt *p, const uint8_t *l3, size_t covered)
 {
-	uint32_t have = ur_get_le32(l3 + covered), want = icrc_of(l3, p->ip_version, covered);
+	uint32_t have = ur_get_le32(l3 + covered), want = an_icrc(l3, p->ip_version, covered);
 
 	p->icrc = have == want ? AN_ICRC_OK : AN_ICRC_WRONG;
 	if (ur_unlikely(have != want))
@@ -122,6 +122,7 @@ static bool roce(struct an_pkt *p, struct view v, const uint8_t *l3)
 		p->udp = v.at;
 		p->udp_len = v.len;
 	}
+	p->bth_at = v.at;
 	ur_bth_get(v.at, &p->bth);
 	p->op = ur_opcode(p->bth.opcode);
 	if (p->bth.tver || !p->op->name) {
@@ -143,6 +144,7 @@ static bool udp(struct an_pkt *p, struct view v, const uint8_t *l3, bool icrc_ab
 
 	if (v.have < UR_UDP_LEN)
 		return false;
+	p->l4 = v.at;
 	port = ur_get16(v.at + 2);
 	len = ur_get16(v.at + 4);
 	p->sport = ur_get16(v.at);
@@ -158,6 +160,15 @@ static bool udp(struct an_pkt *p, struct view v, const uint8_t *l3, bool icrc_ab
 	return roce(p, v, icrc_able ? l3 : NULL);
 }
 
+static void note_ip(struct an_pkt *p, const struct view *v, uint8_t version)
+{
+	p->ip = v->at;
+	p->ip_have = v->have;
+	p->ip_len = v->len;
+	p->ip_version = version;
+	p->l4 = NULL;
+}
+
 static bool ip4(struct an_pkt *p, struct view v, unsigned depth)
 {
 	const uint8_t *ip = v.at;
@@ -169,17 +180,19 @@ static bool ip4(struct an_pkt *p, struct view v, unsigned depth)
 	total = ur_get16(ip + 2);
 	if (ip[0] >> 4 != 4 || ihl < UR_IP4_LEN || ip[9] != UR_PROTO_UDP || ur_get16(ip + 6) & FRAGMENT)
 		return false;
-	p->ip_version = 4;
+	note_ip(p, &v, 4);
 	p->tos = ip[1];
 	memcpy(&addr, ip + 12, 4);
 	p->src = ur_gid_from_v4(addr);
 	memcpy(&addr, ip + 16, 4);
 	p->dst = ur_gid_from_v4(addr);
 	if (total < ihl || total > v.len) {
-		p->roce = v.have >= ihl + UR_UDP_LEN && ur_get16(ip + ihl + 2) == UR_ROCE_PORT;
+		p->l4 = v.have >= ihl + UR_UDP_LEN ? ip + ihl : NULL;
+		p->roce = p->l4 && ur_get16(p->l4 + 2) == UR_ROCE_PORT;
 		return p->roce && wrong(p, "the IP header says that the packet is longer than the frame");
 	}
 	shorten(&v, total);
+	note_ip(p, &v, 4);
 	return skip(&v, ihl) && udp(p, v, ip, ihl == UR_IP4_LEN, depth);
 }
 
@@ -193,15 +206,17 @@ static bool ip6(struct an_pkt *p, struct view v, unsigned depth)
 	len = ur_get16(ip + 4);
 	if (ip[0] >> 4 != 6 || ip[6] != UR_PROTO_UDP)
 		return false;
-	p->ip_version = 6;
+	note_ip(p, &v, 6);
 	p->tos = (uint8_t)(ur_get32(ip) >> 20);
 	memcpy(p->src.raw, ip + 8, 16);
 	memcpy(p->dst.raw, ip + 24, 16);
 	if (len > v.len - UR_IP6_LEN) {
-		p->roce = v.have >= UR_IP6_LEN + UR_UDP_LEN && ur_get16(ip + UR_IP6_LEN + 2) == UR_ROCE_PORT;
+		p->l4 = v.have >= UR_IP6_LEN + UR_UDP_LEN ? ip + UR_IP6_LEN : NULL;
+		p->roce = p->l4 && ur_get16(p->l4 + 2) == UR_ROCE_PORT;
 		return p->roce && wrong(p, "the IP header says that the packet is longer than the frame");
 	}
 	shorten(&v, UR_IP6_LEN + len);
+	note_ip(p, &v, 6);
 	return skip(&v, UR_IP6_LEN) && udp(p, v, ip, true, depth);
 }
 
@@ -224,6 +239,7 @@ static bool ethernet(struct an_pkt *p, struct view v, unsigned depth)
 
 	if (v.have < UR_ETH_LEN)
 		return false;
+	p->eth = v.at;
 	type = ur_get16(v.at + 12);
 	return skip(&v, UR_ETH_LEN) && layer3(p, v, type, depth);
 }

@@ -26,6 +26,11 @@ struct an_pkt {
 	const struct ur_opcode_info *op;
 	const uint8_t *l3, *udp; /* the IP header, and udp_len bytes behind the UDP header; NULL when cut, or with options */
 	uint32_t udp_len;
+	/* where it all lies, as far as it was recorded, for whoever changes it: of the innermost packet */
+	const uint8_t *eth;         /* NULL when the frame has no Ethernet header */
+	const uint8_t *ip;          /* ip_have bytes of the packet were recorded, of ip_len on the wire */
+	const uint8_t *l4, *bth_at; /* UDP header and BTH; NULL when they are not all there */
+	uint32_t ip_have, ip_len;
 	const uint8_t *ext;     /* behind the BTH: op->ext_len bytes are there */
 	const uint8_t *payload; /* payload_len bytes of it, unless `cut` */
 	uint32_t payload_len;
@@ -33,6 +38,9 @@ struct an_pkt {
 
 /* True when `p` is a RoCEv2 packet whose BTH and extended headers can be read, or one with something wrong in it. */
 bool an_dissect(const struct ur_an_frame *f, struct an_pkt *p);
+
+/* The ICRC of the `covered` bytes from the IP header on, as the word that ur_get_le32 reads. */
+uint32_t an_icrc(const uint8_t *l3, uint8_t version, size_t covered);
 
 static inline bool an_is_answer(const struct an_pkt *p)
 {

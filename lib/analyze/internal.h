@@ -10,6 +10,8 @@
  *   cm.c        messages of the connection manager
  *   train.c     packets that were recorded as one frame
  *   finish.c    what is decided at the end   text.c    the table of rules, sentences
+ *
+ * rewrite_priv.h has those that change recordings.
  */
 #ifndef UR_AN_INTERNAL_H
 #define UR_AN_INTERNAL_H
@@ -276,6 +278,14 @@ static inline bool an_takes_answer(const struct ur_opcode_info *op)
 static inline uint32_t an_digest(const uint8_t *p, uint32_t n)
 {
 	return ur_icrc_add(0, p, n) | 1;
+}
+
+/* Does the RDMA CM header stand in front of the private data of a request for this service (annex A11)? */
+static inline bool an_cm_ip_service(uint64_t service_id)
+{
+	const uint64_t space = service_id >> 16;
+
+	return space == 0x0106 || space == 0x0111 || space == 0x0002;
 }
 
 static inline bool an_is_mtu(uint32_t n)

@@ -2,12 +2,14 @@
 /*
  * libFuzzer target: a recording. The input is a list of frames: a byte that says what it is, then what it needs. Most are RoCEv2 packets
  * made of a few bytes, with lengths and an ICRC that are right, so that the fuzzer need not find those; some are raw bytes of any link
- * type.
+ * type. The same frames are rewritten, and the analysis must find the same in the result.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/analyze.h"
+#include "analyze/rewrite.h"
 #include "wire/cm_msg.h"
 #include "wire/icrc.h"
 #include "wire/ip.h"
@@ -22,6 +24,9 @@ struct fuzz {
 	struct ur_analysis *a;
 	struct ur_an_frame f;
 	uint64_t found;
+	struct ur_rewrite *w;
+	struct ur_analysis *rewritten;
+	bool came_out; /* something of this frame */
 };
 
 static uint8_t take(struct fuzz *z)
@@ -45,6 +50,14 @@ static void found(void *ctx, const struct ur_finding *f)
 	z->found++;
 }
 
+static void rewritten(void *ctx, const struct ur_an_frame *f)
+{
+	struct fuzz *z = ctx;
+
+	z->came_out = true;
+	ur_analysis_frame(z->rewritten, f);
+}
+
 static void give(struct fuzz *z, enum ur_an_link link, const uint8_t *bytes, uint32_t have, uint32_t len)
 {
 	uint8_t *copy = malloc(have ? have : 1); /* which ends where the frame does */
@@ -56,6 +69,10 @@ static void give(struct fuzz *z, enum ur_an_link link, const uint8_t *bytes, uin
 	z->f.have = have;
 	z->f.len = len;
 	ur_analysis_frame(z->a, &z->f);
+	z->came_out = false;
+	ur_rewrite_frame(z->w, &z->f);
+	if (!z->came_out)
+		ur_analysis_frame(z->rewritten, &z->f); /* for the time */
 	free(copy);
 }
 
@@ -120,8 +137,38 @@ static void give_packet(struct fuzz *z, uint8_t kind)
 	give(z, UR_AN_RAW_IP, frame, kind & CUT ? n - n / 4 : n, n);
 }
 
+/* What tells of the recorder changes, since trains come out as packets; and what tells of data that is no longer there. */
+static bool may_differ(enum ur_rule rule, enum ur_rewrite_payload payload)
+{
+	return rule == UR_RULE_RECORDER || (payload != UR_PAYLOAD_KEEP && (rule == UR_RULE_RETX_DATA || rule == UR_RULE_RETX_DIFFERS));
+}
+
+static void compare(const struct fuzz *z, enum ur_rewrite_payload payload)
+{
+	struct ur_an_totals a, b;
+
+	ur_analysis_finish(z->rewritten);
+	ur_analysis_totals(z->a, &a);
+	ur_analysis_totals(z->rewritten, &b);
+	for (unsigned i = 0; i < UR_RULE_COUNT; i++) {
+		if (a.findings[i] == b.findings[i] || may_differ((enum ur_rule)i, payload))
+			continue;
+		fprintf(stderr, "%s: found %" PRIu64 " times, and %" PRIu64 " times behind the rewriting\n", ur_rules[i].name,
+			a.findings[i], b.findings[i]);
+		abort();
+	}
+	if (a.roce != b.roce || a.conns != b.conns)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	const struct ur_rewrite_config how = {.new_addr = true,
+					      .new_qpn = true,
+					      .new_mac = true,
+					      .new_psn = true,
+					      .payload = (enum ur_rewrite_payload)(size % 3),
+					      .seed = ur_seed_of(size)};
 	struct fuzz z = {.in = data, .left = size};
 	struct ur_an_totals t;
 	struct ur_an_conn c;
@@ -129,6 +176,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t n = 0;
 
 	z.a = ur_analysis_create(found, &z);
+	z.w = ur_rewrite_create(&how, rewritten, &z);
+	z.rewritten = ur_analysis_create(NULL, NULL);
 	while (z.left) {
 		uint8_t kind = take(&z);
 
@@ -146,6 +195,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		n++;
 	if (sum != z.found || n != t.conns)
 		abort();
+	compare(&z, how.payload);
+	ur_rewrite_destroy(z.w);
+	ur_analysis_destroy(z.rewritten);
 	ur_analysis_destroy(z.a);
 	return 0;
 }

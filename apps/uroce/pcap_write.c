@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames into a file. It appears under its name when it is whole, so nobody takes a part of it for all. */
+#include <errno.h>
+#include <pcap/pcap.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "pcap.h"
+
+#define SNAPLEN 262144 /* libpcap's most */
+
+struct ur_pcap_out {
+	const char *name;
+	char *part; /* what it is called until it is finished; NULL: standard output */
+	pcap_t *kind;
+	pcap_dumper_t *to;
+};
+
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static void discard(struct ur_pcap_out *o)
+{
+	if (o->kind)
+		pcap_close(o->kind);
+	free(o->part);
+	free(o);
+}
+
+static bool open_part(struct ur_pcap_out *o, enum ur_an_link link)
+{
+	static const int kinds[] = {
+		[UR_AN_ETHERNET] = DLT_EN10MB, [UR_AN_RAW_IP] = DLT_RAW, [UR_AN_SLL] = DLT_LINUX_SLL, [UR_AN_SLL2] = DLT_LINUX_SLL2};
+	struct stat st;
+
+	if (strcmp(o->name, "-") != 0 && (stat(o->name, &st) != 0 || S_ISREG(st.st_mode))) {
+		size_t len = strlen(o->name);
+
+		o->part = malloc(len + 6);
+		if (!o->part)
+			return false;
+		memcpy(o->part, o->name, len);
+		memcpy(o->part + len, ".part", 6);
+	}
+	o->kind = pcap_open_dead_with_tstamp_precision(kinds[link], SNAPLEN, PCAP_TSTAMP_PRECISION_NANO);
+	o->to = o->kind ? pcap_dump_open(o->kind, o->part ? o->part : o->name) : NULL;
+	return o->to;
+}
+
+struct ur_pcap_out *ur_pcap_create(const char *name, const char *in, enum ur_an_link link)
+{
+	struct ur_pcap_out *o;
+
+	if (same_file(name, in)) {
+		ur_cmd_fail(0, "%s is the file that is read: give the result another name", name);
+		return NULL;
+	}
+	o = calloc(1, sizeof(*o));
+	if (!o) {
+		ur_cmd_fail(0, "cannot write %s: no memory", name);
+		return NULL;
+	}
+	o->name = name;
+	if (open_part(o, link))
+		return o;
+	ur_cmd_fail(0, "cannot write %s: %s", name, o->kind ? pcap_geterr(o->kind) : "no memory");
+	discard(o);
+	return NULL;
+}
+
+void ur_pcap_write(struct ur_pcap_out *o, const struct ur_an_frame *f)
+{
+	struct pcap_pkthdr h = {.caplen = f->have < SNAPLEN ? f->have : SNAPLEN, .len = f->len};
+
+	h.ts.tv_sec = (time_t)(f->when / UR_NS_PER_S);
+	h.ts.tv_usec = (suseconds_t)(f->when % UR_NS_PER_S); /* nanoseconds, as the file says */
+	pcap_dump((u_char *)o->to, &h, f->data);
+}
+
+bool ur_pcap_finish(struct ur_pcap_out *o)
+{
+	bool ok = pcap_dump_flush(o->to) == 0 && !ferror(pcap_dump_file(o->to));
+
+	pcap_dump_close(o->to);
+	ok = ok && (!o->part || rename(o->part, o->name) == 0);
+	if (!ok) {
+		ur_cmd_fail(0, "cannot write %s: %s", o->name, strerror(errno));
+		if (o->part)
+			unlink(o->part);
+	}
+	discard(o);
+	return ok;
+}
+
+void ur_pcap_give_up(struct ur_pcap_out *o)
+{
+	pcap_dump_close(o->to);
+	if (o->part)
+		unlink(o->part);
+	discard(o);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way of a frame: it is copied behind an Ethernet header of ours and changed there, from the inside to the outside. */
+#include "analyze/rewrite.h"
+
+#include <stdlib.h>
+
+#include "analyze/rewrite_priv.h"
+#include "wire/cm_msg.h"
+#include "wire/frame.h"
+
+#define MACS_LEN 12
+
+struct copy {
+	const struct an_pkt *p; /* what is copied */
+	uint8_t *ip;            /* the copy of p->ip */
+};
+
+static uint8_t *copied(const struct copy *c, const uint8_t *original)
+{
+	return c->ip + (original - c->p->ip);
+}
+
+/* --- inside --- */
+
+static void headers(struct ur_rewrite *w, const struct copy *c)
+{
+	const struct an_pkt *p = c->p;
+	const bool alone = (p->bth.opcode & 0xe0) == UR_UD;
+	uint8_t *bth = copied(c, p->bth_at);
+
+	ur_put24(bth + 5, rewrite_qpn(w, &p->dst, p->bth.dqpn));
+	if (p->bth.opcode != UR_OP_CNP) /* whose PSN is zero */
+		ur_put24(bth + 9, rewrite_psn(w, &p->src, alone ? NULL : &p->dst, p->bth.psn));
+	if (p->ext && p->op->flags & UR_OPF_DETH) {
+		uint8_t *deth = copied(c, p->ext) + p->op->off_deth;
+
+		ur_put24(deth + 5, rewrite_qpn(w, &p->src, ur_get24(deth + 5)));
+	}
+}
+
+/* The operands and results of atomics are data as well, and only zero goes on being a sum of them; an immediate is data. */
+static void data_in_headers(struct ur_rewrite *w, const struct copy *c)
+{
+	const struct ur_opcode_info *op = c->p->op;
+	uint8_t *ext = copied(c, c->p->ext);
+
+	if (w->c.payload == UR_PAYLOAD_KEEP)
+		return;
+	if (op->flags & UR_OPF_ATOMICETH)
+		memset(ext + op->off_atomiceth + 12, 0, 16);
+	if (op->flags & UR_OPF_ATOMICACKETH)
+		memset(ext + op->off_atomicacketh, 0, 8);
+	if (op->flags & UR_OPF_IMM)
+		rewrite_data(w, ext + op->off_imm, 4);
+}
+
+static void payload(struct ur_rewrite *w, const struct copy *c)
+{
+	const struct an_pkt *p = c->p;
+	const uint8_t *end = p->ip + p->ip_have, *from = p->l4 + UR_UDP_LEN; /* all of it, when its headers cannot be read */
+	size_t len;
+
+	if (p->ext) {
+		data_in_headers(w, c);
+		from = p->payload;
+	} else if (p->bth_at) {
+		from = p->bth_at + UR_BTH_LEN;
+	}
+	if (from >= end)
+		return;
+	len = (size_t)(end - from);
+	if (p->ext && len > p->payload_len)
+		len = p->payload_len;
+	else if (!p->ext && p->ip_have == p->ip_len)
+		len -= len < UR_ICRC_LEN ? len : UR_ICRC_LEN;
+	if (p->ext && !p->cut && p->bth.dqpn == 1 && len == UR_MAD_LEN && p->op->flags & UR_OPF_DETH && rewrite_cm(w, p, copied(c, from)))
+		return;
+	rewrite_data(w, copied(c, from), len);
+}
+
+/* --- outside --- */
+
+static void addresses(struct ur_rewrite *w, const struct copy *c)
+{
+	struct ur_gid src = rewrite_addr(w, &c->p->src), dst = rewrite_addr(w, &c->p->dst);
+
+	if (c->p->ip_version == 4) {
+		memcpy(c->ip + 12, src.raw + 12, 4);
+		memcpy(c->ip + 16, dst.raw + 12, 4);
+		an_mend_ip4(c->ip, (c->ip[0] & 15u) * 4u);
+	} else {
+		memcpy(c->ip + 8, src.raw, 16);
+		memcpy(c->ip + 24, dst.raw, 16);
+	}
+}
+
+/* A right ICRC stays right, and a wrong one wrong in the same way, so that what explains it still does. */
+static void icrc(const struct copy *c)
+{
+	const struct an_pkt *p = c->p;
+	const uint8_t v = p->ip_version;
+	const size_t covered = p->ip_len - UR_ICRC_LEN;
+	uint32_t had, right, now;
+
+	if (p->icrc == AN_ICRC_UNKNOWN || !p->l3)
+		return;
+	now = an_icrc(c->ip, v, covered);
+	if (p->icrc == AN_ICRC_WRONG) {
+		had = ur_get_le32(p->ip + covered);
+		right = an_icrc(p->ip, v, covered);
+		if (had == 0)
+			now = 0;
+		else if (had == __builtin_bswap32(right))
+			now = __builtin_bswap32(now);
+		else if (p->bth.pad && p->bth.pad < covered && had == an_icrc(p->ip, v, covered - p->bth.pad))
+			now = an_icrc(c->ip, v, covered - p->bth.pad);
+		else
+			now ^= had ^ right;
+	}
+	ur_put_le32(c->ip + covered, now);
+}
+
+static void udp_checksum(const struct copy *c)
+{
+	uint8_t *udp = copied(c, c->p->l4);
+
+	if (c->p->udp)
+		an_mend_udp(c->ip, c->p->ip_version, udp, c->p->udp_len + UR_UDP_LEN);
+	else
+		memset(udp + 6, 0, 2); /* cut, so nobody can tell */
+}
+
+/* MAC addresses made of IP addresses, for frames that had none. */
+static struct ur_mac invented(struct ur_rewrite *w, const struct ur_gid *g)
+{
+	struct ur_gid now = rewrite_addr(w, g);
+	struct ur_mac m = {{2}};
+
+	memcpy(m.b + 2, now.raw + 12, 4);
+	return m;
+}
+
+static void ethernet(struct ur_rewrite *w, const struct an_pkt *p, const uint8_t *eth, uint8_t *to)
+{
+	struct ur_mac dst, src;
+
+	if (eth) {
+		memcpy(dst.b, eth, 6);
+		memcpy(src.b, eth + 6, 6);
+		src = rewrite_mac(w, &src);
+		dst = rewrite_mac(w, &dst);
+	} else {
+		src = invented(w, &p->src);
+		dst = invented(w, &p->dst);
+	}
+	memcpy(to, dst.b, 6);
+	memcpy(to + 6, src.b, 6);
+}
+
+/* --- all of it --- */
+
+static bool make_room(struct ur_rewrite *w, size_t size)
+{
+	uint8_t *more;
+
+	if (size <= w->size)
+		return true;
+	more = realloc(w->room, size);
+	if (!more)
+		return false;
+	w->room = more;
+	w->size = size;
+	return true;
+}
+
+/* `outer` has the Ethernet header and the tags; it is the packet itself, but for one of a train. */
+static void emit(struct ur_rewrite *w, const struct an_pkt *p, const struct an_pkt *outer)
+{
+	static const uint8_t types[2][2] = {{0x08, 0x00}, {0x86, 0xdd}};
+	const uint8_t *tags = outer->eth ? outer->eth + MACS_LEN : types[p->ip_version == 6];
+	const uint32_t ntags = outer->eth ? (uint32_t)(outer->ip - tags) : 2, head = MACS_LEN + ntags;
+	struct ur_an_frame f = {
+		.number = p->frame, .when = p->when, .link = UR_AN_ETHERNET, .have = head + p->ip_have, .len = head + p->ip_len};
+	struct copy c = {.p = p};
+
+	if (!make_room(w, f.have))
+		return;
+	w->full = false;
+	c.ip = w->room + head;
+	f.data = w->room;
+	ethernet(w, p, outer->eth, w->room);
+	memcpy(w->room + MACS_LEN, tags, ntags);
+	memcpy(c.ip, p->ip, p->ip_have);
+	if (p->bth_at)
+		headers(w, &c);
+	payload(w, &c);
+	addresses(w, &c);
+	icrc(&c);
+	udp_checksum(&c);
+	if (w->full) {
+		w->total.hosts++;
+		return;
+	}
+	w->total.written++;
+	w->out(w->ctx, &f);
+}
+
+void ur_rewrite_frame(struct ur_rewrite *w, const struct ur_an_frame *f)
+{
+	uint8_t room[UR_PKT_ROOM + 64];
+	struct ur_an_frame cut;
+	struct an_pkt p, one;
+	uint32_t size;
+
+	w->total.frames++;
+	an_dissect(f, &p);
+	if (!p.roce || !p.ip || !p.l4) {
+		w->total.other++;
+		return;
+	}
+	size = p.icrc == AN_ICRC_WRONG && p.udp ? an_train_size(&p) : 0;
+	if (!size)
+		emit(w, &p, &p);
+	for (uint32_t place = 0; size && an_train_cut(&p, place, size, room, &cut); place++) {
+		an_dissect(&cut, &one);
+		if (one.roce && one.l4)
+			emit(w, &one, &p);
+	}
+}
+
+struct ur_rewrite *ur_rewrite_create(const struct ur_rewrite_config *c, ur_rewrite_fn out, void *ctx)
+{
+	struct ur_rewrite *w = calloc(1, sizeof(*w));
+	struct ur_random r;
+
+	if (!w)
+		return NULL;
+	w->c = *c;
+	w->out = out;
+	w->ctx = ctx;
+	ur_random_init(&r, &c->seed);
+	w->key = ur_random_u64(&r);
+	ur_random_bytes(&r, w->data_key, sizeof(w->data_key));
+	return w;
+}
+
+void ur_rewrite_destroy(struct ur_rewrite *w)
+{
+	if (!w)
+		return;
+	rewrite_names_fini(w);
+	free(w->room);
+	free(w);
+}
+
+void ur_rewrite_totals(const struct ur_rewrite *w, struct ur_rewrite_totals *t)
+{
+	*t = w->total;
+}
