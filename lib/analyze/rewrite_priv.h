@@ -7,6 +7,7 @@
  *   rewrite_cm.c      messages of the connection manager
  *   rewrite_names.c   what addresses, QPNs and PSNs become
  *   rewrite_data.c    what payload becomes
+ *   mutate*.c         falsified copies
  */
 #ifndef UR_REWRITE_PRIV_H
 #define UR_REWRITE_PRIV_H

@@ -2,13 +2,14 @@
 /*
  * libFuzzer target: a recording. The input is a list of frames: a byte that says what it is, then what it needs. Most are RoCEv2 packets
  * made of a few bytes, with lengths and an ICRC that are right, so that the fuzzer need not find those; some are raw bytes of any link
- * type. The same frames are rewritten, and the analysis must find the same in the result.
+ * type. The same frames are rewritten, and the analysis must find the same in the result; and a copy of them is falsified.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/mutate.h"
 #include "analyze/rewrite.h"
 #include "wire/cm_msg.h"
 #include "wire/icrc.h"
@@ -27,6 +28,7 @@ struct fuzz {
 	struct ur_rewrite *w;
 	struct ur_analysis *rewritten;
 	bool came_out; /* something of this frame */
+	struct ur_recording r;
 };
 
 static uint8_t take(struct fuzz *z)
@@ -73,6 +75,8 @@ static void give(struct fuzz *z, enum ur_an_link link, const uint8_t *bytes, uin
 	ur_rewrite_frame(z->w, &z->f);
 	if (!z->came_out)
 		ur_analysis_frame(z->rewritten, &z->f); /* for the time */
+	if (!z->r.n || z->r.link == link)
+		ur_recording_add(&z->r, &z->f);
 	free(copy);
 }
 
@@ -161,6 +165,32 @@ static void compare(const struct fuzz *z, enum ur_rewrite_payload payload)
 		abort();
 }
 
+static void falsify(struct fuzz *z, unsigned fault)
+{
+	struct ur_mutator *m = ur_mutator_create(&z->r);
+	struct ur_recording c = ur_recording_copy(&z->r);
+	uint32_t frames[2], i = 0;
+	struct an_pkt p;
+
+	while (i < z->r.n && !ur_mutation_fits(m, fault, i))
+		i++;
+	if (i < z->r.n && ur_mutate(m, fault, i, &c, frames))
+		for (i = 0; i < c.n; i++)
+			ur_recording_pkt(&c, i, &p);
+	ur_recording_free(&c);
+	ur_mutator_destroy(m);
+}
+
+static unsigned faults(void)
+{
+	struct ur_fault f;
+	unsigned n = 0;
+
+	while (ur_fault(n, &f))
+		n++;
+	return n;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct ur_rewrite_config how = {.new_addr = true,
@@ -196,6 +226,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (sum != z.found || n != t.conns)
 		abort();
 	compare(&z, how.payload);
+	falsify(&z, (unsigned)(size / 3 % faults()));
+	ur_recording_free(&z.r);
 	ur_rewrite_destroy(z.w);
 	ur_analysis_destroy(z.rewritten);
 	ur_analysis_destroy(z.a);

@@ -10,23 +10,23 @@ void ur_suite_analyze_cm(void);
 
 #define MSG UR_MAD_HDR_LEN /* where a MAD's message begins */
 
-static struct recording r;
+static struct ur_recording r;
 static struct findings f;
 
 static void load(const char *name)
 {
-	const struct recording *all = analyze_recordings();
+	const struct ur_recording *all = analyze_recordings();
 
 	while (all->n && strcmp(all->name, name) != 0)
 		all++;
 	CU_ASSERT_TRUE_FATAL(all->n > 0);
-	r = analyze_copy(all);
+	r = ur_recording_copy(all);
 }
 
 static void teardown(void)
 {
 	findings_free(&f);
-	analyze_free(&r);
+	ur_recording_free(&r);
 	memset(&f, 0, sizeof(f));
 	memset(&r, 0, sizeof(r));
 }
@@ -37,7 +37,7 @@ static unsigned mad(enum ur_cm_attr attr)
 	struct an_pkt p;
 
 	for (unsigned i = 0; i < r.n; i++)
-		if (analyze_pkt(&r, i, &p) && p.bth.dqpn == 1 && p.payload_len == UR_MAD_LEN && p.payload[17] == attr)
+		if (ur_recording_pkt(&r, i, &p) && p.bth.dqpn == 1 && p.payload_len == UR_MAD_LEN && p.payload[17] == attr)
 			return i;
 	CU_FAIL_FATAL("no such message");
 	return 0;
@@ -46,8 +46,8 @@ static unsigned mad(enum ur_cm_attr attr)
 /* Changes a byte of a MAD, which begins behind BTH and DETH. */
 static void change(unsigned i, unsigned at, uint8_t value)
 {
-	analyze_bth(&r, i)[UR_BTH_LEN + 8 + at] = value;
-	analyze_mend(&r, i, 0);
+	ur_recording_bth(&r, i)[UR_BTH_LEN + 8 + at] = value;
+	ur_recording_mend(&r, i, 0);
 }
 
 static void later(unsigned from, ur_time by)
@@ -62,19 +62,19 @@ static void norep__and_retry(void)
 
 	load("rdma-client.pcap");
 	req = mad(UR_CM_REQ);
-	analyze_repeat(&r, req);
+	ur_recording_repeat(&r, req);
 	later(req + 1, 3 * UR_NS_PER_S);
 	rep = mad(UR_CM_REP);
 	while (r.n > rep)
-		analyze_remove(&r, r.n - 1);
-	analyze_repeat(&r, req + 1);
+		ur_recording_remove(&r, r.n - 1);
+	ur_recording_repeat(&r, req + 1);
 	later(req + 2, 3 * UR_NS_PER_S);
 	analyze_run(&r, &f);
 	CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_CM_RETRY, req + 2), 1);
 	CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_CM_RETRY, req + 3), 1);
 	CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_CM_NOREP, 0), 0); /* nobody waited after the last one */
 	findings_free(&f);
-	analyze_repeat(&r, req + 2);
+	ur_recording_repeat(&r, req + 2);
 	later(req + 3, 3 * UR_NS_PER_S);
 	r.f[req + 3].data[23] = 1; /* of another protocol */
 	analyze_run(&r, &f);
@@ -101,7 +101,7 @@ static void depth__agreed_on(void)
 	for (unsigned i = 0; i < r.n; i++) {
 		struct an_pkt p;
 
-		if (!analyze_pkt(&r, i, &p) || p.bth.dqpn != 1 || p.payload[17] != UR_CM_REP)
+		if (!ur_recording_pkt(&r, i, &p) || p.bth.dqpn != 1 || p.payload[17] != UR_CM_REP)
 			continue;
 		change(i, MSG + 24, 1);
 		n++;
@@ -119,13 +119,13 @@ static void retry_limit(void)
 
 	load("rdma-client.pcap");
 	req = mad(UR_CM_REQ);
-	change(req, MSG + 47, (analyze_bth(&r, req)[UR_BTH_LEN + 8 + MSG + 47] & 0xf8) | 1);
-	for (i = 0; i < r.n && !(analyze_pkt(&r, i, &p) && p.bth.opcode == UR_OP_SEND_ONLY); i++)
+	change(req, MSG + 47, (ur_recording_bth(&r, req)[UR_BTH_LEN + 8 + MSG + 47] & 0xf8) | 1);
+	for (i = 0; i < r.n && !(ur_recording_pkt(&r, i, &p) && p.bth.opcode == UR_OP_SEND_ONLY); i++)
 		;
 	while (r.n > i + 1)
-		analyze_remove(&r, r.n - 1);
+		ur_recording_remove(&r, r.n - 1);
 	for (unsigned k = 0; k < 2; k++) {
-		analyze_repeat(&r, i + k);
+		ur_recording_repeat(&r, i + k);
 		r.f[i + k + 1].when += 5 * UR_NS_PER_S;
 	}
 	analyze_run(&r, &f);
@@ -152,12 +152,12 @@ static void limit__said_once(void)
 	unsigned i;
 
 	load("rdma-client.pcap");
-	for (i = 0; i < r.n && !(analyze_pkt(&r, i, &p) && p.bth.opcode == UR_OP_SEND_ONLY); i++)
+	for (i = 0; i < r.n && !(ur_recording_pkt(&r, i, &p) && p.bth.opcode == UR_OP_SEND_ONLY); i++)
 		;
-	analyze_run(&(struct recording){.name = "none"}, &f);
+	analyze_run(&(struct ur_recording){.name = "none"}, &f);
 	for (uint32_t qp = 0; qp < UR_AN_FLOWS + 5; qp++) {
-		ur_put24(analyze_bth(&r, i) + 5, qp + 2);
-		analyze_mend(&r, i, 0);
+		ur_put24(ur_recording_bth(&r, i) + 5, qp + 2);
+		ur_recording_mend(&r, i, 0);
 		frame = (struct ur_an_frame){.number = qp + 1, .data = r.f[i].data, .have = r.f[i].have, .len = r.f[i].len};
 		ur_analysis_frame(f.a, &frame);
 	}
@@ -172,7 +172,7 @@ static void congestion__answered(void)
 	for (unsigned i = 0; i < r.n; i++) {
 		struct an_pkt p;
 
-		if (analyze_pkt(&r, i, &p) && p.bth.dqpn != 1)
+		if (ur_recording_pkt(&r, i, &p) && p.bth.dqpn != 1)
 			r.f[i].data[UR_ETH_LEN + 1] |= 3;
 	}
 	analyze_run(&r, &f);

@@ -169,9 +169,9 @@ static unsigned put_ext(uint8_t *to, const struct step *t)
 	return op->ext_len;
 }
 
-static void add_frame(struct recording *r, const struct ur_pkt *p, ur_time when)
+static void add_frame(struct ur_recording *r, const struct ur_pkt *p, ur_time when)
 {
-	struct rec_frame *f;
+	struct ur_rec_frame *f;
 
 	r->f = realloc(r->f, (r->n + 1) * sizeof(*r->f));
 	f = &r->f[r->n++];
@@ -183,7 +183,7 @@ static void add_frame(struct recording *r, const struct ur_pkt *p, ur_time when)
 }
 
 /* A frame with `ext` bytes of headers and `len` bytes of payload behind a BTH. */
-static void build(struct recording *r, bool from_b, const struct ur_bth *b, const uint8_t *body, unsigned n, ur_time when)
+static void build(struct ur_recording *r, bool from_b, const struct ur_bth *b, const uint8_t *body, unsigned n, ur_time when)
 {
 	const struct ur_gid ga = ur_gid_from_v4(0x0100000a), gb = ur_gid_from_v4(0x0200000a);
 	struct ur_mac mac = {{2, 0, 0, 0, 0, 1}};
@@ -202,7 +202,7 @@ static void build(struct recording *r, bool from_b, const struct ur_bth *b, cons
 	add_frame(r, &p, when);
 }
 
-static void add_step(struct recording *r, const struct step *t, ur_time when)
+static void add_step(struct ur_recording *r, const struct step *t, ur_time when)
 {
 	const struct ur_opcode_info *op = ur_opcode(t->op);
 	struct ur_bth b = {
@@ -219,7 +219,7 @@ static void add_step(struct recording *r, const struct step *t, ur_time when)
 static void rules__each(void)
 {
 	for (unsigned i = 0; i < ur_array_size(rows); i++) {
-		struct recording r = {.name = rows[i].name};
+		struct ur_recording r = {.name = rows[i].name};
 		ur_time when = UR_NS_PER_S;
 		struct findings f;
 		bool ok;
@@ -236,7 +236,7 @@ static void rules__each(void)
 			findings_print(&f, "  got");
 		}
 		findings_free(&f);
-		analyze_free(&r);
+		ur_recording_free(&r);
 	}
 }
 
@@ -290,7 +290,7 @@ static void places__each(void)
 {
 	for (unsigned i = 0; i < ur_array_size(places); i++) {
 		const struct place_row *row = &places[i];
-		struct recording r = {.name = row->name};
+		struct ur_recording r = {.name = row->name};
 		ur_time when = UR_NS_PER_S;
 		struct ur_an_conn c;
 		struct findings f;
@@ -305,21 +305,21 @@ static void places__each(void)
 		if (got != row->n)
 			printf("# %s: %u expected, %u counted\n", row->name, row->n, (unsigned)got);
 		findings_free(&f);
-		analyze_free(&r);
+		ur_recording_free(&r);
 	}
 }
 
 /* --- trains --- */
 
 /* Puts what lies behind the UDP header of frames 1 to n - 1 behind frame 0; their IPv4 identifications count, as the kernel's do. */
-static void make_train(struct recording *r)
+static void make_train(struct ur_recording *r)
 {
 	const unsigned head = UR_ETH_LEN + UR_IP4_LEN + UR_UDP_LEN;
-	struct rec_frame *f = &r->f[0];
+	struct ur_rec_frame *f = &r->f[0];
 
 	for (unsigned i = 1; i < r->n; i++) {
 		ur_put16(r->f[i].data + UR_ETH_LEN + 4, (uint16_t)i);
-		analyze_mend(r, i, 0);
+		ur_recording_mend(r, i, 0);
 		f->data = realloc(f->data, f->len + r->f[i].len - head);
 		memcpy(f->data + f->len, r->f[i].data + head, r->f[i].len - head);
 		f->len += r->f[i].len - head;
@@ -339,7 +339,7 @@ static void train__cut(void)
 	};
 
 	for (unsigned i = 0; i < ur_array_size(steps); i++) {
-		struct recording r = {.name = "train"};
+		struct ur_recording r = {.name = "train"};
 		struct ur_an_totals t;
 		struct findings f;
 		unsigned n = 0;
@@ -354,7 +354,7 @@ static void train__cut(void)
 		CU_ASSERT_EQUAL(findings_worse(&f, UR_WARNING), 0);
 		CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_RECORDER, 1), 1);
 		findings_free(&f);
-		analyze_free(&r);
+		ur_recording_free(&r);
 	}
 }
 

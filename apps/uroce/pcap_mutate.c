@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * uroce pcap mutate: one falsified copy for each kind of fault, and a list of them. A packet is chosen whose fault shows: the analysis is
+ * asked, so that who tests another analyser with the copies knows that each can be decided.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analyze/mutate.h"
+#include "cmd.h"
+#include "pcap.h"
+
+#define TRIES 8 /* packets, for a copy */
+#define SEEN_MAX 100000
+#define COPIES_MAX 1000
+
+struct seen { /* findings about the recording itself */
+	enum ur_rule rule;
+	uint32_t frame;
+};
+
+struct job {
+	const char *in, *dir;
+	struct ur_recording r;
+	struct ur_mutator *m;
+	bool no_memory;
+	struct seen seen[SEEN_MAX];
+	unsigned nseen;
+	/* the one that is looked at */
+	unsigned fault;
+	uint32_t frames[2];
+	enum ur_rule named;
+	uint32_t at;
+	bool is_named;
+	FILE *list;
+	unsigned written;
+};
+
+static void keep_frame(void *ctx, const struct ur_an_frame *f)
+{
+	struct job *j = ctx;
+
+	j->no_memory |= !ur_recording_add(&j->r, f);
+}
+
+static void note(void *ctx, const struct ur_finding *f)
+{
+	struct job *j = ctx;
+
+	if (j->nseen < SEEN_MAX)
+		j->seen[j->nseen++] = (struct seen){f->rule, f->frame};
+}
+
+static void look(void *ctx, const struct ur_finding *f)
+{
+	struct job *j = ctx;
+
+	for (unsigned i = 0; i < j->nseen; i++)
+		if (j->seen[i].rule == f->rule && j->seen[i].frame == f->frame)
+			return;
+	if (j->is_named || !ur_mutation_named(j->fault, j->frames, f))
+		return;
+	j->is_named = true;
+	j->named = f->rule;
+	j->at = f->frame;
+}
+
+static void analyze(struct job *j, const struct ur_recording *r, ur_finding_fn fn)
+{
+	struct ur_analysis *a = ur_analysis_create(fn, j);
+
+	if (!a)
+		return;
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct ur_an_frame f = ur_recording_frame(r, i);
+
+		ur_analysis_frame(a, &f);
+	}
+	ur_analysis_finish(a);
+	ur_analysis_destroy(a);
+}
+
+/* "PSN of an ACK, eight more" becomes "psn-of-an-ack-eight-more". */
+static void file_name(const char *fault, unsigned copy, char *to, size_t room)
+{
+	size_t n = 0;
+
+	for (; *fault && n + 1 < room; fault++) {
+		const char c = *fault;
+
+		if (c >= 'A' && c <= 'Z')
+			to[n++] = (char)(c - 'A' + 'a');
+		else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+			to[n++] = c;
+		else if (n && to[n - 1] != '-')
+			to[n++] = '-';
+	}
+	snprintf(to + n, room - n, copy ? "-%u.pcap" : ".pcap", copy + 1);
+}
+
+static bool write_copy(struct job *j, const struct ur_recording *c, const char *name)
+{
+	struct ur_pcap_out *o;
+	char path[4096];
+
+	if (snprintf(path, sizeof(path), "%s/%s", j->dir, name) >= (int)sizeof(path))
+		return ur_cmd_fail(0, "the name %s is too long", j->dir);
+	o = ur_pcap_create(path, j->in, c->link);
+	if (!o)
+		return false;
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct ur_an_frame f = ur_recording_frame(c, i);
+
+		ur_pcap_write(o, &f);
+	}
+	return ur_pcap_finish(o);
+}
+
+/* Falsifies packet `i`. *shown: the fault is named, and the copy is written. False when it cannot be written. */
+static bool try_packet(struct job *j, uint32_t i, unsigned copy, bool *shown)
+{
+	struct ur_recording c = ur_recording_copy(&j->r);
+	struct ur_fault f;
+	char name[96];
+	bool ok = true;
+
+	j->is_named = *shown = false;
+	ur_fault(j->fault, &f);
+	if (ur_mutate(j->m, j->fault, i, &c, j->frames))
+		analyze(j, &c, look);
+	if (j->is_named) {
+		*shown = true;
+		file_name(f.name, copy, name, sizeof(name));
+		ok = write_copy(j, &c, name);
+		j->written += ok;
+		fprintf(j->list, "%s\t%u\t%s\t%u\t%s\t%s\n", name, j->frames[0], f.name, j->at, ur_rules[j->named].name, f.rules);
+	}
+	ur_recording_free(&c);
+	return ok;
+}
+
+/* Packets evenly from all that fit. */
+static bool one_fault(struct job *j, unsigned copies)
+{
+	uint32_t n = 0, at = 0, step, tries = TRIES * copies;
+	unsigned copy = 0;
+	bool shown;
+
+	for (uint32_t i = 0; i < j->r.n; i++)
+		n += ur_mutation_fits(j->m, j->fault, i);
+	step = n > tries ? n / tries : 1;
+	for (uint32_t i = 0; i < j->r.n && copy < copies && tries; i++) {
+		if (!ur_mutation_fits(j->m, j->fault, i) || at++ % step != step / 2)
+			continue;
+		tries--;
+		if (!try_packet(j, i, copy, &shown))
+			return false;
+		copy += shown;
+	}
+	return true;
+}
+
+static int write_all(struct job *j, unsigned copies)
+{
+	unsigned faults = 0, without = 0;
+	struct ur_fault f;
+
+	fputs("# file\tframe\tfault\tnamed at\tby\tany of these names it\n", j->list);
+	for (j->fault = 0; ur_fault(j->fault, &f); j->fault++) {
+		unsigned before = j->written;
+
+		faults++;
+		if (!one_fault(j, copies))
+			return UR_EXIT_FAIL;
+		if (j->written == before) {
+			fprintf(j->list, "# no packet of %s shows this: %s\n", j->in, f.name);
+			without++;
+		}
+	}
+	printf("%s: %u files in %s, for %u of %u faults; MANIFEST there says what is false in which frame\n", j->in, j->written, j->dir,
+	       faults - without, faults);
+	return j->written ? 0 : ur_cmd_fail(UR_EXIT_USAGE, "%s holds no packet that could be falsified", j->in);
+}
+
+static int open_list(struct job *j)
+{
+	char path[4096];
+
+	if (mkdir(j->dir, 0777) && errno != EEXIST)
+		return ur_cmd_fail(UR_EXIT_FAIL, "cannot make the folder %s: %s", j->dir, strerror(errno));
+	if (snprintf(path, sizeof(path), "%s/MANIFEST", j->dir) >= (int)sizeof(path))
+		return ur_cmd_fail(UR_EXIT_USAGE, "the name %s is too long", j->dir);
+	j->list = fopen(path, "w");
+	return j->list ? 0 : ur_cmd_fail(UR_EXIT_FAIL, "cannot write %s: %s", path, strerror(errno));
+}
+
+static int mutate(struct job *j, unsigned copies)
+{
+	char *unreadable = NULL;
+	int rc = UR_EXIT_USAGE;
+
+	if (!ur_pcap_each(j->in, keep_frame, j, &unreadable))
+		return rc;
+	if (unreadable)
+		ur_cmd_fail(0, "%s cannot be read behind frame %u: %s", j->in, j->r.n, unreadable);
+	free(unreadable);
+	j->m = j->no_memory ? NULL : ur_mutator_create(&j->r);
+	if (!j->m)
+		return ur_cmd_fail(UR_EXIT_FAIL, "%s does not fit into memory: cut a part out of it", j->in);
+	analyze(j, &j->r, note);
+	rc = open_list(j);
+	if (rc)
+		return rc;
+	rc = write_all(j, copies);
+	if (fclose(j->list) && !rc)
+		rc = ur_cmd_fail(UR_EXIT_FAIL, "cannot write the MANIFEST in %s: %s", j->dir, strerror(errno));
+	return rc;
+}
+
+static int usage(const char *what)
+{
+	return ur_cmd_fail(UR_EXIT_USAGE, "%s: uroce pcap mutate [--each N] IN DIR", what);
+}
+
+int ur_pcap_mutate(int argc, char **argv)
+{
+	unsigned long copies = 1;
+	struct job *j = calloc(1, sizeof(*j));
+	char *end = NULL;
+	int rc = 0;
+
+	if (!j)
+		return ur_cmd_fail(UR_EXIT_FAIL, "no memory");
+	for (int i = 1; i < argc && !rc; i++) {
+		if (strcmp(argv[i], "--each") == 0) {
+			copies = i + 1 < argc ? strtoul(argv[++i], &end, 10) : 0;
+			if (!copies || copies > COPIES_MAX || *end)
+				rc = usage("--each takes a number of copies for each fault, 1 to 1000");
+		} else if (strncmp(argv[i], "--", 2) == 0 || j->dir) {
+			rc = usage(j->dir ? "too many names" : "unknown option");
+		} else if (!j->in) {
+			j->in = argv[i];
+		} else {
+			j->dir = argv[i];
+		}
+	}
+	if (!rc && !j->dir)
+		rc = usage(j->in ? "no folder given" : "no file given");
+	if (!rc)
+		rc = mutate(j, (unsigned)copies);
+	ur_mutator_destroy(j->m);
+	ur_recording_free(&j->r);
+	free(j);
+	return rc;
+}
