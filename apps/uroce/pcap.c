@@ -15,6 +15,7 @@ static const struct {
 	{"check", ur_pcap_check, "pcap check [--json] [--quiet] FILE...   every finding, one a line; status 1 when there is an error"},
 	{"list", ur_pcap_list, "pcap list [--json | --csv] FILE         numbers of every connection, a line for each direction"},
 	{"rewrite", ur_pcap_rewrite, "pcap rewrite [OPTIONS] IN OUT           a copy with other addresses, numbers, data; see --help"},
+	{"replay", ur_pcap_replay, "pcap replay [--as ADDR] [--qp N] FILE    uroce in the place of a host, and what it does otherwise"},
 	{"mutate", ur_pcap_mutate, "pcap mutate [--each N] IN DIR           falsified copies, one for each kind of fault, and a MANIFEST"},
 };
 

@@ -66,6 +66,7 @@ int ur_pcap_verdict(int argc, char **argv);
 int ur_pcap_why(int argc, char **argv);
 int ur_pcap_list(int argc, char **argv);
 int ur_pcap_mutate(int argc, char **argv);
+int ur_pcap_replay(int argc, char **argv);
 int ur_pcap_rewrite(int argc, char **argv);
 
 #endif

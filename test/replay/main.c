@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * replay [-v] [FILE...]: replays both sides of each connection in the files, or in pcaps/ of the source tree. One line for each side;
- * 'skipped' lines say what was left out and why; the last line is 'N passed, N failed[, N skipped]'. The status is 1 when anything failed
- * or nothing ran. -v counts permitted differences.
+ * replay [-v] [FILE...]: has lib/replay replay both sides of each connection in the files, or in pcaps/ of the source tree. One line for
+ * each side; 'skipped' lines say what was left out and why; the last line is 'N passed, N failed[, N skipped]'. The status is 1 when
+ * anything failed or nothing ran. -v counts permitted differences.
  */
 #include <arpa/inet.h>
 #include <glob.h>
+#include <pcap/pcap.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "replay.h"
+#include "tally.h"
 
 static bool verbose;
 
@@ -19,6 +20,39 @@ void tally_line(struct tally *t, bool ok, const char *what)
 	t->passed += ok;
 	t->failed += !ok;
 	printf("%s %u - %s\n", ok ? "ok" : "not ok", t->passed + t->failed, what);
+}
+
+bool load(struct capture *c, const char *path, const char **why)
+{
+	static char err[PCAP_ERRBUF_SIZE];
+	pcap_t *cap = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, err);
+	const char *slash = strrchr(path, '/');
+	struct ur_an_frame f = {.number = 0};
+	struct pcap_pkthdr *h;
+
+	*why = err;
+	if (!capture_begin(c, slash ? slash + 1 : path) || !cap)
+		return false;
+	while (pcap_next_ex(cap, &h, &f.data) == 1) {
+		f.number++;
+		f.when = (ur_time)h->ts.tv_sec * UR_NS_PER_S + (ur_time)h->ts.tv_usec; /* nanoseconds, as asked for */
+		f.have = h->caplen;
+		f.len = h->len;
+		capture_frame(c, &f);
+	}
+	pcap_close(cap);
+	capture_end(c);
+	return true;
+}
+
+static void tell(void *ctx, unsigned frame, const char *field, const char *recorded, const char *replayed)
+{
+	const struct capture *cap = ctx;
+	char where[32] = "";
+
+	if (frame)
+		snprintf(where, sizeof(where), ", frame %u", frame);
+	printf("# %s%s: %s: recorded %s, replayed %s\n", cap->file, where, field, recorded, replayed);
 }
 
 __attribute__((format(printf, 2, 3))) static void skip_line(struct tally *t, const char *fmt, ...)
@@ -65,9 +99,9 @@ static const char *cut_note(const struct side *s)
 }
 
 /* True when the side was skipped, with the reason in *why. */
-static bool replay_side(const struct capture *cap, const struct conn *c, unsigned me, struct tally *t, const char **why)
+static bool replay_side(struct capture *cap, const struct conn *c, unsigned me, struct tally *t, const char **why)
 {
-	struct report rep = {.file = cap->file};
+	struct report rep = {.tell = tell, .ctx = cap};
 	char line[256], who[80], note[64] = "";
 	enum side_state st;
 	struct side s;
@@ -90,7 +124,7 @@ static bool replay_side(const struct capture *cap, const struct conn *c, unsigne
 	return false;
 }
 
-static void replay_conn(const struct capture *cap, const struct conn *c, struct tally *t)
+static void replay_conn(struct capture *cap, const struct conn *c, struct tally *t)
 {
 	char a[80], b[80];
 	const char *why;
@@ -104,7 +138,7 @@ static void replay_conn(const struct capture *cap, const struct conn *c, struct 
 	}
 }
 
-static void replay_conns(const struct capture *cap, const struct conns *s, struct tally *t)
+static void replay_conns(struct capture *cap, const struct conns *s, struct tally *t)
 {
 	unsigned idle = 0;
 
@@ -116,7 +150,7 @@ static void replay_conns(const struct capture *cap, const struct conns *s, struc
 	if (idle)
 		skip_line(t, "%s: %u connections carry no data", cap->file, idle);
 	if (s->datagrams)
-		skip_line(t, "%s: %u packets of services without connections", cap->file, s->datagrams);
+		skip_line(t, "%s: %u packets that are of no connection", cap->file, s->datagrams);
 	if (s->strays)
 		skip_line(t, "%s: %u packets whose other direction is not in it", cap->file, s->strays);
 	if (!s->n && !s->datagrams && !s->strays)
@@ -131,9 +165,10 @@ static void replay_file(const char *path, struct tally *t)
 	struct conns conns;
 	const char *why;
 
-	if (!capture_load(&cap, path, &why)) {
+	if (!load(&cap, path, &why)) {
 		printf("# %s: %s\n", path, why);
 		tally_line(t, false, path);
+		capture_free(&cap);
 		return;
 	}
 	conns_find(&conns, &cap);

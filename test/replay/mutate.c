@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "replay.h"
+#include "tally.h"
 
 enum where { BTH, EXT, PAYLOAD };
 /*
@@ -94,7 +94,7 @@ static unsigned choose(const struct conn *c, const struct mutation *m)
 	return at;
 }
 
-static bool noticed(const struct mutation *m, const struct report *rep, const struct rec *r, enum side_state st)
+static bool noticed(const struct mutation *m, const struct report *rep, const char *file, const struct rec *r, enum side_state st)
 {
 	bool ok;
 
@@ -103,14 +103,14 @@ static bool noticed(const struct mutation *m, const struct report *rep, const st
 	else
 		ok = !st && rep->differences && rep->first_frame == r->frame && strcmp(rep->first_field, m->field) == 0;
 	if (!ok)
-		printf("# %s, frame %u: expected %s, %u differences were reported, the first in frame %u: %s\n", rep->file, r->frame,
+		printf("# %s, frame %u: expected %s, %u differences were reported, the first in frame %u: %s\n", file, r->frame,
 		       m->field ? m->field : "nothing", rep->differences, rep->first_frame, rep->first_field);
 	return ok;
 }
 
 static bool try(const struct mutation *m, const char *file, const struct conn *c)
 {
-	struct report rep = {.file = file, .quiet = true};
+	struct report rep = {.tell = NULL};
 	unsigned at = choose(c, m), there = at + (m->who == FED_LAST);
 	enum side_state st;
 	struct ur_pkt copy;
@@ -127,7 +127,7 @@ static bool try(const struct mutation *m, const char *file, const struct conn *c
 	if (!st)
 		side_run(&s);
 	side_close(&s);
-	ok = noticed(m, &rep, c->rec[there], st);
+	ok = noticed(m, &rep, file, c->rec[there], st);
 	free(copy.data);
 	return ok;
 }
@@ -142,9 +142,10 @@ void mutate_all(const char *path, struct tally *t)
 		char line[160];
 
 		snprintf(line, sizeof(line), "falsified: %s %s", m->what, m->field ? "is noticed" : "is permitted");
-		if (!capture_load(&cap, path, &why)) {
+		if (!load(&cap, path, &why)) {
 			printf("# %s\n", why);
 			tally_line(t, false, line);
+			capture_free(&cap);
 			return;
 		}
 		conns_find(&conns, &cap);

@@ -5,35 +5,63 @@
  */
 #include <stdlib.h>
 
-#include "replay.h"
+#include "replay/replay.h"
 #include "wire/cm_msg.h"
+
+#define REQUESTS_MAX 16384 /* each message is looked for among them all */
 
 struct request { /* a REQ that was seen */
 	struct ur_cm_req req;
 	struct ur_gid src, dst;
 	unsigned at;
+	bool answered;
 };
 
 struct finder {
 	struct conns *s;
 	struct request *req;
-	unsigned n;
+	unsigned n, room;
 };
 
 struct conn *conns_add(struct conns *s, const struct conn *new)
 {
-	s->conn = realloc(s->conn, (s->n + 1) * sizeof(*s->conn));
+	if (s->n == s->room) {
+		unsigned room = s->room ? 2 * s->room : 16;
+		struct conn *more = realloc(s->conn, room * sizeof(*more));
+
+		if (!more)
+			return NULL;
+		s->conn = more;
+		s->room = room;
+	}
 	s->conn[s->n] = *new;
+	s->conn[s->n].psns_max = s->psns_max;
+	s->conn[s->n].memory_max = s->memory_max;
 	return &s->conn[s->n++];
+}
+
+static bool make_room(struct conn *c)
+{
+	unsigned room = c->room ? 2 * c->room : 64;
+	struct rec **rec = realloc(c->rec, room * sizeof(struct rec *));
+	uint8_t *from;
+
+	if (!rec)
+		return false;
+	c->rec = rec;
+	from = realloc(c->from, room);
+	if (!from)
+		return false;
+	c->from = from;
+	c->room = room;
+	return true;
 }
 
 void conn_take(struct conn *c, struct rec *r, unsigned from)
 {
-	if (c->n == c->room) {
-		c->room = c->room ? 2 * c->room : 64;
-		c->rec = realloc(c->rec, c->room * sizeof(*c->rec));
-		c->from = realloc(c->from, c->room);
-	}
+	c->incomplete |= c->n == c->room && !make_room(c);
+	if (c->incomplete)
+		return;
 	c->rec[c->n] = r;
 	c->from[c->n++] = (uint8_t)from;
 }
@@ -76,10 +104,9 @@ static void on_rep(struct finder *f, const struct rec *r, const struct ur_cm_rep
 
 		if (q->req.local_comm_id != rep->remote_comm_id || !ur_gid_eq(&q->src, &r->pkt.dst) || !ur_gid_eq(&q->dst, &r->pkt.src))
 			continue;
-		for (unsigned k = 0; k < f->s->n; k++)
-			if (f->s->conn[k].since == q->at)
-				return; /* the REP was sent again */
-		connect(f->s, q, rep);
+		if (!q->answered) /* otherwise the REP was sent again */
+			connect(f->s, q, rep);
+		f->req[i].answered = true;
 		return;
 	}
 }
@@ -88,6 +115,18 @@ static bool same_request(const struct request *q, const struct rec *r, const str
 {
 	return q->req.local_comm_id == req->local_comm_id && q->req.local_qpn == req->local_qpn && ur_gid_eq(&q->src, &r->pkt.src) &&
 	       ur_gid_eq(&q->dst, &r->pkt.dst) && q->req.starting_psn == req->starting_psn;
+}
+
+static bool more_requests(struct finder *f)
+{
+	unsigned room = f->room ? 2 * f->room : 16;
+	struct request *more = room <= REQUESTS_MAX ? realloc(f->req, room * sizeof(*more)) : NULL;
+
+	if (!more)
+		return false;
+	f->req = more;
+	f->room = room;
+	return true;
 }
 
 static void on_mad(struct finder *f, const struct rec *r, unsigned at)
@@ -105,25 +144,60 @@ static void on_mad(struct finder *f, const struct rec *r, unsigned at)
 	for (unsigned i = 0; i < f->n; i++)
 		if (same_request(&f->req[i], r, &m.req))
 			return; /* sent again */
-	f->req = realloc(f->req, (f->n + 1) * sizeof(*f->req));
-	f->req[f->n++] = (struct request){m.req, r->pkt.src, r->pkt.dst, at};
+	if (f->n < f->room || more_requests(f))
+		f->req[f->n++] = (struct request){m.req, r->pkt.src, r->pkt.dst, at, false};
+}
+
+/* --- which packet belongs to which --- */
+
+struct end { /* of a connection, by its host and QPN */
+	struct an_node node;
+	unsigned conn, which;
+};
+
+static void index_conn(struct conns *s, unsigned i)
+{
+	for (unsigned to = 0; to < 2; to++) {
+		const struct conn *c = &s->conn[i];
+		struct end *e = calloc(1, sizeof(*e));
+
+		if (!e)
+			return;
+		e->conn = i;
+		e->which = to;
+		if (!an_map_add(&s->ends, &e->node, an_hash(&c->end[to].gid, &c->end[!to].gid, c->end[to].qpn)))
+			free(e);
+	}
 }
 
 /* QPNs are used again: the newest connection that has them counts. */
 static bool give_to_conn(struct conns *s, struct rec *r, unsigned at)
 {
-	for (unsigned i = s->n; i-- > 0;) {
-		struct conn *c = &s->conn[i];
+	const struct ur_pkt *p = &r->pkt;
+	const struct end *best = NULL;
 
-		for (unsigned to = 0; to < 2 && c->since <= at; to++) {
-			if (c->end[to].qpn != r->pkt.bth.dqpn || !ur_gid_eq(&c->end[to].gid, &r->pkt.dst) ||
-			    !ur_gid_eq(&c->end[!to].gid, &r->pkt.src))
-				continue;
-			conn_take(c, r, !to);
-			return true;
-		}
+	for (struct an_node *n = an_map_first(&s->ends, an_hash(&p->dst, &p->src, p->bth.dqpn)); n; n = an_map_next(n)) {
+		const struct end *e = (struct end *)n;
+		const struct conn *c = &s->conn[e->conn];
+
+		if (c->since <= at && c->end[e->which].qpn == p->bth.dqpn && c->service == (p->bth.opcode & 0xe0) &&
+		    ur_gid_eq(&c->end[e->which].gid, &p->dst) && ur_gid_eq(&c->end[!e->which].gid, &p->src) &&
+		    (!best || e->conn > best->conn))
+			best = e;
 	}
-	return false;
+	if (best)
+		conn_take(&s->conn[best->conn], r, !best->which);
+	return best;
+}
+
+static void forget_ends(struct conns *s)
+{
+	for (uint32_t i = 0; s->ends.slot && i <= s->ends.mask; i++)
+		for (struct an_node *n = s->ends.slot[i], *next; n; n = next) {
+			next = n->next;
+			free(n);
+		}
+	an_map_fini(&s->ends);
 }
 
 void conns_find(struct conns *s, struct capture *c)
@@ -131,12 +205,16 @@ void conns_find(struct conns *s, struct capture *c)
 	struct finder f = {.s = s};
 
 	memset(s, 0, sizeof(*s));
+	s->psns_max = c->psns_max;
+	s->memory_max = c->memory_max;
 	for (unsigned i = 0; i < c->n; i++)
 		if (c->rec[i].pkt.bth.dqpn == 1)
 			on_mad(&f, &c->rec[i], i);
 	free(f.req);
-	s->rest = calloc(c->n + 1, sizeof(*s->rest));
-	for (unsigned i = 0; i < c->n; i++) {
+	for (unsigned i = 0; i < s->n; i++)
+		index_conn(s, i);
+	s->rest = calloc((size_t)c->n + 1, sizeof(*s->rest));
+	for (unsigned i = 0; i < c->n && s->rest; i++) {
 		struct rec *r = &c->rec[i];
 		uint8_t service = r->pkt.bth.opcode & 0xe0;
 
@@ -147,7 +225,9 @@ void conns_find(struct conns *s, struct capture *c)
 		else
 			s->datagrams++;
 	}
-	conns_pair(s);
+	forget_ends(s);
+	if (s->rest)
+		conns_pair(s);
 }
 
 void conns_free(struct conns *s)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a replay leaves in memory and in the completion queues, beside the payload that was recorded. */
-#include "replay.h"
+#include "replay/replay.h"
 
 /* --- what the peer is going to read --- */
 
@@ -60,7 +60,7 @@ static void compare_atomic(struct side *s, const struct slot *slot, const uint8_
 	struct ur_atomiceth a;
 	uint64_t was, now;
 
-	if (!slot->data)
+	if (!slot->data || !(rec_op(slot->data)->flags & UR_OPF_ATOMICACKETH))
 		return;
 	was = ur_get64(pkt_ext(slot->data->want) + rec_op(slot->data)->off_atomicacketh);
 	ur_atomiceth_get(pkt_ext(slot->req->want) + rec_op(slot->req)->off_atomiceth, &a);
@@ -105,6 +105,8 @@ static void check_received(struct side *s, const struct ibv_wc *wc)
 	uint32_t imm = 0;
 
 	s->received++;
+	if (s->given_up && wc->status == IBV_WC_WR_FLUSH_ERR)
+		return;
 	if (wc->status != IBV_WC_SUCCESS) {
 		report_num(s->rep, r->frame, "status of the receive", IBV_WC_SUCCESS, wc->status);
 		return;
@@ -136,15 +138,26 @@ static void compare_read(struct side *s, const struct message *m)
 			report_text(s->rep, s->out.slot[m->at].req->frame, "answers to a READ or atomic", "not all", "all");
 			return;
 		}
-		if (m->op->flags & UR_OPF_ATOMIC) {
+		if (m->op->flags & UR_OPF_ATOMIC && !(rec_op(r)->flags & UR_OPF_ATOMICACKETH)) {
+			report_text(s->rep, r->frame, "answer to an atomic", rec_op(r)->name, "its result");
+		} else if (m->op->flags & UR_OPF_ATOMIC) {
 			a = ur_get64(pkt_ext(r->want) + rec_op(r)->off_atomicacketh);
 			memcpy(&b, m->buf, sizeof(b));
 			if (a != b)
 				report_num(s->rep, r->frame, "value read", a, b);
+		} else if (r->want->payload_len != ur_min_u32(s->out.mtu, m->len - k * s->out.mtu)) {
+			report_num(s->rep, r->frame, "bytes read", r->want->payload_len, ur_min_u32(s->out.mtu, m->len - k * s->out.mtu));
 		} else {
-			compare_bytes(s, "data read", r, m->buf + (size_t)k * s->out.mtu); /* complete, so of the right lengths */
+			compare_bytes(s, "data read", r, m->buf + (size_t)k * s->out.mtu);
 		}
 	}
+}
+
+/* Nobody answers, as far as is recorded. */
+static bool gave_up(struct side *s, const struct message *m, enum ibv_wc_status status)
+{
+	s->given_up |= m->at + m->n > s->out.answered && (status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR);
+	return s->given_up && (status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR || status == IBV_WC_WR_FLUSH_ERR);
 }
 
 static void check_completed(struct side *s, const struct ibv_wc *wc)
@@ -155,8 +168,14 @@ static void check_completed(struct side *s, const struct ibv_wc *wc)
 	if (wc->wr_id != s->completed)
 		report_num(s->rep, r->frame, "order of the completion", s->completed, wc->wr_id);
 	s->completed++;
-	if (wc->status != IBV_WC_SUCCESS)
-		report_num(s->rep, r->frame, "status of the completion", IBV_WC_SUCCESS, wc->status);
+	if (gave_up(s, m, wc->status)) {
+		s->rep->permitted[PERMIT_GAVE_UP]++;
+		return;
+	}
+	if (wc->status != m->status)
+		report_num(s->rep, r->frame, "status of the completion", m->status, wc->status);
+	else if (wc->status != IBV_WC_SUCCESS)
+		return; /* and its data means nothing */
 	else if (wc->opcode != (enum ibv_wc_opcode)ur_wr_ops[m->wr].wc)
 		report_num(s->rep, r->frame, "opcode of the completion", ur_wr_ops[m->wr].wc, wc->opcode);
 	else if (m->op->flags & (UR_OPF_READ | UR_OPF_ATOMIC))

@@ -6,25 +6,34 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "replay.h"
+#include "replay/replay.h"
 #include "wire/icrc.h"
-#include "wire_samples.h"
 
 #define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-#define MEMORY_MAX (1ull << 30)
 #define WINDOW 65536 /* so that a long READ goes out as the recorded host sent it, whatever its own window was */
 #define BURST 16
 #define RECV_WRS 16 /* they are posted when they are needed */
 
 /* --- packets --- */
 
+static bool pkt_room(struct ur_pkt *p, uint32_t room)
+{
+	memset(p, 0, sizeof(*p));
+	p->data = malloc(room);
+	p->room = room;
+	return p->data;
+}
+
 static unsigned pkt_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
 {
 	struct side *s = ctx;
 
 	for (unsigned i = 0; i < n; i++) {
-		pkts[i] = malloc(sizeof(*pkts[i]));
-		sample_room(pkts[i], UR_PKT_ROOM);
+		pkts[i] = calloc(1, sizeof(*pkts[i]));
+		if (!pkts[i] || !pkt_room(pkts[i], UR_PKT_ROOM)) {
+			free(pkts[i]);
+			n = i;
+		}
 	}
 	s->live += (int)n;
 	return n;
@@ -37,7 +46,7 @@ static void pkt_free(void *ctx, struct ur_pkt **pkts, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		for (unsigned k = 0; k < pkts[i]->nseg; k++)
 			atomic_fetch_sub(&pkts[i]->seg[k].ref->n, 1);
-		sample_free(pkts[i]);
+		pkt_drop(pkts[i]);
 		free(pkts[i]);
 	}
 	s->live -= (int)n;
@@ -50,7 +59,8 @@ static bool to_wire(struct ur_pkt *p, struct ur_pkt *out)
 	uint8_t *to;
 
 	ur_frame_finish(p, p->bth.pad);
-	sample_room(out, ur_pkt_frame_len(p));
+	if (!pkt_room(out, ur_pkt_frame_len(p)))
+		return false;
 	out->len = out->room;
 	to = out->data;
 	memcpy(to, p->data, p->len);
@@ -74,7 +84,7 @@ void side_drain(struct side *s)
 				compare_sent(s, &wire);
 			else
 				report_text(s->rep, 0, "frame", "well formed", "one that does not parse");
-			sample_free(&wire);
+			pkt_drop(&wire);
 		}
 		pkt_free(s, p, n);
 	}
@@ -100,7 +110,9 @@ void side_feed(struct side *s, const struct rec *r)
 	uint32_t body;
 	struct ur_pkt p;
 
-	sample_load(&p, r->pkt.data, r->pkt.len);
+	pkt_load(&p, r->pkt.data, r->pkt.len);
+	if (!p.data)
+		return;
 	p.bth = r->pkt.bth;
 	p.bth_off = r->pkt.bth_off;
 	ur_put24(p.data + p.bth_off + 5, ur_qp_num(s->qp)); /* the BTH's destination QP */
@@ -111,7 +123,7 @@ void side_feed(struct side *s, const struct rec *r)
 		ur_tp_rx(s->tp, &p, s->now);
 	else
 		report_text(s->rep, r->frame, "frame", "well formed", "one that does not parse");
-	sample_free(&p);
+	pkt_drop(&p);
 }
 
 /* --- memory --- */
@@ -152,6 +164,14 @@ static void merge(struct side *s)
 	s->nregion = n;
 }
 
+/* What the recorded host refused to give is not there for us either; nor what is asked for behind that. */
+static bool refused_access(const struct side *s, const struct rec *r)
+{
+	const uint32_t at = stream_slot(&s->in, r->pkt.bth.psn);
+
+	return at == s->in.n || s->in.msg[s->in.slot[at].msg].status != IBV_WC_SUCCESS;
+}
+
 /* Every range that the peer refers to; what touches becomes one. */
 static int make_regions(struct side *s)
 {
@@ -159,11 +179,14 @@ static int make_regions(struct side *s)
 	uint64_t sum = 0;
 	int err = 0;
 
-	s->region = calloc(c->n + 1, sizeof(*s->region));
+	s->region = calloc((size_t)c->n + 1, sizeof(*s->region));
+	if (!s->region)
+		return ENOMEM;
 	for (unsigned i = 0; i < c->n; i++) {
 		struct ur_reth h;
 
-		if (c->from[i] == s->me || !pkt_remote(&c->rec[i]->pkt, &h) || !h.len || h.va + h.len < h.va)
+		if (c->from[i] == s->me || !pkt_remote(&c->rec[i]->pkt, &h) || !h.len || h.va + h.len < h.va ||
+		    refused_access(s, c->rec[i]))
 			continue;
 		s->region[s->nregion++] = (struct region){.rkey = h.rkey, .va = h.va, .len = h.len};
 	}
@@ -171,7 +194,7 @@ static int make_regions(struct side *s)
 	merge(s);
 	for (unsigned i = 0; i < s->nregion; i++)
 		sum += s->region[i].len;
-	if (sum > MEMORY_MAX)
+	if (sum > c->memory_max)
 		return ENOMEM;
 	for (unsigned i = 0; i < s->nregion && !err; i++) {
 		struct region *g = &s->region[i];
@@ -209,7 +232,7 @@ static int make_slab(struct side *s)
 		size += s->out.msg[i].len;
 	for (uint32_t i = 0; i < s->in.nmsg; i++)
 		size += has_receive(&s->in.msg[i]) ? s->in.msg[i].len : 0;
-	s->slab = size > MEMORY_MAX ? NULL : calloc(1, size);
+	s->slab = size > s->conn->memory_max ? NULL : calloc(1, size);
 	if (!s->slab)
 		return ENOMEM;
 	for (uint32_t i = 0; i < s->out.nmsg; at += s->out.msg[i++].len) {
@@ -271,8 +294,8 @@ static int connect_qp(struct side *s, const struct service *v)
 		.qp_access_flags = ALL_ACCESS,
 		.path_mtu = s->conn->mtu,
 		.dest_qp_num = peer->qpn,
-		.rq_psn = peer->psn,
-		.sq_psn = me->psn,
+		.rq_psn = s->in.base,
+		.sq_psn = s->out.base,
 		.max_rd_atomic = me->max_rd,
 		.max_dest_rd_atomic = me->max_dest_rd,
 		.min_rnr_timer = min_rnr(&s->in),
@@ -290,7 +313,10 @@ static int connect_qp(struct side *s, const struct service *v)
 	if (!err)
 		err = ur_qp_modify(s->qp, &a, ATTR_RTR | v->rtr, &s->path, s->now);
 	a.qp_state = IBV_QPS_RTS;
-	return err ? err : ur_qp_modify(s->qp, &a, ATTR_RTS | v->rts, NULL, s->now);
+	if (!err)
+		err = ur_qp_modify(s->qp, &a, ATTR_RTS | v->rts, NULL, s->now);
+	s->qp->resp.msn = s->in.msn; /* that of a connection whose beginning was not recorded */
+	return err;
 }
 
 static int make_qp(struct side *s, const struct service *v)
@@ -371,6 +397,9 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 	int err;
 
 	memset(s, 0, sizeof(*s));
+	*why = "memory is short";
+	if (c->incomplete)
+		return SIDE_BROKEN;
 	s->conn = c;
 	s->me = me;
 	s->rep = rep;
@@ -388,8 +417,8 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 	if (st)
 		return st;
 	*why = "the QP or its memory could not be set up as recorded";
-	s->held = calloc(c->n + 1, sizeof(*s->held));
-	return connect_qp(s, v) || make_regions(s) || make_slab(s) ? SIDE_BROKEN : SIDE_OK;
+	s->held = calloc((size_t)c->n + 1, sizeof(*s->held));
+	return !s->held || connect_qp(s, v) || make_regions(s) || make_slab(s) ? SIDE_BROKEN : SIDE_OK;
 }
 
 static void close_memory(struct side *s)

@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "replay.h"
-
-#define SLOTS_MAX (1u << 20)
+#include "replay/replay.h"
 
 static char reason[96];
 
@@ -33,24 +31,38 @@ static uint32_t psns_of(const struct stream *s, const struct rec *r)
 	return rec_op(r)->flags & UR_OPF_READ && pkt_remote(&r->pkt, &h) ? stream_npkts(s, h.len) : 1;
 }
 
-static bool size_up(struct stream *s, const struct conn *c, unsigned from)
+/* In front of what is looked at: of a connection whose beginning was not recorded. */
+static bool before(const struct stream *s, const struct conn *c, uint32_t psn)
 {
+	return !c->cm && ur_psn_diff(psn, s->base) < 0;
+}
+
+static enum stream_state size_up(struct stream *s, const struct conn *c, unsigned from)
+{
+	uint64_t asked = 0; /* PSNs that requests have, repeated ones too */
+
 	for (unsigned i = 0; i < c->n; i++) {
 		const struct rec *r = c->rec[i];
 		uint64_t end;
 
-		if (c->from[i] != from || pkt_is_response(&r->pkt))
+		if (c->from[i] != from || pkt_is_response(&r->pkt) || before(s, c, r->pkt.bth.psn))
 			continue;
 		end = (uint64_t)((r->pkt.bth.psn - s->base) & UR_PSN_MASK) + psns_of(s, r);
-		if (end > SLOTS_MAX) {
+		if (end > c->psns_max) {
 			snprintf(reason, sizeof(reason), "frame %u has PSN %u, and PSNs begin at %u", r->frame, r->pkt.bth.psn, s->base);
-			return false;
+			return STREAM_BROKEN;
 		}
+		asked += psns_of(s, r);
 		if (end > s->n)
 			s->n = (uint32_t)end;
 	}
-	s->slot = calloc(s->n + 1, sizeof(*s->slot));
-	return true;
+	if (asked < s->n) {
+		snprintf(reason, sizeof(reason), "%u of %u PSNs at least are missing in the recording", (uint32_t)(s->n - asked), s->n);
+		return STREAM_SKIP;
+	}
+	s->slot = calloc((size_t)s->n + 1, sizeof(*s->slot));
+	snprintf(reason, sizeof(reason), "memory is short");
+	return s->slot ? STREAM_OK : STREAM_BROKEN;
 }
 
 static void note_request(struct stream *s, struct rec *r)
@@ -85,13 +97,15 @@ static void note_nak(struct stream *s, struct slot *slot, struct rec *r, uint8_t
 			t->lost = true;
 }
 
-static bool note_response(struct stream *s, struct rec *r)
+static bool note_response(struct stream *s, const struct conn *c, struct rec *r)
 {
 	const struct ur_opcode_info *op = rec_op(r);
 	uint32_t at = stream_slot(s, r->pkt.bth.psn);
 	struct slot *slot = &s->slot[at];
 	struct ur_aeth h = {0};
 
+	if (at == s->n && (before(s, c, r->pkt.bth.psn) || (!c->cm && !s->n)))
+		return true;
 	if (at == s->n) {
 		snprintf(reason, sizeof(reason), "frame %u answers PSN %u, which nobody used", r->frame, r->pkt.bth.psn);
 		return false;
@@ -112,15 +126,92 @@ static bool note_response(struct stream *s, struct rec *r)
 	return true;
 }
 
-/* A fatal NAK ends a connection, and with it what can be compared. */
-static bool fatal(const struct slot *slot)
+/* What was answered in the end has come once: its newest transmission, which crossed the NAK. */
+static void find_arrivals(struct stream *s)
+{
+	for (uint32_t k = 0; k < s->n && k < s->answered; k++) {
+		bool lost = s->slot[k].last;
+
+		for (const struct rec *t = s->slot[k].last; t && lost; t = t->before)
+			lost = t->lost;
+		if (lost)
+			s->slot[k].last->lost = false;
+	}
+}
+
+/* --- captures from the middle --- */
+
+/* Up to where the first whole message begins; how many messages were answered before, the first answer tells. */
+static void begin_later(struct stream *s)
+{
+	uint32_t k = 0;
+
+	while (k < s->n && !(s->slot[k].req && rec_op(s->slot[k].req)->flags & UR_OPF_FIRST))
+		k++;
+	s->begun = k;
+	s->base = ur_psn_add(s->base, k);
+	s->n -= k;
+	s->answered -= ur_min_u32(s->answered, k);
+	memmove(s->slot, s->slot + k, (size_t)s->n * sizeof(*s->slot));
+	memset(s->slot + s->n, 0, sizeof(*s->slot));
+}
+
+static void infer_msn(struct stream *s)
+{
+	const struct rec *r = NULL;
+	struct ur_aeth h;
+	uint32_t k = 0;
+
+	for (; k < s->n && !r; k += !r)
+		r = s->slot[k].ack;
+	for (k = r ? k : 0; k < s->n && !r; k += !r)
+		if (s->slot[k].data && rec_op(s->slot[k].data)->flags & UR_OPF_AETH)
+			r = s->slot[k].data;
+	if (!r)
+		return;
+	ur_aeth_get(pkt_ext(&r->pkt) + rec_op(r)->off_aeth, &h);
+	s->msn = (h.msn - s->slot[k].msn) & UR_PSN_MASK;
+	for (k = 0; k < s->n; k++)
+		s->slot[k].msn += s->msn;
+}
+
+/* --- the end --- */
+
+static bool is_fatal(const struct slot *slot, uint8_t *syndrome)
 {
 	struct ur_aeth h;
 
 	if (!slot->nak)
 		return false;
 	ur_aeth_get(pkt_ext(&slot->nak->pkt), &h);
+	*syndrome = h.syndrome;
 	return ur_syndrome_type(h.syndrome) == UR_AETH_NAK && ur_syndrome_value(h.syndrome) != UR_NAK_PSN_SEQ;
+}
+
+/*
+ * A fatal NAK ends a connection, and with it what can be compared: behind the message that it refuses, if that is for want of access, which
+ * we can refuse as well, and otherwise before it.
+ */
+static void end_at_refusal(struct stream *s)
+{
+	uint8_t syndrome = 0;
+	struct message *m;
+	uint32_t k = 0;
+
+	while (k < s->n && !is_fatal(&s->slot[k], &syndrome))
+		k++;
+	if (k == s->n)
+		return;
+	m = &s->msg[s->slot[k].msg];
+	s->refusal = s->slot[k].nak;
+	s->nmsg = s->slot[k].msg;
+	s->n = m->at;
+	if (ur_syndrome_value(syndrome) == UR_NAK_REM_ACCESS) {
+		m->status = IBV_WC_REM_ACCESS_ERR;
+		s->nmsg++;
+		s->n += m->n;
+	}
+	s->answered = ur_min_u32(s->answered, m->at);
 }
 
 static bool find_wr(uint8_t opcode, uint8_t service, enum ibv_wr_opcode *wr)
@@ -170,7 +261,11 @@ static enum stream_state find_messages(struct stream *s)
 {
 	uint32_t at = 0;
 
-	s->msg = calloc(s->n + 1, sizeof(*s->msg));
+	s->msg = calloc((size_t)s->n + 1, sizeof(*s->msg));
+	if (!s->msg) {
+		snprintf(reason, sizeof(reason), "memory is short");
+		return STREAM_BROKEN;
+	}
 	while (at < s->n) {
 		struct message *m = &s->msg[s->nmsg];
 		enum stream_state st = one_message(s, at, m);
@@ -208,25 +303,22 @@ static void find_post_times(struct stream *s, const struct conn *c, unsigned fro
 		m = &s->msg[s->slot[at].msg];
 		m->post_at = ur_min_u32(m->post_at, i);
 	}
-	for (uint32_t m = s->nmsg; m-- > 1;)
-		s->msg[m - 1].post_at = ur_min_u32(s->msg[m - 1].post_at, s->msg[m].post_at);
+	for (uint32_t m = s->nmsg; m > 1; m--)
+		s->msg[m - 2].post_at = ur_min_u32(s->msg[m - 2].post_at, s->msg[m - 1].post_at);
 }
 
-static enum stream_state note_all(struct stream *s, const struct conn *c, unsigned from)
+static bool note_all(struct stream *s, const struct conn *c, unsigned from)
 {
 	for (unsigned i = 0; i < c->n; i++) {
-		if (c->from[i] == from && !pkt_is_response(&c->rec[i]->pkt))
-			note_request(s, c->rec[i]);
-		else if (c->from[i] != from && pkt_is_response(&c->rec[i]->pkt) && !note_response(s, c->rec[i]))
-			return STREAM_BROKEN;
+		struct rec *r = c->rec[i];
+		bool response = pkt_is_response(&r->pkt);
+
+		if (c->from[i] == from && !response && !before(s, c, r->pkt.bth.psn))
+			note_request(s, r);
+		else if (c->from[i] != from && response && !note_response(s, c, r))
+			return false;
 	}
-	for (uint32_t k = 0; k < s->n; k++) {
-		if (!fatal(&s->slot[k]))
-			continue;
-		snprintf(reason, sizeof(reason), "frame %u refuses a request for good", s->slot[k].nak->frame);
-		return STREAM_SKIP;
-	}
-	return STREAM_OK;
+	return true;
 }
 
 enum stream_state stream_build(struct stream *s, const struct conn *c, unsigned from, const char **why)
@@ -237,13 +329,20 @@ enum stream_state stream_build(struct stream *s, const struct conn *c, unsigned 
 	*why = reason;
 	s->base = c->end[from].psn;
 	s->mtu = 128u << c->mtu;
-	if (!size_up(s, c, from))
-		return STREAM_BROKEN;
-	st = note_all(s, c, from);
-	if (!st)
-		st = find_messages(s);
+	st = size_up(s, c, from);
 	if (st)
 		return st;
+	if (!note_all(s, c, from))
+		return STREAM_BROKEN;
+	find_arrivals(s);
+	if (!c->cm)
+		begin_later(s);
+	st = find_messages(s);
+	if (st)
+		return st;
+	if (!c->cm)
+		infer_msn(s);
+	end_at_refusal(s);
 	if (c->service == UR_UC)
 		s->answered = s->n; /* nobody says more */
 	find_post_times(s, c, from);

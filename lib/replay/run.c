@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "replay.h"
+#include "replay/replay.h"
 
 static void settle(struct side *s)
 {
@@ -93,6 +93,8 @@ static void own_request(struct side *s, const struct rec *r, unsigned i)
 		err = post(s, s->posted++);
 	if (err)
 		report_num(s->rep, r->frame, "error of ibv_post_send", 0, (uint64_t)err);
+	if (r->before)
+		s->qp->req.retry_left = s->qp->req.retry_cnt; /* the recorded host has not given up */
 	ur_qp_answer(s->qp, s->now);
 	settle(s);
 	release(s);
@@ -100,7 +102,9 @@ static void own_request(struct side *s, const struct rec *r, unsigned i)
 		return;
 	expire(s, r);
 	settle(s);
-	if (!slot->sent && slot->req == r && !s->nheld)
+	if (!slot->sent && slot->req == r && s->qp->req.rnr_wait)
+		s->rep->permitted[PERMIT_WAITS]++;
+	else if (!slot->sent && slot->req == r && !s->nheld)
 		report_text(s->rep, r->frame, "request at this time", rec_op(r)->name, "nothing");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Replay: lib/transport is put in the place of one host of a recording. It is fed what the recorded peer sent, when it was sent, and what
- * it sends is compared with what the recorded host sent.
+ * lib/replay: lib/transport is put in the place of one host of a recording. It is fed what the recorded peer sent, when it was sent, and
+ * what it sends is compared with what the recorded host sent.
  *
  * Nothing depends on what the hosts are. What must be true of a recording: packets may be missing, repeated or out of order where the
  * recorder saw them so, and requests that were lost behind it are inferred from NAKs; but an answer that was lost, or anything that changed
@@ -9,7 +9,7 @@
  * made at a host whose own side loses nothing is always good; both hosts' sides can be replayed from it when no packet was lost behind the
  * recorder on the other side either.
  *
- *   capture.c   a pcap file into parsed packets
+ *   capture.c   frames into parsed packets
  *   conn.c      the connections that the CM made; what belongs to them
  *   pair.c      connections that were made without the CM
  *   stream.c    one direction of a connection: requests by PSN, their answers, messages
@@ -18,12 +18,14 @@
  *   deliver.c   what has arrived: completions, received data, data read
  *   compare.c   a packet sent and a packet recorded; the table of permitted differences
  *   report.c    where differences go
- *   mutate.c    falsified recordings, each of which must be noticed
- *   main.c      files, lines of output, status
+ *
+ * Packets are kept in memory until the end: what a host did with one often shows much later.
  */
-#ifndef REPLAY_H
-#define REPLAY_H
+#ifndef UR_REPLAY_H
+#define UR_REPLAY_H
 
+#include "analyze/internal.h"
+#include "analyze/rewrite.h"
 #include "transport/tp_priv.h"
 
 /* --- capture.c --- */
@@ -39,15 +41,26 @@ struct rec {            /* a recorded RoCEv2 packet */
 };
 
 struct capture {
-	const char *file; /* without its folder */
+	const char *file;
 	struct rec *rec;
-	unsigned n;
-	unsigned bad; /* frames that do not parse: no host would have taken them */
+	unsigned n, room;
+	unsigned bad;        /* packets that do not parse, or are cut: no host would have taken them */
+	uint32_t psns_max;   /* of one end; set by capture_begin, may be lowered */
+	uint64_t memory_max; /* of one side, in bytes; the same */
+	struct ur_rewrite *plain;
+	bool begun;
+	ur_time origin, when;
 };
 
-/* False, with the reason in *why, when the file cannot be read. */
-bool capture_load(struct capture *c, const char *path, const char **why);
+/* False when memory is short; capture_free is needed even so. Each frame goes in; capture_end comes behind the last. */
+bool capture_begin(struct capture *c, const char *file);
+void capture_frame(struct capture *c, const struct ur_an_frame *f);
+void capture_end(struct capture *c);
 void capture_free(struct capture *c);
+
+/* A packet in a buffer that ends where the frame does; data is NULL when memory is short. */
+void pkt_load(struct ur_pkt *p, const void *frame, uint32_t len);
+void pkt_drop(struct ur_pkt *p);
 
 static inline const struct ur_opcode_info *rec_op(const struct rec *r)
 {
@@ -87,6 +100,9 @@ struct conn {
 	uint8_t service; /* enum ur_service */
 	enum ibv_mtu mtu;
 	bool cm;
+	bool incomplete; /* memory was short */
+	uint32_t psns_max;
+	uint64_t memory_max;
 	unsigned since; /* index of the first packet that may belong to it */
 	struct rec **rec;
 	uint8_t *from; /* which end sent rec[i] */
@@ -95,8 +111,11 @@ struct conn {
 
 struct conns {
 	struct conn *conn;
-	unsigned n;
-	unsigned datagrams; /* packets of services without connections */
+	unsigned n, room;
+	struct an_map ends;
+	uint32_t psns_max;
+	uint64_t memory_max;
+	unsigned datagrams; /* packets that are of no connection: UD, congestion notifications, XRC */
 	unsigned strays;    /* RC packets of which only one direction is in the file */
 	struct rec **rest;  /* packets that belong to no connection of the CM */
 	unsigned nrest;
@@ -104,6 +123,7 @@ struct conns {
 
 void conns_find(struct conns *s, struct capture *c);
 void conns_free(struct conns *s);
+/* NULL when memory is short. */
 struct conn *conns_add(struct conns *s, const struct conn *new);
 void conn_take(struct conn *c, struct rec *r, unsigned from);
 /* Turns s->rest into connections. */
@@ -130,12 +150,15 @@ struct message {
 	uint32_t len;
 	const struct ur_opcode_info *op; /* of its last packet, which has all that matters */
 	enum ibv_wr_opcode wr;
+	enum ibv_wc_status status; /* how it ends */
 	unsigned post_at; /* index of the packet with which the WQE is posted */
 	uint8_t *buf;     /* sender: payload, or where what is read goes; receiver: the receive buffer */
 };
 
 struct stream {        /* what one end asks, and what the other answers */
-	uint32_t base; /* PSN of slot 0 */
+	uint32_t base;  /* PSN of slot 0 */
+	uint32_t msn;   /* before it, of the answers */
+	uint32_t begun; /* PSNs before it, of a message whose beginning is not recorded */
 	uint32_t mtu;
 	struct slot *slot;
 	uint32_t n;
@@ -144,6 +167,7 @@ struct stream {        /* what one end asks, and what the other answers */
 	uint32_t answered;                               /* slots before this one were answered in the recording */
 	uint32_t requests, responses, repeated, refused; /* packets recorded */
 	bool cut;                                        /* the last message is not whole */
+	const struct rec *refusal;                       /* a NAK that ends it */
 };
 
 enum stream_state { STREAM_OK, STREAM_SKIP, STREAM_BROKEN };
@@ -169,12 +193,15 @@ enum permit {
 	PERMIT_LOST,
 	PERMIT_NAK,
 	PERMIT_UNANSWERED,
+	PERMIT_GAVE_UP,
+	PERMIT_WAITS,
 	PERMIT_COUNT
 };
 
 struct report {
-	const char *file;
-	bool quiet; /* keep the first difference instead of printing all */
+	/* Called for the first REPORT_MAX differences; NULL: the first is kept, as it always is. Those of a whole side have no frame. */
+	void (*tell)(void *ctx, unsigned frame, const char *field, const char *recorded, const char *replayed);
+	void *ctx;
 	unsigned differences;
 	unsigned first_frame;
 	char first_field[48];
@@ -183,7 +210,7 @@ struct report {
 	unsigned messages;            /* of the peer, executed and compared */
 };
 
-#define REPORT_MAX 10 /* lines for each side */
+#define REPORT_MAX 10 /* of each side */
 
 void report_num(struct report *r, unsigned frame, const char *field, uint64_t recorded, uint64_t replayed);
 void report_text(struct report *r, unsigned frame, const char *field, const char *recorded, const char *replayed);
@@ -220,6 +247,7 @@ struct side {
 	uint32_t posted, completed; /* messages of `out` */
 	uint32_t given, received;   /* receive WQEs posted and completed */
 	uint32_t executed;          /* messages of `in` */
+	bool given_up;              /* on requests that nobody answers */
 	struct rec **held;          /* answers that were recorded before what they answer */
 	unsigned nheld;
 };
@@ -252,17 +280,5 @@ void compare_sent(struct side *s, const struct ur_pkt *p);
 void compare_finish(struct side *s);
 /* "what: why" of a permitted difference. */
 const char *permit_text(enum permit p);
-
-/* --- mutate.c --- */
-
-/* Lines of output so far; each ends in ok or not ok. */
-struct tally {
-	unsigned passed, failed, skipped;
-};
-
-void tally_line(struct tally *t, bool ok, const char *what);
-
-/* Falsifies a recording in many ways, one after the other, and says which are noticed where they are. */
-void mutate_all(const char *path, struct tally *t);
 
 #endif

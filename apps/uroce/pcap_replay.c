@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce pcap replay: our transport in the place of each host of a recording, and what it does otherwise than the host did. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "pcap.h"
+#include "replay/replay.h"
+
+#define LIMITS                                                                                                                             \
+	"replayed in virtual time: requests and answers of RC and UC, up to 8388608 PSNs each way; not XRC, not datagrams, not what the "  \
+	"connection manager says, no congestion notifications, no probes and repairs by range; a loss between the recorder and the host " \
+	"that no NAK tells of shows as a difference"
+
+struct wish {
+	const char *file, *as;
+	uint32_t qpn; /* 0: all */
+	bool json;
+};
+
+struct view { /* of one side, while it is replayed */
+	const struct wish *wish;
+	const char *host;
+	unsigned told;
+};
+
+struct sums {
+	unsigned sides, differ, skipped;
+};
+
+/* --- what differs --- */
+
+static void tell(void *ctx, unsigned frame, const char *field, const char *recorded, const char *replayed)
+{
+	struct view *v = ctx;
+
+	if (v->wish->json) {
+		printf("%s{\"frame\":%u,\"what\":", v->told++ ? "," : "", frame);
+		ur_pcap_json(stdout, field);
+		fputs(",\"recorded\":", stdout);
+		ur_pcap_json(stdout, recorded);
+		fputs(",\"replayed\":", stdout);
+		ur_pcap_json(stdout, replayed);
+		putchar('}');
+		return;
+	}
+	fputs("   ", stdout);
+	if (frame)
+		printf("frame %u: ", frame);
+	printf("%s is %s in the recording, and our transport has %s in the place of %s.\n", field, recorded, replayed, v->host);
+	v->told++;
+}
+
+/* --- one side --- */
+
+static void name_end(const struct endpoint *e, char *to, size_t room)
+{
+	char addr[64];
+
+	ur_an_addr(&e->gid, addr);
+	if (e->qpn)
+		snprintf(to, room, "%s QP %#x", addr, e->qpn);
+	else
+		snprintf(to, room, "%s", addr);
+}
+
+static void print_json_head(const struct wish *w, const char *me, const char *peer, const struct conn *c)
+{
+	fputs("{\"file\":", stdout);
+	ur_pcap_json(stdout, w->file);
+	fputs(",\"in_place_of\":", stdout);
+	ur_pcap_json(stdout, me);
+	fputs(",\"peer\":", stdout);
+	ur_pcap_json(stdout, peer);
+	printf(",\"service\":\"%s\",\"differences\":[", ur_pcap_service(c->service));
+}
+
+static void print_json_tail(const struct side *s, const struct report *r, enum side_state st, const char *why)
+{
+	const struct rec *refusal = s->out.refusal ? s->out.refusal : s->in.refusal;
+
+	printf("],\"count\":%u,\"requests\":%u,\"answers\":%u,\"messages\":%u,\"ended_by_frame\":%u,\"skipped\":", r->differences,
+	       r->requests, r->responses, r->messages, refusal ? refusal->frame : 0);
+	if (st)
+		ur_pcap_json(stdout, why);
+	else
+		fputs("null", stdout);
+	puts("}");
+}
+
+static void print_notes(const struct side *s)
+{
+	const struct rec *refusal = s->out.refusal ? s->out.refusal : s->in.refusal;
+
+	if (s->out.begun || s->in.begun)
+		printf("   The recording begins in the middle: %u packets of messages that had begun before it are left out.\n",
+		       s->out.begun + s->in.begun);
+	if (refusal)
+		printf("   It ends where frame %u refuses a request for good.\n", refusal->frame);
+	else if (s->out.cut || s->in.cut)
+		puts("   The recording ends within a message, which is left out.");
+}
+
+static void print_text(const struct side *s, const struct report *r, enum side_state st, const char *why)
+{
+	if (st) {
+		printf("   Not replayed: %s.\n", why);
+		return;
+	}
+	if (r->differences > REPORT_MAX)
+		printf("   %u more differences are not shown.\n", r->differences - REPORT_MAX);
+	printf("   %u requests and %u answers sent, %u messages of the peer executed: %s.\n", r->requests, r->responses, r->messages,
+	       r->differences ? "not all as recorded" : "all as recorded");
+	print_notes(s);
+}
+
+static void replay_side(const struct wish *w, const struct conn *c, unsigned me, struct sums *sum)
+{
+	char host[96], peer[96];
+	struct view v = {.wish = w, .host = host};
+	struct report r = {.tell = tell, .ctx = &v};
+	enum side_state st;
+	const char *why = "";
+	struct side s;
+
+	name_end(&c->end[me], host, sizeof(host));
+	name_end(&c->end[!me], peer, sizeof(peer));
+	if (w->json)
+		print_json_head(w, host, peer, c);
+	else
+		printf("\nIn the place of %s, which talks to %s by %s:\n", host, peer, ur_pcap_service(c->service));
+	st = side_open(&s, c, me, &r, &why);
+	if (!st)
+		side_run(&s);
+	if (w->json)
+		print_json_tail(&s, &r, st, why);
+	else
+		print_text(&s, &r, st, why);
+	side_close(&s);
+	sum->sides += !st;
+	sum->skipped += st != SIDE_OK;
+	sum->differ += !st && r.differences;
+}
+
+/* --- all of them --- */
+
+static bool wanted(const struct wish *w, const struct conn *c, unsigned me)
+{
+	char addr[64];
+
+	if (w->as && strcmp(ur_an_addr(&c->end[me].gid, addr), w->as) != 0)
+		return false;
+	return c->n && (!w->qpn || c->end[0].qpn == w->qpn || c->end[1].qpn == w->qpn);
+}
+
+static void print_left_out(const struct conns *s, const struct capture *cap)
+{
+	if (s->datagrams)
+		printf("\n%u packets are of no connection that is replayed.\n", s->datagrams);
+	if (s->strays)
+		printf("\n%u packets are left out since the other direction is not here.\n", s->strays);
+	if (cap->bad)
+		printf("\n%u packets are damaged or cut, and left out.\n", cap->bad);
+}
+
+static int replay_all(const struct wish *w, struct capture *cap)
+{
+	struct sums sum = {0};
+	struct conns s;
+
+	capture_end(cap);
+	conns_find(&s, cap);
+	if (!w->json)
+		printf("%s: %s.\n", w->file, LIMITS);
+	for (unsigned i = 0; i < s.n; i++)
+		for (unsigned me = 0; me < 2; me++)
+			if (wanted(w, &s.conn[i], me))
+				replay_side(w, &s.conn[i], me, &sum);
+	if (!w->json) {
+		print_left_out(&s, cap);
+		printf("\n%u sides of connections replayed, %u of them not as recorded, %u skipped\n", sum.sides, sum.differ, sum.skipped);
+	}
+	conns_free(&s);
+	if (!sum.sides)
+		return ur_cmd_fail(UR_EXIT_USAGE, "%s holds nothing that could be replayed%s", w->file,
+				   w->as || w->qpn ? " as asked for" : "");
+	return sum.differ ? UR_EXIT_FAIL : 0;
+}
+
+static void take_frame(void *ctx, const struct ur_an_frame *f)
+{
+	capture_frame(ctx, f);
+}
+
+static int replay_file(const struct wish *w)
+{
+	char *unreadable = NULL;
+	struct capture cap;
+	int rc = UR_EXIT_USAGE;
+
+	if (!capture_begin(&cap, w->file))
+		rc = ur_cmd_fail(UR_EXIT_FAIL, "no memory");
+	else if (ur_pcap_each(w->file, take_frame, &cap, &unreadable))
+		rc = replay_all(w, &cap);
+	if (unreadable)
+		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read to its end: %s", w->file, unreadable);
+	free(unreadable);
+	capture_free(&cap);
+	return rc;
+}
+
+int ur_pcap_replay(int argc, char **argv)
+{
+	static const char *const usage = "uroce pcap replay [--as ADDR] [--qp N] [--json] FILE";
+	struct wish w = {.json = false};
+	char *end = NULL;
+
+	for (int i = 1; i < argc; i++) {
+		bool value = i + 1 < argc;
+
+		if (strcmp(argv[i], "--json") == 0) {
+			w.json = true;
+		} else if (strcmp(argv[i], "--as") == 0 && value) {
+			w.as = argv[++i];
+		} else if (strcmp(argv[i], "--qp") == 0 && value) {
+			w.qpn = (uint32_t)strtoul(argv[++i], &end, 0);
+			if (*end || !w.qpn || w.qpn > 0xffffff)
+				return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is no QP number: %s", argv[i], usage);
+		} else if (strncmp(argv[i], "--", 2) == 0) {
+			return ur_cmd_fail(UR_EXIT_USAGE, "unknown option '%s', or one without its value: %s", argv[i], usage);
+		} else if (w.file) {
+			return ur_cmd_fail(UR_EXIT_USAGE, "more than one file: %s", usage);
+		} else {
+			w.file = argv[i];
+		}
+	}
+	return w.file ? replay_file(&w) : ur_cmd_fail(UR_EXIT_USAGE, "no file given: %s", usage);
+}

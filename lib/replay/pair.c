@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections that programs made by themselves, over a socket: the recording says which QP a packet goes to, not which it comes from. Two
+ * opposite flows belong together when the answers in one have PSNs of the requests in the other. Starting PSNs are those of the first
+ * requests, the path MTU is that of the longest first or middle packet; what the packets do not show (depths, timers) is taken as
+ * generously as it may be.
+ */
+#include <limits.h>
+#include <stdlib.h>
+
+#include "replay/replay.h"
+
+#define LONG_TIMEOUT 31 /* the recorded timer is unknown: run.c lets it expire when the recording says so */
+
+#define SAMPLE 16 /* answers of a flow that are looked at */
+
+struct flow {
+	struct an_node node; /* by hosts and QPN */
+	struct ur_gid src, dst;
+	uint32_t dqpn;
+	uint8_t service;
+	bool paired, second;
+	bool asks;
+	unsigned number, conn;
+	uint32_t first, last; /* PSNs of requests */
+	uint32_t answer[SAMPLE];
+	unsigned nanswers;
+};
+
+struct flows {
+	struct flow **f;
+	unsigned n, room;
+	unsigned *of; /* the flow of rest[i] */
+	struct an_map by_name;
+};
+
+#define NONE UINT_MAX
+
+static unsigned flow_add(struct flows *fs, const struct ur_pkt *p, uint64_t hash)
+{
+	struct flow *f;
+
+	if (fs->n == fs->room) {
+		unsigned room = fs->room ? 2 * fs->room : 64;
+		struct flow **more = realloc(fs->f, room * sizeof(*more));
+
+		if (!more)
+			return NONE;
+		fs->f = more;
+		fs->room = room;
+	}
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NONE;
+	*f = (struct flow){.src = p->src, .dst = p->dst, .dqpn = p->bth.dqpn, .service = p->bth.opcode & 0xe0, .number = fs->n};
+	if (!an_map_add(&fs->by_name, &f->node, hash)) {
+		free(f);
+		return NONE;
+	}
+	fs->f[fs->n] = f;
+	return fs->n++;
+}
+
+static unsigned flow_of(struct flows *fs, const struct ur_pkt *p)
+{
+	const uint8_t service = p->bth.opcode & 0xe0;
+	const uint64_t hash = an_hash(&p->src, &p->dst, (uint64_t)service << 24 | p->bth.dqpn);
+
+	for (struct an_node *n = an_map_first(&fs->by_name, hash); n; n = an_map_next(n)) {
+		const struct flow *f = (struct flow *)n;
+
+		if (f->dqpn == p->bth.dqpn && f->service == service && ur_gid_eq(&f->src, &p->src) && ur_gid_eq(&f->dst, &p->dst))
+			return f->number;
+	}
+	return flow_add(fs, p, hash);
+}
+
+static void note(struct flow *f, const struct ur_pkt *p)
+{
+	if (pkt_is_response(p)) {
+		if (f->nanswers < SAMPLE)
+			f->answer[f->nanswers++] = p->bth.psn;
+		return;
+	}
+	if (!f->asks)
+		f->first = f->last = p->bth.psn;
+	f->asks = true;
+	if (ur_psn_diff(p->bth.psn, f->first) < 0)
+		f->first = p->bth.psn;
+	if (ur_psn_diff(p->bth.psn, f->last) > 0)
+		f->last = p->bth.psn;
+}
+
+static void flows_find(struct flows *fs, const struct conns *s)
+{
+	fs->of = calloc((size_t)s->nrest + 1, sizeof(*fs->of));
+	for (unsigned i = 0; i < s->nrest && fs->of; i++) {
+		fs->of[i] = flow_of(fs, &s->rest[i]->pkt);
+		if (fs->of[i] != NONE)
+			note(fs->f[fs->of[i]], &s->rest[i]->pkt);
+	}
+}
+
+/* Packets of flow b that answer requests of flow a; those that a READ asks for come behind its own PSN. */
+static unsigned answers(const struct flow *a, const struct flow *b)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; a->asks && i < b->nanswers; i++)
+		n += ((b->answer[i] - a->first) & UR_PSN_MASK) <= ((a->last - a->first) & UR_PSN_MASK);
+	return n;
+}
+
+/* The flow that answers flow a most, or is answered by it; fs->n when there is none. */
+static unsigned partner(const struct flows *fs, unsigned a)
+{
+	unsigned best = fs->n, most = 0;
+
+	for (unsigned b = 0; b < fs->n; b++) {
+		const struct flow *f = fs->f[a], *g = fs->f[b];
+		unsigned score;
+
+		if (b == a || g->paired || g->service != f->service || !ur_gid_eq(&f->src, &g->dst) || !ur_gid_eq(&f->dst, &g->src))
+			continue;
+		score = answers(f, g) + answers(g, f);
+		if (score > most) {
+			most = score;
+			best = b;
+		}
+	}
+	return best;
+}
+
+static enum ibv_mtu mtu_of(const struct conn *c)
+{
+	uint32_t longest = 0;
+	unsigned mtu = IBV_MTU_256;
+
+	for (unsigned i = 0; i < c->n; i++)
+		if (c->rec[i]->pkt.payload_len > longest)
+			longest = c->rec[i]->pkt.payload_len; /* none is longer than a first or middle one */
+	while (mtu < IBV_MTU_4096 && 128u << mtu < longest)
+		mtu++;
+	return (enum ibv_mtu)mtu;
+}
+
+/* Flow a goes from end 0 to end 1; b, if there is one, the other way. */
+static void join(struct flows *fs, struct conns *s, unsigned a, unsigned b)
+{
+	const struct endpoint any = {
+		.max_rd = UR_MAX_RD_ATOMIC, .max_dest_rd = UR_MAX_RD_ATOMIC, .timeout = LONG_TIMEOUT, .retry_cnt = 7, .rnr_retry = 7};
+	struct flow *f = fs->f[a];
+	struct conn new = {.end = {any, any}, .service = f->service};
+	struct conn *c = conns_add(s, &new);
+
+	if (!c)
+		return;
+	c->end[0].gid = f->src;
+	c->end[0].psn = f->first;
+	c->end[1].gid = f->dst;
+	c->end[1].qpn = f->dqpn;
+	f->paired = true;
+	if (b < fs->n) {
+		c->end[0].qpn = fs->f[b]->dqpn;
+		c->end[1].psn = fs->f[b]->first;
+		fs->f[b]->paired = fs->f[b]->second = true;
+	}
+	f->conn = s->n;
+	if (b < fs->n)
+		fs->f[b]->conn = s->n;
+}
+
+/* Each flow's `conn` is one more than the index of its connection. */
+static void give_packets(const struct flows *fs, struct conns *s)
+{
+	for (unsigned i = 0; i < s->nrest; i++) {
+		const struct flow *f = fs->of[i] == NONE ? NULL : fs->f[fs->of[i]];
+
+		if (f && f->conn)
+			conn_take(&s->conn[f->conn - 1], s->rest[i], f->second);
+		else
+			s->strays++;
+	}
+}
+
+void conns_pair(struct conns *s)
+{
+	const unsigned before = s->n;
+	struct flows fs = {0};
+
+	flows_find(&fs, s);
+	for (unsigned a = 0; a < fs.n; a++) {
+		unsigned b = fs.f[a]->paired ? fs.n : partner(&fs, a);
+
+		if (b < fs.n || (fs.f[a]->service == UR_UC && !fs.f[a]->paired)) /* nobody answers UC */
+			join(&fs, s, a, b);
+	}
+	if (fs.of)
+		give_packets(&fs, s);
+	for (unsigned i = before; i < s->n; i++)
+		s->conn[i].mtu = mtu_of(&s->conn[i]);
+	for (unsigned i = 0; i < fs.n; i++)
+		free(fs.f[i]);
+	free(fs.f);
+	free(fs.of);
+	an_map_fini(&fs.by_name);
+}
