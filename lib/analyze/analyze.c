@@ -4,8 +4,6 @@
 
 #include "analyze/internal.h"
 
-#define CE 3 /* of the two ECN bits: congestion experienced */
-
 void an_report(struct ur_analysis *a, const struct ur_finding *f)
 {
 	a->total.findings[f->rule]++;
@@ -40,6 +38,7 @@ void ur_analysis_destroy(struct ur_analysis *a)
 		return;
 	an_cms_fini(a);
 	an_flows_fini(a);
+	free(a->chain);
 	free(a);
 }
 
@@ -93,8 +92,7 @@ static void connected(struct ur_analysis *a, const struct an_pkt *p)
 	f->last_frame = p->frame;
 	if (!f->first_frame)
 		f->first_frame = p->frame;
-	if ((p->tos & 3) == CE && !f->marked++)
-		f->marked_frame = p->frame;
+	an_marked(a, f, p);
 	if (!an_is_answer(p)) {
 		an_request(a, f, p);
 		return;
@@ -106,19 +104,10 @@ static void connected(struct ur_analysis *a, const struct an_pkt *p)
 		an_answer(a, f->peer, p);
 }
 
-static void congestion(struct ur_analysis *a, const struct an_pkt *p)
-{
-	struct an_flow *f = an_flow_find(a, &p->src, &p->dst, p->bth.dqpn);
-
-	a->total.cnps++;
-	if (f)
-		f->cnps++;
-}
-
 static void sort_out(struct ur_analysis *a, const struct an_pkt *p)
 {
 	if (p->bth.opcode == UR_OP_CNP) {
-		congestion(a, p);
+		an_cnp(a, p);
 	} else if (p->bth.dqpn == 1) {
 		a->total.cm++;
 		an_cm_packet(a, p);

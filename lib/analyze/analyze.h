@@ -75,6 +75,7 @@ struct ur_an_half {
 	uint64_t answers_lost[UR_AN_PLACES];
 	uint64_t marked, cnps, damaged; /* requests with a congestion mark; CNPs that came back; packets with a wrong ICRC */
 	uint32_t damaged_frame;
+	uint64_t early; /* timeouts before the timer that was agreed on */
 	uint32_t depth, depth_psns; /* the most READs and atomics, and PSNs, under way */
 	struct ur_an_times rtt, nak_reaction, repair;
 	uint32_t first_frame, last_frame, last_answer_frame; /* of requests, and of answers to them */

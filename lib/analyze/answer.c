@@ -32,6 +32,7 @@ void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const stru
 	}
 	s->acked = psn;
 	s->acked_frame = p->frame;
+	s->acked_when = p->when;
 	s->repeats = 0;
 	s->rnr_row = 0;
 }
@@ -191,8 +192,10 @@ static void ack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 						 .s = {p->op->name, ur_opcode(r->opcode)->name}});
 	if (r && !(r->flags & AN_HOLE)) {
 		an_check_msn(a, f, r, p->frame, p->when, h->msn, fresh, false);
-		if (fresh)
+		if (fresh) {
+			an_credits_granted(f, h, p->frame);
 			answered(f, r, p->when);
+		}
 	}
 	if (fresh)
 		an_acked(a, f, psn + 1, p);

@@ -80,16 +80,6 @@ static void finish_unanswered(struct ur_analysis *a, struct an_flow *f)
 					 .v = {asks->psn & UR_PSN_MASK, an_since(a->last_when, asks->newest_when), asks->tries}});
 }
 
-static void finish_congestion(struct ur_analysis *a, struct an_flow *f)
-{
-	f->facts.marked = f->marked;
-	f->facts.cnps = f->peer ? f->peer->cnps : 0;
-	if (f->marked && !f->facts.cnps && f->peer && f->peer->packets)
-		an_report_on(a, f,
-			     (struct ur_finding){
-				     .rule = UR_RULE_CE_NOCNP, .frame = f->marked_frame, .seen = {f->marked_frame}, .v = {f->marked}});
-}
-
 /* Requests and no answer, or answers and no request, of a service that has both. */
 static void finish_oneway(struct ur_analysis *a, struct an_flow *f)
 {
@@ -119,7 +109,7 @@ void an_flow_finish(struct ur_analysis *a, struct an_flow *f)
 	finish_holes(a, f);
 	finish_reads(a, f);
 	finish_unanswered(a, f);
-	finish_congestion(a, f);
+	an_congestion_finish(a, f);
 	finish_oneway(a, f);
 	finish_held(a, f);
 }

@@ -7,6 +7,8 @@
  *   window.c    the request packets of a flow that something may still happen to
  *   request.c   new requests                 repeat.c  requests that come again, and why
  *   answer.c    ACK and NAK                  read.c    READ responses, atomic answers
+ *   timer.c     the ACK timer                credits.c   end-to-end flow control
+ *   chain.c     values that atomics return   congestion.c  marks and notifications
  *   cm.c        messages of the connection manager
  *   train.c     packets that were recorded as one frame
  *   finish.c    what is decided at the end   text.c    the table of rules, sentences
@@ -112,6 +114,7 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint64_t next;  /* behind the newest request */
 	uint64_t acked; /* everything before has been answered */
 	uint32_t acked_frame;
+	ur_time acked_when;
 	uint64_t holes; /* PSNs in holes of the window */
 	/* the message under way */
 	enum an_message msg;
@@ -124,6 +127,10 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint32_t msn, msn_off;
 	uint16_t epoch, off_epoch;
 	bool off_known;
+	/* messages that the other has buffers for: up to `limit` */
+	bool limited;
+	uint16_t limit_epoch;
+	uint32_t limit, limit_frame;
 	/* the newest NAK */
 	enum { AN_NAK_NONE, AN_NAK_SEQ, AN_NAK_RNR } nak;
 	uint64_t nak_psn;
@@ -153,6 +160,10 @@ struct an_stream { /* requests of a flow, and the answers to them */
 
 struct an_cm;
 
+#define AN_CNPS 8 /* in a row whose times are kept */
+
+enum an_said { AN_SAID_EARLY = 1, AN_SAID_LATE = 2, AN_SAID_UNEVEN = 4, AN_SAID_FAST = 8, AN_SAID_SLOW = 16 }; /* once of a flow */
+
 struct an_flow {
 	struct an_node node; /* by hosts and destination QP */
 	struct ur_gid src, dst;
@@ -170,6 +181,12 @@ struct an_flow {
 	struct an_cm *cm;
 	uint64_t packets, answers, marked, cnps; /* of all kinds; answers among them; with a congestion mark; CNPs */
 	uint32_t first_frame, last_frame, marked_frame;
+	uint64_t untold_marks; /* since the newest CNP */
+	uint32_t untold_frame;
+	ur_time untold_since;
+	ur_time cnp_when[AN_CNPS]; /* of CNPs of this flow, in turn */
+	uint32_t cnp_frame[AN_CNPS];
+	uint8_t said;
 	uint64_t alone_answers; /* while it has no peer */
 	struct an_stream s;
 	struct ur_an_half facts;
@@ -183,6 +200,7 @@ struct ur_analysis {
 	uint32_t nconn, conn_room;
 	uint32_t nflows;
 	struct an_cm *oldest_cm, *newest_cm;
+	struct an_chain *chain; /* once there was an atomic */
 	uint32_t ncm;
 	size_t window_bytes;
 	ur_time last_when;
@@ -240,6 +258,18 @@ void an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req 
 		  bool held);
 /* Everything before `psn` has been answered. */
 void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const struct an_pkt *p);
+/* A request comes again for want of an answer. */
+void an_timed_out(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p);
+/* An ACK, or an answer with one's header, once its count has been looked at. */
+void an_credits_granted(struct an_flow *f, const struct ur_aeth *h, uint32_t frame);
+void an_credits_used(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+/* An atomic is asked for; `in_turn`: it came in the order of its PSN. */
+void an_chain_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, bool in_turn);
+void an_chain_write(struct ur_analysis *a, const struct an_pkt *p);
+void an_chain_answer(struct ur_analysis *a, struct an_flow *f, const struct an_req *q, const struct an_pkt *p);
+void an_marked(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+void an_cnp(struct ur_analysis *a, const struct an_pkt *p);
+void an_congestion_finish(struct ur_analysis *a, struct an_flow *f);
 void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p);
 void an_cm_finish(struct ur_analysis *a);
 /* What the messages of a connection say of it. */

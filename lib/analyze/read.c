@@ -136,6 +136,8 @@ static void check_msn(struct ur_analysis *a, struct an_flow *f, struct an_req *r
 	if (!(p->op->flags & UR_OPF_LAST))
 		before.msn = ur_psn_add(before.msn, UR_PSN_MASK);
 	an_check_msn(a, f, &before, p->frame, p->when, h.msn, false, false);
+	if (p->op->flags & UR_OPF_LAST && p->op->flags & UR_OPF_ATOMICACKETH)
+		an_credits_granted(f, &h, p->frame);
 }
 
 void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t i, uint64_t psn)
@@ -163,7 +165,9 @@ void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	at = (uint32_t)(psn - r->psn);
 	if (r->tries == 1 && at == 0 && r->got == 0)
 		an_time_add(&f->facts.rtt, an_since(p->when, r->when));
-	if (!(p->op->flags & UR_OPF_ATOMICACKETH))
+	if (p->op->flags & UR_OPF_ATOMICACKETH)
+		an_chain_answer(a, f, r, p);
+	else
 		check_data(a, f, r, p, at);
 	check_turn(a, f, r, p, at);
 	check_msn(a, f, r, p);

@@ -152,6 +152,8 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 		if (s->back)
 			s->back_next = psn + r->n;
 	}
+	if (p->op->flags & UR_OPF_ATOMIC)
+		an_chain_request(a, f, p, psn, false);
 	f->facts.bytes += r->len;
 	f->facts.messages += !!(p->op->flags & UR_OPF_LAST);
 }
@@ -326,6 +328,8 @@ static void first_of_run(struct ur_analysis *a, struct an_flow *f, struct an_req
 	note_try(&f->s, r, p);
 	if (why.cause == UR_AN_TIMEOUT)
 		check_tries(a, f, r, p);
+	if (why.cause == UR_AN_TIMEOUT || (why.cause == UR_AN_SPURIOUS && why.by))
+		an_timed_out(a, f, r, p);
 }
 
 void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)

@@ -157,6 +157,7 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 	check_mtu(a, f, p);
 	check_order(a, f, p);
 	check_length(a, f, p);
+	an_credits_used(a, f, p);
 	if (p->op->flags & UR_OPF_LAST)
 		s->msn = ur_psn_add(s->msn, 1);
 	if (s->w.n && s->w.n == s->w.room)
@@ -172,6 +173,10 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 	s->back = false;
 	count(f, p, r);
 	note_depth(a, f, p);
+	if (p->op->flags & UR_OPF_ATOMIC)
+		an_chain_request(a, f, p, psn, true);
+	else
+		an_chain_write(a, p);
 	if (s->next - s->acked > f->facts.depth_psns)
 		f->facts.depth_psns = (uint32_t)(s->next - s->acked);
 	if (f->service == UR_UC)

@@ -134,6 +134,39 @@ static void retry_limit(void)
 	CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_RETRY_LIMIT, 0), 1);
 }
 
+/* The SEND of who connects, without an answer and again after some time: against the timer of the REQ. */
+static void timer__agreed_on(void)
+{
+	static const struct {
+		unsigned quarters; /* of the timer */
+		unsigned early, late;
+	} rows[] = {{1, 1, 0}, {3, 0, 0}, {5, 0, 0}, {31, 0, 0}, {40, 0, 1}};
+	const ur_time timer = 4096ull << 14;
+
+	for (unsigned n = 0; n < ur_array_size(rows); n++) {
+		struct ur_an_conn c;
+		struct an_pkt p;
+		unsigned i, req;
+
+		load("rdma-client.pcap");
+		req = mad(UR_CM_REQ);
+		change(req, MSG + 95, 14 << 3);
+		for (i = 0; i < r.n && !(analyze_pkt(&r, i, &p) && p.bth.opcode == UR_OP_SEND_ONLY); i++)
+			;
+		while (r.n > i + 1)
+			analyze_remove(&r, r.n - 1);
+		analyze_repeat(&r, i);
+		r.f[i + 1].when += timer * rows[n].quarters / 4;
+		analyze_run(&r, &f);
+		CU_ASSERT_TRUE_FATAL(ur_analysis_conn(f.a, 0, &c));
+		CU_ASSERT_EQUAL(c.ack_timeout, 14);
+		CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_TIMER_EARLY, i + 2), rows[n].early);
+		CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_TIMER_LATE, i + 2), rows[n].late);
+		CU_ASSERT_EQUAL(c.half[0].early + c.half[1].early, rows[n].early);
+		teardown();
+	}
+}
+
 static void snap__said_once(void)
 {
 	load("rping-rc.pcap");
@@ -204,6 +237,7 @@ void ur_suite_analyze_cm(void)
 	CU_add_test(s, "rejected: the reason", rej__reason);
 	CU_add_test(s, "depth that was agreed on", depth__agreed_on);
 	CU_add_test(s, "retries that were agreed on", retry_limit);
+	CU_add_test(s, "the timer that was agreed on", timer__agreed_on);
 	CU_add_test(s, "cut frames: said once", snap__said_once);
 	CU_add_test(s, "too many flows: said once", limit__said_once);
 	CU_add_test(s, "congestion without notification", congestion__answered);

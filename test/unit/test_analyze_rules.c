@@ -11,18 +11,21 @@
 
 void ur_suite_analyze_rules(void);
 
-#define STEPS 14
+#define STEPS 22
 #define QP_A 0x11
 #define QP_B 0x22
 #define MTU 1024
 
-enum { NAK = 0x60, RNR = 0x20 | 1, FILL = 0x40000000 };
+enum { NAK = 0x60, RNR = 0x20 | 1, FILL = 0x40000000, MARK = 0x20000000 };
+
+#define FOUND(value) (0x1f | (value) << 8) /* what an atomic returns */
 
 struct step {
 	char from; /* 'A' asks, 'B' answers, as far as rows say; 0: the end */
 	uint8_t op;
 	int psn;
-	int arg; /* bytes of payload, or of a READ; syndrome of an ACK; FILL: other data */
+	int arg; /* bytes of payload, or of a READ; syndrome of an ACK; FILL: other data; MARK: congestion experienced; FOUND: of an atomic
+		  */
 	int msn; /* of an answer; of a WRITE: what its RETH says */
 	int us;  /* since the frame before */
 };
@@ -40,6 +43,17 @@ struct step {
 #define AK UR_OP_ACK
 #define FA UR_OP_FETCH_ADD
 #define AA UR_OP_ATOMIC_ACK
+#define CN UR_OP_CNP
+#define CNPS(us)                                                                                                                           \
+	{'B', CN, 0, 0, 0, us}, {'B', CN, 0, 0, 0, us}, {'B', CN, 0, 0, 0, us},                                                            \
+	{                                                                                                                                  \
+		'B', CN, 0, 0, 0, us                                                                                                       \
+	}
+#define MARKED(psn, us)                                                                                                                    \
+	{'A', SO, psn, 8 | MARK, 0, us}, {'A', SO, psn + 1, 8 | MARK, 0, us}, {'A', SO, psn + 2, 8 | MARK, 0, us},                         \
+	{                                                                                                                                  \
+		'A', SO, psn + 3, 8 | MARK, 0, us                                                                                          \
+	}
 
 static const struct row {
 	const char *name;
@@ -150,6 +164,98 @@ static const struct row {
 	  {'A', FA, 102, 0, 0, 9},
 	  {'B', AA, 102, 0x1f, 3, 9},
 	  {'A', SO, 103, 8, 0, 20000}}},
+	{"a value that nobody left there",
+	 UR_RULE_ATOMIC_VALUE,
+	 4,
+	 {{'A', FA, 100, 5, 0, 9}, {'B', AA, 100, FOUND(70), 1, 9}, {'A', FA, 101, 5, 0, 9}, {'B', AA, 101, FOUND(76), 2, 9}}},
+	{"values that follow from one another",
+	 UR_RULE_ATOMIC_VALUE,
+	 0,
+	 {{'A', FA, 100, 5, 0, 9},
+	  {'A', FA, 101, 1, 0, 9},
+	  {'B', AA, 100, FOUND(70), 1, 9},
+	  {'B', AA, 101, FOUND(75), 2, 9},
+	  {'A', FA, 102, 1, 0, 9},
+	  {'B', AA, 102, FOUND(76), 3, 9}}},
+	{"a WRITE between two atomics",
+	 UR_RULE_ATOMIC_VALUE,
+	 0,
+	 {{'A', FA, 100, 5, 0, 9},
+	  {'B', AA, 100, FOUND(70), 1, 9},
+	  {'A', WO, 101, 8, 8, 9},
+	  {'B', AK, 101, 0x1f, 2, 9},
+	  {'A', FA, 102, 5, 0, 9},
+	  {'B', AA, 102, FOUND(0), 3, 9}}},
+	{"an atomic that is not here",
+	 UR_RULE_ATOMIC_VALUE,
+	 0,
+	 {{'A', FA, 100, 5, 0, 9}, {'B', AA, 100, FOUND(70), 1, 9}, {'A', FA, 102, 5, 0, 9}, {'B', AA, 102, FOUND(90), 3, 9}}},
+	{"an atomic that is executed again",
+	 UR_RULE_ATOMIC_AGAIN,
+	 4,
+	 {{'A', FA, 100, 5, 0, 9}, {'B', AA, 100, FOUND(70), 1, 9}, {'A', FA, 100, 5, 0, 70000}, {'B', AA, 100, FOUND(75), 1, 9}}},
+	{"an atomic that is answered again",
+	 UR_RULE_ATOMIC_AGAIN,
+	 0,
+	 {{'A', FA, 100, 5, 0, 9}, {'B', AA, 100, FOUND(70), 1, 9}, {'A', FA, 100, 5, 0, 70000}, {'B', AA, 100, FOUND(70), 1, 9}}},
+	{"more than there are buffers for",
+	 UR_RULE_CREDITS,
+	 6,
+	 {{'A', SO, 100, 8, 0, 9},
+	  {'B', AK, 100, 0x02, 1, 9},
+	  {'A', SO, 101, 8, 0, 9},
+	  {'A', SO, 102, 8, 0, 9},
+	  {'A', SO, 103, 8, 0, 9},
+	  {'A', SO, 104, 8, 0, 9}}},
+	{"one more than there are buffers for",
+	 UR_RULE_CREDITS,
+	 0,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x02, 1, 9}, {'A', SO, 101, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'A', SO, 103, 8, 0, 9}}},
+	{"WRITEs, which need no buffers",
+	 UR_RULE_CREDITS,
+	 0,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x00, 1, 9}, {'A', WO, 101, 8, 8, 9}, {'A', WO, 102, 8, 8, 9}, {'A', WO, 103, 8, 8, 9}}},
+	{"buffers without end",
+	 UR_RULE_CREDITS,
+	 0,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'A', SO, 101, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'A', SO, 103, 8, 0, 9}}},
+	{"retries ever later",
+	 UR_RULE_TIMER_UNEVEN,
+	 4,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 100, 8, 0, 70000}, {'A', SO, 100, 8, 0, 140000}, {'A', SO, 100, 8, 0, 350000}}},
+	{"retries evenly spaced",
+	 UR_RULE_TIMER_UNEVEN,
+	 0,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 100, 8, 0, 70000}, {'A', SO, 100, 8, 0, 80000}, {'A', SO, 100, 8, 0, 70000}}},
+	{"notifications without a pause",
+	 UR_RULE_CNP_PACE,
+	 11,
+	 {{'A', SO, 100, 8 | MARK, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, CNPS(3), CNPS(3), {'B', CN, 0, 0, 0, 3}}},
+	{"notifications in turn",
+	 UR_RULE_CNP_PACE,
+	 0,
+	 {{'A', SO, 100, 8 | MARK, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, CNPS(5), CNPS(5), {'B', CN, 0, 0, 0, 5}}},
+	{"marks that are not told",
+	 UR_RULE_CNP_PACE,
+	 19,
+	 {{'A', SO, 100, 8 | MARK, 0, 9},
+	  {'B', AK, 100, 0x1f, 1, 9},
+	  {'B', CN, 0, 0, 0, 9},
+	  MARKED(101, 400),
+	  MARKED(105, 400),
+	  MARKED(109, 400),
+	  MARKED(113, 400)}},
+	{"marks that are told",
+	 UR_RULE_CNP_PACE,
+	 0,
+	 {{'A', SO, 100, 8 | MARK, 0, 9},
+	  {'B', AK, 100, 0x1f, 1, 9},
+	  {'B', CN, 0, 0, 0, 9},
+	  MARKED(101, 400),
+	  MARKED(105, 400),
+	  {'B', CN, 0, 0, 0, 9},
+	  MARKED(109, 400),
+	  MARKED(113, 400)}},
 	{"only one direction", UR_RULE_ONEWAY, 1, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}}},
 	{"from the middle", UR_RULE_MID, 1, {{'A', SM, 100, MTU, 0, 9}, {'A', SL, 101, 8, 0, 9}, {'B', AK, 101, 0x1f, 9, 9}}},
 	{"times go back", UR_RULE_RECORDER, 2, {{'A', SO, 100, 8, 0, 9000}, {'A', SO, 101, 8, 0, -8000}}},
@@ -159,6 +265,7 @@ static unsigned put_ext(uint8_t *to, const struct step *t)
 {
 	const struct ur_opcode_info *op = ur_opcode(t->op);
 	const struct ur_reth reth = {.va = 0x1000, .rkey = 7, .len = (uint32_t)(op->flags & UR_OPF_READ ? t->arg : t->msn)};
+	const struct ur_atomiceth atomic = {.va = 0x1000, .rkey = 7, .swap_add = (uint64_t)t->arg};
 	const struct ur_aeth aeth = {.syndrome = op->flags & UR_OPF_PAYLOAD ? 0x1f : (uint8_t)t->arg, .msn = (uint32_t)t->msn};
 
 	memset(to, 0, op->ext_len);
@@ -166,6 +273,10 @@ static unsigned put_ext(uint8_t *to, const struct step *t)
 		ur_reth_put(to + op->off_reth, &reth);
 	if (op->flags & UR_OPF_AETH)
 		ur_aeth_put(to + op->off_aeth, &aeth);
+	if (op->flags & UR_OPF_ATOMIC)
+		ur_atomiceth_put(to + op->off_atomiceth, &atomic);
+	if (op->flags & UR_OPF_ATOMICACKETH)
+		ur_put64(to + op->off_atomicacketh, (uint64_t)t->arg >> 8);
 	return op->ext_len;
 }
 
@@ -207,13 +318,15 @@ static void add_step(struct ur_recording *r, const struct step *t, ur_time when)
 	const struct ur_opcode_info *op = ur_opcode(t->op);
 	struct ur_bth b = {
 		.opcode = t->op, .pkey = UR_PKEY_DEFAULT, .dqpn = t->from == 'A' ? QP_B : QP_A, .psn = (uint32_t)t->psn, .ackreq = true};
-	unsigned len = op->flags & UR_OPF_PAYLOAD ? (unsigned)(t->arg & ~FILL) : 0, n;
+	unsigned len = op->flags & UR_OPF_PAYLOAD ? (unsigned)(t->arg & ~(FILL | MARK)) : 0, n;
 	uint8_t body[UR_PKT_ROOM];
 
 	n = put_ext(body, t);
 	memset(body + n, t->arg & FILL ? 0xbb : 0xaa, len);
 	b.pad = (uint8_t)(-len & 3);
 	build(r, t->from == 'B', &b, body, n + len, when);
+	if (op->flags & UR_OPF_PAYLOAD && t->arg & MARK)
+		r->f[r->n - 1].data[UR_ETH_LEN + 1] |= 3;
 }
 
 static void rules__each(void)

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What atomics return. A word of a host's memory that one QP alone works on by atomics has, at each of them, the value that the one before
+ * has left there; and an atomic that is asked for again is not executed again, but answered as before.
+ *
+ * Only what the recording can show counts: atomics of two QPs on one word are executed in an order that is not seen, and behind a request
+ * that is missing, or a WRITE to the same addresses, the chain begins anew. Two tables of fixed size hold the newest requests and words.
+ */
+#include <stdlib.h>
+
+#include "analyze/internal.h"
+#include "wire/frame.h"
+
+#define REQUESTS 4096
+#define WORDS 1024
+
+struct word {
+	const struct an_flow *flow; /* whose atomics go there; NULL: nobody's yet */
+	struct ur_gid host;
+	uint64_t va, value, stamp; /* `value` is what was left there, once `known` */
+	uint32_t rkey, frame, asked, answered;
+	uint16_t epoch;
+	bool known, shared;
+};
+
+struct asked {
+	const struct an_flow *flow;
+	uint64_t psn;
+	struct ur_atomiceth h;
+	uint64_t was; /* what it returned, once `answered` */
+	uint32_t turn, frame, digest;
+	uint16_t epoch;
+	bool answered, add;
+};
+
+struct an_chain {
+	struct word words[WORDS];
+	struct asked asked[REQUESTS];
+	uint64_t low, high; /* addresses of all words */
+	uint64_t stamp;     /* WRITEs that may have changed one */
+};
+
+static struct asked *asked_at(struct an_chain *c, const struct an_flow *f, uint64_t psn)
+{
+	return &c->asked[((uintptr_t)f / 64 * 31 + psn) % REQUESTS];
+}
+
+static struct word *word_at(struct an_chain *c, const struct an_flow *f, const struct ur_atomiceth *h)
+{
+	struct word *w = &c->words[an_hash(&f->src, &f->dst, h->va ^ (uint64_t)h->rkey << 32) % WORDS];
+
+	if (w->flow && w->va == h->va && w->rkey == h->rkey && ur_gid_eq(&w->host, &f->dst))
+		return w;
+	*w = (struct word){.flow = f, .host = f->dst, .va = h->va, .rkey = h->rkey};
+	return w;
+}
+
+static struct an_chain *chain_of(struct ur_analysis *a)
+{
+	if (!a->chain) {
+		a->chain = calloc(1, sizeof(*a->chain));
+		if (a->chain)
+			a->chain->low = UINT64_MAX;
+	}
+	return a->chain;
+}
+
+void an_chain_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, bool in_turn)
+{
+	struct an_chain *c = chain_of(a);
+	struct asked *r = c ? asked_at(c, f, psn) : NULL;
+	struct ur_atomiceth h;
+	struct word *w;
+
+	if (!c)
+		return;
+	ur_atomiceth_get(p->ext + p->op->off_atomiceth, &h);
+	w = word_at(c, f, &h);
+	w->shared |= w->flow != f;
+	*r = (struct asked){.flow = f,
+			    .psn = psn,
+			    .h = h,
+			    .turn = in_turn ? ++w->asked : 0,
+			    .frame = p->frame,
+			    .digest = an_digest(p->ext, p->op->ext_len),
+			    .epoch = f->s.epoch,
+			    .add = p->bth.opcode % 32 == UR_OP_FETCH_ADD};
+	c->low = h.va < c->low ? h.va : c->low;
+	c->high = h.va > c->high ? h.va : c->high;
+}
+
+void an_chain_write(struct ur_analysis *a, const struct an_pkt *p)
+{
+	struct an_chain *c = a->chain;
+	struct ur_reth h;
+
+	if (!c || !(p->op->flags & UR_OPF_WRITE) || !(p->op->flags & UR_OPF_RETH))
+		return;
+	ur_reth_get(p->ext + p->op->off_reth, &h);
+	c->stamp += h.va <= c->high + 7 && h.va + h.len > c->low;
+}
+
+static void check_value(struct ur_analysis *a, struct an_flow *f, const struct asked *r, struct word *w, const struct an_pkt *p,
+			uint64_t was)
+{
+	const bool next = w->known && r->turn && r->turn == w->answered + 1 && r->epoch == w->epoch && w->stamp == a->chain->stamp;
+
+	if (!w->shared && next && was != w->value)
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_ATOMIC_VALUE,
+						 .frame = p->frame,
+						 .seen = {r->frame, w->frame},
+						 .when = p->when,
+						 .v = {was, w->value, r->h.va}});
+	w->known = r->turn;
+	w->answered = r->turn;
+	w->epoch = r->epoch;
+	w->stamp = a->chain->stamp;
+	w->frame = p->frame;
+	w->value = r->add ? was + r->h.swap_add : was == r->h.compare ? r->h.swap_add : was;
+}
+
+void an_chain_answer(struct ur_analysis *a, struct an_flow *f, const struct an_req *q, const struct an_pkt *p)
+{
+	const uint64_t was = ur_get64(p->ext + p->op->off_atomicacketh);
+	struct asked *r = a->chain ? asked_at(a->chain, f, q->psn) : NULL;
+
+	if (!r || r->flow != f || r->psn != q->psn || r->digest != q->digest)
+		return;
+	if (!r->answered)
+		check_value(a, f, r, word_at(a->chain, f, &r->h), p, was);
+	else if (r->was != was)
+		an_report_on(a, f->peer,
+			     (struct ur_finding){.rule = UR_RULE_ATOMIC_AGAIN,
+						 .frame = p->frame,
+						 .seen = {r->frame},
+						 .when = p->when,
+						 .v = {p->bth.psn, was, r->was}});
+	else
+		return;
+	r->answered = true;
+	r->was = was;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Marks and notifications. A receiver of marked packets tells their sender by CNPs to the sender's QP, not for each of them, but as long as
+ * marks come at intervals: 50 us in DCQCN, 4 us at least in NICs as they are delivered. A recorder that stamps packets by the batch moves
+ * them together, so it takes several in a row to be sure.
+ */
+#include "analyze/internal.h"
+
+#define CE 3                        /* of the two ECN bits: congestion experienced */
+#define LEAST_NS (4 * UR_NS_PER_US) /* between notifications, on average of several */
+#define MOST_NS (5 * UR_NS_PER_MS)  /* without one, while marks go on */
+#define MARKS 16                    /* that take part in this */
+
+void an_marked(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	if ((p->tos & 3) != CE)
+		return;
+	if (!f->marked++)
+		f->marked_frame = p->frame;
+	if (!f->untold_marks++) {
+		f->untold_frame = p->frame;
+		f->untold_since = p->when;
+	}
+	if (f->untold_marks < MARKS || !f->peer || !f->peer->cnps || f->said & AN_SAID_SLOW || an_since(p->when, f->untold_since) < MOST_NS)
+		return;
+	f->said |= AN_SAID_SLOW;
+	an_report_on(
+		a, f,
+		(struct ur_finding){.rule = UR_RULE_CNP_PACE,
+				    .frame = p->frame,
+				    .seen = {f->untold_frame},
+				    .when = p->when,
+				    .v = {f->untold_marks, an_since(p->when, f->untold_since)},
+				    .s = {"{dst} got {0} marked packets in the {t1} since {f0} and sent no CNP: {src} goes on too fast"}});
+}
+
+void an_cnp(struct ur_analysis *a, const struct an_pkt *p)
+{
+	struct an_flow *f = an_flow_find(a, &p->src, &p->dst, p->bth.dqpn);
+	const unsigned n = AN_CNPS;
+	uint64_t at;
+
+	a->total.cnps++;
+	if (!f)
+		return;
+	at = f->cnps++;
+	if (f->peer)
+		f->peer->untold_marks = 0;
+	if (at >= n && an_since(p->when, f->cnp_when[at % n]) < n * LEAST_NS && !(f->said & AN_SAID_FAST)) {
+		f->said |= AN_SAID_FAST;
+		an_report_on(
+			a, f,
+			(struct ur_finding){.rule = UR_RULE_CNP_PACE,
+					    .frame = p->frame,
+					    .seen = {f->cnp_frame[at % n]},
+					    .when = p->when,
+					    .v = {n, an_since(p->when, f->cnp_when[at % n])},
+					    .s = {"{src} sent {0} CNPs in the {t1} since {f0}: {dst} slows down more than it has to"}});
+	}
+	f->cnp_when[at % n] = p->when;
+	f->cnp_frame[at % n] = p->frame;
+}
+
+void an_congestion_finish(struct ur_analysis *a, struct an_flow *f)
+{
+	f->facts.marked = f->marked;
+	f->facts.cnps = f->peer ? f->peer->cnps : 0;
+	if (f->marked && !f->facts.cnps && f->peer && f->peer->packets)
+		an_report_on(a, f,
+			     (struct ur_finding){
+				     .rule = UR_RULE_CE_NOCNP, .frame = f->marked_frame, .seen = {f->marked_frame}, .v = {f->marked}});
+}
