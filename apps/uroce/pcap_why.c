@@ -25,6 +25,42 @@ static void say_tries(const struct ur_an_half *h)
 		puts(".");
 }
 
+/* Repetitions before the timer has run out cost no retry. */
+static uint32_t retries_of(const struct ur_an_half *h)
+{
+	return h->open_tries - 1 - h->open_early;
+}
+
+static void say_timer(const struct ur_an_conn *c, const struct ur_an_half *h)
+{
+	char t[24];
+
+	if (!c->cm || !c->ack_timeout)
+		return;
+	printf("   The connection request allows %u retries, each after %s at least.\n", c->retry_count,
+	       ur_pcap_time(4096ull << c->ack_timeout, t));
+	if (h->open_early)
+		printf("   %u of the repetitions came sooner: an adaptive timer or probes, which need not count as retries.\n",
+		       h->open_early);
+}
+
+/* Who disconnects, or is told so, gives up what is under way, however patient its timer is. */
+static bool closed_first(const struct ur_an_conn *c, const struct ur_an_half *h)
+{
+	return c->ending == UR_AN_DISCONNECTED && c->dreq_frame > h->open_frame && retries_of(h) < (c->cm ? c->retry_count : 1u);
+}
+
+static void say_closed(const struct ur_an_conn *c, const struct ur_an_half *h)
+{
+	char a[46], b[46], who[46];
+
+	printf("%s to QP 0x%x of %s: status 5 (flushed).\n   %s closed the connection in frame %u, when %" PRIu64
+	       " request packet%s had no answer, the oldest PSN %u of frame %u",
+	       ur_an_addr(&h->from, a), h->dqpn, ur_an_addr(&h->to, b), ur_an_addr(&c->half[c->dreq_by_second].from, who), c->dreq_frame,
+	       h->unanswered, h->unanswered == 1 ? "" : "s", h->open_psn, h->open_frame);
+	puts(": none of them failed, and whether they were executed is not known.");
+}
+
 static void say_silence(const struct ur_an_half *h, const struct ur_an_half *back)
 {
 	uint32_t newest = h->last_answer_frame > back->last_frame ? h->last_answer_frame : back->last_frame;
@@ -73,7 +109,7 @@ static void say_flush(void)
 static bool say_half(const struct ur_an_conn *c, unsigned i)
 {
 	const struct ur_an_half *h = &c->half[i], *back = &c->half[!i];
-	char a[46], b[46], t[24];
+	char a[46], b[46], t[24], u[24];
 
 	ur_an_addr(&h->from, a);
 	ur_an_addr(&h->to, b);
@@ -87,9 +123,16 @@ static bool say_half(const struct ur_an_conn *c, unsigned i)
 		return false;
 	if (h->rnr_tries >= MANY_RNR || (h->rnr_tries > 1 && c->cm && c->rnr_retry[i] < 7 && h->rnr_tries > c->rnr_retry[i])) {
 		printf("%s to QP 0x%x of %s: status 13 (RNR retry exceeded), or soon.\n   %s said %u times in a row that it has no receive "
-		       "buffer for PSN %u (frames %u to %u): its program posts too few, or too late.\n",
-		       a, h->dqpn, b, b, h->rnr_tries, h->open_psn, h->open_frame, h->open_last);
+		       "buffer for PSN %u (frames %u to %u, %s): its program posts too few, or too late.\n",
+		       a, h->dqpn, b, b, h->rnr_tries, h->open_psn, h->open_frame, h->open_last,
+		       ur_pcap_time(h->open_until - h->open_since, u));
+		if (c->cm)
+			printf("   It allows %u retries%s.\n", c->rnr_retry[i], c->rnr_retry[i] == 7 ? ", which means without end" : "");
 		say_flush();
+		return true;
+	}
+	if (closed_first(c, h)) {
+		say_closed(c, h);
 		return true;
 	}
 	if (h->open_tries < 2)
@@ -98,9 +141,7 @@ static bool say_half(const struct ur_an_conn *c, unsigned i)
 	       "transmissions in %s, the last in frame %u.\n",
 	       a, h->dqpn, b, h->open_psn, h->open_frame, h->open_tries, ur_pcap_time(h->open_until - h->open_since, t), h->open_last);
 	say_tries(h);
-	if (c->cm && c->ack_timeout)
-		printf("   The connection request allows %u retries, each after %s at least.\n", c->retry_count,
-		       ur_pcap_time(4096ull << c->ack_timeout, t));
+	say_timer(c, h);
 	say_silence(h, back);
 	say_flush();
 	return true;

@@ -87,6 +87,7 @@ struct ur_an_half {
 	uint32_t open_frame; /* the first transmission of the oldest of them */
 	uint32_t open_last;  /* and its newest */
 	uint32_t open_psn, open_tries;
+	uint32_t open_early; /* transmissions among these that came before the timer can have run out */
 	uint32_t rnr_tries; /* how often in a row the oldest was refused for want of a buffer */
 	ur_time open_since, open_until;
 	ur_time tries[8]; /* of its newest transmissions, the newest last */

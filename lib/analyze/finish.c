@@ -41,6 +41,7 @@ static void note_open(struct an_flow *f, const struct an_req *r)
 	h->open_last = r->newest;
 	h->open_psn = r->psn & UR_PSN_MASK;
 	h->open_tries = r->tries;
+	h->open_early = r->early;
 	h->open_since = r->when;
 	h->open_until = r->newest_when;
 	h->rnr_tries = f->s.rnr_row;

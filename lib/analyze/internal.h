@@ -65,7 +65,7 @@ struct an_req {                 /* a request packet, or a hole */
 	uint32_t msn;
 	uint16_t epoch;
 	uint8_t opcode, flags;
-	uint16_t tries;
+	uint16_t tries, early; /* transmissions; those that came before its timer can have run out */
 	uint64_t va;
 	/* responses */
 	uint32_t got;                      /* the next one that is expected, counted from psn */
@@ -258,8 +258,8 @@ void an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req 
 		  bool held);
 /* Everything before `psn` has been answered. */
 void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const struct an_pkt *p);
-/* A request comes again for want of an answer. */
-void an_timed_out(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p);
+/* A request comes again for want of an answer. True when its timer cannot have run out yet. */
+bool an_timed_out(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p);
 /* An ACK, or an answer with one's header, once its count has been looked at. */
 void an_credits_granted(struct an_flow *f, const struct ur_aeth *h, uint32_t frame);
 void an_credits_used(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);

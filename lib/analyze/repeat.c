@@ -280,12 +280,12 @@ static void check_tries(struct ur_analysis *a, struct an_flow *f, const struct a
 	if (!f->cm)
 		return;
 	an_cm_facts(f->cm, &c);
-	if (c.retry_count < 7 && r->tries == c.retry_count + 1u)
+	if (c.retry_count < 7 && r->tries - r->early == c.retry_count + 1)
 		an_report_on(a, f,
 			     (struct ur_finding){.rule = UR_RULE_RETRY_LIMIT,
 						 .frame = p->frame,
 						 .when = p->when,
-						 .v = {p->bth.psn, r->tries + 1u, c.retry_count}});
+						 .v = {p->bth.psn, r->tries - r->early + 1u, c.retry_count}});
 }
 
 static void note_try(struct an_stream *s, struct an_req *r, const struct an_pkt *p)
@@ -326,10 +326,12 @@ static void first_of_run(struct ur_analysis *a, struct an_flow *f, struct an_req
 	an_time_add(&f->facts.repair, an_since(p->when, r->newest_when));
 	start_back(f, p, psn, why.cause);
 	note_try(&f->s, r, p);
-	if (why.cause == UR_AN_TIMEOUT)
+	if (why.cause == UR_AN_SPURIOUS && !why.by)
+		r->early++; /* nobody's timer is that fast */
+	else if ((why.cause == UR_AN_TIMEOUT || why.cause == UR_AN_SPURIOUS) && an_timed_out(a, f, r, p))
+		r->early++;
+	else if (why.cause == UR_AN_TIMEOUT)
 		check_tries(a, f, r, p);
-	if (why.cause == UR_AN_TIMEOUT || (why.cause == UR_AN_SPURIOUS && why.by))
-		an_timed_out(a, f, r, p);
 }
 
 void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)

@@ -16,7 +16,7 @@ static void say_once(struct ur_analysis *a, struct an_flow *f, enum an_said bit,
 	f->said |= bit;
 }
 
-static void check_agreed(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
+static bool check_agreed(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
 {
 	const struct an_stream *s = &f->s;
 	const ur_time last = s->acked_when > r->newest_when ? s->acked_when : r->newest_when;
@@ -26,7 +26,7 @@ static void check_agreed(struct ur_analysis *a, struct an_flow *f, const struct 
 
 	an_cm_facts(f->cm, &c);
 	if (!c.ack_timeout)
-		return; /* there is none */
+		return false; /* there is none */
 	least = 4096ull << c.ack_timeout;
 	most = SLACK * least << !f->second;
 	say.seen[1] = c.req_frame;
@@ -37,11 +37,14 @@ static void check_agreed(struct ur_analysis *a, struct an_flow *f, const struct 
 		say.rule = UR_RULE_TIMER_EARLY;
 		say.v[1] = an_since(p->when, r->newest_when);
 		say_once(a, f, AN_SAID_EARLY, &say);
-	} else if (an_since(p->when, last) > most) {
+		return true;
+	}
+	if (an_since(p->when, last) > most) {
 		say.rule = UR_RULE_TIMER_LATE;
 		say.v[1] = an_since(p->when, last);
 		say_once(a, f, AN_SAID_LATE, &say);
 	}
+	return false;
 }
 
 static void check_spacing(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
@@ -67,9 +70,8 @@ static void check_spacing(struct ur_analysis *a, struct an_flow *f, const struct
 				      .v = {p->bth.psn, low, high}});
 }
 
-void an_timed_out(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
+bool an_timed_out(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
 {
-	if (f->cm)
-		check_agreed(a, f, r, p);
 	check_spacing(a, f, r, p);
+	return f->cm && check_agreed(a, f, r, p);
 }

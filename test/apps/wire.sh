@@ -105,3 +105,18 @@ test_capture_lossy() {
 		grep -q 'warning RETX .*lost between' "$TMP/found" || { fail "$f: no loss with its place"; return; }
 	done
 }
+
+# What 'uroce pcap why' says of a failed request is what the program was told.
+test_capture_why() {
+	local k first
+	own_program failing || return 1
+	for k in silent gone nobuffer noaccess; do
+		serve 7476 "$NS1" "$TMP/server" -- "$TMP/failing" server $k || return 1
+		uroce_in "$NS2" --capture "$TMP/$k.pcapng" -- "$TMP/failing" client $k 10.77.0.1 >"$TMP/client" || { cat "$TMP/client"; fail "$k"; return; }
+		first=$(sed -n 's/^request [0-9]*: status \([1-9][0-9]*\)$/\1/p' "$TMP/client" | head -n 1)
+		"$UROCE" pcap why "$TMP/$k.pcapng" >"$TMP/why"
+		grep -q "^10.77.0.2 to QP .* of 10.77.0.1: status $first (" "$TMP/why" || { cat "$TMP/client" "$TMP/why"; fail "$k: status $first"; return; }
+		! "$UROCE" pcap check "$TMP/$k.pcapng" | grep ' error ' | grep -v NAK-FATAL || { fail "$k: an error was found"; return; }
+		stop_servers
+	done
+}
