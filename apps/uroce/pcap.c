@@ -17,11 +17,12 @@ static const struct {
 	{"rewrite", ur_pcap_rewrite, "pcap rewrite [OPTIONS] IN OUT           a copy with other addresses, numbers, data; see --help"},
 	{"replay", ur_pcap_replay, "pcap replay [--as ADDR] [--qp N] FILE    uroce in the place of a host, and what it does otherwise"},
 	{"mutate", ur_pcap_mutate, "pcap mutate [--each N] IN DIR           falsified copies, one for each kind of fault, and a MANIFEST"},
+	{"compare", ur_pcap_compare, "pcap compare [--json] [--packets] A B   the same traffic at two places; status 1 when it differs"},
 };
 
 static int help(void)
 {
-	puts("uroce pcap: what a capture of RoCEv2 traffic says. FILE is pcap or pcapng, '-' standard input.\n");
+	puts("uroce pcap: what a capture of RoCEv2 traffic says. FILE is pcap or pcapng, gzip or not; '-' is standard input.\n");
 	puts("  uroce pcap FILE...                            what happened, in sentences, connection by connection");
 	for (unsigned i = 0; i < ur_array_size(commands); i++)
 		printf("  uroce %s\n", commands[i].help);

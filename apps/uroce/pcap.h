@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce pcap: what its subcommands share. pcap_read.c reads files, pcap_write.c writes them; each other file is one subcommand. */
+/*
+ * uroce pcap: what its subcommands share. pcap_inflate.c makes streams of files, pcap_source.c frames of streams, pcap_read.c findings of
+ * frames, pcap_write.c files of frames; each other file is one subcommand.
+ */
 #ifndef UR_PCAP_H
 #define UR_PCAP_H
 
@@ -40,6 +43,21 @@ void ur_pcap_write(struct ur_pcap_out *o, const struct ur_an_frame *f);
 bool ur_pcap_finish(struct ur_pcap_out *o);
 /* Leaves no file. */
 void ur_pcap_give_up(struct ur_pcap_out *o);
+/* A file ("-": standard input), inflated when it is compressed. NULL with errno; what is wrong with it later on stands in `fault`. */
+FILE *ur_pcap_stream(const char *name, const char **fault);
+
+struct ur_pcap_source {
+	const char *name;
+	struct pcap *cap;
+	const char *fault;
+	const char *why;          /* it cannot be read to its end; NULL when it can */
+	struct ur_an_frame frame; /* the newest; its bytes are good until the next */
+};
+
+/* False after a sentence on stderr. */
+bool ur_pcap_source_open(struct ur_pcap_source *s, const char *name);
+bool ur_pcap_source_next(struct ur_pcap_source *s);
+void ur_pcap_source_close(struct ur_pcap_source *s);
 
 /*
  * Reads a whole pcap or pcapng file ("-": standard input). False, after a sentence on stderr, when nothing could be read of it; what is
@@ -68,5 +86,6 @@ int ur_pcap_list(int argc, char **argv);
 int ur_pcap_mutate(int argc, char **argv);
 int ur_pcap_replay(int argc, char **argv);
 int ur_pcap_rewrite(int argc, char **argv);
+int ur_pcap_compare(int argc, char **argv);
 
 #endif

@@ -2,7 +2,6 @@
 /* A file, frame by frame; and through the analysis. Frames are not kept; findings are, up to a bound, with their sentences. */
 #include "pcap.h"
 
-#include <pcap/pcap.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,59 +83,16 @@ static int by_frame(const void *x, const void *y)
 	return a->order < b->order ? -1 : 1;
 }
 
-static bool link_of(int dlt, enum ur_an_link *link)
-{
-	static const struct {
-		int dlt;
-		enum ur_an_link link;
-	} links[] = {{DLT_EN10MB, UR_AN_ETHERNET}, {DLT_RAW, UR_AN_RAW_IP},    {DLT_IPV4, UR_AN_RAW_IP},
-		     {DLT_IPV6, UR_AN_RAW_IP},     {DLT_LINUX_SLL, UR_AN_SLL}, {DLT_LINUX_SLL2, UR_AN_SLL2}};
-
-	for (unsigned i = 0; i < ur_array_size(links); i++) {
-		if (links[i].dlt != dlt)
-			continue;
-		*link = links[i].link;
-		return true;
-	}
-	return false;
-}
-
-static bool next_frame(pcap_t *cap, struct ur_an_frame *f, char **unreadable)
-{
-	struct pcap_pkthdr *h;
-	int rc = pcap_next_ex(cap, &h, &f->data);
-
-	if (rc != 1) {
-		*unreadable = rc == PCAP_ERROR ? strdup(pcap_geterr(cap)) : NULL;
-		return false;
-	}
-	f->number++;
-	f->when = (ur_time)h->ts.tv_sec * UR_NS_PER_S + (ur_time)h->ts.tv_usec; /* nanoseconds, as asked for */
-	f->have = h->caplen;
-	f->len = h->len;
-	return true;
-}
-
 bool ur_pcap_each(const char *name, ur_pcap_frame_fn each, void *ctx, char **unreadable)
 {
-	char err[PCAP_ERRBUF_SIZE];
-	struct ur_an_frame frame = {.number = 0};
-	pcap_t *cap = pcap_open_offline_with_tstamp_precision(name, PCAP_TSTAMP_PRECISION_NANO, err);
+	struct ur_pcap_source s;
 
-	if (!cap) {
-		ur_cmd_fail(0, "cannot read %s: %s", name, err);
+	if (!ur_pcap_source_open(&s, name))
 		return false;
-	}
-	if (!link_of(pcap_datalink(cap), &frame.link)) {
-		ur_cmd_fail(0, "cannot read %s: its frames are of the kind %s; Ethernet, raw IP and Linux cooked captures can be read",
-			    name,
-			    pcap_datalink_val_to_name(pcap_datalink(cap)) ? pcap_datalink_val_to_name(pcap_datalink(cap)) : "unknown");
-		pcap_close(cap);
-		return false;
-	}
-	while (next_frame(cap, &frame, unreadable))
-		each(ctx, &frame);
-	pcap_close(cap);
+	while (ur_pcap_source_next(&s))
+		each(ctx, &s.frame);
+	*unreadable = s.why ? strdup(s.why) : NULL;
+	ur_pcap_source_close(&s);
 	return true;
 }
 

@@ -46,8 +46,8 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	  "PSN {0} comes {t1} after {f0}, which is behind it in order: overtaken between {src} and the recorder", \
 	  "9.7.2") \
 	X(TIMER_EARLY, "TIMER-EARLY", NOTE, \
-	  "PSN {0} comes again {t1} after {f0} for want of an answer, and the timer that {f1} asks for is {t2}: {src} has another one", \
-	  "9.7.6") \
+	  "PSN {0} comes again {t1} after {f0} for want of an answer, and the timer that {f1} asks for is {t2}: " \
+	  "{src} has another one", "9.7.6") \
 	X(TIMER_LATE, "TIMER-LATE", WARNING, \
 	  "PSN {0} comes again only {t1} after {f0} or the last answer, and the timer that {f1} asks for is {t2}", "9.7.6") \
 	X(TIMER_UNEVEN, "TIMER-UNEVEN", NOTE, "PSN {0} of {f0} comes again at uneven intervals, from {t1} to {t2}: {src} waits longer each " \
@@ -71,8 +71,8 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(RNR_EARLY, "RNR-EARLY", ERROR, "PSN {0} comes again {t1} after {f0}, which asked to wait for {t2}", "9.7.5.2") \
 	X(RNR_NONE, "RNR-NONE", WARNING, "{src} has no receive buffer for PSN {0}, {s0} ({f0}), which needs none", "9.7.5.2") \
 	X(CREDITS, "CREDITS", WARNING, \
-	  "PSN {0} goes {1} messages beyond those that {dst} has buffers for, as {f0} says: {src} does not heed flow control, or has had a " \
-	  "later answer that is not here", "9.7.7") \
+	  "PSN {0} goes {1} messages beyond those that {dst} has buffers for, as {f0} says: {src} does not heed flow control, or " \
+	  "has had a later answer that is not here", "9.7.7") \
 	X(ACK_AFTER_RNR, "ACK-AFTER-RNR", WARNING, "PSN {0} is answered, and {1} has not come again since {f0} refused it", "9.7.5.2") \
 	/* READ and atomic */ \
 	X(READ_GAP, "READ-GAP", WARNING, "{0} response packets from PSN {1} on are not here: {s0}", "9.7.5.1") \
@@ -82,8 +82,8 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(READ_SHORT, "READ-SHORT", WARNING, "responses end with PSN {0}, after {1} of the {2} that {f0} asks for", "9.7.5.1") \
 	X(ATOMIC_GAP, "ATOMIC-GAP", WARNING, "the answer to the atomic with PSN {0} ({f0}) is not here: {s0}", "9.7.5.1") \
 	X(ATOMIC_VALUE, "ATOMIC-VALUE", WARNING, \
-	  "the atomic of {f0} found {x0} at address {x2}, where {f1} left {x1}: another host or the program there wrote to it, or {src} did " \
-	  "not execute each atomic once", "9.4.5") \
+	  "the atomic of {f0} found {x0} at address {x2}, where {f1} left {x1}: another host or the program there wrote to it, or " \
+	  "{src} did not execute each atomic once", "9.4.5") \
 	X(ATOMIC_AGAIN, "ATOMIC-AGAIN", ERROR, \
 	  "the atomic with PSN {0} ({f0}) was answered with {x2}, and is answered with {x1} now: it was executed again", "9.4.5, 9.7.5") \
 	/* congestion */ \

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce pcap compare: two recordings of the same traffic, read by turns. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/compare.h"
+#include "cmd.h"
+#include "pcap.h"
+
+#define LATE_NS UR_NS_PER_MS
+#define USAGE "uroce pcap compare [--json] [--packets] [--late MICROSECONDS] A B"
+
+struct job {
+	const char *name[2];
+	bool json, packets;
+	uint64_t late;
+	struct ur_pcap_source in[2];
+	struct ur_compare *cmp;
+	struct ur_analysis *conns; /* of the first recording: which flows belong together */
+	bool *shown;               /* flows */
+};
+
+/* --- packets --- */
+
+static void print_event(void *ctx, const struct ur_cmp_event *e)
+{
+	static const char *const formats[] = {"%s %s -> %s QP 0x%x PSN %u %s", "\"what\":\"%s\",\"from\":\"%s\",\"to\":\"%s\",\"qp\":%u,"
+									       "\"psn\":%u,\"opcode\":\"%s\""};
+	const struct job *j = ctx;
+	const char *opcode = ur_opcode(e->opcode)->name;
+	char a[46], b[46], t[24];
+
+	if (!j->packets)
+		return;
+	if (j->json)
+		putchar('{');
+	printf(formats[j->json], ur_cmp_names[e->kind], ur_an_addr(&e->src, a), ur_an_addr(&e->dst, b), e->qpn, e->psn,
+	       opcode ? opcode : "unknown");
+	if (j->json) {
+		printf(",\"frame_a\":%u,\"frame_b\":%u,\"again\":%s,\"delay\":%" PRIu64 "}\n", e->frame[0], e->frame[1],
+		       e->again ? "true" : "false", e->delay);
+		return;
+	}
+	for (unsigned i = 0; i < 2; i++)
+		if (e->frame[i])
+			printf(", %s:%u", j->name[i], e->frame[i]);
+	printf("%s%s%s\n", e->again ? ", came again" : "", e->delay ? ", took " : "", e->delay ? ur_pcap_time(e->delay, t) : "");
+}
+
+/* --- the whole --- */
+
+static void say_clocks(const struct job *j, const struct ur_cmp_totals *t)
+{
+	const uint64_t off = t->offset < 0 ? -(uint64_t)t->offset : (uint64_t)t->offset;
+	char text[24];
+
+	if (!t->aligned) {
+		puts("No packet is in both: these are not recordings of the same traffic at the same time, or an address translator is "
+		     "between them.");
+		return;
+	}
+	printf("Clocks: that of %s is %s %s that of %s", j->name[1], ur_pcap_time(off, text), t->offset < 0 ? "behind" : "ahead of",
+	       j->name[0]);
+	if (t->drift > 0.5 || t->drift < -0.5)
+		printf(" and %s %.3f us each second", t->drift < 0 ? "loses" : "gains", (t->drift < 0 ? -t->drift : t->drift) / 1000);
+	if (t->both_ways)
+		puts(". The shortest ways in both directions are taken for equally long.");
+	else
+		puts(". Packets go one way only, so this is clock and way together, and delays below are those beyond the shortest.");
+}
+
+static void say_totals(const struct job *j, const struct ur_cmp_totals *t)
+{
+	printf("%s has %" PRIu64 " RoCEv2 packets, %s has %" PRIu64 "; %" PRIu64 " are in both.\n", j->name[0], t->roce[0], j->name[1],
+	       t->roce[1], t->both);
+	say_clocks(j, t);
+	for (unsigned i = 0; i < 2; i++) {
+		if (t->outside[i] && t->aligned)
+			printf("%" PRIu64 " packets of %s are from before %s begins or after it ends, and are not compared.\n",
+			       t->outside[i], j->name[i], j->name[!i]);
+		if (t->damaged[i])
+			printf("%" PRIu64 " packets of %s have a wrong ICRC.\n", t->damaged[i], j->name[i]);
+	}
+	if (t->untold)
+		printf("%" PRIu64 " packets were left out: there are more than %u flows.\n", t->untold, UR_AN_FLOWS);
+}
+
+static void json_totals(const struct job *j, const struct ur_cmp_totals *t)
+{
+	fputs("{\"a\":", stdout);
+	ur_pcap_json(stdout, j->name[0]);
+	fputs(",\"b\":", stdout);
+	ur_pcap_json(stdout, j->name[1]);
+	printf(",\"packets_a\":%" PRIu64 ",\"packets_b\":%" PRIu64 ",\"both\":%" PRIu64 ",\"outside_a\":%" PRIu64 ",\"outside_b\":%" PRIu64
+	       ",\"damaged_a\":%" PRIu64 ",\"damaged_b\":%" PRIu64 ",\"aligned\":%s,\"both_ways\":%s,\"offset\":%" PRId64
+	       ",\"drift\":%.3f,\"left_out\":%" PRIu64 "}\n",
+	       t->roce[0], t->roce[1], t->both, t->outside[0], t->outside[1], t->damaged[0], t->damaged[1], t->aligned ? "true" : "false",
+	       t->both_ways ? "true" : "false", t->offset, t->drift, t->untold);
+}
+
+/* --- flows --- */
+
+static void say_flow(const struct job *j, const struct ur_cmp_flow *f)
+{
+	static const char *const texts[UR_CMP_KINDS] = {
+		[UR_CMP_LOST] = "lost between them",
+		[UR_CMP_DOUBLED] = "doubled between them",
+		[UR_CMP_UNSEEN] = "missed by the first recorder",
+		[UR_CMP_REORDERED] = "overtaken",
+		[UR_CMP_LATE] = "late",
+		[UR_CMP_CHANGED] = "changed on the way",
+	};
+	char a[46], b[46], t[3][24];
+	const char *sep = ": ";
+
+	printf("   %s to %s QP 0x%x, first at %s: %" PRIu64 " packets there, %" PRIu64 " at %s", ur_an_addr(&f->src, a),
+	       ur_an_addr(&f->dst, b), f->qpn, j->name[f->first], f->seen[f->first], f->seen[!f->first], j->name[!f->first]);
+	for (unsigned i = 0; i < UR_CMP_KINDS; i++) {
+		if (!f->n[i])
+			continue;
+		printf("%s%" PRIu64 " %s", sep, f->n[i], texts[i]);
+		if (i == UR_CMP_LOST && f->again)
+			printf(" (%" PRIu64 " came again)", f->again);
+		sep = ", ";
+	}
+	if (f->delay.n)
+		printf("; on the way %s to %s, %s on average", ur_pcap_time(f->delay.min, t[0]), ur_pcap_time(f->delay.max, t[1]),
+		       ur_pcap_time(f->delay.sum / f->delay.n, t[2]));
+	puts(".");
+}
+
+static void json_flow(const struct ur_cmp_flow *f, uint32_t conn)
+{
+	char a[46], b[46];
+
+	printf("{\"connection\":%u,\"from\":\"%s\",\"to\":\"%s\",\"qp\":%u,\"first\":\"%c\",\"packets_a\":%" PRIu64
+	       ",\"packets_b\":%" PRIu64 ",\"both\":%" PRIu64,
+	       conn, ur_an_addr(&f->src, a), ur_an_addr(&f->dst, b), f->qpn, "ab"[f->first], f -> seen[0], f -> seen[1], f -> both);
+	for (unsigned i = 0; i < UR_CMP_KINDS; i++)
+		printf(",\"%s\":%" PRIu64, ur_cmp_names[i], f->n[i]);
+	printf(",\"again\":%" PRIu64 ",\"outside_a\":%" PRIu64 ",\"outside_b\":%" PRIu64 ",\"delay_min\":%" PRIu64
+	       ",\"delay_mean\":%" PRIu64 ",\"delay_max\":%" PRIu64 "}\n",
+	       f->again, f->outside[0], f->outside[1], f->delay.min, f->delay.n ? f->delay.sum / f->delay.n : 0, f->delay.max);
+}
+
+static void show_flow(const struct job *j, uint32_t i, uint32_t conn)
+{
+	const struct ur_cmp_flow *f = ur_compare_flow(j->cmp, i);
+
+	if (j->json)
+		json_flow(f, conn);
+	else
+		say_flow(j, f);
+	j->shown[i] = true;
+}
+
+static void show_conn(const struct job *j, const struct ur_an_conn *c, uint32_t number, uint32_t flows)
+{
+	char a[46], b[46];
+	uint32_t i[2];
+
+	for (unsigned k = 0; k < 2; k++)
+		i[k] = ur_compare_find(j->cmp, &c->half[k].from, &c->half[k].to, c->half[k].dqpn);
+	if ((i[0] == flows || j->shown[i[0]]) && (i[1] == flows || j->shown[i[1]]))
+		return;
+	if (!j->json)
+		printf("\n%u. %s QP 0x%x and %s QP 0x%x, %s\n", number, ur_an_addr(&c->half[0].from, a), c->half[1].dqpn,
+		       ur_an_addr(&c->half[0].to, b), c->half[0].dqpn, ur_pcap_service(c->service));
+	for (unsigned k = 0; k < 2; k++)
+		if (i[k] < flows && !j->shown[i[k]])
+			show_flow(j, i[k], number);
+}
+
+static uint64_t show(const struct job *j, const struct ur_cmp_totals *t)
+{
+	const struct ur_cmp_flow *f;
+	struct ur_an_conn c;
+	uint64_t differences = 0;
+	bool head = false;
+
+	if (j->json)
+		json_totals(j, t);
+	else
+		say_totals(j, t);
+	for (uint32_t i = 0; t->aligned && ur_analysis_conn(j->conns, i, &c); i++)
+		show_conn(j, &c, i + 1, t->flows);
+	for (uint32_t i = 0; t->aligned && (f = ur_compare_flow(j->cmp, i)); i++) {
+		for (unsigned k = 0; k < UR_CMP_KINDS; k++)
+			differences += f->n[k];
+		if (j->shown[i])
+			continue;
+		if (!head && !j->json)
+			puts("\nMessages of the connection manager, datagrams, and flows of one direction:");
+		head = true;
+		show_flow(j, i, 0);
+	}
+	return differences;
+}
+
+/* --- reading --- */
+
+static void read_both(struct job *j)
+{
+	bool ended[2] = {false, false};
+
+	while (!ended[0] || !ended[1]) {
+		unsigned place = ur_compare_wants(j->cmp);
+
+		place = ended[place] ? !place : place;
+		if (ur_pcap_source_next(&j->in[place])) {
+			ur_compare_frame(j->cmp, place, &j->in[place].frame);
+			if (!place)
+				ur_analysis_frame(j->conns, &j->in[place].frame);
+			continue;
+		}
+		ended[place] = true;
+		ur_compare_end(j->cmp, place);
+	}
+	ur_analysis_finish(j->conns);
+}
+
+static int compare(struct job *j)
+{
+	struct ur_cmp_totals t;
+	int rc = UR_EXIT_USAGE;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (!ur_pcap_source_open(&j->in[i], j->name[i]))
+			return rc;
+	j->cmp = ur_compare_create(j->late, print_event, j);
+	j->conns = ur_analysis_create(NULL, NULL);
+	if (!j->cmp || !j->conns)
+		return ur_cmd_fail(rc, "no memory to compare %s and %s", j->name[0], j->name[1]);
+	read_both(j);
+	ur_compare_totals(j->cmp, &t);
+	j->shown = calloc((size_t)t.flows + 1, sizeof(*j->shown));
+	if (!j->shown)
+		return ur_cmd_fail(rc, "no memory to compare %s and %s", j->name[0], j->name[1]);
+	rc = show(j, &t) ? UR_EXIT_FAIL : 0;
+	for (unsigned i = 0; i < 2; i++)
+		if (j->in[i].why)
+			rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read behind frame %u: %s", j->name[i], j->in[i].frame.number,
+					 j->in[i].why);
+	return t.aligned ? rc : UR_EXIT_USAGE;
+}
+
+static bool parse_late(struct job *j, const char *s)
+{
+	char *end;
+	unsigned long us = strtoul(s, &end, 0);
+
+	j->late = us * UR_NS_PER_US;
+	return *s >= '0' && *s <= '9' && !*end && us <= UINT32_MAX;
+}
+
+int ur_pcap_compare(int argc, char **argv)
+{
+	struct job j = {.late = LATE_NS};
+	unsigned files = 0;
+	int rc;
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--json") == 0)
+			j.json = true;
+		else if (strcmp(argv[i], "--packets") == 0)
+			j.packets = true;
+		else if (strcmp(argv[i], "--late") == 0 && i + 1 < argc && parse_late(&j, argv[i + 1]))
+			i++;
+		else if (strncmp(argv[i], "--", 2) != 0 && files < 2)
+			j.name[files++] = argv[i];
+		else
+			return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not expected here: " USAGE, argv[i]);
+	}
+	if (files < 2)
+		return ur_cmd_fail(UR_EXIT_USAGE, "two files are wanted: " USAGE);
+	if (strcmp(j.name[0], j.name[1]) == 0)
+		return ur_cmd_fail(UR_EXIT_USAGE, "both files are %s: give recordings of two places", j.name[0]);
+	rc = compare(&j);
+	free(j.shown);
+	ur_compare_destroy(j.cmp);
+	ur_analysis_destroy(j.conns);
+	ur_pcap_source_close(&j.in[0]);
+	ur_pcap_source_close(&j.in[1]);
+	return rc;
+}
