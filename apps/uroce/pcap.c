@@ -18,6 +18,7 @@ static const struct {
 	{"replay", ur_pcap_replay, "pcap replay [--as ADDR] [--qp N] FILE    uroce in the place of a host, and what it does otherwise"},
 	{"mutate", ur_pcap_mutate, "pcap mutate [--each N] IN DIR           falsified copies, one for each kind of fault, and a MANIFEST"},
 	{"compare", ur_pcap_compare, "pcap compare [--json] [--packets] A B   the same traffic at two places; status 1 when it differs"},
+	{"annotate", ur_pcap_annotate, "pcap annotate IN OUT.pcapng             a copy with findings as comments, which Wireshark shows"},
 };
 
 static int help(void)

@@ -50,8 +50,9 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	  "{src} has another one", "9.7.6") \
 	X(TIMER_LATE, "TIMER-LATE", WARNING, \
 	  "PSN {0} comes again only {t1} after {f0} or the last answer, and the timer that {f1} asks for is {t2}", "9.7.6") \
-	X(TIMER_UNEVEN, "TIMER-UNEVEN", NOTE, "PSN {0} of {f0} comes again at uneven intervals, from {t1} to {t2}: {src} waits longer each " \
-	  "time, or something else than its timer made it repeat", "9.7.6") \
+	X(TIMER_UNEVEN, "TIMER-UNEVEN", NOTE, \
+	  "PSN {0} of {f0} comes again at uneven intervals, from {t1} to {t2}: {src} waits longer each time, or something else " \
+	  "than its timer made it repeat", "9.7.6") \
 	X(RETRY_LIMIT, "RETRY-LIMIT", WARNING, "PSN {0} is sent for the {1}th time, and the connection request allows {2} retries", \
 	  "9.7.6") \
 	/* answers */ \
