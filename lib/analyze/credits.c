@@ -7,7 +7,7 @@
 
 #define NO_LIMIT 31
 
-/* Credit codes (IBTA volume 1, 9.7.7.2). */
+/* Credit codes (IBTA volume 1, 9.7.7). */
 static const uint16_t credits[NO_LIMIT] = {0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,  192,
 					   256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768};
 

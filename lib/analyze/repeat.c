@@ -8,7 +8,7 @@
 #define OVERTAKEN_NS (1 * UR_NS_PER_MS) /* what is late by less has taken another way; a requester repeats later */
 #define TOO_SOON_NS (50 * UR_NS_PER_US) /* no answer and no timer is that fast */
 
-/* RNR timer codes in units of 10 us (IBTA volume 1, 9.7.5.2). */
+/* RNR timer codes in units of 10 us (IBTA volume 1, table 46). */
 static const uint16_t rnr_timers[32] = {65535, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
 					256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 

@@ -68,8 +68,8 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(NAK_NOGAP, "NAK-NOGAP", WARNING, "{src} misses PSN {0}, and no request behind it has been sent", "9.7.5.2") \
 	X(NAK_BACK, "NAK-BACK", WARNING, "{src} misses PSN {0}, which it has answered in {f0}", "9.7.5.2") \
 	X(NAK_FATAL, "NAK-FATAL", ERROR, "{src} refuses PSN {0} ({f0}) for good: {s0}", "9.7.5.2, 9.9.3") \
-	X(RNR, "RNR", WARNING, "{src} has no receive buffer for PSN {0} ({f0}); it may come again in {t1}", "9.7.5.2") \
-	X(RNR_EARLY, "RNR-EARLY", ERROR, "PSN {0} comes again {t1} after {f0}, which asked to wait for {t2}", "9.7.5.2") \
+	X(RNR, "RNR", WARNING, "{src} has no receive buffer for PSN {0} ({f0}); it may come again in {t1}", "9.7.5.2, table 46") \
+	X(RNR_EARLY, "RNR-EARLY", ERROR, "PSN {0} comes again {t1} after {f0}, which asked to wait for {t2}", "9.7.5.2, table 46") \
 	X(RNR_NONE, "RNR-NONE", WARNING, "{src} has no receive buffer for PSN {0}, {s0} ({f0}), which needs none", "9.7.5.2") \
 	X(CREDITS, "CREDITS", WARNING, \
 	  "PSN {0} goes {1} messages beyond those that {dst} has buffers for, as {f0} says: {src} does not heed flow control, or " \
@@ -96,10 +96,10 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(CM_QPN, "CM-QPN", ERROR, "packets go to QP {x0}, and {f0} says {x1}", "12.7") \
 	X(CM_IPHDR, "CM-IPHDR", ERROR, "the {s0} address in the RDMA CM header is not that of the packet", "A11") \
 	X(CM_GID, "CM-GID", ERROR, "the {s0} GID of the path is not the address of the packet", "12.7, A17") \
-	X(CM_REJ, "CM-REJ", WARNING, "{src} rejects the connection: {s0} (reason {0})", "12.6") \
+	X(CM_REJ, "CM-REJ", WARNING, "{src} rejects the connection: {s0} (reason {0})", "chapter 12") \
 	X(CM_NOREP, "CM-NOREP", WARNING, "no answer came to the {s0} in the {t0} after it, with {1} transmissions", "12.9") \
 	X(CM_RETRY, "CM-RETRY", WARNING, "the {s0} of {f0} again, {t0} later", "12.9") \
-	X(CM_FORM, "CM-FORM", ERROR, "a packet to QP 1 that is no message of the connection manager", "13.4.2, 12.6")
+	X(CM_FORM, "CM-FORM", ERROR, "a packet to QP 1 that is no message of the connection manager", "13.4.2, chapter 12")
 /* clang-format on */
 
 enum ur_rule {
