@@ -36,7 +36,7 @@ test_udaddy_on_the_wire() {
 	local req='^([0-9a-f]{8})ffff00000000000001111c060040[0-9a-f]{4}0{24}0a4d00020{24}0a4d00010*$'
 	serve "$UDADDY" "$NS1" "$TMP/server" -- udaddy -t 64 || return 1
 	uroce_in "$NS2" --capture "$TMP/ud.pcapng" -- udaddy -t 64 -s 10.77.0.1 && served "$TMP/server" || return 1
-	"$ROOT/tools/icrc_check" "$TMP/ud.pcapng" || { fail "ICRC"; return; }
+	"$UROCE" pcap check --quiet "$TMP/ud.pcapng" || { fail "ICRC"; return; }
 	sidr() { tshark -r "$TMP/ud.pcapng" -Y "$1" -T fields "${@:2}" 2>/dev/null | tr -d :; }
 	sidr 'infiniband.mad.attributeid == 0x17' -e infiniband.mad.data >"$TMP/req"
 	sidr 'infiniband.mad.attributeid == 0x18' -e infiniband.mad.data >"$TMP/rep"

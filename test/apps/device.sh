@@ -12,7 +12,7 @@ test_capture() {
 		[ "$n" -ge 100 ] || { cat "$TMP/frames"; fail "$f captured $n RoCE frames"; return; }
 		tshark -r "$TMP/$f.pcapng" -Y '_ws.malformed' 2>/dev/null >"$TMP/malformed"
 		[ ! -s "$TMP/malformed" ] || { cat "$TMP/malformed"; fail "malformed frames"; return; }
-		"$ROOT/tools/icrc_check" "$TMP/$f.pcapng" || { fail "ICRC"; return; }
+		"$UROCE" pcap check --quiet "$TMP/$f.pcapng" || { fail "ICRC"; return; }
 	done
 	tshark -r "$TMP/client.pcapng" -Y 'infiniband.mad.attributeid' 2>/dev/null | grep -q ConnectRequest || fail "no ConnectRequest decoded"
 }

@@ -49,7 +49,7 @@ both() {
 	member "$NS1" "$TMP/member" "$group" 1 --capture "$TMP/member.pcapng" -- -b "$(address "$NS1" "$group")" -C 100 "$@" || return 1
 	uroce_in "$NS2" --capture "$TMP/sender.pcapng" -- mckey -m "$group" -b "$(address "$NS2" "$group")" -s -C 100 "$@" >"$TMP/sender" ||
 		{ cat "$TMP/sender" "$TMP/member"; fail "sender"; return; }
-	served "$TMP/member" && cat "$TMP/member" && "$ROOT/tools/icrc_check" "$TMP/member.pcapng"
+	served "$TMP/member" && cat "$TMP/member" && "$UROCE" pcap check --quiet "$TMP/member.pcapng"
 }
 
 test_mckey_ipv4() { both $GROUP4; }

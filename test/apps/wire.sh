@@ -88,7 +88,7 @@ test_wire_train_cut_by_the_kernel() {
 	sleep 0.3
 	stop $tcpdump
 	for ns in "$NS1" "$NS2"; do in_ns "$ns" ethtool -K eth0 tx-udp-segmentation on >/dev/null; done
-	"$ROOT/tools/icrc_check" "$TMP/wire.pcap" || { fail "ICRC"; return; }
+	"$UROCE" pcap check --quiet "$TMP/wire.pcap" || { fail "ICRC"; return; }
 	last=$(tshark -r "$TMP/wire.pcap" -Y 'ip.id > 10' 2>/dev/null | wc -l)
 	[ "$last" -gt 100 ] || fail "$last packets were cut from long trains"
 }
