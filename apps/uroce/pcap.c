@@ -19,6 +19,7 @@ static const struct {
 	{"mutate", ur_pcap_mutate, "pcap mutate [--each N] IN DIR           falsified copies, one for each kind of fault, and a MANIFEST"},
 	{"compare", ur_pcap_compare, "pcap compare [--json] [--packets] A B   the same traffic at two places; status 1 when it differs"},
 	{"annotate", ur_pcap_annotate, "pcap annotate IN OUT.pcapng             a copy with findings as comments, which Wireshark shows"},
+	{"counters", ur_pcap_counters, "pcap counters [--host A --after X] FILE  what a NIC's counters ought to show, beside what they do"},
 };
 
 static int help(void)

@@ -87,6 +87,7 @@ int ur_pcap_mutate(int argc, char **argv);
 int ur_pcap_replay(int argc, char **argv);
 int ur_pcap_rewrite(int argc, char **argv);
 int ur_pcap_compare(int argc, char **argv);
+int ur_pcap_counters(int argc, char **argv);
 int ur_pcap_annotate(int argc, char **argv);
 
 #endif
