@@ -151,11 +151,11 @@ static void timer__agreed_on(void)
 		load("rdma-client.pcap");
 		req = mad(UR_CM_REQ);
 		change(req, MSG + 95, 14 << 3);
-		for (i = 0; i < r.n && !(analyze_pkt(&r, i, &p) && p.bth.opcode == UR_OP_SEND_ONLY); i++)
+		for (i = 0; i < r.n && !(ur_recording_pkt(&r, i, &p) && p.bth.opcode == UR_OP_SEND_ONLY); i++)
 			;
 		while (r.n > i + 1)
-			analyze_remove(&r, r.n - 1);
-		analyze_repeat(&r, i);
+			ur_recording_remove(&r, r.n - 1);
+		ur_recording_repeat(&r, i);
 		r.f[i + 1].when += timer * rows[n].quarters / 4;
 		analyze_run(&r, &f);
 		CU_ASSERT_TRUE_FATAL(ur_analysis_conn(f.a, 0, &c));

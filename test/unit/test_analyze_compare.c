@@ -13,31 +13,31 @@ void ur_suite_analyze_compare(void);
 #define WAY (60 * UR_NS_PER_US)
 #define OFFSET (3700ll * (int64_t)UR_NS_PER_MS)
 
-static struct recording at[2]; /* the first is 10.99.0.2's */
+static struct ur_recording at[2]; /* the first is 10.99.0.2's */
 
-static bool from_first(const struct recording *r, unsigned i)
+static bool from_first(const struct ur_recording *r, unsigned i)
 {
 	struct an_pkt p;
 
-	return analyze_pkt(r, i, &p) && p.src.raw[15] == 2;
+	return ur_recording_pkt(r, i, &p) && p.src.raw[15] == 2;
 }
 
 static int by_time(const void *x, const void *y)
 {
-	const struct rec_frame *a = x, *b = y;
+	const struct ur_rec_frame *a = x, *b = y;
 
 	return (a->when > b->when) - (a->when < b->when);
 }
 
 static void make_two(const char *name)
 {
-	const struct recording *all = analyze_recordings();
+	const struct ur_recording *all = analyze_recordings();
 
 	while (all->n && strcmp(all->name, name) != 0)
 		all++;
 	CU_ASSERT_TRUE_FATAL(all->n > 0);
-	at[0] = analyze_copy(all);
-	at[1] = analyze_copy(all);
+	at[0] = ur_recording_copy(all);
+	at[1] = ur_recording_copy(all);
 	for (unsigned i = 0; i < at[1].n; i++) {
 		/* Different for each, and so that none overtakes another. */
 		ur_time way = WAY + 10 * (from_first(&at[0], i) ? i : at[1].n - i);
@@ -60,7 +60,7 @@ static struct ur_compare *compare(unsigned told[UR_CMP_KINDS], struct ur_cmp_tot
 
 	while (ended < 2) {
 		unsigned place = ur_compare_wants(c);
-		struct rec_frame *f = &at[place].f[next[place]];
+		struct ur_rec_frame *f = &at[place].f[next[place]];
 
 		if (next[place] == at[place].n) {
 			ur_compare_end(c, place);
@@ -80,17 +80,17 @@ static struct ur_compare *compare(unsigned told[UR_CMP_KINDS], struct ur_cmp_tot
 
 static void drop_two(void)
 {
-	analyze_free(&at[0]);
-	analyze_free(&at[1]);
+	ur_recording_free(&at[0]);
+	ur_recording_free(&at[1]);
 }
 
 /* A request packet from the middle of the recording, of one host; the `nth` of them. */
-static unsigned pick(const struct recording *r, bool first, unsigned nth)
+static unsigned pick(const struct ur_recording *r, bool first, unsigned nth)
 {
 	struct an_pkt p;
 
 	for (unsigned i = r->n / 4; i < r->n; i++)
-		if (analyze_pkt(r, i, &p) && p.bth.dqpn != 1 && from_first(r, i) == first && nth-- == 0)
+		if (ur_recording_pkt(r, i, &p) && p.bth.dqpn != 1 && from_first(r, i) == first && nth-- == 0)
 			return i;
 	CU_FAIL_FATAL("too few packets");
 	return 0;
@@ -118,33 +118,33 @@ static const struct {
 };
 
 /* Arrives right behind the next one. */
-static void swap_next(struct recording *r, bool first, unsigned nth)
+static void swap_next(struct ur_recording *r, bool first, unsigned nth)
 {
 	r->f[pick(r, first, nth)].when = r->f[pick(r, first, nth + 1)].when + 1;
 	qsort(r->f, r->n, sizeof(*r->f), by_time);
 }
 
-static void alter(struct recording *r, bool first)
+static void alter(struct ur_recording *r, bool first)
 {
 	struct an_pkt p;
 
 	for (unsigned i = r->n / 4; i < r->n; i++)
-		if (analyze_pkt(r, i, &p) && from_first(r, i) == first && p.payload_len > 8) {
+		if (ur_recording_pkt(r, i, &p) && from_first(r, i) == first && p.payload_len > 8) {
 			r->f[i].data[p.payload - r->f[i].data] ^= 1;
-			analyze_mend(r, i, 0);
+			ur_recording_mend(r, i, 0);
 			return;
 		}
 }
 
 static void act(unsigned row)
 {
-	struct recording *r = &at[rows[row].place];
+	struct ur_recording *r = &at[rows[row].place];
 	const bool first = rows[row].first;
 
 	switch (rows[row].act) {
 	case NOTHING: break;
-	case REMOVE: analyze_remove(r, pick(r, first, 5)); break;
-	case REPEAT: analyze_repeat(r, pick(r, first, 5)); break;
+	case REMOVE: ur_recording_remove(r, pick(r, first, 5)); break;
+	case REPEAT: ur_recording_repeat(r, pick(r, first, 5)); break;
 	case SWAP: swap_next(r, first, 5); break;
 	case DELAY:
 		r->f[pick(r, first, 5)].when += 5 * UR_NS_PER_MS;
@@ -211,8 +211,8 @@ static void compare__not_at_the_same_time(void)
 
 	make_two("rping-rc-64k.pcap");
 	for (unsigned i = 0; i < 30; i++) {
-		analyze_remove(&at[1], 0);
-		analyze_remove(&at[1], at[1].n - 1);
+		ur_recording_remove(&at[1], 0);
+		ur_recording_remove(&at[1], at[1].n - 1);
 	}
 	c = compare(told, &t);
 	for (unsigned k = 0; k < UR_CMP_KINDS; k++)
@@ -224,8 +224,8 @@ static void compare__not_at_the_same_time(void)
 	drop_two();
 
 	make_two("rping-rc.pcap");
-	analyze_free(&at[1]);
-	at[1] = analyze_copy(&analyze_recordings()[0]);
+	ur_recording_free(&at[1]);
+	at[1] = ur_recording_copy(&analyze_recordings()[0]);
 	c = compare(told, &t);
 	CU_ASSERT_FALSE(t.aligned);
 	CU_ASSERT_EQUAL(t.both, 0);
