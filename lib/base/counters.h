@@ -89,6 +89,9 @@
 	X(FAULT_REORDER, "fault_reordered", "packets reordered by fault injection") \
 	X(FAULT_CORRUPT, "fault_corrupted", "packets corrupted by fault injection")
 
+/* Packets that are not taken count from the first of these to the last; so do those that a QP refuses for good. */
+#define UR_C_REFUSED(c) (((c) >= UR_C_DROP_ROCE_V1 && (c) <= UR_C_DUPLICATE) || ((c) >= UR_C_REMOTE_ACCESS && (c) <= UR_C_REMOTE_OP))
+
 enum ur_counter {
 #define UR_COUNTER_ENUM(id, name, help) UR_C_##id,
 	UR_COUNTERS(UR_COUNTER_ENUM)

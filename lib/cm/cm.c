@@ -42,6 +42,11 @@ int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out)
 	return 0;
 }
 
+void ur_cm_set_trace(struct ur_cm *cm, struct ur_trace *trace)
+{
+	cm->trace = trace;
+}
+
 void ur_cm_destroy(struct ur_cm *cm)
 {
 	if (!cm)

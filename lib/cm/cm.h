@@ -11,6 +11,7 @@
 #define UR_CM_H
 
 #include "base/counters.h"
+#include "base/trace.h"
 #include "base/wheel.h"
 #include "wire/cm_msg.h"
 
@@ -65,6 +66,8 @@ struct ur_cm_config {
 
 int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out);
 void ur_cm_destroy(struct ur_cm *cm);
+/* Who is told what happens; NULL for nobody. Outlives the instance, or is taken back. */
+void ur_cm_set_trace(struct ur_cm *cm, struct ur_trace *trace);
 /*
  * The process ends: gives up every connection as ur_cm_conn_destroy does, so that the peers hear of it; their owners are told nothing.
  * Returns how many DREQs are unanswered yet; `again` resends those, for whoever has no time to wait for their timers.

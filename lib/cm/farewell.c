@@ -57,6 +57,8 @@ void ur_cm_enter(struct ur_cm_conn *c, enum ur_cm_state state)
 	const struct ur_cm_config *cfg = &c->cm->cfg;
 	uint8_t mad[UR_MAD_LEN];
 
+	if (c->state != state)
+		UR_TRACE(c->cm->trace, CM_STATE, c->local_id, c->remote_id, c->local_qpn, c->info.remote_qpn, c->state, state);
 	c->state = state;
 	if (cfg->will)
 		cfg->will(cfg->ctx, &c->will, &c->addr, farewell(c, mad) ? mad : NULL);

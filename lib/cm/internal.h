@@ -89,6 +89,7 @@ struct ur_cm_left {
 
 struct ur_cm {
 	struct ur_cm_config cfg;
+	struct ur_trace *trace; /* NULL: nobody wants to know */
 	struct ur_cm_left left[UR_CM_LEFT_MAX];
 	unsigned nleft; /* ever */
 	struct ur_list listeners, conns;

@@ -182,6 +182,14 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	ur_nic_filter_mcast(nic);
 	ur_net_set_mac(nic->net, &port->mac);
 	ur_tp_set_speed(nic->tp, port->speed_mbps);
+	UR_TRACE(nic->trace, PORT_OPEN, port->mtu, port->speed_mbps, port->queue->train_pkts);
+}
+
+void ur_nic_set_trace(struct ur_nic *nic, struct ur_trace *trace)
+{
+	nic->trace = trace;
+	ur_tp_set_trace(nic->tp, trace);
+	ur_cm_set_trace(nic->cm, trace);
 }
 
 /* --- sending --- */
@@ -327,20 +335,26 @@ static enum ur_counter nic_martian(const struct ur_pkt *p, enum ur_net_claim cla
 	return claim == UR_NET_NOT_TO_US || echo ? UR_C_RX_OTHER_HOST : UR_C_DROP_MARTIAN;
 }
 
+__attribute__((noinline)) static void refuse(struct ur_nic *nic, const struct ur_pkt *p, enum ur_counter why)
+{
+	ur_count(&nic->counters, why);
+	UR_TRACE(nic->trace, REFUSED, p->bth.dqpn, why);
+}
+
 static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
 {
 	enum ur_net_claim claim = ur_net_claim(nic->net, &p->src, &p->dst);
 
 	if (ur_unlikely(!nic_mac_is_ours(nic, p))) {
-		ur_count(&nic->counters, UR_C_RX_OTHER_HOST);
+		refuse(nic, p, UR_C_RX_OTHER_HOST);
 		return;
 	}
 	if (ur_unlikely(claim != UR_NET_TO_US) && (claim == UR_NET_NOT_TO_US || !(p->flags & UR_PKT_LOCAL))) {
-		ur_count(&nic->counters, nic_martian(p, claim));
+		refuse(nic, p, nic_martian(p, claim));
 		return;
 	}
 	if (ur_unlikely((p->vlan & VLAN_ID_MASK) && !nic_vlan_is_ours(nic, p))) {
-		ur_count(&nic->counters, UR_C_DROP_VLAN);
+		refuse(nic, p, UR_C_DROP_VLAN);
 		return;
 	}
 	if (ur_unlikely(p->bth.dqpn <= 1)) {
@@ -348,7 +362,7 @@ static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
 		return;
 	}
 	if (ur_unlikely(p->bth.dqpn >> 16 != nic->cfg.slot && p->bth.dqpn != UR_QPN_MCAST)) {
-		ur_count(&nic->counters, UR_C_RX_OTHER_SLOT);
+		refuse(nic, p, UR_C_RX_OTHER_SLOT);
 		return;
 	}
 	ur_count(&nic->counters, UR_C_RX_ROCE);
@@ -365,10 +379,26 @@ static void nic_rx_other(struct ur_nic *nic, const struct ur_pkt *p)
 	ur_count(&nic->counters, v1 ? UR_C_DROP_ROCE_V1 : UR_C_RX_OTHER_HOST);
 }
 
+/* Which counter a frame has raised that is none; the headers behind the fault have not been read. */
+__attribute__((noinline)) static void nic_trace_bad(struct ur_nic *nic, struct ur_pkt *p)
+{
+	struct ur_counters one = {{0}};
+	unsigned why = 0;
+
+	if (ur_frame_parse(p, &one))
+		return;
+	while (why + 1 < UR_C_COUNT && !one.v[why])
+		why++;
+	UR_TRACE(nic->trace, REFUSED, 0, why);
+}
+
 static void nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
 {
-	if (!ur_frame_parse(p, &nic->counters))
+	if (ur_unlikely(!ur_frame_parse(p, &nic->counters))) {
+		if (nic->trace)
+			nic_trace_bad(nic, p);
 		return;
+	}
 	if (ur_likely(p->kind == UR_PKT_ROCE))
 		nic_rx_roce(nic, p);
 	else if (p->kind == UR_PKT_OTHER)

@@ -77,6 +77,7 @@ struct ur_nic {
 	struct ur_counters counters;
 	struct ur_nic_config cfg;
 	struct ur_timer siblings; /* armed while a connection to a process of this host is there */
+	struct ur_trace *trace;     /* NULL: nobody wants to know; by ur_nic_set_trace */
 	struct ur_capture *capture; /* NULL: off */
 	struct ur_faults *faults;   /* NULL: off */
 	ur_time now;                /* of the call under way, for callbacks */
@@ -93,6 +94,8 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 /* Every object above it is gone. Gives back all packets; the port stays the caller's. */
 void ur_nic_destroy(struct ur_nic *nic);
 void ur_nic_attach(struct ur_nic *nic, struct ur_port *port);
+/* Who is told what the shard does (base/trace.h), at nic->now; NULL for nobody. Outlives the NIC, or is taken back. */
+void ur_nic_set_trace(struct ur_nic *nic, struct ur_trace *trace);
 /*
  * Makes the port's multicast filter follow the addresses (solicited-node groups and all hosts, in owned mode), the groups that QPs are
  * attached to and those that were joined; after adding or removing an address.

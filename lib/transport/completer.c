@@ -44,6 +44,11 @@ static bool advance(struct ur_qp *qp, uint32_t upto)
 	return true;
 }
 
+static void trace_rewind(struct ur_qp *qp, enum ur_trace_cause why)
+{
+	UR_TRACE(qp->tp->trace, REWIND, qp->qpn, qp->req.una, why, qp->req.retry_left);
+}
+
 static void progress(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
@@ -63,13 +68,14 @@ static void progress(struct ur_qp *qp, ur_time now)
 		ur_window_grow(r);
 	if (ur_unlikely(ur_psn_diff(r->next, r->una) < 0)) {
 		ur_req_rewind(qp); /* late acknowledgements overtook a retransmission: forward, in fact */
+		trace_rewind(qp, UR_TRACE_CAUSE_LATE_ACK);
 		/* Doorbells that came while it could not go on went unheard. */
 		r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
 	}
 }
 
 /* One more transmission from `una` on, if the retry counter allows it. */
-static void retry(struct ur_qp *qp, ur_time now)
+static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
@@ -82,6 +88,7 @@ static void retry(struct ur_qp *qp, ur_time now)
 	r->deadline = now + r->timeout;
 	r->retried_at = r->loss_at = now;
 	ur_req_rewind(qp);
+	trace_rewind(qp, why);
 }
 
 /*
@@ -95,7 +102,7 @@ static void implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time now
 		return;
 	}
 	ur_qp_count(qp, UR_C_IMPLIED_NAK);
-	retry(qp, now);
+	retry(qp, UR_TRACE_CAUSE_LOST_ANSWER, now);
 	qp->req.hole = ur_qp_st(qp) != IBV_QPS_ERR;
 }
 
@@ -116,6 +123,7 @@ static void lost_response(struct ur_qp *qp, uint32_t upto, ur_time now)
 	what = ur_reread_known(qp, upto, now);
 	if (what == UR_REREAD_NOTHING)
 		return;
+	UR_TRACE(qp->tp->trace, LOST_ANSWER, qp->qpn, r->scan, upto);
 	ur_qp_count(qp, UR_C_IMPLIED_NAK);
 	r->loss_at = now;
 	if (what == UR_REREAD_FIRST && !r->retry_left) {
@@ -163,9 +171,11 @@ static void on_rnr_nak(struct ur_qp *qp, unsigned timer, uint8_t syndrome, ur_ti
 	/* The request has arrived: losses before and after that are not in a row, however long the receiver is not ready. */
 	r->retry_left = r->retry_cnt;
 	ur_req_rewind(qp);
+	trace_rewind(qp, UR_TRACE_CAUSE_RNR_NAK);
 	r->rnr_wait = true;
 	ur_list_del(&qp->link[UR_TXQ_REQ]);
 	ur_timer_arm(qp->tp->c.wheel, &qp->timer, now + ur_rnr_time(timer));
+	UR_TRACE(qp->tp->trace, TIMER_ARMED, qp->qpn, UR_TRACE_TIMER_RNR, ur_rnr_time(timer));
 }
 
 /*
@@ -194,7 +204,7 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
 	} else if (code == UR_NAK_PSN_SEQ) {
 		ur_qp_count(qp, UR_C_PACKET_SEQ_ERR);
 		ur_window_shed(qp);
-		retry(qp, now);
+		retry(qp, UR_TRACE_CAUSE_SEQ_NAK, now);
 		qp->req.vague = qp->req.una;
 		qp->req.since_ack = qp->req.ack_every; /* does it go on, and how long does that take? */
 	} else if (code < ur_array_size(status)) {
@@ -221,6 +231,7 @@ static void on_negative(struct ur_qp *qp, uint32_t psn, uint8_t syndrome, ur_tim
 	uint32_t old = r->una;
 	bool whole = advance(qp, psn);
 
+	UR_TRACE(qp->tp->trace, NAK_RCVD, qp->qpn, psn, syndrome);
 	if (r->una != old)
 		progress(qp, now);
 	if (fatal && within_head(qp, psn))
@@ -422,6 +433,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 
 	qp->tp->now = now;
 	if (r->rnr_wait) {
+		UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_RNR);
 		r->rnr_wait = false;
 		ur_req_schedule(qp);
 		ur_comp_watch_path(qp, now);
@@ -432,19 +444,22 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	if (r->told)
 		ur_told_timer(qp, now);
 	if (now < r->deadline) {
-		if (now >= ur_comp_expiry(qp))
+		if (now >= ur_comp_expiry(qp)) {
+			UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_PROBE);
 			ur_probe(qp, now);
+		}
 		ur_timer_arm(qp->tp->c.wheel, t, ur_comp_expiry(qp));
 		if (r->told)
 			ur_told_again(qp, now);
 		return;
 	}
+	UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_ACK);
 	ur_qp_count(qp, UR_C_ACK_TIMEOUT);
 	r->hole = false;
 	r->probes = 0;
 	r->vague = r->max;
 	ur_window_halve(qp);
-	retry(qp, now);
+	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);
 	settle(qp);
 	ur_comp_watch_path(qp, now);
 	if (r->told && ur_qp_st(qp) != IBV_QPS_ERR)

@@ -66,16 +66,19 @@ enum ur_counter ur_cc_notified(struct ur_qp *qp, ur_time now)
 	if (!qp->tp->c.cc)
 		return UR_C_CNP_IGNORED;
 	ur_dcqcn_notified(&qp->cc.rate, qp->tp->line_kbps, now);
+	UR_TRACE(qp->tp->trace, RATE, qp->qpn, qp->cc.rate.rate);
 	return UR_C_CNP_HANDLED;
 }
 
 void ur_cc_sent(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
 {
 	struct ur_cc *cc = &qp->cc;
-	uint32_t bytes = ur_pkt_frame_len(p);
+	uint32_t bytes = ur_pkt_frame_len(p), was = cc->rate.rate;
 
 	ur_dcqcn_run(&cc->rate, now);
 	ur_dcqcn_sent(&cc->rate, bytes);
+	if (was != cc->rate.rate || !cc->rate.active)
+		UR_TRACE(qp->tp->trace, RATE, qp->qpn, cc->rate.active ? cc->rate.rate : 0);
 	if (!cc->rate.active)
 		return;
 	if (cc->next + BURST < now)
@@ -85,6 +88,7 @@ void ur_cc_sent(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
 		return;
 	cc->blocked = true;
 	ur_timer_arm(qp->tp->c.wheel, &cc->timer, cc->next);
+	UR_TRACE(qp->tp->trace, TIMER_ARMED, qp->qpn, UR_TRACE_TIMER_PACE, cc->next - now);
 }
 
 static void unblock(struct ur_timer *t, ur_time now)
@@ -92,6 +96,7 @@ static void unblock(struct ur_timer *t, ur_time now)
 	struct ur_qp *qp = ur_container_of(t, struct ur_qp, cc.timer);
 
 	(void)now;
+	UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_PACE);
 	qp->cc.blocked = false;
 	ur_resp_schedule(qp);
 	ur_req_schedule(qp);

@@ -108,6 +108,7 @@ int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uin
 		return err;
 	}
 	pd->users++;
+	UR_TRACE(tp->trace, MR_MADE, f->mr.rkey, iova, length, (uint32_t)access);
 	*out = &f->mr;
 	return 0;
 }
@@ -127,6 +128,8 @@ int ur_mr_rereg(struct ur_mr *mr, const struct ur_mr *as, struct ur_mr **out)
 	ur_idtab_replace(&mr->tp->mrs, mr->lkey >> 8, &f->mr);
 	old->retired = true;
 	f->mr.pd->users++;
+	UR_TRACE(mr->tp->trace, MR_GONE, mr->rkey);
+	UR_TRACE(mr->tp->trace, MR_MADE, mr->rkey, f->mr.iova, f->mr.length, (uint32_t)f->mr.access);
 	*out = &f->mr;
 	return 0;
 }
@@ -147,6 +150,7 @@ int ur_mr_dereg(struct ur_mr *mr)
 	/* Out of the table at the first call, so that frames which refer to it only grow fewer. */
 	if (!f->retired) {
 		ur_key_free(mr->tp, UR_KIND_MR, mr);
+		UR_TRACE(mr->tp->trace, MR_GONE, mr->rkey);
 		f->retired = true;
 	}
 	if (atomic_load_explicit(&mr->frames.n, memory_order_acquire))

@@ -46,6 +46,7 @@ void ur_probe(struct ur_qp *qp, ur_time now)
 	if (ur_unlikely(not_read_yet(qp)))
 		return;
 	ur_qp_count(qp, UR_C_PROBE);
+	UR_TRACE(qp->tp->trace, PROBE, qp->qpn, r->una, r->next, r->probes);
 	r->probed = true;
 	r->rtt_at = 0;
 	r->vague = r->max;

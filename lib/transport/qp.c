@@ -193,6 +193,7 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
 		goto out_free;
 	qp->cap = init->cap = cap;
 	use_objects(qp, 1);
+	UR_TRACE(tp->trace, QP_MADE, qp->qpn, qp->type);
 	*out = qp;
 	return 0;
 out_free:
@@ -212,6 +213,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 	ur_ud_release_all(qp); /* after the unlinking: the last reference on an AH frees the list of those that wait for it */
 	ur_mw_forget_qp(qp);
 	ur_idtab_free(&qp->tp->qps, qp->qpn);
+	UR_TRACE(qp->tp->trace, QP_GONE, qp->qpn);
 	use_objects(qp, -1);
 	qp_free(qp);
 	return 0;
@@ -273,12 +275,21 @@ static void drop_reads(struct ur_responder *r)
 	r->side_head = r->side_tail;
 }
 
+void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state to)
+{
+	enum ibv_qp_state from = ur_qp_st(qp);
+
+	atomic_store(&qp->state, to);
+	if (from != to)
+		UR_TRACE(qp->tp->trace, QP_STATE, qp->qpn, from, to, qp->dqpn, qp->req.next, qp->resp.epsn);
+}
+
 void ur_qp_to_err(struct ur_qp *qp)
 {
 	bool first = ur_qp_st(qp) != IBV_QPS_ERR;
 	bool lost = qp->broken && first;
 
-	atomic_store(&qp->state, IBV_QPS_ERR);
+	ur_qp_set_state(qp, IBV_QPS_ERR);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
 	ur_list_del(&qp->link[UR_TXQ_REQ]);
@@ -298,7 +309,7 @@ void ur_qp_to_err(struct ur_qp *qp)
 
 void ur_qp_to_sqe(struct ur_qp *qp)
 {
-	atomic_store(&qp->state, IBV_QPS_SQE);
+	ur_qp_set_state(qp, IBV_QPS_SQE);
 	ur_list_del(&qp->link[UR_TXQ_REQ]);
 	flush_sends(qp);
 }
@@ -308,7 +319,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	struct ur_rd_res *rd = qp->resp.rd;
 	uint32_t sq, rq;
 
-	atomic_store(&qp->state, IBV_QPS_RESET); /* first: from here on nothing can be posted */
+	ur_qp_set_state(qp, IBV_QPS_RESET); /* first: from here on nothing can be posted */
 	sq = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
 	rq = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);

@@ -229,7 +229,7 @@ static void enter(struct ur_qp *qp, enum ibv_qp_state to, ur_time now)
 	} else if (ur_qp_st(qp) == IBV_QPS_SQE) {
 		ur_qp_kick(qp, now); /* what was posted before is flushed, not sent */
 	}
-	atomic_store(&qp->state, to);
+	ur_qp_set_state(qp, to);
 	ur_qp_sqd_check(qp);
 	ur_qp_kick(qp, now);
 }

@@ -391,8 +391,12 @@ static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
 		r->probes = 0;
 	}
 	when = ur_comp_expiry(qp);
-	if (ur_unlikely(qp->timer.when > when)) /* or it is not armed at all */
-		ur_timer_arm(qp->tp->c.wheel, &qp->timer, when);
+	if (ur_likely(qp->timer.when <= when))
+		return;
+	/* It is armed for later, or not at all. */
+	ur_timer_arm(qp->tp->c.wheel, &qp->timer, when);
+	if (ur_unlikely(qp->tp->trace != NULL))
+		ur_tp_trace_armed(qp, when == r->deadline ? UR_TRACE_TIMER_ACK : UR_TRACE_TIMER_PROBE, when - now);
 }
 
 /*

@@ -161,6 +161,7 @@ bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p)
 	}
 	ur_reread_loosen(r, r->scan);
 	ur_req_put_read(qp, w, psn, n, p);
+	UR_TRACE(qp->tp->trace, REREAD, qp->qpn, psn, n);
 	ur_qp_count(qp, UR_C_RETRANSMIT);
 	r->reread = find_hole(qp) != NULL;
 	return true;

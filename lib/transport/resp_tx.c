@@ -116,15 +116,18 @@ static bool put_payload(const struct ur_tp *tp, struct ur_pkt *p, uint8_t *from,
 /* The MR has gone. For a duplicate that is no error of this side: the peer may long have had the data, and the MR its end. */
 static void refuse_response(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
 {
+	const uint8_t syndrome = ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS);
 	bool replay = e->replay;
 
 	ur_qp_count(qp, UR_C_REMOTE_ACCESS);
 	qp->resp.side_head = qp->resp.side_tail;
 	qp->resp.rd_cur = qp->resp.rd_tail; /* nothing that was accepted after it will be answered */
-	if (replay)
-		ur_resp_ack(qp, psn, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
-	else
+	if (!replay) {
 		ur_resp_refuse(qp, UR_RESP_ACCESS, psn);
+		return;
+	}
+	ur_resp_ack(qp, psn, syndrome);
+	UR_TRACE(qp->tp->trace, NAK_SENT, qp->qpn, psn, syndrome);
 }
 
 /* True when all is written back. Otherwise the QP has had its turn, or the FLUSH is refused. One slice in a call of ur_tp_tx. */

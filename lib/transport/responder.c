@@ -62,6 +62,7 @@ void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 	bool told = r->w;
 
 	ur_resp_ack(qp, psn, ur_syndrome(UR_AETH_NAK, verdicts[v].nak));
+	UR_TRACE(qp->tp->trace, NAK_SENT, qp->qpn, psn, r->ack_syndrome);
 	fail_recv(qp, v);
 	r->dying = true;
 	/* READs accepted earlier are answered first; resp_tx.c ends the QP when the NAK leaves. */
@@ -403,6 +404,7 @@ static void nak_once(struct ur_qp *qp, uint8_t syndrome)
 		return;
 	qp->resp.nak_sent = true;
 	ur_resp_ack(qp, qp->resp.epsn, syndrome);
+	UR_TRACE(qp->tp->trace, NAK_SENT, qp->qpn, qp->resp.epsn, syndrome);
 }
 
 static void conclude(struct ur_qp *qp, enum ur_resp_verdict v)

@@ -199,7 +199,22 @@ static inline bool is_between(const struct ur_pkt *p, const struct ur_path *path
 	return ur_gid_eq(&p->src, &path->dgid) && ur_gid_eq(&p->dst, &path->sgid);
 }
 
-void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
+__attribute__((noinline)) static void refuse(struct ur_qp *qp, enum ur_counter why)
+{
+	ur_qp_count(qp, why);
+}
+
+__attribute__((noinline)) static void no_qp(struct ur_tp *tp, struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	if (p->bth.dqpn == UR_QPN_MCAST) {
+		ur_mcast_rx(tp, p, op);
+		return;
+	}
+	ur_count(tp->c.counters, UR_C_DROP_QPN);
+	UR_TRACE(tp->trace, REFUSED, p->bth.dqpn, UR_C_DROP_QPN);
+}
+
+__attribute__((always_inline)) static inline void rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 {
 	struct ur_qp *qp = ur_qp_find(tp, p->bth.dqpn);
 	const struct ur_opcode_info *op = ur_opcode(p->bth.opcode);
@@ -207,10 +222,7 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 
 	tp->now = now;
 	if (ur_unlikely(!qp)) {
-		if (p->bth.dqpn == UR_QPN_MCAST)
-			ur_mcast_rx(tp, p, op);
-		else
-			ur_count(tp->c.counters, UR_C_DROP_QPN);
+		no_qp(tp, p, op);
 		return;
 	}
 	if (ur_unlikely(!op->name || (p->bth.opcode & 0xe0) != qp->service || !direction_ok(qp, need))) {
@@ -218,21 +230,36 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		return;
 	}
 	if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need))) {
-		ur_qp_count(qp, UR_C_DROP_QP_STATE);
+		refuse(qp, UR_C_DROP_QP_STATE);
 		return;
 	}
 	if (ur_unlikely(!ur_pkey_ok(p->bth.pkey))) {
-		ur_qp_count(qp, UR_C_DROP_PKEY);
+		refuse(qp, UR_C_DROP_PKEY);
 		return;
 	}
 	if (ur_likely(qp->service != UR_UD) && ur_unlikely(!is_between(p, qp->path))) { /* datagrams come from anybody */
-		ur_qp_count(qp, UR_C_DROP_SOURCE);
+		refuse(qp, UR_C_DROP_SOURCE);
 		return;
 	}
 	if (ur_unlikely((p->tos & ECN_MASK) == ECN_CE))
 		deliver_marked(qp, p, op, now);
 	else
 		deliver(qp, p, op, now);
+}
+
+/* A function of its own, so that the usual one calls nothing before its last call. */
+__attribute__((noinline)) static void rx_traced(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
+{
+	ur_tp_trace_rx(tp, p);
+	rx(tp, p, now);
+}
+
+void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
+{
+	if (ur_unlikely(tp->trace != NULL))
+		rx_traced(tp, p, now);
+	else
+		rx(tp, p, now);
 }
 
 /* --- transmit --- */
@@ -334,6 +361,8 @@ __attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q,
 		else
 			part = ur_req_build(qp, pkts + done, part, now, &more);
 		qp->n.tx_packets += part;
+		if (ur_unlikely(tp->trace != NULL))
+			ur_tp_trace_tx(qp, pkts + done, part, q == UR_TXQ_REQ);
 		done += part;
 		if (more && ur_list_empty(&qp->link[q]))
 			ur_list_add_tail(ur_unlikely(tp->pause) ? &tp->paused : &tp->txq[q], &qp->link[q]);

@@ -18,6 +18,7 @@
  *                sends, and FLUSH
  *   uc.c         unreliable connections, as far as they differ: nobody answers
  *   ud.c         datagrams, out and in; ah.c address handles; mcast.c multicast groups and who is attached to them
+ *   trace.c      what a trace is told of packets; names
  *   congest.c    congestion notifications and pacing; dcqcn.c is the arithmetic of the rate
  */
 #ifndef UR_TP_PRIV_H
@@ -48,6 +49,7 @@ struct ur_tp {
 	struct ur_tp_config c;
 	struct ur_idtab qps, mrs, srqs; /* by QPN, by the upper 24 bits of the key, by number */
 	ur_time now; /* of the call under way */
+	struct ur_trace *trace; /* NULL: nobody wants to know */
 	/*
 	 * The low parts of numbers to come. Nobody can guess them, and a QPN comes back late: a peer that has not noticed the end of its
 	 * last owner, perhaps a process that died, goes on sending to it, and its CM refuses a new connection to it as stale.
@@ -74,6 +76,15 @@ struct ur_tp {
 	struct ur_pkt *stash[UR_TX_STASH];
 };
 
+/* --- trace.c: what is told from hot functions, which had to make room for the values otherwise --- */
+
+void ur_tp_trace_rx(struct ur_tp *tp, const struct ur_pkt *p);
+/* Packets that a QP has built, and what its requester waits for now. */
+void ur_tp_trace_tx(struct ur_qp *qp, struct ur_pkt *const *pkts, unsigned n, bool requests);
+void ur_tp_trace_refused(const struct ur_qp *qp, enum ur_counter why);
+void ur_tp_trace_armed(const struct ur_qp *qp, enum ur_trace_timer timer, ur_time after);
+void ur_tp_trace_failed(const struct ur_qp *qp, uint64_t wr_id, enum ibv_wc_status status);
+
 /* Counts for the device, and for the QP what a QP counts; with a constant `c` no more than that is left of the switch. */
 static inline void ur_qp_count(struct ur_qp *qp, enum ur_counter c)
 {
@@ -85,6 +96,8 @@ static inline void ur_qp_count(struct ur_qp *qp, enum ur_counter c)
 #undef UR_QP_COUNT_CASE
 	default: break;
 	}
+	if (UR_C_REFUSED(c) && ur_unlikely(qp->tp->trace != NULL))
+		ur_tp_trace_refused(qp, c);
 }
 
 /* One more of a kind: 0, or ENOMEM when there are as many as ibv_query_device(3) says that there can be. One less. */
@@ -319,14 +332,17 @@ static inline void ur_qp_send_retire(struct ur_qp *qp, const struct ur_swqe *w, 
 	atomic_store_explicit(&qp->sq.head, ++qp->req.head, memory_order_release);
 	if (!cqe)
 		return;
-	if (ur_unlikely(status != IBV_WC_SUCCESS))
+	if (ur_unlikely(status != IBV_WC_SUCCESS)) {
 		ur_qp_count(qp, UR_C_REQ_CQE_ERR);
+		ur_tp_trace_failed(qp, e.wr_id, status);
+	}
 	if (ur_unlikely(!ur_cq_push(qp->send_cq, &e, false)))
 		qp->broken = true;
 }
 
 /* As ur_qp_send_retire, for the oldest send WQE whatever it is. */
 void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
+void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state to);
 void ur_qp_to_err(struct ur_qp *qp);
 void ur_qp_to_reset(struct ur_qp *qp);
 /* A send of an unacknowledged service failed: what is posted behind it is flushed, and nothing else happens to the QP (IBTA 10.3.1.7). */

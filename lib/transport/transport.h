@@ -18,6 +18,7 @@
 
 #include "base/counters.h"
 #include "base/list.h"
+#include "base/trace.h"
 #include "base/wheel.h"
 #include "wire/path.h"
 #include "wire/pkt.h"
@@ -87,6 +88,10 @@ void ur_tp_destroy(struct ur_tp *tp);
 void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes);
 /* The longest train of packets that the port sends as one: QPs send half as many in turn, or a few where it sends none. */
 void ur_tp_set_train(struct ur_tp *tp, unsigned pkts);
+/* Who is told what happens; NULL for nobody. Outlives the instance, or is taken back. */
+void ur_tp_set_trace(struct ur_tp *tp, struct ur_trace *trace);
+/* The name of a value in a trace; NULL when it has none here. */
+const char *ur_tp_trace_name(enum ur_trace_type type, uint64_t v);
 /* The port's rate, where it is known: what a QP returns to when congestion is over. */
 void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps);
 

@@ -25,9 +25,12 @@ uint8_t ur_window_rd_shift(uint32_t window)
 
 static void set_window(struct ur_requester *r, uint32_t window)
 {
+	struct ur_qp *qp = ur_container_of(r, struct ur_qp, req);
+
 	r->window = window;
 	r->ack_every = ur_min_u32(UR_ACK_EVERY, window < 4 ? 1 : window / 4);
 	r->grow_from = r->una;
+	UR_TRACE(qp->tp->trace, WINDOW, qp->qpn, window);
 }
 
 void ur_window_init(struct ur_qp *qp)

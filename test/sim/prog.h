@@ -391,6 +391,12 @@ struct prog_options {
 	bool trace, packets;
 };
 
+struct sim_trace { /* of a host's engine */
+	struct ur_trace trace;
+	struct prog *p;
+	unsigned host;
+};
+
 struct prog {
 	struct world w;
 	struct fabric f;
@@ -398,6 +404,7 @@ struct prog {
 	struct prog_options o;
 	struct stats *stats;
 	struct sim_host host[WORLD_HOSTS];
+	struct sim_trace traces[WORLD_HOSTS];
 	struct sim_qp qp[2 * PAIRS_MAX];
 	unsigned nqp, nqp_max;
 	uint64_t clock;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/trace_text.h"
 #include "prog.h"
 
 #define STEPS_MAX 3000000
@@ -414,6 +415,26 @@ static void watch(void *ctx, unsigned from, const uint8_t *frame, uint32_t len, 
 		say(p, "  host %u sends another frame, %u bytes %s", from, len, fate);
 }
 
+/* What is on the wire is told by `watch`. */
+static void on_trace(struct ur_trace *trace, enum ur_trace_id id, const uint64_t v[UR_TRACE_FIELDS])
+{
+	struct sim_trace *t = ur_container_of(trace, struct sim_trace, trace);
+	char text[UR_TRACE_LINE];
+
+	if ((id == UR_TRACE_TX || id == UR_TRACE_RX) && !t->p->o.packets)
+		return;
+	ur_trace_line(text, id, v);
+	say(t->p, "  host %u: %s", t->host, text);
+}
+
+static void trace_hosts(struct prog *p)
+{
+	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
+		p->traces[i] = (struct sim_trace){{on_trace}, p, i};
+		ur_nic_set_trace(p->w.nic[i], &p->traces[i].trace);
+	}
+}
+
 static void describe(struct prog *p)
 {
 	char text[1000];
@@ -423,6 +444,7 @@ static void describe(struct prog *p)
 	       "%.1f us\n",
 	       (unsigned long long)p->o.seed, text, p->nqp, p->mtu_bytes, p->max_len, p->sq_wr, p->rq_wr, p->max_sge,
 	       p->sins ? ", sins" : "", p->breaks ? ", breaks" : "", (double)p->pace / 1000);
+	trace_hosts(p);
 	if (p->o.packets)
 		ur_sim_watch(p->w.sim, watch, p);
 }
