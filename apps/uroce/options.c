@@ -41,6 +41,7 @@ static const struct knob_option {
 	{"mtu", false, NEED_OWNED, NULL, "--mtu BYTES       IP MTU of the owned port"},
 	{"eal", false, NEED_NONE, NULL, "--eal ARGS        more arguments for DPDK's EAL, in one word"},
 	{"capture", false, NEED_NONE, check_file, "--capture FILE    write every frame to a pcapng file"},
+	{"trace", false, NEED_NONE, check_file, "--trace FILE      write what the engine does, an event a line in JSON"},
 	{"fault", false, NEED_NONE, check_fault, "--fault SPEC      inject faults: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=both,seed=7"},
 	{"counters", false, NEED_NONE, check_file, "--counters FILE   write the counters at exit, also when stopped; - is stderr"},
 };

@@ -2,13 +2,12 @@
 #include "engine/capture.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/output.h"
 #include "wire/frame.h"
 
 #define CAPTURE_BUF (256 * 1024)
@@ -105,43 +104,6 @@ static void put_preamble(struct ur_capture *c, const char *ifname)
 	block_end(c, at);
 }
 
-/* Whoever can read the file reads what it holds, whoever put it there reads it too, and what a link leads to may be precious. */
-static int check_file(int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return errno;
-	if (S_ISFIFO(st.st_mode) && st.st_uid == geteuid()) /* a reader of ours */
-		return fcntl(fd, F_SETFL, O_WRONLY) ? errno : 0;
-	if (S_ISCHR(st.st_mode) && (!st.st_uid || st.st_uid == geteuid())) /* /dev/null */
-		return 0;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
-		return EPERM;
-	return fchmod(fd, 0600) || ftruncate(fd, 0) ? errno : 0;
-}
-
-/* A descriptor, or -1 and errno. */
-static int open_file(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-	int err = fd < 0 ? errno : check_file(fd);
-
-	if (err && fd >= 0)
-		close(fd);
-	errno = err;
-	return err ? -1 : fd;
-}
-
-const char *ur_capture_reason(int err)
-{
-	if (err == ELOOP)
-		return "it is a symbolic link: name the file itself";
-	if (err == EPERM)
-		return "it exists and is not a file of this user alone: remove it, or choose another name";
-	return strerror(err);
-}
-
 int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur_capture **out)
 {
 	struct ur_capture *c = malloc(sizeof(*c));
@@ -149,7 +111,7 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 
 	if (!c)
 		return ENOMEM;
-	c->fd = open_file(path);
+	c->fd = ur_output_open(path, false);
 	if (c->fd < 0) {
 		int err = errno;
 

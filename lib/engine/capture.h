@@ -11,11 +11,9 @@ enum ur_capture_dir { UR_CAPTURE_IN = 1, UR_CAPTURE_OUT = 2 }; /* as epb_flags h
 
 /*
  * `ifname` goes into the interface block. `now` is the current time of the clock that stamps the frames. The file is made, or made anew,
- * with mode 0600. 0 or an errno: ELOOP when the path is a symbolic link, EPERM when what is there is not this user's alone.
+ * with mode 0600. 0 or an errno, as ur_output_open.
  */
 int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur_capture **out);
-/* That errno as half a sentence. */
-const char *ur_capture_reason(int err);
 void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now, enum ur_capture_dir dir);
 /* Writes out what is buffered; cheap when there is nothing. */
 void ur_capture_flush(struct ur_capture *c);

@@ -25,6 +25,7 @@ const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(ip, "", "addresses of an owned port, ADDR/LEN, comma separated"),
 	KNOB_STR(gw, "", "default gateways of an owned port, comma separated"),
 	KNOB_STR(capture, "", "pcapng file to write every frame to"),
+	KNOB_STR(trace, "", "file to write what the engine does to, an event a line in JSON (doc/trace.md)"),
 	KNOB_STR(fault, "", "faults to inject: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N"),
 	KNOB_STR(counters, "", "file to write the counters to at the end; - is standard error"),
 	KNOB_STR(log, "error", "what to say on standard error: error, info or debug"),

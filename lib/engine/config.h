@@ -20,6 +20,7 @@ struct ur_config {
 	char ip[UR_CONFIG_STR];       /* UROCE_IP: addresses of the owned port, ADDR/LEN, comma separated */
 	char gw[UR_CONFIG_STR];       /* UROCE_GW: default gateways of the owned port, comma separated */
 	char capture[UR_CONFIG_STR];  /* UROCE_CAPTURE: pcapng file to write */
+	char trace[UR_CONFIG_STR];    /* UROCE_TRACE: file of events to write */
 	char fault[UR_CONFIG_STR];    /* UROCE_FAULT: faults to inject, "drop=1%,dup=0.5%,reorder=1%,corrupt=1%,dir=both,seed=7" */
 	char counters[UR_CONFIG_STR]; /* UROCE_COUNTERS: file to write the counters to at the end, "-" for stderr */
 	char log[UR_CONFIG_STR];      /* UROCE_LOG: error, info or debug */

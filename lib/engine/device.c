@@ -264,6 +264,8 @@ int ur_device_open(struct ur_engine *e)
 	if (e->registry)
 		ur_local_open(e->registry, &e->local);
 	err = create_nic(e);
+	if (!err && !e->onlooker)
+		err = ur_tracer_open(e, &e->tracer);
 	if (!err && e->info.owned) {
 		err = for_each_item(e, e->cfg.ip, add_owned_addr);
 		if (!err)
@@ -283,6 +285,7 @@ static void tell(struct ur_engine *e, enum ibv_event_type type)
 {
 	struct ur_list *pos, *tmp;
 
+	UR_TRACE(e->nic->trace, PORT_EVENT, type);
 	ur_list_for_each_safe (pos, tmp, &e->watches) {
 		struct ur_engine_watch *w = ur_container_of(pos, struct ur_engine_watch, link);
 

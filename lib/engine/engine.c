@@ -53,6 +53,8 @@ ur_time ur_engine_now(void)
 
 static void engine_free(struct ur_engine *e)
 {
+	if (e->tracer)
+		ur_tracer_close(e->tracer);
 	ur_nic_destroy(e->nic);
 	if (e->local)
 		ur_local_close(e->local);
@@ -121,6 +123,8 @@ static void forked_child(void)
 		ur_registry_abandon(singleton->registry);
 	if (singleton->will)
 		ur_will_close(singleton->will);
+	if (singleton->tracer)
+		ur_tracer_forget(singleton->tracer);
 	singleton->will = NULL;
 	singleton->local = NULL;
 	singleton->registry = NULL;

@@ -14,6 +14,7 @@
 #include "engine/poller.h"
 #include "engine/registry.h"
 #include "engine/reply.h"
+#include "engine/tracer.h"
 #include "engine/will.h"
 
 /* A kind of port (device_port.c). */
@@ -49,6 +50,7 @@ struct ur_engine {
 	struct ur_registry *registry; /* under the lock; NULL when it could not be had, and for an onlooker */
 	struct ur_local *local;       /* NULL without a registry */
 	struct ur_will_list *will;    /* NULL: nobody speaks for us */
+	struct ur_tracer *tracer;     /* under the lock; NULL for an onlooker */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
 	const struct ur_port_kind *kind; /* of the port, once it is open */
 	bool port_error;            /* the port's descriptor reports an error that stays: the progress thread naps instead */

@@ -17,6 +17,7 @@
 #include "engine/catch.h"
 #include "engine/counters_file.h"
 #include "engine/engine_priv.h"
+#include "engine/output.h"
 
 #define CATCH_EVERY UR_NS_PER_MS
 #define SLICE_NS (100 * UR_NS_PER_US) /* the shortest that there is */
@@ -203,6 +204,7 @@ static void progress_loop(struct ur_engine *e)
 			ur_ending_serve(e);
 		if (ur_unlikely(now >= catch_at)) {
 			ur_catch_again();
+			ur_tracer_look(e->tracer, e);
 			catch_at = now + CATCH_EVERY;
 		}
 		if (e->will)
@@ -240,7 +242,7 @@ static int open_capture(struct ur_engine *e)
 		return 0;
 	err = ur_capture_open(e->cfg.capture, e->info.ifname, ur_engine_now(), &e->nic->capture);
 	if (err)
-		ur_engine_set_error("cannot write the capture file '%s': %s", e->cfg.capture, ur_capture_reason(err));
+		ur_engine_set_error("cannot write the capture file '%s': %s", e->cfg.capture, ur_output_reason(err));
 	return err;
 }
 

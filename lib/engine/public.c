@@ -8,6 +8,7 @@
 
 #include "engine/counters_file.h"
 #include "engine/engine_priv.h"
+#include "engine/output.h"
 #include "uroce/uroce.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -87,7 +88,7 @@ EXPORT int uroce_capture_start(const char *path)
 	err = nic->capture ? EBUSY : ur_capture_open(path, e->info.ifname, nic->now, &nic->capture);
 	ur_engine_unlock(e);
 	if (err)
-		ur_engine_set_error("cannot capture to '%s': %s", path, err == EBUSY ? "a capture runs already" : ur_capture_reason(err));
+		ur_engine_set_error("cannot capture to '%s': %s", path, err == EBUSY ? "a capture runs already" : ur_output_reason(err));
 	return err;
 }
 
@@ -216,6 +217,9 @@ __attribute__((destructor)) static void end_of_process(void)
 	if (e->nic->capture)
 		ur_capture_close(e->nic->capture);
 	e->nic->capture = NULL;
+	if (e->tracer)
+		ur_tracer_close(e->tracer);
+	e->tracer = NULL;
 	if (e->nic->port)
 		ur_device_close_port(e);
 	if (e->registry)
