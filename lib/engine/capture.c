@@ -109,6 +109,7 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 	struct ur_capture *c = malloc(sizeof(*c));
 	struct timespec ts;
 
+	clock_gettime(CLOCK_REALTIME, &ts); /* before anything that takes time: `now` is of this moment */
 	if (!c)
 		return ENOMEM;
 	c->fd = ur_output_open(path, false);
@@ -118,7 +119,6 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 		free(c);
 		return err;
 	}
-	clock_gettime(CLOCK_REALTIME, &ts);
 	c->epoch = (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec - now;
 	c->err = 0;
 	c->len = 0;

@@ -212,6 +212,7 @@ int ur_trace_file_open(const char *path, ur_time now, struct ur_trace_file **out
 	struct timespec ts;
 	int err = 0;
 
+	clock_gettime(CLOCK_REALTIME, &ts); /* before anything that takes time: `now` is of this moment */
 	if (!f)
 		return ENOMEM;
 	memset(f, 0, offsetof(struct ur_trace_file, buf));
@@ -219,7 +220,6 @@ int ur_trace_file_open(const char *path, ur_time now, struct ur_trace_file **out
 	f->fd = f->ring ? open_fd(path) : -1;
 	if (f->fd < 0)
 		err = f->ring ? errno : ENOMEM;
-	clock_gettime(CLOCK_REALTIME, &ts);
 	f->epoch = (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec - now;
 	f->last = now;
 	if (!err)
