@@ -13,6 +13,7 @@ static const struct {
 } commands[] = {
 	{"why", ur_pcap_why, "pcap why [--qp N] FILE                  why requests failed; status 1 when some did"},
 	{"check", ur_pcap_check, "pcap check [--json] [--quiet] FILE...   every finding, one a line; status 1 when there is an error"},
+	{"ladder", ur_pcap_ladder, "pcap ladder FILE [--at FRAME] [--qp N]      the packets around a finding as a picture, side by side"},
 	{"list", ur_pcap_list, "pcap list [--json | --csv] FILE         numbers of every connection, a line for each direction"},
 	{"rewrite", ur_pcap_rewrite, "pcap rewrite [OPTIONS] IN OUT           a copy with other addresses, numbers, data; see --help"},
 	{"replay", ur_pcap_replay, "pcap replay [--as ADDR] [--qp N] FILE    uroce in the place of a host, and what it does otherwise"},

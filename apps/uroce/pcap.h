@@ -89,5 +89,6 @@ int ur_pcap_rewrite(int argc, char **argv);
 int ur_pcap_compare(int argc, char **argv);
 int ur_pcap_counters(int argc, char **argv);
 int ur_pcap_annotate(int argc, char **argv);
+int ur_pcap_ladder(int argc, char **argv);
 
 #endif

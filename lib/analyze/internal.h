@@ -12,6 +12,7 @@
  *   cm.c        messages of the connection manager
  *   train.c     packets that were recorded as one frame
  *   finish.c    what is decided at the end   text.c    the table of rules, sentences
+ *   ladder.c    the packets around one frame, and what became of each (ladder.h)
  *
  * rewrite_priv.h has those that change recordings.
  */

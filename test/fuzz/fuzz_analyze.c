@@ -13,6 +13,7 @@
 #include "analyze/mutate.h"
 #include "analyze/rewrite.h"
 #include "replay/replay.h"
+#include "analyze/ladder.h"
 #include "wire/cm_msg.h"
 #include "wire/icrc.h"
 #include "wire/ip.h"
@@ -25,6 +26,7 @@ struct fuzz {
 	const uint8_t *in;
 	size_t left;
 	struct ur_analysis *a;
+	struct ur_ladder *l;
 	struct ur_an_frame f;
 	uint64_t found;
 	struct ur_rewrite *w;
@@ -79,6 +81,7 @@ static void give(struct fuzz *z, enum ur_an_link link, const uint8_t *bytes, uin
 		ur_analysis_frame(z->rewritten, &z->f); /* for the time */
 	if (!z->r.n || z->r.link == link)
 		ur_recording_add(&z->r, &z->f);
+	ur_ladder_frame(z->l, &z->f);
 	free(copy);
 }
 
@@ -222,6 +225,18 @@ static unsigned faults(void)
 	return n;
 }
 
+/* What came is there in its order, and what is said of a packet is said by another one. */
+static void check_ladder(const struct ur_ladder_row *r, uint32_t n)
+{
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (r[i].fate >= UR_LADDER_FATE_COUNT || !r[i].n || (r[i].frame && (r[i].frame < last || r[i].by == r[i].frame)))
+			abort();
+		last = r[i].frame ? r[i].frame : last;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct ur_rewrite_config how = {.new_addr = true,
@@ -230,6 +245,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					      .new_psn = true,
 					      .payload = (enum ur_rewrite_payload)(size % 3),
 					      .seed = ur_seed_of(size)};
+	const struct ur_gid a = ur_gid_from_v4(1), b = ur_gid_from_v4(2);
+	const struct ur_an_conn pair = {.mtu = size & 1 ? 256 : 0,
+					.half = {{.from = a, .to = b, .dqpn = 2}, {.from = b, .to = a, .dqpn = 3}}};
+	const struct ur_ladder_row *rows;
 	struct fuzz z = {.in = data, .left = size};
 	struct ur_an_totals t;
 	struct ur_an_conn c;
@@ -239,6 +258,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	z.a = ur_analysis_create(found, &z);
 	z.w = ur_rewrite_create(&how, rewritten, &z);
 	z.rewritten = ur_analysis_create(NULL, NULL);
+	z.l = ur_ladder_create(&pair, 20);
+	if (!z.a || !z.l)
+		abort();
 	while (z.left) {
 		uint8_t kind = take(&z);
 
@@ -263,6 +285,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ur_recording_free(&z.r);
 	ur_rewrite_destroy(z.w);
 	ur_analysis_destroy(z.rewritten);
+	rows = ur_ladder_rows(z.l, &n);
+	check_ladder(rows, n);
+	ur_ladder_destroy(z.l);
 	ur_analysis_destroy(z.a);
 	return 0;
 }

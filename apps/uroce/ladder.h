@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * uroce pcap ladder: what its files share. pcap_ladder.c chooses and arranges, ladder_trace.c reads a trace, ladder_text.c and ladder_svg.c
+ * draw.
+ */
+#ifndef UR_LADDER_DRAW_H
+#define UR_LADDER_DRAW_H
+
+#include <stdio.h>
+
+#include "analyze/ladder.h"
+#include "base/psn.h"
+
+#define UR_LAD_TEXT 320
+#define UR_LAD_STORY 512
+#define UR_LAD_EVENT 120 /* characters of an event of a trace that are shown */
+
+struct ur_lad_event {
+	ur_time when;
+	uint32_t after; /* the row that it follows, counted from 1; 0: before all of them */
+	bool second;    /* beside the host on the right */
+	char text[UR_LAD_EVENT];
+};
+
+struct ur_lad_item { /* a line of the picture */
+	enum { UR_LAD_ROW, UR_LAD_RUN, UR_LAD_PAUSE, UR_LAD_NOTE } kind;
+	uint32_t row, n; /* rows [row, row + n) */
+	ur_time pause;
+	const struct ur_lad_event *event;
+};
+
+struct ur_lad {
+	const char *file;
+	struct ur_an_conn c;
+	char *about; /* the sentence of the finding; NULL */
+	uint32_t at; /* the frame in the middle */
+	const struct ur_ladder_row *rows;
+	uint32_t nrows;
+	struct ur_lad_event *events;
+	uint32_t nevents;
+	bool traced[2];
+	struct ur_lad_item *items;
+	uint32_t nitems;
+	ur_time origin;
+};
+
+/* --- ladder_trace.c --- */
+
+/* Takes from a trace what happens to the QPs of the connection. False after a sentence on stderr. */
+bool ur_lad_read_trace(struct ur_lad *l, const char *name);
+
+/* --- ladder_text.c --- */
+
+/* "READ_REQ PSN 100 to 103 (4096 bytes)"; of a run of rows: "14 x READ_RESP_MIDDLE PSN 101 to 114". */
+void ur_lad_label(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_TEXT]);
+/* What became of it, and why it is here; "" for nothing. */
+void ur_lad_remark(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_TEXT]);
+/* Since the first packet that is shown: "0.012 ms". */
+const char *ur_lad_time(const struct ur_lad *l, const struct ur_ladder_row *r, char to[24]);
+/* "10.0.0.1 QP 0x11". */
+void ur_lad_host(const struct ur_lad *l, bool second, char to[80]);
+/* The picture in a sentence or two; "" when nothing was lost. */
+void ur_lad_story(const struct ur_lad *l, char to[UR_LAD_STORY]);
+void ur_lad_draw_text(const struct ur_lad *l, FILE *out);
+
+/* --- ladder_svg.c --- */
+
+void ur_lad_draw_svg(const struct ur_lad *l, FILE *out);
+void ur_lad_draw_html(const struct ur_lad *l, FILE *out);
+
+static inline bool ur_lad_is_lost(enum ur_ladder_fate f)
+{
+	return f == UR_LADDER_BEFORE || f == UR_LADDER_BEHIND || f == UR_LADDER_FAR || f == UR_LADDER_DAMAGED;
+}
+
+/* Where its arrow ends, in hundredths of the way; the recorder stands in the middle. */
+static inline unsigned ur_lad_reach(enum ur_ladder_fate f)
+{
+	return f == UR_LADDER_BEFORE ? 25 : f == UR_LADDER_BEHIND || f == UR_LADDER_FAR ? 75 : f == UR_LADDER_DAMAGED ? 96 : 100;
+}
+
+#endif

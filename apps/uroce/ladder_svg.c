@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The picture as SVG, and as one HTML page with it. Nothing comes from elsewhere, and every text is escaped: a file name, the reason of a
+ * fault and what a trace says are anybody's.
+ */
+#include <stdarg.h>
+#include <string.h>
+
+#include "ladder.h"
+#include "pcap.h"
+
+#define LEFT 290  /* the line of the host on the left */
+#define RIGHT 880 /* and on the right */
+#define MIDDLE ((LEFT + RIGHT) / 2)
+#define REMARK (RIGHT + 24)
+#define WIDE 1290
+#define TOP 150
+#define ROW 36
+#define NOTE 24
+#define PAUSE 26
+#define SLOPE 10
+#define WRAP 50 /* characters of a remark in a line */
+#define WRAP_ABOUT 165
+
+static const char style[] =
+	"text{font-family:Helvetica,Arial,sans-serif;font-size:13px;fill:#222}"
+	".mono,.t,.f{font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:12px}"
+	".t,.f{fill:#777}.h{font-size:15px;font-weight:bold}.big{font-size:17px;font-weight:bold}.dim{fill:#777;font-size:12px}"
+	".life{stroke:#999;stroke-width:3}.rec{stroke:#bbb;stroke-width:1.5;stroke-dasharray:3 5}"
+	"line.req{stroke:#1f5fa8}line.ans{stroke:#2e7d4f}line.again{stroke:#c96a00}line.lost{stroke:#c62828}line.early{stroke:#999}"
+	"line.a{stroke-width:1.8}line.again.a{stroke-width:2.6}line.gone{stroke-dasharray:5 4}"
+	".req text.l,text.req{fill:#174a85}.ans text.l{fill:#226040}.again text.l,text.again{fill:#a55600;font-weight:bold}"
+	".lost text.l,text.lost{fill:#c62828;font-weight:bold}.early text.l,text.early{fill:#777}"
+	".hit{fill:transparent}.row:hover .hit{fill:#f3f0d8}.at{fill:#fdf3c4}"
+	"text.l{paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}.story{font-size:14px}"
+	".note rect{fill:#eef2fb;stroke:#9db2dd}.note text{font-size:12px;fill:#33406b}.x{stroke:#c62828;stroke-width:3}";
+
+/* --- text --- */
+
+/* Text of an element or an attribute. What no XML may hold becomes a question mark; bytes beyond ASCII too, for who knows what they are. */
+static void put_escaped(FILE *out, const char *s, size_t n)
+{
+	for (; n && *s; s++, n--) {
+		const unsigned char c = (unsigned char)*s;
+
+		switch (c) {
+		case '<': fputs("&lt;", out); break;
+		case '>': fputs("&gt;", out); break;
+		case '&': fputs("&amp;", out); break;
+		case '"': fputs("&quot;", out); break;
+		case '\'': fputs("&#39;", out); break;
+		default: fputc((c < 0x20 && c != '\n') || c >= 0x7f ? '?' : c, out);
+		}
+	}
+}
+
+static void put_text(FILE *out, int x, int y, const char *class, const char *anchor, const char *s, size_t n)
+{
+	fprintf(out, "<text x=\"%d\" y=\"%d\" class=\"%s\" text-anchor=\"%s\">", x, y, class, anchor);
+	put_escaped(out, s, n);
+	fputs("</text>\n", out);
+}
+
+/* How many characters of `s` fit into a line: to the last blank before its end. */
+static size_t fit(const char *s, size_t wrap)
+{
+	size_t n = strlen(s), at = wrap;
+
+	if (n <= wrap)
+		return n;
+	while (at && s[at] != ' ')
+		at--;
+	return at ? at : wrap;
+}
+
+static unsigned lines_of(const char *s, size_t wrap)
+{
+	unsigned lines = 0;
+
+	while (*s) {
+		s += fit(s, wrap);
+		s += *s == ' ';
+		lines++;
+	}
+	return lines;
+}
+
+static int put_wrapped(FILE *out, int x, int y, const char *class, const char *s, size_t wrap)
+{
+	while (*s) {
+		size_t n = fit(s, wrap);
+
+		put_text(out, x, y, class, "start", s, n);
+		s += n;
+		s += *s == ' ';
+		y += 16;
+	}
+	return y;
+}
+
+/* --- one packet --- */
+
+static const char *class_of(const struct ur_ladder_row *r)
+{
+	if (ur_lad_is_lost(r->fate))
+		return "lost";
+	if (r->fate == UR_LADDER_EARLY || r->fate == UR_LADDER_MISSED)
+		return "early";
+	if (r->again || r->repair)
+		return "again";
+	return r->answer ? "ans" : "req";
+}
+
+static void put_line(FILE *out, int x1, int y1, int x2, int y2, const char *class, const char *end)
+{
+	fprintf(out, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" class=\"a %s\"%s%s%s/>\n", x1, y1, x2, y2, class,
+		*end ? " marker-end=\"url(#" : "", end, *end ? ")\"" : "");
+}
+
+static void put_cross(FILE *out, int x, int y)
+{
+	fprintf(out, "<path d=\"M%d %dl12 12m0 -12l-12 12\" class=\"x\" fill=\"none\"/>\n", x - 6, y - 6);
+}
+
+static void put_arrow(const struct ur_ladder_row *r, int y, FILE *out)
+{
+	const char *class = class_of(r);
+	const int from = r->second ? RIGHT : LEFT, way = r->second ? LEFT - RIGHT : RIGHT - LEFT;
+	const int reach = (int)ur_lad_reach(r->fate), to = from + way * reach / 100, end = y + SLOPE * reach / 100;
+	char plain[24];
+
+	if (!ur_lad_is_lost(r->fate)) {
+		snprintf(plain, sizeof(plain), "%s%s", class, r->frame ? "" : " gone");
+		put_line(out, from, y, to, end, plain, class);
+		return;
+	}
+	if (!r->frame) {
+		put_line(out, from, y, to, end, "lost gone", "");
+	} else { /* as far as the recorder it is known to have come */
+		put_line(out, from, y, MIDDLE, y + SLOPE / 2, r->again || r->repair ? "again" : r->answer ? "ans" : "req", "");
+		put_line(out, MIDDLE, y + SLOPE / 2, to, end, r->fate == UR_LADDER_FAR ? "lost gone" : "lost", "");
+	}
+	put_cross(out, to, end);
+}
+
+static void put(char *to, size_t room, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Appends. */
+static void put(char *to, size_t room, const char *fmt, ...)
+{
+	size_t n = strlen(to);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(to + n, room - n, fmt, ap);
+	va_end(ap);
+}
+
+static void put_details(const struct ur_lad *l, const struct ur_lad_item *it, const char *remark, FILE *out)
+{
+	const struct ur_ladder_row *r = &l->rows[it->row], *last = &l->rows[it->row + it->n - 1];
+	const char *name = ur_opcode(r->opcode)->name;
+	char text[900] = "", a[80], b[80], t[24];
+
+	ur_lad_host(l, r->second, a);
+	ur_lad_host(l, !r->second, b);
+	if (!r->frame)
+		put(text, sizeof(text), "not in the file\n");
+	else if (it->n > 1)
+		put(text, sizeof(text), "frames %u to %u\n", r->frame, last->frame);
+	else
+		put(text, sizeof(text), "frame %u, %s after the first\n", r->frame, ur_lad_time(l, r, t));
+	put(text, sizeof(text), "%s to %s\nopcode 0x%02x %s\n", a, b, r->opcode, name ? name : "(unknown)");
+	put(text, sizeof(text), "PSN %u", r->psn);
+	if (r->n > 1 || it->n > 1)
+		put(text, sizeof(text), " to %u", ur_psn_add(last->psn, last->n - 1));
+	if (r->frame) {
+		put(text, sizeof(text), ", %u bytes of payload%s%s, UDP source port %u, TOS 0x%02x", r->len, r->ackreq ? ", AckReq" : "",
+		    r->cut ? ", cut by the recorder" : "", r->sport, r->tos);
+		if (r->dma_len || r->rkey)
+			put(text, sizeof(text), "\naddress 0x%llx, rkey 0x%08x, %u bytes", (unsigned long long)r->va, r->rkey, r->dma_len);
+		if (ur_opcode(r->opcode)->flags & UR_OPF_AETH)
+			put(text, sizeof(text), "\nsyndrome 0x%02x, MSN %u", r->syndrome, r->msn);
+	}
+	if (*remark)
+		put(text, sizeof(text), "\n%s", remark);
+	fputs("<title>", out);
+	put_escaped(out, text, sizeof(text));
+	fputs("</title>\n", out);
+}
+
+static int row_height(const struct ur_lad *l, const struct ur_lad_item *it)
+{
+	char remark[UR_LAD_TEXT];
+	unsigned lines;
+
+	if (it->kind == UR_LAD_PAUSE)
+		return PAUSE;
+	if (it->kind == UR_LAD_NOTE)
+		return NOTE;
+	ur_lad_remark(l, it, remark);
+	lines = lines_of(remark, WRAP);
+	return lines > 2 ? ROW + 16 * (int)(lines - 2) : ROW;
+}
+
+static void draw_packet(const struct ur_lad *l, const struct ur_lad_item *it, int y, FILE *out)
+{
+	const struct ur_ladder_row *r = &l->rows[it->row];
+	const char *class = class_of(r);
+	char label[UR_LAD_TEXT], remark[UR_LAD_TEXT], t[24], frame[32];
+
+	ur_lad_label(l, it, label);
+	ur_lad_remark(l, it, remark);
+	fprintf(out, "<g class=\"row %s\">", class);
+	put_details(l, it, remark, out);
+	fprintf(out, "<rect x=\"0\" y=\"%d\" width=\"%d\" height=\"%d\" class=\"%s\"/>\n", y, WIDE, row_height(l, it),
+		r->frame && r->frame == l->at ? "at" : "hit");
+	if (r->frame) {
+		put_text(out, 96, y + 20, "t", "end", ur_lad_time(l, r, t), 24);
+		snprintf(frame, sizeof(frame), it->kind == UR_LAD_RUN ? "%u..." : "%u", r->frame);
+		put_text(out, 170, y + 20, "f", "end", frame, sizeof(frame));
+	}
+	put_arrow(r, y + 19, out);
+	if (it->kind == UR_LAD_RUN)
+		put_arrow(r, y + 23, out);
+	if (r->second)
+		put_text(out, RIGHT - 14, y + 14, "l mono", "end", label, sizeof(label));
+	else
+		put_text(out, LEFT + 14, y + 14, "l mono", "start", label, sizeof(label));
+	put_wrapped(out, REMARK, y + (lines_of(remark, WRAP) > 1 ? 14 : 22), class, remark, WRAP);
+	fputs("</g>\n", out);
+}
+
+/* --- what is no packet --- */
+
+static void draw_pause(const struct ur_lad_item *it, int y, FILE *out)
+{
+	char text[64], t[24];
+
+	snprintf(text, sizeof(text), "%s without a packet", ur_pcap_time(it->pause, t));
+	put_text(out, MIDDLE, y + 17, "dim", "middle", text, sizeof(text));
+}
+
+static void draw_note(const struct ur_lad_item *it, int y, FILE *out)
+{
+	const int wide = (int)strlen(it->event->text) * 8 + 16;
+	const int x = it->event->second ? RIGHT - wide - 8 : LEFT + 8;
+
+	fprintf(out, "<g class=\"note\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n", x, y + 2, wide, NOTE - 4);
+	put_text(out, x + 8, y + 16, "mono", "start", it->event->text, sizeof(it->event->text));
+	fputs("</g>\n", out);
+}
+
+/* --- the frame around it --- */
+
+static void put_marker(FILE *out, const char *class, const char *colour)
+{
+	fprintf(out,
+		"<marker id=\"%s\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"11\" markerHeight=\"11\" "
+		"markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 1L10 5L0 9z\" fill=\"%s\"/></marker>\n",
+		class, colour);
+}
+
+static void draw_head(const struct ur_lad *l, int bottom, FILE *out)
+{
+	char a[80], b[80], text[300], story[UR_LAD_STORY];
+	int y = 54;
+
+	ur_lad_host(l, false, a);
+	ur_lad_host(l, true, b);
+	ur_lad_story(l, story);
+	snprintf(text, sizeof(text), "%s connection between %s and %s", ur_pcap_service(l->c.service), a, b);
+	put_text(out, 20, 30, "big", "start", text, sizeof(text));
+	y = put_wrapped(out, 20, y, "story", story, WRAP_ABOUT);
+	if (l->about && !*story) {
+		snprintf(text, sizeof(text), "Frame %u: %s.", l->at, l->about);
+		put_wrapped(out, 20, y, "", text, WRAP_ABOUT);
+	}
+	put_text(out, 96, TOP - 12, "t", "end", "time", 8);
+	put_text(out, 170, TOP - 12, "f", "end", "frame", 8);
+	put_text(out, LEFT, TOP - 12, "h", "middle", a, sizeof(a));
+	put_text(out, MIDDLE, TOP - 12, "dim", "middle", "recorder", 16);
+	put_text(out, RIGHT, TOP - 12, "h", "middle", b, sizeof(b));
+	fprintf(out, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" class=\"life\"/>\n", LEFT, TOP, LEFT, bottom);
+	fprintf(out, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" class=\"life\"/>\n", RIGHT, TOP, RIGHT, bottom);
+	fprintf(out, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" class=\"rec\"/>\n", MIDDLE, TOP, MIDDLE, bottom);
+}
+
+static void draw_legend(const struct ur_lad *l, int y, FILE *out)
+{
+	static const struct {
+		const char *class, *text;
+	} keys[] = {{"req", "request"}, {"ans", "answer"}, {"again", "sent again, or repaired"}, {"early", "came, and was of no use"}};
+	int x = LEFT - 150;
+
+	for (unsigned i = 0; i < ur_array_size(keys); i++) {
+		put_line(out, x, y, x + 40, y, keys[i].class, keys[i].class);
+		put_text(out, x + 48, y + 4, "dim", "start", keys[i].text, 64);
+		x += 60 + (int)strlen(keys[i].text) * 7 + 20;
+	}
+	put_line(out, x, y, x + 34, y, "lost gone", "");
+	put_cross(out, x + 40, y);
+	put_text(out, x + 54, y + 4, "dim", "start", "lost there; dashed: not in the file", 64);
+	y += 26;
+	if (l->nevents)
+		put_text(out, LEFT - 150, y + 20, "dim", "start",
+			 "Boxes are what the trace says of the host at whose line they stand (doc/trace.md).", 200);
+	put_text(out, LEFT - 150, y, "dim", "start",
+		 "Time runs downwards. All packets were seen at the recorder, which stands somewhere between the two hosts.", 200);
+}
+
+static int total_height(const struct ur_lad *l)
+{
+	int y = TOP + 8;
+
+	for (uint32_t i = 0; i < l->nitems; i++)
+		y += row_height(l, &l->items[i]);
+	return y;
+}
+
+void ur_lad_draw_svg(const struct ur_lad *l, FILE *out)
+{
+	const int bottom = total_height(l) + 8;
+	int y = TOP + 8;
+
+	fprintf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n<style>%s</style>\n<defs>\n",
+		WIDE, bottom + 80, WIDE, bottom + 80, style);
+	put_marker(out, "req", "#1f5fa8");
+	put_marker(out, "ans", "#2e7d4f");
+	put_marker(out, "again", "#c96a00");
+	put_marker(out, "early", "#999");
+	fprintf(out, "</defs>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDE, bottom + 80);
+	draw_head(l, bottom, out);
+	for (uint32_t i = 0; i < l->nitems; i++) {
+		const struct ur_lad_item *it = &l->items[i];
+
+		if (it->kind == UR_LAD_PAUSE)
+			draw_pause(it, y, out);
+		else if (it->kind == UR_LAD_NOTE)
+			draw_note(it, y, out);
+		else
+			draw_packet(l, it, y, out);
+		y += row_height(l, it);
+	}
+	draw_legend(l, bottom + 22, out);
+	fputs("</svg>\n", out);
+}
+
+/* The details of the packet under the pointer stand in the corner; without scripts the browser shows them after a moment. */
+void ur_lad_draw_html(const struct ur_lad *l, FILE *out)
+{
+	static const char script[] = "var d=document.getElementById('d');document.querySelectorAll('.row').forEach(function(r){"
+				     "var t=r.querySelector('title'),s=t.textContent;t.remove();"
+				     "r.addEventListener('mousemove',function(e){d.textContent=s;d.style.display='block';"
+				     "d.style.left=Math.min(e.clientX+16,innerWidth-d.offsetWidth-8)+'px';"
+				     "d.style.top=Math.min(e.clientY+16,innerHeight-d.offsetHeight-8)+'px'});"
+				     "r.addEventListener('mouseleave',function(){d.style.display='none'})});";
+
+	fputs("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
+	      "'unsafe-inline'\"/>\n<title>",
+	      out);
+	put_escaped(out, l->file, 200);
+	fputs("</title>\n<style>body{margin:0;background:#fff}#d{display:none;position:fixed;background:#fffbe6;border:1px solid #b9a44c;"
+	      "padding:8px 10px;font:12px monospace;white-space:pre;pointer-events:none}svg{max-width:100%;height:auto}</style>\n"
+	      "</head>\n<body>\n",
+	      out);
+	ur_lad_draw_svg(l, out);
+	fprintf(out, "<div id=\"d\"></div>\n<script>%s</script>\n</body>\n</html>\n", script);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What stands beside an arrow, and the picture in characters. */
+#include "ladder.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "pcap.h"
+#include "wire/cm_msg.h"
+
+#define WIDTH 78 /* between the two hosts */
+
+static const char *name_of(const struct ur_ladder_row *r)
+{
+	const char *name = ur_opcode(r->opcode)->name;
+
+	if (r->cm)
+		return r->attr ? ur_cm_attr_name(r->attr) : "connection manager";
+	if (!name)
+		return "unknown opcode";
+	if (r->opcode == UR_OP_CNP)
+		return name;
+	return strchr(name, '_') ? strchr(name, '_') + 1 : name; /* the service is the connection's */
+}
+
+static const char *answer_name(const struct ur_ladder_row *r)
+{
+	if (!r->answer || r->cm || r->opcode % 32 != UR_OP_ACK || r->fate == UR_LADDER_DAMAGED)
+		return name_of(r);
+	switch (ur_syndrome_type(r->syndrome)) {
+	case UR_AETH_ACK: return "ACK";
+	case UR_AETH_RNR: return "NAK (no receive buffer)";
+	default: return ur_syndrome_value(r->syndrome) == UR_NAK_PSN_SEQ ? "NAK (packet missing)" : "NAK (refused for good)";
+	}
+}
+
+static bool is_response(const struct ur_ladder_row *r)
+{
+	return r->answer && ur_opcode(r->opcode)->flags & UR_OPF_PAYLOAD;
+}
+
+void ur_lad_label(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_TEXT])
+{
+	const struct ur_ladder_row *r = &l->rows[it->row], *last = &l->rows[it->row + it->n - 1];
+	const uint32_t end = ur_psn_add(last->psn, last->n - 1);
+	const bool read = ur_opcode(r->opcode)->flags & UR_OPF_READ;
+	int n = 0;
+
+	if (it->kind == UR_LAD_RUN)
+		n = snprintf(to, UR_LAD_TEXT, "%u x ", it->n);
+	else if (!r->frame && r->n > 1)
+		n = snprintf(to, UR_LAD_TEXT, "%u packets: ", r->n);
+	if (is_response(r) && (it->kind == UR_LAD_RUN || !r->frame))
+		n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, it->n > 1 || r->n > 1 ? "READ responses" : "READ response");
+	else
+		n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%s", r->frame || r->answer ? answer_name(r) : "request");
+	if (r->cm || r->opcode == UR_OP_CNP)
+		return;
+	n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, end == r->psn ? "  PSN %u" : "  PSN %u..%u", r->psn, end);
+	if (read && r->dma_len && it->n == 1)
+		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  %u bytes", r->dma_len);
+	else if (r->len && r->frame && it->n == 1)
+		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  %u bytes", r->len);
+}
+
+static int put_fate(const struct ur_lad *l, const struct ur_ladder_row *r, char *to)
+{
+	const char *text = ur_ladder_fate_texts[r->fate], *hole = strstr(text, "%s");
+	char addr[46];
+
+	if (!hole)
+		return snprintf(to, UR_LAD_TEXT, "%s", text);
+	ur_an_addr(&l->c.half[r->second ^ (r->fate != UR_LADDER_BEFORE)].from, addr);
+	return snprintf(to, UR_LAD_TEXT, "%.*s%s%s", (int)(hole - text), text, addr, hole + 2);
+}
+
+void ur_lad_remark(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_TEXT])
+{
+	const struct ur_ladder_row *r = &l->rows[it->row];
+	int n = 0;
+
+	to[0] = 0;
+	if (r->fate != UR_LADDER_ARRIVED) {
+		n = put_fate(l, r, to);
+		if (r->wrong)
+			n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, " (%s)", r->wrong);
+		if (r->by)
+			n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, " (frame %u shows it)", r->by);
+	}
+	if (ur_opcode(r->opcode)->flags & UR_OPF_READ && r->again)
+		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%sasks again for what is missing since frame %u", n ? "; " : "", r->again);
+	else if (!r->answer && r->again)
+		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%ssent again; before in frame %u", n ? "; " : "", r->again);
+	else if (r->answer && r->repair)
+		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%srepaired: what was lost is here now", n ? "; " : "");
+	else if (r->answer && r->again)
+		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%sonce more, as in frame %u", n ? "; " : "", r->again);
+}
+
+const char *ur_lad_time(const struct ur_lad *l, const struct ur_ladder_row *r, char to[24])
+{
+	snprintf(to, 24, "%.3f ms", (double)(r->when > l->origin ? r->when - l->origin : 0) / 1e6);
+	return to;
+}
+
+void ur_lad_host(const struct ur_lad *l, bool second, char to[80])
+{
+	char addr[46];
+
+	/* Packets to a host bear the number of its QP. */
+	ur_an_addr(&l->c.half[second].from, addr);
+	if (l->c.half[!second].dqpn)
+		snprintf(to, 80, "%s QP 0x%x", addr, l->c.half[!second].dqpn);
+	else
+		snprintf(to, 80, "%s", addr);
+}
+
+/* --- characters --- */
+
+static void put_bar(char *bar)
+{
+	memset(bar, ' ', WIDTH);
+	bar[WIDTH / 2] = ':';
+	bar[WIDTH] = 0;
+}
+
+/* The arrow from one side to where it ends, with the label near its beginning. */
+static void put_arrow(char *bar, const struct ur_ladder_row *r, const char *label)
+{
+	const unsigned reach = WIDTH * ur_lad_reach(r->fate) / 100;
+	const char line = r->frame ? (r->again || r->repair ? '=' : '-') : '.';
+	unsigned n = (unsigned)strlen(label);
+	unsigned from = r->second ? WIDTH - reach : 0, at;
+
+	memset(bar + from, line, reach);
+	if (r->second)
+		bar[from] = ur_lad_is_lost(r->fate) ? 'X' : '<';
+	else
+		bar[from + reach - 1] = ur_lad_is_lost(r->fate) ? 'X' : '>';
+	n = n > WIDTH - 8 ? WIDTH - 8 : n;
+	at = r->second ? WIDTH - 4 - n : 3;
+	bar[at - 1] = ' ';
+	memcpy(bar + at, label, n);
+	bar[at + n] = ' ';
+	if (ur_lad_is_lost(r->fate) && n + 6 > reach) /* the label is longer than the arrow */
+		bar[r->second ? at - 2 : at + n + 1] = 'X';
+}
+
+static void draw_row(const struct ur_lad *l, const struct ur_lad_item *it, FILE *out)
+{
+	const struct ur_ladder_row *r = &l->rows[it->row];
+	char bar[WIDTH + 1], label[UR_LAD_TEXT], remark[UR_LAD_TEXT], t[24], frame[24] = "-";
+
+	put_bar(bar);
+	ur_lad_label(l, it, label);
+	ur_lad_remark(l, it, remark);
+	put_arrow(bar, r, label);
+	if (r->frame)
+		snprintf(frame, sizeof(frame), "%u%s", r->frame, it->kind == UR_LAD_RUN ? "+" : "");
+	fprintf(out, "%10s %7s%c |%s|  %s\n", ur_lad_time(l, r, t), frame, r->frame == l->at ? '*' : ' ', bar, remark);
+}
+
+static void draw_other(const struct ur_lad_item *it, FILE *out)
+{
+	char bar[WIDTH + 1];
+
+	put_bar(bar);
+	if (it->kind == UR_LAD_PAUSE)
+		fprintf(out, "%10s %7s  |%s|\n", "...", "", bar);
+	else
+		fprintf(out, "%10s %7s  %c%s%c  %s: %s\n", "", "", it->event->second ? '|' : '#', bar, it->event->second ? '#' : '|',
+			it->event->second ? "right" : "left", it->event->text);
+}
+
+/* The first row after `i` that brings a response of its range, or the next one that is no repetition. */
+static const struct ur_ladder_row *repaired_by(const struct ur_lad *l, uint32_t i)
+{
+	const struct ur_ladder_row *r = &l->rows[i];
+
+	for (uint32_t k = i + 1; k < l->nrows; k++) {
+		const struct ur_ladder_row *a = &l->rows[k];
+		const bool data = a->answer && ur_opcode(a->opcode)->flags & UR_OPF_PAYLOAD;
+
+		if (!a->frame || a->second == r->second || !a->answer || a->fate != UR_LADDER_ARRIVED)
+			continue;
+		if (data ? ((a->psn - r->psn) & UR_PSN_MASK) < r->n
+			 : ur_syndrome_type(a->syndrome) == UR_AETH_ACK && ur_psn_diff(a->psn, r->psn) >= 0)
+			return a;
+	}
+	return NULL;
+}
+
+/* What came again, what was lost before it, and what repaired it: the picture in a sentence. */
+static bool put_story(const struct ur_lad *l, uint32_t i, char to[UR_LAD_STORY])
+{
+	const struct ur_ladder_row *r = &l->rows[i], *lost = NULL, *done = repaired_by(l, i);
+	char addr[46], t[24], u[24], fate[UR_LAD_TEXT];
+	uint32_t n = 0;
+	int len;
+
+	for (uint32_t k = 0; k < i; k++) {
+		if (l->rows[k].by != r->frame || !ur_lad_is_lost(l->rows[k].fate))
+			continue;
+		lost = n ? lost : &l->rows[k];
+		n += l->rows[k].answer ? l->rows[k].n : 1;
+	}
+	if (!lost)
+		return false;
+	put_fate(l, lost, fate);
+	if (lost->fate == UR_LADDER_FAR)
+		snprintf(fate, sizeof(fate), "not answered: it, or its answer, was lost behind the recorder");
+	len = snprintf(to, UR_LAD_STORY, "%s PSN %u", lost->answer ? "The response with" : "The request with", lost->psn);
+	if (n > 1)
+		len += snprintf(to + len, UR_LAD_STORY - (size_t)len, ", and %u more,", n - 1);
+	len += snprintf(to + len, UR_LAD_STORY - (size_t)len, " was %s. ", fate);
+	len += snprintf(to + len, UR_LAD_STORY - (size_t)len, "%s%s %s %s it again (frame %u)",
+			r->when > lost->when ? ur_pcap_time(r->when - lost->when, t) : "At", r->when > lost->when ? " later" : " once",
+			ur_an_addr(&l->c.half[r->second].from, addr), lost->answer ? "asks for" : "sends", r->frame);
+	if (done)
+		snprintf(to + len, UR_LAD_STORY - (size_t)len, ", and has %s %s after that (frame %u).", lost->answer ? "it" : "the answer",
+			 ur_pcap_time(done->when > r->when ? done->when - r->when : 0, u), done->frame);
+	else
+		snprintf(to + len, UR_LAD_STORY - (size_t)len, "; no answer to that is here.");
+	return true;
+}
+
+void ur_lad_story(const struct ur_lad *l, char to[UR_LAD_STORY])
+{
+	to[0] = 0;
+	for (uint32_t i = 0; i < l->nrows; i++)
+		if (l->rows[i].frame >= l->at && l->rows[i].again && put_story(l, i, to))
+			return;
+}
+
+void ur_lad_draw_text(const struct ur_lad *l, FILE *out)
+{
+	char a[80], b[80], story[UR_LAD_STORY];
+
+	ur_lad_host(l, false, a);
+	ur_lad_host(l, true, b);
+	ur_lad_story(l, story);
+	fprintf(out, "%s, frame %u: %s (left) and %s (right), %s", l->file, l->at, a, b, ur_pcap_service(l->c.service));
+	fprintf(out, l->c.mtu ? ", path MTU %u\n" : "\n", l->c.mtu);
+	if (l->about)
+		fprintf(out, "Frame %u: %s.\n", l->at, l->about);
+	if (*story)
+		fprintf(out, "%s\n", story);
+	fprintf(out, "\n%10s %7s  %-*s%-*s%*s\n", "time", "frame", WIDTH / 2 - 3, a, 8, "recorder", WIDTH / 2 - 3, b);
+	for (uint32_t i = 0; i < l->nitems; i++) {
+		if (l->items[i].kind == UR_LAD_ROW || l->items[i].kind == UR_LAD_RUN)
+			draw_row(l, &l->items[i], out);
+		else
+			draw_other(&l->items[i], out);
+	}
+	fputs("\n-- sent, == sent again or asked for again, .. not in the file; X: it went no further. The dotted line is the recorder.\n",
+	      out);
+}

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What became of packets, in a window around one frame. The rules are those of the analysis, which only tells of the first packet of a run;
+ * here each has its place. First the packets are collected, then those that are missing get rows, then repetitions and refusals say what
+ * became of what was there before them.
+ */
+#include "analyze/ladder.h"
+
+#include <stdlib.h>
+
+#include "analyze/internal.h"
+#include "wire/cm_msg.h"
+#include "wire/frame.h"
+
+#define JUMP_MAX 65536                  /* PSNs; what is farther away belongs to something else */
+#define OVERTAKEN_NS (1 * UR_NS_PER_MS) /* what is late by less was not lost */
+#define TOO_SOON_NS (50 * UR_NS_PER_US) /* what comes again sooner has not been missed */
+#define DUE_MAX 256                     /* READs whose responses are looked for */
+#define MAD_ATTR 16
+
+const char *const ur_ladder_fate_texts[UR_LADDER_FATE_COUNT] = {
+#define TEXT(id, text) text,
+	UR_LADDER_FATES(TEXT)
+#undef TEXT
+};
+
+struct due { /* a READ or atomic request: its responses are PSNs [psn, psn + n), of which `got` is expected next */
+	uint32_t psn, n, got;
+};
+
+struct ur_ladder {
+	struct ur_an_conn c;
+	uint32_t at, after;
+	struct ur_ladder_row *rows;
+	uint32_t n, room;
+	bool done;
+	/* of each direction, while rows are gone through */
+	struct side {
+		bool known;
+		uint32_t next;      /* behind the newest request */
+		uint32_t back_next; /* behind the newest repetition */
+		bool back;
+		struct due due[DUE_MAX];
+		uint32_t ndue;
+	} side[2];
+};
+
+struct ur_ladder *ur_ladder_create(const struct ur_an_conn *c, uint32_t at)
+{
+	struct ur_ladder *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->c = *c;
+	l->at = at;
+	return l;
+}
+
+void ur_ladder_destroy(struct ur_ladder *l)
+{
+	if (l)
+		free(l->rows);
+	free(l);
+}
+
+/* --- collecting --- */
+
+static bool of_half(const struct ur_an_half *h, const struct an_pkt *p)
+{
+	return ur_gid_eq(&h->from, &p->src) && ur_gid_eq(&h->to, &p->dst);
+}
+
+static bool is_cm_frame(const struct ur_an_conn *c, uint32_t frame)
+{
+	return frame == c->req_frame || frame == c->rep_frame || frame == c->rtu_frame || frame == c->rej_frame || frame == c->dreq_frame ||
+	       frame == c->drep_frame;
+}
+
+/* 0 or 1: the half whose host has sent it; -1: it is not of this connection. */
+static int half_of(const struct ur_an_conn *c, const struct an_pkt *p)
+{
+	for (int i = 0; i < 2; i++) {
+		if (!of_half(&c->half[i], p))
+			continue;
+		if (p->bth.dqpn == 1 ? is_cm_frame(c, p->frame) : c->half[i].dqpn && p->bth.dqpn == c->half[i].dqpn)
+			return i;
+	}
+	return -1;
+}
+
+static void fill_ext(struct ur_ladder_row *r, const struct an_pkt *p)
+{
+	struct ur_reth reth;
+	struct ur_aeth aeth;
+
+	if (p->op->flags & UR_OPF_RETH) {
+		ur_reth_get(p->ext + p->op->off_reth, &reth);
+		r->va = reth.va;
+		r->rkey = reth.rkey;
+		r->dma_len = reth.len;
+	}
+	if (p->op->flags & UR_OPF_AETH) {
+		ur_aeth_get(p->ext + p->op->off_aeth, &aeth);
+		r->syndrome = aeth.syndrome;
+		r->msn = aeth.msn;
+	}
+}
+
+static void fill(const struct ur_an_conn *c, struct ur_ladder_row *r, const struct an_pkt *p, int half)
+{
+	const bool bad = p->icrc == AN_ICRC_WRONG || p->wrong || p->bad_opcode;
+
+	*r = (struct ur_ladder_row){.frame = p->frame,
+				    .when = p->when,
+				    .second = half,
+				    .answer = p->op->flags & UR_OPF_RESPONSE,
+				    .opcode = p->bth.opcode,
+				    .tos = p->tos,
+				    .ackreq = p->bth.ackreq,
+				    .cut = p->cut,
+				    .cm = p->bth.dqpn == 1,
+				    .sport = p->sport,
+				    .dqpn = p->bth.dqpn,
+				    .psn = p->bth.psn,
+				    .n = 1,
+				    .len = p->payload_len};
+	if (bad) {
+		r->fate = UR_LADDER_DAMAGED;
+		r->wrong = p->wrong ? p->wrong : p->why ? p->why : "its opcode is unknown";
+		return;
+	}
+	fill_ext(r, p);
+	if (p->op->flags & UR_OPF_READ)
+		r->n = c->mtu ? an_npkts(r->dma_len, c->mtu) : 1;
+	if (r->cm && !p->cut && p->payload_len == UR_MAD_LEN)
+		r->attr = ur_get16(p->payload + MAD_ATTR);
+}
+
+static struct ur_ladder_row *new_row(struct ur_ladder *l)
+{
+	uint32_t room = l->room ? 2 * l->room : 256;
+	struct ur_ladder_row *rows;
+
+	if (l->n < l->room)
+		return &l->rows[l->n++];
+	rows = realloc(l->rows, room * sizeof(*rows));
+	if (!rows)
+		return NULL;
+	l->rows = rows;
+	l->room = room;
+	return &l->rows[l->n++];
+}
+
+static void take(struct ur_ladder *l, const struct an_pkt *p)
+{
+	int half = half_of(&l->c, p);
+	struct ur_ladder_row *r;
+
+	if (half < 0 || l->after >= UR_LADDER_KEEP_AFTER)
+		return;
+	if (p->frame <= l->at && l->n >= 2 * UR_LADDER_KEEP_BEFORE) {
+		l->n = UR_LADDER_KEEP_BEFORE;
+		memmove(l->rows, l->rows + UR_LADDER_KEEP_BEFORE, l->n * sizeof(*l->rows));
+	}
+	r = new_row(l);
+	if (r)
+		fill(&l->c, r, p, half);
+	l->after += p->frame > l->at;
+}
+
+/* As in the analysis: a frame may hold several packets. */
+static void each(const struct ur_an_frame *f, void (*fn)(void *ctx, const struct an_pkt *p), void *ctx)
+{
+	uint8_t room[UR_PKT_ROOM + 64];
+	struct ur_an_frame one;
+	struct an_pkt p, cut;
+	uint32_t size;
+
+	if (!an_dissect(f, &p))
+		return;
+	size = p.icrc == AN_ICRC_WRONG && p.udp ? an_train_size(&p) : 0;
+	for (uint32_t place = 0; size && an_train_cut(&p, place, size, room, &one); place++)
+		if (an_dissect(&one, &cut))
+			fn(ctx, &cut);
+	if (!size)
+		fn(ctx, &p);
+}
+
+static void take_any(void *ctx, const struct an_pkt *p)
+{
+	take(ctx, p);
+}
+
+bool ur_ladder_frame(struct ur_ladder *l, const struct ur_an_frame *f)
+{
+	each(f, take_any, l);
+	return l->after < UR_LADDER_KEEP_AFTER;
+}
+
+struct ask {
+	const struct ur_an_conn *c;
+	bool yes;
+};
+
+static void ask(void *ctx, const struct an_pkt *p)
+{
+	struct ask *a = ctx;
+
+	a->yes |= half_of(a->c, p) >= 0;
+}
+
+bool ur_ladder_is_of(const struct ur_an_conn *c, const struct ur_an_frame *f)
+{
+	struct ask a = {.c = c};
+
+	each(f, ask, &a);
+	return a.yes;
+}
+
+/* --- what is not there --- */
+
+static bool has(const struct ur_ladder_row *r, uint32_t psn)
+{
+	return ((psn - r->psn) & UR_PSN_MASK) < r->n;
+}
+
+static bool is_request(const struct ur_ladder_row *r, bool second)
+{
+	return !r->answer && !r->cm && r->second == second && r->opcode != UR_OP_CNP;
+}
+
+static bool is_data(const struct ur_ladder_row *r)
+{
+	return r->answer && r->opcode % 32 != UR_OP_ACK;
+}
+
+static bool is_nak(const struct ur_ladder_row *r)
+{
+	return r->answer && r->opcode % 32 == UR_OP_ACK && ur_syndrome_type(r->syndrome) != UR_AETH_ACK;
+}
+
+/* A packet that came damaged is missing in the order of the others, and has its row. */
+static bool damaged_before(const struct ur_ladder *l, const struct ur_ladder_row *like, uint32_t psn)
+{
+	for (uint32_t i = l->n, tries = 256; i-- && tries--;)
+		if (l->rows[i].fate == UR_LADDER_DAMAGED && l->rows[i].second == like->second && l->rows[i].psn == psn)
+			return true;
+	return false;
+}
+
+/* PSNs [psn, psn + n) of the direction of `like` are not in the file. */
+static void add_missing(struct ur_ladder *l, const struct ur_ladder_row *like, uint32_t psn, uint32_t n, uint8_t opcode)
+{
+	const struct ur_ladder_row as = *like;
+	struct ur_ladder_row *r;
+
+	for (; n && damaged_before(l, &as, psn); n--)
+		psn = ur_psn_add(psn, 1);
+	r = n ? new_row(l) : NULL;
+	if (r)
+		*r = (struct ur_ladder_row){.when = as.when,
+					    .second = as.second,
+					    .answer = as.answer,
+					    .fate = UR_LADDER_MISSED,
+					    .opcode = opcode,
+					    .dqpn = as.dqpn,
+					    .psn = psn,
+					    .n = n};
+}
+
+static void miss_requests(struct ur_ladder *l, const struct ur_ladder_row *r)
+{
+	struct side *s = &l->side[r->second];
+	int32_t jump = s->known ? ur_psn_diff(r->psn, s->next) : 0;
+
+	if (jump > 0 && jump < JUMP_MAX)
+		add_missing(l, r, s->next, (uint32_t)jump, r->opcode);
+	if (!s->known || (jump >= 0 && jump < JUMP_MAX) || ur_psn_diff(ur_psn_add(r->psn, r->n), s->next) > 0)
+		s->next = ur_psn_add(r->psn, r->n);
+	s->known = true;
+	if (!an_takes_answer(ur_opcode(r->opcode)))
+		return;
+	if (s->ndue == DUE_MAX) {
+		memmove(s->due, s->due + DUE_MAX / 2, DUE_MAX / 2 * sizeof(s->due[0]));
+		s->ndue = DUE_MAX / 2;
+	}
+	s->due[s->ndue++] = (struct due){r->psn, r->n, 0};
+}
+
+/* The oldest request that has not had this response yet says what is missing before it; to all it has come now. */
+static void miss_responses(struct ur_ladder *l, const struct ur_ladder_row *r)
+{
+	struct side *s = &l->side[!r->second];
+	uint32_t psn = r->psn;
+	bool found = false;
+
+	for (uint32_t i = 0; i < s->ndue; i++) {
+		struct due *d = &s->due[i];
+		uint32_t k = (psn - d->psn) & UR_PSN_MASK;
+
+		if (k >= d->n || k < d->got)
+			continue;
+		if (!found && k > d->got)
+			add_missing(l, r, ur_psn_add(d->psn, d->got), k - d->got, UR_OP_READ_RESP_MIDDLE | (r->opcode & 0xe0));
+		found = true;
+		d->got = k + 1;
+	}
+}
+
+/* Goes through the rows once more, with those that are missing put in. */
+static void put_missing(struct ur_ladder *l)
+{
+	struct ur_ladder_row *old = l->rows;
+	const uint32_t n = l->n;
+
+	l->rows = NULL;
+	l->n = l->room = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ur_ladder_row *r = &old[i];
+		struct ur_ladder_row *to;
+
+		if (!r->cm && r->fate == UR_LADDER_ARRIVED && r->opcode != UR_OP_CNP) {
+			if (!r->answer)
+				miss_requests(l, r);
+			else if (is_data(r))
+				miss_responses(l, r);
+		}
+		to = new_row(l);
+		if (to)
+			*to = *r;
+	}
+	free(old);
+}
+
+/* --- what became of each --- */
+
+static void settle(struct ur_ladder_row *r, enum ur_ladder_fate fate, uint32_t by)
+{
+	if (r->fate != UR_LADDER_ARRIVED && r->fate != UR_LADDER_MISSED)
+		return;
+	r->fate = fate;
+	r->by = by;
+}
+
+/* The newest transmission of a request before row `i`; l->n for none. */
+static uint32_t before(const struct ur_ladder *l, uint32_t i)
+{
+	const struct ur_ladder_row *r = &l->rows[i];
+
+	for (uint32_t j = i; j--;)
+		if (is_request(&l->rows[j], r->second) && l->rows[j].fate != UR_LADDER_DAMAGED && has(&l->rows[j], r->psn))
+			return j;
+	return l->n;
+}
+
+/* The newest NAK for that PSN between the rows `j` and `i`. */
+static uint32_t nak_between(const struct ur_ladder *l, uint32_t j, uint32_t i)
+{
+	for (uint32_t k = i; k-- > j;)
+		if (is_nak(&l->rows[k]) && l->rows[k].second != l->rows[i].second && l->rows[k].psn == l->rows[i].psn)
+			return k;
+	return l->n;
+}
+
+/* What the receiver said about a request that comes again in row `i`. */
+static void refused(struct ur_ladder *l, uint32_t j, uint32_t k)
+{
+	const struct ur_ladder_row *nak = &l->rows[k];
+	const bool rnr = ur_syndrome_type(nak->syndrome) == UR_AETH_RNR;
+	struct ur_ladder_row *lost = &l->rows[j];
+
+	settle(lost, !lost->frame ? UR_LADDER_BEFORE : rnr ? UR_LADDER_NO_BUFFER : UR_LADDER_BEHIND, nak->frame);
+	for (uint32_t m = j + 1; m < k; m++)
+		if (is_request(&l->rows[m], lost->second) && l->rows[m].frame && ur_psn_diff(l->rows[m].psn, nak->psn) > 0)
+			settle(&l->rows[m], UR_LADDER_EARLY, nak->frame);
+}
+
+/* A READ asks again: what of its responses passed the recorder did not arrive, or came too late. */
+static void asked_again(struct ur_ladder *l, uint32_t j, uint32_t i)
+{
+	const struct ur_ladder_row *r = &l->rows[i], *first = &l->rows[j];
+	const bool to_end = ur_psn_add(r->psn, r->n) == ur_psn_add(first->psn, first->n);
+	bool any = false;
+
+	for (uint32_t k = j; k < i; k++) {
+		struct ur_ladder_row *a = &l->rows[k];
+
+		if (!is_data(a) || a->second == r->second || !(has(r, a->psn) || has(a, r->psn)))
+			continue;
+		any = true;
+		if (!a->frame)
+			settle(a, UR_LADDER_BEFORE, r->frame);
+		else
+			settle(a, to_end && a->psn != r->psn ? UR_LADDER_EARLY : UR_LADDER_BEHIND, r->frame);
+	}
+	/* The responses before the ones that it asks for say that the request has arrived. */
+	for (uint32_t k = j; k < i && !any; k++)
+		any = is_data(&l->rows[k]) && l->rows[k].second != r->second && has(first, l->rows[k].psn);
+	if (!any && first->psn == r->psn && an_since(r->when, first->when) >= TOO_SOON_NS)
+		settle(&l->rows[j], UR_LADDER_FAR, r->frame);
+}
+
+/* Nobody asked for it: its answer did not come in time. */
+static void unasked(struct ur_ladder *l, uint32_t j, uint32_t i)
+{
+	const struct ur_ladder_row *r = &l->rows[i];
+
+	for (uint32_t k = i; k-- > j;) {
+		struct ur_ladder_row *a = &l->rows[k];
+
+		if (!a->answer || a->second == r->second || is_nak(a) || ur_psn_diff(a->psn, r->psn) < 0)
+			continue;
+		settle(a, UR_LADDER_BEHIND, r->frame);
+		return;
+	}
+	settle(&l->rows[j], l->rows[j].frame ? UR_LADDER_FAR : UR_LADDER_BEFORE, r->frame);
+}
+
+static void repeated(struct ur_ladder *l, uint32_t i)
+{
+	struct ur_ladder_row *r = &l->rows[i];
+	struct side *s = &l->side[r->second];
+	uint32_t j = before(l, i), k = j < l->n ? nak_between(l, j, i) : l->n;
+	const bool goes_on = s->back && r->psn == s->back_next;
+
+	s->back = j < l->n;
+	if (!s->back)
+		return;
+	s->back_next = ur_psn_add(r->psn, r->n);
+	r->again = l->rows[j].frame;
+	if (k < l->n)
+		refused(l, j, k);
+	else if (!l->rows[j].frame)
+		settle(&l->rows[j], r->when - l->rows[j].when < OVERTAKEN_NS ? UR_LADDER_ARRIVED : UR_LADDER_BEFORE, r->frame);
+	else if (an_takes_answer(ur_opcode(r->opcode)))
+		asked_again(l, j, i);
+	else if (!goes_on && an_since(r->when, l->rows[j].when) >= TOO_SOON_NS)
+		unasked(l, j, i);
+}
+
+/* A response that has been here, or was missed before and asked for again. */
+static void response(struct ur_ladder *l, uint32_t i)
+{
+	struct ur_ladder_row *r = &l->rows[i];
+
+	for (uint32_t j = i; j--;) {
+		struct ur_ladder_row *a = &l->rows[j];
+
+		if (!is_data(a) || a->second != r->second || !has(a, r->psn) || a->fate == UR_LADDER_DAMAGED)
+			continue;
+		r->again = a->frame;
+		r->repair = a->fate != UR_LADDER_ARRIVED && a->fate != UR_LADDER_MISSED;
+		if (a->fate == UR_LADDER_MISSED && r->when - a->when < OVERTAKEN_NS)
+			a->fate = UR_LADDER_ARRIVED; /* overtaken: it is here now */
+		return;
+	}
+}
+
+const struct ur_ladder_row *ur_ladder_rows(struct ur_ladder *l, uint32_t *n)
+{
+	uint32_t to = 0;
+
+	if (!l->done) {
+		put_missing(l);
+		for (uint32_t i = 0; i < l->n; i++) {
+			const struct ur_ladder_row *r = &l->rows[i];
+
+			if (!r->frame || r->cm || r->fate == UR_LADDER_DAMAGED || r->opcode == UR_OP_CNP)
+				continue;
+			if (!r->answer)
+				repeated(l, i);
+			else if (is_data(r))
+				response(l, i);
+		}
+		/* What was thought to be missing, and has come later. */
+		for (uint32_t i = 0; i < l->n; i++)
+			if (l->rows[i].frame || l->rows[i].fate != UR_LADDER_ARRIVED)
+				l->rows[to++] = l->rows[i];
+		l->n = to;
+		l->done = true;
+	}
+	*n = l->n;
+	return l->n ? l->rows : NULL;
+}
