@@ -32,6 +32,8 @@ static void learn(struct ur_net *net, const struct ur_pkt *p, const struct ur_gi
 {
 	struct ur_neigh *n = ur_neigh_find(net, ip, vlan_of(p));
 
+	if (!net->mac_known)
+		return; /* who is found now could not be sent anything */
 	if (!n && asked_us && net->cfg.owned && on_link(ip, asked_us))
 		n = ur_neigh_learn(net, ip, vlan_of(p));
 	if (n)

@@ -4,7 +4,9 @@
 
 #include "net/group.h"
 
-#define MTU_MIN 576
+/* What every link carries (RFC 791, RFC 8200, 5): a record of UR_GROUP_SOURCES sources fits. */
+#define MTU_MIN_4 576
+#define MTU_MIN_6 1280
 #define MTU_MAX 1500
 
 /* MLD is sent from a link-local address, or from none as yet (RFC 3810, 5.2.13); IGMP from whatever the interface has (RFC 3376, 4.2.13).
@@ -84,9 +86,9 @@ void ur_group_flush(struct ur_group_writer *w)
 
 static bool add(struct ur_group_writer *w, uint8_t type, const struct ur_group *g, unsigned nsources)
 {
-	uint32_t mtu = w->l->net->cfg.mtu;
+	uint32_t mtu = w->l->net->cfg.mtu, least = w->l->v4 ? MTU_MIN_4 : MTU_MIN_6;
 
-	mtu = mtu < MTU_MIN ? MTU_MIN : mtu > MTU_MAX ? MTU_MAX : mtu;
+	mtu = mtu < least ? least : mtu > MTU_MAX ? MTU_MAX : mtu;
 	return w->p && ur_gmp_report_add(w->p, type, &g->gid, g->source, nsources, mtu);
 }
 

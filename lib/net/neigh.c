@@ -79,13 +79,14 @@ static void drop_queue(struct ur_neigh *n)
 		drop_pkt(n->net, p);
 }
 
-/* The destination MAC address is all that the queued frames lack; the ICRC does not cover it. */
+/* The MAC addresses are all that the queued frames lack, ours too when it has changed meanwhile; the ICRC does not cover them. */
 static void flush_queue(struct ur_neigh *n)
 {
 	struct ur_pkt *p;
 
 	while (ur_neigh_usable(n) && (p = dequeue(n))) {
 		memcpy(p->data, n->mac.b, 6);
+		memcpy(p->data + 6, n->net->mac.b, 6);
 		n->net->cfg.output(n->net->cfg.ctx, p);
 	}
 }
