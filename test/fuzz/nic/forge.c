@@ -205,8 +205,10 @@ void forge(struct fuzz *f)
 		lane_close(f, l->pair);
 		lane_open(f, l->pair);
 	}
-	if (how < 0xa0) /* mostly nothing is wrong */
+	if (how < 0xa0) /* mostly nothing is wrong, or one thing */
 		lies = 0;
+	else if (how < 0xe0)
+		lies = (uint8_t)(1u << (lies & 7));
 	begin(f, &p, l, lies, flags);
 	p.bth = (struct ur_bth){.opcode = choose_opcode(f, l, lies),
 				.se = flags & 8,
@@ -232,4 +234,98 @@ void forge(struct fuzz *f)
 	keep(f, &p);
 	lie_at_last(f, lies, how);
 	inject(f, false);
+}
+
+/* --- keys --- */
+
+/* A packet to the victim's QP in which nothing is wrong; the caller puts in what the opcode has. */
+static const struct ur_opcode_info *begin_right(struct fuzz *f, struct ur_pkt *p, const struct lane *l, uint8_t opcode)
+{
+	const struct ur_opcode_info *op = ur_opcode(opcode);
+
+	begin(f, p, l, 0, 0);
+	p->bth = (struct ur_bth){
+		.opcode = opcode, .migreq = true, .ackreq = true, .pkey = UR_PKEY_DEFAULT, .dqpn = l->qpn, .psn = l->qp->resp.epsn};
+	p->len = p->bth_off + UR_BTH_LEN + (uint32_t)op->ext_len;
+	memset(p->data + p->bth_off, 0, UR_BTH_LEN + (size_t)op->ext_len);
+	return op;
+}
+
+static void finish_right(struct fuzz *f, struct ur_pkt *p)
+{
+	ur_bth_put(p->data + p->bth_off, &p->bth);
+	ur_frame_finish(p, p->bth.pad);
+	keep(f, p);
+	inject(f, false);
+}
+
+/* NULL when the attacker is to spare the pair, or its QP takes no requests. */
+static struct lane *target(struct fuzz *f, unsigned pair)
+{
+	struct lane *l = &f->lane[2 * pair];
+
+	if (pairs[pair].spared || l->type == IBV_QPT_UD || l->type == IBV_QPT_XRC_RECV)
+		return NULL;
+	lane_open(f, pair);
+	return l;
+}
+
+void forge_use(struct fuzz *f, unsigned pair, unsigned key, uint8_t how)
+{
+	const struct key *k = &f->side[VICTIM].key[key];
+	struct lane *l = target(f, pair);
+	uint8_t room[FRAME_MAX + 512];
+	struct ur_pkt p = {.data = room, .room = sizeof(room)};
+	bool write = how & 1 || (l && l->type == IBV_QPT_UC);
+	uint32_t len = write ? ur_min_u32(k->len, 32) : k->len;
+	const struct ur_opcode_info *op;
+
+	if (!l || !k->len)
+		return;
+	op = begin_right(f, &p, l, (l->type == IBV_QPT_UC ? UR_UC : UR_RC) | (write ? UR_OP_WRITE_ONLY : UR_OP_READ_REQ));
+	ur_reth_put(p.data + p.bth_off + UR_BTH_LEN + op->off_reth,
+		    &(struct ur_reth){k->iova, how & 2 && k->stale ? k->stale : k->rkey, len});
+	if (write)
+		put_payload(&p, len, how);
+	finish_right(f, &p);
+}
+
+void forge_reads(struct fuzz *f, unsigned pair, unsigned key, unsigned n)
+{
+	const struct key *k = &f->side[VICTIM].key[key];
+	struct lane *l = target(f, pair);
+	uint8_t room[FRAME_MAX + 512];
+
+	if (!l || l->type == IBV_QPT_UC)
+		return;
+	stage_settle(f);
+	for (unsigned i = 0; i < n; i++) {
+		struct ur_pkt p = {.data = room, .room = sizeof(room)};
+		const struct ur_opcode_info *op = begin_right(f, &p, l, UR_RC | UR_OP_READ_REQ);
+
+		p.bth.psn = (p.bth.psn + i) & 0xffffff;
+		ur_reth_put(p.data + p.bth_off + UR_BTH_LEN + op->off_reth,
+			    &(struct ur_reth){k->iova, k->rkey, ur_min_u32(k->len, f->mtu)});
+		ur_bth_put(p.data + p.bth_off, &p.bth);
+		ur_frame_finish(&p, 0);
+		keep(f, &p);
+		put_on_wire(f);
+	}
+	ur_sim_advance(f->w.sim, f->w.now);
+	ur_nic_poll(f->side[VICTIM].nic, f->w.now);
+}
+
+void forge_invalidate(struct fuzz *f, unsigned pair, unsigned key)
+{
+	struct lane *l = target(f, pair);
+	uint8_t room[FRAME_MAX + 512];
+	struct ur_pkt p = {.data = room, .room = sizeof(room)};
+	const struct ur_opcode_info *op;
+
+	if (!l || l->type == IBV_QPT_UC || !work_recv(f, 2 * pair, 64))
+		return;
+	stage_settle(f);
+	op = begin_right(f, &p, l, UR_RC | UR_OP_SEND_ONLY_INV);
+	ur_put32(p.data + p.bth_off + UR_BTH_LEN + op->off_ieth, f->side[VICTIM].key[key].rkey);
+	finish_right(f, &p);
 }

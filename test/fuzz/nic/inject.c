@@ -114,12 +114,14 @@ static void check(struct fuzz *f, const struct before *b, const struct judgement
 	if (!may_resolve(f, j))
 		check_states(f, b, j);
 	check_answers(f, b, j, len);
+	if (f->read_seen)
+		broke(f, "a READ that no key allows was answered with data");
 	work_reap(f, VICTIM);
 	if (!j->lane && !may_resolve(f, j) && f->completions != b->completions)
 		broke(f, "a frame that is for no QP (%s) completed something", j->why ? j->why : "well formed");
 }
 
-static void put_on_wire(struct fuzz *f)
+void put_on_wire(struct fuzz *f)
 {
 	struct ur_queue *q = ur_sim_port(f->w.sim, ATTACKER)->queue;
 	struct ur_pkt *p;
@@ -173,6 +175,11 @@ void inject(struct fuzz *f, bool verbatim)
 	      j.why ? j.why : j.is == J_AUTHENTIC ? "authentic" : j.is == J_MAD ? "a MAD" : "something else", j.lane ? ", lane of " : "",
 	      j.lane ? pair_of(j.lane)->name : "");
 	look(f, &b);
+	f->read_seen = false;
+	f->read_qpn = j.no_read ? j.lane->dqpn : 0;
+	f->read_psn = j.psn;
+	if (j.lane)
+		j.lane->touched = true;
 	put_on_wire(f);
 	ur_sim_advance(f->w.sim, f->w.now);
 	while (ur_nic_poll(f->side[VICTIM].nic, f->w.now))

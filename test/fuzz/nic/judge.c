@@ -237,8 +237,19 @@ static void writable_spans(struct fuzz *f, const struct lane *l, struct spans *m
 	}
 }
 
-static void request_spans(struct fuzz *f, const struct view *v, struct lane *l, struct spans *may)
+static bool may_read(struct fuzz *f, const struct lane *l, const uint8_t *reth)
 {
+	struct spans may = {.n = 0};
+
+	if (!ur_get32(reth + 12))
+		return true; /* there is nothing in the answer */
+	key_spans(f, l, ur_get32(reth + 8), ur_get64(reth), ur_get32(reth + 12), IBV_ACCESS_REMOTE_READ, &may);
+	return may.n != 0;
+}
+
+static void request_spans(struct fuzz *f, const struct view *v, struct lane *l, struct judgement *j)
+{
+	struct spans *may = &j->may;
 	const struct ur_opcode_info *op = ur_opcode(v->opcode);
 	const uint8_t *h = v->bth + UR_BTH_LEN;
 
@@ -252,19 +263,21 @@ static void request_spans(struct fuzz *f, const struct view *v, struct lane *l, 
 				  IBV_ACCESS_REMOTE_WRITE, may);
 		else
 			writable_spans(f, l, may);
+	} else if (op->flags & UR_OPF_READ) {
+		j->no_read = !may_read(f, l, h + op->off_reth);
 	} else if (op->flags & UR_OPF_ATOMIC) {
 		key_spans(f, l, ur_get32(h + op->off_atomiceth + 8), ur_get64(h + op->off_atomiceth), 8, IBV_ACCESS_REMOTE_ATOMIC, may);
 	}
 }
 
-static void what_it_may(struct fuzz *f, const struct view *v, struct lane *l, struct spans *may)
+static void what_it_may(struct fuzz *f, const struct view *v, struct lane *l, struct judgement *j)
 {
 	uint32_t flags = ur_opcode(v->opcode)->flags;
 
 	if (!(flags & UR_OPF_RESPONSE))
-		request_spans(f, v, l, may);
+		request_spans(f, v, l, j);
 	else if (flags & (UR_OPF_PAYLOAD | UR_OPF_ATOMICACKETH))
-		answer_spans(l, may);
+		answer_spans(l, &j->may);
 }
 
 /* --- all of it --- */
@@ -320,5 +333,6 @@ void judge(struct fuzz *f, const uint8_t *b, uint32_t len, struct judgement *j)
 	if (j->is != J_AUTHENTIC && j->is != J_MAYBE)
 		return;
 	j->lane = l;
-	what_it_may(f, &v, l, &j->may);
+	j->psn = v.psn;
+	what_it_may(f, &v, l, j);
 }

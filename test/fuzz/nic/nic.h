@@ -19,6 +19,7 @@
 #ifndef UR_FUZZ_NIC_H
 #define UR_FUZZ_NIC_H
 
+#include "test/fuzz/input.h"
 #include "test/sim/world.h"
 #include "wire/frame.h"
 
@@ -30,29 +31,6 @@ struct fuzz;
 void broke(struct fuzz *f, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
 /* For whoever looks at one input: prints when FUZZ_NIC_TRACE is set. */
 void trace(struct fuzz *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* --- the input --- */
-
-struct input {
-	const uint8_t *at;
-	size_t left;
-};
-
-/* 0 when the input is over. */
-static inline uint8_t take(struct input *in)
-{
-	if (!in->left)
-		return 0;
-	in->left--;
-	return *in->at++;
-}
-
-static inline uint32_t take16(struct input *in)
-{
-	uint32_t high = take(in);
-
-	return high << 8 | take(in);
-}
 
 /* --- arena.c --- */
 
@@ -184,6 +162,11 @@ extern const struct pair pairs[PAIRS];
 
 #define LANES (2 * PAIRS)
 
+#define SENT 64
+struct message { /* that a lane has posted: where in R_SOURCE its data begins */
+	uint16_t source, len;
+};
+
 struct lane { /* one side of a pair: number 2 * pair for the victim's, 2 * pair + 1 for the other one's */
 	unsigned pair, host;
 	struct ur_qp *qp; /* NULL while there is none */
@@ -196,6 +179,9 @@ struct lane { /* one side of a pair: number 2 * pair for the victim's, 2 * pair 
 	unsigned posted;   /* and that it has posted */
 	uint32_t writes;   /* WRITEs posted to the board */
 	uint64_t adds;     /* FETCH_ADDs posted */
+	struct message sent[SENT];
+	unsigned nsent;
+	bool touched;      /* the attacker has passed for its peer */
 	struct fuzz *f;
 };
 
@@ -235,6 +221,8 @@ struct fuzz {
 	unsigned nseen[2];
 	uint64_t victim_bytes;   /* sent, without ARP and neighbour discovery */
 	uint64_t victim_frames;
+	uint32_t read_qpn, read_psn; /* a READ response of the victim that must not be, and whether it was there */
+	bool read_seen;
 	unsigned completions;    /* of the victim */
 	unsigned nfaults;
 	unsigned focus_pair, focus_key; /* what was touched last, which is where the attacker mostly tries next */
@@ -338,6 +326,8 @@ struct judgement {
 	const char *why; /* of J_INERT */
 	struct lane *lane;
 	bool spared;     /* it may pass for one of the spared pair */
+	bool no_read;    /* a READ that no key allows: nothing of the memory may be in the answer */
+	uint32_t psn;
 	bool from_peer;  /* J_MAD: its address is the peer's, or the victim's own */
 	struct spans may;
 };
@@ -349,7 +339,15 @@ void judge(struct fuzz *f, const uint8_t *b, uint32_t len, struct judgement *j);
 
 /* Sends f->out; `verbatim`: it is a copy of what was sent before. */
 void inject(struct fuzz *f, bool verbatim);
+/* Puts f->out on the wire, and nobody looks what it does. */
+void put_on_wire(struct fuzz *f);
 void forge(struct fuzz *f);
+/* The pair's other side uses the key as it is now, in a packet in which nothing is wrong but perhaps the right to it. */
+void forge_use(struct fuzz *f, unsigned pair, unsigned key, uint8_t how);
+/* It READs all of the key's memory, n times at once, and some of the answers may still be in the victim when this returns. */
+void forge_reads(struct fuzz *f, unsigned pair, unsigned key, unsigned n);
+/* It sends a message that ends the key. */
+void forge_invalidate(struct fuzz *f, unsigned pair, unsigned key);
 void capture(struct fuzz *f, unsigned from, const uint8_t *frame, uint32_t len);
 /* Copies one of them to f->out; mostly one that goes to the victim. False when there is none. */
 bool capture_choose(struct fuzz *f, uint8_t which);

@@ -125,6 +125,8 @@ static void lane_create(struct fuzz *f, struct lane *l)
 	l->path = (struct ur_net_path){.owner = NULL};
 	l->sq.head = l->sq.tail = l->rq.head = l->rq.tail = 0;
 	l->sq.failed = l->rq.failed = false;
+	l->nsent = 0;
+	l->touched = false;
 }
 
 int lane_to(struct lane *l, enum ibv_qp_state st)
@@ -291,6 +293,15 @@ static void attacker_poll(struct fuzz *f)
 
 /* --- frames that the hosts send --- */
 
+static void note_read(struct fuzz *f, const uint8_t *b, uint32_t len)
+{
+	uint32_t bth = UR_ETH_LEN + (f->fab.v6 ? UR_IP6_LEN : UR_IP4_LEN) + UR_UDP_LEN;
+
+	if (len < bth + UR_BTH_LEN || ur_get24(b + bth + 5) != f->read_qpn || ur_get24(b + bth + 9) != f->read_psn)
+		return;
+	f->read_seen |= b[bth] == (UR_RC | UR_OP_READ_RESP_FIRST) || b[bth] == (UR_RC | UR_OP_READ_RESP_ONLY);
+}
+
 static void watch(void *ctx, unsigned from, const uint8_t *b, uint32_t len, const char *fate)
 {
 	struct fuzz *f = ctx;
@@ -300,6 +311,8 @@ static void watch(void *ctx, unsigned from, const uint8_t *b, uint32_t len, cons
 		return;
 	if (holds_mark(b, len))
 		broke(f, "host %u sent marked memory", from);
+	if (from == VICTIM)
+		note_read(f, b, len);
 	if (from == VICTIM && !is_resolution(b, len)) {
 		f->victim_bytes += len;
 		f->victim_frames++;

@@ -43,19 +43,42 @@ static void wait(struct fuzz *f)
 		stage_run(f, (ur_time)(1 + (v & 15)) * 500 << (v >> 4) * 3 / 4); /* up to 16 ms: the time of all retries */
 }
 
+/* Messages of the peer's one after another, and mostly one of their packets, or two in a row, does not come. */
+static void stream(struct fuzz *f)
+{
+	static const uint8_t of[] = {P_UC, P_UC, P_RC, P_UD, P_XRC};
+	unsigned v = take(&f->in), w = take(&f->in), pair = of[v % ur_array_size(of)], n = 2 + (v >> 6);
+	struct ur_sim_rule r = {.action = UR_SIM_DROP, .port = PEER, .opcode = -1, .psn = -1};
+
+	r.nth = 1 + (w & 7);
+	r.times = 1 + (w >> 3 & 1);
+	for (unsigned i = 0; i < n; i++)
+		work_recv(f, 2 * pair, MESSAGE_MAX);
+	stage_settle(f);
+	if (w < 0xc0 && f->nfaults + r.times <= FAULTS_MAX && ur_sim_rule_add(f->w.sim, &r) >= 0)
+		f->nfaults += r.times;
+	for (unsigned i = 0; i < n; i++)
+		work_post(f, 2 * pair + 1, IBV_WR_SEND, (w & 16 ? 128 : 0) + take(&f->in), IBV_SEND_SIGNALED);
+}
+
 /* One packet of a host's is lost, comes twice, late or damaged. So few of them that the spared pair's retries suffice. */
 static void fault(struct fuzz *f)
 {
 	static const enum ur_sim_action actions[] = {UR_SIM_DROP, UR_SIM_DUPLICATE, UR_SIM_DELAY, UR_SIM_CORRUPT, UR_SIM_MARK};
+	static const uint8_t damaged[] = {UR_RC | UR_OP_ACK, UR_RC | UR_OP_SEND_ONLY, UR_RC | UR_OP_WRITE_ONLY,
+					 UR_RC | UR_OP_READ_RESP_ONLY};
 	unsigned v = take(&f->in), w = take(&f->in);
 	struct ur_sim_rule r = {.action = actions[v % 5], .port = v & 128 ? VICTIM : PEER, .opcode = -1, .psn = -1, .times = 1};
 
-	r.nth = 1 + (w & 7);
+	r.nth = 1 + (w & 3);
+	r.times = 1 + (w >> 2 & 1); /* the end of a message and the beginning of the next, for instance */
 	r.delay = 500ull << (w >> 4);
+	if (r.action == UR_SIM_CORRUPT) /* what has no ICRC, such as ARP, is believed */
+		r.opcode = damaged[w & 3];
 	if (f->bare && r.action == UR_SIM_CORRUPT)
 		r.action = UR_SIM_DROP; /* its socket may not notice */
-	if (f->nfaults < FAULTS_MAX)
-		f->nfaults += ur_sim_rule_add(f->w.sim, &r) >= 0;
+	if (f->nfaults + r.times <= FAULTS_MAX && ur_sim_rule_add(f->w.sim, &r) >= 0)
+		f->nfaults += r.times;
 }
 
 static void state(struct fuzz *f)
@@ -65,13 +88,25 @@ static void state(struct fuzz *f)
 	call_state(f, lane, take(&f->in));
 }
 
+/* A region goes while answers that refer to it may be under way. */
 static void memory(struct fuzz *f)
 {
-	bool peer = take(&f->in) & 1;
+	uint8_t v = take(&f->in);
+	bool peer = v & 1;
 
+	if (!peer && v & 2 && f->side[VICTIM].key[R_VOLATILE].live)
+		forge_reads(f, P_RC_ATTACKER, R_VOLATILE, 1 + (v >> 2 & 3));
 	call_volatile(f, peer ? PEER : VICTIM);
 	if (!peer)
 		f->focus_key = R_VOLATILE;
+}
+
+static void window_try(struct fuzz *f, unsigned which, unsigned what)
+{
+	stage_run(f, 10 * UR_NS_PER_US); /* the request completes */
+	if (which & 8 && which % WINDOWS)
+		forge_invalidate(f, f->focus_pair, f->focus_key);
+	forge_use(f, f->focus_pair, f->focus_key, (uint8_t)(which >> 4 ^ what));
 }
 
 static void window(struct fuzz *f)
@@ -85,6 +120,8 @@ static void window(struct fuzz *f)
 		call_invalidate(f, lane, which);
 	else
 		call_bind(f, lane, which, what);
+	if (which >= 0x80) /* and at once somebody tries what is left of it */
+		window_try(f, which, what);
 }
 
 static void connection(struct fuzz *f)
@@ -100,7 +137,7 @@ static const struct {
 } table[] = {
 	{forge, 6}, {capture_mutate, 4}, {capture_replay, 2}, {post, 3}, {post_spared, 1}, {receives, 2},
 	{wait, 3},  {fault, 1},		 {state, 1},	      {memory, 1}, {window, 2},
-	{connection, 2}, {mad_send, 2}, {noise, 1},
+	{connection, 2}, {mad_send, 2}, {noise, 1}, {stream, 2},
 };
 
 bool step(struct fuzz *f)

@@ -230,6 +230,8 @@ bool work_post(struct fuzz *f, unsigned lane, unsigned op, uint32_t len, unsigne
 		return false;
 	}
 	count_spared(l, w);
+	if (op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM || op == IBV_WR_SEND_WITH_INV)
+		l->sent[l->nsent++ % SENT] = (struct message){w->source, w->len};
 	appended(&l->sq, w);
 	trace(f, "lane %u posts %s, %u bytes", lane % LANES, op_name(op), w->len);
 	if (ur_qp_doorbell(l->qp))
@@ -330,12 +332,38 @@ static void check_spared_recv(struct fuzz *f, struct lane *l, struct side *s, co
 	l->messages++;
 }
 
+/*
+ * What the victim receives from its peer, while nobody else passed for him, is one of his messages from the first byte to the last, on
+ * whatever service; some may be missing, or come again.
+ */
+static void check_content(struct fuzz *f, struct lane *l, struct side *s, const struct wqe *w, const struct ibv_wc *wc)
+{
+	const struct lane *o = &f->lane[(l - f->lane) ^ 1];
+	uint32_t grh = l->type == IBV_QPT_UD ? 40 : 0, len = wc->byte_len - grh;
+	const uint8_t *got = s->arena.mem + slot_at(w->slot) + grh;
+
+	if (l->host != VICTIM || !lane_is_real(o) || l->touched || wc->opcode != IBV_WC_RECV || wc->byte_len < grh)
+		return;
+	for (unsigned i = 0; i < SENT && i < o->nsent; i++)
+		if (o->sent[i].len == len && !memcmp(got, source_at(s, o->sent[i].source), len))
+			return;
+	broke(f, "lane %u: a message of %u bytes arrives that nobody has sent", (unsigned)(l - f->lane), len);
+}
+
 static struct lane *lane_of(struct fuzz *f, const struct side *s, uint32_t qpn)
 {
 	for (unsigned i = 0; i < LANES; i++)
 		if (f->lane[i].qp && &f->side[f->lane[i].host] == s && f->lane[i].qpn == qpn)
 			return &f->lane[i];
 	return NULL;
+}
+
+/* How much of a receive may have been written. On UC one serves for the next message when the end of one is lost. */
+static uint32_t written(const struct lane *l, const struct wqe *w, const struct ibv_wc *wc)
+{
+	if (wc->status || l->type == IBV_QPT_UC)
+		return w->len;
+	return wc->opcode == IBV_WC_RECV ? wc->byte_len : 0;
 }
 
 static void on_received(struct fuzz *f, struct side *s, unsigned number, unsigned index, const struct ibv_wc *wc)
@@ -357,8 +385,10 @@ static void on_received(struct fuzz *f, struct side *s, unsigned number, unsigne
 	q->failed |= wc->status != 0;
 	if (!wc->status && wc->opcode == IBV_WC_RECV && wc->byte_len > w->len)
 		broke(f, "lane %u: a message of %u bytes is in a receive of %u", (unsigned)(l - f->lane), wc->byte_len, w->len);
-	if (!slot_untouched(&s->arena, w->slot, !wc->status ? (wc->opcode == IBV_WC_RECV ? wc->byte_len : 0) : w->len, SLOT))
+	if (!slot_untouched(&s->arena, w->slot, written(l, w, wc), SLOT))
 		broke(f, "lane %u: a message of %u bytes wrote more", (unsigned)(l - f->lane), wc->byte_len);
+	if (!wc->status)
+		check_content(f, l, s, w, wc);
 	if (!wc->status && wc->wc_flags & IBV_WC_WITH_INV)
 		window_gone(f, l->host, wc->invalidated_rkey);
 	if (pair_of(l)->spared)
