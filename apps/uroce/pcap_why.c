@@ -44,10 +44,18 @@ static void say_timer(const struct ur_an_conn *c, const struct ur_an_half *h)
 		       h->open_early);
 }
 
+/* Among probes it may not show which repetitions were the retries: then the time that all of them take does. */
+static bool retried_for_long(const struct ur_an_conn *c, const struct ur_an_half *h)
+{
+	return c->cm && c->ack_timeout && h->open_tries > 1 &&
+	       h->open_until - h->open_since >= c->retry_count * (4096ull << c->ack_timeout);
+}
+
 /* Who disconnects, or is told so, gives up what is under way, however patient its timer is. */
 static bool closed_first(const struct ur_an_conn *c, const struct ur_an_half *h)
 {
-	return c->ending == UR_AN_DISCONNECTED && c->dreq_frame > h->open_frame && retries_of(h) < (c->cm ? c->retry_count : 1u);
+	return c->ending == UR_AN_DISCONNECTED && c->dreq_frame > h->open_frame && retries_of(h) < (c->cm ? c->retry_count : 1u) &&
+	       !retried_for_long(c, h);
 }
 
 static void say_closed(const struct ur_an_conn *c, const struct ur_an_half *h)
