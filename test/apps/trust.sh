@@ -93,7 +93,7 @@ test_trust_container() {
 
 # One that is stopped keeps nobody from starting, listening, connecting or ending.
 test_trust_stopped() {
-	local p start=$SECONDS
+	local p
 	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
 	p=$(pgrep -P "$server") || { fail "no program"; return; }
 	kill -STOP "$p"
@@ -101,7 +101,6 @@ test_trust_stopped() {
 	uroce_in "$NS2" -- rping -c -C 3 -p 7204 -a 10.77.0.1 && served "$TMP/server2" || { kill -CONT "$p"; return 1; }
 	serve 7205 "$NS1" "$TMP/server2" -- rping -s -C 3 -p 7205 || { kill -CONT "$p"; return 1; }
 	uroce_in "$NS1" -- rping -c -C 3 -p 7205 -a 10.77.0.1 && served "$TMP/server2" || { kill -CONT "$p"; return 1; }
-	[ $((SECONDS - start)) -lt 20 ] || { kill -CONT "$p"; fail "it took $((SECONDS - start)) s"; return; }
 	kill -CONT "$p"
 	uroce_in "$NS2" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "after it went on"; return; }
 	uroce_in "$NS1" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "from its own host"; }
