@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "engine/names.h"
+#include "engine/thread.h"
 
 #define BACKLOG 512                 /* two of each slot */
 #define GUESTS 64                   /* whose greeting we wait for */
@@ -358,24 +358,6 @@ static bool wait_until(struct ur_greeter *g, const bool *what, long ms)
 	return is_so;
 }
 
-static int start_thread(struct ur_greeter *g)
-{
-	sigset_t all, old;
-	pthread_attr_t attr;
-	int err;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&g->thread, &attr, greeter_main, g);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	if (!err)
-		pthread_setname_np(g->thread, "uroce-greeter");
-	return err;
-}
-
 int ur_greeter_open(uint64_t key, const struct ur_own_page *own, int listener, struct ur_greeter **out)
 {
 	struct ur_greeter *g;
@@ -395,7 +377,7 @@ int ur_greeter_open(uint64_t key, const struct ur_own_page *own, int listener, s
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->cond, NULL);
 	g->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = g->stop_fd < 0 || listen(listener, BACKLOG) ? errno : start_thread(g);
+	err = g->stop_fd < 0 || listen(listener, BACKLOG) ? errno : ur_thread_start(&g->thread, "uroce-greeter", STACK, greeter_main, g);
 	if (err) {
 		if (g->stop_fd >= 0)
 			close(g->stop_fd);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -18,6 +17,7 @@
 #include "engine/counters_file.h"
 #include "engine/engine_priv.h"
 #include "engine/output.h"
+#include "engine/thread.h"
 
 #define CATCH_EVERY UR_NS_PER_MS
 #define SLICE_NS (100 * UR_NS_PER_US) /* the shortest that there is */
@@ -318,17 +318,8 @@ static void *progress_main(void *arg)
 
 int ur_progress_start(struct ur_engine *e)
 {
-	sigset_t all, old;
-	int err;
-
 	if (e->cfg.counters[0])
 		ur_counters_on_signal(e->cfg.counters, &e->nic->counters);
 	ur_catch_start();
-	sigfillset(&all); /* the application's signals are for the application's threads; but see ur_catch_admit */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&e->progress, NULL, progress_main, e);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!err)
-		pthread_setname_np(e->progress, "uroce");
-	return err;
+	return ur_thread_start(&e->progress, "uroce", 0, progress_main, e); /* its signals: see ur_catch_admit */
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/output.h"
+#include "engine/thread.h"
 #include "engine/trace_text.h"
 
 #define RING (1u << 16) /* events; a power of two. More than a port makes in a nap */
@@ -191,21 +191,6 @@ static int open_fd(const char *path)
 	return ur_output_open(own, true);
 }
 
-/* The application's signals are for the application's threads. */
-static int start(struct ur_trace_file *f)
-{
-	sigset_t all, old;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&f->thread, NULL, writer, f);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!err)
-		pthread_setname_np(f->thread, "uroce-trace");
-	return err;
-}
-
 int ur_trace_file_open(const char *path, ur_time now, struct ur_trace_file **out)
 {
 	struct ur_trace_file *f = aligned_alloc(64, (sizeof(*f) + 63) & ~(size_t)63);
@@ -223,7 +208,7 @@ int ur_trace_file_open(const char *path, ur_time now, struct ur_trace_file **out
 	f->epoch = (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec - now;
 	f->last = now;
 	if (!err)
-		err = start(f);
+		err = ur_thread_start(&f->thread, "uroce-trace", 0, writer, f);
 	if (err) {
 		destroy(f);
 		return err;
