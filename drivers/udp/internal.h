@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of drivers/udp share: port.c opens, closes and steers, rx.c and tx.c move packets, buf.c has the memory. */
+/* What the files of drivers/udp share: port.c opens and closes, steer.c steers, rx.c and tx.c move packets, buf.c has the memory. */
 #ifndef UR_UDP_INTERNAL_H
 #define UR_UDP_INTERNAL_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening and closing the socket, its options, multicast groups and the link. */
 #include <errno.h>
-#include <linux/filter.h>
 #include <net/if.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
@@ -18,8 +17,6 @@
 #include "wire/frame.h"
 
 #define BUFFER (16 << 20) /* asked of the kernel for received packets; whoever may not have it gets net.core.rmem_max */
-
-#define QPN_TOP 5 /* byte of the BTH, and so of the datagram, that names the slot */
 
 /* --- options --- */
 
@@ -195,29 +192,6 @@ static void forsake(struct ur_port *p)
 static int wake_fd(struct ur_queue *q)
 {
 	return ur_udp_of_queue(q)->fd;
-}
-
-/*
- * `ldb [5]` and a comparison for each slot. What is for none of them, such as all that is for QP 1, goes to any, who passes it on; by
- * chance and not by the kernel's hash, with which each repetition would meet the same process, and in vain if that one is stopped.
- */
-int ur_udp_steer(struct ur_port *p, const uint8_t *slots, unsigned n)
-{
-	struct sock_filter f[2 * 256 + 4];
-	struct sock_fprog prog = {.filter = f};
-	unsigned len = 0;
-
-	f[len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_B | BPF_ABS, QPN_TOP);
-	for (unsigned i = 0; i < n && i < 256; i++) {
-		f[len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, slots[i], 0, 1);
-		f[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, i);
-	}
-	f[len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_RANDOM));
-	if (n)
-		f[len++] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, n);
-	f[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_A, 0); /* beyond the group: the kernel's hash decides */
-	prog.len = (unsigned short)len;
-	return setsockopt(ur_udp_of(p)->fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)) ? errno : 0;
 }
 
 static uint16_t path_mtu(struct ur_port *p, const struct ur_gid *dst)

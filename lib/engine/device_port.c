@@ -75,18 +75,36 @@ static int open_packet(struct ur_engine *e, struct ur_port **out, char *err)
 	return ur_packet_open(&pc, out, err, SENTENCE);
 }
 
+/* Tells the kernel which of the processes gets what; without it the shard passes on what is another process's. */
+static void steer(struct ur_engine *e, struct ur_port *port, const uint8_t *slots, unsigned n)
+{
+	struct ur_udp_sharing s = {.sharers = n};
+	uint16_t ports[UR_PORTS_LISTENED];
+
+	memcpy(s.slot, slots, n);
+	for (unsigned i = 0; i < n; i++) {
+		unsigned listens = ur_registry_listened(e->registry, slots[i], ports);
+
+		for (unsigned j = 0; j < listens && s.listens < UR_UDP_LISTENS; j++, s.listens++) {
+			s.listen[s.listens].port = ports[j];
+			s.listen[s.listens].sharer = (uint8_t)i;
+		}
+	}
+	ur_udp_steer(port, &s);
+}
+
 /* The processes that share the socket's port take turns to open and close it, so that all know the order in which they did. */
 static int open_in_turn(struct ur_engine *e, struct ur_port **out, char *err)
 {
 	const struct ur_udp_config uc = {
 		.ifname = e->hostif.name, .mac = e->hostif.mac, .mtu = e->hostif.mtu, .speed_mbps = e->hostif.speed_mbps};
 	uint8_t slots[256];
-	unsigned n = e->registry ? ur_registry_sharers_begin(e->registry, slots) : 0;
+	unsigned n = e->registry ? ur_registry_sharers_begin(e->registry, slots, false) : 0;
 	int r = ur_udp_open(&uc, out, err, SENTENCE);
 
 	if (!r && e->registry) {
 		slots[n++] = ur_registry_slot(e->registry);
-		ur_udp_steer(*out, slots, n); /* without it the shard passes on what is another process's */
+		steer(e, *out, slots, n);
 	}
 	if (e->registry)
 		ur_registry_sharers_end(e->registry, !r);
@@ -120,20 +138,34 @@ static void close_udp(struct ur_engine *e, struct ur_port *port)
 		close_plain(e, port);
 		return;
 	}
-	n = ur_registry_sharers_begin(e->registry, slots);
-	ur_udp_steer(port, slots, n);
+	n = ur_registry_sharers_begin(e->registry, slots, true);
+	steer(e, port, slots, n);
 	port->ops->close(port);
+	ur_registry_sharers_end(e->registry, false);
+}
+
+/* Under the lock. One that has the socket for itself gets all there is. */
+static void listens_udp(struct ur_engine *e, struct ur_port *port)
+{
+	uint8_t slots[256];
+	unsigned n;
+
+	if (!e->registry)
+		return;
+	n = ur_registry_sharers_begin(e->registry, slots, false);
+	if (n > 1)
+		steer(e, port, slots, n);
 	ur_registry_sharers_end(e->registry, false);
 }
 
 /* In the order in which `auto` tries them. */
 static const struct ur_port_kind kinds[] = {
-	{"udp", false, open_udp, close_udp},
-	{"packet", true, open_packet, close_plain},
-	{"dpdk", true, open_dpdk, close_plain},
+	{"udp", false, open_udp, close_udp, listens_udp},
+	{"packet", true, open_packet, close_plain, NULL},
+	{"dpdk", true, open_dpdk, close_plain, NULL},
 };
 
-static const struct ur_port_kind owned = {"dpdk", false, open_owned, close_plain};
+static const struct ur_port_kind owned = {"dpdk", false, open_owned, close_plain, NULL};
 
 static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 {
@@ -199,6 +231,12 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 		e->info.speed_mbps = (*out)->speed_mbps;
 	pthread_mutex_unlock(&e->info_lock);
 	return 0;
+}
+
+void ur_device_listens(struct ur_engine *e)
+{
+	if (e->kind->listens)
+		e->kind->listens(e, e->nic->port);
 }
 
 void ur_device_close_port(struct ur_engine *e)

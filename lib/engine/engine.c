@@ -497,5 +497,9 @@ int ur_engine_port_move(struct ur_engine *e, uint16_t port_space, const struct u
 
 int ur_engine_port_listen(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on)
 {
-	return e->registry ? ur_registry_listen(e->registry, port_space, gid, port, on) : 0;
+	int err = e->registry ? ur_registry_listen(e->registry, port_space, gid, port, on) : 0;
+
+	if (!err && on && ur_engine_started(e))
+		ur_device_listens(e);
+	return err;
 }

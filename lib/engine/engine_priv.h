@@ -23,6 +23,7 @@ struct ur_port_kind {
 	bool frames; /* the kernel sees RoCEv2 packets as well, and would answer them */
 	int (*open)(struct ur_engine *e, struct ur_port **out, char *err);
 	void (*close)(struct ur_engine *e, struct ur_port *port);
+	void (*listens)(struct ur_engine *e, struct ur_port *port); /* this process listens on another port; may be NULL */
 };
 
 struct ur_engine {
@@ -76,6 +77,8 @@ struct ur_port *ur_engine_take_inherited_port(void);
 int ur_device_open(struct ur_engine *e);
 /* Opens the port of the device; on the progress thread. 0, or an errno with the sentence set. */
 int ur_device_open_port(struct ur_engine *e, struct ur_port **out);
+/* This process listens on another port: for ports that bring each process what is its own. Under the lock. */
+void ur_device_listens(struct ur_engine *e);
 /* Closes it, at the end of the process. */
 void ur_device_close_port(struct ur_engine *e);
 /* Takes over what the monitor says: changes of the kernel's addresses and routes, neighbours that do not answer. Not under the lock. */

@@ -14,7 +14,7 @@
 
 #include "engine/page.h"
 
-#define UR_GREETING_MAGIC 0x75726f6365000900ull /* what a greeting begins with; its last bytes are the version of the page's layout */
+#define UR_GREETING_MAGIC 0x75726f6365000a00ull /* what a greeting begins with; its last bytes are the version of the page's layout */
 
 struct ur_greeter;
 

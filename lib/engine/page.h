@@ -53,6 +53,13 @@ struct ur_pair {
 	_Atomic uint64_t head;              /* as far as we have read its ring, if its id is in the upper half */
 };
 
+/* The ports that the process listens on, for those who steer packets to it (registry.c); those beyond are not shown. */
+#define UR_PORTS_LISTENED 64
+struct ur_ports_listened {
+	uint32_t n;
+	uint16_t port[UR_PORTS_LISTENED];
+};
+
 struct ur_page {
 	_Atomic uint32_t reads;   /* the owner takes what the rings to it bring */
 	_Atomic uint32_t started; /* its port is open */
@@ -63,6 +70,7 @@ struct ur_page {
 		uint8_t slot[UR_SLOTS];
 	} sharers;
 	struct ur_ports_left left;
+	struct ur_ports_listened listened;
 	_Alignas(64) _Atomic uint32_t sleeps; /* odd while the owner sleeps */
 	struct ur_port_table ports;
 	_Alignas(4096) struct ur_pair with[UR_SLOTS];

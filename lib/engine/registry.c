@@ -204,8 +204,10 @@ static bool shares(const struct ur_registry *r, uint8_t slot)
 {
 	char name[UR_NAME_MAX];
 
+	if (slot == r->slot)
+		return r->share_fd >= 0;
 	sharer_name(r, slot, name);
-	return slot != r->slot && ur_name_held(r->probe_fd, name);
+	return ur_name_held(r->probe_fd, name);
 }
 
 /* Each process shows the list as it was when it joined, with the number of the turn: the highest number is the latest. */
@@ -264,12 +266,14 @@ static void take_turn(struct ur_registry *r)
 	}
 }
 
-unsigned ur_registry_sharers_begin(struct ur_registry *r, uint8_t slots[256])
+unsigned ur_registry_sharers_begin(struct ur_registry *r, uint8_t slots[256], bool leave)
 {
 	uint32_t turn;
 
 	take_turn(r);
 	ur_registry_meet(r);
+	if (leave)
+		close_one(&r->share_fd);
 	return list_sharers(r, slots, &turn);
 }
 
@@ -278,8 +282,10 @@ static void show_list(struct ur_registry *r)
 	char name[UR_NAME_MAX];
 	uint8_t slots[256];
 	uint32_t turn;
-	unsigned n = list_sharers(r, slots, &turn);
+	unsigned n;
 
+	close_one(&r->share_fd);
+	n = list_sharers(r, slots, &turn);
 	slots[n++] = r->slot;
 	memcpy(r->own.page->sharers.slot, slots, n);
 	__atomic_store_n(&r->own.page->sharers.n, n, __ATOMIC_RELAXED);
@@ -288,10 +294,9 @@ static void show_list(struct ur_registry *r)
 	r->share_fd = ur_name_hold(name);
 }
 
-void ur_registry_sharers_end(struct ur_registry *r, bool in)
+void ur_registry_sharers_end(struct ur_registry *r, bool join)
 {
-	close_one(&r->share_fd);
-	if (in)
+	if (join)
 		show_list(r);
 	close_one(&r->turn_fd);
 }

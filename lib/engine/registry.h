@@ -14,10 +14,9 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "engine/page.h"
 
-struct ur_own_page;
 struct ur_registry;
-struct ur_sibling;
 
 /* `key` names the device in this network namespace. Takes a slot (1 to 255). 0, EAGAIN when all are taken, or an errno. */
 int ur_registry_open(uint64_t key, struct ur_registry **out);
@@ -47,11 +46,14 @@ void ur_registry_bury(struct ur_registry *r, uint8_t slot);
 
 /*
  * The processes that share a socket's port, in the order in which they joined; when one goes, the last takes its place (ur_udp_steer).
- * Between `begin`, which copies the slots of the others that live and returns their number, and `end`, which puts this process behind them
- * if it is `in`, no other joins or leaves, unless one that was stopped in between let us wait for half a second.
+ * Between `begin`, which copies the slots of those that live and returns their number, and `end`, no other joins or leaves, unless one that
+ * was stopped in between let us wait for half a second. With `leave` this process is one of them no more, with `join` it is the last.
  */
-unsigned ur_registry_sharers_begin(struct ur_registry *r, uint8_t slots[256]);
-void ur_registry_sharers_end(struct ur_registry *r, bool in);
+unsigned ur_registry_sharers_begin(struct ur_registry *r, uint8_t slots[256], bool leave);
+void ur_registry_sharers_end(struct ur_registry *r, bool join);
+
+/* On which ports does the process with that slot, or this one, listen? At most so many are told; of one that we have not met, none. */
+unsigned ur_registry_listened(const struct ur_registry *r, uint8_t slot, uint16_t port[UR_PORTS_LISTENED]);
 
 /* Does a live process hold the slot? */
 bool ur_registry_alive(const struct ur_registry *r, uint8_t slot);

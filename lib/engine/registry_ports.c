@@ -346,6 +346,34 @@ bool ur_registry_left(const struct ur_registry *r, uint16_t port, const struct u
 	return false;
 }
 
+/* --- ports that are listened on --- */
+
+static void show_listened(struct ur_registry *r, uint16_t port, bool on)
+{
+	struct ur_ports_listened *l = &r->own.page->listened;
+	uint32_t n = l->n, i = 0;
+
+	while (i < n && (on || l->port[i] != port))
+		i++;
+	if (on && n < UR_PORTS_LISTENED) {
+		l->port[n] = port;
+		__atomic_store_n(&l->n, n + 1, __ATOMIC_RELEASE);
+	} else if (!on && i < n) {
+		l->port[i] = l->port[n - 1];
+		__atomic_store_n(&l->n, n - 1, __ATOMIC_RELEASE);
+	}
+}
+
+unsigned ur_registry_listened(const struct ur_registry *r, uint8_t slot, uint16_t port[UR_PORTS_LISTENED])
+{
+	const struct ur_page *page = slot == r->slot ? r->own.page : r->sibling[slot] ? r->sibling[slot]->page : NULL;
+	unsigned n = page ? ur_min_u32(__atomic_load_n(&page->listened.n, __ATOMIC_ACQUIRE), UR_PORTS_LISTENED) : 0;
+
+	for (unsigned i = 0; i < n; i++)
+		port[i] = __atomic_load_n(&page->listened.port[i], __ATOMIC_RELAXED);
+	return n;
+}
+
 /* --- binding and listening --- */
 
 static int take(struct ur_registry *r, const struct ur_port_entry *what)
@@ -394,6 +422,8 @@ void ur_registry_release(struct ur_registry *r, uint16_t ps, const struct ur_gid
 {
 	struct ur_port_entry *e = find_own(r, ps, gid, port);
 
+	if (e && e->listening)
+		show_listened(r, port, false);
 	if (e)
 		remove_entry(r, e);
 }
@@ -410,6 +440,8 @@ static int start_listening(struct ur_registry *r, struct ur_port_entry *e)
 	err = alter(r, e, &what);
 	if (err)
 		drop_name(r, e);
+	else
+		show_listened(r, e->port, true);
 	return err;
 }
 
@@ -423,6 +455,7 @@ int ur_registry_listen(struct ur_registry *r, uint16_t ps, const struct ur_gid *
 	if (on)
 		return start_listening(r, e);
 	show_left(r, e);
+	show_listened(r, e->port, false);
 	what = *e;
 	what.listening = false;
 	show(r, e, &what, UR_PORT_HELD);

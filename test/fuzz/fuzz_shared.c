@@ -195,6 +195,7 @@ static void spoil_ring(struct ur_page *p)
 static void spoil_rest(struct ur_page *p)
 {
 	p->sharers.n = wild(256);
+	p->listened.n = wild(UR_PORTS_LISTENED);
 	atomic_store(&p->sharers.turn, wild(0));
 	p->sharers.slot[ur_rng_below(&evil, 256)] = (uint8_t)wild(256);
 	atomic_store(&p->sleeps, wild(4));
@@ -404,15 +405,20 @@ static void check_table(void)
 static void ask_around(void)
 {
 	struct ur_registry *r = side[ur_rng_below(&rng, 2)].r;
+	uint16_t ports[UR_PORTS_LISTENED];
 	uint8_t slots[256];
 
-	switch (ur_rng_below(&rng, 4)) {
+	switch (ur_rng_below(&rng, 5)) {
 	case 0: ur_registry_elsewhere(r, TCP, (uint16_t)(1000 + ur_rng_below(&rng, PORTS)), &ur_gid_all); break;
 	case 1: ur_registry_orphaned(r, (uint8_t)ur_rng_below(&rng, 256)); break;
 	case 2:
-		if (ur_registry_sharers_begin(r, slots) > 255)
+		if (ur_registry_sharers_begin(r, slots, ur_rng_below(&rng, 2)) > 255)
 			broken("more sharers than slots");
 		ur_registry_sharers_end(r, ur_rng_below(&rng, 2));
+		break;
+	case 3:
+		if (ur_registry_listened(r, (uint8_t)ur_rng_below(&rng, 256), ports) > UR_PORTS_LISTENED)
+			broken("more ports than are shown");
 		break;
 	default: check_table();
 	}

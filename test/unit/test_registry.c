@@ -234,6 +234,34 @@ static void registry_listen__needs_the_port_alone(void)
 	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &y, 7000, true), 0);
 }
 
+/* What those see who steer packets to their listeners. */
+static void registry_listened__shown_to_others(void)
+{
+	struct ur_registry *r = open_here(), *other = open_here();
+	uint16_t port[UR_PORTS_LISTENED], p;
+
+	CU_ASSERT_EQUAL(ur_registry_listened(r, ur_registry_slot(other), port), 0); /* not met */
+	for (p = 7000; p < 7003; p++) {
+		CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &x, false, &p), 0);
+		CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &x, p, true), 0);
+	}
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){8000}), 0);
+	CU_ASSERT_EQUAL(ur_registry_listened(r, ur_registry_slot(other), port), 3);
+	CU_ASSERT_TRUE(port[0] == 7000 && port[1] == 7001 && port[2] == 7002);
+	CU_ASSERT_EQUAL(ur_registry_listened(other, ur_registry_slot(other), port), 3);
+	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &x, 7000, false), 0);
+	ur_registry_release(other, TCP, &x, 7001);
+	CU_ASSERT_EQUAL(ur_registry_listened(r, ur_registry_slot(other), port), 1);
+	CU_ASSERT_EQUAL(port[0], 7002);
+	for (p = 9000; p < 9000 + 2 * UR_PORTS_LISTENED; p++) { /* more than can be shown */
+		CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &x, false, &p), 0);
+		CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &x, p, true), 0);
+	}
+	CU_ASSERT_EQUAL(ur_registry_listened(r, ur_registry_slot(other), port), UR_PORTS_LISTENED);
+	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &x, 9000 + UR_PORTS_LISTENED, false), 0); /* one of those that are not */
+	CU_ASSERT_EQUAL(ur_registry_listened(r, ur_registry_slot(other), port), UR_PORTS_LISTENED);
+}
+
 static void registry_move__between_addresses(void)
 {
 	struct ur_registry *r = open_here(), *other = open_here();
@@ -387,6 +415,7 @@ void ur_suite_registry(void)
 	CU_ADD_TEST(s, registry_bind__table_full);
 	CU_ADD_TEST(s, registry_bind__at_once);
 	CU_ADD_TEST(s, registry_listen__needs_the_port_alone);
+	CU_ADD_TEST(s, registry_listened__shown_to_others);
 	CU_ADD_TEST(s, registry_move__between_addresses);
 	CU_ADD_TEST(s, registry_elsewhere__families);
 	CU_ADD_TEST(s, registry_orphaned__lowest_speaks);

@@ -361,7 +361,7 @@ static void trust__stopped_sibling(void)
 	for (unsigned i = 0; i < 1000; i++)
 		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){0}), 0);
 	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){7000}), EADDRINUSE); /* it lives */
-	ur_registry_sharers_begin(r, (uint8_t[256]){0});
+	ur_registry_sharers_begin(r, (uint8_t[256]){0}, false);
 	ur_registry_sharers_end(r, true);
 	CU_ASSERT_TRUE(sleeps() - before < 100);
 	/* A newcomer waits a moment for it, and gets to know it when it goes on: he whom it answers, after it has come to know him. */
@@ -379,7 +379,7 @@ static int hold_the_turn(int fd, uint64_t k)
 
 	if (ur_registry_open(k, &r) || ur_registry_join(r))
 		return 1;
-	ur_registry_sharers_begin(r, (uint8_t[256]){0});
+	ur_registry_sharers_begin(r, (uint8_t[256]){0}, false);
 	return send(fd, "", 1, 0) == 1 && recv(fd, &end, 1, 0) == 1 ? 0 : 1;
 }
 
@@ -396,12 +396,12 @@ static void trust__stopped_in_its_turn(void)
 	r = join_here();
 	proc_stop(p);
 	before = sleeps();
-	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots), 0);
+	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots, false), 0);
 	ur_registry_sharers_end(r, true);
 	CU_ASSERT_TRUE(sleeps() - before < 1000);
 	proc_kill(p);
 	before = sleeps();
-	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots), 0); /* its death gave it back */
+	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots, true), 0); /* its death gave it back */
 	ur_registry_sharers_end(r, false);
 	CU_ASSERT_TRUE(sleeps() - before < 100);
 }
@@ -413,7 +413,7 @@ static int share(int fd, uint64_t k)
 
 	if (ur_registry_open(k, &r) || ur_registry_join(r))
 		return 1;
-	ur_registry_sharers_begin(r, (uint8_t[256]){0});
+	ur_registry_sharers_begin(r, (uint8_t[256]){0}, false);
 	ur_registry_sharers_end(r, true);
 	return send(fd, (char[]){(char)ur_registry_slot(r)}, 1, 0) == 1 && recv(fd, &end, 1, 0) == 1 ? 0 : 1;
 }
@@ -429,15 +429,15 @@ static void trust__stopped_sharer(void)
 	proc_stop(p);
 	r = join_here();
 	CU_ASSERT_FALSE(knows(r, slot));
-	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots), 1);
+	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots, false), 1);
 	CU_ASSERT_EQUAL(slots[0], slot);
 	ur_registry_sharers_end(r, true);
 	join_here();
-	CU_ASSERT_EQUAL(ur_registry_sharers_begin(here[1], slots), 2);
+	CU_ASSERT_EQUAL(ur_registry_sharers_begin(here[1], slots, false), 2);
 	CU_ASSERT_TRUE(slots[0] == slot && slots[1] == ur_registry_slot(r));
 	ur_registry_sharers_end(here[1], false);
 	proc_kill(p);
-	CU_ASSERT_EQUAL(ur_registry_sharers_begin(here[1], slots), 1);
+	CU_ASSERT_EQUAL(ur_registry_sharers_begin(here[1], slots, false), 1);
 	CU_ASSERT_EQUAL(slots[0], ur_registry_slot(r));
 	ur_registry_sharers_end(here[1], false);
 }
@@ -569,12 +569,12 @@ static void trust__sharers_that_lie(void)
 	page->sharers.n = UINT32_MAX;
 	for (unsigned i = 0; i < 256; i++)
 		page->sharers.slot[i] = (uint8_t)(255 - i);
-	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots), 0); /* nobody holds the name */
+	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots, false), 0); /* nobody holds the name */
 	ur_registry_sharers_end(r, true);
 	memset(page->sharers.slot, ur_registry_slot(here[1]), 256);
-	ur_registry_sharers_begin(here[1], slots);
+	ur_registry_sharers_begin(here[1], slots, false);
 	ur_registry_sharers_end(here[1], true);
-	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots), 1);
+	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots, true), 1);
 	CU_ASSERT_EQUAL(slots[0], ur_registry_slot(here[1]));
 	ur_registry_sharers_end(r, true);
 }
