@@ -146,7 +146,7 @@ static int rebuild_dev(const char *top)
 
 	snprintf(dir, sizeof(dir), "%s/newdev", top);
 	snprintf(node, sizeof(node), "%s/dev", top);
-	snprintf(to, sizeof(to), "%s%s", dir, UR_DEV_DIR + strlen("/dev"));
+	snprintf(to, sizeof(to), "%s%s", dir, &UR_DEV_DIR[strlen("/dev")]);
 	if (!d || mkdir(dir, 0755) || mkdir(to, 0755))
 		rc = failed("make the directory", dir);
 	while (!rc && (de = readdir(d)))

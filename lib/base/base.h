@@ -11,6 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Structs of the wire are read where they lie, and keys and ids are kept in pointers. */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || __SIZEOF_POINTER__ < 8
+#error "uroce runs on little-endian machines with 64-bit pointers only: build on x86_64, aarch64 or riscv64"
+#endif
+
 /* Nanoseconds on a clock that never goes back. Its origin is the caller's affair. */
 typedef uint64_t ur_time;
 
