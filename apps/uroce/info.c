@@ -103,7 +103,7 @@ static int show_config(void)
 		const struct ur_config_knob *k = &ur_config_knobs[i];
 
 		printf("%-10s %-24s %-13s %s\n", k->name, ur_config_text(&c, k, text, sizeof(text)),
-		       ur_cmd_option_given(k->name) ? "command line" : ur_config_source(k), k->help);
+		       ur_setting_given(k->name) ? "command line" : ur_config_source(k), k->help);
 	}
 	return 0;
 }
@@ -116,16 +116,26 @@ static int show_counters(void)
 	return ur_info_counters(ur_engine_inspect(&e) ? NULL : e);
 }
 
-int ur_cmd_info(int argc, char **argv)
-{
-	bool config = false, counters = false;
-	const struct ur_cmd_flag flags[] = {{"config", &config}, {"counters", &counters}, {NULL, NULL}};
-	int next, rc = ur_cmd_options(argc, argv, flags, &next);
+static bool config, counters;
+static const struct ur_option options[] = {
+	{"config", .set = &config, .help = "show each setting, its value, where that comes from, and what it is"},
+	{"counters", .set = &counters, .help = "show each counter and what it counts, with the values of processes that offer them"},
+	{0},
+};
 
-	if (rc)
-		return rc;
-	if (next < argc)
-		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not expected here: info takes options only", argv[next]);
+static const struct ur_example examples[] = {
+	{"uroce info --dev eth0", "The device on eth0 and the processes that use it."},
+	{"uroce info --config", "Every setting."},
+	{"uroce info --dev eth0 --counters", "The counters of the programs there that run with `UROCE_TELEMETRY=1`."},
+	{0},
+};
+
+static int run(int argc, char **argv)
+{
+	int rc = 0;
+
+	(void)argc;
+	(void)argv;
 	if (!config && !counters)
 		return show_device();
 	if (config)
@@ -136,3 +146,15 @@ int ur_cmd_info(int argc, char **argv)
 		rc = show_counters();
 	return rc;
 }
+
+const struct ur_command ur_command_info = {
+	.name = "info",
+	.summary = "show the device, settings and counters",
+	.text = "Shows the device with its GIDs and their indexes, its routes, and the processes that use it with the ports that they "
+		"listen on. It starts no port, sends nothing, and is not among the processes itself.\n\n"
+		"Programs offer their counters when they run with `UROCE_TELEMETRY=1`, to processes of the same user.",
+	.options = options,
+	.examples = examples,
+	.settings = true,
+	.run = run,
+};

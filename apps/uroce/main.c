@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of subcommands, --help and --version. */
-#include "cmd.h"
-
+/* The command itself: what stands in front of a subcommand, and how failures are told. */
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *help;
-} commands[] = {
-	{"run", ur_cmd_run,
-	 "run [OPTIONS] [--files] -- PROGRAM [ARGS]   run an RDMA program on uroce; with a device's files in /sys and /dev"},
-	{"info", ur_cmd_info,
-	 "info [OPTIONS] [--config] [--counters]   show the device, its GIDs and routes; every setting; every counter, with values"},
-	{"pcap", ur_cmd_pcap, "pcap COMMAND FILE...   what a capture of RoCEv2 traffic says; 'uroce pcap --help'"},
+#include "cmd.h"
+#include "commands.h"
+
+/* commands.h is made from the list in meson.build. */
+#define DECLARE(name) extern const struct ur_command ur_command_##name;
+UR_COMMANDS(DECLARE)
+#define REFER(name) &ur_command_##name,
+static const struct ur_command *const commands[] = {UR_COMMANDS(REFER) NULL};
+
+static bool version;
+static const struct ur_option options[] = {
+	{"version", .set = &version, .help = "print the version"},
+	{0},
+};
+
+static const struct ur_example examples[] = {
+	{"uroce run --dev eth0 -- rping -s", "A server of the RDMA CM on the addresses of eth0."},
+	{"uroce run --dev eth0 --capture ping.pcapng -- rping -c -a 192.0.2.1", "Its client on another host, with all packets recorded."},
+	{"uroce pcap ping.pcapng", "What happened in the recording."},
+	{"uroce info --dev eth0", "The device, its GIDs, and the processes that use it."},
+	{0},
 };
 
 int ur_cmd_fail(int status, const char *fmt, ...)
@@ -30,33 +38,41 @@ int ur_cmd_fail(int status, const char *fmt, ...)
 	return status;
 }
 
-static int help(void)
+static int fail_unknown(const char *word)
 {
-	puts("uroce: an RDMA NIC in software. Unmodified programs, plain Ethernet.\n");
-	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		printf("  uroce %s\n", commands[i].help);
-	puts("  uroce --version\n\nOptions of run and info:");
-	ur_cmd_options_help();
-	puts("\nExamples:\n"
-	     "  uroce run --dev eth0 -- rping -s\n"
-	     "  uroce run --dev eth0 --capture ping.pcapng -- rping -c -a 192.0.2.1\n"
-	     "  uroce run --vdev net_memif0,role=server,socket=/run/m.sock,socket-abstract=no --ip 10.0.0.1/24 -- rping -s\n"
-	     "  uroce info --dev eth0");
+	char names[256] = "";
+
+	for (const struct ur_command *const *p = commands; *p; p++) {
+		size_t n = strlen(names);
+
+		snprintf(names + n, sizeof(names) - n, "%s%s", !n ? "" : p[1] ? ", " : " and ", (*p)->name);
+	}
+	return ur_cmd_fail(UR_EXIT_USAGE, "unknown subcommand '%s': there are %s; 'uroce --help' explains them", word, names);
+}
+
+static int run(int argc, char **argv)
+{
+	if (argc > 0)
+		return fail_unknown(argv[0]);
+	if (!version)
+		return ur_cmd_fail(UR_EXIT_USAGE, "no subcommand given: try 'uroce run -- PROGRAM', 'uroce info' or 'uroce --help'");
+	puts("uroce " UROCE_VERSION);
 	return 0;
 }
 
+const struct ur_command ur_uroce = {
+	.name = "uroce",
+	.summary = "an RDMA NIC in software",
+	.text = "Unmodified programs that use librdmacm or libibverbs run on plain Ethernet: uroce speaks RoCEv2 in user space, through "
+		"the "
+		"kernel's sockets or DPDK's ports, without RDMA hardware, kernel module or privilege.",
+	.options = options,
+	.commands = commands,
+	.examples = examples,
+	.run = run,
+};
+
 int main(int argc, char **argv)
 {
-	if (argc < 2)
-		return ur_cmd_fail(UR_EXIT_USAGE, "no subcommand given: try 'uroce run -- PROGRAM', 'uroce info' or 'uroce --help'");
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
-		return help();
-	if (strcmp(argv[1], "--version") == 0) {
-		puts("uroce " UROCE_VERSION);
-		return 0;
-	}
-	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].run(argc - 1, argv + 1);
-	return ur_cmd_fail(UR_EXIT_USAGE, "unknown subcommand '%s': there are run, info and pcap; 'uroce --help' explains them", argv[1]);
+	return ur_command_main(&ur_uroce, argc, argv);
 }

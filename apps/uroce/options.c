@@ -7,10 +7,8 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <getopt.h>
 #include <libgen.h>
 #include <net/if.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,28 +24,28 @@ static int check_gw(const char *v);
 static int check_file(const char *v);
 static int check_fault(const char *v);
 
+/* What they mean says the knob's own table. */
 static const struct knob_option {
 	const char *name; /* of the option and the knob */
-	bool list;        /* may be given several times: values are joined by commas */
-	enum need need;   /* which kind of port it belongs to */
+	const char *arg, *complete;
+	bool list;      /* may be given several times: values are joined by commas */
+	enum need need; /* which kind of port it belongs to */
 	int (*check)(const char *value);
-	const char *help;
 } options[] = {
-	{"dev", false, NEED_SHARED, check_dev, "--dev IFACE       share a kernel interface, with its addresses and routes"},
-	{"port", false, NEED_SHARED, NULL, "--port KIND       how to use it: auto, udp (no privilege), packet (packet sockets), dpdk"},
-	{"vdev", false, NEED_OWNED, NULL, "--vdev ARGS       own a DPDK virtual device, such as net_memif0,role=client,..."},
-	{"ip", true, NEED_OWNED, check_ip, "--ip ADDR/LEN     address of the owned port; may be repeated"},
-	{"gw", true, NEED_OWNED, check_gw, "--gw ADDR         default gateway of the owned port; once for IPv4, once for IPv6"},
-	{"mtu", false, NEED_OWNED, NULL, "--mtu BYTES       IP MTU of the owned port"},
-	{"eal", false, NEED_NONE, NULL, "--eal ARGS        more arguments for DPDK's EAL, in one word"},
-	{"capture", false, NEED_NONE, check_file, "--capture FILE    write every frame to a pcapng file"},
-	{"trace", false, NEED_NONE, check_file, "--trace FILE      write what the engine does, an event a line in JSON"},
-	{"fault", false, NEED_NONE, check_fault, "--fault SPEC      inject faults: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=both,seed=7"},
-	{"counters", false, NEED_NONE, check_file, "--counters FILE   write the counters at exit, also when stopped; - is stderr"},
+	{"dev", "IFACE", UR_COMPLETE_INTERFACE, false, NEED_SHARED, check_dev},
+	{"port", "KIND", "auto udp packet dpdk", false, NEED_SHARED, NULL},
+	{"vdev", "ARGS", NULL, false, NEED_OWNED, NULL},
+	{"ip", "ADDR/LEN", NULL, true, NEED_OWNED, check_ip},
+	{"gw", "ADDR", NULL, true, NEED_OWNED, check_gw},
+	{"mtu", "BYTES", NULL, false, NEED_OWNED, NULL},
+	{"eal", "ARGS", NULL, false, NEED_NONE, NULL},
+	{"capture", "FILE", UR_COMPLETE_FILE, false, NEED_NONE, check_file},
+	{"trace", "FILE", UR_COMPLETE_FILE, false, NEED_NONE, check_file},
+	{"fault", "SPEC", NULL, false, NEED_NONE, check_fault},
+	{"counters", "FILE", UR_COMPLETE_FILE, false, NEED_NONE, check_file},
 };
 
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
-#define FLAGS_MAX 8
 
 static const char *given[OPTIONS]; /* values; NULL when not given */
 
@@ -60,18 +58,12 @@ static unsigned option_index(const char *name)
 	return i;
 }
 
-bool ur_cmd_option_given(const char *knob)
+bool ur_setting_given(const char *name)
 {
 	for (unsigned i = 0; i < OPTIONS; i++)
-		if (strcmp(options[i].name, knob) == 0)
+		if (strcmp(options[i].name, name) == 0)
 			return given[i] != NULL;
 	return false;
-}
-
-void ur_cmd_options_help(void)
-{
-	for (unsigned i = 0; i < OPTIONS; i++)
-		printf("  %s\n", options[i].help);
 }
 
 static int check_dev(const char *v)
@@ -138,9 +130,10 @@ static int check_fault(const char *v)
 	return ur_fault_parse(v, &spec, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_USAGE, "%s", err) : 0;
 }
 
-static int take(unsigned i, const char *value)
+static int take(const struct ur_option *o, const char *value)
 {
 	static char joined[OPTIONS][UR_CONFIG_STR];
+	unsigned i = option_index(o->name);
 	int n, rc = options[i].check ? options[i].check(value) : 0;
 
 	if (rc)
@@ -214,51 +207,35 @@ static int check_config(void)
 	return 0;
 }
 
-static bool is_flag(const char *name, const struct ur_cmd_flag *flags)
+static const char *knob_help(const char *name)
 {
-	for (; flags->name; flags++)
-		if (strcmp(flags->name, name) == 0)
-			return true;
-	return false;
+	for (unsigned i = 0; i < ur_config_knob_count; i++)
+		if (strcmp(ur_config_knobs[i].name, name) == 0)
+			return ur_config_knobs[i].help;
+	return "";
 }
 
-/* The values of getopt_long: 256 and up for options, 512 and up for flags. A flag hides the option of its name. */
-static void fill(struct option *opts, const struct ur_cmd_flag *flags)
+const struct ur_option *ur_setting_options(void)
 {
+	static struct ur_option table[OPTIONS + 1];
+
 	for (unsigned i = 0; i < OPTIONS; i++)
-		if (!is_flag(options[i].name, flags))
-			*opts++ = (struct option){options[i].name, required_argument, NULL, (int)i + 256};
-	for (unsigned i = 0; i < FLAGS_MAX && flags[i].name; i++)
-		*opts++ = (struct option){flags[i].name, no_argument, NULL, (int)i + 512};
-	*opts = (struct option){NULL, 0, NULL, 0};
+		table[i] = (struct ur_option){
+			.name = options[i].name,
+			.arg = options[i].arg,
+			.complete = options[i].complete,
+			.help = knob_help(options[i].name),
+			.take = take,
+		};
+	return table;
 }
 
-int ur_cmd_options(int argc, char **argv, const struct ur_cmd_flag *flags, int *next)
+int ur_setting_options_end(void)
 {
-	struct option opts[OPTIONS + FLAGS_MAX + 1];
-	int c, rc = 0;
+	int rc = check_conflicts();
 
-	fill(opts, flags);
-	opterr = 0;
-	while (!rc && (c = getopt_long(argc, argv, "+:", opts, NULL)) != -1) {
-		if (c == ':')
-			rc = ur_cmd_fail(UR_EXIT_USAGE, "the option '%s' needs a value: 'uroce --help' lists the options",
-					 argv[optind - 1]);
-		else if (c == '?')
-			rc = ur_cmd_fail(UR_EXIT_USAGE,
-					 "unknown option '%s': 'uroce --help' lists the options; those of the program stand after --",
-					 argv[optind - 1]);
-		else if (c < 512)
-			rc = take((unsigned)c - 256, optarg);
-		else
-			*flags[c - 512].set = true;
-	}
-	*next = optind;
-	if (!rc)
-		rc = check_conflicts();
-	if (!rc) {
-		put_environment();
-		rc = check_config();
-	}
-	return rc;
+	if (rc)
+		return rc;
+	put_environment();
+	return check_config();
 }

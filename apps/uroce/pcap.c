@@ -2,48 +2,46 @@
 /* The table of what uroce pcap can do with a capture. Without a name from it, the words are files to judge. */
 #include "pcap.h"
 
-#include <string.h>
+#include <errno.h>
+#include <stdlib.h>
 
 #include "cmd.h"
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *help;
-} commands[] = {
-	{"why", ur_pcap_why, "pcap why [--qp N] FILE                  why requests failed; status 1 when some did"},
-	{"check", ur_pcap_check, "pcap check [--json] [--quiet] FILE...   every finding, one a line; status 1 when there is an error"},
-	{"ladder", ur_pcap_ladder, "pcap ladder FILE [--at FRAME] [--qp N]      the packets around a finding as a picture, side by side"},
-	{"list", ur_pcap_list, "pcap list [--json | --csv] FILE         numbers of every connection, a line for each direction"},
-	{"rewrite", ur_pcap_rewrite, "pcap rewrite [OPTIONS] IN OUT           a copy with other addresses, numbers, data; see --help"},
-	{"replay", ur_pcap_replay, "pcap replay [--as ADDR] [--qp N] FILE    uroce in the place of a host, and what it does otherwise"},
-	{"mutate", ur_pcap_mutate, "pcap mutate [--each N] IN DIR           falsified copies, one for each kind of fault, and a MANIFEST"},
-	{"compare", ur_pcap_compare, "pcap compare [--json] [--packets] A B   the same traffic at two places; status 1 when it differs"},
-	{"annotate", ur_pcap_annotate, "pcap annotate IN OUT.pcapng             a copy with findings as comments, which Wireshark shows"},
-	{"counters", ur_pcap_counters, "pcap counters [--host A --after X] FILE  what a NIC's counters ought to show, beside what they do"},
+static const struct ur_command *const commands[] = {
+	&ur_pcap_why,     &ur_pcap_check,    &ur_pcap_ladder,   &ur_pcap_list, &ur_pcap_rewrite, &ur_pcap_replay, &ur_pcap_mutate,
+	&ur_pcap_compare, &ur_pcap_annotate, &ur_pcap_counters, NULL,
 };
 
-static int help(void)
+static const struct ur_example examples[] = {
+	{"uroce pcap ping.pcapng", "What happened, in sentences, connection by connection."},
+	{"uroce pcap why --qp 0x2a ping.pcapng", "Why the requests of that QP failed."},
+	{"tcpdump -w - udp port 4791 | uroce pcap check -", "All findings in what is recorded until it is interrupted."},
+	{"uroce pcap rewrite --share ping.pcapng show.pcap", "A copy without addresses, numbers and data of yours."},
+	{0},
+};
+
+bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v)
 {
-	puts("uroce pcap: what a capture of RoCEv2 traffic says. FILE is pcap or pcapng, gzip or not; '-' is standard input.\n");
-	puts("  uroce pcap FILE...                            what happened, in sentences, connection by connection");
-	for (unsigned i = 0; i < ur_array_size(commands); i++)
-		printf("  uroce %s\n", commands[i].help);
-	puts("\nEach ends with status 2 when a file cannot be read to its end. A file with the name of a command: ./check");
-	return 0;
+	unsigned long n;
+	char *end;
+
+	if (*s < '0' || *s > '9')
+		return false;
+	errno = 0;
+	n = strtoul(s, &end, 0);
+	*v = (uint32_t)n;
+	return !*end && !errno && n <= max;
 }
 
-int ur_cmd_pcap(int argc, char **argv)
-{
-	if (argc < 2)
-		return ur_cmd_fail(UR_EXIT_USAGE, "no file given: 'uroce pcap --help' tells what can be done with a capture");
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		return help();
-	for (unsigned i = 0; i < ur_array_size(commands); i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].run(argc - 1, argv + 1);
-	if (strncmp(argv[1], "--", 2) == 0)
-		return ur_cmd_fail(UR_EXIT_USAGE, "unknown option '%s': 'uroce pcap --help' tells what can be done with a capture",
-				   argv[1]);
-	return ur_pcap_verdict(argc - 1, argv + 1);
-}
+const struct ur_command ur_command_pcap = {
+	.name = "pcap",
+	.operands = "FILE...",
+	.complete = UR_COMPLETE_FILE,
+	.summary = "tell what a capture of RoCEv2 traffic says",
+	.text = "Without a command: what happened, in sentences, connection by connection. FILE is a pcap or pcapng file, and `-` standard "
+		"input; either may be compressed by gzip. A file that has the name of a command is given with a directory: `./check`.",
+	.status = "0; 2 when a file cannot be read to its end.",
+	.commands = commands,
+	.examples = examples,
+	.run = ur_pcap_verdict,
+};

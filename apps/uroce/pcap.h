@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "analyze/analyze.h"
+#include "command.h"
 
 #define UR_PCAP_TEXT 512 /* bytes of a sentence */
 
@@ -75,20 +76,14 @@ static inline const char *ur_pcap_severity(enum ur_rule rule)
 
 /* "1.25 ms". */
 const char *ur_pcap_time(uint64_t ns, char to[24]);
-/* A JSON string with its quotes. */
-void ur_pcap_json(FILE *out, const char *s);
 const char *ur_pcap_service(uint8_t service);
 
-int ur_pcap_check(int argc, char **argv);
+/* A whole number, of any base that C knows, as the value of an option. */
+bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v);
+
+/* Those that are subcommands of their own, and the one without a name. */
+extern const struct ur_command ur_pcap_annotate, ur_pcap_check, ur_pcap_compare, ur_pcap_counters, ur_pcap_ladder, ur_pcap_list,
+	ur_pcap_mutate, ur_pcap_replay, ur_pcap_rewrite, ur_pcap_why;
 int ur_pcap_verdict(int argc, char **argv);
-int ur_pcap_why(int argc, char **argv);
-int ur_pcap_list(int argc, char **argv);
-int ur_pcap_mutate(int argc, char **argv);
-int ur_pcap_replay(int argc, char **argv);
-int ur_pcap_rewrite(int argc, char **argv);
-int ur_pcap_compare(int argc, char **argv);
-int ur_pcap_counters(int argc, char **argv);
-int ur_pcap_annotate(int argc, char **argv);
-int ur_pcap_ladder(int argc, char **argv);
 
 #endif

@@ -340,19 +340,29 @@ static int annotate(const struct ur_pcap_file *f, const char *to)
 	return rc;
 }
 
-int ur_pcap_annotate(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct ur_pcap_file f;
 	int rc = UR_EXIT_USAGE;
 
-	if (argc != 3 || strncmp(argv[1], "--", 2) == 0 || strncmp(argv[2], "--", 2) == 0)
-		return ur_cmd_fail(rc, "two files are wanted: uroce pcap annotate IN OUT.pcapng");
-	if (strcmp(argv[1], "-") == 0)
+	(void)argc;
+	if (strcmp(argv[0], "-") == 0)
 		return ur_cmd_fail(rc, "annotate reads its input twice: save it in a file first");
-	if (same_file(argv[1], argv[2]))
-		return ur_cmd_fail(rc, "%s and %s are one file: write the copy elsewhere", argv[1], argv[2]);
-	if (ur_pcap_open(&f, argv[1]))
-		rc = annotate(&f, argv[2]);
+	if (same_file(argv[0], argv[1]))
+		return ur_cmd_fail(rc, "%s and %s are one file: write the copy elsewhere", argv[0], argv[1]);
+	if (ur_pcap_open(&f, argv[0]))
+		rc = annotate(&f, argv[1]);
 	ur_pcap_close(&f);
 	return rc;
 }
+
+const struct ur_command ur_pcap_annotate = {
+	.name = "annotate",
+	.operands = "IN OUT",
+	.complete = UR_COMPLETE_FILE,
+	.summary = "write a copy with findings as comments, which Wireshark shows",
+	.text = "OUT is pcapng. Every finding is a comment of its packet there; Wireshark's display filter is `frame.comment`. Blocks of a "
+		"pcapng file are copied as they are. IN is read twice, so it cannot be standard input.",
+	.status = "0; 2 when IN cannot be read to its end, or OUT cannot be written.",
+	.run = run,
+};

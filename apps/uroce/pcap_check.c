@@ -6,6 +6,13 @@
 #include "cmd.h"
 #include "pcap.h"
 
+static bool json, quiet;
+static const struct ur_option options[] = {
+	{"json", .set = &json, .help = "a JSON object for each finding"},
+	{"quiet", .set = &quiet, .help = "errors and warnings only"},
+	{0},
+};
+
 static void print_line(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
 {
 	const char *clause = ur_rules[g->rule].clause;
@@ -17,17 +24,17 @@ static void print_line(const struct ur_pcap_file *f, const struct ur_pcap_findin
 static void print_json(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
 {
 	fputs("{\"file\":", stdout);
-	ur_pcap_json(stdout, f->name);
+	ur_json_string(stdout, f->name);
 	printf(",\"frame\":%u,\"time\":%" PRIu64 ".%09" PRIu64 ",\"severity\":\"%s\",\"rule\":\"%s\",\"qpn\":%u,\"sentence\":", g->frame,
 	       (uint64_t)(g->when / UR_NS_PER_S), (uint64_t)(g->when % UR_NS_PER_S), ur_pcap_severity(g->rule), ur_rules[g->rule].name,
 	       g->qpn);
-	ur_pcap_json(stdout, g->text);
+	ur_json_string(stdout, g->text);
 	fputs(",\"clause\":", stdout);
-	ur_pcap_json(stdout, ur_rules[g->rule].clause);
+	ur_json_string(stdout, ur_rules[g->rule].clause);
 	puts("}");
 }
 
-static int check(const char *name, bool json, bool quiet)
+static int check(const char *name)
 {
 	struct ur_pcap_file f;
 	struct ur_an_totals t = {0};
@@ -65,25 +72,24 @@ static int check(const char *name, bool json, bool quiet)
 	return rc;
 }
 
-int ur_pcap_check(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-	bool json = false, quiet = false;
-	int worst = 0, files = 0;
+	int worst = 0;
 
-	for (int i = 1; i < argc; i++) {
-		json |= strcmp(argv[i], "--json") == 0;
-		quiet |= strcmp(argv[i], "--quiet") == 0;
-	}
-	for (int i = 1; i < argc; i++) {
-		int rc;
+	for (int i = 0; i < argc; i++) {
+		int rc = check(argv[i]);
 
-		if (strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "--quiet") == 0)
-			continue;
-		if (strncmp(argv[i], "--", 2) == 0)
-			return ur_cmd_fail(UR_EXIT_USAGE, "unknown option '%s': check takes --json, --quiet and files", argv[i]);
-		rc = check(argv[i], json, quiet);
 		worst = rc > worst ? rc : worst;
-		files++;
 	}
-	return files ? worst : ur_cmd_fail(UR_EXIT_USAGE, "no file given: uroce pcap check [--json] [--quiet] FILE...");
+	return worst;
 }
+
+const struct ur_command ur_pcap_check = {
+	.name = "check",
+	.operands = "FILE...",
+	.complete = UR_COMPLETE_FILE,
+	.summary = "print every finding, one a line",
+	.status = "0; 1 when there is an error among the findings, 2 when a file cannot be read to its end.",
+	.options = options,
+	.run = run,
+};

@@ -9,7 +9,6 @@
 #include "pcap.h"
 
 #define LATE_NS UR_NS_PER_MS
-#define USAGE "uroce pcap compare [--json] [--packets] [--late MICROSECONDS] A B"
 
 struct job {
 	const char *name[2];
@@ -89,9 +88,9 @@ static void say_totals(const struct job *j, const struct ur_cmp_totals *t)
 static void json_totals(const struct job *j, const struct ur_cmp_totals *t)
 {
 	fputs("{\"a\":", stdout);
-	ur_pcap_json(stdout, j->name[0]);
+	ur_json_string(stdout, j->name[0]);
 	fputs(",\"b\":", stdout);
-	ur_pcap_json(stdout, j->name[1]);
+	ur_json_string(stdout, j->name[1]);
 	printf(",\"packets_a\":%" PRIu64 ",\"packets_b\":%" PRIu64 ",\"both\":%" PRIu64 ",\"outside_a\":%" PRIu64 ",\"outside_b\":%" PRIu64
 	       ",\"damaged_a\":%" PRIu64 ",\"damaged_b\":%" PRIu64 ",\"aligned\":%s,\"both_ways\":%s,\"offset\":%" PRId64
 	       ",\"drift\":%.3f,\"left_out\":%" PRIu64 "}\n",
@@ -245,42 +244,52 @@ static int compare(struct job *j)
 	return t.aligned ? rc : UR_EXIT_USAGE;
 }
 
-static bool parse_late(struct job *j, const char *s)
-{
-	char *end;
-	unsigned long us = strtoul(s, &end, 0);
+static struct job job = {.late = LATE_NS};
 
-	j->late = us * UR_NS_PER_US;
-	return *s >= '0' && *s <= '9' && !*end && us <= UINT32_MAX;
+static bool parse_late(const char *s)
+{
+	uint32_t us = 0;
+	bool ok = ur_pcap_number(s, UINT32_MAX, &us);
+
+	job.late = us * UR_NS_PER_US;
+	return ok;
 }
 
-int ur_pcap_compare(int argc, char **argv)
+static const struct ur_option options[] = {
+	{"packets", .set = &job.packets, .help = "list each packet that differs, with its frames in both files"},
+	{"late", "MICROSECONDS", .parse = parse_late,
+	 .help = "how much longer than the fastest of its flow a packet may take; 1000 without it"},
+	{"json", .set = &job.json, .help = "an object a line"},
+	{0},
+};
+
+static int run(int argc, char **argv)
 {
-	struct job j = {.late = LATE_NS};
-	unsigned files = 0;
 	int rc;
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--json") == 0)
-			j.json = true;
-		else if (strcmp(argv[i], "--packets") == 0)
-			j.packets = true;
-		else if (strcmp(argv[i], "--late") == 0 && i + 1 < argc && parse_late(&j, argv[i + 1]))
-			i++;
-		else if (strncmp(argv[i], "--", 2) != 0 && files < 2)
-			j.name[files++] = argv[i];
-		else
-			return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not expected here: " USAGE, argv[i]);
-	}
-	if (files < 2)
-		return ur_cmd_fail(UR_EXIT_USAGE, "two files are wanted: " USAGE);
-	if (strcmp(j.name[0], j.name[1]) == 0)
-		return ur_cmd_fail(UR_EXIT_USAGE, "both files are %s: give recordings of two places", j.name[0]);
-	rc = compare(&j);
-	free(j.shown);
-	ur_compare_destroy(j.cmp);
-	ur_analysis_destroy(j.conns);
-	ur_pcap_source_close(&j.in[0]);
-	ur_pcap_source_close(&j.in[1]);
+	for (int i = 0; i < argc; i++)
+		job.name[i] = argv[i];
+	if (strcmp(job.name[0], job.name[1]) == 0)
+		return ur_cmd_fail(UR_EXIT_USAGE, "both files are %s: give recordings of two places", job.name[0]);
+	rc = compare(&job);
+	free(job.shown);
+	ur_compare_destroy(job.cmp);
+	ur_analysis_destroy(job.conns);
+	ur_pcap_source_close(&job.in[0]);
+	ur_pcap_source_close(&job.in[1]);
 	return rc;
 }
+
+const struct ur_command ur_pcap_compare = {
+	.name = "compare",
+	.operands = "A B",
+	.complete = UR_COMPLETE_FILE,
+	.summary = "set two recordings of the same traffic, made at two places, side by side",
+	.text = "What was lost, doubled, overtaken, late or changed between them. Packets are known by their hosts, QP, PSN, opcode, "
+		"headers and payload, so addresses must be the same at both places. The clocks may differ as they like: offset and drift "
+		"are "
+		"found from the packets, the shortest ways in both directions being taken for equally long.",
+	.status = "0 when nothing differs, 1 when something does, 2 when a file cannot be read to its end or no packet is in both.",
+	.options = options,
+	.run = run,
+};

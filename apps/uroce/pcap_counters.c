@@ -14,7 +14,6 @@
 
 #define TEXT_MAX (1u << 16) /* bytes of names and values */
 #define HOSTS 256
-#define USAGE "uroce pcap counters [--host ADDRESS] [--before X] [--after Y] FILE"
 
 struct sums {                                             /* of one host */
 	uint64_t none;                                    /* always 0 */
@@ -226,32 +225,43 @@ static int counters(const struct job *j)
 	return rc;
 }
 
-int ur_pcap_counters(int argc, char **argv)
+static struct job job;
+static const struct ur_option options[] = {
+	{"host", "ADDRESS", .value = &job.host, .help = "only this host"},
+	{"after", "FILE", UR_COMPLETE_FILE, .value = &job.after.path,
+	 .help = "its counters from behind the traffic, to stand beside; needs `--host`"},
+	{"before", "FILE", UR_COMPLETE_FILE, .value = &job.before.path,
+	 .help = "its counters from ahead of the traffic; without it they began at 0"},
+	{0},
+};
+
+static int run(int argc, char **argv)
 {
-	struct job j = {0};
 	int rc = UR_EXIT_USAGE;
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--host") == 0 && i + 1 < argc)
-			j.host = argv[++i];
-		else if (strcmp(argv[i], "--before") == 0 && i + 1 < argc)
-			j.before.path = argv[++i];
-		else if (strcmp(argv[i], "--after") == 0 && i + 1 < argc)
-			j.after.path = argv[++i];
-		else if (strncmp(argv[i], "--", 2) != 0 && !j.file)
-			j.file = argv[i];
-		else
-			return ur_cmd_fail(rc, "'%s' is not expected here: " USAGE, argv[i]);
-	}
-	if (!j.file)
-		return ur_cmd_fail(rc, "no file given: " USAGE);
-	if (j.before.path && !j.after.path)
+	(void)argc;
+	job.file = argv[0];
+	if (job.before.path && !job.after.path)
 		return ur_cmd_fail(rc, "--before needs --after: the counters from behind the traffic");
-	if (j.after.path && !j.host)
+	if (job.after.path && !job.host)
 		return ur_cmd_fail(rc, "--after needs --host: the address of the host whose counters these are");
-	if ((!j.before.path || load(&j.before)) && (!j.after.path || load(&j.after)))
-		rc = counters(&j);
-	free(j.before.text);
-	free(j.after.text);
+	if ((!job.before.path || load(&job.before)) && (!job.after.path || load(&job.after)))
+		rc = counters(&job);
+	free(job.before.text);
+	free(job.after.text);
 	return rc;
 }
+
+const struct ur_command ur_pcap_counters = {
+	.name = "counters",
+	.operands = "FILE",
+	.complete = UR_COMPLETE_FILE,
+	.summary = "tell what a NIC's counters ought to show of the traffic, beside what they do",
+	.text = "For each host, what a ConnectX there ought to have counted; two numbers are a least and a most, where a recording cannot "
+		"tell. Counters are a folder of files with a value each, such as `/sys/class/infiniband/mlx5_0/ports/1/hw_counters`, or a "
+		"file "
+		"with the output of `rdma statistic show link mlx5_0/1`.",
+	.status = "0; 1 when a counter differs, 2 when a file cannot be read to its end or holds no connection of the host.",
+	.options = options,
+	.run = run,
+};

@@ -307,55 +307,63 @@ out:
 
 /* --- the command line --- */
 
-static bool take_number(const char *s, long *v)
-{
-	char *end;
+static struct args args = {.qp = -1, .lines = LINES};
 
-	errno = 0;
-	*v = strtol(s, &end, 0);
-	return *s && !*end && !errno && *v > 0 && *v <= UINT32_MAX;
+static bool parse_positive(const char *s, uint32_t max, long *v)
+{
+	uint32_t n = 0;
+	bool ok = ur_pcap_number(s, max, &n) && n;
+
+	*v = n;
+	return ok;
 }
 
-static bool take_option(struct args *a, const char *name, const char *value)
+static bool parse_at(const char *s)
 {
-	if (strcmp(name, "--at") == 0)
-		return take_number(value, &a->at);
-	if (strcmp(name, "--qp") == 0)
-		return take_number(value, &a->qp) && a->qp < 1 << 24;
-	if (strcmp(name, "--lines") == 0)
-		return take_number(value, &a->lines) && a->lines <= LINES_MAX;
-	if (strcmp(name, "--trace") == 0)
-		a->trace = value;
-	else if (strcmp(name, "--svg") == 0)
-		a->svg = value;
-	else if (strcmp(name, "--html") == 0)
-		a->html = value;
-	else
-		return false;
-	return true;
+	return parse_positive(s, UINT32_MAX, &args.at);
 }
 
-int ur_pcap_ladder(int argc, char **argv)
+static bool parse_qp(const char *s)
 {
-	struct args a = {.at = 0, .qp = -1, .lines = LINES};
+	return parse_positive(s, 0xffffff, &args.qp);
+}
 
-	for (int i = 1; i < argc; i++) {
-		if (strncmp(argv[i], "--", 2) == 0) {
-			if (i + 1 == argc || !take_option(&a, argv[i], argv[i + 1]))
-				return ur_cmd_fail(UR_EXIT_USAGE,
-						   "'%s %s': ladder takes --at FRAME, --qp N, --lines N, --trace FILE, --svg FILE, --html "
-						   "FILE and one capture",
-						   argv[i], i + 1 < argc ? argv[i + 1] : "");
-			i++;
-		} else if (a.file) {
-			return ur_cmd_fail(UR_EXIT_USAGE, "two files given: a ladder is of one");
-		} else {
-			a.file = argv[i];
-		}
-	}
-	if (!a.file)
-		return ur_cmd_fail(UR_EXIT_USAGE, "no file given: uroce pcap ladder FILE [--at FRAME] [--svg FILE]");
-	if (strcmp(a.file, "-") == 0)
+static bool parse_lines(const char *s)
+{
+	return parse_positive(s, LINES_MAX, &args.lines);
+}
+
+static const struct ur_option options[] = {
+	{"at", "FRAME", .parse = parse_at, .help = "around this frame; without it, around the first error or repetition"},
+	{"qp", "NUMBER", .parse = parse_qp, .help = "of a connection with this QP, a number such as 0x2a"},
+	{"lines", "N", .parse = parse_lines, .help = "at most so many lines, 1 to 2000; 56 without it"},
+	{"trace", "FILE", UR_COMPLETE_FILE, .value = &args.trace,
+	 .help = "what the engine of one of the two did meanwhile, as `uroce run --trace` wrote it"},
+	{"svg", "FILE", UR_COMPLETE_FILE, .value = &args.svg, .help = "draw a picture with colours; `-` is standard output"},
+	{"html", "FILE", UR_COMPLETE_FILE, .value = &args.html, .help = "draw it for a browser, with the details of each packet"},
+	{0},
+};
+
+static int run(int argc, char **argv)
+{
+	(void)argc;
+	args.file = argv[0];
+	if (strcmp(args.file, "-") == 0)
 		return ur_cmd_fail(UR_EXIT_USAGE, "a ladder needs a file, since it is read more than once: save the standard input");
-	return ladder(&a);
+	return ladder(&args);
 }
+
+const struct ur_command ur_pcap_ladder = {
+	.name = "ladder",
+	.operands = "FILE",
+	.complete = UR_COMPLETE_FILE,
+	.summary = "draw the packets around a finding, side by side",
+	.text = "Each arrow is a packet of one connection, and ends where it went no further: before the recorder, or behind it. What is "
+		"not "
+		"in the file, and whose absence shows, has an arrow of dots. Many packets of a kind in a row share a line. FILE is read "
+		"more "
+		"than once, so it cannot be standard input.",
+	.status = "0; 2 when a file cannot be read to its end, or there is no such connection.",
+	.options = options,
+	.run = run,
+};

@@ -113,20 +113,28 @@ static int list(const char *name, enum format format)
 	return rc;
 }
 
-int ur_pcap_list(int argc, char **argv)
-{
-	enum format format = TEXT;
-	const char *name = NULL;
+static bool json, csv;
+static const struct ur_option options[] = {
+	{"json", .set = &json, .help = "a JSON object for each line"},
+	{"csv", .set = &csv, .help = "values separated by commas, with a line of names"},
+	{0},
+};
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--json") == 0)
-			format = JSON;
-		else if (strcmp(argv[i], "--csv") == 0)
-			format = CSV;
-		else if (strncmp(argv[i], "--", 2) != 0 && !name)
-			name = argv[i];
-		else
-			return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not expected here: uroce pcap list [--json | --csv] FILE", argv[i]);
-	}
-	return name ? list(name, format) : ur_cmd_fail(UR_EXIT_USAGE, "no file given: uroce pcap list [--json | --csv] FILE");
+static int run(int argc, char **argv)
+{
+	(void)argc;
+	if (json && csv)
+		return ur_cmd_fail(UR_EXIT_USAGE, "--json and --csv exclude one another: give one of them");
+	return list(argv[0], json ? JSON : csv ? CSV : TEXT);
 }
+
+const struct ur_command ur_pcap_list = {
+	.name = "list",
+	.operands = "FILE",
+	.complete = UR_COMPLETE_FILE,
+	.summary = "print the numbers of every connection, a line for each direction",
+	.text = "Times are in nanoseconds, goodput in bit/s.",
+	.status = "0; 2 when the file cannot be read to its end.",
+	.options = options,
+	.run = run,
+};

@@ -220,39 +220,46 @@ static int mutate(struct job *j, unsigned copies)
 	return rc;
 }
 
-static int usage(const char *what)
+static uint32_t copies = 1;
+
+static bool parse_each(const char *s)
 {
-	return ur_cmd_fail(UR_EXIT_USAGE, "%s: uroce pcap mutate [--each N] IN DIR", what);
+	return ur_pcap_number(s, COPIES_MAX, &copies) && copies;
 }
 
-int ur_pcap_mutate(int argc, char **argv)
-{
-	unsigned long copies = 1;
-	struct job *j = calloc(1, sizeof(*j));
-	char *end = NULL;
-	int rc = 0;
+static const struct ur_option options[] = {
+	{"each", "N", .parse = parse_each, .help = "so many copies for each fault, up to 1000; 1 without it"},
+	{0},
+};
 
+static int run(int argc, char **argv)
+{
+	struct job *j = calloc(1, sizeof(*j));
+	int rc;
+
+	(void)argc;
 	if (!j)
 		return ur_cmd_fail(UR_EXIT_FAIL, "no memory");
-	for (int i = 1; i < argc && !rc; i++) {
-		if (strcmp(argv[i], "--each") == 0) {
-			copies = i + 1 < argc ? strtoul(argv[++i], &end, 10) : 0;
-			if (!copies || copies > COPIES_MAX || *end)
-				rc = usage("--each takes a number of copies for each fault, 1 to 1000");
-		} else if (strncmp(argv[i], "--", 2) == 0 || j->dir) {
-			rc = usage(j->dir ? "too many names" : "unknown option");
-		} else if (!j->in) {
-			j->in = argv[i];
-		} else {
-			j->dir = argv[i];
-		}
-	}
-	if (!rc && !j->dir)
-		rc = usage(j->in ? "no folder given" : "no file given");
-	if (!rc)
-		rc = mutate(j, (unsigned)copies);
+	j->in = argv[0];
+	j->dir = argv[1];
+	rc = mutate(j, copies);
 	ur_mutator_destroy(j->m);
 	ur_recording_free(&j->r);
 	free(j);
 	return rc;
 }
+
+const struct ur_command ur_pcap_mutate = {
+	.name = "mutate",
+	.operands = "IN DIR",
+	.complete = UR_COMPLETE_FILE,
+	.summary = "write falsified copies, one for each kind of fault, for who tests what judges captures",
+	.text = "Packets are dropped, doubled, moved, or changed in one field, and have a right ICRC again unless that is what is wrong. "
+		"The "
+		"file `MANIFEST` in DIR, which is made if need be, says what is false in which frame. A packet is chosen whose fault "
+		"`uroce pcap "
+		"check` names, so each copy can be decided. The capture has to fit into memory.",
+	.status = "0; 1 when a file cannot be written, 2 when IN cannot be read or holds nothing that could be falsified.",
+	.options = options,
+	.run = run,
+};

@@ -35,20 +35,6 @@ const char *ur_pcap_time(uint64_t ns, char to[24])
 	return to;
 }
 
-void ur_pcap_json(FILE *out, const char *s)
-{
-	fputc('"', out);
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			fputc('\\', out);
-		if ((unsigned char)*s < 0x20)
-			fprintf(out, "\\u%04x", (unsigned char)*s);
-		else
-			fputc(*s, out);
-	}
-	fputc('"', out);
-}
-
 static void found(void *ctx, const struct ur_finding *f)
 {
 	struct ur_pcap_file *file = ctx;

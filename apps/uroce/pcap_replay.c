@@ -10,7 +10,7 @@
 
 #define LIMITS                                                                                                                             \
 	"replayed in virtual time: requests and answers of RC and UC, up to 8388608 PSNs each way; not XRC, not datagrams, not what the "  \
-	"connection manager says, no congestion notifications, no probes and repairs by range; a loss between the recorder and the host " \
+	"connection manager says, no congestion notifications, no probes and repairs by range; a loss between the recorder and the host "  \
 	"that no NAK tells of shows as a difference"
 
 struct wish {
@@ -37,11 +37,11 @@ static void tell(void *ctx, unsigned frame, const char *field, const char *recor
 
 	if (v->wish->json) {
 		printf("%s{\"frame\":%u,\"what\":", v->told++ ? "," : "", frame);
-		ur_pcap_json(stdout, field);
+		ur_json_string(stdout, field);
 		fputs(",\"recorded\":", stdout);
-		ur_pcap_json(stdout, recorded);
+		ur_json_string(stdout, recorded);
 		fputs(",\"replayed\":", stdout);
-		ur_pcap_json(stdout, replayed);
+		ur_json_string(stdout, replayed);
 		putchar('}');
 		return;
 	}
@@ -68,11 +68,11 @@ static void name_end(const struct endpoint *e, char *to, size_t room)
 static void print_json_head(const struct wish *w, const char *me, const char *peer, const struct conn *c)
 {
 	fputs("{\"file\":", stdout);
-	ur_pcap_json(stdout, w->file);
+	ur_json_string(stdout, w->file);
 	fputs(",\"in_place_of\":", stdout);
-	ur_pcap_json(stdout, me);
+	ur_json_string(stdout, me);
 	fputs(",\"peer\":", stdout);
-	ur_pcap_json(stdout, peer);
+	ur_json_string(stdout, peer);
 	printf(",\"service\":\"%s\",\"differences\":[", ur_pcap_service(c->service));
 }
 
@@ -83,7 +83,7 @@ static void print_json_tail(const struct side *s, const struct report *r, enum s
 	printf("],\"count\":%u,\"requests\":%u,\"answers\":%u,\"messages\":%u,\"ended_by_frame\":%u,\"skipped\":", r->differences,
 	       r->requests, r->responses, r->messages, refusal ? refusal->frame : 0);
 	if (st)
-		ur_pcap_json(stdout, why);
+		ur_json_string(stdout, why);
 	else
 		fputs("null", stdout);
 	puts("}");
@@ -210,30 +210,37 @@ static int replay_file(const struct wish *w)
 	return rc;
 }
 
-int ur_pcap_replay(int argc, char **argv)
+static struct wish wish;
+
+static bool parse_qp(const char *s)
 {
-	static const char *const usage = "uroce pcap replay [--as ADDR] [--qp N] [--json] FILE";
-	struct wish w = {.json = false};
-	char *end = NULL;
-
-	for (int i = 1; i < argc; i++) {
-		bool value = i + 1 < argc;
-
-		if (strcmp(argv[i], "--json") == 0) {
-			w.json = true;
-		} else if (strcmp(argv[i], "--as") == 0 && value) {
-			w.as = argv[++i];
-		} else if (strcmp(argv[i], "--qp") == 0 && value) {
-			w.qpn = (uint32_t)strtoul(argv[++i], &end, 0);
-			if (*end || !w.qpn || w.qpn > 0xffffff)
-				return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is no QP number: %s", argv[i], usage);
-		} else if (strncmp(argv[i], "--", 2) == 0) {
-			return ur_cmd_fail(UR_EXIT_USAGE, "unknown option '%s', or one without its value: %s", argv[i], usage);
-		} else if (w.file) {
-			return ur_cmd_fail(UR_EXIT_USAGE, "more than one file: %s", usage);
-		} else {
-			w.file = argv[i];
-		}
-	}
-	return w.file ? replay_file(&w) : ur_cmd_fail(UR_EXIT_USAGE, "no file given: %s", usage);
+	return ur_pcap_number(s, 0xffffff, &wish.qpn) && wish.qpn;
 }
+
+static const struct ur_option options[] = {
+	{"as", "ADDRESS", .value = &wish.as, .help = "only in the place of this host"},
+	{"qp", "NUMBER", .parse = parse_qp, .help = "only the connection with this QP, a number such as 0x2a"},
+	{"json", .set = &wish.json, .help = "an object a side"},
+	{0},
+};
+
+static int run(int argc, char **argv)
+{
+	(void)argc;
+	wish.file = argv[0];
+	return replay_file(&wish);
+}
+
+const struct ur_command ur_pcap_replay = {
+	.name = "replay",
+	.operands = "FILE",
+	.complete = UR_COMPLETE_FILE,
+	.summary = "put uroce in the place of a host, and tell what it does otherwise",
+	.text = "uroce's transport gets what the peer of the host sent, when it was sent, and what it sends is compared with what the host "
+		"sent: requests, answers, and data. Only RC and UC are replayed. Whole packets are needed, and all of them; the capture "
+		"has to "
+		"fit into memory.",
+	.status = "0 when all was as recorded, 1 when something was not, 2 when the file cannot be read or nothing in it can be replayed.",
+	.options = options,
+	.run = run,
+};

@@ -19,7 +19,10 @@ struct wishes {
 	struct ur_rewrite_qpn qpn[LIST_MAX];
 	struct ur_rewrite_mac mac[LIST_MAX];
 	const char *in, *out;
+	bool payload, seed, share; /* given */
 };
+
+static struct wishes wishes = {.c = {.addr = wishes.addr, .qpn = wishes.qpn, .mac = wishes.mac}};
 
 /* --- what options say; each is false when it cannot be understood --- */
 
@@ -31,18 +34,6 @@ static bool parse_ip(const char *s, struct ur_gid *g, bool *v4)
 	if (*v4)
 		*g = ur_gid_from_v4(addr);
 	return *v4 || inet_pton(AF_INET6, s, g->raw) == 1;
-}
-
-static bool parse_number(const char *s, uint32_t max, uint32_t *v)
-{
-	char *end;
-	unsigned long n;
-
-	if (*s < '0' || *s > '9')
-		return false;
-	n = strtoul(s, &end, 0);
-	*v = (uint32_t)n;
-	return !*end && n <= max;
 }
 
 static bool parse_mac(const char *s, struct ur_mac *m)
@@ -57,160 +48,135 @@ static bool parse_mac(const char *s, struct ur_mac *m)
 	return true;
 }
 
-/* Cuts "old=new" in two. */
-static bool halves(char *s, char **old, char **new)
-{
-	char *eq = strchr(s, '=');
+#define OLD_MAX 64
 
-	if (!eq || eq == s || !eq[1])
+/* Cuts "old=new" in two. */
+static bool halves(const char *s, char old[OLD_MAX], const char **new)
+{
+	size_t n = strcspn(s, "=");
+
+	if (!n || n >= OLD_MAX || !s[n] || !s[n + 1])
 		return false;
-	*eq = 0;
-	*old = s;
-	*new = eq + 1;
+	memcpy(old, s, n);
+	old[n] = 0;
+	*new = s + n + 1;
 	return true;
 }
 
-static bool want_addr(struct wishes *w, char *s)
+/* True when all are to get new ones. */
+static bool is_new(const char *s, bool *new)
 {
-	struct ur_rewrite_addr *a = &w->addr[w->c.naddr];
-	char *old, *new, *slash;
+	*new |= strcmp(s, "new") == 0;
+	return strcmp(s, "new") == 0;
+}
+
+static bool want_addr(const char *s)
+{
+	struct ur_rewrite_config *c = &wishes.c;
+	struct ur_rewrite_addr *a = &wishes.addr[c->naddr];
+	char old[OLD_MAX], *slash;
+	const char *new;
 	uint32_t bits = 128;
 	bool v4[2];
 
-	w->c.new_addr |= strcmp(s, "new") == 0;
-	if (strcmp(s, "new") == 0)
+	if (is_new(s, &c->new_addr))
 		return true;
-	if (w->c.naddr == LIST_MAX || !halves(s, &old, &new))
+	if (c->naddr == LIST_MAX || !halves(s, old, &new))
 		return false;
 	slash = strchr(old, '/');
 	if (slash)
 		*slash = 0;
 	if (!parse_ip(old, &a->old, &v4[0]) || !parse_ip(new, &a->new, &v4[1]) || v4[0] != v4[1])
 		return false;
-	if (slash && (!parse_number(slash + 1, v4[0] ? 32 : 128, &bits)))
+	if (slash && (!ur_pcap_number(slash + 1, v4[0] ? 32 : 128, &bits)))
 		return false;
 	if (slash && v4[0])
 		bits += 96;
 	a->bits = (uint8_t)bits;
-	w->c.naddr++;
+	c->naddr++;
 	return true;
 }
 
-static bool want_qpn(struct wishes *w, char *s)
+static bool want_qpn(const char *s)
 {
-	char *old, *new;
+	struct ur_rewrite_config *c = &wishes.c;
+	struct ur_rewrite_qpn *q = &wishes.qpn[c->nqpn];
+	char old[OLD_MAX];
+	const char *new;
 
-	w->c.new_qpn |= strcmp(s, "new") == 0;
-	if (strcmp(s, "new") == 0)
+	if (is_new(s, &c->new_qpn))
 		return true;
-	return w->c.nqpn < LIST_MAX && halves(s, &old, &new) && parse_number(old, 0xffffff, &w->qpn[w->c.nqpn].old) &&
-	       parse_number(new, 0xffffff, &w->qpn[w->c.nqpn++].new);
+	if (c->nqpn == LIST_MAX || !halves(s, old, &new) || !ur_pcap_number(old, 0xffffff, &q->old) ||
+	    !ur_pcap_number(new, 0xffffff, &q->new))
+		return false;
+	c->nqpn++;
+	return true;
 }
 
-static bool want_mac(struct wishes *w, char *s)
+static bool want_mac(const char *s)
 {
-	char *old, *new;
+	struct ur_rewrite_config *c = &wishes.c;
+	struct ur_rewrite_mac *m = &wishes.mac[c->nmac];
+	char old[OLD_MAX];
+	const char *new;
 
-	w->c.new_mac |= strcmp(s, "new") == 0;
-	if (strcmp(s, "new") == 0)
+	if (is_new(s, &c->new_mac))
 		return true;
-	return w->c.nmac < LIST_MAX && halves(s, &old, &new) && parse_mac(old, &w->mac[w->c.nmac].old) &&
-	       parse_mac(new, &w->mac[w->c.nmac++].new);
+	if (c->nmac == LIST_MAX || !halves(s, old, &new) || !parse_mac(old, &m->old) || !parse_mac(new, &m->new))
+		return false;
+	c->nmac++;
+	return true;
 }
 
-static bool want_psn(struct wishes *w, char *s)
+static bool want_psn(const char *s)
 {
-	w->c.new_psn |= strcmp(s, "new") == 0;
-	return strcmp(s, "new") == 0 || (*s == '+' && parse_number(s + 1, 0xffffff, &w->c.psn_add));
+	return is_new(s, &wishes.c.new_psn) || (*s == '+' && ur_pcap_number(s + 1, 0xffffff, &wishes.c.psn_add));
 }
 
-static bool want_payload(struct wishes *w, char *s)
+static bool want_payload(const char *s)
 {
-	static const char *const names[] = {
-		[UR_PAYLOAD_KEEP] = "keep", [UR_PAYLOAD_ZERO] = "zero", [UR_PAYLOAD_SCRAMBLE] = "scramble"};
+	static const char *const names[] = {[UR_PAYLOAD_KEEP] = "keep", [UR_PAYLOAD_ZERO] = "zero", [UR_PAYLOAD_SCRAMBLE] = "scramble"};
 
 	for (unsigned i = 0; i < ur_array_size(names); i++) {
 		if (strcmp(s, names[i]) != 0)
 			continue;
-		w->c.payload = (enum ur_rewrite_payload)i;
+		wishes.c.payload = (enum ur_rewrite_payload)i;
+		wishes.payload = true;
 		return true;
 	}
 	return false;
 }
 
-static bool want_seed(struct wishes *w, char *s)
+static bool want_seed(const char *s)
 {
 	uint32_t n;
 
-	if (!parse_number(s, UINT32_MAX, &n))
+	if (!ur_pcap_number(s, UINT32_MAX, &n))
 		return false;
-	w->c.seed = ur_seed_of(n);
+	wishes.c.seed = ur_seed_of(n);
+	wishes.seed = true;
 	return true;
 }
 
-static const struct option {
-	const char *name;
-	bool (*want)(struct wishes *w, char *s);
-	const char *takes, *help;
-} options[] = {
-	{"--map", want_addr, "new | OLD[/BITS]=NEW", "IP addresses, in the messages of the connection manager too; may be given again"},
-	{"--mac", want_mac, "new | OLD=NEW", "MAC addresses; may be given again"},
-	{"--qpn", want_qpn, "new | OLD=NEW", "queue pair numbers; may be given again"},
-	{"--psn", want_psn, "new | +N", "packet sequence numbers"},
-	{"--payload", want_payload, "keep | zero | scramble", "what packets carry, private data too; scrambled, equal ones stay equal"},
-	{"--seed", want_seed, "N", "the same numbers and bytes again next time; otherwise they come from the kernel"},
+static const struct ur_option options[] = {
+	{"share", .set = &wishes.share,
+	 .help = "all of it: new addresses and numbers, and scrambled payload unless `--payload` says otherwise"},
+	{"map", "new | OLD[/BITS]=NEW", "new", .parse = want_addr,
+	 .help = "other IP addresses, in the messages of the connection manager too; may be given again"},
+	{"mac", "new | OLD=NEW", "new", .parse = want_mac, .help = "other MAC addresses; may be given again"},
+	{"qpn", "new | OLD=NEW", "new", .parse = want_qpn, .help = "other queue pair numbers; may be given again"},
+	{"psn", "new | +N", "new", .parse = want_psn, .help = "other packet sequence numbers"},
+	{"payload", "keep | zero | scramble", "keep zero scramble", .parse = want_payload,
+	 .help = "what packets carry, private data too; scrambled, equal ones stay equal"},
+	{"seed", "N", .parse = want_seed, .help = "the same numbers and bytes again next time; otherwise they come from the kernel"},
+	{0},
 };
-
-static int help(void)
-{
-	puts("uroce pcap rewrite [OPTIONS] IN OUT: copies the RoCEv2 packets of a capture; lengths, checksums and ICRC fit\n"
-	     "what has changed, and what was wrong stays wrong in the same way. '-' is standard input or output.\n");
-	for (unsigned i = 0; i < ur_array_size(options); i++)
-		printf("  %-10s %-22s %s\n", options[i].name, options[i].takes, options[i].help);
-	printf("  %-10s %-22s %s\n", "--share", "", "all of it: new addresses and numbers, scrambled payload");
-	puts("\n'new' gives all that no OLD=NEW names a new one: addresses of 198.18.0.0/15 and 2001:db8::/32, MAC addresses that\n"
-	     "begin with 02. Remote keys and addresses of memory stay. Frames that are not RoCEv2 are left out.");
-	return 0;
-}
 
 static void share(struct wishes *w)
 {
 	w->c.new_addr = w->c.new_mac = w->c.new_qpn = w->c.new_psn = true;
-	w->c.payload = UR_PAYLOAD_SCRAMBLE;
-}
-
-/* 0, or the status to end with. */
-static int read_options(struct wishes *w, int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++) {
-		const struct option *o = NULL;
-
-		for (unsigned k = 0; k < ur_array_size(options); k++)
-			if (strcmp(argv[i], options[k].name) == 0)
-				o = &options[k];
-		if (strcmp(argv[i], "--share") == 0) {
-			share(w);
-		} else if (o) {
-			char *value = i + 1 < argc ? strdup(argv[++i]) : NULL;
-			bool ok = value && o->want(w, value);
-
-			free(value);
-			if (!ok)
-				return ur_cmd_fail(UR_EXIT_USAGE, "%s takes %s, and not '%s'", o->name, o->takes, value ? argv[i] : "");
-		} else if (strncmp(argv[i], "--", 2) == 0) {
-			return ur_cmd_fail(UR_EXIT_USAGE, "unknown option '%s': 'uroce pcap rewrite --help' names them", argv[i]);
-		} else if (!w->in) {
-			w->in = argv[i];
-		} else if (!w->out) {
-			w->out = argv[i];
-		} else {
-			return ur_cmd_fail(UR_EXIT_USAGE, "too many files: uroce pcap rewrite [OPTIONS] IN OUT");
-		}
-	}
-	if (!w->out)
-		return ur_cmd_fail(UR_EXIT_USAGE, "no %s given: uroce pcap rewrite [OPTIONS] IN OUT",
-				   w->in ? "name for the result" : "file");
-	return 0;
+	if (!w->payload)
+		w->c.payload = UR_PAYLOAD_SCRAMBLE;
 }
 
 /* --- the copy --- */
@@ -266,24 +232,34 @@ static int copy(const struct wishes *w)
 	return rc;
 }
 
-int ur_pcap_rewrite(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-	struct wishes *w;
-	int rc;
+	struct wishes *w = &wishes;
 
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-		return help();
-	w = calloc(1, sizeof(*w));
-	if (!w || getrandom(&w->c.seed, sizeof(w->c.seed), 0) != sizeof(w->c.seed)) {
-		free(w);
-		return ur_cmd_fail(UR_EXIT_FAIL, "no memory, or no random numbers from the kernel");
-	}
-	w->c.addr = w->addr;
-	w->c.qpn = w->qpn;
-	w->c.mac = w->mac;
-	rc = read_options(w, argc, argv);
-	if (!rc)
-		rc = copy(w);
-	free(w);
-	return rc;
+	(void)argc;
+	w->in = argv[0];
+	w->out = argv[1];
+	if (w->share)
+		share(w);
+	if (!w->seed && getrandom(&w->c.seed, sizeof(w->c.seed), 0) != sizeof(w->c.seed))
+		return ur_cmd_fail(UR_EXIT_FAIL, "the kernel has no random numbers: give some with --seed N");
+	return copy(w);
 }
+
+const struct ur_command ur_pcap_rewrite = {
+	.name = "rewrite",
+	.operands = "IN OUT",
+	.complete = UR_COMPLETE_FILE,
+	.summary = "write a copy with other addresses, numbers and data",
+	.text = "Copies the RoCEv2 packets of a capture; lengths, checksums and ICRC fit what has changed, and what was wrong stays wrong "
+		"in the "
+		"same way. `-` is standard input or output.\n\n"
+		"`new` gives all that no OLD=NEW names a new one: addresses of 198.18.0.0/15 and 2001:db8::/32, MAC addresses that begin "
+		"with "
+		"02. Remote keys and addresses of memory stay, and so do times, lengths, service and communication ids. Frames that are "
+		"not "
+		"RoCEv2 are left out.",
+	.status = "0; 1 when OUT cannot be written, 2 when IN cannot be read to its end or holds no RoCEv2 packet.",
+	.options = options,
+	.run = run,
+};

@@ -4,7 +4,6 @@
  * 12 (retry exceeded), 13 (RNR retry exceeded), 9, 10 or 11 (refused), and 5 (flushed) for all that was posted behind.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
@@ -155,7 +154,18 @@ static bool say_half(const struct ur_an_conn *c, unsigned i)
 	return true;
 }
 
-static bool wanted(const struct ur_an_conn *c, long qpn)
+static long qpn = -1;
+
+static bool parse_qp(const char *value)
+{
+	uint32_t n = 0;
+	bool ok = ur_pcap_number(value, 0xffffff, &n);
+
+	qpn = n;
+	return ok;
+}
+
+static bool wanted(const struct ur_an_conn *c)
 {
 	return qpn < 0 || c->half[0].dqpn == (uint32_t)qpn || c->half[1].dqpn == (uint32_t)qpn;
 }
@@ -176,7 +186,7 @@ static bool say_cm(const struct ur_pcap_file *f)
 	return any;
 }
 
-static int why(const char *name, long qpn)
+static int why(const char *name)
 {
 	struct ur_pcap_file f;
 	struct ur_an_conn c;
@@ -186,7 +196,7 @@ static int why(const char *name, long qpn)
 	if (ur_pcap_open(&f, name)) {
 		any = qpn < 0 && say_cm(&f);
 		for (uint32_t i = 0; ur_analysis_conn(f.analysis, i, &c); i++) {
-			if (!wanted(&c, qpn))
+			if (!wanted(&c))
 				continue;
 			known = true;
 			any |= say_half(&c, 0);
@@ -202,21 +212,24 @@ static int why(const char *name, long qpn)
 	return rc;
 }
 
-int ur_pcap_why(int argc, char **argv)
-{
-	const char *name = NULL;
-	long qpn = -1;
-	char *end = "";
+static const struct ur_option options[] = {
+	{"qp", "NUMBER", .parse = parse_qp, .help = "only requests to or from this QP, a number such as 0x2a"},
+	{0},
+};
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--qp") == 0 && i + 1 < argc)
-			qpn = strtol(argv[++i], &end, 0);
-		else if (strncmp(argv[i], "--", 2) != 0 && !name)
-			name = argv[i];
-		else
-			return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not expected here: uroce pcap why [--qp N] FILE", argv[i]);
-	}
-	if (*end || qpn > 0xffffff)
-		return ur_cmd_fail(UR_EXIT_USAGE, "a QP is a number up to 0xffffff");
-	return name ? why(name, qpn) : ur_cmd_fail(UR_EXIT_USAGE, "no file given: uroce pcap why [--qp N] FILE");
+static int run(int argc, char **argv)
+{
+	(void)argc;
+	return why(argv[0]);
 }
+
+const struct ur_command ur_pcap_why = {
+	.name = "why",
+	.operands = "FILE",
+	.complete = UR_COMPLETE_FILE,
+	.summary = "tell why requests failed",
+	.text = "For each QP: which completion status its requests will have ended with, and what in the recording made it so.",
+	.status = "0; 1 when requests failed, 2 when the file cannot be read to its end.",
+	.options = options,
+	.run = run,
+};

@@ -98,22 +98,33 @@ static int prepend(const char *variable, const char *first)
 	return 0;
 }
 
-int ur_cmd_run(int argc, char **argv)
+static bool files;
+static const struct ur_option options[] = {
+	{"files", .set = &files,
+	 .help = "show the program the device's files in /sys/class and /dev/infiniband, which UCX and Open MPI look for"},
+	{0},
+};
+
+static const struct ur_example examples[] = {
+	{"uroce run --dev eth0 -- rping -s -v", "A server on the addresses of eth0."},
+	{"uroce run --dev eth0 --capture ping.pcapng -- rping -c -v -C 10 -a 192.0.2.1", "Its client, with all packets recorded."},
+	{"uroce run --dev eth0 --fault drop=1%,seed=7 -- ib_write_bw 192.0.2.1", "The same losses each time."},
+	{"uroce run --vdev net_memif0,role=server,socket=/run/m.sock,socket-abstract=no --ip 10.0.0.1/24 -- rping -s",
+	 "A port of its own, over shared memory."},
+	{0},
+};
+
+static int run(int argc, char **argv)
 {
-	bool files = false;
-	const struct ur_cmd_flag flags[] = {{"files", &files}, {NULL, NULL}};
 	char library[PATH_MAX], dropin[PATH_MAX], program[PATH_MAX];
 	struct stat st;
-	int next, rc = ur_cmd_options(argc, argv, flags, &next);
+	int rc;
 
-	if (rc)
-		return rc;
-	if (next >= argc)
+	if (argc < 1)
 		return ur_cmd_fail(UR_EXIT_USAGE, "no program given: write it after --, as in 'uroce run --dev eth0 -- rping -s'");
-	if (!find_program(argv[next], program, sizeof(program), &st))
+	if (!find_program(argv[0], program, sizeof(program), &st))
 		return ur_cmd_fail(UR_EXIT_NO_PROGRAM,
-				   "program '%s' does not exist or cannot be executed: give the path of an RDMA program after --",
-				   argv[next]);
+				   "program '%s' does not exist or cannot be executed: give the path of an RDMA program after --", argv[0]);
 	if ((st.st_mode & S_ISUID) && st.st_uid != geteuid())
 		return ur_cmd_fail(UR_EXIT_FAIL,
 				   "program '%s' is set-user-ID, for which the system ignores preloaded libraries: run it as its owner",
@@ -129,7 +140,31 @@ int ur_cmd_run(int argc, char **argv)
 		rc = ur_files_provide();
 	if (rc)
 		return rc;
-	execv(program, argv + next);
+	execv(program, argv);
 	return ur_cmd_fail(errno == ENOENT ? UR_EXIT_NO_PROGRAM : 126,
 			   "program '%s' could not be started (%s): check its interpreter and architecture", program, strerror(errno));
 }
+
+const struct ur_command ur_command_run = {
+	.name = "run",
+	.operands = "-- PROGRAM [ARG...]",
+	.complete = UR_COMPLETE_PROGRAM,
+	.summary = "run an RDMA program on uroce",
+	.text = "Runs PROGRAM, which need not know of it, with uroce in the place of librdmacm and libibverbs. Programs that it starts "
+		"run on uroce, too.\n\n"
+		"Each option but `--files` sets the variable `UROCE_` and its name in capitals for the program; uroce(5) has more "
+		"settings. "
+		"Without `--dev` and `--vdev`, and when neither the environment nor the file that `UROCE_CONF` names has one of them, the "
+		"interface of the default route is shared, or else the only one that is up, has an address and is not the loopback.\n\n"
+		"The library is preloaded, so set-user-ID and statically linked programs cannot run on it. `--files` needs CAP_SYS_ADMIN "
+		"or "
+		"a kernel that allows user namespaces, and gives the program mounts of its own.",
+	.status =
+		"that of the program; 1 when something is wrong with the machine, 2 with the command line, 126 when the program cannot be "
+		"started, 127 when there is none.",
+	.options = options,
+	.examples = examples,
+	.settings = true,
+	.program = true,
+	.run = run,
+};
