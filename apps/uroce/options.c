@@ -15,6 +15,7 @@
 
 #include "engine/config.h"
 #include "engine/fault.h"
+#include "engine/hostif.h"
 
 enum need { NEED_NONE, NEED_SHARED, NEED_OWNED };
 
@@ -68,6 +69,10 @@ bool ur_setting_given(const char *name)
 
 static int check_dev(const char *v)
 {
+	char name[IF_NAMESIZE], err[256];
+
+	if (ur_hostif_is_pattern(v))
+		return ur_hostif_match(v, name, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_FAIL, "%s", err) : 0;
 	if (if_nametoindex(v))
 		return 0;
 	return ur_cmd_fail(UR_EXIT_FAIL, "there is no network interface '%s' here: 'ip link' lists those that there are", v);

@@ -13,7 +13,7 @@
 #define UR_CONFIG_STR 256
 
 struct ur_config {
-	char dev[UR_CONFIG_STR];      /* UROCE_DEV: kernel interface, shared with the kernel */
+	char dev[UR_CONFIG_STR];      /* UROCE_DEV: an interface of the kernel, shared with it */
 	char port[UR_CONFIG_STR];     /* UROCE_PORT: auto, or the kind of port for a shared interface (device_port.c) */
 	char vdev[UR_CONFIG_STR];     /* UROCE_VDEV: a DPDK virtual device and its arguments, owned */
 	char eal[UR_CONFIG_STR];      /* UROCE_EAL: further EAL arguments, blank separated */

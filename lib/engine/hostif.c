@@ -218,8 +218,8 @@ int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errl
 	int fd, r;
 
 	memset(h, 0, sizeof(*h));
-	if (!*name) {
-		r = choose(h->name, err, errlen);
+	if (!*name || ur_hostif_is_pattern(name)) {
+		r = *name ? ur_hostif_match(name, h->name, err, errlen) : choose(h->name, err, errlen);
 		if (r)
 			return r;
 	} else if ((size_t)snprintf(h->name, sizeof(h->name), "%s", name) >= sizeof(h->name)) {

@@ -223,6 +223,20 @@ test_port_events() {
 	return $status
 }
 
+# An interface by the network that it is in, by a pattern; two that fit are one too many.
+test_dev_pattern() {
+	local status=0 what
+	for what in '10.77.0.0/16' 'fd77::/64' 'e*'; do
+		serve "$RPING" "$NS1" "$TMP/server" -- rping -s -C 5 || return 1
+		in_ns "$NS2" env UROCE_DEV="$what" timeout -k 5 60 "${as[@]}" "$UROCE" run -- rping -c -C 5 -a 10.77.0.1 </dev/null || { cat "$TMP/server"; return 1; }
+		served "$TMP/server" || return 1
+	done
+	ip -n "$NS1" link add eth1 type veth peer name eth2 && ip -n "$NS1" link set eth2 up && ip -n "$NS1" addr add 10.77.9.1/24 dev eth1 && ip -n "$NS1" link set eth1 up || return 1
+	in_ns "$NS1" "$UROCE" info --dev 'eth*' >"$TMP/out" 2>&1 && status=1
+	ip -n "$NS1" link del eth1
+	[ $status = 0 ] && grep -q "stands for eth0 and for eth1" "$TMP/out" || { cat "$TMP/out"; fail "two interfaces fit, and one was taken"; }
+}
+
 # status|regular expression|arguments of uroce
 bad_calls='2|no subcommand|
 2|unknown subcommand .walk.|walk
@@ -233,6 +247,9 @@ bad_calls='2|no subcommand|
 2|unknown option .--colour.|run --colour -- true
 2|option .--dev. needs a value|run --dev
 1|no network interface .eth7.|run --dev eth7 -- true
+1|no network interface .* in .10.78.0.0/16.|run --dev 10.78.0.0/16 -- true
+1|no network interface .* like .wlan\*.|run --dev wlan* -- true
+1|10.77.0.0/33. is no network|run --dev 10.77.0.0/33 -- true
 2|--ip cannot be used with --dev|run --dev eth0 --ip 10.0.0.1/24 -- true
 2|--mtu cannot be used with --dev|run --dev eth0 --mtu 9000 -- true
 2|exclude one another|run --dev eth0 --vdev net_null0 -- true

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UDP port 4791 of a host: shared with siblings, and one sentence about anybody else who has it. Each case is a child in a network
- * namespace of its own, whose stderr the test reads.
+ * UDP port 4791 of a host: shared with siblings, and one sentence about anybody else who has it. Interfaces by network and by pattern. Each
+ * case is a child in a network namespace of its own, whose stderr the test reads.
  */
 #define _GNU_SOURCE
 #include <CUnit/CUnit.h>
@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -131,6 +132,50 @@ static void silence__warns_of_another_user(void)
 	CU_ASSERT_PTR_NULL(strstr(said, "rdma link"));
 }
 
+/* "" when it stands for one interface, then `name`; else the sentence. */
+static const char *matched(const char *what, char name[IF_NAMESIZE])
+{
+	static char err[256];
+
+	*err = 0;
+	return ur_hostif_match(what, name, err, sizeof(err)) ? err : "";
+}
+
+static int bring_up_loopback(void)
+{
+	struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), r = fd < 0 ? -1 : ioctl(fd, SIOCSIFFLAGS, &ifr);
+
+	close(fd);
+	return r;
+}
+
+/* A new host has the loopback alone, which is down and has no address at first. */
+static int scene_match(void)
+{
+	static const char *const fit[] = {"127.0.0.0/8", "127.0.0.0/9", "127.0.0.1/32", "0.0.0.0/0", "l*", "?o", "[kl]o"};
+	static const char *const no_fit[] = {"127.128.0.0/9", "127.0.0.2/32", "126.0.0.0/8", "fd00::/8", "eth*", "o*"};
+	static const char *const nonsense[] = {"127.0.0.0/", "127.0.0.0/33", "127.0.0.0/8x", "/8",
+					       "127.0.0/8",  "::/129",       "127.0.0.0/ 8", "a/b"};
+	char name[IF_NAMESIZE];
+
+	WANT(strstr(matched("l*", name), "no network interface that is up"));
+	WANT(bring_up_loopback() == 0);
+	for (unsigned i = 0; i < sizeof(fit) / sizeof(fit[0]); i++)
+		WANT(ur_hostif_is_pattern(fit[i]) && !*matched(fit[i], name) && !strcmp(name, "lo"));
+	for (unsigned i = 0; i < sizeof(no_fit) / sizeof(no_fit[0]); i++)
+		WANT(ur_hostif_is_pattern(no_fit[i]) && strstr(matched(no_fit[i], name), "no network interface that is up"));
+	for (unsigned i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++)
+		WANT(ur_hostif_is_pattern(nonsense[i]) && strstr(matched(nonsense[i], name), "is no network: write it as"));
+	WANT(!ur_hostif_is_pattern("lo") && !ur_hostif_is_pattern("eth0"));
+	return 0;
+}
+
+static void match__takes_networks_and_patterns(void)
+{
+	CU_ASSERT_EQUAL(in_own_host(scene_match), 0);
+}
+
 void ur_suite_hostif(void)
 {
 	CU_pSuite s = CU_add_suite("hostif", NULL, NULL);
@@ -138,4 +183,5 @@ void ur_suite_hostif(void)
 	CU_ADD_TEST(s, silence__warns_once_of_a_stranger);
 	CU_ADD_TEST(s, silence__shares_with_siblings);
 	CU_ADD_TEST(s, silence__warns_of_another_user);
+	CU_ADD_TEST(s, match__takes_networks_and_patterns);
 }
