@@ -109,17 +109,19 @@ static int show_config(void)
 }
 
 /* Names need no device, so one that cannot be opened only leaves out the values. */
-static int show_counters(void)
+static int show_counters(bool with_zeros)
 {
 	struct ur_engine *e;
 
-	return ur_info_counters(ur_engine_inspect(&e) ? NULL : e);
+	return ur_info_counters(ur_engine_inspect(&e) ? NULL : e, with_zeros);
 }
 
-static bool config, counters;
+static bool config, counters, all;
 static const struct ur_option options[] = {
 	{"config", .set = &config, .help = "show each setting, its value, where that comes from, and what it is"},
-	{"counters", .set = &counters, .help = "show each counter and what it counts, with the values of processes that offer them"},
+	{"counters", .set = &counters,
+	 .help = "show the counters that are not zero, of the processes that offer theirs, and what they count"},
+	{"all", .set = &all, .help = "with `--counters`: show the others, too"},
 	{0},
 };
 
@@ -136,6 +138,8 @@ static int run(int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
+	if (all && !counters)
+		return ur_cmd_fail(UR_EXIT_USAGE, "--all is about counters: give it with --counters");
 	if (!config && !counters)
 		return show_device();
 	if (config)
@@ -143,7 +147,7 @@ static int run(int argc, char **argv)
 	if (counters && config)
 		putchar('\n');
 	if (counters && !rc)
-		rc = show_counters();
+		rc = show_counters(all);
 	return rc;
 }
 

@@ -15,8 +15,11 @@ const char *ur_info_addr(const struct ur_gid *g, char *buf);
 
 /* info_processes.c: the processes that use the device right now. 0, or the exit status after a message. */
 int ur_info_processes(const struct ur_engine *e);
-/* info_counters.c: the counters, and the values of the processes that offer theirs; `e` is NULL without a device. 0. */
-int ur_info_counters(const struct ur_engine *e);
+/*
+ * info_counters.c: the counters of the processes that offer theirs which are not zero, or with `all` every counter. `e` is NULL without a
+ * device. 0.
+ */
+int ur_info_counters(const struct ur_engine *e, bool all);
 /* info_keeper.c: a line about the keeper of that process, if it has one. */
 void ur_info_keeper(pid_t of);
 

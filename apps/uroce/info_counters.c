@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce info --counters: every counter and what it counts, with the values of the device's processes that offer them (UROCE_TELEMETRY=1).
+ * uroce info --counters: the counters and what they count, with the values of the device's processes that offer them (UROCE_TELEMETRY=1).
  * They are asked on DPDK's telemetry socket: packets of JSON, of which one is a flat object with the names of base/counters.h.
  */
 #include <ctype.h>
@@ -119,7 +119,15 @@ static bool ask(pid_t pid, struct column *c)
 	return ok;
 }
 
-static void print_table(const struct column *c, unsigned n)
+static bool all_zero(const struct column *c, unsigned n, unsigned counter)
+{
+	for (unsigned k = 0; k < n; k++)
+		if (c[k].value[counter])
+			return false;
+	return true;
+}
+
+static void print_table(const struct column *c, unsigned n, bool all)
 {
 	if (n) {
 		printf("%-30s", "process");
@@ -128,6 +136,8 @@ static void print_table(const struct column *c, unsigned n)
 		putchar('\n');
 	}
 	for (unsigned i = 0; i < UR_C_COUNT; i++) {
+		if (!all && all_zero(c, n, i))
+			continue;
 		printf("%-30s", ur_counter_name((enum ur_counter)i));
 		for (unsigned k = 0; k < n; k++)
 			if (c[k].has[i])
@@ -148,7 +158,7 @@ static unsigned ask_all(const struct ur_registry_view *v, struct column *c)
 	return n;
 }
 
-int ur_info_counters(const struct ur_engine *e)
+int ur_info_counters(const struct ur_engine *e, bool all)
 {
 	struct ur_registry_view *v = NULL;
 	struct column *c = NULL;
@@ -158,11 +168,15 @@ int ur_info_counters(const struct ur_engine *e)
 		c = calloc(v->count, sizeof(*c));
 		n = c ? ask_all(v, c) : 0;
 	}
-	print_table(c, n);
+	if (n || all)
+		print_table(c, n, all);
 	if (!n)
-		puts("\nFor values, start programs with UROCE_TELEMETRY=1 in their environment, and name their device here while they "
-		     "run.");
-	else if (n < v->count)
+		printf("%sFor values, start programs with UROCE_TELEMETRY=1 in their environment, and name their device here while they "
+		       "run.%s\n",
+		       all ? "\n" : "", all ? "" : " Add --all to see what is counted.");
+	else if (!all)
+		puts("\nCounters that are zero are left out: --all shows them.");
+	if (n && n < v->count)
 		printf("\n%u more of the device's processes offer no values: UROCE_TELEMETRY=1 in their environment changes that.\n",
 		       v->count - n);
 	free(c);
