@@ -12,8 +12,6 @@
 
 #include "files.h"
 
-#define LIBRARY "liburoce.so.0"
-
 /* Where the library lies relative to this program, and in a folder below it the libibverbs.so.1 and librdmacm.so.1 that lead to it. */
 static const struct place {
 	const char *lib, *dropin;
@@ -34,7 +32,7 @@ static bool found_at(const char *base, const struct place *place, char *library,
 {
 	char path[2 * PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s%s/" LIBRARY, base, place->lib);
+	snprintf(path, sizeof(path), "%s%s/" UROCE_LIBRARY, base, place->lib);
 	if (!realpath(path, library) || !readable(library))
 		return false;
 	snprintf(path, sizeof(path), "%s%s/%s", base, place->lib, place->dropin);
@@ -131,7 +129,7 @@ static int run(int argc, char **argv)
 				   program);
 	if (!find_library(library, dropin))
 		return ur_cmd_fail(UR_EXIT_FAIL,
-				   LIBRARY " was not found beside this program: build it with 'ninja -C build' or install it");
+				   UROCE_LIBRARY " was not found beside this program: build it with 'ninja -C build' or install it");
 	/* The first reaches programs with a run path of their own, the second those that load libibverbs with dlopen(3). */
 	rc = prepend("LD_PRELOAD", library);
 	if (!rc)

@@ -40,7 +40,7 @@ test_opened_libraries_together() {
 	opened=$(opened) || return 1
 	uroce_in "$NS1" -- "$opened" 10.77.0.1 libibverbs.so.1 librdmacm.so.1 || return 1
 	without_run "$NS1" "$opened" 10.77.0.1 libibverbs.so.1 librdmacm.so.1 || return 1
-	without_run "$NS1" env LD_PRELOAD="$BUILD/lib/liburoce.so.0" "$opened" 10.77.0.1 libibverbs.so.1 librdmacm.so.1 || { fail "preloaded too"; return; }
+	without_run "$NS1" env LD_PRELOAD="$BUILD/lib/liburoce.so.1" "$opened" 10.77.0.1 libibverbs.so.1 librdmacm.so.1 || { fail "preloaded too"; return; }
 	without_run "$NS1" env LD_PRELOAD=librdmacm.so.1 "$opened" 10.77.0.1 libibverbs.so.1 librdmacm.so.1 || fail "linked too"
 }
 # As often as it came by the library, a process has one slot.
