@@ -36,7 +36,8 @@ void ur_neigh_ask(struct ur_neigh *n, bool unicast)
 	const struct ur_net_addr *src = ur_net_addr_near(net, &n->src, &n->ip, n->vlan);
 	struct ur_pkt *p;
 
-	if (!src || !net->mac_known)
+	/* An address of ours: from itself the question would be an announcement (RFC 5227, 2.3), perhaps the kernel's to make. */
+	if (!src || !net->mac_known || ur_net_addr_of(net, &n->ip))
 		return;
 	p = ur_net_alloc_pkt(net);
 	if (!p)

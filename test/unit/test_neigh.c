@@ -146,6 +146,33 @@ static void unused__is_not_asked_again(void)
 	nh_fini(&h);
 }
 
+/* Who asks from an address about itself announces it, which is the kernel's to do; so he is not asked, and fails. */
+static void own__address_is_not_asked_for(void)
+{
+	struct ur_gid theirs[] = {nh_v4(10, 0, 0, 200), nh_v6(1, 200)}, ours[] = {nh_v4(10, 0, 0, 1), nh_v6(1, 1)};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct probe_path a = {0};
+		struct nh h;
+
+		setup(&h);
+		CU_ASSERT_EQUAL(open_path(&h, &a, theirs[i]), 0);
+		CU_ASSERT_EQUAL(h.side[0].nout, 1);
+		CU_ASSERT_EQUAL(nh_add(&h, 0, theirs[i], i ? 128 : 32, 0), 0);
+		CU_ASSERT_EQUAL(ur_net_addr_del(h.side[0].net, &ours[i]), 0);
+		nh_run(&h, h.now + 1, false);
+		CU_ASSERT_EQUAL(a.failed, 1); /* its own address is gone */
+		nh_drop(&h, 0);
+		CU_ASSERT_EQUAL(h.side[0].nout, 0);
+		nh_run(&h, h.now + 4 * UR_NS_PER_S, false);
+		CU_ASSERT_EQUAL(h.side[0].nout, 0);
+		CU_ASSERT_EQUAL(open_path(&h, &a, theirs[i]), 0);
+		CU_ASSERT(a.p.wire.local);
+		ur_net_path_close(&a.p);
+		nh_fini(&h);
+	}
+}
+
 static void inject_arp(struct nh *h, int side, unsigned op, struct ur_gid sip, struct ur_gid tip, const struct ur_mac *mac)
 {
 	struct ur_arp a = {.op = (uint16_t)op, .smac = *mac};
@@ -241,6 +268,7 @@ void ur_suite_neigh(void)
 	CU_ADD_TEST(s, resolve__fails_after_three_questions);
 	CU_ADD_TEST(s, reachable__asked_again_without_a_gap);
 	CU_ADD_TEST(s, unused__is_not_asked_again);
+	CU_ADD_TEST(s, own__address_is_not_asked_for);
 	CU_ADD_TEST(s, mac_change__reaches_every_path);
 	CU_ADD_TEST(s, flood__does_not_grow_the_table);
 	CU_ADD_TEST(s, table__bounded_and_evicts_the_unused);
