@@ -66,6 +66,17 @@ unsigned ur_group_version(const struct ur_group_link *l, ur_time now)
 	return now < l->old_until[1] ? 1 : now < l->old_until[2] ? 2 : 3;
 }
 
+bool ur_group_pending(const struct ur_group *g, unsigned version)
+{
+	return ur_timer_armed(&g->timer) && g->version == version;
+}
+
+void ur_group_arm(struct ur_group *g, unsigned version, ur_time when)
+{
+	g->version = (uint8_t)version;
+	ur_timer_arm(g->on->net->cfg.wheel, &g->timer, when);
+}
+
 /* RFC 3376, 6 (224.0.0.1 is never reported); RFC 3810, 6 (nor ff02::1, nor what has no scope beyond this host). */
 static bool is_silent(const struct ur_gid *gid)
 {
@@ -149,7 +160,7 @@ static void changed_old(struct ur_group *g, unsigned version, ur_time now)
 	ur_group_send_old(g, false, version);
 	g->last = true;
 	if (l->robustness > 1)
-		ur_timer_arm(l->net->cfg.wheel, &g->timer, now + ur_group_delay(l->net, UR_GROUP_UNSOLICITED_OLD));
+		ur_group_arm(g, version, now + ur_group_delay(l->net, UR_GROUP_UNSOLICITED_OLD));
 }
 
 void ur_group_changed(struct ur_group *g, ur_time now)

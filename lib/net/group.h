@@ -47,6 +47,7 @@ struct ur_group {
 	bool silent;           /* not reported: all hosts, or a scope that ends at this host */
 	bool last;             /* older versions: nobody has reported it after us */
 	struct ur_timer timer; /* answer about this group; older versions: repeat too */
+	uint8_t version;       /* that it was armed in: a change of version cancels it (RFC 3376, 7.2.1; RFC 3810, 8.2.1) */
 	unsigned nsources;     /* of the query under way; 0: it asks about the group */
 	struct ur_gid source[UR_GROUP_SOURCES];
 };
@@ -59,6 +60,9 @@ struct ur_group_link *ur_group_link_find(const struct ur_net *net, bool v4, uint
 struct ur_group *ur_group_find(const struct ur_group_link *l, const struct ur_gid *gid);
 /* 1 to 3: what the routers on the link understand. */
 unsigned ur_group_version(const struct ur_group_link *l, ur_time now);
+/* An answer or a repeat about the group is still to come, in this version. */
+bool ur_group_pending(const struct ur_group *g, unsigned version);
+void ur_group_arm(struct ur_group *g, unsigned version, ur_time when);
 /* Tells the link that we are, or are no longer, a member, now and later again. May free the group. */
 void ur_group_changed(struct ur_group *g, ur_time now);
 /* The link changed to an older version: what was to be sent is forgotten. */

@@ -31,6 +31,8 @@ void ur_group_answer_one(struct ur_timer *t, ur_time now)
 	struct ur_group_writer w = {.l = g->on};
 	unsigned version = ur_group_version(g->on, now);
 
+	if (version != g->version)
+		return;
 	if (version < 3) {
 		ur_group_send_old(g, false, version);
 		g->last = true;
@@ -67,7 +69,7 @@ static void add_sources(struct ur_group *g, const struct ur_gmp *m)
 
 static void query_group(struct ur_group *g, const struct ur_gmp *m, ur_time when)
 {
-	bool pending = ur_timer_armed(&g->timer);
+	bool pending = ur_group_pending(g, 3);
 
 	if (!pending)
 		g->nsources = 0;
@@ -75,7 +77,7 @@ static void query_group(struct ur_group *g, const struct ur_gmp *m, ur_time when
 		g->nsources = 0;
 	else
 		add_sources(g, m);
-	ur_timer_arm(g->on->net->cfg.wheel, &g->timer, pending ? ur_min_time(g->timer.when, when) : when);
+	ur_group_arm(g, 3, pending ? ur_min_time(g->timer.when, when) : when);
 }
 
 static void query(struct ur_group_link *l, const struct ur_gmp *m, ur_time now)
@@ -96,15 +98,15 @@ static void query(struct ur_group_link *l, const struct ur_gmp *m, ur_time now)
 
 /* --- older versions --- */
 
-static void query_old(struct ur_group_link *l, const struct ur_gmp *m, ur_time now)
+static void query_old(struct ur_group_link *l, const struct ur_gmp *m, unsigned version, ur_time now)
 {
 	for (struct ur_list *n = l->groups.next; n != &l->groups; n = n->next) {
 		struct ur_group *g = group_of(n);
 
 		if (g->silent || !(ur_gid_is_zero(&m->group) || ur_gid_eq(&m->group, &g->gid)))
 			continue;
-		if (!ur_timer_armed(&g->timer) || g->timer.when > now + no_sooner(m->max_resp))
-			ur_timer_arm(l->net->cfg.wheel, &g->timer, answer_time(l->net, m, now));
+		if (!ur_group_pending(g, version) || g->timer.when > now + no_sooner(m->max_resp))
+			ur_group_arm(g, version, answer_time(l->net, m, now));
 	}
 }
 
@@ -121,9 +123,10 @@ static void hear_old_querier(struct ur_group_link *l, unsigned version, ur_time 
 static void rx_report(struct ur_net *net, const struct ur_pkt *p, const struct ur_gmp *m, ur_time now)
 {
 	struct ur_group_link *l = ur_group_link_find(net, m->v4, p->vlan & UR_VLAN_MASK);
-	struct ur_group *g = l && ur_group_version(l, now) < 3 ? ur_group_find(l, &m->group) : NULL;
+	unsigned version = l ? ur_group_version(l, now) : 3;
+	struct ur_group *g = version < 3 ? ur_group_find(l, &m->group) : NULL;
 
-	if (!g || !ur_timer_armed(&g->timer) || !ur_gid_eq(&p->dst, &m->group) || ur_net_addr_of(net, &p->src)) {
+	if (!g || !ur_group_pending(g, version) || !ur_gid_eq(&p->dst, &m->group) || ur_net_addr_of(net, &p->src)) {
 		ur_net_count(net, UR_C_RX_OTHER_HOST);
 		return;
 	}
@@ -154,7 +157,8 @@ static bool destination_ok(const struct ur_net *net, const struct ur_pkt *p, con
 static void rx_query(struct ur_net *net, const struct ur_pkt *p, const struct ur_gmp *m, ur_time now)
 {
 	uint16_t vlan = p->vlan & UR_VLAN_MASK;
-	struct ur_group_link *l = NULL;
+	struct ur_group_link *l;
+	unsigned version;
 
 	if (!destination_ok(net, p, m) || !is_in_vlan(net, vlan)) {
 		ur_net_count(net, UR_C_RX_OTHER_HOST);
@@ -170,8 +174,9 @@ static void rx_query(struct ur_net *net, const struct ur_pkt *p, const struct ur
 	} else if (ur_gid_is_zero(&m->group)) {
 		hear_old_querier(l, m->version, now);
 	}
-	if (ur_group_version(l, now) < 3)
-		query_old(l, m, now);
+	version = ur_group_version(l, now);
+	if (version < 3)
+		query_old(l, m, version, now);
 	else
 		query(l, m, now);
 }

@@ -102,6 +102,34 @@ static void old_querier__times_out(void)
 	}
 }
 
+/* What was to be said in the older version is forgotten when its querier is gone, and a question of the newer one is answered once. */
+static void old_querier__takes_its_repeats_along(void)
+{
+	for (int v4 = 0; v4 < 2; v4++) {
+		begin();
+		ask(v4, 2, NULL, 10 * UR_NS_PER_S, 0);
+		run(260 * UR_NS_PER_S - 1);
+		join(groups[v4]);
+		CU_ASSERT_EQUAL_FATAL(nheard, 1);
+		expect(0, UR_GMP_REPORT, 2, 0, groups[v4]);
+		CU_ASSERT_TRUE(ur_group_pending(ur_group_find(ur_group_link_find(h.side[0].net, v4, 0), &heard[0].group), 2));
+		run(2);
+		ask(v4, 3, groups[v4], 20 * UR_NS_PER_S, 0);
+		run(21 * UR_NS_PER_S);
+		CU_ASSERT_EQUAL_FATAL(nheard, 2);
+		expect(1, UR_GMP_RECORDS, 3, UR_GMP_IS_EX, groups[v4]);
+		end();
+
+		begin();
+		ask(v4, 2, NULL, 10 * UR_NS_PER_S, 0);
+		run(260 * UR_NS_PER_S - 1);
+		join(groups[v4]);
+		run(12 * UR_NS_PER_S);
+		CU_ASSERT_EQUAL(nheard, 1);
+		end();
+	}
+}
+
 /* What was to be said in version 3 is forgotten, and a leave with it. */
 static void old_querier__cancels(void)
 {
@@ -130,5 +158,6 @@ void ur_suite_group_old(void)
 	CU_add_test(s, "v2__delays", v2__delays);
 	CU_add_test(s, "v1__no_leaves", v1__no_leaves);
 	CU_add_test(s, "old_querier__times_out", old_querier__times_out);
+	CU_add_test(s, "old_querier__takes_its_repeats_along", old_querier__takes_its_repeats_along);
 	CU_add_test(s, "old_querier__cancels", old_querier__cancels);
 }
