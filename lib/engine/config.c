@@ -27,7 +27,7 @@ const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(capture, "", "pcapng file to write every frame to"),
 	KNOB_STR(trace, "", "file to write what the engine does to, an event a line in JSON (doc/trace.md)"),
 	KNOB_STR(fault, "", "faults to inject: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N"),
-	KNOB_STR(counters, "", "file to write the counters to at the end, also when stopped by a signal; - is standard error"),
+	KNOB_STR(counters, "", "file to write the counters to, four times a second and at the end; - is standard error, at the end alone"),
 	KNOB_STR(log, "error", "what to say on standard error: error, info or debug"),
 	KNOB_UINT(cc, "1", 0, 1, "congestion control: 1 marks packets as ECN-capable, sends notifications and obeys them; 0 does not"),
 	KNOB_UINT(keeper, "1", 0, 1, "1 has a small process tell the peers and leave the groups when this one is killed; 0 does not"),

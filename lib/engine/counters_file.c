@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing the counters at the end of a process: async-signal-safe all through, so neither stdio nor locks. */
+/* Writing the counters. What a signal handler calls is async-signal-safe all through, so neither stdio nor locks. */
 #include "engine/counters_file.h"
 
 #include <errno.h>
@@ -8,25 +8,30 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "engine/config.h"
+#include "engine/thread.h"
 
 #define NAME_WIDTH 32
 #define LINE_MAX_LEN 128
 #define DIGITS 20 /* of the largest uint64_t */
 #define PATIENCE_MS 1000
+#define RENEW_MS 250
+#define RENEW_STACK 65536
 
-/* What the signal handler needs. */
+/* What the signal handler, and the thread that renews the file, need. */
 static struct {
 	char path[UR_CONFIG_STR];
 	const struct ur_counters *counters;
 	pid_t pid; /* whose counters they are */
 	atomic_int state;
+	atomic_bool last; /* the thread shall write no more */
 } at_signal;
 
-enum { NOT_WRITTEN, AT_IT, WRITTEN }; /* at_signal.state */
+enum { NOT_WRITTEN, AT_IT, WRITTEN }; /* at_signal.state; a renewed file is not written yet */
 
 static size_t put_line(char line[LINE_MAX_LEN], const char *name, uint64_t value)
 {
@@ -77,18 +82,26 @@ int ur_counters_write(const char *path, const struct ur_counters *c)
 	return err;
 }
 
+static bool claim(void)
+{
+	int expected = NOT_WRITTEN;
+
+	return atomic_compare_exchange_strong(&at_signal.state, &expected, AT_IT);
+}
+
 /* timeout(1) sends a signal twice, and the second one may find another thread: it must not end the process while the first one writes. */
 static void write_once(void)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
-	int expected = NOT_WRITTEN;
 
-	if (atomic_compare_exchange_strong(&at_signal.state, &expected, AT_IT)) {
-		ur_counters_write(at_signal.path, at_signal.counters);
-		atomic_store(&at_signal.state, WRITTEN);
-	}
-	for (unsigned i = 0; i < PATIENCE_MS && atomic_load(&at_signal.state) != WRITTEN; i++)
+	for (unsigned i = 0; i < PATIENCE_MS && atomic_load(&at_signal.state) != WRITTEN; i++) {
+		if (claim()) {
+			ur_counters_write(at_signal.path, at_signal.counters);
+			atomic_store(&at_signal.state, WRITTEN);
+			return;
+		}
 		nanosleep(&ms, NULL);
+	}
 }
 
 /* The signal raised here ends the process when the handler returns. */
@@ -122,4 +135,76 @@ void ur_counters_on_signal(const char *path, const struct ur_counters *c)
 	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		if (!sigaction(signals[i], NULL, &old) && !(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_DFL)
 			sigaction(signals[i], &ours, NULL);
+}
+
+/* --- for who is killed: a file that is renewed while the process runs --- */
+
+static size_t put_all(char *text, const struct ur_counters *c)
+{
+	size_t len = 0;
+
+	for (unsigned i = 0; i < UR_C_COUNT; i++) {
+		uint64_t value = __atomic_load_n(&c->v[i], __ATOMIC_RELAXED);
+
+		if (value)
+			len += put_line(text + len, ur_counter_name((enum ur_counter)i), value);
+	}
+	return len;
+}
+
+/* Opened each time: who closes all files that it does not know would give the number of one of ours to another. */
+static bool replace_contents(const char *path, const char *text, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+	struct stat st;
+	bool regular = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+
+	if (regular && pwrite(fd, text, len, 0) == (ssize_t)len && st.st_size > (off_t)len)
+		(void)!ftruncate(fd, (off_t)len);
+	if (fd >= 0)
+		close(fd);
+	return regular;
+}
+
+/* Only what has changed is written, in one call, so that a reader or the end finds a whole file. */
+static void *renew(void *arg)
+{
+	static char text[2][UR_C_COUNT * LINE_MAX_LEN];
+	const struct timespec pause = {.tv_nsec = RENEW_MS * 1000000};
+	size_t len, before = SIZE_MAX; /* what lies there may be of an earlier program */
+	bool goes_on = true;
+
+	for (unsigned turn = 0; goes_on; turn ^= 1) {
+		nanosleep(&pause, NULL);
+		len = put_all(text[turn], at_signal.counters);
+		if (len == before && memcmp(text[0], text[1], len) == 0)
+			continue;
+		before = len;
+		if (!claim())
+			return arg; /* a signal ends the process */
+		goes_on = !atomic_load(&at_signal.last) && replace_contents(at_signal.path, text[turn], len);
+		atomic_store(&at_signal.state, NOT_WRITTEN);
+	}
+	return arg;
+}
+
+int ur_counters_renew(void)
+{
+	pthread_t thread;
+	int err;
+
+	atomic_store(&at_signal.last, false);
+	if (strcmp(at_signal.path, "-") == 0)
+		return 0;
+	err = ur_thread_start(&thread, "uroce-counters", RENEW_STACK, renew, NULL);
+	return err ? err : pthread_detach(thread);
+}
+
+void ur_counters_renew_end(void)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+
+	atomic_store(&at_signal.last, true);
+	for (unsigned i = 0; i < PATIENCE_MS && atomic_load(&at_signal.state) == AT_IT; i++)
+		nanosleep(&ms, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file of counters that a process leaves behind (UROCE_COUNTERS): a line for each counter that is not zero, its name and its value.
+ * The file of counters that a process leaves behind (UROCE_COUNTERS): a line for each counter that is not zero, its name and its value. It
+ * is renewed while the process runs, too, since one that is killed cannot write it.
  */
 #ifndef UR_COUNTERS_FILE_H
 #define UR_COUNTERS_FILE_H
@@ -18,6 +19,13 @@ int ur_counters_write(const char *path, const struct ur_counters *c);
  * forked child writes nothing until it asks for itself. `path` is copied, `c` must stay.
  */
 void ur_counters_on_signal(const char *path, const struct ur_counters *c);
+/*
+ * From now on a thread of its own renews that file, if it is a regular one, a few times a second while counters change. Behind
+ * ur_counters_on_signal. 0, or an errno of pthread_create.
+ */
+int ur_counters_renew(void);
+/* Ends that: whoever writes the file now, writes it last. */
+void ur_counters_renew_end(void);
 /* Is this the action that ur_counters_on_signal has set? */
 bool ur_counters_handles(const struct sigaction *sa);
 

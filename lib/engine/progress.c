@@ -318,8 +318,10 @@ static void *progress_main(void *arg)
 
 int ur_progress_start(struct ur_engine *e)
 {
-	if (e->cfg.counters[0])
+	if (e->cfg.counters[0]) {
 		ur_counters_on_signal(e->cfg.counters, &e->nic->counters);
+		ur_counters_renew(); /* without that thread they are written at the end all the same */
+	}
 	ur_catch_start();
 	return ur_thread_start(&e->progress, "uroce", 0, progress_main, e); /* its signals: see ur_catch_admit */
 }

@@ -136,8 +136,10 @@ EXPORT int uroce_fault(const char *text)
 
 static void write_counters(struct ur_engine *e)
 {
-	int err = ur_counters_write(e->cfg.counters, &e->nic->counters);
+	int err;
 
+	ur_counters_renew_end();
+	err = ur_counters_write(e->cfg.counters, &e->nic->counters);
 	if (err)
 		fprintf(stderr, "uroce: cannot write the counters to '%s': %s\n", e->cfg.counters, strerror(err));
 }

@@ -51,6 +51,21 @@ test_telemetry() {
 	cat "$TMP/out"
 	grep -Eq "'rx_send_requests': [1-9][0-9]+" "$TMP/out" && grep -q "'count':" "$TMP/out" || fail "no counters"
 }
+# Of a server that is killed they are in the file as they were a moment before, and of one that runs meanwhile.
+test_counters_of_a_killed_server() {
+	local i
+	rm -f "$TMP/counters"
+	serve "$RPING" "$NS1" "$TMP/server" --counters "$TMP/counters" -- rping -s -P || return 1
+	uroce_in "$NS2" -- rping -c -C 10 -a 10.77.0.1 || return 1
+	for i in $(seq 100); do
+		grep -Eq '^rx_send_requests +20$' "$TMP/counters" && break
+		sleep 0.1
+	done
+	kill -KILL "$(program_of "$server")"
+	wait "$server"
+	cat "$TMP/counters"
+	grep -Eq '^rx_send_requests +20$' "$TMP/counters" || fail "not all SENDs were counted"
+}
 # A server that is told to stop ends as it would without uroce, and its counters are there.
 test_counters_of_a_stopped_server() {
 	local sig status

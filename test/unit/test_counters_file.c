@@ -160,6 +160,81 @@ static void counters_on_signal__not_by_a_forked_child(void)
 	CU_ASSERT_STRING_EQUAL(contents(), "");
 }
 
+/* --- renewed while the process runs --- */
+
+static bool comes_to_be(const char *want)
+{
+	for (unsigned i = 0; i < 2000 && strcmp(contents(), want) != 0; i++)
+		usleep(10000);
+	return strcmp(text, want) == 0;
+}
+
+static void raise_one(void)
+{
+	__atomic_store_n(&some.v[0], 7, __ATOMIC_RELAXED);
+}
+
+static void killed(int sig)
+{
+	static char want[256];
+
+	ur_counters_on_signal(path, &some);
+	if (ur_counters_renew() || !comes_to_be(expected()))
+		_exit(1);
+	raise_one();
+	snprintf(want, sizeof(want), "%-32s 7\n%-32s 10\n", ur_counter_name(0), ur_counter_name(UR_C_COUNT - 1));
+	if (!comes_to_be(want))
+		_exit(2);
+	raise(sig);
+}
+
+static void counters_renew__there_when_killed(void)
+{
+	int status = in_child(killed, SIGKILL);
+
+	CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	CU_ASSERT_STRING_EQUAL(contents() + strlen(text) - 3, "10\n");
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, " 7\n"));
+}
+
+/* What is written behind the end of that stays. */
+static void ended(int sig)
+{
+	(void)sig;
+	ur_counters_on_signal(path, &some);
+	if (ur_counters_renew() || !comes_to_be(expected()))
+		_exit(1);
+	ur_counters_renew_end();
+	ur_counters_write(path, &(struct ur_counters){{0}});
+	raise_one();
+	usleep(600000);
+	_exit(strcmp(contents(), "") != 0);
+}
+
+static void counters_renew__not_behind_the_end(void)
+{
+	CU_ASSERT_EQUAL(in_child(ended, 0), 0);
+}
+
+/* A signal while the thread may be at it. */
+static void ended_by_signal(int sig)
+{
+	ur_counters_on_signal(path, &some);
+	if (ur_counters_renew() || !comes_to_be(expected()))
+		_exit(1);
+	raise_one();
+	usleep(240000);
+	raise(sig);
+}
+
+static void counters_renew__and_a_signal(void)
+{
+	int status = in_child(ended_by_signal, SIGTERM);
+
+	CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	CU_ASSERT_PTR_NOT_NULL(strstr(contents(), " 7\n"));
+}
+
 void ur_suite_counters_file(void)
 {
 	CU_pSuite s = CU_add_suite("counters_file", setup, teardown);
@@ -169,4 +244,7 @@ void ur_suite_counters_file(void)
 	CU_ADD_TEST(s, counters_on_signal__written_and_ended);
 	CU_ADD_TEST(s, counters_on_signal__programs_own_action);
 	CU_ADD_TEST(s, counters_on_signal__not_by_a_forked_child);
+	CU_ADD_TEST(s, counters_renew__there_when_killed);
+	CU_ADD_TEST(s, counters_renew__not_behind_the_end);
+	CU_ADD_TEST(s, counters_renew__and_a_signal);
 }
