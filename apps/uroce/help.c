@@ -10,6 +10,12 @@ static const struct ur_option options[] = {
 	{0},
 };
 
+static const struct ur_example examples[] = {
+	{"uroce help run", "The options of `uroce run`."},
+	{"uroce help pcap why", "A command below a command."},
+	{0},
+};
+
 static int run(int argc, char **argv)
 {
 	const struct ur_command *c = &ur_uroce;
@@ -34,6 +40,8 @@ const struct ur_command ur_command_help = {
 	.name = "help",
 	.operands = "[COMMAND...]",
 	.summary = "explain a command and its options",
+	.text = "The same as `--help` behind the command. Without a command: what commands there are.",
+	.examples = examples,
 	.options = options,
 	.run = run,
 };

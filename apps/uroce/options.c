@@ -135,12 +135,31 @@ static int check_fault(const char *v)
 	return ur_fault_parse(v, &spec, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_USAGE, "%s", err) : 0;
 }
 
+/* Where the words are known that it can be, there are no others. */
+static int check_word(const char *name, const char *words, const char *value)
+{
+	const size_t len = strlen(value);
+
+	if (!words || *words == '<')
+		return 0;
+	for (const char *w = words; *w; w += strspn(w, " ")) {
+		size_t n = strcspn(w, " ");
+
+		if (n == len && strncmp(w, value, n) == 0)
+			return 0;
+		w += n;
+	}
+	return ur_cmd_fail(UR_EXIT_USAGE, "--%s cannot be '%s': it is one of the words %s", name, value, words);
+}
+
 static int take(const struct ur_option *o, const char *value)
 {
 	static char joined[OPTIONS][UR_CONFIG_STR];
 	unsigned i = option_index(o->name);
 	int n, rc = options[i].check ? options[i].check(value) : 0;
 
+	if (!rc)
+		rc = check_word(o->name, o->complete, value);
 	if (rc)
 		return rc;
 	if (!*value)

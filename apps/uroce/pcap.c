@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "cmd.h"
 
@@ -33,6 +35,14 @@ bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v)
 	return !*end && !errno && n <= max;
 }
 
+/* A slip in the name of a command looks like a file. */
+static int run(int argc, char **argv)
+{
+	if (!strpbrk(argv[0], "./-") && access(argv[0], F_OK))
+		return ur_cmd_fail(UR_EXIT_USAGE, "there is no file and no command '%s': 'uroce pcap --help' lists the commands", argv[0]);
+	return ur_pcap_verdict(argc, argv);
+}
+
 const struct ur_command ur_command_pcap = {
 	.name = "pcap",
 	.operands = "FILE...",
@@ -43,5 +53,5 @@ const struct ur_command ur_command_pcap = {
 	.status = "0; 2 when a file cannot be read to its end.",
 	.commands = commands,
 	.examples = examples,
-	.run = ur_pcap_verdict,
+	.run = run,
 };

@@ -263,6 +263,13 @@ static const struct ur_option options[] = {
 	{0},
 };
 
+static const struct ur_example examples[] = {
+	{"uroce pcap compare client.pcap server.pcap", "What was lost between them, and how long packets took."},
+	{"uroce pcap compare --packets --late 200 client.pcap server.pcap",
+	 "Each packet that was lost, or took 200 us longer than the fastest."},
+	{0},
+};
+
 static int run(int argc, char **argv)
 {
 	int rc;
@@ -291,5 +298,6 @@ const struct ur_command ur_pcap_compare = {
 		"found from the packets, the shortest ways in both directions being taken for equally long.",
 	.status = "0 when nothing differs, 1 when something does, 2 when a file cannot be read to its end or no packet is in both.",
 	.options = options,
+	.examples = examples,
 	.run = run,
 };

@@ -235,6 +235,12 @@ static const struct ur_option options[] = {
 	{0},
 };
 
+static const struct ur_example examples[] = {
+	{"uroce pcap counters ping.pcap", "What NICs ought to have counted."},
+	{"uroce pcap counters --host 192.0.2.1 --before before --after after ping.pcap", "Beside what one of them did count."},
+	{0},
+};
+
 static int run(int argc, char **argv)
 {
 	int rc = UR_EXIT_USAGE;
@@ -263,5 +269,6 @@ const struct ur_command ur_pcap_counters = {
 		"with the output of `rdma statistic show link mlx5_0/1`.",
 	.status = "0; 1 when a counter differs, 2 when a file cannot be read to its end or holds no connection of the host.",
 	.options = options,
+	.examples = examples,
 	.run = run,
 };

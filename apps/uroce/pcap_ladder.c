@@ -344,6 +344,12 @@ static const struct ur_option options[] = {
 	{0},
 };
 
+static const struct ur_example examples[] = {
+	{"uroce pcap ladder ping.pcapng", "Around the first error or repetition."},
+	{"uroce pcap ladder --at 81 --html ping.html ping.pcapng", "For a browser, around frame 81."},
+	{0},
+};
+
 static int run(int argc, char **argv)
 {
 	(void)argc;
@@ -365,5 +371,6 @@ const struct ur_command ur_pcap_ladder = {
 		"than once, so it cannot be standard input.",
 	.status = "0; 2 when a file cannot be read to its end, or there is no such connection.",
 	.options = options,
+	.examples = examples,
 	.run = run,
 };

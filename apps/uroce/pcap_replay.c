@@ -224,6 +224,11 @@ static const struct ur_option options[] = {
 	{0},
 };
 
+static const struct ur_example examples[] = {
+	{"uroce pcap replay --as 192.0.2.1 ping.pcap", "Is it that host that does something unusual?"},
+	{0},
+};
+
 static int run(int argc, char **argv)
 {
 	(void)argc;
@@ -242,5 +247,6 @@ const struct ur_command ur_pcap_replay = {
 		"fit into memory.",
 	.status = "0 when all was as recorded, 1 when something was not, 2 when the file cannot be read or nothing in it can be replayed.",
 	.options = options,
+	.examples = examples,
 	.run = run,
 };

@@ -232,6 +232,13 @@ static int copy(const struct wishes *w)
 	return rc;
 }
 
+static const struct ur_example examples[] = {
+	{"uroce pcap rewrite --share ping.pcapng show.pcap", "A copy that may be shown to others."},
+	{"uroce pcap rewrite --map 10.0.0.0/8=192.168.0.0 --payload zero ping.pcapng show.pcap", "Another network, and no contents."},
+	{"uroce pcap rewrite --map 10.0.0.1=192.0.2.7 --qpn 0x11=0x4f2 --psn +1000 ping.pcapng play.pcap", "For another host to answer."},
+	{0},
+};
+
 static int run(int argc, char **argv)
 {
 	struct wishes *w = &wishes;
@@ -261,5 +268,6 @@ const struct ur_command ur_pcap_rewrite = {
 		"RoCEv2 are left out.",
 	.status = "0; 1 when OUT cannot be written, 2 when IN cannot be read to its end or holds no RoCEv2 packet.",
 	.options = options,
+	.examples = examples,
 	.run = run,
 };
