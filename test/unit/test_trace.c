@@ -170,7 +170,8 @@ static void tells__packets_of_a_send(void)
 	th_close(&h);
 }
 
-static void tells__lost_request(void)
+/* A SEND of two packets, of which the first is lost; told of by one of the two nodes. */
+static void send_with_a_loss(unsigned node)
 {
 	uint64_t lost[2] = {1};
 	struct th h;
@@ -178,33 +179,28 @@ static void tells__lost_request(void)
 	th_open(&h, &th_default);
 	h.lose = th_lose_mask;
 	h.arg = lost;
-	listen_to(&h, 0);
+	listen_to(&h, node);
 	th_recv(&h, 1, 1, 0, 4096);
 	th_post(&h, 0, IBV_WR_SEND, 2, 0, 2000, 0, IBV_SEND_SIGNALED);
 	th_run(&h, UR_NS_PER_S);
+	th_close(&h);
+}
+
+static void tells__lost_request(void)
+{
+	send_with_a_loss(0);
 	CU_ASSERT_EQUAL(told.count[UR_TRACE_NAK_RCVD], 1);
 	CU_ASSERT_EQUAL(told.count[UR_TRACE_REWIND], 1);
 	CU_ASSERT_EQUAL(first(UR_TRACE_REWIND)[2], UR_TRACE_CAUSE_SEQ_NAK);
 	CU_ASSERT_EQUAL(first(UR_TRACE_NAK_RCVD)[1], first(UR_TRACE_REWIND)[1]);
-	th_close(&h);
 }
 
 static void tells__refusal(void)
 {
-	uint64_t lost[2] = {1};
-	struct th h;
-
-	th_open(&h, &th_default);
-	h.lose = th_lose_mask;
-	h.arg = lost;
-	listen_to(&h, 1);
-	th_recv(&h, 1, 1, 0, 4096);
-	th_post(&h, 0, IBV_WR_SEND, 2, 0, 2000, 0, IBV_SEND_SIGNALED);
-	th_run(&h, UR_NS_PER_S);
+	send_with_a_loss(1);
 	CU_ASSERT_EQUAL(told.count[UR_TRACE_REFUSED], 1);
 	CU_ASSERT_EQUAL(first(UR_TRACE_REFUSED)[1], UR_C_DROP_OUT_OF_SEQ);
 	CU_ASSERT_EQUAL(told.count[UR_TRACE_NAK_SENT], 1);
-	th_close(&h);
 }
 
 static void tells__lost_response(void)
