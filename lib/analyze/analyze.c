@@ -145,39 +145,26 @@ static void take(struct ur_analysis *a, const struct an_pkt *p)
 		note_damaged(a, p);
 }
 
-/* A frame that is no packet, but several; they have its number. */
-static bool take_train(struct ur_analysis *a, const struct an_pkt *p)
-{
-	uint32_t size = p->icrc == AN_ICRC_WRONG && p->udp ? an_train_size(p) : 0;
-	uint8_t room[UR_PKT_ROOM + 64];
-	struct ur_an_frame f;
-	struct an_pkt one;
-
-	for (uint32_t place = 0; size && an_train_cut(p, place, size, room, &f); place++)
-		if (an_dissect(&f, &one))
-			take(a, &one);
-	if (size && !a->trains++)
-		a->train_frame = p->frame;
-	return size;
-}
-
 void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 {
-	struct an_pkt p;
-	bool read = an_dissect(f, &p);
+	const struct an_pkt *p;
+	struct an_train t;
 
+	an_train_first(&t, f);
 	check_time(a, f);
 	a->total.frames++;
-	a->total.other += !p.roce;
-	if (p.roce)
+	a->total.other += !t.whole.roce;
+	if (t.whole.roce)
 		a->total.bytes += f->len;
-	if (p.cut) {
+	if (t.whole.cut) {
 		a->total.cut++;
 		if (!a->cut_frame)
 			a->cut_frame = f->number;
 	}
-	if (read && !take_train(a, &p))
-		take(a, &p);
+	if (t.size && !a->trains++)
+		a->train_frame = f->number;
+	while (t.read && (p = an_train_next(&t)))
+		take(a, p);
 }
 
 /* --- the end --- */

@@ -333,21 +333,16 @@ static void packet(struct ur_compare *c, unsigned place, const struct an_pkt *p)
 
 void ur_compare_frame(struct ur_compare *c, unsigned place, const struct ur_an_frame *f)
 {
-	uint8_t room[UR_PKT_ROOM + 64];
-	struct ur_an_frame cut;
-	struct an_pkt p, one;
-	bool read = an_dissect(f, &p);
-	uint32_t size = read && p.icrc == AN_ICRC_WRONG && p.udp ? an_train_size(&p) : 0;
+	const struct an_pkt *p;
+	struct an_train t;
 
 	place = place != 0;
 	if (!c->total.frames[place]++)
 		c->begin[place] = f->when;
 	c->last[place] = f->when;
-	for (uint32_t i = 0; size && an_train_cut(&p, i, size, room, &cut); i++)
-		if (an_dissect(&cut, &one))
-			packet(c, place, &one);
-	if (read && !size)
-		packet(c, place, &p);
+	an_train_first(&t, f);
+	while (t.read && (p = an_train_next(&t)))
+		packet(c, place, p);
 	advance(c);
 }
 

@@ -218,10 +218,16 @@ void an_report_on(struct ur_analysis *a, const struct an_flow *fl, struct ur_fin
 
 /* --- train.c --- */
 
-/* Bytes of UDP payload of each packet of a train (the last may have fewer) that was recorded as one frame; 0 when it is none. */
-uint32_t an_train_size(const struct an_pkt *p);
-/* Packet number `place` of it as a frame of its own, in `room`; false behind the last. */
-bool an_train_cut(const struct an_pkt *p, uint32_t place, uint32_t size, uint8_t *room, struct ur_an_frame *out);
+struct an_train {                 /* the packets of a frame */
+	struct an_pkt whole, one; /* the frame as it stands; the packet that was given last */
+	uint32_t size, place;     /* bytes of UDP payload of each packet; 0: the frame is one packet */
+	bool read;                /* what an_dissect said of the frame */
+	uint8_t room[UR_PKT_ROOM + 64];
+};
+
+void an_train_first(struct an_train *t, const struct ur_an_frame *f);
+/* One packet after the other, NULL behind the last. A frame that is no train gives itself, whether it could be read or not. */
+const struct an_pkt *an_train_next(struct an_train *t);
 
 /* --- flow.c --- */
 

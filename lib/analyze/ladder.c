@@ -168,53 +168,27 @@ static void take(struct ur_ladder *l, const struct an_pkt *p)
 	l->after += p->frame > l->at;
 }
 
-/* As in the analysis: a frame may hold several packets. */
-static void each(const struct ur_an_frame *f, void (*fn)(void *ctx, const struct an_pkt *p), void *ctx)
-{
-	uint8_t room[UR_PKT_ROOM + 64];
-	struct ur_an_frame one;
-	struct an_pkt p, cut;
-	uint32_t size;
-
-	if (!an_dissect(f, &p))
-		return;
-	size = p.icrc == AN_ICRC_WRONG && p.udp ? an_train_size(&p) : 0;
-	for (uint32_t place = 0; size && an_train_cut(&p, place, size, room, &one); place++)
-		if (an_dissect(&one, &cut))
-			fn(ctx, &cut);
-	if (!size)
-		fn(ctx, &p);
-}
-
-static void take_any(void *ctx, const struct an_pkt *p)
-{
-	take(ctx, p);
-}
-
 bool ur_ladder_frame(struct ur_ladder *l, const struct ur_an_frame *f)
 {
-	each(f, take_any, l);
+	const struct an_pkt *p;
+	struct an_train t;
+
+	an_train_first(&t, f);
+	while (t.read && (p = an_train_next(&t)))
+		take(l, p);
 	return l->after < UR_LADDER_KEEP_AFTER;
-}
-
-struct ask {
-	const struct ur_an_conn *c;
-	bool yes;
-};
-
-static void ask(void *ctx, const struct an_pkt *p)
-{
-	struct ask *a = ctx;
-
-	a->yes |= half_of(a->c, p) >= 0;
 }
 
 bool ur_ladder_is_of(const struct ur_an_conn *c, const struct ur_an_frame *f)
 {
-	struct ask a = {.c = c};
+	const struct an_pkt *p;
+	struct an_train t;
 
-	each(f, ask, &a);
-	return a.yes;
+	an_train_first(&t, f);
+	while (t.read && (p = an_train_next(&t)))
+		if (half_of(c, p) >= 0)
+			return true;
+	return false;
 }
 
 /* --- what is not there --- */

@@ -207,25 +207,17 @@ static void emit(struct ur_rewrite *w, const struct an_pkt *p, const struct an_p
 
 void ur_rewrite_frame(struct ur_rewrite *w, const struct ur_an_frame *f)
 {
-	uint8_t room[UR_PKT_ROOM + 64];
-	struct ur_an_frame cut;
-	struct an_pkt p, one;
-	uint32_t size;
+	const struct an_pkt *p;
+	struct an_train t;
 
 	w->total.frames++;
-	an_dissect(f, &p);
-	if (!p.roce || !p.ip || !p.l4) {
+	an_train_first(&t, f);
+	if (!t.whole.roce || !t.whole.ip || !t.whole.l4) {
 		w->total.other++;
 		return;
 	}
-	size = p.icrc == AN_ICRC_WRONG && p.udp ? an_train_size(&p) : 0;
-	if (!size)
-		emit(w, &p, &p);
-	for (uint32_t place = 0; size && an_train_cut(&p, place, size, room, &cut); place++) {
-		an_dissect(&cut, &one);
-		if (one.roce && one.l4)
-			emit(w, &one, &p);
-	}
+	while ((p = an_train_next(&t)))
+		emit(w, p, &t.whole);
 }
 
 struct ur_rewrite *ur_rewrite_create(const struct ur_rewrite_config *c, ur_rewrite_fn out, void *ctx)

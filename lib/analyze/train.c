@@ -41,25 +41,46 @@ static bool goes_on(const uint8_t *first, const uint8_t *at)
 	return memcmp(first + 2, at + 2, 2) == 0 && memcmp(first + 5, at + 5, 3) == 0;
 }
 
-uint32_t an_train_size(const struct an_pkt *p)
+/* Bytes of UDP payload of each packet of a train, of which the last may have fewer; 0 when it is none. */
+static uint32_t train_size(const struct an_pkt *p)
 {
+	if (p->icrc != AN_ICRC_WRONG || !p->udp)
+		return 0;
+
 	for (uint32_t size = UR_BTH_LEN + UR_ICRC_LEN; size + UR_BTH_LEN + UR_ICRC_LEN <= p->udp_len && size <= UR_PKT_ROOM; size += 4)
 		if (goes_on(p->udp, p->udp + size) && icrc_fits(p, p->udp, 0, size))
 			return size;
 	return 0;
 }
 
-bool an_train_cut(const struct an_pkt *p, uint32_t place, uint32_t size, uint8_t *room, struct ur_an_frame *out)
+/* Packet number `place` as a frame of its own; false behind the last. */
+static bool cut(struct an_train *t, struct ur_an_frame *out)
 {
-	const uint32_t at = place * size, left = at < p->udp_len ? p->udp_len - at : 0;
+	const struct an_pkt *p = &t->whole;
+	const uint32_t at = t->place * t->size, left = at < p->udp_len ? p->udp_len - at : 0, size = left < t->size ? left : t->size;
 	uint32_t n;
 
-	size = left < size ? left : size;
 	if (size < UR_BTH_LEN + UR_ICRC_LEN)
 		return false;
-	n = put_headers(p, place, size, room);
-	memcpy(room + n, p->udp + at, size);
+	n = put_headers(p, t->place++, size, t->room);
+	memcpy(t->room + n, p->udp + at, size);
 	*out = (struct ur_an_frame){
-		.number = p->frame, .when = p->when, .link = UR_AN_RAW_IP, .data = room, .have = n + size, .len = n + size};
+		.number = p->frame, .when = p->when, .link = UR_AN_RAW_IP, .data = t->room, .have = n + size, .len = n + size};
 	return true;
+}
+
+void an_train_first(struct an_train *t, const struct ur_an_frame *f)
+{
+	t->read = an_dissect(f, &t->whole);
+	t->size = t->read ? train_size(&t->whole) : 0;
+	t->place = 0;
+}
+
+const struct an_pkt *an_train_next(struct an_train *t)
+{
+	struct ur_an_frame f;
+
+	if (!t->size)
+		return t->place++ ? NULL : &t->whole;
+	return cut(t, &f) && an_dissect(&f, &t->one) ? &t->one : NULL;
 }
