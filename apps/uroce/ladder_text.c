@@ -48,7 +48,7 @@ void ur_lad_label(const struct ur_lad *l, const struct ur_lad_item *it, char to[
 
 	if (it->kind == UR_LAD_RUN)
 		n = snprintf(to, UR_LAD_TEXT, "%u x ", it->n);
-	else if (!r->frame && r->n > 1)
+	else if (r->n > 1 && !(r->frame && read))
 		n = snprintf(to, UR_LAD_TEXT, "%u packets: ", r->n);
 	if (is_response(r) && (it->kind == UR_LAD_RUN || !r->frame))
 		n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, it->n > 1 || r->n > 1 ? "READ responses" : "READ response");

@@ -80,6 +80,10 @@ static void say_totals(const struct job *j, const struct ur_cmp_totals *t)
 			       t->outside[i], j->name[i], j->name[!i]);
 		if (t->damaged[i])
 			printf("%" PRIu64 " packets of %s have a wrong ICRC.\n", t->damaged[i], j->name[i]);
+		if (t->hidden[i])
+			printf("%" PRIu64 " packets of %s more were cut off by its recorder, behind others in the same frames: they are "
+			       "not compared, and are not missing.\n",
+			       t->hidden[i], j->name[i]);
 	}
 	if (t->untold)
 		printf("%" PRIu64 " packets were left out: there are more than %u flows.\n", t->untold, UR_AN_FLOWS);

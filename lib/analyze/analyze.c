@@ -82,26 +82,49 @@ static void note_damaged(struct ur_analysis *a, const struct an_pkt *p)
 
 /* --- connected services --- */
 
+static void note_hidden(struct ur_analysis *a, const struct an_pkt *p)
+{
+	if (!p->behind)
+		return;
+	if (!a->cut_trains++)
+		a->hidden_frame = p->frame;
+	a->hidden += p->behind;
+}
+
 static void connected(struct ur_analysis *a, const struct an_pkt *p)
 {
 	struct an_flow *f = an_flow_of(a, p);
+	struct an_pkt first;
+	uint32_t mtu;
 
 	if (!f)
 		return;
-	f->packets++;
+	if (p->cut && !p->behind) {
+		first = *p;
+		mtu = an_hidden_count(&first, f->mtu);
+		if (mtu != f->mtu)
+			an_set_mtu(f, mtu);
+		p = &first;
+	}
+	note_hidden(a, p);
+	f->packets += 1 + p->behind;
 	f->last_frame = p->frame;
 	if (!f->first_frame)
 		f->first_frame = p->frame;
 	an_marked(a, f, p);
 	if (!an_is_answer(p)) {
 		an_request(a, f, p);
+		if (p->behind)
+			an_requests_behind(a, f, p);
 		return;
 	}
-	f->answers++;
+	f->answers += 1 + p->behind;
 	if (!f->peer)
 		an_flow_pair(a, f, p);
 	if (f->peer)
 		an_answer(a, f->peer, p);
+	if (f->peer && p->behind)
+		an_answers_behind(a, f->peer, p);
 }
 
 static void sort_out(struct ur_analysis *a, const struct an_pkt *p)
@@ -110,9 +133,11 @@ static void sort_out(struct ur_analysis *a, const struct an_pkt *p)
 		an_cnp(a, p);
 	} else if (p->bth.dqpn == 1) {
 		a->total.cm++;
+		note_hidden(a, p);
 		an_cm_packet(a, p);
 	} else if ((p->bth.opcode & 0xe0) == UR_UD) {
-		a->total.datagrams++;
+		a->total.datagrams += 1 + p->behind;
+		note_hidden(a, p);
 	} else {
 		connected(a, p);
 	}
@@ -193,6 +218,13 @@ void ur_analysis_finish(struct ur_analysis *a)
 				     .frame = a->train_frame,
 				     .v = {a->trains},
 				     .s = {"{0} frames hold several packets each: recorded before the kernel or a NIC cut them apart"}});
+	if (a->cut_trains)
+		an_report(a, &(struct ur_finding){
+				     .rule = UR_RULE_RECORDER,
+				     .frame = a->hidden_frame,
+				     .v = {a->cut_trains, a->hidden},
+				     .s = {"{0} frames held several packets each, of which the recorder kept only the beginning: the {1} "
+					   "packets that it cut off are counted by lengths and PSNs, and not checked"}});
 	if (a->cut_frame)
 		an_report(a, &(struct ur_finding){.rule = UR_RULE_SNAP, .frame = a->cut_frame, .v = {a->total.cut}});
 }

@@ -228,7 +228,7 @@ static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct 
 	f->facts.naks_seq++;
 	if (psn + 1 == s->next || psn == s->next) {
 		say.rule = UR_RULE_NAK_NOGAP;
-	} else if (r && r->flags & AN_HOLE) {
+	} else if (r && r->flags & AN_HOLE && !(r->flags & AN_HIDDEN)) {
 		r->flags |= AN_NAKED;
 		say.s[0] = before;
 	} else if (r) {
@@ -352,7 +352,7 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 							 .v = {p->bth.psn, (s->first - 1) & UR_PSN_MASK}});
 		return;
 	}
-	if (psn >= s->next && !(ur_syndrome_type(h.syndrome) == UR_AETH_NAK && psn == s->next)) {
+	if (psn >= s->next && !(ur_syndrome_type(h.syndrome) == UR_AETH_NAK && psn == s->next) && !an_requests_jumped(a, f, psn + 1)) {
 		hold(a, f, p, psn);
 		return;
 	}

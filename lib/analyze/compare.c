@@ -315,7 +315,14 @@ static void packet(struct ur_compare *c, unsigned place, const struct an_pkt *p)
 {
 	struct cmp_packet q = {.frame = p->frame, .when = p->when, .psn = p->bth.psn, .opcode = p->bth.opcode};
 	uint8_t bth[UR_BTH_LEN];
+	struct an_pkt first;
 
+	if (p->cut && p->ext) {
+		first = *p;
+		an_hidden_count(&first, 0);
+		p = &first;
+		c->total.hidden[place] += p->behind;
+	}
 	c->total.roce[place]++;
 	q.damaged = p->icrc == AN_ICRC_WRONG;
 	c->total.damaged[place] += q.damaged;

@@ -42,6 +42,7 @@ struct ur_cmp_flow {
 
 struct ur_cmp_totals {
 	uint64_t frames[2], roce[2], both, damaged[2], outside[2];
+	uint64_t hidden[2]; /* packets of trains, cut off by the recorder: not compared */
 	uint32_t flows;
 	uint64_t untold; /* packets for which there was no room: of flows beyond UR_AN_FLOWS */
 	bool aligned;    /* some packets are in both */

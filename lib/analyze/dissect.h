@@ -34,6 +34,11 @@ struct an_pkt {
 	const uint8_t *ext;     /* behind the BTH: op->ext_len bytes are there */
 	const uint8_t *payload; /* payload_len bytes of it, unless `cut` */
 	uint32_t payload_len;
+	/*
+	 * Of a train of which the recorder kept only the beginning: packets behind this one that are not here, the most that they can be,
+	 * and the bytes behind the UDP header of all and of the last of them.
+	 */
+	uint32_t behind, most, rest, tail;
 };
 
 /* True when `p` is a RoCEv2 packet whose BTH and extended headers can be read, or one with something wrong in it. */

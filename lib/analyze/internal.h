@@ -11,6 +11,7 @@
  *   chain.c     values that atomics return   congestion.c  marks and notifications
  *   cm.c        messages of the connection manager
  *   train.c     packets that were recorded as one frame
+ *   hidden.c    those of them that the recorder has cut off
  *   finish.c    what is decided at the end   text.c    the table of rules, sentences
  *   ladder.c    the packets around one frame, and what became of each (ladder.h)
  *
@@ -54,19 +55,20 @@ enum an_req_flag {
 	AN_ASKS = 32,       /* wants an answer: AckReq, or a READ or atomic */
 	AN_MSN = 64,        /* `msn` counts from the beginning of its epoch */
 	AN_BEHIND_IT = 128, /* lost behind the recorder, as a NAK said */
+	AN_HIDDEN = 256,    /* a hole: of a train, cut off by the recorder; a READ: so are responses of it, and `got` is a guess */
 };
 
 struct an_req {                 /* a request packet, or a hole */
 	uint64_t psn;           /* unwrapped */
 	uint32_t n;             /* PSNs that it takes; 0: a READ whose path MTU is not known yet */
 	uint32_t frame, newest; /* its first and newest transmission; of a hole: the frame that showed it */
+	uint32_t msn;
 	ur_time when, newest_when;
 	uint32_t len;          /* payload, or what a READ asks for */
 	uint32_t digest, data; /* of its headers, and of its payload; 0: cut */
-	uint32_t msn;
-	uint16_t epoch;
-	uint8_t opcode, flags;
+	uint16_t epoch, flags;
 	uint16_t tries, early; /* transmissions; those that came before its timer can have run out */
+	uint8_t opcode;
 	uint64_t va;
 	/* responses */
 	uint32_t got;                      /* the next one that is expected, counted from psn */
@@ -117,6 +119,9 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint32_t acked_frame;
 	ur_time acked_when;
 	uint64_t holes; /* PSNs in holes of the window */
+	/* behind hidden requests at its end: what the next PSN may be; 0 when there are none */
+	uint64_t behind_least, behind_most;
+	uint32_t behind_room; /* the newest request is cut and may be one or more: how many more than one */
 	/* the message under way */
 	enum an_message msg;
 	uint64_t msg_len;
@@ -209,6 +214,8 @@ struct ur_analysis {
 	uint32_t train_frame; /* the first frame that held a train */
 	uint64_t trains;
 	uint32_t cut_frame;
+	uint32_t hidden_frame; /* the first train that was cut */
+	uint64_t cut_trains, hidden;
 	struct ur_an_totals total;
 };
 
@@ -218,16 +225,42 @@ void an_report_on(struct ur_analysis *a, const struct an_flow *fl, struct ur_fin
 
 /* --- train.c --- */
 
+/* Behind the UDP header: of any packet, and of an ACK. */
+#define AN_LEAST_LEN (UR_BTH_LEN + UR_ICRC_LEN)
+#define AN_ACK_LEN (AN_LEAST_LEN + 4)
+
 struct an_train {                 /* the packets of a frame */
 	struct an_pkt whole, one; /* the frame as it stands; the packet that was given last */
 	uint32_t size, place;     /* bytes of UDP payload of each packet; 0: the frame is one packet */
+	uint32_t all, have;       /* bytes of UDP payload; those that were recorded */
 	bool read;                /* what an_dissect said of the frame */
 	uint8_t room[UR_PKT_ROOM + 64];
 };
 
 void an_train_first(struct an_train *t, const struct ur_an_frame *f);
-/* One packet after the other, NULL behind the last. A frame that is no train gives itself, whether it could be read or not. */
+/*
+ * One packet after the other, NULL behind the last. A frame that is no train gives itself, whether it could be read or not. Of a train that
+ * was cut come the packets whose headers are here; the last one of these stands for the rest of the frame, and counts what is `behind`.
+ */
 const struct an_pkt *an_train_next(struct an_train *t);
+
+/* --- hidden.c --- */
+
+/*
+ * A packet that was cut, and is too long for one: makes it the first of its train, and counts those behind it. `mtu` is the path MTU, or 0;
+ * returns it, or what it must be.
+ */
+uint32_t an_hidden_count(struct an_pkt *p, uint32_t mtu);
+/* Once the packet in front of them has been dealt with. */
+void an_requests_behind(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+void an_answers_behind(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+/* `psn` comes next: corrects how many requests were behind the last one. */
+void an_requests_settle(struct an_flow *f, uint64_t psn);
+/*
+ * PSNs up to `psn` are not here: true when they were behind the last request, which nothing but this shows. Only when other frames held
+ * several packets, too.
+ */
+bool an_requests_jumped(struct ur_analysis *a, struct an_flow *f, uint64_t psn);
 
 /* --- flow.c --- */
 

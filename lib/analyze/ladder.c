@@ -132,6 +132,8 @@ static void fill(const struct ur_an_conn *c, struct ur_ladder_row *r, const stru
 	fill_ext(r, p);
 	if (p->op->flags & UR_OPF_READ)
 		r->n = c->mtu ? an_npkts(r->dma_len, c->mtu) : 1;
+	else if (p->behind && p->bth.dqpn != 1 && p->op->flags & UR_OPF_PAYLOAD)
+		r->n = 1 + p->behind - (p->tail == AN_ACK_LEN && !r->answer);
 	if (r->cm && !p->cut && p->payload_len == UR_MAD_LEN)
 		r->attr = ur_get16(p->payload + MAD_ATTR);
 }
@@ -155,6 +157,7 @@ static void take(struct ur_ladder *l, const struct an_pkt *p)
 {
 	int half = half_of(&l->c, p);
 	struct ur_ladder_row *r;
+	struct an_pkt first;
 
 	if (half < 0 || l->after >= UR_LADDER_KEEP_AFTER)
 		return;
@@ -163,6 +166,11 @@ static void take(struct ur_ladder *l, const struct an_pkt *p)
 		memmove(l->rows, l->rows + UR_LADDER_KEEP_BEFORE, l->n * sizeof(*l->rows));
 	}
 	r = new_row(l);
+	if (p->cut && p->ext) {
+		first = *p;
+		an_hidden_count(&first, l->c.mtu);
+		p = &first;
+	}
 	if (r)
 		fill(&l->c, r, p, half);
 	l->after += p->frame > l->at;
@@ -261,11 +269,10 @@ static void miss_requests(struct ur_ladder *l, const struct ur_ladder_row *r)
 	s->due[s->ndue++] = (struct due){r->psn, r->n, 0};
 }
 
-/* The oldest request that has not had this response yet says what is missing before it; to all it has come now. */
-static void miss_responses(struct ur_ladder *l, const struct ur_ladder_row *r)
+/* The oldest request that has not had response `psn` yet says what is missing before it; to all it has come now. */
+static void miss_response(struct ur_ladder *l, const struct ur_ladder_row *r, uint32_t psn)
 {
 	struct side *s = &l->side[!r->second];
-	uint32_t psn = r->psn;
 	bool found = false;
 
 	for (uint32_t i = 0; i < s->ndue; i++) {
@@ -279,6 +286,12 @@ static void miss_responses(struct ur_ladder *l, const struct ur_ladder_row *r)
 		found = true;
 		d->got = k + 1;
 	}
+}
+
+static void miss_responses(struct ur_ladder *l, const struct ur_ladder_row *r)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		miss_response(l, r, ur_psn_add(r->psn, i));
 }
 
 /* Goes through the rows once more, with those that are missing put in. */

@@ -45,7 +45,8 @@ struct ur_ladder_row {
 	bool ackreq, cut, cm;
 	uint16_t attr; /* of a message of the connection manager */
 	uint16_t sport;
-	uint32_t dqpn, psn, n; /* it stands for `n` PSNs */
+	/* It stands for `n` PSNs: of missing packets, of a READ's responses, or of a train that the recorder has cut off. */
+	uint32_t dqpn, psn, n;
 	uint32_t len;          /* payload */
 	uint32_t msn, rkey, dma_len;
 	uint64_t va;

@@ -39,7 +39,7 @@ void an_read_due(struct an_flow *f, uint32_t from, uint32_t end, const struct an
 			continue;
 		r->flags |= AN_TOLD;
 		s->depth -= s->depth > 0;
-		if (r->got < r->n && (f->mtu || r->n == 1) && !r->gap_n) {
+		if (r->got < r->n && (f->mtu || r->n == 1) && !r->gap_n && !(r->flags & AN_HIDDEN)) {
 			r->gap_at = r->got;
 			r->gap_n = r->n - r->got;
 			r->gap_frame = p->frame;
@@ -85,7 +85,7 @@ static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *
 						 .when = p->when,
 						 .v = {p->bth.psn, at + 1, r->n},
 						 .s = {p->op->name}});
-	if (p->payload_len != want && (once || at + 1 < r->n || !last))
+	if (p->payload_len != want && !(p->behind && last) && (once || at + 1 < r->n || !last))
 		an_report_on(a, f->peer,
 			     (struct ur_finding){.rule = UR_RULE_READ_LEN,
 						 .frame = p->frame,
@@ -97,7 +97,9 @@ static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *
 /* What came is response `at`, and `got` was expected. */
 static void check_turn(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint32_t at)
 {
-	if (at > r->got) {
+	if (r->flags & AN_HIDDEN) {
+		r->got = at; /* how many were here was a guess */
+	} else if (at > r->got) {
 		if (!r->gap_n) {
 			r->gap_at = r->got;
 			r->gap_frame = p->frame;

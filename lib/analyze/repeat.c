@@ -204,6 +204,25 @@ static void correct(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	fill_hole(a, f, p, an_window_find(&f->s.w, psn), psn);
 }
 
+/* It was in a train, and is seen for the first time. */
+static struct an_req *show_hidden(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t i, uint64_t psn)
+{
+	const struct an_req hidden = *an_req_at(&f->s.w, i);
+	struct an_req *r = take_from_hole(a, f, i, psn);
+
+	if (!r)
+		return NULL;
+	an_fill(f, r, p, psn);
+	r->frame = r->newest = hidden.frame;
+	r->when = r->newest_when = hidden.when;
+	r->data = 0;
+	if (p->op->flags & UR_OPF_READ) {
+		r->n = 1;
+		widen(f, r);
+	}
+	return r;
+}
+
 struct reason {
 	enum ur_an_cause cause;
 	const char *phrase;
@@ -352,6 +371,11 @@ void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p,
 		return;
 	}
 	r = an_req_at(&s->w, i);
+	if (r->flags & AN_HIDDEN && r->flags & AN_HOLE) {
+		r = show_hidden(a, f, p, i, psn);
+		if (!r)
+			return;
+	}
 	if (r->flags & AN_HOLE) {
 		fill_hole(a, f, p, i, psn);
 		f->facts.repeated[s->back_cause] += s->back;

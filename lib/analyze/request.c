@@ -90,7 +90,7 @@ static void check_length(struct ur_analysis *a, struct an_flow *f, const struct 
 		s->msg_reth = h.len;
 	}
 	s->msg_len += p->payload_len;
-	if (p->op->flags & UR_OPF_LAST && s->msg_whole && s->msg_len != s->msg_reth)
+	if (p->op->flags & UR_OPF_LAST && s->msg_whole && !p->behind && s->msg_len != s->msg_reth)
 		an_report_on(
 			a, f,
 			(struct ur_finding){.rule = UR_RULE_RETH_LEN, .frame = p->frame, .when = p->when, .v = {s->msg_len, s->msg_reth}});
@@ -170,6 +170,7 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 	r->epoch = s->epoch;
 	r->flags |= AN_MSN;
 	s->next = psn + r->n;
+	s->behind_room = p->cut && p->op->flags & UR_OPF_LAST && p->op->flags & UR_OPF_PAYLOAD ? p->payload_len / AN_LEAST_LEN : 0;
 	s->back = false;
 	count(f, p, r);
 	note_depth(a, f, p);
@@ -291,13 +292,15 @@ void an_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 	}
 	if (s->stray)
 		tell_stray(a, f);
+	if (s->behind_most)
+		an_requests_settle(f, psn);
 	if (psn != s->next && guess_psns(f, psn))
 		psn = s->next;
 	if (psn < s->next) {
 		an_repeat(a, f, p, psn);
 		return;
 	}
-	if (psn > s->next)
+	if (psn > s->next && !an_requests_jumped(a, f, psn))
 		add_hole(a, f, p, psn);
 	new_request(a, f, p, psn);
 }
