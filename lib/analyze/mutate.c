@@ -31,6 +31,10 @@ enum what {
 	UDP_LEN,
 	IP_LEN
 };
+
+#define ATOMIC_VALUE 11 /* the last byte of the value, behind the AETH */
+#define WORD_LEN 12     /* of an AtomicETH: address and key */
+
 enum whom { REQUEST, INNER, WRITE, WRITE_RETH, READ_REQ, RESPONSE, RESPONSE_AETH, ATOMIC_RESP, ACK, MAD_REQ, MAD_REP, ANY };
 
 enum { ICRC_ZERO, ICRC_REVERSED, ICRC_PADLESS }; /* `at` of ICRC */
@@ -85,6 +89,7 @@ static const struct row {
 	{"MSN of an ACK, one less", ACK, EXT_ADD, 3, 0xff, "MSN"},
 	{"MSN of an ACK, high bit", ACK, EXT_BITS, 1, 0x40, "MSN"},
 	{"MSN of an atomic answer", ATOMIC_RESP, EXT_BITS, 1, 0x40, "MSN"},
+	{"value of an atomic answer", ATOMIC_RESP, EXT_BITS, ATOMIC_VALUE, 0x40, "ATOMIC-VALUE"},
 	{"MSN of a READ response", RESPONSE_AETH, EXT_BITS, 2, 0x40, "MSN"},
 	{"length of a WRITE", WRITE_RETH, EXT_BITS, 15, 0x04, "RETH-LEN"},
 	{"length of a READ, far more", READ_REQ, EXT_BITS, 13, 0x02, "READ-SHORT READ-LEN RETX-DIFFERS MSN MISSING REORDERED"},
@@ -221,6 +226,29 @@ static bool asks_later(const struct ur_mutator *m, uint32_t i, const struct ur_g
 	return false;
 }
 
+/* The atomic that packet `i` answers; NULL when it is not here. */
+static const struct an_pkt *atomic_of(const struct ur_mutator *m, uint32_t i)
+{
+	const struct an_pkt *p = &m->k[i].p;
+
+	while (i-- > 0) {
+		const struct an_pkt *q = &m->k[i].p;
+
+		if (m->k[i].whole && q->op->flags & UR_OPF_ATOMIC && q->bth.psn == p->bth.psn && ur_gid_eq(&q->src, &p->dst) &&
+		    ur_gid_eq(&q->dst, &p->src))
+			return q;
+	}
+	return NULL;
+}
+
+/* Is the next answer, too, to an atomic on the same word? */
+static bool is_chained(const struct ur_mutator *m, uint32_t i)
+{
+	const struct an_pkt *a = atomic_of(m, i), *b = m->k[i].next ? atomic_of(m, m->k[i].next) : NULL;
+
+	return a && b && a->bth.dqpn == b->bth.dqpn && memcmp(a->ext + a->op->off_atomiceth, b->ext + b->op->off_atomiceth, WORD_LEN) == 0;
+}
+
 /* What nothing else in the recording could contradict is not asked for. */
 static bool decidable(const struct row *row, const struct ur_mutator *m, uint32_t i)
 {
@@ -235,6 +263,8 @@ static bool decidable(const struct row *row, const struct ur_mutator *m, uint32_
 		return (p->bth.opcode & 0xe0) == UR_RC;
 	if (row->what == ICRC && row->at == ICRC_PADLESS)
 		return p->bth.pad;
+	if (row->what == EXT_BITS && row->whom == ATOMIC_RESP && row->at == ATOMIC_VALUE)
+		return is_chained(m, i);
 	/* Without the CM the first count is not known, and many READs under way leave it open for long. */
 	if (row->what == EXT_BITS && (row->whom == ATOMIC_RESP || row->whom == RESPONSE_AETH) && row->at > 0)
 		return m->cm_first;
