@@ -49,6 +49,7 @@ struct host {
 	uint16_t vlan;
 	struct ur_mac mac;   /* its own, at present */
 	bool up;             /* it answers */
+	ur_time since;       /* when it began to, or ended */
 	uint32_t claimed;    /* MAC addresses that somebody said it has, a bit each: mac_bit */
 	ur_time asked;       /* when it was, if it has not answered yet; UR_TIME_NEVER */
 };
@@ -131,6 +132,7 @@ struct fuzz {
 	ur_time now;
 	struct ur_mac mac;
 	bool mac_known, no_buffers;
+	ur_time mac_since;
 	ur_time starved; /* when there was no buffer last */
 	bool deaf; /* a packet could not be built in this call: nothing is expected of it */
 	bool have[ADDRS];

@@ -79,6 +79,16 @@ static void act(struct fuzz *f, struct slot *s)
 		asked_again(f, s);
 }
 
+/* Before a neighbour is given up everybody is asked, so one who has another MAC address now is found. */
+static void check_failed(struct fuzz *f, const struct slot *s)
+{
+	const struct host *h = s->neigh && !s->orphan && s->host < HOSTS ? &f->host[s->host] : NULL;
+	ur_time asked = f->now - ASKED_MAX - SLACK;
+
+	if (h && h->up && f->mac_known && h->since < asked && f->starved < asked && f->mac_since < asked)
+		broke(f, "path %u fails, and its neighbour answers everybody", (unsigned)(s - f->slot));
+}
+
 static void changed(struct ur_net_path *p, int err, ur_time now)
 {
 	struct slot *s = p->owner;
@@ -92,6 +102,8 @@ static void changed(struct ur_net_path *p, int err, ur_time now)
 		broke(f, "path %u is told while it is opened", (unsigned)(s - f->slot));
 	if ((err && err != EHOSTUNREACH) || p->wire.ready != !err)
 		broke(f, "path %u is told error %d and is %sready", (unsigned)(s - f->slot), err, p->wire.ready ? "" : "not ");
+	if (err)
+		check_failed(f, s);
 	s->until = UR_TIME_NEVER;
 	f->in_callback = true;
 	act(f, s);

@@ -68,6 +68,7 @@ static void mac(struct fuzz *f)
 	trace(f, "our MAC address");
 	f->mac = (struct ur_mac){{2, 0, 0, 0, 0, v & 3}};
 	f->mac_known = true;
+	f->mac_since = f->now;
 	ur_net_set_mac(f->net, &f->mac);
 	paths_mac_known(f);
 	stage_run(f, SLACK);
@@ -82,6 +83,15 @@ static void wait(struct fuzz *f)
 	stage_run(f, (1 + (v & 31)) * units[v >> 5]);
 }
 
+static void host_up(struct fuzz *f, unsigned i, bool up)
+{
+	struct host *h = &f->host[i];
+
+	if (h->up != up)
+		h->since = f->now;
+	h->up = up;
+}
+
 /* A neighbour goes, comes back, or gets another MAC address and says so. */
 static void host(struct fuzz *f)
 {
@@ -91,7 +101,7 @@ static void host(struct fuzz *f)
 	if (v & 64)
 		h->mac.b[4] ^= 2; /* two that it may have: mac_bit */
 	else
-		h->up = !h->up;
+		host_up(f, v % HOSTS, !h->up);
 	trace(f, "host %u is %s", v % HOSTS, h->up ? "up" : "down");
 }
 
@@ -203,9 +213,10 @@ void the_end(struct fuzz *f)
 {
 	f->no_buffers = false;
 	for (unsigned i = 0; i < HOSTS; i++)
-		f->host[i].up = true;
+		host_up(f, i, true);
 	if (!f->mac_known) {
 		f->mac_known = true;
+		f->mac_since = f->now;
 		ur_net_set_mac(f->net, &f->mac);
 		paths_mac_known(f);
 	}
