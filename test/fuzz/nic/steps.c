@@ -65,16 +65,12 @@ static void stream(struct fuzz *f)
 static void fault(struct fuzz *f)
 {
 	static const enum ur_sim_action actions[] = {UR_SIM_DROP, UR_SIM_DUPLICATE, UR_SIM_DELAY, UR_SIM_CORRUPT, UR_SIM_MARK};
-	static const uint8_t damaged[] = {UR_RC | UR_OP_ACK, UR_RC | UR_OP_SEND_ONLY, UR_RC | UR_OP_WRITE_ONLY,
-					 UR_RC | UR_OP_READ_RESP_ONLY};
 	unsigned v = take(&f->in), w = take(&f->in);
 	struct ur_sim_rule r = {.action = actions[v % 5], .port = v & 128 ? VICTIM : PEER, .opcode = -1, .psn = -1, .times = 1};
 
 	r.nth = 1 + (w & 3);
 	r.times = 1 + (w >> 2 & 1); /* the end of a message and the beginning of the next, for instance */
 	r.delay = 500ull << (w >> 4);
-	if (r.action == UR_SIM_CORRUPT) /* what has no ICRC, such as ARP, is believed */
-		r.opcode = damaged[w & 3];
 	if (f->bare && r.action == UR_SIM_CORRUPT)
 		r.action = UR_SIM_DROP; /* its socket may not notice */
 	if (f->nfaults + r.times <= FAULTS_MAX && ur_sim_rule_add(f->w.sim, &r) >= 0)
