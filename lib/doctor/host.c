@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the host and its interface are like: sizes, kernel, buffers, firewall, processes, limits, CPUs, clock. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "doctor/internal.h"
+
+/* The largest header of a RoCEv2 packet, as the RDMA CM reckons: IPv6, UDP, BTH, extended headers, immediate data, ICRC. */
+#define HEADERS 96
+#define JUMBO 4200 /* an MTU that carries path MTU 4096 */
+
+#define WANTED_RMEM (4u << 20)  /* a window that fills 10 Gbit/s for 3 ms */
+#define LEAST_RMEM (128u << 10) /* below it not even a message of 64 KiB fits, as the kernel counts */
+#define SLOW_CLOCK_NS 400       /* every look at the port reads it: through the vDSO it takes about 30 */
+
+unsigned ur_doctor_ip_bytes(unsigned path_mtu)
+{
+	return path_mtu + HEADERS;
+}
+
+unsigned ur_doctor_path_mtu(unsigned ip_bytes)
+{
+	for (unsigned m = 4096; m >= 256; m /= 2)
+		if (ur_doctor_ip_bytes(m) <= ip_bytes)
+			return m;
+	return 0;
+}
+
+void ur_doctor_judge_mtu(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
+{
+	unsigned m = ur_doctor_path_mtu(f->mtu);
+
+	if (!f->dev[0])
+		return;
+	if (m >= 2048)
+		ur_doctor_add(r, UR_DOC_MTU_OK, "MTU %u: RoCE path MTU %u", f->mtu, m);
+	else if (m == 1024)
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_MTU_1024,
+					     "MTU %u: RoCE path MTU 1024; with jumbo frames everywhere it would be 4096", f->mtu),
+			       "ip link set dev %s mtu %u", f->dev, JUMBO);
+	else
+		ur_doctor_mend(
+			ur_doctor_add(r, UR_DOC_MTU_SMALL, "MTU %u: RoCE path MTU %u, four times the packets of 1024 or more", f->mtu, m),
+			"ip link set dev %s mtu 1500", f->dev);
+}
+
+void ur_doctor_judge_kernel(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
+{
+	if (f->udp_segment && f->udp_gro)
+		ur_doctor_add(r, UR_DOC_KERNEL_OK, "Linux %s has segmentation offload and GRO for UDP sockets", f->release);
+	if (!f->udp_segment)
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_KERNEL_SEGMENT,
+					     "Linux %s cannot cut trains of UDP packets (UDP_SEGMENT, since 4.18): "
+					     "port udp sends them one by one",
+					     f->release),
+			       "apt-get install linux-image-amd64 && reboot");
+	if (!f->udp_gro)
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_KERNEL_GRO,
+					     "Linux %s cannot merge UDP packets into trains (UDP_GRO, since 5.0): "
+					     "port udp receives them one by one",
+					     f->release),
+			       "apt-get install linux-image-amd64 && reboot");
+}
+
+void ur_doctor_judge_buffer(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
+{
+	enum ur_doctor_id id = f->rmem_max < LEAST_RMEM ? UR_DOC_BUFFER_TINY : UR_DOC_BUFFER_SMALL;
+
+	if (!f->rmem_max || f->net_admin || f->rmem_max >= WANTED_RMEM) {
+		ur_doctor_add(r, UR_DOC_BUFFER_OK,
+			      f->net_admin ? "receive buffers: net.core.rmem_max %" PRIu64 " does not bind who has "
+					     "CAP_NET_ADMIN"
+					   : "receive buffers: net.core.rmem_max is %" PRIu64,
+			      f->rmem_max);
+		return;
+	}
+	ur_doctor_mend(ur_doctor_add(r, id, "net.core.rmem_max is %" PRIu64 ": it bounds what may be under way to a QP%s", f->rmem_max,
+				     id == UR_DOC_BUFFER_TINY ? ", and packets are lost" : ", and a busy program may lose packets"),
+		       "sysctl -w net.core.rmem_max=%u", 16u << 20);
+}
+
+void ur_doctor_judge_merge(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
+{
+	bool in_the_way = ur_doctor_port_of(f) == UR_DOCTOR_DPDK && (f->gro || f->lro);
+
+	if (!f->dev[0])
+		return;
+	if (in_the_way)
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_MERGE_ON, "%s merges frames (%s%s%s): port dpdk may get some that are too long",
+					     f->dev, f->gro ? "GRO" : "", f->gro && f->lro ? ", " : "", f->lro ? "LRO" : ""),
+			       "ethtool -K %s gro off lro off", f->dev);
+	else
+		ur_doctor_add(r, UR_DOC_MERGE_OK, "%s has GRO %s and LRO %s: neither is in the way", f->dev, f->gro ? "on" : "off",
+			      f->lro ? "on" : "off");
+}
+
+/* Packet sockets and DPDK's have a frame before netfilter sees it. */
+void ur_doctor_judge_firewall(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
+{
+	const struct ur_firewall *w = &f->firewall;
+	enum ur_doctor_port_index port = ur_doctor_port_of(f);
+	bool bypass = port == UR_DOCTOR_PACKET || port == UR_DOCTOR_DPDK;
+
+	if (w->verdict == UR_FIREWALL_UNKNOWN)
+		ur_doctor_mend(
+			ur_doctor_add(r, UR_DOC_FIREWALL_UNKNOWN, "whether a firewall drops UDP port 4791 cannot be told: %s", w->where),
+			"%s", w->mend);
+	else if (w->verdict == UR_FIREWALL_PASSES)
+		ur_doctor_add(r, UR_DOC_FIREWALL_OK,
+			      w->rules ? "none of %u firewall rules of nftables drops UDP port 4791"
+				       : "there is no firewall rule of nftables",
+			      w->rules);
+	else if (bypass)
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_FIREWALL_BYPASSED, "%s drops UDP port 4791, which does not touch port %s", w->where,
+					     ur_doctor_port_names[port]),
+			       "%s", w->mend);
+	else if (w->verdict == UR_FIREWALL_DROPS)
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_FIREWALL_DROPS, "%s drops UDP port 4791", w->where), "%s", w->mend);
+	else
+		ur_doctor_mend(
+			ur_doctor_add(r, UR_DOC_FIREWALL_MAY_DROP, "%s may drop UDP port 4791, which depends on the packet", w->where),
+			"%s", w->mend);
+}
+
+void ur_doctor_judge_processes(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
+{
+	unsigned listed = ur_min_u32(f->process_count, UR_DOCTOR_PROCESSES), silent = 0;
+	char pids[160] = "";
+
+	if (!f->dev[0])
+		return;
+	if (!f->processes_known) {
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PROCESSES_UNKNOWN, "who else uses uroce on %s cannot be told", f->dev),
+			       "ss -xap | grep uroce");
+		return;
+	}
+	for (unsigned i = 0; i < listed; i++) {
+		const struct ur_doctor_process *p = &f->processes[i];
+		size_t n = strlen(pids);
+
+		if (n < sizeof(pids) - 32)
+			snprintf(pids + n, sizeof(pids) - n, "%s%d", n ? ", " : ": ", (int)p->pid);
+		if (!p->silent)
+			continue;
+		silent++;
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PROCESSES_SILENT,
+					     "process %d uses uroce and does not answer: it is stopped, and its "
+					     "peers wait",
+					     (int)p->pid),
+			       "kill -CONT %d", (int)p->pid);
+		if (silent == 4)
+			break;
+	}
+	if (!f->process_count)
+		ur_doctor_add(r, UR_DOC_PROCESSES_OK, "no other process uses uroce on %s", f->dev);
+	else if (!silent)
+		ur_doctor_add(r, UR_DOC_PROCESSES_OK,
+			      f->process_count == 1 ? "%u other process uses uroce on %s%s" : "%u other processes use uroce on %s%s",
+			      f->process_count, f->dev, pids);
+}
+
+/* Nothing depends on it, which is worth a line to who comes from hardware. */
+void ur_doctor_judge_memlock(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
+{
+	char limit[48] = "unlimited";
+
+	if (f->memlock != UINT64_MAX)
+		snprintf(limit, sizeof(limit), "%" PRIu64 " KiB", f->memlock >> 10);
+	ur_doctor_add(r, UR_DOC_MEMLOCK_OK, "RLIMIT_MEMLOCK is %s; uroce pins no memory, so any value will do", limit);
+}
+
+void ur_doctor_judge_cpu(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
+{
+	unsigned spinners = f->spin_us ? f->process_count + 1 : 0;
+
+	if (f->quota_percent && f->quota_percent < 100)
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_CPU_QUOTA,
+					     "the control group allows %u%% of one CPU: programs are stopped for a while "
+					     "again and again, and their peers retry",
+					     f->quota_percent),
+			       "systemctl set-property --runtime UNIT CPUQuota=200%%");
+	if (f->cpus <= spinners)
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_CPU_FEW,
+					     "%u CPU%s for %u program%s of uroce with a thread each that spins for up to "
+					     "%" PRIu64 " us (it yields when others want the CPU)",
+					     f->cpus, f->cpus == 1 ? "" : "s", spinners, spinners == 1 ? "" : "s", f->spin_us),
+			       "export UROCE_SPIN_US=0");
+	else if (!f->quota_percent || f->quota_percent >= 100)
+		ur_doctor_add(r, UR_DOC_CPU_OK, "%u CPU%s", f->cpus, f->cpus == 1 ? "" : "s");
+}
+
+void ur_doctor_judge_clock(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
+{
+	if (f->clock_ns <= SLOW_CLOCK_NS) {
+		ur_doctor_add(r, UR_DOC_CLOCK_OK, "clock source %s, read in %u ns", f->clock, f->clock_ns);
+		return;
+	}
+	ur_doctor_mend(ur_doctor_add(r, UR_DOC_CLOCK_SLOW, "clock source %s takes %u ns to read, and each look for packets reads it",
+				     f->clock, f->clock_ns),
+		       "cd /sys/devices/system/clocksource/clocksource0; cat available_clocksource; echo tsc >current_clocksource");
+}
