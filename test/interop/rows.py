@@ -7,6 +7,8 @@ row's number of iterations.
 `both` makes two rows of a line, one with uroce as the client and one with uroce as the server; under faults each comes once more, with fewer iterations.
 """
 
+import json
+import subprocess
 import time
 from dataclasses import dataclass, replace
 
@@ -133,6 +135,14 @@ def next_client(run):
     run.another_client("rping -c -a {server} -V -C 10")
 
 
+def ask_doctor(run):
+    """What 'uroce doctor' says of rdma_rxe, beside a program of ours. A guest that is slow to answer looks like loss: of that it is not asked."""
+    out = subprocess.run([run.lab.uroce, "doctor", "--dev", "eth0", "--json", run.words["server"]], capture_output=True, text=True, timeout=90).stdout
+    found = {f["name"] for f in json.loads(out)["findings"]}
+    if not {"ping-ok", "peer-mtu-ok", "cm-ok", "gids-ok"} <= found:
+        raise Failure(f"uroce doctor finds {sorted(found)}")
+
+
 def pull_cable(run):
     talk(run)
     run.guest.link(False)
@@ -231,6 +241,7 @@ ROWS = [
     # connections, sizes, path MTU
     *rping("rping", "-v", essential="with faults", record="rping"),
     *both("rping over IPv6", "rping -s -a {server6} -V -C {n}", "rping -c -a {server6} -V -C {n}", essential=True, record="rping6"),
+    Row("rping, and uroce doctor asks its server", "rping -s -V -C {n}", "rping -c -a {server} -V -C {n}", essential=True, during=ask_doctor),
     *rping("rping, QPs made by the program", "-q"),
     *[r for size in (23, 63, 1000, 1023, 1024, 1025, 4096, 4097) for r in rping(f"rping of {size} B", size=size, n=100)],
     *rping("rping of 65535 B", size=65535, n=100, n_faults=20, path_mtu=(1024,), essential=True),

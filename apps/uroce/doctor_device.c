@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce doctor: facts of the interface, of who else uses it, and of who has UDP port 4791. */
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "engine/engine.h"
+#include "engine/registry.h"
+#include "info.h"
+#include "wire/frame.h"
+
+#define DEVICE_SECONDS 20 /* a host may have very many processes */
+
+/* --- the interface --- */
+
+static bool ethtool_get(int fd, const char *dev, uint32_t command, uint32_t *data)
+{
+	struct ethtool_value v = {.cmd = command};
+	struct ifreq ifr = {.ifr_data = (char *)&v};
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%.15s", dev);
+	if (ioctl(fd, SIOCETHTOOL, &ifr))
+		return false;
+	*data = v.data;
+	return true;
+}
+
+static void read_flags(struct ur_doctor_facts *f)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = {.ifr_flags = 0};
+	uint32_t v;
+
+	if (fd < 0)
+		return;
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%.15s", f->dev);
+	if (ioctl(fd, SIOCGIFFLAGS, &ifr) == 0) {
+		f->up = ifr.ifr_flags & IFF_UP;
+		f->carrier = ifr.ifr_flags & IFF_RUNNING;
+	}
+	f->gro = ethtool_get(fd, f->dev, ETHTOOL_GGRO, &v) && v;
+	f->lro = ethtool_get(fd, f->dev, ETHTOOL_GFLAGS, &v) && (v & ETH_FLAG_LRO);
+	close(fd);
+}
+
+static void read_addresses(struct ur_doctor_facts *f, const struct ur_net *net)
+{
+	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
+		const struct ur_net_addr *a = ur_net_gid(net, i);
+
+		if (!a)
+			continue;
+		if (!f->addresses++)
+			ur_info_addr(&a->gid, f->address);
+		if (ur_gid_is_v4(&a->gid))
+			f->v4 = true;
+		else
+			f->v6 = true;
+	}
+}
+
+/* --- other processes of uroce --- */
+
+static void read_processes(struct ur_doctor_facts *f, struct ur_engine *e)
+{
+	struct ur_registry_view *v;
+
+	if (ur_engine_processes(e, &v))
+		return;
+	f->processes_known = true;
+	for (unsigned i = 0; i < v->count; i++) {
+		const struct ur_registry_process *p = &v->processes[i];
+
+		if (f->process_count < UR_DOCTOR_PROCESSES)
+			f->processes[f->process_count] = (struct ur_doctor_process){
+				.pid = p->pid, .uid = p->uid, .silent = !p->told && (p->uid == f->uid || f->uid == 0)};
+		f->process_count++;
+	}
+	free(v);
+}
+
+/* --- sockets on UDP port 4791 --- */
+
+struct inode {
+	uint64_t number;
+	struct ur_doctor_holder *holder;
+};
+
+static void read_sockets(struct ur_doctor_facts *f, const char *path, struct inode *inodes)
+{
+	FILE *in = fopen(path, "re");
+	char line[512];
+
+	while (in && fgets(line, sizeof(line), in) && f->holder_count < UR_DOCTOR_HOLDERS) {
+		unsigned port, uid;
+		uint64_t number;
+
+		if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %u %*u %" SCNu64, &port, &uid, &number) != 3 || port != 4791)
+			continue;
+		f->holders[f->holder_count] = (struct ur_doctor_holder){.uid = uid, .kernel = true};
+		inodes[f->holder_count] = (struct inode){number, &f->holders[f->holder_count]};
+		f->holder_count++;
+	}
+	if (in)
+		fclose(in);
+}
+
+static void name_of(pid_t pid, char *name, size_t len)
+{
+	char path[64];
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	in = fopen(path, "re");
+	if (!in || !fgets(name, (int)len, in))
+		snprintf(name, len, "?");
+	if (in)
+		fclose(in);
+	name[strcspn(name, "\n")] = 0;
+}
+
+static bool is_uroce(const struct ur_doctor_facts *f, pid_t pid)
+{
+	for (unsigned i = 0; i < ur_min_u32(f->process_count, UR_DOCTOR_PROCESSES); i++)
+		if (f->processes[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* The first process that has the socket: its children may have it, too. */
+static void take_socket(const struct ur_doctor_facts *f, pid_t pid, uint64_t number, const struct inode *inodes)
+{
+	for (unsigned i = 0; i < f->holder_count; i++) {
+		struct ur_doctor_holder *h = inodes[i].holder;
+
+		if (inodes[i].number != number || h->pid)
+			continue;
+		h->pid = pid;
+		h->kernel = false;
+		h->uroce = is_uroce(f, pid);
+		name_of(pid, h->name, sizeof(h->name));
+	}
+}
+
+static void look_at_process(const struct ur_doctor_facts *f, pid_t pid, const struct inode *inodes)
+{
+	char path[64], link[64];
+	struct dirent *d;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), d->d_name, link, sizeof(link) - 1);
+		uint64_t number;
+
+		if (n <= 0)
+			continue;
+		link[n] = 0;
+		if (sscanf(link, "socket:[%" SCNu64 "]", &number) == 1)
+			take_socket(f, pid, number, inodes);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void read_holders(struct ur_doctor_facts *f)
+{
+	struct inode inodes[UR_DOCTOR_HOLDERS];
+	struct dirent *d;
+	DIR *proc;
+
+	read_sockets(f, "/proc/net/udp", inodes);
+	read_sockets(f, "/proc/net/udp6", inodes);
+	proc = f->holder_count ? opendir("/proc") : NULL;
+	while (proc && (d = readdir(proc)))
+		if (isdigit((unsigned char)d->d_name[0]))
+			look_at_process(f, (pid_t)atoi(d->d_name), inodes);
+	if (proc)
+		closedir(proc);
+}
+
+/* rdma_rxe's devices are those that name their interface in `parent`. */
+static void read_rxe(struct ur_doctor_facts *f)
+{
+	DIR *dir = opendir("/sys/class/infiniband");
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir))) {
+		char path[300], parent[64] = "";
+		FILE *in;
+
+		snprintf(path, sizeof(path), "/sys/class/infiniband/%.200s/parent", d->d_name);
+		in = d->d_name[0] == '.' ? NULL : fopen(path, "re");
+		if (in && fgets(parent, sizeof(parent), in))
+			parent[strcspn(parent, "\n")] = 0;
+		if (!strcmp(parent, f->dev))
+			snprintf(f->rxe, sizeof(f->rxe), "%.63s", d->d_name);
+		if (in)
+			fclose(in);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void in_child(const void *arg, void *result)
+{
+	struct ur_doctor_facts *f = result;
+	struct ur_engine_info info;
+	struct ur_engine *e;
+	struct ur_nic *nic;
+
+	*f = *(const struct ur_doctor_facts *)arg;
+	if (ur_engine_inspect(&e)) {
+		snprintf(f->dev_why, sizeof(f->dev_why), "%s", ur_engine_error());
+		return;
+	}
+	ur_engine_info(e, &info);
+	snprintf(f->dev, sizeof(f->dev), "%s", info.ifname);
+	f->mtu = info.mtu;
+	read_flags(f);
+	nic = ur_engine_lock(e);
+	read_addresses(f, nic->net);
+	ur_engine_unlock(e);
+	read_processes(f, e);
+	read_holders(f);
+	read_rxe(f);
+}
+
+/* A process that has opened the device to look at it cannot go on to use it, nor can its children. */
+void ur_doctor_read_device(struct ur_doctor_facts *f)
+{
+	static struct ur_doctor_facts more;
+
+	if (ur_doctor_in_child(in_child, f, &more, sizeof(more), DEVICE_SECONDS))
+		*f = more;
+	else
+		snprintf(f->dev_why, sizeof(f->dev_why), "a process that looked at it died or had not finished after %d seconds",
+			 DEVICE_SECONDS);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce doctor: facts of this process and this host that have nothing to do with an interface. */
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <netinet/udp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "engine/config.h"
+#include "engine/engine.h"
+
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+#define CLOCK_ROUNDS 20
+#define CLOCK_READS 200
+
+/* The first line of a file; false, and "", when it cannot be read. */
+static bool read_line(const char *path, char *line, size_t len)
+{
+	FILE *in = fopen(path, "re");
+	bool ok = in && fgets(line, (int)len, in);
+
+	if (in)
+		fclose(in);
+	if (!ok)
+		line[0] = 0;
+	line[strcspn(line, "\n")] = 0;
+	return ok;
+}
+
+static void read_capabilities(struct ur_doctor_facts *f)
+{
+	FILE *in = fopen("/proc/self/status", "re");
+	uint64_t effective = 0;
+	char line[256];
+
+	while (in && fgets(line, sizeof(line), in))
+		if (sscanf(line, "CapEff: %" SCNx64, &effective) == 1)
+			break;
+	if (in)
+		fclose(in);
+	f->net_raw = effective >> CAP_NET_RAW & 1;
+	f->net_admin = effective >> CAP_NET_ADMIN & 1;
+	f->uid = geteuid();
+}
+
+static bool has_option(int option)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), zero = 0;
+	bool ok = fd >= 0 && setsockopt(fd, IPPROTO_UDP, option, &zero, sizeof(zero)) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static void read_kernel(struct ur_doctor_facts *f)
+{
+	struct utsname u;
+	char line[64];
+
+	if (uname(&u) == 0)
+		snprintf(f->release, sizeof(f->release), "%.63s", u.release);
+	f->udp_segment = has_option(UDP_SEGMENT);
+	f->udp_gro = has_option(UDP_GRO);
+	if (read_line("/proc/sys/net/core/rmem_max", line, sizeof(line)))
+		f->rmem_max = strtoull(line, NULL, 10);
+}
+
+/* --- CPUs --- */
+
+/* The quota that one file cpu.max grants, in percent of a CPU; 0 for none. */
+static unsigned quota_of(const char *path)
+{
+	char line[64];
+	double quota, period;
+
+	if (!read_line(path, line, sizeof(line)) || sscanf(line, "%lf %lf", &quota, &period) != 2 || period <= 0 || quota / period > 1e4)
+		return 0;
+	return quota / period < 0.01 ? 1 : (unsigned)(100 * quota / period);
+}
+
+/* The tightest quota of our control group (version 2) and those above it. */
+static unsigned read_quota(void)
+{
+	char line[512], path[600], *group;
+	unsigned tightest = 0;
+
+	if (!read_line("/proc/self/cgroup", line, sizeof(line)) || strncmp(line, "0::", 3))
+		return 0;
+	for (group = line + 3; *group;) {
+		unsigned q;
+
+		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", group);
+		q = quota_of(path);
+		if (q && (!tightest || q < tightest))
+			tightest = q;
+		*strrchr(group, '/') = 0;
+	}
+	return tightest;
+}
+
+static void read_cpus(struct ur_doctor_facts *f)
+{
+	cpu_set_t set;
+
+	f->cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+	f->quota_percent = read_quota();
+}
+
+/* --- the clock --- */
+
+/* The best round: another process may have had the CPU in the rest. */
+static void read_clock(struct ur_doctor_facts *f)
+{
+	ur_time best = UR_TIME_NEVER;
+
+	for (int round = 0; round < CLOCK_ROUNDS; round++) {
+		ur_time begin = ur_engine_now(), took;
+
+		for (int i = 1; i < CLOCK_READS; i++)
+			ur_engine_now();
+		took = ur_engine_now() - begin;
+		best = took < best ? took : best;
+	}
+	f->clock_ns = (unsigned)ur_min_u32((uint32_t)(best / CLOCK_READS), 1u << 30);
+	if (!read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", f->clock, sizeof(f->clock)))
+		strcpy(f->clock, "(not to be read)");
+}
+
+void ur_doctor_read_host(struct ur_doctor_facts *f)
+{
+	struct ur_config c;
+	struct rlimit lim;
+	char err[512];
+
+	read_capabilities(f);
+	read_kernel(f);
+	read_cpus(f);
+	read_clock(f);
+	f->memlock = getrlimit(RLIMIT_MEMLOCK, &lim) || lim.rlim_cur == RLIM_INFINITY ? UINT64_MAX : lim.rlim_cur;
+	strcpy(f->port_setting, "auto");
+	if (ur_config_load(&c, err, sizeof(err)))
+		return;
+	f->spin_us = c.spin_us;
+	snprintf(f->port_setting, sizeof(f->port_setting), "%.15s", c.port);
+}
