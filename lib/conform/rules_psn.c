@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reliable connections, the responder: sequence, acknowledgements, duplicates, and what is to be ignored. */
+#include "conform/rules.h"
+
+/* A 600-byte message in the region that may be changed, and the READ of all of it. */
+#define M UR_CF_MTU
+#define WRITE_600(n, pattern)                                                                                                              \
+	SEND(RC(WRITE_FIRST), n, .region = UR_CF_RW, .dma_len = 600, .len = M, .fill = pattern),                                           \
+		SEND(RC(WRITE_MIDDLE), n + 1, .len = M, .at = M, .fill = pattern),                                                         \
+		SEND(RC(WRITE_LAST), n + 2, .len = 600 - 2 * M, .at = 2 * M, .fill = pattern, .flags = UR_CF_ACKREQ)
+#define READ(n, length) SEND(RC(READ_REQ), n, .region = UR_CF_RW, .dma_len = length, .flags = UR_CF_ACKREQ)
+#define READ_FROM(n, at_byte, length) SEND(RC(READ_REQ), n, .region = UR_CF_RW, .off = at_byte, .dma_len = length, .flags = UR_CF_ACKREQ)
+#define DATA(op, n, begin, length, pattern, messages)                                                                                      \
+	EXPECT(RC(op), n, .len = length, .at = begin, .fill = pattern, .msn = messages, .flags = UR_CF_PAYLOAD)
+#define DATA_AGAIN(op, n, begin, length, pattern)                                                                                          \
+	EXPECT(RC(op), n, .len = length, .at = begin, .fill = pattern, .flags = UR_CF_PAYLOAD | UR_CF_ANY_MSN)
+#define IGNORED(name_, clause_, what_, ...)                                                                                                \
+	{                                                                                                                                  \
+		.name = name_, .clause = clause_, .what = what_,                                                                           \
+		.steps = STEPS(SEND(__VA_ARGS__), QUIET, SEND(RC(SEND_ONLY), 0, SMALL), EXPECT_ACK(0, 1))                                  \
+	}
+
+const struct ur_cf_rule ur_cf_rules_psn[] = {
+	RULE("send-acknowledged", "9.7.5.1", "A SEND that asks for it is acknowledged with its own PSN, and counts in the MSN",
+	     STEPS(SEND(RC(SEND_ONLY), 0, SMALL), EXPECT_ACK(0, 1))),
+	RULE("ack-covers-earlier", "9.7.5.1.2", "An ACK covers the messages before it, each of which counts in the MSN",
+	     STEPS(SEND(RC(SEND_ONLY), 0, SMALL_QUIET), SEND(RC(SEND_ONLY), 1, SMALL_QUIET), SEND(RC(SEND_ONLY), 2, SMALL),
+		   EXPECT_ACK(2, 3)),
+	     .offered = true),
+	RULE("msn-counts-messages", "9.7.7", "The MSN counts messages, not packets",
+	     STEPS(SEND(RC(SEND_FIRST), 0, .len = M), SEND(RC(SEND_MIDDLE), 1, .len = M),
+		   SEND(RC(SEND_LAST), 2, .len = 7, .flags = UR_CF_ACKREQ), EXPECT_ACK(2, 1), SEND(RC(SEND_ONLY), 3, SMALL),
+		   EXPECT_ACK(3, 2)),
+	     .offered = true),
+	RULE("ack-within-message", "9.7.5.1", "AckReq is obeyed in the middle of a message, whose MSN does not count yet",
+	     STEPS(SEND(RC(SEND_FIRST), 0, .len = M, .flags = UR_CF_ACKREQ), EXPECT_ACK(0, 0),
+		   SEND(RC(SEND_LAST), 1, .len = 5, .flags = UR_CF_ACKREQ), EXPECT_ACK(1, 1)),
+	     .offered = true),
+	RULE("gap-nak", "9.7.5.2", "A packet beyond the expected PSN brings a NAK (PSN sequence error) with the expected one",
+	     STEPS(SEND(RC(SEND_ONLY), 1, SMALL), EXPECT_NAK(PSN_SEQ, 0, 0))),
+	RULE("gap-nak-once", "9.7.5.2", "Until the expected PSN comes there is no second NAK, and nothing is executed",
+	     STEPS(SEND(RC(SEND_ONLY), 1, SMALL), EXPECT_NAK(PSN_SEQ, 0, 0), SEND(RC(SEND_ONLY), 2, SMALL), SEND(RC(SEND_ONLY), 1, SMALL),
+		   QUIET, SEND(RC(SEND_ONLY), 0, SMALL), EXPECT_ACK(0, 1))),
+	RULE("gap-nak-anew", "9.7.5.2", "After the expected PSN has come, the next gap brings a NAK again",
+	     STEPS(SEND(RC(SEND_ONLY), 1, SMALL), EXPECT_NAK(PSN_SEQ, 0, 0), SEND(RC(SEND_ONLY), 0, SMALL), EXPECT_ACK(0, 1),
+		   SEND(RC(SEND_ONLY), 3, SMALL), EXPECT_NAK(PSN_SEQ, 1, 1)),
+	     .offered = true),
+	RULE("gap-read-nak", "9.7.5.2", "A READ beyond the expected PSN is not executed: it brings a NAK (PSN sequence error)",
+	     STEPS(READ(2, 8), EXPECT_NAK(PSN_SEQ, 0, 0)), .offered = true),
+	RULE("read-takes-psns", "9.7.2", "A READ takes as many PSNs as its response has packets: the next request has the one behind them",
+	     STEPS(READ(0, 600), EXPECT(RC(READ_RESP_FIRST), 0, .len = M, .msn = 1), EXPECT(RC(READ_RESP_MIDDLE), 1, .len = M),
+		   EXPECT(RC(READ_RESP_LAST), 2, .len = 600 - 2 * M, .msn = 1), SEND(RC(SEND_ONLY), 3, SMALL), EXPECT_ACK(3, 2)),
+	     .offered = true),
+	RULE("duplicate-send", "9.7.5.1", "A SEND that comes again is acknowledged again and not executed again",
+	     STEPS(SEND(RC(SEND_ONLY), 0, SMALL), EXPECT_ACK(0, 1), SEND(RC(SEND_ONLY), 0, SMALL), EXPECT_ACK(0, 1))),
+	RULE("duplicate-old-send", "9.7.5.1",
+	     "An older SEND that comes again is acknowledged, and the next one is executed as if nothing had come",
+	     STEPS(SEND(RC(SEND_ONLY), 0, SMALL), EXPECT_ACK(0, 1), SEND(RC(SEND_ONLY), 1, SMALL), EXPECT_ACK(1, 2),
+		   SEND(RC(SEND_ONLY), 0, SMALL), EXPECT(RC(ACK), 1, .msn = 2, .code = ACK, .flags = UR_CF_ANY_PSN),
+		   SEND(RC(SEND_ONLY), 2, SMALL), EXPECT_ACK(2, 3)),
+	     .offered = true),
+	RULE("duplicate-write", "9.7.5.1", "A WRITE that comes again is acknowledged and does not change memory again",
+	     STEPS(SEND(RC(WRITE_ONLY), 0, .region = UR_CF_RW, .dma_len = 64, .len = 64, .fill = 1, .flags = UR_CF_ACKREQ),
+		   EXPECT_ACK(0, 1),
+		   SEND(RC(WRITE_ONLY), 1, .region = UR_CF_RW, .dma_len = 64, .len = 64, .fill = 2, .flags = UR_CF_ACKREQ),
+		   EXPECT_ACK(1, 2),
+		   SEND(RC(WRITE_ONLY), 0, .region = UR_CF_RW, .dma_len = 64, .len = 64, .fill = 1, .flags = UR_CF_ACKREQ),
+		   EXPECT(RC(ACK), 1, .msn = 2, .code = ACK, .flags = UR_CF_ANY_PSN), READ(2, 64), DATA(READ_RESP_ONLY, 2, 0, 64, 2, 3)),
+	     .offered = true),
+	RULE("read-whole", "9.7.5.1", "A READ returns what a WRITE of several packets has written, packet by packet",
+	     STEPS(WRITE_600(0, 3), EXPECT_ACK(2, 1), READ(3, 600), DATA(READ_RESP_FIRST, 3, 0, M, 3, 2),
+		   DATA(READ_RESP_MIDDLE, 4, M, M, 3, 0), DATA(READ_RESP_LAST, 5, 2 * M, 600 - 2 * M, 3, 2)),
+	     .offered = true),
+	RULE("duplicate-read", "9.7.5.1.4", "A READ that comes again is answered again, from its first packet on",
+	     STEPS(WRITE_600(0, 4), EXPECT_ACK(2, 1), READ(3, 600), DATA(READ_RESP_FIRST, 3, 0, M, 4, 2),
+		   DATA(READ_RESP_MIDDLE, 4, M, M, 4, 0), DATA(READ_RESP_LAST, 5, 2 * M, 600 - 2 * M, 4, 2), READ(3, 600),
+		   DATA_AGAIN(READ_RESP_FIRST, 3, 0, M, 4), DATA_AGAIN(READ_RESP_MIDDLE, 4, M, M, 4),
+		   DATA_AGAIN(READ_RESP_LAST, 5, 2 * M, 600 - 2 * M, 4)),
+	     .offered = true),
+	RULE("duplicate-read-part", "9.7.5.1.4", "A READ may come again for the rest of what it asked for, with the PSN of that part",
+	     STEPS(WRITE_600(0, 5), EXPECT_ACK(2, 1), READ(3, 600), DATA(READ_RESP_FIRST, 3, 0, M, 5, 2),
+		   DATA(READ_RESP_MIDDLE, 4, M, M, 5, 0), DATA(READ_RESP_LAST, 5, 2 * M, 600 - 2 * M, 5, 2), READ_FROM(4, M, 600 - M),
+		   DATA_AGAIN(READ_RESP_FIRST, 4, M, M, 5), DATA_AGAIN(READ_RESP_LAST, 5, 2 * M, 600 - 2 * M, 5),
+		   SEND(RC(SEND_ONLY), 6, SMALL), EXPECT_ACK(6, 3)),
+	     .offered = true),
+	RULE("read-of-nothing", "9.7.5.1", "A READ of no bytes is answered with one empty response, whatever its key is",
+	     STEPS(SEND(RC(READ_REQ), 0, .region = UR_CF_UNKNOWN, .flags = UR_CF_ACKREQ), EXPECT(RC(READ_RESP_ONLY), 0, .msn = 1))),
+	RULE("write-of-nothing", "9.7.4", "A WRITE of no bytes is acknowledged, whatever its key is",
+	     STEPS(SEND(RC(WRITE_ONLY), 0, .region = UR_CF_UNKNOWN, .flags = UR_CF_ACKREQ), EXPECT_ACK(0, 1))),
+	RULE("rnr-nak", "9.7.5.2",
+	     "Where no receive is posted a SEND brings an RNR NAK with its PSN, and is taken when it comes again later",
+	     STEPS(SEND(RC(SEND_ONLY), 0, SMALL), EXPECT(RC(ACK), 0, .code = RNR(0)), PAUSE(UR_CF_LATE_MS + 400),
+		   SEND(RC(SEND_ONLY), 0, SMALL), EXPECT_ACK(0, 1)),
+	     .offered = true, .serve = UR_CF_SERVE_LATE),
+	RULE("rnr-nak-alone", "9.7.5.2", "What comes behind a request that got an RNR NAK is dropped without a word",
+	     STEPS(SEND(RC(SEND_ONLY), 0, SMALL), EXPECT(RC(ACK), 0, .code = RNR(0)), SEND(RC(SEND_ONLY), 1, SMALL), QUIET),
+	     .offered = true, .serve = UR_CF_SERVE_LATE),
+	RULE("write-needs-no-receive", "9.7.5.2", "A WRITE is executed where no receive is posted",
+	     STEPS(SEND(RC(WRITE_ONLY), 0, .region = UR_CF_RW, .dma_len = 8, .len = 8, .flags = UR_CF_ACKREQ), EXPECT_ACK(0, 1)),
+	     .offered = true, .serve = UR_CF_SERVE_LATE),
+	RULE("write-immediate-rnr", "9.7.5.2", "A WRITE with immediate brings an RNR NAK where no receive is posted",
+	     STEPS(SEND(RC(WRITE_ONLY_IMM), 0, .region = UR_CF_RW, .dma_len = 8, .len = 8, .flags = UR_CF_ACKREQ),
+		   EXPECT(RC(ACK), 0, .code = RNR(0))),
+	     .offered = true, .serve = UR_CF_SERVE_LATE),
+	IGNORED("ignores-wrong-icrc", "7.8.1, A17", "A packet whose ICRC is wrong is dropped without a word", RC(SEND_ONLY), 0,
+		SMALL_BUT(UR_CF_BAD_ICRC)),
+	IGNORED("ignores-wrong-version", "9.6.1", "A packet of another transport version is dropped without a word", RC(SEND_ONLY), 0,
+		SMALL_BUT(UR_CF_BAD_TVER)),
+	IGNORED("ignores-wrong-pkey", "9.6.1", "A packet of another partition is dropped without a word", RC(SEND_ONLY), 0,
+		SMALL_BUT(UR_CF_BAD_PKEY)),
+	IGNORED("ignores-unknown-qp", "9.6.1", "A packet to a QP that does not exist is dropped without a word", RC(SEND_ONLY), 0,
+		SMALL_BUT(UR_CF_BAD_QPN)),
+	IGNORED("ignores-uc-opcode", "9.6.1", "A packet of another service, unreliable connections, is dropped without a word",
+		UC(SEND_ONLY), 0, SMALL),
+	IGNORED("ignores-ud-opcode", "9.6.1", "A packet of another service, datagrams, is dropped without a word", UD(SEND_ONLY), 0, SMALL),
+	IGNORED("ignores-ghost-ack", "9.7.7", "An ACK of what has never been sent is ignored", RC(ACK), 7, .code = ACK),
+	IGNORED("ignores-ghost-response", "9.7.7", "A READ response that nobody has asked for is ignored", RC(READ_RESP_ONLY), 3,
+		.code = ACK, .len = 8),
+	IGNORED("ignores-ghost-nak", "9.7.7", "A NAK of what has never been sent is ignored", RC(ACK), 5, .code = NAK(INV_REQ)),
+	RULE("takes-limited-pkey", "10.9.1", "A packet of a limited member of the partition is taken by a full member",
+	     STEPS(SEND(RC(SEND_ONLY), 0, SMALL_BUT(UR_CF_LIMITED_PKEY)), EXPECT_ACK(0, 1))),
+	RULE("congestion-notified", "A17.9", "A packet that has met congestion brings a CNP with BECN set",
+	     STEPS(SEND(RC(SEND_ONLY), 0, SMALL_BUT(UR_CF_CE)), EXPECT(UR_OP_CNP, 0))),
+	{.name = NULL},
+};

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the connection of a script is made and ended: scripts themselves. What the CM tells on the way is learned here. */
+#include "conform/conform_priv.h"
+
+static const struct ur_cf_step connect_with_cm[] = {
+	{.kind = UR_CF_CM, .opcode = UR_CM_REQ},
+	{.kind = UR_CF_CM_EXPECT, .opcode = UR_CM_REP, .flags = UR_CF_RESEND},
+	{.kind = UR_CF_CM, .opcode = UR_CM_RTU},
+	{.kind = UR_CF_END},
+};
+static const struct ur_cf_step look_up[] = {
+	{.kind = UR_CF_CM, .opcode = UR_CM_SIDR_REQ},
+	{.kind = UR_CF_CM_EXPECT, .opcode = UR_CM_SIDR_REP, .flags = UR_CF_RESEND},
+	{.kind = UR_CF_END},
+};
+static const struct ur_cf_step disconnect[] = {
+	{.kind = UR_CF_CM, .opcode = UR_CM_DREQ},
+	{.kind = UR_CF_CM_EXPECT, .opcode = UR_CM_DREP, .flags = UR_CF_RESEND},
+	{.kind = UR_CF_END},
+};
+static const struct ur_cf_step nothing[] = {{.kind = UR_CF_END}};
+
+const struct ur_cf_step *const ur_cf_connect[] = {
+	[UR_CF_RC] = connect_with_cm, [UR_CF_UC] = connect_with_cm, [UR_CF_UD] = look_up, [UR_CF_BARE] = nothing};
+/* A script that speaks to the CM itself may have left a connection, which its DREQ ends. */
+const struct ur_cf_step *const ur_cf_leave[] = {
+	[UR_CF_RC] = disconnect, [UR_CF_UC] = disconnect, [UR_CF_UD] = nothing, [UR_CF_BARE] = disconnect};
+
+void ur_cf_conn_begin(struct ur_cf_run *r)
+{
+	const struct ur_cf_rule *rule = ur_cf_current(r);
+	struct ur_cf_conn *c = &r->conn;
+
+	memset(c, 0, sizeof(*c));
+	c->qpn = 0x100 + ur_rng_below(&r->rng, 0xfffe00);
+	c->id = ur_rng_u32(&r->rng) | 1;
+	c->tid = ur_rng_u64(&r->rng);
+	c->their_psn = rule->fixed_psn ? rule->their_psn : ur_rng_u32(&r->rng) & UR_PSN_MASK;
+}
+
+static void learn_offer(struct ur_cf_run *r, const struct ur_cm_msg *m)
+{
+	const uint8_t *from = m->pdata;
+
+	r->met = true;
+	r->offers = m->pdata_len >= UR_CF_REP_LEN && ur_get32(from) == UR_CF_MAGIC;
+	for (unsigned i = 0; r->offers && i < UR_CF_OFFERED; i++) {
+		const uint8_t *at = from + 4 + 16 * i;
+
+		r->place[i] = (struct ur_cf_place){.va = ur_get64(at), .rkey = ur_get32(at + 8), .len = ur_get32(at + 12)};
+	}
+}
+
+void ur_cf_conn_learn(struct ur_cf_run *r, const struct ur_cm_msg *m)
+{
+	struct ur_cf_conn *c = &r->conn;
+
+	if (m->attr == UR_CM_REP && m->rep.remote_comm_id == c->id) {
+		c->peer_id = m->rep.local_comm_id;
+		c->dqpn = m->rep.local_qpn;
+		c->psn = m->rep.starting_psn;
+		c->told = true;
+		learn_offer(r, m);
+	} else if (m->attr == UR_CM_SIDR_REP && m->sidr_rep.request_id == c->id) {
+		c->dqpn = m->sidr_rep.qpn;
+		c->qkey = m->sidr_rep.qkey;
+	} else if ((m->attr == UR_CM_DREP && m->rtu.remote_comm_id == c->id && m->rtu.local_comm_id == c->peer_id) ||
+		   (m->attr == UR_CM_DREQ && m->dreq.remote_comm_id == c->id)) {
+		c->ended = true;
+	}
+}
