@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce conform: whether a peer obeys the rules of the transport and of the connection manager. */
+#include "conform.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+
+static const char *capture = "conform.pcapng", *html, *json, *pattern, *port_text, *quiet_text;
+static bool serve, system_device, list;
+
+static const struct ur_option options[] = {
+	{"capture", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &capture,
+	 .help = "where all packets are kept, which the report refers to (conform.pcapng)"},
+	{"html", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &html, .help = "write the report as one HTML page, too"},
+	{"json", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &json, .help = "write the report as JSON, too"},
+	{"rule", .arg = "TEXT", .value = &pattern, .help = "play only the rules whose names contain this"},
+	{"list", .set = &list, .help = "print the rules and their clauses, and play none"},
+	{"service", .arg = "PORT", .value = &port_text, .help = "the port of the RDMA CM where the peer listens (7174)"},
+	{"quiet", .arg = "MS", .value = &quiet_text, .help = "how long a peer has to say nothing where no answer is due (100)"},
+	{"serve", .set = &serve, .help = "be the peer: offer on this host, over uroce, what all rules need"},
+	{"system", .set = &system_device, .help = "with `--serve`: over the system's own RDMA device in place of uroce"},
+	{0},
+};
+
+static const struct ur_example examples[] = {
+	{"uroce conform --serve --dev eth0", "The peer, on uroce; `rping -s -P` will do for half of the rules."},
+	{"uroce conform --serve --system", "The peer, on the RDMA device that this host has."},
+	{"uroce conform --html report.html 192.0.2.1", "The judge, on another host."},
+	{"uroce conform --rule duplicate 192.0.2.1", "Only what duplicates do."},
+	{0},
+};
+
+static int print_rules(void)
+{
+	const struct ur_cf_rule *r;
+
+	for (unsigned i = 0; (r = ur_cf_rule(i)); i++)
+		if (!pattern || strstr(r->name, pattern))
+			printf("%s %-28s %-22s %s%s\n", ur_cf_service(r), r->name, r->clause, r->what,
+			       r->offered ? " (needs `uroce conform --serve`)" : "");
+	return 0;
+}
+
+static int write_to(const struct ur_conform *c, const char *name, void (*report)(const struct ur_conform *, FILE *))
+{
+	FILE *out = strcmp(name, "-") == 0 ? stdout : fopen(name, "w");
+	bool ok;
+
+	if (out)
+		report(c, out);
+	ok = out && !ferror(out) && (out == stdout ? fflush(out) : fclose(out)) == 0;
+	return ok ? 0 : ur_cmd_fail(UR_EXIT_FAIL, "the report %s cannot be written: %s", name, strerror(errno));
+}
+
+/* A number from 1 to `most`, or 0 after a message. */
+static uint32_t number(const char *option, const char *text, uint32_t most)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (*text >= '0' && *text <= '9' && !*end && n && n <= most)
+		return (uint32_t)n;
+	ur_cmd_fail(0, "--%s cannot be '%s': it takes a number from 1 to %u", option, text, most);
+	return 0;
+}
+
+static int judge(const char *peer, uint16_t port, uint32_t quiet_ms)
+{
+	struct ur_conform c = {
+		.peer = peer, .dev = getenv("UROCE_DEV"), .capture = capture, .pattern = pattern, .port = port, .quiet_ms = quiet_ms};
+	bool to_stdout = (json && !strcmp(json, "-")) || (html && !strcmp(html, "-"));
+	int rc = ur_conform_play(&c);
+
+	if (rc)
+		return rc;
+	if (!to_stdout)
+		ur_conform_text(&c, stdout);
+	if (json)
+		rc = write_to(&c, json, ur_conform_json);
+	if (html && !rc)
+		rc = write_to(&c, html, ur_conform_html);
+	if (!rc && (ur_conform_count(&c, UR_CF_BROKEN) || !ur_conform_count(&c, UR_CF_OBEYED)))
+		rc = UR_EXIT_FAIL;
+	ur_cf_destroy(c.run);
+	return rc;
+}
+
+static int run(int argc, char **argv)
+{
+	uint32_t port = port_text ? number("service", port_text, 65535) : UR_CF_PORT;
+	uint32_t quiet_ms = quiet_text ? number("quiet", quiet_text, 60000) : 100;
+
+	if (!port || !quiet_ms)
+		return UR_EXIT_USAGE;
+	if (list)
+		return print_rules();
+	if (argc > 1)
+		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not expected here: give one address", argv[1]);
+	if (system_device && !serve)
+		return ur_cmd_fail(UR_EXIT_USAGE, "--system is for --serve: the judge needs no RDMA device");
+	if (serve)
+		return ur_conform_serve(argc ? argv[0] : NULL, (uint16_t)port, system_device);
+	if (!argc)
+		return ur_cmd_fail(UR_EXIT_USAGE,
+				   "no peer given: try 'uroce conform 192.0.2.1', with 'uroce conform --serve' on that host");
+	return judge(argv[0], (uint16_t)port, quiet_ms);
+}
+
+const struct ur_command ur_command_conform = {
+	.name = "conform",
+	.operands = "[PEER]",
+	.summary = "judge whether a RoCEv2 peer obeys the rules",
+	.text = "Plays small scripts to PEER, the address of a host with a RoCEv2 device of any make: packets that no verbs program can "
+		"send, "
+		"with gaps, repetitions, wrong keys, lengths, orders and checksums, and messages of the CM in every order. What the peer "
+		"answers "
+		"is compared with what the InfiniBand architecture asks for, and reported rule by rule: the clause, what was expected, "
+		"what was "
+		"seen, and the numbers of the packets in the capture that is kept.\n\n"
+		"At the peer an ordinary program has to listen: `rping -s -P` will do, and about half of the rules can be played; for the "
+		"others "
+		"it is `uroce conform --serve`, or the program behind it, `uroce-responder`, which runs on any RDMA device. A rule that "
+		"cannot be "
+		"played is reported as untested.\n\n"
+		"The judge has no RDMA device. It sends and receives through a UDP socket on port 4791, for which it needs no privilege, "
+		"but which "
+		"nobody else of this host may have: no rdma_rxe, and no uroce. A rule that seems to be broken is played up to three times, "
+		"since a "
+		"packet may be lost.",
+	.status = "0 when no rule is broken; 1 when one is, when none could be played, or when something is wrong with the machine; 2 when "
+		  "something is wrong with the command line.",
+	.options = options,
+	.examples = examples,
+	.settings = true,
+	.run = run,
+};

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The judge's packets: a UDP socket of the kernel's (drivers/udp), whose packets begin with the BTH, a clock, and a capture. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "conform.h"
+#include "drivers/udp/udp.h"
+#include "engine/capture.h"
+#include "engine/hostif.h"
+
+#define BURST 32
+
+struct wire {
+	struct ur_conform *c;
+	struct ur_port *port;
+	struct ur_capture *capture;
+	struct ur_counters counters;
+	struct ur_cf_config cfg;
+};
+
+static ur_time clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (ur_time)t.tv_sec * UR_NS_PER_S + (ur_time)t.tv_nsec;
+}
+
+/* --- where the peer is --- */
+
+static struct ur_gid gid_of(const struct sockaddr *a)
+{
+	struct ur_gid g;
+
+	if (a->sa_family == AF_INET)
+		return ur_gid_from_v4(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr);
+	memcpy(g.raw, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, 16);
+	return g;
+}
+
+static bool address_text(const struct sockaddr *a, socklen_t len, char *to, size_t room)
+{
+	return getnameinfo(a, len, to, (socklen_t)room, NULL, 0, NI_NUMERICHOST) == 0;
+}
+
+/* The interface that --dev means, which may be a network or a pattern; any one where it is not given. */
+static int find_device(struct ur_conform *c)
+{
+	struct ur_hostif h;
+	char err[400];
+
+	if (!c->dev || !*c->dev)
+		return 0;
+	if (ur_hostif_find(c->dev, &h, err, sizeof(err)))
+		return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
+	strcpy(c->ifname, h.name);
+	return 0;
+}
+
+/* The address of ours that the kernel would use towards the peer. */
+static bool find_local(const struct addrinfo *peer, const char *dev, struct sockaddr_storage *local)
+{
+	socklen_t len = sizeof(*local);
+	int fd = socket(peer->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool ok = fd >= 0;
+
+	if (ok && *dev)
+		ok = setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, dev, (socklen_t)strlen(dev)) == 0;
+	ok = ok && connect(fd, peer->ai_addr, peer->ai_addrlen) == 0 && getsockname(fd, (struct sockaddr *)local, &len) == 0;
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* The interface that has the address. */
+static bool find_interface(const struct ur_gid *local, char *name, size_t room)
+{
+	struct ifaddrs *all, *i;
+	bool found = false;
+
+	if (getifaddrs(&all))
+		return false;
+	for (i = all; i && !found; i = i->ifa_next) {
+		struct ur_gid g;
+
+		if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
+			continue;
+		g = gid_of(i->ifa_addr);
+		found = ur_gid_eq(&g, local) && strlen(i->ifa_name) < room;
+		if (found)
+			strcpy(name, i->ifa_name);
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+static int find_peer(struct wire *w)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
+	struct ur_conform *c = w->c;
+	struct sockaddr_storage local;
+	struct addrinfo *a;
+	int e = getaddrinfo(c->peer, "4791", &hints, &a);
+	bool found;
+
+	if (e)
+		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is no address and no name of a host: %s", c->peer, gai_strerror(e));
+	found = find_local(a, c->ifname, &local);
+	if (found) {
+		w->cfg.peer = gid_of(a->ai_addr);
+		w->cfg.local = gid_of((struct sockaddr *)&local);
+		found = address_text(a->ai_addr, a->ai_addrlen, c->peer_text, sizeof(c->peer_text)) &&
+			address_text((struct sockaddr *)&local, a->ai_addrlen, c->local_text, sizeof(c->local_text));
+	}
+	freeaddrinfo(a);
+	if (!found)
+		return ur_cmd_fail(UR_EXIT_FAIL, "there is no way to %s: check addresses and routes with 'ip route get %s'", c->peer,
+				   c->peer);
+	if (ur_gid_eq(&w->cfg.peer, &w->cfg.local))
+		return ur_cmd_fail(UR_EXIT_USAGE, "%s is this host: judge from another one, or from another network namespace", c->peer);
+	if (!find_interface(&w->cfg.local, c->ifname, sizeof(c->ifname)))
+		return ur_cmd_fail(UR_EXIT_FAIL, "no interface has the address %s, which leads to %s: give one with --dev", c->local_text,
+				   c->peer);
+	return 0;
+}
+
+static int open_wire(struct wire *w)
+{
+	struct ur_udp_config uc = {.ifname = w->c->ifname};
+	struct ur_hostif h;
+	char err[400];
+	int e;
+
+	if (ur_hostif_find(w->c->ifname, &h, err, sizeof(err)))
+		return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
+	uc.mac = h.mac;
+	uc.mtu = h.mtu;
+	if (ur_udp_open(&uc, &w->port, err, sizeof(err)))
+		return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
+	e = ur_capture_open(w->c->capture, w->c->ifname, clock_now(), &w->capture);
+	if (e) {
+		w->port->ops->close(w->port);
+		return ur_cmd_fail(UR_EXIT_FAIL, "the capture %s cannot be written: %s", w->c->capture, strerror(e));
+	}
+	return 0;
+}
+
+/* --- packets --- */
+
+static bool chosen(void *ctx, const struct ur_cf_rule *r)
+{
+	const struct ur_conform *c = ctx;
+
+	return !c->pattern || strstr(r->name, c->pattern);
+}
+
+static void send_all(struct wire *w)
+{
+	struct ur_conform *c = w->c;
+	struct ur_pkt *p;
+
+	while (ur_queue_alloc(w->port->queue, &p, 1) == 1) {
+		ur_time now = clock_now();
+
+		if (!ur_cf_tx(c->run, p, c->frames + 1, now)) {
+			ur_pkts_release(&p, 1);
+			return;
+		}
+		c->frames++;
+		ur_capture_frame(w->capture, p, now, UR_CAPTURE_OUT);
+		if (!ur_queue_tx(w->port->queue, &p, 1)) /* no room at present: as good as lost */
+			ur_pkts_release(&p, 1);
+	}
+}
+
+static void take(struct wire *w, struct ur_pkt *p)
+{
+	struct ur_conform *c = w->c;
+	ur_time now = clock_now();
+	bool good = ur_frame_parse(p, &w->counters);
+
+	ur_capture_frame(w->capture, p, now, UR_CAPTURE_IN);
+	c->frames++;
+	if (good && p->kind == UR_PKT_ROCE)
+		ur_cf_rx(c->run, p, c->frames, now);
+	else if (ur_gid_eq(&p->src, &w->cfg.peer))
+		ur_cf_rx_bad(c->run, c->frames);
+	send_all(w);
+}
+
+static void receive_all(struct wire *w)
+{
+	struct ur_pkt *pkts[BURST];
+	unsigned n;
+
+	while ((n = ur_queue_rx(w->port->queue, pkts, BURST)) > 0) {
+		for (unsigned i = 0; i < n; i++)
+			take(w, pkts[i]);
+		ur_pkts_release(pkts, n);
+	}
+}
+
+static void wait_for(struct wire *w)
+{
+	struct pollfd fd = {.fd = ur_queue_wake_fd(w->port->queue), .events = POLLIN};
+	ur_time next = ur_cf_next(w->c->run), now = clock_now();
+	struct timespec t = {0};
+
+	if (next > now) {
+		t.tv_sec = (time_t)((next - now) / UR_NS_PER_S);
+		t.tv_nsec = (long)((next - now) % UR_NS_PER_S);
+	}
+	if (ppoll(&fd, 1, &t, NULL) > 0 && fd.revents & POLLERR && w->port->queue->ops->take_error)
+		w->port->queue->ops->take_error(w->port->queue);
+}
+
+/* What is under way, for who looks on. */
+static void show_progress(const struct ur_conform *c, unsigned *shown)
+{
+	const struct ur_cf_result *x;
+	unsigned n;
+
+	x = ur_cf_results(c->run, &n);
+	if (n == *shown || !isatty(STDERR_FILENO))
+		return;
+	*shown = n;
+	fprintf(stderr, "\r%3u %-40s", n, ur_cf_done(c->run) ? "" : x[n - 1].rule->name);
+	if (ur_cf_done(c->run))
+		fputc('\r', stderr);
+}
+
+static void play(struct wire *w)
+{
+	unsigned shown = 0;
+
+	ur_queue_enter(w->port->queue);
+	send_all(w);
+	while (!ur_cf_done(w->c->run)) {
+		wait_for(w);
+		receive_all(w);
+		send_all(w);
+		ur_capture_flush(w->capture);
+		show_progress(w->c, &shown);
+	}
+	ur_queue_leave(w->port->queue);
+}
+
+int ur_conform_play(struct ur_conform *c)
+{
+	struct wire w = {
+		.c = c,
+		.cfg = {.port = c->port, .sport = UR_ROCE_PORT /* the socket's */, .quiet_ms = c->quiet_ms, .chosen = chosen, .ctx = c}};
+	int rc = find_device(c), e;
+
+	if (!rc)
+		rc = find_peer(&w);
+	if (!rc && getrandom(&w.cfg.seed, sizeof(w.cfg.seed), 0) != sizeof(w.cfg.seed))
+		rc = ur_cmd_fail(UR_EXIT_FAIL, "the kernel gives no random numbers: %s", strerror(errno));
+	if (!rc)
+		rc = open_wire(&w);
+	if (rc)
+		return rc;
+	c->run = ur_cf_create(&w.cfg);
+	if (c->run)
+		play(&w);
+	e = ur_capture_close(w.capture);
+	w.port->ops->close(w.port);
+	if (!c->run)
+		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: no rule can be played");
+	if (e) {
+		ur_cf_destroy(c->run);
+		return ur_cmd_fail(UR_EXIT_FAIL, "the capture %s cannot be written: %s", c->capture, strerror(e));
+	}
+	return 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What came of the rules: for the eye, for programs, and as a page that stands alone. */
+#include <string.h>
+
+#include "cmd.h"
+#include "conform.h"
+
+static const char *const verdicts[] = {[UR_CF_UNTESTED] = "untested", [UR_CF_OBEYED] = "obeyed", [UR_CF_BROKEN] = "broken"};
+
+unsigned ur_conform_count(const struct ur_conform *c, enum ur_cf_verdict v)
+{
+	unsigned n, of = 0;
+	const struct ur_cf_result *x = ur_cf_results(c->run, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		of += x[i].verdict == v;
+	return of;
+}
+
+/* "12-15, 17", with the decisive one first in brackets. */
+static void put_packets(const struct ur_cf_result *x, FILE *out)
+{
+	for (unsigned i = 0; i < UR_CF_PACKETS && x->packets[i]; i++) {
+		unsigned first = i;
+
+		while (i + 1 < UR_CF_PACKETS && x->packets[i + 1] == x->packets[i] + 1)
+			i++;
+		fprintf(out, "%s%u", first ? ", " : "", x->packets[first]);
+		if (i > first)
+			fprintf(out, "-%u", x->packets[i]);
+	}
+}
+
+/* --- text --- */
+
+static void put_line(const struct ur_cf_result *x, FILE *out)
+{
+	fprintf(out, "%-8s %s %-28s %s\n", verdicts[x->verdict], ur_cf_service(x->rule), x->rule->name, x->rule->clause);
+	if (x->verdict == UR_CF_UNTESTED) {
+		fprintf(out, "         %s\n", x->seen);
+	} else if (x->verdict == UR_CF_BROKEN) {
+		fprintf(out, "         %s\n         expected: %s\n         seen:     %s\n         packets:  ", x->rule->what, x->expected,
+			x->seen);
+		put_packets(x, out);
+		if (x->decisive)
+			fprintf(out, "; it is packet %u", x->decisive);
+		fputc('\n', out);
+	}
+}
+
+void ur_conform_text(const struct ur_conform *c, FILE *out)
+{
+	unsigned n;
+	const struct ur_cf_result *x = ur_cf_results(c->run, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		put_line(&x[i], out);
+	fprintf(out, "%s, judged from %s: %u rules obeyed, %u broken, %u untested; %u packets in %s\n", c->peer_text, c->local_text,
+		ur_conform_count(c, UR_CF_OBEYED), ur_conform_count(c, UR_CF_BROKEN), ur_conform_count(c, UR_CF_UNTESTED), c->frames,
+		c->capture);
+}
+
+/* --- JSON --- */
+
+static void put_member(FILE *out, const char *name, const char *value)
+{
+	fprintf(out, ",\"%s\":", name);
+	ur_json_string(out, value);
+}
+
+static void put_json(const struct ur_cf_result *x, FILE *out)
+{
+	fputs("{\"rule\":", out);
+	ur_json_string(out, x->rule->name);
+	put_member(out, "service", ur_cf_service(x->rule));
+	put_member(out, "clause", x->rule->clause);
+	put_member(out, "sentence", x->rule->what);
+	put_member(out, "verdict", verdicts[x->verdict]);
+	put_member(out, "expected", x->expected);
+	put_member(out, "seen", x->seen);
+	fprintf(out, ",\"attempts\":%u,\"decisive\":%u,\"packets\":[", x->attempts, x->decisive);
+	for (unsigned i = 0; i < UR_CF_PACKETS && x->packets[i]; i++)
+		fprintf(out, "%s%u", i ? "," : "", x->packets[i]);
+	fputs("]}", out);
+}
+
+void ur_conform_json(const struct ur_conform *c, FILE *out)
+{
+	unsigned n;
+	const struct ur_cf_result *x = ur_cf_results(c->run, &n);
+
+	fputs("{\"peer\":", out);
+	ur_json_string(out, c->peer_text);
+	put_member(out, "local", c->local_text);
+	put_member(out, "capture", c->capture);
+	fprintf(out, ",\"frames\":%u,\"obeyed\":%u,\"broken\":%u,\"untested\":%u,\"rules\":[", c->frames, ur_conform_count(c, UR_CF_OBEYED),
+		ur_conform_count(c, UR_CF_BROKEN), ur_conform_count(c, UR_CF_UNTESTED));
+	for (unsigned i = 0; i < n; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		put_json(&x[i], out);
+	}
+	fputs("\n]}\n", out);
+}
+
+/* --- HTML --- */
+
+static void put_escaped(FILE *out, const char *s)
+{
+	for (; *s; s++) {
+		switch (*s) {
+		case '<': fputs("&lt;", out); break;
+		case '>': fputs("&gt;", out); break;
+		case '&': fputs("&amp;", out); break;
+		case '"': fputs("&quot;", out); break;
+		default: fputc(*s, out); break;
+		}
+	}
+}
+
+static void put_cell(FILE *out, const char *text)
+{
+	fputs("<td>", out);
+	put_escaped(out, text);
+	fputs("</td>", out);
+}
+
+static void put_row(const struct ur_cf_result *x, FILE *out)
+{
+	fprintf(out, "<tr class=\"%s\"><td>%s</td>", verdicts[x->verdict], verdicts[x->verdict]);
+	put_cell(out, ur_cf_service(x->rule));
+	fputs("<td><b>", out);
+	put_escaped(out, x->rule->name);
+	fputs("</b><br>", out);
+	put_escaped(out, x->rule->what);
+	fputs("</td>", out);
+	put_cell(out, x->rule->clause);
+	put_cell(out, x->expected);
+	put_cell(out, x->seen);
+	fputs("<td>", out);
+	put_packets(x, out);
+	if (x->decisive)
+		fprintf(out, "<br>decisive: %u", x->decisive);
+	fputs("</td></tr>\n", out);
+}
+
+void ur_conform_html(const struct ur_conform *c, FILE *out)
+{
+	unsigned n;
+	const struct ur_cf_result *x = ur_cf_results(c->run, &n);
+
+	fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>uroce conform: ", out);
+	put_escaped(out, c->peer_text);
+	fputs("</title>\n<style>body{font:14px/1.4 sans-serif;margin:2em}table{border-collapse:collapse}"
+	      "td,th{border:1px solid #bbb;padding:.3em .6em;text-align:left;vertical-align:top}"
+	      ".obeyed td:first-child{background:#cfc}.broken td:first-child{background:#fbb}.untested "
+	      "td:first-child{background:#eee}</style>"
+	      "</head><body>\n<h1>",
+	      out);
+	put_escaped(out, c->peer_text);
+	fprintf(out, "</h1>\n<p>%u rules obeyed, %u broken, %u untested. Judged from ", ur_conform_count(c, UR_CF_OBEYED),
+		ur_conform_count(c, UR_CF_BROKEN), ur_conform_count(c, UR_CF_UNTESTED));
+	put_escaped(out, c->local_text);
+	fprintf(out, " by uroce " UROCE_VERSION "; the numbers of packets are those of %u in ", c->frames);
+	put_escaped(out, c->capture);
+	fputs(".</p>\n<table><tr><th>verdict</th><th>service</th><th>rule</th><th>IBTA</th><th>expected</th><th>seen</th><th>packets</th></"
+	      "tr>\n",
+	      out);
+	for (unsigned i = 0; i < n; i++)
+		put_row(&x[i], out);
+	fputs("</table></body></html>\n", out);
+}

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# `uroce conform` against uroce itself: no rule is broken, over each kind of port, whether the peer is its responder or rping.
+
+# judge OPTIONS: from the second namespace, as whoever the tests run as; the report in $TMP/report.
+judge() {
+	in_ns "$NS2" timeout -k 5 60 "${as[@]}" "$UROCE" conform --dev eth0 --quiet 40 --capture "$TMP/conform.pcapng" --json "$TMP/report" "$@" >"$TMP/verdicts" 2>&1
+}
+
+# verdicts OBEYED UNTESTED: at least, and at most so many; none broken.
+verdicts() {
+	local obeyed broken untested
+	read -r obeyed broken untested < <(sed -nE '1s/.*"obeyed":([0-9]+),"broken":([0-9]+),"untested":([0-9]+),.*/\1 \2 \3/p' "$TMP/report")
+	[ "${broken:-1}" = 0 ] && [ "$obeyed" -ge "$1" ] && [ "$untested" -le "$2" ] || { grep -A4 -E '^(broken|untested)' "$TMP/verdicts"; fail "$obeyed obeyed, $broken broken, $untested untested"; }
+}
+
+# responder PORT [OPTIONS]: in the first namespace.
+responder() {
+	UROCE_PORT=$1 ip netns exec "$NS1" timeout -k 5 90 "${as[@]}" "$UROCE" conform --serve --dev eth0 --counters "$TMP/counters" </dev/null >"$TMP/server" 2>&1 &
+	server=$!
+	servers+=("$server")
+	on_exit "stop $server"
+	wait_listening "$NS1" "$RPING" "$server" || { cat "$TMP/server"; fail "the responder does not listen"; }
+}
+
+# The peer that offers everything obeys everything, and the capture that is kept can be read.
+conforms() {
+	local all
+	responder "$1" || return 1
+	judge "$2" || { cat "$TMP/verdicts" "$TMP/server"; fail "the judge ends with an error"; return; }
+	all=$("$UROCE" conform --list | wc -l)
+	verdicts "$all" 0 || return 1
+	"$UROCE" pcap list "$TMP/conform.pcapng" >"$TMP/list" || fail "the capture"
+}
+test_conform_udp() { conforms udp 10.77.0.1; }
+test_conform_packet() { conforms packet fd77::1; }
+
+# rping cannot be asked for all of it.
+test_conform_rping() {
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P -a 0.0.0.0 || return 1
+	judge --html "$TMP/page" 10.77.0.1 || { grep -A4 ^broken "$TMP/verdicts"; fail "the judge ends with an error"; return; }
+	verdicts 55 85 && grep -q '<td>obeyed</td>' "$TMP/page"
+}
+
+# A peer that says everything twice has said what it should not.
+test_conform_broken() {
+	UROCE_FAULT='dup=100%,dir=tx' responder udp || return 1
+	! judge --rule gap-nak-once 10.77.0.1 || fail "a peer that says all twice obeys"
+	grep -q '^broken   RC gap-nak-once' "$TMP/verdicts" && grep -q '^ *seen: *RC_ACK: NAK PSN sequence error' "$TMP/verdicts" || { cat "$TMP/verdicts"; fail "what was seen"; }
+}
