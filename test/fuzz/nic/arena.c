@@ -17,13 +17,13 @@
 #define MARK 8
 
 const struct region regions[REGIONS] = {
-	[R_OPEN] = {"the open region", 64, 1024, LW | RW | RR | BIND, PD_OPEN, false},
+	[R_OPEN] = {"the open region", 64, 1024, LW | RW | RR | BIND | UR_ACCESS_FLUSH_GLOBAL, PD_OPEN, false},
 	[R_READ] = {"the region to read", 1152, 512, RR, PD_OPEN, false},
 	[R_WRITE] = {"the region to write", 1728, 512, LW | RW, PD_OPEN, true},
 	[R_CELLS] = {"the cells", 2304, 64, LW | RA, PD_OPEN, false},
 	[R_LOCAL] = {"the local region", 2432, 256, LW, PD_OPEN, true},
 	[R_WINDOW] = {"the region of windows", 2752, 512, LW | BIND, PD_OPEN, true},
-	[R_VOLATILE] = {"the volatile region", 3328, 512, LW | RW | RR | RA, PD_OPEN, false},
+	[R_VOLATILE] = {"the volatile region", 3328, 512, LW | RW | RR | RA | UR_ACCESS_FLUSH, PD_OPEN, false},
 	[R_SOURCE] = {"the source", 3904, 1024, 0, PD_OPEN, false},
 	[R_FOREIGN] = {"the foreign region", 4992, 512, LW | RW | RR | RA, PD_SPARED, true},
 	[R_BOARD] = {"the board of the spared pair", 5568, 912, LW | RW | RR, PD_SPARED, false},

@@ -54,6 +54,29 @@ void call_volatile(struct fuzz *f, unsigned host)
 		broke(f, "host %u cannot register memory again", host);
 }
 
+void call_rereg(struct fuzz *f, unsigned host)
+{
+	static const int fewer = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+	struct key *k = &f->side[host].key[R_VOLATILE];
+	struct ur_mr as, *old = k->mr;
+
+	if (!k->live)
+		return;
+	as = *old;
+	as.access = old->access == fewer ? regions[R_VOLATILE].access : fewer;
+	trace(f, "host %u: the volatile region gets access %#x", host, (unsigned)as.access);
+	if (ur_mr_rereg(old, &as, &k->mr))
+		broke(f, "host %u cannot register memory anew", host);
+	if (k->mr->rkey != k->rkey)
+		broke(f, "host %u: a region that is registered anew has another key", host);
+	k->access = as.access;
+	for (unsigned i = 0; ur_mr_dereg(old); i++) {
+		if (i == DEREG_TRIES)
+			broke(f, "host %u: frames refer to a memory region for ever", host);
+		stage_run(f, 10 * UR_NS_PER_US);
+	}
+}
+
 /* --- windows --- */
 
 static struct key *window_of(struct fuzz *f, unsigned host, uint32_t rkey)

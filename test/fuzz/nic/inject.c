@@ -5,6 +5,7 @@
  */
 #include "nic.h"
 #include "wire/arp.h"
+#include "wire/ip.h"
 
 /* What is counted for every packet, and not for what becomes of it. */
 static bool is_traffic(unsigned c)
@@ -141,6 +142,11 @@ static bool speaks_for_others(struct fuzz *f, const uint8_t *arp, uint32_t len)
 	return len < UR_ARP_LEN || !memcmp(ip, f->gid[PEER].raw + 12, 4) || !memcmp(ip, f->gid[VICTIM].raw + 12, 4);
 }
 
+static bool is_icmp6_error(const uint8_t *ip, uint32_t len)
+{
+	return len > UR_IP6_LEN && ip[6] == UR_PROTO_ICMP6 && ip[UR_IP6_LEN] < 128;
+}
+
 /*
  * The spared pair's frames are repeated at most, as a network may do it. Who says in ARP or neighbour discovery that he is another host
  * takes over its traffic, and Ethernet has nothing against it.
@@ -157,7 +163,7 @@ static bool is_allowed(struct fuzz *f, const struct judgement *j, bool verbatim)
 	}
 	if (type == UR_ETHERTYPE_ARP)
 		return !speaks_for_others(f, f->out.b + at, f->out.len - at);
-	return type != UR_ETHERTYPE_IP6 || j->is != J_OTHER || verbatim;
+	return type != UR_ETHERTYPE_IP6 || j->is != J_OTHER || verbatim || is_icmp6_error(f->out.b + at, f->out.len - at);
 }
 
 void inject(struct fuzz *f, bool verbatim)

@@ -6,6 +6,7 @@
  *   arena.c   the memory of a host: regions, slots for messages, marks that may not leave, and what has changed
  *   work.c    honest work requests and what their completions have to be
  *   calls.c   verbs that change objects: states of QPs, memory regions and windows
+ *   queues.c  what a program does with CQs, SRQs, groups and a region while packets come
  *   cm.c      connections and lookups of victim and peer
  *   judge.c   reads a frame as the standards have it: whom it concerns, what it may change
  *   inject.c  the attacker sends one frame, and what happens is held against the judgement
@@ -192,6 +193,9 @@ struct side { /* a host and what the program on it has */
 	struct ur_xrcd *xrcd;
 	struct ur_srq *srq, *xrc_srq;
 	struct queue srq_q, xrc_q;
+	bool armed; /* the CQ, for any completion, and no event has come */
+	unsigned asked, events; /* of the CQ */
+	unsigned limits, limit_events; /* of the SRQs */
 	struct ur_ah *ah;
 	struct key key[KEYS];
 	struct arena arena;
@@ -224,6 +228,7 @@ struct fuzz {
 	uint32_t read_qpn, read_psn; /* a READ response of the victim that must not be, and whether it was there */
 	bool read_seen;
 	unsigned completions;    /* of the victim */
+	unsigned joins;          /* of the group, by the victim */
 	unsigned nfaults;
 	unsigned focus_pair, focus_key; /* what was touched last, which is where the attacker mostly tries next */
 	bool ending;
@@ -236,12 +241,16 @@ void stage_open(struct fuzz *f, uint8_t config);
 void stage_close(struct fuzz *f);
 /* Lets everything happen that happens within `d`. */
 void stage_run(struct fuzz *f, ur_time d);
+/* The same, and completions stay in their CQs. */
+void stage_pass(struct fuzz *f, ur_time d);
 /* All that happens now has happened. */
 void stage_settle(struct fuzz *f);
 /* The lane of the victim, or of the peer, with its QP made and connected; NULL when it is the attacker's. */
 struct lane *lane_get(struct fuzz *f, unsigned i);
 bool lane_open(struct fuzz *f, unsigned pair);
 void lane_close(struct fuzz *f, unsigned pair);
+/* Takes its QPs to RESET, and connects them again. */
+void lane_reset(struct fuzz *f, unsigned pair);
 int lane_to(struct lane *l, enum ibv_qp_state st);
 static inline const struct pair *pair_of(const struct lane *l)
 {
@@ -284,6 +293,8 @@ void spared_check(struct fuzz *f);
 
 void call_state(struct fuzz *f, unsigned lane, unsigned what);
 void call_volatile(struct fuzz *f, unsigned host);
+/* The region's memory stays, and the rights to it become others. */
+void call_rereg(struct fuzz *f, unsigned host);
 void call_bind(struct fuzz *f, unsigned lane, unsigned window, unsigned what);
 void call_invalidate(struct fuzz *f, unsigned lane, unsigned window);
 #define WINDOW_PLAIN 256 /* bytes of R_WINDOW that windows are bound to; the rest holds marks */
@@ -292,6 +303,14 @@ void window_bound(struct fuzz *f, unsigned host, uint32_t rkey, bool ok);
 void window_unsure(struct fuzz *f, unsigned host, uint32_t rkey);
 void window_gone(struct fuzz *f, unsigned host, uint32_t rkey);
 void windows_lose(struct fuzz *f, unsigned lane);
+
+/* --- queues.c --- */
+
+void queue_call(struct fuzz *f, unsigned what, unsigned v);
+void queue_event(struct ur_cq *cq);
+void queue_limit(struct ur_srq *srq, enum ibv_event_type ev);
+/* Completions of the host are there, or are not, and nobody has been told more often than he asked. */
+void queue_check(struct fuzz *f, unsigned host, bool completed);
 
 /* --- cm.c --- */
 

@@ -2,6 +2,7 @@
 /* Frames of other protocols, and RoCE in other clothes: echo requests, ARP, group queries, VLAN tags, RoCEv1, unknown types. */
 #include "nic.h"
 #include "wire/arp.h"
+#include "wire/icmp.h"
 #include "wire/ip.h"
 
 static void begin(struct fuzz *f, uint16_t type)
@@ -114,12 +115,51 @@ static void unknown(struct fuzz *f, uint8_t v)
 	f->out.len = (uint16_t)(UR_ETH_LEN + (v & 63));
 }
 
+/* Somebody says that a packet of the victim's did not arrive, and quotes it, right or not. */
+static void unreachable(struct fuzz *f, uint8_t v)
+{
+	const struct frame *fr = &f->seen[VICTIM][v % SEEN];
+	bool v4 = !f->fab.v6;
+	uint32_t head = UR_ETH_LEN + (v4 ? UR_IP4_LEN : UR_IP6_LEN), len = 8 + 4u * (take(&f->in) & 31);
+	uint8_t *ip = f->out.b + UR_ETH_LEN, *m = f->out.b + head;
+	struct ur_counters unused = {{0}};
+	struct ur_pkt p = {.data = f->out.b, .room = FRAME_MAX};
+	uint16_t sum;
+
+	if (v % SEEN >= f->nseen[VICTIM] || fr->len < UR_ETH_LEN)
+		return;
+	begin(f, v4 ? UR_ETHERTYPE_IP4 : UR_ETHERTYPE_IP6);
+	memset(m, 0, len);
+	m[0] = v4 ? 3 : 1;
+	m[1] = v4 ? 3 : 4;
+	memcpy(m + 8, fr->b + UR_ETH_LEN, ur_min_u32(len - 8, fr->len - UR_ETH_LEN));
+	if (v & 64)
+		m[8 + (v4 ? UR_IP4_LEN : UR_IP6_LEN) + UR_UDP_LEN + 11] ^= v >> 4 & 3;
+	if (v & 128)
+		m[1] = v >> 4;
+	if (v4) {
+		ur_ip4_put(ip, &f->gid[ATTACKER], &f->gid[VICTIM], 0, 64, UR_PROTO_ICMP4);
+		ur_ip4_finish(ip, UR_IP4_LEN + len);
+	} else {
+		ur_ip6_put(ip, &f->gid[ATTACKER], &f->gid[VICTIM], 0, 64, UR_PROTO_ICMP6, 0);
+		ur_ip6_finish(ip, len);
+	}
+	p.len = f->out.len = (uint16_t)(head + len);
+	if (!ur_frame_parse(&p, &unused))
+		return;
+	sum = ur_icmp_checksum(&p);
+	memcpy(m + 2, &sum, 2);
+}
+
 void noise(struct fuzz *f)
 {
 	static void (*const kinds[])(struct fuzz *f, uint8_t v) = {echo, group_query, arp, tag, wrap, unknown};
 	uint8_t which = take(&f->in);
 
 	f->out.len = 0;
-	kinds[which % ur_array_size(kinds)](f, take(&f->in));
+	if (which >= 0xf0) /* it came later than old inputs */
+		unreachable(f, take(&f->in));
+	else
+		kinds[which % ur_array_size(kinds)](f, take(&f->in));
 	inject(f, false);
 }

@@ -16,6 +16,7 @@
 #define ATTACKER_QPN 0x070000u /* of its pairs, which exist in its head alone */
 #define TIMEOUT 8              /* 1 ms; a request is given up after eight of them */
 #define RNR_TIMER 10           /* 320 us, and as often */
+#define STRAY (40 * UR_NS_PER_MS) /* a packet that is held back has come by then */
 #define START_PSN 0xfffff0u    /* numbers begin again soon */
 #define IOVA(host, k) (((uint64_t)(k) + 1) << 32 | (uint64_t)(host) << 28)
 
@@ -106,6 +107,14 @@ struct queue *recv_queue(struct fuzz *f, struct lane *l)
 	return pair_of(l)->srq ? &side_of(f, l)->srq_q : &l->rq;
 }
 
+static void lane_empty(struct lane *l)
+{
+	l->sq.head = l->sq.tail = l->rq.head = l->rq.tail = 0;
+	l->sq.failed = l->rq.failed = false;
+	l->nsent = 0;
+	l->touched = false;
+}
+
 static void lane_create(struct fuzz *f, struct lane *l)
 {
 	struct side *s = side_of(f, l);
@@ -123,10 +132,7 @@ static void lane_create(struct fuzz *f, struct lane *l)
 	need(ur_qp_create(s->nic->tp, &init, &l->qp) == 0, "a QP");
 	l->qpn = ur_qp_num(l->qp);
 	l->path = (struct ur_net_path){.owner = NULL};
-	l->sq.head = l->sq.tail = l->rq.head = l->rq.tail = 0;
-	l->sq.failed = l->rq.failed = false;
-	l->nsent = 0;
-	l->touched = false;
+	lane_empty(l);
 }
 
 int lane_to(struct lane *l, enum ibv_qp_state st)
@@ -195,6 +201,26 @@ void lane_close(struct fuzz *f, unsigned pair)
 		lane_destroy(f, &l[i]);
 		work_forget(f, &l[i]);
 	}
+}
+
+void lane_reset(struct fuzz *f, unsigned pair)
+{
+	struct lane *l = &f->lane[2 * pair];
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (!l[i].qp)
+			continue;
+		work_reap(f, l[i].host);
+		windows_lose(f, 2 * pair + i);
+		need(!lane_to(&l[i], IBV_QPS_RESET), "a QP that is reset");
+		ur_cq_clean(side_of(f, &l[i])->cq, l[i].qpn);
+		work_forget(f, &l[i]);
+		lane_empty(&l[i]);
+	}
+	stage_run(f, STRAY); /* numbers begin where they have begun before */
+	for (unsigned i = 0; i < 2; i++)
+		if (l[i].qp)
+			lane_connect(&l[i]);
 }
 
 bool lane_open(struct fuzz *f, unsigned pair)
@@ -335,7 +361,7 @@ static void check_arenas(struct fuzz *f)
 	}
 }
 
-void stage_run(struct fuzz *f, ur_time d)
+void stage_pass(struct fuzz *f, ur_time d)
 {
 	ur_time end = f->w.now + d;
 	unsigned steps = 0;
@@ -348,6 +374,11 @@ void stage_run(struct fuzz *f, ur_time d)
 		if (++steps > STEPS_MAX)
 			broke(f, "the hosts never come to rest");
 	}
+}
+
+void stage_run(struct fuzz *f, ur_time d)
+{
+	stage_pass(f, d);
 	work_reap(f, VICTIM);
 	work_reap(f, PEER);
 	check_arenas(f);
@@ -363,12 +394,12 @@ void stage_settle(struct fuzz *f)
 static void open_side(struct fuzz *f, unsigned host)
 {
 	struct side *s = &f->side[host];
-	struct ur_srq_init srq = {.attr = {.max_wr = 32, .max_sge = 2}};
+	struct ur_srq_init srq = {.attr = {.max_wr = 32, .max_sge = 2}, .context = &f->side[host], .event = queue_limit};
 
 	s->nic = f->w.nic[host];
 	arena_init(&s->arena);
 	need(!ur_pd_create(s->nic->tp, &s->pd[PD_OPEN]) && !ur_pd_create(s->nic->tp, &s->pd[PD_SPARED]), "PDs");
-	need(!ur_cq_create(s->nic->tp, 1023, s, NULL, &s->cq), "a CQ");
+	need(!ur_cq_create(s->nic->tp, 1023, s, queue_event, &s->cq), "a CQ");
 	for (unsigned k = 0; k < KEYS; k++)
 		need(key_make(f, host, k), "a memory key");
 	srq.pd = s->pd[PD_OPEN];
@@ -381,6 +412,8 @@ static void open_side(struct fuzz *f, unsigned host)
 	s->srq_q.nopen = s->xrc_q.nopen = 0;
 	s->srq_q.failed = s->xrc_q.failed = false;
 	s->ah = NULL;
+	s->armed = false;
+	s->asked = s->events = s->limits = s->limit_events = 0;
 }
 
 static void choose_lanes(struct fuzz *f)
@@ -395,7 +428,8 @@ static void choose_lanes(struct fuzz *f)
 		l->type = p->type[i % 2];
 		l->qp = NULL;
 		l->qpn = l->host == ATTACKER ? ATTACKER_QPN + l->pair : 0;
-		l->access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+		l->access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+			    UR_ACCESS_FLUSH;
 		l->sq.nopen = l->rq.nopen = 0;
 		l->messages = l->posted = 0;
 		l->writes = 0;
@@ -445,7 +479,7 @@ void stage_open(struct fuzz *f, uint8_t config)
 	choose_fabric(f, config);
 	f->nseen[0] = f->nseen[1] = f->nfaults = 0;
 	f->victim_bytes = f->victim_frames = 0;
-	f->completions = 0;
+	f->completions = f->joins = 0;
 	f->focus_pair = P_RC_ATTACKER;
 	f->focus_key = R_OPEN;
 	f->ending = false;

@@ -2,6 +2,8 @@
 /* The table of steps. A step is a byte that names it, and what it takes from the input itself. */
 #include "nic.h"
 
+#define QUEUES 0xf8 /* and higher: a step that came after the table, whose bytes mean in old inputs what they meant */
+
 static void post(struct fuzz *f)
 {
 	static const uint8_t ops[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
@@ -127,6 +129,13 @@ static void connection(struct fuzz *f)
 	cm_call(f, what, take(&f->in));
 }
 
+static void queues(struct fuzz *f)
+{
+	unsigned what = take(&f->in);
+
+	queue_call(f, what, take(&f->in));
+}
+
 static const struct {
 	void (*run)(struct fuzz *f);
 	unsigned weight;
@@ -143,6 +152,10 @@ bool step(struct fuzz *f)
 	if (!f->in.left)
 		return false;
 	v = take(&f->in);
+	if (v >= QUEUES) {
+		queues(f);
+		return true;
+	}
 	for (unsigned i = 0; i < ur_array_size(table); i++)
 		sum += table[i].weight;
 	v %= sum;

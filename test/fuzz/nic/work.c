@@ -403,6 +403,7 @@ void work_reap(struct fuzz *f, unsigned host)
 	int n;
 
 	while ((n = ur_cq_poll(s->cq, 16, wc)) > 0) {
+		queue_check(f, host, true);
 		if (host == VICTIM)
 			f->completions += (unsigned)n;
 		for (int i = 0; i < n; i++) {
@@ -417,6 +418,7 @@ void work_reap(struct fuzz *f, unsigned host)
 	}
 	if (n < 0)
 		broke(f, "the CQ of host %u has overrun", host);
+	queue_check(f, host, false);
 }
 
 static void forget(struct fuzz *f, unsigned host, struct queue *q)
