@@ -163,7 +163,7 @@ extern const struct pair pairs[PAIRS];
 
 #define LANES (2 * PAIRS)
 
-#define SENT 64
+#define SENT 1024 /* more than one input can post */
 struct message { /* that a lane has posted: where in R_SOURCE its data begins */
 	uint16_t source, len;
 };
