@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * uroce pcap: what its subcommands share. pcap_inflate.c makes streams of files, pcap_source.c frames of streams, pcap_read.c findings of
- * frames, pcap_write.c files of frames; each other file is one subcommand.
+ * frames, pcap_write.c files of frames, pcap_comments.c files with findings in them; each other file is one subcommand.
  */
 #ifndef UR_PCAP_H
 #define UR_PCAP_H
@@ -46,6 +46,17 @@ bool ur_pcap_finish(struct ur_pcap_out *o);
 void ur_pcap_give_up(struct ur_pcap_out *o);
 /* A file ("-": standard input), inflated when it is compressed. NULL with errno; what is wrong with it later on stands in `fault`. */
 FILE *ur_pcap_stream(const char *name, const char **fault);
+
+/* --- pcap_comments.c --- */
+
+struct ur_pcap_copy {
+	const char *fault, *wrong; /* of the stream that is read; of what is in it. NULL: nothing */
+	uint32_t frames;
+	uint64_t comments;
+};
+
+/* Copies a capture to pcapng, with the findings of `f`, which are of the same capture, as comments. */
+void ur_pcap_put_comments(FILE *in, FILE *out, const struct ur_pcap_file *f, struct ur_pcap_copy *c);
 
 struct ur_pcap_source {
 	const char *name;

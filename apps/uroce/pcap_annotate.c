@@ -1,312 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * uroce pcap annotate: a copy of a capture with findings as comments of packets, which Wireshark shows. Blocks of a pcapng file are copied
- * as they are; a packet with findings gets them as options in front of its last. A pcap file becomes pcapng with one interface.
- */
+/* uroce pcap annotate: a copy of a capture with findings as comments of packets, which Wireshark shows. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cmd.h"
 #include "pcap.h"
-
-#define BLOCK_MAX (16u << 20) /* bytes of a block; libpcap takes no more either */
-#define COMMENT 1
-#define IF_TSRESOL 9
-#define MAGIC_SECTION 0x0a0d0d0au
-#define MAGIC_ORDER 0x1a2b3c4du
-
-enum block_type { INTERFACE = 1, OLD_PACKET = 2, SIMPLE_PACKET = 3, ENHANCED_PACKET = 6 };
-
-struct annotator {
-	FILE *in, *out;
-	const char *fault, *wrong; /* of the stream; of its contents */
-	const struct ur_pcap_file *file;
-	size_t next; /* finding */
-	uint32_t frame;
-	uint64_t comments;
-	bool swapped; /* the section, or file, has the other byte order */
-	uint8_t *block;
-	size_t room;
-};
-
-static uint32_t get32(const struct annotator *a, const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, 4);
-	return a->swapped ? __builtin_bswap32(v) : v;
-}
-
-static uint16_t get16(const struct annotator *a, const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, 2);
-	return a->swapped ? __builtin_bswap16(v) : v;
-}
-
-static void put32(const struct annotator *a, uint32_t v)
-{
-	v = a->swapped ? __builtin_bswap32(v) : v;
-	fwrite(&v, 4, 1, a->out);
-}
-
-static void put16(const struct annotator *a, uint16_t v)
-{
-	v = a->swapped ? __builtin_bswap16(v) : v;
-	fwrite(&v, 2, 1, a->out);
-}
-
-static uint32_t padded(uint32_t n)
-{
-	return (n + 3) & ~3u;
-}
-
-static void put_padded(const struct annotator *a, const void *data, uint32_t n)
-{
-	fwrite(data, 1, n, a->out);
-	fwrite("\0\0", 1, padded(n) - n, a->out);
-}
-
-/* --- comments --- */
-
-static const struct ur_pcap_finding *finding(const struct annotator *a, size_t i)
-{
-	return i < a->file->n && a->file->found[i].frame == a->frame ? &a->file->found[i] : NULL;
-}
-
-static uint32_t comment(const struct ur_pcap_finding *g, char to[UR_PCAP_TEXT + 128])
-{
-	const char *clause = ur_rules[g->rule].clause;
-
-	return (uint32_t)snprintf(to, UR_PCAP_TEXT + 128, "%s %s: %s%s%s%s", ur_pcap_severity(g->rule), ur_rules[g->rule].name, g->text,
-				  *clause ? " (" : "", clause, *clause ? ")" : "");
-}
-
-/* Findings of this frame begin at `next`: bytes of their options. */
-static uint32_t comments_len(struct annotator *a)
-{
-	const struct ur_pcap_finding *g;
-	char text[UR_PCAP_TEXT + 128];
-	uint32_t n = 0;
-
-	while (a->next < a->file->n && a->file->found[a->next].frame < a->frame)
-		a->next++;
-	for (size_t i = a->next; (g = finding(a, i)); i++)
-		n += 4 + padded(comment(g, text));
-	return n;
-}
-
-static void put_comments(struct annotator *a)
-{
-	const struct ur_pcap_finding *g;
-	char text[UR_PCAP_TEXT + 128];
-
-	for (size_t i = a->next; (g = finding(a, i)); i++) {
-		uint32_t n = comment(g, text);
-
-		put16(a, COMMENT);
-		put16(a, (uint16_t)n);
-		put_padded(a, text, n);
-		a->comments++;
-	}
-}
-
-/* --- pcapng --- */
-
-static bool fail(struct annotator *a, const char *wrong)
-{
-	a->wrong = a->fault ? a->fault : wrong;
-	return false;
-}
-
-/* Where the options of a packet block begin in its body of `n` bytes, or 0 when its lengths are wrong. */
-static uint32_t options_at(const struct annotator *a, const uint8_t *body, uint32_t n)
-{
-	uint32_t have;
-
-	if (n < 20)
-		return 0;
-	have = get32(a, body + 12);
-	return have <= n - 20 && padded(have) <= n - 20 ? 20 + padded(have) : 0;
-}
-
-/* Options end with code 0, which may be left out; comments go in front of it. */
-static uint32_t end_of_options(const struct annotator *a, const uint8_t *body, uint32_t at, uint32_t n)
-{
-	while (at + 4 <= n) {
-		const uint16_t code = get16(a, body + at), len = get16(a, body + at + 2);
-
-		if (!code || padded(len) > n - at - 4)
-			break;
-		at += 4 + padded(len);
-	}
-	return at;
-}
-
-static void copy_block(const struct annotator *a, uint32_t len)
-{
-	fwrite(a->block, 1, len, a->out);
-}
-
-static bool packet_block(struct annotator *a, uint32_t type, uint32_t len)
-{
-	const uint8_t *body = a->block + 8;
-	const uint32_t n = len - 12, at = type == SIMPLE_PACKET ? 0 : options_at(a, body, n);
-	uint32_t more, end;
-
-	a->frame++;
-	more = comments_len(a);
-	if (!more || !at) { /* a simple packet has no room for a comment */
-		copy_block(a, len);
-		return true;
-	}
-	end = end_of_options(a, body, at, n);
-	len = 12 + end + more + 4;
-	put32(a, type);
-	put32(a, len);
-	fwrite(body, 1, end, a->out);
-	put_comments(a);
-	put32(a, 0);
-	put32(a, len);
-	return true;
-}
-
-static bool room_for(struct annotator *a, size_t n)
-{
-	uint8_t *more = n > a->room ? realloc(a->block, n) : a->block;
-
-	if (!more)
-		return false;
-	a->room = n > a->room ? n : a->room;
-	a->block = more;
-	return true;
-}
-
-/* One block, of whose beginning `had` bytes have been read into `head`; false at the end, or when `wrong` says what is. */
-static bool next_block(struct annotator *a, uint8_t head[12], size_t had)
-{
-	uint32_t type, len;
-	size_t n = had + fread(head + had, 1, 12 - had, a->in);
-
-	if (n < 12)
-		return n || a->fault ? fail(a, "the last block is cut off") : false;
-	memcpy(&type, head, 4);
-	if (type == MAGIC_SECTION)
-		a->swapped = memcmp(head + 8, &(uint32_t){MAGIC_ORDER}, 4) != 0;
-	type = get32(a, head);
-	len = get32(a, head + 4);
-	if (len < 12 || len % 4 || len > BLOCK_MAX)
-		return fail(a, "a block has an impossible length");
-	if (!room_for(a, len))
-		return fail(a, "there is no memory for a block of it");
-	memcpy(a->block, head, 12);
-	if (fread(a->block + 12, 1, len - 12, a->in) != len - 12)
-		return fail(a, "the last block is cut off");
-	if (type == ENHANCED_PACKET || type == OLD_PACKET || type == SIMPLE_PACKET)
-		return packet_block(a, type, len);
-	copy_block(a, len);
-	return true;
-}
-
-/* --- pcap --- */
-
-static void put_head(const struct annotator *a, uint32_t link, uint32_t snaplen, bool nano)
-{
-	const uint8_t resolution[4] = {nano ? 9 : 6};
-
-	put32(a, MAGIC_SECTION);
-	put32(a, 28);
-	put32(a, MAGIC_ORDER);
-	put16(a, 1);
-	put16(a, 0);
-	put32(a, UINT32_MAX); /* the section's length is not said */
-	put32(a, UINT32_MAX);
-	put32(a, 28);
-	put32(a, INTERFACE);
-	put32(a, 32);
-	put16(a, (uint16_t)link);
-	put16(a, 0);
-	put32(a, snaplen);
-	put16(a, IF_TSRESOL);
-	put16(a, 1);
-	fwrite(resolution, 1, 4, a->out);
-	put32(a, 0);
-	put32(a, 32);
-}
-
-static bool next_record(struct annotator *a, uint32_t per_second)
-{
-	uint32_t have, more, len;
-	uint64_t when;
-	uint8_t head[16];
-	size_t n = fread(head, 1, 16, a->in);
-
-	if (n < 16)
-		return n || a->fault ? fail(a, "the last frame is cut off") : false;
-	have = get32(a, head + 8);
-	if (have > BLOCK_MAX)
-		return fail(a, "a frame has an impossible length");
-	if (!room_for(a, have) || fread(a->block, 1, have, a->in) != have)
-		return fail(a, "the last frame is cut off");
-	when = (uint64_t)get32(a, head) * per_second + get32(a, head + 4);
-	a->frame++;
-	more = comments_len(a);
-	len = 32 + padded(have) + (more ? more + 4 : 0);
-	put32(a, ENHANCED_PACKET);
-	put32(a, len);
-	put32(a, 0);
-	put32(a, (uint32_t)(when >> 32));
-	put32(a, (uint32_t)when);
-	put32(a, have);
-	put32(a, get32(a, head + 12));
-	put_padded(a, a->block, have);
-	put_comments(a);
-	if (more)
-		put32(a, 0);
-	put32(a, len);
-	return true;
-}
-
-static void copy_pcap(struct annotator *a, uint32_t magic)
-{
-	bool nano;
-	uint8_t head[20];
-
-	a->swapped = magic == 0xd4c3b2a1u || magic == 0x4d3cb2a1u;
-	magic = a->swapped ? __builtin_bswap32(magic) : magic;
-	nano = magic == 0xa1b23c4du;
-	if (fread(head, 1, 20, a->in) != 20) {
-		fail(a, "its header is cut off");
-		return;
-	}
-	put_head(a, get32(a, head + 16) & 0xffff, get32(a, head + 12), nano);
-	while (next_record(a, nano ? 1000000000u : 1000000u))
-		;
-}
-
-static void copy(struct annotator *a)
-{
-	uint32_t magic;
-	uint8_t head[12];
-
-	if (fread(head, 4, 1, a->in) != 1) {
-		fail(a, "it is empty");
-		return;
-	}
-	memcpy(&magic, head, 4);
-	if (magic != MAGIC_SECTION) {
-		copy_pcap(a, magic);
-		return;
-	}
-	if (next_block(a, head, 4))
-		while (next_block(a, head, 0))
-			;
-}
-
-/* --- files --- */
 
 static bool same_file(const char *x, const char *y)
 {
@@ -317,26 +16,25 @@ static bool same_file(const char *x, const char *y)
 
 static int annotate(const struct ur_pcap_file *f, const char *to)
 {
-	struct annotator a = {.file = f};
+	struct ur_pcap_copy c = {0};
+	FILE *in = ur_pcap_stream(f->name, &c.fault), *out;
 	int rc = 0;
 
-	a.in = ur_pcap_stream(f->name, &a.fault);
-	if (!a.in)
+	if (!in)
 		return ur_cmd_fail(UR_EXIT_USAGE, "cannot read %s: %s", f->name, strerror(errno));
-	a.out = fopen(to, "we");
-	if (!a.out) {
-		fclose(a.in);
+	out = fopen(to, "we");
+	if (!out) {
+		fclose(in);
 		return ur_cmd_fail(UR_EXIT_USAGE, "cannot write %s: %s", to, strerror(errno));
 	}
-	copy(&a);
-	fclose(a.in);
-	free(a.block);
-	if (ferror(a.out) | fclose(a.out))
+	ur_pcap_put_comments(in, out, f, &c);
+	fclose(in);
+	if (ferror(out) | fclose(out))
 		return ur_cmd_fail(UR_EXIT_USAGE, "cannot write %s to its end: %s", to, strerror(errno));
-	if (a.wrong || f->unreadable)
-		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read behind frame %u: %s", f->name, a.frame,
-				 a.wrong ? a.wrong : f->unreadable);
-	printf("%s: %u frames, %llu comments\n", to, a.frame, (unsigned long long)a.comments);
+	if (c.wrong || f->unreadable)
+		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read behind frame %u: %s", f->name, c.frames,
+				 c.wrong ? c.wrong : f->unreadable);
+	printf("%s: %u frames, %llu comments\n", to, c.frames, (unsigned long long)c.comments);
 	return rc;
 }
 

@@ -15,11 +15,13 @@ void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t n);
 void *__real_aligned_alloc(size_t align, size_t n);
+char *__real_strdup(const char *s);
 void __real_free(void *p);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t n);
 void *__wrap_aligned_alloc(size_t align, size_t n);
+char *__wrap_strdup(const char *s);
 void __wrap_free(void *p);
 
 static void *counted(void *p)
@@ -49,6 +51,11 @@ void *__wrap_realloc(void *p, size_t n)
 
 	live += !p && q;
 	return q;
+}
+
+char *__wrap_strdup(const char *s)
+{
+	return counted(__real_strdup(s));
 }
 
 void __wrap_free(void *p)

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libFuzzer target: the bytes of a file that somebody sent. It is read by uroce's own code in front of and beside libpcap: inflated where
+ * it is compressed, analysed, and copied with comments. The first byte says whether the target compresses the rest itself, which must then
+ * come out again as it was; the copy must have the same frames. Its frames are compared with those frames of them that a second recorder
+ * might have seen.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "analyze/compare.h"
+#include "../../apps/uroce/cmd.h"
+#include "../../apps/uroce/pcap.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define OUT_MAX (1u << 20) /* bytes that are looked at of what comes out: a bomb is not unpacked to its end */
+
+enum { SQUEEZE = 1, JOINED = 2 };
+
+/* In place of the command's, which prints. */
+int ur_cmd_fail(int status, const char *fmt, ...)
+{
+	(void)fmt;
+	return status;
+}
+
+static const char *path_of(int fd, char to[32])
+{
+	snprintf(to, 32, "/proc/self/fd/%d", fd);
+	return to;
+}
+
+static int file_of(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("input", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	return fd;
+}
+
+/* gzip, of one member or of two in a row. */
+static size_t squeeze(const uint8_t *data, size_t size, bool joined, uint8_t *to, size_t room)
+{
+	const size_t end[2] = {joined ? size / 2 : size, size};
+	size_t n = 0;
+
+	for (unsigned i = 0; i < 1u + joined; i++) {
+		const size_t at = i ? end[0] : 0;
+		z_stream z = {.next_in = (Bytef *)data + at, .next_out = to + n};
+
+		z.avail_in = (uInt)(end[i] - at);
+		z.avail_out = (uInt)(room - n);
+		if (deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK || deflate(&z, Z_FINISH) != Z_STREAM_END)
+			abort();
+		n += z.total_out;
+		deflateEnd(&z);
+	}
+	return n;
+}
+
+/* What the stream gives must be `want`, when that is known. */
+static void inflate_it(const char *path, const uint8_t *want, size_t size)
+{
+	static uint8_t out[OUT_MAX];
+	const char *fault;
+	FILE *in = ur_pcap_stream(path, &fault);
+	size_t n;
+
+	if (!in)
+		return;
+	n = fread(out, 1, sizeof(out), in);
+	if (want && (fault || n != size || memcmp(out, want, n) != 0))
+		abort();
+	fclose(in);
+}
+
+struct both {
+	struct ur_compare *c;
+	uint64_t told;
+	uint32_t frames;
+};
+
+static void told(void *ctx, const struct ur_cmp_event *e)
+{
+	struct both *b = ctx;
+
+	if (e->kind >= UR_CMP_KINDS || (!e->frame[0] && !e->frame[1]))
+		abort();
+	b->told++;
+}
+
+/* The second recorder misses some, has some twice, and has a clock of its own. */
+static void give(void *ctx, const struct ur_an_frame *f)
+{
+	struct both *b = ctx;
+	struct ur_an_frame g = *f;
+
+	b->frames++;
+	ur_compare_frame(b->c, 0, f);
+	g.when += 5 * UR_NS_PER_S + (f->number % 3) * UR_NS_PER_MS;
+	for (unsigned i = 0; i < (f->number % 7 == 3 ? 0 : 1 + (f->number % 5 == 4)); i++)
+		ur_compare_frame(b->c, 1, &g);
+}
+
+static void compare_it(const char *path)
+{
+	struct both b = {0};
+	const struct ur_cmp_flow *f;
+	struct ur_cmp_totals t;
+	uint64_t sum = 0, both = 0;
+	char *why = NULL;
+
+	b.c = ur_compare_create(UR_NS_PER_MS, told, &b);
+	if (b.c && ur_pcap_each(path, give, &b, &why)) {
+		ur_compare_end(b.c, 0);
+		ur_compare_end(b.c, 1);
+		ur_compare_totals(b.c, &t);
+		for (uint32_t i = 0; (f = ur_compare_flow(b.c, i)); i++) {
+			for (unsigned k = 0; k < UR_CMP_KINDS; k++)
+				sum += f->n[k];
+			both += f->both;
+			if (f->both > f->seen[0] || f->both > f->seen[1])
+				abort();
+		}
+		if (sum != b.told || both != t.both || t.frames[0] != b.frames)
+			abort();
+	}
+	free(why);
+	ur_compare_destroy(b.c);
+}
+
+static uint64_t frames_of(const struct ur_pcap_file *f)
+{
+	struct ur_an_totals t;
+
+	ur_analysis_totals(f->analysis, &t);
+	return t.frames;
+}
+
+/* A file that could be read to its end has a copy that can, too, with as many frames. */
+static void annotate_it(const char *path)
+{
+	struct ur_pcap_file f, g;
+	struct ur_pcap_copy c = {0};
+	char name[32];
+	int fd = memfd_create("copy", MFD_CLOEXEC);
+	FILE *in, *out;
+
+	if (ur_pcap_open(&f, path) && (in = ur_pcap_stream(path, &c.fault))) {
+		out = fopen(path_of(fd, name), "w");
+		if (!out)
+			abort();
+		ur_pcap_put_comments(in, out, &f, &c);
+		fclose(in);
+		fclose(out);
+		if (!f.unreadable && !c.wrong && frames_of(&f)) {
+			if (!ur_pcap_open(&g, name) || frames_of(&g) != frames_of(&f) || c.frames != frames_of(&f))
+				abort();
+			ur_pcap_close(&g);
+		}
+	}
+	ur_pcap_close(&f);
+	close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const uint8_t how = size ? data[0] : 0;
+	static uint8_t packed[1 << 16];
+	char path[32];
+	size_t n;
+	int fd;
+
+	if (size < 2 || size > sizeof(packed) / 2)
+		return 0;
+	data++;
+	size--;
+	n = how & SQUEEZE ? squeeze(data, size, how & JOINED, packed, sizeof(packed)) : 0;
+	fd = n ? file_of(packed, n) : file_of(data, size);
+	path_of(fd, path);
+	inflate_it(path, n ? data : NULL, size);
+	annotate_it(path);
+	compare_it(path);
+	close(fd);
+	return 0;
+}
