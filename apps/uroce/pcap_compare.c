@@ -63,8 +63,12 @@ static void say_clocks(const struct job *j, const struct ur_cmp_totals *t)
 	       j->name[0]);
 	if (t->drift > 0.5 || t->drift < -0.5)
 		printf(" and %s %.3f us each second", t->drift < 0 ? "loses" : "gains", (t->drift < 0 ? -t->drift : t->drift) / 1000);
-	if (t->both_ways)
-		puts(". The shortest ways in both directions are taken for equally long.");
+	if (t->both_ways && t->within >= UR_NS_PER_US)
+		printf(", to within %s: both ways are taken for equally long, and delays of one direction may be too long by that, and "
+		       "those of the other too short.\n",
+		       ur_pcap_time(t->within, text));
+	else if (t->both_ways)
+		puts(".");
 	else
 		puts(". Packets go one way only, so this is clock and way together, and delays below are those beyond the shortest.");
 }
@@ -97,9 +101,9 @@ static void json_totals(const struct job *j, const struct ur_cmp_totals *t)
 	ur_json_string(stdout, j->name[1]);
 	printf(",\"packets_a\":%" PRIu64 ",\"packets_b\":%" PRIu64 ",\"both\":%" PRIu64 ",\"outside_a\":%" PRIu64 ",\"outside_b\":%" PRIu64
 	       ",\"damaged_a\":%" PRIu64 ",\"damaged_b\":%" PRIu64 ",\"aligned\":%s,\"both_ways\":%s,\"offset\":%" PRId64
-	       ",\"drift\":%.3f,\"left_out\":%" PRIu64 "}\n",
+	       ",\"offset_within\":%" PRIu64 ",\"drift\":%.3f,\"left_out\":%" PRIu64 "}\n",
 	       t->roce[0], t->roce[1], t->both, t->outside[0], t->outside[1], t->damaged[0], t->damaged[1], t->aligned ? "true" : "false",
-	       t->both_ways ? "true" : "false", t->offset, t->drift, t->untold);
+	       t->both_ways ? "true" : "false", t->offset, t->within, t->drift, t->untold);
 }
 
 /* --- flows --- */

@@ -8,7 +8,6 @@
 #include "analyze/cmp_priv.h"
 
 #define WAIT_NS UR_NS_PER_S /* for its like, and for a second copy of it */
-#define WAITING (1u << 18)  /* packets that wait at most */
 #define STEPS 64            /* copies of a packet that are looked at */
 #define EDGE_NS UR_NS_PER_MS
 #define FIT_EVERY 1024
@@ -55,7 +54,7 @@ static bool grow(struct ur_compare *c)
 	struct cmp_waiting *w;
 	uint32_t *heads;
 
-	if (room > WAITING)
+	if (room > UR_CMP_WAITING)
 		return false;
 	w = malloc(room * sizeof(*w));
 	heads = calloc(room, sizeof(*heads));
@@ -372,6 +371,7 @@ void ur_compare_totals(const struct ur_compare *c, struct ur_cmp_totals *t)
 	t->aligned = c->aligned;
 	t->both_ways = c->clocks.both_ways;
 	t->offset = an_clocks_offset(&c->clocks, c->clocks.begin);
+	t->within = an_clocks_slack(&c->clocks) / 2;
 	t->drift = c->clocks.drift * 1e9;
 }
 

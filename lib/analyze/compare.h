@@ -4,12 +4,17 @@
  *
  * Frames of both recordings go in by turns: ur_compare_wants says whose is next. A packet is known by its hosts, its headers and their
  * payload's length; what a router may rewrite (TTL, ECN, the source port, the IPv4 identification) does not count. The two clocks differ:
- * offset and drift are found from packets that both have seen, in both directions. Memory is bounded by packets of a second, or WAITING.
+ * offset and drift are found from packets that both have seen, in both directions.
+ *
+ * Memory is bounded by the flows (UR_AN_FLOWS) and the packets that wait for their like: those of a second, and never more than
+ * UR_CMP_WAITING.
  */
 #ifndef UR_COMPARE_H
 #define UR_COMPARE_H
 
 #include "analyze/analyze.h"
+
+#define UR_CMP_WAITING (1u << 18)
 
 enum ur_cmp_kind {
 	UR_CMP_LOST,      /* at the place that it passes first, not at the other */
@@ -48,6 +53,7 @@ struct ur_cmp_totals {
 	bool aligned;    /* some packets are in both */
 	bool both_ways;  /* clocks could be told from delays */
 	int64_t offset;  /* of the second clock at the first common packet, ns */
+	uint64_t within; /* both ways: how far it may be wrong, since one way may be shorter than the other, ns */
 	double drift;    /* ns it gains in a second */
 };
 

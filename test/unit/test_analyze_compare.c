@@ -3,10 +3,10 @@
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 
-#include "analyze/clocks.h"
-#include "analyze/compare.h"
+#include "analyze/cmp_priv.h"
 #include "analyze_harness.h"
 #include "base/rng.h"
+#include "wire/hdr.h"
 
 void ur_suite_analyze_compare(void);
 
@@ -233,6 +233,56 @@ static void compare__not_at_the_same_time(void)
 	drop_two();
 }
 
+/* Packet number `n` of a flow, at `when`. */
+static struct ur_an_frame numbered(struct ur_recording *one, unsigned n, uint32_t psn, ur_time when)
+{
+	struct ur_an_frame f;
+
+	ur_put24(ur_recording_bth(one, 0) + 9, psn & UR_PSN_MASK);
+	ur_recording_mend(one, 0, 0);
+	f = ur_recording_frame(one, 0);
+	f.number = n;
+	f.when = when;
+	return f;
+}
+
+/* Whatever comes within the second that a packet waits for its like: here all are alone, after some that show the offset. */
+static void compare__bounded(void)
+{
+	struct ur_recording one = {.name = "one"};
+	const struct ur_recording *r = analyze_recordings();
+	struct ur_compare *c = ur_compare_create(UR_NS_PER_MS, NULL, NULL);
+	const struct ur_cmp_flow *flow;
+	struct ur_cmp_totals t;
+	unsigned next[2] = {0};
+	struct ur_an_frame f;
+	uint32_t i = 0;
+	struct an_pkt p;
+
+	while (!ur_recording_pkt(r, i, &p) || p.bth.opcode != UR_OP_ACK)
+		i++;
+	f = ur_recording_frame(r, i);
+	CU_ASSERT_TRUE_FATAL(ur_recording_add(&one, &f));
+	for (unsigned n = 0; n < 3 * UR_CMP_WAITING; n++) {
+		const unsigned place = n & 1, common = next[place] < 40000;
+
+		f = numbered(&one, next[place] + 1, next[place] + (common || !place ? 0 : 1u << 23), UR_NS_PER_S + next[place] * 1000);
+		next[place]++;
+		ur_compare_frame(c, place, &f);
+		CU_ASSERT_FATAL(c->room <= UR_CMP_WAITING && c->queue[0].room <= 65536 && c->queue[1].room <= 65536);
+	}
+	CU_ASSERT_EQUAL(c->room, UR_CMP_WAITING);
+	ur_compare_end(c, 0);
+	ur_compare_end(c, 1);
+	ur_compare_totals(c, &t);
+	CU_ASSERT_EQUAL(t.both, 40000);
+	flow = ur_compare_flow(c, 0);
+	CU_ASSERT_EQUAL(flow->n[UR_CMP_LOST] + flow->n[UR_CMP_UNSEEN] + flow->outside[0] + flow->outside[1],
+			3 * UR_CMP_WAITING - 2 * 40000);
+	ur_compare_destroy(c);
+	ur_recording_free(&one);
+}
+
 static void clocks__drift(void)
 {
 	struct an_clocks c = {0};
@@ -257,5 +307,6 @@ void ur_suite_analyze_compare(void)
 	CU_add_test(s, "compare: each thing that happens on the way", compare__each);
 	CU_add_test(s, "compare: directions and delays", compare__directions);
 	CU_add_test(s, "compare: not at the same time", compare__not_at_the_same_time);
+	CU_add_test(s, "compare: memory is bounded", compare__bounded);
 	CU_add_test(s, "clocks: drift", clocks__drift);
 }
