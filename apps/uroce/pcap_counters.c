@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * uroce pcap counters: what a ConnectX's counters ought to show of a recording, for each host, and what they did show. What a recording
- * cannot decide has a least and a most. doc/captures.md says where the meanings are from.
+ * cannot decide has a least and a most.
+ *
+ * What each counts is said by NVIDIA's page "Understanding mlx5 Linux Counters and Status Parameters", and by the commits of Linux that
+ * brought them: 0ad17a8f7fa0 (requests, drops, sequence), 58dcb60a226e (completions with errors), d7fab916374c (adaptive retransmission)
+ * and b339e0a39dc3 (limits exceeded). rnr_nak_retry_err, packet_seq_err and local_ack_timeout_err count what a retry followed: not the time
+ * at which the limit was exceeded. out_of_sequence counts packets, not NAKs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,6 +27,7 @@ struct sums {                                             /* of one host */
 	uint64_t naks, rnrs, repeats, implied, early;     /* as a requester */
 	uint64_t refused, cnps_sent, cnps_got, marked, damaged;
 	uint64_t failed; /* refused for good, or without an answer after several transmissions */
+	uint64_t rnrs_retried, rnr_failed, timer_failed; /* RNR NAKs without those that may have exceeded the limit; what may have */
 };
 
 struct row {
@@ -40,9 +46,10 @@ static const struct row rows[] = {
 	{"rx_read_requests", IS(reads), ELSEWHERE, "READs were lost behind the recorder, or refused"},
 	{"rx_atomic_requests", IS(atomics), ELSEWHERE, "atomics were lost behind the recorder, or refused"},
 	{"duplicate_request", FROM_TO(none, again_in), "requests were repeated that are not in the file", ""},
-	{"out_of_sequence", FROM_TO(naks_sent, again_in), "requests came out of order behind the recorder", "its NAKs are of another host"},
+	{"out_of_sequence", FROM_TO(naks_sent, again_in), "requests came out of order behind the recorder, or many behind each gap",
+	 "its NAKs are of another host"},
 	{"packet_seq_err", IS(naks), ELSEWHERE, "NAKs were lost between the recorder and this host"},
-	{"rnr_nak_retry_err", IS(rnrs), ELSEWHERE, "RNR NAKs were lost between the recorder and this host"},
+	{"rnr_nak_retry_err", FROM_TO(rnrs_retried, rnrs), ELSEWHERE, "RNR NAKs were lost between the recorder and this host"},
 	{"out_of_buffer", IS(rnrs_sent), "datagrams or other QPs lacked receive buffers, too",
 	 "refusals came from another cause, such as page faults"},
 	{"local_ack_timeout_err", FROM_TO(none, repeats), "requests timed out that are not in the file", ""},
@@ -55,6 +62,8 @@ static const struct row rows[] = {
 	 "notifications were lost behind the recorder, or ignored: is DCQCN on for this priority?"},
 	{"rx_icrc_encapsulated", IS(damaged), "packets were damaged behind the recorder", "the damage came at the recorder alone"},
 	{"req_cqe_error", FROM_TO(refused, failed), "requests failed in other ways: 'uroce pcap why' tells of those that are here", ""},
+	{"req_rnr_retries_exceeded", FROM_TO(none, rnr_failed), "requests failed so that are not in the file", ""},
+	{"req_transport_retries_exceeded", FROM_TO(none, timer_failed), "requests failed so that are not in the file", ""},
 	{"resp_cqe_error", FROM_TO(none, refuses), "receives failed in other ways", ""},
 };
 
@@ -78,6 +87,9 @@ static void add_half(struct sums *s, const struct ur_gid *host, const struct ur_
 	if (ur_gid_eq(host, &h->from)) {
 		s->naks += h->naks_seq;
 		s->rnrs += h->naks_rnr;
+		s->rnr_failed += h->unanswered && h->rnr_tries;
+		s->timer_failed += h->unanswered && !h->rnr_tries && h->open_tries > 1;
+		s->rnrs_retried += h->naks_rnr - (h->unanswered && h->rnr_tries);
 		s->repeats += h->repairs[UR_AN_TIMEOUT] + h->repairs[UR_AN_SPURIOUS] + h->repairs[UR_AN_IMPLIED];
 		s->implied += h->repairs[UR_AN_IMPLIED];
 		s->early += h->early;
