@@ -50,6 +50,8 @@ struct ur_queue {
 	uint32_t train_bytes; /* and in bytes of UDP payload */
 	uint32_t rx_bytes;    /* of packets that wait at a receiver, the queue holds about this many; 0: more than matters */
 	uint64_t rx_missed;   /* packets that the kernel or the device dropped since nobody fetched them in time, as far as it says */
+	uint64_t tx_chained;  /* frames sent with payload in place, by drivers that can do one or the other */
+	uint64_t tx_gathered; /* frames whose payload segments were copied */
 	uint64_t tx_refused;  /* packets taken and not sent: no route, a firewall, too long */
 };
 

@@ -27,6 +27,7 @@
 #define NOHUGE_MB 192  /* address space, not memory: pages are touched as they are used */
 #define HUGE_2M_MIN 48 /* free pages below which we leave them alone: two engines' worth of buffers */
 #define LOG_LINE 256
+#define LOG_TEXT 8192 /* what EAL says while it starts has room twice over */
 
 static pthread_mutex_t eal_lock = PTHREAD_MUTEX_INITIALIZER;
 static enum { EAL_DOWN, EAL_UP, EAL_FAILED } eal_state;
@@ -34,9 +35,28 @@ static pid_t eal_pid;
 static bool eal_private;
 
 static char log_line[LOG_LINE];
+static char log_text[LOG_TEXT];
+static size_t log_used;
 static bool log_show;
 
-/* Keeps the last line that is not blank; DPDK's first complaint is usually the vaguest, its last before an error the cause. */
+/* Beyond what has room, the oldest half goes. */
+static void log_keep(const char *buf, size_t n)
+{
+	if (n > LOG_TEXT / 4)
+		n = LOG_TEXT / 4;
+	if (log_used + n >= LOG_TEXT) {
+		memmove(log_text, log_text + LOG_TEXT / 2, log_used - LOG_TEXT / 2);
+		log_used -= LOG_TEXT / 2;
+	}
+	memcpy(log_text + log_used, buf, n);
+	log_used += n;
+	log_text[log_used] = 0;
+}
+
+/*
+ * Keeps what was said, and apart from it the last line that is not blank; DPDK's first complaint is usually the vaguest, its last before an
+ * error the cause.
+ */
 static ssize_t log_write(void *cookie, const char *buf, size_t len)
 {
 	size_t n = len;
@@ -44,6 +64,7 @@ static ssize_t log_write(void *cookie, const char *buf, size_t len)
 	(void)cookie;
 	if (log_show)
 		fwrite(buf, 1, len, stderr);
+	log_keep(buf, len);
 	while (n && (buf[n - 1] == '\n' || buf[n - 1] == ' '))
 		n--;
 	if (n) {
@@ -78,6 +99,11 @@ void ur_eal_forget_log(void)
 const char *ur_eal_last_log(void)
 {
 	return log_line[0] ? log_line : "no reason given";
+}
+
+bool ur_eal_has_logged(const char *words)
+{
+	return strstr(log_text, words) != NULL;
 }
 
 struct ur_eal_guard {
@@ -200,7 +226,8 @@ static void memory_args(struct eal_args *a, const struct ur_ethdev_config *cfg, 
 {
 	static const char *const size[] = {"-m", NULL};
 
-	arg_add(a, "--iova-mode=va");
+	if (!cfg->pci)
+		arg_add(a, "--iova-mode=va"); /* for a NIC EAL goes by what it and its IOMMU can */
 	if (shares && free_hugepages() >= HUGE_2M_MIN) {
 		arg_add(a, "--in-memory");
 		return;
@@ -214,9 +241,12 @@ static void memory_args(struct eal_args *a, const struct ur_ethdev_config *cfg, 
 	}
 }
 
+/* With one of them in the arguments that the user gives, EAL's memory is the user's affair. */
+static const char *const memory_options[] = {"--no-huge", "--in-memory", "--huge-", "--socket-mem", "--legacy-mem", "--no-shconf", NULL};
+
 static void build_args(struct eal_args *a, const struct ur_ethdev_config *cfg, bool shares)
 {
-	static const char *const mem[] = {"--no-huge", "--in-memory", "--huge-", "--socket-mem", "--legacy-mem", "--no-shconf", NULL};
+	static const char *const alone[] = {"--in-memory", "--file-prefix", NULL};
 	static const char *const cores[] = {"-l", "-c", "--lcores", NULL};
 	const char *user = cfg->eal_args;
 	char *save, copy[1024];
@@ -226,12 +256,14 @@ static void build_args(struct eal_args *a, const struct ur_ethdev_config *cfg, b
 		arg_add(a, "--lcores=0@%d", allowed_cpu());
 	if (!cfg->telemetry)
 		arg_add(a, "--no-telemetry");
-	if (!arg_given(user, mem))
+	if (!arg_given(user, memory_options))
 		memory_args(a, cfg, shares);
-	if (cfg->pci) {
+	else if (!arg_given(user, alone))
+		arg_add(a, "--file-prefix=" UR_EAL_PREFIX "%d", (int)getpid()); /* or two programs would meet in one heap */
+	if (cfg->pci && cfg->pci_args) {
 		arg_add(a, "-a");
-		arg_add(a, "%s", cfg->pci);
-	} else {
+		arg_add(a, "%s%s", cfg->pci, cfg->pci_args);
+	} else if (!cfg->pci) {
 		arg_add(a, "--no-pci");
 	}
 	if (!user)
@@ -300,9 +332,11 @@ static int eal_init(const struct ur_ethdev_config *cfg, char *err, size_t errlen
 	struct ur_eal_guard *guard;
 	int rc;
 
-	if (cfg->pci && free_hugepages() < HUGE_2M_MIN)
-		return ur_port_fail(err, errlen, ENOMEM, "a PCI device needs %d free hugepages of 2 MB: sysctl vm.nr_hugepages=%d",
-				      HUGE_2M_MIN, HUGE_2M_MIN * 2);
+	if (cfg->pci && free_hugepages() < HUGE_2M_MIN && !arg_given(cfg->eal_args, memory_options))
+		return ur_port_fail(err, errlen, ENOMEM,
+				    "a PCI device needs %d free huge pages of 2 MB: 'sysctl vm.nr_hugepages=%d', or give "
+				    "--eal '--no-huge -m 128' if it is behind an IOMMU",
+				    HUGE_2M_MIN, HUGE_2M_MIN * 2);
 	build_args(&a, cfg, shares);
 	if (a.overflow)
 		return ur_port_fail(err, errlen, EINVAL, "the EAL arguments are too long: shorten them");

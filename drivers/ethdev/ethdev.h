@@ -17,8 +17,9 @@ struct ur_ethdev_config {
 	/* Which device; exactly one is set, the others are NULL. */
 	const char *ifname; /* a kernel interface, shared with the kernel, that is up: "eth0" */
 	const char *vdev;   /* a DPDK virtual device and its arguments: "net_memif0,role=server,socket=/run/x.sock" */
-	const char *pci;    /* a PCI address, bound to vfio-pci: "0000:03:00.0" */
+	const char *pci;    /* a PCI address in its long form, bound to vfio-pci: "0000:03:00.0" */
 
+	const char *pci_args; /* of a NIC that eal_args do not name: ",key=value,..." for its driver, or empty */
 	const char *eal_args; /* more EAL arguments, separated by blanks; they replace ours where they overlap; or NULL */
 	uint16_t mtu;         /* IP MTU; 0: that of the kernel interface, or what the port carries. At most UR_PKT_ROOM less 18. */
 	unsigned npkts;       /* packet buffers; 0: 2048 */

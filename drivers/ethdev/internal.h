@@ -17,6 +17,7 @@ void ur_telemetry_sweep(void);
 /* eal.c */
 int ur_eal_start(const struct ur_ethdev_config *cfg, char *err, size_t errlen);
 const char *ur_eal_last_log(void); /* the last line that DPDK logged since ur_eal_forget_log */
+bool ur_eal_has_logged(const char *words); /* since the process began, as far as it is kept */
 void ur_eal_forget_log(void);
 bool ur_eal_started(void);
 bool ur_eal_private(void);         /* DPDK's memory is this process's alone, also after fork */
@@ -34,6 +35,11 @@ struct ur_eal_guard *ur_eal_guard_begin(void);
  */
 void ur_eal_guard_hide_signals(const struct ur_eal_guard *g);
 void ur_eal_guard_end(struct ur_eal_guard *g);
+
+/* pci.c: is there a NIC at that address that is ours to open, as far as the kernel shows? 0, or an errno and the sentence. */
+int ur_ethdev_check_nic(const char *addr, char *err, size_t errlen);
+/* Why DPDK has no port for it: an errno, and the sentence. */
+int ur_ethdev_why_no_nic(const char *addr, char *err, size_t errlen);
 
 /* pmd.c: what DPDK does not tell about its drivers. */
 enum ur_pmd_flag {

@@ -127,7 +127,7 @@ void ur_ethdev_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 /* Copies segments and tail behind `data` and gives the segments back. The caller has checked the room. */
 static void tx_gather(struct ur_ethdev *d, struct ur_pkt *p, struct rte_mbuf *m)
 {
-	d->stats.tx_gathered += p->nseg != 0;
+	d->queue.tx_gathered += p->nseg != 0;
 	ur_pkt_linearise(p);
 	m->data_len = (uint16_t)p->len;
 	m->pkt_len = p->len;
@@ -164,7 +164,7 @@ static bool tx_chain(struct ur_ethdev *d, struct ur_pkt *p, struct rte_mbuf *m)
 		s[n - 1]->data_len = p->tail_len;
 		last->next = s[n - 1];
 	}
-	d->stats.tx_chained++;
+	d->queue.tx_chained++;
 	return true;
 }
 

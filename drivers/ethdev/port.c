@@ -13,6 +13,7 @@
 #include <rte_errno.h>
 
 #include "drivers/ethdev/io.h"
+#include "drivers/pci/pci.h"
 
 #define PKTS_DEFAULT 2048
 #define SEGS 1024
@@ -145,6 +146,8 @@ void ur_ethdev_stats(struct ur_port *p, struct ur_ethdev_stats *out)
 	struct rte_eth_stats st;
 
 	*out = d->stats;
+	out->tx_chained = d->queue.tx_chained;
+	out->tx_gathered = d->queue.tx_gathered;
 	if (rte_eth_stats_get(d->id, &st) == 0)
 		out->dev_missed = st.imissed + st.rx_nombuf;
 }
@@ -192,6 +195,22 @@ static int probe_given_vdev(struct ur_ethdev *d, const char *vdev, char *args, s
 	return probe_vdev(d, args, err, errlen);
 }
 
+/* DPDK calls a NIC as the EAL arguments do, in the long or the short form. */
+static bool find_nic(struct ur_ethdev *d)
+{
+	char name[RTE_ETH_NAME_MAX_LEN], addr[UR_PCI_ADDR_TEXT];
+	uint16_t id;
+
+	RTE_ETH_FOREACH_DEV(id)
+	{
+		if (rte_eth_dev_get_name_by_port(id, name) || !ur_pci_addr(name, addr) || strcmp(addr, d->dev))
+			continue;
+		snprintf(d->dev, sizeof(d->dev), "%s", name);
+		return true;
+	}
+	return false;
+}
+
 static int probe(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, char *args, size_t argslen, char *err, size_t errlen)
 {
 	int rc = 0;
@@ -202,18 +221,17 @@ static int probe(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, char *
 		rc = probe_given_vdev(d, cfg->vdev, args, argslen, err, errlen);
 	} else {
 		snprintf(d->dev, sizeof(d->dev), "%s", cfg->pci);
-		if (rte_eth_dev_get_port_by_name(d->dev, &d->id) && rte_dev_probe(d->dev))
-			rc = EIO;
+		if (!find_nic(d) && rte_dev_probe(d->dev))
+			return ur_ethdev_why_no_nic(cfg->pci, err, errlen);
 	}
 	if (rc == 0 && rte_eth_dev_get_port_by_name(d->dev, &d->id))
 		rc = ENODEV;
 	else if (rc == 0)
 		d->probed = true;
-	if (rc && !cfg->pci)
-		return rc == ENODEV ? ur_port_fail(err, errlen, rc, "'%s' is not an Ethernet device", d->dev) : rc;
-	return rc ? ur_port_fail(err, errlen, rc, "no DPDK port at %s (%s): bind it to vfio-pci with dpdk-devbind.py", d->dev,
-				   ur_eal_last_log())
-		  : 0;
+	if (rc == ENODEV)
+		return cfg->pci ? ur_ethdev_why_no_nic(cfg->pci, err, errlen)
+				: ur_port_fail(err, errlen, rc, "'%s' is not an Ethernet device", d->dev);
+	return rc;
 }
 
 static int make_pools(struct ur_ethdev *d, unsigned npkts, int socket, char *err, size_t errlen)
@@ -278,6 +296,13 @@ static bool has_link(const struct ur_ethdev *d)
 	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
+/* Negotiation takes a NIC seconds, and what is sent before is lost; a cable that is not there keeps nobody from starting. */
+static void wait_for_link(const struct ur_ethdev *d)
+{
+	for (unsigned i = 0; i < MEET_TRIES && !has_link(d); i++)
+		wait_a_little();
+}
+
 /*
  * A client whose server is not there yet waits for it: programs on both sides may open their ports at the same moment. And it waits until
  * both have agreed on their rings: what is sent before is lost, and the first packets of a short-tempered program are soon given up.
@@ -316,6 +341,7 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	if (rc)
 		return rc;
 	conf.txmode.offloads = info.tx_offload_capa & (d->chains ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
+	conf.intr_conf.lsc = cfg->pci && *info.dev_flags & RTE_ETH_DEV_INTR_LSC; /* asking for the link then costs nothing */
 	rc = rte_eth_dev_configure(d->id, 1, 1, &conf);
 	rc = rc ? rc : settle_mtu(d, cfg, args, err, errlen);
 	if (rc > 0)
@@ -326,6 +352,8 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	txc.offloads = conf.txmode.offloads;
 	rc = rc ? rc : rte_eth_tx_queue_setup(d->id, 0, ntx, (unsigned)socket, &txc);
 	rc = rc ? rc : start(d, args);
+	if (!rc && cfg->pci)
+		wait_for_link(d);
 	if (rc)
 		return ur_port_fail(err, errlen, EIO, "%s does not start: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
 	d->configured = true;
@@ -412,6 +440,7 @@ int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, cha
 	d->has_kif = cfg->ifname && rc == 0;
 	d->wake = -1;
 	rc = rc || !d->has_kif ? rc : ur_afp_check(&d->kif, &d->promisc, err, errlen);
+	rc = rc || !cfg->pci ? rc : ur_ethdev_check_nic(cfg->pci, err, errlen);
 	rc = rc ? rc : ur_eal_start(cfg, err, errlen);
 	if (rc) {
 		port_close(&d->port);

@@ -17,6 +17,8 @@
 	X(TX_DROPPED, "tx_dropped", "frames given up: the port took none for 2 ms, or another process of this host read none for 200 ms") \
 	X(RX_MISSED, "rx_missed", "frames that the kernel or the device dropped since nobody fetched them in time") \
 	X(TX_REFUSED, "tx_refused", "packets that the kernel did not send: no route, a firewall, or longer than the path carries") \
+	X(TX_CHAINED, "tx_chained", "frames that a DPDK port sent with payload in place, behind the headers") \
+	X(TX_GATHERED, "tx_gathered", "frames whose payload was copied behind the headers for a DPDK port") \
 	X(TX_NO_BUFFER, "tx_no_buffer", "times no packet buffer was free for sending") \
 	X(RX_ROCE, "rx_roce_packets", "RoCEv2 packets accepted") \
 	X(TX_ROCE, "tx_roce_packets", "RoCEv2 packets sent") \

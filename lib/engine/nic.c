@@ -459,6 +459,8 @@ static unsigned nic_arrivals(struct ur_nic *nic)
 	nic->more = n == UR_NIC_BURST;
 	nic->counters.v[UR_C_RX_MISSED] = nic->port->queue->rx_missed;
 	nic->counters.v[UR_C_TX_REFUSED] = nic->port->queue->tx_refused;
+	nic->counters.v[UR_C_TX_CHAINED] = nic->port->queue->tx_chained;
+	nic->counters.v[UR_C_TX_GATHERED] = nic->port->queue->tx_gathered;
 	if (nic->cfg.inbox)
 		n += nic_rx(nic, nic->cfg.inbox);
 	if (ur_unlikely(nic->faults != NULL))
