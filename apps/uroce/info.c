@@ -29,9 +29,15 @@ static void print_device(const struct ur_engine_info *d)
 {
 	printf("device     %s\n", d->name);
 	printf("interface  %s (%s)\n", d->ifname, d->owned ? "owned by uroce" : "shared with the kernel");
-	printf("mac        %02x:%02x:%02x:%02x:%02x:%02x\n", d->mac.b[0], d->mac.b[1], d->mac.b[2], d->mac.b[3], d->mac.b[4], d->mac.b[5]);
+	if (d->owned)
+		puts("mac        the port's own, which the program that opens it knows");
+	else
+		printf("mac        %02x:%02x:%02x:%02x:%02x:%02x\n", d->mac.b[0], d->mac.b[1], d->mac.b[2], d->mac.b[3], d->mac.b[4],
+		       d->mac.b[5]);
 	printf("guid       %016" PRIx64 "\n", d->guid);
 	printf("mtu        %u (RoCE path MTU %u)\n", d->mtu, 128u << ur_nic_max_mtu(d->mtu));
+	if (d->owned)
+		return; /* nobody but the program that has the port can tell */
 	printf("link       %s", d->link_up ? "up" : "down");
 	if (d->speed_mbps)
 		printf(", %u Mbit/s", d->speed_mbps);
@@ -116,18 +122,20 @@ static int show_counters(bool with_zeros)
 	return ur_info_counters(ur_engine_inspect(&e) ? NULL : e, with_zeros);
 }
 
-static bool config, counters, all;
+static bool config, counters, all, pci;
 static const struct ur_option options[] = {
 	{"config", .set = &config, .help = "show each setting, its value, where that comes from, and what it is"},
 	{"counters", .set = &counters,
 	 .help = "show the counters that are not zero, of the processes that offer theirs, and what they count"},
 	{"all", .set = &all, .help = "with `--counters`: show the others, too"},
+	{"pci", .set = &pci, .help = "list the PCI NICs that a program could have for itself, and what binding them needs"},
 	{0},
 };
 
 static const struct ur_example examples[] = {
 	{"uroce info --dev eth0", "The device on eth0 and the processes that use it."},
 	{"uroce info --config", "Every setting."},
+	{"uroce info --pci", "The NICs that `uroce bind` could bind."},
 	{"uroce info --dev eth0 --counters", "The counters of the programs there that run with `UROCE_TELEMETRY=1`."},
 	{0},
 };
@@ -140,6 +148,8 @@ static int run(int argc, char **argv)
 	(void)argv;
 	if (all && !counters)
 		return ur_cmd_fail(UR_EXIT_USAGE, "--all is about counters: give it with --counters");
+	if (pci)
+		return ur_info_pci();
 	if (!config && !counters)
 		return show_device();
 	if (config)
@@ -156,6 +166,7 @@ const struct ur_command ur_command_info = {
 	.summary = "show the device, settings and counters",
 	.text = "Shows the device with its GIDs and their indexes, its routes, and the processes that use it with the ports that they "
 		"listen on. It starts no port, sends nothing, and is not among the processes itself.\n\n"
+		"`UROCE_PCI=ADDR uroce info` shows the device on a NIC that programs have for themselves.\n\n"
 		"Programs offer their counters when they run with `UROCE_TELEMETRY=1`, to processes of the same user.",
 	.options = options,
 	.examples = examples,

@@ -20,6 +20,8 @@ int ur_info_processes(const struct ur_engine *e);
  * device. 0.
  */
 int ur_info_counters(const struct ur_engine *e, bool all);
+/* info_pci.c: the PCI NICs of this host. 0. */
+int ur_info_pci(void);
 /* info_keeper.c: a line about the keeper of that process, if it has one. */
 void ur_info_keeper(pid_t of);
 

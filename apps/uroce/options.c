@@ -7,19 +7,23 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <errno.h>
 #include <libgen.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "drivers/pci/bind.h"
 #include "engine/config.h"
 #include "engine/fault.h"
 #include "engine/hostif.h"
+#include "wire/pkt.h"
 
 enum need { NEED_NONE, NEED_SHARED, NEED_OWNED };
 
 static int check_dev(const char *v);
+static int check_pci(const char *v);
 static int check_ip(const char *v);
 static int check_gw(const char *v);
 static int check_file(const char *v);
@@ -36,6 +40,7 @@ static const struct knob_option {
 	{"dev", "IFACE", UR_COMPLETE_INTERFACE, false, NEED_SHARED, check_dev},
 	{"port", "KIND", "auto udp packet dpdk", false, NEED_SHARED, NULL},
 	{"vdev", "ARGS", NULL, false, NEED_OWNED, NULL},
+	{"pci", "ADDR", NULL, false, NEED_OWNED, check_pci},
 	{"ip", "ADDR/LEN", NULL, true, NEED_OWNED, check_ip},
 	{"gw", "ADDR", NULL, true, NEED_OWNED, check_gw},
 	{"mtu", "BYTES", NULL, false, NEED_OWNED, NULL},
@@ -46,6 +51,7 @@ static const struct knob_option {
 	{"counters", "FILE", UR_COMPLETE_FILE, false, NEED_NONE, check_file},
 };
 
+#define ETHERNET_AND_TAG 18
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
 static const char *given[OPTIONS]; /* values; NULL when not given */
@@ -76,6 +82,23 @@ static int check_dev(const char *v)
 	if (if_nametoindex(v))
 		return 0;
 	return ur_cmd_fail(UR_EXIT_FAIL, "there is no network interface '%s' here: 'ip link' lists those that there are", v);
+}
+
+/* What follows a comma is for the driver. */
+static int check_pci(const char *v)
+{
+	char addr[UR_PCI_ADDR_TEXT], text[64];
+	struct ur_pci_nic nic;
+	int rc;
+
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(v, ","), v);
+	if (!ur_pci_addr(text, addr))
+		return ur_cmd_fail(UR_EXIT_USAGE, "--pci '%s' is not a PCI address: write it as 0000:03:00.0 or 03:00.0", v);
+	rc = ur_pci_look(&ur_pci_system, addr, &nic);
+	if (rc)
+		return ur_cmd_fail(UR_EXIT_FAIL, "%s %s: 'uroce info --pci' lists the NICs", addr,
+				   rc == ENOENT ? "is not there" : "is no network device");
+	return 0;
 }
 
 static bool parse_addr(const char *text, unsigned *bits)
@@ -191,34 +214,98 @@ static const char *variable(const char *knob)
 	return name;
 }
 
+/* The options that name a device: of one kind of port or the other. */
+static const char *const devices[] = {"dev", "vdev", "pci"};
+
+static const char *given_value(const char *name)
+{
+	return given[option_index(name)];
+}
+
 static int check_conflicts(void)
 {
-	bool dev = given[option_index("dev")], vdev = given[option_index("vdev")];
+	const char *first = NULL;
 
-	if (dev && vdev)
-		return ur_cmd_fail(UR_EXIT_USAGE,
-				   "--dev and --vdev exclude one another: the first shares a kernel interface, the second owns a port");
+	for (unsigned i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+		if (first && given_value(devices[i]))
+			return ur_cmd_fail(UR_EXIT_USAGE,
+					   "--%s and --%s exclude one another: --dev shares an interface, --vdev and --pci own a port",
+					   first, devices[i]);
+		first = given_value(devices[i]) ? devices[i] : first;
+	}
 	for (unsigned i = 0; i < OPTIONS; i++)
-		if (dev && given[i] && options[i].need == NEED_OWNED)
+		if (given_value("dev") && given[i] && options[i].need == NEED_OWNED)
 			return ur_cmd_fail(UR_EXIT_USAGE,
 					   "--%s cannot be used with --dev, whose addresses, routes and MTU are the kernel's: leave it out",
 					   options[i].name);
-	if (vdev && !given[option_index("ip")] && !getenv("UROCE_IP"))
-		return ur_cmd_fail(UR_EXIT_USAGE, "--vdev needs an address: add --ip ADDR/LEN");
 	return 0;
 }
 
-/* The command line names one kind of port: what the environment says of the other kind no longer holds. */
+/* The command line names one kind of port: what the environment says of the other kind, or of another device, no longer holds. */
 static void put_environment(void)
 {
-	bool dev = given[option_index("dev")], vdev = given[option_index("vdev")];
+	bool dev = given_value("dev"), owned = given_value("vdev") || given_value("pci");
 
 	for (unsigned i = 0; i < OPTIONS; i++) {
-		if ((dev && options[i].need == NEED_OWNED) || (vdev && options[i].need == NEED_SHARED))
+		if ((dev && options[i].need == NEED_OWNED) || (owned && options[i].need == NEED_SHARED))
 			unsetenv(variable(options[i].name));
 		if (given[i])
 			setenv(variable(options[i].name), given[i], 1);
 	}
+	if (given_value("vdev"))
+		unsetenv(variable("pci"));
+	if (given_value("pci"))
+		unsetenv(variable("vdev"));
+}
+
+static void put_list(const char *knob, const char *list)
+{
+	if (*list && !getenv(variable(knob)))
+		setenv(variable(knob), list, 1);
+}
+
+static unsigned family_bit(int family)
+{
+	return family == AF_INET ? 1 : 2;
+}
+
+/* Without --ip a NIC has the addresses that the kernel had there, if 'uroce bind --keep-addresses' has noted them. */
+static void take_kept_addresses(const char *pci)
+{
+	char addr[UR_PCI_ADDR_TEXT], text[64], ip[INET6_ADDRSTRLEN], ips[UR_CONFIG_STR] = "", gws[UR_CONFIG_STR] = "", mtu[16];
+	struct ur_pci_state s;
+	unsigned families = 0; /* one gateway of each */
+	size_t n = 0, g = 0;
+
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(pci, ","), pci);
+	if (!ur_pci_addr(text, addr) || ur_pci_state_look(&ur_pci_system, addr, &s) || !s.keep)
+		return;
+	for (unsigned i = 0; i < s.nif.naddr && n < sizeof(ips) - INET6_ADDRSTRLEN - 8; i++)
+		n += (size_t)snprintf(ips + n, sizeof(ips) - n, "%s%s/%u", n ? "," : "", ur_pci_ip_text(&s.nif.addr[i].ip, ip),
+				      s.nif.addr[i].len);
+	for (unsigned i = 0; i < s.nif.nroute; i++)
+		if (!s.nif.route[i].len && s.nif.route[i].gateway.family && !(families & family_bit(s.nif.route[i].gateway.family))) {
+			families |= family_bit(s.nif.route[i].gateway.family);
+			g += (size_t)snprintf(gws + g, sizeof(gws) - g, "%s%s", g ? "," : "", ur_pci_ip_text(&s.nif.route[i].gateway, ip));
+		}
+	snprintf(mtu, sizeof(mtu), "%u", s.nif.mtu < UR_PKT_ROOM - ETHERNET_AND_TAG ? s.nif.mtu : UR_PKT_ROOM - ETHERNET_AND_TAG);
+	put_list("ip", ips);
+	put_list("gw", gws);
+	put_list("mtu", s.nif.mtu ? mtu : "");
+}
+
+static int check_address(void)
+{
+	const char *pci = given_value("pci") ? given_value("pci") : getenv("UROCE_PCI");
+	const char *owned = given_value("vdev") ? "--vdev" : given_value("pci") ? "--pci" : NULL;
+
+	if (getenv("UROCE_IP"))
+		return 0;
+	if (pci && *pci && !given_value("dev") && !given_value("vdev"))
+		take_kept_addresses(pci);
+	if (owned && !getenv("UROCE_IP"))
+		return ur_cmd_fail(UR_EXIT_USAGE, "%s needs an address: add --ip ADDR/LEN", owned);
+	return 0;
 }
 
 static int check_config(void)
@@ -261,5 +348,6 @@ int ur_setting_options_end(void)
 	if (rc)
 		return rc;
 	put_environment();
-	return check_config();
+	rc = check_address();
+	return rc ? rc : check_config();
 }

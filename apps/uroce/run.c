@@ -109,6 +109,7 @@ static const struct ur_example examples[] = {
 	{"uroce run --dev eth0 --fault drop=1%,seed=7 -- ib_write_bw 192.0.2.1", "The same losses each time."},
 	{"uroce run --vdev net_memif0,role=server,socket=/run/m.sock,socket-abstract=no --ip 10.0.0.1/24 -- rping -s",
 	 "A port of its own, over shared memory."},
+	{"uroce run --pci 0000:03:00.0 --ip 10.0.0.1/24 -- rping -s", "A NIC of its own, which `uroce bind` has bound."},
 	{0},
 };
 
@@ -152,8 +153,9 @@ const struct ur_command ur_command_run = {
 		"run on uroce, too.\n\n"
 		"Each option but `--files` sets the variable `UROCE_` and its name in capitals for the program; uroce(5) has more "
 		"settings. "
-		"Without `--dev` and `--vdev`, and when neither the environment nor the file that `UROCE_CONF` names has one of them, the "
-		"interface of the default route is shared, or else the only one that is up, has an address and is not the loopback.\n\n"
+		"Without `--dev`, `--vdev` and `--pci`, and when neither the environment nor the file that `UROCE_CONF` names has one of "
+		"them, the interface of the default route is shared, or else the only one that is up, has an address and is not the "
+		"loopback.\n\n"
 		"The library is preloaded, so set-user-ID and statically linked programs cannot run on it. `--files` needs CAP_SYS_ADMIN "
 		"or "
 		"a kernel that allows user namespaces, and gives the program mounts of its own.",

@@ -21,6 +21,7 @@ const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(dev, "", "kernel interface to share, by name (eth0), by a network that it is in (10.0.0.0/16), or by a pattern (eth*)"),
 	KNOB_STR(port, "auto", "how an interface is shared: udp (sockets, no privilege), packet (packet sockets), dpdk (DPDK's), auto"),
 	KNOB_STR(vdev, "", "DPDK virtual device and its arguments, such as net_memif0,role=client, owned by uroce alone; needs ip"),
+	KNOB_STR(pci, "", "PCI address of a NIC that `uroce bind` has bound, such as 0000:03:00.0, owned by uroce alone; needs ip"),
 	KNOB_STR(eal, "", "further arguments for DPDK's EAL, in one word, separated by blanks"),
 	KNOB_STR(ip, "", "addresses of an owned port, ADDR/LEN; several are separated by commas"),
 	KNOB_STR(gw, "", "default gateway of an owned port; one for IPv4 and one for IPv6, separated by a comma"),

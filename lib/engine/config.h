@@ -16,6 +16,7 @@ struct ur_config {
 	char dev[UR_CONFIG_STR];      /* UROCE_DEV: an interface of the kernel, shared with it */
 	char port[UR_CONFIG_STR];     /* UROCE_PORT: auto, or the kind of port for a shared interface (device_port.c) */
 	char vdev[UR_CONFIG_STR];     /* UROCE_VDEV: a DPDK virtual device and its arguments, owned */
+	char pci[UR_CONFIG_STR];      /* UROCE_PCI: PCI address of a NIC and arguments for its driver, owned */
 	char eal[UR_CONFIG_STR];      /* UROCE_EAL: further EAL arguments, blank separated */
 	char ip[UR_CONFIG_STR];       /* UROCE_IP: addresses of the owned port, ADDR/LEN, comma separated */
 	char gw[UR_CONFIG_STR];       /* UROCE_GW: default gateways of the owned port, comma separated */

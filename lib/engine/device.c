@@ -102,6 +102,17 @@ static int for_each_item(struct ur_engine *e, const char *list, int (*fn)(struct
 
 /* --- which device --- */
 
+/* What it is called: the word that names it, or a NIC's address. */
+static void name_owned(struct ur_engine *e)
+{
+	char pci[UR_PCI_ADDR_TEXT];
+	const char *words = e->cfg.vdev[0] ? e->cfg.vdev : e->cfg.eal;
+
+	if (!e->cfg.vdev[0] && ur_device_pci(&e->cfg, pci))
+		words = pci;
+	snprintf(e->info.ifname, sizeof(e->info.ifname), "%.*s", (int)strcspn(words, ", "), words);
+}
+
 static int describe_owned(struct ur_engine *e)
 {
 	uint64_t h;
@@ -111,8 +122,7 @@ static int describe_owned(struct ur_engine *e)
 		return EINVAL;
 	}
 	e->info.owned = true;
-	snprintf(e->info.ifname, sizeof(e->info.ifname), "%.*s", (int)strcspn(e->cfg.vdev[0] ? e->cfg.vdev : e->cfg.eal, ", "),
-		 e->cfg.vdev[0] ? e->cfg.vdev : e->cfg.eal);
+	name_owned(e);
 	/* The port's MAC address is known once it is open; until then one of our own, the same in each run. */
 	h = ur_hash_bytes(UR_HASH_BEGIN, e->cfg.ip, strlen(e->cfg.ip));
 	memcpy(e->info.mac.b, &h, 6);
@@ -245,12 +255,17 @@ int ur_device_open(struct ur_engine *e)
 {
 	int err;
 
-	if (e->cfg.dev[0] && (e->cfg.vdev[0] || e->cfg.ip[0])) {
-		ur_engine_set_error("an interface shared with the kernel (--dev %s) brings its own addresses: leave out --vdev and --ip",
+	if (e->cfg.dev[0] && (e->cfg.vdev[0] || e->cfg.pci[0] || e->cfg.ip[0])) {
+		ur_engine_set_error("an interface shared with the kernel (--dev %s) brings its own addresses: leave out --vdev, --pci "
+				    "and --ip",
 				    e->cfg.dev);
 		return EINVAL;
 	}
-	err = e->cfg.vdev[0] || (e->cfg.eal[0] && !e->cfg.dev[0]) ? describe_owned(e) : describe_shared(e);
+	if (e->cfg.vdev[0] && e->cfg.pci[0]) {
+		ur_engine_set_error("--vdev and --pci name two devices: leave out one of them");
+		return EINVAL;
+	}
+	err = e->cfg.vdev[0] || e->cfg.pci[0] || (e->cfg.eal[0] && !e->cfg.dev[0]) ? describe_owned(e) : describe_shared(e);
 	if (err)
 		return err;
 	strcpy(e->info.name, "uroce0");
@@ -325,6 +340,26 @@ static void refresh(struct ur_engine *e)
 		ur_net_groups_again(e->nic->net, ur_engine_now());
 	if (h.up != was_up)
 		tell(e, h.up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+/*
+ * The link of a port of our own, of which nobody brings news. From the progress thread, without the shard: a device may take its time to
+ * answer.
+ */
+void ur_device_look_at_link(struct ur_engine *e)
+{
+	bool up = e->nic->port->ops->link_up(e->nic->port);
+
+	if (up == e->info.link_up)
+		return;
+	ur_engine_lock(e);
+	pthread_mutex_lock(&e->info_lock);
+	e->info.link_up = up;
+	pthread_mutex_unlock(&e->info_lock);
+	if (up)
+		ur_net_groups_again(e->nic->net, ur_engine_now());
+	tell(e, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+	ur_engine_unlock(e);
 }
 
 /* Where neighbours are ours to ask, lib/net knows by itself. */

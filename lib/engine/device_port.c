@@ -14,21 +14,35 @@
 
 #define SENTENCE 400
 
-/* The PCI address behind -a or --allow in the EAL arguments; false when there is none. */
-static bool pci_of_eal(const char *args, char *pci, size_t len)
+/* The long form of the address at the start of "03:00.0,key=value". False when it is none. */
+static bool pci_of_text(const char *text, char pci[UR_PCI_ADDR_TEXT])
+{
+	char copy[UR_CONFIG_STR];
+
+	snprintf(copy, sizeof(copy), "%.*s", (int)strcspn(text, ","), text);
+	return ur_pci_addr(copy, pci);
+}
+
+/* The PCI address behind -a or --allow in the EAL arguments, in each way of writing them; false when there is none. */
+static bool pci_of_eal(const char *args, char pci[UR_PCI_ADDR_TEXT])
 {
 	char copy[UR_CONFIG_STR], *save, *t;
 	bool next = false;
 
 	strcpy(copy, args);
 	for (t = strtok_r(copy, " ", &save); t; t = strtok_r(NULL, " ", &save)) {
-		if (next || !strncmp(t, "--allow=", 8)) {
-			snprintf(pci, len, "%.*s", (int)strcspn(next ? t : t + 8, ","), next ? t : t + 8);
-			return true;
-		}
+		const char *value = next ? t : !strncmp(t, "--allow=", 8) ? t + 8 : !strncmp(t, "-a", 2) && t[2] ? t + 2 : NULL;
+
+		if (value)
+			return pci_of_text(value, pci);
 		next = !strcmp(t, "-a") || !strcmp(t, "--allow");
 	}
 	return false;
+}
+
+bool ur_device_pci(const struct ur_config *c, char pci[UR_PCI_ADDR_TEXT])
+{
+	return c->pci[0] ? pci_of_text(c->pci, pci) : pci_of_eal(c->eal, pci);
 }
 
 static const char *eal_args(const struct ur_engine *e)
@@ -45,14 +59,15 @@ static struct ur_ethdev_config ethdev_config(const struct ur_engine *e)
 static int open_owned(struct ur_engine *e, struct ur_port **out, char *err)
 {
 	struct ur_ethdev_config ec = ethdev_config(e);
-	char pci[64];
+	char pci[UR_PCI_ADDR_TEXT];
 
 	if (e->cfg.vdev[0]) {
 		ec.vdev = e->cfg.vdev;
-	} else if (pci_of_eal(e->cfg.eal, pci, sizeof(pci))) {
+	} else if (ur_device_pci(&e->cfg, pci)) {
 		ec.pci = pci;
+		ec.pci_args = e->cfg.pci[0] ? e->cfg.pci + strcspn(e->cfg.pci, ",") : NULL;
 	} else {
-		snprintf(err, SENTENCE, "the EAL arguments '%s' name no device: add -a PCI_ADDRESS, or use --dev or --vdev", e->cfg.eal);
+		snprintf(err, SENTENCE, "the EAL arguments '%s' name no device: use --pci, --dev or --vdev", e->cfg.eal);
 		return EINVAL;
 	}
 	return ur_ethdev_open(&ec, out, err, SENTENCE);
@@ -229,6 +244,8 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 	e->info.mtu = (*out)->mtu;
 	if ((*out)->speed_mbps)
 		e->info.speed_mbps = (*out)->speed_mbps;
+	if (e->info.owned && (*out)->ops->link_up)
+		e->info.link_up = (*out)->ops->link_up(*out);
 	pthread_mutex_unlock(&e->info_lock);
 	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "drivers/pci/pci.h"
 #include "engine/capture.h"
 #include "engine/coalesce.h"
 #include "engine/engine.h"
@@ -83,6 +84,10 @@ void ur_device_listens(struct ur_engine *e);
 void ur_device_close_port(struct ur_engine *e);
 /* Takes over what the monitor says: changes of the kernel's addresses and routes, neighbours that do not answer. Not under the lock. */
 void ur_device_hear(struct ur_engine *e);
+/* Tells of an owned port's link when it has changed. From the progress thread alone; not under the lock. */
+void ur_device_look_at_link(struct ur_engine *e);
+/* The address of the PCI NIC that the settings name; false when they name none. */
+bool ur_device_pci(const struct ur_config *c, char pci[UR_PCI_ADDR_TEXT]);
 
 /* telemetry.c: offers the counters where the setting says so. 0 or an errno. */
 int ur_telemetry_offer(struct ur_engine *e);

@@ -20,6 +20,7 @@
 #include "engine/thread.h"
 
 #define CATCH_EVERY UR_NS_PER_MS
+#define LINK_EVERY (100 * UR_NS_PER_MS)
 #define SLICE_NS (100 * UR_NS_PER_US) /* the shortest that there is */
 
 void ur_progress_wake(struct ur_engine *e)
@@ -192,7 +193,7 @@ static void go_to_sleep(struct ur_engine *e, struct ur_poller *p, ur_time now, u
 static void progress_loop(struct ur_engine *e)
 {
 	struct ur_poller p;
-	ur_time catch_at = 0;
+	ur_time catch_at = 0, link_at = 0;
 
 	ur_engine_lost_cpu(); /* so far */
 	ur_poller_init(&p, e->cfg.spin_us * UR_NS_PER_US, allowed_cpus(), ur_engine_now());
@@ -206,6 +207,11 @@ static void progress_loop(struct ur_engine *e)
 			ur_catch_again();
 			ur_tracer_look(e->tracer, e);
 			catch_at = now + CATCH_EVERY;
+		}
+		if (ur_unlikely(now >= link_at)) {
+			if (e->info.owned && e->nic->port->ops->link_up)
+				ur_device_look_at_link(e);
+			link_at = now + LINK_EVERY;
 		}
 		if (e->will)
 			ur_will_serve(e->will);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce bind and unbind: a PCI NIC from the kernel to DPDK and back. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "drivers/pci/bind.h"
+
+static void say(const char *sentence)
+{
+	puts(sentence);
+}
+
+/* The PCI address of an address in either form or of an interface. 0, or the exit status after a message. */
+static int find(const char *word, char addr[UR_PCI_ADDR_TEXT])
+{
+	if (ur_pci_addr(word, addr) || ur_pci_of_interface(&ur_pci_system, word, addr))
+		return 0;
+	return ur_cmd_fail(UR_EXIT_FAIL, "'%s' is neither a PCI address nor an interface on a PCI NIC: 'uroce info --pci' lists the NICs",
+			   word);
+}
+
+static struct ur_pci_bind b;
+static const char *nic_driver;
+
+static int run(char **argv, int (*work)(const struct ur_pci_roots *r, const struct ur_pci_bind *b, char *err, size_t errlen))
+{
+	char addr[UR_PCI_ADDR_TEXT], err[UR_PCI_SENTENCE] = "";
+	int rc = find(argv[0], addr);
+
+	if (rc)
+		return rc;
+	if (geteuid())
+		return ur_cmd_fail(UR_EXIT_FAIL, "only root may give a NIC another driver: run it with sudo");
+	b.addr = addr;
+	b.driver = nic_driver;
+	b.say = say;
+	return work(&ur_pci_system, &b, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_FAIL, "%s", err) : 0;
+}
+
+#define DRY_RUN {"dry-run", .set = &b.dry, .help = "only say what would be done"}
+#define NIC_IS \
+	"NIC is a PCI address such as 0000:03:00.0 or 03:00.0, or an interface such as eth1; `uroce info --pci` lists those that there are."
+
+static const struct ur_option bind_options[] = {
+	{"keep-addresses", .set = &b.keep,
+	 .help = "give programs on the NIC the addresses, gateways and MTU that the kernel has there now"},
+	{"driver", "DRIVER", "vfio-pci uio_pci_generic igb_uio", .value = &nic_driver,
+	 .help = "vfio-pci, the default, or without an IOMMU uio_pci_generic or igb_uio"},
+	{"default-route", .set = &b.default_route, .help = "even if the default route leads through the NIC"},
+	DRY_RUN,
+	{0},
+};
+
+static const struct ur_option unbind_options[] = {DRY_RUN, {0}};
+
+static const struct ur_example bind_examples[] = {
+	{"uroce bind --keep-addresses eth1", "The NIC of eth1, for programs that go on with its addresses."},
+	{"uroce bind --dry-run 0000:03:00.0", "Only what would be done."},
+	{0},
+};
+
+static int run_bind(int argc, char **argv)
+{
+	(void)argc;
+	return run(argv, ur_pci_bind);
+}
+
+static int run_unbind(int argc, char **argv)
+{
+	(void)argc;
+	return run(argv, ur_pci_unbind);
+}
+
+const struct ur_command ur_command_bind = {
+	.name = "bind",
+	.operands = "NIC",
+	.complete = UR_COMPLETE_INTERFACE,
+	.summary = "hand a PCI NIC from the kernel's driver to DPDK",
+	.text = "Binds a NIC to a driver that leaves it to programs, for `uroce run --pci`, and allocates huge pages when too few are "
+		"free. What there was before is kept in /run/uroce, and `uroce unbind` puts it back.\n\n" NIC_IS,
+	.options = bind_options,
+	.examples = bind_examples,
+	.run = run_bind,
+};
+
+const struct ur_command ur_command_unbind = {
+	.name = "unbind",
+	.operands = "NIC",
+	.complete = UR_COMPLETE_INTERFACE,
+	.summary = "hand a PCI NIC back to the kernel's driver",
+	.text = "Gives a NIC that `uroce bind` has bound its old driver back, with its addresses, routes and huge pages as they were."
+		"\n\n" NIC_IS,
+	.options = unbind_options,
+	.run = run_unbind,
+};
