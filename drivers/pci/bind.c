@@ -253,7 +253,7 @@ static void await_interface(struct job *j, char name[IF_NAMESIZE])
 
 	*name = 0;
 	for (unsigned i = 0; i < tries; i++, step()) {
-		if (ur_pci_look(j->r, j->nic.addr, &j->nic) || !j->nic.ifnames || !if_nametoindex(j->nic.ifname[0]))
+		if (ur_pci_look(j->r, j->b->addr, &j->nic) || !j->nic.ifnames || !if_nametoindex(j->nic.ifname[0]))
 			continue;
 		if (!*name)
 			tries = i + NAME_TRIES;

@@ -45,7 +45,7 @@ bool ur_pci_read(const char *path, char *out, size_t len)
 
 int ur_pci_write(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC), err = 0;
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC), err = 0;
 
 	if (fd < 0)
 		return errno;
