@@ -273,6 +273,8 @@ static int settle_mtu(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, c
 		if (mtu && rte_eth_dev_set_mtu(d->id, mtu))
 			return ur_port_fail(err, errlen, EINVAL, "%s does not take an MTU of %u: choose a smaller one", d->dev, mtu);
 		rte_eth_dev_get_mtu(d->id, &mtu);
+		if (mtu > room && rte_eth_dev_set_mtu(d->id, (uint16_t)room) == 0)
+			mtu = (uint16_t)room; /* a hypervisor may offer more than a packet buffer holds */
 	}
 	if (d->pmd && d->pmd->limit)
 		limit = ur_pmd_arg_num(args, d->pmd->limit, UR_PKT_ROOM);
