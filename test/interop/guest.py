@@ -25,16 +25,20 @@ class Guest:
     """Booted by __init__, which returns when rdma_rxe is ready. `image` is a directory of build_guest, `state` one for sockets and logs."""
 
     def __init__(self, image, state, tap, mac, ip4, ip6, mtu):
+        # Machine type pc: microvm hangs in the calibration of the TSC.
+        self.boot(state, f"{image}/vmlinux", f"{image}/initrd", f"uroce.ip4={ip4} uroce.ip6={ip6}",
+                  ["-M", "pc", "-cpu", "qemu64", "-smp", "1", "-m", "512M",
+                   "-netdev", f"tap,id=net,ifname={tap},script=no,downscript=no",
+                   "-device", f"virtio-net-pci,id=nic,netdev=net,mac={mac},host_mtu={mtu},romfile="])
+
+    def boot(self, state, kernel, initrd, words, machine):
+        """`words` are for guest_init, `machine` are options of qemu's. TCG alone, since nested machines have no KVM."""
         self.state, self.tag, self.next_id = state, 0, 0
         self._agent, self._buffer = None, b""
-        line = f"console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off uroce.ip4={ip4} uroce.ip6={ip6}"
-        # Machine type pc: microvm hangs in the calibration of the TSC. TCG alone, since nested machines have no KVM.
         self.qemu = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-M", "pc", "-accel", "tcg", "-cpu", "qemu64", "-smp", "1", "-m", "512M",
+            ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", "tcg", *machine,
              "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-             "-kernel", f"{image}/vmlinux", "-initrd", f"{image}/initrd", "-append", line,
-             "-netdev", f"tap,id=net,ifname={tap},script=no,downscript=no",
-             "-device", f"virtio-net-pci,id=nic,netdev=net,mac={mac},host_mtu={mtu},romfile=",
+             "-kernel", kernel, "-initrd", initrd, "-append", f"console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off {words}",
              "-serial", f"file:{state}/console", "-device", "virtio-serial-pci",
              "-chardev", f"socket,id=agent,path={state}/agent,server=on,wait=off", "-device", "virtserialport,chardev=agent,name=agent",
              "-qmp", f"unix:{state}/qmp,server=on,wait=off"],
