@@ -78,7 +78,7 @@ class Lab:
     """The cable and the guest at its end."""
 
     def __init__(self, build, image, model):
-        self.uroce = f"{build}/apps/uroce/uroce"
+        self.uroce, self.image = f"{build}/apps/uroce/uroce", image
         self.state = host.private_directories()
         host.make_tap(TAP, HOST4 + "/24", HOST6 + "/64", 1500)
         host.make_tap(ASIDE, HOST_ASIDE + "/24", "fd98::1/64", 1500)

@@ -42,7 +42,9 @@ def check_counters(process, who, allowed=""):
 
 def pair(lab, server, client, guest_serves, server_options="", wait="cm", server_ends=0):
     """A server on one side, then a client on the other. Returns the counters of the guest's and of this side's program."""
-    words = {"server": GUEST4 if guest_serves else HOST4, "aside": GUEST_ASIDE if guest_serves else HOST_ASIDE}
+    words = {"server": GUEST4 if guest_serves else HOST4, "aside": GUEST_ASIDE if guest_serves else HOST_ASIDE,
+             # As in test/interop: a guest listens too late for the second connection that perftest makes at once.
+             "late": f"LD_PRELOAD={lab.image}/bin/late.so:$LD_PRELOAD;" if guest_serves else ""}
     there = here = None
     options = lab.options()
     try:
@@ -148,8 +150,9 @@ def a_verbs_pingpong(lab):
 
 @row()
 def perftest(lab):
+    # On a busy machine each program takes seconds to start in the guest.
     for test in ("ib_send_bw -n 200", "ib_read_bw -n 100", "ib_write_lat -n 200"):
-        both(lab, f"{test} -R -F -u 16", f"{test} -R -F -u 16 {{server}}")
+        both(lab, f"{test} -R -F -u 16", f"{{late}} {test} -R -F -u 16 {{server}}")
 
 
 @row()
@@ -206,9 +209,9 @@ def losses(lab):
 
 @row()
 def a_cable_that_is_pulled(lab):
-    watch = lab.guest.uroce("sh -c 'ibv_asyncwatch & rping -s -V -C 100000 -S 3000; kill $!'")
+    server = lab.guest.uroce("rping -s -V -C 100000 -S 3000")
     try:
-        watch.await_listening()
+        server.await_listening()
         here = lab.here(f"rping -c -a {GUEST4} -V -C 100000 -S 3000")
         time.sleep(1)
         lab.guest.link(False)
@@ -219,7 +222,7 @@ def a_cable_that_is_pulled(lab):
             raise Failure(f"the client has ended: {here.output()[-300:]}")
         here.close()
     finally:
-        watch.close()
+        server.close()
 
 
 @row()
