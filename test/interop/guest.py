@@ -38,7 +38,7 @@ class Guest:
         self.qemu = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", "tcg", *machine,
              "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-             "-kernel", kernel, "-initrd", initrd, "-append", f"console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off {words}",
+             "-kernel", kernel, "-initrd", initrd, "-append", f"console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check mitigations=off {words}",
              "-serial", f"file:{state}/console", "-device", "virtio-serial-pci",
              "-chardev", f"socket,id=agent,path={state}/agent,server=on,wait=off", "-device", "virtserialport,chardev=agent,name=agent",
              "-qmp", f"unix:{state}/qmp,server=on,wait=off"],
