@@ -16,6 +16,7 @@
 #include "drivers/pci/bind.h"
 
 #define BUF 32768 /* at least MNL_SOCKET_BUFFER_SIZE, which is 8192 at the most */
+#define DUMP_TRIES 20
 
 /* --- requests --- */
 
@@ -50,6 +51,7 @@ static void *begin(char *buf, uint16_t type, uint16_t flags, size_t len)
 	return mnl_nlmsg_put_extra_header(nlh, len);
 }
 
+/* EINTR: something changed while it was listed, and what cb has got is in part old. */
 static int dump(uint16_t type, size_t header, mnl_cb_t cb, void *data)
 {
 	char *buf = malloc(BUF);
@@ -163,6 +165,28 @@ static int read_route(const struct nlmsghdr *nlh, void *data)
 	return MNL_CB_OK;
 }
 
+static int read_addresses(struct reading *rd)
+{
+	int rc = EINTR;
+
+	for (unsigned i = 0; i < DUMP_TRIES && rc == EINTR; i++) {
+		rd->nif->naddr = 0;
+		rc = dump(RTM_GETADDR, sizeof(struct ifaddrmsg), read_address, rd);
+	}
+	return rc;
+}
+
+static int read_routes(struct reading *rd)
+{
+	int rc = EINTR;
+
+	for (unsigned i = 0; i < DUMP_TRIES && rc == EINTR; i++) {
+		rd->nif->nroute = 0;
+		rc = dump(RTM_GETROUTE, sizeof(struct rtmsg), read_route, rd);
+	}
+	return rc;
+}
+
 static int if_ioctl(const char *ifname, unsigned long request, struct ifreq *ifr)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc = 0;
@@ -190,8 +214,8 @@ int ur_pci_if_save(const char *ifname, struct ur_pci_if *nif)
 	nif->mtu = (unsigned)ifr.ifr_mtu;
 	rc = rc ? rc : if_ioctl(ifname, SIOCGIFFLAGS, &ifr);
 	nif->up = ifr.ifr_flags & IFF_UP;
-	rc = rc ? rc : dump(RTM_GETADDR, sizeof(struct ifaddrmsg), read_address, &rd);
-	return rc ? rc : dump(RTM_GETROUTE, sizeof(struct rtmsg), read_route, &rd);
+	rc = rc ? rc : read_addresses(&rd);
+	return rc ? rc : read_routes(&rd);
 }
 
 /* --- giving back --- */
@@ -312,10 +336,13 @@ static bool search_up(const struct ur_pci_roots *r, const char *ifname, unsigned
 {
 	struct search s = {.index = if_nametoindex(ifname)};
 	char path[UR_PCI_PATH];
+	int rc = s.index ? EINTR : 0;
 	struct dirent *e;
 	DIR *d;
 
-	if (s.index && dump(RTM_GETROUTE, sizeof(struct rtmsg), find_default, &s))
+	for (unsigned i = 0; i < DUMP_TRIES && rc == EINTR; i++)
+		rc = dump(RTM_GETROUTE, sizeof(struct rtmsg), find_default, &s);
+	if (rc)
 		return true; /* nobody knows: better be told twice */
 	if (s.found || story == STORIES || !ur_pci_path(path, r->sys, "/class/net/%s", ifname) || !(d = opendir(path)))
 		return s.found;

@@ -7,6 +7,7 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <ftw.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -348,6 +350,51 @@ static void state__hostile_files(void)
 	with_kernel(scene_hostile_files, NULL);
 }
 
+/* --- an interface that changes while it is read --- */
+
+#define READS 300
+
+/* Gives lo another address again and again, with pauses in which several lists could be read. */
+static void *change_lo(void *stop)
+{
+	struct ifreq ifr = {.ifr_name = "lo:1"};
+	struct sockaddr_in *sin = (struct sockaddr_in *)(void *)&ifr.ifr_addr;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	sin->sin_family = AF_INET;
+	for (uint32_t i = 0; !atomic_load((atomic_bool *)stop); i++) {
+		sin->sin_addr.s_addr = htonl(0x0a090001 + (i & 1));
+		kernel_must(ioctl(fd, SIOCSIFADDR, &ifr) == 0);
+		usleep(2000);
+	}
+	close(fd);
+	return NULL;
+}
+
+/* With so many addresses that the kernel lists them in several parts. */
+static void save__while_it_changes(void)
+{
+	atomic_bool stop = false;
+	struct ur_pci_if nif;
+	pthread_t thread;
+	unsigned good = 0;
+
+	if (geteuid())
+		return;
+	CU_ASSERT_EQUAL_FATAL(unshare(CLONE_NEWNET), 0);
+	CU_ASSERT_EQUAL_FATAL(system("ip link set lo up && seq 800 | "
+				     "awk '{ print \"addr add 10.20.\" int($1 / 200) \".\" $1 % 200 \"/32 dev lo\" }' | ip -batch -"),
+			      0);
+	atomic_store(&kernel_wrong, 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, change_lo, &stop), 0);
+	for (unsigned i = 0; i < READS; i++)
+		good += ur_pci_if_save("lo", &nif) == 0 && nif.naddr == UR_PCI_IF_ADDRS;
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	CU_ASSERT_EQUAL(atomic_load(&kernel_wrong), 0);
+	CU_ASSERT_EQUAL(good, READS);
+}
+
 /* --- without a kernel --- */
 
 static void addr__forms(void)
@@ -470,4 +517,5 @@ void ur_suite_pci(void)
 	CU_ADD_TEST(s, bind__kernel_refuses);
 	CU_ADD_TEST(s, unbind__in_use);
 	CU_ADD_TEST(s, state__hostile_files);
+	CU_ADD_TEST(s, save__while_it_changes);
 }
