@@ -24,6 +24,8 @@
 #define MEET_TRIES 300 /* of MEET_WAIT_MS each: three seconds */
 #define MEET_WAIT_MS 10
 #define MEET_AGAIN 25
+/* The other end of a NIC's cable may tell it to pause (IEEE 802.3x, PFC), and an emulated NIC's host may be busy: nothing is lost then. */
+#define NIC_PATIENCE_NS (200 * UR_NS_PER_MS)
 #define MIN_LIMIT 512  /* a device whose frames are shorter carries not even the smallest RoCE MTU */
 #define CHAIN_MIN 1536 /* measured with test/bench/portbench: two more mbufs cost what a copy of 1 KiB costs, and win from 2 KiB */
 
@@ -380,6 +382,7 @@ static void describe(struct ur_ethdev *d)
 	d->queue.ops = &queue_ops;
 	d->port.ops = &ops;
 	d->port.queue = &d->queue;
+	d->queue.patience_ns = d->has_kif || d->is_vdev ? 0 : NIC_PATIENCE_NS;
 	snprintf(d->port.name, sizeof(d->port.name), "%s", d->has_kif ? d->kif.name : d->dev);
 	if (d->has_kif) {
 		ur_afp_restore(&d->kif, d->promisc);

@@ -84,12 +84,19 @@ static void end_waiting(struct ur_nic *nic, struct ur_nic_out *o)
 	ur_tp_hold(nic->tp, number(nic, o), false);
 }
 
+static ur_time patience(const struct ur_nic *nic, const struct ur_nic_out *o)
+{
+	if (number(nic, o))
+		return SIBLING_STUCK_NS;
+	return o->queue->patience_ns ? o->queue->patience_ns : WIRE_STUCK_NS;
+}
+
 /* A queue that takes nothing (its reader has gone) loses packets as a cable does, so that timers and retry counters can do their work. */
 static void flush(struct ur_nic *nic, struct ur_nic_out *o)
 {
 	while (offer(o))
 		o->since = nic->now;
-	if (o->n && nic->now < o->since + (number(nic, o) ? SIBLING_STUCK_NS : WIRE_STUCK_NS)) /* a thread's `now` may be older */
+	if (o->n && nic->now < o->since + patience(nic, o)) /* a thread's `now` may be older */
 		return;
 	o->stuck = o->n != 0;
 	drop_backlog(nic, o);

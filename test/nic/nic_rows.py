@@ -11,8 +11,9 @@ from nic import GATEWAY, GUEST4, GUEST_ASIDE, HOST4, HOST_ASIDE, MODELS, PCI, SH
 
 ROWS = []
 GROUP = "239.7.7.7"
-# What must not be raised as long as nothing is lost and nobody dies. An emulated NIC may stand still for longer than the 2 ms after which frames are given up.
-BAD = re.compile(r"drop_(?!ghost_ack|unexpected_response).*|rx_icrc.*|tx_refused|.*_errors|resp_remote.*")
+# What must not be raised as long as nothing is lost and nobody dies. Not req_cqe_error and resp_cqe_error: what is flushed when a program disconnects counts
+# there too, and rping always has a receive posted then.
+BAD = re.compile(r"drop_(?!ghost_ack|unexpected_response).*|rx_icrc.*|tx_refused|tx_dropped|.*_errors|resp_remote.*")
 
 
 def row(essential=False):
@@ -126,7 +127,7 @@ def is_bound(lab):
 
 # --- programs ---
 
-def ping(lab, guest_serves, count=100, size=60000):
+def ping(lab, guest_serves, count=30, size=60000):
     return pair(lab, f"rping -s -V -C {count} -S {size}", f"rping -c -a {{server}} -V -C {count} -S {size}", guest_serves)
 
 

@@ -292,6 +292,53 @@ static void siblings__datagrams(void)
 	close_host();
 }
 
+/* --- a wire that takes nothing --- */
+
+static unsigned take_nothing(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	(void)q, (void)pkts, (void)n;
+	return 0;
+}
+
+static void wire__patience(void)
+{
+	static const struct {
+		ur_time patience, stands_still;
+		bool dropped;
+	} t[] = {
+		{0, UR_NS_PER_MS, false},
+		{0, 5 * UR_NS_PER_MS, true},
+		{200 * UR_NS_PER_MS, 150 * UR_NS_PER_MS, false},
+		{200 * UR_NS_PER_MS, 250 * UR_NS_PER_MS, true},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_queue_ops stopped;
+		const struct ur_queue_ops *ops;
+		struct ur_queue *q;
+
+		nics_open(&h, 2);
+		open_pair(0, 1, &a, &b);
+		q = h.n[0].nic->port->queue;
+		q->patience_ns = t[i].patience;
+		ops = q->ops;
+		stopped = *ops;
+		stopped.tx = take_nothing;
+		q->ops = &stopped;
+		CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 100, 20000, 1, 32768), 0);
+		nics_run(&h, t[i].stands_still);
+		CU_ASSERT_EQUAL(h.n[0].nic->counters.v[UR_C_TX_DROPPED] > 0, t[i].dropped);
+		nics_expect_none(&h, 0);
+		q->ops = ops;
+		nics_run(&h, UR_NS_PER_S);
+		nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
+		CU_ASSERT_EQUAL(memcmp(h.n[1].mem + 32768, h.n[0].mem + 100, 20000), 0);
+		nics_qp_destroy(&h, &a);
+		nics_qp_destroy(&h, &b);
+		nics_close(&h);
+	}
+}
+
 void ur_suite_loopback(void)
 {
 	CU_pSuite s = CU_add_suite("loopback", NULL, NULL);
@@ -304,4 +351,5 @@ void ur_suite_loopback(void)
 	CU_ADD_TEST(s, siblings__stopped_process);
 	CU_ADD_TEST(s, siblings__memory_is_not_held);
 	CU_ADD_TEST(s, siblings__datagrams);
+	CU_ADD_TEST(s, wire__patience);
 }
