@@ -82,7 +82,7 @@ class Lab:
         self.state = host.private_directories()
         host.make_tap(TAP, HOST4 + "/24", HOST6 + "/64", 1500)
         host.make_tap(ASIDE, HOST_ASIDE + "/24", "fd98::1/64", 1500)
-        subprocess.run([f"{HERE}/overlay", build, f"{self.state}/overlay"], check=True)
+        subprocess.run([f"{HERE}/overlay", build, self.state], check=True)
         with open(f"{self.state}/initrd", "wb") as out:
             for name in (f"{image}/initrd", f"{self.state}/overlay"):
                 with open(name, "rb") as part:
@@ -97,6 +97,12 @@ class Lab:
 
     def options(self):
         return f"--mtu {self.mtu}" if self.mtu != 1500 else ""
+
+    def patient(self, command, in_guest):
+        """The same program, whose QPs wait for longer (patient.c)."""
+        if in_guest:
+            return f"sh -c 'LD_PRELOAD=/uroce/patient.so:$LD_PRELOAD exec {command}'"
+        return f"LD_PRELOAD={self.state}/patient.so:$LD_PRELOAD; exec {command}"
 
     def here(self, command, options=()):
         """A program on this side, in the background."""

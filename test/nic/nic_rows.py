@@ -41,13 +41,16 @@ def check_counters(process, who, allowed=""):
     return counters
 
 
-def pair(lab, server, client, guest_serves, server_options="", wait="cm", server_ends=0):
+def pair(lab, server, client, guest_serves, wait="cm", patient=False):
     """A server on one side, then a client on the other. Returns the counters of the guest's and of this side's program."""
     words = {"server": GUEST4 if guest_serves else HOST4, "aside": GUEST_ASIDE if guest_serves else HOST_ASIDE,
              # As in test/interop: a guest listens too late for the second connection that perftest makes at once.
              "late": f"LD_PRELOAD={lab.image}/bin/late.so:$LD_PRELOAD;" if guest_serves else ""}
     there = here = None
     options = lab.options()
+    client = client.format(**words)
+    if patient:
+        server, client = lab.patient(server, guest_serves), lab.patient(client, not guest_serves)
     try:
         if guest_serves:
             there = lab.guest.uroce(server, options)
@@ -55,14 +58,14 @@ def pair(lab, server, client, guest_serves, server_options="", wait="cm", server
                 there.await_listening()
             elif there._poll("ss -Hltn | grep -q :18515", 30):
                 raise Failure(f"the guest's server does not listen: {there.output()[-300:]}")
-            here = lab.here(client.format(**words))
+            here = lab.here(client)
             must_end(here, "the client on this side")
-            must_end(there, "the guest's server", 20, server_ends)
+            must_end(there, "the guest's server", 20)
         else:
             here = lab.here(server)
             if not here.wait_listening(wait, 20):
                 raise Failure(f"the server on this side does not listen: {here.output()[-300:]}")
-            there = lab.guest.uroce(client.format(**words), options)
+            there = lab.guest.uroce(client, options)
             must_end(there, "the guest's client")
             must_end(here, "the server on this side", 20)
         return check_counters(there, "the guest's program"), check_counters(here, "the program on this side")
@@ -145,7 +148,7 @@ def rping_from_the_guest(lab):
 
 @row()
 def a_verbs_pingpong(lab):
-    both(lab, "ibv_rc_pingpong -g 0 -n 200", "ibv_rc_pingpong -g 0 -n 200 {aside}", wait="tcp")
+    both(lab, "ibv_rc_pingpong -g 0 -n 200", "ibv_rc_pingpong -g 0 -n 200 {aside}", wait="tcp", patient=True)
     both(lab, "ibv_ud_pingpong -g 0 -n 200 -s 900", "ibv_ud_pingpong -g 0 -n 200 -s 900 {aside}", wait="tcp")
 
 
