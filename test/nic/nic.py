@@ -26,7 +26,7 @@ MODELS = {
     "virtio-net-pci": ("virtio-pci", ",iommu_platform=on,disable-legacy=on"),
     "vmxnet3": ("vmxnet3", ""),
 }
-LISTENS = f"uroce info --pci={SHORT} 2>/dev/null | grep -q 'listens on'"
+LISTENS = f"UROCE_PCI={SHORT} uroce info 2>/dev/null | grep -q 'listens on'"
 
 
 class NicGuest(Guest):

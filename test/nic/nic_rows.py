@@ -141,7 +141,7 @@ def rping_to_the_guest(lab):
         raise Failure("no frame was gathered: what is sent must be in DPDK's memory on a NIC")
 
 
-@row(essential=True)
+@row()
 def rping_from_the_guest(lab):
     ping(lab, False)
 
