@@ -26,6 +26,9 @@ MODELS = {
     "virtio-net-pci": ("virtio-pci", ",iommu_platform=on,disable-legacy=on"),
     "vmxnet3": ("vmxnet3", ""),
 }
+# Models that the IOMMU stops in each row. Of vmxnet3 it stops one access for each program that has the NIC, all of whose data arrives; which access this is,
+# and whether the device or its driver is to blame, is not known yet.
+FAULTS_ALLOWED = ("vmxnet3",)
 LISTENS = f"UROCE_PCI={SHORT} uroce info 2>/dev/null | grep -q 'listens on'"
 
 
@@ -47,6 +50,10 @@ class NicGuest(Guest):
     def uroce(self, command, options=""):
         """A program on the NIC, in the background."""
         return UroceProcess(self, command, options, f"/tmp/counters{self.tag}")
+
+    def faults(self):
+        """How often the IOMMU has stopped the NIC since boot."""
+        return int(self.run("dmesg | grep -c 'DMAR: .*Request device'")[1] or 0)
 
     def must(self, script, seconds=30):
         """Runs a script, and returns what it prints; Failure when its status is not 0."""
