@@ -80,6 +80,7 @@ static int in_child(void (*scene)(int sig), int sig)
 	pid = fork();
 	if (!pid) {
 		alarm(20);
+		signal(sig, SIG_DFL); /* a shell has programs that it starts in the background ignore SIGINT, and nohup SIGHUP */
 		scene(sig);
 		_exit(0);
 	}
