@@ -64,8 +64,8 @@ struct ur_sim_event {
 };
 
 struct ur_sim_rule_state {
-	struct ur_sim_rule rule;
-	unsigned seen, hits;
+	struct ur_fault_row row;
+	int port;
 };
 
 struct ur_sim {

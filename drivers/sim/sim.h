@@ -17,6 +17,7 @@
 #define UR_SIM_H
 
 #include "drivers/port.h"
+#include "wire/fault_rule.h"
 
 #define UR_SIM_PORTS 64
 #define UR_SIM_RULES 64
@@ -72,11 +73,11 @@ void ur_sim_advance(struct ur_sim *sim, ur_time to);     /* delivers all that is
  * frames of trains travel alone.
  */
 enum ur_sim_action {
-	UR_SIM_DROP,
-	UR_SIM_DUPLICATE,
-	UR_SIM_DELAY, /* by rule.delay; others pass it */
-	UR_SIM_CORRUPT,
-	UR_SIM_MARK, /* CE, whether or not the sender declared itself ECN-capable */
+	UR_SIM_DROP = UR_FAULT_DROP,
+	UR_SIM_DUPLICATE = UR_FAULT_DUPLICATE,
+	UR_SIM_DELAY = UR_FAULT_DELAY,
+	UR_SIM_CORRUPT = UR_FAULT_CORRUPT,
+	UR_SIM_MARK = UR_FAULT_MARK,
 };
 
 struct ur_sim_rule {
@@ -91,6 +92,8 @@ struct ur_sim_rule {
 
 /* Returns the rule's number, or -1 when there are UR_SIM_RULES. */
 int ur_sim_rule_add(struct ur_sim *sim, const struct ur_sim_rule *rule);
+/* One of the table that the NIC has, too, about what a port sends; -1 for any. Its direction means nothing here. */
+int ur_sim_fault_add(struct ur_sim *sim, int port, const struct ur_fault_rule *rule);
 void ur_sim_rules_clear(struct ur_sim *sim);
 unsigned ur_sim_rule_hits(const struct ur_sim *sim, int rule); /* how often it acted */
 

@@ -41,7 +41,9 @@ int uroce_capture_stop(void);
 
 /*
  * Fault injection on what the port sends and receives. `spec` is a comma separated list of drop=P, dup=P, reorder=P, corrupt=P with P as a
- * probability ("0.01" or "1%"), dir=tx|rx|both (default both) and seed=N; "" or "off" ends it. EINVAL.
+ * probability ("0.01" or "1%"), dir=tx|rx|both (default both) and seed=N, and up to eight rules, which name packets: an action (drop, dup,
+ * delay, corrupt, mark), a direction (tx, rx, both) and conditions (opcode=, qpn=, psn=, nth=, times=, and delay= of a delay), with blanks
+ * between them: "drop tx opcode=READ_RESP_MIDDLE nth=3". "" or "off" ends it. EINVAL.
  */
 int uroce_fault(const char *spec);
 

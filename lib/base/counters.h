@@ -89,7 +89,17 @@
 	X(FAULT_DROP, "fault_dropped", "packets dropped by fault injection") \
 	X(FAULT_DUP, "fault_duplicated", "packets duplicated by fault injection") \
 	X(FAULT_REORDER, "fault_reordered", "packets reordered by fault injection") \
-	X(FAULT_CORRUPT, "fault_corrupted", "packets corrupted by fault injection")
+	X(FAULT_CORRUPT, "fault_corrupted", "packets corrupted by fault injection") \
+	X(FAULT_DELAY, "fault_delayed", "packets delayed by fault injection") \
+	X(FAULT_MARK, "fault_marked", "packets marked as congested by fault injection") \
+	X(FAULT_RULE1, "fault_rule_1", "packets that the first rule of the fault specification has acted on") \
+	X(FAULT_RULE2, "fault_rule_2", "packets that the second rule of the fault specification has acted on") \
+	X(FAULT_RULE3, "fault_rule_3", "packets that the third rule of the fault specification has acted on") \
+	X(FAULT_RULE4, "fault_rule_4", "packets that the fourth rule of the fault specification has acted on") \
+	X(FAULT_RULE5, "fault_rule_5", "packets that the fifth rule of the fault specification has acted on") \
+	X(FAULT_RULE6, "fault_rule_6", "packets that the sixth rule of the fault specification has acted on") \
+	X(FAULT_RULE7, "fault_rule_7", "packets that the seventh rule of the fault specification has acted on") \
+	X(FAULT_RULE8, "fault_rule_8", "packets that the eighth rule of the fault specification has acted on")
 
 /* Packets that are not taken count from the first of these to the last; so do those that a QP refuses for good. */
 #define UR_C_REFUSED(c) (((c) >= UR_C_DROP_ROCE_V1 && (c) <= UR_C_DUPLICATE) || ((c) >= UR_C_REMOTE_ACCESS && (c) <= UR_C_REMOTE_OP))

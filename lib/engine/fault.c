@@ -22,6 +22,7 @@ struct held {
 
 struct ur_faults {
 	struct ur_fault_spec spec;
+	struct ur_fault_row row[UR_FAULT_RULES];
 	struct ur_nic *nic;
 	struct ur_rng rng;
 	struct held held[FAULT_HELD_MAX];
@@ -80,6 +81,30 @@ static bool parse_item(struct ur_fault_spec *s, const char *key, const char *v)
 	return !*end && !errno;
 }
 
+/* Of at least two words. */
+static bool is_rule(const char *item)
+{
+	return strchr(item + strspn(item, " "), ' ');
+}
+
+static int parse_rule(struct ur_fault_spec *s, const char *item, char *err, size_t errlen)
+{
+	const char *wrong;
+	unsigned at;
+
+	if (s->nrules == UR_FAULT_RULES) {
+		snprintf(err, errlen, "fault rule '%s' is one too many: there may be %u", item, UR_FAULT_RULES);
+		return EINVAL;
+	}
+	wrong = ur_fault_rule_parse(item, &s->rules[s->nrules], &at);
+	if (!wrong) {
+		s->nrules++;
+		return 0;
+	}
+	snprintf(err, errlen, "fault rule '%s' is not understood at '%s': %s", item, item + at, wrong);
+	return EINVAL;
+}
+
 int ur_fault_parse(const char *text, struct ur_fault_spec *s, char *err, size_t errlen)
 {
 	char copy[256], *save, *item;
@@ -92,12 +117,19 @@ int ur_fault_parse(const char *text, struct ur_fault_spec *s, char *err, size_t 
 	for (item = strtok_r(copy, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
 		char *eq = strchr(item, '=');
 
+		if (is_rule(item)) {
+			int r = parse_rule(s, item, err, errlen);
+
+			if (r)
+				return r;
+			continue;
+		}
 		if (eq)
 			*eq = 0;
 		if (!eq || !parse_item(s, item, eq + 1)) {
 			snprintf(err, errlen,
 				 "fault '%s%s%s' is not understood: give drop=, dup=, reorder= or corrupt= with a probability such as 1%%, "
-				 "dir=tx|rx|both, or seed=N",
+				 "dir=tx|rx|both, seed=N, or a rule such as 'drop tx opcode=ACK nth=3'",
 				 item, eq ? "=" : "", eq ? eq + 1 : "");
 			return EINVAL;
 		}
@@ -116,6 +148,8 @@ int ur_faults_create(const struct ur_fault_spec *s, struct ur_nic *nic, struct u
 	f->spec = *s;
 	f->nic = nic;
 	f->rng.state = s->seed;
+	for (unsigned i = 0; i < s->nrules; i++)
+		f->row[i].rule = s->rules[i];
 	*out = f;
 	return 0;
 }
@@ -142,15 +176,89 @@ static void corrupt(struct ur_faults *f, struct ur_pkt *p)
 		p->data[UR_ETH_LEN + ur_rng_below(&f->rng, p->len - UR_ETH_LEN)] ^= (uint8_t)(1u << ur_rng_below(&f->rng, 8));
 }
 
-static bool hold(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward forward)
+static bool hold(struct ur_faults *f, struct ur_pkt *p, ur_time due, ur_fault_forward forward)
 {
 	if (f->held_n == FAULT_HELD_MAX)
 		return false;
-	f->held[f->held_n++] = (struct held){.p = p, .due = f->nic->now + 1 + ur_rng_below(&f->rng, FAULT_HOLD_NS), .forward = forward};
+	f->held[f->held_n++] = (struct held){.p = p, .due = due, .forward = forward};
 	return true;
 }
 
-static void apply_one(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward forward)
+static ur_time soon(struct ur_faults *f)
+{
+	return f->nic->now + 1 + ur_rng_below(&f->rng, FAULT_HOLD_NS);
+}
+
+/* --- rules --- */
+
+/* The BTH of a packet to send, or of one that has been received and not been parsed; NULL: it has none. */
+static const struct ur_bth *bth_of(const struct ur_pkt *p, enum ur_fault_dir dir, struct ur_bth *to)
+{
+	bool bare = dir == UR_FAULT_RX && p->flags & UR_PKT_BARE, built = dir == UR_FAULT_TX && p->kind == UR_PKT_ROCE;
+
+	if (built)
+		return &p->bth;
+	if (!bare)
+		return ur_fault_find_bth(p->data, p->len, to) ? to : NULL;
+	if (p->len < UR_BTH_LEN)
+		return NULL;
+	ur_bth_get(p->data, to);
+	return to;
+}
+
+static void mark(struct ur_pkt *p)
+{
+	if (p->flags & UR_PKT_BARE)
+		p->tos |= 3;
+	else
+		ur_fault_set_ce(p->data, p->len, true);
+}
+
+static const enum ur_counter counter_of[] = {[UR_FAULT_DROP] = UR_C_FAULT_DROP,
+					     [UR_FAULT_DUPLICATE] = UR_C_FAULT_DUP,
+					     [UR_FAULT_DELAY] = UR_C_FAULT_DELAY,
+					     [UR_FAULT_CORRUPT] = UR_C_FAULT_CORRUPT,
+					     [UR_FAULT_MARK] = UR_C_FAULT_MARK};
+
+/* True when the packet is gone, or waits. */
+static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pkt *p, ur_fault_forward forward)
+{
+	struct ur_pkt *d;
+
+	ur_count(&f->nic->counters, counter_of[r->action]);
+	switch (r->action) {
+	case UR_FAULT_DROP: ur_pkts_release(&p, 1); return true;
+	case UR_FAULT_DUPLICATE:
+		d = ur_nic_copy(f->nic, p);
+		if (d)
+			forward(f->nic, &d, 1);
+		return false;
+	case UR_FAULT_DELAY: return hold(f, p, f->nic->now + r->delay, forward);
+	case UR_FAULT_CORRUPT: corrupt(f, p); return false;
+	case UR_FAULT_MARK: mark(p); return false;
+	}
+	return false;
+}
+
+/* Every rule sees every packet that an earlier one has left. */
+static bool apply_rules(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, ur_fault_forward forward)
+{
+	struct ur_bth room;
+	const struct ur_bth *bth = bth_of(p, dir, &room);
+
+	for (unsigned i = 0; i < f->spec.nrules; i++) {
+		if (!ur_fault_row_acts(&f->row[i], dir, bth))
+			continue;
+		ur_count(&f->nic->counters, (enum ur_counter)(UR_C_FAULT_RULE1 + i));
+		if (act(f, &f->row[i].rule, p, forward))
+			return true;
+	}
+	return false;
+}
+
+/* --- chance --- */
+
+static void apply_chance(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward forward)
 {
 	struct ur_pkt *d;
 
@@ -162,7 +270,7 @@ static void apply_one(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward fo
 		forward(f->nic, &d, 1);
 	if (chance(f, f->spec.corrupt, UR_C_FAULT_CORRUPT))
 		corrupt(f, p);
-	if (chance(f, f->spec.reorder, UR_C_FAULT_REORDER) && hold(f, p, forward))
+	if (chance(f, f->spec.reorder, UR_C_FAULT_REORDER) && f->held_n < FAULT_HELD_MAX && hold(f, p, soon(f), forward))
 		return;
 	forward(f->nic, &p, 1);
 }
@@ -170,12 +278,18 @@ static void apply_one(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward fo
 void ur_faults_apply(struct ur_faults *f, struct ur_nic *nic, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n,
 		     ur_fault_forward forward)
 {
-	if (!(f->spec.dir & dir)) {
+	if (!(f->spec.dir & dir) && !f->spec.nrules) {
 		forward(nic, pkts, n);
 		return;
 	}
-	for (unsigned i = 0; i < n; i++)
-		apply_one(f, pkts[i], forward);
+	for (unsigned i = 0; i < n; i++) {
+		if (f->spec.nrules && apply_rules(f, dir, pkts[i], forward))
+			continue;
+		if (f->spec.dir & dir)
+			apply_chance(f, pkts[i], forward);
+		else
+			forward(nic, &pkts[i], 1);
+	}
 }
 
 void ur_faults_release(struct ur_faults *f, struct ur_nic *nic)

@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fault injection between the shard and its port: drops, duplicates, reorders and corrupts frames with given probabilities, from a seed.
- * Every fault raises its counter. Frames to our own address, which never come to the port, count as sent.
+ * Fault injection between the shard and its port: drops, duplicates, reorders and corrupts frames with given probabilities, from a seed,
+ * and does what rules say to the frames that they name. Every fault raises its counter, and every rule has one. Frames to our own address,
+ * which never come to the port, count as sent.
  */
 #ifndef UR_FAULT_H
 #define UR_FAULT_H
 
 #include "engine/nic.h"
+#include "wire/fault_rule.h"
 
-enum ur_fault_dir { UR_FAULT_TX = 1, UR_FAULT_RX = 2 };
+#define UR_FAULT_RULES 8
 
 struct ur_fault_spec { /* probabilities in parts per million */
 	uint32_t drop, dup, reorder, corrupt;
 	unsigned dir; /* of enum ur_fault_dir */
 	uint64_t seed;
+	struct ur_fault_rule rules[UR_FAULT_RULES];
+	unsigned nrules;
 };
 
-/* "drop=1%,dup=0.005,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N". 0, or EINVAL and one sentence in err. */
+/*
+ * "drop=1%,dup=0.005,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N", and rules between the commas (ur_fault_rule_parse), which are of at
+ * least two words. 0, or EINVAL and one sentence in err.
+ */
 int ur_fault_parse(const char *text, struct ur_fault_spec *s, char *err, size_t errlen);
 
 int ur_faults_create(const struct ur_fault_spec *s, struct ur_nic *nic, struct ur_faults **out);

@@ -27,6 +27,17 @@ test_faults() {
 		grep -Eq "^$c[ =:]+[1-9]" "$TMP/counters" || { fail "$c stayed 0"; return; }
 	done
 }
+# A rule acts on the packets that it names and on no others, and has a counter.
+test_faults_rules() {
+	serve "$RPING" "$NS1" "$TMP/server" --fault 'drop tx opcode=READ_REQ nth=3,dup rx opcode=READ_RESP_LAST times=2,drop tx opcode=FETCH_ADD' \
+		--counters "$TMP/counters" -- rping -s -C 20 -S 16000 || return 1
+	uroce_in "$NS2" -- rping -c -C 20 -V -S 16000 -a 10.77.0.1 || { cat "$TMP/server"; return 1; }
+	served "$TMP/server" || return 1
+	cat "$TMP/counters"
+	same_count 1 '^fault_rule_1 *1$' "$TMP/counters" && same_count 1 '^fault_rule_2 *2$' "$TMP/counters" || return 1
+	same_count 1 '^fault_dropped *1$' "$TMP/counters" && same_count 1 '^fault_duplicated *2$' "$TMP/counters" || return 1
+	grep -Eq '^tx_retransmits +[1-9]' "$TMP/counters" && ! grep -Eq '^fault_rule_3 +[1-9]' "$TMP/counters" || fail "what was dropped did not come again"
+}
 test_counters() {
 	serve "$RPING" "$NS1" "$TMP/server" --counters "$TMP/counters" -- rping -s -C 10 || return 1
 	uroce_in "$NS2" -- rping -c -C 10 -a 10.77.0.1 && served "$TMP/server" || return 1

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/fault.h"
+#include "wire/frame.h"
 #include "fake_port.h"
 
 void ur_suite_fault(void);
@@ -89,6 +90,14 @@ static void to_nic(struct ur_nic *to, struct ur_pkt **pkts, unsigned n)
 {
 	CU_ASSERT_PTR_EQUAL(to, &nic);
 	forward(UR_FAULT_RX, pkts, n);
+}
+
+static struct ur_pkt *kept;
+
+static void keep(struct ur_nic *to, struct ur_pkt **pkts, unsigned n)
+{
+	CU_ASSERT(to == &nic && n == 1);
+	kept = pkts[0];
 }
 
 static void expected(uint8_t *b, unsigned number)
@@ -199,11 +208,11 @@ static void fault_parse__refused(void)
 	static const struct {
 		const char *text, *says;
 	} t[] = {
-		{"drop", "'drop'"},      {"drop=", "'drop='"},       {"drop=x", "'drop=x'"},   {"drop=-1%", "drop=-1%"},
-		{"drop=101%", "101%"},   {"drop=1.5", "1.5"},        {"drop=1%%", "1%%"},      {"drop=1%x", "1%x"},
-		{"drop=nan", "nan"},     {"drop=inf", "inf"},        {"lose=1%", "lose=1%"},   {"=1%", "'=1%'"},
-		{"dir=", "dir="},        {"dir=up", "dir=up"},       {"dir=TX", "dir=TX"},     {"seed=", "seed="},
-		{"seed=7x", "seed=7x"},  {"drop=1%;dup=1%", "drop"}, {"dup=1%,oops", "'oops'"},
+		{"drop", "'drop'"},     {"drop=", "'drop='"},       {"drop=x", "'drop=x'"},    {"drop=-1%", "drop=-1%"},
+		{"drop=101%", "101%"},  {"drop=1.5", "1.5"},        {"drop=1%%", "1%%"},       {"drop=1%x", "1%x"},
+		{"drop=nan", "nan"},    {"drop=inf", "inf"},        {"lose=1%", "lose=1%"},    {"=1%", "'=1%'"},
+		{"dir=", "dir="},       {"dir=up", "dir=up"},       {"dir=TX", "dir=TX"},      {"seed=", "seed="},
+		{"seed=7x", "seed=7x"}, {"drop=1%;dup=1%", "drop"}, {"dup=1%,oops", "'oops'"},
 	};
 	struct ur_fault_spec s;
 	char big[400], err[512];
@@ -378,6 +387,135 @@ static void faults_apply__direction(void)
 	}
 }
 
+/* Frame `number` as a RoCEv2 packet of that opcode, as the transport has built it. */
+static void pass_roce(unsigned number, uint8_t opcode, uint32_t qpn)
+{
+	struct ur_pkt *p = packet(number);
+
+	p->kind = UR_PKT_ROCE;
+	p->bth = (struct ur_bth){.opcode = opcode, .dqpn = qpn, .psn = number};
+	ur_faults_apply(faults, &nic, UR_FAULT_TX, &p, 1, to_wire);
+}
+
+static void create_of(const char *text)
+{
+	struct ur_fault_spec s;
+	char err[512];
+
+	setup();
+	CU_ASSERT_EQUAL_FATAL(ur_fault_parse(text, &s, err, sizeof(err)), 0);
+	create(&s);
+}
+
+/* Ten packets, of which those with an even number are ACKs to QP 5 and the others SENDs to QP 6. */
+static void ten(void)
+{
+	for (unsigned i = 0; i < 10; i++)
+		pass_roce(i, i % 2 ? UR_UC | UR_OP_SEND_ONLY : UR_RC | UR_OP_ACK, 5 + i % 2);
+}
+
+static void faults_apply__rules(void)
+{
+	static const struct {
+		const char *text;
+		unsigned missing; /* bits */
+	} t[] = {
+		{"drop tx opcode=ACK", 0x155},
+		{"drop tx opcode=RC_ACK nth=2", 1 << 2},
+		{"drop tx opcode=UC_SEND_LAST", 0},
+		{"drop tx opcode=SEND_ONLY", 0x2aa},
+		{"drop tx opcode=RC_SEND_ONLY", 0},
+		{"drop tx opcode=36 nth=2 times=2", 1 << 3 | 1 << 5},
+		{"drop both qpn=6", 0x2aa},
+		{"drop rx qpn=6", 0},
+		{"drop tx psn=7", 1 << 7},
+		{"drop tx psn=7 qpn=5", 0},
+		{"drop tx nth=4", 1 << 3},
+		{"drop tx times=3", 7},
+		{"drop tx psn=1,drop tx psn=4", 1 << 1 | 1 << 4},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		unsigned there = 0, dropped = (unsigned)__builtin_popcount(t[i].missing);
+
+		create_of(t[i].text);
+		ten();
+		for (unsigned k = 0; k < seen_n; k++)
+			there |= 1u << number_of(k);
+		if (there != (0x3ff & ~t[i].missing))
+			printf("%s: %#x\n", t[i].text, there);
+		CU_ASSERT_EQUAL(there, 0x3ff & ~t[i].missing);
+		CU_ASSERT_EQUAL(seen_n, 10 - dropped);
+		CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_DROP], dropped);
+		CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_RULE1] + nic.counters.v[UR_C_FAULT_RULE2], dropped);
+		destroy();
+	}
+}
+
+/* Each rule counts for itself; what one has dropped the next one does not see. */
+static void faults_apply__rule_counters(void)
+{
+	create_of("drop tx opcode=ACK nth=1,dup tx opcode=SEND_ONLY times=3,corrupt tx psn=9,drop tx psn=0");
+	ten();
+	CU_ASSERT_EQUAL(seen_n, 12);
+	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_RULE1], 1);
+	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_RULE2], 3);
+	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_RULE3], 1);
+	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_RULE4], 0);
+	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_DROP], 1);
+	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_DUP], 3);
+	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_CORRUPT], 1);
+	destroy();
+}
+
+static void faults_apply__rule_delay(void)
+{
+	create_of("delay tx psn=2 delay=3ms");
+	ten();
+	CU_ASSERT_EQUAL(seen_n, 9);
+	CU_ASSERT_EQUAL(ur_faults_next(faults), 1000 + 3 * UR_NS_PER_MS);
+	nic.now = ur_faults_next(faults);
+	ur_faults_release(faults, &nic);
+	CU_ASSERT_EQUAL(seen_n, 10);
+	CU_ASSERT_TRUE(intact(9, 2));
+	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_DELAY], 1);
+	destroy();
+}
+
+/* Received, whole or bare, nothing has been parsed yet; what is no RoCEv2 has neither opcode nor PSN. */
+static void faults_apply__rule_received(void)
+{
+	struct ur_path path;
+	const struct ur_gid a = ur_gid_from_v4(0x0100000a), b = ur_gid_from_v4(0x0200000a);
+	const struct ur_mac mac = {{2}};
+	struct ur_bth bth = {.opcode = UR_RC | UR_OP_ACK, .dqpn = 9, .psn = 77};
+	struct ur_pkt *p;
+
+	ur_path_build(&path, &mac, &mac, 0, &a, &b, 0, 64, 0, 0xc000);
+	for (unsigned bare = 0; bare < 2; bare++) {
+		for (unsigned hit = 0; hit < 2; hit++) {
+			uint32_t off = bare ? 0 : path.hdr_len;
+
+			create_of(hit ? "mark rx psn=77 qpn=9 opcode=ACK" : "mark rx psn=78");
+			CU_ASSERT_EQUAL_FATAL(ur_queue_alloc(&port.queue, &p, 1), 1);
+			memcpy(p->data, path.hdr, off);
+			ur_bth_put(p->data + off, &bth);
+			p->len = off + UR_BTH_LEN + 8;
+			p->flags = bare ? UR_PKT_BARE : 0;
+			ur_faults_apply(faults, &nic, UR_FAULT_RX, &p, 1, keep);
+			CU_ASSERT_EQUAL_FATAL(kept != NULL, true);
+			CU_ASSERT_EQUAL(bare ? kept->tos : kept->data[path.l3_off + 1], hit ? 3 : 0);
+			CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_MARK], hit);
+			ur_pkts_release(&kept, 1);
+			destroy();
+		}
+	}
+	create_of("drop rx opcode=ACK");
+	pass(UR_FAULT_RX, 0, 5);
+	CU_ASSERT_EQUAL(seen_n, 5);
+	destroy();
+}
+
 static uint64_t pattern(uint64_t seed, unsigned *passed)
 {
 	uint64_t hash = 14695981039346656037ull;
@@ -418,5 +556,9 @@ void ur_suite_fault(void)
 	CU_ADD_TEST(s, faults_release__every_frame_once);
 	CU_ADD_TEST(s, faults_destroy__held);
 	CU_ADD_TEST(s, faults_apply__direction);
+	CU_ADD_TEST(s, faults_apply__rules);
+	CU_ADD_TEST(s, faults_apply__rule_counters);
+	CU_ADD_TEST(s, faults_apply__rule_delay);
+	CU_ADD_TEST(s, faults_apply__rule_received);
 	CU_ADD_TEST(s, faults_apply__seed_and_rate);
 }

@@ -115,7 +115,8 @@ static void datagrams__to_another_and_to_itself(void)
 /* Injected faults befall what never comes to the port as well, each frame once. */
 static void faults__on_the_way_to_ourselves(void)
 {
-	static const struct ur_fault_spec spec = {100000, 50000, 50000, 50000, UR_FAULT_TX | UR_FAULT_RX, 7};
+	static const struct ur_fault_spec spec = {
+		.drop = 100000, .dup = 50000, .reorder = 50000, .corrupt = 50000, .dir = UR_FAULT_TX | UR_FAULT_RX, .seed = 7};
 	const uint64_t *c;
 
 	nics_open(&h, 2);

@@ -295,14 +295,21 @@ static void train__queue_in_bytes_and_ring_in_frames(void)
 
 static void train__rules_take_single_frames(void)
 {
+	struct ur_fault_rule r;
 	struct got g;
+	unsigned at;
 
 	make((struct ur_sim_config){.train_pkts = 8});
 	ur_sim_rule_add(sim, &(struct ur_sim_rule){.action = UR_SIM_DROP, .port = -1, .opcode = -1, .psn = 3});
+	/* One of the table that the NIC's fault injection has, too. */
+	CU_ASSERT_PTR_NULL(ur_fault_rule_parse("drop tx nth=6 times=2", &r, &at));
+	CU_ASSERT_EQUAL(ur_sim_fault_add(sim, 0, &r), 1);
 	send_many(8, 8);
 	g = fetch();
-	CU_ASSERT_EQUAL(g.good, 7);
+	CU_ASSERT_EQUAL(g.good, 5);
 	CU_ASSERT_EQUAL(g.psn[3], 4);
+	CU_ASSERT_EQUAL(g.psn[4], 7);
+	CU_ASSERT_EQUAL(ur_sim_rule_hits(sim, 1), 2);
 	finish();
 }
 
