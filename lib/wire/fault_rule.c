@@ -112,12 +112,15 @@ static bool parse_opcode(const char *v, size_t len, struct ur_fault_rule *r)
 
 static bool parse_condition(const char *word, size_t len, struct ur_fault_rule *r)
 {
-	const char *eq = memchr(word, '=', len), *v = eq + 1;
-	size_t key = eq ? (size_t)(eq - word) : 0, rest = eq ? len - key - 1 : 0;
+	const char *eq = memchr(word, '=', len), *v;
+	size_t key, rest;
 	uint64_t n;
 
 	if (!eq)
 		return false;
+	v = eq + 1;
+	key = (size_t)(eq - word);
+	rest = len - key - 1;
 	if (is_word(word, key, "opcode"))
 		return parse_opcode(v, rest, r);
 	if (is_word(word, key, "delay"))
