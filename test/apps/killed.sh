@@ -21,10 +21,21 @@ keepers() {
 		[ "$(tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | cut -d' ' -f1)" != uroce-keeper ] || echo "$p"
 	done
 }
+# one_keeper NS: waits for it; sets $k.
+one_keeper() {
+	local i
+	for i in $(seq 60); do
+		k=$(keepers "$1")
+		[ "$(echo "$k" | wc -w)" != 1 ] || return 0
+		sleep 0.05
+	done
+	fail "keepers: $k"
+}
+# no_keeper [NS]: waits until there is none there, or in neither.
 no_keeper() {
 	local i
 	for i in $(seq 60); do
-		[ -n "$(keepers "$NS1")$(keepers "$NS2")" ] || return 0
+		[ -n "$(keepers "${1:-$NS1}")$(keepers "${1:-$NS2}")" ] || return 0
 		sleep 0.05
 	done
 	fail "a keeper has stayed"
@@ -99,16 +110,16 @@ test_killed_keeper() {
 	s=$server
 	background "$NS2" "$TMP/client" -- rping -c -C 10000000 -a 10.77.0.1
 	c=$server
-	sleep 0.8
-	k=$(keepers "$NS2")
-	[ "$(echo "$k" | wc -w)" = 1 ] || { fail "keepers: $k"; return; }
-	in_ns "$NS2" "$UROCE" info --dev eth0 | grep -qx " *keeper $k" || { fail "info does not show keeper $k"; return; }
+	one_keeper "$NS2" || return
+	in_ns "$NS2" "$UROCE" info --dev eth0 >"$TMP/info"
+	grep -qx " *keeper $k" "$TMP/info" || { cat "$TMP/info"; fail "info does not show keeper $k"; return; }
 	kill -TERM "$k" # is not meant for it
 	sleep 0.2
 	[ "$(keepers "$NS2")" = "$k" ] || { fail "the keeper has gone with SIGTERM"; return; }
 	kill -KILL "$k"
-	sleep 0.5
-	[ -z "$(keepers "$NS2")" ] && kill -0 "$s" && kill -0 "$c" || { cat "$TMP/server" "$TMP/client"; fail "they have suffered"; return; }
+	no_keeper "$NS2" || return
+	sleep 0.3
+	kill -0 "$s" && kill -0 "$c" || { cat "$TMP/server" "$TMP/client"; fail "they have suffered"; return; }
 	kill -KILL "$(program "$c")"
 	kill -TERM "$(program "$s")"
 	wait "$s" "$c"
@@ -120,8 +131,8 @@ test_killed_keeper_keeps_nothing() {
 	no_keeper && serve "$RPING" "$NS1" "$TMP/server" -- rping -s || return 1 # of a test before
 	[ -z "$(keepers "$NS1")" ] || { fail "a keeper for a program without a connection"; return; }
 	background "$NS2" "$TMP/client" -- rping -c -C 10000000 -a 10.77.0.1
-	sleep 0.8
-	k=$(keepers "$NS2")
+	one_keeper "$NS2" || return
+	sleep 0.2
 	ls -l "/proc/$k/fd" >"$TMP/fds" && cat "$TMP/fds" "/proc/$k/stat" || return 1
 	[ "$(grep -c -e '->' "$TMP/fds")" = "$(grep -c -e 'memfd:uroce-will' -e 'pipe:' -e 'pidfd' "$TMP/fds")" ] || { fail "it has a file of its program's"; return; }
 	[ "$(readlink "/proc/$k/cwd")" = / ] || { fail "it is in a directory"; return; }
