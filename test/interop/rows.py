@@ -384,7 +384,7 @@ ROWS = [
     *both("the guest freezes", "ib_write_bw -F -D 90", "ib_write_bw -F -D 90 {server}", only="client", wait="tcp", client_ends="bad",
           server_ends="any", uroce_counts="req_transport_retries_exceeded", during=freeze_guest, counters=BROKEN, uroce_counters="."),
     *rping("the cable is pulled and put back", n=6000, n_faults=100, size=4096, during=pull_cable, counters=LOSS, must_move=frozenset({"link_downed"}),
-           uroce_counters=".", repairs=True, limit=120, essential="client"),
+           uroce_counters=".", repairs=True, limit=120),
     *rping("the interface goes down and up", n=6000, n_faults=100, size=4096, during=interface_down, counters=LOSS, uroce_counters=".",
            repairs=True, limit=120),
 ]
