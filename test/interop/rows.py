@@ -261,7 +261,7 @@ ROWS = [
     *both("rdma_client over IPv6, port", "rdma_server -s {server6} -p 7700", "rdma_client -s {server6} -p 7700", fault_percent=10),
     *both("ten connections, cmtime", "cmtime -c {n}", "cmtime -s {server} -c {n}", server_ends="stopped"),
     *both("two hundred connections, cmtime", "cmtime -c {n} -p 7600", "cmtime -b {client} -s {server} -c {n} -p 7600", n=200, server_ends="stopped"),
-    *both("persistent server, three clients", "rping -s -P -V", "for i in 1 2 3; do rping -c -a {server} -V -C {n} || exit 1; done",
+    *both("persistent server, three clients", "rping -s -P -V", "for i in 1 2 3; do UROCE_COUNTERS=$UROCE_COUNTERS.$i rping -c -a {server} -V -C {n} || exit 1; done",
           server_ends="stopped", essential=True),
 
     # datagrams: SIDR, and multicast with one who sends and one who listens. A sender that is a full member hears itself, and mckey posts no receives then.
