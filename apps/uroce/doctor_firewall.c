@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "drivers/netlink/netlink.h"
 #include "engine/engine.h"
 
 #define NFT_SECONDS 10
@@ -34,39 +34,6 @@ static int count_table(const struct nlmsghdr *nlh, void *data)
 	(void)nlh;
 	++*n;
 	return MNL_CB_OK;
-}
-
-/* 0 and how many, or an errno. */
-static int count_tables(unsigned *n)
-{
-	char *buf = malloc((size_t)MNL_SOCKET_BUFFER_SIZE);
-	struct mnl_socket *nl = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
-	struct nlmsghdr *nlh;
-	struct nfgenmsg *gen;
-	ssize_t r = -1;
-	int err;
-
-	errno = nl ? 0 : errno;
-	*n = 0;
-	if (buf && nl && mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) == 0) {
-		nlh = mnl_nlmsg_put_header(buf);
-		nlh->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE;
-		nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-		nlh->nlmsg_seq = 1;
-		gen = mnl_nlmsg_put_extra_header(nlh, sizeof(*gen));
-		gen->version = NFNETLINK_V0;
-		r = mnl_socket_sendto(nl, nlh, nlh->nlmsg_len);
-		while (r > 0) {
-			r = mnl_socket_recvfrom(nl, buf, (size_t)MNL_SOCKET_BUFFER_SIZE);
-			if (r > 0)
-				r = mnl_cb_run(buf, (size_t)r, 1, mnl_socket_get_portid(nl), count_table, n);
-		}
-	}
-	err = r < 0 ? (errno ? errno : EIO) : 0;
-	if (nl)
-		mnl_socket_close(nl);
-	free(buf);
-	return err;
 }
 
 /* --- what nft prints --- */
@@ -193,7 +160,8 @@ static void judge_tables(struct ur_doctor_facts *f, unsigned tables)
 void ur_doctor_read_firewall(struct ur_doctor_facts *f)
 {
 	unsigned tables = 0;
-	int err = count_tables(&tables);
+	const struct nfgenmsg any = {.nfgen_family = AF_UNSPEC, .version = NFNETLINK_V0};
+	int err = ur_netlink_dump(NETLINK_NETFILTER, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE, &any, sizeof(any), count_table, &tables);
 
 	f->firewall = (struct ur_firewall){.verdict = UR_FIREWALL_PASSES};
 	if (err == EPERM)

@@ -2,7 +2,6 @@
 /* uroce doctor: who the peer is, how the kernel would reach it, and why it may be silent. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/errqueue.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "drivers/netlink/netlink.h"
 #include "engine/engine.h"
 
 #define ROCE_PORT 4791
@@ -78,38 +78,6 @@ static void resolve(const char *name, struct ur_doctor_targets *t)
 
 /* --- what rtnetlink says --- */
 
-/* One request of rtnetlink, whose answers go to `cb`. */
-static bool ask_kernel(uint16_t type, uint16_t flags, const void *body, size_t len, const struct sockaddr_in6 *dst, mnl_cb_t cb, void *data)
-{
-	char *buf = malloc((size_t)MNL_SOCKET_BUFFER_SIZE);
-	struct mnl_socket *nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-	struct nlmsghdr *nlh;
-	ssize_t n = -1;
-
-	if (buf && nl && mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) == 0) {
-		nlh = mnl_nlmsg_put_header(buf);
-		nlh->nlmsg_type = type;
-		nlh->nlmsg_flags = NLM_F_REQUEST | flags;
-		nlh->nlmsg_seq = 1;
-		memcpy(mnl_nlmsg_put_extra_header(nlh, len), body, len);
-		if (dst && is_v4(dst))
-			mnl_attr_put(nlh, RTA_DST, 4, dst->sin6_addr.s6_addr + 12);
-		else if (dst)
-			mnl_attr_put(nlh, RTA_DST, 16, &dst->sin6_addr);
-		if (dst && dst->sin6_scope_id)
-			mnl_attr_put_u32(nlh, RTA_OIF, dst->sin6_scope_id);
-		n = mnl_socket_sendto(nl, nlh, nlh->nlmsg_len);
-		do {
-			n = n > 0 ? mnl_socket_recvfrom(nl, buf, (size_t)MNL_SOCKET_BUFFER_SIZE) : n;
-			n = n > 0 ? mnl_cb_run(buf, (size_t)n, 1, mnl_socket_get_portid(nl), cb, data) : n;
-		} while (n > 0 && (flags & NLM_F_DUMP));
-	}
-	if (nl)
-		mnl_socket_close(nl);
-	free(buf);
-	return n >= 0;
-}
-
 static int take_route(const struct nlmsghdr *nlh, void *data)
 {
 	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
@@ -133,8 +101,14 @@ static int take_route(const struct nlmsghdr *nlh, void *data)
 static void find_route(struct ur_doctor_peer *p, const struct sockaddr_in6 *to)
 {
 	const struct rtmsg body = {.rtm_family = is_v4(to) ? AF_INET : AF_INET6, .rtm_dst_len = is_v4(to) ? 32 : 128};
+	struct nlmsghdr *nlh = ur_netlink_begin(RTM_GETROUTE, 0, &body, sizeof(body));
 
-	ask_kernel(RTM_GETROUTE, 0, &body, sizeof(body), to, take_route, p);
+	if (nlh) {
+		mnl_attr_put(nlh, RTA_DST, is_v4(to) ? 4 : 16, to->sin6_addr.s6_addr + (is_v4(to) ? 12 : 0));
+		if (to->sin6_scope_id)
+			mnl_attr_put_u32(nlh, RTA_OIF, to->sin6_scope_id);
+	}
+	ur_netlink_end(NETLINK_ROUTE, nlh, take_route, p);
 }
 
 /* --- who else has its MAC address --- */
@@ -219,10 +193,10 @@ void ur_doctor_read_neighbours(struct ur_doctor_targets *t)
 	const struct in6_addr first = t->at[0].addr.sin6_addr;
 	struct neighbours who = {.t = t, .of = &first};
 
-	ask_kernel(RTM_GETNEIGH, NLM_F_DUMP, &body, sizeof(body), NULL, find_mac, &who);
+	ur_netlink_dump(NETLINK_ROUTE, RTM_GETNEIGH, &body, sizeof(body), find_mac, &who);
 	if (!who.found)
 		return;
-	ask_kernel(RTM_GETNEIGH, NLM_F_DUMP, &body, sizeof(body), NULL, find_same, &who);
+	ur_netlink_dump(NETLINK_ROUTE, RTM_GETNEIGH, &body, sizeof(body), find_same, &who);
 	guess(&who);
 }
 

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
@@ -13,57 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "drivers/netlink/netlink.h"
 #include "drivers/pci/bind.h"
 
-#define BUF 32768 /* at least MNL_SOCKET_BUFFER_SIZE, which is 8192 at the most */
 #define DUMP_TRIES 20
-
-/* --- requests --- */
-
-/* Sends the request in buf and hands the answers to cb, which may be NULL. 0 or an errno. */
-static int ask(char *buf, mnl_cb_t cb, void *data)
-{
-	struct nlmsghdr *nlh = (struct nlmsghdr *)(void *)buf;
-	struct mnl_socket *nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-	ssize_t n;
-	int rc;
-
-	if (!nl)
-		return errno;
-	nlh->nlmsg_seq = 1;
-	n = mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) ? -1 : mnl_socket_sendto(nl, nlh, nlh->nlmsg_len);
-	while (n > 0) {
-		n = mnl_socket_recvfrom(nl, buf, BUF);
-		if (n > 0)
-			n = mnl_cb_run(buf, (size_t)n, 1, mnl_socket_get_portid(nl), cb, data);
-	}
-	rc = n < 0 ? errno : 0;
-	mnl_socket_close(nl);
-	return rc;
-}
-
-static void *begin(char *buf, uint16_t type, uint16_t flags, size_t len)
-{
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-
-	nlh->nlmsg_type = type;
-	nlh->nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags);
-	return mnl_nlmsg_put_extra_header(nlh, len);
-}
-
-/* EINTR: something changed while it was listed, and what cb has got is in part old. */
-static int dump(uint16_t type, size_t header, mnl_cb_t cb, void *data)
-{
-	char *buf = malloc(BUF);
-	int rc;
-
-	if (!buf)
-		return ENOMEM;
-	begin(buf, type, NLM_F_DUMP, header); /* zeroed: of any family */
-	rc = ask(buf, cb, data);
-	free(buf);
-	return rc;
-}
 
 /* --- attributes --- */
 
@@ -88,10 +40,10 @@ static uint32_t number_of(const struct nlattr *a)
 	return mnl_attr_validate(a, MNL_TYPE_U32) < 0 ? 0 : mnl_attr_get_u32(a);
 }
 
-static void put_ip(char *buf, uint16_t type, const struct ur_pci_ip *ip)
+static void put_ip(struct nlmsghdr *nlh, uint16_t type, const struct ur_pci_ip *ip)
 {
 	if (ip->family)
-		mnl_attr_put((struct nlmsghdr *)(void *)buf, type, ip_len(ip->family), ip->raw);
+		mnl_attr_put(nlh, type, ip_len(ip->family), ip->raw);
 }
 
 static bool is_ip(int family)
@@ -167,22 +119,24 @@ static int read_route(const struct nlmsghdr *nlh, void *data)
 
 static int read_addresses(struct reading *rd)
 {
+	const struct ifaddrmsg any = {.ifa_family = AF_UNSPEC};
 	int rc = EINTR;
 
 	for (unsigned i = 0; i < DUMP_TRIES && rc == EINTR; i++) {
 		rd->nif->naddr = 0;
-		rc = dump(RTM_GETADDR, sizeof(struct ifaddrmsg), read_address, rd);
+		rc = ur_netlink_dump(NETLINK_ROUTE, RTM_GETADDR, &any, sizeof(any), read_address, rd);
 	}
 	return rc;
 }
 
 static int read_routes(struct reading *rd)
 {
+	const struct rtmsg any = {.rtm_family = AF_UNSPEC};
 	int rc = EINTR;
 
 	for (unsigned i = 0; i < DUMP_TRIES && rc == EINTR; i++) {
 		rd->nif->nroute = 0;
-		rc = dump(RTM_GETROUTE, sizeof(struct rtmsg), read_route, rd);
+		rc = ur_netlink_dump(NETLINK_ROUTE, RTM_GETROUTE, &any, sizeof(any), read_route, rd);
 	}
 	return rc;
 }
@@ -220,36 +174,47 @@ int ur_pci_if_save(const char *ifname, struct ur_pci_if *nif)
 
 /* --- giving back --- */
 
-static int add_address(char *buf, unsigned index, const struct ur_pci_if *nif, unsigned i)
-{
-	struct ifaddrmsg *ifa = begin(buf, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, sizeof(*ifa));
+#define NEW (NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK)
 
-	ifa->ifa_family = (uint8_t)nif->addr[i].ip.family;
-	ifa->ifa_prefixlen = (uint8_t)nif->addr[i].len;
-	ifa->ifa_index = index;
-	put_ip(buf, IFA_LOCAL, &nif->addr[i].ip);
-	put_ip(buf, IFA_ADDRESS, &nif->addr[i].ip);
-	return ask(buf, NULL, NULL);
+static int add_address(unsigned index, const struct ur_pci_if *nif, unsigned i)
+{
+	const struct ifaddrmsg ifa = {
+		.ifa_family = (uint8_t)nif->addr[i].ip.family,
+		.ifa_prefixlen = (uint8_t)nif->addr[i].len,
+		.ifa_index = index,
+	};
+	struct nlmsghdr *nlh = ur_netlink_begin(RTM_NEWADDR, NEW, &ifa, sizeof(ifa));
+
+	if (nlh) {
+		put_ip(nlh, IFA_LOCAL, &nif->addr[i].ip);
+		put_ip(nlh, IFA_ADDRESS, &nif->addr[i].ip);
+	}
+	return ur_netlink_end(NETLINK_ROUTE, nlh, NULL, NULL);
 }
 
-static int add_route(char *buf, unsigned index, const struct ur_pci_if *nif, unsigned i)
+static int add_route(unsigned index, const struct ur_pci_if *nif, unsigned i)
 {
-	struct rtmsg *rtm = begin(buf, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, sizeof(*rtm));
+	const bool near = !nif->route[i].gateway.family && nif->route[i].dst.family != AF_INET6;
+	const struct rtmsg rtm = {
+		.rtm_family = (uint8_t)nif->route[i].dst.family,
+		.rtm_dst_len = (uint8_t)nif->route[i].len,
+		.rtm_table = RT_TABLE_MAIN,
+		.rtm_protocol = RTPROT_BOOT,
+		.rtm_scope = near ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE,
+		.rtm_type = RTN_UNICAST,
+	};
+	struct nlmsghdr *nlh = ur_netlink_begin(RTM_NEWROUTE, NEW, &rtm, sizeof(rtm));
 
-	rtm->rtm_family = (uint8_t)nif->route[i].dst.family;
-	rtm->rtm_dst_len = (uint8_t)nif->route[i].len;
-	rtm->rtm_table = RT_TABLE_MAIN;
-	rtm->rtm_protocol = RTPROT_BOOT;
-	rtm->rtm_scope = nif->route[i].gateway.family || rtm->rtm_family == AF_INET6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
-	rtm->rtm_type = RTN_UNICAST;
-	if (nif->route[i].len)
-		put_ip(buf, RTA_DST, &nif->route[i].dst);
-	put_ip(buf, RTA_GATEWAY, &nif->route[i].gateway);
-	put_ip(buf, RTA_PREFSRC, &nif->route[i].src);
-	mnl_attr_put_u32((struct nlmsghdr *)(void *)buf, RTA_OIF, index);
-	if (nif->route[i].metric)
-		mnl_attr_put_u32((struct nlmsghdr *)(void *)buf, RTA_PRIORITY, nif->route[i].metric);
-	return ask(buf, NULL, NULL);
+	if (nlh) {
+		if (nif->route[i].len)
+			put_ip(nlh, RTA_DST, &nif->route[i].dst);
+		put_ip(nlh, RTA_GATEWAY, &nif->route[i].gateway);
+		put_ip(nlh, RTA_PREFSRC, &nif->route[i].src);
+		mnl_attr_put_u32(nlh, RTA_OIF, index);
+		if (nif->route[i].metric)
+			mnl_attr_put_u32(nlh, RTA_PRIORITY, nif->route[i].metric);
+	}
+	return ur_netlink_end(NETLINK_ROUTE, nlh, NULL, NULL);
 }
 
 static int set_flags(const char *ifname, const struct ur_pci_if *nif)
@@ -268,16 +233,13 @@ static int set_flags(const char *ifname, const struct ur_pci_if *nif)
 int ur_pci_if_restore(const char *ifname, const struct ur_pci_if *nif)
 {
 	unsigned index = if_nametoindex(ifname);
-	char *buf = malloc(BUF);
 	int first = 0, rc;
 
-	if (!index || !buf) {
-		free(buf);
-		return index ? ENOMEM : ENODEV;
-	}
+	if (!index)
+		return ENODEV;
 	first = set_flags(ifname, nif);
 	for (unsigned i = 0; i < nif->naddr; i++) {
-		rc = add_address(buf, index, nif, i);
+		rc = add_address(index, nif, i);
 		first = first || rc == EEXIST ? first : rc;
 	}
 	/* Those to gateways need the routes to them. */
@@ -285,10 +247,9 @@ int ur_pci_if_restore(const char *ifname, const struct ur_pci_if *nif)
 		for (unsigned i = 0; i < nif->nroute; i++) {
 			if ((nif->route[i].gateway.family != 0) != gateways)
 				continue;
-			rc = add_route(buf, index, nif, i);
+			rc = add_route(index, nif, i);
 			first = first || rc == EEXIST ? first : rc;
 		}
-	free(buf);
 	return first;
 }
 
@@ -334,6 +295,7 @@ static int find_default(const struct nlmsghdr *nlh, void *data)
 
 static bool search_up(const struct ur_pci_roots *r, const char *ifname, unsigned story)
 {
+	const struct rtmsg any = {.rtm_family = AF_UNSPEC};
 	struct search s = {.index = if_nametoindex(ifname)};
 	char path[UR_PCI_PATH];
 	int rc = s.index ? EINTR : 0;
@@ -341,7 +303,7 @@ static bool search_up(const struct ur_pci_roots *r, const char *ifname, unsigned
 	DIR *d;
 
 	for (unsigned i = 0; i < DUMP_TRIES && rc == EINTR; i++)
-		rc = dump(RTM_GETROUTE, sizeof(struct rtmsg), find_default, &s);
+		rc = ur_netlink_dump(NETLINK_ROUTE, RTM_GETROUTE, &any, sizeof(any), find_default, &s);
 	if (rc)
 		return true; /* nobody knows: better be told twice */
 	if (s.found || story == STORIES || !ur_pci_path(path, r->sys, "/class/net/%s", ifname) || !(d = opendir(path)))

@@ -2,7 +2,6 @@
 #include "engine/hostif.h"
 
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/ethtool.h>
 #include <linux/filter.h>
 #include <linux/if_addr.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "drivers/netlink/netlink.h"
 #include "wire/frame.h"
 
 #define DUMP_TRIES 5
@@ -27,32 +27,15 @@
 
 static int dump(uint16_t type, unsigned char family, mnl_cb_t cb, void *data)
 {
-	char *buf = malloc((size_t)MNL_SOCKET_BUFFER_SIZE);
-	struct mnl_socket *nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-	struct nlmsghdr *nlh;
-	struct rtgenmsg *gen;
-	ssize_t n = -1;
+	const union {
+		struct rtgenmsg family;
+		struct rtmsg route;
+		struct ifaddrmsg addr;
+		struct ifinfomsg link;
+	} header = {.family = {family}};
+	const size_t len = type == RTM_GETROUTE ? sizeof(header.route) : type == RTM_GETADDR ? sizeof(header.addr) : sizeof(header.link);
 
-	if (buf && nl && mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) == 0) {
-		nlh = mnl_nlmsg_put_header(buf);
-		nlh->nlmsg_type = type;
-		nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-		nlh->nlmsg_seq = 1;
-		gen = mnl_nlmsg_put_extra_header(nlh, type == RTM_GETROUTE  ? sizeof(struct rtmsg)
-						      : type == RTM_GETADDR ? sizeof(struct ifaddrmsg)
-									    : sizeof(struct ifinfomsg));
-		gen->rtgen_family = family;
-		n = mnl_socket_sendto(nl, nlh, nlh->nlmsg_len);
-		while (n > 0) {
-			n = mnl_socket_recvfrom(nl, buf, (size_t)MNL_SOCKET_BUFFER_SIZE);
-			if (n > 0)
-				n = mnl_cb_run(buf, (size_t)n, 1, mnl_socket_get_portid(nl), cb, data);
-		}
-	}
-	if (nl)
-		mnl_socket_close(nl);
-	free(buf);
-	return n < 0 ? (errno ? errno : EIO) : 0;
+	return ur_netlink_dump(NETLINK_ROUTE, type, &header, len, cb, data);
 }
 
 static struct ur_gid gid_of_attr(const struct nlattr *a, unsigned char family)
