@@ -64,7 +64,4 @@ int ur_setting_options_end(void);
 /* Was the setting given on the command line? */
 bool ur_setting_given(const char *name);
 
-/* A JSON string with its quotes. */
-void ur_json_string(FILE *out, const char *s);
-
 #endif

@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "engine/config.h"
+#include "escape.h"
 
 #define WIDTH 96
 #define COLUMN 22 /* where the meanings of options begin */
@@ -132,23 +133,9 @@ void ur_command_print(const struct ur_command *c, const char *path)
 
 /* --- JSON --- */
 
-void ur_json_string(FILE *out, const char *s)
+static void member(const char *separator, const char *name, const char *value)
 {
-	fputc('"', out);
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			fputc('\\', out);
-		if ((unsigned char)*s < 0x20)
-			fprintf(out, "\\u%04x", (unsigned char)*s);
-		else
-			fputc(*s, out);
-	}
-	fputc('"', out);
-}
-
-static void member(const char *name, const char *value)
-{
-	printf("\"%s\":", name);
+	printf("%s\"%s\":", separator, name);
 	if (value)
 		ur_json_string(stdout, value);
 	else
@@ -159,13 +146,10 @@ static void json_option(const struct ur_option *o, bool setting, const char *sep
 {
 	fputs(separator, stdout);
 	fputs("\n{", stdout);
-	member("name", o->name);
-	putchar(',');
-	member("arg", o->arg);
-	putchar(',');
-	member("complete", o->complete);
-	putchar(',');
-	member("help", o->help);
+	member("", "name", o->name);
+	member(",", "arg", o->arg);
+	member(",", "complete", o->complete);
+	member(",", "help", o->help);
 	printf(",\"setting\":%s}", setting ? "true" : "false");
 }
 
@@ -190,25 +174,19 @@ static void json_command(const struct ur_command *c)
 	const char *separator = "";
 
 	fputs("\n{", stdout);
-	member("name", c->name);
-	putchar(',');
-	member("operands", c->operands);
-	putchar(',');
-	member("complete", c->complete);
-	putchar(',');
-	member("summary", c->summary);
-	putchar(',');
-	member("text", c->text);
-	putchar(',');
-	member("status", c->status);
+	member("", "name", c->name);
+	member(",", "operands", c->operands);
+	member(",", "complete", c->complete);
+	member(",", "summary", c->summary);
+	member(",", "text", c->text);
+	member(",", "status", c->status);
 	printf(",\"program\":%s", c->program ? "true" : "false");
 	json_options(c);
 	fputs(",\"examples\":[", stdout);
 	for (const struct ur_example *e = c->examples; e && e->command; e++, separator = ",") {
 		printf("%s\n{", separator);
-		member("command", e->command);
-		putchar(',');
-		member("what", e->what);
+		member("", "command", e->command);
+		member(",", "what", e->what);
 		putchar('}');
 	}
 	fputs("],\"commands\":[", stdout);
@@ -231,11 +209,9 @@ static bool has_option(const char *setting)
 static void json_setting(const struct ur_config_knob *k)
 {
 	fputs("\n{", stdout);
-	member("name", k->name);
-	putchar(',');
-	member("default", k->def);
-	putchar(',');
-	member("help", k->help);
+	member("", "name", k->name);
+	member(",", "default", k->def);
+	member(",", "help", k->help);
 	if (k->type == UR_CONFIG_UINT)
 		printf(",\"min\":%llu,\"max\":%llu", (unsigned long long)k->min, (unsigned long long)k->max);
 	printf(",\"option\":%s}", has_option(k->name) ? "true" : "false");
@@ -244,7 +220,7 @@ static void json_setting(const struct ur_config_knob *k)
 void ur_command_json(const struct ur_command *c)
 {
 	fputs("{", stdout);
-	member("version", UROCE_VERSION);
+	member("", "version", UROCE_VERSION);
 	fputs(",\"command\":", stdout);
 	json_command(c);
 	fputs(",\"settings\":[", stdout);

@@ -4,6 +4,7 @@
 
 #include "cmd.h"
 #include "conform.h"
+#include "escape.h"
 
 static const char *const verdicts[] = {[UR_CF_UNTESTED] = "untested", [UR_CF_OBEYED] = "obeyed", [UR_CF_BROKEN] = "broken"};
 
@@ -104,23 +105,10 @@ void ur_conform_json(const struct ur_conform *c, FILE *out)
 
 /* --- HTML --- */
 
-static void put_escaped(FILE *out, const char *s)
-{
-	for (; *s; s++) {
-		switch (*s) {
-		case '<': fputs("&lt;", out); break;
-		case '>': fputs("&gt;", out); break;
-		case '&': fputs("&amp;", out); break;
-		case '"': fputs("&quot;", out); break;
-		default: fputc(*s, out); break;
-		}
-	}
-}
-
 static void put_cell(FILE *out, const char *text)
 {
 	fputs("<td>", out);
-	put_escaped(out, text);
+	ur_html_text(out, text, SIZE_MAX);
 	fputs("</td>", out);
 }
 
@@ -129,9 +117,9 @@ static void put_row(const struct ur_cf_result *x, FILE *out)
 	fprintf(out, "<tr class=\"%s\"><td>%s</td>", verdicts[x->verdict], verdicts[x->verdict]);
 	put_cell(out, ur_cf_service(x->rule));
 	fputs("<td><b>", out);
-	put_escaped(out, x->rule->name);
+	ur_html_text(out, x->rule->name, SIZE_MAX);
 	fputs("</b><br>", out);
-	put_escaped(out, x->rule->what);
+	ur_html_text(out, x->rule->what, SIZE_MAX);
 	fputs("</td>", out);
 	put_cell(out, x->rule->clause);
 	put_cell(out, x->expected);
@@ -149,19 +137,19 @@ void ur_conform_html(const struct ur_conform *c, FILE *out)
 	const struct ur_cf_result *x = ur_cf_results(c->run, &n);
 
 	fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>uroce conform: ", out);
-	put_escaped(out, c->peer_text);
+	ur_html_text(out, c->peer_text, SIZE_MAX);
 	fputs("</title>\n<style>body{font:14px/1.4 sans-serif;margin:2em}table{border-collapse:collapse}"
 	      "td,th{border:1px solid #bbb;padding:.3em .6em;text-align:left;vertical-align:top}"
 	      ".obeyed td:first-child{background:#cfc}.broken td:first-child{background:#fbb}.untested "
 	      "td:first-child{background:#eee}</style>"
 	      "</head><body>\n<h1>",
 	      out);
-	put_escaped(out, c->peer_text);
+	ur_html_text(out, c->peer_text, SIZE_MAX);
 	fprintf(out, "</h1>\n<p>%u rules obeyed, %u broken, %u untested. Judged from ", ur_conform_count(c, UR_CF_OBEYED),
 		ur_conform_count(c, UR_CF_BROKEN), ur_conform_count(c, UR_CF_UNTESTED));
-	put_escaped(out, c->local_text);
+	ur_html_text(out, c->local_text, SIZE_MAX);
 	fprintf(out, " by uroce " UROCE_VERSION "; the numbers of packets are those of %u in ", c->frames);
-	put_escaped(out, c->capture);
+	ur_html_text(out, c->capture, SIZE_MAX);
 	fputs(".</p>\n<table><tr><th>verdict</th><th>service</th><th>rule</th><th>IBTA</th><th>expected</th><th>seen</th><th>packets</th></"
 	      "tr>\n",
 	      out);

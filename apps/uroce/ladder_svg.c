@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "escape.h"
 #include "ladder.h"
 #include "pcap.h"
 
@@ -37,27 +38,10 @@ static const char style[] =
 
 /* --- text --- */
 
-/* Text of an element or an attribute. What no XML may hold becomes a question mark; bytes beyond ASCII too, for who knows what they are. */
-static void put_escaped(FILE *out, const char *s, size_t n)
-{
-	for (; n && *s; s++, n--) {
-		const unsigned char c = (unsigned char)*s;
-
-		switch (c) {
-		case '<': fputs("&lt;", out); break;
-		case '>': fputs("&gt;", out); break;
-		case '&': fputs("&amp;", out); break;
-		case '"': fputs("&quot;", out); break;
-		case '\'': fputs("&#39;", out); break;
-		default: fputc((c < 0x20 && c != '\n') || c >= 0x7f ? '?' : c, out);
-		}
-	}
-}
-
 static void put_text(FILE *out, int x, int y, const char *class, const char *anchor, const char *s, size_t n)
 {
 	fprintf(out, "<text x=\"%d\" y=\"%d\" class=\"%s\" text-anchor=\"%s\">", x, y, class, anchor);
-	put_escaped(out, s, n);
+	ur_html_text(out, s, n);
 	fputs("</text>\n", out);
 }
 
@@ -185,7 +169,7 @@ static void put_details(const struct ur_lad *l, const struct ur_lad_item *it, co
 	if (*remark)
 		put(text, sizeof(text), "\n%s", remark);
 	fputs("<title>", out);
-	put_escaped(out, text, sizeof(text));
+	ur_html_text(out, text, sizeof(text));
 	fputs("</title>\n", out);
 }
 
@@ -361,7 +345,7 @@ void ur_lad_draw_html(const struct ur_lad *l, FILE *out)
 	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
 	      "'unsafe-inline'\"/>\n<title>",
 	      out);
-	put_escaped(out, l->file, 200);
+	ur_html_text(out, l->file, 200);
 	fputs("</title>\n<style>body{margin:0;background:#fff}#d{display:none;position:fixed;background:#fffbe6;border:1px solid #b9a44c;"
 	      "padding:8px 10px;font:12px monospace;white-space:pre;pointer-events:none}svg{max-width:100%;height:auto}</style>\n"
 	      "</head>\n<body>\n",

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "escape.h"
 #include "pcap.h"
 
 static bool json, quiet;

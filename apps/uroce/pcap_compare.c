@@ -6,6 +6,7 @@
 
 #include "analyze/compare.h"
 #include "cmd.h"
+#include "escape.h"
 #include "pcap.h"
 
 #define LATE_NS UR_NS_PER_MS

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "escape.h"
 #include "pcap.h"
 #include "replay/replay.h"
 

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Text of any contents as part of another language. */
+#ifndef UR_ESCAPE_H
+#define UR_ESCAPE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* A JSON string with its quotes. */
+void ur_json_string(FILE *out, const char *s);
+
+/*
+ * Text of an element or an attribute of HTML or XML, `n` bytes of it at the most. What no XML may hold becomes a question mark; bytes
+ * beyond ASCII too, for who knows what they are.
+ */
+void ur_html_text(FILE *out, const char *s, size_t n);
+
+#endif
