@@ -3,8 +3,6 @@
  * Fuzz target: a whole NIC under attack, see nic/nic.h. The first byte of an input chooses the fabric, the rest is steps. With
  * FUZZ_NIC_TRACE in the environment it says what it does.
  */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "nic/nic.h"
@@ -12,35 +10,6 @@
 #define STEPS_MAX 200
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void say(struct fuzz *f, const char *fmt, va_list ap)
-{
-	fprintf(stderr, "%10llu ns: ", (unsigned long long)(f->w.now - UR_NS_PER_S));
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
-}
-
-void broke(struct fuzz *f, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	fputs("fuzz_nic: ", stderr);
-	say(f, fmt, ap);
-	va_end(ap);
-	abort();
-}
-
-void trace(struct fuzz *f, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (ur_likely(!f->tracing))
-		return;
-	va_start(ap, fmt);
-	say(f, fmt, ap);
-	va_end(ap);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -16,16 +16,17 @@
 
 #include "net/net.h"
 #include "test/fuzz/input.h"
+#include "test/fuzz/story.h"
 #include "wire/arp.h"
 #include "wire/gmp.h"
 #include "wire/icmp.h"
 
 struct fuzz;
 
-/* Prints the sentence and aborts: an invariant does not hold. */
-void broke(struct fuzz *f, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+/* An invariant does not hold: prints the sentence and aborts. */
+#define broke(f, ...) story_broke("fuzz_net", (f)->now, __VA_ARGS__)
 /* For whoever looks at one input: prints when FUZZ_NET_TRACE is set. */
-void trace(struct fuzz *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define trace(f, ...) (ur_unlikely((f)->tracing) ? story_line((f)->now, __VA_ARGS__) : (void)0)
 
 /* What the design states (doc/security.md, RFC 4861, 10; RFC 3376, 8), which net.h does not. */
 #define WAIT_MAX (3 * UR_NS_PER_S) /* until a neighbour that does not answer is given up */

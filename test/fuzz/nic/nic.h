@@ -21,6 +21,7 @@
 #define UR_FUZZ_NIC_H
 
 #include "test/fuzz/input.h"
+#include "test/fuzz/story.h"
 #include "test/sim/world.h"
 #include "wire/frame.h"
 
@@ -28,10 +29,10 @@ enum host { VICTIM, PEER, ATTACKER, HOSTS };
 
 struct fuzz;
 
-/* Prints the sentence and aborts: an invariant does not hold. */
-void broke(struct fuzz *f, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+/* An invariant does not hold: prints the sentence and aborts. */
+#define broke(f, ...) story_broke("fuzz_nic", (f)->w.now, __VA_ARGS__)
 /* For whoever looks at one input: prints when FUZZ_NIC_TRACE is set. */
-void trace(struct fuzz *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define trace(f, ...) (ur_unlikely((f)->tracing) ? story_line((f)->w.now, __VA_ARGS__) : (void)0)
 
 /* --- arena.c --- */
 
