@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * When the progress thread looks for packets, and when it sleeps. A state machine without clock, thread, lock or I/O: the progress thread
- * tells what it saw and when, and does what it is told (progress.c), test/unit/test_poller.c does the same in virtual time.
+ * tells what it saw and when, and does what it is told (progress.c), test/unit/engine/test_poller.c does the same in virtual time.
  *
  * - It spins while that pays: after a packet until the next one is expected, going by the pauses there were lately, and no longer than
  *   the setting spin_us. When pauses are longer than that it sleeps almost at once, so idling and a rare packet cost next to nothing.
