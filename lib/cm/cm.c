@@ -131,8 +131,8 @@ static bool for_this_slot(const struct ur_cm *cm, const struct handler *h, const
 	return m->rtu.remote_comm_id >> 24 == cm->cfg.slot;
 }
 
-/* The connections of a process that has ended are unknown here, and what is unknown is answered. */
-static bool for_the_dead(const struct ur_cm *cm, const struct ur_cm_msg *m)
+/* For a process that has ended, in whose place this one answers: its connections are unknown here, and what is unknown is answered. */
+static bool for_ended_process(const struct ur_cm *cm, const struct ur_cm_msg *m)
 {
 	if (m->attr != UR_CM_DREQ && m->attr != UR_CM_REP)
 		return false;
@@ -149,7 +149,7 @@ void ur_cm_rx(struct ur_cm *cm, const struct ur_cm_addr *from, const uint8_t *ma
 		return;
 	}
 	h = &handlers[m.attr - UR_CM_REQ];
-	if (!for_this_slot(cm, h, &m) && !for_the_dead(cm, &m)) {
+	if (!for_this_slot(cm, h, &m) && !for_ended_process(cm, &m)) {
 		ur_cm_count(cm, UR_C_RX_OTHER_SLOT);
 		return;
 	}

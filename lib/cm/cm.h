@@ -41,7 +41,7 @@ struct ur_cm_config {
 	 * A REQ (or SIDR_REQ) named a service that no listener of this instance has. True: another process listens there, stay silent;
 	 * false: REJ 8.
 	 */
-	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
+	bool (*other_answers)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
 	/*
 	 * The process with that slot has ended, and it is for this one to answer in its place: a DREQ with a DREP, a REP with REJ 6, or the
 	 * peer would ask for more than a minute. NULL: never.
@@ -81,10 +81,10 @@ void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
 
 /*
  * Asks `is` of the peer of each connection that is established, or may be to its peer: what it is, by its address and communication id.
- * Those of the dead are disconnected, as by a DREQ. Returns how many peers are siblings: of them there is something to ask later on.
+ * Those whose peer has ended are disconnected, as by a DREQ. Returns how many peers are siblings: those have to be asked about again later.
  */
-enum ur_cm_peer { UR_CM_PEER_REMOTE, UR_CM_PEER_SIBLING, UR_CM_PEER_DEAD };
-unsigned ur_cm_bury(struct ur_cm *cm, enum ur_cm_peer (*is)(void *ctx, const struct ur_gid *peer, uint32_t id), ur_time now);
+enum ur_cm_peer { UR_CM_PEER_REMOTE, UR_CM_PEER_SIBLING, UR_CM_PEER_ENDED };
+unsigned ur_cm_check_peers(struct ur_cm *cm, enum ur_cm_peer (*is)(void *ctx, const struct ur_gid *peer, uint32_t id), ur_time now);
 
 /* One received MAD addressed to QP 1; `from` is turned round already: sgid is ours. */
 void ur_cm_rx(struct ur_cm *cm, const struct ur_cm_addr *from, const uint8_t *mad, unsigned len, ur_time now);

@@ -69,7 +69,7 @@ static bool may_be_established(const struct ur_cm_conn *c)
 	return c->state == UR_CM_ESTABLISHED || c->state == UR_CM_REP_SENT || c->state == UR_CM_MRA_REP_RCVD;
 }
 
-unsigned ur_cm_bury(struct ur_cm *cm, enum ur_cm_peer (*is)(void *ctx, const struct ur_gid *peer, uint32_t id), ur_time now)
+unsigned ur_cm_check_peers(struct ur_cm *cm, enum ur_cm_peer (*is)(void *ctx, const struct ur_gid *peer, uint32_t id), ur_time now)
 {
 	struct ur_list *pos, *next;
 	unsigned siblings = 0;
@@ -79,7 +79,7 @@ unsigned ur_cm_bury(struct ur_cm *cm, enum ur_cm_peer (*is)(void *ctx, const str
 		enum ur_cm_peer peer = c->remote_id ? is(cm->cfg.ctx, &c->addr.dgid, c->remote_id) : UR_CM_PEER_REMOTE;
 
 		siblings += peer == UR_CM_PEER_SIBLING;
-		if (peer != UR_CM_PEER_DEAD || !may_be_established(c))
+		if (peer != UR_CM_PEER_ENDED || !may_be_established(c))
 			continue;
 		ur_cm_conn_hold(c);
 		ur_cm_take_end(c, NULL, now);

@@ -109,7 +109,7 @@ static bool has_left(const struct ur_cm *cm, uint64_t service_id, const struct u
 
 bool ur_cm_listener_unanswered(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, ur_time now)
 {
-	if (cm->cfg.elsewhere(cm->cfg.ctx, service_id, gid))
+	if (cm->cfg.other_answers(cm->cfg.ctx, service_id, gid))
 		ur_cm_count(cm, UR_C_RX_OTHER_SLOT);
 	else if (has_left(cm, service_id, gid, now))
 		ur_cm_count(cm, UR_C_CM_LEFT);

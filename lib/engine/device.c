@@ -152,11 +152,11 @@ static int describe_shared(struct ur_engine *e)
 	return 0;
 }
 
-static bool elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
+static bool other_answers(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 {
 	struct ur_engine *e = ctx;
 
-	return e->registry && ur_registry_elsewhere(e->registry, (uint16_t)(service_id >> 16), (uint16_t)service_id, dst);
+	return e->registry && ur_registry_other_answers(e->registry, (uint16_t)(service_id >> 16), (uint16_t)service_id, dst);
 }
 
 static bool orphaned(void *ctx, uint8_t slot)
@@ -208,7 +208,7 @@ static int create_nic(struct ur_engine *e)
 				   .mac = e->info.mac,
 				   .mtu = e->info.mtu,
 				   .ctx = e,
-				   .elsewhere = elsewhere,
+				   .other_answers = other_answers,
 				   .orphaned = orphaned,
 				   .cc = e->cfg.cc != 0,
 				   .reach = ur_reach_supported() ? ur_reach : NULL,
@@ -343,7 +343,7 @@ static void refresh(struct ur_engine *e)
 }
 
 /*
- * The link of a port of our own, of which nobody brings news. From the progress thread, without the shard: a device may take its time to
+ * The link of a port of our own, whose changes nobody announces. From the progress thread, without the shard: a device may take its time to
  * answer.
  */
 void ur_device_look_at_link(struct ur_engine *e)

@@ -25,8 +25,8 @@ static struct {
 	struct ur_engine *engine;
 	pid_t pid; /* whose engine it is */
 	struct sigaction old[SIGNALS];
-	atomic_int sig;     /* what the progress thread is asked for; 0: nothing */
-	atomic_bool thanks; /* it will end the process itself: the handler shall return */
+	atomic_int sig;          /* what the progress thread is asked for; 0: nothing */
+	atomic_bool thread_ends; /* the progress thread will end the process itself: the handler shall return */
 	atomic_bool done;
 } at_end;
 
@@ -44,7 +44,7 @@ static bool wait_done(void)
 	const struct timespec ms = {.tv_nsec = 1000000};
 
 	for (unsigned i = 0; i < PATIENCE_MS && !atomic_load(&at_end.done); i++) {
-		if (atomic_load(&at_end.thanks))
+		if (atomic_load(&at_end.thread_ends))
 			return false;
 		nanosleep(&ms, NULL);
 	}
@@ -89,7 +89,7 @@ static struct ur_nic *take_shard(struct ur_engine *e)
 	}
 	if (nic)
 		return nic;
-	atomic_store(&at_end.thanks, true);
+	atomic_store(&at_end.thread_ends, true);
 	return ur_engine_lock(e);
 }
 
@@ -107,7 +107,7 @@ void ur_ending_serve(struct ur_engine *e)
 		ur_capture_flush(nic->capture);
 	ur_engine_unlock(e);
 	atomic_store(&at_end.done, true);
-	if (atomic_load(&at_end.thanks)) {
+	if (atomic_load(&at_end.thread_ends)) {
 		restore(sig);
 		kill(getpid(), sig);
 	}
@@ -121,7 +121,7 @@ static void install(struct ur_engine *e)
 	at_end.engine = e;
 	at_end.pid = getpid();
 	atomic_store(&at_end.done, false);
-	atomic_store(&at_end.thanks, false);
+	atomic_store(&at_end.thread_ends, false);
 	sigemptyset(&ours.sa_mask);
 	for (unsigned i = 0; i < SIGNALS; i++) {
 		if (sigaction(signals[i], NULL, &old) || old.sa_flags & SA_SIGINFO)

@@ -43,7 +43,7 @@ struct ur_greeter {
 	int listener, stop_fd;
 	pthread_t thread;
 	_Atomic(struct ur_sibling *) came[UR_SLOTS];
-	atomic_bool news;
+	atomic_bool changed;
 	/* the thread's: */
 	uint32_t met[UR_SLOTS];      /* ids of those that we have */
 	int asked[UR_SLOTS];         /* connections to those that have not answered yet; -1: none */
@@ -177,7 +177,7 @@ static void meet(struct ur_greeter *g, const struct greeting *who, const int fds
 	if (s && g->met[s->slot] != s->id) {
 		g->met[s->slot] = s->id;
 		s = atomic_exchange(&g->came[s->slot], s);
-		atomic_store(&g->news, true);
+		atomic_store(&g->changed, true);
 		shout(g->own);
 	}
 	if (s)
@@ -418,9 +418,9 @@ bool ur_greeter_close(struct ur_greeter *g)
 	return true;
 }
 
-bool ur_greeter_news(struct ur_greeter *g)
+bool ur_greeter_changed(struct ur_greeter *g)
 {
-	return ur_unlikely(atomic_load_explicit(&g->news, memory_order_relaxed)) && atomic_exchange(&g->news, false);
+	return ur_unlikely(atomic_load_explicit(&g->changed, memory_order_relaxed)) && atomic_exchange(&g->changed, false);
 }
 
 struct ur_sibling *ur_greeter_take(struct ur_greeter *g, uint8_t slot)

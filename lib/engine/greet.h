@@ -30,7 +30,7 @@ bool ur_greeter_close(struct ur_greeter *g);
 void ur_greeter_abandon(struct ur_greeter *g);
 
 /* Has anybody come since it was last asked? No system call. */
-bool ur_greeter_news(struct ur_greeter *g);
+bool ur_greeter_changed(struct ur_greeter *g);
 /* Who came for that slot and has not been taken over: the caller's from now on. NULL: nobody. */
 struct ur_sibling *ur_greeter_take(struct ur_greeter *g, uint8_t slot);
 

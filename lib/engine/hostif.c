@@ -374,26 +374,26 @@ int ur_hostif_monitor(void)
 	return fd;
 }
 
-struct news {
+struct changes {
 	int ifindex;
 	bool changed;
 	void (*failed)(void *ctx, const struct ur_gid *neighbour);
 	void *ctx;
 };
 
-static int take_news(const struct nlmsghdr *nlh, void *data)
+static int take_change(const struct nlmsghdr *nlh, void *data)
 {
 	const struct ndmsg *nd = mnl_nlmsg_get_payload(nlh);
-	struct news *news = data;
+	struct changes *changes = data;
 	struct nlattr *a;
 	struct ur_gid gid;
 
 	if (nlh->nlmsg_type != RTM_NEWNEIGH && nlh->nlmsg_type != RTM_DELNEIGH) {
-		news->changed = true;
+		changes->changed = true;
 		return MNL_CB_OK;
 	}
 	if (nlh->nlmsg_type != RTM_NEWNEIGH || nlh->nlmsg_len < MNL_ALIGN(sizeof(*nlh)) + sizeof(*nd) || !(nd->ndm_state & NUD_FAILED) ||
-	    nd->ndm_ifindex != news->ifindex)
+	    nd->ndm_ifindex != changes->ifindex)
 		return MNL_CB_OK;
 	mnl_attr_for_each(a, nlh, sizeof(*nd))
 	{
@@ -401,14 +401,14 @@ static int take_news(const struct nlmsghdr *nlh, void *data)
 			continue;
 		gid = gid_of_attr(a, nd->ndm_family);
 		if (!ur_gid_is_zero(&gid))
-			news->failed(news->ctx, &gid);
+			changes->failed(changes->ctx, &gid);
 	}
 	return MNL_CB_OK;
 }
 
 bool ur_hostif_changed(int monitor, int ifindex, void (*failed)(void *ctx, const struct ur_gid *neighbour), void *ctx)
 {
-	struct news news = {.ifindex = ifindex, .failed = failed, .ctx = ctx};
+	struct changes changes = {.ifindex = ifindex, .failed = failed, .ctx = ctx};
 	union {
 		struct nlmsghdr align;
 		char bytes[8192];
@@ -420,11 +420,11 @@ bool ur_hostif_changed(int monitor, int ifindex, void (*failed)(void *ctx, const
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno != ENOBUFS)
-			return news.changed;
+			return changes.changed;
 		if (n < 0) /* messages were lost, so something changed */
-			news.changed = true;
+			changes.changed = true;
 		else
-			mnl_cb_run(&buf, (size_t)n, 0, 0, take_news, &news);
+			mnl_cb_run(&buf, (size_t)n, 0, 0, take_change, &changes);
 	}
 }
 

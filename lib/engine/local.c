@@ -282,11 +282,11 @@ static bool anything(const struct ur_local *l)
 }
 
 /* Of one that has died, what it sent has been read: its memory can go. One a time, since to ask takes a system call. */
-static void bury(struct ur_local *l)
+static void forget_ended(struct ur_local *l)
 {
 	if (!l->knowns)
 		return;
-	ur_registry_bury(l->registry, l->known[l->turn++ % l->knowns]);
+	ur_registry_forget(l->registry, l->known[l->turn++ % l->knowns]);
 	look_around(l);
 }
 
@@ -301,7 +301,7 @@ bool ur_local_sleep(struct ur_local *l, bool asleep)
 		look_around(l);
 		if (anything(l))
 			return false;
-		bury(l);
+		forget_ended(l);
 		return true;
 	}
 	(void)!read(l->own->wake_fd, &drained, sizeof(drained));

@@ -97,7 +97,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				    .tell = nic_tell};
 	struct ur_cm_config cm = {.ctx = nic,
 				  .send = ur_nic_send_mad,
-				  .elsewhere = ur_nic_elsewhere,
+				  .other_answers = ur_nic_other_answers,
 				  .orphaned = ur_nic_orphaned,
 				  .in_use = nic_qp_in_use,
 				  .will = nic->cfg.will || nic->cfg.alive ? ur_nic_will : NULL,

@@ -46,8 +46,8 @@ struct ur_nic_config {
 	bool (*reach)(void *at, uint64_t len, bool write); /* as in ur_tp_config, and so is this: */
 	bool (*copy)(void *to, const void *from, uint64_t len, bool write);
 	void *ctx;
-	/* As ur_cm_config.elsewhere; NULL means that nobody else listens. */
-	bool (*elsewhere)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
+	/* As ur_cm_config.other_answers; NULL means that nobody else listens. */
+	bool (*other_answers)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
 	/* As ur_cm_config.orphaned. */
 	bool (*orphaned)(void *ctx, uint8_t slot);
 	/* Does a process of this host have the slot? NULL: there are no others. */

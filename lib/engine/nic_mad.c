@@ -7,11 +7,11 @@
 
 #define SIBLINGS_NS (500 * UR_NS_PER_MS)
 
-bool ur_nic_elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
+bool ur_nic_other_answers(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 {
 	struct ur_nic *nic = ctx;
 
-	return nic->cfg.elsewhere && nic->cfg.elsewhere(nic->cfg.ctx, service_id, dst);
+	return nic->cfg.other_answers && nic->cfg.other_answers(nic->cfg.ctx, service_id, dst);
 }
 
 bool ur_nic_orphaned(void *ctx, uint8_t slot)
@@ -30,20 +30,20 @@ static enum ur_cm_peer peer_is(void *ctx, const struct ur_gid *peer, uint32_t id
 
 	if (ur_net_gid_find(nic->net, peer) < 0)
 		return UR_CM_PEER_REMOTE;
-	return id >> 24 == nic->cfg.slot || nic->cfg.alive(nic->cfg.ctx, (uint8_t)(id >> 24)) ? UR_CM_PEER_SIBLING : UR_CM_PEER_DEAD;
+	return id >> 24 == nic->cfg.slot || nic->cfg.alive(nic->cfg.ctx, (uint8_t)(id >> 24)) ? UR_CM_PEER_SIBLING : UR_CM_PEER_ENDED;
 }
 
-static void look_for_the_dead(struct ur_timer *t, ur_time now)
+static void check_siblings(struct ur_timer *t, ur_time now)
 {
 	struct ur_nic *nic = ur_container_of(t, struct ur_nic, siblings);
 
-	if (ur_cm_bury(nic->cm, peer_is, now))
+	if (ur_cm_check_peers(nic->cm, peer_is, now))
 		ur_timer_arm(nic->wheel, t, now + SIBLINGS_NS);
 }
 
 void ur_nic_mad_init(struct ur_nic *nic)
 {
-	ur_timer_init(&nic->siblings, look_for_the_dead);
+	ur_timer_init(&nic->siblings, check_siblings);
 }
 
 /* Those on this host find out themselves. Into a VLAN a datagram of the kernel's would not go. */

@@ -170,7 +170,7 @@ static void replace(struct ur_registry *r, unsigned slot, struct ur_sibling *s)
 
 uint32_t ur_registry_meet(struct ur_registry *r)
 {
-	if (!r->greeter || ur_likely(!ur_greeter_news(r->greeter)))
+	if (!r->greeter || ur_likely(!ur_greeter_changed(r->greeter)))
 		return r->changes;
 	for (unsigned s = 1; s < UR_SLOTS; s++) {
 		struct ur_sibling *came = ur_greeter_take(r->greeter, (uint8_t)s);
@@ -186,7 +186,7 @@ const struct ur_sibling *ur_registry_sibling(const struct ur_registry *r, uint8_
 	return r->sibling[slot];
 }
 
-void ur_registry_bury(struct ur_registry *r, uint8_t slot)
+void ur_registry_forget(struct ur_registry *r, uint8_t slot)
 {
 	if (r->sibling[slot] && !ur_registry_alive(r, slot))
 		replace(r, slot, NULL);
@@ -320,7 +320,7 @@ bool ur_registry_orphaned(struct ur_registry *r, uint8_t slot)
 	return !lower_one_started(r);
 }
 
-bool ur_registry_elsewhere(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
+bool ur_registry_other_answers(struct ur_registry *r, uint16_t ps, uint16_t port, const struct ur_gid *dst)
 {
 	return ur_registry_listened_on(r, ps, port, dst) || ur_registry_left(r, port, dst) || lower_one_started(r);
 }

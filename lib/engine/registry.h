@@ -39,10 +39,10 @@ void ur_registry_started(struct ur_registry *r, const char *kind);
 const struct ur_own_page *ur_registry_page(const struct ur_registry *r);
 /* Takes in whoever has introduced himself. A number that changes when one of those that are known has come or gone. */
 uint32_t ur_registry_meet(struct ur_registry *r);
-/* The process of this user that has the slot, or had it last; NULL when none is known. Valid until the next call of `meet` or `bury`. */
+/* The process of this user that has the slot, or had it last; NULL when none is known. Valid until the next call of `meet` or `forget`. */
 const struct ur_sibling *ur_registry_sibling(const struct ur_registry *r, uint8_t slot);
-/* Forgets who had the slot, if he is dead. */
-void ur_registry_bury(struct ur_registry *r, uint8_t slot);
+/* Forgets the process that had the slot, if it has ended. */
+void ur_registry_forget(struct ur_registry *r, uint8_t slot);
 
 /*
  * The processes that share a socket's port, in the order in which they joined; when one goes, the last takes its place (ur_udp_steer).
@@ -78,7 +78,7 @@ int ur_registry_move(struct ur_registry *r, uint16_t port_space, const struct ur
  * this user did so less than UR_CM_LEFT ago and may do so again, or another one (that with the lowest slot of those that have started)
  * refuses it.
  */
-bool ur_registry_elsewhere(struct ur_registry *r, uint16_t port_space, uint16_t port, const struct ur_gid *dst);
+bool ur_registry_other_answers(struct ur_registry *r, uint16_t port_space, uint16_t port, const struct ur_gid *dst);
 
 /* Nobody has the slot, and of those of this user that have started this process has the lowest: it answers what is for its last owner. */
 bool ur_registry_orphaned(struct ur_registry *r, uint8_t slot);

@@ -55,7 +55,7 @@ struct ur_net {
 	struct ur_list local, mcast; /* paths that need no neighbour */
 	struct ur_list orphans;	     /* paths whose address was taken away: they fail until they are opened anew */
 	struct ur_list orphaned;     /* those of them that have not been told yet */
-	struct ur_timer news;	     /* tells paths what happened in calls that have no `now` */
+	struct ur_timer notify;	     /* tells paths what happened in calls that have no `now` */
 	struct ur_list group_links;  /* of struct ur_group_link */
 	unsigned ngroups;
 	struct ur_rng rng;
@@ -164,7 +164,7 @@ void ur_net_paths_changed(struct ur_neigh *n, ur_time now);
 void ur_net_paths_orphan(struct ur_net *net, const struct ur_gid *gid);
 /* Paths that were waiting for our MAC address alone are told at the next turn of the wheel. */
 void ur_net_paths_set_smac(struct ur_net *net);
-void ur_net_paths_news(struct ur_timer *t, ur_time now);
+void ur_net_paths_notify(struct ur_timer *t, ur_time now);
 void ur_net_paths_forget(struct ur_list *paths);
 
 #endif

@@ -26,7 +26,7 @@ int ur_net_create(const struct ur_net_config *c, struct ur_net **out)
 	ur_list_init(&net->mcast);
 	ur_list_init(&net->orphans);
 	ur_list_init(&net->orphaned);
-	ur_timer_init(&net->news, ur_net_paths_news);
+	ur_timer_init(&net->notify, ur_net_paths_notify);
 	ur_list_init(&net->group_links);
 	net->rng.state = c->seed;
 	for (unsigned i = 0; i < UR_NEIGH_BUCKETS; i++)
@@ -45,7 +45,7 @@ void ur_net_destroy(struct ur_net *net)
 	ur_net_paths_forget(&net->mcast);
 	ur_net_paths_forget(&net->orphans);
 	ur_net_paths_forget(&net->orphaned);
-	ur_timer_cancel(net->cfg.wheel, &net->news);
+	ur_timer_cancel(net->cfg.wheel, &net->notify);
 	free(net->routes);
 	free(net->gids);
 	free(net);

@@ -153,7 +153,7 @@ void ur_net_paths_orphan(struct ur_net *net, const struct ur_gid *gid)
 	take_matching(&net->orphaned, &net->mcast, gid);
 	for (struct ur_list *l = net->neighs.next; l != &net->neighs; l = l->next)
 		take_matching(&net->orphaned, &ur_container_of(l, struct ur_neigh, lru)->paths, gid);
-	ur_timer_arm(net->cfg.wheel, &net->news, 0);
+	ur_timer_arm(net->cfg.wheel, &net->notify, 0);
 }
 
 static void set_smac(const struct ur_list *paths, const struct ur_mac *mac)
@@ -186,12 +186,12 @@ void ur_net_paths_set_smac(struct ur_net *net)
 	set_smac(&net->local, &net->mac);
 	for (struct ur_list *l = net->local.next; l != &net->local; l = l->next)
 		ur_path_set_dmac(&path_of(l)->wire, &net->mac);
-	ur_timer_arm(net->cfg.wheel, &net->news, 0);
+	ur_timer_arm(net->cfg.wheel, &net->notify, 0);
 }
 
-void ur_net_paths_news(struct ur_timer *t, ur_time now)
+void ur_net_paths_notify(struct ur_timer *t, ur_time now)
 {
-	struct ur_net *net = ur_container_of(t, struct ur_net, news);
+	struct ur_net *net = ur_container_of(t, struct ur_net, notify);
 	struct ur_list todo, *l;
 
 	take_all(&todo, &net->orphaned);

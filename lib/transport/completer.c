@@ -205,7 +205,7 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
 		ur_qp_count(qp, UR_C_PACKET_SEQ_ERR);
 		ur_window_shed(qp);
 		retry(qp, UR_TRACE_CAUSE_SEQ_NAK, now);
-		qp->req.vague = qp->req.una;
+		qp->req.resent = qp->req.una;
 		qp->req.since_ack = qp->req.ack_every; /* does it go on, and how long does that take? */
 	} else if (code < ur_array_size(status)) {
 		ur_req_fail(qp, (enum ibv_wc_status)status[code], syndrome);
@@ -305,7 +305,7 @@ static bool response_ok(const struct ur_qp *qp, const struct ur_swqe *w, uint32_
 
 	if (p->payload_len != len || !(flags & UR_OPF_PAYLOAD))
 		return false;
-	if (ur_unlikely(ur_psn_diff(qp->req.loose, p->bth.psn) > 0))
+	if (ur_unlikely(ur_psn_diff(qp->req.split, p->bth.psn) > 0))
 		return true;
 	if (!(flags & UR_OPF_LAST) == end)
 		return false;
@@ -457,7 +457,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	ur_qp_count(qp, UR_C_ACK_TIMEOUT);
 	r->hole = false;
 	r->probes = 0;
-	r->vague = r->max;
+	r->resent = r->max;
 	ur_window_halve(qp);
 	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);
 	settle(qp);

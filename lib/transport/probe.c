@@ -49,7 +49,7 @@ void ur_probe(struct ur_qp *qp, ur_time now)
 	UR_TRACE(qp->tp->trace, PROBE, qp->qpn, r->una, r->next, r->probes);
 	r->probed = true;
 	r->rtt_at = 0;
-	r->vague = r->max;
+	r->resent = r->max;
 	if (ur_reread_again(qp, now))
 		return;
 	r->probe = UR_PROBE_OLDEST;

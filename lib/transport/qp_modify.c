@@ -205,7 +205,7 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 	struct ur_requester *r = &qp->req;
 
 	if (mask & IBV_QP_SQ_PSN)
-		r->una = r->next = r->max = r->restart = r->hi = r->scan = r->loose = r->vague = r->grow_from = a->sq_psn & UR_PSN_MASK;
+		r->una = r->next = r->max = r->restart = r->hi = r->scan = r->split = r->resent = r->grow_from = a->sq_psn & UR_PSN_MASK;
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		qp->attr.max_rd_atomic = r->max_rd = a->max_rd_atomic;
 	if (mask & IBV_QP_TIMEOUT) {

@@ -148,13 +148,13 @@ struct ur_requester {
 	uint32_t window, window_max; /* packets */
 	uint32_t ack_every;
 	uint32_t grow_from; /* `una` when the window last changed */
-	uint32_t vague;     /* an acknowledgement of a PSN before it may be that of an earlier transmission */
+	uint32_t resent;    /* a PSN before it may have been sent more than once: an acknowledgement of it times nothing */
 	uint32_t rtt_psn;   /* the packet that is timed, since rtt_at; 0: none is */
 	ur_time rtt_at;
 	uint32_t srtt, rttvar, rtt_min; /* ns; 0: not measured yet */
 	/* reread.c */
 	bool one_hole;            /* the peer repeats only upwards: nothing is asked for before what is missing first has come */
-	uint32_t hi, scan, loose; /* before `loose` READ responses may begin and end a message anywhere */
+	uint32_t hi, scan, split; /* before `split` READ responses may begin and end a message anywhere */
 	ur_time round_at;
 	uint64_t ahead[UR_AHEAD / 64], asked[UR_AHEAD / 64], asked_before[UR_AHEAD / 64];
 	/* told.c */

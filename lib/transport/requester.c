@@ -323,7 +323,7 @@ static bool build_probe(struct ur_qp *qp, struct ur_pkt *p)
 	w = ur_sq_at(qp, index);
 	if (ur_swqe_is_read(w)) {
 		build_read(qp, w, p);
-		ur_reread_loosen(r, r->next);
+		ur_reread_split(r, r->next);
 	} else if (ur_swqe_in(w, UR_WRS_ANSWERED)) {
 		ok = !build_atomic(qp, w, p);
 	} else {
@@ -405,7 +405,7 @@ static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
  */
 static void start_clock(struct ur_requester *r, const struct ur_pkt *p, ur_time now)
 {
-	if (r->rtt_at || !p->bth.ackreq || ur_psn_diff(p->bth.psn, r->vague) < 0)
+	if (r->rtt_at || !p->bth.ackreq || ur_psn_diff(p->bth.psn, r->resent) < 0)
 		return;
 	r->rtt_psn = p->bth.psn;
 	r->rtt_at = now;

@@ -137,10 +137,10 @@ bool ur_reread_again(struct ur_qp *qp, ur_time now)
 	return r->reread;
 }
 
-void ur_reread_loosen(struct ur_requester *r, uint32_t upto)
+void ur_reread_split(struct ur_requester *r, uint32_t upto)
 {
-	if (ur_psn_diff(upto, r->loose) > 0 || ur_psn_diff(r->loose, r->una) < 0)
-		r->loose = upto;
+	if (ur_psn_diff(upto, r->split) > 0 || ur_psn_diff(r->split, r->una) < 0)
+		r->split = upto;
 }
 
 bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p)
@@ -159,7 +159,7 @@ bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p)
 		set(r->asked, r->scan);
 		r->scan = ur_psn_add(r->scan, 1);
 	}
-	ur_reread_loosen(r, r->scan);
+	ur_reread_split(r, r->scan);
 	ur_req_put_read(qp, w, psn, n, p);
 	UR_TRACE(qp->tp->trace, REREAD, qp->qpn, psn, n);
 	ur_qp_count(qp, UR_C_RETRANSMIT);

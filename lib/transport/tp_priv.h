@@ -449,8 +449,8 @@ enum ur_reread ur_reread_known(struct ur_qp *qp, uint32_t upto, ur_time now);
 bool ur_reread_again(struct ur_qp *qp, ur_time now);
 /* A request for the next hole. False when there is none. */
 bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p);
-/* READ responses before `upto` may begin and end messages anywhere. */
-void ur_reread_loosen(struct ur_requester *r, uint32_t upto);
+/* READs before `upto` are asked for in other pieces as well: their responses may begin and end messages anywhere. */
+void ur_reread_split(struct ur_requester *r, uint32_t upto);
 /* Keeps a response beyond a hole. False when it cannot or need not be kept. */
 bool ur_reread_take(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p);
 /* Completes what is there behind `una`, which was a hole. */

@@ -72,7 +72,7 @@ static void reduce(struct ur_qp *qp, uint32_t window)
 		if (w->rd_shift > shift)
 			w->rd_shift = shift;
 	}
-	r->loose = r->max; /* responses of other pieces are still on their way */
+	r->split = r->max; /* responses of other pieces are still on their way */
 }
 
 void ur_window_halve(struct ur_qp *qp)

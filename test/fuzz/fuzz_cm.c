@@ -55,7 +55,7 @@ static void send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[U
 		f->asked = m.sidr_req.request_id;
 }
 
-static bool elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
+static bool other_answers(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 {
 	(void)ctx;
 	(void)dst;
@@ -233,7 +233,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct ur_gid any;
 	struct fuzz f = {.in = data, .left = size, .wheel = ur_wheel_create(0)};
-	struct ur_cm_config c = {.ctx = &f, .send = send_mad, .elsewhere = elsewhere, .wheel = f.wheel, .slot = SLOT};
+	struct ur_cm_config c = {.ctx = &f, .send = send_mad, .other_answers = other_answers, .wheel = f.wheel, .slot = SLOT};
 	const struct ur_seed seed = ur_seed_of(0);
 	struct ur_random random;
 	struct ur_cm_listener *l;

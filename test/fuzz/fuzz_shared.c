@@ -409,7 +409,7 @@ static void ask_around(void)
 	uint8_t slots[256];
 
 	switch (ur_rng_below(&rng, 5)) {
-	case 0: ur_registry_elsewhere(r, TCP, (uint16_t)(1000 + ur_rng_below(&rng, PORTS)), &ur_gid_all); break;
+	case 0: ur_registry_other_answers(r, TCP, (uint16_t)(1000 + ur_rng_below(&rng, PORTS)), &ur_gid_all); break;
 	case 1: ur_registry_orphaned(r, (uint8_t)ur_rng_below(&rng, 256)); break;
 	case 2:
 		if (ur_registry_sharers_begin(r, slots, ur_rng_below(&rng, 2)) > 255)

@@ -71,13 +71,13 @@ static void write_will(void *ctx, uint32_t *place, const struct ur_cm_addr *to, 
 	memcpy(w->mad, mad, UR_MAD_LEN);
 }
 
-static bool is_elsewhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
+static bool answers(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 {
 	struct side_ref *r = ctx;
 
 	(void)service_id;
 	CU_ASSERT(ur_gid_eq(dst, &r->h->side[r->side].gid));
-	return r->h->side[r->side].elsewhere;
+	return r->h->side[r->side].other_answers;
 }
 
 static bool is_in_use(void *ctx, uint32_t qpn, ur_time now)
@@ -101,7 +101,7 @@ void hx_init(struct hx *h, uint64_t seed)
 	h->wheel = ur_wheel_create(h->now);
 	for (int i = 0; i < 2; i++) {
 		struct side_ref *r = malloc(sizeof(*r));
-		struct ur_cm_config c = {.ctx = r, .send = send_mad, .elsewhere = is_elsewhere, .in_use = is_in_use, .will = write_will};
+		struct ur_cm_config c = {.ctx = r, .send = send_mad, .other_answers = answers, .in_use = is_in_use, .will = write_will};
 
 		if (!r)
 			abort();

@@ -48,7 +48,7 @@ struct hx_side {
 	struct ur_cm *cm;
 	struct ur_counters counters;
 	struct ur_gid gid;
-	bool elsewhere;
+	bool other_answers;
 	uint32_t in_use; /* a QP that is, or 0 */
 	unsigned sent[HX_ATTRS]; /* by attribute - UR_CM_REQ, retries included, losses too */
 	uint8_t last[HX_ATTRS][UR_MAD_LEN];

@@ -164,7 +164,7 @@ static void rx__unsupported_gets_an_answer(void)
 	CU_ASSERT_EQUAL(a.sidr_rep.status, 1);
 	CU_ASSERT_EQUAL(a.sidr_rep.request_id, 0x1234);
 	CU_ASSERT_EQUAL(a.mad.tid, 5);
-	h.side[1].elsewhere = true;
+	h.side[1].other_answers = true;
 	hx_inject_msg(&h, 1, &m);
 	CU_ASSERT_EQUAL(HX_SENT(&h, 1, SIDR_REP), 1);
 

@@ -73,7 +73,7 @@ static void keep(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MA
 	f->nsent++;
 }
 
-static bool nowhere(void *ctx, uint64_t service_id, const struct ur_gid *dst)
+static bool no_other(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 {
 	(void)ctx;
 	(void)service_id;
@@ -92,7 +92,7 @@ static void take_conn(void *owner, struct ur_cm_conn *conn, const struct ur_cm_e
 
 static void setup(struct fixture *f, uint64_t guid)
 {
-	struct ur_cm_config c = {.ctx = f, .send = keep, .elsewhere = nowhere, .counters = &f->counters, .ca_guid = guid, .slot = 9};
+	struct ur_cm_config c = {.ctx = f, .send = keep, .other_answers = no_other, .counters = &f->counters, .ca_guid = guid, .slot = 9};
 
 	const struct ur_seed seed = ur_seed_of(0);
 	struct ur_random random;

@@ -116,17 +116,17 @@ static void will__ends_with_the_connection(void)
 }
 
 static const struct hx *asked_of;
-static uint8_t dead_slot;
+static uint8_t ended_slot;
 
 static enum ur_cm_peer of_this_host(void *ctx, const struct ur_gid *peer, uint32_t id)
 {
 	(void)ctx;
 	CU_ASSERT(ur_gid_eq(peer, &asked_of->side[0].gid));
-	return id >> 24 == dead_slot ? UR_CM_PEER_DEAD : UR_CM_PEER_SIBLING;
+	return id >> 24 == ended_slot ? UR_CM_PEER_ENDED : UR_CM_PEER_SIBLING;
 }
 
 /* Processes of one host look whether their peers live: connections of the dead end as by a DREQ, once. */
-static void bury__dead_siblings(void)
+static void check_peers__ended_siblings(void)
 {
 	struct hx_pair p;
 	struct hx h;
@@ -134,12 +134,12 @@ static void bury__dead_siblings(void)
 	hx_init(&h, 11);
 	p = hx_established(&h);
 	asked_of = &h;
-	dead_slot = 8;
-	CU_ASSERT_EQUAL(ur_cm_bury(h.side[1].cm, of_this_host, h.now), 1);
+	ended_slot = 8;
+	CU_ASSERT_EQUAL(ur_cm_check_peers(h.side[1].cm, of_this_host, h.now), 1);
 	CU_ASSERT_EQUAL(hx_state(p.server), UR_CM_ESTABLISHED);
-	dead_slot = 7; /* the client's */
+	ended_slot = 7; /* the client's */
 	for (int i = 0; i < 2; i++) {
-		CU_ASSERT_EQUAL(ur_cm_bury(h.side[1].cm, of_this_host, h.now), 0);
+		CU_ASSERT_EQUAL(ur_cm_check_peers(h.side[1].cm, of_this_host, h.now), 0);
 		CU_ASSERT_EQUAL(p.server->got[UR_CM_EV_DREQ], 1);
 		CU_ASSERT_EQUAL(hx_state(p.server), UR_CM_TIMEWAIT);
 	}
@@ -155,5 +155,5 @@ void ur_suite_cm_farewell(void)
 	CU_ADD_TEST(s, kill__while_disconnecting);
 	CU_ADD_TEST(s, kill__after_an_answer_that_was_lost);
 	CU_ADD_TEST(s, will__ends_with_the_connection);
-	CU_ADD_TEST(s, bury__dead_siblings);
+	CU_ADD_TEST(s, check_peers__ended_siblings);
 }

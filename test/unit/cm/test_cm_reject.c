@@ -184,7 +184,7 @@ static void req__for_a_service_elsewhere_is_left_alone(void)
 	struct hx h;
 
 	hx_init(&h, 6);
-	h.side[1].elsewhere = true;
+	h.side[1].other_answers = true;
 	hx_connect(&h, 0, HX_SERVICE);
 	hx_run(&h, h.now + 10 * HX_MS);
 	CU_ASSERT_EQUAL(HX_SENT(&h, 1, REJ), 0);
@@ -349,7 +349,7 @@ static void rej__stale_leads_through_timewait(void)
 	struct hx h;
 
 	hx_init(&h, 11);
-	h.side[1].elsewhere = true;
+	h.side[1].other_answers = true;
 	c = hx_connect(&h, 0, HX_SERVICE);
 	m.rej.remote_comm_id = c->conn->local_id;
 	m.rej.reason = UR_CM_REJ_STALE_CONN;

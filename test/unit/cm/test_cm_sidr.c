@@ -251,7 +251,7 @@ static void sidr__nobody_listens(void)
 	CU_ASSERT_EQUAL(c.got[UR_CM_SIDR_EV_REP], 1);
 	CU_ASSERT_EQUAL(c.msg.sidr_rep.status, UR_CM_SIDR_UNSUPPORTED);
 	drop(&c);
-	h.side[1].elsewhere = true; /* another process does */
+	h.side[1].other_answers = true; /* another process does */
 	ask(&h, &c);
 	hx_run(&h, h.now + 10 * HX_MS);
 	CU_ASSERT_EQUAL(HX_COUNTER(&h, 1, RX_OTHER_SLOT), 1);
@@ -267,7 +267,7 @@ static void sidr__the_wrong_kind_of_listener(void)
 	struct hx h;
 
 	hx_init(&h, 10);
-	h.side[1].elsewhere = true; /* does not matter: the service is here */
+	h.side[1].other_answers = true; /* does not matter: the service is here */
 	listen_at(&h, 1, HX_PLAIN_SERVICE, &s);
 	l = hx_listen(&h, 1, SERVICE);
 	ask(&h, &c);

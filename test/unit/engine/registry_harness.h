@@ -51,7 +51,7 @@ static inline void close_here(void)
 
 /* --- the other process --- */
 
-enum op { OP_SLOT, OP_BIND, OP_RELEASE, OP_LISTEN, OP_ELSEWHERE, OP_STARTED, OP_KNOWS, OP_CLOSE };
+enum op { OP_SLOT, OP_BIND, OP_RELEASE, OP_LISTEN, OP_OTHER_ANSWERS, OP_STARTED, OP_KNOWS, OP_CLOSE };
 
 struct request {
 	enum op op;
@@ -74,7 +74,7 @@ static inline struct reply serve(struct ur_registry *r, const struct request *q)
 	case OP_BIND: a.result = ur_registry_bind(r, q->port_space, &q->gid, q->on, &a.port); break;
 	case OP_RELEASE: ur_registry_release(r, q->port_space, &q->gid, q->port); break;
 	case OP_LISTEN: a.result = ur_registry_listen(r, q->port_space, &q->gid, q->port, q->on); break;
-	case OP_ELSEWHERE: a.result = ur_registry_elsewhere(r, q->port_space, q->port, &q->gid); break;
+	case OP_OTHER_ANSWERS: a.result = ur_registry_other_answers(r, q->port_space, q->port, &q->gid); break;
 	case OP_STARTED: ur_registry_started(r, "udp"); break;
 	case OP_KNOWS:
 		ur_registry_meet(r);
@@ -149,7 +149,7 @@ static inline int listen_there(struct proc *p, uint16_t ps, const struct ur_gid 
 
 static inline bool elsewhere_there(struct proc *p, uint16_t port)
 {
-	return ask(p, (struct request){.op = OP_ELSEWHERE, .port_space = TCP, .gid = x, .port = port}).result;
+	return ask(p, (struct request){.op = OP_OTHER_ANSWERS, .port_space = TCP, .gid = x, .port = port}).result;
 }
 
 static inline void close_there(struct proc *p)

@@ -287,12 +287,12 @@ static void registry_elsewhere__families(void)
 
 	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &any6, false, &(uint16_t){7000}), 0);
 	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &any6, 7000, true), 0);
-	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &v6));
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	CU_ASSERT_TRUE(ur_registry_other_answers(r, TCP, 7000, &v6));
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7000, &x));
 	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &any4, false, &(uint16_t){7001}), 0);
 	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &any4, 7001, true), 0);
-	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7001, &x));
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7001, &v6));
+	CU_ASSERT_TRUE(ur_registry_other_answers(r, TCP, 7001, &x));
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7001, &v6));
 }
 
 static void registry_elsewhere__listeners(void)
@@ -303,24 +303,24 @@ static void registry_elsewhere__listeners(void)
 	uint16_t port = 7001;
 
 	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7000), 0);
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x)); /* bound is not listening */
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7000, &x)); /* bound is not listening */
 	listen_there(p, TCP, &x, 7000, true);
-	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &y));
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, UDP, 7000, &x));
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7001, &x));
+	CU_ASSERT_TRUE(ur_registry_other_answers(r, TCP, 7000, &x));
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7000, &y));
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, UDP, 7000, &x));
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7001, &x));
 	CU_ASSERT_FALSE(elsewhere_there(p, 7000));   /* the listener itself */
 	ur_registry_listen(r, TCP, &x, 7000, false); /* not ours: nothing happens */
-	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	CU_ASSERT_TRUE(ur_registry_other_answers(r, TCP, 7000, &x));
 	CU_ASSERT_EQUAL(bind_there(p, TCP, &any, false, 7002), 0);
 	listen_there(p, TCP, &any, 7002, true);
-	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7002, &y));
+	CU_ASSERT_TRUE(ur_registry_other_answers(r, TCP, 7002, &y));
 	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &port), 0);
 	ur_registry_listen(r, TCP, &x, 7001, true);
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7001, &x));
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7001, &x));
 	CU_ASSERT_TRUE(elsewhere_there(p, 7001));
 	proc_kill(p);
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7002, &y));
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7002, &y));
 }
 
 /* Who has stopped listening may listen again: nobody else says meanwhile that there is no listener. */
@@ -333,13 +333,13 @@ static void registry_elsewhere__left(void)
 	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &x, 7000, true), 0);
 	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &x, 7000, false), 0);
 	ur_registry_release(other, TCP, &x, 7000);
-	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
-	CU_ASSERT_TRUE(ur_registry_elsewhere(r, UDP, 7000, &x)); /* perftest comes again by another port space */
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7001, &x));
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &y));
-	CU_ASSERT_FALSE(ur_registry_elsewhere(other, TCP, 7000, &x)); /* its own connection manager knows */
+	CU_ASSERT_TRUE(ur_registry_other_answers(r, TCP, 7000, &x));
+	CU_ASSERT_TRUE(ur_registry_other_answers(r, UDP, 7000, &x)); /* perftest comes again by another port space */
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7001, &x));
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7000, &y));
+	CU_ASSERT_FALSE(ur_registry_other_answers(other, TCP, 7000, &x)); /* its own connection manager knows */
 	left->last[0].at -= UR_CM_LEFT;
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7000, &x));
 }
 
 static void start_three(struct proc *p[3])

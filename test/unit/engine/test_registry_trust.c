@@ -97,17 +97,17 @@ static void trust__other_user(void)
 	/* What is bound is each user's own. */
 	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7000), 0);
 	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){7000}), 0);
-	/* What is listened on is not, and who listens elsewhere is seen. */
+	/* What is listened on is not, and who listens is seen. */
 	CU_ASSERT_EQUAL(listen_there(p, TCP, &x, 7000, true), 0);
 	CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &x, 7000, true), EADDRINUSE);
-	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7000, &y));
+	CU_ASSERT_TRUE(ur_registry_other_answers(r, TCP, 7000, &x));
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7000, &y));
 	CU_ASSERT_EQUAL(listen_there(p, TCP, &x, 7000, false), 0);
 	CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &x, 7000, true), 0);
 	CU_ASSERT_TRUE(elsewhere_there(p, 7000));
 	/* Neither speaks for the other's dead. */
 	ask(p, (struct request){.op = OP_STARTED});
-	CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 7009, &x));
+	CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 7009, &x));
 	proc_kill(p);
 	CU_ASSERT_FALSE(ur_registry_alive(r, slot));
 }
@@ -310,7 +310,7 @@ static void trust__container(void)
 	CU_ASSERT_EQUAL(bind_there(p, TCP, &x, false, 7000), 0);
 	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){7000}), EADDRINUSE);
 	CU_ASSERT_EQUAL(listen_there(p, TCP, &x, 7000, true), 0);
-	CU_ASSERT_TRUE(ur_registry_elsewhere(r, TCP, 7000, &x));
+	CU_ASSERT_TRUE(ur_registry_other_answers(r, TCP, 7000, &x));
 }
 
 /* As 65534 in a user namespace, where all whom it does not map are 65534 to us. Exit status 0: we refuse; 1: there is no such namespace. */
@@ -488,7 +488,7 @@ static void trust__pages_that_are_none(void)
 			hear(c, &control); /* when it has answered or hung up it has made up its mind */
 			close(c);
 			CU_ASSERT_EQUAL(knows(r, s), t[i].taken);
-			ur_registry_bury(r, s); /* nobody lives there */
+			ur_registry_forget(r, s); /* nobody lives there */
 			for (unsigned k = 0; k < t[i].n; k++)
 				close(t[i].fds[k]);
 		}
@@ -531,7 +531,7 @@ static void trust__tables_that_lie(void)
 		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, true, &(uint16_t){500}), 0);
 		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &x, false, &(uint16_t){500}), EADDRINUSE);
 		CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &y, false, &(uint16_t){0}), 0);
-		CU_ASSERT_FALSE(ur_registry_elsewhere(r, TCP, 500, &x));
+		CU_ASSERT_FALSE(ur_registry_other_answers(r, TCP, 500, &x));
 		ur_registry_release(r, TCP, &x, 500);
 		CU_ASSERT_TRUE(cpu_seconds() - begin < 1);
 	}
