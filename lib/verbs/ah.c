@@ -82,13 +82,14 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	return &ah->api;
 }
 
-static int destroy(struct ibv_ah *ah)
+static int destroy(void *handle)
 {
+	struct ibv_ah *ah = handle;
 	struct uv_context *c = uv_context(ah->context);
 	struct ibv_pd *pd = ah->pd;
 
 	if (!uv_enter(c))
-		return uv_errno(EIO);
+		return EIO;
 	free(ur_live_del(ah));
 	ur_ah_destroy(ur_container_of(ah, struct ur_ah, api));
 	uv_leave(c);
@@ -99,14 +100,7 @@ static int destroy(struct ibv_ah *ah)
 
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
-	int err = ur_live_claim(ah);
-
-	if (err)
-		return uv_errno(err);
-	err = destroy(ah);
-	if (err)
-		ur_live_keep(ah);
-	return err;
+	return uv_destroy(ah, destroy);
 }
 
 /* --- from a completion --- */

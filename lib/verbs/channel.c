@@ -36,19 +36,20 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	return &ch->channel;
 }
 
-static int destroy(struct ibv_comp_channel *channel)
+static int destroy(void *handle)
 {
+	struct ibv_comp_channel *channel = handle;
 	struct uv_channel *ch = to_channel(channel);
 	struct uv_context *c = uv_context(channel->context);
 	bool busy;
 
 	if (uv_is_foreign(c))
-		return uv_errno(EIO);
+		return EIO;
 	pthread_mutex_lock(&ch->evq.lock);
 	busy = channel->refcnt != 0;
 	pthread_mutex_unlock(&ch->evq.lock);
 	if (busy)
-		return uv_errno(EBUSY);
+		return EBUSY;
 	ur_live_del(channel);
 	uv_evq_fini(&ch->evq);
 	free(ch);
@@ -58,14 +59,7 @@ static int destroy(struct ibv_comp_channel *channel)
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
-	int err = ur_live_claim(channel);
-
-	if (err)
-		return uv_errno(err);
-	err = destroy(channel);
-	if (err)
-		ur_live_keep(channel);
-	return err;
+	return uv_destroy(channel, destroy);
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)

@@ -23,6 +23,18 @@ int uv_errno(int err)
 	return err;
 }
 
+int uv_destroy(void *handle, int (*destroy)(void *handle))
+{
+	int err = ur_live_claim(handle);
+
+	if (err)
+		return uv_errno(err);
+	err = destroy(handle);
+	if (err)
+		ur_live_keep(handle);
+	return uv_errno(err);
+}
+
 /* --- entering the engine --- */
 
 bool uv_is_foreign(const struct uv_context *c)

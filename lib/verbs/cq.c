@@ -136,18 +136,19 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 	return u ? &u->cq : NULL;
 }
 
-static int destroy(struct ibv_cq *cq)
+static int destroy(void *handle)
 {
+	struct ibv_cq *cq = handle;
 	struct uv_context *c = uv_context(cq->context);
 	struct uv_cq *u = to_cq(cq);
 	int err;
 
 	if (!uv_enter(c))
-		return uv_errno(EIO);
+		return EIO;
 	err = ur_cq_destroy(u->tp);
 	uv_leave(c);
 	if (err)
-		return uv_errno(err);
+		return err;
 	if (cq->channel)
 		uv_channel_forget(u);
 	uv_async_forget_cq(u);
@@ -164,14 +165,7 @@ static int destroy(struct ibv_cq *cq)
 
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
-	int err = ur_live_claim(cq);
-
-	if (err)
-		return uv_errno(err);
-	err = destroy(cq);
-	if (err)
-		ur_live_keep(cq);
-	return err;
+	return uv_destroy(cq, destroy);
 }
 
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)

@@ -166,12 +166,13 @@ static void hide(struct uv_share *s, const struct uv_dm_mem *gone)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static int free_dm(struct ibv_dm *dm)
+static int free_dm(void *handle)
 {
+	struct ibv_dm *dm = handle;
 	struct uv_dm *u = to_dm(dm);
 
 	if (atomic_load(&u->mem->mrs))
-		return uv_errno(EBUSY);
+		return EBUSY;
 	if (!uv_is_foreign(uv_context(dm->context)))
 		hide(uv_context(dm->context)->share, u->mem);
 	end(u);
@@ -180,14 +181,7 @@ static int free_dm(struct ibv_dm *dm)
 
 int uv_free_dm(struct ibv_dm *dm)
 {
-	int err = ur_live_claim(dm);
-
-	if (err)
-		return uv_errno(err);
-	err = free_dm(dm);
-	if (err)
-		ur_live_keep(dm);
-	return err;
+	return uv_destroy(dm, free_dm);
 }
 
 /* --- imports --- */

@@ -137,26 +137,20 @@ static int dereg(struct uv_context *c, struct uv_mr *u, struct ur_mr *m)
 	return err;
 }
 
-static int deregister(struct ibv_mr *mr)
+static int deregister(void *handle)
 {
+	struct ibv_mr *mr = handle;
 	struct uv_mr *u = to_mr(mr);
 	int err = dereg(uv_context(mr->context), u, NULL);
 
 	if (!err)
 		end(u);
-	return uv_errno(err);
+	return err;
 }
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	int err = ur_live_claim(mr);
-
-	if (err)
-		return uv_errno(err);
-	err = deregister(mr);
-	if (err)
-		ur_live_keep(mr);
-	return err;
+	return uv_destroy(mr, deregister);
 }
 
 /* --- registering again --- */

@@ -44,13 +44,14 @@ struct ibv_mw *uv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return &u->mw;
 }
 
-static int dealloc(struct ibv_mw *mw)
+static int dealloc(void *handle)
 {
+	struct ibv_mw *mw = handle;
 	struct uv_context *c = uv_context(mw->context);
 	struct uv_mw *u = to_mw(mw);
 
 	if (!uv_enter(c))
-		return uv_errno(EIO);
+		return EIO;
 	ur_mw_dealloc(u->tp);
 	uv_leave(c);
 	uv_pd_put(mw->pd);
@@ -62,14 +63,7 @@ static int dealloc(struct ibv_mw *mw)
 
 int uv_dealloc_mw(struct ibv_mw *mw)
 {
-	int err = ur_live_claim(mw);
-
-	if (err)
-		return uv_errno(err);
-	err = dealloc(mw);
-	if (err)
-		ur_live_keep(mw);
-	return err;
+	return uv_destroy(mw, dealloc);
 }
 
 /* The inline function of verbs.h has checked the window's type and that the MR's PD is the window's. */

@@ -41,13 +41,14 @@ struct ibv_td *uv_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *att
 	return &u->td;
 }
 
-static int dealloc_td(struct ibv_td *td)
+static int dealloc_td(void *handle)
 {
+	struct ibv_td *td = handle;
 	struct uv_context *c = uv_context(td->context);
 	struct uv_td *u = to_td(td);
 
 	if (atomic_load(&u->users))
-		return uv_errno(EBUSY);
+		return EBUSY;
 	ur_live_del(td);
 	free(u);
 	uv_context_put(c);
@@ -56,14 +57,7 @@ static int dealloc_td(struct ibv_td *td)
 
 int uv_dealloc_td(struct ibv_td *td)
 {
-	int err = ur_live_claim(td);
-
-	if (err)
-		return uv_errno(err);
-	err = dealloc_td(td);
-	if (err)
-		ur_live_keep(td);
-	return err;
+	return uv_destroy(td, dealloc_td);
 }
 
 /* --- parent domains --- */

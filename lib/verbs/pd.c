@@ -57,14 +57,15 @@ static void hide(struct uv_share *s, const struct uv_pd *gone)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static int dealloc(struct ibv_pd *pd)
+static int dealloc(void *handle)
 {
+	struct ibv_pd *pd = handle;
 	struct uv_context *c = uv_context(pd->context);
 	struct uv_pd *u = uv_pd(pd);
 	int err;
 
 	if (!uv_enter(c))
-		return uv_errno(EIO);
+		return EIO;
 	err = atomic_load(&u->users) ? EBUSY : 0;
 	if (!err && !u->base) {
 		err = ur_pd_destroy(u->tp);
@@ -73,7 +74,7 @@ static int dealloc(struct ibv_pd *pd)
 	}
 	uv_leave(c);
 	if (err)
-		return uv_errno(err);
+		return err;
 	if (u->base)
 		uv_parent_domain_end(u);
 	ur_live_del(pd);
@@ -84,14 +85,7 @@ static int dealloc(struct ibv_pd *pd)
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	int err = ur_live_claim(pd);
-
-	if (err)
-		return uv_errno(err);
-	err = dealloc(pd);
-	if (err)
-		ur_live_keep(pd);
-	return err;
+	return uv_destroy(pd, dealloc);
 }
 
 /* --- imports: another name for the same domain --- */

@@ -320,8 +320,9 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
 
 /* --- destruction --- */
 
-static int destroy(struct ibv_qp *qp)
+static int destroy(void *handle)
 {
+	struct ibv_qp *qp = handle;
 	struct uv_context *c = uv_context(qp->context);
 	struct uv_qp *u = to_qp(qp), *root = u->root;
 	unsigned turn = 0;
@@ -332,7 +333,7 @@ static int destroy(struct ibv_qp *qp)
 		struct ur_nic *nic = uv_enter(c);
 
 		if (!nic)
-			return uv_errno(EIO);
+			return EIO;
 		shared = uv_qp_detach(u);
 		attached = !shared && ur_qp_is_attached(root->tp);
 		err = shared ? 0 : ur_nic_destroy_qp(nic, root->tp, &root->path);
@@ -341,7 +342,7 @@ static int destroy(struct ibv_qp *qp)
 		uv_leave(c);
 	} while (err == EBUSY && !attached && uv_reclaim(c, turn++));
 	if (err)
-		return uv_errno(err);
+		return err;
 	uv_async_forget_qp(u);
 	if (!shared)
 		free_queues(root);
@@ -358,12 +359,5 @@ static int destroy(struct ibv_qp *qp)
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	int err = ur_live_claim(qp);
-
-	if (err)
-		return uv_errno(err);
-	err = destroy(qp);
-	if (err)
-		ur_live_keep(qp);
-	return err;
+	return uv_destroy(qp, destroy);
 }

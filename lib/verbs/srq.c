@@ -128,18 +128,19 @@ struct ibv_srq *uv_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_at
 	return srq;
 }
 
-static int destroy(struct ibv_srq *srq)
+static int destroy(void *handle)
 {
+	struct ibv_srq *srq = handle;
 	struct uv_context *c = uv_context(srq->context);
 	struct uv_srq *u = to_srq(srq);
 	int err;
 
 	if (!uv_enter(c))
-		return uv_errno(EIO);
+		return EIO;
 	err = ur_srq_destroy(u->tp);
 	uv_leave(c);
 	if (err)
-		return uv_errno(err);
+		return err;
 	uv_async_forget_srq(u);
 	uv_pd_free(srq->pd, UV_RES_SRQ, u->lent);
 	uv_pd_put(srq->pd);
@@ -153,14 +154,7 @@ static int destroy(struct ibv_srq *srq)
 
 int ibv_destroy_srq(struct ibv_srq *srq)
 {
-	int err = ur_live_claim(srq);
-
-	if (err)
-		return uv_errno(err);
-	err = destroy(srq);
-	if (err)
-		ur_live_keep(srq);
-	return err;
+	return uv_destroy(srq, destroy);
 }
 
 /* --- use --- */

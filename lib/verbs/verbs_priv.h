@@ -214,6 +214,11 @@ void *uv_null(int err);
 /* errno = err, and err. */
 int uv_errno(int err);
 /*
+ * For each call that destroys an object: 0, or errno and the same. `destroy` frees it and takes it off the live handles, or returns why it
+ * cannot. No two threads are in it with one object, and none with an object that has gone: EBUSY and EINVAL.
+ */
+int uv_destroy(void *handle, int (*destroy)(void *handle));
+/*
  * Waits for frames that refer to user memory: to be called, unlocked, after an EBUSY, with `turn` counting from 0. False when the port has
  * kept them for unreasonably long.
  */

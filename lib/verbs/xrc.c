@@ -124,15 +124,16 @@ struct ibv_xrcd *uv_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr
 	return &u->xrcd;
 }
 
-static int close_xrcd(struct ibv_xrcd *xrcd)
+static int close_xrcd(void *handle)
 {
+	struct ibv_xrcd *xrcd = handle;
 	struct uv_context *c = uv_context(xrcd->context);
 	struct uv_xrcd *u = to_xrcd(xrcd);
 	struct domain *d = u->d;
 	int err = 0;
 
 	if (!uv_enter(c))
-		return uv_errno(EIO);
+		return EIO;
 	if (d->handles == 1)
 		err = ur_xrcd_destroy(d->tp);
 	if (!err && !--d->handles) {
@@ -143,7 +144,7 @@ static int close_xrcd(struct ibv_xrcd *xrcd)
 	}
 	uv_leave(c);
 	if (err)
-		return uv_errno(err);
+		return err;
 	ur_live_del(xrcd);
 	free(u);
 	uv_context_put(c);
@@ -152,14 +153,7 @@ static int close_xrcd(struct ibv_xrcd *xrcd)
 
 int uv_close_xrcd(struct ibv_xrcd *xrcd)
 {
-	int err = ur_live_claim(xrcd);
-
-	if (err)
-		return uv_errno(err);
-	err = close_xrcd(xrcd);
-	if (err)
-		ur_live_keep(xrcd);
-	return err;
+	return uv_destroy(xrcd, close_xrcd);
 }
 
 /* --- QPs that are open more than once --- */
