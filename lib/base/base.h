@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/base: what every layer stands on. PSN arithmetic, big-endian access, intrusive lists, id tables, the timing wheel,
- * random generators and the counters. It knows no protocol, reads no clock, takes no lock and does no I/O;
+ * lib/base: what every layer stands on. PSN arithmetic, big-endian access, intrusive lists, id and hash tables, the timing
+ * wheel, random generators and the counters. It knows no protocol, reads no clock, takes no lock and does no I/O;
  * objects allocate when they are created and at no other time.
  */
 #ifndef UR_BASE_H

@@ -4,33 +4,33 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "cm/table.h"
+#include "base/table.h"
 
 #define FIRST_SIZE 64u
 #define LAST_SIZE (1u << 20)
 
-int ur_cm_table_init(struct ur_cm_table *t, uint64_t salt)
+int ur_table_init(struct ur_table *t, uint64_t salt)
 {
-	*t = (struct ur_cm_table){.size = FIRST_SIZE, .salt = salt};
+	*t = (struct ur_table){.size = FIRST_SIZE, .salt = salt};
 	t->bucket = calloc(FIRST_SIZE, sizeof(*t->bucket));
 	return t->bucket ? 0 : ENOMEM;
 }
 
-void ur_cm_table_fini(struct ur_cm_table *t)
+void ur_table_fini(struct ur_table *t)
 {
 	free(t->bucket);
 	t->bucket = NULL;
 	t->size = t->used = 0;
 }
 
-static struct ur_cm_node **bucket_of(const struct ur_cm_table *t, uint64_t hash)
+static struct ur_table_node **bucket_of(const struct ur_table *t, uint64_t hash)
 {
 	return &t->bucket[hash & (t->size - 1)];
 }
 
-static void grow(struct ur_cm_table *t)
+static void grow(struct ur_table *t)
 {
-	struct ur_cm_node **old = t->bucket, **bucket;
+	struct ur_table_node **old = t->bucket, **bucket;
 	uint32_t n = t->size;
 
 	if (n >= LAST_SIZE)
@@ -42,7 +42,7 @@ static void grow(struct ur_cm_table *t)
 	t->size = n * 2;
 	for (uint32_t i = 0; i < n; i++) {
 		while (old[i]) {
-			struct ur_cm_node *node = old[i], **head = bucket_of(t, node->hash);
+			struct ur_table_node *node = old[i], **head = bucket_of(t, node->hash);
 
 			old[i] = node->next;
 			node->next = *head;
@@ -52,9 +52,9 @@ static void grow(struct ur_cm_table *t)
 	free(old);
 }
 
-void ur_cm_table_add(struct ur_cm_table *t, struct ur_cm_node *n, uint64_t hash)
+void ur_table_add(struct ur_table *t, struct ur_table_node *n, uint64_t hash)
 {
-	struct ur_cm_node **head;
+	struct ur_table_node **head;
 
 	if (t->used >= t->size)
 		grow(t);
@@ -66,9 +66,9 @@ void ur_cm_table_add(struct ur_cm_table *t, struct ur_cm_node *n, uint64_t hash)
 	t->used++;
 }
 
-void ur_cm_table_del(struct ur_cm_table *t, struct ur_cm_node *n)
+void ur_table_del(struct ur_table *t, struct ur_table_node *n)
 {
-	struct ur_cm_node **p;
+	struct ur_table_node **p;
 
 	if (!n->in)
 		return;
@@ -80,24 +80,24 @@ void ur_cm_table_del(struct ur_cm_table *t, struct ur_cm_node *n)
 	t->used--;
 }
 
-static struct ur_cm_node *same_hash(struct ur_cm_node *n, uint64_t hash)
+static struct ur_table_node *same_hash(struct ur_table_node *n, uint64_t hash)
 {
 	while (n && n->hash != hash)
 		n = n->next;
 	return n;
 }
 
-struct ur_cm_node *ur_cm_table_first(const struct ur_cm_table *t, uint64_t hash)
+struct ur_table_node *ur_table_first(const struct ur_table *t, uint64_t hash)
 {
 	return same_hash(*bucket_of(t, hash), hash);
 }
 
-struct ur_cm_node *ur_cm_table_next(const struct ur_cm_node *n)
+struct ur_table_node *ur_table_next(const struct ur_table_node *n)
 {
 	return same_hash(n->next, n->hash);
 }
 
-uint64_t ur_cm_table_hash(uint64_t salt, uint64_t a, uint64_t b)
+uint64_t ur_table_hash(uint64_t salt, uint64_t a, uint64_t b)
 {
 	struct ur_rng r = {.state = salt ^ a};
 

@@ -12,12 +12,12 @@ enum { APR_INVALID_COMM_ID = 1, APR_UNSUPPORTED = 2 };
 /* The peers shall not know in which bucket a key lies: each table has a salt of its own. */
 static int init_tables(struct ur_cm *cm, struct ur_random *r)
 {
-	struct ur_cm_table *const tables[] = {&cm->by_service, &cm->by_local,   &cm->by_remote,
+	struct ur_table *const tables[] = {&cm->by_service, &cm->by_local,   &cm->by_remote,
 					      &cm->by_qpn,     &cm->by_request, &cm->by_requester};
 	int rc = 0;
 
 	for (unsigned i = 0; !rc && i < ur_array_size(tables); i++)
-		rc = ur_cm_table_init(tables[i], ur_random_u64(r));
+		rc = ur_table_init(tables[i], ur_random_u64(r));
 	return rc;
 }
 
@@ -56,12 +56,12 @@ void ur_cm_destroy(struct ur_cm *cm)
 	ur_cm_sidr_fini(cm);
 	while (!ur_list_empty(&cm->listeners))
 		ur_cm_unlisten(ur_container_of(cm->listeners.next, struct ur_cm_listener, link));
-	ur_cm_table_fini(&cm->by_service);
-	ur_cm_table_fini(&cm->by_local);
-	ur_cm_table_fini(&cm->by_remote);
-	ur_cm_table_fini(&cm->by_qpn);
-	ur_cm_table_fini(&cm->by_request);
-	ur_cm_table_fini(&cm->by_requester);
+	ur_table_fini(&cm->by_service);
+	ur_table_fini(&cm->by_local);
+	ur_table_fini(&cm->by_remote);
+	ur_table_fini(&cm->by_qpn);
+	ur_table_fini(&cm->by_request);
+	ur_table_fini(&cm->by_requester);
 	free(cm);
 }
 

@@ -30,50 +30,41 @@ const char *ur_cm_state_name(enum ur_cm_state s)
 
 static uint64_t hash_local(const struct ur_cm *cm, uint32_t local_id)
 {
-	return ur_cm_table_hash(cm->by_local.salt, local_id, 0);
+	return ur_table_hash(cm->by_local.salt, local_id, 0);
 }
 
-static uint64_t hash_remote(const struct ur_cm_table *t, uint32_t number, uint64_t guid)
+static uint64_t hash_remote(const struct ur_table *t, uint32_t number, uint64_t guid)
 {
-	return ur_cm_table_hash(t->salt, guid, number);
+	return ur_table_hash(t->salt, guid, number);
 }
 
 struct ur_cm_conn *ur_cm_conn_find(const struct ur_cm *cm, uint32_t local_id)
 {
-	struct ur_cm_node *n = ur_cm_table_first(&cm->by_local, hash_local(cm, local_id));
+	struct ur_cm_conn *c;
 
-	for (; n; n = ur_cm_table_next(n)) {
-		struct ur_cm_conn *c = ur_container_of(n, struct ur_cm_conn, local_node);
-
+	ur_table_for_each (c, &cm->by_local, hash_local(cm, local_id), local_node)
 		if (c->local_id == local_id)
 			return c;
-	}
 	return NULL;
 }
 
 struct ur_cm_conn *ur_cm_conn_find_remote(const struct ur_cm *cm, uint32_t remote_id, uint64_t guid, const struct ur_gid *peer)
 {
-	struct ur_cm_node *n = ur_cm_table_first(&cm->by_remote, hash_remote(&cm->by_remote, remote_id, guid));
+	struct ur_cm_conn *c;
 
-	for (; n; n = ur_cm_table_next(n)) {
-		struct ur_cm_conn *c = ur_container_of(n, struct ur_cm_conn, remote_node);
-
+	ur_table_for_each (c, &cm->by_remote, hash_remote(&cm->by_remote, remote_id, guid), remote_node)
 		if (c->remote_id == remote_id && c->remote_guid == guid && ur_gid_eq(&c->addr.dgid, peer))
 			return c;
-	}
 	return NULL;
 }
 
 struct ur_cm_conn *ur_cm_conn_find_qpn(const struct ur_cm *cm, uint32_t qpn, uint64_t guid, const struct ur_gid *peer)
 {
-	struct ur_cm_node *n = ur_cm_table_first(&cm->by_qpn, hash_remote(&cm->by_qpn, qpn, guid));
+	struct ur_cm_conn *c;
 
-	for (; n; n = ur_cm_table_next(n)) {
-		struct ur_cm_conn *c = ur_container_of(n, struct ur_cm_conn, qpn_node);
-
+	ur_table_for_each (c, &cm->by_qpn, hash_remote(&cm->by_qpn, qpn, guid), qpn_node)
 		if (c->info.remote_qpn == qpn && c->remote_guid == guid && ur_gid_eq(&c->addr.dgid, peer))
 			return c;
-	}
 	return NULL;
 }
 
@@ -84,9 +75,9 @@ void ur_cm_conn_set_remote(struct ur_cm_conn *c, uint32_t remote_id, uint64_t gu
 	c->remote_id = remote_id;
 	c->remote_guid = guid;
 	c->info.remote_qpn = qpn;
-	ur_cm_table_add(&cm->by_remote, &c->remote_node, hash_remote(&cm->by_remote, remote_id, guid));
+	ur_table_add(&cm->by_remote, &c->remote_node, hash_remote(&cm->by_remote, remote_id, guid));
 	if (qpn) /* 0: the peer's program did not say */
-		ur_cm_table_add(&cm->by_qpn, &c->qpn_node, hash_remote(&cm->by_qpn, qpn, guid));
+		ur_table_add(&cm->by_qpn, &c->qpn_node, hash_remote(&cm->by_qpn, qpn, guid));
 }
 
 uint32_t ur_cm_next_id(struct ur_cm *cm)
@@ -98,11 +89,11 @@ static void assign_local_id(struct ur_cm_conn *c)
 {
 	struct ur_cm *cm = c->cm;
 
-	ur_cm_table_del(&cm->by_local, &c->local_node);
+	ur_table_del(&cm->by_local, &c->local_node);
 	do {
 		c->local_id = ur_cm_next_id(cm);
 	} while (!c->local_id || ur_cm_conn_find(cm, c->local_id));
-	ur_cm_table_add(&cm->by_local, &c->local_node, hash_local(cm, c->local_id));
+	ur_table_add(&cm->by_local, &c->local_node, hash_local(cm, c->local_id));
 }
 
 /* --- the timer --- */
@@ -220,9 +211,9 @@ void ur_cm_conn_free(struct ur_cm_conn *c)
 
 	ur_cm_conn_stop_timer(c);
 	ur_cm_request_done(c);
-	ur_cm_table_del(&cm->by_local, &c->local_node);
-	ur_cm_table_del(&cm->by_remote, &c->remote_node);
-	ur_cm_table_del(&cm->by_qpn, &c->qpn_node);
+	ur_table_del(&cm->by_local, &c->local_node);
+	ur_table_del(&cm->by_remote, &c->remote_node);
+	ur_table_del(&cm->by_qpn, &c->qpn_node);
 	ur_list_del(&c->link);
 	cm->nconns--;
 	c->event = NULL;
@@ -246,8 +237,8 @@ void ur_cm_conn_reset(struct ur_cm_conn *c)
 	}
 	ur_cm_conn_stop_timer(c);
 	ur_cm_request_done(c);
-	ur_cm_table_del(&c->cm->by_remote, &c->remote_node);
-	ur_cm_table_del(&c->cm->by_qpn, &c->qpn_node);
+	ur_table_del(&c->cm->by_remote, &c->remote_node);
+	ur_table_del(&c->cm->by_qpn, &c->qpn_node);
 	c->remote_id = 0;
 	c->closing = false;
 	ur_cm_enter(c, UR_CM_IDLE);

@@ -11,7 +11,7 @@ void ur_cm_enter_timewait(struct ur_cm_conn *c, ur_time now)
 {
 	unsigned exp = c->info.ack_timeout < UR_CM_EXP_MAX ? c->info.ack_timeout : UR_CM_EXP_MAX;
 
-	ur_cm_table_del(&c->cm->by_qpn, &c->qpn_node);
+	ur_table_del(&c->cm->by_qpn, &c->qpn_node);
 	ur_cm_request_done(c);
 	ur_cm_enter(c, UR_CM_TIMEWAIT);
 	c->closing = false;

@@ -3,7 +3,7 @@
  * What the files of lib/cm share. cm.c: instance, dispatch; listen.c: listeners; conn.c: the object, its keys, events and timer;
  * build.c: messages from state; active.c, passive.c: the two sides of connecting; stale.c: forgotten connections; reject.c: REJ and MRA;
  * disconnect.c: DREQ, DREP, TIMEWAIT; farewell.c: what peers hear of a process that is killed; sidr.c: lookups of datagram services;
- * table.c: the hash tables; transport.c: services.
+ * transport.c: services.
  *
  * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
  * this library. And whoever needs a connection after such a call holds it meanwhile (ur_cm_conn_hold).
@@ -13,8 +13,8 @@
 
 #include "base/bucket.h"
 #include "base/random.h"
+#include "base/table.h"
 #include "cm/cm.h"
-#include "cm/table.h"
 #include "wire/frame.h"
 
 #define UR_CM_CONN_MAX (1u << 20) /* connections of one instance, TIMEWAIT included; a REQ beyond that is refused */
@@ -59,7 +59,7 @@ enum { UR_CM_ABOUT_REQ = 0, UR_CM_ABOUT_REP = 1, UR_CM_ABOUT_OTHER = 2 };
 struct ur_cm_listener {
 	struct ur_cm *cm;
 	struct ur_list link;
-	struct ur_cm_node node; /* cm->by_service */
+	struct ur_table_node node; /* cm->by_service */
 	uint64_t service_id;
 	struct ur_gid gid;
 	bool plain; /* no RDMA CM header in front of private data */
@@ -99,12 +99,12 @@ struct ur_cm {
 	struct ur_shuffle ids; /* communication ids to come, without the slot */
 	struct ur_bucket guesses[UR_CM_GUESSERS]; /* REQs by where they come from */
 	uint64_t guess_salt;
-	struct ur_cm_table by_service; /* listeners: service id */
-	struct ur_cm_table by_local;  /* local communication id */
-	struct ur_cm_table by_remote; /* remote communication id, CA GUID, address */
-	struct ur_cm_table by_qpn;    /* remote QPN, CA GUID, address; not in TIMEWAIT */
-	struct ur_cm_table by_request;	/* our lookups: request id */
-	struct ur_cm_table by_requester; /* lookups of peers: request id, transaction id, address */
+	struct ur_table by_service; /* listeners: service id */
+	struct ur_table by_local;  /* local communication id */
+	struct ur_table by_remote; /* remote communication id, CA GUID, address */
+	struct ur_table by_qpn;    /* remote QPN, CA GUID, address; not in TIMEWAIT */
+	struct ur_table by_request;	/* our lookups: request id */
+	struct ur_table by_requester; /* lookups of peers: request id, transaction id, address */
 };
 
 struct ur_cm_conn {
@@ -113,7 +113,7 @@ struct ur_cm_conn {
 	ur_cm_event_fn event; /* NULL once the owner gave it up */
 	struct ur_list link;
 	struct ur_cm_listener *listener; /* as long as its request is unanswered, and the listener there */
-	struct ur_cm_node local_node, remote_node, qpn_node;
+	struct ur_table_node local_node, remote_node, qpn_node;
 	struct ur_timer timer; /* resends, and the end of TIMEWAIT */
 	struct ur_cm_addr addr;
 	uint64_t tid;

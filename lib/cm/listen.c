@@ -8,21 +8,18 @@
 
 static uint64_t hash_service(const struct ur_cm *cm, uint64_t service_id)
 {
-	return ur_cm_table_hash(cm->by_service.salt, service_id, 0);
+	return ur_table_hash(cm->by_service.salt, service_id, 0);
 }
 
 /* The listener of a service at an address for which `fits` holds. */
 static struct ur_cm_listener *find(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid,
 				   bool (*fits)(const struct ur_gid *its, const struct ur_gid *gid))
 {
-	struct ur_cm_node *n = ur_cm_table_first(&cm->by_service, hash_service(cm, service_id));
+	struct ur_cm_listener *l;
 
-	for (; n; n = ur_cm_table_next(n)) {
-		struct ur_cm_listener *l = ur_container_of(n, struct ur_cm_listener, node);
-
+	ur_table_for_each (l, &cm->by_service, hash_service(cm, service_id), node)
 		if (l->service_id == service_id && fits(&l->gid, gid))
 			return l;
-	}
 	return NULL;
 }
 
@@ -40,7 +37,7 @@ int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gi
 	l->gid = *gid;
 	l->owner = owner;
 	ur_list_add_tail(&cm->listeners, &l->link);
-	ur_cm_table_add(&cm->by_service, &l->node, hash_service(cm, service_id));
+	ur_table_add(&cm->by_service, &l->node, hash_service(cm, service_id));
 	*out = l;
 	return 0;
 }
@@ -66,7 +63,7 @@ void ur_cm_unlisten(struct ur_cm_listener *l)
 		return;
 	ur_cm_requests_orphan(l);
 	ur_cm_sidr_orphan(l);
-	ur_cm_table_del(&l->cm->by_service, &l->node);
+	ur_table_del(&l->cm->by_service, &l->node);
 	ur_list_del(&l->link);
 	free(l);
 }

@@ -24,7 +24,7 @@ struct ur_cm_sidr {
 	void *owner;
 	ur_cm_sidr_fn event;             /* NULL once the owner gave it up */
 	struct ur_list link;             /* cm->sidrs, or cm->answered */
-	struct ur_cm_node node;          /* cm->by_request when ours, else cm->by_requester */
+	struct ur_table_node node;          /* cm->by_request when ours, else cm->by_requester */
 	struct ur_cm_listener *listener; /* UNANSWERED, while there is one */
 	struct ur_timer timer;           /* ASKED: repeats the question; ANSWERED: the end of it */
 	struct ur_cm_addr addr;
@@ -67,7 +67,7 @@ static void free_sidr(struct ur_cm_sidr *s)
 	struct ur_cm *cm = s->cm;
 
 	ur_timer_cancel(cm->cfg.wheel, &s->timer);
-	ur_cm_table_del(s->ours ? &cm->by_request : &cm->by_requester, &s->node);
+	ur_table_del(s->ours ? &cm->by_request : &cm->by_requester, &s->node);
 	leave_listener(s);
 	ur_list_del(&s->link);
 	free(s);
@@ -84,7 +84,7 @@ static void forget_answer(struct ur_cm_sidr *s)
 		return;
 	}
 	ur_timer_cancel(cm->cfg.wheel, &s->timer);
-	ur_cm_table_del(&cm->by_requester, &s->node);
+	ur_table_del(&cm->by_requester, &s->node);
 	ur_list_del(&s->link);
 	ur_list_add_tail(&cm->sidrs, &s->link);
 }
@@ -201,19 +201,16 @@ void ur_cm_sidr_fini(struct ur_cm *cm)
 
 static uint64_t hash_request(const struct ur_cm *cm, uint32_t request_id)
 {
-	return ur_cm_table_hash(cm->by_request.salt, request_id, 0);
+	return ur_table_hash(cm->by_request.salt, request_id, 0);
 }
 
 static struct ur_cm_sidr *find_request(const struct ur_cm *cm, uint32_t request_id)
 {
-	struct ur_cm_node *n = ur_cm_table_first(&cm->by_request, hash_request(cm, request_id));
+	struct ur_cm_sidr *s;
 
-	for (; n; n = ur_cm_table_next(n)) {
-		struct ur_cm_sidr *s = ur_container_of(n, struct ur_cm_sidr, node);
-
+	ur_table_for_each (s, &cm->by_request, hash_request(cm, request_id), node)
 		if (s->request_id == request_id)
 			return s;
-	}
 	return NULL;
 }
 
@@ -229,7 +226,7 @@ int ur_cm_sidr_query(struct ur_cm_sidr *s, const struct ur_cm_sidr_req_param *p,
 	do {
 		s->request_id = ur_cm_next_id(cm);
 	} while (find_request(cm, s->request_id));
-	ur_cm_table_add(&cm->by_request, &s->node, hash_request(cm, s->request_id));
+	ur_table_add(&cm->by_request, &s->node, hash_request(cm, s->request_id));
 	ur_cm_build_sidr_req(s->request_id, p, s->mad);
 	s->retries_left = UR_CM_RETRIES;
 	s->state = ASKED;
@@ -292,22 +289,19 @@ void ur_cm_listen_lookups(struct ur_cm_listener *l, ur_cm_sidr_fn event)
 
 static uint64_t hash_requester(const struct ur_cm *cm, uint32_t request_id, uint64_t tid)
 {
-	return ur_cm_table_hash(cm->by_requester.salt, tid, request_id);
+	return ur_table_hash(cm->by_requester.salt, tid, request_id);
 }
 
 /* A repeated question is the same MAD; another one with the same request id is a peer that has begun anew. */
 static struct ur_cm_sidr *find_requester(const struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m)
 {
 	const struct ur_cm_sidr_req *r = &m->sidr_req;
-	struct ur_cm_node *n = ur_cm_table_first(&cm->by_requester, hash_requester(cm, r->request_id, m->mad.tid));
+	struct ur_cm_sidr *s;
 
-	for (; n; n = ur_cm_table_next(n)) {
-		struct ur_cm_sidr *s = ur_container_of(n, struct ur_cm_sidr, node);
-
+	ur_table_for_each (s, &cm->by_requester, hash_requester(cm, r->request_id, m->mad.tid), node)
 		if (s->request_id == r->request_id && s->tid == m->mad.tid && s->service_id == r->service_id &&
 		    ur_gid_eq(&s->addr.dgid, &from->dgid))
 			return s;
-	}
 	return NULL;
 }
 
@@ -358,7 +352,7 @@ static void new_request(struct ur_cm_listener *l, const struct ur_cm_addr *from,
 	s->state = UNANSWERED;
 	s->listener = l;
 	l->unanswered++;
-	ur_cm_table_add(&cm->by_requester, &s->node, hash_requester(cm, s->request_id, s->tid));
+	ur_table_add(&cm->by_requester, &s->node, hash_requester(cm, s->request_id, s->tid));
 	deliver(s, &ev, now);
 }
 

@@ -12,7 +12,7 @@ static bool may_guess(struct ur_cm *cm, const struct ur_gid *from, ur_time now)
 	uint64_t halves[2];
 
 	memcpy(halves, from->raw, sizeof(halves));
-	return ur_bucket_take(&cm->guesses[ur_cm_table_hash(cm->guess_salt, halves[0], halves[1]) % UR_CM_GUESSERS], UR_CM_GUESS_BURST,
+	return ur_bucket_take(&cm->guesses[ur_table_hash(cm->guess_salt, halves[0], halves[1]) % UR_CM_GUESSERS], UR_CM_GUESS_BURST,
 			      UR_CM_GUESS_INTERVAL, now);
 }
 

@@ -6,24 +6,22 @@
 #include "rdmacm/rdmacm_priv.h"
 #include "verbs/verbs.h"
 
-static struct ur_cm_table awaiting;
+static struct ur_table awaiting;
 static const struct ur_engine *awaiting_engine;
 
 static uint64_t hash_of(const struct ibv_qp *qp)
 {
-	return ur_cm_table_hash(0, (uintptr_t)qp, 0);
+	return ur_table_hash(0, (uintptr_t)qp, 0);
 }
 
 /* Called by lib/verbs. */
 static void qp_event(struct ibv_qp *qp, enum ibv_event_type type, ur_time now)
 {
-	struct ur_cm_node *n;
+	struct ur_id *u;
 
 	if (type != IBV_EVENT_COMM_EST || !awaiting.used)
 		return;
-	for (n = ur_cm_table_first(&awaiting, hash_of(qp)); n; n = ur_cm_table_next(n)) {
-		struct ur_id *u = ur_container_of(n, struct ur_id, awaiting);
-
+	ur_table_for_each (u, &awaiting, hash_of(qp), awaiting) {
 		if (u->id.qp != qp)
 			continue;
 		ur_cm_notify_established(u->conn, now);
@@ -37,7 +35,7 @@ static bool ready(const struct ur_id *u)
 	if (awaiting_engine == u->engine)
 		return true;
 	awaiting_engine = NULL;
-	if (ur_cm_table_init(&awaiting, 0))
+	if (ur_table_init(&awaiting, 0))
 		return false; /* the RTU will come, or the REP is sent again */
 	awaiting_engine = u->engine;
 	ur_verbs_set_qp_event_hook(qp_event);
@@ -48,12 +46,12 @@ void ur_id_await_rtu(struct ur_id *u)
 {
 	if (!u->id.qp || !ready(u))
 		return; /* the program's own QP: it calls rdma_notify */
-	ur_cm_table_del(&awaiting, &u->awaiting);
-	ur_cm_table_add(&awaiting, &u->awaiting, hash_of(u->id.qp));
+	ur_table_del(&awaiting, &u->awaiting);
+	ur_table_add(&awaiting, &u->awaiting, hash_of(u->id.qp));
 }
 
 void ur_id_await_no_rtu(struct ur_id *u)
 {
 	if (awaiting_engine == u->engine)
-		ur_cm_table_del(&awaiting, &u->awaiting);
+		ur_table_del(&awaiting, &u->awaiting);
 }

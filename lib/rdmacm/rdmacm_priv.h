@@ -26,9 +26,9 @@
 #include <rdma/rdma_verbs.h>
 
 #include "base/list.h"
+#include "base/table.h"
 #include "base/wheel.h"
 #include "cm/cm.h"
-#include "cm/table.h"
 #include "engine/engine.h"
 #include "net/net.h"
 #include "verbs/live.h"
@@ -142,7 +142,7 @@ struct ur_id {
 	struct ur_cm_listener *listener;
 	struct ur_cm_conn *conn;
 	struct ur_cm_sidr *lookup;  /* of a datagram id: its own, or the one that it stands for */
-	struct ur_cm_node awaiting; /* among the accepted ids without an RTU, by their QP */
+	struct ur_table_node awaiting; /* among the accepted ids without an RTU, by their QP */
 	uint32_t psn;		 /* our starting PSN: the first that the peer sends */
 	uint8_t responder_resources, initiator_depth; /* what rdma_accept decided */
 	bool depths_set;

@@ -333,36 +333,6 @@ static void storm__hostile_mads(void)
 	hx_fini(&h);
 }
 
-/* --- the hash table --- */
-
-static void table__grows_and_forgets(void)
-{
-	static struct ur_cm_node node[1000];
-	struct ur_cm_table t;
-
-	memset(node, 0, sizeof(node));
-	CU_ASSERT_EQUAL_FATAL(ur_cm_table_init(&t, 99), 0);
-	for (unsigned i = 0; i < 1000; i++)
-		ur_cm_table_add(&t, &node[i], ur_cm_table_hash(t.salt, i / 2, 0));
-	CU_ASSERT_EQUAL(t.used, 1000);
-	CU_ASSERT_EQUAL(t.size, 1024);
-	for (unsigned i = 0; i < 1000; i += 2) {
-		struct ur_cm_node *n = ur_cm_table_first(&t, node[i].hash), *m;
-
-		CU_ASSERT(n == &node[i] || n == &node[i + 1]);
-		m = ur_cm_table_next(n);
-		CU_ASSERT(m && m != n && (m == &node[i] || m == &node[i + 1]));
-		CU_ASSERT_PTR_NULL(ur_cm_table_next(m));
-		ur_cm_table_del(&t, &node[i]);
-		ur_cm_table_del(&t, &node[i]);
-		CU_ASSERT_PTR_EQUAL(ur_cm_table_first(&t, node[i].hash), &node[i + 1]);
-		ur_cm_table_del(&t, &node[i + 1]);
-		CU_ASSERT_PTR_NULL(ur_cm_table_first(&t, node[i].hash));
-	}
-	CU_ASSERT_EQUAL(t.used, 0);
-	ur_cm_table_fini(&t);
-}
-
 void ur_suite_cm(void)
 {
 	CU_pSuite s = CU_add_suite("cm", NULL, NULL);
@@ -378,5 +348,4 @@ void ur_suite_cm(void)
 	CU_ADD_TEST(s, state_name__all);
 	CU_ADD_TEST(s, storm__connections_under_loss);
 	CU_ADD_TEST(s, storm__hostile_mads);
-	CU_ADD_TEST(s, table__grows_and_forgets);
 }

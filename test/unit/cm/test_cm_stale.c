@@ -111,8 +111,8 @@ static void req__guesses_are_too_slow(void)
 	hx_init(&h, 3);
 	p = old_pair(&h);
 	p.server->conn->info.remote_qpn = 0x1f00d; /* somewhere in the second half of the hunt */
-	ur_cm_table_del(&h.side[1].cm->by_qpn, &p.server->conn->qpn_node);
-	ur_cm_table_del(&h.side[1].cm->by_remote, &p.server->conn->remote_node);
+	ur_table_del(&h.side[1].cm->by_qpn, &p.server->conn->qpn_node);
+	ur_table_del(&h.side[1].cm->by_remote, &p.server->conn->remote_node);
 	ur_cm_conn_set_remote(p.server->conn, p.server->conn->remote_id, HX_GUID(0), 0x1f00d);
 	l = hx_listen(&h, 1, HX_PLAIN_SERVICE);
 	l->accept = false;
