@@ -97,6 +97,10 @@ static void print_notes(const struct side *s)
 	if (s->out.begun || s->in.begun)
 		printf("   The recording begins in the middle: %u packets of messages that had begun before it are left out.\n",
 		       s->out.begun + s->in.begun);
+	for (unsigned i = 0; i < 2; i++)
+		if (i ? s->in.hole : s->out.hole)
+			printf("   Requests of %s are replayed up to PSN %u, which the recorder has missed.\n", i ? "the peer" : "the host",
+			       i ? s->in.missing : s->out.missing);
 	if (refusal)
 		printf("   It ends where frame %u refuses a request for good.\n", refusal->frame);
 	else if (s->out.cut || s->in.cut)

@@ -26,6 +26,8 @@ static const struct {
 			 "it was lost between the recorder and the host, so it is not fed"},
 	[PERMIT_NAK] = {"a sequence NAK that the recording lacks, for a PSN that the peer sends later or again",
 			"the recording shows the gap; the NAK, or what came behind the gap, was lost between the recorder and the host"},
+	[PERMIT_OVERTAKEN] = {"a request that is executed later than it was recorded",
+			      "the host's answers show that something overtook it between the recorder and the host"},
 	[PERMIT_WAITS] = {"a request that leaves later", "a refusal for want of a receive buffer crossed it in the recording"},
 	[PERMIT_GAVE_UP] = {"the failure of a request without an answer", "nobody answers it in the recording either"},
 	[PERMIT_UNANSWERED] = {"an answer behind the last one recorded", "the recording ended, or the host was gone"},
@@ -191,7 +193,7 @@ static void compare_aeth(struct side *s, const struct rec *r, const struct ur_pk
 
 /* --- requests --- */
 
-/* A READ request that asks again for the rest, or a part, of one that was recorded whole. */
+/* A READ request that asks again for one, or a part of one, that was recorded whole. */
 static void compare_rest_of_read(struct side *s, const struct ur_pkt *p, uint32_t at)
 {
 	const struct slot *slot = &s->out.slot[at];
@@ -218,7 +220,9 @@ static void sent_request(struct side *s, const struct ur_pkt *p)
 	s->rep->requests += !again;
 	if (again)
 		permit(s, PERMIT_REPEATED);
-	if (r) {
+	if (again && r && r->want->bth.opcode == UR_OP_READ_REQ && p->bth.opcode == UR_OP_READ_REQ) {
+		compare_rest_of_read(s, p, at);
+	} else if (r) {
 		if (!same_opcode(s, r, p))
 			return;
 		compare_bth(s, r, p);
@@ -379,7 +383,7 @@ static void finish_counters(struct side *s)
 	static const enum ur_counter never[] = {UR_C_DROP_OPCODE, UR_C_DROP_QPN,      UR_C_DROP_QP_STATE, UR_C_DROP_PKEY,  UR_C_DROP_SOURCE,
 						UR_C_RETRY_EXC,   UR_C_RNR_RETRY_EXC, UR_C_REMOTE_ACCESS, UR_C_REMOTE_INV, UR_C_REMOTE_OP,
 						UR_C_REQ_CQE_ERR, UR_C_RESP_CQE_ERR,  UR_C_TX_NO_BUFFER};
-	bool lossy = stream_lossy(&s->in) || stream_lossy(&s->out);
+	bool lossy = stream_lossy(&s->in) || stream_lossy(&s->out) || s->count.v[UR_C_PROBE];
 
 	for (unsigned i = 0; i < ur_array_size(loss) && !lossy; i++)
 		if (s->count.v[loss[i]])

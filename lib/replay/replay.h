@@ -38,6 +38,7 @@ struct rec {            /* a recorded RoCEv2 packet */
 	struct rec *before;        /* the transmission of the same request packet before this one */
 	bool lost;                 /* the recorded host never got it, as its NAK says */
 	bool rnr;                  /* the recorded host had no receive WQE for it */
+	bool again;                /* asks for what was asked for before */
 };
 
 struct capture {
@@ -136,6 +137,7 @@ struct slot {             /* a PSN */
 	struct rec *last; /* the newest transmission so far */
 	struct rec *data; /* the READ response or atomic answer that has it */
 	struct rec *ack, *nak;
+	struct rec *came;   /* the newest transmission up to now, of the peer's requests */
 	uint32_t msg;       /* index of its message */
 	uint32_t msn;       /* the responder's, once this PSN has been executed */
 	uint32_t part;      /* number of the packet within its message */
@@ -167,6 +169,8 @@ struct stream {        /* what one end asks, and what the other answers */
 	uint32_t answered;                               /* slots before this one were answered in the recording */
 	uint32_t requests, responses, repeated, refused; /* packets recorded */
 	bool cut;                                        /* the last message is not whole */
+	bool hole;                                       /* it ends where `missing` is not in the recording, which goes on */
+	uint32_t missing;                                /* a PSN */
 	const struct rec *refusal;                       /* a NAK that ends it */
 };
 
@@ -192,6 +196,7 @@ enum permit {
 	PERMIT_REREAD,
 	PERMIT_LOST,
 	PERMIT_NAK,
+	PERMIT_OVERTAKEN,
 	PERMIT_UNANSWERED,
 	PERMIT_GAVE_UP,
 	PERMIT_WAITS,

@@ -9,8 +9,12 @@
 
 #include "replay/replay.h"
 
+#define AHEAD 65536 /* as far as requests are looked for that came before one */
+
+/* The window follows round trips and the time until answers come, which the recorded host's clock saw and ours does not: it stays open. */
 static void settle(struct side *s)
 {
+	s->qp->req.window = s->qp->req.window_max;
 	side_drain(s);
 	deliver_check(s);
 }
@@ -70,16 +74,31 @@ static int post(struct side *s, uint32_t i)
 	return ur_qp_post_send(s->qp, &wr, &bad);
 }
 
-/* The recorded host repeated itself here without having been asked to: its timer had run out, so ours does. */
-static void expire(struct side *s, const struct rec *r)
+/*
+ * The recorded host repeated itself here, and we have not: its timer or probe came first, so ours comes now. When answers to READs are known
+ * to be missing, they alone are asked for.
+ */
+static void repeat(struct side *s, const struct rec *r)
 {
 	struct slot *slot = &s->out.slot[stream_slot(&s->out, r->pkt.bth.psn)];
 	const struct ur_requester *q = &s->qp->req;
 
 	if (++slot->due <= slot->sent || ((r->pkt.bth.psn - q->una) & UR_PSN_MASK) >= ((q->max - q->una) & UR_PSN_MASK))
 		return;
+	if (ur_psn_diff(q->hi, q->una) > 0 && ur_reread_again(s->qp, s->now))
+		return;
 	s->qp->req.deadline = s->now;
 	ur_comp_timer(&s->qp->timer, s->now);
+}
+
+/* What the recorded host asked for once more is answered in messages that begin and end there; and it has not given up. */
+static void note_again(struct side *s, const struct rec *r)
+{
+	struct ur_reth h;
+
+	s->qp->req.retry_left = s->qp->req.retry_cnt;
+	if (rec_op(r)->flags & UR_OPF_READ && pkt_remote(&r->pkt, &h))
+		ur_reread_split(&s->qp->req, ur_psn_add(r->pkt.bth.psn, stream_npkts(&s->out, h.len)));
 }
 
 static void release(struct side *s);
@@ -93,14 +112,14 @@ static void own_request(struct side *s, const struct rec *r, unsigned i)
 		err = post(s, s->posted++);
 	if (err)
 		report_num(s->rep, r->frame, "error of ibv_post_send", 0, (uint64_t)err);
-	if (r->before)
-		s->qp->req.retry_left = s->qp->req.retry_cnt; /* the recorded host has not given up */
+	if (r->again)
+		note_again(s, r);
 	ur_qp_answer(s->qp, s->now);
 	settle(s);
 	release(s);
 	if (stream_slot(&s->out, r->pkt.bth.psn) == s->out.n)
 		return;
-	expire(s, r);
+	repeat(s, r);
 	settle(s);
 	if (!slot->sent && slot->req == r && s->qp->req.rnr_wait)
 		s->rep->permitted[PERMIT_WAITS]++;
@@ -150,19 +169,75 @@ static void give_receive(struct side *s, const struct rec *r, uint32_t at)
 		report_num(s->rep, r->frame, "error of ibv_post_recv", 0, (uint64_t)err);
 }
 
-static void peer_request(struct side *s, const struct rec *r)
+static void arrive(struct side *s, const struct rec *r, uint32_t at)
+{
+	give_receive(s, r, at);
+	deliver_fill(s, r);
+	side_feed(s, r);
+	settle(s);
+}
+
+static void peer_request(struct side *s, struct rec *r)
 {
 	uint32_t at = stream_slot(&s->in, r->pkt.bth.psn);
 
 	if (at == s->in.n)
 		return;
-	if (r->lost) {
+	s->in.slot[at].came = r;
+	if (r->lost)
 		s->rep->permitted[PERMIT_LOST]++;
+	else
+		arrive(s, r, at);
+}
+
+/* Of what the peer has sent before: the request that has PSN `psn`, or the first behind it. */
+static const struct rec *came_from(const struct side *s, uint32_t psn)
+{
+	const uint32_t at = stream_slot(&s->in, psn);
+
+	for (uint32_t k = at; k < s->in.n && k < at + AHEAD; k++)
+		if (s->in.slot[k].came)
+			return s->in.slot[k].came;
+	return NULL;
+}
+
+/* What the recorded host had before `upto`, and we have not, something had overtaken behind the recorder. */
+static void catch_up(struct side *s, uint32_t upto)
+{
+	uint32_t epsn = s->qp->resp.epsn;
+
+	while (ur_psn_diff(upto, epsn) > 0) {
+		const uint32_t at = stream_slot(&s->in, epsn);
+		const struct rec *late = at < s->in.n ? s->in.slot[at].came : NULL;
+
+		if (late)
+			arrive(s, late, at);
+		if (s->qp->resp.epsn == epsn)
+			return;
+		epsn = s->qp->resp.epsn;
+		s->rep->permitted[PERMIT_OVERTAKEN]++;
+	}
+}
+
+/* An answer of the recorded host says how far it was, and a NAK, that something behind the gap had come. */
+static void own_response(struct side *s, const struct rec *r)
+{
+	const uint32_t psn = r->pkt.bth.psn, at = stream_slot(&s->in, psn);
+	const struct rec *behind;
+	struct ur_aeth h = {0};
+
+	if (r->pkt.bth.opcode == UR_OP_ACK)
+		ur_aeth_get(pkt_ext(&r->pkt) + rec_op(r)->off_aeth, &h);
+	if (ur_syndrome_type(h.syndrome) == UR_AETH_ACK) {
+		catch_up(s, ur_psn_add(psn, 1));
 		return;
 	}
-	give_receive(s, r, at);
-	deliver_fill(s, r);
-	side_feed(s, r);
+	catch_up(s, psn);
+	behind = came_from(s, ur_psn_add(psn, 1));
+	if (h.syndrome != ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ) || at == s->in.n || s->in.slot[at].nak_sent || !behind ||
+	    s->qp->resp.epsn != psn)
+		return;
+	side_feed(s, behind);
 	settle(s);
 }
 
@@ -182,7 +257,9 @@ void side_run(struct side *s)
 			peer_response(s, r);
 		else if (c->from[i] != s->me)
 			peer_request(s, r);
-		else if (!response)
+		else if (response)
+			own_response(s, r);
+		else
 			own_request(s, r, i);
 	}
 	for (unsigned i = 0; i < s->nheld; i++)

@@ -350,7 +350,6 @@ static int make_tp(struct side *s)
 		.random = &s->random,
 		.slot = 1,
 		.window = WINDOW,
-		.plain_recovery = true, /* as the recorded hosts */
 		.wheel = s->wheel = ur_wheel_create(s->now),
 	};
 

@@ -73,6 +73,7 @@ static void note_request(struct stream *s, struct rec *r)
 
 	r->before = slot->last;
 	r->lost = r->rnr = false;
+	r->again = again;
 	slot->last = r;
 	s->requests++;
 	s->repeated += again;
@@ -124,19 +125,6 @@ static bool note_response(struct stream *s, const struct conn *c, struct rec *r)
 		slot->data = r;
 	s->answered = at >= s->answered ? at + 1 : s->answered;
 	return true;
-}
-
-/* What was answered in the end has come once: its newest transmission, which crossed the NAK. */
-static void find_arrivals(struct stream *s)
-{
-	for (uint32_t k = 0; k < s->n && k < s->answered; k++) {
-		bool lost = s->slot[k].last;
-
-		for (const struct rec *t = s->slot[k].last; t && lost; t = t->before)
-			lost = t->lost;
-		if (lost)
-			s->slot[k].last->lost = false;
-	}
 }
 
 /* --- captures from the middle --- */
@@ -236,8 +224,10 @@ static enum stream_state one_message(struct stream *s, uint32_t at, struct messa
 		struct ur_reth h;
 
 		if (!r || !(rec_op(r)->flags & UR_OPF_FIRST) != (k > at)) {
-			snprintf(reason, sizeof(reason), "PSN %u is missing in the recording", ur_psn_add(s->base, k));
-			return STREAM_SKIP;
+			s->missing = ur_psn_add(s->base, k);
+			s->hole = k < s->answered;
+			s->cut = !s->hole;
+			return STREAM_OK;
 		}
 		m->op = rec_op(r);
 		m->len += r->pkt.payload_len;
@@ -272,7 +262,11 @@ static enum stream_state find_messages(struct stream *s)
 
 		if (st)
 			return st;
-		if (s->cut) {
+		if (s->hole && !at) {
+			snprintf(reason, sizeof(reason), "PSN %u is missing in the recording", s->missing);
+			return STREAM_SKIP;
+		}
+		if (s->cut || s->hole) {
 			s->n = at;
 			break;
 		}
@@ -334,7 +328,6 @@ enum stream_state stream_build(struct stream *s, const struct conn *c, unsigned 
 		return st;
 	if (!note_all(s, c, from))
 		return STREAM_BROKEN;
-	find_arrivals(s);
 	if (!c->cm)
 		begin_later(s);
 	st = find_messages(s);
