@@ -115,8 +115,12 @@ static void print_text(const struct side *s, const struct report *r, enum side_s
 	}
 	if (r->differences > REPORT_MAX)
 		printf("   %u more differences are not shown.\n", r->differences - REPORT_MAX);
-	printf("   %u requests and %u answers sent, %u messages of the peer executed: %s.\n", r->requests, r->responses, r->messages,
-	       r->differences ? "not all as recorded" : "all as recorded");
+	if (s->conn->service == UR_UD)
+		printf("   %u datagrams sent and %u received: %s.\n", r->requests, r->messages,
+		       r->differences ? "not all as recorded" : "all as recorded");
+	else
+		printf("   %u requests and %u answers sent, %u messages of the peer executed: %s.\n", r->requests, r->responses, r->messages,
+		       r->differences ? "not all as recorded" : "all as recorded");
 	print_notes(s);
 }
 
@@ -133,6 +137,8 @@ static void replay_side(const struct wish *w, const struct conn *c, unsigned me,
 	name_end(&c->end[!me], peer, sizeof(peer));
 	if (w->json)
 		print_json_head(w, host, peer, c);
+	else if (c->service == UR_UD)
+		printf("\nIn the place of %s%s, which has datagrams:\n", c->end[0].qpn == UR_QPN_MCAST ? "a member of " : "", host);
 	else
 		printf("\nIn the place of %s, which talks to %s by %s:\n", host, peer, ur_pcap_service(c->service));
 	st = side_open(&s, c, me, &r, &why);
@@ -161,8 +167,8 @@ static bool wanted(const struct wish *w, const struct conn *c, unsigned me)
 
 static void print_left_out(const struct conns *s, const struct capture *cap)
 {
-	if (s->datagrams)
-		printf("\n%u packets are of no connection that is replayed.\n", s->datagrams);
+	if (s->others)
+		printf("\n%u packets are of no connection that is replayed.\n", s->others);
 	if (s->strays)
 		printf("\n%u packets are left out since the other direction is not here.\n", s->strays);
 	if (cap->bad)
@@ -179,7 +185,7 @@ static int replay_all(const struct wish *w, struct capture *cap)
 	if (!w->json)
 		printf("%s: %s.\n", w->file, LIMITS);
 	for (unsigned i = 0; i < s.n; i++)
-		for (unsigned me = 0; me < 2; me++)
+		for (unsigned me = 0; me < conn_sides(&s.conn[i]); me++)
 			if (wanted(w, &s.conn[i], me))
 				replay_side(w, &s.conn[i], me, &sum);
 	if (!w->json) {

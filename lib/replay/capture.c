@@ -111,3 +111,14 @@ bool pkt_remote(const struct ur_pkt *p, struct ur_reth *h)
 	*h = (struct ur_reth){.va = a.va, .rkey = a.rkey, .len = 8};
 	return true;
 }
+
+void pkt_ip(const struct ur_pkt *p, struct ip_fields *f)
+{
+	const uint8_t *ip = p->data + p->l3_off;
+	const uint32_t first = ur_get32(ip);
+
+	if (p->ip_version == 4)
+		*f = (struct ip_fields){.tclass = ip[1], .hop_limit = ip[8]};
+	else
+		*f = (struct ip_fields){.tclass = (uint8_t)(first >> 20), .hop_limit = ip[7], .flow_label = first & 0xfffff};
+}

@@ -28,6 +28,7 @@ static const struct {
 			"the recording shows the gap; the NAK, or what came behind the gap, was lost between the recorder and the host"},
 	[PERMIT_OVERTAKEN] = {"a request that is executed later than it was recorded",
 			      "the host's answers show that something overtook it between the recorder and the host"},
+	[PERMIT_MISSED] = {"a PSN that no datagram has", "it was lost before the recorder, or the recorder has missed it"},
 	[PERMIT_WAITS] = {"a request that leaves later", "a refusal for want of a receive buffer crossed it in the recording"},
 	[PERMIT_GAVE_UP] = {"the failure of a request without an answer", "nobody answers it in the recording either"},
 	[PERMIT_UNANSWERED] = {"an answer behind the last one recorded", "the recording ended, or the host was gone"},
@@ -98,6 +99,7 @@ static const struct {
 	EXT(ATOMICACKETH, off_atomicacketh, 0, 8, "original value"),
 	EXT(IMM, off_imm, 0, 4, "immediate"),
 	EXT(IETH, off_ieth, 0, 4, "invalidated rkey"),
+	EXT(DETH, off_deth, 0, 4, "Q_Key"),
 };
 
 static uint64_t get_ext(const struct ur_pkt *p, const struct ur_opcode_info *op, unsigned i)
@@ -344,6 +346,34 @@ void compare_sent(struct side *s, const struct ur_pkt *p)
 		sent_response(s, p);
 	else
 		sent_request(s, p);
+}
+
+/* --- datagrams --- */
+
+static void compare_ip(struct side *s, const struct rec *r, const struct ur_pkt *p)
+{
+	struct ip_fields a, b;
+
+	if (!ur_gid_eq(&r->want->src, &p->src) || !ur_gid_eq(&r->want->dst, &p->dst))
+		report_text(s->rep, r->frame, "address", "as it is", "another one");
+	pkt_ip(r->want, &a);
+	pkt_ip(p, &b);
+	if (a.tclass != b.tclass)
+		report_num(s->rep, r->frame, "traffic class", a.tclass, b.tclass);
+	if (a.hop_limit != b.hop_limit)
+		report_num(s->rep, r->frame, "hop limit", a.hop_limit, b.hop_limit);
+	if (a.flow_label != b.flow_label)
+		report_num(s->rep, r->frame, "flow label", a.flow_label, b.flow_label);
+}
+
+void compare_datagram(struct side *s, const struct rec *r, const struct ur_pkt *p)
+{
+	if (!same_opcode(s, r, p))
+		return;
+	compare_bth(s, r, p);
+	compare_ext(s, r, p);
+	compare_ip(s, r, p);
+	compare_payload(s, r, p);
 }
 
 /* --- the end --- */

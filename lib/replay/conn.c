@@ -190,14 +190,59 @@ static bool give_to_conn(struct conns *s, struct rec *r, unsigned at)
 	return best;
 }
 
-static void forget_ends(struct conns *s)
+static void forget_ends(struct an_map *ends)
 {
-	for (uint32_t i = 0; s->ends.slot && i <= s->ends.mask; i++)
-		for (struct an_node *n = s->ends.slot[i], *next; n; n = next) {
+	for (uint32_t i = 0; ends->slot && i <= ends->mask; i++)
+		for (struct an_node *n = ends->slot[i], *next; n; n = next) {
 			next = n->next;
 			free(n);
 		}
-	an_map_fini(&s->ends);
+	an_map_fini(ends);
+}
+
+/* --- datagrams --- */
+
+static struct conn *find_ud(struct conns *s, const struct ur_gid *gid, uint32_t qpn)
+{
+	const uint64_t hash = an_hash(gid, gid, qpn);
+	struct conn new = {.end = {{.gid = *gid, .qpn = qpn}}, .service = UR_UD}, *c;
+	struct end *e;
+
+	for (struct an_node *n = an_map_first(&s->uds, hash); n; n = an_map_next(n)) {
+		c = &s->conn[((struct end *)n)->conn];
+		if (c->end[0].qpn == qpn && ur_gid_eq(&c->end[0].gid, gid))
+			return c;
+	}
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	e->conn = s->n;
+	c = conns_add(s, &new);
+	if (!c || !an_map_add(&s->uds, &e->node, hash)) {
+		free(e);
+		return NULL;
+	}
+	return c;
+}
+
+/* It belongs to the QP that has sent it and to the one that it goes to. */
+static void give_datagram(struct conns *s, struct rec *r)
+{
+	const struct ur_opcode_info *op = rec_op(r);
+	struct ur_deth h;
+	struct conn *c;
+
+	ur_deth_get(pkt_ext(&r->pkt) + op->off_deth, &h);
+	c = find_ud(s, &r->pkt.src, h.sqpn);
+	if (c && !c->asks)
+		c->end[0].psn = r->pkt.bth.psn;
+	if (c) {
+		c->asks = true;
+		conn_take(c, r, 0);
+	}
+	c = find_ud(s, &r->pkt.dst, r->pkt.bth.dqpn);
+	if (c)
+		conn_take(c, r, 1);
 }
 
 void conns_find(struct conns *s, struct capture *c)
@@ -222,10 +267,13 @@ void conns_find(struct conns *s, struct capture *c)
 			continue;
 		if (service == UR_RC || service == UR_UC)
 			s->rest[s->nrest++] = r;
+		else if (service == UR_UD && r->pkt.bth.dqpn > 1)
+			give_datagram(s, r);
 		else
-			s->datagrams++;
+			s->others++;
 	}
-	forget_ends(s);
+	forget_ends(&s->ends);
+	forget_ends(&s->uds);
 	if (s->rest)
 		conns_pair(s);
 }

@@ -17,6 +17,7 @@
  *   run.c       the recording's course of time: feeding, posting, timers
  *   deliver.c   what has arrived: completions, received data, data read
  *   compare.c   a packet sent and a packet recorded; the table of permitted differences
+ *   datagram.c  a UD QP, or a member of a group, in place of side.c's and run.c's
  *   report.c    where differences go
  *
  * Packets are kept in memory until the end: what a host did with one often shows much later.
@@ -86,6 +87,14 @@ static inline bool pkt_is_response(const struct ur_pkt *p)
 /* The address, key and length of a READ, a WRITE's first packet or an atomic; false for others. */
 bool pkt_remote(const struct ur_pkt *p, struct ur_reth *h);
 
+struct ip_fields {
+	uint8_t tclass, hop_limit;
+	uint32_t flow_label;
+};
+
+/* What the IP header has that an address handle can choose. */
+void pkt_ip(const struct ur_pkt *p, struct ip_fields *f);
+
 /* --- conn.c, pair.c --- */
 
 struct endpoint {
@@ -96,12 +105,14 @@ struct endpoint {
 	uint8_t timeout, retry_cnt, rnr_retry;
 };
 
+/* A connection; or a UD QP, or (QPN 0xffffff) a group: end 0, with all that it sent (from 0) and got (from 1). */
 struct conn {
 	struct endpoint end[2];
 	uint8_t service; /* enum ur_service */
 	enum ibv_mtu mtu;
 	bool cm;
 	bool incomplete; /* memory was short */
+	bool asks;       /* of datagrams: end 0 has sent some */
 	uint32_t psns_max;
 	uint64_t memory_max;
 	unsigned since; /* index of the first packet that may belong to it */
@@ -116,7 +127,8 @@ struct conns {
 	struct an_map ends;
 	uint32_t psns_max;
 	uint64_t memory_max;
-	unsigned datagrams; /* packets that are of no connection: UD, congestion notifications, XRC */
+	struct an_map uds;
+	unsigned others;    /* packets that are of no connection: congestion notifications, XRC, messages to QP 0 */
 	unsigned strays;    /* RC packets of which only one direction is in the file */
 	struct rec **rest;  /* packets that belong to no connection of the CM */
 	unsigned nrest;
@@ -124,6 +136,12 @@ struct conns {
 
 void conns_find(struct conns *s, struct capture *c);
 void conns_free(struct conns *s);
+/* How many places it has that can be taken: one of datagrams. */
+static inline unsigned conn_sides(const struct conn *c)
+{
+	return c->service == UR_UD ? 1 : 2;
+}
+
 /* NULL when memory is short. */
 struct conn *conns_add(struct conns *s, const struct conn *new);
 void conn_take(struct conn *c, struct rec *r, unsigned from);
@@ -197,6 +215,7 @@ enum permit {
 	PERMIT_LOST,
 	PERMIT_NAK,
 	PERMIT_OVERTAKEN,
+	PERMIT_MISSED,
 	PERMIT_UNANSWERED,
 	PERMIT_GAVE_UP,
 	PERMIT_WAITS,
@@ -255,6 +274,9 @@ struct side {
 	bool given_up;              /* on requests that nobody answers */
 	struct rec **held;          /* answers that were recorded before what they answer */
 	unsigned nheld;
+	const struct rec *due; /* of a UD QP: the datagram that is to leave */
+	/* What is done with each packet that it has to send. */
+	void (*sent)(struct side *s, const struct ur_pkt *p);
 };
 
 enum side_state { SIDE_OK, SIDE_SKIP, SIDE_BROKEN };
@@ -262,6 +284,9 @@ enum side_state { SIDE_OK, SIDE_SKIP, SIDE_BROKEN };
 /* Builds the transport. SIDE_SKIP and SIDE_BROKEN come with the reason in *why. side_close is needed in every case. */
 enum side_state side_open(struct side *s, const struct conn *c, unsigned me, struct report *rep, const char **why);
 void side_close(struct side *s);
+/* The parts of side_open: a transport; a PD, CQs and a QP in it. 0 or an errno. */
+int side_make_tp(struct side *s);
+int side_make_qp(struct side *s, enum ibv_qp_type type);
 /* Memory that the peer knows as [va, va + len) of `rkey`; NULL when the recording knows no such. */
 struct region *side_region(const struct side *s, uint32_t rkey, uint64_t va, uint64_t len);
 /* Hands the transport a copy that is addressed to it. */
@@ -270,6 +295,10 @@ void side_feed(struct side *s, const struct rec *r);
 void side_drain(struct side *s);
 
 /* --- run.c, deliver.c, compare.c --- */
+
+/* As side_open and side_run, of datagrams; `conn`, `rep` and `now` are set. */
+enum side_state datagram_open(struct side *s, const char **why);
+void datagram_run(struct side *s);
 
 /* Replays the whole recording and reports what differs. */
 void side_run(struct side *s);
@@ -281,6 +310,8 @@ void deliver_check(struct side *s);
 void deliver_finish(struct side *s);
 
 void compare_sent(struct side *s, const struct ur_pkt *p);
+/* Datagram `p` was sent in the place of `r`. */
+void compare_datagram(struct side *s, const struct rec *r, const struct ur_pkt *p);
 /* What was recorded and never sent. */
 void compare_finish(struct side *s);
 /* "what: why" of a permitted difference. */

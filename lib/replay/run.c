@@ -247,6 +247,10 @@ void side_run(struct side *s)
 {
 	const struct conn *c = s->conn;
 
+	if (c->service == UR_UD) {
+		datagram_run(s);
+		return;
+	}
 	for (unsigned i = 0; i < c->n; i++) {
 		struct rec *r = c->rec[i];
 		bool response = pkt_is_response(&r->pkt);

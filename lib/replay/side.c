@@ -81,7 +81,7 @@ void side_drain(struct side *s)
 	while ((n = ur_tp_tx(s->tp, p, BURST, s->now)) > 0) {
 		for (unsigned i = 0; i < n; i++) {
 			if (to_wire(p[i], &wire))
-				compare_sent(s, &wire);
+				s->sent(s, &wire);
 			else
 				report_text(s->rep, 0, "frame", "well formed", "one that does not parse");
 			pkt_drop(&wire);
@@ -115,7 +115,8 @@ void side_feed(struct side *s, const struct rec *r)
 		return;
 	p.bth = r->pkt.bth;
 	p.bth_off = r->pkt.bth_off;
-	ur_put24(p.data + p.bth_off + 5, ur_qp_num(s->qp)); /* the BTH's destination QP */
+	if (p.bth.dqpn != UR_QPN_MCAST)
+		ur_put24(p.data + p.bth_off + 5, ur_qp_num(s->qp)); /* the BTH's destination QP */
 	rewrite_key(s, &p);
 	body = p.len - UR_ICRC_LEN;
 	ur_icrc_end(ur_icrc_begin(p.data + r->pkt.l3_off, r->pkt.ip_version, body - r->pkt.l3_off), p.data + body);
@@ -319,10 +320,10 @@ static int connect_qp(struct side *s, const struct service *v)
 	return err;
 }
 
-static int make_qp(struct side *s, const struct service *v)
+int side_make_qp(struct side *s, enum ibv_qp_type type)
 {
 	struct ur_qp_init init = {
-		.type = v->type,
+		.type = type,
 		.cap = {.max_send_wr = UR_MAX_QP_WR, .max_recv_wr = RECV_WRS, .max_send_sge = 1, .max_recv_sge = 1},
 		.sq_sig_all = true,
 		.context = s,
@@ -339,7 +340,7 @@ static int make_qp(struct side *s, const struct service *v)
 	return err ? err : ur_qp_create(s->tp, &init, &s->qp);
 }
 
-static int make_tp(struct side *s)
+int side_make_tp(struct side *s)
 {
 	const struct ur_seed seed = ur_seed_of(1);
 	const struct ur_tp_config c = {
@@ -403,13 +404,16 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 	s->me = me;
 	s->rep = rep;
 	s->now = UR_NS_PER_MS;
+	s->sent = compare_sent;
+	if (c->service == UR_UD)
+		return datagram_open(s, why);
 	*why = "its service is not built yet";
 	if (!v)
 		return SIDE_SKIP;
 	*why = "the transport could not be set up as recorded";
-	err = make_tp(s);
+	err = side_make_tp(s);
 	if (!err)
-		err = make_qp(s, v);
+		err = side_make_qp(s, v->type);
 	if (err)
 		return SIDE_BROKEN;
 	st = build_streams(s, why);

@@ -247,6 +247,18 @@ static enum stream_state one_message(struct stream *s, uint32_t at, struct messa
 	return STREAM_OK;
 }
 
+/* An answer that the recorder has missed: that of a READ or an atomic is needed. */
+static bool lacks_answers(struct stream *s, const struct message *m)
+{
+	for (uint32_t k = m->at; m->op->flags & (UR_OPF_READ | UR_OPF_ATOMIC) && k < m->at + m->n && k < s->answered; k++) {
+		if (s->slot[k].data || s->slot[k].nak)
+			continue;
+		s->missing = ur_psn_add(s->base, k);
+		return true;
+	}
+	return false;
+}
+
 static enum stream_state find_messages(struct stream *s)
 {
 	uint32_t at = 0;
@@ -262,6 +274,7 @@ static enum stream_state find_messages(struct stream *s)
 
 		if (st)
 			return st;
+		s->hole |= !s->cut && !s->hole && lacks_answers(s, m);
 		if (s->hole && !at) {
 			snprintf(reason, sizeof(reason), "PSN %u is missing in the recording", s->missing);
 			return STREAM_SKIP;

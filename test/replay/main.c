@@ -129,7 +129,7 @@ static void replay_conn(struct capture *cap, const struct conn *c, struct tally 
 	char a[80], b[80];
 	const char *why;
 
-	for (unsigned me = 0; me < 2; me++) {
+	for (unsigned me = 0; me < conn_sides(c); me++) {
 		if (!replay_side(cap, c, me, t, &why))
 			continue;
 		skip_line(t, "%s %s with %s: %s", cap->file, name(&c->end[me], a, sizeof(a)), name(&c->end[!me], b, sizeof(b)), why);
@@ -149,11 +149,11 @@ static void replay_conns(struct capture *cap, const struct conns *s, struct tall
 	}
 	if (idle)
 		skip_line(t, "%s: %u connections carry no data", cap->file, idle);
-	if (s->datagrams)
-		skip_line(t, "%s: %u packets that are of no connection", cap->file, s->datagrams);
+	if (s->others)
+		skip_line(t, "%s: %u packets that are of no connection", cap->file, s->others);
 	if (s->strays)
 		skip_line(t, "%s: %u packets whose other direction is not in it", cap->file, s->strays);
-	if (!s->n && !s->datagrams && !s->strays)
+	if (!s->n && !s->others && !s->strays)
 		skip_line(t, "%s: no connection was made", cap->file);
 	if (cap->bad)
 		printf("# %s: %u frames are malformed and were left out\n", cap->file, cap->bad);
@@ -186,7 +186,7 @@ static void replay_tree(struct tally *t)
 			replay_file(g.gl_pathv[i], t);
 		globfree(&g);
 	}
-	mutate_all(UROCE_SOURCE_ROOT "/pcaps/rping-rc.pcap", t);
+	mutate_all(UROCE_SOURCE_ROOT "/pcaps", t);
 }
 
 int main(int argc, char **argv)

@@ -8,7 +8,7 @@
 
 #include "tally.h"
 
-enum where { BTH, EXT, PAYLOAD };
+enum where { BTH, EXT, PAYLOAD, IP };
 /*
  * Who replays: the side that sent the packet, or the one that got it. FED falsifies what goes in instead of what is compared; FED_LAST does
  * so with the last such packet, and the difference is in the answer behind it.
@@ -22,7 +22,7 @@ static const struct mutation {
 	uint8_t at, flip;
 	enum who who;
 	const char *field;
-} mutations[] = {
+} of_a_connection[] = {
 	{"opcode of a SEND", UR_OP_SEND_ONLY, BTH, 0, 0x01, SENDER, "opcode"},
 	{"PSN of a SEND", UR_OP_SEND_ONLY, BTH, 11, 0x01, SENDER, "PSN"},
 	{"pad of a SEND", UR_OP_SEND_ONLY, BTH, 1, 0x10, SENDER, "pad"},
@@ -60,10 +60,38 @@ static const struct mutation {
 	{"credits of an ACK", UR_OP_ACK, EXT, 0, 0x15, SENDER, NULL},
 };
 
+#define DATAGRAM (UR_UD | UR_OP_SEND_ONLY_IMM)
+
+static const struct mutation of_datagrams[] = {
+	{"PSN of a datagram", DATAGRAM, BTH, 11, 0x01, SENDER, "PSN"},
+	{"destination QP of a datagram", DATAGRAM, BTH, 7, 0x01, SENDER, "destination QP"},
+	{"Q_Key of a datagram", DATAGRAM, EXT, 3, 0x01, SENDER, "Q_Key"},
+	{"immediate of a datagram", DATAGRAM, EXT, 11, 0x01, SENDER, "immediate"},
+	{"payload of a datagram", DATAGRAM, PAYLOAD, 3, 0x40, SENDER, "payload byte 3"},
+	{"traffic class of a datagram", DATAGRAM, IP, 1, 0x20, SENDER, "traffic class"},
+	{"hop limit of a datagram", DATAGRAM, IP, 8, 0x01, SENDER, "hop limit"},
+	{"source QP of a datagram, at its receiver", DATAGRAM, EXT, 7, 0x01, RECEIVER, "source QP received"},
+	{"immediate of a datagram, at its receiver", DATAGRAM, EXT, 8, 0x80, RECEIVER, "immediate received"},
+	{"payload of a datagram, at its receiver", DATAGRAM, PAYLOAD, 0, 0x01, RECEIVER, "data received, byte 0"},
+	{"hop limit of a datagram, at its receiver", DATAGRAM, IP, 8, 0x01, RECEIVER, "IP header received, byte 8"},
+	{"Q_Key of a datagram, as it is fed", DATAGRAM, EXT, 3, 0x01, FED, "Q_Key of a datagram that is dropped"},
+	{"FECN of a datagram", DATAGRAM, BTH, 4, 0x80, SENDER, NULL},
+};
+
+static const struct {
+	const char *file;
+	const struct mutation *m;
+	unsigned n;
+} sets[] = {
+	{"rping-rc.pcap", of_a_connection, ur_array_size(of_a_connection)},
+	{"udaddy-ud.pcap", of_datagrams, ur_array_size(of_datagrams)},
+};
+
 static void flip(struct ur_pkt *p, const struct mutation *m)
 {
-	static const char *const names[] = {[BTH] = "BTH", [EXT] = "extended header", [PAYLOAD] = "payload"};
-	const uint32_t base[] = {[BTH] = p->bth_off, [EXT] = p->bth_off + UR_BTH_LEN, [PAYLOAD] = p->payload_off};
+	static const char *const names[] = {[BTH] = "BTH", [EXT] = "extended header", [PAYLOAD] = "payload", [IP] = "IP header"};
+	const uint32_t base[] = {
+		[BTH] = p->bth_off, [EXT] = p->bth_off + UR_BTH_LEN, [PAYLOAD] = p->payload_off, [IP] = p->l3_off};
 
 	if (base[m->where] + m->at >= p->len) {
 		printf("# %s: the packet has no byte %u in its %s\n", m->what, m->at, names[m->where]);
@@ -83,13 +111,19 @@ static void falsify(struct rec *r, const struct mutation *m, struct ur_pkt *copy
 	r->want = copy;
 }
 
+/* A UD QP has what it sent and what it got in one list. */
+static bool other_way(const struct conn *c, const struct mutation *m, unsigned k)
+{
+	return c->service == UR_UD && c->from[k] != (m->who != SENDER);
+}
+
 /* Which packet of the first connection: the second such one, so that there is something before it, or the last. */
 static unsigned choose(const struct conn *c, const struct mutation *m)
 {
 	unsigned n = 0, at = c->n;
 
 	for (unsigned k = 0; k < c->n; k++)
-		if (c->rec[k]->pkt.bth.opcode == m->opcode && (m->who == FED_LAST || n++ == 1))
+		if (c->rec[k]->pkt.bth.opcode == m->opcode && !other_way(c, m, k) && (m->who == FED_LAST || n++ == 1))
 			at = k;
 	return at;
 }
@@ -123,7 +157,7 @@ static bool try(const struct mutation *m, const char *file, const struct conn *c
 		return false;
 	}
 	falsify(c->rec[at], m, &copy);
-	st = side_open(&s, c, m->who == SENDER ? c->from[at] : !c->from[at], &rep, &why);
+	st = side_open(&s, c, conn_sides(c) == 1 ? 0 : m->who == SENDER ? c->from[at] : !c->from[at], &rep, &why);
 	if (!st)
 		side_run(&s);
 	side_close(&s);
@@ -132,25 +166,33 @@ static bool try(const struct mutation *m, const char *file, const struct conn *c
 	return ok;
 }
 
-void mutate_all(const char *path, struct tally *t)
+static void mutate_once(const char *path, const struct mutation *m, struct tally *t)
 {
-	for (unsigned i = 0; i < ur_array_size(mutations); i++) {
-		const struct mutation *m = &mutations[i];
-		struct capture cap;
-		struct conns conns;
-		const char *why;
-		char line[160];
+	struct capture cap;
+	struct conns conns;
+	const char *why;
+	char line[160];
 
-		snprintf(line, sizeof(line), "falsified: %s %s", m->what, m->field ? "is noticed" : "is permitted");
-		if (!load(&cap, path, &why)) {
-			printf("# %s\n", why);
-			tally_line(t, false, line);
-			capture_free(&cap);
-			return;
-		}
-		conns_find(&conns, &cap);
-		tally_line(t, conns.n && try(m, cap.file, &conns.conn[0]), line);
-		conns_free(&conns);
+	snprintf(line, sizeof(line), "falsified: %s %s", m->what, m->field ? "is noticed" : "is permitted");
+	if (!load(&cap, path, &why)) {
+		printf("# %s\n", why);
+		tally_line(t, false, line);
 		capture_free(&cap);
+		return;
+	}
+	conns_find(&conns, &cap);
+	tally_line(t, conns.n && try(m, cap.file, &conns.conn[0]), line);
+	conns_free(&conns);
+	capture_free(&cap);
+}
+
+void mutate_all(const char *folder, struct tally *t)
+{
+	char path[512];
+
+	for (unsigned k = 0; k < ur_array_size(sets); k++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, sets[k].file);
+		for (unsigned i = 0; i < sets[k].n; i++)
+			mutate_once(path, &sets[k].m[i], t);
 	}
 }

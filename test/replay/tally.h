@@ -15,7 +15,7 @@ void tally_line(struct tally *t, bool ok, const char *what);
 /* Reads a pcap file. False, with the reason in *why, when it cannot be read; capture_free is needed even so. */
 bool load(struct capture *c, const char *path, const char **why);
 
-/* Falsifies a recording in many ways, one after the other, and says which are noticed where they are. */
-void mutate_all(const char *path, struct tally *t);
+/* Falsifies recordings of a folder in many ways, one after the other, and says which are noticed where they are. */
+void mutate_all(const char *folder, struct tally *t);
 
 #endif
