@@ -24,8 +24,8 @@ static const struct {
 			   "they depend on where the responses were asked for anew"},
 	[PERMIT_LOST] = {"a request that the host NAKs as missing although it is in the recording",
 			 "it was lost between the recorder and the host, so it is not fed"},
-	[PERMIT_NAK] = {"a sequence NAK that the recording lacks, for a PSN that the peer sends later or again",
-			"the recording shows the gap; the NAK, or what came behind the gap, was lost between the recorder and the host"},
+	[PERMIT_NAK] = {"a sequence NAK that the recording lacks, where it shows the gap, or the NAK of one before it",
+			"the NAK, or what came behind the gap, was lost, or requests came in another order, between the recorder and the host"},
 	[PERMIT_OVERTAKEN] = {"a request that is executed later than it was recorded",
 			      "the host's answers show that something overtook it between the recorder and the host"},
 	[PERMIT_MISSED] = {"a PSN that no datagram has", "it was lost before the recorder, or the recorder has missed it"},
@@ -247,11 +247,18 @@ static const struct rec *request_at(const struct stream *in, uint32_t at)
 	return slot->req ? slot->req : in->slot[at - slot->part].req;
 }
 
+/* Did the packet come to us and not in its turn, for what was before it had got lost behind the recorder, as NAKs said? */
+static bool out_of_turn(const struct side *s, const struct slot *slot)
+{
+	return slot->came && s->rep->permitted[PERMIT_LOST];
+}
+
 static void compare_unrecorded_nak(struct side *s, uint8_t syndrome, uint32_t at)
 {
 	const struct slot *slot = &s->in.slot[at];
 
-	if (syndrome == ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ) && slot->last && slot->last->frame > s->frame)
+	if (syndrome == ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ) &&
+	    ((slot->last && slot->last->frame > s->frame) || out_of_turn(s, slot)))
 		permit(s, PERMIT_NAK);
 	else
 		report_num(s->rep, request_at(&s->in, at)->frame, "syndrome of the answer", UR_AETH_ACK, syndrome);
