@@ -118,6 +118,8 @@ static void print_text(const struct side *s, const struct report *r, enum side_s
 	if (s->conn->service == UR_UD)
 		printf("   %u datagrams sent and %u received: %s.\n", r->requests, r->messages,
 		       r->differences ? "not all as recorded" : "all as recorded");
+	else if (s->conn->service == SERVICE_CM)
+		printf("   %u messages sent: %s.\n", r->requests, r->differences ? "not all as recorded" : "all as recorded");
 	else
 		printf("   %u requests and %u answers sent, %u messages of the peer executed: %s.\n", r->requests, r->responses, r->messages,
 		       r->differences ? "not all as recorded" : "all as recorded");
@@ -137,6 +139,8 @@ static void replay_side(const struct wish *w, const struct conn *c, unsigned me,
 	name_end(&c->end[!me], peer, sizeof(peer));
 	if (w->json)
 		print_json_head(w, host, peer, c);
+	else if (c->service == SERVICE_CM)
+		printf("\nIn the place of %s, whose connection manager talks to %s:\n", host, peer);
 	else if (c->service == UR_UD)
 		printf("\nIn the place of %s%s, which has datagrams:\n", c->end[0].qpn == UR_QPN_MCAST ? "a member of " : "", host);
 	else

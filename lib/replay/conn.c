@@ -86,10 +86,22 @@ static void connect(struct conns *s, const struct request *q, const struct ur_cm
 	struct conn c = {.service = service_of(req), .mtu = (enum ibv_mtu)req->path_mtu, .cm = true, .since = q->at};
 	const uint8_t timeout = ack_timeout(req, rep);
 
-	c.end[0] = (struct endpoint){q->src,  req->local_qpn,   rep->starting_psn,   rep->responder_resources, rep->initiator_depth,
-				     timeout, req->retry_count, rep->rnr_retry_count};
-	c.end[1] = (struct endpoint){q->dst,  rep->local_qpn,   req->starting_psn,   rep->initiator_depth, rep->responder_resources,
-				     timeout, req->retry_count, req->rnr_retry_count};
+	c.end[0] = (struct endpoint){.gid = q->src,
+				     .qpn = req->local_qpn,
+				     .psn = rep->starting_psn,
+				     .max_rd = rep->responder_resources,
+				     .max_dest_rd = rep->initiator_depth,
+				     .timeout = timeout,
+				     .retry_cnt = req->retry_count,
+				     .rnr_retry = rep->rnr_retry_count};
+	c.end[1] = (struct endpoint){.gid = q->dst,
+				     .qpn = rep->local_qpn,
+				     .psn = req->starting_psn,
+				     .max_rd = rep->initiator_depth,
+				     .max_dest_rd = rep->responder_resources,
+				     .timeout = timeout,
+				     .retry_cnt = req->retry_count,
+				     .rnr_retry = req->rnr_retry_count};
 	for (unsigned i = 0; i < 2; i++) {
 		c.end[i].max_rd = (uint8_t)ur_min_u32(c.end[i].max_rd, UR_MAX_RD_ATOMIC);
 		c.end[i].max_dest_rd = (uint8_t)ur_min_u32(c.end[i].max_dest_rd, UR_MAX_RD_ATOMIC);
@@ -190,7 +202,7 @@ static bool give_to_conn(struct conns *s, struct rec *r, unsigned at)
 	return best;
 }
 
-static void forget_ends(struct an_map *ends)
+static void conns_forget(struct an_map *ends)
 {
 	for (uint32_t i = 0; ends->slot && i <= ends->mask; i++)
 		for (struct an_node *n = ends->slot[i], *next; n; n = next) {
@@ -263,7 +275,7 @@ void conns_find(struct conns *s, struct capture *c)
 		struct rec *r = &c->rec[i];
 		uint8_t service = r->pkt.bth.opcode & 0xe0;
 
-		if (r->pkt.bth.dqpn == 1 || give_to_conn(s, r, i))
+		if (r->pkt.bth.dqpn == 1 ? exchange_take(s, r) : give_to_conn(s, r, i))
 			continue;
 		if (service == UR_RC || service == UR_UC)
 			s->rest[s->nrest++] = r;
@@ -272,8 +284,9 @@ void conns_find(struct conns *s, struct capture *c)
 		else
 			s->others++;
 	}
-	forget_ends(&s->ends);
-	forget_ends(&s->uds);
+	conns_forget(&s->ends);
+	conns_forget(&s->uds);
+	conns_forget(&s->talks);
 	if (s->rest)
 		conns_pair(s);
 }

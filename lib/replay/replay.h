@@ -18,6 +18,8 @@
  *   deliver.c   what has arrived: completions, received data, data read
  *   compare.c   a packet sent and a packet recorded; the table of permitted differences
  *   datagram.c  a UD QP, or a member of a group, in place of side.c's and run.c's
+ *   exchange.c  the exchanges of the connection manager
+ *   talk.c      the connection manager in the place of one end of an exchange
  *   report.c    where differences go
  *
  * Packets are kept in memory until the end: what a host did with one often shows much later.
@@ -97,19 +99,26 @@ void pkt_ip(const struct ur_pkt *p, struct ip_fields *f);
 
 /* --- conn.c, pair.c --- */
 
+#define SERVICE_CM 0xff /* in the place of a service: an exchange of the connection manager */
+
 struct endpoint {
 	struct ur_gid gid;
 	uint32_t qpn;
 	uint32_t psn; /* the first that it sends */
 	uint8_t max_rd, max_dest_rd;
 	uint8_t timeout, retry_cnt, rnr_retry;
+	uint32_t id; /* of an exchange: its communication or request id, 0 when unknown */
 };
 
-/* A connection; or a UD QP, or (QPN 0xffffff) a group: end 0, with all that it sent (from 0) and got (from 1). */
+/*
+ * A connection; or a UD QP, or (QPN 0xffffff) a group: end 0, with all that it sent (from 0) and got (from 1); or an exchange of the
+ * connection manager, for which end 0 has asked.
+ */
 struct conn {
 	struct endpoint end[2];
-	uint8_t service; /* enum ur_service */
+	uint8_t service; /* enum ur_service, or SERVICE_CM */
 	enum ibv_mtu mtu;
+	bool lookup; /* of an exchange: of a datagram service */
 	bool cm;
 	bool incomplete; /* memory was short */
 	bool asks;       /* of datagrams: end 0 has sent some */
@@ -127,7 +136,7 @@ struct conns {
 	struct an_map ends;
 	uint32_t psns_max;
 	uint64_t memory_max;
-	struct an_map uds;
+	struct an_map uds, talks;
 	unsigned others;    /* packets that are of no connection: congestion notifications, XRC, messages to QP 0 */
 	unsigned strays;    /* RC packets of which only one direction is in the file */
 	struct rec **rest;  /* packets that belong to no connection of the CM */
@@ -145,6 +154,8 @@ static inline unsigned conn_sides(const struct conn *c)
 /* NULL when memory is short. */
 struct conn *conns_add(struct conns *s, const struct conn *new);
 void conn_take(struct conn *c, struct rec *r, unsigned from);
+/* Takes a message of the connection manager. False when what it belongs to is not in the recording. */
+bool exchange_take(struct conns *s, struct rec *r);
 /* Turns s->rest into connections. */
 void conns_pair(struct conns *s);
 
@@ -216,6 +227,7 @@ enum permit {
 	PERMIT_NAK,
 	PERMIT_OVERTAKEN,
 	PERMIT_MISSED,
+	PERMIT_PATIENCE,
 	PERMIT_UNANSWERED,
 	PERMIT_GAVE_UP,
 	PERMIT_WAITS,
@@ -275,6 +287,7 @@ struct side {
 	struct rec **held;          /* answers that were recorded before what they answer */
 	unsigned nheld;
 	const struct rec *due; /* of a UD QP: the datagram that is to leave */
+	struct talk *talk; /* of an exchange */
 	/* What is done with each packet that it has to send. */
 	void (*sent)(struct side *s, const struct ur_pkt *p);
 };
@@ -299,6 +312,11 @@ void side_drain(struct side *s);
 /* As side_open and side_run, of datagrams; `conn`, `rep` and `now` are set. */
 enum side_state datagram_open(struct side *s, const char **why);
 void datagram_run(struct side *s);
+
+/* The same of an exchange. */
+enum side_state talk_open(struct side *s, const char **why);
+void talk_run(struct side *s);
+void talk_close(struct side *s);
 
 /* Replays the whole recording and reports what differs. */
 void side_run(struct side *s);

@@ -247,8 +247,8 @@ void side_run(struct side *s)
 {
 	const struct conn *c = s->conn;
 
-	if (c->service == UR_UD) {
-		datagram_run(s);
+	if (c->service == UR_UD || c->service == SERVICE_CM) {
+		(c->service == UR_UD ? datagram_run : talk_run)(s);
 		return;
 	}
 	for (unsigned i = 0; i < c->n; i++) {

@@ -407,6 +407,8 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 	s->sent = compare_sent;
 	if (c->service == UR_UD)
 		return datagram_open(s, why);
+	if (c->service == SERVICE_CM)
+		return talk_open(s, why);
 	*why = "its service is not built yet";
 	if (!v)
 		return SIDE_SKIP;
@@ -439,6 +441,7 @@ static void close_memory(struct side *s)
 
 void side_close(struct side *s)
 {
+	talk_close(s);
 	if (s->qp)
 		ur_qp_destroy(s->qp);
 	if (s->scq)

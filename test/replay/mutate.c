@@ -7,13 +7,17 @@
 #include <stdlib.h>
 
 #include "tally.h"
+#include "wire/cm_msg.h"
+
+#define ATTRIBUTE_AT 16 /* in a MAD */
 
 enum where { BTH, EXT, PAYLOAD, IP };
 /*
  * Who replays: the side that sent the packet, or the one that got it. FED falsifies what goes in instead of what is compared; FED_LAST does
- * so with the last such packet, and the difference is in the answer behind it.
+ * so with the last such packet, and the difference is in the answer behind it; FED_NEXT, in the packet behind it whose it is; FED_LATER, in
+ * any later one.
  */
-enum who { SENDER, RECEIVER, FED, FED_LAST };
+enum who { SENDER, RECEIVER, FED, FED_LAST, FED_NEXT, FED_LATER };
 
 static const struct mutation {
 	const char *what;
@@ -22,6 +26,7 @@ static const struct mutation {
 	uint8_t at, flip;
 	enum who who;
 	const char *field;
+	uint8_t message; /* of the connection manager: its attribute */
 } of_a_connection[] = {
 	{"opcode of a SEND", UR_OP_SEND_ONLY, BTH, 0, 0x01, SENDER, "opcode"},
 	{"PSN of a SEND", UR_OP_SEND_ONLY, BTH, 11, 0x01, SENDER, "PSN"},
@@ -78,6 +83,43 @@ static const struct mutation of_datagrams[] = {
 	{"FECN of a datagram", DATAGRAM, BTH, 4, 0x80, SENDER, NULL},
 };
 
+#define MESSAGE (UR_UD | UR_OP_SEND_ONLY)
+#define OF(at) PAYLOAD, UR_MAD_HDR_LEN + (at)
+
+static const struct mutation of_messages[] = {
+	{"service id of a REQ", MESSAGE, OF(15), 0x01, SENDER, "service id of the REQ", UR_CM_REQ},
+	{"QPN of a REQ", MESSAGE, OF(34), 0x01, SENDER, "local QPN of the REQ", UR_CM_REQ},
+	{"GID of a REQ", MESSAGE, OF(71), 0x01, SENDER, "local GID of the REQ, byte 15", UR_CM_REQ},
+	{"private data of a REQ", MESSAGE, OF(150), 0x01, SENDER, "private data of the REQ, byte 10", UR_CM_REQ},
+	{"communication id of a REP", MESSAGE, OF(7), 0x01, SENDER, "remote communication id of the REP", UR_CM_REP},
+	{"transaction of a REP", MESSAGE, PAYLOAD, 15, 0x01, SENDER, "transaction of the REP", UR_CM_REP},
+	{"starting PSN of a REP", MESSAGE, OF(22), 0x01, SENDER, "starting PSN of the REP", UR_CM_REP},
+	{"depth of a REP", MESSAGE, OF(25), 0x02, SENDER, "initiator depth of the REP", UR_CM_REP},
+	{"private data of a REP", MESSAGE, OF(36), 0x80, SENDER, "private data of the REP, byte 0", UR_CM_REP},
+	{"communication id of a RTU", MESSAGE, OF(4), 0x80, SENDER, "remote communication id of the RTU", UR_CM_RTU},
+	{"QPN of a DREQ", MESSAGE, OF(10), 0x01, SENDER, "remote QPN of the DREQ", UR_CM_DREQ},
+	{"communication id of a DREP", MESSAGE, OF(7), 0x10, SENDER, "remote communication id of the DREP", UR_CM_DREP},
+	{"transaction of a DREP", MESSAGE, PAYLOAD, 8, 0x10, SENDER, "transaction of the DREP", UR_CM_DREP},
+	{"communication id of a REP, as it is fed", MESSAGE, OF(7), 0x01, FED_NEXT, "message", UR_CM_REP},
+	{"QPN of a REP, as it is fed", MESSAGE, OF(14), 0x01, FED_LATER, "remote QPN of the DREQ", UR_CM_REP},
+	{"transaction of a REQ, as it is fed", MESSAGE, PAYLOAD, 15, 0x01, FED_NEXT, "transaction of the REP", UR_CM_REQ},
+	{"response timeout of a REQ", MESSAGE, OF(43), 0x80, SENDER, NULL, UR_CM_REQ},
+};
+
+static const struct mutation of_lookups[] = {
+	{"request id of a SIDR_REP", MESSAGE, OF(3), 0x01, SENDER, "request id of the SIDR_REP", UR_CM_SIDR_REP},
+	{"service id of a SIDR_REP", MESSAGE, OF(19), 0x01, SENDER, "service id of the SIDR_REP", UR_CM_SIDR_REP},
+	{"Q_Key of a SIDR_REP", MESSAGE, OF(23), 0x01, SENDER, "Q_Key of the SIDR_REP", UR_CM_SIDR_REP},
+	{"P_Key of a SIDR_REQ", MESSAGE, OF(5), 0x01, SENDER, "P_Key of the SIDR_REQ", UR_CM_SIDR_REQ},
+	{"request id of a SIDR_REQ, as it is fed", MESSAGE, OF(3), 0x01, FED_NEXT, "request id of the SIDR_REP", UR_CM_SIDR_REQ},
+};
+
+static const struct mutation of_refusals[] = {
+	{"refused message of a REJ", MESSAGE, OF(8), 0x40, SENDER, "message that is refused of the REJ", UR_CM_REJ},
+	{"reason of a REJ", MESSAGE, OF(11), 0x04, SENDER, "reason of the REJ", UR_CM_REJ},
+	{"communication id of a REJ", MESSAGE, OF(7), 0x01, SENDER, "remote communication id of the REJ", UR_CM_REJ},
+};
+
 static const struct {
 	const char *file;
 	const struct mutation *m;
@@ -85,6 +127,9 @@ static const struct {
 } sets[] = {
 	{"rping-rc.pcap", of_a_connection, ur_array_size(of_a_connection)},
 	{"udaddy-ud.pcap", of_datagrams, ur_array_size(of_datagrams)},
+	{"rping-rc.pcap", of_messages, ur_array_size(of_messages)},
+	{"udaddy-ud.pcap", of_lookups, ur_array_size(of_lookups)},
+	{"cm-reject.pcap", of_refusals, ur_array_size(of_refusals)},
 };
 
 static void flip(struct ur_pkt *p, const struct mutation *m)
@@ -117,12 +162,20 @@ static bool other_way(const struct conn *c, const struct mutation *m, unsigned k
 	return c->service == UR_UD && c->from[k] != (m->who != SENDER);
 }
 
-/* Which packet of the first connection: the second such one, so that there is something before it, or the last. */
+/* Is packet k such a message? */
+static bool is_message(const struct conn *c, const struct mutation *m, unsigned k)
+{
+	return ur_get16(pkt_payload(&c->rec[k]->pkt) + ATTRIBUTE_AT) == m->message;
+}
+
+/* Which packet: of an exchange the first such message; of others the second, so that there is something before it, or the last. */
 static unsigned choose(const struct conn *c, const struct mutation *m)
 {
 	unsigned n = 0, at = c->n;
 
-	for (unsigned k = 0; k < c->n; k++)
+	for (unsigned k = c->n; k-- > 0 && m->message;)
+		at = is_message(c, m, k) ? k : at;
+	for (unsigned k = 0; k < c->n && !m->message; k++)
 		if (c->rec[k]->pkt.bth.opcode == m->opcode && !other_way(c, m, k) && (m->who == FED_LAST || n++ == 1))
 			at = k;
 	return at;
@@ -135,7 +188,7 @@ static bool noticed(const struct mutation *m, const struct report *rep, const ch
 	if (!m->field)
 		ok = !st && !rep->differences;
 	else
-		ok = !st && rep->differences && rep->first_frame == r->frame && strcmp(rep->first_field, m->field) == 0;
+		ok = !st && rep->differences && (rep->first_frame == r->frame || m->who == FED_LATER) && strcmp(rep->first_field, m->field) == 0;
 	if (!ok)
 		printf("# %s, frame %u: expected %s, %u differences were reported, the first in frame %u: %s\n", file, r->frame,
 		       m->field ? m->field : "nothing", rep->differences, rep->first_frame, rep->first_field);
@@ -145,14 +198,14 @@ static bool noticed(const struct mutation *m, const struct report *rep, const ch
 static bool try(const struct mutation *m, const char *file, const struct conn *c)
 {
 	struct report rep = {.tell = NULL};
-	unsigned at = choose(c, m), there = at + (m->who == FED_LAST);
+	unsigned at = c ? choose(c, m) : 0, there = at + (m->who == FED_LAST || m->who == FED_NEXT);
 	enum side_state st;
 	struct ur_pkt copy;
 	const char *why;
 	struct side s;
 	bool ok;
 
-	if (there >= c->n) {
+	if (!c || there >= c->n) {
 		printf("# %s has no such packet\n", file);
 		return false;
 	}
@@ -164,6 +217,17 @@ static bool try(const struct mutation *m, const char *file, const struct conn *c
 	ok = noticed(m, &rep, file, c->rec[there], st);
 	free(copy.data);
 	return ok;
+}
+
+/* The first connection, QP or exchange that a packet with this opcode may belong to. */
+static const struct conn *conn_of(const struct conns *s, const struct mutation *m)
+{
+	const uint8_t service = m->message ? SERVICE_CM : m->opcode & 0xe0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->conn[i].service == service && s->conn[i].n)
+			return &s->conn[i];
+	return NULL;
 }
 
 static void mutate_once(const char *path, const struct mutation *m, struct tally *t)
@@ -181,7 +245,7 @@ static void mutate_once(const char *path, const struct mutation *m, struct tally
 		return;
 	}
 	conns_find(&conns, &cap);
-	tally_line(t, conns.n && try(m, cap.file, &conns.conn[0]), line);
+	tally_line(t, try(m, cap.file, conn_of(&conns, m)), line);
 	conns_free(&conns);
 	capture_free(&cap);
 }
