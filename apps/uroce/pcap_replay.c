@@ -10,9 +10,9 @@
 #include "replay/replay.h"
 
 #define LIMITS                                                                                                                             \
-	"replayed in virtual time: requests and answers of RC and UC, up to 8388608 PSNs each way; not XRC, not datagrams, not what the "  \
-	"connection manager says, no congestion notifications, no probes and repairs by range; a loss between the recorder and the host "  \
-	"that no NAK tells of shows as a difference"
+	"replayed in virtual time: requests and answers of RC, UC and XRC, datagrams, and what the connection manager says; up to "        \
+	"8388608 PSNs each way; not how often and when something is sent again, the window and the rate, and no congestion "               \
+	"notifications; a loss between the recorder and the host that no NAK and no later answer tells of may show as a difference"
 
 struct wish {
 	const char *file, *as;
@@ -27,7 +27,7 @@ struct view { /* of one side, while it is replayed */
 };
 
 struct sums {
-	unsigned sides, differ, skipped;
+	unsigned sides, differ, skipped, cut_short;
 };
 
 /* --- what differs --- */
@@ -74,20 +74,33 @@ static void print_json_head(const struct wish *w, const char *me, const char *pe
 	ur_json_string(stdout, me);
 	fputs(",\"peer\":", stdout);
 	ur_json_string(stdout, peer);
-	printf(",\"service\":\"%s\",\"differences\":[", ur_pcap_service(c->service));
+	printf(",\"service\":\"%s\",\"differences\":[", c->service == SERVICE_CM ? "CM" : ur_pcap_service(c->service));
+}
+
+static bool ends_at_gap(const struct side *s)
+{
+	return s->out.hole || s->in.hole;
 }
 
 static void print_json_tail(const struct side *s, const struct report *r, enum side_state st, const char *why)
 {
 	const struct rec *refusal = s->out.refusal ? s->out.refusal : s->in.refusal;
 
-	printf("],\"count\":%u,\"requests\":%u,\"answers\":%u,\"messages\":%u,\"ended_by_frame\":%u,\"skipped\":", r->differences,
-	       r->requests, r->responses, r->messages, refusal ? refusal->frame : 0);
+	printf("],\"count\":%u,\"requests\":%u,\"answers\":%u,\"messages\":%u,\"ended_by_frame\":%u,\"ended_by_gap\":%s,\"skipped\":",
+	       r->differences, r->requests, r->responses, r->messages, refusal ? refusal->frame : 0, ends_at_gap(s) ? "true" : "false");
 	if (st)
 		ur_json_string(stdout, why);
 	else
 		fputs("null", stdout);
 	puts("}");
+}
+
+static void print_gap(const struct stream *s, const char *who)
+{
+	if (s->hole)
+		printf("   Requests of the %s are replayed up to PSN %u, which is not in the recording, or has no answer there: the "
+		       "recorder missed it, or the %s did wrong.\n",
+		       who, s->missing, who);
 }
 
 static void print_notes(const struct side *s)
@@ -97,10 +110,8 @@ static void print_notes(const struct side *s)
 	if (s->out.begun || s->in.begun)
 		printf("   The recording begins in the middle: %u packets of messages that had begun before it are left out.\n",
 		       s->out.begun + s->in.begun);
-	for (unsigned i = 0; i < 2; i++)
-		if (i ? s->in.hole : s->out.hole)
-			printf("   Requests of %s are replayed up to PSN %u, which the recorder has missed.\n", i ? "the peer" : "the host",
-			       i ? s->in.missing : s->out.missing);
+	print_gap(&s->out, "host");
+	print_gap(&s->in, "peer");
 	if (refusal)
 		printf("   It ends where frame %u refuses a request for good.\n", refusal->frame);
 	else if (s->out.cut || s->in.cut)
@@ -116,13 +127,12 @@ static void print_text(const struct side *s, const struct report *r, enum side_s
 	if (r->differences > REPORT_MAX)
 		printf("   %u more differences are not shown.\n", r->differences - REPORT_MAX);
 	if (s->conn->service == UR_UD)
-		printf("   %u datagrams sent and %u received: %s.\n", r->requests, r->messages,
-		       r->differences ? "not all as recorded" : "all as recorded");
+		printf("   %u datagrams sent and %u received", r->requests, r->messages);
 	else if (s->conn->service == SERVICE_CM)
-		printf("   %u messages sent: %s.\n", r->requests, r->differences ? "not all as recorded" : "all as recorded");
+		printf("   %u messages sent", r->requests);
 	else
-		printf("   %u requests and %u answers sent, %u messages of the peer executed: %s.\n", r->requests, r->responses, r->messages,
-		       r->differences ? "not all as recorded" : "all as recorded");
+		printf("   %u requests and %u answers sent, %u messages of the peer executed", r->requests, r->responses, r->messages);
+	printf(": %s.\n", r->differences ? "not all as recorded" : ends_at_gap(s) ? "as recorded, as far as it goes" : "all as recorded");
 	print_notes(s);
 }
 
@@ -152,10 +162,11 @@ static void replay_side(const struct wish *w, const struct conn *c, unsigned me,
 		print_json_tail(&s, &r, st, why);
 	else
 		print_text(&s, &r, st, why);
-	side_close(&s);
 	sum->sides += !st;
 	sum->skipped += st != SIDE_OK;
 	sum->differ += !st && r.differences;
+	sum->cut_short += !st && !r.differences && ends_at_gap(&s);
+	side_close(&s);
 }
 
 /* --- all of them --- */
@@ -194,13 +205,16 @@ static int replay_all(const struct wish *w, struct capture *cap)
 				replay_side(w, &s.conn[i], me, &sum);
 	if (!w->json) {
 		print_left_out(&s, cap);
-		printf("\n%u sides of connections replayed, %u of them not as recorded, %u skipped\n", sum.sides, sum.differ, sum.skipped);
+		printf("\n%u sides of connections replayed, %u of them not as recorded, %u skipped", sum.sides, sum.differ, sum.skipped);
+		if (sum.cut_short)
+			printf(", %u not to the end", sum.cut_short);
+		putchar('\n');
 	}
 	conns_free(&s);
 	if (!sum.sides)
 		return ur_cmd_fail(UR_EXIT_USAGE, "%s holds nothing that could be replayed%s", w->file,
 				   w->as || w->qpn ? " as asked for" : "");
-	return sum.differ ? UR_EXIT_FAIL : 0;
+	return sum.differ || sum.cut_short ? UR_EXIT_FAIL : 0;
 }
 
 static void take_frame(void *ctx, const struct ur_an_frame *f)
@@ -256,11 +270,11 @@ const struct ur_command ur_pcap_replay = {
 	.operands = "FILE",
 	.complete = UR_COMPLETE_FILE,
 	.summary = "put uroce in the place of a host, and tell what it does otherwise",
-	.text = "uroce's transport gets what the peer of the host sent, when it was sent, and what it sends is compared with what the host "
-		"sent: requests, answers, and data. Only RC and UC are replayed. Whole packets are needed, and all of them; the capture "
-		"has to "
-		"fit into memory.",
-	.status = "0 when all was as recorded, 1 when something was not, 2 when the file cannot be read or nothing in it can be replayed.",
+	.text = "uroce's transport and connection manager get what the peer of the host sent, when it was sent, and what they send is "
+		"compared with what the host sent: requests, answers, data, datagrams, messages of the connection manager. Whole packets "
+		"are needed, and all of them; the capture has to fit into memory.",
+	.status = "0 when all was as recorded, 1 when something was not or a gap in the recording ended the comparison, 2 when "
+		  "the file cannot be read or nothing in it can be replayed.",
 	.options = options,
 	.examples = examples,
 	.run = run,

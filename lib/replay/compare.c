@@ -25,10 +25,15 @@ static const struct {
 	[PERMIT_LOST] = {"a request that the host NAKs as missing although it is in the recording",
 			 "it was lost between the recorder and the host, so it is not fed"},
 	[PERMIT_NAK] = {"a sequence NAK that the recording lacks, where it shows the gap, or the NAK of one before it",
-			"the NAK, or what came behind the gap, was lost, or requests came in another order, between the recorder and the host"},
+			"the NAK or what came behind the gap was lost, or the order was another, between the recorder and the host"},
 	[PERMIT_OVERTAKEN] = {"a request that is executed later than it was recorded",
 			      "the host's answers show that something overtook it between the recorder and the host"},
-	[PERMIT_MISSED] = {"a PSN that no datagram has, or a message between two others", "it was lost before the recorder, or the recorder has missed it"},
+	[PERMIT_MISSED] = {"a PSN that no datagram has, or a message between two others",
+			   "it was lost before the recorder, or the recorder has missed it"},
+	[PERMIT_OLD_NAK] = {"a NAK, recorded behind an answer of the host that says that it has the packet, and which was sent again",
+			    "the host's answers overtook one another before the recorder"},
+	[PERMIT_TWICE] = {"an answer of the peer that we get twice",
+			  "a NAK made us ask for it again that the host did not get, or not then, and the peer would have answered"},
 	[PERMIT_PATIENCE] = {"an MRA", "how long a host takes to answer is its own business, and it asks for patience when it likes"},
 	[PERMIT_WAITS] = {"a request that leaves later", "a refusal for want of a receive buffer crossed it in the recording"},
 	[PERMIT_GAVE_UP] = {"the failure of a request without an answer", "nobody answers it in the recording either"},
@@ -407,7 +412,9 @@ static void finish_answers(struct side *s)
 			report_text(s->rep, slot->ack->frame, "answer", "an ACK", "nothing");
 		else if (slot->ack && !slot->ack_sent)
 			permit(s, PERMIT_COALESCED);
-		if (slot->nak && !slot->nak_sent)
+		if (slot->nak && !slot->nak_sent && slot->nak_late)
+			permit(s, PERMIT_OLD_NAK);
+		else if (slot->nak && !slot->nak_sent)
 			report_text(s->rep, slot->nak->frame, "answer", "a NAK", "nothing");
 	}
 }

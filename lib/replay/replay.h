@@ -173,6 +173,7 @@ struct slot {             /* a PSN */
 	uint32_t due, sent; /* transmissions recorded until now, and replayed */
 	bool covered;       /* by a READ request */
 	bool again;         /* asked for by a READ request that was sent again */
+	bool nak_late;          /* the NAK was recorded behind an answer that takes it back */
 	bool data_sent, ack_sent, nak_sent;
 };
 
@@ -198,6 +199,7 @@ struct stream {        /* what one end asks, and what the other answers */
 	uint32_t answered;                               /* slots before this one were answered in the recording */
 	uint32_t requests, responses, repeated, refused; /* packets recorded */
 	bool cut;                                        /* the last message is not whole */
+	bool doubled;                                    /* answers came again */
 	bool hole;                                       /* it ends where `missing` is not in the recording, which goes on */
 	uint32_t missing;                                /* a PSN */
 	const struct rec *refusal;                       /* a NAK that ends it */
@@ -227,6 +229,8 @@ enum permit {
 	PERMIT_NAK,
 	PERMIT_OVERTAKEN,
 	PERMIT_MISSED,
+	PERMIT_TWICE,
+	PERMIT_OLD_NAK,
 	PERMIT_PATIENCE,
 	PERMIT_UNANSWERED,
 	PERMIT_GAVE_UP,
@@ -283,6 +287,7 @@ struct side {
 	uint32_t posted, completed; /* messages of `out` */
 	uint32_t given, received;   /* receive WQEs posted and completed */
 	uint32_t executed;          /* messages of `in` */
+	uint32_t told;              /* PSN up to which the host has answered */
 	bool given_up;              /* on requests that nobody answers */
 	struct rec **held;          /* answers that were recorded before what they answer */
 	unsigned nheld;

@@ -75,8 +75,8 @@ static int post(struct side *s, uint32_t i)
 }
 
 /*
- * The recorded host repeated itself here, and we have not: its timer or probe came first, so ours comes now. When answers to READs are known
- * to be missing, they alone are asked for.
+ * The recorded host repeated itself here, and we have not: its timer or probe came first, so ours comes now. When answers to READs are
+ * known to be missing, they alone are asked for.
  */
 static void repeat(struct side *s, const struct rec *r)
 {
@@ -101,6 +101,28 @@ static void note_again(struct side *s, const struct rec *r)
 		ur_reread_split(&s->qp->req, ur_psn_add(r->pkt.bth.psn, stream_npkts(&s->out, h.len)));
 }
 
+/*
+ * Answers that were recorded before, from the oldest one missing on, come once more. We had them, and forgot them for a NAK which the
+ * recorded host did not get; whoever asks again is answered again.
+ */
+static void answer_again(struct side *s)
+{
+	const struct ur_requester *q = &s->qp->req;
+	uint32_t una;
+
+	do {
+		const uint32_t at = stream_slot(&s->out, una = q->una);
+		const struct rec *d = at < s->out.n ? s->out.slot[at].data : NULL;
+
+		if (!d || d->frame >= s->frame || ur_psn_diff(q->max, una) <= 0)
+			return;
+		s->rep->permitted[PERMIT_TWICE]++;
+		ur_reread_split(&s->qp->req, ur_psn_add(una, 1));
+		side_feed(s, d);
+		settle(s);
+	} while (q->una != una);
+}
+
 static void release(struct side *s);
 
 static void own_request(struct side *s, const struct rec *r, unsigned i)
@@ -121,6 +143,8 @@ static void own_request(struct side *s, const struct rec *r, unsigned i)
 		return;
 	repeat(s, r);
 	settle(s);
+	if (!slot->sent && slot->req == r)
+		answer_again(s);
 	if (!slot->sent && slot->req == r && s->qp->req.rnr_wait)
 		s->rep->permitted[PERMIT_WAITS]++;
 	else if (!slot->sent && slot->req == r && !s->nheld)
@@ -219,26 +243,42 @@ static void catch_up(struct side *s, uint32_t upto)
 	}
 }
 
-/* An answer of the recorded host says how far it was, and a NAK, that something behind the gap had come. */
-static void own_response(struct side *s, const struct rec *r)
+/* An answer says that the recorded host had all before `upto`. */
+static void take_told(struct side *s, uint32_t upto)
+{
+	if (ur_psn_diff(upto, s->told) > 0)
+		s->told = upto;
+	catch_up(s, upto);
+}
+
+/* A NAK says as well that something behind the gap had come; unless it was overtaken by answers that the host gave later. */
+static void own_nak(struct side *s, const struct rec *r, uint8_t syndrome)
 {
 	const uint32_t psn = r->pkt.bth.psn, at = stream_slot(&s->in, psn);
-	const struct rec *behind;
+	const struct rec *behind = came_from(s, ur_psn_add(psn, 1));
+	struct slot *slot = &s->in.slot[at];
+
+	if (at == s->in.n)
+		return;
+	if (slot->nak == r && ur_psn_diff(s->told, psn) > 0 && slot->last && slot->last->before)
+		slot->nak_late = true;
+	take_told(s, psn);
+	if (syndrome != ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ) || slot->nak_sent || !behind || s->qp->resp.epsn != psn)
+		return;
+	side_feed(s, behind);
+	settle(s);
+}
+
+static void own_response(struct side *s, const struct rec *r)
+{
 	struct ur_aeth h = {0};
 
 	if (r->pkt.bth.opcode == UR_OP_ACK)
 		ur_aeth_get(pkt_ext(&r->pkt) + rec_op(r)->off_aeth, &h);
-	if (ur_syndrome_type(h.syndrome) == UR_AETH_ACK) {
-		catch_up(s, ur_psn_add(psn, 1));
-		return;
-	}
-	catch_up(s, psn);
-	behind = came_from(s, ur_psn_add(psn, 1));
-	if (h.syndrome != ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ) || at == s->in.n || s->in.slot[at].nak_sent || !behind ||
-	    s->qp->resp.epsn != psn)
-		return;
-	side_feed(s, behind);
-	settle(s);
+	if (ur_syndrome_type(h.syndrome) == UR_AETH_ACK)
+		take_told(s, ur_psn_add(r->pkt.bth.psn, 1));
+	else
+		own_nak(s, r, h.syndrome);
 }
 
 /* --- all of it --- */
@@ -268,6 +308,7 @@ void side_run(struct side *s)
 	}
 	for (unsigned i = 0; i < s->nheld; i++)
 		report_text(s->rep, s->held[i]->frame, "what it answers", "a request", "nothing");
+	answer_again(s);
 	deliver_finish(s);
 	compare_finish(s);
 }

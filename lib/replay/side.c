@@ -403,6 +403,9 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 	s->conn = c;
 	s->me = me;
 	s->rep = rep;
+	*why = "nobody is there whose place could be taken";
+	if (me >= conn_sides(c))
+		return SIDE_SKIP;
 	s->now = UR_NS_PER_MS;
 	s->sent = compare_sent;
 	if (c->service == UR_UD)
@@ -421,6 +424,7 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 	st = build_streams(s, why);
 	if (st)
 		return st;
+	s->told = s->in.base;
 	*why = "the QP or its memory could not be set up as recorded";
 	s->held = calloc((size_t)c->n + 1, sizeof(*s->held));
 	return !s->held || connect_qp(s, v) || make_regions(s) || make_slab(s) ? SIDE_BROKEN : SIDE_OK;

@@ -20,7 +20,7 @@ uint32_t stream_slot(const struct stream *s, uint32_t psn)
 
 bool stream_lossy(const struct stream *s)
 {
-	return s->repeated || s->refused;
+	return s->repeated || s->refused || s->doubled;
 }
 
 /* PSNs that a request packet takes. */
@@ -119,6 +119,7 @@ static bool note_response(struct stream *s, const struct conn *c, struct rec *r)
 		s->answered = at > s->answered ? at : s->answered;
 		return true;
 	}
+	s->doubled |= r->pkt.bth.opcode == UR_OP_ACK ? slot->ack != NULL : slot->data != NULL;
 	if (r->pkt.bth.opcode == UR_OP_ACK && !slot->ack)
 		slot->ack = r;
 	if (r->pkt.bth.opcode != UR_OP_ACK && !slot->data)

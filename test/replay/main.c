@@ -95,14 +95,27 @@ static void print_permitted(const struct report *rep)
 
 static const char *cut_note(const struct side *s)
 {
+	if (s->out.hole || s->in.hole)
+		return ", not to the end";
 	return s->out.cut || s->in.cut ? ", the last message is cut off" : "";
+}
+
+/* What was compared. */
+static void count_text(const struct conn *c, const struct report *rep, char *buf, size_t len)
+{
+	if (c->service == SERVICE_CM)
+		snprintf(buf, len, "%u messages", rep->requests);
+	else if (c->service == UR_UD)
+		snprintf(buf, len, "%u datagrams sent, %u received", rep->requests, rep->messages);
+	else
+		snprintf(buf, len, "%u requests, %u responses", rep->requests, rep->responses);
 }
 
 /* True when the side was skipped, with the reason in *why. */
 static bool replay_side(struct capture *cap, const struct conn *c, unsigned me, struct tally *t, const char **why)
 {
 	struct report rep = {.tell = tell, .ctx = cap};
-	char line[256], who[80], note[64] = "";
+	char line[256], who[80], note[64] = "", what[64];
 	enum side_state st;
 	struct side s;
 
@@ -116,9 +129,9 @@ static bool replay_side(struct capture *cap, const struct conn *c, unsigned me, 
 		return true;
 	if (st == SIDE_BROKEN)
 		snprintf(line, sizeof(line), "%s %s: %s", cap->file, name(&c->end[me], who, sizeof(who)), *why);
-	else
-		snprintf(line, sizeof(line), "%s %s: %u requests, %u responses%s", cap->file, name(&c->end[me], who, sizeof(who)),
-			 rep.requests, rep.responses, note);
+	count_text(c, &rep, what, sizeof(what));
+	if (st != SIDE_BROKEN)
+		snprintf(line, sizeof(line), "%s %s: %s%s", cap->file, name(&c->end[me], who, sizeof(who)), what, note);
 	tally_line(t, !st && !rep.differences && rep.requests + rep.responses + rep.messages > 0, line);
 	print_permitted(&rep);
 	return false;
@@ -181,7 +194,8 @@ static void replay_tree(struct tally *t)
 {
 	glob_t g;
 
-	if (glob(UROCE_SOURCE_ROOT "/pcaps/*.pcap", 0, NULL, &g) == 0) {
+	if (glob(UROCE_SOURCE_ROOT "/pcaps/*.pcap", 0, NULL, &g) == 0 &&
+	    glob(UROCE_SOURCE_ROOT "/pcaps/lossy/*.pcap", GLOB_APPEND, NULL, &g) == 0) {
 		for (size_t i = 0; i < g.gl_pathc; i++)
 			replay_file(g.gl_pathv[i], t);
 		globfree(&g);

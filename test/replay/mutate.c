@@ -19,14 +19,16 @@ enum where { BTH, EXT, PAYLOAD, IP };
  */
 enum who { SENDER, RECEIVER, FED, FED_LAST, FED_NEXT, FED_LATER };
 
+/* In the place of an opcode: a message of the connection manager, the first such one. */
+#define MESSAGE(attr) (0x100 | UR_CM_##attr)
+
 static const struct mutation {
 	const char *what;
-	uint8_t opcode;
+	uint16_t opcode; /* or MESSAGE */
 	enum where where;
 	uint8_t at, flip;
 	enum who who;
 	const char *field;
-	uint8_t message; /* of the connection manager: its attribute */
 } of_a_connection[] = {
 	{"opcode of a SEND", UR_OP_SEND_ONLY, BTH, 0, 0x01, SENDER, "opcode"},
 	{"PSN of a SEND", UR_OP_SEND_ONLY, BTH, 11, 0x01, SENDER, "PSN"},
@@ -83,41 +85,40 @@ static const struct mutation of_datagrams[] = {
 	{"FECN of a datagram", DATAGRAM, BTH, 4, 0x80, SENDER, NULL},
 };
 
-#define MESSAGE (UR_UD | UR_OP_SEND_ONLY)
 #define OF(at) PAYLOAD, UR_MAD_HDR_LEN + (at)
 
 static const struct mutation of_messages[] = {
-	{"service id of a REQ", MESSAGE, OF(15), 0x01, SENDER, "service id of the REQ", UR_CM_REQ},
-	{"QPN of a REQ", MESSAGE, OF(34), 0x01, SENDER, "local QPN of the REQ", UR_CM_REQ},
-	{"GID of a REQ", MESSAGE, OF(71), 0x01, SENDER, "local GID of the REQ, byte 15", UR_CM_REQ},
-	{"private data of a REQ", MESSAGE, OF(150), 0x01, SENDER, "private data of the REQ, byte 10", UR_CM_REQ},
-	{"communication id of a REP", MESSAGE, OF(7), 0x01, SENDER, "remote communication id of the REP", UR_CM_REP},
-	{"transaction of a REP", MESSAGE, PAYLOAD, 15, 0x01, SENDER, "transaction of the REP", UR_CM_REP},
-	{"starting PSN of a REP", MESSAGE, OF(22), 0x01, SENDER, "starting PSN of the REP", UR_CM_REP},
-	{"depth of a REP", MESSAGE, OF(25), 0x02, SENDER, "initiator depth of the REP", UR_CM_REP},
-	{"private data of a REP", MESSAGE, OF(36), 0x80, SENDER, "private data of the REP, byte 0", UR_CM_REP},
-	{"communication id of a RTU", MESSAGE, OF(4), 0x80, SENDER, "remote communication id of the RTU", UR_CM_RTU},
-	{"QPN of a DREQ", MESSAGE, OF(10), 0x01, SENDER, "remote QPN of the DREQ", UR_CM_DREQ},
-	{"communication id of a DREP", MESSAGE, OF(7), 0x10, SENDER, "remote communication id of the DREP", UR_CM_DREP},
-	{"transaction of a DREP", MESSAGE, PAYLOAD, 8, 0x10, SENDER, "transaction of the DREP", UR_CM_DREP},
-	{"communication id of a REP, as it is fed", MESSAGE, OF(7), 0x01, FED_NEXT, "message", UR_CM_REP},
-	{"QPN of a REP, as it is fed", MESSAGE, OF(14), 0x01, FED_LATER, "remote QPN of the DREQ", UR_CM_REP},
-	{"transaction of a REQ, as it is fed", MESSAGE, PAYLOAD, 15, 0x01, FED_NEXT, "transaction of the REP", UR_CM_REQ},
-	{"response timeout of a REQ", MESSAGE, OF(43), 0x80, SENDER, NULL, UR_CM_REQ},
+	{"service id of a REQ", MESSAGE(REQ), OF(15), 0x01, SENDER, "service id of the REQ"},
+	{"QPN of a REQ", MESSAGE(REQ), OF(34), 0x01, SENDER, "local QPN of the REQ"},
+	{"GID of a REQ", MESSAGE(REQ), OF(71), 0x01, SENDER, "local GID of the REQ, byte 15"},
+	{"private data of a REQ", MESSAGE(REQ), OF(150), 0x01, SENDER, "private data of the REQ, byte 10"},
+	{"communication id of a REP", MESSAGE(REP), OF(7), 0x01, SENDER, "remote communication id of the REP"},
+	{"transaction of a REP", MESSAGE(REP), PAYLOAD, 15, 0x01, SENDER, "transaction of the REP"},
+	{"starting PSN of a REP", MESSAGE(REP), OF(22), 0x01, SENDER, "starting PSN of the REP"},
+	{"depth of a REP", MESSAGE(REP), OF(25), 0x02, SENDER, "initiator depth of the REP"},
+	{"private data of a REP", MESSAGE(REP), OF(36), 0x80, SENDER, "private data of the REP, byte 0"},
+	{"communication id of a RTU", MESSAGE(RTU), OF(4), 0x80, SENDER, "remote communication id of the RTU"},
+	{"QPN of a DREQ", MESSAGE(DREQ), OF(10), 0x01, SENDER, "remote QPN of the DREQ"},
+	{"communication id of a DREP", MESSAGE(DREP), OF(7), 0x10, SENDER, "remote communication id of the DREP"},
+	{"transaction of a DREP", MESSAGE(DREP), PAYLOAD, 8, 0x10, SENDER, "transaction of the DREP"},
+	{"communication id of a REP, as it is fed", MESSAGE(REP), OF(7), 0x01, FED_NEXT, "message"},
+	{"QPN of a REP, as it is fed", MESSAGE(REP), OF(14), 0x01, FED_LATER, "remote QPN of the DREQ"},
+	{"transaction of a REQ, as it is fed", MESSAGE(REQ), PAYLOAD, 15, 0x01, FED_NEXT, "transaction of the REP"},
+	{"response timeout of a REQ", MESSAGE(REQ), OF(43), 0x80, SENDER, NULL},
 };
 
 static const struct mutation of_lookups[] = {
-	{"request id of a SIDR_REP", MESSAGE, OF(3), 0x01, SENDER, "request id of the SIDR_REP", UR_CM_SIDR_REP},
-	{"service id of a SIDR_REP", MESSAGE, OF(19), 0x01, SENDER, "service id of the SIDR_REP", UR_CM_SIDR_REP},
-	{"Q_Key of a SIDR_REP", MESSAGE, OF(23), 0x01, SENDER, "Q_Key of the SIDR_REP", UR_CM_SIDR_REP},
-	{"P_Key of a SIDR_REQ", MESSAGE, OF(5), 0x01, SENDER, "P_Key of the SIDR_REQ", UR_CM_SIDR_REQ},
-	{"request id of a SIDR_REQ, as it is fed", MESSAGE, OF(3), 0x01, FED_NEXT, "request id of the SIDR_REP", UR_CM_SIDR_REQ},
+	{"request id of a SIDR_REP", MESSAGE(SIDR_REP), OF(3), 0x01, SENDER, "request id of the SIDR_REP"},
+	{"service id of a SIDR_REP", MESSAGE(SIDR_REP), OF(19), 0x01, SENDER, "service id of the SIDR_REP"},
+	{"Q_Key of a SIDR_REP", MESSAGE(SIDR_REP), OF(23), 0x01, SENDER, "Q_Key of the SIDR_REP"},
+	{"P_Key of a SIDR_REQ", MESSAGE(SIDR_REQ), OF(5), 0x01, SENDER, "P_Key of the SIDR_REQ"},
+	{"request id of a SIDR_REQ, as it is fed", MESSAGE(SIDR_REQ), OF(3), 0x01, FED_NEXT, "request id of the SIDR_REP"},
 };
 
 static const struct mutation of_refusals[] = {
-	{"refused message of a REJ", MESSAGE, OF(8), 0x40, SENDER, "message that is refused of the REJ", UR_CM_REJ},
-	{"reason of a REJ", MESSAGE, OF(11), 0x04, SENDER, "reason of the REJ", UR_CM_REJ},
-	{"communication id of a REJ", MESSAGE, OF(7), 0x01, SENDER, "remote communication id of the REJ", UR_CM_REJ},
+	{"refused message of a REJ", MESSAGE(REJ), OF(8), 0x40, SENDER, "message that is refused of the REJ"},
+	{"reason of a REJ", MESSAGE(REJ), OF(11), 0x04, SENDER, "reason of the REJ"},
+	{"communication id of a REJ", MESSAGE(REJ), OF(7), 0x01, SENDER, "remote communication id of the REJ"},
 };
 
 static const struct {
@@ -165,7 +166,7 @@ static bool other_way(const struct conn *c, const struct mutation *m, unsigned k
 /* Is packet k such a message? */
 static bool is_message(const struct conn *c, const struct mutation *m, unsigned k)
 {
-	return ur_get16(pkt_payload(&c->rec[k]->pkt) + ATTRIBUTE_AT) == m->message;
+	return ur_get16(pkt_payload(&c->rec[k]->pkt) + ATTRIBUTE_AT) == (m->opcode & 0xff);
 }
 
 /* Which packet: of an exchange the first such message; of others the second, so that there is something before it, or the last. */
@@ -173,9 +174,9 @@ static unsigned choose(const struct conn *c, const struct mutation *m)
 {
 	unsigned n = 0, at = c->n;
 
-	for (unsigned k = c->n; k-- > 0 && m->message;)
+	for (unsigned k = c->n; k-- > 0 && m->opcode > 0xff;)
 		at = is_message(c, m, k) ? k : at;
-	for (unsigned k = 0; k < c->n && !m->message; k++)
+	for (unsigned k = 0; k < c->n && m->opcode <= 0xff; k++)
 		if (c->rec[k]->pkt.bth.opcode == m->opcode && !other_way(c, m, k) && (m->who == FED_LAST || n++ == 1))
 			at = k;
 	return at;
@@ -188,7 +189,8 @@ static bool noticed(const struct mutation *m, const struct report *rep, const ch
 	if (!m->field)
 		ok = !st && !rep->differences;
 	else
-		ok = !st && rep->differences && (rep->first_frame == r->frame || m->who == FED_LATER) && strcmp(rep->first_field, m->field) == 0;
+		ok = !st && rep->differences && (m->who == FED_LATER || rep->first_frame == r->frame) &&
+		     strcmp(rep->first_field, m->field) == 0;
 	if (!ok)
 		printf("# %s, frame %u: expected %s, %u differences were reported, the first in frame %u: %s\n", file, r->frame,
 		       m->field ? m->field : "nothing", rep->differences, rep->first_frame, rep->first_field);
@@ -222,7 +224,7 @@ static bool try(const struct mutation *m, const char *file, const struct conn *c
 /* The first connection, QP or exchange that a packet with this opcode may belong to. */
 static const struct conn *conn_of(const struct conns *s, const struct mutation *m)
 {
-	const uint8_t service = m->message ? SERVICE_CM : m->opcode & 0xe0;
+	const uint8_t service = m->opcode > 0xff ? SERVICE_CM : m->opcode & 0xe0;
 
 	for (unsigned i = 0; i < s->n; i++)
 		if (s->conn[i].service == service && s->conn[i].n)
