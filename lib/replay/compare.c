@@ -19,7 +19,7 @@ static const struct {
 	[PERMIT_COALESCED] = {"an ACK that the other side left out",
 			      "an acknowledgement of a later PSN stands for those before it (IBTA 9.7.5.1.2)"},
 	[PERMIT_REPEATED] = {"number of transmissions of a request and of its answers",
-			     "when a host repeats itself depends on its timers; what it repeats is compared"},
+			     "when a host repeats itself depends on its timers; what we repeat is compared"},
 	[PERMIT_REREAD] = {"FIRST, MIDDLE, LAST and AETH of a READ response that is sent again",
 			   "they depend on where the responses were asked for anew"},
 	[PERMIT_LOST] = {"a request that the host NAKs as missing although it is in the recording",
@@ -95,6 +95,7 @@ static const struct {
 	uint8_t at, len;
 	const char *name;
 } ext_fields[] = {
+	{UR_OPF_XRCETH, 0, 0, 4, "SRQ number"},
 	EXT(RETH, off_reth, 0, 8, "RETH va"),
 	EXT(RETH, off_reth, 8, 4, "RETH rkey"),
 	EXT(RETH, off_reth, 12, 4, "RETH length"),
@@ -110,7 +111,8 @@ static const struct {
 
 static uint64_t get_ext(const struct ur_pkt *p, const struct ur_opcode_info *op, unsigned i)
 {
-	const uint8_t *at = pkt_ext(p) + *((const uint8_t *)op + ext_fields[i].off) + ext_fields[i].at;
+	const uint32_t off = ext_fields[i].flag == UR_OPF_XRCETH ? 0 : *((const uint8_t *)op + ext_fields[i].off);
+	const uint8_t *at = pkt_ext(p) + off + ext_fields[i].at;
 
 	return ext_fields[i].len == 8 ? ur_get64(at) : ur_get32(at);
 }
@@ -209,8 +211,8 @@ static void compare_rest_of_read(struct side *s, const struct ur_pkt *p, uint32_
 	uint32_t off = slot->part * s->out.mtu;
 	struct ur_reth a, b;
 
-	ur_reth_get(pkt_ext(r->want), &a);
-	ur_reth_get(pkt_ext(p), &b);
+	ur_reth_get(pkt_ext(r->want) + ur_opcode(p->bth.opcode)->off_reth, &a);
+	ur_reth_get(pkt_ext(p) + ur_opcode(p->bth.opcode)->off_reth, &b);
 	if (b.va != a.va + off)
 		report_num(s->rep, r->frame, "RETH va of the rest", a.va + off, b.va);
 	if (!b.len || b.len > a.len - off) /* it may leave out what has come */
@@ -228,7 +230,7 @@ static void sent_request(struct side *s, const struct ur_pkt *p)
 	s->rep->requests += !again;
 	if (again)
 		permit(s, PERMIT_REPEATED);
-	if (again && r && r->want->bth.opcode == UR_OP_READ_REQ && p->bth.opcode == UR_OP_READ_REQ) {
+	if (again && r && pkt_kind(r->want) == UR_OP_READ_REQ && pkt_kind(p) == UR_OP_READ_REQ) {
 		compare_rest_of_read(s, p, at);
 	} else if (r) {
 		if (!same_opcode(s, r, p))
@@ -236,7 +238,7 @@ static void sent_request(struct side *s, const struct ur_pkt *p)
 		compare_bth(s, r, p);
 		compare_ext(s, r, p);
 		compare_payload(s, r, p);
-	} else if (at < s->out.n && p->bth.opcode == UR_OP_READ_REQ) {
+	} else if (at < s->out.n && pkt_kind(p) == UR_OP_READ_REQ) {
 		permit(s, PERMIT_REPEATED);
 		compare_rest_of_read(s, p, at);
 	} else {
@@ -285,7 +287,7 @@ static void compare_unrecorded(struct side *s, const struct ur_pkt *p, uint32_t 
 	}
 	if (at >= s->in.answered)
 		permit(s, PERMIT_UNANSWERED);
-	else if (p->bth.opcode == UR_OP_ACK)
+	else if (pkt_kind(p) == UR_OP_ACK)
 		permit(s, PERMIT_COALESCED);
 	else
 		report_text(s->rep, r->frame, "answer", "none", op->name);
@@ -347,7 +349,7 @@ static void sent_response(struct side *s, const struct ur_pkt *p)
 	s->rep->responses++;
 	if (at == s->in.n)
 		report_num(s->rep, 0, "PSN of an answer", 0, p->bth.psn);
-	else if (p->bth.opcode == UR_OP_ACK)
+	else if (pkt_kind(p) == UR_OP_ACK)
 		compare_ack(s, p, at);
 	else
 		compare_data(s, p, at);

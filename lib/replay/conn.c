@@ -68,7 +68,7 @@ void conn_take(struct conn *c, struct rec *r, unsigned from)
 
 static uint8_t service_of(const struct ur_cm_req *r)
 {
-	static const uint8_t services[4] = {UR_RC, UR_UC, UR_RC, 0xe0}; /* 2 is reserved, 3 XRC */
+	static const uint8_t services[4] = {UR_RC, UR_UC, UR_RC, UR_XRC}; /* 2 is reserved */
 
 	return services[r->transport_type & 3];
 }
@@ -95,7 +95,7 @@ static void connect(struct conns *s, const struct request *q, const struct ur_cm
 				     .retry_cnt = req->retry_count,
 				     .rnr_retry = rep->rnr_retry_count};
 	c.end[1] = (struct endpoint){.gid = q->dst,
-				     .qpn = rep->local_qpn,
+				     .qpn = rep->local_qpn ? rep->local_qpn : rep->local_eecn, /* XRC has it there */
 				     .psn = req->starting_psn,
 				     .max_rd = rep->initiator_depth,
 				     .max_dest_rd = rep->responder_resources,
@@ -277,7 +277,7 @@ void conns_find(struct conns *s, struct capture *c)
 
 		if (r->pkt.bth.dqpn == 1 ? exchange_take(s, r) : give_to_conn(s, r, i))
 			continue;
-		if (service == UR_RC || service == UR_UC)
+		if (service == UR_RC || service == UR_UC || service == UR_XRC)
 			s->rest[s->nrest++] = r;
 		else if (service == UR_UD && r->pkt.bth.dqpn > 1)
 			give_datagram(s, r);

@@ -65,7 +65,7 @@ static void compare_atomic(struct side *s, const struct slot *slot, const uint8_
 	was = ur_get64(pkt_ext(slot->data->want) + rec_op(slot->data)->off_atomicacketh);
 	ur_atomiceth_get(pkt_ext(slot->req->want) + rec_op(slot->req)->off_atomiceth, &a);
 	memcpy(&now, mem, sizeof(now));
-	if (slot->req->pkt.bth.opcode == UR_OP_FETCH_ADD)
+	if (pkt_kind(&slot->req->pkt) == UR_OP_FETCH_ADD)
 		was += a.swap_add;
 	else if (was == a.compare)
 		was = a.swap_add;

@@ -101,7 +101,7 @@ static bool take_other(struct conns *s, struct rec *r, const struct ur_cm_msg *m
 	if (answers && h->local_comm_id)
 		c->end[1].id = h->local_comm_id;
 	if (answers && m->attr == UR_CM_REP)
-		c->end[1].qpn = m->rep.local_qpn;
+		c->end[1].qpn = m->rep.local_qpn ? m->rep.local_qpn : m->rep.local_eecn;
 	conn_take(c, r, answers);
 	return true;
 }

@@ -17,6 +17,7 @@
  *   run.c       the recording's course of time: feeding, posting, timers
  *   deliver.c   what has arrived: completions, received data, data read
  *   compare.c   a packet sent and a packet recorded; the table of permitted differences
+ *   xrc.c       what XRC adds
  *   datagram.c  a UD QP, or a member of a group, in place of side.c's and run.c's
  *   exchange.c  the exchanges of the connection manager
  *   talk.c      the connection manager in the place of one end of an exchange
@@ -81,6 +82,12 @@ static inline const uint8_t *pkt_payload(const struct ur_pkt *p)
 	return p->data + p->payload_off;
 }
 
+/* Its opcode as an RC packet has it: XRC has the same ones. */
+static inline uint8_t pkt_kind(const struct ur_pkt *p)
+{
+	return p->bth.opcode & 0x1f;
+}
+
 static inline bool pkt_is_response(const struct ur_pkt *p)
 {
 	return ur_opcode(p->bth.opcode)->flags & UR_OPF_RESPONSE;
@@ -137,8 +144,8 @@ struct conns {
 	uint32_t psns_max;
 	uint64_t memory_max;
 	struct an_map uds, talks;
-	unsigned others;    /* packets that are of no connection: congestion notifications, XRC, messages to QP 0 */
-	unsigned strays;    /* RC packets of which only one direction is in the file */
+	unsigned others;    /* packets that are of no connection: congestion notifications, messages without their request */
+	unsigned strays;    /* RC and XRC packets of which only one direction is in the file */
 	struct rec **rest;  /* packets that belong to no connection of the CM */
 	unsigned nrest;
 };
@@ -293,6 +300,9 @@ struct side {
 	unsigned nheld;
 	const struct rec *due; /* of a UD QP: the datagram that is to leave */
 	struct talk *talk; /* of an exchange */
+	struct ur_xrcd *xrcd;
+	struct lender *lender; /* SRQs of an XRC_RECV QP */
+	unsigned nlender;
 	/* What is done with each packet that it has to send. */
 	void (*sent)(struct side *s, const struct ur_pkt *p);
 };
@@ -322,6 +332,16 @@ void datagram_run(struct side *s);
 enum side_state talk_open(struct side *s, const char **why);
 void talk_run(struct side *s);
 void talk_close(struct side *s);
+
+#define XRC_SRQS_MAX 1024
+
+/* For an XRC_RECV QP, before it is made: the SRQs that the peer names. 0 or an errno. */
+int xrc_lend(struct side *s);
+/* Ours for the one that request `p` names; NULL when there is none. */
+struct ur_srq *xrc_srq(const struct side *s, const struct ur_pkt *p);
+/* Writes its number into `p`, if that is a request of XRC. */
+void xrc_rename(const struct side *s, struct ur_pkt *p);
+void xrc_close(struct side *s);
 
 /* Replays the whole recording and reports what differs. */
 void side_run(struct side *s);

@@ -49,8 +49,8 @@ static void set_remote(struct ibv_send_wr *wr, const struct stream *out, const s
 		ur_atomiceth_get(pkt_ext(p) + m->op->off_atomiceth, &a);
 		wr->wr.atomic.remote_addr = a.va;
 		wr->wr.atomic.rkey = a.rkey;
-		wr->wr.atomic.compare_add = p->bth.opcode == UR_OP_FETCH_ADD ? a.swap_add : a.compare;
-		wr->wr.atomic.swap = p->bth.opcode == UR_OP_FETCH_ADD ? 0 : a.swap_add;
+		wr->wr.atomic.compare_add = pkt_kind(p) == UR_OP_FETCH_ADD ? a.swap_add : a.compare;
+		wr->wr.atomic.swap = pkt_kind(p) == UR_OP_FETCH_ADD ? 0 : a.swap_add;
 	} else if (pkt_remote(p, &h)) {
 		wr->wr.rdma.remote_addr = h.va;
 		wr->wr.rdma.rkey = h.rkey;
@@ -70,6 +70,8 @@ static int post(struct side *s, uint32_t i)
 		memcpy(&wr.imm_data, pkt_ext(last) + m->op->off_imm, 4);
 	if (m->op->flags & UR_OPF_IETH)
 		wr.invalidate_rkey = ur_get32(pkt_ext(last) + m->op->off_ieth);
+	if (m->op->flags & UR_OPF_XRCETH)
+		wr.qp_type.xrc.remote_srqn = ur_xrceth_get(pkt_ext(last));
 	set_remote(&wr, &s->out, m);
 	return ur_qp_post_send(s->qp, &wr, &bad);
 }
@@ -182,13 +184,15 @@ static void give_receive(struct side *s, const struct rec *r, uint32_t at)
 	uint32_t when = rec_op(r)->flags & UR_OPF_SEND ? UR_OPF_FIRST : UR_OPF_LAST;
 	struct ibv_sge sge = {.addr = (uintptr_t)m->buf, .length = m->len, .lkey = s->slab_mr->lkey};
 	struct ibv_recv_wr *bad, wr = {.wr_id = slot->msg, .sg_list = &sge, .num_sge = m->op->flags & UR_OPF_SEND && m->len};
+	struct ur_srq *srq;
 	int err;
 
 	if (!(rec_op(r)->flags & UR_OPF_RWQE) || !(rec_op(r)->flags & when) || r->rnr || slot->msg < s->given ||
 	    r->pkt.bth.psn != s->qp->resp.epsn)
 		return;
 	s->given = slot->msg + 1;
-	err = ur_qp_post_recv(s->qp, &wr, &bad);
+	srq = m->op->flags & UR_OPF_XRCETH ? xrc_srq(s, &r->pkt) : NULL;
+	err = srq ? ur_srq_post(srq, &wr, &bad) : ur_qp_post_recv(s->qp, &wr, &bad);
 	if (err)
 		report_num(s->rep, r->frame, "error of ibv_post_recv", 0, (uint64_t)err);
 }
@@ -273,7 +277,7 @@ static void own_response(struct side *s, const struct rec *r)
 {
 	struct ur_aeth h = {0};
 
-	if (r->pkt.bth.opcode == UR_OP_ACK)
+	if (pkt_kind(&r->pkt) == UR_OP_ACK)
 		ur_aeth_get(pkt_ext(&r->pkt) + rec_op(r)->off_aeth, &h);
 	if (ur_syndrome_type(h.syndrome) == UR_AETH_ACK)
 		take_told(s, ur_psn_add(r->pkt.bth.psn, 1));

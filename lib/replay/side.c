@@ -117,6 +117,7 @@ void side_feed(struct side *s, const struct rec *r)
 	p.bth_off = r->pkt.bth_off;
 	if (p.bth.dqpn != UR_QPN_MCAST)
 		ur_put24(p.data + p.bth_off + 5, ur_qp_num(s->qp)); /* the BTH's destination QP */
+	xrc_rename(s, &p);
 	rewrite_key(s, &p);
 	body = p.len - UR_ICRC_LEN;
 	ur_icrc_end(ur_icrc_begin(p.data + r->pkt.l3_off, r->pkt.ip_version, body - r->pkt.l3_off), p.data + body);
@@ -261,12 +262,17 @@ static const struct service {
 	{UR_RC, IBV_QPT_RC, IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
 	 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT},
 	{UR_UC, IBV_QPT_UC, 0, 0},
+	{UR_XRC, IBV_QPT_XRC_SEND, 0, IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT},
+	{UR_XRC, IBV_QPT_XRC_RECV, IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER, IBV_QP_TIMEOUT},
 };
 
-static const struct service *service_find(uint8_t service)
+/* Of XRC the one that asks, or the one that answers. */
+static const struct service *service_of(const struct side *s)
 {
+	const enum ibv_qp_type half = s->in.requests ? IBV_QPT_XRC_RECV : IBV_QPT_XRC_SEND;
+
 	for (unsigned i = 0; i < ur_array_size(services); i++)
-		if (services[i].service == service)
+		if (services[i].service == s->conn->service && (services[i].service != UR_XRC || services[i].type == half))
 			return &services[i];
 	return NULL;
 }
@@ -337,6 +343,9 @@ int side_make_qp(struct side *s, enum ibv_qp_type type)
 	init.pd = s->pd;
 	init.send_cq = s->scq;
 	init.recv_cq = s->rcq;
+	if (type == IBV_QPT_XRC_RECV && !err)
+		err = xrc_lend(s);
+	init.xrcd = s->xrcd;
 	return err ? err : ur_qp_create(s->tp, &init, &s->qp);
 }
 
@@ -392,7 +401,7 @@ static enum side_state build_streams(struct side *s, const char **why)
 
 enum side_state side_open(struct side *s, const struct conn *c, unsigned me, struct report *rep, const char **why)
 {
-	const struct service *v = service_find(c->service);
+	const struct service *v;
 	enum side_state st;
 	int err;
 
@@ -412,8 +421,12 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 		return datagram_open(s, why);
 	if (c->service == SERVICE_CM)
 		return talk_open(s, why);
-	*why = "its service is not built yet";
-	if (!v)
+	st = build_streams(s, why);
+	if (st)
+		return st;
+	v = service_of(s);
+	*why = v ? "both ends ask, and only one can over XRC" : "there is no such service";
+	if (!v || (c->service == UR_XRC && s->in.requests && s->out.requests))
 		return SIDE_SKIP;
 	*why = "the transport could not be set up as recorded";
 	err = side_make_tp(s);
@@ -421,9 +434,6 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 		err = side_make_qp(s, v->type);
 	if (err)
 		return SIDE_BROKEN;
-	st = build_streams(s, why);
-	if (st)
-		return st;
 	s->told = s->in.base;
 	*why = "the QP or its memory could not be set up as recorded";
 	s->held = calloc((size_t)c->n + 1, sizeof(*s->held));
@@ -448,6 +458,7 @@ void side_close(struct side *s)
 	talk_close(s);
 	if (s->qp)
 		ur_qp_destroy(s->qp);
+	xrc_close(s);
 	if (s->scq)
 		ur_cq_destroy(s->scq);
 	if (s->rcq)

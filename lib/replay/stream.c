@@ -114,15 +114,15 @@ static bool note_response(struct stream *s, const struct conn *c, struct rec *r)
 	s->responses++;
 	if (op->flags & UR_OPF_AETH)
 		ur_aeth_get(pkt_ext(&r->pkt) + op->off_aeth, &h);
-	if (r->pkt.bth.opcode == UR_OP_ACK && ur_syndrome_type(h.syndrome) != UR_AETH_ACK) {
+	if (pkt_kind(&r->pkt) == UR_OP_ACK && ur_syndrome_type(h.syndrome) != UR_AETH_ACK) {
 		note_nak(s, slot, r, h.syndrome);
 		s->answered = at > s->answered ? at : s->answered;
 		return true;
 	}
-	s->doubled |= r->pkt.bth.opcode == UR_OP_ACK ? slot->ack != NULL : slot->data != NULL;
-	if (r->pkt.bth.opcode == UR_OP_ACK && !slot->ack)
+	s->doubled |= pkt_kind(&r->pkt) == UR_OP_ACK ? slot->ack != NULL : slot->data != NULL;
+	if (pkt_kind(&r->pkt) == UR_OP_ACK && !slot->ack)
 		slot->ack = r;
-	if (r->pkt.bth.opcode != UR_OP_ACK && !slot->data)
+	if (pkt_kind(&r->pkt) != UR_OP_ACK && !slot->data)
 		slot->data = r;
 	s->answered = at >= s->answered ? at + 1 : s->answered;
 	return true;
@@ -205,7 +205,7 @@ static void end_at_refusal(struct stream *s)
 
 static bool find_wr(uint8_t opcode, uint8_t service, enum ibv_wr_opcode *wr)
 {
-	const uint8_t op = opcode & 0x1f, bit = service == UR_RC ? UR_SVC_RC : UR_SVC_UC;
+	const uint8_t op = opcode & 0x1f, bit = service == UR_RC ? UR_SVC_RC : service == UR_UC ? UR_SVC_UC : UR_SVC_XRC;
 
 	for (unsigned i = 0; i < UR_WR_OPS; i++) {
 		if (!(ur_wr_ops[i].services & bit) || (ur_wr_ops[i].last != op && ur_wr_ops[i].only != op))

@@ -121,6 +121,13 @@ static const struct mutation of_refusals[] = {
 	{"communication id of a REJ", MESSAGE(REJ), OF(7), 0x01, SENDER, "remote communication id of the REJ"},
 };
 
+static const struct mutation of_xrc[] = {
+	{"SRQ number of a SEND", UR_XRC | UR_OP_SEND_LAST, EXT, 3, 0x01, SENDER, "SRQ number"},
+	{"payload of a SEND over XRC, at its receiver", UR_XRC | UR_OP_SEND_LAST, PAYLOAD, 9, 0x01, RECEIVER, "data received"},
+	{"SRQ number of a SEND, as it is fed", UR_XRC | UR_OP_SEND_LAST, EXT, 3, 0x01, FED, "syndrome of the answer"},
+	{"MSN of an ACK over XRC", UR_XRC | UR_OP_ACK, EXT, 3, 0x01, SENDER, "MSN"},
+};
+
 static const struct {
 	const char *file;
 	const struct mutation *m;
@@ -131,6 +138,7 @@ static const struct {
 	{"rping-rc.pcap", of_messages, ur_array_size(of_messages)},
 	{"udaddy-ud.pcap", of_lookups, ur_array_size(of_lookups)},
 	{"cm-reject.pcap", of_refusals, ur_array_size(of_refusals)},
+	{"xsrq_pingpong.pcap", of_xrc, ur_array_size(of_xrc)},
 };
 
 static void flip(struct ur_pkt *p, const struct mutation *m)
