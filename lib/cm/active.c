@@ -84,7 +84,7 @@ static void take_rep(struct ur_cm_conn *c, const struct ur_cm_rep *r)
 
 static void first_rep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
 {
-	struct ur_cm_event ev = {.type = UR_CM_EV_REP, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
+	struct ur_cm_event ev = {.type = UR_CM_EV_REP, .msg = m, .pdata = {.data = m->pdata, .len = m->pdata_len}};
 
 	if (!m->rep.local_comm_id || ur_cm_conn_find_remote(cm, m->rep.local_comm_id, m->rep.local_ca_guid, &c->addr.dgid)) {
 		ur_cm_count(cm, UR_C_DROP_MAD);

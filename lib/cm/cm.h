@@ -102,14 +102,19 @@ enum ur_cm_event_type {
 	UR_CM_EV_TIMEWAIT_EXIT, /* the QP may be used again */
 };
 
+/* The private data of a message. */
+struct ur_cm_pdata {
+	const uint8_t *data; /* behind the RDMA CM header if there is one */
+	unsigned len;        /* the field's maximum */
+	bool has_hdr;        /* of requests: hdr is valid */
+	struct ur_rdma_cm_hdr hdr;
+};
+
 struct ur_cm_event {
 	enum ur_cm_event_type type;
 	const struct ur_cm_msg *msg;   /* REQ, REP, REJ: the message; otherwise NULL */
 	const struct ur_cm_addr *addr; /* REQ: the way back */
-	const uint8_t *pdata;          /* private data, behind the RDMA CM header if there is one */
-	unsigned pdata_len;            /* the field's maximum */
-	bool has_hdr;                  /* REQ: hdr is valid */
-	struct ur_rdma_cm_hdr hdr;
+	struct ur_cm_pdata pdata;
 	uint16_t reason; /* REJ */
 	bool unanswered; /* DISCONNECTED */
 	const uint8_t *ari;
@@ -259,10 +264,7 @@ struct ur_cm_sidr_event {
 	enum ur_cm_sidr_event_type type;
 	const struct ur_cm_msg *msg;   /* REQ, REP: the message; otherwise NULL */
 	const struct ur_cm_addr *addr; /* the way to the peer */
-	const uint8_t *pdata;          /* private data, behind the RDMA CM header if there is one */
-	unsigned pdata_len;            /* the field's maximum */
-	bool has_hdr;                  /* REQ: hdr is valid */
-	struct ur_rdma_cm_hdr hdr;
+	struct ur_cm_pdata pdata;
 };
 
 typedef void (*ur_cm_sidr_fn)(void *owner, struct ur_cm_sidr *s, const struct ur_cm_sidr_event *ev, ur_time now);

@@ -255,10 +255,8 @@ void ur_cm_conn_event(struct ur_cm_conn *c, enum ur_cm_event_type type, const st
 {
 	struct ur_cm_event ev = {.type = type};
 
-	if (m) {
-		ev.pdata = m->pdata;
-		ev.pdata_len = m->pdata_len;
-	}
+	if (m)
+		ev.pdata = (struct ur_cm_pdata){.data = m->pdata, .len = m->pdata_len};
 	ur_cm_conn_deliver(c, &ev, now);
 }
 

@@ -164,10 +164,10 @@ struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t serv
 bool ur_cm_listener_unanswered(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, ur_time now);
 
 /*
- * The RDMA CM header in front of a request's private data: its length, or -1 for one that we do not understand. There is none, 0, when the
- * service id is not that of a port, or the listener's address is of a kind that knows no header (`plain`).
+ * The private data of a request, and the RDMA CM header in front of it; false for one that we do not understand. There is no header when
+ * the service id is not that of a port, or the listener's address is of a kind that knows none (`plain`).
  */
-int ur_cm_listener_hdr(const struct ur_cm_listener *l, uint64_t service_id, const struct ur_cm_msg *m, struct ur_rdma_cm_hdr *hdr);
+bool ur_cm_listener_pdata(const struct ur_cm_listener *l, uint64_t service_id, const struct ur_cm_msg *m, struct ur_cm_pdata *out);
 int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, struct ur_cm_listener **out);
 
 /*

@@ -115,9 +115,15 @@ bool ur_cm_listener_unanswered(struct ur_cm *cm, uint64_t service_id, const stru
 	return true;
 }
 
-int ur_cm_listener_hdr(const struct ur_cm_listener *l, uint64_t service_id, const struct ur_cm_msg *m, struct ur_rdma_cm_hdr *hdr)
+bool ur_cm_listener_pdata(const struct ur_cm_listener *l, uint64_t service_id, const struct ur_cm_msg *m, struct ur_cm_pdata *out)
 {
+	*out = (struct ur_cm_pdata){.data = m->pdata, .len = m->pdata_len};
 	if (l->plain || !ur_cm_is_ip_service(service_id))
-		return 0;
-	return ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, hdr) ? UR_RDMA_CM_HDR_LEN : -1;
+		return true;
+	if (!ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &out->hdr))
+		return false;
+	out->has_hdr = true;
+	out->data += UR_RDMA_CM_HDR_LEN;
+	out->len -= UR_RDMA_CM_HDR_LEN;
+	return true;
 }

@@ -71,21 +71,6 @@ static void take_req(struct ur_cm_conn *c, const struct ur_cm_addr *from, const 
 	ur_cm_enter(c, UR_CM_REQ_RCVD);
 }
 
-/* False when the private data does not begin as it should. */
-static bool req_event(const struct ur_cm_listener *l, const struct ur_cm_msg *m, struct ur_cm_event *ev)
-{
-	int hdr_len;
-
-	*ev = (struct ur_cm_event){.type = UR_CM_EV_REQ, .msg = m};
-	hdr_len = ur_cm_listener_hdr(l, m->req.service_id, m, &ev->hdr);
-	if (hdr_len < 0)
-		return false;
-	ev->has_hdr = hdr_len > 0;
-	ev->pdata = m->pdata + hdr_len;
-	ev->pdata_len = m->pdata_len - (unsigned)hdr_len;
-	return true;
-}
-
 void ur_cm_request_done(struct ur_cm_conn *c)
 {
 	if (c->listener)
@@ -105,8 +90,8 @@ void ur_cm_requests_orphan(struct ur_cm_listener *l)
 
 static void new_req(struct ur_cm_listener *l, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
 {
-	struct ur_cm_event ev;
-	uint16_t fault = req_fault(&m->req, req_event(l, m, &ev));
+	struct ur_cm_event ev = {.type = UR_CM_EV_REQ, .msg = m};
+	uint16_t fault = req_fault(&m->req, ur_cm_listener_pdata(l, m->req.service_id, m, &ev.pdata));
 	struct ur_cm *cm = l->cm;
 	struct ur_cm_conn *c;
 

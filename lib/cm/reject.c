@@ -108,7 +108,7 @@ static struct ur_cm_conn *find_rejected(struct ur_cm *cm, const struct ur_cm_add
 
 void ur_cm_rx_rej(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
 {
-	struct ur_cm_event ev = {.type = UR_CM_EV_REJ, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
+	struct ur_cm_event ev = {.type = UR_CM_EV_REJ, .msg = m, .pdata = {.data = m->pdata, .len = m->pdata_len}};
 	struct ur_cm_conn *c = find_rejected(cm, from, &m->rej);
 	enum rej_effect effect;
 

@@ -237,7 +237,7 @@ int ur_cm_sidr_query(struct ur_cm_sidr *s, const struct ur_cm_sidr_req_param *p,
 
 void ur_cm_rx_sidr_rep(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
 {
-	struct ur_cm_sidr_event ev = {.type = UR_CM_SIDR_EV_REP, .msg = m, .pdata = m->pdata, .pdata_len = m->pdata_len};
+	struct ur_cm_sidr_event ev = {.type = UR_CM_SIDR_EV_REP, .msg = m, .pdata = {.data = m->pdata, .len = m->pdata_len}};
 	struct ur_cm_sidr *s = find_request(cm, m->sidr_rep.request_id);
 
 	if (!s) {
@@ -314,28 +314,13 @@ static void refuse(struct ur_cm *cm, const struct ur_cm_addr *to, const struct u
 	ur_cm_send(cm, to, mad);
 }
 
-/* False when the private data does not begin as it should. */
-static bool req_event(const struct ur_cm_listener *l, const struct ur_cm_msg *m, struct ur_cm_sidr_event *ev)
-{
-	int hdr_len;
-
-	*ev = (struct ur_cm_sidr_event){.type = UR_CM_SIDR_EV_REQ, .msg = m};
-	hdr_len = ur_cm_listener_hdr(l, m->sidr_req.service_id, m, &ev->hdr);
-	if (hdr_len < 0)
-		return false;
-	ev->has_hdr = hdr_len > 0;
-	ev->pdata = m->pdata + hdr_len;
-	ev->pdata_len = m->pdata_len - (unsigned)hdr_len;
-	return true;
-}
-
 static void new_request(struct ur_cm_listener *l, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
 {
-	struct ur_cm_sidr_event ev;
+	struct ur_cm_sidr_event ev = {.type = UR_CM_SIDR_EV_REQ, .msg = m};
 	struct ur_cm *cm = l->cm;
 	struct ur_cm_sidr *s;
 
-	if (!req_event(l, m, &ev)) {
+	if (!ur_cm_listener_pdata(l, m->sidr_req.service_id, m, &ev.pdata)) {
 		ur_cm_count(cm, UR_C_DROP_MAD);
 		refuse(cm, from, m, UR_CM_SIDR_REJECT);
 		return;

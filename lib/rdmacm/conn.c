@@ -35,7 +35,7 @@ static struct ur_event *response_event(struct ur_id *u, const struct ur_cm_event
 	if (!e)
 		return NULL;
 	p = &e->ev.param.conn;
-	ur_event_pdata(e, ev->pdata, ev->pdata_len);
+	ur_event_pdata(e, ev->pdata.data, ev->pdata.len);
 	p->responder_resources = rep->initiator_depth;
 	p->initiator_depth = rep->responder_resources;
 	p->flow_control = rep->end_to_end_flow_control;
@@ -95,7 +95,7 @@ static void on_rej(struct ur_id *u, const struct ur_cm_event *ev, ur_time now)
 	if (!e)
 		return;
 	e->ev.status = ev->reason;
-	ur_event_pdata(e, ev->pdata, ev->pdata_len);
+	ur_event_pdata(e, ev->pdata.data, ev->pdata.len);
 	ur_event_push(e);
 }
 

@@ -69,7 +69,7 @@ static void on_answer(struct ur_id *u, const struct ur_cm_sidr_event *ev)
 	if (!e)
 		return;
 	p = &e->ev.param.ud;
-	ur_event_pdata(e, ev->pdata, ev->pdata_len);
+	ur_event_pdata(e, ev->pdata.data, ev->pdata.len);
 	if (rep->status != UR_CM_SIDR_OK) {
 		e->ev.event = RDMA_CM_EVENT_UNREACHABLE;
 		e->ev.status = rep->status;
@@ -163,10 +163,10 @@ static void fill_addresses(struct ur_id *u, const struct ur_id *l, const struct 
 	u->flow_label = ev->addr->flow_label;
 	u->tos = ev->addr->tclass;
 	u->sport = l->port;
-	u->dport = ev->hdr.sport;
-	if (ev->has_hdr) {
-		ur_sa_put(&u->id.route.addr.src_storage, &ev->hdr.dst, u->sport);
-		ur_sa_put(&u->id.route.addr.dst_storage, &ev->hdr.src, u->dport);
+	u->dport = ev->pdata.hdr.sport;
+	if (ev->pdata.has_hdr) {
+		ur_sa_put(&u->id.route.addr.src_storage, &ev->pdata.hdr.dst, u->sport);
+		ur_sa_put(&u->id.route.addr.dst_storage, &ev->pdata.hdr.src, u->dport);
 	} else {
 		ur_ib_request(u, ev->msg->sidr_req.service_id);
 	}
@@ -195,7 +195,7 @@ static void announce(struct ur_id *l, struct ur_cm_sidr *s, const struct ur_cm_s
 	u->lookup = s;
 	ur_cm_sidr_set_owner(s, u, on_event);
 	fill_addresses(u, l, ev);
-	ur_event_pdata(e, ev->pdata, ev->pdata_len);
+	ur_event_pdata(e, ev->pdata.data, ev->pdata.len);
 	ur_event_push(e);
 }
 
@@ -203,9 +203,9 @@ void ur_id_on_lookup(void *owner, struct ur_cm_sidr *s, const struct ur_cm_sidr_
 {
 	struct ur_id *l = owner;
 
-	if ((!ev->has_hdr && !ur_id_is_ib(l)) || !ur_id_believes(l, ev->has_hdr ? &ev->hdr : NULL, ev->addr))
+	if ((!ev->pdata.has_hdr && !ur_id_is_ib(l)) || !ur_id_believes(l, ev->pdata.has_hdr ? &ev->pdata.hdr : NULL, ev->addr))
 		refuse(s, UR_CM_SIDR_REJECT, now);
-	else if (!ur_id_wants(l, ev->has_hdr ? &ev->hdr : NULL, &ev->addr->dgid))
+	else if (!ur_id_wants(l, ev->pdata.has_hdr ? &ev->pdata.hdr : NULL, &ev->addr->dgid))
 		refuse(s, UR_CM_SIDR_UNSUPPORTED, now);
 	else if (ur_id_backlog_full(l))
 		ur_cm_sidr_ignore(s);

@@ -56,13 +56,13 @@ bool ur_id_believes(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, con
 static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const struct ur_cm_event *ev, uint16_t *reason)
 {
 	*reason = 0;
-	if (!ev->has_hdr && !ur_id_is_ib(l))
+	if (!ev->pdata.has_hdr && !ur_id_is_ib(l))
 		*reason = UR_CM_REJ_UNSUPPORTED;
-	else if (!ur_id_believes(l, ev->has_hdr ? &ev->hdr : NULL, ev->addr))
+	else if (!ur_id_believes(l, ev->pdata.has_hdr ? &ev->pdata.hdr : NULL, ev->addr))
 		*reason = UR_CM_REJ_CONSUMER_DEFINED;
 	else if (!type_fits(l, conn))
 		*reason = UR_CM_REJ_INVALID_TRANSPORT_TYPE;
-	else if (!ur_id_wants(l, ev->has_hdr ? &ev->hdr : NULL, &ev->addr->dgid))
+	else if (!ur_id_wants(l, ev->pdata.has_hdr ? &ev->pdata.hdr : NULL, &ev->addr->dgid))
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
 	else if (!mtu_fits(l, &ev->addr->dgid, ev->msg->req.path_mtu))
 		*reason = UR_CM_REJ_INVALID_MTU;
@@ -80,12 +80,12 @@ static void fill_addresses(struct ur_id *u, const struct ur_id *l, const struct 
 	u->flow_label = info.addr.flow_label;
 	u->tos = info.addr.tclass;
 	u->sport = l->port;
-	u->dport = ev->hdr.sport;
+	u->dport = ev->pdata.hdr.sport;
 	if (ur_id_is_ib(l)) {
 		ur_ib_request(u, ev->msg->req.service_id);
 	} else {
-		ur_sa_put(&u->id.route.addr.src_storage, &ev->hdr.dst, u->sport);
-		ur_sa_put(&u->id.route.addr.dst_storage, &ev->hdr.src, u->dport);
+		ur_sa_put(&u->id.route.addr.src_storage, &ev->pdata.hdr.dst, u->sport);
+		ur_sa_put(&u->id.route.addr.dst_storage, &ev->pdata.hdr.src, u->dport);
 	}
 	ur_id_attach(u);
 	ur_id_fill_route(u, info.path_mtu);
@@ -96,7 +96,7 @@ static void fill_params(struct ur_event *e, const struct ur_cm_event *ev)
 	const struct ur_cm_req *req = &ev->msg->req;
 	struct rdma_conn_param *p = &e->ev.param.conn;
 
-	ur_event_pdata(e, ev->pdata, ev->pdata_len);
+	ur_event_pdata(e, ev->pdata.data, ev->pdata.len);
 	p->responder_resources = req->initiator_depth;
 	p->initiator_depth = req->responder_resources;
 	p->flow_control = req->end_to_end_flow_control;

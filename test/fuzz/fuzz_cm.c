@@ -151,7 +151,7 @@ static void lookup_event(void *owner, struct ur_cm_sidr *s, const struct ur_cm_s
 	struct fuzz *f = owner;
 	unsigned i;
 
-	if (ev->pdata_len > UR_CM_SIDR_REQ_PDATA)
+	if (ev->pdata.len > UR_CM_SIDR_REQ_PDATA)
 		abort();
 	for (i = 0; i < LOOKUPS && f->lookup[i] != s; i++)
 		;

@@ -56,8 +56,8 @@ static void on_event(void *owner, struct ur_cm_conn *c, const struct ur_cm_event
 	unsigned i = place(h, ev->type == UR_CM_EV_REQ ? NULL : c);
 
 	trace(cm.f, "host %u: event %d of connection %u", host_of(h), ev->type, i);
-	if (ev->pdata_len > UR_CM_PDATA_MAX)
-		broke(cm.f, "host %u: an event has %u bytes of private data", host_of(h), ev->pdata_len);
+	if (ev->pdata.len > UR_CM_PDATA_MAX)
+		broke(cm.f, "host %u: an event has %u bytes of private data", host_of(h), ev->pdata.len);
 	if (i == CM_CONNS && ev->type != UR_CM_EV_REQ)
 		broke(cm.f, "host %u: event %d of a connection that is nobody's", host_of(h), ev->type);
 	if (i == CM_CONNS) {

@@ -218,8 +218,8 @@ void hx_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev
 	e->got[ev->type]++;
 	e->last = *ev;
 	memset(e->pdata, 0, sizeof(e->pdata));
-	if (ev->pdata_len)
-		memcpy(e->pdata, ev->pdata, ev->pdata_len);
+	if (ev->pdata.len)
+		memcpy(e->pdata, ev->pdata.data, ev->pdata.len);
 	if (ev->ari_len)
 		memcpy(e->ari, ev->ari, ev->ari_len);
 	react(e, ev->type, now);

@@ -59,8 +59,8 @@ static inline void on_event(void *owner, struct ur_cm_sidr *s, const struct ur_c
 	if (ev->msg)
 		u->msg = *ev->msg;
 	memset(u->pdata, 0, sizeof(u->pdata));
-	if (ev->pdata_len)
-		memcpy(u->pdata, ev->pdata, ev->pdata_len);
+	if (ev->pdata.len)
+		memcpy(u->pdata, ev->pdata.data, ev->pdata.len);
 	if (u->answer && ev->type == UR_CM_SIDR_EV_REQ)
 		CU_ASSERT_EQUAL(give(u), 0);
 	if (u->ignore) {

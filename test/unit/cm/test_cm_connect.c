@@ -60,10 +60,10 @@ static void connect__request_as_the_listener_sees_it(void)
 	hx_run(&h, h.now + 10 * HX_MS);
 	s = l->child;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
-	CU_ASSERT(s->last.has_hdr);
-	CU_ASSERT_EQUAL(s->last.hdr.sport, 0xb0b5);
-	CU_ASSERT(ur_gid_eq(&s->last.hdr.src, &h.side[0].gid));
-	CU_ASSERT_EQUAL(s->last.pdata_len, 56);
+	CU_ASSERT(s->last.pdata.has_hdr);
+	CU_ASSERT_EQUAL(s->last.pdata.hdr.sport, 0xb0b5);
+	CU_ASSERT(ur_gid_eq(&s->last.pdata.hdr.src, &h.side[0].gid));
+	CU_ASSERT_EQUAL(s->last.pdata.len, 56);
 	CU_ASSERT_EQUAL(memcmp(s->pdata, "hello", 6), 0);
 	ur_cm_conn_info(s->conn, &i);
 	CU_ASSERT_EQUAL(i.responder_resources, 8);

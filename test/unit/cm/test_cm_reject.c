@@ -35,7 +35,7 @@ static void reject__by_the_listener(void)
 	CU_ASSERT_EQUAL(c->last.ari_len, 4);
 	CU_ASSERT_EQUAL(memcmp(c->ari, "info", 4), 0);
 	CU_ASSERT_EQUAL(memcmp(c->pdata, "sorry", 6), 0);
-	CU_ASSERT_EQUAL(c->last.pdata_len, 148);
+	CU_ASSERT_EQUAL(c->last.pdata.len, 148);
 	CU_ASSERT_EQUAL(hx_state(c), UR_CM_IDLE);
 	CU_ASSERT_EQUAL(hx_state(l->child), UR_CM_IDLE);
 	m = last_msg(&h, 1, UR_CM_REJ);

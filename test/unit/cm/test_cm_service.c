@@ -176,8 +176,8 @@ static void header__by_service_and_listener(void)
 		if (cases[i].reason) {
 			CU_ASSERT_EQUAL(c->last.reason, cases[i].reason);
 		} else {
-			CU_ASSERT_EQUAL(l->child->last.has_hdr, cases[i].handed_out);
-			CU_ASSERT_EQUAL(l->child->last.pdata_len, cases[i].handed_out ? 56 : 92);
+			CU_ASSERT_EQUAL(l->child->last.pdata.has_hdr, cases[i].handed_out);
+			CU_ASSERT_EQUAL(l->child->last.pdata.len, cases[i].handed_out ? 56 : 92);
 			CU_ASSERT_EQUAL(l->child->pdata[cases[i].sent && !cases[i].handed_out ? 36 : 0], 0xee);
 		}
 		hx_fini(&h);

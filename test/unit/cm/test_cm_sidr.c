@@ -19,9 +19,9 @@ static void sidr__life(void)
 
 	CU_ASSERT_EQUAL(s.got[UR_CM_SIDR_EV_REQ], 1);
 	hdr = hx_hdr(&h, 0);
-	CU_ASSERT(s.last.has_hdr && s.last.hdr.ip_version == 4 && s.last.hdr.sport == hdr.sport);
-	CU_ASSERT(ur_gid_eq(&s.last.hdr.src, &hdr.src) && ur_gid_eq(&s.last.hdr.dst, &hdr.dst));
-	CU_ASSERT_EQUAL(s.last.pdata_len, 180);
+	CU_ASSERT(s.last.pdata.has_hdr && s.last.pdata.hdr.ip_version == 4 && s.last.pdata.hdr.sport == hdr.sport);
+	CU_ASSERT(ur_gid_eq(&s.last.pdata.hdr.src, &hdr.src) && ur_gid_eq(&s.last.pdata.hdr.dst, &hdr.dst));
+	CU_ASSERT_EQUAL(s.last.pdata.len, 180);
 	CU_ASSERT_STRING_EQUAL(s.pdata, "hello");
 	CU_ASSERT_EQUAL(s.msg.sidr_req.pkey, 0xffff);
 	CU_ASSERT_EQUAL(s.msg.sidr_req.request_id >> 24, 7); /* the slot of the process that asks */
@@ -34,7 +34,7 @@ static void sidr__life(void)
 	CU_ASSERT_EQUAL(c.msg.sidr_rep.vendor_id, 0xabcdef);
 	CU_ASSERT_EQUAL(c.msg.mad.attr_mod, 0x600d);
 	CU_ASSERT_EQUAL(c.msg.mad.tid, s.msg.mad.tid);
-	CU_ASSERT_EQUAL(c.last.pdata_len, 136);
+	CU_ASSERT_EQUAL(c.last.pdata.len, 136);
 	CU_ASSERT_STRING_EQUAL(c.pdata, "welcome");
 
 	drop(&c);
@@ -57,8 +57,8 @@ static void sidr__without_a_header(void)
 	listen_at(&h, 1, HX_PLAIN_SERVICE, &s);
 	CU_ASSERT_EQUAL(ask_with(&h, &c, HX_PLAIN_SERVICE, NULL, UR_CM_SIDR_REQ_PDATA), 0);
 	hx_run(&h, h.now + 10 * HX_MS);
-	CU_ASSERT_FALSE(s.last.has_hdr);
-	CU_ASSERT_EQUAL(s.last.pdata_len, 216);
+	CU_ASSERT_FALSE(s.last.pdata.has_hdr);
+	CU_ASSERT_EQUAL(s.last.pdata.len, 216);
 	CU_ASSERT_EQUAL(c.got[UR_CM_SIDR_EV_REP], 1);
 	hx_fini(&h);
 }
