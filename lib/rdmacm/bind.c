@@ -134,17 +134,9 @@ void ur_id_unbind(struct ur_id *u)
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	struct ur_id *u = ur_id_get(id);
-	int err;
+	struct ur_id *u = ur_id_enter(id);
 
-	if (!u)
-		return -1;
-	if (!addr)
-		return ur_fail(EINVAL);
-	ur_id_lock(u);
-	err = ur_id_bind(u, addr);
-	ur_id_unlock(u);
-	return ur_result(err);
+	return u ? ur_id_leave(u, addr ? ur_id_bind(u, addr) : EINVAL) : -1;
 }
 
 static __be16 port_of(const struct sockaddr *sa)

@@ -157,20 +157,16 @@ void ur_id_conn_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_e
 
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
-	struct ur_id *u = ur_id_get(id);
+	struct ur_id *u = ur_id_enter(id);
 	int err;
 
 	if (!u)
 		return -1;
-	if (event != IBV_EVENT_COMM_EST)
-		return ur_fail(EINVAL);
-	ur_id_lock(u);
-	if (!u->conn)
+	if (event != IBV_EVENT_COMM_EST || !u->conn)
 		err = EINVAL;
 	else if (ur_cm_conn_state(u->conn) == UR_CM_ESTABLISHED)
 		err = EISCONN;
 	else
 		err = ur_cm_notify_established(u->conn, ur_engine_now());
-	ur_id_unlock(u);
-	return ur_result(err);
+	return ur_id_leave(u, err);
 }

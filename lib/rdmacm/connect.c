@@ -65,29 +65,19 @@ static int connect_locked(struct ur_id *u, const struct rdma_conn_param *p)
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
-	struct ur_id *u = ur_id_get(id);
-	int err;
+	struct ur_id *u = ur_id_enter_started(id);
 
-	if (!u)
-		return -1;
-	err = ur_id_start(u);
-	if (err)
-		return ur_fail(err);
-	ur_id_lock(u);
-	err = connect_locked(u, conn_param);
-	return ur_id_unlock_and_wait(u, err);
+	return u ? ur_id_unlock_and_wait(u, connect_locked(u, conn_param)) : -1;
 }
 
 int rdma_establish(struct rdma_cm_id *id)
 {
-	struct ur_id *u = ur_id_get(id);
+	struct ur_id *u = ur_id_enter(id);
 	int err = EINVAL;
 
 	if (!u)
 		return -1;
-	ur_id_lock(u);
 	if (!u->id.qp && u->conn && u->state == UR_ID_CONNECT)
 		err = ur_cm_send_rtu(u->conn, NULL, 0, ur_engine_now());
-	ur_id_unlock(u);
-	return ur_result(err);
+	return ur_id_leave(u, err);
 }

@@ -20,16 +20,10 @@ static int disconnect_locked(struct ur_id *u, bool *wait)
 
 int rdma_disconnect(struct rdma_cm_id *id)
 {
-	struct ur_id *u = ur_id_get(id);
+	struct ur_id *u = ur_id_enter(id);
 	bool wait = false;
-	int err;
 
-	if (!u)
+	if (!u || ur_id_leave(u, disconnect_locked(u, &wait)))
 		return -1;
-	ur_id_lock(u);
-	err = disconnect_locked(u, &wait);
-	ur_id_unlock(u);
-	if (err)
-		return ur_fail(err);
 	return wait ? ur_id_complete(u) : 0;
 }

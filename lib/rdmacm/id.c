@@ -42,6 +42,37 @@ struct ur_id *ur_id_get(struct rdma_cm_id *id)
 	return u;
 }
 
+struct ur_id *ur_id_enter(struct rdma_cm_id *id)
+{
+	struct ur_id *u = ur_id_get(id);
+
+	if (u)
+		ur_id_lock(u);
+	return u;
+}
+
+struct ur_id *ur_id_enter_started(struct rdma_cm_id *id)
+{
+	struct ur_id *u = ur_id_get(id);
+	int err;
+
+	if (!u)
+		return NULL;
+	err = ur_id_start(u);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	ur_id_lock(u);
+	return u;
+}
+
+int ur_id_leave(struct ur_id *u, int err)
+{
+	ur_id_unlock(u);
+	return ur_result(err);
+}
+
 struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type)
 {
 	struct ur_id *u = calloc(1, sizeof(*u));

@@ -217,18 +217,9 @@ static int listen_locked(struct ur_id *u, int backlog)
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
-	struct ur_id *u = ur_id_get(id);
-	int err;
+	struct ur_id *u = ur_id_enter_started(id);
 
-	if (!u)
-		return -1;
-	err = ur_id_start(u);
-	if (err)
-		return ur_fail(err);
-	ur_id_lock(u);
-	err = listen_locked(u, backlog);
-	ur_id_unlock(u);
-	return ur_result(err);
+	return u ? ur_id_leave(u, listen_locked(u, backlog)) : -1;
 }
 
 void ur_id_unlisten(struct ur_id *u)
@@ -301,15 +292,13 @@ static int accept_locked(struct ur_id *u, const struct rdma_conn_param *p)
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
 	struct ur_id *u = ur_id_get(id);
-	int err;
 
 	if (!u)
 		return -1;
 	if (u->id.qp_type == IBV_QPT_UD)
 		return ur_result(ur_id_ud_accept(u, conn_param));
 	ur_id_lock(u);
-	err = accept_locked(u, conn_param);
-	return ur_id_unlock_and_wait(u, err);
+	return ur_id_unlock_and_wait(u, accept_locked(u, conn_param));
 }
 
 static int reject(struct rdma_cm_id *id, uint16_t reason, const void *data, uint8_t len)

@@ -95,28 +95,24 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
  */
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
-	struct ur_id *u = ur_id_get(id);
+	struct ur_id *u = ur_id_enter(id);
 
 	if (!u)
 		return -1;
 	if (!ece || !ece->vendor_id || ece->vendor_id > ECE_VENDOR_MAX || ece->comp_mask || u->id.qp)
-		return ur_fail(EINVAL);
-	ur_id_lock(u);
+		return ur_id_leave(u, EINVAL);
 	u->local_ece = *ece;
-	ur_id_unlock(u);
-	return 0;
+	return ur_id_leave(u, 0);
 }
 
 int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
-	struct ur_id *u = ur_id_get(id);
+	struct ur_id *u = ur_id_enter(id);
 
 	if (!u)
 		return -1;
 	if (!ece || u->id.qp)
-		return ur_fail(EINVAL);
-	ur_id_lock(u);
+		return ur_id_leave(u, EINVAL);
 	*ece = u->remote_ece;
-	ur_id_unlock(u);
-	return 0;
+	return ur_id_leave(u, 0);
 }

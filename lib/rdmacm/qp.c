@@ -111,17 +111,12 @@ int ur_id_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
 {
-	struct ur_id *u = ur_id_get(id);
-	int err;
+	struct ur_id *u = ur_id_enter(id);
+	bool valid = qp_attr && qp_attr_mask;
 
 	if (!u)
 		return -1;
-	if (!qp_attr || !qp_attr_mask || !id->verbs)
-		return ur_fail(EINVAL);
-	ur_id_lock(u);
-	err = ur_id_qp_attr(u, qp_attr, qp_attr_mask);
-	ur_id_unlock(u);
-	return ur_result(err);
+	return ur_id_leave(u, valid && id->verbs ? ur_id_qp_attr(u, qp_attr, qp_attr_mask) : EINVAL);
 }
 
 static int move(struct ur_id *u, enum ibv_qp_state state, ur_time now)
@@ -362,12 +357,11 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 
 void rdma_destroy_qp(struct rdma_cm_id *id)
 {
-	struct ur_id *u = ur_id_get(id);
+	struct ur_id *u = ur_id_enter(id);
 	struct ibv_qp *qp;
 
 	if (!u)
 		return;
-	ur_id_lock(u);
 	ur_id_mc_detach(u);
 	qp = u->id.qp;
 	u->id.qp = NULL;

@@ -194,6 +194,10 @@ static inline void ur_id_unlock(struct ur_id *u)
 {
 	ur_engine_unlock(u->engine);
 }
+/* How calls begin: ur_id_get and the lock; for those that need packets also with the engine running. How they end: unlocked, with `err`. */
+struct ur_id *ur_id_enter(struct rdma_cm_id *id);
+struct ur_id *ur_id_enter_started(struct rdma_cm_id *id);
+int ur_id_leave(struct ur_id *u, int err);
 /* `sync`, here and where rsockets look for it. */
 void ur_id_set_sync(struct ur_id *u, bool sync);
 /* The id is bound to the device: fills what programs look at. */

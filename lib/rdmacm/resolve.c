@@ -226,19 +226,12 @@ static int resolve_addr(struct ur_id *u, const struct sockaddr *src, const struc
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr, int timeout_ms)
 {
-	struct ur_id *u = ur_id_get(id);
-	int err;
+	struct ur_id *u;
 
-	if (!u)
-		return -1;
 	if (!dst_addr)
-		return ur_fail(EINVAL);
-	err = ur_id_start(u);
-	if (err)
-		return ur_fail(err);
-	ur_id_lock(u);
-	err = resolve_addr(u, src_addr, dst_addr, timeout_ms);
-	return ur_id_unlock_and_wait(u, err);
+		return ur_id_get(id) ? ur_fail(EINVAL) : -1;
+	u = ur_id_enter_started(id);
+	return u ? ur_id_unlock_and_wait(u, resolve_addr(u, src_addr, dst_addr, timeout_ms)) : -1;
 }
 
 /* The rate of a link as the kernel's RDMA CM classes it; 0 means the port's own. */
@@ -303,13 +296,8 @@ static int resolve_route(struct ur_id *u)
 
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
-	struct ur_id *u = ur_id_get(id);
-	int err;
+	struct ur_id *u = ur_id_enter(id);
 
 	(void)timeout_ms; /* nobody has to be asked */
-	if (!u)
-		return -1;
-	ur_id_lock(u);
-	err = resolve_route(u);
-	return ur_id_unlock_and_wait(u, err);
+	return u ? ur_id_unlock_and_wait(u, resolve_route(u)) : -1;
 }
