@@ -6,39 +6,23 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "engine/fork.h"
 #include "rdmacm/rdmacm_priv.h"
 
 /* --- the XRC domain --- */
 
+/* Under UR_FORK_XRCD. */
 static struct {
-	pthread_mutex_t lock;
 	struct ibv_context *ctx; /* a child has another one than its parent */
 	struct ibv_xrcd *xrcd;
-} shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void take_shared(void)
-{
-	pthread_mutex_lock(&shared.lock);
-}
-
-static void drop_shared(void)
-{
-	pthread_mutex_unlock(&shared.lock);
-}
-
-static void watch_fork(void)
-{
-	pthread_atfork(take_shared, drop_shared, drop_shared);
-}
+} shared;
 
 struct ibv_xrcd *ur_id_default_xrcd(struct ur_id *u)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct ibv_xrcd_init_attr attr = {.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT};
 	struct ibv_xrcd *xrcd;
 
-	pthread_once(&once, watch_fork);
-	take_shared();
+	ur_fork_lock(UR_FORK_XRCD);
 	if (shared.ctx != u->ctx) {
 		shared.xrcd = NULL;
 		shared.ctx = u->ctx;
@@ -46,7 +30,7 @@ struct ibv_xrcd *ur_id_default_xrcd(struct ur_id *u)
 	if (!shared.xrcd)
 		shared.xrcd = ibv_open_xrcd(u->ctx, &attr);
 	xrcd = shared.xrcd;
-	drop_shared();
+	ur_fork_unlock(UR_FORK_XRCD);
 	return xrcd;
 }
 

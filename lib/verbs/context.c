@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/fork.h"
 #include "verbs/device.h"
 
 void *uv_null(int err)
@@ -208,24 +209,7 @@ int ibv_close_device(struct ibv_context *context)
 
 /* --- for lib/rdmacm --- */
 
-static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ibv_context *shared;
-
-static void take_shared(void)
-{
-	pthread_mutex_lock(&shared_lock);
-}
-
-static void drop_shared(void)
-{
-	pthread_mutex_unlock(&shared_lock);
-}
-
-static void watch_fork(void)
-{
-	uv_share_watch_fork();
-	pthread_atfork(take_shared, drop_shared, drop_shared);
-}
+static struct ibv_context *shared; /* under UR_FORK_CONTEXT */
 
 /* A parent's context is left as it is: ids of the parent still point to it. With the lock. */
 static struct ibv_context *current_shared(void)
@@ -239,13 +223,13 @@ static struct ibv_context *open_shared(struct uv_device *d)
 	struct ibv_context *mine = ibv_open_device(&d->dev), *ctx;
 	int err = errno;
 
-	take_shared();
+	ur_fork_lock(UR_FORK_CONTEXT);
 	ctx = current_shared();
 	if (!ctx && mine) {
 		uv_context_get(uv_context(mine)); /* ids have it still when a program closes what it found in one */
 		shared = ctx = mine;
 	}
-	drop_shared();
+	ur_fork_unlock(UR_FORK_CONTEXT);
 	if (mine && ctx != mine)
 		ibv_close_device(mine); /* another thread was first */
 	errno = err;
@@ -254,17 +238,15 @@ static struct ibv_context *open_shared(struct uv_device *d)
 
 struct ibv_context *ur_verbs_context(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct ibv_context *ctx;
 	struct uv_device *d;
 	int err = uv_device_current(&d);
 
 	if (err)
 		return uv_null(err);
-	pthread_once(&once, watch_fork);
-	take_shared();
+	ur_fork_lock(UR_FORK_CONTEXT);
 	ctx = current_shared();
-	drop_shared();
+	ur_fork_unlock(UR_FORK_CONTEXT);
 	if (!ctx)
 		ctx = open_shared(d);
 	uv_device_put(d);

@@ -10,27 +10,11 @@
 
 #include <endian.h>
 
+#include "engine/fork.h"
 #include "engine/sysfs.h"
 #include "verbs/device.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct uv_device *current;
-
-static void take_lock(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void drop_lock(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* The lock must not stay taken in a child because another thread of its parent had it. */
-static void watch_fork(void)
-{
-	pthread_atfork(take_lock, drop_lock, drop_lock);
-}
+static struct uv_device *current; /* under UR_FORK_DEVICE */
 
 static struct uv_device *device_new(struct ur_engine *engine)
 {
@@ -67,15 +51,13 @@ void uv_device_put(struct uv_device *d)
 
 int uv_device_current(struct uv_device **out)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct uv_device *old = NULL;
 	struct ur_engine *engine;
 	int err = ur_engine_open(&engine);
 
 	if (err)
 		return err;
-	pthread_once(&once, watch_fork);
-	take_lock();
+	ur_fork_lock(UR_FORK_DEVICE);
 	if (!current || current->engine != engine || ur_engine_foreign(current->engine)) {
 		struct uv_device *d = device_new(engine);
 
@@ -90,7 +72,7 @@ int uv_device_current(struct uv_device **out)
 		uv_device_get(current);
 		*out = current;
 	}
-	drop_lock();
+	ur_fork_unlock(UR_FORK_DEVICE);
 	if (old)
 		uv_device_put(old);
 	return err;

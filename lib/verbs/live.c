@@ -1,39 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of live handles: a hash table under a lock of its own, which is held for a few instructions and is the innermost of all. */
+/* The table of live handles: a hash table under UR_FORK_LIVE, which is held for a few instructions and is the innermost lock of all. */
 #include <errno.h>
-#include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "engine/fork.h"
 #include "verbs/live.h"
 
 #define BUCKET_BITS 12
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ur_live *table[1u << BUCKET_BITS];
-
-static void take_lock(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void drop_lock(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* Another thread of the parent may have had the lock; a chain is whole at every moment. To wait for it before the fork could deadlock: it
- * is taken under locks that others wait for there. */
-static void forked_child(void)
-{
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
-	lock = fresh;
-}
-
-static void watch_fork(void)
-{
-	pthread_atfork(NULL, NULL, forked_child);
-}
 
 /* The link that leads to it, or to NULL; under the lock. */
 static struct ur_live **find(const void *handle)
@@ -47,24 +23,22 @@ static struct ur_live **find(const void *handle)
 
 void ur_live_add(struct ur_live *l, const void *handle)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct ur_live **at;
 
-	pthread_once(&once, watch_fork);
-	take_lock();
+	ur_fork_lock(UR_FORK_LIVE);
 	at = find(handle);
 	*l = (struct ur_live){.next = *at, .handle = handle};
 	*at = l;
-	drop_lock();
+	ur_fork_unlock(UR_FORK_LIVE);
 }
 
 bool ur_live_has(const void *handle)
 {
 	bool has;
 
-	take_lock();
+	ur_fork_lock(UR_FORK_LIVE);
 	has = *find(handle) != NULL;
-	drop_lock();
+	ur_fork_unlock(UR_FORK_LIVE);
 	return has;
 }
 
@@ -73,7 +47,7 @@ int ur_live_claim(const void *handle)
 	struct ur_live *l;
 	int err = 0;
 
-	take_lock();
+	ur_fork_lock(UR_FORK_LIVE);
 	l = *find(handle);
 	if (!l)
 		err = EINVAL;
@@ -81,7 +55,7 @@ int ur_live_claim(const void *handle)
 		err = EBUSY;
 	else
 		l->going = true;
-	drop_lock();
+	ur_fork_unlock(UR_FORK_LIVE);
 	return err;
 }
 
@@ -89,24 +63,24 @@ void ur_live_keep(const void *handle)
 {
 	struct ur_live *l;
 
-	take_lock();
+	ur_fork_lock(UR_FORK_LIVE);
 	l = *find(handle);
 	if (l)
 		l->going = false;
-	drop_lock();
+	ur_fork_unlock(UR_FORK_LIVE);
 }
 
 struct ur_live *ur_live_del(const void *handle)
 {
 	struct ur_live **at, *l;
 
-	take_lock();
+	ur_fork_lock(UR_FORK_LIVE);
 	at = find(handle);
 	l = *at;
 	if (l) {
 		*at = l->next;
 		l->handle = NULL;
 	}
-	drop_lock();
+	ur_fork_unlock(UR_FORK_LIVE);
 	return l;
 }

@@ -11,32 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/fork.h"
 #include "verbs/device.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `all` */
-static struct ur_list all = {&all, &all};
-
-static void take_lock(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void drop_lock(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-static void watch_fork(void)
-{
-	pthread_atfork(take_lock, drop_lock, drop_lock);
-}
-
-void uv_share_watch_fork(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, watch_fork);
-}
+static struct ur_list all = {&all, &all}; /* under UR_FORK_SHARES */
 
 int uv_share_new(struct uv_device *device, int *cmd_fd, struct uv_share **out)
 {
@@ -54,7 +32,6 @@ int uv_share_new(struct uv_device *device, int *cmd_fd, struct uv_share **out)
 		free(s);
 		return err;
 	}
-	uv_share_watch_fork();
 	atomic_init(&s->refs, 1);
 	pthread_mutex_init(&s->lock, NULL);
 	for (unsigned i = 0; i < UV_PD_BUCKETS; i++)
@@ -64,9 +41,9 @@ int uv_share_new(struct uv_device *device, int *cmd_fd, struct uv_share **out)
 	s->device = device;
 	s->dev = st.st_dev;
 	s->ino = st.st_ino;
-	take_lock();
+	ur_fork_lock(UR_FORK_SHARES);
 	ur_list_add_tail(&all, &s->link);
-	drop_lock();
+	ur_fork_unlock(UR_FORK_SHARES);
 	*cmd_fd = fd;
 	*out = s;
 	return 0;
@@ -76,11 +53,11 @@ void uv_share_put(struct uv_share *s)
 {
 	bool last;
 
-	take_lock();
+	ur_fork_lock(UR_FORK_SHARES);
 	last = atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1;
 	if (last)
 		ur_list_del(&s->link);
-	drop_lock();
+	ur_fork_unlock(UR_FORK_SHARES);
 	if (!last)
 		return;
 	uv_device_put(s->device);
@@ -94,7 +71,7 @@ static struct uv_share *find(const struct stat *st)
 	struct uv_share *found = NULL;
 	struct ur_list *pos, *tmp;
 
-	take_lock();
+	ur_fork_lock(UR_FORK_SHARES);
 	ur_list_for_each_safe (pos, tmp, &all) {
 		struct uv_share *s = ur_container_of(pos, struct uv_share, link);
 
@@ -103,7 +80,7 @@ static struct uv_share *find(const struct stat *st)
 	}
 	if (found)
 		atomic_fetch_add_explicit(&found->refs, 1, memory_order_relaxed);
-	drop_lock();
+	ur_fork_unlock(UR_FORK_SHARES);
 	return found;
 }
 

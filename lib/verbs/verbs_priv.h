@@ -230,8 +230,6 @@ struct ibv_context *uv_context_open(struct uv_device *d, int cmd_fd, struct uv_s
 /* share.c: a new one, and its descriptor. 0 or an errno. */
 int uv_share_new(struct uv_device *device, int *cmd_fd, struct uv_share **out);
 void uv_share_put(struct uv_share *s);
-/* Before pthread_atfork for a lock under which contexts are opened: handlers take their locks in the reverse order of registration. */
-void uv_share_watch_fork(void);
 
 static inline uint32_t uv_new_handle(struct uv_context *c)
 {

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The process's own locks that have to survive a fork. One that another thread holds at that moment would stay taken in the child for ever:
+ * so a fork takes all of them before it, in the order of this table, and both processes give them back. A thread that takes several does so
+ * in this order.
+ *
+ * What else a fork concerns is the engine: a child forgets its parent's (engine.c), whose lock is of no use there and is not waited for.
+ */
+#ifndef UR_ENGINE_FORK_H
+#define UR_ENGINE_FORK_H
+
+enum ur_fork_lock {
+	UR_FORK_XRCD,    /* the XRC domain of ids that name none (lib/rdmacm/srq.c) */
+	UR_FORK_CONTEXT, /* the context that all ids use (lib/verbs/context.c) */
+	UR_FORK_DEVICE,  /* the device that is current (lib/verbs/device.c) */
+	UR_FORK_SHARES,  /* what contexts have in common (lib/verbs/share.c) */
+	UR_FORK_LIVE,    /* which handles are alive (lib/verbs/live.c); held for a few instructions */
+	UR_FORK_LOCKS
+};
+
+void ur_fork_lock(enum ur_fork_lock which);
+void ur_fork_unlock(enum ur_fork_lock which);
+
+#endif
