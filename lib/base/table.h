@@ -33,8 +33,8 @@ struct ur_table_node *ur_table_first(const struct ur_table *t, uint64_t hash);
 struct ur_table_node *ur_table_next(const struct ur_table_node *n);
 /* For each object with this hash: `obj` points to it, whose node is `member`. The table stays as it is until the loop is left. */
 #define ur_table_for_each(obj, table, hash, member)                                                                                        \
-	for (struct ur_table_node *n_ = ur_table_first(table, hash);                                                                       \
-	     n_ && ((obj) = ur_container_of(n_, __typeof__(*(obj)), member)); n_ = ur_table_next(n_))
+	for (struct ur_table_node *n_ = ur_table_first(table, hash); n_ && ((obj) = ur_container_of(n_, __typeof__(*(obj)), member));      \
+	     n_ = ur_table_next(n_))
 
 /* Mixes two words (the finalizer of splitmix64 on each). */
 uint64_t ur_table_hash(uint64_t salt, uint64_t a, uint64_t b);

@@ -99,11 +99,11 @@ struct ur_cm {
 	struct ur_shuffle ids; /* communication ids to come, without the slot */
 	struct ur_bucket guesses[UR_CM_GUESSERS]; /* REQs by where they come from */
 	uint64_t guess_salt;
-	struct ur_table by_service; /* listeners: service id */
-	struct ur_table by_local;  /* local communication id */
-	struct ur_table by_remote; /* remote communication id, CA GUID, address */
-	struct ur_table by_qpn;    /* remote QPN, CA GUID, address; not in TIMEWAIT */
-	struct ur_table by_request;	/* our lookups: request id */
+	struct ur_table by_service;   /* listeners: service id */
+	struct ur_table by_local;     /* local communication id */
+	struct ur_table by_remote;    /* remote communication id, CA GUID, address */
+	struct ur_table by_qpn;       /* remote QPN, CA GUID, address; not in TIMEWAIT */
+	struct ur_table by_request;   /* our lookups: request id */
 	struct ur_table by_requester; /* lookups of peers: request id, transaction id, address */
 };
 

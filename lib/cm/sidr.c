@@ -24,7 +24,7 @@ struct ur_cm_sidr {
 	void *owner;
 	ur_cm_sidr_fn event;             /* NULL once the owner gave it up */
 	struct ur_list link;             /* cm->sidrs, or cm->answered */
-	struct ur_table_node node;          /* cm->by_request when ours, else cm->by_requester */
+	struct ur_table_node node;       /* cm->by_request when ours, else cm->by_requester */
 	struct ur_cm_listener *listener; /* UNANSWERED, while there is one */
 	struct ur_timer timer;           /* ASKED: repeats the question; ANSWERED: the end of it */
 	struct ur_cm_addr addr;

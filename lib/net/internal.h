@@ -55,7 +55,7 @@ struct ur_net {
 	struct ur_list local, mcast; /* paths that need no neighbour */
 	struct ur_list orphans;	     /* paths whose address was taken away: they fail until they are opened anew */
 	struct ur_list orphaned;     /* those of them that have not been told yet */
-	struct ur_timer notify;	     /* tells paths what happened in calls that have no `now` */
+	struct ur_timer notify;      /* tells paths what happened in calls that have no `now` */
 	struct ur_list group_links;  /* of struct ur_group_link */
 	unsigned ngroups;
 	struct ur_rng rng;
