@@ -1,18 +1,125 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Signals that end the process while it is a member of multicast groups: the kernel would say goodbye for its sockets, so we do for ours.
- * The handler may do next to nothing; it has the progress thread send the leaves, which takes a moment, and then lets the signal have its
- * way.
- */
+/* The end of the process: by exit, and by a signal. Who is killed says nothing himself: his keeper does (keeper.c). */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "engine/counters_file.h"
 #include "engine/engine_priv.h"
+
+#define EXIT_TRIES 5
+#define EXIT_FETCH_US 20000
+#define EXIT_TRY_NS (10 * UR_NS_PER_MS)
+#define EXIT_WAIT_NS UR_NS_PER_S /* the progress thread may wait for a CPU */
+
+/* --- exit --- */
+
+static void write_counters(struct ur_engine *e)
+{
+	int err;
+
+	ur_counters_renew_end();
+	err = ur_counters_write(e->cfg.counters, &e->nic->counters);
+	if (err)
+		fprintf(stderr, "uroce: cannot write the counters to '%s': %s\n", e->cfg.counters, strerror(err));
+}
+
+static struct timespec exit_deadline(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_nsec += (long)EXIT_WAIT_NS;
+	if (ts.tv_nsec >= (long)UR_NS_PER_S) {
+		ts.tv_nsec -= (long)UR_NS_PER_S;
+		ts.tv_sec++;
+	}
+	return ts;
+}
+
+/* Other threads may still run, and one of them may hold the lock for good when exit was called from a signal handler. */
+static bool lock_at_exit(struct ur_engine *e)
+{
+	struct timespec ts = exit_deadline();
+
+	return pthread_mutex_timedlock(&e->shard, &ts) == 0;
+}
+
+static bool stop_progress(struct ur_engine *e)
+{
+	struct timespec ts = exit_deadline();
+
+	atomic_store(&e->stop, true);
+	ur_progress_wake(e);
+	return pthread_timedjoin_np(e->progress, NULL, &ts) == 0;
+}
+
+/* Nobody resends a DREQ once the process is gone, and a peer that never hears of it waits for long: so a few times, a few milliseconds
+ * apart. */
+static void say_goodbye(struct ur_nic *nic)
+{
+	unsigned waiting = 1;
+
+	for (unsigned tries = 0; waiting && tries < EXIT_TRIES; tries++) {
+		ur_time until;
+
+		nic->now = ur_engine_now();
+		until = nic->now + EXIT_TRY_NS;
+		waiting = ur_cm_shutdown(nic->cm, tries > 0, nic->now);
+		do {
+			ur_nic_poll(nic, ur_engine_now());
+			waiting = ur_cm_shutdown(nic->cm, false, nic->now);
+		} while ((waiting || ur_nic_next(nic) <= nic->now) && nic->now < until);
+	}
+}
+
+/* Tells peers that connections end, lets the last frames out, and gives back what outlives a process. Keeps the lock: nobody uses the
+ * engine any more. */
+void ur_ending_exit(void)
+{
+	struct ur_engine *e = ur_engine_current();
+	bool running;
+
+	if (!e)
+		return;
+	running = ur_engine_started(e);
+	atomic_store(&e->foreign, true); /* destructors that run after this one find a closed device, not a held lock */
+	__atomic_store_n(&e->state, UR_ENGINE_STOPPED, __ATOMIC_RELEASE);
+	if ((running && !stop_progress(e)) || !lock_at_exit(e))
+		return;
+	if (e->nic->port) {
+		ur_queue_enter(e->nic->port->queue);
+		ur_nic_end_mcast(e->nic, ur_engine_now());
+		say_goodbye(e->nic);
+		if (e->info.owned)
+			usleep(EXIT_FETCH_US); /* a port in shared memory takes with it what the peer has not fetched yet */
+	}
+	if (e->cfg.counters[0])
+		write_counters(e);
+	if (e->nic->capture)
+		ur_capture_close(e->nic->capture);
+	e->nic->capture = NULL;
+	if (e->tracer)
+		ur_tracer_close(e->tracer);
+	e->tracer = NULL;
+	if (e->nic->port)
+		ur_device_close_port(e);
+	if (e->registry)
+		ur_registry_close(e->registry);
+	e->registry = NULL;
+}
+
+/* --- signals --- */
+
+/*
+ * They end a process that is a member of multicast groups: the kernel would say goodbye for its sockets, so we do for ours. The handler may
+ * do next to nothing; it has the progress thread send the leaves, which takes a moment, and then lets the signal have its way.
+ */
 
 #define PATIENCE_MS 1000 /* for the progress thread: it may be stuck behind a lock whose holder will never run again, or wait for a CPU */
 #define SEND_NS (10 * UR_NS_PER_MS)

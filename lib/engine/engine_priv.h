@@ -92,7 +92,8 @@ bool ur_device_pci(const struct ur_config *c, char pci[UR_PCI_ADDR_TEXT]);
 /* telemetry.c: offers the counters where the setting says so. 0 or an errno. */
 int ur_telemetry_offer(struct ur_engine *e);
 
-/* ending.c: a signal asks the progress thread to leave all groups. */
+/* ending.c: at exit; and a signal asks the progress thread to leave all groups. */
+void ur_ending_exit(void);
 bool ur_ending_asked(void);
 void ur_ending_serve(struct ur_engine *e);
 
