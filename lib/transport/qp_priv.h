@@ -170,6 +170,7 @@ struct ur_rd_res { /* a request whose answer is more than an acknowledgement, ke
 	uint32_t start, k, end; /* the run of responses under way: packets [start, end) of the request, `k` is next */
 	uint32_t stop;          /* byte of the request where the run ends */
 	bool replay;
+	bool again; /* (parts of) the answer were asked for again, and may have been on the wire before */
 	uint8_t opcode; /* enum ur_opcode of the request */
 	uint16_t flush_access; /* of a FLUSH that has something to write back: the access flags that it needs; else 0 */
 	bool flush_whole;      /* all of what its key stands for */

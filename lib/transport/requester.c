@@ -185,13 +185,15 @@ enum ibv_wc_status ur_req_start(struct ur_qp *qp)
 
 /* --- packets --- */
 
-/* Accounts for `n` PSNs that have just been sent. */
-static void sent(struct ur_qp *qp, const struct ur_swqe *w, uint32_t n)
+/* Accounts for `n` PSNs that `p` has just taken. */
+static void sent(struct ur_qp *qp, const struct ur_swqe *w, uint32_t n, struct ur_pkt *p)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (ur_unlikely(ur_psn_diff(r->next, r->max) < 0))
+	if (ur_unlikely(ur_psn_diff(r->next, r->max) < 0)) {
+		p->flags |= UR_PKT_AGAIN;
 		ur_qp_count(qp, UR_C_RETRANSMIT);
+	}
 	r->next = ur_psn_add(r->next, n);
 	if (ur_psn_diff(r->next, r->max) > 0)
 		r->max = r->next;
@@ -237,7 +239,7 @@ static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
 
 	ur_req_put_read(qp, w, r->next, n, p);
 	r->rd_out++;
-	sent(qp, w, n);
+	sent(qp, w, n, p);
 }
 
 /* An atomic or ATOMIC WRITE. */
@@ -258,7 +260,7 @@ static enum ibv_wc_status build_atomic(struct ur_qp *qp, struct ur_swqe *w, stru
 	if (ur_unlikely(st))
 		return st;
 	r->rd_out++;
-	sent(qp, w, 1);
+	sent(qp, w, 1, p);
 	return IBV_WC_SUCCESS;
 }
 
@@ -300,7 +302,7 @@ __attribute__((always_inline)) static inline enum ibv_wc_status build_data(struc
 	if (ur_unlikely(st))
 		return st;
 	r->since_ack = ackreq ? 0 : r->since_ack + 1;
-	sent(qp, w, 1);
+	sent(qp, w, 1, p);
 	if (ur_unlikely(qp->service == UR_UC))
 		ur_uc_sent(qp);
 	return IBV_WC_SUCCESS;

@@ -186,6 +186,8 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt 
 		refuse_response(qp, e, psn);
 		return false;
 	}
+	if (ur_unlikely(e->again))
+		p->flags |= UR_PKT_AGAIN;
 	e->k++;
 	qp->n.tx_bytes += len;
 	*out = p;

@@ -245,6 +245,7 @@ struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
 	r->rd_count = ur_min_u32(r->rd_count + 1, r->rd_n);
 	e->opcode = p->bth.opcode;
 	e->flush_access = 0;
+	e->again = false;
 	e->srqn = ur_unlikely(qp->xrcd != NULL) ? qp->srq->num : 0;
 	e->psn = p->bth.psn;
 	e->msn = ur_psn_add(r->msn, 1);
@@ -311,6 +312,7 @@ static void repeat_part(struct ur_qp *qp, const struct ur_rd_res *e, uint32_t k,
 		return;
 	part = &r->rd[UR_RD_SLOTS + (r->side_tail++ & (UR_RD_SIDE - 1))];
 	*part = *e;
+	part->again = true;
 	ur_resp_rd_run(part, k, npkts, stop, ur_resp_rd_answered(e));
 	ur_resp_schedule(qp);
 }
@@ -336,6 +338,7 @@ static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct u
 			return;
 		}
 		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
+		e->again = true;
 		ur_resp_rd_run(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, ur_resp_rd_answered(e));
 		ur_resp_rd_again(qp, n);
 		return;

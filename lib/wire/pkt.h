@@ -21,9 +21,16 @@
 #define UR_PKT_SEGS 4     /* payload segments of a packet to send; more fragments than that are copied into `data` */
 #define UR_PKT_ROOM 4352  /* every packet buffer has at least this many bytes at `data`: MTU 4096 plus all headers */
 
+/* Whether a device that reads memory by itself reaches a piece of it, and where (drivers/port.h: map). */
+struct ur_dma {
+	uint64_t shift; /* from addresses of this process to those of the bus, modulo 2^64 */
+	bool mapped;
+};
+
 /* Counts frames that refer to a piece of memory, so that it is not given up under them. */
 struct ur_ref {
 	atomic_uint n;
+	struct ur_dma dma; /* stays as it is while frames refer to it */
 };
 
 struct ur_seg {
@@ -56,6 +63,11 @@ enum ur_pkt_flag {
 	UR_PKT_GROUP = 2, /* to send: the destination is a multicast group, which may have members at this very NIC */
 	UR_PKT_BARE = 4,  /* received: without Ethernet, IP and UDP headers; src, dst, ip_version, ttl, tos, flow_label and sport are set */
 	UR_PKT_CUT = 8,   /* received: cut out of a train; its IPv4 identification is the one that it most likely had */
+	/*
+	 * To send: it was sent before, and got lost. A device that reads memory by itself may have found other bytes there than the CPU,
+	 * whose ICRC it carried: the memory was changed meanwhile, or other pages lie there now. So this time the CPU copies them.
+	 */
+	UR_PKT_AGAIN = 16,
 };
 
 struct ur_queue; /* drivers/port.h */

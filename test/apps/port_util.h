@@ -81,7 +81,7 @@ static inline void transfer(unsigned nseg, unsigned seg, unsigned tail)
 	static uint8_t memory[UR_PKT_SEGS][4096];
 	unsigned len = HDR + nseg * seg + tail;
 	struct ur_pkt *p = new_pkt(a, &b->mac, len), *r;
-	struct ur_ref ref = {nseg};
+	struct ur_ref ref = {.n = nseg};
 
 	for (unsigned i = 0; i < nseg; i++) {
 		for (unsigned j = 0; j < seg; j++)

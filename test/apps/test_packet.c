@@ -119,7 +119,7 @@ static void tx__every_shape(void)
 static void tx__too_long_is_refused(void)
 {
 	static uint8_t bytes[5000];
-	struct ur_ref ref = {2};
+	struct ur_ref ref = {.n = 2};
 	struct ur_pkt *p[3], *r;
 
 	open_pair(false, false);

@@ -138,7 +138,7 @@ static void tx__gathers_and_drops_refs(void)
 {
 	struct ur_sim *s = make(2, 1);
 	uint8_t x[3] = {1, 2, 3}, y[2] = {4, 5};
-	struct ur_ref ref = {2};
+	struct ur_ref ref = {.n = 2};
 	struct ur_port *q = ur_sim_port(s, 1);
 	struct ur_pkt *p = roce(s, 0, &q->mac, 4, 7, 54), *r;
 
@@ -163,7 +163,7 @@ static void tx__gathers_and_drops_refs(void)
 static void free__drops_refs_once(void)
 {
 	struct ur_sim *s = make(1, 1);
-	struct ur_ref ref = {1};
+	struct ur_ref ref = {.n = 1};
 	struct ur_pkt *a = get(s, 0);
 
 	a->seg[0] = (struct ur_seg){(uint8_t *)"x", 1, &ref};

@@ -444,10 +444,34 @@ static void local_path__is_flagged(void)
 
 void ur_suite_requester(void);
 
+/* A NIC that reads the memory by itself gets a copy of what is sent again. */
+static void again__is_marked(void)
+{
+	static struct th h;
+	struct ur_pkt *p[8];
+	unsigned n;
+
+	th_open(&h, &th_default);
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 4096, 0, IBV_SEND_SIGNALED), 0);
+	CU_ASSERT_EQUAL_FATAL(n = ur_tp_tx(h.n[0].tp, p, 8, h.now), 4);
+	for (unsigned i = 0; i < n; i++)
+		CU_ASSERT_FALSE(p[i]->flags & UR_PKT_AGAIN);
+	h.n[0].tp->c.free(h.n[0].tp->c.ctx, p, n);
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 2, 0, 1000, 0, IBV_SEND_SIGNALED), 0);
+	th_ack(&h, 0, ur_psn_add(th_default.psn[0], 2), ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	CU_ASSERT_EQUAL_FATAL(n = ur_tp_tx(h.n[0].tp, p, 8, h.now), 3);
+	CU_ASSERT_TRUE(p[0]->flags & UR_PKT_AGAIN && p[1]->flags & UR_PKT_AGAIN);
+	CU_ASSERT_FALSE(p[2]->flags & UR_PKT_AGAIN); /* it was not there the first time */
+	h.n[0].tp->c.free(h.n[0].tp->c.ctx, p, n);
+	th_ack(&h, 0, ur_psn_add(th_default.psn[0], 4), 0x1f);
+	th_close(&h);
+}
+
 void ur_suite_requester(void)
 {
 	CU_pSuite s = CU_add_suite("requester", NULL, NULL);
 
+	CU_ADD_TEST(s, again__is_marked);
 	CU_ADD_TEST(s, build__every_opcode_mtu_and_length);
 	CU_ADD_TEST(s, gather__segments_or_copy);
 	CU_ADD_TEST(s, gather__uneven_list_over_many_packets);

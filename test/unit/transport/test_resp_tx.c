@@ -72,6 +72,41 @@ static void read__zero_copy_holds_the_region(void)
 	th_close(&h);
 }
 
+/* A NIC that reads the memory by itself gets a copy of what was asked for again, of the whole or of a part. */
+static void read__again_is_marked(void)
+{
+	static const struct {
+		uint32_t psn, off, len; /* of the second request */
+		unsigned pkts;
+	} t[] = {{100, 0, 3000, 3}, {101, 1024, 1024, 1}, {102, 2048, 952, 1}};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		static struct th h;
+		struct ur_pkt *p[8];
+		struct th_hdr ext;
+
+		th_open(&h, &th_default);
+		ext = th_reth(&h, 1, 0, 3000);
+		th_inject(&h, 1, UR_OP_READ_REQ, 100, true, &ext, NULL, 0);
+		CU_ASSERT_EQUAL_FATAL(ur_tp_tx(h.n[1].tp, p, 8, h.now), 3);
+		for (unsigned k = 0; k < 3; k++)
+			CU_ASSERT_FALSE(p[k]->flags & UR_PKT_AGAIN);
+		h.n[1].tp->c.free(h.n[1].tp->c.ctx, p, 3);
+		ext = th_reth(&h, 1, t[i].off, t[i].len);
+		th_inject(&h, 1, UR_OP_READ_REQ, t[i].psn, true, &ext, NULL, 0);
+		CU_ASSERT_EQUAL_FATAL(ur_tp_tx(h.n[1].tp, p, 8, h.now), t[i].pkts);
+		for (unsigned k = 0; k < t[i].pkts; k++)
+			CU_ASSERT_TRUE(p[k]->flags & UR_PKT_AGAIN);
+		h.n[1].tp->c.free(h.n[1].tp->c.ctx, p, t[i].pkts);
+		ext = th_reth(&h, 1, 0, 100);
+		th_inject(&h, 1, UR_OP_READ_REQ, 103, true, &ext, NULL, 0);
+		CU_ASSERT_EQUAL_FATAL(ur_tp_tx(h.n[1].tp, p, 8, h.now), 1);
+		CU_ASSERT_FALSE(p[0]->flags & UR_PKT_AGAIN);
+		h.n[1].tp->c.free(h.n[1].tp->c.ctx, p, 1);
+		th_close(&h);
+	}
+}
+
 static void read__more_than_resources(void)
 {
 	for (uint8_t limit = 0; limit <= 3; limit++) {
@@ -249,6 +284,7 @@ void ur_suite_resp_tx(void)
 	CU_ADD_TEST(s, read__responses_and_msn);
 	CU_ADD_TEST(s, read__zero_copy_holds_the_region);
 	CU_ADD_TEST(s, read__more_than_resources);
+	CU_ADD_TEST(s, read__again_is_marked);
 	CU_ADD_TEST(s, read__duplicates_within_the_original);
 	CU_ADD_TEST(s, read__replay_gives_way);
 	CU_ADD_TEST(s, read__unanswered_does_not_give_way);
