@@ -22,6 +22,11 @@ struct ur_queue_ops {
 	unsigned (*alloc)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 	/* Takes back packets of this queue, received or allocated, in any order. */
 	void (*release)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+	/*
+	 * Brings the device closer to letting go of what it has sent and somebody waits for (struct ur_ref), as far as that takes no
+	 * waiting: to be called until it has. NULL: nothing stays with the device.
+	 */
+	void (*reclaim)(struct ur_queue *q);
 	/* Is there something that tx has taken and the other end has not read yet? It is not lost, then. NULL: nobody can know. */
 	bool (*unread)(struct ur_queue *q);
 	/* A file descriptor that polls readable while packets wait, or -1. */
@@ -53,6 +58,7 @@ struct ur_queue {
 	uint64_t rx_missed;   /* packets that the kernel or the device dropped since nobody fetched them in time, as far as it says */
 	uint64_t tx_chained;  /* frames sent with payload in place, by drivers that can do one or the other */
 	uint64_t tx_gathered; /* frames whose payload segments were copied */
+	uint64_t tx_unmapped; /* of those: since the device does not reach their memory, though it reaches other memory */
 	uint64_t tx_refused;  /* packets taken and not sent: no route, a firewall, too long */
 };
 
@@ -106,6 +112,16 @@ struct ur_port_ops {
 	/* The same for a port that knows groups by their addresses. A port has one of the two. */
 	int (*set_groups)(struct ur_port *p, const struct ur_gid *groups, unsigned n);
 	bool (*link_up)(struct ur_port *p);
+	/*
+	 * For a device that reads memory by itself, and reaches only what it is shown: shows it [addr, addr + len), which is there and
+	 * stays where it is until unmap, even if the process gives it up. Frames may then refer to it, with *dma in its struct ur_ref; to
+	 * other memory, too, which is copied. 0, and *dma says whether: what is too short to be referred to is not shown; or an errno and
+	 * one sentence. Any thread, at any time between open and close; may take a tenth of a second for each gigabyte. Both NULL: there
+	 * is nothing to show.
+	 */
+	int (*map)(struct ur_port *p, void *addr, size_t len, struct ur_dma *dma, char *err, size_t errlen);
+	/* No frame refers to it any more. The same addr and len. */
+	void (*unmap)(struct ur_port *p, void *addr, size_t len, const struct ur_dma *dma);
 	/* The path MTU that the kernel knows towards an address: IP bytes, 0 when it cannot tell. NULL: that of the port. */
 	uint16_t (*path_mtu)(struct ur_port *p, const struct ur_gid *dst);
 	/*

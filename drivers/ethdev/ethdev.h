@@ -2,7 +2,7 @@
 /*
  * drivers/ethdev: a DPDK port as a struct ur_port. A struct ur_pkt lives in the private area of an mbuf, so nothing is allocated
  * or translated per packet. Payload segments stay where they are when the PMD copies from any memory (as those for kernel
- * interfaces and shared memory do); for the others they are gathered into the packet once.
+ * interfaces and shared memory do), and when a NIC behind an IOMMU has been shown them (map); others are gathered into the packet once.
  *
  * The first open in a process starts DPDK's EAL on the calling thread, which takes about 0.1 s. The thread's CPU affinity, its
  * signal mask and the process's signal dispositions are the same afterwards. EAL stays up until the process ends.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of drivers/ethdev share. Those that touch DPDK are eal.c, port.c, pmd.c and io.c; afpacket.c knows the kernel alone. */
+/*
+ * What the files of drivers/ethdev share. Those that touch DPDK are eal.c, port.c, pmd.c, io.c and dma.c; afpacket.c knows the kernel
+ * alone.
+ */
 #ifndef UR_ETHDEV_INTERNAL_H
 #define UR_ETHDEV_INTERNAL_H
 
@@ -49,6 +52,11 @@ enum ur_pmd_flag {
 	UR_PMD_SHARED_MEM = 8, /* hands EAL's memory to another process */
 	UR_PMD_SIGNALS = 16,   /* wants a realtime signal, and can do without */
 	UR_PMD_KERNEL_IF = 32, /* on the kernel interface that the argument `iface` names, whose multicast filter it cannot set */
+	/*
+	 * A NIC that qemu emulates with code of its own (hw/net/net_tx_pkt.c): a buffer that spans pages it reads only as far as these are
+	 * neighbours in memory, and else drops the frame without a word. For a real one it costs a descriptor now and then.
+	 */
+	UR_PMD_PAGES = 128,
 	UR_PMD_MEETS = 64,     /* role=client does not start before the other side, role=server */
 };
 

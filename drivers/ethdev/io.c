@@ -133,44 +133,86 @@ static void tx_gather(struct ur_ethdev *d, struct ur_pkt *p, struct rte_mbuf *m)
 	m->pkt_len = p->len;
 }
 
-static void tx_point_at(struct rte_mbuf *m, const struct ur_seg *seg)
+static void tx_point_at(const struct ur_ethdev *d, struct rte_mbuf *m, uint8_t *data, uint32_t len, struct ur_ref *ref)
 {
 	struct ur_eseg *e = rte_mbuf_to_priv(m);
+	rte_iova_t iova = d->dma ? (uintptr_t)data + ref->dma.shift : RTE_BAD_IOVA;
 
 	e->shinfo.free_cb = seg_done;
-	e->shinfo.fcb_opaque = seg->ref;
+	e->shinfo.fcb_opaque = ref;
 	rte_mbuf_ext_refcnt_set(&e->shinfo, 1);
-	rte_pktmbuf_attach_extbuf(m, seg->data, RTE_BAD_IOVA, (uint16_t)seg->len, &e->shinfo);
-	m->data_len = (uint16_t)seg->len;
+	rte_pktmbuf_attach_extbuf(m, data, iova, (uint16_t)len, &e->shinfo);
+	m->data_len = (uint16_t)len;
+}
+
+/* Of a segment what one mbuf may point to. */
+static uint32_t piece(const struct ur_ethdev *d, const uint8_t *data, uint32_t len)
+{
+	return ur_min_u32(len, d->piece - ((uintptr_t)data & (d->piece - 1)));
+}
+
+static unsigned pieces(const struct ur_ethdev *d, const struct ur_pkt *p)
+{
+	unsigned n = p->nseg;
+
+	for (unsigned i = 0; i < p->nseg; i++)
+		n += piece(d, p->seg[i].data, p->seg[i].len) < p->seg[i].len;
+	return n;
+}
+
+/* The mbufs of a segment, which has one count for each; returns how many. */
+static unsigned tx_point_at_seg(const struct ur_ethdev *d, struct rte_mbuf **s, const struct ur_seg *seg)
+{
+	uint32_t first = piece(d, seg->data, seg->len);
+
+	tx_point_at(d, s[0], seg->data, first, seg->ref);
+	if (ur_likely(first == seg->len))
+		return 1;
+	ur_ref_get(seg->ref);
+	tx_point_at(d, s[1], seg->data + first, seg->len - first, seg->ref);
+	return 2;
 }
 
 /* False when there are no mbufs for it; the packet is then as before. */
 static bool tx_chain(struct ur_ethdev *d, struct ur_pkt *p, struct rte_mbuf *m)
 {
-	struct rte_mbuf *s[UR_PKT_SEGS + 1], *last = m;
-	unsigned n = p->nseg + (p->tail_len != 0);
+	struct rte_mbuf *s[UR_ETHDEV_CHAIN - 1], *last = m;
+	unsigned n = pieces(d, p) + (p->tail_len != 0), k = 0;
 
 	if (rte_pktmbuf_alloc_bulk(d->segs, s, n))
 		return false;
 	m->data_len = (uint16_t)p->len;
 	m->pkt_len = ur_pkt_frame_len(p);
 	m->nb_segs = (uint16_t)(n + 1);
-	for (unsigned i = 0; i < p->nseg; i++) {
-		tx_point_at(s[i], &p->seg[i]);
-		last = last->next = s[i];
-	}
+	for (unsigned i = 0; i < p->nseg; i++)
+		k += tx_point_at_seg(d, s + k, &p->seg[i]);
 	if (p->tail_len) {
-		memcpy(rte_pktmbuf_mtod(s[n - 1], void *), p->tail, sizeof(p->tail));
-		s[n - 1]->data_len = p->tail_len;
-		last->next = s[n - 1];
+		memcpy(rte_pktmbuf_mtod(s[k], void *), p->tail, sizeof(p->tail));
+		s[k]->data_len = p->tail_len;
 	}
+	for (unsigned i = 0; i < n; i++)
+		last = last->next = s[i];
+	d->pushes = d->tx_desc + UR_ETHDEV_BURST;
 	d->queue.tx_chained++;
 	return true;
 }
 
-static bool worth_chaining(const struct ur_ethdev *d, const struct ur_pkt *p, uint32_t frame_len)
+static bool is_mapped(const struct ur_pkt *p)
 {
-	return d->chains && p->nseg && frame_len - p->len - p->tail_len >= (uint64_t)d->chain_min * p->nseg;
+	for (unsigned i = 0; i < p->nseg; i++)
+		if (!p->seg[i].ref || !p->seg[i].ref->dma.mapped)
+			return false;
+	return true;
+}
+
+static bool worth_chaining(struct ur_ethdev *d, const struct ur_pkt *p, uint32_t frame_len)
+{
+	if (!d->chains || !p->nseg || frame_len - p->len - p->tail_len < (uint64_t)d->chain_min * p->nseg)
+		return false;
+	if (ur_likely(!d->dma || (is_mapped(p) && !(p->flags & UR_PKT_AGAIN))))
+		return true;
+	d->queue.tx_unmapped += !(p->flags & UR_PKT_AGAIN);
+	return false;
 }
 
 static bool is_tagged(const struct ur_pkt *p)

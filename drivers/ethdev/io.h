@@ -7,8 +7,10 @@
 #include <rte_mbuf.h>
 
 #include "drivers/ethdev/internal.h"
+#include "drivers/pci/vfio.h"
 
 #define UR_ETHDEV_BURST 64
+#define UR_ETHDEV_CHAIN (1 + 2 * UR_PKT_SEGS + 1) /* buffers of a frame: headers, segments that lie in two pieces each, the tail */
 
 struct ur_epkt {
 	struct ur_pkt pkt;
@@ -29,9 +31,17 @@ _Static_assert(sizeof(((struct ur_pkt *)0)->tail) <= UR_ESEG_ROOM, "the tail mus
 struct ur_ethdev {
 	struct ur_port port;
 	struct ur_queue queue;
+	struct ur_port_ops port_ops;
+	struct ur_queue_ops queue_ops;
 	uint16_t id;
 	bool chains;         /* tx takes chains of external memory */
+	bool dma;            /* but only of what the device has been shown (dma.c) */
 	uint32_t chain_min;  /* average segment bytes from which that pays */
+	uint32_t piece;      /* an mbuf's external memory lies within one aligned piece of so many bytes, a power of two */
+	uint32_t pushes;     /* of `dma`: frames after which the device has let go of all that was chained (dma.c) */
+	uint16_t tx_desc;    /* of the ring */
+	struct ur_vfio_memory *memory; /* of `dma` */
+	struct ur_vfio_fds vfio;       /* of `is_nic` */
 	uint32_t max_frame;  /* without FCS and VLAN tag */
 	unsigned lcore, outer_lcore;
 	struct rte_mempool *pkts, *segs;
@@ -42,7 +52,7 @@ struct ur_ethdev {
 	bool promisc;        /* the interface was so before */
 	bool has_mcast_kif;  /* `kif` is good for multicast memberships only */
 	char dev[64];        /* DPDK's name of the device */
-	bool is_vdev, probed, configured;
+	bool is_vdev, is_nic, probed, configured;
 	struct ur_ethdev_stats stats;
 };
 
@@ -55,6 +65,12 @@ static inline struct ur_ethdev *ur_ethdev_of_queue(struct ur_queue *q)
 {
 	return ur_container_of(q, struct ur_ethdev, queue);
 }
+
+/* dma.c, for NICs. `vfio` is what there was before DPDK opened the NIC, then what DPDK opened. True when memory can be shown to it. */
+bool ur_ethdev_dma_open(struct ur_ethdev *d);
+void ur_ethdev_dma_close(struct ur_ethdev *d);
+/* Adds the operations that a NIC has. */
+void ur_ethdev_dma_ops(struct ur_ethdev *d);
 
 unsigned ur_ethdev_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 unsigned ur_ethdev_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);

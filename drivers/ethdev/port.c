@@ -24,10 +24,15 @@
 #define MEET_TRIES 300 /* of MEET_WAIT_MS each: three seconds */
 #define MEET_WAIT_MS 10
 #define MEET_AGAIN 25
+#define PAGE 4096 /* the smallest that an IOMMU has, on x86 and arm64 */
+#define ANYWHERE (1u << 31)
+#define DRAIN_MAX_US 200000
 /* The other end of a NIC's cable may tell it to pause (IEEE 802.3x, PFC), and an emulated NIC's host may be busy: nothing is lost then. */
 #define NIC_PATIENCE_NS (200 * UR_NS_PER_MS)
 #define MIN_LIMIT 512  /* a device whose frames are shorter carries not even the smallest RoCE MTU */
-#define CHAIN_MIN 1536 /* measured with test/bench/portbench: two more mbufs cost what a copy of 1 KiB costs, and win from 2 KiB */
+/* Measured with test/bench/portbench: two more mbufs cost what a copy of 1 KiB costs, and win from 2 KiB. */
+#define CHAIN_MIN 1536
+#define CHAIN_MIN_NIC 512 /* not measured: beside the instructions, a copy takes twice the memory's bandwidth and room in the cache */
 
 /*
  * af_packet's ring. Frames divide blocks without remainder (DPDK assumes it), blocks nearly fill a power of two pages (the kernel
@@ -78,14 +83,18 @@ static int wake_fd(struct ur_queue *q)
 	return d->has_kif ? d->wake : -1;
 }
 
+static bool has_link(const struct ur_ethdev *d)
+{
+	struct rte_eth_link link = {0};
+
+	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
 static bool link_up(struct ur_port *p)
 {
 	struct ur_ethdev *d = ur_ethdev_of(p);
-	struct rte_eth_link link = {0};
 
-	if (d->has_kif)
-		return ur_kif_running(&d->kif);
-	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+	return d->has_kif ? ur_kif_running(&d->kif) : has_link(d);
 }
 
 /* In a child that shares DPDK's memory with its parent: lets go of the descriptors and touches nothing else. */
@@ -100,14 +109,25 @@ static void abandon(struct ur_ethdev *d)
 	free(d);
 }
 
+/* What the NIC has not sent yet is lost when it stops. No driver says when it has: it gets the time that a full ring takes. */
+static void drain(const struct ur_ethdev *d)
+{
+	uint64_t us = (uint64_t)d->tx_desc * d->max_frame * 8 / (d->port.speed_mbps ? d->port.speed_mbps : 1000);
+
+	if (d->is_nic && has_link(d))
+		nanosleep(&(struct timespec){.tv_nsec = (long)ur_min_u32((uint32_t)us + 1000, DRAIN_MAX_US) * 1000}, NULL);
+}
+
 static void port_close(struct ur_port *p)
 {
 	struct ur_ethdev *d = ur_ethdev_of(p);
 
 	if (ur_eal_forked() && !ur_eal_private())
 		return abandon(d);
-	if (d->configured)
+	if (d->configured) {
+		drain(d);
 		rte_eth_dev_stop(d->id);
+	}
 	if (d->has_kif) {
 		d->wake = -1; /* stop closed it */
 		if (!ur_eal_forked())
@@ -123,6 +143,7 @@ static void port_close(struct ur_port *p)
 	}
 	rte_mempool_free(d->pkts);
 	rte_mempool_free(d->segs);
+	ur_ethdev_dma_close(d);
 	free(d);
 }
 
@@ -293,13 +314,6 @@ static void wait_a_little(void)
 	nanosleep(&(struct timespec){.tv_nsec = MEET_WAIT_MS * 1000000}, NULL);
 }
 
-static bool has_link(const struct ur_ethdev *d)
-{
-	struct rte_eth_link link = {0};
-
-	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
-}
-
 /* Negotiation takes a NIC seconds, and what is sent before is lost; a cable that is not there keeps nobody from starting. */
 static void wait_for_link(const struct ur_ethdev *d)
 {
@@ -327,6 +341,14 @@ static int start(const struct ur_ethdev *d, const char *args)
 	return rc;
 }
 
+/* Headers, what they refer to, and the tail: a buffer each. */
+static bool can_chain(const struct rte_eth_dev_info *info)
+{
+	uint16_t most = info->tx_desc_lim.nb_mtu_seg_max;
+
+	return info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS && (!most || most >= UR_ETHDEV_CHAIN);
+}
+
 static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const char *args, char *err, size_t errlen)
 {
 	struct rte_eth_conf conf = {0};
@@ -338,9 +360,14 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	if (rc)
 		return ur_port_fail(err, errlen, EIO, "%s tells nothing about itself: %s", d->dev, rte_strerror(-rc));
 	d->pmd = ur_pmd_find(info.driver_name);
-	d->chains = d->pmd && (d->pmd->flags & UR_PMD_COPIES) && (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) &&
-		    !ur_pmd_arg_is(args, "zero-copy", "yes") && cfg->chain_min != UINT32_MAX;
-	d->chain_min = cfg->chain_min ? cfg->chain_min : CHAIN_MIN;
+	d->chains = can_chain(&info) && cfg->chain_min != UINT32_MAX;
+	if (d->is_nic)
+		d->chains = d->chains && ur_ethdev_dma_open(d);
+	else
+		d->chains = d->chains && d->pmd && (d->pmd->flags & UR_PMD_COPIES) && !ur_pmd_arg_is(args, "zero-copy", "yes");
+	d->dma = d->is_nic && d->chains;
+	d->piece = d->pmd && d->pmd->flags & UR_PMD_PAGES ? PAGE : ANYWHERE;
+	d->chain_min = cfg->chain_min ? cfg->chain_min : d->dma ? CHAIN_MIN_NIC : CHAIN_MIN;
 	rc = make_pools(d, cfg->npkts, socket, err, errlen);
 	if (rc)
 		return rc;
@@ -352,6 +379,7 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 		return rc;
 	rc = rc ? rc : rte_eth_dev_adjust_nb_rx_tx_desc(d->id, &nrx, &ntx);
 	rc = rc ? rc : rte_eth_rx_queue_setup(d->id, 0, nrx, (unsigned)socket, NULL, d->pkts);
+	d->tx_desc = ntx;
 	txc = info.default_txconf;
 	txc.offloads = conf.txmode.offloads;
 	rc = rc ? rc : rte_eth_tx_queue_setup(d->id, 0, ntx, (unsigned)socket, &txc);
@@ -379,10 +407,15 @@ static void describe(struct ur_ethdev *d)
 	struct rte_eth_link link = {0};
 	struct rte_ether_addr mac;
 
-	d->queue.ops = &queue_ops;
-	d->port.ops = &ops;
+	d->queue_ops = queue_ops;
+	d->port_ops = ops;
+	d->queue.ops = &d->queue_ops;
+	d->port.ops = &d->port_ops;
 	d->port.queue = &d->queue;
-	d->queue.patience_ns = d->has_kif || d->is_vdev ? 0 : NIC_PATIENCE_NS;
+	if (d->is_nic) {
+		d->queue.patience_ns = NIC_PATIENCE_NS;
+		ur_ethdev_dma_ops(d);
+	}
 	snprintf(d->port.name, sizeof(d->port.name), "%s", d->has_kif ? d->kif.name : d->dev);
 	if (d->has_kif) {
 		ur_afp_restore(&d->kif, d->promisc);
@@ -443,7 +476,9 @@ int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, cha
 		return ur_port_fail(err, errlen, ENOMEM, "out of memory");
 	rc = cfg->ifname ? ur_kif_open(&d->kif, cfg->ifname, err, errlen) : 0;
 	d->has_kif = cfg->ifname && rc == 0;
+	d->is_nic = cfg->pci != NULL;
 	d->wake = -1;
+	ur_vfio_look(NULL, &d->vfio);
 	rc = rc || !d->has_kif ? rc : ur_afp_check(&d->kif, &d->promisc, err, errlen);
 	rc = rc || !cfg->pci ? rc : ur_ethdev_check_nic(cfg->pci, err, errlen);
 	rc = rc ? rc : ur_eal_start(cfg, err, errlen);

@@ -19,6 +19,8 @@
 	X(TX_REFUSED, "tx_refused", "packets that the kernel did not send: no route, a firewall, or longer than the path carries") \
 	X(TX_CHAINED, "tx_chained", "frames that a DPDK port sent with payload in place, behind the headers") \
 	X(TX_GATHERED, "tx_gathered", "frames whose payload was copied behind the headers for a DPDK port") \
+	X(TX_UNMAPPED, "tx_unmapped", "frames of tx_gathered that were copied since their memory could not be mapped for the NIC") \
+	X(MR_UNMAPPED, "mr_unmapped", "memory regions that could not be mapped for the NIC, so that what is sent from there is copied") \
 	X(TX_NO_BUFFER, "tx_no_buffer", "times no packet buffer was free for sending") \
 	X(RX_ROCE, "rx_roce_packets", "RoCEv2 packets accepted") \
 	X(TX_ROCE, "tx_roce_packets", "RoCEv2 packets sent") \

@@ -115,6 +115,7 @@ static void name_owned(struct ur_engine *e)
 
 static int describe_owned(struct ur_engine *e)
 {
+	char pci[UR_PCI_ADDR_TEXT];
 	uint64_t h;
 
 	if (!e->cfg.ip[0]) {
@@ -122,6 +123,7 @@ static int describe_owned(struct ur_engine *e)
 		return EINVAL;
 	}
 	e->info.owned = true;
+	e->is_nic = !e->cfg.vdev[0] && ur_device_pci(&e->cfg, pci);
 	name_owned(e);
 	/* The port's MAC address is known once it is open; until then one of our own, the same in each run. */
 	h = ur_hash_bytes(UR_HASH_BEGIN, e->cfg.ip, strlen(e->cfg.ip));

@@ -107,7 +107,7 @@ void ur_ending_exit(void)
 	if (e->tracer)
 		ur_tracer_close(e->tracer);
 	e->tracer = NULL;
-	if (e->nic->port)
+	if (e->nic->port && ur_engine_end_dma(e))
 		ur_device_close_port(e);
 	if (e->registry)
 		ur_registry_close(e->registry);

@@ -87,6 +87,7 @@ static int engine_create(bool onlooker, struct ur_engine **out)
 	}
 	pthread_mutex_init(&e->shard, NULL);
 	pthread_mutex_init(&e->info_lock, NULL);
+	pthread_mutex_init(&e->dma_lock, NULL);
 	pthread_mutex_init(&e->start_lock, NULL);
 	pthread_cond_init(&e->start_cond, NULL);
 	ur_list_init(&e->watches);
@@ -117,6 +118,7 @@ static void forked_child(void)
 		return;
 	atomic_store(&singleton->foreign, true);
 	singleton->info_lock = fresh;
+	singleton->dma_lock = fresh;
 	if (singleton->local)
 		ur_local_close(singleton->local);
 	if (singleton->registry)
@@ -447,7 +449,10 @@ void ur_engine_will_block(struct ur_engine *e)
 
 void ur_engine_reclaim(struct ur_engine *e)
 {
-	ur_engine_lock(e);
+	struct ur_port *port = ur_engine_lock(e)->port;
+
+	if (port && port->queue->ops->reclaim)
+		port->queue->ops->reclaim(port->queue);
 	ur_engine_unlock(e);
 	sched_yield();
 }

@@ -79,6 +79,14 @@ void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp);
 bool ur_engine_drive(struct ur_engine *e);
 /* An application armed a CQ or waits for an event: it will sleep, so the progress thread must not. */
 void ur_engine_will_block(struct ur_engine *e);
+/*
+ * Memory that is about to be registered: *dma says whether the port's device reads it by itself from now on, until ur_engine_unmap, when no
+ * frame refers to it any more. Not under the lock; starts the engine where the device is a NIC, and may take a tenth of a second for each
+ * gigabyte. False when that could not be, though the device reads other memory by itself: what is sent from there is copied.
+ */
+bool ur_engine_map(struct ur_engine *e, void *addr, size_t len, struct ur_dma *dma);
+/* Does nothing for memory that is not mapped. */
+void ur_engine_unmap(struct ur_engine *e, void *addr, size_t len, const struct ur_dma *dma);
 /* Gives the shard a chance to finish frames that refer to user memory; for retrying ur_mr_dereg. */
 void ur_engine_reclaim(struct ur_engine *e);
 

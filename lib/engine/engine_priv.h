@@ -46,6 +46,8 @@ struct ur_engine {
 
 	struct ur_config cfg;
 	struct ur_engine_info info;
+	bool is_nic; /* the device is a PCI NIC */
+	pthread_mutex_t dma_lock; /* held while its memory changes (dma.c); at the end of the process for good. The innermost lock */
 	pthread_mutex_t info_lock; /* of what starting and the interface change in `info`; held for a few instructions */
 	struct ur_hostif hostif;    /* shared mode */
 	bool onlooker;              /* stays out of the registry and never starts */
@@ -88,6 +90,9 @@ void ur_device_hear(struct ur_engine *e);
 void ur_device_look_at_link(struct ur_engine *e);
 /* The address of the PCI NIC that the settings name; false when they name none. */
 bool ur_device_pci(const struct ur_config *c, char pci[UR_PCI_ADDR_TEXT]);
+
+/* dma.c: from now on nobody maps memory. False when somebody is about to, and does not come to an end. */
+bool ur_engine_end_dma(struct ur_engine *e);
 
 /* telemetry.c: offers the counters where the setting says so. 0 or an errno. */
 int ur_telemetry_offer(struct ur_engine *e);

@@ -461,6 +461,7 @@ static unsigned nic_arrivals(struct ur_nic *nic)
 	nic->counters.v[UR_C_TX_REFUSED] = nic->port->queue->tx_refused;
 	nic->counters.v[UR_C_TX_CHAINED] = nic->port->queue->tx_chained;
 	nic->counters.v[UR_C_TX_GATHERED] = nic->port->queue->tx_gathered;
+	nic->counters.v[UR_C_TX_UNMAPPED] = nic->port->queue->tx_unmapped;
 	if (nic->cfg.inbox)
 		n += nic_rx(nic, nic->cfg.inbox);
 	if (ur_unlikely(nic->faults != NULL))

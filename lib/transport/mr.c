@@ -87,6 +87,7 @@ static struct mr_full *make(struct ur_tp *tp, const struct ur_mr *as)
 	f->mr.iova = as->iova;
 	f->mr.length = as->length;
 	f->mr.access = as->access;
+	f->mr.frames.dma = as->frames.dma;
 	f->mr.tp = tp;
 	return f;
 }

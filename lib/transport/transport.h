@@ -146,13 +146,13 @@ struct ur_mr {
 	size_t length;
 	int access;           /* enum ibv_access_flags and enum ur_access */
 	unsigned windows;     /* memory windows bound to it */
-	struct ur_ref frames; /* frames under way that refer to this memory */
+	struct ur_ref frames; /* frames under way that refer to this memory; and whether the port's device reaches it by itself */
 	struct ur_tp *tp;
 };
 
 /*
- * EINVAL when addr + length or iova + length overflows, or for remote write or atomic access without local write; EOPNOTSUPP for
- * IBV_ACCESS_ON_DEMAND without a `reach` in the configuration.
+ * frames.dma of the new MR is its owner's to set, before anything is sent. EINVAL when addr + length or iova + length overflows, or for
+ * remote write or atomic access without local write; EOPNOTSUPP for IBV_ACCESS_ON_DEMAND without a `reach` in the configuration.
  */
 int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uint64_t iova, int access, struct ur_mr **out);
 /*
@@ -161,9 +161,9 @@ int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uin
  */
 int ur_mr_dereg(struct ur_mr *mr);
 /*
- * ibv_rereg_mr(3): a new MR takes over the keys of `mr`, with pd, addr, length, iova and access of `as`. All that is left to do with `mr`
- * is ur_mr_dereg, which waits for the frames that refer to its memory. EINVAL and EOPNOTSUPP as ur_mr_reg, EBUSY while windows are bound to
- * it, ENOMEM: then nothing has changed.
+ * ibv_rereg_mr(3): a new MR takes over the keys of `mr`, with pd, addr, length, iova, access and frames.dma of `as`. All that is left to
+ * do with `mr` is ur_mr_dereg, which waits for the frames that refer to its memory. EINVAL and EOPNOTSUPP as ur_mr_reg, EBUSY while windows
+ * are bound to it, ENOMEM: then nothing has changed.
  */
 int ur_mr_rereg(struct ur_mr *mr, const struct ur_mr *as, struct ur_mr **out);
 /* The MR of that PD whose keys have this index (key >> 8), or NULL. */

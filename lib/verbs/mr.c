@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), ibv_import_mr(3). Nothing is pinned: registering makes the memory present with the rights
- * that the region shall have, unless it is to be there on demand; what becomes of it later is lib/base/touch.h's.
+ * Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), ibv_import_mr(3). Registering makes the memory present with the rights that the region
+ * shall have, unless it is to be there on demand; what becomes of it later is lib/base/touch.h's. It pins nothing, but for a NIC that reads
+ * it by itself (ur_engine_map).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,16 +31,49 @@ static int check_registration(void *addr, size_t length, unsigned access)
 	return access & ~(unsigned)ACCESS_KNOWN ? EOPNOTSUPP : check_memory(addr, length, access);
 }
 
+/* Has the NIC read it by itself, if there is one and the memory is simply there. False when it should, and cannot. */
+static bool map(struct uv_context *c, struct ur_mr *as)
+{
+	return as->access & UR_ACCESS_UNUSUAL || ur_engine_map(c->engine, as->addr, as->length, &as->frames.dma);
+}
+
+static void unmap(struct uv_context *c, const struct ur_mr *as)
+{
+	ur_engine_unmap(c->engine, as->addr, as->length, &as->frames.dma);
+}
+
 static struct uv_mr *to_mr(struct ibv_mr *mr)
 {
 	return ur_container_of(mr, struct uv_mr, mr);
+}
+
+static int reg(struct uv_context *c, struct ur_mr *as, struct ur_mr **out)
+{
+	bool mapped = map(c, as);
+	struct ur_nic *nic = uv_enter(c);
+	int err = EIO;
+
+	if (nic) {
+		err = ur_mr_reg(nic->tp, as->pd, as->addr, as->length, as->iova, as->access, out);
+		if (!err)
+			(*out)->frames.dma = as->frames.dma;
+		nic->counters.v[UR_C_MR_UNMAPPED] += !mapped;
+		uv_leave(c);
+	}
+	if (err)
+		unmap(c, as);
+	return err;
 }
 
 struct ibv_mr *uv_mr_new(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, enum uv_mr_kind kind)
 {
 	struct uv_context *c = uv_context(pd->context);
 	int err = kind == UV_MR_NULL ? 0 : check_registration(addr, length, access);
-	struct ur_nic *nic;
+	struct ur_mr as = {.pd = uv_pd(pd)->tp,
+			   .addr = addr,
+			   .iova = iova,
+			   .length = length,
+			   .access = (int)(access & (ACCESS_EFFECTIVE | UR_ACCESS_NULL))};
 	struct uv_mr *u;
 
 	if (err)
@@ -47,12 +81,7 @@ struct ibv_mr *uv_mr_new(struct ibv_pd *pd, void *addr, size_t length, uint64_t 
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return uv_null(ENOMEM);
-	err = EIO;
-	nic = uv_enter(c);
-	if (nic) {
-		err = ur_mr_reg(nic->tp, uv_pd(pd)->tp, addr, length, iova, (int)(access & (ACCESS_EFFECTIVE | UR_ACCESS_NULL)), &u->tp);
-		uv_leave(c);
-	}
+	err = reg(c, &as, &u->tp);
 	if (err) {
 		free(u);
 		return uv_null(err);
@@ -121,6 +150,7 @@ static struct ur_mr *region(const struct uv_mr *u)
 /* 0, EBUSY when windows are bound to it or the port keeps its frames, EIO in a child. */
 static int dereg(struct uv_context *c, struct uv_mr *u, struct ur_mr *m)
 {
+	struct ur_mr was = {.addr = NULL};
 	unsigned turn = 0;
 	bool bound;
 	int err;
@@ -130,10 +160,14 @@ static int dereg(struct uv_context *c, struct uv_mr *u, struct ur_mr *m)
 			return EIO;
 		if (!m)
 			m = region(u);
+		if (m)
+			was = (struct ur_mr){.addr = m->addr, .length = m->length, .frames.dma = m->frames.dma};
 		err = m ? ur_mr_dereg(m) : EINVAL;
 		bound = err == EBUSY && m->windows; /* nothing that time would change */
 		uv_leave(c);
 	} while (err == EBUSY && !bound && uv_reclaim(c, turn++));
+	if (!err)
+		unmap(c, &was);
 	return err;
 }
 
@@ -181,6 +215,7 @@ static int wanted(const struct uv_mr *u, int flags, struct ibv_pd *pd, void *add
 {
 	int err;
 
+	*as = (struct ur_mr){.pd = NULL};
 	as->pd = flags & IBV_REREG_MR_CHANGE_PD ? uv_pd(pd)->tp : u->tp->pd;
 	as->addr = u->tp->addr;
 	as->iova = u->tp->iova;
@@ -197,14 +232,20 @@ static int wanted(const struct uv_mr *u, int flags, struct ibv_pd *pd, void *add
 	return err;
 }
 
-static int replace(struct uv_context *c, struct uv_mr *u, const struct ur_mr *as)
+/* What stays the same is mapped once more, and the old mapping goes with what the region was. */
+static int replace(struct uv_context *c, struct uv_mr *u, struct ur_mr *as)
 {
-	int err;
+	bool mapped = map(c, as);
+	struct ur_nic *nic = uv_enter(c);
+	int err = EIO;
 
-	if (!uv_enter(c))
-		return EIO;
-	err = ur_mr_rereg(u->tp, as, &u->tp);
-	uv_leave(c);
+	if (nic) {
+		err = ur_mr_rereg(u->tp, as, &u->tp);
+		nic->counters.v[UR_C_MR_UNMAPPED] += !mapped;
+		uv_leave(c);
+	}
+	if (err)
+		unmap(c, as);
 	return err;
 }
 

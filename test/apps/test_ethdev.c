@@ -22,6 +22,7 @@
 
 #include "drivers/ethdev/ethdev.h"
 #include "port_util.h"
+#include "test_ethdev_dma.h"
 
 #define SKIPPED 77
 
@@ -193,7 +194,7 @@ static void tx__every_shape(void)
 static void tx__oversize_is_dropped(void)
 {
 	static uint8_t memory[5000];
-	struct ur_ref ref = {2};
+	struct ur_ref ref = {.n = 2};
 	struct ur_ethdev_stats st;
 	struct ur_pkt *p[3], *r;
 
@@ -497,6 +498,8 @@ int main(void)
 		{"tx__every_shape", tx__every_shape},
 		{"tx__oversize_is_dropped", tx__oversize_is_dropped},
 		{"tx__resubmission", tx__resubmission},
+		{"dma__chains_what_is_mapped", dma__chains_what_is_mapped},
+		{"dma__reclaim_pushes", dma__reclaim_pushes},
 		{"free__unsent_drops_refs", free__unsent_drops_refs},
 		{"burst__many_full_frames", burst__many_full_frames},
 		{"wake_fd__sleeps_and_wakes", wake_fd__sleeps_and_wakes},
