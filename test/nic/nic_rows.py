@@ -139,16 +139,48 @@ def ping(lab, guest_serves, count=30, size=60000):
     return pair(lab, f"rping -s -V -C {count} -S {size}", f"rping -c -a {{server}} -V -C {count} -S {size}", guest_serves)
 
 
+def must_not_copy(guest):
+    """What the guest has sent of registered memory has left it without a copy, but for what it had to send again."""
+    copies = [name for name in ("tx_unmapped", "mr_unmapped") if guest.get(name)]
+    if not guest.get("tx_retransmits") and not guest.get("duplicate_request"):
+        copies += ["tx_gathered"] if guest.get("tx_gathered") else []
+    if copies or not guest.get("tx_chained"):
+        raise Failure(f"{guest.get('tx_chained', 0)} frames were sent in place; counters that should be 0: {copies}")
+
+
 @row(essential=True)
 def rping_to_the_guest(lab):
-    guest, _ = ping(lab, True)
-    if not guest.get("tx_gathered"):
-        raise Failure("no frame was gathered: what is sent must be in DPDK's memory on a NIC")
+    must_not_copy(ping(lab, True)[0])
 
 
 @row()
 def rping_from_the_guest(lab):
-    ping(lab, False)
+    must_not_copy(ping(lab, False)[0])
+
+
+def locked(lab):
+    """KiB of memory that the NIC has been shown by rping: the kernel counts them as locked."""
+    return int(lab.guest.must("grep -l '^Name:.rping$' /proc/[0-9]*/status | head -n 1 | xargs sed -n 's/^VmLck:[^0-9]*\\([0-9]*\\).*/\\1/p'"))
+
+
+@row()
+def memory_is_taken_away_from_an_idle_nic(lab):
+    there = lab.guest.uroce("rping -s -P -V -S 60000", lab.options())
+    try:
+        there.await_listening()
+        before = locked(lab)
+        for _ in range(3):
+            here = lab.here(f"rping -c -a {GUEST4} -V -C 5 -S 60000")
+            must_end(here, "the client on this side")
+            here.close()
+        for _ in range(20):
+            after = locked(lab)
+            if after == before:
+                return
+            time.sleep(0.5)
+        raise Failure(f"{before} KiB were locked before the clients came, and {after} after they have gone")
+    finally:
+        there.close()
 
 
 @row()
