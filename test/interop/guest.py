@@ -22,14 +22,17 @@ class GuestError(Exception):
 
 
 class Guest:
-    """Booted by __init__, which returns when rdma_rxe is ready. `image` is a directory of build_guest, `state` one for sockets and logs."""
+    """
+    Booted by __init__, which returns when rdma_rxe is ready. `image` is a directory of build_guest, `state` one for sockets and logs, `more` are devices
+    besides (options of qemu's).
+    """
 
-    def __init__(self, image, state, tap, mac, ip4, ip6, mtu):
+    def __init__(self, image, state, tap, mac, ip4, ip6, mtu, more=()):
         # Machine type pc: microvm hangs in the calibration of the TSC.
         self.boot(state, f"{image}/vmlinux", f"{image}/initrd", f"uroce.ip4={ip4} uroce.ip6={ip6}",
                   ["-M", "pc", "-cpu", "qemu64", "-smp", "1", "-m", "512M",
                    "-netdev", f"tap,id=net,ifname={tap},script=no,downscript=no",
-                   "-device", f"virtio-net-pci,id=nic,netdev=net,mac={mac},host_mtu={mtu},romfile="])
+                   "-device", f"virtio-net-pci,id=nic,netdev=net,mac={mac},host_mtu={mtu},romfile=", *more])
 
     def boot(self, state, kernel, initrd, words, machine):
         """`words` are for guest_init, `machine` are options of qemu's. TCG alone, since nested machines have no KVM."""
