@@ -7,23 +7,29 @@ What happens to each NIC, in this order: the rows of a model share a guest, and 
 import re
 import time
 
-from nic import GATEWAY, GUEST4, GUEST_ASIDE, HOST4, HOST_ASIDE, MODELS, PCI, SHORT, Failure
+from host import wait_until
+from nic import GATEWAY, GUEST4, GUEST6, HOST4, HOST6, MODELS, PCI, SHORT, Failure
+from rows import TRAFFIC  # what any traffic moves of rdma_rxe's counters
 
 ROWS = []
 GROUP = "239.7.7.7"
+LONG = 1000000  # rpings that are never reached
 # What must not be raised as long as nothing is lost and nobody dies. Not req_cqe_error and resp_cqe_error: what is flushed when a program disconnects counts
 # there too, and rping always has a receive posted then.
 BAD = re.compile(r"drop_(?!ghost_ack|unexpected_response).*|rx_icrc.*|tx_refused|tx_dropped|.*_errors|resp_remote.*")
+# The pingpongs say no goodbye: what is sent again, or its answer, may come to a QP that is gone.
+NO_GOODBYE = "drop_qp(n|_state)"
 
 
-def row(essential=False, kills=False):
+def row(essential=False, kills=False, rxe=False):
     """
     `kills`: a program on the NIC is killed. The kernel then takes the program's memory away from the IOMMU before it resets the NIC, which may ask for its
     next buffer in between and is stopped. In all other rows the NIC touches only what is mapped.
+    `rxe`: the cable leads to rdma_rxe's guest.
     """
     def note(function):
-        function.kills = kills
-        ROWS.append((function.__name__.replace("_", " "), function, essential))
+        function.kills, function.rxe = kills, rxe
+        ROWS.append((function.__name__.replace("_", " ").replace("rdma rxe", "rdma_rxe"), function, essential))
         return function
     return note
 
@@ -46,42 +52,48 @@ def check_counters(process, who, allowed=""):
     return counters
 
 
-def pair(lab, server, client, guest_serves, wait="cm", patient=False):
-    """A server on one side, then a client on the other. Returns the counters of the guest's and of this side's program."""
-    words = {"server": GUEST4 if guest_serves else HOST4, "aside": GUEST_ASIDE if guest_serves else HOST_ASIDE,
-             # As in test/interop: a guest listens too late for the second connection that perftest makes at once.
-             "late": f"LD_PRELOAD={lab.image}/bin/late.so:$LD_PRELOAD;" if guest_serves else ""}
-    there = here = None
-    options = lab.options()
-    client = client.format(**words)
-    if patient:
-        server, client = lab.patient(server, guest_serves), lab.patient(client, not guest_serves)
+def check_rxe(guest):
+    bad = [f"{name} by {value}" for name, value in guest.counted().items() if name not in TRAFFIC]
+    if bad:
+        raise Failure(f"counters of rdma_rxe that should not have moved: {', '.join(bad)}")
+
+
+def pair(lab, peer, server, client, guest_serves, wait="cm", preload=None, options="", allowed="", seconds=60):
+    """
+    A server on one side, then a client on the other: {server} is the server's address and {aside} the one by the network aside, {gid} each side's own index.
+    `preload` are the libraries that the server and the client have preloaded. Returns the counters of the guest's program.
+    """
+    serves, asks = (lab.guest, peer) if guest_serves else (peer, lab.guest)
+    started = []
+
+    def start(side, command, library):
+        command = command.format(server=serves.ip4, aside=serves.aside, gid=side.gid)
+        if library:
+            command = side.preloading(library, command)
+        started.append(side.start(command, f"{lab.options()} {options}") if side is lab.guest else side.start(command))
+        return started[-1]
+
     try:
-        if guest_serves:
-            there = lab.guest.uroce(server, options)
-            if wait == "cm":
-                there.await_listening()
-            elif there._poll("ss -Hltn | grep -q :18515", 30):
-                raise Failure(f"the guest's server does not listen: {there.output()[-300:]}")
-            here = lab.here(client)
-            must_end(here, "the client on this side")
-            must_end(there, "the guest's server", 20)
-        else:
-            here = lab.here(server)
-            if not here.wait_listening(wait, 20):
-                raise Failure(f"the server on this side does not listen: {here.output()[-300:]}")
-            there = lab.guest.uroce(client, options)
-            must_end(there, "the guest's client")
-            must_end(here, "the server on this side", 20)
-        return check_counters(there, "the guest's program"), check_counters(here, "the program on this side")
+        first = start(serves, server, preload and preload[0])
+        if not first.wait_listening(wait, 30):
+            raise Failure(f"the server of {serves.who} does not listen: {first.output()[-300:]}")
+        second = start(asks, client, preload and preload[1])
+        must_end(second, f"the client of {asks.who}", seconds)
+        must_end(first, f"the server of {serves.who}", 20)
+        for process, side in ((first, serves), (second, asks)):
+            if side.gid == 0:
+                check_counters(process, f"the program of {side.who}", allowed)
+            else:
+                check_rxe(side)
+        return (first if guest_serves else second).counters()
     finally:
-        for process in filter(None, (here, there)):
+        for process in started:
             process.close()
 
 
-def both(lab, server, client, **how):
+def both(lab, peer, server, client, **how):
     for guest_serves in (True, False):
-        pair(lab, server, client, guest_serves, **how)
+        pair(lab, peer, server, client, guest_serves, **how)
 
 
 # --- taking the NIC ---
@@ -135,8 +147,44 @@ def is_bound(lab):
 
 # --- programs ---
 
-def ping(lab, guest_serves, count=30, size=60000):
-    return pair(lab, f"rping -s -V -C {count} -S {size}", f"rping -c -a {{server}} -V -C {count} -S {size}", guest_serves)
+def ping(lab, peer, guest_serves, count=30, size=60000):
+    return pair(lab, peer, f"rping -s -V -C {count} -S {size}", f"rping -c -a {{server}} -V -C {count} -S {size}", guest_serves)
+
+
+def pingpongs(lab, peer):
+    for kind, options in (("rc", "-n 200"), ("uc", "-n 100"), ("ud", "-n 200 -s 900")):
+        command = f"ibv_{kind}_pingpong -g {{gid}} {options}"
+        both(lab, peer, command, command + " {aside}", wait="tcp", preload=("patient", "patient"), allowed=NO_GOODBYE)
+
+
+def measure(lab, peer):
+    # On a busy machine each program takes seconds to start in a guest. Not more than a guest's NIC holds at a time: rdma_rxe's guest loses the rest.
+    for test in ("ib_send_bw -s 4097 -n 200 -t 16", "ib_read_bw -s 4097 -n 200 -o 4", "ib_write_lat -n 200"):
+        both(lab, peer, f"{test} -R -F -u 16", f"{test} -R -F -u 16 {{server}}", preload=(None, "late"))
+
+
+def talk_to_a_group(lab, peer):
+    # mckey looks for the address of its device in the routes; rdma_rxe's guest has a second interface, hence -b.
+    for guest_listens in (True, False):
+        listens, sends = (lab.guest, peer) if guest_listens else (peer, lab.guest)
+        receiver = sender = None
+        try:
+            receiver = listens.start(f"{'' if listens.gid else 'stdbuf -oL '}mckey -m {GROUP} -b {listens.ip4} -C 10")
+            if not receiver.wait_listening("group", 30):
+                raise Failure(f"the receiver of {listens.who} does not join: {receiver.output()[-300:]}")
+            sender = sends.start(f"mckey -m {GROUP} -b {sends.ip4} -s -C 10")
+            must_end(sender, f"the sender of {sends.who}")
+            must_end(receiver, f"the receiver of {listens.who}", 20)
+        finally:
+            for process in filter(None, (receiver, sender)):
+                process.close()
+
+
+def ping_with_large_packets(lab, peer):
+    for guest_serves in (True, False):
+        counters = ping(lab, peer, guest_serves)
+        if counters["rx_bytes"] < 1100 * counters["rx_packets"]:  # acknowledgements count as well
+            raise Failure(f"{counters['rx_packets']} packets for {counters['rx_bytes']} bytes: the path MTU is not 4096")
 
 
 def must_not_copy(guest):
@@ -150,12 +198,12 @@ def must_not_copy(guest):
 
 @row(essential=True)
 def rping_to_the_guest(lab):
-    must_not_copy(ping(lab, True)[0])
+    must_not_copy(ping(lab, lab.here, True))
 
 
 @row()
 def rping_from_the_guest(lab):
-    must_not_copy(ping(lab, False)[0])
+    must_not_copy(ping(lab, lab.here, False))
 
 
 def locked(lab):
@@ -165,12 +213,13 @@ def locked(lab):
 
 @row()
 def memory_is_taken_away_from_an_idle_nic(lab):
-    there = lab.guest.uroce("rping -s -P -V -S 60000", lab.options())
+    there = lab.guest.start("rping -s -P -V -S 60000", lab.options())
     try:
-        there.await_listening()
+        if not there.wait_listening("cm", 30):
+            raise Failure(f"the server of the guest does not listen: {there.output()[-300:]}")
         before = locked(lab)
         for _ in range(3):
-            here = lab.here(f"rping -c -a {GUEST4} -V -C 5 -S 60000")
+            here = lab.here.start(f"rping -c -a {GUEST4} -V -C 5 -S 60000")
             must_end(here, "the client on this side")
             here.close()
         for _ in range(20):
@@ -184,123 +233,151 @@ def memory_is_taken_away_from_an_idle_nic(lab):
 
 
 @row()
-def a_verbs_pingpong(lab):
-    both(lab, "ibv_rc_pingpong -g 0 -n 200", "ibv_rc_pingpong -g 0 -n 200 {aside}", wait="tcp", patient=True)
-    both(lab, "ibv_ud_pingpong -g 0 -n 200 -s 900", "ibv_ud_pingpong -g 0 -n 200 -s 900 {aside}", wait="tcp")
+def rping_over_IPv6(lab):
+    for guest_serves in (True, False):
+        address = GUEST6 if guest_serves else HOST6
+        pair(lab, lab.here, f"rping -s -a {address} -V -C 20", f"rping -c -a {address} -V -C 20", guest_serves)
+
+
+@row()
+def the_verbs_pingpongs(lab):
+    pingpongs(lab, lab.here)
 
 
 @row()
 def perftest(lab):
-    # On a busy machine each program takes seconds to start in the guest.
-    for test in ("ib_send_bw -n 200", "ib_read_bw -n 100", "ib_write_lat -n 200"):
-        both(lab, f"{test} -R -F -u 16", f"{{late}} {test} -R -F -u 16 {{server}}")
+    measure(lab, lab.here)
 
 
 @row()
 def multicast(lab):
-    there = lab.guest.uroce(f"stdbuf -oL mckey -m {GROUP} -C 10", lab.options())
-    try:
-        there.await_saying("joined dgid")
-        here = lab.here(f"mckey -m {GROUP} -s -C 10")
-        must_end(here, "the sender on this side")
-        must_end(there, "the guest's receiver")
-        here.close()
-    finally:
-        there.close()
-    here = lab.here(f"stdbuf -oL mckey -m {GROUP} -C 10")
-    try:
-        if not here.wait_listening("group", 20):
-            raise Failure("the receiver on this side does not join")
-        there = lab.guest.uroce(f"mckey -m {GROUP} -s -C 10", lab.options())
-        must_end(there, "the guest's sender")
-        must_end(here, "the receiver on this side")
-        there.close()
-    finally:
-        here.close()
+    talk_to_a_group(lab, lab.here)
 
 
 @row()
 def a_larger_mtu(lab):
     lab.set_mtu(4200)
     try:
-        for guest_serves in (True, False):
-            counters, _ = ping(lab, guest_serves)
-            if counters["rx_bytes"] < 1100 * counters["rx_packets"]:  # acknowledgements count as well
-                raise Failure(f"{counters['rx_packets']} packets for {counters['rx_bytes']} bytes: the path MTU is not 4096")
+        ping_with_large_packets(lab, lab.here)
     finally:
         lab.set_mtu(1500)
 
 
 @row()
 def losses(lab):
-    there = lab.guest.uroce("rping -s -V -C 50 -S 20000", "--fault drop=2%,seed=3")
-    try:
-        there.await_listening()
-        here = lab.here("rping -c -a " + GUEST4 + " -V -C 50 -S 20000")
-        must_end(here, "the client on this side", 90)
-        must_end(there, "the guest's server", 30)
-        if not there.counters().get("fault_dropped"):
+    for guest_serves in (True, False):
+        counters = pair(lab, lab.here, "rping -s -V -C 50 -S 20000", "rping -c -a {server} -V -C 50 -S 20000", guest_serves,
+                        options="--fault drop=2%,seed=3", allowed=".*", seconds=120)
+        if not counters.get("fault_dropped"):
             raise Failure("nothing was lost")
-        here.close()
+
+
+# --- rdma_rxe ---
+
+@row(rxe=True)
+def rping_and_rdma_rxe(lab):
+    for guest_serves in (True, False):
+        ping(lab, lab.rxe(), guest_serves)
+
+
+@row(rxe=True)
+def the_verbs_pingpongs_and_rdma_rxe(lab):
+    pingpongs(lab, lab.rxe())
+
+
+@row(rxe=True)
+def perftest_and_rdma_rxe(lab):
+    measure(lab, lab.rxe())
+
+
+@row(rxe=True)
+def multicast_and_rdma_rxe(lab):
+    talk_to_a_group(lab, lab.rxe())
+
+
+@row(rxe=True)
+def a_larger_mtu_and_rdma_rxe(lab):
+    lab.set_mtu(4200)
+    try:
+        ping_with_large_packets(lab, lab.rxe())
     finally:
-        there.close()
+        lab.set_mtu(1500)
 
 
 # --- what happens to a cable, and to programs ---
 
+def long_ping(lab, size):
+    """The guest's server and this side's client, which go on until they are stopped, when a hundred frames have come from the guest."""
+    server = lab.guest.start(f"rping -s -V -C {LONG} -S {size}")
+    if not server.wait_listening("cm"):
+        raise Failure(f"the guest's program does not listen: {server.output()[-300:]}")
+    client = lab.here.start(f"rping -c -a {GUEST4} -V -C {LONG} -S {size}")
+    must_talk(lab, "at the beginning")
+    return server, client
+
+
+def must_talk(lab, when):
+    before = lab.frames()
+    wait_until(lambda: lab.frames() > before + 100, 60, f"no hundred frames come from the guest {when}")
+
+
 @row(kills=True)
 def a_cable_that_is_pulled(lab):
-    server = lab.guest.uroce("rping -s -V -C 100000 -S 3000")
+    server, client = long_ping(lab, 3000)
     try:
-        server.await_listening()
-        here = lab.here(f"rping -c -a {GUEST4} -V -C 100000 -S 3000")
-        time.sleep(1)
         lab.guest.link(False)
-        time.sleep(1)
-        lab.guest.link(True)
-        time.sleep(2)
-        if here.wait(0) is not None:
-            raise Failure(f"the client has ended: {here.output()[-300:]}")
-        here.close()
+        try:
+            time.sleep(0.3)  # for what qemu holds
+            before = lab.frames()
+            time.sleep(1)
+            if lab.frames() != before:
+                raise Failure("frames come through a cable that is pulled")
+        finally:
+            lab.guest.link(True)
+        must_talk(lab, "when the cable is back")
+        for process, who in ((client, "client of this side"), (server, "server of the guest")):
+            if process.wait(0) is not None:
+                raise Failure(f"the {who} has ended: {process.output()[-300:]}")
     finally:
+        client.close()
         server.close()
 
 
 @row()
 def a_peer_that_is_killed(lab):
-    there = lab.guest.uroce("rping -s -V -C 100000 -S 60000")
+    server, client = long_ping(lab, 60000)
     try:
-        there.await_listening()
-        here = lab.here(f"rping -c -a {GUEST4} -V -C 100000 -S 60000")
-        time.sleep(1)
-        here.kill()
-        if there.wait(30) is None:
+        client.kill()
+        if server.wait(60) is None:
             raise Failure("the guest's server goes on without its client")
-        here.close()
     finally:
-        there.close()
+        client.close()
+        server.close()
+    ping(lab, lab.here, True, 10)
+
+
+def free_huge_pages(lab):
+    return int(lab.guest.must("grep HugePages_Free /proc/meminfo | tr -dc 0-9"))
 
 
 @row(essential=True, kills=True)
 def a_program_that_is_killed(lab):
-    before = int(lab.guest.must("grep HugePages_Free /proc/meminfo | tr -dc 0-9"))
-    there = lab.guest.uroce("rping -s -V -C 100000 -S 60000")
-    there.await_listening()
+    before = free_huge_pages(lab)
+    server, client = long_ping(lab, 60000)
     status, text = lab.guest.run(f"uroce run --pci {SHORT} -- rping -c -a {HOST4}", 30)
     if status == 0 or not re.search(r"has " + PCI, text):
         raise Failure(f"a second program on the NIC ends with status {status}: {text}")
     status, text = lab.guest.run(f"uroce unbind {SHORT}")
     if status != 1 or "uses " + PCI not in text:
         raise Failure(f"'uroce unbind' under a program ends with status {status}: {text}")
-    here = lab.here(f"rping -c -a {GUEST4} -V -C 100000 -S 60000")
-    time.sleep(1)
-    there.kill()
-    there.close()
-    here.close()
-    after = int(lab.guest.must("grep HugePages_Free /proc/meminfo | tr -dc 0-9"))
+    must_talk(lab, "before the program is killed")
+    server.kill()
+    server.close()
+    client.close()
+    after = free_huge_pages(lab)
     if after != before:
         raise Failure(f"{before} huge pages were free, and now {after}")
-    ping(lab, True, 10)
+    ping(lab, lab.here, True, 10)
 
 
 # --- giving it back ---
