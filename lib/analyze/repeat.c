@@ -188,6 +188,26 @@ static void check_same(struct ur_analysis *a, struct an_flow *f, const struct an
 	an_report_on(a, f, say);
 }
 
+/*
+ * A READ that comes again in pieces before anything of it was answered: when the other had not got it, each piece counts as a message, and
+ * else none. How many are complete is not known from there on, until an acknowledgement says so.
+ */
+static void in_pieces(struct an_flow *f, uint32_t i, const struct an_pkt *p)
+{
+	struct an_stream *s = &f->s;
+	struct an_req *r = an_req_at(&s->w, i);
+	struct ur_reth h;
+
+	if (!(p->op->flags & UR_OPF_READ) || !(r->flags & AN_MSN) || r->got)
+		return;
+	ur_reth_get(p->ext + p->op->off_reth, &h);
+	if (h.len == r->len)
+		return;
+	for (uint32_t k = i; k < s->w.n; k++)
+		an_req_at(&s->w, k)->flags &= (uint16_t)~AN_MSN;
+	s->epoch++;
+}
+
 /* A READ took fewer PSNs than was thought while the path MTU was not known. */
 static void correct(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t i, uint64_t psn)
 {
@@ -386,6 +406,7 @@ void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p,
 		return;
 	}
 	check_same(a, f, r, p, psn);
+	in_pieces(f, i, p);
 	again = s->nak && psn == s->nak_psn && !s->nak_heard;
 	if (!s->back || psn < s->back_next || again)
 		first_of_run(a, f, r, p, psn);
