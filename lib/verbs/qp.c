@@ -270,6 +270,20 @@ int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_
 	return 0;
 }
 
+/*
+ * A port of our own has its addresses only while it is open. A peer may connect its QP first, and then asks for our MAC while ours is in
+ * INIT; programs that exchange QP numbers by other means do so, and the kernel gives up after a second. Elsewhere the host answers.
+ */
+static bool wants_port(struct ur_engine *e, const struct ibv_qp_attr *attr, int mask)
+{
+	struct ur_engine_info info;
+
+	if (!goes_to(attr, mask, IBV_QPS_INIT))
+		return goes_to(attr, mask, IBV_QPS_RTR);
+	ur_engine_info(e, &info);
+	return info.owned;
+}
+
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct uv_context *c = uv_context(qp->context);
@@ -280,7 +294,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		return uv_errno(EIO);
 	if (mask & IBV_QP_PATH_MTU)
 		err = check_mtu(c, attr);
-	if (!err && goes_to(attr, mask, IBV_QPS_RTR))
+	if (!err && wants_port(c->engine, attr, mask))
 		err = ur_engine_start(c->engine);
 	if (err)
 		return uv_errno(err);

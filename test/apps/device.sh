@@ -147,6 +147,26 @@ test_tap_owned_addresses() {
 		{ cat "$TMP/server"; return 1; }
 	served "$TMP/server"
 }
+# A peer that connects its QP first asks for our MAC before we connect ours: the port is open as soon as a QP is in INIT.
+test_tap_answers_before_it_is_connected() {
+	local i
+	ip netns exec "$NS1" timeout -k 5 60 "$UROCE" run --vdev "net_tap0,iface=ufirst$$" --ip 10.88.2.1/24 -- ibv_rc_pingpong -g 0 </dev/null >"$TMP/server" 2>&1 &
+	server=$!
+	servers+=("$server")
+	on_exit "stop $server"
+	for i in $(seq 200); do
+		[ -z "$(in_ns "$NS1" ss -Hltn "sport = :18515")" ] || break
+		sleep 0.05
+	done
+	ip -n "$NS1" addr add 10.88.2.2/24 dev ufirst$$ && ip -n "$NS1" link set ufirst$$ up || { cat "$TMP/server"; fail "there is no tap yet"; return; }
+	in_ns "$NS1" bash -c 'echo >/dev/udp/10.88.2.1/9'
+	for i in $(seq 100); do
+		! ip -n "$NS1" neigh show 10.88.2.1 | grep lladdr || return 0
+		sleep 0.05
+	done
+	cat "$TMP/server"
+	fail "nobody answers for 10.88.2.1"
+}
 # Both ends are opened at the same moment, and either may be first. The MTU is known before.
 test_memif_opened_together() {
 	local i memif="net_memif0,socket=$TMP/memif2.sock,socket-abstract=no"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A device for tests of lib/verbs: an owned port that is never opened, since no test here takes a QP as far as RTR. Completions
- * come from flushing: a QP that goes to the error state completes its receives.
+ * A device for tests of lib/verbs: an owned port that stays closed, since its QP gets to INIT without ibv_modify_qp, which would open it,
+ * and no further. Completions come from flushing: a QP that goes to the error state completes its receives.
  */
 #ifndef UR_VERBS_FIXTURE_H
 #define UR_VERBS_FIXTURE_H
@@ -42,9 +42,14 @@ struct verbs_fixture {
 
 static inline void verbs_fixture_to_init(struct ibv_qp *qp)
 {
+	const int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct uv_context *c = uv_context(qp->context);
+	struct ur_nic *nic = uv_enter(c);
 
-	CU_ASSERT_EQUAL_FATAL(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(nic);
+	CU_ASSERT_EQUAL_FATAL(ur_verbs_modify_qp_locked(qp, nic, &a, mask, ur_engine_now()), 0);
+	uv_leave(c);
 }
 
 static inline struct ibv_qp *verbs_fixture_qp(struct ibv_pd *pd, struct ibv_cq *cq, unsigned recvs)
