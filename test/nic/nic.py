@@ -103,6 +103,10 @@ class ThisSide:
     def start(self, command, options=()):
         return host.HostProcess(self.uroce, TAP, command, self.state, options)
 
+    def forget(self):
+        """The MAC addresses of neighbours, as whoever meets somebody for the first time."""
+        host.sh(f"ip neigh flush dev {TAP}")
+
     def preloading(self, library, command):
         return f"LD_PRELOAD={self.image}/bin/{library}.so:$LD_PRELOAD; exec {command}"
 
@@ -122,6 +126,9 @@ class RxeGuest(Guest):
         if mtu != self.mtu:
             self.run(f"ip link set eth0 mtu {mtu}")
             self.mtu = mtu
+
+    def forget(self):
+        self.run("ip neigh flush dev eth0")
 
     def preloading(self, library, command):
         return f"LD_PRELOAD=/bin/{library}.so {command}"

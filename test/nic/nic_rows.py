@@ -73,6 +73,7 @@ def pair(lab, peer, server, client, guest_serves, wait="cm", preload=None, optio
         started.append(side.start(command, f"{lab.options()} {options}") if side is lab.guest else side.start(command))
         return started[-1]
 
+    peer.forget()
     try:
         first = start(serves, server, preload and preload[0])
         if not first.wait_listening(wait, 30):
