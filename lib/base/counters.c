@@ -19,3 +19,15 @@ const char *ur_counter_help(enum ur_counter c)
 {
 	return (unsigned)c < UR_C_COUNT ? table[c].help : NULL;
 }
+
+const char *ur_qp_counter_name(unsigned i)
+{
+	static const char *const names[] = {"tx_packets", "tx_bytes", "rx_packets", "rx_bytes",
+#define UR_QP_COUNTER_NAME(member, counter) #member,
+					    UR_QP_COUNTERS(UR_QP_COUNTER_NAME)
+#undef UR_QP_COUNTER_NAME
+	};
+
+	_Static_assert(ur_array_size(names) == UR_QP_COUNTER_COUNT, "a name for each");
+	return i < UR_QP_COUNTER_COUNT ? names[i] : NULL;
+}

@@ -126,4 +126,33 @@ static inline void ur_count(struct ur_counters *c, enum ur_counter id)
 	c->v[id]++;
 }
 
+/*
+ * What one QP counts: packets and bytes of payload, and what of enum ur_counter says how its connection fares. One table: the members,
+ * their names, and the counters of the device that they go with.
+ */
+#define UR_QP_COUNTERS(X) \
+	X(retransmits, RETRANSMIT) \
+	X(out_of_sequence, DROP_OUT_OF_SEQ) \
+	X(duplicates, DUPLICATE) \
+	X(seq_errors, PACKET_SEQ_ERR) \
+	X(implied_naks, IMPLIED_NAK) \
+	X(rnr_sent, RNR_NAK_SENT) \
+	X(rnr_received, RNR_NAK_RCVD) \
+	X(timeouts, ACK_TIMEOUT) \
+	X(probes, PROBE) \
+	X(cnp_sent, CNP_SENT) \
+	X(cnp_handled, CNP_HANDLED)
+
+struct ur_qp_counters {
+	uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
+#define UR_QP_COUNTER_MEMBER(member, counter) uint64_t member;
+	UR_QP_COUNTERS(UR_QP_COUNTER_MEMBER)
+#undef UR_QP_COUNTER_MEMBER
+};
+
+#define UR_QP_COUNTER_COUNT (sizeof(struct ur_qp_counters) / sizeof(uint64_t))
+
+/* "tx_packets" and so on, in the order of the struct; NULL past the last. */
+const char *ur_qp_counter_name(unsigned i);
+
 #endif

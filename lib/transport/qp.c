@@ -409,18 +409,6 @@ const struct ur_qp_counters *ur_qp_counters(const struct ur_qp *qp)
 	return &qp->n;
 }
 
-const char *ur_qp_counter_name(unsigned i)
-{
-	static const char *const names[] = {"tx_packets", "tx_bytes", "rx_packets", "rx_bytes",
-#define UR_QP_COUNTER_NAME(member, counter) #member,
-					    UR_QP_COUNTERS(UR_QP_COUNTER_NAME)
-#undef UR_QP_COUNTER_NAME
-	};
-
-	_Static_assert(ur_array_size(names) == UR_QP_COUNTER_COUNT, "a name for each");
-	return i < UR_QP_COUNTER_COUNT ? names[i] : NULL;
-}
-
 void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
 {
 	if (attr) {

@@ -115,6 +115,22 @@ unsigned ur_tp_qps(const struct ur_tp *tp, uint32_t *qpns, unsigned n)
 	return found;
 }
 
+unsigned ur_tp_qp_count(const struct ur_tp *tp)
+{
+	return tp->qps.used;
+}
+
+const struct ur_qp *ur_tp_next_qp(const struct ur_tp *tp, uint32_t *place)
+{
+	while (*place <= tp->qps.mask) {
+		const struct ur_qp *qp = ur_idtab_at(&tp->qps, (*place)++);
+
+		if (qp)
+			return qp;
+	}
+	return NULL;
+}
+
 /* --- receive --- */
 
 enum { RX_REQUESTS = 1, RX_RESPONSES = 2 };

@@ -342,36 +342,29 @@ bool ur_qp_doorbell(struct ur_qp *qp);
 void ur_qp_answer(struct ur_qp *qp, ur_time now);
 /* There may be something new for the shard in this QP, or its path has become ready: schedules it for ur_tp_tx. */
 void ur_qp_kick(struct ur_qp *qp, ur_time now);
-/*
- * What one QP counts: packets and bytes of payload, and what of enum ur_counter says how its connection fares. One table: the members,
- * their names, and the counters of the device that they go with.
- */
-#define UR_QP_COUNTERS(X)                                                                                                                  \
-	X(retransmits, RETRANSMIT)                                                                                                         \
-	X(out_of_sequence, DROP_OUT_OF_SEQ)                                                                                                \
-	X(duplicates, DUPLICATE)                                                                                                           \
-	X(seq_errors, PACKET_SEQ_ERR)                                                                                                      \
-	X(implied_naks, IMPLIED_NAK)                                                                                                       \
-	X(rnr_sent, RNR_NAK_SENT)                                                                                                          \
-	X(rnr_received, RNR_NAK_RCVD)                                                                                                      \
-	X(timeouts, ACK_TIMEOUT)                                                                                                           \
-	X(probes, PROBE)                                                                                                                   \
-	X(cnp_sent, CNP_SENT)                                                                                                              \
-	X(cnp_handled, CNP_HANDLED)
-
-struct ur_qp_counters {
-	uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
-#define UR_QP_COUNTER_MEMBER(member, counter) uint64_t member;
-	UR_QP_COUNTERS(UR_QP_COUNTER_MEMBER)
-#undef UR_QP_COUNTER_MEMBER
-};
-
-#define UR_QP_COUNTER_COUNT (sizeof(struct ur_qp_counters) / sizeof(uint64_t))
-
 /* Since the QP was created or reset. */
 const struct ur_qp_counters *ur_qp_counters(const struct ur_qp *qp);
-/* "tx_packets" and so on, in the order of the struct; NULL past the last. */
-const char *ur_qp_counter_name(unsigned i);
+
+/* How a QP fares right now, for those who look on. */
+struct ur_qp_look {
+	uint32_t qpn, dqpn;
+	enum ibv_qp_type type;
+	enum ibv_qp_state state;
+	uint32_t mtu;                  /* bytes of payload in a packet */
+	bool connected;                /* it has a peer, whose address is known */
+	struct ur_gid local, peer;     /* then */
+	uint32_t srtt, rttvar, rtt_min; /* the round trip, ns; 0: not measured yet */
+	uint32_t window, in_flight;    /* packets that may be, and are, unacknowledged */
+	uint32_t unfinished;           /* send requests that are posted and not complete */
+	uint32_t rate_kbps;            /* that congestion holds it to; 0: none */
+};
+
+/* Asks nothing of the QP but what is at hand. */
+void ur_qp_look(const struct ur_qp *qp, struct ur_qp_look *look);
+/* The QPs one after the other in no order that means anything, beginning with *place 0; NULL at the end. `place` is kept between calls. */
+const struct ur_qp *ur_tp_next_qp(const struct ur_tp *tp, uint32_t *place);
+/* How many QPs there are. */
+unsigned ur_tp_qp_count(const struct ur_tp *tp);
 
 /* The engine's doorbell list runs through the QP. */
 struct ur_qp **ur_qp_doorbell_link(struct ur_qp *qp);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a queue pair fares, for those who look on (uroce top). */
+#include "transport/tp_priv.h"
+
+void ur_qp_look(const struct ur_qp *qp, struct ur_qp_look *look)
+{
+	const struct ur_requester *r = &qp->req;
+	const struct ur_path *path = qp->type == IBV_QPT_UD ? NULL : qp->path;
+
+	*look = (struct ur_qp_look){
+		.qpn = qp->qpn,
+		.dqpn = path ? qp->dqpn : 0,
+		.type = (enum ibv_qp_type)qp->type,
+		.state = ur_qp_st(qp),
+		.mtu = qp->mtu,
+		.connected = path != NULL,
+		.srtt = r->srtt,
+		.rttvar = r->rttvar,
+		.rtt_min = r->rtt_min,
+		.window = ur_qp_acked(qp) ? r->window : 0,
+		.in_flight = ur_qp_acked(qp) ? (r->next - r->una) & UR_PSN_MASK : 0,
+		.unfinished = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed) - r->head,
+		.rate_kbps = qp->cc.rate.active ? qp->cc.rate.rate : 0,
+	};
+	if (path) {
+		look->local = path->sgid;
+		look->peer = path->dgid;
+	}
+}
