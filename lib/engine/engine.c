@@ -15,6 +15,7 @@
 
 #include "engine/catch.h"
 #include "engine/engine_priv.h"
+#include "watch/status.h"
 
 static pthread_mutex_t singleton_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ur_engine *singleton;
@@ -62,6 +63,8 @@ static void engine_free(struct ur_engine *e)
 		ur_registry_close(e->registry);
 	if (e->will)
 		ur_will_close(e->will);
+	if (e->publisher)
+		ur_publisher_close(e->publisher);
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
 	free(e);
@@ -94,6 +97,7 @@ static int engine_create(bool onlooker, struct ur_engine **out)
 	if (onlooker)
 		make_onlooker(e);
 	e->monitor_fd = e->silence_fd = -1;
+	e->publish_at = UR_TIME_NEVER;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = e->wake_fd < 0 ? errno : ur_config_load(&e->cfg, err, sizeof(err));
 	if (r)
@@ -127,6 +131,9 @@ static void forked_child(void)
 		ur_will_close(singleton->will);
 	if (singleton->tracer)
 		ur_tracer_forget(singleton->tracer);
+	if (singleton->publisher)
+		ur_publisher_close(singleton->publisher);
+	singleton->publisher = NULL;
 	singleton->will = NULL;
 	singleton->local = NULL;
 	singleton->registry = NULL;
@@ -320,11 +327,35 @@ struct ur_nic *ur_engine_try(struct ur_engine *e)
 	return e->nic;
 }
 
+/* What a control call changes is to be published, and the progress thread may sleep for long. */
 void ur_engine_unlock(struct ur_engine *e)
 {
 	for (int i = 0; i < CONTROL_ROUNDS && ur_nic_poll(e->nic, ur_engine_now()); i++)
 		continue;
-	shard_release(e, ur_nic_next(e->nic));
+	if (e->publisher)
+		ur_publisher_touch(e->publisher);
+	shard_release(e, ur_min_time(ur_nic_next(e->nic), ur_engine_publish_at(e)));
+}
+
+ur_time ur_engine_publish_at(struct ur_engine *e)
+{
+	ur_time at = e->publisher ? ur_publisher_next(e->publisher, e->nic) : UR_TIME_NEVER;
+
+	if (at < atomic_load_explicit(&e->publish_at, memory_order_relaxed))
+		atomic_store_explicit(&e->publish_at, at, memory_order_relaxed);
+	return at;
+}
+
+/* Who never sleeps asks again before long whether something has happened since. */
+void ur_engine_publish(struct ur_engine *e, ur_time now)
+{
+	if (!shard_try(e))
+		return; /* when it is looked for the next time */
+	if (ur_publisher_next(e->publisher, e->nic) <= now)
+		ur_publisher_write(e->publisher, e->nic, now);
+	atomic_store_explicit(&e->publish_at, now + UR_STATUS_EVERY, memory_order_relaxed);
+	ur_engine_publish_at(e);
+	shard_release(e, UR_TIME_NEVER);
 }
 
 void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy)

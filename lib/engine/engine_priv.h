@@ -13,6 +13,7 @@
 #include "engine/hostif.h"
 #include "engine/local.h"
 #include "engine/poller.h"
+#include "engine/publish.h"
 #include "engine/registry.h"
 #include "engine/reply.h"
 #include "engine/tracer.h"
@@ -55,6 +56,8 @@ struct ur_engine {
 	struct ur_local *local;       /* NULL without a registry */
 	struct ur_will_list *will;    /* NULL: nobody speaks for us */
 	struct ur_tracer *tracer;     /* under the lock; NULL for an onlooker */
+	struct ur_publisher *publisher; /* under the lock; NULL until the port is open, and when it could not be had */
+	_Atomic ur_time publish_at;     /* when the progress thread asks next whether that is due; UR_TIME_NEVER without one */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
 	const struct ur_port_kind *kind; /* of the port, once it is open */
 	bool port_error;            /* the port's descriptor reports an error that stays: the progress thread naps instead */
@@ -117,6 +120,11 @@ static inline bool ur_engine_give_up(struct ur_engine *e)
 struct ur_nic *ur_engine_try(struct ur_engine *e);
 /* Gives up the shard after a round at `now`, of which a lazy one may leave something to be sent. */
 void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy);
+
+/* When what this process publishes of itself is due next; the progress thread asks no later. Under the lock. */
+ur_time ur_engine_publish_at(struct ur_engine *e);
+/* Brings it up to date; on the progress thread, not under the lock. */
+void ur_engine_publish(struct ur_engine *e, ur_time now);
 
 /* Whether other threads were given the CPU that this one was using, since it last asked. */
 bool ur_engine_lost_cpu(void);

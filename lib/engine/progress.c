@@ -123,7 +123,8 @@ static bool rest(struct ur_engine *e, const struct ur_poller *p)
 	bool sleep;
 
 	pthread_mutex_lock(&e->shard);
-	until = ur_poller_until(p, now, atomic_load(&e->driven_at), ur_nic_next(e->nic), on_port);
+	until = ur_min_time(ur_nic_next(e->nic), ur_engine_publish_at(e));
+	until = ur_poller_until(p, now, atomic_load(&e->driven_at), until, on_port);
 	sleep = until > now && announce(e, until, false);
 	sleep = !ur_engine_give_up(e) && sleep;
 	if (sleep)
@@ -213,6 +214,8 @@ static void progress_loop(struct ur_engine *e)
 				ur_device_look_at_link(e);
 			link_at = now + LINK_EVERY;
 		}
+		if (ur_unlikely(now >= atomic_load_explicit(&e->publish_at, memory_order_relaxed)))
+			ur_engine_publish(e, now);
 		if (e->will)
 			ur_will_serve(e->will);
 		if (act == UR_POLLER_SLEEP || act == UR_POLLER_ASIDE) {
@@ -293,8 +296,15 @@ static void meet_others(struct ur_engine *e)
 
 static void attach(struct ur_engine *e, struct ur_port *port)
 {
+	struct ur_publisher *publisher = NULL;
+
+	ur_publisher_open(e->info.name, e->info.ifname, e->kind->name, ur_engine_now(),
+			  &publisher); /* without it `uroce top` sees nothing */
 	pthread_mutex_lock(&e->shard);
 	ur_nic_attach(e->nic, port);
+	e->publisher = publisher;
+	if (publisher)
+		atomic_store(&e->publish_at, 0);
 	if (e->local)
 		ur_local_announce(e->local);
 	if (e->registry)

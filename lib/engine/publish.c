@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/publish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "watch/status.h"
+
+#ifndef F_SEAL_FUTURE_WRITE /* Linux 5.1; before it a process of the same user could write here, and would fool nobody but its user */
+#define F_SEAL_FUTURE_WRITE 0x10
+#endif
+
+#define AT_A_TIME 64 /* QPs that are looked at while others wait for the shard: a few microseconds */
+
+struct ur_publisher {
+	struct ur_status *status;
+	int memfd;
+	uint32_t place, entry; /* of the pass under way: where it goes on in the QP table, and where the next QP goes; 0, 0: none is */
+	ur_time began;         /* the last pass; 0: there was none yet */
+	ur_time next;
+	uint64_t packets; /* that had been counted then */
+	bool touched;
+};
+
+static struct ur_status *map(int fd)
+{
+	void *m;
+
+	if (fd < 0 || fchmod(fd, 0400) || ftruncate(fd, sizeof(struct ur_status)) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+		return NULL;
+	m = mmap(NULL, sizeof(struct ur_status), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (m == MAP_FAILED)
+		return NULL;
+	fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
+	return m;
+}
+
+int ur_publisher_open(const char *device, const char *interface, const char *port, ur_time now, struct ur_publisher **out)
+{
+	struct ur_publisher *p = calloc(1, sizeof(*p));
+	int err;
+
+	if (!p)
+		return ENOMEM;
+	p->memfd = memfd_create(UR_STATUS_FILE, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	p->status = map(p->memfd);
+	if (!p->status) {
+		err = errno;
+		ur_publisher_close(p);
+		return err;
+	}
+	ur_status_begin(p->status);
+	snprintf(p->status->device, UR_STATUS_TEXT, "%s", device);
+	snprintf(p->status->interface, UR_STATUS_TEXT, "%s", interface);
+	snprintf(p->status->port, UR_STATUS_TEXT, "%s", port);
+	p->status->started = p->status->at = now;
+	ur_status_init(p->status, getpid());
+	ur_status_end(p->status);
+	*out = p;
+	return 0;
+}
+
+void ur_publisher_close(struct ur_publisher *p)
+{
+	if (p->status)
+		munmap(p->status, sizeof(*p->status));
+	if (p->memfd >= 0)
+		close(p->memfd);
+	free(p);
+}
+
+/* --- writing --- */
+
+static uint64_t packets(const struct ur_nic *nic)
+{
+	return nic->counters.v[UR_C_RX_ROCE] + nic->counters.v[UR_C_TX_ROCE];
+}
+
+static void write_qp(struct ur_status_qp *s, const struct ur_qp *qp, ur_time now)
+{
+	struct ur_qp_look l;
+
+	ur_qp_look(qp, &l);
+	*s = (struct ur_status_qp){
+		.qpn = l.qpn,
+		.dqpn = l.dqpn,
+		.type = (uint8_t)l.type,
+		.state = (uint8_t)l.state,
+		.connected = l.connected,
+		.mtu = l.mtu,
+		.local = l.local,
+		.peer = l.peer,
+		.at = now,
+		.srtt = l.srtt,
+		.rttvar = l.rttvar,
+		.rtt_min = l.rtt_min,
+		.window = l.window,
+		.in_flight = l.in_flight,
+		.unfinished = l.unfinished,
+		.rate_kbps = l.rate_kbps,
+		.n = *ur_qp_counters(qp),
+	};
+}
+
+static void write_device(struct ur_status *s, const struct ur_nic *nic, ur_time now)
+{
+	for (unsigned i = 0; i < UR_C_COUNT; i++)
+		s->counter[i].value = nic->counters.v[i];
+	s->total = ur_tp_qp_count(nic->tp);
+	s->at = now;
+}
+
+/* A part of a pass; true when it is the last one. QPs that come and go meanwhile may be missed, or stand there twice, until the next pass.
+ */
+static bool write_qps(struct ur_publisher *p, const struct ur_nic *nic, ur_time now)
+{
+	const struct ur_qp *qp = NULL;
+
+	for (unsigned i = 0; i < AT_A_TIME && p->entry < UR_STATUS_QPS && (qp = ur_tp_next_qp(nic->tp, &p->place)); i++)
+		write_qp(&p->status->qp[p->entry++], qp, now);
+	return !qp || p->entry == UR_STATUS_QPS;
+}
+
+/* The parts of a long pass are spread over the time that one may take, so that it is over when the next one is due. */
+static ur_time between_parts(uint32_t qps)
+{
+	return UR_STATUS_EVERY / (qps / AT_A_TIME + 1);
+}
+
+void ur_publisher_write(struct ur_publisher *p, const struct ur_nic *nic, ur_time now)
+{
+	struct ur_status *s = p->status;
+
+	if (!p->entry) {
+		p->began = now;
+		p->packets = packets(nic);
+		p->touched = false;
+	}
+	ur_status_begin(s);
+	write_device(s, nic, now);
+	if (write_qps(p, nic, now)) {
+		s->qps = p->entry;
+		p->place = p->entry = 0;
+		p->next = s->total ? p->began + UR_STATUS_IDLE : UR_TIME_NEVER;
+	} else {
+		if (s->qps < p->entry)
+			s->qps = p->entry;
+		p->next = now + between_parts(ur_min_u32(s->total, UR_STATUS_QPS));
+	}
+	ur_status_end(s);
+}
+
+ur_time ur_publisher_next(const struct ur_publisher *p, const struct ur_nic *nic)
+{
+	if (!p->touched && packets(nic) == p->packets)
+		return p->next;
+	return p->began ? ur_min_time(p->next, p->began + UR_STATUS_EVERY) : 0;
+}
+
+void ur_publisher_touch(struct ur_publisher *p)
+{
+	p->touched = true;
+}

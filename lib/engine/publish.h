@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What this process publishes of itself for onlookers (watch/status.h): the counters of the device, and each QP with what is known of it.
+ * It lies in sealed memory that is open under /proc/PID/fd, so it costs nobody a call, asks for no file, and ends with the process.
+ *
+ * The progress thread renews it now and then, never on the way of a packet, and a few QPs at a time. All but open and close under the
+ * shard's lock.
+ */
+#ifndef UR_PUBLISH_H
+#define UR_PUBLISH_H
+
+#include "engine/nic.h"
+
+struct ur_publisher;
+
+/* The texts are copied. 0 or an errno. */
+int ur_publisher_open(const char *device, const char *interface, const char *port, ur_time now, struct ur_publisher **out);
+/* Also in a forked child, whose parent's it is. */
+void ur_publisher_close(struct ur_publisher *p);
+
+/* Writes what is due. */
+void ur_publisher_write(struct ur_publisher *p, const struct ur_nic *nic, ur_time now);
+/* When that is to be called next: sooner when something has happened since. UR_TIME_NEVER when nothing is left to be said. */
+ur_time ur_publisher_next(const struct ur_publisher *p, const struct ur_nic *nic);
+/* A call has changed something that no packet tells of. */
+void ur_publisher_touch(struct ur_publisher *p);
+
+#endif
