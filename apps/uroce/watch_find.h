@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes of this host that use uroce and may be looked into: those of this user, and for root all. */
+#ifndef UR_WATCH_FIND_H
+#define UR_WATCH_FIND_H
+
+#include "watch/watch.h"
+
+/* NULL, with errno, when /proc cannot be read or memory is short. */
+struct ur_watch_look *ur_watch_find(void);
+/* Harmless for NULL. */
+void ur_watch_free(struct ur_watch_look *look);
+
+#endif
