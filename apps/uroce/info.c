@@ -122,12 +122,20 @@ static int show_counters(bool with_zeros)
 	return ur_info_counters(ur_engine_inspect(&e) ? NULL : e, with_zeros);
 }
 
-static bool config, counters, all, pci;
+static bool config, counters, all, pci, prometheus;
+static const char *prefix;
 static const struct ur_option options[] = {
 	{"config", .set = &config, .help = "show each setting, its value, where that comes from, and what it is"},
 	{"counters", .set = &counters,
 	 .help = "show the counters that are not zero, of the processes that offer theirs, and what they count"},
 	{"all", .set = &all, .help = "with `--counters`: show the others, too"},
+	{"prometheus", .set = &prometheus,
+	 .help = "print the counters of all processes of this host that may be looked into, as metrics for Prometheus; doc/prometheus.md "
+		 "lists "
+		 "them"},
+	{"prefix", .arg = "NAME", .value = &prefix,
+	 .help = "with `--prometheus`: what stands before the names that node_exporter has for RDMA NICs, too; `node_infiniband` by "
+		 "default"},
 	{"pci", .set = &pci, .help = "list the PCI NICs that a program could have for itself, and what binding them needs"},
 	{0},
 };
@@ -135,6 +143,7 @@ static const struct ur_option options[] = {
 static const struct ur_example examples[] = {
 	{"uroce info --dev eth0", "The device on eth0 and the processes that use it."},
 	{"uroce info --config", "Every setting."},
+	{"sudo uroce info --prometheus", "The counters of all programs, for the textfile collector of node_exporter."},
 	{"uroce info --pci", "The NICs that `uroce bind` could bind."},
 	{"uroce info --dev eth0 --counters", "The counters of the programs there that run with `UROCE_TELEMETRY=1`."},
 	{0},
@@ -148,6 +157,10 @@ static int run(int argc, char **argv)
 	(void)argv;
 	if (all && !counters)
 		return ur_cmd_fail(UR_EXIT_USAGE, "--all is about counters: give it with --counters");
+	if (prefix && !prometheus)
+		return ur_cmd_fail(UR_EXIT_USAGE, "--prefix is about metrics: give it with --prometheus");
+	if (prometheus)
+		return ur_info_prometheus(prefix ? prefix : "node_infiniband");
 	if (pci)
 		return ur_info_pci();
 	if (!config && !counters)

@@ -20,6 +20,8 @@ int ur_info_processes(const struct ur_engine *e);
  * device. 0.
  */
 int ur_info_counters(const struct ur_engine *e, bool all);
+/* info_prometheus.c: the counters of all processes of this host, for Prometheus. 0, or the exit status after a message. */
+int ur_info_prometheus(const char *prefix);
 /* info_pci.c: the PCI NICs of this host. 0. */
 int ur_info_pci(void);
 /* info_keeper.c: a line about the keeper of that process, if it has one. */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce info --prometheus: counters in the text format that Prometheus reads, for the textfile collector of node_exporter. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "info.h"
+#include "watch/watch.h"
+#include "watch_find.h"
+
+#define PREFIX_MAX 64
+
+/* https://prometheus.io/docs/concepts/data_model/: of a metric's name; colons are for rules. */
+static bool is_name(const char *s)
+{
+	if (!*s || isdigit((unsigned char)*s) || strlen(s) > PREFIX_MAX)
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && *s != '_')
+			return false;
+	return true;
+}
+
+int ur_info_prometheus(const char *prefix)
+{
+	struct ur_watch_look *look;
+	char *text;
+	int failed;
+
+	if (!is_name(prefix))
+		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' cannot begin names of metrics: take letters, digits and underscores", prefix);
+	look = ur_watch_find();
+	if (!look)
+		return ur_cmd_fail(UR_EXIT_FAIL, "cannot look at the processes of this host: %s", strerror(errno));
+	text = ur_watch_prometheus(look, prefix);
+	ur_watch_free(look);
+	if (!text)
+		return ur_cmd_fail(UR_EXIT_FAIL, "memory is short: free some and start again");
+	failed = fputs(text, stdout) < 0 || fflush(stdout);
+	free(text);
+	return failed ? ur_cmd_fail(UR_EXIT_FAIL, "cannot write: %s", strerror(errno)) : 0;
+}
