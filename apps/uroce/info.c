@@ -114,7 +114,7 @@ static int show_config(void)
 	return 0;
 }
 
-/* Names need no device, so one that cannot be opened only leaves out the values. */
+/* Without a device they are those of all processes. */
 static int show_counters(bool with_zeros)
 {
 	struct ur_engine *e;
@@ -127,7 +127,7 @@ static const char *prefix;
 static const struct ur_option options[] = {
 	{"config", .set = &config, .help = "show each setting, its value, where that comes from, and what it is"},
 	{"counters", .set = &counters,
-	 .help = "show the counters that are not zero, of the processes that offer theirs, and what they count"},
+	 .help = "show the counters that are not zero, of the processes that use the device, and what they count"},
 	{"all", .set = &all, .help = "with `--counters`: show the others, too"},
 	{"prometheus", .set = &prometheus,
 	 .help = "print the counters of all processes of this host that may be looked into, as metrics for Prometheus; doc/prometheus.md "
@@ -145,7 +145,7 @@ static const struct ur_example examples[] = {
 	{"uroce info --config", "Every setting."},
 	{"sudo uroce info --prometheus", "The counters of all programs, for the textfile collector of node_exporter."},
 	{"uroce info --pci", "The NICs that `uroce bind` could bind."},
-	{"uroce info --dev eth0 --counters", "The counters of the programs there that run with `UROCE_TELEMETRY=1`."},
+	{"uroce info --dev eth0 --counters", "The counters of the programs there."},
 	{0},
 };
 
@@ -180,7 +180,7 @@ const struct ur_command ur_command_info = {
 	.text = "Shows the device with its GIDs and their indexes, its routes, and the processes that use it with the ports that they "
 		"listen on. It starts no port, sends nothing, and is not among the processes itself.\n\n"
 		"`UROCE_PCI=ADDR uroce info` shows the device on a NIC that programs have for themselves.\n\n"
-		"Programs offer their counters when they run with `UROCE_TELEMETRY=1`, to processes of the same user.",
+		"Counters are those of programs of the same user; root sees all. They are up to a quarter of a second old.",
 	.options = options,
 	.examples = examples,
 	.settings = true,

@@ -16,8 +16,8 @@ const char *ur_info_addr(const struct ur_gid *g, char *buf);
 /* info_processes.c: the processes that use the device right now. 0, or the exit status after a message. */
 int ur_info_processes(const struct ur_engine *e);
 /*
- * info_counters.c: the counters of the processes that offer theirs which are not zero, or with `all` every counter. `e` is NULL without a
- * device. 0.
+ * info_counters.c: the counters, of the processes that use the device, which are not zero, or with `all` every counter. `e` is NULL without
+ * a device: then of all processes. 0, or the exit status after a message.
  */
 int ur_info_counters(const struct ur_engine *e, bool all);
 /* info_prometheus.c: the counters of all processes of this host, for Prometheus. 0, or the exit status after a message. */
