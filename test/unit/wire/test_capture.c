@@ -38,6 +38,8 @@ static void copy_ext(uint8_t *to, const uint8_t *from, const struct ur_opcode_in
 	struct ur_atomiceth atomic;
 	struct ur_aeth aeth;
 
+	if (op->flags & UR_OPF_XRCETH)
+		ur_xrceth_put(to, ur_xrceth_get(from));
 	if (op->flags & UR_OPF_DETH) {
 		ur_deth_get(from + op->off_deth, &deth);
 		ur_deth_put(to + op->off_deth, &deth);
@@ -78,8 +80,10 @@ static bool rebuild_roce(const struct ur_pkt *in)
 	memcpy(dmac.b, in->data, 6);
 	memcpy(smac.b, in->data + 6, 6);
 	ur_path_build(&path, &smac, &dmac, in->vlan, &in->src, &in->dst, in->tos, in->ttl, in->flow_label, in->sport);
-	if (in->ip_version == 4) /* the kernel numbers its datagrams */
+	if (in->ip_version == 4) { /* the kernel numbers its datagrams, and gives those that it cuts out of a train their checksum */
 		memcpy(path.hdr + path.l3_off + 4, in->data + in->l3_off + 4, 2);
+		memcpy(path.hdr + path.hdr_len - 2, in->data + in->bth_off - 2, 2);
+	}
 	sample_room(&p, UR_PKT_ROOM);
 	memcpy(p.data, path.hdr, path.hdr_len);
 	p.l3_off = path.l3_off;
