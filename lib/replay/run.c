@@ -14,7 +14,7 @@
 /* The window follows round trips and the time until answers come, which the recorded host's clock saw and ours does not: it stays open. */
 static void settle(struct side *s)
 {
-	s->qp->req.window = s->qp->req.window_max;
+	s->qp->req.window.size = s->qp->req.window.max;
 	side_drain(s);
 	deliver_check(s);
 }
@@ -87,7 +87,7 @@ static void repeat(struct side *s, const struct rec *r)
 
 	if (++slot->due <= slot->sent || ((r->pkt.bth.psn - q->una) & UR_PSN_MASK) >= ((q->max - q->una) & UR_PSN_MASK))
 		return;
-	if (ur_psn_diff(q->hi, q->una) > 0 && ur_reread_again(s->qp, s->now))
+	if (ur_psn_diff(q->reread.hi, q->una) > 0 && ur_reread_again(s->qp, s->now))
 		return;
 	s->qp->req.deadline = s->now;
 	ur_comp_timer(&s->qp->timer, s->now);

@@ -49,6 +49,33 @@ static void trace_rewind(struct ur_qp *qp, enum ur_trace_cause why)
 	UR_TRACE(qp->tp->trace, REWIND, qp->qpn, qp->req.una, why, qp->req.retry_left);
 }
 
+static void trace_window(struct ur_qp *qp)
+{
+	UR_TRACE(qp->tp->trace, WINDOW, qp->qpn, qp->req.window.size);
+}
+
+void ur_req_open_window(struct ur_qp *qp)
+{
+	ur_window_open(&qp->req.window, qp->tp->window_bytes >> qp->mtu_shift, qp->tp->c.window, qp->req.una);
+	trace_window(qp);
+}
+
+/* To be followed by ur_req_rewind: READs are asked for in other pieces from now on. */
+static void window_is_smaller(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+	uint8_t shift = ur_window_rd_shift(r->window.size);
+
+	trace_window(qp);
+	for (uint32_t i = r->head; i != r->fresh; i++) {
+		struct ur_swqe *w = ur_sq_at(qp, i);
+
+		if (w->rd_shift > shift)
+			w->rd_shift = shift;
+	}
+	r->reread.split = r->max; /* responses of other pieces are still on their way */
+}
+
 static void progress(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
@@ -58,14 +85,14 @@ static void progress(struct ur_qp *qp, ur_time now)
 	r->deadline = now + r->timeout;
 	r->hole = false;
 	r->rnr_wait = false;
-	if (ur_unlikely(r->probes))
+	if (ur_unlikely(r->probe.times))
 		ur_probe_answered(qp);
-	if (r->rtt_at && ur_psn_diff(r->una, r->rtt_psn) > 0) {
-		ur_rtt_sample(r, now - r->rtt_at);
-		r->rtt_at = 0;
+	if (r->rtt.at && ur_psn_diff(r->una, r->rtt.psn) > 0) {
+		ur_rtt_sample(&r->rtt, now - r->rtt.at);
+		r->rtt.at = 0;
 	}
-	if (ur_unlikely(r->window < r->window_max))
-		ur_window_grow(r);
+	if (ur_unlikely(r->window.size < r->window.max) && ur_window_grow(&r->window, r->timeout && r->rtt.mean > r->timeout / 4, r->una))
+		trace_window(qp);
 	if (ur_unlikely(ur_psn_diff(r->next, r->una) < 0)) {
 		ur_req_rewind(qp); /* late acknowledgements overtook a retransmission: forward, in fact */
 		trace_rewind(qp, UR_TRACE_CAUSE_LATE_ACK);
@@ -86,7 +113,7 @@ static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 	}
 	r->retry_left--;
 	r->deadline = now + r->timeout;
-	r->retried_at = r->loss_at = now;
+	r->retried_at = r->probe.loss_at = now;
 	ur_req_rewind(qp);
 	trace_rewind(qp, why);
 }
@@ -113,7 +140,7 @@ static void implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time now
 static void lost_response(struct ur_qp *qp, uint32_t upto, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	enum ur_reread what;
+	enum ur_reread_found what;
 
 	/* The answer of an atomic cannot be asked for in part: from there on all is sent again. */
 	if (ur_unlikely(ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_ATOMIC))) {
@@ -123,9 +150,9 @@ static void lost_response(struct ur_qp *qp, uint32_t upto, ur_time now)
 	what = ur_reread_known(qp, upto, now);
 	if (what == UR_REREAD_NOTHING)
 		return;
-	UR_TRACE(qp->tp->trace, LOST_ANSWER, qp->qpn, r->scan, upto);
+	UR_TRACE(qp->tp->trace, LOST_ANSWER, qp->qpn, r->reread.scan, upto);
 	ur_qp_count(qp, UR_C_IMPLIED_NAK);
-	r->loss_at = now;
+	r->probe.loss_at = now;
 	if (what == UR_REREAD_FIRST && !r->retry_left) {
 		ur_qp_count(qp, UR_C_RETRY_EXC);
 		ur_req_fail(qp, IBV_WC_RETRY_EXC_ERR, 0);
@@ -184,7 +211,7 @@ static void on_rnr_nak(struct ur_qp *qp, unsigned timer, uint8_t syndrome, ur_ti
  */
 static bool nak_too_soon(const struct ur_requester *r, ur_time now)
 {
-	ur_time rtt = r->srtt ? r->srtt : r->timeout / 4; /* before the first measurement: as far as it can be known */
+	ur_time rtt = r->rtt.mean ? r->rtt.mean : r->timeout / 4; /* before the first measurement: as far as it can be known */
 
 	return r->restart == r->una && r->retry_left != r->retry_cnt && now - r->retried_at < rtt / 2;
 }
@@ -203,10 +230,11 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
 		ur_qp_count(qp, UR_C_DROP_GHOST_ACK);
 	} else if (code == UR_NAK_PSN_SEQ) {
 		ur_qp_count(qp, UR_C_PACKET_SEQ_ERR);
-		ur_window_shed(qp);
+		if (!qp->tp->c.plain_recovery && ur_window_shed(&qp->req.window, &qp->req.rtt, qp->req.una))
+			window_is_smaller(qp);
 		retry(qp, UR_TRACE_CAUSE_SEQ_NAK, now);
-		qp->req.resent = qp->req.una;
-		qp->req.since_ack = qp->req.ack_every; /* does it go on, and how long does that take? */
+		qp->req.rtt.resent = qp->req.una;
+		qp->req.since_ack = qp->req.window.ack_every; /* does it go on, and how long does that take? */
 	} else if (code < ur_array_size(status)) {
 		ur_req_fail(qp, (enum ibv_wc_status)status[code], syndrome);
 	} else {
@@ -256,7 +284,7 @@ static void on_ack(struct ur_qp *qp, uint32_t psn, bool migreq, ur_time now)
 		progress(qp, now);
 	if (ur_likely(whole))
 		return;
-	r->one_hole = !migreq;
+	r->reread.one_hole = !migreq;
 	if (qp->tp->c.plain_recovery)
 		implied_nak(qp, UR_C_DROP_GHOST_ACK, now);
 	else
@@ -305,7 +333,7 @@ static bool response_ok(const struct ur_qp *qp, const struct ur_swqe *w, uint32_
 
 	if (p->payload_len != len || !(flags & UR_OPF_PAYLOAD))
 		return false;
-	if (ur_unlikely(ur_psn_diff(qp->req.split, p->bth.psn) > 0))
+	if (ur_unlikely(ur_psn_diff(qp->req.reread.split, p->bth.psn) > 0))
 		return true;
 	if (!(flags & UR_OPF_LAST) == end)
 		return false;
@@ -342,12 +370,12 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 		if (ur_unlikely(r->locals))
 			ur_local_done(qp);
 	}
-	if (ur_unlikely(ur_psn_diff(r->hi, r->una) > 0))
+	if (ur_unlikely(ur_psn_diff(r->reread.hi, r->una) > 0))
 		ur_reread_collect(qp);
 	progress(qp, now);
 	/* An atomic before `hi` has been executed, and its answer is gone. */
-	if (ur_unlikely(ur_psn_diff(r->hi, r->una) > 0) && (r->one_hole || ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_ATOMIC)))
-		lost_response(qp, r->hi, now);
+	if (ur_unlikely(ur_psn_diff(r->reread.hi, r->una) > 0) && (r->reread.one_hole || ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_ATOMIC)))
+		lost_response(qp, r->reread.hi, now);
 	settle(qp);
 }
 
@@ -358,7 +386,7 @@ static void response_ahead(struct ur_qp *qp, const struct ur_swqe *w, const stru
 		implied_nak(qp, UR_C_DROP_RESPONSE, now);
 		return;
 	}
-	qp->req.one_hole = !p->bth.migreq;
+	qp->req.reread.one_hole = !p->bth.migreq;
 	/* Behind an atomic all is sent again, and a mark that stayed in the map would pass for the answer of a later READ. */
 	if (!ur_swqe_is_read(w) || ur_swqe_in(ur_sq_at(qp, qp->req.head), UR_WRS_ATOMIC) || !ur_reread_take(qp, w, p))
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
@@ -423,7 +451,9 @@ ur_time ur_comp_expiry(const struct ur_qp *qp)
 {
 	const struct ur_requester *r = &qp->req;
 
-	return qp->tp->c.plain_recovery ? r->deadline : ur_min_time(r->deadline, ur_probe_due(r));
+	if (qp->tp->c.plain_recovery)
+		return r->deadline;
+	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, r->deadline - r->timeout, r->timeout));
 }
 
 void ur_comp_timer(struct ur_timer *t, ur_time now)
@@ -456,9 +486,10 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_ACK);
 	ur_qp_count(qp, UR_C_ACK_TIMEOUT);
 	r->hole = false;
-	r->probes = 0;
-	r->resent = r->max;
-	ur_window_halve(qp);
+	r->probe.times = 0;
+	r->rtt.resent = r->max;
+	if (ur_window_halve(&r->window, r->una))
+		window_is_smaller(qp);
 	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);
 	settle(qp);
 	ur_comp_watch_path(qp, now);

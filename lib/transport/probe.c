@@ -19,15 +19,14 @@
 #define LOSS_MEMORY UR_NS_PER_S
 #define PROBES_MAX 20
 
-ur_time ur_probe_due(const struct ur_requester *r)
+ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout)
 {
-	ur_time since = r->deadline - r->timeout; /* the ACK timer runs from the same moment */
-	ur_time floor = r->loss_at && since < r->loss_at + LOSS_MEMORY ? FLOOR_LOSSY : FLOOR_CALM;
-	ur_time wait = 2 * (ur_time)r->srtt + 4 * (ur_time)r->rttvar;
+	ur_time floor = p->loss_at && since < p->loss_at + LOSS_MEMORY ? FLOOR_LOSSY : FLOOR_CALM;
+	ur_time wait = 2 * (ur_time)t->mean + 4 * (ur_time)t->var;
 
-	if (!r->srtt || !r->timeout || r->probes > PROBES_MAX)
+	if (!t->mean || !timeout || p->times > PROBES_MAX)
 		return UR_TIME_NEVER;
-	return since + ((wait < floor ? floor : wait) << r->probes);
+	return since + ((wait < floor ? floor : wait) << p->times);
 }
 
 /* The peer is a process of this host, and has not read what we sent. */
@@ -42,17 +41,17 @@ void ur_probe(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	r->probes++;
+	r->probe.times++;
 	if (ur_unlikely(not_read_yet(qp)))
 		return;
 	ur_qp_count(qp, UR_C_PROBE);
-	UR_TRACE(qp->tp->trace, PROBE, qp->qpn, r->una, r->next, r->probes);
-	r->probed = true;
-	r->rtt_at = 0;
-	r->resent = r->max;
+	UR_TRACE(qp->tp->trace, PROBE, qp->qpn, r->una, r->next, r->probe.times);
+	r->probe.sent = true;
+	r->rtt.at = 0;
+	r->rtt.resent = r->max;
 	if (ur_reread_again(qp, now))
 		return;
-	r->probe = UR_PROBE_OLDEST;
+	r->probe.what = UR_PROBE_OLDEST;
 	ur_req_schedule(qp);
 }
 
@@ -63,13 +62,13 @@ void ur_probe(struct ur_qp *qp, ur_time now)
 void ur_probe_answered(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
-	bool probed = r->probed;
+	bool probed = r->probe.sent;
 
-	r->probes = 0;
-	r->probed = false;
-	if (!probed || r->una == r->next || r->probe || ur_psn_diff(r->hi, r->una) > 0)
+	r->probe.times = 0;
+	r->probe.sent = false;
+	if (!probed || r->una == r->next || r->probe.what || ur_psn_diff(r->reread.hi, r->una) > 0)
 		return; /* nothing is missing, or it is known what */
-	r->probe = UR_PROBE_OLDEST;
+	r->probe.what = UR_PROBE_OLDEST;
 	ur_req_schedule(qp);
 }
 
@@ -106,13 +105,13 @@ static uint32_t newest(const struct ur_qp *qp, uint32_t *index)
 bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn)
 {
 	struct ur_requester *r = &qp->req;
-	enum ur_probe what = (enum ur_probe)r->probe;
+	enum ur_probe_what what = (enum ur_probe_what)r->probe.what;
 
-	r->probe = UR_PROBE_NONE;
+	r->probe.what = UR_PROBE_NONE;
 	if (r->head == r->fresh || r->next == r->una)
 		return false;
 	if (what == UR_PROBE_OLDEST) {
-		r->probe = UR_PROBE_NEWEST;
+		r->probe.what = UR_PROBE_NEWEST;
 		*index = r->head;
 		*psn = r->una;
 		return true;

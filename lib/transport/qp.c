@@ -253,9 +253,9 @@ static void flush_sends(struct ur_qp *qp)
 	r->rd_wqes = r->locals = 0;
 	r->una = r->next = r->max;
 	r->rd_out = 0;
-	r->rnr_wait = r->hole = r->reread = false;
-	r->hi = r->una;
-	r->probe = UR_PROBE_NONE;
+	r->rnr_wait = r->hole = r->reread.wanted = false;
+	r->reread.hi = r->una;
+	r->probe.what = UR_PROBE_NONE;
 	r->halt = IBV_WC_SUCCESS;
 }
 

@@ -179,7 +179,7 @@ static void set_addressing(struct ur_qp *qp, const struct ibv_qp_attr *a, int ma
 		qp->attr.path_mtu = a->path_mtu;
 		qp->mtu_shift = 7 + (uint32_t)a->path_mtu; /* IBV_MTU_256 is 1 */
 		qp->mtu = 1u << qp->mtu_shift;
-		ur_window_init(qp);
+		ur_req_open_window(qp);
 	}
 	if (mask & IBV_QP_DEST_QPN)
 		qp->dqpn = a->dest_qp_num;
@@ -204,8 +204,11 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 {
 	struct ur_requester *r = &qp->req;
 
-	if (mask & IBV_QP_SQ_PSN)
-		r->una = r->next = r->max = r->restart = r->hi = r->scan = r->split = r->resent = r->grow_from = a->sq_psn & UR_PSN_MASK;
+	if (mask & IBV_QP_SQ_PSN) {
+		r->una = r->next = r->max = r->restart = a->sq_psn & UR_PSN_MASK;
+		r->reread.hi = r->reread.scan = r->reread.split = r->una;
+		r->rtt.resent = r->window.grow_from = r->una;
+	}
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		qp->attr.max_rd_atomic = r->max_rd = a->max_rd_atomic;
 	if (mask & IBV_QP_TIMEOUT) {

@@ -10,11 +10,13 @@
 
 #include "base/psn.h"
 #include "transport/dcqcn.h"
+#include "transport/probe.h"
+#include "transport/reread.h"
 #include "transport/transport.h"
+#include "transport/window.h"
 #include "wire/opcode.h"
 #include "wire/path.h"
 
-#define UR_AHEAD 2048                /* READ responses this far behind a lost one are kept; a multiple of 64 */
 #define UR_RD_SIDE 32                /* repeated parts of READs that wait to be sent; a power of two */
 #define UR_RD_SLOTS UR_MAX_RD_ATOMIC /* a power of two */
 
@@ -136,27 +138,13 @@ struct ur_requester {
 	uint8_t retry_cnt, retry_left, rnr_cnt, rnr_left;
 	uint8_t halt;              /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
 	bool rnr_wait, hole;       /* `hole`: a lost READ response has been asked for again and has not come yet */
-	uint8_t probe;             /* enum ur_probe: the packet to send once more */
-	bool reread;               /* there are holes to ask for */
 	bool reseek;               /* `rpos` has to be found anew */
-	uint8_t probes;            /* times that one was due since the last progress */
-	bool probed;               /* and one was sent */
 	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
 	ur_time retried_at;        /* the last rewind that counted as a retry */
-	ur_time loss_at;           /* when a loss was last noticed; 0: never */
-	/* window.c */
-	uint32_t window, window_max; /* packets */
-	uint32_t ack_every;
-	uint32_t grow_from; /* `una` when the window last changed */
-	uint32_t resent;    /* a PSN before it may have been sent more than once: an acknowledgement of it times nothing */
-	uint32_t rtt_psn;   /* the packet that is timed, since rtt_at; 0: none is */
-	ur_time rtt_at;
-	uint32_t srtt, rttvar, rtt_min; /* ns; 0: not measured yet */
-	/* reread.c */
-	bool one_hole;            /* the peer repeats only upwards: nothing is asked for before what is missing first has come */
-	uint32_t hi, scan, split; /* before `split` READ responses may begin and end a message anywhere */
-	ur_time round_at;
-	uint64_t ahead[UR_AHEAD / 64], asked[UR_AHEAD / 64], asked_before[UR_AHEAD / 64];
+	struct ur_window window;
+	struct ur_rtt rtt;
+	struct ur_probe probe;
+	struct ur_reread reread;
 	/* told.c */
 	bool told;         /* the network says that the peer cannot be reached, and since then nothing was acknowledged */
 	uint32_t told_una; /* that was when it said so */

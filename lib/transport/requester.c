@@ -43,7 +43,7 @@ static enum ur_req_state next_fresh(struct ur_qp *qp)
 	}
 	if (r->rd_wqes && ur_sq_at(qp, r->cur)->flags & IBV_SEND_FENCE)
 		return UR_REQ_FENCE;
-	return in_flight(r) < r->window ? UR_REQ_START : UR_REQ_WINDOW;
+	return in_flight(r) < r->window.size ? UR_REQ_START : UR_REQ_WINDOW;
 }
 
 /*
@@ -52,7 +52,7 @@ static enum ur_req_state next_fresh(struct ur_qp *qp)
  */
 static bool must_follow(const struct ur_requester *r, uint32_t k)
 {
-	return r->one_hole && k && in_flight(r) && ur_psn_diff(r->next, r->max) < 0;
+	return r->reread.one_hole && k && in_flight(r) && ur_psn_diff(r->next, r->max) < 0;
 }
 
 static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe *w)
@@ -62,7 +62,7 @@ static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe 
 
 	if (r->rd_out >= r->max_rd || ur_unlikely(must_follow(r, k)))
 		return UR_REQ_RD_LIMIT;
-	return in_flight(r) + ur_rd_piece_end(w, k) - k <= r->window ? UR_REQ_READ : UR_REQ_WINDOW;
+	return in_flight(r) + ur_rd_piece_end(w, k) - k <= r->window.size ? UR_REQ_READ : UR_REQ_WINDOW;
 }
 
 static enum ur_req_state next_unusual(const struct ur_qp *qp)
@@ -71,9 +71,9 @@ static enum ur_req_state next_unusual(const struct ur_qp *qp)
 		return UR_REQ_RNR_WAIT;
 	if (qp->cc.blocked)
 		return UR_REQ_PACED;
-	if (qp->req.probe)
+	if (qp->req.probe.what)
 		return UR_REQ_PROBE;
-	return qp->req.reread ? UR_REQ_REREAD : UR_REQ_HALT;
+	return qp->req.reread.wanted ? UR_REQ_REREAD : UR_REQ_HALT;
 }
 
 enum ur_req_state ur_req_next(struct ur_qp *qp)
@@ -83,14 +83,14 @@ enum ur_req_state ur_req_next(struct ur_qp *qp)
 
 	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS && ur_qp_st(qp) != IBV_QPS_SQD))
 		return UR_REQ_DOWN;
-	if (ur_unlikely(r->rnr_wait | qp->cc.blocked | r->probe | r->reread | r->halt))
+	if (ur_unlikely(r->rnr_wait | qp->cc.blocked | r->probe.what | r->reread.wanted | r->halt))
 		return next_unusual(qp);
 	if (r->cur == r->fresh)
 		return next_fresh(qp);
 	w = ur_sq_at(qp, r->cur);
 	if (ur_swqe_in(w, UR_WRS_ANSWERED))
 		return next_read(qp, w);
-	return in_flight(r) < r->window ? UR_REQ_SEND : UR_REQ_WINDOW;
+	return in_flight(r) < r->window.size ? UR_REQ_SEND : UR_REQ_WINDOW;
 }
 
 static bool can_send(enum ur_req_state s)
@@ -132,8 +132,8 @@ void ur_req_rewind(struct ur_qp *qp)
 	r->rd_out = 0;
 	r->since_ack = 0;
 	r->halt = IBV_WC_SUCCESS;
-	r->rtt_at = 0;
-	r->probe = UR_PROBE_NONE;
+	r->rtt.at = 0;
+	r->probe.what = UR_PROBE_NONE;
 	ur_reread_forget(r);
 }
 
@@ -172,7 +172,7 @@ enum ibv_wc_status ur_req_start(struct ur_qp *qp)
 		if (w->opcode != IBV_WR_ATOMIC_WRITE && ur_sge_check(qp, w->sge, w->nsge, IBV_ACCESS_LOCAL_WRITE))
 			return IBV_WC_LOC_PROT_ERR;
 		r->rd_wqes++;
-		w->rd_shift = ur_window_rd_shift(r->window);
+		w->rd_shift = ur_window_rd_shift(r->window.size);
 	} else if (ur_unlikely(ur_swqe_in(w, UR_WRS_LOCAL))) {
 		return ur_local_start(qp, w);
 	}
@@ -287,7 +287,7 @@ __attribute__((always_inline)) static inline enum ibv_wc_status build_data(struc
 	uint8_t opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
 	/* At a low rate the next packet, and with it the next chance to ask, may be longer away than the ACK timer runs. */
-	bool ackreq = (last || r->since_ack + 1 >= r->ack_every || ur_unlikely(qp->cc.rate.active)) && qp->service != UR_UC;
+	bool ackreq = (last || r->since_ack + 1 >= r->window.ack_every || ur_unlikely(qp->cc.rate.active)) && qp->service != UR_UC;
 	enum ibv_wc_status st;
 
 	p->bth.opcode = opcode;
@@ -321,7 +321,7 @@ static bool build_probe(struct ur_qp *qp, struct ur_pkt *p)
 	if (!ur_probe_target(qp, &index, &psn))
 		return false;
 	go_to(qp, index, psn);
-	r->since_ack = r->ack_every; /* it asks for an acknowledgement */
+	r->since_ack = r->window.ack_every; /* it asks for an acknowledgement */
 	w = ur_sq_at(qp, index);
 	if (ur_swqe_is_read(w)) {
 		build_read(qp, w, p);
@@ -390,7 +390,7 @@ static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
 		return;
 	if (was_idle) {
 		r->deadline = now + r->timeout;
-		r->probes = 0;
+		r->probe.times = 0;
 	}
 	when = ur_comp_expiry(qp);
 	if (ur_likely(qp->timer.when <= when))
@@ -407,10 +407,10 @@ static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
  */
 static void start_clock(struct ur_requester *r, const struct ur_pkt *p, ur_time now)
 {
-	if (r->rtt_at || !p->bth.ackreq || ur_psn_diff(p->bth.psn, r->resent) < 0)
+	if (r->rtt.at || !p->bth.ackreq || ur_psn_diff(p->bth.psn, r->rtt.resent) < 0)
 		return;
-	r->rtt_psn = p->bth.psn;
-	r->rtt_at = now;
+	r->rtt.psn = p->bth.psn;
+	r->rtt.at = now;
 }
 
 unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more)

@@ -38,19 +38,19 @@ static void clear(uint64_t *map, uint32_t psn)
 
 void ur_reread_forget(struct ur_requester *r)
 {
-	if (ur_psn_diff(r->hi, r->una) > 0) {
-		memset(r->ahead, 0, sizeof(r->ahead));
-		memset(r->asked, 0, sizeof(r->asked));
-		memset(r->asked_before, 0, sizeof(r->asked_before));
+	if (ur_psn_diff(r->reread.hi, r->una) > 0) {
+		memset(r->reread.ahead, 0, sizeof(r->reread.ahead));
+		memset(r->reread.asked, 0, sizeof(r->reread.asked));
+		memset(r->reread.asked_before, 0, sizeof(r->reread.asked_before));
 	}
-	r->hi = r->scan = r->una;
-	r->reread = false;
+	r->reread.hi = r->reread.scan = r->una;
+	r->reread.wanted = false;
 }
 
 /* Holes are looked for before this many PSNs from `una` on: what comes later is not known, not noted, or about to be sent anyway. */
 static uint32_t reach(const struct ur_requester *r)
 {
-	int32_t hi = ur_psn_diff(r->hi, r->una), next = ur_psn_diff(r->next, r->una);
+	int32_t hi = ur_psn_diff(r->reread.hi, r->una), next = ur_psn_diff(r->next, r->una);
 	int32_t n = hi < next ? hi : next;
 
 	return n < 0 ? 0 : ur_min_u32((uint32_t)n, UR_AHEAD);
@@ -58,15 +58,15 @@ static uint32_t reach(const struct ur_requester *r)
 
 static bool missing(const struct ur_requester *r, uint32_t psn)
 {
-	return !bit(r->ahead, psn) && !bit(r->asked_before, psn);
+	return !bit(r->reread.ahead, psn) && !bit(r->reread.asked_before, psn);
 }
 
 /* The first hole from `scan` on, which moves there, or to where there are none any more: NULL. */
 static const struct ur_swqe *find_hole(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
-	uint32_t end = r->one_hole ? ur_min_u32(1, reach(r)) : reach(r);
-	int32_t from = ur_psn_diff(r->scan, r->una);
+	uint32_t end = r->reread.one_hole ? ur_min_u32(1, reach(r)) : reach(r);
+	int32_t from = ur_psn_diff(r->reread.scan, r->una);
 	uint32_t at = from < 0 ? 0 : (uint32_t)from;
 
 	for (uint32_t i = r->head; i != r->fresh && at < end; i++) {
@@ -78,49 +78,49 @@ static const struct ur_swqe *find_hole(struct ur_qp *qp)
 		for (; ur_swqe_is_read(w) && k < w->npkts && at < end; k++, at++) {
 			if (!missing(r, ur_psn_add(r->una, at)))
 				continue;
-			r->scan = ur_psn_add(r->una, at);
+			r->reread.scan = ur_psn_add(r->una, at);
 			return w;
 		}
 		at += k < w->npkts && !ur_swqe_is_read(w) ? w->npkts - k : 0;
 	}
 	if (from < (int32_t)end)
-		r->scan = ur_psn_add(r->una, end);
+		r->reread.scan = ur_psn_add(r->una, end);
 	return NULL;
 }
 
 /* Starts at the oldest hole again. */
 static void new_round(struct ur_requester *r, ur_time now)
 {
-	r->scan = r->una;
-	r->round_at = now;
-	memcpy(r->asked_before, r->asked, sizeof(r->asked));
-	memset(r->asked, 0, sizeof(r->asked));
+	r->reread.scan = r->una;
+	r->reread.round_at = now;
+	memcpy(r->reread.asked_before, r->reread.asked, sizeof(r->reread.asked));
+	memset(r->reread.asked, 0, sizeof(r->reread.asked));
 }
 
 static ur_time age(const struct ur_requester *r)
 {
-	ur_time t = r->srtt ? r->srtt + r->srtt / 2 : r->timeout / 4;
+	ur_time t = r->rtt.mean ? r->rtt.mean + r->rtt.mean / 2 : r->timeout / 4;
 
 	return t < AGE_MIN ? AGE_MIN : t;
 }
 
-enum ur_reread ur_reread_known(struct ur_qp *qp, uint32_t upto, ur_time now)
+enum ur_reread_found ur_reread_known(struct ur_qp *qp, uint32_t upto, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	bool first = ur_psn_diff(r->scan, r->una) <= 0;
+	bool first = ur_psn_diff(r->reread.scan, r->una) <= 0;
 
-	if (ur_psn_diff(r->hi, r->una) <= 0)
-		r->hi = r->una;
-	if (ur_psn_diff(upto, r->hi) > 0)
-		r->hi = upto;
+	if (ur_psn_diff(r->reread.hi, r->una) <= 0)
+		r->reread.hi = r->una;
+	if (ur_psn_diff(upto, r->reread.hi) > 0)
+		r->reread.hi = upto;
 	if (first)
 		new_round(r, now);
-	else if (now - r->round_at >= age(r))
+	else if (now - r->reread.round_at >= age(r))
 		new_round(r, now);
-	if (r->reread || !find_hole(qp))
+	if (r->reread.wanted || !find_hole(qp))
 		return UR_REREAD_NOTHING;
-	r->rtt_at = 0; /* what is measured now is a repair */
-	r->reread = true;
+	r->rtt.at = 0; /* what is measured now is a repair */
+	r->reread.wanted = true;
 	return first ? UR_REREAD_FIRST : UR_REREAD_MORE;
 }
 
@@ -131,39 +131,39 @@ bool ur_reread_again(struct ur_qp *qp, ur_time now)
 	if (!reach(r))
 		return false;
 	new_round(r, now);
-	memset(r->asked_before, 0, sizeof(r->asked_before));
-	r->reread = find_hole(qp) != NULL;
+	memset(r->reread.asked_before, 0, sizeof(r->reread.asked_before));
+	r->reread.wanted = find_hole(qp) != NULL;
 	ur_req_schedule(qp);
-	return r->reread;
+	return r->reread.wanted;
 }
 
 void ur_reread_split(struct ur_requester *r, uint32_t upto)
 {
-	if (ur_psn_diff(upto, r->split) > 0 || ur_psn_diff(r->split, r->una) < 0)
-		r->split = upto;
+	if (ur_psn_diff(upto, r->reread.split) > 0 || ur_psn_diff(r->reread.split, r->una) < 0)
+		r->reread.split = upto;
 }
 
 bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p)
 {
 	struct ur_requester *r = &qp->req;
 	const struct ur_swqe *w = find_hole(qp);
-	uint32_t k, end, psn = r->scan, left, n = 0;
+	uint32_t k, end, psn = r->reread.scan, left, n = 0;
 
-	r->reread = false;
+	r->reread.wanted = false;
 	if (!w)
 		return false;
 	k = (psn - w->psn) & UR_PSN_MASK;
 	end = ur_rd_piece_end(w, k); /* a duplicate lies within one request */
 	left = reach(r) - ((psn - r->una) & UR_PSN_MASK);
-	for (; n < left && k + n < end && missing(r, r->scan); n++) {
-		set(r->asked, r->scan);
-		r->scan = ur_psn_add(r->scan, 1);
+	for (; n < left && k + n < end && missing(r, r->reread.scan); n++) {
+		set(r->reread.asked, r->reread.scan);
+		r->reread.scan = ur_psn_add(r->reread.scan, 1);
 	}
-	ur_reread_split(r, r->scan);
+	ur_reread_split(r, r->reread.scan);
 	ur_req_put_read(qp, w, psn, n, p);
 	UR_TRACE(qp->tp->trace, REREAD, qp->qpn, psn, n);
 	ur_qp_count(qp, UR_C_RETRANSMIT);
-	r->reread = find_hole(qp) != NULL;
+	r->reread.wanted = find_hole(qp) != NULL;
 	return true;
 }
 
@@ -174,12 +174,12 @@ bool ur_reread_take(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_p
 	uint32_t len = k + 1 == w->npkts ? w->length - (k << qp->mtu_shift) : qp->mtu;
 	struct ur_sge_pos pos;
 
-	if (((psn - r->una) & UR_PSN_MASK) >= UR_AHEAD || bit(r->ahead, psn) || p->payload_len != len)
+	if (((psn - r->una) & UR_PSN_MASK) >= UR_AHEAD || bit(r->reread.ahead, psn) || p->payload_len != len)
 		return false;
 	pos = ur_sge_seek(w->sge, w->nsge, (uint64_t)k << qp->mtu_shift);
 	if (ur_sge_scatter(qp, w->sge, w->nsge, &pos, p->data + p->payload_off, p->payload_len))
 		return false; /* it fails when its turn comes */
-	set(r->ahead, psn);
+	set(r->reread.ahead, psn);
 	return true;
 }
 
@@ -187,16 +187,16 @@ void ur_reread_collect(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 
-	while (r->head != r->fresh && ur_psn_diff(r->hi, r->una) > 0) {
+	while (r->head != r->fresh && ur_psn_diff(r->reread.hi, r->una) > 0) {
 		const struct ur_swqe *w = ur_sq_at(qp, r->head);
 		uint32_t end = ur_psn_add(w->psn, w->npkts), k;
 
 		if (ur_swqe_in(w, UR_WRS_ATOMIC)) {
 			break; /* its answer is not kept when it comes early */
 		} else if (!ur_swqe_is_read(w)) {
-			r->una = ur_psn_diff(r->hi, end) < 0 ? r->hi : end;
-		} else if (bit(r->ahead, r->una)) {
-			clear(r->ahead, r->una);
+			r->una = ur_psn_diff(r->reread.hi, end) < 0 ? r->reread.hi : end;
+		} else if (bit(r->reread.ahead, r->una)) {
+			clear(r->reread.ahead, r->una);
 			k = (r->una - w->psn) & UR_PSN_MASK;
 			r->una = ur_psn_add(r->una, 1);
 			r->reseek = true;
@@ -211,8 +211,8 @@ void ur_reread_collect(struct ur_qp *qp)
 		if (ur_unlikely(r->locals))
 			ur_local_done(qp);
 	}
-	if (ur_psn_diff(r->hi, r->una) <= 0) {
-		memset(r->asked, 0, sizeof(r->asked));
-		memset(r->asked_before, 0, sizeof(r->asked_before));
+	if (ur_psn_diff(r->reread.hi, r->una) <= 0) {
+		memset(r->reread.asked, 0, sizeof(r->reread.asked));
+		memset(r->reread.asked_before, 0, sizeof(r->reread.asked_before));
 	}
 }

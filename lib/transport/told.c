@@ -29,7 +29,7 @@ static bool has_sent(const struct ur_qp *qp, const struct ur_bth *b)
 
 static ur_time soon(const struct ur_requester *r, ur_time now)
 {
-	ur_time rtts = WAIT_RTTS * (ur_time)r->srtt;
+	ur_time rtts = WAIT_RTTS * (ur_time)r->rtt.mean;
 
 	return now + (rtts > WAIT ? rtts : WAIT);
 }

@@ -13,7 +13,8 @@
  *   sge.c        from and to scatter/gather lists
  *   requester.c  builds request packets; completer.c handles what comes back for them
  *   atomic.c     requests that are one packet and whose answer carries the result: atomics, ATOMIC WRITE
- *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue; reread.c repairs READs
+ *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue; reread.c repairs READs:
+ *                each with a header of its own
  *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses; resp_atomic.c executes what atomic.c
  *                sends, and FLUSH
  *   uc.c         unreliable connections, as far as they differ: nobody answers
@@ -34,8 +35,7 @@
 #include "wire/frame.h"
 
 #define UR_TX_SWAP 4        /* requests up to this many go ahead of as many acknowledgements in a burst */
-#define UR_TX_STASH 32  /* packet buffers fetched at a time */
-#define UR_ACK_EVERY 64              /* ask for an acknowledgement at least this often */
+#define UR_TX_STASH 32      /* packet buffers fetched at a time */
 #define UR_COPY_MAX 256              /* payloads up to this size are copied behind the headers instead of being referred to */
 
 #define UR_QPN_LOW_BITS 16 /* of a QPN, or the number of an SRQ, below the slot */
@@ -401,23 +401,12 @@ void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 void ur_comp_timer(struct ur_timer *t, ur_time now);
 /* When the timer has something to do next, as things stand. */
 ur_time ur_comp_expiry(const struct ur_qp *qp);
+/* The MTU is known: a new window. */
+void ur_req_open_window(struct ur_qp *qp);
 /* Requests that wait for a path count against the retry counter as unanswered ones do. */
 void ur_comp_watch_path(struct ur_qp *qp, ur_time now);
 /* The wait that an RNR NAK's timer field stands for, in ns (IBTA volume 1, table 46). */
 ur_time ur_rnr_time(unsigned code);
-
-/* --- window.c --- */
-
-/* The MTU is known: a new window. */
-void ur_window_init(struct ur_qp *qp);
-/* Something was acknowledged while the window is below its maximum. */
-void ur_window_grow(struct ur_requester *r);
-/* The ACK timer expired; a packet was lost. Follow with ur_req_rewind: READs are asked for in other pieces from now on. */
-void ur_window_halve(struct ur_qp *qp);
-void ur_window_shed(struct ur_qp *qp);
-/* For rd_shift of a READ that is started. */
-uint8_t ur_window_rd_shift(uint32_t window);
-void ur_rtt_sample(struct ur_requester *r, ur_time rtt);
 
 /* --- told.c --- */
 
@@ -425,38 +414,6 @@ void ur_rtt_sample(struct ur_requester *r, ur_time rtt);
 void ur_told_timer(struct ur_qp *qp, ur_time now);
 /* And at the end of it: arms the timer for the next one. */
 void ur_told_again(struct ur_qp *qp, ur_time now);
-
-/* --- probe.c --- */
-
-enum ur_probe { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST };
-
-/* When a probe is due, unless there is progress. */
-ur_time ur_probe_due(const struct ur_requester *r);
-void ur_probe(struct ur_qp *qp, ur_time now);
-/* There is progress after a probe. */
-void ur_probe_answered(struct ur_qp *qp);
-/* The packet that req.probe stands for, and on to the next one. False for none. */
-bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn);
-
-/* --- reread.c --- */
-
-/* FIRST: the oldest READ response is lost and had not been asked for; MORE: others are. */
-enum ur_reread { UR_REREAD_NOTHING, UR_REREAD_FIRST, UR_REREAD_MORE };
-
-/* All before `upto` has been executed, and the READ response `una` is not here. */
-enum ur_reread ur_reread_known(struct ur_qp *qp, uint32_t upto, ur_time now);
-/* Asks for all holes once more. False when there are none. */
-bool ur_reread_again(struct ur_qp *qp, ur_time now);
-/* A request for the next hole. False when there is none. */
-bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p);
-/* READs before `upto` are asked for in other pieces as well: their responses may begin and end messages anywhere. */
-void ur_reread_split(struct ur_requester *r, uint32_t upto);
-/* Keeps a response beyond a hole. False when it cannot or need not be kept. */
-bool ur_reread_take(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p);
-/* Completes what is there behind `una`, which was a hole. */
-void ur_reread_collect(struct ur_qp *qp);
-/* All is sent again from `una` on. */
-void ur_reread_forget(struct ur_requester *r);
 
 /* --- congest.c --- */
 

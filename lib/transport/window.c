@@ -10,12 +10,14 @@
  * packets that wait for their acknowledgement hold no buffer, they are built anew. What READs ask for is bounded by the window as well, and
  * comes in pieces of half of it.
  */
-#include "transport/tp_priv.h"
+#include "base/psn.h"
+#include "transport/window.h"
 
-#define WINDOW_LOW 256u /* of the default: where a QP begins, and what small MTUs get at least */
+#define WINDOW_LOW 256u   /* of the default: where a QP begins, and what small MTUs get at least */
 #define WINDOW_HIGH 1280u /* packets of 1 KiB: those 1.25 MB, and less than the 1536 frames that the ring of a packet socket has */
-#define WINDOW_FLOOR 8u /* as far as expiries of the timer bring it down */
-#define SHED_FLOOR 32u  /* as far as lost packets do */
+#define WINDOW_FLOOR 8u   /* as far as expiries of the timer bring it down */
+#define SHED_FLOOR 32u    /* as far as lost packets do */
+#define ACK_EVERY 64      /* packets at most between those that ask for an acknowledgement */
 #define RTT_MAX (1000 * UR_NS_PER_MS)
 
 uint8_t ur_window_rd_shift(uint32_t window)
@@ -23,93 +25,74 @@ uint8_t ur_window_rd_shift(uint32_t window)
 	return window < 2 ? 0 : (uint8_t)(30 - __builtin_clz(window)); /* the power of two that is at most half of it */
 }
 
-static void set_window(struct ur_requester *r, uint32_t window)
+static void set(struct ur_window *w, uint32_t size, uint32_t una)
 {
-	struct ur_qp *qp = ur_container_of(r, struct ur_qp, req);
-
-	r->window = window;
-	r->ack_every = ur_min_u32(UR_ACK_EVERY, window < 4 ? 1 : window / 4);
-	r->grow_from = r->una;
-	UR_TRACE(qp->tp->trace, WINDOW, qp->qpn, window);
+	w->size = size;
+	w->ack_every = ur_min_u32(ACK_EVERY, size < 4 ? 1 : size / 4);
+	w->grow_from = una;
 }
 
-void ur_window_init(struct ur_qp *qp)
+void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una)
 {
-	struct ur_requester *r = &qp->req;
-	uint32_t fit = qp->tp->window_bytes >> qp->mtu_shift;
-
-	if (qp->tp->c.window) {
-		r->window_max = qp->tp->c.window;
-		set_window(r, r->window_max);
-	} else {
-		r->window_max = fit < SHED_FLOOR ? SHED_FLOOR : ur_min_u32(fit, WINDOW_HIGH);
-		set_window(r, ur_min_u32(WINDOW_LOW, r->window_max));
-	}
+	w->max = fixed ? fixed : fit < SHED_FLOOR ? SHED_FLOOR : ur_min_u32(fit, WINDOW_HIGH);
+	set(w, fixed ? fixed : ur_min_u32(WINDOW_LOW, w->max), una);
 }
 
-void ur_window_grow(struct ur_requester *r)
+bool ur_window_grow(struct ur_window *w, bool slow, uint32_t una)
 {
-	if (((r->una - r->grow_from) & UR_PSN_MASK) < r->window)
-		return;
-	if (r->timeout && r->srtt > r->timeout / 4)
-		r->grow_from = r->una;
+	if (((una - w->grow_from) & UR_PSN_MASK) < w->size)
+		return false;
+	if (slow)
+		w->grow_from = una;
 	else
-		set_window(r, ur_min_u32(r->window_max, r->window + (r->window + 7) / 8));
+		set(w, ur_min_u32(w->max, w->size + (w->size + 7) / 8), una);
+	return !slow;
 }
 
-static void reduce(struct ur_qp *qp, uint32_t window)
+static bool reduce(struct ur_window *w, uint32_t size, uint32_t una)
 {
-	struct ur_requester *r = &qp->req;
-	uint8_t shift;
-
-	if (window >= r->window)
-		return;
-	set_window(r, window);
-	shift = ur_window_rd_shift(window);
-	for (uint32_t i = r->head; i != r->fresh; i++) {
-		struct ur_swqe *w = ur_sq_at(qp, i);
-
-		if (w->rd_shift > shift)
-			w->rd_shift = shift;
-	}
-	r->split = r->max; /* responses of other pieces are still on their way */
+	if (size >= w->size)
+		return false;
+	set(w, size, una);
+	return true;
 }
 
-void ur_window_halve(struct ur_qp *qp)
+bool ur_window_halve(struct ur_window *w, uint32_t una)
 {
-	uint32_t half = qp->req.window / 2;
+	uint32_t half = w->size / 2;
 
-	reduce(qp, half < WINDOW_FLOOR ? WINDOW_FLOOR : half);
+	return reduce(w, half < WINDOW_FLOOR ? WINDOW_FLOOR : half, una);
 }
 
-void ur_window_shed(struct ur_qp *qp)
+bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, uint32_t una)
 {
-	struct ur_requester *r = &qp->req;
-	uint32_t room = 2 * r->rtt_min, window;
+	uint32_t room = 2 * t->least, size;
+	bool smaller;
 
-	if (!r->srtt || r->srtt <= room || qp->tp->c.plain_recovery)
-		return;
-	window = (uint32_t)((uint64_t)r->window * room / r->srtt);
-	reduce(qp, window < SHED_FLOOR ? SHED_FLOOR : window);
-	r->srtt = room; /* as far as it can be known before the next sample */
-	r->rttvar = ur_min_u32(r->rttvar, r->rtt_min);
+	if (!t->mean || t->mean <= room)
+		return false;
+	size = (uint32_t)((uint64_t)w->size * room / t->mean);
+	smaller = reduce(w, size < SHED_FLOOR ? SHED_FLOOR : size, una);
+	t->mean = room; /* as far as it can be known before the next sample */
+	t->var = ur_min_u32(t->var, t->least);
+	return smaller;
 }
 
 /* As TCP does (RFC 6298), in ns. */
-void ur_rtt_sample(struct ur_requester *r, ur_time rtt)
+void ur_rtt_sample(struct ur_rtt *t, ur_time sample)
 {
-	uint32_t s = (uint32_t)ur_min_time(rtt ? rtt : 1, RTT_MAX), off;
+	uint32_t s = (uint32_t)ur_min_time(sample ? sample : 1, RTT_MAX), off;
 
-	if (!r->rtt_min || s < r->rtt_min)
-		r->rtt_min = s;
-	if (!r->srtt) {
-		r->srtt = s;
-		r->rttvar = s / 2;
+	if (!t->least || s < t->least)
+		t->least = s;
+	if (!t->mean) {
+		t->mean = s;
+		t->var = s / 2;
 		return;
 	}
-	off = s > r->srtt ? s - r->srtt : r->srtt - s;
-	r->rttvar += (off >> 2) - (r->rttvar >> 2);
-	r->srtt += (s >> 3) - (r->srtt >> 3);
-	if (!r->srtt)
-		r->srtt = 1;
+	off = s > t->mean ? s - t->mean : t->mean - s;
+	t->var += (off >> 2) - (t->var >> 2);
+	t->mean += (s >> 3) - (t->mean >> 3);
+	if (!t->mean)
+		t->mean = 1;
 }

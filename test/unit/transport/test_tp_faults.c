@@ -35,8 +35,8 @@ static void open_warm(struct th *h, const struct th_opt *o, struct loss *losses)
 	th_post(h, 0, IBV_WR_RDMA_WRITE, 0, 0, 8, 0, IBV_SEND_SIGNALED);
 	th_pump(h);
 	th_expect_wc(h->n[0].scq, 0, IBV_WC_SUCCESS);
-	CU_ASSERT_TRUE(h->n[0].qp->req.srtt > 0);
-	h->n[0].qp->req.loss_at = h->now;
+	CU_ASSERT_TRUE(h->n[0].qp->req.rtt.mean > 0);
+	h->n[0].qp->req.probe.loss_at = h->now;
 	h->lose = lose_psn;
 	h->arg = losses;
 }
@@ -85,7 +85,7 @@ static void fault__first_loss_of_a_calm_path(void)
 
 	o.timeout = 17;
 	open_warm(&h, &o, l);
-	h.n[0].qp->req.loss_at = 0;
+	h.n[0].qp->req.probe.loss_at = 0;
 	begin = h.now;
 	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, IBV_SEND_SIGNALED);
 	th_run(&h, 9 * UR_NS_PER_MS);
@@ -270,7 +270,7 @@ static void fault__needless_retransmission(void)
 	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 10 * 1024, 0, IBV_SEND_SIGNALED);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 10);
 	th_sleep(&h, 2 * UR_NS_PER_MS);
-	h.n[0].qp->req.window = 2;
+	h.n[0].qp->req.window.size = 2;
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
 	th_post(&h, 0, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, IBV_SEND_SIGNALED);
 	th_expect_quiet(&h, 0);
@@ -498,15 +498,15 @@ static void fault__window_too_large_for_the_timer(void)
 
 	o.retry_cnt = 7;
 	th_open(&h, &o);
-	start = h.n[0].qp->req.window;
+	start = h.n[0].qp->req.window.size;
 	CU_ASSERT_EQUAL(start, 256);
-	CU_ASSERT_EQUAL(h.n[0].qp->req.window_max, 1280);
+	CU_ASSERT_EQUAL(h.n[0].qp->req.window.max, 1280);
 	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 1000 * 1024, 0, IBV_SEND_SIGNALED);
 	th_post(&h, 0, IBV_WR_RDMA_READ, 2, 0, 500 * 1024, 500 * 1024, IBV_SEND_SIGNALED);
 	for (unsigned i = 1; i <= 6; i++) {
 		CU_ASSERT_EQUAL(th_drain(&h, 0), start >> (i - 1));
 		th_sleep(&h, TIMEOUT + 5000);
-		CU_ASSERT_EQUAL(h.n[0].qp->req.window, i < 6 ? start >> i : 8);
+		CU_ASSERT_EQUAL(h.n[0].qp->req.window.size, i < 6 ? start >> i : 8);
 	}
 	for (unsigned i = 0; i < 10; i++) {
 		th_post(&h, 0, IBV_WR_RDMA_READ, 3 + i, 0, 1000 * 1024, 0, IBV_SEND_SIGNALED);
@@ -514,7 +514,7 @@ static void fault__window_too_large_for_the_timer(void)
 	}
 	for (uint64_t i = 1; i < 13; i++)
 		th_expect_wc(h.n[0].scq, i, IBV_WC_SUCCESS);
-	CU_ASSERT_TRUE(h.n[0].qp->req.window > 2 * start);
+	CU_ASSERT_TRUE(h.n[0].qp->req.window.size > 2 * start);
 	CU_ASSERT_EQUAL(memcmp(h.n[0].mem, h.n[1].mem, 1000 * 1024), 0);
 	th_close(&h);
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Probes: packets that are sent once more because an acknowledgement is overdue. */
+#ifndef UR_PROBE_H
+#define UR_PROBE_H
+
+#include "transport/window.h"
+
+struct ur_qp;
+
+enum ur_probe_what { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST };
+
+struct ur_probe {
+	uint8_t what;    /* enum ur_probe_what: the packet to send once more */
+	uint8_t times;   /* that one was due since the last progress */
+	bool sent;       /* and one was */
+	ur_time loss_at; /* when a loss was last noticed; 0: never */
+};
+
+/* When a probe is due, unless there is progress. The ACK timer has run since `since`, for at most `timeout` (0: there is none). */
+ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout);
+/* It is due now. */
+void ur_probe(struct ur_qp *qp, ur_time now);
+/* There is progress after a probe. */
+void ur_probe_answered(struct ur_qp *qp);
+/* The packet that is to be sent once more, and on to the next one. False for none. */
+bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lost READ responses: which are missing, which came early, which were asked for again. */
+#ifndef UR_REREAD_H
+#define UR_REREAD_H
+
+#include "base/base.h"
+
+#define UR_AHEAD 2048 /* READ responses this far behind a lost one are kept; a multiple of 64 */
+
+struct ur_pkt;
+struct ur_qp;
+struct ur_requester;
+struct ur_swqe;
+
+struct ur_reread {
+	bool one_hole;            /* the peer repeats only upwards: nothing is asked for before what is missing first has come */
+	bool wanted;              /* there are holes to ask for */
+	uint32_t hi, scan, split; /* before `split` READ responses may begin and end a message anywhere */
+	ur_time round_at;
+	uint64_t ahead[UR_AHEAD / 64], asked[UR_AHEAD / 64], asked_before[UR_AHEAD / 64];
+};
+
+/* FIRST: the oldest READ response is lost and had not been asked for; MORE: others are. */
+enum ur_reread_found { UR_REREAD_NOTHING, UR_REREAD_FIRST, UR_REREAD_MORE };
+
+/* All before `upto` has been executed, and the READ response `una` is not here. */
+enum ur_reread_found ur_reread_known(struct ur_qp *qp, uint32_t upto, ur_time now);
+/* Asks for all holes once more. False when there are none. */
+bool ur_reread_again(struct ur_qp *qp, ur_time now);
+/* A request for the next hole. False when there is none. */
+bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p);
+/* READs before `upto` are asked for in other pieces as well: their responses may begin and end messages anywhere. */
+void ur_reread_split(struct ur_requester *r, uint32_t upto);
+/* Keeps a response beyond a hole. False when it cannot or need not be kept. */
+bool ur_reread_take(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p);
+/* Completes what is there behind `una`, which was a hole. */
+void ur_reread_collect(struct ur_qp *qp);
+/* All is sent again from `una` on. */
+void ur_reread_forget(struct ur_requester *r);
+
+#endif

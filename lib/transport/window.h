@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How much a QP may have unacknowledged, and what it knows of the round trip. It knows no QP: test/unit/transport/test_window.c. */
+#ifndef UR_WINDOW_H
+#define UR_WINDOW_H
+
+#include "base/base.h"
+
+struct ur_rtt {                    /* ns */
+	uint32_t mean, var, least; /* of the samples; 0: there is none yet */
+	uint32_t psn;              /* the packet that is timed, since `at`; 0: none is */
+	ur_time at;
+	uint32_t resent; /* a PSN before it may have been sent more than once: an acknowledgement of it times nothing */
+};
+
+struct ur_window { /* packets */
+	uint32_t size, max;
+	uint32_t ack_every; /* an acknowledgement is asked for at least this often */
+	uint32_t grow_from; /* the oldest unacknowledged PSN when it last changed, or could have */
+};
+
+void ur_rtt_sample(struct ur_rtt *t, ur_time sample);
+
+/* A new one: of `fixed` packets for good, or (0) as `fit`, the packets that the path may hold, lets it begin. `una` as below. */
+void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una);
+/*
+ * True when the window is another than before; `una` is the oldest unacknowledged PSN.
+ * grow: something was acknowledged while it is below its maximum; `slow`: a round trip takes a large part of the ACK timer.
+ */
+bool ur_window_grow(struct ur_window *w, bool slow, uint32_t una);
+/* The ACK timer expired. */
+bool ur_window_halve(struct ur_window *w, uint32_t una);
+/* A packet was lost. */
+bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, uint32_t una);
+/* Into how large pieces READs are cut: the log2 of their packets. */
+uint8_t ur_window_rd_shift(uint32_t window);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When a probe is due, without a QP; what one brings about: tp_faults, tp_loss. */
+#include <CUnit/CUnit.h>
+
+#include "transport/probe.h"
+
+void ur_suite_probe(void);
+
+#define SINCE (100 * UR_NS_PER_S)
+#define TIMEOUT (500 * UR_NS_PER_MS)
+
+static const struct ur_rtt rtt = {.mean = 20 * UR_NS_PER_MS, .var = UR_NS_PER_MS, .least = UR_NS_PER_MS};
+
+static void due__never(void)
+{
+	struct ur_probe p = {0};
+	struct ur_rtt none = {0};
+
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &none, SINCE, TIMEOUT), UR_TIME_NEVER); /* nothing is measured yet */
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, 0), UR_TIME_NEVER);        /* no ACK timer, no probe */
+	p.times = 21;
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT), UR_TIME_NEVER);
+}
+
+/* Two round trips and four deviations, and twice as long each time. */
+static void due__doubles(void)
+{
+	struct ur_probe p = {0};
+
+	for (; p.times <= 20; p.times++)
+		CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT), SINCE + (44 * UR_NS_PER_MS << p.times));
+}
+
+/* Where round trips are short a peer that is only busy is not asked for 10 ms; after a loss of the last second, for 50 us. */
+static void due__floors(void)
+{
+	static const struct ur_rtt fast = {.mean = 10 * UR_NS_PER_US, .var = UR_NS_PER_US, .least = UR_NS_PER_US};
+	struct ur_probe p = {0};
+
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT), SINCE + 10 * UR_NS_PER_MS);
+	p.loss_at = SINCE - UR_NS_PER_S + 1;
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT), SINCE + 50 * UR_NS_PER_US);
+	p.loss_at = SINCE - UR_NS_PER_S;
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT), SINCE + 10 * UR_NS_PER_MS);
+}
+
+void ur_suite_probe(void)
+{
+	CU_pSuite s = CU_add_suite("probe", NULL, NULL);
+
+	CU_ADD_TEST(s, due__never);
+	CU_ADD_TEST(s, due__doubles);
+	CU_ADD_TEST(s, due__floors);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The window and the round trip, without a QP. */
+#include <CUnit/CUnit.h>
+
+#include "base/psn.h"
+#include "transport/window.h"
+
+void ur_suite_window(void);
+
+static void open__by_what_fits(void)
+{
+	static const struct {
+		uint32_t fit, fixed, size, max, ack_every;
+	} t[] = {
+		{5000, 0, 256, 1280, 64},                                            /* large enough for any path */
+		{1000, 0, 256, 1000, 64}, {100, 0, 100, 100, 25}, {3, 0, 32, 32, 8}, /* a floor all the same */
+		{3, 512, 512, 512, 64},   {5000, 3, 3, 3, 1},     {0, 1, 1, 1, 1},   /* as a test or a setting wants it */
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_window w;
+
+		ur_window_open(&w, t[i].fit, t[i].fixed, 77);
+		CU_ASSERT_EQUAL(w.size, t[i].size);
+		CU_ASSERT_EQUAL(w.max, t[i].max);
+		CU_ASSERT_EQUAL(w.ack_every, t[i].ack_every);
+		CU_ASSERT_EQUAL(w.grow_from, 77);
+	}
+}
+
+/* Each whole window that is acknowledged brings an eighth, across the end of PSNs too, and never more than the maximum. */
+static void grow__with_each_window(void)
+{
+	uint32_t una = UR_PSN_MASK - 100, size = 256;
+	struct ur_window w;
+
+	ur_window_open(&w, 1000, 0, una);
+	while (w.size < w.max) {
+		una = ur_psn_add(una, size - 1);
+		CU_ASSERT_FALSE(ur_window_grow(&w, false, una));
+		una = ur_psn_add(una, 1);
+		CU_ASSERT_TRUE(ur_window_grow(&w, false, una));
+		size = ur_min_u32(1000, size + (size + 7) / 8);
+		CU_ASSERT_EQUAL(w.size, size);
+		CU_ASSERT_EQUAL(w.grow_from, una);
+	}
+	CU_ASSERT_EQUAL(w.size, 1000);
+}
+
+/* Not where a round trip takes long: the next window begins there. */
+static void grow__not_when_slow(void)
+{
+	struct ur_window w;
+
+	ur_window_open(&w, 1000, 0, 0);
+	CU_ASSERT_FALSE(ur_window_grow(&w, true, 256));
+	CU_ASSERT_EQUAL(w.size, 256);
+	CU_ASSERT_FALSE(ur_window_grow(&w, false, 256 + 255));
+	CU_ASSERT_TRUE(ur_window_grow(&w, false, 256 + 256));
+}
+
+static void halve__down_to_eight(void)
+{
+	struct ur_window w;
+
+	ur_window_open(&w, 1000, 0, 5);
+	for (uint32_t size = 128; size >= 8; size /= 2) {
+		CU_ASSERT_TRUE(ur_window_halve(&w, size));
+		CU_ASSERT_EQUAL(w.size, size);
+		CU_ASSERT_EQUAL(w.grow_from, size);
+	}
+	CU_ASSERT_FALSE(ur_window_halve(&w, 9));
+	CU_ASSERT_EQUAL(w.size, 8);
+	ur_window_open(&w, 0, 4, 5);
+	CU_ASSERT_FALSE(ur_window_halve(&w, 9)); /* smaller from the beginning */
+	CU_ASSERT_EQUAL(w.size, 4);
+}
+
+/* Down to twice what the path holds by the shortest round trip; the rest only waits in queues. */
+static void shed__what_waits_in_queues(void)
+{
+	struct ur_rtt none = {0}, t = {.mean = 1000, .var = 900, .least = 100}, calm = {.mean = 190, .var = 5, .least = 100};
+	struct ur_window w;
+
+	ur_window_open(&w, 1000, 0, 0);
+	CU_ASSERT_FALSE(ur_window_shed(&w, &none, 1));
+	CU_ASSERT_FALSE(ur_window_shed(&w, &calm, 1));
+	CU_ASSERT_EQUAL(w.size, 256);
+	CU_ASSERT_EQUAL(calm.mean, 190);
+	CU_ASSERT_TRUE(ur_window_shed(&w, &t, 1));
+	CU_ASSERT_EQUAL(w.size, 256 * 200 / 1000);
+	CU_ASSERT(t.mean == 200 && t.var == 100); /* else the next loss would take as much again */
+	CU_ASSERT_FALSE(ur_window_shed(&w, &t, 1));
+	t.mean = 1000000;
+	CU_ASSERT_TRUE(ur_window_shed(&w, &t, 1));
+	CU_ASSERT_EQUAL(w.size, 32);
+}
+
+static void rd_shift__half_a_window(void)
+{
+	static const uint8_t shift[] = {0, 0, 0, 0, 1, 1, 1, 1, 2};
+
+	for (uint32_t i = 0; i < ur_array_size(shift); i++)
+		CU_ASSERT_EQUAL(ur_window_rd_shift(i), shift[i]);
+	CU_ASSERT_EQUAL(ur_window_rd_shift(1280), 9);
+}
+
+/* RFC 6298, with the gains 1/8 and 1/4. */
+static void rtt__smooths(void)
+{
+	struct ur_rtt t = {0};
+
+	ur_rtt_sample(&t, 8000);
+	CU_ASSERT(t.mean == 8000 && t.var == 4000 && t.least == 8000);
+	ur_rtt_sample(&t, 16000);
+	CU_ASSERT(t.mean == 9000 && t.var == 5000 && t.least == 8000);
+	ur_rtt_sample(&t, 1000);
+	CU_ASSERT(t.mean == 8000 && t.var == 5750 && t.least == 1000);
+	for (int i = 0; i < 200; i++)
+		ur_rtt_sample(&t, 0);
+	CU_ASSERT(t.mean >= 1 && t.mean < 16 && t.least == 1); /* 0 would say: never measured */
+	ur_rtt_sample(&t, UR_TIME_NEVER - 1);
+	CU_ASSERT(t.mean <= 1000 * UR_NS_PER_MS);
+}
+
+void ur_suite_window(void)
+{
+	CU_pSuite s = CU_add_suite("window", NULL, NULL);
+
+	CU_ADD_TEST(s, open__by_what_fits);
+	CU_ADD_TEST(s, grow__with_each_window);
+	CU_ADD_TEST(s, grow__not_when_slow);
+	CU_ADD_TEST(s, halve__down_to_eight);
+	CU_ADD_TEST(s, shed__what_waits_in_queues);
+	CU_ADD_TEST(s, rd_shift__half_a_window);
+	CU_ADD_TEST(s, rtt__smooths);
+}
