@@ -268,8 +268,14 @@ static void nic_finish_rest(void *arg)
 static unsigned nic_finish(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
 	struct finish f = {.pkts = pkts, .n = n};
+	unsigned own = 0;
 
-	while (ur_unlikely(!ur_touch_call(nic_finish_rest, &f))) {
+	while (own < n && !pkts[own]->nseg) { /* nothing of the program's is in it */
+		ur_frame_finish(pkts[own], pkts[own]->bth.pad);
+		own++;
+	}
+	f.done = own;
+	while (f.done < f.n && ur_unlikely(!ur_touch_call(nic_finish_rest, &f))) {
 		struct ur_pkt **gone = &pkts[f.done];
 
 		ur_tp_unsendable(nic->tp, *gone);
