@@ -214,6 +214,11 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < sizeof(services) / sizeof(services[0]); i++) {
 		bool ok = listen_for(&services[i], (struct sockaddr *)&where, len);
 
+		if (!ok && (errno == EADDRINUSE || errno == EADDRNOTAVAIL)) {
+			fprintf(stderr, "uroce-responder: %s, port %lu cannot be had for %s: end the program that listens there, "
+					"or give an address of the device's\n", address, port, services[i].name);
+			return 1;
+		}
 		if (!ok)
 			fprintf(stderr, "uroce-responder: no %s: %s\n", services[i].name, strerror(errno));
 		served += ok;
