@@ -4,9 +4,9 @@
 # kernel TCP on the same cable (both sides polling) and UCX over TCP, and raw frames through DPDK's ports. Each round measures every cell of the table
 # once, so that what else the machine does falls on all of them alike; the table shows medians of the rounds.
 #
-# Sourced by tools/bench, which brings pair, memif, median_of and the variables, among them the arrays sizes and ports.
+# Sourced by tools/bench, which brings pair, memif, median_of and the variables, among them the arrays sizes, ports and depths,
+# and the word kinds.
 
-DEPTHS=(1 128)
 LAT_PROGRAMS=(ib_send_lat ib_write_lat)
 BW_PROGRAMS=(ib_write_bw ib_read_bw ib_send_bw)
 
@@ -93,22 +93,33 @@ cell() {
 }
 
 round() {
-	local port p s d
+	local s d
 	for s in "${sizes[@]}"; do
-		cell "lat.TCP.$s" tcp_lat "$s"
-		cell "lat.UCX.$s" ucx_lat "$s"
-		for p in "${LAT_PROGRAMS[@]}"; do
-			for port in "${ports[@]}"; do cell "lat.$port.$p.$s" perftest_lat "$port" "$p" "$s"; done
-		done
-		for d in "${DEPTHS[@]}"; do
-			cell "bw$d.TCP.$s" tcp_bw "$s" "$d"
-			cell "bw$d.UCX.$s" ucx_bw "$s" "$d"
-			for p in "${BW_PROGRAMS[@]}"; do
-				for port in "${ports[@]}"; do cell "bw$d.$port.$p.$s" perftest_bw "$port" "$p" "$s" "$d"; done
-			done
-		done
+		! wanted lat || lat_cells "$s"
+		! wanted bw || for d in "${depths[@]}"; do bw_cells "$s" "$d"; done
 	done
 	raw_round
+}
+
+# wanted KIND: lat or bw.
+wanted() { [[ $kinds == *,$1,* ]]; }
+
+lat_cells() { # SIZE
+	local port p
+	cell "lat.TCP.$1" tcp_lat "$1"
+	cell "lat.UCX.$1" ucx_lat "$1"
+	for p in "${LAT_PROGRAMS[@]}"; do
+		for port in "${ports[@]}"; do cell "lat.$port.$p.$1" perftest_lat "$port" "$p" "$1"; done
+	done
+}
+
+bw_cells() { # SIZE DEPTH
+	local port p
+	cell "bw$2.TCP.$1" tcp_bw "$1" "$2"
+	cell "bw$2.UCX.$1" ucx_bw "$1" "$2"
+	for p in "${BW_PROGRAMS[@]}"; do
+		for port in "${ports[@]}"; do cell "bw$2.$port.$p.$1" perftest_bw "$port" "$p" "$1" "$2"; done
+	done
 }
 
 # Frames through DPDK's own ports: what the ports themselves carry. As long as the path MTU, at most.
@@ -116,8 +127,8 @@ raw_round() {
 	local port s
 	for port in "${ports[@]}"; do
 		case $port in dpdk) set -- veth ;; memif) set -- memif ;; *) continue ;; esac
-		cell "lat.$port.raw.8" raw_lat "$1"
-		[ "$mtu" -ge 4200 ] || continue
+		! wanted lat || cell "lat.$port.raw.8" raw_lat "$1"
+		[ "$mtu" -ge 4200 ] && wanted bw || continue
 		for s in "${sizes[@]}"; do cell "bw128.$port.raw.$s" raw_bw "$1" "$s"; done
 	done
 }
@@ -162,6 +173,26 @@ block() {
 	done
 }
 
+# The medians as rows of $data, for 'tools/bench plot': MTU, lat or bw, queue depth, program, port (of kernel TCP and UCX none), size, median, rounds.
+keep() {
+	local file name kind depth port program size
+	[ -s "$data" ] || printf '# tools/bench perftest, medians: lat in us (half a round trip), bw in Gbit/s\n#mtu\tkind\tdepth\tprogram\tport\tsize\tmedian\trounds\n' >"$data"
+	for file in "$TMP"/lat.* "$TMP"/bw*; do
+		[ -s "$file" ] || continue
+		name=${file##*/}
+		kind=${name%%.*}
+		depth=${kind#bw}
+		[ "$kind" = lat ] && depth=1 || kind=bw
+		size=${name##*.}
+		name=${name#*.}
+		name=${name%.*}
+		program=${name#*.}
+		port=${name%%.*}
+		case $name in *.*) ;; *) port=- ;; esac
+		printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$kind" "$depth" "$program" "$port" "$size" "$(median_of "$file")" "$(wc -l <"$file")"
+	done | sort -t "$(printf '\t')" -k 1,1n -k 2,2 -k 3,3n -k 6,6n -k 5,5 -k 4,4 >>"$data"
+}
+
 # How busy the machine is without us, in percent of all its CPUs, over two seconds.
 busy() {
 	local a b
@@ -184,13 +215,17 @@ perftest_table() {
 		round
 	done
 	after=$(busy)
+	[ -z "$data" ] || keep "$mtu"
 	say
 	say "MTU $mtu, medians of $runs rounds; $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
 	say "load average before: $load, after: $(cut -d ' ' -f 1-3 /proc/loadavg); CPUs busy without us before: $before %, after: $after %"
 	say
-	line "latency, us (half a round trip)" "${sizes[@]}"
-	block lat "${LAT_PROGRAMS[@]}"
-	for d in "${DEPTHS[@]}"; do
+	if wanted lat; then
+		line "latency, us (half a round trip)" "${sizes[@]}"
+		block lat "${LAT_PROGRAMS[@]}"
+	fi
+	for d in "${depths[@]}"; do
+		wanted bw || break
 		say
 		line "bandwidth, Gbit/s, queue depth $d" "${sizes[@]}"
 		block "bw$d" "${BW_PROGRAMS[@]}"
