@@ -97,3 +97,11 @@ test_connect_no_listener() {
 }
 test_connect_no_route() { must_fail_within 10 -a 198.51.100.1; }
 test_connect_no_host() { must_fail_within 20 -a 10.77.0.99; }
+
+# The script that doc/containers.md offers for CI, as it is: losses are repaired, and the status is the client's.
+test_two_hosts() {
+	local hosts=$ROOT/doc/containers/two_hosts
+	SUDO_UID=0 SUDO_GID=0 UROCE=$UROCE timeout -k 5 60 sh "$hosts" 'rping -s -V -C 50' 'rping -c -V -C 50 -a 10.77.0.1' </dev/null >"$TMP/hosts" 2>&1 ||
+		{ cat "$TMP/hosts"; fail "two hosts do not talk"; return; }
+	! SUDO_UID=0 SUDO_GID=0 UROCE=$UROCE timeout -k 5 60 sh "$hosts" 'rping -s' 'exit 3' </dev/null >"$TMP/hosts" 2>&1 || fail "the client's status is lost"
+}
