@@ -22,6 +22,9 @@ die() {
 	exit 1
 }
 
+# show_help: the comment that the script in tools/ begins with, behind its license line.
+show_help() { awk 'NR > 3 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$ROOT/tools/$(basename "$0")"; }
+
 # --- cleaning up ---
 
 EXIT_COMMANDS=()
