@@ -65,7 +65,7 @@ static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *
 
 	if (read && !f->mtu && !last && an_is_mtu(p->payload_len))
 		an_set_mtu(f, p->payload_len);
-	if (read && !f->mtu && !(first && last))
+	if (read && !f->mtu && (!(first && last) || r->n > 1)) /* how many there are is a guess */
 		return;
 	want = !read ? 0 : at + 1 < r->n ? f->mtu : r->len - at * f->mtu;
 	if (once && last && at + 1 < r->n) {

@@ -158,7 +158,7 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 	f->facts.messages += !!(p->op->flags & UR_OPF_LAST);
 }
 
-/* A READ may come again from its middle, and ask for less. */
+/* A READ may come again from its middle, and ask for less; or for more, when the recording began after its first time. */
 static bool same_headers(const struct an_flow *f, const struct an_req *r, const struct an_pkt *p, uint64_t psn)
 {
 	struct ur_reth h;
@@ -169,8 +169,8 @@ static bool same_headers(const struct an_flow *f, const struct an_req *r, const 
 		return r->digest == an_digest(p->ext, p->op->ext_len) && r->len == p->payload_len;
 	ur_reth_get(p->ext + p->op->off_reth, &h);
 	if (psn == r->psn)
-		return h.va == r->va && h.len <= r->len;
-	return !f->mtu || (h.va == r->va + (psn - r->psn) * f->mtu && h.len <= r->len);
+		return h.va == r->va && (h.len <= r->len || f->s.mid);
+	return !f->mtu || (h.va == r->va + (psn - r->psn) * f->mtu && (h.len <= r->len || f->s.mid));
 }
 
 static void check_same(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p, uint64_t psn)
