@@ -35,7 +35,7 @@ static int set_needed(const struct ur_udp *u)
 	err = err ? err : set(u->fd, IPPROTO_IP, IP_RECVTOS, 1);
 	if (!err && setsockopt(u->fd, IPPROTO_IP, IP_MULTICAST_IF, &on, sizeof(on)))
 		err = errno;
-	err = err ? err : set(u->fd, IPPROTO_IP, IP_MULTICAST_LOOP, 0); /* our own copy is made by the shard */
+	err = err ? err : set(u->fd, IPPROTO_IP, IP_MULTICAST_LOOP, 0); /* our own copy is made by the NIC */
 	if (!u->v6)
 		return err ? err : set(u->fd, IPPROTO_IP, IP_PKTINFO, 1);
 	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);

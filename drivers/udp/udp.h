@@ -4,7 +4,7 @@
  * (UDP_SEGMENT, UDP_GRO; udp(7)). The kernel routes, resolves neighbours, joins groups and writes all headers before the BTH.
  *
  * The processes of one user that use an interface share UDP port 4791 (SO_REUSEPORT), and a filter gives each packet to the process
- * that it is for (ur_udp_steer). Where the filter is out of date, the shard passes on what is another's.
+ * that it is for (ur_udp_steer). Where the filter is out of date, the NIC passes on what is another's.
  */
 #ifndef UR_UDP_H
 #define UR_UDP_H

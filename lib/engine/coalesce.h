@@ -5,7 +5,7 @@
  * soon after its posts is trusted to do so again. When it does not, the progress thread sends what waits half a millisecond later; and
  * unless the application was held up for want of a CPU, nothing waits any more for a while, the longer the oftener that happens.
  *
- * Posting threads call without the shard's lock: the fields are atomic and each call reads and writes each once; what a race loses is a
+ * Posting threads call without the NIC's lock: the fields are atomic and each call reads and writes each once; what a race loses is a
  * post counted or not.
  */
 #ifndef UR_COALESCE_H

@@ -345,7 +345,7 @@ static void refresh(struct ur_engine *e)
 }
 
 /*
- * The link of a port of our own, whose changes nobody announces. From the progress thread, without the shard: a device may take its time to
+ * The link of a port of our own, whose changes nobody announces. From the progress thread, without the NIC: a device may take its time to
  * answer.
  */
 void ur_device_look_at_link(struct ur_engine *e)

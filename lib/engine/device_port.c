@@ -90,7 +90,7 @@ static int open_packet(struct ur_engine *e, struct ur_port **out, char *err)
 	return ur_packet_open(&pc, out, err, SENTENCE);
 }
 
-/* Tells the kernel which of the processes gets what; without it the shard passes on what is another process's. */
+/* Tells the kernel which of the processes gets what; without it the NIC passes on what is another process's. */
 static void steer(struct ur_engine *e, struct ur_port *port, const uint8_t *slots, unsigned n)
 {
 	struct ur_udp_sharing s = {.sharers = n};
@@ -131,9 +131,9 @@ static int open_udp(struct ur_engine *e, struct ur_port **out, char *err)
 {
 	int r;
 
-	pthread_mutex_lock(&e->shard);
+	pthread_mutex_lock(&e->nic_lock);
 	r = open_in_turn(e, out, err);
-	pthread_mutex_unlock(&e->shard);
+	pthread_mutex_unlock(&e->nic_lock);
 	return r;
 }
 

@@ -47,7 +47,7 @@ static bool lock_at_exit(struct ur_engine *e)
 {
 	struct timespec ts = exit_deadline();
 
-	return pthread_mutex_timedlock(&e->shard, &ts) == 0;
+	return pthread_mutex_timedlock(&e->nic_lock, &ts) == 0;
 }
 
 static bool stop_progress(struct ur_engine *e)
@@ -160,7 +160,7 @@ static bool wait_done(void)
 
 /*
  * The thread that is interrupted waits here, so that the program does not see an interrupted system call before it ends; unless it is the
- * one that has the shard's lock, which the progress thread needs.
+ * one that has the NIC's lock, which the progress thread needs.
  */
 static void on_signal(int sig)
 {
@@ -184,8 +184,8 @@ bool ur_ending_asked(void)
 	return atomic_load_explicit(&at_end.sig, memory_order_relaxed) != 0;
 }
 
-/* Nobody keeps the shard for long, but for a thread that is interrupted in it: that one has to go on. */
-static struct ur_nic *take_shard(struct ur_engine *e)
+/* Nobody keeps the NIC for long, but for a thread that is interrupted in it: that one has to go on. */
+static struct ur_nic *take_nic(struct ur_engine *e)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
 	struct ur_nic *nic = ur_engine_try(e);
@@ -203,7 +203,7 @@ static struct ur_nic *take_shard(struct ur_engine *e)
 void ur_ending_serve(struct ur_engine *e)
 {
 	int sig = atomic_exchange(&at_end.sig, 0);
-	struct ur_nic *nic = take_shard(e);
+	struct ur_nic *nic = take_nic(e);
 	ur_time until = nic->now + SEND_NS;
 
 	ur_nic_end_mcast(nic, nic->now);

@@ -26,7 +26,7 @@ static __thread char last_error[512];
 /* Backlog of a control call's poll, so that a call cannot be kept busy by arriving packets. */
 #define CONTROL_ROUNDS 4
 
-#define YIELD_AFTER 32 /* looks at a taken shard, a few microseconds */
+#define YIELD_AFTER 32 /* looks at a taken NIC, a few microseconds */
 
 void ur_engine_set_error(const char *fmt, ...)
 {
@@ -88,7 +88,7 @@ static int engine_create(bool onlooker, struct ur_engine **out)
 		ur_engine_set_error("memory is short: free some and start again");
 		return ENOMEM;
 	}
-	pthread_mutex_init(&e->shard, NULL);
+	pthread_mutex_init(&e->nic_lock, NULL);
 	pthread_mutex_init(&e->info_lock, NULL);
 	pthread_mutex_init(&e->dma_lock, NULL);
 	pthread_mutex_init(&e->start_lock, NULL);
@@ -250,7 +250,7 @@ bool ur_engine_started(const struct ur_engine *e)
 /* --- the lock, and the round before it is given up --- */
 
 /* The port's system calls are cancellation points, and a thread cancelled in one would take the lock with it. */
-static void shard_enter(struct ur_engine *e)
+static void nic_enter(struct ur_engine *e)
 {
 	struct ur_port *port = e->nic->port;
 
@@ -260,7 +260,7 @@ static void shard_enter(struct ur_engine *e)
 		ur_queue_enter(port->queue);
 }
 
-static void shard_leave(struct ur_engine *e)
+static void nic_leave(struct ur_engine *e)
 {
 	struct ur_port *port = e->nic->port;
 
@@ -268,30 +268,30 @@ static void shard_leave(struct ur_engine *e)
 		ur_queue_leave(port->queue);
 }
 
-static bool shard_try(struct ur_engine *e)
+static bool nic_try(struct ur_engine *e)
 {
-	if (pthread_mutex_trylock(&e->shard))
+	if (pthread_mutex_trylock(&e->nic_lock))
 		return false;
-	shard_enter(e);
+	nic_enter(e);
 	return true;
 }
 
 /*
- * Gives up the shard. A thread that rang while we held it found it taken and went away, so what it left is done before we go; and a timer
+ * Gives up the NIC. A thread that rang while we held it found it taken and went away, so what it left is done before we go; and a timer
  * that is now due before the progress thread meant to wake must wake it.
  */
-static void shard_release(struct ur_engine *e, ur_time next)
+static void nic_release(struct ur_engine *e, ur_time next)
 {
 	for (;;) {
 		int cancel_state = e->cancel_state;
 		bool rang;
 
-		shard_leave(e);
+		nic_leave(e);
 		rang = ur_engine_give_up(e);
 		pthread_setcancelstate(cancel_state, NULL);
 		if (ur_unlikely(next < atomic_load_explicit(&e->wake_at, memory_order_relaxed)))
 			ur_progress_wake(e);
-		if (ur_likely(!rang) || !shard_try(e))
+		if (ur_likely(!rang) || !nic_try(e))
 			return;
 		ur_nic_poll(e->nic, ur_engine_now());
 		next = ur_nic_next(e->nic);
@@ -307,9 +307,9 @@ static bool has_left_work(const struct ur_engine *e)
 struct ur_nic *ur_engine_lock(struct ur_engine *e)
 {
 	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
-	pthread_mutex_lock(&e->shard);
+	pthread_mutex_lock(&e->nic_lock);
 	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
-	shard_enter(e);
+	nic_enter(e);
 	e->nic->now = ur_engine_now();
 	if (ur_unlikely(has_left_work(e))) { /* before the QP is disconnected, say: its own posts, and ACKs that its peer waits for */
 		ur_coalesce_looked(&e->coalesce, e->nic->now);
@@ -321,7 +321,7 @@ struct ur_nic *ur_engine_lock(struct ur_engine *e)
 
 struct ur_nic *ur_engine_try(struct ur_engine *e)
 {
-	if (!shard_try(e))
+	if (!nic_try(e))
 		return NULL;
 	e->nic->now = ur_engine_now();
 	return e->nic;
@@ -334,7 +334,7 @@ void ur_engine_unlock(struct ur_engine *e)
 		continue;
 	if (e->publisher)
 		ur_publisher_touch(e->publisher);
-	shard_release(e, ur_min_time(ur_nic_next(e->nic), ur_engine_publish_at(e)));
+	nic_release(e, ur_min_time(ur_nic_next(e->nic), ur_engine_publish_at(e)));
 }
 
 ur_time ur_engine_publish_at(struct ur_engine *e)
@@ -349,13 +349,13 @@ ur_time ur_engine_publish_at(struct ur_engine *e)
 /* Who never sleeps asks again before long whether something has happened since. */
 void ur_engine_publish(struct ur_engine *e, ur_time now)
 {
-	if (!shard_try(e))
+	if (!nic_try(e))
 		return; /* when it is looked for the next time */
 	if (ur_publisher_next(e->publisher, e->nic) <= now)
 		ur_publisher_write(e->publisher, e->nic, now);
 	atomic_store_explicit(&e->publish_at, now + UR_STATUS_EVERY, memory_order_relaxed);
 	ur_engine_publish_at(e);
-	shard_release(e, UR_TIME_NEVER);
+	nic_release(e, UR_TIME_NEVER);
 }
 
 void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy)
@@ -365,7 +365,7 @@ void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy)
 
 	ur_reply_waits(&e->reply, now, owes && ur_nic_owes_answers(e->nic));
 	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
-	shard_release(e, owes ? now + UR_POLLER_ASIDE_NS : next);
+	nic_release(e, owes ? now + UR_POLLER_ASIDE_NS : next);
 }
 
 /* --- application threads --- */
@@ -375,7 +375,7 @@ static unsigned poll_if_free(struct ur_engine *e, ur_time now)
 {
 	unsigned n;
 
-	if (!shard_try(e))
+	if (!nic_try(e))
 		return 0; /* the holder sees what we would have seen before it leaves */
 	ur_reply_sends(&e->reply, now, false);
 	n = ur_nic_poll(e->nic, now);
@@ -404,7 +404,7 @@ void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 		return;
 	if (driven)
 		atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
-	if (!shard_try(e))
+	if (!nic_try(e))
 		return; /* the holder sees that we rang before it leaves */
 	ur_reply_sends(&e->reply, now, true);
 	ur_nic_poll_tx(e->nic, now);
@@ -422,7 +422,7 @@ static unsigned poll_lazy(struct ur_engine *e, ur_time now)
 }
 
 /*
- * Whoever finds the shard taken time after time in a loop may have the CPU that its holder waits for, and would keep it for the rest of
+ * Whoever finds the NIC taken time after time in a loop may have the CPU that its holder waits for, and would keep it for the rest of
  * its time slice: milliseconds.
  */
 static void let_holder_run(void)
@@ -458,7 +458,7 @@ bool ur_engine_drive(struct ur_engine *e)
 	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
 	if (ur_unlikely(ur_coalesce_polled(&e->coalesce, now)))
 		ur_coalesce_late(&e->coalesce, now, ur_engine_lost_cpu());
-	if (!shard_try(e)) {
+	if (!nic_try(e)) {
 		let_holder_run();
 		return false;
 	}

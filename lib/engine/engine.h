@@ -54,7 +54,7 @@ bool ur_engine_started(const struct ur_engine *e);
 /* True in a child that forked from a process whose engine this was: its objects cannot be used here. */
 bool ur_engine_foreign(const struct ur_engine *e);
 
-/* A control call: takes the shard. Before unlocking it is polled once, so what the call made ready is sent. Not recursive. */
+/* A control call: takes the NIC. Before unlocking it is polled once, so what the call made ready is sent. Not recursive. */
 struct ur_nic *ur_engine_lock(struct ur_engine *e);
 void ur_engine_unlock(struct ur_engine *e);
 /* Nanoseconds, CLOCK_MONOTONIC. */
@@ -73,9 +73,9 @@ void ur_engine_watch(struct ur_engine *e, struct ur_engine_watch *w);
 /* No call is under way or comes when this returns. Harmless in a forked child. */
 void ur_engine_unwatch(struct ur_engine *e, struct ur_engine_watch *w);
 
-/* After ur_qp_post_send/recv: rings the doorbell when the QP asks for it, and transmits at once if the shard is free. */
+/* After ur_qp_post_send/recv: rings the doorbell when the QP asks for it, and transmits at once if the NIC is free. */
 void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp);
-/* An application found its CQ empty: drive the shard if it is free. True when packets moved. */
+/* An application found its CQ empty: drive the NIC if it is free. True when packets moved. */
 bool ur_engine_drive(struct ur_engine *e);
 /* An application armed a CQ or waits for an event: it will sleep, so the progress thread must not. */
 void ur_engine_will_block(struct ur_engine *e);
@@ -87,7 +87,7 @@ void ur_engine_will_block(struct ur_engine *e);
 bool ur_engine_map(struct ur_engine *e, void *addr, size_t len, struct ur_dma *dma);
 /* Does nothing for memory that is not mapped. */
 void ur_engine_unmap(struct ur_engine *e, void *addr, size_t len, const struct ur_dma *dma);
-/* Gives the shard a chance to finish frames that refer to user memory; for retrying ur_mr_dereg. */
+/* Gives the NIC a chance to finish frames that refer to user memory; for retrying ur_mr_dereg. */
 void ur_engine_reclaim(struct ur_engine *e);
 
 /*

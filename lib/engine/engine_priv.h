@@ -29,16 +29,16 @@ struct ur_port_kind {
 };
 
 struct ur_engine {
-	pthread_mutex_t shard;      /* guards nic and everything below it */
-	int cancel_state;           /* of the thread that holds `shard` */
-	atomic_uint waiters;        /* threads that wait for `shard`: the progress thread lets them pass */
+	pthread_mutex_t nic_lock;   /* guards nic and everything below it */
+	int cancel_state;           /* of the thread that holds `nic_lock` */
+	atomic_uint waiters;        /* threads that wait for `nic_lock`: the progress thread lets them pass */
 	struct ur_nic *nic;
 	struct ur_reply reply; /* under the lock */
 	struct ur_coalesce coalesce;
 	struct ur_list watches; /* of struct ur_engine_watch; under the lock */
 
 	/* Who polls (poller.h). Times are of ur_engine_now; the progress thread writes `wake_at`, everybody reads it. */
-	_Atomic ur_time driven_at;  /* when an application last drove the shard; 0: it is about to block */
+	_Atomic ur_time driven_at;  /* when an application last drove the NIC; 0: it is about to block */
 	_Atomic ur_time wake_at;    /* until when the progress thread sleeps; 0: it is awake */
 	atomic_bool aside;          /* it sleeps since an application drives, not on the port's descriptor */
 	atomic_bool owes;           /* the last drive left something to be sent */
@@ -106,19 +106,19 @@ bool ur_ending_asked(void);
 void ur_ending_serve(struct ur_engine *e);
 
 /*
- * Unlocks the shard, all that its holder has entered being left. True when somebody rang who found it taken and went away: that is now the
+ * Unlocks the NIC, all that its holder has entered being left. True when somebody rang who found it taken and went away: that is now the
  * business of who held it.
  */
 static inline bool ur_engine_give_up(struct ur_engine *e)
 {
-	pthread_mutex_unlock(&e->shard);
+	pthread_mutex_unlock(&e->nic_lock);
 	atomic_thread_fence(memory_order_seq_cst);
 	return ur_nic_rang(e->nic);
 }
 
-/* engine.c: as ur_engine_lock, but NULL when somebody holds the shard. */
+/* engine.c: as ur_engine_lock, but NULL when somebody holds the NIC. */
 struct ur_nic *ur_engine_try(struct ur_engine *e);
-/* Gives up the shard after a round at `now`, of which a lazy one may leave something to be sent. */
+/* Gives up the NIC after a round at `now`, of which a lazy one may leave something to be sent. */
 void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy);
 
 /* When what this process publishes of itself is due next; the progress thread asks no later. Under the lock. */

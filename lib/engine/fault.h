@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fault injection between the shard and its port: drops, duplicates, reorders and corrupts frames with given probabilities, from a seed,
+ * Fault injection between the NIC and its port: drops, duplicates, reorders and corrupts frames with given probabilities, from a seed,
  * and does what rules say to the frames that they name. Every fault raises its counter, and every rule has one. Frames to our own address,
  * which never come to the port, count as sent.
  */

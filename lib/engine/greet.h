@@ -5,7 +5,7 @@
  * (page.h). Where the user is another one, nothing is handed over and nothing is taken.
  *
  * A thread of its own does it, since an accepted connection may bring descriptors that wait when they are closed (a socket with SO_LINGER),
- * whoever sent them: such a guest keeps newcomers from us, and nothing else. The others are taken over by whoever has the shard.
+ * whoever sent them: such a guest keeps newcomers from us, and nothing else. The others are taken over by whoever has the NIC.
  */
 #ifndef UR_GREET_H
 #define UR_GREET_H

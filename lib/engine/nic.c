@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shard: its making, and one round of doorbells, receiving, timers and sending. */
+/* The NIC: its making, and one round of doorbells, receiving, timers and sending. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

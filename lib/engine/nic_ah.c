@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams at the shard: address handles, whose paths the network layer keeps current. */
+/* Datagrams at the NIC: address handles, whose paths the network layer keeps current. */
 #include <errno.h>
 #include <stdlib.h>
 

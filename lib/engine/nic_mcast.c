@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Multicast groups at the shard: which QPs receive them (lib/transport), who on the network is told (lib/net), and the port's filter, which
+ * Multicast groups at the NIC: which QPs receive them (lib/transport), who on the network is told (lib/net), and the port's filter, which
  * follows both and, in owned mode, the addresses.
  */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the shard (nic*.c) share with one another. */
+/* What the files of the NIC (nic*.c) share with one another. */
 #ifndef UR_NIC_PRIV_H
 #define UR_NIC_PRIV_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs at the shard: their doorbells and their paths. */
+/* Queue pairs at the NIC: their doorbells and their paths. */
 #include <errno.h>
 #include <string.h>
 
 #include "engine/nic_priv.h"
 #include "wire/frame.h"
 
-/* --- doorbells: a stack that any thread pushes to and the shard takes whole --- */
+/* --- doorbells: a stack that any thread pushes to and the NIC takes whole --- */
 
 void ur_nic_ring(struct ur_nic *nic, struct ur_qp *qp)
 {

@@ -52,10 +52,10 @@ struct ur_poller {
 
 void ur_poller_init(struct ur_poller *p, ur_time spin, unsigned cpus, ur_time now);
 
-/* `driven` is when an application last drove the shard; 0 when it has not yet, or is about to block. */
+/* `driven` is when an application last drove the NIC; 0 when it has not yet, or is about to block. */
 enum ur_poller_act ur_poller_next(struct ur_poller *p, ur_time now, ur_time driven);
 
-/* True when an application drives, or did a moment ago: it may hold the shard, and what the look finds may be for it to answer. */
+/* True when an application drives, or did a moment ago: it may hold the NIC, and what the look finds may be for it to answer. */
 bool ur_poller_in_company(ur_time now, ur_time driven);
 /* True when the look shall leave answers to what it finds for the application, to send with what it posts or when it polls. */
 bool ur_poller_lazy(const struct ur_poller *p, ur_time now, ur_time driven);
@@ -63,7 +63,7 @@ bool ur_poller_lazy(const struct ur_poller *p, ur_time now, ur_time driven);
 void ur_poller_looked(struct ur_poller *p, ur_time now, ur_time driven, unsigned n);
 
 /*
- * Until when to sleep; not after `now` when it is not worth while. `timer` is the earliest of the shard; `wakes` says that the port can
+ * Until when to sleep; not after `now` when it is not worth while. `timer` is the earliest of the NIC; `wakes` says that the port can
  * wake a sleeper, or else it naps.
  */
 ur_time ur_poller_until(const struct ur_poller *p, ur_time now, ur_time driven, ur_time timer, bool wakes);

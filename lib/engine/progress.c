@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The progress thread: opens the port (EAL must not run on a thread of the application's), then polls the shard while there is work, steps
+ * The progress thread: opens the port (EAL must not run on a thread of the application's), then polls the NIC while there is work, steps
  * aside while applications poll, and sleeps when nobody needs it.
  */
 #include <errno.h>
@@ -113,7 +113,7 @@ static bool step_aside(struct ur_engine *e, ur_time until)
 }
 
 /*
- * Until when, is read and announced under the shard: whoever holds it later and has something due earlier sees that it must wake us. A port
+ * Until when, is read and announced under the NIC: whoever holds it later and has something due earlier sees that it must wake us. A port
  * that reports an error cannot wake us.
  */
 static bool rest(struct ur_engine *e, const struct ur_poller *p)
@@ -122,7 +122,7 @@ static bool rest(struct ur_engine *e, const struct ur_poller *p)
 	ur_time now = ur_engine_now(), until;
 	bool sleep;
 
-	pthread_mutex_lock(&e->shard);
+	pthread_mutex_lock(&e->nic_lock);
 	until = ur_min_time(ur_nic_next(e->nic), ur_engine_publish_at(e));
 	until = ur_poller_until(p, now, atomic_load(&e->driven_at), until, on_port);
 	sleep = until > now && announce(e, until, false);
@@ -135,8 +135,8 @@ static bool rest(struct ur_engine *e, const struct ur_poller *p)
 
 /* --- looking --- */
 
-/* Takes the shard for a look. NULL when an application that drives has it: it sees what we would. */
-static struct ur_nic *take_shard(struct ur_engine *e, bool company)
+/* Takes the NIC for a look. NULL when an application that drives has it: it sees what we would. */
+static struct ur_nic *take_nic(struct ur_engine *e, bool company)
 {
 	if (company)
 		return ur_engine_try(e);
@@ -147,7 +147,7 @@ static struct ur_nic *take_shard(struct ur_engine *e, bool company)
 
 static void look(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time driven)
 {
-	struct ur_nic *nic = take_shard(e, ur_poller_in_company(now, driven));
+	struct ur_nic *nic = take_nic(e, ur_poller_in_company(now, driven));
 	bool lazy;
 	unsigned n;
 
@@ -286,10 +286,10 @@ static void meet_others(struct ur_engine *e)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&e->shard);
+	pthread_mutex_lock(&e->nic_lock);
 	if (e->registry)
 		err = ur_registry_join(e->registry);
-	pthread_mutex_unlock(&e->shard);
+	pthread_mutex_unlock(&e->nic_lock);
 	if (err)
 		fprintf(stderr, "uroce: this process and others that use the device will not know of one another: %s\n", strerror(err));
 }
@@ -300,7 +300,7 @@ static void attach(struct ur_engine *e, struct ur_port *port)
 
 	ur_publisher_open(e->info.name, e->info.ifname, e->kind->name, ur_engine_now(),
 			  &publisher); /* without it `uroce top` sees nothing */
-	pthread_mutex_lock(&e->shard);
+	pthread_mutex_lock(&e->nic_lock);
 	ur_nic_attach(e->nic, port);
 	e->publisher = publisher;
 	if (publisher)
@@ -309,7 +309,7 @@ static void attach(struct ur_engine *e, struct ur_port *port)
 		ur_local_announce(e->local);
 	if (e->registry)
 		ur_registry_started(e->registry, e->kind->name);
-	pthread_mutex_unlock(&e->shard);
+	pthread_mutex_unlock(&e->nic_lock);
 }
 
 static void *progress_main(void *arg)

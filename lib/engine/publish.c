@@ -16,7 +16,7 @@
 #define F_SEAL_FUTURE_WRITE 0x10
 #endif
 
-#define AT_A_TIME 64 /* QPs that are looked at while others wait for the shard: a few microseconds */
+#define AT_A_TIME 64 /* QPs that are looked at while others wait for the NIC: a few microseconds */
 
 struct ur_publisher {
 	struct ur_status *status;

@@ -4,7 +4,7 @@
  * It lies in sealed memory that is open under /proc/PID/fd, so it costs nobody a call, asks for no file, and ends with the process.
  *
  * The progress thread renews it now and then, never on the way of a packet, and a few QPs at a time. All but open and close under the
- * shard's lock.
+ * NIC's lock.
  */
 #ifndef UR_PUBLISH_H
 #define UR_PUBLISH_H

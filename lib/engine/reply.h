@@ -5,7 +5,7 @@
  * and then waits for its memory to change, as ib_write_lat does: an acknowledgement that came alone would end its polling too early.
  *
  * Going by what the application did lately, answers wait a few microseconds longer than until its next poll. No clock, no lock: under the
- * shard's.
+ * NIC's.
  */
 #ifndef UR_REPLY_H
 #define UR_REPLY_H

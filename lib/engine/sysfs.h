@@ -16,7 +16,7 @@
 
 /*
  * Calls fn(arg, path, text) for each file until one returns other than 0, which is then returned; 0 at the end. `path` is relative to the
- * device's directory, "ports/1/state"; `text` has no newline. Takes the shard; fn must not.
+ * device's directory, "ports/1/state"; `text` has no newline. Takes the NIC; fn must not.
  */
 typedef int ur_sysfs_fn(void *arg, const char *path, const char *text);
 int ur_sysfs_each(struct ur_engine *e, ur_sysfs_fn *fn, void *arg);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A trace in a file, a line of JSON an event (doc/trace.md). The shard puts events into a ring and never waits; a thread of its own makes
+ * A trace in a file, a line of JSON an event (doc/trace.md). The NIC puts events into a ring and never waits; a thread of its own makes
  * lines of them and writes. What finds no room, since the file is slow, or cannot be written, is counted, and the file says how much is
  * missing and where.
  */

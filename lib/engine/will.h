@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The will of this process (keeper/will.h): what its keeper shall say, kept up to date. The keeper starts with the first entry; who never
- * has any, has no keeper. All but ur_will_serve under the shard's lock.
+ * has any, has no keeper. All but ur_will_serve under the NIC's lock.
  */
 #ifndef UR_WILL_LIST_H
 #define UR_WILL_LIST_H

@@ -38,7 +38,7 @@ void ur_ah_put(struct ur_ah *ah)
 		ah->release(ah);
 }
 
-void ur_ah_put_off_shard(struct ur_ah *ah)
+void ur_ah_put_later(struct ur_ah *ah)
 {
 	struct ur_ah *first;
 

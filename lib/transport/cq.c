@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion queues: a ring with the shard as producer and the application as consumer. One slot stays empty, so a ring
+ * Completion queues: a ring with the NIC as producer and the application as consumer. One slot stays empty, so a ring
  * of 2^k slots holds 2^k - 1 completions. Arming and the notification are ordered by a full fence on either side: whoever
  * arms and then polls finds the completion or is notified; and who arms a CQ that holds completions of which no event has told is
  * notified at once: they may have come after its last poll. Moderation holds a notification back until a number of completions
@@ -264,7 +264,7 @@ void ur_cq_arm(struct ur_cq *cq, bool solicited_only)
 	else
 		atomic_store(&cq->armed, ARM_ANY);
 	atomic_thread_fence(memory_order_seq_cst);
-	/* What holds one back, and its timer, are the shard's: it will find that there is nothing to tell any more. */
+	/* What holds one back, and its timer, are the NIC's: it will find that there is nothing to tell any more. */
 	if (cq->notify && holds(cq, solicited_only) && atomic_exchange_explicit(&cq->armed, ARM_NONE, memory_order_acq_rel) != ARM_NONE)
 		cq->notify(cq);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting of send work requests: checks them and writes them into the ring. Runs on application threads without the shard's lock,
- * so it reads nothing of the QP that the shard changes, except its state. ibv_post_send(3) brings whole requests; of the builders of
+ * Posting of send work requests: checks them and writes them into the ring. Runs on application threads without the NIC's lock,
+ * so it reads nothing of the QP that the NIC changes, except its state. ibv_post_send(3) brings whole requests; of the builders of
  * ibv_wr_post(3) the data comes first, straight into the slot, and everything else when the request is known to be complete.
  */
 #include <errno.h>
@@ -105,7 +105,7 @@ static int write_send(struct ur_qp *qp, uint32_t at, const struct ibv_send_wr *w
 	return write_request(qp, at, wr, length);
 }
 
-/* Lets the shard see what has been written before `tail`. */
+/* Lets the NIC see what has been written before `tail`. */
 static void publish(struct ur_qp *qp, uint32_t tail)
 {
 	atomic_store_explicit(&qp->sq.tail, tail, memory_order_release);

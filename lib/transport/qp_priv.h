@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a queue pair is made of: the rings that an application shares with the shard, the states of requester and responder, and the QP that
+ * What a queue pair is made of: the rings that an application shares with the NIC, the states of requester and responder, and the QP that
  * holds them. tp_priv.h has the calls.
  */
 #ifndef UR_QP_PRIV_H
@@ -35,11 +35,11 @@ struct ur_swqe { /* a send work request; behind it the scatter/gather list or th
 	uint32_t rkey;
 	uint32_t imm; /* as posted: immediate data in network order, or the rkey to invalidate */
 	uint32_t length;
-	uint32_t psn, npkts; /* the shard's: first PSN and number of PSNs, from the moment that the WQE is started */
+	uint32_t psn, npkts; /* the NIC's: first PSN and number of PSNs, from the moment that the WQE is started */
 	uint8_t opcode;      /* enum ibv_wr_opcode */
 	uint8_t flags;       /* enum ibv_send_flags and UR_SWQE_TOO_LONG */
 	uint8_t nsge;
-	uint8_t rd_shift; /* the shard's: a READ is asked for in pieces of 1 << rd_shift packets */
+	uint8_t rd_shift; /* the NIC's: a READ is asked for in pieces of 1 << rd_shift packets */
 	uint32_t srqn;    /* XRC: the receiving SRQ */
 	uint8_t spare[4];
 	struct ibv_sge sge[];
@@ -74,7 +74,7 @@ struct ur_rwqe {
 	struct ibv_sge sge[];
 };
 
-/* Single producer (the application), single consumer (the shard); indices run freely and are masked on use. */
+/* Single producer (the application), single consumer (the NIC); indices run freely and are masked on use. */
 struct ur_ring {
 	uint8_t *buf;
 	uint32_t mask, stride;
@@ -205,7 +205,7 @@ struct ur_qp {
 	struct ur_pd *pd; /* XRC_RECV: that of the SRQ which the packet in hand names */
 	uint32_t qpn, dqpn;
 	uint32_t mtu, mtu_shift;
-	atomic_int state; /* enum ibv_qp_state; stored by the shard */
+	atomic_int state; /* enum ibv_qp_state; stored by the NIC */
 	int access;       /* qp_access_flags */
 	struct ur_cq *send_cq, *recv_cq;
 	struct ur_srq *srq;   /* XRC_RECV: the one that the last packet named, NULL when it has gone */

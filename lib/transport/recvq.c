@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receive queues: posting, on application threads without the shard's lock; taking a receive WQE for a message that arrives, completing it
- * and flushing, by the shard. A QP without receives of its own (srq_only) takes them from its SRQ, as copies.
+ * Receive queues: posting, on application threads without the NIC's lock; taking a receive WQE for a message that arrives, completing it
+ * and flushing, by the NIC. A QP without receives of its own (srq_only) takes them from its SRQ, as copies.
  */
 #include <errno.h>
 
@@ -35,7 +35,7 @@ int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	}
 	if (tail != from) {
 		atomic_store_explicit(&qp->rq.tail, tail, memory_order_release);
-		/* Either the shard sees the new tail when it flushes, or the state read here is ERR. */
+		/* Either the NIC sees the new tail when it flushes, or the state read here is ERR. */
 		atomic_thread_fence(memory_order_seq_cst);
 		if (ur_unlikely(ur_qp_state(qp) == IBV_QPS_ERR))
 			atomic_fetch_or(&qp->db, UR_DB_WANT);

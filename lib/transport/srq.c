@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared receive queues (IBTA volume 1, 10.2.9): a ring that the application fills and the shard empties for many QPs. Several QPs have
+ * Shared receive queues (IBTA volume 1, 10.2.9): a ring that the application fills and the NIC empties for many QPs. Several QPs have
  * messages under way at the same time and finish in any order, so a WQE is copied when it is taken, and its slot is free at once.
  */
 #include <errno.h>
@@ -124,7 +124,7 @@ int ur_srq_post(struct ur_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 	return err;
 }
 
-/* --- the shard's side --- */
+/* --- the NIC's side --- */
 
 static uint32_t posted(struct ur_srq *srq)
 {

@@ -5,7 +5,7 @@
 
 #include "transport/tp_priv.h"
 
-/* Written by the shard but for the ring's tail, as an RQ is; several application threads that post take a lock above this layer. */
+/* Written by the NIC but for the ring's tail, as an RQ is; several application threads that post take a lock above this layer. */
 struct ur_srq {
 	struct ur_tp *tp;
 	struct ur_pd *pd;     /* receives are checked against it, whatever domain the QP is in */

@@ -69,7 +69,7 @@ struct ur_tp {
 	uint32_t window_bytes; /* that a QP may have unacknowledged */
 	uint32_t line_kbps; /* rate of the port */
 	unsigned made[UR_KINDS];
-	_Atomic(struct ur_ah *) dropped; /* address handles whose last reference an application thread gave up: the shard's to release */
+	_Atomic(struct ur_ah *) dropped; /* address handles whose last reference an application thread gave up: the NIC's to release */
 	uint32_t port_mtu;
 	unsigned ngroups;
 	struct ur_list group[UR_MCAST_BUCKETS];
@@ -511,8 +511,8 @@ void ur_ud_release(struct ur_qp *qp, uint32_t slot);
 /* The same for all that are queued: they are being dropped. */
 void ur_ud_release_all(struct ur_qp *qp);
 void ur_ah_put(struct ur_ah *ah);
-/* [app] As ur_ah_put; the release is left to the shard: ur_ah_reap, at the latest when the QP is destroyed. */
-void ur_ah_put_off_shard(struct ur_ah *ah);
+/* [app] As ur_ah_put; the release is left to the NIC: ur_ah_reap, at the latest when the QP is destroyed. */
+void ur_ah_put_later(struct ur_ah *ah);
 void ur_ah_reap(struct ur_tp *tp);
 void ur_mcast_rx(struct ur_tp *tp, struct ur_pkt *p, const struct ur_opcode_info *op);
 

@@ -6,8 +6,8 @@
  *
  * Types of the API (states, attributes, work requests, completions) are those of rdma-core's verbs.h; only its declarations are used.
  *
- * Two kinds of callers. The *shard* (whoever holds the engine's lock) may call everything. *Application threads* may, without the lock,
- * call what is marked [app]: they share with the shard only the rings of SQ, RQ and CQ (single producer, single consumer, C11
+ * Two kinds of callers. The *NIC* (whoever holds the engine's lock) may call everything. *Application threads* may, without the lock,
+ * call what is marked [app]: they share with the NIC only the rings of SQ, RQ and CQ (single producer, single consumer, C11
  * acquire/release), so calls on one ring must be serialised by the caller. Functions that can fail return 0 or a positive errno.
  */
 #ifndef UR_TRANSPORT_H
@@ -198,7 +198,7 @@ void ur_cq_lend(struct ur_cq *cq, void *mem);
 /* --- completion queues --- */
 
 /*
- * `notify` is called once per arming, when a completion arrives that the arming asked for, by the shard, or is there already, by ur_cq_arm.
+ * `notify` is called once per arming, when a completion arrives that the arming asked for, by the NIC, or is there already, by ur_cq_arm.
  */
 int ur_cq_create(struct ur_tp *tp, unsigned cqe, void *context, void (*notify)(struct ur_cq *cq), struct ur_cq **out);
 /* EBUSY while QPs or (XRC) SRQs use it. */
@@ -219,7 +219,7 @@ int ur_cq_resize(struct ur_cq *cq, unsigned cqe);
  * either place, and 1 as the count, mean a notification for each.
  */
 void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us);
-/* `overrun` is called by the shard, once, when the CQ overruns (IBV_EVENT_CQ_ERR); may be left unset. */
+/* `overrun` is called by the NIC, once, when the CQ overruns (IBV_EVENT_CQ_ERR); may be left unset. */
 void ur_cq_on_overrun(struct ur_cq *cq, void (*overrun)(struct ur_cq *cq));
 /* [app] Up to n completions; returns how many, or -1 when the CQ has overrun. */
 int ur_cq_poll(struct ur_cq *cq, int n, struct ibv_wc *wc);
@@ -243,7 +243,7 @@ struct ur_srq_init {
 	void *context;
 	/*
 	 * IBV_EVENT_SRQ_LIMIT_REACHED, and IBV_EVENT_SRQ_ERR when the CQ of an XRC SRQ has overrun: nothing can be received there any more.
-	 * A basic SRQ is a ring in memory and has no error of its own. Called by the shard in the middle of its work. May be NULL.
+	 * A basic SRQ is a ring in memory and has no error of its own. Called by the NIC in the middle of its work. May be NULL.
 	 */
 	void (*event)(struct ur_srq *srq, enum ibv_event_type ev);
 };
@@ -280,7 +280,7 @@ struct ur_qp_init {
 	struct ibv_qp_cap cap;           /* rounded up in place to what was granted */
 	bool sq_sig_all;
 	void *context;
-	/* Asynchronous events, called by the shard in the middle of its work: it may not call back into the QP. May be NULL. */
+	/* Asynchronous events, called by the NIC in the middle of its work: it may not call back into the QP. May be NULL. */
 	void (*event)(struct ur_qp *qp, enum ibv_event_type ev);
 };
 
@@ -311,7 +311,7 @@ void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp
 int ur_qp_post_send(struct ur_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /*
- * [app] ibv_wr_post(3): requests that become visible to the shard together, or not at all. Between ur_wr_start and ur_wr_complete nothing
+ * [app] ibv_wr_post(3): requests that become visible to the NIC together, or not at all. Between ur_wr_start and ur_wr_complete nothing
  * else may post to the send queue. The first error stays and fails the batch: ENOMEM full, EINVAL otherwise, as for ur_qp_post_send, whose
  * checks these are.
  */
@@ -335,12 +335,12 @@ void ur_wr_inline(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_data
 int ur_wr_complete(struct ur_qp *qp, struct ur_wr_batch *b);
 /* In its place: nothing has been posted. */
 void ur_wr_abort(struct ur_qp *qp, struct ur_wr_batch *b);
-/* [app] True once until ur_qp_answer when new sends (or receives of a QP in error) wait for the shard: the caller then puts the QP on the
+/* [app] True once until ur_qp_answer when new sends (or receives of a QP in error) wait for the NIC: the caller then puts the QP on the
  * engine's doorbell list. */
 bool ur_qp_doorbell(struct ur_qp *qp);
 /* The QP has been taken off the doorbell list: lets it ring again and kicks it. For nobody but whoever empties that list. */
 void ur_qp_answer(struct ur_qp *qp, ur_time now);
-/* There may be something new for the shard in this QP, or its path has become ready: schedules it for ur_tp_tx. */
+/* There may be something new for the NIC in this QP, or its path has become ready: schedules it for ur_tp_tx. */
 void ur_qp_kick(struct ur_qp *qp, ur_time now);
 /* Since the QP was created or reset. */
 const struct ur_qp_counters *ur_qp_counters(const struct ur_qp *qp);

@@ -28,7 +28,7 @@ int ur_ud_address(struct ur_qp *qp, uint32_t slot, struct ibv_ah *api, uint32_t 
 
 void ur_ud_unaddress(struct ur_qp *qp, uint32_t slot)
 {
-	ur_ah_put_off_shard(ur_sq_ext_at(qp, slot)->ud.ah);
+	ur_ah_put_later(ur_sq_ext_at(qp, slot)->ud.ah);
 }
 
 void ur_ud_release(struct ur_qp *qp, uint32_t slot)

@@ -301,7 +301,7 @@ int uv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *uv_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 int uv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 
-/* channel.c: the shard's notification of a CQ with a channel, and what happens to unread and unacknowledged ones before the CQ is freed. */
+/* channel.c: the NIC's notification of a CQ with a channel, and what happens to unread and unacknowledged ones before the CQ is freed. */
 void uv_channel_notify(struct uv_cq *cq);
 void uv_channel_forget(struct uv_cq *cq);
 

@@ -195,7 +195,7 @@ ends() {
 	uroce_in "$NS2" -- timeout 20 "$TMP/ends" dlclose 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "the next client"; return; }
 	served "$TMP/server" && nothing_left
 }
-# ends_unheard HOW: nobody need be told of its end (a signal may come to the very thread that is in the shard), so the server, which could wait for long, is
+# ends_unheard HOW: nobody need be told of its end (a signal may come to the very thread that is in the NIC), so the server, which could wait for long, is
 # ended too; then both start again.
 ends_unheard() {
 	own_program ends || return 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Application threads against the shard: two hosts on the simulated fabric, each with a thread that posts and polls without any lock while
- * a third thread, and they themselves when their queue is empty, drive the shards under one. Made for the thread sanitizer; the model is
+ * Application threads against the NIC: two hosts on the simulated fabric, each with a thread that posts and polls without any lock while
+ * a third thread, and they themselves when their queue is empty, drive the NICs under one. Made for the thread sanitizer; the model is
  * checked in any build.
  *
  *   threadtest [OPERATIONS]      a side (20000). Prints 'N passed, N failed'.
@@ -33,11 +33,11 @@ struct host {
 	/* Of the application thread alone. */
 	unsigned posted, completed, recv_posted, received;
 	const char *broken;
-	/* Set by the shard when an armed queue has a completion. */
+	/* Set by the NIC when an armed queue has a completion. */
 	atomic_bool notified;
 };
 
-static pthread_mutex_t shard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t nic_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_uint running;
 
 static uint8_t *buffer(struct host *h, unsigned number)
@@ -155,7 +155,7 @@ static void on_completion(struct host *h, const struct ibv_wc *wc)
 	}
 }
 
-/* Sleeps as an application on a completion channel does: arm, look once more, wait for the shard to call. */
+/* Sleeps as an application on a completion channel does: arm, look once more, wait for the NIC to call. */
 static int wait_for_event(struct host *h, struct ibv_wc *wc)
 {
 	int n;
@@ -181,9 +181,9 @@ static void *application(void *arg)
 		n = ur_cq_poll(h->cq, 8, wc);
 		if (n == 0 && round % 8 == 0) {
 			n = wait_for_event(h, wc);
-		} else if (n == 0 && pthread_mutex_trylock(&shard) == 0) {
+		} else if (n == 0 && pthread_mutex_trylock(&nic_lock) == 0) {
 			step(h->w);
-			pthread_mutex_unlock(&shard);
+			pthread_mutex_unlock(&nic_lock);
 		}
 		if (n < 0)
 			h->broken = "the completion queue overran";
@@ -199,9 +199,9 @@ static void *progress(void *arg)
 	struct world *w = arg;
 
 	while (atomic_load(&running)) {
-		pthread_mutex_lock(&shard);
+		pthread_mutex_lock(&nic_lock);
 		step(w);
-		pthread_mutex_unlock(&shard);
+		pthread_mutex_unlock(&nic_lock);
 		sched_yield();
 	}
 	return NULL;

@@ -111,7 +111,7 @@ static void coalesce__who_was_held_up_is_forgiven(void)
 	}
 }
 
-/* Somebody else took the shard a moment after the posts, before the application could poll: that is no disappointment. */
+/* Somebody else took the NIC a moment after the posts, before the application could poll: that is no disappointment. */
 static void coalesce__sent_early_is_not_forgotten(void)
 {
 	struct ur_coalesce c = {0};

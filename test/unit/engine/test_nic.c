@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the shard does with received frames before a queue pair sees them: VLAN tags, congestion marks, the other RoCE. */
+/* What the NIC does with received frames before a queue pair sees them: VLAN tags, congestion marks, the other RoCE. */
 #include <CUnit/CUnit.h>
 #include <arpa/inet.h>
 #include <string.h>

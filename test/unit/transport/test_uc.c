@@ -153,7 +153,7 @@ static void send__error_leads_to_sqe(void)
 	th_close(&h);
 }
 
-/* What is posted in SQE without the shard having seen it is flushed, even if the QP has left SQE by then. */
+/* What is posted in SQE without the NIC having seen it is flushed, even if the QP has left SQE by then. */
 static void send__posted_in_sqe_is_never_sent(void)
 {
 	static struct th h;

@@ -71,7 +71,7 @@ static int post(struct ur_ah *ah, uint64_t wr_id, uint32_t len)
 	return post_to(ah, wr_id, len, ur_qp_num(h.n[1].qp), QKEY, IBV_WR_SEND, IBV_SEND_SIGNALED);
 }
 
-/* An application thread that gives a batch up may hold the last reference of its address handles: to let go of them is the shard's. */
+/* An application thread that gives a batch up may hold the last reference of its address handles: to let go of them is the NIC's. */
 static void batch__given_up_after_its_address_handles(void)
 {
 	struct ur_ah ah[3], next;

@@ -33,7 +33,7 @@ static inline struct ur_qp *verbs_wr_tp(struct ibv_qp *qp)
 	return ur_verbs_qp(qp);
 }
 
-/* Requests that the shard can see. */
+/* Requests that the NIC can see. */
 static inline uint32_t verbs_wr_posted(struct ibv_qp *qp)
 {
 	return atomic_load(&verbs_wr_tp(qp)->sq.tail);
