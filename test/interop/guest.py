@@ -50,7 +50,7 @@ class Guest:
         self._qmp = self._connect("qmp").makefile("rw")
         self._qmp.readline()
         self.monitor("qmp_capabilities")
-        self.kernel = self._answer(0, 60)[1].strip()
+        self.kernel = self._answer(0, 180)[1].strip()  # 10 s where nothing else runs
 
     def _connect(self, name):
         for _ in range(200):
