@@ -31,6 +31,12 @@ struct ur_queue_ops {
 	bool (*unread)(struct ur_queue *q);
 	/* A file descriptor that polls readable while packets wait, or -1. */
 	int (*wake_fd)(struct ur_queue *q);
+	/*
+	 * Where the descriptor is a device's interrupt: has it come with the next packet (`on`), though perhaps not for one that is there
+	 * already, so that whoever wants to sleep asks for it and then looks once more; or no more. From one thread, which need not have
+	 * entered the queue. NULL: it comes without being asked.
+	 */
+	void (*arm)(struct ur_queue *q, bool on);
 	/* Takes what the descriptor reports as an error (POLLERR), so that it can be slept on again. NULL: nothing to take but SO_ERROR. */
 	void (*take_error)(struct ur_queue *q);
 	/* Bracket every use by a thread; calls in between come from that thread alone. Either may be NULL. */

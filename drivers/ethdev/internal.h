@@ -57,6 +57,7 @@ enum ur_pmd_flag {
 	 * neighbours in memory, and else drops the frame without a word. For a real one it costs a descriptor now and then.
 	 */
 	UR_PMD_PAGES = 128,
+	UR_PMD_WAKES = 256, /* its receive interrupt has been tried; net_virtio (22.11, vfio) hangs while it starts with one */
 	UR_PMD_MEETS = 64,     /* role=client does not start before the other side, role=server */
 };
 

@@ -27,7 +27,8 @@ static const struct ur_pmd pmds[] = {
 	{.name = "net_pcap", .flags = UR_PMD_COPIES | UR_PMD_ALL_FRAMES, .mtu = MTU_FULL},
 	{.name = "net_ring", .flags = UR_PMD_COPIES | UR_PMD_ALL_FRAMES, .mtu = MTU_FULL},
 	{.name = "net_null", .flags = UR_PMD_COPIES | UR_PMD_ALL_FRAMES, .mtu = MTU_FULL},
-	{.name = "net_e1000", .flags = UR_PMD_PAGES}, /* _em and _igb */
+	{.name = "net_e1000_em", .flags = UR_PMD_PAGES | UR_PMD_WAKES},
+	{.name = "net_e1000_igb", .flags = UR_PMD_PAGES},
 	{.name = "net_vmxnet3", .flags = UR_PMD_PAGES},
 	{.name = "net_af_xdp", .flags = UR_PMD_SHARED_MEM},
 	{.name = "net_virtio_user", .flags = UR_PMD_SERVICE | UR_PMD_SHARED_MEM, .mtu = MTU_FULL},

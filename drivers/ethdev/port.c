@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening and closing: probe a device, size its buffers, configure one queue pair, and give everything back. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +81,22 @@ static int wake_fd(struct ur_queue *q)
 {
 	struct ur_ethdev *d = ur_ethdev_of_queue(q);
 
-	return d->has_kif ? d->wake : -1;
+	return d->wake;
+}
+
+/* The interrupt of the receive queue. What it counted is taken only when no more shall come, or one that comes meanwhile would be lost. */
+static void arm(struct ur_queue *q, bool on)
+{
+	struct ur_ethdev *d = ur_ethdev_of_queue(q);
+	uint64_t count;
+
+	if (on) {
+		rte_eth_dev_rx_intr_enable(d->id, 0);
+		return;
+	}
+	rte_eth_dev_rx_intr_disable(d->id, 0);
+	while (read(d->wake, &count, sizeof(count)) < 0 && errno == EINTR)
+		continue;
 }
 
 static bool has_link(const struct ur_ethdev *d)
@@ -349,12 +365,41 @@ static bool can_chain(const struct rte_eth_dev_info *info)
 	return info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS && (!most || most >= UR_ETHDEV_CHAIN);
 }
 
+/* Positive errnos have their sentence. */
+static int set_up(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const char *args, const struct rte_eth_dev_info *info,
+		  const struct rte_eth_conf *conf, char *err, size_t errlen)
+{
+	unsigned socket = (unsigned)rte_eth_dev_socket_id(d->id);
+	struct rte_eth_txconf txc = info->default_txconf;
+	uint16_t nrx = RX_DESC, ntx = TX_DESC;
+	int rc = rte_eth_dev_configure(d->id, 1, 1, conf);
+
+	rc = rc ? rc : settle_mtu(d, cfg, args, err, errlen);
+	rc = rc ? rc : rte_eth_dev_adjust_nb_rx_tx_desc(d->id, &nrx, &ntx);
+	rc = rc ? rc : rte_eth_rx_queue_setup(d->id, 0, nrx, socket, NULL, d->pkts);
+	d->tx_desc = ntx;
+	txc.offloads = conf->txmode.offloads;
+	rc = rc ? rc : rte_eth_tx_queue_setup(d->id, 0, ntx, socket, &txc);
+	return rc ? rc : start(d, args);
+}
+
+/* Sleeping needs the interrupt and its descriptor; without them the engine naps. */
+static void use_interrupt(struct ur_ethdev *d, const struct rte_eth_conf *conf)
+{
+	int fd = conf->intr_conf.rxq ? rte_eth_dev_rx_intr_ctl_q_get_fd(d->id, 0) : -1, flags = fcntl(fd, F_GETFL);
+
+	if (fd < 0 || flags < 0 || rte_eth_dev_rx_intr_enable(d->id, 0))
+		return;
+	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+	d->wake = fd;
+	d->queue_ops.arm = arm;
+	arm(&d->queue, false);
+}
+
 static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const char *args, char *err, size_t errlen)
 {
 	struct rte_eth_conf conf = {0};
 	struct rte_eth_dev_info info;
-	uint16_t nrx = RX_DESC, ntx = TX_DESC;
-	struct rte_eth_txconf txc;
 	int rc = rte_eth_dev_info_get(d->id, &info), socket = rte_eth_dev_socket_id(d->id);
 
 	if (rc)
@@ -373,19 +418,18 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 		return rc;
 	conf.txmode.offloads = info.tx_offload_capa & (d->chains ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
 	conf.intr_conf.lsc = cfg->pci && *info.dev_flags & RTE_ETH_DEV_INTR_LSC; /* asking for the link then costs nothing */
-	rc = rte_eth_dev_configure(d->id, 1, 1, &conf);
-	rc = rc ? rc : settle_mtu(d, cfg, args, err, errlen);
+	conf.intr_conf.rxq = d->is_nic && d->pmd && d->pmd->flags & UR_PMD_WAKES;
+	rc = set_up(d, cfg, args, &info, &conf, err, errlen);
+	if (rc < 0 && conf.intr_conf.rxq) { /* perhaps it has no interrupt to sleep on */
+		conf.intr_conf.rxq = 0;
+		rc = set_up(d, cfg, args, &info, &conf, err, errlen);
+	}
 	if (rc > 0)
 		return rc;
-	rc = rc ? rc : rte_eth_dev_adjust_nb_rx_tx_desc(d->id, &nrx, &ntx);
-	rc = rc ? rc : rte_eth_rx_queue_setup(d->id, 0, nrx, (unsigned)socket, NULL, d->pkts);
-	d->tx_desc = ntx;
-	txc = info.default_txconf;
-	txc.offloads = conf.txmode.offloads;
-	rc = rc ? rc : rte_eth_tx_queue_setup(d->id, 0, ntx, (unsigned)socket, &txc);
-	rc = rc ? rc : start(d, args);
-	if (!rc && cfg->pci)
+	if (!rc && d->is_nic) {
+		use_interrupt(d, &conf);
 		wait_for_link(d);
+	}
 	if (rc)
 		return ur_port_fail(err, errlen, EIO, "%s does not start: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
 	d->configured = true;
@@ -407,8 +451,6 @@ static void describe(struct ur_ethdev *d)
 	struct rte_eth_link link = {0};
 	struct rte_ether_addr mac;
 
-	d->queue_ops = queue_ops;
-	d->port_ops = ops;
 	d->queue.ops = &d->queue_ops;
 	d->port.ops = &d->port_ops;
 	d->port.queue = &d->queue;
@@ -477,6 +519,8 @@ int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, cha
 	rc = cfg->ifname ? ur_kif_open(&d->kif, cfg->ifname, err, errlen) : 0;
 	d->has_kif = cfg->ifname && rc == 0;
 	d->is_nic = cfg->pci != NULL;
+	d->queue_ops = queue_ops;
+	d->port_ops = ops;
 	d->wake = -1;
 	ur_vfio_look(NULL, &d->vfio);
 	rc = rc || !d->has_kif ? rc : ur_afp_check(&d->kif, &d->promisc, err, errlen);

@@ -125,6 +125,8 @@ static bool rest(struct ur_engine *e, const struct ur_poller *p)
 	pthread_mutex_lock(&e->nic_lock);
 	until = ur_min_time(ur_nic_next(e->nic), ur_engine_publish_at(e));
 	until = ur_poller_until(p, now, atomic_load(&e->driven_at), until, on_port);
+	if (e->info.owned)
+		until = ur_min_time(until, now + LINK_EVERY);
 	sleep = until > now && announce(e, until, false);
 	sleep = !ur_engine_give_up(e) && sleep;
 	if (sleep)
@@ -183,10 +185,26 @@ static unsigned allowed_cpus(void)
 
 /* --- the loop --- */
 
+/* A port that wakes us when it is asked to, but not for what is there already: unlocking looks for that. */
+static bool rest_armed(struct ur_engine *e, const struct ur_poller *p)
+{
+	struct ur_queue *q = e->nic->port->queue;
+	bool slept;
+
+	if (!q->ops->arm)
+		return rest(e, p);
+	q->ops->arm(q, true);
+	ur_engine_lock(e);
+	ur_engine_unlock(e);
+	slept = rest(e, p);
+	q->ops->arm(q, false);
+	return slept;
+}
+
 /* Steps aside or sleeps until there is something to look for. */
 static void go_to_sleep(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time driven, bool aside)
 {
-	bool slept = aside ? step_aside(e, ur_poller_until(p, now, driven, UR_TIME_NEVER, true)) : rest(e, p);
+	bool slept = aside ? step_aside(e, ur_poller_until(p, now, driven, UR_TIME_NEVER, true)) : rest_armed(e, p);
 
 	ur_poller_woke(p, ur_engine_now(), atomic_load_explicit(&e->driven_at, memory_order_relaxed), slept);
 }

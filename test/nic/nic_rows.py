@@ -14,6 +14,7 @@ from rows import TRAFFIC  # what any traffic moves of rdma_rxe's counters
 ROWS = []
 GROUP = "239.7.7.7"
 LONG = 1000000  # rpings that are never reached
+WAKES = ("e1000", "e1000e")  # models with a receive interrupt that uroce uses
 # What must not be raised as long as nothing is lost and nobody dies. Not req_cqe_error and resp_cqe_error: what is flushed when a program disconnects counts
 # there too, and rping always has a receive posted then.
 BAD = re.compile(r"drop_(?!ghost_ack|unexpected_response).*|rx_icrc.*|tx_refused|tx_dropped|.*_errors|resp_remote.*")
@@ -209,7 +210,7 @@ def rping_from_the_guest(lab):
 
 def locked(lab):
     """KiB of memory that the NIC has been shown by rping: the kernel counts them as locked."""
-    return int(lab.guest.must("grep -l '^Name:.rping$' /proc/[0-9]*/status | head -n 1 | xargs sed -n 's/^VmLck:[^0-9]*\\([0-9]*\\).*/\\1/p'"))
+    return int(lab.guest.must("grep -l '^Name:.rping$' /proc/[0-9]*/status 2>/dev/null | head -n 1 | xargs sed -n 's/^VmLck:[^0-9]*\\([0-9]*\\).*/\\1/p'"))
 
 
 def end_server(lab, there):
@@ -237,6 +238,32 @@ def memory_is_taken_away_from_an_idle_nic(lab):
         raise Failure(f"{before} KiB were locked before the clients came, and {after} after they have gone")
     finally:
         end_server(lab, there)
+
+
+def naps(lab):
+    """How often rping's threads have gone to sleep so far."""
+    return int(lab.guest.must("grep -l '^Name:.rping$' /proc/[0-9]*/status 2>/dev/null | head -n 1 | sed 's/status$/task/' | "
+                              "xargs -I{} sh -c 'cat {}/*/status' | sed -n 's/^voluntary_ctxt_switches:[^0-9]*//p' | "
+                              "{ n=0; while read k; do n=$((n + k)); done; echo $n; }"))
+
+
+@row()
+def an_idle_program_sleeps_until_a_packet_comes(lab):
+    there = lab.guest.start("rping -s -V -C 20 -S 3000", lab.options())
+    try:
+        if not there.wait_listening("cm", 30):
+            raise Failure(f"the server of the guest does not listen: {there.output()[-300:]}")
+        before = naps(lab)
+        time.sleep(3)
+        times = naps(lab) - before
+        if lab.guest.model in WAKES and times > 300:  # without an interrupt some 500 a second; with it 10, to look at the link
+            raise Failure(f"in three seconds it woke {times} times")
+        here = lab.here.start(f"rping -c -a {GUEST4} -V -C 20 -S 3000")
+        must_end(here, "the client on this side")
+        must_end(there, "the guest's server", 20)
+        here.close()
+    finally:
+        there.close()
 
 
 @row()
