@@ -10,6 +10,7 @@
 
 #include "cmd.h"
 #include "engine/registry.h"
+#include "watch_find.h"
 #include "wire/gid_set.h"
 
 static const char *port_space_text(uint16_t ps, char *buf, size_t len)
@@ -39,13 +40,22 @@ static void print_port(const struct ur_registry_port *p)
 		printf(ur_gid_is_v4(&p->gid) ? "%s:%u\n" : "[%s]:%u\n", ur_info_addr(&p->gid, addr), p->port);
 }
 
+static void print_uses(const struct ur_watch_look *look, int pid)
+{
+	for (unsigned i = 0; look && i < look->count; i++)
+		if (look->process[i]->pid == pid && !look->process[i]->unreadable && look->process[i]->status.uses[0])
+			printf("        uses %s\n", look->process[i]->status.uses);
+}
+
 int ur_info_processes(const struct ur_engine *e)
 {
 	struct ur_registry_view *v;
+	struct ur_watch_look *look;
 	int err = ur_engine_processes(e, &v);
 
 	if (err)
 		return ur_cmd_fail(UR_EXIT_FAIL, "the processes that use the device cannot be asked: %s", strerror(err));
+	look = v->count ? ur_watch_find() : NULL; /* without it there is a line less */
 	puts(v->count ? "\nprocesses" : "\nno process uses it");
 	for (unsigned i = 0; i < v->count; i++) {
 		const struct ur_registry_process *p = &v->processes[i];
@@ -57,11 +67,14 @@ int ur_info_processes(const struct ur_engine *e)
 			puts("does not answer");
 		else
 			printf("of user %u\n", (unsigned)p->uid);
-		if (p->told)
+		if (p->told) {
+			print_uses(look, (int)p->pid);
 			ur_info_keeper(p->pid);
+		}
 		for (unsigned k = 0; k < p->port_count; k++)
 			print_port(&p->ports[k]);
 	}
+	ur_watch_free(look);
 	free(v);
 	return 0;
 }

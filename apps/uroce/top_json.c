@@ -75,6 +75,7 @@ static json_t *process_json(const struct ur_watch_process *p)
 	json_object_set_new(o, "device", json_string(p->status.device));
 	json_object_set_new(o, "interface", json_string(p->status.interface));
 	json_object_set_new(o, "port", json_string(p->status.port));
+	json_object_set_new(o, "uses", json_string(p->status.uses));
 	json_object_set_new(o, "qps", json_integer(p->status.total));
 	return o;
 }

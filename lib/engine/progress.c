@@ -316,7 +316,7 @@ static void attach(struct ur_engine *e, struct ur_port *port)
 {
 	struct ur_publisher *publisher = NULL;
 
-	ur_publisher_open(e->info.name, e->info.ifname, e->kind->name, ur_engine_now(),
+	ur_publisher_open(e->info.name, e->info.ifname, e->kind->name, port, ur_engine_now(),
 			  &publisher); /* without it `uroce top` sees nothing */
 	pthread_mutex_lock(&e->nic_lock);
 	ur_nic_attach(e->nic, port);

@@ -42,7 +42,43 @@ static struct ur_status *map(int fd)
 	return m;
 }
 
-int ur_publisher_open(const char *device, const char *interface, const char *port, ur_time now, struct ur_publisher **out)
+/* --- what the port does with its device's help --- */
+
+static bool segments(const struct ur_port *p)
+{
+	return p->queue->train_pkts > 1;
+}
+
+static bool reads_memory(const struct ur_port *p)
+{
+	return p->ops->map;
+}
+
+static bool interrupts(const struct ur_port *p)
+{
+	return p->queue->ops->arm;
+}
+
+static const struct {
+	bool (*used)(const struct ur_port *p);
+	const char *name; /* doc/debugging.md explains it */
+} helps[] = {
+	{segments, "segmentation offload"},
+	{reads_memory, "registered memory in place"},
+	{interrupts, "receive interrupt"},
+};
+
+static void describe(const struct ur_port *p, char text[UR_STATUS_USES])
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < ur_array_size(helps); i++)
+		if (helps[i].used(p))
+			n += (size_t)snprintf(text + n, UR_STATUS_USES - n, "%s%s", n ? ", " : "", helps[i].name);
+}
+
+int ur_publisher_open(const char *device, const char *interface, const char *kind, const struct ur_port *port, ur_time now,
+		      struct ur_publisher **out)
 {
 	struct ur_publisher *p = calloc(1, sizeof(*p));
 	int err;
@@ -59,7 +95,8 @@ int ur_publisher_open(const char *device, const char *interface, const char *por
 	ur_status_begin(p->status);
 	snprintf(p->status->device, UR_STATUS_TEXT, "%s", device);
 	snprintf(p->status->interface, UR_STATUS_TEXT, "%s", interface);
-	snprintf(p->status->port, UR_STATUS_TEXT, "%s", port);
+	snprintf(p->status->port, UR_STATUS_TEXT, "%s", kind);
+	describe(port, p->status->uses);
 	p->status->started = p->status->at = now;
 	ur_status_init(p->status, getpid());
 	ur_status_end(p->status);

@@ -111,6 +111,7 @@ enum ur_status_verdict ur_status_check(const struct ur_status *copy, size_t byte
 	ur_status_text(v->device, sizeof(v->device), copy->device, sizeof(copy->device));
 	ur_status_text(v->interface, sizeof(v->interface), copy->interface, sizeof(copy->interface));
 	ur_status_text(v->port, sizeof(v->port), copy->port, sizeof(copy->port));
+	ur_status_text(v->uses, sizeof(v->uses), copy->uses, sizeof(copy->uses));
 	v->at = copy->at;
 	v->started = copy->started;
 	take_counters(copy, v);

@@ -21,6 +21,7 @@
 #define UR_STATUS_QPS 1024 /* those beyond are counted and not shown */
 #define UR_STATUS_COUNTERS 192
 #define UR_STATUS_TEXT 32
+#define UR_STATUS_USES 96
 #define UR_STATUS_EVERY (250 * UR_NS_PER_MS) /* how often it is renewed while something changes, */
 #define UR_STATUS_IDLE (2 * UR_NS_PER_S)     /* and at least while there are QPs */
 
@@ -50,6 +51,7 @@ struct ur_status {
 	uint32_t total;           /* QPs that there are */
 	ur_time at, started;      /* CLOCK_MONOTONIC: when this was last looked after; when the port was opened */
 	char version[UR_STATUS_TEXT], device[UR_STATUS_TEXT], interface[UR_STATUS_TEXT], port[UR_STATUS_TEXT];
+	char uses[UR_STATUS_USES]; /* what the port does faster than it need, by words with commas; empty: nothing */
 	uint32_t counters, zero;
 	struct { /* of the device; by name, since another version may have others */
 		char name[UR_STATUS_TEXT];
@@ -74,7 +76,7 @@ enum ur_status_verdict {
 
 /* A copy that has been looked through: texts are printable ASCII and end, no QP stands there twice or has the number 0. */
 struct ur_status_view {
-	char version[UR_STATUS_TEXT], device[UR_STATUS_TEXT], interface[UR_STATUS_TEXT], port[UR_STATUS_TEXT];
+	char version[UR_STATUS_TEXT], device[UR_STATUS_TEXT], interface[UR_STATUS_TEXT], port[UR_STATUS_TEXT], uses[UR_STATUS_USES];
 	ur_time at, started;
 	bool has[UR_C_COUNT]; /* a process of another version may lack a counter */
 	uint64_t counter[UR_C_COUNT];

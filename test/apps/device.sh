@@ -210,7 +210,7 @@ info_processes() {
 program_of() { pgrep -P "$1"; }
 # shows_listening SERVER ADDRESS:PORT
 shows_listening() {
-	grep -A 1 "^  $(program_of "$1")  slot" "$TMP/processes" | grep -Fqx "        listens on tcp $2" || fail "$2 is not shown"
+	grep -A 2 "^  $(program_of "$1")  slot" "$TMP/processes" | grep -Fqx "        listens on tcp $2" || fail "$2 is not shown"
 }
 test_info_processes() {
 	local n
@@ -219,6 +219,9 @@ test_info_processes() {
 	info_processes || return 1
 	n=$(grep -Ec '^  [0-9]+  slot [0-9]+  port [a-z]+$' "$TMP/processes")
 	[ "$n" -eq 2 ] && [ "$(head -n 1 "$TMP/processes")" = processes ] || { fail "$n processes instead of 2"; return; }
+	if grep -q 'port udp$' "$TMP/processes"; then
+		[ "$(grep -Fxc '        uses segmentation offload' "$TMP/processes")" -eq 2 ] || { fail "what the ports use"; return; }
+	fi
 	shows_listening "${servers[0]}" "10.77.0.1:$RPING" && shows_listening "${servers[1]}" '0.0.0.0:7204' || return 1
 	uroce_in "$NS2" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "client"; return; }
 	server=${servers[0]}

@@ -55,7 +55,7 @@ static void read_back(void)
 static void open_two(unsigned qps)
 {
 	nics_open(&h, 2);
-	CU_ASSERT_EQUAL_FATAL(ur_publisher_open("uroce0", "eth0", "udp", h.now, &p), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_publisher_open("uroce0", "eth0", "udp", h.n[0].nic->port, h.now, &p), 0);
 	CU_ASSERT_FATAL(find_path());
 	for (unsigned i = 0; i < qps; i++)
 		nics_qp_create(&h, 0, IBV_QPT_UC, &qp[i]);
@@ -237,6 +237,43 @@ static void memory__is_read_only(void)
 	close_two(0);
 }
 
+static int map(struct ur_port *port, void *addr, size_t len, struct ur_dma *dma, char *err, size_t errlen)
+{
+	(void)port, (void)addr, (void)len, (void)dma, (void)err, (void)errlen;
+	return 0;
+}
+
+static void arm(struct ur_queue *q, bool on)
+{
+	(void)q, (void)on;
+}
+
+static void says_what_the_port_uses(const struct ur_port *port, const char *uses)
+{
+	CU_ASSERT_EQUAL_FATAL(ur_publisher_open("uroce0", "0000:00:03.0", "dpdk", port, 1, &p), 0);
+	CU_ASSERT_FATAL(find_path());
+	read_back();
+	CU_ASSERT_STRING_EQUAL(v.uses, uses);
+	ur_publisher_close(p);
+}
+
+static void open__says_what_the_port_uses(void)
+{
+	struct ur_queue_ops queue_ops = {.rx = NULL};
+	struct ur_port_ops ops = {.link_up = NULL};
+	struct ur_queue queue = {.ops = &queue_ops, .train_pkts = 1};
+	struct ur_port port = {.ops = &ops, .queue = &queue};
+
+	says_what_the_port_uses(&port, "");
+	queue.train_pkts = 2;
+	says_what_the_port_uses(&port, "segmentation offload");
+	ops.map = map;
+	queue_ops.arm = arm;
+	says_what_the_port_uses(&port, "segmentation offload, registered memory in place, receive interrupt");
+	queue.train_pkts = 0;
+	says_what_the_port_uses(&port, "registered memory in place, receive interrupt");
+}
+
 void ur_suite_publish(void)
 {
 	CU_pSuite s = CU_add_suite("publish", NULL, NULL);
@@ -246,5 +283,6 @@ void ur_suite_publish(void)
 	CU_ADD_TEST(s, write__datagram_qp_has_no_peer);
 	CU_ADD_TEST(s, write__many_in_parts);
 	CU_ADD_TEST(s, next__by_what_happens);
+	CU_ADD_TEST(s, open__says_what_the_port_uses);
 	CU_ADD_TEST(s, memory__is_read_only);
 }
