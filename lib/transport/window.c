@@ -18,6 +18,8 @@
 #define WINDOW_FLOOR 8u   /* as far as expiries of the timer bring it down */
 #define SHED_FLOOR 32u    /* as far as lost packets do */
 #define ACK_EVERY 64      /* packets at most between those that ask for an acknowledgement */
+
+#define RTT_MIN UR_NS_PER_US /* below it the clock is to blame: see ur_rtt_sample */
 #define RTT_MAX (1000 * UR_NS_PER_MS)
 
 uint8_t ur_window_rd_shift(uint32_t window)
@@ -81,7 +83,8 @@ bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, uint32_t una)
 /* As TCP does (RFC 6298), in ns. */
 void ur_rtt_sample(struct ur_rtt *t, ur_time sample)
 {
-	uint32_t s = (uint32_t)ur_min_time(sample ? sample : 1, RTT_MAX), off;
+	const ur_time least = (int64_t)sample < (int64_t)RTT_MIN ? RTT_MIN : sample;
+	uint32_t s = (uint32_t)ur_min_time(least, RTT_MAX), off;
 
 	if (!t->least || s < t->least)
 		t->least = s;
@@ -93,6 +96,4 @@ void ur_rtt_sample(struct ur_rtt *t, ur_time sample)
 	off = s > t->mean ? s - t->mean : t->mean - s;
 	t->var += (off >> 2) - (t->var >> 2);
 	t->mean += (s >> 3) - (t->mean >> 3);
-	if (!t->mean)
-		t->mean = 1;
 }

@@ -18,6 +18,10 @@ struct ur_window { /* packets */
 	uint32_t grow_from; /* the oldest unacknowledged PSN when it last changed, or could have */
 };
 
+/*
+ * `sample` is a difference of the times of two rounds, which may be 0 (sent and answered in one) or less (the time of a thread that waited
+ * for the NIC is older): it counts as a microsecond then, which no round trip is shorter than.
+ */
 void ur_rtt_sample(struct ur_rtt *t, ur_time sample);
 
 /* A new one: of `fixed` packets for good, or (0) as `fit`, the packets that the path may hold, lets it begin. `una` as below. */

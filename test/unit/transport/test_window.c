@@ -117,10 +117,23 @@ static void rtt__smooths(void)
 	ur_rtt_sample(&t, 1000);
 	CU_ASSERT(t.mean == 8000 && t.var == 5750 && t.least == 1000);
 	for (int i = 0; i < 200; i++)
-		ur_rtt_sample(&t, 0);
-	CU_ASSERT(t.mean >= 1 && t.mean < 16 && t.least == 1); /* 0 would say: never measured */
-	ur_rtt_sample(&t, UR_TIME_NEVER - 1);
-	CU_ASSERT(t.mean <= 1000 * UR_NS_PER_MS);
+		ur_rtt_sample(&t, 2000 * UR_NS_PER_MS);
+	CU_ASSERT(t.mean > 990 * UR_NS_PER_MS && t.mean <= 1000 * UR_NS_PER_MS && t.least == 1000);
+}
+
+/* Sent and answered in one round, or by a thread whose time is older: some round trip there was. */
+static void rtt__clock_stands_still_or_goes_back(void)
+{
+	static const ur_time samples[] = {0, 1, UR_NS_PER_US, (ur_time)0 - 1, (ur_time)0 - 50 * UR_NS_PER_MS};
+
+	for (unsigned i = 0; i < ur_array_size(samples); i++) {
+		struct ur_rtt t = {0};
+
+		for (int n = 0; n < 200; n++)
+			ur_rtt_sample(&t, samples[i]);
+		CU_ASSERT_EQUAL(t.least, UR_NS_PER_US);
+		CU_ASSERT_EQUAL(t.mean, UR_NS_PER_US);
+	}
 }
 
 void ur_suite_window(void)
@@ -134,4 +147,5 @@ void ur_suite_window(void)
 	CU_ADD_TEST(s, shed__what_waits_in_queues);
 	CU_ADD_TEST(s, rd_shift__half_a_window);
 	CU_ADD_TEST(s, rtt__smooths);
+	CU_ADD_TEST(s, rtt__clock_stands_still_or_goes_back);
 }
