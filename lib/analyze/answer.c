@@ -3,8 +3,8 @@
 #include "analyze/internal.h"
 
 #define FAR_AHEAD 65536
-#define CROSSED_NS (5 * UR_NS_PER_MS)    /* an answer and its request are recorded in the wrong order within this time */
-#define UNDER_WAY_NS (10 * UR_NS_PER_MS) /* so long a request may wait for its answer */
+#define CROSSED_NS (5 * UR_NS_PER_MS)     /* an answer and its request are recorded in the wrong order within this time */
+#define UNDER_WAY_NS (200 * UR_NS_PER_MS) /* so long a request may wait for its answer, or be sent again */
 
 static void answered(struct an_flow *f, struct an_req *r, ur_time when)
 {
@@ -108,10 +108,13 @@ static void held_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r
 		r->got = (uint32_t)(h->psn - r->psn) + 1;
 }
 
-/* May what it answers, or what is behind the gap of a NAK, have been sent for the first time before the recording began? */
+/*
+ * May what it answers, or what is behind the gap of a NAK, have been sent for the first time before the recording began? A recording that
+ * begins while something is repaired shows repetitions, or holes between them.
+ */
 static bool sent_before(const struct an_flow *f, const struct an_held *h)
 {
-	return f->s.mid && f->s.repeated && an_since(h->when, f->facts.first) < UNDER_WAY_NS;
+	return f->s.mid && (f->s.repeated || f->s.holes) && an_since(h->when, f->facts.first) < UNDER_WAY_NS;
 }
 
 void an_answer_held(struct ur_analysis *a, struct an_flow *f)
