@@ -270,23 +270,16 @@ static void in_child(const void *arg, void *result)
 
 /* --- facts --- */
 
-static void gid_text(const struct ur_gid *g, char *to)
-{
-	for (unsigned i = 0; i < 8; i++)
-		to += sprintf(to, "%s%02x%02x", i ? ":" : "", g->raw[2 * i], g->raw[2 * i + 1]);
-}
-
 /* What was only guessed is worth no word unless it answers. */
 static void take_gids(struct ur_doctor_peer *p, const struct ur_doctor_targets *t, const struct question *q, const struct answer *out)
 {
 	for (unsigned i = 0; i < q->count; i++) {
 		struct ur_doctor_gid *g = &p->gids[p->gid_count];
-		char addr[UR_ADDR_TEXT];
 
 		if (!out->asked[i] || (t->at[i].guessed && !out->answers[i]))
 			continue;
-		gid_text(&q->gids[i], g->text);
-		snprintf(g->address, sizeof(g->address), "%.47s", ur_info_addr(&q->gids[i], addr));
+		ur_gid_text(&q->gids[i], g->text);
+		ur_gid_ip(&q->gids[i], g->address);
 		g->answers = out->answers[i];
 		p->gid_count++;
 	}

@@ -61,7 +61,7 @@ static void read_addresses(struct ur_doctor_facts *f, const struct ur_net *net)
 		if (!a)
 			continue;
 		if (!f->addresses++)
-			ur_info_addr(&a->gid, f->address);
+			ur_gid_ip(&a->gid, f->address);
 		if (ur_gid_is_v4(&a->gid))
 			f->v4 = true;
 		else

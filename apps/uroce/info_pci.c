@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce info --pci: the NICs of this host that a program could have for itself, and what is in the way. */
+#include <arpa/inet.h>
 #include <stdio.h>
 
 #include "cmd.h"

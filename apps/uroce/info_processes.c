@@ -29,7 +29,7 @@ static const char *port_space_text(uint16_t ps, char *buf, size_t len)
 
 static void print_port(const struct ur_registry_port *p)
 {
-	char addr[UR_ADDR_TEXT], ps[32];
+	char addr[UR_IP_TEXT], ps[32];
 
 	printf("        %s %s ", p->listening ? "listens on" : "bound to", port_space_text(p->port_space, ps, sizeof(ps)));
 	if (ur_gid_is_zero(&p->gid))
@@ -37,7 +37,7 @@ static void print_port(const struct ur_registry_port *p)
 	else if (ur_gid_eq(&p->gid, &ur_gid_all_v6))
 		printf("[::]:%u\n", p->port);
 	else
-		printf(ur_gid_is_v4(&p->gid) ? "%s:%u\n" : "[%s]:%u\n", ur_info_addr(&p->gid, addr), p->port);
+		printf(ur_gid_is_v4(&p->gid) ? "%s:%u\n" : "[%s]:%u\n", ur_gid_ip(&p->gid, addr), p->port);
 }
 
 static void print_uses(const struct ur_watch_look *look, int pid)

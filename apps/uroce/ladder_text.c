@@ -7,6 +7,7 @@
 
 #include "pcap.h"
 #include "wire/cm_msg.h"
+#include "wire/frame.h"
 
 #define WIDTH 78 /* between the two hosts */
 
@@ -66,11 +67,11 @@ void ur_lad_label(const struct ur_lad *l, const struct ur_lad_item *it, char to[
 static int put_fate(const struct ur_lad *l, const struct ur_ladder_row *r, char *to)
 {
 	const char *text = ur_ladder_fate_texts[r->fate], *hole = strstr(text, "%s");
-	char addr[46];
+	char addr[UR_IP_TEXT];
 
 	if (!hole)
 		return snprintf(to, UR_LAD_TEXT, "%s", text);
-	ur_an_addr(&l->c.half[r->second ^ (r->fate != UR_LADDER_BEFORE)].from, addr);
+	ur_gid_ip(&l->c.half[r->second ^ (r->fate != UR_LADDER_BEFORE)].from, addr);
 	return snprintf(to, UR_LAD_TEXT, "%.*s%s%s", (int)(hole - text), text, addr, hole + 2);
 }
 
@@ -105,10 +106,10 @@ const char *ur_lad_time(const struct ur_lad *l, const struct ur_ladder_row *r, c
 
 void ur_lad_host(const struct ur_lad *l, bool second, char to[80])
 {
-	char addr[46];
+	char addr[UR_IP_TEXT];
 
 	/* Packets to a host bear the number of its QP. */
-	ur_an_addr(&l->c.half[second].from, addr);
+	ur_gid_ip(&l->c.half[second].from, addr);
 	if (l->c.half[!second].dqpn)
 		snprintf(to, 80, "%s QP 0x%x", addr, l->c.half[!second].dqpn);
 	else
@@ -194,7 +195,7 @@ static const struct ur_ladder_row *repaired_by(const struct ur_lad *l, uint32_t 
 static bool put_story(const struct ur_lad *l, uint32_t i, char to[UR_LAD_STORY])
 {
 	const struct ur_ladder_row *r = &l->rows[i], *lost = NULL, *done = repaired_by(l, i);
-	char addr[46], t[24], u[24], fate[UR_LAD_TEXT];
+	char addr[UR_IP_TEXT], t[24], u[24], fate[UR_LAD_TEXT];
 	uint32_t n = 0;
 	int len;
 
@@ -215,7 +216,7 @@ static bool put_story(const struct ur_lad *l, uint32_t i, char to[UR_LAD_STORY])
 	len += snprintf(to + len, UR_LAD_STORY - (size_t)len, " was %s. ", fate);
 	len += snprintf(to + len, UR_LAD_STORY - (size_t)len, "%s%s %s %s it again (frame %u)",
 			r->when > lost->when ? ur_pcap_time(r->when - lost->when, t) : "At", r->when > lost->when ? " later" : " once",
-			ur_an_addr(&l->c.half[r->second].from, addr), lost->answer ? "asks for" : "sends", r->frame);
+			ur_gid_ip(&l->c.half[r->second].from, addr), lost->answer ? "asks for" : "sends", r->frame);
 	if (done)
 		snprintf(to + len, UR_LAD_STORY - (size_t)len, ", and has %s %s after that (frame %u).", lost->answer ? "it" : "the answer",
 			 ur_pcap_time(done->when > r->when ? done->when - r->when : 0, u), done->frame);

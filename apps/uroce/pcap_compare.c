@@ -8,6 +8,7 @@
 #include "cmd.h"
 #include "escape.h"
 #include "pcap.h"
+#include "wire/frame.h"
 
 #define LATE_NS UR_NS_PER_MS
 
@@ -29,13 +30,13 @@ static void print_event(void *ctx, const struct ur_cmp_event *e)
 									       "\"psn\":%u,\"opcode\":\"%s\""};
 	const struct job *j = ctx;
 	const char *opcode = ur_opcode(e->opcode)->name;
-	char a[46], b[46], t[24];
+	char a[UR_IP_TEXT], b[UR_IP_TEXT], t[24];
 
 	if (!j->packets)
 		return;
 	if (j->json)
 		putchar('{');
-	printf(formats[j->json], ur_cmp_names[e->kind], ur_an_addr(&e->src, a), ur_an_addr(&e->dst, b), e->qpn, e->psn,
+	printf(formats[j->json], ur_cmp_names[e->kind], ur_gid_ip(&e->src, a), ur_gid_ip(&e->dst, b), e->qpn, e->psn,
 	       opcode ? opcode : "unknown");
 	if (j->json) {
 		printf(",\"frame_a\":%u,\"frame_b\":%u,\"again\":%s,\"delay\":%" PRIu64 "}\n", e->frame[0], e->frame[1],
@@ -119,11 +120,11 @@ static void say_flow(const struct job *j, const struct ur_cmp_flow *f)
 		[UR_CMP_LATE] = "late",
 		[UR_CMP_CHANGED] = "changed on the way",
 	};
-	char a[46], b[46], t[3][24];
+	char a[UR_IP_TEXT], b[UR_IP_TEXT], t[3][24];
 	const char *sep = ": ";
 
-	printf("   %s to %s QP 0x%x, first at %s: %" PRIu64 " packets there, %" PRIu64 " at %s", ur_an_addr(&f->src, a),
-	       ur_an_addr(&f->dst, b), f->qpn, j->name[f->first], f->seen[f->first], f->seen[!f->first], j->name[!f->first]);
+	printf("   %s to %s QP 0x%x, first at %s: %" PRIu64 " packets there, %" PRIu64 " at %s", ur_gid_ip(&f->src, a),
+	       ur_gid_ip(&f->dst, b), f->qpn, j->name[f->first], f->seen[f->first], f->seen[!f->first], j->name[!f->first]);
 	for (unsigned i = 0; i < UR_CMP_KINDS; i++) {
 		if (!f->n[i])
 			continue;
@@ -140,11 +141,11 @@ static void say_flow(const struct job *j, const struct ur_cmp_flow *f)
 
 static void json_flow(const struct ur_cmp_flow *f, uint32_t conn)
 {
-	char a[46], b[46];
+	char a[UR_IP_TEXT], b[UR_IP_TEXT];
 
 	printf("{\"connection\":%u,\"from\":\"%s\",\"to\":\"%s\",\"qp\":%u,\"first\":\"%c\",\"packets_a\":%" PRIu64
 	       ",\"packets_b\":%" PRIu64 ",\"both\":%" PRIu64,
-	       conn, ur_an_addr(&f->src, a), ur_an_addr(&f->dst, b), f->qpn, "ab"[f->first], f -> seen[0], f -> seen[1], f -> both);
+	       conn, ur_gid_ip(&f->src, a), ur_gid_ip(&f->dst, b), f->qpn, "ab"[f->first], f -> seen[0], f -> seen[1], f -> both);
 	for (unsigned i = 0; i < UR_CMP_KINDS; i++)
 		printf(",\"%s\":%" PRIu64, ur_cmp_names[i], f->n[i]);
 	printf(",\"again\":%" PRIu64 ",\"outside_a\":%" PRIu64 ",\"outside_b\":%" PRIu64 ",\"delay_min\":%" PRIu64
@@ -165,7 +166,7 @@ static void show_flow(const struct job *j, uint32_t i, uint32_t conn)
 
 static void show_conn(const struct job *j, const struct ur_an_conn *c, uint32_t number, uint32_t flows)
 {
-	char a[46], b[46];
+	char a[UR_IP_TEXT], b[UR_IP_TEXT];
 	uint32_t i[2];
 
 	for (unsigned k = 0; k < 2; k++)
@@ -173,8 +174,8 @@ static void show_conn(const struct job *j, const struct ur_an_conn *c, uint32_t 
 	if ((i[0] == flows || j->shown[i[0]]) && (i[1] == flows || j->shown[i[1]]))
 		return;
 	if (!j->json)
-		printf("\n%u. %s QP 0x%x and %s QP 0x%x, %s\n", number, ur_an_addr(&c->half[0].from, a), c->half[1].dqpn,
-		       ur_an_addr(&c->half[0].to, b), c->half[0].dqpn, ur_pcap_service(c->service));
+		printf("\n%u. %s QP 0x%x and %s QP 0x%x, %s\n", number, ur_gid_ip(&c->half[0].from, a), c->half[1].dqpn,
+		       ur_gid_ip(&c->half[0].to, b), c->half[0].dqpn, ur_pcap_service(c->service));
 	for (unsigned k = 0; k < 2; k++)
 		if (i[k] < flows && !j->shown[i[k]])
 			show_flow(j, i[k], number);

@@ -186,14 +186,14 @@ static bool show_host(const struct job *j, const struct ur_pcap_file *f, const s
 	struct ur_an_conn c;
 	struct sums s = {0};
 	bool differs = false;
-	char a[46];
+	char a[UR_IP_TEXT];
 
-	if (j->host && strcmp(j->host, ur_an_addr(host, a)) != 0)
+	if (j->host && strcmp(j->host, ur_gid_ip(host, a)) != 0)
 		return false;
 	for (uint32_t i = 0; ur_analysis_conn(f->analysis, i, &c); i++)
 		for (unsigned k = 0; k < 2; k++)
 			add_half(&s, host, &c.half[k]);
-	printf("%s\n   %-27s %16s%s\n", ur_an_addr(host, a), "counter", "recording shows", j->after.path ? "      counted" : "");
+	printf("%s\n   %-27s %16s%s\n", ur_gid_ip(host, a), "counter", "recording shows", j->after.path ? "      counted" : "");
 	for (unsigned i = 0; i < ur_array_size(rows); i++)
 		differs |= show_row(j, &rows[i], &s);
 	return differs;
@@ -215,7 +215,7 @@ static int counters(const struct job *j)
 	struct ur_an_conn c;
 	unsigned n = 0, shown = 0;
 	int rc = UR_EXIT_USAGE;
-	char a[46];
+	char a[UR_IP_TEXT];
 
 	if (ur_pcap_open(&f, j->file)) {
 		rc = 0;
@@ -224,7 +224,7 @@ static int counters(const struct job *j)
 				if (!is_new(seen, n, &c.half[k].from))
 					continue;
 				seen[n++] = c.half[k].from;
-				shown += !j->host || strcmp(j->host, ur_an_addr(&c.half[k].from, a)) == 0;
+				shown += !j->host || strcmp(j->host, ur_gid_ip(&c.half[k].from, a)) == 0;
 				rc |= show_host(j, &f, &c.half[k].from);
 			}
 		if (!shown)

@@ -5,6 +5,7 @@
 
 #include "cmd.h"
 #include "pcap.h"
+#include "wire/frame.h"
 
 enum format { TEXT, CSV, JSON };
 
@@ -82,9 +83,9 @@ static void line(enum format f, const struct row *r)
 					      [CSV] = "%u,%s,%s,%s,0x%x",
 					      [JSON] = "{\"connection\":%u,\"service\":\"%s\",\"from\":\"%s\",\"to\":\"%s\",\"qp\":%u"};
 	const struct ur_an_half *h = r->h;
-	char a[46], b[46];
+	char a[UR_IP_TEXT], b[UR_IP_TEXT];
 
-	printf(formats[f], r->number, ur_pcap_service(r->c->service), ur_an_addr(&h->from, a), ur_an_addr(&h->to, b), h->dqpn);
+	printf(formats[f], r->number, ur_pcap_service(r->c->service), ur_gid_ip(&h->from, a), ur_gid_ip(&h->to, b), h->dqpn);
 #define CELL(name, width, value)                                                                                                           \
 	if (f == JSON)                                                                                                                     \
 		printf(",\"" #name "\":%" PRIu64, (uint64_t)(value));                                                                      \

@@ -57,9 +57,9 @@ static void tell(void *ctx, unsigned frame, const char *field, const char *recor
 
 static void name_end(const struct endpoint *e, char *to, size_t room)
 {
-	char addr[64];
+	char addr[UR_IP_TEXT];
 
-	ur_an_addr(&e->gid, addr);
+	ur_gid_ip(&e->gid, addr);
 	if (e->qpn)
 		snprintf(to, room, "%s QP %#x", addr, e->qpn);
 	else
@@ -173,9 +173,9 @@ static void replay_side(const struct wish *w, const struct conn *c, unsigned me,
 
 static bool wanted(const struct wish *w, const struct conn *c, unsigned me)
 {
-	char addr[64];
+	char addr[UR_IP_TEXT];
 
-	if (w->as && strcmp(ur_an_addr(&c->end[me].gid, addr), w->as) != 0)
+	if (w->as && strcmp(ur_gid_ip(&c->end[me].gid, addr), w->as) != 0)
 		return false;
 	return c->n && (!w->qpn || c->end[0].qpn == w->qpn || c->end[1].qpn == w->qpn);
 }

@@ -5,6 +5,7 @@
 
 #include "cmd.h"
 #include "pcap.h"
+#include "wire/frame.h"
 
 static const char *bytes(uint64_t n, char to[24])
 {
@@ -32,10 +33,10 @@ static const char *plural(uint64_t n)
 
 static void say_opening(const struct ur_an_conn *c, uint32_t number)
 {
-	char a[46], b[46];
+	char a[UR_IP_TEXT], b[UR_IP_TEXT];
 
-	printf("\n%u. %s QP 0x%x and %s QP 0x%x: %s", number, ur_an_addr(&c->half[0].from, a), c->half[1].dqpn,
-	       ur_an_addr(&c->half[0].to, b), c->half[0].dqpn, ur_pcap_service(c->service));
+	printf("\n%u. %s QP 0x%x and %s QP 0x%x: %s", number, ur_gid_ip(&c->half[0].from, a), c->half[1].dqpn, ur_gid_ip(&c->half[0].to, b),
+	       c->half[0].dqpn, ur_pcap_service(c->service));
 	if (c->mtu)
 		printf(", path MTU %u", c->mtu);
 	if (!c->cm)
@@ -52,12 +53,12 @@ static void say_work(const struct ur_an_half *h)
 		const char *name;
 		uint64_t n;
 	} kinds[] = {{"SEND", h->sends}, {"WRITE", h->writes}, {"READ", h->reads}, {"atomic", h->atomics}};
-	char a[46], b[24], t[24];
+	char a[UR_IP_TEXT], b[24], t[24];
 	const char *sep = " ";
 
 	if (!h->packets)
 		return;
-	printf("   %s asked for", ur_an_addr(&h->from, a));
+	printf("   %s asked for", ur_gid_ip(&h->from, a));
 	for (unsigned i = 0; i < ur_array_size(kinds); i++) {
 		if (!kinds[i].n)
 			continue;
@@ -77,12 +78,12 @@ static void say_work(const struct ur_an_half *h)
 static void say_place(uint64_t n, const char *what, const char *between, const struct ur_gid *from, const struct ur_gid *to,
 		      bool recorder_first)
 {
-	char a[46], b[46];
+	char a[UR_IP_TEXT], b[UR_IP_TEXT];
 
 	if (!n)
 		return;
-	ur_an_addr(from, a);
-	ur_an_addr(to, b);
+	ur_gid_ip(from, a);
+	ur_gid_ip(to, b);
 	if (recorder_first)
 		printf("   %" PRIu64 " %s%s %s %s between the recorder and %s.\n", n, what, plural(n), were(n), between, b);
 	else
@@ -91,7 +92,7 @@ static void say_place(uint64_t n, const char *what, const char *between, const s
 
 static void say_losses(const struct ur_an_half *h)
 {
-	char a[46];
+	char a[UR_IP_TEXT];
 
 	say_place(h->lost[UR_AN_BEFORE], "request packet", "lost", &h->from, &h->to, false);
 	say_place(h->lost[UR_AN_BEHIND], "request packet", "lost", &h->from, &h->to, true);
@@ -99,7 +100,7 @@ static void say_losses(const struct ur_an_half *h)
 		printf("   %" PRIu64
 		       " time%s a request or its answer was lost between the recorder and %s, which the recorder cannot tell apart, "
 		       "or the answer came too late.\n",
-		       h->lost[UR_AN_FAR], plural(h->lost[UR_AN_FAR]), ur_an_addr(&h->to, a));
+		       h->lost[UR_AN_FAR], plural(h->lost[UR_AN_FAR]), ur_gid_ip(&h->to, a));
 	say_place(h->lost[UR_AN_OVERTAKEN], "request packet", "overtaken", &h->from, &h->to, false);
 	say_place(h->answers_lost[UR_AN_BEFORE], "response packet", "lost", &h->to, &h->from, false);
 	say_place(h->answers_lost[UR_AN_BEHIND], "answer", "lost, or came too late,", &h->to, &h->from, true);
@@ -109,12 +110,12 @@ static void say_losses(const struct ur_an_half *h)
 		       h->lost[UR_AN_MISSED] + h->answers_lost[UR_AN_MISSED]);
 	if (h->damaged)
 		printf("   %" PRIu64 " packet%s from %s came here damaged, the last in frame %u.\n", h->damaged, plural(h->damaged),
-		       ur_an_addr(&h->from, a), h->damaged_frame);
+		       ur_gid_ip(&h->from, a), h->damaged_frame);
 	if (h->naks_rnr)
-		printf("   %" PRIu64 " time%s %s had no receive buffer.\n", h->naks_rnr, plural(h->naks_rnr), ur_an_addr(&h->to, a));
+		printf("   %" PRIu64 " time%s %s had no receive buffer.\n", h->naks_rnr, plural(h->naks_rnr), ur_gid_ip(&h->to, a));
 	if (h->marked)
 		printf("   %" PRIu64 " packet%s bore a congestion mark; %s answered with %" PRIu64 " notification%s.\n", h->marked,
-		       plural(h->marked), ur_an_addr(&h->to, a), h->cnps, plural(h->cnps));
+		       plural(h->marked), ur_gid_ip(&h->to, a), h->cnps, plural(h->cnps));
 }
 
 static void say_repairs(const struct ur_an_half *h)
@@ -146,13 +147,13 @@ static void say_repairs(const struct ur_an_half *h)
 
 static void say_half(const struct ur_an_half *h)
 {
-	char a[46], t[24];
+	char a[UR_IP_TEXT], t[24];
 
 	say_work(h);
 	say_losses(h);
 	say_repairs(h);
 	if (h->fatal)
-		printf("   %s refused a request for good in frame %u: %s.\n", ur_an_addr(&h->to, a), h->fatal_frame,
+		printf("   %s refused a request for good in frame %u: %s.\n", ur_gid_ip(&h->to, a), h->fatal_frame,
 		       ur_an_nak_text(h->fatal));
 	else if (h->unanswered && h->open_tries > 1)
 		printf("   PSN %u (frame %u) has no answer after %u transmissions in %s.\n", h->open_psn, h->open_frame, h->open_tries,
@@ -172,14 +173,14 @@ static bool peaceful(const struct ur_an_half *h)
 
 static void say_ending(const struct ur_an_conn *c)
 {
-	char a[46];
+	char a[UR_IP_TEXT];
 
 	if (peaceful(&c->half[0]) && peaceful(&c->half[1]))
 		puts("   Nothing was lost, repeated or out of order.");
 	switch (c->ending) {
 	case UR_AN_REJECTED: printf("   It was rejected in frame %u: %s.\n", c->rej_frame, ur_an_rej_text(c->rej_reason)); break;
 	case UR_AN_DISCONNECTED:
-		printf("   %s closed it in frame %u%s.\n", ur_an_addr(&c->half[c->dreq_by_second].from, a), c->dreq_frame,
+		printf("   %s closed it in frame %u%s.\n", ur_gid_ip(&c->half[c->dreq_by_second].from, a), c->dreq_frame,
 		       c->drep_frame ? "" : "; no answer to that is here");
 		break;
 	case UR_AN_OPEN: puts("   Its end is not in this file.");

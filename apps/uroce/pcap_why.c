@@ -8,6 +8,7 @@
 
 #include "cmd.h"
 #include "pcap.h"
+#include "wire/frame.h"
 
 #define MANY_RNR 7 /* refusals in a row that look like the end of patience */
 
@@ -59,11 +60,11 @@ static bool closed_first(const struct ur_an_conn *c, const struct ur_an_half *h)
 
 static void say_closed(const struct ur_an_conn *c, const struct ur_an_half *h)
 {
-	char a[46], b[46], who[46];
+	char a[UR_IP_TEXT], b[UR_IP_TEXT], who[UR_IP_TEXT];
 
 	printf("%s to QP 0x%x of %s: status 5 (flushed).\n   %s closed the connection in frame %u, when %" PRIu64
 	       " request packet%s had no answer, the oldest PSN %u of frame %u",
-	       ur_an_addr(&h->from, a), h->dqpn, ur_an_addr(&h->to, b), ur_an_addr(&c->half[c->dreq_by_second].from, who), c->dreq_frame,
+	       ur_gid_ip(&h->from, a), h->dqpn, ur_gid_ip(&h->to, b), ur_gid_ip(&c->half[c->dreq_by_second].from, who), c->dreq_frame,
 	       h->unanswered, h->unanswered == 1 ? "" : "s", h->open_psn, h->open_frame);
 	puts(": none of them failed, and whether they were executed is not known.");
 }
@@ -71,10 +72,10 @@ static void say_closed(const struct ur_an_conn *c, const struct ur_an_half *h)
 static void say_silence(const struct ur_an_half *h, const struct ur_an_half *back)
 {
 	uint32_t newest = h->last_answer_frame > back->last_frame ? h->last_answer_frame : back->last_frame;
-	char a[46], b[46];
+	char a[UR_IP_TEXT], b[UR_IP_TEXT];
 
-	ur_an_addr(&h->from, a);
-	ur_an_addr(&h->to, b);
+	ur_gid_ip(&h->from, a);
+	ur_gid_ip(&h->to, b);
 	if (back->damaged && back->damaged_frame > h->open_frame)
 		printf("   Answers from %s arrive and are refused, because their ICRC is wrong: %" PRIu64
 		       " of them, the last in frame %u.\n",
@@ -116,10 +117,10 @@ static void say_flush(void)
 static bool say_half(const struct ur_an_conn *c, unsigned i)
 {
 	const struct ur_an_half *h = &c->half[i], *back = &c->half[!i];
-	char a[46], b[46], t[24], u[24];
+	char a[UR_IP_TEXT], b[UR_IP_TEXT], t[24], u[24];
 
-	ur_an_addr(&h->from, a);
-	ur_an_addr(&h->to, b);
+	ur_gid_ip(&h->from, a);
+	ur_gid_ip(&h->to, b);
 	if (h->fatal) {
 		printf("%s to QP 0x%x of %s: status %s.\n   In frame %u %s refuses the request for good: %s.\n", a, h->dqpn, b,
 		       refused_status(h->fatal), h->fatal_frame, b, ur_an_nak_text(h->fatal));

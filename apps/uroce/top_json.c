@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "top.h"
+#include "wire/frame.h"
 
 /* Whoever publishes a counter beyond that lies. */
 static json_t *counter_json(uint64_t value)
@@ -20,9 +21,9 @@ static json_t *us_json(uint32_t ns)
 
 static json_t *address_json(const struct ur_status_qp *q, const struct ur_gid *gid)
 {
-	char text[INET6_ADDRSTRLEN];
+	char text[UR_IP_TEXT];
 
-	return q->connected ? json_string(ur_watch_address(gid, text)) : json_null();
+	return q->connected ? json_string(ur_gid_ip(gid, text)) : json_null();
 }
 
 static json_t *rates_json(const struct ur_watch_rates *r)

@@ -40,8 +40,6 @@ struct ur_finding {
 
 /* Writes the sentence, cut to `room` bytes with the terminating zero; returns its length. */
 size_t ur_finding_text(const struct ur_finding *f, char *to, size_t room);
-/* An address without its prefix: "10.0.0.1", "fd00::1"; at least 46 bytes. */
-const char *ur_an_addr(const struct ur_gid *g, char *to);
 
 /* Why request packets were sent again. */
 enum ur_an_cause { UR_AN_SEQ_NAK, UR_AN_RNR, UR_AN_TIMEOUT, UR_AN_IMPLIED, UR_AN_SPURIOUS, UR_AN_CAUSES };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rule table, and sentences from it: holes are filled, phrases may have holes of their own. */
-#include <arpa/inet.h>
-
 #include "analyze/analyze.h"
 #include "wire/frame.h"
 
@@ -76,18 +74,11 @@ static void put_time(struct out *o, uint64_t ns)
 	put_text(o, units[u].name);
 }
 
-const char *ur_an_addr(const struct ur_gid *g, char *to)
-{
-	if (ur_gid_is_v4(g))
-		return inet_ntop(AF_INET, g->raw + 12, to, INET6_ADDRSTRLEN);
-	return inet_ntop(AF_INET6, g->raw, to, INET6_ADDRSTRLEN);
-}
-
 static void put_phrase(struct out *o, const struct ur_finding *f, const char *s, unsigned depth);
 
 static void put_hole(struct out *o, const struct ur_finding *f, const char *hole, unsigned depth)
 {
-	char addr[INET6_ADDRSTRLEN];
+	char addr[UR_IP_TEXT];
 	unsigned i = (unsigned)(hole[1] - '0') & 3;
 
 	switch (hole[0]) {
@@ -100,10 +91,10 @@ static void put_hole(struct out *o, const struct ur_finding *f, const char *hole
 		put_text(o, "0x");
 		put_number(o, f->v[i], 16);
 		return;
-	case 'd': put_text(o, ur_an_addr(&f->dst, addr)); return;
+	case 'd': put_text(o, ur_gid_ip(&f->dst, addr)); return;
 	case 's':
 		if (hole[1] == 'r')
-			put_text(o, ur_an_addr(&f->src, addr));
+			put_text(o, ur_gid_ip(&f->src, addr));
 		else if (depth)
 			put_phrase(o, f, f->s[i & 1], depth - 1);
 		return;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rows as lines of text: one table of columns. */
-#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,13 +31,6 @@ const char *ur_watch_state_name(unsigned state)
 	};
 
 	return state < ur_array_size(states) ? states[state] : "?";
-}
-
-const char *ur_watch_address(const struct ur_gid *gid, char *text)
-{
-	if (ur_gid_is_v4(gid))
-		return inet_ntop(AF_INET, gid->raw + 12, text, INET6_ADDRSTRLEN);
-	return inet_ntop(AF_INET6, gid->raw, text, INET6_ADDRSTRLEN);
 }
 
 const char *ur_watch_short(double value, char *text)
@@ -94,7 +86,7 @@ static void state_cell(const struct ur_watch_row *r, char *cell)
 static void peer_cell(const struct ur_watch_row *r, char *cell)
 {
 	if (r->qp->connected)
-		ur_watch_address(&r->qp->peer, cell);
+		ur_gid_ip(&r->qp->peer, cell);
 	else
 		strcpy(cell, "-");
 }

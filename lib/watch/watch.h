@@ -101,8 +101,6 @@ unsigned ur_watch_select(struct ur_watch_row *rows, unsigned n, const struct ur_
 /* "RC", "RTS"; "?" for what there is not. */
 const char *ur_watch_type_name(unsigned type);
 const char *ur_watch_state_name(unsigned state);
-/* In room for INET6_ADDRSTRLEN characters. */
-const char *ur_watch_address(const struct ur_gid *gid, char *text);
 /* A number in four characters at most with a suffix of thousands: "0", "12", "1.2k", "945M". In room for 8. */
 const char *ur_watch_short(double value, char *text);
 

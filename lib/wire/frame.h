@@ -101,6 +101,14 @@ static inline struct ur_gid ur_gid_from_v4(uint32_t addr)
 	return g;
 }
 
+#define UR_GID_TEXT 40
+#define UR_IP_TEXT 46 /* INET6_ADDRSTRLEN */
+
+/* gid.c: all 16 bytes, as the kernel shows a GID: "fe80:0000:0000:0000:5054:00ff:fe12:3456". Returns `text`. */
+const char *ur_gid_text(const struct ur_gid *g, char text[UR_GID_TEXT]);
+/* The IP address that a GID stands for: "10.0.0.1", "fd00::1". Returns `text`. */
+const char *ur_gid_ip(const struct ur_gid *g, char text[UR_IP_TEXT]);
+
 /* RFC 1071 checksum of `len` bytes on top of `sum` (unfolded); the header field itself must be zero or included to verify. */
 uint32_t ur_csum_add(uint32_t sum, const void *data, size_t len);
 uint16_t ur_csum_fold(uint32_t sum); /* the complement, in network byte order when stored with memcpy */

@@ -4,7 +4,6 @@
  * each side; 'skipped' lines say what was left out and why; the last line is 'N passed, N failed[, N skipped]'. The status is 1 when
  * anything failed or nothing ran. -v counts permitted differences.
  */
-#include <arpa/inet.h>
 #include <glob.h>
 #include <pcap/pcap.h>
 #include <stdarg.h>
@@ -67,22 +66,15 @@ __attribute__((format(printf, 2, 3))) static void skip_line(struct tally *t, con
 	putchar('\n');
 }
 
-static const char *address(const struct ur_gid *g, char buf[INET6_ADDRSTRLEN])
-{
-	bool v4 = ur_gid_is_v4(g);
-
-	return inet_ntop(v4 ? AF_INET : AF_INET6, g->raw + (v4 ? 12 : 0), buf, INET6_ADDRSTRLEN);
-}
-
 /* "10.0.0.1 qp 17"; the number of a QP that nothing is sent to is unknown. */
 static const char *name(const struct endpoint *e, char *buf, size_t len)
 {
-	char gid[INET6_ADDRSTRLEN];
+	char gid[UR_IP_TEXT];
 
 	if (e->qpn)
-		snprintf(buf, len, "%s qp %u", address(&e->gid, gid), e->qpn);
+		snprintf(buf, len, "%s qp %u", ur_gid_ip(&e->gid, gid), e->qpn);
 	else
-		snprintf(buf, len, "%s", address(&e->gid, gid));
+		snprintf(buf, len, "%s", ur_gid_ip(&e->gid, gid));
 	return buf;
 }
 

@@ -431,6 +431,27 @@ static void gid__kinds(void)
 	CU_ASSERT_TRUE(ur_gid_is_zero(&zero) && !ur_gid_is_zero(&v6));
 }
 
+static void gid__texts(void)
+{
+	static const struct {
+		struct ur_gid gid;
+		const char *text, *ip;
+	} rows[] = {
+		{{{0}}, "0000:0000:0000:0000:0000:0000:0000:0000", "::"},
+		{{{[10] = 0xff, 0xff, 10, 0, 0, 1}}, "0000:0000:0000:0000:0000:ffff:0a00:0001", "10.0.0.1"},
+		{{{0xfd, [15] = 1}}, "fd00:0000:0000:0000:0000:0000:0000:0001", "fd00::1"},
+		{{{0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0x11, 0x11, 0x22, 0x22, 0x33, 0x33, 0xff, 0xff}},
+		 "1234:5678:9abc:def0:1111:2222:3333:ffff",
+		 "1234:5678:9abc:def0:1111:2222:3333:ffff"},
+	};
+	char text[UR_GID_TEXT], ip[UR_IP_TEXT];
+
+	for (unsigned i = 0; i < ur_array_size(rows); i++) {
+		CU_ASSERT_STRING_EQUAL(ur_gid_text(&rows[i].gid, text), rows[i].text);
+		CU_ASSERT_STRING_EQUAL(ur_gid_ip(&rows[i].gid, ip), rows[i].ip);
+	}
+}
+
 void ur_suite_frame(void)
 {
 	CU_pSuite s = CU_add_suite("frame", NULL, NULL);
@@ -449,4 +470,5 @@ void ur_suite_frame(void)
 	CU_ADD_TEST(s, csum__reference);
 	CU_ADD_TEST(s, udp_sport__as_verbs);
 	CU_ADD_TEST(s, gid__kinds);
+	CU_ADD_TEST(s, gid__texts);
 }
