@@ -135,7 +135,7 @@ static void sort_out(struct ur_analysis *a, const struct an_pkt *p)
 		a->total.cm++;
 		note_hidden(a, p);
 		an_cm_packet(a, p);
-	} else if ((p->bth.opcode & 0xe0) == UR_UD) {
+	} else if ((p->bth.opcode & UR_SERVICE_MASK) == UR_UD) {
 		a->total.datagrams += 1 + p->behind;
 		note_hidden(a, p);
 	} else {

@@ -6,14 +6,13 @@
  */
 #include "analyze/internal.h"
 
-#define CE 3                        /* of the two ECN bits: congestion experienced */
 #define LEAST_NS (4 * UR_NS_PER_US) /* between notifications, on average of several */
 #define MOST_NS (5 * UR_NS_PER_MS)  /* without one, while marks go on */
 #define MARKS 16                    /* that take part in this */
 
 void an_marked(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
-	if ((p->tos & 3) != CE)
+	if (!ur_tos_is_ce(p->tos))
 		return;
 	if (!f->marked++)
 		f->marked_frame = p->frame;

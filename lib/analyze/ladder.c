@@ -282,7 +282,7 @@ static void miss_response(struct ur_ladder *l, const struct ur_ladder_row *r, ui
 		if (k >= d->n || k < d->got)
 			continue;
 		if (!found && k > d->got)
-			add_missing(l, r, ur_psn_add(d->psn, d->got), k - d->got, UR_OP_READ_RESP_MIDDLE | (r->opcode & 0xe0));
+			add_missing(l, r, ur_psn_add(d->psn, d->got), k - d->got, UR_OP_READ_RESP_MIDDLE | (r->opcode & UR_SERVICE_MASK));
 		found = true;
 		d->got = k + 1;
 	}

@@ -147,7 +147,7 @@ static bool same_way(const struct an_pkt *a, const struct an_pkt *b)
 
 static bool connected(const struct an_pkt *p)
 {
-	const uint8_t service = p->bth.opcode & 0xe0;
+	const uint8_t service = p->bth.opcode & UR_SERVICE_MASK;
 
 	return p->bth.dqpn != 1 && (service == UR_RC || service == UR_UC);
 }
@@ -260,7 +260,7 @@ static bool decidable(const struct row *row, const struct ur_mutator *m, uint32_
 	if (row->what == PAYLOAD_BITS && row->at < REQ_MTU && row->at > 3)
 		return asks_later(m, i, &p->dst, false);
 	if (row->what == MARK)
-		return (p->bth.opcode & 0xe0) == UR_RC;
+		return (p->bth.opcode & UR_SERVICE_MASK) == UR_RC;
 	if (row->what == ICRC && row->at == ICRC_PADLESS)
 		return p->bth.pad;
 	if (row->what == EXT_BITS && row->whom == ATOMIC_RESP && row->at == ATOMIC_VALUE)

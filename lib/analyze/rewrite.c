@@ -25,7 +25,7 @@ static uint8_t *copied(const struct copy *c, const uint8_t *original)
 static void headers(struct ur_rewrite *w, const struct copy *c)
 {
 	const struct an_pkt *p = c->p;
-	const bool alone = (p->bth.opcode & 0xe0) == UR_UD;
+	const bool alone = (p->bth.opcode & UR_SERVICE_MASK) == UR_UD;
 	uint8_t *bth = copied(c, p->bth_at);
 
 	ur_put24(bth + 5, rewrite_qpn(w, &p->dst, p->bth.dqpn));

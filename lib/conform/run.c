@@ -16,8 +16,6 @@
 #define SERVICE_TIMEOUT_MS 5000 /* the most that an MRA may ask for */
 #define DEAF_RULES 2            /* after so many without any answer to a request for a connection, nobody is there */
 
-static const uint8_t ECN_CE = 3;
-
 /* --- life --- */
 
 struct ur_cf_run *ur_cf_create(const struct ur_cf_config *cfg)
@@ -37,7 +35,7 @@ struct ur_cf_run *ur_cf_create(const struct ur_cf_config *cfg)
 	r->cfg.quiet_ms = cfg->quiet_ms ? cfg->quiet_ms : QUIET_MS;
 	r->rng.state = cfg->seed;
 	ur_path_build(&r->path, &cfg->local_mac, &cfg->peer_mac, 0, &cfg->local, &cfg->peer, 0, 64, 0, cfg->sport);
-	ur_path_build(&r->ce_path, &cfg->local_mac, &cfg->peer_mac, 0, &cfg->local, &cfg->peer, ECN_CE, 64, 0, cfg->sport);
+	ur_path_build(&r->ce_path, &cfg->local_mac, &cfg->peer_mac, 0, &cfg->local, &cfg->peer, UR_ECN_CE, 64, 0, cfg->sport);
 	r->phase = UR_CF_FINISHED;
 	r->rule = UINT32_MAX;
 	return r;

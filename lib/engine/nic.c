@@ -13,8 +13,6 @@
 #include "wire/train.h"
 
 #define VLAN_ID_MASK 0xfff
-#define ECN_MASK 3
-#define ECN_CE 3
 
 #define TX_BURSTS 16 /* of a round that only sends: 1 MiB with the usual path MTU, about what a window holds */
 
@@ -372,7 +370,7 @@ static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
 		return;
 	}
 	ur_count(&nic->counters, UR_C_RX_ROCE);
-	if (ur_unlikely((p->tos & ECN_MASK) == ECN_CE))
+	if (ur_unlikely(ur_tos_is_ce(p->tos)))
 		ur_count(&nic->counters, UR_C_CE_MARKED);
 	ur_tp_rx(nic->tp, p, nic->now);
 }

@@ -192,7 +192,7 @@ static bool give_to_conn(struct conns *s, struct rec *r, unsigned at)
 		const struct end *e = (struct end *)n;
 		const struct conn *c = &s->conn[e->conn];
 
-		if (c->since <= at && c->end[e->which].qpn == p->bth.dqpn && c->service == (p->bth.opcode & 0xe0) &&
+		if (c->since <= at && c->end[e->which].qpn == p->bth.dqpn && c->service == (p->bth.opcode & UR_SERVICE_MASK) &&
 		    ur_gid_eq(&c->end[e->which].gid, &p->dst) && ur_gid_eq(&c->end[!e->which].gid, &p->src) &&
 		    (!best || e->conn > best->conn))
 			best = e;
@@ -273,7 +273,7 @@ void conns_find(struct conns *s, struct capture *c)
 	s->rest = calloc((size_t)c->n + 1, sizeof(*s->rest));
 	for (unsigned i = 0; i < c->n && s->rest; i++) {
 		struct rec *r = &c->rec[i];
-		uint8_t service = r->pkt.bth.opcode & 0xe0;
+		uint8_t service = r->pkt.bth.opcode & UR_SERVICE_MASK;
 
 		if (r->pkt.bth.dqpn == 1 ? exchange_take(s, r) : give_to_conn(s, r, i))
 			continue;

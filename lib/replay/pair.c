@@ -52,7 +52,7 @@ static unsigned flow_add(struct flows *fs, const struct ur_pkt *p, uint64_t hash
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return NONE;
-	*f = (struct flow){.src = p->src, .dst = p->dst, .dqpn = p->bth.dqpn, .service = p->bth.opcode & 0xe0, .number = fs->n};
+	*f = (struct flow){.src = p->src, .dst = p->dst, .dqpn = p->bth.dqpn, .service = p->bth.opcode & UR_SERVICE_MASK, .number = fs->n};
 	if (!an_map_add(&fs->by_name, &f->node, hash)) {
 		free(f);
 		return NONE;
@@ -63,7 +63,7 @@ static unsigned flow_add(struct flows *fs, const struct ur_pkt *p, uint64_t hash
 
 static unsigned flow_of(struct flows *fs, const struct ur_pkt *p)
 {
-	const uint8_t service = p->bth.opcode & 0xe0;
+	const uint8_t service = p->bth.opcode & UR_SERVICE_MASK;
 	const uint64_t hash = an_hash(&p->src, &p->dst, (uint64_t)service << 24 | p->bth.dqpn);
 
 	for (struct an_node *n = an_map_first(&fs->by_name, hash); n; n = an_map_next(n)) {

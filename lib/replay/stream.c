@@ -239,7 +239,7 @@ static enum stream_state one_message(struct stream *s, uint32_t at, struct messa
 			m->len = h.len;
 			m->n = psns_of(s, r);
 		}
-		if (find_wr(r->pkt.bth.opcode, r->pkt.bth.opcode & 0xe0, &m->wr))
+		if (find_wr(r->pkt.bth.opcode, r->pkt.bth.opcode & UR_SERVICE_MASK, &m->wr))
 			return STREAM_OK;
 		snprintf(reason, sizeof(reason), "%s is not built yet", m->op->name);
 		return STREAM_SKIP;

@@ -156,7 +156,7 @@ void ur_mcast_rx(struct ur_tp *tp, struct ur_pkt *p, const struct ur_opcode_info
 
 	if (!ur_gid_is_mcast(&p->dst))
 		ur_count(tp->c.counters, UR_C_DROP_QPN);
-	else if (!op->name || (p->bth.opcode & 0xe0) != UR_UD)
+	else if (!op->name || (p->bth.opcode & UR_SERVICE_MASK) != UR_UD)
 		ur_count(tp->c.counters, UR_C_DROP_OPCODE);
 	else if (!ur_pkey_ok(p->bth.pkey))
 		ur_count(tp->c.counters, UR_C_DROP_PKEY);

@@ -10,8 +10,6 @@
 #define QUANTUM 8
 #define SPEED_DEFAULT 100000 /* Mbit/s, of a port that does not say */
 #define SPEED_MAX 4000000    /* what kbit/s in 32 bits hold */
-#define ECN_MASK 3
-#define ECN_CE 3
 
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 {
@@ -241,7 +239,7 @@ __attribute__((always_inline)) static inline void rx(struct ur_tp *tp, struct ur
 		no_qp(tp, p, op);
 		return;
 	}
-	if (ur_unlikely(!op->name || (p->bth.opcode & 0xe0) != qp->service || !direction_ok(qp, need))) {
+	if (ur_unlikely(!op->name || (p->bth.opcode & UR_SERVICE_MASK) != qp->service || !direction_ok(qp, need))) {
 		count_foreign(qp, p, now);
 		return;
 	}
@@ -257,7 +255,7 @@ __attribute__((always_inline)) static inline void rx(struct ur_tp *tp, struct ur
 		refuse(qp, UR_C_DROP_SOURCE);
 		return;
 	}
-	if (ur_unlikely((p->tos & ECN_MASK) == ECN_CE))
+	if (ur_unlikely(ur_tos_is_ce(p->tos)))
 		deliver_marked(qp, p, op, now);
 	else
 		deliver(qp, p, op, now);

@@ -9,7 +9,7 @@ void ur_tp_set_trace(struct ur_tp *tp, struct ur_trace *trace)
 
 void ur_tp_trace_rx(struct ur_tp *tp, const struct ur_pkt *p)
 {
-	UR_TRACE(tp->trace, RX, p->bth.dqpn, p->bth.opcode, p->bth.psn, p->payload_len, p->bth.ackreq, (p->tos & 3) == 3);
+	UR_TRACE(tp->trace, RX, p->bth.dqpn, p->bth.opcode, p->bth.psn, p->payload_len, p->bth.ackreq, ur_tos_is_ce(p->tos));
 }
 
 void ur_tp_trace_refused(const struct ur_qp *qp, enum ur_counter why)

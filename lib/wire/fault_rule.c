@@ -244,14 +244,14 @@ bool ur_fault_set_ce(uint8_t *f, uint32_t len, bool any)
 		return false;
 	ip = f + off;
 	tos = version == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
-	if (!(tos & 3) && !any)
+	if (!(tos & UR_ECN_MASK) && !any)
 		return false;
 	if (version == 6) {
-		ip[1] |= 0x30;
+		ip[1] |= UR_ECN_CE << 4;
 		return true;
 	}
 	sum = (uint16_t)~ur_get16(ip + 10) + (uint32_t)(uint16_t)~ur_get16(ip);
-	ip[1] |= 3;
+	ip[1] |= UR_ECN_CE;
 	sum += ur_get16(ip);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);

@@ -5,6 +5,8 @@
 
 #include "base/base.h"
 
+/* The upper three bits of an opcode. */
+#define UR_SERVICE_MASK 0xe0
 enum ur_service { UR_RC = 0x00, UR_UC = 0x20, UR_UD = 0x60, UR_CNP_SERVICE = 0x80, UR_XRC = 0xa0 };
 
 /* The low five bits of an opcode; OR with the service. */

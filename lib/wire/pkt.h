@@ -98,6 +98,14 @@ struct ur_pkt {
 	struct ur_queue *home;  /* whom it goes back to; the driver's to set */
 };
 
+#define UR_ECN_MASK 3 /* of `tos` */
+#define UR_ECN_CE 3   /* congestion experienced (RFC 3168) */
+
+static inline bool ur_tos_is_ce(uint8_t tos)
+{
+	return (tos & UR_ECN_MASK) == UR_ECN_CE;
+}
+
 /* Bytes of the frame as it is on the wire, without FCS. */
 static inline uint32_t ur_pkt_frame_len(const struct ur_pkt *p)
 {

@@ -232,7 +232,7 @@ static bool try(const struct mutation *m, const char *file, const struct conn *c
 /* The first connection, QP or exchange that a packet with this opcode may belong to. */
 static const struct conn *conn_of(const struct conns *s, const struct mutation *m)
 {
-	const uint8_t service = m->opcode > 0xff ? SERVICE_CM : m->opcode & 0xe0;
+	const uint8_t service = m->opcode > 0xff ? SERVICE_CM : m->opcode & UR_SERVICE_MASK;
 
 	for (unsigned i = 0; i < s->n; i++)
 		if (s->conn[i].service == service && s->conn[i].n)
