@@ -35,7 +35,7 @@ static void print_device(const struct ur_engine_info *d)
 		printf("mac        %02x:%02x:%02x:%02x:%02x:%02x\n", d->mac.b[0], d->mac.b[1], d->mac.b[2], d->mac.b[3], d->mac.b[4],
 		       d->mac.b[5]);
 	printf("guid       %016" PRIx64 "\n", d->guid);
-	printf("mtu        %u (RoCE path MTU %u)\n", d->mtu, 128u << ur_nic_max_mtu(d->mtu));
+	printf("mtu        %u (RoCE path MTU %u)\n", d->mtu, 128u << ur_max_path_mtu(d->mtu));
 	if (d->owned)
 		return; /* nobody but the program that has the port can tell */
 	printf("link       %s", d->link_up ? "up" : "down");

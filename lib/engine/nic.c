@@ -107,7 +107,7 @@ static int nic_create_layers(struct ur_nic *nic)
 	int err = ur_tp_create(&tp, &nic->tp);
 
 	if (!err)
-		ur_tp_set_port_mtu(nic->tp, 128u << ur_nic_max_mtu(nic->cfg.mtu));
+		ur_tp_set_port_mtu(nic->tp, 128u << ur_max_path_mtu(nic->cfg.mtu));
 	if (!err)
 		err = ur_net_create(&net, &nic->net);
 	if (!err)
@@ -176,7 +176,7 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	nic->out[0].queue = port->queue;
 	nic->cfg.mac = port->mac;
 	nic->cfg.mtu = port->mtu;
-	ur_tp_set_port_mtu(nic->tp, 128u << ur_nic_max_mtu(port->mtu));
+	ur_tp_set_port_mtu(nic->tp, 128u << ur_max_path_mtu(port->mtu));
 	ur_nic_filter_mcast(nic);
 	ur_net_set_mac(nic->net, &port->mac);
 	ur_tp_set_speed(nic->tp, port->speed_mbps);

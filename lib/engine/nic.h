@@ -147,7 +147,5 @@ int ur_nic_leave_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t 
 void ur_nic_end_mcast(struct ur_nic *nic, ur_time now);
 /* IP bytes that a packet to this address may have: what the port carries, or less where the kernel knows of a narrower path. */
 uint16_t ur_nic_path_mtu(const struct ur_nic *nic, const struct ur_gid *dst);
-/* The largest path MTU that the port can carry. */
-enum ibv_mtu ur_nic_max_mtu(uint16_t ip_mtu);
 
 #endif

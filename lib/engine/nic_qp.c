@@ -128,13 +128,3 @@ uint16_t ur_nic_path_mtu(const struct ur_nic *nic, const struct ur_gid *dst)
 
 	return mtu && mtu < nic->cfg.mtu ? mtu : nic->cfg.mtu;
 }
-
-enum ibv_mtu ur_nic_max_mtu(uint16_t ip_mtu)
-{
-	enum ibv_mtu m = IBV_MTU_4096;
-
-	/* What a packet carries besides payload: IPv6, UDP, BTH, the longest extended headers, pad and ICRC, as rdma_rxe counts it. */
-	while (m > IBV_MTU_256 && (128u << m) + 80 > ip_mtu)
-		m--;
-	return m;
-}

@@ -14,7 +14,7 @@
  */
 static bool mtu_fits(const struct ur_id *l, const struct ur_gid *peer, uint8_t path_mtu)
 {
-	return path_mtu <= ur_nic_max_mtu(ur_nic_path_mtu(l->nic, peer));
+	return path_mtu <= ur_max_path_mtu(ur_nic_path_mtu(l->nic, peer));
 }
 
 static enum ibv_qp_type type_of(const struct ur_cm_conn *conn)

@@ -243,7 +243,7 @@ static int check_mtu(struct uv_context *c, const struct ibv_qp_attr *attr)
 	struct ur_engine_info info;
 
 	ur_engine_info(c->engine, &info);
-	return attr->path_mtu > ur_nic_max_mtu(info.mtu) ? EINVAL : 0;
+	return attr->path_mtu > ur_max_path_mtu(info.mtu) ? EINVAL : 0;
 }
 
 /* Each half of XRC lacks attributes of the other. Programs set those of RC for both, and the kernel's uverbs takes them off; so here. */

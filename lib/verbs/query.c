@@ -122,7 +122,7 @@ static void fill_port(struct uv_context *c, struct ibv_port_attr *a)
 	*a = (struct ibv_port_attr){
 		.state = info.link_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = ur_nic_max_mtu(info.mtu),
+		.active_mtu = ur_max_path_mtu(info.mtu),
 		.gid_tbl_len = UR_NET_GIDS,
 		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = UR_MAX_MSG,

@@ -6,6 +6,8 @@
 #ifndef UR_PATH_H
 #define UR_PATH_H
 
+#include <infiniband/verbs.h>
+
 #include "base/base.h"
 
 #define UR_PATH_HDR_MAX (18 + 40 + 8)
@@ -19,5 +21,16 @@ struct ur_path {
 	bool local;         /* the peer is this very NIC: no packet touches the wire */
 	struct ur_gid sgid, dgid;
 };
+
+/* The largest path MTU of RoCEv2 that a port with an IP MTU of so many bytes carries. */
+static inline enum ibv_mtu ur_max_path_mtu(uint16_t ip_mtu)
+{
+	enum ibv_mtu m = IBV_MTU_4096;
+
+	/* What a packet carries besides payload: IPv6, UDP, BTH, the longest extended headers, pad and ICRC, as rdma_rxe counts it. */
+	while (m > IBV_MTU_256 && (128u << m) + 80 > ip_mtu)
+		m--;
+	return m;
+}
 
 #endif

@@ -204,7 +204,7 @@ static void choose_pairs(struct prog *p, unsigned pairs)
 
 static void choose_sizes(struct prog *p)
 {
-	unsigned max = (unsigned)ur_nic_max_mtu(p->f.mtu), packets = one_in(p, 2) ? 4 : 12;
+	unsigned max = (unsigned)ur_max_path_mtu(p->f.mtu), packets = one_in(p, 2) ? 4 : 12;
 
 	p->mtu = (enum ibv_mtu)(1 + below(p, max));
 	p->mtu = one_in(p, 2) ? (enum ibv_mtu)max : p->mtu;
