@@ -110,11 +110,11 @@ static void held_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r
 
 /*
  * May what it answers, or what is behind the gap of a NAK, have been sent for the first time before the recording began? A recording that
- * begins while something is repaired shows repetitions, or holes between them.
+ * begins while something is repaired shows repetitions, holes between them, or several such answers.
  */
 static bool sent_before(const struct an_flow *f, const struct an_held *h)
 {
-	return f->s.mid && (f->s.repeated || f->s.holes) && an_since(h->when, f->facts.first) < UNDER_WAY_NS;
+	return f->s.mid && (f->s.repeated || f->s.holes || f->s.ahead > 1) && an_since(h->when, f->facts.first) < UNDER_WAY_NS;
 }
 
 void an_answer_held(struct ur_analysis *a, struct an_flow *f)
@@ -179,10 +179,13 @@ static void check_after_rnr(struct ur_analysis *a, struct an_flow *f, const stru
 						 .v = {p->bth.psn, s->nak_psn & UR_PSN_MASK}});
 }
 
-/* What is asked again is answered with the newest PSN, whatever that is. */
-static bool answers_again(const struct an_stream *s, const struct an_pkt *p)
+/* What is asked again is answered with the newest PSN, whatever that is. It may have been asked again before the recording began. */
+static bool answers_again(const struct an_flow *f, const struct an_pkt *p, bool fresh)
 {
-	return s->repeats || (s->repeated && an_since(p->when, s->repeat_when) < UR_NS_PER_S);
+	const struct an_stream *s = &f->s;
+
+	return s->repeats || (s->repeated && an_since(p->when, s->repeat_when) < UR_NS_PER_S) ||
+	       (s->mid && !fresh && an_since(p->when, f->facts.first) < UNDER_WAY_NS);
 }
 
 static void ack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, const struct ur_aeth *h)
@@ -194,7 +197,7 @@ static void ack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 
 	f->facts.acks++;
 	check_after_rnr(a, f, p, psn);
-	if (r && !(r->flags & AN_HOLE) && an_takes_answer(ur_opcode(r->opcode)) && !answers_again(s, p))
+	if (r && !(r->flags & AN_HOLE) && an_takes_answer(ur_opcode(r->opcode)) && !answers_again(f, p, fresh))
 		an_report_on(a, f->peer,
 			     (struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
 						 .frame = p->frame,
@@ -364,9 +367,12 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 							 .v = {p->bth.psn, (s->first - 1) & UR_PSN_MASK}});
 		return;
 	}
-	if (psn >= s->next && !(ur_syndrome_type(h.syndrome) == UR_AETH_NAK && psn == s->next) && !an_requests_jumped(a, f, psn + 1)) {
-		hold(a, f, p, psn);
-		return;
+	if (psn >= s->next && !(ur_syndrome_type(h.syndrome) == UR_AETH_NAK && psn == s->next)) {
+		s->ahead++;
+		if (!an_requests_jumped(a, f, psn + 1)) {
+			hold(a, f, p, psn);
+			return;
+		}
 	}
 	if (p->bth.opcode % 32 != UR_OP_ACK)
 		an_read_answer(a, f, p, an_window_find(&s->w, psn), psn);

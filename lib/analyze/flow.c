@@ -196,8 +196,13 @@ static void mend_guesses(struct an_flow *f)
 	for (uint32_t i = 0; i < s->w.n; i++) {
 		struct an_req *r = an_req_at(&s->w, i);
 
-		if (ur_opcode(r->opcode)->flags & UR_OPF_READ && !(r->flags & AN_HOLE))
+		if (ur_opcode(r->opcode)->flags & UR_OPF_READ && !(r->flags & AN_HOLE)) {
+			const uint64_t room = i + 1 < s->w.n ? an_req_at(&s->w, i + 1)->psn - r->psn : UINT32_MAX;
+
 			r->n = an_npkts(r->len, f->mtu);
+			r->n = r->n < room ? r->n : (uint32_t)room;
+			an_widen(f, i);
+		}
 		if (i + 1 == s->w.n && r->psn + r->n > s->next)
 			s->next = r->psn + r->n;
 	}

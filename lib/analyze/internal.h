@@ -118,7 +118,7 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint64_t acked; /* everything before has been answered */
 	uint32_t acked_frame;
 	ur_time acked_when;
-	uint64_t holes; /* PSNs in holes of the window */
+	uint64_t holes; /* in the window */
 	/* behind hidden requests at its end: what the next PSN may be; 0 when there are none */
 	uint64_t behind_least, behind_most;
 	uint32_t behind_room; /* the newest request is cut and may be one or more: how many more than one */
@@ -158,6 +158,7 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint32_t stray_frame;
 	ur_time stray_when;
 	struct an_held held;
+	uint32_t ahead; /* answers to what has not come yet, ever */
 	uint32_t depth; /* READs and atomics without an answer */
 	uint32_t rnr_row;
 	ur_time tries[8];
@@ -283,6 +284,8 @@ void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64
 /* What a syndrome of type RNR asks to wait, in ns. */
 uint64_t an_rnr_time(uint8_t syndrome);
 void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn);
+/* Number `i` of the window, a READ, takes the place of the holes behind it that are its own, by its length. */
+void an_widen(struct an_flow *f, uint32_t i);
 /* A hole ends: says what became of it. `place` is where, `by` the frame that shows it. */
 void an_hole_told(struct ur_analysis *a, struct an_flow *f, struct an_req *r, enum ur_an_place place, uint32_t by, ur_time when);
 /* `f` is the flow of the requests that are answered. */

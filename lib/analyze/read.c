@@ -63,9 +63,9 @@ static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *
 	const bool once = r->tries == 1 && r->from == 0;
 	uint32_t want;
 
-	if (read && !f->mtu && !last && an_is_mtu(p->payload_len))
-		an_set_mtu(f, p->payload_len);
 	if (read && !f->mtu && (!(first && last) || r->n > 1)) /* how many there are is a guess */
+		return;
+	if (read && f->mtu && at + 1 == r->n && r->n < an_npkts(r->len, f->mtu)) /* others were taken for a part of it */
 		return;
 	want = !read ? 0 : at + 1 < r->n ? f->mtu : r->len - at * f->mtu;
 	if (once && last && at + 1 < r->n) {
@@ -142,6 +142,13 @@ static void check_msn(struct ur_analysis *a, struct an_flow *f, struct an_req *r
 		an_credits_granted(f, &h, p->frame);
 }
 
+/* A response tells the path MTU, and so how many PSNs the READs take. */
+static void learn_mtu(struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
+{
+	if (!f->mtu && ur_opcode(r->opcode)->flags & UR_OPF_READ && !(p->op->flags & UR_OPF_LAST) && an_is_mtu(p->payload_len))
+		an_set_mtu(f, p->payload_len);
+}
+
 void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t i, uint64_t psn)
 {
 	struct an_stream *s = &f->s;
@@ -149,6 +156,11 @@ void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	const bool fresh = psn + 1 > s->acked;
 	uint32_t at;
 
+	if (r && !(r->flags & AN_HOLE) && kind_fits(r, p)) {
+		learn_mtu(f, r, p);
+		i = an_window_find(&s->w, psn); /* READs may have taken in others, or have given up what was a guess */
+		r = i < s->w.n ? an_req_at(&s->w, i) : NULL;
+	}
 	if (!r || r->flags & AN_HOLE) {
 		if (fresh)
 			an_acked(a, f, psn + 1, p);

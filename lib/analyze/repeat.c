@@ -6,6 +6,7 @@
 #include "analyze/internal.h"
 
 #define OVERTAKEN_NS (1 * UR_NS_PER_MS) /* what is late by less has taken another way; a requester repeats later */
+#define MSG_MAX (1u << 31)              /* bytes; no message is longer */
 #define TOO_SOON_NS (50 * UR_NS_PER_US) /* no answer and no timer is that fast */
 
 /* RNR timer codes in units of 10 us (IBTA volume 1, table 46). */
@@ -94,21 +95,49 @@ static struct an_req *take_from_hole(struct ur_analysis *a, struct an_flow *f, u
 	return an_req_at(w, i);
 }
 
-/* Between the PSN that a READ begins with and the next known one there may be more of them than one. */
-static void widen(struct an_flow *f, struct an_req *r)
+/*
+ * Between the PSN that a READ begins with and the next known one there may be more of them than one. In a recording that began later than
+ * the READ, pieces of it may have been there first.
+ */
+void an_widen(struct an_flow *f, uint32_t i)
 {
-	uint32_t i = an_window_find(&f->s.w, r->psn), n = an_npkts(r->len, f->mtu ? f->mtu : 4096);
+	struct an_stream *s = &f->s;
+	struct an_req *r = an_req_at(&s->w, i);
+	const uint32_t n = an_npkts(r->len, f->mtu ? f->mtu : 4096);
 
-	while (r->n < n && i + 1 < f->s.w.n) {
-		struct an_req *next = an_req_at(&f->s.w, i + 1);
+	while (r->n < n && i + 1 < s->w.n) {
+		struct an_req *next = an_req_at(&s->w, i + 1);
+		const bool hole = next->flags & AN_HOLE, piece = !hole && s->mid && ur_opcode(next->opcode)->flags & UR_OPF_READ;
 
-		if (!(next->flags & AN_HOLE) || next->n > n - r->n)
+		if (!(hole || piece) || next->n > n - r->n)
 			break;
 		r->n += next->n;
-		for (uint32_t k = i + 1; k + 1 < f->s.w.n; k++)
-			*an_req_at(&f->s.w, k) = *an_req_at(&f->s.w, k + 1);
-		f->s.w.n--;
-		f->s.holes--;
+		s->holes -= hole;
+		s->depth -= piece && !(next->flags & AN_TOLD) && s->depth;
+		for (uint32_t k = i + 1; k + 1 < s->w.n; k++)
+			*an_req_at(&s->w, k) = *an_req_at(&s->w, k + 1);
+		s->w.n--;
+	}
+}
+
+/* A READ whose first time here was the repair of a part of it: now more of it is asked for. */
+static void lengthen(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+	struct ur_reth h;
+	uint64_t len;
+
+	if (!s->mid || !(p->op->flags & UR_OPF_READ) || !(ur_opcode(r->opcode)->flags & UR_OPF_READ) || (psn > r->psn && !f->mtu))
+		return;
+	ur_reth_get(p->ext + p->op->off_reth, &h);
+	len = (psn - r->psn) * f->mtu + h.len;
+	if (len <= r->len || len > MSG_MAX || h.va != r->va + (psn - r->psn) * f->mtu)
+		return;
+	r->len = (uint32_t)len;
+	an_widen(f, an_window_find(&f->s.w, r->psn));
+	if (r->psn + r->n == s->next) {
+		r->n = an_npkts(r->len, f->mtu ? f->mtu : 4096);
+		s->next = r->psn + r->n;
 	}
 }
 
@@ -148,7 +177,7 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 	r->flags |= AN_LATE | AN_RESENT;
 	if (p->op->flags & UR_OPF_READ) {
 		r->n = 1;
-		widen(f, r);
+		an_widen(f, an_window_find(&f->s.w, r->psn));
 		if (s->back)
 			s->back_next = psn + r->n;
 	}
@@ -238,7 +267,7 @@ static struct an_req *show_hidden(struct ur_analysis *a, struct an_flow *f, cons
 	r->data = 0;
 	if (p->op->flags & UR_OPF_READ) {
 		r->n = 1;
-		widen(f, r);
+		an_widen(f, an_window_find(&f->s.w, r->psn));
 	}
 	return r;
 }
@@ -407,6 +436,7 @@ void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p,
 	}
 	check_same(a, f, r, p, psn);
 	in_pieces(f, i, p);
+	lengthen(f, r, p, psn);
 	again = s->nak && psn == s->nak_psn && !s->nak_heard;
 	if (!s->back || psn < s->back_next || again)
 		first_of_run(a, f, r, p, psn);
