@@ -219,25 +219,7 @@ static int connect_ud(struct side *s)
 	return err;
 }
 
-enum side_state datagram_open(struct side *s, const char **why)
-{
-	uint32_t room = 1;
-	int err = side_make_tp(s);
-
-	for (unsigned i = 0; i < s->conn->n; i++)
-		if (s->conn->rec[i]->pkt.payload_len > room)
-			room = s->conn->rec[i]->pkt.payload_len;
-	s->sent = sent_datagram;
-	s->slab = malloc(UR_GRH_LEN + room);
-	*why = "the transport could not be set up as recorded";
-	if (!err)
-		err = s->slab ? side_make_qp(s, IBV_QPT_UD) : ENOMEM;
-	if (!err)
-		err = ur_mr_reg(s->tp, s->pd, s->slab, UR_GRH_LEN + room, (uintptr_t)s->slab, IBV_ACCESS_LOCAL_WRITE, &s->slab_mr);
-	return err || connect_ud(s) ? SIDE_BROKEN : SIDE_OK;
-}
-
-void datagram_run(struct side *s)
+static void datagram_run(struct side *s)
 {
 	const struct conn *c = s->conn;
 
@@ -251,4 +233,23 @@ void datagram_run(struct side *s)
 	}
 	if (c->end[0].qpn == UR_QPN_MCAST)
 		ur_mcast_detach(s->qp, &c->end[0].gid);
+}
+
+enum side_state datagram_open(struct side *s, const char **why)
+{
+	uint32_t room = 1;
+	int err = side_make_tp(s);
+
+	for (unsigned i = 0; i < s->conn->n; i++)
+		if (s->conn->rec[i]->pkt.payload_len > room)
+			room = s->conn->rec[i]->pkt.payload_len;
+	s->sent = sent_datagram;
+	s->run = datagram_run;
+	s->slab = malloc(UR_GRH_LEN + room);
+	*why = "the transport could not be set up as recorded";
+	if (!err)
+		err = s->slab ? side_make_qp(s, IBV_QPT_UD) : ENOMEM;
+	if (!err)
+		err = ur_mr_reg(s->tp, s->pd, s->slab, UR_GRH_LEN + room, (uintptr_t)s->slab, IBV_ACCESS_LOCAL_WRITE, &s->slab_mr);
+	return err || connect_ud(s) ? SIDE_BROKEN : SIDE_OK;
 }

@@ -51,12 +51,6 @@ static struct conn *add(struct conns *s, const struct rec *r, uint32_t id, bool 
 	return c;
 }
 
-/* The ids of a message that answers one: both are at the same place in all. */
-static const struct ur_cm_rtu *ids_of(const struct ur_cm_msg *m)
-{
-	return &m->rtu;
-}
-
 static bool take_req(struct conns *s, struct rec *r, const struct ur_cm_msg *m)
 {
 	const struct ur_cm_req *q = &m->req;
@@ -90,7 +84,7 @@ static bool take_lookup(struct conns *s, struct rec *r, const struct ur_cm_msg *
 
 static bool take_other(struct conns *s, struct rec *r, const struct ur_cm_msg *m)
 {
-	const struct ur_cm_rtu *h = ids_of(m);
+	const struct ur_cm_rtu *h = &m->rtu; /* messages that answer one have both ids at the same place */
 	struct conn *c = find(s, &r->pkt.dst, &r->pkt.src, h->remote_comm_id, h->local_comm_id, false);
 	const bool answers = c;
 

@@ -305,6 +305,8 @@ struct side {
 	unsigned nlender;
 	/* What is done with each packet that it has to send. */
 	void (*sent)(struct side *s, const struct ur_pkt *p);
+	/* Goes through the recording: connection_run, unless side_open has found that it is of another kind. */
+	void (*run)(struct side *s);
 };
 
 enum side_state { SIDE_OK, SIDE_SKIP, SIDE_BROKEN };
@@ -324,13 +326,9 @@ void side_drain(struct side *s);
 
 /* --- run.c, deliver.c, compare.c --- */
 
-/* As side_open and side_run, of datagrams; `conn`, `rep` and `now` are set. */
+/* The parts of side_open for datagrams, and for an exchange; `conn`, `rep` and `now` are set. */
 enum side_state datagram_open(struct side *s, const char **why);
-void datagram_run(struct side *s);
-
-/* The same of an exchange. */
 enum side_state talk_open(struct side *s, const char **why);
-void talk_run(struct side *s);
 void talk_close(struct side *s);
 
 #define XRC_SRQS_MAX 1024
@@ -345,6 +343,7 @@ void xrc_close(struct side *s);
 
 /* Replays the whole recording and reports what differs. */
 void side_run(struct side *s);
+void connection_run(struct side *s);
 
 /* Puts the answers that were recorded into the memory that this READ or atomic refers to. */
 void deliver_fill(struct side *s, const struct rec *r);

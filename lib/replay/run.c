@@ -287,14 +287,10 @@ static void own_response(struct side *s, const struct rec *r)
 
 /* --- all of it --- */
 
-void side_run(struct side *s)
+void connection_run(struct side *s)
 {
 	const struct conn *c = s->conn;
 
-	if (c->service == UR_UD || c->service == SERVICE_CM) {
-		(c->service == UR_UD ? datagram_run : talk_run)(s);
-		return;
-	}
 	for (unsigned i = 0; i < c->n; i++) {
 		struct rec *r = c->rec[i];
 		bool response = pkt_is_response(&r->pkt);
@@ -315,4 +311,9 @@ void side_run(struct side *s)
 	answer_again(s);
 	deliver_finish(s);
 	compare_finish(s);
+}
+
+void side_run(struct side *s)
+{
+	s->run(s);
 }

@@ -417,6 +417,7 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 		return SIDE_SKIP;
 	s->now = UR_NS_PER_MS;
 	s->sent = compare_sent;
+	s->run = connection_run;
 	if (c->service == UR_UD)
 		return datagram_open(s, why);
 	if (c->service == SERVICE_CM)

@@ -281,18 +281,18 @@ static void say_established(struct side *s)
 	s->rep->permitted[PERMIT_MISSED]++;
 }
 
+static int answer_end(struct side *s, const struct ur_cm_msg *m)
+{
+	return ur_cm_disconnect(s->talk->conn, m->pdata, m->pdata_len, s->now);
+}
+
 /* The RTU of the peer may be missing, too: its data says that it has what it would have confirmed. */
 static int end(struct side *s, const struct ur_cm_msg *m)
 {
 	if (ur_cm_conn_state(s->talk->conn) == UR_CM_REP_SENT)
 		ur_cm_notify_established(s->talk->conn, s->now);
 	say_established(s);
-	return ur_cm_disconnect(s->talk->conn, m->pdata, m->pdata_len, s->now);
-}
-
-static int answer_end(struct side *s, const struct ur_cm_msg *m)
-{
-	return ur_cm_disconnect(s->talk->conn, m->pdata, m->pdata_len, s->now);
+	return answer_end(s, m);
 }
 
 static int look_up(struct side *s, const struct ur_cm_msg *m)
@@ -321,7 +321,7 @@ static int answer_lookup(struct side *s, const struct ur_cm_msg *m)
 }
 
 /* How a program has a message sent. The others come of themselves, or (MRA, LAP) there is no call for them. */
-static const struct {
+static const struct act {
 	int (*act)(struct side *s, const struct ur_cm_msg *m);
 	bool begins, lookup;
 } acts[MESSAGES] = {
@@ -361,15 +361,19 @@ static void feed(struct side *s, const struct rec *r)
 static void own_message(struct side *s, const struct rec *r)
 {
 	const struct talk *t = s->talk;
+	const struct act *a;
 	struct ur_cm_msg m;
 
-	if (parse(r, &m) && m.attr == UR_CM_DREP && t->held && !t->sent[row_of(m.attr)])
-		feed(s, t->held); /* now it has */
-	if (!parse(r, &m) || !acts[row_of(m.attr)].act || t->sent[row_of(m.attr)])
+	if (!parse(r, &m))
 		return;
-	if (!acts[row_of(m.attr)].begins && !(acts[row_of(m.attr)].lookup ? (void *)t->lookup : (void *)t->conn))
+	a = &acts[row_of(m.attr)];
+	if (m.attr == UR_CM_DREP && t->held && !t->sent[row_of(m.attr)])
+		feed(s, t->held); /* now it has */
+	if (!a->act || t->sent[row_of(m.attr)])
+		return;
+	if (!a->begins && !(a->lookup ? (void *)t->lookup : (void *)t->conn))
 		return; /* told in the end: it was never sent */
-	acts[row_of(m.attr)].act(s, &m);
+	a->act(s, &m);
 }
 
 /* Does the host send its first such message later on? */
@@ -392,6 +396,40 @@ static void peer_message(struct side *s, const struct rec *r)
 	}
 	s->talk->held = r;
 	s->rep->permitted[PERMIT_LOST]++;
+}
+
+/* Messages of the host that the CM never sent: each kind once. */
+static void report_unsent(struct side *s)
+{
+	const struct conn *c = s->conn;
+	struct ur_cm_msg m;
+
+	for (unsigned i = 0; i < c->n; i++) {
+		if (c->from[i] != s->me || !parse(c->rec[i], &m) || s->talk->sent[row_of(m.attr)])
+			continue;
+		s->talk->sent[row_of(m.attr)] = true;
+		if (m.attr == UR_CM_MRA)
+			s->rep->permitted[PERMIT_PATIENCE]++;
+		else
+			report_text(s->rep, c->rec[i]->frame, "message", ur_cm_attr_name(m.attr), "nothing");
+	}
+}
+
+static void talk_run(struct side *s)
+{
+	const struct conn *c = s->conn;
+
+	for (s->talk->at = 0; s->talk->at < c->n; s->talk->at++) {
+		struct rec *r = c->rec[s->talk->at];
+
+		s->frame = r->frame;
+		s->now = r->when;
+		if (c->from[s->talk->at] == s->me)
+			own_message(s, r);
+		else
+			peer_message(s, r);
+	}
+	report_unsent(s);
 }
 
 /* --- life --- */
@@ -459,6 +497,7 @@ enum side_state talk_open(struct side *s, const char **why)
 	*why = "memory is short";
 	if (!t)
 		return SIDE_BROKEN;
+	s->run = talk_run;
 	ur_random_init(&s->random, &seed);
 	for (unsigned i = 0; i < s->conn->n; i++)
 		if (s->conn->from[i] == s->me)
@@ -466,32 +505,6 @@ enum side_state talk_open(struct side *s, const char **why)
 	c.wheel = s->wheel = ur_wheel_create(s->now);
 	c.ca_guid = guid_of(s);
 	return !c.wheel || ur_cm_create(&c, &t->cm) || listen(s) ? SIDE_BROKEN : SIDE_OK;
-}
-
-void talk_run(struct side *s)
-{
-	const struct conn *c = s->conn;
-	struct ur_cm_msg m;
-
-	for (s->talk->at = 0; s->talk->at < c->n; s->talk->at++) {
-		struct rec *r = c->rec[s->talk->at];
-
-		s->frame = r->frame;
-		s->now = r->when;
-		if (c->from[s->talk->at] == s->me)
-			own_message(s, r);
-		else
-			peer_message(s, r);
-	}
-	for (unsigned i = 0; i < c->n; i++) {
-		if (c->from[i] != s->me || !parse(c->rec[i], &m) || s->talk->sent[row_of(m.attr)])
-			continue;
-		s->talk->sent[row_of(m.attr)] = true;
-		if (m.attr == UR_CM_MRA)
-			s->rep->permitted[PERMIT_PATIENCE]++;
-		else
-			report_text(s->rep, c->rec[i]->frame, "message", ur_cm_attr_name(m.attr), "nothing");
-	}
 }
 
 void talk_close(struct side *s)
