@@ -30,7 +30,9 @@
 
 #include "analyze/internal.h"
 #include "analyze/rewrite.h"
+#include "base/psn.h"
 #include "transport/tp_priv.h"
+#include "wire/frame.h"
 
 /* --- capture.c --- */
 

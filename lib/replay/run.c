@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "replay/replay.h"
+#include "transport/completer.h"
 
 #define AHEAD 65536 /* as far as requests are looked for that came before one */
 

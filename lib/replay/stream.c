@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "replay/replay.h"
+#include "transport/wr_op.h"
 
 static char reason[96];
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Address handles as the transport sees them: a path, who refers to it, and who waits for it. */
+#include "transport/ah.h"
+#include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
 
 int ur_ah_init(struct ur_ah *ah, struct ur_pd *pd, const struct ur_path *path, void (*retry)(struct ur_ah *ah, ur_time now),

@@ -3,7 +3,13 @@
  * The requester's side of CMP_SWAP and FETCH_ADD (IBTA volume 1, 9.4.5) and of ATOMIC WRITE (annex A19): one packet each, and an answer
  * that the request waits for as a READ does. They share the READs' places in requester and completer.
  */
-#include "transport/tp_priv.h"
+#include "base/bytes.h"
+#include "transport/atomic.h"
+#include "transport/qp_priv.h"
+#include "transport/sge.h"
+#include "transport/wqe.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
 
 void ur_atomic_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr)
 {

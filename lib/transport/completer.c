@@ -3,7 +3,23 @@
  * The completer: what comes back for requests (IBTA volume 1, 9.7.5.2, 9.7.6, 9.7.7 and 9.9.2): acknowledgements, NAKs, READ responses, and
  * what does not come back: the ACK timer. Losses are repaired by going back to the oldest unacknowledged PSN.
  */
+#include "base/psn.h"
+#include "transport/atomic.h"
+#include "transport/completer.h"
+#include "transport/mw.h"
+#include "transport/probe.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
+#include "transport/requester.h"
+#include "transport/reread.h"
+#include "transport/sge.h"
+#include "transport/told.h"
 #include "transport/tp_priv.h"
+#include "transport/window.h"
+#include "transport/wqe.h"
+#include "transport/wr_op.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
 
 #define WITH_RESULT (UR_OPF_PAYLOAD | UR_OPF_ATOMICACKETH)
 
@@ -54,7 +70,7 @@ static void trace_window(struct ur_qp *qp)
 	UR_TRACE(qp->tp->trace, WINDOW, qp->qpn, qp->req.window.size);
 }
 
-void ur_req_open_window(struct ur_qp *qp)
+void ur_comp_open_window(struct ur_qp *qp)
 {
 	ur_window_open(&qp->req.window, qp->tp->window_bytes >> qp->mtu_shift, qp->tp->c.window, qp->req.una);
 	trace_window(qp);

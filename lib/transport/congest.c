@@ -5,7 +5,13 @@
  *
  * A QP that may not send now is `blocked`, and its timer says when it may: neither list of the transmit arbiter holds it meanwhile.
  */
+#include "transport/congest.h"
+#include "transport/dcqcn.h"
+#include "transport/qp_priv.h"
+#include "transport/requester.h"
+#include "transport/resp_tx.h"
 #include "transport/tp_priv.h"
+#include "wire/opcode.h"
 
 #define CNP_INTERVAL (50 * UR_NS_PER_US)
 #define CNP_TOS 0xc2             /* DSCP 48, the usual class for them, and ECT(0), as ConnectX sends */

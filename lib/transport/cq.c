@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "transport/cq.h"
 #include "transport/tp_priv.h"
 
 enum { ARM_NONE, ARM_SOLICITED, ARM_ANY };
@@ -145,9 +146,9 @@ void ur_cq_on_overrun(struct ur_cq *cq, void (*overrun)(struct ur_cq *cq))
 	cq->on_overrun = overrun;
 }
 
-void ur_cq_use(struct ur_cq *cq, int qps)
+void ur_cq_use(struct ur_cq *cq, int n)
 {
-	cq->users += (unsigned)qps;
+	cq->users += (unsigned)n;
 }
 
 void *ur_cq_context(const struct ur_cq *cq)

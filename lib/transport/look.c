@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a queue pair fares, for those who look on (uroce top). */
-#include "transport/tp_priv.h"
+#include "base/psn.h"
+#include "transport/qp_priv.h"
 
 void ur_qp_look(const struct ur_qp *qp, struct ur_qp_look *look)
 {

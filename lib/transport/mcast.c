@@ -3,7 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "transport/mcast.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
+#include "transport/ud.h"
+#include "wire/frame.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
 
 struct group {
 	struct ur_list link; /* of its bucket */

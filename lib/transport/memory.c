@@ -9,7 +9,14 @@
  * that stays where it is is touched after its packet has been built. Then the packet does not leave, its region is a doubtful one from now
  * on, whose bytes are copied into packets, and what was to be sent is built again: that finds the error where it belongs.
  */
+#include "base/idtab.h"
+#include "base/touch.h"
+#include "transport/memory.h"
+#include "transport/qp_priv.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
 #include "transport/tp_priv.h"
+#include "wire/opcode.h"
 
 bool ur_mr_gone(const struct ur_tp *tp)
 {

@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/idtab.h"
+#include "base/random.h"
+#include "transport/mr.h"
 #include "transport/tp_priv.h"
 
 struct mr_full {

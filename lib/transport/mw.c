@@ -9,7 +9,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/idtab.h"
+#include "transport/mr.h"
+#include "transport/mw.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
+#include "transport/wqe.h"
+#include "transport/wr_op.h"
 
 struct ur_mw {
 	struct ur_mr key; /* the key as it is now, and what is bound to it; its pd is NULL */
@@ -25,6 +32,7 @@ struct ur_mw {
 #define ACCESS_BIND (ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
 #define ACCESS_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define KEY_INDEX(k) ((k) >> 8)
+#define KEY_TAG 0xffu /* the low bits of a key; a window's are the consumer's to choose when it is bound (IBTA volume 1, 10.6.6.2.1) */
 
 /* --- life --- */
 
@@ -190,7 +198,7 @@ int ur_local_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_sen
 		.length = i->length,
 		.access = i->mw_access_flags,
 		.old = wr->bind_mw.mw->rkey,
-		.rkey = (wr->bind_mw.mw->rkey & ~(uint32_t)UR_KEY_TAG) | (wr->bind_mw.rkey & UR_KEY_TAG),
+		.rkey = (wr->bind_mw.mw->rkey & ~(uint32_t)KEY_TAG) | (wr->bind_mw.rkey & KEY_TAG),
 		.lkey = i->mr ? i->mr->lkey : 0,
 	};
 	wr->bind_mw.mw->rkey = x->bind.rkey;

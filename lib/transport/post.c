@@ -6,7 +6,14 @@
  */
 #include <errno.h>
 
-#include "transport/tp_priv.h"
+#include "transport/atomic.h"
+#include "transport/mw.h"
+#include "transport/qp_priv.h"
+#include "transport/ring.h"
+#include "transport/sge.h"
+#include "transport/ud.h"
+#include "transport/wqe.h"
+#include "transport/wr_op.h"
 
 #define STATE_BIT(s) (1u << (s))
 

@@ -8,7 +8,13 @@
  * Probes follow one another at doubled intervals, at most until the ACK timer expires; they are no retries, which only that counts. A QP
  * without an ACK timer sends none.
  */
+#include "base/psn.h"
+#include "transport/probe.h"
+#include "transport/qp_priv.h"
+#include "transport/requester.h"
+#include "transport/reread.h"
 #include "transport/tp_priv.h"
+#include "transport/wr_op.h"
 
 /*
  * A peer that is only busy is not asked sooner. Where nothing was lost of late, a late answer is far more likely than a lost one: peers in

@@ -3,45 +3,27 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/idtab.h"
+#include "transport/completer.h"
+#include "transport/congest.h"
+#include "transport/cq.h"
+#include "transport/mw.h"
+#include "transport/probe.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
+#include "transport/recvq.h"
+#include "transport/requester.h"
+#include "transport/resp_tx.h"
+#include "transport/responder.h"
+#include "transport/ring.h"
 #include "transport/srq.h"
+#include "transport/tp_priv.h"
+#include "transport/ud.h"
+#include "transport/wr_op.h"
+#include "transport/xrc.h"
+#include "wire/opcode.h"
 
 /* --- creation --- */
-
-static uint32_t pow2_ceil(uint32_t v)
-{
-	return v <= 1 ? 1 : 1u << (32 - __builtin_clz(v - 1));
-}
-
-int ur_ring_init(struct ur_ring *r, uint32_t *wr, uint32_t stride, uint32_t max_sge)
-{
-	uint32_t n = pow2_ceil(*wr);
-
-	if (*wr)
-		*wr = n;
-	r->cap = *wr;
-	r->mask = n - 1;
-	r->stride = stride;
-	r->max_sge = max_sge;
-	r->lent = false;
-	r->buf = aligned_alloc(UR_RING_ALIGN, ur_ring_bytes(r));
-	return r->buf ? 0 : ENOMEM;
-}
-
-void ur_ring_free(struct ur_ring *r)
-{
-	if (!r->lent)
-		free(r->buf);
-	r->buf = NULL;
-}
-
-void ur_ring_lend(struct ur_ring *r, void *mem)
-{
-	if (!mem)
-		return;
-	ur_ring_free(r);
-	r->buf = mem;
-	r->lent = true;
-}
 
 void ur_qp_ring_bytes(const struct ur_qp *qp, size_t *sq, size_t *rq)
 {

@@ -5,6 +5,10 @@
  */
 #include <errno.h>
 
+#include "base/psn.h"
+#include "transport/completer.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
 
 /* --- the table --- */
@@ -179,7 +183,7 @@ static void set_addressing(struct ur_qp *qp, const struct ibv_qp_attr *a, int ma
 		qp->attr.path_mtu = a->path_mtu;
 		qp->mtu_shift = 7 + (uint32_t)a->path_mtu; /* IBV_MTU_256 is 1 */
 		qp->mtu = 1u << qp->mtu_shift;
-		ur_req_open_window(qp);
+		ur_comp_open_window(qp);
 	}
 	if (mask & IBV_QP_DEST_QPN)
 		qp->dqpn = a->dest_qp_num;

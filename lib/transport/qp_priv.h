@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a queue pair is made of: the rings that an application shares with the NIC, the states of requester and responder, and the QP that
- * holds them. tp_priv.h has the calls.
+ * holds them.
  */
 #ifndef UR_QP_PRIV_H
 #define UR_QP_PRIV_H
 
-#include <stdatomic.h>
-
-#include "base/psn.h"
-#include "transport/dcqcn.h"
+#include "transport/congest.h"
 #include "transport/probe.h"
 #include "transport/reread.h"
+#include "transport/ring.h"
 #include "transport/transport.h"
 #include "transport/window.h"
+#include "transport/wqe.h"
 #include "wire/opcode.h"
 #include "wire/path.h"
-
-#define UR_RD_SIDE 32                /* repeated parts of READs that wait to be sent; a power of two */
-#define UR_RD_SLOTS UR_MAX_RD_ATOMIC /* a power of two */
 
 enum ur_txq { UR_TXQ_RESP, UR_TXQ_REQ, UR_TXQ_COUNT };
 
@@ -26,103 +22,6 @@ struct ur_pd {
 	struct ur_tp *tp;
 	unsigned users; /* MRs and QPs */
 };
-
-/* --- rings --- */
-
-struct ur_swqe { /* a send work request; behind it the scatter/gather list or the inline data */
-	uint64_t wr_id;
-	uint64_t raddr;
-	uint32_t rkey;
-	uint32_t imm; /* as posted: immediate data in network order, or the rkey to invalidate */
-	uint32_t length;
-	uint32_t psn, npkts; /* the NIC's: first PSN and number of PSNs, from the moment that the WQE is started */
-	uint8_t opcode;      /* enum ibv_wr_opcode */
-	uint8_t flags;       /* enum ibv_send_flags and UR_SWQE_TOO_LONG */
-	uint8_t nsge;
-	uint8_t rd_shift; /* the NIC's: a READ is asked for in pieces of 1 << rd_shift packets */
-	uint32_t srqn;    /* XRC: the receiving SRQ */
-	uint8_t spare[4];
-	struct ibv_sge sge[];
-};
-_Static_assert(sizeof(struct ur_swqe) == 48, "a WQE with one SGE fills one cache line");
-
-/* What few requests have, in a ring of its own beside the SQ, so that a usual WQE stays within a cache line. */
-struct ur_swqe_ext {
-	union {
-		struct {
-			uint64_t compare_add, swap;
-		} atomic;
-		struct { /* of a datagram */
-			struct ur_ah *ah;
-			uint32_t qpn, qkey;
-		} ud;
-		struct ur_bind { /* of a memory window; by keys, since its objects may be gone when the request is executed */
-			uint64_t addr, length;
-			uint32_t access;
-			uint32_t old, rkey; /* the window's key before, and the one that it shall have: the same but for the tag */
-			uint32_t lkey;         /* of the MR; 0 for none */
-		} bind;
-	};
-};
-
-#define UR_SWQE_TOO_LONG 0x80 /* the list is longer than UR_MAX_MSG, or has not the bytes that an atomic takes */
-
-struct ur_rwqe {
-	uint64_t wr_id;
-	uint32_t length; /* UINT32_MAX when the list is longer than that */
-	uint32_t nsge;
-	struct ibv_sge sge[];
-};
-
-/* Single producer (the application), single consumer (the NIC); indices run freely and are masked on use. */
-struct ur_ring {
-	uint8_t *buf;
-	uint32_t mask, stride;
-	uint32_t cap; /* entries granted; 0 for none */
-	uint32_t max_sge;
-	bool lent; /* `buf` is somebody else's */
-	_Alignas(64) atomic_uint tail; /* stored by the producer */
-	uint32_t head_seen;            /* the producer's last view of `head` */
-	_Alignas(64) atomic_uint head; /* stored by the consumer: entries before it may be overwritten */
-};
-
-/* The producer's question; `tail` is where it would write. */
-static inline bool ur_ring_full(struct ur_ring *r, uint32_t tail)
-{
-	if (tail - r->head_seen < r->cap)
-		return false;
-	r->head_seen = atomic_load_explicit(&r->head, memory_order_acquire);
-	return tail - r->head_seen >= r->cap;
-}
-
-static inline size_t ur_ring_bytes(const struct ur_ring *r)
-{
-	return ((size_t)(r->mask + 1) * r->stride + UR_RING_ALIGN - 1) & ~(size_t)(UR_RING_ALIGN - 1);
-}
-
-static inline void *ur_ring_at(const struct ur_ring *r, uint32_t i)
-{
-	return r->buf + (size_t)(i & r->mask) * r->stride;
-}
-
-struct ur_sge_pos { /* a place in a scatter/gather list */
-	uint32_t i, off;
-};
-
-/* --- completion queues --- */
-
-struct ur_cqe {
-	uint64_t wr_id;
-	uint32_t byte_len;
-	uint32_t imm; /* immediate data in network order, or the invalidated rkey */
-	uint32_t qpn, src_qp;
-	uint8_t status, opcode, wc_flags, vendor_err; /* of wc_flags also the two below, beyond what enum ibv_wc_flags has for us */
-};
-#define UR_CQE_IP4 0x80u       /* a datagram that came over IPv4 */
-#define UR_CQE_SOLICITED 0x40u /* what an arming for solicited completions alone asks for; ur_cq_push sets it */
-_Static_assert(sizeof(struct ur_cqe) == 32, "two CQEs in a cache line");
-
-/* --- queue pairs --- */
 
 struct ur_requester {
 	uint32_t head, cur, fresh, tail; /* SQ indices: oldest incomplete, being sent, first never started, last seen tail */
@@ -151,20 +50,6 @@ struct ur_requester {
 	ur_time told_due;  /* when the next retry comes then */
 };
 
-struct ur_rd_res { /* a request whose answer is more than an acknowledgement, kept for duplicates */
-	uint64_t va;
-	uint64_t result; /* of an atomic: the original value; of a FLUSH: bytes that are still to be written back */
-	uint32_t rkey, len, psn, npkts, msn;
-	uint32_t start, k, end; /* the run of responses under way: packets [start, end) of the request, `k` is next */
-	uint32_t stop;          /* byte of the request where the run ends */
-	bool replay;
-	bool again; /* (parts of) the answer were asked for again, and may have been on the wire before */
-	uint8_t opcode; /* enum ur_opcode of the request */
-	uint16_t flush_access; /* of a FLUSH that has something to write back: the access flags that it needs; else 0 */
-	bool flush_whole;      /* all of what its key stands for */
-	uint32_t srqn;  /* XRC: the SRQ that lends its protection domain */
-};
-
 struct ur_responder {
 	uint32_t epsn, msn;
 	uint32_t head, tail;     /* RQ indices: next to use, last seen tail */
@@ -186,15 +71,6 @@ struct ur_responder {
 	uint32_t rd_n;                      /* max_dest_rd_atomic */
 	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them, and UR_RD_SIDE */
 	uint32_t side_head, side_tail;      /* parts of READs to repeat, in the last of them */
-};
-
-struct ur_cc { /* congestion */
-	struct ur_dcqcn rate;
-	bool blocked;           /* until `timer` expires nothing is sent but acknowledgements and notifications */
-	bool cnp_due, cnp_sent; /* a notification waits to be sent; one was, at `cnp_at` */
-	ur_time cnp_at;
-	ur_time next; /* when the next packet may leave */
-	struct ur_timer timer;
 };
 
 enum { UR_DB_WANT = 1, UR_DB_RUNG = 2 };
@@ -265,12 +141,6 @@ static inline uint32_t ur_qp_npkts(const struct ur_qp *qp, uint32_t len)
 static inline struct ur_swqe_ext *ur_sq_ext_at(const struct ur_qp *qp, uint32_t i)
 {
 	return &qp->sq_ext[i & qp->sq.mask];
-}
-
-/* Behind the last packet of the request on the wire that packet `k` of a READ belongs to. */
-static inline uint32_t ur_rd_piece_end(const struct ur_swqe *w, uint32_t k)
-{
-	return ur_min_u32(w->npkts, (k | ((1u << w->rd_shift) - 1)) + 1);
 }
 
 #endif

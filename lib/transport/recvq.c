@@ -5,7 +5,13 @@
  */
 #include <errno.h>
 
+#include "transport/cq.h"
+#include "transport/qp_priv.h"
+#include "transport/recvq.h"
+#include "transport/ring.h"
+#include "transport/sge.h"
 #include "transport/srq.h"
+#include "transport/tp_priv.h"
 
 /* --- posting --- */
 

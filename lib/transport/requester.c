@@ -6,7 +6,27 @@
  * A READ longer than the window is asked for in pieces of 1 << rd_shift packets, each aligned to a multiple of that in the WQE: responses
  * are thereby bounded as requests are, and where a response message begins and ends follows from the PSN alone.
  */
+#include "base/bytes.h"
+#include "base/psn.h"
+#include "transport/atomic.h"
+#include "transport/completer.h"
+#include "transport/congest.h"
+#include "transport/mw.h"
+#include "transport/probe.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
+#include "transport/requester.h"
+#include "transport/reread.h"
+#include "transport/sge.h"
 #include "transport/tp_priv.h"
+#include "transport/trace.h"
+#include "transport/uc.h"
+#include "transport/ud.h"
+#include "transport/window.h"
+#include "transport/wqe.h"
+#include "transport/wr_op.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
 
 const char *ur_req_state_name(enum ur_req_state s)
 {

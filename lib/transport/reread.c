@@ -17,7 +17,16 @@
  * were asked for since the last such round and `asked_before` those of the one before, so that nothing is asked for twice in less. What
  * that does not find, since nothing comes any more, a probe does; and the ACK timer judges, as for everything.
  */
+#include "base/psn.h"
+#include "transport/mw.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
+#include "transport/requester.h"
+#include "transport/reread.h"
+#include "transport/sge.h"
 #include "transport/tp_priv.h"
+#include "transport/wqe.h"
+#include "transport/wr_op.h"
 
 #define AGE_MIN (20 * UR_NS_PER_US)
 

@@ -6,7 +6,19 @@
  *
  * Atomics are the CPU's own on the host's memory, in its byte order: atomic against everybody who can reach that memory.
  */
+#include "base/bytes.h"
+#include "base/touch.h"
+#include "transport/atomic.h"
+#include "transport/memory.h"
+#include "transport/mr.h"
+#include "transport/mw.h"
+#include "transport/qp_priv.h"
+#include "transport/resp_atomic.h"
+#include "transport/resp_tx.h"
+#include "transport/responder.h"
 #include "transport/tp_priv.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
 
 enum { PLACE_GLOBAL = 1, PLACE_PERSISTENT = 2 }; /* bits of the placement type */
 enum { SELECT_RANGE, SELECT_MR };
@@ -142,7 +154,7 @@ struct slice {
 /* Writes the CPU's caches back, which is what makes data last in memory that keeps it. Memory of other kinds has nothing more to give. */
 static void write_back(void *arg)
 {
-#ifdef __x86_64__
+#if UR_FLUSH_PERSISTS
 	const struct slice *s = arg;
 	const uint8_t *from = s->from - (uintptr_t)s->from % CACHE_LINE, *end = s->from + s->len;
 

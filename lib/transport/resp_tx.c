@@ -3,7 +3,21 @@
  * What the responder sends (IBTA volume 1, 9.7.5.1 and 9.7.4.2): one acknowledgement, which newer ones replace while it waits, and the
  * responses of the READs and atomics in the resource table, in the order of their PSNs.
  */
-#include "transport/srq.h"
+#include "base/bytes.h"
+#include "base/psn.h"
+#include "transport/congest.h"
+#include "transport/memory.h"
+#include "transport/mw.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
+#include "transport/resp_atomic.h"
+#include "transport/resp_tx.h"
+#include "transport/responder.h"
+#include "transport/sge.h"
+#include "transport/tp_priv.h"
+#include "transport/xrc.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
 
 /* May the acknowledgement leave before the responses of `e`? Overtaking those of earlier READs it would say that they are lost. */
 static bool ack_first(const struct ur_responder *r, const struct ur_rd_res *e)

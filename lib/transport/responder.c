@@ -3,7 +3,24 @@
  * The responder (IBTA volume 1, 9.6, 9.7.4, 9.7.5.1 and 9.9.3): checks and executes request packets. Each packet gets a verdict, and the
  * table of verdicts says what follows: acknowledgement, NAK, completion, event. Sending is resp_tx.c's.
  */
+#include "base/bytes.h"
+#include "base/psn.h"
+#include "transport/cq.h"
+#include "transport/memory.h"
+#include "transport/mw.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
+#include "transport/recvq.h"
+#include "transport/resp_atomic.h"
+#include "transport/resp_tx.h"
+#include "transport/responder.h"
 #include "transport/srq.h"
+#include "transport/tp_priv.h"
+#include "transport/uc.h"
+#include "transport/wqe.h"
+#include "transport/xrc.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
 
 #define EVENT_NONE (-1)
 

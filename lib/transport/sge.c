@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Scatter/gather lists. Keys are looked up for every packet: an MR may go away in the middle of a message. */
-#include "transport/tp_priv.h"
+#include "transport/memory.h"
+#include "transport/mr.h"
+#include "transport/qp_priv.h"
+#include "transport/sge.h"
+#include "transport/wqe.h"
 
 struct ur_sge_pos ur_sge_seek(const struct ibv_sge *sge, unsigned nsge, uint64_t off)
 {

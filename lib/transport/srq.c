@@ -6,7 +6,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/idtab.h"
+#include "transport/cq.h"
+#include "transport/qp_priv.h"
+#include "transport/recvq.h"
+#include "transport/ring.h"
 #include "transport/srq.h"
+#include "transport/tp_priv.h"
+#include "transport/xrc.h"
 
 /* --- life --- */
 

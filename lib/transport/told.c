@@ -5,7 +5,12 @@
  * address are sent again sooner, as often as the retry counter allows. A peer that lives acknowledges them meanwhile, and all is as before;
  * one that does not would have exhausted the retries as well, only later.
  */
+#include "base/idtab.h"
+#include "base/psn.h"
+#include "transport/qp_priv.h"
+#include "transport/told.h"
 #include "transport/tp_priv.h"
+#include "wire/frame.h"
 #include "wire/hdr.h"
 
 #define WAIT (50 * UR_NS_PER_MS) /* between retries, where the round trip is shorter */

@@ -3,11 +3,30 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/idtab.h"
+#include "base/psn.h"
+#include "base/random.h"
+#include "transport/completer.h"
+#include "transport/congest.h"
+#include "transport/mcast.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
+#include "transport/requester.h"
+#include "transport/resp_tx.h"
+#include "transport/responder.h"
 #include "transport/tp_priv.h"
+#include "transport/trace.h"
+#include "transport/uc.h"
+#include "transport/ud.h"
+#include "wire/frame.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
 
 #define WINDOW_MAX 65536u
 #define WINDOW_BYTES (2u << 20)
 #define QUANTUM 8
+#define QPN_LOW_BITS 16      /* of a QPN, or the number of an SRQ, below the slot */
+#define SWAP_MAX 4           /* requests up to this many go ahead of as many acknowledgements in a burst */
 #define SPEED_DEFAULT 100000 /* Mbit/s, of a port that does not say */
 #define SPEED_MAX 4000000    /* what kbit/s in 32 bits hold */
 
@@ -24,8 +43,8 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	ur_tp_set_speed(tp, 0);
 	ur_tp_set_window(tp, 0);
 	ur_tp_set_train(tp, 0);
-	ur_shuffle_init(&tp->qpns, c->random, UR_QPN_LOW_BITS);
-	ur_shuffle_init(&tp->srqns, c->random, UR_QPN_LOW_BITS);
+	ur_shuffle_init(&tp->qpns, c->random, QPN_LOW_BITS);
+	ur_shuffle_init(&tp->srqns, c->random, QPN_LOW_BITS);
 	tp->port_mtu = 4096;
 	ur_idtab_init(&tp->qps, UR_MAX_QP);
 	ur_idtab_init(&tp->mrs, UR_MAX_MR + UR_MAX_MW);
@@ -94,7 +113,7 @@ int ur_tp_number(struct ur_tp *tp, struct ur_idtab *t, struct ur_shuffle *order,
 	int err;
 
 	do {
-		*number = (uint32_t)tp->c.slot << UR_QPN_LOW_BITS | ur_shuffle_next(order);
+		*number = (uint32_t)tp->c.slot << QPN_LOW_BITS | ur_shuffle_next(order);
 		err = *number == UR_QPN_MCAST ? EEXIST : ur_idtab_add(t, *number, obj);
 	} while (err == EEXIST);
 	return err;
@@ -396,9 +415,9 @@ static inline unsigned serve_any(struct ur_tp *tp, enum ur_txq q, struct ur_pkt 
 /* A few requests need not wait behind acknowledgements: whoever is polled for them waits, nobody waits for an ACK. */
 static void requests_first(struct ur_pkt **pkts, unsigned acks, unsigned requests)
 {
-	struct ur_pkt *held[UR_TX_SWAP];
+	struct ur_pkt *held[SWAP_MAX];
 
-	if (acks > UR_TX_SWAP || requests > UR_TX_SWAP)
+	if (acks > SWAP_MAX || requests > SWAP_MAX)
 		return;
 	for (unsigned i = 0; i < acks; i++)
 		if (pkts[i]->payload_len)

@@ -138,6 +138,13 @@ enum ur_access {
 	UR_ACCESS_UNUSUAL = UR_ACCESS_NULL | UR_ACCESS_DOUBTFUL | IBV_ACCESS_ON_DEMAND,
 };
 
+/* Does FLUSH make data last in memory that keeps it? That takes an instruction that writes the CPU's caches back. */
+#ifdef __x86_64__
+#define UR_FLUSH_PERSISTS 1
+#else
+#define UR_FLUSH_PERSISTS 0
+#endif
+
 struct ur_mr {
 	uint32_t lkey, rkey; /* equal: table index in the high 24 bits, generation in the low 8 */
 	struct ur_pd *pd;

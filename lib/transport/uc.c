@@ -4,7 +4,17 @@
  * packet that does not continue its message ends it, without a word to the peer and without a completion (unless the receive is an SRQ's,
  * to which others have a right as well); the next FIRST or ONLY begins a new one with the same receive WQE.
  */
+#include "transport/cq.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
+#include "transport/recvq.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
 #include "transport/tp_priv.h"
+#include "transport/uc.h"
+#include "transport/wqe.h"
+#include "transport/wr_op.h"
+#include "wire/opcode.h"
 
 /* --- responder --- */
 

@@ -6,7 +6,21 @@
  */
 #include <errno.h>
 
+#include "base/psn.h"
+#include "transport/ah.h"
+#include "transport/cq.h"
+#include "transport/qp.h"
+#include "transport/qp_priv.h"
+#include "transport/recvq.h"
+#include "transport/requester.h"
+#include "transport/sge.h"
 #include "transport/tp_priv.h"
+#include "transport/ud.h"
+#include "transport/wqe.h"
+#include "transport/wr_op.h"
+#include "wire/frame.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
 
 #define QKEY_OF_QP 0x80000000u /* in a request: the QP's own Q_Key (IBTA volume 1, 10.2.5) */
 

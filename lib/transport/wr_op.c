@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Work request opcodes: which services have them, which packets they become and how they complete (IBTA volume 1, 9.2.1 and 11.4.1). */
-#include "transport/tp_priv.h"
+#include "transport/wr_op.h"
+#include "wire/opcode.h"
 
 #define FLAGS_ANY (IBV_SEND_FENCE | IBV_SEND_SIGNALED)
 #define FLAGS_DATA (FLAGS_ANY | IBV_SEND_INLINE)

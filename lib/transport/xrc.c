@@ -7,7 +7,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/idtab.h"
+#include "transport/qp_priv.h"
+#include "transport/responder.h"
 #include "transport/srq.h"
+#include "transport/tp_priv.h"
+#include "transport/xrc.h"
 
 struct ur_xrcd {
 	unsigned users; /* SRQs and QPs */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/transport/completer.c: acknowledgements, NAKs, READ responses and timers. */
 #include "tp_harness.h"
+#include "transport/completer.h"
+#include "transport/requester.h"
 
 #define ACK 0x1f
 #define NAK(code) ur_syndrome(UR_AETH_NAK, code)

@@ -4,6 +4,7 @@
  * 9.7.7 and 9.9.2). Node 0 is the requester and the test its peer; each case has a queue pair of its own.
  */
 #include "tp_harness.h"
+#include "transport/completer.h"
 
 #define ACK 0x1f
 #define NAK(code) (UR_AETH_NAK << 5 | (code))

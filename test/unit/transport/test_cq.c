@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "tp_harness.h"
+#include "transport/cq.h"
 
 static unsigned notified, overruns;
 static struct ur_tp nobody; /* of CQs that no QP uses */

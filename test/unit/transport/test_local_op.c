@@ -3,6 +3,9 @@
 #include <errno.h>
 
 #include "tp_harness.h"
+#include "transport/mw.h"
+#include "transport/qp.h"
+#include "transport/requester.h"
 
 #define ACK 0x1f
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 
 #include "tp_harness.h"
+#include "transport/mr.h"
+#include "transport/mw.h"
 
 #define ACK 0x1f
 #define RW (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)

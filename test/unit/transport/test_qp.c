@@ -3,6 +3,8 @@
 #include <errno.h>
 
 #include "tp_harness.h"
+#include "transport/mr.h"
+#include "transport/responder.h"
 
 static void modify_state(struct th *h, unsigned node, enum ibv_qp_state st, int mask)
 {

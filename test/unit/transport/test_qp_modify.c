@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "tp_harness.h"
+#include "transport/qp.h"
 
 static const char *const state_names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
 

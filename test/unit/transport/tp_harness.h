@@ -9,8 +9,10 @@
 
 #include <CUnit/CUnit.h>
 
+#include "base/psn.h"
 #include "base/rng.h"
 #include "transport/tp_priv.h"
+#include "wire/frame.h"
 
 #define TH_MEM (1u << 20)
 #define TH_ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)

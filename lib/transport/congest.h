@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Congestion: notifications, and the pace that a QP keeps after them. */
+#ifndef UR_CONGEST_H
+#define UR_CONGEST_H
+
+#include "transport/dcqcn.h"
+#include "transport/transport.h"
+
+struct ur_cc {
+	struct ur_dcqcn rate;
+	bool blocked;           /* until `timer` expires nothing is sent but acknowledgements and notifications */
+	bool cnp_due, cnp_sent; /* a notification waits to be sent; one was, at `cnp_at` */
+	ur_time cnp_at;
+	ur_time next; /* when the next packet may leave */
+	struct ur_timer timer;
+};
+
+void ur_cc_init(struct ur_qp *qp);
+/* No rate, no notifications under way: for a QP that leaves the states in which it sends. */
+void ur_cc_stop(struct ur_qp *qp);
+/* A packet of the peer came with a congestion mark. */
+void ur_cc_marked(struct ur_qp *qp, ur_time now);
+bool ur_cc_build_cnp(struct ur_qp *qp, struct ur_pkt **out, ur_time now);
+/* The peer says that our packets meet congestion. Returns what it counts as. */
+enum ur_counter ur_cc_notified(struct ur_qp *qp, ur_time now);
+/* A packet was built while a rate is in force. */
+void ur_cc_sent(struct ur_qp *qp, const struct ur_pkt *p, ur_time now);
+
+#endif

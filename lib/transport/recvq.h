@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Receive queues, a QP's own or shared. */
+#ifndef UR_RECVQ_H
+#define UR_RECVQ_H
+
+#include "transport/cq.h"
+#include "transport/wqe.h"
+
+/* Is a receive WQE posted that a message could take? */
+bool ur_recv_ready(struct ur_qp *qp);
+/* Makes it resp.w, unless a message that was given up has left one there. False when there is none. */
+bool ur_recv_take(struct ur_qp *qp);
+/* Completes resp.w; `e` carries everything but wr_id and qpn; the source of a datagram, or no source for the QP's peer. */
+void ur_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited);
+/* Copies into resp.w from resp.pos on, which moves. */
+enum ibv_wc_status ur_recv_scatter(struct ur_qp *qp, const uint8_t *data, uint32_t len);
+/* Without an SRQ all that is posted; with one only what the QP holds: the rest is there for others. */
+void ur_recv_flush(struct ur_qp *qp);
+
+/* --- for SRQs as well --- */
+
+/* Writes a work request into a slot. EINVAL for more than `max_sge` elements. */
+int ur_recv_write(struct ur_rwqe *w, const struct ibv_recv_wr *wr, uint32_t max_sge);
+
+/* Bytes of a receive WQE with so many elements. */
+static inline uint32_t ur_recv_stride(uint32_t max_sge)
+{
+	return (uint32_t)(sizeof(struct ur_rwqe) + max_sge * sizeof(struct ibv_sge));
+}
+
+#endif
