@@ -42,9 +42,10 @@ static void print_port(const struct ur_registry_port *p)
 
 static void print_uses(const struct ur_watch_look *look, int pid)
 {
-	for (unsigned i = 0; look && i < look->count; i++)
-		if (look->process[i]->pid == pid && !look->process[i]->unreadable && look->process[i]->status.uses[0])
-			printf("        uses %s\n", look->process[i]->status.uses);
+	const struct ur_watch_process *p = ur_watch_process_find(look, pid);
+
+	if (p && p->status.uses[0])
+		printf("        uses %s\n", p->status.uses);
 }
 
 int ur_info_processes(const struct ur_engine *e)

@@ -39,13 +39,19 @@ static int by_number(const void *key, const void *element)
 	return qpn < other ? -1 : qpn > other;
 }
 
+const struct ur_watch_process *ur_watch_process_find(const struct ur_watch_look *look, int pid)
+{
+	struct ur_watch_process *const *found = look ? bsearch(&pid, look->process, look->count, sizeof(look->process[0]), by_pid) : NULL;
+
+	return found && !(*found)->unreadable ? *found : NULL;
+}
+
 /* What was known of the same process before; NULL when nothing was. */
 static const struct ur_watch_process *same_process(const struct ur_watch_look *before, const struct ur_watch_process *p)
 {
-	struct ur_watch_process *const *found =
-		before ? bsearch(&p->pid, before->process, before->count, sizeof(before->process[0]), by_pid) : NULL;
+	const struct ur_watch_process *found = ur_watch_process_find(before, p->pid);
 
-	return found && (*found)->born == p->born && (*found)->status.started == p->status.started && !(*found)->unreadable ? *found : NULL;
+	return found && found->born == p->born && found->status.started == p->status.started ? found : NULL;
 }
 
 static struct ur_watch_rates rates_of(const struct ur_watch_process *was, const struct ur_status_qp *qp)

@@ -41,6 +41,8 @@ struct ur_watch_row {
 
 /* --- rate.c --- */
 
+/* What the process publishes; NULL when it is not there or cannot be read, or when `look` is NULL. */
+const struct ur_watch_process *ur_watch_process_find(const struct ur_watch_look *look, int pid);
 /*
  * `was` is what was known of the same QP before. Counters that went back began anew meanwhile; the QP may have been reset. Rates are those
  * between the times at which the two were written; 0 when that is the same time, since a process that does something writes anew.
