@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "command.h"
-#include "engine/config.h"
+#include "config/config.h"
 #include "escape.h"
 
 #define WIDTH 96

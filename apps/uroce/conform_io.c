@@ -11,11 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/capture.h"
 #include "cmd.h"
 #include "conform.h"
 #include "drivers/udp/udp.h"
-#include "engine/capture.h"
-#include "engine/hostif.h"
+#include "host/clock.h"
+#include "host/hostif.h"
+#include "wire/train.h"
 
 #define BURST 32
 

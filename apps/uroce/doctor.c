@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "config/config.h"
 #include "doctor.h"
-#include "engine/config.h"
 
 static bool json;
 static const char *dev;

@@ -7,12 +7,8 @@
 
 #include "doctor/doctor.h"
 
-/* doctor_child.c: has `fn` fill in `result` in a child, whose output nobody sees. False when it died or took longer. */
-bool ur_doctor_in_child(void (*fn)(const void *arg, void *result), const void *arg, void *result, size_t len, unsigned seconds);
-/* Opens the device as a program does and starts it with a port of that kind, in a child. */
+/* doctor_ports.c: opens the device as a program does and starts it with a port of that kind, in a child. */
 void ur_doctor_try_ports(struct ur_doctor_facts *f);
-/* In a child: settings that would leave traces of this command, or disturb what it measures, are as if they had not been given. */
-void ur_doctor_plain_settings(const char *port);
 
 /* doctor_host.c: this process, the kernel, limits, CPUs, clock, settings. */
 void ur_doctor_read_host(struct ur_doctor_facts *f);

@@ -2,17 +2,22 @@
 /*
  * uroce doctor: asking the peer by messages that every RoCE host with a CM answers. A SIDR_REQ for a service that nobody has comes back as
  * a SIDR_REP with status 1 (IBTA volume 1, 12.11): no program has to run there, nothing is left behind on either side, and both directions
- * have carried UDP port 4791. In a child, which is a process of uroce's like any other, with a port of its own.
+ * have carried UDP port 4791. In a child, which is a program on uroce like any other: it asks with rdma_connect(3).
  */
-#include <semaphore.h>
+#include <endian.h>
+#include <errno.h>
+#include <infiniband/ib.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "child.h"
 #include "doctor.h"
-#include "engine/engine.h"
+#include "host/clock.h"
 #include "info.h"
+#include "uroce/uroce.h"
 #include "wire/frame.h"
 
 /* Of the service ids that each host gives out by itself (IBTA volume 1, annex A3): one that no host has a reason for. */
@@ -28,7 +33,8 @@
 #define GID_NS (400 * UR_NS_PER_MS)
 #define ALL_SECONDS 40
 #define LOSS_NS (20 * UR_NS_PER_S)
-#define LOOK_NS (5 * UR_NS_PER_MS)
+#define LOOK_MS 5
+#define RESOLVE_MS 3000 /* more than anybody waits */
 
 /* What the child is told, and what it tells. */
 struct question {
@@ -49,142 +55,138 @@ struct asker;
 
 struct slot {
 	struct asker *asker;
-	struct ur_cm_sidr *sidr; /* NULL: none is under way */
-	ur_time sent;
+	struct rdma_cm_id *id; /* NULL: none is under way */
+	ur_time begun, sent;   /* sent: once the way there is known */
 };
 
-/* Under the engine's lock, but for `progress`. */
 struct asker {
-	struct ur_engine *engine;
-	struct ur_nic *nic;
-	struct ur_net_path path; /* kept while questions go that way, for the neighbour */
-	struct ur_gid dst;
+	struct rdma_event_channel *channel;
+	struct sockaddr_ib to; /* the peer and the service: AF_IB asks for any service, with nothing of the RDMA CM's own */
 	struct slot slots[LOSS_WINDOW];
 	unsigned left; /* not asked yet */
 	unsigned sent, answered, under_way;
+	int no_way;  /* an errno: it cannot be asked */
 	ur_time rtt; /* of the last answer */
-	sem_t progress;
 };
 
-static void ask_next(struct slot *s, ur_time now);
-
-static void on_event(void *owner, struct ur_cm_sidr *sidr, const struct ur_cm_sidr_event *ev, ur_time now)
-{
-	struct slot *s = owner;
-	struct asker *a = s->asker;
-
-	s->sidr = NULL;
-	a->under_way--;
-	if (ev->type == UR_CM_SIDR_EV_REP) {
-		a->answered++;
-		a->rtt = now - s->sent;
-	}
-	ur_cm_sidr_destroy(sidr, now);
-	ask_next(s, now);
-	sem_post(&a->progress);
-}
-
-static void ask_next(struct slot *s, ur_time now)
+/* The ways to the peer are found out for each question: an id asks once. */
+static void ask_next(struct slot *s)
 {
 	struct asker *a = s->asker;
-	const struct ur_cm_sidr_req_param p = {.addr = {.sgid = a->path.wire.sgid, .dgid = a->dst}, .service_id = NOBODYS_SERVICE};
 
-	if (!a->left || ur_cm_sidr_create(a->nic->cm, s, on_event, &s->sidr))
+	if (!a->left || rdma_create_id(a->channel, &s->id, s, RDMA_PS_UDP)) {
+		s->id = NULL;
 		return;
+	}
 	a->left--;
-	s->sent = now;
-	if (ur_cm_sidr_query(s->sidr, &p, now)) {
-		ur_cm_sidr_destroy(s->sidr, now);
-		s->sidr = NULL;
+	s->begun = ur_clock_now();
+	if (rdma_resolve_addr(s->id, NULL, (struct sockaddr *)&a->to, RESOLVE_MS)) {
+		a->no_way = errno;
+		a->left = 0;
+		rdma_destroy_id(s->id);
+		s->id = NULL;
 		return;
 	}
 	a->sent++;
 	a->under_way++;
 }
 
-/* Gives up those that have waited for so long: the CM itself would ask again. */
-static void sweep(struct asker *a, ur_time patience, ur_time now)
+static void finish(struct slot *s)
 {
-	for (unsigned i = 0; i < LOSS_WINDOW; i++) {
-		struct slot *s = &a->slots[i];
+	rdma_destroy_id(s->id);
+	s->id = NULL;
+	s->asker->under_way--;
+	ask_next(s);
+}
 
-		if (!s->sidr || now - s->sent < patience)
-			continue;
-		ur_cm_sidr_destroy(s->sidr, now);
-		s->sidr = NULL;
-		a->under_way--;
-		ask_next(s, now);
+static void take_answer(struct slot *s)
+{
+	s->asker->answered++;
+	s->asker->rtt = ur_clock_now() - s->sent;
+	finish(s);
+}
+
+/* A positive status is the peer's: it has no such service (rdma_get_cm_event(3)). */
+static void take_event(struct slot *s, enum rdma_cm_event_type type, int status)
+{
+	struct rdma_conn_param none = {.private_data_len = 0};
+	bool on = false;
+
+	switch (type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED: on = !rdma_resolve_route(s->id, RESOLVE_MS); break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		s->sent = ur_clock_now();
+		on = !rdma_connect(s->id, &none);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED: take_answer(s); return;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		if (status > 0) {
+			take_answer(s);
+			return;
+		}
+		break;
+	default: break;
+	}
+	if (!on)
+		finish(s);
+}
+
+/* Takes what has happened, and waits a little where nothing has. */
+static void take_events(struct asker *a)
+{
+	struct pollfd p = {.fd = a->channel->fd, .events = POLLIN};
+
+	for (int wait = LOOK_MS; a->under_way && poll(&p, 1, wait) > 0; wait = 0) {
+		struct rdma_cm_event *ev;
+		enum rdma_cm_event_type type;
+		struct slot *s;
+		int status;
+
+		if (rdma_get_cm_event(a->channel, &ev))
+			return;
+		s = ev->id->context;
+		type = ev->event;
+		status = ev->status;
+		rdma_ack_cm_event(ev);
+		take_event(s, type, status);
 	}
 }
 
-static void wait_a_little(struct asker *a)
+/* Gives up those that have waited for so long: the CM itself would ask again. */
+static void sweep(struct asker *a, ur_time patience)
 {
-	struct timespec t;
+	ur_time now = ur_clock_now();
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += (long)LOOK_NS;
-	t.tv_sec += t.tv_nsec / (long)UR_NS_PER_S;
-	t.tv_nsec %= (long)UR_NS_PER_S;
-	sem_timedwait(&a->progress, &t);
+	for (unsigned i = 0; i < LOSS_WINDOW; i++)
+		if (a->slots[i].id && now - a->slots[i].begun >= patience)
+			finish(&a->slots[i]);
 }
 
 /* Asks `n` times, `window` of them under way at a time, each once. Ends at the latest at `until`. */
 static void ask(struct asker *a, unsigned n, unsigned window, ur_time patience, ur_time until)
 {
-	bool busy = true;
-
-	ur_engine_lock(a->engine);
 	a->left = n;
 	a->sent = a->answered = 0;
 	for (unsigned i = 0; i < window; i++)
-		ask_next(&a->slots[i], ur_engine_now());
-	ur_engine_unlock(a->engine);
-	while (busy) {
-		ur_time now;
-
-		wait_a_little(a);
-		ur_engine_lock(a->engine);
-		now = ur_engine_now();
-		if (now >= until)
+		ask_next(&a->slots[i]);
+	while (a->under_way) {
+		take_events(a);
+		if (ur_clock_now() >= until)
 			a->left = 0;
-		sweep(a, patience, now);
-		busy = a->under_way;
-		ur_engine_unlock(a->engine);
+		sweep(a, patience);
 	}
 }
 
-static void path_changed(struct ur_net_path *p, int err, ur_time now)
+static void turn_to(struct asker *a, const struct ur_gid *dst)
 {
-	(void)p;
-	(void)err;
-	(void)now;
-}
-
-/* False when no address of ours goes there. */
-static bool turn_to(struct asker *a, const struct ur_gid *dst)
-{
-	const struct ur_net_path_attr attr = {.dgid = *dst};
-	int err;
-
-	memset(&a->path, 0, sizeof(a->path));
-	a->path.changed = path_changed;
-	a->dst = *dst;
-	ur_engine_lock(a->engine);
-	err = ur_net_path_open(a->nic->net, &a->path, &attr, ur_engine_now());
-	ur_engine_unlock(a->engine);
-	return !err;
-}
-
-static void turn_away(struct asker *a)
-{
-	ur_engine_lock(a->engine);
-	ur_net_path_close(&a->path);
-	ur_engine_unlock(a->engine);
+	a->to = (struct sockaddr_ib){.sib_family = AF_IB, .sib_sid = htobe64(NOBODYS_SERVICE), .sib_sid_mask = UINT64_MAX};
+	memcpy(&a->to.sib_addr, dst->raw, sizeof(dst->raw));
+	a->no_way = 0;
 }
 
 static bool reached(struct asker *a, unsigned tries, ur_time patience)
 {
-	for (unsigned i = 0; i < tries; i++) {
+	for (unsigned i = 0; i < tries && !a->no_way; i++) {
 		ask(a, 1, 1, patience, UR_TIME_NEVER);
 		if (a->answered)
 			return true;
@@ -221,7 +223,7 @@ static void measure_rtt(struct asker *a, struct answer *out)
 
 static void measure_loss(struct asker *a, struct answer *out)
 {
-	ask(a, LOSS_ROUNDS, LOSS_WINDOW, ANSWER_NS, ur_engine_now() + LOSS_NS);
+	ask(a, LOSS_ROUNDS, LOSS_WINDOW, ANSWER_NS, ur_clock_now() + LOSS_NS);
 	out->sent = a->sent;
 	out->answered = a->answered;
 }
@@ -229,22 +231,21 @@ static void measure_loss(struct asker *a, struct answer *out)
 static void ask_all(struct asker *a, const struct question *q, struct answer *out)
 {
 	for (unsigned i = 0; i < q->count; i++) {
-		if (!turn_to(a, &q->gids[i])) {
-			if (i == 0)
-				snprintf(out->why, sizeof(out->why), "no address of the device has a route to it");
-			continue;
-		}
-		out->asked[i] = true;
+		turn_to(a, &q->gids[i]);
 		out->answers[i] = reached(a, i ? GID_TRIES : CONTACT_TRIES, i ? GID_NS : CONTACT_NS);
-		if (i == 0) {
+		out->asked[i] = !a->no_way;
+		if (i == 0 && a->no_way) {
+			snprintf(out->why, sizeof(out->why), "%s",
+				 a->no_way == ENETUNREACH || a->no_way == EHOSTUNREACH ? "no address of the device has a route to it"
+										       : strerror(a->no_way));
+		} else if (i == 0) {
 			out->cm = out->answers[0] ? UR_DOCTOR_CM_ANSWERS : UR_DOCTOR_CM_SILENT;
 			if (out->answers[0]) {
 				measure_rtt(a, out);
 				measure_loss(a, out);
 			}
 		}
-		turn_away(a);
-		if (out->cm != UR_DOCTOR_CM_ANSWERS)
+		if (out->cm != UR_DOCTOR_CM_ANSWERS && out->asked[i])
 			return;
 	}
 }
@@ -255,17 +256,20 @@ static void in_child(const void *arg, void *result)
 	struct answer *out = result;
 
 	memset(out, 0, sizeof(*out));
-	ur_doctor_plain_settings(NULL);
-	if (ur_engine_open(&a.engine) || ur_engine_start(a.engine)) {
-		snprintf(out->why, sizeof(out->why), "%s", ur_engine_error());
+	ur_child_plain_settings(NULL);
+	if (uroce_start()) {
+		snprintf(out->why, sizeof(out->why), "%s", uroce_error());
 		return;
 	}
-	a.nic = ur_engine_lock(a.engine);
-	ur_engine_unlock(a.engine);
-	sem_init(&a.progress, 0, 0);
+	a.channel = rdma_create_event_channel();
+	if (!a.channel) {
+		snprintf(out->why, sizeof(out->why), "there is no descriptor for its answers: %s", strerror(errno));
+		return;
+	}
 	for (unsigned i = 0; i < LOSS_WINDOW; i++)
 		a.slots[i].asker = &a;
 	ask_all(&a, arg, out);
+	rdma_destroy_event_channel(a.channel);
 }
 
 /* --- facts --- */
@@ -292,7 +296,7 @@ void ur_doctor_ask_cm(struct ur_doctor_facts *f, const struct ur_doctor_targets 
 
 	for (unsigned i = 0; i < t->count; i++)
 		memcpy(q.gids[i].raw, t->at[i].addr.sin6_addr.s6_addr, 16);
-	if (!ur_doctor_in_child(in_child, &q, &out, sizeof(out), ALL_SECONDS)) {
+	if (!ur_child_run(in_child, &q, &out, sizeof(out), ALL_SECONDS)) {
 		memset(&out, 0, sizeof(out));
 		snprintf(out.why, sizeof(out.why), "the process that asks it died or had not finished after %d seconds", ALL_SECONDS);
 	}

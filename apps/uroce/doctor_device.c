@@ -14,12 +14,10 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "engine/engine.h"
-#include "engine/registry.h"
+#include "host/processes.h"
+#include "host/view.h"
 #include "info.h"
 #include "wire/frame.h"
-
-#define DEVICE_SECONDS 20 /* a host may have very many processes */
 
 /* --- the interface --- */
 
@@ -71,15 +69,15 @@ static void read_addresses(struct ur_doctor_facts *f, const struct ur_net *net)
 
 /* --- other processes of uroce --- */
 
-static void read_processes(struct ur_doctor_facts *f, struct ur_engine *e)
+static void read_processes(struct ur_doctor_facts *f, const struct ur_device *d)
 {
-	struct ur_registry_view *v;
+	struct ur_processes *v;
 
-	if (ur_engine_processes(e, &v))
+	if (ur_processes_look(d->key, &v))
 		return;
 	f->processes_known = true;
 	for (unsigned i = 0; i < v->count; i++) {
-		const struct ur_registry_process *p = &v->processes[i];
+		const struct ur_process *p = &v->processes[i];
 
 		if (f->process_count < UR_DOCTOR_PROCESSES)
 			f->processes[f->process_count] = (struct ur_doctor_process){
@@ -213,38 +211,18 @@ static void read_rxe(struct ur_doctor_facts *f)
 		closedir(dir);
 }
 
-static void in_child(const void *arg, void *result)
-{
-	struct ur_doctor_facts *f = result;
-	struct ur_engine_info info;
-	struct ur_engine *e;
-	struct ur_nic *nic;
-
-	*f = *(const struct ur_doctor_facts *)arg;
-	if (ur_engine_inspect(&e)) {
-		snprintf(f->dev_why, sizeof(f->dev_why), "%s", ur_engine_error());
-		return;
-	}
-	ur_engine_info(e, &info);
-	snprintf(f->dev, sizeof(f->dev), "%s", info.ifname);
-	f->mtu = info.mtu;
-	read_flags(f);
-	nic = ur_engine_lock(e);
-	read_addresses(f, nic->net);
-	ur_engine_unlock(e);
-	read_processes(f, e);
-	read_holders(f);
-	read_rxe(f);
-}
-
-/* A process that has opened the device to look at it cannot go on to use it, nor can its children. */
 void ur_doctor_read_device(struct ur_doctor_facts *f)
 {
-	static struct ur_doctor_facts more;
+	struct ur_view v;
 
-	if (ur_doctor_in_child(in_child, f, &more, sizeof(more), DEVICE_SECONDS))
-		*f = more;
-	else
-		snprintf(f->dev_why, sizeof(f->dev_why), "a process that looked at it died or had not finished after %d seconds",
-			 DEVICE_SECONDS);
+	if (ur_view_open(&v, f->dev_why, sizeof(f->dev_why)))
+		return;
+	snprintf(f->dev, sizeof(f->dev), "%s", v.device.info.ifname);
+	f->mtu = v.device.info.mtu;
+	read_flags(f);
+	read_addresses(f, v.net);
+	read_processes(f, &v.device);
+	ur_view_close(&v);
+	read_holders(f);
+	read_rxe(f);
 }

@@ -18,7 +18,7 @@
 
 #include "doctor.h"
 #include "drivers/netlink/netlink.h"
-#include "engine/engine.h"
+#include "host/clock.h"
 
 #define NFT_SECONDS 10
 #define NFT_BYTES (64u << 20)
@@ -64,12 +64,12 @@ static bool start_nft(int *out, pid_t *pid)
 /* All that it prints, to be freed; NULL when that is too much or takes too long. */
 static char *read_output(int fd, size_t *len)
 {
-	ur_time deadline = ur_engine_now() + NFT_SECONDS * UR_NS_PER_S;
+	ur_time deadline = ur_clock_now() + NFT_SECONDS * UR_NS_PER_S;
 	size_t room = 1u << 16, used = 0;
 	char *text = malloc(room);
 
 	while (text) {
-		ur_time now = ur_engine_now();
+		ur_time now = ur_clock_now();
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 		ssize_t n = -1;
 

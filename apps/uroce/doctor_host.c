@@ -12,9 +12,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "config/config.h"
 #include "doctor.h"
-#include "engine/config.h"
-#include "engine/engine.h"
+#include "host/clock.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -128,11 +128,11 @@ static void read_clock(struct ur_doctor_facts *f)
 	ur_time best = UR_TIME_NEVER;
 
 	for (int round = 0; round < CLOCK_ROUNDS; round++) {
-		ur_time begin = ur_engine_now(), took;
+		ur_time begin = ur_clock_now(), took;
 
 		for (int i = 1; i < CLOCK_READS; i++)
-			ur_engine_now();
-		took = ur_engine_now() - begin;
+			ur_clock_now();
+		took = ur_clock_now() - begin;
 		best = took < best ? took : best;
 	}
 	f->clock_ns = (unsigned)ur_min_u32((uint32_t)(best / CLOCK_READS), 1u << 30);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "engine/engine.h"
+#include "host/clock.h"
 
 #define WAIT_MS 3600 /* for the first answer: a neighbour that does not exist is given up after 3 s */
 #define SIZE_TRIES 3
@@ -103,7 +103,7 @@ static int await_answer(const struct ping *p, unsigned ip_bytes, ur_time until)
 
 	for (;;) {
 		struct pollfd f = {.fd = p->fd, .events = POLLIN};
-		ur_time now = ur_engine_now();
+		ur_time now = ur_clock_now();
 		ssize_t n;
 
 		if (now >= until || poll(&f, 1, (int)((until - now) / UR_NS_PER_MS) + 1) <= 0)
@@ -118,13 +118,13 @@ static int await_answer(const struct ping *p, unsigned ip_bytes, ur_time until)
 
 static void first_answer(struct ping *p, struct ur_doctor_peer *peer)
 {
-	ur_time begin = ur_engine_now(), until = begin + WAIT_MS * UR_NS_PER_MS, sent;
+	ur_time begin = ur_clock_now(), until = begin + WAIT_MS * UR_NS_PER_MS, sent;
 	const unsigned bytes = 84; /* as ping(8) */
 	int err;
 
 	peer->ping = UR_DOCTOR_PING_SILENT;
 	do {
-		sent = ur_engine_now();
+		sent = ur_clock_now();
 		err = send_echo(p, bytes);
 		if (!err) {
 			ur_time second = sent + UR_NS_PER_S;
@@ -133,14 +133,14 @@ static void first_answer(struct ping *p, struct ur_doctor_peer *peer)
 		}
 		if (!err) {
 			peer->ping = UR_DOCTOR_PING_ANSWERS;
-			peer->ping_us = (unsigned)((ur_engine_now() - sent) / UR_NS_PER_US);
+			peer->ping_us = (unsigned)((ur_clock_now() - sent) / UR_NS_PER_US);
 			return;
 		}
 		if (err != ETIMEDOUT) {
 			peer->ping = UR_DOCTOR_PING_UNREACHABLE;
 			return;
 		}
-	} while (ur_engine_now() < until);
+	} while (ur_clock_now() < until);
 }
 
 static bool answers_size(struct ping *p, const struct ur_doctor_peer *peer, unsigned bytes)
@@ -151,7 +151,7 @@ static bool answers_size(struct ping *p, const struct ur_doctor_peer *peer, unsi
 	for (int i = 0; i < SIZE_TRIES && err && err != EMSGSIZE; i++) {
 		err = send_echo(p, bytes);
 		if (!err)
-			err = await_answer(p, bytes, ur_engine_now() + wait);
+			err = await_answer(p, bytes, ur_clock_now() + wait);
 	}
 	return !err;
 }

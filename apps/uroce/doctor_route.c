@@ -18,7 +18,7 @@
 
 #include "doctor.h"
 #include "drivers/netlink/netlink.h"
-#include "engine/engine.h"
+#include "host/clock.h"
 
 #define ROCE_PORT 4791
 #define ICMP_MS 1100 /* that an answer of ICMP may take; a host gives one a second when it was asked often */

@@ -20,7 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/sysfs.h"
+#include "host/sysfs.h"
+#include "host/view.h"
 
 /* What could not be done, and to what; for the message. */
 static const char *failed_what;
@@ -82,20 +83,19 @@ static int make_link(const char *target, const char *dir, const char *name)
 }
 
 /* Two trees below `top`: sys, to lie over /sys/class, and dev, to lie over /dev/infiniband. */
-static int make_trees(struct ur_engine *e, const char *top)
+static int make_trees(const struct ur_view *v, const char *top)
 {
 	char dir[PATH_MAX - 128], hardware[128], node[128];
-	struct ur_engine_info d;
+	const struct ur_device_info *d = &v->device.info;
 	int rc;
 
-	ur_engine_info(e, &d);
-	snprintf(dir, sizeof(dir), "%s/sys/infiniband/%s", top, d.name);
-	rc = ur_sysfs_each(e, write_file, dir);
-	snprintf(hardware, sizeof(hardware), "/sys/class/net/%s/device", d.ifname);
-	if (!rc && !d.owned && access(hardware, F_OK) == 0)
+	snprintf(dir, sizeof(dir), "%s/sys/infiniband/%s", top, d->name);
+	rc = ur_sysfs_each(d, v->net, write_file, dir);
+	snprintf(hardware, sizeof(hardware), "/sys/class/net/%s/device", d->ifname);
+	if (!rc && !d->owned && access(hardware, F_OK) == 0)
 		rc = make_link(hardware, dir, "device"); /* where the interface is, for who wants memory and CPUs close to it */
 	snprintf(dir, sizeof(dir), "%s/dev", top);
-	snprintf(node, sizeof(node), UR_DEV_PREFIX "%s", d.name);
+	snprintf(node, sizeof(node), UR_DEV_PREFIX "%s", d->name);
 	return rc ? rc : make_link("/dev/null", dir, node);
 }
 
@@ -161,14 +161,14 @@ static int rebuild_dev(const char *top)
 	return rc;
 }
 
-static int mount_trees(struct ur_engine *e, const char *top)
+static int mount_trees(const struct ur_view *v, const char *top)
 {
 	bool have_dir;
 	int rc;
 
 	if (mount("tmpfs", top, "tmpfs", MS_NOSUID, "mode=755"))
 		return failed("mount a tmpfs on", top);
-	rc = make_trees(e, top);
+	rc = make_trees(v, top);
 	have_dir = !rc && (!mkdir(UR_DEV_DIR, 0755) || errno == EEXIST);
 	if (!rc && !have_dir && errno != EACCES && errno != EPERM)
 		rc = failed("make the directory", UR_DEV_DIR);
@@ -222,22 +222,23 @@ static int own_namespace(void)
 
 int ur_files_provide(void)
 {
-	char top[] = "/tmp/uroce-XXXXXX";
-	struct ur_engine *e;
+	char top[] = "/tmp/uroce-XXXXXX", err[512];
+	struct ur_view v;
 	int rc;
 
-	if (ur_engine_inspect(&e))
-		return ur_cmd_fail(UR_EXIT_FAIL, "%s", ur_engine_error());
+	if (ur_view_open(&v, err, sizeof(err)))
+		return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
 	rc = own_namespace();
 	if (!rc && !mkdtemp(top))
 		rc = failed("make a directory like", top);
 	if (!rc) {
 		mode_t mask = umask(022); /* the topmost directory says who may enter all that lies below it */
 
-		rc = mount_trees(e, top);
+		rc = mount_trees(&v, top);
 		umask(mask);
 		rmdir(top);
 	}
+	ur_view_close(&v);
 	if (rc)
 		return ur_cmd_fail(UR_EXIT_FAIL,
 				   "--files cannot %s %s (%s): it needs CAP_SYS_ADMIN or user namespaces, and overlayfs of Linux 5.11",

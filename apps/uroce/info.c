@@ -9,23 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host/view.h"
 #include "info.h"
 #include "wire/frame.h"
+#include "wire/path.h"
 
-const char *ur_info_addr(const struct ur_gid *g, char *buf)
-{
-	if (ur_gid_is_v4(g))
-		return inet_ntop(AF_INET, g->raw + 12, buf, UR_ADDR_TEXT);
-	return inet_ntop(AF_INET6, g->raw, buf, UR_ADDR_TEXT);
-}
-
-static void gid_text(const struct ur_gid *g, char *buf)
-{
-	for (unsigned i = 0; i < 8; i++)
-		buf += sprintf(buf, "%s%02x%02x", i ? ":" : "", g->raw[2 * i], g->raw[2 * i + 1]);
-}
-
-static void print_device(const struct ur_engine_info *d)
+static void print_device(const struct ur_device_info *d)
 {
 	printf("device     %s\n", d->name);
 	printf("interface  %s (%s)\n", d->ifname, d->owned ? "owned by uroce" : "shared with the kernel");
@@ -46,7 +35,7 @@ static void print_device(const struct ur_engine_info *d)
 
 static void print_gids(const struct ur_net *net)
 {
-	char addr[UR_ADDR_TEXT], gid[64];
+	char addr[UR_IP_TEXT], gid[UR_GID_TEXT];
 
 	printf("\nindex  %-39s  type     address\n", "GID");
 	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
@@ -54,8 +43,8 @@ static void print_gids(const struct ur_net *net)
 
 		if (!a)
 			continue;
-		gid_text(&a->gid, gid);
-		printf("%-5u  %-39s  RoCE v2  %s/%u", i, gid, ur_info_addr(&a->gid, addr), a->prefix_len);
+		ur_gid_text(&a->gid, gid);
+		printf("%-5u  %-39s  RoCE v2  %s/%u", i, gid, ur_gid_ip(&a->gid, addr), a->prefix_len);
 		if (a->vlan)
 			printf(" vlan %u", a->vlan & 0xfff);
 		putchar('\n');
@@ -65,15 +54,15 @@ static void print_gids(const struct ur_net *net)
 static void print_routes(const struct ur_net *net)
 {
 	const struct ur_net_route *r;
-	char addr[UR_ADDR_TEXT];
+	char addr[UR_IP_TEXT];
 
 	puts("\nroutes");
 	for (unsigned i = 0; (r = ur_net_route_get(net, i)) != NULL; i++) {
-		printf("  %s/%u", ur_info_addr(&r->dst, addr), r->prefix_len);
+		printf("  %s/%u", ur_gid_ip(&r->dst, addr), r->prefix_len);
 		if (!ur_gid_is_zero(&r->gateway))
-			printf(" via %s", ur_info_addr(&r->gateway, addr));
+			printf(" via %s", ur_gid_ip(&r->gateway, addr));
 		if (!ur_gid_is_zero(&r->src))
-			printf(" src %s", ur_info_addr(&r->src, addr));
+			printf(" src %s", ur_gid_ip(&r->src, addr));
 		if (r->metric)
 			printf(" metric %u", r->metric);
 		putchar('\n');
@@ -82,19 +71,18 @@ static void print_routes(const struct ur_net *net)
 
 static int show_device(void)
 {
-	struct ur_engine_info d;
-	struct ur_engine *e;
-	struct ur_nic *nic;
+	struct ur_view v;
+	char err[512];
+	int rc;
 
-	if (ur_engine_inspect(&e))
-		return ur_cmd_fail(UR_EXIT_FAIL, "%s", ur_engine_error());
-	ur_engine_info(e, &d);
-	print_device(&d);
-	nic = ur_engine_lock(e);
-	print_gids(nic->net);
-	print_routes(nic->net);
-	ur_engine_unlock(e);
-	return ur_info_processes(e);
+	if (ur_view_open(&v, err, sizeof(err)))
+		return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
+	print_device(&v.device.info);
+	print_gids(v.net);
+	print_routes(v.net);
+	rc = ur_info_processes(&v.device);
+	ur_view_close(&v);
+	return rc;
 }
 
 static int show_config(void)
@@ -117,9 +105,15 @@ static int show_config(void)
 /* Without a device they are those of all processes. */
 static int show_counters(bool with_zeros)
 {
-	struct ur_engine *e;
+	struct ur_view v;
+	char err[512];
+	int rc;
 
-	return ur_info_counters(ur_engine_inspect(&e) ? NULL : e, with_zeros);
+	if (ur_view_open(&v, err, sizeof(err)))
+		return ur_info_counters(NULL, with_zeros);
+	rc = ur_info_counters(&v.device, with_zeros);
+	ur_view_close(&v);
+	return rc;
 }
 
 static bool config, counters, all, pci, prometheus;

@@ -3,23 +3,17 @@
 #ifndef UR_INFO_H
 #define UR_INFO_H
 
-#include <arpa/inet.h>
 #include <sys/types.h>
 
-#include "engine/engine.h"
-
-#define UR_ADDR_TEXT (INET6_ADDRSTRLEN + 8)
-
-/* The IP address that a GID stands for, in `buf` of UR_ADDR_TEXT characters. */
-const char *ur_info_addr(const struct ur_gid *g, char *buf);
+#include "host/device.h"
 
 /* info_processes.c: the processes that use the device right now. 0, or the exit status after a message. */
-int ur_info_processes(const struct ur_engine *e);
+int ur_info_processes(const struct ur_device *d);
 /*
- * info_counters.c: the counters, of the processes that use the device, which are not zero, or with `all` every counter. `e` is NULL without
+ * info_counters.c: the counters, of the processes that use the device, which are not zero, or with `all` every counter. `d` is NULL without
  * a device: then of all processes. 0, or the exit status after a message.
  */
-int ur_info_counters(const struct ur_engine *e, bool all);
+int ur_info_counters(const struct ur_device *d, bool all);
 /* info_prometheus.c: the counters of all processes of this host, for Prometheus. 0, or the exit status after a message. */
 int ur_info_prometheus(const char *prefix);
 /* info_pci.c: the PCI NICs of this host. 0. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cmd.h"
-#include "engine/registry.h"
+#include "host/processes.h"
 #include "info.h"
 #include "watch_find.h"
 
@@ -45,7 +45,7 @@ static void print_table(const struct ur_watch_look *l, bool all)
 	}
 }
 
-static bool uses_device(const struct ur_registry_view *v, int pid)
+static bool uses_device(const struct ur_processes *v, int pid)
 {
 	for (unsigned i = 0; v && i < v->count; i++)
 		if (v->processes[i].pid == pid)
@@ -54,7 +54,7 @@ static bool uses_device(const struct ur_registry_view *v, int pid)
 }
 
 /* Leaves those that can be read and use the device, `v`; NULL is any. */
-static void choose(struct ur_watch_look *l, const struct ur_registry_view *v)
+static void choose(struct ur_watch_look *l, const struct ur_processes *v)
 {
 	unsigned kept = 0;
 
@@ -69,14 +69,14 @@ static void choose(struct ur_watch_look *l, const struct ur_registry_view *v)
 	l->count = kept;
 }
 
-int ur_info_counters(const struct ur_engine *e, bool all)
+int ur_info_counters(const struct ur_device *d, bool all)
 {
 	struct ur_watch_look *look = ur_watch_find();
-	struct ur_registry_view *v = NULL;
+	struct ur_processes *v = NULL;
 
 	if (!look)
 		return ur_cmd_fail(UR_EXIT_FAIL, "cannot look at the processes of this host: %s", strerror(errno));
-	if (e && ur_engine_processes(e, &v))
+	if (d && ur_processes_look(d->key, &v))
 		v = NULL;
 	choose(look, v);
 	if (look->count || all)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "engine/registry.h"
+#include "host/processes.h"
 #include "watch_find.h"
 #include "wire/gid_set.h"
 
@@ -27,7 +27,7 @@ static const char *port_space_text(uint16_t ps, char *buf, size_t len)
 	return buf;
 }
 
-static void print_port(const struct ur_registry_port *p)
+static void print_port(const struct ur_process_port *p)
 {
 	char addr[UR_IP_TEXT], ps[32];
 
@@ -48,18 +48,18 @@ static void print_uses(const struct ur_watch_look *look, int pid)
 		printf("        uses %s\n", p->status.uses);
 }
 
-int ur_info_processes(const struct ur_engine *e)
+int ur_info_processes(const struct ur_device *d)
 {
-	struct ur_registry_view *v;
+	struct ur_processes *v;
 	struct ur_watch_look *look;
-	int err = ur_engine_processes(e, &v);
+	int err = ur_processes_look(d->key, &v);
 
 	if (err)
 		return ur_cmd_fail(UR_EXIT_FAIL, "the processes that use the device cannot be asked: %s", strerror(err));
 	look = v->count ? ur_watch_find() : NULL; /* without it there is a line less */
 	puts(v->count ? "\nprocesses" : "\nno process uses it");
 	for (unsigned i = 0; i < v->count; i++) {
-		const struct ur_registry_process *p = &v->processes[i];
+		const struct ur_process *p = &v->processes[i];
 
 		printf("  %d  slot %u  ", (int)p->pid, p->slot);
 		if (p->told)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The options that run and info share. Each stands for one knob of engine/config.h and becomes its UROCE_* variable, so the preloaded
+ * The options that run and info share. Each stands for one knob of config/config.h and becomes its UROCE_* variable, so the preloaded
  * library reads the same settings in every process that the program starts. Conflicts and slips are reported here, before the program runs.
  */
 #include "cmd.h"
@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/config.h"
+#include "config/fault_spec.h"
 #include "drivers/pci/bind.h"
-#include "engine/config.h"
-#include "engine/fault.h"
-#include "engine/hostif.h"
+#include "host/hostif.h"
 #include "wire/pkt.h"
 
 enum need { NEED_NONE, NEED_SHARED, NEED_OWNED };

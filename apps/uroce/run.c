@@ -2,6 +2,7 @@
 /* uroce run: puts liburoce.so in front of the program's libraries, by preloading and by name, and becomes the program. */
 #include "cmd.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,47 +13,26 @@
 
 #include "files.h"
 
-/* Where the library lies relative to this program, and in a folder below it the libibverbs.so.1 and librdmacm.so.1 that lead to it. */
-static const struct place {
-	const char *lib, *dropin;
-} places[] = {
-	{"../../lib", "dropin"}, /* the build tree */
-	{"../" UROCE_LIBDIR, "uroce"},
-};
-
-static const struct place installed = {UROCE_PREFIX "/" UROCE_LIBDIR, "uroce"};
-
-static bool readable(const char *path)
-{
-	return access(path, R_OK) == 0;
-}
-
-/* The library and the folder at this place, if they are there; `base` ends with a slash or is empty. Both have room for PATH_MAX. */
-static bool found_at(const char *base, const struct place *place, char *library, char *dropin)
-{
-	char path[2 * PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s%s/" UROCE_LIBRARY, base, place->lib);
-	if (!realpath(path, library) || !readable(library))
-		return false;
-	snprintf(path, sizeof(path), "%s%s/%s", base, place->lib, place->dropin);
-	return realpath(path, dropin) && readable(dropin);
-}
-
+/* The library that this program has loaded, and a folder beside it with the libibverbs.so.1 and librdmacm.so.1 that lead to it. */
 static bool find_library(char *library, char *dropin)
 {
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	static const char *const folders[] = {"uroce", "dropin" /* the build tree's */};
+	char path[PATH_MAX + 64];
+	Dl_info info;
 
-	if (n > 0) {
-		self[n] = 0;
-		strrchr(self, '/')[1] = 0;
-		for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-			if (found_at(self, &places[i], library, dropin))
-				return true;
-		}
+	if (!dladdr(dlsym(RTLD_DEFAULT, "uroce_version"), &info) || !realpath(info.dli_fname, library))
+		return false;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		int folder = snprintf(path, sizeof(path), "%.*s/%s", (int)(strrchr(library, '/') - library), library, folders[i]);
+
+		strcpy(path + folder, "/libibverbs.so.1");
+		if (access(path, R_OK))
+			continue;
+		path[folder] = '\0';
+		if (realpath(path, dropin))
+			return true;
 	}
-	return found_at("", &installed, library, dropin);
+	return false;
 }
 
 static bool executable(const char *path, struct stat *st)
@@ -130,7 +110,7 @@ static int run(int argc, char **argv)
 				   program);
 	if (!find_library(library, dropin))
 		return ur_cmd_fail(UR_EXIT_FAIL,
-				   UROCE_LIBRARY " was not found beside this program: build it with 'ninja -C build' or install it");
+				   "the folder uroce was not found beside liburoce.so: build it with 'ninja -C build' or install it");
 	/* The first reaches programs with a run path of their own, the second those that load libibverbs with dlopen(3). */
 	rc = prepend("LD_PRELOAD", library);
 	if (!rc)

@@ -16,8 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "host/clock.h"
 
 #define LINK "/memfd:" UR_STATUS_FILE " (deleted)"
 #define CANDIDATES 4 /* that one process may have, and copies of one, before it is given up */
@@ -227,7 +228,6 @@ struct ur_watch_look *ur_watch_find(void)
 	struct looking *l = calloc(1, sizeof(*l));
 	DIR *proc = opendir("/proc");
 	bool ok = look && l && proc && look_at_all(proc, l, &look);
-	struct timespec ts;
 	int err = errno;
 
 	if (proc)
@@ -239,8 +239,7 @@ struct ur_watch_look *ur_watch_find(void)
 		return NULL;
 	}
 	qsort(look->process, look->count, sizeof(look->process[0]), by_pid);
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	look->at = (ur_time)ts.tv_sec * UR_NS_PER_S + (ur_time)ts.tv_nsec;
+	look->at = ur_clock_now();
 	return look;
 }
 

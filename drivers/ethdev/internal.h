@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of drivers/ethdev share. Those that touch DPDK are eal.c, port.c, pmd.c, io.c and dma.c; afpacket.c knows the kernel
- * alone.
+ * What the files of drivers/ethdev share. Those that touch DPDK are eal.c, port.c, io.c and dma.c; pmd.c knows its drivers by their names,
+ * afpacket.c the kernel alone.
  */
 #ifndef UR_ETHDEV_INTERNAL_H
 #define UR_ETHDEV_INTERNAL_H

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/config.h"
+#include "config/config.h"
 #include "engine/thread.h"
 
 #define NAME_WIDTH 32

@@ -1,158 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the configuration to a device: an interface shared with the kernel, or a port of our own with configured addresses. */
-#include <arpa/inet.h>
+/* The device of the engine: what the settings mean (host/device.h) as a NIC, among the other processes that use it; and what befalls it. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "drivers/ethdev/ethdev.h"
-#include "base/hash.h"
 #include "engine/engine_priv.h"
 #include "engine/reach.h"
 #include "wire/frame.h"
-
-/* In its network namespace: what it names lives there. */
-static uint64_t device_key(const struct ur_engine *e)
-{
-	uint64_t h = ur_hash_bytes(UR_HASH_BEGIN, e->info.ifname, strlen(e->info.ifname));
-
-	if (e->info.owned)
-		return ur_hash_bytes(ur_hash_bytes(h, e->cfg.vdev, strlen(e->cfg.vdev)), e->cfg.ip, strlen(e->cfg.ip));
-	return ur_hash_bytes(h, e->info.mac.b, 6);
-}
-
-static uint64_t eui64(const struct ur_mac *m)
-{
-	return (uint64_t)(m->b[0] ^ 2) << 56 | (uint64_t)m->b[1] << 48 | (uint64_t)m->b[2] << 40 | 0xfffeull << 24 |
-	       (uint64_t)m->b[3] << 16 | (uint64_t)m->b[4] << 8 | m->b[5];
-}
-
-/* --- addresses from the configuration --- */
-
-static bool parse_addr(const char *text, struct ur_gid *gid, unsigned *bits)
-{
-	struct in_addr v4;
-
-	if (inet_pton(AF_INET, text, &v4) == 1) {
-		*gid = ur_gid_from_v4(v4.s_addr);
-		*bits = 32;
-		return true;
-	}
-	*bits = 128;
-	return inet_pton(AF_INET6, text, gid->raw) == 1;
-}
-
-static int add_owned_addr(struct ur_engine *e, char *item)
-{
-	char *slash = strchr(item, '/'), *end;
-	struct ur_net_addr a = {.vlan = 0};
-	unsigned bits;
-	unsigned long len;
-	int err;
-
-	if (slash)
-		*slash = 0;
-	if (!parse_addr(item, &a.gid, &bits) || ur_gid_is_mcast(&a.gid) || ur_gid_is_zero(&a.gid)) {
-		ur_engine_set_error("'%s' is not an address: give --ip ADDRESS/LENGTH, such as 10.0.0.1/24", item);
-		return EINVAL;
-	}
-	len = slash ? strtoul(slash + 1, &end, 10) : bits;
-	if (slash && (!slash[1] || *end || len > bits)) {
-		ur_engine_set_error("'%s' is not a prefix length of address %s: give a number from 0 to %u", slash + 1, item, bits);
-		return EINVAL;
-	}
-	a.prefix_len = (uint8_t)len;
-	err = ur_net_addr_add(e->nic->net, &a);
-	if (err)
-		ur_engine_set_error("address %s cannot be used: %s", item, err == EEXIST ? "it is given twice" : strerror(err));
-	return err;
-}
-
-static int add_owned_gateway(struct ur_engine *e, char *item)
-{
-	struct ur_net_route r = {.prefix_len = 0};
-	unsigned bits;
-
-	if (!parse_addr(item, &r.gateway, &bits) || ur_gid_is_mcast(&r.gateway)) {
-		ur_engine_set_error("'%s' is not the address of a gateway: give --gw ADDRESS, such as 10.0.0.254", item);
-		return EINVAL;
-	}
-	if (bits == 32)
-		r.dst = ur_gid_from_v4(0);
-	if (ur_net_route_add(e->nic->net, &r)) {
-		ur_engine_set_error("gateway %s cannot be used: it may be given twice", item);
-		return EINVAL;
-	}
-	return 0;
-}
-
-static int for_each_item(struct ur_engine *e, const char *list, int (*fn)(struct ur_engine *e, char *item))
-{
-	char copy[UR_CONFIG_STR], *save, *item;
-	int err = 0;
-
-	strcpy(copy, list);
-	for (item = strtok_r(copy, ", ", &save); item && !err; item = strtok_r(NULL, ", ", &save))
-		err = fn(e, item);
-	return err;
-}
-
-/* --- which device --- */
-
-/* What it is called: the word that names it, or a NIC's address. */
-static void name_owned(struct ur_engine *e)
-{
-	char pci[UR_PCI_ADDR_TEXT];
-	const char *words = e->cfg.vdev[0] ? e->cfg.vdev : e->cfg.eal;
-
-	if (!e->cfg.vdev[0] && ur_device_pci(&e->cfg, pci))
-		words = pci;
-	snprintf(e->info.ifname, sizeof(e->info.ifname), "%.*s", (int)strcspn(words, ", "), words);
-}
-
-static int describe_owned(struct ur_engine *e)
-{
-	char pci[UR_PCI_ADDR_TEXT];
-	uint64_t h;
-
-	if (!e->cfg.ip[0]) {
-		ur_engine_set_error("a port of uroce's own has no address: give one with --ip ADDRESS/LENGTH");
-		return EINVAL;
-	}
-	e->info.owned = true;
-	e->is_nic = !e->cfg.vdev[0] && ur_device_pci(&e->cfg, pci);
-	name_owned(e);
-	/* The port's MAC address is known once it is open; until then one of our own, the same in each run. */
-	h = ur_hash_bytes(UR_HASH_BEGIN, e->cfg.ip, strlen(e->cfg.ip));
-	memcpy(e->info.mac.b, &h, 6);
-	e->info.mac.b[0] = 0x02;
-	if (e->cfg.vdev[0])
-		e->info.mtu = ur_ethdev_mtu(e->cfg.vdev, (uint16_t)e->cfg.mtu);
-	if (!e->info.mtu)
-		e->info.mtu = (uint16_t)(e->cfg.mtu ? e->cfg.mtu : 1500);
-	e->info.link_up = true;
-	return 0;
-}
-
-static int describe_shared(struct ur_engine *e)
-{
-	char err[256];
-	int r = ur_hostif_find(e->cfg.dev, &e->hostif, err, sizeof(err));
-
-	if (r) {
-		ur_engine_set_error("%s", err);
-		return r;
-	}
-	snprintf(e->info.ifname, sizeof(e->info.ifname), "%s", e->hostif.name);
-	e->info.mac = e->hostif.mac;
-	e->info.mtu = e->hostif.mtu;
-	e->info.link_up = e->hostif.up;
-	e->info.speed_mbps = e->hostif.speed_mbps;
-	return 0;
-}
 
 static bool other_answers(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 {
@@ -199,7 +55,7 @@ static void will_groups(void *ctx, const struct ur_gid *groups, unsigned n)
 /* A port of our own is gone with us, and nobody could send by it. */
 static void open_will(struct ur_engine *e)
 {
-	if (e->cfg.keeper && !e->info.owned && !e->onlooker)
+	if (e->cfg.keeper && !e->info.owned)
 		ur_will_open(e->hostif.name, e->hostif.ifindex, ur_progress_wake, e, &e->will);
 }
 
@@ -253,26 +109,39 @@ static int apply_faults(struct ur_engine *e)
 	return ur_faults_create(&spec, e->nic, &e->nic->faults);
 }
 
+static int find_device(struct ur_engine *e, struct ur_device *d)
+{
+	char err[512];
+	int r = ur_device_find(&e->cfg, d, err, sizeof(err));
+
+	if (r) {
+		ur_engine_set_error("%s", err);
+		return r;
+	}
+	e->info = d->info;
+	e->hostif = d->hostif;
+	e->is_nic = d->is_nic;
+	return 0;
+}
+
+static int add_addresses(struct ur_engine *e, const struct ur_device *d)
+{
+	char err[512];
+	int r = ur_device_addresses(&e->cfg, d, e->nic->net, err, sizeof(err));
+
+	if (r)
+		ur_engine_set_error("%s", err);
+	return r;
+}
+
 int ur_device_open(struct ur_engine *e)
 {
-	int err;
+	struct ur_device d;
+	int err = find_device(e, &d);
 
-	if (e->cfg.dev[0] && (e->cfg.vdev[0] || e->cfg.pci[0] || e->cfg.ip[0])) {
-		ur_engine_set_error("an interface shared with the kernel (--dev %s) brings its own addresses: leave out --vdev, --pci "
-				    "and --ip",
-				    e->cfg.dev);
-		return EINVAL;
-	}
-	if (e->cfg.vdev[0] && e->cfg.pci[0]) {
-		ur_engine_set_error("--vdev and --pci name two devices: leave out one of them");
-		return EINVAL;
-	}
-	err = e->cfg.vdev[0] || e->cfg.pci[0] || (e->cfg.eal[0] && !e->cfg.dev[0]) ? describe_owned(e) : describe_shared(e);
 	if (err)
 		return err;
-	strcpy(e->info.name, "uroce0");
-	e->info.guid = eui64(&e->info.mac);
-	err = e->onlooker ? 0 : ur_registry_open(device_key(e), &e->registry);
+	err = ur_registry_open(d.key, &e->registry);
 	if (err == EAGAIN) {
 		ur_engine_set_error("all 255 slots of this device are taken: end processes that use it ('ss -xap | grep uroce' shows who)");
 		return err;
@@ -281,21 +150,11 @@ int ur_device_open(struct ur_engine *e)
 	if (e->registry)
 		ur_local_open(e->registry, &e->local);
 	err = create_nic(e);
-	if (!err && !e->onlooker)
+	if (!err)
 		err = ur_tracer_open(e, &e->tracer);
-	if (!err && e->info.owned) {
-		err = for_each_item(e, e->cfg.ip, add_owned_addr);
-		if (!err)
-			err = for_each_item(e, e->cfg.gw, add_owned_gateway);
-	} else if (!err && (err = ur_hostif_sync(&e->hostif, e->nic->net))) {
-		ur_engine_set_error("cannot read the addresses of interface '%s': %s", e->hostif.name, strerror(err));
-	}
+	if (!err)
+		err = add_addresses(e, &d);
 	return err ? err : apply_faults(e);
-}
-
-int ur_engine_processes(const struct ur_engine *e, struct ur_registry_view **out)
-{
-	return ur_registry_look(e->registry ? ur_registry_key(e->registry) : device_key(e), out);
 }
 
 static void tell(struct ur_engine *e, enum ibv_event_type type)

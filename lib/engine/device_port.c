@@ -14,37 +14,6 @@
 
 #define SENTENCE 400
 
-/* The long form of the address at the start of "03:00.0,key=value". False when it is none. */
-static bool pci_of_text(const char *text, char pci[UR_PCI_ADDR_TEXT])
-{
-	char copy[UR_CONFIG_STR];
-
-	snprintf(copy, sizeof(copy), "%.*s", (int)strcspn(text, ","), text);
-	return ur_pci_addr(copy, pci);
-}
-
-/* The PCI address behind -a or --allow in the EAL arguments, in each way of writing them; false when there is none. */
-static bool pci_of_eal(const char *args, char pci[UR_PCI_ADDR_TEXT])
-{
-	char copy[UR_CONFIG_STR], *save, *t;
-	bool next = false;
-
-	strcpy(copy, args);
-	for (t = strtok_r(copy, " ", &save); t; t = strtok_r(NULL, " ", &save)) {
-		const char *value = next ? t : !strncmp(t, "--allow=", 8) ? t + 8 : !strncmp(t, "-a", 2) && t[2] ? t + 2 : NULL;
-
-		if (value)
-			return pci_of_text(value, pci);
-		next = !strcmp(t, "-a") || !strcmp(t, "--allow");
-	}
-	return false;
-}
-
-bool ur_device_pci(const struct ur_config *c, char pci[UR_PCI_ADDR_TEXT])
-{
-	return c->pci[0] ? pci_of_text(c->pci, pci) : pci_of_eal(c->eal, pci);
-}
-
 static const char *eal_args(const struct ur_engine *e)
 {
 	return e->cfg.eal[0] ? e->cfg.eal : NULL;

@@ -10,11 +10,11 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine/catch.h"
 #include "engine/engine_priv.h"
+#include "host/clock.h"
 #include "watch/status.h"
 
 static pthread_mutex_t singleton_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,10 +44,7 @@ const char *ur_engine_error(void)
 
 ur_time ur_engine_now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (ur_time)ts.tv_sec * UR_NS_PER_S + (ur_time)ts.tv_nsec;
+	return ur_clock_now();
 }
 
 /* --- making --- */
@@ -70,15 +67,7 @@ static void engine_free(struct ur_engine *e)
 	free(e);
 }
 
-static void make_onlooker(struct ur_engine *e)
-{
-	e->onlooker = true;
-	e->state = UR_ENGINE_FAILED;
-	e->start_err = EPERM;
-	strcpy(e->start_text, "this process has opened the device only to look at it");
-}
-
-static int engine_create(bool onlooker, struct ur_engine **out)
+static int engine_create(struct ur_engine **out)
 {
 	struct ur_engine *e = calloc(1, sizeof(*e));
 	char err[256];
@@ -94,8 +83,6 @@ static int engine_create(bool onlooker, struct ur_engine **out)
 	pthread_mutex_init(&e->start_lock, NULL);
 	pthread_cond_init(&e->start_cond, NULL);
 	ur_list_init(&e->watches);
-	if (onlooker)
-		make_onlooker(e);
 	e->monitor_fd = e->silence_fd = -1;
 	e->publish_at = UR_TIME_NEVER;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -158,7 +145,7 @@ struct ur_port *ur_engine_take_inherited_port(void)
 	return port;
 }
 
-static int open_singleton(bool onlooker, struct ur_engine **out)
+int ur_engine_open(struct ur_engine **out)
 {
 	static bool hooked;
 	int r = 0;
@@ -167,20 +154,10 @@ static int open_singleton(bool onlooker, struct ur_engine **out)
 	if (!hooked)
 		hooked = pthread_atfork(NULL, NULL, forked_child) == 0;
 	if (!singleton)
-		r = engine_create(onlooker, &singleton);
+		r = engine_create(&singleton);
 	*out = singleton;
 	pthread_mutex_unlock(&singleton_lock);
 	return r;
-}
-
-int ur_engine_open(struct ur_engine **out)
-{
-	return open_singleton(false, out);
-}
-
-int ur_engine_inspect(struct ur_engine **out)
-{
-	return open_singleton(true, out);
 }
 
 struct ur_engine *ur_engine_current(void)
@@ -188,7 +165,7 @@ struct ur_engine *ur_engine_current(void)
 	return __atomic_load_n(&singleton, __ATOMIC_ACQUIRE);
 }
 
-void ur_engine_info(struct ur_engine *e, struct ur_engine_info *info)
+void ur_engine_info(struct ur_engine *e, struct ur_device_info *info)
 {
 	pthread_mutex_lock(&e->info_lock);
 	*info = e->info;

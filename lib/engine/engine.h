@@ -12,40 +12,21 @@
 #ifndef UR_ENGINE_H
 #define UR_ENGINE_H
 
-#include "engine/config.h"
+#include "config/config.h"
 #include "engine/nic.h"
+#include "host/info.h"
 
 struct ur_engine;
-struct ur_registry_view;
-
-/* What can be said of the device without starting anything. */
-struct ur_engine_info {
-	char name[64];   /* RDMA device name, "uroce0" */
-	char ifname[64]; /* the kernel interface, or the DPDK device's name */
-	struct ur_mac mac;
-	uint64_t guid; /* host order; EUI-64 of the MAC address */
-	uint16_t mtu;  /* IP MTU */
-	uint32_t speed_mbps;
-	bool link_up;
-	bool owned;
-};
 
 /*
  * The process's engine, created at the first call (thread safe). 0, or an errno with one sentence in ur_engine_error: an unknown interface,
  * no address, a malformed setting. ENODEV when no device is configured and none can be chosen.
  */
 int ur_engine_open(struct ur_engine **out);
-/*
- * As ur_engine_open, for a process that only looks at the device: it does not count among those that use it, and ur_engine_start fails with
- * EPERM. When the engine exists already it is that one, as it is.
- */
-int ur_engine_inspect(struct ur_engine **out);
 const char *ur_engine_error(void);
 /* The engine if it has been opened, or NULL. */
 struct ur_engine *ur_engine_current(void);
-void ur_engine_info(struct ur_engine *e, struct ur_engine_info *info);
-/* The processes that use the device (registry.h); as ur_registry_look. */
-int ur_engine_processes(const struct ur_engine *e, struct ur_registry_view **out);
+void ur_engine_info(struct ur_engine *e, struct ur_device_info *info);
 
 /* Starts the port and the progress thread and waits for them; later calls return at once. 0 or an errno, sentence in ur_engine_error and on
  * stderr. */

@@ -5,12 +5,10 @@
 
 #include <pthread.h>
 
-#include "drivers/pci/pci.h"
-#include "engine/capture.h"
+#include "capture/capture.h"
 #include "engine/coalesce.h"
 #include "engine/engine.h"
 #include "engine/fault.h"
-#include "engine/hostif.h"
 #include "engine/local.h"
 #include "engine/poller.h"
 #include "engine/publish.h"
@@ -18,6 +16,7 @@
 #include "engine/reply.h"
 #include "engine/tracer.h"
 #include "engine/will.h"
+#include "host/device.h"
 
 /* A kind of port (device_port.c). */
 struct ur_port_kind {
@@ -46,16 +45,15 @@ struct ur_engine {
 	int wake_fd;                /* eventfd that ends its sleep */
 
 	struct ur_config cfg;
-	struct ur_engine_info info;
+	struct ur_device_info info;
 	bool is_nic; /* the device is a PCI NIC */
 	pthread_mutex_t dma_lock; /* held while its memory changes (dma.c); at the end of the process for good. The innermost lock */
 	pthread_mutex_t info_lock; /* of what starting and the interface change in `info`; held for a few instructions */
 	struct ur_hostif hostif;    /* shared mode */
-	bool onlooker;              /* stays out of the registry and never starts */
-	struct ur_registry *registry; /* under the lock; NULL when it could not be had, and for an onlooker */
+	struct ur_registry *registry; /* under the lock; NULL when it could not be had */
 	struct ur_local *local;       /* NULL without a registry */
 	struct ur_will_list *will;    /* NULL: nobody speaks for us */
-	struct ur_tracer *tracer;     /* under the lock; NULL for an onlooker */
+	struct ur_tracer *tracer;     /* under the lock; NULL: nobody wants to know */
 	struct ur_publisher *publisher; /* under the lock; NULL until the port is open, and when it could not be had */
 	_Atomic ur_time publish_at;     /* when the progress thread asks next whether that is due; UR_TIME_NEVER without one */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
@@ -91,8 +89,6 @@ void ur_device_close_port(struct ur_engine *e);
 void ur_device_hear(struct ur_engine *e);
 /* Tells of an owned port's link when it has changed. From the progress thread alone; not under the lock. */
 void ur_device_look_at_link(struct ur_engine *e);
-/* The address of the PCI NIC that the settings name; false when they name none. */
-bool ur_device_pci(const struct ur_config *c, char pci[UR_PCI_ADDR_TEXT]);
 
 /* dma.c: from now on nobody maps memory. False when somebody is about to, and does not come to an end. */
 bool ur_engine_end_dma(struct ur_engine *e);

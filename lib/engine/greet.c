@@ -12,24 +12,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/names.h"
 #include "engine/thread.h"
+#include "host/clock.h"
+#include "host/names.h"
 
 #define BACKLOG 512                 /* two of each slot */
 #define GUESTS 64                   /* whose greeting we wait for */
 #define GUEST_MS 1000               /* how long */
 #define RETRY_MS 100                /* where too many waited to be let in */
-#define ANSWER_MS 300               /* how long a newcomer waits for the others, and an onlooker */
 #define END_MS 100
 #define STACK (256 * 1024)
 #define OVERFLOW_UID 65534          /* /proc/sys/kernel/overflowuid */
-
-/* What either side says, with its page and what wakes it. An onlooker has slot 0 and sends neither. */
-struct greeting {
-	uint64_t magic;
-	uint32_t id;
-	uint8_t slot, zero[3];
-};
 
 struct guest {
 	int fd;
@@ -56,19 +49,6 @@ struct ur_greeter {
 	bool all_answered, ended;
 };
 
-void ur_slot_name(uint64_t key, uint8_t slot, char *name)
-{
-	snprintf(name, UR_NAME_MAX, "uroce-%016llx-%u", (unsigned long long)key, slot);
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /*
  * In a user namespace the kernel calls all whom it has no number for by one and the same, 65534: to whoever has it himself they all look
  * like him. In the initial one, which maps everybody to himself, nobody is without a number.
@@ -85,81 +65,6 @@ static bool can_tell_users(uid_t uid)
 	return uid != OVERFLOW_UID || (!inside && !outside && count == UINT32_MAX);
 }
 
-/* --- one connection --- */
-
-static bool credentials(int fd, struct ucred *c)
-{
-	socklen_t len = sizeof(*c);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, c, &len) && len == sizeof(*c);
-}
-
-union control {
-	struct cmsghdr align;
-	uint8_t bytes[CMSG_SPACE(2 * sizeof(int))];
-};
-
-/* With the descriptors of `own`, if it is not NULL. */
-static bool say(int fd, const struct ur_own_page *own)
-{
-	struct greeting g = {.magic = UR_GREETING_MAGIC, .id = own ? own->id : 0, .slot = own ? own->slot : 0};
-	struct iovec iov = {&g, sizeof(g)};
-	union control c = {.bytes = {0}};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (own) {
-		const int fds[2] = {own->memfd, own->wake_fd};
-		struct cmsghdr *h;
-
-		m.msg_control = c.bytes;
-		m.msg_controllen = sizeof(c.bytes);
-		h = CMSG_FIRSTHDR(&m);
-		*h = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(fds))};
-		memcpy(CMSG_DATA(h), fds, sizeof(fds));
-	}
-	return sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(g);
-}
-
-/* The two descriptors of a message, or -1; none of any other number is kept. */
-static void take_descriptors(struct msghdr *m, int fds[2])
-{
-	struct cmsghdr *h = CMSG_FIRSTHDR(m);
-	size_t n;
-
-	fds[0] = fds[1] = -1;
-	if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-		return;
-	n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	memcpy(fds, CMSG_DATA(h), (n < 2 ? n : 2) * sizeof(int));
-	if (n == 2)
-		return;
-	if (n == 1)
-		close(fds[0]);
-	fds[0] = -1;
-}
-
-/* What the other side says. False when that is nothing that makes sense; the descriptors are -1 then. */
-static bool hear(int fd, struct greeting *g, int fds[2])
-{
-	struct iovec iov = {g, sizeof(*g)};
-	union control c;
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.bytes, .msg_controllen = sizeof(c.bytes)};
-	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-	fds[0] = fds[1] = -1;
-	if (n < 0)
-		return false;
-	take_descriptors(&m, fds);
-	if (n == (ssize_t)sizeof(*g) && g->magic == UR_GREETING_MAGIC && (g->slot == 0 || fds[1] >= 0))
-		return true;
-	if (fds[1] >= 0) {
-		close(fds[0]);
-		close(fds[1]);
-		fds[0] = fds[1] = -1;
-	}
-	return false;
-}
-
 /* --- acquaintances --- */
 
 static void shout(const struct ur_own_page *own)
@@ -170,7 +75,7 @@ static void shout(const struct ur_own_page *own)
 }
 
 /* Both descriptors are taken. */
-static void meet(struct ur_greeter *g, const struct greeting *who, const int fds[2])
+static void meet(struct ur_greeter *g, const struct ur_greeting *who, const int fds[2])
 {
 	struct ur_sibling *s = ur_sibling_map(g->own, fds[0], fds[1], who->id, who->slot);
 
@@ -189,23 +94,23 @@ static bool may_enter(const struct ur_greeter *g, int fd)
 {
 	struct ucred c;
 
-	return credentials(fd, &c) && (c.uid == g->uid || c.uid == 0);
+	return ur_greeting_from(fd, &c) && (c.uid == g->uid || c.uid == 0);
 }
 
 static void welcome(struct ur_greeter *g, int fd)
 {
-	struct greeting who;
+	struct ur_greeting who;
 	struct ucred c;
 	int fds[2];
 
-	if (!hear(fd, &who, fds) || !credentials(fd, &c))
+	if (!ur_greeting_hear(fd, &who, fds) || !ur_greeting_from(fd, &c))
 		return;
 	if (who.slot && c.uid == g->uid)
 		meet(g, &who, fds); /* before we answer: who is answered is known to us */
 	else if (fds[1] >= 0)
 		close(fds[0]), close(fds[1]);
 	if (!who.slot || c.uid == g->uid)
-		say(fd, g->own);
+		ur_greeting_say(fd, g->own);
 }
 
 /* Nobody holds a place for long. */
@@ -218,16 +123,16 @@ static void let_in(struct ur_greeter *g)
 	if (!may_enter(g, fd) || g->guests == GUESTS)
 		close(fd);
 	else
-		g->guest[g->guests++] = (struct guest){fd, now_ms() + GUEST_MS};
+		g->guest[g->guests++] = (struct guest){fd, ur_clock_ms() + GUEST_MS};
 }
 
 static void hear_answer(struct ur_greeter *g, uint8_t slot)
 {
-	struct greeting who;
+	struct ur_greeting who;
 	int fds[2], fd = g->asked[slot];
 
 	g->asked[slot] = -1;
-	if (hear(fd, &who, fds) && fds[1] >= 0) {
+	if (ur_greeting_hear(fd, &who, fds) && fds[1] >= 0) {
 		if (who.slot == slot)
 			meet(g, &who, fds);
 		else
@@ -248,7 +153,7 @@ static void introduce(struct ur_greeter *g, uint8_t slot)
 	g->again[slot] = fd < 0 && errno == EAGAIN;
 	if (fd < 0)
 		return;
-	if (credentials(fd, &c) && c.uid == g->uid && say(fd, g->own))
+	if (ur_greeting_from(fd, &c) && c.uid == g->uid && ur_greeting_say(fd, g->own))
 		g->asked[slot] = fd;
 	else
 		close(fd);
@@ -287,7 +192,7 @@ static int try_again(struct ur_greeter *g)
 
 static void serve_guests(struct ur_greeter *g, const struct pollfd *p, unsigned n)
 {
-	int64_t now = now_ms();
+	int64_t now = ur_clock_ms();
 
 	for (unsigned i = n; i-- > 0;) {
 		if (p[i].revents)
@@ -384,7 +289,7 @@ int ur_greeter_open(uint64_t key, const struct ur_own_page *own, int listener, s
 		free(g);
 		return err;
 	}
-	wait_until(g, &g->all_answered, ANSWER_MS);
+	wait_until(g, &g->all_answered, UR_GREETING_MS);
 	*out = g;
 	return 0;
 }
@@ -426,66 +331,4 @@ bool ur_greeter_changed(struct ur_greeter *g)
 struct ur_sibling *ur_greeter_take(struct ur_greeter *g, uint8_t slot)
 {
 	return atomic_exchange(&g->came[slot], NULL);
-}
-
-/* --- looking from outside --- */
-
-/* A connection on which an answer will come, or -1. */
-static int ask_slot(uint64_t key, uint8_t slot, struct ur_guest *guest)
-{
-	char name[UR_NAME_MAX];
-	struct ucred c;
-	int fd;
-
-	*guest = (struct ur_guest){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
-	ur_slot_name(key, slot, name);
-	fd = ur_name_socket(name, false);
-	if (fd < 0)
-		return -1;
-	if (credentials(fd, &c)) {
-		guest->pid = c.pid;
-		guest->uid = c.uid;
-		if ((c.uid == geteuid() || geteuid() == 0) && say(fd, NULL))
-			return fd;
-	}
-	close(fd);
-	return -1;
-}
-
-static void take_answer(int fd, uint8_t slot, struct ur_guest *guest)
-{
-	struct greeting who;
-	int fds[2];
-
-	if (!hear(fd, &who, fds) || fds[1] < 0)
-		return;
-	close(fds[1]);
-	if (who.slot == slot && ur_page_is_sound(fds[0]))
-		guest->memfd = fds[0];
-	else
-		close(fds[0]);
-}
-
-void ur_greeter_ask(uint64_t key, struct ur_guest *guest)
-{
-	struct pollfd p[UR_SLOTS] = {{.fd = -1}};
-	int64_t until = now_ms() + ANSWER_MS;
-	unsigned left = 0;
-
-	guest[0] = (struct ur_guest){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
-	for (unsigned s = 1; s < UR_SLOTS; s++) {
-		p[s] = (struct pollfd){.fd = ask_slot(key, (uint8_t)s, &guest[s]), .events = POLLIN};
-		left += p[s].fd >= 0;
-	}
-	for (int64_t now = now_ms(); left && now < until && poll(p, UR_SLOTS, (int)(until - now)) > 0; now = now_ms())
-		for (unsigned s = 1; s < UR_SLOTS; s++)
-			if (p[s].fd >= 0 && p[s].revents) {
-				take_answer(p[s].fd, (uint8_t)s, &guest[s]);
-				close(p[s].fd);
-				p[s].fd = -1;
-				left--;
-			}
-	for (unsigned s = 1; s < UR_SLOTS; s++)
-		if (p[s].fd >= 0)
-			close(p[s].fd);
 }

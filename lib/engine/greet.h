@@ -10,11 +10,7 @@
 #ifndef UR_GREET_H
 #define UR_GREET_H
 
-#include <sys/types.h>
-
-#include "engine/page.h"
-
-#define UR_GREETING_MAGIC 0x75726f6365000a00ull /* what a greeting begins with; its last bytes are the version of the page's layout */
+#include "host/greeting.h"
 
 struct ur_greeter;
 
@@ -33,19 +29,5 @@ void ur_greeter_abandon(struct ur_greeter *g);
 bool ur_greeter_changed(struct ur_greeter *g);
 /* Who came for that slot and has not been taken over: the caller's from now on. NULL: nobody. */
 struct ur_sibling *ur_greeter_take(struct ur_greeter *g, uint8_t slot);
-
-/* The name of a slot, of UR_NAME_MAX bytes; who takes part listens on a socket of that name. */
-void ur_slot_name(uint64_t key, uint8_t slot, char *name);
-
-/* What the kernel and the process itself say of who is at a slot. */
-struct ur_guest {
-	pid_t pid; /* as it is called here; 0 in another pid namespace */
-	uid_t uid;
-	int memfd; /* its page (ur_page_is_sound), to be closed; -1: it is another user's, or did not answer in time */
-};
-
-/* Asks all slots of a device at once, for an onlooker that has none. `guest` has UR_SLOTS places; pid, uid and memfd are -1 where nobody
- * listens. */
-void ur_greeter_ask(uint64_t key, struct ur_guest *guest);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "engine/page.h"
+#include "engine/mailring.h"
 
 #define POOL 192 /* packets received: a burst, and those that fault injection holds back */
 #define YIELDS 1000

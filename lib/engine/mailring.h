@@ -10,9 +10,8 @@
 #ifndef UR_MAILRING_H
 #define UR_MAILRING_H
 
+#include "host/page.h"
 #include "wire/pkt.h"
-
-#define UR_MAILRING_BYTES (1u << 20) /* a power of two */
 
 /*
  * Appends a packet behind *tail, where the reader has come to `head`, and moves *tail. False when there is no room, or `head` is none that

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/touch.h"
-#include "engine/capture.h"
+#include "capture/capture.h"
 #include "engine/fault.h"
 #include "engine/nic_priv.h"
 #include "wire/frame.h"

@@ -13,10 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "capture/output.h"
 #include "engine/catch.h"
 #include "engine/counters_file.h"
 #include "engine/engine_priv.h"
-#include "engine/output.h"
 #include "engine/thread.h"
 
 #define CATCH_EVERY UR_NS_PER_MS

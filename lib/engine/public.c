@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "capture/output.h"
 #include "engine/engine_priv.h"
-#include "engine/output.h"
 #include "uroce/uroce.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -123,7 +123,7 @@ EXPORT int uroce_fault(const char *text)
 	return 0;
 }
 
-/* Here, where all are who use the device, and the command, which only looks at those of others, is not. */
+/* In every process that has the library; where no engine was opened it does nothing. */
 __attribute__((destructor)) static void end_of_process(void)
 {
 	ur_ending_exit();

@@ -2,19 +2,14 @@
 #include "engine/publish.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/sealed.h"
 #include "watch/status.h"
-
-#ifndef F_SEAL_FUTURE_WRITE /* Linux 5.1; before it a process of the same user could write here, and would fool nobody but its user */
-#define F_SEAL_FUTURE_WRITE 0x10
-#endif
 
 #define AT_A_TIME 64 /* QPs that are looked at while others wait for the NIC: a few microseconds */
 
@@ -27,20 +22,6 @@ struct ur_publisher {
 	uint64_t packets; /* that had been counted then */
 	bool touched;
 };
-
-static struct ur_status *map(int fd)
-{
-	void *m;
-
-	if (fd < 0 || fchmod(fd, 0400) || ftruncate(fd, sizeof(struct ur_status)) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
-		return NULL;
-	m = mmap(NULL, sizeof(struct ur_status), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (m == MAP_FAILED)
-		return NULL;
-	fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
-	fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
-	return m;
-}
 
 /* --- what the port does with its device's help --- */
 
@@ -85,8 +66,7 @@ int ur_publisher_open(const char *device, const char *interface, const char *kin
 
 	if (!p)
 		return ENOMEM;
-	p->memfd = memfd_create(UR_STATUS_FILE, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	p->status = map(p->memfd);
+	p->status = ur_sealed_create(UR_STATUS_FILE, sizeof(*p->status), &p->memfd);
 	if (!p->status) {
 		err = errno;
 		ur_publisher_close(p);

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/names.h"
 #include "engine/registry_priv.h"
+#include "host/names.h"
 
 #define TURN_MS 500 /* how long we wait for those that join or leave */
 

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "base/base.h"
-#include "engine/page.h"
+#include "host/page.h"
 
 struct ur_registry;
 
@@ -82,36 +82,5 @@ bool ur_registry_other_answers(struct ur_registry *r, uint16_t port_space, uint1
 
 /* Nobody has the slot, and of those of this user that have started this process has the lowest: it answers what is for its last owner. */
 bool ur_registry_orphaned(struct ur_registry *r, uint8_t slot);
-
-/* --- looking from outside --- */
-
-/* A port that a process is bound to. */
-struct ur_registry_port {
-	uint16_t port_space, port; /* host order */
-	bool listening;
-	struct ur_gid gid; /* or a wildcard */
-};
-
-#define UR_REGISTRY_KIND 8
-
-struct ur_registry_process {
-	pid_t pid; /* 0: of another pid namespace */
-	uid_t uid;
-	uint8_t slot;
-	bool told;    /* the rest is known: it is of this user, or we are the superuser, and it is not stopped */
-	bool started; /* its port is open */
-	char kind[UR_REGISTRY_KIND]; /* of its port */
-	unsigned port_count;
-	const struct ur_registry_port *ports;
-};
-
-/* The live processes that have joined, in order of their slots. */
-struct ur_registry_view {
-	unsigned count;
-	struct ur_registry_process processes[];
-};
-
-/* Who uses the device named by `key`? Takes no slot. 0 and a view to be freed with free(), or ENOMEM. */
-int ur_registry_look(uint64_t key, struct ur_registry_view **out);
 
 #endif

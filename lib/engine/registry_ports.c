@@ -9,12 +9,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cm/cm.h"
-#include "engine/names.h"
 #include "engine/registry_priv.h"
+#include "host/clock.h"
+#include "host/names.h"
 #include "wire/gid_set.h"
 
 #define EPHEMERAL_FIRST 32768
@@ -304,14 +304,6 @@ static int take_name(struct ur_registry *r, const struct ur_port_entry *e)
 
 /* --- ports that were listened on a moment ago --- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static void show_left(struct ur_registry *r, const struct ur_port_entry *e)
 {
 	struct ur_ports_left *l = &r->own.page->left;
@@ -320,7 +312,7 @@ static void show_left(struct ur_registry *r, const struct ur_port_entry *e)
 	atomic_store(&l->last[i].at, 0);
 	l->last[i].port = e->port;
 	l->last[i].gid = e->gid;
-	atomic_store(&l->last[i].at, now_ns());
+	atomic_store(&l->last[i].at, ur_clock_now());
 }
 
 /* What is read while its owner writes another in its place is wrong for once: then the peer asks again, or is refused. */
@@ -338,7 +330,7 @@ static bool left_there(const struct ur_ports_left *l, uint16_t port, const struc
 
 bool ur_registry_left(const struct ur_registry *r, uint16_t port, const struct ur_gid *dst)
 {
-	uint64_t now = now_ns();
+	uint64_t now = ur_clock_now();
 
 	for (unsigned s = 1; s < UR_SLOTS; s++)
 		if (r->sibling[s] && left_there(&r->sibling[s]->page->left, port, dst, now) && ur_registry_alive(r, (uint8_t)s))
@@ -393,7 +385,7 @@ static int take(struct ur_registry *r, const struct ur_port_entry *what)
 static int take_ephemeral(struct ur_registry *r, struct ur_port_entry *what)
 {
 	struct ur_port_entry alone = *what;
-	uint64_t first = now_ns() / 64;
+	uint64_t first = ur_clock_now() / 64;
 	int err = EADDRNOTAVAIL;
 
 	alone.reuse = false;

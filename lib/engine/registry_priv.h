@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What registry.c (slots, acquaintances, sharers), registry_ports.c (the ports) and registry_look.c (onlookers) share. */
+/* What registry.c (slots, acquaintances, sharers) and registry_ports.c (the ports) share. */
 #ifndef UR_REGISTRY_PRIV_H
 #define UR_REGISTRY_PRIV_H
 

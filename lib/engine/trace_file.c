@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/output.h"
+#include "capture/output.h"
 #include "engine/thread.h"
 #include "engine/trace_text.h"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/output.h"
 #include "engine/engine_priv.h"
-#include "engine/output.h"
 #include "engine/trace_file.h"
 #include "engine/usdt.h"
 

@@ -6,7 +6,6 @@
 #include "engine/will.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "engine/keeper.h"
+#include "host/sealed.h"
 #include "keeper/will.h"
 
 #define NONE 0 /* places count from 1 */
@@ -59,24 +59,12 @@ void ur_will_close(struct ur_will_list *w)
 	free(w);
 }
 
-/* The kernel finds memory for what has been touched. */
-static struct ur_will *map(int fd)
-{
-	void *m;
-
-	if (fd < 0 || ftruncate(fd, sizeof(struct ur_will)) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		return NULL;
-	m = mmap(NULL, sizeof(struct ur_will), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	return m == MAP_FAILED ? NULL : m;
-}
-
 static struct ur_will *will_of(struct ur_will_list *w)
 {
 	if (w->made)
 		return w->will;
 	w->made = true;
-	w->memfd = memfd_create("uroce-will", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	w->will = map(w->memfd);
+	w->will = ur_sealed_create("uroce-will", sizeof(*w->will), &w->memfd);
 	if (!w->will)
 		return NULL;
 	w->will->ifindex = w->ifindex;

@@ -22,7 +22,7 @@ static int take_port(struct ur_id *u, const struct ur_gid *gid, uint16_t port)
 /* What Linux has for sockets decides whether a wildcard of IPv6 covers IPv4 too, unless the program does. */
 static bool bindv6only(const struct ur_id *u)
 {
-	struct ur_engine_info info;
+	struct ur_device_info info;
 	FILE *f;
 	int c;
 
@@ -45,7 +45,7 @@ static struct ur_gid wildcard_of(const struct ur_id *u, int family)
 int ur_id_check_scope(const struct ur_id *u, const struct sockaddr *addr)
 {
 	const struct sockaddr_in6 *in6 = (const void *)addr;
-	struct ur_engine_info info;
+	struct ur_device_info info;
 
 	if (addr->sa_family != AF_INET6 || !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) || !in6->sin6_scope_id)
 		return 0;
@@ -57,7 +57,7 @@ int ur_id_check_scope(const struct ur_id *u, const struct sockaddr *addr)
 static int check_bind_scope(const struct ur_id *u, const struct sockaddr *addr)
 {
 	const struct sockaddr_in6 *in6 = (const void *)addr;
-	struct ur_engine_info info;
+	struct ur_device_info info;
 
 	ur_engine_info(u->engine, &info);
 	if (addr->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) && !in6->sin6_scope_id && !info.owned)

@@ -241,7 +241,7 @@ static uint8_t path_rate(const struct ur_id *u)
 		uint32_t mbps;
 		uint8_t rate;
 	} rates[] = {{40000, IBV_RATE_40_GBPS}, {30000, IBV_RATE_30_GBPS}, {20000, IBV_RATE_20_GBPS}, {10000, IBV_RATE_10_GBPS}};
-	struct ur_engine_info info;
+	struct ur_device_info info;
 
 	ur_engine_info(u->engine, &info);
 	for (unsigned i = 0; i < ur_array_size(rates); i++)

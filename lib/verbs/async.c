@@ -79,7 +79,7 @@ static void fill(struct uv_async *a, struct ibv_async_event *event)
 /* Only a started engine watches the kernel's interface. What happens to QPs and CQs is told even if it does not start. */
 static void start_watching(struct ur_engine *e)
 {
-	struct ur_engine_info info;
+	struct ur_device_info info;
 
 	ur_engine_info(e, &info);
 	if (!info.owned)

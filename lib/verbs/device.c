@@ -11,14 +11,14 @@
 #include <endian.h>
 
 #include "engine/fork.h"
-#include "engine/sysfs.h"
+#include "host/sysfs.h"
 #include "verbs/device.h"
 
 static struct uv_device *current; /* under UR_FORK_DEVICE */
 
 static struct uv_device *device_new(struct ur_engine *engine)
 {
-	struct ur_engine_info info;
+	struct ur_device_info info;
 	struct uv_device *d = calloc(1, sizeof(*d));
 
 	if (!d)

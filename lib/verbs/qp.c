@@ -240,7 +240,7 @@ static bool goes_to(const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state 
 
 static int check_mtu(struct uv_context *c, const struct ibv_qp_attr *attr)
 {
-	struct ur_engine_info info;
+	struct ur_device_info info;
 
 	ur_engine_info(c->engine, &info);
 	return attr->path_mtu > ur_max_path_mtu(info.mtu) ? EINVAL : 0;
@@ -276,7 +276,7 @@ int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_
  */
 static bool wants_port(struct ur_engine *e, const struct ibv_qp_attr *attr, int mask)
 {
-	struct ur_engine_info info;
+	struct ur_device_info info;
 
 	if (!goes_to(attr, mask, IBV_QPS_INIT))
 		return goes_to(attr, mask, IBV_QPS_RTR);

@@ -116,7 +116,7 @@ static void fill_speed(uint32_t mbps, struct ibv_port_attr *a)
 
 static void fill_port(struct uv_context *c, struct ibv_port_attr *a)
 {
-	struct ur_engine_info info;
+	struct ur_device_info info;
 
 	ur_engine_info(c->engine, &info);
 	*a = (struct ibv_port_attr){
@@ -182,7 +182,7 @@ static bool gid_is_zero(const union ibv_gid *g)
 /* The kernel interface, when the port is shared with it. */
 static uint32_t ifindex_of(struct uv_context *c)
 {
-	struct ur_engine_info info;
+	struct ur_device_info info;
 
 	ur_engine_info(c->engine, &info);
 	return info.owned ? 0 : if_nametoindex(info.ifname);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ibv_get_sysfs_path and ibv_read_sysfs_file: public, and of no manual page. Programs read with the second what ibv_device.ibdev_path leads
- * to. For our device there is nothing in the kernel's sysfs, and the answers come from engine/sysfs.h.
+ * to. For our device there is nothing in the kernel's sysfs, and the answers come from host/sysfs.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "engine/sysfs.h"
+#include "host/sysfs.h"
 #include "verbs/device.h"
 
 static char sysfs_path[IBV_SYSFS_PATH_MAX] = "/sys";
@@ -60,6 +60,17 @@ static int answer(void *arg, const char *path, const char *text)
 	return EEXIST;
 }
 
+static int search_files(struct ur_engine *e, struct search *s)
+{
+	struct ur_device_info info;
+	int rc;
+
+	ur_engine_info(e, &info);
+	rc = ur_sysfs_each(&info, ur_engine_lock(e)->net, answer, s);
+	ur_engine_unlock(e);
+	return rc;
+}
+
 /* The length, or -1 and errno: ENOENT also when the path does not lie in our device's directory. */
 static int read_own(const char *path, char *buf, size_t size)
 {
@@ -76,7 +87,7 @@ static int read_own(const char *path, char *buf, size_t size)
 	n = strlen(d->dev.ibdev_path);
 	if (strncmp(path, d->dev.ibdev_path, n) == 0 && path[n] == '/') {
 		s.path = path + n + 1;
-		err = ur_sysfs_each(d->engine, answer, &s);
+		err = search_files(d->engine, &s);
 	}
 	uv_device_put(d);
 	if (s.length < 0)

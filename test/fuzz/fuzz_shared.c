@@ -25,8 +25,8 @@
 
 #include "base/rng.h"
 #include "engine/local.h"
-#include "engine/names.h"
 #include "engine/registry_priv.h"
+#include "host/names.h"
 #include "wire/gid_set.h"
 
 #define HOSTILE 3

@@ -75,7 +75,7 @@ static inline struct reply serve(struct ur_registry *r, const struct request *q)
 	case OP_RELEASE: ur_registry_release(r, q->port_space, &q->gid, q->port); break;
 	case OP_LISTEN: a.result = ur_registry_listen(r, q->port_space, &q->gid, q->port, q->on); break;
 	case OP_OTHER_ANSWERS: a.result = ur_registry_other_answers(r, q->port_space, q->port, &q->gid); break;
-	case OP_STARTED: ur_registry_started(r, "udp"); break;
+	case OP_STARTED: ur_registry_started(r, q->on ? "\033[8mx" : "udp"); break; /* `on`: what a terminal would obey */
 	case OP_KNOWS:
 		ur_registry_meet(r);
 		a.result = ur_registry_sibling(r, (uint8_t)q->port) != NULL;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "engine/greet.h"
-#include "engine/names.h"
+#include "host/names.h"
 
 /* Holds the names of all free slots of a device but one. */
 static int taken[256];

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/output.h"
+#include "capture/output.h"
 #include "engine/trace_file.h"
 #include "engine/trace_text.h"
 #include "tp_harness.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/verbs/sysfs.c and lib/engine/sysfs.c: what stands for the device's files. An owned port with 10.0.0.1/24 and fd00::1/64. */
+/* lib/verbs/sysfs.c and lib/host/sysfs.c: what stands for the device's files. An owned port with 10.0.0.1/24 and fd00::1/64. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/sysfs.h"
+#include "host/sysfs.h"
 #include "verbs_fixture.h"
 
 void ur_suite_verbs_sysfs(void);
@@ -79,15 +79,20 @@ static void each__ends_early(void)
 {
 	struct ibv_context *ctx = verbs_fixture_open();
 	struct ur_engine *e = ur_engine_current();
+	struct ur_device_info d;
+	const struct ur_net *net;
 	int all = 0, left;
 
-	CU_ASSERT_EQUAL(ur_sysfs_each(e, nth, &all), 0);
+	ur_engine_info(e, &d);
+	net = ur_engine_lock(e)->net;
+	CU_ASSERT_EQUAL(ur_sysfs_each(&d, net, nth, &all), 0);
 	CU_ASSERT(all < -10);
 	for (int i = 1; i <= -all; i++) {
 		left = i;
-		CU_ASSERT_EQUAL(ur_sysfs_each(e, nth, &left), 77);
+		CU_ASSERT_EQUAL(ur_sysfs_each(&d, net, nth, &left), 77);
 		CU_ASSERT_EQUAL(left, 0);
 	}
+	ur_engine_unlock(e);
 	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);
 }
 

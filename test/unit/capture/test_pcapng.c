@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/capture.h"
+#include "capture/capture.h"
 #include "wire_samples.h"
 
 void ur_suite_pcapng(void);

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/hostif.h"
+#include "host/hostif.h"
 #include "wire/frame.h"
 
 void ur_suite_hostif(void);

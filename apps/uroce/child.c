@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * uroce doctor: trying things in a child, which a process can do once only (open the device), or which may take too long. A port that a
- * child gets is one that a program gets, with everything that opening it asks of the system.
- */
+#include "child.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "doctor.h"
-#include "engine/engine.h"
+#include "base/base.h"
+#include "host/clock.h"
+#include "uroce/uroce.h"
 
-#define PORT_SECONDS 15 /* DPDK's EAL takes one or two on a slow machine */
-#define END_MS 3000     /* that a child has to end once it has said all */
+#define END_MS 5000 /* that a child has to end once it has said all */
 
 static void hush(void)
 {
@@ -44,7 +41,7 @@ static void write_all(int fd, const char *data, size_t len)
 static bool read_all(int fd, char *data, size_t len, ur_time deadline)
 {
 	while (len) {
-		ur_time now = ur_engine_now();
+		ur_time now = ur_clock_now();
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 		ssize_t n;
 
@@ -59,20 +56,22 @@ static bool read_all(int fd, char *data, size_t len, ur_time deadline)
 	return true;
 }
 
-static void end(pid_t pid, bool now)
+/* Whether it ends by itself. */
+static bool end(pid_t pid, bool now)
 {
 	const struct timespec ms = {.tv_nsec = (long)UR_NS_PER_MS};
 
 	for (int i = 0; !now && i < END_MS; i++) {
 		if (waitpid(pid, NULL, WNOHANG) == pid)
-			return;
+			return true;
 		nanosleep(&ms, NULL);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
+	return false;
 }
 
-bool ur_doctor_in_child(void (*fn)(const void *arg, void *result), const void *arg, void *result, size_t len, unsigned seconds)
+bool ur_child_run(void (*fn)(const void *arg, void *result), const void *arg, void *result, size_t len, unsigned seconds)
 {
 	int fds[2];
 	pid_t pid;
@@ -91,44 +90,17 @@ bool ur_doctor_in_child(void (*fn)(const void *arg, void *result), const void *a
 		exit(0);
 	}
 	close(fds[1]);
-	ok = pid > 0 && read_all(fds[0], result, len, ur_engine_now() + seconds * UR_NS_PER_S);
+	ok = pid > 0 && read_all(fds[0], result, len, ur_clock_now() + seconds * UR_NS_PER_S);
 	close(fds[0]);
-	if (pid > 0)
-		end(pid, !ok);
-	return ok;
+	return pid > 0 && end(pid, !ok) && ok;
 }
 
-void ur_doctor_plain_settings(const char *port)
+void ur_child_plain_settings(const char *port)
 {
 	static const char *const plain[][2] = {{"capture", ""}, {"trace", ""}, {"fault", ""}, {"counters", ""}, {"telemetry", "0"}};
-	char err[256];
 
 	for (unsigned i = 0; i < ur_array_size(plain); i++)
-		ur_config_set(plain[i][0], plain[i][1], err, sizeof(err));
+		uroce_config(plain[i][0], plain[i][1]);
 	if (port)
-		ur_config_set("port", port, err, sizeof(err));
-}
-
-static void try_port(const void *arg, void *result)
-{
-	struct ur_doctor_port *p = result;
-	struct ur_engine *e;
-
-	memset(p, 0, sizeof(*p));
-	ur_doctor_plain_settings(arg);
-	p->works = !ur_engine_open(&e) && !ur_engine_start(e);
-	if (!p->works)
-		snprintf(p->why, sizeof(p->why), "%s", ur_engine_error());
-}
-
-void ur_doctor_try_ports(struct ur_doctor_facts *f)
-{
-	for (unsigned i = 0; i < UR_DOCTOR_PORTS; i++) {
-		struct ur_doctor_port *p = &f->ports[i];
-
-		if (ur_doctor_in_child(try_port, ur_doctor_port_names[i], p, sizeof(*p), PORT_SECONDS))
-			continue;
-		p->works = false;
-		snprintf(p->why, sizeof(p->why), "a process that tried it died or had not finished after %d seconds", PORT_SECONDS);
-	}
+		uroce_config("port", port);
 }

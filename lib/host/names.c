@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/names.h"
+#include "host/names.h"
 
 #include <errno.h>
 #include <string.h>

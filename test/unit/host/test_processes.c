@@ -5,20 +5,21 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "host/processes.h"
 #include "registry_harness.h"
 #include "wire/frame.h"
 
-void ur_suite_registry_look(void);
+void ur_suite_processes(void);
 
-static struct ur_registry_view *look(void)
+static struct ur_processes *look(void)
 {
-	struct ur_registry_view *v = NULL;
+	struct ur_processes *v = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(ur_registry_look(key, &v), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_processes_look(key, &v), 0);
 	return v;
 }
 
-static const struct ur_registry_process *seen(const struct ur_registry_view *v, uint8_t slot)
+static const struct ur_process *seen(const struct ur_processes *v, uint8_t slot)
 {
 	for (unsigned i = 0; i < v->count; i++)
 		if (v->processes[i].slot == slot)
@@ -31,8 +32,8 @@ enum port_state { GONE, BOUND, LISTENS };
 /* Of a port of the process in that slot. */
 static enum port_state look_port(uint8_t slot, uint16_t ps, const struct ur_gid *gid, uint16_t port)
 {
-	struct ur_registry_view *v = look();
-	const struct ur_registry_process *p = seen(v, slot);
+	struct ur_processes *v = look();
+	const struct ur_process *p = seen(v, slot);
 	enum port_state state = GONE;
 
 	for (unsigned i = 0; p && i < p->port_count; i++)
@@ -42,20 +43,20 @@ static enum port_state look_port(uint8_t slot, uint16_t ps, const struct ur_gid 
 	return state;
 }
 
-static void registry_look__nobody(void)
+static void processes__nobody(void)
 {
-	struct ur_registry_view *v = look();
+	struct ur_processes *v = look();
 
 	CU_ASSERT_EQUAL(v->count, 0);
 	free(v);
 }
 
 /* The onlooker is none of the processes that it sees. */
-static void registry_look__processes(void)
+static void processes__processes(void)
 {
 	uint8_t a, b;
 	struct proc *pa = start(key, &a), *pb = start(key, &b);
-	struct ur_registry_view *v;
+	struct ur_processes *v;
 
 	ask(pb, (struct request){.op = OP_STARTED});
 	v = look();
@@ -73,7 +74,21 @@ static void registry_look__processes(void)
 	free(v);
 }
 
-static void registry_look__ports(void)
+/* What the other has written is root's to see, not to obey. */
+static void processes__odd_kind(void)
+{
+	uint8_t slot;
+	struct proc *p = start(key, &slot);
+	struct ur_processes *v;
+
+	ask(p, (struct request){.op = OP_STARTED, .on = true});
+	v = look();
+	CU_ASSERT_FATAL(v->count == 1 && v->processes[0].told);
+	CU_ASSERT_STRING_EQUAL(v->processes[0].kind, "?[8mx");
+	free(v);
+}
+
+static void processes__ports(void)
 {
 	uint8_t a, b;
 	struct proc *pa = start(key, &a), *pb = start(key, &b);
@@ -94,11 +109,11 @@ static void registry_look__ports(void)
 }
 
 /* A killed process is gone at once; who gets its slot later does not get its ports. */
-static void registry_look__dead(void)
+static void processes__dead(void)
 {
 	uint8_t a, b;
 	struct proc *pa = start(key, &a);
-	struct ur_registry_view *v;
+	struct ur_processes *v;
 
 	start(key, &b);
 	ask(pa, (struct request){.op = OP_STARTED});
@@ -113,11 +128,11 @@ static void registry_look__dead(void)
 }
 
 /* One that is stopped is seen and not heard. */
-static void registry_look__stopped(void)
+static void processes__stopped(void)
 {
 	uint8_t slot;
 	struct proc *p = start(key, &slot);
-	struct ur_registry_view *v;
+	struct ur_processes *v;
 
 	proc_stop(p);
 	alarm(PROC_SECONDS);
@@ -133,18 +148,18 @@ static void registry_look__stopped(void)
 /* What somebody sees who is not the superuser: 0 if all is as it should be. */
 static int look_as_nobody(int fd, uint64_t k)
 {
-	struct ur_registry_view *v;
+	struct ur_processes *v;
 	bool right;
 
 	(void)fd;
-	if (setresuid(NOBODY, NOBODY, NOBODY) || ur_registry_look(k, &v))
+	if (setresuid(NOBODY, NOBODY, NOBODY) || ur_processes_look(k, &v))
 		return 1;
 	right = v->count == 1 && !v->processes[0].told && !v->processes[0].uid && !v->processes[0].port_count;
 	free(v);
 	return right ? 0 : 2;
 }
 
-static void registry_look__other_users(void)
+static void processes__other_users(void)
 {
 	uint8_t slot;
 
@@ -176,18 +191,18 @@ static int come_and_go(int fd, uint64_t k)
 	return 0;
 }
 
-static void registry_look__meanwhile(void)
+static void processes__meanwhile(void)
 {
 	struct proc *p[2] = {proc_start(come_and_go, key), proc_start(come_and_go, key)};
 	unsigned listening = 0, wrong = 0;
 
 	CU_ASSERT_EQUAL(ur_registry_join(open_here()), 0);
 	for (unsigned i = 0; i < 100000 && listening < 50; i++) {
-		struct ur_registry_view *v = look();
+		struct ur_processes *v = look();
 
 		wrong += v->count < 1;
 		for (unsigned k = 0; k < v->count; k++) {
-			const struct ur_registry_process *q = &v->processes[k];
+			const struct ur_process *q = &v->processes[k];
 
 			wrong += q->pid == getpid() ? q->port_count : (q->pid != p[0]->pid && q->pid != p[1]->pid) || q->port_count > 1;
 			listening += q->port_count == 1 && q->ports[0].listening;
@@ -202,15 +217,16 @@ static void registry_look__meanwhile(void)
 	}
 }
 
-void ur_suite_registry_look(void)
+void ur_suite_processes(void)
 {
-	CU_pSuite s = CU_add_suite_with_setup_and_teardown("registry_look", NULL, NULL, registry_setup, registry_teardown);
+	CU_pSuite s = CU_add_suite_with_setup_and_teardown("processes", NULL, NULL, registry_setup, registry_teardown);
 
-	CU_ADD_TEST(s, registry_look__nobody);
-	CU_ADD_TEST(s, registry_look__processes);
-	CU_ADD_TEST(s, registry_look__ports);
-	CU_ADD_TEST(s, registry_look__dead);
-	CU_ADD_TEST(s, registry_look__stopped);
-	CU_ADD_TEST(s, registry_look__other_users);
-	CU_ADD_TEST(s, registry_look__meanwhile);
+	CU_ADD_TEST(s, processes__nobody);
+	CU_ADD_TEST(s, processes__processes);
+	CU_ADD_TEST(s, processes__odd_kind);
+	CU_ADD_TEST(s, processes__ports);
+	CU_ADD_TEST(s, processes__dead);
+	CU_ADD_TEST(s, processes__stopped);
+	CU_ADD_TEST(s, processes__other_users);
+	CU_ADD_TEST(s, processes__meanwhile);
 }

@@ -10,10 +10,10 @@
 #include <stdatomic.h>
 
 #include "base/base.h"
-#include "engine/mailring.h"
 
 #define UR_SLOTS 256 /* slot 0 is never handed out */
 #define UR_KIND 8
+#define UR_MAILRING_BYTES (1u << 20) /* of a ring of packets (engine/mailring.h); a power of two */
 
 #define UR_PORTS 65536
 #define UR_PORT_CHAINS 8192 /* a power of two */

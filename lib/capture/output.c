@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/output.h"
+#include "capture/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

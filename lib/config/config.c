@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The configuration table and where its values come from. */
-#include "engine/config.h"
+#include "config/config.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/page.h"
+#include "host/page.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x10
-#endif
-#define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+#include "host/sealed.h"
 
 static uint32_t new_id(void)
 {
@@ -26,26 +23,12 @@ static uint32_t new_id(void)
 	return id ? id : 1;
 }
 
-/* Whoever gets the descriptor from now on reads; kernels before 5.1 have no such seal. */
-static void forbid_writing(const struct ur_own_page *own)
-{
-	fcntl(own->memfd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
-	fcntl(own->memfd, F_ADD_SEALS, F_SEAL_SEAL);
-}
-
 int ur_page_create(struct ur_own_page *own, uint8_t slot)
 {
-	void *m;
-
 	*own = (struct ur_own_page){.slot = slot, .id = new_id(), .wake_fd = -1};
-	own->memfd = memfd_create("uroce-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (own->memfd < 0 || ftruncate(own->memfd, sizeof(*own->page)) || fcntl(own->memfd, F_ADD_SEALS, SIZE_SEALS))
+	own->page = ur_sealed_create("uroce-page", sizeof(*own->page), &own->memfd);
+	if (!own->page)
 		return errno;
-	m = mmap(NULL, sizeof(*own->page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, own->memfd, 0);
-	if (m == MAP_FAILED)
-		return errno;
-	own->page = m;
-	forbid_writing(own);
 	own->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return own->wake_fd < 0 ? errno : 0;
 }
@@ -63,11 +46,12 @@ void ur_page_close(struct ur_own_page *own)
 
 bool ur_page_is_sound(int memfd)
 {
+	const int size = F_SEAL_SHRINK | F_SEAL_GROW;
 	int seals = fcntl(memfd, F_GET_SEALS);
 	struct statfs fs;
 	struct stat st;
 
-	return seals >= 0 && (seals & SIZE_SEALS) == SIZE_SEALS && !fstatfs(memfd, &fs) && fs.f_type == TMPFS_MAGIC && !fstat(memfd, &st) &&
+	return seals >= 0 && (seals & size) == size && !fstatfs(memfd, &fs) && fs.f_type == TMPFS_MAGIC && !fstat(memfd, &st) &&
 	       st.st_size == (off_t)sizeof(struct ur_page);
 }
 

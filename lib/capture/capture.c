@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/capture.h"
+#include "capture/capture.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/output.h"
+#include "capture/output.h"
 #include "wire/frame.h"
 
 #define CAPTURE_BUF (256 * 1024)

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/registry_priv.h"
+#include "host/greeting.h"
+#include "host/processes.h"
 
 #define SHOWN offsetof(struct ur_page, with)
 #define LOOKS 8 /* at a page that changes meanwhile */
@@ -25,7 +26,7 @@ static bool read_page(int memfd, struct ur_page *page)
 	return true;
 }
 
-static unsigned copy_ports(const struct ur_port_table *t, struct ur_registry_port *out)
+static unsigned copy_ports(const struct ur_port_table *t, struct ur_process_port *out)
 {
 	unsigned used = ur_min_u32(t->used, UR_PORTS), n = 0;
 
@@ -33,23 +34,30 @@ static unsigned copy_ports(const struct ur_port_table *t, struct ur_registry_por
 		const struct ur_port_entry *e = &t->entry[i];
 
 		if (e->state == UR_PORT_HELD)
-			out[n++] = (struct ur_registry_port){
+			out[n++] = (struct ur_process_port){
 				.port_space = e->port_space, .port = e->port, .listening = e->listening, .gid = e->gid};
 	}
 	return n;
 }
 
 struct looking {
-	struct ur_registry_process process[UR_SLOTS];
+	struct ur_process process[UR_SLOTS];
 	unsigned n;
-	struct ur_registry_port *port; /* of all of them */
+	struct ur_process_port *port; /* of all of them */
 	unsigned ports;
 	struct ur_page *page; /* the one that is being read */
 };
 
-static int look_at_page(struct looking *l, int memfd, struct ur_registry_process *p)
+/* Whoever looks may be root, at a terminal: what another process has written there shall not speak to it. */
+static void take_kind(char kind[UR_KIND], const char *page)
 {
-	struct ur_registry_port *more;
+	for (unsigned i = 0; i < UR_KIND - 1 && page[i]; i++)
+		kind[i] = page[i] >= ' ' && page[i] <= '~' ? page[i] : '?';
+}
+
+static int look_at_page(struct looking *l, int memfd, struct ur_process *p)
+{
+	struct ur_process_port *more;
 
 	if (!read_page(memfd, l->page))
 		return 0;
@@ -59,7 +67,7 @@ static int look_at_page(struct looking *l, int memfd, struct ur_registry_process
 	l->port = more;
 	p->told = true;
 	p->started = l->page->started;
-	memcpy(p->kind, l->page->kind, UR_KIND - 1);
+	take_kind(p->kind, l->page->kind);
 	p->port_count = copy_ports(&l->page->ports, l->port + l->ports);
 	l->ports += p->port_count;
 	return 0;
@@ -67,12 +75,12 @@ static int look_at_page(struct looking *l, int memfd, struct ur_registry_process
 
 static int look_at(struct looking *l, const struct ur_guest *guest, uint8_t slot)
 {
-	struct ur_registry_process *p = &l->process[l->n];
+	struct ur_process *p = &l->process[l->n];
 	int err = 0;
 
 	if (guest->pid < 0)
 		return 0;
-	*p = (struct ur_registry_process){.pid = guest->pid, .uid = guest->uid, .slot = slot};
+	*p = (struct ur_process){.pid = guest->pid, .uid = guest->uid, .slot = slot};
 	l->n++;
 	if (guest->memfd >= 0) {
 		err = look_at_page(l, guest->memfd, p);
@@ -82,16 +90,16 @@ static int look_at(struct looking *l, const struct ur_guest *guest, uint8_t slot
 }
 
 /* One piece of memory. */
-static struct ur_registry_view *view_of(const struct looking *l)
+static struct ur_processes *view_of(const struct looking *l)
 {
-	struct ur_registry_view *v = malloc(sizeof(*v) + l->n * sizeof(v->processes[0]) + l->ports * sizeof(*l->port));
-	struct ur_registry_port *port;
+	struct ur_processes *v = malloc(sizeof(*v) + l->n * sizeof(v->processes[0]) + l->ports * sizeof(*l->port));
+	struct ur_process_port *port;
 
 	if (!v)
 		return NULL;
 	v->count = l->n;
 	memcpy(v->processes, l->process, l->n * sizeof(v->processes[0]));
-	port = (struct ur_registry_port *)&v->processes[l->n];
+	port = (struct ur_process_port *)&v->processes[l->n];
 	if (l->ports)
 		memcpy(port, l->port, l->ports * sizeof(*port));
 	for (unsigned i = 0; i < l->n; port += v->processes[i++].port_count)
@@ -99,7 +107,7 @@ static struct ur_registry_view *view_of(const struct looking *l)
 	return v;
 }
 
-int ur_registry_look(uint64_t key, struct ur_registry_view **out)
+int ur_processes_look(uint64_t key, struct ur_processes **out)
 {
 	struct ur_guest guest[UR_SLOTS];
 	struct looking *l = calloc(1, sizeof(*l));
@@ -111,7 +119,7 @@ int ur_registry_look(uint64_t key, struct ur_registry_view **out)
 		free(l);
 		return ENOMEM;
 	}
-	ur_greeter_ask(key, guest);
+	ur_greeting_ask(key, guest);
 	for (unsigned s = 1; s < UR_SLOTS; s++) {
 		int failed = look_at(l, &guest[s], (uint8_t)s);
 

@@ -7,7 +7,8 @@
 #ifndef UR_SYSFS_H
 #define UR_SYSFS_H
 
-#include "engine/engine.h"
+#include "host/info.h"
+#include "net/net.h"
 
 #define UR_SYSFS_CLASS "/sys/class/infiniband"
 #define UR_DEV_DIR "/dev/infiniband"
@@ -16,9 +17,9 @@
 
 /*
  * Calls fn(arg, path, text) for each file until one returns other than 0, which is then returned; 0 at the end. `path` is relative to the
- * device's directory, "ports/1/state"; `text` has no newline. Takes the NIC; fn must not.
+ * device's directory, "ports/1/state"; `text` has no newline.
  */
 typedef int ur_sysfs_fn(void *arg, const char *path, const char *text);
-int ur_sysfs_each(struct ur_engine *e, ur_sysfs_fn *fn, void *arg);
+int ur_sysfs_each(const struct ur_device_info *d, const struct ur_net *net, ur_sysfs_fn *fn, void *arg);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/hostif.h"
+#include "host/hostif.h"
 
 #include <errno.h>
 #include <linux/ethtool.h>

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "engine/hostif.h"
+#include "host/hostif.h"
 
 struct network {
 	sa_family_t family;

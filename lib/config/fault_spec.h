@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the setting `fault` says: faults with their probabilities, and rules. Who injects them is engine/fault.h. */
+#ifndef UR_FAULT_SPEC_H
+#define UR_FAULT_SPEC_H
+
+#include <stddef.h>
+
+#include "wire/fault_rule.h"
+
+#define UR_FAULT_RULES 8
+
+struct ur_fault_spec { /* probabilities in parts per million */
+	uint32_t drop, dup, reorder, corrupt;
+	unsigned dir; /* of enum ur_fault_dir */
+	uint64_t seed;
+	struct ur_fault_rule rules[UR_FAULT_RULES];
+	unsigned nrules;
+};
+
+/*
+ * "drop=1%,dup=0.005,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N", and rules between the commas (ur_fault_rule_parse), which are of at
+ * least two words. 0, or EINVAL and one sentence in err.
+ */
+int ur_fault_parse(const char *text, struct ur_fault_spec *s, char *err, size_t errlen);
+
+#endif

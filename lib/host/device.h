@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lib/host: what this host shows to whoever looks: the device that the settings mean, its addresses and routes, its files, and the
+ * processes that use it. Nothing here starts a thread or sends a packet. The engine takes its slot with what is here (names.h, page.h,
+ * greeting.h); who only looks (device.h, view.h, processes.h), as the command does, takes none.
+ */
+#ifndef UR_DEVICE_H
+#define UR_DEVICE_H
+
+#include "config/config.h"
+#include "drivers/pci/pci.h"
+#include "host/hostif.h"
+#include "host/info.h"
+
+struct ur_device {
+	struct ur_device_info info;
+	struct ur_hostif hostif; /* of one that is shared with the kernel */
+	bool is_nic;             /* a PCI NIC of our own */
+	uint64_t key;            /* names it among all of its network namespace (processes.h) */
+};
+
+/* The device that the settings mean. 0, or an errno and one sentence in err; ENODEV when they name none and none can be chosen. */
+int ur_device_find(const struct ur_config *c, struct ur_device *d, char *err, size_t errlen);
+/* Makes the addresses and routes of `net` the device's. 0, or an errno and one sentence in err. */
+int ur_device_addresses(const struct ur_config *c, const struct ur_device *d, struct ur_net *net, char *err, size_t errlen);
+/* The address of the PCI NIC that the settings name; false when they name none. */
+bool ur_device_pci(const struct ur_config *c, char pci[UR_PCI_ADDR_TEXT]);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/greeting.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/clock.h"
+#include "host/names.h"
+
+void ur_slot_name(uint64_t key, uint8_t slot, char *name)
+{
+	snprintf(name, UR_NAME_MAX, "uroce-%016llx-%u", (unsigned long long)key, slot);
+}
+
+bool ur_greeting_from(int fd, struct ucred *c)
+{
+	socklen_t len = sizeof(*c);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, c, &len) && len == sizeof(*c);
+}
+
+union control {
+	struct cmsghdr align;
+	uint8_t bytes[CMSG_SPACE(2 * sizeof(int))];
+};
+
+bool ur_greeting_say(int fd, const struct ur_own_page *own)
+{
+	struct ur_greeting g = {.magic = UR_GREETING_MAGIC, .id = own ? own->id : 0, .slot = own ? own->slot : 0};
+	struct iovec iov = {&g, sizeof(g)};
+	union control c = {.bytes = {0}};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (own) {
+		const int fds[2] = {own->memfd, own->wake_fd};
+		struct cmsghdr *h;
+
+		m.msg_control = c.bytes;
+		m.msg_controllen = sizeof(c.bytes);
+		h = CMSG_FIRSTHDR(&m);
+		*h = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(fds))};
+		memcpy(CMSG_DATA(h), fds, sizeof(fds));
+	}
+	return sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(g);
+}
+
+/* The two descriptors of a message, or -1; none of any other number is kept. */
+static void take_descriptors(struct msghdr *m, int fds[2])
+{
+	struct cmsghdr *h = CMSG_FIRSTHDR(m);
+	size_t n;
+
+	fds[0] = fds[1] = -1;
+	if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+		return;
+	n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(fds, CMSG_DATA(h), (n < 2 ? n : 2) * sizeof(int));
+	if (n == 2)
+		return;
+	if (n == 1)
+		close(fds[0]);
+	fds[0] = -1;
+}
+
+bool ur_greeting_hear(int fd, struct ur_greeting *g, int fds[2])
+{
+	struct iovec iov = {g, sizeof(*g)};
+	union control c;
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.bytes, .msg_controllen = sizeof(c.bytes)};
+	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	fds[0] = fds[1] = -1;
+	if (n < 0)
+		return false;
+	take_descriptors(&m, fds);
+	if (n == (ssize_t)sizeof(*g) && g->magic == UR_GREETING_MAGIC && (g->slot == 0 || fds[1] >= 0))
+		return true;
+	if (fds[1] >= 0) {
+		close(fds[0]);
+		close(fds[1]);
+		fds[0] = fds[1] = -1;
+	}
+	return false;
+}
+
+/* --- looking from outside --- */
+
+/* A connection on which an answer will come, or -1. */
+static int ask_slot(uint64_t key, uint8_t slot, struct ur_guest *guest)
+{
+	char name[UR_NAME_MAX];
+	struct ucred c;
+	int fd;
+
+	*guest = (struct ur_guest){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
+	ur_slot_name(key, slot, name);
+	fd = ur_name_socket(name, false);
+	if (fd < 0)
+		return -1;
+	if (ur_greeting_from(fd, &c)) {
+		guest->pid = c.pid;
+		guest->uid = c.uid;
+		if ((c.uid == geteuid() || geteuid() == 0) && ur_greeting_say(fd, NULL))
+			return fd;
+	}
+	close(fd);
+	return -1;
+}
+
+static void take_answer(int fd, uint8_t slot, struct ur_guest *guest)
+{
+	struct ur_greeting who;
+	int fds[2];
+
+	if (!ur_greeting_hear(fd, &who, fds) || fds[1] < 0)
+		return;
+	close(fds[1]);
+	if (who.slot == slot && ur_page_is_sound(fds[0]))
+		guest->memfd = fds[0];
+	else
+		close(fds[0]);
+}
+
+void ur_greeting_ask(uint64_t key, struct ur_guest *guest)
+{
+	struct pollfd p[UR_SLOTS] = {{.fd = -1}};
+	int64_t until = ur_clock_ms() + UR_GREETING_MS;
+	unsigned left = 0;
+
+	guest[0] = (struct ur_guest){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
+	for (unsigned s = 1; s < UR_SLOTS; s++) {
+		p[s] = (struct pollfd){.fd = ask_slot(key, (uint8_t)s, &guest[s]), .events = POLLIN};
+		left += p[s].fd >= 0;
+	}
+	for (int64_t now = ur_clock_ms(); left && now < until && poll(p, UR_SLOTS, (int)(until - now)) > 0; now = ur_clock_ms())
+		for (unsigned s = 1; s < UR_SLOTS; s++)
+			if (p[s].fd >= 0 && p[s].revents) {
+				take_answer(p[s].fd, (uint8_t)s, &guest[s]);
+				close(p[s].fd);
+				p[s].fd = -1;
+				left--;
+			}
+	for (unsigned s = 1; s < UR_SLOTS; s++)
+		if (p[s].fd >= 0)
+			close(p[s].fd);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes that use a device, for an onlooker: he takes no slot, and is none of them. */
+#ifndef UR_PROCESSES_H
+#define UR_PROCESSES_H
+
+#include <sys/types.h>
+
+#include "host/page.h"
+
+/* A port that a process is bound to. */
+struct ur_process_port {
+	uint16_t port_space, port; /* host order */
+	bool listening;
+	struct ur_gid gid; /* or a wildcard */
+};
+
+struct ur_process {
+	pid_t pid; /* 0: of another pid namespace */
+	uid_t uid;
+	uint8_t slot;
+	bool told;          /* the rest is known: it is of this user, or we are the superuser, and it is not stopped */
+	bool started;       /* its port is open */
+	char kind[UR_KIND]; /* of its port */
+	unsigned port_count;
+	const struct ur_process_port *ports;
+};
+
+/* The live processes that have joined, in order of their slots. */
+struct ur_processes {
+	unsigned count;
+	struct ur_process processes[];
+};
+
+/* Who uses the device named by `key`? Takes no slot. 0 and a view to be freed with free(), or ENOMEM. */
+int ur_processes_look(uint64_t key, struct ur_processes **out);
+
+#endif

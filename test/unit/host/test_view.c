@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an onlooker sees of the device that the settings mean: its addresses, in the order of the engine's, and no trace of himself. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/processes.h"
+#include "host/view.h"
+#include "wire/frame.h"
+
+void ur_suite_view(void);
+
+static const char *const names[] = {"dev", "vdev", "pci", "eal", "ip", "gw", "mtu"};
+
+/* As a process begins. */
+static int plain(void)
+{
+	char err[256];
+
+	for (unsigned i = 0; i < ur_array_size(names); i++)
+		if (ur_config_set(names[i], strcmp(names[i], "mtu") ? "" : "0", err, sizeof(err)))
+			return -1;
+	return 0;
+}
+
+static void set(const char *name, const char *value)
+{
+	char err[256];
+
+	CU_ASSERT_EQUAL_FATAL(ur_config_set(name, value, err, sizeof(err)), 0);
+}
+
+static void own_port(const char *ip, const char *gw)
+{
+	plain();
+	set("vdev", "net_null0");
+	set("ip", ip);
+	set("gw", gw);
+}
+
+static void owned__addresses(void)
+{
+	struct ur_processes *p;
+	struct ur_view v;
+	char err[512];
+	const struct ur_net_addr *a;
+
+	own_port("fd00::1/64,10.0.0.1/24", "10.0.0.254");
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
+	CU_ASSERT_STRING_EQUAL(v.device.info.name, "uroce0");
+	CU_ASSERT_STRING_EQUAL(v.device.info.ifname, "net_null0");
+	CU_ASSERT(v.device.info.owned && !v.device.is_nic && v.device.info.mtu > 4096);
+	a = ur_net_gid(v.net, 0);
+	CU_ASSERT_FATAL(a != NULL);
+	CU_ASSERT(a->gid.raw[12] == 10 && a->prefix_len == 24); /* IPv4 first, as in the GID table of programs */
+	a = ur_net_gid(v.net, 1);
+	CU_ASSERT_FATAL(a != NULL);
+	CU_ASSERT(a->gid.raw[0] == 0xfd && a->prefix_len == 64);
+	CU_ASSERT_PTR_NULL(ur_net_gid(v.net, 2));
+	CU_ASSERT_EQUAL_FATAL(ur_processes_look(v.device.key, &p), 0);
+	CU_ASSERT_EQUAL(p->count, 0);
+	free(p);
+	ur_view_close(&v);
+}
+
+/* Two looks are at one device, and another address makes another one. */
+static void owned__key(void)
+{
+	struct ur_view v;
+	char err[512];
+	uint64_t key;
+
+	own_port("10.0.0.1/24", "");
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
+	key = v.device.key;
+	ur_view_close(&v);
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
+	CU_ASSERT_EQUAL(v.device.key, key);
+	ur_view_close(&v);
+	set("ip", "10.0.0.2/24");
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
+	CU_ASSERT_NOT_EQUAL(v.device.key, key);
+	ur_view_close(&v);
+}
+
+static void shared__loopback(void)
+{
+	const struct ur_gid address = {{[10] = 0xff, 0xff, 10, 9, 8, 7}};
+	bool found = false;
+	struct ur_view v;
+	char err[512];
+
+	plain();
+	set("dev", "lo");
+	CU_ASSERT_EQUAL_FATAL(system("ip address add 10.9.8.7/24 dev lo && ip link set lo up"), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
+	CU_ASSERT_STRING_EQUAL(v.device.info.ifname, "lo");
+	CU_ASSERT(!v.device.info.owned && v.device.hostif.ifindex > 0);
+	for (unsigned i = 0; ur_net_gid(v.net, i); i++)
+		found |= ur_gid_eq(&ur_net_gid(v.net, i)->gid, &address);
+	CU_ASSERT_TRUE(found);
+	ur_view_close(&v);
+}
+
+static void settings__refused(void)
+{
+	static const struct {
+		const char *dev, *vdev, *pci, *ip, *gw;
+		int err;
+		const char *says;
+	} t[] = {
+		{"", "net_null0", "", "", "", EINVAL, "has no address"},
+		{"", "net_null0", "", "10.0.0.1.1/24", "", EINVAL, "'10.0.0.1.1' is not an address"},
+		{"", "net_null0", "", "10.0.0.1/33", "", EINVAL, "'33' is not a prefix length"},
+		{"", "net_null0", "", "10.0.0.1/", "", EINVAL, "is not a prefix length"},
+		{"", "net_null0", "", "224.0.0.1/24", "", EINVAL, "is not an address"},
+		{"", "net_null0", "", "10.0.0.1/24,10.0.0.1/24", "", EEXIST, "it is given twice"},
+		{"", "net_null0", "", "10.0.0.1/24", "10.0.0", EINVAL, "is not the address of a gateway"},
+		{"lo", "net_null0", "", "", "", EINVAL, "brings its own addresses"},
+		{"", "net_null0", "0000:03:00.0", "10.0.0.1/24", "", EINVAL, "name two devices"},
+		{"no-such-if", "", "", "", "", ENODEV, "does not exist"},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		char err[512] = "";
+		struct ur_view v;
+
+		own_port(t[i].ip, t[i].gw);
+		set("dev", t[i].dev);
+		set("vdev", t[i].vdev);
+		set("pci", t[i].pci);
+		CU_ASSERT_EQUAL(ur_view_open(&v, err, sizeof(err)), t[i].err);
+		CU_ASSERT(strstr(err, t[i].says) != NULL);
+	}
+}
+
+void ur_suite_view(void)
+{
+	CU_pSuite s = CU_add_suite("view", plain, plain);
+
+	CU_add_test(s, "owned__addresses", owned__addresses);
+	CU_add_test(s, "owned__key", owned__key);
+	CU_add_test(s, "shared__loopback", shared__loopback);
+	CU_add_test(s, "settings__refused", settings__refused);
+}
