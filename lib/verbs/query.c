@@ -65,6 +65,11 @@ int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
 	return 0;
 }
 
+/* What we have of annex A19, as the kernel's <rdma/ib_user_verbs.h> numbers it; <infiniband/verbs.h> from rdma-core 45 on. */
+#define CAP_FLUSH_GLOBAL (1ull << 38)
+#define CAP_FLUSH_PERSISTENT (1ull << 39)
+#define CAP_ATOMIC_WRITE (1ull << 40)
+
 /* `len` is the size of the struct that the program was built with. */
 int uv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *attr, size_t len)
 {
@@ -81,7 +86,9 @@ int uv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex
 	if (len < sizeof(all.orig_attr))
 		return EINVAL;
 	fill_device(uv_context(ctx), &all.orig_attr);
-	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags | CAP_FLUSH_GLOBAL | CAP_ATOMIC_WRITE;
+	if (UR_FLUSH_PERSISTS)
+		all.device_cap_flags_ex |= CAP_FLUSH_PERSISTENT;
 	uv_odp_caps(&all);
 	memset(attr, 0, len);
 	memcpy(attr, &all, len < sizeof(all) ? len : sizeof(all));
