@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,7 +26,11 @@
 
 #define EAL_MAX_ARGS 64
 #define NOHUGE_MB 192  /* address space, not memory: pages are touched as they are used */
-#define HUGE_2M_MIN 48 /* free pages below which we leave them alone: two engines' worth of buffers */
+#define HUGE_2M_MIN 16 /* free pages below which we leave them alone: twice what an engine takes */
+/* Where EAL's memory of a NIC's begins: from EAL's own choice on, and so low that an IOMMU of 39 bits reaches all of it. */
+#define BASE_FIRST (4ull << 30)
+#define BASE_STEP (256ull << 20) /* more than a program's heap */
+#define BASES 1008
 #define LOG_LINE 256
 #define LOG_TEXT 8192 /* what EAL says while it starts has room twice over */
 
@@ -241,6 +246,19 @@ static void memory_args(struct eal_args *a, const struct ur_ethdev_config *cfg, 
 	}
 }
 
+/*
+ * A NIC whose reset does nothing still has the rings of a program that was killed, and EAL lets it read and write before its driver stops
+ * it. What it then reaches for must not be this program's memory, so each has its own at other addresses, and the IOMMU does the rest.
+ */
+static void address_arg(struct eal_args *a, const struct ur_ethdev_config *cfg)
+{
+	static const char *const base[] = {"--base-virtaddr", NULL};
+	uint32_t random;
+
+	if (!arg_given(cfg->eal_args, base) && getrandom(&random, sizeof(random), GRND_NONBLOCK) == sizeof(random))
+		arg_add(a, "--base-virtaddr=0x%llx", BASE_FIRST + random % BASES * BASE_STEP);
+}
+
 /* With one of them in the arguments that the user gives, EAL's memory is the user's affair. */
 static const char *const memory_options[] = {"--no-huge", "--in-memory", "--huge-", "--socket-mem", "--legacy-mem", "--no-shconf", NULL};
 
@@ -260,6 +278,8 @@ static void build_args(struct eal_args *a, const struct ur_ethdev_config *cfg, b
 		memory_args(a, cfg, shares);
 	else if (!arg_given(user, alone))
 		arg_add(a, "--file-prefix=" UR_EAL_PREFIX "%d", (int)getpid()); /* or two programs would meet in one heap */
+	if (cfg->pci)
+		address_arg(a, cfg);
 	if (cfg->pci && cfg->pci_args) {
 		arg_add(a, "-a");
 		arg_add(a, "%s%s", cfg->pci, cfg->pci_args);

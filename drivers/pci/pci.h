@@ -16,7 +16,7 @@
 #define UR_PCI_IFS 4
 #define UR_PCI_PATH 512
 #define UR_PCI_SENTENCE 400
-#define UR_PCI_HUGE_PAGES 48 /* of 2 MB: what a program on a PCI NIC wants to find free */
+#define UR_PCI_HUGE_PAGES 48 /* of 2 MB: what 'uroce bind' sees free: for a program, and what children of killed ones keep */
 
 struct ur_pci_roots {
 	const char *sys, *dev, *proc, *share; /* of the kernel, and /usr/share */
