@@ -43,6 +43,8 @@ void ur_eal_guard_end(struct ur_eal_guard *g);
 int ur_ethdev_check_nic(const char *addr, char *err, size_t errlen);
 /* Why DPDK has no port for it: an errno, and the sentence. */
 int ur_ethdev_why_no_nic(const char *addr, char *err, size_t errlen);
+/* Whether the kernel has mapped all of DPDK's memory for it; DPDK goes on without. 0, or an errno and the sentence. */
+int ur_ethdev_check_memory(const char *addr, char *err, size_t errlen);
 
 /* pmd.c: what DPDK does not tell about its drivers. */
 enum ur_pmd_flag {

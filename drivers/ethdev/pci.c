@@ -22,7 +22,8 @@ static const struct {
 	 "vfio does not attach %s (IOMMU group %d), mostly since interrupts are not remapped: switch interrupt remapping on in the "
 	 "firmware, or load vfio_iommu_type1 with allow_unsafe_interrupts=1"},
 	{"error 12 (Cannot allocate memory)", ENOMEM,
-	 "memory for %s (IOMMU group %d) cannot be locked: raise 'ulimit -l', or the limit of the service that starts the program"},
+	 "memory for %s (IOMMU group %d) cannot be locked: raise 'ulimit -l', or the limit of the service that starts the program, to "
+	 "32768 KiB, with --no-huge to what -m says more, and what the program registers"},
 	{"Expecting 'PA' IOVA mode", EOPNOTSUPP,
 	 "%s (IOMMU group %d) wants physical addresses: give --eal --iova-mode=pa, as root and with huge pages"},
 	{"Expecting 'VA' IOVA mode", EOPNOTSUPP, "%s (IOMMU group %d) wants virtual addresses: leave --iova-mode out of --eal"},
@@ -87,4 +88,15 @@ int ur_ethdev_why_no_nic(const char *addr, char *err, size_t errlen)
 			"none of DPDK's drivers in this uroce knows %s (%04x:%04x): build it with -Dpmds= and its driver's name", addr,
 			nic.vendor, nic.device);
 	return ur_port_fail(err, errlen, EIO, "DPDK does not open %s (%s): UROCE_LOG=debug shows more", addr, ur_eal_last_log());
+}
+
+int ur_ethdev_check_memory(const char *addr, char *err, size_t errlen)
+{
+	struct ur_pci_nic nic;
+	int rc;
+
+	if (!ur_eal_has_logged("Cannot set up DMA remapping") || ur_pci_look(&ur_pci_system, addr, &nic))
+		return 0;
+	rc = from_log(&nic, err, errlen);
+	return rc ? rc : ur_port_fail(err, errlen, EIO, "the kernel maps no memory for %s: UROCE_LOG=debug shows why", addr);
 }

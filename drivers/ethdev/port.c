@@ -414,6 +414,8 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	d->piece = d->pmd && d->pmd->flags & UR_PMD_PAGES ? PAGE : ANYWHERE;
 	d->chain_min = cfg->chain_min ? cfg->chain_min : d->dma ? CHAIN_MIN_NIC : CHAIN_MIN;
 	rc = make_pools(d, cfg->npkts, socket, err, errlen);
+	/* Not between queues and start: drivers that are closed there have panicked. */
+	rc = rc || !cfg->pci ? rc : ur_ethdev_check_memory(cfg->pci, err, errlen);
 	if (rc)
 		return rc;
 	conf.txmode.offloads = info.tx_offload_capa & (d->chains ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
@@ -426,14 +428,15 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	}
 	if (rc > 0)
 		return rc;
+	if (rc)
+		return ur_port_fail(err, errlen, EIO, "%s does not start: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
+	d->configured = true;
+	rc = cfg->pci ? ur_ethdev_check_memory(cfg->pci, err, errlen) : 0; /* the rings' */
 	if (!rc && d->is_nic) {
 		use_interrupt(d, &conf);
 		wait_for_link(d);
 	}
-	if (rc)
-		return ur_port_fail(err, errlen, EIO, "%s does not start: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
-	d->configured = true;
-	return 0;
+	return rc;
 }
 
 /* The packet socket has received since it was made, a little before it had its filter: the kernel's own frames as well. */
