@@ -28,6 +28,7 @@
 #define PAGE 4096 /* the smallest that an IOMMU has, on x86 and arm64 */
 #define ANYWHERE (1u << 31)
 #define DRAIN_MAX_US 200000
+#define FETCH_US 20000
 /* The other end of a NIC's cable may tell it to pause (IEEE 802.3x, PFC), and an emulated NIC's host may be busy: nothing is lost then. */
 #define NIC_PATIENCE_NS (200 * UR_NS_PER_MS)
 #define MIN_LIMIT 512  /* a device whose frames are shorter carries not even the smallest RoCE MTU */
@@ -125,13 +126,19 @@ static void abandon(struct ur_ethdev *d)
 	free(d);
 }
 
-/* What the NIC has not sent yet is lost when it stops. No driver says when it has: it gets the time that a full ring takes. */
+/*
+ * What the NIC has not sent yet is lost when it stops. No driver says when it has: it gets the time that a full ring takes. A port in
+ * shared memory takes with it what the peer has not fetched yet. Nobody waits longer than that: when another thread calls exit meanwhile,
+ * as rping's do after a REJ, the process ends, and a NIC goes on with its rings as if the program had been killed.
+ */
 static void drain(const struct ur_ethdev *d)
 {
 	uint64_t us = (uint64_t)d->tx_desc * d->max_frame * 8 / (d->port.speed_mbps ? d->port.speed_mbps : 1000);
 
 	if (d->is_nic && has_link(d))
 		nanosleep(&(struct timespec){.tv_nsec = (long)ur_min_u32((uint32_t)us + 1000, DRAIN_MAX_US) * 1000}, NULL);
+	else if (!d->is_nic && !d->has_kif)
+		nanosleep(&(struct timespec){.tv_nsec = FETCH_US * 1000L}, NULL);
 }
 
 static void port_close(struct ur_port *p)

@@ -13,7 +13,6 @@
 #include "engine/engine_priv.h"
 
 #define EXIT_TRIES 5
-#define EXIT_FETCH_US 20000
 #define EXIT_TRY_NS (10 * UR_NS_PER_MS)
 #define EXIT_WAIT_NS UR_NS_PER_S /* the progress thread may wait for a CPU */
 
@@ -96,8 +95,6 @@ void ur_ending_exit(void)
 		ur_queue_enter(e->nic->port->queue);
 		ur_nic_end_mcast(e->nic, ur_engine_now());
 		say_goodbye(e->nic);
-		if (e->info.owned)
-			usleep(EXIT_FETCH_US); /* a port in shared memory takes with it what the peer has not fetched yet */
 	}
 	if (e->cfg.counters[0])
 		write_counters(e);
