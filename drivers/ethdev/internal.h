@@ -54,13 +54,13 @@ enum ur_pmd_flag {
 	UR_PMD_SHARED_MEM = 8, /* hands EAL's memory to another process */
 	UR_PMD_SIGNALS = 16,   /* wants a realtime signal, and can do without */
 	UR_PMD_KERNEL_IF = 32, /* on the kernel interface that the argument `iface` names, whose multicast filter it cannot set */
+	UR_PMD_MEETS = 64,     /* role=client does not start before the other side, role=server */
 	/*
 	 * A NIC that qemu emulates with code of its own (hw/net/net_tx_pkt.c): a buffer that spans pages it reads only as far as these are
 	 * neighbours in memory, and else drops the frame without a word. For a real one it costs a descriptor now and then.
 	 */
 	UR_PMD_PAGES = 128,
-	UR_PMD_WAKES = 256, /* its receive interrupt has been tried; net_virtio (22.11, vfio) hangs while it starts with one */
-	UR_PMD_MEETS = 64,     /* role=client does not start before the other side, role=server */
+	UR_PMD_WAKES = 256, /* its receive interrupt has been tried; with net_virtio and net_vmxnet3 qemu 7.2 crashed */
 };
 
 struct ur_pmd {
