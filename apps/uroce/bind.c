@@ -1,15 +1,74 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce bind and unbind: a PCI NIC from the kernel to DPDK and back. */
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include "base/base.h"
+#include "child.h"
 #include "cmd.h"
 #include "drivers/pci/bind.h"
+#include "uroce/uroce.h"
+
+#define STILL_S 10 /* the link is waited for, three seconds at most */
 
 static void say(const char *sentence)
 {
 	puts(sentence);
+}
+
+struct opening {
+	const char *addr, *eal;
+};
+
+struct opened {
+	bool done;
+	char why[UR_PCI_SENTENCE];
+};
+
+/* As nobody's settings say: those of whoever gives the NIC back are not for it. */
+static void open_and_close(const void *arg, void *result)
+{
+	const struct opening *nic = arg;
+	struct opened *o = result;
+	uint16_t id[4];
+	char ip[64];
+
+	memset(o, 0, sizeof(*o));
+	clearenv();
+	if (getrandom(id, sizeof(id), 0) != sizeof(id))
+		return;
+	snprintf(ip, sizeof(ip), "fe80::%x:%x:%x:%x/64", id[0], id[1], id[2], id[3]); /* there has to be one, and nobody has this */
+	uroce_config("pci", nic->addr);
+	uroce_config("ip", ip);
+	uroce_config("eal", nic->eal);
+	o->done = !uroce_start(); /* the end of the child closes it */
+	if (!o->done)
+		snprintf(o->why, sizeof(o->why), "%s", uroce_error());
+}
+
+/*
+ * Of a program that was killed a NIC without a reset still has the rings, or even all that its driver has set up: vmxnet3 then takes no
+ * notice of what the kernel's driver sets up. Any driver stops its NIC as it closes it. Huge pages may be short, and are not needed.
+ */
+static bool still(const char *addr, char *why, size_t len)
+{
+	static const char *const memory[] = {"", "--no-huge -m 128"};
+	struct opened o;
+
+	for (unsigned i = 0; i < ur_array_size(memory); i++) {
+		const struct opening nic = {.addr = addr, .eal = memory[i]};
+
+		if (!ur_child_run(open_and_close, &nic, &o, sizeof(o), STILL_S))
+			snprintf(o.why, sizeof(o.why), "the driver died or had not finished after %d seconds", STILL_S);
+		else if (o.done)
+			return true;
+	}
+	snprintf(why, len, "%s", o.why);
+	return false;
 }
 
 /* The PCI address of an address in either form or of an interface. 0, or the exit status after a message. */
@@ -36,6 +95,7 @@ static int run(char **argv, int (*work)(const struct ur_pci_roots *r, const stru
 	b.addr = addr;
 	b.driver = nic_driver;
 	b.say = say;
+	b.still = still;
 	return work(&ur_pci_system, &b, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_FAIL, "%s", err) : 0;
 }
 
@@ -90,8 +150,9 @@ const struct ur_command ur_command_unbind = {
 	.operands = "NIC",
 	.complete = UR_COMPLETE_INTERFACE,
 	.summary = "hand a PCI NIC back to the kernel's driver",
-	.text = "Gives a NIC that `uroce bind` has bound its old driver back, with its addresses, routes and huge pages as they were."
-		"\n\n" NIC_IS,
+	.text = "Gives a NIC that `uroce bind` has bound its old driver back, with its addresses, routes and huge pages as they were. "
+		"Before that DPDK's driver opens and closes a NIC that is bound to vfio-pci, which stops what a killed program has "
+		"left running.\n\n" NIC_IS,
 	.options = unbind_options,
 	.run = run_unbind,
 };

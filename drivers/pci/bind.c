@@ -405,6 +405,18 @@ int ur_pci_bind(const struct ur_pci_roots *r, const struct ur_pci_bind *b, char 
 
 /* --- unbind --- */
 
+static void bring_to_standstill(const struct job *j)
+{
+	char why[UR_PCI_SENTENCE] = "";
+
+	if (!j->b->still || !ur_pci_is_vfio(j->nic.driver))
+		return;
+	say(j, "has DPDK's driver open and close %s, which stops what a killed program has left running", j->nic.addr);
+	if (!j->b->dry && !j->b->still(j->nic.addr, why, sizeof(why)))
+		say(j, "could not do that (%s): if %s receives nothing now, bind it again, run a program on it and unbind it", why,
+		    j->nic.addr);
+}
+
 static int unbind_locked(struct job *j)
 {
 	int rc = check_user(j);
@@ -419,6 +431,7 @@ static int unbind_locked(struct job *j)
 	say(j, "gives %s back to %s", j->nic.addr, *j->state.driver ? j->state.driver : "the kernel");
 	if (*j->state.nif.name)
 		say(j, "gives %s back what it had: %u addresses and %u routes", j->state.nif.name, j->state.nif.naddr, j->state.nif.nroute);
+	bring_to_standstill(j);
 	if (!j->b->dry) {
 		rc = move(j, "", j->state.driver);
 		if (rc)

@@ -74,6 +74,10 @@ struct ur_pci_bind {
 	bool default_route; /* take the interface although a default route leads through it */
 	bool dry;           /* only say what would be done */
 	void (*say)(const char *sentence);
+	/*
+	 * Stops what a killed program has left running, before the kernel has the NIC; or NULL. False when it could not, and the reason.
+	 */
+	bool (*still)(const char *addr, char *why, size_t len);
 };
 
 /* 0, or an errno and one sentence in err; all is then as before. */
