@@ -24,6 +24,7 @@ GATEWAY = "10.99.0.254"  # nobody; its route must come back
 PCI, SHORT = "0000:00:03.0", "00:03.0"
 MAC, RXE_MAC, ASIDE_MAC, RXE_ASIDE_MAC = "52:54:00:99:00:02", "52:54:00:99:00:03", "52:54:00:98:00:02", "52:54:00:98:00:03"
 LARGEST_MTU = 4200
+USER = 1000  # an ordinary one of the guest's
 
 # Name, the kernel's driver, and what else the device wants. The virtio device goes through the IOMMU only when told so.
 MODELS = {
@@ -57,9 +58,13 @@ class NicGuest(Guest):
                    "-device", f"{model},id=nic,netdev=net,bus=pcie.0,addr=3,mac={MAC},romfile={MODELS[model][1]}",
                    *aside_nic(ASIDE_TAP, ASIDE_MAC, ",bus=pcie.0,addr=5")])
 
-    def start(self, command, options=""):
-        """A program on the NIC, in the background."""
-        return UroceProcess(self, command, options, f"/tmp/counters{self.tag}")
+    def start(self, command, options="", user=None):
+        """A program on the NIC, in the background. `user`: not root's, but one of an ordinary user who may lock that many KiB of memory."""
+        return UroceProcess(self, command, options, f"/tmp/counters{self.tag}", user)
+
+    def give_group(self, user):
+        """Has the NIC's IOMMU group belong to a user."""
+        self.must(f"chown {user} /dev/vfio/$(basename $(readlink /sys/bus/pci/devices/{PCI}/iommu_group))")
 
     def preloading(self, library, command):
         return f"sh -c 'LD_PRELOAD=/bin/{library}.so:$LD_PRELOAD exec {command}'"
@@ -70,6 +75,12 @@ class NicGuest(Guest):
         rightly = STOPPED_RIGHTLY.get(self.model, "(?!)")
         return [line for line in lines if not re.search(rightly, line)]
 
+    def let_go(self):
+        """A program of one thread that opens the NIC and ends, with which the rings of one that was killed are gone."""
+        if self.run(f"[ -e /sys/bus/pci/drivers/vfio-pci/{PCI} ]")[0] == 0:
+            # It fails behind registering memory, since no server is there. All that it says is read: a broken pipe would kill it, too.
+            self.must(f"uroce run --pci {SHORT} -- ibv_rc_pingpong 127.0.0.1 2>&1 | grep 'connect to 127.0.0.1'")
+
     def must(self, script, seconds=30):
         """Runs a script, and returns what it prints; Failure when its status is not 0."""
         status, text = self.run(script, seconds)
@@ -79,9 +90,12 @@ class NicGuest(Guest):
 
 
 class UroceProcess(GuestProcess):
-    def __init__(self, guest, command, options, counters):
+    def __init__(self, guest, command, options, counters, user=None):
         self.counters_file = counters
-        super().__init__(guest, f"uroce run --pci {SHORT} --counters {counters} {options} -- {command}")
+        become = f"ulimit -l {user}; exec setpriv --reuid {USER} --regid {USER} --clear-groups " if user else ""
+        # What 'uroce bind --keep-addresses' has kept is root's.
+        address = f"--ip {GUEST4}/24 " if user else ""
+        super().__init__(guest, f"{become}uroce run --pci {SHORT} --counters {counters} {address}{options} -- {command}")
 
     def wait_listening(self, how, seconds=30):
         said = f"grep -q 'joined dgid' {self.files}.out"

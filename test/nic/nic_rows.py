@@ -8,7 +8,7 @@ import re
 import time
 
 from host import wait_until
-from nic import GATEWAY, GUEST4, GUEST6, HOST4, HOST6, MODELS, PCI, SHORT, Failure
+from nic import GATEWAY, GUEST4, GUEST6, HOST4, HOST6, MODELS, PCI, SHORT, USER, Failure
 from rows import TRAFFIC  # what any traffic moves of rdma_rxe's counters
 
 ROWS = []
@@ -24,8 +24,9 @@ NO_GOODBYE = "drop_qp(n|_state)"
 
 def row(essential=False, kills=False, rxe=False):
     """
-    `kills`: a program on the NIC is killed. The kernel then takes the program's memory away from the IOMMU before it resets the NIC, which may ask for its
-    next buffer in between and is stopped. In all other rows the NIC touches only what is mapped.
+    `kills`: a program on the NIC is killed. A NIC without a reset that works then has that program's rings until the next one's driver stops it, and is
+    stopped by the IOMMU when it reaches for them (doc/nic.md). Such a row is followed by a program that ends well, so that this is over with the row. In all
+    other rows the NIC touches only what is mapped.
     `rxe`: the cable leads to rdma_rxe's guest.
     """
     def note(function):
@@ -41,6 +42,11 @@ def must_end(process, who, seconds=60, status=0):
     got = process.wait(seconds)
     if got != status:
         raise Failure(f"{who} {'does not end' if got is None else f'ends with status {got}'}: {process.output().strip()[-300:]}")
+
+
+def must_listen(process, who, how="cm"):
+    if not process.wait_listening(how, 30):
+        raise Failure(f"{who} does not {'join' if how == 'group' else 'listen'}: {process.output()[-300:]}")
 
 
 def check_counters(process, who, allowed=""):
@@ -59,10 +65,10 @@ def check_rxe(guest):
         raise Failure(f"counters of rdma_rxe that should not have moved: {', '.join(bad)}")
 
 
-def pair(lab, peer, server, client, guest_serves, wait="cm", preload=None, options="", allowed="", seconds=60):
+def pair(lab, peer, server, client, guest_serves, wait="cm", preload=None, options="", user=None, allowed="", seconds=60):
     """
     A server on one side, then a client on the other: {server} is the server's address and {aside} the one by the network aside, {gid} each side's own index.
-    `preload` are the libraries that the server and the client have preloaded. Returns the counters of the guest's program.
+    `preload` are the libraries that the server and the client have preloaded, `user` is of NicGuest.start. Returns the counters of the guest's program.
     """
     serves, asks = (lab.guest, peer) if guest_serves else (peer, lab.guest)
     started = []
@@ -71,14 +77,13 @@ def pair(lab, peer, server, client, guest_serves, wait="cm", preload=None, optio
         command = command.format(server=serves.ip4, aside=serves.aside, gid=side.gid)
         if library:
             command = side.preloading(library, command)
-        started.append(side.start(command, f"{lab.options()} {options}") if side is lab.guest else side.start(command))
+        started.append(side.start(command, f"{lab.options()} {options}", user) if side is lab.guest else side.start(command))
         return started[-1]
 
     peer.forget()
     try:
         first = start(serves, server, preload and preload[0])
-        if not first.wait_listening(wait, 30):
-            raise Failure(f"the server of {serves.who} does not listen: {first.output()[-300:]}")
+        must_listen(first, f"the server of {serves.who}", wait)
         second = start(asks, client, preload and preload[1])
         must_end(second, f"the client of {asks.who}", seconds)
         must_end(first, f"the server of {serves.who}", 20)
@@ -149,8 +154,8 @@ def is_bound(lab):
 
 # --- programs ---
 
-def ping(lab, peer, guest_serves, count=30, size=60000):
-    return pair(lab, peer, f"rping -s -V -C {count} -S {size}", f"rping -c -a {{server}} -V -C {count} -S {size}", guest_serves)
+def ping(lab, peer, guest_serves, count=30, size=60000, user=None):
+    return pair(lab, peer, f"rping -s -V -C {count} -S {size}", f"rping -c -a {{server}} -V -C {count} -S {size}", guest_serves, user=user)
 
 
 def pingpongs(lab, peer):
@@ -172,8 +177,7 @@ def talk_to_a_group(lab, peer):
         receiver = sender = None
         try:
             receiver = listens.start(f"{'' if listens.gid else 'stdbuf -oL '}mckey -m {GROUP} -b {listens.ip4} -C 10")
-            if not receiver.wait_listening("group", 30):
-                raise Failure(f"the receiver of {listens.who} does not join: {receiver.output()[-300:]}")
+            must_listen(receiver, f"the receiver of {listens.who}", "group")
             sender = sends.start(f"mckey -m {GROUP} -b {sends.ip4} -s -C 10")
             must_end(sender, f"the sender of {sends.who}")
             must_end(receiver, f"the receiver of {listens.who}", 20)
@@ -208,13 +212,46 @@ def rping_from_the_guest(lab):
     must_not_copy(ping(lab, lab.here, False))
 
 
+ENOUGH = 32768  # KiB that a program may lock: DPDK's take less than 16 MiB
+SCARCE = 20480
+TOO_LITTLE = 8192
+
+
+@row()
+def an_ordinary_user(lab):
+    status, text = lab.guest.run(f"setpriv --reuid {USER} --regid {USER} --clear-groups uroce run --pci {SHORT} --ip {GUEST4}/24 -- rping -c -a {HOST4} 2>&1")
+    if status == 0 or "no permission to open" not in text:
+        raise Failure(f"a user who may not open it: status {status}, {text}")
+    lab.guest.give_group(USER)
+    try:
+        must_not_copy(ping(lab, lab.here, False, user=ENOUGH))  # 'uroce info', which root runs, does not show where another user's program listens
+    finally:
+        lab.guest.give_group(0)
+
+
+@row()
+def a_user_who_may_lock_little_memory(lab):
+    lab.guest.give_group(USER)
+    try:
+        refused = lab.guest.start(f"rping -c -a {HOST4}", user=TOO_LITTLE)
+        if not refused.wait(30) or "cannot be locked: raise 'ulimit -l'" not in refused.output():
+            raise Failure(f"with {TOO_LITTLE} KiB it ends with status {refused.status}: {refused.output()}")
+        refused.close()
+        test = "ib_write_bw -R -F -s 4194304 -n 5 -t 2"  # shows 8 MiB and more
+        counters = pair(lab, lab.here, test, test + " {server}", False, user=SCARCE)
+        if not counters.get("mr_unmapped") or not counters.get("tx_unmapped") or counters.get("tx_chained"):
+            raise Failure(f"with {SCARCE} KiB: {counters}")
+    finally:
+        lab.guest.give_group(0)
+
+
 def locked(lab):
     """KiB of memory that the NIC has been shown by rping: the kernel counts them as locked."""
     return int(lab.guest.must("grep -l '^Name:.rping$' /proc/[0-9]*/status 2>/dev/null | head -n 1 | xargs sed -n 's/^VmLck:[^0-9]*\\([0-9]*\\).*/\\1/p'"))
 
 
 def end_server(lab, there):
-    """Kills a server that goes on, and waits until the kernel has done with it: what the IOMMU stops meanwhile is this row's."""
+    """Kills a server that goes on, and waits until the kernel has done with it."""
     there.close()
     lab.guest.must("i=0; while grep -q '^Name:.rping$' /proc/[0-9]*/status 2>/dev/null && [ $i -lt 500 ]; do usleep 10000; i=$((i + 1)); done")
 
@@ -223,8 +260,7 @@ def end_server(lab, there):
 def memory_is_taken_away_from_an_idle_nic(lab):
     there = lab.guest.start("rping -s -P -V -S 60000", lab.options())
     try:
-        if not there.wait_listening("cm", 30):
-            raise Failure(f"the server of the guest does not listen: {there.output()[-300:]}")
+        must_listen(there, "the server of the guest")
         before = locked(lab)
         for _ in range(3):
             here = lab.here.start(f"rping -c -a {GUEST4} -V -C 5 -S 60000")
@@ -251,12 +287,11 @@ def naps(lab):
 def an_idle_program_sleeps_until_a_packet_comes(lab):
     there = lab.guest.start("rping -s -V -C 20 -S 3000", lab.options())
     try:
-        if not there.wait_listening("cm", 30):
-            raise Failure(f"the server of the guest does not listen: {there.output()[-300:]}")
+        must_listen(there, "the server of the guest")
         before = naps(lab)
         time.sleep(3)
         times = naps(lab) - before
-        if lab.guest.model in WAKES and times > 300:  # without an interrupt some 500 a second; with it 10, to look at the link
+        if lab.guest.model in WAKES and times > 300:  # without an interrupt some 500 a second; with it some 17
             raise Failure(f"in three seconds it woke {times} times")
         here = lab.here.start(f"rping -c -a {GUEST4} -V -C 20 -S 3000")
         must_end(here, "the client on this side")
@@ -343,8 +378,7 @@ def a_larger_mtu_and_rdma_rxe(lab):
 def long_ping(lab, size):
     """The guest's server and this side's client, which go on until they are stopped, when a hundred frames have come from the guest."""
     server = lab.guest.start(f"rping -s -V -C {LONG} -S {size}")
-    if not server.wait_listening("cm"):
-        raise Failure(f"the guest's program does not listen: {server.output()[-300:]}")
+    must_listen(server, "the server of the guest")
     client = lab.here.start(f"rping -c -a {GUEST4} -V -C {LONG} -S {size}")
     must_talk(lab, "at the beginning")
     return server, client
@@ -390,6 +424,40 @@ def a_peer_that_is_killed(lab):
     ping(lab, lab.here, True, 10)
 
 
+@row(kills=True)
+def a_program_that_leaves_a_child(lab):
+    server = lab.guest.start(lab.guest.preloading("child", "rping -s -V -C 1"))
+    try:
+        must_listen(server, "the server of the guest")
+        child = int(lab.guest.must("cat /tmp/child"))
+        lab.guest.must(f"for p in $(grep -l '^Name:.rping$' /proc/[0-9]*/status | tr -dc '0-9\\n'); do [ $p = {child} ] || kill -KILL $p; done")
+        if server.wait(20) != 128 + 9:
+            raise Failure(f"the server that was killed has ended with status {server.status}: {server.output()[-300:]}")
+        ping(lab, lab.here, True, 10)
+        lab.guest.must(f"kill -KILL {child}")  # which was there all the time
+    finally:
+        server.close()
+
+
+@row()
+def two_programs_that_want_it(lab):
+    servers = {port: lab.guest.start(f"rping -s -V -C 5 -p {port}") for port in (7174, 7175)}
+    try:
+        wait_until(lambda: any(p.wait(0) is not None for p in servers.values()), 30, "neither of them has ended")
+        port = next(port for port, p in servers.items() if p.wait(0) is None)
+        winner, loser = servers[port], next(p for p in servers.values() if p is not servers[port])
+        if loser.wait(0) == 0 or not re.search(f"has {PCI}|another program has {PCI}", loser.output()):
+            raise Failure(f"the one that does not get it ends with status {loser.status}: {loser.output()}")
+        must_listen(winner, "the one that gets it")
+        client = lab.here.start(f"rping -c -a {GUEST4} -V -C 5 -p {port}")
+        must_end(client, "the client of this side")
+        must_end(winner, "the one that gets it", 20)
+        client.close()
+    finally:
+        for process in servers.values():
+            process.close()
+
+
 def free_huge_pages(lab):
     return int(lab.guest.must("grep HugePages_Free /proc/meminfo | tr -dc 0-9"))
 
@@ -416,8 +484,12 @@ def a_program_that_is_killed(lab):
 
 # --- giving it back ---
 
-@row(essential=True)
+@row(essential=True, kills=True)
 def is_given_back(lab):
+    server, client = long_ping(lab, 3000)
+    server.kill()
+    server.close()
+    client.close()
     had_route = "route 0.0.0.0 0" in lab.guest.must(f"cat /run/uroce/pci-{PCI}")
     text = lab.guest.must(f"uroce unbind {PCI}")
     if driver(lab) != MODELS[lab.guest.model][0] or huge_pages(lab):
