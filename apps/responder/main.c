@@ -11,6 +11,8 @@
 
 #include "responder.h"
 
+#define RDMA_CM_HEADER_LEN 36 /* annex A11 */
+
 static struct shared shared;
 static struct rdma_event_channel *events;
 
@@ -22,7 +24,7 @@ void need(int ok, const char *what)
 	exit(1);
 }
 
-static uint64_t now_ms(void)
+uint64_t now_ms(void)
 {
 	struct timespec t;
 
@@ -74,11 +76,44 @@ static socklen_t any_address(struct sockaddr_storage *to, const char *text, uint
 
 /* --- connections --- */
 
-static void accept_connection(struct rdma_cm_id *id, const struct rdma_conn_param *asked)
+/* What the judge asks for. In some port spaces the RDMA CM leaves its own header in front of the program's part. */
+static struct wish wish_of(const struct rdma_conn_param *asked)
+{
+	static const unsigned starts[] = {0, RDMA_CM_HEADER_LEN};
+	const uint32_t magic = htonl(UR_CF_MAGIC);
+	struct wish w = {.serve = UR_CF_SERVE_READY};
+
+	for (unsigned i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		const uint8_t *from = asked->private_data;
+
+		if (asked->private_data_len < starts[i] + UR_CF_REQ_LEN)
+			continue;
+		from += starts[i];
+		if (memcmp(from, &magic, sizeof(magic)) != 0)
+			continue;
+		w.serve = from[4] < UR_CF_SERVES && can_serve(&shared, from[4]) ? from[4] : UR_CF_SERVE_READY;
+		memcpy(&w.psn, from + 5, sizeof(w.psn));
+		w.psn = ntohl(w.psn);
+		break;
+	}
+	return w;
+}
+
+static bool make_qp(struct conn *c, struct rdma_cm_id *id, const struct wish *wish)
 {
 	struct ibv_qp_init_attr attr = conn_attributes(&shared, id->qp_type);
-	const uint8_t *from = asked->private_data;
-	bool late = asked->private_data_len >= UR_CF_REQ_LEN && from[4] == UR_CF_SERVE_LATE;
+
+	if (wish->serve > UR_CF_SERVE_LATE)
+		return make_own_qp(&shared, c, id, &attr, wish);
+	if (rdma_create_qp(id, shared.pd, &attr))
+		return false;
+	c->qp = id->qp;
+	return true;
+}
+
+static void accept_connection(struct rdma_cm_id *id, const struct rdma_conn_param *asked)
+{
+	const struct wish wish = wish_of(asked);
 	uint8_t offer[UR_CF_REP_LEN];
 	struct rdma_conn_param p = {.private_data = offer,
 				    .private_data_len = sizeof(offer),
@@ -88,7 +123,7 @@ static void accept_connection(struct rdma_cm_id *id, const struct rdma_conn_para
 				    .rnr_retry_count = 7};
 	struct conn *c = conn_new(&shared);
 
-	if (!c || rdma_create_qp(id, shared.pd, &attr)) {
+	if (!c || !make_qp(c, id, &wish)) {
 		fprintf(stderr, "uroce-responder: no QP for a connection: %s\n", c ? strerror(errno) : "there are too many");
 		if (c)
 			conn_free(&shared, c);
@@ -98,12 +133,12 @@ static void accept_connection(struct rdma_cm_id *id, const struct rdma_conn_para
 	}
 	id->context = c;
 	c->id = id;
-	c->qp = id->qp;
-	if (late)
+	p.qp_num = c->qp->qp_num;
+	if (wish.serve == UR_CF_SERVE_LATE)
 		c->late_until = now_ms() + UR_CF_LATE_MS;
 	else
 		post_receives(c);
-	put_offer(&shared, offer);
+	put_offer(&shared, c, offer);
 	if (rdma_accept(id, &p))
 		fprintf(stderr, "uroce-responder: a connection could not be accepted: %s\n", strerror(errno));
 }
@@ -141,7 +176,8 @@ static void end_connection(struct rdma_cm_id *id)
 	if (!c || c->id != id)
 		return;
 	rdma_disconnect(id); /* the answer to the peer's, if it has asked for the end */
-	rdma_destroy_qp(id);
+	if (id->qp)
+		rdma_destroy_qp(id);
 	conn_free(&shared, c);
 	rdma_destroy_id(id);
 }
@@ -215,8 +251,10 @@ int main(int argc, char **argv)
 		bool ok = listen_for(&services[i], (struct sockaddr *)&where, len);
 
 		if (!ok && (errno == EADDRINUSE || errno == EADDRNOTAVAIL)) {
-			fprintf(stderr, "uroce-responder: %s, port %lu cannot be had for %s: end the program that listens there, "
-					"or give an address of the device's\n", address, port, services[i].name);
+			fprintf(stderr,
+				"uroce-responder: %s, port %lu cannot be had for %s: end the program that listens there, "
+				"or give an address of the device's\n",
+				address, port, services[i].name);
 			return 1;
 		}
 		if (!ok)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum work { RECV, READ, WRITE, SAY }; /* in a work request's id, with the connection and the number of the buffer */
+enum work { RECV, READ, WRITE, SAY, BIND }; /* in a work request's id, with the connection and the number of the buffer */
 
 static uint64_t work_id(const struct shared *s, const struct conn *c, enum work what, unsigned k)
 {
@@ -21,13 +21,35 @@ static struct shared *owner; /* there is one */
 
 /* --- regions --- */
 
-static const int rights[UR_CF_OFFERED] = {
+static const int rights[UR_CF_REGIONS] = {
 	[UR_CF_RW] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
 	[UR_CF_RO] = IBV_ACCESS_REMOTE_READ,
 	[UR_CF_WO] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 	[UR_CF_LOCAL] = IBV_ACCESS_LOCAL_WRITE,
 	[UR_CF_GONE] = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
 };
+
+/* As the kernel's <rdma/ib_user_verbs.h> has them; verbs.h from rdma-core 45 on. */
+#define DEVICE_FLUSH_GLOBAL (1ull << 38)
+#define DEVICE_ATOMIC_WRITE (1ull << 40)
+
+static void ask_device(struct shared *s)
+{
+	struct ibv_device_attr_ex a = {.device_cap_flags_ex = 0};
+
+	if (ibv_query_device_ex(s->verbs, NULL, &a))
+		return;
+	s->flush = a.device_cap_flags_ex & DEVICE_FLUSH_GLOBAL;
+	s->atomic_write = a.device_cap_flags_ex & DEVICE_ATOMIC_WRITE;
+}
+
+/* A device may have windows in its list of abilities and none of type 2 for programs, so one is tried. */
+static bool has_windows(const struct shared *s)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(s->pd, IBV_MW_TYPE_2);
+
+	return mw && !ibv_dealloc_mw(mw);
+}
 
 void share_device(struct shared *s, struct ibv_context *verbs)
 {
@@ -38,13 +60,21 @@ void share_device(struct shared *s, struct ibv_context *verbs)
 	need(s->pd && s->channel, "a protection domain");
 	s->cq = ibv_create_cq(verbs, 4096, NULL, s->channel, 0);
 	need(s->cq && !ibv_req_notify_cq(s->cq, 0), "a completion queue");
-	for (unsigned i = 0; i < UR_CF_OFFERED; i++) {
+	ask_device(s);
+	s->windows = has_windows(s);
+	share_xrc(s);
+	for (unsigned i = 0; i < UR_CF_REGIONS; i++) {
+		int access = rights[i];
+
+		if (i == UR_CF_RW)
+			access |= (s->windows ? IBV_ACCESS_MW_BIND : 0) | (s->flush ? ACCESS_FLUSH_GLOBAL : 0);
+
 		/* Room before and behind it, so that what is written there by mistake hits nobody. */
 		need(!posix_memalign((void **)&s->memory[i], 4096, 3 * UR_CF_REGION_LEN), "memory");
 		memset(s->memory[i], 0, 3 * UR_CF_REGION_LEN);
 		for (uint32_t k = 0; i == UR_CF_RO && k < UR_CF_REGION_LEN; k++)
 			s->memory[i][UR_CF_REGION_LEN + k] = ur_cf_pattern(0, k);
-		s->region[i] = ibv_reg_mr(s->pd, s->memory[i] + UR_CF_REGION_LEN, UR_CF_REGION_LEN, rights[i]);
+		s->region[i] = ibv_reg_mr(s->pd, s->memory[i] + UR_CF_REGION_LEN, UR_CF_REGION_LEN, access);
 		need(s->region[i] != NULL, "a memory region");
 	}
 	s->gone_rkey = s->region[UR_CF_GONE]->rkey;
@@ -59,20 +89,33 @@ static void put(uint8_t **to, const void *from, size_t len)
 	*to += len;
 }
 
-void put_offer(const struct shared *s, uint8_t *to)
+static void put_place(uint8_t **to, uint64_t va, uint32_t rkey, uint32_t len)
 {
-	uint32_t magic = htonl(UR_CF_MAGIC), len = htonl(UR_CF_REGION_LEN);
+	va = htobe64(va);
+	rkey = htonl(rkey);
+	len = htonl(len);
+	put(to, &va, 8);
+	put(to, &rkey, 4);
+	put(to, &len, 4);
+}
+
+void put_offer(const struct shared *s, const struct conn *c, uint8_t *to)
+{
+	uint32_t magic = htonl(UR_CF_MAGIC), modes = 0;
 
 	put(&to, &magic, 4);
-	for (unsigned i = 0; i < UR_CF_OFFERED; i++) {
+	for (unsigned i = 0; i < UR_CF_REGIONS; i++) {
 		const struct ibv_mr *mr = s->region[i];
-		uint64_t va = htobe64(mr ? (uintptr_t)mr->addr : s->gone_va);
-		uint32_t rkey = htonl(mr ? mr->rkey : s->gone_rkey);
 
-		put(&to, &va, 8);
-		put(&to, &rkey, 4);
-		put(&to, &len, 4);
+		put_place(&to, mr ? (uintptr_t)mr->addr : s->gone_va, mr ? mr->rkey : s->gone_rkey, UR_CF_REGION_LEN);
 	}
+	for (unsigned i = 0; i < 2; i++)
+		put_place(&to, c->bound ? (uintptr_t)s->region[UR_CF_RW]->addr + UR_CF_WINDOW_OFF : 0, c->window_rkey[i],
+			  c->bound ? UR_CF_WINDOW_LEN : 0);
+	for (enum ur_cf_serve m = 0; m < UR_CF_SERVES; m++)
+		modes |= can_serve(s, m) ? htonl(1u << m) : 0;
+	put(&to, &modes, 4);
+	put(&to, (uint32_t[UR_CF_SRQS]){srq_number(c->srq), srq_number(s->foreign_srq)}, 4 * UR_CF_SRQS);
 }
 
 /* --- connections --- */
@@ -99,6 +142,11 @@ void conn_free(struct shared *s, struct conn *c)
 	for (unsigned i = 1; i < CONNS; i++)
 		if (s->conn[i] == c)
 			s->conn[i] = NULL;
+	free_windows(c);
+	if (c->own_qp && c->qp)
+		ibv_destroy_qp(c->qp);
+	if (c->srq)
+		ibv_destroy_srq(c->srq);
 	ibv_dereg_mr(c->mr);
 	free(c);
 }
@@ -119,7 +167,10 @@ static void post_receive(struct conn *c, unsigned k)
 	struct ibv_sge sge = {.addr = (uintptr_t)c->recv[k], .length = UR_CF_RECV_LEN, .lkey = c->mr->lkey};
 	struct ibv_recv_wr *bad, wr = {.wr_id = work_id(owner, c, RECV, k), .sg_list = &sge, .num_sge = 1};
 
-	ibv_post_recv(c->qp, &wr, &bad); /* fails where the QP has ended, and then nothing comes */
+	if (c->srq)
+		ibv_post_srq_recv(c->srq, &wr, &bad);
+	else
+		ibv_post_recv(c->qp, &wr, &bad); /* fails where the QP has ended, and then nothing comes */
 }
 
 void post_receives(struct conn *c)
@@ -162,14 +213,35 @@ static void post(struct conn *c, enum work what, enum ibv_wr_opcode opcode, void
 	ibv_post_send(c->qp, &wr, &bad);
 }
 
+void post_bind(struct conn *c, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr *bad, wr = {.wr_id = work_id(owner, c, BIND, 0), .opcode = IBV_WR_BIND_MW};
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = rkey;
+	wr.bind_mw.bind_info = *info;
+	ibv_post_send(c->qp, &wr, &bad);
+}
+
+/* Not before its request has completed: the device may read it until then. */
+static void forget_ah(struct conn *c, unsigned k)
+{
+	if (c->ah[k])
+		ibv_destroy_ah(c->ah[k]);
+	c->ah[k] = NULL;
+}
+
 static void say(struct conn *c, const struct ibv_wc *wc, uint32_t len)
 {
-	uint8_t *to = c->echo[c->taken % ECHOES];
+	const unsigned k = c->taken % ECHOES;
+	uint8_t *to = c->echo[k];
 	struct ibv_sge sge = {.addr = (uintptr_t)to, .length = UR_CF_ADVERT_LEN, .lkey = c->mr->lkey};
-	struct ibv_send_wr *bad, wr = {.wr_id = work_id(owner, c, SAY, 0), .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+	struct ibv_send_wr *bad, wr = {.wr_id = work_id(owner, c, SAY, k), .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
 	uint64_t taken = htobe64(c->taken);
 	uint32_t n = htonl(len);
 
+	if (c->ah[k])
+		return; /* more echoes under way than there is room for */
 	put(&to, &taken, 8);
 	put(&to, &n, 4);
 	if (c == owner->conn[0]) {
@@ -178,10 +250,10 @@ static void say(struct conn *c, const struct ibv_wc *wc, uint32_t len)
 		wr.wr.ud.remote_qkey = RDMA_UDP_QKEY;
 		if (!wr.wr.ud.ah)
 			return;
+		c->ah[k] = wr.wr.ud.ah;
 	}
-	ibv_post_send(c->qp, &wr, &bad);
-	if (c == owner->conn[0])
-		ibv_destroy_ah(wr.wr.ud.ah); /* the request keeps what it needs */
+	if (ibv_post_send(c->qp, &wr, &bad))
+		forget_ah(c, k);
 }
 
 /* What rping's server does with an advertisement. */
@@ -216,7 +288,7 @@ static void took_message(struct conn *c, const struct ibv_wc *wc)
 		say(c, wc, wc->byte_len - sizeof(struct ibv_grh));
 	else if (c->qp->qp_type == IBV_QPT_UC)
 		say(c, wc, wc->byte_len);
-	else if (wc->opcode == IBV_WC_RECV && wc->byte_len == UR_CF_ADVERT_LEN)
+	else if (!c->srq && wc->opcode == IBV_WC_RECV && wc->byte_len == UR_CF_ADVERT_LEN)
 		take_advert(c, c->recv[k]);
 	post_receive(c, k);
 }
@@ -228,11 +300,15 @@ static void take_completion(struct shared *s, const struct ibv_wc *wc)
 
 	if (!c || !c->qp || c->qp->qp_num != wc->qp_num)
 		return; /* its connection has ended */
+	if (what == SAY)
+		forget_ah(c, wc->wr_id & 0xff);
 	if (wc->status) {
 		if (c->id)
 			rdma_disconnect(c->id);
 	} else if (what == RECV) {
 		took_message(c, wc);
+	} else if (what == BIND) {
+		c->bound++;
 	} else if (what != SAY) {
 		post(c, SAY, IBV_WR_SEND, c->echo[0], UR_CF_ADVERT_LEN, 0, 0);
 	}

@@ -9,7 +9,7 @@
 #include "cmd.h"
 
 static const char *capture = "conform.pcapng", *html, *json, *pattern, *port_text, *quiet_text;
-static bool serve, system_device, list;
+static bool serve, system_device, list, lengthy;
 
 static const struct ur_option options[] = {
 	{"capture", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &capture,
@@ -17,6 +17,7 @@ static const struct ur_option options[] = {
 	{"html", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &html, .help = "write the report as one HTML page, too"},
 	{"json", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &json, .help = "write the report as JSON, too"},
 	{"rule", .arg = "TEXT", .value = &pattern, .help = "play only the rules whose names contain this"},
+	{"long", .set = &lengthy, .help = "play also the rules that take a minute or more, of which there is one: msn-wraps"},
 	{"list", .set = &list, .help = "print the rules and their clauses, and play none"},
 	{"service", .arg = "PORT", .value = &port_text, .help = "the port of the RDMA CM where the peer listens (7174)"},
 	{"quiet", .arg = "MS", .value = &quiet_text, .help = "how long a peer has to say nothing where no answer is due (100)"},
@@ -26,10 +27,11 @@ static const struct ur_option options[] = {
 };
 
 static const struct ur_example examples[] = {
-	{"uroce conform --serve --dev eth0", "The peer, on uroce; `rping -s -P` will do for half of the rules."},
+	{"uroce conform --serve --dev eth0", "The peer, on uroce; `rping -s -P` will do for a third of the rules."},
 	{"uroce conform --serve --system", "The peer, on the RDMA device that this host has."},
 	{"uroce conform --html report.html 192.0.2.1", "The judge, on another host."},
 	{"uroce conform --rule duplicate 192.0.2.1", "Only what duplicates do."},
+	{"uroce conform --long --rule msn-wraps 192.0.2.1", "Only the rule that needs 16 million messages."},
 	{0},
 };
 
@@ -39,8 +41,8 @@ static int print_rules(void)
 
 	for (unsigned i = 0; (r = ur_cf_rule(i)); i++)
 		if (!pattern || strstr(r->name, pattern))
-			printf("%s %-28s %-22s %s%s\n", ur_cf_service(r), r->name, r->clause, r->what,
-			       r->offered ? " (needs `uroce conform --serve`)" : "");
+			printf("%s %-28s %-22s %s%s%s\n", ur_cf_service(r), r->name, r->clause, r->what,
+			       r->offered ? " (needs `uroce conform --serve`)" : "", r->lengthy ? " (only with --long)" : "");
 	return 0;
 }
 
@@ -67,10 +69,25 @@ static uint32_t number(const char *option, const char *text, uint32_t most)
 	return 0;
 }
 
+static bool plays_any(void)
+{
+	const struct ur_cf_rule *r;
+
+	for (unsigned i = 0; (r = ur_cf_rule(i)); i++)
+		if ((!pattern || strstr(r->name, pattern)) && (lengthy || !r->lengthy))
+			return true;
+	return false;
+}
+
 static int judge(const char *peer, uint16_t port, uint32_t quiet_ms)
 {
-	struct ur_conform c = {
-		.peer = peer, .dev = getenv("UROCE_DEV"), .capture = capture, .pattern = pattern, .port = port, .quiet_ms = quiet_ms};
+	struct ur_conform c = {.peer = peer,
+			       .dev = getenv("UROCE_DEV"),
+			       .capture = capture,
+			       .pattern = pattern,
+			       .lengthy = lengthy,
+			       .port = port,
+			       .quiet_ms = quiet_ms};
 	bool to_stdout = (json && !strcmp(json, "-")) || (html && !strcmp(html, "-"));
 	int rc = ur_conform_play(&c);
 
@@ -106,6 +123,9 @@ static int run(int argc, char **argv)
 	if (!argc)
 		return ur_cmd_fail(UR_EXIT_USAGE,
 				   "no peer given: try 'uroce conform 192.0.2.1', with 'uroce conform --serve' on that host");
+	if (!plays_any())
+		return ur_cmd_fail(UR_EXIT_USAGE, "no rule whose name contains '%s' is played%s: 'uroce conform --list' shows all rules",
+				   pattern, lengthy ? "" : " without --long");
 	return judge(argv[0], (uint16_t)port, quiet_ms);
 }
 
@@ -120,7 +140,7 @@ const struct ur_command ur_command_conform = {
 		"is compared with what the InfiniBand architecture asks for, and reported rule by rule: the clause, what was expected, "
 		"what was "
 		"seen, and the numbers of the packets in the capture that is kept.\n\n"
-		"At the peer an ordinary program has to listen: `rping -s -P` will do, and about half of the rules can be played; for the "
+		"At the peer an ordinary program has to listen: `rping -s -P` will do, and a third of the rules can be played; for the "
 		"others "
 		"it is `uroce conform --serve`, or the program behind it, `uroce-responder`, which runs on any RDMA device. A rule that "
 		"cannot be "

@@ -12,6 +12,7 @@ struct ur_conform {
 	const char *dev;     /* NULL: that of the route */
 	const char *capture; /* a pcapng file */
 	const char *pattern; /* of rules; NULL: all */
+	bool lengthy;        /* rules that take a minute or more, too */
 	uint16_t port;
 	uint32_t quiet_ms;
 	char local_text[64], peer_text[64], ifname[64];

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "capture/capture.h"
@@ -28,14 +27,6 @@ struct wire {
 	struct ur_counters counters;
 	struct ur_cf_config cfg;
 };
-
-static ur_time clock_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (ur_time)t.tv_sec * UR_NS_PER_S + (ur_time)t.tv_nsec;
-}
 
 /* --- where the peer is --- */
 
@@ -148,7 +139,7 @@ static int open_wire(struct wire *w)
 	uc.mtu = h.mtu;
 	if (ur_udp_open(&uc, &w->port, err, sizeof(err)))
 		return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
-	e = ur_capture_open(w->c->capture, w->c->ifname, clock_now(), &w->capture);
+	e = ur_capture_open(w->c->capture, w->c->ifname, ur_clock_now(), &w->capture);
 	if (e) {
 		w->port->ops->close(w->port);
 		return ur_cmd_fail(UR_EXIT_FAIL, "the capture %s cannot be written: %s", w->c->capture, strerror(e));
@@ -162,40 +153,63 @@ static bool chosen(void *ctx, const struct ur_cf_rule *r)
 {
 	const struct ur_conform *c = ctx;
 
-	return !c->pattern || strstr(r->name, c->pattern);
+	return (!c->pattern || strstr(r->name, c->pattern)) && (c->lengthy || !r->lengthy);
+}
+
+static void keep(struct wire *w, struct ur_pkt *p, ur_time now, enum ur_capture_dir dir)
+{
+	if (!ur_cf_keeps(w->c->run))
+		return;
+	w->c->frames++;
+	ur_capture_frame(w->capture, p, now, dir);
+}
+
+/* Millions of packets go as trains: packet `n` of a burst behind `in_train` others, which are as long. Returns how many there are now. */
+static unsigned add_to_train(const struct wire *w, struct ur_pkt *p, unsigned in_train)
+{
+	if (ur_cf_keeps(w->c->run))
+		return 0;
+	if (in_train >= w->port->queue->train_pkts)
+		return 1;
+	if (in_train)
+		ur_train_move(p, (uint8_t)in_train);
+	return in_train + 1;
+}
+
+/* All that is due, at most a burst; returns how many. */
+static unsigned send_burst(struct wire *w)
+{
+	struct ur_pkt *pkts[BURST];
+	unsigned room = ur_queue_alloc(w->port->queue, pkts, BURST), n = 0, in_train = 0, sent;
+	ur_time now = ur_clock_now();
+
+	while (n < room && ur_cf_tx(w->c->run, pkts[n], w->c->frames + 1, now)) {
+		in_train = add_to_train(w, pkts[n], in_train);
+		keep(w, pkts[n], now, UR_CAPTURE_OUT);
+		n++;
+	}
+	sent = n ? ur_queue_tx(w->port->queue, pkts, n) : 0;
+	ur_pkts_release(pkts + sent, room - sent); /* what finds no room at present is as good as lost */
+	return n;
 }
 
 static void send_all(struct wire *w)
 {
-	struct ur_conform *c = w->c;
-	struct ur_pkt *p;
-
-	while (ur_queue_alloc(w->port->queue, &p, 1) == 1) {
-		ur_time now = clock_now();
-
-		if (!ur_cf_tx(c->run, p, c->frames + 1, now)) {
-			ur_pkts_release(&p, 1);
-			return;
-		}
-		c->frames++;
-		ur_capture_frame(w->capture, p, now, UR_CAPTURE_OUT);
-		if (!ur_queue_tx(w->port->queue, &p, 1)) /* no room at present: as good as lost */
-			ur_pkts_release(&p, 1);
-	}
+	while (send_burst(w) == BURST)
+		continue;
 }
 
 static void take(struct wire *w, struct ur_pkt *p)
 {
 	struct ur_conform *c = w->c;
-	ur_time now = clock_now();
+	ur_time now = ur_clock_now();
 	bool good = ur_frame_parse(p, &w->counters);
 
-	ur_capture_frame(w->capture, p, now, UR_CAPTURE_IN);
-	c->frames++;
 	if (good && p->kind == UR_PKT_ROCE)
-		ur_cf_rx(c->run, p, c->frames, now);
+		ur_cf_rx(c->run, p, c->frames + 1, now);
 	else if (ur_gid_eq(&p->src, &w->cfg.peer))
-		ur_cf_rx_bad(c->run, c->frames);
+		ur_cf_rx_bad(c->run, c->frames + 1);
+	keep(w, p, now, UR_CAPTURE_IN);
 	send_all(w);
 }
 
@@ -214,7 +228,7 @@ static void receive_all(struct wire *w)
 static void wait_for(struct wire *w)
 {
 	struct pollfd fd = {.fd = ur_queue_wake_fd(w->port->queue), .events = POLLIN};
-	ur_time next = ur_cf_next(w->c->run), now = clock_now();
+	ur_time next = ur_cf_next(w->c->run), now = ur_clock_now();
 	struct timespec t = {0};
 
 	if (next > now) {

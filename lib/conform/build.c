@@ -10,7 +10,10 @@ static struct ur_cf_place place(const struct ur_cf_run *r, uint8_t region)
 
 	if (region == UR_CF_OURS)
 		return (struct ur_cf_place){UR_CF_OUR_VA, UR_CF_OUR_RKEY, UR_CF_REGION_LEN};
-	if (r->offers && region <= UR_CF_OFFERED) {
+	if (r->offers && region == UR_CF_WINDOW_OTHER) {
+		p = r->place[UR_CF_WINDOW];
+		p.rkey ^= 0x80; /* the tag is the low byte */
+	} else if (r->offers && region <= UR_CF_OFFERED) {
 		p = r->place[region < UR_CF_OFFERED ? region : UR_CF_RW];
 		if (region == UR_CF_UNKNOWN)
 			p.rkey ^= 0x00a5a500u;
@@ -25,8 +28,12 @@ static void put_ext(const struct ur_cf_run *r, const struct ur_cf_step *s, const
 	const uint32_t qkey = s->flags & UR_CF_BAD_QKEY ? r->conn.qkey ^ 0x1111 : r->conn.qkey;
 
 	memset(ext, 0, op->ext_len);
+	if (op->flags & UR_OPF_XRCETH)
+		ur_xrceth_put(ext, s->srq == UR_CF_SRQ_UNKNOWN ? r->srqn[UR_CF_SRQ] ^ 0x5a5a5a : r->srqn[s->srq]);
 	if (op->flags & UR_OPF_DETH)
 		ur_deth_put(ext + op->off_deth, &(struct ur_deth){.qkey = qkey, .sqpn = r->conn.qpn});
+	if (op->flags & UR_OPF_FETH)
+		ur_feth_put(ext + op->off_feth, &(struct ur_feth){.placement = (uint8_t)s->x, .selectivity = (uint8_t)s->y});
 	if (op->flags & UR_OPF_RETH)
 		ur_reth_put(ext + op->off_reth,
 			    &(struct ur_reth){.va = va, .rkey = at.rkey, .len = s->flags & UR_CF_HUGE ? 0x80000004u : s->dma_len});

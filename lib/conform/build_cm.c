@@ -33,6 +33,7 @@ static unsigned put_private(const struct ur_cf_run *r, uint8_t *to)
 	ur_rdma_cm_hdr_put(to, &h);
 	ur_put32(to + UR_RDMA_CM_HDR_LEN, UR_CF_MAGIC);
 	to[UR_RDMA_CM_HDR_LEN + 4] = ur_cf_current(r)->serve;
+	ur_put32(to + UR_RDMA_CM_HDR_LEN + 5, ur_cf_current(r)->our_psn);
 	return UR_RDMA_CM_HDR_LEN + UR_CF_REQ_LEN;
 }
 

@@ -37,8 +37,10 @@ struct ur_cf_rule {
 	bool offered;        /* needs `uroce conform --serve` at the peer */
 	bool fixed_psn;      /* the peer's requests begin at `their_psn` */
 	bool keeps_quiet;    /* the script answers a DREQ itself */
+	bool lengthy;        /* it takes a minute or more, and is for who asks for it */
 	uint8_t ack_timeout; /* of the peer's QP; 0: so long that only what it is told makes it repeat */
 	uint32_t their_psn;
+	uint32_t our_psn; /* of UR_CF_SERVE_PSN: that of our first request, which is otherwise the peer's choice */
 };
 
 unsigned ur_cf_rule_count(void);
@@ -64,6 +66,7 @@ struct ur_cf_config {
 	uint8_t attempts;  /* of a rule that seems to be broken; 0: three */
 	uint32_t wait_ms;  /* for an answer; 0: 1000 */
 	uint32_t quiet_ms; /* silence that is long enough; 0: 100 */
+	uint32_t many;     /* of a step that sends millions of messages, only so many, for tests; 0: all */
 	/* Which rules; NULL: all. */
 	bool (*chosen)(void *ctx, const struct ur_cf_rule *r);
 	void *ctx;
@@ -80,6 +83,8 @@ bool ur_cf_tx(struct ur_cf_run *r, struct ur_pkt *p, uint32_t number, ur_time no
 void ur_cf_rx(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number, ur_time now);
 /* One from the peer's address that ur_frame_parse refused. */
 void ur_cf_rx_bad(struct ur_cf_run *r, uint32_t number);
+/* Whether the packet of the last ur_cf_tx or ur_cf_rx is to be kept. False: it is one of millions, all alike, and its number is free. */
+bool ur_cf_keeps(const struct ur_cf_run *r);
 /* When ur_cf_tx is to be called if nothing comes before. */
 ur_time ur_cf_next(const struct ur_cf_run *r);
 bool ur_cf_done(const struct ur_cf_run *r);

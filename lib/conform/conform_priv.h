@@ -22,7 +22,8 @@ enum ur_cf_kind {
 	UR_CF_EXPECT, /* the next packet of its kind, answer or request; ACKs of what came before it are passed over */
 	UR_CF_QUIET,  /* no answer; with the opcode of a request: no such request */
 	UR_CF_PAUSE,
-	UR_CF_CM,        /* send a message of the CM */
+	UR_CF_MANY, /* send `x` messages of one packet each, and wait until all are acknowledged; the next PSN and MSN count from there */
+	UR_CF_CM,   /* send a message of the CM */
 	UR_CF_CM_EXPECT, /* the next one, but for MRAs */
 	UR_CF_CM_QUIET,
 };
@@ -61,21 +62,23 @@ enum ur_cf_flag {
 	UR_CF_ECHO = 1 << 28,         /* expected: the payload says that `x` messages were taken, the last one of `y` bytes */
 };
 
-#define UR_CF_ANY 0xff /* as `code2`: any reason will do */
+#define UR_CF_ANY 0xff /* as `code2`: any reason, or syndrome, will do */
 
 struct ur_cf_step {
 	uint8_t kind;   /* enum ur_cf_kind */
 	uint8_t opcode; /* of the BTH; enum ur_cm_attr of the CM's */
 	uint8_t fill;   /* which pattern the payload has */
 	uint8_t region; /* enum ur_cf_region */
+	uint8_t srq;    /* enum ur_cf_srq, of XRC requests */
 	/* Expected: AETH syndrome, reason of a REJ, status of a SIDR_REP; `code2`, unless it is 0, is right as well. Sent: the syndrome. */
 	uint8_t code, code2;
-	int16_t psn; /* from the first one of its direction: of requests that we send and their answers, or of the peer's */
-	int16_t msn;
+	int16_t psn;      /* from the first one of its direction: of requests that we send and their answers, or of the peer's */
+	int16_t msn;      /* from what UR_CF_MANY has brought it to */
 	uint16_t len, at; /* of the payload, and where in the pattern it begins */
 	uint32_t flags;   /* enum ur_cf_flag */
 	uint32_t off, dma_len;
-	uint64_t x, y; /* of atomics: what is added or swapped in, what is compared; expected: the value before */
+	uint64_t x, y; /* of FLUSH: placement type and selectivity level; of atomics: what is added or swapped in, what is compared;
+			  expected: the value before */
 	uint32_t ms;   /* how long to wait; of EXPECT: the least time after what was sent last */
 };
 
@@ -86,9 +89,16 @@ struct ur_cf_place { /* a region of the peer's */
 
 enum ur_cf_phase { UR_CF_CONNECT, UR_CF_SCRIPT, UR_CF_LEAVE, UR_CF_FINISHED };
 
+struct ur_cf_many { /* messages of the step, counted from 0 */
+	uint32_t count, next, acked;
+	uint32_t top;     /* behind the last one that has been sent */
+	unsigned repeats; /* in a row, without progress */
+};
+
 struct ur_cf_conn {
 	uint32_t qpn, dqpn, id, peer_id, psn, their_psn, qkey;
 	uint64_t tid;
+	uint32_t msn;    /* that a step's `msn` counts from */
 	bool told;       /* there is a connection at the peer */
 	uint32_t old_id; /* the connection's, where UR_CF_FRESH_ID has given `id` another value */
 	bool ready;      /* it has been told that we know */
@@ -100,15 +110,19 @@ struct ur_cf_run {
 	struct ur_rng rng;
 	struct ur_path path, ce_path;
 	struct ur_cf_place place[UR_CF_OFFERED];
-	bool met;      /* a connection has come about, so it is known whether */
-	bool offers;   /* the peer is the responder */
-	unsigned rule; /* of all; `result` is its result */
+	uint32_t srqn[UR_CF_SRQS];
+	bool met;       /* a connection has come about, so it is known whether */
+	bool offers;    /* the peer is the responder */
+	uint32_t modes; /* 1 << enum ur_cf_serve, what it can serve */
+	unsigned rule;  /* of all; `result` is its result */
 	enum ur_cf_phase phase;
 	const struct ur_cf_step *step;
 	bool entered; /* what is waited for has a deadline */
 	ur_time deadline, sent_at, resend_at;
 	unsigned resends;
 	struct ur_cf_conn conn;
+	struct ur_cf_many many;
+	bool keeps;
 	uint8_t mad[UR_MAD_LEN];         /* the last message of the CM that the script has sent */
 	uint8_t auto_mad[4][UR_MAD_LEN]; /* answers to what scripts do not wait for */
 	unsigned nauto;
@@ -137,8 +151,17 @@ enum ur_cf_match { UR_CF_PASSED_OVER, UR_CF_RIGHT, UR_CF_WRONG };
 enum ur_cf_match ur_cf_judge(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_pkt *p, ur_time now, const char **odd);
 enum ur_cf_match ur_cf_judge_cm(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_cm_msg *m, const char **odd);
 
+/* many.c: the step UR_CF_MANY. */
+void ur_cf_many_begin(struct ur_cf_run *r);
+/* False: all that may be under way is. */
+bool ur_cf_many_tx(struct ur_cf_run *r, struct ur_pkt *p);
+/* UR_CF_RIGHT when all messages are acknowledged; *moved when some are. */
+enum ur_cf_match ur_cf_many_rx(struct ur_cf_run *r, const struct ur_pkt *p, bool *moved, const char **odd);
+/* Nothing has come for long. False: send again what is not acknowledged; true: that has been done often enough. */
+bool ur_cf_many_late(struct ur_cf_run *r);
+
 /* text.c; all write at most UR_CF_TEXT bytes with a zero behind */
-void ur_cf_say_step(const struct ur_cf_step *s, char *to);
+void ur_cf_say_step(const struct ur_cf_run *r, const struct ur_cf_step *s, char *to);
 void ur_cf_say_packet(const struct ur_cf_run *r, const struct ur_pkt *p, const char *odd, char *to);
 void ur_cf_say_cm(const struct ur_cm_msg *m, const char *odd, char *to);
 void ur_cf_say(char *to, const char *sentence);
@@ -150,9 +173,21 @@ void ur_cf_conn_begin(struct ur_cf_run *r);
 /* What the CM told us, whoever waits for it. */
 void ur_cf_conn_learn(struct ur_cf_run *r, const struct ur_cm_msg *m);
 
+/* Whether the peer that we have met can serve the rule. */
+static inline bool ur_cf_servable(const struct ur_cf_run *r, const struct ur_cf_rule *rule)
+{
+	return !rule->offered || (r->offers && r->modes & 1u << rule->serve);
+}
+
 static inline bool ur_cf_waits(const struct ur_cf_step *s)
 {
 	return s->kind != UR_CF_SEND && s->kind != UR_CF_CM && s->kind != UR_CF_END;
+}
+
+/* The MSN that a step expects. */
+static inline uint32_t ur_cf_msn(const struct ur_cf_run *r, const struct ur_cf_step *s)
+{
+	return ur_psn_add(r->conn.msn, (uint32_t)(int32_t)s->msn);
 }
 
 static inline bool ur_cf_is_answer(uint8_t opcode)

@@ -57,14 +57,14 @@ static bool is_repeat(const struct ur_cf_run *r, const struct ur_cf_step *s, con
 	return s->flags & UR_CF_OR_REPEAT && from_first >= 0 && from_first < s->psn;
 }
 
-static const char *odd_aeth(const struct ur_cf_step *s, const struct ur_pkt *p, const struct ur_opcode_info *op)
+static const char *odd_aeth(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_aeth h;
 
 	ur_aeth_get(ext_of(p) + op->off_aeth, &h);
-	if (!same_syndrome(s->code, h.syndrome) && !(s->code2 && same_syndrome(s->code2, h.syndrome)))
+	if (s->code2 != UR_CF_ANY && !same_syndrome(s->code, h.syndrome) && !(s->code2 && same_syndrome(s->code2, h.syndrome)))
 		return "its syndrome is wrong";
-	if (!(s->flags & UR_CF_ANY_MSN) && h.msn != (uint32_t)s->msn)
+	if (!(s->flags & UR_CF_ANY_MSN) && h.msn != ur_cf_msn(r, s))
 		return "its MSN is wrong";
 	return NULL;
 }
@@ -115,7 +115,7 @@ static const char *find_odd(const struct ur_cf_run *r, const struct ur_cf_step *
 
 	if (p->bth.opcode != s->opcode)
 		return "its opcode is wrong";
-	if (op->flags & UR_OPF_AETH && (odd = odd_aeth(s, p, op)))
+	if (op->flags & UR_OPF_AETH && (odd = odd_aeth(r, s, p, op)))
 		return odd;
 	if (s->opcode != UR_OP_CNP && !(s->flags & UR_CF_ANY_PSN) && p->bth.psn != ur_cf_psn(r, s))
 		return "its PSN is wrong";

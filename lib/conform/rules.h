@@ -6,6 +6,7 @@
 #include "conform/conform_priv.h"
 
 #define RC(op) (UR_RC | UR_OP_##op)
+#define XRC(op) (UR_XRC | UR_OP_##op)
 #define UC(op) (UR_UC | UR_OP_##op)
 #define UD(op) (UR_UD | UR_OP_##op)
 
@@ -41,6 +42,11 @@
 	{                                                                                                                                  \
 		.kind = UR_CF_PAUSE, .ms = (n)                                                                                             \
 	}
+/* Messages of one packet, from PSN 0 on; what comes behind counts PSNs and MSNs from 0 again. */
+#define MANY(op, n, ...)                                                                                                                   \
+	{                                                                                                                                  \
+		.kind = UR_CF_MANY, .opcode = (op), .x = (n), __VA_ARGS__                                                                  \
+	}
 #define CM(attr, ...)                                                                                                                      \
 	{                                                                                                                                  \
 		.kind = UR_CF_CM, .opcode = UR_CM_##attr, __VA_ARGS__                                                                      \
@@ -65,6 +71,30 @@
 /* One that makes the peer READ `n` bytes of ours. */
 #define ADVERT(n) .len = UR_CF_ADVERT_LEN, .flags = UR_CF_ADVERT | UR_CF_ACKREQ, .dma_len = (n)
 
+#define M UR_CF_MTU
+
+/* A 600-byte message in the region that may be changed, and the READ of all of it. */
+#define WRITE_600(n, pattern)                                                                                                              \
+	SEND(RC(WRITE_FIRST), n, .region = UR_CF_RW, .dma_len = 600, .len = M, .fill = pattern),                                           \
+		SEND(RC(WRITE_MIDDLE), n + 1, .len = M, .at = M, .fill = pattern),                                                         \
+		SEND(RC(WRITE_LAST), n + 2, .len = 600 - 2 * M, .at = 2 * M, .fill = pattern, .flags = UR_CF_ACKREQ)
+#define READ(n, length) SEND(RC(READ_REQ), n, .region = UR_CF_RW, .dma_len = length, .flags = UR_CF_ACKREQ)
+#define READ_FROM(n, at_byte, length) SEND(RC(READ_REQ), n, .region = UR_CF_RW, .off = at_byte, .dma_len = length, .flags = UR_CF_ACKREQ)
+#define DATA(op, n, begin, length, pattern, messages)                                                                                      \
+	EXPECT(RC(op), n, .len = length, .at = begin, .fill = pattern, .msn = messages, .flags = UR_CF_PAYLOAD)
+#define DATA_AGAIN(op, n, begin, length, pattern)                                                                                          \
+	EXPECT(RC(op), n, .len = length, .at = begin, .fill = pattern, .flags = UR_CF_PAYLOAD | UR_CF_ANY_MSN)
+
+/* At an offset that no other rule uses. What is there is set to 0 first, a value that does not depend on the order of bytes. */
+#define ADD(n, value) SEND(RC(FETCH_ADD), n, .region = UR_CF_RW, .off = UR_CF_ATOMIC_OFF, .x = value, .flags = UR_CF_ACKREQ)
+#define SWAP(n, compare, value)                                                                                                            \
+	SEND(RC(CMP_SWAP), n, .region = UR_CF_RW, .off = UR_CF_ATOMIC_OFF, .x = value, .y = compare, .flags = UR_CF_ACKREQ)
+#define WAS(n, value, messages) EXPECT(RC(ATOMIC_ACK), n, .code = ACK, .x = value, .msn = messages)
+#define WAS_AGAIN(n, value) EXPECT(RC(ATOMIC_ACK), n, .code = ACK, .x = value, .flags = UR_CF_ANY_MSN)
+#define BEGIN_ATOMIC                                                                                                                       \
+	SEND(RC(WRITE_ONLY), 0, .region = UR_CF_RW, .off = UR_CF_ATOMIC_OFF, .dma_len = 8, .len = 8, .flags = UR_CF_ACKREQ | UR_CF_ZERO),  \
+		EXPECT_ACK(0, 1)
+
 /* The steps, and what is unusual about the rule. */
 #define RULE(name_, clause_, what_, ...)                                                                                                   \
 	{                                                                                                                                  \
@@ -76,7 +106,7 @@
 		__VA_ARGS__, END                                                                                                           \
 	}
 
-extern const struct ur_cf_rule ur_cf_rules_psn[], ur_cf_rules_order[], ur_cf_rules_access[], ur_cf_rules_requester[],
-	ur_cf_rules_unreliable[], ur_cf_rules_cm[];
+extern const struct ur_cf_rule ur_cf_rules_psn[], ur_cf_rules_wrap[], ur_cf_rules_window[], ur_cf_rules_xrc[], ur_cf_rules_persist[],
+	ur_cf_rules_order[], ur_cf_rules_access[], ur_cf_rules_requester[], ur_cf_rules_unreliable[], ur_cf_rules_cm[];
 
 #endif

@@ -11,15 +11,6 @@
 		.offered = true                                                                                                            \
 	}
 
-/* At an offset that no other rule uses. What is there is set to 0 first, a value that does not depend on the order of bytes. */
-#define ADD(n, value) SEND(RC(FETCH_ADD), n, .region = UR_CF_RW, .off = UR_CF_ATOMIC_OFF, .x = value, .flags = UR_CF_ACKREQ)
-#define SWAP(n, compare, value)                                                                                                            \
-	SEND(RC(CMP_SWAP), n, .region = UR_CF_RW, .off = UR_CF_ATOMIC_OFF, .x = value, .y = compare, .flags = UR_CF_ACKREQ)
-#define WAS(n, value, messages) EXPECT(RC(ATOMIC_ACK), n, .code = ACK, .x = value, .msn = messages)
-#define WAS_AGAIN(n, value) EXPECT(RC(ATOMIC_ACK), n, .code = ACK, .x = value, .flags = UR_CF_ANY_MSN)
-#define BEGIN_ATOMIC                                                                                                                       \
-	SEND(RC(WRITE_ONLY), 0, .region = UR_CF_RW, .off = UR_CF_ATOMIC_OFF, .dma_len = 8, .len = 8, .flags = UR_CF_ACKREQ | UR_CF_ZERO),  \
-		EXPECT_ACK(0, 1)
 #define ATOMIC(name_, what_, ...)                                                                                                          \
 	{                                                                                                                                  \
 		.name = name_, .clause = "9.4.5, 9.7.5.1", .what = what_, .steps = STEPS(BEGIN_ATOMIC, __VA_ARGS__), .offered = true       \

@@ -59,8 +59,9 @@ const struct ur_cf_rule ur_cf_rules_cm[] = {
 	{.name = NULL},
 };
 
-static const struct ur_cf_rule *const tables[] = {ur_cf_rules_psn,       ur_cf_rules_order,      ur_cf_rules_access,
-						  ur_cf_rules_requester, ur_cf_rules_unreliable, ur_cf_rules_cm};
+static const struct ur_cf_rule *const tables[] = {ur_cf_rules_psn,        ur_cf_rules_wrap,  ur_cf_rules_window, ur_cf_rules_xrc,
+						  ur_cf_rules_persist,    ur_cf_rules_order, ur_cf_rules_access, ur_cf_rules_requester,
+						  ur_cf_rules_unreliable, ur_cf_rules_cm};
 
 const struct ur_cf_rule *ur_cf_rule(unsigned i)
 {
@@ -84,5 +85,5 @@ const char *ur_cf_service(const struct ur_cf_rule *r)
 {
 	static const char *const names[] = {[UR_CF_RC] = "RC", [UR_CF_UC] = "UC", [UR_CF_UD] = "UD", [UR_CF_BARE] = "CM"};
 
-	return names[r->setup];
+	return r->serve == UR_CF_SERVE_XRC ? "XRC" : names[r->setup];
 }

@@ -2,7 +2,6 @@
 /* Reliable connections, the responder: order of opcodes, lengths, and the path MTU. What is wrong brings a NAK (invalid request). */
 #include "conform/rules.h"
 
-#define M UR_CF_MTU
 #define FIRST SEND(RC(SEND_FIRST), 0, .len = M)
 #define WFIRST(length) SEND(RC(WRITE_FIRST), 0, .region = UR_CF_RW, .dma_len = (length), .len = M)
 #define INVALID(n, messages) EXPECT(RC(ACK), n, .code = NAK(INV_REQ), .msn = messages)

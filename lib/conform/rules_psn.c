@@ -2,18 +2,6 @@
 /* Reliable connections, the responder: sequence, acknowledgements, duplicates, and what is to be ignored. */
 #include "conform/rules.h"
 
-/* A 600-byte message in the region that may be changed, and the READ of all of it. */
-#define M UR_CF_MTU
-#define WRITE_600(n, pattern)                                                                                                              \
-	SEND(RC(WRITE_FIRST), n, .region = UR_CF_RW, .dma_len = 600, .len = M, .fill = pattern),                                           \
-		SEND(RC(WRITE_MIDDLE), n + 1, .len = M, .at = M, .fill = pattern),                                                         \
-		SEND(RC(WRITE_LAST), n + 2, .len = 600 - 2 * M, .at = 2 * M, .fill = pattern, .flags = UR_CF_ACKREQ)
-#define READ(n, length) SEND(RC(READ_REQ), n, .region = UR_CF_RW, .dma_len = length, .flags = UR_CF_ACKREQ)
-#define READ_FROM(n, at_byte, length) SEND(RC(READ_REQ), n, .region = UR_CF_RW, .off = at_byte, .dma_len = length, .flags = UR_CF_ACKREQ)
-#define DATA(op, n, begin, length, pattern, messages)                                                                                      \
-	EXPECT(RC(op), n, .len = length, .at = begin, .fill = pattern, .msn = messages, .flags = UR_CF_PAYLOAD)
-#define DATA_AGAIN(op, n, begin, length, pattern)                                                                                          \
-	EXPECT(RC(op), n, .len = length, .at = begin, .fill = pattern, .flags = UR_CF_PAYLOAD | UR_CF_ANY_MSN)
 #define IGNORED(name_, clause_, what_, ...)                                                                                                \
 	{                                                                                                                                  \
 		.name = name_, .clause = clause_, .what = what_,                                                                           \
@@ -113,6 +101,8 @@ const struct ur_cf_rule ur_cf_rules_psn[] = {
 	IGNORED("ignores-uc-opcode", "9.6.1", "A packet of another service, unreliable connections, is dropped without a word",
 		UC(SEND_ONLY), 0, SMALL),
 	IGNORED("ignores-ud-opcode", "9.6.1", "A packet of another service, datagrams, is dropped without a word", UD(SEND_ONLY), 0, SMALL),
+	IGNORED("ignores-xrc-opcode", "9.6.1, A14", "A packet of another service, XRC, is dropped without a word", XRC(SEND_ONLY), 0,
+		SMALL),
 	IGNORED("ignores-ghost-ack", "9.7.7", "An ACK of what has never been sent is ignored", RC(ACK), 7, .code = ACK),
 	IGNORED("ignores-ghost-response", "9.7.7", "A READ response that nobody has asked for is ignored", RC(READ_RESP_ONLY), 3,
 		.code = ACK, .len = 8),

@@ -5,7 +5,6 @@
  */
 #include "conform/rules.h"
 
-#define M UR_CF_MTU
 #define TIMEOUT 14   /* 67 ms; an implementation may add its own delay */
 #define RNR_TIMER 28 /* 163.84 ms */
 

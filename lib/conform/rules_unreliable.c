@@ -3,12 +3,16 @@
  */
 #include "conform/rules.h"
 
-#define M UR_CF_MTU
 #define TAKEN(n, bytes) EXPECT(UC(SEND_ONLY), (n)-1, .x = n, .y = bytes, .flags = UR_CF_ECHO)
 #define NOT_TAKEN NO_REQUEST(UC(SEND_ONLY))
 #define UC_RULE(name_, clause_, what_, ...)                                                                                                \
 	{                                                                                                                                  \
 		.name = name_, .clause = clause_, .what = what_, .steps = STEPS(__VA_ARGS__), .setup = UR_CF_UC, .offered = true           \
+	}
+#define UC_WRAPS(name_, clause_, what_, ...)                                                                                               \
+	{                                                                                                                                  \
+		.name = name_, .clause = clause_, .what = what_, .steps = STEPS(__VA_ARGS__), .setup = UR_CF_UC, .offered = true,          \
+		.serve = UR_CF_SERVE_PSN, .our_psn = 0xfffffe                                                                              \
 	}
 #define UD_TAKEN(n, bytes) EXPECT(UD(SEND_ONLY), 0, .x = n, .y = bytes, .flags = UR_CF_ECHO | UR_CF_ANY_PSN)
 #define UD_NOT_TAKEN NO_REQUEST(UD(SEND_ONLY))
@@ -28,6 +32,11 @@ const struct ur_cf_rule ur_cf_rules_unreliable[] = {
 		TAKEN(1, 20)),
 	UC_RULE("uc-gap-between", "9.8.2", "A message behind a gap is taken", SEND(UC(SEND_ONLY), 0, .len = 20), TAKEN(1, 20),
 		SEND(UC(SEND_ONLY), 7, .len = 24), TAKEN(2, 24)),
+	UC_WRAPS("uc-wrap", "9.8.2", "A message may wrap, and the next one is taken", SEND(UC(SEND_FIRST), 0, .len = M),
+		 SEND(UC(SEND_MIDDLE), 1, .len = M), SEND(UC(SEND_LAST), 2, .len = 88), TAKEN(1, 600), SEND(UC(SEND_ONLY), 3, .len = 20),
+		 TAKEN(2, 20)),
+	UC_WRAPS("uc-wrap-gap", "9.8.2", "A message behind a gap across the wrap is taken", SEND(UC(SEND_ONLY), 0, .len = 20), TAKEN(1, 20),
+		 SEND(UC(SEND_ONLY), 3, .len = 24), TAKEN(2, 24)),
 	UC_RULE("uc-middle-without-first", "9.8.2", "A packet that continues nothing is dropped", SEND(UC(SEND_MIDDLE), 0, .len = M),
 		SEND(UC(SEND_LAST), 1, .len = 8), NOT_TAKEN, SEND(UC(SEND_ONLY), 2, .len = 20), TAKEN(1, 20)),
 	UC_RULE("uc-first-anew", "9.8.2", "A message that begins in the middle of another one takes its place",

@@ -59,6 +59,11 @@ const struct ur_cf_result *ur_cf_results(const struct ur_cf_run *r, unsigned *n)
 	return r->results;
 }
 
+bool ur_cf_keeps(const struct ur_cf_run *r)
+{
+	return r->keeps;
+}
+
 bool ur_cf_offered(const struct ur_cf_run *r)
 {
 	return r->offers;
@@ -92,7 +97,19 @@ static void begin_attempt(struct ur_cf_run *r)
 	enter_phase(r, UR_CF_CONNECT, ur_cf_connect[rule->setup]);
 }
 
-static const char ordinary_peer[] = "the peer is not `uroce conform --serve`, which this rule needs";
+/* Why the peer that we have met cannot serve the rule. */
+static const char *lacks(const struct ur_cf_run *r, const struct ur_cf_rule *rule)
+{
+	static const char *const modes[UR_CF_SERVES] = {
+		[UR_CF_SERVE_PSN] = "the peer's responder cannot choose the PSN of our first request: run that of this version there",
+		[UR_CF_SERVE_WINDOWS] = "the peer's device or its responder has no memory windows of type 2",
+		[UR_CF_SERVE_XRC] = "the peer's device or its responder has no XRC",
+		[UR_CF_SERVE_FLUSH] = "the peer's device or its responder has no FLUSH",
+		[UR_CF_SERVE_ATOMIC_WRITE] = "the peer's device or its responder has no ATOMIC WRITE",
+	};
+
+	return r->offers ? modes[rule->serve] : "the peer is not `uroce conform --serve`, which this rule needs";
+}
 
 /* A rule that is not to be played. */
 static void pass_by(struct ur_cf_run *r, const char *why)
@@ -117,8 +134,8 @@ static bool next_rule(struct ur_cf_run *r)
 	begin_attempt(r);
 	if (r->deaf >= DEAF_RULES)
 		pass_by(r, "the peer does not answer requests for connections");
-	else if (rule->offered && r->met && !r->offers)
-		pass_by(r, ordinary_peer);
+	else if (r->met && !ur_cf_servable(r, rule))
+		pass_by(r, lacks(r, rule));
 	return true;
 }
 
@@ -156,7 +173,7 @@ static void fail(struct ur_cf_run *r, uint32_t number)
 	if (r->phase == UR_CF_CONNECT || (r->phase == UR_CF_SCRIPT && r->step->flags & UR_CF_PREPARES)) {
 		give_up(r, !number);
 	} else if (r->phase == UR_CF_SCRIPT) {
-		ur_cf_say_step(r->step, r->result->expected);
+		ur_cf_say_step(r, r->step, r->result->expected);
 		r->result->decisive = number;
 		decide(r, UR_CF_BROKEN);
 	} else { /* the end of a connection that the rule is not about */
@@ -173,8 +190,8 @@ static bool end_of_script(struct ur_cf_run *r)
 	switch (r->phase) {
 	case UR_CF_CONNECT:
 		r->deaf = 0;
-		if (rule->offered && r->met && !r->offers) {
-			ur_cf_say(r->result->seen, ordinary_peer);
+		if (r->met && !ur_cf_servable(r, rule)) {
+			ur_cf_say(r->result->seen, lacks(r, rule));
 			decide(r, UR_CF_UNTESTED);
 			r->result->attempts = r->cfg.attempts;
 		} else {
@@ -213,14 +230,20 @@ static void enter(struct ur_cf_run *r, ur_time now)
 	r->deadline = now + ms * UR_NS_PER_MS;
 	r->resends = 0;
 	r->resend_at = r->step->flags & UR_CF_RESEND ? now + RESEND_MS * UR_NS_PER_MS : UR_TIME_NEVER;
+	if (r->step->kind == UR_CF_MANY)
+		ur_cf_many_begin(r);
 }
 
-static void out_of_time(struct ur_cf_run *r)
+static void out_of_time(struct ur_cf_run *r, ur_time now)
 {
 	const struct ur_cf_step *s = r->step;
 
 	if (s->kind == UR_CF_QUIET || s->kind == UR_CF_CM_QUIET || s->kind == UR_CF_PAUSE || s->flags & UR_CF_OR_SILENCE) {
 		next_step(r);
+		return;
+	}
+	if (s->kind == UR_CF_MANY && !ur_cf_many_late(r)) {
+		r->deadline = now + patience_ms(r, s) * UR_NS_PER_MS;
 		return;
 	}
 	ur_cf_say_number(r->result->seen, "nothing for ", patience_ms(r, s), " ms");
@@ -271,6 +294,7 @@ bool ur_cf_tx(struct ur_cf_run *r, struct ur_pkt *p, uint32_t number, ur_time no
 
 	if (ur_cf_done(r))
 		return false;
+	r->keeps = true;
 	for (;;) {
 		mad = r->phase == UR_CF_FINISHED ? NULL : due_mad(r, now);
 		if (mad) {
@@ -286,8 +310,12 @@ bool ur_cf_tx(struct ur_cf_run *r, struct ur_pkt *p, uint32_t number, ur_time no
 			return true;
 		} else if (!r->entered) {
 			enter(r, now);
+		} else if (r->step->kind == UR_CF_MANY && ur_cf_many_tx(r, p)) {
+			if (r->keeps)
+				note(r, number);
+			return true;
 		} else if (now >= r->deadline) {
-			out_of_time(r);
+			out_of_time(r, now);
 		} else {
 			return false;
 		}
@@ -314,11 +342,30 @@ static void conclude(struct ur_cf_run *r, enum ur_cf_match match, uint32_t numbe
 	}
 }
 
+static void rx_many(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number, ur_time now)
+{
+	bool moved = false;
+	const char *odd;
+	enum ur_cf_match match = ur_cf_many_rx(r, p, &moved, &odd);
+
+	if (moved)
+		r->deadline = now + patience_ms(r, r->step) * UR_NS_PER_MS;
+	if (match == UR_CF_WRONG)
+		ur_cf_say_packet(r, p, odd, r->result->seen);
+	if (r->keeps)
+		note(r, number);
+	conclude(r, match, number);
+}
+
 static void rx_data(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number, ur_time now)
 {
 	enum ur_cf_match match;
 	const char *odd;
 
+	if (r->step->kind == UR_CF_MANY) {
+		rx_many(r, p, number, now);
+		return;
+	}
 	if (r->step->kind != UR_CF_EXPECT && r->step->kind != UR_CF_QUIET)
 		return;
 	match = ur_cf_judge(r, r->step, p, now, &odd);
@@ -376,11 +423,13 @@ void ur_cf_rx(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number, ur_t
 {
 	bool cm = p->bth.dqpn == 1;
 
+	r->keeps = true;
 	if (r->phase == UR_CF_FINISHED || !r->step || r->step->kind == UR_CF_END || !ur_gid_eq(&p->src, &r->cfg.peer))
 		return;
 	if (!cm && p->bth.dqpn != r->conn.qpn)
 		return;
-	note(r, number);
+	if (cm || r->step->kind != UR_CF_MANY)
+		note(r, number);
 	if (cm)
 		rx_cm(r, p, number, now);
 	else
@@ -390,6 +439,7 @@ void ur_cf_rx(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number, ur_t
 /* Whatever a script is about, no packet of the peer's may be ill-formed. */
 void ur_cf_rx_bad(struct ur_cf_run *r, uint32_t number)
 {
+	r->keeps = true;
 	if (r->phase != UR_CF_SCRIPT || r->step->kind == UR_CF_END)
 		return;
 	note(r, number);

@@ -44,7 +44,12 @@ static void learn_offer(struct ur_cf_run *r, const struct ur_cm_msg *m)
 
 	r->met = true;
 	r->offers = m->pdata_len >= UR_CF_REP_LEN && ur_get32(from) == UR_CF_MAGIC;
-	for (unsigned i = 0; r->offers && i < UR_CF_OFFERED; i++) {
+	if (!r->offers)
+		return;
+	r->modes = ur_get32(from + UR_CF_REP_MODES) | 1u << UR_CF_SERVE_READY | 1u << UR_CF_SERVE_LATE;
+	for (unsigned i = 0; i < UR_CF_SRQS; i++)
+		r->srqn[i] = ur_get32(from + UR_CF_REP_SRQS + 4 * i);
+	for (unsigned i = 0; i < UR_CF_OFFERED; i++) {
 		const uint8_t *at = from + 4 + 16 * i;
 
 		r->place[i] = (struct ur_cf_place){.va = ur_get64(at), .rkey = ur_get32(at + 8), .len = ur_get32(at + 12)};
@@ -61,6 +66,8 @@ void ur_cf_conn_learn(struct ur_cf_run *r, const struct ur_cm_msg *m)
 		c->psn = m->rep.starting_psn;
 		c->told = true;
 		learn_offer(r, m);
+		if (ur_cf_current(r)->serve == UR_CF_SERVE_PSN && ur_cf_servable(r, ur_cf_current(r)))
+			c->psn = ur_cf_current(r)->our_psn;
 	} else if (m->attr == UR_CM_SIDR_REP && m->sidr_rep.request_id == c->id) {
 		c->dqpn = m->sidr_rep.qpn;
 		c->qkey = m->sidr_rep.qkey;

@@ -83,7 +83,7 @@ static const char *cm_name(unsigned attr)
 	return name ? name : "message";
 }
 
-static void say_expected_packet(struct text *t, const struct ur_cf_step *s)
+static void say_expected_packet(struct text *t, const struct ur_cf_run *r, const struct ur_cf_step *s)
 {
 	const struct ur_opcode_info *op = ur_opcode(s->opcode);
 
@@ -91,7 +91,9 @@ static void say_expected_packet(struct text *t, const struct ur_cf_step *s)
 	if (op->flags & UR_OPF_AETH) {
 		add(t, ": ");
 		add_syndrome(t, s->code);
-		if (s->code2) {
+		if (s->code2 == UR_CF_ANY) {
+			add(t, " or any NAK");
+		} else if (s->code2) {
 			add(t, " or ");
 			add_syndrome(t, s->code2);
 		}
@@ -99,7 +101,7 @@ static void say_expected_packet(struct text *t, const struct ur_cf_step *s)
 	if (s->opcode != UR_OP_CNP && !(s->flags & UR_CF_ANY_PSN))
 		add_psn(t, s->psn);
 	if (op->flags & UR_OPF_AETH && !(s->flags & UR_CF_ANY_MSN))
-		add_number(t, ", MSN ", (uint32_t)s->msn);
+		add_number(t, ", MSN ", ur_cf_msn(r, s));
 	if (op->flags & UR_OPF_PAYLOAD && !(s->flags & (UR_CF_ANY_LEN | UR_CF_ECHO)))
 		add_number(t, ", bytes ", s->len);
 	if (s->flags & UR_CF_ECHO) {
@@ -135,14 +137,15 @@ static void say_expected_cm(struct text *t, const struct ur_cf_step *s)
 		add(t, "; or no answer");
 }
 
-void ur_cf_say_step(const struct ur_cf_step *s, char *to)
+void ur_cf_say_step(const struct ur_cf_run *r, const struct ur_cf_step *s, char *to)
 {
 	struct text t = {.to = to};
 
 	to[0] = 0;
 	switch (s->kind) {
-	case UR_CF_EXPECT: say_expected_packet(&t, s); break;
+	case UR_CF_EXPECT: say_expected_packet(&t, r, s); break;
 	case UR_CF_CM_EXPECT: say_expected_cm(&t, s); break;
+	case UR_CF_MANY: add(&t, "ACKs of all messages, or a NAK of one that was lost, each with the MSN that belongs to its PSN"); break;
 	case UR_CF_QUIET:
 		add(&t, "no ");
 		add(&t, s->opcode ? ur_opcode(s->opcode)->name : "answer");

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The step that sends very many messages of one packet each, 2^24 to bring the MSN to its wrap. A window of them is under way; an ACK
+ * covers what came before it, and what a NAK or silence shows as lost is sent again from there on. Whatever is acknowledged, its MSN has
+ * to belong to its PSN.
+ */
+#include "conform/conform_priv.h"
+
+#define WINDOW 128 /* short packets, which fit any receiver's buffers */
+#define ACK_EACH 32
+#define EDGE 8 /* so many at the begin and at the end are kept in captures */
+#define REPEATS 5
+
+static bool at_edge(const struct ur_cf_many *m, uint32_t i)
+{
+	return i < EDGE || i + EDGE >= m->count;
+}
+
+void ur_cf_many_begin(struct ur_cf_run *r)
+{
+	const uint64_t all = r->step->x;
+
+	r->many = (struct ur_cf_many){.count = (uint32_t)(r->cfg.many && r->cfg.many < all ? r->cfg.many : all)};
+}
+
+bool ur_cf_many_tx(struct ur_cf_run *r, struct ur_pkt *p)
+{
+	struct ur_cf_many *m = &r->many;
+	struct ur_cf_step s = *r->step;
+	uint32_t i = m->next;
+
+	if (i == m->count || i - m->acked >= WINDOW)
+		return false;
+	s.kind = UR_CF_SEND;
+	if (i % ACK_EACH == ACK_EACH - 1 || i + 1 == m->count)
+		s.flags |= UR_CF_ACKREQ;
+	r->conn.psn = ur_psn_add(r->conn.psn, i);
+	ur_cf_build(r, &s, p);
+	r->conn.psn = ur_psn_add(r->conn.psn, -i);
+	r->keeps = i < m->top || at_edge(m, i);
+	m->next = i + 1;
+	if (m->next > m->top)
+		m->top = m->next;
+	return true;
+}
+
+/* The message that a packet's PSN names, counted from the first that is not acknowledged. */
+static int32_t from_acked(const struct ur_cf_run *r, const struct ur_pkt *p)
+{
+	return ur_psn_diff(p->bth.psn, ur_psn_add(r->conn.psn, r->many.acked));
+}
+
+/* How many messages the packet says are executed, `upto` of this step. While some are sent again an ACK may be older than its MSN. */
+static const char *odd_msn(const struct ur_cf_run *r, const struct ur_aeth *h, uint32_t upto)
+{
+	bool right = h->msn == ur_psn_add(r->conn.msn, upto);
+
+	return right || r->many.repeats || r->many.next < r->many.top ? NULL : "its MSN is wrong";
+}
+
+static void conclude_all(struct ur_cf_run *r)
+{
+	r->conn.psn = ur_psn_add(r->conn.psn, r->many.count);
+	r->conn.msn = ur_psn_add(r->conn.msn, r->many.count);
+}
+
+enum ur_cf_match ur_cf_many_rx(struct ur_cf_run *r, const struct ur_pkt *p, bool *moved, const char **odd)
+{
+	const struct ur_opcode_info *op = ur_opcode(p->bth.opcode);
+	struct ur_cf_many *m = &r->many;
+	struct ur_aeth h;
+	const int32_t ahead = from_acked(r, p);
+	const uint32_t i = m->acked + (uint32_t)ahead;
+	bool nak;
+
+	*odd = NULL;
+	if (p->bth.opcode == UR_OP_CNP || !ur_cf_is_answer(p->bth.opcode))
+		return UR_CF_PASSED_OVER;
+	if ((p->bth.opcode & UR_OP_MASK) != UR_OP_ACK) {
+		*odd = "its opcode is wrong";
+		return UR_CF_WRONG;
+	}
+	r->keeps = false;
+	if (ahead < 0)
+		return UR_CF_PASSED_OVER; /* it came late */
+	ur_aeth_get(p->data + p->bth_off + UR_BTH_LEN + op->off_aeth, &h);
+	nak = h.syndrome == (UR_AETH_NAK << 5 | UR_NAK_PSN_SEQ);
+	if (i >= m->top)
+		*odd = "its PSN is that of no message that has been sent";
+	else if (!nak && ur_syndrome_type(h.syndrome) != UR_AETH_ACK)
+		*odd = "its syndrome is wrong";
+	else
+		*odd = odd_msn(r, &h, nak ? i : i + 1);
+	r->keeps = *odd || nak || at_edge(m, i);
+	if (*odd)
+		return UR_CF_WRONG;
+	*moved = !nak || i > m->acked;
+	m->acked = nak ? i : i + 1;
+	if (nak || m->next < m->acked)
+		m->next = m->acked;
+	if (*moved)
+		m->repeats = 0;
+	if (m->acked < m->count)
+		return UR_CF_PASSED_OVER;
+	conclude_all(r);
+	return UR_CF_RIGHT;
+}
+
+bool ur_cf_many_late(struct ur_cf_run *r)
+{
+	r->many.next = r->many.acked;
+	return ++r->many.repeats > REPEATS;
+}
