@@ -74,19 +74,16 @@ test_wire_refused() {
 
 # A train that the kernel cuts because the interface does not take it whole: each packet has the ICRC of the identification that it got.
 test_wire_train_cut_by_the_kernel() {
-	local tcpdump ns last
-	type tcpdump ethtool >/dev/null || { fail "tcpdump or ethtool is not here: install them"; return; }
+	local ns last
+	type ethtool >/dev/null || { fail "ethtool is not here: install it"; return; }
 	for ns in "$NS1" "$NS2"; do
 		in_ns "$ns" ethtool -K eth0 tx-udp-segmentation off >/dev/null || return 1
 		on_exit "ip netns exec $ns ethtool -K eth0 tx-udp-segmentation on"
 	done
-	ip netns exec "$NS1" timeout 60 tcpdump -i eth0 -s 0 -B 16384 -U -w "$TMP/wire.pcap" udp port 4791 >"$TMP/tcpdump" 2>&1 &
-	tcpdump=$!
-	on_exit "stop $tcpdump"
-	for _ in $(seq 100); do ! grep -q listening "$TMP/tcpdump" || break; sleep 0.05; done
+	record "$NS1" 'udp port 4791' "$TMP/wire.pcap" || return 1
 	UROCE_PORT=udp ping_both -V -C 20 -S 65000 || return 1
 	sleep 0.3
-	stop $tcpdump
+	stop "$recorder"
 	for ns in "$NS1" "$NS2"; do in_ns "$ns" ethtool -K eth0 tx-udp-segmentation on >/dev/null; done
 	"$UROCE" pcap check --quiet "$TMP/wire.pcap" || { fail "ICRC"; return; }
 	last=$(tshark -r "$TMP/wire.pcap" -Y 'ip.id > 10' 2>/dev/null | wc -l)
