@@ -128,8 +128,7 @@ static void abandon(struct ur_ethdev *d)
 
 /*
  * What the NIC has not sent yet is lost when it stops. No driver says when it has: it gets the time that a full ring takes. A port in
- * shared memory takes with it what the peer has not fetched yet. Nobody waits longer than that: when another thread calls exit meanwhile,
- * as rping's do after a REJ, the process ends, and a NIC goes on with its rings as if the program had been killed.
+ * shared memory takes with it what the peer has not fetched yet.
  */
 static void drain(const struct ur_ethdev *d)
 {

@@ -79,14 +79,10 @@ static void say_goodbye(struct ur_nic *nic)
 
 /* Tells peers that connections end, lets the last frames out, and gives back what outlives a process. Keeps the lock: nobody uses the
  * engine any more. */
-void ur_ending_exit(void)
+static void end_engine(struct ur_engine *e)
 {
-	struct ur_engine *e = ur_engine_current();
-	bool running;
+	bool running = ur_engine_started(e);
 
-	if (!e)
-		return;
-	running = ur_engine_started(e);
 	atomic_store(&e->foreign, true); /* destructors that run after this one find a closed device, not a held lock */
 	__atomic_store_n(&e->state, UR_ENGINE_STOPPED, __ATOMIC_RELEASE);
 	if ((running && !stop_progress(e)) || !lock_at_exit(e))
@@ -109,6 +105,79 @@ void ur_ending_exit(void)
 	if (e->registry)
 		ur_registry_close(e->registry);
 	e->registry = NULL;
+}
+
+/* --- exit, by several threads --- */
+
+/*
+ * Before version 2.41 of glibc, a thread that calls exit while another is in it takes the handlers that are left, and ends the process
+ * under the other's hands; some programs do so when a connection fails. So the engine is ended by whoever comes first to the library's
+ * destructor or to the handler below, and others wait.
+ *
+ * ld.so runs the constructor below, then libc registers the handler that runs all destructors, then main is called; handlers run from the
+ * newest to the oldest, so ours runs behind the destructors. Where the library is loaded by dlopen, it runs before them.
+ */
+
+#define PATIENCE_ROUNDS 3000 /* of a millisecond: more than the end of an engine takes, also when locks are not to be had */
+#define LEAD_NS (100 * UR_NS_PER_MS)
+#define HANDLERS 8 /* threads that call exit at the same moment */
+
+static struct {
+	atomic_int thread;  /* the one that ends the engine */
+	atomic_bool done;   /* or nobody waits for it any longer */
+	atomic_bool waited; /* another thread has come */
+} exiting;
+
+/* A handler of no shared object: those of atexit(3) run with the destructors (Itanium C++ ABI, 3.3.5). */
+extern int __cxa_atexit(void (*fn)(void *arg), void *arg, void *object);
+
+static void last_handler(void *arg)
+{
+	(void)arg;
+	ur_ending_exit();
+}
+
+/* Several, since a thread that finds none ends the process; and one more for each thread that has come. */
+__attribute__((constructor)) static void register_last(void)
+{
+	for (unsigned i = 0; i < HANDLERS; i++)
+		__cxa_atexit(last_handler, NULL, NULL);
+}
+
+static void wait_for_other_thread(void)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+
+	atomic_store(&exiting.waited, true);
+	__cxa_atexit(last_handler, NULL, NULL);
+	for (unsigned i = 0; i < PATIENCE_ROUNDS && !atomic_load(&exiting.done); i++)
+		nanosleep(&ms, NULL);
+	atomic_store(&exiting.done, true);
+}
+
+void ur_ending_exit(void)
+{
+	struct ur_engine *e = ur_engine_current();
+	int thread = 0;
+
+	if (!atomic_compare_exchange_strong(&exiting.thread, &thread, gettid())) {
+		if (thread != gettid() && !atomic_load(&exiting.done))
+			wait_for_other_thread();
+		return;
+	}
+	if (e)
+		end_engine(e);
+	atomic_store(&exiting.done, true);
+	/* Who has waited ends the process. This thread must not go on in glibc's list of handlers, of which the other has freed a part. */
+	if (atomic_load(&exiting.waited))
+		nanosleep(&(struct timespec){.tv_nsec = (long)LEAD_NS}, NULL);
+}
+
+void ur_ending_forked(void)
+{
+	atomic_store(&exiting.thread, 0);
+	atomic_store(&exiting.done, false);
+	atomic_store(&exiting.waited, false);
 }
 
 /* --- signals --- */

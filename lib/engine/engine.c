@@ -105,6 +105,7 @@ static void forked_child(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	singleton_lock = fresh;
+	ur_ending_forked();
 	if (!singleton)
 		return;
 	atomic_store(&singleton->foreign, true);

@@ -96,8 +96,9 @@ bool ur_engine_end_dma(struct ur_engine *e);
 /* telemetry.c: offers the counters where the setting says so. 0 or an errno. */
 int ur_telemetry_offer(struct ur_engine *e);
 
-/* ending.c: at exit; and a signal asks the progress thread to leave all groups. */
+/* ending.c: at exit, in whichever thread; in the child of a fork; and a signal asks the progress thread to leave all groups. */
 void ur_ending_exit(void);
+void ur_ending_forked(void);
 bool ur_ending_asked(void);
 void ur_ending_serve(struct ur_engine *e);
 

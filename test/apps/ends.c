@@ -15,6 +15,7 @@
  *     execself   executes `true` in its own place
  *     orphan     leaves a child of fork behind, which stays for five seconds
  *     abandon    returns from main with threads in every blocking call
+ *     exits      exit() in three threads at once
  *     signal     exit() in a handler of SIGALRM that interrupts the library
  *     childless  looks for children that it does not have, by wait() and SIGCHLD, and goes on
  *     dlclose    opens the library a second time and closes it, and goes on
@@ -337,6 +338,33 @@ static int child_executes(void)
 	return 0;
 }
 
+#define EXITS 3
+static pthread_barrier_t exits;
+
+static void join_exit(void)
+{
+	pthread_barrier_wait(&exits);
+}
+
+static void *exit_too(void *arg)
+{
+	(void)arg;
+	join_exit();
+	exit(0);
+}
+
+/* A handler of exit is behind them all, so the library has not ended when the others come. */
+static void exit_in_all_threads(void)
+{
+	pthread_t t;
+
+	need(!pthread_barrier_init(&exits, NULL, EXITS), "pthread_barrier_init");
+	need(!atexit(join_exit), "atexit");
+	for (int i = 1; i < EXITS; i++)
+		need(!pthread_create(&t, NULL, exit_too, NULL), "pthread_create");
+	exit(0);
+}
+
 static void on_alarm(int sig)
 {
 	(void)sig;
@@ -413,6 +441,8 @@ int main(int argc, char **argv)
 		fill_queue();
 		exit(0);
 	}
+	if (!strcmp(how, "exits"))
+		exit_in_all_threads();
 	if (!strcmp(how, "quick")) {
 		fill_queue();
 		_exit(0);
