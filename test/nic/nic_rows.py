@@ -458,6 +458,17 @@ def two_programs_that_want_it(lab):
             process.close()
 
 
+@row()
+def programs_whose_memory_is_elsewhere(lab):
+    """A NIC that still has the rings of a program that was killed must not find the next one's memory there. The places are drawn from 1008."""
+    texts = [lab.guest.short_program("UROCE_LOG=debug", "--eal --log-level=lib.eal:debug") for _ in range(3)]
+    places = [re.search(r"Virtual area found at (0x[0-9a-f]+)", text) for text in texts]
+    if not all(places):
+        raise Failure(f"DPDK does not say where its memory is: {texts[0][-300:]}")
+    if len({place[1] for place in places}) == 1:
+        raise Failure(f"three programs have their memory at {places[0][1]}")
+
+
 def free_huge_pages(lab):
     return int(lab.guest.must("grep HugePages_Free /proc/meminfo | tr -dc 0-9"))
 
