@@ -17,7 +17,7 @@
 #include "config/config.h"
 #include "config/fault_spec.h"
 #include "drivers/pci/bind.h"
-#include "host/hostif.h"
+#include "host/device.h"
 #include "wire/pkt.h"
 
 enum need { NEED_NONE, NEED_SHARED, NEED_OWNED };
@@ -41,7 +41,7 @@ static const struct knob_option {
 	{"port", "KIND", "auto udp packet dpdk", false, NEED_SHARED, NULL},
 	{"vdev", "ARGS", NULL, false, NEED_OWNED, NULL},
 	{"pci", "ADDR", NULL, false, NEED_OWNED, check_pci},
-	{"ip", "ADDR/LEN", NULL, true, NEED_OWNED, check_ip},
+	{"ip", "ADDR/LEN[@VLAN]", NULL, true, NEED_OWNED, check_ip},
 	{"gw", "ADDR", NULL, true, NEED_OWNED, check_gw},
 	{"mtu", "BYTES", NULL, false, NEED_OWNED, NULL},
 	{"eal", "ARGS", NULL, false, NEED_NONE, NULL},
@@ -101,41 +101,23 @@ static int check_pci(const char *v)
 	return 0;
 }
 
-static bool parse_addr(const char *text, unsigned *bits)
-{
-	unsigned char raw[16];
-
-	if (inet_pton(AF_INET, text, raw) == 1)
-		*bits = 32;
-	else if (inet_pton(AF_INET6, text, raw) == 1)
-		*bits = 128;
-	else
-		return false;
-	return true;
-}
-
 static int check_ip(const char *v)
 {
-	const char *slash = strchr(v, '/');
-	char addr[64], *end;
-	unsigned bits = 0;
+	struct ur_net_addr a;
+	char err[256];
 
-	if (slash && (size_t)(slash - v) < sizeof(addr)) {
-		memcpy(addr, v, (size_t)(slash - v));
-		addr[slash - v] = 0;
-		if (parse_addr(addr, &bits) && isdigit((unsigned char)slash[1]) && strtoul(slash + 1, &end, 10) <= bits && *end == 0)
-			return 0;
-	}
-	return ur_cmd_fail(UR_EXIT_USAGE, "--ip '%s' is not an address with a prefix length: write it as 10.0.0.1/24 or fd00::1/64", v);
+	if (!strchr(v, '/'))
+		return ur_cmd_fail(UR_EXIT_USAGE, "--ip '%s' is not an address with a prefix length: write it as 10.0.0.1/24 or fd00::1/64",
+				   v);
+	return ur_device_parse_ip(v, &a, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_USAGE, "%s", err) : 0;
 }
 
 static int check_gw(const char *v)
 {
-	unsigned bits;
+	struct ur_net_route r;
+	char err[256];
 
-	if (parse_addr(v, &bits))
-		return 0;
-	return ur_cmd_fail(UR_EXIT_USAGE, "--gw '%s' is not an IP address: write it as 10.0.0.254 or fd00::fe, without a prefix length", v);
+	return ur_device_parse_gw(v, &r, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_USAGE, "%s", err) : 0;
 }
 
 static int check_file(const char *v)

@@ -389,6 +389,20 @@ static int set_up(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const
 	return rc ? rc : start(d, args);
 }
 
+/* Drivers without this filter let all tags in. */
+static int let_in_vlans(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const struct rte_eth_conf *conf, char *err, size_t errlen)
+{
+	const bool filters = conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
+
+	for (unsigned i = 0; filters && i < cfg->nvlans; i++) {
+		int rc = rte_eth_dev_vlan_filter(d->id, cfg->vlans[i], 1);
+
+		if (rc)
+			return ur_port_fail(err, errlen, EIO, "%s does not let in VLAN %u: %s", d->dev, cfg->vlans[i], rte_strerror(-rc));
+	}
+	return 0;
+}
+
 /* Sleeping needs the interrupt and its descriptor; without them the engine naps. */
 static void use_interrupt(struct ur_ethdev *d, const struct rte_eth_conf *conf)
 {
@@ -425,6 +439,7 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	if (rc)
 		return rc;
 	conf.txmode.offloads = info.tx_offload_capa & (d->chains ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
+	conf.rxmode.offloads = cfg->nvlans ? info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER : 0;
 	conf.intr_conf.lsc = cfg->pci && *info.dev_flags & RTE_ETH_DEV_INTR_LSC; /* asking for the link then costs nothing */
 	conf.intr_conf.rxq = d->is_nic && d->pmd && d->pmd->flags & UR_PMD_WAKES;
 	rc = set_up(d, cfg, args, &info, &conf, err, errlen);
@@ -438,6 +453,7 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 		return ur_port_fail(err, errlen, EIO, "%s does not start: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
 	d->configured = true;
 	rc = cfg->pci ? ur_ethdev_check_memory(cfg->pci, err, errlen) : 0; /* the rings' */
+	rc = rc ? rc : let_in_vlans(d, cfg, &conf, err, errlen);
 	if (!rc && d->is_nic) {
 		use_interrupt(d, &conf);
 		wait_for_link(d);

@@ -23,7 +23,7 @@ const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(vdev, "", "DPDK virtual device and its arguments, such as net_memif0,role=client, owned by uroce alone; needs ip"),
 	KNOB_STR(pci, "", "PCI address of a NIC that `uroce bind` has bound, such as 0000:03:00.0, owned by uroce alone; needs ip"),
 	KNOB_STR(eal, "", "further arguments for DPDK's EAL, in one word, separated by blanks"),
-	KNOB_STR(ip, "", "addresses of an owned port, ADDR/LEN; several are separated by commas"),
+	KNOB_STR(ip, "", "addresses of an owned port, ADDR/LEN, in a VLAN ADDR/LEN@VLAN; several are separated by commas"),
 	KNOB_STR(gw, "", "default gateway of an owned port; one for IPv4 and one for IPv6, separated by a comma"),
 	KNOB_STR(capture, "", "pcapng file to write every frame to"),
 	KNOB_STR(trace, "", "file to write what the engine does to, an event a line in JSON (doc/trace.md)"),

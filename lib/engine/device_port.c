@@ -25,10 +25,28 @@ static struct ur_ethdev_config ethdev_config(const struct ur_engine *e)
 		.eal_args = eal_args(e), .mtu = (uint16_t)e->cfg.mtu, .telemetry = e->cfg.telemetry != 0};
 }
 
+/* Those of the addresses, of which several may be in one. */
+static unsigned vlans_of(const struct ur_net *net, uint16_t vlans[UR_NET_GIDS])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
+		const struct ur_net_addr *a = ur_net_gid(net, i);
+
+		if (a && a->vlan)
+			vlans[n++] = a->vlan;
+	}
+	return n;
+}
+
 static int open_owned(struct ur_engine *e, struct ur_port **out, char *err)
 {
 	struct ur_ethdev_config ec = ethdev_config(e);
+	uint16_t vlans[UR_NET_GIDS];
 	char pci[UR_PCI_ADDR_TEXT];
+
+	ec.vlans = vlans;
+	ec.nvlans = vlans_of(e->nic->net, vlans);
 
 	if (e->cfg.vdev[0]) {
 		ec.vdev = e->cfg.vdev;

@@ -3,6 +3,7 @@
 #include "host/device.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include "base/hash.h"
 #include "drivers/ethdev/ethdev.h"
 #include "wire/frame.h"
+
+#define VLAN_MAX 4094
 
 static uint64_t eui64(const struct ur_mac *m)
 {
@@ -53,13 +56,6 @@ bool ur_device_pci(const struct ur_config *c, char pci[UR_PCI_ADDR_TEXT])
 
 /* --- addresses from the settings --- */
 
-/* Where they go, and where the sentence goes that says what is wrong with one. */
-struct adding {
-	struct ur_net *net;
-	char *err;
-	size_t errlen;
-};
-
 static bool parse_addr(const char *text, struct ur_gid *gid, unsigned *bits)
 {
 	struct in_addr v4;
@@ -73,44 +69,98 @@ static bool parse_addr(const char *text, struct ur_gid *gid, unsigned *bits)
 	return inet_pton(AF_INET6, text, gid->raw) == 1;
 }
 
-static int add_owned_addr(struct adding *to, char *item)
+static bool parse_number(const char *text, unsigned least, unsigned most, unsigned *number)
 {
-	char *slash = strchr(item, '/'), *end;
-	struct ur_net_addr a = {.vlan = 0};
-	unsigned bits;
-	unsigned long len;
-	int err;
+	unsigned long n;
+	char *end;
 
-	if (slash)
-		*slash = 0;
-	if (!parse_addr(item, &a.gid, &bits) || ur_gid_is_mcast(&a.gid) || ur_gid_is_zero(&a.gid)) {
-		snprintf(to->err, to->errlen, "'%s' is not an address: give --ip ADDRESS/LENGTH, such as 10.0.0.1/24", item);
+	if (!isdigit((unsigned char)*text))
+		return false;
+	n = strtoul(text, &end, 10);
+	*number = (unsigned)n;
+	return !*end && n >= least && n <= most;
+}
+
+/* What stands behind the sign, with which `item` ends from now on; NULL without it. */
+static char *cut_at(char *item, char sign)
+{
+	char *at = strchr(item, sign);
+
+	if (!at)
+		return NULL;
+	*at = '\0';
+	return at + 1;
+}
+
+int ur_device_parse_ip(const char *text, struct ur_net_addr *a, char *err, size_t errlen)
+{
+	char item[UR_CONFIG_STR];
+	const char *len_text, *vlan_text;
+	unsigned bits, len, vlan = 0;
+
+	memset(a, 0, sizeof(*a));
+	snprintf(item, sizeof(item), "%s", text);
+	vlan_text = cut_at(item, '@');
+	len_text = cut_at(item, '/');
+	if (!parse_addr(item, &a->gid, &bits) || ur_gid_is_mcast(&a->gid) || ur_gid_is_zero(&a->gid)) {
+		snprintf(err, errlen, "'%s' is not an address: give --ip ADDRESS/LENGTH, such as 10.0.0.1/24", item);
 		return EINVAL;
 	}
-	len = slash ? strtoul(slash + 1, &end, 10) : bits;
-	if (slash && (!slash[1] || *end || len > bits)) {
-		snprintf(to->err, to->errlen, "'%s' is not a prefix length of address %s: give a number from 0 to %u", slash + 1, item,
-			 bits);
+	len = bits;
+	if (len_text && !parse_number(len_text, 0, bits, &len)) {
+		snprintf(err, errlen, "'%s' is not a prefix length of address %s: give a number from 0 to %u", len_text, item, bits);
 		return EINVAL;
 	}
-	a.prefix_len = (uint8_t)len;
+	if (vlan_text && !parse_number(vlan_text, 1, VLAN_MAX, &vlan)) {
+		snprintf(err, errlen, "'%s' is not a VLAN for address %s: give a number from 1 to %d", vlan_text, item, VLAN_MAX);
+		return EINVAL;
+	}
+	a->prefix_len = (uint8_t)len;
+	a->vlan = (uint16_t)vlan;
+	return 0;
+}
+
+int ur_device_parse_gw(const char *text, struct ur_net_route *r, char *err, size_t errlen)
+{
+	unsigned bits;
+
+	memset(r, 0, sizeof(*r));
+	if (!parse_addr(text, &r->gateway, &bits) || ur_gid_is_mcast(&r->gateway)) {
+		snprintf(err, errlen, "'%s' is not the address of a gateway: give --gw ADDRESS, such as 10.0.0.254", text);
+		return EINVAL;
+	}
+	if (bits == 32)
+		r->dst = ur_gid_from_v4(0);
+	return 0;
+}
+
+/* Where they go, and where the sentence goes that says what is wrong with one. */
+struct adding {
+	struct ur_net *net;
+	char *err;
+	size_t errlen;
+};
+
+static int add_owned_addr(struct adding *to, const char *item)
+{
+	struct ur_net_addr a;
+	int err = ur_device_parse_ip(item, &a, to->err, to->errlen);
+
+	if (err)
+		return err;
 	err = ur_net_addr_add(to->net, &a);
 	if (err)
 		snprintf(to->err, to->errlen, "address %s cannot be used: %s", item, err == EEXIST ? "it is given twice" : strerror(err));
 	return err;
 }
 
-static int add_owned_gateway(struct adding *to, char *item)
+static int add_owned_gateway(struct adding *to, const char *item)
 {
-	struct ur_net_route r = {.prefix_len = 0};
-	unsigned bits;
+	struct ur_net_route r;
+	int err = ur_device_parse_gw(item, &r, to->err, to->errlen);
 
-	if (!parse_addr(item, &r.gateway, &bits) || ur_gid_is_mcast(&r.gateway)) {
-		snprintf(to->err, to->errlen, "'%s' is not the address of a gateway: give --gw ADDRESS, such as 10.0.0.254", item);
-		return EINVAL;
-	}
-	if (bits == 32)
-		r.dst = ur_gid_from_v4(0);
+	if (err)
+		return err;
 	if (ur_net_route_add(to->net, &r)) {
 		snprintf(to->err, to->errlen, "gateway %s cannot be used: it may be given twice", item);
 		return EINVAL;
@@ -118,7 +168,7 @@ static int add_owned_gateway(struct adding *to, char *item)
 	return 0;
 }
 
-static int for_each_item(struct adding *to, const char *list, int (*fn)(struct adding *to, char *item))
+static int for_each_item(struct adding *to, const char *list, int (*fn)(struct adding *to, const char *item))
 {
 	char copy[UR_CONFIG_STR], *save, *item;
 	int err = 0;

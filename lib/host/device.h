@@ -23,6 +23,10 @@ struct ur_device {
 int ur_device_find(const struct ur_config *c, struct ur_device *d, char *err, size_t errlen);
 /* Makes the addresses and routes of `net` the device's. 0, or an errno and one sentence in err. */
 int ur_device_addresses(const struct ur_config *c, const struct ur_device *d, struct ur_net *net, char *err, size_t errlen);
+/* An address of a port of our own: ADDRESS[/LENGTH][@VLAN]. 0, or EINVAL and one sentence in err. */
+int ur_device_parse_ip(const char *text, struct ur_net_addr *a, char *err, size_t errlen);
+/* Its gateway: ADDRESS. 0, or EINVAL and one sentence in err. */
+int ur_device_parse_gw(const char *text, struct ur_net_route *r, char *err, size_t errlen);
 /* The address of the PCI NIC that the settings name; false when they name none. */
 bool ur_device_pci(const struct ur_config *c, char pci[UR_PCI_ADDR_TEXT]);
 

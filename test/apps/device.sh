@@ -142,6 +142,24 @@ test_memif_owned_addresses() {
 		rping -c -C 50 -V -S 20000 -a 10.88.0.1 </dev/null || { cat "$TMP/server"; return 1; }
 	served "$TMP/server"
 }
+# Two hosts have their addresses in VLAN 5, and all that passes is tagged; a third, with the address of the first in VLAN 6, is not heard.
+test_owned_addresses_in_a_vlan() {
+	local device=(--vdev net_af_packet0,iface=eth0 --ip 10.88.5.1/24@5) other
+	ip netns exec "$NS1" timeout -k 5 60 "$UROCE" run "${device[@]}" -- rping -s -V -C 20 -S 20000 </dev/null >"$TMP/server" 2>&1 &
+	server=$!
+	servers+=("$server")
+	on_exit "stop $server"
+	wait_listening "$NS1" "$RPING" "$server" "${device[@]}" || { cat "$TMP/server"; fail "the server does not listen"; return; }
+	other=(--vdev net_af_packet0,iface=eth0 --ip 10.88.5.2/24@6)
+	! in_ns "$NS2" timeout -k 5 60 "$UROCE" run "${other[@]}" -- rping -c -C 1 -a 10.88.5.1 </dev/null >"$TMP/other" 2>&1 || { fail "VLAN 6 gets in"; return; }
+	record "$NS2" "udp port 4791 or arp or vlan" "$TMP/wire.pcap" || return 1
+	in_ns "$NS2" timeout -k 5 60 "$UROCE" run --vdev net_af_packet0,iface=eth0 --ip 10.88.5.2/24@5 -- rping -c -V -C 20 -S 20000 -a 10.88.5.1 </dev/null \
+		>"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "the client"; return; }
+	served "$TMP/server" || return 1
+	stop "$recorder"
+	tshark -r "$TMP/wire.pcap" -T fields -e vlan.id 2>/dev/null | sort | uniq -c | awk '{ print $2, ($1 > 500) }' >"$TMP/out"
+	[ "$(cat "$TMP/out")" = "5 1" ] || { cat "$TMP/out"; fail "not in VLAN 5 alone"; }
+}
 # DPDK's driver for taps wants a realtime signal for each frame, which used to end the program. The kernel's side of the tap is one more device.
 test_tap_owned_addresses() {
 	local device=(--vdev "net_tap0,iface=utap$$" --ip 10.88.1.1/24)
@@ -314,10 +332,11 @@ bad_calls='2|no subcommand|
 2|--mtu cannot be used with --dev|run --dev eth0 --mtu 9000 -- true
 2|exclude one another|run --dev eth0 --vdev net_null0 -- true
 2|--vdev needs an address|run --vdev net_null0 -- true
-2|--ip .10.0.0.300/24. is not an address|run --vdev net_null0 --ip 10.0.0.300/24 -- true
+2|.10.0.0.300. is not an address|run --vdev net_null0 --ip 10.0.0.300/24 -- true
 2|--ip .10.0.0.1. is not an address|run --vdev net_null0 --ip 10.0.0.1 -- true
-2|--ip .10.0.0.1/33. is not an address|run --vdev net_null0 --ip 10.0.0.1/33 -- true
-2|--gw .10.0.0. is not an IP address|run --vdev net_null0 --ip 10.0.0.1/24 --gw 10.0.0 -- true
+2|.33. is not a prefix length|run --vdev net_null0 --ip 10.0.0.1/33 -- true
+2|.4095. is not a VLAN|run --vdev net_null0 --ip 10.0.0.1/24@4095 -- true
+2|.10.0.0. is not the address of a gateway|run --vdev net_null0 --ip 10.0.0.1/24 --gw 10.0.0 -- true
 2|mtu|run --vdev net_null0 --ip 10.0.0.1/24 --mtu huge -- true
 2|.|run --dev eth0 --fault drop=2000% -- true
 1|cannot be written|run --dev eth0 --capture /no/such/dir/f -- true

@@ -65,7 +65,7 @@ def make_tap(name, ip4, ip6, mtu):
 
 
 class HostProcess:
-    """A program under `uroce run`. Offers what GuestProcess does, and the counters of uroce."""
+    """A program under `uroce run`, on an interface or where the options say. Offers what GuestProcess does, and the counters of uroce."""
 
     def __init__(self, uroce, interface, command, state, options=()):
         self.uroce, self.interface, self.killed = uroce, interface, False
@@ -73,7 +73,7 @@ class HostProcess:
         self.out = open(self.files + ".out", "wb")
         program = ["sh", "-c", command] if ";" in command else shlex.split(command)
         self.process = subprocess.Popen(
-            [uroce, "run", "--dev", interface, "--counters", self.files + ".counters", *options, "--", *program],
+            [uroce, "run", *(["--dev", interface] if interface else []), "--counters", self.files + ".counters", *options, "--", *program],
             stdin=subprocess.DEVNULL, stdout=self.out, stderr=subprocess.STDOUT, start_new_session=True)
 
     def listening(self, how):

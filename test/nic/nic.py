@@ -24,6 +24,7 @@ GATEWAY = "10.99.0.254"  # nobody; its route must come back
 PCI, SHORT = "0000:00:03.0", "00:03.0"
 MAC, RXE_MAC, ASIDE_MAC, RXE_ASIDE_MAC = "52:54:00:99:00:02", "52:54:00:99:00:03", "52:54:00:98:00:02", "52:54:00:98:00:03"
 LARGEST_MTU = 4200
+GUEST_VLAN, HOST_VLAN = "10.99.5.2/24", "10.99.5.1/24"
 USER = 1000  # an ordinary one of the guest's
 
 # Name, the kernel's driver, and what else the device wants. The virtio device goes through the IOMMU only when told so.
@@ -122,6 +123,10 @@ class ThisSide:
 
     def start(self, command, options=()):
         return host.HostProcess(self.uroce, TAP, command, self.state, options)
+
+    def start_owning(self, command, ip):
+        """A program with a port of its own on the tap, with that address beside the kernel's."""
+        return host.HostProcess(self.uroce, None, command, self.state, ["--vdev", f"net_af_packet0,iface={TAP}", "--ip", ip])
 
     def forget(self):
         """The MAC addresses of neighbours, as whoever meets somebody for the first time."""

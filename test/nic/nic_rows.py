@@ -8,7 +8,7 @@ import re
 import time
 
 from host import wait_until
-from nic import GATEWAY, GUEST4, GUEST6, HOST4, HOST6, MODELS, PCI, SHORT, USER, Failure
+from nic import GATEWAY, GUEST4, GUEST6, GUEST_VLAN, HOST4, HOST6, HOST_VLAN, MODELS, PCI, SHORT, USER, Failure
 from rows import TRAFFIC  # what any traffic moves of rdma_rxe's counters
 
 ROWS = []
@@ -330,6 +330,25 @@ def a_larger_mtu(lab):
         ping_with_large_packets(lab, lab.here)
     finally:
         lab.set_mtu(1500)
+
+
+@row()
+def a_vlan(lab):
+    """Tagged frames pass the NIC's filter both ways, and those of another VLAN are not heard."""
+    server = lab.guest.start("rping -s -V -C 20 -S 3000", f"--ip {GUEST_VLAN}@5")
+    stranger = client = None
+    try:
+        listens = f"UROCE_PCI={SHORT} UROCE_IP={GUEST_VLAN}@5 uroce info | grep 'listens on'"
+        wait_until(lambda: lab.guest.run(listens)[0] == 0, 30, "the server of the guest does not listen")
+        stranger = lab.here.start_owning(f"rping -c -a {GUEST_VLAN.split('/')[0]} -C 1", f"{HOST_VLAN}@6")
+        if stranger.wait(60) in (0, None):
+            raise Failure(f"a client of another VLAN ends with {stranger.wait(0)}: {stranger.output()[-300:]}")
+        client = lab.here.start_owning(f"rping -c -a {GUEST_VLAN.split('/')[0]} -V -C 20 -S 3000", f"{HOST_VLAN}@5")
+        must_end(client, "the client of this side")
+        must_end(server, "the server of the guest", 20)
+    finally:
+        for process in filter(None, (server, stranger, client)):
+            process.close()
 
 
 @row()

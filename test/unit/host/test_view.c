@@ -46,18 +46,21 @@ static void owned__addresses(void)
 	char err[512];
 	const struct ur_net_addr *a;
 
-	own_port("fd00::1/64,10.0.0.1/24", "10.0.0.254");
+	own_port("fd00::1/64@4094,10.0.0.1/24,10.0.5.1@5", "10.0.0.254");
 	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
 	CU_ASSERT_STRING_EQUAL(v.device.info.name, "uroce0");
 	CU_ASSERT_STRING_EQUAL(v.device.info.ifname, "net_null0");
 	CU_ASSERT(v.device.info.owned && !v.device.is_nic && v.device.info.mtu > 4096);
 	a = ur_net_gid(v.net, 0);
 	CU_ASSERT_FATAL(a != NULL);
-	CU_ASSERT(a->gid.raw[12] == 10 && a->prefix_len == 24); /* IPv4 first, as in the GID table of programs */
+	CU_ASSERT(a->gid.raw[12] == 10 && a->prefix_len == 24 && a->vlan == 0); /* IPv4 first, as in the GID table of programs */
 	a = ur_net_gid(v.net, 1);
 	CU_ASSERT_FATAL(a != NULL);
-	CU_ASSERT(a->gid.raw[0] == 0xfd && a->prefix_len == 64);
-	CU_ASSERT_PTR_NULL(ur_net_gid(v.net, 2));
+	CU_ASSERT(a->gid.raw[14] == 5 && a->prefix_len == 32 && a->vlan == 5);
+	a = ur_net_gid(v.net, 2);
+	CU_ASSERT_FATAL(a != NULL);
+	CU_ASSERT(a->gid.raw[0] == 0xfd && a->prefix_len == 64 && a->vlan == 4094);
+	CU_ASSERT_PTR_NULL(ur_net_gid(v.net, 3));
 	CU_ASSERT_EQUAL_FATAL(ur_processes_look(v.device.key, &p), 0);
 	CU_ASSERT_EQUAL(p->count, 0);
 	free(p);
@@ -114,6 +117,11 @@ static void settings__refused(void)
 		{"", "net_null0", "", "10.0.0.1.1/24", "", EINVAL, "'10.0.0.1.1' is not an address"},
 		{"", "net_null0", "", "10.0.0.1/33", "", EINVAL, "'33' is not a prefix length"},
 		{"", "net_null0", "", "10.0.0.1/", "", EINVAL, "is not a prefix length"},
+		{"", "net_null0", "", "10.0.0.1/24@", "", EINVAL, "'' is not a VLAN"},
+		{"", "net_null0", "", "10.0.0.1/24@0", "", EINVAL, "'0' is not a VLAN"},
+		{"", "net_null0", "", "10.0.0.1/24@4095", "", EINVAL, "'4095' is not a VLAN"},
+		{"", "net_null0", "", "10.0.0.1@5/24", "", EINVAL, "'5/24' is not a VLAN"},
+		{"", "net_null0", "", "10.0.0.1/-1", "", EINVAL, "'-1' is not a prefix length"},
 		{"", "net_null0", "", "224.0.0.1/24", "", EINVAL, "is not an address"},
 		{"", "net_null0", "", "10.0.0.1/24,10.0.0.1/24", "", EEXIST, "it is given twice"},
 		{"", "net_null0", "", "10.0.0.1/24", "10.0.0", EINVAL, "is not the address of a gateway"},
