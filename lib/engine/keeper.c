@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -28,6 +29,9 @@
 #endif
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* Linux 5.9 */
 #endif
 #define STACK 32768
 #define ABOVE 16 /* descriptors are put here first, out of the way of the numbers that they shall have */
@@ -68,6 +72,9 @@ static int become_keeper(void *arg)
 	place(s, alive, UR_KEEPER_PIPE);
 	place(s, pid, UR_KEEPER_PID);
 	if (!s->err) {
+		/* Before the process goes on: names that it gives up must not live on here. */
+		syscall(SYS_close_range, UR_KEEPER_PID + 1, program - 1, 0);
+		syscall(SYS_close_range, program + 1, ~0u, 0);
 		syscall(SYS_execveat, program, "", argv, none, AT_EMPTY_PATH);
 		s->err = errno;
 	}
@@ -87,6 +94,13 @@ static int between(void *arg)
 
 /* --- in the process itself --- */
 
+static atomic_int starting; /* the process that starts one; not a child of its that is forked meanwhile */
+
+bool ur_keeper_is_starting(void)
+{
+	return atomic_load(&starting) == getpid();
+}
+
 static int start(struct start *s)
 {
 	int child;
@@ -94,11 +108,13 @@ static int start(struct start *s)
 	s->stack = malloc((size_t)2 * STACK);
 	if (!s->stack)
 		return ENOMEM;
+	atomic_store(&starting, getpid());
 	child = clone(between, s->stack + 2 * STACK, CLONE_VM | CLONE_VFORK, s);
 	if (child < 0)
 		s->err = errno;
 	else
 		waitpid(child, NULL, __WCLONE);
+	atomic_store(&starting, 0);
 	free(s->stack);
 	return s->err;
 }
@@ -150,6 +166,11 @@ int ur_keeper_start(int will, int *alive)
 }
 
 #else
+
+bool ur_keeper_is_starting(void)
+{
+	return false;
+}
 
 int ur_keeper_start(int will, int *alive)
 {

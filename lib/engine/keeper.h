@@ -3,6 +3,8 @@
 #ifndef UR_KEEPER_H
 #define UR_KEEPER_H
 
+#include <stdbool.h>
+
 /*
  * Starts it, to wait for the end of this process: a process that is nobody's child here, in a session of its own. It keeps nothing open but
  * `will`, a descriptor of the shared memory. *alive is the end of a pipe that is to stay open for as long as this process has something to
@@ -10,5 +12,7 @@
  * there is no keeper for this kind of CPU.
  */
 int ur_keeper_start(int will, int *alive);
+/* Whether another thread is at it: until it is over the new process has copies of this one's descriptors. */
+bool ur_keeper_is_starting(void);
 
 #endif

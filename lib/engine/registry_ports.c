@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cm/cm.h"
+#include "engine/keeper.h"
 #include "engine/registry_priv.h"
 #include "host/clock.h"
 #include "host/names.h"
@@ -20,6 +21,7 @@
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_COUNT 28232
 #define STEPS (1u << 20) /* in the tables of others, for one call: a few milliseconds */
+#define KEEPER_MS 500    /* a new program starts, on a busy machine */
 #define NAPS 100         /* for one call, of 50 us: while another one decides, or changes its table */
 
 static unsigned chain_of(uint16_t ps, uint16_t port)
@@ -302,6 +304,17 @@ static int take_name(struct ur_registry *r, const struct ur_port_entry *e)
 	return 0;
 }
 
+/* A name that was ours a moment ago lives on in a keeper that is just being started, which has copies of our descriptors until it runs. */
+static int take_name_in_time(struct ur_registry *r, const struct ur_port_entry *e)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	int err = take_name(r, e);
+
+	for (unsigned i = 0; err == EADDRINUSE && i < KEEPER_MS && ur_keeper_is_starting(); i++)
+		nanosleep(&ms, NULL);
+	return err == EADDRINUSE ? take_name(r, e) : err;
+}
+
 /* --- ports that were listened on a moment ago --- */
 
 static void show_left(struct ur_registry *r, const struct ur_port_entry *e)
@@ -423,7 +436,7 @@ void ur_registry_release(struct ur_registry *r, uint16_t ps, const struct ur_gid
 static int start_listening(struct ur_registry *r, struct ur_port_entry *e)
 {
 	struct ur_port_entry what = *e;
-	int err = take_name(r, e);
+	int err = take_name_in_time(r, e);
 
 	if (err)
 		return err;
