@@ -47,7 +47,6 @@ static int open_owned(struct ur_engine *e, struct ur_port **out, char *err)
 
 	ec.vlans = vlans;
 	ec.nvlans = vlans_of(e->nic->net, vlans);
-
 	if (e->cfg.vdev[0]) {
 		ec.vdev = e->cfg.vdev;
 	} else if (ur_device_pci(&e->cfg, pci)) {

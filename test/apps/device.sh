@@ -142,7 +142,7 @@ test_memif_owned_addresses() {
 		rping -c -C 50 -V -S 20000 -a 10.88.0.1 </dev/null || { cat "$TMP/server"; return 1; }
 	served "$TMP/server"
 }
-# Two hosts have their addresses in VLAN 5, and all that passes is tagged; a third, with the address of the first in VLAN 6, is not heard.
+# Two hosts have their addresses in VLAN 5, and all that passes is tagged; one in VLAN 6, with the address of the second, is not heard.
 test_owned_addresses_in_a_vlan() {
 	local device=(--vdev net_af_packet0,iface=eth0 --ip 10.88.5.1/24@5) other
 	ip netns exec "$NS1" timeout -k 5 60 "$UROCE" run "${device[@]}" -- rping -s -V -C 20 -S 20000 </dev/null >"$TMP/server" 2>&1 &
@@ -276,16 +276,6 @@ test_keeps_ld_preload() {
 	grep -q "liburoce.so[^:]*:$lib\$" "$TMP/out" || fail "LD_PRELOAD"
 }
 
-# until_says FILE TEXT: within 10 seconds.
-until_says() {
-	local i
-	for i in $(seq 200); do
-		! grep -q "$2" "$1" || return 0
-		sleep 0.05
-	done
-	cat "$1"
-	fail "'$2' is not said"
-}
 test_port_events() {
 	background "$NS1" "$TMP/watch" -- ibv_asyncwatch
 	wait_started "$NS1" "$server" || { cat "$TMP/watch"; fail "it did not start"; return; }

@@ -63,21 +63,27 @@ served() {
 	[ $status -eq 0 ] || { cat "$1"; fail "the server ended with status $status"; }
 }
 
+# until_says FILE TEXT: within 10 seconds.
+until_says() {
+	local i
+	for i in $(seq 200); do
+		! grep -q "$2" "$1" || return 0
+		sleep 0.05
+	done
+	cat "$1"
+	fail "'$2' is not said"
+}
+
 # record NS FILTER FILE: what passes eth0 there, from now on. Sets $recorder.
 record() {
-	local i
 	type tcpdump tshark >/dev/null || { fail "tcpdump or tshark is not here: install them"; return; }
-	rm -f "$3" "$3.err"
+	rm -f "$3"
+	: >"$3.err" # what a recording before has said does not count
 	ip netns exec "$1" timeout 60 tcpdump -i eth0 -s 2048 -B 16384 -U --immediate-mode -w "$3" "$2" >"$3.err" 2>&1 &
 	recorder=$!
 	servers+=("$recorder")
 	on_exit "stop $recorder"
-	for i in $(seq 100); do
-		! grep -qs "listening on" "$3.err" || return 0
-		sleep 0.1
-	done
-	cat "$3.err"
-	fail "tcpdump does not listen"
+	until_says "$3.err" "listening on"
 }
 
 stop_servers() {
