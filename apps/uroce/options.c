@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "config/fault_spec.h"
 #include "drivers/pci/bind.h"
+#include "fault/spec.h"
 #include "host/device.h"
 #include "wire/pkt.h"
 

@@ -17,7 +17,7 @@
 #define UR_SIM_H
 
 #include "drivers/port.h"
-#include "wire/fault_rule.h"
+#include "fault/rule.h"
 
 #define UR_SIM_PORTS 64
 #define UR_SIM_RULES 64

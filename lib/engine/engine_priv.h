@@ -8,7 +8,6 @@
 #include "capture/capture.h"
 #include "engine/coalesce.h"
 #include "engine/engine.h"
-#include "engine/fault.h"
 #include "engine/local.h"
 #include "engine/poller.h"
 #include "engine/publish.h"
@@ -16,6 +15,7 @@
 #include "engine/reply.h"
 #include "engine/tracer.h"
 #include "engine/will.h"
+#include "fault/inject.h"
 #include "host/device.h"
 
 /* A kind of port (device_port.c). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs of one NIC that are connected to one another, or to themselves: nothing but neighbour discovery touches the wire. */
-#include "engine/fault.h"
+#include "fault/inject.h"
 #include "nic_harness.h"
 
 void ur_suite_loopback(void);

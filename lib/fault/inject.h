@@ -7,8 +7,8 @@
 #ifndef UR_FAULT_H
 #define UR_FAULT_H
 
-#include "config/fault_spec.h"
 #include "engine/nic.h"
+#include "fault/spec.h"
 
 int ur_faults_create(const struct ur_fault_spec *s, struct ur_nic *nic, struct ur_faults **out);
 /* Frames held back are given back to the port unsent. */

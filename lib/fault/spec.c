@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/fault_spec.h"
+#include "fault/spec.h"
 
 #include <ctype.h>
 #include <errno.h>

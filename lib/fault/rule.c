@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "wire/fault_rule.h"
+#include "fault/rule.h"
 
 #include <ctype.h>
 #include <errno.h>

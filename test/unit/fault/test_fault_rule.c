@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/fault.h"
+#include "fault/inject.h"
 #include "wire/opcode.h"
 
 void ur_suite_fault_rule(void);

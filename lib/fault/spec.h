@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "wire/fault_rule.h"
+#include "fault/rule.h"
 
 #define UR_FAULT_RULES 8
 

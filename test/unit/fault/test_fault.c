@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/fault.h"
-#include "wire/frame.h"
 #include "fake_port.h"
+#include "fault/inject.h"
+#include "wire/frame.h"
 
 void ur_suite_fault(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/fault.h"
+#include "fault/inject.h"
 
 #include <errno.h>
 #include <stdlib.h>
