@@ -106,7 +106,7 @@ static int apply_faults(struct ur_engine *e)
 		ur_engine_set_error("%s", err);
 		return EINVAL;
 	}
-	return ur_faults_create(&spec, e->nic, &e->nic->faults);
+	return ur_nic_set_faults(e->nic, &spec);
 }
 
 static int find_device(struct ur_engine *e, struct ur_device *d)

@@ -190,6 +190,25 @@ void ur_nic_set_trace(struct ur_nic *nic, struct ur_trace *trace)
 	ur_cm_set_trace(nic->cm, trace);
 }
 
+static struct ur_pkt *copy_for_faults(void *ctx, const struct ur_pkt *p)
+{
+	return ur_nic_copy(ctx, p);
+}
+
+int ur_nic_set_faults(struct ur_nic *nic, const struct ur_fault_spec *spec)
+{
+	const struct ur_fault_host host = {.counters = &nic->counters, .copy = copy_for_faults, .ctx = nic};
+	struct ur_faults *fresh = NULL;
+	int err = spec ? ur_faults_create(spec, &host, &fresh) : 0;
+
+	if (err)
+		return err;
+	if (nic->faults)
+		ur_faults_destroy(nic->faults);
+	nic->faults = fresh;
+	return 0;
+}
+
 /* --- sending --- */
 
 static void nic_wire_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
@@ -231,13 +250,18 @@ static void nic_sort(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 		nic_wire_send(nic, wire, wires);
 }
 
+static void sort_after_faults(void *ctx, struct ur_pkt **pkts, unsigned n)
+{
+	nic_sort(ctx, pkts, n);
+}
+
 static void nic_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (ur_unlikely(pkts[i]->flags & UR_PKT_GROUP))
 			nic_echo(nic, pkts[i]);
 	if (ur_unlikely(nic->faults != NULL))
-		ur_faults_apply(nic->faults, nic, UR_FAULT_TX, pkts, n, nic_sort);
+		ur_faults_apply(nic->faults, nic->now, UR_FAULT_TX, pkts, n, sort_after_faults);
 	else
 		nic_sort(nic, pkts, n);
 }
@@ -418,6 +442,11 @@ static void nic_rx_burst(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	ur_pkts_release(pkts, n);
 }
 
+static void rx_after_faults(void *ctx, struct ur_pkt **pkts, unsigned n)
+{
+	nic_rx_burst(ctx, pkts, n);
+}
+
 /* What comes from this host was subject to its sender's faults. */
 static void nic_rx_faulty(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
@@ -425,7 +454,7 @@ static void nic_rx_faulty(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 		if (pkts[i]->flags & UR_PKT_LOCAL)
 			nic_rx_burst(nic, &pkts[i], 1);
 		else
-			ur_faults_apply(nic->faults, nic, UR_FAULT_RX, &pkts[i], 1, nic_rx_burst);
+			ur_faults_apply(nic->faults, nic->now, UR_FAULT_RX, &pkts[i], 1, rx_after_faults);
 }
 
 /* A burst of any queue. What is another process's is kept for it; with the rest we are done when this returns, but for what faults hold. */
@@ -469,7 +498,7 @@ static unsigned nic_arrivals(struct ur_nic *nic)
 	if (nic->cfg.inbox)
 		n += nic_rx(nic, nic->cfg.inbox);
 	if (ur_unlikely(nic->faults != NULL))
-		ur_faults_release(nic->faults, nic);
+		ur_faults_release(nic->faults, nic->now);
 	if (ur_unlikely(nic->loop.head != NULL))
 		n += nic_rx(nic, &nic->loop.queue);
 	return n + ur_wheel_advance(nic->wheel, nic->now);

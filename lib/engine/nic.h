@@ -18,7 +18,8 @@
 #include "transport/transport.h"
 
 struct ur_capture; /* capture.h */
-struct ur_faults;  /* fault.h */
+struct ur_faults;  /* fault/inject.h */
+struct ur_fault_spec;
 
 #define UR_NIC_BURST 64
 #define UR_NIC_OUTS 256
@@ -96,6 +97,8 @@ void ur_nic_destroy(struct ur_nic *nic);
 void ur_nic_attach(struct ur_nic *nic, struct ur_port *port);
 /* Who is told what the NIC does (base/trace.h), at nic->now; NULL for nobody. Outlives the NIC, or is taken back. */
 void ur_nic_set_trace(struct ur_nic *nic, struct ur_trace *trace);
+/* Injects these faults from now on instead of those before; NULL: none. 0 or ENOMEM. */
+int ur_nic_set_faults(struct ur_nic *nic, const struct ur_fault_spec *spec);
 /*
  * Makes the port's multicast filter follow the addresses (solicited-node groups and all hosts, in owned mode), the groups that QPs are
  * attached to and those that were joined; after adding or removing an address.

@@ -100,27 +100,19 @@ EXPORT int uroce_capture_stop(void)
 
 EXPORT int uroce_fault(const char *text)
 {
-	struct ur_faults *fresh = NULL, *old;
+	bool off = !text || !*text || !strcmp(text, "off");
 	struct ur_fault_spec spec;
 	struct ur_engine *e;
-	struct ur_nic *nic;
 	char why[256];
-	bool off = !text || !*text || !strcmp(text, "off");
 	int err = ur_engine_open(&e);
 
 	if (!err && !off && (err = ur_fault_parse(text, &spec, why, sizeof(why))))
 		ur_engine_set_error("%s", why);
-	if (!err && !off)
-		err = ur_faults_create(&spec, e->nic, &fresh);
 	if (err)
 		return err;
-	nic = ur_engine_lock(e);
-	old = nic->faults;
-	nic->faults = fresh;
-	if (old)
-		ur_faults_destroy(old);
+	err = ur_nic_set_faults(ur_engine_lock(e), off ? NULL : &spec);
 	ur_engine_unlock(e);
-	return 0;
+	return err;
 }
 
 /* In every process that has the library; where no engine was opened it does nothing. */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "engine/nic_priv.h"
 #include "wire/frame.h"
 
 #define FAULT_HELD_MAX 64
@@ -21,7 +20,8 @@ struct held {
 struct ur_faults {
 	struct ur_fault_spec spec;
 	struct ur_fault_row row[UR_FAULT_RULES];
-	struct ur_nic *nic;
+	struct ur_fault_host host;
+	ur_time now; /* of the call under way */
 	struct ur_rng rng;
 	struct held held[FAULT_HELD_MAX];
 	unsigned held_n;
@@ -29,14 +29,14 @@ struct ur_faults {
 
 /* --- the injector --- */
 
-int ur_faults_create(const struct ur_fault_spec *s, struct ur_nic *nic, struct ur_faults **out)
+int ur_faults_create(const struct ur_fault_spec *s, const struct ur_fault_host *host, struct ur_faults **out)
 {
 	struct ur_faults *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return ENOMEM;
 	f->spec = *s;
-	f->nic = nic;
+	f->host = *host;
 	f->rng.state = s->seed;
 	for (unsigned i = 0; i < s->nrules; i++)
 		f->row[i].rule = s->rules[i];
@@ -55,7 +55,7 @@ static bool chance(struct ur_faults *f, uint32_t ppm, enum ur_counter c)
 {
 	if (!ppm || ur_rng_below(&f->rng, 1000000) >= ppm)
 		return false;
-	ur_count(&f->nic->counters, c);
+	ur_count(f->host.counters, c);
 	return true;
 }
 
@@ -76,7 +76,7 @@ static bool hold(struct ur_faults *f, struct ur_pkt *p, ur_time due, ur_fault_fo
 
 static ur_time soon(struct ur_faults *f)
 {
-	return f->nic->now + 1 + ur_rng_below(&f->rng, FAULT_HOLD_NS);
+	return f->now + 1 + ur_rng_below(&f->rng, FAULT_HOLD_NS);
 }
 
 /* --- rules --- */
@@ -115,15 +115,15 @@ static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pk
 {
 	struct ur_pkt *d;
 
-	ur_count(&f->nic->counters, counter_of[r->action]);
+	ur_count(f->host.counters, counter_of[r->action]);
 	switch (r->action) {
 	case UR_FAULT_DROP: ur_pkts_release(&p, 1); return true;
 	case UR_FAULT_DUPLICATE:
-		d = ur_nic_copy(f->nic, p);
+		d = f->host.copy(f->host.ctx, p);
 		if (d)
-			forward(f->nic, &d, 1);
+			forward(f->host.ctx, &d, 1);
 		return false;
-	case UR_FAULT_DELAY: return hold(f, p, f->nic->now + r->delay, forward);
+	case UR_FAULT_DELAY: return hold(f, p, f->now + r->delay, forward);
 	case UR_FAULT_CORRUPT: corrupt(f, p); return false;
 	case UR_FAULT_MARK: mark(p); return false;
 	}
@@ -139,7 +139,7 @@ static bool apply_rules(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pk
 	for (unsigned i = 0; i < f->spec.nrules; i++) {
 		if (!ur_fault_row_acts(&f->row[i], dir, bth))
 			continue;
-		ur_count(&f->nic->counters, (enum ur_counter)(UR_C_FAULT_RULE1 + i));
+		ur_count(f->host.counters, (enum ur_counter)(UR_C_FAULT_RULE1 + i));
 		if (act(f, &f->row[i].rule, p, forward))
 			return true;
 	}
@@ -156,20 +156,20 @@ static void apply_chance(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward
 		ur_pkts_release(&p, 1);
 		return;
 	}
-	if (chance(f, f->spec.dup, UR_C_FAULT_DUP) && (d = ur_nic_copy(f->nic, p)))
-		forward(f->nic, &d, 1);
+	if (chance(f, f->spec.dup, UR_C_FAULT_DUP) && (d = f->host.copy(f->host.ctx, p)))
+		forward(f->host.ctx, &d, 1);
 	if (chance(f, f->spec.corrupt, UR_C_FAULT_CORRUPT))
 		corrupt(f, p);
 	if (chance(f, f->spec.reorder, UR_C_FAULT_REORDER) && f->held_n < FAULT_HELD_MAX && hold(f, p, soon(f), forward))
 		return;
-	forward(f->nic, &p, 1);
+	forward(f->host.ctx, &p, 1);
 }
 
-void ur_faults_apply(struct ur_faults *f, struct ur_nic *nic, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n,
-		     ur_fault_forward forward)
+void ur_faults_apply(struct ur_faults *f, ur_time now, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n, ur_fault_forward forward)
 {
+	f->now = now;
 	if (!(f->spec.dir & dir) && !f->spec.nrules) {
-		forward(nic, pkts, n);
+		forward(f->host.ctx, pkts, n);
 		return;
 	}
 	for (unsigned i = 0; i < n; i++) {
@@ -178,21 +178,21 @@ void ur_faults_apply(struct ur_faults *f, struct ur_nic *nic, enum ur_fault_dir 
 		if (f->spec.dir & dir)
 			apply_chance(f, pkts[i], forward);
 		else
-			forward(nic, &pkts[i], 1);
+			forward(f->host.ctx, &pkts[i], 1);
 	}
 }
 
-void ur_faults_release(struct ur_faults *f, struct ur_nic *nic)
+void ur_faults_release(struct ur_faults *f, ur_time now)
 {
 	for (unsigned i = 0; i < f->held_n;) {
 		struct held h = f->held[i];
 
-		if (h.due > nic->now) {
+		if (h.due > now) {
 			i++;
 			continue;
 		}
 		f->held[i] = f->held[--f->held_n];
-		h.forward(nic, &h.p, 1);
+		h.forward(f->host.ctx, &h.p, 1);
 	}
 }
 

@@ -1,27 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fault injection between the NIC and its port: drops, duplicates, reorders and corrupts frames with given probabilities, from a seed,
- * and does what rules say to the frames that they name. Every fault raises its counter, and every rule has one. Frames to our own address,
- * which never come to the port, count as sent.
+ * Fault injection into a stream of frames: drops, duplicates, reorders and corrupts frames with given probabilities, from a seed,
+ * and does what rules say to the frames that they name. Every fault raises its counter, and so does every rule. It knows neither a NIC nor
+ * a clock: whoever hands in frames says what time it is and takes what is left of them.
  */
-#ifndef UR_FAULT_H
-#define UR_FAULT_H
+#ifndef UR_FAULT_INJECT_H
+#define UR_FAULT_INJECT_H
 
-#include "engine/nic.h"
+#include "base/counters.h"
+#include "drivers/port.h"
 #include "fault/spec.h"
 
-int ur_faults_create(const struct ur_fault_spec *s, struct ur_nic *nic, struct ur_faults **out);
-/* Frames held back are given back to the port unsent. */
+struct ur_faults;
+
+/* Where the frames come from and go to. */
+struct ur_fault_host {
+	struct ur_counters *counters;
+	/* A copy of the packet that may be forwarded as well, or NULL when there is no room for one. */
+	struct ur_pkt *(*copy)(void *ctx, const struct ur_pkt *p);
+	void *ctx;
+};
+
+/* Takes packets; with the host's `ctx`. */
+typedef void (*ur_fault_forward)(void *ctx, struct ur_pkt **pkts, unsigned n);
+
+/* 0 or ENOMEM. `host` is copied. */
+int ur_faults_create(const struct ur_fault_spec *s, const struct ur_fault_host *host, struct ur_faults **out);
+/* Frames held back are released without being forwarded. */
 void ur_faults_destroy(struct ur_faults *f);
 
-/* Takes packets. */
-typedef void (*ur_fault_forward)(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n);
-
-/* Passes the packets on through `forward`, less, more and other ones than came, at most UR_NIC_BURST at a time. */
-void ur_faults_apply(struct ur_faults *f, struct ur_nic *nic, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n,
-		     ur_fault_forward forward);
-/* Passes on the frames whose delay is over, as they were to be passed on when they came. */
-void ur_faults_release(struct ur_faults *f, struct ur_nic *nic);
+/* Forwards the packets that are left: fewer, more or changed ones, at most n in one call. */
+void ur_faults_apply(struct ur_faults *f, ur_time now, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n, ur_fault_forward forward);
+/* Forwards the frames whose delay is over, by the function that was given with them. */
+void ur_faults_release(struct ur_faults *f, ur_time now);
 /* When the next frame held back is due, or UR_TIME_NEVER. */
 ur_time ur_faults_next(const struct ur_faults *f);
 

@@ -121,7 +121,7 @@ static void faults__on_the_way_to_ourselves(void)
 
 	nics_open(&h, 2);
 	c = h.n[0].nic->counters.v;
-	CU_ASSERT_EQUAL_FATAL(ur_faults_create(&spec, h.n[0].nic, &h.n[0].nic->faults), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_nic_set_faults(h.n[0].nic, &spec), 0);
 	nics_qp_create(&h, 0, IBV_QPT_RC, &a);
 	nics_qp_create(&h, 0, IBV_QPT_RC, &b);
 	nics_qp_connect(&h, &a, &b);

@@ -116,7 +116,7 @@ static void bare__injected_faults(void)
 	for (unsigned bare = 0; bare <= 2; bare++) {
 		open_pair(bare, IBV_QPT_RC);
 		for (unsigned i = 0; i < 2; i++)
-			CU_ASSERT_EQUAL_FATAL(ur_faults_create(&spec, h.n[i].nic, &h.n[i].nic->faults), 0);
+			CU_ASSERT_EQUAL_FATAL(ur_nic_set_faults(h.n[i].nic, &spec), 0);
 		for (unsigned i = 0; i < 20; i++)
 			write_both();
 		CU_ASSERT_TRUE(h.n[0].nic->counters.v[UR_C_ICRC] > 10);

@@ -11,6 +11,7 @@
 
 void ur_suite_fault(void);
 
+#define BURST 64 /* packets in one call */
 #define HEAD 60
 #define PAYLOAD 20
 #define TAIL 6
@@ -19,7 +20,10 @@ void ur_suite_fault(void);
 #define SEEN_MAX 2048
 
 static struct fake_port port;
-static struct ur_nic nic;
+static struct {
+	struct ur_counters counters;
+	ur_time now;
+} host;
 static struct ur_faults *faults;
 static uint8_t payload[PAYLOAD];
 
@@ -33,9 +37,8 @@ static unsigned seen_n, calls;
 static void setup(void)
 {
 	fake_port_init(&port, 10000);
-	memset(&nic, 0, sizeof(nic));
-	nic.port = &port.port;
-	nic.now = 1000;
+	memset(&host, 0, sizeof(host));
+	host.now = 1000;
 	faults = NULL;
 	seen_n = calls = 0;
 	for (unsigned i = 0; i < PAYLOAD; i++)
@@ -48,9 +51,25 @@ static void teardown(void)
 		ur_faults_destroy(faults);
 }
 
+static struct ur_pkt *copy(void *ctx, const struct ur_pkt *p)
+{
+	struct ur_pkt *c;
+
+	CU_ASSERT_PTR_EQUAL(ctx, &host);
+	if (ur_queue_alloc(&port.queue, &c, 1) != 1)
+		return NULL;
+	c->len = ur_pkt_frame_len(p);
+	CU_ASSERT_FATAL(c->len <= c->room);
+	ur_pkt_gather(p, 0, c->data);
+	ur_pkt_copy_fields(c, p);
+	return c;
+}
+
 static void create(const struct ur_fault_spec *s)
 {
-	CU_ASSERT_EQUAL_FATAL(ur_faults_create(s, &nic, &faults), 0);
+	const struct ur_fault_host h = {.counters = &host.counters, .copy = copy, .ctx = &host};
+
+	CU_ASSERT_EQUAL_FATAL(ur_faults_create(s, &h, &faults), 0);
 }
 
 /* Everything came back, and nothing twice. */
@@ -64,7 +83,7 @@ static void destroy(void)
 static void forward(enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n)
 {
 	calls++;
-	CU_ASSERT_TRUE(n <= UR_NIC_BURST);
+	CU_ASSERT_TRUE(n <= BURST);
 	for (unsigned i = 0; i < n; i++) {
 		struct ur_pkt *p = pkts[i];
 		uint32_t at = p->len;
@@ -80,23 +99,23 @@ static void forward(enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n)
 	ur_pkts_release(pkts, n);
 }
 
-static void to_wire(struct ur_nic *to, struct ur_pkt **pkts, unsigned n)
+static void to_wire(void *to, struct ur_pkt **pkts, unsigned n)
 {
-	CU_ASSERT_PTR_EQUAL(to, &nic);
+	CU_ASSERT_PTR_EQUAL(to, &host);
 	forward(UR_FAULT_TX, pkts, n);
 }
 
-static void to_nic(struct ur_nic *to, struct ur_pkt **pkts, unsigned n)
+static void to_nic(void *to, struct ur_pkt **pkts, unsigned n)
 {
-	CU_ASSERT_PTR_EQUAL(to, &nic);
+	CU_ASSERT_PTR_EQUAL(to, &host);
 	forward(UR_FAULT_RX, pkts, n);
 }
 
 static struct ur_pkt *kept;
 
-static void keep(struct ur_nic *to, struct ur_pkt **pkts, unsigned n)
+static void keep(void *to, struct ur_pkt **pkts, unsigned n)
 {
-	CU_ASSERT(to == &nic && n == 1);
+	CU_ASSERT(to == &host && n == 1);
 	kept = pkts[0];
 }
 
@@ -130,14 +149,14 @@ static struct ur_pkt *packet(unsigned number)
 
 static void pass(enum ur_fault_dir dir, unsigned first, unsigned n)
 {
-	struct ur_pkt *pkts[UR_NIC_BURST];
+	struct ur_pkt *pkts[BURST];
 
 	while (n) {
-		unsigned k = ur_min_u32(n, UR_NIC_BURST);
+		unsigned k = ur_min_u32(n, BURST);
 
 		for (unsigned i = 0; i < k; i++)
 			pkts[i] = packet(first++);
-		ur_faults_apply(faults, &nic, dir, pkts, k, dir == UR_FAULT_TX ? to_wire : to_nic);
+		ur_faults_apply(faults, host.now, dir, pkts, k, dir == UR_FAULT_TX ? to_wire : to_nic);
 		n -= k;
 	}
 }
@@ -163,7 +182,7 @@ static bool counted(uint64_t drop, uint64_t dup, uint64_t reorder, uint64_t corr
 	want.v[UR_C_FAULT_DUP] = dup;
 	want.v[UR_C_FAULT_REORDER] = reorder;
 	want.v[UR_C_FAULT_CORRUPT] = corrupt;
-	return !memcmp(&want, &nic.counters, sizeof(want));
+	return !memcmp(&want, &host.counters, sizeof(want));
 }
 
 /* --- the text --- */
@@ -310,14 +329,14 @@ static void faults_release__due(void)
 	pass(UR_FAULT_RX, 20, 20);
 	CU_ASSERT_EQUAL(seen_n, 0);
 	CU_ASSERT_TRUE(counted(0, 0, 40, 0));
-	CU_ASSERT_TRUE(ur_faults_next(faults) > nic.now && ur_faults_next(faults) <= nic.now + UR_NS_PER_MS);
-	ur_faults_release(faults, &nic);
+	CU_ASSERT_TRUE(ur_faults_next(faults) > host.now && ur_faults_next(faults) <= host.now + UR_NS_PER_MS);
+	ur_faults_release(faults, host.now);
 	CU_ASSERT_EQUAL(seen_n, 0);
 	for (unsigned steps = 0; seen_n < 40 && steps < 40; steps++) { /* each step is due exactly when it says */
 		unsigned before = seen_n;
 
-		nic.now = ur_faults_next(faults);
-		ur_faults_release(faults, &nic);
+		host.now = ur_faults_next(faults);
+		ur_faults_release(faults, host.now);
 		CU_ASSERT_TRUE(seen_n > before);
 	}
 	CU_ASSERT_EQUAL(seen_n, 40);
@@ -336,11 +355,11 @@ static void faults_release__every_frame_once(void)
 	create(&(struct ur_fault_spec){.reorder = PPM / 10, .dir = 3, .seed = 5});
 	for (unsigned i = 0; i < 300; i++) {
 		pass(UR_FAULT_TX, i, 1);
-		nic.now += 10 * UR_NS_PER_US;
-		ur_faults_release(faults, &nic);
+		host.now += 10 * UR_NS_PER_US;
+		ur_faults_release(faults, host.now);
 	}
-	nic.now += UR_NS_PER_S;
-	ur_faults_release(faults, &nic);
+	host.now += UR_NS_PER_S;
+	ur_faults_release(faults, host.now);
 	CU_ASSERT_EQUAL(seen_n, 300);
 	for (unsigned i = 0; i < seen_n; i++) {
 		CU_ASSERT_FATAL(number_of(i) < 300);
@@ -394,7 +413,7 @@ static void pass_roce(unsigned number, uint8_t opcode, uint32_t qpn)
 
 	p->kind = UR_PKT_ROCE;
 	p->bth = (struct ur_bth){.opcode = opcode, .dqpn = qpn, .psn = number};
-	ur_faults_apply(faults, &nic, UR_FAULT_TX, &p, 1, to_wire);
+	ur_faults_apply(faults, host.now, UR_FAULT_TX, &p, 1, to_wire);
 }
 
 static void create_of(const char *text)
@@ -446,8 +465,8 @@ static void faults_apply__rules(void)
 			printf("%s: %#x\n", t[i].text, there);
 		CU_ASSERT_EQUAL(there, 0x3ff & ~t[i].missing);
 		CU_ASSERT_EQUAL(seen_n, 10 - dropped);
-		CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_DROP], dropped);
-		CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_RULE1] + nic.counters.v[UR_C_FAULT_RULE2], dropped);
+		CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_DROP], dropped);
+		CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_RULE1] + host.counters.v[UR_C_FAULT_RULE2], dropped);
 		destroy();
 	}
 }
@@ -458,13 +477,13 @@ static void faults_apply__rule_counters(void)
 	create_of("drop tx opcode=ACK nth=1,dup tx opcode=SEND_ONLY times=3,corrupt tx psn=9,drop tx psn=0");
 	ten();
 	CU_ASSERT_EQUAL(seen_n, 12);
-	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_RULE1], 1);
-	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_RULE2], 3);
-	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_RULE3], 1);
-	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_RULE4], 0);
-	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_DROP], 1);
-	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_DUP], 3);
-	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_CORRUPT], 1);
+	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_RULE1], 1);
+	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_RULE2], 3);
+	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_RULE3], 1);
+	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_RULE4], 0);
+	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_DROP], 1);
+	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_DUP], 3);
+	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_CORRUPT], 1);
 	destroy();
 }
 
@@ -474,11 +493,11 @@ static void faults_apply__rule_delay(void)
 	ten();
 	CU_ASSERT_EQUAL(seen_n, 9);
 	CU_ASSERT_EQUAL(ur_faults_next(faults), 1000 + 3 * UR_NS_PER_MS);
-	nic.now = ur_faults_next(faults);
-	ur_faults_release(faults, &nic);
+	host.now = ur_faults_next(faults);
+	ur_faults_release(faults, host.now);
 	CU_ASSERT_EQUAL(seen_n, 10);
 	CU_ASSERT_TRUE(intact(9, 2));
-	CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_DELAY], 1);
+	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_DELAY], 1);
 	destroy();
 }
 
@@ -502,10 +521,10 @@ static void faults_apply__rule_received(void)
 			ur_bth_put(p->data + off, &bth);
 			p->len = off + UR_BTH_LEN + 8;
 			p->flags = bare ? UR_PKT_BARE : 0;
-			ur_faults_apply(faults, &nic, UR_FAULT_RX, &p, 1, keep);
+			ur_faults_apply(faults, host.now, UR_FAULT_RX, &p, 1, keep);
 			CU_ASSERT_EQUAL_FATAL(kept != NULL, true);
 			CU_ASSERT_EQUAL(bare ? kept->tos : kept->data[path.l3_off + 1], hit ? 3 : 0);
-			CU_ASSERT_EQUAL(nic.counters.v[UR_C_FAULT_MARK], hit);
+			CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_MARK], hit);
 			ur_pkts_release(&kept, 1);
 			destroy();
 		}
