@@ -13,8 +13,8 @@
 #define UR_ENGINE_H
 
 #include "config/config.h"
-#include "engine/nic.h"
 #include "host/info.h"
+#include "nic/nic.h"
 
 struct ur_engine;
 

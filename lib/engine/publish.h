@@ -9,7 +9,7 @@
 #ifndef UR_PUBLISH_H
 #define UR_PUBLISH_H
 
-#include "engine/nic.h"
+#include "nic/nic.h"
 
 struct ur_publisher;
 

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "nic/nic.h"
+#include "nic_ops/nic.h"
 
 #define STEPS_MAX 200
 

@@ -7,7 +7,7 @@
 #define UR_TEST_STREAM_H
 
 #include "drivers/sim/sim.h"
-#include "engine/nic.h"
+#include "nic/nic.h"
 
 #define STREAM_SENDERS 4
 

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "drivers/sim/sim.h"
-#include "engine/nic.h"
+#include "nic/nic.h"
 
 #define WORLD_HOSTS 2
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "engine/nic.h"
 #include "fake_port.h"
+#include "nic/nic.h"
 #include "wire/frame.h"
 
 void ur_suite_nic(void);

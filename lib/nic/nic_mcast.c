@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/nic_priv.h"
+#include "nic/nic_priv.h"
 #include "wire/frame.h"
 #include "wire/gmp.h"
 #include "wire/icmp.h"

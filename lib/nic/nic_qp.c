@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/nic_priv.h"
+#include "nic/nic_priv.h"
 #include "wire/frame.h"
 
 /* --- doorbells: a stack that any thread pushes to and the NIC takes whole --- */

@@ -3,7 +3,7 @@
 #ifndef UR_NIC_PRIV_H
 #define UR_NIC_PRIV_H
 
-#include "engine/nic.h"
+#include "nic/nic.h"
 #include "wire/frame.h"
 
 /* Sends one complete frame, to the port or to ourselves; takes it. */

@@ -3,8 +3,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "engine/nic_priv.h"
 #include "fault/inject.h"
+#include "nic/nic_priv.h"
 #include "nic_harness.h"
 
 void ur_suite_nic_bare(void);

@@ -9,7 +9,7 @@
 #include <CUnit/CUnit.h>
 
 #include "drivers/sim/sim.h"
-#include "engine/nic.h"
+#include "nic/nic.h"
 #include "wire/frame.h"
 
 #define NICS_MAX 4

@@ -7,8 +7,8 @@
 #include "base/bytes.h"
 #include "base/touch.h"
 #include "capture/capture.h"
-#include "engine/nic_priv.h"
 #include "fault/inject.h"
+#include "nic/nic_priv.h"
 #include "wire/frame.h"
 #include "wire/train.h"
 
