@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "engine/thread.h"
+#include "host/thread.h"
 
 #define NAME_WIDTH 32
 #define LINE_MAX_LEN 128

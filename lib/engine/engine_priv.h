@@ -8,15 +8,15 @@
 #include "capture/capture.h"
 #include "engine/coalesce.h"
 #include "engine/engine.h"
-#include "engine/local.h"
 #include "engine/poller.h"
 #include "engine/publish.h"
-#include "engine/registry.h"
 #include "engine/reply.h"
 #include "engine/tracer.h"
-#include "engine/will.h"
 #include "fault/inject.h"
 #include "host/device.h"
+#include "siblings/local.h"
+#include "siblings/registry.h"
+#include "siblings/will.h"
 
 /* A kind of port (device_port.c). */
 struct ur_port_kind {

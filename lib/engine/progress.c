@@ -17,7 +17,7 @@
 #include "engine/catch.h"
 #include "engine/counters_file.h"
 #include "engine/engine_priv.h"
-#include "engine/thread.h"
+#include "host/thread.h"
 
 #define CATCH_EVERY UR_NS_PER_MS
 #define LINK_EVERY (100 * UR_NS_PER_MS)

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "capture/output.h"
-#include "engine/thread.h"
 #include "engine/trace_text.h"
+#include "host/thread.h"
 
 #define RING (1u << 16) /* events; a power of two. More than a port makes in a nap */
 #define NAP_NS 5000000  /* of the writer, between looks; what a killed process loses at most */

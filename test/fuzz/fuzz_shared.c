@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 #include "base/rng.h"
-#include "engine/local.h"
-#include "engine/registry_priv.h"
 #include "host/names.h"
+#include "siblings/local.h"
+#include "siblings/registry_priv.h"
 #include "wire/gid_set.h"
 
 #define HOSTILE 3

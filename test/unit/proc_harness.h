@@ -10,6 +10,7 @@
 #include <CUnit/CUnit.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>

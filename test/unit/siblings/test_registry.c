@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cm/cm.h"
-#include "engine/registry_priv.h"
 #include "registry_harness.h"
+#include "siblings/registry_priv.h"
 #include "wire/gid_set.h"
 
 #define any4 ur_gid_all_v4

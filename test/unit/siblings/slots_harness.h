@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "engine/greet.h"
 #include "host/names.h"
+#include "siblings/greet.h"
 
 /* Holds the names of all free slots of a device but one. */
 static int taken[256];

@@ -3,7 +3,7 @@
  * The process writes and nobody reads before it is dead; so what must hold is that the memory makes sense after any store. The compiler
  * is told to keep their order, and a dead process has no stores under way.
  */
-#include "engine/will.h"
+#include "siblings/will.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine/keeper.h"
 #include "host/sealed.h"
 #include "keeper/will.h"
+#include "siblings/keeper.h"
 
 #define NONE 0 /* places count from 1 */
 

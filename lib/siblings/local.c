@@ -3,7 +3,7 @@
  * Both words of struct ur_pair name a process besides the place in the ring: its id, which tells successive owners of a slot apart. A ring
  * begins at 0 for each reader, and a word that means another process than the one that looks at it counts as 0.
  */
-#include "engine/local.h"
+#include "siblings/local.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "engine/mailring.h"
+#include "siblings/mailring.h"
 
 #define POOL 192 /* packets received: a burst, and those that fault injection holds back */
 #define YIELDS 1000

@@ -8,7 +8,7 @@
 #define UR_LOCAL_H
 
 #include "drivers/port.h"
-#include "engine/registry.h"
+#include "siblings/registry.h"
 
 struct ur_local;
 

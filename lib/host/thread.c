@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/thread.h"
+#include "host/thread.h"
 
 #include <signal.h>
 

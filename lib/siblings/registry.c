@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/registry.h"
+#include "siblings/registry.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/registry_priv.h"
 #include "host/names.h"
+#include "siblings/registry_priv.h"
 
 #define TURN_MS 500 /* how long we wait for those that join or leave */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/greet.h"
+#include "siblings/greet.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/thread.h"
 #include "host/clock.h"
 #include "host/names.h"
+#include "host/thread.h"
 
 #define BACKLOG 512                 /* two of each slot */
 #define GUESTS 64                   /* whose greeting we wait for */

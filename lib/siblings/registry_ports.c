@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "cm/cm.h"
-#include "engine/keeper.h"
-#include "engine/registry_priv.h"
 #include "host/clock.h"
 #include "host/names.h"
+#include "siblings/keeper.h"
+#include "siblings/registry_priv.h"
 #include "wire/gid_set.h"
 
 #define EPHEMERAL_FIRST 32768

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/mailring.h"
+#include "siblings/mailring.h"
 
 #include <string.h>
 

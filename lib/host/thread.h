@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads of our own in a program that does not know of them. */
-#ifndef UR_ENGINE_THREAD_H
-#define UR_ENGINE_THREAD_H
+#ifndef UR_THREAD_H
+#define UR_THREAD_H
 
 #include <pthread.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
  * child", which wait(2) passes over) starts the keeper and ends at once, and the keeper belongs to init. Neither copies this process's
  * memory: the thread that calls stands still until the new program runs in memory of its own.
  */
-#include "engine/keeper.h"
+#include "siblings/keeper.h"
 
 #include <errno.h>
 

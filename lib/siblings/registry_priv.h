@@ -3,8 +3,8 @@
 #ifndef UR_REGISTRY_PRIV_H
 #define UR_REGISTRY_PRIV_H
 
-#include "engine/greet.h"
-#include "engine/registry.h"
+#include "siblings/greet.h"
+#include "siblings/registry.h"
 
 struct ur_registry {
 	uint64_t key;

@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-#include "engine/registry.h"
 #include "proc_harness.h"
+#include "siblings/registry.h"
 #include "slots_harness.h"
 
 #define OPEN_MAX_HERE 256

@@ -19,8 +19,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "engine/registry_priv.h"
 #include "registry_harness.h"
+#include "siblings/registry_priv.h"
 
 void ur_suite_registry_trust(void);
 

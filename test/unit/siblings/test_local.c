@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/local.h"
-#include "engine/mailring.h"
 #include "proc_harness.h"
+#include "siblings/local.h"
+#include "siblings/mailring.h"
 #include "slots_harness.h"
 
 void ur_suite_local(void);

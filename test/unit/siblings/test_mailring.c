@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "engine/mailring.h"
+#include "siblings/mailring.h"
 
 void ur_suite_mailring(void);
 

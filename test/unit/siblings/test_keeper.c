@@ -17,10 +17,10 @@
 
 #include "base/rng.h"
 #include "drivers/udp/udp.h"
-#include "engine/keeper.h"
 #include "keeper/will.h"
-#include "wire/frame.h"
+#include "siblings/keeper.h"
 #include "wire/cm_msg.h"
+#include "wire/frame.h"
 
 void ur_suite_keeper(void);
 
