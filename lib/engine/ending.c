@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/counters_file.h"
 #include "engine/engine_priv.h"
+#include "observe/counters_file.h"
 
 #define EXIT_TRIES 5
 #define EXIT_TRY_NS (10 * UR_NS_PER_MS)

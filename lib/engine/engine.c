@@ -15,7 +15,7 @@
 #include "engine/catch.h"
 #include "engine/engine_priv.h"
 #include "host/clock.h"
-#include "watch/status.h"
+#include "observe/status.h"
 
 static pthread_mutex_t singleton_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ur_engine *singleton;

@@ -15,9 +15,9 @@
 
 #include "capture/output.h"
 #include "engine/catch.h"
-#include "engine/counters_file.h"
 #include "engine/engine_priv.h"
 #include "host/thread.h"
+#include "observe/counters_file.h"
 
 #define CATCH_EVERY UR_NS_PER_MS
 #define LINK_EVERY (100 * UR_NS_PER_MS)

@@ -9,8 +9,8 @@
 
 #include "capture/output.h"
 #include "engine/engine_priv.h"
-#include "engine/trace_file.h"
-#include "engine/usdt.h"
+#include "observe/trace_file.h"
+#include "observe/usdt.h"
 
 struct ur_tracer {
 	struct ur_trace trace;

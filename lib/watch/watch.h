@@ -6,7 +6,7 @@
 #ifndef UR_WATCH_H
 #define UR_WATCH_H
 
-#include "watch/status.h"
+#include "observe/status.h"
 
 /* A process, as the kernel knows it, and what it publishes. */
 struct ur_watch_process {

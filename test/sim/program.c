@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/trace_text.h"
+#include "observe/trace_text.h"
 #include "prog.h"
 
 #define STEPS_MAX 3000000

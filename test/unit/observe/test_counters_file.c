@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/counters_file.h"
+#include "observe/counters_file.h"
 
 void ur_suite_counters_file(void);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/watch: what a process publishes of its device and QPs, and what onlookers (`uroce top`, `uroce info`) make of it. Nothing here reads
- * a clock, a file or a process.
- *
- * struct ur_status is the layout of a piece of shared memory that a process fills (engine/publish.c) and anybody may copy whom the kernel
- * lets look into /proc/PID/fd: processes of the same user, and root. It is gone when the process is. An onlooker copies it whole, and
+ * What a process publishes of its device and QPs. struct ur_status is the layout of a piece of shared memory that a process fills
+ * (publish.c) and that anyone may copy who may open /proc/PID/fd: processes of the same user, and root. What `uroce top` and `uroce info`
+ * make of it is lib/watch's. It is gone when the process is. An onlooker copies it whole, and
  * believes no word of the copy: ur_status_check makes of it what can be used without fear.
  */
 #ifndef UR_STATUS_H

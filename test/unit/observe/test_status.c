@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/watch/status.c: what an onlooker takes of another process's memory, of which each word may be a lie. */
+/* lib/observe/status.c: what an onlooker takes of another process's memory, of which each word may be a lie. */
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
-#include "watch/status.h"
+#include "observe/status.h"
 
-void ur_suite_watch_status(void);
+void ur_suite_status(void);
 
 #define PID 4711
 
@@ -195,9 +195,9 @@ static void text__cuts(void)
 	CU_ASSERT_STRING_EQUAL(to, "");
 }
 
-void ur_suite_watch_status(void)
+void ur_suite_status(void)
 {
-	CU_pSuite suite = CU_add_suite("watch_status", NULL, NULL);
+	CU_pSuite suite = CU_add_suite("status", NULL, NULL);
 
 	CU_ADD_TEST(suite, check__takes_what_was_written);
 	CU_ADD_TEST(suite, check__copied_while_written);

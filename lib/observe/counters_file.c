@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writing the counters. What a signal handler calls is async-signal-safe all through, so neither stdio nor locks. */
-#include "engine/counters_file.h"
+#include "observe/counters_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

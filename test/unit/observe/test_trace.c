@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "capture/output.h"
-#include "engine/trace_file.h"
-#include "engine/trace_text.h"
+#include "observe/trace_file.h"
+#include "observe/trace_text.h"
 #include "tp_harness.h"
 
 void ur_suite_trace(void);

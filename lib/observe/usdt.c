@@ -2,7 +2,7 @@
 /* Tracers raise the semaphore of a probe while they are attached to it: it is theirs to write, and ours to look at. */
 #define _SDT_HAS_SEMAPHORES 1
 
-#include "engine/usdt.h"
+#include "observe/usdt.h"
 
 #include <sys/sdt.h>
 

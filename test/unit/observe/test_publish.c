@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/engine/publish.c and lib/transport/look.c: what stands in the memory that others read, and when it is written. */
+/* lib/observe/publish.c and lib/transport/look.c: what stands in the memory that others read, and when it is written. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/publish.h"
 #include "nic_harness.h"
-#include "watch/status.h"
+#include "observe/publish.h"
+#include "observe/status.h"
 
 void ur_suite_publish(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "watch/status.h"
+#include "observe/status.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/trace_file.h"
+#include "observe/trace_file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "capture/output.h"
-#include "engine/trace_text.h"
 #include "host/thread.h"
+#include "observe/trace_text.h"
 
 #define RING (1u << 16) /* events; a power of two. More than a port makes in a nap */
 #define NAP_NS 5000000  /* of the writer, between looks; what a killed process loses at most */

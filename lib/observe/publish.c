@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/publish.h"
+#include "observe/publish.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "host/sealed.h"
-#include "watch/status.h"
+#include "observe/status.h"
 
 #define AT_A_TIME 64 /* QPs that are looked at while others wait for the NIC: a few microseconds */
 

@@ -3,7 +3,7 @@
  * Text of events. A trace writes millions of lines, so they are put together without stdio. All names come from tables of ours and need no
  * escapes; test_trace.c sees to it that the longest fit into a line.
  */
-#include "engine/trace_text.h"
+#include "observe/trace_text.h"
 
 #include <string.h>
 
