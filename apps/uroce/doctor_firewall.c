@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "drivers/netlink/netlink.h"
+#include "drivers/os/netlink.h"
 #include "host/clock.h"
 
 #define NFT_SECONDS 10

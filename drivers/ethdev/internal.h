@@ -7,8 +7,8 @@
 #define UR_ETHDEV_INTERNAL_H
 
 #include "drivers/ethdev/ethdev.h"
-#include "drivers/fail.h"
-#include "drivers/kif/kif.h"
+#include "drivers/os/fail.h"
+#include "drivers/os/kif.h"
 
 #define UR_EAL_PREFIX "uroce-" /* of the runtime directory; the pid follows */
 

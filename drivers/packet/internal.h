@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "drivers/kif/kif.h"
+#include "drivers/os/kif.h"
+#include "drivers/os/sock.h"
 #include "drivers/packet/packet.h"
-#include "drivers/sock.h"
 #include "wire/frame.h"
 
 #define UR_PACKET_PKTS 4096       /* packets that may be out at a time, received and to send; only those in use cost memory */

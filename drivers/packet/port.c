@@ -10,9 +10,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "drivers/fail.h"
+#include "drivers/os/fail.h"
+#include "drivers/os/sock.h"
 #include "drivers/packet/internal.h"
-#include "drivers/sock.h"
 
 #define OVERHEAD (UR_ETH_LEN + UR_VLAN_LEN)
 #define SLOT_OVERHEAD (TPACKET_ALIGN(TPACKET2_HDRLEN) + 16 + sizeof(struct virtio_net_hdr)) /* kernel's header and address, alignment */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sending: a burst becomes frames and trains, which leave with one system call. The kernel gathers headers, the program's memory and
- * ICRCs (short packets of a train we gather: drivers/sock.h), and has copied all of it when the call returns. (From a ring it would send
+ * ICRCs (short packets of a train we gather: drivers/os/sock.h), and has copied all of it when the call returns. (From a ring it would send
  * without a copy, and give the slot back while a receiver on this host still refers to it.)
  */
 #include <errno.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "drivers/os/sock.h"
 #include "drivers/packet/internal.h"
-#include "drivers/sock.h"
 #include "wire/ip.h"
 #include "wire/train.h"
 

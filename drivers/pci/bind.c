@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "drivers/fail.h"
+#include "drivers/os/fail.h"
 
 #define STEP_MS 10
 #define DRIVER_TRIES 300 /* steps until a driver has come or gone */

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "drivers/netlink/netlink.h"
+#include "drivers/os/netlink.h"
 #include "drivers/pci/bind.h"
 
 #define DUMP_TRIES 20

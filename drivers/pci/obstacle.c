@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "drivers/fail.h"
+#include "drivers/os/fail.h"
 #include "drivers/pci/pci.h"
 
 /* Drivers that leave a device to programs. The kernel itself lets those of `stubs` stay in a group that vfio uses. */

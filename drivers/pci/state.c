@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "drivers/fail.h"
+#include "drivers/os/fail.h"
 #include "drivers/pci/bind.h"
 
 #define FIRST_LINE "uroce-pci 1\n"

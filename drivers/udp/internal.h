@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "drivers/sock.h"
+#include "drivers/os/sock.h"
 #include "drivers/udp/udp.h"
 #include "wire/hdr.h"
 

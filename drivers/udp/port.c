@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "drivers/fail.h"
-#include "drivers/sock.h"
+#include "drivers/os/fail.h"
+#include "drivers/os/sock.h"
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sending: a burst becomes datagrams and trains (UDP_SEGMENT), which leave with one system call. The kernel gathers headers, the program's
- * memory and ICRCs (short packets of a train we gather: drivers/sock.h), and has copied all of it when the call returns.
+ * memory and ICRCs (short packets of a train we gather: drivers/os/sock.h), and has copied all of it when the call returns.
  */
 #include <errno.h>
 #include <time.h> /* before errqueue.h, which lacks it */
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "drivers/sock.h"
+#include "drivers/os/sock.h"
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
 #include "wire/train.h"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "drivers/netlink/netlink.h"
+#include "drivers/os/netlink.h"
 #include "wire/frame.h"
 
 #define DUMP_TRIES 5

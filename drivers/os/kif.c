@@ -19,8 +19,8 @@
 #include <linux/if_ether.h>
 
 #include "base/bytes.h"
-#include "drivers/fail.h"
-#include "drivers/kif/kif.h"
+#include "drivers/os/fail.h"
+#include "drivers/os/kif.h"
 
 #define ROCE_UDP_PORT 4791
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "drivers/netlink/netlink.h"
+#include "drivers/os/netlink.h"
 
 #include <errno.h>
 #include <linux/netlink.h>
