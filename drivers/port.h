@@ -10,6 +10,7 @@
 #include "wire/pkt.h"
 
 struct ur_port;
+struct ur_port_sharing;
 
 /* --- queues --- */
 
@@ -131,11 +132,29 @@ struct ur_port_ops {
 	/* The path MTU that the kernel knows towards an address: IP bytes, 0 when it cannot tell. NULL: that of the port. */
 	uint16_t (*path_mtu)(struct ur_port *p, const struct ur_gid *dst);
 	/*
+	 * For a port that several processes of this host share: tells the kernel which of them gets what; it holds for all of them. 0 or an
+	 * errno. NULL: nobody shares it, or each gets everything.
+	 */
+	int (*steer)(struct ur_port *p, const struct ur_port_sharing *s);
+	/*
 	 * In a forked child, for its parent's port: gives up what would keep the parent's share alive beyond its end. Only close follows.
 	 * May be NULL.
 	 */
 	void (*forsake)(struct ur_port *p);
 	void (*close)(struct ur_port *p);
+};
+
+#define UR_PORT_SHARERS 256
+#define UR_PORT_LISTENS 1024
+
+/* The processes that share the port, in the order of binding, where the last one takes the place of one that is closed. */
+struct ur_port_sharing {
+	unsigned sharers, listens;     /* how many: at most UR_PORT_SHARERS and UR_PORT_LISTENS */
+	uint8_t slot[UR_PORT_SHARERS]; /* of each sharer: the top byte of its QPNs and communication ids */
+	struct {
+		uint16_t port;  /* the service id's last two bytes, as a number */
+		uint8_t sharer; /* its index in `slot` */
+	} listen[UR_PORT_LISTENS];
 };
 
 struct ur_port {

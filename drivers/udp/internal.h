@@ -113,6 +113,9 @@ struct ur_udp_view *ur_udp_view_get(struct ur_udp *u, struct ur_udp_buf *b);
 unsigned ur_udp_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 void ur_udp_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 
+/* steer.c: of struct ur_port_ops */
+int ur_udp_steer(struct ur_port *p, const struct ur_port_sharing *s);
+
 unsigned ur_udp_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 /* Empties the socket's queue of ICMP errors, and tells the port's owner whom they speak of. */

@@ -233,6 +233,7 @@ static const struct ur_port_ops ops = {
 	.set_groups = set_groups,
 	.link_up = link_up,
 	.path_mtu = path_mtu,
+	.steer = ur_udp_steer,
 	.forsake = forsake,
 	.close = close_port,
 };

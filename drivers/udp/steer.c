@@ -17,7 +17,7 @@
 #define REMOTE_ID_TOP (20 + 24 + 4)
 #define SERVICE_PORT (20 + 24 + 14) /* the service id's last two bytes */
 
-#define MAX_LEN (3 * 2 * 256 + 2 * UR_UDP_LISTENS + 24) /* the slots three times, the ports, and the rest */
+#define MAX_LEN (3 * 2 * 256 + 2 * UR_PORT_LISTENS + 24) /* the slots three times, the ports, and the rest */
 _Static_assert(MAX_LEN <= BPF_MAXINSNS, "the kernel takes no longer program");
 
 struct program {
@@ -53,7 +53,7 @@ static void land(struct program *p, uint32_t from)
 	p->f[from].k = p->len - from - 1;
 }
 
-static void to_slots(struct program *p, const struct ur_udp_sharing *s)
+static void to_slots(struct program *p, const struct ur_port_sharing *s)
 {
 	for (unsigned i = 0; i < s->sharers; i++) {
 		if_is(p, s->slot[i]);
@@ -61,7 +61,7 @@ static void to_slots(struct program *p, const struct ur_udp_sharing *s)
 	}
 }
 
-static void to_listeners(struct program *p, const struct ur_udp_sharing *s)
+static void to_listeners(struct program *p, const struct ur_port_sharing *s)
 {
 	load(p, BPF_H, SERVICE_PORT);
 	for (unsigned i = 0; i < s->listens; i++) {
@@ -71,7 +71,7 @@ static void to_listeners(struct program *p, const struct ur_udp_sharing *s)
 }
 
 /* The top byte of the QPN was 0, which no process has, and which QP 1 has. A load beyond the end of a datagram ends the program with 0. */
-static void management(struct program *p, const struct ur_udp_sharing *s)
+static void management(struct program *p, const struct ur_port_sharing *s)
 {
 	uint32_t mad, request, lookup, answer, unknown, others;
 
@@ -111,12 +111,12 @@ static void by_chance(struct program *p, unsigned sharers)
 	add(p, BPF_RET | BPF_A, 0); /* beyond the group: the kernel's hash decides */
 }
 
-int ur_udp_steer(struct ur_port *p, const struct ur_udp_sharing *s)
+int ur_udp_steer(struct ur_port *p, const struct ur_port_sharing *s)
 {
 	struct program program = {.len = 0};
 	struct sock_fprog prog = {.filter = program.f};
 
-	if (s->sharers > 256 || s->listens > UR_UDP_LISTENS)
+	if (s->sharers > UR_PORT_SHARERS || s->listens > UR_PORT_LISTENS)
 		return EINVAL;
 	load(&program, BPF_B, QPN_TOP);
 	to_slots(&program, s);

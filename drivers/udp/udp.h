@@ -4,7 +4,7 @@
  * (UDP_SEGMENT, UDP_GRO; udp(7)). The kernel routes, resolves neighbours, joins groups and writes all headers before the BTH.
  *
  * The processes of one user that use an interface share UDP port 4791 (SO_REUSEPORT), and a filter gives each packet to the process
- * that it is for (ur_udp_steer). Where the filter is out of date, the NIC passes on what is another's.
+ * that it is for (steer.c). Where the filter is out of date, the NIC passes on what is another's.
  */
 #ifndef UR_UDP_H
 #define UR_UDP_H
@@ -23,20 +23,5 @@ struct ur_udp_config {
  * UDP port 4791, EPERM, ENOMEM, or what socket(2) said.
  */
 int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err, size_t errlen);
-
-#define UR_UDP_LISTENS 1024
-
-/* The processes that share the port, in the order of binding, where the last one takes the place of one that is closed. */
-struct ur_udp_sharing {
-	unsigned sharers, listens; /* how many: at most 256 and UR_UDP_LISTENS */
-	uint8_t slot[256];         /* of each sharer */
-	struct {
-		uint16_t port; /* the service id's last two bytes, as a number */
-		uint8_t sharer; /* its index in `slot` */
-	} listen[UR_UDP_LISTENS];
-};
-
-/* Tells the kernel which of them gets what: it holds for the sockets of all. 0 or an errno. */
-int ur_udp_steer(struct ur_port *p, const struct ur_udp_sharing *s);
 
 #endif

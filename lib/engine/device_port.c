@@ -79,19 +79,19 @@ static int open_packet(struct ur_engine *e, struct ur_port **out, char *err)
 /* Tells the kernel which of the processes gets what; without it the NIC passes on what is another process's. */
 static void steer(struct ur_engine *e, struct ur_port *port, const uint8_t *slots, unsigned n)
 {
-	struct ur_udp_sharing s = {.sharers = n};
+	struct ur_port_sharing s = {.sharers = n};
 	uint16_t ports[UR_PORTS_LISTENED];
 
 	memcpy(s.slot, slots, n);
 	for (unsigned i = 0; i < n; i++) {
 		unsigned listens = ur_registry_listened(e->registry, slots[i], ports);
 
-		for (unsigned j = 0; j < listens && s.listens < UR_UDP_LISTENS; j++, s.listens++) {
+		for (unsigned j = 0; j < listens && s.listens < UR_PORT_LISTENS; j++, s.listens++) {
 			s.listen[s.listens].port = ports[j];
 			s.listen[s.listens].sharer = (uint8_t)i;
 		}
 	}
-	ur_udp_steer(port, &s);
+	port->ops->steer(port, &s);
 }
 
 /* The processes that share the socket's port take turns to open and close it, so that all know the order in which they did. */

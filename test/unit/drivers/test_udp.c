@@ -356,19 +356,19 @@ static void port__interface_unknown(void)
 
 static void steering__follows_the_slot(void)
 {
-	const struct ur_udp_sharing one_is_ours = {.sharers = 2, .slot = {5, QPN >> 16}}, first_is = {.sharers = 2, .slot = {QPN >> 16, 5}};
+	const struct ur_port_sharing one_is_ours = {.sharers = 2, .slot = {5, QPN >> 16}}, first_is = {.sharers = 2, .slot = {QPN >> 16, 5}};
 	struct ur_port *second = open_port();
 	struct ur_pkt *p;
 
-	CU_ASSERT_EQUAL(ur_udp_steer(port, &one_is_ours), 0);
+	CU_ASSERT_EQUAL(port->ops->steer(port, &one_is_ours), 0);
 	CU_ASSERT_EQUAL(send_train(true, 1, 8, 0), 1);
 	CU_ASSERT_EQUAL_FATAL(receive(second, &p, 1), 1);
 	ur_pkts_release(&p, 1);
-	CU_ASSERT_EQUAL(ur_udp_steer(second, &first_is), 0);
+	CU_ASSERT_EQUAL(second->ops->steer(second, &first_is), 0);
 	CU_ASSERT_EQUAL(send_train(true, 1, 8, 0), 1);
 	CU_ASSERT_EQUAL_FATAL(receive(port, &p, 1), 1);
 	ur_pkts_release(&p, 1);
-	CU_ASSERT_EQUAL(ur_udp_steer(port, &(struct ur_udp_sharing){.sharers = 0}), 0); /* nobody is known: to either */
+	CU_ASSERT_EQUAL(port->ops->steer(port, &(struct ur_port_sharing){.sharers = 0}), 0); /* nobody is known: to either */
 	CU_ASSERT_EQUAL(send_train(true, 1, 8, 0), 1);
 	CU_ASSERT_EQUAL(receive(port, &p, 1) || receive(second, &p, 1), 1);
 	ur_pkts_release(&p, 1);
@@ -378,12 +378,12 @@ static void steering__follows_the_slot(void)
 /* One of them may be stopped: what is repeated reaches another in the end. */
 static void steering__by_chance_for_the_rest(void)
 {
-	const struct ur_udp_sharing others = {.sharers = 2, .slot = {5, 6}};
+	const struct ur_port_sharing others = {.sharers = 2, .slot = {5, 6}};
 	struct ur_port *second = open_port();
 	unsigned first = 0, n = 64;
 	struct ur_pkt *p;
 
-	CU_ASSERT_EQUAL(ur_udp_steer(port, &others), 0);
+	CU_ASSERT_EQUAL(port->ops->steer(port, &others), 0);
 	for (unsigned i = 0; i < n; i++) {
 		CU_ASSERT_EQUAL(send_train(true, 1, 8, 0), 1);
 		if (receive(port, &p, 1))
@@ -430,7 +430,7 @@ static int who_got_it(struct ur_port *second)
 
 static void steering__follows_ids_and_listeners(void)
 {
-	const struct ur_udp_sharing s = {.sharers = 2, .slot = {5, 6}, .listens = 3, .listen = {{7174, 1}, {8000, 0}, {7174, 0}}};
+	const struct ur_port_sharing s = {.sharers = 2, .slot = {5, 6}, .listens = 3, .listen = {{7174, 1}, {8000, 0}, {7174, 0}}};
 	static const struct {
 		uint16_t attribute;
 		uint32_t local, remote;
@@ -451,7 +451,7 @@ static void steering__follows_ids_and_listeners(void)
 	};
 	struct ur_port *second = open_port();
 
-	CU_ASSERT_EQUAL(ur_udp_steer(port, &s), 0);
+	CU_ASSERT_EQUAL(port->ops->steer(port, &s), 0);
 	for (unsigned i = 0; i < ur_array_size(cases); i++) {
 		for (unsigned n = 0; n < 8; n++) { /* by chance it would not be the same each time */
 			send_mad(cases[i].attribute, cases[i].local, cases[i].remote, cases[i].service);
@@ -466,15 +466,15 @@ static void steering__follows_ids_and_listeners(void)
 /* As long as the kernel takes a program, and no longer. */
 static void steering__of_as_many_as_there_may_be(void)
 {
-	struct ur_udp_sharing s = {.sharers = 255, .listens = UR_UDP_LISTENS};
+	struct ur_port_sharing s = {.sharers = 255, .listens = UR_PORT_LISTENS};
 
 	for (unsigned i = 0; i < s.sharers; i++)
 		s.slot[i] = (uint8_t)(i + 1);
 	for (unsigned i = 0; i < s.listens; i++)
 		s.listen[i].port = (uint16_t)(i + 1);
-	CU_ASSERT_EQUAL(ur_udp_steer(port, &s), 0);
+	CU_ASSERT_EQUAL(port->ops->steer(port, &s), 0);
 	s.listens++;
-	CU_ASSERT_EQUAL(ur_udp_steer(port, &s), EINVAL);
+	CU_ASSERT_EQUAL(port->ops->steer(port, &s), EINVAL);
 }
 
 static void groups__replace_one_another(void)
