@@ -347,7 +347,7 @@ static bool privatize_heap(void)
 
 static int eal_init(const struct ur_ethdev_config *cfg, char *err, size_t errlen)
 {
-	bool shares = ur_pmd_shares_memory(cfg);
+	bool shares = ur_ethdev_shares_memory(cfg);
 	struct eal_args a = {.n = 0};
 	struct ur_eal_guard *guard;
 	int rc;

@@ -35,11 +35,6 @@ struct ur_ethdev_config {
  */
 int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, char *err, size_t errlen);
 
-/*
- * The MTU that such a virtual device will have once it is open, where `mtu` is asked for or 0; 0 when only the device can tell.
- */
-uint16_t ur_ethdev_mtu(const char *vdev, uint16_t mtu);
-
 struct ur_ethdev_stats {
 	uint64_t rx, tx;       /* frames */
 	uint64_t rx_oversize;  /* received in several buffers and too long for one: dropped */

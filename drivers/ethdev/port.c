@@ -513,7 +513,7 @@ static int check_config(const struct ur_ethdev_config *cfg, char *err, size_t er
 
 	if (!!cfg->ifname + !!cfg->vdev + !!cfg->pci != 1)
 		return ur_port_fail(err, errlen, EINVAL, "name one device: an interface, a virtual device or a PCI address");
-	shares = ur_pmd_shares_memory(cfg);
+	shares = ur_ethdev_shares_memory(cfg);
 	if (ur_eal_forked() && (!ur_eal_private() || shares || (pmd && (pmd->flags & UR_PMD_SERVICE))))
 		return ur_port_fail(err, errlen, EOPNOTSUPP,
 				      "a forked child cannot open '%s': use a kernel interface, or exec after fork", name);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "drivers/ethdev/ethdev.h"
+#include "drivers/pmd/pmd.h"
 #include "wire/frame.h"
 
 #define VLAN_MAX 4094
@@ -210,7 +210,7 @@ static int find_owned(const struct ur_config *c, struct ur_device *d, char *err,
 	memcpy(info->mac.b, &h, 6);
 	info->mac.b[0] = 0x02;
 	if (c->vdev[0])
-		info->mtu = ur_ethdev_mtu(c->vdev, (uint16_t)c->mtu);
+		info->mtu = ur_pmd_vdev_mtu(c->vdev, (uint16_t)c->mtu);
 	if (!info->mtu)
 		info->mtu = (uint16_t)(c->mtu ? c->mtu : 1500);
 	info->link_up = true;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What DPDK does not tell about its drivers: which memory they copy from, what they need, and defaults that carry RoCE's 4096. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "drivers/ethdev/internal.h"
+#include "drivers/pmd/pmd.h"
 
 #define MTU_FULL (UR_PKT_ROOM - UR_ETH_OVERHEAD)
 
@@ -108,7 +107,7 @@ uint16_t ur_pmd_mtu(const struct ur_pmd *pmd, const char *args, uint16_t mtu)
 	return (uint16_t)ur_min_u32(mtu, limit < UR_ETH_OVERHEAD ? 0 : limit - UR_ETH_OVERHEAD);
 }
 
-uint16_t ur_ethdev_mtu(const char *vdev, uint16_t mtu)
+uint16_t ur_pmd_vdev_mtu(const char *vdev, uint16_t mtu)
 {
 	const struct ur_pmd *pmd = ur_pmd_find(vdev);
 
@@ -122,13 +121,11 @@ bool ur_pmd_is_client(const struct ur_pmd *pmd, const char *args)
 	return pmd && (pmd->flags & UR_PMD_MEETS) && !ur_pmd_arg_is(args, "role", "server") && !ur_pmd_arg_is(args, "role", "master");
 }
 
-bool ur_pmd_shares_memory(const struct ur_ethdev_config *cfg)
+bool ur_pmd_shares_memory(const char *vdev)
 {
-	const struct ur_pmd *pmd = cfg->vdev ? ur_pmd_find(cfg->vdev) : NULL;
+	const struct ur_pmd *pmd = ur_pmd_find(vdev);
 
-	if (cfg->ifname)
-		return false;
-	return !pmd || (pmd->flags & UR_PMD_SHARED_MEM) || ur_pmd_arg_is(strchr(cfg->vdev, ','), "zero-copy", "yes");
+	return !pmd || (pmd->flags & UR_PMD_SHARED_MEM) || ur_pmd_arg_is(strchr(vdev, ','), "zero-copy", "yes");
 }
 
 void ur_pmd_unlink_stale(const char *args)
