@@ -45,7 +45,8 @@ const struct ur_sibling *ur_registry_sibling(const struct ur_registry *r, uint8_
 void ur_registry_forget(struct ur_registry *r, uint8_t slot);
 
 /*
- * The processes that share a socket's port, in the order in which they joined; when one goes, the last takes its place (struct ur_port_sharing).
+ * The processes that share a socket's port, in the order in which they joined; when one goes, the last takes its place (as
+ * struct ur_port_sharing has them).
  * Between `begin`, which copies the slots of those that live and returns their number, and `end`, no other joins or leaves, unless one that
  * was stopped in between let us wait for half a second. With `leave` this process is one of them no more, with `join` it is the last.
  */

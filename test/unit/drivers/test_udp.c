@@ -356,7 +356,8 @@ static void port__interface_unknown(void)
 
 static void steering__follows_the_slot(void)
 {
-	const struct ur_port_sharing one_is_ours = {.sharers = 2, .slot = {5, QPN >> 16}}, first_is = {.sharers = 2, .slot = {QPN >> 16, 5}};
+	const struct ur_port_sharing one_is_ours = {.sharers = 2, .slot = {5, QPN >> 16}};
+	const struct ur_port_sharing first_is = {.sharers = 2, .slot = {QPN >> 16, 5}};
 	struct ur_port *second = open_port();
 	struct ur_pkt *p;
 
