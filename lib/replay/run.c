@@ -9,6 +9,7 @@
 
 #include "replay/replay.h"
 #include "transport/completer.h"
+#include "transport/reread.h"
 
 #define AHEAD 65536 /* as far as requests are looked for that came before one */
 

@@ -8,9 +8,8 @@
 #include "transport/congest.h"
 #include "transport/dcqcn.h"
 #include "transport/qp_priv.h"
-#include "transport/requester.h"
-#include "transport/resp_tx.h"
 #include "transport/tp_priv.h"
+#include "transport/upcalls.h"
 #include "wire/opcode.h"
 
 #define CNP_INTERVAL (50 * UR_NS_PER_US)

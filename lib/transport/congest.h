@@ -3,17 +3,7 @@
 #ifndef UR_CONGEST_H
 #define UR_CONGEST_H
 
-#include "transport/dcqcn.h"
 #include "transport/transport.h"
-
-struct ur_cc {
-	struct ur_dcqcn rate;
-	bool blocked;           /* until `timer` expires nothing is sent but acknowledgements and notifications */
-	bool cnp_due, cnp_sent; /* a notification waits to be sent; one was, at `cnp_at` */
-	ur_time cnp_at;
-	ur_time next; /* when the next packet may leave */
-	struct ur_timer timer;
-};
 
 void ur_cc_init(struct ur_qp *qp);
 /* No rate, no notifications under way: for a QP that leaves the states in which it sends. */

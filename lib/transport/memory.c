@@ -13,9 +13,9 @@
 #include "base/touch.h"
 #include "transport/memory.h"
 #include "transport/qp_priv.h"
-#include "transport/requester.h"
-#include "transport/responder.h"
+#include "transport/rd_table.h"
 #include "transport/tp_priv.h"
+#include "transport/upcalls.h"
 #include "wire/opcode.h"
 
 bool ur_mr_gone(const struct ur_tp *tp)

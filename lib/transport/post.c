@@ -7,11 +7,11 @@
 #include <errno.h>
 
 #include "transport/atomic.h"
+#include "transport/datagram_addr.h"
 #include "transport/mw.h"
 #include "transport/qp_priv.h"
 #include "transport/ring.h"
 #include "transport/sge.h"
-#include "transport/ud.h"
 #include "transport/wqe.h"
 #include "transport/wr_op.h"
 

@@ -11,9 +11,9 @@
 #include "base/psn.h"
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
-#include "transport/requester.h"
 #include "transport/reread.h"
 #include "transport/tp_priv.h"
+#include "transport/upcalls.h"
 #include "transport/wr_op.h"
 
 /*

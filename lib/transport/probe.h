@@ -5,16 +5,8 @@
 
 #include "transport/window.h"
 
+struct ur_probe;
 struct ur_qp;
-
-enum ur_probe_what { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST };
-
-struct ur_probe {
-	uint8_t what;    /* enum ur_probe_what: the packet to send once more */
-	uint8_t times;   /* that one was due since the last progress */
-	bool sent;       /* and one was */
-	ur_time loss_at; /* when a loss was last noticed; 0: never */
-};
 
 /* When a probe is due, unless there is progress. The ACK timer has run since `since`, for at most `timeout` (0: there is none). */
 ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout);

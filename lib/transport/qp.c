@@ -7,18 +7,18 @@
 #include "transport/completer.h"
 #include "transport/congest.h"
 #include "transport/cq.h"
+#include "transport/datagram_addr.h"
 #include "transport/mw.h"
-#include "transport/probe.h"
 #include "transport/qp.h"
 #include "transport/qp_priv.h"
+#include "transport/rd_table.h"
 #include "transport/recvq.h"
-#include "transport/requester.h"
-#include "transport/resp_tx.h"
-#include "transport/responder.h"
 #include "transport/ring.h"
-#include "transport/srq.h"
+#include "transport/rwqe.h"
+#include "transport/send_done.h"
+#include "transport/srq_priv.h"
 #include "transport/tp_priv.h"
-#include "transport/ud.h"
+#include "transport/upcalls.h"
 #include "transport/wr_op.h"
 #include "transport/xrc.h"
 #include "wire/opcode.h"
@@ -201,27 +201,13 @@ int ur_qp_destroy(struct ur_qp *qp)
 	return 0;
 }
 
-/* --- completions --- */
+/* --- error and reset --- */
 
 void ur_qp_event(struct ur_qp *qp, enum ibv_event_type ev)
 {
 	if (qp->event)
 		qp->event(qp, ev);
 }
-
-void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err)
-{
-	struct ur_requester *r = &qp->req;
-	const struct ur_swqe *w = ur_sq_at(qp, r->head);
-
-	if (ur_swqe_in(w, UR_WRS_ANSWERED) && r->head != r->fresh)
-		r->rd_wqes--;
-	if (ur_unlikely(qp->type == IBV_QPT_UD))
-		ur_ud_release(qp, r->head);
-	ur_qp_send_retire(qp, w, status, vendor_err);
-}
-
-/* --- error and reset --- */
 
 static void flush_sends(struct ur_qp *qp)
 {

@@ -1,58 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a queue pair: its states and its send completions. qp_priv.h says what it is made of. */
+/* The life of a queue pair: its states. qp_priv.h says what it is made of, upcalls.h what its parts may ask of it. */
 #ifndef UR_QP_H
 #define UR_QP_H
 
-#include "transport/cq.h"
-#include "transport/tp_priv.h"
-#include "transport/trace.h"
-#include "transport/wr_op.h"
-
-/* --- states --- */
+#include "transport/transport.h"
 
 void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state to);
-void ur_qp_to_err(struct ur_qp *qp);
 void ur_qp_to_reset(struct ur_qp *qp);
-/* A send of an unacknowledged service failed: what is posted behind it is flushed, and nothing else happens to the QP (IBTA 10.3.1.7). */
-void ur_qp_to_sqe(struct ur_qp *qp);
-/* In SQD: tells the program, if it asked for that, once everything that was started is complete. */
-void ur_qp_sqd_check(struct ur_qp *qp);
-/* Tells the program. */
-void ur_qp_event(struct ur_qp *qp, enum ibv_event_type ev);
 /* In qp_modify.c: 0, or EINVAL unless the transition exists and `mask` holds what it requires and nothing that it does not allow. */
 int ur_qp_modify_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
-
-/* --- completions --- */
-
-/*
- * The oldest send WQE `w` is over: frees its slot and completes it; the CQE is left out for an unsignalled success. For those that hold
- * nothing else: neither READs and atomics that were started nor datagrams. Here since each acknowledgement comes by.
- */
-static inline void ur_qp_send_retire(struct ur_qp *qp, const struct ur_swqe *w, enum ibv_wc_status status, uint8_t vendor_err)
-{
-	bool cqe = w->flags & IBV_SEND_SIGNALED || status != IBV_WC_SUCCESS;
-	struct ur_cqe e = {
-		.wr_id = w->wr_id,
-		.byte_len = w->length,
-		.qpn = qp->qpn,
-		.status = (uint8_t)status,
-		.opcode = ur_swqe_op(w)->wc,
-		.vendor_err = vendor_err,
-	};
-
-	/* The slot is free before the completion shows: who has polled it may post again. */
-	atomic_store_explicit(&qp->sq.head, ++qp->req.head, memory_order_release);
-	if (!cqe)
-		return;
-	if (ur_unlikely(status != IBV_WC_SUCCESS)) {
-		ur_qp_count(qp, UR_C_REQ_CQE_ERR);
-		ur_tp_trace_failed(qp, e.wr_id, status);
-	}
-	if (ur_unlikely(!ur_cq_push(qp->send_cq, &e, false)))
-		qp->broken = true;
-}
-
-/* As ur_qp_send_retire, for the oldest send WQE whatever it is. */
-void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
 
 #endif

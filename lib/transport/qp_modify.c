@@ -10,6 +10,7 @@
 #include "transport/qp.h"
 #include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
+#include "transport/upcalls.h"
 
 /* --- the table --- */
 

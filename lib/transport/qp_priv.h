@@ -6,9 +6,7 @@
 #ifndef UR_QP_PRIV_H
 #define UR_QP_PRIV_H
 
-#include "transport/congest.h"
-#include "transport/probe.h"
-#include "transport/reread.h"
+#include "transport/dcqcn.h"
 #include "transport/ring.h"
 #include "transport/transport.h"
 #include "transport/window.h"
@@ -21,6 +19,29 @@ enum ur_txq { UR_TXQ_RESP, UR_TXQ_REQ, UR_TXQ_COUNT };
 struct ur_pd {
 	struct ur_tp *tp;
 	unsigned users; /* MRs and QPs */
+};
+
+/* --- the requester --- */
+
+/* Packets that are sent once more because an acknowledgement is overdue: probe.c. */
+enum ur_probe_what { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST };
+
+struct ur_probe {
+	uint8_t what;    /* enum ur_probe_what: the packet to send once more */
+	uint8_t times;   /* that one was due since the last progress */
+	bool sent;       /* and one was */
+	ur_time loss_at; /* when a loss was last noticed; 0: never */
+};
+
+/* Lost READ responses: which are missing, which came early, which were asked for again: reread.c. */
+#define UR_AHEAD 2048 /* READ responses this far behind a lost one are kept; a multiple of 64 */
+
+struct ur_reread {
+	bool one_hole;            /* the peer repeats only upwards: nothing is asked for before what is missing first has come */
+	bool wanted;              /* there are holes to ask for */
+	uint32_t hi, scan, split; /* before `split` READ responses may begin and end a message anywhere */
+	ur_time round_at;
+	uint64_t ahead[UR_AHEAD / 64], asked[UR_AHEAD / 64], asked_before[UR_AHEAD / 64];
 };
 
 struct ur_requester {
@@ -50,6 +71,8 @@ struct ur_requester {
 	ur_time told_due;  /* when the next retry comes then */
 };
 
+/* --- the responder --- */
+
 struct ur_responder {
 	uint32_t epsn, msn;
 	uint32_t head, tail;     /* RQ indices: next to use, last seen tail */
@@ -71,6 +94,18 @@ struct ur_responder {
 	uint32_t rd_n;                      /* max_dest_rd_atomic */
 	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them, and UR_RD_SIDE */
 	uint32_t side_head, side_tail;      /* parts of READs to repeat, in the last of them */
+};
+
+/* --- the queue pair --- */
+
+/* Congestion: congest.c. */
+struct ur_cc {
+	struct ur_dcqcn rate;
+	bool blocked;           /* until `timer` expires nothing is sent but acknowledgements and notifications */
+	bool cnp_due, cnp_sent; /* a notification waits to be sent; one was, at `cnp_at` */
+	ur_time cnp_at;
+	ur_time next; /* when the next packet may leave */
+	struct ur_timer timer;
 };
 
 enum { UR_DB_WANT = 1, UR_DB_RUNG = 2 };

@@ -9,26 +9,12 @@
 #include "transport/qp_priv.h"
 #include "transport/recvq.h"
 #include "transport/ring.h"
+#include "transport/rwqe.h"
 #include "transport/sge.h"
 #include "transport/srq.h"
 #include "transport/tp_priv.h"
 
 /* --- posting --- */
-
-int ur_recv_write(struct ur_rwqe *w, const struct ibv_recv_wr *wr, uint32_t max_sge)
-{
-	uint64_t length;
-
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > max_sge)
-		return EINVAL;
-	length = ur_list_length(wr->sg_list, wr->num_sge);
-	w->wr_id = wr->wr_id;
-	w->length = length > UINT32_MAX ? UINT32_MAX : (uint32_t)length;
-	w->nsge = (uint32_t)wr->num_sge;
-	for (int i = 0; i < wr->num_sge; i++)
-		w->sge[i] = wr->sg_list[i];
-	return 0;
-}
 
 int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {

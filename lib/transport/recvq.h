@@ -17,15 +17,4 @@ enum ibv_wc_status ur_recv_scatter(struct ur_qp *qp, const uint8_t *data, uint32
 /* Without an SRQ all that is posted; with one only what the QP holds: the rest is there for others. */
 void ur_recv_flush(struct ur_qp *qp);
 
-/* --- for SRQs as well --- */
-
-/* Writes a work request into a slot. EINVAL for more than `max_sge` elements. */
-int ur_recv_write(struct ur_rwqe *w, const struct ibv_recv_wr *wr, uint32_t max_sge);
-
-/* Bytes of a receive WQE with so many elements. */
-static inline uint32_t ur_recv_stride(uint32_t max_sge)
-{
-	return (uint32_t)(sizeof(struct ur_rwqe) + max_sge * sizeof(struct ibv_sge));
-}
-
 #endif

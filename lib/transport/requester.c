@@ -13,15 +13,18 @@
 #include "transport/congest.h"
 #include "transport/mw.h"
 #include "transport/probe.h"
-#include "transport/qp.h"
 #include "transport/qp_priv.h"
+#include "transport/read_req.h"
+#include "transport/req_state.h"
 #include "transport/requester.h"
 #include "transport/reread.h"
+#include "transport/send_done.h"
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
 #include "transport/trace.h"
 #include "transport/uc.h"
 #include "transport/ud.h"
+#include "transport/upcalls.h"
 #include "transport/window.h"
 #include "transport/wqe.h"
 #include "transport/wr_op.h"
@@ -226,38 +229,12 @@ static void sent(struct ur_qp *qp, const struct ur_swqe *w, uint32_t n, struct u
 	}
 }
 
-static void put_reth(uint8_t *to, const struct ur_swqe *w, uint64_t off, uint32_t len)
-{
-	const struct ur_reth h = {.va = w->raddr + off, .rkey = w->rkey, .len = len};
-
-	ur_reth_put(to, &h);
-}
-
-void ur_req_put_read(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, struct ur_pkt *p)
-{
-	uint32_t k = (psn - w->psn) & UR_PSN_MASK;
-	uint64_t from = (uint64_t)k << qp->mtu_shift, to = (uint64_t)(k + n) << qp->mtu_shift;
-	uint8_t opcode = UR_OP_READ_REQ | qp->service;
-	const struct ur_opcode_info *op = ur_opcode(opcode);
-	uint8_t *ext;
-
-	p->bth.opcode = opcode;
-	p->bth.psn = psn;
-	p->bth.ackreq = true; /* as other hosts do, though the response comes in any case */
-	ext = ur_pkt_begin(qp, p, op);
-	if (to > w->length)
-		to = w->length;
-	if (ur_unlikely(op->flags & UR_OPF_XRCETH))
-		ur_xrceth_put(ext, w->srqn);
-	put_reth(ext + op->off_reth, w, from, (uint32_t)(to - from));
-}
-
 static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
 {
 	struct ur_requester *r = &qp->req;
 	uint32_t k = packet_index(r, w), n = ur_rd_piece_end(w, k) - k;
 
-	ur_req_put_read(qp, w, r->next, n, p);
+	ur_read_put(qp, w, r->next, n, p);
 	r->rd_out++;
 	sent(qp, w, n, p);
 }
@@ -287,7 +264,7 @@ static enum ibv_wc_status build_atomic(struct ur_qp *qp, struct ur_swqe *w, stru
 static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct ur_swqe *w)
 {
 	if (op->flags & UR_OPF_RETH)
-		put_reth(ext + op->off_reth, w, 0, w->length);
+		ur_read_put_reth(ext + op->off_reth, w, 0, w->length);
 	if (op->flags & UR_OPF_IMM)
 		memcpy(ext + op->off_imm, &w->imm, sizeof(w->imm));
 	if (op->flags & UR_OPF_IETH)

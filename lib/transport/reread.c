@@ -19,12 +19,13 @@
  */
 #include "base/psn.h"
 #include "transport/mw.h"
-#include "transport/qp.h"
 #include "transport/qp_priv.h"
-#include "transport/requester.h"
+#include "transport/read_req.h"
 #include "transport/reread.h"
+#include "transport/send_done.h"
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
+#include "transport/upcalls.h"
 #include "transport/wqe.h"
 #include "transport/wr_op.h"
 
@@ -169,7 +170,7 @@ bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p)
 		r->reread.scan = ur_psn_add(r->reread.scan, 1);
 	}
 	ur_reread_split(r, r->reread.scan);
-	ur_req_put_read(qp, w, psn, n, p);
+	ur_read_put(qp, w, psn, n, p);
 	UR_TRACE(qp->tp->trace, REREAD, qp->qpn, psn, n);
 	ur_qp_count(qp, UR_C_RETRANSMIT);
 	r->reread.wanted = find_hole(qp) != NULL;

@@ -5,20 +5,10 @@
 
 #include "base/base.h"
 
-#define UR_AHEAD 2048 /* READ responses this far behind a lost one are kept; a multiple of 64 */
-
 struct ur_pkt;
 struct ur_qp;
 struct ur_requester;
 struct ur_swqe;
-
-struct ur_reread {
-	bool one_hole;            /* the peer repeats only upwards: nothing is asked for before what is missing first has come */
-	bool wanted;              /* there are holes to ask for */
-	uint32_t hi, scan, split; /* before `split` READ responses may begin and end a message anywhere */
-	ur_time round_at;
-	uint64_t ahead[UR_AHEAD / 64], asked[UR_AHEAD / 64], asked_before[UR_AHEAD / 64];
-};
 
 /* FIRST: the oldest READ response is lost and had not been asked for; MORE: others are. */
 enum ur_reread_found { UR_REREAD_NOTHING, UR_REREAD_FIRST, UR_REREAD_MORE };

@@ -13,10 +13,10 @@
 #include "transport/mr.h"
 #include "transport/mw.h"
 #include "transport/qp_priv.h"
+#include "transport/rd_table.h"
 #include "transport/resp_atomic.h"
-#include "transport/resp_tx.h"
-#include "transport/responder.h"
 #include "transport/tp_priv.h"
+#include "transport/verdict.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 

@@ -3,7 +3,7 @@
 #ifndef UR_RESP_ATOMIC_H
 #define UR_RESP_ATOMIC_H
 
-#include "transport/responder.h"
+#include "transport/verdict.h"
 
 /* Executes an atomic, ATOMIC WRITE or FLUSH. */
 enum ur_resp_verdict ur_resp_atomic(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);

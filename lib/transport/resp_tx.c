@@ -8,13 +8,13 @@
 #include "transport/congest.h"
 #include "transport/memory.h"
 #include "transport/mw.h"
-#include "transport/qp.h"
 #include "transport/qp_priv.h"
+#include "transport/rd_table.h"
 #include "transport/resp_atomic.h"
 #include "transport/resp_tx.h"
-#include "transport/responder.h"
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
+#include "transport/upcalls.h"
 #include "transport/xrc.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
@@ -65,19 +65,6 @@ void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome)
 	r->ack_msn = r->msn;
 	r->ack_syndrome = syndrome;
 	ur_resp_schedule(qp);
-}
-
-struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp)
-{
-	struct ur_responder *r = &qp->resp;
-
-	for (; r->rd_cur != r->rd_tail; r->rd_cur++) {
-		struct ur_rd_res *e = &r->rd[r->rd_cur & (UR_RD_SLOTS - 1)];
-
-		if (e->k != e->end)
-			return e;
-	}
-	return NULL;
 }
 
 static bool build_ack(struct ur_qp *qp, struct ur_pkt **out)

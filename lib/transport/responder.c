@@ -8,15 +8,16 @@
 #include "transport/cq.h"
 #include "transport/memory.h"
 #include "transport/mw.h"
-#include "transport/qp.h"
 #include "transport/qp_priv.h"
+#include "transport/rd_table.h"
 #include "transport/recvq.h"
 #include "transport/resp_atomic.h"
 #include "transport/resp_tx.h"
 #include "transport/responder.h"
-#include "transport/srq.h"
+#include "transport/srq_priv.h"
 #include "transport/tp_priv.h"
-#include "transport/uc.h"
+#include "transport/upcalls.h"
+#include "transport/verdict.h"
 #include "transport/wqe.h"
 #include "transport/xrc.h"
 #include "wire/hdr.h"
@@ -241,34 +242,6 @@ static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, c
 
 /* --- READ --- */
 
-/* Who asks for more has no use for replays. */
-bool ur_resp_rd_room(struct ur_qp *qp)
-{
-	struct ur_responder *r = &qp->resp;
-	struct ur_rd_res *e = ur_resp_rd_oldest(qp);
-
-	while (e && r->rd_tail - r->rd_cur >= r->rd_n && e->replay) {
-		e->k = e->end;
-		e = ur_resp_rd_oldest(qp);
-	}
-	return r->rd_tail - r->rd_cur < r->rd_n;
-}
-
-struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
-{
-	struct ur_responder *r = &qp->resp;
-	struct ur_rd_res *e = &r->rd[r->rd_tail++ & (UR_RD_SLOTS - 1)];
-
-	r->rd_count = ur_min_u32(r->rd_count + 1, r->rd_n);
-	e->opcode = p->bth.opcode;
-	e->flush_access = 0;
-	e->again = false;
-	e->srqn = ur_unlikely(qp->xrcd != NULL) ? qp->srq->num : 0;
-	e->psn = p->bth.psn;
-	e->msn = ur_psn_add(r->msn, 1);
-	return e;
-}
-
 static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_responder *r = &qp->resp;
@@ -292,31 +265,6 @@ static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, co
 	r->epsn = ur_psn_add(r->epsn, e->npkts - 1); /* the packet itself is counted by the caller */
 	ur_qp_count(qp, UR_C_RX_READ);
 	return UR_RESP_DONE;
-}
-
-void ur_resp_rd_again(struct ur_qp *qp, uint32_t n)
-{
-	struct ur_responder *r = &qp->resp;
-
-	if (r->rd_tail - r->rd_cur < n)
-		r->rd_cur = r->rd_tail - n;
-	ur_resp_schedule(qp);
-}
-
-void ur_resp_rd_from(struct ur_qp *qp, uint32_t psn)
-{
-	struct ur_responder *r = &qp->resp;
-
-	for (uint32_t n = 1; n <= r->rd_count; n++) {
-		struct ur_rd_res *e = &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
-		uint32_t k = (psn - e->psn) & UR_PSN_MASK;
-
-		if (k >= e->start && k < e->k) {
-			e->k = k;
-			ur_resp_rd_again(qp, n);
-			return;
-		}
-	}
 }
 
 /* Repeats a part while the rest of the READ, or other parts, are still being sent. What finds no room is asked for again. */

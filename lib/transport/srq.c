@@ -9,9 +9,10 @@
 #include "base/idtab.h"
 #include "transport/cq.h"
 #include "transport/qp_priv.h"
-#include "transport/recvq.h"
 #include "transport/ring.h"
+#include "transport/rwqe.h"
 #include "transport/srq.h"
+#include "transport/srq_priv.h"
 #include "transport/tp_priv.h"
 #include "transport/xrc.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the transport tells a trace of packets, and the names of the values that are its own. */
 #include "transport/qp_priv.h"
-#include "transport/requester.h"
+#include "transport/req_state.h"
 #include "transport/tp_priv.h"
 #include "transport/trace.h"
 #include "wire/hdr.h"

@@ -5,13 +5,14 @@
  * to which others have a right as well); the next FIRST or ONLY begins a new one with the same receive WQE.
  */
 #include "transport/cq.h"
-#include "transport/qp.h"
 #include "transport/qp_priv.h"
 #include "transport/recvq.h"
-#include "transport/requester.h"
 #include "transport/responder.h"
+#include "transport/send_done.h"
 #include "transport/tp_priv.h"
 #include "transport/uc.h"
+#include "transport/upcalls.h"
+#include "transport/verdict.h"
 #include "transport/wqe.h"
 #include "transport/wr_op.h"
 #include "wire/opcode.h"

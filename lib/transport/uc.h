@@ -3,12 +3,11 @@
 #ifndef UR_UC_H
 #define UR_UC_H
 
-#include "transport/responder.h"
+#include "transport/transport.h"
+#include "wire/opcode.h"
 
 /* Sorts out what does not continue its message; the rest goes through ur_resp_rx. */
 void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
-/* A packet was not executed: it, and what is left of its message, is dropped. */
-void ur_uc_refuse(struct ur_qp *qp, enum ur_resp_verdict v);
 /* A packet has been handed out: with the last one of a message its WQE is done. */
 void ur_uc_sent(struct ur_qp *qp);
 

@@ -7,15 +7,14 @@
 #include <errno.h>
 
 #include "base/psn.h"
-#include "transport/ah.h"
 #include "transport/cq.h"
-#include "transport/qp.h"
 #include "transport/qp_priv.h"
 #include "transport/recvq.h"
-#include "transport/requester.h"
+#include "transport/send_done.h"
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
 #include "transport/ud.h"
+#include "transport/upcalls.h"
 #include "transport/wqe.h"
 #include "transport/wr_op.h"
 #include "wire/frame.h"
@@ -23,43 +22,6 @@
 #include "wire/opcode.h"
 
 #define QKEY_OF_QP 0x80000000u /* in a request: the QP's own Q_Key (IBTA volume 1, 10.2.5) */
-
-/* --- posting --- */
-
-int ur_ud_address(struct ur_qp *qp, uint32_t slot, struct ibv_ah *api, uint32_t qpn, uint32_t qkey)
-{
-	struct ur_swqe_ext *x = ur_sq_ext_at(qp, slot);
-	struct ur_ah *ah = (struct ur_ah *)api;
-
-	if (!ah || ah->pd != qp->pd || qpn > 0xffffff)
-		return EINVAL;
-	atomic_fetch_add_explicit(&ah->refs, 1, memory_order_relaxed);
-	x->ud.ah = ah;
-	x->ud.qpn = qpn;
-	x->ud.qkey = qkey;
-	return 0;
-}
-
-void ur_ud_unaddress(struct ur_qp *qp, uint32_t slot)
-{
-	ur_ah_put_later(ur_sq_ext_at(qp, slot)->ud.ah);
-}
-
-void ur_ud_release(struct ur_qp *qp, uint32_t slot)
-{
-	ur_ah_put(ur_sq_ext_at(qp, slot)->ud.ah);
-}
-
-void ur_ud_release_all(struct ur_qp *qp)
-{
-	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-
-	if (qp->type != IBV_QPT_UD)
-		return;
-	for (uint32_t i = qp->req.head; i != tail; i++)
-		ur_ud_release(qp, i);
-	ur_ah_reap(qp->tp);
-}
 
 /* --- sending --- */
 

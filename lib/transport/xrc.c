@@ -9,9 +9,9 @@
 
 #include "base/idtab.h"
 #include "transport/qp_priv.h"
-#include "transport/responder.h"
-#include "transport/srq.h"
+#include "transport/srq_priv.h"
 #include "transport/tp_priv.h"
+#include "transport/verdict.h"
 #include "transport/xrc.h"
 
 struct ur_xrcd {

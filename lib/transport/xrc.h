@@ -3,8 +3,7 @@
 #ifndef UR_XRC_H
 #define UR_XRC_H
 
-#include "transport/responder.h"
-#include "transport/transport.h"
+#include "transport/verdict.h"
 
 /* The PD of an XRC_RECV QP while no SRQ lends one: nothing belongs to it. (Memory windows have NULL.) */
 extern struct ur_pd ur_xrc_no_pd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/transport/atomic.c and what it shares with READs in requester and completer. Node 0 posts; it sends from PSN 100. */
 #include "tp_harness.h"
-#include "transport/requester.h"
+#include "transport/req_state.h"
 
 #define ACK 0x1f
 

@@ -2,7 +2,7 @@
 /* lib/transport/completer.c: acknowledgements, NAKs, READ responses and timers. */
 #include "tp_harness.h"
 #include "transport/completer.h"
-#include "transport/requester.h"
+#include "transport/req_state.h"
 
 #define ACK 0x1f
 #define NAK(code) ur_syndrome(UR_AETH_NAK, code)

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "tp_harness.h"
+#include "transport/rd_table.h"
 #include "transport/resp_atomic.h"
 
 #define ACK 0x1f

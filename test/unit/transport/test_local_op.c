@@ -4,8 +4,8 @@
 
 #include "tp_harness.h"
 #include "transport/mw.h"
-#include "transport/qp.h"
-#include "transport/requester.h"
+#include "transport/upcalls.h"
+#include "transport/req_state.h"
 
 #define ACK 0x1f
 

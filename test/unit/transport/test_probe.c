@@ -3,6 +3,7 @@
 #include <CUnit/CUnit.h>
 
 #include "transport/probe.h"
+#include "transport/qp_priv.h"
 
 void ur_suite_probe(void);
 

@@ -4,7 +4,7 @@
 
 #include "tp_harness.h"
 #include "transport/mr.h"
-#include "transport/responder.h"
+#include "transport/rd_table.h"
 
 static void modify_state(struct th *h, unsigned node, enum ibv_qp_state st, int mask)
 {

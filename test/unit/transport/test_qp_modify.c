@@ -7,6 +7,7 @@
 
 #include "tp_harness.h"
 #include "transport/qp.h"
+#include "transport/upcalls.h"
 
 static const char *const state_names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/transport/requester.c, sge.c and the arbiter in tp.c: what is sent, and when it is not. */
 #include "tp_harness.h"
-#include "transport/requester.h"
+#include "transport/req_state.h"
 #include "transport/wr_op.h"
 
 static uint8_t opcode_at(const struct ur_wr_op *o, uint32_t k, uint32_t n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/transport/responder.c and the receive checks of tp.c. Node 1 is the responder; its peer sends from PSN 100. */
 #include "tp_harness.h"
-#include "transport/responder.h"
+#include "transport/verdict.h"
 
 #define ACK 0x1f
 #define NAK(code) ur_syndrome(UR_AETH_NAK, code)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Named faults, one test each: what goes wrong on the wire or at the peer, and what the two ends make of it. */
 #include "tp_harness.h"
-#include "transport/requester.h"
+#include "transport/req_state.h"
 
 #define ACK 0x1f
 #define NAK_SEQ ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/rd_table.h"
+
+#include "base/psn.h"
+#include "transport/qp_priv.h"
+#include "transport/srq_priv.h"
+#include "transport/upcalls.h"
+
+struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	for (; r->rd_cur != r->rd_tail; r->rd_cur++) {
+		struct ur_rd_res *e = &r->rd[r->rd_cur & (UR_RD_SLOTS - 1)];
+
+		if (e->k != e->end)
+			return e;
+	}
+	return NULL;
+}
+
+/* Who asks for more has no use for replays. */
+bool ur_resp_rd_room(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_rd_res *e = ur_resp_rd_oldest(qp);
+
+	while (e && r->rd_tail - r->rd_cur >= r->rd_n && e->replay) {
+		e->k = e->end;
+		e = ur_resp_rd_oldest(qp);
+	}
+	return r->rd_tail - r->rd_cur < r->rd_n;
+}
+
+struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_rd_res *e = &r->rd[r->rd_tail++ & (UR_RD_SLOTS - 1)];
+
+	r->rd_count = ur_min_u32(r->rd_count + 1, r->rd_n);
+	e->opcode = p->bth.opcode;
+	e->flush_access = 0;
+	e->again = false;
+	e->srqn = ur_unlikely(qp->xrcd != NULL) ? qp->srq->num : 0;
+	e->psn = p->bth.psn;
+	e->msn = ur_psn_add(r->msn, 1);
+	return e;
+}
+
+void ur_resp_rd_again(struct ur_qp *qp, uint32_t n)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (r->rd_tail - r->rd_cur < n)
+		r->rd_cur = r->rd_tail - n;
+	ur_resp_schedule(qp);
+}
+
+void ur_resp_rd_from(struct ur_qp *qp, uint32_t psn)
+{
+	struct ur_responder *r = &qp->resp;
+
+	for (uint32_t n = 1; n <= r->rd_count; n++) {
+		struct ur_rd_res *e = &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
+		uint32_t k = (psn - e->psn) & UR_PSN_MASK;
+
+		if (k >= e->start && k < e->k) {
+			e->k = k;
+			ur_resp_rd_again(qp, n);
+			return;
+		}
+	}
+}

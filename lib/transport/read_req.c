@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/read_req.h"
+
+#include "base/psn.h"
+#include "transport/qp_priv.h"
+#include "transport/tp_priv.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
+
+void ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, struct ur_pkt *p)
+{
+	uint32_t k = (psn - w->psn) & UR_PSN_MASK;
+	uint64_t from = (uint64_t)k << qp->mtu_shift, to = (uint64_t)(k + n) << qp->mtu_shift;
+	uint8_t opcode = UR_OP_READ_REQ | qp->service;
+	const struct ur_opcode_info *op = ur_opcode(opcode);
+	uint8_t *ext;
+
+	p->bth.opcode = opcode;
+	p->bth.psn = psn;
+	p->bth.ackreq = true; /* as other hosts do, though the response comes in any case */
+	ext = ur_pkt_begin(qp, p, op);
+	if (to > w->length)
+		to = w->length;
+	if (ur_unlikely(op->flags & UR_OPF_XRCETH))
+		ur_xrceth_put(ext, w->srqn);
+	ur_read_put_reth(ext + op->off_reth, w, from, (uint32_t)(to - from));
+}

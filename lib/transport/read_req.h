@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Headers that name remote memory: those of READ requests, and the RETH of others. */
+#ifndef UR_READ_REQ_H
+#define UR_READ_REQ_H
+
+#include "transport/transport.h"
+#include "transport/wqe.h"
+#include "wire/hdr.h"
+
+/* The RETH for `len` bytes from offset `off` of what the WQE names. */
+static inline void ur_read_put_reth(uint8_t *to, const struct ur_swqe *w, uint64_t off, uint32_t len)
+{
+	const struct ur_reth h = {.va = w->raddr + off, .rkey = w->rkey, .len = len};
+
+	ur_reth_put(to, &h);
+}
+
+/* A READ request for the `n` packets from `psn` on. */
+void ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, struct ur_pkt *p);
+
+#endif
