@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "analyze/cmp_priv.h"
+#include "analyze/map.h"
 #include "wire/frame.h"
 
 #define LEARN 32768u        /* packets of each */

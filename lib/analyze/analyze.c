@@ -2,24 +2,16 @@
 /* The way of a frame through the analysis, and the face of the folder. */
 #include <stdlib.h>
 
-#include "analyze/internal.h"
-
-void an_report(struct ur_analysis *a, const struct ur_finding *f)
-{
-	a->total.findings[f->rule]++;
-	if (a->found)
-		a->found(a->ctx, f);
-}
-
-void an_report_on(struct ur_analysis *a, const struct an_flow *fl, struct ur_finding f)
-{
-	if (!fl)
-		return;
-	f.src = fl->src;
-	f.dst = fl->dst;
-	f.qpn = fl->dqpn;
-	an_report(a, &f);
-}
+#include "analyze/answer.h"
+#include "analyze/cm.h"
+#include "analyze/cm_facts.h"
+#include "analyze/congestion.h"
+#include "analyze/finish.h"
+#include "analyze/flow.h"
+#include "analyze/hidden.h"
+#include "analyze/recorded_train.h"
+#include "analyze/report.h"
+#include "analyze/request.h"
 
 struct ur_analysis *ur_analysis_create(ur_finding_fn found, void *ctx)
 {
@@ -130,7 +122,7 @@ static void connected(struct ur_analysis *a, const struct an_pkt *p)
 static void sort_out(struct ur_analysis *a, const struct an_pkt *p)
 {
 	if (p->bth.opcode == UR_OP_CNP) {
-		an_cnp(a, p);
+		an_cnp(a, an_flow_find(a, &p->src, &p->dst, p->bth.dqpn), p);
 	} else if (p->bth.dqpn == 1) {
 		a->total.cm++;
 		note_hidden(a, p);

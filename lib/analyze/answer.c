@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ACK and NAK: what they answer, what they count, and what they ask for. */
-#include "analyze/internal.h"
+#include "analyze/acked.h"
+#include "analyze/answer.h"
+#include "analyze/credits.h"
+#include "analyze/hidden.h"
+#include "analyze/read.h"
+#include "analyze/report.h"
+#include "analyze/timer.h"
+#include "analyze/window.h"
 
 #define FAR_AHEAD 65536
 #define CROSSED_NS (5 * UR_NS_PER_MS)     /* an answer and its request are recorded in the wrong order within this time */
@@ -8,67 +15,8 @@
 
 static void answered(struct an_flow *f, struct an_req *r, ur_time when)
 {
-	if (r->tries == 1 && !(r->flags & (AN_HOLE | AN_TOLD)))
+	if (r->tries == 1 && !(r->flags & (AN_HOLE | AN_REPORTED)))
 		an_time_add(&f->facts.rtt, an_since(when, r->when));
-}
-
-void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const struct an_pkt *p)
-{
-	struct an_stream *s = &f->s;
-	uint32_t end = an_window_find(&s->w, psn - 1), from;
-
-	if (psn <= s->acked)
-		return;
-	if ((s->holes || s->depth) && end < s->w.n) {
-		from = an_window_find(&s->w, s->acked); /* what lies before has had its turn */
-		from = from < s->w.n ? from : 0;
-		for (uint32_t i = from; i <= end; i++) {
-			struct an_req *r = an_req_at(&s->w, i);
-
-			if (!(r->flags & AN_HOLE) || r->flags & AN_TOLD || r->psn < s->acked)
-				continue;
-			an_hole_told(a, f, r, UR_AN_MISSED, p->frame, p->when);
-		}
-		an_read_due(f, from, end + (psn >= an_req_at(&s->w, end)->psn + an_req_at(&s->w, end)->n), p);
-	}
-	s->acked = psn;
-	s->acked_frame = p->frame;
-	s->acked_when = p->when;
-	s->repeats = 0;
-	s->rnr_row = 0;
-}
-
-void an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, uint32_t frame, ur_time when, uint32_t msn, bool exact,
-		  bool held)
-{
-	struct an_stream *s = &f->s;
-	uint32_t want, most = ur_psn_add(s->msn, s->msn_off);
-	bool wrong;
-
-	if (!(r->flags & AN_MSN))
-		return;
-	if (!s->off_known || r->epoch != s->off_epoch) {
-		if (!exact || (s->off_known && (int16_t)(r->epoch - s->off_epoch) < 0))
-			return;
-		s->msn_off = (msn - r->msn) & UR_PSN_MASK;
-		s->off_epoch = r->epoch;
-		s->off_known = true;
-		return;
-	}
-	want = ur_psn_add(r->msn, s->msn_off);
-	wrong = exact ? msn != want : ur_psn_diff(msn, want) < 0 || (s->epoch == r->epoch && ur_psn_diff(msn, most) > 0);
-	if (!wrong)
-		return;
-	if (held)
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
-						 .frame = frame,
-						 .when = when,
-						 .v = {r->psn & UR_PSN_MASK, (r->psn - 1) & UR_PSN_MASK}});
-	else
-		an_report_on(
-			a, f->peer,
-			(struct ur_finding){.rule = UR_RULE_MSN, .frame = frame, .when = when, .v = {r->psn & UR_PSN_MASK, msn, want}});
 }
 
 /* --- an answer that was recorded before its request --- */

@@ -8,7 +8,9 @@
  */
 #include <stdlib.h>
 
-#include "analyze/internal.h"
+#include "analyze/chain.h"
+#include "analyze/map.h"
+#include "analyze/report.h"
 #include "wire/frame.h"
 
 #define REQUESTS 4096

@@ -5,33 +5,16 @@
  */
 #include <stdlib.h>
 
-#include "analyze/internal.h"
+#include "analyze/cm.h"
+#include "analyze/cm_facts.h"
+#include "analyze/flow.h"
+#include "analyze/map.h"
+#include "analyze/report.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
 
 #define CMS_MAX 65536
 #define PATIENCE_NS (2 * UR_NS_PER_S) /* a recording that ends sooner does not show that nobody answered */
-
-struct message { /* of one kind, in one direction */
-	uint32_t frame, newest, n;
-	ur_time when, newest_when;
-};
-
-struct an_cm {
-	struct an_node node;
-	struct an_cm *later;
-	struct ur_gid src, dst; /* of who began, and of whom he asked */
-	uint32_t id, other_id;
-	bool sidr;
-	bool done;
-	struct ur_cm_req req;
-	uint32_t qpn[2], psn[2]; /* of who began, and the other; the first PSN that each sends */
-	uint8_t depth[2], rnr_retry[2];
-	struct message msg[2][UR_CM_APR - UR_CM_REQ + 1];
-	uint16_t reason;
-	uint32_t rej_frame;
-	struct an_flow *flow[2]; /* from who began; to him */
-};
 
 static bool for_conn(enum ur_cm_attr attr)
 {
@@ -89,7 +72,7 @@ static void report(struct ur_analysis *a, const struct an_pkt *p, struct ur_find
 /* Counts it; says so when it has come before and is one that is repeated for want of an answer. */
 static void note(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, enum ur_cm_attr attr)
 {
-	struct message *m = &c->msg[!ur_gid_eq(&p->src, &c->src)][attr - UR_CM_REQ];
+	struct an_cm_message *m = &c->msg[!ur_gid_eq(&p->src, &c->src)][attr - UR_CM_REQ];
 
 	if (m->n && (attr == UR_CM_REQ || attr == UR_CM_REP || attr == UR_CM_DREQ || attr == UR_CM_SIDR_REQ))
 		report(a, p,
@@ -258,7 +241,7 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 
 void an_cm_first(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
-	const struct message *m = &f->cm->msg[!f->second][(f->second ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
+	const struct an_cm_message *m = &f->cm->msg[!f->second][(f->second ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
 
 	an_report_on(a, f,
 		     (struct ur_finding){
@@ -269,7 +252,7 @@ void an_cm_first(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *
 static void check_qpn(struct ur_analysis *a, struct an_cm *c, unsigned i)
 {
 	const struct an_flow *f = c->flow[i];
-	const struct message *m = &c->msg[!i][(i ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
+	const struct an_cm_message *m = &c->msg[!i][(i ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
 
 	if (!f || f->packets)
 		return;
@@ -287,7 +270,7 @@ static void check_qpn(struct ur_analysis *a, struct an_cm *c, unsigned i)
 
 static void check_answer(struct ur_analysis *a, const struct an_cm *c, unsigned from, enum ur_cm_attr attr, bool answered)
 {
-	const struct message *m = &c->msg[from][attr - UR_CM_REQ];
+	const struct an_cm_message *m = &c->msg[from][attr - UR_CM_REQ];
 
 	if (!m->n || answered || a->last_when - m->newest_when < PATIENCE_NS)
 		return;
@@ -328,37 +311,6 @@ void an_cm_finish(struct ur_analysis *a)
 			if (look)
 				check_qpn(a, c, i);
 		}
-	}
-}
-
-uint32_t an_cm_depth(const struct an_cm *c, bool second)
-{
-	return c->depth[second];
-}
-
-void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out)
-{
-	const struct message *mine = c->msg[0], *other = c->msg[1];
-	const struct message *dreq = mine[UR_CM_DREQ - UR_CM_REQ].n ? &mine[UR_CM_DREQ - UR_CM_REQ] : NULL;
-
-	if (other[UR_CM_DREQ - UR_CM_REQ].n && (!dreq || other[UR_CM_DREQ - UR_CM_REQ].frame < dreq->frame)) {
-		dreq = &other[UR_CM_DREQ - UR_CM_REQ];
-		out->dreq_by_second = true;
-	}
-	out->cm = true;
-	out->req_frame = mine[0].frame;
-	out->rep_frame = other[UR_CM_REP - UR_CM_REQ].frame;
-	out->rtu_frame = mine[UR_CM_RTU - UR_CM_REQ].frame;
-	out->rej_frame = c->rej_frame;
-	out->rej_reason = c->reason;
-	out->dreq_frame = dreq ? dreq->frame : 0;
-	out->drep_frame = c->msg[!out->dreq_by_second][UR_CM_DREP - UR_CM_REQ].frame;
-	out->ending = c->rej_frame ? UR_AN_REJECTED : dreq ? UR_AN_DISCONNECTED : UR_AN_OPEN;
-	out->retry_count = c->req.retry_count;
-	out->ack_timeout = c->req.primary.ack_timeout;
-	for (unsigned i = 0; i < 2; i++) {
-		out->depth[i] = c->depth[i];
-		out->rnr_retry[i] = c->rnr_retry[i];
 	}
 }
 

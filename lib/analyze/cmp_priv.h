@@ -5,7 +5,7 @@
 
 #include "analyze/clocks.h"
 #include "analyze/compare.h"
-#include "analyze/internal.h"
+#include "analyze/state.h"
 
 struct cmp_packet {
 	uint64_t key; /* of hosts and headers */

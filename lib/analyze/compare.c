@@ -6,6 +6,9 @@
 #include <stdlib.h>
 
 #include "analyze/cmp_priv.h"
+#include "analyze/hidden.h"
+#include "analyze/map.h"
+#include "analyze/recorded_train.h"
 
 #define WAIT_NS UR_NS_PER_S /* for its like, and for a second copy of it */
 #define STEPS 64            /* copies of a packet that are looked at */

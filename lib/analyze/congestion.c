@@ -4,7 +4,8 @@
  * marks come at intervals: 50 us in DCQCN, 4 us at least in NICs as they are delivered. A recorder that stamps packets by the batch moves
  * them together, so it takes several in a row to be sure.
  */
-#include "analyze/internal.h"
+#include "analyze/congestion.h"
+#include "analyze/report.h"
 
 #define LEAST_NS (4 * UR_NS_PER_US) /* between notifications, on average of several */
 #define MOST_NS (5 * UR_NS_PER_MS)  /* without one, while marks go on */
@@ -16,26 +17,26 @@ void an_marked(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 		return;
 	if (!f->marked++)
 		f->marked_frame = p->frame;
-	if (!f->untold_marks++) {
-		f->untold_frame = p->frame;
-		f->untold_since = p->when;
+	if (!f->unnotified_marks++) {
+		f->unnotified_frame = p->frame;
+		f->unnotified_since = p->when;
 	}
-	if (f->untold_marks < MARKS || !f->peer || !f->peer->cnps || f->said & AN_SAID_SLOW || an_since(p->when, f->untold_since) < MOST_NS)
+	if (f->unnotified_marks < MARKS || !f->peer || !f->peer->cnps || f->said & AN_SAID_SLOW ||
+	    an_since(p->when, f->unnotified_since) < MOST_NS)
 		return;
 	f->said |= AN_SAID_SLOW;
 	an_report_on(
 		a, f,
 		(struct ur_finding){.rule = UR_RULE_CNP_PACE,
 				    .frame = p->frame,
-				    .seen = {f->untold_frame},
+				    .seen = {f->unnotified_frame},
 				    .when = p->when,
-				    .v = {f->untold_marks, an_since(p->when, f->untold_since)},
+				    .v = {f->unnotified_marks, an_since(p->when, f->unnotified_since)},
 				    .s = {"{dst} got {0} marked packets in the {t1} since {f0} and sent no CNP: {src} goes on too fast"}});
 }
 
-void an_cnp(struct ur_analysis *a, const struct an_pkt *p)
+void an_cnp(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
-	struct an_flow *f = an_flow_find(a, &p->src, &p->dst, p->bth.dqpn);
 	const unsigned n = AN_CNPS;
 	uint64_t at;
 
@@ -44,7 +45,7 @@ void an_cnp(struct ur_analysis *a, const struct an_pkt *p)
 		return;
 	at = f->cnps++;
 	if (f->peer)
-		f->peer->untold_marks = 0;
+		f->peer->unnotified_marks = 0;
 	if (at >= n && an_since(p->when, f->cnp_when[at % n]) < n * LEAST_NS && !(f->said & AN_SAID_FAST)) {
 		f->said |= AN_SAID_FAST;
 		an_report_on(

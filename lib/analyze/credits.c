@@ -3,7 +3,8 @@
  * End-to-end flow control: an acknowledgement says for how many messages behind the ones it counts there are receive buffers. A requester
  * may send one message more than that, to ask; what goes further is sent in vain.
  */
-#include "analyze/internal.h"
+#include "analyze/credits.h"
+#include "analyze/report.h"
 
 #define NO_LIMIT 31
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is still open when a flow ends: holes that nothing explained, requests without an answer, marks without a notification. */
-#include "analyze/internal.h"
+#include "analyze/congestion.h"
+#include "analyze/finish.h"
+#include "analyze/holes.h"
+#include "analyze/report.h"
 
 #define SILENCE_NS UR_NS_PER_S /* a recording that ends sooner proves no silence */
 
@@ -11,9 +14,9 @@ static void finish_holes(struct ur_analysis *a, struct an_flow *f)
 	for (uint32_t i = 0; i < s->w.n && s->holes; i++) {
 		struct an_req *r = an_req_at(&s->w, i);
 
-		if (!(r->flags & AN_HOLE) || r->flags & AN_TOLD)
+		if (!(r->flags & AN_HOLE) || r->flags & AN_REPORTED)
 			continue;
-		r->flags |= AN_TOLD;
+		r->flags |= AN_REPORTED;
 		f->facts.lost[UR_AN_BEFORE] += r->n;
 		an_report_on(a, f,
 			     (struct ur_finding){.rule = UR_RULE_MISSING,
@@ -29,7 +32,7 @@ static void finish_reads(struct ur_analysis *a, struct an_flow *f)
 		struct an_req *r = an_req_at(&f->s.w, i);
 
 		if (!(r->flags & AN_HOLE) && r->gap_n)
-			an_read_told(a, f, r, f->facts.last_frame > r->gap_frame ? UR_AN_MISSED : UR_AN_FAR);
+			an_report_read_gap(a, f, r, f->facts.last_frame > r->gap_frame ? UR_AN_MISSED : UR_AN_FAR);
 	}
 }
 
@@ -60,8 +63,9 @@ static void finish_unanswered(struct ur_analysis *a, struct an_flow *f)
 		return;
 	for (uint32_t i = 0; i < s->w.n; i++) {
 		const struct an_req *r = an_req_at(&s->w, i);
-		const bool waits = an_takes_answer(ur_opcode(r->opcode)) && !(r->flags & AN_HOLE) ? r->got < r->n && !(r->flags & AN_TOLD)
-												  : r->psn >= s->acked;
+		const bool waits = an_takes_answer(ur_opcode(r->opcode)) && !(r->flags & AN_HOLE)
+					   ? r->got < r->n && !(r->flags & AN_REPORTED)
+					   : r->psn >= s->acked;
 
 		if (r->flags & AN_HOLE || !waits)
 			continue;

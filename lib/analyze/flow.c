@@ -5,7 +5,12 @@
  */
 #include <stdlib.h>
 
-#include "analyze/internal.h"
+#include "analyze/finish.h"
+#include "analyze/flow.h"
+#include "analyze/holes.h"
+#include "analyze/map.h"
+#include "analyze/report.h"
+#include "analyze/window.h"
 #include "wire/frame.h"
 
 #define PAIR_TRIES 4096 /* answers after which a flow looks for its partner no more */
@@ -189,7 +194,7 @@ void an_flow_retire(struct ur_analysis *a, struct an_flow *f)
 	f->s.begun = false;
 }
 
-static void mend_guesses(struct an_flow *f)
+static void correct_guesses(struct an_flow *f)
 {
 	struct an_stream *s = &f->s;
 
@@ -214,7 +219,7 @@ void an_set_mtu(struct an_flow *f, uint32_t mtu)
 
 	f->mtu = mtu;
 	if (guessed)
-		mend_guesses(f);
+		correct_guesses(f);
 	if (f->peer && f->peer->mtu != mtu)
 		an_set_mtu(f->peer, mtu);
 }

@@ -3,7 +3,10 @@
  * Packets of a train of which the recorder kept only the beginning. Lengths say that they were there, the path MTU and the PSNs around them
  * how many; what they were is not known, so nothing is found in them. The window has them as holes of which everything has been told.
  */
-#include "analyze/internal.h"
+#include "analyze/acked.h"
+#include "analyze/hidden.h"
+#include "analyze/recorded_train.h"
+#include "analyze/window.h"
 
 #define READ_LEN (AN_LEAST_LEN + 16) /* with a RETH */
 #define FAR 65536 /* PSNs that a READ among them may take */
@@ -75,7 +78,7 @@ static void put_behind(struct ur_analysis *a, struct an_flow *f, uint32_t frame,
 				     .when = when,
 				     .newest_when = when,
 				     .tries = 1,
-				     .flags = AN_HOLE | AN_TOLD | AN_HIDDEN};
+				     .flags = AN_HOLE | AN_REPORTED | AN_HIDDEN};
 		s->holes++;
 	}
 	s->next += n;
@@ -169,8 +172,8 @@ void an_answers_behind(struct ur_analysis *a, struct an_flow *f, const struct an
 		left -= n;
 		r->got += n;
 		r->flags |= AN_HIDDEN;
-		if (r->got == r->n && !(r->flags & AN_TOLD)) {
-			r->flags |= AN_TOLD;
+		if (r->got == r->n && !(r->flags & AN_REPORTED)) {
+			r->flags |= AN_REPORTED;
 			s->depth -= s->depth > 0;
 		}
 		an_acked(a, f, r->psn + r->got, p);

@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-#include "analyze/internal.h"
+#include "analyze/hidden.h"
+#include "analyze/recorded_train.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
 

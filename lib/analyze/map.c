@@ -2,7 +2,7 @@
 /* A chained hash table of objects that hold their own links; it doubles when it has as many as chains. */
 #include <stdlib.h>
 
-#include "analyze/internal.h"
+#include "analyze/map.h"
 
 #define SLOTS 256
 

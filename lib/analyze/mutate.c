@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "analyze/map.h"
 #include "analyze/rewrite_priv.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
@@ -333,14 +334,14 @@ static void wrong_length(const struct row *row, const struct an_pkt *p, uint8_t 
 
 	ur_put16(at, (uint16_t)(ur_get16(at) + row->by));
 	if (p->ip_version == 4)
-		an_mend_ip4(ip, UR_IP4_LEN);
+		an_checksum_ip4(ip, UR_IP4_LEN);
 }
 
 static void mark(const struct row *row, const struct an_pkt *p, uint8_t *ip)
 {
 	ip[1] |= p->ip_version == 4 ? row->by : (uint8_t)(row->by << 4);
 	if (p->ip_version == 4)
-		an_mend_ip4(ip, UR_IP4_LEN);
+		an_checksum_ip4(ip, UR_IP4_LEN);
 }
 
 bool ur_mutate(const struct ur_mutator *m, unsigned fault, uint32_t i, struct ur_recording *c, uint32_t frames[2])
@@ -384,14 +385,14 @@ bool ur_mutate(const struct ur_mutator *m, unsigned fault, uint32_t i, struct ur
 	case EXT_ADD: bth[UR_BTH_LEN + row->at] = (uint8_t)(bth[UR_BTH_LEN + row->at] + row->by); break;
 	case EXT_SET: bth[UR_BTH_LEN + row->at] = row->by; break;
 	case PAYLOAD_BITS: bth[p->payload - p->bth_at + row->at] ^= row->by; break;
-	case SHORTEN: ur_recording_mend(c, at, row->by); return true;
+	case SHORTEN: ur_recording_fix_checksums(c, at, row->by); return true;
 	case MARK: mark(row, p, ip); return true;
 	case RAW: bth[p->payload - p->bth_at] ^= row->by; return true;
 	case ICRC: wrong_icrc(row, p, ip); return true;
 	case UDP_LEN:
 	case IP_LEN: wrong_length(row, p, ip); return true;
 	}
-	ur_recording_mend(c, at, 0);
+	ur_recording_fix_checksums(c, at, 0);
 	return true;
 }
 

@@ -32,7 +32,7 @@ bool ur_recording_pkt(const struct ur_recording *r, uint32_t i, struct an_pkt *p
 /* The BTH in a frame that was read, to be changed. */
 uint8_t *ur_recording_bth(const struct ur_recording *r, uint32_t i);
 /* Makes lengths, checksums and ICRC right again; `less`: bytes cut off the end of the payload, before. */
-void ur_recording_mend(const struct ur_recording *r, uint32_t i, uint32_t less);
+void ur_recording_fix_checksums(const struct ur_recording *r, uint32_t i, uint32_t less);
 void ur_recording_remove(struct ur_recording *r, uint32_t i);
 /* A copy of frame `i` behind it, at the same time. False when memory is short. */
 bool ur_recording_repeat(struct ur_recording *r, uint32_t i);

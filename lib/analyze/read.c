@@ -1,52 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Answers that carry data: READ responses, the results of atomics, and the short responses to FLUSH and ATOMIC WRITE. */
-#include "analyze/internal.h"
-
-void an_read_told(struct ur_analysis *a, struct an_flow *f, struct an_req *r, enum ur_an_place place)
-{
-	static const char *const phrases[UR_AN_PLACES] = {
-		[UR_AN_BEFORE] = "lost between {src} and the recorder: {dst} asks for them again",
-		[UR_AN_MISSED] = "{dst} goes on without asking again, so the recorder alone has missed them",
-		[UR_AN_FAR] = "lost between {src} and the recorder, or missed by it: the recording ends before {dst} says",
-	};
-	const bool atomic = ur_opcode(r->opcode)->flags & UR_OPF_ATOMIC;
-	struct ur_finding say = {.rule = UR_RULE_READ_GAP,
-				 .frame = r->gap_frame,
-				 .seen = {r->newest},
-				 .when = r->newest_when,
-				 .v = {r->gap_n, (r->psn + r->gap_at) & UR_PSN_MASK},
-				 .s = {phrases[place]}};
-
-	if (!r->gap_n)
-		return;
-	f->facts.answers_lost[place] += r->gap_n;
-	if (atomic) {
-		say.rule = UR_RULE_ATOMIC_GAP;
-		say.v[0] = r->psn & UR_PSN_MASK;
-	}
-	an_report_on(a, f->peer, say);
-	r->gap_n = 0;
-}
-
-void an_read_due(struct an_flow *f, uint32_t from, uint32_t end, const struct an_pkt *p)
-{
-	struct an_stream *s = &f->s;
-
-	for (uint32_t i = from; i < end && s->depth; i++) {
-		struct an_req *r = an_req_at(&s->w, i);
-
-		if (r->flags & AN_HOLE || !an_takes_answer(ur_opcode(r->opcode)) || r->flags & AN_TOLD)
-			continue;
-		r->flags |= AN_TOLD;
-		s->depth -= s->depth > 0;
-		if (r->got < r->n && (f->mtu || r->n == 1) && !r->gap_n && !(r->flags & AN_HIDDEN)) {
-			r->gap_at = r->got;
-			r->gap_n = r->n - r->got;
-			r->gap_frame = p->frame;
-			r->got = r->n;
-		}
-	}
-}
+#include "analyze/acked.h"
+#include "analyze/chain.h"
+#include "analyze/credits.h"
+#include "analyze/flow.h"
+#include "analyze/read.h"
+#include "analyze/report.h"
+#include "analyze/window.h"
 
 static bool kind_fits(const struct an_req *r, const struct an_pkt *p)
 {
@@ -185,8 +145,8 @@ void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 		check_data(a, f, r, p, at);
 	check_turn(a, f, r, p, at);
 	check_msn(a, f, r, p);
-	if (r->got >= r->n && !r->gap_n && !(r->flags & AN_TOLD)) {
-		r->flags |= AN_TOLD;
+	if (r->got >= r->n && !r->gap_n && !(r->flags & AN_REPORTED)) {
+		r->flags |= AN_REPORTED;
 		s->depth -= s->depth > 0;
 	}
 	if (fresh)

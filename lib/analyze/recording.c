@@ -92,7 +92,7 @@ uint8_t *ur_recording_bth(const struct ur_recording *r, uint32_t i)
 	return p.bth_at ? r->f[i].data + (p.bth_at - f.data) : NULL;
 }
 
-void ur_recording_mend(const struct ur_recording *r, uint32_t i, uint32_t less)
+void ur_recording_fix_checksums(const struct ur_recording *r, uint32_t i, uint32_t less)
 {
 	struct ur_an_frame f = ur_recording_frame(r, i);
 	uint32_t head, len;
@@ -106,7 +106,7 @@ void ur_recording_mend(const struct ur_recording *r, uint32_t i, uint32_t less)
 	if (len < less + UR_IP6_LEN + UR_UDP_LEN || len > f.have - head)
 		return;
 	r->f[i].have = r->f[i].len = head + len - less;
-	an_mend(r->f[i].data + head, p.ip_version, len - less);
+	an_checksums(r->f[i].data + head, p.ip_version, len - less);
 }
 
 void ur_recording_remove(struct ur_recording *r, uint32_t i)

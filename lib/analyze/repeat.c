@@ -3,49 +3,17 @@
  * Requests that come again. A requester goes back to some PSN for a reason and then through what follows it; the first packet of such a run
  * is reported with its cause, all are counted. A packet that fills a hole tells what became of the one that was missing.
  */
-#include "analyze/internal.h"
+#include "analyze/chain.h"
+#include "analyze/cm_facts.h"
+#include "analyze/holes.h"
+#include "analyze/repeat.h"
+#include "analyze/report.h"
+#include "analyze/timer.h"
+#include "analyze/window.h"
 
 #define OVERTAKEN_NS (1 * UR_NS_PER_MS) /* what is late by less has taken another way; a requester repeats later */
 #define MSG_MAX (1u << 31)              /* bytes; no message is longer */
 #define TOO_SOON_NS (50 * UR_NS_PER_US) /* no answer and no timer is that fast */
-
-/* RNR timer codes in units of 10 us (IBTA volume 1, table 46). */
-static const uint16_t rnr_timers[32] = {65535, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
-					256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-
-uint64_t an_rnr_time(uint8_t syndrome)
-{
-	return ur_syndrome_value(syndrome) ? rnr_timers[ur_syndrome_value(syndrome)] * 10 * UR_NS_PER_US : 655360 * UR_NS_PER_US;
-}
-
-static const char *const hole_phrases[UR_AN_PLACES] = {
-	[UR_AN_BEFORE] = "lost between {src} and the recorder",
-	[UR_AN_MISSED] = "{dst} answers them in {f1}, so the recorder alone has missed them",
-	[UR_AN_OVERTAKEN] = "overtaken between {src} and the recorder",
-};
-
-void an_hole_told(struct ur_analysis *a, struct an_flow *f, struct an_req *r, enum ur_an_place place, uint32_t by, ur_time when)
-{
-	const char *phrase = hole_phrases[place];
-
-	f->facts.lost[place] += r->n;
-	if (f->service == UR_UC)
-		phrase = "lost between {src} and the recorder, or missed by it; nobody answers UC, so it cannot say which";
-	else if (place == UR_AN_BEFORE && r->flags & AN_NAKED)
-		phrase = "lost between {src} and the recorder, as {dst} says in {f2}; {f1} brings the first of them {t2} later";
-	else if (place == UR_AN_BEFORE)
-		phrase = "lost between {src} and the recorder, or missed by the recorder: nothing tells which; {f1} brings the first "
-			 "of them {t2} later";
-	if (!(r->flags & AN_TOLD))
-		an_report_on(a, f,
-			     (struct ur_finding){.rule = UR_RULE_GAP,
-						 .frame = r->frame,
-						 .seen = {0, by, f->s.nak_frame},
-						 .when = r->when,
-						 .s = {phrase},
-						 .v = {r->psn & UR_PSN_MASK, (r->psn + r->n - 1) & UR_PSN_MASK, an_since(when, r->when)}});
-	r->flags |= AN_TOLD;
-}
 
 static void start_back(struct an_flow *f, const struct an_pkt *p, uint64_t psn, enum ur_an_cause cause)
 {
@@ -95,31 +63,6 @@ static struct an_req *take_from_hole(struct ur_analysis *a, struct an_flow *f, u
 	return an_req_at(w, i);
 }
 
-/*
- * Between the PSN that a READ begins with and the next known one there may be more of them than one. In a recording that began later than
- * the READ, pieces of it may have been there first.
- */
-void an_widen(struct an_flow *f, uint32_t i)
-{
-	struct an_stream *s = &f->s;
-	struct an_req *r = an_req_at(&s->w, i);
-	const uint32_t n = an_npkts(r->len, f->mtu ? f->mtu : 4096);
-
-	while (r->n < n && i + 1 < s->w.n) {
-		struct an_req *next = an_req_at(&s->w, i + 1);
-		const bool hole = next->flags & AN_HOLE, piece = !hole && s->mid && ur_opcode(next->opcode)->flags & UR_OPF_READ;
-
-		if (!(hole || piece) || next->n > n - r->n)
-			break;
-		r->n += next->n;
-		s->holes -= hole;
-		s->depth -= piece && !(next->flags & AN_TOLD) && s->depth;
-		for (uint32_t k = i + 1; k + 1 < s->w.n; k++)
-			*an_req_at(&s->w, k) = *an_req_at(&s->w, k + 1);
-		s->w.n--;
-	}
-}
-
 /* A READ whose first time here was the repair of a part of it: now more of it is asked for. */
 static void lengthen(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
 {
@@ -162,8 +105,8 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 						 .v = {p->bth.psn, an_since(p->when, since)}});
 	} else {
 		hole->flags |= naked ? AN_NAKED : 0;
-		if (!(hole->flags & AN_TOLD))
-			an_hole_told(a, f, hole, UR_AN_BEFORE, p->frame, p->when);
+		if (!(hole->flags & AN_REPORTED))
+			an_report_hole(a, f, hole, UR_AN_BEFORE, p->frame, p->when);
 		an_time_add(&f->facts.repair, an_since(p->when, since));
 		if (!s->back || psn != s->back_next)
 			start_back(f, p, psn, naked ? UR_AN_SEQ_NAK : UR_AN_TIMEOUT);
@@ -283,7 +226,7 @@ static struct reason reason_of_read(struct ur_analysis *a, struct an_flow *f, st
 	const uint32_t at = (uint32_t)(psn - r->psn);
 
 	if (r->gap_n && r->gap_at >= at) {
-		an_read_told(a, f, r, UR_AN_BEFORE);
+		an_report_read_gap(a, f, r, UR_AN_BEFORE);
 		return (struct reason){UR_AN_IMPLIED, "responses were lost between {dst} and the recorder ({f1} shows it)", r->gap_frame};
 	}
 	if (r->got > at) {

@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests that come for the first time: their order, their messages, their lengths, and PSNs that were jumped over. */
-#include "analyze/internal.h"
+#include "analyze/answer.h"
+#include "analyze/chain.h"
+#include "analyze/cm.h"
+#include "analyze/cm_facts.h"
+#include "analyze/credits.h"
+#include "analyze/finish.h"
+#include "analyze/flow.h"
+#include "analyze/hidden.h"
+#include "analyze/holes.h"
+#include "analyze/recorded_train.h"
+#include "analyze/repeat.h"
+#include "analyze/report.h"
+#include "analyze/request.h"
+#include "analyze/window.h"
 
 #define FAR 65536 /* PSNs; what jumps further is not the next packet of the same stream */
 
@@ -96,32 +109,6 @@ static void check_length(struct ur_analysis *a, struct an_flow *f, const struct 
 			(struct ur_finding){.rule = UR_RULE_RETH_LEN, .frame = p->frame, .when = p->when, .v = {s->msg_len, s->msg_reth}});
 }
 
-void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
-{
-	struct ur_reth h;
-
-	*r = (struct an_req){.psn = psn,
-			     .n = 1,
-			     .frame = p->frame,
-			     .newest = p->frame,
-			     .when = p->when,
-			     .newest_when = p->when,
-			     .len = p->payload_len,
-			     .digest = an_digest(p->ext, p->op->ext_len),
-			     .data = p->cut ? 0 : an_digest(p->payload, p->payload_len),
-			     .opcode = p->bth.opcode,
-			     .tries = 1,
-			     .asked = p->frame};
-	if (p->bth.ackreq || an_takes_answer(p->op))
-		r->flags |= AN_ASKS;
-	if (!(p->op->flags & UR_OPF_READ))
-		return;
-	ur_reth_get(p->ext + p->op->off_reth, &h);
-	r->len = h.len;
-	r->va = h.va;
-	r->n = an_npkts(h.len, f->mtu ? f->mtu : 4096);
-}
-
 static void count(struct an_flow *f, const struct an_pkt *p, const struct an_req *r)
 {
 	struct ur_an_half *h = &f->facts;
@@ -161,7 +148,7 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 	if (p->op->flags & UR_OPF_LAST)
 		s->msn = ur_psn_add(s->msn, 1);
 	if (s->w.n && s->w.n == s->w.room)
-		an_read_told(a, f, an_req_at(&s->w, 0), UR_AN_MISSED); /* it may have to go */
+		an_report_read_gap(a, f, an_req_at(&s->w, 0), UR_AN_MISSED); /* it may have to go */
 	r = an_window_insert(a, &s->w, s->w.n, s->acked);
 	if (!r)
 		return;
@@ -203,7 +190,7 @@ static void add_hole(struct ur_analysis *a, struct an_flow *f, const struct an_p
 				     .flags = AN_HOLE};
 		s->holes++;
 		if (f->service == UR_UC)
-			an_hole_told(a, f, r, UR_AN_BEFORE, 0, p->when);
+			an_report_hole(a, f, r, UR_AN_BEFORE, 0, p->when);
 	}
 	s->next = psn;
 	s->msg = AN_MSG_UNKNOWN;

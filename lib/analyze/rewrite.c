@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "analyze/recorded_train.h"
 #include "analyze/rewrite_priv.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
@@ -87,7 +88,7 @@ static void addresses(struct ur_rewrite *w, const struct copy *c)
 	if (c->p->ip_version == 4) {
 		memcpy(c->ip + 12, src.raw + 12, 4);
 		memcpy(c->ip + 16, dst.raw + 12, 4);
-		an_mend_ip4(c->ip, (c->ip[0] & 15u) * 4u);
+		an_checksum_ip4(c->ip, (c->ip[0] & 15u) * 4u);
 	} else {
 		memcpy(c->ip + 8, src.raw, 16);
 		memcpy(c->ip + 24, dst.raw, 16);
@@ -125,7 +126,7 @@ static void udp_checksum(const struct copy *c)
 	uint8_t *udp = copied(c, c->p->l4);
 
 	if (c->p->udp)
-		an_mend_udp(c->ip, c->p->ip_version, udp, c->p->udp_len + UR_UDP_LEN);
+		an_checksum_udp(c->ip, c->p->ip_version, udp, c->p->udp_len + UR_UDP_LEN);
 	else
 		memset(udp + 6, 0, 2); /* cut, so nobody can tell */
 }

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "analyze/map.h"
 #include "analyze/rewrite_priv.h"
 #include "base/rng.h"
 #include "wire/frame.h"

@@ -2,7 +2,7 @@
 /*
  * What the files that change recordings share.
  *
- *   mend.c            lengths and checksums that fit what has been changed
+ *   checksums.c       lengths and checksums that fit what has been changed
  *   rewrite.c         the way of a frame
  *   rewrite_cm.c      messages of the connection manager
  *   rewrite_names.c   what addresses, QPNs and PSNs become
@@ -12,7 +12,7 @@
 #ifndef UR_REWRITE_PRIV_H
 #define UR_REWRITE_PRIV_H
 
-#include "analyze/internal.h"
+#include "analyze/state.h"
 #include "analyze/rewrite.h"
 
 struct ur_rewrite {
@@ -28,14 +28,14 @@ struct ur_rewrite {
 	struct ur_rewrite_totals total;
 };
 
-/* --- mend.c --- */
+/* --- checksums.c --- */
 
 /* The checksum of the IPv4 header at `ip`, which has `len` bytes. */
-void an_mend_ip4(uint8_t *ip, uint32_t len);
+void an_checksum_ip4(uint8_t *ip, uint32_t len);
 /* The checksum of `len` bytes of UDP header and payload; leaves one that is zero, which is none. `ip` is the header in front. */
-void an_mend_udp(const uint8_t *ip, uint8_t version, uint8_t *udp, uint32_t len);
+void an_checksum_udp(const uint8_t *ip, uint8_t version, uint8_t *udp, uint32_t len);
 /* All of a packet whose IP header has no options: `len` bytes at `ip`, of which the last four become the ICRC. */
-void an_mend(uint8_t *ip, uint8_t version, uint32_t len);
+void an_checksums(uint8_t *ip, uint8_t version, uint32_t len);
 
 /* --- rewrite_names.c --- */
 

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "analyze/internal.h"
+#include "analyze/window.h"
 
 #define ROOM_FIRST 16
 #define ROOM_PAST 64 /* what is kept of the past at least, memory permitting */
@@ -73,4 +73,30 @@ void an_window_free(struct ur_analysis *a, struct an_window *w)
 	a->window_bytes -= w->room * sizeof(*w->ring);
 	free(w->ring);
 	memset(w, 0, sizeof(*w));
+}
+
+void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
+{
+	struct ur_reth h;
+
+	*r = (struct an_req){.psn = psn,
+			     .n = 1,
+			     .frame = p->frame,
+			     .newest = p->frame,
+			     .when = p->when,
+			     .newest_when = p->when,
+			     .len = p->payload_len,
+			     .digest = an_digest(p->ext, p->op->ext_len),
+			     .data = p->cut ? 0 : an_digest(p->payload, p->payload_len),
+			     .opcode = p->bth.opcode,
+			     .tries = 1,
+			     .asked = p->frame};
+	if (p->bth.ackreq || an_takes_answer(p->op))
+		r->flags |= AN_ASKS;
+	if (!(p->op->flags & UR_OPF_READ))
+		return;
+	ur_reth_get(p->ext + p->op->off_reth, &h);
+	r->len = h.len;
+	r->va = h.va;
+	r->n = an_npkts(h.len, f->mtu ? f->mtu : 4096);
 }

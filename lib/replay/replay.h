@@ -28,7 +28,7 @@
 #ifndef UR_REPLAY_H
 #define UR_REPLAY_H
 
-#include "analyze/internal.h"
+#include "analyze/map.h"
 #include "analyze/rewrite.h"
 #include "base/psn.h"
 #include "transport/tp_priv.h"

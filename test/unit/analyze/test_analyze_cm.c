@@ -47,7 +47,7 @@ static unsigned mad(enum ur_cm_attr attr)
 static void change(unsigned i, unsigned at, uint8_t value)
 {
 	ur_recording_bth(&r, i)[UR_BTH_LEN + 8 + at] = value;
-	ur_recording_mend(&r, i, 0);
+	ur_recording_fix_checksums(&r, i, 0);
 }
 
 static void later(unsigned from, ur_time by)
@@ -190,7 +190,7 @@ static void limit__said_once(void)
 	analyze_run(&(struct ur_recording){.name = "none"}, &f);
 	for (uint32_t qp = 0; qp < UR_AN_FLOWS + 5; qp++) {
 		ur_put24(ur_recording_bth(&r, i) + 5, qp + 2);
-		ur_recording_mend(&r, i, 0);
+		ur_recording_fix_checksums(&r, i, 0);
 		frame = (struct ur_an_frame){.number = qp + 1, .data = r.f[i].data, .have = r.f[i].have, .len = r.f[i].len};
 		ur_analysis_frame(f.a, &frame);
 	}

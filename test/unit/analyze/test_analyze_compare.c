@@ -131,7 +131,7 @@ static void alter(struct ur_recording *r, bool first)
 	for (unsigned i = r->n / 4; i < r->n; i++)
 		if (ur_recording_pkt(r, i, &p) && from_first(r, i) == first && p.payload_len > 8) {
 			r->f[i].data[p.payload - r->f[i].data] ^= 1;
-			ur_recording_mend(r, i, 0);
+			ur_recording_fix_checksums(r, i, 0);
 			return;
 		}
 }
@@ -239,7 +239,7 @@ static struct ur_an_frame numbered(struct ur_recording *one, unsigned n, uint32_
 	struct ur_an_frame f;
 
 	ur_put24(ur_recording_bth(one, 0) + 9, psn & UR_PSN_MASK);
-	ur_recording_mend(one, 0, 0);
+	ur_recording_fix_checksums(one, 0, 0);
 	f = ur_recording_frame(one, 0);
 	f.number = n;
 	f.when = when;

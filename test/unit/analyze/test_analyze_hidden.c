@@ -55,7 +55,7 @@ static void number(struct ur_recording *r, uint32_t i, const struct an_pkt *firs
 	if (p.ip_version != 4)
 		return;
 	ur_put16(r->f[i].data + (p.ip - f.data) + 4, (uint16_t)(ur_get16(first->ip + 4) + place));
-	ur_recording_mend(r, i, 0);
+	ur_recording_fix_checksums(r, i, 0);
 }
 
 /* Returns how many packets are no longer the first of their frame. */

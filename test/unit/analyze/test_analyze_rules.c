@@ -509,7 +509,7 @@ static void make_train(struct ur_recording *r)
 
 	for (unsigned i = 1; i < r->n; i++) {
 		ur_put16(r->f[i].data + UR_ETH_LEN + 4, (uint16_t)i);
-		ur_recording_mend(r, i, 0);
+		ur_recording_fix_checksums(r, i, 0);
 		f->data = realloc(f->data, f->len + r->f[i].len - head);
 		memcpy(f->data + f->len, r->f[i].data + head, r->f[i].len - head);
 		f->len += r->f[i].len - head;

@@ -3,7 +3,7 @@
 #include "analyze/rewrite_priv.h"
 #include "wire/ip.h"
 
-void an_mend_ip4(uint8_t *ip, uint32_t len)
+void an_checksum_ip4(uint8_t *ip, uint32_t len)
 {
 	uint16_t sum;
 
@@ -12,7 +12,7 @@ void an_mend_ip4(uint8_t *ip, uint32_t len)
 	memcpy(ip + 10, &sum, 2);
 }
 
-void an_mend_udp(const uint8_t *ip, uint8_t version, uint8_t *udp, uint32_t len)
+void an_checksum_udp(const uint8_t *ip, uint8_t version, uint8_t *udp, uint32_t len)
 {
 	const uint8_t tail[4] = {0, UR_PROTO_UDP, (uint8_t)(len >> 8), (uint8_t)len};
 	uint32_t sum;
@@ -28,7 +28,7 @@ void an_mend_udp(const uint8_t *ip, uint8_t version, uint8_t *udp, uint32_t len)
 	memcpy(udp + 6, &out, 2);
 }
 
-void an_mend(uint8_t *ip, uint8_t version, uint32_t len)
+void an_checksums(uint8_t *ip, uint8_t version, uint32_t len)
 {
 	const uint32_t head = version == 4 ? UR_IP4_LEN : UR_IP6_LEN;
 
@@ -38,5 +38,5 @@ void an_mend(uint8_t *ip, uint8_t version, uint32_t len)
 	else
 		ur_ip6_finish(ip, len - head);
 	ur_put_le32(ip + len - UR_ICRC_LEN, an_icrc(ip, version, len - UR_ICRC_LEN));
-	an_mend_udp(ip, version, ip + head, len - head);
+	an_checksum_udp(ip, version, ip + head, len - head);
 }

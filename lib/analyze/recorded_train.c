@@ -5,7 +5,7 @@
  * it off, the length of the frame and the headers of the first packet do, if these say how long that is. For the others hidden.c has more
  * means.
  */
-#include "analyze/internal.h"
+#include "analyze/recorded_train.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
 

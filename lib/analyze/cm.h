@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages of the connection manager. */
+#ifndef UR_AN_CM_H
+#define UR_AN_CM_H
+
+#include "analyze/state.h"
+
+void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p);
+void an_cm_finish(struct ur_analysis *a);
+/* A flow begins with another PSN than its CM said. */
+void an_cm_first(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+void an_cms_fini(struct ur_analysis *a);
+
+#endif

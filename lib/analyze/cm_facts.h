@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection as the messages of its connection manager describe it. */
+#ifndef UR_AN_CM_FACTS_H
+#define UR_AN_CM_FACTS_H
+
+#include "analyze/state.h"
+#include "wire/cm_msg.h"
+
+struct an_cm_message { /* of one kind, in one direction */
+	uint32_t frame, newest, n;
+	ur_time when, newest_when;
+};
+
+struct an_cm {
+	struct an_node node;
+	struct an_cm *later;
+	struct ur_gid src, dst; /* of who began, and of whom he asked */
+	uint32_t id, other_id;
+	bool sidr;
+	bool done;
+	struct ur_cm_req req;
+	uint32_t qpn[2], psn[2]; /* of who began, and the other; the first PSN that each sends */
+	uint8_t depth[2], rnr_retry[2];
+	struct an_cm_message msg[2][UR_CM_APR - UR_CM_REQ + 1];
+	uint16_t reason;
+	uint32_t rej_frame;
+	struct an_flow *flow[2]; /* from who began; to him */
+};
+
+/* What the messages of a connection say of it. */
+void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out);
+uint32_t an_cm_depth(const struct an_cm *c, bool second);
+
+#endif

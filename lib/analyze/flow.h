@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets from one host to one QP of another, and which two of these belong together. */
+#ifndef UR_AN_FLOW_H
+#define UR_AN_FLOW_H
+
+#include "analyze/state.h"
+
+/* The flow of a packet; NULL when there are too many. */
+struct an_flow *an_flow_of(struct ur_analysis *a, const struct an_pkt *p);
+struct an_flow *an_flow_find(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t dqpn);
+struct an_flow *an_flow_add(struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t dqpn, uint8_t service);
+/* An answer whose flow has no peer: looks for the one. */
+void an_flow_pair(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+void an_flow_join(struct ur_analysis *a, struct an_flow *first, struct an_flow *second);
+void an_flow_retire(struct ur_analysis *a, struct an_flow *f);
+bool an_conn_add(struct ur_analysis *a, struct an_flow *f);
+void an_set_mtu(struct an_flow *f, uint32_t mtu);
+void an_flows_fini(struct ur_analysis *a);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers that carry data. */
+#ifndef UR_AN_READ_H
+#define UR_AN_READ_H
+
+#include "analyze/state.h"
+
+void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t at, uint64_t psn);
+
+#endif

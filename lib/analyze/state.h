@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is known while a recording is read.
+ *
+ *   dissect.c   a frame into a packet          recorded_train.c  packets that were recorded as one frame
+ *   analyze.c   the path of a frame, and what can be said of it alone
+ *   request.c   new requests                   repeat.c  requests that come again, and why
+ *   answer.c    ACK and NAK                    read.c    READ responses, atomic answers
+ *   cm.c        messages of the connection manager; cm_facts.c what they agree on
+ *   flow.c      packets from one host to one QP of another; which two belong together
+ *   finish.c    what is decided at the end
+ *   hidden.c    packets of a train that the recorder has cut off
+ *   acked.c     how far a flow is answered     timer.c   the ACK timer, RNR waits
+ *   credits.c   end-to-end flow control        chain.c   values that atomics return
+ *   congestion.c  marks and notifications      holes.c   what is missing
+ *   window.c    the request packets of a flow that something may still happen to
+ *   map.c       hash to object                 report.c  findings
+ *   text.c      the table of rules, sentences
+ *   ladder.c    the packets around one frame, and what became of each
+ *
+ * rewrite_priv.h has the sources that change recordings. Here are the shared types; the functions of a source are in the
+ * header of its name.
+ */
+#ifndef UR_AN_STATE_H
+#define UR_AN_STATE_H
+
+#include "analyze/dissect.h"
+#include "base/psn.h"
+#include "wire/icrc.h"
+
+/* --- maps, of map.c --- */
+
+struct an_node { /* first in every object of a map */
+	struct an_node *next;
+	uint64_t hash;
+};
+
+struct an_map {
+	struct an_node **slot;
+	uint32_t mask, n;
+};
+
+/* --- windows --- */
+
+enum an_req_flag {
+	AN_HOLE = 1,        /* not seen: PSNs that were jumped over */
+	AN_NAKED = 2,       /* a sequence NAK asked for it, since its newest transmission */
+	AN_LATE = 4,        /* came after what is behind it */
+	AN_REPORTED = 8,    /* what became of it has been said */
+	AN_RESENT = 16,     /* transmitted again since the newest NAK */
+	AN_ASKS = 32,       /* wants an answer: AckReq, or a READ or atomic */
+	AN_MSN = 64,        /* `msn` counts from the beginning of its epoch */
+	AN_BEHIND_IT = 128, /* lost behind the recorder, as a NAK said */
+	AN_HIDDEN = 256,    /* a hole: of a train, cut off by the recorder; a READ: so are responses of it, and `got` is a guess */
+};
+
+struct an_req {                 /* a request packet, or a hole */
+	uint64_t psn;           /* unwrapped */
+	uint32_t n;             /* PSNs that it takes; 0: a READ whose path MTU is not known yet */
+	uint32_t frame, newest; /* its first and newest transmission; of a hole: the frame that showed it */
+	uint32_t msn;
+	ur_time when, newest_when;
+	uint32_t len;          /* payload, or what a READ asks for */
+	uint32_t digest, data; /* of its headers, and of its payload; 0: cut */
+	uint16_t epoch, flags;
+	uint16_t tries, early; /* transmissions; those that came before its timer can have run out */
+	uint8_t opcode;
+	uint64_t va;
+	/* responses */
+	uint32_t got;                      /* the next one that is expected, counted from psn */
+	uint32_t gap_at, gap_n, gap_frame; /* responses that did not come */
+	uint32_t asked;                    /* the frame of the newest request for them */
+	uint32_t from;                     /* and where that begins */
+};
+
+struct an_window {
+	struct an_req *ring;
+	uint32_t head, n, room; /* room: a power of two */
+};
+
+struct ur_analysis;
+
+static inline struct an_req *an_req_at(const struct an_window *w, uint32_t i)
+{
+	return &w->ring[(w->head + i) & (w->room - 1)];
+}
+
+/* --- flows --- */
+
+enum an_message { AN_MSG_UNKNOWN, AN_MSG_NONE, AN_MSG_SEND, AN_MSG_WRITE };
+
+struct an_held { /* an answer to what has not come yet */
+	bool set;
+	uint8_t opcode, syndrome;
+	uint64_t psn;
+	uint32_t msn, frame;
+	ur_time when;
+};
+
+struct an_stream { /* requests of a flow, and the answers to them */
+	struct an_window w;
+	bool begun, mid;
+	uint64_t first; /* the first PSN that is known */
+	uint64_t next;  /* behind the newest request */
+	uint64_t acked; /* everything before has been answered */
+	uint32_t acked_frame;
+	ur_time acked_when;
+	uint64_t holes; /* in the window */
+	/* behind hidden requests at its end: what the next PSN may be; 0 when there are none */
+	uint64_t behind_least, behind_most;
+	uint32_t behind_room; /* the newest request is cut and may be one or more: how many more than one */
+	/* the message under way */
+	enum an_message msg;
+	uint64_t msg_len;
+	uint32_t msg_reth;
+	bool msg_whole; /* seen from its beginning */
+	uint8_t msg_opcode;
+	uint32_t msg_frame;
+	/* message sequence numbers: the answers' are `msn` of an epoch plus this */
+	uint32_t msn, msn_off;
+	uint16_t epoch, off_epoch;
+	bool off_known;
+	/* messages that the other has buffers for: up to `limit` */
+	bool limited;
+	uint16_t limit_epoch;
+	uint32_t limit, limit_frame;
+	/* the newest NAK */
+	enum { AN_NAK_NONE, AN_NAK_SEQ, AN_NAK_RNR } nak;
+	uint64_t nak_psn;
+	uint32_t nak_frame;
+	ur_time nak_when;
+	uint64_t rnr_wait;
+	bool nak_heard; /* the requester has sent something again since */
+	/* repetition */
+	bool back; /* going through what was sent before, of which `back_next` comes next */
+	uint64_t back_next;
+	enum ur_an_cause back_cause;
+	ur_time back_since;
+	uint64_t back_psn;
+	uint32_t repeats; /* since the newest answer */
+	bool repeated;
+	ur_time repeat_when; /* the newest of all */
+	bool stray;          /* a packet far from all others */
+	uint64_t stray_psn;
+	uint32_t stray_frame;
+	ur_time stray_when;
+	struct an_held held;
+	uint32_t ahead; /* answers to what has not come yet, ever */
+	uint32_t depth; /* READs and atomics without an answer */
+	uint32_t rnr_row;
+	ur_time tries[8];
+	uint8_t ntries;
+};
+
+struct an_cm;
+
+#define AN_CNPS 8 /* in a row whose times are kept */
+
+enum an_said { AN_SAID_EARLY = 1, AN_SAID_LATE = 2, AN_SAID_UNEVEN = 4, AN_SAID_FAST = 8, AN_SAID_SLOW = 16 }; /* once of a flow */
+
+struct an_flow {
+	struct an_node node; /* by hosts and destination QP */
+	struct ur_gid src, dst;
+	uint32_t dqpn;
+	uint8_t service;
+	bool second; /* half[1] of its connection */
+	bool finished;
+	bool start_known;
+	uint32_t start; /* its first PSN, as the CM says */
+	uint32_t mtu;
+	bool mtu_cm;
+	uint32_t id;            /* number of its connection */
+	struct an_flow *peer;   /* the other direction */
+	struct an_flow *beside; /* of the same hosts, alone as well */
+	struct an_cm *cm;
+	uint64_t packets, answers, marked, cnps; /* of all kinds; answers among them; with a congestion mark; CNPs */
+	uint32_t first_frame, last_frame, marked_frame;
+	uint64_t unnotified_marks; /* since the newest CNP */
+	uint32_t unnotified_frame;
+	ur_time unnotified_since;
+	ur_time cnp_when[AN_CNPS]; /* of CNPs of this flow, in turn */
+	uint32_t cnp_frame[AN_CNPS];
+	uint8_t said;
+	uint64_t alone_answers; /* while it has no peer */
+	struct an_stream s;
+	struct ur_an_half facts;
+};
+
+struct ur_analysis {
+	ur_finding_fn found;
+	void *ctx;
+	struct an_map flows, hosts, cms;
+	struct an_flow **conn; /* one flow of each connection, in order */
+	uint32_t nconn, conn_room;
+	uint32_t nflows;
+	struct an_cm *oldest_cm, *newest_cm;
+	struct an_chain *chain; /* once there was an atomic */
+	uint32_t ncm;
+	size_t window_bytes;
+	ur_time last_when;
+	bool time_back;
+	uint32_t train_frame; /* the first frame that held a train */
+	uint64_t trains;
+	uint32_t cut_frame;
+	uint32_t hidden_frame; /* the first train that was cut */
+	uint64_t cut_trains, hidden;
+	struct ur_an_totals total;
+};
+
+static inline uint64_t an_unwrap(uint64_t near, uint32_t psn)
+{
+	return near + (uint64_t)(int64_t)ur_psn_diff(psn, (uint32_t)near & UR_PSN_MASK);
+}
+
+static inline void an_time_add(struct ur_an_times *t, uint64_t ns)
+{
+	t->min = !t->n || ns < t->min ? ns : t->min;
+	t->max = ns > t->max ? ns : t->max;
+	t->sum += ns;
+	t->n++;
+}
+
+/* Times of a recording may go back. */
+static inline uint64_t an_since(ur_time now, ur_time then)
+{
+	return now > then ? now - then : 0;
+}
+
+static inline bool an_takes_answer(const struct ur_opcode_info *op)
+{
+	return op->flags & (UR_OPF_READ | UR_OPF_ATOMIC | UR_OPF_FLUSH | UR_OPF_ATOMIC_WRITE);
+}
+
+/* Never 0. */
+static inline uint32_t an_digest(const uint8_t *p, uint32_t n)
+{
+	return ur_icrc_add(0, p, n) | 1;
+}
+
+/* Does the RDMA CM header stand in front of the private data of a request for this service (annex A11)? */
+static inline bool an_cm_ip_service(uint64_t service_id)
+{
+	const uint64_t space = service_id >> 16;
+
+	return space == 0x0106 || space == 0x0111 || space == 0x0002;
+}
+
+static inline bool an_is_mtu(uint32_t n)
+{
+	return n >= 256 && n <= 4096 && !(n & (n - 1));
+}
+
+/* Packets that a READ of this length is answered with. */
+static inline uint32_t an_npkts(uint32_t len, uint32_t mtu)
+{
+	return len > mtu ? (uint32_t)(((uint64_t)len + mtu - 1) / mtu) : 1;
+}
+
+#endif

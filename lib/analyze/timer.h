@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The waits of a requester: the ACK timer, and what an RNR NAK asks for. */
+#ifndef UR_AN_TIMER_H
+#define UR_AN_TIMER_H
+
+#include "analyze/state.h"
+
+/* A request comes again for want of an answer. True when its timer cannot have run out yet. */
+bool an_timed_out(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p);
+/* What a syndrome of type RNR asks to wait, in ns. */
+uint64_t an_rnr_time(uint8_t syndrome);
+
+#endif

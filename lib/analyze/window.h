@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The request packets of a flow that something may still happen to. */
+#ifndef UR_AN_WINDOW_H
+#define UR_AN_WINDOW_H
+
+#include "analyze/state.h"
+
+/*
+ * Makes room for a record before number `i` (n: at the end). What lies before PSN `done` is forgotten when its place is needed, and so is
+ * the oldest when memory is short; NULL when there is none at all. Pointers to other records are no longer good.
+ */
+struct an_req *an_window_insert(struct ur_analysis *a, struct an_window *w, uint32_t i, uint64_t done);
+/* Index of the record that has this PSN; w->n when there is none. */
+uint32_t an_window_find(const struct an_window *w, uint64_t psn);
+void an_window_free(struct ur_analysis *a, struct an_window *w);
+
+void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn);
+
+#endif
