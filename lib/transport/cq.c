@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion queues: a ring with the NIC as producer and the application as consumer. One slot stays empty, so a ring
- * of 2^k slots holds 2^k - 1 completions. Arming and the notification are ordered by a full fence on either side: whoever
+ * Completion queues: a ring with the NIC as producer and the application as consumer. It holds as many completions as were asked for: the
+ * number of its slots is the next power of two. Arming and the notification are ordered by a full fence on either side: whoever
  * arms and then polls finds the completion or is notified; and who arms a CQ that holds completions of which no event has told is
  * notified at once: they may have come after its last poll. Moderation holds a notification back until a number of completions
  * has come or a time has passed.
@@ -17,7 +17,8 @@ enum { ARM_NONE, ARM_SOLICITED, ARM_ANY };
 struct ur_cq {
 	struct ur_cqe *ring;
 	ur_time *stamps; /* when each entry of `ring` was pushed; NULL unless asked for */
-	uint32_t mask;
+	uint32_t mask;      /* slots less one */
+	uint32_t cap;       /* completions that it holds at the most */
 	uint32_t head_seen; /* the producer's last view of `head` */
 	void (*notify)(struct ur_cq *cq);
 	struct ur_tp *tp;
@@ -41,9 +42,9 @@ struct ur_cq {
 
 static uint32_t slots_for(unsigned cqe)
 {
-	uint32_t slots = 2;
+	uint32_t slots = 1;
 
-	while (slots < cqe + 1)
+	while (slots < cqe)
 		slots *= 2;
 	return slots;
 }
@@ -96,6 +97,7 @@ int ur_cq_create(struct ur_tp *tp, unsigned cqe, void *context, void (*notify)(s
 	}
 	cq->tp = tp;
 	cq->mask = slots - 1;
+	cq->cap = cqe;
 	cq->context = context;
 	cq->notify = notify;
 	ur_timer_init(&cq->timer, period_over);
@@ -158,7 +160,7 @@ void *ur_cq_context(const struct ur_cq *cq)
 
 unsigned ur_cq_size(const struct ur_cq *cq)
 {
-	return cq->mask;
+	return cq->cap;
 }
 
 /* --- size --- */
@@ -184,8 +186,10 @@ int ur_cq_resize(struct ur_cq *cq, unsigned cqe)
 	if (cqe < 1 || cqe > UR_MAX_CQE || cqe < tail - head)
 		return EINVAL;
 	slots = slots_for(cqe);
-	if (slots == cq->mask + 1)
+	if (slots == cq->mask + 1) {
+		cq->cap = cqe;
 		return 0;
+	}
 	ring = ring_alloc(slots);
 	if (ring && cq->stamps)
 		stamps = calloc(slots, sizeof(*stamps));
@@ -199,6 +203,7 @@ int ur_cq_resize(struct ur_cq *cq, unsigned cqe)
 	cq->ring = ring;
 	cq->stamps = stamps;
 	cq->mask = slots - 1;
+	cq->cap = cqe;
 	cq->head_seen = head;
 	return 0;
 }
@@ -292,9 +297,9 @@ bool ur_cq_push(struct ur_cq *cq, const struct ur_cqe *e, bool solicited)
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	struct ur_cqe *entry;
 
-	if (ur_unlikely(tail - cq->head_seen >= cq->mask)) {
+	if (ur_unlikely(tail - cq->head_seen >= cq->cap)) {
 		cq->head_seen = atomic_load_explicit(&cq->head, memory_order_acquire);
-		if (tail - cq->head_seen >= cq->mask)
+		if (tail - cq->head_seen >= cq->cap)
 			return overrun(cq);
 	}
 	if (ur_unlikely(atomic_load_explicit(&cq->overrun, memory_order_relaxed)))

@@ -55,15 +55,15 @@ static int rings_init(struct ur_qp *qp, struct ibv_qp_cap *c)
 	c->max_inline_data = ur_min_u32(area, UR_MAX_INLINE);
 	if (!c->max_recv_sge && !qp->srq_only)
 		c->max_recv_sge = 1;
-	err = ur_ring_init(&qp->sq, &c->max_send_wr, sizeof(struct ur_swqe) + area, c->max_send_sge);
+	err = ur_ring_init(&qp->sq, c->max_send_wr, sizeof(struct ur_swqe) + area, c->max_send_sge);
 	if (err)
 		return err;
 	qp->sq_ext = calloc(qp->sq.mask + 1u, sizeof(*qp->sq_ext));
 	if (!qp->sq_ext)
 		return ENOMEM;
 	if (qp->srq_only)
-		return ur_ring_init(&qp->rq, &c->max_recv_wr, ur_recv_stride(qp->srq ? qp->srq->ring.max_sge : UR_MAX_SGE), 0);
-	return ur_ring_init(&qp->rq, &c->max_recv_wr, ur_recv_stride(c->max_recv_sge), c->max_recv_sge);
+		return ur_ring_init(&qp->rq, c->max_recv_wr, ur_recv_stride(qp->srq ? qp->srq->ring.max_sge : UR_MAX_SGE), 0);
+	return ur_ring_init(&qp->rq, c->max_recv_wr, ur_recv_stride(c->max_recv_sge), c->max_recv_sge);
 }
 
 static void qp_free(struct ur_qp *qp)

@@ -10,13 +10,11 @@ static uint32_t pow2_ceil(uint32_t v)
 	return v <= 1 ? 1 : 1u << (32 - __builtin_clz(v - 1));
 }
 
-int ur_ring_init(struct ur_ring *r, uint32_t *wr, uint32_t stride, uint32_t max_sge)
+int ur_ring_init(struct ur_ring *r, uint32_t wr, uint32_t stride, uint32_t max_sge)
 {
-	uint32_t n = pow2_ceil(*wr);
+	uint32_t n = pow2_ceil(wr);
 
-	if (*wr)
-		*wr = n;
-	r->cap = *wr;
+	r->cap = wr;
 	r->mask = n - 1;
 	r->stride = stride;
 	r->max_sge = max_sge;

@@ -36,8 +36,8 @@ static inline void *ur_ring_at(const struct ur_ring *r, uint32_t i)
 	return r->buf + (size_t)(i & r->mask) * r->stride;
 }
 
-/* 0 or ENOMEM. `wr` is rounded up in place to a power of two; none stays none, and one slot is there all the same. */
-int ur_ring_init(struct ur_ring *r, uint32_t *wr, uint32_t stride, uint32_t max_sge);
+/* A ring that takes `wr` entries, and no more; the slots behind them are a power of two, at least one. 0 or ENOMEM. */
+int ur_ring_init(struct ur_ring *r, uint32_t wr, uint32_t stride, uint32_t max_sge);
 void ur_ring_free(struct ur_ring *r);
 /* The entries move into `mem`, which stays the caller's; NULL leaves them. Before there are any. */
 void ur_ring_lend(struct ur_ring *r, void *mem);

@@ -48,7 +48,7 @@ int ur_srq_create(struct ur_tp *tp, struct ur_srq_init *init, struct ur_srq **ou
 	memset(srq, 0, sizeof(*srq));
 	a.max_sge = a.max_sge ? a.max_sge : 1;
 	a.srq_limit = 0;
-	err = ur_ring_init(&srq->ring, &a.max_wr, ur_recv_stride(a.max_sge), a.max_sge);
+	err = ur_ring_init(&srq->ring, a.max_wr, ur_recv_stride(a.max_sge), a.max_sge);
 	if (!err)
 		err = ur_tp_number(tp, &tp->srqs, &tp->srqns, srq, &srq->num);
 	if (err) {
@@ -171,7 +171,7 @@ bool ur_srq_take(struct ur_srq *srq, struct ur_rwqe *copy)
 /* --- modify and query --- */
 
 /* What is posted keeps its indices, so that only the place of each changes. */
-static int resize(struct ur_srq *srq, uint32_t *max_wr)
+static int resize(struct ur_srq *srq, uint32_t max_wr)
 {
 	struct ur_ring fresh, *r = &srq->ring;
 	int err = ur_ring_init(&fresh, max_wr, r->stride, r->max_sge);
@@ -202,7 +202,7 @@ int ur_srq_modify(struct ur_srq *srq, struct ibv_srq_attr *attr, int mask)
 	if (mask & IBV_SRQ_MAX_WR) {
 		if (!size || size > UR_MAX_SRQ_WR || size < posted(srq))
 			return EINVAL;
-		err = resize(srq, &attr->max_wr);
+		err = resize(srq, attr->max_wr);
 	}
 	if (!err && mask & IBV_SRQ_LIMIT) {
 		srq->limit = limit;

@@ -246,7 +246,7 @@ struct ur_srq_init {
 	struct ur_pd *pd;
 	struct ur_xrcd *xrcd;     /* of an XRC SRQ; NULL makes a basic one */
 	struct ur_cq *cq;         /* of an XRC SRQ: where its receives complete; a basic one uses those of its QPs */
-	struct ibv_srq_attr attr; /* max_wr and max_sge are rounded up in place to what was granted; srq_limit is not used */
+	struct ibv_srq_attr attr; /* max_wr is granted as asked for; max_sge 0 becomes 1 in place; srq_limit is not used */
 	void *context;
 	/*
 	 * IBV_EVENT_SRQ_LIMIT_REACHED, and IBV_EVENT_SRQ_ERR when the CQ of an XRC SRQ has overrun: nothing can be received there any more.
@@ -259,7 +259,7 @@ int ur_srq_create(struct ur_tp *tp, struct ur_srq_init *init, struct ur_srq **ou
 /* Drops what is posted without completions. EBUSY while QPs were made with it; an XRC_RECV QP that is filling a WQE of it loses that. */
 int ur_srq_destroy(struct ur_srq *srq);
 /*
- * ibv_modify_srq(3). IBV_SRQ_MAX_WR resizes, attr->max_wr rounded up in place; needs the producers' lock as well. IBV_SRQ_LIMIT arms the
+ * ibv_modify_srq(3). IBV_SRQ_MAX_WR resizes to attr->max_wr; needs the producers' lock as well. IBV_SRQ_LIMIT arms the
  * limit event, which comes once, when fewer are posted (at once if they are already); 0 disarms. EINVAL, and nothing is changed, for more
  * than UR_MAX_SRQ_WR, fewer than are posted, a limit above the size.
  */
@@ -284,7 +284,7 @@ struct ur_qp_init {
 	struct ur_cq *send_cq, *recv_cq; /* recv_cq: of XRC_SEND unused */
 	struct ur_srq *srq;              /* a basic one, in place of a receive queue; may be NULL */
 	struct ur_xrcd *xrcd;            /* of XRC_RECV alone */
-	struct ibv_qp_cap cap;           /* rounded up in place to what was granted */
+	struct ibv_qp_cap cap;           /* becomes what was granted: WRs as asked for, SGEs and inline bytes perhaps more */
 	bool sq_sig_all;
 	void *context;
 	/* Asynchronous events, called by the NIC in the middle of its work: it may not call back into the QP. May be NULL. */

@@ -20,7 +20,7 @@ static void qp_create__arguments_and_grants(void)
 		struct ibv_qp_cap cap, granted;
 		int err;
 	} t[] = {
-		{IBV_QPT_RC, {100, 1, 1, 1, 0}, {128, 1, 1, 1, 16}, 0},
+		{IBV_QPT_RC, {100, 1, 1, 1, 0}, {100, 1, 1, 1, 16}, 0},
 		{IBV_QPT_RC, {0, 0, 0, 0, 0}, {0, 0, 1, 1, 16}, 0},
 		{IBV_QPT_RC, {1, 1, 2, 3, 200}, {1, 1, 13, 3, 208}, 0},
 		{IBV_QPT_RC, {16384, 16384, 32, 32, 1024}, {16384, 16384, 32, 32, 1024}, 0},
@@ -29,8 +29,8 @@ static void qp_create__arguments_and_grants(void)
 		{IBV_QPT_RC, {1, 1, 33, 1, 0}, {0}, EINVAL},
 		{IBV_QPT_RC, {1, 1, 1, 33, 0}, {0}, EINVAL},
 		{IBV_QPT_RC, {1, 1, 1, 1, 1025}, {0}, EINVAL},
-		{IBV_QPT_UC, {100, 1, 1, 1, 0}, {128, 1, 1, 1, 16}, 0},
-		{IBV_QPT_UD, {100, 1, 1, 1, 0}, {128, 1, 1, 1, 16}, 0},
+		{IBV_QPT_UC, {100, 1, 1, 1, 0}, {100, 1, 1, 1, 16}, 0},
+		{IBV_QPT_UD, {100, 1, 1, 1, 0}, {100, 1, 1, 1, 16}, 0},
 		{IBV_QPT_RAW_PACKET, {1, 1, 1, 1, 0}, {0}, EOPNOTSUPP},
 	};
 	static struct th h;

@@ -17,7 +17,7 @@ static void srq_create__arguments_and_grants(void)
 		struct ibv_srq_attr attr, granted;
 		int err;
 	} t[] = {
-		{{100, 3, 7}, {128, 3, 0}, 0},
+		{{100, 3, 7}, {100, 3, 0}, 0},
 		{{1, 0, 0}, {1, 1, 0}, 0},
 		{{UR_MAX_SRQ_WR, UR_MAX_SGE, 0}, {UR_MAX_SRQ_WR, UR_MAX_SGE, 0}, 0},
 		{{0, 1, 0}, {0}, EINVAL},
@@ -350,7 +350,8 @@ static void modify__refuses_all_or_nothing(void)
 	}
 	a = (struct ibv_srq_attr){.max_wr = 3};
 	CU_ASSERT_EQUAL(ur_srq_modify(srq, &a, IBV_SRQ_MAX_WR), 0);
-	CU_ASSERT_EQUAL(a.max_wr, 4);
+	ur_srq_query(srq, &a);
+	CU_ASSERT_EQUAL(a.max_wr, 3);
 	a = (struct ibv_srq_attr){.max_wr = 16, .srq_limit = 4};
 	CU_ASSERT_EQUAL(ur_srq_modify(srq, &a, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0);
 	CU_ASSERT_EQUAL(e.limit, 1);
