@@ -5,6 +5,7 @@
  * a completion is taken out. Timestamps are of the engine's clock in nanoseconds; ibv_query_rt_values_ex(3) reads the same clock.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include "verbs/verbs_priv.h"
@@ -61,6 +62,7 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 	if (ur_unlikely(ur_engine_foreign(u->engine)))
 		return ENOENT; /* before any lock: a thread of the parent may have held it at the fork */
 	batch_begin(u);
+	u->wall_compared = false;
 	got = take(u);
 	if (got == 0 && ur_engine_drive(u->engine))
 		got = take(u);
@@ -103,13 +105,51 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
 	return to_cq(cq)->at;
 }
 
-/* The clocks are compared at the time of reading, so that a wall clock that has been set is the one that counts. */
-static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
+static uint64_t wall_clock(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec - (ur_engine_now() - to_cq(cq)->at);
+	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+#define COMPARISONS 8
+#define CLOSE_NS 2000 /* readings that are this close to one another tell the difference of two clocks well enough */
+
+/*
+ * By how much the wall clock is ahead of the engine's, modulo 2^64. The two run at the same rate until somebody sets the wall clock, and
+ * cannot be read at the same moment: the difference that is known stays in force as long as no comparison disproves it, so that completions
+ * keep their order and distance on the wall clock.
+ */
+static uint64_t wall_ahead(void)
+{
+	static _Atomic uint64_t known;
+	uint64_t ahead = atomic_load_explicit(&known, memory_order_relaxed);
+
+	for (unsigned i = 0; i < COMPARISONS; i++) {
+		const uint64_t before = ur_engine_now(), wall = wall_clock(), gap = ur_engine_now() - before;
+
+		if (ahead - (wall - before - gap) <= gap)
+			return ahead;
+		if (gap > CLOSE_NS && i + 1 < COMPARISONS)
+			continue; /* this thread was interrupted in between */
+		ahead = wall - before - gap / 2;
+		atomic_store_explicit(&known, ahead, memory_order_relaxed);
+		break;
+	}
+	return ahead;
+}
+
+/* The clocks are compared once in a batch, so that a wall clock that has been set counts from the next batch on. */
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
+{
+	struct uv_cq *u = to_cq(cq);
+
+	if (!u->wall_compared) {
+		u->wall_ahead = wall_ahead();
+		u->wall_compared = true;
+	}
+	return u->at + u->wall_ahead;
 }
 
 /* Readers of what was not asked for stay NULL, as other providers leave them: such a program is wrong, and should not find out elsewhere.

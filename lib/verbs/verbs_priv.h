@@ -155,6 +155,8 @@ struct uv_cq {
 	bool single;           /* the program polls from one thread and needs no `batch` */
 	struct ibv_wc wc;      /* the completion that start_poll or next_poll came to */
 	ur_time at;            /* when it arose */
+	bool wall_compared;    /* in this batch: the engine's clock with the wall clock, */
+	uint64_t wall_ahead;   /* which is ahead by this (modulo 2^64) */
 	struct ibv_pd *pd;     /* a parent domain that it was made with, or NULL */
 	void *lent;            /* its memory for the queue */
 	struct ur_list link;   /* in the channel's events while `pending` */

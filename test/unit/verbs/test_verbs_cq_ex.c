@@ -311,6 +311,34 @@ static void timestamps__lie_between_the_clocks_around_them(void)
 	verbs_fixture_unmake(&f);
 }
 
+/* On the wall clock completions are as far apart as on the device's, within a batch and from one batch to the next. */
+static void completion_wallclock__keeps_the_distance(void)
+{
+	struct ibv_poll_cq_attr attr = {0};
+	struct verbs_fixture f;
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+	uint64_t ahead = 0;
+
+	verbs_fixture_make(&f);
+	cq = make(f.ctx, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, 0);
+	qp = flushed(&f, ibv_cq_ex_to_cq(cq), 12);
+	for (unsigned i = 0; i < 12; i++) {
+		uint64_t now;
+
+		CU_ASSERT_EQUAL_FATAL(i % 4 ? ibv_next_poll(cq) : ibv_start_poll(cq, &attr), 0);
+		now = ibv_wc_read_completion_wallclock_ns(cq) - ibv_wc_read_completion_ts(cq);
+		CU_ASSERT_EQUAL(ibv_wc_read_completion_wallclock_ns(cq) - ibv_wc_read_completion_ts(cq), now);
+		CU_ASSERT_EQUAL(now, i ? ahead : now);
+		ahead = now;
+		if (i % 4 == 3)
+			ibv_end_poll(cq);
+	}
+	CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
+	CU_ASSERT_EQUAL(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	verbs_fixture_unmake(&f);
+}
+
 static void query_device_ex__completions(void)
 {
 	struct ibv_context *ctx = verbs_fixture_open();
@@ -386,6 +414,7 @@ void ur_suite_verbs_cq_ex(void)
 	CU_ADD_TEST(s, start_poll__after_an_overrun);
 	CU_ADD_TEST(s, start_poll__threads);
 	CU_ADD_TEST(s, timestamps__lie_between_the_clocks_around_them);
+	CU_ADD_TEST(s, completion_wallclock__keeps_the_distance);
 	CU_ADD_TEST(s, query_device_ex__completions);
 	CU_ADD_TEST(s, resize_cq__cases);
 	CU_ADD_TEST(s, modify_cq__moderates_the_channel);

@@ -550,55 +550,6 @@ static void fork__child_has_its_own_random_numbers(void)
 	verbs_fixture_unmake(&f);
 }
 
-/*
- * Programs post as many requests as they were granted and count on a CQ of the same size: what is granted is what was asked for, whatever
- * the memory behind it.
- */
-static void sizes__are_those_asked_for(void)
-{
-	static const unsigned sizes[] = {1, 3, 16, 100, 4095};
-
-	for (unsigned i = 0; i < ur_array_size(sizes); i++) {
-		struct ibv_qp_init_attr ia = {
-			.qp_type = IBV_QPT_RC,
-			.cap = {.max_send_wr = sizes[i], .max_recv_wr = sizes[i], .max_send_sge = 1, .max_recv_sge = 1}};
-		struct ibv_srq_init_attr sa = {.attr = {.max_wr = sizes[i], .max_sge = 1}};
-		struct ibv_recv_wr wr = {.num_sge = 0}, *bad;
-		struct ibv_wc wc;
-		struct verbs_fixture f;
-		struct ibv_srq *srq;
-		struct ibv_qp *qp;
-		struct ibv_cq *cq;
-
-		verbs_fixture_make(&f);
-		cq = ibv_create_cq(f.ctx, (int)sizes[i], NULL, NULL, 0);
-		srq = ibv_create_srq(f.pd, &sa);
-		ia.send_cq = ia.recv_cq = cq;
-		qp = ibv_create_qp(f.pd, &ia);
-		CU_ASSERT_FATAL(cq && srq && qp);
-		CU_ASSERT_EQUAL(cq->cqe, (int)sizes[i]);
-		CU_ASSERT_EQUAL(sa.attr.max_wr, sizes[i]);
-		CU_ASSERT_EQUAL(ia.cap.max_send_wr, sizes[i]);
-		CU_ASSERT_EQUAL(ia.cap.max_recv_wr, sizes[i]);
-		for (unsigned n = 0; n < sizes[i]; n++)
-			CU_ASSERT_EQUAL_FATAL(ibv_post_srq_recv(srq, &wr, &bad), 0);
-		CU_ASSERT_EQUAL(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM);
-		verbs_fixture_to_init(qp);
-		verbs_fixture_post(qp, sizes[i]);
-		CU_ASSERT_EQUAL(ibv_post_recv(qp, &wr, &bad), ENOMEM);
-		verbs_fixture_flush(qp); /* all of them complete, and the CQ has room for each */
-		for (unsigned n = 0; n < sizes[i]; n++) {
-			CU_ASSERT_EQUAL_FATAL(ibv_poll_cq(cq, 1, &wc), 1);
-			CU_ASSERT_EQUAL(wc.wr_id, n);
-		}
-		CU_ASSERT_EQUAL(ibv_poll_cq(cq, 1, &wc), 0);
-		CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
-		CU_ASSERT_EQUAL(ibv_destroy_srq(srq), 0);
-		CU_ASSERT_EQUAL(ibv_destroy_cq(cq), 0);
-		verbs_fixture_unmake(&f);
-	}
-}
-
 void ur_suite_verbs_objects(void)
 {
 	CU_pSuite s = CU_add_suite("verbs_objects", verbs_fixture_init, NULL);
@@ -626,5 +577,4 @@ void ur_suite_verbs_objects(void)
 	CU_add_test(s, "destroy__busy", destroy__busy);
 	CU_add_test(s, "fork__child_has_its_own_engine", fork__child_has_its_own_engine);
 	CU_add_test(s, "fork__child_has_its_own_random_numbers", fork__child_has_its_own_random_numbers);
-	CU_ADD_TEST(s, sizes__are_those_asked_for);
 }
