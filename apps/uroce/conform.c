@@ -82,7 +82,7 @@ static bool plays_any(void)
 static int judge(const char *peer, uint16_t port, uint32_t quiet_ms)
 {
 	struct ur_conform c = {.peer = peer,
-			       .dev = getenv("UROCE_DEV"),
+			       .dev = secure_getenv("UROCE_DEV"),
 			       .capture = capture,
 			       .pattern = pattern,
 			       .lengthy = lengthy,

@@ -242,7 +242,7 @@ static void put_environment(void)
 
 static void put_list(const char *knob, const char *list)
 {
-	if (*list && !getenv(variable(knob)))
+	if (*list && !secure_getenv(variable(knob)))
 		setenv(variable(knob), list, 1);
 }
 
@@ -278,14 +278,14 @@ static void take_kept_addresses(const char *pci)
 
 static int check_address(void)
 {
-	const char *pci = given_value("pci") ? given_value("pci") : getenv("UROCE_PCI");
+	const char *pci = given_value("pci") ? given_value("pci") : secure_getenv("UROCE_PCI");
 	const char *owned = given_value("vdev") ? "--vdev" : given_value("pci") ? "--pci" : NULL;
 
-	if (getenv("UROCE_IP"))
+	if (secure_getenv("UROCE_IP"))
 		return 0;
 	if (pci && *pci && !given_value("dev") && !given_value("vdev"))
 		take_kept_addresses(pci);
-	if (owned && !getenv("UROCE_IP"))
+	if (owned && !secure_getenv("UROCE_IP"))
 		return ur_cmd_fail(UR_EXIT_USAGE, "%s needs an address: add --ip ADDR/LEN", owned);
 	return 0;
 }

@@ -42,7 +42,7 @@ static bool executable(const char *path, struct stat *st)
 
 static bool find_program(const char *name, char *out, size_t len, struct stat *st)
 {
-	const char *path = getenv("PATH");
+	const char *path = secure_getenv("PATH");
 
 	if (strchr(name, '/'))
 		return (size_t)snprintf(out, len, "%s", name) < len && executable(out, st);
@@ -63,7 +63,7 @@ static bool find_program(const char *name, char *out, size_t len, struct stat *s
 /* Puts `first` in front of what the variable holds. */
 static int prepend(const char *variable, const char *first)
 {
-	const char *old = getenv(variable);
+	const char *old = secure_getenv(variable);
 	char *value;
 
 	if (strpbrk(first, " :;"))

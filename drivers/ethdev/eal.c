@@ -86,7 +86,7 @@ static ssize_t log_write(void *cookie, const char *buf, size_t len)
 static void log_capture(void)
 {
 	static const cookie_io_functions_t io = {.write = log_write};
-	const char *level = getenv("UROCE_LOG");
+	const char *level = secure_getenv("UROCE_LOG");
 	FILE *f = fopencookie(NULL, "w", io);
 
 	log_show = level && strcmp(level, "debug") == 0;

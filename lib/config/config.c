@@ -155,12 +155,12 @@ static const char *knob_env(const struct ur_config_knob *k)
 	for (const char *s = k->name; *s && n < sizeof(var) - 1; s++)
 		var[n++] = (char)toupper((unsigned char)*s);
 	var[n] = 0;
-	return getenv(var);
+	return secure_getenv(var);
 }
 
 int ur_config_load(struct ur_config *c, char *err, size_t errlen)
 {
-	const char *path = getenv("UROCE_CONF");
+	const char *path = secure_getenv("UROCE_CONF");
 	int r = 0;
 
 	memset(c, 0, sizeof(*c));

@@ -86,7 +86,7 @@ static void explain(int err)
 	bool wanted = err != ENODEV;
 
 	for (unsigned i = 0; i < ur_array_size(wishes); i++)
-		wanted |= getenv(wishes[i]) != NULL;
+		wanted |= secure_getenv(wishes[i]) != NULL;
 	if (wanted && !atomic_exchange(&said, true))
 		fprintf(stderr, "uroce: %s\n", ur_engine_error());
 }

@@ -17,7 +17,7 @@ static char sysfs_path[IBV_SYSFS_PATH_MAX] = "/sys";
 
 static void find_sysfs(void)
 {
-	const char *env = getuid() == geteuid() ? getenv("SYSFS_PATH") : NULL;
+	const char *env = secure_getenv("SYSFS_PATH");
 	size_t n = env ? strnlen(env, sizeof(sysfs_path)) : 0;
 
 	if (!n || n >= sizeof(sysfs_path))

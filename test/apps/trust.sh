@@ -105,3 +105,22 @@ test_trust_stopped() {
 	uroce_in "$NS2" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "after it went on"; return; }
 	uroce_in "$NS1" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "from its own host"; }
 }
+
+# A set-user-ID program believes nothing of its caller's environment: no file is written, no configuration read, no library loaded.
+test_trust_set_user_id() {
+	local lib=$TMP/suid-lib dir=$TMP/suid out=$TMP/out own
+	[ ${#as[@]} -eq 0 ] || return 0 # nobody is us
+	mkdir -p "$lib" "$dir"
+	cp -L "$BUILD/lib/liburoce.so" "$lib/liburoce.so.1"
+	gcc -Wall -Werror -I"$ROOT/include" -o "$dir/linked" "$here/linked.c" "$lib/liburoce.so.1" -Wl,-rpath,"$lib" || return 1
+	chmod 755 "$TMP" "$lib" "$dir" "$lib/liburoce.so.1"
+	chmod u+s "$dir/linked"
+	echo 'fault = drop=100%' >"$dir/conf"
+	own=("UROCE_CONF=$dir/conf" "UROCE_TRACE=$dir/trace" "UROCE_COUNTERS=$dir/counters" "UROCE_CAPTURE=$dir/capture")
+	in_ns "$NS1" "${as_nobody[@]:0:4}" env "${own[@]}" UROCE_EAL="-d $dir/none.so" UROCE_LOG=xx timeout 20 "$dir/linked" eth0 >"$out" 2>&1 || { cat "$out"; return 1; }
+	! ls "$dir" | grep -E 'trace|counters|capture' || { fail "root wrote where its caller said"; return; }
+	! grep -q xx "$out" || { cat "$out"; fail "a setting of the caller's was read"; return; }
+	chmod u-s "$dir/linked" # the same variables count for a program that has no other rights than its caller
+	in_ns "$NS1" env "${own[@]}" timeout 20 "$dir/linked" eth0 >"$out" 2>&1 || { cat "$out"; return 1; }
+	[ -s "$dir/trace" ] || { ls -l "$dir"; fail "the variables do not count at all"; }
+}
