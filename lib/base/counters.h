@@ -47,6 +47,7 @@
 	X(DROP_UC_MESSAGE, "drop_uc_message", "UC packets dropped since an earlier one of their message was lost or refused") \
 	X(DROP_ARP, "drop_arp", "malformed ARP or neighbour discovery message") \
 	X(DROP_ICMP, "drop_icmp", "malformed or unsupported ICMP message") \
+	X(DROP_ICMP_QUOTE, "drop_icmp_quote", "ICMP errors that quote no packet of ours that waits for an answer") \
 	X(DROP_GMP, "drop_group_management", "malformed IGMP or MLD message") \
 	X(DROP_NEIGH, "drop_neigh_unresolved", "packets dropped since the next hop's MAC address is unknown") \
 	X(DROP_GHOST_ACK, "drop_ghost_ack", "acknowledgements of PSNs that were never sent or long since completed") \

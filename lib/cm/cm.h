@@ -35,8 +35,8 @@ struct ur_cm_addr {
 
 struct ur_cm_config {
 	void *ctx;
-	/* Sends one MAD to the peer's QP 1. May fail silently: the retries take care. */
-	void (*send)(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN]);
+	/* Sends one MAD to the peer's QP 1, in a packet with this PSN. May fail silently: the retries take care. */
+	void (*send)(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN], uint32_t psn);
 	/*
 	 * A REQ (or SIDR_REQ) named a service that no listener of this instance has. True: another process listens there, stay silent;
 	 * false: REJ 8.
@@ -74,10 +74,16 @@ void ur_cm_set_trace(struct ur_cm *cm, struct ur_trace *trace);
  */
 unsigned ur_cm_shutdown(struct ur_cm *cm, bool again, ur_time now);
 /*
- * The network says that nothing reaches `dst`: requests and lookups that wait for its answer are given up with the next timers, as after
- * their last retry. Delivers nothing itself; may be called from within `send`.
+ * This host knows that nothing reaches `dst`, its neighbour: requests and lookups that wait for its answer are given up with the next
+ * timers, as after their last retry. Delivers nothing itself; may be called from within `send`.
  */
 void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
+/*
+ * An ICMP error, which anybody can send in another's name, says so and quotes a packet from its BTH on (`len` bytes). It counts for the
+ * request or lookup alone whose last message to `dst` that is: by its PSN, which cannot be guessed, and as far as the quote reaches by its
+ * transaction id. Guesses count at a bounded rate. False when it does not count.
+ */
+bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t *quote, unsigned len, ur_time now);
 
 /*
  * Asks `is` of the peer of each connection that is established, or may be to its peer: what it is, by its address and communication id.

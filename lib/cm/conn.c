@@ -135,7 +135,7 @@ static void resend(struct ur_cm_conn *c, ur_time when)
 	else if (c->state == UR_CM_MRA_REP_RCVD)
 		ur_cm_enter(c, UR_CM_REP_SENT);
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, when);
-	ur_cm_send(c->cm, &c->addr, c->mad);
+	c->psn = ur_cm_send(c->cm, &c->addr, c->mad);
 }
 
 static void conn_timer(struct ur_timer *t, ur_time now)
@@ -162,26 +162,12 @@ void ur_cm_conn_send_and_wait(struct ur_cm_conn *c, ur_time interval, unsigned r
 	c->due = now + interval;
 	c->retries_left = (uint8_t)retries;
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, now + c->early);
-	ur_cm_send(c->cm, &c->addr, c->mad);
+	c->psn = ur_cm_send(c->cm, &c->addr, c->mad);
 }
 
 void ur_cm_conn_stop_timer(struct ur_cm_conn *c)
 {
 	ur_timer_cancel(c->cm->cfg.wheel, &c->timer);
-}
-
-void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now)
-{
-	for (struct ur_list *l = cm->conns.next; l != &cm->conns; l = l->next) {
-		struct ur_cm_conn *c = ur_container_of(l, struct ur_cm_conn, link);
-
-		if (c->state != UR_CM_REQ_SENT || !ur_gid_eq(&c->addr.dgid, dst))
-			continue;
-		c->due = now;
-		c->retries_left = 0;
-		ur_timer_arm(cm->cfg.wheel, &c->timer, now);
-	}
-	ur_cm_sidr_unreachable(cm, dst, now);
 }
 
 /* --- life --- */

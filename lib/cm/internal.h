@@ -2,7 +2,8 @@
 /*
  * What the files of lib/cm share. cm.c: instance, dispatch; listen.c: listeners; conn.c: the object, its keys, events and timer;
  * build.c: messages from state; active.c, passive.c: the two sides of connecting; stale.c: forgotten connections; reject.c: REJ and MRA;
- * disconnect.c: DREQ, DREP, TIMEWAIT; farewell.c: what peers hear of a process that is killed; sidr.c: lookups of datagram services;
+ * disconnect.c: DREQ, DREP, TIMEWAIT; farewell.c: what peers hear of a process that is killed; icmp.c: peers
+ * that cannot be reached; sidr.c: lookups of datagram services;
  * transport.c: services.
  *
  * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
@@ -97,6 +98,8 @@ struct ur_cm {
 	unsigned nanswered;
 	uint32_t nconns;
 	struct ur_shuffle ids; /* communication ids to come, without the slot */
+	struct ur_shuffle psns;        /* of packets to come */
+	struct ur_bucket wrong_quotes; /* ICMP errors that quote nothing of ours */
 	struct ur_bucket guesses[UR_CM_GUESSERS]; /* REQs by where they come from */
 	uint64_t guess_salt;
 	struct ur_table by_service;   /* listeners: service id */
@@ -132,6 +135,7 @@ struct ur_cm_conn {
 	ur_time early, due;	  /* between two early sends; when the first retry comes */
 	ur_time established;	  /* when the peer last showed that it knows of it; 0: not yet */
 	uint32_t local_qpn;
+	uint32_t psn; /* of the packet that last carried `mad` */
 	uint32_t will; /* the owner's of the list of farewells: where this connection's is; 0: it has none */
 	struct ur_cm_conn_info info; /* all but addr */
 	uint8_t mad[UR_MAD_LEN];     /* the message that is sent again: REQ, REP, RTU, DREQ */
@@ -153,9 +157,13 @@ static inline uint64_t ur_cm_own_tid(const struct ur_cm_conn *c)
 	return UR_CM_AGENT << 32 | c->local_id;
 }
 
-static inline void ur_cm_send(struct ur_cm *cm, const struct ur_cm_addr *to, const uint8_t *mad)
+/* In a packet whose PSN nobody can guess; returns it. */
+static inline uint32_t ur_cm_send(struct ur_cm *cm, const struct ur_cm_addr *to, const uint8_t *mad)
 {
-	cm->cfg.send(cm->cfg.ctx, to, mad);
+	uint32_t psn = ur_shuffle_next(&cm->psns);
+
+	cm->cfg.send(cm->cfg.ctx, to, mad, psn);
+	return psn;
 }
 
 /* listen.c */
@@ -286,6 +294,9 @@ void ur_cm_rx_sidr_rep(struct ur_cm *cm, const struct ur_cm_addr *from, const st
 /* Lookups of a listener that goes away belong to their owners from now on. */
 void ur_cm_sidr_orphan(struct ur_cm_listener *l);
 void ur_cm_sidr_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
+/* icmp.c: does the quote begin a packet with this PSN that carried this message? */
+bool ur_cm_quotes(const uint8_t *quote, unsigned len, uint32_t psn, const uint8_t mad[UR_MAD_LEN]);
+bool ur_cm_sidr_icmp_error(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t *quote, unsigned len, ur_time now);
 void ur_cm_sidr_shutdown(struct ur_cm *cm, ur_time now);
 void ur_cm_sidr_fini(struct ur_cm *cm);
 /* cm.c: the connection a message is for, by both communication ids and the sender's address; NULL after counting the drop. */

@@ -30,6 +30,7 @@ struct ur_cm_sidr {
 	struct ur_cm_addr addr;
 	uint64_t tid, service_id; /* of a peer's */
 	uint32_t request_id;
+	uint32_t psn; /* of the packet that last carried `mad` */
 	enum sidr_state state;
 	bool ours;
 	bool orphan; /* freed when its answer is forgotten */
@@ -114,11 +115,22 @@ static void timer(struct ur_timer *t, ur_time now)
 		s->retries_left--;
 		ur_timer_arm(s->cm->cfg.wheel, t, now + INTERVAL);
 		ur_cm_count(s->cm, UR_C_CM_RETRIES);
-		ur_cm_send(s->cm, &s->addr, s->mad);
+		s->psn = ur_cm_send(s->cm, &s->addr, s->mad);
 	} else {
 		stop_asking(s);
 		deliver(s, &ev, now);
 	}
+}
+
+static bool waits_for(const struct ur_cm_sidr *s, const struct ur_gid *dst)
+{
+	return s->state == ASKED && ur_gid_eq(&s->addr.dgid, dst);
+}
+
+static void stop_waiting(struct ur_cm_sidr *s, ur_time now)
+{
+	s->retries_left = 0;
+	ur_timer_arm(s->cm->cfg.wheel, &s->timer, now);
 }
 
 void ur_cm_sidr_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now)
@@ -126,11 +138,22 @@ void ur_cm_sidr_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time 
 	for (struct ur_list *l = cm->sidrs.next; l != &cm->sidrs; l = l->next) {
 		struct ur_cm_sidr *s = ur_container_of(l, struct ur_cm_sidr, link);
 
-		if (s->state != ASKED || !ur_gid_eq(&s->addr.dgid, dst))
-			continue;
-		s->retries_left = 0;
-		ur_timer_arm(cm->cfg.wheel, &s->timer, now);
+		if (waits_for(s, dst))
+			stop_waiting(s, now);
 	}
+}
+
+bool ur_cm_sidr_icmp_error(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t *quote, unsigned len, ur_time now)
+{
+	for (struct ur_list *l = cm->sidrs.next; l != &cm->sidrs; l = l->next) {
+		struct ur_cm_sidr *s = ur_container_of(l, struct ur_cm_sidr, link);
+
+		if (!waits_for(s, dst) || !ur_cm_quotes(quote, len, s->psn, s->mad))
+			continue;
+		stop_waiting(s, now);
+		return true;
+	}
+	return false;
 }
 
 int ur_cm_sidr_create(struct ur_cm *cm, void *owner, ur_cm_sidr_fn event, struct ur_cm_sidr **out)
@@ -231,7 +254,7 @@ int ur_cm_sidr_query(struct ur_cm_sidr *s, const struct ur_cm_sidr_req_param *p,
 	s->retries_left = UR_CM_RETRIES;
 	s->state = ASKED;
 	ur_timer_arm(cm->cfg.wheel, &s->timer, now + INTERVAL);
-	ur_cm_send(cm, &s->addr, s->mad);
+	s->psn = ur_cm_send(cm, &s->addr, s->mad);
 	return 0;
 }
 

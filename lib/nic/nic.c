@@ -48,9 +48,12 @@ static void nic_unreachable(void *ctx, const struct ur_gid *dst, const uint8_t *
 {
 	struct ur_nic *nic = ctx;
 
-	ur_cm_unreachable(nic->cm, dst, nic->now);
-	if (len >= UR_BTH_LEN)
-		ur_tp_unreachable(nic->tp, dst, quote, nic->now);
+	if (len < UR_BTH_LEN) {
+		ur_count(&nic->counters, UR_C_DROP_ICMP_QUOTE);
+		return;
+	}
+	if (!ur_cm_icmp_error(nic->cm, dst, quote, len, nic->now) && !ur_tp_unreachable(nic->tp, dst, quote, nic->now))
+		ur_count(&nic->counters, UR_C_DROP_ICMP_QUOTE);
 }
 
 /* --- making and unmaking --- */
@@ -125,7 +128,6 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 	nic->cfg = *cfg;
 	ur_random_init(&nic->random, &cfg->seed);
 	memset(&nic->cfg.seed, 0, sizeof(nic->cfg.seed)); /* it is of no more use, but to whoever would read it */
-	nic->mad_psn = ur_random_u32(&nic->random) & 0xffffff;
 	nic->now = now;
 	ur_nic_mad_init(nic);
 	ur_nic_out_init(nic);

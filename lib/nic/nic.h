@@ -82,7 +82,6 @@ struct ur_nic {
 	struct ur_capture *capture; /* NULL: off */
 	struct ur_faults *faults;   /* NULL: off */
 	ur_time now;                /* of the call under way, for callbacks */
-	uint32_t mad_psn;
 	bool more; /* the port gave a full burst: it may have more, which its descriptor does not show */
 
 	struct ur_nic_out out[UR_NIC_OUTS]; /* 0: the port's; by slot the other processes', and the loop */

@@ -60,19 +60,17 @@ void ur_nic_will(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const 
 
 /* --- messages --- */
 
-static void mad_put_headers(struct ur_nic *nic, struct ur_pkt *p, unsigned at)
+static void mad_put_headers(struct ur_pkt *p, unsigned at, uint32_t psn)
 {
 	uint8_t *h = p->data + at;
 	struct ur_deth deth = {.qkey = UR_GSI_QKEY, .sqpn = 1};
 
-	p->bth =
-		(struct ur_bth){.opcode = UR_UD | UR_OP_SEND_ONLY, .migreq = true, .pkey = UR_PKEY_DEFAULT, .dqpn = 1, .psn = nic->mad_psn};
-	nic->mad_psn = (nic->mad_psn + 1) & 0xffffff;
+	p->bth = (struct ur_bth){.opcode = UR_UD | UR_OP_SEND_ONLY, .migreq = true, .pkey = UR_PKEY_DEFAULT, .dqpn = 1, .psn = psn};
 	ur_bth_put(h, &p->bth);
 	ur_deth_put(h + UR_BTH_LEN, &deth);
 }
 
-void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN])
+void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN], uint32_t psn)
 {
 	struct ur_nic *nic = ctx;
 	struct ur_net_path_attr attr = {.sgid = to->sgid,
@@ -88,7 +86,7 @@ void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[U
 	if (!nic->port || ur_queue_alloc(nic->port->queue, &p, 1) != 1)
 		return; /* the connection manager sends it again */
 	at = ur_net_headroom(nic->net, &attr);
-	mad_put_headers(nic, p, at);
+	mad_put_headers(p, at, psn);
 	memcpy(p->data + at + UR_BTH_LEN + ext, mad, UR_MAD_LEN);
 	p->bth_off = (uint16_t)at;
 	p->len = at + UR_BTH_LEN + ext + UR_MAD_LEN;

@@ -30,7 +30,7 @@ unsigned ur_nic_hand_on(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n);
 
 /* QP 1. */
 void ur_nic_mad_init(struct ur_nic *nic);
-void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN]);
+void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN], uint32_t psn);
 void ur_nic_rx_mad(struct ur_nic *nic, struct ur_pkt *p);
 bool ur_nic_other_answers(void *ctx, uint64_t service_id, const struct ur_gid *dst);
 bool ur_nic_orphaned(void *ctx, uint8_t slot);

@@ -148,13 +148,14 @@ static const struct rec *recorded(const struct side *s, enum ur_cm_attr attr)
 	return NULL;
 }
 
-static void talk_sent(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN])
+static void talk_sent(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN], uint32_t psn)
 {
 	struct side *s = ctx;
 	struct talk *t = s->talk;
 	const struct rec *r;
 	struct ur_cm_msg m;
 
+	(void)psn; /* drawn at random */
 	if (t->over)
 		return;
 	if (!ur_cm_msg_parse(mad, &m)) {

@@ -16,7 +16,7 @@ enum { ARM_NONE, ARM_SOLICITED, ARM_ANY };
 
 struct ur_cq {
 	struct ur_cqe *ring;
-	ur_time *stamps; /* when each entry of `ring` was pushed; NULL unless asked for */
+	ur_time *stamps;    /* when each entry of `ring` was pushed; NULL unless asked for */
 	uint32_t mask;      /* slots less one */
 	uint32_t cap;       /* completions that it holds at the most */
 	uint32_t head_seen; /* the producer's last view of `head` */

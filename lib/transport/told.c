@@ -57,14 +57,14 @@ static void hasten(struct ur_qp *qp, ur_time now)
 	arm(qp);
 }
 
-void ur_tp_unreachable(struct ur_tp *tp, const struct ur_gid *dst, const uint8_t bth[12], ur_time now)
+bool ur_tp_unreachable(struct ur_tp *tp, const struct ur_gid *dst, const uint8_t bth[12], ur_time now)
 {
 	uint64_t places = (uint64_t)tp->qps.mask + 1;
 	bool quoted = false;
 	struct ur_bth b;
 
 	if (!tp->qps.used || now < tp->deaf_until)
-		return;
+		return false;
 	tp->deaf_until = now + places * SCAN_NS;
 	ur_bth_get(bth, &b);
 	for (uint32_t i = 0; i < places && !quoted; i++) {
@@ -78,6 +78,7 @@ void ur_tp_unreachable(struct ur_tp *tp, const struct ur_gid *dst, const uint8_t
 		if (qp && waits_for(qp, dst))
 			hasten(qp, now);
 	}
+	return quoted;
 }
 
 void ur_told_timer(struct ur_qp *qp, ur_time now)

@@ -384,7 +384,7 @@ void ur_qp_unreachable(struct ur_qp *qp);
  * Somebody says (ICMP) that a packet with this BTH did not reach `dst`. When it is a request of ours that is not acknowledged, requests to
  * that address are sent again sooner; they fail when their retries are exhausted, as without it.
  */
-void ur_tp_unreachable(struct ur_tp *tp, const struct ur_gid *dst, const uint8_t bth[12], ur_time now);
+bool ur_tp_unreachable(struct ur_tp *tp, const struct ur_gid *dst, const uint8_t bth[12], ur_time now);
 
 /* --- datagrams: address handles and multicast --- */
 

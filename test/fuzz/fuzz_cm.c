@@ -43,12 +43,12 @@ static uint8_t take(struct fuzz *f)
 }
 
 /* Whatever is sent must be well formed. */
-static void send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN])
+static void send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN], uint32_t psn)
 {
 	struct fuzz *f = ctx;
 	struct ur_cm_msg m;
 
-	(void)to;
+	(void)to, (void)psn;
 	if (!ur_cm_msg_parse(mad, &m))
 		abort();
 	if (m.attr == UR_CM_SIDR_REQ)

@@ -29,7 +29,7 @@ static void enqueue(struct hx *h, int to, const struct ur_cm_addr *dest, const u
 	*p = m;
 }
 
-static void send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN])
+static void send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN], uint32_t psn)
 {
 	struct side_ref *r = ctx;
 	struct hx_side *s = &r->h->side[r->side];
@@ -44,6 +44,7 @@ static void send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[U
 	s->sent[i]++;
 	s->sent_at[i] = r->h->now;
 	memcpy(s->last[i], mad, UR_MAD_LEN);
+	s->psn[i] = psn;
 	if (r->h->fate)
 		copies = r->h->fate(r->h, r->side, m.attr, s->sent[i]);
 	while (copies--)

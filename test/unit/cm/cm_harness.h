@@ -52,6 +52,7 @@ struct hx_side {
 	uint32_t in_use; /* a QP that is, or 0 */
 	unsigned sent[HX_ATTRS]; /* by attribute - UR_CM_REQ, retries included, losses too */
 	uint8_t last[HX_ATTRS][UR_MAD_LEN];
+	uint32_t psn[HX_ATTRS]; /* of the packet with it */
 	ur_time sent_at[HX_ATTRS];
 	struct hx_will will[HX_WILLS];
 };

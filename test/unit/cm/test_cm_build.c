@@ -64,10 +64,11 @@ struct fixture {
 	unsigned nsent;
 };
 
-static void keep(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN])
+static void keep(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN], uint32_t psn)
 {
 	struct fixture *f = ctx;
 
+	(void)psn;
 	(void)to;
 	memcpy(f->sent, mad, UR_MAD_LEN);
 	f->nsent++;

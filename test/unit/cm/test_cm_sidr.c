@@ -121,6 +121,28 @@ static void sidr__unreachable(void)
 	hx_fini(&h);
 }
 
+static void sidr__icmp_error(void)
+{
+	struct ur_bth b = {.opcode = UR_UD | UR_OP_SEND_ONLY, .dqpn = 1};
+	uint8_t quote[UR_BTH_LEN];
+	struct user c = {0};
+	struct hx h;
+
+	hx_init(&h, 4);
+	h.fate = lose_all;
+	ask(&h, &c);
+	hx_run(&h, h.now + HX_MS);
+	for (unsigned genuine = 0; genuine < 2; genuine++) {
+		b.psn = (h.side[0].psn[UR_CM_SIDR_REQ - UR_CM_REQ] + !genuine) & 0xffffff;
+		ur_bth_put(quote, &b);
+		CU_ASSERT_EQUAL(ur_cm_icmp_error(h.side[0].cm, &h.side[1].gid, quote, sizeof(quote), h.now), genuine);
+		hx_run(&h, h.now + HX_MS);
+		CU_ASSERT_EQUAL(c.got[UR_CM_SIDR_EV_UNREACHABLE], genuine);
+	}
+	drop(&c);
+	hx_fini(&h);
+}
+
 static void sidr__requests_lost(void)
 {
 	struct user c = {0}, s = {.answer = true};
@@ -323,6 +345,7 @@ void ur_suite_cm_sidr(void)
 	CU_ADD_TEST(s, sidr__without_a_header);
 	CU_ADD_TEST(s, sidr__wrong_use);
 	CU_ADD_TEST(s, sidr__unreachable);
+	CU_ADD_TEST(s, sidr__icmp_error);
 	CU_ADD_TEST(s, sidr__requests_lost);
 	CU_ADD_TEST(s, sidr__answers_lost);
 	CU_ADD_TEST(s, sidr__everything_twice);

@@ -189,7 +189,7 @@ static void bare__mads(void)
 			struct ur_cm_addr to = {.sgid = nics_gid(&h, i, false), .dgid = nics_gid(&h, !i, false), .hop_limit = 64};
 			uint64_t before = h.n[!i].nic->counters.v[UR_C_DROP_MAD];
 
-			ur_nic_send_mad(h.n[i].nic, &to, mad);
+			ur_nic_send_mad(h.n[i].nic, &to, mad, 7);
 			nics_run(&h, 10 * UR_NS_PER_MS);
 			CU_ASSERT_EQUAL(h.n[!i].nic->counters.v[UR_C_DROP_MAD], before + 1);
 		}
@@ -205,7 +205,7 @@ static void bare__no_way(void)
 	static const uint8_t mad[UR_MAD_LEN] = {1};
 
 	open_pair(2, IBV_QPT_RC);
-	ur_nic_send_mad(h.n[0].nic, &to, mad);
+	ur_nic_send_mad(h.n[0].nic, &to, mad, 7);
 	nics_run(&h, UR_NS_PER_MS);
 	CU_ASSERT_EQUAL(h.n[0].nic->counters.v[UR_C_TX_REFUSED], 1);
 	CU_ASSERT_EQUAL(ur_sim_stats(h.sim)->sent, 0);

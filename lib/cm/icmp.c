@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is known of a peer that cannot be reached. What this host found out counts at once. An ICMP error is a statement that anybody can
+ * send in another's name, so it has to quote what only somebody on the path has seen; those that do not are taken at a bounded rate, since
+ * there are no more than 2^24 PSNs.
+ */
+#include <string.h>
+
+#include "cm/internal.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
+
+#define WRONG_QUOTES 16 /* at once, and then one in this time: */
+#define WRONG_QUOTE_NS UR_NS_PER_S
+#define MAD_AT (UR_BTH_LEN + 8) /* behind the DETH */
+#define TID_AT 8                /* in a MAD; 8 bytes */
+#define TID_LEN 8
+
+static bool waits_for(const struct ur_cm_conn *c, const struct ur_gid *dst)
+{
+	return c->state == UR_CM_REQ_SENT && ur_gid_eq(&c->addr.dgid, dst);
+}
+
+static void stop_waiting(struct ur_cm_conn *c, ur_time now)
+{
+	c->due = now;
+	c->retries_left = 0;
+	ur_timer_arm(c->cm->cfg.wheel, &c->timer, now);
+}
+
+void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now)
+{
+	for (struct ur_list *l = cm->conns.next; l != &cm->conns; l = l->next) {
+		struct ur_cm_conn *c = ur_container_of(l, struct ur_cm_conn, link);
+
+		if (waits_for(c, dst))
+			stop_waiting(c, now);
+	}
+	ur_cm_sidr_unreachable(cm, dst, now);
+}
+
+bool ur_cm_quotes(const uint8_t *quote, unsigned len, uint32_t psn, const uint8_t mad[UR_MAD_LEN])
+{
+	struct ur_bth b;
+
+	if (len < UR_BTH_LEN)
+		return false;
+	ur_bth_get(quote, &b);
+	if (b.opcode != (UR_UD | UR_OP_SEND_ONLY) || b.dqpn != 1 || b.psn != psn)
+		return false;
+	return len < MAD_AT + TID_AT + TID_LEN || !memcmp(quote + MAD_AT + TID_AT, mad + TID_AT, TID_LEN);
+}
+
+static bool ends_request(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t *quote, unsigned len, ur_time now)
+{
+	for (struct ur_list *l = cm->conns.next; l != &cm->conns; l = l->next) {
+		struct ur_cm_conn *c = ur_container_of(l, struct ur_cm_conn, link);
+
+		if (!waits_for(c, dst) || !ur_cm_quotes(quote, len, c->psn, c->mad))
+			continue;
+		stop_waiting(c, now);
+		return true;
+	}
+	return false;
+}
+
+bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t *quote, unsigned len, ur_time now)
+{
+	const struct ur_bucket before = cm->wrong_quotes;
+
+	if (!ur_bucket_take(&cm->wrong_quotes, WRONG_QUOTES, WRONG_QUOTE_NS, now))
+		return false;
+	if (!ends_request(cm, dst, quote, len, now) && !ur_cm_sidr_icmp_error(cm, dst, quote, len, now))
+		return false;
+	cm->wrong_quotes = before; /* it was no guess */
+	return true;
+}
