@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "config/config.h"
 
 #define OPTIONS_MAX 48
 #define PATH_MAX_TEXT 128
@@ -137,6 +138,8 @@ static int run_below(const struct ur_command *c, const char *above, int argc, ch
 		rc = ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not expected here: '%s' takes options only", argv[next], path);
 	if (!rc && c->operands && !c->program)
 		rc = check_operands(c, path, argc - next, argv + next);
+	if (!rc && !c->program) /* a program's own uroce says it */
+		ur_config_warn();
 	return rc ? rc : c->run(argc - next, argv + next);
 }
 

@@ -38,7 +38,7 @@ static const struct knob_option {
 	int (*check)(const char *value);
 } options[] = {
 	{"dev", "IFACE", UR_COMPLETE_INTERFACE, false, NEED_SHARED, check_dev},
-	{"port", "KIND", "auto udp packet dpdk", false, NEED_SHARED, NULL},
+	{"port", "KIND", NULL, false, NEED_SHARED, NULL},
 	{"vdev", "ARGS", NULL, false, NEED_OWNED, NULL},
 	{"pci", "ADDR", NULL, false, NEED_OWNED, check_pci},
 	{"ip", "ADDR/LEN[@VLAN]", NULL, true, NEED_OWNED, check_ip},
@@ -65,6 +65,15 @@ static unsigned option_index(const char *name)
 	return i;
 }
 
+static const struct ur_config_knob *knob_of(const char *name)
+{
+	const struct ur_config_knob *k = ur_config_knobs;
+
+	while (strcmp(k->name, name) != 0)
+		k++;
+	return k;
+}
+
 bool ur_setting_given(const char *name)
 {
 	for (unsigned i = 0; i < OPTIONS; i++)
@@ -75,13 +84,10 @@ bool ur_setting_given(const char *name)
 
 static int check_dev(const char *v)
 {
-	char name[IF_NAMESIZE], err[256];
+	struct ur_hostif h;
+	char err[256];
 
-	if (ur_hostif_is_pattern(v))
-		return ur_hostif_match(v, name, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_FAIL, "%s", err) : 0;
-	if (if_nametoindex(v))
-		return 0;
-	return ur_cmd_fail(UR_EXIT_FAIL, "there is no network interface '%s' here: 'ip link' lists those that there are", v);
+	return ur_hostif_find(v, &h, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_FAIL, "%s", err) : 0;
 }
 
 /* What follows a comma is for the driver. */
@@ -140,21 +146,20 @@ static int check_fault(const char *v)
 	return ur_fault_parse(v, &spec, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_USAGE, "%s", err) : 0;
 }
 
-/* Where the words are known that it can be, there are no others. */
-static int check_word(const char *name, const char *words, const char *value)
+/* Where the setting has a few words, there are no others. */
+static int check_word(const char *name, const char *value)
 {
+	const char *words = knob_of(name)->words;
 	const size_t len = strlen(value);
 
-	if (!words || *words == '<')
-		return 0;
-	for (const char *w = words; *w; w += strspn(w, " ")) {
+	for (const char *w = words; w && *w; w += strspn(w, " ")) {
 		size_t n = strcspn(w, " ");
 
 		if (n == len && strncmp(w, value, n) == 0)
 			return 0;
 		w += n;
 	}
-	return ur_cmd_fail(UR_EXIT_USAGE, "--%s cannot be '%s': it is one of the words %s", name, value, words);
+	return words ? ur_cmd_fail(UR_EXIT_USAGE, "--%s cannot be '%s': it is one of the words %s", name, value, words) : 0;
 }
 
 static int take(const struct ur_option *o, const char *value)
@@ -164,7 +169,7 @@ static int take(const struct ur_option *o, const char *value)
 	int n, rc = options[i].check ? options[i].check(value) : 0;
 
 	if (!rc)
-		rc = check_word(o->name, o->complete, value);
+		rc = check_word(o->name, value);
 	if (rc)
 		return rc;
 	if (!*value)
@@ -300,14 +305,6 @@ static int check_config(void)
 	return 0;
 }
 
-static const char *knob_help(const char *name)
-{
-	for (unsigned i = 0; i < ur_config_knob_count; i++)
-		if (strcmp(ur_config_knobs[i].name, name) == 0)
-			return ur_config_knobs[i].help;
-	return "";
-}
-
 const struct ur_option *ur_setting_options(void)
 {
 	static struct ur_option table[OPTIONS + 1];
@@ -316,8 +313,8 @@ const struct ur_option *ur_setting_options(void)
 		table[i] = (struct ur_option){
 			.name = options[i].name,
 			.arg = options[i].arg,
-			.complete = options[i].complete,
-			.help = knob_help(options[i].name),
+			.complete = options[i].complete ? options[i].complete : knob_of(options[i].name)->words,
+			.help = knob_of(options[i].name)->help,
 			.take = take,
 		};
 	return table;

@@ -8,29 +8,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/stray.h"
+
 #define KNOB_STR(field, def, help)                                                                                                         \
 	{                                                                                                                                  \
-#field, UR_CONFIG_STRING, offsetof(struct ur_config, field), def, 0, 0, help                                               \
+#field, UR_CONFIG_STRING, offsetof(struct ur_config, field), def, 0, 0, NULL, help                                         \
+	}
+#define KNOB_WORD(field, def, words, help)                                                                                                 \
+	{                                                                                                                                  \
+#field, UR_CONFIG_STRING, offsetof(struct ur_config, field), def, 0, 0, words, help                                        \
 	}
 #define KNOB_UINT(field, def, min, max, help)                                                                                              \
 	{                                                                                                                                  \
-#field, UR_CONFIG_UINT, offsetof(struct ur_config, field), def, min, max, help                                             \
+#field, UR_CONFIG_UINT, offsetof(struct ur_config, field), def, min, max, NULL, help                                       \
 	}
 
 const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(dev, "", "kernel interface to share, by name (eth0), by a network that it is in (10.0.0.0/16), or by a pattern (eth*)"),
-	KNOB_STR(port, "auto", "how an interface is shared: udp (sockets, no privilege), packet (packet sockets), dpdk (DPDK's), auto"),
-	KNOB_STR(vdev, "", "DPDK virtual device and its arguments, such as net_memif0,role=client, owned by uroce alone; needs ip"),
-	KNOB_STR(pci, "", "PCI address of a NIC that `uroce bind` has bound, such as 0000:03:00.0, owned by uroce alone; needs ip"),
+	KNOB_WORD(port, "auto", "auto udp packet dpdk",
+		  "how an interface is shared: udp (sockets, no privilege), packet (packet sockets), dpdk (DPDK's), auto"),
+	KNOB_STR(vdev, "", "DPDK virtual device and its arguments, such as net_memif0,role=client, owned by uroce alone; needs `--ip`"),
+	KNOB_STR(pci, "", "PCI address of a NIC that `uroce bind` has bound, such as 0000:03:00.0, owned by uroce alone; needs `--ip`"),
 	KNOB_STR(eal, "", "further arguments for DPDK's EAL, in one word, separated by blanks"),
 	KNOB_STR(ip, "", "addresses of an owned port, ADDR/LEN, in a VLAN ADDR/LEN@VLAN; several are separated by commas"),
 	KNOB_STR(gw, "", "default gateway of an owned port; one for IPv4 and one for IPv6, separated by a comma"),
 	KNOB_STR(capture, "", "pcapng file to write every frame to"),
 	KNOB_STR(trace, "", "file to write what the engine does to, an event a line in JSON (doc/trace.md)"),
-	KNOB_STR(fault, "",
-		 "faults to inject: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N, or drop tx opcode=ACK nth=3"),
+	KNOB_STR(fault, "", "faults to inject: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N, or drop tx opcode=ACK nth=3"),
 	KNOB_STR(counters, "", "file to write the counters to, four times a second and at the end; - is standard error, at the end alone"),
-	KNOB_STR(log, "error", "what to say on standard error: error, info or debug"),
+	KNOB_WORD(log, "error", "error info debug", "what to say on standard error: error, info or debug"),
 	KNOB_UINT(cc, "1", 0, 1, "congestion control: 1 marks packets as ECN-capable, sends notifications and obeys them; 0 does not"),
 	KNOB_UINT(keeper, "1", 0, 1, "1 has a small process tell the peers and leave the groups when this one is killed; 0 does not"),
 	KNOB_UINT(mtu, "0", 0, 9600, "IP MTU of an owned port in bytes; 0 takes the port's own"),
@@ -70,6 +76,18 @@ static int set_uint(uint64_t *field, const struct ur_config_knob *k, const char 
 	return 0;
 }
 
+static bool is_word(const char *words, const char *value)
+{
+	size_t len = strlen(value), n;
+
+	for (const char *w = words; *w; w += n + strspn(w + n, " ")) {
+		n = strcspn(w, " ");
+		if (n == len && !strncmp(w, value, n))
+			return true;
+	}
+	return false;
+}
+
 static int set_knob(struct ur_config *c, const struct ur_config_knob *k, const char *value, char *err, size_t errlen)
 {
 	char *field = (char *)c + k->offset;
@@ -78,6 +96,10 @@ static int set_knob(struct ur_config *c, const struct ur_config_knob *k, const c
 		return set_uint((uint64_t *)(void *)field, k, value, err, errlen);
 	if (strlen(value) >= UR_CONFIG_STR) {
 		snprintf(err, errlen, "setting %s is longer than %d characters", k->name, UR_CONFIG_STR - 1);
+		return EINVAL;
+	}
+	if (k->words && !is_word(k->words, value)) {
+		snprintf(err, errlen, "setting %s is '%s': it must be one of %s", k->name, value, k->words);
 		return EINVAL;
 	}
 	strcpy(field, value);
@@ -190,7 +212,10 @@ int ur_config_set(const char *name, const char *value, char *err, size_t errlen)
 	int r;
 
 	if (!k) {
-		snprintf(err, errlen, "there is no setting '%s': 'uroce info --config' lists them", name);
+		const char *other = ur_nearest_knob(name);
+
+		snprintf(err, errlen, "there is no setting '%s'%s%s%s: 'uroce info --config' lists them", name,
+			 other ? "; did you mean '" : "", other ? other : "", other ? "'" : "");
 		return ENOENT;
 	}
 	r = set_knob(&scratch, k, value, err, errlen);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every knob, one table. Values come from `uroce run` options (which it passes on as UROCE_* variables), the environment (UROCE_*), and the
- * INI file that UROCE_CONF names (section [uroce]), in that order of precedence; then the defaults.
+ * Every setting (knob), one table. Values come from `uroce run` options (which it passes on as UROCE_* variables), the environment
+ * (UROCE_*), and the INI file that UROCE_CONF names (section [uroce]), in that order of precedence; then the defaults.
  */
 #ifndef UR_CONFIG_H
 #define UR_CONFIG_H
@@ -40,6 +40,7 @@ struct ur_config_knob {
 	size_t offset; /* in struct ur_config */
 	const char *def;
 	uint64_t min, max; /* of numbers */
+	const char *words; /* of a string: the only values, separated by blanks; NULL: any */
 	const char *help;
 };
 
@@ -48,6 +49,13 @@ extern const unsigned ur_config_knob_count;
 
 /* Fills *c. 0, or an errno and one sentence in err. */
 int ur_config_load(struct ur_config *c, char *err, size_t errlen);
+/*
+ * One sentence for each variable of the environment that begins with UROCE_ and is no setting. `last` is what the call before returned,
+ * NULL at first; NULL when there are no more.
+ */
+const char *const *ur_config_stray(const char *const *last, char *sentence, size_t len);
+/* Prints these sentences on stderr, once in a process. */
+void ur_config_warn(void);
 /* Overrides one knob before the engine is opened (uroce.h). ENOENT, EINVAL. */
 int ur_config_set(const char *name, const char *value, char *err, size_t errlen);
 /* The value of a knob as text, and where it came from: "default", "file", "environment" or "program". */

@@ -86,6 +86,7 @@ static int engine_create(struct ur_engine **out)
 	e->monitor_fd = e->silence_fd = -1;
 	e->publish_at = UR_TIME_NEVER;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ur_config_warn();
 	r = e->wake_fd < 0 ? errno : ur_config_load(&e->cfg, err, sizeof(err));
 	if (r)
 		ur_engine_set_error("%s", e->wake_fd < 0 ? "no file descriptor is left: raise the limit with ulimit -n" : err);

@@ -224,6 +224,60 @@ static void config_set__refused(void)
 	CU_ASSERT_TRUE(is(&c, "vdev", "", "default"));
 }
 
+static void config_load__words(void)
+{
+	struct ur_config c;
+
+	setenv("UROCE_LOG", "debug", 1);
+	CU_ASSERT_EQUAL(ur_config_load(&c, err, sizeof(err)), 0);
+	CU_ASSERT_EQUAL(ur_config_set("log", "erro", err, sizeof(err)), EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "one of error info debug"));
+	setenv("UROCE_LOG", "", 1);
+	CU_ASSERT_EQUAL(ur_config_load(&c, err, sizeof(err)), EINVAL);
+	setenv("UROCE_LOG", "error", 1);
+	setenv("UROCE_PORT", "udp packet", 1);
+	CU_ASSERT_EQUAL(ur_config_load(&c, err, sizeof(err)), EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "port"));
+}
+
+/* Which of these variables are told of, and which setting is named. */
+static void config_stray__names(void)
+{
+	static const struct {
+		const char *name, *says; /* NULL: it is no stray */
+	} t[] = {
+		{"UROCE_DEVV", "mean UROCE_DEV:"},
+		{"UROCE_CONTERS", "mean UROCE_COUNTERS:"},
+		{"UROCE_SPIN", "settings"},
+		{"UROCE_dev", "mean UROCE_DEV:"},
+		{"UROCE_FOO", "ignored: "},
+		{"UROCE_", "ignored: "},
+		{"UROCE_CONF", NULL},
+		{"UROCE_TEST_THIS", NULL},
+		{"UROCE_RUN_PID", NULL},
+		{"UROCE_TESTS", "ignored: "},
+		{"UROCE_MTU", NULL},
+		{"XUROCE_DEVV", NULL},
+		{"UROCE_CAPTURES_ARE_WANTED_HERE_AND_NOW", "ignored: "},
+	};
+	char sentence[256];
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		const char *const *v;
+
+		setenv(t[i].name, "1500", 1);
+		v = ur_config_stray(NULL, sentence, sizeof(sentence));
+		CU_ASSERT_EQUAL(v != NULL, t[i].says != NULL);
+		if (v && (!strstr(sentence, t[i].name) || !strstr(sentence, t[i].says)))
+			CU_FAIL(t[i].name);
+		if (v)
+			CU_ASSERT_PTR_NULL(ur_config_stray(v, sentence, sizeof(sentence)));
+		unsetenv(t[i].name);
+	}
+	CU_ASSERT_EQUAL(ur_config_set("devv", "eth0", err, sizeof(err)), ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "did you mean 'dev'"));
+}
+
 static void config_load__numbers(void)
 {
 	static const struct {
@@ -310,6 +364,8 @@ void ur_suite_config(void)
 	CU_ADD_TEST(s, config_load__environment_over_file);
 	CU_ADD_TEST(s, config_set__program_over_environment);
 	CU_ADD_TEST(s, config_set__refused);
+	CU_ADD_TEST(s, config_load__words);
+	CU_ADD_TEST(s, config_stray__names);
 	CU_ADD_TEST(s, config_load__numbers);
 	CU_ADD_TEST(s, config_load__string_length);
 	CU_ADD_TEST(s, config_load__bad_files);
