@@ -3,6 +3,7 @@
 #ifndef UR_FAIL_H
 #define UR_FAIL_H
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -16,6 +17,12 @@ __attribute__((format(printf, 4, 5), unused)) static int ur_port_fail(char *err,
 		vsnprintf(err, errlen, fmt, ap);
 	va_end(ap);
 	return code;
+}
+
+/* The one sentence for an interface that is not there; returns ENODEV. */
+__attribute__((unused)) static int ur_port_fail_no_interface(char *err, size_t errlen, const char *name)
+{
+	return ur_port_fail(err, errlen, ENODEV, "interface '%s' does not exist: 'ip link' shows the ones that do", name);
 }
 
 #endif

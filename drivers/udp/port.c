@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "drivers/os/fail.h"
+#include "drivers/os/holder.h"
 #include "drivers/os/sock.h"
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
@@ -79,6 +80,26 @@ static int bind_port(struct ur_udp *u)
 	return bind(u->fd, (struct sockaddr *)&any4, sizeof(any4)) ? errno : 0;
 }
 
+/* Processes of one user share the port; only uroce's do, so one of the same user may be in the way, too. */
+static int fail_held(const char *ifname, char *err, size_t errlen)
+{
+	const char *kernel = "";
+	char holder[64];
+	unsigned uid;
+
+	switch (ur_udp_holder(UR_ROCE_PORT, &uid)) {
+	case UR_UDP_HOLDER_OTHER: snprintf(holder, sizeof(holder), "another user's process (user %u)", uid); break;
+	case UR_UDP_HOLDER_OWN: snprintf(holder, sizeof(holder), "another process of this user that does not share it"); break;
+	default: snprintf(holder, sizeof(holder), "a process that cannot be seen from here"); uid = 0;
+	}
+	if (!uid)
+		kernel = ", or to rdma_rxe ('rdma link' shows its devices)";
+	return ur_port_fail(err, errlen, EADDRINUSE,
+			    "UDP port %d of interface '%s' belongs to %s%s: end that ('ss -uapn sport = :%d' shows who has the port), or "
+			    "choose --port packet as root",
+			    UR_ROCE_PORT, ifname, holder, kernel, UR_ROCE_PORT);
+}
+
 static int open_socket(struct ur_udp *u, const char *ifname, char *err, size_t errlen)
 {
 	int r;
@@ -99,10 +120,7 @@ static int open_socket(struct ur_udp *u, const char *ifname, char *err, size_t e
 	set_wanted(u);
 	r = bind_port(u);
 	if (r == EADDRINUSE)
-		return ur_port_fail(err, errlen, r,
-			    "UDP port %d of interface '%s' belongs to another user's process or to rdma_rxe: end it ('rdma link' shows "
-			    "rdma_rxe's devices), or choose --port packet as root",
-			    UR_ROCE_PORT, ifname);
+		return fail_held(ifname, err, errlen);
 	return r ? ur_port_fail(err, errlen, r, "UDP port %d of interface '%s' cannot be had: %s", UR_ROCE_PORT, ifname, strerror(r)) : 0;
 }
 
@@ -252,7 +270,7 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 	snprintf(u->port.name, sizeof(u->port.name), "%s", cfg->ifname);
 	u->ifindex = (int)if_nametoindex(cfg->ifname);
 	if (!u->ifindex)
-		r = ur_port_fail(err, errlen, ENODEV, "interface '%s' does not exist: 'ip link' shows the ones that do", cfg->ifname);
+		r = ur_port_fail_no_interface(err, errlen, cfg->ifname);
 	else if ((r = ur_udp_memory(u)))
 		ur_port_fail(err, errlen, r, "memory is short: free some and start again");
 	else

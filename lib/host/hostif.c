@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "drivers/os/fail.h"
+#include "drivers/os/holder.h"
 #include "drivers/os/netlink.h"
 #include "wire/frame.h"
 
@@ -175,10 +177,8 @@ static int describe(int fd, struct ur_hostif *h, char *err, size_t errlen)
 	struct ifreq ifr = {.ifr_flags = 0};
 
 	strcpy(ifr.ifr_name, h->name);
-	if (ioctl(fd, SIOCGIFINDEX, &ifr)) {
-		snprintf(err, errlen, "interface '%s' does not exist: 'ip link' shows the ones that do", h->name);
-		return ENODEV;
-	}
+	if (ioctl(fd, SIOCGIFINDEX, &ifr))
+		return ur_port_fail_no_interface(err, errlen, h->name);
 	h->ifindex = ifr.ifr_ifindex;
 	if (ioctl(fd, SIOCGIFHWADDR, &ifr))
 		return errno;
@@ -191,6 +191,7 @@ static int describe(int fd, struct ur_hostif *h, char *err, size_t errlen)
 	h->mtu = (uint16_t)(ifr.ifr_mtu > 9600 ? 9600 : ifr.ifr_mtu);
 	if (ioctl(fd, SIOCGIFFLAGS, &ifr))
 		return errno;
+	h->enabled = ifr.ifr_flags & IFF_UP;
 	h->up = (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 	h->speed_mbps = link_speed(fd, &ifr);
 	return 0;
@@ -206,8 +207,7 @@ int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errl
 		if (r)
 			return r;
 	} else if ((size_t)snprintf(h->name, sizeof(h->name), "%s", name) >= sizeof(h->name)) {
-		snprintf(err, errlen, "interface '%s' does not exist: 'ip link' shows the ones that do", name);
-		return ENODEV;
+		return ur_port_fail_no_interface(err, errlen, name);
 	}
 	snprintf(err, errlen, "cannot read the settings of interface '%s': check that it still exists with 'ip link'", h->name);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -450,26 +450,6 @@ static int silence(int family, const struct sockaddr *sa, socklen_t len)
 	return -1;
 }
 
-/* A user but us who has a socket of that port; false when there is none. */
-static bool find_holder(const char *table, unsigned *holder)
-{
-	FILE *f = fopen(table, "re");
-	unsigned port, uid;
-	bool found = false;
-	char line[256];
-
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		int n = sscanf(line, "%*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %*x %*x:%*x %*x:%*x %*x %u", &port, &uid);
-
-		found = n == 2 && port == UR_ROCE_PORT && uid != geteuid();
-	}
-	if (f)
-		fclose(f);
-	if (found)
-		*holder = uid;
-	return found;
-}
-
 /* Our siblings share the port, and the kernel lets those of one user do so. So whoever keeps it from us is another user, or the kernel. */
 static void warn_of_stranger(void)
 {
@@ -478,7 +458,7 @@ static void warn_of_stranger(void)
 
 	if (atomic_flag_test_and_set(&warned))
 		return;
-	if (find_holder("/proc/net/udp", &uid) || find_holder("/proc/net/udp6", &uid))
+	if (ur_udp_holder(UR_ROCE_PORT, &uid) == UR_UDP_HOLDER_OTHER)
 		fprintf(stderr,
 			"uroce: UDP port %d belongs to a process of user %u, who can read all RoCEv2 packets that come to this host and "
 			"may answer them: end it unless you trust that user ('ss -uap sport = :%d' shows it)\n",

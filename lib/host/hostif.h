@@ -15,7 +15,8 @@ struct ur_hostif {
 	char name[IF_NAMESIZE];
 	struct ur_mac mac;
 	uint16_t mtu;
-	bool up;             /* administratively up with a carrier */
+	bool enabled;        /* administratively up */
+	bool up;             /* enabled, with a carrier */
 	uint32_t speed_mbps; /* 0 when the driver does not say */
 };
 
