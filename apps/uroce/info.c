@@ -78,9 +78,13 @@ static int show_device(void)
 	if (ur_view_open(&v, err, sizeof(err)))
 		return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
 	print_device(&v.device.info);
-	print_gids(v.net);
-	print_routes(v.net);
+	if (ur_device_has_address(v.net)) {
+		print_gids(v.net);
+		print_routes(v.net);
+	}
 	rc = ur_info_processes(&v.device);
+	if (!rc && ur_device_obstacle(&v.device.info, &v.device.hostif, v.net, err, sizeof(err)))
+		rc = ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
 	ur_view_close(&v);
 	return rc;
 }
@@ -175,6 +179,8 @@ const struct ur_command ur_command_info = {
 		"listen on. It starts no port, sends nothing, and is not among the processes itself.\n\n"
 		"`UROCE_PCI=ADDR uroce info` shows the device on a NIC that programs have for themselves.\n\n"
 		"Counters are those of programs of the same user; root sees all. They are up to a quarter of a second old.",
+	.status = "0; 1 when something is wrong with the machine, which includes an interface that is down or has no address; 2 when "
+		  "something is wrong with the command line.",
 	.options = options,
 	.examples = examples,
 	.settings = true,

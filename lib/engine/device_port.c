@@ -220,6 +220,8 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 		ur_engine_set_error("%s", err);
 		return r;
 	}
+	if (ur_device_obstacle(&e->info, &e->hostif, e->nic->net, err, sizeof(err)))
+		fprintf(stderr, "uroce: %s\n", err);
 	if (e->kind->frames)
 		e->silence_fd = ur_hostif_silence();
 	offer_counters(e);

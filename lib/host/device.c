@@ -265,6 +265,32 @@ int ur_device_find(const struct ur_config *c, struct ur_device *d, char *err, si
 	return 0;
 }
 
+bool ur_device_has_address(const struct ur_net *net)
+{
+	for (unsigned i = 0; i < UR_NET_GIDS; i++)
+		if (ur_net_gid(net, i))
+			return true;
+	return false;
+}
+
+bool ur_device_obstacle(const struct ur_device_info *info, const struct ur_hostif *h, const struct ur_net *net, char *text, size_t len)
+{
+	const char *dev = h->name;
+
+	if (info->owned)
+		return false;
+	if (!h->enabled)
+		snprintf(text, len, "interface '%s' is down: nothing can be sent or received until 'ip link set dev %s up'", dev, dev);
+	else if (!h->up)
+		snprintf(text, len, "interface '%s' is up and has no carrier: check the other end of its cable", dev);
+	else if (!ur_device_has_address(net))
+		snprintf(text, len, "interface '%s' has no IP address, and so no GID: 'ip address add ADDRESS/LENGTH dev %s' adds one", dev,
+			 dev);
+	else
+		return false;
+	return true;
+}
+
 int ur_device_addresses(const struct ur_config *c, const struct ur_device *d, struct ur_net *net, char *err, size_t errlen)
 {
 	struct adding to = {net, err, errlen};

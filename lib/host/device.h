@@ -23,6 +23,12 @@ struct ur_device {
 int ur_device_find(const struct ur_config *c, struct ur_device *d, char *err, size_t errlen);
 /* Makes the addresses and routes of `net` the device's. 0, or an errno and one sentence in err. */
 int ur_device_addresses(const struct ur_config *c, const struct ur_device *d, struct ur_net *net, char *err, size_t errlen);
+bool ur_device_has_address(const struct ur_net *net);
+/*
+ * What keeps a shared interface from carrying packets at present, as one sentence: it is down, has no carrier, or `net` (see above) has no
+ * address of it. False when nothing does.
+ */
+bool ur_device_obstacle(const struct ur_device_info *info, const struct ur_hostif *h, const struct ur_net *net, char *text, size_t len);
 /* An address of a port of our own: ADDRESS[/LENGTH][@VLAN]. 0, or EINVAL and one sentence in err. */
 int ur_device_parse_ip(const char *text, struct ur_net_addr *a, char *err, size_t errlen);
 /* Its gateway: ADDRESS. 0, or EINVAL and one sentence in err. */
