@@ -101,6 +101,11 @@ void ur_eal_forget_log(void)
 	log_line[0] = 0;
 }
 
+const char *ur_eal_more_log(void)
+{
+	return log_show ? "" : ": UROCE_LOG=debug shows more";
+}
+
 const char *ur_eal_last_log(void)
 {
 	return log_line[0] ? log_line : "no reason given";
@@ -375,8 +380,8 @@ static int eal_init(const struct ur_ethdev_config *cfg, char *err, size_t errlen
 	eal_state = rc < 0 ? EAL_FAILED : EAL_UP;
 	eal_pid = getpid();
 	if (rc < 0)
-		return ur_port_fail(err, errlen, EIO, "DPDK does not start (%s; last message: %s): UROCE_LOG=debug shows more",
-				      rte_strerror(rte_errno), ur_eal_last_log());
+		return ur_port_fail(err, errlen, EIO, "DPDK does not start (%s; last message: %s)%s", rte_strerror(rte_errno),
+				    ur_eal_last_log(), ur_eal_more_log());
 	return 0;
 }
 

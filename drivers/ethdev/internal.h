@@ -18,6 +18,7 @@ void ur_telemetry_sweep(void);
 
 /* eal.c */
 int ur_eal_start(const struct ur_ethdev_config *cfg, char *err, size_t errlen);
+const char *ur_eal_more_log(void); /* the end of a sentence: how to see all that DPDK logs; "" when that is shown already */
 const char *ur_eal_last_log(void); /* the last line that DPDK logged since ur_eal_forget_log */
 bool ur_eal_has_logged(const char *words); /* since the process began, as far as it is kept */
 void ur_eal_forget_log(void);

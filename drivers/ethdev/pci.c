@@ -87,7 +87,7 @@ int ur_ethdev_why_no_nic(const char *addr, char *err, size_t errlen)
 			err, errlen, EOPNOTSUPP,
 			"none of DPDK's drivers in this uroce knows %s (%04x:%04x): build it with -Dpmds= and its driver's name", addr,
 			nic.vendor, nic.device);
-	return ur_port_fail(err, errlen, EIO, "DPDK does not open %s (%s): UROCE_LOG=debug shows more", addr, ur_eal_last_log());
+	return ur_port_fail(err, errlen, EIO, "DPDK does not open %s (%s)%s", addr, ur_eal_last_log(), ur_eal_more_log());
 }
 
 int ur_ethdev_check_memory(const char *addr, char *err, size_t errlen)

@@ -11,6 +11,7 @@
 
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_errno.h>
 
 #include "drivers/ethdev/io.h"
@@ -197,6 +198,18 @@ void ur_ethdev_stats(struct ur_port *p, struct ur_ethdev_stats *out)
 		out->dev_missed = st.imissed + st.rx_nombuf;
 }
 
+/* Does a driver of the bus of virtual devices know the name? */
+static bool has_driver(const char *dev)
+{
+	struct rte_devargs da;
+	bool known;
+
+	memset(&da, 0, sizeof(da));
+	known = rte_devargs_parse(&da, dev) == 0;
+	free(da.data); /* rte_devargs_reset is not stable yet */
+	return known;
+}
+
 static int probe_vdev(struct ur_ethdev *d, const char *args, char *err, size_t errlen)
 {
 	int rc = rte_vdev_init(d->dev, args);
@@ -204,8 +217,12 @@ static int probe_vdev(struct ur_ethdev *d, const char *args, char *err, size_t e
 	if (rc == -EEXIST)
 		return ur_port_fail(err, errlen, EEXIST, "the device '%s' is open already: give the second one another number", d->dev);
 	if (rc)
-		return ur_port_fail(err, errlen, EIO, "DPDK cannot open '%s%s%s' (%s): check the arguments, UROCE_LOG=debug shows more",
-				      d->dev, *args ? "," : "", args, ur_eal_last_log());
+		return has_driver(d->dev) ? ur_port_fail(err, errlen, EIO, "DPDK cannot open '%s%s%s' with these arguments (%s)%s", d->dev,
+							 *args ? "," : "", args, ur_eal_last_log(), ur_eal_more_log())
+					  : ur_port_fail(err, errlen, EINVAL,
+							 "DPDK has no driver for '%s': the name of a virtual device is that of its driver "
+							 "and a number, such as net_memif0, net_tap0 or net_af_packet0",
+							 d->dev);
 	d->is_vdev = true;
 	return 0;
 }
