@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "capture/capture.h"
+#include "capture/output.h"
 #include "cmd.h"
 #include "conform.h"
 #include "drivers/udp/udp.h"
@@ -142,7 +143,8 @@ static int open_wire(struct wire *w)
 	e = ur_capture_open(w->c->capture, w->c->ifname, ur_clock_now(), &w->capture);
 	if (e) {
 		w->port->ops->close(w->port);
-		return ur_cmd_fail(UR_EXIT_FAIL, "the capture %s cannot be written: %s", w->c->capture, strerror(e));
+		return ur_cmd_fail(UR_EXIT_FAIL, "the capture %s cannot be written (%s): name another file with --capture", w->c->capture,
+				   ur_output_reason(e));
 	}
 	return 0;
 }

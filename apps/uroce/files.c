@@ -23,6 +23,8 @@
 #include "host/sysfs.h"
 #include "host/view.h"
 
+#define TOP "/tmp" /* where trees are made, on a tmpfs that nobody else sees, so nothing has to be writable there */
+
 /* What could not be done, and to what; for the message. */
 static const char *failed_what;
 static char failed_path[PATH_MAX];
@@ -220,28 +222,33 @@ static int own_namespace(void)
 	return mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) ? failed("change the propagation of", "/") : 0;
 }
 
+/* What has to be otherwise for that to work. */
+static const char *remedy(int err)
+{
+	if (err == EPERM || err == EACCES)
+		return "it needs CAP_SYS_ADMIN or user namespaces: run as root, or allow these";
+	if (err == ENODEV || err == EINVAL)
+		return "it needs overlayfs of Linux 5.11 or later";
+	return "leave --files out where the program does not need it";
+}
+
 int ur_files_provide(void)
 {
-	char top[] = "/tmp/uroce-XXXXXX", err[512];
 	struct ur_view v;
+	char err[512];
 	int rc;
 
 	if (ur_view_open(&v, err, sizeof(err)))
 		return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
 	rc = own_namespace();
-	if (!rc && !mkdtemp(top))
-		rc = failed("make a directory like", top);
 	if (!rc) {
 		mode_t mask = umask(022); /* the topmost directory says who may enter all that lies below it */
 
-		rc = mount_trees(&v, top);
+		rc = mount_trees(&v, TOP);
 		umask(mask);
-		rmdir(top);
 	}
 	ur_view_close(&v);
 	if (rc)
-		return ur_cmd_fail(UR_EXIT_FAIL,
-				   "--files cannot %s %s (%s): it needs CAP_SYS_ADMIN or user namespaces, and overlayfs of Linux 5.11",
-				   failed_what, failed_path, strerror(rc));
+		return ur_cmd_fail(UR_EXIT_FAIL, "--files cannot %s %s (%s): %s", failed_what, failed_path, strerror(rc), remedy(rc));
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "preload.h"
 
 /* The library that this program has loaded, and a folder beside it with the libibverbs.so.1 and librdmacm.so.1 that lead to it. */
 static bool find_library(char *library, char *dropin)
@@ -35,29 +36,39 @@ static bool find_library(char *library, char *dropin)
 	return false;
 }
 
-static bool executable(const char *path, struct stat *st)
+static int executable(const char *path, struct stat *st)
 {
-	return stat(path, st) == 0 && S_ISREG(st->st_mode) && access(path, X_OK) == 0;
+	if (stat(path, st))
+		return errno == EACCES ? UR_EXIT_CANNOT_RUN : UR_EXIT_NO_PROGRAM;
+	return S_ISREG(st->st_mode) && access(path, X_OK) == 0 ? 0 : UR_EXIT_CANNOT_RUN;
 }
 
-static bool find_program(const char *name, char *out, size_t len, struct stat *st)
+/* 0, or the exit status of env(1): 126 for what is there and cannot be executed, 127 for what is not there. */
+static int find_program(const char *name, char *out, size_t len, struct stat *st)
 {
+	int status = UR_EXIT_NO_PROGRAM;
 	const char *path = secure_getenv("PATH");
 
 	if (strchr(name, '/'))
-		return (size_t)snprintf(out, len, "%s", name) < len && executable(out, st);
+		return (size_t)snprintf(out, len, "%s", name) < len ? executable(out, st) : status;
 	if (!path)
 		path = "/usr/local/bin:/usr/bin:/bin";
 	while (*name) {
 		size_t n = strcspn(path, ":");
 
-		if ((size_t)snprintf(out, len, "%.*s/%s", n ? (int)n : 1, n ? path : ".", name) < len && executable(out, st))
-			return true;
+		if ((size_t)snprintf(out, len, "%.*s/%s", n ? (int)n : 1, n ? path : ".", name) < len) {
+			int s = executable(out, st);
+
+			if (!s)
+				return 0;
+			if (s == UR_EXIT_CANNOT_RUN)
+				status = s;
+		}
 		if (!path[n])
 			break;
 		path += n + 1;
 	}
-	return false;
+	return status;
 }
 
 /* Puts `first` in front of what the variable holds. */
@@ -93,24 +104,39 @@ static const struct ur_example examples[] = {
 	{0},
 };
 
+/* For the library: this is the process whose counters the user has asked for. */
+static void note_pid(void)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	setenv("UROCE_RUN_PID", pid, 1);
+}
+
 static int run(int argc, char **argv)
 {
 	char library[PATH_MAX], dropin[PATH_MAX], program[PATH_MAX];
 	struct stat st;
+	const char *why;
 	int rc;
 
 	if (argc < 1)
 		return ur_cmd_fail(UR_EXIT_USAGE, "no program given: write it after --, as in 'uroce run --dev eth0 -- rping -s'");
-	if (!find_program(argv[0], program, sizeof(program), &st))
-		return ur_cmd_fail(UR_EXIT_NO_PROGRAM,
-				   "program '%s' does not exist or cannot be executed: give the path of an RDMA program after --", argv[0]);
+	rc = find_program(argv[0], program, sizeof(program), &st);
+	if (rc)
+		return ur_cmd_fail(rc, "program '%s' %s: give the path of an RDMA program after --", argv[0],
+				   rc == UR_EXIT_NO_PROGRAM ? "does not exist" : "cannot be executed");
 	if ((st.st_mode & S_ISUID) && st.st_uid != geteuid())
-		return ur_cmd_fail(UR_EXIT_FAIL,
+		return ur_cmd_fail(UR_EXIT_CANNOT_RUN,
 				   "program '%s' is set-user-ID, for which the system ignores preloaded libraries: run it as its owner",
 				   program);
 	if (!find_library(library, dropin))
 		return ur_cmd_fail(UR_EXIT_FAIL,
 				   "the folder uroce was not found beside liburoce.so: build it with 'ninja -C build' or install it");
+	why = ur_preload_obstacle(program);
+	if (why) /* a launcher of programs that are not like it works */
+		ur_cmd_fail(0, "program '%s' is %s, so it does not run on uroce; dynamically linked 64-bit programs that it starts do",
+			    program, why);
 	/* The first reaches programs with a run path of their own, the second those that load libibverbs with dlopen(3). */
 	rc = prepend("LD_PRELOAD", library);
 	if (!rc)
@@ -119,8 +145,9 @@ static int run(int argc, char **argv)
 		rc = ur_files_provide();
 	if (rc)
 		return rc;
+	note_pid();
 	execv(program, argv);
-	return ur_cmd_fail(errno == ENOENT ? UR_EXIT_NO_PROGRAM : 126,
+	return ur_cmd_fail(errno == ENOENT ? UR_EXIT_NO_PROGRAM : UR_EXIT_CANNOT_RUN,
 			   "program '%s' could not be started (%s): check its interpreter and architecture", program, strerror(errno));
 }
 
@@ -139,9 +166,9 @@ const struct ur_command ur_command_run = {
 		"The library is preloaded, so set-user-ID and statically linked programs cannot run on it. `--files` needs CAP_SYS_ADMIN "
 		"or "
 		"a kernel that allows user namespaces, and gives the program mounts of its own.",
-	.status =
-		"that of the program; 1 when something is wrong with the machine, 2 with the command line, 126 when the program cannot be "
-		"started, 127 when there is none.",
+	.status = "that of the program; 1 when something is wrong with the machine, 2 with the command line, 126 when the program is there "
+		  "and cannot be "
+		  "started, 127 when there is none.",
 	.options = options,
 	.examples = examples,
 	.settings = true,

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,12 +19,32 @@
 
 /* --- exit --- */
 
+static bool counted(const struct ur_counters *c)
+{
+	for (unsigned i = 0; i < UR_C_COUNT; i++)
+		if (c->v[i])
+			return true;
+	return false;
+}
+
+/* The program that `uroce run --counters -` became would otherwise end without the counters that its user waits for. */
+static void explain_no_counters(void)
+{
+	const char *pid = secure_getenv("UROCE_RUN_PID"), *counters = secure_getenv("UROCE_COUNTERS");
+
+	if (pid && counters && !strcmp(counters, "-") && atoi(pid) == getpid())
+		fprintf(stderr, "uroce: there are no counters: process %d (%s) made no RDMA call\n", (int)getpid(),
+			program_invocation_short_name);
+}
+
 static void write_counters(struct ur_engine *e)
 {
 	int err;
 
 	ur_counters_renew_end();
 	err = ur_counters_write(e->cfg.counters, &e->nic->counters);
+	if (!err && !strcmp(e->cfg.counters, "-") && !counted(&e->nic->counters))
+		fprintf(stderr, "uroce: all counters are zero: process %d sent and received nothing\n", (int)getpid());
 	if (err)
 		fprintf(stderr, "uroce: cannot write the counters to '%s': %s\n", e->cfg.counters, strerror(err));
 }
@@ -167,6 +188,8 @@ void ur_ending_exit(void)
 	}
 	if (e)
 		end_engine(e);
+	else
+		explain_no_counters();
 	atomic_store(&exiting.done, true);
 	/* Who has waited ends the process. This thread must not go on in glibc's list of handlers, of which the other has freed a part. */
 	if (atomic_load(&exiting.waited))

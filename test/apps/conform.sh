@@ -49,3 +49,8 @@ test_conform_broken() {
 	! judge --rule gap-nak-once 10.77.0.1 || fail "a peer that says all twice obeys"
 	grep -q '^broken   RC gap-nak-once' "$TMP/verdicts" && grep -q '^ *seen: *RC_ACK: NAK PSN sequence error' "$TMP/verdicts" || { cat "$TMP/verdicts"; fail "what was seen"; }
 }
+# Where the capture cannot be written, it is said what to do.
+test_conform_no_capture() {
+	in_ns "$NS2" timeout 20 "${as[@]}" "$UROCE" conform --dev eth0 --capture /proc/no/file 10.77.0.1 >"$TMP/out" 2>&1
+	[ $? -eq 1 ] && grep -q 'capture /proc/no/file cannot be written (.*): name another file with --capture$' "$TMP/out" || { cat "$TMP/out"; fail "no advice"; }
+}

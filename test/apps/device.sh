@@ -310,11 +310,11 @@ bad_calls='2|no subcommand|
 2|unknown subcommand .walk.|walk
 2|no program given|run
 2|no program given|run --dev eth0 --
-127|program .no-such-program. does not exist or cannot be executed|run --dev eth0 -- no-such-program
-127|program ./etc/passwd. does not exist or cannot be executed|run --dev eth0 -- /etc/passwd
+127|program .no-such-program. does not exist|run --dev eth0 -- no-such-program
+126|program ./etc/passwd. cannot be executed|run --dev eth0 -- /etc/passwd
 2|unknown option .--colour.|run --colour -- true
 2|option .--dev. needs a value|run --dev
-1|no network interface .eth7.|run --dev eth7 -- true
+1|interface .eth7. does not exist|run --dev eth7 -- true
 1|no network interface .* in .10.78.0.0/16.|run --dev 10.78.0.0/16 -- true
 1|no network interface .* like .wlan\*.|run --dev wlan* -- true
 1|10.77.0.0/33. is no network|run --dev 10.77.0.0/33 -- true
@@ -348,6 +348,82 @@ test_bad_calls() {
 		fi
 	done <<<"$bad_calls"
 	return $bad
+}
+# status|what is said on stderr|what stands before 'uroce'|its arguments. Each says one sentence more than it would otherwise.
+what_is_said='0|all counters are zero: process [0-9]+|env|run --dev eth0 --counters - -- ibv_devices
+0|no counters: process [0-9]+ .true. made no RDMA call|env|run --dev eth0 --counters - -- true
+0|UROCE_DEVV is no setting .*mean UROCE_DEV:|env UROCE_DEVV=eth0|run --dev eth0 -- ibv_devices
+0|UROCE_DEVV is no setting .*mean UROCE_DEV:|env UROCE_DEVV=eth0|info --dev eth0
+2|setting log is .loud.: it must be one of error info debug|env UROCE_LOG=loud|run --dev eth0 -- true
+2|setting port is .tcp.: it must be one of auto udp packet dpdk|env UROCE_PORT=tcp|info
+1|no driver for .net_nosuch0.|env|run --vdev net_nosuch0 --ip 10.0.0.1/24 -- ibv_rc_pingpong -g 0
+3|is statically linked|env|run --dev eth0 -- STATIC
+126|cannot be executed|env|run --dev eth0 -- /etc'
+
+test_says_what_is_amiss() {
+	local status pattern before args got bad=0
+	echo 'int main(void) { return 3; }' >"$TMP/three.c" && gcc -static -o "$TMP/three" "$TMP/three.c" || { fail "no static program"; return; }
+	while IFS='|' read -r status pattern before args; do
+		# shellcheck disable=SC2086 # words
+		in_ns "$NS1" timeout 20 $before "$UROCE" ${args//STATIC/$TMP/three} </dev/null >"$TMP/out" 2>"$TMP/err"
+		got=$?
+		if [ $got -ne "$status" ] || [ "$(grep -Ec "^uroce: .*$pattern" "$TMP/err")" -ne 1 ] || [ "$(grep -c ^uroce: "$TMP/err")" -ne 1 ]; then
+			echo "$before uroce $args: status $got instead of $status, said:"
+			cat "$TMP/err"
+			bad=1
+		fi
+	done <<<"$what_is_said"
+	in_ns "$NS1" env UROCE_TEST_X=1 "$UROCE" run --dev eth0 -- ibv_devices 2>"$TMP/err" >/dev/null
+	[ ! -s "$TMP/err" ] || { cat "$TMP/err"; fail "a variable of tests"; return; }
+	return $bad
+}
+# link_says PATTERN STATUS: a server, and info, say the same one sentence of the interface raw0 on stderr. The server waits, as ever.
+link_says() {
+	ip netns exec "$NS1" timeout -k 5 60 "$UROCE" run --dev raw0 -- rping -s -C 1 </dev/null >"$TMP/server" 2>&1 &
+	server=$!
+	servers+=("$server")
+	until_says "$TMP/server" "$1" || return
+	stop "$server"
+	in_ns "$NS1" timeout 20 "$UROCE" info --dev raw0 >"$TMP/out" 2>"$TMP/err"
+	[ $? -eq "$2" ] && grep -q "$1" "$TMP/err" && ! grep -q '^index\|^routes' "$TMP/out" || { cat "$TMP/out" "$TMP/err"; fail "info of $1"; return; }
+}
+raw_links() {
+	link_says "interface 'raw0' is down" 1 || return
+	ip -n "$NS1" link set raw0 up
+	link_says "interface 'raw0' is up and has no carrier" 1 || return
+	in_ns "$NS1" sysctl -qw net.ipv6.conf.raw0.disable_ipv6=1
+	ip -n "$NS1" link set raw1 up
+	link_says "interface 'raw0' has no IP address" 1 || return
+	ip -n "$NS1" addr add 10.79.0.1/24 dev raw0
+	in_ns "$NS1" timeout 20 "$UROCE" info --dev raw0 >"$TMP/out" 2>"$TMP/err" && [ ! -s "$TMP/err" ] && grep -q '10\.79\.0\.1/24' "$TMP/out" ||
+		{ cat "$TMP/out" "$TMP/err"; fail "nothing is amiss"; }
+}
+test_says_what_the_link_lacks() {
+	local status
+	ip -n "$NS1" link add raw0 type veth peer name raw1 || return 1
+	raw_links
+	status=$?
+	ip -n "$NS1" link del raw0
+	return $status
+}
+# said_of_port UID: what a program of that user says of UDP port 4791, in $TMP/out.
+said_of_port() {
+	UROCE_PORT=udp in_ns "$NS1" setpriv --reuid="$1" --regid="$1" --clear-groups timeout 20 "$UROCE" run --dev eth0 -- rping -s >"$TMP/out" 2>&1
+}
+says_who() {
+	local UROCE=$UROCE as=()
+	become_nobody
+	a_socket "$NS1" nobody || return 1
+	said_of_port 65534
+	grep -q "belongs to another process of this user that does not share it:" "$TMP/out" || { cat "$TMP/out"; fail "its own user's"; return; }
+	said_of_port 65533
+	grep -q "belongs to another user's process (user 65534):" "$TMP/out" || { cat "$TMP/out"; fail "another user's"; }
+}
+test_says_who_has_the_port() { faulty says_who; }
+# Nothing has to be writable for --files.
+test_files_without_tmp() {
+	in_ns "$NS1" unshare --mount sh -c 'mount -t tmpfs -o ro tmpfs /tmp && exec "$@"' - "$UROCE" run --dev eth0 --files -- ls /sys/class/infiniband >"$TMP/out" 2>&1
+	[ $? -eq 0 ] && grep -qx uroce0 "$TMP/out" || { cat "$TMP/out"; fail "not with a /tmp that cannot be written"; }
 }
 # Where no guest can run, the interop suite says so in a line and counts as skipped; continuous integration may not skip it.
 without_tun() {
