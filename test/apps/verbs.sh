@@ -16,6 +16,12 @@ test_ibv_devinfo() {
 		grep -Eq "$want" "$TMP/out" || { fail "missing: $want"; return; }
 	done
 }
+# Two threads of one process, each with a CQ and a QP of its own, in all the ways in which they wait for one another.
+test_threads_of_one_process() {
+	uroce_in "$NS1" -- "$BUILD/test/bench/pairbench" -n 2000 >"$TMP/out" || { cat "$TMP/out"; fail "pairbench"; return; }
+	cat "$TMP/out"
+	[ "$(awk '$2 ~ /^(us|mps)=[0-9.]+$/ { print $1 }' "$TMP/out" | xargs)" = 'memory both lat cq one two' ] || fail "a mode is missing"
+}
 # gid_index NS ADDRESS/LEN
 gid_index() { in_ns "$1" "$UROCE" info --dev eth0 | awk -v a="$2" '$NF == a && $1 ~ /^[0-9]+$/ { print $1; exit }'; }
 # mcast INDEX GROUP: one receiver on the other host, two beside the sender.
