@@ -548,8 +548,14 @@ unsigned ur_nic_poll_tx(struct ur_nic *nic, ur_time now)
 
 	if (!nic_begin(nic, now))
 		return 0;
-	for (unsigned i = 0; i < TX_BURSTS && (n = nic_tx(nic)); i++)
+	for (unsigned i = 0; i < TX_BURSTS; i++) {
+		n = nic_tx(nic);
+		if (ur_unlikely(nic->loop.head != NULL))
+			n += nic_rx(nic, &nic->loop.queue);
+		if (!n)
+			break;
 		sum += n;
+	}
 	return sum;
 }
 

@@ -113,7 +113,10 @@ unsigned ur_nic_poll(struct ur_nic *nic, ur_time now);
 unsigned ur_nic_poll_lazy(struct ur_nic *nic, ur_time now);
 /* Of a round only what arrives: nothing is sent, and who rang waits for the next. */
 unsigned ur_nic_poll_rx(struct ur_nic *nic, ur_time now);
-/* Of a round only what is to be sent: who rang, and as much as fits into the windows. */
+/*
+ * Of a round only what is to be sent: who rang, and as much as fits into the windows. What goes to this process itself arrives at once,
+ * which needs no system call, and so do its answers.
+ */
 unsigned ur_nic_poll_tx(struct ur_nic *nic, ur_time now);
 /* True when something waits to be sent, and all of it is answers to what arrived. */
 bool ur_nic_owes_answers(const struct ur_nic *nic);

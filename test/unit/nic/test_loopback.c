@@ -73,6 +73,27 @@ static void connected__read_from_itself(void)
 	nics_close(&h);
 }
 
+/* Whoever posts gets it done in one round that only sends: memory, acknowledgement, completion. */
+static void connected__within_the_round_that_sends(void)
+{
+	struct ur_nic *nic;
+
+	nics_open(&h, 2);
+	nic = h.n[0].nic;
+	nics_qp_create(&h, 0, IBV_QPT_RC, &a);
+	nics_qp_create(&h, 0, IBV_QPT_RC, &b);
+	nics_qp_connect(&h, &a, &b);
+	nics_qp_connect(&h, &b, &a);
+	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 7, 100, 8, 0, 49152), 0);
+	ur_nic_poll_tx(nic, nic->now);
+	CU_ASSERT_EQUAL(memcmp(h.n[0].mem + 49152, h.n[0].mem + 100, 8), 0);
+	nics_expect(&h, 0, 7, IBV_WC_SUCCESS);
+	CU_ASSERT(ur_nic_next(nic) > nic->now); /* nothing is left for others to do */
+	nics_qp_destroy(&h, &a);
+	nics_qp_destroy(&h, &b);
+	nics_close(&h);
+}
+
 static void datagrams__to_another_and_to_itself(void)
 {
 	struct ur_gid own;
@@ -346,6 +367,7 @@ void ur_suite_loopback(void)
 
 	CU_ADD_TEST(s, connected__to_another_and_to_itself);
 	CU_ADD_TEST(s, connected__read_from_itself);
+	CU_ADD_TEST(s, connected__within_the_round_that_sends);
 	CU_ADD_TEST(s, datagrams__to_another_and_to_itself);
 	CU_ADD_TEST(s, faults__on_the_way_to_ourselves);
 	CU_ADD_TEST(s, siblings__full_mailbox_holds_back);
