@@ -256,23 +256,25 @@ static bool nic_try(struct ur_engine *e)
 }
 
 /*
- * Gives up the NIC. A thread that rang while we held it found it taken and went away, so what it left is done before we go; and a timer
- * that is now due before the progress thread meant to wake must wake it.
+ * Gives up the NIC. A thread that rang while we held it found it taken and went away, so what it left is sent before we go, and nobody is
+ * woken for it; and a timer that is now due before the progress thread meant to wake must wake it.
  */
 static void nic_release(struct ur_engine *e, ur_time next)
 {
 	for (;;) {
 		int cancel_state = e->cancel_state;
+		ur_time wake_at;
 		bool rang;
 
 		nic_leave(e);
 		rang = ur_engine_give_up(e);
 		pthread_setcancelstate(cancel_state, NULL);
-		if (ur_unlikely(next < atomic_load_explicit(&e->wake_at, memory_order_relaxed)))
+		wake_at = atomic_load_explicit(&e->wake_at, memory_order_acquire); /* announced after `aside` */
+		if (ur_unlikely(ur_poller_must_wake(next, wake_at, atomic_load_explicit(&e->aside, memory_order_relaxed))))
 			ur_progress_wake(e);
 		if (ur_likely(!rang) || !nic_try(e))
 			return;
-		ur_nic_poll(e->nic, ur_engine_now());
+		ur_nic_poll_tx(e->nic, ur_engine_now());
 		next = ur_nic_next(e->nic);
 	}
 }

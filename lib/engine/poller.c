@@ -113,6 +113,8 @@ enum ur_poller_act ur_poller_next(struct ur_poller *p, ur_time now, ur_time driv
 {
 	ur_time idle = since(now, p->arrived);
 
+	if (p->refused)
+		return UR_POLLER_YIELD;
 	if (ur_poller_lazy(p, now, driven)) {
 		if (!is_there(p, now, driven))
 			return UR_POLLER_LOOK;
@@ -122,7 +124,7 @@ enum ur_poller_act ur_poller_next(struct ur_poller *p, ur_time now, ur_time driv
 		return UR_POLLER_ASIDE;
 	}
 	if (!p->looked || p->found)
-		return p->refused ? UR_POLLER_YIELD : UR_POLLER_LOOK;
+		return UR_POLLER_LOOK;
 	if (idle >= budget(p, now, ur_poller_in_company(now, driven)))
 		return UR_POLLER_SLEEP;
 	return idle >= HOT_NS ? UR_POLLER_YIELD : UR_POLLER_LOOK;
@@ -139,6 +141,11 @@ ur_time ur_poller_until(const struct ur_poller *p, ur_time now, ur_time driven, 
 	if (!wakes)
 		until = ur_min_time(until, now + clamp(since(now, p->arrived) / 2, NAP_MIN_NS, NAP_MAX_NS));
 	return until < now + WAKE_NS && now >= p->crowded_until ? now : until;
+}
+
+bool ur_poller_may_sleep(enum ur_poller_act act, ur_time driven, bool rang)
+{
+	return act == UR_POLLER_ASIDE ? driven != 0 : !rang;
 }
 
 void ur_poller_woke(struct ur_poller *p, ur_time now, ur_time driven, bool slept)

@@ -67,7 +67,20 @@ void ur_poller_looked(struct ur_poller *p, ur_time now, ur_time driven, unsigned
  * wake a sleeper, or else it naps.
  */
 ur_time ur_poller_until(const struct ur_poller *p, ur_time now, ur_time driven, ur_time timer, bool wakes);
-/* A sleep ended, or did not come about. */
+/*
+ * Asked once more after the sleep was announced (`driven` as it is now): may it begin? A doorbell that nobody has answered forbids it,
+ * unless the thread steps aside: then an application that polls answers it, or the thread itself when the sleep ends.
+ */
+bool ur_poller_may_sleep(enum ur_poller_act act, ur_time driven, bool rang);
+/*
+ * Must the thread be woken from a sleep until `wake_at` (0: it is awake) for what is due at `next`? Whoever leaves the NIC asks. Not when
+ * it has stepped aside: it would find an application that polls and do nothing.
+ */
+static inline bool ur_poller_must_wake(ur_time next, ur_time wake_at, bool aside)
+{
+	return next < wake_at && !aside;
+}
+/* A sleep ended, or did not come about: then the thread looks before it tries again, whatever forbade it. */
 void ur_poller_woke(struct ur_poller *p, ur_time now, ur_time driven, bool slept);
 
 /* True when the last look was so long ago that it is worth asking who had the CPU meanwhile. */

@@ -81,16 +81,19 @@ static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 		ur_device_hear(e);
 }
 
-/* Announces a sleep. False when something happened meanwhile that forbids it. */
-static bool announce(struct ur_engine *e, ur_time until, bool aside)
+/*
+ * Announces a sleep. False when something happened meanwhile that forbids it. Whoever rings, or is about to block, does so before a fence
+ * of its own and reads what is announced here after it: one of the two sees the other.
+ */
+static bool announce(struct ur_engine *e, ur_time until, enum ur_poller_act act)
 {
+	bool aside = act == UR_POLLER_ASIDE;
+
 	atomic_store(&e->aside, aside);
 	atomic_store(&e->wake_at, until);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!ur_nic_rang(e->nic) && !atomic_load(&e->stop) && !ur_ending_asked() && (!aside || atomic_load(&e->driven_at)) &&
-	    (aside || !e->local || ur_local_sleep(e->local, true)))
-		return true;
-	return false;
+	return ur_poller_may_sleep(act, atomic_load(&e->driven_at), ur_nic_rang(e->nic)) && !atomic_load(&e->stop) && !ur_ending_asked() &&
+	       (aside || !e->local || ur_local_sleep(e->local, true));
 }
 
 static void awake(struct ur_engine *e)
@@ -104,7 +107,7 @@ static void awake(struct ur_engine *e)
 /* An application polls, until `until` at least. False when it could not sleep. */
 static bool step_aside(struct ur_engine *e, ur_time until)
 {
-	bool sleep = announce(e, until, true);
+	bool sleep = announce(e, until, UR_POLLER_ASIDE);
 
 	if (sleep)
 		sleep_until(e, until, false);
@@ -127,7 +130,7 @@ static bool rest(struct ur_engine *e, const struct ur_poller *p)
 	until = ur_poller_until(p, now, atomic_load(&e->driven_at), until, on_port);
 	if (e->info.owned)
 		until = ur_min_time(until, now + LINK_EVERY);
-	sleep = until > now && announce(e, until, false);
+	sleep = until > now && announce(e, until, UR_POLLER_SLEEP);
 	sleep = !ur_engine_give_up(e) && sleep;
 	if (sleep)
 		sleep_until(e, until, on_port);

@@ -115,6 +115,7 @@ static void step(struct world *w, ur_time end)
 {
 	enum ur_poller_act act = ur_poller_next(&w->p, w->now, driven(w, w->now));
 	ur_time until;
+	bool sleeps;
 
 	if (act == UR_POLLER_LOOK || act == UR_POLLER_YIELD) {
 		if (act == UR_POLLER_YIELD) {
@@ -125,13 +126,14 @@ static void step(struct world *w, ur_time end)
 		return;
 	}
 	until = ur_poller_until(&w->p, w->now, driven(w, w->now), UR_TIME_NEVER, !w->no_descriptor);
-	if (until > w->now) {
+	sleeps = until > w->now;
+	if (sleeps) {
 		w->sleeps++;
 		w->asides += act == UR_POLLER_ASIDE;
 		w->now = ur_min_time(sleep_end(w, until, act == UR_POLLER_ASIDE), end) + SWITCH_NS;
 		w->busy += SWITCH_NS;
 	}
-	ur_poller_woke(&w->p, w->now, driven(w, w->now), until > w->now);
+	ur_poller_woke(&w->p, w->now, driven(w, w->now), sleeps);
 }
 
 static void run(struct world *w, ur_time span)
@@ -467,6 +469,27 @@ static void woke__without_sleep(void)
 	CU_ASSERT_EQUAL(ur_poller_next(&p, 2 * MS, 0), UR_POLLER_LOOK);
 }
 
+/* --- beside doorbells and timers --- */
+
+/* A doorbell does not keep us from stepping aside: the application polls, and answers it. Only one that blocks does. */
+static void aside__doorbells_are_the_applications(void)
+{
+	CU_ASSERT_TRUE(ur_poller_may_sleep(UR_POLLER_ASIDE, MS, true));
+	CU_ASSERT_TRUE(ur_poller_may_sleep(UR_POLLER_ASIDE, MS, false));
+	CU_ASSERT_FALSE(ur_poller_may_sleep(UR_POLLER_ASIDE, 0, false));
+	CU_ASSERT_FALSE(ur_poller_may_sleep(UR_POLLER_SLEEP, MS, true));
+	CU_ASSERT_TRUE(ur_poller_may_sleep(UR_POLLER_SLEEP, 0, false));
+}
+
+/* Nor do timers wake it then. */
+static void aside__nothing_due_wakes(void)
+{
+	CU_ASSERT_TRUE(ur_poller_must_wake(MS, 2 * MS, false));
+	CU_ASSERT_FALSE(ur_poller_must_wake(MS, 2 * MS, true));
+	CU_ASSERT_FALSE(ur_poller_must_wake(2 * MS, 2 * MS, false));
+	CU_ASSERT_FALSE(ur_poller_must_wake(MS, 0, false)); /* it is awake */
+}
+
 void ur_suite_poller(void);
 void ur_suite_poller(void)
 {
@@ -491,4 +514,6 @@ void ur_suite_poller(void)
 	CU_ADD_TEST(s, memory__answers_wait_for_what_is_posted);
 	CU_ADD_TEST(s, until__the_next_timer);
 	CU_ADD_TEST(s, woke__without_sleep);
+	CU_ADD_TEST(s, aside__doorbells_are_the_applications);
+	CU_ADD_TEST(s, aside__nothing_due_wakes);
 }
