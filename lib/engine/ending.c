@@ -206,7 +206,8 @@ void ur_ending_forked(void)
 /* --- signals --- */
 
 /*
- * They end a process that is a member of multicast groups: the kernel would say goodbye for its sockets, so we do for ours. The handler may
+ * They end a process that is a member of multicast groups. The kernel leaves those of its sockets (port udp); others are ours to leave.
+ * The keeper would do so too, but it joins first, and it may be killed along with the process, as when a container ends. The handler may
  * do next to nothing; it has the progress thread send the leaves, which takes a moment, and then lets the signal have its way.
  */
 
@@ -333,6 +334,8 @@ void ur_engine_leave_at_signals(struct ur_engine *e)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+	if (e->nic->routed)
+		return;
 	pthread_mutex_lock(&lock);
 	if (at_end.pid != getpid())
 		install(e);

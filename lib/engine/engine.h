@@ -74,6 +74,7 @@ void ur_engine_reclaim(struct ur_engine *e);
 /*
  * Has multicast groups left when SIGHUP, SIGINT or SIGTERM ends the process, as they are at exit; once a process, after it started. Only
  * signals whose action would be the default one (or the counters') are taken; a program that sets its own action later has that one alone.
+ * Takes none where the groups are those of the kernel's sockets (port udp), which the kernel leaves.
  */
 void ur_engine_leave_at_signals(struct ur_engine *e);
 

@@ -168,6 +168,21 @@ test_mckey_leaves_at_signals() {
 		leaves_at $s && same_count 2 "^3	$GROUP4\$" "$TMP/wire" || { fail "SIG$s"; return; }
 	done
 }
+# signals_caught PORT: of HUP, INT and TERM, as bits, by a member on that kind of port.
+signals_caught() {
+	local caught
+	local -x UROCE_PORT=$1
+	member "$NS1" "$TMP/member" $GROUP4 1 -- -b 10.77.0.1 || return 1
+	caught=$(awk '$1 == "SigCgt:" { print $2 }' "/proc/$(pgrep -P "$server")/status")
+	stop "$server"
+	[ -n "$caught" ] || return 1
+	printf '%x\n' $((0x$caught & 0x4003))
+}
+# Where the groups are those of the kernel's sockets the program keeps its signals.
+test_mckey_keeps_its_signals() {
+	[ "$(signals_caught packet)" = 4003 ] || { fail "port packet: its groups are not left at signals"; return; }
+	[ "$(signals_caught udp)" = 0 ] || fail "port udp: signals are taken that nobody needs"
+}
 # The keeper leaves by the kernel's sockets, which join first.
 test_mckey_killed() {
 	leaves_at KILL || return 1
