@@ -38,7 +38,11 @@ const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(counters, "", "file to write the counters to, four times a second and at the end; - is standard error, at the end alone"),
 	KNOB_WORD(log, "error", "error info debug", "what to say on standard error: error, info or debug"),
 	KNOB_UINT(cc, "1", 0, 1, "congestion control: 1 marks packets as ECN-capable, sends notifications and obeys them; 0 does not"),
+#ifdef UR_HAVE_KEEPER
 	KNOB_UINT(keeper, "1", 0, 1, "1 has a small process tell the peers and leave the groups when this one is killed; 0 does not"),
+#else
+	KNOB_UINT(keeper, "0", 0, 0, "0: this build has no keeper, the small process that tells the peers when this one is killed"),
+#endif
 	KNOB_UINT(mtu, "0", 0, 9600, "IP MTU of an owned port in bytes; 0 takes the port's own"),
 	KNOB_UINT(telemetry, "0", 0, 1, "1 offers /uroce/counters and /uroce/qp on DPDK's telemetry socket, prefix uroce-PID"),
 	KNOB_UINT(spin_us, "100", 0, 1000000, "microseconds that the progress thread spins at most after a packet, where that pays"),
@@ -68,8 +72,11 @@ static int set_uint(uint64_t *field, const struct ur_config_knob *k, const char 
 	errno = 0;
 	v = strtoull(value, &end, 10);
 	if (!isdigit((unsigned char)value[0]) || *end || errno || v < k->min || v > k->max) {
-		snprintf(err, errlen, "setting %s is '%s': it must be a number from %llu to %llu", k->name, value,
-			 (unsigned long long)k->min, (unsigned long long)k->max);
+		if (k->min == k->max)
+			snprintf(err, errlen, "setting %s is '%s': this build has only %llu", k->name, value, (unsigned long long)k->min);
+		else
+			snprintf(err, errlen, "setting %s is '%s': it must be a number from %llu to %llu", k->name, value,
+				 (unsigned long long)k->min, (unsigned long long)k->max);
 		return EINVAL;
 	}
 	*field = v;

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#if UR_HAVE_KEEPER
+#ifdef UR_HAVE_KEEPER
 
 #include <fcntl.h>
 #include <sched.h>

@@ -9,7 +9,7 @@
  * Starts it, to wait for the end of this process: a process that is nobody's child here, in a session of its own. It keeps nothing open but
  * `will`, a descriptor of the shared memory. *alive is the end of a pipe that is to stay open for as long as this process has something to
  * say itself. Takes about as long as the kernel takes to start a small program; every signal must be blocked. 0 or an errno; ENOSYS where
- * there is no keeper for this kind of CPU.
+ * the keeper was not built.
  */
 int ur_keeper_start(int will, int *alive);
 /* Whether another thread is at it: until it is over the new process has copies of this one's descriptors. */

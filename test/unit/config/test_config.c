@@ -301,6 +301,27 @@ static void config_load__numbers(void)
 	}
 }
 
+/* Without a keeper nobody shall believe that there is one. */
+static void config_load__keeper_as_built(void)
+{
+#ifdef UR_HAVE_KEEPER
+	const bool built = true;
+#else
+	const bool built = false;
+#endif
+	struct ur_config c;
+
+	CU_ASSERT_EQUAL(ur_config_load(&c, err, sizeof(err)), 0);
+	CU_ASSERT_EQUAL(c.keeper, built);
+	setenv("UROCE_KEEPER", "0", 1);
+	CU_ASSERT_EQUAL(ur_config_load(&c, err, sizeof(err)), 0);
+	CU_ASSERT_EQUAL(c.keeper, 0);
+	err[0] = 0;
+	setenv("UROCE_KEEPER", "1", 1);
+	CU_ASSERT_EQUAL(ur_config_load(&c, err, sizeof(err)), built ? 0 : EINVAL);
+	CU_ASSERT_EQUAL(strstr(err, "keeper") != NULL, !built);
+}
+
 static void config_load__string_length(void)
 {
 	char text[UR_CONFIG_STR + 1];
@@ -367,6 +388,7 @@ void ur_suite_config(void)
 	CU_ADD_TEST(s, config_load__words);
 	CU_ADD_TEST(s, config_stray__names);
 	CU_ADD_TEST(s, config_load__numbers);
+	CU_ADD_TEST(s, config_load__keeper_as_built);
 	CU_ADD_TEST(s, config_load__string_length);
 	CU_ADD_TEST(s, config_load__bad_files);
 	CU_ADD_TEST(s, config_text__cuts);
