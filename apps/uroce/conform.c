@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "outfile.h"
 
 static const char *capture = "conform.pcapng", *html, *json, *pattern, *port_text, *quiet_text;
 static bool serve, system_device, list, lengthy;
@@ -48,13 +49,12 @@ static int print_rules(void)
 
 static int write_to(const struct ur_conform *c, const char *name, void (*report)(const struct ur_conform *, FILE *))
 {
-	FILE *out = strcmp(name, "-") == 0 ? stdout : fopen(name, "w");
-	bool ok;
+	struct ur_outfile out;
 
-	if (out)
-		report(c, out);
-	ok = out && !ferror(out) && (out == stdout ? fflush(out) : fclose(out)) == 0;
-	return ok ? 0 : ur_cmd_fail(UR_EXIT_FAIL, "the report %s cannot be written: %s", name, strerror(errno));
+	if (!ur_outfile_open(&out, name, false))
+		return UR_EXIT_FAIL;
+	report(c, out.f);
+	return ur_outfile_close(&out, true) ? 0 : UR_EXIT_FAIL;
 }
 
 /* A number from 1 to `most`, or 0 after a message. */

@@ -5,6 +5,7 @@
 
 #include "cmd.h"
 #include "commands.h"
+#include "outfile.h"
 
 /* commands.h is made from the list in meson.build. */
 #define DECLARE(name) extern const struct ur_command ur_command_##name;
@@ -74,5 +75,6 @@ const struct ur_command ur_uroce = {
 
 int main(int argc, char **argv)
 {
-	return ur_command_main(&ur_uroce, argc, argv);
+	ur_outfile_begin();
+	return ur_outfile_end(ur_command_main(&ur_uroce, argc, argv));
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cmd.h"
+#include "outfile.h"
 #include "pcap.h"
 
 static bool same_file(const char *x, const char *y)
@@ -17,20 +18,20 @@ static bool same_file(const char *x, const char *y)
 static int annotate(const struct ur_pcap_file *f, const char *to)
 {
 	struct ur_pcap_copy c = {0};
-	FILE *in = ur_pcap_stream(f->name, &c.fault), *out;
+	FILE *in = ur_pcap_stream(f->name, &c.fault);
+	struct ur_outfile out;
 	int rc = 0;
 
 	if (!in)
 		return ur_cmd_fail(UR_EXIT_USAGE, "cannot read %s: %s", f->name, strerror(errno));
-	out = fopen(to, "we");
-	if (!out) {
+	if (!ur_outfile_open(&out, to, true)) {
 		fclose(in);
-		return ur_cmd_fail(UR_EXIT_USAGE, "cannot write %s: %s", to, strerror(errno));
+		return UR_EXIT_FAIL;
 	}
-	ur_pcap_put_comments(in, out, f, &c);
+	ur_pcap_put_comments(in, out.f, f, &c);
 	fclose(in);
-	if (ferror(out) | fclose(out))
-		return ur_cmd_fail(UR_EXIT_USAGE, "cannot write %s to its end: %s", to, strerror(errno));
+	if (!ur_outfile_close(&out, true))
+		return UR_EXIT_FAIL;
 	if (c.wrong || f->unreadable)
 		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read behind frame %u: %s", f->name, c.frames,
 				 c.wrong ? c.wrong : f->unreadable);

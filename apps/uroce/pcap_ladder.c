@@ -11,6 +11,7 @@
 
 #include "cmd.h"
 #include "ladder.h"
+#include "outfile.h"
 #include "pcap.h"
 
 #define LINES 56 /* of the picture, unless told otherwise */
@@ -236,16 +237,12 @@ static void take_frame(void *ctx, const struct ur_an_frame *f)
 
 static int draw_to(const struct ur_lad *l, const char *name, void (*draw)(const struct ur_lad *l, FILE *out))
 {
-	FILE *out = strcmp(name, "-") ? fopen(name, "we") : stdout;
-	bool ok;
+	struct ur_outfile out;
 
-	if (!out)
-		return ur_cmd_fail(UR_EXIT_USAGE, "cannot write %s: %s", name, strerror(errno));
-	draw(l, out);
-	ok = !ferror(out);
-	if (out != stdout)
-		ok = fclose(out) == 0 && ok;
-	return ok ? 0 : ur_cmd_fail(UR_EXIT_USAGE, "cannot write %s: %s", name, strerror(errno));
+	if (!ur_outfile_open(&out, name, false))
+		return UR_EXIT_FAIL;
+	draw(l, out.f);
+	return ur_outfile_close(&out, true) ? 0 : UR_EXIT_FAIL;
 }
 
 static int draw(const struct ur_lad *l, const struct args *a)

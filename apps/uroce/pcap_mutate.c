@@ -11,6 +11,7 @@
 
 #include "analyze/mutate.h"
 #include "cmd.h"
+#include "outfile.h"
 #include "pcap.h"
 
 #define TRIES 8 /* packets, for a copy */
@@ -35,7 +36,8 @@ struct job {
 	enum ur_rule named;
 	uint32_t at;
 	bool is_named;
-	FILE *list;
+	struct ur_outfile manifest;
+	char path[4096]; /* its name */
 	unsigned written;
 };
 
@@ -136,7 +138,7 @@ static bool try_packet(struct job *j, uint32_t i, unsigned copy, bool *shown)
 		file_name(f.name, copy, name, sizeof(name));
 		ok = write_copy(j, &c, name);
 		j->written += ok;
-		fprintf(j->list, "%s\t%u\t%s\t%u\t%s\t%s\n", name, j->frames[0], f.name, j->at, ur_rules[j->named].name, f.rules);
+		fprintf(j->manifest.f, "%s\t%u\t%s\t%u\t%s\t%s\n", name, j->frames[0], f.name, j->at, ur_rules[j->named].name, f.rules);
 	}
 	ur_recording_free(&c);
 	return ok;
@@ -168,7 +170,7 @@ static int write_all(struct job *j, unsigned copies)
 	unsigned faults = 0, without = 0;
 	struct ur_fault f;
 
-	fputs("# file\tframe\tfault\tnamed at\tby\tany of these names it\n", j->list);
+	fputs("# file\tframe\tfault\tnamed at\tby\tany of these names it\n", j->manifest.f);
 	for (j->fault = 0; ur_fault(j->fault, &f); j->fault++) {
 		unsigned before = j->written;
 
@@ -176,7 +178,7 @@ static int write_all(struct job *j, unsigned copies)
 		if (!one_fault(j, copies))
 			return UR_EXIT_FAIL;
 		if (j->written == before) {
-			fprintf(j->list, "# no packet of %s shows this: %s\n", j->in, f.name);
+			fprintf(j->manifest.f, "# no packet of %s shows this: %s\n", j->in, f.name);
 			without++;
 		}
 	}
@@ -187,14 +189,11 @@ static int write_all(struct job *j, unsigned copies)
 
 static int open_list(struct job *j)
 {
-	char path[4096];
-
 	if (mkdir(j->dir, 0777) && errno != EEXIST)
 		return ur_cmd_fail(UR_EXIT_FAIL, "cannot make the folder %s: %s", j->dir, strerror(errno));
-	if (snprintf(path, sizeof(path), "%s/MANIFEST", j->dir) >= (int)sizeof(path))
+	if (snprintf(j->path, sizeof(j->path), "%s/MANIFEST", j->dir) >= (int)sizeof(j->path))
 		return ur_cmd_fail(UR_EXIT_USAGE, "the name %s is too long", j->dir);
-	j->list = fopen(path, "w");
-	return j->list ? 0 : ur_cmd_fail(UR_EXIT_FAIL, "cannot write %s: %s", path, strerror(errno));
+	return ur_outfile_open(&j->manifest, j->path, false) ? 0 : UR_EXIT_FAIL;
 }
 
 static int mutate(struct job *j, unsigned copies)
@@ -215,8 +214,8 @@ static int mutate(struct job *j, unsigned copies)
 	if (rc)
 		return rc;
 	rc = write_all(j, copies);
-	if (fclose(j->list) && !rc)
-		rc = ur_cmd_fail(UR_EXIT_FAIL, "cannot write the MANIFEST in %s: %s", j->dir, strerror(errno));
+	if (!ur_outfile_close(&j->manifest, true) && !rc)
+		rc = UR_EXIT_FAIL;
 	return rc;
 }
 

@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "outfile.h"
 #include "pcap.h"
 
 #define SNAPLEN 262144 /* libpcap's most */
 
 struct ur_pcap_out {
-	const char *name;
-	char *part; /* what it is called until it is finished; NULL: standard output */
+	struct ur_outfile file;
 	pcap_t *kind;
 	pcap_dumper_t *to;
 };
@@ -30,27 +30,16 @@ static void discard(struct ur_pcap_out *o)
 {
 	if (o->kind)
 		pcap_close(o->kind);
-	free(o->part);
 	free(o);
 }
 
-static bool open_part(struct ur_pcap_out *o, enum ur_an_link link)
+static bool open_dump(struct ur_pcap_out *o, enum ur_an_link link)
 {
 	static const int kinds[] = {
 		[UR_AN_ETHERNET] = DLT_EN10MB, [UR_AN_RAW_IP] = DLT_RAW, [UR_AN_SLL] = DLT_LINUX_SLL, [UR_AN_SLL2] = DLT_LINUX_SLL2};
-	struct stat st;
 
-	if (strcmp(o->name, "-") != 0 && (stat(o->name, &st) != 0 || S_ISREG(st.st_mode))) {
-		size_t len = strlen(o->name);
-
-		o->part = malloc(len + 6);
-		if (!o->part)
-			return false;
-		memcpy(o->part, o->name, len);
-		memcpy(o->part + len, ".part", 6);
-	}
 	o->kind = pcap_open_dead_with_tstamp_precision(kinds[link], SNAPLEN, PCAP_TSTAMP_PRECISION_NANO);
-	o->to = o->kind ? pcap_dump_open(o->kind, o->part ? o->part : o->name) : NULL;
+	o->to = o->kind ? pcap_dump_fopen(o->kind, o->file.f) : NULL;
 	return o->to;
 }
 
@@ -67,10 +56,12 @@ struct ur_pcap_out *ur_pcap_create(const char *name, const char *in, enum ur_an_
 		ur_cmd_fail(0, "cannot write %s: no memory", name);
 		return NULL;
 	}
-	o->name = name;
-	if (open_part(o, link))
-		return o;
-	ur_cmd_fail(0, "cannot write %s: %s", name, o->kind ? pcap_geterr(o->kind) : "no memory");
+	if (ur_outfile_open(&o->file, name, true)) {
+		if (open_dump(o, link))
+			return o;
+		ur_cmd_fail(0, "cannot write %s: %s", name, o->kind ? pcap_geterr(o->kind) : "no memory");
+		ur_outfile_close(&o->file, false);
+	}
 	discard(o);
 	return NULL;
 }
@@ -84,25 +75,31 @@ void ur_pcap_write(struct ur_pcap_out *o, const struct ur_an_frame *f)
 	pcap_dump((u_char *)o->to, &h, f->data);
 }
 
+/* libpcap closes what it writes to; standard output is the command's to close. */
+static void close_dump(struct ur_pcap_out *o)
+{
+	if (o->file.f == stdout)
+		return;
+	pcap_dump_close(o->to);
+	o->file.f = NULL;
+}
+
 bool ur_pcap_finish(struct ur_pcap_out *o)
 {
 	bool ok = pcap_dump_flush(o->to) == 0 && !ferror(pcap_dump_file(o->to));
+	int err = errno;
 
-	pcap_dump_close(o->to);
-	ok = ok && (!o->part || rename(o->part, o->name) == 0);
-	if (!ok) {
-		ur_cmd_fail(0, "cannot write %s: %s", o->name, strerror(errno));
-		if (o->part)
-			unlink(o->part);
-	}
+	close_dump(o);
+	if (!ok && o->file.f != stdout)
+		ur_cmd_fail(0, "cannot write %s: %s", o->file.name, strerror(err));
+	ok = ur_outfile_close(&o->file, ok) && ok;
 	discard(o);
 	return ok;
 }
 
 void ur_pcap_give_up(struct ur_pcap_out *o)
 {
-	pcap_dump_close(o->to);
-	if (o->part)
-		unlink(o->part);
+	close_dump(o);
+	ur_outfile_close(&o->file, false);
 	discard(o);
 }

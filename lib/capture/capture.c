@@ -112,7 +112,7 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 	clock_gettime(CLOCK_REALTIME, &ts); /* before anything that takes time: `now` is of this moment */
 	if (!c)
 		return ENOMEM;
-	c->fd = ur_output_open(path, false);
+	c->fd = ur_output_open(path, UR_OUTPUT_SECRET);
 	if (c->fd < 0) {
 		int err = errno;
 
@@ -124,6 +124,8 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 	c->len = 0;
 	put_preamble(c, ifname);
 	ur_capture_flush(c);
+	if (c->err)
+		return ur_capture_close(c);
 	*out = c;
 	return 0;
 }

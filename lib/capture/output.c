@@ -3,34 +3,63 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whoever can read the file reads what it holds, whoever put it there reads it too, and what a link leads to may be precious. */
-static int check_file(int fd, bool alone)
+#define OPEN_FLAGS (O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+/*
+ * Whoever can read the file reads what it holds, whoever put it there reads it too, and what a link leads to may be precious. `meant`: a
+ * link that nobody else can have made leads here.
+ */
+static int check_file(int fd, unsigned flags, bool meant)
 {
 	struct stat st;
 
 	if (fstat(fd, &st))
 		return errno;
-	if (S_ISFIFO(st.st_mode) && st.st_uid == geteuid()) /* a reader of ours */
+	if (S_ISFIFO(st.st_mode) && (meant || st.st_uid == geteuid())) /* a reader of ours */
 		return fcntl(fd, F_SETFL, O_WRONLY) ? errno : 0;
-	if (S_ISCHR(st.st_mode) && (!st.st_uid || st.st_uid == geteuid())) /* /dev/null */
+	if (S_ISCHR(st.st_mode) && (meant || !st.st_uid || st.st_uid == geteuid())) /* /dev/null, a terminal */
 		return 0;
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
 		return EPERM;
-	if (alone && flock(fd, LOCK_EX | LOCK_NB))
+	if (flags & UR_OUTPUT_ALONE && flock(fd, LOCK_EX | LOCK_NB))
 		return errno;
-	return fchmod(fd, 0600) || ftruncate(fd, 0) ? errno : 0;
+	if (flags & UR_OUTPUT_SECRET && fchmod(fd, 0600))
+		return errno;
+	return !(flags & UR_OUTPUT_KEEP) && ftruncate(fd, 0) ? errno : 0;
 }
 
-int ur_output_open(const char *path, bool alone)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-	int err = fd < 0 ? errno : check_file(fd, alone);
+enum link { NO_LINK, OWN_LINK, OTHERS_LINK };
 
+/* Another user's may lead anywhere. */
+static enum link link_of(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) || !S_ISLNK(st.st_mode))
+		return NO_LINK;
+	return !st.st_uid || st.st_uid == geteuid() ? OWN_LINK : OTHERS_LINK;
+}
+
+int ur_output_open(const char *path, unsigned flags)
+{
+	int fd = open(path, OPEN_FLAGS | O_CREAT | O_NOFOLLOW, flags & UR_OUTPUT_SECRET ? 0600 : 0666);
+	int err = fd < 0 ? errno : 0;
+	enum link link = err == ELOOP || err == EACCES ? link_of(path) : NO_LINK; /* in a sticky folder the kernel may say EACCES */
+
+	if (link == OWN_LINK) {
+		fd = open(path, OPEN_FLAGS);
+		err = fd < 0 ? errno : 0;
+	} else if (link == OTHERS_LINK) {
+		err = ELOOP;
+	}
+	if (!err)
+		err = check_file(fd, flags, link == OWN_LINK);
 	if (err && fd >= 0)
 		close(fd);
 	errno = err;
@@ -40,10 +69,12 @@ int ur_output_open(const char *path, bool alone)
 const char *ur_output_reason(int err)
 {
 	if (err == ELOOP)
-		return "it is a symbolic link: name the file itself";
+		return "it is a symbolic link of another user: name the file itself";
 	if (err == EPERM)
 		return "it exists and is not a file of this user alone: remove it, or choose another name";
 	if (err == EWOULDBLOCK)
 		return "another process is writing to it: choose another name";
+	if (err == ENXIO)
+		return "nobody reads from the pipe: start its reader first";
 	return strerror(err);
 }

@@ -3,14 +3,19 @@
 #ifndef UR_OUTPUT_H
 #define UR_OUTPUT_H
 
-#include <stdbool.h>
+enum ur_output_flag {
+	UR_OUTPUT_ALONE = 1,  /* a file that is open in this way in another process is left as it is */
+	UR_OUTPUT_SECRET = 2, /* it holds others' data: mode 0600, whatever it was */
+	UR_OUTPUT_KEEP = 4,   /* what it holds stays */
+};
 
 /*
- * Opens a file to write, made or made anew with mode 0600; a pipe or a character device may do as well. `alone`: a file that is open in
- * this way in another process is left as it is. A descriptor, or -1 and errno: ELOOP when the path is a symbolic link, EPERM when what is
- * there is not this user's alone, EWOULDBLOCK when another process has it.
+ * Opens a file to write, made or made anew; a pipe or a character device of this user or root may do as well. A symbolic link is followed
+ * when it is this user's or root's, and leads to something that is there: /dev/stdout, say. Never waits. A descriptor, or -1 and errno:
+ * ELOOP when the path is another's link, EPERM when what is there is not this user's alone, EWOULDBLOCK when another process has it, ENXIO
+ * when nobody reads from the pipe. Fit for signal handlers, but for UR_OUTPUT_ALONE.
  */
-int ur_output_open(const char *path, bool alone);
+int ur_output_open(const char *path, unsigned flags);
 /* That errno as half a sentence. */
 const char *ur_output_reason(int err);
 

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/output.h"
 #include "engine/engine_priv.h"
 #include "observe/counters_file.h"
 
@@ -46,7 +47,16 @@ static void write_counters(struct ur_engine *e)
 	if (!err && !strcmp(e->cfg.counters, "-") && !counted(&e->nic->counters))
 		fprintf(stderr, "uroce: all counters are zero: process %d sent and received nothing\n", (int)getpid());
 	if (err)
-		fprintf(stderr, "uroce: cannot write the counters to '%s': %s\n", e->cfg.counters, strerror(err));
+		fprintf(stderr, "uroce: cannot write the counters to '%s': %s\n", e->cfg.counters, ur_output_reason(err));
+}
+
+static void close_capture(struct ur_engine *e)
+{
+	int err = ur_capture_close(e->nic->capture);
+
+	e->nic->capture = NULL;
+	if (err)
+		fprintf(stderr, "uroce: the capture%s%s is incomplete: %s\n", e->cfg.capture[0] ? " " : "", e->cfg.capture, strerror(err));
 }
 
 static struct timespec exit_deadline(void)
@@ -116,8 +126,7 @@ static void end_engine(struct ur_engine *e)
 	if (e->cfg.counters[0])
 		write_counters(e);
 	if (e->nic->capture)
-		ur_capture_close(e->nic->capture);
-	e->nic->capture = NULL;
+		close_capture(e);
 	if (e->tracer)
 		ur_tracer_close(e->tracer);
 	e->tracer = NULL;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/output.h"
 #include "config/config.h"
 #include "host/thread.h"
 
@@ -70,7 +71,7 @@ static int write_all(int fd, const char *text, size_t len)
 int ur_counters_write(const char *path, const struct ur_counters *c)
 {
 	bool to_stderr = !strcmp(path, "-");
-	int fd = to_stderr ? STDERR_FILENO : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int fd = to_stderr ? STDERR_FILENO : ur_output_open(path, 0);
 	int err = fd < 0 ? errno : 0;
 	char line[LINE_MAX_LEN];
 
@@ -155,7 +156,7 @@ static size_t put_all(char *text, const struct ur_counters *c)
 /* Opened each time: who closes all files that it does not know would give the number of one of ours to another. */
 static bool replace_contents(const char *path, const char *text, size_t len)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+	int fd = ur_output_open(path, UR_OUTPUT_KEEP);
 	struct stat st;
 	bool regular = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 

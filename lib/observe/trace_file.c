@@ -180,7 +180,7 @@ static void *writer(void *arg)
 static int open_fd(const char *path)
 {
 	char own[PATH_MAX];
-	int fd = ur_output_open(path, true);
+	int fd = ur_output_open(path, UR_OUTPUT_ALONE | UR_OUTPUT_SECRET);
 
 	if (fd >= 0 || errno != EWOULDBLOCK)
 		return fd;
@@ -188,7 +188,7 @@ static int open_fd(const char *path)
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	return ur_output_open(own, true);
+	return ur_output_open(own, UR_OUTPUT_ALONE | UR_OUTPUT_SECRET);
 }
 
 int ur_trace_file_open(const char *path, ur_time now, struct ur_trace_file **out)

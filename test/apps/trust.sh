@@ -124,3 +124,40 @@ test_trust_set_user_id() {
 	in_ns "$NS1" env "${own[@]}" timeout 20 "$dir/linked" eth0 >"$out" 2>&1 || { cat "$out"; return 1; }
 	[ -s "$dir/trace" ] || { ls -l "$dir"; fail "the variables do not count at all"; }
 }
+
+# What another user has put under a name in a shared folder, a link or a pipe, is neither written through nor waited for.
+test_trust_planted_names() {
+	local d=$TMP/shared out=$TMP/out name cmd
+	[ ${#as[@]} -eq 0 ] || return 0 # nobody is us
+	local cmds=("pcap rewrite $ROOT/pcaps/rping-rc.pcap" "pcap annotate $ROOT/pcaps/rping-rc.pcap" "pcap ladder $ROOT/pcaps/rping-rc.pcap --svg" "run --dev eth0 --counters"
+		"run --dev eth0 --capture")
+	mkdir -m 1777 "$d"
+	chmod 755 "$TMP"
+	echo precious >"$TMP/precious"
+	for cmd in "${cmds[@]}"; do
+		for name in link pipe; do
+			rm -f "$d"/*
+			"${as_nobody[@]}" ln -s "$TMP/precious" "$d/link"
+			"${as_nobody[@]}" mkfifo "$d/pipe"
+			"${as_nobody[@]}" ln -s "$TMP/precious" "$d/$name.part"
+			case $cmd in
+			run*) set -- -- rping -c -a 192.0.2.77 ;;
+			*) set -- ;;
+			esac
+			# shellcheck disable=SC2086
+			in_ns "$NS1" timeout 15 "$UROCE" $cmd "$d/$name" "$@" >"$out" 2>&1 </dev/null
+			[ $? -ne 124 ] || { fail "uroce $cmd waits for $name"; return; }
+			grep -qx precious "$TMP/precious" || { fail "uroce $cmd wrote through a link ($name)"; return; }
+			grep -q "^uroce: .*cannot write\|^uroce: .*cannot be written" "$out" || { cat "$out"; fail "uroce $cmd says nothing of $name"; return; }
+		done
+	done
+	# a link of one's own, and devices, are what their user means
+	ln -s "$TMP/precious" "$TMP/own"
+	in_ns "$NS1" "$UROCE" run --dev eth0 --counters "$TMP/own" -- ibv_devices >"$out" 2>&1 && ! grep -q precious "$TMP/precious" || { cat "$out"; fail "own link"; return; }
+	in_ns "$NS1" "$UROCE" run --dev eth0 --counters /dev/stdout -- ibv_devices 2>&1 | cat >"$out"
+	grep -q uroce0 "$out" || { cat "$out"; fail "/dev/stdout"; return; }
+	in_ns "$NS1" "$UROCE" run --dev eth0 --capture /dev/full -- rping -c -a 192.0.2.77 >"$out" 2>&1
+	grep -q "No space left on device" "$out" || { cat "$out"; fail "/dev/full"; return; }
+	"$UROCE" pcap ladder "$ROOT/pcaps/rping-rc.pcap" --svg /dev/full >"$out" 2>&1 && { fail "a picture on /dev/full"; return; }
+	"$UROCE" pcap rewrite "$ROOT/pcaps/rping-rc.pcap" "$d/new.pcap" && [ "$(stat -c %a "$d/new.pcap")" = 600 ] && [ "$(ls "$d" | grep -c new)" = 1 ] || fail "a copy"
+}

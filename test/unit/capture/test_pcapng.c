@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -305,7 +307,10 @@ static void capture_open__not_where_others_want_it(void)
 	CU_ASSERT_TRUE(fputs("secret", f) >= 0 && !fclose(f));
 	snprintf(link_path, sizeof(link_path), "%s-link", path);
 	CU_ASSERT_EQUAL_FATAL(symlink(path, link_path), 0);
-	CU_ASSERT_EQUAL(ur_capture_open(link_path, "eth0", 0, &cap), ELOOP);
+	if (!geteuid()) {
+		CU_ASSERT_EQUAL(lchown(link_path, 65534, 65534), 0);
+		CU_ASSERT_EQUAL(ur_capture_open(link_path, "eth0", 0, &cap), ELOOP);
+	}
 	unlink(link_path);
 	CU_ASSERT_EQUAL_FATAL(link(path, link_path), 0);
 	CU_ASSERT_EQUAL(ur_capture_open(link_path, "eth0", 0, &cap), EPERM);
@@ -320,19 +325,52 @@ static void capture_open__not_where_others_want_it(void)
 	CU_ASSERT_STRING_EQUAL(text, "secret");
 }
 
-static void capture_close__full_disk(void)
+/* A link of one's own leads where one means it to: /dev/stdout is such a name. */
+static void capture_open__by_a_link_of_its_own(void)
 {
-	uint8_t b[64] = {0};
-	struct ur_pkt p = {.data = b, .len = sizeof(b)};
+	char link_path[80];
+	FILE *f = fopen(path, "w");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fclose(f);
+	snprintf(link_path, sizeof(link_path), "%s-link", path);
+	CU_ASSERT_EQUAL_FATAL(symlink(path, link_path), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open(link_path, "eth0", 0, &cap), 0);
+	close_capture();
+	CU_ASSERT_EQUAL(mode_of(path), 0600);
+	unlink(path);
+	CU_ASSERT_EQUAL(ur_capture_open(link_path, "eth0", 0, &cap), ENOENT); /* nothing is made behind a link */
+	unlink(link_path);
+}
+
+static void capture_open__full_disk(void)
+{
 	struct ur_capture *c;
 	struct stat st;
 
 	if (stat("/dev/full", &st) || (st.st_uid && st.st_uid != geteuid()))
 		return; /* an ordinary user in a user namespace: there is no superuser in it, whose device it had to be */
-	CU_ASSERT_EQUAL_FATAL(ur_capture_open("/dev/full", "eth0", 0, &c), 0);
+	CU_ASSERT_EQUAL(ur_capture_open("/dev/full", "eth0", 0, &c), ENOSPC);
+}
+
+static void capture_close__disk_that_fills(void)
+{
+	struct rlimit before, small;
+	uint8_t b[64] = {0};
+	struct ur_pkt p = {.data = b, .len = sizeof(b)};
+	void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+	struct ur_capture *c;
+
+	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", 0, &c), 0);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &small), 0);
 	for (unsigned i = 0; i < 10000; i++) /* beyond the buffer: nothing may overflow after the failure */
 		ur_capture_frame(c, &p, i, UR_CAPTURE_IN);
-	CU_ASSERT_EQUAL(ur_capture_close(c), ENOSPC);
+	CU_ASSERT_EQUAL(ur_capture_close(c), EFBIG);
+	setrlimit(RLIMIT_FSIZE, &before);
+	signal(SIGXFSZ, handler);
+	unlink(path);
 }
 
 void ur_suite_pcapng(void)
@@ -348,5 +386,7 @@ void ur_suite_pcapng(void)
 	CU_ADD_TEST(s, capture_open__unwritable);
 	CU_ADD_TEST(s, capture_open__for_its_owner_alone);
 	CU_ADD_TEST(s, capture_open__not_where_others_want_it);
-	CU_ADD_TEST(s, capture_close__full_disk);
+	CU_ADD_TEST(s, capture_open__by_a_link_of_its_own);
+	CU_ADD_TEST(s, capture_open__full_disk);
+	CU_ADD_TEST(s, capture_close__disk_that_fills);
 }

@@ -322,6 +322,7 @@ static void file__counts_what_it_lacks(void)
 	CU_ASSERT_EQUAL(lines + said + lost, 10 * RING_MORE);
 }
 
+/* Another user's. */
 static void file__no_links(void)
 {
 	char link[80];
@@ -329,7 +330,10 @@ static void file__no_links(void)
 
 	snprintf(link, sizeof(link), "%s/l", dir);
 	CU_ASSERT_EQUAL_FATAL(symlink(path, link), 0);
-	CU_ASSERT_EQUAL(ur_trace_file_open(link, 0, &f), ELOOP);
+	if (!geteuid()) {
+		CU_ASSERT_EQUAL(lchown(link, 65534, 65534), 0);
+		CU_ASSERT_EQUAL(ur_trace_file_open(link, 0, &f), ELOOP);
+	}
 	unlink(link);
 }
 
