@@ -51,7 +51,7 @@ static uint32_t slots_for(unsigned cqe)
 
 static struct ur_cqe *ring_alloc(uint32_t slots)
 {
-	return aligned_alloc(64, slots * sizeof(struct ur_cqe));
+	return aligned_alloc(64, (slots * sizeof(struct ur_cqe) + 63) & ~(size_t)63); /* C11: a multiple of the alignment */
 }
 
 static void ring_free(struct ur_cq *cq)
