@@ -111,6 +111,7 @@ struct ur_cf_run {
 	struct ur_path path, ce_path;
 	struct ur_cf_place place[UR_CF_OFFERED];
 	uint32_t srqn[UR_CF_SRQS];
+	bool heard;     /* the peer has sent something */
 	bool met;       /* a connection has come about, so it is known whether */
 	bool offers;    /* the peer is the responder */
 	uint32_t modes; /* 1 << enum ur_cf_serve, what it can serve */

@@ -133,7 +133,7 @@ static bool next_rule(struct ur_cf_run *r)
 	r->result = &r->results[r->nresults++];
 	begin_attempt(r);
 	if (r->deaf >= DEAF_RULES)
-		pass_by(r, "the peer does not answer requests for connections");
+		pass_by(r, r->heard ? "the peer does not answer requests for connections" : "nothing at all comes from the peer");
 	else if (r->met && !ur_cf_servable(r, rule))
 		pass_by(r, lacks(r, rule));
 	return true;
@@ -144,13 +144,20 @@ static bool leaves(const struct ur_cf_run *r)
 	return r->conn.told && !r->conn.ended;
 }
 
+/*
+ * A peer that has not sent anything has neither obeyed nor broken a rule. So before the verdict of a script that never made it answer, it
+ * is asked for what every CM answers: a datagram service, whatever the answer.
+ */
 static void leave(struct ur_cf_run *r)
 {
 	static const struct ur_cf_step nothing = {.kind = UR_CF_END};
 
 	if (r->conn.old_id)
 		r->conn.id = r->conn.old_id;
-	enter_phase(r, UR_CF_LEAVE, leaves(r) ? ur_cf_leave[ur_cf_current(r)->setup] : &nothing);
+	if (!r->heard && r->result->verdict != UR_CF_UNTESTED)
+		enter_phase(r, UR_CF_LEAVE, ur_cf_connect[UR_CF_UD]);
+	else
+		enter_phase(r, UR_CF_LEAVE, leaves(r) ? ur_cf_leave[ur_cf_current(r)->setup] : &nothing);
 }
 
 /* The script is over, one way or the other. */
@@ -189,7 +196,8 @@ static bool end_of_script(struct ur_cf_run *r)
 
 	switch (r->phase) {
 	case UR_CF_CONNECT:
-		r->deaf = 0;
+		if (rule->setup != UR_CF_BARE) /* nothing was asked for it */
+			r->deaf = 0;
 		if (r->met && !ur_cf_servable(r, rule)) {
 			ur_cf_say(r->result->seen, lacks(r, rule));
 			decide(r, UR_CF_UNTESTED);
@@ -200,6 +208,11 @@ static bool end_of_script(struct ur_cf_run *r)
 		return true;
 	case UR_CF_SCRIPT: decide(r, UR_CF_OBEYED); return true;
 	case UR_CF_LEAVE:
+		if (!r->heard && r->result->verdict != UR_CF_UNTESTED) {
+			ur_cf_say(r->result->seen, "nothing at all comes from the peer");
+			r->result->verdict = UR_CF_UNTESTED;
+			r->deaf++;
+		}
 		if (r->result->verdict != UR_CF_OBEYED && r->result->attempts < r->cfg.attempts && r->deaf < DEAF_RULES) {
 			begin_attempt(r);
 			return true;
@@ -424,7 +437,10 @@ void ur_cf_rx(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number, ur_t
 	bool cm = p->bth.dqpn == 1;
 
 	r->keeps = true;
-	if (r->phase == UR_CF_FINISHED || !r->step || r->step->kind == UR_CF_END || !ur_gid_eq(&p->src, &r->cfg.peer))
+	if (!ur_gid_eq(&p->src, &r->cfg.peer))
+		return;
+	r->heard = true;
+	if (r->phase == UR_CF_FINISHED || !r->step || r->step->kind == UR_CF_END)
 		return;
 	if (!cm && p->bth.dqpn != r->conn.qpn)
 		return;
@@ -440,6 +456,7 @@ void ur_cf_rx(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number, ur_t
 void ur_cf_rx_bad(struct ur_cf_run *r, uint32_t number)
 {
 	r->keeps = true;
+	r->heard = true;
 	if (r->phase != UR_CF_SCRIPT || r->step->kind == UR_CF_END)
 		return;
 	note(r, number);

@@ -318,6 +318,35 @@ static void test_deaf(void)
 	cf_peer_end(&p);
 }
 
+static bool is_bare(void *ctx, const struct ur_cf_rule *r)
+{
+	(void)ctx;
+	return r->setup == UR_CF_BARE;
+}
+
+/* Nor are rules broken, or obeyed by silence, that need no connection. */
+static void test_deaf_without_connection(void)
+{
+	struct peer p;
+	unsigned n;
+
+	cf_peer_begin(&p, NULL);
+	p.run->cfg.chosen = is_bare;
+	for (unsigned i = 0; i < 1000 && !ur_cf_done(p.run); i++) {
+		cf_peer_drain(&p);
+		if (!ur_cf_done(p.run))
+			cf_peer_wait(&p);
+	}
+	const struct ur_cf_result *x = ur_cf_results(p.run, &n);
+
+	CU_ASSERT(ur_cf_done(p.run) && n > 3);
+	for (unsigned i = 0; i < n; i++)
+		CU_ASSERT_EQUAL(x[i].verdict, UR_CF_UNTESTED);
+	CU_ASSERT(n && strstr(x[n - 1].seen, "nothing at all"));
+	CU_ASSERT(p.now < 40 * UR_NS_PER_S);
+	cf_peer_end(&p);
+}
+
 /* Names are unique, and rules say what they are about. */
 static void test_table(void)
 {
@@ -345,5 +374,6 @@ void ur_suite_conform(void)
 	CU_add_test(s, "many messages, of which some are lost", test_many_lost);
 	CU_add_test(s, "the MSN wraps", test_many_wrap);
 	CU_add_test(s, "nobody there", test_deaf);
+	CU_add_test(s, "nobody there, and no connection is needed", test_deaf_without_connection);
 	CU_add_test(s, "the table", test_table);
 }
