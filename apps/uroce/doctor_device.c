@@ -94,7 +94,7 @@ struct inode {
 	struct ur_doctor_holder *holder;
 };
 
-static void read_sockets(struct ur_doctor_facts *f, const char *path, struct inode *inodes)
+static bool read_sockets(struct ur_doctor_facts *f, const char *path, struct inode *inodes)
 {
 	FILE *in = fopen(path, "re");
 	char line[512];
@@ -111,6 +111,7 @@ static void read_sockets(struct ur_doctor_facts *f, const char *path, struct ino
 	}
 	if (in)
 		fclose(in);
+	return in != NULL;
 }
 
 static void name_of(pid_t pid, char *name, size_t len)
@@ -178,8 +179,8 @@ static void read_holders(struct ur_doctor_facts *f)
 	struct dirent *d;
 	DIR *proc;
 
-	read_sockets(f, "/proc/net/udp", inodes);
-	read_sockets(f, "/proc/net/udp6", inodes);
+	f->holders_known = read_sockets(f, "/proc/net/udp", inodes);
+	read_sockets(f, "/proc/net/udp6", inodes); /* absent without IPv6 */
 	proc = f->holder_count ? opendir("/proc") : NULL;
 	while (proc && (d = readdir(proc)))
 		if (isdigit((unsigned char)d->d_name[0]))
@@ -218,7 +219,7 @@ void ur_doctor_read_device(struct ur_doctor_facts *f)
 	if (ur_view_open(&v, f->dev_why, sizeof(f->dev_why)))
 		return;
 	snprintf(f->dev, sizeof(f->dev), "%s", v.device.info.ifname);
-	f->mtu = v.device.info.mtu;
+	f->mtu = v.device.info.owned ? v.device.info.mtu : v.device.hostif.whole_mtu;
 	read_flags(f);
 	read_addresses(f, v.net);
 	read_processes(f, &v.device);

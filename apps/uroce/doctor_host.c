@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce doctor: facts of this process and this host that have nothing to do with an interface. */
-#include <inttypes.h>
 #include <linux/capability.h>
 #include <netinet/udp.h>
 #include <sched.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -40,19 +40,15 @@ static bool read_line(const char *path, char *line, size_t len)
 	return ok;
 }
 
+/* By the system call: /proc may be missing. */
 static void read_capabilities(struct ur_doctor_facts *f)
 {
-	FILE *in = fopen("/proc/self/status", "re");
-	uint64_t effective = 0;
-	char line[256];
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-	while (in && fgets(line, sizeof(line), in))
-		if (sscanf(line, "CapEff: %" SCNx64, &effective) == 1)
-			break;
-	if (in)
-		fclose(in);
-	f->net_raw = effective >> CAP_NET_RAW & 1;
-	f->net_admin = effective >> CAP_NET_ADMIN & 1;
+	syscall(SYS_capget, &header, data);
+	f->net_raw = data[0].effective >> CAP_NET_RAW & 1;
+	f->net_admin = data[0].effective >> CAP_NET_ADMIN & 1;
 	f->uid = geteuid();
 }
 

@@ -14,7 +14,7 @@
 #include "wire/frame.h"
 #include "wire/path.h"
 
-static void print_device(const struct ur_device_info *d)
+static void print_device(const struct ur_device_info *d, unsigned mtu)
 {
 	printf("device     %s\n", d->name);
 	printf("interface  %s (%s)\n", d->ifname, d->owned ? "owned by uroce" : "shared with the kernel");
@@ -24,7 +24,8 @@ static void print_device(const struct ur_device_info *d)
 		printf("mac        %02x:%02x:%02x:%02x:%02x:%02x\n", d->mac.b[0], d->mac.b[1], d->mac.b[2], d->mac.b[3], d->mac.b[4],
 		       d->mac.b[5]);
 	printf("guid       %016" PRIx64 "\n", d->guid);
-	printf("mtu        %u (RoCE path MTU %u)\n", d->mtu, 128u << ur_max_path_mtu(d->mtu));
+	printf("mtu        %u (RoCE path MTU %u%s)\n", mtu, 128u << ur_max_path_mtu(d->mtu),
+	       d->mtu < 256 + UR_PATH_OVERHEAD ? ", for which it is too small" : "");
 	if (d->owned)
 		return; /* nobody but the program that has the port can tell */
 	printf("link       %s", d->link_up ? "up" : "down");
@@ -77,7 +78,7 @@ static int show_device(void)
 
 	if (ur_view_open(&v, err, sizeof(err)))
 		return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
-	print_device(&v.device.info);
+	print_device(&v.device.info, v.device.info.owned ? v.device.info.mtu : v.device.hostif.whole_mtu);
 	if (ur_device_has_address(v.net)) {
 		print_gids(v.net);
 		print_routes(v.net);

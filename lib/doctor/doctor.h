@@ -32,6 +32,7 @@ enum ur_doctor_severity { UR_DOCTOR_OK, UR_DOCTOR_NOTE, UR_DOCTOR_UNKNOWN, UR_DO
 	X(HOLDER_OK, "holder-ok", OK, "holder") \
 	X(HOLDER_RXE, "holder-rxe", ERROR, "holder") \
 	X(HOLDER_OTHER, "holder-other", ERROR, "holder") \
+	X(HOLDER_UNKNOWN, "holder-unknown", UNKNOWN, "holder") \
 	X(MTU_OK, "mtu-ok", OK, "mtu") \
 	X(MTU_1024, "mtu-1024", NOTE, "mtu") \
 	X(MTU_SMALL, "mtu-small", WARNING, "mtu") \
@@ -41,6 +42,7 @@ enum ur_doctor_severity { UR_DOCTOR_OK, UR_DOCTOR_NOTE, UR_DOCTOR_UNKNOWN, UR_DO
 	X(BUFFER_OK, "buffer-ok", OK, "buffer") \
 	X(BUFFER_SMALL, "buffer-small", NOTE, "buffer") \
 	X(BUFFER_TINY, "buffer-tiny", WARNING, "buffer") \
+	X(BUFFER_UNKNOWN, "buffer-unknown", UNKNOWN, "buffer") \
 	X(MERGE_OK, "merge-ok", OK, "merge") \
 	X(MERGE_ON, "merge-on", WARNING, "merge") \
 	X(FIREWALL_OK, "firewall-ok", OK, "firewall") \
@@ -118,7 +120,7 @@ struct ur_doctor_holder {
 
 /* Other processes of uroce on the interface. */
 struct ur_doctor_process {
-	pid_t pid;
+	pid_t pid; /* 0: it cannot be seen from this PID namespace */
 	uid_t uid;
 	bool silent; /* of this user, and does not answer: it is stopped */
 };
@@ -178,6 +180,7 @@ struct ur_doctor_facts {
 	char port_setting[16];
 	struct ur_doctor_port ports[UR_DOCTOR_PORTS];
 
+	bool holders_known; /* the sockets on UDP port 4791 could be listed */
 	unsigned holder_count;
 	struct ur_doctor_holder holders[UR_DOCTOR_HOLDERS];
 	char rxe[64]; /* the RDMA device of rdma_rxe on the interface; "" for none */

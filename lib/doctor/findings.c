@@ -49,6 +49,42 @@ void ur_doctor_mend(struct ur_doctor_finding *f, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* --- who runs a command --- */
+
+/* Those that need root. Judges leave out sudo before them, and write it before others that need root in their case. */
+static const char *const for_root[] = {"ip link set ",      "ip address add ", "sysctl -w ", "ethtool -K ",      "nft ",
+				       "rdma link delete ", "ss -Hulanp ",     "systemctl ", "apt-get install ", "iptables-legacy ",
+				       "ip6tables-legacy ", "tcpdump "};
+
+static bool needs_root(const char *command)
+{
+	for (unsigned i = 0; i < ur_array_size(for_root); i++)
+		if (!strncmp(command, for_root[i], strlen(for_root[i])))
+			return true;
+	return false;
+}
+
+/* Puts sudo where it is needed in a list of commands with "; " between them, or takes it away from root. */
+static void put_sudo(struct ur_doctor_finding *x, bool root)
+{
+	static const char sudo[] = "sudo ";
+	char text[sizeof(x->mend)];
+	const char *from = x->mend;
+	size_t n = 0;
+
+	while (*from && n < sizeof(text) - sizeof(sudo)) {
+		if (from == x->mend || (from - x->mend > 1 && !strncmp(from - 2, "; ", 2))) {
+			if (root && !strncmp(from, sudo, strlen(sudo)))
+				from += strlen(sudo);
+			else if (!root && needs_root(from))
+				n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", sudo);
+		}
+		text[n++] = *from++;
+	}
+	text[n] = 0;
+	strcpy(x->mend, text);
+}
+
 /* --- texts from outside --- */
 
 static bool is_name(char c)
@@ -92,6 +128,8 @@ void ur_doctor_judge(const struct ur_doctor_facts *f, struct ur_doctor_report *r
 		host_judges[i](f, r);
 	for (unsigned i = 0; f->with_peer && i < ur_array_size(peer_judges); i++)
 		peer_judges[i](f, r);
+	for (unsigned i = 0; i < r->count; i++)
+		put_sudo(&r->findings[i], f->uid == 0);
 }
 
 unsigned ur_doctor_wrong(const struct ur_doctor_report *r)

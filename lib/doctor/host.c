@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "doctor/internal.h"
+#include "wire/path.h"
 
-/* The largest header of a RoCEv2 packet, as the RDMA CM reckons: IPv6, UDP, BTH, extended headers, immediate data, ICRC. */
-#define HEADERS 96
 #define JUMBO 4200 /* an MTU that carries path MTU 4096 */
+
+/* To look at, not to run by accident: it ends with a restart of the machine. */
+#define NEWER_KERNEL "apt-cache search --names-only '^linux-image'    # install a newer kernel, and restart"
 
 #define WANTED_RMEM (4u << 20)  /* a window that fills 10 Gbit/s for 3 ms */
 #define LEAST_RMEM (128u << 10) /* below it not even a message of 64 KiB fits, as the kernel counts */
@@ -16,15 +18,12 @@
 
 unsigned ur_doctor_ip_bytes(unsigned path_mtu)
 {
-	return path_mtu + HEADERS;
+	return path_mtu + UR_PATH_OVERHEAD;
 }
 
 unsigned ur_doctor_path_mtu(unsigned ip_bytes)
 {
-	for (unsigned m = 4096; m >= 256; m /= 2)
-		if (ur_doctor_ip_bytes(m) <= ip_bytes)
-			return m;
-	return 0;
+	return ip_bytes < ur_doctor_ip_bytes(256) ? 0 : 128u << ur_max_path_mtu((uint16_t)ur_min_u32(ip_bytes, UINT16_MAX));
 }
 
 void ur_doctor_judge_mtu(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
@@ -39,10 +38,14 @@ void ur_doctor_judge_mtu(const struct ur_doctor_facts *f, struct ur_doctor_repor
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_MTU_1024,
 					     "MTU %u: RoCE path MTU 1024; with jumbo frames everywhere it would be 4096", f->mtu),
 			       "ip link set dev %s mtu %u", f->dev, JUMBO);
+	else if (m)
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_MTU_SMALL, "MTU %u: RoCE path MTU %u, which takes %u packets where 1024 takes one",
+					     f->mtu, m, 1024 / m),
+			       "ip link set dev %s mtu 1500", f->dev);
 	else
-		ur_doctor_mend(
-			ur_doctor_add(r, UR_DOC_MTU_SMALL, "MTU %u: RoCE path MTU %u, four times the packets of 1024 or more", f->mtu, m),
-			"ip link set dev %s mtu 1500", f->dev);
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_MTU_SMALL, "MTU %u is too small for RoCE, whose smallest path MTU needs %u", f->mtu,
+					     ur_doctor_ip_bytes(256)),
+			       "ip link set dev %s mtu 1500", f->dev);
 }
 
 void ur_doctor_judge_kernel(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
@@ -54,28 +57,33 @@ void ur_doctor_judge_kernel(const struct ur_doctor_facts *f, struct ur_doctor_re
 					     "Linux %s cannot cut trains of UDP packets (UDP_SEGMENT, since 4.18): "
 					     "port udp sends them one by one",
 					     f->release),
-			       "apt-get install linux-image-amd64 && reboot");
+			       NEWER_KERNEL);
 	if (!f->udp_gro)
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_KERNEL_GRO,
 					     "Linux %s cannot merge UDP packets into trains (UDP_GRO, since 5.0): "
 					     "port udp receives them one by one",
 					     f->release),
-			       "apt-get install linux-image-amd64 && reboot");
+			       NEWER_KERNEL);
 }
 
 void ur_doctor_judge_buffer(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
 {
 	enum ur_doctor_id id = f->rmem_max < LEAST_RMEM ? UR_DOC_BUFFER_TINY : UR_DOC_BUFFER_SMALL;
 
-	if (!f->rmem_max || f->net_admin || f->rmem_max >= WANTED_RMEM) {
-		ur_doctor_add(r, UR_DOC_BUFFER_OK,
-			      f->net_admin ? "receive buffers: net.core.rmem_max %" PRIu64 " does not bind who has "
-					     "CAP_NET_ADMIN"
-					   : "receive buffers: net.core.rmem_max is %" PRIu64,
-			      f->rmem_max);
+	if (f->net_admin) {
+		ur_doctor_add(r, UR_DOC_BUFFER_OK, "receive buffers: net.core.rmem_max does not limit programs with CAP_NET_ADMIN");
 		return;
 	}
-	ur_doctor_mend(ur_doctor_add(r, id, "net.core.rmem_max is %" PRIu64 ": it bounds what may be under way to a QP%s", f->rmem_max,
+	if (!f->rmem_max) {
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_BUFFER_UNKNOWN, "cannot determine net.core.rmem_max, which limits receive buffers"),
+			       "sysctl net.core.rmem_max");
+		return;
+	}
+	if (f->rmem_max >= WANTED_RMEM) {
+		ur_doctor_add(r, UR_DOC_BUFFER_OK, "receive buffers: net.core.rmem_max is %" PRIu64, f->rmem_max);
+		return;
+	}
+	ur_doctor_mend(ur_doctor_add(r, id, "net.core.rmem_max is %" PRIu64 ": it limits the data in flight to a QP%s", f->rmem_max,
 				     id == UR_DOC_BUFFER_TINY ? ", and packets are lost" : ", and a busy program may lose packets"),
 		       "sysctl -w net.core.rmem_max=%u", 16u << 20);
 }
@@ -131,7 +139,7 @@ void ur_doctor_judge_processes(const struct ur_doctor_facts *f, struct ur_doctor
 	if (!f->dev[0])
 		return;
 	if (!f->processes_known) {
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PROCESSES_UNKNOWN, "who else uses uroce on %s cannot be told", f->dev),
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PROCESSES_UNKNOWN, "cannot determine which other processes use uroce on %s", f->dev),
 			       "ss -xap | grep uroce");
 		return;
 	}
@@ -139,16 +147,16 @@ void ur_doctor_judge_processes(const struct ur_doctor_facts *f, struct ur_doctor
 		const struct ur_doctor_process *p = &f->processes[i];
 		size_t n = strlen(pids);
 
-		if (n < sizeof(pids) - 32)
+		if (p->pid && n < sizeof(pids) - 32)
 			snprintf(pids + n, sizeof(pids) - n, "%s%d", n ? ", " : ": ", (int)p->pid);
-		if (!p->silent)
+		if (!p->silent || !p->pid)
 			continue;
 		silent++;
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PROCESSES_SILENT,
 					     "process %d uses uroce and does not answer: it is stopped, and its "
 					     "peers wait",
 					     (int)p->pid),
-			       "kill -CONT %d", (int)p->pid);
+			       p->uid == f->uid ? "kill -CONT %d" : "sudo kill -CONT %d", (int)p->pid);
 		if (silent == 4)
 			break;
 	}
@@ -198,5 +206,6 @@ void ur_doctor_judge_clock(const struct ur_doctor_facts *f, struct ur_doctor_rep
 	}
 	ur_doctor_mend(ur_doctor_add(r, UR_DOC_CLOCK_SLOW, "clock source %s takes %u ns to read, and each look for packets reads it",
 				     f->clock, f->clock_ns),
-		       "cd /sys/devices/system/clocksource/clocksource0; cat available_clocksource; echo tsc >current_clocksource");
+		       "sudo sh -c 'cd /sys/devices/system/clocksource/clocksource0 && cat available_clocksource && echo tsc "
+		       ">current_clocksource'");
 }

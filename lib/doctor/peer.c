@@ -32,7 +32,7 @@ static void judge_ping(const struct ur_doctor_facts *f, struct ur_doctor_report 
 		break;
 	case UR_DOCTOR_PING_DENIED:
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PING_UNKNOWN, "ping cannot be tried: this user may not open ICMP sockets"),
-			       "sudo sysctl -w net.ipv4.ping_group_range='0 2147483647'");
+			       "sysctl -w net.ipv4.ping_group_range='0 2147483647'");
 		break;
 	}
 }

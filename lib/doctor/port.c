@@ -22,15 +22,15 @@ void ur_doctor_judge_device(const struct ur_doctor_facts *f, struct ur_doctor_re
 		return;
 	}
 	if (!f->up)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_DEVICE_DOWN, "%s is down", f->dev), "ip link set dev %s up", f->dev);
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_DEVICE_DOWN, "interface %s is down", f->dev), "ip link set dev %s up", f->dev);
 	else if (!f->carrier)
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_DEVICE_NO_CARRIER,
-					     "%s is up and has no carrier: the other end of its cable is "
-					     "down or not there",
+					     "interface %s is up and has no carrier: the other end of its cable is "
+					     "down or not connected",
 					     f->dev),
 			       "ethtool %s", f->dev);
 	if (!f->addresses)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_DEVICE_NO_ADDRESS, "%s has no IP address, and so no GID", f->dev),
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_DEVICE_NO_ADDRESS, "interface %s has no IP address, and so no GID", f->dev),
 			       "ip address add ADDRESS/LENGTH dev %s", f->dev);
 	else if (f->up && f->carrier)
 		ur_doctor_add(r, UR_DOC_DEVICE_OK, "%s is up and has %u address%s, GID 0 is %s", f->dev, f->addresses,
@@ -47,7 +47,9 @@ static bool is_held(const struct ur_doctor_facts *f)
 /* What it takes to have that kind of port. */
 static void mend_port(const struct ur_doctor_facts *f, enum ur_doctor_port_index i, struct ur_doctor_finding *x)
 {
-	if (i != UR_DOCTOR_UDP && !f->net_raw)
+	if (i != UR_DOCTOR_UDP && !f->net_raw && !f->uid)
+		ur_doctor_mend(x, "docker run --cap-add NET_RAW    # or whatever else made root's capabilities fewer");
+	else if (i != UR_DOCTOR_UDP && !f->net_raw)
 		ur_doctor_mend(x, "sudo uroce run --dev %s --port %s -- PROGRAM", f->dev, ur_doctor_port_names[i]);
 	else if (i == UR_DOCTOR_UDP && is_held(f))
 		ur_doctor_mend(x, "ss -Hulanp 'sport = :4791'; rdma link");
@@ -110,12 +112,12 @@ static void judge_one(const struct ur_doctor_facts *f, const struct ur_doctor_ho
 				  "UDP port 4791 belongs to user %u and to no process that can be seen: another user's, one of another "
 				  "container, or a socket of the kernel's such as rdma_rxe's",
 				  (unsigned)h->uid);
-		ur_doctor_mend(x, "sudo ss -Hulanp 'sport = :4791'; rdma link");
+		ur_doctor_mend(x, "ss -Hulanp 'sport = :4791'; rdma link");
 		return;
 	}
 	x = ur_doctor_add(r, UR_DOC_HOLDER_OTHER, "UDP port 4791 belongs to process %d (%s) of user %u%s", (int)h->pid, h->name,
 			  (unsigned)h->uid, h->uroce ? ", who uses uroce: an interface serves one user at a time" : "");
-	ur_doctor_mend(x, "kill %d", (int)h->pid);
+	ur_doctor_mend(x, h->uid == f->uid ? "kill %d" : "sudo kill %d", (int)h->pid);
 }
 
 /* A uroce of our own shares the port with us. One that listens with us although it is another's does no harm to who has CAP_NET_RAW. */
@@ -138,6 +140,10 @@ void ur_doctor_judge_holder(const struct ur_doctor_facts *f, struct ur_doctor_re
 	for (unsigned i = 0; i < f->holder_count; i++)
 		if (is_in_the_way(f, &f->holders[i]))
 			judge_one(f, &f->holders[i], r);
-	if (r->count == before)
+	if (r->count == before && !f->holders_known)
+		ur_doctor_mend(
+			ur_doctor_add(r, UR_DOC_HOLDER_UNKNOWN, "cannot determine who has UDP port 4791: /proc/net/udp cannot be read"),
+			"ss -Hulanp 'sport = :4791'");
+	else if (r->count == before)
 		ur_doctor_add(r, UR_DOC_HOLDER_OK, "UDP port 4791 is %s", f->holder_count ? "shared with uroce's other processes" : "free");
 }

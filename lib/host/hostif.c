@@ -188,6 +188,7 @@ static int describe(int fd, struct ur_hostif *h, char *err, size_t errlen)
 		invent_mac(h);
 	if (ioctl(fd, SIOCGIFMTU, &ifr))
 		return errno;
+	h->whole_mtu = (unsigned)ifr.ifr_mtu;
 	h->mtu = (uint16_t)(ifr.ifr_mtu > 9600 ? 9600 : ifr.ifr_mtu);
 	if (ioctl(fd, SIOCGIFFLAGS, &ifr))
 		return errno;

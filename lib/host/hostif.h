@@ -14,7 +14,8 @@ struct ur_hostif {
 	int ifindex;
 	char name[IF_NAMESIZE];
 	struct ur_mac mac;
-	uint16_t mtu;
+	uint16_t mtu;        /* what we make use of, at most 9600 */
+	unsigned whole_mtu;  /* what the interface has: 65536 for the loopback */
 	bool enabled;        /* administratively up */
 	bool up;             /* enabled, with a carrier */
 	uint32_t speed_mbps; /* 0 when the driver does not say */

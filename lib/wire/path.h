@@ -22,13 +22,16 @@ struct ur_path {
 	struct ur_gid sgid, dgid;
 };
 
-/* The largest path MTU of RoCEv2 that a port with an IP MTU of so many bytes carries. */
+/* What a packet carries besides payload: IPv6, UDP, BTH, the longest extended headers, pad and ICRC, as rdma_rxe counts it for a
+ * port. The RDMA CM counts 96 for the path MTU of a connection (lib/rdmacm/resolve.c). */
+#define UR_PATH_OVERHEAD 80
+
+/* The largest path MTU of RoCEv2 that a port with this IP MTU carries; 256 where not even that fits. */
 static inline enum ibv_mtu ur_max_path_mtu(uint16_t ip_mtu)
 {
 	enum ibv_mtu m = IBV_MTU_4096;
 
-	/* What a packet carries besides payload: IPv6, UDP, BTH, the longest extended headers, pad and ICRC, as rdma_rxe counts it. */
-	while (m > IBV_MTU_256 && (128u << m) + 80 > ip_mtu)
+	while (m > IBV_MTU_256 && (128u << m) + UR_PATH_OVERHEAD > ip_mtu)
 		m--;
 	return m;
 }

@@ -305,6 +305,32 @@ link_and_gone() {
 }
 test_doctor_device() { faulty link_and_gone; }
 
+# What /proc would have said is not known; nothing is said in its place.
+without_proc() {
+	local lib
+	lib=$(dirname "$UROCE")/../../lib
+	in_ns "$NS2" unshare --mount sh -c 'mount -t tmpfs none /proc && exec timeout 60 "$@"' - env LD_LIBRARY_PATH="$lib" \
+		setpriv --bounding-set=-net_admin --inh-caps=-net_admin "$UROCE" doctor --dev eth0 --json >"$TMP/out" </dev/null
+	doctor_status=$?
+	python3 -c 'import json, sys; [print(f["name"], f["severity"]) for f in json.load(open(sys.argv[1]))["findings"]]' "$TMP/out" >"$TMP/found"
+	diagnosed "$doctor_status" holder-unknown buffer-unknown -- holder-ok buffer-ok || return 1
+	! grep -Eq 'rmem_max is 0|: 0"' "$TMP/out" || { cat "$TMP/out"; fail "a figure that nobody knows"; }
+}
+test_doctor_without_proc() { faulty without_proc; }
+
+# MTUs at which the path MTU changes: doctor and info name the same.
+test_doctor_and_info_agree() {
+	local mtu status=0
+	for mtu in 336 1103 1104 1119; do
+		ip -n "$NS2" link set eth0 mtu $mtu
+		doctor "$NS2"
+		in_ns "$NS2" "$UROCE" info --dev eth0 2>/dev/null | grep -Eq "^mtu +$mtu \(RoCE path MTU $(python3 -c 'import json, sys
+print(json.load(open(sys.argv[1]))["device"]["path_mtu"])' "$TMP/out")\)" || { status=1; fail "at MTU $mtu"; }
+	done
+	whole
+	return $status
+}
+
 test_doctor_usage() {
 	in_ns "$NS2" timeout 20 "$UROCE" doctor --dev eth0 one two >"$TMP/out" 2>&1
 	[ $? -eq 2 ] && grep -q "'two'" "$TMP/out" || { cat "$TMP/out"; fail "two peers"; return; }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "doctor/doctor.h"
+#include "wire/path.h"
 
 void ur_suite_doctor(void);
 
@@ -29,6 +30,7 @@ static void healthy(struct ur_doctor_facts *f)
 		.udp_segment = true,
 		.udp_gro = true,
 		.rmem_max = 212992,
+		.holders_known = true,
 		.firewall = {.verdict = UR_FIREWALL_PASSES},
 		.processes_known = true,
 		.memlock = 8 << 20,
@@ -120,6 +122,28 @@ static void held_unseen(struct ur_doctor_facts *f)
 	f->holders[f->holder_count++] = (struct ur_doctor_holder){.kernel = true, .uid = 1000};
 }
 
+static void held_by_root(struct ur_doctor_facts *f)
+{
+	held(f);
+	f->uid = 1001;
+}
+
+static void held_unknown(struct ur_doctor_facts *f)
+{
+	f->holders_known = false;
+}
+
+static void buffers_unknown(struct ur_doctor_facts *f)
+{
+	f->net_admin = false;
+	f->rmem_max = 0;
+}
+
+static void mtu_tiny(struct ur_doctor_facts *f)
+{
+	f->mtu = 68;
+}
+
 static void mtu_1500(struct ur_doctor_facts *f)
 {
 	f->mtu = 1500;
@@ -127,7 +151,7 @@ static void mtu_1500(struct ur_doctor_facts *f)
 
 static void mtu_600(struct ur_doctor_facts *f)
 {
-	f->mtu = 1119;
+	f->mtu = 1103;
 }
 
 static void no_segment(struct ur_doctor_facts *f)
@@ -271,6 +295,7 @@ static void silent(struct ur_doctor_facts *f)
 static void untested(struct ur_doctor_facts *f)
 {
 	f->peer.cm = UR_DOCTOR_CM_UNTESTED;
+	f->uid = 1000;
 }
 
 static void losses(struct ur_doctor_facts *f)
@@ -299,8 +324,12 @@ static const struct {
 	{UR_DOC_HOLDER_RXE, rxe, "rdma link delete rxe0"},
 	{UR_DOC_HOLDER_OTHER, held, "kill 4711"},
 	{UR_DOC_HOLDER_OTHER, held_unseen, "ss -Hulanp"},
+	{UR_DOC_HOLDER_OTHER, held_by_root, "sudo kill 4711"},
+	{UR_DOC_HOLDER_UNKNOWN, held_unknown, "ss -Hulanp"},
 	{UR_DOC_MTU_1024, mtu_1500, "ip link set dev eth0 mtu 4200"},
 	{UR_DOC_MTU_SMALL, mtu_600, "ip link set dev eth0 mtu 1500"},
+	{UR_DOC_MTU_SMALL, mtu_tiny, "ip link set dev eth0 mtu 1500"},
+	{UR_DOC_BUFFER_UNKNOWN, buffers_unknown, "sysctl net"},
 	{UR_DOC_KERNEL_SEGMENT, no_segment, "linux-image"},
 	{UR_DOC_KERNEL_GRO, no_gro, "linux-image"},
 	{UR_DOC_BUFFER_SMALL, small_buffers, "net.core.rmem_max="},
@@ -429,11 +458,66 @@ static void doctor__path_mtu(void)
 {
 	static const struct {
 		unsigned bytes, mtu;
-	} sizes[] = {{0, 0},       {351, 0},     {352, 256},   {607, 256},   {608, 512},   {1119, 512},
-		     {1120, 1024}, {1500, 1024}, {4191, 2048}, {4192, 4096}, {65535, 4096}};
+	} sizes[] = {{0, 0},       {68, 0},      {335, 0},     {336, 256},   {591, 256},    {592, 512},   {1103, 512},
+		     {1104, 1024}, {1500, 1024}, {4175, 2048}, {4176, 4096}, {65535, 4096}, {65536, 4096}};
 
 	for (unsigned i = 0; i < ur_array_size(sizes); i++)
 		CU_ASSERT_EQUAL(ur_doctor_path_mtu(sizes[i].bytes), sizes[i].mtu);
+	/* What `uroce info` and ibv_query_port(3) say. */
+	for (unsigned i = 336; i <= 9600; i++)
+		CU_ASSERT_EQUAL(ur_doctor_path_mtu(i), 128u << ur_max_path_mtu((uint16_t)i));
+}
+
+static const char *says(void (*spoil)(struct ur_doctor_facts *f), enum ur_doctor_id id, const char *sentence)
+{
+	static struct ur_doctor_facts f;
+	static struct ur_doctor_report r;
+
+	healthy(&f);
+	spoil(&f);
+	ur_doctor_judge(&f, &r);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(find(&r, id));
+	CU_ASSERT_PTR_NOT_NULL(strstr(find(&r, id)->sentence, sentence));
+	return find(&r, id)->sentence;
+}
+
+/* A process that a PID namespace hides. */
+static void hidden_process(struct ur_doctor_facts *f)
+{
+	f->processes[f->process_count++] = (struct ur_doctor_process){.pid = 0};
+}
+
+static void doctor__sentences(void)
+{
+	says(mtu_600, UR_DOC_MTU_SMALL, "path MTU 512, which takes 2 packets where 1024 takes one");
+	says(mtu_tiny, UR_DOC_MTU_SMALL, "MTU 68 is too small for RoCE, whose smallest path MTU needs 336");
+	CU_ASSERT_STRING_EQUAL(says(hidden_process, UR_DOC_PROCESSES_OK, "1 other"), "1 other process uses uroce on eth0");
+	says(buffers_unknown, UR_DOC_BUFFER_UNKNOWN, "cannot determine");
+	says(held_unknown, UR_DOC_HOLDER_UNKNOWN, "cannot determine");
+}
+
+/* Commands that need root have sudo in front, for all but root, and only those. */
+static void doctor__sudo(void)
+{
+	static struct ur_doctor_facts f;
+	static struct ur_doctor_report r;
+
+	for (unsigned i = 0; i < ur_array_size(rows); i++)
+		for (unsigned uid = 0; uid <= 1001; uid += 1001) {
+			const struct ur_doctor_finding *x;
+
+			healthy(&f);
+			rows[i].spoil(&f);
+			f.uid = uid;
+			ur_doctor_judge(&f, &r);
+			x = find(&r, rows[i].id);
+			CU_ASSERT_PTR_NOT_NULL_FATAL(x);
+			CU_ASSERT_FALSE(!uid && strstr(x->mend, "sudo"));
+			CU_ASSERT_FALSE(uid && !strncmp(x->mend, "ip link set", 11));
+			CU_ASSERT_FALSE(uid && !strncmp(x->mend, "nft ", 4));
+			CU_ASSERT_PTR_NULL(strstr(x->mend, "sudo sudo"));
+			CU_ASSERT_PTR_NULL(strstr(x->mend, "reboot"));
+		}
 }
 
 /* More holders and processes than a report has room for are cut off, and not beyond its end. */
@@ -506,6 +590,8 @@ void ur_suite_doctor(void)
 	CU_add_test(s, "one fault is one finding", doctor__alone);
 	CU_add_test(s, "what works in spite of a fact is not wrong", doctor__in_spite);
 	CU_add_test(s, "path MTU and IP bytes", doctor__path_mtu);
+	CU_add_test(s, "sentences say what is so", doctor__sentences);
+	CU_add_test(s, "sudo stands where root is needed", doctor__sudo);
 	CU_add_test(s, "more than there is room for", doctor__full);
 	CU_add_test(s, "texts from outside are cleaned", doctor__clean);
 	CU_add_test(s, "names are in the documentation", doctor__names);
