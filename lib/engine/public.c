@@ -24,8 +24,10 @@ EXPORT int uroce_config(const char *name, const char *value)
 	char err[256];
 	int r;
 
-	if (!name || !value)
+	if (!name || !value) {
+		ur_engine_set_error("a setting needs a name and a value: neither may be NULL");
 		return EINVAL;
+	}
 	if (ur_engine_current()) {
 		ur_engine_set_error("setting %s comes too late: set it before the first verbs or rdmacm call", name);
 		return EBUSY;
@@ -59,8 +61,10 @@ EXPORT int uroce_counters(uint64_t *values, unsigned n)
 	struct ur_engine *e = ur_engine_current();
 	struct ur_nic *nic;
 
-	if (!e)
+	if (!e) {
+		ur_engine_set_error("there are no counters: make a verbs or rdmacm call, or call uroce_start, first");
 		return -1;
+	}
 	nic = ur_engine_lock(e);
 	memcpy(values, nic->counters.v, (n < UR_C_COUNT ? n : UR_C_COUNT) * sizeof(*values));
 	ur_engine_unlock(e);
@@ -71,8 +75,13 @@ EXPORT int uroce_capture_start(const char *path)
 {
 	struct ur_engine *e;
 	struct ur_nic *nic;
-	int err = path ? ur_engine_open(&e) : EINVAL;
+	int err;
 
+	if (!path) {
+		ur_engine_set_error("a capture needs a file: the path must not be NULL");
+		return EINVAL;
+	}
+	err = ur_engine_open(&e);
 	if (err)
 		return err;
 	nic = ur_engine_lock(e);
@@ -86,16 +95,21 @@ EXPORT int uroce_capture_start(const char *path)
 EXPORT int uroce_capture_stop(void)
 {
 	struct ur_engine *e = ur_engine_current();
-	struct ur_capture *c;
-	struct ur_nic *nic;
+	struct ur_capture *c = NULL;
+	int err;
 
-	if (!e)
-		return ENOENT;
-	nic = ur_engine_lock(e);
-	c = nic->capture;
-	nic->capture = NULL;
-	ur_engine_unlock(e);
-	return c ? ur_capture_close(c) : ENOENT;
+	if (e) {
+		struct ur_nic *nic = ur_engine_lock(e);
+
+		c = nic->capture;
+		nic->capture = NULL;
+		ur_engine_unlock(e);
+	}
+	err = c ? ur_capture_close(c) : ENOENT;
+	if (err)
+		ur_engine_set_error(c ? "the capture is incomplete: %s" : "no capture runs: start one with uroce_capture_start first",
+				    ur_output_reason(err));
+	return err;
 }
 
 EXPORT int uroce_fault(const char *text)
@@ -112,6 +126,8 @@ EXPORT int uroce_fault(const char *text)
 		return err;
 	err = ur_nic_set_faults(ur_engine_lock(e), off ? NULL : &spec);
 	ur_engine_unlock(e);
+	if (err)
+		ur_engine_set_error("the faults '%s' cannot be injected: %s", text ? text : "", strerror(err));
 	return err;
 }
 

@@ -5,6 +5,8 @@
  *
  *   linked IFACE
  */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <infiniband/verbs.h>
@@ -59,13 +61,37 @@ static int check_rdmacm(void)
 	return 0;
 }
 
+/* Each failing call leaves a sentence of its own, which explains that call and not an earlier one. */
+static int explained(int failed, const char *says)
+{
+	const char *sentence = uroce_error();
+
+	if (failed && strstr(sentence, says))
+		return 0;
+	fprintf(stderr, "linked: '%s' is not what was said: ", says);
+	return fail(failed ? "a stale sentence" : "no failure");
+}
+
+static int check_sentences(bool started)
+{
+	uint64_t v;
+
+	return explained(uroce_config(NULL, "1") == EINVAL, "a name and a value") ||
+	       explained(uroce_config("no-such-knob", "1") == (started ? EBUSY : ENOENT), "no-such-knob") ||
+	       (!started && explained(uroce_counters(&v, 1) < 0, "there are no counters")) ||
+	       explained(uroce_capture_start(NULL) == EINVAL, "path must not be NULL") ||
+	       explained(uroce_capture_stop() == ENOENT, "no capture runs") ||
+	       (started && explained(uroce_capture_start("/no/such/dir/f") != 0, "/no/such/dir/f")) ||
+	       (started && explained(uroce_fault("drop=nonsense") == EINVAL, "nonsense"));
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2)
 		return 2;
 	printf("uroce %s\n", uroce_version());
-	if (uroce_config("no-such-knob", "1") == 0)
-		return fail("an unknown knob was accepted");
+	if (check_sentences(false))
+		return 1;
 	if (uroce_config("dev", argv[1]))
 		return fail("uroce_config");
 	if (list_devices() || check_rdmacm())
@@ -74,5 +100,5 @@ int main(int argc, char **argv)
 		return fail("uroce_start");
 	if (uroce_config("dev", argv[1]) == 0)
 		return fail("a knob was changed while the engine was open");
-	return check_counters();
+	return check_sentences(true) || check_counters();
 }
