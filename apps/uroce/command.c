@@ -33,13 +33,21 @@ static void add(struct options *o, const struct ur_option *table)
 			o->list[o->n++] = table;
 }
 
+static int refuse(const struct ur_option *o, const char *path, const char *value)
+{
+	if (o->takes)
+		return ur_cmd_fail(UR_EXIT_USAGE, "--%s cannot be '%s': it takes %s", o->name, value, o->takes);
+	if (o->complete && *o->complete != '<')
+		return ur_cmd_fail(UR_EXIT_USAGE, "--%s cannot be '%s': it is one of the words %s", o->name, value, o->complete);
+	return ur_cmd_fail(UR_EXIT_USAGE, "--%s cannot be '%s': it takes %s, as '%s --help' explains", o->name, value, o->arg, path);
+}
+
 static int take(const struct ur_option *o, const char *path, const char *value)
 {
 	if (o->take)
 		return o->take(o, value);
 	if (o->parse && !o->parse(value))
-		return ur_cmd_fail(UR_EXIT_USAGE, "--%s cannot be '%s': it takes %s, as '%s --help' explains", o->name, value, o->arg,
-				   path);
+		return refuse(o, path, value);
 	if (o->parse)
 		return 0;
 	if (o->arg)

@@ -20,6 +20,7 @@ struct ur_option {
 	const char *arg;                                           /* what its argument is called; NULL when it takes none */
 	const char *complete;                                      /* NULL: nothing is known of it */
 	const char *help;                                          /* a phrase */
+	const char *takes;                                         /* of `parse`: what it understands, as `a number from 1 to 9` */
 	bool *set;                                                 /* of an option without argument */
 	const char **value;                                        /* of one with; the last one given counts */
 	bool (*parse)(const char *value);                          /* in place of `value`: false when it cannot be understood */

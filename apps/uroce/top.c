@@ -224,17 +224,18 @@ static bool parse_sort(const char *value)
 
 static const struct ur_option options[] = {
 	{"once", .set = &once, .help = "print lines once, after one interval, and end: the same as `--count 1`"},
-	{"interval", .arg = "SECONDS", .parse = parse_interval,
+	{"interval", .arg = "SECONDS", .parse = parse_interval, .takes = "a number of seconds from 0.5 to 3600",
 	 .help = "between two looks, over which rates are taken: from 0.5 to 3600, 1 by default"},
-	{"count", .arg = "NUMBER", .parse = parse_count, .help = "end after so many looks"},
+	{"count", .arg = "NUMBER", .parse = parse_count, .takes = "a number from 1 to 1000000000", .help = "end after so many looks"},
 	{"json", .set = &json, .help = "print one JSON object a line in place of text; doc/top.md describes it"},
 	{"sort", .arg = "KEY", .complete = UR_WATCH_KEYS, .parse = parse_sort,
 	 .help = "what stands first: `traffic` (the default), `pid`, `program`, `qp`, `type`, `state`, `peer`, `tx`, `rx`, `packets`, "
 		 "`retransmits`, `rtt`, `window` or `limit`. Amounts from the largest down, names upwards"},
 	{"reverse", .set = &top.reverse, .help = "the other way round"},
-	{"pid", .arg = "PID", .parse = parse_pid, .help = "the QPs of that process alone"},
+	{"pid", .arg = "PID", .parse = parse_pid, .takes = "the ID of a process", .help = "the QPs of that process alone"},
 	{"program", .arg = "NAME", .value = &top.filter.program, .help = "the QPs of programs with NAME in their names"},
-	{"peer", .arg = "ADDRESS", .parse = parse_peer, .help = "the QPs that are connected to that IP address"},
+	{"peer", .arg = "ADDRESS", .parse = parse_peer, .takes = "an IPv4 or IPv6 address",
+	 .help = "the QPs that are connected to that IP address"},
 	{"active", .set = &top.filter.active, .help = "QPs alone that sent or received something in the last interval"},
 	{0},
 };
