@@ -196,8 +196,11 @@ static bool arrange(struct ur_lad *l)
 	return ok;
 }
 
-/* The first line that has to do with what is lost or comes again around the frame in the middle. */
-static uint32_t first_line(const struct ur_lad *l)
+/*
+ * The first line that has to do with what is lost or comes again around the frame in the middle, which is among the first `lines` from
+ * there on.
+ */
+static uint32_t first_line(const struct ur_lad *l, uint32_t lines)
 {
 	uint32_t middle = l->nitems, first;
 
@@ -213,12 +216,15 @@ static uint32_t first_line(const struct ur_lad *l)
 		    (r->fate != UR_LADDER_ARRIVED || (middle < l->nitems && r->frame && r->frame == l->rows[l->items[middle].row].again)))
 			first = i;
 	}
-	return first > LEAD ? first - LEAD : 0;
+	first = first > LEAD ? first - LEAD : 0;
+	if (middle < l->nitems && middle - first >= lines)
+		first = middle - (lines - 1) * 3 / 4;
+	return first;
 }
 
 static void cut(struct ur_lad *l, uint32_t lines)
 {
-	uint32_t from = first_line(l);
+	uint32_t from = first_line(l, lines);
 
 	l->nitems -= from;
 	memmove(l->items, l->items + from, l->nitems * sizeof(*l->items));
@@ -331,9 +337,11 @@ static bool parse_lines(const char *s)
 }
 
 static const struct ur_option options[] = {
-	{"at", "FRAME", .parse = parse_at, .help = "around this frame; without it, around the first error or repetition"},
-	{"qp", "NUMBER", .parse = parse_qp, .help = "of a connection with this QP, a number such as 0x2a"},
-	{"lines", "N", .parse = parse_lines, .help = "at most so many lines, 1 to 2000; 56 without it"},
+	{"at", "FRAME", .parse = parse_at, .takes = "the number of a frame, from 1 on",
+	 .help = "around this frame; without it, around the first error or repetition"},
+	{"qp", "NUMBER", .parse = parse_qp, .takes = "a number from 1 to 0xffffff",
+	 .help = "of a connection with this QP, a number such as 0x2a"},
+	{"lines", "N", .parse = parse_lines, .takes = "a number from 1 to 2000", .help = "the most lines to draw, 1 to 2000 (56)"},
 	{"trace", "FILE", UR_COMPLETE_FILE, .value = &args.trace,
 	 .help = "what the engine of one of the two did meanwhile, as `uroce run --trace` wrote it"},
 	{"svg", "FILE", UR_COMPLETE_FILE, .value = &args.svg, .help = "draw a picture with colours; `-` is standard output"},
