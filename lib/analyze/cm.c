@@ -69,10 +69,10 @@ static void report(struct ur_analysis *a, const struct an_pkt *p, struct ur_find
 	an_report(a, &f);
 }
 
-/* Counts it; says so when it has come before and is one that is repeated for want of an answer. */
-static void note(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, enum ur_cm_attr attr)
+/* Counts it; reports it when it has come before and is one that is repeated without an answer. `back`: from the side that was asked. */
+static void note(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, enum ur_cm_attr attr, bool back)
 {
-	struct an_cm_message *m = &c->msg[!ur_gid_eq(&p->src, &c->src)][attr - UR_CM_REQ];
+	struct an_cm_message *m = &c->msg[back][attr - UR_CM_REQ];
 
 	if (m->n && (attr == UR_CM_REQ || attr == UR_CM_REP || attr == UR_CM_DREQ || attr == UR_CM_SIDR_REQ))
 		report(a, p,
@@ -125,7 +125,7 @@ static void on_req(struct ur_analysis *a, const struct an_pkt *p, const struct u
 	if (!c)
 		return;
 	c->req = *r;
-	note(a, c, p, m->attr);
+	note(a, c, p, m->attr, false);
 }
 
 static struct an_flow *flow_for(struct ur_analysis *a, struct an_cm *c, bool back, uint8_t service)
@@ -174,14 +174,14 @@ static void on_rep(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *
 {
 	bool again = c->msg[1][UR_CM_REP - UR_CM_REQ].n;
 
-	note(a, c, p, m->attr);
+	note(a, c, p, m->attr, true);
 	if (!again)
 		connect(a, c, &m->rep);
 }
 
-static void on_rej(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m)
+static void on_rej(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m, bool back)
 {
-	note(a, c, p, m->attr);
+	note(a, c, p, m->attr, back);
 	if (!c->rej_frame)
 		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_REJ, .v = {m->rej.reason}, .s = {ur_an_rej_text(m->rej.reason)}});
 	c->rej_frame = p->frame;
@@ -203,13 +203,14 @@ static void on_sidr(struct ur_analysis *a, const struct an_pkt *p, const struct 
 	if (!c)
 		return;
 	c->sidr = true;
-	note(a, c, p, m->attr);
+	note(a, c, p, m->attr, m->attr == UR_CM_SIDR_REP);
 }
 
 void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 {
 	struct ur_cm_msg m;
 	struct an_cm *c;
+	bool back;
 
 	if (p->cut)
 		return;
@@ -223,8 +224,9 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 		on_sidr(a, p, &m);
 	if (m.attr == UR_CM_REQ || !for_conn(m.attr))
 		return;
-	/* All of these begin with the two ids, their sender's first. */
+	/* All of these begin with the two ids, their sender's first. On one host the addresses do not tell who sent it. */
 	c = find(a, false, &p->dst, &p->src, m.rtu.remote_comm_id, m.rtu.local_comm_id);
+	back = c;
 	if (!c && m.attr != UR_CM_REP)
 		c = find(a, false, &p->src, &p->dst, m.rtu.local_comm_id, m.rtu.remote_comm_id);
 	if (!c)
@@ -232,9 +234,9 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 	if (m.attr == UR_CM_REP)
 		on_rep(a, c, p, &m);
 	else if (m.attr == UR_CM_REJ)
-		on_rej(a, c, p, &m);
+		on_rej(a, c, p, &m, back);
 	else
-		note(a, c, p, m.attr);
+		note(a, c, p, m.attr, back);
 }
 
 /* --- what the messages say, beside what was sent --- */

@@ -13,6 +13,10 @@
 	X(RX_BYTES, "rx_bytes", "bytes of frames received") \
 	X(TX_PACKETS, "tx_packets", "frames sent") \
 	X(TX_BYTES, "tx_bytes", "bytes of frames sent") \
+	X(TX_LOCAL_PACKETS, "tx_local_packets", "packets sent to processes of this host or to itself, past the port") \
+	X(TX_LOCAL_BYTES, "tx_local_bytes", "bytes of these packets") \
+	X(RX_LOCAL_PACKETS, "rx_local_packets", "packets received from other processes of this host") \
+	X(RX_LOCAL_BYTES, "rx_local_bytes", "bytes of these packets") \
 	X(TX_BACKLOG, "tx_backlog", "bursts that the port, or another process of this host, did not take whole") \
 	X(TX_DROPPED, "tx_dropped", "frames given up: the port took none for 2 ms, or another process of this host read none for 200 ms") \
 	X(RX_MISSED, "rx_missed", "frames that the kernel or the device dropped since nobody fetched them in time") \

@@ -235,6 +235,18 @@ static void nic_echo(struct ur_nic *nic, struct ur_pkt *p)
 	ur_nic_out_local(nic, &copy, 1);
 }
 
+/* Packets that do not come to the port: to other processes of this host, or to this one. */
+static void nic_local_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		nic->counters.v[UR_C_TX_LOCAL_BYTES] += ur_pkt_frame_len(pkts[i]);
+		if (ur_unlikely(nic->capture != NULL))
+			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_OUT);
+	}
+	nic->counters.v[UR_C_TX_LOCAL_PACKETS] += n;
+	ur_nic_out_local(nic, pkts, n);
+}
+
 /* Sorts complete frames by where they go: the port, or processes of this host. */
 static void nic_sort(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
@@ -247,7 +259,7 @@ static void nic_sort(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 		else
 			local[locals++] = pkts[i];
 	if (locals)
-		ur_nic_out_local(nic, local, locals);
+		nic_local_send(nic, local, locals);
 	if (wires)
 		nic_wire_send(nic, wire, wires);
 }
@@ -469,11 +481,11 @@ static unsigned nic_rx(struct ur_nic *nic, struct ur_queue *q)
 		return 0;
 	if (ur_unlikely(q->caps & UR_QUEUE_STEERED))
 		ours = ur_nic_hand_on(nic, pkts, n);
-	for (unsigned i = 0; i < ours; i++) {
-		if (ur_unlikely(pkts[i]->flags & UR_PKT_LOCAL))
-			continue;
-		nic->counters.v[UR_C_RX_PACKETS]++;
-		nic->counters.v[UR_C_RX_BYTES] += pkts[i]->len;
+	for (unsigned i = 0; i < ours && q != &nic->loop.queue; i++) { /* what goes to ourselves has been counted and recorded as sent */
+		bool local = pkts[i]->flags & UR_PKT_LOCAL;
+
+		nic->counters.v[local ? UR_C_RX_LOCAL_PACKETS : UR_C_RX_PACKETS]++;
+		nic->counters.v[local ? UR_C_RX_LOCAL_BYTES : UR_C_RX_BYTES] += pkts[i]->len;
 		if (ur_unlikely(nic->capture != NULL))
 			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_IN);
 	}

@@ -2,6 +2,22 @@
 # shellcheck shell=bash
 # What uroce adds: its command, captures, faults, counters, ports of other kinds, installation.
 
+# Two processes of one host: packets between them do not come to the port, and captures and counters have them all the same.
+test_capture_on_one_host() {
+	local sent got
+	serve "$RPING" "$NS1" "$TMP/server" --capture "$TMP/server.pcapng" --counters "$TMP/server.counters" -- rping -s -C 5 -S 10000 || return 1
+	uroce_in "$NS1" --capture "$TMP/client.pcapng" --counters "$TMP/client.counters" -- rping -c -C 5 -S 10000 -a 10.77.0.1 && served "$TMP/server" || return 1
+	for side in server client; do
+		"$UROCE" pcap check "$TMP/$side.pcapng" >"$TMP/out" && grep -q ': 0 errors, 0 warnings' "$TMP/out" || { cat "$TMP/out"; fail "what $side recorded"; return; }
+		"$UROCE" pcap "$TMP/$side.pcapng" >"$TMP/out" && grep -q 'Made by the connection manager: frames 1, 2, 3' "$TMP/out" && grep -q 'closed it in frame [0-9]*\.$' "$TMP/out" &&
+			grep -q '5 READs' "$TMP/out" && grep -q '5 WRITEs' "$TMP/out" || { cat "$TMP/out"; fail "what is said of $side's"; return; }
+		sent=$(tshark -r "$TMP/$side.pcapng" -Y 'frame.packet_flags_direction == 2 && infiniband' 2>/dev/null | wc -l)
+		got=$(tshark -r "$TMP/$side.pcapng" -Y 'frame.packet_flags_direction == 1 && infiniband' 2>/dev/null | wc -l)
+		same_count 1 "^tx_local_packets *$sent\$" "$TMP/$side.counters" && same_count 1 "^rx_local_packets *$got\$" "$TMP/$side.counters" && [ "$sent" -ge 15 ] && [ "$got" -ge 15 ] ||
+			{ cat "$TMP/$side.counters"; fail "$side: $sent sent and $got received in the capture"; return; }
+	done
+}
+
 test_capture() {
 	serve "$RPING" "$NS1" "$TMP/server" --capture "$TMP/server.pcapng" -- rping -s -C 20 -S 3000 || return 1
 	uroce_in "$NS2" --capture "$TMP/client.pcapng" -- rping -c -C 20 -V -S 3000 -a 10.77.0.1 && served "$TMP/server" || return 1

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs of one NIC that are connected to one another, or to themselves: nothing but neighbour discovery touches the wire. */
+#include <pcap/pcap.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "analyze/dissect.h"
+#include "capture/capture.h"
 #include "fault/inject.h"
 #include "nic_harness.h"
 
@@ -128,6 +134,56 @@ static void datagrams__to_another_and_to_itself(void)
 		ur_ah_destroy(ah);
 	}
 	CU_ASSERT_EQUAL(on_wire(), before);
+	nics_qp_destroy(&h, &a);
+	nics_qp_destroy(&h, &b);
+	nics_close(&h);
+}
+
+/* What never comes to the port is counted, and recorded once, whole as on the wire. */
+static void local__is_counted_and_captured(void)
+{
+	char path[] = "/tmp/uroce-test-loopback-XXXXXX", err[PCAP_ERRBUF_SIZE];
+	int fd = mkstemp(path);
+	struct pcap_pkthdr *header;
+	const unsigned char *data;
+	uint64_t packets = 0, bytes = 0, wire;
+	struct ur_counters *c;
+	pcap_t *file;
+
+	CU_ASSERT_FATAL(fd >= 0);
+	close(fd);
+	nics_open(&h, 2);
+	c = &h.n[0].nic->counters;
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", h.n[0].nic->now, &h.n[0].nic->capture), 0);
+	nics_qp_create(&h, 0, IBV_QPT_RC, &a);
+	nics_qp_create(&h, 0, IBV_QPT_RC, &b);
+	nics_qp_connect(&h, &a, &b);
+	nics_qp_connect(&h, &b, &a);
+	wire = on_wire();
+	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 200, 10000, 0, 49152), 0);
+	nics_run(&h, UR_NS_PER_MS);
+	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(ur_capture_close(h.n[0].nic->capture), 0);
+	h.n[0].nic->capture = NULL;
+	file = pcap_open_offline(path, err);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	while (pcap_next_ex(file, &header, &data) == 1) {
+		struct ur_an_frame f = {.data = data, .have = header->caplen, .len = header->len, .link = UR_AN_ETHERNET, .number = 1};
+		struct an_pkt p;
+
+		packets++;
+		bytes += header->len;
+		CU_ASSERT_TRUE(an_dissect(&f, &p));
+		CU_ASSERT_PTR_NULL(p.wrong); /* headers, lengths and the ICRC */
+		CU_ASSERT_EQUAL(p.icrc, AN_ICRC_OK);
+	}
+	pcap_close(file);
+	unlink(path);
+	CU_ASSERT_TRUE(packets >= 4); /* of the WRITE, and the acknowledgement */
+	CU_ASSERT_EQUAL(packets, c->v[UR_C_TX_LOCAL_PACKETS]);
+	CU_ASSERT_EQUAL(bytes, c->v[UR_C_TX_LOCAL_BYTES]);
+	CU_ASSERT_EQUAL(c->v[UR_C_RX_LOCAL_PACKETS], 0); /* from other processes */
+	CU_ASSERT_EQUAL(on_wire(), wire);
 	nics_qp_destroy(&h, &a);
 	nics_qp_destroy(&h, &b);
 	nics_close(&h);
@@ -369,6 +425,7 @@ void ur_suite_loopback(void)
 	CU_ADD_TEST(s, connected__read_from_itself);
 	CU_ADD_TEST(s, connected__within_the_round_that_sends);
 	CU_ADD_TEST(s, datagrams__to_another_and_to_itself);
+	CU_ADD_TEST(s, local__is_counted_and_captured);
 	CU_ADD_TEST(s, faults__on_the_way_to_ourselves);
 	CU_ADD_TEST(s, siblings__full_mailbox_holds_back);
 	CU_ADD_TEST(s, siblings__stopped_process);
