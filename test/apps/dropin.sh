@@ -187,3 +187,38 @@ test_libfabric_connected() {
 	local -x FI_OFI_RXM_COMP_PER_PROGRESS=64 FI_OFI_RXM_CM_PROGRESS_INTERVAL=1000000
 	fi_pingpong_both -p verbs -e msg -I 100 -S 65536 && fi_pingpong_both -p 'verbs;ofi_rxm' -e rdm -I 100 -S 65536
 }
+
+# A program that was built against the newest rdma-core asks for version nodes that the installed one does not have.
+test_dropin_newer_program() {
+	local d=$TMP/newer
+	mkdir -p "$d"
+	printf 'IBVERBS_1.1 { ibv_get_device_list; ibv_free_device_list; ibv_get_device_name; };\nIBVERBS_1.18 { ibv_of_the_future; } IBVERBS_1.1;\n' >"$d/ibverbs.map"
+	printf 'RDMACM_1.0 { rdma_create_event_channel; };\nRDMACM_1.4 { rdma_of_the_future; } RDMACM_1.0;\n' >"$d/rdmacm.map"
+	echo 'void ibv_get_device_list(void) {} void ibv_free_device_list(void) {} void ibv_get_device_name(void) {} void ibv_of_the_future(void) {}' >"$d/ibverbs.c"
+	echo 'void rdma_create_event_channel(void) {} void rdma_of_the_future(void) {}' >"$d/rdmacm.c"
+	for lib in ibverbs rdmacm; do
+		gcc -shared -fPIC -o "$d/lib$lib.so" "$d/$lib.c" -Wl,-soname,lib$lib.so.1 -Wl,--version-script="$d/$lib.map" || return 1
+	done
+	cat >"$d/main.c" <<-'C'
+		#include <stdio.h>
+		void **ibv_get_device_list(int *);
+		const char *ibv_get_device_name(void *);
+		void ibv_of_the_future(void), rdma_of_the_future(void), *rdma_create_event_channel(void);
+		int main(int argc, char **argv)
+		{
+			void **list = ibv_get_device_list(NULL);
+
+			if (argc > 1) /* never called here, and asked for all the same */
+				ibv_of_the_future(), rdma_of_the_future();
+			printf("%s %d\n", list && *list ? ibv_get_device_name(*list) : "none", rdma_create_event_channel() != NULL);
+			(void)argv;
+			return 0;
+		}
+	C
+	gcc -o "$d/main" "$d/main.c" -L"$d" -libverbs -lrdmacm -Wl,-z,lazy || return 1
+	objdump -p "$d/main" | grep -q IBVERBS_1.18 && objdump -p "$d/main" | grep -q RDMACM_1.4 || { fail "the program asks for no new node"; return; }
+	in_ns "$NS1" env UROCE_DEV=eth0 LD_LIBRARY_PATH="$BUILD/lib/dropin:$BUILD/lib" timeout 20 "$d/main" >"$TMP/out" 2>&1
+	grep -qx 'uroce0 1' "$TMP/out" || { cat "$TMP/out"; fail "it does not run"; }
+	uroce_in "$NS1" -- "$d/main" >"$TMP/out" 2>&1
+	grep -qx "uroce0 1" "$TMP/out" || { cat "$TMP/out"; fail "it does not run under uroce run"; }
+}
