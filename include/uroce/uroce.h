@@ -40,10 +40,11 @@ int uroce_capture_start(const char *path);
 int uroce_capture_stop(void);
 
 /*
- * Fault injection on what the port sends and receives. `spec` is a comma separated list of drop=P, dup=P, reorder=P, corrupt=P with P as a
- * probability ("0.01" or "1%"), dir=tx|rx|both (default both) and seed=N, and up to eight rules, which name packets: an action (drop, dup,
- * delay, corrupt, mark), a direction (tx, rx, both) and conditions (opcode=, qpn=, psn=, nth=, times=, and delay= of a delay), with blanks
- * between them: "drop tx opcode=READ_RESP_MIDDLE nth=3". "" or "off" ends it. EINVAL.
+ * Fault injection on the packets of this process, those to and from processes of the same host included. `spec` is a comma separated list
+ * of drop=P, dup=P, reorder=P, corrupt=P with P as a probability ("0.01" or "1%"), dir=tx|rx|both (default both) and seed=N, and up to
+ * eight rules, which name packets: an action (drop, dup, delay, corrupt, mark), a direction (tx, rx, both) and conditions (opcode=, qpn=,
+ * psn=, nth=, times=, and delay= of a delay), with blanks between them: "drop tx opcode=READ_RESP_MIDDLE nth=3". "", "off" or NULL ends it.
+ * EINVAL, or an error of opening the device.
  */
 int uroce_fault(const char *spec);
 
