@@ -100,6 +100,8 @@ static void shared__loopback(void)
 	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
 	CU_ASSERT_STRING_EQUAL(v.device.info.ifname, "lo");
 	CU_ASSERT(!v.device.info.owned && v.device.hostif.ifindex > 0);
+	CU_ASSERT_EQUAL(v.device.hostif.whole_mtu, 65536); /* what is shown; what is used is less */
+	CU_ASSERT_EQUAL(v.device.info.mtu, 9600);
 	for (unsigned i = 0; ur_net_gid(v.net, i); i++)
 		found |= ur_gid_eq(&ur_net_gid(v.net, i)->gid, &address);
 	CU_ASSERT_TRUE(found);
