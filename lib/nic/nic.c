@@ -471,6 +471,17 @@ static void nic_rx_faulty(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 			ur_faults_apply(nic->faults, nic->now, UR_FAULT_RX, &pkts[i], 1, rx_after_faults);
 }
 
+/* From another process of this host. What goes to ourselves has been counted and recorded as sent. */
+static void note_local(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *p)
+{
+	if (q == &nic->loop.queue)
+		return;
+	nic->counters.v[UR_C_RX_LOCAL_PACKETS]++;
+	nic->counters.v[UR_C_RX_LOCAL_BYTES] += p->len;
+	if (ur_unlikely(nic->capture != NULL))
+		ur_capture_frame(nic->capture, p, nic->now, UR_CAPTURE_IN);
+}
+
 /* A burst of any queue. What is another process's is kept for it; with the rest we are done when this returns, but for what faults hold. */
 static unsigned nic_rx(struct ur_nic *nic, struct ur_queue *q)
 {
@@ -481,11 +492,13 @@ static unsigned nic_rx(struct ur_nic *nic, struct ur_queue *q)
 		return 0;
 	if (ur_unlikely(q->caps & UR_QUEUE_STEERED))
 		ours = ur_nic_hand_on(nic, pkts, n);
-	for (unsigned i = 0; i < ours && q != &nic->loop.queue; i++) { /* what goes to ourselves has been counted and recorded as sent */
-		bool local = pkts[i]->flags & UR_PKT_LOCAL;
-
-		nic->counters.v[local ? UR_C_RX_LOCAL_PACKETS : UR_C_RX_PACKETS]++;
-		nic->counters.v[local ? UR_C_RX_LOCAL_BYTES : UR_C_RX_BYTES] += pkts[i]->len;
+	for (unsigned i = 0; i < ours; i++) {
+		if (ur_unlikely(pkts[i]->flags & UR_PKT_LOCAL)) {
+			note_local(nic, q, pkts[i]);
+			continue;
+		}
+		nic->counters.v[UR_C_RX_PACKETS]++;
+		nic->counters.v[UR_C_RX_BYTES] += pkts[i]->len;
 		if (ur_unlikely(nic->capture != NULL))
 			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_IN);
 	}
