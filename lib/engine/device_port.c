@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "drivers/ethdev/ethdev.h"
 #include "drivers/packet/packet.h"
@@ -13,6 +14,8 @@
 #include "engine/engine_priv.h"
 
 #define SENTENCE 400
+#define TURN_MS 500 /* how long we wait for another process that joins those that share the port */
+#define STEER_AGAIN_NS UR_NS_PER_MS
 
 static const char *eal_args(const struct ur_engine *e)
 {
@@ -112,11 +115,24 @@ static int open_in_turn(struct ur_engine *e, struct ur_port **out, char *err)
 	return r;
 }
 
-/* The lock is for the registry, which application threads use as well. */
+static bool has_turn(struct ur_engine *e)
+{
+	bool ours;
+
+	pthread_mutex_lock(&e->nic_lock);
+	ours = !e->registry || ur_registry_turn(e->registry);
+	pthread_mutex_unlock(&e->nic_lock);
+	return ours;
+}
+
+/* The lock is for the registry, which application threads use as well; nobody waits with it. */
 static int open_udp(struct ur_engine *e, struct ur_port **out, char *err)
 {
+	const struct timespec ms = {.tv_nsec = 1000000};
 	int r;
 
+	for (unsigned i = 0; i < TURN_MS && !has_turn(e); i++)
+		nanosleep(&ms, NULL);
 	pthread_mutex_lock(&e->nic_lock);
 	r = open_in_turn(e, out, err);
 	pthread_mutex_unlock(&e->nic_lock);
@@ -145,7 +161,10 @@ static void close_udp(struct ur_engine *e, struct ur_port *port)
 	ur_registry_sharers_end(e->registry, false);
 }
 
-/* Under the lock. One that has the socket for itself gets all there is. */
+/*
+ * Under the lock. One that has the socket for itself gets all there is. While another process joins or leaves, that is put off: until then
+ * requests for the new port may have to be passed on.
+ */
 static void listens_udp(struct ur_engine *e, struct ur_port *port)
 {
 	uint8_t slots[256];
@@ -153,6 +172,11 @@ static void listens_udp(struct ur_engine *e, struct ur_port *port)
 
 	if (!e->registry)
 		return;
+	if (!ur_registry_turn(e->registry)) {
+		atomic_store(&e->steer_at, ur_engine_now() + STEER_AGAIN_NS);
+		ur_progress_wake(e);
+		return;
+	}
 	n = ur_registry_sharers_begin(e->registry, slots, false);
 	if (n > 1)
 		steer(e, port, slots, n);

@@ -84,6 +84,7 @@ static int engine_create(struct ur_engine **out)
 	pthread_cond_init(&e->start_cond, NULL);
 	ur_list_init(&e->watches);
 	e->monitor_fd = e->silence_fd = -1;
+	e->steer_at = UR_TIME_NEVER;
 	e->publish_at = UR_TIME_NEVER;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	ur_config_warn();

@@ -55,6 +55,7 @@ struct ur_engine {
 	struct ur_will_list *will;    /* NULL: nobody speaks for us */
 	struct ur_tracer *tracer;     /* under the lock; NULL: nobody wants to know */
 	struct ur_publisher *publisher; /* under the lock; NULL until the port is open, and when it could not be had */
+	_Atomic ur_time steer_at;       /* when the progress thread tells the port again who listens; UR_TIME_NEVER: not to be told */
 	_Atomic ur_time publish_at;     /* when the progress thread asks next whether that is due; UR_TIME_NEVER without one */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
 	const struct ur_port_kind *kind; /* of the port, once it is open */

@@ -127,6 +127,7 @@ static bool rest(struct ur_engine *e, const struct ur_poller *p)
 
 	pthread_mutex_lock(&e->nic_lock);
 	until = ur_min_time(ur_nic_next(e->nic), ur_engine_publish_at(e));
+	until = ur_min_time(until, atomic_load(&e->steer_at));
 	until = ur_poller_until(p, now, atomic_load(&e->driven_at), until, on_port);
 	if (e->info.owned)
 		until = ur_min_time(until, now + LINK_EVERY);
@@ -212,6 +213,14 @@ static void go_to_sleep(struct ur_engine *e, struct ur_poller *p, ur_time now, u
 	ur_poller_woke(p, ur_engine_now(), atomic_load_explicit(&e->driven_at, memory_order_relaxed), slept);
 }
 
+static void steer_again(struct ur_engine *e)
+{
+	atomic_store(&e->steer_at, UR_TIME_NEVER);
+	ur_engine_lock(e);
+	ur_device_listens(e); /* may put it off once more */
+	ur_engine_unlock(e);
+}
+
 static void progress_loop(struct ur_engine *e)
 {
 	struct ur_poller p;
@@ -235,6 +244,8 @@ static void progress_loop(struct ur_engine *e)
 				ur_device_look_at_link(e);
 			link_at = now + LINK_EVERY;
 		}
+		if (ur_unlikely(now >= atomic_load_explicit(&e->steer_at, memory_order_relaxed)))
+			steer_again(e);
 		if (ur_unlikely(now >= atomic_load_explicit(&e->publish_at, memory_order_relaxed)))
 			ur_engine_publish(e, now);
 		if (e->will)

@@ -248,8 +248,9 @@ static void nic_local_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 }
 
 /* Sorts complete frames by where they go: the port, or processes of this host. */
-static void nic_sort(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+static void nic_sort(void *ctx, struct ur_pkt **pkts, unsigned n)
 {
+	struct ur_nic *nic = ctx;
 	struct ur_pkt *wire[UR_NIC_BURST], *local[UR_NIC_BURST];
 	unsigned wires = 0, locals = 0;
 
@@ -264,18 +265,13 @@ static void nic_sort(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 		nic_wire_send(nic, wire, wires);
 }
 
-static void sort_after_faults(void *ctx, struct ur_pkt **pkts, unsigned n)
-{
-	nic_sort(ctx, pkts, n);
-}
-
 static void nic_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (ur_unlikely(pkts[i]->flags & UR_PKT_GROUP))
 			nic_echo(nic, pkts[i]);
 	if (ur_unlikely(nic->faults != NULL))
-		ur_faults_apply(nic->faults, nic->now, UR_FAULT_TX, pkts, n, sort_after_faults);
+		ur_faults_apply(nic->faults, nic->now, UR_FAULT_TX, pkts, n, nic_sort);
 	else
 		nic_sort(nic, pkts, n);
 }
@@ -449,16 +445,13 @@ static void nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
 		ur_net_rx(nic->net, p, nic->now);
 }
 
-static void nic_rx_burst(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+static void nic_rx_burst(void *ctx, struct ur_pkt **pkts, unsigned n)
 {
+	struct ur_nic *nic = ctx;
+
 	for (unsigned i = 0; i < n; i++)
 		nic_rx_frame(nic, pkts[i]);
 	ur_pkts_release(pkts, n);
-}
-
-static void rx_after_faults(void *ctx, struct ur_pkt **pkts, unsigned n)
-{
-	nic_rx_burst(ctx, pkts, n);
 }
 
 /* What comes from this host was subject to its sender's faults. */
@@ -468,7 +461,7 @@ static void nic_rx_faulty(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 		if (pkts[i]->flags & UR_PKT_LOCAL)
 			nic_rx_burst(nic, &pkts[i], 1);
 		else
-			ur_faults_apply(nic->faults, nic->now, UR_FAULT_RX, &pkts[i], 1, rx_after_faults);
+			ur_faults_apply(nic->faults, nic->now, UR_FAULT_RX, &pkts[i], 1, nic_rx_burst);
 }
 
 /* From another process of this host. What goes to ourselves has been counted and recorded as sent. */

@@ -12,7 +12,8 @@
 #include "host/names.h"
 #include "siblings/registry_priv.h"
 
-#define TURN_MS 500 /* how long we wait for those that join or leave */
+#define TURN_BACKLOG 8
+#define TURN_LOOKS 3 /* at a name that is held and on which nobody listens yet, or ever */
 
 /* --- the slot --- */
 
@@ -252,25 +253,61 @@ static unsigned list_sharers(const struct ur_registry *r, uint8_t slots[256], ui
 	return n;
 }
 
-/* A name of this user's; should another hold it, or one who is stopped, we go on without: packets that go astray are passed on. */
-static void take_turn(struct ur_registry *r)
+/* Who holds the name? The kernel says so of who listens there. */
+enum holder { SIBLING, STRANGER, UNKNOWN };
+
+static enum holder holder_of(const char *name)
 {
-	const struct timespec ms = {.tv_nsec = 1000000};
+	int fd = ur_name_socket(name, false);
+	socklen_t len = sizeof(struct ucred);
+	enum holder h = UNKNOWN;
+	struct ucred c;
+
+	if (fd < 0)
+		return UNKNOWN; /* nobody listens there, or too many wait */
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &len))
+		h = c.uid == geteuid() ? SIBLING : STRANGER;
+	close(fd);
+	return h;
+}
+
+/* The holder listens, so that others can see who it is. */
+static int hold_turn(const char *name)
+{
+	int fd = ur_name_socket(name, true);
+
+	if (fd >= 0)
+		listen(fd, TURN_BACKLOG);
+	return fd;
+}
+
+/*
+ * A name of this user's makes those that join and leave do so one after another. Anybody can hold it: what another user holds, or somebody
+ * who does not say who he is, keeps nobody waiting, and we go on without. Packets that go astray then are passed on.
+ */
+bool ur_registry_turn(struct ur_registry *r)
+{
 	char name[UR_NAME_MAX];
 
+	if (r->turn_fd >= 0)
+		return true;
 	snprintf(name, sizeof(name), "uroce-%016llx-turn-%u", (unsigned long long)r->key, (unsigned)geteuid());
-	r->turn_fd = ur_name_hold(name);
-	for (unsigned i = 0; i < TURN_MS && r->turn_fd < 0 && errno == EADDRINUSE; i++) {
-		nanosleep(&ms, NULL);
-		r->turn_fd = ur_name_hold(name);
+	r->turn_fd = hold_turn(name);
+	if (r->turn_fd >= 0 || errno != EADDRINUSE)
+		return true;
+	switch (holder_of(name)) {
+	case SIBLING: return false;
+	case UNKNOWN: return ++r->turn_looks % TURN_LOOKS == 0;
+	case STRANGER: break;
 	}
+	return true;
 }
 
 unsigned ur_registry_sharers_begin(struct ur_registry *r, uint8_t slots[256], bool leave)
 {
 	uint32_t turn;
 
-	take_turn(r);
+	ur_registry_turn(r);
 	ur_registry_meet(r);
 	if (leave)
 		close_one(&r->share_fd);

@@ -45,11 +45,13 @@ const struct ur_sibling *ur_registry_sibling(const struct ur_registry *r, uint8_
 void ur_registry_forget(struct ur_registry *r, uint8_t slot);
 
 /*
- * The processes that share a socket's port, in the order in which they joined; when one goes, the last takes its place (as
- * struct ur_port_sharing has them).
- * Between `begin`, which copies the slots of those that live and returns their number, and `end`, no other joins or leaves, unless one that
- * was stopped in between let us wait for half a second. With `leave` this process is one of them no more, with `join` it is the last.
+ * The processes that share a socket's port, in the order in which they joined; when one goes, the last takes its place (as struct
+ * ur_port_sharing has them).  ur_registry_turn asks for the turn to join, to leave or to look; false: another process of this user has it,
+ * for a moment unless it is stopped, so ask again a little later, without holding a lock. Between `begin`, which copies the slots of those
+ * that live and returns their number, and `end`, no other joins or leaves if the turn was had; without it they do as well, but for packets
+ * that have to be passed on. With `leave` this process is one of them no more, with `join` it is the last.
  */
+bool ur_registry_turn(struct ur_registry *r);
 unsigned ur_registry_sharers_begin(struct ur_registry *r, uint8_t slots[256], bool leave);
 void ur_registry_sharers_end(struct ur_registry *r, bool join);
 

@@ -13,6 +13,7 @@ struct ur_registry {
 	int listener;   /* with the slot's name; the greeter's once there is one */
 	int probe_fd;   /* to ask for names with */
 	int turn_fd;    /* while it is our turn to join or leave the sharers; -1 */
+	unsigned turn_looks; /* at a holder of the turn that could not be recognised */
 	int share_fd;   /* while we are among them; -1 */
 	struct ur_own_page own;
 	struct ur_greeter *greeter; /* NULL before we have joined */

@@ -6,6 +6,7 @@
 #ifndef UR_REGISTRY_HARNESS_H
 #define UR_REGISTRY_HARNESS_H
 
+#include <sys/resource.h>
 #include <stdio.h>
 
 #include "proc_harness.h"
@@ -47,6 +48,23 @@ static inline struct ur_registry *open_here(void)
 static inline void close_here(void)
 {
 	ur_registry_close(here[--here_n]);
+}
+
+static inline struct ur_registry *join_here(void)
+{
+	struct ur_registry *r = open_here();
+
+	CU_ASSERT_EQUAL(ur_registry_join(r), 0);
+	return r;
+}
+
+/* How often this thread has slept. */
+static inline long sleeps(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nvcsw;
 }
 
 /* --- the other process --- */

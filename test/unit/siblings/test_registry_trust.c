@@ -32,14 +32,6 @@ static double seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-static struct ur_registry *join_here(void)
-{
-	struct ur_registry *r = open_here();
-
-	CU_ASSERT_EQUAL(ur_registry_join(r), 0);
-	return r;
-}
-
 static bool knows(struct ur_registry *r, uint8_t slot)
 {
 	ur_registry_meet(r);
@@ -62,14 +54,6 @@ static bool comes_to_know_there(struct proc *p, uint8_t slot)
 }
 
 /* How often this thread has slept, and how long it has computed: whatever else the machine has to do. */
-static long sleeps(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_THREAD, &u);
-	return u.ru_nvcsw;
-}
-
 static double cpu_seconds(void)
 {
 	struct timespec ts;
@@ -372,40 +356,6 @@ static void trust__stopped_sibling(void)
 	CU_ASSERT_EQUAL(bind_there(&procs[1], TCP, &x, false, 7000), EADDRINUSE);
 }
 
-static int hold_the_turn(int fd, uint64_t k)
-{
-	struct ur_registry *r;
-	char end;
-
-	if (ur_registry_open(k, &r) || ur_registry_join(r))
-		return 1;
-	ur_registry_sharers_begin(r, (uint8_t[256]){0}, false);
-	return send(fd, "", 1, 0) == 1 && recv(fd, &end, 1, 0) == 1 ? 0 : 1;
-}
-
-/* One that is stopped between joining a socket's port and saying so. */
-static void trust__stopped_in_its_turn(void)
-{
-	struct proc *p = proc_start(hold_the_turn, key);
-	uint8_t slots[256];
-	struct ur_registry *r;
-	long before;
-	char ready;
-
-	CU_ASSERT_EQUAL_FATAL(recv(p->fd, &ready, 1, 0), 1);
-	r = join_here();
-	proc_stop(p);
-	before = sleeps();
-	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots, false), 0);
-	ur_registry_sharers_end(r, true);
-	CU_ASSERT_TRUE(sleeps() - before < 1000);
-	proc_kill(p);
-	before = sleeps();
-	CU_ASSERT_EQUAL(ur_registry_sharers_begin(r, slots, true), 0); /* its death gave it back */
-	ur_registry_sharers_end(r, false);
-	CU_ASSERT_TRUE(sleeps() - before < 100);
-}
-
 static int share(int fd, uint64_t k)
 {
 	struct ur_registry *r;
@@ -591,7 +541,6 @@ void ur_suite_registry_trust(void)
 	CU_ADD_TEST(s, trust__users_without_a_number);
 	CU_ADD_TEST(s, trust__no_files);
 	CU_ADD_TEST(s, trust__stopped_sibling);
-	CU_ADD_TEST(s, trust__stopped_in_its_turn);
 	CU_ADD_TEST(s, trust__stopped_sharer);
 	CU_ADD_TEST(s, trust__pages_that_are_none);
 	CU_ADD_TEST(s, trust__tables_that_lie);
