@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A plain program of librdmacm that carries as much private data as each message can, since no packaged program looks at any: the server
- * refuses the first request and accepts the second one, and both sides check every byte that comes.
+ * refuses the client's first request and accepts its second one, and both sides check every byte that comes. Which of the two a request is
+ * its data says: one that arrives late or twice, after its answer, is a new one for a CM that has forgotten the first (rdma_rxe), and is
+ * answered as the first was.
  *
  *   private_data [-u] server ADDRESS      -u: datagrams (SIDR)
  *   private_data [-u] client ADDRESS      ADDRESS: the server's
@@ -109,14 +111,51 @@ static void hang_up(struct rdma_cm_id *id)
 	drop(id);
 }
 
-static struct rdma_cm_id *asked(void)
+#define FIRST 'q'
+#define SECOND 'r'
+
+/* A request: its data, of which each byte counts, begin with the one or the other. */
+static struct rdma_cm_id *asked(char *which)
 {
 	struct rdma_cm_event *e = next(RDMA_CM_EVENT_CONNECT_REQUEST);
+	const uint8_t *data = kind.ps == RDMA_PS_UDP ? e->param.ud.private_data : e->param.conn.private_data;
 	struct rdma_cm_id *id = e->id;
 
-	check(e, 'q', kind.ask, "asked");
+	*which = data && data[0] == FIRST ? FIRST : SECOND;
+	check(e, *which, kind.ask, "asked");
 	rdma_ack_cm_event(e);
 	return id;
+}
+
+static void refuse(struct rdma_cm_id *id)
+{
+	uint8_t data[256];
+
+	fill(data, 'n', kind.refuse);
+	need(!rdma_reject(id, data, kind.refuse), "rdma_reject");
+	drop(id);
+}
+
+/* As pass, on the side that requests come to: repeated ones are refused. */
+static void pass_served(enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *e;
+
+	for (;;) {
+		struct rdma_cm_id *id;
+
+		need(!rdma_get_cm_event(channel, &e), "rdma_get_cm_event");
+		id = e->id;
+		if (e->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+			break;
+		rdma_ack_cm_event(e);
+		refuse(id);
+	}
+	if (e->event != type) {
+		fprintf(stderr, "private_data: %s, status %d, in place of %s\n", rdma_event_str(e->event), e->status, rdma_event_str(type));
+		exit(1);
+	}
+	rdma_ack_cm_event(e);
 }
 
 static void serve(const struct rdma_addrinfo *at)
@@ -124,29 +163,31 @@ static void serve(const struct rdma_addrinfo *at)
 	struct rdma_cm_id *listener, *id;
 	struct rdma_conn_param p;
 	uint8_t data[256];
+	int refused = 0;
+	char which;
 
 	need(!rdma_create_id(channel, &listener, NULL, kind.ps), "rdma_create_id");
 	need(!rdma_bind_addr(listener, at->ai_src_addr), "rdma_bind_addr");
 	need(!rdma_listen(listener, 2), "rdma_listen");
-	id = asked();
-	fill(data, 'n', kind.refuse);
-	need(!rdma_reject(id, data, kind.refuse), "rdma_reject");
-	drop(id);
-	id = asked();
+	for (id = asked(&which); which == FIRST; id = asked(&which)) {
+		refuse(id);
+		refused = 1;
+	}
+	need(refused, "a second request without a first one");
 	make_qp(id);
 	p = param(data, 'y', kind.accept);
 	p.qp_num = id->qp->qp_num;
 	need(!rdma_accept(id, &p), "rdma_accept");
 	if (kind.ps == RDMA_PS_TCP) {
-		pass(RDMA_CM_EVENT_ESTABLISHED);
-		pass(RDMA_CM_EVENT_DISCONNECTED);
+		pass_served(RDMA_CM_EVENT_ESTABLISHED);
+		pass_served(RDMA_CM_EVENT_DISCONNECTED);
 		need(!rdma_disconnect(id), "rdma_disconnect");
 	}
 	drop(id);
 	drop(listener);
 }
 
-static struct rdma_cm_id *ask(const struct rdma_addrinfo *at)
+static struct rdma_cm_id *ask(const struct rdma_addrinfo *at, char which)
 {
 	struct rdma_cm_id *id;
 	struct rdma_conn_param p;
@@ -158,7 +199,7 @@ static struct rdma_cm_id *ask(const struct rdma_addrinfo *at)
 	need(!rdma_resolve_route(id, PATIENCE), "rdma_resolve_route");
 	pass(RDMA_CM_EVENT_ROUTE_RESOLVED);
 	make_qp(id);
-	p = param(data, 'q', kind.ask);
+	p = param(data, which, kind.ask);
 	need(!rdma_connect(id, &p), "rdma_connect");
 	return id;
 }
@@ -195,10 +236,10 @@ int main(int argc, char **argv)
 	if (server) {
 		serve(at);
 	} else {
-		id = ask(at);
+		id = ask(at, FIRST);
 		answered(kind.refused, 'n', kind.refuse, "refused");
 		drop(id);
-		id = ask(at);
+		id = ask(at, SECOND);
 		answered(RDMA_CM_EVENT_ESTABLISHED, 'y', kind.accept, "accepted");
 		hang_up(id);
 	}

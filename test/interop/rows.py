@@ -52,6 +52,7 @@ class Row:
     ours: str = ""  # options for uroce's side alone
     repairs: bool = False  # something must have been lost, and one of the two must have sent it again
     fault_percent: int = 1  # of the row's faulty twin: more where few packets pass
+    sure_fault: str = ""  # of it, too: a rule for a fault that happens in any case, where so few pass that chance may do nothing
     faults: bool = False  # uroce drops, duplicates, reorders and corrupts that share of the packets in both directions
     essential: bool = False  # part of tools/check
     record: str = ""  # name of the capture in pcaps/ that this row makes when asked to
@@ -366,9 +367,9 @@ ROWS = [
 
     # refusals: REJ 8, invalid service ID
     *both("nobody listens", "rping -s -P -p 7999", "rping -c -a {server} -C 1", client_ends="bad", server_ends="stopped", fault_percent=10,
-          client_says="RDMA_CM_EVENT_REJECTED, error 8", essential=True, record="reject"),
+          sure_fault="drop rx nth=1", client_says="RDMA_CM_EVENT_REJECTED, error 8", essential=True, record="reject"),
     *both("nobody listens, a synchronous id", "rping -s -P -p 7999", "rdma_client -s {server}", client_ends="bad", server_ends="stopped",
-          fault_percent=10, client_says="rdma_connect: Connection refused"),
+          fault_percent=10, sure_fault="drop rx nth=1", client_says="rdma_connect: Connection refused"),
 
     # who ends the connection: rping's client, ucmatose's server
     *rping("the client disconnects", server_says="DISCONNECT EVENT", options="-v"),

@@ -17,7 +17,7 @@ LONG = 1000000  # rpings that are never reached
 WAKES = ("e1000", "e1000e")  # models with a receive interrupt that uroce uses
 # What must not be raised as long as nothing is lost and nobody dies. Not req_cqe_error and resp_cqe_error: what is flushed when a program disconnects counts
 # there too, and rping always has a receive posted then.
-BAD = re.compile(r"drop_(?!ghost_ack|unexpected_response).*|rx_icrc.*|tx_refused|tx_dropped|.*_errors|resp_remote.*")
+BAD = re.compile(r"drop_(?!ghost_ack|unexpected_response|icmp_quote).*|rx_icrc.*|tx_refused|tx_dropped|.*_errors|resp_remote.*")
 # The pingpongs say no goodbye: what is sent again, or its answer, may come to a QP that is gone.
 NO_GOODBYE = "drop_qp(n|_state)"
 
