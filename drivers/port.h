@@ -62,7 +62,7 @@ struct ur_queue {
 	uint32_t train_bytes; /* and in bytes of UDP payload */
 	uint32_t rx_bytes;    /* of packets that wait at a receiver, the queue holds about this many; 0: more than matters */
 	uint64_t patience_ns; /* how long tx may take nothing before what waits for it is given up; 0: 2 ms */
-	uint64_t rx_missed;   /* packets that the kernel or the device dropped since nobody fetched them in time, as far as it says */
+	uint64_t rx_missed;   /* packets that the kernel or the device dropped because nobody fetched them in time, as far as it says */
 	uint64_t tx_chained;  /* frames sent with payload in place, by drivers that can do one or the other */
 	uint64_t tx_gathered; /* frames whose payload segments were copied */
 	uint64_t tx_unmapped; /* of those: since the device does not reach their memory, though it reaches other memory */

@@ -252,8 +252,8 @@ int main(int argc, char **argv)
 
 		if (!ok && (errno == EADDRINUSE || errno == EADDRNOTAVAIL)) {
 			fprintf(stderr,
-				"uroce-responder: %s, port %lu cannot be had for %s: end the program that listens there, "
-				"or give an address of the device's\n",
+				"uroce-responder: %s, port %lu is not available for %s: end the program that listens there, or give an "
+				"address of the device's\n",
 				address, port, services[i].name);
 			return 1;
 		}

@@ -99,16 +99,20 @@ static int run(char **argv, int (*work)(const struct ur_pci_roots *r, const stru
 	return work(&ur_pci_system, &b, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_FAIL, "%s", err) : 0;
 }
 
-#define DRY_RUN {"dry-run", .set = &b.dry, .help = "only say what would be done"}
-#define NIC_IS \
-	"NIC is a PCI address such as 0000:03:00.0 or 03:00.0, or an interface such as eth1; `uroce info --pci` lists those that there are."
+#define DRY_RUN                                                                                                                            \
+	{                                                                                                                                  \
+		"dry-run", .set = &b.dry, .help = "only show what would be done"                                                           \
+	}
+#define NIC_IS                                                                                                                             \
+	"NIC is a PCI address such as 0000:03:00.0 or 03:00.0, or an interface such as eth1; `uroce info --pci` lists the NICs of this "   \
+	"host."
 
 static const struct ur_option bind_options[] = {
 	{"keep-addresses", .set = &b.keep,
 	 .help = "give programs on the NIC the addresses, gateways and MTU that the kernel has there now"},
 	{"driver", "DRIVER", "vfio-pci uio_pci_generic igb_uio", .value = &nic_driver,
 	 .help = "vfio-pci, the default, or without an IOMMU uio_pci_generic or igb_uio"},
-	{"default-route", .set = &b.default_route, .help = "even if the default route leads through the NIC"},
+	{"default-route", .set = &b.default_route, .help = "even if the default route uses the NIC"},
 	DRY_RUN,
 	{0},
 };
@@ -139,7 +143,7 @@ const struct ur_command ur_command_bind = {
 	.complete = UR_COMPLETE_INTERFACE,
 	.summary = "hand a PCI NIC from the kernel's driver to DPDK",
 	.text = "Binds a NIC to a driver that leaves it to programs, for `uroce run --pci`, and allocates huge pages when too few are "
-		"free. What there was before is kept in /run/uroce, and `uroce unbind` puts it back.\n\n" NIC_IS,
+		"free. The earlier state is saved in /run/uroce, and `uroce unbind` puts it back.\n\n" NIC_IS,
 	.options = bind_options,
 	.examples = bind_examples,
 	.run = run_bind,

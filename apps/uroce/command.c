@@ -68,7 +68,7 @@ static int misused(const char *path, int c, char **argv, bool program)
 		return ur_cmd_fail(UR_EXIT_USAGE, "the option '%.*s' takes no value: '%s --help' lists the options",
 				   (int)strcspn(word, "="), word, path);
 	return ur_cmd_fail(UR_EXIT_USAGE, "unknown option '%s': '%s --help' lists the options%s", optopt ? letter : word, path,
-			   program ? "; those of the program stand after --" : "");
+			   program ? "; those of the program come after --" : "");
 }
 
 /* Reads the options and sets *next to the first word behind them. True when `--help` is among them. */

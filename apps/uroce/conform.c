@@ -14,24 +14,24 @@ static bool serve, system_device, list, lengthy;
 
 static const struct ur_option options[] = {
 	{"capture", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &capture,
-	 .help = "where all packets are kept, which the report refers to (conform.pcapng)"},
-	{"html", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &html, .help = "write the report as one HTML page, too"},
-	{"json", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &json, .help = "write the report as JSON, too"},
+	 .help = "the file for all packets, which the report refers to (conform.pcapng)"},
+	{"html", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &html, .help = "also write the report as one HTML page"},
+	{"json", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &json, .help = "also write the report as JSON"},
 	{"rule", .arg = "TEXT", .value = &pattern, .help = "play only the rules whose names contain this"},
-	{"long", .set = &lengthy, .help = "play also the rules that take a minute or more, of which there is one: msn-wraps"},
-	{"list", .set = &list, .help = "print the rules and their clauses, and play none"},
+	{"long", .set = &lengthy, .help = "also play the rules that take a minute or more, of which there is one: msn-wraps"},
+	{"list", .set = &list, .help = "print the rules and their clauses, without playing any"},
 	{"service", .arg = "PORT", .value = &port_text, .help = "the port of the RDMA CM where the peer listens (7174)"},
-	{"quiet", .arg = "MS", .value = &quiet_text, .help = "how long a peer has to say nothing where no answer is due (100)"},
-	{"serve", .set = &serve, .help = "be the peer: offer on this host, over uroce, what all rules need"},
-	{"system", .set = &system_device, .help = "with `--serve`: over the system's own RDMA device in place of uroce"},
+	{"quiet", .arg = "MS", .value = &quiet_text, .help = "how long to wait for silence where no answer is due (100)"},
+	{"serve", .set = &serve, .help = "act as the peer: offer on this host, over uroce, what all rules need"},
+	{"system", .set = &system_device, .help = "with `--serve`: over the system's own RDMA device instead of uroce"},
 	{0},
 };
 
 static const struct ur_example examples[] = {
-	{"uroce conform --serve --dev eth0", "The peer, on uroce; `rping -s -P` will do for a third of the rules."},
+	{"uroce conform --serve --dev eth0", "The peer, on uroce; `rping -s -P` is enough for a third of the rules."},
 	{"uroce conform --serve --system", "The peer, on the RDMA device that this host has."},
 	{"uroce conform --html report.html 192.0.2.1", "The judge, on another host."},
-	{"uroce conform --rule duplicate 192.0.2.1", "Only what duplicates do."},
+	{"uroce conform --rule duplicate 192.0.2.1", "Only the rules about duplicates."},
 	{"uroce conform --long --rule msn-wraps 192.0.2.1", "Only the rule that needs 16 million messages."},
 	{0},
 };
@@ -134,22 +134,14 @@ const struct ur_command ur_command_conform = {
 	.operands = "[PEER]",
 	.summary = "judge whether a RoCEv2 peer obeys the rules",
 	.text = "Plays small scripts to PEER, the address of a host with a RoCEv2 device of any make: packets that no verbs program can "
-		"send, "
-		"with gaps, repetitions, wrong keys, lengths, orders and checksums, and messages of the CM in every order. What the peer "
-		"answers "
-		"is compared with what the InfiniBand architecture asks for, and reported rule by rule: the clause, what was expected, "
-		"what was "
-		"seen, and the numbers of the packets in the capture that is kept.\n\n"
-		"At the peer an ordinary program has to listen: `rping -s -P` will do, and a third of the rules can be played; for the "
-		"others "
-		"it is `uroce conform --serve`, or the program behind it, `uroce-responder`, which runs on any RDMA device. A rule that "
-		"cannot be "
-		"played is reported as untested.\n\n"
-		"The judge has no RDMA device. It sends and receives through a UDP socket on port 4791, for which it needs no privilege, "
-		"but which "
-		"nobody else of this host may have: no rdma_rxe, and no uroce. A rule that seems to be broken is played up to three times, "
-		"since a "
-		"packet may be lost.",
+		"send, with gaps, repetitions, wrong keys, lengths, orders and checksums, and messages of the CM in every order. What the "
+		"peer answers is compared with what the InfiniBand architecture asks for, and reported rule by rule: the clause, what was "
+		"expected, what was seen, and the numbers of the packets in the capture that is kept.\n\nAt the peer an ordinary program "
+		"has to listen: `rping -s -P` is enough to play a third of the rules; the others need `uroce conform --serve`, or the "
+		"program that it starts, `uroce-responder`, which runs on any RDMA device. A rule that cannot be played is reported as "
+		"untested.\n\nThe judge has no RDMA device. It sends and receives through a UDP socket on port 4791, which needs no "
+		"privilege, but which no other program of this host may use: neither rdma_rxe nor uroce. A rule that seems to be broken is "
+		"played up to three times, because a packet may be lost.",
 	.status = "0 when no rule is broken; 1 when one is, when none could be played, or when something is wrong with the machine; 2 when "
 		  "something is wrong with the command line.",
 	.options = options,

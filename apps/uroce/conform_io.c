@@ -107,7 +107,7 @@ static int find_peer(struct wire *w)
 	bool found;
 
 	if (e)
-		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is no address and no name of a host: %s", c->peer, gai_strerror(e));
+		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is neither an address nor the name of a host: %s", c->peer, gai_strerror(e));
 	found = find_local(a, c->ifname, &local);
 	if (found) {
 		w->cfg.peer = gid_of(a->ai_addr);
@@ -117,7 +117,7 @@ static int find_peer(struct wire *w)
 	}
 	freeaddrinfo(a);
 	if (!found)
-		return ur_cmd_fail(UR_EXIT_FAIL, "there is no way to %s: check addresses and routes with 'ip route get %s'", c->peer,
+		return ur_cmd_fail(UR_EXIT_FAIL, "there is no route to %s: check addresses and routes with 'ip route get %s'", c->peer,
 				   c->peer);
 	if (ur_gid_eq(&w->cfg.peer, &w->cfg.local))
 		return ur_cmd_fail(UR_EXIT_USAGE, "%s is this host: judge from another one, or from another network namespace", c->peer);
@@ -282,7 +282,7 @@ int ur_conform_play(struct ur_conform *c)
 	if (!rc)
 		rc = find_peer(&w);
 	if (!rc && getrandom(&w.cfg.seed, sizeof(w.cfg.seed), 0) != sizeof(w.cfg.seed))
-		rc = ur_cmd_fail(UR_EXIT_FAIL, "the kernel gives no random numbers: %s", strerror(errno));
+		rc = ur_cmd_fail(UR_EXIT_FAIL, "the kernel provides no random numbers: %s", strerror(errno));
 	if (!rc)
 		rc = open_wire(&w);
 	if (rc)

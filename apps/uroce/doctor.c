@@ -13,14 +13,14 @@ static const char *dev;
 
 static const struct ur_option options[] = {
 	{"dev", .arg = "IFACE", .complete = UR_COMPLETE_INTERFACE, .value = &dev, .help = "the interface to look at, as for `uroce run`"},
-	{"json", .set = &json, .help = "print one JSON object in place of text; doc/doctor.md describes it"},
+	{"json", .set = &json, .help = "print one JSON object instead of text; doc/doctor.md describes it"},
 	{0},
 };
 
 static const struct ur_example examples[] = {
 	{"uroce doctor", "What may be wrong here."},
-	{"uroce doctor --dev eth0 192.0.2.1", "The same, and the way to a peer: does it speak RoCE, how fast, and what is lost."},
-	{"sudo uroce doctor --json | jq '.findings[] | select(.severity == \"error\")'", "For scripts, and with all that root may see."},
+	{"uroce doctor --dev eth0 192.0.2.1", "The same, and the path to a peer: does it speak RoCE, how fast, and what is lost."},
+	{"sudo uroce doctor --json | jq '.findings[] | select(.severity == \"error\")'", "For scripts, with everything that root may see."},
 	{0},
 };
 
@@ -93,16 +93,16 @@ static int run(int argc, char **argv)
 const struct ur_command ur_command_doctor = {
 	.name = "doctor",
 	.operands = "[PEER]",
-	.summary = "say what is wrong with this host, or with the way to a peer",
-	.text = "Looks at what uroce depends on: the interface and its MTU, which kinds of port can be had (each is opened as a program "
+	.summary = "find what is wrong with this host, or with the path to a peer",
+	.text = "Looks at what uroce depends on: the interface and its MTU, which kinds of port are available (each is opened as a program "
 		"opens it) and why not, who has UDP port 4791, what the kernel can do for UDP sockets, buffers, GRO and LRO, rules of "
-		"nftables that drop UDP port 4791, other programs on uroce, limits, CPUs and the clock.\n\n"
-		"With a peer, an address or a name, it looks at the way there as well: route, ping, path MTU, whether UDP port 4791 "
-		"passes, whether the peer speaks the RDMA CM, the round-trip time, how many of a thousand questions or their answers "
-		"are lost, and the GIDs that answer. It asks for a datagram service that nobody offers, which every RoCE host with a CM "
-		"refuses: no program has to run for it there but, if the peer is no NIC, one on uroce.\n\n"
-		"A line begins with `ok`, `note` (it works, and could be better), `unknown` (it cannot be told; root may see more), "
-		"`warning` or `error`. Below it stands the command that mends it. Nothing is changed.",
+		"nftables that drop UDP port 4791, other programs on uroce, limits, CPUs and the clock.\n\nWith a peer, an address or a "
+		"name, it checks the path to the peer as well: route, ping, path MTU, whether UDP port 4791 passes, whether the peer "
+		"speaks the RDMA CM, the round-trip time, how many of a thousand requests or their answers are lost, and the GIDs that "
+		"answer. It asks for a datagram service that does not exist, which every RoCE host with a CM refuses: the peer needs no "
+		"running program, unless it uses uroce itself.\n\nA line begins with `ok`, `note` (it works, and could be better), "
+		"`unknown` (it cannot be determined; root may see more), `warning` or `error`. The command that fixes it follows. Nothing "
+		"is changed.",
 	.status = "0 when nothing is wrong, 1 when there is a warning or an error, 2 when the command line is wrong.",
 	.options = options,
 	.examples = examples,

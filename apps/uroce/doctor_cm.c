@@ -263,7 +263,7 @@ static void in_child(const void *arg, void *result)
 	}
 	a.channel = rdma_create_event_channel();
 	if (!a.channel) {
-		snprintf(out->why, sizeof(out->why), "there is no descriptor for its answers: %s", strerror(errno));
+		snprintf(out->why, sizeof(out->why), "cannot open a descriptor for its answers: %s", strerror(errno));
 		return;
 	}
 	for (unsigned i = 0; i < LOSS_WINDOW; i++)
@@ -298,7 +298,7 @@ void ur_doctor_ask_cm(struct ur_doctor_facts *f, const struct ur_doctor_targets 
 		memcpy(q.gids[i].raw, t->at[i].addr.sin6_addr.s6_addr, 16);
 	if (!ur_child_run(in_child, &q, &out, sizeof(out), ALL_SECONDS)) {
 		memset(&out, 0, sizeof(out));
-		snprintf(out.why, sizeof(out.why), "the process that asks it died or had not finished after %d seconds", ALL_SECONDS);
+		snprintf(out.why, sizeof(out.why), "the process that queries it died or had not finished after %d seconds", ALL_SECONDS);
 	}
 	f->peer.cm = out.cm;
 	snprintf(f->peer.cm_why, sizeof(f->peer.cm_why), "%s", out.why);

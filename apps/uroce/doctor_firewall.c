@@ -150,7 +150,7 @@ static void judge_tables(struct ur_doctor_facts *f, unsigned tables)
 	} else if (there) {
 		unknown(f, "'nft -j list ruleset' fails", "nft -j list ruleset");
 	} else {
-		snprintf(why, sizeof(why), "nftables has %u table%s, and nft, which would show %s, is not installed", tables,
+		snprintf(why, sizeof(why), "nftables has %u table%s, but nft, which shows %s, is not installed", tables,
 			 tables == 1 ? "" : "s", tables == 1 ? "it" : "them");
 		unknown(f, why, "apt-get install nftables");
 	}

@@ -133,7 +133,7 @@ static void read_clock(struct ur_doctor_facts *f)
 	}
 	f->clock_ns = (unsigned)ur_min_u32((uint32_t)(best / CLOCK_READS), 1u << 30);
 	if (!read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", f->clock, sizeof(f->clock)))
-		strcpy(f->clock, "(not to be read)");
+		strcpy(f->clock, "(not readable)");
 }
 
 void ur_doctor_read_host(struct ur_doctor_facts *f)

@@ -229,7 +229,7 @@ static const char *remedy(int err)
 		return "it needs CAP_SYS_ADMIN or user namespaces: run as root, or allow these";
 	if (err == ENODEV || err == EINVAL)
 		return "it needs overlayfs of Linux 5.11 or later";
-	return "leave --files out where the program does not need it";
+	return "omit --files if the program does not need it";
 }
 
 int ur_files_provide(void)

@@ -6,13 +6,13 @@
 
 static bool json;
 static const struct ur_option options[] = {
-	{"json", .set = &json, .help = "print all commands, options and settings for programs that make manual pages of them"},
+	{"json", .set = &json, .help = "print all commands, options and settings for programs that generate manual pages"},
 	{0},
 };
 
 static const struct ur_example examples[] = {
 	{"uroce help run", "The options of `uroce run`."},
-	{"uroce help pcap why", "A command below a command."},
+	{"uroce help pcap why", "A subcommand."},
 	{0},
 };
 
@@ -25,8 +25,8 @@ static int run(int argc, char **argv)
 	for (int i = 0; i < argc; i++) {
 		c = ur_command_find(c, argv[i]);
 		if (!c)
-			return ur_cmd_fail(UR_EXIT_USAGE, "there is no command '%s %s': '%s --help' lists those that there are", path,
-					   argv[i], path);
+			return ur_cmd_fail(UR_EXIT_USAGE, "there is no command '%s %s': '%s --help' lists the commands", path, argv[i],
+					   path);
 		n += (size_t)snprintf(path + n, sizeof(path) - n, " %s", c->name);
 	}
 	if (json)
@@ -40,7 +40,7 @@ const struct ur_command ur_command_help = {
 	.name = "help",
 	.operands = "[COMMAND...]",
 	.summary = "explain a command and its options",
-	.text = "The same as `--help` behind the command. Without a command: what commands there are.",
+	.text = "The same as `--help` after the command. Without a command, it lists the commands.",
 	.examples = examples,
 	.options = options,
 	.run = run,

@@ -124,18 +124,16 @@ static int show_counters(bool with_zeros)
 static bool config, counters, all, pci, prometheus;
 static const char *prefix;
 static const struct ur_option options[] = {
-	{"config", .set = &config, .help = "show each setting, its value, where that comes from, and what it is"},
+	{"config", .set = &config, .help = "show each setting: its value, where the value comes from, and what it does"},
 	{"counters", .set = &counters,
-	 .help = "show the counters that are not zero, of the processes that use the device, and what they count"},
-	{"all", .set = &all, .help = "with `--counters`: show the others, too"},
+	 .help = "show the counters that are not zero, of the processes that use the device, with descriptions"},
+	{"all", .set = &all, .help = "with `--counters`: also show those that are zero"},
 	{"prometheus", .set = &prometheus,
-	 .help = "print the counters of all processes of this host that may be looked into, as metrics for Prometheus; doc/prometheus.md "
-		 "lists "
-		 "them"},
+	 .help = "print the counters of all processes of this host that the user may inspect, as metrics for Prometheus; doc/prometheus.md "
+		 "lists them"},
 	{"prefix", .arg = "NAME", .value = &prefix,
-	 .help = "with `--prometheus`: what stands before the names that node_exporter has for RDMA NICs, too; `node_infiniband` by "
-		 "default"},
-	{"pci", .set = &pci, .help = "list the PCI NICs that a program could have for itself, and what binding them needs"},
+	 .help = "with `--prometheus`: the prefix of names that node_exporter also has for RDMA NICs (default `node_infiniband`)"},
+	{"pci", .set = &pci, .help = "list the PCI NICs that a program could own, and what binding them needs"},
 	{0},
 };
 
@@ -155,9 +153,9 @@ static int run(int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	if (all && !counters)
-		return ur_cmd_fail(UR_EXIT_USAGE, "--all is about counters: give it with --counters");
+		return ur_cmd_fail(UR_EXIT_USAGE, "--all applies to counters: use it with --counters");
 	if (prefix && !prometheus)
-		return ur_cmd_fail(UR_EXIT_USAGE, "--prefix is about metrics: give it with --prometheus");
+		return ur_cmd_fail(UR_EXIT_USAGE, "--prefix applies to metrics: use it with --prometheus");
 	if (prometheus)
 		return ur_info_prometheus(prefix ? prefix : "node_infiniband");
 	if (pci)
@@ -177,9 +175,9 @@ const struct ur_command ur_command_info = {
 	.name = "info",
 	.summary = "show the device, settings and counters",
 	.text = "Shows the device with its GIDs and their indexes, its routes, and the processes that use it with the ports that they "
-		"listen on. It starts no port, sends nothing, and is not among the processes itself.\n\n"
-		"`UROCE_PCI=ADDR uroce info` shows the device on a NIC that programs have for themselves.\n\n"
-		"Counters are those of programs of the same user; root sees all. They are up to a quarter of a second old.",
+		"listen on. It opens no port, sends nothing, and does not appear among the processes itself.\n\n`UROCE_PCI=ADDR uroce "
+		"info` shows the device on a NIC that programs own.\n\nThe counters are those of programs of the same user; root sees all. "
+		"They are at most a quarter of a second old.",
 	.status = "0; 1 when something is wrong with the machine, which includes an interface that is down or has no address; 2 when "
 		  "something is wrong with the command line.",
 	.options = options,

@@ -75,19 +75,20 @@ int ur_info_counters(const struct ur_device *d, bool all)
 	struct ur_processes *v = NULL;
 
 	if (!look)
-		return ur_cmd_fail(UR_EXIT_FAIL, "cannot look at the processes of this host: %s", strerror(errno));
+		return ur_cmd_fail(UR_EXIT_FAIL, "cannot list the processes of this host: %s", strerror(errno));
 	if (d && ur_processes_look(d->key, &v))
 		v = NULL;
 	choose(look, v);
 	if (look->count || all)
 		print_table(look, all);
 	if (!look->count)
-		printf("%sNo process whose counters may be read %s now%s\n", all ? "\n" : "", v ? "uses the device" : "runs on uroce",
-		       all ? "." : ". Add --all to see what is counted.");
+		printf("%sNo process whose counters are readable %s now%s\n", all ? "\n" : "", v ? "uses the device" : "runs on uroce",
+		       all ? "." : ". Add --all to see all counters.");
 	else if (!all)
 		puts("\nCounters that are zero are left out: --all shows them.");
 	if (v && look->count < v->count)
-		printf("\nThe counters of %u more of the device's processes cannot be read: root may.\n", v->count - look->count);
+		printf("\nThe counters of %u other processes of the device are not readable; root can read them.\n",
+		       v->count - look->count);
 	ur_watch_free(look);
 	free(v);
 	return 0;

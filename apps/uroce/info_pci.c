@@ -26,7 +26,7 @@ static void print_interfaces(const struct ur_pci_nic *nic)
 		printf("  interface    %s", nic->ifname[i]);
 		print_kernel_addresses(nic->ifname[i]);
 		if (ur_pci_if_default_route(&ur_pci_system, nic->ifname[i]))
-			printf("%s", "; the default route leads through it");
+			printf("%s", "; the default route uses it");
 		putchar('\n');
 	}
 }
@@ -63,6 +63,6 @@ int ur_info_pci(void)
 		print_state(&nics[i]);
 	}
 	if (!n)
-		puts("There is no PCI NIC here.");
+		puts("This host has no PCI NIC.");
 	return 0;
 }

@@ -55,7 +55,7 @@ int ur_info_processes(const struct ur_device *d)
 	int err = ur_processes_look(d->key, &v);
 
 	if (err)
-		return ur_cmd_fail(UR_EXIT_FAIL, "the processes that use the device cannot be asked: %s", strerror(err));
+		return ur_cmd_fail(UR_EXIT_FAIL, "cannot query the processes that use the device: %s", strerror(err));
 	look = v->count ? ur_watch_find() : NULL; /* without it there is a line less */
 	puts(v->count ? "\nprocesses" : "\nno process uses it");
 	for (unsigned i = 0; i < v->count; i++) {

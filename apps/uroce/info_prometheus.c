@@ -30,14 +30,14 @@ int ur_info_prometheus(const char *prefix)
 	char *text;
 
 	if (!is_name(prefix))
-		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' cannot begin names of metrics: take letters, digits and underscores", prefix);
+		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' cannot be the prefix of metric names: use letters, digits and underscores", prefix);
 	look = ur_watch_find();
 	if (!look)
-		return ur_cmd_fail(UR_EXIT_FAIL, "cannot look at the processes of this host: %s", strerror(errno));
+		return ur_cmd_fail(UR_EXIT_FAIL, "cannot list the processes of this host: %s", strerror(errno));
 	text = ur_watch_prometheus(look, prefix);
 	ur_watch_free(look);
 	if (!text)
-		return ur_cmd_fail(UR_EXIT_FAIL, "memory is short: free some and start again");
+		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: free some and try again");
 	fputs(text, stdout);
 	free(text);
 	return 0;

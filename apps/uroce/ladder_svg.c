@@ -274,7 +274,8 @@ static void draw_legend(const struct ur_lad *l, int y, FILE *out)
 {
 	static const struct {
 		const char *class, *text;
-	} keys[] = {{"req", "request"}, {"ans", "answer"}, {"again", "sent again, or repaired"}, {"early", "came, and was of no use"}};
+	} keys[] = {
+		{"req", "request"}, {"ans", "answer"}, {"again", "retransmitted, or repaired"}, {"early", "arrived, but was not needed"}};
 	int x = LEFT - 150;
 
 	for (unsigned i = 0; i < ur_array_size(keys); i++) {
@@ -288,7 +289,7 @@ static void draw_legend(const struct ur_lad *l, int y, FILE *out)
 	y += 26;
 	if (l->nevents)
 		put_text(out, LEFT - 150, y + 20, "dim", "start",
-			 "Boxes are what the trace says of the host at whose line they stand (doc/trace.md).", 200);
+			 "Boxes show what the trace says about the host at whose line they stand (doc/trace.md).", 200);
 	put_text(out, LEFT - 150, y, "dim", "start",
 		 "Time runs downwards. All packets were seen at the recorder, which stands somewhere between the two hosts.", 200);
 }

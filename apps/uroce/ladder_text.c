@@ -93,7 +93,7 @@ void ur_lad_remark(const struct ur_lad *l, const struct ur_lad_item *it, char to
 	else if (!r->answer && r->again)
 		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%ssent again; before in frame %u", n ? "; " : "", r->again);
 	else if (r->answer && r->repair)
-		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%srepaired: what was lost is here now", n ? "; " : "");
+		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%srepaired: what was lost has arrived", n ? "; " : "");
 	else if (r->answer && r->again)
 		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%sonce more, as in frame %u", n ? "; " : "", r->again);
 }
@@ -209,7 +209,7 @@ static bool put_story(const struct ur_lad *l, uint32_t i, char to[UR_LAD_STORY])
 		return false;
 	put_fate(l, lost, fate);
 	if (lost->fate == UR_LADDER_FAR)
-		snprintf(fate, sizeof(fate), "not answered: it, or its answer, was lost behind the recorder");
+		snprintf(fate, sizeof(fate), "not answered: it, or its answer, was lost after the recorder");
 	len = snprintf(to, UR_LAD_STORY, "%s PSN %u", lost->answer ? "The response with" : "The request with", lost->psn);
 	if (n > 1)
 		len += snprintf(to + len, UR_LAD_STORY - (size_t)len, ", and %u more,", n - 1);
@@ -221,7 +221,7 @@ static bool put_story(const struct ur_lad *l, uint32_t i, char to[UR_LAD_STORY])
 		snprintf(to + len, UR_LAD_STORY - (size_t)len, ", and has %s %s after that (frame %u).", lost->answer ? "it" : "the answer",
 			 ur_pcap_time(done->when > r->when ? done->when - r->when : 0, u), done->frame);
 	else
-		snprintf(to + len, UR_LAD_STORY - (size_t)len, "; no answer to that is here.");
+		snprintf(to + len, UR_LAD_STORY - (size_t)len, "; no answer to that is in the file.");
 	return true;
 }
 
@@ -253,6 +253,6 @@ void ur_lad_draw_text(const struct ur_lad *l, FILE *out)
 		else
 			draw_other(&l->items[i], out);
 	}
-	fputs("\n-- sent, == sent again or asked for again, .. not in the file; X: it went no further. The dotted line is the recorder.\n",
+	fputs("\n-- sent, == sent again or asked for again, .. not in the file; X: it was lost there. The dotted line is the recorder.\n",
 	      out);
 }

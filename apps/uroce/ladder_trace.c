@@ -251,7 +251,7 @@ bool ur_lad_read_trace(struct ur_lad *l, const char *name)
 			ok = add(l, &line, when, place_of(l, last, when), second);
 	}
 	if (ok && !l->traced[0] && !l->traced[1])
-		ur_cmd_fail(0, "the trace %s tells nothing of the QPs of this connection: is it of the same run?", name);
+		ur_cmd_fail(0, "the trace %s contains nothing about the QPs of this connection: is it from the same run?", name);
 	fclose(f);
 	return ok;
 }

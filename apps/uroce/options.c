@@ -103,7 +103,7 @@ static int check_pci(const char *v)
 	rc = ur_pci_look(&ur_pci_system, addr, &nic);
 	if (rc)
 		return ur_cmd_fail(UR_EXIT_FAIL, "%s %s: 'uroce info --pci' lists the NICs", addr,
-				   rc == ENOENT ? "is not there" : "is no network device");
+				   rc == ENOENT ? "is not there" : "is not a network device");
 	return 0;
 }
 
@@ -135,7 +135,7 @@ static int check_file(const char *v)
 	snprintf(copy, sizeof(copy), "%s", v);
 	if (access(v, F_OK) != 0 && access(dirname(copy), W_OK) == 0)
 		return 0;
-	return ur_cmd_fail(UR_EXIT_FAIL, "the file '%s' cannot be written: choose one in a directory that you may write to", v);
+	return ur_cmd_fail(UR_EXIT_FAIL, "cannot write the file '%s': choose one in a directory that you may write to", v);
 }
 
 static int check_fault(const char *v)

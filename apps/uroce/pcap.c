@@ -17,8 +17,8 @@ static const struct ur_command *const commands[] = {
 static const struct ur_example examples[] = {
 	{"uroce pcap ping.pcapng", "What happened, in sentences, connection by connection."},
 	{"uroce pcap why --qp 0x2a ping.pcapng", "Why the requests of that QP failed."},
-	{"tcpdump -w - udp port 4791 | uroce pcap check -", "All findings in what is recorded until it is interrupted."},
-	{"uroce pcap rewrite --share ping.pcapng show.pcap", "A copy without addresses, numbers and data of yours."},
+	{"tcpdump -w - udp port 4791 | uroce pcap check -", "All findings in a recording that lasts until it is interrupted."},
+	{"uroce pcap rewrite --share ping.pcapng show.pcap", "A copy without your addresses, numbers and data."},
 	{0},
 };
 
@@ -39,7 +39,8 @@ bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v)
 static int run(int argc, char **argv)
 {
 	if (!strpbrk(argv[0], "./-") && access(argv[0], F_OK))
-		return ur_cmd_fail(UR_EXIT_USAGE, "there is no file and no command '%s': 'uroce pcap --help' lists the commands", argv[0]);
+		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is neither a file nor a subcommand: 'uroce pcap --help' lists the commands",
+				   argv[0]);
 	return ur_pcap_verdict(argc, argv);
 }
 
@@ -47,7 +48,7 @@ const struct ur_command ur_command_pcap = {
 	.name = "pcap",
 	.operands = "FILE...",
 	.complete = UR_COMPLETE_FILE,
-	.summary = "tell what a capture of RoCEv2 traffic says",
+	.summary = "explain a capture of RoCEv2 traffic",
 	.text = "Without a command: what happened, in sentences, connection by connection. FILE is a pcap or pcapng file, and `-` standard "
 		"input; either may be compressed by gzip. A file that has the name of a command is given with a directory: `./check`.",
 	.status = "0; 2 when a file cannot be read to its end.",

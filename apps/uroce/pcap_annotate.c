@@ -33,7 +33,7 @@ static int annotate(const struct ur_pcap_file *f, const char *to)
 	if (!ur_outfile_close(&out, true))
 		return UR_EXIT_FAIL;
 	if (c.wrong || f->unreadable)
-		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read behind frame %u: %s", f->name, c.frames,
+		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %u: %s", f->name, c.frames,
 				 c.wrong ? c.wrong : f->unreadable);
 	printf("%s: %u frames, %llu comments\n", to, c.frames, (unsigned long long)c.comments);
 	return rc;
@@ -48,7 +48,7 @@ static int run(int argc, char **argv)
 	if (strcmp(argv[0], "-") == 0)
 		return ur_cmd_fail(rc, "annotate reads its input twice: save it in a file first");
 	if (same_file(argv[0], argv[1]))
-		return ur_cmd_fail(rc, "%s and %s are one file: write the copy elsewhere", argv[0], argv[1]);
+		return ur_cmd_fail(rc, "%s and %s are the same file: write the copy elsewhere", argv[0], argv[1]);
 	if (ur_pcap_open(&f, argv[0]))
 		rc = annotate(&f, argv[1]);
 	ur_pcap_close(&f);

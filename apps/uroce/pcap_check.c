@@ -9,7 +9,7 @@
 
 static bool json, quiet;
 static const struct ur_option options[] = {
-	{"json", .set = &json, .help = "a JSON object for each finding"},
+	{"json", .set = &json, .help = "one JSON object for each finding"},
 	{"quiet", .set = &quiet, .help = "errors and warnings only"},
 	{0},
 };
@@ -66,7 +66,7 @@ static int check(const char *name)
 		       name, t.frames, t.roce, t.conns, by[UR_ERROR], by[UR_WARNING], by[UR_NOTE]);
 	rc = by[UR_ERROR] ? UR_EXIT_FAIL : 0;
 	if (f.unreadable)
-		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read behind frame %" PRIu64 ": %s", name, t.frames, f.unreadable);
+		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %" PRIu64 ": %s", name, t.frames, f.unreadable);
 	else if (!t.roce)
 		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s holds no RoCEv2 packet (UDP port %u)", name, UR_ROCE_PORT);
 	ur_pcap_close(&f);
@@ -89,7 +89,7 @@ const struct ur_command ur_pcap_check = {
 	.name = "check",
 	.operands = "FILE...",
 	.complete = UR_COMPLETE_FILE,
-	.summary = "print every finding, one a line",
+	.summary = "print every finding, one per line",
 	.status = "0; 1 when there is an error among the findings, 2 when a file cannot be read to its end.",
 	.options = options,
 	.run = run,

@@ -196,7 +196,7 @@ static bool next_block(struct annotator *a, uint8_t head[12], size_t had)
 	if (len < 12 || len % 4 || len > BLOCK_MAX)
 		return fail(a, "a block has an impossible length");
 	if (!room_for(a, len))
-		return fail(a, "there is no memory for a block of it");
+		return fail(a, "out of memory for one of its blocks");
 	memcpy(a->block, head, 12);
 	if (fread(a->block + 12, 1, len - 12, a->in) != len - 12)
 		return fail(a, "the last block is cut off");

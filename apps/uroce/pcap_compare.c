@@ -66,13 +66,14 @@ static void say_clocks(const struct job *j, const struct ur_cmp_totals *t)
 	if (t->drift > 0.5 || t->drift < -0.5)
 		printf(" and %s %.3f us each second", t->drift < 0 ? "loses" : "gains", (t->drift < 0 ? -t->drift : t->drift) / 1000);
 	if (t->both_ways && t->within >= UR_NS_PER_US)
-		printf(", to within %s: both ways are taken for equally long, and delays of one direction may be too long by that, and "
-		       "those of the other too short.\n",
+		printf(", to within %s: both directions are assumed to take equally long, so delays of one direction may be too long by "
+		       "that, and those of the other too short.\n",
 		       ur_pcap_time(t->within, text));
 	else if (t->both_ways)
 		puts(".");
 	else
-		puts(". Packets go one way only, so this is clock and way together, and delays below are those beyond the shortest.");
+		puts(". Packets go in one direction only, so this is clock and delay together, and delays below are relative to the "
+		     "shortest.");
 }
 
 static void say_totals(const struct job *j, const struct ur_cmp_totals *t)
@@ -87,8 +88,8 @@ static void say_totals(const struct job *j, const struct ur_cmp_totals *t)
 		if (t->damaged[i])
 			printf("%" PRIu64 " packets of %s have a wrong ICRC.\n", t->damaged[i], j->name[i]);
 		if (t->hidden[i])
-			printf("%" PRIu64 " packets of %s more were cut off by its recorder, behind others in the same frames: they are "
-			       "not compared, and are not missing.\n",
+			printf("%" PRIu64 " packets of %s more were cut off by its recorder, after others in the same frames: they are not "
+					  "compared, and not missing.\n",
 			       t->hidden[i], j->name[i]);
 	}
 	if (t->untold)
@@ -114,7 +115,7 @@ static void say_flow(const struct job *j, const struct ur_cmp_flow *f)
 {
 	static const char *const texts[UR_CMP_KINDS] = {
 		[UR_CMP_LOST] = "lost between them",
-		[UR_CMP_DOUBLED] = "doubled between them",
+		[UR_CMP_DOUBLED] = "duplicated between them",
 		[UR_CMP_UNSEEN] = "missed by the first recorder",
 		[UR_CMP_REORDERED] = "overtaken",
 		[UR_CMP_LATE] = "late",
@@ -240,16 +241,16 @@ static int compare(struct job *j)
 	j->cmp = ur_compare_create(j->late, print_event, j);
 	j->conns = ur_analysis_create(NULL, NULL);
 	if (!j->cmp || !j->conns)
-		return ur_cmd_fail(rc, "no memory to compare %s and %s", j->name[0], j->name[1]);
+		return ur_cmd_fail(rc, "out of memory while comparing %s and %s", j->name[0], j->name[1]);
 	read_both(j);
 	ur_compare_totals(j->cmp, &t);
 	j->shown = calloc((size_t)t.flows + 1, sizeof(*j->shown));
 	if (!j->shown)
-		return ur_cmd_fail(rc, "no memory to compare %s and %s", j->name[0], j->name[1]);
+		return ur_cmd_fail(rc, "out of memory while comparing %s and %s", j->name[0], j->name[1]);
 	rc = show(j, &t) ? UR_EXIT_FAIL : 0;
 	for (unsigned i = 0; i < 2; i++)
 		if (j->in[i].why)
-			rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read behind frame %u: %s", j->name[i], j->in[i].frame.number,
+			rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %u: %s", j->name[i], j->in[i].frame.number,
 					 j->in[i].why);
 	return t.aligned ? rc : UR_EXIT_USAGE;
 }
@@ -269,7 +270,7 @@ static const struct ur_option options[] = {
 	{"packets", .set = &job.packets, .help = "list each packet that differs, with its frames in both files"},
 	{"late", "MICROSECONDS", .parse = parse_late,
 	 .help = "how much longer than the fastest of its flow a packet may take; 1000 without it"},
-	{"json", .set = &job.json, .help = "an object a line"},
+	{"json", .set = &job.json, .help = "one JSON object per line"},
 	{0},
 };
 
@@ -301,11 +302,10 @@ const struct ur_command ur_pcap_compare = {
 	.name = "compare",
 	.operands = "A B",
 	.complete = UR_COMPLETE_FILE,
-	.summary = "set two recordings of the same traffic, made at two places, side by side",
-	.text = "What was lost, doubled, overtaken, late or changed between them. Packets are known by their hosts, QP, PSN, opcode, "
-		"headers and payload, so addresses must be the same at both places. The clocks may differ as they like: offset and drift "
-		"are "
-		"found from the packets, the shortest ways in both directions being taken for equally long.",
+	.summary = "compare two recordings of the same traffic, made at two places",
+	.text = "Shows what was lost, duplicated, overtaken, late or changed between them. Packets are recognized by their hosts, QP, PSN, "
+		"opcode, headers and payload, so addresses must be the same at both places. The clocks may differ: offset and drift are "
+		"computed from the packets, assuming that the shortest delays of both directions are equal.",
 	.status = "0 when nothing differs, 1 when something does, 2 when a file cannot be read to its end or no packet is in both.",
 	.options = options,
 	.examples = examples,

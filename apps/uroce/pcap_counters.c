@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce pcap counters: what a ConnectX's counters ought to show of a recording, for each host, and what they did show. What a recording
- * cannot decide has a least and a most.
+ * uroce pcap counters: what a ConnectX's counters should show for a capture, for each host, and what they did show. What a recording
+ * cannot decide has a minimum and a maximum.
  *
  * What each counts is said by NVIDIA's page "Understanding mlx5 Linux Counters and Status Parameters", and by the commits of Linux that
  * brought them: 0ad17a8f7fa0 (requests, drops, sequence), 58dcb60a226e (completions with errors), d7fab916374c (adaptive retransmission)
@@ -42,28 +42,27 @@ struct row {
 #define ELSEWHERE "other traffic of the same NIC is not in the file, or the recorder missed packets"
 
 static const struct row rows[] = {
-	{"rx_write_requests", IS(writes), ELSEWHERE, "WRITEs were lost behind the recorder, or refused"},
-	{"rx_read_requests", IS(reads), ELSEWHERE, "READs were lost behind the recorder, or refused"},
-	{"rx_atomic_requests", IS(atomics), ELSEWHERE, "atomics were lost behind the recorder, or refused"},
-	{"duplicate_request", FROM_TO(none, again_in), "requests were repeated that are not in the file", ""},
-	{"out_of_sequence", FROM_TO(naks_sent, again_in), "requests came out of order behind the recorder, or many behind each gap",
-	 "its NAKs are of another host"},
+	{"rx_write_requests", IS(writes), ELSEWHERE, "WRITEs were lost after the recorder, or refused"},
+	{"rx_read_requests", IS(reads), ELSEWHERE, "READs were lost after the recorder, or refused"},
+	{"rx_atomic_requests", IS(atomics), ELSEWHERE, "atomics were lost after the recorder, or refused"},
+	{"duplicate_request", FROM_TO(none, again_in), "requests that are not in the file were repeated", ""},
+	{"out_of_sequence", FROM_TO(naks_sent, again_in), "requests came out of order after the recorder, or many after each gap",
+	 "its NAKs come from another host"},
 	{"packet_seq_err", IS(naks), ELSEWHERE, "NAKs were lost between the recorder and this host"},
 	{"rnr_nak_retry_err", FROM_TO(rnrs_retried, rnrs), ELSEWHERE, "RNR NAKs were lost between the recorder and this host"},
-	{"out_of_buffer", IS(rnrs_sent), "datagrams or other QPs lacked receive buffers, too",
+	{"out_of_buffer", IS(rnrs_sent), "datagrams or other QPs had no receive buffers either",
 	 "refusals came from another cause, such as page faults"},
-	{"local_ack_timeout_err", FROM_TO(none, repeats), "requests timed out that are not in the file", ""},
-	{"implied_nak_seq_err", IS(implied), "responses were lost behind the recorder", "the NIC repeats READs for another reason"},
-	{"roce_adp_retrans", FROM_TO(none, early), "retries sooner than the timer are not in the file", ""},
-	{"np_ecn_marked_roce_packets", IS(marked), "packets were marked behind the recorder",
-	 "marked packets were lost behind the recorder"},
+	{"local_ack_timeout_err", FROM_TO(none, repeats), "requests that are not in the file timed out", ""},
+	{"implied_nak_seq_err", IS(implied), "responses were lost after the recorder", "the NIC repeats READs for another reason"},
+	{"roce_adp_retrans", FROM_TO(none, early), "retries earlier than the timer are not in the file", ""},
+	{"np_ecn_marked_roce_packets", IS(marked), "packets were marked after the recorder", "marked packets were lost after the recorder"},
 	{"np_cnp_sent", IS(cnps_sent), "notifications were lost before the recorder", ELSEWHERE},
 	{"rp_cnp_handled", IS(cnps_got), ELSEWHERE,
-	 "notifications were lost behind the recorder, or ignored: is DCQCN on for this priority?"},
-	{"rx_icrc_encapsulated", IS(damaged), "packets were damaged behind the recorder", "the damage came at the recorder alone"},
-	{"req_cqe_error", FROM_TO(refused, failed), "requests failed in other ways: 'uroce pcap why' tells of those that are here", ""},
-	{"req_rnr_retries_exceeded", FROM_TO(none, rnr_failed), "requests failed so that are not in the file", ""},
-	{"req_transport_retries_exceeded", FROM_TO(none, timer_failed), "requests failed so that are not in the file", ""},
+	 "notifications were lost after the recorder, or ignored: is DCQCN on for this priority?"},
+	{"rx_icrc_encapsulated", IS(damaged), "packets were damaged after the recorder", "the damage came at the recorder alone"},
+	{"req_cqe_error", FROM_TO(refused, failed), "requests failed in other ways: 'uroce pcap why' shows those in the file", ""},
+	{"req_rnr_retries_exceeded", FROM_TO(none, rnr_failed), "requests that are not in the file failed in this way", ""},
+	{"req_transport_retries_exceeded", FROM_TO(none, timer_failed), "requests that are not in the file failed in this way", ""},
 	{"resp_cqe_error", FROM_TO(none, refuses), "receives failed in other ways", ""},
 };
 
@@ -171,7 +170,7 @@ static bool show_row(const struct job *j, const struct row *row, const struct su
 	if (j->before.path)
 		look_up(&j->before, row->name, &before);
 	if (after < before) {
-		printf("   %-27s %16s %12s  it went back: the driver was loaded anew\n", row->name, range, "?");
+		printf("   %-27s %16s %12s  it went back: the driver was reloaded\n", row->name, range, "?");
 		return true;
 	}
 	after -= before;
@@ -241,15 +240,15 @@ static struct job job;
 static const struct ur_option options[] = {
 	{"host", "ADDRESS", .value = &job.host, .help = "only this host"},
 	{"after", "FILE", UR_COMPLETE_FILE, .value = &job.after.path,
-	 .help = "its counters from behind the traffic, to stand beside; needs `--host`"},
+	 .help = "its counters after the traffic, to compare with; needs `--host`"},
 	{"before", "FILE", UR_COMPLETE_FILE, .value = &job.before.path,
-	 .help = "its counters from ahead of the traffic; without it they began at 0"},
+	 .help = "its counters before the traffic; without it they started at 0"},
 	{0},
 };
 
 static const struct ur_example examples[] = {
-	{"uroce pcap counters ping.pcap", "What NICs ought to have counted."},
-	{"uroce pcap counters --host 192.0.2.1 --before before --after after ping.pcap", "Beside what one of them did count."},
+	{"uroce pcap counters ping.pcap", "What NICs should have counted."},
+	{"uroce pcap counters --host 192.0.2.1 --before before --after after ping.pcap", "Compared with what one of them did count."},
 	{0},
 };
 
@@ -260,7 +259,7 @@ static int run(int argc, char **argv)
 	(void)argc;
 	job.file = argv[0];
 	if (job.before.path && !job.after.path)
-		return ur_cmd_fail(rc, "--before needs --after: the counters from behind the traffic");
+		return ur_cmd_fail(rc, "--before needs --after: the counters after the traffic");
 	if (job.after.path && !job.host)
 		return ur_cmd_fail(rc, "--after needs --host: the address of the host whose counters these are");
 	if ((!job.before.path || load(&job.before)) && (!job.after.path || load(&job.after)))
@@ -274,11 +273,10 @@ const struct ur_command ur_pcap_counters = {
 	.name = "counters",
 	.operands = "FILE",
 	.complete = UR_COMPLETE_FILE,
-	.summary = "tell what a NIC's counters ought to show of the traffic, beside what they do",
-	.text = "For each host, what a ConnectX there ought to have counted; two numbers are a least and a most, where a recording cannot "
-		"tell. Counters are a folder of files with a value each, such as `/sys/class/infiniband/mlx5_0/ports/1/hw_counters`, or a "
-		"file "
-		"with the output of `rdma statistic show link mlx5_0/1`.",
+	.summary = "compare a NIC's counters with what the capture shows",
+	.text = "For each host, what a ConnectX there should have counted; two numbers are the minimum and the maximum, where the capture "
+		"cannot tell. Counters are a folder of files with a value each, such as "
+		"`/sys/class/infiniband/mlx5_0/ports/1/hw_counters`, or a file with the output of `rdma statistic show link mlx5_0/1`.",
 	.status = "0; 1 when a counter differs, 2 when a file cannot be read to its end or holds no connection of the host.",
 	.options = options,
 	.examples = examples,

@@ -297,7 +297,7 @@ static int ladder(const struct args *a)
 	if (choose(&f, a, &l))
 		rc = show(&f, a, &l);
 	else if (a->at > 0)
-		ur_cmd_fail(0, "frame %ld of %s is no packet of a connection: 'uroce pcap check' lists frames worth a look", a->at,
+		ur_cmd_fail(0, "frame %ld of %s is not a packet of a connection: 'uroce pcap check' lists frames worth a look", a->at,
 			    a->file);
 	else
 		ur_cmd_fail(0, "%s holds no connection%s", a->file, a->qp < 0 ? "" : " with that QP");
@@ -341,9 +341,10 @@ static const struct ur_option options[] = {
 	 .help = "around this frame; without it, around the first error or repetition"},
 	{"qp", "NUMBER", .parse = parse_qp, .takes = "a number from 1 to 0xffffff",
 	 .help = "of a connection with this QP, a number such as 0x2a"},
-	{"lines", "N", .parse = parse_lines, .takes = "a number from 1 to 2000", .help = "the most lines to draw, 1 to 2000 (56)"},
+	{"lines", "N", .parse = parse_lines, .takes = "a number from 1 to 2000",
+	 .help = "maximum number of lines to draw, 1 to 2000 (default 56)"},
 	{"trace", "FILE", UR_COMPLETE_FILE, .value = &args.trace,
-	 .help = "what the engine of one of the two did meanwhile, as `uroce run --trace` wrote it"},
+	 .help = "what the engine of one of the hosts did meanwhile, as written by `uroce run --trace`"},
 	{"svg", "FILE", UR_COMPLETE_FILE, .value = &args.svg, .help = "draw a picture with colours; `-` is standard output"},
 	{"html", "FILE", UR_COMPLETE_FILE, .value = &args.html, .help = "draw it for a browser, with the details of each packet"},
 	{0},
@@ -360,7 +361,7 @@ static int run(int argc, char **argv)
 	(void)argc;
 	args.file = argv[0];
 	if (strcmp(args.file, "-") == 0)
-		return ur_cmd_fail(UR_EXIT_USAGE, "a ladder needs a file, since it is read more than once: save the standard input");
+		return ur_cmd_fail(UR_EXIT_USAGE, "a ladder needs a file, because it is read more than once: save standard input to one");
 	return ladder(&args);
 }
 
@@ -369,11 +370,9 @@ const struct ur_command ur_pcap_ladder = {
 	.operands = "FILE",
 	.complete = UR_COMPLETE_FILE,
 	.summary = "draw the packets around a finding, side by side",
-	.text = "Each arrow is a packet of one connection, and ends where it went no further: before the recorder, or behind it. What is "
-		"not "
-		"in the file, and whose absence shows, has an arrow of dots. Many packets of a kind in a row share a line. FILE is read "
-		"more "
-		"than once, so it cannot be standard input.",
+	.text = "Each arrow is a packet of one connection, and ends where it went no further: before or after the recorder. A packet that "
+		"is missing in the file, as others show, has a dotted arrow. Consecutive packets of one kind share a line. FILE is read "
+		"more than once, so it cannot be standard input.",
 	.status = "0; 2 when a file cannot be read to its end, or there is no such connection.",
 	.options = options,
 	.examples = examples,

@@ -116,7 +116,7 @@ static int list(const char *name, enum format format)
 
 static bool json, csv;
 static const struct ur_option options[] = {
-	{"json", .set = &json, .help = "a JSON object for each line"},
+	{"json", .set = &json, .help = "one JSON object for each line"},
 	{"csv", .set = &csv, .help = "values separated by commas, with a line of names"},
 	{0},
 };
@@ -133,7 +133,7 @@ const struct ur_command ur_pcap_list = {
 	.name = "list",
 	.operands = "FILE",
 	.complete = UR_COMPLETE_FILE,
-	.summary = "print the numbers of every connection, a line for each direction",
+	.summary = "print statistics of every connection, one line for each direction",
 	.text = "Times are in nanoseconds, goodput in bit/s.",
 	.status = "0; 2 when the file cannot be read to its end.",
 	.options = options,

@@ -178,13 +178,13 @@ static int write_all(struct job *j, unsigned copies)
 		if (!one_fault(j, copies))
 			return UR_EXIT_FAIL;
 		if (j->written == before) {
-			fprintf(j->manifest.f, "# no packet of %s shows this: %s\n", j->in, f.name);
+			fprintf(j->manifest.f, "# no packet of %s can show this: %s\n", j->in, f.name);
 			without++;
 		}
 	}
-	printf("%s: %u files in %s, for %u of %u faults; MANIFEST there says what is false in which frame\n", j->in, j->written, j->dir,
+	printf("%s: %u files in %s, for %u of %u faults; MANIFEST there says what is wrong in which frame\n", j->in, j->written, j->dir,
 	       faults - without, faults);
-	return j->written ? 0 : ur_cmd_fail(UR_EXIT_USAGE, "%s holds no packet that could be falsified", j->in);
+	return j->written ? 0 : ur_cmd_fail(UR_EXIT_USAGE, "%s contains no packet that could be falsified", j->in);
 }
 
 static int open_list(struct job *j)
@@ -204,11 +204,11 @@ static int mutate(struct job *j, unsigned copies)
 	if (!ur_pcap_each(j->in, keep_frame, j, &unreadable))
 		return rc;
 	if (unreadable)
-		ur_cmd_fail(0, "%s cannot be read behind frame %u: %s", j->in, j->r.n, unreadable);
+		ur_cmd_fail(0, "%s cannot be read after frame %u: %s", j->in, j->r.n, unreadable);
 	free(unreadable);
 	j->m = j->no_memory ? NULL : ur_mutator_create(&j->r);
 	if (!j->m)
-		return ur_cmd_fail(UR_EXIT_FAIL, "%s does not fit into memory: cut a part out of it", j->in);
+		return ur_cmd_fail(UR_EXIT_FAIL, "%s does not fit into memory: use a part of it", j->in);
 	analyze(j, &j->r, note);
 	rc = open_list(j);
 	if (rc)
@@ -227,7 +227,7 @@ static bool parse_each(const char *s)
 }
 
 static const struct ur_option options[] = {
-	{"each", "N", .parse = parse_each, .help = "so many copies for each fault, up to 1000; 1 without it"},
+	{"each", "N", .parse = parse_each, .help = "number of copies for each fault, up to 1000 (default 1)"},
 	{0},
 };
 
@@ -252,12 +252,10 @@ const struct ur_command ur_pcap_mutate = {
 	.name = "mutate",
 	.operands = "IN DIR",
 	.complete = UR_COMPLETE_FILE,
-	.summary = "write falsified copies, one for each kind of fault, for who tests what judges captures",
-	.text = "Packets are dropped, doubled, moved, or changed in one field, and have a right ICRC again unless that is what is wrong. "
-		"The "
-		"file `MANIFEST` in DIR, which is made if need be, says what is false in which frame. A packet is chosen whose fault "
-		"`uroce pcap "
-		"check` names, so each copy can be decided. The capture has to fit into memory.",
+	.summary = "write falsified copies, one for each kind of fault, to test programs that check captures",
+	.text = "Packets are dropped, duplicated, moved, or changed in one field, and have a right ICRC again unless that is what is "
+		"wrong. The file `MANIFEST` in DIR, which is made if need be, says what is wrong in which frame. Packets are chosen so "
+		"that `uroce pcap check` can name the fault. The capture has to fit into memory.",
 	.status = "0; 1 when a file cannot be written, 2 when IN cannot be read or holds nothing that could be falsified.",
 	.options = options,
 	.run = run,

@@ -95,7 +95,7 @@ bool ur_pcap_open(struct ur_pcap_file *f, const char *name)
 	f->name = name;
 	f->analysis = ur_analysis_create(found, f);
 	if (!f->analysis) {
-		ur_cmd_fail(0, "cannot read %s: no memory", name);
+		ur_cmd_fail(0, "cannot read %s: out of memory", name);
 		return false;
 	}
 	if (!ur_pcap_each(name, analyze_frame, f, &f->unreadable))

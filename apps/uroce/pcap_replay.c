@@ -12,7 +12,7 @@
 #define LIMITS                                                                                                                             \
 	"replayed in virtual time: requests and answers of RC, UC and XRC, datagrams, and what the connection manager says; up to "        \
 	"8388608 PSNs each way; not how often and when something is sent again, the window and the rate, and no congestion "               \
-	"notifications; a loss between the recorder and the host that no NAK and no later answer tells of may show as a difference"
+	"notifications; a loss between the recorder and the host that no NAK and no later answer reveals may show as a difference"
 
 struct wish {
 	const char *file, *as;
@@ -49,7 +49,7 @@ static void tell(void *ctx, unsigned frame, const char *field, const char *recor
 	fputs("   ", stdout);
 	if (frame)
 		printf("frame %u: ", frame);
-	printf("%s is %s in the recording, and our transport has %s in the place of %s.\n", field, recorded, replayed, v->host);
+	printf("%s is %s in the recording, and our transport has %s instead of %s.\n", field, recorded, replayed, v->host);
 	v->told++;
 }
 
@@ -99,7 +99,7 @@ static void print_gap(const struct stream *s, const char *who)
 {
 	if (s->hole)
 		printf("   Requests of the %s are replayed up to PSN %u, which is not in the recording, or has no answer there: the "
-		       "recorder missed it, or the %s did wrong.\n",
+		       "recorder missed it, or the %s made a mistake.\n",
 		       who, s->missing, who);
 }
 
@@ -154,7 +154,7 @@ static void replay_side(const struct wish *w, const struct conn *c, unsigned me,
 	else if (c->service == UR_UD)
 		printf("\nIn the place of %s%s, which has datagrams:\n", c->end[0].qpn == UR_QPN_MCAST ? "a member of " : "", host);
 	else
-		printf("\nIn the place of %s, which talks to %s by %s:\n", host, peer, ur_pcap_service(c->service));
+		printf("\nIn the place of %s, which talks to %s over %s:\n", host, peer, ur_pcap_service(c->service));
 	st = side_open(&s, c, me, &r, &why);
 	if (!st)
 		side_run(&s);
@@ -183,9 +183,9 @@ static bool wanted(const struct wish *w, const struct conn *c, unsigned me)
 static void print_left_out(const struct conns *s, const struct capture *cap)
 {
 	if (s->others)
-		printf("\n%u packets are of no connection that is replayed.\n", s->others);
+		printf("\n%u packets belong to no connection that is replayed.\n", s->others);
 	if (s->strays)
-		printf("\n%u packets are left out since the other direction is not here.\n", s->strays);
+		printf("\n%u packets are left out because the other direction is missing.\n", s->strays);
 	if (cap->bad)
 		printf("\n%u packets are damaged or cut, and left out.\n", cap->bad);
 }
@@ -212,7 +212,7 @@ static int replay_all(const struct wish *w, struct capture *cap)
 	}
 	conns_free(&s);
 	if (!sum.sides)
-		return ur_cmd_fail(UR_EXIT_USAGE, "%s holds nothing that could be replayed%s", w->file,
+		return ur_cmd_fail(UR_EXIT_USAGE, "%s contains nothing that could be replayed%s", w->file,
 				   w->as || w->qpn ? " as asked for" : "");
 	return sum.differ || sum.cut_short ? UR_EXIT_FAIL : 0;
 }
@@ -247,14 +247,14 @@ static bool parse_qp(const char *s)
 }
 
 static const struct ur_option options[] = {
-	{"as", "ADDRESS", .value = &wish.as, .help = "only in the place of this host"},
+	{"as", "ADDRESS", .value = &wish.as, .help = "only in place of this host"},
 	{"qp", "NUMBER", .parse = parse_qp, .help = "only the connection with this QP, a number such as 0x2a"},
-	{"json", .set = &wish.json, .help = "an object a side"},
+	{"json", .set = &wish.json, .help = "one JSON object for each side"},
 	{0},
 };
 
 static const struct ur_example examples[] = {
-	{"uroce pcap replay --as 192.0.2.1 ping.pcap", "Is it that host that does something unusual?"},
+	{"uroce pcap replay --as 192.0.2.1 ping.pcap", "Is that host doing something unusual?"},
 	{0},
 };
 
@@ -269,12 +269,12 @@ const struct ur_command ur_pcap_replay = {
 	.name = "replay",
 	.operands = "FILE",
 	.complete = UR_COMPLETE_FILE,
-	.summary = "put uroce in the place of a host, and tell what it does otherwise",
-	.text = "uroce's transport and connection manager get what the peer of the host sent, when it was sent, and what they send is "
-		"compared with what the host sent: requests, answers, data, datagrams, messages of the connection manager. Whole packets "
-		"are needed, and all of them; the capture has to fit into memory.",
-	.status = "0 when all was as recorded, 1 when something was not or a gap in the recording ended the comparison, 2 when "
-		  "the file cannot be read or nothing in it can be replayed.",
+	.summary = "put uroce in place of a host, and report where it behaves differently",
+	.text = "uroce's transport and connection manager receive what the host's peer sent, when it was sent, and what they send is "
+		"compared with what the host sent: requests, answers, data, datagrams, messages of the connection manager. This needs all "
+		"packets, uncut; the capture has to fit into memory.",
+	.status = "0 when everything was as recorded, 1 when something was not or a gap in the recording ended the comparison, 2 when the "
+		  "file cannot be read or nothing in it can be replayed.",
 	.options = options,
 	.examples = examples,
 	.run = run,

@@ -160,11 +160,11 @@ static bool want_seed(const char *s)
 
 static const struct ur_option options[] = {
 	{"share", .set = &wishes.share,
-	 .help = "all of it: new addresses and numbers, and scrambled payload unless `--payload` says otherwise"},
+	 .help = "all of these: new addresses and numbers, and scrambled payload unless `--payload` says otherwise"},
 	{"map", "new | OLD[/BITS]=NEW", "new", .parse = want_addr,
-	 .help = "other IP addresses, in the messages of the connection manager too; may be given again"},
-	{"mac", "new | OLD=NEW", "new", .parse = want_mac, .help = "other MAC addresses; may be given again"},
-	{"qpn", "new | OLD=NEW", "new", .parse = want_qpn, .help = "other queue pair numbers; may be given again"},
+	 .help = "other IP addresses, in the messages of the connection manager too; may be repeated"},
+	{"mac", "new | OLD=NEW", "new", .parse = want_mac, .help = "other MAC addresses; may be repeated"},
+	{"qpn", "new | OLD=NEW", "new", .parse = want_qpn, .help = "other queue pair numbers; may be repeated"},
 	{"psn", "new | +N", "new", .parse = want_psn, .help = "other packet sequence numbers"},
 	{"payload", "keep | zero | scramble", "keep zero scramble", .parse = want_payload,
 	 .help = "what packets carry, private data too; scrambled, equal ones stay equal"},
@@ -227,13 +227,13 @@ static int copy(const struct wishes *w)
 	else if (!rc)
 		tell(w, &t);
 	if (unreadable)
-		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read behind frame %" PRIu64 ": %s", w->in, t.frames, unreadable);
+		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %" PRIu64 ": %s", w->in, t.frames, unreadable);
 	free(unreadable);
 	return rc;
 }
 
 static const struct ur_example examples[] = {
-	{"uroce pcap rewrite --share ping.pcapng show.pcap", "A copy that may be shown to others."},
+	{"uroce pcap rewrite --share ping.pcapng show.pcap", "A copy that can be shown to others."},
 	{"uroce pcap rewrite --map 10.0.0.0/8=192.168.0.0 --payload zero ping.pcapng show.pcap", "Another network, and no contents."},
 	{"uroce pcap rewrite --map 10.0.0.1=192.0.2.7 --qpn 0x11=0x4f2 --psn +1000 ping.pcapng play.pcap", "For another host to answer."},
 	{0},
@@ -249,7 +249,7 @@ static int run(int argc, char **argv)
 	if (w->share)
 		share(w);
 	if (!w->seed && getrandom(&w->c.seed, sizeof(w->c.seed), 0) != sizeof(w->c.seed))
-		return ur_cmd_fail(UR_EXIT_FAIL, "the kernel has no random numbers: give some with --seed N");
+		return ur_cmd_fail(UR_EXIT_FAIL, "the kernel provides no random numbers: choose them with --seed N");
 	return copy(w);
 }
 
@@ -258,14 +258,10 @@ const struct ur_command ur_pcap_rewrite = {
 	.operands = "IN OUT",
 	.complete = UR_COMPLETE_FILE,
 	.summary = "write a copy with other addresses, numbers and data",
-	.text = "Copies the RoCEv2 packets of a capture; lengths, checksums and ICRC fit what has changed, and what was wrong stays wrong "
-		"in the "
-		"same way. `-` is standard input or output.\n\n"
-		"`new` gives all that no OLD=NEW names a new one: addresses of 198.18.0.0/15 and 2001:db8::/32, MAC addresses that begin "
-		"with "
-		"02. Remote keys and addresses of memory stay, and so do times, lengths, service and communication ids. Frames that are "
-		"not "
-		"RoCEv2 are left out.",
+	.text = "Copies the RoCEv2 packets of a capture; lengths, checksums and ICRC are adapted, and what was wrong stays wrong in the "
+		"same way. `-` is standard input or output.\n\n`new` replaces all that no OLD=NEW names: addresses of 198.18.0.0/15 and "
+		"2001:db8::/32, MAC addresses that begin with 02. Remote keys and addresses of memory stay, and so do times, lengths, "
+		"service and communication ids. Frames that are not RoCEv2 are left out.",
 	.status = "0; 1 when OUT cannot be written, 2 when IN cannot be read to its end or holds no RoCEv2 packet.",
 	.options = options,
 	.examples = examples,

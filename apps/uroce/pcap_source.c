@@ -46,7 +46,7 @@ static bool open_stream(struct ur_pcap_source *s, FILE *in)
 	if (link_of(pcap_datalink(s->cap), &s->frame.link))
 		return true;
 	kind = pcap_datalink_val_to_name(pcap_datalink(s->cap));
-	ur_cmd_fail(0, "cannot read %s: its frames are of the kind %s; Ethernet, raw IP and Linux cooked captures can be read", s->name,
+	ur_cmd_fail(0, "cannot read %s: its frames are of type %s; Ethernet, raw IP and Linux cooked captures can be read", s->name,
 		    kind ? kind : "unknown");
 	ur_pcap_source_close(s);
 	return false;

@@ -40,11 +40,11 @@ static void say_opening(const struct ur_an_conn *c, uint32_t number)
 	if (c->mtu)
 		printf(", path MTU %u", c->mtu);
 	if (!c->cm)
-		puts(". Not made by the connection manager, as far as this file shows.");
+		puts(". Not made through the connection manager, as far as this file shows.");
 	else if (!c->rtu_frame)
-		printf(". Asked for in frame %u, answered in %u; the RTU is not here.\n", c->req_frame, c->rep_frame);
+		printf(". Requested in frame %u, answered in %u; the RTU is missing.\n", c->req_frame, c->rep_frame);
 	else
-		printf(". Made by the connection manager: frames %u, %u, %u.\n", c->req_frame, c->rep_frame, c->rtu_frame);
+		printf(". Made through the connection manager: frames %u, %u, %u.\n", c->req_frame, c->rep_frame, c->rtu_frame);
 }
 
 static void say_work(const struct ur_an_half *h)
@@ -97,24 +97,23 @@ static void say_losses(const struct ur_an_half *h)
 	say_place(h->lost[UR_AN_BEFORE], "request packet", "lost", &h->from, &h->to, false);
 	say_place(h->lost[UR_AN_BEHIND], "request packet", "lost", &h->from, &h->to, true);
 	if (h->lost[UR_AN_FAR])
-		printf("   %" PRIu64
-		       " time%s a request or its answer was lost between the recorder and %s, which the recorder cannot tell apart, "
-		       "or the answer came too late.\n",
+		printf("   %" PRIu64 " time%s a request or its answer was lost between the recorder and %s, which cannot be told apart "
+				     "here, or the answer came too late.\n",
 		       h->lost[UR_AN_FAR], plural(h->lost[UR_AN_FAR]), ur_gid_ip(&h->to, a));
 	say_place(h->lost[UR_AN_OVERTAKEN], "request packet", "overtaken", &h->from, &h->to, false);
 	say_place(h->answers_lost[UR_AN_BEFORE], "response packet", "lost", &h->to, &h->from, false);
 	say_place(h->answers_lost[UR_AN_BEHIND], "answer", "lost, or came too late,", &h->to, &h->from, true);
 	say_place(h->answers_lost[UR_AN_OVERTAKEN], "response packet", "overtaken", &h->to, &h->from, false);
 	if (h->lost[UR_AN_MISSED] + h->answers_lost[UR_AN_MISSED])
-		printf("   %" PRIu64 " request and response packets were missed by the recorder alone: the hosts had them.\n",
+		printf("   %" PRIu64 " request and response packets were missed only by the recorder: the hosts had them.\n",
 		       h->lost[UR_AN_MISSED] + h->answers_lost[UR_AN_MISSED]);
 	if (h->damaged)
-		printf("   %" PRIu64 " packet%s from %s came here damaged, the last in frame %u.\n", h->damaged, plural(h->damaged),
+		printf("   %" PRIu64 " packet%s from %s arrived here damaged, the last in frame %u.\n", h->damaged, plural(h->damaged),
 		       ur_gid_ip(&h->from, a), h->damaged_frame);
 	if (h->naks_rnr)
 		printf("   %" PRIu64 " time%s %s had no receive buffer.\n", h->naks_rnr, plural(h->naks_rnr), ur_gid_ip(&h->to, a));
 	if (h->marked)
-		printf("   %" PRIu64 " packet%s bore a congestion mark; %s answered with %" PRIu64 " notification%s.\n", h->marked,
+		printf("   %" PRIu64 " packet%s had a congestion mark; %s answered with %" PRIu64 " notification%s.\n", h->marked,
 		       plural(h->marked), ur_gid_ip(&h->to, a), h->cnps, plural(h->cnps));
 }
 
@@ -181,7 +180,7 @@ static void say_ending(const struct ur_an_conn *c)
 	case UR_AN_REJECTED: printf("   It was rejected in frame %u: %s.\n", c->rej_frame, ur_an_rej_text(c->rej_reason)); break;
 	case UR_AN_DISCONNECTED:
 		printf("   %s closed it in frame %u%s.\n", ur_gid_ip(&c->half[c->dreq_by_second].from, a), c->dreq_frame,
-		       c->drep_frame ? "" : "; no answer to that is here");
+		       c->drep_frame ? "" : "; no answer to that is in the file");
 		break;
 	case UR_AN_OPEN: puts("   Its end is not in this file.");
 	}

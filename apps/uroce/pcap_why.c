@@ -77,25 +77,22 @@ static void say_silence(const struct ur_an_half *h, const struct ur_an_half *bac
 	ur_gid_ip(&h->from, a);
 	ur_gid_ip(&h->to, b);
 	if (back->damaged && back->damaged_frame > h->open_frame)
-		printf("   Answers from %s arrive and are refused, because their ICRC is wrong: %" PRIu64
+		printf("   Answers from %s arrive and are dropped because their ICRC is wrong: %" PRIu64
 		       " of them, the last in frame %u.\n",
 		       b, back->damaged, back->damaged_frame);
 	else if (h->damaged && h->damaged_frame >= h->open_frame)
-		printf("   The requests are damaged before they come here (frame %u): %s cannot take them.\n", h->damaged_frame, b);
+		printf("   The requests are damaged before they arrive here (frame %u): %s cannot accept them.\n", h->damaged_frame, b);
 	else if (!newest)
-		printf("   No packet from %s to this QP is here: it is not there, does not know the QP, or the way is cut between it and "
-		       "the "
-		       "recorder.\n",
+		printf("   The file has no packet from %s to this QP: it is down, does not know the QP, or the path between it and the "
+		       "recorder is broken.\n",
 		       b);
 	else if (newest < h->open_frame)
-		printf("   %s is silent since frame %u: it went away, its QP is in an error state, or the way is cut between the recorder "
-		       "and "
-		       "it.\n",
+		printf("   %s has been silent since frame %u: it went away, its QP is in an error state, or the path between the recorder "
+		       "and it is broken.\n",
 		       b, newest);
 	else
-		printf("   %s still sends (frame %u), but answers nothing from PSN %u on: it does not get those requests, between the "
-		       "recorder "
-		       "and it, or its QP refuses them in silence.\n",
+		printf("   %s still sends (frame %u), but answers nothing from PSN %u on: those requests are lost between the recorder and "
+		       "it, or its QP drops them silently.\n",
 		       b, newest, h->open_psn);
 }
 
@@ -110,7 +107,7 @@ static const char *refused_status(uint8_t syndrome)
 
 static void say_flush(void)
 {
-	puts("   What was posted behind it ends with status 5 (flushed): look at the first completion only.");
+	puts("   What was posted after it ends with status 5 (flushed): look at the first completion only.");
 }
 
 /* True when something ended badly, or is about to. */
@@ -135,7 +132,7 @@ static bool say_half(const struct ur_an_conn *c, unsigned i)
 		       a, h->dqpn, b, b, h->rnr_tries, h->open_psn, h->open_frame, h->open_last,
 		       ur_pcap_time(h->open_until - h->open_since, u));
 		if (c->cm)
-			printf("   It allows %u retries%s.\n", c->rnr_retry[i], c->rnr_retry[i] == 7 ? ", which means without end" : "");
+			printf("   It allows %u retries%s.\n", c->rnr_retry[i], c->rnr_retry[i] == 7 ? ", which means no limit" : "");
 		say_flush();
 		return true;
 	}
@@ -228,7 +225,7 @@ const struct ur_command ur_pcap_why = {
 	.name = "why",
 	.operands = "FILE",
 	.complete = UR_COMPLETE_FILE,
-	.summary = "tell why requests failed",
+	.summary = "explain why requests failed",
 	.text = "For each QP: which completion status its requests will have ended with, and what in the recording made it so.",
 	.status = "0; 1 when requests failed, 2 when the file cannot be read to its end.",
 	.options = options,

@@ -48,12 +48,12 @@ struct ur_pcap_out *ur_pcap_create(const char *name, const char *in, enum ur_an_
 	struct ur_pcap_out *o;
 
 	if (same_file(name, in)) {
-		ur_cmd_fail(0, "%s is the file that is read: give the result another name", name);
+		ur_cmd_fail(0, "%s is the input file: give the result another name", name);
 		return NULL;
 	}
 	o = calloc(1, sizeof(*o));
 	if (!o) {
-		ur_cmd_fail(0, "cannot write %s: no memory", name);
+		ur_cmd_fail(0, "cannot write %s: out of memory", name);
 		return NULL;
 	}
 	if (ur_outfile_open(&o->file, name, true)) {

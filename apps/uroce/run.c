@@ -90,7 +90,7 @@ static int prepend(const char *variable, const char *first)
 static bool files;
 static const struct ur_option options[] = {
 	{"files", .set = &files,
-	 .help = "show the program the device's files in /sys/class and /dev/infiniband, which UCX and Open MPI look for"},
+	 .help = "show the program the device's files in /sys/class and /dev/infiniband, which UCX and Open MPI need"},
 	{0},
 };
 
@@ -99,8 +99,8 @@ static const struct ur_example examples[] = {
 	{"uroce run --dev eth0 --capture ping.pcapng -- rping -c -v -C 10 -a 192.0.2.1", "Its client, with all packets recorded."},
 	{"uroce run --dev eth0 --fault drop=1%,seed=7 -- ib_write_bw 192.0.2.1", "The same losses each time."},
 	{"uroce run --vdev net_memif0,role=server,socket=/run/m.sock,socket-abstract=no --ip 10.0.0.1/24 -- rping -s",
-	 "A port of its own, over shared memory."},
-	{"uroce run --pci 0000:03:00.0 --ip 10.0.0.1/24 -- rping -s", "A NIC of its own, which `uroce bind` has bound."},
+	 "An owned port, over shared memory."},
+	{"uroce run --pci 0000:03:00.0 --ip 10.0.0.1/24 -- rping -s", "An owned NIC, which `uroce bind` has bound."},
 	{0},
 };
 
@@ -156,16 +156,12 @@ const struct ur_command ur_command_run = {
 	.operands = "-- PROGRAM [ARG...]",
 	.complete = UR_COMPLETE_PROGRAM,
 	.summary = "run an RDMA program on uroce",
-	.text = "Runs PROGRAM, which need not know of it, with uroce in the place of librdmacm and libibverbs. Programs that it starts "
-		"run on uroce, too.\n\n"
-		"Each option but `--files` sets the variable `UROCE_` and its name in capitals for the program; uroce(5) has more "
-		"settings. "
-		"Without `--dev`, `--vdev` and `--pci`, and when neither the environment nor the file that `UROCE_CONF` names has one of "
-		"them, the interface of the default route is shared, or else the only one that is up, has an address and is not the "
-		"loopback.\n\n"
-		"The library is preloaded, so set-user-ID and statically linked programs cannot run on it. `--files` needs CAP_SYS_ADMIN "
-		"or "
-		"a kernel that allows user namespaces, and gives the program mounts of its own.",
+	.text = "Runs PROGRAM, unmodified, with uroce in place of librdmacm and libibverbs. Programs that it starts run on uroce, "
+		"too.\n\nEach option but `--files` sets the variable `UROCE_` and its name in capitals for the program; uroce(5) has more "
+		"settings. Without `--dev`, `--vdev` and `--pci`, and when neither the environment nor the file that `UROCE_CONF` names "
+		"has one of them, the interface of the default route is shared, or else the only one that is up, has an address and is not "
+		"the loopback.\n\nThe library is preloaded, so set-user-ID and statically linked programs cannot run on it. `--files` "
+		"needs CAP_SYS_ADMIN or a kernel that allows user namespaces, and gives the program its own mounts.",
 	.status = "that of the program; 1 when something is wrong with the machine, 2 with the command line, 126 when the program is there "
 		  "and cannot be "
 		  "started, 127 when there is none.",

@@ -30,7 +30,7 @@ int ur_top_look(struct ur_top_view *v)
 	struct ur_watch_look *look = ur_watch_find();
 
 	if (!look)
-		return ur_cmd_fail(UR_EXIT_FAIL, "cannot look at the processes of this host: %s", strerror(errno));
+		return ur_cmd_fail(UR_EXIT_FAIL, "cannot list the processes of this host: %s", strerror(errno));
 	ur_watch_free(v->before);
 	v->before = v->now;
 	v->now = look;
@@ -131,7 +131,7 @@ static int print(struct ur_top_view *v)
 		if (rc)
 			return rc;
 		if (!ur_top_arrange(v, &top))
-			return ur_cmd_fail(UR_EXIT_FAIL, "memory is short: free some and start again");
+			return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: free some and try again");
 		if (json)
 			ur_top_print_json(v, &top);
 		else if (i)
@@ -155,9 +155,9 @@ static int show(void)
 #ifdef UR_HAVE_NCURSES
 		rc = ur_top_screen(&top, &v, count);
 		if (rc < 0)
-			fputs("uroce: the terminal cannot show a screen (TERM), so these are lines\n", stderr);
+			fputs("uroce: the terminal cannot show a screen (TERM), so this prints lines\n", stderr);
 #else
-		fputs("uroce: this command was built without ncurses, so these are lines and no screen\n", stderr);
+		fputs("uroce: this command was built without ncurses, so this prints lines instead of a screen\n", stderr);
 #endif
 	}
 	if (rc < 0)
@@ -225,24 +225,25 @@ static bool parse_sort(const char *value)
 static const struct ur_option options[] = {
 	{"once", .set = &once, .help = "print lines once, after one interval, and end: the same as `--count 1`"},
 	{"interval", .arg = "SECONDS", .parse = parse_interval, .takes = "a number of seconds from 0.5 to 3600",
-	 .help = "between two looks, over which rates are taken: from 0.5 to 3600, 1 by default"},
-	{"count", .arg = "NUMBER", .parse = parse_count, .takes = "a number from 1 to 1000000000", .help = "end after so many looks"},
-	{"json", .set = &json, .help = "print one JSON object a line in place of text; doc/top.md describes it"},
+	 .help = "seconds between two updates, over which rates are measured: from 0.5 to 3600 (default 1)"},
+	{"count", .arg = "NUMBER", .parse = parse_count, .takes = "a number from 1 to 1000000000",
+	 .help = "stop after this number of updates"},
+	{"json", .set = &json, .help = "print one JSON object a line instead of text; doc/top.md describes it"},
 	{"sort", .arg = "KEY", .complete = UR_WATCH_KEYS, .parse = parse_sort,
-	 .help = "what stands first: `traffic` (the default), `pid`, `program`, `qp`, `type`, `state`, `peer`, `tx`, `rx`, `packets`, "
-		 "`retransmits`, `rtt`, `window` or `limit`. Amounts from the largest down, names upwards"},
+	 .help = "sort by `traffic` (the default), `pid`, `program`, `qp`, `type`, `state`, `peer`, `tx`, `rx`, `packets`, `retransmits`, "
+		 "`rtt`, `window` or `limit`. Amounts are sorted from the largest down, names upwards"},
 	{"reverse", .set = &top.reverse, .help = "the other way round"},
-	{"pid", .arg = "PID", .parse = parse_pid, .takes = "the ID of a process", .help = "the QPs of that process alone"},
-	{"program", .arg = "NAME", .value = &top.filter.program, .help = "the QPs of programs with NAME in their names"},
+	{"pid", .arg = "PID", .parse = parse_pid, .takes = "the ID of a process", .help = "only the QPs of that process"},
+	{"program", .arg = "NAME", .value = &top.filter.program, .help = "only only the QPs of programs with NAME in their names"},
 	{"peer", .arg = "ADDRESS", .parse = parse_peer, .takes = "an IPv4 or IPv6 address",
-	 .help = "the QPs that are connected to that IP address"},
-	{"active", .set = &top.filter.active, .help = "QPs alone that sent or received something in the last interval"},
+	 .help = "only only the QPs that are connected to that IP address"},
+	{"active", .set = &top.filter.active, .help = "only QPs that sent or received something in the last interval"},
 	{0},
 };
 
 static const struct ur_example examples[] = {
-	{"uroce top", "A screen that renews itself each second."},
-	{"sudo uroce top --sort retransmits --active", "Of all users, those first that lose packets."},
+	{"uroce top", "A screen that is updated every second."},
+	{"sudo uroce top --sort retransmits --active", "QPs of all users, sorted by lost packets."},
 	{"uroce top --once --json | jq '.qps[] | select(.state == \"ERR\")'", "For scripts: QPs in the error state."},
 	{0},
 };
@@ -256,14 +257,13 @@ static int run(int argc, char **argv)
 
 const struct ur_command ur_command_top = {
 	.name = "top",
-	.summary = "show the QPs of all programs, and what they do, as it changes",
+	.summary = "show the QPs of all programs and their traffic, continuously",
 	.text = "Shows each QP of the programs that run on uroce on this host: its process, its peer, its state, what it sends and "
-		"receives "
-		"(payload, in bits a second) and sends again, the round-trip time, how many packets are under way and how many may be, and "
-		"the rate that congestion limits it to. Programs publish this by themselves, four times a second while something "
-		"changes. Those of the same user are seen, and for root all. `(stopped)` behind a name is a process that a signal or "
-		"a debugger has stopped.\n\n"
-		"On a terminal it is a screen; `h` there explains the keys. Elsewhere it prints lines, or with `--json` objects.",
+		"receives (payload, in bits a second) and sends again, the round-trip time, how many packets are in flight and how many "
+		"may be, and the rate that congestion limits it to. Programs publish this by themselves, four times a second while "
+		"something changes. Those of the same user are seen, and for root all. `(stopped)` after a name means a process that a "
+		"signal or a debugger has stopped.\n\nOn a terminal it is a screen; `h` there explains the keys. Elsewhere it prints "
+		"lines, or with `--json` objects.",
 	.options = options,
 	.examples = examples,
 	.run = run,

@@ -29,13 +29,13 @@ static const char *const help[] = {
 	"up, down, page up, page down, home, end   move",
 	"left, right   sort by another column          r   the other way round",
 	"t tx and rx   x retransmissions   l rtt   s state   p process     sort by these",
-	"/   programs with a part of a name alone; empty: all",
-	"a   QPs alone that sent or received something, or all",
-	"space   hold what is shown, or go on",
+	"/   only programs with this in their names; empty: all",
+	"a   only QPs that sent or received something, or all",
+	"space   pause, or continue",
 	"h or ?   this, or back                        q   end",
 	"",
 	"TX, RX   payload, bits a second               RETX/s   packets sent again",
-	"RTT      as the QP measures it                WINDOW   packets under way / that may be",
+	"RTT      as the QP measures it                WINDOW   packets in flight / allowed",
 	"LIMIT    the rate that congestion notifications hold the QP to",
 };
 
@@ -106,7 +106,7 @@ static void draw_rows(struct screen *s)
 		draw(y++, line, attributes(&v->rows[i]));
 	}
 	if (!v->count)
-		draw(y++, v->all ? "no QP is chosen" : "no program of this user has a QP on uroce now", A_DIM);
+		draw(y++, v->all ? "no QP matches" : "no program of this user has a QP on uroce now", A_DIM);
 	draw_remarks(v, y);
 }
 

@@ -19,7 +19,7 @@ int ur_afp_check(const struct ur_kif *k, bool *promisc, char *err, size_t errlen
 	int rc = ur_kif_ioctl(k, SIOCGIFFLAGS, &ifr);
 
 	*promisc = ifr.ifr_flags & IFF_PROMISC;
-	/* Changes nothing, but DPDK's driver will do the same and fail without a word. */
+	/* Changes nothing, but DPDK's driver will do the same and fail silently. */
 	rc = rc ? rc : ur_kif_ioctl(k, SIOCSIFFLAGS, &ifr);
 	if (rc == EPERM)
 		return ur_port_fail(err, errlen, EPERM, "no permission to control %s: run as root or with CAP_NET_RAW and CAP_NET_ADMIN",

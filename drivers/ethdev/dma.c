@@ -29,17 +29,17 @@ static int why_not(int rc, const struct ur_ethdev *d, size_t len, char *err, siz
 {
 	if (rc == ENOMEM)
 		return ur_port_fail(err, errlen, rc,
-				    "%zu KiB of registered memory cannot be locked for %s, and what is sent from there is copied: "
-				    "raise the limit on locked memory, 'ulimit -l', which is %llu KiB",
+				    "%zu KiB of registered memory cannot be locked for %s, so what is sent from there is copied: raise the "
+				    "limit on locked memory, 'ulimit -l', which is %llu KiB",
 				    len / 1024, d->dev, lockable_kib());
 	if (rc == ENOSPC)
 		return ur_port_fail(err, errlen, rc,
-				    "%s has been shown too many pieces of memory, and what is sent from others is copied: "
-				    "register fewer and larger ones, or raise vfio_iommu_type1.dma_entry_limit",
+				    "too many pieces of memory are mapped for %s, so what is sent from others is copied: register fewer "
+				    "and larger ones, or raise vfio_iommu_type1.dma_entry_limit",
 				    d->dev);
 	return ur_port_fail(err, errlen, rc,
-			    "registered memory cannot be shown to %s (%s), and what is sent from there is copied: "
-			    "it may be a file's, or one that cannot be written",
+			    "registered memory cannot be mapped for %s (%s), so what is sent from there is copied: it may be mapped from a "
+			    "file, or not be writable",
 			    d->dev, strerror(rc));
 }
 

@@ -380,7 +380,7 @@ static int eal_init(const struct ur_ethdev_config *cfg, char *err, size_t errlen
 	eal_state = rc < 0 ? EAL_FAILED : EAL_UP;
 	eal_pid = getpid();
 	if (rc < 0)
-		return ur_port_fail(err, errlen, EIO, "DPDK does not start (%s; last message: %s)%s", rte_strerror(rte_errno),
+		return ur_port_fail(err, errlen, EIO, "DPDK cannot start (%s; last message: %s)%s", rte_strerror(rte_errno),
 				    ur_eal_last_log(), ur_eal_more_log());
 	return 0;
 }

@@ -19,14 +19,14 @@ static const struct {
 	{"Permission denied", EPERM, "no permission to open %s: run as root, or give the file /dev/vfio/%d to this user"},
 	{"not viable", EBUSY, "other devices that the kernel uses share the IOMMU group of %s (%d): 'uroce bind' says which"},
 	{"failed to select IOMMU type", EPERM,
-	 "vfio does not attach %s (IOMMU group %d), mostly since interrupts are not remapped: switch interrupt remapping on in the "
+	 "vfio cannot attach %s (IOMMU group %d), usually because interrupts are not remapped: switch interrupt remapping on in the "
 	 "firmware, or load vfio_iommu_type1 with allow_unsafe_interrupts=1"},
 	{"error 12 (Cannot allocate memory)", ENOMEM,
 	 "memory for %s (IOMMU group %d) cannot be locked: raise 'ulimit -l', or the limit of the service that starts the program, to "
-	 "32768 KiB, with --no-huge to what -m says more, and what the program registers"},
+	 "32768 KiB, and with --no-huge by the amount of -m and of the memory that the program registers"},
 	{"Expecting 'PA' IOVA mode", EOPNOTSUPP,
-	 "%s (IOMMU group %d) wants physical addresses: give --eal --iova-mode=pa, as root and with huge pages"},
-	{"Expecting 'VA' IOVA mode", EOPNOTSUPP, "%s (IOMMU group %d) wants virtual addresses: leave --iova-mode out of --eal"},
+	 "%s (IOMMU group %d) needs physical addresses: give --eal --iova-mode=pa, as root and with huge pages"},
+	{"Expecting 'VA' IOVA mode", EOPNOTSUPP, "%s (IOMMU group %d) needs virtual addresses: remove --iova-mode from --eal"},
 };
 
 static int from_log(const struct ur_pci_nic *nic, char *err, size_t errlen)
@@ -64,7 +64,7 @@ int ur_ethdev_check_nic(const char *addr, char *err, size_t errlen)
 
 	if (rc)
 		return ur_port_fail(err, errlen, ENODEV, "%s %s: 'uroce info --pci' lists the NICs", addr,
-				    rc == ENOENT ? "is not there" : "is no network device");
+				    rc == ENOENT ? "is not there" : "is not a network device");
 	if (!ur_pci_is_user_driver(nic.driver))
 		return ur_port_fail(err, errlen, ENODEV, "%s has %s%s: 'uroce bind %s' hands it over", addr,
 				    *nic.driver ? "the kernel's driver " : "no driver", nic.driver, addr);
@@ -87,7 +87,7 @@ int ur_ethdev_why_no_nic(const char *addr, char *err, size_t errlen)
 			err, errlen, EOPNOTSUPP,
 			"none of DPDK's drivers in this uroce knows %s (%04x:%04x): build it with -Dpmds= and its driver's name", addr,
 			nic.vendor, nic.device);
-	return ur_port_fail(err, errlen, EIO, "DPDK does not open %s (%s)%s", addr, ur_eal_last_log(), ur_eal_more_log());
+	return ur_port_fail(err, errlen, EIO, "DPDK cannot open %s (%s)%s", addr, ur_eal_last_log(), ur_eal_more_log());
 }
 
 int ur_ethdev_check_memory(const char *addr, char *err, size_t errlen)

@@ -215,7 +215,7 @@ static int probe_vdev(struct ur_ethdev *d, const char *args, char *err, size_t e
 	int rc = rte_vdev_init(d->dev, args);
 
 	if (rc == -EEXIST)
-		return ur_port_fail(err, errlen, EEXIST, "the device '%s' is open already: give the second one another number", d->dev);
+		return ur_port_fail(err, errlen, EEXIST, "the device '%s' is already open: give the second one another number", d->dev);
 	if (rc)
 		return has_driver(d->dev) ? ur_port_fail(err, errlen, EIO, "DPDK cannot open '%s%s%s' with these arguments (%s)%s", d->dev,
 							 *args ? "," : "", args, ur_eal_last_log(), ur_eal_more_log())
@@ -310,8 +310,9 @@ static int make_pools(struct ur_ethdev *d, unsigned npkts, int socket, char *err
 	if (d->pkts && d->chains)
 		d->segs = rte_pktmbuf_pool_create(name, SEGS, CACHE, UR_ESEG_PRIV, UR_ESEG_ROOM + RTE_PKTMBUF_HEADROOM, socket);
 	if (!d->pkts || (d->chains && !d->segs))
-		return ur_port_fail(err, errlen, ENOMEM, "no memory for packet buffers (%s): allow EAL more with -m, or free hugepages",
-				      rte_strerror(rte_errno));
+		return ur_port_fail(err, errlen, ENOMEM,
+				    "out of memory for packet buffers (%s): allow EAL more with -m, or free huge pages",
+				    rte_strerror(rte_errno));
 	return 0;
 }
 
@@ -333,7 +334,7 @@ static int settle_mtu(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, c
 		mtu = mtu ? mtu : d->pmd->mtu;
 	} else {
 		if (mtu && rte_eth_dev_set_mtu(d->id, mtu))
-			return ur_port_fail(err, errlen, EINVAL, "%s does not take an MTU of %u: choose a smaller one", d->dev, mtu);
+			return ur_port_fail(err, errlen, EINVAL, "%s does not accept an MTU of %u: choose a smaller one", d->dev, mtu);
 		rte_eth_dev_get_mtu(d->id, &mtu);
 		if (mtu > room && rte_eth_dev_set_mtu(d->id, (uint16_t)room) == 0)
 			mtu = (uint16_t)room; /* a hypervisor may offer more than a packet buffer holds */
@@ -415,7 +416,7 @@ static int let_in_vlans(struct ur_ethdev *d, const struct ur_ethdev_config *cfg,
 		int rc = rte_eth_dev_vlan_filter(d->id, cfg->vlans[i], 1);
 
 		if (rc)
-			return ur_port_fail(err, errlen, EIO, "%s does not let in VLAN %u: %s", d->dev, cfg->vlans[i], rte_strerror(-rc));
+			return ur_port_fail(err, errlen, EIO, "%s does not accept VLAN %u: %s", d->dev, cfg->vlans[i], rte_strerror(-rc));
 	}
 	return 0;
 }
@@ -440,7 +441,7 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	int rc = rte_eth_dev_info_get(d->id, &info), socket = rte_eth_dev_socket_id(d->id);
 
 	if (rc)
-		return ur_port_fail(err, errlen, EIO, "%s tells nothing about itself: %s", d->dev, rte_strerror(-rc));
+		return ur_port_fail(err, errlen, EIO, "cannot query the properties of %s: %s", d->dev, rte_strerror(-rc));
 	d->pmd = ur_pmd_find(info.driver_name);
 	d->chains = can_chain(&info) && cfg->chain_min != UINT32_MAX;
 	if (d->is_nic)
@@ -467,7 +468,7 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	if (rc > 0)
 		return rc;
 	if (rc)
-		return ur_port_fail(err, errlen, EIO, "%s does not start: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
+		return ur_port_fail(err, errlen, EIO, "cannot start %s: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
 	d->configured = true;
 	rc = cfg->pci ? ur_ethdev_check_memory(cfg->pci, err, errlen) : 0; /* the rings' */
 	rc = rc ? rc : let_in_vlans(d, cfg, &conf, err, errlen);

@@ -88,7 +88,7 @@ int ur_kif_open(struct ur_kif *k, const char *name, char *err, size_t errlen)
 		return ur_port_fail(err, errlen, EPERM, "a packet socket on %s needs CAP_NET_RAW: run as root or with that capability",
 				    name);
 	if (k->ctl < 0)
-		return ur_port_fail(err, errlen, errno, "no raw socket for %s: %s", name, strerror(errno));
+		return ur_port_fail(err, errlen, errno, "cannot open a raw socket for %s: %s", name, strerror(errno));
 	rc = check_type(k, err, errlen);
 	rc = rc ? rc : check_flags(k, err, errlen);
 	rc = rc ? rc : check_mtu(k, err, errlen);

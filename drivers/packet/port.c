@@ -140,17 +140,17 @@ static int open_socket(struct ur_packet *s, bool plain, char *err, size_t errlen
 
 	s->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (s->fd < 0)
-		return ur_port_fail(err, errlen, errno, "no packet socket for %s: %s", s->kif.name, strerror(errno));
+		return ur_port_fail(err, errlen, errno, "cannot open a packet socket for %s: %s", s->kif.name, strerror(errno));
 	rc = set_options(s, plain);
 	if (rc)
-		return ur_port_fail(err, errlen, rc, "the packet socket of %s cannot be set up: %s", s->kif.name, strerror(rc));
+		return ur_port_fail(err, errlen, rc, "cannot set up the packet socket of %s: %s", s->kif.name, strerror(rc));
 	rc = make_ring(s);
 	rc = rc ? rc : ur_packet_memory(s);
 	if (rc)
-		return ur_port_fail(err, errlen, rc, "no memory for the packets of %s: %s", s->kif.name, strerror(rc));
+		return ur_port_fail(err, errlen, rc, "out of memory for the packets of %s: %s", s->kif.name, strerror(rc));
 	rc = bind_here(s);
 	if (rc)
-		return ur_port_fail(err, errlen, rc, "the packet socket does not start on %s: %s", s->kif.name, strerror(rc));
+		return ur_port_fail(err, errlen, rc, "cannot start the packet socket on %s: %s", s->kif.name, strerror(rc));
 	return 0;
 }
 

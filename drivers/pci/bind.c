@@ -58,9 +58,9 @@ static int look(struct job *j)
 	int rc = ur_pci_look(j->r, j->b->addr, &j->nic);
 
 	if (rc == ENOENT)
-		return ur_port_fail(j->err, j->errlen, rc, "there is no PCI device %s here: 'uroce info --pci' lists the NICs", j->b->addr);
+		return ur_port_fail(j->err, j->errlen, rc, "this host has no PCI device %s: 'uroce info --pci' lists the NICs", j->b->addr);
 	if (rc)
-		return ur_port_fail(j->err, j->errlen, rc, "%s is no network device: 'uroce info --pci' lists the NICs", j->b->addr);
+		return ur_port_fail(j->err, j->errlen, rc, "%s is not a network device: 'uroce info --pci' lists the NICs", j->b->addr);
 	return 0;
 }
 
@@ -77,14 +77,12 @@ static int check_interface(struct job *j)
 {
 	if (j->nic.ifnames > 1)
 		return ur_port_fail(j->err, j->errlen, EOPNOTSUPP,
-				    "%s has several interfaces (%s, %s, ...), which uroce cannot take: choose "
-				    "another NIC",
-				    j->nic.addr, j->nic.ifname[0], j->nic.ifname[1]);
+				    "%s has several interfaces (%s, %s, ...), which uroce cannot bind: choose another NIC", j->nic.addr,
+				    j->nic.ifname[0], j->nic.ifname[1]);
 	if (j->nic.ifnames && !j->b->default_route && ur_pci_if_default_route(j->r, j->nic.ifname[0]))
 		return ur_port_fail(
 			j->err, j->errlen, EBUSY,
-			"the default route leads through %s (%s), and this host may be out of reach without it: add --default-route "
-			"if you are sure",
+			"the default route uses %s (%s), and this host may be unreachable without it: add --default-route if you are sure",
 			j->nic.ifname[0], j->nic.addr);
 	return 0;
 }
@@ -130,8 +128,7 @@ static int check(struct job *j)
 
 	if (!ur_pci_is_user_driver(wanted_driver(j)))
 		return ur_port_fail(j->err, j->errlen, EINVAL,
-				    "'%s' is no driver that leaves a NIC to programs: give vfio-pci, "
-				    "uio_pci_generic or igb_uio",
+				    "'%s' is not a driver that gives a NIC to programs: use vfio-pci, uio_pci_generic or igb_uio",
 				    wanted_driver(j));
 	rc = check_user(j);
 	rc = rc ? rc : check_interface(j);
@@ -175,7 +172,7 @@ static void add_huge_pages(struct job *j)
 	got = set_huge_pages(j, all + UR_PCI_HUGE_PAGES - free_now);
 	j->state.huge_pages += got > all ? got - all : 0;
 	if (got < all + UR_PCI_HUGE_PAGES - free_now)
-		say(j, "the kernel found memory for %u of them only: boot with hugepages=%u, or give programs --eal '--no-huge -m 128'",
+		say(j, "the kernel found memory for only %u of them: boot with hugepages=%u, or give programs --eal '--no-huge -m 128'",
 		    got > all ? got - all : 0, UR_PCI_HUGE_PAGES);
 }
 
@@ -279,8 +276,8 @@ static void give_back_interface(struct job *j)
 	}
 	rc = ur_pci_if_restore(name, &j->state.nif);
 	if (rc)
-		say(j, "not everything that %s had could be given back to %s (%s): compare with 'ip addr' and 'ip route'",
-		    j->state.nif.name, name, strerror(rc));
+		say(j, "not all settings of %s could be restored to %s (%s): compare with 'ip addr' and 'ip route'", j->state.nif.name,
+		    name, strerror(rc));
 }
 
 /* --- bind --- */
@@ -294,10 +291,10 @@ static void say_interface(const struct job *j)
 	for (unsigned i = 0; i < nif->naddr && n < sizeof(text); i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s/%u", i ? ", " : "", ur_pci_ip_text(&nif->addr[i].ip, ip),
 				      nif->addr[i].len);
-	say(j, "takes the interface %s (%s) away from the kernel%s", nif->name, nif->naddr ? text : "no address",
+	say(j, "removes the interface %s (%s) from the kernel%s", nif->name, nif->naddr ? text : "no address",
 	    !nif->naddr  ? ""
 	    : j->b->keep ? "; programs on the NIC get its addresses"
-			 : "; its addresses are given back by 'uroce unbind'");
+			 : "; 'uroce unbind' restores its addresses");
 }
 
 static int read_old_state(struct job *j)
@@ -307,8 +304,7 @@ static int read_old_state(struct job *j)
 	j->had_state = !rc;
 	if (rc && rc != ENOENT)
 		return ur_port_fail(j->err, j->errlen, rc,
-				    "what is kept of an earlier 'uroce bind' in %s/pci-%s cannot be believed (%s): "
-				    "remove that file",
+				    "the saved state of an earlier 'uroce bind' in %s/pci-%s cannot be trusted (%s): remove that file",
 				    j->r->run, j->nic.addr, strerror(rc));
 	return 0;
 }
@@ -327,7 +323,7 @@ static int note_state(struct job *j)
 		return 0;
 	rc = ur_pci_if_save(j->nic.ifname[0], &j->state.nif);
 	if (rc)
-		return ur_port_fail(j->err, j->errlen, rc, "the kernel does not tell what %s has (%s): bring it down and try again",
+		return ur_port_fail(j->err, j->errlen, rc, "cannot read the settings of %s (%s): bring it down and try again",
 				    j->nic.ifname[0], strerror(rc));
 	return 0;
 }
@@ -346,13 +342,13 @@ static int take(struct job *j)
 	rc = ur_pci_state_write(j->dir, j->nic.addr, &j->state);
 	if (rc) {
 		remove_huge_pages(j);
-		return ur_port_fail(j->err, j->errlen, rc, "what there is now cannot be noted in %s (%s): nothing was bound", j->r->run,
+		return ur_port_fail(j->err, j->errlen, rc, "cannot save the present state in %s (%s): nothing was bound", j->r->run,
 				    strerror(rc));
 	}
 	rc = move(j, driver, driver);
 	if (!rc)
 		return 0;
-	ur_port_fail(j->err, j->errlen, rc, "the kernel does not bind %s to %s (%s): 'dmesg' may say why; it has its old driver again",
+	ur_port_fail(j->err, j->errlen, rc, "the kernel cannot bind %s to %s (%s): 'dmesg' may say why; the old driver is back",
 		     j->nic.addr, driver, strerror(rc));
 	move(j, ur_pci_is_user_driver(j->nic.driver) ? j->nic.driver : "", j->nic.driver);
 	if (j->had_state)
@@ -369,7 +365,7 @@ static int bind_locked(struct job *j)
 
 	rc = rc ? rc : read_old_state(j);
 	if (!rc && !strcmp(j->nic.driver, wanted_driver(j)) && (!j->had_state || j->state.keep == j->b->keep)) {
-		say(j, "%s is bound to %s already", j->nic.addr, j->nic.driver);
+		say(j, "%s is already bound to %s", j->nic.addr, j->nic.driver);
 		add_huge_pages(j);
 		return j->had_state && !j->b->dry ? ur_pci_state_write(j->dir, j->nic.addr, &j->state) : 0;
 	}
@@ -411,7 +407,7 @@ static void bring_to_standstill(const struct job *j)
 
 	if (!j->b->still || !ur_pci_is_vfio(j->nic.driver))
 		return;
-	say(j, "has DPDK's driver open and close %s, which stops what a killed program has left running", j->nic.addr);
+	say(j, "opens and closes %s with DPDK's driver, which stops what a killed program has left running", j->nic.addr);
 	if (!j->b->dry && !j->b->still(j->nic.addr, why, sizeof(why)))
 		say(j, "could not do that (%s): if %s receives nothing now, bind it again, run a program on it and unbind it", why,
 		    j->nic.addr);
@@ -430,13 +426,14 @@ static int unbind_locked(struct job *j)
 	}
 	say(j, "gives %s back to %s", j->nic.addr, *j->state.driver ? j->state.driver : "the kernel");
 	if (*j->state.nif.name)
-		say(j, "gives %s back what it had: %u addresses and %u routes", j->state.nif.name, j->state.nif.naddr, j->state.nif.nroute);
+		say(j, "restores the settings of %s: %u addresses and %u routes", j->state.nif.name, j->state.nif.naddr,
+		    j->state.nif.nroute);
 	bring_to_standstill(j);
 	if (!j->b->dry) {
 		rc = move(j, "", j->state.driver);
 		if (rc)
-			return ur_port_fail(j->err, j->errlen, rc, "the kernel does not bind %s to %s (%s): 'dmesg' may say why",
-					    j->nic.addr, *j->state.driver ? j->state.driver : "a driver of its own", strerror(rc));
+			return ur_port_fail(j->err, j->errlen, rc, "the kernel cannot bind %s to %s (%s): 'dmesg' may say why", j->nic.addr,
+					    *j->state.driver ? j->state.driver : "its own driver", strerror(rc));
 		give_back_interface(j);
 	}
 	remove_huge_pages(j);

@@ -72,7 +72,7 @@ struct ur_pci_bind {
 	const char *driver; /* to bind to; NULL: vfio-pci */
 	bool keep;          /* as in the state */
 	bool default_route; /* take the interface although a default route leads through it */
-	bool dry;           /* only say what would be done */
+	bool dry;           /* only show what would be done */
 	void (*say)(const char *sentence);
 	/*
 	 * Stops what a killed program has left running, before the kernel has the NIC; or NULL. False when it could not, and the reason.

@@ -119,13 +119,14 @@ int ur_pci_obstacle(const struct ur_pci_roots *r, const struct ur_pci_nic *nic, 
 	if (!ur_pci_is_vfio(driver))
 		return 0; /* the others know no IOMMU and no groups */
 	if (nic->group < 0)
-		return ur_port_fail(err, errlen, EOPNOTSUPP,
-				    "%s is behind no IOMMU, which vfio-pci needs: switch VT-d or AMD-Vi on in the firmware and boot with "
-				    "intel_iommu=on, or as root give --driver uio_pci_generic, with which the NIC can reach all memory",
-				    nic->addr);
+		return ur_port_fail(
+			err, errlen, EOPNOTSUPP,
+			"%s is not behind an IOMMU, which vfio-pci needs: switch VT-d or AMD-Vi on in the firmware and boot with "
+			"intel_iommu=on, or as root give --driver uio_pci_generic, with which the NIC can reach all memory",
+			nic->addr);
 	if (nic->bypass)
 		return ur_port_fail(err, errlen, EOPNOTSUPP,
-				    "%s is a virtio NIC that goes past the IOMMU: have the hypervisor give it "
+				    "%s is a virtio NIC that bypasses the IOMMU: have the hypervisor give it "
 				    "iommu_platform=on,disable-legacy=on, or give --driver uio_pci_generic",
 				    nic->addr);
 	return check_group(r, nic, err, errlen);

@@ -50,13 +50,13 @@ int ur_pci_state_lock(const struct ur_pci_roots *r, char *err, size_t errlen)
 		fd = open_directory(r);
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
 		close(fd);
-		ur_port_fail(err, errlen, EBUSY, "another 'uroce bind' or 'uroce unbind' is at work: try again when it has ended");
+		ur_port_fail(err, errlen, EBUSY, "another 'uroce bind' or 'uroce unbind' is running: try again when it has ended");
 		return -1;
 	}
 	if (fd < 0)
 		ur_port_fail(err, errlen, errno,
-			     "the directory %s, where it is kept what there was before, cannot be used (%s): it must be a "
-			     "directory that belongs to root alone",
+			     "the directory %s, where the earlier state is saved, cannot be used (%s): it must be a directory that only "
+			     "root can write to",
 			     r->run, strerror(errno));
 	return fd;
 }

@@ -20,7 +20,7 @@ enum ur_pmd_flag {
 	UR_PMD_MEETS = 64,     /* role=client does not start before the other side, role=server */
 	/*
 	 * A NIC that qemu emulates with code of its own (hw/net/net_tx_pkt.c): a buffer that spans pages it reads only as far as these are
-	 * neighbours in memory, and else drops the frame without a word. For a real one it costs a descriptor now and then.
+	 * neighbours in memory, and else drops the frame silently. For a real one it costs a descriptor now and then.
 	 */
 	UR_PMD_PAGES = 128,
 	UR_PMD_WAKES = 256, /* its receive interrupt has been tried; with net_virtio and net_vmxnet3 qemu 7.2 crashed */

@@ -90,7 +90,7 @@ static int fail_held(const char *ifname, char *err, size_t errlen)
 	switch (ur_udp_holder(UR_ROCE_PORT, &uid)) {
 	case UR_UDP_HOLDER_OTHER: snprintf(holder, sizeof(holder), "another user's process (user %u)", uid); break;
 	case UR_UDP_HOLDER_OWN: snprintf(holder, sizeof(holder), "another process of this user that does not share it"); break;
-	default: snprintf(holder, sizeof(holder), "a process that cannot be seen from here"); uid = 0;
+	default: snprintf(holder, sizeof(holder), "a process that is not visible from here"); uid = 0;
 	}
 	if (!uid)
 		kernel = ", or to rdma_rxe ('rdma link' shows its devices)";
@@ -109,19 +109,20 @@ static int open_socket(struct ur_udp *u, const char *ifname, char *err, size_t e
 	if (!u->v6)
 		u->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (u->fd < 0)
-		return ur_port_fail(err, errlen, errno, "no UDP socket is to be had: %s", strerror(errno));
+		return ur_port_fail(err, errlen, errno, "cannot open a UDP socket: %s", strerror(errno));
 	if (setsockopt(u->fd, SOL_SOCKET, SO_BINDTODEVICE, ifname, (socklen_t)strlen(ifname) + 1))
 		return ur_port_fail(err, errlen, errno,
 			    "a UDP socket cannot be bound to interface '%s': %s (without CAP_NET_RAW that needs Linux 5.7)", ifname,
 			    strerror(errno));
 	r = set_needed(u);
 	if (r)
-		return ur_port_fail(err, errlen, r, "this kernel's UDP sockets cannot carry RoCEv2: %s", strerror(r));
+		return ur_port_fail(err, errlen, r, "the UDP sockets of this kernel cannot carry RoCEv2: %s", strerror(r));
 	set_wanted(u);
 	r = bind_port(u);
 	if (r == EADDRINUSE)
 		return fail_held(ifname, err, errlen);
-	return r ? ur_port_fail(err, errlen, r, "UDP port %d of interface '%s' cannot be had: %s", UR_ROCE_PORT, ifname, strerror(r)) : 0;
+	return r ? ur_port_fail(err, errlen, r, "UDP port %d of interface '%s' is not available: %s", UR_ROCE_PORT, ifname, strerror(r))
+		 : 0;
 }
 
 /* --- groups --- */
@@ -262,7 +263,7 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 	int r;
 
 	if (!u)
-		return ur_port_fail(err, errlen, ENOMEM, "memory is short: free some and start again");
+		return ur_port_fail(err, errlen, ENOMEM, "out of memory: free some and try again");
 	u->fd = -1;
 	u->queue.ops = &queue_ops;
 	u->queue.caps = UR_QUEUE_BARE | UR_QUEUE_STEERED;
@@ -272,7 +273,7 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 	if (!u->ifindex)
 		r = ur_port_fail_no_interface(err, errlen, cfg->ifname);
 	else if ((r = ur_udp_memory(u)))
-		ur_port_fail(err, errlen, r, "memory is short: free some and start again");
+		ur_port_fail(err, errlen, r, "out of memory: free some and try again");
 	else
 		r = open_socket(u, cfg->ifname, err, errlen);
 	if (r) {

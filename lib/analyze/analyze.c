@@ -146,8 +146,7 @@ static void check_time(struct ur_analysis *a, const struct ur_an_frame *f)
 				     .frame = f->number,
 				     .when = f->when,
 				     .v = {0, a->last_when - f->when},
-				     .s = {"its time is {t1} before that of the frame before it: times in this file are not to be "
-					   "relied on"}});
+				     .s = {"its time is {t1} before that of the frame before it: times in this file are not reliable"}});
 	}
 	a->last_when = f->when > a->last_when ? f->when : a->last_when;
 	a->total.last = a->last_when;
@@ -209,14 +208,14 @@ void ur_analysis_finish(struct ur_analysis *a)
 				     .rule = UR_RULE_RECORDER,
 				     .frame = a->train_frame,
 				     .v = {a->trains},
-				     .s = {"{0} frames hold several packets each: recorded before the kernel or a NIC cut them apart"}});
+				     .s = {"{0} frames hold several packets each: recorded before the kernel or a NIC segmented them"}});
 	if (a->cut_trains)
 		an_report(a, &(struct ur_finding){
 				     .rule = UR_RULE_RECORDER,
 				     .frame = a->hidden_frame,
 				     .v = {a->cut_trains, a->hidden},
 				     .s = {"{0} frames held several packets each, of which the recorder kept only the beginning: the {1} "
-					   "packets that it cut off are counted by lengths and PSNs, and not checked"}});
+					   "packets that it cut off are counted by their lengths and PSNs, but not checked"}});
 	if (a->cut_frame)
 		an_report(a, &(struct ur_finding){.rule = UR_RULE_SNAP, .frame = a->cut_frame, .v = {a->total.cut}});
 }

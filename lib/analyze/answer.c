@@ -182,7 +182,7 @@ static void set_nak(struct an_stream *s, int kind, uint64_t psn, const struct an
 static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
 {
 	static const char behind[] = "it was sent in {f0}, so it was lost between the recorder and {src}, or {src} dropped it",
-			  before[] = "it is not here either, so it was lost between {dst} and the recorder";
+			  before[] = "it is missing here, too, so it was lost between {dst} and the recorder";
 	struct an_stream *s = &f->s;
 	uint32_t i = an_window_find(&s->w, psn);
 	struct an_req *r = i < s->w.n ? an_req_at(&s->w, i) : NULL;

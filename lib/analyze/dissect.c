@@ -54,7 +54,7 @@ static const char *explain(const struct an_pkt *p, const uint8_t *l3, size_t cov
 	uint16_t bits;
 
 	if (have == __builtin_bswap32(want))
-		return "its bytes stand in the reverse order";
+		return "its bytes are in reverse order";
 	if ((have ^ want) == UINT32_MAX)
 		return "it lacks the inversion at its end";
 	if (have == 0)
@@ -86,7 +86,7 @@ static bool extended(struct an_pkt *p, const struct view *v, const uint8_t *l3)
 	uint32_t rest;
 
 	if (v->len < (uint32_t)p->op->ext_len + UR_ICRC_LEN)
-		return wrong(p, "the packet is too short for the headers that its opcode asks for");
+		return wrong(p, "the packet is too short for the headers that its opcode requires");
 	rest = v->len - p->op->ext_len - UR_ICRC_LEN;
 	if (p->bth.pad > rest)
 		return wrong(p, "there are more pad bytes than bytes of payload");
@@ -102,9 +102,9 @@ static bool extended(struct an_pkt *p, const struct view *v, const uint8_t *l3)
 	if (p->icrc == AN_ICRC_WRONG)
 		return true;
 	if (rest % 4)
-		return wrong(p, "payload and pad bytes are no multiple of four");
+		return wrong(p, "payload and pad bytes are not a multiple of four");
 	if (rest && !(p->op->flags & UR_OPF_PAYLOAD))
-		return wrong(p, "there are bytes behind the headers of an opcode that has no payload");
+		return wrong(p, "there are bytes after the headers of an opcode that has no payload");
 	return true;
 }
 
@@ -154,7 +154,7 @@ static bool udp(struct an_pkt *p, struct view v, const uint8_t *l3, bool icrc_ab
 		return false;
 	if (len != v.len) {
 		p->roce = true;
-		return wrong(p, "the UDP length is not what the IP header leaves room for");
+		return wrong(p, "the UDP length contradicts the IP header");
 	}
 	skip(&v, UR_UDP_LEN);
 	return roce(p, v, icrc_able ? l3 : NULL);

@@ -103,7 +103,7 @@ static void finish_held(struct ur_analysis *a, struct an_flow *f)
 						 .frame = h->frame,
 						 .when = h->when,
 						 .v = {h->psn & UR_PSN_MASK},
-						 .s = {"it answers PSN {0}, which is not here: the recorder has missed the request"}});
+						 .s = {"it answers PSN {0}, which is missing here: the recorder missed the request"}});
 }
 
 void an_flow_finish(struct ur_analysis *a, struct an_flow *f)

@@ -7,7 +7,7 @@
 
 static const char *const hole_phrases[UR_AN_PLACES] = {
 	[UR_AN_BEFORE] = "lost between {src} and the recorder",
-	[UR_AN_MISSED] = "{dst} answers them in {f1}, so the recorder alone has missed them",
+	[UR_AN_MISSED] = "{dst} answers them in {f1}, so only the recorder missed them",
 	[UR_AN_OVERTAKEN] = "overtaken between {src} and the recorder",
 };
 
@@ -17,12 +17,12 @@ void an_report_hole(struct ur_analysis *a, struct an_flow *f, struct an_req *r, 
 
 	f->facts.lost[place] += r->n;
 	if (f->service == UR_UC)
-		phrase = "lost between {src} and the recorder, or missed by it; nobody answers UC, so it cannot say which";
+		phrase = "lost between {src} and the recorder, or missed by it; UC has no answers that could show which";
 	else if (place == UR_AN_BEFORE && r->flags & AN_NAKED)
 		phrase = "lost between {src} and the recorder, as {dst} says in {f2}; {f1} brings the first of them {t2} later";
 	else if (place == UR_AN_BEFORE)
-		phrase = "lost between {src} and the recorder, or missed by the recorder: nothing tells which; {f1} brings the first "
-			 "of them {t2} later";
+		phrase = "lost between {src} and the recorder, or missed by the recorder: nothing shows which; {f1} brings the first of "
+			 "them {t2} later";
 	if (!(r->flags & AN_REPORTED))
 		an_report_on(a, f,
 			     (struct ur_finding){.rule = UR_RULE_GAP,
@@ -65,7 +65,7 @@ void an_report_read_gap(struct ur_analysis *a, struct an_flow *f, struct an_req 
 {
 	static const char *const phrases[UR_AN_PLACES] = {
 		[UR_AN_BEFORE] = "lost between {src} and the recorder: {dst} asks for them again",
-		[UR_AN_MISSED] = "{dst} goes on without asking again, so the recorder alone has missed them",
+		[UR_AN_MISSED] = "{dst} continues without asking again, so only the recorder missed them",
 		[UR_AN_FAR] = "lost between {src} and the recorder, or missed by it: the recording ends before {dst} says",
 	};
 	const bool atomic = ur_opcode(r->opcode)->flags & UR_OPF_ATOMIC;

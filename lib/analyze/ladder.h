@@ -18,7 +18,7 @@
 	X(BEFORE, "lost between %s and the recorder") /* its sender; it is not in the file */ \
 	X(BEHIND, "lost, or too late, between the recorder and %s") /* its receiver */ \
 	X(FAR, "it, or its answer, was lost between the recorder and %s") \
-	X(MISSED, "missed by the recorder alone") /* not in the file, and its receiver had it */ \
+	X(MISSED, "missed only by the recorder") /* not in the file, and its receiver had it */ \
 	X(DAMAGED, "damaged: its receiver drops it") /* a wrong ICRC, or lengths that contradict one another */ \
 	X(EARLY, "dropped: something before it is missing") \
 	X(NO_BUFFER, "refused: no receive buffer")

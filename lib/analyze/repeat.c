@@ -253,7 +253,7 @@ static struct reason reason_of(struct ur_analysis *a, struct an_flow *f, struct 
 	if (s->nak == AN_NAK_RNR && psn == s->nak_psn && !s->nak_heard)
 		return (struct reason){UR_AN_RNR, "{dst} had no receive buffer for it in {f1}", s->nak_frame};
 	if (an_since(p->when, r->newest_when) < TOO_SOON_NS)
-		return (struct reason){UR_AN_SPURIOUS, "too soon for an answer to be missed: doubled on the way, or by the recorder", 0};
+		return (struct reason){UR_AN_SPURIOUS, "too soon for a missing answer: duplicated on the way, or by the recorder", 0};
 	if (an_takes_answer(p->op))
 		return reason_of_read(a, f, r, psn);
 	if (s->acked > psn) {

@@ -247,8 +247,8 @@ static void far_away(struct ur_analysis *a, struct an_flow *f, const struct an_p
 					 .frame = s->stray_frame,
 					 .when = s->stray_when,
 					 .v = {s->stray_psn & UR_PSN_MASK, s->next & UR_PSN_MASK},
-					 .s = {"requests go on with PSN {0} instead of {1}: the QP was made anew, or the recorder "
-					       "missed very many packets"}});
+					 .s = {"requests go on with PSN {0} instead of {1}: the QP was created anew, or the recorder "
+					       "missed a great many packets"}});
 	an_flow_finish(a, f);
 	an_window_free(a, &s->w);
 	memset(s, 0, sizeof(*s));

@@ -17,11 +17,11 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 /* clang-format off */
 #define UR_RULES(X) \
 	/* frames */ \
-	X(ICRC, "ICRC", ERROR, "the ICRC is wrong: {s0}; no receiver takes this packet", "7.8.1, A17") \
+	X(ICRC, "ICRC", ERROR, "the ICRC is wrong: {s0}; every receiver drops this packet", "7.8.1, A17") \
 	X(LENGTH, "LENGTH", ERROR, "{s0}", "9.2, A17") \
-	X(OPCODE, "OPCODE", ERROR, "opcode {x0} with transport version {1} is none that a receiver knows", "9.2.1") \
+	X(OPCODE, "OPCODE", ERROR, "opcode {x0} with transport version {1} is unknown to every receiver", "9.2.1") \
 	X(SNAP, "SNAP", NOTE, "the recorder kept only the beginning of {0} frames: their ICRC and payload are not checked", "") \
-	X(ONEWAY, "ONEWAY", NOTE, "only packets from {src} to {dst} are recorded, no answer: what was lost and why cannot be said", "") \
+	X(ONEWAY, "ONEWAY", NOTE, "only packets from {src} to {dst} are recorded: what was lost, and why, cannot be determined", "") \
 	X(MID, "MID", NOTE, "the recording begins in the middle of this connection", "") \
 	X(RECORDER, "RECORDER", NOTE, "{s0}", "") \
 	X(LIMIT, "LIMIT", NOTE, "there are more than {0} flows: the packets of the others are checked one by one only", "") \
@@ -29,13 +29,13 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(OPSEQ, "OPSEQ", ERROR, "{s0} follows {s1} ({f0}): a message has a first packet, middle ones and a last", "9.2.1, 9.7.4") \
 	X(MTU, "MTU", ERROR, "{0} bytes of payload in {s0}, and the path MTU is {1}", "9.7.4") \
 	X(RETH_LEN, "RETH-LEN", ERROR, "the message has {0} bytes, and its RETH says {1}", "9.7.4") \
-	X(PSN, "PSN", ERROR, "PSN {0} is far from {1}, the next one, and nothing goes on from it", "9.7.2") \
+	X(PSN, "PSN", ERROR, "PSN {0} is far from {1}, the next one, and nothing continues from it", "9.7.2") \
 	X(GAP, "GAP", WARNING, "packets with PSN {0} to {1} are missing here: {s0}", "9.7.2") \
-	X(MISSING, "MISSING", WARNING, "PSN {0} to {1} never came, nor anything that says why", "9.7.2") \
+	X(MISSING, "MISSING", WARNING, "PSN {0} to {1} never arrived, and nothing shows why", "9.7.2") \
 	X(UNANSWERED, "UNANSWERED", WARNING, \
-	  "PSN {0} asks for an answer; none came in the {t1} that were recorded after it, with {2} transmissions", \
+	  "PSN {0} requests an answer; none arrived in the {t1} that were recorded after it, with {2} transmissions", \
 	  "9.7.5.1") \
-	X(DEPTH, "DEPTH", ERROR, "{0} READs and atomics are under way, and {1} were agreed on", "9.7.3, 12.7") \
+	X(DEPTH, "DEPTH", ERROR, "{0} READs and atomics are outstanding, and {1} were agreed on", "9.7.3, 12.7") \
 	/* repetition */ \
 	X(RETX, "RETX", WARNING, "PSN {0} of {f0} again, {t1} later: {s0}", "9.7.6") \
 	X(RETX_SPURIOUS, "RETX-SPURIOUS", WARNING, "PSN {0} of {f0} again, {t1} later: {s0}", "9.7.6") \
@@ -43,45 +43,45 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(RETX_DATA, "RETX-DATA", WARNING, \
 	  "PSN {0} comes again with other data than in {f0}: the program changed its buffer before the request was complete", "9.7.6") \
 	X(REORDERED, "REORDERED", WARNING, \
-	  "PSN {0} comes {t1} after {f0}, which is behind it in order: overtaken between {src} and the recorder", \
+	  "PSN {0} arrives {t1} after {f0}, which follows it in order: overtaken between {src} and the recorder", \
 	  "9.7.2") \
 	X(TIMER_EARLY, "TIMER-EARLY", NOTE, \
-	  "PSN {0} comes again {t1} after {f0} for want of an answer, and the timer that {f1} asks for is {t2}: " \
+	  "PSN {0} comes again {t1} after {f0} without an answer, and the timer that {f1} requests is {t2}: " \
 	  "{src} has another one", "9.7.6") \
 	X(TIMER_LATE, "TIMER-LATE", WARNING, \
-	  "PSN {0} comes again only {t1} after {f0} or the last answer, and the timer that {f1} asks for is {t2}", "9.7.6") \
+	  "PSN {0} comes again only {t1} after {f0} or the last answer, and the timer that {f1} requests is {t2}", "9.7.6") \
 	X(TIMER_UNEVEN, "TIMER-UNEVEN", NOTE, \
 	  "PSN {0} of {f0} comes again at uneven intervals, from {t1} to {t2}: {src} waits longer each time, or something else " \
 	  "than its timer made it repeat", "9.7.6") \
 	X(RETRY_LIMIT, "RETRY-LIMIT", WARNING, "PSN {0} is sent for the {1}th time, and the connection request allows {2} retries", \
 	  "9.7.6") \
 	/* answers */ \
-	X(ACK_AHEAD, "ACK-AHEAD", ERROR, "PSN {0} is answered, and requests had come to {1} only", "9.7.7") \
+	X(ACK_AHEAD, "ACK-AHEAD", ERROR, "PSN {0} is answered, but requests had reached only {1}", "9.7.7") \
 	X(ACK_OLD, "ACK-OLD", WARNING, \
 	  "PSN {0} is answered after {1} was ({f0}): overtaken between {src} and the recorder, or answered out of order", \
 	  "9.7.5.1") \
-	X(ACK_DUP, "ACK-DUP", NOTE, "PSN {0} is answered again, as in {f0}, and no request had been repeated", "9.7.5.1") \
-	X(MSN, "MSN", ERROR, "the answer to PSN {0} counts {1} messages, and {2} were complete", "9.7.7") \
+	X(ACK_DUP, "ACK-DUP", NOTE, "PSN {0} is answered again, as in {f0}, although no request had been repeated", "9.7.5.1") \
+	X(MSN, "MSN", ERROR, "the answer to PSN {0} counts {1} messages, but {2} were complete", "9.7.7") \
 	X(ANSWER_KIND, "ANSWER-KIND", ERROR, "{s0} answers PSN {0}, which is {s1} ({f0})", "9.7.5.1") \
 	X(SYNDROME, "SYNDROME", ERROR, "syndrome {x0} is reserved", "table 45") \
 	X(NAK_SEQ, "NAK-SEQ", WARNING, "{src} misses PSN {0}: {s0}", "9.7.5.2") \
-	X(NAK_NOGAP, "NAK-NOGAP", WARNING, "{src} misses PSN {0}, and no request behind it has been sent", "9.7.5.2") \
+	X(NAK_NOGAP, "NAK-NOGAP", WARNING, "{src} misses PSN {0}, but no later request was sent", "9.7.5.2") \
 	X(NAK_BACK, "NAK-BACK", WARNING, "{src} misses PSN {0}, which it has answered in {f0}", "9.7.5.2") \
 	X(NAK_FATAL, "NAK-FATAL", ERROR, "{src} refuses PSN {0} ({f0}) for good: {s0}", "9.7.5.2, 9.9.3") \
-	X(RNR, "RNR", WARNING, "{src} has no receive buffer for PSN {0} ({f0}); it may come again in {t1}", "9.7.5.2, table 46") \
+	X(RNR, "RNR", WARNING, "{src} has no receive buffer for PSN {0} ({f0}); it may be repeated in {t1}", "9.7.5.2, table 46") \
 	X(RNR_EARLY, "RNR-EARLY", ERROR, "PSN {0} comes again {t1} after {f0}, which asked to wait for {t2}", "9.7.5.2, table 46") \
 	X(RNR_NONE, "RNR-NONE", WARNING, "{src} has no receive buffer for PSN {0}, {s0} ({f0}), which needs none", "9.7.5.2") \
 	X(CREDITS, "CREDITS", WARNING, \
-	  "PSN {0} goes {1} messages beyond those that {dst} has buffers for, as {f0} says: {src} does not heed flow control, or " \
-	  "has had a later answer that is not here", "9.7.7") \
-	X(ACK_AFTER_RNR, "ACK-AFTER-RNR", WARNING, "PSN {0} is answered, and {1} has not come again since {f0} refused it", "9.7.5.2") \
+	  "PSN {0} goes {1} messages beyond those that {dst} has buffers for, as {f0} says: {src} ignores flow control, or " \
+	  "received a later answer that is missing here", "9.7.7") \
+	X(ACK_AFTER_RNR, "ACK-AFTER-RNR", WARNING, "PSN {0} is answered, and {1} has not been repeated since {f0} refused it", "9.7.5.2") \
 	/* READ and atomic */ \
-	X(READ_GAP, "READ-GAP", WARNING, "{0} response packets from PSN {1} on are not here: {s0}", "9.7.5.1") \
-	X(READ_DUP, "READ-DUP", WARNING, "the response with PSN {0} again, and no request asked for it since {f0}", "9.7.5.1") \
+	X(READ_GAP, "READ-GAP", WARNING, "{0} response packets from PSN {1} on are missing here: {s0}", "9.7.5.1") \
+	X(READ_DUP, "READ-DUP", WARNING, "the response with PSN {0} again, and no request has asked for it since {f0}", "9.7.5.1") \
 	X(READ_LEN, "READ-LEN", ERROR, "the response with PSN {0} has {1} bytes instead of {2}", "9.7.5.1") \
-	X(READ_KIND, "READ-KIND", WARNING, "{s0} has PSN {0}, packet {1} of the {2} that {f0} asks for", "9.2.1, 9.7.5.1") \
-	X(READ_SHORT, "READ-SHORT", WARNING, "responses end with PSN {0}, after {1} of the {2} that {f0} asks for", "9.7.5.1") \
-	X(ATOMIC_GAP, "ATOMIC-GAP", WARNING, "the answer to the atomic with PSN {0} ({f0}) is not here: {s0}", "9.7.5.1") \
+	X(READ_KIND, "READ-KIND", WARNING, "{s0} has PSN {0}, packet {1} of the {2} that {f0} requests", "9.2.1, 9.7.5.1") \
+	X(READ_SHORT, "READ-SHORT", WARNING, "responses end with PSN {0}, after {1} of the {2} that {f0} requests", "9.7.5.1") \
+	X(ATOMIC_GAP, "ATOMIC-GAP", WARNING, "the answer to the atomic with PSN {0} ({f0}) is missing here: {s0}", "9.7.5.1") \
 	X(ATOMIC_VALUE, "ATOMIC-VALUE", WARNING, \
 	  "the atomic of {f0} found {x0} at address {x2}, where {f1} left {x1}: another host or the program there wrote to it, or " \
 	  "{src} did not execute each atomic once", "9.4.5") \
@@ -99,7 +99,7 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(CM_REJ, "CM-REJ", WARNING, "{src} rejects the connection: {s0} (reason {0})", "chapter 12") \
 	X(CM_NOREP, "CM-NOREP", WARNING, "no answer came to the {s0} in the {t0} after it, with {1} transmissions", "12.9") \
 	X(CM_RETRY, "CM-RETRY", WARNING, "the {s0} of {f0} again, {t0} later", "12.9") \
-	X(CM_FORM, "CM-FORM", ERROR, "a packet to QP 1 that is no message of the connection manager", "13.4.2, chapter 12")
+	X(CM_FORM, "CM-FORM", ERROR, "a packet to QP 1 that is not a message of the connection manager", "13.4.2, chapter 12")
 /* clang-format on */
 
 enum ur_rule {

@@ -50,7 +50,7 @@ enum an_req_flag {
 	AN_RESENT = 16,     /* transmitted again since the newest NAK */
 	AN_ASKS = 32,       /* wants an answer: AckReq, or a READ or atomic */
 	AN_MSN = 64,        /* `msn` counts from the beginning of its epoch */
-	AN_BEHIND_IT = 128, /* lost behind the recorder, as a NAK said */
+	AN_BEHIND_IT = 128, /* lost after the recorder, as a NAK said */
 	AN_HIDDEN = 256,    /* a hole: of a train, cut off by the recorder; a READ: so are responses of it, and `got` is a guess */
 };
 

@@ -130,8 +130,8 @@ const char *ur_an_nak_text(uint8_t syndrome)
 {
 	static const char *const codes[] = {
 		[UR_NAK_PSN_SEQ] = "a packet is missing",
-		[UR_NAK_INV_REQ] = "the request is invalid: its operation, its length or the number of READs is more than the QP takes",
-		[UR_NAK_REM_ACCESS] = "the key, the address or the length is not one that it allows access to",
+		[UR_NAK_INV_REQ] = "the request is invalid: its operation, its length or the number of READs exceeds what the QP accepts",
+		[UR_NAK_REM_ACCESS] = "the key, the address or the length does not allow the access",
 		[UR_NAK_REM_OP] = "its own operation failed",
 		[UR_NAK_INV_RD] = "the RD request is invalid",
 	};
@@ -157,7 +157,7 @@ const char *ur_an_rej_text(uint16_t reason)
 		[24] = "it redirects to another port",
 		[25] = "it redirects to another port",
 		[26] = "the path MTU is not valid",
-		[27] = "it has not enough resources for so many READs",
+		[27] = "it has not enough resources for this number of READs",
 		[28] = "the program rejects it",
 		[29] = "the RNR retry count is not valid",
 		[30] = "the communication id is in use",

@@ -75,15 +75,15 @@ enum ur_trace_timer {
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(opcode, OPCODE) UR_TRACE_F(psn, NUM) UR_TRACE_F(len, NUM) UR_TRACE_F(ackreq, BOOL) \
 	  UR_TRACE_F(ce, BOOL)) \
 	X(REFUSED, refused, \
-	  "a packet is not taken: the one of the `rx` before, or a frame that is no such packet; `reason` is the counter", \
+	  "a packet is dropped: that of the `rx` before, or a frame without one; `reason` is the counter", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(reason, REASON)) \
-	X(NAK_SENT, nak_sent, "a NAK for `psn` is to be sent", \
+	X(NAK_SENT, nak_sent, "a NAK for `psn` will be sent", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(psn, NUM) UR_TRACE_F(syndrome, SYNDROME)) \
-	X(NAK_RCVD, nak_rcvd, "a NAK for `psn` has come", \
+	X(NAK_RCVD, nak_rcvd, "a NAK for `psn` has arrived", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(psn, NUM) UR_TRACE_F(syndrome, SYNDROME)) \
-	X(LOST_ANSWER, lost_answer, "the answer to `psn` has not come, and one says that all before `upto` is answered", \
+	X(LOST_ANSWER, lost_answer, "the answer to `psn` is missing, and a later one shows that all before `upto` are answered", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(psn, NUM) UR_TRACE_F(upto, NUM)) \
-	X(REWIND, rewind, "all from `psn` on is to be sent again; `retries` are left", \
+	X(REWIND, rewind, "everything from `psn` on will be sent again; `retries` are left", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(psn, NUM) UR_TRACE_F(cause, CAUSE) UR_TRACE_F(retries, NUM)) \
 	X(REREAD, reread, "READ responses are asked for again: `n` from `psn` on", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(psn, NUM) UR_TRACE_F(n, NUM)) \
@@ -93,11 +93,11 @@ enum ur_trace_timer {
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(timer, TIMER) UR_TRACE_F(after, NS)) \
 	X(TIMER_EXPIRED, timer_expired, "a timer of a queue pair has expired", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(timer, TIMER)) \
-	X(WINDOW, window, "so many packets may be unacknowledged from now on", \
+	X(WINDOW, window, "the number of packets that may be unacknowledged from now on", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(packets, NUM)) \
 	X(WAITS, waits, "requests are posted, and none can be sent now", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(for, WAIT)) \
-	X(RATE, rate, "congestion notifications, or their absence, change the sending rate; 0 is no limit", \
+	X(RATE, rate, "congestion notifications, or their absence, change the sending rate; 0: no limit", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(kbps, NUM)) \
 	X(FAILED, failed, "a send work request ends with an error", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(wr_id, NUM) UR_TRACE_F(status, STATUS)) \
@@ -106,13 +106,13 @@ enum ur_trace_timer {
 	  UR_TRACE_F(to, CM_STATE)) \
 	X(MR_MADE, mr_made, "a memory region is registered", \
 	  UR_TRACE_F(key, NUM) UR_TRACE_F(iova, NUM) UR_TRACE_F(length, NUM) UR_TRACE_F(access, NUM)) \
-	X(MR_GONE, mr_gone, "a memory region is deregistered, or its keys go over to another", \
+	X(MR_GONE, mr_gone, "a memory region is deregistered, or its keys pass to another", \
 	  UR_TRACE_F(key, NUM)) \
 	X(PORT_OPEN, port_open, "the port is open; `mtu` is that of IP", \
 	  UR_TRACE_F(mtu, NUM) UR_TRACE_F(mbps, NUM) UR_TRACE_F(train, NUM)) \
-	X(PORT_EVENT, port_event, "what programs are told of the port", \
+	X(PORT_EVENT, port_event, "the state of the port that programs see", \
 	  UR_TRACE_F(event, PORT)) \
-	X(TRACE_LOST, trace_lost, "so many events before this one are not in the file: it could not be written as fast, or not at all", \
+	X(TRACE_LOST, trace_lost, "this number of earlier events is missing: the file could not be written fast enough, or not at all", \
 	  UR_TRACE_F(events, NUM))
 /* clang-format on */
 

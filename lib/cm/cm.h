@@ -184,7 +184,7 @@ int ur_cm_conn_create(struct ur_cm *cm, void *owner, ur_cm_event_fn event, struc
  * TIMEWAIT run on in the background. No event comes afterwards.
  */
 void ur_cm_conn_destroy(struct ur_cm_conn *c, ur_time now);
-/* A request shall be as if it had never come: forgets it without a word. Its sender asks again. */
+/* A request shall be as if it had never come: forgets it silently. Its sender asks again. */
 void ur_cm_conn_drop(struct ur_cm_conn *c);
 void ur_cm_conn_set_owner(struct ur_cm_conn *c, void *owner, ur_cm_event_fn event);
 enum ur_cm_state ur_cm_conn_state(const struct ur_cm_conn *c);

@@ -24,28 +24,31 @@
 	}
 
 const struct ur_config_knob ur_config_knobs[] = {
-	KNOB_STR(dev, "", "kernel interface to share, by name (eth0), by a network that it is in (10.0.0.0/16), or by a pattern (eth*)"),
+	KNOB_STR(dev, "",
+		 "kernel interface to share: its name (eth0), a network of one of its addresses (10.0.0.0/16), or a pattern (eth*)"),
 	KNOB_WORD(port, "auto", "auto udp packet dpdk",
 		  "how an interface is shared: udp (sockets, no privilege), packet (packet sockets), dpdk (DPDK's), auto"),
 	KNOB_STR(vdev, "", "DPDK virtual device and its arguments, such as net_memif0,role=client, owned by uroce alone; needs `--ip`"),
 	KNOB_STR(pci, "", "PCI address of a NIC that `uroce bind` has bound, such as 0000:03:00.0, owned by uroce alone; needs `--ip`"),
-	KNOB_STR(eal, "", "further arguments for DPDK's EAL, in one word, separated by blanks"),
+	KNOB_STR(eal, "", "further arguments for DPDK's EAL, as one word, separated by blanks"),
 	KNOB_STR(ip, "", "addresses of an owned port, ADDR/LEN, in a VLAN ADDR/LEN@VLAN; several are separated by commas"),
 	KNOB_STR(gw, "", "default gateway of an owned port; one for IPv4 and one for IPv6, separated by a comma"),
 	KNOB_STR(capture, "", "pcapng file to write every frame to"),
-	KNOB_STR(trace, "", "file to write what the engine does to, an event a line in JSON (doc/trace.md)"),
+	KNOB_STR(trace, "", "file to write the engine's events to, one JSON event per line (doc/trace.md)"),
 	KNOB_STR(fault, "", "faults to inject: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N, or drop tx opcode=ACK nth=3"),
-	KNOB_STR(counters, "", "file to write the counters to, four times a second and at the end; - is standard error, at the end alone"),
-	KNOB_WORD(log, "error", "error info debug", "what to say on standard error: error, info or debug"),
+	KNOB_STR(counters, "", "file to write the counters to, four times a second and at the end; - is standard error, only at the end"),
+	KNOB_WORD(log, "error", "error info debug", "messages on standard error: error, info or debug"),
 	KNOB_UINT(cc, "1", 0, 1, "congestion control: 1 marks packets as ECN-capable, sends notifications and obeys them; 0 does not"),
 #ifdef UR_HAVE_KEEPER
-	KNOB_UINT(keeper, "1", 0, 1, "1 has a small process tell the peers and leave the groups when this one is killed; 0 does not"),
+	KNOB_UINT(keeper, "1", 0, 1,
+		  "1 starts a small process that tells the peers and leaves the groups when this one is killed; 0 does not"),
 #else
 	KNOB_UINT(keeper, "0", 0, 0, "0: this build has no keeper, the small process that tells the peers when this one is killed"),
 #endif
-	KNOB_UINT(mtu, "0", 0, 9600, "IP MTU of an owned port in bytes; 0 takes the port's own"),
+	KNOB_UINT(mtu, "0", 0, 9600, "IP MTU of an owned port in bytes; 0 uses the port's own"),
 	KNOB_UINT(telemetry, "0", 0, 1, "1 offers /uroce/counters and /uroce/qp on DPDK's telemetry socket, prefix uroce-PID"),
-	KNOB_UINT(spin_us, "100", 0, 1000000, "microseconds that the progress thread spins at most after a packet, where that pays"),
+	KNOB_UINT(spin_us, "100", 0, 1000000,
+		  "maximum time in microseconds that the progress thread spins after a packet, where spinning helps"),
 };
 const unsigned ur_config_knob_count = sizeof(ur_config_knobs) / sizeof(ur_config_knobs[0]);
 
@@ -73,7 +76,8 @@ static int set_uint(uint64_t *field, const struct ur_config_knob *k, const char 
 	v = strtoull(value, &end, 10);
 	if (!isdigit((unsigned char)value[0]) || *end || errno || v < k->min || v > k->max) {
 		if (k->min == k->max)
-			snprintf(err, errlen, "setting %s is '%s': this build has only %llu", k->name, value, (unsigned long long)k->min);
+			snprintf(err, errlen, "setting %s is '%s': this build supports only %llu", k->name, value,
+				 (unsigned long long)k->min);
 		else
 			snprintf(err, errlen, "setting %s is '%s': it must be a number from %llu to %llu", k->name, value,
 				 (unsigned long long)k->min, (unsigned long long)k->max);
@@ -230,7 +234,7 @@ int ur_config_set(const char *name, const char *value, char *err, size_t errlen)
 		return r;
 	copy = strdup(value);
 	if (!copy) {
-		snprintf(err, errlen, "memory is short: setting %s was not taken", name);
+		snprintf(err, errlen, "out of memory: setting %s was ignored", name);
 		return ENOMEM;
 	}
 	free(program[k - ur_config_knobs]);

@@ -45,7 +45,7 @@ enum ur_cf_flag {
 	UR_CF_ANY_PSN = 1 << 12,
 	UR_CF_PAYLOAD = 1 << 13, /* compared with the pattern */
 	UR_CF_ANY_MSN = 1 << 14,
-	UR_CF_OR_REPEAT = 1 << 15, /* requests of the peer's that came before may come again before it */
+	UR_CF_OR_REPEAT = 1 << 15, /* requests of the peer's that came before may be repeated before it */
 	UR_CF_ANY_LEN = 1 << 16,
 	/* of messages of the CM */
 	UR_CF_RESEND = 1 << 17,     /* while there is no answer */

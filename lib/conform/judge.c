@@ -88,8 +88,8 @@ static const char *odd_echo(const struct ur_cf_step *s, const struct ur_pkt *p)
 	if (p->payload_len != UR_CF_ADVERT_LEN)
 		return "its length is wrong";
 	if (ur_get64(from) != s->x)
-		return "the peer has taken another number of messages";
-	return ur_get32(from + 8) == s->y ? NULL : "the peer has taken another number of bytes";
+		return "the peer has accepted a different number of messages";
+	return ur_get32(from + 8) == s->y ? NULL : "the peer has accepted a different number of bytes";
 }
 
 static const char *odd_payload(const struct ur_cf_step *s, const struct ur_pkt *p, const struct ur_opcode_info *op)
@@ -104,7 +104,7 @@ static const char *odd_payload(const struct ur_cf_step *s, const struct ur_pkt *
 		return "its length is wrong";
 	for (unsigned i = 0; s->flags & UR_CF_PAYLOAD && i < s->len; i++)
 		if (p->data[p->payload_off + i] != ur_cf_pattern(s->fill, s->at + i))
-			return "its data are wrong";
+			return "its data is wrong";
 	return NULL;
 }
 
@@ -169,9 +169,9 @@ enum ur_cf_match ur_cf_judge_cm(const struct ur_cf_run *r, const struct ur_cf_st
 	if (m->attr == UR_CM_REP && (s->opcode == UR_CM_DREP || s->opcode == UR_CM_DREQ))
 		return UR_CF_PASSED_OVER; /* our RTU was lost */
 	if (m->attr != s->opcode)
-		*odd = "another message was due";
+		*odd = "a different message was expected";
 	else if (m->attr == UR_CM_REP && s->flags & UR_CF_SAME_ID && m->rep.local_comm_id != r->conn.peer_id)
-		*odd = "its communication id is another one";
+		*odd = "its communication id is different";
 	else if (m->attr == UR_CM_REJ && m->rej.reason != s->code && !(s->code2 && (m->rej.reason == s->code2 || s->code2 == UR_CF_ANY)))
 		*odd = "its reason is wrong";
 	else if (m->attr == UR_CM_SIDR_REP && m->sidr_rep.status != s->code && !(s->code2 && m->sidr_rep.status == s->code2))

@@ -86,7 +86,7 @@ enum ur_cf_match ur_cf_many_rx(struct ur_cf_run *r, const struct ur_pkt *p, bool
 	ur_aeth_get(p->data + p->bth_off + UR_BTH_LEN + op->off_aeth, &h);
 	nak = h.syndrome == (UR_AETH_NAK << 5 | UR_NAK_PSN_SEQ);
 	if (i >= m->top)
-		*odd = "its PSN is that of no message that has been sent";
+		*odd = "its PSN is not that of a message that was sent";
 	else if (!nak && ur_syndrome_type(h.syndrome) != UR_AETH_ACK)
 		*odd = "its syndrome is wrong";
 	else

@@ -45,7 +45,7 @@ enum ur_cf_srq {
 	UR_CF_SRQ,         /* of the connection */
 	UR_CF_SRQ_FOREIGN, /* of another XRC domain */
 	UR_CF_SRQS,
-	UR_CF_SRQ_UNKNOWN = UR_CF_SRQS, /* a number that nobody has given out */
+	UR_CF_SRQ_UNKNOWN = UR_CF_SRQS, /* a number that was never issued */
 };
 
 /* In the order of the REP. */
@@ -60,7 +60,7 @@ enum ur_cf_region {
 	UR_CF_WINDOW = UR_CF_REGIONS, /* READ and WRITE */
 	UR_CF_WINDOW_RO,              /* only READ */
 	UR_CF_OFFERED,
-	UR_CF_UNKNOWN = UR_CF_OFFERED, /* a key that nobody has given out */
+	UR_CF_UNKNOWN = UR_CF_OFFERED, /* an R_Key that was never issued */
 	UR_CF_OURS,                    /* of the judging side */
 	UR_CF_WINDOW_OTHER,            /* the key of UR_CF_WINDOW, but for its tag: bits that it may have had before it was bound */
 	UR_CF_NOWHERE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reliable connections, the responder: order of opcodes, lengths, and the path MTU. What is wrong brings a NAK (invalid request). */
+/* Reliable connections, the responder: order of opcodes, lengths, and the path MTU. What is wrong causes a NAK (invalid request). */
 #include "conform/rules.h"
 
 #define FIRST SEND(RC(SEND_FIRST), 0, .len = M)
@@ -36,7 +36,7 @@ const struct ur_cf_rule ur_cf_rules_order[] = {
 			SEND(RC(READ_REQ), 1, .region = UR_CF_RW, .dma_len = 8, .flags = UR_CF_ACKREQ), INVALID(1, 0)),
 	REFUSED_OFFERED("atomic-within-write", "An atomic in the middle of a WRITE is an invalid request", WFIRST(2 * M),
 			SEND(RC(FETCH_ADD), 1, .region = UR_CF_RW, .flags = UR_CF_ACKREQ), INVALID(1, 0)),
-	RULE("invalid-ends-qp", "9.9.3", "After an invalid request the QP takes no more: what comes next is dropped without a word",
+	RULE("invalid-ends-qp", "9.9.3", "After an invalid request the QP accepts nothing more: what follows is silently dropped",
 	     STEPS(SEND(RC(SEND_LAST), 0, .len = 16, .flags = UR_CF_ACKREQ), INVALID(0, 0), SEND(RC(SEND_ONLY), 0, SMALL), QUIET)),
 	RULE("reserved-opcode", "9.2.1, 9.7.4", "A reserved opcode of the service is an invalid request, or is dropped; it is not executed",
 	     STEPS(SEND(UR_RC | 0x1f, 0, .flags = UR_CF_ACKREQ), EXPECT(RC(ACK), 0, .code = NAK(INV_REQ), .flags = UR_CF_OR_SILENCE))),
@@ -54,7 +54,7 @@ const struct ur_cf_rule ur_cf_rules_order[] = {
 	     "A pad count beyond the payload is an invalid request, or the packet is dropped; it is not executed",
 	     STEPS(SEND(RC(SEND_ONLY), 0, .flags = UR_CF_BAD_PAD | UR_CF_ACKREQ),
 		   EXPECT(RC(ACK), 0, .code = NAK(INV_REQ), .flags = UR_CF_OR_SILENCE))),
-	RULE("send-above-receive", "9.7.4", "A SEND that is longer than the receive which waits for it is an invalid request",
+	RULE("send-above-receive", "9.7.4", "A SEND that is longer than the posted receive is an invalid request",
 	     STEPS(FIRST, SEND(RC(SEND_MIDDLE), 1, .len = M), SEND(RC(SEND_MIDDLE), 2, .len = M), SEND(RC(SEND_MIDDLE), 3, .len = M),
 		   SEND(RC(SEND_MIDDLE), 4, .len = M), SEND(RC(SEND_MIDDLE), 5, .len = M), SEND(RC(SEND_MIDDLE), 6, .len = M),
 		   SEND(RC(SEND_MIDDLE), 7, .len = M), SEND(RC(SEND_LAST), 8, .len = 4, .flags = UR_CF_ACKREQ),
@@ -70,7 +70,7 @@ const struct ur_cf_rule ur_cf_rules_order[] = {
 	RULE("read-above-2-gib", "9.7.4", "A READ of more than 2^31 bytes is refused",
 	     STEPS(SEND(RC(READ_REQ), 0, .region = UR_CF_RW, .flags = UR_CF_ACKREQ | UR_CF_HUGE),
 		   EXPECT(RC(ACK), 0, .code = NAK(INV_REQ), .code2 = NAK(REM_ACCESS)))),
-	REFUSED_OFFERED("atomic-misaligned", "An atomic at an address that is no multiple of eight is an invalid request",
+	REFUSED_OFFERED("atomic-misaligned", "An atomic at an address that is not a multiple of eight is an invalid request",
 			SEND(RC(FETCH_ADD), 0, .region = UR_CF_RW, .off = 4, .x = 1, .flags = UR_CF_ACKREQ), INVALID(0, 0)),
 	{.name = NULL},
 };

@@ -101,7 +101,8 @@ static void begin_attempt(struct ur_cf_run *r)
 static const char *lacks(const struct ur_cf_run *r, const struct ur_cf_rule *rule)
 {
 	static const char *const modes[UR_CF_SERVES] = {
-		[UR_CF_SERVE_PSN] = "the peer's responder cannot choose the PSN of our first request: run that of this version there",
+		[UR_CF_SERVE_PSN] =
+			"the peer's responder cannot choose the PSN of our first request: run the responder of this version there",
 		[UR_CF_SERVE_WINDOWS] = "the peer's device or its responder has no memory windows of type 2",
 		[UR_CF_SERVE_XRC] = "the peer's device or its responder has no XRC",
 		[UR_CF_SERVE_FLUSH] = "the peer's device or its responder has no FLUSH",
@@ -133,7 +134,7 @@ static bool next_rule(struct ur_cf_run *r)
 	r->result = &r->results[r->nresults++];
 	begin_attempt(r);
 	if (r->deaf >= DEAF_RULES)
-		pass_by(r, r->heard ? "the peer does not answer requests for connections" : "nothing at all comes from the peer");
+		pass_by(r, r->heard ? "the peer does not answer connection requests" : "the peer sends nothing at all");
 	else if (r->met && !ur_cf_servable(r, rule))
 		pass_by(r, lacks(r, rule));
 	return true;
@@ -209,7 +210,7 @@ static bool end_of_script(struct ur_cf_run *r)
 	case UR_CF_SCRIPT: decide(r, UR_CF_OBEYED); return true;
 	case UR_CF_LEAVE:
 		if (!r->heard && r->result->verdict != UR_CF_UNTESTED) {
-			ur_cf_say(r->result->seen, "nothing at all comes from the peer");
+			ur_cf_say(r->result->seen, "the peer sends nothing at all");
 			r->result->verdict = UR_CF_UNTESTED;
 			r->deaf++;
 		}

@@ -281,7 +281,7 @@ static void judge_packet(const json_t *ruleset, const json_t *chains, const stru
 	if (w.steps <= STEPS)
 		return;
 	*out = (struct ur_firewall){.verdict = UR_FIREWALL_UNKNOWN, .rules = out->rules};
-	snprintf(out->where, sizeof(out->where), "the rules of nftables jump to one another too often to be followed");
+	snprintf(out->where, sizeof(out->where), "the rules of nftables contain too many jumps to be followed");
 	snprintf(out->mend, sizeof(out->mend), "nft list ruleset");
 }
 
@@ -295,7 +295,7 @@ void ur_firewall_judge(const char *json, size_t len, const struct ur_firewall_pa
 	*out = (struct ur_firewall){.verdict = UR_FIREWALL_PASSES};
 	if (!json_is_array(ruleset)) {
 		out->verdict = UR_FIREWALL_UNKNOWN;
-		snprintf(out->where, sizeof(out->where), "what 'nft -j list ruleset' prints cannot be read");
+		snprintf(out->where, sizeof(out->where), "cannot parse the output of 'nft -j list ruleset'");
 		snprintf(out->mend, sizeof(out->mend), "nft list ruleset");
 		json_decref(root);
 		return;

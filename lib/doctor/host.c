@@ -53,11 +53,12 @@ void ur_doctor_judge_kernel(const struct ur_doctor_facts *f, struct ur_doctor_re
 	if (f->udp_segment && f->udp_gro)
 		ur_doctor_add(r, UR_DOC_KERNEL_OK, "Linux %s has segmentation offload and GRO for UDP sockets", f->release);
 	if (!f->udp_segment)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_KERNEL_SEGMENT,
-					     "Linux %s cannot cut trains of UDP packets (UDP_SEGMENT, since 4.18): "
-					     "port udp sends them one by one",
-					     f->release),
-			       NEWER_KERNEL);
+		ur_doctor_mend(
+			ur_doctor_add(
+				r, UR_DOC_KERNEL_SEGMENT,
+				"Linux %s cannot segment trains of UDP packets (UDP_SEGMENT, since 4.18): port udp sends them one by one",
+				f->release),
+			NEWER_KERNEL);
 	if (!f->udp_gro)
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_KERNEL_GRO,
 					     "Linux %s cannot merge UDP packets into trains (UDP_GRO, since 5.0): "
@@ -95,11 +96,11 @@ void ur_doctor_judge_merge(const struct ur_doctor_facts *f, struct ur_doctor_rep
 	if (!f->dev[0])
 		return;
 	if (in_the_way)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_MERGE_ON, "%s merges frames (%s%s%s): port dpdk may get some that are too long",
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_MERGE_ON, "%s merges frames (%s%s%s): port dpdk may receive some that are too long",
 					     f->dev, f->gro ? "GRO" : "", f->gro && f->lro ? ", " : "", f->lro ? "LRO" : ""),
 			       "ethtool -K %s gro off lro off", f->dev);
 	else
-		ur_doctor_add(r, UR_DOC_MERGE_OK, "%s has GRO %s and LRO %s: neither is in the way", f->dev, f->gro ? "on" : "off",
+		ur_doctor_add(r, UR_DOC_MERGE_OK, "%s has GRO %s and LRO %s: neither causes trouble", f->dev, f->gro ? "on" : "off",
 			      f->lro ? "on" : "off");
 }
 
@@ -112,15 +113,14 @@ void ur_doctor_judge_firewall(const struct ur_doctor_facts *f, struct ur_doctor_
 
 	if (w->verdict == UR_FIREWALL_UNKNOWN)
 		ur_doctor_mend(
-			ur_doctor_add(r, UR_DOC_FIREWALL_UNKNOWN, "whether a firewall drops UDP port 4791 cannot be told: %s", w->where),
+			ur_doctor_add(r, UR_DOC_FIREWALL_UNKNOWN, "cannot determine whether a firewall drops UDP port 4791: %s", w->where),
 			"%s", w->mend);
 	else if (w->verdict == UR_FIREWALL_PASSES)
 		ur_doctor_add(r, UR_DOC_FIREWALL_OK,
-			      w->rules ? "none of %u firewall rules of nftables drops UDP port 4791"
-				       : "there is no firewall rule of nftables",
+			      w->rules ? "none of %u firewall rules of nftables drops UDP port 4791" : "nftables has no firewall rule",
 			      w->rules);
 	else if (bypass)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_FIREWALL_BYPASSED, "%s drops UDP port 4791, which does not touch port %s", w->where,
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_FIREWALL_BYPASSED, "%s drops UDP port 4791, which does not affect port %s", w->where,
 					     ur_doctor_port_names[port]),
 			       "%s", w->mend);
 	else if (w->verdict == UR_FIREWALL_DROPS)
@@ -183,11 +183,11 @@ void ur_doctor_judge_cpu(const struct ur_doctor_facts *f, struct ur_doctor_repor
 	unsigned spinners = f->spin_us ? f->process_count + 1 : 0;
 
 	if (f->quota_percent && f->quota_percent < 100)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_CPU_QUOTA,
-					     "the control group allows %u%% of one CPU: programs are stopped for a while "
-					     "again and again, and their peers retry",
-					     f->quota_percent),
-			       "systemctl set-property --runtime UNIT CPUQuota=200%%");
+		ur_doctor_mend(
+			ur_doctor_add(r, UR_DOC_CPU_QUOTA,
+				      "the control group allows %u%% of one CPU: programs are stopped repeatedly, and their peers retry",
+				      f->quota_percent),
+			"systemctl set-property --runtime UNIT CPUQuota=200%%");
 	if (f->cpus <= spinners)
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_CPU_FEW,
 					     "%u CPU%s for %u program%s of uroce with a thread each that spins for up to "
@@ -204,7 +204,7 @@ void ur_doctor_judge_clock(const struct ur_doctor_facts *f, struct ur_doctor_rep
 		ur_doctor_add(r, UR_DOC_CLOCK_OK, "clock source %s, read in %u ns", f->clock, f->clock_ns);
 		return;
 	}
-	ur_doctor_mend(ur_doctor_add(r, UR_DOC_CLOCK_SLOW, "clock source %s takes %u ns to read, and each look for packets reads it",
+	ur_doctor_mend(ur_doctor_add(r, UR_DOC_CLOCK_SLOW, "clock source %s takes %u ns to read, and each poll for packets reads it",
 				     f->clock, f->clock_ns),
 		       "sudo sh -c 'cd /sys/devices/system/clocksource/clocksource0 && cat available_clocksource && echo tsc "
 		       ">current_clocksource'");

@@ -22,16 +22,16 @@ static void judge_ping(const struct ur_doctor_facts *f, struct ur_doctor_report 
 		break;
 	case UR_DOCTOR_PING_SILENT:
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PING_SILENT, "%s does not answer ping: it %s", p->address,
-					     there ? "does not want to" : "is away, or does not want to"),
+					     there ? "does not want to" : "is down, or does not answer ping"),
 			       "ping -c 3 -I %s %s", f->dev, p->address);
 		break;
 	case UR_DOCTOR_PING_UNREACHABLE:
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PING_UNREACHABLE, "%s cannot be reached: %s", p->address,
-					     p->via[0] ? "a router says so" : "nobody on the link has this address"),
+					     p->via[0] ? "a router says so" : "no host on the link has this address"),
 			       "ip neighbour show dev %s; ping -c 3 %s", f->dev, p->address);
 		break;
 	case UR_DOCTOR_PING_DENIED:
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PING_UNKNOWN, "ping cannot be tried: this user may not open ICMP sockets"),
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PING_UNKNOWN, "cannot try ping: this user may not open ICMP sockets"),
 			       "sysctl -w net.ipv4.ping_group_range='0 2147483647'");
 		break;
 	}
@@ -42,8 +42,7 @@ void ur_doctor_judge_peer(const struct ur_doctor_facts *f, struct ur_doctor_repo
 	const struct ur_doctor_peer *p = &f->peer;
 
 	if (!p->address[0]) {
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PEER_NAME, "'%s' is no address, and no name that is known here", p->name),
-			       "getent ahosts '%s'", p->name);
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PEER_NAME, "cannot resolve '%s'", p->name), "getent ahosts '%s'", p->name);
 		return;
 	}
 	if (!p->routed) {
@@ -51,11 +50,11 @@ void ur_doctor_judge_peer(const struct ur_doctor_facts *f, struct ur_doctor_repo
 		return;
 	}
 	if (p->self)
-		ur_doctor_add(r, UR_DOC_PEER_SELF, "%s is this host: nothing of what follows goes through a cable", p->address);
+		ur_doctor_add(r, UR_DOC_PEER_SELF, "%s is this host: nothing of what follows uses a cable", p->address);
 	else if (f->dev[0] && strcmp(p->dev, f->dev))
-		ur_doctor_mend(
-			ur_doctor_add(r, UR_DOC_PEER_OTHER_DEV, "the kernel reaches %s by %s and not by %s", p->address, p->dev, f->dev),
-			"uroce doctor --dev %s %s", p->dev, p->name);
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PEER_OTHER_DEV, "the kernel reaches %s through %s and not through %s", p->address,
+					     p->dev, f->dev),
+			       "uroce doctor --dev %s %s", p->dev, p->name);
 	judge_ping(f, r);
 }
 
@@ -68,8 +67,8 @@ void ur_doctor_judge_peer_mtu(const struct ur_doctor_facts *f, struct ur_doctor_
 	if (!is_there(p) || !f->dev[0] || (p->ping == UR_DOCTOR_PING_UNREACHABLE && p->cm != UR_DOCTOR_CM_ANSWERS))
 		return;
 	if (!p->sized || !p->bytes)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PEER_MTU_UNKNOWN, "the path MTU to %s cannot be told without its answers to ping",
-					     p->address),
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PEER_MTU_UNKNOWN,
+					     "cannot determine the path MTU to %s, because it does not answer ping", p->address),
 			       "tracepath -n %s", p->address);
 	else if (there < here)
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PEER_MTU,
@@ -91,7 +90,7 @@ void ur_doctor_judge_cm(const struct ur_doctor_facts *f, struct ur_doctor_report
 		return;
 	switch (p->cm) {
 	case UR_DOCTOR_CM_UNTESTED:
-		x = ur_doctor_add(r, UR_DOC_CM_UNTESTED, "whether %s speaks RoCE cannot be tried: %s", p->address, p->cm_why);
+		x = ur_doctor_add(r, UR_DOC_CM_UNTESTED, "cannot test whether %s speaks RoCE: %s", p->address, p->cm_why);
 		ur_doctor_mend(x, "sudo uroce doctor%s%s %s", f->dev[0] ? " --dev " : "", f->dev, p->name);
 		break;
 	case UR_DOCTOR_CM_ANSWERS:
@@ -101,8 +100,7 @@ void ur_doctor_judge_cm(const struct ur_doctor_facts *f, struct ur_doctor_report
 		break;
 	case UR_DOCTOR_CM_REFUSED:
 		x = ur_doctor_add(r, UR_DOC_CM_REFUSED,
-				  "%s says by ICMP that nobody has UDP port 4791 there: no RoCE program runs, or a "
-				  "firewall rejects it",
+				  "%s reports by ICMP that its UDP port 4791 is closed: no RoCE program runs, or a firewall rejects it",
 				  p->address);
 		ur_doctor_mend(x, "uroce run --dev IFACE -- rping -s    # there");
 		break;
@@ -112,8 +110,8 @@ void ur_doctor_judge_cm(const struct ur_doctor_facts *f, struct ur_doctor_report
 		break;
 	case UR_DOCTOR_CM_SILENT:
 		x = ur_doctor_add(r, UR_DOC_CM_SILENT,
-				  "%s answers no message of the RDMA CM%s: a firewall or cloud security group drops UDP port "
-				  "4791, or whoever has the port there speaks no CM",
+				  "%s answers no message of the RDMA CM%s: a firewall or cloud security group drops UDP port 4791, or the "
+				  "program that has the port there does not speak CM",
 				  p->address, p->ping == UR_DOCTOR_PING_ANSWERS ? ", though it answers ping" : "");
 		ur_doctor_mend(x, "uroce doctor; tcpdump -ni IFACE udp port 4791    # there");
 		break;
@@ -128,9 +126,9 @@ void ur_doctor_judge_loss(const struct ur_doctor_facts *f, struct ur_doctor_repo
 	if (!is_there(p) || p->cm != UR_DOCTOR_CM_ANSWERS || !p->sent)
 		return;
 	if (!lost)
-		ur_doctor_add(r, UR_DOC_LOSS_OK, "none of %u questions and answers was lost", p->sent);
+		ur_doctor_add(r, UR_DOC_LOSS_OK, "none of %u requests and answers was lost", p->sent);
 	else
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_LOSS, "%u of %u questions or their answers were lost (%.1f%%)", lost, p->sent,
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_LOSS, "%u of %u requests or their answers were lost (%.1f%%)", lost, p->sent,
 					     100.0 * lost / p->sent),
 			       "ip -s link show dev %s; ethtool -S %s | grep -i drop", f->dev, f->dev);
 }
@@ -159,6 +157,6 @@ void ur_doctor_judge_gids(const struct ur_doctor_facts *f, struct ur_doctor_repo
 		ur_doctor_add(r, UR_DOC_GIDS_OK, "GIDs that answer: %s", text);
 	list_gids(p, false, text, sizeof(text));
 	if (text[0])
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_GIDS_SILENT, "addresses of the same host that are no GID of its device: %s", text),
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_GIDS_SILENT, "addresses of the same host that are not GIDs of its device: %s", text),
 			       "uroce info --dev IFACE    # there");
 }

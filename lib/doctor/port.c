@@ -18,15 +18,14 @@ enum ur_doctor_port_index ur_doctor_port_of(const struct ur_doctor_facts *f)
 void ur_doctor_judge_device(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
 {
 	if (!f->dev[0]) {
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_DEVICE_NONE, "there is no device: %s", f->dev_why), "ip -brief address");
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_DEVICE_NONE, "no device: %s", f->dev_why), "ip -brief address");
 		return;
 	}
 	if (!f->up)
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_DEVICE_DOWN, "interface %s is down", f->dev), "ip link set dev %s up", f->dev);
 	else if (!f->carrier)
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_DEVICE_NO_CARRIER,
-					     "interface %s is up and has no carrier: the other end of its cable is "
-					     "down or not connected",
+					     "interface %s is up but has no carrier: the other end of its cable is down or not connected",
 					     f->dev),
 			       "ethtool %s", f->dev);
 	if (!f->addresses)
@@ -48,7 +47,7 @@ static bool is_held(const struct ur_doctor_facts *f)
 static void mend_port(const struct ur_doctor_facts *f, enum ur_doctor_port_index i, struct ur_doctor_finding *x)
 {
 	if (i != UR_DOCTOR_UDP && !f->net_raw && !f->uid)
-		ur_doctor_mend(x, "docker run --cap-add NET_RAW    # or whatever else made root's capabilities fewer");
+		ur_doctor_mend(x, "docker run --cap-add NET_RAW    # or whatever else removed root's capabilities");
 	else if (i != UR_DOCTOR_UDP && !f->net_raw)
 		ur_doctor_mend(x, "sudo uroce run --dev %s --port %s -- PROGRAM", f->dev, ur_doctor_port_names[i]);
 	else if (i == UR_DOCTOR_UDP && is_held(f))
@@ -73,15 +72,15 @@ static void judge_choice(const struct ur_doctor_facts *f, struct ur_doctor_repor
 	enum ur_doctor_port_index got = ur_doctor_port_of(f);
 
 	if (got < UR_DOCTOR_PORTS)
-		ur_doctor_add(r, UR_DOC_PORT_OK, "ports that can be had: %s; --port %s takes %s", list, f->port_setting,
+		ur_doctor_add(r, UR_DOC_PORT_OK, "available ports: %s; --port %s takes %s", list, f->port_setting,
 			      ur_doctor_port_names[got]);
 	else
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PORT_CHOSEN, "the port %s that the settings ask for cannot be had; there are: %s",
+		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PORT_CHOSEN, "the port %s that the settings ask for is not available; available: %s",
 					     f->port_setting, list),
 			       "uroce run --dev %s --port auto -- PROGRAM", f->dev);
 }
 
-/* Why the others cannot be had is said whether or not they are needed. */
+/* Why the others are not available is said whether or not they are needed. */
 void ur_doctor_judge_port(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
 {
 	char list[64];
@@ -92,8 +91,9 @@ void ur_doctor_judge_port(const struct ur_doctor_facts *f, struct ur_doctor_repo
 	if (list[0])
 		judge_choice(f, r, list);
 	else
-		mend_port(f, f->net_raw ? UR_DOCTOR_UDP : UR_DOCTOR_PACKET,
-			  ur_doctor_add(r, UR_DOC_PORT_NONE, "no kind of port can be had on %s: no program can use uroce there", f->dev));
+		mend_port(
+			f, f->net_raw ? UR_DOCTOR_UDP : UR_DOCTOR_PACKET,
+			ur_doctor_add(r, UR_DOC_PORT_NONE, "no kind of port is available on %s: programs cannot use uroce there", f->dev));
 	for (unsigned i = 0; i < UR_DOCTOR_PORTS; i++)
 		if (!f->ports[i].works)
 			mend_port(f, i, ur_doctor_add(r, UR_DOC_PORT_REFUSED, "port %s: %s", ur_doctor_port_names[i], f->ports[i].why));
@@ -109,14 +109,14 @@ static void judge_one(const struct ur_doctor_facts *f, const struct ur_doctor_ho
 		return; /* told already */
 	if (h->kernel) {
 		x = ur_doctor_add(r, UR_DOC_HOLDER_OTHER,
-				  "UDP port 4791 belongs to user %u and to no process that can be seen: another user's, one of another "
-				  "container, or a socket of the kernel's such as rdma_rxe's",
+				  "UDP port 4791 belongs to user %u, but its process is not visible: a process of another user or "
+				  "container, or a kernel socket such as rdma_rxe's",
 				  (unsigned)h->uid);
 		ur_doctor_mend(x, "ss -Hulanp 'sport = :4791'; rdma link");
 		return;
 	}
 	x = ur_doctor_add(r, UR_DOC_HOLDER_OTHER, "UDP port 4791 belongs to process %d (%s) of user %u%s", (int)h->pid, h->name,
-			  (unsigned)h->uid, h->uroce ? ", who uses uroce: an interface serves one user at a time" : "");
+			  (unsigned)h->uid, h->uroce ? ", which uses uroce: an interface serves one user at a time" : "");
 	ur_doctor_mend(x, h->uid == f->uid ? "kill %d" : "sudo kill %d", (int)h->pid);
 }
 
@@ -134,7 +134,7 @@ void ur_doctor_judge_holder(const struct ur_doctor_facts *f, struct ur_doctor_re
 		return;
 	if (f->rxe[0])
 		ur_doctor_mend(ur_doctor_add(r, UR_DOC_HOLDER_RXE,
-					     "rdma_rxe's device %s on %s answers for UDP port 4791: of the two only one can be there",
+					     "rdma_rxe's device %s on %s answers for UDP port 4791: only one of the two can be used",
 					     f->rxe, f->dev),
 			       "rdma link delete %s", f->rxe);
 	for (unsigned i = 0; i < f->holder_count; i++)

@@ -84,7 +84,7 @@ static int create_nic(struct ur_engine *e)
 		nc.alive = alive;
 	}
 	if (getrandom(&nc.seed, sizeof(nc.seed), 0) != sizeof(nc.seed)) {
-		ur_engine_set_error("the kernel gives no random numbers (%s): allow the system call getrandom", strerror(errno));
+		ur_engine_set_error("the kernel provides no random numbers (%s): allow the system call getrandom", strerror(errno));
 		return EIO;
 	}
 	nc.slot = e->registry ? ur_registry_slot(e->registry) : (uint8_t)(1 + getpid() % 255);

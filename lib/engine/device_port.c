@@ -207,7 +207,7 @@ static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 		if (!failed) {
 			e->kind = &kinds[i];
 			if (r && strcmp(e->cfg.log, "error"))
-				fprintf(stderr, "uroce: the port is %s, since %s\n", kinds[i].name, err);
+				fprintf(stderr, "uroce: the port is %s, because %s\n", kinds[i].name, err);
 			return 0;
 		}
 		r = r ? r : failed;

@@ -34,8 +34,7 @@ static void explain_no_counters(void)
 	const char *pid = secure_getenv("UROCE_RUN_PID"), *counters = secure_getenv("UROCE_COUNTERS");
 
 	if (pid && counters && !strcmp(counters, "-") && atoi(pid) == getpid())
-		fprintf(stderr, "uroce: there are no counters: process %d (%s) made no RDMA call\n", (int)getpid(),
-			program_invocation_short_name);
+		fprintf(stderr, "uroce: no counters: process %d (%s) made no RDMA call\n", (int)getpid(), program_invocation_short_name);
 }
 
 static void write_counters(struct ur_engine *e)

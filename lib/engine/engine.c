@@ -74,7 +74,7 @@ static int engine_create(struct ur_engine **out)
 	int r;
 
 	if (!e) {
-		ur_engine_set_error("memory is short: free some and start again");
+		ur_engine_set_error("out of memory: free some and try again");
 		return ENOMEM;
 	}
 	pthread_mutex_init(&e->nic_lock, NULL);
@@ -90,7 +90,7 @@ static int engine_create(struct ur_engine **out)
 	ur_config_warn();
 	r = e->wake_fd < 0 ? errno : ur_config_load(&e->cfg, err, sizeof(err));
 	if (r)
-		ur_engine_set_error("%s", e->wake_fd < 0 ? "no file descriptor is left: raise the limit with ulimit -n" : err);
+		ur_engine_set_error("%s", e->wake_fd < 0 ? "no file descriptors are left: raise the limit with ulimit -n" : err);
 	else
 		r = ur_device_open(e);
 	if (r) {
@@ -216,7 +216,7 @@ int ur_engine_start(struct ur_engine *e)
 	if (ur_likely(ur_engine_started(e)))
 		return 0;
 	if (ur_engine_foreign(e)) {
-		ur_engine_set_error("this device was opened before a fork, or the process is ending: open it anew");
+		ur_engine_set_error("this device was opened before a fork, or the process is ending: open it again");
 		return EIO;
 	}
 	return start_or_wait(e);

@@ -323,7 +323,7 @@ static void meet_others(struct ur_engine *e)
 		err = ur_registry_join(e->registry);
 	pthread_mutex_unlock(&e->nic_lock);
 	if (err)
-		fprintf(stderr, "uroce: this process and others that use the device will not know of one another: %s\n", strerror(err));
+		fprintf(stderr, "uroce: this process and others that use the device cannot find each other: %s\n", strerror(err));
 }
 
 static void attach(struct ur_engine *e, struct ur_port *port)

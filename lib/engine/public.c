@@ -62,7 +62,7 @@ EXPORT int uroce_counters(uint64_t *values, unsigned n)
 	struct ur_nic *nic;
 
 	if (!e) {
-		ur_engine_set_error("there are no counters: make a verbs or rdmacm call, or call uroce_start, first");
+		ur_engine_set_error("no counters yet: make a verbs or rdmacm call, or call uroce_start, first");
 		return -1;
 	}
 	nic = ur_engine_lock(e);
@@ -88,7 +88,8 @@ EXPORT int uroce_capture_start(const char *path)
 	err = nic->capture ? EBUSY : ur_capture_open(path, e->info.ifname, nic->now, &nic->capture);
 	ur_engine_unlock(e);
 	if (err)
-		ur_engine_set_error("cannot capture to '%s': %s", path, err == EBUSY ? "a capture runs already" : ur_output_reason(err));
+		ur_engine_set_error("cannot capture to '%s': %s", path,
+				    err == EBUSY ? "a capture is already running" : ur_output_reason(err));
 	return err;
 }
 
@@ -107,7 +108,7 @@ EXPORT int uroce_capture_stop(void)
 	}
 	err = c ? ur_capture_close(c) : ENOENT;
 	if (err)
-		ur_engine_set_error(c ? "the capture is incomplete: %s" : "no capture runs: start one with uroce_capture_start first",
+		ur_engine_set_error(c ? "the capture is incomplete: %s" : "no capture is running: start one with uroce_capture_start first",
 				    ur_output_reason(err));
 	return err;
 }
@@ -127,7 +128,7 @@ EXPORT int uroce_fault(const char *text)
 	err = ur_nic_set_faults(ur_engine_lock(e), off ? NULL : &spec);
 	ur_engine_unlock(e);
 	if (err)
-		ur_engine_set_error("the faults '%s' cannot be injected: %s", text ? text : "", strerror(err));
+		ur_engine_set_error("cannot inject the faults '%s': %s", text ? text : "", strerror(err));
 	return err;
 }
 

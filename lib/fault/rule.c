@@ -157,7 +157,7 @@ const char *ur_fault_rule_parse(const char *text, struct ur_fault_rule *r, unsig
 		if (first && !parse_action(p, len, &r->action))
 			return "a rule begins with drop, dup, delay, corrupt or mark";
 		if (!first && !parse_dir(p, len, &r->dir) && !parse_condition(p, len, r))
-			return "behind it stand tx, rx or both, and opcode=, qpn=, psn=, nth=, times= and delay= (with us, ms or s)";
+			return "tx, rx or both and opcode=, qpn=, psn=, nth=, times= and delay= (with us, ms or s)";
 		first = false;
 		p += len;
 	}

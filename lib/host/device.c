@@ -199,7 +199,7 @@ static int find_owned(const struct ur_config *c, struct ur_device *d, char *err,
 	uint64_t h;
 
 	if (!c->ip[0]) {
-		snprintf(err, errlen, "a port of uroce's own has no address: give one with --ip ADDRESS/LENGTH");
+		snprintf(err, errlen, "an owned port has no address: give one with --ip ADDRESS/LENGTH");
 		return EINVAL;
 	}
 	info->owned = true;
@@ -246,14 +246,12 @@ int ur_device_find(const struct ur_config *c, struct ur_device *d, char *err, si
 
 	memset(d, 0, sizeof(*d));
 	if (c->dev[0] && (c->vdev[0] || c->pci[0] || c->ip[0])) {
-		snprintf(err, errlen,
-			 "an interface shared with the kernel (--dev %s) brings its own addresses: leave out --vdev, --pci "
-			 "and --ip",
+		snprintf(err, errlen, "an interface shared with the kernel (--dev %s) has its own addresses: omit --vdev, --pci and --ip",
 			 c->dev);
 		return EINVAL;
 	}
 	if (c->vdev[0] && c->pci[0]) {
-		snprintf(err, errlen, "--vdev and --pci name two devices: leave out one of them");
+		snprintf(err, errlen, "--vdev and --pci name two devices: omit one of them");
 		return EINVAL;
 	}
 	r = (c->vdev[0] || c->pci[0] || (c->eal[0] && !c->dev[0]) ? find_owned : find_shared)(c, d, err, errlen);
@@ -282,7 +280,7 @@ bool ur_device_obstacle(const struct ur_device_info *info, const struct ur_hosti
 	if (!h->enabled)
 		snprintf(text, len, "interface '%s' is down: nothing can be sent or received until 'ip link set dev %s up'", dev, dev);
 	else if (!h->up)
-		snprintf(text, len, "interface '%s' is up and has no carrier: check the other end of its cable", dev);
+		snprintf(text, len, "interface '%s' is up but has no carrier: check the other end of its cable", dev);
 	else if (!ur_device_has_address(net))
 		snprintf(text, len, "interface '%s' has no IP address, and so no GID: 'ip address add ADDRESS/LENGTH dev %s' adds one", dev,
 			 dev);

@@ -136,12 +136,12 @@ static int choose(char name[IF_NAMESIZE], char *err, size_t errlen)
 		return ENODEV;
 	}
 	if (usable > 1 && pick != ch.default_route) {
-		snprintf(err, errlen, "%u network interfaces are up and none has the default route: choose one with --dev", usable);
+		snprintf(err, errlen, "%u network interfaces are up, but none has the default route: choose one with --dev", usable);
 		return ENODEV;
 	}
 	if (if_indextoname((unsigned)pick, name))
 		return 0;
-	snprintf(err, errlen, "the network interfaces are changing: name one with --dev");
+	snprintf(err, errlen, "the network interfaces are changing: choose one with --dev");
 	return ENODEV;
 }
 

@@ -72,7 +72,7 @@ int ur_hostif_match(const char *what, char name[IF_NAMESIZE], char *err, size_t 
 	struct network n;
 
 	if (network && !parse_network(what, &n)) {
-		snprintf(err, errlen, "'%s' is no network: write it as 10.0.0.0/16 or fd00::/64", what);
+		snprintf(err, errlen, "'%s' is not a network: write it as 10.0.0.0/16 or fd00::/64", what);
 		return EINVAL;
 	}
 	if (getifaddrs(&all)) {
@@ -87,9 +87,9 @@ int ur_hostif_match(const char *what, char name[IF_NAMESIZE], char *err, size_t 
 	}
 	freeifaddrs(all);
 	if (!*name)
-		snprintf(err, errlen, "no network interface that is up has an address %s '%s': 'ip addr' lists those that there are",
+		snprintf(err, errlen, "no network interface that is up has an address %s '%s': 'ip addr' lists the addresses",
 			 network ? "in" : "and a name like", what);
 	else if (*other)
-		snprintf(err, errlen, "'%s' stands for %s and for %s: choose one of them with --dev", what, name, other);
+		snprintf(err, errlen, "'%s' matches %s and %s: choose one of them with --dev", what, name, other);
 	return *name && !*other ? 0 : ENODEV;
 }

@@ -46,7 +46,7 @@ int ur_view_open(struct ur_view *v, char *err, size_t errlen)
 		return r;
 	r = create_net(v);
 	if (r) {
-		snprintf(err, errlen, "memory is short: free some and start again");
+		snprintf(err, errlen, "out of memory: free some and try again");
 		return r;
 	}
 	r = ur_device_addresses(&c, &v->device, v->net, err, errlen);

@@ -255,7 +255,7 @@ static const struct rec *request_at(const struct stream *in, uint32_t at)
 	return slot->req ? slot->req : in->slot[at - slot->part].req;
 }
 
-/* Did the packet come to us and not in its turn, for what was before it had got lost behind the recorder, as NAKs said? */
+/* Did the packet come to us and not in its turn, for what was before it had got lost after the recorder, as NAKs said? */
 static bool out_of_turn(const struct side *s, const struct slot *slot)
 {
 	return slot->came && s->rep->permitted[PERMIT_LOST];

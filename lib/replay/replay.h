@@ -6,7 +6,7 @@
  * Nothing depends on what the hosts are. What must be true of a recording: packets may be missing, repeated or out of order where the
  * recorder saw them so, and requests that were lost behind it are inferred from NAKs; but an answer that was lost, or anything that changed
  * its order, between the recorder and its host cannot be seen, and such a recording differs from its replay sooner or later. A recording
- * made at a host whose own side loses nothing is always good; both hosts' sides can be replayed from it when no packet was lost behind the
+ * made at a host whose own side loses nothing is always good; both hosts' sides can be replayed from it when no packet was lost after the
  * recorder on the other side either.
  *
  *   capture.c   frames into parsed packets

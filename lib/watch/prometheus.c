@@ -147,7 +147,7 @@ char *ur_watch_prometheus(const struct ur_watch_look *look, const char *prefix)
 	put_head(f, "uroce_processes", "gauge", "processes of this host whose counters follow");
 	fprintf(f, "uroce_processes %u\n", readable);
 	put_each(f, look, "uroce_info", "always 1: kind of port, and version, of the process", put_info);
-	put_each(f, look, "uroce_qps", "queue pairs of the process in each state; of more than 1024 the first ones", put_qps);
+	put_each(f, look, "uroce_qps", "queue pairs of the process in each state; if more than 1024, only the first ones", put_qps);
 	for (unsigned c = 0; c < UR_C_COUNT; c++)
 		put_counter(f, look, c, prefix);
 	whole = !ferror(f);

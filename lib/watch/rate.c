@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What changed between two looks, in a second. */
+/* What changed between two samples, per second. */
 #include <stdlib.h>
 
 #include "watch/watch.h"

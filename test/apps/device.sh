@@ -9,7 +9,7 @@ test_capture_on_one_host() {
 	uroce_in "$NS1" --capture "$TMP/client.pcapng" --counters "$TMP/client.counters" -- rping -c -C 5 -S 10000 -a 10.77.0.1 && served "$TMP/server" || return 1
 	for side in server client; do
 		"$UROCE" pcap check "$TMP/$side.pcapng" >"$TMP/out" && grep -q ': 0 errors, 0 warnings' "$TMP/out" || { cat "$TMP/out"; fail "what $side recorded"; return; }
-		"$UROCE" pcap "$TMP/$side.pcapng" >"$TMP/out" && grep -Eq 'Made by the connection manager: frames [0-9]+, [1-9][0-9]*, [1-9]' "$TMP/out" && grep -q 'closed it in frame' "$TMP/out" &&
+		"$UROCE" pcap "$TMP/$side.pcapng" >"$TMP/out" && grep -Eq 'Made through the connection manager: frames [0-9]+, [1-9][0-9]*, [1-9]' "$TMP/out" && grep -q 'closed it in frame' "$TMP/out" &&
 			grep -q '5 READs' "$TMP/out" && grep -q '5 WRITEs' "$TMP/out" || { cat "$TMP/out"; fail "what is said of $side's"; return; }
 		sent=$(tshark -r "$TMP/$side.pcapng" -Y 'frame.packet_flags_direction == 2 && infiniband' 2>/dev/null | wc -l)
 		got=$(tshark -r "$TMP/$side.pcapng" -Y 'frame.packet_flags_direction == 1 && infiniband' 2>/dev/null | wc -l)
@@ -138,7 +138,7 @@ test_info_counters_live() {
 	in_ns "$NS1" timeout 20 "${as[@]}" "$UROCE" info --dev eth0 --counters >"$TMP/out"
 	as=()
 	cat "$TMP/out"
-	grep -q '^No process whose counters may be read uses the device' "$TMP/out" && grep -q '^The counters of 2 more ' "$TMP/out" || fail "another user"
+	grep -q '^No process whose counters are readable uses the device' "$TMP/out" && grep -q '^The counters of 2 other ' "$TMP/out" || fail "another user"
 }
 # Where no program of ours runs: what is counted; and to a user without programs a hint alone.
 test_info_counters_no_device() {
@@ -318,7 +318,7 @@ test_dev_pattern() {
 	ip -n "$NS1" link add eth1 type veth peer name eth2 && ip -n "$NS1" link set eth2 up && ip -n "$NS1" addr add 10.77.9.1/24 dev eth1 && ip -n "$NS1" link set eth1 up || return 1
 	in_ns "$NS1" "$UROCE" info --dev 'eth*' >"$TMP/out" 2>&1 && status=1
 	ip -n "$NS1" link del eth1
-	[ $status = 0 ] && grep -q "stands for eth0 and for eth1" "$TMP/out" || { cat "$TMP/out"; fail "two interfaces fit, and one was taken"; }
+	[ $status = 0 ] && grep -q "matches eth0 and eth1" "$TMP/out" || { cat "$TMP/out"; fail "two interfaces fit, and one was taken"; }
 }
 
 # status|regular expression|arguments of uroce
@@ -333,7 +333,7 @@ bad_calls='2|no subcommand|
 1|interface .eth7. does not exist|run --dev eth7 -- true
 1|no network interface .* in .10.78.0.0/16.|run --dev 10.78.0.0/16 -- true
 1|no network interface .* like .wlan\*.|run --dev wlan* -- true
-1|10.77.0.0/33. is no network|run --dev 10.77.0.0/33 -- true
+1|10.77.0.0/33. is not a network|run --dev 10.77.0.0/33 -- true
 2|--ip cannot be used with --dev|run --dev eth0 --ip 10.0.0.1/24 -- true
 2|--mtu cannot be used with --dev|run --dev eth0 --mtu 9000 -- true
 2|exclude one another|run --dev eth0 --vdev net_null0 -- true
@@ -345,10 +345,10 @@ bad_calls='2|no subcommand|
 2|.10.0.0. is not the address of a gateway|run --vdev net_null0 --ip 10.0.0.1/24 --gw 10.0.0 -- true
 2|mtu|run --vdev net_null0 --ip 10.0.0.1/24 --mtu huge -- true
 2|.|run --dev eth0 --fault drop=2000% -- true
-1|cannot be written|run --dev eth0 --capture /no/such/dir/f -- true
+1|cannot write the file|run --dev eth0 --capture /no/such/dir/f -- true
 2|--dev is given twice|run --dev eth0 --dev eth0 -- true
 2|is not expected here|info extra
-2|give it with --counters|info --all'
+2|use it with --counters|info --all'
 
 test_bad_calls() {
 	local status pattern args got lines bad=0
@@ -406,7 +406,7 @@ link_says() {
 raw_links() {
 	link_says "interface 'raw0' is down" 1 || return
 	ip -n "$NS1" link set raw0 up
-	link_says "interface 'raw0' is up and has no carrier" 1 || return
+	link_says "interface 'raw0' is up but has no carrier" 1 || return
 	in_ns "$NS1" sysctl -qw net.ipv6.conf.raw0.disable_ipv6=1
 	ip -n "$NS1" link set raw1 up
 	link_says "interface 'raw0' has no IP address" 1 || return

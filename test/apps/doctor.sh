@@ -158,7 +158,7 @@ a_firewall() {
 }
 test_doctor_firewall() { faulty a_firewall; }
 
-# A firewall of the peer's, which drops without a word, or says so.
+# A firewall of the peer's, which drops silently, or says so.
 their_firewall() {
 	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
 	in_ns "$NS1" nft 'table inet t { chain in { type filter hook input priority 0; udp dport 4791 drop; }; }' || return 1

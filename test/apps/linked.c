@@ -78,9 +78,9 @@ static int check_sentences(bool started)
 
 	return explained(uroce_config(NULL, "1") == EINVAL, "a name and a value") ||
 	       explained(uroce_config("no-such-knob", "1") == (started ? EBUSY : ENOENT), "no-such-knob") ||
-	       (!started && explained(uroce_counters(&v, 1) < 0, "there are no counters")) ||
+	       (!started && explained(uroce_counters(&v, 1) < 0, "no counters yet")) ||
 	       explained(uroce_capture_start(NULL) == EINVAL, "path must not be NULL") ||
-	       (!started && explained(uroce_capture_stop() == ENOENT, "no capture runs")) ||
+	       (!started && explained(uroce_capture_stop() == ENOENT, "no capture is running")) ||
 	       (started && explained(uroce_capture_start("/no/such/dir/f") != 0, "/no/such/dir/f")) ||
 	       (started && explained(uroce_fault("drop=nonsense") == EINVAL, "nonsense"));
 }

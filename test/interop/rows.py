@@ -48,7 +48,7 @@ class Row:
     must_move: frozenset = frozenset()  # of rdma_rxe, which must
     uroce_counters: str = ""  # regular expression for error counters of uroce that may be raised
     uroce_counts: str = ""  # a counter of uroce that must be raised
-    abrupt: bool = False  # the programs destroy their QPs without a word: what is sent again, or its answer, may come to a QP of uroce's that is gone
+    abrupt: bool = False  # the programs destroy their QPs without disconnecting: what is sent again, or its answer, may come to a QP of uroce's that is gone
     ours: str = ""  # options for uroce's side alone
     repairs: bool = False  # something must have been lost, and one of the two must have sent it again
     fault_percent: int = 1  # of the row's faulty twin: more where few packets pass

@@ -132,7 +132,7 @@ def is_refused_as_long_as_the_kernel_has_it(lab):
 def keeps_the_default_route_unless_told_twice(lab):
     lab.guest.must(f"ip route add default via {GATEWAY} metric 7")
     status, text = lab.guest.run(f"uroce bind {SHORT}")
-    if status != 1 or "default route leads through nic0" not in text or driver(lab) != MODELS[lab.guest.model][0]:
+    if status != 1 or "default route uses nic0" not in text or driver(lab) != MODELS[lab.guest.model][0]:
         raise Failure(f"status {status}: {text}")
     text = lab.guest.must(f"uroce bind --dry-run --default-route {SHORT}")
     if "binds" not in text or driver(lab) != MODELS[lab.guest.model][0] or huge_pages(lab):

@@ -50,7 +50,7 @@ static void check_counters(struct fuzz *f, const struct ur_counters *was, const 
 		last = c;
 	}
 	if (sum != (is->v[UR_C_RX_PACKETS] != was->v[UR_C_RX_PACKETS]))
-		broke(f, "a frame is to be dropped since %s: instead of the one counter it raised %s%s", why,
+		broke(f, "a frame should be dropped because %s: instead of the one counter it raised %s%s", why,
 		      sum > 1 ? "others, such as " : "", sum ? ur_counter_name((enum ur_counter)last) : "none");
 }
 
@@ -98,7 +98,7 @@ static void check_answers(struct fuzz *f, const struct before *b, const struct j
 	bool unauthenticated = (j->is == J_OTHER && !may_resolve(f, j)) || j->is == J_MAD || (j->lane && j->lane->type == IBV_QPT_UD);
 
 	if (j->is == J_INERT && f->victim_frames != b->frames)
-		broke(f, "a frame is to be dropped since %s: it was answered", j->why);
+		broke(f, "a frame should be dropped because %s: it was answered", j->why);
 	if (unauthenticated && f->victim_bytes - b->bytes > (uint64_t)len * messages_allowed(f, b))
 		broke(f, "%u bytes from anybody were answered with %u", len, (unsigned)(f->victim_bytes - b->bytes));
 }

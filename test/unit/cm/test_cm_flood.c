@@ -53,7 +53,7 @@ static void flood__bounded(void)
 	hx_fini(&h);
 }
 
-/* Accepted, refused, dropped without a word, given up by its owner, withdrawn by its sender: each makes room for one more. */
+/* Accepted, refused, silently dropped, given up by its owner, withdrawn by its sender: each makes room for one more. */
 static void flood__answers_make_room(void)
 {
 	for (unsigned way = 0; way < 5; way++) {

@@ -309,7 +309,7 @@ static void bind__there_and_back(void)
 static void scene_default_route(void)
 {
 	CU_ASSERT_TRUE(system("ip route add default via 10.1.2.8") == 0);
-	CU_ASSERT_TRUE(bind_it((struct ur_pci_bind){.keep = false}) == EBUSY && strstr(err, "default route leads through lo"));
+	CU_ASSERT_TRUE(bind_it((struct ur_pci_bind){.keep = false}) == EBUSY && strstr(err, "default route uses lo"));
 	CU_ASSERT_TRUE(!strcmp(driver_now(), "i40e") && access(in_tree("/run/pci-" NIC), F_OK));
 	CU_ASSERT_TRUE(bind_it((struct ur_pci_bind){.default_route = true, .dry = true}) == 0 && strstr(said, "binds " NIC));
 	CU_ASSERT_TRUE(!strcmp(driver_now(), "i40e") && access(in_tree("/run/pci-" NIC), F_OK));
@@ -497,7 +497,7 @@ static void obstacle__cases(void)
 	CU_ASSERT_EQUAL(ur_pci_obstacle(&roots, &nic, "uio_pci_generic", err, sizeof(err)), 0);
 	CU_ASSERT_EQUAL(ur_pci_look(&roots, "0000:04:00.0", &nic), 0);
 	CU_ASSERT_EQUAL(ur_pci_obstacle(&roots, &nic, "vfio-pci", err, sizeof(err)), EOPNOTSUPP);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err, "behind no IOMMU"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "not behind an IOMMU"));
 	/* Bit 33 of a virtio device's features: without it the device goes past the IOMMU. */
 	memset(text, '1', 64);
 	text[33] = '0';

@@ -166,7 +166,7 @@ static int scene_match(void)
 	for (unsigned i = 0; i < sizeof(no_fit) / sizeof(no_fit[0]); i++)
 		WANT(ur_hostif_is_pattern(no_fit[i]) && strstr(matched(no_fit[i], name), "no network interface that is up"));
 	for (unsigned i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++)
-		WANT(ur_hostif_is_pattern(nonsense[i]) && strstr(matched(nonsense[i], name), "is no network: write it as"));
+		WANT(ur_hostif_is_pattern(nonsense[i]) && strstr(matched(nonsense[i], name), "is not a network: write it as"));
 	WANT(!ur_hostif_is_pattern("lo") && !ur_hostif_is_pattern("eth0"));
 	return 0;
 }

@@ -127,7 +127,7 @@ static void settings__refused(void)
 		{"", "net_null0", "", "224.0.0.1/24", "", EINVAL, "is not an address"},
 		{"", "net_null0", "", "10.0.0.1/24,10.0.0.1/24", "", EEXIST, "it is given twice"},
 		{"", "net_null0", "", "10.0.0.1/24", "10.0.0", EINVAL, "is not the address of a gateway"},
-		{"lo", "net_null0", "", "", "", EINVAL, "brings its own addresses"},
+		{"lo", "net_null0", "", "", "", EINVAL, "has its own addresses"},
 		{"", "net_null0", "0000:03:00.0", "10.0.0.1/24", "", EINVAL, "name two devices"},
 		{"no-such-if", "", "", "", "", ENODEV, "does not exist"},
 	};
