@@ -124,6 +124,7 @@ static void forked_child(void)
 	if (singleton->publisher)
 		ur_publisher_close(singleton->publisher);
 	singleton->publisher = NULL;
+	singleton->publish_at = UR_TIME_NEVER;
 	singleton->will = NULL;
 	singleton->local = NULL;
 	singleton->registry = NULL;
@@ -328,23 +329,36 @@ ur_time ur_engine_publish_at(struct ur_engine *e)
 	return at;
 }
 
-/* Who never sleeps asks again before long whether something has happened since. */
-void ur_engine_publish(struct ur_engine *e, ur_time now)
+static bool is_publishing_due(const struct ur_engine *e, ur_time now)
 {
-	if (!nic_try(e))
-		return; /* when it is looked for the next time */
+	return now >= atomic_load_explicit(&e->publish_at, memory_order_relaxed);
+}
+
+/* Who never sleeps asks again before long whether something has happened since. Under the NIC's lock. */
+static void publish(struct ur_engine *e, ur_time now)
+{
 	if (ur_publisher_next(e->publisher, e->nic) <= now)
 		ur_publisher_write(e->publisher, e->nic, now);
 	atomic_store_explicit(&e->publish_at, now + UR_STATUS_EVERY, memory_order_relaxed);
 	ur_engine_publish_at(e);
+}
+
+void ur_engine_publish(struct ur_engine *e, ur_time now)
+{
+	if (!is_publishing_due(e, now) || !nic_try(e))
+		return; /* the holder does it */
+	publish(e, now);
 	nic_release(e, UR_TIME_NEVER);
 }
 
+/* A program that polls in a loop holds the NIC nearly always: the progress thread would find it taken for seconds. */
 void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy)
 {
 	ur_time next = ur_nic_next(e->nic);
 	bool owes = lazy && next <= now;
 
+	if (ur_unlikely(is_publishing_due(e, now)))
+		publish(e, now);
 	ur_reply_waits(&e->reply, now, owes && ur_nic_owes_answers(e->nic));
 	atomic_store_explicit(&e->owes, owes, memory_order_relaxed);
 	nic_release(e, owes ? now + UR_POLLER_ASIDE_NS : next);

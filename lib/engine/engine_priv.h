@@ -121,7 +121,7 @@ void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy);
 
 /* When what this process publishes of itself is due next; the progress thread asks no later. Under the lock. */
 ur_time ur_engine_publish_at(struct ur_engine *e);
-/* Brings it up to date; on the progress thread, not under the lock. */
+/* Brings it up to date if that is due; on the progress thread, not under the lock. */
 void ur_engine_publish(struct ur_engine *e, ur_time now);
 
 /* Whether other threads were given the CPU that this one was using, since it last asked. */

@@ -246,8 +246,7 @@ static void progress_loop(struct ur_engine *e)
 		}
 		if (ur_unlikely(now >= atomic_load_explicit(&e->steer_at, memory_order_relaxed)))
 			steer_again(e);
-		if (ur_unlikely(now >= atomic_load_explicit(&e->publish_at, memory_order_relaxed)))
-			ur_engine_publish(e, now);
+		ur_engine_publish(e, now);
 		if (e->will)
 			ur_will_serve(e->will);
 		if (act == UR_POLLER_SLEEP || act == UR_POLLER_ASIDE) {
