@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of packets: one mapping, of which only what was in use at the same time has ever been touched. What was used last is next. */
+/* The memory of packets: one mapping, which is a pool (base/pool.h) and room for one frame of any length. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,8 +15,8 @@ int ur_packet_memory(struct ur_packet *s)
 	if (m == MAP_FAILED)
 		return ENOMEM;
 	s->memory = m;
-	s->pkts = m;
 	s->whole = s->memory + UR_PACKET_PKTS * sizeof(struct ur_ppkt);
+	ur_pool_init(&s->free_pkts, m, UR_PACKET_PKTS, sizeof(struct ur_ppkt));
 	s->nfree = UR_PACKET_PKTS;
 	return 0;
 }
@@ -29,15 +29,10 @@ void ur_packet_memory_free(struct ur_packet *s)
 
 static struct ur_pkt *take(struct ur_packet *s)
 {
-	struct ur_pkt *p = s->free_pkts;
-	struct ur_ppkt *b;
+	struct ur_ppkt *b = ur_pool_take(&s->free_pkts);
+	struct ur_pkt *p = &b->pkt;
 
-	if (p)
-		s->free_pkts = p->next;
-	else
-		p = &s->pkts[s->fresh++].pkt;
 	s->nfree--;
-	b = ur_container_of(p, struct ur_ppkt, pkt);
 	b->slot = NULL;
 	p->data = b->bytes + UR_PACKET_HEADROOM;
 	p->len = 0;
@@ -82,8 +77,7 @@ void ur_packet_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 		ur_pkt_let_go(pkts[i]);
 		if (b->slot)
 			__atomic_store_n(&b->slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-		pkts[i]->next = s->free_pkts;
-		s->free_pkts = pkts[i];
+		ur_pool_give(&s->free_pkts, b);
 	}
 	s->nfree += n;
 }

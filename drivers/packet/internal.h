@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "base/pool.h"
 #include "drivers/os/kif.h"
 #include "drivers/os/sock.h"
 #include "drivers/packet/packet.h"
@@ -56,9 +57,8 @@ struct ur_packet {
 	uint32_t head, since_empty;
 	/* buf.c */
 	uint8_t *memory;
-	struct ur_ppkt *pkts;
-	struct ur_pkt *free_pkts;
-	unsigned nfree, fresh; /* how many may be taken; from here on they were never used */
+	struct ur_pool free_pkts; /* struct ur_ppkt */
+	unsigned nfree;           /* packets in it */
 	uint8_t *whole; /* where a frame of any length fits */
 	/* rx.c: cut, and not handed out yet */
 	struct ur_pkt *cut[UR_PACKET_TRAIN_MAX];

@@ -6,6 +6,7 @@
 #ifndef UR_SIM_INTERNAL_H
 #define UR_SIM_INTERNAL_H
 
+#include "base/pool.h"
 #include "base/rng.h"
 #include "drivers/sim/sim.h"
 
@@ -75,8 +76,8 @@ struct ur_sim {
 	struct ur_sim_event *heap; /* one entry per buffer is enough */
 	unsigned nheap;
 	struct ur_sim_buf *bufs;
-	unsigned npkts, fresh; /* buffers from `fresh` on were never used */
-	struct ur_pkt *free;
+	unsigned npkts;
+	struct ur_pool free; /* of bufs */
 	unsigned outstanding, flying;
 	unsigned rx_ring, nports, nrules;
 	struct ur_sim_rule_state rules[UR_SIM_RULES];

@@ -57,17 +57,11 @@ static void move(struct ur_sim *sim, struct ur_sim_buf *b, enum ur_sim_where whe
 
 struct ur_sim_buf *ur_sim_buf_get(struct ur_sim *sim, enum ur_sim_where where)
 {
-	struct ur_sim_buf *b;
+	struct ur_sim_buf *b = ur_pool_take(&sim->free);
 
-	if (sim->free) {
-		b = buf_of(sim->free);
-		sim->free = b->pkt.next;
-	} else if (sim->fresh < sim->npkts) {
-		b = &sim->bufs[sim->fresh++];
-		b->where = UR_SIM_FREE;
-	} else {
+	if (!b)
 		return NULL;
-	}
+	b->where = UR_SIM_FREE; /* it may be one that was never used */
 	show(b->bytes, sizeof(b->bytes));
 	b->pkt = (struct ur_pkt){.data = b->bytes + UR_SIM_HEADROOM, .room = UR_PKT_ROOM};
 	b->more = NULL;
@@ -79,8 +73,7 @@ struct ur_sim_buf *ur_sim_buf_get(struct ur_sim *sim, enum ur_sim_where where)
 void ur_sim_buf_put(struct ur_sim *sim, struct ur_sim_buf *b)
 {
 	move(sim, b, UR_SIM_FREE);
-	b->pkt.next = sim->free;
-	sim->free = &b->pkt;
+	ur_pool_give(&sim->free, b);
 	hide(b->bytes, sizeof(b->bytes));
 }
 
@@ -300,6 +293,7 @@ struct ur_sim *ur_sim_create(const struct ur_sim_config *cfg)
 		ur_sim_destroy(sim);
 		return NULL;
 	}
+	ur_pool_init(&sim->free, sim->bufs, sim->npkts, sizeof(*sim->bufs));
 	for (unsigned i = 0; i < sim->nports; i++)
 		init_port(sim, i, cfg);
 	return sim;
@@ -309,8 +303,8 @@ void ur_sim_destroy(struct ur_sim *sim)
 {
 	if (!sim)
 		return;
-	for (unsigned i = 0; sim->bufs && i < sim->fresh; i++)
-		show(sim->bufs[i].bytes, sizeof(sim->bufs[i].bytes));
+	for (struct ur_sim_buf *b = sim->bufs; b && (uint8_t *)b < sim->free.fresh; b++)
+		show(b->bytes, sizeof(b->bytes));
 	free(sim->bufs);
 	free(sim->heap);
 	free(sim);

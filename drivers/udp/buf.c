@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of the port: one mapping, of which the kernel gives pages as they are used. What was given back last is handed out first, so
- * that an idle port touches few pages and a busy one stays in the cache.
+ * The memory of the port: one mapping, of which the kernel gives pages as they are used, divided among pools (base/pool.h).
  */
 #include <errno.h>
 #include <string.h>
@@ -21,20 +20,18 @@ int ur_udp_memory(struct ur_udp *u)
 	}
 	u->views = (struct ur_udp_view *)(void *)(u->memory + bufs);
 	u->pkts = (struct ur_udp_pkt *)(void *)(u->memory + bufs + views);
-	for (unsigned i = UR_UDP_BUFS; i-- > 0;) {
-		u->bufs[i].mem = u->memory + (size_t)i * UR_UDP_ROOM;
-		u->bufs[i].next = u->free_bufs;
-		u->free_bufs = &u->bufs[i];
-	}
+	ur_pool_init(&u->free_bufs, u->bufs, UR_UDP_BUFS, sizeof(*u->bufs));
+	ur_pool_init(&u->free_views, u->views, UR_UDP_VIEWS, sizeof(*u->views));
+	ur_pool_init(&u->free_pkts, u->pkts, UR_UDP_PKTS, sizeof(*u->pkts));
 	return 0;
 }
 
 struct ur_udp_buf *ur_udp_buf_get(struct ur_udp *u)
 {
-	struct ur_udp_buf *b = u->free_bufs;
+	struct ur_udp_buf *b = ur_pool_take(&u->free_bufs);
 
 	if (b) {
-		u->free_bufs = b->next;
+		b->mem = u->memory + (size_t)(b - u->bufs) * UR_UDP_ROOM;
 		b->refs = 1;
 	}
 	return b;
@@ -42,39 +39,19 @@ struct ur_udp_buf *ur_udp_buf_get(struct ur_udp *u)
 
 void ur_udp_buf_put(struct ur_udp *u, struct ur_udp_buf *b)
 {
-	if (--b->refs)
-		return;
-	b->next = u->free_bufs;
-	u->free_bufs = b;
+	if (--b->refs == 0)
+		ur_pool_give(&u->free_bufs, b);
 }
 
 struct ur_udp_view *ur_udp_view_get(struct ur_udp *u, struct ur_udp_buf *b)
 {
-	struct ur_pkt *p = u->free_views;
-	struct ur_udp_view *v;
+	struct ur_udp_view *v = ur_pool_take(&u->free_views);
 
-	if (p) {
-		v = ur_container_of(p, struct ur_udp_view, pkt);
-		u->free_views = p->next;
-	} else if (u->fresh_views < UR_UDP_VIEWS) {
-		v = &u->views[u->fresh_views++];
-	} else {
-		return NULL;
+	if (v) {
+		v->buf = b;
+		b->refs++;
 	}
-	v->buf = b;
-	b->refs++;
 	return v;
-}
-
-static struct ur_pkt *pkt_get(struct ur_udp *u)
-{
-	struct ur_pkt *p = u->free_pkts;
-
-	if (p)
-		u->free_pkts = p->next;
-	else if (u->fresh_pkts < UR_UDP_PKTS)
-		p = &u->pkts[u->fresh_pkts++].pkt;
-	return p;
 }
 
 unsigned ur_udp_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
@@ -82,9 +59,11 @@ unsigned ur_udp_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 	struct ur_udp *u = ur_udp_of_queue(q);
 	unsigned got = 0;
 
-	for (struct ur_pkt *p; got < n && (p = pkt_get(u)); pkts[got++] = p) {
+	for (struct ur_udp_pkt *b; got < n && (b = ur_pool_take(&u->free_pkts));) {
+		struct ur_pkt *p = pkts[got++] = &b->pkt;
+
 		ur_pkt_clear(p);
-		p->data = ur_container_of(p, struct ur_udp_pkt, pkt)->bytes;
+		p->data = b->bytes;
 		p->len = 0;
 		p->room = UR_PKT_ROOM;
 		p->home = q;
@@ -105,13 +84,13 @@ void ur_udp_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 		struct ur_pkt *p = pkts[i];
 
 		if (is_view(u, p)) {
-			ur_udp_buf_put(u, ur_container_of(p, struct ur_udp_view, pkt)->buf);
-			p->next = u->free_views;
-			u->free_views = p;
+			struct ur_udp_view *v = ur_container_of(p, struct ur_udp_view, pkt);
+
+			ur_udp_buf_put(u, v->buf);
+			ur_pool_give(&u->free_views, v);
 		} else {
 			ur_pkt_let_go(p);
-			p->next = u->free_pkts;
-			u->free_pkts = p;
+			ur_pool_give(&u->free_pkts, ur_container_of(p, struct ur_udp_pkt, pkt));
 		}
 	}
 }

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "base/pool.h"
 #include "drivers/os/sock.h"
 #include "drivers/udp/udp.h"
 #include "wire/hdr.h"
@@ -29,7 +30,6 @@
 struct ur_udp_buf {
 	uint8_t *mem;
 	unsigned refs; /* views that are out, and one while it is being cut */
-	struct ur_udp_buf *next;
 };
 
 /* A packet in it. */
@@ -70,12 +70,10 @@ struct ur_udp {
 	/* buf.c */
 	uint8_t *memory; /* all of it, one mapping */
 	size_t memory_len;
-	struct ur_udp_buf bufs[UR_UDP_BUFS], *free_bufs;
+	struct ur_udp_buf bufs[UR_UDP_BUFS];
 	struct ur_udp_view *views;
-	struct ur_pkt *free_views;
 	struct ur_udp_pkt *pkts;
-	struct ur_pkt *free_pkts;
-	unsigned fresh_views, fresh_pkts; /* from here on they were never used */
+	struct ur_pool free_bufs, free_views, free_pkts;
 	/* rx.c */
 	struct ur_udp_train got[UR_UDP_RX_MSGS]; /* fetched, in order; cut up to got[cutting] */
 	unsigned ngot, cutting;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/pool.h"
 #include "siblings/mailring.h"
 
 #define POOL 192 /* packets received: a burst, and those that fault injection holds back */
@@ -39,8 +40,8 @@ struct ur_local {
 	uint32_t sleeps;
 	uint8_t known[UR_SLOTS]; /* slots of those whose rings we read */
 	unsigned knowns, turn;
-	struct ur_pkt *free;
 	struct room *rooms;
+	struct ur_pool free; /* of rooms */
 	struct peer peer[UR_SLOTS];
 };
 
@@ -194,12 +195,9 @@ static unsigned inbox_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n
 	struct ur_local *l = local_of(q);
 	unsigned got = 0;
 
-	for (; got < n && l->free; got++) {
-		struct ur_pkt *p = l->free;
-
-		l->free = p->next;
-		*p = (struct ur_pkt){.data = ur_container_of(p, struct room, pkt)->bytes, .room = UR_PKT_ROOM, .home = q};
-		pkts[got] = p;
+	for (struct room *r; got < n && (r = ur_pool_take(&l->free));) {
+		r->pkt = (struct ur_pkt){.data = r->bytes, .room = UR_PKT_ROOM, .home = q};
+		pkts[got++] = &r->pkt;
 	}
 	return got;
 }
@@ -210,8 +208,7 @@ static void inbox_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		ur_pkt_let_go(pkts[i]);
-		pkts[i]->next = l->free;
-		l->free = pkts[i];
+		ur_pool_give(&l->free, ur_container_of(pkts[i], struct room, pkt));
 	}
 }
 
@@ -315,10 +312,7 @@ static int rooms_create(struct ur_local *l)
 	l->rooms = calloc(POOL, sizeof(*l->rooms));
 	if (!l->rooms)
 		return ENOMEM;
-	for (unsigned i = POOL; i-- > 0;) {
-		l->rooms[i].pkt.next = l->free;
-		l->free = &l->rooms[i].pkt;
-	}
+	ur_pool_init(&l->free, l->rooms, POOL, sizeof(*l->rooms));
 	return 0;
 }
 
