@@ -83,7 +83,7 @@ void share_device(struct shared *s, struct ibv_context *verbs)
 	s->region[UR_CF_GONE] = NULL;
 }
 
-static void put(uint8_t **to, const void *from, size_t len)
+static void put_bytes(uint8_t **to, const void *from, size_t len)
 {
 	memcpy(*to, from, len);
 	*to += len;
@@ -94,16 +94,16 @@ static void put_place(uint8_t **to, uint64_t va, uint32_t rkey, uint32_t len)
 	va = htobe64(va);
 	rkey = htonl(rkey);
 	len = htonl(len);
-	put(to, &va, 8);
-	put(to, &rkey, 4);
-	put(to, &len, 4);
+	put_bytes(to, &va, 8);
+	put_bytes(to, &rkey, 4);
+	put_bytes(to, &len, 4);
 }
 
 void put_offer(const struct shared *s, const struct conn *c, uint8_t *to)
 {
 	uint32_t magic = htonl(UR_CF_MAGIC), modes = 0;
 
-	put(&to, &magic, 4);
+	put_bytes(&to, &magic, 4);
 	for (unsigned i = 0; i < UR_CF_REGIONS; i++) {
 		const struct ibv_mr *mr = s->region[i];
 
@@ -114,8 +114,8 @@ void put_offer(const struct shared *s, const struct conn *c, uint8_t *to)
 			  c->bound ? UR_CF_WINDOW_LEN : 0);
 	for (enum ur_cf_serve m = 0; m < UR_CF_SERVES; m++)
 		modes |= can_serve(s, m) ? htonl(1u << m) : 0;
-	put(&to, &modes, 4);
-	put(&to, (uint32_t[UR_CF_SRQS]){srq_number(c->srq), srq_number(s->foreign_srq)}, 4 * UR_CF_SRQS);
+	put_bytes(&to, &modes, 4);
+	put_bytes(&to, (uint32_t[UR_CF_SRQS]){srq_number(c->srq), srq_number(s->foreign_srq)}, 4 * UR_CF_SRQS);
 }
 
 /* --- connections --- */
@@ -242,8 +242,8 @@ static void say(struct conn *c, const struct ibv_wc *wc, uint32_t len)
 
 	if (c->ah[k])
 		return; /* more echoes under way than there is room for */
-	put(&to, &taken, 8);
-	put(&to, &n, 4);
+	put_bytes(&to, &taken, 8);
+	put_bytes(&to, &n, 4);
 	if (c == owner->conn[0]) {
 		wr.wr.ud.ah = ibv_create_ah_from_wc(owner->pd, (struct ibv_wc *)wc, (struct ibv_grh *)c->recv[wc->wr_id & 0xff], c->port);
 		wr.wr.ud.remote_qpn = wc->src_qp;

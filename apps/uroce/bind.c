@@ -72,7 +72,7 @@ static bool still(const char *addr, char *why, size_t len)
 }
 
 /* The PCI address of an address in either form or of an interface. 0, or the exit status after a message. */
-static int find(const char *word, char addr[UR_PCI_ADDR_TEXT])
+static int find_nic(const char *word, char addr[UR_PCI_ADDR_TEXT])
 {
 	if (ur_pci_addr(word, addr) || ur_pci_of_interface(&ur_pci_system, word, addr))
 		return 0;
@@ -83,10 +83,10 @@ static int find(const char *word, char addr[UR_PCI_ADDR_TEXT])
 static struct ur_pci_bind b;
 static const char *nic_driver;
 
-static int run(char **argv, int (*work)(const struct ur_pci_roots *r, const struct ur_pci_bind *b, char *err, size_t errlen))
+static int run_as_root(char **argv, int (*work)(const struct ur_pci_roots *r, const struct ur_pci_bind *b, char *err, size_t errlen))
 {
 	char addr[UR_PCI_ADDR_TEXT], err[UR_PCI_SENTENCE] = "";
-	int rc = find(argv[0], addr);
+	int rc = find_nic(argv[0], addr);
 
 	if (rc)
 		return rc;
@@ -128,13 +128,13 @@ static const struct ur_example bind_examples[] = {
 static int run_bind(int argc, char **argv)
 {
 	(void)argc;
-	return run(argv, ur_pci_bind);
+	return run_as_root(argv, ur_pci_bind);
 }
 
 static int run_unbind(int argc, char **argv)
 {
 	(void)argc;
-	return run(argv, ur_pci_unbind);
+	return run_as_root(argv, ur_pci_unbind);
 }
 
 const struct ur_command ur_command_bind = {

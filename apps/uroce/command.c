@@ -26,7 +26,7 @@ static bool has(const struct options *o, const char *name)
 	return false;
 }
 
-static void add(struct options *o, const struct ur_option *table)
+static void add_options(struct options *o, const struct ur_option *table)
 {
 	for (; table && table->name && o->n < OPTIONS_MAX; table++)
 		if (!has(o, table->name))
@@ -42,7 +42,7 @@ static int refuse(const struct ur_option *o, const char *path, const char *value
 	return ur_cmd_fail(UR_EXIT_USAGE, "--%s cannot be '%s': it takes %s, as '%s --help' explains", o->name, value, o->arg, path);
 }
 
-static int take(const struct ur_option *o, const char *path, const char *value)
+static int take_option(const struct ur_option *o, const char *path, const char *value)
 {
 	if (o->take)
 		return o->take(o, value);
@@ -78,9 +78,9 @@ static bool read_options(const struct ur_command *c, const char *path, int argc,
 	struct options o = {.n = 0};
 	int value;
 
-	add(&o, c->options);
+	add_options(&o, c->options);
 	if (c->settings)
-		add(&o, ur_setting_options());
+		add_options(&o, ur_setting_options());
 	for (unsigned i = 0; i < o.n; i++)
 		table[i + 1] =
 			(struct option){o.list[i]->name, o.list[i]->arg ? required_argument : no_argument, NULL, (int)i + FIRST_VALUE};
@@ -89,7 +89,7 @@ static bool read_options(const struct ur_command *c, const char *path, int argc,
 	while ((value = getopt_long(argc, argv, c->program ? "+:h" : ":h", table, NULL)) != -1) {
 		if (value == 'h')
 			return true;
-		*rc = value < FIRST_VALUE ? misused(path, value, argv, c->program) : take(o.list[value - FIRST_VALUE], path, optarg);
+		*rc = value < FIRST_VALUE ? misused(path, value, argv, c->program) : take_option(o.list[value - FIRST_VALUE], path, optarg);
 		if (*rc)
 			return false;
 	}

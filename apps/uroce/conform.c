@@ -105,7 +105,7 @@ static int judge(const char *peer, uint16_t port, uint32_t quiet_ms)
 	return rc;
 }
 
-static int run(int argc, char **argv)
+static int run_conform(int argc, char **argv)
 {
 	uint32_t port = port_text ? number("service", port_text, 65535) : UR_CF_PORT;
 	uint32_t quiet_ms = quiet_text ? number("quiet", quiet_text, 60000) : 100;
@@ -147,5 +147,5 @@ const struct ur_command ur_command_conform = {
 	.options = options,
 	.examples = examples,
 	.settings = true,
-	.run = run,
+	.run = run_conform,
 };

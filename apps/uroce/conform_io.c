@@ -201,7 +201,7 @@ static void send_all(struct wire *w)
 		continue;
 }
 
-static void take(struct wire *w, struct ur_pkt *p)
+static void take_packet(struct wire *w, struct ur_pkt *p)
 {
 	struct ur_conform *c = w->c;
 	ur_time now = ur_clock_now();
@@ -222,7 +222,7 @@ static void receive_all(struct wire *w)
 
 	while ((n = ur_queue_rx(w->port->queue, pkts, BURST)) > 0) {
 		for (unsigned i = 0; i < n; i++)
-			take(w, pkts[i]);
+			take_packet(w, pkts[i]);
 		ur_pkts_release(pkts, n);
 	}
 }

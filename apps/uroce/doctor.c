@@ -67,7 +67,7 @@ static int check_settings(void)
 	return 0;
 }
 
-static int run(int argc, char **argv)
+static int run_doctor(int argc, char **argv)
 {
 	static struct ur_doctor_facts facts;
 	static struct ur_doctor_report report;
@@ -106,5 +106,5 @@ const struct ur_command ur_command_doctor = {
 	.status = "0 when nothing is wrong, 1 when there is a warning or an error, 2 when the command line is wrong.",
 	.options = options,
 	.examples = examples,
-	.run = run,
+	.run = run_doctor,
 };

@@ -73,7 +73,7 @@ static void read_processes(struct ur_doctor_facts *f, const struct ur_device *d)
 {
 	struct ur_processes *v;
 
-	if (ur_processes_look(d->key, &v))
+	if (ur_processes_list(d->key, &v))
 		return;
 	f->processes_known = true;
 	for (unsigned i = 0; i < v->count; i++) {

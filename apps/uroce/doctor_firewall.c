@@ -115,11 +115,11 @@ static char *list_ruleset(bool *there, size_t *len)
 
 /* --- all of it --- */
 
-static void unknown(struct ur_doctor_facts *f, const char *why, const char *mend)
+static void unknown(struct ur_doctor_facts *f, const char *why, const char *remedy)
 {
 	f->firewall.verdict = UR_FIREWALL_UNKNOWN;
 	snprintf(f->firewall.where, sizeof(f->firewall.where), "%s", why);
-	snprintf(f->firewall.mend, sizeof(f->firewall.mend), "%s", mend);
+	snprintf(f->firewall.remedy, sizeof(f->firewall.remedy), "%s", remedy);
 }
 
 static bool has_line(const char *path)

@@ -41,8 +41,8 @@ static void print_finding(const struct ur_doctor_finding *f)
 {
 	printf("  %-*s", INDENT - 2, ur_doctor_severity_name(ur_doctor_kinds[f->id].severity));
 	print_wrapped(f->sentence);
-	if (f->mend[0])
-		printf("%*s-> %s\n", INDENT, "", f->mend);
+	if (f->remedy[0])
+		printf("%*s-> %s\n", INDENT, "", f->remedy);
 }
 
 static void print_part(const struct ur_doctor_report *r, bool peer)
@@ -131,7 +131,7 @@ static json_t *findings_json(const struct ur_doctor_report *r)
 
 		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s*}", "name", k->name, "topic", k->topic, "severity",
 						      ur_doctor_severity_name(k->severity), "sentence", f->sentence, "command",
-						      f->mend[0] ? f->mend : NULL));
+						      f->remedy[0] ? f->remedy : NULL));
 	}
 	return list;
 }

@@ -47,7 +47,7 @@ static bool is_listed(const struct ur_doctor_targets *t, const struct in6_addr *
 	return false;
 }
 
-static void add(struct ur_doctor_targets *t, const struct in6_addr *a, uint32_t scope)
+static void add_target(struct ur_doctor_targets *t, const struct in6_addr *a, uint32_t scope)
 {
 	if (t->count == UR_DOCTOR_GIDS || is_listed(t, a))
 		return;
@@ -67,10 +67,10 @@ static void resolve(const char *name, struct ur_doctor_targets *t)
 		struct in6_addr a = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
 
 		if (i->ai_family == AF_INET6) {
-			add(t, &in6->sin6_addr, in6->sin6_scope_id);
+			add_target(t, &in6->sin6_addr, in6->sin6_scope_id);
 		} else if (i->ai_family == AF_INET) {
 			memcpy(a.s6_addr + 12, &((const struct sockaddr_in *)(const void *)i->ai_addr)->sin_addr, 4);
-			add(t, &a, 0);
+			add_target(t, &a, 0);
 		}
 	}
 	freeaddrinfo(list);
@@ -171,7 +171,7 @@ static int find_same(const struct nlmsghdr *nlh, void *data)
 	struct neighbour n;
 
 	if (take_neighbour(nlh, &n) && n.ifindex == who->ifindex && !memcmp(n.mac, who->mac, 6))
-		add(who->t, &n.addr, IN6_IS_ADDR_LINKLOCAL(&n.addr) ? (uint32_t)n.ifindex : 0);
+		add_target(who->t, &n.addr, IN6_IS_ADDR_LINKLOCAL(&n.addr) ? (uint32_t)n.ifindex : 0);
 	return MNL_CB_OK;
 }
 
@@ -182,7 +182,7 @@ static void guess(struct neighbours *who)
 	const struct in6_addr a = {.s6_addr = {0xfe, 0x80, [8] = m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]}};
 	unsigned before = who->t->count;
 
-	add(who->t, &a, (uint32_t)who->ifindex);
+	add_target(who->t, &a, (uint32_t)who->ifindex);
 	if (who->t->count > before)
 		who->t->at[before].guessed = true;
 }

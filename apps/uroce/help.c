@@ -16,7 +16,7 @@ static const struct ur_example examples[] = {
 	{0},
 };
 
-static int run(int argc, char **argv)
+static int run_help(int argc, char **argv)
 {
 	const struct ur_command *c = &ur_uroce;
 	char path[256];
@@ -43,5 +43,5 @@ const struct ur_command ur_command_help = {
 	.text = "The same as `--help` after the command. Without a command, it lists the commands.",
 	.examples = examples,
 	.options = options,
-	.run = run,
+	.run = run_help,
 };

@@ -146,7 +146,7 @@ static const struct ur_example examples[] = {
 	{0},
 };
 
-static int run(int argc, char **argv)
+static int run_info(int argc, char **argv)
 {
 	int rc = 0;
 
@@ -183,5 +183,5 @@ const struct ur_command ur_command_info = {
 	.options = options,
 	.examples = examples,
 	.settings = true,
-	.run = run,
+	.run = run_info,
 };

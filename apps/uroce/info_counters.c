@@ -16,7 +16,7 @@
 
 #define COLUMN 12
 
-static bool all_zero(const struct ur_watch_look *l, unsigned counter)
+static bool all_zero(const struct ur_watch_sample *l, unsigned counter)
 {
 	for (unsigned k = 0; k < l->count; k++)
 		if (l->process[k]->status.counter[counter])
@@ -24,7 +24,7 @@ static bool all_zero(const struct ur_watch_look *l, unsigned counter)
 	return true;
 }
 
-static void print_table(const struct ur_watch_look *l, bool all)
+static void print_table(const struct ur_watch_sample *l, bool all)
 {
 	if (l->count) {
 		printf("%-30s", "process");
@@ -54,7 +54,7 @@ static bool uses_device(const struct ur_processes *v, int pid)
 }
 
 /* Leaves those that can be read and use the device, `v`; NULL is any. */
-static void choose(struct ur_watch_look *l, const struct ur_processes *v)
+static void choose(struct ur_watch_sample *l, const struct ur_processes *v)
 {
 	unsigned kept = 0;
 
@@ -71,25 +71,25 @@ static void choose(struct ur_watch_look *l, const struct ur_processes *v)
 
 int ur_info_counters(const struct ur_device *d, bool all)
 {
-	struct ur_watch_look *look = ur_watch_find();
+	struct ur_watch_sample *sample = ur_watch_find();
 	struct ur_processes *v = NULL;
 
-	if (!look)
+	if (!sample)
 		return ur_cmd_fail(UR_EXIT_FAIL, "cannot list the processes of this host: %s", strerror(errno));
-	if (d && ur_processes_look(d->key, &v))
+	if (d && ur_processes_list(d->key, &v))
 		v = NULL;
-	choose(look, v);
-	if (look->count || all)
-		print_table(look, all);
-	if (!look->count)
+	choose(sample, v);
+	if (sample->count || all)
+		print_table(sample, all);
+	if (!sample->count)
 		printf("%sNo process whose counters are readable %s now%s\n", all ? "\n" : "", v ? "uses the device" : "runs on uroce",
 		       all ? "." : ". Add --all to see all counters.");
 	else if (!all)
 		puts("\nCounters that are zero are left out: --all shows them.");
-	if (v && look->count < v->count)
+	if (v && sample->count < v->count)
 		printf("\nThe counters of %u other processes of the device are not readable; root can read them.\n",
-		       v->count - look->count);
-	ur_watch_free(look);
+		       v->count - sample->count);
+	ur_watch_free(sample);
 	free(v);
 	return 0;
 }

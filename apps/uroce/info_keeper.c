@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce info: the keeper of a process (keeper/will.h), which says in its arguments whose it is. */
+/* uroce info: the keeper of a process (keeper/farewell_page.h), which says in its arguments whose it is. */
 #include "info.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "keeper/will.h"
+#include "keeper/farewell_page.h"
 
 static bool same_owner(const char *pid, pid_t other)
 {

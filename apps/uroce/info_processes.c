@@ -40,7 +40,7 @@ static void print_port(const struct ur_process_port *p)
 		printf(ur_gid_is_v4(&p->gid) ? "%s:%u\n" : "[%s]:%u\n", ur_gid_ip(&p->gid, addr), p->port);
 }
 
-static void print_uses(const struct ur_watch_look *look, int pid)
+static void print_uses(const struct ur_watch_sample *look, int pid)
 {
 	const struct ur_watch_process *p = ur_watch_process_find(look, pid);
 
@@ -51,8 +51,8 @@ static void print_uses(const struct ur_watch_look *look, int pid)
 int ur_info_processes(const struct ur_device *d)
 {
 	struct ur_processes *v;
-	struct ur_watch_look *look;
-	int err = ur_processes_look(d->key, &v);
+	struct ur_watch_sample *look;
+	int err = ur_processes_list(d->key, &v);
 
 	if (err)
 		return ur_cmd_fail(UR_EXIT_FAIL, "cannot query the processes that use the device: %s", strerror(err));

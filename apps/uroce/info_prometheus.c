@@ -26,7 +26,7 @@ static bool is_name(const char *s)
 
 int ur_info_prometheus(const char *prefix)
 {
-	struct ur_watch_look *look;
+	struct ur_watch_sample *look;
 	char *text;
 
 	if (!is_name(prefix))

@@ -127,10 +127,10 @@ static void put_arrow(const struct ur_ladder_row *r, int y, FILE *out)
 	put_cross(out, to, end);
 }
 
-static void put(char *to, size_t room, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void append_text(char *to, size_t room, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Appends. */
-static void put(char *to, size_t room, const char *fmt, ...)
+static void append_text(char *to, size_t room, const char *fmt, ...)
 {
 	size_t n = strlen(to);
 	va_list ap;
@@ -149,25 +149,26 @@ static void put_details(const struct ur_lad *l, const struct ur_lad_item *it, co
 	ur_lad_host(l, r->second, a);
 	ur_lad_host(l, !r->second, b);
 	if (!r->frame)
-		put(text, sizeof(text), "not in the file\n");
+		append_text(text, sizeof(text), "not in the file\n");
 	else if (it->n > 1)
-		put(text, sizeof(text), "frames %u to %u\n", r->frame, last->frame);
+		append_text(text, sizeof(text), "frames %u to %u\n", r->frame, last->frame);
 	else
-		put(text, sizeof(text), "frame %u, %s after the first\n", r->frame, ur_lad_time(l, r, t));
-	put(text, sizeof(text), "%s to %s\nopcode 0x%02x %s\n", a, b, r->opcode, name ? name : "(unknown)");
-	put(text, sizeof(text), "PSN %u", r->psn);
+		append_text(text, sizeof(text), "frame %u, %s after the first\n", r->frame, ur_lad_time(l, r, t));
+	append_text(text, sizeof(text), "%s to %s\nopcode 0x%02x %s\n", a, b, r->opcode, name ? name : "(unknown)");
+	append_text(text, sizeof(text), "PSN %u", r->psn);
 	if (r->n > 1 || it->n > 1)
-		put(text, sizeof(text), " to %u", ur_psn_add(last->psn, last->n - 1));
+		append_text(text, sizeof(text), " to %u", ur_psn_add(last->psn, last->n - 1));
 	if (r->frame) {
-		put(text, sizeof(text), ", %u bytes of payload%s%s, UDP source port %u, TOS 0x%02x", r->len, r->ackreq ? ", AckReq" : "",
-		    r->cut ? ", cut by the recorder" : "", r->sport, r->tos);
+		append_text(text, sizeof(text), ", %u bytes of payload%s%s, UDP source port %u, TOS 0x%02x", r->len,
+			    r->ackreq ? ", AckReq" : "", r->cut ? ", cut by the recorder" : "", r->sport, r->tos);
 		if (r->dma_len || r->rkey)
-			put(text, sizeof(text), "\naddress 0x%llx, rkey 0x%08x, %u bytes", (unsigned long long)r->va, r->rkey, r->dma_len);
+			append_text(text, sizeof(text), "\naddress 0x%llx, rkey 0x%08x, %u bytes", (unsigned long long)r->va, r->rkey,
+				    r->dma_len);
 		if (ur_opcode(r->opcode)->flags & UR_OPF_AETH)
-			put(text, sizeof(text), "\nsyndrome 0x%02x, MSN %u", r->syndrome, r->msn);
+			append_text(text, sizeof(text), "\nsyndrome 0x%02x, MSN %u", r->syndrome, r->msn);
 	}
 	if (*remark)
-		put(text, sizeof(text), "\n%s", remark);
+		append_text(text, sizeof(text), "\n%s", remark);
 	fputs("<title>", out);
 	ur_html_text(out, text, sizeof(text));
 	fputs("</title>\n", out);

@@ -185,7 +185,7 @@ static void put_text(struct ur_lad_event *e, const struct line *l)
 			*c = '?';
 }
 
-static bool add(struct ur_lad *l, const struct line *line, ur_time when, uint32_t after, bool second)
+static bool add_event(struct ur_lad *l, const struct line *line, ur_time when, uint32_t after, bool second)
 {
 	struct ur_lad_event *more;
 
@@ -248,7 +248,7 @@ bool ur_lad_read_trace(struct ur_lad *l, const char *name)
 			last = row_of(l, &line, when);
 		else if (is_shown(event) && l->nrows && when + UR_NS_PER_S > l->rows[0].when &&
 			 when < l->rows[l->nrows - 1].when + UR_NS_PER_S)
-			ok = add(l, &line, when, place_of(l, last, when), second);
+			ok = add_event(l, &line, when, place_of(l, last, when), second);
 	}
 	if (ok && !l->traced[0] && !l->traced[1])
 		ur_cmd_fail(0, "the trace %s contains nothing about the QPs of this connection: is it from the same run?", name);

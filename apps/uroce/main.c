@@ -51,7 +51,7 @@ static int fail_unknown(const char *word)
 	return ur_cmd_fail(UR_EXIT_USAGE, "unknown subcommand '%s': there are %s; 'uroce --help' explains them", word, names);
 }
 
-static int run(int argc, char **argv)
+static int run_uroce(int argc, char **argv)
 {
 	if (argc > 0)
 		return fail_unknown(argv[0]);
@@ -70,7 +70,7 @@ const struct ur_command ur_uroce = {
 	.options = options,
 	.commands = commands,
 	.examples = examples,
-	.run = run,
+	.run = run_uroce,
 };
 
 int main(int argc, char **argv)

@@ -100,7 +100,7 @@ static int check_pci(const char *v)
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(v, ","), v);
 	if (!ur_pci_addr(text, addr))
 		return ur_cmd_fail(UR_EXIT_USAGE, "--pci '%s' is not a PCI address: write it as 0000:03:00.0 or 03:00.0", v);
-	rc = ur_pci_look(&ur_pci_system, addr, &nic);
+	rc = ur_pci_read_nic(&ur_pci_system, addr, &nic);
 	if (rc)
 		return ur_cmd_fail(UR_EXIT_FAIL, "%s %s: 'uroce info --pci' lists the NICs", addr,
 				   rc == ENOENT ? "is not there" : "is not a network device");
@@ -162,7 +162,7 @@ static int check_word(const char *name, const char *value)
 	return words ? ur_cmd_fail(UR_EXIT_USAGE, "--%s cannot be '%s': it is one of the words %s", name, value, words) : 0;
 }
 
-static int take(const struct ur_option *o, const char *value)
+static int take_setting(const struct ur_option *o, const char *value)
 {
 	static char joined[OPTIONS][UR_CONFIG_STR];
 	unsigned i = option_index(o->name);
@@ -265,7 +265,7 @@ static void take_kept_addresses(const char *pci)
 	size_t n = 0, g = 0;
 
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(pci, ","), pci);
-	if (!ur_pci_addr(text, addr) || ur_pci_state_look(&ur_pci_system, addr, &s) || !s.keep)
+	if (!ur_pci_addr(text, addr) || ur_pci_state_view(&ur_pci_system, addr, &s) || !s.keep)
 		return;
 	for (unsigned i = 0; i < s.nif.naddr && n < sizeof(ips) - INET6_ADDRSTRLEN - 8; i++)
 		n += (size_t)snprintf(ips + n, sizeof(ips) - n, "%s%s/%u", n ? "," : "", ur_pci_ip_text(&s.nif.addr[i].ip, ip),
@@ -315,7 +315,7 @@ const struct ur_option *ur_setting_options(void)
 			.arg = options[i].arg,
 			.complete = options[i].complete ? options[i].complete : knob_of(options[i].name)->words,
 			.help = knob_of(options[i].name)->help,
-			.take = take,
+			.take = take_setting,
 		};
 	return table;
 }

@@ -36,7 +36,7 @@ bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v)
 }
 
 /* A slip in the name of a command looks like a file. */
-static int run(int argc, char **argv)
+static int run_pcap(int argc, char **argv)
 {
 	if (!strpbrk(argv[0], "./-") && access(argv[0], F_OK))
 		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is neither a file nor a subcommand: 'uroce pcap --help' lists the commands",
@@ -54,5 +54,5 @@ const struct ur_command ur_command_pcap = {
 	.status = "0; 2 when a file cannot be read to its end.",
 	.commands = commands,
 	.examples = examples,
-	.run = run,
+	.run = run_pcap,
 };

@@ -39,7 +39,7 @@ static int annotate(const struct ur_pcap_file *f, const char *to)
 	return rc;
 }
 
-static int run(int argc, char **argv)
+static int run_pcap_annotate(int argc, char **argv)
 {
 	struct ur_pcap_file f;
 	int rc = UR_EXIT_USAGE;
@@ -63,5 +63,5 @@ const struct ur_command ur_pcap_annotate = {
 	.text = "OUT is pcapng. Every finding is a comment of its packet there; Wireshark's display filter is `frame.comment`. Blocks of a "
 		"pcapng file are copied as they are. IN is read twice, so it cannot be standard input.",
 	.status = "0; 2 when IN cannot be read to its end, or OUT cannot be written.",
-	.run = run,
+	.run = run_pcap_annotate,
 };

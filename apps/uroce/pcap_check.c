@@ -73,7 +73,7 @@ static int check(const char *name)
 	return rc;
 }
 
-static int run(int argc, char **argv)
+static int run_pcap_check(int argc, char **argv)
 {
 	int worst = 0;
 
@@ -92,5 +92,5 @@ const struct ur_command ur_pcap_check = {
 	.summary = "print every finding, one per line",
 	.status = "0; 1 when there is an error among the findings, 2 when a file cannot be read to its end.",
 	.options = options,
-	.run = run,
+	.run = run_pcap_check,
 };

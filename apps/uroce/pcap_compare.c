@@ -281,7 +281,7 @@ static const struct ur_example examples[] = {
 	{0},
 };
 
-static int run(int argc, char **argv)
+static int run_pcap_compare(int argc, char **argv)
 {
 	int rc;
 
@@ -309,5 +309,5 @@ const struct ur_command ur_pcap_compare = {
 	.status = "0 when nothing differs, 1 when something does, 2 when a file cannot be read to its end or no packet is in both.",
 	.options = options,
 	.examples = examples,
-	.run = run,
+	.run = run_pcap_compare,
 };

@@ -252,7 +252,7 @@ static const struct ur_example examples[] = {
 	{0},
 };
 
-static int run(int argc, char **argv)
+static int run_pcap_counters(int argc, char **argv)
 {
 	int rc = UR_EXIT_USAGE;
 
@@ -280,5 +280,5 @@ const struct ur_command ur_pcap_counters = {
 	.status = "0; 1 when a counter differs, 2 when a file cannot be read to its end or holds no connection of the host.",
 	.options = options,
 	.examples = examples,
-	.run = run,
+	.run = run_pcap_counters,
 };

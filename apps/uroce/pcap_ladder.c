@@ -104,7 +104,7 @@ static bool choose(const struct ur_pcap_file *f, const struct args *a, struct ur
 
 /* --- lines --- */
 
-static bool put(struct ur_lad *l, struct ur_lad_item it)
+static bool put_item(struct ur_lad *l, struct ur_lad_item it)
 {
 	if (!(l->nitems & (l->nitems - 1))) {
 		struct ur_lad_item *more = realloc(l->items, (l->nitems ? 2 * l->nitems : 1) * sizeof(*more));
@@ -178,21 +178,21 @@ static bool arrange(struct ur_lad *l)
 		ur_time pause = i && l->rows[i].when > l->rows[i - 1].when ? l->rows[i].when - l->rows[i - 1].when : 0;
 
 		for (; e < l->nevents && l->events[e].after <= i && ok; e++)
-			ok = put(l, (struct ur_lad_item){.kind = UR_LAD_NOTE, .row = i, .event = &l->events[e]});
+			ok = put_item(l, (struct ur_lad_item){.kind = UR_LAD_NOTE, .row = i, .event = &l->events[e]});
 		if (pause >= PAUSE_NS)
-			ok = ok && put(l, (struct ur_lad_item){.kind = UR_LAD_PAUSE, .row = i, .pause = pause});
+			ok = ok && put_item(l, (struct ur_lad_item){.kind = UR_LAD_PAUSE, .row = i, .pause = pause});
 		n = run_from(l, i, e);
 		if (n < RUN_MIN) {
 			n = 1;
-			ok = ok && put(l, (struct ur_lad_item){.kind = UR_LAD_ROW, .row = i, .n = 1});
+			ok = ok && put_item(l, (struct ur_lad_item){.kind = UR_LAD_ROW, .row = i, .n = 1});
 			continue;
 		}
-		ok = ok && put(l, (struct ur_lad_item){.kind = UR_LAD_ROW, .row = i, .n = 1}) &&
-		     put(l, (struct ur_lad_item){.kind = UR_LAD_RUN, .row = i + 1, .n = n - 2}) &&
-		     put(l, (struct ur_lad_item){.kind = UR_LAD_ROW, .row = i + n - 1, .n = 1});
+		ok = ok && put_item(l, (struct ur_lad_item){.kind = UR_LAD_ROW, .row = i, .n = 1}) &&
+		     put_item(l, (struct ur_lad_item){.kind = UR_LAD_RUN, .row = i + 1, .n = n - 2}) &&
+		     put_item(l, (struct ur_lad_item){.kind = UR_LAD_ROW, .row = i + n - 1, .n = 1});
 	}
 	for (; e < l->nevents && ok; e++)
-		ok = put(l, (struct ur_lad_item){.kind = UR_LAD_NOTE, .row = l->nrows, .event = &l->events[e]});
+		ok = put_item(l, (struct ur_lad_item){.kind = UR_LAD_NOTE, .row = l->nrows, .event = &l->events[e]});
 	return ok;
 }
 
@@ -356,7 +356,7 @@ static const struct ur_example examples[] = {
 	{0},
 };
 
-static int run(int argc, char **argv)
+static int run_pcap_ladder(int argc, char **argv)
 {
 	(void)argc;
 	args.file = argv[0];
@@ -376,5 +376,5 @@ const struct ur_command ur_pcap_ladder = {
 	.status = "0; 2 when a file cannot be read to its end, or there is no such connection.",
 	.options = options,
 	.examples = examples,
-	.run = run,
+	.run = run_pcap_ladder,
 };

@@ -121,7 +121,7 @@ static const struct ur_option options[] = {
 	{0},
 };
 
-static int run(int argc, char **argv)
+static int run_pcap_list(int argc, char **argv)
 {
 	(void)argc;
 	if (json && csv)
@@ -137,5 +137,5 @@ const struct ur_command ur_pcap_list = {
 	.text = "Times are in nanoseconds, goodput in bit/s.",
 	.status = "0; 2 when the file cannot be read to its end.",
 	.options = options,
-	.run = run,
+	.run = run_pcap_list,
 };

@@ -56,7 +56,7 @@ static void note(void *ctx, const struct ur_finding *f)
 		j->seen[j->nseen++] = (struct seen){f->rule, f->frame};
 }
 
-static void look(void *ctx, const struct ur_finding *f)
+static void note_finding(void *ctx, const struct ur_finding *f)
 {
 	struct job *j = ctx;
 
@@ -132,7 +132,7 @@ static bool try_packet(struct job *j, uint32_t i, unsigned copy, bool *shown)
 	j->is_named = *shown = false;
 	ur_fault(j->fault, &f);
 	if (ur_mutate(j->m, j->fault, i, &c, j->frames))
-		analyze(j, &c, look);
+		analyze(j, &c, note_finding);
 	if (j->is_named) {
 		*shown = true;
 		file_name(f.name, copy, name, sizeof(name));
@@ -231,7 +231,7 @@ static const struct ur_option options[] = {
 	{0},
 };
 
-static int run(int argc, char **argv)
+static int run_pcap_mutate(int argc, char **argv)
 {
 	struct job *j = calloc(1, sizeof(*j));
 	int rc;
@@ -258,5 +258,5 @@ const struct ur_command ur_pcap_mutate = {
 		"that `uroce pcap check` can name the fault. The capture has to fit into memory.",
 	.status = "0; 1 when a file cannot be written, 2 when IN cannot be read or holds nothing that could be falsified.",
 	.options = options,
-	.run = run,
+	.run = run_pcap_mutate,
 };

@@ -258,7 +258,7 @@ static const struct ur_example examples[] = {
 	{0},
 };
 
-static int run(int argc, char **argv)
+static int run_pcap_replay(int argc, char **argv)
 {
 	(void)argc;
 	wish.file = argv[0];
@@ -277,5 +277,5 @@ const struct ur_command ur_pcap_replay = {
 		  "file cannot be read or nothing in it can be replayed.",
 	.options = options,
 	.examples = examples,
-	.run = run,
+	.run = run_pcap_replay,
 };

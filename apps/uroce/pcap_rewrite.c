@@ -239,7 +239,7 @@ static const struct ur_example examples[] = {
 	{0},
 };
 
-static int run(int argc, char **argv)
+static int run_pcap_rewrite(int argc, char **argv)
 {
 	struct wishes *w = &wishes;
 
@@ -265,5 +265,5 @@ const struct ur_command ur_pcap_rewrite = {
 	.status = "0; 1 when OUT cannot be written, 2 when IN cannot be read to its end or holds no RoCEv2 packet.",
 	.options = options,
 	.examples = examples,
-	.run = run,
+	.run = run_pcap_rewrite,
 };

@@ -215,7 +215,7 @@ static const struct ur_option options[] = {
 	{0},
 };
 
-static int run(int argc, char **argv)
+static int run_pcap_why(int argc, char **argv)
 {
 	(void)argc;
 	return why(argv[0]);
@@ -229,5 +229,5 @@ const struct ur_command ur_pcap_why = {
 	.text = "For each QP: which completion status its requests will have ended with, and what in the recording made it so.",
 	.status = "0; 1 when requests failed, 2 when the file cannot be read to its end.",
 	.options = options,
-	.run = run,
+	.run = run_pcap_why,
 };

@@ -113,7 +113,7 @@ static void note_pid(void)
 	setenv("UROCE_RUN_PID", pid, 1);
 }
 
-static int run(int argc, char **argv)
+static int run_run(int argc, char **argv)
 {
 	char library[PATH_MAX], dropin[PATH_MAX], program[PATH_MAX];
 	struct stat st;
@@ -169,5 +169,5 @@ const struct ur_command ur_command_run = {
 	.examples = examples,
 	.settings = true,
 	.program = true,
-	.run = run,
+	.run = run_run,
 };

@@ -25,15 +25,15 @@ static unsigned count;
 
 /* --- looking --- */
 
-int ur_top_look(struct ur_top_view *v)
+int ur_top_sample(struct ur_top_view *v)
 {
-	struct ur_watch_look *look = ur_watch_find();
+	struct ur_watch_sample *sample = ur_watch_find();
 
-	if (!look)
+	if (!sample)
 		return ur_cmd_fail(UR_EXIT_FAIL, "cannot list the processes of this host: %s", strerror(errno));
 	ur_watch_free(v->before);
 	v->before = v->now;
-	v->now = look;
+	v->now = sample;
 	return 0;
 }
 
@@ -120,14 +120,14 @@ static void wait_for(double seconds)
 	nanosleep(&ts, NULL);
 }
 
-/* The first look alone has no rates. */
+/* The first sample alone has no rates. */
 static int print(struct ur_top_view *v)
 {
-	int rc = ur_top_look(v);
+	int rc = ur_top_sample(v);
 
 	for (unsigned i = 0; !rc && (!count || i < count); i++) {
 		wait_for(top.interval);
-		rc = ur_top_look(v);
+		rc = ur_top_sample(v);
 		if (rc)
 			return rc;
 		if (!ur_top_arrange(v, &top))
@@ -248,7 +248,7 @@ static const struct ur_example examples[] = {
 	{0},
 };
 
-static int run(int argc, char **argv)
+static int run_top(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
@@ -266,5 +266,5 @@ const struct ur_command ur_command_top = {
 		"lines, or with `--json` objects.",
 	.options = options,
 	.examples = examples,
-	.run = run,
+	.run = run_top,
 };

@@ -15,14 +15,14 @@ struct ur_top {
 
 /* Two looks and what they come to. */
 struct ur_top_view {
-	struct ur_watch_look *before, *now;
+	struct ur_watch_sample *before, *now;
 	struct ur_watch_row *rows;
 	unsigned count; /* of the rows that are left after filtering, in order */
 	unsigned all;   /* QPs */
 };
 
 /* Looks again and makes `rows` anew. 0, or the exit status after a message. */
-int ur_top_look(struct ur_top_view *v);
+int ur_top_sample(struct ur_top_view *v);
 /* The rows of the looks that were made, by the options as they are now. False when memory is short. */
 bool ur_top_arrange(struct ur_top_view *v, const struct ur_top *t);
 void ur_top_free(struct ur_top_view *v);

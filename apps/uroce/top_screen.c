@@ -218,7 +218,7 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Draws and waits for keys until it is time for the next look; false when one ended it. */
+/* Draws and waits for keys until it is time for the next update; false when one ended it. */
 static bool between_looks(struct screen *s, double until)
 {
 	for (;;) {
@@ -240,14 +240,14 @@ static bool between_looks(struct screen *s, double until)
 static int loop(struct screen *s, unsigned count)
 {
 	double wait = s->top->interval < 1 ? s->top->interval : 1;
-	int rc = ur_top_look(s->view);
+	int rc = ur_top_sample(s->view);
 
 	for (unsigned i = 0; !rc && (!count || i <= count); i++) {
 		if (!between_looks(s, now() + wait))
 			break;
 		wait = s->top->interval;
 		if (!s->paused)
-			rc = ur_top_look(s->view);
+			rc = ur_top_sample(s->view);
 	}
 	return rc;
 }

@@ -182,15 +182,15 @@ static bool look_at(const char *pid, struct ur_status *copy, struct ur_watch_pro
 
 /* --- all --- */
 
-static bool keep(struct ur_watch_look **look, const struct ur_watch_process *p)
+static bool keep(struct ur_watch_sample **sample, const struct ur_watch_process *p)
 {
 	size_t qps = p->unreadable ? 0 : p->status.count, head = offsetof(struct ur_watch_process, status.qp);
-	unsigned n = (*look)->count;
-	struct ur_watch_look *more = realloc(*look, sizeof(**look) + (n + 1) * sizeof((*look)->process[0]));
+	unsigned n = (*sample)->count;
+	struct ur_watch_sample *more = realloc(*sample, sizeof(**sample) + (n + 1) * sizeof((*sample)->process[0]));
 
 	if (!more)
 		return false;
-	*look = more;
+	*sample = more;
 	more->process[n] = malloc(head + qps * sizeof(p->status.qp[0])); /* room for the QPs that there are, and no more */
 	if (!more->process[n])
 		return false;
@@ -206,46 +206,46 @@ static int by_pid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* What one look needs, besides its result. */
+/* What one sample needs, besides its result. */
 struct looking {
 	struct ur_status copy;
 	struct ur_watch_process process;
 };
 
-static bool look_at_all(DIR *proc, struct looking *l, struct ur_watch_look **look)
+static bool look_at_all(DIR *proc, struct looking *l, struct ur_watch_sample **sample)
 {
 	struct dirent *e;
 
 	while ((e = readdir(proc)))
-		if (isdigit((unsigned char)e->d_name[0]) && look_at(e->d_name, &l->copy, &l->process) && !keep(look, &l->process))
+		if (isdigit((unsigned char)e->d_name[0]) && look_at(e->d_name, &l->copy, &l->process) && !keep(sample, &l->process))
 			return false;
 	return true;
 }
 
-struct ur_watch_look *ur_watch_find(void)
+struct ur_watch_sample *ur_watch_find(void)
 {
-	struct ur_watch_look *look = calloc(1, sizeof(*look));
+	struct ur_watch_sample *sample = calloc(1, sizeof(*sample));
 	struct looking *l = calloc(1, sizeof(*l));
 	DIR *proc = opendir("/proc");
-	bool ok = look && l && proc && look_at_all(proc, l, &look);
+	bool ok = sample && l && proc && look_at_all(proc, l, &sample);
 	int err = errno;
 
 	if (proc)
 		closedir(proc);
 	free(l);
 	if (!ok) {
-		ur_watch_free(look);
+		ur_watch_free(sample);
 		errno = err;
 		return NULL;
 	}
-	qsort(look->process, look->count, sizeof(look->process[0]), by_pid);
-	look->at = ur_clock_now();
-	return look;
+	qsort(sample->process, sample->count, sizeof(sample->process[0]), by_pid);
+	sample->at = ur_clock_now();
+	return sample;
 }
 
-void ur_watch_free(struct ur_watch_look *look)
+void ur_watch_free(struct ur_watch_sample *sample)
 {
-	for (unsigned i = 0; look && i < look->count; i++)
-		free(look->process[i]);
-	free(look);
+	for (unsigned i = 0; sample && i < sample->count; i++)
+		free(sample->process[i]);
+	free(sample);
 }

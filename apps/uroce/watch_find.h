@@ -6,8 +6,8 @@
 #include "watch/watch.h"
 
 /* NULL, with errno, when /proc cannot be read or memory is short. */
-struct ur_watch_look *ur_watch_find(void);
+struct ur_watch_sample *ur_watch_find(void);
 /* Harmless for NULL. */
-void ur_watch_free(struct ur_watch_look *look);
+void ur_watch_free(struct ur_watch_sample *sample);
 
 #endif

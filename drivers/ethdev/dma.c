@@ -103,7 +103,7 @@ bool ur_ethdev_dma_open(struct ur_ethdev *d)
 {
 	struct ur_vfio_fds before = d->vfio;
 
-	ur_vfio_look(&before, &d->vfio);
+	ur_vfio_find(&before, &d->vfio);
 	ur_vfio_keep_private(&d->vfio);
 	return ur_vfio_open(d->vfio.container, &d->memory) == 0;
 }

@@ -60,7 +60,7 @@ static int other_user(const struct ur_pci_nic *nic)
 int ur_ethdev_check_nic(const char *addr, char *err, size_t errlen)
 {
 	struct ur_pci_nic nic;
-	int rc = ur_pci_look(&ur_pci_system, addr, &nic), pid;
+	int rc = ur_pci_read_nic(&ur_pci_system, addr, &nic), pid;
 
 	if (rc)
 		return ur_port_fail(err, errlen, ENODEV, "%s %s: 'uroce info --pci' lists the NICs", addr,
@@ -77,7 +77,7 @@ int ur_ethdev_why_no_nic(const char *addr, char *err, size_t errlen)
 	struct ur_pci_nic nic;
 	int rc = ur_ethdev_check_nic(addr, err, errlen);
 
-	if (rc || ur_pci_look(&ur_pci_system, addr, &nic))
+	if (rc || ur_pci_read_nic(&ur_pci_system, addr, &nic))
 		return rc ? rc : ENODEV;
 	rc = from_log(&nic, err, errlen);
 	if (rc)
@@ -95,7 +95,7 @@ int ur_ethdev_check_memory(const char *addr, char *err, size_t errlen)
 	struct ur_pci_nic nic;
 	int rc;
 
-	if (!ur_eal_has_logged("Cannot set up DMA remapping") || ur_pci_look(&ur_pci_system, addr, &nic))
+	if (!ur_eal_has_logged("Cannot set up DMA remapping") || ur_pci_read_nic(&ur_pci_system, addr, &nic))
 		return 0;
 	rc = from_log(&nic, err, errlen);
 	return rc ? rc : ur_port_fail(err, errlen, EIO, "the kernel maps no memory for %s: UROCE_LOG=debug shows why", addr);

@@ -565,7 +565,7 @@ int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, cha
 	d->queue_ops = queue_ops;
 	d->port_ops = ops;
 	d->wake = -1;
-	ur_vfio_look(NULL, &d->vfio);
+	ur_vfio_find(NULL, &d->vfio);
 	rc = rc || !d->has_kif ? rc : ur_afp_check(&d->kif, &d->promisc, err, errlen);
 	rc = rc || !cfg->pci ? rc : ur_ethdev_check_nic(cfg->pci, err, errlen);
 	rc = rc ? rc : ur_eal_start(cfg, err, errlen);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static enum ur_udp_holder find(const char *table, unsigned port, unsigned *holder)
+static enum ur_udp_holder find_holder(const char *table, unsigned port, unsigned *holder)
 {
 	enum ur_udp_holder found = UR_UDP_HOLDER_UNKNOWN;
 	FILE *f = fopen(table, "re");
@@ -24,10 +24,10 @@ static enum ur_udp_holder find(const char *table, unsigned port, unsigned *holde
 
 enum ur_udp_holder ur_udp_holder(unsigned port, unsigned *uid)
 {
-	enum ur_udp_holder v4 = find("/proc/net/udp", port, uid), v6;
+	enum ur_udp_holder v4 = find_holder("/proc/net/udp", port, uid), v6;
 
 	if (v4 == UR_UDP_HOLDER_OTHER)
 		return v4;
-	v6 = find("/proc/net/udp6", port, uid);
+	v6 = find_holder("/proc/net/udp6", port, uid);
 	return v6 != UR_UDP_HOLDER_UNKNOWN ? v6 : v4;
 }

@@ -64,7 +64,7 @@ static void read_vnet(struct arrival *a)
 }
 
 /* False when the next slot is still the kernel's. What it says is checked against the slot: a->frame is NULL when that makes no sense. */
-static bool look(struct ur_packet *s, struct arrival *a)
+static bool next_arrival(struct ur_packet *s, struct arrival *a)
 {
 	struct tpacket2_hdr *h = (struct tpacket2_hdr *)(void *)(s->ring + (size_t)s->head * s->slot_len), copy;
 	const uint32_t first = sizeof(*h) + sizeof(struct virtio_net_hdr) + UR_VLAN_LEN;
@@ -199,7 +199,7 @@ static void cut_here(struct ur_packet *s, const struct arrival *a, struct ur_pac
 	s->queue.rx_missed += all - s->ncut;
 }
 
-static void take(struct ur_packet *s, struct arrival *a)
+static void take_arrival(struct ur_packet *s, struct arrival *a)
 {
 	struct ur_packet_head h;
 	bool train = a->size && ur_packet_head_get(&h, a->frame, a->have, a->len) && h.payload > a->size;
@@ -243,7 +243,7 @@ static bool next(struct ur_packet *s)
 	struct arrival a;
 
 	s->ncut = s->cut_at = 0;
-	if (!look(s, &a)) {
+	if (!next_arrival(s, &a)) {
 		ring_is_empty(s);
 		return false;
 	}
@@ -252,7 +252,7 @@ static bool next(struct ur_packet *s)
 	if (ur_unlikely(a.status & TP_STATUS_LOSING))
 		count_missed(s);
 	if (ur_likely(a.frame != NULL))
-		take(s, &a);
+		take_arrival(s, &a);
 	else if (a.status & TP_STATUS_COPY)
 		fetch_whole(s, sizeof(struct virtio_net_hdr));
 	__atomic_store_n(&a.slot->tp_status, a.held ? HELD : TP_STATUS_KERNEL, __ATOMIC_RELEASE);

@@ -13,7 +13,7 @@
 #include "wire/ip.h"
 #include "wire/train.h"
 
-static void put(struct msghdr *h, const void *data, size_t len)
+static void put_iov(struct msghdr *h, const void *data, size_t len)
 {
 	h->msg_iov[h->msg_iovlen++] = (struct iovec){.iov_base = (void *)(uintptr_t)data, .iov_len = len};
 }
@@ -43,7 +43,7 @@ static void put_head(struct ur_packet *s, unsigned m, const struct ur_pkt *first
 	ur_put16(udp + 4, (uint16_t)udp_len);
 	sum = pseudo_sum(l3, first->ip_version, udp_len);
 	memcpy(udp + 6, &sum, 2);
-	put(&s->tx_msg[m].msg_hdr, head, first->bth_off);
+	put_iov(&s->tx_msg[m].msg_hdr, head, first->bth_off);
 }
 
 static void put_train(struct ur_packet *s, unsigned m, struct ur_pkt **pkts, unsigned k, uint8_t **arena)
@@ -84,7 +84,7 @@ static unsigned put_message(struct ur_packet *s, unsigned m, struct ur_pkt **pkt
 
 	*h = (struct msghdr){.msg_iov = *iov};
 	if (s->vnet)
-		put(h, &s->tx_vnet[m], sizeof(s->tx_vnet[m]));
+		put_iov(h, &s->tx_vnet[m], sizeof(s->tx_vnet[m]));
 	if (ur_unlikely(pkts[0]->place)) /* its train left without it */
 		ur_train_move(pkts[0], 0);
 	if (k > 1) {

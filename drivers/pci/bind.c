@@ -53,9 +53,9 @@ static void step(void)
 
 /* --- what may not be --- */
 
-static int look(struct job *j)
+static int read_nic(struct job *j)
 {
-	int rc = ur_pci_look(j->r, j->b->addr, &j->nic);
+	int rc = ur_pci_read_nic(j->r, j->b->addr, &j->nic);
 
 	if (rc == ENOENT)
 		return ur_port_fail(j->err, j->errlen, rc, "this host has no PCI device %s: 'uroce info --pci' lists the NICs", j->b->addr);
@@ -250,7 +250,7 @@ static void await_interface(struct job *j, char name[IF_NAMESIZE])
 
 	*name = 0;
 	for (unsigned i = 0; i < tries; i++, step()) {
-		if (ur_pci_look(j->r, j->b->addr, &j->nic) || !j->nic.ifnames || !if_nametoindex(j->nic.ifname[0]))
+		if (ur_pci_read_nic(j->r, j->b->addr, &j->nic) || !j->nic.ifnames || !if_nametoindex(j->nic.ifname[0]))
 			continue;
 		if (!*name)
 			tries = i + NAME_TRIES;
@@ -328,7 +328,7 @@ static int note_state(struct job *j)
 	return 0;
 }
 
-static int take(struct job *j)
+static int bind_nic(struct job *j)
 {
 	const char *driver = wanted_driver(j);
 	int rc;
@@ -370,7 +370,7 @@ static int bind_locked(struct job *j)
 		return j->had_state && !j->b->dry ? ur_pci_state_write(j->dir, j->nic.addr, &j->state) : 0;
 	}
 	rc = rc ? rc : note_state(j);
-	return rc ? rc : take(j);
+	return rc ? rc : bind_nic(j);
 }
 
 static int locked(const struct ur_pci_roots *r, const struct ur_pci_bind *b, int (*work)(struct job *j), char *err, size_t errlen)
@@ -381,7 +381,7 @@ static int locked(const struct ur_pci_roots *r, const struct ur_pci_bind *b, int
 	if (!j)
 		return ur_port_fail(err, errlen, ENOMEM, "out of memory");
 	*j = (struct job){.r = r, .b = b, .err = err, .errlen = errlen};
-	rc = look(j);
+	rc = read_nic(j);
 	if (!rc)
 		j->dir = ur_pci_state_lock(r, err, errlen);
 	if (!rc && j->dir < 0)

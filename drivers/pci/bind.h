@@ -63,7 +63,7 @@ int ur_pci_state_read(int dir, const char *addr, struct ur_pci_state *s);
 int ur_pci_state_write(int dir, const char *addr, const struct ur_pci_state *s);
 void ur_pci_state_remove(int dir, const char *addr);
 /* The state of a NIC, for who only looks. As ur_pci_state_read. */
-int ur_pci_state_look(const struct ur_pci_roots *r, const char *addr, struct ur_pci_state *s);
+int ur_pci_state_view(const struct ur_pci_roots *r, const char *addr, struct ur_pci_state *s);
 
 /* --- bind.c --- */
 

@@ -65,7 +65,7 @@ static uint64_t aligned(uint64_t at, uint64_t addr)
 }
 
 /* The first place in [from, to); pieces before it may reach into it. False when there is none. */
-static bool find(const struct ur_iova_space *s, uint64_t addr, uint64_t len, uint64_t from, uint64_t to, uint64_t *at, size_t *i)
+static bool find_gap(const struct ur_iova_space *s, uint64_t addr, uint64_t len, uint64_t from, uint64_t to, uint64_t *at, size_t *i)
 {
 	size_t k = before(s, from);
 
@@ -90,7 +90,7 @@ int ur_iova_take(struct ur_iova_space *s, uint64_t addr, uint64_t len, uint64_t 
 		s->used = more;
 		s->room = room;
 	}
-	if (!len || (!find(s, addr, len, s->next, s->end, at, &i) && !find(s, addr, len, s->begin, s->end, at, &i)))
+	if (!len || (!find_gap(s, addr, len, s->next, s->end, at, &i) && !find_gap(s, addr, len, s->begin, s->end, at, &i)))
 		return ENOSPC;
 	memmove(&s->used[i + 1], &s->used[i], (s->n++ - i) * sizeof(*s->used));
 	s->used[i] = (struct ur_iova_range){*at, *at + len - 1};

@@ -160,7 +160,7 @@ static void look_below(const struct ur_pci_roots *r, struct ur_pci_nic *nic)
 	closedir(d);
 }
 
-int ur_pci_look(const struct ur_pci_roots *r, const char *addr, struct ur_pci_nic *nic)
+int ur_pci_read_nic(const struct ur_pci_roots *r, const char *addr, struct ur_pci_nic *nic)
 {
 	char path[UR_PCI_PATH], text[32];
 
@@ -198,7 +198,7 @@ unsigned ur_pci_list(const struct ur_pci_roots *r, struct ur_pci_nic *nics, unsi
 	if (!ur_pci_path(path, r->sys, "/bus/pci/devices") || !(d = opendir(path)))
 		return 0;
 	while (n < max && (e = readdir(d)))
-		if (ur_pci_addr(e->d_name, addr) && !ur_pci_look(r, e->d_name, &nics[n]))
+		if (ur_pci_addr(e->d_name, addr) && !ur_pci_read_nic(r, e->d_name, &nics[n]))
 			n++;
 	closedir(d);
 	qsort(nics, n, sizeof(*nics), by_addr);

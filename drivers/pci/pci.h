@@ -38,7 +38,7 @@ struct ur_pci_nic {
 /* Writes the long form of "0000:03:00.0" or "03:00.0" to `out`; false when the text is neither. */
 bool ur_pci_addr(const char *text, char out[UR_PCI_ADDR_TEXT]);
 /* 0; ENOENT: there is no such device; ENODEV: it is not a network device. */
-int ur_pci_look(const struct ur_pci_roots *r, const char *addr, struct ur_pci_nic *nic);
+int ur_pci_read_nic(const struct ur_pci_roots *r, const char *addr, struct ur_pci_nic *nic);
 /* The first `max` NICs in the order of their addresses. */
 unsigned ur_pci_list(const struct ur_pci_roots *r, struct ur_pci_nic *nics, unsigned max);
 /* The PCI address of a kernel interface; false when it is on no PCI device. */

@@ -172,7 +172,7 @@ int ur_pci_state_read(int dir, const char *addr, struct ur_pci_state *s)
 	return parse(text, s);
 }
 
-int ur_pci_state_look(const struct ur_pci_roots *r, const char *addr, struct ur_pci_state *s)
+int ur_pci_state_view(const struct ur_pci_roots *r, const char *addr, struct ur_pci_state *s)
 {
 	int dir = open_directory(r), rc;
 

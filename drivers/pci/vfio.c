@@ -27,7 +27,7 @@ static bool has(const struct ur_vfio_fds *fds, int fd)
 	return false;
 }
 
-void ur_vfio_look(const struct ur_vfio_fds *before, struct ur_vfio_fds *out)
+void ur_vfio_find(const struct ur_vfio_fds *before, struct ur_vfio_fds *out)
 {
 	DIR *d = opendir("/proc/self/fd");
 	struct dirent *e;

@@ -188,7 +188,7 @@ static bool take_ip6(struct ur_pkt *p, uint32_t *udp_len)
 }
 
 /* Takes off what stands before the payload. A UDP checksum is wrong: nobody here sends any. */
-static bool take(const struct ur_sim_port *port, struct ur_pkt *p)
+static bool strip_headers(const struct ur_sim_port *port, struct ur_pkt *p)
 {
 	uint16_t type = p->len < UR_ETH_LEN ? 0 : ur_get16(p->data + 12);
 	uint32_t len = 0, at = UR_ETH_LEN + (type == UR_ETHERTYPE_IP4 ? UR_IP4_LEN : UR_IP6_LEN);
@@ -246,7 +246,7 @@ void ur_sim_kernel_rx(struct ur_sim_port *p, struct ur_sim_buf *unit)
 		struct ur_pkt whole = b->pkt;
 
 		next = b->more;
-		if (!take(p, &b->pkt)) {
+		if (!strip_headers(p, &b->pkt)) {
 			answer(p, &whole);
 			p->sim->stats.filtered++;
 			ur_sim_buf_put(p->sim, b);

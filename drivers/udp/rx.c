@@ -102,7 +102,7 @@ static void take_source(const struct ur_udp *u, struct ur_udp_train *t, const st
 	t->src = ur_gid_from_v4(v4.sin_addr.s_addr);
 }
 
-static void take(struct ur_udp *u, struct ur_udp_train *t, unsigned i)
+static void take_datagram(struct ur_udp *u, struct ur_udp_train *t, unsigned i)
 {
 	struct msghdr *h = &u->rx_msg[i].msg_hdr;
 
@@ -137,7 +137,7 @@ static bool fetch(struct ur_udp *u)
 	}
 	u->ask_more = (unsigned)got < n ? (unsigned)got - 1 : ur_min_u32(2 * n, UR_UDP_RX_MSGS) - 1;
 	for (int i = 0; i < got; i++)
-		take(u, &u->got[i], (unsigned)i);
+		take_datagram(u, &u->got[i], (unsigned)i);
 	u->ngot = (unsigned)got;
 	u->cutting = 0;
 	return true;

@@ -25,14 +25,14 @@ struct program {
 	uint32_t len;
 };
 
-static void add(struct program *p, uint16_t code, uint32_t k)
+static void add_statement(struct program *p, uint16_t code, uint32_t k)
 {
 	p->f[p->len++] = (struct sock_filter)BPF_STMT(code, k);
 }
 
 static void load(struct program *p, uint16_t size, uint32_t at)
 {
-	add(p, BPF_LD | size | BPF_ABS, at);
+	add_statement(p, BPF_LD | size | BPF_ABS, at);
 }
 
 /* Unless what was loaded is `value`, the next instruction is passed over. */
@@ -44,7 +44,7 @@ static void if_is(struct program *p, uint32_t value)
 /* A jump whose target is not there yet; land() lets it lead to the next instruction. */
 static uint32_t jump(struct program *p)
 {
-	add(p, BPF_JMP | BPF_JA, 0);
+	add_statement(p, BPF_JMP | BPF_JA, 0);
 	return p->len - 1;
 }
 
@@ -57,7 +57,7 @@ static void to_slots(struct program *p, const struct ur_port_sharing *s)
 {
 	for (unsigned i = 0; i < s->sharers; i++) {
 		if_is(p, s->slot[i]);
-		add(p, BPF_RET | BPF_K, i);
+		add_statement(p, BPF_RET | BPF_K, i);
 	}
 }
 
@@ -66,7 +66,7 @@ static void to_listeners(struct program *p, const struct ur_port_sharing *s)
 	load(p, BPF_H, SERVICE_PORT);
 	for (unsigned i = 0; i < s->listens; i++) {
 		if_is(p, s->listen[i].port);
-		add(p, BPF_RET | BPF_K, s->listen[i].sharer);
+		add_statement(p, BPF_RET | BPF_K, s->listen[i].sharer);
 	}
 }
 
@@ -107,8 +107,8 @@ static void by_chance(struct program *p, unsigned sharers)
 {
 	load(p, BPF_W, (uint32_t)(SKF_AD_OFF + SKF_AD_RANDOM));
 	if (sharers)
-		add(p, BPF_ALU | BPF_MOD | BPF_K, sharers);
-	add(p, BPF_RET | BPF_A, 0); /* beyond the group: the kernel's hash decides */
+		add_statement(p, BPF_ALU | BPF_MOD | BPF_K, sharers);
+	add_statement(p, BPF_RET | BPF_A, 0); /* beyond the group: the kernel's hash decides */
 }
 
 int ur_udp_steer(struct ur_port *p, const struct ur_port_sharing *s)

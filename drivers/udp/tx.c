@@ -19,7 +19,7 @@
 
 /* --- what the kernel is told of a train --- */
 
-static void put(struct msghdr *h, int level, int type, const void *value, size_t len)
+static void put_cmsg(struct msghdr *h, int level, int type, const void *value, size_t len)
 {
 	struct cmsghdr *c = (struct cmsghdr *)(void *)((uint8_t *)h->msg_control + h->msg_controllen);
 
@@ -37,7 +37,7 @@ static void put_addresses4(const struct ur_udp *u, struct msghdr *h, const uint8
 
 	memcpy(&from.ipi_spec_dst, ip + 12, 4);
 	memcpy(&dst, ip + 16, 4);
-	put(h, IPPROTO_IP, IP_PKTINFO, &from, sizeof(from));
+	put_cmsg(h, IPPROTO_IP, IP_PKTINFO, &from, sizeof(from));
 	if (u->v6) {
 		struct ur_gid mapped = ur_gid_from_v4(dst);
 		struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
@@ -63,7 +63,7 @@ static void put_addresses6(const struct ur_udp *u, struct msghdr *h, const uint8
 	memcpy(&to.sin6_addr, ip + 24, 16);
 	if ((ip[24] == 0xfe && (ip[25] & 0xc0) == 0x80) || ip[24] == 0xff)
 		to.sin6_scope_id = (unsigned)u->ifindex;
-	put(h, IPPROTO_IPV6, IPV6_PKTINFO, &from, sizeof(from));
+	put_cmsg(h, IPPROTO_IPV6, IPV6_PKTINFO, &from, sizeof(from));
 	memcpy(h->msg_name, &to, sizeof(to));
 	h->msg_namelen = sizeof(to);
 }
@@ -74,9 +74,9 @@ static void put_way4(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip
 
 	put_addresses4(u, h, ip);
 	if (tos)
-		put(h, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+		put_cmsg(h, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
 	if (ttl && (ttl != UR_UDP_HOPS || (ip[16] & 0xf0) == 0xe0))
-		put(h, IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl));
+		put_cmsg(h, IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl));
 }
 
 static void put_way6(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip)
@@ -85,9 +85,9 @@ static void put_way6(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip
 
 	put_addresses6(u, h, ip);
 	if (tclass)
-		put(h, IPPROTO_IPV6, IPV6_TCLASS, &tclass, sizeof(tclass));
+		put_cmsg(h, IPPROTO_IPV6, IPV6_TCLASS, &tclass, sizeof(tclass));
 	if (hops != UR_UDP_HOPS || ip[24] == 0xff)
-		put(h, IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof(hops));
+		put_cmsg(h, IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof(hops));
 }
 
 /* --- a burst --- */
@@ -111,7 +111,7 @@ static unsigned put_train(struct ur_udp *u, unsigned m, struct ur_pkt **pkts, un
 	else
 		put_way6(u, h, ip);
 	if (k > 1)
-		put(h, SOL_UDP, UDP_SEGMENT, &size, sizeof(size));
+		put_cmsg(h, SOL_UDP, UDP_SEGMENT, &size, sizeof(size));
 	u->tx_len[m] = (uint8_t)k;
 	return k;
 }
@@ -177,7 +177,8 @@ static bool is_unreachable(int err)
 	return err == ECONNREFUSED || err == EHOSTUNREACH || err == ENETUNREACH || err == EACCES || err == EHOSTDOWN;
 }
 
-static void told(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e, const uint8_t *quote, unsigned len)
+static void report_unreachable(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e, const uint8_t *quote,
+			       unsigned len)
 {
 	const struct sockaddr_in6 *name = h->msg_name;
 	struct ur_gid dst;
@@ -215,7 +216,7 @@ void ur_udp_errors(struct ur_udp *u)
 			if (c->cmsg_len < CMSG_LEN(sizeof(e)) || (c->cmsg_type != IP_RECVERR && c->cmsg_type != IPV6_RECVERR))
 				continue;
 			memcpy(&e, CMSG_DATA(c), sizeof(e));
-			told(u, &h, &e, quote, (unsigned)len);
+			report_unreachable(u, &h, &e, quote, (unsigned)len);
 		}
 	}
 }

@@ -152,7 +152,7 @@ static void check_time(struct ur_analysis *a, const struct ur_an_frame *f)
 	a->total.last = a->last_when;
 }
 
-static void take(struct ur_analysis *a, const struct an_pkt *p)
+static void analyze_packet(struct ur_analysis *a, const struct an_pkt *p)
 {
 	a->total.roce++;
 	if (check_packet(a, p))
@@ -180,7 +180,7 @@ void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 	if (t.size && !a->trains++)
 		a->train_frame = f->number;
 	while (t.read && (p = an_train_next(&t)))
-		take(a, p);
+		analyze_packet(a, p);
 }
 
 /* --- the end --- */

@@ -22,8 +22,8 @@ static bool for_conn(enum ur_cm_attr attr)
 }
 
 /* Requests to resolve a service have ids of their own. */
-static struct an_cm *find(const struct ur_analysis *a, bool sidr, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id,
-			  uint32_t other)
+static struct an_cm *find_exchange(const struct ur_analysis *a, bool sidr, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id,
+				   uint32_t other)
 {
 	struct an_node *n;
 
@@ -37,7 +37,7 @@ static struct an_cm *find(const struct ur_analysis *a, bool sidr, const struct u
 	return NULL;
 }
 
-static struct an_cm *add(struct ur_analysis *a, const struct an_pkt *p, uint32_t id)
+static struct an_cm *add_exchange(struct ur_analysis *a, const struct an_pkt *p, uint32_t id)
 {
 	struct an_cm *c = a->ncm < CMS_MAX ? calloc(1, sizeof(*c)) : NULL;
 
@@ -116,12 +116,12 @@ static void check_path(struct ur_analysis *a, const struct an_pkt *p, const stru
 static void on_req(struct ur_analysis *a, const struct an_pkt *p, const struct ur_cm_msg *m)
 {
 	const struct ur_cm_req *r = &m->req;
-	struct an_cm *c = find(a, false, &p->src, &p->dst, r->local_comm_id, 0);
+	struct an_cm *c = find_exchange(a, false, &p->src, &p->dst, r->local_comm_id, 0);
 
 	check_header(a, p, r->service_id, m);
 	check_path(a, p, r);
 	if (!c || c->req.local_qpn != r->local_qpn || c->req.starting_psn != r->starting_psn)
-		c = add(a, p, r->local_comm_id);
+		c = add_exchange(a, p, r->local_comm_id);
 	if (!c)
 		return;
 	c->req = *r;
@@ -193,12 +193,12 @@ static void on_sidr(struct ur_analysis *a, const struct an_pkt *p, const struct 
 	struct an_cm *c;
 
 	if (m->attr == UR_CM_SIDR_REP) {
-		c = find(a, true, &p->dst, &p->src, m->sidr_rep.request_id, 0);
+		c = find_exchange(a, true, &p->dst, &p->src, m->sidr_rep.request_id, 0);
 	} else {
 		check_header(a, p, m->sidr_req.service_id, m);
-		c = find(a, true, &p->src, &p->dst, m->sidr_req.request_id, 0);
+		c = find_exchange(a, true, &p->src, &p->dst, m->sidr_req.request_id, 0);
 		if (!c)
-			c = add(a, p, m->sidr_req.request_id);
+			c = add_exchange(a, p, m->sidr_req.request_id);
 	}
 	if (!c)
 		return;
@@ -225,10 +225,10 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 	if (m.attr == UR_CM_REQ || !for_conn(m.attr))
 		return;
 	/* All of these begin with the two ids, their sender's first. On one host the addresses do not tell who sent it. */
-	c = find(a, false, &p->dst, &p->src, m.rtu.remote_comm_id, m.rtu.local_comm_id);
+	c = find_exchange(a, false, &p->dst, &p->src, m.rtu.remote_comm_id, m.rtu.local_comm_id);
 	back = c;
 	if (!c && m.attr != UR_CM_REP)
-		c = find(a, false, &p->src, &p->dst, m.rtu.local_comm_id, m.rtu.remote_comm_id);
+		c = find_exchange(a, false, &p->src, &p->dst, m.rtu.local_comm_id, m.rtu.remote_comm_id);
 	if (!c)
 		return;
 	if (m.attr == UR_CM_REP)

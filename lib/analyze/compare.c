@@ -253,7 +253,7 @@ static void mark_copies(struct ur_compare *c, uint64_t key)
 		at(c, i - 1)->copy |= at(c, i - 1)->p.key == key;
 }
 
-static void take(struct ur_compare *c, unsigned place, const struct cmp_packet *p)
+static void compare_packet(struct ur_compare *c, unsigned place, const struct cmp_packet *p)
 {
 	const ur_time when = cmp_when(c, place, p->when);
 	struct cmp_flow *f = c->flow[p->flow];
@@ -293,7 +293,7 @@ static void pump(struct ur_compare *c)
 		if ((!q[0].n && !c->ended[0]) || (!q[1].n && !c->ended[1]) || (!q[0].n && !q[1].n))
 			return;
 		place = !q[0].n || (q[1].n && cmp_when(c, 1, cmp_queue_head(&q[1])->when) < cmp_when(c, 0, cmp_queue_head(&q[0])->when));
-		take(c, place, cmp_queue_head(&q[place]));
+		compare_packet(c, place, cmp_queue_head(&q[place]));
 		cmp_queue_pop(&q[place]);
 	}
 }

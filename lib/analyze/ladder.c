@@ -154,7 +154,7 @@ static struct ur_ladder_row *new_row(struct ur_ladder *l)
 	return &l->rows[l->n++];
 }
 
-static void take(struct ur_ladder *l, const struct an_pkt *p)
+static void keep_packet(struct ur_ladder *l, const struct an_pkt *p)
 {
 	int half = half_of(&l->c, p);
 	struct ur_ladder_row *r;
@@ -184,7 +184,7 @@ bool ur_ladder_frame(struct ur_ladder *l, const struct ur_an_frame *f)
 
 	an_train_first(&t, f);
 	while (t.read && (p = an_train_next(&t)))
-		take(l, p);
+		keep_packet(l, p);
 	return l->after < UR_LADDER_KEEP_AFTER;
 }
 

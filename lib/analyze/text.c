@@ -26,7 +26,7 @@ struct out {
 	size_t room, n;
 };
 
-static void put(struct out *o, char c)
+static void put_char(struct out *o, char c)
 {
 	if (o->n + 1 < o->room)
 		o->to[o->n++] = c;
@@ -35,7 +35,7 @@ static void put(struct out *o, char c)
 static void put_text(struct out *o, const char *s)
 {
 	for (; s && *s; s++)
-		put(o, *s);
+		put_char(o, *s);
 }
 
 static void put_number(struct out *o, uint64_t v, unsigned base)
@@ -47,7 +47,7 @@ static void put_number(struct out *o, uint64_t v, unsigned base)
 		digits[n++] = "0123456789abcdef"[v % base];
 	while (v /= base);
 	while (n)
-		put(o, digits[--n]);
+		put_char(o, digits[--n]);
 }
 
 /* Three digits that count, in the unit that suits. */
@@ -66,10 +66,10 @@ static void put_time(struct out *o, uint64_t ns)
 	part = ns % units[u].ns * 100 / units[u].ns;
 	put_number(o, whole, 10);
 	if (whole < 100 && u < 3) {
-		put(o, '.');
-		put(o, (char)('0' + part / 10));
+		put_char(o, '.');
+		put_char(o, (char)('0' + part / 10));
 		if (whole < 10)
-			put(o, (char)('0' + part % 10));
+			put_char(o, (char)('0' + part % 10));
 	}
 	put_text(o, units[u].name);
 }
@@ -106,7 +106,7 @@ static void put_phrase(struct out *o, const struct ur_finding *f, const char *s,
 {
 	for (; s && *s; s++) {
 		if (*s != '{') {
-			put(o, *s);
+			put_char(o, *s);
 			continue;
 		}
 		put_hole(o, f, s + 1, depth);

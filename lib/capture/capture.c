@@ -38,7 +38,7 @@ void ur_capture_flush(struct ur_capture *c)
 	c->len = 0;
 }
 
-static void put(struct ur_capture *c, const void *data, size_t n)
+static void put_bytes(struct ur_capture *c, const void *data, size_t n)
 {
 	memcpy(c->buf + c->len, data, n);
 	c->len += n;
@@ -46,20 +46,20 @@ static void put(struct ur_capture *c, const void *data, size_t n)
 
 static void put32(struct ur_capture *c, uint32_t v)
 {
-	put(c, &v, 4);
+	put_bytes(c, &v, 4);
 }
 
 static void put_pad(struct ur_capture *c)
 {
 	static const uint8_t zero[4];
 
-	put(c, zero, -c->len & 3);
+	put_bytes(c, zero, -c->len & 3);
 }
 
 static void put_option(struct ur_capture *c, uint16_t code, const void *value, uint16_t n)
 {
 	put32(c, (uint32_t)n << 16 | code);
-	put(c, value, n);
+	put_bytes(c, value, n);
 	put_pad(c);
 }
 
@@ -89,14 +89,14 @@ static void put_preamble(struct ur_capture *c, const char *ifname)
 	size_t at = block_begin(c, BLOCK_SHB);
 
 	put32(c, 0x1a2b3c4d);
-	put(c, version, 4);
+	put_bytes(c, version, 4);
 	put32(c, UINT32_MAX); /* section length unknown */
 	put32(c, UINT32_MAX);
 	put_option(c, OPT_SHB_USERAPPL, "uroce", 5);
 	put32(c, OPT_END);
 	block_end(c, at);
 	at = block_begin(c, BLOCK_IDB);
-	put(c, link, 4);
+	put_bytes(c, link, 4);
 	put32(c, 0); /* no snap length */
 	put_option(c, OPT_IF_NAME, ifname, (uint16_t)strlen(ifname));
 	put_option(c, OPT_IF_TSRESOL, &tsresol, 1);
@@ -149,7 +149,7 @@ void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now,
 	put32(c, (uint32_t)t);
 	put32(c, len);
 	put32(c, len);
-	put(c, headers, bare);
+	put_bytes(c, headers, bare);
 	c->len = (size_t)(ur_pkt_gather(p, 0, c->buf + c->len) - c->buf);
 	put_pad(c);
 	put_option(c, OPT_EPB_FLAGS, &flags, 4);

@@ -56,7 +56,7 @@ struct ur_cm_config {
 	 * Should this process be killed, the peer at `to` is to hear `mad`, or nothing when that is NULL. Called whenever this changes for
 	 * a connection; *place is the callee's, one for each connection and 0 at first. NULL: nobody will say anything.
 	 */
-	void (*will)(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad);
+	void (*farewell)(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad);
 	struct ur_wheel *wheel;
 	struct ur_counters *counters;
 	struct ur_random *random; /* where communication ids come from; outlives ur_cm_create */

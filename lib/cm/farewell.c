@@ -60,8 +60,8 @@ void ur_cm_enter(struct ur_cm_conn *c, enum ur_cm_state state)
 	if (c->state != state)
 		UR_TRACE(c->cm->trace, CM_STATE, c->local_id, c->remote_id, c->local_qpn, c->info.remote_qpn, c->state, state);
 	c->state = state;
-	if (cfg->will)
-		cfg->will(cfg->ctx, &c->will, &c->addr, farewell(c, mad) ? mad : NULL);
+	if (cfg->farewell)
+		cfg->farewell(cfg->ctx, &c->farewell_place, &c->addr, farewell(c, mad) ? mad : NULL);
 }
 
 static bool may_be_established(const struct ur_cm_conn *c)

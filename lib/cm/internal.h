@@ -136,7 +136,7 @@ struct ur_cm_conn {
 	ur_time established;	  /* when the peer last showed that it knows of it; 0: not yet */
 	uint32_t local_qpn;
 	uint32_t psn; /* of the packet that last carried `mad` */
-	uint32_t will; /* the owner's of the list of farewells: where this connection's is; 0: it has none */
+	uint32_t farewell_place;     /* the owner's of the list of farewells: where this connection's is; 0: it has none */
 	struct ur_cm_conn_info info; /* all but addr */
 	uint8_t mad[UR_MAD_LEN];     /* the message that is sent again: REQ, REP, RTU, DREQ */
 };

@@ -12,8 +12,8 @@ static uint64_t hash_service(const struct ur_cm *cm, uint64_t service_id)
 }
 
 /* The listener of a service at an address for which `fits` holds. */
-static struct ur_cm_listener *find(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid,
-				   bool (*fits)(const struct ur_gid *its, const struct ur_gid *gid))
+static struct ur_cm_listener *find_listener(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid,
+					    bool (*fits)(const struct ur_gid *its, const struct ur_gid *gid))
 {
 	struct ur_cm_listener *l;
 
@@ -27,7 +27,7 @@ int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gi
 {
 	struct ur_cm_listener *l;
 
-	if (find(cm, service_id, gid, ur_gid_overlap))
+	if (find_listener(cm, service_id, gid, ur_gid_overlap))
 		return EADDRINUSE;
 	l = calloc(1, sizeof(*l));
 	if (!l)
@@ -71,7 +71,7 @@ void ur_cm_unlisten(struct ur_cm_listener *l)
 /* Overlaps are refused, so at most one listener fits. */
 struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid)
 {
-	return find(cm, service_id, gid, ur_gid_covers);
+	return find_listener(cm, service_id, gid, ur_gid_covers);
 }
 
 /*

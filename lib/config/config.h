@@ -14,7 +14,7 @@
 
 struct ur_config {
 	char dev[UR_CONFIG_STR];      /* UROCE_DEV: an interface of the kernel, shared with it */
-	char port[UR_CONFIG_STR];     /* UROCE_PORT: auto, or the kind of port for a shared interface (lib/engine/device_port.c) */
+	char port[UR_CONFIG_STR];     /* UROCE_PORT: auto, or the kind of port for a shared interface (lib/engine/engine_port.c) */
 	char vdev[UR_CONFIG_STR];     /* UROCE_VDEV: a DPDK virtual device and its arguments, owned */
 	char pci[UR_CONFIG_STR];      /* UROCE_PCI: PCI address of a NIC and arguments for its driver, owned */
 	char eal[UR_CONFIG_STR];      /* UROCE_EAL: further EAL arguments, blank separated */
@@ -27,9 +27,9 @@ struct ur_config {
 	char log[UR_CONFIG_STR];      /* UROCE_LOG: error, info or debug */
 	uint64_t cc;                  /* UROCE_CC: congestion control, 1 on, 0 off */
 	uint64_t mtu;                 /* UROCE_MTU: IP MTU of the owned port, 0: the port's own */
-	uint64_t keeper;              /* UROCE_KEEPER: a keeper speaks for a process that is killed (lib/siblings/will.h), 1 on, 0 off */
-	uint64_t telemetry;           /* UROCE_TELEMETRY: counters on DPDK's telemetry socket */
-	uint64_t spin_us;             /* UROCE_SPIN_US: how long at most the progress thread spins after a packet (lib/engine/poller.h) */
+	uint64_t keeper;    /* UROCE_KEEPER: a keeper speaks for a process that is killed (lib/siblings/farewells.h), 1 on, 0 off */
+	uint64_t telemetry; /* UROCE_TELEMETRY: counters on DPDK's telemetry socket */
+	uint64_t spin_us;   /* UROCE_SPIN_US: how long at most the progress thread spins after a packet (lib/engine/poller.h) */
 };
 
 enum ur_config_type { UR_CONFIG_STRING, UR_CONFIG_UINT };

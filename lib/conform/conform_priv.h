@@ -22,7 +22,7 @@ enum ur_cf_kind {
 	UR_CF_EXPECT, /* the next packet of its kind, answer or request; ACKs of what came before it are passed over */
 	UR_CF_QUIET,  /* no answer; with the opcode of a request: no such request */
 	UR_CF_PAUSE,
-	UR_CF_MANY, /* send `x` messages of one packet each, and wait until all are acknowledged; the next PSN and MSN count from there */
+	UR_CF_BULK, /* send `x` messages of one packet each, and wait until all are acknowledged; the next PSN and MSN count from there */
 	UR_CF_CM,   /* send a message of the CM */
 	UR_CF_CM_EXPECT, /* the next one, but for MRAs */
 	UR_CF_CM_QUIET,
@@ -73,7 +73,7 @@ struct ur_cf_step {
 	/* Expected: AETH syndrome, reason of a REJ, status of a SIDR_REP; `code2`, unless it is 0, is right as well. Sent: the syndrome. */
 	uint8_t code, code2;
 	int16_t psn;      /* from the first one of its direction: of requests that we send and their answers, or of the peer's */
-	int16_t msn;      /* from what UR_CF_MANY has brought it to */
+	int16_t msn;      /* from what UR_CF_BULK has brought it to */
 	uint16_t len, at; /* of the payload, and where in the pattern it begins */
 	uint32_t flags;   /* enum ur_cf_flag */
 	uint32_t off, dma_len;
@@ -89,7 +89,7 @@ struct ur_cf_place { /* a region of the peer's */
 
 enum ur_cf_phase { UR_CF_CONNECT, UR_CF_SCRIPT, UR_CF_LEAVE, UR_CF_FINISHED };
 
-struct ur_cf_many { /* messages of the step, counted from 0 */
+struct ur_cf_bulk { /* messages of the step, counted from 0 */
 	uint32_t count, next, acked;
 	uint32_t top;     /* behind the last one that has been sent */
 	unsigned repeats; /* in a row, without progress */
@@ -122,7 +122,7 @@ struct ur_cf_run {
 	ur_time deadline, sent_at, resend_at;
 	unsigned resends;
 	struct ur_cf_conn conn;
-	struct ur_cf_many many;
+	struct ur_cf_bulk bulk;
 	bool keeps;
 	uint8_t mad[UR_MAD_LEN];         /* the last message of the CM that the script has sent */
 	uint8_t auto_mad[4][UR_MAD_LEN]; /* answers to what scripts do not wait for */
@@ -152,14 +152,14 @@ enum ur_cf_match { UR_CF_PASSED_OVER, UR_CF_RIGHT, UR_CF_WRONG };
 enum ur_cf_match ur_cf_judge(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_pkt *p, ur_time now, const char **odd);
 enum ur_cf_match ur_cf_judge_cm(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_cm_msg *m, const char **odd);
 
-/* many.c: the step UR_CF_MANY. */
-void ur_cf_many_begin(struct ur_cf_run *r);
+/* bulk.c: the step UR_CF_BULK. */
+void ur_cf_bulk_begin(struct ur_cf_run *r);
 /* False: all that may be under way is. */
-bool ur_cf_many_tx(struct ur_cf_run *r, struct ur_pkt *p);
+bool ur_cf_bulk_tx(struct ur_cf_run *r, struct ur_pkt *p);
 /* UR_CF_RIGHT when all messages are acknowledged; *moved when some are. */
-enum ur_cf_match ur_cf_many_rx(struct ur_cf_run *r, const struct ur_pkt *p, bool *moved, const char **odd);
+enum ur_cf_match ur_cf_bulk_rx(struct ur_cf_run *r, const struct ur_pkt *p, bool *moved, const char **odd);
 /* Nothing has come for long. False: send again what is not acknowledged; true: that has been done often enough. */
-bool ur_cf_many_late(struct ur_cf_run *r);
+bool ur_cf_bulk_late(struct ur_cf_run *r);
 
 /* text.c; all write at most UR_CF_TEXT bytes with a zero behind */
 void ur_cf_say_step(const struct ur_cf_run *r, const struct ur_cf_step *s, char *to);

@@ -45,7 +45,7 @@
 /* Messages of one packet, from PSN 0 on; what comes behind counts PSNs and MSNs from 0 again. */
 #define MANY(op, n, ...)                                                                                                                   \
 	{                                                                                                                                  \
-		.kind = UR_CF_MANY, .opcode = (op), .x = (n), __VA_ARGS__                                                                  \
+		.kind = UR_CF_BULK, .opcode = (op), .x = (n), __VA_ARGS__                                                                  \
 	}
 #define CM(attr, ...)                                                                                                                      \
 	{                                                                                                                                  \

@@ -244,8 +244,8 @@ static void enter(struct ur_cf_run *r, ur_time now)
 	r->deadline = now + ms * UR_NS_PER_MS;
 	r->resends = 0;
 	r->resend_at = r->step->flags & UR_CF_RESEND ? now + RESEND_MS * UR_NS_PER_MS : UR_TIME_NEVER;
-	if (r->step->kind == UR_CF_MANY)
-		ur_cf_many_begin(r);
+	if (r->step->kind == UR_CF_BULK)
+		ur_cf_bulk_begin(r);
 }
 
 static void out_of_time(struct ur_cf_run *r, ur_time now)
@@ -256,7 +256,7 @@ static void out_of_time(struct ur_cf_run *r, ur_time now)
 		next_step(r);
 		return;
 	}
-	if (s->kind == UR_CF_MANY && !ur_cf_many_late(r)) {
+	if (s->kind == UR_CF_BULK && !ur_cf_bulk_late(r)) {
 		r->deadline = now + patience_ms(r, s) * UR_NS_PER_MS;
 		return;
 	}
@@ -324,7 +324,7 @@ bool ur_cf_tx(struct ur_cf_run *r, struct ur_pkt *p, uint32_t number, ur_time no
 			return true;
 		} else if (!r->entered) {
 			enter(r, now);
-		} else if (r->step->kind == UR_CF_MANY && ur_cf_many_tx(r, p)) {
+		} else if (r->step->kind == UR_CF_BULK && ur_cf_bulk_tx(r, p)) {
 			if (r->keeps)
 				note(r, number);
 			return true;
@@ -360,7 +360,7 @@ static void rx_many(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number
 {
 	bool moved = false;
 	const char *odd;
-	enum ur_cf_match match = ur_cf_many_rx(r, p, &moved, &odd);
+	enum ur_cf_match match = ur_cf_bulk_rx(r, p, &moved, &odd);
 
 	if (moved)
 		r->deadline = now + patience_ms(r, r->step) * UR_NS_PER_MS;
@@ -376,7 +376,7 @@ static void rx_data(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number
 	enum ur_cf_match match;
 	const char *odd;
 
-	if (r->step->kind == UR_CF_MANY) {
+	if (r->step->kind == UR_CF_BULK) {
 		rx_many(r, p, number, now);
 		return;
 	}
@@ -445,7 +445,7 @@ void ur_cf_rx(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number, ur_t
 		return;
 	if (!cm && p->bth.dqpn != r->conn.qpn)
 		return;
-	if (cm || r->step->kind != UR_CF_MANY)
+	if (cm || r->step->kind != UR_CF_BULK)
 		note(r, number);
 	if (cm)
 		rx_cm(r, p, number, now);

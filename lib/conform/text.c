@@ -7,7 +7,7 @@ struct text {
 	unsigned len;
 };
 
-static void add(struct text *t, const char *s)
+static void add_text(struct text *t, const char *s)
 {
 	while (*s && t->len < UR_CF_TEXT - 1)
 		t->to[t->len++] = *s++;
@@ -24,23 +24,23 @@ static void add_digits(struct text *t, uint64_t n, unsigned base)
 		digits[--i] = "0123456789abcdef"[n % base];
 		n /= base;
 	} while (n);
-	add(t, digits + i);
+	add_text(t, digits + i);
 }
 
 static void add_number(struct text *t, const char *before, uint64_t n)
 {
-	add(t, before);
+	add_text(t, before);
 	add_digits(t, n, 10);
 }
 
 static void add_psn(struct text *t, int32_t from_first)
 {
-	add(t, ", PSN ");
+	add_text(t, ", PSN ");
 	if (from_first > 99999 || from_first < -99999) {
-		add(t, "far away");
+		add_text(t, "far away");
 		return;
 	}
-	add(t, from_first < 0 ? "first-" : "first+");
+	add_text(t, from_first < 0 ? "first-" : "first+");
 	add_digits(t, (uint64_t)(from_first < 0 ? -from_first : from_first), 10);
 }
 
@@ -49,10 +49,10 @@ static void add_opcode(struct text *t, uint8_t opcode)
 	const char *name = ur_opcode(opcode)->name;
 
 	if (name) {
-		add(t, name);
+		add_text(t, name);
 		return;
 	}
-	add(t, "opcode 0x");
+	add_text(t, "opcode 0x");
 	add_digits(t, opcode, 16);
 }
 
@@ -66,13 +66,13 @@ static void add_syndrome(struct text *t, uint8_t s)
 	unsigned value = ur_syndrome_value(s);
 
 	switch (ur_syndrome_type(s)) {
-	case UR_AETH_ACK: add(t, "ACK"); break;
-	case UR_AETH_RNR: add(t, "RNR NAK"); break;
+	case UR_AETH_ACK: add_text(t, "ACK"); break;
+	case UR_AETH_RNR: add_text(t, "RNR NAK"); break;
 	case UR_AETH_NAK:
-		add(t, "NAK ");
-		add(t, value < ur_array_size(naks) ? naks[value] : "of a reserved code");
+		add_text(t, "NAK ");
+		add_text(t, value < ur_array_size(naks) ? naks[value] : "of a reserved code");
 		break;
-	default: add(t, "reserved syndrome"); break;
+	default: add_text(t, "reserved syndrome"); break;
 	}
 }
 
@@ -89,12 +89,12 @@ static void say_expected_packet(struct text *t, const struct ur_cf_run *r, const
 
 	add_opcode(t, s->opcode);
 	if (op->flags & UR_OPF_AETH) {
-		add(t, ": ");
+		add_text(t, ": ");
 		add_syndrome(t, s->code);
 		if (s->code2 == UR_CF_ANY) {
-			add(t, " or any NAK");
+			add_text(t, " or any NAK");
 		} else if (s->code2) {
-			add(t, " or ");
+			add_text(t, " or ");
 			add_syndrome(t, s->code2);
 		}
 	}
@@ -109,7 +109,7 @@ static void say_expected_packet(struct text *t, const struct ur_cf_run *r, const
 		add_number(t, ", bytes of the last ", s->y);
 	}
 	if (s->flags & UR_CF_PAYLOAD)
-		add(t, " as they were written");
+		add_text(t, " as they were written");
 	if (op->flags & UR_OPF_ATOMICACKETH)
 		add_number(t, ", value ", s->x);
 	if (op->flags & UR_OPF_RETH)
@@ -117,24 +117,24 @@ static void say_expected_packet(struct text *t, const struct ur_cf_run *r, const
 	if (s->ms)
 		add_number(t, ", not before ms ", s->ms);
 	if (s->flags & UR_CF_OR_SILENCE)
-		add(t, "; or no answer");
+		add_text(t, "; or no answer");
 }
 
 static void say_expected_cm(struct text *t, const struct ur_cf_step *s)
 {
-	add(t, cm_name(s->opcode));
+	add_text(t, cm_name(s->opcode));
 	if (s->opcode == UR_CM_REJ)
 		add_number(t, " with reason ", s->code);
 	if (s->opcode == UR_CM_SIDR_REP)
 		add_number(t, " with status ", s->code);
 	if (s->code2 == UR_CF_ANY)
-		add(t, " or another");
+		add_text(t, " or another");
 	else if (s->code2)
 		add_number(t, " or ", s->code2);
 	if (s->flags & UR_CF_SAME_ID)
-		add(t, " of the same connection");
+		add_text(t, " of the same connection");
 	if (s->flags & UR_CF_OR_SILENCE)
-		add(t, "; or no answer");
+		add_text(t, "; or no answer");
 }
 
 void ur_cf_say_step(const struct ur_cf_run *r, const struct ur_cf_step *s, char *to)
@@ -145,16 +145,18 @@ void ur_cf_say_step(const struct ur_cf_run *r, const struct ur_cf_step *s, char 
 	switch (s->kind) {
 	case UR_CF_EXPECT: say_expected_packet(&t, r, s); break;
 	case UR_CF_CM_EXPECT: say_expected_cm(&t, s); break;
-	case UR_CF_MANY: add(&t, "ACKs of all messages, or a NAK of one that was lost, each with the MSN that belongs to its PSN"); break;
+	case UR_CF_BULK:
+		add_text(&t, "ACKs of all messages, or a NAK of one that was lost, each with the MSN that belongs to its PSN");
+		break;
 	case UR_CF_QUIET:
-		add(&t, "no ");
-		add(&t, s->opcode ? ur_opcode(s->opcode)->name : "answer");
+		add_text(&t, "no ");
+		add_text(&t, s->opcode ? ur_opcode(s->opcode)->name : "answer");
 		break;
 	case UR_CF_CM_QUIET:
-		add(&t, "no ");
-		add(&t, s->opcode ? cm_name(s->opcode) : "answer of the CM");
+		add_text(&t, "no ");
+		add_text(&t, s->opcode ? cm_name(s->opcode) : "answer of the CM");
 		break;
-	default: add(&t, "nothing in particular"); break;
+	default: add_text(&t, "nothing in particular"); break;
 	}
 }
 
@@ -165,7 +167,7 @@ static void say_headers(struct text *t, const struct ur_pkt *p, const struct ur_
 
 	if (op->flags & UR_OPF_AETH) {
 		ur_aeth_get(ext + op->off_aeth, &h);
-		add(t, ": ");
+		add_text(t, ": ");
 		add_syndrome(t, h.syndrome);
 	}
 }
@@ -201,8 +203,8 @@ void ur_cf_say_packet(const struct ur_cf_run *r, const struct ur_pkt *p, const c
 		add_psn(&t, ur_psn_diff(p->bth.psn, ur_cf_is_answer(p->bth.opcode) ? r->conn.psn : r->conn.their_psn));
 	say_rest(&t, p, op);
 	if (odd) {
-		add(&t, ": ");
-		add(&t, odd);
+		add_text(&t, ": ");
+		add_text(&t, odd);
 	}
 }
 
@@ -210,14 +212,14 @@ void ur_cf_say_cm(const struct ur_cm_msg *m, const char *odd, char *to)
 {
 	struct text t = {.to = to};
 
-	add(&t, cm_name(m->attr));
+	add_text(&t, cm_name(m->attr));
 	if (m->attr == UR_CM_REJ)
 		add_number(&t, " with reason ", m->rej.reason);
 	if (m->attr == UR_CM_SIDR_REP)
 		add_number(&t, " with status ", m->sidr_rep.status);
 	if (odd) {
-		add(&t, ": ");
-		add(&t, odd);
+		add_text(&t, ": ");
+		add_text(&t, odd);
 	}
 }
 
@@ -226,7 +228,7 @@ void ur_cf_say(char *to, const char *sentence)
 	struct text t = {.to = to};
 
 	to[0] = 0;
-	add(&t, sentence);
+	add_text(&t, sentence);
 }
 
 void ur_cf_say_number(char *to, const char *before, uint32_t n, const char *behind)
@@ -234,5 +236,5 @@ void ur_cf_say_number(char *to, const char *before, uint32_t n, const char *behi
 	struct text t = {.to = to};
 
 	add_number(&t, before, n);
-	add(&t, behind);
+	add_text(&t, behind);
 }

@@ -220,7 +220,7 @@ unsigned ur_doctor_ip_bytes(unsigned path_mtu);
 struct ur_doctor_finding {
 	enum ur_doctor_id id;
 	char sentence[2 * UR_DOCTOR_TEXT];
-	char mend[UR_DOCTOR_TEXT]; /* the command that mends it; "" when nothing has to be */
+	char remedy[UR_DOCTOR_TEXT]; /* the command that repairs it; "" when nothing has to be repaired */
 };
 
 #define UR_DOCTOR_MAX 64

@@ -33,19 +33,19 @@ struct ur_doctor_finding *ur_doctor_add(struct ur_doctor_report *r, enum ur_doct
 	va_list ap;
 
 	f->id = id;
-	f->mend[0] = 0;
+	f->remedy[0] = 0;
 	va_start(ap, fmt);
 	vsnprintf(f->sentence, sizeof(f->sentence), fmt, ap);
 	va_end(ap);
 	return f;
 }
 
-void ur_doctor_mend(struct ur_doctor_finding *f, const char *fmt, ...)
+void ur_doctor_remedy(struct ur_doctor_finding *f, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(f->mend, sizeof(f->mend), fmt, ap);
+	vsnprintf(f->remedy, sizeof(f->remedy), fmt, ap);
 	va_end(ap);
 }
 
@@ -68,12 +68,12 @@ static bool needs_root(const char *command)
 static void put_sudo(struct ur_doctor_finding *x, bool root)
 {
 	static const char sudo[] = "sudo ";
-	char text[sizeof(x->mend)];
-	const char *from = x->mend;
+	char text[sizeof(x->remedy)];
+	const char *from = x->remedy;
 	size_t n = 0;
 
 	while (*from && n < sizeof(text) - sizeof(sudo)) {
-		if (from == x->mend || (from - x->mend > 1 && !strncmp(from - 2, "; ", 2))) {
+		if (from == x->remedy || (from - x->remedy > 1 && !strncmp(from - 2, "; ", 2))) {
 			if (root && !strncmp(from, sudo, strlen(sudo)))
 				from += strlen(sudo);
 			else if (!root && needs_root(from))
@@ -82,7 +82,7 @@ static void put_sudo(struct ur_doctor_finding *x, bool root)
 		text[n++] = *from++;
 	}
 	text[n] = 0;
-	strcpy(x->mend, text);
+	strcpy(x->remedy, text);
 }
 
 /* --- texts from outside --- */
@@ -107,7 +107,7 @@ static void clean_text(char *s)
 void ur_doctor_clean(struct ur_doctor_facts *f)
 {
 	char *const names[] = {f->dev, f->rxe, f->port_setting, f->peer.name, f->peer.dev};
-	char *const texts[] = {f->dev_why, f->release, f->clock, f->firewall.where, f->firewall.mend, f->peer.cm_why};
+	char *const texts[] = {f->dev_why, f->release, f->clock, f->firewall.where, f->firewall.remedy, f->peer.cm_why};
 
 	for (unsigned i = 0; i < ur_array_size(names); i++)
 		clean_name(names[i]);

@@ -260,7 +260,7 @@ static void judge_chain(struct walk *w, const json_t *chain, struct ur_firewall 
 		return;
 	out->verdict = w->worst;
 	snprintf(out->where, sizeof(out->where), "%s", w->where);
-	snprintf(out->mend, sizeof(out->mend), "nft insert rule %.8s %.60s %.60s udp dport 4791 accept", text_of(chain, "family"),
+	snprintf(out->remedy, sizeof(out->remedy), "nft insert rule %.8s %.60s %.60s udp dport 4791 accept", text_of(chain, "family"),
 		 text_of(chain, "table"), text_of(chain, "name"));
 }
 
@@ -282,7 +282,7 @@ static void judge_packet(const json_t *ruleset, const json_t *chains, const stru
 		return;
 	*out = (struct ur_firewall){.verdict = UR_FIREWALL_UNKNOWN, .rules = out->rules};
 	snprintf(out->where, sizeof(out->where), "the rules of nftables contain too many jumps to be followed");
-	snprintf(out->mend, sizeof(out->mend), "nft list ruleset");
+	snprintf(out->remedy, sizeof(out->remedy), "nft list ruleset");
 }
 
 void ur_firewall_judge(const char *json, size_t len, const struct ur_firewall_packet *p, struct ur_firewall *out)
@@ -296,7 +296,7 @@ void ur_firewall_judge(const char *json, size_t len, const struct ur_firewall_pa
 	if (!json_is_array(ruleset)) {
 		out->verdict = UR_FIREWALL_UNKNOWN;
 		snprintf(out->where, sizeof(out->where), "cannot parse the output of 'nft -j list ruleset'");
-		snprintf(out->mend, sizeof(out->mend), "nft list ruleset");
+		snprintf(out->remedy, sizeof(out->remedy), "nft list ruleset");
 		json_decref(root);
 		return;
 	}

@@ -18,8 +18,8 @@ enum ur_firewall_verdict {
 
 struct ur_firewall {
 	enum ur_firewall_verdict verdict;
-	char where[256]; /* the rule or policy that drops: family, table, chain; of UNKNOWN: why */
-	char mend[320];  /* a command of nft's that lets the packets pass */
+	char where[256];  /* the rule or policy that drops: family, table, chain; of UNKNOWN: why */
+	char remedy[320]; /* a command of nft's that lets the packets pass */
 	unsigned rules;
 };
 

@@ -35,17 +35,17 @@ void ur_doctor_judge_mtu(const struct ur_doctor_facts *f, struct ur_doctor_repor
 	if (m >= 2048)
 		ur_doctor_add(r, UR_DOC_MTU_OK, "MTU %u: RoCE path MTU %u", f->mtu, m);
 	else if (m == 1024)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_MTU_1024,
-					     "MTU %u: RoCE path MTU 1024; with jumbo frames everywhere it would be 4096", f->mtu),
-			       "ip link set dev %s mtu %u", f->dev, JUMBO);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_MTU_1024,
+					       "MTU %u: RoCE path MTU 1024; with jumbo frames everywhere it would be 4096", f->mtu),
+				 "ip link set dev %s mtu %u", f->dev, JUMBO);
 	else if (m)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_MTU_SMALL, "MTU %u: RoCE path MTU %u, which takes %u packets where 1024 takes one",
-					     f->mtu, m, 1024 / m),
-			       "ip link set dev %s mtu 1500", f->dev);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_MTU_SMALL, "MTU %u: RoCE path MTU %u, which takes %u packets where 1024 takes one",
+					       f->mtu, m, 1024 / m),
+				 "ip link set dev %s mtu 1500", f->dev);
 	else
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_MTU_SMALL, "MTU %u is too small for RoCE, whose smallest path MTU needs %u", f->mtu,
-					     ur_doctor_ip_bytes(256)),
-			       "ip link set dev %s mtu 1500", f->dev);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_MTU_SMALL, "MTU %u is too small for RoCE, whose smallest path MTU needs %u",
+					       f->mtu, ur_doctor_ip_bytes(256)),
+				 "ip link set dev %s mtu 1500", f->dev);
 }
 
 void ur_doctor_judge_kernel(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
@@ -53,18 +53,18 @@ void ur_doctor_judge_kernel(const struct ur_doctor_facts *f, struct ur_doctor_re
 	if (f->udp_segment && f->udp_gro)
 		ur_doctor_add(r, UR_DOC_KERNEL_OK, "Linux %s has segmentation offload and GRO for UDP sockets", f->release);
 	if (!f->udp_segment)
-		ur_doctor_mend(
+		ur_doctor_remedy(
 			ur_doctor_add(
 				r, UR_DOC_KERNEL_SEGMENT,
 				"Linux %s cannot segment trains of UDP packets (UDP_SEGMENT, since 4.18): port udp sends them one by one",
 				f->release),
 			NEWER_KERNEL);
 	if (!f->udp_gro)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_KERNEL_GRO,
-					     "Linux %s cannot merge UDP packets into trains (UDP_GRO, since 5.0): "
-					     "port udp receives them one by one",
-					     f->release),
-			       NEWER_KERNEL);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_KERNEL_GRO,
+					       "Linux %s cannot merge UDP packets into trains (UDP_GRO, since 5.0): "
+					       "port udp receives them one by one",
+					       f->release),
+				 NEWER_KERNEL);
 }
 
 void ur_doctor_judge_buffer(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
@@ -76,17 +76,18 @@ void ur_doctor_judge_buffer(const struct ur_doctor_facts *f, struct ur_doctor_re
 		return;
 	}
 	if (!f->rmem_max) {
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_BUFFER_UNKNOWN, "cannot determine net.core.rmem_max, which limits receive buffers"),
-			       "sysctl net.core.rmem_max");
+		ur_doctor_remedy(
+			ur_doctor_add(r, UR_DOC_BUFFER_UNKNOWN, "cannot determine net.core.rmem_max, which limits receive buffers"),
+			"sysctl net.core.rmem_max");
 		return;
 	}
 	if (f->rmem_max >= WANTED_RMEM) {
 		ur_doctor_add(r, UR_DOC_BUFFER_OK, "receive buffers: net.core.rmem_max is %" PRIu64, f->rmem_max);
 		return;
 	}
-	ur_doctor_mend(ur_doctor_add(r, id, "net.core.rmem_max is %" PRIu64 ": it limits the data in flight to a QP%s", f->rmem_max,
-				     id == UR_DOC_BUFFER_TINY ? ", and packets are lost" : ", and a busy program may lose packets"),
-		       "sysctl -w net.core.rmem_max=%u", 16u << 20);
+	ur_doctor_remedy(ur_doctor_add(r, id, "net.core.rmem_max is %" PRIu64 ": it limits the data in flight to a QP%s", f->rmem_max,
+				       id == UR_DOC_BUFFER_TINY ? ", and packets are lost" : ", and a busy program may lose packets"),
+			 "sysctl -w net.core.rmem_max=%u", 16u << 20);
 }
 
 void ur_doctor_judge_merge(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
@@ -96,9 +97,10 @@ void ur_doctor_judge_merge(const struct ur_doctor_facts *f, struct ur_doctor_rep
 	if (!f->dev[0])
 		return;
 	if (in_the_way)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_MERGE_ON, "%s merges frames (%s%s%s): port dpdk may receive some that are too long",
-					     f->dev, f->gro ? "GRO" : "", f->gro && f->lro ? ", " : "", f->lro ? "LRO" : ""),
-			       "ethtool -K %s gro off lro off", f->dev);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_MERGE_ON,
+					       "%s merges frames (%s%s%s): port dpdk may receive some that are too long", f->dev,
+					       f->gro ? "GRO" : "", f->gro && f->lro ? ", " : "", f->lro ? "LRO" : ""),
+				 "ethtool -K %s gro off lro off", f->dev);
 	else
 		ur_doctor_add(r, UR_DOC_MERGE_OK, "%s has GRO %s and LRO %s: neither causes trouble", f->dev, f->gro ? "on" : "off",
 			      f->lro ? "on" : "off");
@@ -112,23 +114,23 @@ void ur_doctor_judge_firewall(const struct ur_doctor_facts *f, struct ur_doctor_
 	bool bypass = port == UR_DOCTOR_PACKET || port == UR_DOCTOR_DPDK;
 
 	if (w->verdict == UR_FIREWALL_UNKNOWN)
-		ur_doctor_mend(
+		ur_doctor_remedy(
 			ur_doctor_add(r, UR_DOC_FIREWALL_UNKNOWN, "cannot determine whether a firewall drops UDP port 4791: %s", w->where),
-			"%s", w->mend);
+			"%s", w->remedy);
 	else if (w->verdict == UR_FIREWALL_PASSES)
 		ur_doctor_add(r, UR_DOC_FIREWALL_OK,
 			      w->rules ? "none of %u firewall rules of nftables drops UDP port 4791" : "nftables has no firewall rule",
 			      w->rules);
 	else if (bypass)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_FIREWALL_BYPASSED, "%s drops UDP port 4791, which does not affect port %s", w->where,
-					     ur_doctor_port_names[port]),
-			       "%s", w->mend);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_FIREWALL_BYPASSED, "%s drops UDP port 4791, which does not affect port %s",
+					       w->where, ur_doctor_port_names[port]),
+				 "%s", w->remedy);
 	else if (w->verdict == UR_FIREWALL_DROPS)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_FIREWALL_DROPS, "%s drops UDP port 4791", w->where), "%s", w->mend);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_FIREWALL_DROPS, "%s drops UDP port 4791", w->where), "%s", w->remedy);
 	else
-		ur_doctor_mend(
+		ur_doctor_remedy(
 			ur_doctor_add(r, UR_DOC_FIREWALL_MAY_DROP, "%s may drop UDP port 4791, which depends on the packet", w->where),
-			"%s", w->mend);
+			"%s", w->remedy);
 }
 
 void ur_doctor_judge_processes(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
@@ -139,8 +141,9 @@ void ur_doctor_judge_processes(const struct ur_doctor_facts *f, struct ur_doctor
 	if (!f->dev[0])
 		return;
 	if (!f->processes_known) {
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PROCESSES_UNKNOWN, "cannot determine which other processes use uroce on %s", f->dev),
-			       "ss -xap | grep uroce");
+		ur_doctor_remedy(
+			ur_doctor_add(r, UR_DOC_PROCESSES_UNKNOWN, "cannot determine which other processes use uroce on %s", f->dev),
+			"ss -xap | grep uroce");
 		return;
 	}
 	for (unsigned i = 0; i < listed; i++) {
@@ -152,11 +155,11 @@ void ur_doctor_judge_processes(const struct ur_doctor_facts *f, struct ur_doctor
 		if (!p->silent || !p->pid)
 			continue;
 		silent++;
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PROCESSES_SILENT,
-					     "process %d uses uroce and does not answer: it is stopped, and its "
-					     "peers wait",
-					     (int)p->pid),
-			       p->uid == f->uid ? "kill -CONT %d" : "sudo kill -CONT %d", (int)p->pid);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PROCESSES_SILENT,
+					       "process %d uses uroce and does not answer: it is stopped, and its "
+					       "peers wait",
+					       (int)p->pid),
+				 p->uid == f->uid ? "kill -CONT %d" : "sudo kill -CONT %d", (int)p->pid);
 		if (silent == 4)
 			break;
 	}
@@ -183,17 +186,17 @@ void ur_doctor_judge_cpu(const struct ur_doctor_facts *f, struct ur_doctor_repor
 	unsigned spinners = f->spin_us ? f->process_count + 1 : 0;
 
 	if (f->quota_percent && f->quota_percent < 100)
-		ur_doctor_mend(
+		ur_doctor_remedy(
 			ur_doctor_add(r, UR_DOC_CPU_QUOTA,
 				      "the control group allows %u%% of one CPU: programs are stopped repeatedly, and their peers retry",
 				      f->quota_percent),
 			"systemctl set-property --runtime UNIT CPUQuota=200%%");
 	if (f->cpus <= spinners)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_CPU_FEW,
-					     "%u CPU%s for %u program%s of uroce with a thread each that spins for up to "
-					     "%" PRIu64 " us (it yields when others want the CPU)",
-					     f->cpus, f->cpus == 1 ? "" : "s", spinners, spinners == 1 ? "" : "s", f->spin_us),
-			       "export UROCE_SPIN_US=0");
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_CPU_FEW,
+					       "%u CPU%s for %u program%s of uroce with a thread each that spins for up to "
+					       "%" PRIu64 " us (it yields when others want the CPU)",
+					       f->cpus, f->cpus == 1 ? "" : "s", spinners, spinners == 1 ? "" : "s", f->spin_us),
+				 "export UROCE_SPIN_US=0");
 	else if (!f->quota_percent || f->quota_percent >= 100)
 		ur_doctor_add(r, UR_DOC_CPU_OK, "%u CPU%s", f->cpus, f->cpus == 1 ? "" : "s");
 }
@@ -204,8 +207,8 @@ void ur_doctor_judge_clock(const struct ur_doctor_facts *f, struct ur_doctor_rep
 		ur_doctor_add(r, UR_DOC_CLOCK_OK, "clock source %s, read in %u ns", f->clock, f->clock_ns);
 		return;
 	}
-	ur_doctor_mend(ur_doctor_add(r, UR_DOC_CLOCK_SLOW, "clock source %s takes %u ns to read, and each poll for packets reads it",
-				     f->clock, f->clock_ns),
-		       "sudo sh -c 'cd /sys/devices/system/clocksource/clocksource0 && cat available_clocksource && echo tsc "
-		       ">current_clocksource'");
+	ur_doctor_remedy(ur_doctor_add(r, UR_DOC_CLOCK_SLOW, "clock source %s takes %u ns to read, and each poll for packets reads it",
+				       f->clock, f->clock_ns),
+			 "sudo sh -c 'cd /sys/devices/system/clocksource/clocksource0 && cat available_clocksource && echo tsc "
+			 ">current_clocksource'");
 }

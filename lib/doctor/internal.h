@@ -8,7 +8,7 @@
 /* The finding is there to be given a command; a report that is full forgets it. */
 __attribute__((format(printf, 3, 4))) struct ur_doctor_finding *ur_doctor_add(struct ur_doctor_report *r, enum ur_doctor_id id,
 									      const char *fmt, ...);
-__attribute__((format(printf, 2, 3))) void ur_doctor_mend(struct ur_doctor_finding *f, const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void ur_doctor_remedy(struct ur_doctor_finding *f, const char *fmt, ...);
 
 typedef void ur_doctor_judge_fn(const struct ur_doctor_facts *f, struct ur_doctor_report *r);
 

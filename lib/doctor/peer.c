@@ -21,18 +21,18 @@ static void judge_ping(const struct ur_doctor_facts *f, struct ur_doctor_report 
 			      p->via);
 		break;
 	case UR_DOCTOR_PING_SILENT:
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PING_SILENT, "%s does not answer ping: it %s", p->address,
-					     there ? "does not want to" : "is down, or does not answer ping"),
-			       "ping -c 3 -I %s %s", f->dev, p->address);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PING_SILENT, "%s does not answer ping: it %s", p->address,
+					       there ? "does not want to" : "is down, or does not answer ping"),
+				 "ping -c 3 -I %s %s", f->dev, p->address);
 		break;
 	case UR_DOCTOR_PING_UNREACHABLE:
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PING_UNREACHABLE, "%s cannot be reached: %s", p->address,
-					     p->via[0] ? "a router says so" : "no host on the link has this address"),
-			       "ip neighbour show dev %s; ping -c 3 %s", f->dev, p->address);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PING_UNREACHABLE, "%s cannot be reached: %s", p->address,
+					       p->via[0] ? "a router says so" : "no host on the link has this address"),
+				 "ip neighbour show dev %s; ping -c 3 %s", f->dev, p->address);
 		break;
 	case UR_DOCTOR_PING_DENIED:
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PING_UNKNOWN, "cannot try ping: this user may not open ICMP sockets"),
-			       "sysctl -w net.ipv4.ping_group_range='0 2147483647'");
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PING_UNKNOWN, "cannot try ping: this user may not open ICMP sockets"),
+				 "sysctl -w net.ipv4.ping_group_range='0 2147483647'");
 		break;
 	}
 }
@@ -42,19 +42,19 @@ void ur_doctor_judge_peer(const struct ur_doctor_facts *f, struct ur_doctor_repo
 	const struct ur_doctor_peer *p = &f->peer;
 
 	if (!p->address[0]) {
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PEER_NAME, "cannot resolve '%s'", p->name), "getent ahosts '%s'", p->name);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PEER_NAME, "cannot resolve '%s'", p->name), "getent ahosts '%s'", p->name);
 		return;
 	}
 	if (!p->routed) {
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PEER_ROUTE, "no route leads to %s", p->address), "ip route get %s", p->address);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PEER_ROUTE, "no route leads to %s", p->address), "ip route get %s", p->address);
 		return;
 	}
 	if (p->self)
 		ur_doctor_add(r, UR_DOC_PEER_SELF, "%s is this host: nothing of what follows uses a cable", p->address);
 	else if (f->dev[0] && strcmp(p->dev, f->dev))
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PEER_OTHER_DEV, "the kernel reaches %s through %s and not through %s", p->address,
-					     p->dev, f->dev),
-			       "uroce doctor --dev %s %s", p->dev, p->name);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PEER_OTHER_DEV, "the kernel reaches %s through %s and not through %s", p->address,
+					       p->dev, f->dev),
+				 "uroce doctor --dev %s %s", p->dev, p->name);
 	judge_ping(f, r);
 }
 
@@ -67,15 +67,15 @@ void ur_doctor_judge_peer_mtu(const struct ur_doctor_facts *f, struct ur_doctor_
 	if (!is_there(p) || !f->dev[0] || (p->ping == UR_DOCTOR_PING_UNREACHABLE && p->cm != UR_DOCTOR_CM_ANSWERS))
 		return;
 	if (!p->sized || !p->bytes)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PEER_MTU_UNKNOWN,
-					     "cannot determine the path MTU to %s, because it does not answer ping", p->address),
-			       "tracepath -n %s", p->address);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PEER_MTU_UNKNOWN,
+					       "cannot determine the path MTU to %s, because it does not answer ping", p->address),
+				 "tracepath -n %s", p->address);
 	else if (there < here)
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_PEER_MTU,
-					     "packets for RoCE path MTU %u, which %s with MTU %u would use, do not come back "
-					     "from %s; those for %u do",
-					     here, f->dev, f->mtu, p->address, there),
-			       "ip link set dev %s mtu %u", f->dev, ur_doctor_ip_bytes(there) <= 1500 ? 1500 : ur_doctor_ip_bytes(there));
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PEER_MTU,
+					       "packets for RoCE path MTU %u, which %s with MTU %u would use, do not come back "
+					       "from %s; those for %u do",
+					       here, f->dev, f->mtu, p->address, there),
+				 "ip link set dev %s mtu %u", f->dev, ur_doctor_ip_bytes(there) <= 1500 ? 1500 : ur_doctor_ip_bytes(there));
 	else
 		ur_doctor_add(r, UR_DOC_PEER_MTU_OK, "RoCE path MTU %u in both directions", there);
 }
@@ -91,7 +91,7 @@ void ur_doctor_judge_cm(const struct ur_doctor_facts *f, struct ur_doctor_report
 	switch (p->cm) {
 	case UR_DOCTOR_CM_UNTESTED:
 		x = ur_doctor_add(r, UR_DOC_CM_UNTESTED, "cannot test whether %s speaks RoCE: %s", p->address, p->cm_why);
-		ur_doctor_mend(x, "sudo uroce doctor%s%s %s", f->dev[0] ? " --dev " : "", f->dev, p->name);
+		ur_doctor_remedy(x, "sudo uroce doctor%s%s %s", f->dev[0] ? " --dev " : "", f->dev, p->name);
 		break;
 	case UR_DOCTOR_CM_ANSWERS:
 		ur_doctor_add(r, UR_DOC_CM_OK,
@@ -102,18 +102,18 @@ void ur_doctor_judge_cm(const struct ur_doctor_facts *f, struct ur_doctor_report
 		x = ur_doctor_add(r, UR_DOC_CM_REFUSED,
 				  "%s reports by ICMP that its UDP port 4791 is closed: no RoCE program runs, or a firewall rejects it",
 				  p->address);
-		ur_doctor_mend(x, "uroce run --dev IFACE -- rping -s    # there");
+		ur_doctor_remedy(x, "uroce run --dev IFACE -- rping -s    # there");
 		break;
 	case UR_DOCTOR_CM_PROHIBITED:
 		x = ur_doctor_add(r, UR_DOC_CM_PROHIBITED, "a firewall on the way to %s forbids UDP port 4791 by ICMP", p->address);
-		ur_doctor_mend(x, "uroce doctor    # there, and on routers: nft list ruleset");
+		ur_doctor_remedy(x, "uroce doctor    # there, and on routers: nft list ruleset");
 		break;
 	case UR_DOCTOR_CM_SILENT:
 		x = ur_doctor_add(r, UR_DOC_CM_SILENT,
 				  "%s answers no message of the RDMA CM%s: a firewall or cloud security group drops UDP port 4791, or the "
 				  "program that has the port there does not speak CM",
 				  p->address, p->ping == UR_DOCTOR_PING_ANSWERS ? ", though it answers ping" : "");
-		ur_doctor_mend(x, "uroce doctor; tcpdump -ni IFACE udp port 4791    # there");
+		ur_doctor_remedy(x, "uroce doctor; tcpdump -ni IFACE udp port 4791    # there");
 		break;
 	}
 }
@@ -128,9 +128,9 @@ void ur_doctor_judge_loss(const struct ur_doctor_facts *f, struct ur_doctor_repo
 	if (!lost)
 		ur_doctor_add(r, UR_DOC_LOSS_OK, "none of %u requests and answers was lost", p->sent);
 	else
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_LOSS, "%u of %u requests or their answers were lost (%.1f%%)", lost, p->sent,
-					     100.0 * lost / p->sent),
-			       "ip -s link show dev %s; ethtool -S %s | grep -i drop", f->dev, f->dev);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_LOSS, "%u of %u requests or their answers were lost (%.1f%%)", lost, p->sent,
+					       100.0 * lost / p->sent),
+				 "ip -s link show dev %s; ethtool -S %s | grep -i drop", f->dev, f->dev);
 }
 
 static void list_gids(const struct ur_doctor_peer *p, bool answers, char *text, size_t len)
@@ -157,6 +157,7 @@ void ur_doctor_judge_gids(const struct ur_doctor_facts *f, struct ur_doctor_repo
 		ur_doctor_add(r, UR_DOC_GIDS_OK, "GIDs that answer: %s", text);
 	list_gids(p, false, text, sizeof(text));
 	if (text[0])
-		ur_doctor_mend(ur_doctor_add(r, UR_DOC_GIDS_SILENT, "addresses of the same host that are not GIDs of its device: %s", text),
-			       "uroce info --dev IFACE    # there");
+		ur_doctor_remedy(
+			ur_doctor_add(r, UR_DOC_GIDS_SILENT, "addresses of the same host that are not GIDs of its device: %s", text),
+			"uroce info --dev IFACE    # there");
 }

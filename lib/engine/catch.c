@@ -142,7 +142,7 @@ static bool is_ours(const struct sigaction *a)
 }
 
 /* Under the lock. */
-static void take(void)
+static void install_handlers(void)
 {
 	/* SA_NODEFER: the mask is ours to set for the program's handler, and one that jumps away finds it as it would have been. */
 	struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART};
@@ -169,7 +169,7 @@ bool ur_catch_start(void)
 		return KNOWN;
 	pthread_mutex_lock(&lock);
 	if (!atomic_load(&started) && !pthread_key_create(&state, NULL)) {
-		take();
+		install_handlers();
 		atomic_store(&started, true);
 	}
 	pthread_mutex_unlock(&lock);
@@ -180,7 +180,7 @@ void ur_catch_again(void)
 {
 	if (!atomic_load_explicit(&started, memory_order_relaxed) || pthread_mutex_trylock(&lock))
 		return;
-	take();
+	install_handlers();
 	pthread_mutex_unlock(&lock);
 }
 

@@ -41,7 +41,7 @@ void ur_coalesce_sent(struct ur_coalesce *c, ur_time now)
 	set(c->waiting, 0);
 }
 
-void ur_coalesce_looked(struct ur_coalesce *c, ur_time now)
+void ur_coalesce_flushed(struct ur_coalesce *c, ur_time now)
 {
 	if (!get(c->waiting))
 		return;

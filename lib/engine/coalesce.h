@@ -29,7 +29,7 @@ bool ur_coalesce_posted(struct ur_coalesce *c, ur_time now, ur_time driven);
 /* What waited has been sent, at `now`, by the thread that posted. */
 void ur_coalesce_sent(struct ur_coalesce *c, ur_time now);
 /* The progress thread, or a control call, sends what waits. */
-void ur_coalesce_looked(struct ur_coalesce *c, ur_time now);
+void ur_coalesce_flushed(struct ur_coalesce *c, ur_time now);
 /* The application polls, which sends what waits. True when that was to be expected earlier: ur_coalesce_late wants to know why. */
 bool ur_coalesce_polled(struct ur_coalesce *c, ur_time now);
 /* `held_up`: other threads had its CPU meanwhile. */

@@ -130,7 +130,7 @@ static void end_engine(struct ur_engine *e)
 		ur_tracer_close(e->tracer);
 	e->tracer = NULL;
 	if (e->nic->port && ur_engine_end_dma(e))
-		ur_device_close_port(e);
+		ur_engine_port_close(e);
 	if (e->registry)
 		ur_registry_close(e->registry);
 	e->registry = NULL;

@@ -58,8 +58,8 @@ static void engine_free(struct ur_engine *e)
 		ur_local_close(e->local);
 	if (e->registry)
 		ur_registry_close(e->registry);
-	if (e->will)
-		ur_will_close(e->will);
+	if (e->farewells)
+		ur_farewells_close(e->farewells);
 	if (e->publisher)
 		ur_publisher_close(e->publisher);
 	if (e->wake_fd >= 0)
@@ -92,7 +92,7 @@ static int engine_create(struct ur_engine **out)
 	if (r)
 		ur_engine_set_error("%s", e->wake_fd < 0 ? "no file descriptors are left: raise the limit with ulimit -n" : err);
 	else
-		r = ur_device_open(e);
+		r = ur_engine_nic_open(e);
 	if (r) {
 		engine_free(e);
 		return r;
@@ -117,15 +117,15 @@ static void forked_child(void)
 		ur_local_close(singleton->local);
 	if (singleton->registry)
 		ur_registry_abandon(singleton->registry);
-	if (singleton->will)
-		ur_will_close(singleton->will);
+	if (singleton->farewells)
+		ur_farewells_close(singleton->farewells);
 	if (singleton->tracer)
 		ur_tracer_forget(singleton->tracer);
 	if (singleton->publisher)
 		ur_publisher_close(singleton->publisher);
 	singleton->publisher = NULL;
 	singleton->publish_at = UR_TIME_NEVER;
-	singleton->will = NULL;
+	singleton->farewells = NULL;
 	singleton->local = NULL;
 	singleton->registry = NULL;
 	singleton->nic->cfg.inbox = NULL;
@@ -295,7 +295,7 @@ struct ur_nic *ur_engine_lock(struct ur_engine *e)
 	nic_enter(e);
 	e->nic->now = ur_engine_now();
 	if (ur_unlikely(has_left_work(e))) { /* before the QP is disconnected, say: its own posts, and ACKs that its peer waits for */
-		ur_coalesce_looked(&e->coalesce, e->nic->now);
+		ur_coalesce_flushed(&e->coalesce, e->nic->now);
 		ur_nic_poll_tx(e->nic, e->nic->now);
 		atomic_store_explicit(&e->owes, false, memory_order_relaxed);
 	}
@@ -532,6 +532,6 @@ int ur_engine_port_listen(struct ur_engine *e, uint16_t port_space, const struct
 	int err = e->registry ? ur_registry_listen(e->registry, port_space, gid, port, on) : 0;
 
 	if (!err && on && ur_engine_started(e))
-		ur_device_listens(e);
+		ur_engine_port_listens(e);
 	return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the engine proper (engine.c, progress.c, ending.c, device.c, public.c) share with one another. */
+/* What the files of the engine proper (engine.c, progress.c, ending.c, engine_nic.c, uroce_api.c) share with one another. */
 #ifndef UR_ENGINE_PRIV_H
 #define UR_ENGINE_PRIV_H
 
@@ -16,9 +16,9 @@
 #include "observe/publish.h"
 #include "siblings/local.h"
 #include "siblings/registry.h"
-#include "siblings/will.h"
+#include "siblings/farewells.h"
 
-/* A kind of port (device_port.c). */
+/* A kind of port (engine_port.c). */
 struct ur_port_kind {
 	const char *name;
 	bool frames; /* the kernel sees RoCEv2 packets as well, and would answer them */
@@ -52,7 +52,7 @@ struct ur_engine {
 	struct ur_hostif hostif;    /* shared mode */
 	struct ur_registry *registry; /* under the lock; NULL when it could not be had */
 	struct ur_local *local;       /* NULL without a registry */
-	struct ur_will_list *will;    /* NULL: nobody speaks for us */
+	struct ur_farewells *farewells; /* NULL: nobody speaks for us */
 	struct ur_tracer *tracer;     /* under the lock; NULL: nobody wants to know */
 	struct ur_publisher *publisher; /* under the lock; NULL until the port is open, and when it could not be had */
 	_Atomic ur_time steer_at;       /* when the progress thread tells the port again who listens; UR_TIME_NEVER: not to be told */
@@ -78,18 +78,18 @@ __attribute__((format(printf, 1, 2))) void ur_engine_set_error(const char *fmt, 
 /* In a forked child, once: the port that it inherited from its parent's engine, to be closed before it opens one of its own. */
 struct ur_port *ur_engine_take_inherited_port(void);
 
-/* device.c, device_port.c: which device the configuration means, and its addresses. 0, or an errno with the sentence set. */
-int ur_device_open(struct ur_engine *e);
+/* engine_nic.c, engine_port.c: which device the configuration means, and its addresses. 0, or an errno with the sentence set. */
+int ur_engine_nic_open(struct ur_engine *e);
 /* Opens the port of the device; on the progress thread. 0, or an errno with the sentence set. */
-int ur_device_open_port(struct ur_engine *e, struct ur_port **out);
+int ur_engine_port_open(struct ur_engine *e, struct ur_port **out);
 /* This process listens on another port: for ports that bring each process what is its own. Under the lock. */
-void ur_device_listens(struct ur_engine *e);
+void ur_engine_port_listens(struct ur_engine *e);
 /* Closes it, at the end of the process. */
-void ur_device_close_port(struct ur_engine *e);
+void ur_engine_port_close(struct ur_engine *e);
 /* Takes over what the monitor says: changes of the kernel's addresses and routes, neighbours that do not answer. Not under the lock. */
-void ur_device_hear(struct ur_engine *e);
+void ur_engine_hear_monitor(struct ur_engine *e);
 /* Tells of an owned port's link when it has changed. From the progress thread alone; not under the lock. */
-void ur_device_look_at_link(struct ur_engine *e);
+void ur_engine_check_link(struct ur_engine *e);
 
 /* dma.c: from now on nobody maps memory. False when somebody is about to, and does not come to an end. */
 bool ur_engine_end_dma(struct ur_engine *e);

@@ -87,7 +87,7 @@ bool ur_poller_lazy(const struct ur_poller *p, ur_time now, ur_time driven)
 	return p->cpus < MANY_CPUS || !holds(&p->absent, now);
 }
 
-void ur_poller_looked(struct ur_poller *p, ur_time now, ur_time driven, unsigned n)
+void ur_poller_polled(struct ur_poller *p, ur_time now, ur_time driven, unsigned n)
 {
 	p->looked = now;
 	p->refused = false;

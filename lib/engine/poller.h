@@ -60,7 +60,7 @@ bool ur_poller_in_company(ur_time now, ur_time driven);
 /* True when the look shall leave answers to what it finds for the application, to send with what it posts or when it polls. */
 bool ur_poller_lazy(const struct ur_poller *p, ur_time now, ur_time driven);
 /* A look at `now` moved n packets. `driven` is what it was before. */
-void ur_poller_looked(struct ur_poller *p, ur_time now, ur_time driven, unsigned n);
+void ur_poller_polled(struct ur_poller *p, ur_time now, ur_time driven, unsigned n);
 
 /*
  * Until when to sleep; not after `now` when it is not worth while. `timer` is the earliest of the NIC; `wakes` says that the port can

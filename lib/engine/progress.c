@@ -78,7 +78,7 @@ static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 	if (fds[0].revents && read(e->wake_fd, &drained, sizeof(drained)) < 0)
 		return;
 	if (fds[1].revents)
-		ur_device_hear(e);
+		ur_engine_hear_monitor(e);
 }
 
 /*
@@ -151,26 +151,26 @@ static struct ur_nic *take_nic(struct ur_engine *e, bool company)
 	return ur_engine_lock(e);
 }
 
-static void look(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time driven)
+static void poll_nic(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time driven)
 {
 	struct ur_nic *nic = take_nic(e, ur_poller_in_company(now, driven));
 	bool lazy;
 	unsigned n;
 
 	if (!nic) {
-		ur_poller_looked(p, now, driven, 0);
+		ur_poller_polled(p, now, driven, 0);
 		return;
 	}
 	now = nic->now;
 	driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
 	lazy = ur_poller_lazy(p, now, driven);
-	ur_coalesce_looked(&e->coalesce, now);
+	ur_coalesce_flushed(&e->coalesce, now);
 	ur_reply_sends(&e->reply, now, false);
 	n = lazy ? ur_nic_poll_lazy(nic, now) : ur_nic_poll(nic, now);
 	if (!n && nic->capture)
 		ur_capture_flush(nic->capture);
 	ur_engine_leave(e, now, lazy);
-	ur_poller_looked(p, now, driven, n);
+	ur_poller_polled(p, now, driven, n);
 }
 
 /* Before a look. Was it another thread that made us late, or what is below us (the hypervisor, interrupts)? */
@@ -217,7 +217,7 @@ static void steer_again(struct ur_engine *e)
 {
 	atomic_store(&e->steer_at, UR_TIME_NEVER);
 	ur_engine_lock(e);
-	ur_device_listens(e); /* may put it off once more */
+	ur_engine_port_listens(e); /* may put it off once more */
 	ur_engine_unlock(e);
 }
 
@@ -236,19 +236,19 @@ static void progress_loop(struct ur_engine *e)
 			ur_ending_serve(e);
 		if (ur_unlikely(now >= catch_at)) {
 			ur_catch_again();
-			ur_tracer_look(e->tracer, e);
+			ur_tracer_check_probes(e->tracer, e);
 			catch_at = now + CATCH_EVERY;
 		}
 		if (ur_unlikely(now >= link_at)) {
 			if (e->info.owned && e->nic->port->ops->link_up)
-				ur_device_look_at_link(e);
+				ur_engine_check_link(e);
 			link_at = now + LINK_EVERY;
 		}
 		if (ur_unlikely(now >= atomic_load_explicit(&e->steer_at, memory_order_relaxed)))
 			steer_again(e);
 		ur_engine_publish(e, now);
-		if (e->will)
-			ur_will_serve(e->will);
+		if (e->farewells)
+			ur_farewells_serve(e->farewells);
 		if (act == UR_POLLER_SLEEP || act == UR_POLLER_ASIDE) {
 			go_to_sleep(e, &p, now, driven, act == UR_POLLER_ASIDE);
 			continue;
@@ -258,7 +258,7 @@ static void progress_loop(struct ur_engine *e)
 			now = ur_engine_now();
 		}
 		note_lost_cpu(&p, now);
-		look(e, &p, now, driven);
+		poll_nic(e, &p, now, driven);
 	}
 }
 
@@ -352,7 +352,7 @@ static void *progress_main(void *arg)
 	if (!err)
 		meet_others(e);
 	if (!err)
-		err = ur_device_open_port(e, &port);
+		err = ur_engine_port_open(e, &port);
 	if (!err)
 		attach(e, port);
 	ask_for_short_slices();

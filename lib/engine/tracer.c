@@ -58,7 +58,7 @@ int ur_tracer_open(struct ur_engine *e, struct ur_tracer **out)
 	return 0;
 }
 
-void ur_tracer_look(struct ur_tracer *t, struct ur_engine *e)
+void ur_tracer_check_probes(struct ur_tracer *t, struct ur_engine *e)
 {
 	if (ur_likely(!t || ur_usdt_wanted() == t->probes) || !ur_engine_try(e))
 		return;

@@ -12,7 +12,7 @@ struct ur_tracer;
 /* Before anything happens on e->nic. 0, or an errno with the engine's sentence set. */
 int ur_tracer_open(struct ur_engine *e, struct ur_tracer **out);
 /* Now and then, not under the lock: has somebody attached to the probes, or the last of them gone? */
-void ur_tracer_look(struct ur_tracer *t, struct ur_engine *e);
+void ur_tracer_check_probes(struct ur_tracer *t, struct ur_engine *e);
 /* In a forked child: its parent's. */
 void ur_tracer_forget(struct ur_tracer *t);
 /* Under the lock; says on standard error what a file lacks. */

@@ -2,7 +2,7 @@
 /*
  * lib/host: what this host shows to whoever looks: the device that the settings mean, its addresses and routes, its files, and the
  * processes that use it. Nothing here starts a thread or sends a packet. The engine takes its slot with what is here (names.h, page.h,
- * greeting.h); who only looks (device.h, view.h, processes.h), as the command does, takes none.
+ * handshake.h); who only looks (device.h, view.h, processes.h), as the command does, takes none.
  */
 #ifndef UR_DEVICE_H
 #define UR_DEVICE_H

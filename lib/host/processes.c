@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/greeting.h"
+#include "host/handshake.h"
 #include "host/processes.h"
 
 #define SHOWN offsetof(struct ur_page, with)
@@ -73,18 +73,18 @@ static int look_at_page(struct looking *l, int memfd, struct ur_process *p)
 	return 0;
 }
 
-static int look_at(struct looking *l, const struct ur_guest *guest, uint8_t slot)
+static int look_at(struct looking *l, const struct ur_slot_user *user, uint8_t slot)
 {
 	struct ur_process *p = &l->process[l->n];
 	int err = 0;
 
-	if (guest->pid < 0)
+	if (user->pid < 0)
 		return 0;
-	*p = (struct ur_process){.pid = guest->pid, .uid = guest->uid, .slot = slot};
+	*p = (struct ur_process){.pid = user->pid, .uid = user->uid, .slot = slot};
 	l->n++;
-	if (guest->memfd >= 0) {
-		err = look_at_page(l, guest->memfd, p);
-		close(guest->memfd);
+	if (user->memfd >= 0) {
+		err = look_at_page(l, user->memfd, p);
+		close(user->memfd);
 	}
 	return err;
 }
@@ -107,9 +107,9 @@ static struct ur_processes *view_of(const struct looking *l)
 	return v;
 }
 
-int ur_processes_look(uint64_t key, struct ur_processes **out)
+int ur_processes_list(uint64_t key, struct ur_processes **out)
 {
-	struct ur_guest guest[UR_SLOTS];
+	struct ur_slot_user user[UR_SLOTS];
 	struct looking *l = calloc(1, sizeof(*l));
 	int err = 0;
 
@@ -119,9 +119,9 @@ int ur_processes_look(uint64_t key, struct ur_processes **out)
 		free(l);
 		return ENOMEM;
 	}
-	ur_greeting_ask(key, guest);
+	ur_handshake_ask(key, user);
 	for (unsigned s = 1; s < UR_SLOTS; s++) {
-		int failed = look_at(l, &guest[s], (uint8_t)s);
+		int failed = look_at(l, &user[s], (uint8_t)s);
 
 		err = err ? err : failed;
 	}

@@ -32,6 +32,6 @@ struct ur_processes {
 };
 
 /* Who uses the device named by `key`? Takes no slot. 0 and a view to be freed with free(), or ENOMEM. */
-int ur_processes_look(uint64_t key, struct ur_processes **out);
+int ur_processes_list(uint64_t key, struct ur_processes **out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that this process writes and others read: its page, what it publishes of itself, its will. */
+/* Memory that this process writes and others read: its page, what it publishes of itself, its farewells. */
 #ifndef UR_SEALED_H
 #define UR_SEALED_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keeper (will.h): waits for the end of its process, then says what the will holds, several times since datagrams get lost, and ends.
- * It does not listen: no answer would change what it has to say. Signals of its process's group or terminal are not meant for it.
+ * The keeper (farewell_page.h): waits for the end of its process, sends the farewells of the page several times, since datagrams get lost,
+ * and ends. It does not listen: no answer would change what it has to say. Signals of its process's group or terminal are not meant for it.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "keeper/sys.h"
-#include "keeper/will.h"
+#include "keeper/farewell_page.h"
 
 #define ROCE_PORT 4791
 #define LRH_LEN 8
@@ -23,7 +23,7 @@
 #define UDP_LEN 8
 #define BTH_LEN 12
 #define DETH_LEN 8
-#define ROCE_LEN (BTH_LEN + DETH_LEN + UR_WILL_MAD_LEN + 4) /* with the ICRC */
+#define ROCE_LEN (BTH_LEN + DETH_LEN + UR_FAREWELL_MAD_LEN + 4) /* with the ICRC */
 #define BURST 64       /* datagrams; then there is a pause of a millisecond */
 #define JOINED_MS 100  /* until the kernel has reported a membership and can end it; it also parts the first two rounds */
 #define CLOSING_MS 200 /* the pipe may be closed a while before the process's other files */
@@ -32,7 +32,7 @@
 static const unsigned pauses_ms[] = {JOINED_MS, 200, 400}; /* between rounds */
 #define ROUNDS (sizeof(pauses_ms) / sizeof(pauses_ms[0]) + 1)
 
-static const struct ur_will *will;
+static const struct ur_farewell_page *page;
 static struct {
 	int fd;
 	uint16_t port; /* network order; the ICRC covers it */
@@ -88,7 +88,7 @@ static bool is_mcast(const struct ur_gid *g)
 }
 
 /* The IP and UDP headers as the ICRC sees them, behind the 8 bytes that stand for the LRH; what routers may change is ones. */
-static unsigned put_masked(uint8_t *p, const struct ur_will_mad *m, bool v4, uint16_t port)
+static unsigned put_masked(uint8_t *p, const struct ur_farewell_mad *m, bool v4, uint16_t port)
 {
 	unsigned ip = v4 ? IP4_LEN : IP6_LEN;
 	uint8_t *udp = p + LRH_LEN + ip;
@@ -117,7 +117,7 @@ static unsigned put_masked(uint8_t *p, const struct ur_will_mad *m, bool v4, uin
 }
 
 /* A UD SEND ONLY from QP 1 to QP 1 with the well-known Q_Key. Returns where it begins in the buffer. */
-static uint8_t *build(uint8_t *buf, const struct ur_will_mad *m, bool v4, uint16_t port, unsigned psn)
+static uint8_t *build(uint8_t *buf, const struct ur_farewell_mad *m, bool v4, uint16_t port, unsigned psn)
 {
 	static const uint8_t head[BTH_LEN + DETH_LEN] = {0x64, 0x40, 0xff, 0xff, 0xff, 0, 0, 1, [12] = 0x80, [13] = 0x01, [19] = 1};
 	unsigned at = put_masked(buf, m, v4, port);
@@ -126,7 +126,7 @@ static uint8_t *build(uint8_t *buf, const struct ur_will_mad *m, bool v4, uint16
 
 	memcpy(bth, head, sizeof(head));
 	bth[11] = (uint8_t)psn;
-	memcpy(bth + sizeof(head), m->mad, UR_WILL_MAD_LEN);
+	memcpy(bth + sizeof(head), m->mad, UR_FAREWELL_MAD_LEN);
 	crc = crc32(buf, at + ROCE_LEN - 4);
 	for (unsigned i = 0; i < 4; i++)
 		bth[ROCE_LEN - 4 + i] = (uint8_t)(crc >> 8 * i);
@@ -145,7 +145,7 @@ static int name_len(const char *name)
 {
 	int n = 0;
 
-	while (n < UR_WILL_NAME - 1 && name[n])
+	while (n < UR_FAREWELL_NAME - 1 && name[n])
 		n++;
 	return n;
 }
@@ -153,11 +153,11 @@ static int name_len(const char *name)
 static int open_socket(int family)
 {
 	int fd = (int)SYS3(socket, family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	char ifname[UR_WILL_NAME];
+	char ifname[UR_FAREWELL_NAME];
 
 	if (fd < 0)
 		return fd;
-	memcpy(ifname, will->ifname, sizeof(ifname));
+	memcpy(ifname, page->ifname, sizeof(ifname));
 	SYS5(setsockopt, fd, SOL_SOCKET, SO_BINDTODEVICE, ifname, name_len(ifname));
 	return fd;
 }
@@ -209,7 +209,7 @@ static void transmit(int fd, void *name, unsigned name_size, int level, int type
 	SYS3(sendmsg, fd, &h, MSG_DONTWAIT);
 }
 
-static void send4(const struct ur_will_mad *m, unsigned psn)
+static void send4(const struct ur_farewell_mad *m, unsigned psn)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = __builtin_bswap16(ROCE_PORT)};
 	struct in_pktinfo from = {.ipi_ifindex = 0};
@@ -222,7 +222,7 @@ static void send4(const struct ur_will_mad *m, unsigned psn)
 	transmit(sock4.fd, &to, sizeof(to), IPPROTO_IP, IP_PKTINFO, &from, sizeof(from), build(buf, m, true, sock4.port, psn));
 }
 
-static void send6(const struct ur_will_mad *m, unsigned psn, int ifindex)
+static void send6(const struct ur_farewell_mad *m, unsigned psn, int ifindex)
 {
 	struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = __builtin_bswap16(ROCE_PORT)};
 	struct in6_pktinfo from = {.ipi6_ifindex = (unsigned)ifindex};
@@ -240,19 +240,19 @@ static void send6(const struct ur_will_mad *m, unsigned psn, int ifindex)
 /* Says all messages once. False when there is none. */
 static bool say(unsigned round)
 {
-	uint32_t n = ur_min_u32(*(const volatile uint32_t *)&will->nmads, UR_WILL_MADS);
+	uint32_t n = ur_min_u32(*(const volatile uint32_t *)&page->nmads, UR_FAREWELL_MADS);
 	unsigned said = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct ur_will_mad m;
+		struct ur_farewell_mad m;
 
-		memcpy(&m, &will->mad[i], sizeof(m));
+		memcpy(&m, &page->mad[i], sizeof(m));
 		if (m.kind != 1 || is_v4(&m.src) != is_v4(&m.dst) || is_mcast(&m.dst))
 			continue;
 		if (is_v4(&m.dst))
 			send4(&m, round);
 		else
-			send6(&m, round, will->ifindex);
+			send6(&m, round, page->ifindex);
 		if (++said % BURST == 0)
 			pause_ms(1);
 	}
@@ -352,8 +352,8 @@ static void wait_until_gone(void)
  */
 static bool join_all(void)
 {
-	uint32_t n = ur_min_u32(*(const volatile uint32_t *)&will->ngroups, UR_WILL_GROUPS);
-	int ifindex = will->ifindex;
+	uint32_t n = ur_min_u32(*(const volatile uint32_t *)&page->ngroups, UR_FAREWELL_GROUPS);
+	int ifindex = page->ifindex;
 
 	if (!n)
 		return false;
@@ -362,7 +362,7 @@ static bool join_all(void)
 	for (uint32_t i = 0; i < n; i++) {
 		struct ur_gid g;
 
-		memcpy(&g, &will->group[i], sizeof(g));
+		memcpy(&g, &page->group[i], sizeof(g));
 		if (is_mcast(&g) && !others_receive(&g, ifindex))
 			join(&g, ifindex);
 	}
@@ -413,17 +413,17 @@ static void detach(void)
 	SYS5(prctl, PR_SET_NAME, UR_KEEPER_NAME, 0, 0, 0);
 }
 
-static bool map_will(void)
+static bool map_page(void)
 {
 	struct stat st;
 	long at;
 
-	if (SYS2(fstat, UR_KEEPER_WILL, &st) || (size_t)st.st_size < sizeof(*will))
+	if (SYS2(fstat, UR_KEEPER_PAGE, &st) || (size_t)st.st_size < sizeof(*page))
 		return false;
-	at = SYS6(mmap, NULL, sizeof(*will), PROT_READ, MAP_SHARED, UR_KEEPER_WILL, 0);
+	at = SYS6(mmap, NULL, sizeof(*page), PROT_READ, MAP_SHARED, UR_KEEPER_PAGE, 0);
 	if (at < 0 && at > -4096)
 		return false;
-	will = (const struct ur_will *)at;
+	page = (const struct ur_farewell_page *)at;
 	return true;
 }
 
@@ -444,7 +444,7 @@ static void wait_for_the_end(void)
 void keeper_main(void)
 {
 	detach();
-	if (map_will()) {
+	if (map_page()) {
 		wait_for_the_end();
 		speak();
 	}

@@ -37,7 +37,7 @@ static void learn(struct ur_net *net, const struct ur_pkt *p, const struct ur_gi
 	if (!n && asked_us && net->cfg.owned && on_link(ip, asked_us))
 		n = ur_neigh_learn(net, ip, vlan_of(p));
 	if (n)
-		ur_neigh_told(n, mac, solicited, override, now);
+		ur_neigh_advertised(n, mac, solicited, override, now);
 }
 
 /* --- ARP --- */

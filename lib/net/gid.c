@@ -12,7 +12,7 @@ static unsigned rank(const struct ur_gid *g)
 	return ur_gid_is_v4(g) ? 0 : ur_gid_is_link_local(g) ? 2 : 1;
 }
 
-static int find(const struct ur_net_gids *t, const struct ur_gid *gid)
+static int find_gid(const struct ur_net_gids *t, const struct ur_gid *gid)
 {
 	for (unsigned i = 0; i < t->high; i++)
 		if (t->used[i] && ur_gid_eq(&t->addr[i].gid, gid))
@@ -89,7 +89,7 @@ int ur_net_addr_add(struct ur_net *net, const struct ur_net_addr *a)
 
 	if (!addr_ok(a))
 		return EINVAL;
-	if (find(t, &a->gid) >= 0)
+	if (find_gid(t, &a->gid) >= 0)
 		return EEXIST;
 	rc = t->fixed ? insert_anywhere(t, a) : insert_sorted(t, a);
 	if (rc)
@@ -97,7 +97,7 @@ int ur_net_addr_add(struct ur_net *net, const struct ur_net_addr *a)
 	forget_claim(net);
 	rc = ur_net_route_add_onlink(net, a);
 	if (rc) {
-		remove_at(t, (unsigned)find(t, &a->gid));
+		remove_at(t, (unsigned)find_gid(t, &a->gid));
 		return rc;
 	}
 	ur_net_announce(net, a);
@@ -107,7 +107,7 @@ int ur_net_addr_add(struct ur_net *net, const struct ur_net_addr *a)
 int ur_net_addr_del(struct ur_net *net, const struct ur_gid *gid)
 {
 	struct ur_gid g = *gid; /* the caller's pointer may lead into the table */
-	int i = find(net->gids, &g);
+	int i = find_gid(net->gids, &g);
 
 	if (i < 0)
 		return EADDRNOTAVAIL;
@@ -130,7 +130,7 @@ const struct ur_net_addr *ur_net_gid(const struct ur_net *net, unsigned index)
 
 int ur_net_gid_find(const struct ur_net *net, const struct ur_gid *gid)
 {
-	int i = find(net->gids, gid);
+	int i = find_gid(net->gids, gid);
 
 	if (i >= 0)
 		net->gids->fixed = true;
@@ -139,7 +139,7 @@ int ur_net_gid_find(const struct ur_net *net, const struct ur_gid *gid)
 
 const struct ur_net_addr *ur_net_addr_of(const struct ur_net *net, const struct ur_gid *gid)
 {
-	int i = find(net->gids, gid);
+	int i = find_gid(net->gids, gid);
 
 	return i < 0 ? NULL : &net->gids->addr[i];
 }
@@ -191,9 +191,9 @@ static bool is_nobody(const struct ur_net_gids *t, const struct ur_gid *g)
 
 static enum ur_net_claim claim(const struct ur_net_gids *t, const struct ur_gid *src, const struct ur_gid *dst)
 {
-	if (!ur_gid_is_mcast(dst) && find(t, dst) < 0)
+	if (!ur_gid_is_mcast(dst) && find_gid(t, dst) < 0)
 		return UR_NET_NOT_TO_US;
-	if (find(t, src) >= 0)
+	if (find_gid(t, src) >= 0)
 		return UR_NET_FROM_US;
 	return is_nobody(t, src) ? UR_NET_FROM_NOBODY : UR_NET_TO_US;
 }

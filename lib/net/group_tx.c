@@ -84,7 +84,7 @@ void ur_group_flush(struct ur_group_writer *w)
 	w->p = NULL;
 }
 
-static bool add(struct ur_group_writer *w, uint8_t type, const struct ur_group *g, unsigned nsources)
+static bool add_record(struct ur_group_writer *w, uint8_t type, const struct ur_group *g, unsigned nsources)
 {
 	uint32_t mtu = w->l->net->cfg.mtu, least = w->l->v4 ? MTU_MIN_4 : MTU_MIN_6;
 
@@ -94,9 +94,9 @@ static bool add(struct ur_group_writer *w, uint8_t type, const struct ur_group *
 
 void ur_group_write(struct ur_group_writer *w, uint8_t type, const struct ur_group *g, unsigned nsources)
 {
-	if (!add(w, type, g, nsources)) {
+	if (!add_record(w, type, g, nsources)) {
 		ur_group_flush(w);
-		if (!begin(w) || !add(w, type, g, nsources))
+		if (!begin(w) || !add_record(w, type, g, nsources))
 			return; /* no buffer is free; one record fits any packet */
 	}
 	w->leaves |= type == UR_GMP_TO_IN;

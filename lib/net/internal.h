@@ -144,7 +144,7 @@ bool ur_neigh_use(struct ur_neigh *n, const struct ur_gid *src, ur_time now);
 /* Takes the packet; a queue that is full gives up its oldest. */
 void ur_neigh_enqueue(struct ur_neigh *n, struct ur_pkt *p);
 /* The neighbour told its MAC address, in answer to a question (`solicited`) or not. */
-void ur_neigh_told(struct ur_neigh *n, const struct ur_mac *mac, bool solicited, bool override, ur_time now);
+void ur_neigh_advertised(struct ur_neigh *n, const struct ur_mac *mac, bool solicited, bool override, ur_time now);
 void ur_neigh_mac_known(struct ur_net *net);
 void ur_neigh_free_all(struct ur_net *net);
 static inline bool ur_neigh_usable(const struct ur_neigh *n)

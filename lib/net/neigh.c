@@ -168,7 +168,7 @@ bool ur_neigh_use(struct ur_neigh *n, const struct ur_gid *src, ur_time now)
 }
 
 /* RFC 4861, 7.2.5, and the merge of RFC 826. Confirmation counts only while we have asked. */
-void ur_neigh_told(struct ur_neigh *n, const struct ur_mac *mac, bool solicited, bool override, ur_time now)
+void ur_neigh_advertised(struct ur_neigh *n, const struct ur_mac *mac, bool solicited, bool override, ur_time now)
 {
 	bool usable = ur_neigh_usable(n), same = usable && ur_mac_eq(&n->mac, mac);
 	bool confirms = solicited && (n->state == UR_NEIGH_INCOMPLETE || n->state == UR_NEIGH_PROBE);

@@ -101,7 +101,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .other_answers = ur_nic_other_answers,
 				  .orphaned = ur_nic_orphaned,
 				  .in_use = nic_qp_in_use,
-				  .will = nic->cfg.will || nic->cfg.alive ? ur_nic_will : NULL,
+				  .farewell = nic->cfg.farewell || nic->cfg.alive ? ur_nic_farewell : NULL,
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
 				  .random = &nic->random,

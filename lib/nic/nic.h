@@ -54,11 +54,11 @@ struct ur_nic_config {
 	/* Does a process of this host have the slot? NULL: there are no others. */
 	bool (*alive)(void *ctx, uint8_t slot);
 	/*
-	 * As ur_cm_config.will, but never for peers on this host; and the groups that were joined, where the port's end does not leave
+	 * As ur_cm_config.farewell, but never for peers on this host; and the groups that were joined, where the port's end does not leave
 	 * them. Both may be NULL.
 	 */
-	void (*will)(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad);
-	void (*will_groups)(void *ctx, const struct ur_gid *groups, unsigned n);
+	void (*farewell)(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad);
+	void (*group_farewells)(void *ctx, const struct ur_gid *groups, unsigned n);
 	/*
 	 * The other processes of this device; both NULL when there are none. The inbox brings what they sent; sibling is the queue to the
 	 * one with that slot, which stays valid, or NULL when nobody has it.

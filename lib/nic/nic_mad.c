@@ -47,15 +47,15 @@ void ur_nic_mad_init(struct ur_nic *nic)
 }
 
 /* Those on this host find out themselves. Into a VLAN a datagram of the kernel's would not go. */
-void ur_nic_will(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
+void ur_nic_farewell(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
 {
 	struct ur_nic *nic = ctx;
 	bool here = ur_net_gid_find(nic->net, &to->dgid) >= 0;
 
 	if (here && mad && nic->cfg.alive && !ur_timer_armed(&nic->siblings))
 		ur_timer_arm(nic->wheel, &nic->siblings, nic->now + SIBLINGS_NS);
-	if (nic->cfg.will)
-		nic->cfg.will(nic->cfg.ctx, place, to, here || to->vlan ? NULL : mad);
+	if (nic->cfg.farewell)
+		nic->cfg.farewell(nic->cfg.ctx, place, to, here || to->vlan ? NULL : mad);
 }
 
 /* --- messages --- */

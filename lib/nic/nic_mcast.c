@@ -18,7 +18,7 @@ struct filter {
 
 /* --- the filter --- */
 
-static void add(struct filter *f, const struct ur_gid *group)
+static void add_to_filter(struct filter *f, const struct ur_gid *group)
 {
 	f->mac[f->n++] = ur_mcast_mac(group);
 }
@@ -50,7 +50,7 @@ static void add_nd_groups(struct filter *f, const struct ur_nic *nic)
 		if (!a || ur_gid_is_v4(&a->gid))
 			continue;
 		group = ur_nd_solicited_node(&a->gid);
-		add(f, &group);
+		add_to_filter(f, &group);
 	}
 }
 
@@ -66,7 +66,7 @@ static void add_all_hosts(struct filter *f, const struct ur_nic *nic)
 		struct ur_gid all = ur_gmp_all_hosts(v4);
 
 		if (seen[v4])
-			add(f, &all);
+			add_to_filter(f, &all);
 	}
 }
 
@@ -102,7 +102,7 @@ int ur_nic_filter_mcast(struct ur_nic *nic)
 	add_nd_groups(&f, nic);
 	add_all_hosts(&f, nic);
 	for (unsigned i = 0; i < n; i++)
-		add(&f, &groups[i]);
+		add_to_filter(&f, &groups[i]);
 	drop_duplicates(&f);
 	return nic->port->ops->set_mcast(nic->port, f.mac, f.n);
 }
@@ -133,12 +133,12 @@ int ur_nic_detach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gi
 /* --- memberships --- */
 
 /* Sockets of the kernel's that know groups leave them when they are closed, as a process's end does. */
-static void tell_will(struct ur_nic *nic)
+static void put_group_farewells(struct ur_nic *nic)
 {
 	struct ur_gid groups[UR_NET_GROUPS];
 
-	if (nic->cfg.will_groups && !nic->routed)
-		nic->cfg.will_groups(nic->cfg.ctx, groups, ur_min_u32(ur_net_groups(nic->net, groups, UR_NET_GROUPS), UR_NET_GROUPS));
+	if (nic->cfg.group_farewells && !nic->routed)
+		nic->cfg.group_farewells(nic->cfg.ctx, groups, ur_min_u32(ur_net_groups(nic->net, groups, UR_NET_GROUPS), UR_NET_GROUPS));
 }
 
 int ur_nic_join_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t vlan, ur_time now)
@@ -153,7 +153,7 @@ int ur_nic_join_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t v
 	if (err)
 		ur_net_group_leave(nic->net, group, vlan, now);
 	else
-		tell_will(nic);
+		put_group_farewells(nic);
 	return err;
 }
 
@@ -166,12 +166,12 @@ int ur_nic_leave_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t 
 	if (err)
 		return err;
 	ur_nic_filter_mcast(nic);
-	tell_will(nic);
+	put_group_farewells(nic);
 	return 0;
 }
 
 void ur_nic_end_mcast(struct ur_nic *nic, ur_time now)
 {
 	ur_net_groups_end(nic->net, now);
-	tell_will(nic);
+	put_group_farewells(nic);
 }

@@ -234,7 +234,7 @@ static uint8_t owner(const struct ur_nic *nic, uint32_t dqpn)
 }
 
 /* How many packets from the first one on go to the same process. */
-static unsigned run(const struct ur_nic *nic, struct ur_pkt **pkts, unsigned n, uint8_t *to)
+static unsigned same_process(const struct ur_nic *nic, struct ur_pkt **pkts, unsigned n, uint8_t *to)
 {
 	unsigned k = 1;
 
@@ -249,7 +249,7 @@ void ur_nic_out_local(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	for (unsigned k; n; pkts += k, n -= k) {
 		uint8_t to;
 
-		k = run(nic, pkts, n, &to);
+		k = same_process(nic, pkts, n, &to);
 		if (to == EVERYBODY) {
 			for (unsigned i = 0; i < k; i++)
 				ur_nic_tell_siblings(nic, pkts[i], UR_PKT_LOCAL);

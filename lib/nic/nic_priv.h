@@ -34,7 +34,7 @@ void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[U
 void ur_nic_rx_mad(struct ur_nic *nic, struct ur_pkt *p);
 bool ur_nic_other_answers(void *ctx, uint64_t service_id, const struct ur_gid *dst);
 bool ur_nic_orphaned(void *ctx, uint8_t slot);
-void ur_nic_will(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad);
+void ur_nic_farewell(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad);
 
 /* The UDP source port of packets with that flow label, or between these QPs: a socket of the kernel's has one for all. */
 static inline uint16_t ur_nic_sport(const struct ur_nic *nic, uint32_t flow_label, uint32_t lqpn, uint32_t rqpn)

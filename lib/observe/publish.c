@@ -102,9 +102,9 @@ static uint64_t packets(const struct ur_nic *nic)
 
 static void write_qp(struct ur_status_qp *s, const struct ur_qp *qp, ur_time now)
 {
-	struct ur_qp_look l;
+	struct ur_qp_snapshot l;
 
-	ur_qp_look(qp, &l);
+	ur_qp_snapshot(qp, &l);
 	*s = (struct ur_status_qp){
 		.qpn = l.qpn,
 		.dqpn = l.dqpn,

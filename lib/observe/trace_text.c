@@ -19,7 +19,7 @@ const char *ur_trace_name(enum ur_trace_type type, uint64_t v)
 	return ur_tp_trace_name(type, v);
 }
 
-static char *put(char *to, const char *s)
+static char *put_text(char *to, const char *s)
 {
 	size_t n = strlen(s);
 
@@ -46,35 +46,35 @@ static char *put_value(char *to, enum ur_trace_type type, uint64_t v, const char
 	const char *name = ur_trace_name(type, v);
 
 	if (type == UR_TT_BOOL)
-		return put(to, v ? "true" : "false");
+		return put_text(to, v ? "true" : "false");
 	if (!name)
 		return put_number(to, v, 1);
-	return put(put(put(to, quote), name), quote);
+	return put_text(put_text(put_text(to, quote), name), quote);
 }
 
 unsigned ur_trace_json(char to[UR_TRACE_LINE], uint64_t when, enum ur_trace_id id, const uint64_t v[UR_TRACE_FIELDS])
 {
 	const struct ur_trace_info *info = &ur_trace_events[id];
-	char *at = put_number(put(to, "{\"time\":"), when / UR_NS_PER_S, 1);
+	char *at = put_number(put_text(to, "{\"time\":"), when / UR_NS_PER_S, 1);
 
 	*at++ = '.';
 	at = put_number(at, when % UR_NS_PER_S, 9);
-	at = put(put(put(at, ",\"event\":\""), info->name), "\"");
+	at = put_text(put_text(put_text(at, ",\"event\":\""), info->name), "\"");
 	for (unsigned i = 0; i < info->n; i++) {
-		at = put(put(put(at, ",\""), info->field[i].name), "\":");
+		at = put_text(put_text(put_text(at, ",\""), info->field[i].name), "\":");
 		at = put_value(at, info->field[i].type, v[i], "\"");
 	}
-	at = put(at, "}\n");
+	at = put_text(at, "}\n");
 	return (unsigned)(at - to);
 }
 
 unsigned ur_trace_line(char to[UR_TRACE_LINE], enum ur_trace_id id, const uint64_t v[UR_TRACE_FIELDS])
 {
 	const struct ur_trace_info *info = &ur_trace_events[id];
-	char *at = put(to, info->name);
+	char *at = put_text(to, info->name);
 
 	for (unsigned i = 0; i < info->n; i++) {
-		at = put(put(put(at, " "), info->field[i].name), "=");
+		at = put_text(put_text(put_text(at, " "), info->field[i].name), "=");
 		at = put_value(at, info->field[i].type, v[i], "");
 	}
 	*at = 0;

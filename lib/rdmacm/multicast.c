@@ -293,7 +293,7 @@ int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *cont
 /* --- leaving --- */
 
 /* The latest join of the group; NULL when there is none. Takes it from the id. */
-static struct ur_mc *take(struct ur_id *u, const struct ur_gid *group)
+static struct ur_mc *take_join(struct ur_id *u, const struct ur_gid *group)
 {
 	for (struct ur_list *n = u->mcs.prev; n != &u->mcs; n = n->prev) {
 		if (!ur_gid_eq(&mc_of(n)->group, group))
@@ -317,7 +317,7 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 	if (!addr || !ur_sa_gid(addr, &group, &port))
 		return ur_fail(EINVAL);
 	ur_id_lock(u);
-	mc = take(u, &group);
+	mc = take_join(u, &group);
 	if (mc)
 		ur_channel_forget_mc(u, mc);
 	ur_id_unlock(u);

@@ -19,7 +19,8 @@ static uint64_t hash_of(const struct ur_gid *asked, const struct ur_gid *other, 
 }
 
 /* The newest one; `with` is the id of the other end, 0 when the message does not say. */
-static struct conn *find(struct conns *s, const struct ur_gid *asked, const struct ur_gid *other, uint32_t id, uint32_t with, bool lookup)
+static struct conn *find_conn(struct conns *s, const struct ur_gid *asked, const struct ur_gid *other, uint32_t id, uint32_t with,
+			      bool lookup)
 {
 	const struct entry *best = NULL;
 
@@ -34,7 +35,7 @@ static struct conn *find(struct conns *s, const struct ur_gid *asked, const stru
 	return best ? &s->conn[best->conn] : NULL;
 }
 
-static struct conn *add(struct conns *s, const struct rec *r, uint32_t id, bool lookup)
+static struct conn *add_conn(struct conns *s, const struct rec *r, uint32_t id, bool lookup)
 {
 	const struct ur_pkt *p = &r->pkt;
 	struct conn new = {.end = {{.gid = p->src, .id = id}, {.gid = p->dst}}, .service = SERVICE_CM, .lookup = lookup}, *c;
@@ -54,10 +55,10 @@ static struct conn *add(struct conns *s, const struct rec *r, uint32_t id, bool 
 static bool take_req(struct conns *s, struct rec *r, const struct ur_cm_msg *m)
 {
 	const struct ur_cm_req *q = &m->req;
-	struct conn *c = find(s, &r->pkt.src, &r->pkt.dst, q->local_comm_id, 0, false);
+	struct conn *c = find_conn(s, &r->pkt.src, &r->pkt.dst, q->local_comm_id, 0, false);
 
 	if (!c || c->end[0].qpn != q->local_qpn || c->end[1].psn != q->starting_psn)
-		c = add(s, r, q->local_comm_id, false);
+		c = add_conn(s, r, q->local_comm_id, false);
 	if (!c)
 		return false;
 	c->end[0].qpn = q->local_qpn;
@@ -70,10 +71,10 @@ static bool take_lookup(struct conns *s, struct rec *r, const struct ur_cm_msg *
 {
 	const bool asks = m->attr == UR_CM_SIDR_REQ;
 	const struct ur_gid *asked = asks ? &r->pkt.src : &r->pkt.dst, *other = asks ? &r->pkt.dst : &r->pkt.src;
-	struct conn *c = find(s, asked, other, m->sidr_req.request_id, 0, true);
+	struct conn *c = find_conn(s, asked, other, m->sidr_req.request_id, 0, true);
 
 	if (!c && asks)
-		c = add(s, r, m->sidr_req.request_id, true);
+		c = add_conn(s, r, m->sidr_req.request_id, true);
 	if (!c)
 		return false;
 	if (!asks)
@@ -85,11 +86,11 @@ static bool take_lookup(struct conns *s, struct rec *r, const struct ur_cm_msg *
 static bool take_other(struct conns *s, struct rec *r, const struct ur_cm_msg *m)
 {
 	const struct ur_cm_rtu *h = &m->rtu; /* messages that answer one have both ids at the same place */
-	struct conn *c = find(s, &r->pkt.dst, &r->pkt.src, h->remote_comm_id, h->local_comm_id, false);
+	struct conn *c = find_conn(s, &r->pkt.dst, &r->pkt.src, h->remote_comm_id, h->local_comm_id, false);
 	const bool answers = c;
 
 	if (!c)
-		c = find(s, &r->pkt.src, &r->pkt.dst, h->local_comm_id, h->remote_comm_id, false);
+		c = find_conn(s, &r->pkt.src, &r->pkt.dst, h->local_comm_id, h->remote_comm_id, false);
 	if (!c)
 		return false;
 	if (answers && h->local_comm_id)

@@ -18,7 +18,7 @@ static uint32_t named_by(const struct ur_pkt *p)
 	return ur_xrceth_get(pkt_ext(p)); /* before all other extended headers */
 }
 
-static struct lender *find(const struct side *s, uint32_t recorded)
+static struct lender *find_lender(const struct side *s, uint32_t recorded)
 {
 	for (unsigned i = 0; i < s->nlender; i++)
 		if (s->lender[i].recorded == recorded)
@@ -28,7 +28,7 @@ static struct lender *find(const struct side *s, uint32_t recorded)
 
 struct ur_srq *xrc_srq(const struct side *s, const struct ur_pkt *p)
 {
-	const struct lender *l = find(s, named_by(p));
+	const struct lender *l = find_lender(s, named_by(p));
 
 	return l ? l->srq : NULL;
 }
@@ -39,7 +39,7 @@ static int lend(struct side *s, uint32_t recorded)
 	struct lender *more;
 	int err;
 
-	if (find(s, recorded))
+	if (find_lender(s, recorded))
 		return 0;
 	more = s->nlender < XRC_SRQS_MAX ? realloc(s->lender, (s->nlender + 1) * sizeof(*more)) : NULL;
 	if (!more)

@@ -105,7 +105,7 @@ static void skip_end(const uint8_t *ring, uint32_t *head)
 		*head += UR_MAILRING_BYTES - at;
 }
 
-static bool take(const uint8_t *ring, uint32_t *head, uint32_t tail, struct ur_pkt *p)
+static bool take_record(const uint8_t *ring, uint32_t *head, uint32_t tail, struct ur_pkt *p)
 {
 	uint32_t at = *head & MASK, left = ur_min_u32(tail - *head, UR_MAILRING_BYTES - at);
 	struct record r;
@@ -127,7 +127,7 @@ bool ur_mailring_take(const uint8_t *ring, uint32_t *head, uint32_t tail, struct
 		return false;
 	if (ur_likely(tail - *head <= UR_MAILRING_BYTES)) {
 		skip_end(ring, head);
-		if (ur_likely(tail - *head <= UR_MAILRING_BYTES && take(ring, head, tail, p)))
+		if (ur_likely(tail - *head <= UR_MAILRING_BYTES && take_record(ring, head, tail, p)))
 			return true;
 	}
 	*head = tail; /* nothing that follows what is wrong can be found */

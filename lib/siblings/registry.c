@@ -100,15 +100,15 @@ static void forget_all(struct ur_registry *r)
 	close_one(&r->probe_fd);
 	close_one(&r->turn_fd);
 	close_one(&r->share_fd);
-	if (!r->greeter)
+	if (!r->acceptor)
 		close_one(&r->listener);
 }
 
 void ur_registry_abandon(struct ur_registry *r)
 {
 	forget_all(r);
-	if (r->greeter)
-		ur_greeter_abandon(r->greeter);
+	if (r->acceptor)
+		ur_acceptor_abandon(r->acceptor);
 	ur_page_close(&r->own);
 	free(r->names);
 	free(r);
@@ -119,7 +119,7 @@ void ur_registry_close(struct ur_registry *r)
 	atomic_store(&r->own.page->reads, false);
 	atomic_store(&r->own.page->started, false);
 	forget_all(r);
-	if (r->greeter && !ur_greeter_close(r->greeter))
+	if (r->acceptor && !ur_acceptor_close(r->acceptor))
 		return; /* it uses the page */
 	ur_page_close(&r->own);
 	free(r->names);
@@ -150,7 +150,7 @@ int ur_registry_join(struct ur_registry *r)
 	if (r->joined)
 		return 0;
 	r->joined = true;
-	err = ur_greeter_open(r->key, &r->own, r->listener, &r->greeter);
+	err = ur_acceptor_open(r->key, &r->own, r->listener, &r->acceptor);
 	ur_registry_meet(r);
 	return err;
 }
@@ -171,10 +171,10 @@ static void replace(struct ur_registry *r, unsigned slot, struct ur_sibling *s)
 
 uint32_t ur_registry_meet(struct ur_registry *r)
 {
-	if (!r->greeter || ur_likely(!ur_greeter_changed(r->greeter)))
+	if (!r->acceptor || ur_likely(!ur_acceptor_changed(r->acceptor)))
 		return r->changes;
 	for (unsigned s = 1; s < UR_SLOTS; s++) {
-		struct ur_sibling *came = ur_greeter_take(r->greeter, (uint8_t)s);
+		struct ur_sibling *came = ur_acceptor_take(r->acceptor, (uint8_t)s);
 
 		if (came)
 			replace(r, s, came);

@@ -14,7 +14,7 @@
 #include "cm/cm.h"
 #include "host/clock.h"
 #include "host/names.h"
-#include "siblings/keeper.h"
+#include "siblings/keeper_start.h"
 #include "siblings/registry_priv.h"
 #include "wire/gid_set.h"
 
@@ -381,7 +381,7 @@ unsigned ur_registry_listened(const struct ur_registry *r, uint8_t slot, uint16_
 
 /* --- binding and listening --- */
 
-static int take(struct ur_registry *r, const struct ur_port_entry *what)
+static int claim_port(struct ur_registry *r, const struct ur_port_entry *what)
 {
 	struct ur_port_entry *e = add_entry(r, what);
 	int err;
@@ -395,7 +395,7 @@ static int take(struct ur_registry *r, const struct ur_port_entry *what)
 }
 
 /* From anywhere on, so that processes seldom meet; one that may be shared begins with nobody to share it. */
-static int take_ephemeral(struct ur_registry *r, struct ur_port_entry *what)
+static int claim_ephemeral_port(struct ur_registry *r, struct ur_port_entry *what)
 {
 	struct ur_port_entry alone = *what;
 	uint64_t first = ur_clock_now() / 64;
@@ -404,7 +404,7 @@ static int take_ephemeral(struct ur_registry *r, struct ur_port_entry *what)
 	alone.reuse = false;
 	for (unsigned i = 0; i < EPHEMERAL_COUNT && err && err != ENOSPC; i++) {
 		what->port = alone.port = (uint16_t)(EPHEMERAL_FIRST + (first + i) % EPHEMERAL_COUNT);
-		err = take(r, &alone);
+		err = claim_port(r, &alone);
 	}
 	if (!err)
 		show(r, find_own(r, what->port_space, &what->gid, what->port), what, UR_PORT_HELD);
@@ -417,7 +417,7 @@ int ur_registry_bind(struct ur_registry *r, uint16_t ps, const struct ur_gid *gi
 	int err;
 
 	begin_call(r);
-	err = *port ? take(r, &what) : take_ephemeral(r, &what);
+	err = *port ? claim_port(r, &what) : claim_ephemeral_port(r, &what);
 	if (!err)
 		*port = what.port;
 	return err;

@@ -3,20 +3,20 @@
 #ifndef UR_REGISTRY_PRIV_H
 #define UR_REGISTRY_PRIV_H
 
-#include "siblings/greet.h"
+#include "siblings/acceptor.h"
 #include "siblings/registry.h"
 
 struct ur_registry {
 	uint64_t key;
 	uint8_t slot;
 	int name_fd;    /* holds the slot */
-	int listener;   /* with the slot's name; the greeter's once there is one */
+	int listener;   /* with the slot's name; the acceptor's once there is one */
 	int probe_fd;   /* to ask for names with */
 	int turn_fd;    /* while it is our turn to join or leave the sharers; -1 */
 	unsigned turn_looks; /* at a holder of the turn that could not be recognised */
 	int share_fd;   /* while we are among them; -1 */
 	struct ur_own_page own;
-	struct ur_greeter *greeter; /* NULL before we have joined */
+	struct ur_acceptor *acceptor; /* NULL before we have joined */
 	bool joined;
 	struct ur_sibling *sibling[UR_SLOTS];
 	uint32_t changes; /* of that */

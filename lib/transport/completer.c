@@ -12,7 +12,7 @@
 #include "transport/reread.h"
 #include "transport/send_done.h"
 #include "transport/sge.h"
-#include "transport/told.h"
+#include "transport/unreachable.h"
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
 #include "transport/window.h"
@@ -487,16 +487,16 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	}
 	if (!r->timeout || (r->una == r->next && !lacks_path(qp)))
 		return;
-	if (r->told)
-		ur_told_timer(qp, now);
+	if (r->unreachable)
+		ur_unreachable_timer(qp, now);
 	if (now < r->deadline) {
 		if (now >= ur_comp_expiry(qp)) {
 			UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_PROBE);
 			ur_probe(qp, now);
 		}
 		ur_timer_arm(qp->tp->c.wheel, t, ur_comp_expiry(qp));
-		if (r->told)
-			ur_told_again(qp, now);
+		if (r->unreachable)
+			ur_unreachable_rearm(qp, now);
 		return;
 	}
 	UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_ACK);
@@ -509,8 +509,8 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);
 	settle(qp);
 	ur_comp_watch_path(qp, now);
-	if (r->told && ur_qp_st(qp) != IBV_QPS_ERR)
-		ur_told_again(qp, now);
+	if (r->unreachable && ur_qp_st(qp) != IBV_QPS_ERR)
+		ur_unreachable_rearm(qp, now);
 	if (ur_unlikely(qp->broken))
 		ur_qp_to_err(qp);
 }

@@ -34,7 +34,7 @@ struct ur_cq {
 	_Alignas(64) atomic_uint tail;
 	_Alignas(64) atomic_uint head;
 	atomic_uint armed;
-	atomic_uint told; /* the tail when the last event was fetched */
+	atomic_uint fetched; /* the tail when the last event was fetched */
 	atomic_bool overrun;
 };
 
@@ -239,9 +239,9 @@ void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us)
 	cq->period = period_us * UR_NS_PER_US;
 }
 
-void ur_cq_told(struct ur_cq *cq)
+void ur_cq_event_fetched(struct ur_cq *cq)
 {
-	atomic_store_explicit(&cq->told, atomic_load_explicit(&cq->tail, memory_order_acquire), memory_order_relaxed);
+	atomic_store_explicit(&cq->fetched, atomic_load_explicit(&cq->tail, memory_order_acquire), memory_order_relaxed);
 }
 
 /* Is there a completion that such an arming asks for, and of which no event has told? The consumer's question. */
@@ -249,7 +249,7 @@ static bool holds(const struct ur_cq *cq, bool solicited_only)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
-	uint32_t known = atomic_load_explicit(&cq->told, memory_order_relaxed) - head;
+	uint32_t known = atomic_load_explicit(&cq->fetched, memory_order_relaxed) - head;
 
 	if (known <= tail - head) /* else they have been polled */
 		head += known;

@@ -28,7 +28,7 @@ static struct ur_list *bucket_of(const struct ur_tp *tp, const struct ur_gid *gi
 	return (struct ur_list *)&tp->group[h & (UR_MCAST_BUCKETS - 1)];
 }
 
-static struct group *find(const struct ur_tp *tp, const struct ur_gid *gid)
+static struct group *find_group(const struct ur_tp *tp, const struct ur_gid *gid)
 {
 	const struct ur_list *b = bucket_of(tp, gid);
 
@@ -71,7 +71,7 @@ static void drop_if_empty(struct ur_tp *tp, struct group *g)
 	free(g);
 }
 
-static int add(struct group *g, struct ur_qp *qp)
+static int add_member(struct group *g, struct ur_qp *qp)
 {
 	if (g->n == UR_MAX_MCAST_QPS)
 		return ENOMEM;
@@ -96,20 +96,20 @@ int ur_mcast_attach(struct ur_qp *qp, const struct ur_gid *gid)
 
 	if (qp->type != IBV_QPT_UD || !ur_gid_is_mcast(gid))
 		return EINVAL;
-	g = find(qp->tp, gid);
+	g = find_group(qp->tp, gid);
 	if (!g)
 		g = make(qp->tp, gid);
 	if (!g)
 		return ENOMEM;
 	if (index_of(g, qp) == g->n)
-		err = add(g, qp);
+		err = add_member(g, qp);
 	drop_if_empty(qp->tp, g);
 	return err;
 }
 
 int ur_mcast_detach(struct ur_qp *qp, const struct ur_gid *gid)
 {
-	struct group *g = find(qp->tp, gid);
+	struct group *g = find_group(qp->tp, gid);
 	unsigned i = g ? index_of(g, qp) : 0;
 
 	if (!g || i == g->n)
@@ -159,7 +159,7 @@ static void deliver(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_i
 /* A group that nobody here is attached to is somebody else's. */
 void ur_mcast_rx(struct ur_tp *tp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	struct group *g = find(tp, &p->dst);
+	struct group *g = find_group(tp, &p->dst);
 
 	if (!ur_gid_is_mcast(&p->dst))
 		ur_count(tp->c.counters, UR_C_DROP_QPN);

@@ -24,7 +24,7 @@ bool ur_mr_gone(const struct ur_tp *tp)
 	return false;
 }
 
-bool ur_mr_reach_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write)
+bool ur_mr_accessible_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write)
 {
 	if (!(mr->access & IBV_ACCESS_ON_DEMAND) || !len)
 		return true;

@@ -11,7 +11,7 @@
 
 /* Counts; false. */
 bool ur_mr_gone(const struct ur_tp *tp);
-bool ur_mr_reach_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write);
+bool ur_mr_accessible_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write);
 bool ur_mr_read_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, uint8_t *from, uint32_t len);
 bool ur_mr_write_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, const uint8_t *from, uint32_t len);
 
@@ -24,9 +24,9 @@ static inline bool ur_mr_unusual(const struct ur_mr *mr)
  * False when nothing can be mapped at these bytes of the region, which a lookup has granted: an access error. Of usual regions that is
  * known when they are touched.
  */
-static inline bool ur_mr_reach(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write)
+static inline bool ur_mr_accessible(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write)
 {
-	return !ur_mr_unusual(mr) || ur_mr_reach_unusual(tp, mr, at, len, write);
+	return !ur_mr_unusual(mr) || ur_mr_accessible_unusual(tp, mr, at, len, write);
 }
 
 /* Copies from or to these bytes; false as above. Programs that wait for an RDMA WRITE look at its last bytes, so those are written last. */

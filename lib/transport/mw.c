@@ -93,7 +93,7 @@ void ur_mw_forget_qp(struct ur_qp *qp)
 /* --- access --- */
 
 /* The window that has, or had, this key. */
-static struct ur_mw *find(const struct ur_qp *qp, uint32_t rkey)
+static struct ur_mw *find_window(const struct ur_qp *qp, uint32_t rkey)
 {
 	struct ur_mr *key = ur_idtab_get(&qp->tp->mrs, KEY_INDEX(rkey));
 	struct ur_mw *mw;
@@ -106,7 +106,7 @@ static struct ur_mw *find(const struct ur_qp *qp, uint32_t rkey)
 
 uint8_t *ur_mw_at(const struct ur_qp *qp, uint32_t rkey, uint64_t va, uint64_t len, int access, struct ur_mr **out)
 {
-	const struct ur_mw *mw = find(qp, rkey);
+	const struct ur_mw *mw = find_window(qp, rkey);
 	const struct ur_mr *key;
 	uint64_t off;
 
@@ -126,7 +126,7 @@ uint8_t *ur_mw_at(const struct ur_qp *qp, uint32_t rkey, uint64_t va, uint64_t l
 
 bool ur_mw_invalidate(struct ur_qp *qp, uint32_t rkey)
 {
-	struct ur_mw *mw = find(qp, rkey);
+	struct ur_mw *mw = find_window(qp, rkey);
 
 	/* One that is not bound is invalid as it is. */
 	if (!mw || mw->key.rkey != rkey || mw->type != IBV_MW_TYPE_2 || (mw->qp && mw->qp != qp))
@@ -164,7 +164,7 @@ static void cover(struct ur_qp *qp, struct ur_mw *mw, struct ur_mr *mr, const st
 /* A window of type 1 may be bound again, or to nothing; one of type 2 must be invalidated in between. */
 static enum ibv_wc_status bind_window(struct ur_qp *qp, const struct ur_bind *b)
 {
-	struct ur_mw *mw = find(qp, b->rkey);
+	struct ur_mw *mw = find_window(qp, b->rkey);
 	struct ur_mr *mr = b->length ? ur_mr_find(qp->tp, b->lkey) : NULL;
 
 	if (!mw || (b->length && !may_cover(qp, mr, b)))

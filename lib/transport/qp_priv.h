@@ -65,10 +65,10 @@ struct ur_requester {
 	struct ur_rtt rtt;
 	struct ur_probe probe;
 	struct ur_reread reread;
-	/* told.c */
-	bool told;         /* the network says that the peer cannot be reached, and since then nothing was acknowledged */
-	uint32_t told_una; /* that was when it said so */
-	ur_time told_due;  /* when the next retry comes then */
+	/* unreachable.c */
+	bool unreachable;         /* the network says that the peer cannot be reached, and since then nothing was acknowledged */
+	uint32_t unreachable_una; /* that was when it said so */
+	ur_time unreachable_due;  /* when the next retry comes then */
 };
 
 /* --- the responder --- */

@@ -52,7 +52,7 @@ static enum ur_resp_verdict target(struct ur_qp *qp, uint64_t va, uint32_t rkey,
 		return UR_RESP_ACCESS;
 	if ((uintptr_t)at % UR_ATOMIC_LEN)
 		return UR_RESP_MISALIGNED;
-	if (!ur_mr_reach(qp->tp, mr, at, UR_ATOMIC_LEN, true))
+	if (!ur_mr_accessible(qp->tp, mr, at, UR_ATOMIC_LEN, true))
 		return UR_RESP_ACCESS;
 	*out = (uint64_t *)(void *)at;
 	return UR_RESP_DONE;
@@ -238,7 +238,7 @@ enum ur_flush ur_resp_flush_on(struct ur_qp *qp, struct ur_rd_res *e)
 		return UR_FLUSH_GONE;
 	at += len - e->result;
 	s.from = at;
-	if (!(mr->access & UR_ACCESS_NULL) && !ur_mr_reach(qp->tp, mr, at, s.len, false))
+	if (!(mr->access & UR_ACCESS_NULL) && !ur_mr_accessible(qp->tp, mr, at, s.len, false))
 		return UR_FLUSH_GONE;
 	if (!(mr->access & UR_ACCESS_NULL) && !ur_touch_call(write_back, &s)) {
 		ur_mr_gone(qp->tp);

@@ -7,8 +7,8 @@
  *   mr.c cq.c    memory regions, completion queues
  *   memory.c     regions whose memory is not simply there: on-demand and null ones, and those of which something has vanished
  *   mw.c         memory windows, and the work requests that change them: BIND_MW, LOCAL_INV
- *   qp.c         life of a queue pair, doorbell, error state and flushing; qp_modify.c its state transitions (qp.h); look.c how it fares;
- *                upcalls.h what the sources below may ask of a QP as a whole
+ *   qp.c         life of a queue pair, doorbell, error state and flushing; qp_modify.c its state transitions (qp.h);
+ *                qp_snapshot.c what others may see of it; upcalls.h what the sources below may ask of a QP as a whole
  *   send_done.c  completes send work requests
  *   ring.c       the rings that programs post to; wqe.h what stands in them
  *   wr_op.c      the table of work request opcodes; post.c writes send work requests into the ring, on the application's threads
@@ -20,7 +20,7 @@
  *   read_req.c   READ requests and RETHs; req_state.h what a requester does next
  *   atomic.c     requests that are one packet and whose answer carries the result: atomics, ATOMIC WRITE
  *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue; reread.c repairs READs
- *   told.c       what ICMP errors do to the retries
+ *   unreachable.c what ICMP errors do to the retries
  *   rd_table.c   the resource table, from which READs, atomics and FLUSHes are answered; verdict.h what is decided of a request
  *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses; resp_atomic.c executes what atomic.c
  *                sends, and FLUSH

@@ -233,10 +233,10 @@ int ur_cq_poll(struct ur_cq *cq, int n, struct ibv_wc *wc);
 /* [app] ur_cq_poll for one completion; *at is when it arose, untouched without ur_cq_stamp. */
 int ur_cq_take(struct ur_cq *cq, struct ibv_wc *wc, ur_time *at);
 /* [app] Asks for one call of `notify` at the next completion, or at the next solicited (or failed) one; at once if the CQ holds
- * one that has come since ur_cq_told. */
+ * one that has come since ur_cq_event_fetched. */
 void ur_cq_arm(struct ur_cq *cq, bool solicited_only);
 /* [app] The consumer has fetched an event, and will look at all that is there now: programs count on no second one for that. */
-void ur_cq_told(struct ur_cq *cq);
+void ur_cq_event_fetched(struct ur_cq *cq);
 /* Removes completions of a QP that is being destroyed or reset. Needs the consumer's lock as well. */
 void ur_cq_clean(struct ur_cq *cq, uint32_t qpn);
 
@@ -352,8 +352,8 @@ void ur_qp_kick(struct ur_qp *qp, ur_time now);
 /* Since the QP was created or reset. */
 const struct ur_qp_counters *ur_qp_counters(const struct ur_qp *qp);
 
-/* How a QP fares right now, for those who look on. */
-struct ur_qp_look {
+/* The state of a QP right now, as `uroce top` shows it. */
+struct ur_qp_snapshot {
 	uint32_t qpn, dqpn;
 	enum ibv_qp_type type;
 	enum ibv_qp_state state;
@@ -367,7 +367,7 @@ struct ur_qp_look {
 };
 
 /* Asks nothing of the QP but what is at hand. */
-void ur_qp_look(const struct ur_qp *qp, struct ur_qp_look *look);
+void ur_qp_snapshot(const struct ur_qp *qp, struct ur_qp_snapshot *snapshot);
 /* The QPs one after the other in no order that means anything, beginning with *place 0; NULL at the end. `place` is kept between calls. */
 const struct ur_qp *ur_tp_next_qp(const struct ur_tp *tp, uint32_t *place);
 /* How many QPs there are. */

@@ -40,7 +40,7 @@ void ur_xrcd_use(struct ur_xrcd *xrcd, int n)
 	xrcd->users += (unsigned)n;
 }
 
-static struct ur_srq *find(const struct ur_qp *qp, uint32_t srqn)
+static struct ur_srq *find_srq(const struct ur_qp *qp, uint32_t srqn)
 {
 	struct ur_srq *srq = ur_idtab_get(&qp->tp->srqs, srqn);
 
@@ -49,7 +49,7 @@ static struct ur_srq *find(const struct ur_qp *qp, uint32_t srqn)
 
 enum ur_resp_verdict ur_xrc_bind(struct ur_qp *qp, uint32_t srqn)
 {
-	struct ur_srq *srq = find(qp, srqn);
+	struct ur_srq *srq = find_srq(qp, srqn);
 
 	if (!srq)
 		return UR_RESP_XRC_SRQ;
@@ -65,7 +65,7 @@ enum ur_resp_verdict ur_xrc_bind(struct ur_qp *qp, uint32_t srqn)
 
 void ur_xrc_lend_pd(struct ur_qp *qp, uint32_t srqn)
 {
-	const struct ur_srq *srq = find(qp, srqn);
+	const struct ur_srq *srq = find_srq(qp, srqn);
 
 	qp->pd = srq ? srq->pd : &ur_xrc_no_pd;
 }

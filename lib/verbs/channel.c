@@ -80,7 +80,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 	u = ur_container_of(node, struct uv_cq, link);
 	ur_list_del(&u->link);
 	u->delivered++;
-	ur_cq_told(u->tp);
+	ur_cq_event_fetched(u->tp);
 	if (--u->pending)
 		ur_list_add_tail(&ch->evq.events, &u->link);
 	*cq = &u->cq;

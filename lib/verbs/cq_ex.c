@@ -21,7 +21,7 @@ static struct uv_cq *to_cq(struct ibv_cq_ex *cq)
 /* --- the iterator --- */
 
 /* 1, 0 when there is none, -1 after an overrun. */
-static int take(struct uv_cq *u)
+static int take_completion(struct uv_cq *u)
 {
 	int got;
 
@@ -63,9 +63,9 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 		return ENOENT; /* before any lock: a thread of the parent may have held it at the fork */
 	batch_begin(u);
 	u->wall_compared = false;
-	got = take(u);
+	got = take_completion(u);
 	if (got == 0 && ur_engine_drive(u->engine))
-		got = take(u);
+		got = take_completion(u);
 	if (got <= 0)
 		batch_end(u);
 	return result(got);
@@ -73,7 +73,7 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 
 static int next_poll(struct ibv_cq_ex *cq)
 {
-	return result(take(to_cq(cq)));
+	return result(take_completion(to_cq(cq)));
 }
 
 static void end_poll(struct ibv_cq_ex *cq)

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/reach.h"
+#include "engine/populate.h"
 #include "verbs/verbs_priv.h"
 
 /* --- memory regions --- */
@@ -22,7 +22,7 @@ static int check_memory(void *addr, size_t length, unsigned access)
 {
 	if ((uintptr_t)addr + length < (uintptr_t)addr)
 		return EINVAL;
-	return access & IBV_ACCESS_ON_DEMAND || ur_reach_all(addr, length, access & IBV_ACCESS_LOCAL_WRITE) ? 0 : EFAULT;
+	return access & IBV_ACCESS_ON_DEMAND || ur_populate_all(addr, length, access & IBV_ACCESS_LOCAL_WRITE) ? 0 : EFAULT;
 }
 
 static int check_registration(void *addr, size_t length, unsigned access)

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/reach.h"
+#include "engine/populate.h"
 #include "verbs/verbs_priv.h"
 
 void uv_odp_caps(struct ibv_device_attr_ex *attr)
@@ -16,7 +16,7 @@ void uv_odp_caps(struct ibv_device_attr_ex *attr)
 	const uint32_t writes = datagrams | IBV_ODP_SUPPORT_WRITE;
 	const uint32_t all = writes | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
 
-	if (!ur_reach_supported())
+	if (!ur_populate_supported())
 		return;
 	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = all;
@@ -67,7 +67,7 @@ int uv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 		if (err)
 			return err;
 		/* Without faults there is nothing to do: what the CPU has, the engine has. */
-		if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT && list[i].length && !ur_reach(at, list[i].length, write))
+		if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT && list[i].length && !ur_populate(at, list[i].length, write))
 			return EFAULT;
 	}
 	return 0;

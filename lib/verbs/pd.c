@@ -90,7 +90,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 
 /* --- imports: another name for the same domain --- */
 
-static struct ur_pd *find(struct uv_share *s, uint32_t handle)
+static struct ur_pd *find_pd(struct uv_share *s, uint32_t handle)
 {
 	struct ur_pd *found = NULL;
 	struct ur_list *pos, *tmp;
@@ -114,7 +114,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 
 	if (uv_is_foreign(c))
 		return uv_null(EIO);
-	tp = find(c->share, handle);
+	tp = find_pd(c->share, handle);
 	if (!tp)
 		return uv_null(ENOENT);
 	u = calloc(1, sizeof(*u));

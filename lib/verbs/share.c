@@ -66,7 +66,7 @@ void uv_share_put(struct uv_share *s)
 }
 
 /* The one behind that descriptor, with a reference for the caller, or NULL. */
-static struct uv_share *find(const struct stat *st)
+static struct uv_share *find_share(const struct stat *st)
 {
 	struct uv_share *found = NULL;
 	struct ur_list *pos, *tmp;
@@ -92,7 +92,7 @@ struct ibv_context *ibv_import_device(int cmd_fd)
 
 	if (fstat(cmd_fd, &st))
 		return NULL; /* errno is EBADF */
-	s = find(&st);
+	s = find_share(&st);
 	if (!s)
 		return uv_null(EOPNOTSUPP);
 	if (ur_engine_foreign(s->device->engine)) {

@@ -39,7 +39,7 @@ struct ur_xrcd *uv_xrcd_tp(struct ibv_xrcd *xrcd)
 	return to_xrcd(xrcd)->d->tp;
 }
 
-static struct domain *find(struct uv_device *device, const struct stat *st)
+static struct domain *find_domain(struct uv_device *device, const struct stat *st)
 {
 	struct ur_list *pos, *tmp;
 
@@ -81,7 +81,7 @@ static int make(struct uv_device *device, struct ur_tp *tp, int fd, const struct
 /* As the kernel answers: EAGAIN when there is none and none may be made, EINVAL when there is one and there may not be. */
 static int find_or_make(struct uv_device *device, struct ur_tp *tp, int fd, int oflags, const struct stat *st, struct domain **out)
 {
-	*out = fd >= 0 ? find(device, st) : NULL;
+	*out = fd >= 0 ? find_domain(device, st) : NULL;
 	if (*out)
 		return oflags & O_EXCL ? EINVAL : 0;
 	return fd >= 0 && !(oflags & O_CREAT) ? EAGAIN : make(device, tp, fd, st, out);

@@ -232,7 +232,7 @@ struct ur_watch_layout ur_watch_layout(const struct ur_watch_row *rows, unsigned
 	return l;
 }
 
-static char *put(char *at, bool first, int width, const char *cell)
+static char *put_cell(char *at, bool first, int width, const char *cell)
 {
 	int room = width < 0 ? -width : width;
 
@@ -252,7 +252,7 @@ void ur_watch_title(const struct ur_watch_layout *l, char *line)
 
 	for (unsigned i = 0; i < ur_array_size(columns); i++)
 		if (l->columns & 1u << i)
-			at = put(at, at == line, width_of(l, &columns[i]), columns[i].title);
+			at = put_cell(at, at == line, width_of(l, &columns[i]), columns[i].title);
 	cut_blanks(line, at);
 }
 
@@ -264,7 +264,7 @@ void ur_watch_line(const struct ur_watch_layout *l, const struct ur_watch_row *r
 		if (!(l->columns & 1u << i))
 			continue;
 		columns[i].cell(row, cell);
-		at = put(at, at == line, width_of(l, &columns[i]), cell);
+		at = put_cell(at, at == line, width_of(l, &columns[i]), cell);
 	}
 	cut_blanks(line, at);
 }

@@ -67,7 +67,7 @@ static void put_head(FILE *f, const char *name, const char *type, const char *he
 	fprintf(f, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void put_counter(FILE *f, const struct ur_watch_look *look, unsigned c, const char *prefix)
+static void put_counter(FILE *f, const struct ur_watch_sample *sample, unsigned c, const char *prefix)
 {
 	char name[128];
 	bool any = false;
@@ -78,8 +78,8 @@ static void put_counter(FILE *f, const struct ur_watch_look *look, unsigned c, c
 		snprintf(name, sizeof(name), "%s", names[c]);
 	else
 		snprintf(name, sizeof(name), "%s_%s", prefix, names[c]);
-	for (unsigned i = 0; i < look->count; i++) {
-		const struct ur_watch_process *p = look->process[i];
+	for (unsigned i = 0; i < sample->count; i++) {
+		const struct ur_watch_process *p = sample->process[i];
 
 		if (p->unreadable || !p->status.has[c])
 			continue;
@@ -117,22 +117,22 @@ static void put_info(FILE *f, const struct ur_watch_process *p)
 	fprintf(f, ",kind=\"%s\",version=\"%s\"} 1\n", kind, version);
 }
 
-static void put_each(FILE *f, const struct ur_watch_look *look, const char *name, const char *help,
+static void put_each(FILE *f, const struct ur_watch_sample *sample, const char *name, const char *help,
 		     void (*put)(FILE *f, const struct ur_watch_process *p))
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < look->count; i++) {
-		if (look->process[i]->unreadable)
+	for (unsigned i = 0; i < sample->count; i++) {
+		if (sample->process[i]->unreadable)
 			continue;
 		if (!any)
 			put_head(f, name, "gauge", help);
 		any = true;
-		put(f, look->process[i]);
+		put(f, sample->process[i]);
 	}
 }
 
-char *ur_watch_prometheus(const struct ur_watch_look *look, const char *prefix)
+char *ur_watch_prometheus(const struct ur_watch_sample *sample, const char *prefix)
 {
 	unsigned readable = 0;
 	char *text = NULL;
@@ -142,14 +142,14 @@ char *ur_watch_prometheus(const struct ur_watch_look *look, const char *prefix)
 
 	if (!f)
 		return NULL;
-	for (unsigned i = 0; i < look->count; i++)
-		readable += !look->process[i]->unreadable;
+	for (unsigned i = 0; i < sample->count; i++)
+		readable += !sample->process[i]->unreadable;
 	put_head(f, "uroce_processes", "gauge", "processes of this host whose counters follow");
 	fprintf(f, "uroce_processes %u\n", readable);
-	put_each(f, look, "uroce_info", "always 1: kind of port, and version, of the process", put_info);
-	put_each(f, look, "uroce_qps", "queue pairs of the process in each state; if more than 1024, only the first ones", put_qps);
+	put_each(f, sample, "uroce_info", "always 1: kind of port, and version, of the process", put_info);
+	put_each(f, sample, "uroce_qps", "queue pairs of the process in each state; if more than 1024, only the first ones", put_qps);
 	for (unsigned c = 0; c < UR_C_COUNT; c++)
-		put_counter(f, look, c, prefix);
+		put_counter(f, sample, c, prefix);
 	whole = !ferror(f);
 	if (fclose(f) == 0 && whole)
 		return text;

@@ -39,15 +39,16 @@ static int by_number(const void *key, const void *element)
 	return qpn < other ? -1 : qpn > other;
 }
 
-const struct ur_watch_process *ur_watch_process_find(const struct ur_watch_look *look, int pid)
+const struct ur_watch_process *ur_watch_process_find(const struct ur_watch_sample *sample, int pid)
 {
-	struct ur_watch_process *const *found = look ? bsearch(&pid, look->process, look->count, sizeof(look->process[0]), by_pid) : NULL;
+	struct ur_watch_process *const *found =
+		sample ? bsearch(&pid, sample->process, sample->count, sizeof(sample->process[0]), by_pid) : NULL;
 
 	return found && !(*found)->unreadable ? *found : NULL;
 }
 
 /* What was known of the same process before; NULL when nothing was. */
-static const struct ur_watch_process *same_process(const struct ur_watch_look *before, const struct ur_watch_process *p)
+static const struct ur_watch_process *same_process(const struct ur_watch_sample *before, const struct ur_watch_process *p)
 {
 	const struct ur_watch_process *found = ur_watch_process_find(before, p->pid);
 
@@ -62,7 +63,7 @@ static struct ur_watch_rates rates_of(const struct ur_watch_process *was, const 
 	return old ? ur_watch_rates(old, qp) : (struct ur_watch_rates){.known = false};
 }
 
-unsigned ur_watch_row_count(const struct ur_watch_look *now)
+unsigned ur_watch_row_count(const struct ur_watch_sample *now)
 {
 	unsigned n = 0;
 
@@ -71,7 +72,7 @@ unsigned ur_watch_row_count(const struct ur_watch_look *now)
 	return n;
 }
 
-unsigned ur_watch_rows(const struct ur_watch_look *before, const struct ur_watch_look *now, struct ur_watch_row *rows)
+unsigned ur_watch_rows(const struct ur_watch_sample *before, const struct ur_watch_sample *now, struct ur_watch_row *rows)
 {
 	unsigned n = 0;
 

@@ -19,8 +19,8 @@ struct ur_watch_process {
 	struct ur_status_view status; /* the last member: of `qp` there is only as much as is used */
 };
 
-/* One look at the host. */
-struct ur_watch_look {
+/* What the host shows at one moment. */
+struct ur_watch_sample {
 	ur_time at;
 	unsigned count;
 	struct ur_watch_process *process[]; /* by pid */
@@ -41,8 +41,8 @@ struct ur_watch_row {
 
 /* --- rate.c --- */
 
-/* What the process publishes; NULL when it is not there or cannot be read, or when `look` is NULL. */
-const struct ur_watch_process *ur_watch_process_find(const struct ur_watch_look *look, int pid);
+/* What the process publishes; NULL when it is not there or cannot be read, or when `sample` is NULL. */
+const struct ur_watch_process *ur_watch_process_find(const struct ur_watch_sample *sample, int pid);
 /*
  * `was` is what was known of the same QP before. Counters that went back began anew meanwhile; the QP may have been reset. Rates are those
  * between the times at which the two were written; 0 when that is the same time, since a process that does something writes anew.
@@ -51,8 +51,8 @@ struct ur_watch_rates ur_watch_rates(const struct ur_status_qp *was, const struc
 /*
  * A row for each QP of `now`, with rates against `before`, which may be NULL. Returns how many; `rows` has room for ur_watch_row_count.
  */
-unsigned ur_watch_row_count(const struct ur_watch_look *now);
-unsigned ur_watch_rows(const struct ur_watch_look *before, const struct ur_watch_look *now, struct ur_watch_row *rows);
+unsigned ur_watch_row_count(const struct ur_watch_sample *now);
+unsigned ur_watch_rows(const struct ur_watch_sample *before, const struct ur_watch_sample *now, struct ur_watch_row *rows);
 
 /* --- order.c --- */
 
@@ -121,10 +121,10 @@ void ur_watch_line(const struct ur_watch_layout *l, const struct ur_watch_row *r
 /* --- prometheus.c --- */
 
 /*
- * Prometheus' text format (version 0.0.4) of the look, in memory of malloc; NULL when that is short. `prefix` stands before the names that
- * node_exporter gives to what is the same of an RDMA NIC. doc/prometheus.md lists the names.
+ * Prometheus' text format (version 0.0.4) of the sample, in memory of malloc; NULL when that is short. `prefix` stands before the names
+ * that node_exporter gives to what is the same of an RDMA NIC. doc/prometheus.md lists the names.
  */
-char *ur_watch_prometheus(const struct ur_watch_look *look, const char *prefix);
+char *ur_watch_prometheus(const struct ur_watch_sample *sample, const char *prefix);
 /* The value of a label, without its quotes, in room for twice its length and 1. */
 void ur_watch_escape(const char *value, char *out);
 

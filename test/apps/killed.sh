@@ -134,7 +134,7 @@ test_killed_keeper_keeps_nothing() {
 	one_keeper "$NS2" || return
 	sleep 0.2
 	ls -l "/proc/$k/fd" >"$TMP/fds" && cat "$TMP/fds" "/proc/$k/stat" || return 1
-	[ "$(grep -c -e '->' "$TMP/fds")" = "$(grep -c -e 'memfd:uroce-will' -e 'pipe:' -e 'pidfd' "$TMP/fds")" ] || { fail "it has a file of its program's"; return; }
+	[ "$(grep -c -e '->' "$TMP/fds")" = "$(grep -c -e 'memfd:uroce-farewells' -e 'pipe:' -e 'pidfd' "$TMP/fds")" ] || { fail "it has a file of its program's"; return; }
 	[ "$(readlink "/proc/$k/cwd")" = / ] || { fail "it is in a directory"; return; }
 	[ "$(cut -d' ' -f 6,7 "/proc/$k/stat")" = "$k 0" ] || fail "it has a session or a terminal of its program's"
 }

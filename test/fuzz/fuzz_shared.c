@@ -125,7 +125,7 @@ static void send_greeting(const struct hostile *h, int fd)
 		uint64_t magic;
 		uint32_t id;
 		uint8_t slot, zero[3];
-	} g = {UR_GREETING_MAGIC, (uint32_t)ur_rng_u64(&evil), h->slot, {0}};
+	} g = {UR_HANDSHAKE_MAGIC, (uint32_t)ur_rng_u64(&evil), h->slot, {0}};
 	union {
 		struct cmsghdr h;
 		char bytes[CMSG_SPACE(2 * sizeof(int))];

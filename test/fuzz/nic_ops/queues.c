@@ -113,7 +113,7 @@ void queue_call(struct fuzz *f, unsigned what, unsigned v)
 	case 5: group(f, v < 0xa0); break;
 	case 6: rereg(f, host, v); break;
 	case 7: /* the program looks at all that is there */
-		ur_cq_told(f->side[host].cq);
+		ur_cq_event_fetched(f->side[host].cq);
 		work_reap(f, host);
 		break;
 	default:

@@ -14,7 +14,7 @@
 
 #include "base/touch.h"
 #include "engine/catch.h"
-#include "engine/reach.h"
+#include "engine/populate.h"
 
 void ur_suite_touch(void);
 
@@ -169,17 +169,17 @@ static void mask__is_restored(void)
 static void reach__by_touch(void)
 {
 	memset(at, 5, 2 * page);
-	CU_ASSERT_TRUE(ur_reach_by_touch(at, 2 * page, true));
+	CU_ASSERT_TRUE(ur_populate_by_touch(at, 2 * page, true));
 	CU_ASSERT_TRUE(at[0] == 5 && at[page] == 5);
-	CU_ASSERT_TRUE(ur_reach_by_touch(at + 2 * page - 1, 1, true));
-	CU_ASSERT_FALSE(ur_reach_by_touch(at + 2 * page - 1, 2, false));
+	CU_ASSERT_TRUE(ur_populate_by_touch(at + 2 * page - 1, 1, true));
+	CU_ASSERT_FALSE(ur_populate_by_touch(at + 2 * page - 1, 2, false));
 	mprotect(at + page, page, PROT_READ);
-	CU_ASSERT_TRUE(ur_reach_by_touch(at, 2 * page, false));
-	CU_ASSERT_FALSE(ur_reach_by_touch(at, 2 * page, true));
-	CU_ASSERT_TRUE(ur_reach_all(at, 2 * page, false));
-	CU_ASSERT_FALSE(ur_reach_all(at, 2 * page, true));
-	CU_ASSERT_FALSE(ur_reach_all(at, 2 * page + 1, false));
-	CU_ASSERT_TRUE(ur_reach_all(NULL, 0, true));
+	CU_ASSERT_TRUE(ur_populate_by_touch(at, 2 * page, false));
+	CU_ASSERT_FALSE(ur_populate_by_touch(at, 2 * page, true));
+	CU_ASSERT_TRUE(ur_populate_all(at, 2 * page, false));
+	CU_ASSERT_FALSE(ur_populate_all(at, 2 * page, true));
+	CU_ASSERT_FALSE(ur_populate_all(at, 2 * page + 1, false));
+	CU_ASSERT_TRUE(ur_populate_all(NULL, 0, true));
 }
 
 /* --- the program's own faults --- */

@@ -51,13 +51,13 @@ static void send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[U
 		enqueue(r->h, !r->side, to, mad);
 }
 
-/* More connections than there are places have none, as beyond a real will's end. */
-static void write_will(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
+/* More connections than there are places have none, as beyond the end of a real page. */
+static void put_farewell(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
 {
 	struct side_ref *r = ctx;
-	struct hx_will *w = r->h->side[r->side].will;
+	struct hx_farewell *w = r->h->side[r->side].farewell;
 
-	for (uint32_t i = 0; !*place && mad && i < HX_WILLS; i++)
+	for (uint32_t i = 0; !*place && mad && i < HX_FAREWELLS; i++)
 		if (!w[i].taken)
 			*place = i + 1;
 	if (!*place)
@@ -102,7 +102,8 @@ void hx_init(struct hx *h, uint64_t seed)
 	h->wheel = ur_wheel_create(h->now);
 	for (int i = 0; i < 2; i++) {
 		struct side_ref *r = malloc(sizeof(*r));
-		struct ur_cm_config c = {.ctx = r, .send = send_mad, .other_answers = answers, .in_use = is_in_use, .will = write_will};
+		struct ur_cm_config c = {
+			.ctx = r, .send = send_mad, .other_answers = answers, .in_use = is_in_use, .farewell = put_farewell};
 
 		if (!r)
 			abort();
@@ -129,8 +130,8 @@ void hx_fini(struct hx *h)
 		void *ref = h->side[i].cm->cfg.ctx;
 
 		ur_cm_destroy(h->side[i].cm);
-		for (unsigned k = 0; k < HX_WILLS; k++)
-			CU_ASSERT_FALSE(h->side[i].will[k].taken); /* who says goodbye leaves nothing to be said */
+		for (unsigned k = 0; k < HX_FAREWELLS; k++)
+			CU_ASSERT_FALSE(h->side[i].farewell[k].taken); /* who says goodbye leaves nothing to be said */
 		free(ref);
 	}
 	while ((m = h->queue)) {
@@ -363,10 +364,10 @@ static unsigned lose_the_dead(struct hx *h, int side, unsigned attr, unsigned nt
 
 void hx_kill(struct hx *h, int side)
 {
-	struct hx_will will[HX_WILLS];
+	struct hx_farewell farewell[HX_FAREWELLS];
 	struct hx_mad **p = &h->queue;
 
-	memcpy(will, h->side[side].will, sizeof(will));
+	memcpy(farewell, h->side[side].farewell, sizeof(farewell));
 	h->arg[3] = (unsigned)side;
 	h->fate = lose_the_dead;
 	while (*p) { /* what was on its way to it finds nobody */
@@ -381,8 +382,8 @@ void hx_kill(struct hx *h, int side)
 	}
 	for (int round = 0; round < 2; round++) {
 		hx_run(h, h->now + (round ? 100 : 2) * HX_MS);
-		for (unsigned i = 0; i < HX_WILLS; i++)
-			if (will[i].said)
-				hx_inject(h, !side, will[i].mad);
+		for (unsigned i = 0; i < HX_FAREWELLS; i++)
+			if (farewell[i].said)
+				hx_inject(h, !side, farewell[i].mad);
 	}
 }

@@ -13,7 +13,7 @@
 #define HX_EVENTS 8
 #define HX_ATTRS 16
 #define HX_MS UR_NS_PER_MS
-#define HX_WILLS 16 /* connections of a side at a time that a test may ask for the farewells of */
+#define HX_FAREWELLS 16 /* connections of a side at a time that a test may ask for the farewells of */
 
 struct hx;
 
@@ -39,7 +39,7 @@ struct hx_ep {
 };
 
 /* What a peer shall hear of a side that is killed. */
-struct hx_will {
+struct hx_farewell {
 	bool taken, said;
 	uint8_t mad[UR_MAD_LEN];
 };
@@ -54,7 +54,7 @@ struct hx_side {
 	uint8_t last[HX_ATTRS][UR_MAD_LEN];
 	uint32_t psn[HX_ATTRS]; /* of the packet with it */
 	ur_time sent_at[HX_ATTRS];
-	struct hx_will will[HX_WILLS];
+	struct hx_farewell farewell[HX_FAREWELLS];
 };
 
 struct hx_mad {

@@ -107,11 +107,11 @@ static void will__ends_with_the_connection(void)
 
 	hx_init(&h, 10);
 	p = hx_established(&h);
-	CU_ASSERT(h.side[0].will[0].said && h.side[1].will[0].said);
+	CU_ASSERT(h.side[0].farewell[0].said && h.side[1].farewell[0].said);
 	CU_ASSERT_EQUAL(ur_cm_disconnect(p.client->conn, NULL, 0, h.now), 0);
 	CU_ASSERT(hx_settle(&h, h.now + 2 * UR_NS_PER_S));
-	for (unsigned i = 0; i < HX_WILLS; i++)
-		CU_ASSERT(!h.side[0].will[i].said && !h.side[1].will[i].said);
+	for (unsigned i = 0; i < HX_FAREWELLS; i++)
+		CU_ASSERT(!h.side[0].farewell[i].said && !h.side[1].farewell[i].said);
 	hx_fini(&h);
 }
 

@@ -17,7 +17,7 @@ void cf_peer_begin(struct peer *p, const char *only)
 				   .peer = ur_gid_from_v4(0x0100000a),
 				   .port = 7174,
 				   .seed = 7,
-				   .many = 300,
+				   .bulk = 300,
 				   .chosen = chosen,
 				   .ctx = p};
 
@@ -222,7 +222,7 @@ void cf_peer_react(struct peer *p)
 		cf_peer_wait(p);
 	} else if (s->flags & UR_CF_OR_SILENCE && p->alternative) {
 		cf_peer_wait(p);
-	} else if (s->kind == UR_CF_MANY) {
+	} else if (s->kind == UR_CF_BULK) {
 		answer_many(p, f);
 	} else if (s->kind == UR_CF_EXPECT) {
 		cf_peer_answer(p, s, f);

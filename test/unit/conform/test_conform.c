@@ -63,10 +63,10 @@ static void test_obeyed_alternatives(void)
 static bool applies(const struct ur_cf_step *s, enum falsehood f)
 {
 	const struct ur_opcode_info *op = ur_opcode(s->opcode);
-	bool many = s->kind == UR_CF_MANY, packet = s->kind == UR_CF_EXPECT, cm = s->kind == UR_CF_CM_EXPECT;
+	bool bulk = s->kind == UR_CF_BULK, packet = s->kind == UR_CF_EXPECT, cm = s->kind == UR_CF_CM_EXPECT;
 	bool payload = packet && op->flags & UR_OPF_PAYLOAD && !(s->flags & UR_CF_ANY_LEN);
 
-	if (many)
+	if (bulk)
 		return f == SILENCE || f == OPCODE || f == PSN || f == SYNDROME || f == MSN || f == ILL_FORMED;
 	switch (f) {
 	case SILENCE: return (packet || cm) && !(s->flags & UR_CF_OR_SILENCE);
@@ -260,13 +260,13 @@ static void test_many_lost(void)
 	CU_ASSERT_EQUAL(p.sent_psn, ur_psn_add(psn, 159));
 	CU_ASSERT_EQUAL(p.number, kept + 1); /* the ACK's own number, but none of the 32 behind it */
 	say_of_many(&p, 40, UR_AETH_NAK << 5 | UR_NAK_PSN_SEQ);
-	CU_ASSERT_EQUAL(p.run->many.acked, 40);
+	CU_ASSERT_EQUAL(p.run->bulk.acked, 40);
 	CU_ASSERT_EQUAL(p.sent_psn, ur_psn_add(psn, 167));
 	say_of_many(&p, 35, 0x1f); /* an old one */
-	CU_ASSERT_EQUAL(p.run->many.acked, 40);
+	CU_ASSERT_EQUAL(p.run->bulk.acked, 40);
 	cf_peer_wait(&p);
 	cf_peer_drain(&p);
-	CU_ASSERT_EQUAL(p.run->many.repeats, 1);
+	CU_ASSERT_EQUAL(p.run->bulk.repeats, 1);
 	CU_ASSERT_EQUAL(p.sent_psn, ur_psn_add(psn, 167));
 	x = cf_peer_play(&p);
 	CU_ASSERT_EQUAL(x.verdict, UR_CF_OBEYED);
@@ -283,7 +283,7 @@ static void test_many_wrap(void)
 
 		begin_many(&p);
 		p.run->conn.msn = 0xffffff - 100;
-		while (p.run->step->kind == UR_CF_MANY) {
+		while (p.run->step->kind == UR_CF_BULK) {
 			cf_peer_react(&p);
 			cf_peer_drain(&p);
 		}

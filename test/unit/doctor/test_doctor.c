@@ -182,7 +182,7 @@ static void merging(struct ur_doctor_facts *f)
 
 static void firewall(struct ur_doctor_facts *f, enum ur_firewall_verdict v)
 {
-	f->firewall = (struct ur_firewall){.verdict = v, .where = "a rule", .mend = "nft list ruleset", .rules = 1};
+	f->firewall = (struct ur_firewall){.verdict = v, .where = "a rule", .remedy = "nft list ruleset", .rules = 1};
 }
 
 static void drops(struct ur_doctor_facts *f)
@@ -311,7 +311,7 @@ static void silent_gid(struct ur_doctor_facts *f)
 static const struct {
 	enum ur_doctor_id id;
 	void (*spoil)(struct ur_doctor_facts *f);
-	const char *mend; /* what its command has to name */
+	const char *remedy; /* what its command has to name */
 } rows[] = {
 	{UR_DOC_DEVICE_NONE, no_device, "ip -brief"},
 	{UR_DOC_DEVICE_DOWN, down, "ip link set dev eth0 up"},
@@ -403,10 +403,10 @@ static void doctor__each(void)
 		rows[i].spoil(&f);
 		ur_doctor_judge(&f, &r);
 		x = find(&r, rows[i].id);
-		if (!x || !strstr(x->mend, rows[i].mend))
-			printf("# %s: '%s'\n", ur_doctor_kinds[rows[i].id].name, x ? x->mend : "not found");
+		if (!x || !strstr(x->remedy, rows[i].remedy))
+			printf("# %s: '%s'\n", ur_doctor_kinds[rows[i].id].name, x ? x->remedy : "not found");
 		CU_ASSERT_PTR_NOT_NULL_FATAL(x);
-		CU_ASSERT_PTR_NOT_NULL(strstr(x->mend, rows[i].mend));
+		CU_ASSERT_PTR_NOT_NULL(strstr(x->remedy, rows[i].remedy));
 		CU_ASSERT_EQUAL(ur_doctor_wrong(&r) > 0 || ur_doctor_kinds[x->id].severity < UR_DOCTOR_WARNING, true);
 		seen[x->id] = true;
 	}
@@ -512,11 +512,11 @@ static void doctor__sudo(void)
 			ur_doctor_judge(&f, &r);
 			x = find(&r, rows[i].id);
 			CU_ASSERT_PTR_NOT_NULL_FATAL(x);
-			CU_ASSERT_FALSE(!uid && strstr(x->mend, "sudo"));
-			CU_ASSERT_FALSE(uid && !strncmp(x->mend, "ip link set", 11));
-			CU_ASSERT_FALSE(uid && !strncmp(x->mend, "nft ", 4));
-			CU_ASSERT_PTR_NULL(strstr(x->mend, "sudo sudo"));
-			CU_ASSERT_PTR_NULL(strstr(x->mend, "reboot"));
+			CU_ASSERT_FALSE(!uid && strstr(x->remedy, "sudo"));
+			CU_ASSERT_FALSE(uid && !strncmp(x->remedy, "ip link set", 11));
+			CU_ASSERT_FALSE(uid && !strncmp(x->remedy, "nft ", 4));
+			CU_ASSERT_PTR_NULL(strstr(x->remedy, "sudo sudo"));
+			CU_ASSERT_PTR_NULL(strstr(x->remedy, "reboot"));
 		}
 }
 

@@ -129,7 +129,7 @@ static void firewall__rows(void)
 		if (f.verdict != rows[i].verdict)
 			printf("# %s: %d instead of %d\n", rows[i].what, f.verdict, rows[i].verdict);
 		CU_ASSERT_EQUAL(f.verdict, rows[i].verdict);
-		CU_ASSERT_EQUAL(f.mend[0] != 0, f.verdict != PASSES);
+		CU_ASSERT_EQUAL(f.remedy[0] != 0, f.verdict != PASSES);
 	}
 }
 
@@ -140,7 +140,7 @@ static void firewall__says_where(void)
 
 	ur_firewall_judge(json, strlen(json), &packet, &f);
 	CU_ASSERT_STRING_EQUAL(f.where, "the rule with handle 7 in chain in of nftables' table inet t");
-	CU_ASSERT_STRING_EQUAL(f.mend, "nft insert rule inet t in udp dport 4791 accept");
+	CU_ASSERT_STRING_EQUAL(f.remedy, "nft insert rule inet t in udp dport 4791 accept");
 	CU_ASSERT_EQUAL(f.rules, 1);
 }
 

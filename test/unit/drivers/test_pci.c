@@ -279,7 +279,7 @@ static void scene_there_and_back(void)
 	CU_ASSERT_TRUE(strstr(said, "10.1.2.3/24") && strstr(said, "huge pages"));
 	CU_ASSERT_TRUE(number_in(in_tree("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")) == 49);
 	CU_ASSERT_TRUE(stat(in_tree("/run/pci-" NIC), &st) == 0 && (st.st_mode & 0777) == 0600);
-	CU_ASSERT_TRUE(ur_pci_state_look(&roots, NIC, &s) == 0 && s.keep && s.nif.mtu == 4000 && s.huge_pages == 46);
+	CU_ASSERT_TRUE(ur_pci_state_view(&roots, NIC, &s) == 0 && s.keep && s.nif.mtu == 4000 && s.huge_pages == 46);
 	CU_ASSERT_TRUE(bind_it((struct ur_pci_bind){.keep = true}) == 0 && strstr(said, "already"));
 	CU_ASSERT_TRUE(lose_addresses() == 0);
 	stilled = 0;
@@ -461,8 +461,8 @@ static void look__cases(void)
 	put(in_tree("/share/misc/pci.ids"),
 	    "# ids\n8086  Intel Corporation\n\t1571  Another\n\t1572  Ethernet X710\n\t\t1572 0000  Not this\n8087  Other\n");
 	make_dirs(in_tree("/sys/bus/pci/devices/" NIC "/net/eth7"));
-	CU_ASSERT_EQUAL(ur_pci_look(&roots, "0000:01:00.0", &nic), ENODEV);
-	CU_ASSERT_EQUAL(ur_pci_look(&roots, "0000:09:00.0", &nic), ENOENT);
+	CU_ASSERT_EQUAL(ur_pci_read_nic(&roots, "0000:01:00.0", &nic), ENODEV);
+	CU_ASSERT_EQUAL(ur_pci_read_nic(&roots, "0000:09:00.0", &nic), ENOENT);
 	CU_ASSERT_EQUAL(ur_pci_list(&roots, list, 4), 2);
 	CU_ASSERT_STRING_EQUAL(list[0].addr, NIC);
 	CU_ASSERT_STRING_EQUAL(list[0].driver, "i40e");
@@ -485,7 +485,7 @@ static void obstacle__cases(void)
 
 	make_tree();
 	put_device("0000:04:00.0", "0x020000\n", "", -1);
-	CU_ASSERT_EQUAL(ur_pci_look(&roots, NIC, &nic), 0);
+	CU_ASSERT_EQUAL(ur_pci_read_nic(&roots, NIC, &nic), 0);
 	CU_ASSERT_EQUAL(ur_pci_obstacle(&roots, &nic, "vfio-pci", err, sizeof(err)), 0);
 	/* A bridge in the group does not matter, nor what a program has; a device of the kernel's does. */
 	put_device("0000:00:01.0", "0x060400\n", "pcieport", 7);
@@ -495,7 +495,7 @@ static void obstacle__cases(void)
 	CU_ASSERT_EQUAL(ur_pci_obstacle(&roots, &nic, "vfio-pci", err, sizeof(err)), EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err, "0000:03:00.2"));
 	CU_ASSERT_EQUAL(ur_pci_obstacle(&roots, &nic, "uio_pci_generic", err, sizeof(err)), 0);
-	CU_ASSERT_EQUAL(ur_pci_look(&roots, "0000:04:00.0", &nic), 0);
+	CU_ASSERT_EQUAL(ur_pci_read_nic(&roots, "0000:04:00.0", &nic), 0);
 	CU_ASSERT_EQUAL(ur_pci_obstacle(&roots, &nic, "vfio-pci", err, sizeof(err)), EOPNOTSUPP);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err, "not behind an IOMMU"));
 	/* Bit 33 of a virtio device's features: without it the device goes past the IOMMU. */
@@ -503,11 +503,11 @@ static void obstacle__cases(void)
 	text[33] = '0';
 	text[64] = 0;
 	put(in_tree("/sys/bus/pci/devices/" NIC "/virtio3/features"), text);
-	CU_ASSERT_EQUAL(ur_pci_look(&roots, NIC, &nic), 0);
+	CU_ASSERT_EQUAL(ur_pci_read_nic(&roots, NIC, &nic), 0);
 	CU_ASSERT_TRUE(nic.bypass);
 	text[33] = '1';
 	put(in_tree("/sys/bus/pci/devices/" NIC "/virtio3/features"), text);
-	CU_ASSERT_EQUAL(ur_pci_look(&roots, NIC, &nic), 0);
+	CU_ASSERT_EQUAL(ur_pci_read_nic(&roots, NIC, &nic), 0);
 	CU_ASSERT_FALSE(nic.bypass);
 	remove_tree();
 }

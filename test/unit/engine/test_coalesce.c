@@ -84,7 +84,7 @@ static void coalesce__who_goes_away_is_not_waited_for(void)
 
 	for (unsigned i = 0; i < 5; i++) {
 		CU_ASSERT_EQUAL(row(&c, &now, 4, 500 * US), 3);
-		ur_coalesce_looked(&c, now);
+		ur_coalesce_flushed(&c, now);
 		CU_ASSERT_EQUAL(atomic_load(&c.waiting), 0);
 		now += MS;
 		CU_ASSERT_TRUE(ur_coalesce_polled(&c, now));
@@ -105,7 +105,7 @@ static void coalesce__who_was_held_up_is_forgiven(void)
 
 	for (unsigned i = 0; i < 10; i++) {
 		CU_ASSERT_EQUAL(row(&c, &now, 4, 4 * MS), 3);
-		ur_coalesce_looked(&c, now);
+		ur_coalesce_flushed(&c, now);
 		CU_ASSERT_TRUE(ur_coalesce_polled(&c, now));
 		ur_coalesce_late(&c, now, true);
 	}
@@ -118,7 +118,7 @@ static void coalesce__sent_early_is_not_forgotten(void)
 	ur_time now = trusted(&c);
 
 	CU_ASSERT_EQUAL(row(&c, &now, 4, US), 3);
-	ur_coalesce_looked(&c, now);
+	ur_coalesce_flushed(&c, now);
 	CU_ASSERT_FALSE(ur_coalesce_polled(&c, now));
 	CU_ASSERT_EQUAL(row(&c, &now, 4, US), 3);
 }

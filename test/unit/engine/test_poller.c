@@ -94,7 +94,7 @@ static void look(struct world *w)
 		n = 1;
 		seen(w, w->now);
 	}
-	ur_poller_looked(&w->p, w->now, driven(w, w->now), n);
+	ur_poller_polled(&w->p, w->now, driven(w, w->now), n);
 	w->looks++;
 	w->now += LOOK_NS;
 	w->busy += LOOK_NS;
@@ -317,7 +317,7 @@ static void late__only_while_it_is_awake(void)
 
 	ur_poller_init(&p, SPIN, 2, MS);
 	CU_ASSERT_FALSE(ur_poller_is_late(&p, 9 * MS));
-	ur_poller_looked(&p, 10 * MS, 0, 0);
+	ur_poller_polled(&p, 10 * MS, 0, 0);
 	CU_ASSERT_FALSE(ur_poller_is_late(&p, 10 * MS + 49 * US));
 	CU_ASSERT_TRUE(ur_poller_is_late(&p, 10 * MS + 50 * US));
 	ur_poller_woke(&p, 11 * MS, 0, true);
@@ -431,7 +431,7 @@ static void memory__answers_wait_for_what_is_posted(void)
 	CU_ASSERT_TRUE(ur_poller_lazy(&p, 2 * MS, 2 * MS - 100 * US));
 	CU_ASSERT_FALSE(ur_poller_lazy(&p, 2 * MS, 2 * MS - UR_POLLER_ASIDE_NS));
 	/* and after a look that found something while it was away, we let it post, and soon look whether it did */
-	ur_poller_looked(&p, 2 * MS, 2 * MS - 100 * US, 1);
+	ur_poller_polled(&p, 2 * MS, 2 * MS - 100 * US, 1);
 	CU_ASSERT_EQUAL(ur_poller_next(&p, 2 * MS, 2 * MS - 100 * US), UR_POLLER_ASIDE);
 	CU_ASSERT_EQUAL(ur_poller_until(&p, 2 * MS, 2 * MS - 100 * US, UR_TIME_NEVER, true), 2 * MS + 30 * US);
 	ur_poller_woke(&p, 2 * MS + 30 * US, 2 * MS - 100 * US, true);
@@ -461,11 +461,11 @@ static void woke__without_sleep(void)
 
 	ur_poller_init(&p, SPIN, 8, MS);
 	CU_ASSERT_EQUAL(ur_poller_next(&p, 2 * MS, 0), UR_POLLER_LOOK);
-	ur_poller_looked(&p, 2 * MS, 0, 0);
+	ur_poller_polled(&p, 2 * MS, 0, 0);
 	CU_ASSERT_EQUAL(ur_poller_next(&p, 2 * MS, 0), UR_POLLER_SLEEP);
 	ur_poller_woke(&p, 2 * MS, 0, false);
 	CU_ASSERT_EQUAL(ur_poller_next(&p, 2 * MS, 0), UR_POLLER_YIELD);
-	ur_poller_looked(&p, 2 * MS, 0, 1);
+	ur_poller_polled(&p, 2 * MS, 0, 1);
 	CU_ASSERT_EQUAL(ur_poller_next(&p, 2 * MS, 0), UR_POLLER_LOOK);
 }
 

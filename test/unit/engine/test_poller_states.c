@@ -85,7 +85,7 @@ static void explore(struct state s, unsigned depth, bool wakes)
 		for (unsigned n = 0; n < 2; n++) {
 			struct state u = t;
 
-			ur_poller_looked(&u.p, u.now, u.driven, n);
+			ur_poller_polled(&u.p, u.now, u.driven, n);
 			explore(u, depth - 1, wakes);
 		}
 	}

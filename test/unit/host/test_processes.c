@@ -15,7 +15,7 @@ static struct ur_processes *look(void)
 {
 	struct ur_processes *v = NULL;
 
-	CU_ASSERT_EQUAL_FATAL(ur_processes_look(key, &v), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_processes_list(key, &v), 0);
 	return v;
 }
 
@@ -152,7 +152,7 @@ static int look_as_nobody(int fd, uint64_t k)
 	bool right;
 
 	(void)fd;
-	if (setresuid(NOBODY, NOBODY, NOBODY) || ur_processes_look(k, &v))
+	if (setresuid(NOBODY, NOBODY, NOBODY) || ur_processes_list(k, &v))
 		return 1;
 	right = v->count == 1 && !v->processes[0].told && !v->processes[0].uid && !v->processes[0].port_count;
 	free(v);

@@ -61,7 +61,7 @@ static void owned__addresses(void)
 	CU_ASSERT_FATAL(a != NULL);
 	CU_ASSERT(a->gid.raw[0] == 0xfd && a->prefix_len == 64 && a->vlan == 4094);
 	CU_ASSERT_PTR_NULL(ur_net_gid(v.net, 3));
-	CU_ASSERT_EQUAL_FATAL(ur_processes_look(v.device.key, &p), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_processes_list(v.device.key, &p), 0);
 	CU_ASSERT_EQUAL(p->count, 0);
 	free(p);
 	ur_view_close(&v);

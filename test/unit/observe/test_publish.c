@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/observe/publish.c and lib/transport/look.c: what stands in the memory that others read, and when it is written. */
+/* lib/observe/publish.c and lib/transport/qp_snapshot.c: what stands in the memory that others read, and when it is written. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "host/names.h"
-#include "siblings/greet.h"
+#include "siblings/acceptor.h"
 
 /* Holds the names of all free slots of a device but one. */
 static int taken[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The keeper itself: what it sends, and that no will harms it. Each test has a network of its own, and keepers are its children. */
+/* The keeper itself: what it sends, and that no page harms it. Each test has a network of its own, and keepers are its children. */
 #include <CUnit/CUnit.h>
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -17,8 +17,8 @@
 
 #include "base/rng.h"
 #include "drivers/udp/udp.h"
-#include "keeper/will.h"
-#include "siblings/keeper.h"
+#include "keeper/farewell_page.h"
+#include "siblings/keeper_start.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
 
@@ -32,8 +32,8 @@ void ur_suite_keeper(void);
 			_exit(__LINE__ % 250 + 1); \
 	} while (0)
 
-static struct ur_will *will;
-static int will_fd;
+static struct ur_farewell_page *page;
+static int page_fd;
 
 static void lo_up(void)
 {
@@ -44,16 +44,16 @@ static void lo_up(void)
 	close(fd);
 }
 
-static void make_will(size_t size)
+static void make_page(size_t size)
 {
-	will_fd = memfd_create("will", MFD_CLOEXEC);
-	WANT(will_fd >= 0 && ftruncate(will_fd, (off_t)size) == 0);
-	if (size < sizeof(*will))
+	page_fd = memfd_create("farewells", MFD_CLOEXEC);
+	WANT(page_fd >= 0 && ftruncate(page_fd, (off_t)size) == 0);
+	if (size < sizeof(*page))
 		return;
-	will = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, will_fd, 0);
-	WANT(will != MAP_FAILED);
-	strcpy(will->ifname, "lo");
-	will->ifindex = (int32_t)if_nametoindex("lo");
+	page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
+	WANT(page != MAP_FAILED);
+	strcpy(page->ifname, "lo");
+	page->ifindex = (int32_t)if_nametoindex("lo");
 }
 
 /* Starts a keeper for a process that ends at once. */
@@ -64,7 +64,7 @@ static void keeper_of_the_dead(void)
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &old);
-	WANT(ur_keeper_start(will_fd, &alive) == 0);
+	WANT(ur_keeper_start(page_fd, &alive) == 0);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	close(alive);
 }
@@ -99,12 +99,12 @@ static void run(void (*test)(void))
 
 /* --- what it says --- */
 
-static struct ur_will_mad mad_to(bool v4)
+static struct ur_farewell_mad mad_to(bool v4)
 {
-	struct ur_will_mad m = {.kind = 1, .tclass = 0x20};
+	struct ur_farewell_mad m = {.kind = 1, .tclass = 0x20};
 
 	m.src = m.dst = v4 ? ur_gid_from_v4(htonl(INADDR_LOOPBACK)) : (struct ur_gid){.raw = {[15] = 1}};
-	for (unsigned i = 0; i < UR_WILL_MAD_LEN; i++)
+	for (unsigned i = 0; i < UR_FAREWELL_MAD_LEN; i++)
 		m.mad[i] = (uint8_t)(i * 3 + v4);
 	return m;
 }
@@ -114,14 +114,14 @@ static void check(struct ur_pkt *p)
 {
 	struct ur_counters c = {0};
 	bool v4 = ur_gid_is_v4(&p->dst);
-	struct ur_will_mad m = mad_to(v4);
+	struct ur_farewell_mad m = mad_to(v4);
 	struct ur_deth deth;
 
 	WANT(ur_frame_parse(p, &c) && p->kind == UR_PKT_ROCE);
 	WANT(p->bth.opcode == (UR_UD | UR_OP_SEND_ONLY) && p->bth.dqpn == 1 && p->bth.pkey == UR_PKEY_DEFAULT);
 	ur_deth_get(p->data + p->bth_off + UR_BTH_LEN, &deth);
 	WANT(deth.qkey == UR_GSI_QKEY && deth.sqpn == 1);
-	WANT(p->payload_len == UR_WILL_MAD_LEN && !memcmp(p->data + p->payload_off, m.mad, UR_WILL_MAD_LEN));
+	WANT(p->payload_len == UR_FAREWELL_MAD_LEN && !memcmp(p->data + p->payload_off, m.mad, UR_FAREWELL_MAD_LEN));
 	WANT(ur_gid_eq(&p->src, &m.src) && (p->tos & 0xfc) == 0x20);
 }
 
@@ -133,10 +133,10 @@ static void says_it(void)
 	struct ur_pkt *p;
 	char err[400];
 
-	make_will(sizeof(*will));
-	will->nmads = 4;
-	will->mad[0] = mad_to(true);
-	will->mad[2] = mad_to(false); /* the two between and behind are not in use */
+	make_page(sizeof(*page));
+	page->nmads = 4;
+	page->mad[0] = mad_to(true);
+	page->mad[2] = mad_to(false); /* the two between and behind are not in use */
 	WANT(ur_udp_open(&cfg, &port, err, sizeof(err)) == 0);
 	keeper_of_the_dead();
 	while (got[0] < ROUNDS || got[1] < ROUNDS) {
@@ -162,14 +162,14 @@ static void keeper__says_it(void)
 
 static void nothing_to_say(void)
 {
-	make_will(sizeof(*will));
+	make_page(sizeof(*page));
 	keeper_of_the_dead();
 	keeper_ends();
 }
 
 static void short_memory(void)
 {
-	make_will(sizeof(*will) - 1);
+	make_page(sizeof(*page) - 1);
 	keeper_of_the_dead();
 	keeper_ends();
 }
@@ -178,13 +178,13 @@ static void nonsense(void)
 {
 	struct ur_rng r = {.state = 4711};
 
-	make_will(sizeof(*will));
-	for (size_t i = 0; i < sizeof(*will) / 4; i++)
-		((uint32_t *)(void *)will)[i] = ur_rng_u32(&r);
-	for (unsigned i = 0; i < UR_WILL_MADS; i++)
-		will->mad[i].kind = 1;
-	for (unsigned i = 0; i < UR_WILL_GROUPS; i += 2)
-		will->group[i].raw[0] = 0xff;
+	make_page(sizeof(*page));
+	for (size_t i = 0; i < sizeof(*page) / 4; i++)
+		((uint32_t *)(void *)page)[i] = ur_rng_u32(&r);
+	for (unsigned i = 0; i < UR_FAREWELL_MADS; i++)
+		page->mad[i].kind = 1;
+	for (unsigned i = 0; i < UR_FAREWELL_GROUPS; i += 2)
+		page->group[i].raw[0] = 0xff;
 	keeper_of_the_dead();
 	keeper_ends();
 }

@@ -111,7 +111,7 @@ static bool greet(int fd, uint8_t slot, uint32_t id, const int *fds, unsigned n)
 		uint64_t magic;
 		uint32_t id;
 		uint8_t slot, zero[3];
-	} g = {UR_GREETING_MAGIC, id, slot, {0}};
+	} g = {UR_HANDSHAKE_MAGIC, id, slot, {0}};
 	union {
 		struct cmsghdr h;
 		char bytes[CMSG_SPACE(8 * sizeof(int))];

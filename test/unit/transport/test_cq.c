@@ -151,7 +151,7 @@ static void cq_arm__with_completions_in_it(void)
 			case 'a': ur_cq_arm(cq, false); break;
 			case 's': ur_cq_arm(cq, true); break;
 			case 'o': ur_cq_poll(cq, 1, &wc); break;
-			case 'f': ur_cq_told(cq); break;
+			case 'f': ur_cq_event_fetched(cq); break;
 			default: ur_cq_push(cq, &e, t[i].steps[k] == 'S'); break;
 			}
 			if (notified != (unsigned)(t[i].calls[k] - '0'))

@@ -40,9 +40,9 @@ static struct ur_watch_process *process(int pid, const char *program, unsigned q
 	return p;
 }
 
-static struct ur_watch_look *look_of(struct ur_watch_process *a, struct ur_watch_process *b)
+static struct ur_watch_sample *look_of(struct ur_watch_process *a, struct ur_watch_process *b)
 {
-	struct ur_watch_look *l = calloc(1, sizeof(*l) + 2 * sizeof(l->process[0]));
+	struct ur_watch_sample *l = calloc(1, sizeof(*l) + 2 * sizeof(l->process[0]));
 
 	l->process[l->count++] = a;
 	if (b)
@@ -50,7 +50,7 @@ static struct ur_watch_look *look_of(struct ur_watch_process *a, struct ur_watch
 	return l;
 }
 
-static void forget(struct ur_watch_look *l)
+static void forget(struct ur_watch_sample *l)
 {
 	for (unsigned i = 0; i < l->count; i++)
 		free(l->process[i]);
@@ -96,8 +96,8 @@ static void rates__odd_samples(void)
 /* Only what was there before, in the same process, has rates. */
 static void rows__same_process(void)
 {
-	struct ur_watch_look *before = look_of(process(1, "a", 1), process(2, "b", 1));
-	struct ur_watch_look *now = look_of(process(1, "a", 2), process(2, "b", 1));
+	struct ur_watch_sample *before = look_of(process(1, "a", 1), process(2, "b", 1));
+	struct ur_watch_sample *now = look_of(process(1, "a", 2), process(2, "b", 1));
 	struct ur_watch_row rows[4];
 
 	now->process[0]->status.qp[0].at = 2 * S;
@@ -130,9 +130,9 @@ static struct ur_watch_process *first, *second;
 static struct ur_watch_row rows[4];
 
 /* Two of each process, which differ in everything that can be sorted by. */
-static struct ur_watch_look *four(void)
+static struct ur_watch_sample *four(void)
 {
-	struct ur_watch_look *l = look_of(first = process(10, "rping", 2), second = process(20, "ib_write_bw", 2));
+	struct ur_watch_sample *l = look_of(first = process(10, "rping", 2), second = process(20, "ib_write_bw", 2));
 
 	CU_ASSERT_EQUAL_FATAL(ur_watch_rows(NULL, l, rows), 4);
 	for (unsigned i = 0; i < 4; i++) {
@@ -183,7 +183,7 @@ static void sort__each_key(void)
 		{UR_WATCH_PACKETS, "3210", "0123"}, {UR_WATCH_RETRANSMITS, "1230", "0321"}, {UR_WATCH_RTT, "1032", "2301"},
 		{UR_WATCH_WINDOW, "3210", "0123"},  {UR_WATCH_LIMIT, "2103", "0312"},
 	};
-	struct ur_watch_look *l = four();
+	struct ur_watch_sample *l = four();
 
 	CU_ASSERT_EQUAL(ur_array_size(t), UR_WATCH_KEY_COUNT);
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
@@ -223,7 +223,7 @@ static bool chosen(const struct ur_watch_filter *f, const char *want)
 
 static void select__each_filter(void)
 {
-	struct ur_watch_look *l = four();
+	struct ur_watch_sample *l = four();
 
 	CU_ASSERT_TRUE(chosen(&(struct ur_watch_filter){.pid = 0}, "0123"));
 	CU_ASSERT_TRUE(chosen(&(struct ur_watch_filter){.pid = 20}, "23"));
@@ -269,7 +269,7 @@ static void names__of_nothing(void)
 
 static void line__whole(void)
 {
-	struct ur_watch_look *l = look_of(process(4711, "ib_write_bw", 1), NULL);
+	struct ur_watch_sample *l = look_of(process(4711, "ib_write_bw", 1), NULL);
 	struct ur_status_qp *q = &l->process[0]->status.qp[0];
 	char title[UR_WATCH_LINE], line[UR_WATCH_LINE];
 	struct ur_watch_layout layout;
@@ -310,7 +310,7 @@ static unsigned columns(const struct ur_watch_layout *l)
 /* What does not fit goes, column by column; pid, QP, state, peer, traffic and retransmissions stay. */
 static void layout__narrow(void)
 {
-	struct ur_watch_look *l = look_of(process(1, "p", 1), NULL);
+	struct ur_watch_sample *l = look_of(process(1, "p", 1), NULL);
 	char line[UR_WATCH_LINE], title[UR_WATCH_LINE];
 	unsigned before = UINT32_MAX;
 
@@ -335,7 +335,7 @@ static void layout__narrow(void)
 /* The largest of everything stays in its column. */
 static void line__extremes(void)
 {
-	struct ur_watch_look *l = look_of(process(INT32_MAX, "0123456789012345678901234567890", 1), NULL);
+	struct ur_watch_sample *l = look_of(process(INT32_MAX, "0123456789012345678901234567890", 1), NULL);
 	char line[UR_WATCH_LINE];
 	struct ur_watch_layout layout;
 

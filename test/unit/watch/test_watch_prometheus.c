@@ -12,7 +12,7 @@
 void ur_suite_watch_prometheus(void);
 
 static struct ur_watch_process a, b;
-static struct ur_watch_look *two;
+static struct ur_watch_sample *two;
 
 static void fill(struct ur_watch_process *p, int pid, const char *program)
 {

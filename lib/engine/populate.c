@@ -11,7 +11,7 @@
 
 #include "base/touch.h"
 #include "engine/catch.h"
-#include "engine/reach.h"
+#include "engine/populate.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -30,7 +30,7 @@ static uintptr_t page_size(void)
 	return p;
 }
 
-bool ur_reach(void *at, uint64_t len, bool write)
+bool ur_populate(void *at, uint64_t len, bool write)
 {
 	uintptr_t page = page_size(), from = (uintptr_t)at & ~(page - 1), end = (uintptr_t)at + len;
 
@@ -46,11 +46,11 @@ bool ur_reach(void *at, uint64_t len, bool write)
 	return false;
 }
 
-bool ur_reach_supported(void)
+bool ur_populate_supported(void)
 {
 	char here = 0;
 
-	return ur_reach(&here, 1, true);
+	return ur_populate(&here, 1, true);
 }
 
 /* --- all that a program registers --- */
@@ -85,7 +85,7 @@ static void touch_pages(void *arg)
 	}
 }
 
-bool ur_reach_by_touch(void *at, uint64_t len, bool write)
+bool ur_populate_by_touch(void *at, uint64_t len, bool write)
 {
 	struct pages p = {.at = at, .end = (uint8_t *)((uintptr_t)at + len), .write = write};
 
@@ -96,15 +96,15 @@ bool ur_reach_by_touch(void *at, uint64_t len, bool write)
 	return ur_touch_call(touch_pages, &p);
 }
 
-bool ur_reach_all(void *at, uint64_t len, bool write)
+bool ur_populate_all(void *at, uint64_t len, bool write)
 {
-	bool advice = ur_reach_supported(), ok = true;
+	bool advice = ur_populate_supported(), ok = true;
 
 	for (uint64_t done = 0, n; ok && done < len; done += n) {
 		void *piece = (void *)((uintptr_t)at + done); /* a program may name memory from NULL on */
 
 		n = len - done < PIECE ? len - done : PIECE;
-		ok = advice ? ur_reach(piece, n, write) : ur_reach_by_touch(piece, n, write);
+		ok = advice ? ur_populate(piece, n, write) : ur_populate_by_touch(piece, n, write);
 	}
 	return ok;
 }
@@ -115,14 +115,14 @@ bool ur_reach_all(void *at, uint64_t len, bool write)
  * The kernel copies, and says what a copy of our own would not survive: between a look at a page and its use another thread may unmap it.
  * Where a sandbox forbids that, the look is all there is.
  */
-bool ur_reach_copy(void *to, const void *from, uint64_t len, bool write)
+bool ur_user_copy(void *to, const void *from, uint64_t len, bool write)
 {
 	struct iovec local = {(void *)(uintptr_t)from, len}, remote = {to, len};
 	ssize_t n = process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
 
 	if (n >= 0 || (errno != ENOSYS && errno != EPERM))
 		return n == (ssize_t)len;
-	if (!ur_reach(write ? to : (void *)(uintptr_t)from, len, write))
+	if (!ur_populate(write ? to : (void *)(uintptr_t)from, len, write))
 		return false;
 	memcpy(to, from, len);
 	return true;

@@ -5,7 +5,7 @@
 #include "tp_harness.h"
 #include "wire/hdr.h"
 
-void ur_suite_told(void);
+void ur_suite_unreachable(void);
 
 #define TIMEOUT 21 /* 8.6 s, eight times */
 #define SOON UR_NS_PER_S
@@ -112,8 +112,8 @@ static void told__lies(void)
 	una = h.n[0].qp->req.una;
 	for (int i = 0; i < 50; i++) {
 		say(&h, qpn ^ 1, una, &peer);
-		say(&h, qpn, una - 1, &peer);   /* it has been acknowledged */
-		say(&h, qpn, una + 3, &peer);   /* it was never sent */
+		say(&h, qpn, una - 1, &peer); /* it has been acknowledged */
+		say(&h, qpn, una + 3, &peer); /* it was never sent */
 		say(&h, qpn, una, &nobody);
 		th_run(&h, 20 * UR_NS_PER_MS);
 	}
@@ -144,9 +144,9 @@ static void told__nothing_outstanding(void)
 	th_close(&h);
 }
 
-void ur_suite_told(void)
+void ur_suite_unreachable(void)
 {
-	CU_pSuite s = CU_add_suite("told", NULL, NULL);
+	CU_pSuite s = CU_add_suite("unreachable", NULL, NULL);
 
 	CU_ADD_TEST(s, told__fails_sooner);
 	CU_ADD_TEST(s, told__peer_that_answers_is_spared);

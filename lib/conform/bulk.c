@@ -11,21 +11,21 @@
 #define EDGE 8 /* so many at the begin and at the end are kept in captures */
 #define REPEATS 5
 
-static bool at_edge(const struct ur_cf_many *m, uint32_t i)
+static bool at_edge(const struct ur_cf_bulk *m, uint32_t i)
 {
 	return i < EDGE || i + EDGE >= m->count;
 }
 
-void ur_cf_many_begin(struct ur_cf_run *r)
+void ur_cf_bulk_begin(struct ur_cf_run *r)
 {
 	const uint64_t all = r->step->x;
 
-	r->many = (struct ur_cf_many){.count = (uint32_t)(r->cfg.many && r->cfg.many < all ? r->cfg.many : all)};
+	r->bulk = (struct ur_cf_bulk){.count = (uint32_t)(r->cfg.bulk && r->cfg.bulk < all ? r->cfg.bulk : all)};
 }
 
-bool ur_cf_many_tx(struct ur_cf_run *r, struct ur_pkt *p)
+bool ur_cf_bulk_tx(struct ur_cf_run *r, struct ur_pkt *p)
 {
-	struct ur_cf_many *m = &r->many;
+	struct ur_cf_bulk *m = &r->bulk;
 	struct ur_cf_step s = *r->step;
 	uint32_t i = m->next;
 
@@ -47,7 +47,7 @@ bool ur_cf_many_tx(struct ur_cf_run *r, struct ur_pkt *p)
 /* The message that a packet's PSN names, counted from the first that is not acknowledged. */
 static int32_t from_acked(const struct ur_cf_run *r, const struct ur_pkt *p)
 {
-	return ur_psn_diff(p->bth.psn, ur_psn_add(r->conn.psn, r->many.acked));
+	return ur_psn_diff(p->bth.psn, ur_psn_add(r->conn.psn, r->bulk.acked));
 }
 
 /* How many messages the packet says are executed, `upto` of this step. While some are sent again an ACK may be older than its MSN. */
@@ -55,19 +55,19 @@ static const char *odd_msn(const struct ur_cf_run *r, const struct ur_aeth *h, u
 {
 	bool right = h->msn == ur_psn_add(r->conn.msn, upto);
 
-	return right || r->many.repeats || r->many.next < r->many.top ? NULL : "its MSN is wrong";
+	return right || r->bulk.repeats || r->bulk.next < r->bulk.top ? NULL : "its MSN is wrong";
 }
 
 static void conclude_all(struct ur_cf_run *r)
 {
-	r->conn.psn = ur_psn_add(r->conn.psn, r->many.count);
-	r->conn.msn = ur_psn_add(r->conn.msn, r->many.count);
+	r->conn.psn = ur_psn_add(r->conn.psn, r->bulk.count);
+	r->conn.msn = ur_psn_add(r->conn.msn, r->bulk.count);
 }
 
-enum ur_cf_match ur_cf_many_rx(struct ur_cf_run *r, const struct ur_pkt *p, bool *moved, const char **odd)
+enum ur_cf_match ur_cf_bulk_rx(struct ur_cf_run *r, const struct ur_pkt *p, bool *moved, const char **odd)
 {
 	const struct ur_opcode_info *op = ur_opcode(p->bth.opcode);
-	struct ur_cf_many *m = &r->many;
+	struct ur_cf_bulk *m = &r->bulk;
 	struct ur_aeth h;
 	const int32_t ahead = from_acked(r, p);
 	const uint32_t i = m->acked + (uint32_t)ahead;
@@ -106,8 +106,8 @@ enum ur_cf_match ur_cf_many_rx(struct ur_cf_run *r, const struct ur_pkt *p, bool
 	return UR_CF_RIGHT;
 }
 
-bool ur_cf_many_late(struct ur_cf_run *r)
+bool ur_cf_bulk_late(struct ur_cf_run *r)
 {
-	r->many.next = r->many.acked;
-	return ++r->many.repeats > REPEATS;
+	r->bulk.next = r->bulk.acked;
+	return ++r->bulk.repeats > REPEATS;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a QP does about it when the network says that its peer cannot be reached. */
-#ifndef UR_TOLD_H
-#define UR_TOLD_H
+#ifndef UR_UNREACHABLE_H
+#define UR_UNREACHABLE_H
 
 #include "base/base.h"
 
 struct ur_qp;
 
 /* Of a QP that has been told, in its timer: lets the ACK timer expire when the next retry is due. */
-void ur_told_timer(struct ur_qp *qp, ur_time now);
+void ur_unreachable_timer(struct ur_qp *qp, ur_time now);
 /* And at the end of it: arms the timer for the next one. */
-void ur_told_again(struct ur_qp *qp, ur_time now);
+void ur_unreachable_rearm(struct ur_qp *qp, ur_time now);
 
 #endif

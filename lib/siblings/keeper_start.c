@@ -4,7 +4,7 @@
  * child", which wait(2) passes over) starts the keeper and ends at once, and the keeper belongs to init. Neither copies this process's
  * memory: the thread that calls stands still until the new program runs in memory of its own.
  */
-#include "siblings/keeper.h"
+#include "siblings/keeper_start.h"
 
 #include <errno.h>
 
@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "keeper/will.h"
+#include "keeper/farewell_page.h"
 #include "keeper_bytes.h"
 
 #ifndef MFD_EXEC
@@ -38,7 +38,7 @@
 
 struct start {
 	char *stack; /* two of them */
-	int program, will, pipe, pid;
+	int program, page, pipe, pid;
 	char text[16]; /* our process id */
 	int err;
 };
@@ -66,9 +66,9 @@ static int become_keeper(void *arg)
 {
 	struct start *s = arg;
 	char *argv[] = {(char[]){UR_KEEPER_NAME}, s->text, NULL}, *none[] = {NULL};
-	int program = high(s, s->program), will = high(s, s->will), alive = high(s, s->pipe), pid = high(s, s->pid);
+	int program = high(s, s->program), page = high(s, s->page), alive = high(s, s->pipe), pid = high(s, s->pid);
 
-	place(s, will, UR_KEEPER_WILL);
+	place(s, page, UR_KEEPER_PAGE);
 	place(s, alive, UR_KEEPER_PIPE);
 	place(s, pid, UR_KEEPER_PID);
 	if (!s->err) {
@@ -141,9 +141,9 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-int ur_keeper_start(int will, int *alive)
+int ur_keeper_start(int page, int *alive)
 {
-	struct start s = {.will = will};
+	struct start s = {.page = page};
 	int ends[2], err;
 
 	if (pipe2(ends, O_CLOEXEC))
@@ -172,9 +172,9 @@ bool ur_keeper_is_starting(void)
 	return false;
 }
 
-int ur_keeper_start(int will, int *alive)
+int ur_keeper_start(int page, int *alive)
 {
-	(void)will;
+	(void)page;
 	(void)alive;
 	return ENOSYS;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a queue pair fares, for those who look on (uroce top). */
+/* The state of a queue pair as `uroce top` shows it. */
 #include "base/psn.h"
 #include "transport/qp_priv.h"
 
-void ur_qp_look(const struct ur_qp *qp, struct ur_qp_look *look)
+void ur_qp_snapshot(const struct ur_qp *qp, struct ur_qp_snapshot *snapshot)
 {
 	const struct ur_requester *r = &qp->req;
 	const struct ur_path *path = qp->type == IBV_QPT_UD ? NULL : qp->path;
 
-	*look = (struct ur_qp_look){
+	*snapshot = (struct ur_qp_snapshot){
 		.qpn = qp->qpn,
 		.dqpn = path ? qp->dqpn : 0,
 		.type = (enum ibv_qp_type)qp->type,
@@ -24,7 +24,7 @@ void ur_qp_look(const struct ur_qp *qp, struct ur_qp_look *look)
 		.rate_kbps = qp->cc.rate.active ? qp->cc.rate.rate : 0,
 	};
 	if (path) {
-		look->local = path->sgid;
-		look->peer = path->dgid;
+		snapshot->local = path->sgid;
+		snapshot->peer = path->dgid;
 	}
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What two processes say on a connection to the name of a slot (names.h): who they are, and with it their pages (page.h). The processes of
- * one device and one user do so with one another (engine/greet.h); an onlooker, who has no slot, asks all of them.
+ * one device and one user do so with one another (siblings/acceptor.h); an onlooker, who has no slot, asks all of them.
  */
-#ifndef UR_GREETING_H
-#define UR_GREETING_H
+#ifndef UR_HANDSHAKE_H
+#define UR_HANDSHAKE_H
 
 #include <sys/socket.h>
 #include <sys/types.h>
 
 #include "host/page.h"
 
-#define UR_GREETING_MAGIC 0x75726f6365000a00ull /* what a greeting begins with; its last bytes are the version of the page's layout */
-#define UR_GREETING_MS 300                      /* how long a newcomer waits for the others, and an onlooker */
+#define UR_HANDSHAKE_MAGIC 0x75726f6365000a00ull /* what a handshake begins with; its last bytes are the version of the page's layout */
+#define UR_HANDSHAKE_MS 300                      /* how long a newcomer waits for the others, and an onlooker */
 
 /* What either side says, with its page and what wakes it. An onlooker has slot 0 and sends neither. */
-struct ur_greeting {
+struct ur_handshake {
 	uint64_t magic;
 	uint32_t id;
 	uint8_t slot, zero[3];
@@ -25,24 +25,24 @@ struct ur_greeting {
 void ur_slot_name(uint64_t key, uint8_t slot, char *name);
 
 /* The kernel's word on who is at the other end. */
-bool ur_greeting_from(int fd, struct ucred *c);
+bool ur_handshake_peer(int fd, struct ucred *c);
 /* With the descriptors of `own`, if it is not NULL. Never waits. */
-bool ur_greeting_say(int fd, const struct ur_own_page *own);
+bool ur_handshake_send(int fd, const struct ur_own_page *own);
 /*
  * What the other side says, with its two descriptors, which are the caller's; -1 when it sent none. False when it is nothing that makes
  * sense; the descriptors are -1 then. Never waits.
  */
-bool ur_greeting_hear(int fd, struct ur_greeting *g, int fds[2]);
+bool ur_handshake_receive(int fd, struct ur_handshake *g, int fds[2]);
 
 /* What the kernel and the process itself say of who is at a slot. */
-struct ur_guest {
+struct ur_slot_user {
 	pid_t pid; /* as it is called here; 0 in another pid namespace */
 	uid_t uid;
 	int memfd; /* its page (ur_page_is_sound), to be closed; -1: it is another user's, or did not answer in time */
 };
 
-/* Asks all slots of a device at once, for an onlooker that has none. `guest` has UR_SLOTS places; pid, uid and memfd are -1 where nobody
+/* Asks all slots of a device at once, for an onlooker that has none. `user` has UR_SLOTS places; pid, uid and memfd are -1 where nobody
  * listens. */
-void ur_greeting_ask(uint64_t key, struct ur_guest *guest);
+void ur_handshake_ask(uint64_t key, struct ur_slot_user *user);
 
 #endif

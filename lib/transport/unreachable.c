@@ -8,7 +8,7 @@
 #include "base/idtab.h"
 #include "base/psn.h"
 #include "transport/qp_priv.h"
-#include "transport/told.h"
+#include "transport/unreachable.h"
 #include "transport/tp_priv.h"
 #include "wire/frame.h"
 #include "wire/hdr.h"
@@ -41,19 +41,19 @@ static ur_time soon(const struct ur_requester *r, ur_time now)
 
 static void arm(struct ur_qp *qp)
 {
-	if (qp->timer.when > qp->req.told_due) /* or it is not armed at all */
-		ur_timer_arm(qp->tp->c.wheel, &qp->timer, qp->req.told_due);
+	if (qp->timer.when > qp->req.unreachable_due) /* or it is not armed at all */
+		ur_timer_arm(qp->tp->c.wheel, &qp->timer, qp->req.unreachable_due);
 }
 
 static void hasten(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (r->rnr_wait || (r->told && r->told_una == r->una))
+	if (r->rnr_wait || (r->unreachable && r->unreachable_una == r->una))
 		return;
-	r->told = true;
-	r->told_una = r->una;
-	r->told_due = soon(r, now);
+	r->unreachable = true;
+	r->unreachable_una = r->una;
+	r->unreachable_due = soon(r, now);
 	arm(qp);
 }
 
@@ -81,21 +81,21 @@ bool ur_tp_unreachable(struct ur_tp *tp, const struct ur_gid *dst, const uint8_t
 	return quoted;
 }
 
-void ur_told_timer(struct ur_qp *qp, ur_time now)
+void ur_unreachable_timer(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (r->told_una != r->una)
-		r->told = false;
-	else if (now >= r->told_due)
+	if (r->unreachable_una != r->una)
+		r->unreachable = false;
+	else if (now >= r->unreachable_due)
 		r->deadline = now;
 }
 
-void ur_told_again(struct ur_qp *qp, ur_time now)
+void ur_unreachable_rearm(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (now >= r->told_due)
-		r->told_due = soon(r, now);
+	if (now >= r->unreachable_due)
+		r->unreachable_due = soon(r, now);
 	arm(qp);
 }

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "engine/engine_priv.h"
-#include "engine/reach.h"
+#include "engine/populate.h"
 #include "wire/frame.h"
 
 static bool other_answers(void *ctx, uint64_t service_id, const struct ur_gid *dst)
@@ -36,27 +36,27 @@ static struct ur_queue *sibling(void *ctx, uint8_t slot)
 	return ur_local_to(((struct ur_engine *)ctx)->local, slot);
 }
 
-static void will(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
+static void put_farewell(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
 {
 	struct ur_engine *e = ctx;
 
-	if (e->will)
-		ur_will_mad(e->will, place, to, mad);
+	if (e->farewells)
+		ur_farewells_put_mad(e->farewells, place, to, mad);
 }
 
-static void will_groups(void *ctx, const struct ur_gid *groups, unsigned n)
+static void put_group_farewells(void *ctx, const struct ur_gid *groups, unsigned n)
 {
 	struct ur_engine *e = ctx;
 
-	if (e->will)
-		ur_will_groups(e->will, groups, n);
+	if (e->farewells)
+		ur_farewells_put_groups(e->farewells, groups, n);
 }
 
 /* A port of our own is gone with us, and nobody could send by it. */
-static void open_will(struct ur_engine *e)
+static void open_farewells(struct ur_engine *e)
 {
 	if (e->cfg.keeper && !e->info.owned)
-		ur_will_open(e->hostif.name, e->hostif.ifindex, ur_progress_wake, e, &e->will);
+		ur_farewells_open(e->hostif.name, e->hostif.ifindex, ur_progress_wake, e, &e->farewells);
 }
 
 static int create_nic(struct ur_engine *e)
@@ -69,14 +69,14 @@ static int create_nic(struct ur_engine *e)
 				   .other_answers = other_answers,
 				   .orphaned = orphaned,
 				   .cc = e->cfg.cc != 0,
-				   .reach = ur_reach_supported() ? ur_reach : NULL,
-				   .copy = ur_reach_copy};
+				   .reach = ur_populate_supported() ? ur_populate : NULL,
+				   .copy = ur_user_copy};
 	int err;
 
-	open_will(e);
-	if (e->will) {
-		nc.will = will;
-		nc.will_groups = will_groups;
+	open_farewells(e);
+	if (e->farewells) {
+		nc.farewell = put_farewell;
+		nc.group_farewells = put_group_farewells;
 	}
 	if (e->local) {
 		nc.inbox = ur_local_inbox(e->local);
@@ -134,7 +134,7 @@ static int add_addresses(struct ur_engine *e, const struct ur_device *d)
 	return r;
 }
 
-int ur_device_open(struct ur_engine *e)
+int ur_engine_nic_open(struct ur_engine *e)
 {
 	struct ur_device d;
 	int err = find_device(e, &d);
@@ -207,7 +207,7 @@ static void refresh(struct ur_engine *e)
  * The link of a port of our own, whose changes nobody announces. From the progress thread, without the NIC: a device may take its time to
  * answer.
  */
-void ur_device_look_at_link(struct ur_engine *e)
+void ur_engine_check_link(struct ur_engine *e)
 {
 	bool up = e->nic->port->ops->link_up(e->nic->port);
 
@@ -232,7 +232,7 @@ static void neighbour_failed(void *ctx, const struct ur_gid *neighbour)
 		ur_cm_unreachable(nic->cm, neighbour, nic->now);
 }
 
-void ur_device_hear(struct ur_engine *e)
+void ur_engine_hear_monitor(struct ur_engine *e)
 {
 	ur_engine_lock(e);
 	if (ur_hostif_changed(e->monitor_fd, e->hostif.ifindex, neighbour_failed, e))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "host/greeting.h"
+#include "host/handshake.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +15,7 @@ void ur_slot_name(uint64_t key, uint8_t slot, char *name)
 	snprintf(name, UR_NAME_MAX, "uroce-%016llx-%u", (unsigned long long)key, slot);
 }
 
-bool ur_greeting_from(int fd, struct ucred *c)
+bool ur_handshake_peer(int fd, struct ucred *c)
 {
 	socklen_t len = sizeof(*c);
 
@@ -27,9 +27,9 @@ union control {
 	uint8_t bytes[CMSG_SPACE(2 * sizeof(int))];
 };
 
-bool ur_greeting_say(int fd, const struct ur_own_page *own)
+bool ur_handshake_send(int fd, const struct ur_own_page *own)
 {
-	struct ur_greeting g = {.magic = UR_GREETING_MAGIC, .id = own ? own->id : 0, .slot = own ? own->slot : 0};
+	struct ur_handshake g = {.magic = UR_HANDSHAKE_MAGIC, .id = own ? own->id : 0, .slot = own ? own->slot : 0};
 	struct iovec iov = {&g, sizeof(g)};
 	union control c = {.bytes = {0}};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -65,7 +65,7 @@ static void take_descriptors(struct msghdr *m, int fds[2])
 	fds[0] = -1;
 }
 
-bool ur_greeting_hear(int fd, struct ur_greeting *g, int fds[2])
+bool ur_handshake_receive(int fd, struct ur_handshake *g, int fds[2])
 {
 	struct iovec iov = {g, sizeof(*g)};
 	union control c;
@@ -76,7 +76,7 @@ bool ur_greeting_hear(int fd, struct ur_greeting *g, int fds[2])
 	if (n < 0)
 		return false;
 	take_descriptors(&m, fds);
-	if (n == (ssize_t)sizeof(*g) && g->magic == UR_GREETING_MAGIC && (g->slot == 0 || fds[1] >= 0))
+	if (n == (ssize_t)sizeof(*g) && g->magic == UR_HANDSHAKE_MAGIC && (g->slot == 0 || fds[1] >= 0))
 		return true;
 	if (fds[1] >= 0) {
 		close(fds[0]);
@@ -89,56 +89,56 @@ bool ur_greeting_hear(int fd, struct ur_greeting *g, int fds[2])
 /* --- looking from outside --- */
 
 /* A connection on which an answer will come, or -1. */
-static int ask_slot(uint64_t key, uint8_t slot, struct ur_guest *guest)
+static int ask_slot(uint64_t key, uint8_t slot, struct ur_slot_user *user)
 {
 	char name[UR_NAME_MAX];
 	struct ucred c;
 	int fd;
 
-	*guest = (struct ur_guest){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
+	*user = (struct ur_slot_user){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
 	ur_slot_name(key, slot, name);
 	fd = ur_name_socket(name, false);
 	if (fd < 0)
 		return -1;
-	if (ur_greeting_from(fd, &c)) {
-		guest->pid = c.pid;
-		guest->uid = c.uid;
-		if ((c.uid == geteuid() || geteuid() == 0) && ur_greeting_say(fd, NULL))
+	if (ur_handshake_peer(fd, &c)) {
+		user->pid = c.pid;
+		user->uid = c.uid;
+		if ((c.uid == geteuid() || geteuid() == 0) && ur_handshake_send(fd, NULL))
 			return fd;
 	}
 	close(fd);
 	return -1;
 }
 
-static void take_answer(int fd, uint8_t slot, struct ur_guest *guest)
+static void take_answer(int fd, uint8_t slot, struct ur_slot_user *user)
 {
-	struct ur_greeting who;
+	struct ur_handshake who;
 	int fds[2];
 
-	if (!ur_greeting_hear(fd, &who, fds) || fds[1] < 0)
+	if (!ur_handshake_receive(fd, &who, fds) || fds[1] < 0)
 		return;
 	close(fds[1]);
 	if (who.slot == slot && ur_page_is_sound(fds[0]))
-		guest->memfd = fds[0];
+		user->memfd = fds[0];
 	else
 		close(fds[0]);
 }
 
-void ur_greeting_ask(uint64_t key, struct ur_guest *guest)
+void ur_handshake_ask(uint64_t key, struct ur_slot_user *user)
 {
 	struct pollfd p[UR_SLOTS] = {{.fd = -1}};
-	int64_t until = ur_clock_ms() + UR_GREETING_MS;
+	int64_t until = ur_clock_ms() + UR_HANDSHAKE_MS;
 	unsigned left = 0;
 
-	guest[0] = (struct ur_guest){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
+	user[0] = (struct ur_slot_user){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
 	for (unsigned s = 1; s < UR_SLOTS; s++) {
-		p[s] = (struct pollfd){.fd = ask_slot(key, (uint8_t)s, &guest[s]), .events = POLLIN};
+		p[s] = (struct pollfd){.fd = ask_slot(key, (uint8_t)s, &user[s]), .events = POLLIN};
 		left += p[s].fd >= 0;
 	}
 	for (int64_t now = ur_clock_ms(); left && now < until && poll(p, UR_SLOTS, (int)(until - now)) > 0; now = ur_clock_ms())
 		for (unsigned s = 1; s < UR_SLOTS; s++)
 			if (p[s].fd >= 0 && p[s].revents) {
-				take_answer(p[s].fd, (uint8_t)s, &guest[s]);
+				take_answer(p[s].fd, (uint8_t)s, &user[s]);
 				close(p[s].fd);
 				p[s].fd = -1;
 				left--;

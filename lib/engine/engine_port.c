@@ -24,8 +24,7 @@ static const char *eal_args(const struct ur_engine *e)
 
 static struct ur_ethdev_config ethdev_config(const struct ur_engine *e)
 {
-	return (struct ur_ethdev_config){
-		.eal_args = eal_args(e), .mtu = (uint16_t)e->cfg.mtu, .telemetry = e->cfg.telemetry != 0};
+	return (struct ur_ethdev_config){.eal_args = eal_args(e), .mtu = (uint16_t)e->cfg.mtu, .telemetry = e->cfg.telemetry != 0};
 }
 
 /* Those of the addresses, of which several may be in one. */
@@ -230,7 +229,7 @@ static void offer_counters(struct ur_engine *e)
 		fprintf(stderr, "uroce: the counters are not offered on DPDK's telemetry socket: %s\n", err);
 }
 
-int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
+int ur_engine_port_open(struct ur_engine *e, struct ur_port **out)
 {
 	struct ur_port *inherited = ur_engine_take_inherited_port();
 	char err[SENTENCE] = "";
@@ -262,13 +261,13 @@ int ur_device_open_port(struct ur_engine *e, struct ur_port **out)
 	return 0;
 }
 
-void ur_device_listens(struct ur_engine *e)
+void ur_engine_port_listens(struct ur_engine *e)
 {
 	if (e->kind->listens)
 		e->kind->listens(e, e->nic->port);
 }
 
-void ur_device_close_port(struct ur_engine *e)
+void ur_engine_port_close(struct ur_engine *e)
 {
 	e->kind->close(e, e->nic->port);
 }

@@ -5,39 +5,39 @@
  * all that it does is send UDP datagrams to port 4791 and join and leave groups by the kernel's sockets. It stands alone: no library, so
  * that it starts in a fraction of a millisecond and costs a few pages; its bytes are a part of the library, which starts it from memory.
  *
- * This header is what the process writes for it, in shared memory that only they have: its will. The process may die at any instruction,
+ * This header is what the process writes for it, in shared memory that only they have. The process may die at any instruction,
  * so an entry counts only while its kind is not 0, which is written last; and whatever stands there, the keeper reads once and checks.
  */
-#ifndef UR_WILL_H
-#define UR_WILL_H
+#ifndef UR_FAREWELL_PAGE_H
+#define UR_FAREWELL_PAGE_H
 
 #include "base/base.h"
 
-#define UR_WILL_MADS 16384 /* connections; those beyond have no keeper */
-#define UR_WILL_GROUPS 1024
-#define UR_WILL_NAME 16 /* IFNAMSIZ */
-#define UR_WILL_MAD_LEN 256
+#define UR_FAREWELL_MADS 16384 /* connections; those beyond have no keeper */
+#define UR_FAREWELL_GROUPS 1024
+#define UR_FAREWELL_NAME 16 /* IFNAMSIZ */
+#define UR_FAREWELL_MAD_LEN 256
 
 /* The message that a peer's QP 1 shall hear. Addresses as in a GID. */
-struct ur_will_mad {
+struct ur_farewell_mad {
 	uint32_t kind; /* 0: nothing here; 1: a message */
 	struct ur_gid src, dst;
 	uint8_t tclass, hop_limit;
-	uint8_t mad[UR_WILL_MAD_LEN];
+	uint8_t mad[UR_FAREWELL_MAD_LEN];
 };
 
-struct ur_will {
+struct ur_farewell_page {
 	int32_t ifindex;
-	char ifname[UR_WILL_NAME]; /* the interface that all of it is about */
-	uint32_t ngroups;          /* memberships that nobody would end */
-	uint32_t nmads;            /* entries beyond have never been used, and have no memory */
-	struct ur_gid group[UR_WILL_GROUPS];
-	struct ur_will_mad mad[UR_WILL_MADS];
+	char ifname[UR_FAREWELL_NAME]; /* the interface that all of it is about */
+	uint32_t ngroups;              /* memberships that nobody would end */
+	uint32_t nmads;                /* entries beyond have never been used, and have no memory */
+	struct ur_gid group[UR_FAREWELL_GROUPS];
+	struct ur_farewell_mad mad[UR_FAREWELL_MADS];
 };
 
 /* The descriptors that the keeper finds when it starts. */
 enum {
-	UR_KEEPER_WILL, /* the will's memory, sealed so that it cannot shrink */
+	UR_KEEPER_PAGE, /* the page, sealed so that it cannot shrink */
 	UR_KEEPER_PIPE, /* its other end is closed when the process executes another program or dies */
 	UR_KEEPER_PID,  /* a pidfd of the process: children that it forked may keep the pipe open; perhaps there is none */
 };

@@ -3,7 +3,7 @@
  * The process writes and nobody reads before it is dead; so what must hold is that the memory makes sense after any store. The compiler
  * is told to keep their order, and a dead process has no stores under way.
  */
-#include "siblings/will.h"
+#include "siblings/farewells.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -14,28 +14,28 @@
 #include <unistd.h>
 
 #include "host/sealed.h"
-#include "keeper/will.h"
-#include "siblings/keeper.h"
+#include "keeper/farewell_page.h"
+#include "siblings/keeper_start.h"
 
 #define NONE 0 /* places count from 1 */
 
-struct ur_will_list {
-	bool made;            /* or tried in vain, with the first thing that is to be written */
-	struct ur_will *will; /* NULL: there is none */
-	int memfd;            /* until the keeper has it */
-	int alive;            /* the end of a pipe whose other end the keeper watches */
+struct ur_farewells {
+	bool made;                     /* or tried in vain, with the first thing that is to be written */
+	struct ur_farewell_page *page; /* NULL: there is none */
+	int memfd;                     /* until the keeper has it */
+	int alive;                     /* the end of a pipe whose other end the keeper watches */
 	int ifindex;
-	char ifname[UR_WILL_NAME];
+	char ifname[UR_FAREWELL_NAME];
 	void (*first)(struct ur_engine *e);
 	struct ur_engine *engine;
 	atomic_bool due; /* there is something to say, and the keeper has not been started */
 	uint32_t free;   /* the first of the places that were given back */
-	uint32_t next[UR_WILL_MADS + 1];
+	uint32_t next[UR_FAREWELL_MADS + 1];
 };
 
-int ur_will_open(const char *ifname, int ifindex, void (*first)(struct ur_engine *e), struct ur_engine *e, struct ur_will_list **out)
+int ur_farewells_open(const char *ifname, int ifindex, void (*first)(struct ur_engine *e), struct ur_engine *e, struct ur_farewells **out)
 {
-	struct ur_will_list *w = calloc(1, sizeof(*w));
+	struct ur_farewells *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return ENOMEM;
@@ -48,10 +48,10 @@ int ur_will_open(const char *ifname, int ifindex, void (*first)(struct ur_engine
 	return 0;
 }
 
-void ur_will_close(struct ur_will_list *w)
+void ur_farewells_close(struct ur_farewells *w)
 {
-	if (w->will)
-		munmap(w->will, sizeof(*w->will));
+	if (w->page)
+		munmap(w->page, sizeof(*w->page));
 	if (w->memfd >= 0)
 		close(w->memfd);
 	if (w->alive >= 0)
@@ -59,19 +59,19 @@ void ur_will_close(struct ur_will_list *w)
 	free(w);
 }
 
-static struct ur_will *will_of(struct ur_will_list *w)
+static struct ur_farewell_page *page_of(struct ur_farewells *w)
 {
 	if (w->made)
-		return w->will;
+		return w->page;
 	w->made = true;
-	w->will = ur_sealed_create("uroce-will", sizeof(*w->will), &w->memfd);
-	if (!w->will)
+	w->page = ur_sealed_create("uroce-farewells", sizeof(*w->page), &w->memfd);
+	if (!w->page)
 		return NULL;
-	w->will->ifindex = w->ifindex;
-	memcpy(w->will->ifname, w->ifname, sizeof(w->ifname));
+	w->page->ifindex = w->ifindex;
+	memcpy(w->page->ifname, w->ifname, sizeof(w->ifname));
 	atomic_store(&w->due, true);
 	w->first(w->engine);
-	return w->will;
+	return w->page;
 }
 
 /* --- messages --- */
@@ -83,39 +83,39 @@ static void set(uint32_t *word, uint32_t value)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-static uint32_t take_place(struct ur_will_list *w)
+static uint32_t take_place(struct ur_farewells *w)
 {
 	uint32_t place = w->free;
 
 	if (place) {
 		w->free = w->next[place];
-	} else if (w->will->nmads < UR_WILL_MADS) {
-		place = w->will->nmads + 1;
-		set(&w->will->nmads, place);
+	} else if (w->page->nmads < UR_FAREWELL_MADS) {
+		place = w->page->nmads + 1;
+		set(&w->page->nmads, place);
 	}
 	return place;
 }
 
-static void give_back(struct ur_will_list *w, uint32_t *place)
+static void give_back(struct ur_farewells *w, uint32_t *place)
 {
-	set(&w->will->mad[*place - 1].kind, 0);
+	set(&w->page->mad[*place - 1].kind, 0);
 	w->next[*place] = w->free;
 	w->free = *place;
 	*place = NONE;
 }
 
-void ur_will_mad(struct ur_will_list *w, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
+void ur_farewells_put_mad(struct ur_farewells *w, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
 {
-	struct ur_will_mad *m;
+	struct ur_farewell_mad *m;
 
 	if (!mad) {
 		if (*place)
 			give_back(w, place);
 		return;
 	}
-	if (!will_of(w) || (!*place && !(*place = take_place(w))))
+	if (!page_of(w) || (!*place && !(*place = take_place(w))))
 		return;
-	m = &w->will->mad[*place - 1];
+	m = &w->page->mad[*place - 1];
 	set(&m->kind, 0);
 	m->src = to->sgid;
 	m->dst = to->dgid;
@@ -127,20 +127,20 @@ void ur_will_mad(struct ur_will_list *w, uint32_t *place, const struct ur_cm_add
 
 /* --- groups --- */
 
-void ur_will_groups(struct ur_will_list *w, const struct ur_gid *groups, unsigned n)
+void ur_farewells_put_groups(struct ur_farewells *w, const struct ur_gid *groups, unsigned n)
 {
-	if ((!n && !w->will) || !will_of(w))
+	if ((!n && !w->page) || !page_of(w))
 		return;
-	n = ur_min_u32(n, UR_WILL_GROUPS);
-	set(&w->will->ngroups, 0);
+	n = ur_min_u32(n, UR_FAREWELL_GROUPS);
+	set(&w->page->ngroups, 0);
 	if (n)
-		memcpy(w->will->group, groups, n * sizeof(*groups));
-	set(&w->will->ngroups, n);
+		memcpy(w->page->group, groups, n * sizeof(*groups));
+	set(&w->page->ngroups, n);
 }
 
 /* --- the keeper --- */
 
-void ur_will_serve(struct ur_will_list *w)
+void ur_farewells_serve(struct ur_farewells *w)
 {
 	if (!atomic_exchange(&w->due, false))
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "siblings/greet.h"
+#include "siblings/acceptor.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,20 +16,20 @@
 #include "host/names.h"
 #include "host/thread.h"
 
-#define BACKLOG 512                 /* two of each slot */
-#define GUESTS 64                   /* whose greeting we wait for */
-#define GUEST_MS 1000               /* how long */
-#define RETRY_MS 100                /* where too many waited to be let in */
+#define BACKLOG 512      /* two of each slot */
+#define NEWCOMERS 64     /* whose greeting we wait for */
+#define NEWCOMER_MS 1000 /* how long */
+#define RETRY_MS 100     /* where too many waited to be let in */
 #define END_MS 100
 #define STACK (256 * 1024)
-#define OVERFLOW_UID 65534          /* /proc/sys/kernel/overflowuid */
+#define OVERFLOW_UID 65534 /* /proc/sys/kernel/overflowuid */
 
-struct guest {
+struct newcomer {
 	int fd;
 	int64_t until; /* ms */
 };
 
-struct ur_greeter {
+struct ur_acceptor {
 	uint64_t key;
 	const struct ur_own_page *own;
 	uid_t uid;
@@ -38,11 +38,11 @@ struct ur_greeter {
 	_Atomic(struct ur_sibling *) came[UR_SLOTS];
 	atomic_bool changed;
 	/* the thread's: */
-	uint32_t met[UR_SLOTS];      /* ids of those that we have */
-	int asked[UR_SLOTS];         /* connections to those that have not answered yet; -1: none */
-	bool again[UR_SLOTS];        /* to be connected to once more */
-	struct guest guest[GUESTS];
-	unsigned guests;
+	uint32_t met[UR_SLOTS]; /* ids of those that we have */
+	int asked[UR_SLOTS];    /* connections to those that have not answered yet; -1: none */
+	bool again[UR_SLOTS];   /* to be connected to once more */
+	struct newcomer newcomer[NEWCOMERS];
+	unsigned newcomers;
 	/* for whoever opens and closes it: */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
@@ -75,7 +75,7 @@ static void shout(const struct ur_own_page *own)
 }
 
 /* Both descriptors are taken. */
-static void meet(struct ur_greeter *g, const struct ur_greeting *who, const int fds[2])
+static void meet(struct ur_acceptor *g, const struct ur_handshake *who, const int fds[2])
 {
 	struct ur_sibling *s = ur_sibling_map(g->own, fds[0], fds[1], who->id, who->slot);
 
@@ -90,49 +90,49 @@ static void meet(struct ur_greeter *g, const struct ur_greeting *who, const int 
 }
 
 /* The processes of this user, and the superuser as an onlooker. */
-static bool may_enter(const struct ur_greeter *g, int fd)
+static bool may_enter(const struct ur_acceptor *g, int fd)
 {
 	struct ucred c;
 
-	return ur_greeting_from(fd, &c) && (c.uid == g->uid || c.uid == 0);
+	return ur_handshake_peer(fd, &c) && (c.uid == g->uid || c.uid == 0);
 }
 
-static void welcome(struct ur_greeter *g, int fd)
+static void welcome(struct ur_acceptor *g, int fd)
 {
-	struct ur_greeting who;
+	struct ur_handshake who;
 	struct ucred c;
 	int fds[2];
 
-	if (!ur_greeting_hear(fd, &who, fds) || !ur_greeting_from(fd, &c))
+	if (!ur_handshake_receive(fd, &who, fds) || !ur_handshake_peer(fd, &c))
 		return;
 	if (who.slot && c.uid == g->uid)
 		meet(g, &who, fds); /* before we answer: who is answered is known to us */
 	else if (fds[1] >= 0)
 		close(fds[0]), close(fds[1]);
 	if (!who.slot || c.uid == g->uid)
-		ur_greeting_say(fd, g->own);
+		ur_handshake_send(fd, g->own);
 }
 
 /* Nobody holds a place for long. */
-static void let_in(struct ur_greeter *g)
+static void let_in(struct ur_acceptor *g)
 {
 	int fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return;
-	if (!may_enter(g, fd) || g->guests == GUESTS)
+	if (!may_enter(g, fd) || g->newcomers == NEWCOMERS)
 		close(fd);
 	else
-		g->guest[g->guests++] = (struct guest){fd, ur_clock_ms() + GUEST_MS};
+		g->newcomer[g->newcomers++] = (struct newcomer){fd, ur_clock_ms() + NEWCOMER_MS};
 }
 
-static void hear_answer(struct ur_greeter *g, uint8_t slot)
+static void hear_answer(struct ur_acceptor *g, uint8_t slot)
 {
-	struct ur_greeting who;
+	struct ur_handshake who;
 	int fds[2], fd = g->asked[slot];
 
 	g->asked[slot] = -1;
-	if (ur_greeting_hear(fd, &who, fds) && fds[1] >= 0) {
+	if (ur_handshake_receive(fd, &who, fds) && fds[1] >= 0) {
 		if (who.slot == slot)
 			meet(g, &who, fds);
 		else
@@ -142,7 +142,7 @@ static void hear_answer(struct ur_greeter *g, uint8_t slot)
 }
 
 /* Where `again` is set later, that is because too many others wait there. */
-static void introduce(struct ur_greeter *g, uint8_t slot)
+static void introduce(struct ur_acceptor *g, uint8_t slot)
 {
 	char name[UR_NAME_MAX];
 	struct ucred c;
@@ -153,7 +153,7 @@ static void introduce(struct ur_greeter *g, uint8_t slot)
 	g->again[slot] = fd < 0 && errno == EAGAIN;
 	if (fd < 0)
 		return;
-	if (ur_greeting_from(fd, &c) && c.uid == g->uid && ur_greeting_say(fd, g->own))
+	if (ur_handshake_peer(fd, &c) && c.uid == g->uid && ur_handshake_send(fd, g->own))
 		g->asked[slot] = fd;
 	else
 		close(fd);
@@ -162,7 +162,7 @@ static void introduce(struct ur_greeter *g, uint8_t slot)
 /* --- the thread --- */
 
 /* To whoever waits for it. */
-static void say_so(struct ur_greeter *g, bool *what)
+static void say_so(struct ur_acceptor *g, bool *what)
 {
 	pthread_mutex_lock(&g->lock);
 	*what = true;
@@ -170,7 +170,7 @@ static void say_so(struct ur_greeter *g, bool *what)
 	pthread_mutex_unlock(&g->lock);
 }
 
-static void report(struct ur_greeter *g)
+static void report(struct ur_acceptor *g)
 {
 	for (unsigned s = 0; s < UR_SLOTS; s++)
 		if (g->asked[s] >= 0 || g->again[s])
@@ -178,9 +178,9 @@ static void report(struct ur_greeter *g)
 	say_so(g, &g->all_answered);
 }
 
-static int try_again(struct ur_greeter *g)
+static int try_again(struct ur_acceptor *g)
 {
-	bool any = g->guests != 0;
+	bool any = g->newcomers != 0;
 
 	for (unsigned s = 1; s < UR_SLOTS; s++)
 		if (g->again[s]) {
@@ -190,46 +190,46 @@ static int try_again(struct ur_greeter *g)
 	return any ? RETRY_MS : -1;
 }
 
-static void serve_guests(struct ur_greeter *g, const struct pollfd *p, unsigned n)
+static void serve_newcomers(struct ur_acceptor *g, const struct pollfd *p, unsigned n)
 {
 	int64_t now = ur_clock_ms();
 
 	for (unsigned i = n; i-- > 0;) {
 		if (p[i].revents)
-			welcome(g, g->guest[i].fd);
-		if (!p[i].revents && now < g->guest[i].until)
+			welcome(g, g->newcomer[i].fd);
+		if (!p[i].revents && now < g->newcomer[i].until)
 			continue;
-		close(g->guest[i].fd);
-		g->guest[i] = g->guest[--g->guests];
+		close(g->newcomer[i].fd);
+		g->newcomer[i] = g->newcomer[--g->newcomers];
 	}
 }
 
 /* One round; false when it is to end. */
-static bool serve(struct ur_greeter *g, int timeout)
+static bool serve(struct ur_acceptor *g, int timeout)
 {
-	struct pollfd p[2 + GUESTS + UR_SLOTS] = {{.fd = g->stop_fd, .events = POLLIN}, {.fd = g->listener, .events = POLLIN}};
-	unsigned n = 2, guests = g->guests;
+	struct pollfd p[2 + NEWCOMERS + UR_SLOTS] = {{.fd = g->stop_fd, .events = POLLIN}, {.fd = g->listener, .events = POLLIN}};
+	unsigned n = 2, newcomers = g->newcomers;
 
-	for (unsigned i = 0; i < guests; i++)
-		p[n++] = (struct pollfd){.fd = g->guest[i].fd, .events = POLLIN};
+	for (unsigned i = 0; i < newcomers; i++)
+		p[n++] = (struct pollfd){.fd = g->newcomer[i].fd, .events = POLLIN};
 	for (unsigned s = 0; s < UR_SLOTS; s++)
 		p[n++] = (struct pollfd){.fd = g->asked[s], .events = POLLIN};
 	if (poll(p, n, timeout) < 0)
 		return errno == EINTR;
 	if (p[0].revents)
 		return false;
-	serve_guests(g, p + 2, guests);
+	serve_newcomers(g, p + 2, newcomers);
 	for (unsigned s = 0; s < UR_SLOTS; s++)
-		if (p[2 + guests + s].revents)
+		if (p[2 + newcomers + s].revents)
 			hear_answer(g, (uint8_t)s);
 	if (p[1].revents)
 		let_in(g);
 	return true;
 }
 
-static void *greeter_main(void *arg)
+static void *acceptor_main(void *arg)
 {
-	struct ur_greeter *g = arg;
+	struct ur_acceptor *g = arg;
 
 	for (unsigned s = 1; s < UR_SLOTS; s++)
 		if (s != g->own->slot)
@@ -237,16 +237,16 @@ static void *greeter_main(void *arg)
 	do
 		report(g);
 	while (serve(g, try_again(g)));
-	for (unsigned i = 0; i < g->guests; i++)
-		close(g->guest[i].fd);
-	g->guests = 0;
+	for (unsigned i = 0; i < g->newcomers; i++)
+		close(g->newcomer[i].fd);
+	g->newcomers = 0;
 	say_so(g, &g->ended);
 	return NULL;
 }
 
 /* --- opening and closing --- */
 
-static bool wait_until(struct ur_greeter *g, const bool *what, long ms)
+static bool wait_until(struct ur_acceptor *g, const bool *what, long ms)
 {
 	struct timespec until;
 	bool is_so;
@@ -263,9 +263,9 @@ static bool wait_until(struct ur_greeter *g, const bool *what, long ms)
 	return is_so;
 }
 
-int ur_greeter_open(uint64_t key, const struct ur_own_page *own, int listener, struct ur_greeter **out)
+int ur_acceptor_open(uint64_t key, const struct ur_own_page *own, int listener, struct ur_acceptor **out)
 {
-	struct ur_greeter *g;
+	struct ur_acceptor *g;
 	int err;
 
 	if (!can_tell_users(geteuid()))
@@ -282,19 +282,19 @@ int ur_greeter_open(uint64_t key, const struct ur_own_page *own, int listener, s
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->cond, NULL);
 	g->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = g->stop_fd < 0 || listen(listener, BACKLOG) ? errno : ur_thread_start(&g->thread, "uroce-greeter", STACK, greeter_main, g);
+	err = g->stop_fd < 0 || listen(listener, BACKLOG) ? errno : ur_thread_start(&g->thread, "uroce-acceptor", STACK, acceptor_main, g);
 	if (err) {
 		if (g->stop_fd >= 0)
 			close(g->stop_fd);
 		free(g);
 		return err;
 	}
-	wait_until(g, &g->all_answered, UR_GREETING_MS);
+	wait_until(g, &g->all_answered, UR_HANDSHAKE_MS);
 	*out = g;
 	return 0;
 }
 
-void ur_greeter_abandon(struct ur_greeter *g)
+void ur_acceptor_abandon(struct ur_acceptor *g)
 {
 	for (unsigned s = 0; s < UR_SLOTS; s++) {
 		struct ur_sibling *came = atomic_exchange(&g->came[s], NULL);
@@ -304,14 +304,14 @@ void ur_greeter_abandon(struct ur_greeter *g)
 		if (g->asked[s] >= 0)
 			close(g->asked[s]);
 	}
-	for (unsigned i = 0; i < g->guests; i++)
-		close(g->guest[i].fd);
+	for (unsigned i = 0; i < g->newcomers; i++)
+		close(g->newcomer[i].fd);
 	close(g->listener);
 	close(g->stop_fd);
 	free(g);
 }
 
-bool ur_greeter_close(struct ur_greeter *g)
+bool ur_acceptor_close(struct ur_acceptor *g)
 {
 	const uint64_t one = 1;
 
@@ -319,16 +319,16 @@ bool ur_greeter_close(struct ur_greeter *g)
 	if (!wait_until(g, &g->ended, END_MS))
 		return false;
 	pthread_join(g->thread, NULL);
-	ur_greeter_abandon(g);
+	ur_acceptor_abandon(g);
 	return true;
 }
 
-bool ur_greeter_changed(struct ur_greeter *g)
+bool ur_acceptor_changed(struct ur_acceptor *g)
 {
 	return ur_unlikely(atomic_load_explicit(&g->changed, memory_order_relaxed)) && atomic_exchange(&g->changed, false);
 }
 
-struct ur_sibling *ur_greeter_take(struct ur_greeter *g, uint8_t slot)
+struct ur_sibling *ur_acceptor_take(struct ur_acceptor *g, uint8_t slot)
 {
 	return atomic_exchange(&g->came[slot], NULL);
 }
