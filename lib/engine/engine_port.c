@@ -48,7 +48,9 @@ static int open_owned(struct ur_engine *e, struct ur_port **out, char *err)
 	char pci[UR_PCI_ADDR_TEXT];
 
 	ec.vlans = vlans;
+	pthread_mutex_lock(&e->nic_lock); /* application threads look up addresses meanwhile */
 	ec.nvlans = vlans_of(e->nic->net, vlans);
+	pthread_mutex_unlock(&e->nic_lock);
 	if (e->cfg.vdev[0]) {
 		ec.vdev = e->cfg.vdev;
 	} else if (ur_device_pci(&e->cfg, pci)) {
@@ -233,6 +235,7 @@ int ur_engine_port_open(struct ur_engine *e, struct ur_port **out)
 {
 	struct ur_port *inherited = ur_engine_take_inherited_port();
 	char err[SENTENCE] = "";
+	bool obstacle;
 	int r;
 
 	if (inherited)
@@ -243,7 +246,10 @@ int ur_engine_port_open(struct ur_engine *e, struct ur_port **out)
 		ur_engine_set_error("%s", err);
 		return r;
 	}
-	if (ur_device_obstacle(&e->info, &e->hostif, e->nic->net, err, sizeof(err)))
+	pthread_mutex_lock(&e->nic_lock);
+	obstacle = ur_device_obstacle(&e->info, &e->hostif, e->nic->net, err, sizeof(err));
+	pthread_mutex_unlock(&e->nic_lock);
+	if (obstacle)
 		fprintf(stderr, "uroce: %s\n", err);
 	if (e->kind->frames)
 		e->silence_fd = ur_hostif_silence();
