@@ -194,7 +194,7 @@ test_prometheus() {
 	! command -v promtool >/dev/null || promtool check metrics <"$TMP/collector/uroce.prom" || { fail "promtool"; return; }
 	timeout 30 "$UROCE" info --prometheus --prefix roce | grep -q '^roce_port_packets_received_total{' || { fail "another prefix"; return; }
 	timeout 30 "$UROCE" info --prometheus --prefix 'a b' >"$TMP/out" 2>&1
-	[ $? -eq 2 ] && grep -q 'cannot begin names' "$TMP/out" || { cat "$TMP/out"; fail "a prefix that is none"; return; }
+	[ $? -eq 2 ] && grep -q 'cannot be the prefix' "$TMP/out" || { cat "$TMP/out"; fail "a prefix that is none"; return; }
 	timeout 30 "$UROCE" info --prefix roce >"$TMP/out" 2>&1
 	[ $? -eq 2 ] || fail "a prefix without metrics"
 }
