@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "analyze/cmp_priv.h"
-#include "analyze/map.h"
+#include "analyze/hash.h"
 #include "wire/frame.h"
 
 #define LEARN 32768u        /* packets of each */
@@ -79,7 +79,7 @@ static struct cmp_flow *add_flow(struct ur_compare *c, const struct an_pkt *p)
 	f->facts.qpn = p->bth.dqpn;
 	f->number = c->total.flows;
 	if (!hosts_of(c, &p->src, &p->dst, f) || !room_for((void **)&c->flow, c->total.flows, &c->flow_room, sizeof(*c->flow)) ||
-	    !an_map_add(&c->flows, &f->node, an_hash(&p->src, &p->dst, p->bth.dqpn))) {
+	    !ur_table_add(&c->flows, &f->node, an_hash(&p->src, &p->dst, p->bth.dqpn))) {
 		free(f);
 		return NULL;
 	}
@@ -89,12 +89,11 @@ static struct cmp_flow *add_flow(struct ur_compare *c, const struct an_pkt *p)
 
 uint32_t ur_compare_find(const struct ur_compare *c, const struct ur_gid *src, const struct ur_gid *dst, uint32_t qpn)
 {
-	for (struct an_node *n = an_map_first(&c->flows, an_hash(src, dst, qpn)); n; n = an_map_next(n)) {
-		const struct cmp_flow *f = (const struct cmp_flow *)n;
+	const struct cmp_flow *f;
 
+	ur_table_for_each (f, &c->flows, an_hash(src, dst, qpn), node)
 		if (f->facts.qpn == qpn && ur_gid_eq(&f->facts.src, src) && ur_gid_eq(&f->facts.dst, dst))
 			return f->number;
-	}
 	return c->total.flows;
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "analyze/chain.h"
-#include "analyze/map.h"
+#include "analyze/hash.h"
 #include "analyze/report.h"
 #include "wire/frame.h"
 

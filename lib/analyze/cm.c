@@ -8,7 +8,7 @@
 #include "analyze/cm.h"
 #include "analyze/cm_facts.h"
 #include "analyze/flow.h"
-#include "analyze/map.h"
+#include "analyze/hash.h"
 #include "analyze/report.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
@@ -25,15 +25,12 @@ static bool for_conn(enum ur_cm_attr attr)
 static struct an_cm *find_exchange(const struct ur_analysis *a, bool sidr, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id,
 				   uint32_t other)
 {
-	struct an_node *n;
+	struct an_cm *c;
 
-	for (n = an_map_first(&a->cms, an_hash(src, dst, id)); n; n = an_map_next(n)) {
-		struct an_cm *c = (struct an_cm *)n;
-
+	ur_table_for_each (c, &a->cms, an_hash(src, dst, id), node)
 		if (c->sidr == sidr && c->id == id && (!c->other_id || !other || c->other_id == other) && ur_gid_eq(&c->src, src) &&
 		    ur_gid_eq(&c->dst, dst))
 			return c;
-	}
 	return NULL;
 }
 
@@ -46,7 +43,7 @@ static struct an_cm *add_exchange(struct ur_analysis *a, const struct an_pkt *p,
 	c->src = p->src;
 	c->dst = p->dst;
 	c->id = id;
-	if (!an_map_add(&a->cms, &c->node, an_hash(&p->src, &p->dst, id))) {
+	if (!ur_table_add(&a->cms, &c->node, an_hash(&p->src, &p->dst, id))) {
 		free(c);
 		return NULL;
 	}
@@ -322,5 +319,5 @@ void an_cms_fini(struct ur_analysis *a)
 		next = c->later;
 		free(c);
 	}
-	an_map_fini(&a->cms);
+	ur_table_fini(&a->cms);
 }

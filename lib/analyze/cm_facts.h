@@ -12,7 +12,7 @@ struct an_cm_message { /* of one kind, in one direction */
 };
 
 struct an_cm {
-	struct an_node node;
+	struct ur_table_node node;
 	struct an_cm *later;
 	struct ur_gid src, dst; /* of who began, and of whom he asked */
 	uint32_t id, other_id;

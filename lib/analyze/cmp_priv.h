@@ -32,7 +32,7 @@ struct cmp_hosts { /* two hosts; the direction from the smaller address to the g
 };
 
 struct cmp_flow {
-	struct an_node node;
+	struct ur_table_node node;
 	struct ur_cmp_flow facts;
 	uint32_t number, hosts, seq[2];
 	uint32_t newest[2]; /* numbers of the newest that have met */
@@ -53,7 +53,7 @@ struct ur_compare {
 	struct cmp_queue queue[2];
 	bool ended[2], learned, aligned;
 	ur_time begin[2], last[2];
-	struct an_map flows;
+	struct ur_table flows;
 	struct cmp_flow **flow;
 	struct cmp_hosts *hosts;
 	uint32_t nhosts, flow_room, hosts_room;

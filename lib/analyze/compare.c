@@ -7,7 +7,7 @@
 
 #include "analyze/cmp_priv.h"
 #include "analyze/hidden.h"
-#include "analyze/map.h"
+#include "analyze/hash.h"
 #include "analyze/recorded_train.h"
 
 #define WAIT_NS UR_NS_PER_S /* for its like, and for a second copy of it */
@@ -401,7 +401,7 @@ void ur_compare_destroy(struct ur_compare *c)
 		return;
 	for (uint32_t i = 0; i < c->total.flows; i++)
 		free(c->flow[i]);
-	an_map_fini(&c->flows);
+	ur_table_fini(&c->flows);
 	free(c->flow);
 	free(c->hosts);
 	free(c->queue[0].ring);

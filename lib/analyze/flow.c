@@ -8,7 +8,7 @@
 #include "analyze/finish.h"
 #include "analyze/flow.h"
 #include "analyze/holes.h"
-#include "analyze/map.h"
+#include "analyze/hash.h"
 #include "analyze/report.h"
 #include "analyze/window.h"
 #include "wire/frame.h"
@@ -16,34 +16,28 @@
 #define PAIR_TRIES 4096 /* answers after which a flow looks for its partner no more */
 
 struct host_pair { /* flows from one host to another that have no partner yet */
-	struct an_node node;
+	struct ur_table_node node;
 	struct ur_gid src, dst;
 	struct an_flow *alone;
 };
 
 struct an_flow *an_flow_find(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t dqpn)
 {
-	struct an_node *n;
+	struct an_flow *f;
 
-	for (n = an_map_first(&a->flows, an_hash(src, dst, dqpn)); n; n = an_map_next(n)) {
-		struct an_flow *f = (struct an_flow *)n;
-
+	ur_table_for_each (f, &a->flows, an_hash(src, dst, dqpn), node)
 		if (f->dqpn == dqpn && ur_gid_eq(&f->src, src) && ur_gid_eq(&f->dst, dst))
 			return f;
-	}
 	return NULL;
 }
 
 static struct host_pair *hosts_find(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst)
 {
-	struct an_node *n;
+	struct host_pair *h;
 
-	for (n = an_map_first(&a->hosts, an_hash(src, dst, 0)); n; n = an_map_next(n)) {
-		struct host_pair *h = (struct host_pair *)n;
-
+	ur_table_for_each (h, &a->hosts, an_hash(src, dst, 0), node)
 		if (ur_gid_eq(&h->src, src) && ur_gid_eq(&h->dst, dst))
 			return h;
-	}
 	return NULL;
 }
 
@@ -58,7 +52,7 @@ static struct host_pair *hosts_of(struct ur_analysis *a, const struct ur_gid *sr
 		return NULL;
 	h->src = *src;
 	h->dst = *dst;
-	if (an_map_add(&a->hosts, &h->node, an_hash(src, dst, 0)))
+	if (ur_table_add(&a->hosts, &h->node, an_hash(src, dst, 0)))
 		return h;
 	free(h);
 	return NULL;
@@ -109,8 +103,8 @@ struct an_flow *an_flow_add(struct ur_analysis *a, const struct ur_gid *src, con
 	f->dqpn = f->facts.dqpn = dqpn;
 	f->service = service;
 	f->s.msg = AN_MSG_UNKNOWN;
-	if (!an_map_add(&a->flows, &f->node, an_hash(src, dst, dqpn)) || !an_conn_add(a, f)) {
-		an_map_del(&a->flows, &f->node);
+	if (!ur_table_add(&a->flows, &f->node, an_hash(src, dst, dqpn)) || !an_conn_add(a, f)) {
+		ur_table_del(&a->flows, &f->node);
 		free(f);
 		return NULL;
 	}
@@ -189,7 +183,7 @@ void an_flow_retire(struct ur_analysis *a, struct an_flow *f)
 	if (!f->peer)
 		leave_alone_list(a, f);
 	an_flow_finish(a, f);
-	an_map_del(&a->flows, &f->node);
+	ur_table_del(&a->flows, &f->node);
 	an_window_free(a, &f->s.w);
 	f->s.begun = false;
 }
@@ -230,6 +224,11 @@ static void free_flow(struct ur_analysis *a, struct an_flow *f)
 	free(f);
 }
 
+static void free_hosts(struct ur_table_node *n)
+{
+	free(ur_container_of(n, struct host_pair, node));
+}
+
 void an_flows_fini(struct ur_analysis *a)
 {
 	for (uint32_t i = 0; i < a->nconn; i++) {
@@ -240,15 +239,7 @@ void an_flows_fini(struct ur_analysis *a)
 		if (f)
 			free_flow(a, f);
 	}
-	for (uint32_t i = 0; a->hosts.slot && i <= a->hosts.mask; i++) {
-		struct an_node *n, *next;
-
-		for (n = a->hosts.slot[i]; n; n = next) {
-			next = n->next;
-			free(n);
-		}
-	}
 	free(a->conn);
-	an_map_fini(&a->flows);
-	an_map_fini(&a->hosts);
+	ur_table_fini(&a->flows);
+	ur_table_clear(&a->hosts, free_hosts);
 }

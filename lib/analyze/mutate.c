@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "analyze/map.h"
+#include "analyze/hash.h"
 #include "analyze/rewrite_priv.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
@@ -128,7 +128,7 @@ bool ur_fault(unsigned fault, struct ur_fault *f)
 /* --- what is known of the packets --- */
 
 struct known {
-	struct an_node node; /* of the newest packet that goes the same way, by `hash` */
+	struct ur_table_node node; /* of the newest packet that goes the same way, by `hash` */
 	struct an_pkt p;
 	uint32_t next; /* index of the next one of its flow that asks, or answers, like it; 0 for none */
 	bool whole;
@@ -156,28 +156,27 @@ static bool connected(const struct an_pkt *p)
 /* From the last packet to the first: the one of its kind that was found before is the next. */
 static bool link_packets(struct ur_mutator *m)
 {
-	struct an_map map = {0};
+	struct ur_table ways = {0};
 	bool ok = true;
 
 	for (uint32_t i = m->r->n; i-- > 0 && ok;) {
 		struct known *k = &m->k[i];
+		struct known *later;
 		uint64_t hash;
-		struct an_node *n;
 
 		k->whole = ur_recording_pkt(m->r, i, &k->p);
 		if (!k->whole)
 			continue;
 		hash = an_hash(&k->p.src, &k->p.dst, (uint64_t)k->p.bth.dqpn << 1 | an_is_answer(&k->p));
-		n = an_map_first(&map, hash);
-		while (n && !same_way(&((struct known *)n)->p, &k->p))
-			n = an_map_next(n);
-		if (n) {
-			k->next = (uint32_t)((struct known *)n - m->k);
-			an_map_del(&map, n);
-		}
-		ok = an_map_add(&map, &k->node, hash);
+		ur_table_for_each (later, &ways, hash, node)
+			if (same_way(&later->p, &k->p)) {
+				k->next = (uint32_t)(later - m->k);
+				ur_table_del(&ways, &later->node);
+				break;
+			}
+		ok = ur_table_add(&ways, &k->node, hash);
 	}
-	an_map_fini(&map);
+	ur_table_fini(&ways);
 	return ok;
 }
 

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "analyze/map.h"
+#include "analyze/hash.h"
 #include "analyze/rewrite_priv.h"
 #include "base/rng.h"
 #include "wire/frame.h"
@@ -15,7 +15,7 @@
 #define ROUNDS 4
 
 struct name {
-	struct an_node node;
+	struct ur_table_node node;
 	struct ur_gid old; /* a MAC address stands in its first bytes */
 	uint32_t number;
 };
@@ -23,39 +23,34 @@ struct name {
 static const struct ur_gid none;
 
 /* The number of `g`, from 1; 0 when there are too many, or memory is short. */
-static uint32_t number_of(struct an_map *m, const struct ur_gid *g, uint64_t key)
+static uint32_t number_of(struct ur_table *t, const struct ur_gid *g, uint64_t key)
 {
 	const uint64_t hash = an_hash(g, &none, key);
 	struct name *n;
 
-	for (struct an_node *k = an_map_first(m, hash); k; k = an_map_next(k))
-		if (ur_gid_eq(&((struct name *)k)->old, g))
-			return ((struct name *)k)->number;
-	n = m->n < NAMES_MAX ? calloc(1, sizeof(*n)) : NULL;
+	ur_table_for_each (n, t, hash, node)
+		if (ur_gid_eq(&n->old, g))
+			return n->number;
+	n = t->used < NAMES_MAX ? calloc(1, sizeof(*n)) : NULL;
 	if (!n)
 		return 0;
 	n->old = *g;
-	n->number = m->n + 1;
-	if (an_map_add(m, &n->node, hash))
+	n->number = t->used + 1;
+	if (ur_table_add(t, &n->node, hash))
 		return n->number;
 	free(n);
 	return 0;
 }
 
-static void names_free(struct an_map *m)
+static void free_name(struct ur_table_node *n)
 {
-	for (uint32_t i = 0; m->slot && i <= m->mask; i++)
-		for (struct an_node *n = m->slot[i], *next; n; n = next) {
-			next = n->next;
-			free(n);
-		}
-	an_map_fini(m);
+	free(ur_container_of(n, struct name, node));
 }
 
 void rewrite_names_fini(struct ur_rewrite *w)
 {
-	names_free(&w->hosts);
-	names_free(&w->macs);
+	ur_table_clear(&w->hosts, free_name);
+	ur_table_clear(&w->macs, free_name);
 }
 
 /* --- addresses --- */

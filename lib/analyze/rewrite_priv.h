@@ -21,7 +21,7 @@ struct ur_rewrite {
 	void *ctx;
 	uint64_t key;          /* of QPNs, PSNs and GUIDs */
 	uint32_t data_key[8];  /* of payload */
-	struct an_map hosts, macs;
+	struct ur_table hosts, macs;
 	bool full; /* a host of this frame got no new address */
 	uint8_t *room;
 	size_t size;

@@ -14,8 +14,7 @@
  *   credits.c   end-to-end flow control        chain.c   values that atomics return
  *   congestion.c  marks and notifications      holes.c   what is missing
  *   window.c    the request packets of a flow that something may still happen to
- *   map.c       hash to object                 report.c  findings
- *   text.c      the table of rules, sentences
+ *   text.c      the table of rules, sentences  report.c  findings
  *   ladder.c    the packets around one frame, and what became of each
  *
  * rewrite_priv.h has the sources that change recordings. Here are the shared types; the functions of a source are in the
@@ -26,19 +25,8 @@
 
 #include "analyze/dissect.h"
 #include "base/psn.h"
+#include "base/table.h"
 #include "wire/icrc.h"
-
-/* --- maps, of map.c --- */
-
-struct an_node { /* first in every object of a map */
-	struct an_node *next;
-	uint64_t hash;
-};
-
-struct an_map {
-	struct an_node **slot;
-	uint32_t mask, n;
-};
 
 /* --- windows --- */
 
@@ -159,7 +147,7 @@ struct an_cm;
 enum an_said { AN_SAID_EARLY = 1, AN_SAID_LATE = 2, AN_SAID_UNEVEN = 4, AN_SAID_FAST = 8, AN_SAID_SLOW = 16 }; /* once of a flow */
 
 struct an_flow {
-	struct an_node node; /* by hosts and destination QP */
+	struct ur_table_node node; /* by hosts and destination QP */
 	struct ur_gid src, dst;
 	uint32_t dqpn;
 	uint8_t service;
@@ -189,7 +177,7 @@ struct an_flow {
 struct ur_analysis {
 	ur_finding_fn found;
 	void *ctx;
-	struct an_map flows, hosts, cms;
+	struct ur_table flows, hosts, cms;
 	struct an_flow **conn; /* one flow of each connection, in order */
 	uint32_t nconn, conn_room;
 	uint32_t nflows;

@@ -16,6 +16,16 @@ int ur_table_init(struct ur_table *t, uint64_t salt)
 	return t->bucket ? 0 : ENOMEM;
 }
 
+void ur_table_clear(struct ur_table *t, void (*gone)(struct ur_table_node *n))
+{
+	for (uint32_t i = 0; i < t->size; i++)
+		for (struct ur_table_node *n = t->bucket[i], *next; n; n = next) {
+			next = n->next;
+			gone(n);
+		}
+	ur_table_fini(t);
+}
+
 void ur_table_fini(struct ur_table *t)
 {
 	free(t->bucket);
@@ -28,34 +38,39 @@ static struct ur_table_node **bucket_of(const struct ur_table *t, uint64_t hash)
 	return &t->bucket[hash & (t->size - 1)];
 }
 
+/* Divides each bucket between two, in which its nodes keep their order. */
 static void grow(struct ur_table *t)
 {
-	struct ur_table_node **old = t->bucket, **bucket;
-	uint32_t n = t->size;
+	struct ur_table_node **bucket;
+	const uint32_t n = t->size;
 
 	if (n >= LAST_SIZE)
 		return;
 	bucket = calloc((size_t)n * 2, sizeof(*bucket));
 	if (!bucket)
 		return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct ur_table_node **end[2] = {&bucket[i], &bucket[i + n]};
+
+		for (struct ur_table_node *node = t->bucket[i]; node; node = node->next) {
+			const bool high = node->hash & n;
+
+			*end[high] = node;
+			end[high] = &node->next;
+		}
+		*end[0] = *end[1] = NULL;
+	}
+	free(t->bucket);
 	t->bucket = bucket;
 	t->size = n * 2;
-	for (uint32_t i = 0; i < n; i++) {
-		while (old[i]) {
-			struct ur_table_node *node = old[i], **head = bucket_of(t, node->hash);
-
-			old[i] = node->next;
-			node->next = *head;
-			*head = node;
-		}
-	}
-	free(old);
 }
 
-void ur_table_add(struct ur_table *t, struct ur_table_node *n, uint64_t hash)
+bool ur_table_add(struct ur_table *t, struct ur_table_node *n, uint64_t hash)
 {
 	struct ur_table_node **head;
 
+	if (!t->bucket && ur_table_init(t, t->salt))
+		return false;
 	if (t->used >= t->size)
 		grow(t);
 	head = bucket_of(t, hash);
@@ -64,6 +79,7 @@ void ur_table_add(struct ur_table *t, struct ur_table_node *n, uint64_t hash)
 	n->in = true;
 	*head = n;
 	t->used++;
+	return true;
 }
 
 void ur_table_del(struct ur_table *t, struct ur_table_node *n)
@@ -89,7 +105,7 @@ static struct ur_table_node *same_hash(struct ur_table_node *n, uint64_t hash)
 
 struct ur_table_node *ur_table_first(const struct ur_table *t, uint64_t hash)
 {
-	return same_hash(*bucket_of(t, hash), hash);
+	return t->bucket ? same_hash(*bucket_of(t, hash), hash) : NULL;
 }
 
 struct ur_table_node *ur_table_next(const struct ur_table_node *n)

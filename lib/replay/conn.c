@@ -163,7 +163,7 @@ static void on_mad(struct finder *f, const struct rec *r, unsigned at)
 /* --- which packet belongs to which --- */
 
 struct end { /* of a connection, by its host and QPN */
-	struct an_node node;
+	struct ur_table_node node;
 	unsigned conn, which;
 };
 
@@ -177,7 +177,7 @@ static void index_conn(struct conns *s, unsigned i)
 			return;
 		e->conn = i;
 		e->which = to;
-		if (!an_map_add(&s->ends, &e->node, an_hash(&c->end[to].gid, &c->end[!to].gid, c->end[to].qpn)))
+		if (!ur_table_add(&s->ends, &e->node, an_hash(&c->end[to].gid, &c->end[!to].gid, c->end[to].qpn)))
 			free(e);
 	}
 }
@@ -186,10 +186,9 @@ static void index_conn(struct conns *s, unsigned i)
 static bool give_to_conn(struct conns *s, struct rec *r, unsigned at)
 {
 	const struct ur_pkt *p = &r->pkt;
-	const struct end *best = NULL;
+	const struct end *e, *best = NULL;
 
-	for (struct an_node *n = an_map_first(&s->ends, an_hash(&p->dst, &p->src, p->bth.dqpn)); n; n = an_map_next(n)) {
-		const struct end *e = (struct end *)n;
+	ur_table_for_each (e, &s->ends, an_hash(&p->dst, &p->src, p->bth.dqpn), node) {
 		const struct conn *c = &s->conn[e->conn];
 
 		if (c->since <= at && c->end[e->which].qpn == p->bth.dqpn && c->service == (p->bth.opcode & UR_SERVICE_MASK) &&
@@ -202,14 +201,10 @@ static bool give_to_conn(struct conns *s, struct rec *r, unsigned at)
 	return best;
 }
 
-static void conns_forget(struct an_map *ends)
+/* `n` is the first member of whatever is in the tables. */
+static void forget(struct ur_table_node *n)
 {
-	for (uint32_t i = 0; ends->slot && i <= ends->mask; i++)
-		for (struct an_node *n = ends->slot[i], *next; n; n = next) {
-			next = n->next;
-			free(n);
-		}
-	an_map_fini(ends);
+	free(n);
 }
 
 /* --- datagrams --- */
@@ -220,8 +215,8 @@ static struct conn *find_ud(struct conns *s, const struct ur_gid *gid, uint32_t 
 	struct conn new = {.end = {{.gid = *gid, .qpn = qpn}}, .service = UR_UD}, *c;
 	struct end *e;
 
-	for (struct an_node *n = an_map_first(&s->uds, hash); n; n = an_map_next(n)) {
-		c = &s->conn[((struct end *)n)->conn];
+	ur_table_for_each (e, &s->uds, hash, node) {
+		c = &s->conn[e->conn];
 		if (c->end[0].qpn == qpn && ur_gid_eq(&c->end[0].gid, gid))
 			return c;
 	}
@@ -230,7 +225,7 @@ static struct conn *find_ud(struct conns *s, const struct ur_gid *gid, uint32_t 
 		return NULL;
 	e->conn = s->n;
 	c = conns_add(s, &new);
-	if (!c || !an_map_add(&s->uds, &e->node, hash)) {
+	if (!c || !ur_table_add(&s->uds, &e->node, hash)) {
 		free(e);
 		return NULL;
 	}
@@ -284,9 +279,9 @@ void conns_find(struct conns *s, struct capture *c)
 		else
 			s->others++;
 	}
-	conns_forget(&s->ends);
-	conns_forget(&s->uds);
-	conns_forget(&s->talks);
+	ur_table_clear(&s->ends, forget);
+	ur_table_clear(&s->uds, forget);
+	ur_table_clear(&s->talks, forget);
 	if (s->rest)
 		conns_pair(s);
 }

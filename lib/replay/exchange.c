@@ -9,7 +9,7 @@
 #include "wire/cm_msg.h"
 
 struct entry { /* by both hosts and the id of the one that asked */
-	struct an_node node;
+	struct ur_table_node node;
 	unsigned conn;
 };
 
@@ -22,10 +22,9 @@ static uint64_t hash_of(const struct ur_gid *asked, const struct ur_gid *other, 
 static struct conn *find_conn(struct conns *s, const struct ur_gid *asked, const struct ur_gid *other, uint32_t id, uint32_t with,
 			      bool lookup)
 {
-	const struct entry *best = NULL;
+	const struct entry *e, *best = NULL;
 
-	for (struct an_node *n = an_map_first(&s->talks, hash_of(asked, other, id)); n; n = an_map_next(n)) {
-		const struct entry *e = (struct entry *)n;
+	ur_table_for_each (e, &s->talks, hash_of(asked, other, id), node) {
 		const struct conn *c = &s->conn[e->conn];
 
 		if (c->end[0].id == id && ur_gid_eq(&c->end[0].gid, asked) && ur_gid_eq(&c->end[1].gid, other) && c->lookup == lookup &&
@@ -45,7 +44,7 @@ static struct conn *add_conn(struct conns *s, const struct rec *r, uint32_t id, 
 		return NULL;
 	e->conn = s->n;
 	c = conns_add(s, &new);
-	if (!c || !an_map_add(&s->talks, &e->node, hash_of(&p->src, &p->dst, id))) {
+	if (!c || !ur_table_add(&s->talks, &e->node, hash_of(&p->src, &p->dst, id))) {
 		free(e);
 		return NULL;
 	}

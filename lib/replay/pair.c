@@ -15,7 +15,7 @@
 #define SAMPLE 16 /* answers of a flow that are looked at */
 
 struct flow {
-	struct an_node node; /* by hosts and QPN */
+	struct ur_table_node node; /* by hosts and QPN */
 	struct ur_gid src, dst;
 	uint32_t dqpn;
 	uint8_t service;
@@ -31,7 +31,7 @@ struct flows {
 	struct flow **f;
 	unsigned n, room;
 	unsigned *of; /* the flow of rest[i] */
-	struct an_map by_name;
+	struct ur_table by_name;
 };
 
 #define NONE UINT_MAX
@@ -53,7 +53,7 @@ static unsigned flow_add(struct flows *fs, const struct ur_pkt *p, uint64_t hash
 	if (!f)
 		return NONE;
 	*f = (struct flow){.src = p->src, .dst = p->dst, .dqpn = p->bth.dqpn, .service = p->bth.opcode & UR_SERVICE_MASK, .number = fs->n};
-	if (!an_map_add(&fs->by_name, &f->node, hash)) {
+	if (!ur_table_add(&fs->by_name, &f->node, hash)) {
 		free(f);
 		return NONE;
 	}
@@ -65,13 +65,11 @@ static unsigned flow_of(struct flows *fs, const struct ur_pkt *p)
 {
 	const uint8_t service = p->bth.opcode & UR_SERVICE_MASK;
 	const uint64_t hash = an_hash(&p->src, &p->dst, (uint64_t)service << 24 | p->bth.dqpn);
+	const struct flow *f;
 
-	for (struct an_node *n = an_map_first(&fs->by_name, hash); n; n = an_map_next(n)) {
-		const struct flow *f = (struct flow *)n;
-
+	ur_table_for_each (f, &fs->by_name, hash, node)
 		if (f->dqpn == p->bth.dqpn && f->service == service && ur_gid_eq(&f->src, &p->src) && ur_gid_eq(&f->dst, &p->dst))
 			return f->number;
-	}
 	return flow_add(fs, p, hash);
 }
 
@@ -203,5 +201,5 @@ void conns_pair(struct conns *s)
 		free(fs.f[i]);
 	free(fs.f);
 	free(fs.of);
-	an_map_fini(&fs.by_name);
+	ur_table_fini(&fs.by_name);
 }

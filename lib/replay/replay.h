@@ -28,9 +28,10 @@
 #ifndef UR_REPLAY_H
 #define UR_REPLAY_H
 
-#include "analyze/map.h"
+#include "analyze/hash.h"
 #include "analyze/rewrite.h"
 #include "base/psn.h"
+#include "base/table.h"
 #include "transport/tp_priv.h"
 #include "wire/frame.h"
 
@@ -142,10 +143,10 @@ struct conn {
 struct conns {
 	struct conn *conn;
 	unsigned n, room;
-	struct an_map ends;
+	struct ur_table ends;
 	uint32_t psns_max;
 	uint64_t memory_max;
-	struct an_map uds, talks;
+	struct ur_table uds, talks;
 	unsigned others;    /* packets that are of no connection: congestion notifications, messages without their request */
 	unsigned strays;    /* RC and XRC packets of which only one direction is in the file */
 	struct rec **rest;  /* packets that belong to no connection of the CM */

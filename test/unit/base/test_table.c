@@ -75,10 +75,61 @@ static void for_each__visits_one_hash(void)
 	ur_table_fini(&t);
 }
 
+/* However often it has grown, of nodes with one hash the newest comes first. */
+static void table__newest_first(void)
+{
+	static struct ur_table_node node[1000];
+	struct ur_table t = {0};
+	unsigned wrong = 0;
+
+	memset(node, 0, sizeof(node));
+	for (unsigned i = 0; i < 1000; i++) {
+		CU_ASSERT_TRUE(ur_table_add(&t, &node[i], ur_table_hash(0, i % 200, 0)));
+		wrong += ur_table_first(&t, node[i].hash) != &node[i];
+		for (unsigned j = i; j >= 200; j -= 200)
+			wrong += ur_table_next(&node[j]) != &node[j - 200];
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	CU_ASSERT_EQUAL(t.size, 1024);
+	ur_table_fini(&t);
+}
+
+static unsigned freed;
+
+static void free_item(struct ur_table_node *n)
+{
+	free(ur_container_of(n, struct item, node));
+	freed++;
+}
+
+/* A table of zeroes is empty: it can be asked, cleared and finished, and begins with the first node. */
+static void table__of_zeroes(void)
+{
+	struct ur_table t = {0};
+
+	CU_ASSERT_PTR_NULL(ur_table_first(&t, 0));
+	CU_ASSERT_PTR_NULL(ur_table_first(&t, 12345));
+	freed = 0;
+	ur_table_clear(&t, free_item);
+	CU_ASSERT_EQUAL(freed, 0);
+	for (unsigned i = 0; i < 200; i++) {
+		struct item *one = calloc(1, sizeof(*one));
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(one);
+		CU_ASSERT_TRUE(ur_table_add(&t, &one->node, i / 3));
+	}
+	ur_table_clear(&t, free_item);
+	CU_ASSERT_EQUAL(freed, 200);
+	CU_ASSERT_PTR_NULL(ur_table_first(&t, 0));
+	ur_table_fini(&t);
+}
+
 void ur_suite_table(void)
 {
 	CU_pSuite s = CU_add_suite("table", NULL, NULL);
 
 	CU_ADD_TEST(s, table__grows_and_forgets);
 	CU_ADD_TEST(s, for_each__visits_one_hash);
+	CU_ADD_TEST(s, table__newest_first);
+	CU_ADD_TEST(s, table__of_zeroes);
 }
