@@ -86,7 +86,7 @@ int ur_engine_port_bind(struct ur_engine *e, uint16_t port_space, const struct u
 void ur_engine_port_release(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port);
 int ur_engine_port_move(struct ur_engine *e, uint16_t port_space, const struct ur_gid *from, const struct ur_gid *to, bool reuse,
 			uint16_t port);
-/* Marks a bound port as listened on, so that REQs for it are answered by this process. */
+/* Marks a bound port as listened on, so that REQs for it are answered by this process. EAGAIN as ur_registry_listen. */
 int ur_engine_port_listen(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on);
 
 #endif

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The passive side: rdma_listen(3), requests that become ids, rdma_accept(3), rdma_reject(3). */
+#include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/random.h"
 #include "rdmacm/rdmacm_priv.h"
 #include "wire/frame.h"
+
+#define KEEPER_MS 500 /* how long a keeper may take to start on a busy machine (siblings/keeper_start.h) */
 
 /* --- requests --- */
 
@@ -217,9 +221,19 @@ static int listen_locked(struct ur_id *u, int backlog)
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
-	struct ur_id *u = ur_id_enter_started(id);
+	const struct timespec ms = {.tv_nsec = 1000000};
 
-	return u ? ur_id_leave(u, listen_locked(u, backlog)) : -1;
+	for (unsigned left = KEEPER_MS;; left--) {
+		struct ur_id *u = ur_id_enter_started(id);
+		int err = u ? listen_locked(u, backlog) : 0;
+
+		if (!u)
+			return -1;
+		if (err != EAGAIN || !left)
+			return ur_id_leave(u, err == EAGAIN ? EADDRINUSE : err);
+		ur_id_unlock(u);
+		nanosleep(&ms, NULL);
+	}
 }
 
 void ur_id_unlisten(struct ur_id *u)

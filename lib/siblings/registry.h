@@ -70,7 +70,8 @@ int ur_registry_bind(struct ur_registry *r, uint16_t port_space, const struct ur
 void ur_registry_release(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port);
 /*
  * Marks a port of ours as listened on. It cannot be shared then: the errors of ur_registry_bind when it is, and EADDRINUSE when another
- * user's process listens on it at the same address or a wildcard.
+ * user's process listens on it at the same address or a wildcard. EAGAIN: the name is taken while this process starts its keeper, which may
+ * have a copy of it; ask again in a millisecond, without the lock.
  */
 int ur_registry_listen(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port, bool on);
 /* Binds a bound port to another address or with another `reuse`; the errors of ur_registry_bind. */

@@ -21,7 +21,6 @@
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_COUNT 28232
 #define STEPS (1u << 20) /* in the tables of others, for one call: a few milliseconds */
-#define KEEPER_MS 500    /* a new program starts, on a busy machine */
 #define NAPS 100         /* for one call, of 50 us: while another one decides, or changes its table */
 
 static unsigned chain_of(uint16_t ps, uint16_t port)
@@ -304,15 +303,17 @@ static int take_name(struct ur_registry *r, const struct ur_port_entry *e)
 	return 0;
 }
 
-/* A name that was ours a moment ago lives on in a keeper that is just being started, which has copies of our descriptors until it runs. */
-static int take_name_in_time(struct ur_registry *r, const struct ur_port_entry *e)
+/*
+ * A name that this process gave up a moment ago still exists while a keeper is being started, which has copies of our descriptors until it
+ * runs. The second attempt is for one that has started between the first and the question.
+ */
+static int take_name_again(struct ur_registry *r, const struct ur_port_entry *e)
 {
-	const struct timespec ms = {.tv_nsec = 1000000};
 	int err = take_name(r, e);
 
-	for (unsigned i = 0; err == EADDRINUSE && i < KEEPER_MS && ur_keeper_is_starting(); i++)
-		nanosleep(&ms, NULL);
-	return err == EADDRINUSE ? take_name(r, e) : err;
+	if (err != EADDRINUSE)
+		return err;
+	return ur_keeper_is_starting() ? EAGAIN : take_name(r, e);
 }
 
 /* --- ports that were listened on a moment ago --- */
@@ -436,7 +437,7 @@ void ur_registry_release(struct ur_registry *r, uint16_t ps, const struct ur_gid
 static int start_listening(struct ur_registry *r, struct ur_port_entry *e)
 {
 	struct ur_port_entry what = *e;
-	int err = take_name_in_time(r, e);
+	int err = take_name_again(r, e);
 
 	if (err)
 		return err;
