@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host/clock.h"
+#include "host/hang_up.h"
 #include "host/names.h"
 
 void ur_slot_name(uint64_t key, uint8_t slot, char *name)
@@ -48,7 +49,7 @@ bool ur_handshake_send(int fd, const struct ur_own_page *own)
 }
 
 /* The two descriptors of a message, or -1; none of any other number is kept. */
-static void take_descriptors(struct msghdr *m, int fds[2])
+static void take_descriptors(struct msghdr *m, int fds[2], struct ur_hang_ups *refused)
 {
 	struct cmsghdr *h = CMSG_FIRSTHDR(m);
 	size_t n;
@@ -61,11 +62,11 @@ static void take_descriptors(struct msghdr *m, int fds[2])
 	if (n == 2)
 		return;
 	if (n == 1)
-		close(fds[0]);
+		ur_hang_up(refused, fds[0]);
 	fds[0] = -1;
 }
 
-bool ur_handshake_receive(int fd, struct ur_handshake *g, int fds[2])
+bool ur_handshake_receive(int fd, struct ur_handshake *g, int fds[2], struct ur_hang_ups *refused)
 {
 	struct iovec iov = {g, sizeof(*g)};
 	union control c;
@@ -75,12 +76,12 @@ bool ur_handshake_receive(int fd, struct ur_handshake *g, int fds[2])
 	fds[0] = fds[1] = -1;
 	if (n < 0)
 		return false;
-	take_descriptors(&m, fds);
+	take_descriptors(&m, fds, refused);
 	if (n == (ssize_t)sizeof(*g) && g->magic == UR_HANDSHAKE_MAGIC && (g->slot == 0 || fds[1] >= 0))
 		return true;
 	if (fds[1] >= 0) {
-		close(fds[0]);
-		close(fds[1]);
+		ur_hang_up(refused, fds[0]);
+		ur_hang_up(refused, fds[1]);
 		fds[0] = fds[1] = -1;
 	}
 	return false;
@@ -89,7 +90,7 @@ bool ur_handshake_receive(int fd, struct ur_handshake *g, int fds[2])
 /* --- looking from outside --- */
 
 /* A connection on which an answer will come, or -1. */
-static int ask_slot(uint64_t key, uint8_t slot, struct ur_slot_user *user)
+static int ask_slot(uint64_t key, uint8_t slot, struct ur_slot_user *user, struct ur_hang_ups *refused)
 {
 	char name[UR_NAME_MAX];
 	struct ucred c;
@@ -106,44 +107,46 @@ static int ask_slot(uint64_t key, uint8_t slot, struct ur_slot_user *user)
 		if ((c.uid == geteuid() || geteuid() == 0) && ur_handshake_send(fd, NULL))
 			return fd;
 	}
-	close(fd);
+	ur_hang_up(refused, fd);
 	return -1;
 }
 
-static void take_answer(int fd, uint8_t slot, struct ur_slot_user *user)
+static void take_answer(int fd, uint8_t slot, struct ur_slot_user *user, struct ur_hang_ups *refused)
 {
 	struct ur_handshake who;
 	int fds[2];
 
-	if (!ur_handshake_receive(fd, &who, fds) || fds[1] < 0)
+	if (!ur_handshake_receive(fd, &who, fds, refused) || fds[1] < 0)
 		return;
-	close(fds[1]);
+	ur_hang_up(refused, fds[1]);
 	if (who.slot == slot && ur_page_is_sound(fds[0]))
 		user->memfd = fds[0];
 	else
-		close(fds[0]);
+		ur_hang_up(refused, fds[0]);
 }
 
 void ur_handshake_ask(uint64_t key, struct ur_slot_user *user)
 {
 	struct pollfd p[UR_SLOTS] = {{.fd = -1}};
 	int64_t until = ur_clock_ms() + UR_HANDSHAKE_MS;
+	struct ur_hang_ups refused = {.n = 0};
 	unsigned left = 0;
 
 	user[0] = (struct ur_slot_user){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
 	for (unsigned s = 1; s < UR_SLOTS; s++) {
-		p[s] = (struct pollfd){.fd = ask_slot(key, (uint8_t)s, &user[s]), .events = POLLIN};
+		p[s] = (struct pollfd){.fd = ask_slot(key, (uint8_t)s, &user[s], &refused), .events = POLLIN};
 		left += p[s].fd >= 0;
 	}
 	for (int64_t now = ur_clock_ms(); left && now < until && poll(p, UR_SLOTS, (int)(until - now)) > 0; now = ur_clock_ms())
 		for (unsigned s = 1; s < UR_SLOTS; s++)
 			if (p[s].fd >= 0 && p[s].revents) {
-				take_answer(p[s].fd, (uint8_t)s, &user[s]);
-				close(p[s].fd);
+				take_answer(p[s].fd, (uint8_t)s, &user[s], &refused);
+				ur_hang_up(&refused, p[s].fd);
 				p[s].fd = -1;
 				left--;
 			}
 	for (unsigned s = 1; s < UR_SLOTS; s++)
 		if (p[s].fd >= 0)
-			close(p[s].fd);
+			ur_hang_up(&refused, p[s].fd);
+	ur_hang_ups_end(&refused);
 }

@@ -11,6 +11,8 @@
 
 #include "host/page.h"
 
+struct ur_hang_ups;
+
 #define UR_HANDSHAKE_MAGIC 0x75726f6365000a00ull /* what a handshake begins with; its last bytes are the version of the page's layout */
 #define UR_HANDSHAKE_MS 300                      /* how long a newcomer waits for the others, and an onlooker */
 
@@ -30,9 +32,9 @@ bool ur_handshake_peer(int fd, struct ucred *c);
 bool ur_handshake_send(int fd, const struct ur_own_page *own);
 /*
  * What the other side says, with its two descriptors, which are the caller's; -1 when it sent none. False when it is nothing that makes
- * sense; the descriptors are -1 then. Never waits.
+ * sense; the descriptors are -1 then, and closed by way of `refused` (hang_up.h). Never waits.
  */
-bool ur_handshake_receive(int fd, struct ur_handshake *g, int fds[2]);
+bool ur_handshake_receive(int fd, struct ur_handshake *g, int fds[2], struct ur_hang_ups *refused);
 
 /* What the kernel and the process itself say of who is at a slot. */
 struct ur_slot_user {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "host/clock.h"
+#include "host/hang_up.h"
 #include "host/names.h"
 #include "host/thread.h"
 
@@ -20,7 +21,7 @@
 #define NEWCOMERS 64     /* whose greeting we wait for */
 #define NEWCOMER_MS 1000 /* how long */
 #define RETRY_MS 100     /* where too many waited to be let in */
-#define END_MS 100
+#define END_MS 500       /* more than UR_HANG_UP_MS */
 #define STACK (256 * 1024)
 #define OVERFLOW_UID 65534 /* /proc/sys/kernel/overflowuid */
 
@@ -43,6 +44,7 @@ struct ur_acceptor {
 	bool again[UR_SLOTS];   /* to be connected to once more */
 	struct newcomer newcomer[NEWCOMERS];
 	unsigned newcomers;
+	struct ur_hang_ups refused;
 	/* for whoever opens and closes it: */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
@@ -103,12 +105,12 @@ static void welcome(struct ur_acceptor *g, int fd)
 	struct ucred c;
 	int fds[2];
 
-	if (!ur_handshake_receive(fd, &who, fds) || !ur_handshake_peer(fd, &c))
+	if (!ur_handshake_receive(fd, &who, fds, &g->refused) || !ur_handshake_peer(fd, &c))
 		return;
 	if (who.slot && c.uid == g->uid)
 		meet(g, &who, fds); /* before we answer: who is answered is known to us */
 	else if (fds[1] >= 0)
-		close(fds[0]), close(fds[1]);
+		ur_hang_up(&g->refused, fds[0]), ur_hang_up(&g->refused, fds[1]);
 	if (!who.slot || c.uid == g->uid)
 		ur_handshake_send(fd, g->own);
 }
@@ -120,7 +122,9 @@ static void let_in(struct ur_acceptor *g)
 
 	if (fd < 0)
 		return;
-	if (!may_enter(g, fd) || g->newcomers == NEWCOMERS)
+	if (!may_enter(g, fd))
+		ur_hang_up(&g->refused, fd);
+	else if (g->newcomers == NEWCOMERS)
 		close(fd);
 	else
 		g->newcomer[g->newcomers++] = (struct newcomer){fd, ur_clock_ms() + NEWCOMER_MS};
@@ -132,11 +136,11 @@ static void hear_answer(struct ur_acceptor *g, uint8_t slot)
 	int fds[2], fd = g->asked[slot];
 
 	g->asked[slot] = -1;
-	if (ur_handshake_receive(fd, &who, fds) && fds[1] >= 0) {
+	if (ur_handshake_receive(fd, &who, fds, &g->refused) && fds[1] >= 0) {
 		if (who.slot == slot)
 			meet(g, &who, fds);
 		else
-			close(fds[0]), close(fds[1]);
+			ur_hang_up(&g->refused, fds[0]), ur_hang_up(&g->refused, fds[1]);
 	}
 	close(fd);
 }
@@ -156,7 +160,7 @@ static void introduce(struct ur_acceptor *g, uint8_t slot)
 	if (ur_handshake_peer(fd, &c) && c.uid == g->uid && ur_handshake_send(fd, g->own))
 		g->asked[slot] = fd;
 	else
-		close(fd);
+		ur_hang_up(&g->refused, fd);
 }
 
 /* --- the thread --- */
@@ -240,6 +244,7 @@ static void *acceptor_main(void *arg)
 	for (unsigned i = 0; i < g->newcomers; i++)
 		close(g->newcomer[i].fd);
 	g->newcomers = 0;
+	ur_hang_ups_end(&g->refused);
 	say_so(g, &g->ended);
 	return NULL;
 }

@@ -4,8 +4,8 @@
  * later connects to all the others, both sides look at the kernel's word on who the other is (SO_PEERCRED), and hand over their pages
  * (page.h). Where the user is another one, nothing is handed over and nothing is taken.
  *
- * A thread of its own does it, since an accepted connection may bring descriptors that wait when they are closed (a socket with SO_LINGER),
- * whoever sent them: such a connection keeps newcomers from us, and nothing else. The others are taken over by whoever has the NIC.
+ * A thread of its own does it, because a program that is stopped answers late. What a stranger sends, and a message that makes no sense, is
+ * closed where nobody waits for it (host/hang_up.h). The thread that holds the NIC takes over the others.
  */
 #ifndef UR_ACCEPTOR_H
 #define UR_ACCEPTOR_H
@@ -20,7 +20,7 @@ struct ur_acceptor;
  * the kernel does not tell users apart for us, who have user ID 65534 in a user namespace.
  */
 int ur_acceptor_open(uint64_t key, const struct ur_own_page *own, int listener, struct ur_acceptor **out);
-/* False: a newcomer keeps its thread waiting, which stays behind with all that it uses. */
+/* False: its thread does not end; it stays, with all that it uses. */
 bool ur_acceptor_close(struct ur_acceptor *g);
 /* In a forked child, which has no such thread. */
 void ur_acceptor_abandon(struct ur_acceptor *g);

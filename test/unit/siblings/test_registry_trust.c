@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "host/hang_up.h"
 #include "registry_harness.h"
 #include "siblings/registry_priv.h"
 
@@ -245,7 +246,7 @@ static int guest_that_lingers(int fd, uint64_t slot)
 	return close(s) || close(c) || send(fd, "", 1, 0) != 1 || recv(fd, &end, 1, 0) < 0 ? 2 : 0;
 }
 
-/* A descriptor that is dropped may keep who drops it waiting for long: newcomers have to wait then, and nobody else. */
+/* The last close of a stranger's descriptor may wait for LINGER seconds; neither calls nor newcomers nor onlookers wait for it. */
 static void trust__guest_that_keeps_waiting(void)
 {
 	uint8_t slot;
@@ -262,9 +263,56 @@ static void trust__guest_that_keeps_waiting(void)
 	begin = seconds();
 	for (unsigned i = 0; i < 100; i++)
 		CU_ASSERT_EQUAL(bind_there(victim, TCP, &x, false, 0), 0);
-	join_here();
+	CU_ASSERT_TRUE(comes_to_know(join_here(), slot));
 	close_there(victim);
 	CU_ASSERT_TRUE(seconds() - begin < LINGER / 4);
+}
+
+/* Holds the name of slot 9, and answers who asks there with a page that is none and lingers. */
+static int host_that_lingers(int fd, uint64_t k)
+{
+	char name[UR_NAME_MAX], end;
+	int l, c, fds[2] = {socket_that_lingers(), eventfd(0, 0)};
+
+	if ((!geteuid() && setresuid(NOBODY, NOBODY, NOBODY)) || fds[0] < 0)
+		return 1;
+	ur_slot_name(k, 9, name);
+	l = ur_name_socket(name, true);
+	if (l < 0 || listen(l, 9) || fcntl(l, F_SETFL, 0) || send(fd, "", 1, 0) != 1 || (c = accept(l, NULL, NULL)) < 0)
+		return 2;
+	return !greet(c, 9, 9, fds, 2) || close(fds[0]) || recv(fd, &end, 1, 0) < 0 ? 3 : 0;
+}
+
+static void trust__host_that_keeps_waiting(void)
+{
+	struct proc *p = proc_start(host_that_lingers, key);
+	struct ur_slot_user user[UR_SLOTS];
+	double begin;
+	char ready;
+
+	CU_ASSERT_EQUAL_FATAL(recv(p->fd, &ready, 1, 0), 1);
+	begin = seconds();
+	ur_handshake_ask(key, user);
+	CU_ASSERT_TRUE(seconds() - begin < LINGER / 4);
+	CU_ASSERT_EQUAL(user[9].uid, geteuid() ? geteuid() : NOBODY);
+	CU_ASSERT_EQUAL(user[9].memfd, -1);
+}
+
+/* More strangers than there are threads for them: each close is interrupted. */
+static void trust__many_that_keep_waiting(void)
+{
+	struct ur_hang_ups h = {.n = 0};
+	double begin = seconds();
+
+	for (unsigned i = 0; i < UR_HANG_UPS + 1; i++) {
+		int fd = socket_that_lingers();
+
+		CU_ASSERT_FATAL(fd >= 0);
+		ur_hang_up(&h, fd);
+	}
+	ur_hang_ups_end(&h);
+	CU_ASSERT_EQUAL(h.n, 0);
+	CU_ASSERT_TRUE(seconds() - begin < LINGER / 2);
 }
 
 /* --- containers --- */
@@ -537,6 +585,8 @@ void ur_suite_registry_trust(void)
 	CU_ADD_TEST(s, trust__nothing_for_strangers);
 	CU_ADD_TEST(s, trust__nothing_for_impostors);
 	CU_ADD_TEST(s, trust__guest_that_keeps_waiting);
+	CU_ADD_TEST(s, trust__host_that_keeps_waiting);
+	CU_ADD_TEST(s, trust__many_that_keep_waiting);
 	CU_ADD_TEST(s, trust__container);
 	CU_ADD_TEST(s, trust__users_without_a_number);
 	CU_ADD_TEST(s, trust__no_files);
