@@ -53,6 +53,8 @@ enum ur_queue_cap {
 	UR_QUEUE_BARE = 1,
 	/* A packet from the wire reaches one process of this host, perhaps not the one that it is for. Without it, all of them. */
 	UR_QUEUE_STEERED = 2,
+	/* Multicasts of interface-local scope (ff01::/16, RFC 4291 section 2.7) do not leave the host; they count as tx_refused. */
+	UR_QUEUE_LOCAL_SCOPE = 4,
 };
 
 struct ur_queue {

@@ -90,7 +90,8 @@ struct ur_udp {
 	uint8_t tx_arena[UR_UDP_TX_PKTS * UR_SOCK_GATHER];
 	struct sockaddr_in6 tx_name[UR_UDP_TX_MSGS];
 	union ur_udp_control tx_control[UR_UDP_TX_MSGS];
-	uint8_t tx_len[UR_UDP_TX_MSGS]; /* packets of each */
+	uint8_t tx_len[UR_UDP_TX_MSGS];  /* packets of each */
+	uint8_t tx_lost[UR_UDP_TX_MSGS]; /* those that the kernel does not send: all or none */
 };
 
 static inline struct ur_udp *ur_udp_of(struct ur_port *p)

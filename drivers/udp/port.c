@@ -180,12 +180,18 @@ static int set_groups(struct ur_port *p, const struct ur_gid *groups, unsigned n
 
 /* --- the rest --- */
 
-static bool link_up(struct ur_port *p)
+/* Of the interface; none when it is gone. */
+static int flags_of(const struct ur_udp *u)
 {
 	struct ifreq ifr = {.ifr_flags = 0};
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%.15s", p->name);
-	return ioctl(ur_udp_of(p)->fd, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%.15s", u->port.name);
+	return ioctl(u->fd, SIOCGIFFLAGS, &ifr) == 0 ? ifr.ifr_flags : 0;
+}
+
+static bool link_up(struct ur_port *p)
+{
+	return (flags_of(ur_udp_of(p)) & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }
 
 static void close_port(struct ur_port *p)
@@ -280,6 +286,8 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 		close_port(&u->port);
 		return r;
 	}
+	if (!(flags_of(u) & IFF_LOOPBACK))
+		u->queue.caps |= UR_QUEUE_LOCAL_SCOPE;
 	*out = &u->port;
 	return 0;
 }

@@ -92,6 +92,14 @@ static void put_way6(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip
 
 /* --- a burst --- */
 
+/* The kernel accepts it without an error, and sends nothing. */
+static bool stays_here(const struct ur_udp *u, const struct ur_pkt *p)
+{
+	const uint8_t *ip = p->data + p->l3_off;
+
+	return p->ip_version == 6 && ip[24] == 0xff && (ip[25] & 15) <= 1 && (u->queue.caps & UR_QUEUE_LOCAL_SCOPE);
+}
+
 /* Datagram or train number m of the call, from the first of the packets; returns how many go into it. */
 static unsigned put_train(struct ur_udp *u, unsigned m, struct ur_pkt **pkts, unsigned n, struct iovec **iov, uint8_t **arena)
 {
@@ -113,6 +121,7 @@ static unsigned put_train(struct ur_udp *u, unsigned m, struct ur_pkt **pkts, un
 	if (k > 1)
 		put_cmsg(h, SOL_UDP, UDP_SEGMENT, &size, sizeof(size));
 	u->tx_len[m] = (uint8_t)k;
+	u->tx_lost[m] = stays_here(u, pkts[0]) ? (uint8_t)k : 0;
 	return k;
 }
 
@@ -138,12 +147,14 @@ static unsigned send_all(struct ur_udp *u, unsigned m)
 				break;
 			if (!tries++)
 				continue; /* it may have been the error of an earlier one, which is told once */
-			u->queue.tx_refused += u->tx_len[done];
+			u->tx_lost[done] = u->tx_len[done];
 			sent = 1;
 		}
 		tries = 0;
-		for (int i = 0; i < sent; i++)
-			pkts += u->tx_len[done++];
+		for (int i = 0; i < sent; i++, done++) {
+			pkts += u->tx_len[done];
+			u->queue.tx_refused += u->tx_lost[done];
+		}
 	}
 	return pkts;
 }

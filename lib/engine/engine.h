@@ -68,6 +68,8 @@ void ur_engine_will_block(struct ur_engine *e);
 bool ur_engine_map(struct ur_engine *e, void *addr, size_t len, struct ur_dma *dma);
 /* Does nothing for memory that is not mapped. */
 void ur_engine_unmap(struct ur_engine *e, void *addr, size_t len, const struct ur_dma *dma);
+/* For a group that the program joins or sends to: says once on stderr when its datagrams do not leave the host. Under the lock. */
+void ur_engine_check_group(struct ur_engine *e, const struct ur_gid *group);
 /* Gives the NIC a chance to finish frames that refer to user memory; for retrying ur_mr_dereg. */
 void ur_engine_reclaim(struct ur_engine *e);
 

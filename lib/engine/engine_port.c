@@ -12,6 +12,7 @@
 #include "drivers/packet/packet.h"
 #include "drivers/udp/udp.h"
 #include "engine/engine_priv.h"
+#include "wire/frame.h"
 
 #define SENTENCE 400
 #define TURN_MS 500 /* how long we wait for another process that joins those that share the port */
@@ -271,6 +272,20 @@ void ur_engine_port_listens(struct ur_engine *e)
 {
 	if (e->kind->listens)
 		e->kind->listens(e, e->nic->port);
+}
+
+void ur_engine_check_group(struct ur_engine *e, const struct ur_gid *group)
+{
+	char text[UR_IP_TEXT];
+
+	if (e->warned_of_scope || group->raw[0] != 0xff || (group->raw[1] & 15) > 1 || !e->nic->port ||
+	    !(e->nic->port->queue->caps & UR_QUEUE_LOCAL_SCOPE) || !strcmp(e->cfg.log, "error"))
+		return;
+	e->warned_of_scope = true;
+	fprintf(stderr,
+		"uroce: datagrams to %s do not leave this host, because its scope is interface-local: use a group of ff02::/16 or of a "
+		"wider scope, or choose --port packet as root\n",
+		ur_gid_ip(group, text));
 }
 
 void ur_engine_port_close(struct ur_engine *e)

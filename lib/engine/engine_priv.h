@@ -59,6 +59,7 @@ struct ur_engine {
 	_Atomic ur_time publish_at;     /* when the progress thread asks next whether that is due; UR_TIME_NEVER without one */
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
 	const struct ur_port_kind *kind; /* of the port, once it is open */
+	bool warned_of_scope;            /* under the lock */
 	bool port_error;            /* the port's descriptor reports an error that stays: the progress thread naps instead */
 
 	pthread_mutex_t start_lock;

@@ -192,6 +192,8 @@ static int become_member(struct ur_id *u, struct ur_mc *mc, ur_time now)
 {
 	int err = choose_source(u, mc);
 
+	if (!err)
+		ur_engine_check_group(u->engine, &mc->group);
 	if (!err && !mc->send_only)
 		err = ur_nic_join_mcast(u->nic, &mc->group, mc->vlan, now);
 	if (err)

@@ -48,6 +48,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct uv_context *c = uv_context(pd->context);
 	struct ibv_ah_attr own;
+	struct ur_gid dst;
 	bool itself;
 	struct ur_live *live;
 	struct ur_nic *nic;
@@ -69,6 +70,8 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		own = own_route(nic);
 		attr = &own;
 	}
+	memcpy(dst.raw, attr->grh.dgid.raw, sizeof(dst.raw));
+	ur_engine_check_group(c->engine, &dst);
 	err = ur_nic_create_ah(nic, ur_container_of(pd, struct uv_pd, pd)->tp, attr, ur_engine_now(), &ah);
 	uv_leave(c);
 	if (err) {

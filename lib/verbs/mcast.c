@@ -16,6 +16,7 @@ static int call(struct ibv_qp *qp, const union ibv_gid *gid, mcast_fn fn)
 	if (!nic)
 		return uv_errno(EIO);
 	memcpy(group.raw, gid->raw, sizeof(group.raw));
+	ur_engine_check_group(c->engine, &group);
 	err = fn(nic, ur_container_of(qp, struct uv_qp, qp)->tp, &group);
 	uv_leave(c);
 	return uv_errno(err);

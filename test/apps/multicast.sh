@@ -4,7 +4,7 @@
 
 GROUP4=239.77.1.2
 GROUP6=ff0e::77:2
-declare -A GROUP_MAC=([$GROUP4]=01:00:5e:4d:01:02 [$GROUP6]=33:33:00:77:00:02)
+declare -A GROUP_MAC=([$GROUP4]=01:00:5e:4d:01:02 [$GROUP6]=33:33:00:77:00:02 [ff01::77:2]=33:33:00:77:00:02)
 
 # joined NS GROUP USERS: so many processes receive the group, as the interface's filter shows.
 joined() {
@@ -92,6 +92,18 @@ test_mckey_unmapped() {
 		joined "$NS1" "${g#* }" 1 || return 1
 		uroce_in "$NS2" -- mckey -M "${g% *}" -b "$(address "$NS2" "${g#* }")" -s -C 20 && served "$TMP/member" || return 1
 	done
+}
+
+# The kernel's sockets send nothing to a group of interface-local scope: the program is told, and the counters show it. Port packet sends it.
+test_mckey_interface_local() {
+	local -x UROCE_PORT=udp UROCE_LOG=info
+	uroce_in "$NS2" --counters "$TMP/counters" -- mckey -m ff01::77:2 -b fd77::2 -s -o -C 20 >"$TMP/sender" 2>&1 || { cat "$TMP/sender"; fail "sender"; return; }
+	same_count 1 'uroce: datagrams to ff01::77:2 do not leave this host' "$TMP/sender" || return 1
+	grep -q '^tx_refused *20$' "$TMP/counters" || { cat "$TMP/counters"; fail "they count as sent"; return; }
+	UROCE_PORT=packet
+	member "$NS1" "$TMP/member" ff01::77:2 1 -- -b fd77::1 -C 20 || return 1
+	uroce_in "$NS2" -- mckey -m ff01::77:2 -b fd77::2 -s -o -C 20 >"$TMP/sender" 2>&1 && served "$TMP/member" || { cat "$TMP/sender"; return 1; }
+	same_count 0 'do not leave' "$TMP/sender"
 }
 
 # Two receivers on the sender's own host and one elsewhere: everybody gets everything.
