@@ -51,7 +51,7 @@ const struct ur_command ur_command_pcap = {
 	.summary = "explain a capture of RoCEv2 traffic",
 	.text = "Without a command: what happened, in sentences, connection by connection. FILE is a pcap or pcapng file, and `-` standard "
 		"input; either may be compressed by gzip. A file that has the name of a command is given with a directory: `./check`.",
-	.status = "0; 2 when a file cannot be read to its end.",
+	.status = "0; " UR_PCAP_STATUS_UNREADABLE,
 	.commands = commands,
 	.examples = examples,
 	.run = run_pcap,

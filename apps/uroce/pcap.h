@@ -21,9 +21,14 @@ struct ur_pcap_finding { /* with its sentence ready, for a list that is sorted a
 	char *text;
 };
 
+struct ur_pcap_end {
+	uint32_t frames;  /* that could be read */
+	char *unreadable; /* why there are no more; NULL when the file was read to its end. To be freed */
+};
+
 struct ur_pcap_file {
 	const char *name;
-	char *unreadable; /* why, or why not to its end; NULL when it was read whole */
+	struct ur_pcap_end end;
 	struct ur_analysis *analysis;
 	struct ur_pcap_finding *found; /* by frame */
 	size_t n, room;
@@ -31,8 +36,13 @@ struct ur_pcap_file {
 };
 
 typedef void (*ur_pcap_frame_fn)(void *ctx, const struct ur_an_frame *f);
-/* Every frame of a file, as it comes. False, after a sentence on stderr, when it cannot be read; *unreadable as above, to be freed. */
-bool ur_pcap_each(const char *name, ur_pcap_frame_fn each, void *ctx, char **unreadable);
+/* Every frame of a file, as it comes. False, after a sentence on stderr, when it cannot be read or has no RoCEv2 packet. */
+bool ur_pcap_each(const char *name, ur_pcap_frame_fn each, void *ctx, struct ur_pcap_end *end);
+/* The exit status of a subcommand: `status`, or another one after a sentence on stderr when the file could not be read to its end. */
+int ur_pcap_status(const char *name, const struct ur_pcap_end *end, int status);
+
+/* The end of every subcommand's `status`. */
+#define UR_PCAP_STATUS_UNREADABLE "2 when a file cannot be read to its end or holds no RoCEv2 packet."
 
 /* --- pcap_write.c: frames into a pcap file with times in nanoseconds ("-": standard output) --- */
 
@@ -63,17 +73,20 @@ struct ur_pcap_source {
 	struct pcap *cap;
 	const char *fault;
 	const char *why;          /* it cannot be read to its end; NULL when it can */
+	bool roce;                /* a frame so far had a RoCEv2 packet */
 	struct ur_an_frame frame; /* the newest; its bytes are good until the next */
 };
 
 /* False after a sentence on stderr. */
 bool ur_pcap_source_open(struct ur_pcap_source *s, const char *name);
 bool ur_pcap_source_next(struct ur_pcap_source *s);
+/* After the last frame. False after a sentence on stderr: the file was read to its end and holds no RoCEv2 packet. */
+bool ur_pcap_source_has_roce(const struct ur_pcap_source *s);
 void ur_pcap_source_close(struct ur_pcap_source *s);
 
 /*
- * Reads a whole pcap or pcapng file ("-": standard input). False, after a sentence on stderr, when nothing could be read of it; what is
- * wrong with its end stands in `unreadable`. To be closed in either case.
+ * Reads a whole pcap or pcapng file ("-": standard input). False, after a sentence on stderr, when nothing could be read of it or it has no
+ * RoCEv2 packet; what is wrong with its end stands in `end`. To be closed in either case.
  */
 bool ur_pcap_open(struct ur_pcap_file *f, const char *name);
 void ur_pcap_close(struct ur_pcap_file *f);

@@ -20,7 +20,7 @@ static int annotate(const struct ur_pcap_file *f, const char *to)
 	struct ur_pcap_copy c = {0};
 	FILE *in = ur_pcap_stream(f->name, &c.fault);
 	struct ur_outfile out;
-	int rc = 0;
+	int rc;
 
 	if (!in)
 		return ur_cmd_fail(UR_EXIT_USAGE, "cannot read %s: %s", f->name, strerror(errno));
@@ -32,9 +32,10 @@ static int annotate(const struct ur_pcap_file *f, const char *to)
 	fclose(in);
 	if (!ur_outfile_close(&out, true))
 		return UR_EXIT_FAIL;
-	if (c.wrong || f->unreadable)
-		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %u: %s", f->name, c.frames,
-				 c.wrong ? c.wrong : f->unreadable);
+	if (c.wrong)
+		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %u: %s", f->name, c.frames, c.wrong);
+	else
+		rc = ur_pcap_status(f->name, &f->end, 0);
 	printf("%s: %u frames, %llu comments\n", to, c.frames, (unsigned long long)c.comments);
 	return rc;
 }
@@ -62,6 +63,6 @@ const struct ur_command ur_pcap_annotate = {
 	.summary = "write a copy with findings as comments, which Wireshark shows",
 	.text = "OUT is pcapng. Every finding is a comment of its packet there; Wireshark's display filter is `frame.comment`. Blocks of a "
 		"pcapng file are copied as they are. IN is read twice, so it cannot be standard input.",
-	.status = "0; 2 when IN cannot be read to its end, or OUT cannot be written.",
+	.status = "0; 1 when OUT cannot be written, " UR_PCAP_STATUS_UNREADABLE,
 	.run = run_pcap_annotate,
 };

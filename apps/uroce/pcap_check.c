@@ -64,11 +64,7 @@ static int check(const char *name)
 		printf("%s: %" PRIu64 " frames, %" PRIu64 " RoCEv2 packets, %u connections: %" PRIu64 " errors, %" PRIu64
 		       " warnings, %" PRIu64 " notes\n",
 		       name, t.frames, t.roce, t.conns, by[UR_ERROR], by[UR_WARNING], by[UR_NOTE]);
-	rc = by[UR_ERROR] ? UR_EXIT_FAIL : 0;
-	if (f.unreadable)
-		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %" PRIu64 ": %s", name, t.frames, f.unreadable);
-	else if (!t.roce)
-		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s holds no RoCEv2 packet (UDP port %u)", name, UR_ROCE_PORT);
+	rc = ur_pcap_status(name, &f.end, by[UR_ERROR] ? UR_EXIT_FAIL : 0);
 	ur_pcap_close(&f);
 	return rc;
 }
@@ -90,7 +86,7 @@ const struct ur_command ur_pcap_check = {
 	.operands = "FILE...",
 	.complete = UR_COMPLETE_FILE,
 	.summary = "print every finding, one per line",
-	.status = "0; 1 when there is an error among the findings, 2 when a file cannot be read to its end.",
+	.status = "0; 1 when there is an error among the findings, " UR_PCAP_STATUS_UNREADABLE,
 	.options = options,
 	.run = run_pcap_check,
 };

@@ -243,6 +243,9 @@ static int compare(struct job *j)
 	if (!j->cmp || !j->conns)
 		return ur_cmd_fail(rc, "out of memory while comparing %s and %s", j->name[0], j->name[1]);
 	read_both(j);
+	for (unsigned i = 0; i < 2; i++)
+		if (!ur_pcap_source_has_roce(&j->in[i]))
+			return rc;
 	ur_compare_totals(j->cmp, &t);
 	j->shown = calloc((size_t)t.flows + 1, sizeof(*j->shown));
 	if (!j->shown)
@@ -306,7 +309,8 @@ const struct ur_command ur_pcap_compare = {
 	.text = "Shows what was lost, duplicated, overtaken, late or changed between them. Packets are recognized by their hosts, QP, PSN, "
 		"opcode, headers and payload, so addresses must be the same at both places. The clocks may differ: offset and drift are "
 		"computed from the packets, assuming that the shortest delays of both directions are equal.",
-	.status = "0 when nothing differs, 1 when something does, 2 when a file cannot be read to its end or no packet is in both.",
+	.status = "0 when nothing differs, 1 when something does, 2 when a file cannot be read to its end or holds no RoCEv2 packet, or "
+		  "when no packet is in both.",
 	.options = options,
 	.examples = examples,
 	.run = run_pcap_compare,

@@ -229,8 +229,7 @@ static int counters(const struct job *j)
 		if (!shown)
 			rc = ur_cmd_fail(UR_EXIT_USAGE, "no connection of %s is in %s: 'uroce pcap list %s' shows all",
 					 j->host ? j->host : "any host", j->file, j->file);
-		if (f.unreadable)
-			rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read to its end: %s", j->file, f.unreadable);
+		rc = ur_pcap_status(j->file, &f.end, rc);
 	}
 	ur_pcap_close(&f);
 	return rc;
@@ -277,7 +276,8 @@ const struct ur_command ur_pcap_counters = {
 	.text = "For each host, what a ConnectX there should have counted; two numbers are the minimum and the maximum, where the capture "
 		"cannot tell. Counters are a folder of files with a value each, such as "
 		"`/sys/class/infiniband/mlx5_0/ports/1/hw_counters`, or a file with the output of `rdma statistic show link mlx5_0/1`.",
-	.status = "0; 1 when a counter differs, 2 when a file cannot be read to its end or holds no connection of the host.",
+	.status = "0; 1 when a counter differs, 2 when a file cannot be read to its end or holds no RoCEv2 packet or no connection of the "
+		  "host.",
 	.options = options,
 	.examples = examples,
 	.run = run_pcap_counters,

@@ -63,11 +63,11 @@ static void find_conn(void *ctx, const struct ur_an_frame *frame)
 
 static bool is_conn_of(const char *file, struct find *d)
 {
-	char *unreadable = NULL;
+	struct ur_pcap_end end;
 
 	d->found = false;
-	ur_pcap_each(file, find_conn, d, &unreadable);
-	free(unreadable);
+	ur_pcap_each(file, find_conn, d, &end);
+	free(end.unreadable);
 	return d->found;
 }
 
@@ -267,10 +267,10 @@ static int draw(const struct ur_lad *l, const struct args *a)
 static int show(struct ur_pcap_file *f, const struct args *a, struct ur_lad *l)
 {
 	struct ur_ladder *ladder = ur_ladder_create(&l->c, l->at);
-	char *unreadable = NULL;
+	struct ur_pcap_end end = {0};
 	int rc = UR_EXIT_USAGE;
 
-	if (ladder && ur_pcap_each(f->name, take_frame, ladder, &unreadable)) {
+	if (ladder && ur_pcap_each(f->name, take_frame, ladder, &end)) {
 		l->rows = ur_ladder_rows(ladder, &l->nrows);
 		if (a->trace && !ur_lad_read_trace(l, a->trace))
 			l->nrows = 0;
@@ -279,7 +279,7 @@ static int show(struct ur_pcap_file *f, const struct args *a, struct ur_lad *l)
 			rc = draw(l, a);
 		}
 	}
-	free(unreadable);
+	free(end.unreadable);
 	free(l->events);
 	free(l->items);
 	ur_ladder_destroy(ladder);
@@ -301,8 +301,8 @@ static int ladder(const struct args *a)
 			    a->file);
 	else
 		ur_cmd_fail(0, "%s holds no connection%s", a->file, a->qp < 0 ? "" : " with that QP");
-	if (!rc && f.unreadable)
-		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read to its end: %s", a->file, f.unreadable);
+	if (!rc)
+		rc = ur_pcap_status(a->file, &f.end, rc);
 out:
 	ur_pcap_close(&f);
 	return rc;
@@ -373,7 +373,8 @@ const struct ur_command ur_pcap_ladder = {
 	.text = "Each arrow is a packet of one connection, and ends where it went no further: before or after the recorder. A packet that "
 		"is missing in the file, as others show, has a dotted arrow. Consecutive packets of one kind share a line. FILE is read "
 		"more than once, so it cannot be standard input.",
-	.status = "0; 2 when a file cannot be read to its end, or there is no such connection.",
+	.status = "0; 1 when a picture cannot be written, 2 when a file cannot be read to its end or holds no RoCEv2 packet or no such "
+		  "connection.",
 	.options = options,
 	.examples = examples,
 	.run = run_pcap_ladder,

@@ -108,7 +108,7 @@ static int list(const char *name, enum format format)
 			for (unsigned k = 0; k < 2; k++)
 				if (c.half[k].packets)
 					line(format, &(struct row){i + 1, &c, &c.half[k]});
-		rc = f.unreadable ? ur_cmd_fail(rc, "%s cannot be read to its end: %s", name, f.unreadable) : 0;
+		rc = ur_pcap_status(name, &f.end, 0);
 	}
 	ur_pcap_close(&f);
 	return rc;
@@ -135,7 +135,7 @@ const struct ur_command ur_pcap_list = {
 	.complete = UR_COMPLETE_FILE,
 	.summary = "print statistics of every connection, one line for each direction",
 	.text = "Times are in nanoseconds, goodput in bit/s.",
-	.status = "0; 2 when the file cannot be read to its end.",
+	.status = "0; " UR_PCAP_STATUS_UNREADABLE,
 	.options = options,
 	.run = run_pcap_list,
 };

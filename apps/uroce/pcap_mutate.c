@@ -196,16 +196,10 @@ static int open_list(struct job *j)
 	return ur_outfile_open(&j->manifest, j->path, false) ? 0 : UR_EXIT_FAIL;
 }
 
-static int mutate(struct job *j, unsigned copies)
+static int write_mutations(struct job *j, unsigned copies)
 {
-	char *unreadable = NULL;
-	int rc = UR_EXIT_USAGE;
+	int rc;
 
-	if (!ur_pcap_each(j->in, keep_frame, j, &unreadable))
-		return rc;
-	if (unreadable)
-		ur_cmd_fail(0, "%s cannot be read after frame %u: %s", j->in, j->r.n, unreadable);
-	free(unreadable);
 	j->m = j->no_memory ? NULL : ur_mutator_create(&j->r);
 	if (!j->m)
 		return ur_cmd_fail(UR_EXIT_FAIL, "%s does not fit into memory: use a part of it", j->in);
@@ -216,6 +210,18 @@ static int mutate(struct job *j, unsigned copies)
 	rc = write_all(j, copies);
 	if (!ur_outfile_close(&j->manifest, true) && !rc)
 		rc = UR_EXIT_FAIL;
+	return rc;
+}
+
+/* The copies are of what could be read. */
+static int mutate(struct job *j, unsigned copies)
+{
+	struct ur_pcap_end end;
+	int rc = UR_EXIT_USAGE;
+
+	if (ur_pcap_each(j->in, keep_frame, j, &end))
+		rc = ur_pcap_status(j->in, &end, write_mutations(j, copies));
+	free(end.unreadable);
 	return rc;
 }
 
@@ -256,7 +262,7 @@ const struct ur_command ur_pcap_mutate = {
 	.text = "Packets are dropped, duplicated, moved, or changed in one field, and have a right ICRC again unless that is what is "
 		"wrong. The file `MANIFEST` in DIR, which is made if need be, says what is wrong in which frame. Packets are chosen so "
 		"that `uroce pcap check` can name the fault. The capture has to fit into memory.",
-	.status = "0; 1 when a file cannot be written, 2 when IN cannot be read or holds nothing that could be falsified.",
+	.status = "0; 1 when a file cannot be written, 2 when IN cannot be read to its end or holds nothing that could be falsified.",
 	.options = options,
 	.run = run_pcap_mutate,
 };

@@ -69,17 +69,27 @@ static int by_frame(const void *x, const void *y)
 	return a->order < b->order ? -1 : 1;
 }
 
-bool ur_pcap_each(const char *name, ur_pcap_frame_fn each, void *ctx, char **unreadable)
+bool ur_pcap_each(const char *name, ur_pcap_frame_fn each, void *ctx, struct ur_pcap_end *end)
 {
 	struct ur_pcap_source s;
+	bool roce;
 
+	*end = (struct ur_pcap_end){0};
 	if (!ur_pcap_source_open(&s, name))
 		return false;
 	while (ur_pcap_source_next(&s))
 		each(ctx, &s.frame);
-	*unreadable = s.why ? strdup(s.why) : NULL;
+	*end = (struct ur_pcap_end){s.frame.number, s.why ? strdup(s.why) : NULL};
+	roce = ur_pcap_source_has_roce(&s);
 	ur_pcap_source_close(&s);
-	return true;
+	return roce;
+}
+
+int ur_pcap_status(const char *name, const struct ur_pcap_end *end, int status)
+{
+	if (!end->unreadable)
+		return status;
+	return ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %u: %s", name, end->frames, end->unreadable);
 }
 
 static void analyze_frame(void *ctx, const struct ur_an_frame *f)
@@ -98,7 +108,7 @@ bool ur_pcap_open(struct ur_pcap_file *f, const char *name)
 		ur_cmd_fail(0, "cannot read %s: out of memory", name);
 		return false;
 	}
-	if (!ur_pcap_each(name, analyze_frame, f, &f->unreadable))
+	if (!ur_pcap_each(name, analyze_frame, f, &f->end))
 		return false;
 	ur_analysis_finish(f->analysis);
 	if (f->n)
@@ -111,6 +121,6 @@ void ur_pcap_close(struct ur_pcap_file *f)
 	for (size_t i = 0; i < f->n; i++)
 		free(f->found[i].text);
 	free(f->found);
-	free(f->unreadable);
+	free(f->end.unreadable);
 	ur_analysis_destroy(f->analysis);
 }

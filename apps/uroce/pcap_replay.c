@@ -224,17 +224,16 @@ static void take_frame(void *ctx, const struct ur_an_frame *f)
 
 static int replay_file(const struct wish *w)
 {
-	char *unreadable = NULL;
+	struct ur_pcap_end end = {0};
 	struct capture cap;
 	int rc = UR_EXIT_USAGE;
 
 	if (!capture_begin(&cap, w->file))
 		rc = ur_cmd_fail(UR_EXIT_FAIL, "no memory");
-	else if (ur_pcap_each(w->file, take_frame, &cap, &unreadable))
+	else if (ur_pcap_each(w->file, take_frame, &cap, &end))
 		rc = replay_all(w, &cap);
-	if (unreadable)
-		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read to its end: %s", w->file, unreadable);
-	free(unreadable);
+	rc = ur_pcap_status(w->file, &end, rc);
+	free(end.unreadable);
 	capture_free(&cap);
 	return rc;
 }

@@ -208,13 +208,13 @@ static int copy(const struct wishes *w)
 	struct ur_pcap_out *out = ur_pcap_create(w->out, w->in, UR_AN_ETHERNET);
 	struct ur_rewrite *r = out ? ur_rewrite_create(&w->c, write_frame, out) : NULL;
 	struct ur_rewrite_totals t = {0};
-	char *unreadable = NULL;
+	struct ur_pcap_end end = {0};
 	int rc = UR_EXIT_USAGE;
 	bool read;
 
 	if (!out)
 		return UR_EXIT_FAIL;
-	read = r && ur_pcap_each(w->in, rewrite_frame, r, &unreadable);
+	read = r && ur_pcap_each(w->in, rewrite_frame, r, &end);
 	if (r)
 		ur_rewrite_totals(r, &t);
 	ur_rewrite_destroy(r);
@@ -222,13 +222,12 @@ static int copy(const struct wishes *w)
 		ur_pcap_give_up(out);
 	else
 		rc = ur_pcap_finish(out) ? 0 : UR_EXIT_FAIL;
-	if (read && !t.written)
-		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s holds no RoCEv2 packet (UDP port %u)", w->in, UR_ROCE_PORT);
+	if (read && !t.written && !end.unreadable)
+		ur_cmd_fail(0, "no packet of %s was recorded with all its headers: there is nothing to copy", w->in);
 	else if (!rc)
 		tell(w, &t);
-	if (unreadable)
-		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %" PRIu64 ": %s", w->in, t.frames, unreadable);
-	free(unreadable);
+	rc = ur_pcap_status(w->in, &end, rc);
+	free(end.unreadable);
 	return rc;
 }
 
@@ -262,7 +261,7 @@ const struct ur_command ur_pcap_rewrite = {
 		"same way. `-` is standard input or output.\n\n`new` replaces all that no OLD=NEW names: addresses of 198.18.0.0/15 and "
 		"2001:db8::/32, MAC addresses that begin with 02. Remote keys and addresses of memory stay, and so do times, lengths, "
 		"service and communication ids. Frames that are not RoCEv2 are left out.",
-	.status = "0; 1 when OUT cannot be written, 2 when IN cannot be read to its end or holds no RoCEv2 packet.",
+	.status = "0; 1 when OUT cannot be written, " UR_PCAP_STATUS_UNREADABLE,
 	.options = options,
 	.examples = examples,
 	.run = run_pcap_rewrite,

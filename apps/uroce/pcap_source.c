@@ -77,7 +77,16 @@ bool ur_pcap_source_next(struct ur_pcap_source *s)
 	s->frame.data = bytes;
 	s->frame.have = h->caplen;
 	s->frame.len = h->len;
+	s->roce = s->roce || ur_an_has_packet(&s->frame);
 	return true;
+}
+
+bool ur_pcap_source_has_roce(const struct ur_pcap_source *s)
+{
+	if (s->roce || s->why)
+		return true;
+	ur_cmd_fail(0, "%s holds no RoCEv2 packet (UDP port %u)", s->name, UR_ROCE_PORT);
+	return false;
 }
 
 void ur_pcap_source_close(struct ur_pcap_source *s)

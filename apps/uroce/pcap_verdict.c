@@ -232,7 +232,7 @@ static int verdict(const char *name)
 			say_ending(&c);
 		}
 		say_errors(&f);
-		rc = f.unreadable ? ur_cmd_fail(rc, "%s cannot be read to its end: %s", name, f.unreadable) : 0;
+		rc = ur_pcap_status(name, &f.end, 0);
 	}
 	ur_pcap_close(&f);
 	return rc;

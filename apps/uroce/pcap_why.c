@@ -204,7 +204,7 @@ static int why(const char *name)
 			ur_cmd_fail(0, "no packet in %s goes to QP 0x%lx: 'uroce pcap list %s' shows all", name, qpn, name);
 		else if (!any)
 			printf("%s shows no request that failed.\n", name);
-		rc = f.unreadable ? ur_cmd_fail(rc, "%s cannot be read to its end: %s", name, f.unreadable) : known ? any : rc;
+		rc = ur_pcap_status(name, &f.end, known ? any : rc);
 	}
 	ur_pcap_close(&f);
 	return rc;
@@ -227,7 +227,7 @@ const struct ur_command ur_pcap_why = {
 	.complete = UR_COMPLETE_FILE,
 	.summary = "explain why requests failed",
 	.text = "For each QP: which completion status its requests will have ended with, and what in the recording made it so.",
-	.status = "0; 1 when requests failed, 2 when the file cannot be read to its end.",
+	.status = "0; 1 when requests failed, " UR_PCAP_STATUS_UNREADABLE,
 	.options = options,
 	.run = run_pcap_why,
 };

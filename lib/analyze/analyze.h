@@ -124,6 +124,8 @@ void ur_analysis_destroy(struct ur_analysis *a);
 void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f);
 /* After the last frame: what is still open is decided. */
 void ur_analysis_finish(struct ur_analysis *a);
+/* Whether a frame has a RoCEv2 packet of which at least the BTH was recorded. */
+bool ur_an_has_packet(const struct ur_an_frame *f);
 void ur_analysis_totals(const struct ur_analysis *a, struct ur_an_totals *t);
 /* Connection `i` of those that the totals count, in the order in which they appeared. False when there is none. Valid after the finish. */
 bool ur_analysis_conn(const struct ur_analysis *a, uint32_t i, struct ur_an_conn *c);

@@ -269,3 +269,10 @@ bool an_dissect(const struct ur_an_frame *f, struct an_pkt *p)
 	type = ur_get16(v.at + cooked[f->link].type);
 	return skip(&v, cooked[f->link].len) && layer3(p, v, type, 1);
 }
+
+bool ur_an_has_packet(const struct ur_an_frame *f)
+{
+	struct an_pkt p;
+
+	return an_dissect(f, &p);
+}

@@ -115,10 +115,10 @@ static void compare_it(const char *path)
 	const struct ur_cmp_flow *f;
 	struct ur_cmp_totals t;
 	uint64_t sum = 0, both = 0;
-	char *why = NULL;
+	struct ur_pcap_end end = {0};
 
 	b.c = ur_compare_create(UR_NS_PER_MS, told, &b);
-	if (b.c && ur_pcap_each(path, give, &b, &why)) {
+	if (b.c && ur_pcap_each(path, give, &b, &end)) {
 		ur_compare_end(b.c, 0);
 		ur_compare_end(b.c, 1);
 		ur_compare_totals(b.c, &t);
@@ -132,7 +132,7 @@ static void compare_it(const char *path)
 		if (sum != b.told || both != t.both || t.frames[0] != b.frames)
 			abort();
 	}
-	free(why);
+	free(end.unreadable);
 	ur_compare_destroy(b.c);
 }
 
@@ -160,7 +160,7 @@ static void annotate_it(const char *path)
 		ur_pcap_put_comments(in, out, &f, &c);
 		fclose(in);
 		fclose(out);
-		if (!f.unreadable && !c.wrong && frames_of(&f)) {
+		if (!f.end.unreadable && !c.wrong && frames_of(&f)) {
 			if (!ur_pcap_open(&g, name) || frames_of(&g) != frames_of(&f) || c.frames != frames_of(&f))
 				abort();
 			ur_pcap_close(&g);
