@@ -9,14 +9,14 @@
 #include "cmd.h"
 #include "outfile.h"
 
-static const char *capture = "conform.pcapng", *html, *json, *pattern, *port_text, *quiet_text;
-static bool serve, system_device, list, lengthy;
+static const char *capture = "conform.pcapng", *html, *pattern, *port_text, *quiet_text;
+static bool json, serve, system_device, list, lengthy;
 
 static const struct ur_option options[] = {
 	{"capture", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &capture,
 	 .help = "the file for all packets, which the report refers to (conform.pcapng)"},
 	{"html", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &html, .help = "also write the report as one HTML page"},
-	{"json", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &json, .help = "also write the report as JSON"},
+	{"json", .set = &json, .help = "print the report as one JSON object instead of text"},
 	{"rule", .arg = "TEXT", .value = &pattern, .help = "play only the rules whose names contain this"},
 	{"long", .set = &lengthy, .help = "also play the rules that take a minute or more, of which there is one: msn-wraps"},
 	{"list", .set = &list, .help = "print the rules and their clauses, without playing any"},
@@ -31,6 +31,7 @@ static const struct ur_example examples[] = {
 	{"uroce conform --serve --dev eth0", "The peer, on uroce; `rping -s -P` is enough for a third of the rules."},
 	{"uroce conform --serve --system", "The peer, on the RDMA device that this host has."},
 	{"uroce conform --html report.html 192.0.2.1", "The judge, on another host."},
+	{"uroce conform --json 192.0.2.1 > report.json", "The report for a program."},
 	{"uroce conform --rule duplicate 192.0.2.1", "Only the rules about duplicates."},
 	{"uroce conform --long --rule msn-wraps 192.0.2.1", "Only the rule that needs 16 million messages."},
 	{0},
@@ -47,13 +48,13 @@ static int print_rules(void)
 	return 0;
 }
 
-static int write_to(const struct ur_conform *c, const char *name, void (*report)(const struct ur_conform *, FILE *))
+static int write_html(const struct ur_conform *c, const char *name)
 {
 	struct ur_outfile out;
 
 	if (!ur_outfile_open(&out, name, false))
 		return UR_EXIT_FAIL;
-	report(c, out.f);
+	ur_conform_html(c, out.f);
 	return ur_outfile_close(&out, true) ? 0 : UR_EXIT_FAIL;
 }
 
@@ -69,14 +70,22 @@ static uint32_t number(const char *option, const char *text, uint32_t most)
 	return 0;
 }
 
-static bool plays_any(void)
+/* 0, or the exit status after a message: no rule is meant, or only some that are not played. */
+static int check_pattern(void)
 {
 	const struct ur_cf_rule *r;
+	const char *left_out = NULL;
 
-	for (unsigned i = 0; (r = ur_cf_rule(i)); i++)
-		if ((!pattern || strstr(r->name, pattern)) && (lengthy || !r->lengthy))
-			return true;
-	return false;
+	for (unsigned i = 0; pattern && (r = ur_cf_rule(i)); i++) {
+		if (!strstr(r->name, pattern))
+			continue;
+		if (list || lengthy || !r->lengthy)
+			return 0;
+		left_out = r->name;
+	}
+	if (left_out)
+		return ur_cmd_fail(UR_EXIT_USAGE, "the rule %s takes a minute or more: add --long to play it", left_out);
+	return pattern ? ur_cmd_fail(UR_EXIT_USAGE, "no rule has '%s' in its name: 'uroce conform --list' lists the rules", pattern) : 0;
 }
 
 static int judge(const char *peer, uint16_t port, uint32_t quiet_ms)
@@ -88,17 +97,16 @@ static int judge(const char *peer, uint16_t port, uint32_t quiet_ms)
 			       .lengthy = lengthy,
 			       .port = port,
 			       .quiet_ms = quiet_ms};
-	bool to_stdout = (json && !strcmp(json, "-")) || (html && !strcmp(html, "-"));
 	int rc = ur_conform_play(&c);
 
 	if (rc)
 		return rc;
-	if (!to_stdout)
-		ur_conform_text(&c, stdout);
 	if (json)
-		rc = write_to(&c, json, ur_conform_json);
-	if (html && !rc)
-		rc = write_to(&c, html, ur_conform_html);
+		ur_conform_json(&c, stdout);
+	else if (!html || strcmp(html, "-") != 0)
+		ur_conform_text(&c, stdout);
+	if (html)
+		rc = write_html(&c, html);
 	if (!rc && (ur_conform_count(&c, UR_CF_BROKEN) || !ur_conform_count(&c, UR_CF_OBEYED)))
 		rc = UR_EXIT_FAIL;
 	ur_cf_destroy(c.run);
@@ -110,8 +118,10 @@ static int run_conform(int argc, char **argv)
 	uint32_t port = port_text ? number("service", port_text, 65535) : UR_CF_PORT;
 	uint32_t quiet_ms = quiet_text ? number("quiet", quiet_text, 60000) : 100;
 
-	if (!port || !quiet_ms)
+	if (!port || !quiet_ms || check_pattern())
 		return UR_EXIT_USAGE;
+	if (json && html && strcmp(html, "-") == 0)
+		return ur_cmd_fail(UR_EXIT_USAGE, "--json and --html - both write to standard output: give --html a file");
 	if (list)
 		return print_rules();
 	if (argc > 1)
@@ -123,9 +133,6 @@ static int run_conform(int argc, char **argv)
 	if (!argc)
 		return ur_cmd_fail(UR_EXIT_USAGE,
 				   "no peer given: try 'uroce conform 192.0.2.1', with 'uroce conform --serve' on that host");
-	if (!plays_any())
-		return ur_cmd_fail(UR_EXIT_USAGE, "no rule whose name contains '%s' is played%s: 'uroce conform --list' shows all rules",
-				   pattern, lengthy ? "" : " without --long");
 	return judge(argv[0], (uint16_t)port, quiet_ms);
 }
 

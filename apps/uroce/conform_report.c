@@ -5,6 +5,7 @@
 #include "cmd.h"
 #include "conform.h"
 #include "escape.h"
+#include "json.h"
 
 static const char *const verdicts[] = {[UR_CF_UNTESTED] = "untested", [UR_CF_OBEYED] = "obeyed", [UR_CF_BROKEN] = "broken"};
 
@@ -16,6 +17,25 @@ unsigned ur_conform_count(const struct ur_conform *c, enum ur_cf_verdict v)
 	for (unsigned i = 0; i < n; i++)
 		of += x[i].verdict == v;
 	return of;
+}
+
+static unsigned not_played(const struct ur_conform *c)
+{
+	unsigned n;
+
+	ur_cf_results(c->run, &n);
+	return ur_cf_rule_count() - n;
+}
+
+/* All rules, each counted once: "191 rules: 189 obeyed, 1 broken, 0 untested, 1 not played (only with --long)". */
+static void put_counts(const struct ur_conform *c, FILE *out)
+{
+	const unsigned left = not_played(c);
+
+	fprintf(out, "%u rules: %u obeyed, %u broken, %u untested", ur_cf_rule_count(), ur_conform_count(c, UR_CF_OBEYED),
+		ur_conform_count(c, UR_CF_BROKEN), ur_conform_count(c, UR_CF_UNTESTED));
+	if (left)
+		fprintf(out, ", %u not played (%s)", left, c->pattern ? "not chosen by --rule" : "only with --long");
 }
 
 /* "12-15, 17", with the decisive one first in brackets. */
@@ -56,51 +76,39 @@ void ur_conform_text(const struct ur_conform *c, FILE *out)
 
 	for (unsigned i = 0; i < n; i++)
 		put_line(&x[i], out);
-	fprintf(out, "%s, judged from %s: %u rules obeyed, %u broken, %u untested; %u packets in %s\n", c->peer_text, c->local_text,
-		ur_conform_count(c, UR_CF_OBEYED), ur_conform_count(c, UR_CF_BROKEN), ur_conform_count(c, UR_CF_UNTESTED), c->frames,
-		c->capture);
+	fprintf(out, "%s, judged from %s: ", c->peer_text, c->local_text);
+	put_counts(c, out);
+	fprintf(out, "; %u packet%s in %s\n", c->frames, ur_plural(c->frames), c->capture);
 }
 
 /* --- JSON --- */
 
-static void put_member(FILE *out, const char *name, const char *value)
+static json_t *rule_json(const struct ur_cf_result *x)
 {
-	fprintf(out, ",\"%s\":", name);
-	ur_json_string(out, value);
-}
+	json_t *packets = json_array();
 
-static void put_json(const struct ur_cf_result *x, FILE *out)
-{
-	fputs("{\"rule\":", out);
-	ur_json_string(out, x->rule->name);
-	put_member(out, "service", ur_cf_service(x->rule));
-	put_member(out, "clause", x->rule->clause);
-	put_member(out, "sentence", x->rule->what);
-	put_member(out, "verdict", verdicts[x->verdict]);
-	put_member(out, "expected", x->expected);
-	put_member(out, "seen", x->seen);
-	fprintf(out, ",\"attempts\":%u,\"decisive\":%u,\"packets\":[", x->attempts, x->decisive);
 	for (unsigned i = 0; i < UR_CF_PACKETS && x->packets[i]; i++)
-		fprintf(out, "%s%u", i ? "," : "", x->packets[i]);
-	fputs("]}", out);
+		json_array_append_new(packets, json_integer(x->packets[i]));
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:I, s:o}", "rule", x->rule->name, "service", ur_cf_service(x->rule),
+			 "clause", x->rule->clause, "sentence", x->rule->what, "verdict", verdicts[x->verdict], "expected",
+			 ur_json_text(x->expected), "seen", ur_json_text(x->seen), "attempts", (int)x->attempts, "decisive",
+			 (json_int_t)x->decisive, "packets", packets);
 }
 
 void ur_conform_json(const struct ur_conform *c, FILE *out)
 {
+	json_t *rules = json_array();
 	unsigned n;
 	const struct ur_cf_result *x = ur_cf_results(c->run, &n);
 
-	fputs("{\"peer\":", out);
-	ur_json_string(out, c->peer_text);
-	put_member(out, "local", c->local_text);
-	put_member(out, "capture", c->capture);
-	fprintf(out, ",\"frames\":%u,\"obeyed\":%u,\"broken\":%u,\"untested\":%u,\"rules\":[", c->frames, ur_conform_count(c, UR_CF_OBEYED),
-		ur_conform_count(c, UR_CF_BROKEN), ur_conform_count(c, UR_CF_UNTESTED));
-	for (unsigned i = 0; i < n; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		put_json(&x[i], out);
-	}
-	fputs("\n]}\n", out);
+	for (unsigned i = 0; i < n; i++)
+		json_array_append_new(rules, rule_json(&x[i]));
+	ur_json_line(json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "peer", ur_json_text(c->peer_text), "local",
+			       ur_json_text(c->local_text), "capture", ur_json_text(c->capture), "frames", (json_int_t)c->frames, "obeyed",
+			       (json_int_t)ur_conform_count(c, UR_CF_OBEYED), "broken", (json_int_t)ur_conform_count(c, UR_CF_BROKEN),
+			       "untested", (json_int_t)ur_conform_count(c, UR_CF_UNTESTED), "not_played", (json_int_t)not_played(c),
+			       "total", (json_int_t)ur_cf_rule_count(), "rules", rules),
+		     out);
 }
 
 /* --- HTML --- */
@@ -145,8 +153,9 @@ void ur_conform_html(const struct ur_conform *c, FILE *out)
 	      "</head><body>\n<h1>",
 	      out);
 	ur_html_text(out, c->peer_text, SIZE_MAX);
-	fprintf(out, "</h1>\n<p>%u rules obeyed, %u broken, %u untested. Judged from ", ur_conform_count(c, UR_CF_OBEYED),
-		ur_conform_count(c, UR_CF_BROKEN), ur_conform_count(c, UR_CF_UNTESTED));
+	fputs("</h1>\n<p>", out);
+	put_counts(c, out);
+	fputs(". Judged from ", out);
 	ur_html_text(out, c->local_text, SIZE_MAX);
 	fprintf(out, " by uroce " UROCE_VERSION "; the numbers of packets are those of %u in ", c->frames);
 	ur_html_text(out, c->capture, SIZE_MAX);

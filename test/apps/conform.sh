@@ -2,16 +2,17 @@
 # shellcheck shell=bash
 # `uroce conform` against uroce itself: no rule is broken, over each kind of port, whether the peer is its responder or rping.
 
-# judge OPTIONS: from the second namespace, as whoever the tests run as; the report in $TMP/report.
+# judge OPTIONS: from the second namespace, as whoever the tests run as; the report in $TMP/verdicts.
 judge() {
-	in_ns "$NS2" timeout -k 5 60 "${as[@]}" "$UROCE" conform --dev eth0 --quiet 40 --capture "$TMP/conform.pcapng" --json "$TMP/report" "$@" >"$TMP/verdicts" 2>&1
+	in_ns "$NS2" timeout -k 5 60 "${as[@]}" "$UROCE" conform --dev eth0 --quiet 40 --capture "$TMP/conform.pcapng" "$@" >"$TMP/verdicts" 2>&1
 }
 
-# verdicts OBEYED UNTESTED: at least, and at most so many; none broken.
+# verdicts OBEYED UNTESTED: at least, and at most this many; none broken, and each rule of the list counted once.
 verdicts() {
-	local obeyed broken untested
-	read -r obeyed broken untested < <(sed -nE '1s/.*"obeyed":([0-9]+),"broken":([0-9]+),"untested":([0-9]+),.*/\1 \2 \3/p' "$TMP/report")
-	[ "${broken:-1}" = 0 ] && [ "$obeyed" -ge "$1" ] && [ "$untested" -le "$2" ] || { grep -A4 -E '^(broken|untested)' "$TMP/verdicts"; fail "$obeyed obeyed, $broken broken, $untested untested"; }
+	local total obeyed broken untested left
+	read -r total obeyed broken untested left < <(sed -nE 's/.*: ([0-9]+) rules: ([0-9]+) obeyed, ([0-9]+) broken, ([0-9]+) untested(, ([0-9]+) not played \(.*\))?; .*/\1 \2 \3 \4 \6/p' "$TMP/verdicts")
+	[ "$total" = "$(rules .)" ] && [ $((obeyed + broken + untested + left)) = "$total" ] || { tail -n 1 "$TMP/verdicts"; fail "the counts do not add up to $(rules .)"; return; }
+	[ "$broken" = 0 ] && [ "$obeyed" -ge "$1" ] && [ "$untested" -le "$2" ] || { grep -A4 -E '^(broken|untested)' "$TMP/verdicts"; fail "$obeyed obeyed, $broken broken, $untested untested"; }
 }
 
 # responder PORT [OPTIONS]: in the first namespace.
@@ -47,7 +48,14 @@ test_conform_rping() {
 test_conform_broken() {
 	UROCE_FAULT='dup=100%,dir=tx' responder udp || return 1
 	! judge --rule gap-nak-once 10.77.0.1 || fail "a peer that says all twice obeys"
-	grep -q '^broken   RC gap-nak-once' "$TMP/verdicts" && grep -q '^ *seen: *RC_ACK: NAK PSN sequence error' "$TMP/verdicts" || { cat "$TMP/verdicts"; fail "what was seen"; }
+	grep -q '^broken   RC gap-nak-once' "$TMP/verdicts" && grep -q '^ *seen: *RC_ACK: NAK PSN sequence error' "$TMP/verdicts" || { cat "$TMP/verdicts"; fail "what was seen"; return; }
+	judge --rule gap-nak-once --json --html "$TMP/page" 10.77.0.1
+	grep -q '<td>broken</td>' "$TMP/page" && python3 - "$TMP/verdicts" "$(rules .)" <<-'PY'
+		import json, sys
+		r = json.load(open(sys.argv[1]))
+		assert r["total"] == int(sys.argv[2]) == r["obeyed"] + r["broken"] + r["untested"] + r["not_played"], r
+		assert len(r["rules"]) == r["broken"] == 1 and r["rules"][0]["rule"] == "gap-nak-once" and r["rules"][0]["packets"], r
+	PY
 }
 # Where the capture cannot be written, it is said what to do.
 test_conform_no_capture() {
