@@ -25,7 +25,7 @@ json_t *ur_json_uint(uint64_t value)
 
 void ur_json_line(json_t *o, FILE *out)
 {
-	json_dumpf(o, out, JSON_COMPACT);
+	json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	fputc('\n', out);
 	json_decref(o);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cmd.h"
-#include "escape.h"
+#include "json.h"
 #include "pcap.h"
 
 static bool json, quiet;
@@ -22,17 +22,20 @@ static void print_line(const struct ur_pcap_file *f, const struct ur_pcap_findin
 	       clause, *clause ? ")" : "");
 }
 
+/* A JSON number of jansson has no room for nanoseconds since 1970, so the time is printed between the two halves of the object. */
 static void print_json(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
 {
-	fputs("{\"file\":", stdout);
-	ur_json_string(stdout, f->name);
-	printf(",\"frame\":%u,\"time\":%" PRIu64 ".%09" PRIu64 ",\"severity\":\"%s\",\"rule\":\"%s\",\"qpn\":%u,\"sentence\":", g->frame,
-	       (uint64_t)(g->when / UR_NS_PER_S), (uint64_t)(g->when % UR_NS_PER_S), ur_pcap_severity(g->rule), ur_rules[g->rule].name,
-	       g->qpn);
-	ur_json_string(stdout, g->text);
-	fputs(",\"clause\":", stdout);
-	ur_json_string(stdout, ur_rules[g->rule].clause);
+	json_t *place = json_pack("{s:o, s:I}", "file", ur_json_text(f->name), "frame", (json_int_t)g->frame);
+	json_t *rest = json_pack("{s:s, s:s, s:I, s:o, s:s}", "severity", ur_pcap_severity(g->rule), "rule", ur_rules[g->rule].name, "qpn",
+				 (json_int_t)g->qpn, "sentence", ur_json_text(g->text), "clause", ur_rules[g->rule].clause);
+
+	putchar('{');
+	json_dumpf(place, stdout, JSON_COMPACT | JSON_EMBED);
+	printf(",\"time\":%" PRIu64 ".%09" PRIu64 ",", (uint64_t)(g->when / UR_NS_PER_S), (uint64_t)(g->when % UR_NS_PER_S));
+	json_dumpf(rest, stdout, JSON_COMPACT | JSON_EMBED);
 	puts("}");
+	json_decref(place);
+	json_decref(rest);
 }
 
 static int check(const char *name)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce pcap compare: two recordings of the same traffic, read by turns. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/compare.h"
 #include "cmd.h"
-#include "escape.h"
+#include "json.h"
 #include "pcap.h"
 #include "wire/frame.h"
 
@@ -24,25 +25,29 @@ struct job {
 
 /* --- packets --- */
 
+static void json_event(const struct ur_cmp_event *e, const char *from, const char *to, const char *opcode)
+{
+	ur_json_line(json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:o}", "what", ur_cmp_names[e->kind], "from", from, "to", to,
+			       "qp", (json_int_t)e->qpn, "psn", (json_int_t)e->psn, "opcode", opcode, "frame_a", (json_int_t)e->frame[0],
+			       "frame_b", (json_int_t)e->frame[1], "again", e->again, "delay", ur_json_uint(e->delay)),
+		     stdout);
+}
+
 static void print_event(void *ctx, const struct ur_cmp_event *e)
 {
-	static const char *const formats[] = {"%s %s -> %s QP 0x%x PSN %u %s", "\"what\":\"%s\",\"from\":\"%s\",\"to\":\"%s\",\"qp\":%u,"
-									       "\"psn\":%u,\"opcode\":\"%s\""};
 	const struct job *j = ctx;
-	const char *opcode = ur_opcode(e->opcode)->name;
+	const char *opcode = ur_opcode(e->opcode)->name ? ur_opcode(e->opcode)->name : "unknown";
 	char a[UR_IP_TEXT], b[UR_IP_TEXT], t[24];
 
 	if (!j->packets)
 		return;
-	if (j->json)
-		putchar('{');
-	printf(formats[j->json], ur_cmp_names[e->kind], ur_gid_ip(&e->src, a), ur_gid_ip(&e->dst, b), e->qpn, e->psn,
-	       opcode ? opcode : "unknown");
+	ur_gid_ip(&e->src, a);
+	ur_gid_ip(&e->dst, b);
 	if (j->json) {
-		printf(",\"frame_a\":%u,\"frame_b\":%u,\"again\":%s,\"delay\":%" PRIu64 "}\n", e->frame[0], e->frame[1],
-		       e->again ? "true" : "false", e->delay);
+		json_event(e, a, b, opcode);
 		return;
 	}
+	printf("%s %s -> %s QP 0x%x PSN %u %s", ur_cmp_names[e->kind], a, b, e->qpn, e->psn, opcode);
 	for (unsigned i = 0; i < 2; i++)
 		if (e->frame[i])
 			printf(", %s:%u", j->name[i], e->frame[i]);
@@ -98,15 +103,15 @@ static void say_totals(const struct job *j, const struct ur_cmp_totals *t)
 
 static void json_totals(const struct job *j, const struct ur_cmp_totals *t)
 {
-	fputs("{\"a\":", stdout);
-	ur_json_string(stdout, j->name[0]);
-	fputs(",\"b\":", stdout);
-	ur_json_string(stdout, j->name[1]);
-	printf(",\"packets_a\":%" PRIu64 ",\"packets_b\":%" PRIu64 ",\"both\":%" PRIu64 ",\"outside_a\":%" PRIu64 ",\"outside_b\":%" PRIu64
-	       ",\"damaged_a\":%" PRIu64 ",\"damaged_b\":%" PRIu64 ",\"aligned\":%s,\"both_ways\":%s,\"offset\":%" PRId64
-	       ",\"offset_within\":%" PRIu64 ",\"drift\":%.3f,\"left_out\":%" PRIu64 "}\n",
-	       t->roce[0], t->roce[1], t->both, t->outside[0], t->outside[1], t->damaged[0], t->damaged[1], t->aligned ? "true" : "false",
-	       t->both_ways ? "true" : "false", t->offset, t->within, t->drift, t->untold);
+	json_t *o =
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:I, s:o, s:f, s:o}", "a", ur_json_text(j->name[0]), "b",
+			  ur_json_text(j->name[1]), "packets_a", ur_json_uint(t->roce[0]), "packets_b", ur_json_uint(t->roce[1]), "both",
+			  ur_json_uint(t->both), "outside_a", ur_json_uint(t->outside[0]), "outside_b", ur_json_uint(t->outside[1]),
+			  "damaged_a", ur_json_uint(t->damaged[0]), "damaged_b", ur_json_uint(t->damaged[1]), "aligned", t->aligned,
+			  "both_ways", t->both_ways, "offset", (json_int_t)t->offset, "offset_within", ur_json_uint(t->within), "drift",
+			  round(t->drift * 1000) / 1000, "left_out", ur_json_uint(t->untold));
+
+	ur_json_line(o, stdout);
 }
 
 /* --- flows --- */
@@ -142,16 +147,19 @@ static void say_flow(const struct job *j, const struct ur_cmp_flow *f)
 
 static void json_flow(const struct ur_cmp_flow *f, uint32_t conn)
 {
+	const char first[] = {"ab"[f->first], 0};
 	char a[UR_IP_TEXT], b[UR_IP_TEXT];
+	json_t *o = json_pack("{s:I, s:s, s:s, s:I, s:s, s:o, s:o, s:o}", "connection", (json_int_t)conn, "from", ur_gid_ip(&f->src, a),
+			      "to", ur_gid_ip(&f->dst, b), "qp", (json_int_t)f->qpn, "first", first, "packets_a", ur_json_uint(f->seen[0]),
+			      "packets_b", ur_json_uint(f->seen[1]), "both", ur_json_uint(f->both));
 
-	printf("{\"connection\":%u,\"from\":\"%s\",\"to\":\"%s\",\"qp\":%u,\"first\":\"%c\",\"packets_a\":%" PRIu64
-	       ",\"packets_b\":%" PRIu64 ",\"both\":%" PRIu64,
-	       conn, ur_gid_ip(&f->src, a), ur_gid_ip(&f->dst, b), f->qpn, "ab"[f->first], f -> seen[0], f -> seen[1], f -> both);
 	for (unsigned i = 0; i < UR_CMP_KINDS; i++)
-		printf(",\"%s\":%" PRIu64, ur_cmp_names[i], f->n[i]);
-	printf(",\"again\":%" PRIu64 ",\"outside_a\":%" PRIu64 ",\"outside_b\":%" PRIu64 ",\"delay_min\":%" PRIu64
-	       ",\"delay_mean\":%" PRIu64 ",\"delay_max\":%" PRIu64 "}\n",
-	       f->again, f->outside[0], f->outside[1], f->delay.min, f->delay.n ? f->delay.sum / f->delay.n : 0, f->delay.max);
+		json_object_set_new(o, ur_cmp_names[i], ur_json_uint(f->n[i]));
+	json_object_update_new(
+		o, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "again", ur_json_uint(f->again), "outside_a", ur_json_uint(f->outside[0]),
+			     "outside_b", ur_json_uint(f->outside[1]), "delay_min", ur_json_uint(f->delay.min), "delay_mean",
+			     ur_json_uint(f->delay.n ? f->delay.sum / f->delay.n : 0), "delay_max", ur_json_uint(f->delay.max)));
+	ur_json_line(o, stdout);
 }
 
 static void show_flow(const struct job *j, uint32_t i, uint32_t conn)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cmd.h"
-#include "escape.h"
+#include "json.h"
 #include "pcap.h"
 #include "replay/replay.h"
 
@@ -22,8 +22,9 @@ struct wish {
 
 struct view { /* of one side, while it is replayed */
 	const struct wish *wish;
-	const char *host;
-	unsigned told;
+	const char *host, *peer;
+	uint8_t service;
+	json_t *differences;
 };
 
 struct sums {
@@ -37,20 +38,15 @@ static void tell(void *ctx, unsigned frame, const char *field, const char *recor
 	struct view *v = ctx;
 
 	if (v->wish->json) {
-		printf("%s{\"frame\":%u,\"what\":", v->told++ ? "," : "", frame);
-		ur_json_string(stdout, field);
-		fputs(",\"recorded\":", stdout);
-		ur_json_string(stdout, recorded);
-		fputs(",\"replayed\":", stdout);
-		ur_json_string(stdout, replayed);
-		putchar('}');
+		json_array_append_new(v->differences,
+				      json_pack("{s:I, s:o, s:o, s:o}", "frame", (json_int_t)frame, "what", ur_json_text(field), "recorded",
+						ur_json_text(recorded), "replayed", ur_json_text(replayed)));
 		return;
 	}
 	fputs("   ", stdout);
 	if (frame)
 		printf("frame %u: ", frame);
 	printf("%s is %s in the recording, and our transport has %s instead of %s.\n", field, recorded, replayed, v->host);
-	v->told++;
 }
 
 /* --- one side --- */
@@ -66,33 +62,22 @@ static void name_end(const struct endpoint *e, char *to, size_t room)
 		snprintf(to, room, "%s", addr);
 }
 
-static void print_json_head(const struct wish *w, const char *me, const char *peer, const struct conn *c)
-{
-	fputs("{\"file\":", stdout);
-	ur_json_string(stdout, w->file);
-	fputs(",\"in_place_of\":", stdout);
-	ur_json_string(stdout, me);
-	fputs(",\"peer\":", stdout);
-	ur_json_string(stdout, peer);
-	printf(",\"service\":\"%s\",\"differences\":[", c->service == SERVICE_CM ? "CM" : ur_pcap_service(c->service));
-}
-
 static bool ends_at_gap(const struct side *s)
 {
 	return s->out.hole || s->in.hole;
 }
 
-static void print_json_tail(const struct side *s, const struct report *r, enum side_state st, const char *why)
+static void print_json(const struct view *v, const struct side *s, const struct report *r, enum side_state st, const char *why)
 {
 	const struct rec *refusal = s->out.refusal ? s->out.refusal : s->in.refusal;
 
-	printf("],\"count\":%u,\"requests\":%u,\"answers\":%u,\"messages\":%u,\"ended_by_frame\":%u,\"ended_by_gap\":%s,\"skipped\":",
-	       r->differences, r->requests, r->responses, r->messages, refusal ? refusal->frame : 0, ends_at_gap(s) ? "true" : "false");
-	if (st)
-		ur_json_string(stdout, why);
-	else
-		fputs("null", stdout);
-	puts("}");
+	ur_json_line(json_pack("{s:o, s:s, s:s, s:s, s:O, s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "file", ur_json_text(v->wish->file),
+			       "in_place_of", v->host, "peer", v->peer, "service",
+			       v->service == SERVICE_CM ? "CM" : ur_pcap_service(v->service), "differences", v->differences, "count",
+			       (json_int_t)r->differences, "requests", (json_int_t)r->requests, "answers", (json_int_t)r->responses,
+			       "messages", (json_int_t)r->messages, "ended_by_frame", (json_int_t)(refusal ? refusal->frame : 0),
+			       "ended_by_gap", ends_at_gap(s), "skipped", st ? ur_json_text(why) : json_null()),
+		     stdout);
 }
 
 static void print_gap(const struct stream *s, const char *who)
@@ -139,7 +124,7 @@ static void print_text(const struct side *s, const struct report *r, enum side_s
 static void replay_side(const struct wish *w, const struct conn *c, unsigned me, struct sums *sum)
 {
 	char host[96], peer[96];
-	struct view v = {.wish = w, .host = host};
+	struct view v = {.wish = w, .host = host, .peer = peer, .service = c->service, .differences = json_array()};
 	struct report r = {.tell = tell, .ctx = &v};
 	enum side_state st;
 	const char *why = "";
@@ -148,7 +133,7 @@ static void replay_side(const struct wish *w, const struct conn *c, unsigned me,
 	name_end(&c->end[me], host, sizeof(host));
 	name_end(&c->end[!me], peer, sizeof(peer));
 	if (w->json)
-		print_json_head(w, host, peer, c);
+		; /* at its end */
 	else if (c->service == SERVICE_CM)
 		printf("\nIn the place of %s, whose connection manager talks to %s:\n", host, peer);
 	else if (c->service == UR_UD)
@@ -159,7 +144,7 @@ static void replay_side(const struct wish *w, const struct conn *c, unsigned me,
 	if (!st)
 		side_run(&s);
 	if (w->json)
-		print_json_tail(&s, &r, st, why);
+		print_json(&v, &s, &r, st, why);
 	else
 		print_text(&s, &r, st, why);
 	sum->sides += !st;
@@ -167,6 +152,7 @@ static void replay_side(const struct wish *w, const struct conn *c, unsigned me,
 	sum->differ += !st && r.differences;
 	sum->cut_short += !st && !r.differences && ends_at_gap(&s);
 	side_close(&s);
+	json_decref(v.differences);
 }
 
 /* --- all of them --- */

@@ -5,14 +5,9 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "json.h"
 #include "top.h"
 #include "wire/frame.h"
-
-/* Whoever publishes a counter beyond that lies. */
-static json_t *counter_json(uint64_t value)
-{
-	return json_integer(value < INT64_MAX ? (json_int_t)value : INT64_MAX);
-}
 
 static json_t *us_json(uint32_t ns)
 {
@@ -40,15 +35,15 @@ static json_t *counters_json(const struct ur_qp_counters *n)
 	json_t *o = json_object();
 
 	for (unsigned i = 0; i < UR_QP_COUNTER_COUNT; i++)
-		json_object_set_new(o, ur_qp_counter_name(i), counter_json(values[i]));
+		json_object_set_new(o, ur_qp_counter_name(i), ur_json_uint(values[i]));
 	return o;
 }
 
 static json_t *qp_json(const struct ur_watch_row *row)
 {
 	const struct ur_status_qp *q = row->qp;
-	json_t *o = json_pack("{s:i, s:s, s:I, s:s, s:s, s:I}", "pid", row->process->pid, "program", row->process->program, "qp",
-			      (json_int_t)q->qpn, "type", ur_watch_type_name(q->type), "state", ur_watch_state_name(q->state), "mtu",
+	json_t *o = json_pack("{s:i, s:o, s:I, s:s, s:s, s:I}", "pid", row->process->pid, "program", ur_json_text(row->process->program),
+			      "qp", (json_int_t)q->qpn, "type", ur_watch_type_name(q->type), "state", ur_watch_state_name(q->state), "mtu",
 			      (json_int_t)q->mtu);
 
 	json_object_set_new(o, "local", address_json(q, &q->local));
@@ -68,8 +63,8 @@ static json_t *qp_json(const struct ur_watch_row *row)
 
 static json_t *process_json(const struct ur_watch_process *p)
 {
-	json_t *o = json_pack("{s:i, s:I, s:s, s:b, s:b, s:s}", "pid", p->pid, "uid", (json_int_t)p->uid, "program", p->program, "stopped",
-			      p->stopped, "readable", !p->unreadable, "uroce", p->status.version);
+	json_t *o = json_pack("{s:i, s:I, s:o, s:b, s:b, s:s}", "pid", p->pid, "uid", (json_int_t)p->uid, "program",
+			      ur_json_text(p->program), "stopped", p->stopped, "readable", !p->unreadable, "uroce", p->status.version);
 
 	if (p->unreadable)
 		return o;
