@@ -9,11 +9,6 @@
 #include "pcap.h"
 #include "replay/replay.h"
 
-#define LIMITS                                                                                                                             \
-	"replayed in virtual time: requests and answers of RC, UC and XRC, datagrams, and what the connection manager says; up to "        \
-	"8388608 PSNs each way; not how often and when something is sent again, the window and the rate, and no congestion "               \
-	"notifications; a loss between the recorder and the host that no NAK and no later answer reveals may show as a difference"
-
 struct wish {
 	const char *file, *as;
 	uint32_t qpn; /* 0: all */
@@ -184,7 +179,7 @@ static int replay_all(const struct wish *w, struct capture *cap)
 	capture_end(cap);
 	conns_find(&s, cap);
 	if (!w->json)
-		printf("%s: %s.\n", w->file, LIMITS);
+		printf("%s: replayed in virtual time; 'uroce pcap replay --help' says what is compared.\n", w->file);
 	for (unsigned i = 0; i < s.n; i++)
 		for (unsigned me = 0; me < conn_sides(&s.conn[i]); me++)
 			if (wanted(w, &s.conn[i], me))
@@ -256,8 +251,10 @@ const struct ur_command ur_pcap_replay = {
 	.complete = UR_COMPLETE_FILE,
 	.summary = "put uroce in place of a host, and report where it behaves differently",
 	.text = "uroce's transport and connection manager receive what the host's peer sent, when it was sent, and what they send is "
-		"compared with what the host sent: requests, answers, data, datagrams, messages of the connection manager. This needs all "
-		"packets, uncut; the capture has to fit into memory.",
+		"compared with what the host sent: requests and answers of RC, UC and XRC, data, datagrams, messages of the connection "
+		"manager. This needs all packets, uncut, and at most 8388608 PSNs each way; the capture has to fit into memory.\n\nNot "
+		"compared are how often and when something is sent again, the window, the rate, and congestion notifications. A loss "
+		"between the recorder and the host that no NAK and no later answer reveals may show as a difference.",
 	.status = "0 when everything was as recorded, 1 when something was not or a gap in the recording ended the comparison, 2 when the "
 		  "file cannot be read or nothing in it can be replayed.",
 	.options = options,
