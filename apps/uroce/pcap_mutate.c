@@ -3,6 +3,7 @@
  * uroce pcap mutate: one falsified copy for each kind of fault, and a list of them. A packet is chosen whose fault shows: the analysis is
  * asked, so that who tests another analyser with the copies knows that each can be decided.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -187,6 +188,23 @@ static int write_all(struct job *j, unsigned copies)
 	return j->written ? 0 : ur_cmd_fail(UR_EXIT_USAGE, "%s contains no packet that could be falsified", j->in);
 }
 
+static uint32_t copies = 1;
+static bool force;
+
+/* Copies of another recording among those of this one would contradict the list. */
+static bool has_files(const char *dir)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *e;
+	bool any = false;
+
+	while (d && !any && (e = readdir(d)))
+		any = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	if (d)
+		closedir(d);
+	return any;
+}
+
 static int open_list(struct job *j)
 {
 	if (mkdir(j->dir, 0777) && errno != EEXIST)
@@ -196,7 +214,7 @@ static int open_list(struct job *j)
 	return ur_outfile_open(&j->manifest, j->path, false) ? 0 : UR_EXIT_FAIL;
 }
 
-static int write_mutations(struct job *j, unsigned copies)
+static int write_mutations(struct job *j)
 {
 	int rc;
 
@@ -214,18 +232,18 @@ static int write_mutations(struct job *j, unsigned copies)
 }
 
 /* The copies are of what could be read. */
-static int mutate(struct job *j, unsigned copies)
+static int mutate(struct job *j)
 {
 	struct ur_pcap_end end;
 	int rc = UR_EXIT_USAGE;
 
+	if (!force && has_files(j->dir))
+		return ur_cmd_fail(rc, "the folder %s is not empty: name a new one, or replace its files with --force", j->dir);
 	if (ur_pcap_each(j->in, keep_frame, j, &end))
-		rc = ur_pcap_status(j->in, &end, write_mutations(j, copies));
+		rc = ur_pcap_status(j->in, &end, write_mutations(j));
 	free(end.unreadable);
 	return rc;
 }
-
-static uint32_t copies = 1;
 
 static bool parse_each(const char *s)
 {
@@ -234,6 +252,7 @@ static bool parse_each(const char *s)
 
 static const struct ur_option options[] = {
 	{"each", "N", .parse = parse_each, .help = "number of copies for each fault, up to 1000 (default 1)"},
+	{"force", .set = &force, .help = "write into DIR even if it is not empty, and replace the files of the same names"},
 	{0},
 };
 
@@ -247,7 +266,7 @@ static int run_pcap_mutate(int argc, char **argv)
 		return ur_cmd_fail(UR_EXIT_FAIL, "no memory");
 	j->in = argv[0];
 	j->dir = argv[1];
-	rc = mutate(j, copies);
+	rc = mutate(j);
 	ur_mutator_destroy(j->m);
 	ur_recording_free(&j->r);
 	free(j);
@@ -260,9 +279,11 @@ const struct ur_command ur_pcap_mutate = {
 	.complete = UR_COMPLETE_FILE,
 	.summary = "write falsified copies, one for each kind of fault, to test programs that check captures",
 	.text = "Packets are dropped, duplicated, moved, or changed in one field, and have a right ICRC again unless that is what is "
-		"wrong. The file `MANIFEST` in DIR, which is made if need be, says what is wrong in which frame. Packets are chosen so "
+		"wrong. The file `MANIFEST` in DIR says what is wrong in which frame. DIR is made; one that exists has to be empty, unless "
+		"`--force` is given. Packets are chosen so "
 		"that `uroce pcap check` can name the fault. The capture has to fit into memory.",
-	.status = "0; 1 when a file cannot be written, 2 when IN cannot be read to its end or holds nothing that could be falsified.",
+	.status = "0; 1 when a file cannot be written, 2 when IN cannot be read to its end or holds nothing that could be falsified, or "
+		  "when DIR is not empty.",
 	.options = options,
 	.run = run_pcap_mutate,
 };
