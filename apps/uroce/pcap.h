@@ -100,6 +100,8 @@ static inline const char *ur_pcap_severity(enum ur_rule rule)
 
 /* "1.25 ms". */
 const char *ur_pcap_time(uint64_t ns, char to[24]);
+/* "1.2 MB" for the unit "B". */
+const char *ur_pcap_amount(uint64_t n, const char *unit, char to[24]);
 const char *ur_pcap_service(uint8_t service);
 
 /* A whole number, of any base that C knows, as the value of an option. */

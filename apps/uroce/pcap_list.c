@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce pcap list: a line for each direction of each connection, from one table of columns, as text, CSV or JSON lines. */
+/*
+ * uroce pcap list: a line for each direction of each connection. Text has what is looked at first, in lines that fit a screen; all columns
+ * are one table, as text, CSV or JSON lines.
+ */
 #include <inttypes.h>
 #include <string.h>
 
 #include "cmd.h"
+#include "json.h"
 #include "pcap.h"
 #include "wire/frame.h"
 
-enum format { TEXT, CSV, JSON };
+#define ADDRESS_MAX 23 /* columns of an address in a narrow line; that of most interfaces by SLAAC fits */
+
+enum format { TEXT, WIDE, CSV, JSON };
 
 struct row {
 	uint32_t number;
@@ -64,14 +70,58 @@ static uint64_t goodput(const struct ur_an_half *h)
 	X(depth, 6, h->depth)                                                                                                              \
 	X(depth_psns, 10, h->depth_psns)
 
+/* --- text that fits a screen --- */
+
+static const char *shortened(const char *address, char to[UR_IP_TEXT])
+{
+	const size_t n = strlen(address), half = (ADDRESS_MAX - 2) / 2;
+
+	if (n <= ADDRESS_MAX)
+		snprintf(to, UR_IP_TEXT, "%s", address);
+	else
+		snprintf(to, UR_IP_TEXT, "%.*s..%s", (int)half + 1, address, address + n - half);
+	return to;
+}
+
+static int address_width(const struct ur_analysis *an)
+{
+	char text[UR_IP_TEXT];
+	struct ur_an_conn c;
+	size_t width = 4;
+
+	for (uint32_t i = 0; ur_analysis_conn(an, i, &c); i++)
+		for (unsigned k = 0; k < 2; k++) {
+			const size_t n = strlen(ur_gid_ip(&c.half[k].from, text));
+
+			width = n > width ? n : width;
+		}
+	return (int)(width < ADDRESS_MAX ? width : ADDRESS_MAX);
+}
+
+static void narrow_head(int width)
+{
+	printf("%4s %-4s %-*s %-*s %-8s %8s %8s %11s %8s %5s %5s %5s %8s\n", "no", "svc", width, "from", width, "to", "qp", "messages",
+	       "data", "goodput", "packets", "lost", "again", "naks", "rtt");
+}
+
+static void narrow_line(const struct row *r, int width)
+{
+	char address[2][UR_IP_TEXT], part[2][UR_IP_TEXT], data[24], rate[24], rtt[24];
+	const struct ur_an_half *h = r->h;
+
+	printf("%4u %-4s %-*s %-*s 0x%-6x %8" PRIu64 " %8s %11s %8" PRIu64 " %5" PRIu64 " %5" PRIu64 " %5" PRIu64 " %8s\n", r->number,
+	       ur_pcap_service(r->c->service), width, shortened(ur_gid_ip(&h->from, address[0]), part[0]), width,
+	       shortened(ur_gid_ip(&h->to, address[1]), part[1]), h->dqpn, h->messages, ur_pcap_amount(h->bytes, "B", data),
+	       ur_pcap_amount(goodput(h), "bit/s", rate), h->packets, h->lost[UR_AN_BEFORE] + h->lost[UR_AN_BEHIND],
+	       total(h->repeated, UR_AN_CAUSES), (uint64_t)h->naks_seq + h->naks_rnr, h->rtt.n ? ur_pcap_time(mean(&h->rtt), rtt) : "-");
+}
+
+/* --- all columns --- */
+
 static void head(enum format f)
 {
-	static const char *const separators[] = {[TEXT] = " ", [CSV] = ",", [JSON] = ""};
-
-	if (f == JSON)
-		return;
 	printf(f == CSV ? "connection,service,from,to,qp" : "%4s %-4s %-15s %-15s %-8s", "no", "svc", "from", "to", "qp");
-#define HEAD(name, width, value) printf("%s%*s", separators[f], f == TEXT ? width : 0, #name);
+#define HEAD(name, width, value) printf("%c%*s", f == CSV ? ',' : ' ', f == WIDE ? width : 0, #name);
 	COLUMNS(HEAD)
 #undef HEAD
 	putchar('\n');
@@ -79,43 +129,67 @@ static void head(enum format f)
 
 static void line(enum format f, const struct row *r)
 {
-	static const char *const formats[] = {[TEXT] = "%4u %-4s %-15s %-15s 0x%-6x",
-					      [CSV] = "%u,%s,%s,%s,0x%x",
-					      [JSON] = "{\"connection\":%u,\"service\":\"%s\",\"from\":\"%s\",\"to\":\"%s\",\"qp\":%u"};
 	const struct ur_an_half *h = r->h;
 	char a[UR_IP_TEXT], b[UR_IP_TEXT];
 
-	printf(formats[f], r->number, ur_pcap_service(r->c->service), ur_gid_ip(&h->from, a), ur_gid_ip(&h->to, b), h->dqpn);
-#define CELL(name, width, value)                                                                                                           \
-	if (f == JSON)                                                                                                                     \
-		printf(",\"" #name "\":%" PRIu64, (uint64_t)(value));                                                                      \
-	else                                                                                                                               \
-		printf("%s%*" PRIu64, f == CSV ? "," : " ", f == TEXT ? width : 0, (uint64_t)(value));
+	printf(f == CSV ? "%u,%s,%s,%s,0x%x" : "%4u %-4s %-15s %-15s 0x%-6x", r->number, ur_pcap_service(r->c->service),
+	       ur_gid_ip(&h->from, a), ur_gid_ip(&h->to, b), h->dqpn);
+#define CELL(name, width, value) printf("%c%*" PRIu64, f == CSV ? ',' : ' ', f == WIDE ? width : 0, (uint64_t)(value));
 	COLUMNS(CELL)
 #undef CELL
-	puts(f == JSON ? "}" : "");
+	putchar('\n');
+}
+
+static void json_line(const struct row *r)
+{
+	const struct ur_an_half *h = r->h;
+	char a[UR_IP_TEXT], b[UR_IP_TEXT];
+	json_t *o = json_pack("{s:I, s:s, s:s, s:s, s:I}", "connection", (json_int_t)r->number, "service", ur_pcap_service(r->c->service),
+			      "from", ur_gid_ip(&h->from, a), "to", ur_gid_ip(&h->to, b), "qp", (json_int_t)h->dqpn);
+
+#define MEMBER(name, width, value) json_object_set_new(o, #name, ur_json_uint(value));
+	COLUMNS(MEMBER)
+#undef MEMBER
+	ur_json_line(o, stdout);
+}
+
+/* --- the whole --- */
+
+static void put(enum format f, const struct row *r, int width)
+{
+	if (f == TEXT)
+		narrow_line(r, width);
+	else if (f == JSON)
+		json_line(r);
+	else
+		line(f, r);
 }
 
 static int list(const char *name, enum format format)
 {
 	struct ur_pcap_file f;
 	struct ur_an_conn c;
-	int rc = UR_EXIT_USAGE;
+	int rc = UR_EXIT_USAGE, width;
 
 	if (ur_pcap_open(&f, name)) {
-		head(format);
+		width = address_width(f.analysis);
+		if (format == TEXT)
+			narrow_head(width);
+		else if (format != JSON)
+			head(format);
 		for (uint32_t i = 0; ur_analysis_conn(f.analysis, i, &c); i++)
 			for (unsigned k = 0; k < 2; k++)
 				if (c.half[k].packets)
-					line(format, &(struct row){i + 1, &c, &c.half[k]});
+					put(format, &(struct row){i + 1, &c, &c.half[k]}, width);
 		rc = ur_pcap_status(name, &f.end, 0);
 	}
 	ur_pcap_close(&f);
 	return rc;
 }
 
-static bool json, csv;
+static bool wide, json, csv;
 static const struct ur_option options[] = {
+	{"wide", .set = &wide, .help = "all values, in lines of more than 300 columns"},
 	{"json", .set = &json, .help = "one JSON object for each line"},
 	{"csv", .set = &csv, .help = "values separated by commas, with a line of names"},
 	{0},
@@ -124,9 +198,9 @@ static const struct ur_option options[] = {
 static int run_pcap_list(int argc, char **argv)
 {
 	(void)argc;
-	if (json && csv)
-		return ur_cmd_fail(UR_EXIT_USAGE, "--json and --csv exclude one another: give one of them");
-	return list(argv[0], json ? JSON : csv ? CSV : TEXT);
+	if (json + csv + wide > 1)
+		return ur_cmd_fail(UR_EXIT_USAGE, "--wide, --json and --csv exclude one another: give one of them");
+	return list(argv[0], json ? JSON : csv ? CSV : wide ? WIDE : TEXT);
 }
 
 const struct ur_command ur_pcap_list = {
@@ -134,7 +208,9 @@ const struct ur_command ur_pcap_list = {
 	.operands = "FILE",
 	.complete = UR_COMPLETE_FILE,
 	.summary = "print statistics of every connection, one line for each direction",
-	.text = "Times are in nanoseconds, goodput in bit/s.",
+	.text = "`lost` counts request packets that were lost before or after the recorder, `again` those that were sent again, `naks` the "
+		"refusals after a gap or without a receive buffer, and `rtt` is the mean time to an answer. Long addresses are "
+		"shortened.\n\nWith `--wide`, `--csv` and `--json` there are more values, with times in nanoseconds and goodput in bit/s.",
 	.status = "0; " UR_PCAP_STATUS_UNREADABLE,
 	.options = options,
 	.run = run_pcap_list,

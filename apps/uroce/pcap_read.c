@@ -35,6 +35,20 @@ const char *ur_pcap_time(uint64_t ns, char to[24])
 	return to;
 }
 
+const char *ur_pcap_amount(uint64_t n, const char *unit, char to[24])
+{
+	static const char *const prefixes[] = {"", "k", "M", "G", "T"};
+	double v = (double)n;
+	unsigned u = 0;
+
+	while (v >= 1000 && u + 1 < ur_array_size(prefixes)) {
+		v /= 1000;
+		u++;
+	}
+	snprintf(to, 24, "%.*f %s%s", u && v < 100 ? 1 : 0, v, prefixes[u], unit);
+	return to;
+}
+
 static void found(void *ctx, const struct ur_finding *f)
 {
 	struct ur_pcap_file *file = ctx;

@@ -9,26 +9,15 @@
 
 static const char *bytes(uint64_t n, char to[24])
 {
-	static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
-	double v = (double)n;
-	unsigned u = 0;
-
-	while (v >= 1000 && u < 4) {
-		v /= 1000;
-		u++;
-	}
-	snprintf(to, 24, "%.*f %s", u && v < 100 ? 1 : 0, v, units[u]);
+	if (n >= 1000)
+		return ur_pcap_amount(n, "B", to);
+	snprintf(to, 24, "%u byte%s", (unsigned)n, ur_plural(n));
 	return to;
 }
 
 static const char *were(uint64_t n)
 {
 	return n == 1 ? "was" : "were";
-}
-
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
 }
 
 static void say_opening(const struct ur_an_conn *c, uint32_t number)
@@ -62,12 +51,12 @@ static void say_work(const struct ur_an_half *h)
 	for (unsigned i = 0; i < ur_array_size(kinds); i++) {
 		if (!kinds[i].n)
 			continue;
-		printf("%s%" PRIu64 " %s%s", sep, kinds[i].n, kinds[i].name, plural(kinds[i].n));
+		printf("%s%" PRIu64 " %s%s", sep, kinds[i].n, kinds[i].name, ur_plural(kinds[i].n));
 		sep = ", ";
 	}
 	if (!h->messages)
 		printf(" part of a message");
-	printf(", %s, in %" PRIu64 " packet%s (frames %u to %u, %s)", bytes(h->bytes, b), h->packets, plural(h->packets), h->first_frame,
+	printf(", %s, in %" PRIu64 " packet%s (frames %u to %u, %s)", bytes(h->bytes, b), h->packets, ur_plural(h->packets), h->first_frame,
 	       h->last_frame, ur_pcap_time(h->last - h->first, t));
 	if (h->rtt.sum)
 		printf("; answers came after %s on average", ur_pcap_time(h->rtt.sum / h->rtt.n, t));
@@ -85,9 +74,9 @@ static void say_place(uint64_t n, const char *what, const char *between, const s
 	ur_gid_ip(from, a);
 	ur_gid_ip(to, b);
 	if (recorder_first)
-		printf("   %" PRIu64 " %s%s %s %s between the recorder and %s.\n", n, what, plural(n), were(n), between, b);
+		printf("   %" PRIu64 " %s%s %s %s between the recorder and %s.\n", n, what, ur_plural(n), were(n), between, b);
 	else
-		printf("   %" PRIu64 " %s%s %s %s between %s and the recorder.\n", n, what, plural(n), were(n), between, a);
+		printf("   %" PRIu64 " %s%s %s %s between %s and the recorder.\n", n, what, ur_plural(n), were(n), between, a);
 }
 
 static void say_losses(const struct ur_an_half *h)
@@ -98,8 +87,8 @@ static void say_losses(const struct ur_an_half *h)
 	say_place(h->lost[UR_AN_BEHIND], "request packet", "lost", &h->from, &h->to, true);
 	if (h->lost[UR_AN_FAR])
 		printf("   %" PRIu64 " time%s a request or its answer was lost between the recorder and %s, which cannot be told apart "
-				     "here, or the answer came too late.\n",
-		       h->lost[UR_AN_FAR], plural(h->lost[UR_AN_FAR]), ur_gid_ip(&h->to, a));
+		       "here, or the answer came too late.\n",
+		       h->lost[UR_AN_FAR], ur_plural(h->lost[UR_AN_FAR]), ur_gid_ip(&h->to, a));
 	say_place(h->lost[UR_AN_OVERTAKEN], "request packet", "overtaken", &h->from, &h->to, false);
 	say_place(h->answers_lost[UR_AN_BEFORE], "response packet", "lost", &h->to, &h->from, false);
 	say_place(h->answers_lost[UR_AN_BEHIND], "answer", "lost, or came too late,", &h->to, &h->from, true);
@@ -108,13 +97,13 @@ static void say_losses(const struct ur_an_half *h)
 		printf("   %" PRIu64 " request and response packets were missed only by the recorder: the hosts had them.\n",
 		       h->lost[UR_AN_MISSED] + h->answers_lost[UR_AN_MISSED]);
 	if (h->damaged)
-		printf("   %" PRIu64 " packet%s from %s arrived here damaged, the last in frame %u.\n", h->damaged, plural(h->damaged),
+		printf("   %" PRIu64 " packet%s from %s arrived here damaged, the last in frame %u.\n", h->damaged, ur_plural(h->damaged),
 		       ur_gid_ip(&h->from, a), h->damaged_frame);
 	if (h->naks_rnr)
-		printf("   %" PRIu64 " time%s %s had no receive buffer.\n", h->naks_rnr, plural(h->naks_rnr), ur_gid_ip(&h->to, a));
+		printf("   %" PRIu64 " time%s %s had no receive buffer.\n", h->naks_rnr, ur_plural(h->naks_rnr), ur_gid_ip(&h->to, a));
 	if (h->marked)
 		printf("   %" PRIu64 " packet%s had a congestion mark; %s answered with %" PRIu64 " notification%s.\n", h->marked,
-		       plural(h->marked), ur_gid_ip(&h->to, a), h->cnps, plural(h->cnps));
+		       ur_plural(h->marked), ur_gid_ip(&h->to, a), h->cnps, ur_plural(h->cnps));
 }
 
 static void say_repairs(const struct ur_an_half *h)
@@ -129,7 +118,7 @@ static void say_repairs(const struct ur_an_half *h)
 	}
 	if (!runs)
 		return;
-	printf("   It went back %" PRIu64 " time%s:", runs, plural(runs));
+	printf("   It went back %" PRIu64 " time%s:", runs, ur_plural(runs));
 	for (unsigned i = 0; i < UR_AN_CAUSES; i++) {
 		if (!h->repairs[i])
 			continue;
@@ -137,7 +126,7 @@ static void say_repairs(const struct ur_an_half *h)
 		       i == UR_AN_SPURIOUS ? "" : ur_an_cause_names[i]);
 		sep = ", ";
 	}
-	printf("; %" PRIu64 " packet%s %s sent again", packets, plural(packets), were(packets));
+	printf("; %" PRIu64 " packet%s %s sent again", packets, ur_plural(packets), were(packets));
 	if (h->repair.n)
 		printf(", %s after the first time on average, %s at most", ur_pcap_time(h->repair.sum / h->repair.n, t),
 		       ur_pcap_time(h->repair.max, u));
@@ -194,8 +183,8 @@ static void say_file(const struct ur_pcap_file *f)
 	ur_analysis_totals(f->analysis, &t);
 	printf("%s: %" PRIu64 " frames in %s, %" PRIu64 " RoCEv2 packets: %u connection%s, %" PRIu64
 	       " message%s of the connection manager, %" PRIu64 " datagram%s.\n",
-	       f->name, t.frames, ur_pcap_time(t.last - t.first, dur), t.roce, t.conns, plural(t.conns), t.cm, plural(t.cm), t.datagrams,
-	       plural(t.datagrams));
+	       f->name, t.frames, ur_pcap_time(t.last - t.first, dur), t.roce, t.conns, ur_plural(t.conns), t.cm, ur_plural(t.cm),
+	       t.datagrams, ur_plural(t.datagrams));
 }
 
 static void say_errors(const struct ur_pcap_file *f)
