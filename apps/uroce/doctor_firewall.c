@@ -150,8 +150,8 @@ static void judge_tables(struct ur_doctor_facts *f, unsigned tables)
 	} else if (there) {
 		unknown(f, "'nft -j list ruleset' fails", "nft -j list ruleset");
 	} else {
-		snprintf(why, sizeof(why), "nftables has %u table%s, but nft, which shows %s, is not installed", tables,
-			 tables == 1 ? "" : "s", tables == 1 ? "it" : "them");
+		snprintf(why, sizeof(why), "nftables has %u table%s, but nft, which shows %s, is not installed", tables, ur_plural(tables),
+			 tables == 1 ? "it" : "them");
 		unknown(f, why, "apt-get install nftables");
 	}
 	free(text);

@@ -63,7 +63,7 @@ void ur_doctor_print(const struct ur_doctor_facts *f, const struct ur_doctor_rep
 		print_part(r, true);
 	}
 	if (wrong)
-		printf("\n%u finding%s to fix\n", wrong, wrong == 1 ? "" : "s");
+		printf("\n%u finding%s to fix\n", wrong, ur_plural(wrong));
 	else
 		puts("\nnothing is wrong");
 }

@@ -59,9 +59,9 @@ void ur_lad_label(const struct ur_lad *l, const struct ur_lad_item *it, char to[
 		return;
 	n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, end == r->psn ? "  PSN %u" : "  PSN %u..%u", r->psn, end);
 	if (read && r->dma_len && it->n == 1)
-		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  %u bytes", r->dma_len);
+		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  %u byte%s", r->dma_len, ur_plural(r->dma_len));
 	else if (r->len && r->frame && it->n == 1)
-		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  %u bytes", r->len);
+		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  %u byte%s", r->len, ur_plural(r->len));
 }
 
 static int put_fate(const struct ur_lad *l, const struct ur_ladder_row *r, char *to)

@@ -36,7 +36,8 @@ static int annotate(const struct ur_pcap_file *f, const char *to)
 		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %u: %s", f->name, c.frames, c.wrong);
 	else
 		rc = ur_pcap_status(f->name, &f->end, 0);
-	printf("%s: %u frames, %llu comments\n", to, c.frames, (unsigned long long)c.comments);
+	printf("%s: %u frame%s, %llu comment%s\n", to, c.frames, ur_plural(c.frames), (unsigned long long)c.comments,
+	       ur_plural(c.comments));
 	return rc;
 }
 

@@ -64,9 +64,10 @@ static int check(const char *name)
 		if (f.untold[i])
 			printf("%s: %" PRIu64 " more of %s\n", name, f.untold[i], ur_rules[i].name);
 	if (!json)
-		printf("%s: %" PRIu64 " frames, %" PRIu64 " RoCEv2 packets, %u connections: %" PRIu64 " errors, %" PRIu64
-		       " warnings, %" PRIu64 " notes\n",
-		       name, t.frames, t.roce, t.conns, by[UR_ERROR], by[UR_WARNING], by[UR_NOTE]);
+		printf("%s: %" PRIu64 " frame%s, %" PRIu64 " RoCEv2 packet%s, %u connection%s: %" PRIu64 " error%s, %" PRIu64
+		       " warning%s, %" PRIu64 " note%s\n",
+		       name, t.frames, ur_plural(t.frames), t.roce, ur_plural(t.roce), t.conns, ur_plural(t.conns), by[UR_ERROR],
+		       ur_plural(by[UR_ERROR]), by[UR_WARNING], ur_plural(by[UR_WARNING]), by[UR_NOTE], ur_plural(by[UR_NOTE]));
 	rc = ur_pcap_status(name, &f.end, by[UR_ERROR] ? UR_EXIT_FAIL : 0);
 	ur_pcap_close(&f);
 	return rc;

@@ -83,22 +83,24 @@ static void say_clocks(const struct job *j, const struct ur_cmp_totals *t)
 
 static void say_totals(const struct job *j, const struct ur_cmp_totals *t)
 {
-	printf("%s has %" PRIu64 " RoCEv2 packets, %s has %" PRIu64 "; %" PRIu64 " are in both.\n", j->name[0], t->roce[0], j->name[1],
-	       t->roce[1], t->both);
+	printf("%s has %" PRIu64 " RoCEv2 packet%s, %s has %" PRIu64 "; in both: %" PRIu64 ".\n", j->name[0], t->roce[0],
+	       ur_plural(t->roce[0]), j->name[1], t->roce[1], t->both);
 	say_clocks(j, t);
 	for (unsigned i = 0; i < 2; i++) {
 		if (t->outside[i] && t->aligned)
-			printf("%" PRIu64 " packets of %s are from before %s begins or after it ends, and are not compared.\n",
-			       t->outside[i], j->name[i], j->name[!i]);
+			printf("Not compared: %" PRIu64 " packet%s of %s, from before %s begins or after it ends.\n", t->outside[i],
+			       ur_plural(t->outside[i]), j->name[i], j->name[!i]);
 		if (t->damaged[i])
-			printf("%" PRIu64 " packets of %s have a wrong ICRC.\n", t->damaged[i], j->name[i]);
+			printf("With a wrong ICRC: %" PRIu64 " packet%s of %s.\n", t->damaged[i], ur_plural(t->damaged[i]), j->name[i]);
 		if (t->hidden[i])
-			printf("%" PRIu64 " packets of %s more were cut off by its recorder, after others in the same frames: they are not "
-					  "compared, and not missing.\n",
-			       t->hidden[i], j->name[i]);
+			printf("Not compared, and not missing: %" PRIu64
+			       " packet%s of %s, which its recorder cut off after others in the same "
+			       "frames.\n",
+			       t->hidden[i], ur_plural(t->hidden[i]), j->name[i]);
 	}
 	if (t->untold)
-		printf("%" PRIu64 " packets were left out: there are more than %u flows.\n", t->untold, UR_AN_FLOWS);
+		printf("Left out: %" PRIu64 " packet%s, because there are more than %u flows.\n", t->untold, ur_plural(t->untold),
+		       UR_AN_FLOWS);
 }
 
 static void json_totals(const struct job *j, const struct ur_cmp_totals *t)
@@ -129,8 +131,9 @@ static void say_flow(const struct job *j, const struct ur_cmp_flow *f)
 	char a[UR_IP_TEXT], b[UR_IP_TEXT], t[3][24];
 	const char *sep = ": ";
 
-	printf("   %s to %s QP 0x%x, first at %s: %" PRIu64 " packets there, %" PRIu64 " at %s", ur_gid_ip(&f->src, a),
-	       ur_gid_ip(&f->dst, b), f->qpn, j->name[f->first], f->seen[f->first], f->seen[!f->first], j->name[!f->first]);
+	printf("   %s to %s QP 0x%x, first at %s: %" PRIu64 " packet%s there, %" PRIu64 " at %s", ur_gid_ip(&f->src, a),
+	       ur_gid_ip(&f->dst, b), f->qpn, j->name[f->first], f->seen[f->first], ur_plural(f->seen[f->first]), f->seen[!f->first],
+	       j->name[!f->first]);
 	for (unsigned i = 0; i < UR_CMP_KINDS; i++) {
 		if (!f->n[i])
 			continue;

@@ -183,8 +183,8 @@ static int write_all(struct job *j, unsigned copies)
 			without++;
 		}
 	}
-	printf("%s: %u files in %s, for %u of %u faults; MANIFEST there says what is wrong in which frame\n", j->in, j->written, j->dir,
-	       faults - without, faults);
+	printf("%s: %u file%s in %s, for %u of %u faults; MANIFEST there says what is wrong in which frame\n", j->in, j->written,
+	       ur_plural(j->written), j->dir, faults - without, faults);
 	return j->written ? 0 : ur_cmd_fail(UR_EXIT_USAGE, "%s contains no packet that could be falsified", j->in);
 }
 

@@ -88,8 +88,8 @@ static void print_notes(const struct side *s)
 	const struct rec *refusal = s->out.refusal ? s->out.refusal : s->in.refusal;
 
 	if (s->out.begun || s->in.begun)
-		printf("   The recording begins in the middle: %u packets of messages that had begun before it are left out.\n",
-		       s->out.begun + s->in.begun);
+		printf("   The recording begins in the middle, and messages that had begun before it are left out: %u packet%s.\n",
+		       s->out.begun + s->in.begun, ur_plural(s->out.begun + s->in.begun));
 	print_gap(&s->out, "host");
 	print_gap(&s->in, "peer");
 	if (refusal)
@@ -105,13 +105,14 @@ static void print_text(const struct side *s, const struct report *r, enum side_s
 		return;
 	}
 	if (r->differences > REPORT_MAX)
-		printf("   %u more differences are not shown.\n", r->differences - REPORT_MAX);
+		printf("   Not shown: %u more difference%s.\n", r->differences - REPORT_MAX, ur_plural(r->differences - REPORT_MAX));
 	if (s->conn->service == UR_UD)
-		printf("   %u datagrams sent and %u received", r->requests, r->messages);
+		printf("   %u datagram%s sent and %u received", r->requests, ur_plural(r->requests), r->messages);
 	else if (s->conn->service == SERVICE_CM)
-		printf("   %u messages sent", r->requests);
+		printf("   %u message%s sent", r->requests, ur_plural(r->requests));
 	else
-		printf("   %u requests and %u answers sent, %u messages of the peer executed", r->requests, r->responses, r->messages);
+		printf("   %u request%s and %u answer%s sent, %u message%s of the peer executed", r->requests, ur_plural(r->requests),
+		       r->responses, ur_plural(r->responses), r->messages, ur_plural(r->messages));
 	printf(": %s.\n", r->differences ? "not all as recorded" : ends_at_gap(s) ? "as recorded, as far as it goes" : "all as recorded");
 	print_notes(s);
 }
@@ -164,11 +165,11 @@ static bool wanted(const struct wish *w, const struct conn *c, unsigned me)
 static void print_left_out(const struct conns *s, const struct capture *cap)
 {
 	if (s->others)
-		printf("\n%u packets belong to no connection that is replayed.\n", s->others);
+		printf("\nLeft out, of no connection that is replayed: %u packet%s.\n", s->others, ur_plural(s->others));
 	if (s->strays)
-		printf("\n%u packets are left out because the other direction is missing.\n", s->strays);
+		printf("\nLeft out because the other direction is missing: %u packet%s.\n", s->strays, ur_plural(s->strays));
 	if (cap->bad)
-		printf("\n%u packets are damaged or cut, and left out.\n", cap->bad);
+		printf("\nLeft out as damaged or cut: %u packet%s.\n", cap->bad, ur_plural(cap->bad));
 }
 
 static int replay_all(const struct wish *w, struct capture *cap)
@@ -186,7 +187,8 @@ static int replay_all(const struct wish *w, struct capture *cap)
 				replay_side(w, &s.conn[i], me, &sum);
 	if (!w->json) {
 		print_left_out(&s, cap);
-		printf("\n%u sides of connections replayed, %u of them not as recorded, %u skipped", sum.sides, sum.differ, sum.skipped);
+		printf("\n%u side%s of connections replayed, %u of them not as recorded, %u skipped", sum.sides, ur_plural(sum.sides),
+		       sum.differ, sum.skipped);
 		if (sum.cut_short)
 			printf(", %u not to the end", sum.cut_short);
 		putchar('\n');

@@ -195,11 +195,12 @@ static void tell(const struct wishes *w, const struct ur_rewrite_totals *t)
 {
 	FILE *to = strcmp(w->out, "-") == 0 ? stderr : stdout;
 
-	fprintf(to, "%s: %" PRIu64 " frames, %" PRIu64 " RoCEv2 packets written to %s", w->in, t->frames, t->written, w->out);
+	fprintf(to, "%s: %" PRIu64 " frame%s, %" PRIu64 " RoCEv2 packet%s written to %s", w->in, t->frames, ur_plural(t->frames),
+		t->written, ur_plural(t->written), w->out);
 	if (t->other)
-		fprintf(to, ", %" PRIu64 " frames left out that are not RoCEv2", t->other);
+		fprintf(to, ", %" PRIu64 " frame%s left out without RoCEv2", t->other, ur_plural(t->other));
 	if (t->hosts)
-		fprintf(to, ", %" PRIu64 " left out for want of new addresses", t->hosts);
+		fprintf(to, ", %" PRIu64 " left out because there are no new addresses for more hosts", t->hosts);
 	fputc('\n', to);
 }
 

@@ -81,6 +81,7 @@ static void say_place(uint64_t n, const char *what, const char *between, const s
 
 static void say_losses(const struct ur_an_half *h)
 {
+	const uint64_t missed = h->lost[UR_AN_MISSED] + h->answers_lost[UR_AN_MISSED];
 	char a[UR_IP_TEXT];
 
 	say_place(h->lost[UR_AN_BEFORE], "request packet", "lost", &h->from, &h->to, false);
@@ -93,9 +94,9 @@ static void say_losses(const struct ur_an_half *h)
 	say_place(h->answers_lost[UR_AN_BEFORE], "response packet", "lost", &h->to, &h->from, false);
 	say_place(h->answers_lost[UR_AN_BEHIND], "answer", "lost, or came too late,", &h->to, &h->from, true);
 	say_place(h->answers_lost[UR_AN_OVERTAKEN], "response packet", "overtaken", &h->to, &h->from, false);
-	if (h->lost[UR_AN_MISSED] + h->answers_lost[UR_AN_MISSED])
-		printf("   %" PRIu64 " request and response packets were missed only by the recorder: the hosts had them.\n",
-		       h->lost[UR_AN_MISSED] + h->answers_lost[UR_AN_MISSED]);
+	if (missed)
+		printf("   %" PRIu64 " request and response packet%s %s missed only by the recorder: the hosts had them.\n", missed,
+		       ur_plural(missed), were(missed));
 	if (h->damaged)
 		printf("   %" PRIu64 " packet%s from %s arrived here damaged, the last in frame %u.\n", h->damaged, ur_plural(h->damaged),
 		       ur_gid_ip(&h->from, a), h->damaged_frame);
@@ -181,10 +182,10 @@ static void say_file(const struct ur_pcap_file *f)
 	char dur[24];
 
 	ur_analysis_totals(f->analysis, &t);
-	printf("%s: %" PRIu64 " frames in %s, %" PRIu64 " RoCEv2 packets: %u connection%s, %" PRIu64
+	printf("%s: %" PRIu64 " frame%s in %s, %" PRIu64 " RoCEv2 packet%s: %u connection%s, %" PRIu64
 	       " message%s of the connection manager, %" PRIu64 " datagram%s.\n",
-	       f->name, t.frames, ur_pcap_time(t.last - t.first, dur), t.roce, t.conns, ur_plural(t.conns), t.cm, ur_plural(t.cm),
-	       t.datagrams, ur_plural(t.datagrams));
+	       f->name, t.frames, ur_plural(t.frames), ur_pcap_time(t.last - t.first, dur), t.roce, ur_plural(t.roce), t.conns,
+	       ur_plural(t.conns), t.cm, ur_plural(t.cm), t.datagrams, ur_plural(t.datagrams));
 }
 
 static void say_errors(const struct ur_pcap_file *f)

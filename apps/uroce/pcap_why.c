@@ -37,7 +37,7 @@ static void say_timer(const struct ur_an_conn *c, const struct ur_an_half *h)
 
 	if (!c->cm || !c->ack_timeout)
 		return;
-	printf("   The connection request allows %u retries, each after %s at least.\n", c->retry_count,
+	printf("   The connection request allows %u retr%s, each after %s at least.\n", c->retry_count, c->retry_count == 1 ? "y" : "ies",
 	       ur_pcap_time(4096ull << c->ack_timeout, t));
 	if (h->open_early)
 		printf("   %u of the repetitions came sooner: an adaptive timer or probes, which need not count as retries.\n",
@@ -65,7 +65,7 @@ static void say_closed(const struct ur_an_conn *c, const struct ur_an_half *h)
 	printf("%s to QP 0x%x of %s: status 5 (flushed).\n   %s closed the connection in frame %u, when %" PRIu64
 	       " request packet%s had no answer, the oldest PSN %u of frame %u",
 	       ur_gid_ip(&h->from, a), h->dqpn, ur_gid_ip(&h->to, b), ur_gid_ip(&c->half[c->dreq_by_second].from, who), c->dreq_frame,
-	       h->unanswered, h->unanswered == 1 ? "" : "s", h->open_psn, h->open_frame);
+	       h->unanswered, ur_plural(h->unanswered), h->open_psn, h->open_frame);
 	puts(": none of them failed, and whether they were executed is not known.");
 }
 
@@ -132,7 +132,8 @@ static bool say_half(const struct ur_an_conn *c, unsigned i)
 		       a, h->dqpn, b, b, h->rnr_tries, h->open_psn, h->open_frame, h->open_last,
 		       ur_pcap_time(h->open_until - h->open_since, u));
 		if (c->cm)
-			printf("   It allows %u retries%s.\n", c->rnr_retry[i], c->rnr_retry[i] == 7 ? ", which means no limit" : "");
+			printf("   It allows %u retr%s%s.\n", c->rnr_retry[i], c->rnr_retry[i] == 1 ? "y" : "ies",
+			       c->rnr_retry[i] == 7 ? ", which means no limit" : "");
 		say_flush();
 		return true;
 	}

@@ -68,8 +68,7 @@ void ur_top_summary(const struct ur_top_view *v, char *line, size_t room)
 		sum.rx_bits += v->rows[i].rates.rx_bits;
 		sum.retransmits += v->rows[i].rates.retransmits;
 	}
-	n = (size_t)snprintf(line, room, "%u process%s, %u QP%s", v->now->count, v->now->count == 1 ? "" : "es", v->all,
-			     v->all == 1 ? "" : "s");
+	n = (size_t)snprintf(line, room, "%u process%s, %u QP%s", v->now->count, v->now->count == 1 ? "" : "es", v->all, ur_plural(v->all));
 	if (v->count != v->all && n < room)
 		n += (size_t)snprintf(line + n, room - n, " (%u shown)", v->count);
 	if (n < room)
@@ -83,7 +82,7 @@ bool ur_top_remark(const struct ur_watch_process *p, char *line, size_t room)
 		snprintf(line, room, "process %d (%s) runs uroce %s, which this command, %s, cannot read", p->pid, p->program,
 			 p->status.version, UROCE_VERSION);
 	else if (p->status.total > p->status.count)
-		snprintf(line, room, "process %d (%s) has %u QPs, of which %u are shown", p->pid, p->program, p->status.total,
+		snprintf(line, room, "process %d (%s) has %u QPs, of which only %u can be shown", p->pid, p->program, p->status.total,
 			 p->status.count);
 	else
 		return false;

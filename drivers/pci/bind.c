@@ -166,7 +166,7 @@ static void add_huge_pages(struct job *j)
 
 	if (free_now >= UR_PCI_HUGE_PAGES)
 		return;
-	say(j, "allocates %u huge pages of 2 MB", UR_PCI_HUGE_PAGES - free_now);
+	say(j, "allocates %u huge page%s of 2 MB", UR_PCI_HUGE_PAGES - free_now, UR_PCI_HUGE_PAGES - free_now == 1 ? "" : "s");
 	if (j->b->dry)
 		return;
 	got = set_huge_pages(j, all + UR_PCI_HUGE_PAGES - free_now);
@@ -182,7 +182,7 @@ static void remove_huge_pages(struct job *j)
 
 	if (!n)
 		return;
-	say(j, "frees %u huge pages", n);
+	say(j, "frees %u huge page%s", n, n == 1 ? "" : "s");
 	if (!j->b->dry)
 		set_huge_pages(j, all > n ? all - n : 0);
 }
@@ -426,8 +426,8 @@ static int unbind_locked(struct job *j)
 	}
 	say(j, "gives %s back to %s", j->nic.addr, *j->state.driver ? j->state.driver : "the kernel");
 	if (*j->state.nif.name)
-		say(j, "restores the settings of %s: %u addresses and %u routes", j->state.nif.name, j->state.nif.naddr,
-		    j->state.nif.nroute);
+		say(j, "restores the settings of %s: %u address%s and %u route%s", j->state.nif.name, j->state.nif.naddr,
+		    j->state.nif.naddr == 1 ? "" : "es", j->state.nif.nroute, j->state.nif.nroute == 1 ? "" : "s");
 	bring_to_standstill(j);
 	if (!j->b->dry) {
 		rc = move(j, "", j->state.driver);

@@ -208,14 +208,14 @@ void ur_analysis_finish(struct ur_analysis *a)
 				     .rule = UR_RULE_RECORDER,
 				     .frame = a->train_frame,
 				     .v = {a->trains},
-				     .s = {"{0} frames hold several packets each: recorded before the kernel or a NIC segmented them"}});
+				     .s = {"{0} frame{p0} with several packets each: recorded before the kernel or a NIC segmented them"}});
 	if (a->cut_trains)
 		an_report(a, &(struct ur_finding){
 				     .rule = UR_RULE_RECORDER,
 				     .frame = a->hidden_frame,
 				     .v = {a->cut_trains, a->hidden},
-				     .s = {"{0} frames held several packets each, of which the recorder kept only the beginning: the {1} "
-					   "packets that it cut off are counted by their lengths and PSNs, but not checked"}});
+				     .s = {"{0} frame{p0} with several packets each, of which the recorder kept only the beginning: {1} "
+					   "packet{p1} cut off, counted by lengths and PSNs, but not checked"}});
 	if (a->cut_frame)
 		an_report(a, &(struct ur_finding){.rule = UR_RULE_SNAP, .frame = a->cut_frame, .v = {a->total.cut}});
 }

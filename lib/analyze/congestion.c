@@ -25,14 +25,15 @@ void an_marked(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 	    an_since(p->when, f->unnotified_since) < MOST_NS)
 		return;
 	f->said |= AN_SAID_SLOW;
-	an_report_on(a, f,
-		     (struct ur_finding){
-			     .rule = UR_RULE_CNP_PACE,
-			     .frame = p->frame,
-			     .seen = {f->unnotified_frame},
-			     .when = p->when,
-			     .v = {f->unnotified_marks, an_since(p->when, f->unnotified_since)},
-			     .s = {"{dst} got {0} marked packets in the {t1} since {f0} and sent no CNP: {src} keeps sending too fast"}});
+	an_report_on(
+		a, f,
+		(struct ur_finding){
+			.rule = UR_RULE_CNP_PACE,
+			.frame = p->frame,
+			.seen = {f->unnotified_frame},
+			.when = p->when,
+			.v = {f->unnotified_marks, an_since(p->when, f->unnotified_since)},
+			.s = {"{dst} got {0} marked packet{p0} in the {t1} since {f0} and sent no CNP: {src} keeps sending too fast"}});
 }
 
 void an_cnp(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
@@ -55,7 +56,7 @@ void an_cnp(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 					    .seen = {f->cnp_frame[at % n]},
 					    .when = p->when,
 					    .v = {n, an_since(p->when, f->cnp_when[at % n])},
-					    .s = {"{src} sent {0} CNPs in the {t1} since {f0}: {dst} slows down more than necessary"}});
+					    .s = {"{src} sent {0} CNP{p0} in the {t1} since {f0}: {dst} slows down more than necessary"}});
 	}
 	f->cnp_when[at % n] = p->when;
 	f->cnp_frame[at % n] = p->frame;

@@ -6,8 +6,8 @@
  * warning is what costs time or data, or what a host does wrong unless the recorder missed a packet. A note says what the recording cannot
  * show.
  *
- * Sentences have holes: {0} to {3} number, {x0} in hexadecimal, {t0} a time in nanoseconds, {f0} to {f2} "frame N", {s0} and {s1} a phrase
- * (which may have holes itself), {src} and {dst} the hosts of the flow that the finding is about.
+ * Sentences have holes: {0} to {3} a number, {p0} the s of a noun that it counts, {x0} in hexadecimal, {t0} a time in nanoseconds, {f0} to
+ * {f2} "frame N", {s0} and {s1} a phrase (which may have holes itself), {src} and {dst} the hosts of the flow that the finding is about.
  */
 #ifndef UR_ANALYZE_RULES_H
 #define UR_ANALYZE_RULES_H
@@ -20,22 +20,22 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(ICRC, "ICRC", ERROR, "the ICRC is wrong: {s0}; every receiver drops this packet", "7.8.1, A17") \
 	X(LENGTH, "LENGTH", ERROR, "{s0}", "9.2, A17") \
 	X(OPCODE, "OPCODE", ERROR, "opcode {x0} with transport version {1} is unknown to every receiver", "9.2.1") \
-	X(SNAP, "SNAP", NOTE, "the recorder kept only the beginning of {0} frames: their ICRC and payload are not checked", "") \
+	X(SNAP, "SNAP", NOTE, "the recorder kept only the beginning of {0} frame{p0}: ICRC and payload are not checked there", "") \
 	X(ONEWAY, "ONEWAY", NOTE, "only packets from {src} to {dst} are recorded: what was lost, and why, cannot be determined", "") \
 	X(MID, "MID", NOTE, "the recording begins in the middle of this connection", "") \
 	X(RECORDER, "RECORDER", NOTE, "{s0}", "") \
 	X(LIMIT, "LIMIT", NOTE, "there are more than {0} flows: the packets of the others are checked one by one only", "") \
 	/* requests */ \
 	X(OPSEQ, "OPSEQ", ERROR, "{s0} follows {s1} ({f0}): a message has a first packet, middle ones and a last", "9.2.1, 9.7.4") \
-	X(MTU, "MTU", ERROR, "{0} bytes of payload in {s0}, and the path MTU is {1}", "9.7.4") \
-	X(RETH_LEN, "RETH-LEN", ERROR, "the message has {0} bytes, and its RETH says {1}", "9.7.4") \
+	X(MTU, "MTU", ERROR, "{0} byte{p0} of payload in {s0}, and the path MTU is {1}", "9.7.4") \
+	X(RETH_LEN, "RETH-LEN", ERROR, "the message has {0} byte{p0}, and its RETH says {1}", "9.7.4") \
 	X(PSN, "PSN", ERROR, "PSN {0} is far from {1}, the next one, and nothing continues from it", "9.7.2") \
 	X(GAP, "GAP", WARNING, "packets with PSN {0} to {1} are missing here: {s0}", "9.7.2") \
 	X(MISSING, "MISSING", WARNING, "PSN {0} to {1} never arrived, and nothing shows why", "9.7.2") \
 	X(UNANSWERED, "UNANSWERED", WARNING, \
-	  "PSN {0} requests an answer; none arrived in the {t1} that were recorded after it, with {2} transmissions", \
+	  "PSN {0} requests an answer; none arrived in the {t1} that were recorded after it, with {2} transmission{p2}", \
 	  "9.7.5.1") \
-	X(DEPTH, "DEPTH", ERROR, "{0} READs and atomics are outstanding, and {1} were agreed on", "9.7.3, 12.7") \
+	X(DEPTH, "DEPTH", ERROR, "{0} outstanding READs and atomics exceed the agreed number, {1}", "9.7.3, 12.7") \
 	/* repetition */ \
 	X(RETX, "RETX", WARNING, "PSN {0} of {f0} again, {t1} later: {s0}", "9.7.6") \
 	X(RETX_SPURIOUS, "RETX-SPURIOUS", WARNING, "PSN {0} of {f0} again, {t1} later: {s0}", "9.7.6") \
@@ -53,7 +53,7 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(TIMER_UNEVEN, "TIMER-UNEVEN", NOTE, \
 	  "PSN {0} of {f0} comes again at uneven intervals, from {t1} to {t2}: {src} waits longer each time, or something else " \
 	  "than its timer made it repeat", "9.7.6") \
-	X(RETRY_LIMIT, "RETRY-LIMIT", WARNING, "PSN {0} is sent for the {1}th time, and the connection request allows {2} retries", \
+	X(RETRY_LIMIT, "RETRY-LIMIT", WARNING, "PSN {0} is sent for the {1}th time, and the retry count of the connection request is {2}", \
 	  "9.7.6") \
 	/* answers */ \
 	X(ACK_AHEAD, "ACK-AHEAD", ERROR, "PSN {0} is answered, but requests had reached only {1}", "9.7.7") \
@@ -61,7 +61,7 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	  "PSN {0} is answered after {1} was ({f0}): overtaken between {src} and the recorder, or answered out of order", \
 	  "9.7.5.1") \
 	X(ACK_DUP, "ACK-DUP", NOTE, "PSN {0} is answered again, as in {f0}, although no request had been repeated", "9.7.5.1") \
-	X(MSN, "MSN", ERROR, "the answer to PSN {0} counts {1} messages, but {2} were complete", "9.7.7") \
+	X(MSN, "MSN", ERROR, "the answer to PSN {0} has MSN {1}, but the number of complete messages is {2}", "9.7.7") \
 	X(ANSWER_KIND, "ANSWER-KIND", ERROR, "{s0} answers PSN {0}, which is {s1} ({f0})", "9.7.5.1") \
 	X(SYNDROME, "SYNDROME", ERROR, "syndrome {x0} is reserved", "table 45") \
 	X(NAK_SEQ, "NAK-SEQ", WARNING, "{src} misses PSN {0}: {s0}", "9.7.5.2") \
@@ -72,13 +72,13 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(RNR_EARLY, "RNR-EARLY", ERROR, "PSN {0} comes again {t1} after {f0}, which asked to wait for {t2}", "9.7.5.2, table 46") \
 	X(RNR_NONE, "RNR-NONE", WARNING, "{src} has no receive buffer for PSN {0}, {s0} ({f0}), which needs none", "9.7.5.2") \
 	X(CREDITS, "CREDITS", WARNING, \
-	  "PSN {0} goes {1} messages beyond those that {dst} has buffers for, as {f0} says: {src} ignores flow control, or " \
+	  "PSN {0} goes {1} message{p1} beyond those that {dst} has buffers for, as {f0} says: {src} ignores flow control, or " \
 	  "received a later answer that is missing here", "9.7.7") \
 	X(ACK_AFTER_RNR, "ACK-AFTER-RNR", WARNING, "PSN {0} is answered, and {1} has not been repeated since {f0} refused it", "9.7.5.2") \
 	/* READ and atomic */ \
-	X(READ_GAP, "READ-GAP", WARNING, "{0} response packets from PSN {1} on are missing here: {s0}", "9.7.5.1") \
+	X(READ_GAP, "READ-GAP", WARNING, "{0} response packet{p0} from PSN {1} on cannot be found here: {s0}", "9.7.5.1") \
 	X(READ_DUP, "READ-DUP", WARNING, "the response with PSN {0} again, and no request has asked for it since {f0}", "9.7.5.1") \
-	X(READ_LEN, "READ-LEN", ERROR, "the response with PSN {0} has {1} bytes instead of {2}", "9.7.5.1") \
+	X(READ_LEN, "READ-LEN", ERROR, "the response with PSN {0} has {1} byte{p1} instead of {2}", "9.7.5.1") \
 	X(READ_KIND, "READ-KIND", WARNING, "{s0} has PSN {0}, packet {1} of the {2} that {f0} requests", "9.2.1, 9.7.5.1") \
 	X(READ_SHORT, "READ-SHORT", WARNING, "responses end with PSN {0}, after {1} of the {2} that {f0} requests", "9.7.5.1") \
 	X(ATOMIC_GAP, "ATOMIC-GAP", WARNING, "the answer to the atomic with PSN {0} ({f0}) is missing here: {s0}", "9.7.5.1") \
@@ -89,7 +89,7 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	  "the atomic with PSN {0} ({f0}) was answered with {x2}, and is answered with {x1} now: it was executed again", "9.4.5, 9.7.5") \
 	/* congestion */ \
 	X(CNP_PACE, "CNP-PACE", WARNING, "{s0}", "A17") \
-	X(CE_NOCNP, "CE-NOCNP", WARNING, "{dst} got {0} packets marked for congestion from {src}, the first in {f0}, and sent no CNP", \
+	X(CE_NOCNP, "CE-NOCNP", WARNING, "{dst} got {0} packet{p0} marked for congestion from {src}, the first in {f0}, and sent no CNP", \
 	  "A17") \
 	/* connection management */ \
 	X(CM_PSN, "CM-PSN", ERROR, "requests begin with PSN {0}, and {f0} says {1}", "12.7") \
@@ -97,7 +97,7 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(CM_IPHDR, "CM-IPHDR", ERROR, "the {s0} address in the RDMA CM header is not that of the packet", "A11") \
 	X(CM_GID, "CM-GID", ERROR, "the {s0} GID of the path is not the address of the packet", "12.7, A17") \
 	X(CM_REJ, "CM-REJ", WARNING, "{src} rejects the connection: {s0} (reason {0})", "chapter 12") \
-	X(CM_NOREP, "CM-NOREP", WARNING, "no answer came to the {s0} in the {t0} after it, with {1} transmissions", "12.9") \
+	X(CM_NOREP, "CM-NOREP", WARNING, "no answer came to the {s0} in the {t0} after it, with {1} transmission{p1}", "12.9") \
 	X(CM_RETRY, "CM-RETRY", WARNING, "the {s0} of {f0} again, {t0} later", "12.9") \
 	X(CM_FORM, "CM-FORM", ERROR, "a packet to QP 1 that is not a message of the connection manager", "13.4.2, chapter 12")
 /* clang-format on */

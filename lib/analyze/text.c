@@ -91,6 +91,7 @@ static void put_hole(struct out *o, const struct ur_finding *f, const char *hole
 		put_text(o, "0x");
 		put_number(o, f->v[i], 16);
 		return;
+	case 'p': put_text(o, ur_plural(f->v[i])); return;
 	case 'd': put_text(o, ur_gid_ip(&f->dst, addr)); return;
 	case 's':
 		if (hole[1] == 'r')

@@ -119,8 +119,7 @@ void ur_doctor_judge_firewall(const struct ur_doctor_facts *f, struct ur_doctor_
 			"%s", w->remedy);
 	else if (w->verdict == UR_FIREWALL_PASSES)
 		ur_doctor_add(r, UR_DOC_FIREWALL_OK,
-			      w->rules ? "none of %u firewall rules of nftables drops UDP port 4791" : "nftables has no firewall rule",
-			      w->rules);
+			      w->rules ? "no rule of nftables drops UDP port 4791 (%u in all)" : "nftables has no firewall rule", w->rules);
 	else if (bypass)
 		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_FIREWALL_BYPASSED, "%s drops UDP port 4791, which does not affect port %s",
 					       w->where, ur_doctor_port_names[port]),
@@ -195,10 +194,10 @@ void ur_doctor_judge_cpu(const struct ur_doctor_facts *f, struct ur_doctor_repor
 		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_CPU_FEW,
 					       "%u CPU%s for %u program%s of uroce with a thread each that spins for up to "
 					       "%" PRIu64 " us (it yields when others want the CPU)",
-					       f->cpus, f->cpus == 1 ? "" : "s", spinners, spinners == 1 ? "" : "s", f->spin_us),
+					       f->cpus, ur_plural(f->cpus), spinners, ur_plural(spinners), f->spin_us),
 				 "export UROCE_SPIN_US=0");
 	else if (!f->quota_percent || f->quota_percent >= 100)
-		ur_doctor_add(r, UR_DOC_CPU_OK, "%u CPU%s", f->cpus, f->cpus == 1 ? "" : "s");
+		ur_doctor_add(r, UR_DOC_CPU_OK, "%u CPU%s", f->cpus, ur_plural(f->cpus));
 }
 
 void ur_doctor_judge_clock(const struct ur_doctor_facts *f, struct ur_doctor_report *r)

@@ -126,7 +126,7 @@ void ur_doctor_judge_loss(const struct ur_doctor_facts *f, struct ur_doctor_repo
 	if (!is_there(p) || p->cm != UR_DOCTOR_CM_ANSWERS || !p->sent)
 		return;
 	if (!lost)
-		ur_doctor_add(r, UR_DOC_LOSS_OK, "none of %u requests and answers was lost", p->sent);
+		ur_doctor_add(r, UR_DOC_LOSS_OK, "no request or answer was lost (%u sent)", p->sent);
 	else
 		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_LOSS, "%u of %u requests or their answers were lost (%.1f%%)", lost, p->sent,
 					       100.0 * lost / p->sent),

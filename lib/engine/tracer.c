@@ -81,7 +81,9 @@ void ur_tracer_close(struct ur_tracer *t)
 	ur_nic_set_trace(t->nic, NULL);
 	lost = t->file ? ur_trace_file_close(t->file, &err) : 0;
 	if (lost)
-		fprintf(stderr, "uroce: the trace '%s' lacks its last %" PRIu64 " events: %s\n", t->path, lost,
-			!err ? "they came faster than they could be written" : err == ETIMEDOUT ? "nobody reads it" : strerror(err));
+		fprintf(stderr, "uroce: the trace '%s' lacks its last %" PRIu64 " event%s: %s\n", t->path, lost, ur_plural(lost),
+			!err               ? "they came faster than they could be written"
+			: err == ETIMEDOUT ? "nobody reads it"
+					   : strerror(err));
 	free(t);
 }

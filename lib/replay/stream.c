@@ -58,7 +58,7 @@ static enum stream_state size_up(struct stream *s, const struct conn *c, unsigne
 			s->n = (uint32_t)end;
 	}
 	if (asked < s->n) {
-		snprintf(reason, sizeof(reason), "%u of %u PSNs at least are missing in the recording", (uint32_t)(s->n - asked), s->n);
+		snprintf(reason, sizeof(reason), "PSNs missing in the recording: at least %u of %u", (uint32_t)(s->n - asked), s->n);
 		return STREAM_SKIP;
 	}
 	s->slot = calloc((size_t)s->n + 1, sizeof(*s->slot));
