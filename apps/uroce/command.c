@@ -12,25 +12,42 @@
 #define PATH_MAX_TEXT 128
 #define FIRST_VALUE 256 /* of getopt_long, for the first option: above all characters */
 
-/* The options of a command: its own, then those that become settings. One of its own hides a setting's of the same name. */
+/* The options of a command: its own, then those that become settings. */
 struct options {
 	const struct ur_option *list[OPTIONS_MAX];
 	unsigned n;
 };
 
-static bool has(const struct options *o, const char *name)
+static bool is_word_of(const char *words, const char *word)
 {
-	for (unsigned i = 0; i < o->n; i++)
-		if (strcmp(o->list[i]->name, name) == 0)
+	const size_t len = strlen(word);
+
+	for (const char *w = words; *w; w += strspn(w, " ")) {
+		size_t n = strcspn(w, " ");
+
+		if (n == len && memcmp(w, word, n) == 0)
 			return true;
+		w += n;
+	}
 	return false;
 }
 
-static void add_options(struct options *o, const struct ur_option *table)
+/* An option of its own hides a setting's of the same name. */
+bool ur_command_takes(const struct ur_command *c, const struct ur_option *setting)
 {
-	for (; table && table->name && o->n < OPTIONS_MAX; table++)
-		if (!has(o, table->name))
-			o->list[o->n++] = table;
+	for (const struct ur_option *o = c->options; o && o->name; o++)
+		if (strcmp(o->name, setting->name) == 0)
+			return false;
+	return c->settings && (strcmp(c->settings, UR_ALL_SETTINGS) == 0 || is_word_of(c->settings, setting->name));
+}
+
+static void collect_options(struct options *o, const struct ur_command *c)
+{
+	for (const struct ur_option *own = c->options; own && own->name && o->n < OPTIONS_MAX; own++)
+		o->list[o->n++] = own;
+	for (const struct ur_option *s = ur_setting_options(); s->name && o->n < OPTIONS_MAX; s++)
+		if (ur_command_takes(c, s))
+			o->list[o->n++] = s;
 }
 
 static int refuse(const struct ur_option *o, const char *path, const char *value)
@@ -78,9 +95,7 @@ static bool read_options(const struct ur_command *c, const char *path, int argc,
 	struct options o = {.n = 0};
 	int value;
 
-	add_options(&o, c->options);
-	if (c->settings)
-		add_options(&o, ur_setting_options());
+	collect_options(&o, c);
 	for (unsigned i = 0; i < o.n; i++)
 		table[i + 1] =
 			(struct option){o.list[i]->name, o.list[i]->arg ? required_argument : no_argument, NULL, (int)i + FIRST_VALUE};

@@ -27,6 +27,8 @@ struct ur_option {
 	int (*take)(const struct ur_option *o, const char *value); /* in place of `value`: 0, or the exit status after a message */
 };
 
+#define UR_ALL_SETTINGS "*"
+
 struct ur_example {
 	const char *command, *what;
 };
@@ -41,7 +43,7 @@ struct ur_command {
 	const struct ur_option *options;          /* ends with a NULL name; may be NULL */
 	const struct ur_command *const *commands; /* below it, ends with NULL; may be NULL */
 	const struct ur_example *examples;        /* ends with a NULL command; may be NULL */
-	bool settings;                            /* takes the options that become settings, too (options.c) */
+	const char *settings;                     /* options that become settings (options.c): their names, or all; NULL: none */
 	bool program;                             /* the operands are a program and its own options: ours end where it begins */
 	/* Gets the words behind the options. NULL when only the commands below it do something. */
 	int (*run)(int argc, char **argv);
@@ -57,6 +59,8 @@ int ur_command_main(const struct ur_command *c, int argc, char **argv);
 void ur_command_print(const struct ur_command *c, const char *path);
 /* Everything below and including `c`, as JSON, for the programs that make manual pages and completion. */
 void ur_command_json(const struct ur_command *c);
+/* Whether an option that becomes a setting is one of this command's. */
+bool ur_command_takes(const struct ur_command *c, const struct ur_option *setting);
 const struct ur_command *ur_command_find(const struct ur_command *c, const char *name);
 
 /* options.c: the options that become settings, and what is done when the last of them has been read. */

@@ -71,14 +71,6 @@ static void put_option(const struct ur_option *o)
 	put_item(what, o->help);
 }
 
-static bool own_option(const struct ur_command *c, const char *name)
-{
-	for (const struct ur_option *o = c->options; o && o->name; o++)
-		if (strcmp(o->name, name) == 0)
-			return true;
-	return false;
-}
-
 static void put_options(const struct ur_command *c)
 {
 	if (!c->options && !c->settings)
@@ -86,8 +78,8 @@ static void put_options(const struct ur_command *c)
 	puts("\nOptions:");
 	for (const struct ur_option *o = c->options; o && o->name; o++)
 		put_option(o);
-	for (const struct ur_option *o = c->settings ? ur_setting_options() : NULL; o && o->name; o++)
-		if (!own_option(c, o->name))
+	for (const struct ur_option *o = ur_setting_options(); o->name; o++)
+		if (ur_command_takes(c, o))
 			put_option(o);
 }
 
@@ -160,8 +152,8 @@ static void json_options(const struct ur_command *c)
 	fputs(",\"options\":[", stdout);
 	for (const struct ur_option *o = c->options; o && o->name; o++, separator = ",")
 		json_option(o, false, separator);
-	for (const struct ur_option *o = c->settings ? ur_setting_options() : NULL; o && o->name; o++) {
-		if (own_option(c, o->name))
+	for (const struct ur_option *o = ur_setting_options(); o->name; o++) {
+		if (!ur_command_takes(c, o))
 			continue;
 		json_option(o, true, separator);
 		separator = ",";

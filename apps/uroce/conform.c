@@ -153,6 +153,6 @@ const struct ur_command ur_command_conform = {
 		  "something is wrong with the command line.",
 	.options = options,
 	.examples = examples,
-	.settings = true,
+	.settings = UR_ALL_SETTINGS,
 	.run = run_conform,
 };

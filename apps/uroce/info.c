@@ -182,6 +182,6 @@ const struct ur_command ur_command_info = {
 		  "something is wrong with the command line.",
 	.options = options,
 	.examples = examples,
-	.settings = true,
+	.settings = "dev vdev ip gw mtu eal",
 	.run = run_info,
 };

@@ -167,7 +167,7 @@ const struct ur_command ur_command_run = {
 		  "started, 127 when there is none.",
 	.options = options,
 	.examples = examples,
-	.settings = true,
+	.settings = UR_ALL_SETTINGS,
 	.program = true,
 	.run = run_run,
 };
