@@ -13,6 +13,23 @@
 
 #define RDMA_CM_HEADER_LEN 36 /* annex A11 */
 
+static const char help[] = "uroce-responder: offer what 'uroce conform' needs to judge an RDMA device\n"
+			   "\n"
+			   "  uroce-responder [ADDRESS [PORT]]\n"
+			   "\n"
+			   "Listens at ADDRESS, an IP address of an RDMA device (:: without it: all of them), and at PORT of the\n"
+			   "RDMA CM (7174 without it). It runs on any RDMA device, and until it is interrupted.\n"
+			   "\n"
+			   "Options:\n"
+			   "  --help              explain the command and exit\n"
+			   "\n"
+			   "Exit status: 0 after --help; 1 when the device, the address or the port cannot be served; 2 when\n"
+			   "something is wrong with the command line.\n"
+			   "\n"
+			   "Examples:\n"
+			   "  uroce-responder 192.0.2.1\n"
+			   "  uroce run --dev eth0 -- uroce-responder\n";
+
 static struct shared shared;
 static struct rdma_event_channel *events;
 
@@ -238,11 +255,15 @@ int main(int argc, char **argv)
 	unsigned long port = argc > 2 ? strtoul(argv[2], NULL, 10) : UR_CF_PORT;
 	struct sockaddr_storage where;
 	unsigned served = 0;
-	socklen_t len = port && port < 65536 ? any_address(&where, address, (uint16_t)port) : 0;
+	socklen_t len;
+
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+		return fputs(help, stdout) < 0 || fflush(stdout) ? 1 : 0;
+	len = port && port < 65536 ? any_address(&where, address, (uint16_t)port) : 0;
 
 	if (argc > 3 || !len) {
 		fprintf(stderr, "uroce-responder: give the address to serve, an IP address of the device's, and perhaps a port: "
-				"uroce-responder [ADDRESS [PORT]]\n");
+				"uroce-responder [ADDRESS [PORT]]; --help explains it\n");
 		return 2;
 	}
 	events = rdma_create_event_channel();

@@ -125,6 +125,12 @@ static const struct ur_example bind_examples[] = {
 	{0},
 };
 
+static const struct ur_example unbind_examples[] = {
+	{"uroce unbind 0000:03:00.0", "The NIC at this address goes back to the kernel."},
+	{"uroce unbind --dry-run 0000:03:00.0", "Only what would be done."},
+	{0},
+};
+
 static int run_bind(int argc, char **argv)
 {
 	(void)argc;
@@ -158,5 +164,6 @@ const struct ur_command ur_command_unbind = {
 		"Before that DPDK's driver opens and closes a NIC that is bound to vfio-pci, which stops what a killed program has "
 		"left running.\n\n" NIC_IS,
 	.options = unbind_options,
+	.examples = unbind_examples,
 	.run = run_unbind,
 };

@@ -28,6 +28,7 @@ struct ur_option {
 };
 
 #define UR_ALL_SETTINGS "*"
+#define UR_USUAL_STATUS "0; 1 when something is wrong with the machine, 2 when something is wrong with the command line."
 
 struct ur_example {
 	const char *command, *what;
@@ -39,7 +40,7 @@ struct ur_command {
 	const char *complete;                     /* of operands */
 	const char *summary;                      /* a phrase, for lists */
 	const char *text;                         /* paragraphs, separated by empty lines; NULL: the summary says it all */
-	const char *status;                       /* what its exit status means; NULL: the same as everywhere */
+	const char *status;                       /* what its exit status means; NULL: UR_USUAL_STATUS */
 	const struct ur_option *options;          /* ends with a NULL name; may be NULL */
 	const struct ur_command *const *commands; /* below it, ends with NULL; may be NULL */
 	const struct ur_example *examples;        /* ends with a NULL command; may be NULL */

@@ -111,10 +111,8 @@ void ur_command_print(const struct ur_command *c, const char *path)
 	for (const struct ur_command *const *p = c->commands; p && *p; p++)
 		put_item((*p)->name, (*p)->summary);
 	put_options(c);
-	if (c->status) {
-		fputs("\nExit status: ", stdout);
-		put_paragraph(c->status, 13, 0);
-	}
+	fputs("\nExit status: ", stdout);
+	put_paragraph(c->status ? c->status : UR_USUAL_STATUS, 13, 0);
 	if (c->examples)
 		puts("\nExamples:");
 	for (const struct ur_example *e = c->examples; e && e->command; e++)
@@ -171,7 +169,7 @@ static void json_command(const struct ur_command *c)
 	member(",", "complete", c->complete);
 	member(",", "summary", c->summary);
 	member(",", "text", c->text);
-	member(",", "status", c->status);
+	member(",", "status", c->status ? c->status : UR_USUAL_STATUS);
 	printf(",\"program\":%s", c->program ? "true" : "false");
 	json_options(c);
 	fputs(",\"examples\":[", stdout);

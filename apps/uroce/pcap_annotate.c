@@ -41,6 +41,11 @@ static int annotate(const struct ur_pcap_file *f, const char *to)
 	return rc;
 }
 
+static const struct ur_example examples[] = {
+	{"uroce pcap annotate ping.pcapng notes.pcapng", "A copy for Wireshark, with the findings as comments."},
+	{0},
+};
+
 static int run_pcap_annotate(int argc, char **argv)
 {
 	struct ur_pcap_file f;
@@ -65,5 +70,6 @@ const struct ur_command ur_pcap_annotate = {
 	.text = "OUT is pcapng. Every finding is a comment of its packet there; Wireshark's display filter is `frame.comment`. Blocks of a "
 		"pcapng file are copied as they are. IN is read twice, so it cannot be standard input.",
 	.status = "0; 1 when OUT cannot be written, " UR_PCAP_STATUS_UNREADABLE,
+	.examples = examples,
 	.run = run_pcap_annotate,
 };

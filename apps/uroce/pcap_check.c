@@ -73,6 +73,12 @@ static int check(const char *name)
 	return rc;
 }
 
+static const struct ur_example examples[] = {
+	{"uroce pcap check --quiet ping.pcapng", "Errors and warnings, one per line."},
+	{"uroce pcap check --json ping.pcapng | jq -r .sentence", "The sentences alone."},
+	{0},
+};
+
 static int run_pcap_check(int argc, char **argv)
 {
 	int worst = 0;
@@ -92,5 +98,6 @@ const struct ur_command ur_pcap_check = {
 	.summary = "print every finding, one per line",
 	.status = "0; 1 when there is an error among the findings, " UR_PCAP_STATUS_UNREADABLE,
 	.options = options,
+	.examples = examples,
 	.run = run_pcap_check,
 };

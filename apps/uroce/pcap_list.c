@@ -195,6 +195,12 @@ static const struct ur_option options[] = {
 	{0},
 };
 
+static const struct ur_example examples[] = {
+	{"uroce pcap list ping.pcapng", "What each connection carried, and what was lost."},
+	{"uroce pcap list --csv ping.pcapng > ping.csv", "All values, for a spreadsheet."},
+	{0},
+};
+
 static int run_pcap_list(int argc, char **argv)
 {
 	(void)argc;
@@ -213,5 +219,6 @@ const struct ur_command ur_pcap_list = {
 		"shortened.\n\nWith `--wide`, `--csv` and `--json` there are more values, with times in nanoseconds and goodput in bit/s.",
 	.status = "0; " UR_PCAP_STATUS_UNREADABLE,
 	.options = options,
+	.examples = examples,
 	.run = run_pcap_list,
 };

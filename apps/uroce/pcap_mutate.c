@@ -256,6 +256,12 @@ static const struct ur_option options[] = {
 	{0},
 };
 
+static const struct ur_example examples[] = {
+	{"uroce pcap mutate ping.pcapng wrong", "One copy for each kind of fault, in the new folder `wrong`."},
+	{"uroce pcap mutate --each 10 ping.pcapng wrong", "Ten copies of each."},
+	{0},
+};
+
 static int run_pcap_mutate(int argc, char **argv)
 {
 	struct job *j = calloc(1, sizeof(*j));
@@ -285,5 +291,6 @@ const struct ur_command ur_pcap_mutate = {
 	.status = "0; 1 when a file cannot be written, 2 when IN cannot be read to its end or holds nothing that could be falsified, or "
 		  "when DIR is not empty.",
 	.options = options,
+	.examples = examples,
 	.run = run_pcap_mutate,
 };

@@ -216,6 +216,12 @@ static const struct ur_option options[] = {
 	{0},
 };
 
+static const struct ur_example examples[] = {
+	{"uroce pcap why ping.pcapng", "Which requests failed, and why."},
+	{"uroce pcap why --qp 0x2a ping.pcapng", "Only those to or from one QP."},
+	{0},
+};
+
 static int run_pcap_why(int argc, char **argv)
 {
 	(void)argc;
@@ -230,5 +236,6 @@ const struct ur_command ur_pcap_why = {
 	.text = "For each QP: which completion status its requests will have ended with, and what in the recording made it so.",
 	.status = "0; 1 when requests failed, " UR_PCAP_STATUS_UNREADABLE,
 	.options = options,
+	.examples = examples,
 	.run = run_pcap_why,
 };
