@@ -460,11 +460,20 @@ test_interop_says_what_it_lacks() {
 	grep -q '^0 passed, [1-9][0-9]* failed, 0 skipped$' "$TMP/out" || { cat "$TMP/out"; fail "not counted as failed"; }
 }
 test_linked_program() {
-	local dest=$TMP/dest pc
+	local dest=$TMP/dest rdma=$TMP/rdma pc flags name
 	DESTDIR=$dest meson install -C "$BUILD" --no-rebuild >"$TMP/install" 2>&1 || { cat "$TMP/install"; return 1; }
 	pc=$(dirname "$(find "$dest" -name uroce.pc)")
-	# shellcheck disable=SC2046 # flags are words
-	gcc -Wall -Werror -o "$TMP/linked" "$here/linked.c" $(PKG_CONFIG_PATH=$pc PKG_CONFIG_SYSROOT_DIR=$dest pkg-config --cflags --libs uroce) || return 1
+	# rdma-core is installed elsewhere, which only its own .pc files say.
+	mkdir -p "$rdma/include" "$rdma/lib/pkgconfig" && cp -r /usr/include/infiniband /usr/include/rdma "$rdma/include" || return 1
+	for name in ibverbs rdmacm; do
+		printf 'Name: lib%s\nDescription: elsewhere\nVersion: 1\nLibs: -L%s/lib -l%s\nCflags: -I%s/include\n' $name "$rdma" $name "$rdma" >"$rdma/lib/pkgconfig/lib$name.pc"
+	done
+	sed -i "s|^prefix=|prefix=$dest|" "$pc/uroce.pc"
+	flags=$(PKG_CONFIG_PATH=$rdma/lib/pkgconfig:$pc pkg-config --cflags --libs uroce) || return 1
+	[[ " $flags " == *" -I$rdma/include "* && $flags != *-libverbs* && $flags != *-lrdmacm* ]] || { fail "flags: $flags"; return; }
+	# shellcheck disable=SC2086 # flags are words
+	gcc -Wall -Werror -MMD -MF "$TMP/linked.d" -o "$TMP/linked" "$here/linked.c" $flags || return 1
+	grep -q "$rdma/include/rdma/rdma_cma.h" "$TMP/linked.d" || { fail "another rdma-core's headers"; return; }
 	! ldd "$TMP/linked" | grep -E 'libibverbs|librdmacm' || { fail "links rdma-core"; return; }
 	local lib
 	lib=$(dirname "$(find "$dest" -name liburoce.so)")
