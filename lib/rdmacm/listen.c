@@ -12,10 +12,7 @@
 
 /* --- requests --- */
 
-/*
- * Both ends send packets of the REQ's path MTU, and a REP has no field to ask for less. What we can take counts, by the rule of rdma_rxe's
- * ports, and not what we would ask for ourselves.
- */
+/* Both ends send packets of the REQ's path MTU, and a REP has no field to ask for less. */
 static bool mtu_fits(const struct ur_id *l, const struct ur_gid *peer, uint8_t path_mtu)
 {
 	return path_mtu <= ur_max_path_mtu(ur_nic_path_mtu(l->nic, peer));

@@ -12,9 +12,6 @@
 
 #define RETRY_INTERVAL (500 * UR_NS_PER_MS)
 
-/* What the RDMA CM sets aside for all but payload: 40 IPv6, 8 UDP, 12 BTH, 4 ICRC, 28 extended headers, 4 immediate data. */
-#define CM_HEADERS 96
-
 int ur_id_start(struct ur_id *u)
 {
 	int err = ur_engine_start(u->engine);
@@ -26,12 +23,7 @@ int ur_id_start(struct ur_id *u)
 
 uint8_t ur_id_path_mtu(const struct ur_id *u)
 {
-	uint16_t bytes = ur_nic_path_mtu(u->nic, &u->dgid);
-	uint8_t m = IBV_MTU_4096;
-
-	while (m > IBV_MTU_256 && (128u << m) + CM_HEADERS > bytes)
-		m--;
-	return m;
+	return ur_max_path_mtu(ur_nic_path_mtu(u->nic, &u->dgid));
 }
 
 uint16_t ur_id_vlan(const struct ur_id *u)

@@ -22,9 +22,12 @@ struct ur_path {
 	struct ur_gid sgid, dgid;
 };
 
-/* What a packet carries besides payload: IPv6, UDP, BTH, the longest extended headers, pad and ICRC, as rdma_rxe counts it for a
- * port. The RDMA CM counts 96 for the path MTU of a connection (lib/rdmacm/resolve.c). */
-#define UR_PATH_OVERHEAD 80
+/*
+ * What is set aside for all but payload, as Linux counts it for the path MTU of connections and of hardware ports (iboe_get_mtu): 40 IPv6,
+ * 8 UDP, 12 BTH, 4 XRCETH, 28 AtomicETH, 4 ICRC. The longest headers beside payload, of an XRC WRITE with immediate data over IPv6,
+ * take 88.
+ */
+#define UR_PATH_OVERHEAD 96
 
 /* The largest path MTU of RoCEv2 that a port with this IP MTU carries; 256 where not even that fits. */
 static inline enum ibv_mtu ur_max_path_mtu(uint16_t ip_mtu)

@@ -321,7 +321,7 @@ test_doctor_without_proc() { faulty without_proc; }
 # MTUs at which the path MTU changes: doctor and info name the same.
 test_doctor_and_info_agree() {
 	local mtu status=0
-	for mtu in 336 1103 1104 1119; do
+	for mtu in 352 1103 1119 1120; do
 		ip -n "$NS2" link set eth0 mtu $mtu
 		doctor "$NS2"
 		in_ns "$NS2" "$UROCE" info --dev eth0 2>/dev/null | grep -Eq "^mtu +$mtu \(RoCE path MTU $(python3 -c 'import json, sys

@@ -458,13 +458,13 @@ static void doctor__path_mtu(void)
 {
 	static const struct {
 		unsigned bytes, mtu;
-	} sizes[] = {{0, 0},       {68, 0},      {335, 0},     {336, 256},   {591, 256},    {592, 512},   {1103, 512},
-		     {1104, 1024}, {1500, 1024}, {4175, 2048}, {4176, 4096}, {65535, 4096}, {65536, 4096}};
+	} sizes[] = {{0, 0},       {68, 0},      {351, 0},     {352, 256},   {607, 256},    {608, 512},   {1119, 512},
+		     {1120, 1024}, {1500, 1024}, {4191, 2048}, {4192, 4096}, {65535, 4096}, {65536, 4096}};
 
 	for (unsigned i = 0; i < ur_array_size(sizes); i++)
 		CU_ASSERT_EQUAL(ur_doctor_path_mtu(sizes[i].bytes), sizes[i].mtu);
 	/* What `uroce info` and ibv_query_port(3) say. */
-	for (unsigned i = 336; i <= 9600; i++)
+	for (unsigned i = 352; i <= 9600; i++)
 		CU_ASSERT_EQUAL(ur_doctor_path_mtu(i), 128u << ur_max_path_mtu((uint16_t)i));
 }
 
@@ -490,7 +490,7 @@ static void hidden_process(struct ur_doctor_facts *f)
 static void doctor__sentences(void)
 {
 	says(mtu_600, UR_DOC_MTU_SMALL, "path MTU 512, which takes 2 packets where 1024 takes one");
-	says(mtu_tiny, UR_DOC_MTU_SMALL, "MTU 68 is too small for RoCE, whose smallest path MTU needs 336");
+	says(mtu_tiny, UR_DOC_MTU_SMALL, "MTU 68 is too small for RoCE, whose smallest path MTU needs 352");
 	CU_ASSERT_STRING_EQUAL(says(hidden_process, UR_DOC_PROCESSES_OK, "1 other"), "1 other process uses uroce on eth0");
 	says(buffers_unknown, UR_DOC_BUFFER_UNKNOWN, "cannot determine");
 	says(held_unknown, UR_DOC_HOLDER_UNKNOWN, "cannot determine");

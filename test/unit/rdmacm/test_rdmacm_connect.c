@@ -331,26 +331,43 @@ static int connect_with_mtu(struct rx_side *c, uint8_t mtu)
 	return 0;
 }
 
-/* On an IP MTU of 1110 we would ask for 512 ourselves, but a peer that takes 1024 there is right too. */
-static int path_mtu_beyond_ours(void)
+/* What a connection asks for, what it accepts, and what the port shows are the same. */
+static int path_mtu_is_the_ports(const char *ip_mtu, enum ibv_mtu most)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	struct rx_side l, small, large, s;
+	struct ibv_port_attr port;
 	int mask;
 
-	setenv("UROCE_MTU", "1110", 1);
+	setenv("UROCE_MTU", ip_mtu, 1);
 	WANT(!start_listener(&l, "10.0.0.1", -1));
-	WANT(!connect_with_mtu(&large, IBV_MTU_2048));
+	WANT(!connect_with_mtu(&large, most + 1));
 	WANT(!rx_next(&large, RDMA_CM_EVENT_REJECTED));
-	WANT(large.ev->status == UR_CM_REJ_INVALID_MTU && large.id->route.path_rec->mtu == IBV_MTU_512);
-	WANT(!connect_with_mtu(&small, IBV_MTU_1024));
+	WANT(large.ev->status == UR_CM_REJ_INVALID_MTU && large.id->route.path_rec->mtu == most);
+	WANT(!ibv_query_port(large.id->verbs, 1, (struct _compat_ibv_port_attr *)&port) && port.active_mtu == most);
+	WANT(!connect_with_mtu(&small, most));
 	WANT(!rx_request(&l, &s)); /* the first one that the program sees */
-	WANT(s.id->route.path_rec->mtu == IBV_MTU_1024);
-	WANT(!rdma_init_qp_attr(s.id, &attr, &mask) && attr.path_mtu == IBV_MTU_1024);
+	WANT(s.id->route.path_rec->mtu == most);
+	WANT(!rdma_init_qp_attr(s.id, &attr, &mask) && attr.path_mtu == most);
 	WANT(!rdma_ack_cm_event(l.ev) && !rdma_destroy_id(s.id));
 	l.ev = NULL;
 	WANT(!rx_close(&small) && !rx_close(&large));
 	return rx_close(&l);
+}
+
+static int path_mtu_beyond_ours(void)
+{
+	return path_mtu_is_the_ports("1119", IBV_MTU_512);
+}
+
+static int path_mtu_between_counts(void)
+{
+	return path_mtu_is_the_ports("1104", IBV_MTU_512); /* with 80 bytes of headers it would be 1024 */
+}
+
+static int path_mtu_just_enough(void)
+{
+	return path_mtu_is_the_ports("1120", IBV_MTU_1024);
 }
 
 static int bad_parameters(void)
@@ -453,10 +470,12 @@ static int synchronous(void)
 
 #define TESTS(T)                                                                                                                           \
 	T(connect, life_v4)                                                                                                                \
-	T(connect, life_v6_wildcard) T(connect, life_v4_to_v6_wildcard) T(connect, life_to_any) T(connect, without_qps)                    \
-		T(connect, data_before_rtu) T(connect, rejected) T(connect, nobody_listens) T(connect, listener_goes_away)                 \
-			T(connect, ipv6_only) T(connect, path_mtu_beyond_ours) T(connect, bad_parameters)                         \
-				T(resolve_addr, unresolvable) T(resolve_addr, destroyed_while_resolving) T(endpoint, synchronous)
+	T(connect, life_v6_wildcard)                                                                                                       \
+	T(connect, life_v4_to_v6_wildcard) T(connect, life_to_any) T(connect, without_qps) T(connect, data_before_rtu)                     \
+		T(connect, rejected) T(connect, nobody_listens) T(connect, listener_goes_away) T(connect, ipv6_only)                       \
+			T(connect, path_mtu_beyond_ours) T(connect, path_mtu_between_counts) T(connect, path_mtu_just_enough)              \
+				T(connect, bad_parameters) T(resolve_addr, unresolvable) T(resolve_addr, destroyed_while_resolving)        \
+					T(endpoint, synchronous)
 
 TESTS(RX_DEFINE)
 

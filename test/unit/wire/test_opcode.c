@@ -3,7 +3,9 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+#include "wire/frame.h"
 #include "wire/opcode.h"
+#include "wire/path.h"
 
 void ur_suite_opcode(void);
 
@@ -115,6 +117,21 @@ static void opcodes__offsets(void)
 	CU_ASSERT_EQUAL(ur_opcode(UR_XRC | UR_OP_READ_RESP_ONLY)->off_aeth, 0);
 }
 
+/* A packet with as much payload as the path MTU allows fits, whatever its headers, and no other count of them gives another path MTU. */
+static void opcodes__fit_the_path_mtu(void)
+{
+	for (unsigned ip_mtu = 256 + UR_PATH_OVERHEAD; ip_mtu <= 9600; ip_mtu++) {
+		const unsigned mtu = 128u << ur_max_path_mtu((uint16_t)ip_mtu);
+
+		for (unsigned i = 0; i < ur_array_size(rows); i++)
+			if (ur_opcode(rows[i].opcode)->flags & UR_OPF_PAYLOAD &&
+			    UR_IP6_LEN + UR_UDP_LEN + UR_BTH_LEN + rows[i].ext_len + mtu + UR_ICRC_LEN > ip_mtu)
+				CU_FAIL("a packet is longer than the link takes");
+	}
+	for (unsigned ip_mtu = 1103; ip_mtu <= 1120; ip_mtu++)
+		CU_ASSERT_EQUAL(ur_max_path_mtu((uint16_t)ip_mtu), ip_mtu < 1120 ? IBV_MTU_512 : IBV_MTU_1024);
+}
+
 void ur_suite_opcode(void)
 {
 	CU_pSuite s = CU_add_suite("opcode", NULL, NULL);
@@ -122,4 +139,5 @@ void ur_suite_opcode(void)
 	CU_ADD_TEST(s, opcodes__exactly_these);
 	CU_ADD_TEST(s, opcodes__flags_follow_names);
 	CU_ADD_TEST(s, opcodes__offsets);
+	CU_ADD_TEST(s, opcodes__fit_the_path_mtu);
 }
