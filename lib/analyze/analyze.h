@@ -101,6 +101,7 @@ struct ur_an_conn {
 	struct ur_an_half half[2]; /* half[0] is of who connected, or spoke first */
 	uint32_t req_frame, rep_frame, rtu_frame, rej_frame, dreq_frame, drep_frame;
 	bool dreq_by_second; /* half[1]'s host disconnected first */
+	bool rej_by_second;  /* and it sent the REJ */
 	uint16_t rej_reason;
 	enum ur_an_ending ending;
 	uint8_t retry_count, ack_timeout; /* of the connection request */

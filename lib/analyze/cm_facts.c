@@ -20,6 +20,7 @@ void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out)
 	out->rep_frame = other[UR_CM_REP - UR_CM_REQ].frame;
 	out->rtu_frame = mine[UR_CM_RTU - UR_CM_REQ].frame;
 	out->rej_frame = c->rej_frame;
+	out->rej_by_second = other[UR_CM_REJ - UR_CM_REQ].n;
 	out->rej_reason = c->reason;
 	out->dreq_frame = dreq ? dreq->frame : 0;
 	out->drep_frame = c->msg[!out->dreq_by_second][UR_CM_DREP - UR_CM_REQ].frame;

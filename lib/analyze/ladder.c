@@ -71,21 +71,33 @@ static bool of_half(const struct ur_an_half *h, const struct an_pkt *p)
 	return ur_gid_eq(&h->from, &p->src) && ur_gid_eq(&h->to, &p->dst);
 }
 
-static bool is_cm_frame(const struct ur_an_conn *c, uint32_t frame)
+/* Which end sent a message of the connection manager, which tells it of no QPN: both ends may have one address. */
+static int half_of_cm(const struct ur_an_conn *c, uint32_t frame)
 {
-	return frame == c->req_frame || frame == c->rep_frame || frame == c->rtu_frame || frame == c->rej_frame || frame == c->dreq_frame ||
-	       frame == c->drep_frame;
+	const struct {
+		uint32_t frame;
+		int half;
+	} messages[] = {{c->req_frame, 0},
+			{c->rep_frame, 1},
+			{c->rtu_frame, 0},
+			{c->rej_frame, c->rej_by_second},
+			{c->dreq_frame, c->dreq_by_second},
+			{c->drep_frame, !c->dreq_by_second}};
+
+	for (unsigned i = 0; i < ur_array_size(messages); i++)
+		if (messages[i].frame == frame)
+			return messages[i].half;
+	return -1;
 }
 
 /* 0 or 1: the half whose host has sent it; -1: it is not of this connection. */
 static int half_of(const struct ur_an_conn *c, const struct an_pkt *p)
 {
-	for (int i = 0; i < 2; i++) {
-		if (!of_half(&c->half[i], p))
-			continue;
-		if (p->bth.dqpn == 1 ? is_cm_frame(c, p->frame) : c->half[i].dqpn && p->bth.dqpn == c->half[i].dqpn)
+	const int cm = p->bth.dqpn == 1 ? half_of_cm(c, p->frame) : -1;
+
+	for (int i = 0; i < 2; i++)
+		if (of_half(&c->half[i], p) && (p->bth.dqpn == 1 ? i == cm : c->half[i].dqpn && p->bth.dqpn == c->half[i].dqpn))
 			return i;
-	}
 	return -1;
 }
 
