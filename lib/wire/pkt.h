@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/touch.h"
 
 #define UR_PKT_SEGS 4     /* payload segments of a packet to send; more fragments than that are copied into `data` */
 #define UR_PKT_ROOM 4352  /* every packet buffer has at least this many bytes at `data`: MTU 4096 plus all headers */
@@ -159,8 +160,27 @@ static inline void ur_pkt_copy_fields(struct ur_pkt *to, const struct ur_pkt *fr
 	to->dst = from->dst;
 }
 
+/*
+ * Copies the segments. One whose memory has gone since the packet was finished (transport.h: ur_tp_unsendable) leaves zeros: no ICRC fits
+ * them, so the packet is lost where it arrives.
+ */
+static inline uint8_t *ur_pkt_put_segments(const struct ur_pkt *p, uint8_t *to)
+{
+	for (unsigned i = 0; i < p->nseg; to += p->seg[i++].len)
+		if (ur_unlikely(!ur_touch_copy(to, p->seg[i].data, p->seg[i].len)))
+			memset(to, 0, p->seg[i].len);
+	return to;
+}
+
 /* Copies the frame as it is on the wire, from its byte `off` on, one of `data`; returns where it ends. The segments stay what they are. */
-uint8_t *ur_pkt_gather(const struct ur_pkt *p, uint32_t off, uint8_t *to);
+static inline uint8_t *ur_pkt_gather(const struct ur_pkt *p, uint32_t off, uint8_t *to)
+{
+	memcpy(to, p->data + off, p->len - off);
+	to = ur_pkt_put_segments(p, to + p->len - off);
+	memcpy(to, p->tail, p->tail_len);
+	return to + p->tail_len;
+}
+
 /* Counts the segments; uncounts them, after which there are none. */
 void ur_pkt_hold(const struct ur_pkt *p);
 void ur_pkt_let_go(struct ur_pkt *p);
