@@ -37,7 +37,7 @@ void need(int ok, const char *what)
 {
 	if (ok)
 		return;
-	fprintf(stderr, "uroce-responder: %s could not be had: %s\n", what, strerror(errno));
+	fprintf(stderr, "uroce-responder: %s failed: %s\n", what, strerror(errno));
 	exit(1);
 }
 

@@ -4,7 +4,7 @@
 
 #include "command.h"
 #include "config/config.h"
-#include "escape.h"
+#include "json.h"
 
 #define WIDTH 96
 #define COLUMN 22 /* where the meanings of options begin */
@@ -123,69 +123,35 @@ void ur_command_print(const struct ur_command *c, const char *path)
 
 /* --- JSON --- */
 
-static void member(const char *separator, const char *name, const char *value)
+static json_t *option_json(const struct ur_option *o, bool setting)
 {
-	printf("%s\"%s\":", separator, name);
-	if (value)
-		ur_json_string(stdout, value);
-	else
-		fputs("null", stdout);
+	return json_pack("{s:s, s:s?, s:s?, s:s, s:b}", "name", o->name, "arg", o->arg, "complete", o->complete, "help", o->help, "setting",
+			 setting);
 }
 
-static void json_option(const struct ur_option *o, bool setting, const char *separator)
+static json_t *options_json(const struct ur_command *c)
 {
-	fputs(separator, stdout);
-	fputs("\n{", stdout);
-	member("", "name", o->name);
-	member(",", "arg", o->arg);
-	member(",", "complete", o->complete);
-	member(",", "help", o->help);
-	printf(",\"setting\":%s}", setting ? "true" : "false");
+	json_t *list = json_array();
+
+	for (const struct ur_option *o = c->options; o && o->name; o++)
+		json_array_append_new(list, option_json(o, false));
+	for (const struct ur_option *o = ur_setting_options(); o->name; o++)
+		if (ur_command_takes(c, o))
+			json_array_append_new(list, option_json(o, true));
+	return list;
 }
 
-static void json_options(const struct ur_command *c)
+static json_t *command_json(const struct ur_command *c)
 {
-	const char *separator = "";
+	json_t *examples = json_array(), *commands = json_array();
 
-	fputs(",\"options\":[", stdout);
-	for (const struct ur_option *o = c->options; o && o->name; o++, separator = ",")
-		json_option(o, false, separator);
-	for (const struct ur_option *o = ur_setting_options(); o->name; o++) {
-		if (!ur_command_takes(c, o))
-			continue;
-		json_option(o, true, separator);
-		separator = ",";
-	}
-	putchar(']');
-}
-
-static void json_command(const struct ur_command *c)
-{
-	const char *separator = "";
-
-	fputs("\n{", stdout);
-	member("", "name", c->name);
-	member(",", "operands", c->operands);
-	member(",", "complete", c->complete);
-	member(",", "summary", c->summary);
-	member(",", "text", c->text);
-	member(",", "status", c->status ? c->status : UR_USUAL_STATUS);
-	printf(",\"program\":%s", c->program ? "true" : "false");
-	json_options(c);
-	fputs(",\"examples\":[", stdout);
-	for (const struct ur_example *e = c->examples; e && e->command; e++, separator = ",") {
-		printf("%s\n{", separator);
-		member("", "command", e->command);
-		member(",", "what", e->what);
-		putchar('}');
-	}
-	fputs("],\"commands\":[", stdout);
-	separator = "";
-	for (const struct ur_command *const *p = c->commands; p && *p; p++, separator = ",") {
-		fputs(separator, stdout);
-		json_command(*p);
-	}
-	fputs("]}", stdout);
+	for (const struct ur_example *e = c->examples; e && e->command; e++)
+		json_array_append_new(examples, json_pack("{s:s, s:s}", "command", e->command, "what", e->what));
+	for (const struct ur_command *const *p = c->commands; p && *p; p++)
+		json_array_append_new(commands, command_json(*p));
+	return json_pack("{s:s, s:s?, s:s?, s:s, s:s?, s:s, s:b, s:o, s:o, s:o}", "name", c->name, "operands", c->operands, "complete",
+			 c->complete, "summary", c->summary, "text", c->text, "status", c->status ? c->status : UR_USUAL_STATUS, "program",
+			 c->program, "options", options_json(c), "examples", examples, "commands", commands);
 }
 
 static bool has_option(const char *setting)
@@ -196,28 +162,23 @@ static bool has_option(const char *setting)
 	return false;
 }
 
-static void json_setting(const struct ur_config_knob *k)
+static json_t *setting_json(const struct ur_config_knob *k)
 {
-	fputs("\n{", stdout);
-	member("", "name", k->name);
-	member(",", "default", k->def);
-	member(",", "help", k->help);
-	if (k->type == UR_CONFIG_UINT)
-		printf(",\"min\":%llu,\"max\":%llu", (unsigned long long)k->min, (unsigned long long)k->max);
-	printf(",\"option\":%s}", has_option(k->name) ? "true" : "false");
+	json_t *o = json_pack("{s:s, s:s?, s:s}", "name", k->name, "default", k->def, "help", k->help);
+
+	if (k->type == UR_CONFIG_UINT) {
+		json_object_set_new(o, "min", ur_json_uint(k->min));
+		json_object_set_new(o, "max", ur_json_uint(k->max));
+	}
+	json_object_set_new(o, "option", json_boolean(has_option(k->name)));
+	return o;
 }
 
 void ur_command_json(const struct ur_command *c)
 {
-	fputs("{", stdout);
-	member("", "version", UROCE_VERSION);
-	fputs(",\"command\":", stdout);
-	json_command(c);
-	fputs(",\"settings\":[", stdout);
-	for (unsigned i = 0; i < ur_config_knob_count; i++) {
-		if (i)
-			putchar(',');
-		json_setting(&ur_config_knobs[i]);
-	}
-	puts("]}");
+	json_t *settings = json_array();
+
+	for (unsigned i = 0; i < ur_config_knob_count; i++)
+		json_array_append_new(settings, setting_json(&ur_config_knobs[i]));
+	ur_json_line(json_pack("{s:s, s:o, s:o}", "version", UROCE_VERSION, "command", command_json(c), "settings", settings), stdout);
 }

@@ -1,20 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "escape.h"
 
-void ur_json_string(FILE *out, const char *s)
-{
-	fputc('"', out);
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			fputc('\\', out);
-		if ((unsigned char)*s < 0x20)
-			fprintf(out, "\\u%04x", (unsigned char)*s);
-		else
-			fputc(*s, out);
-	}
-	fputc('"', out);
-}
-
 void ur_html_text(FILE *out, const char *s, size_t n)
 {
 	for (; n && *s; s++, n--) {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text of any contents as part of another language. */
+/* Text of any contents as part of HTML or XML. */
 #ifndef UR_ESCAPE_H
 #define UR_ESCAPE_H
 
 #include <stddef.h>
 #include <stdio.h>
-
-/* A JSON string with its quotes. */
-void ur_json_string(FILE *out, const char *s);
 
 /*
  * Text of an element or an attribute of HTML or XML, `n` bytes of it at the most. What no XML may hold becomes a question mark; bytes

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * uroce pcap mutate: one falsified copy for each kind of fault, and a list of them. A packet is chosen whose fault shows: the analysis is
- * asked, so that who tests another analyser with the copies knows that each can be decided.
+ * asked, so whoever tests another analyser with the copies knows that each fault can be found.
  */
 #include <dirent.h>
 #include <errno.h>
