@@ -87,7 +87,7 @@ static void say_losses(const struct ur_an_half *h)
 	say_place(h->lost[UR_AN_BEFORE], "request packet", "lost", &h->from, &h->to, false);
 	say_place(h->lost[UR_AN_BEHIND], "request packet", "lost", &h->from, &h->to, true);
 	if (h->lost[UR_AN_FAR])
-		printf("   %" PRIu64 " time%s a request or its answer was lost between the recorder and %s, which cannot be told apart "
+		printf("   %" PRIu64 " time%s a request or its answer was lost between the recorder and %s, which look the same "
 		       "here, or the answer came too late.\n",
 		       h->lost[UR_AN_FAR], ur_plural(h->lost[UR_AN_FAR]), ur_gid_ip(&h->to, a));
 	say_place(h->lost[UR_AN_OVERTAKEN], "request packet", "overtaken", &h->from, &h->to, false);
@@ -119,11 +119,11 @@ static void say_repairs(const struct ur_an_half *h)
 	}
 	if (!runs)
 		return;
-	printf("   It went back %" PRIu64 " time%s:", runs, ur_plural(runs));
+	printf("   It retransmitted %" PRIu64 " time%s:", runs, ur_plural(runs));
 	for (unsigned i = 0; i < UR_AN_CAUSES; i++) {
 		if (!h->repairs[i])
 			continue;
-		printf("%s%" PRIu64 " for %s%s", sep, h->repairs[i], i == UR_AN_SPURIOUS ? "no need" : "a ",
+		printf("%s%" PRIu64 " %s%s", sep, h->repairs[i], i == UR_AN_SPURIOUS ? "needlessly" : "after a ",
 		       i == UR_AN_SPURIOUS ? "" : ur_an_cause_names[i]);
 		sep = ", ";
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * NICs that read a program's memory by themselves, behind an IOMMU: showing it to them, and having them let go of it. A driver gives a
- * buffer back when it needs its place in the ring, and so not at all while nothing more is sent. What makes it is frames that go nowhere:
+ * buffer back when it needs its place in the ring, and so not at all while nothing more is sent. Frames that go nowhere make it do so:
  * to the NIC's own address, which no switch forwards to where it came from, with an EtherType for experiments (IEEE 802, 0x88b5).
  */
 #include <errno.h>

@@ -99,7 +99,7 @@ bool ur_packet_head_get(struct ur_packet_head *h, const uint8_t *frame, uint32_t
 void ur_packet_head_tag(struct ur_packet_head *h, uint16_t tpid, uint16_t tci);
 /* Puts the headers of packet k of the train, which has `payload` bytes behind them, into p, and sets its length. */
 void ur_packet_head_put(const struct ur_packet_head *h, struct ur_pkt *p, unsigned k, uint32_t payload);
-/* How long the packets of a train are, that begins with the BTH of its first packet, when nobody says so; 0 when it cannot be told. */
+/* The length of the packets of a train that begins with the BTH of its first packet, when the kernel does not say it; 0 when unknown. */
 uint32_t ur_packet_guess(const uint8_t *bth, uint32_t len, uint32_t most);
 
 /* rx.c, tx.c */

@@ -68,7 +68,7 @@ struct ur_an_half {
 	uint64_t messages, sends, writes, reads, atomics;
 	uint64_t answers, acks, naks_seq, naks_rnr, naks_fatal;
 	uint64_t repeated[UR_AN_CAUSES]; /* packets */
-	uint64_t repairs[UR_AN_CAUSES];  /* times that it went back */
+	uint64_t repairs[UR_AN_CAUSES];  /* times that it retransmitted, by cause */
 	uint64_t lost[UR_AN_PLACES];     /* packets, of requests */
 	uint64_t answers_lost[UR_AN_PLACES];
 	uint64_t marked, cnps, damaged; /* requests with a congestion mark; CNPs that came back; packets with a wrong ICRC */
@@ -86,7 +86,7 @@ struct ur_an_half {
 	uint32_t open_last;  /* and its newest */
 	uint32_t open_psn, open_tries;
 	uint32_t open_early; /* transmissions among these that came before the timer can have run out */
-	uint32_t rnr_tries; /* how often in a row the oldest was refused for want of a buffer */
+	uint32_t rnr_tries;  /* how often in a row the oldest was refused because no receive was posted */
 	ur_time open_since, open_until;
 	ur_time tries[8]; /* of its newest transmissions, the newest last */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ACK timer: how long a requester waits before it repeats for want of an answer. The connection request says what the one who is asked
- * shall use; who asks takes about the same, but for the time that the other takes to answer, which is a factor of two at most. A timer may
- * run out between once and four times that value after it was started.
+ * The ACK timer: how long a requester waits for an answer before it repeats the request. The connection request says which one the passive
+ * side uses; the active side uses about the same, apart from the time that its peer takes to answer, which is a factor of two at most. A
+ * timer may run out between once and four times that value after it was started.
  */
 #include "analyze/cm_facts.h"
 #include "analyze/report.h"

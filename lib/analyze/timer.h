@@ -5,7 +5,7 @@
 
 #include "analyze/state.h"
 
-/* A request comes again for want of an answer. True when its timer cannot have run out yet. */
+/* A request comes again because no answer came. True when its timer cannot have run out yet. */
 bool an_timed_out(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p);
 /* What a syndrome of type RNR asks to wait, in ns. */
 uint64_t an_rnr_time(uint8_t syndrome);

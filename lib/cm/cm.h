@@ -151,8 +151,8 @@ void ur_cm_listen_plain(struct ur_cm_listener *l);
 /* Requests not yet handed out are gone with it; connections that were handed out are not. */
 void ur_cm_unlisten(struct ur_cm_listener *l);
 /*
- * As ur_cm_unlisten, for a service that may be listened on again soon: until UR_CM_LEFT from now nobody is refused for want of a listener
- * there, or at the same port of another port space. Who asks hears nothing, and asks again.
+ * As ur_cm_unlisten, for a service that may be listened on again soon: until UR_CM_LEFT from now no request is refused because there is no
+ * listener there, or at the same port of another port space. Who asks hears nothing, and asks again.
  */
 #define UR_CM_LEFT (2 * UR_NS_PER_S)
 void ur_cm_leave(struct ur_cm_listener *l, ur_time now);

@@ -12,8 +12,8 @@
 #include "doctor/firewall.h"
 
 /*
- * OK: looked at, and well. NOTE: it works, and could be better or is good to know. UNKNOWN: it cannot be told, and the sentence says why.
- * A WARNING costs time or data; an ERROR keeps programs from working. Only these two count as wrong.
+ * OK: checked, and fine. NOTE: it works, and could be better or is good to know. UNKNOWN: it cannot be determined, and the sentence says
+ * why. A WARNING costs time or data; an ERROR keeps programs from working. Only these two count as wrong.
  */
 enum ur_doctor_severity { UR_DOCTOR_OK, UR_DOCTOR_NOTE, UR_DOCTOR_UNKNOWN, UR_DOCTOR_WARNING, UR_DOCTOR_ERROR };
 

@@ -3,7 +3,7 @@
  * Whether what an application posts waits for more to travel with. A small message costs little but its system call, so posts in a row are
  * sent together when the application polls: the first leaves at once, those close behind it wait. Only an application that always polled
  * soon after its posts is trusted to do so again. When it does not, the progress thread sends what waits half a millisecond later; and
- * unless the application was held up for want of a CPU, nothing waits any more for a while, the longer the oftener that happens.
+ * unless the application was held up because it had no CPU, nothing waits for a while after that, for longer each time it happens.
  *
  * Posting threads call without the NIC's lock: the fields are atomic and each call reads and writes each once; what a race loses is a
  * post counted or not.

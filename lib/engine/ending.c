@@ -147,7 +147,7 @@ static void end_engine(struct ur_engine *e)
  * newest to the oldest, so ours runs behind the destructors. Where the library is loaded by dlopen, it runs before them.
  */
 
-#define PATIENCE_ROUNDS 3000 /* of a millisecond: more than the end of an engine takes, also when locks are not to be had */
+#define PATIENCE_ROUNDS 3000 /* of a millisecond: more than the end of an engine takes, also when its locks are never released */
 #define LEAD_NS (100 * UR_NS_PER_MS)
 #define HANDLERS 8 /* threads that call exit at the same moment */
 

@@ -484,7 +484,7 @@ void ur_engine_reclaim(struct ur_engine *e)
 	sched_yield();
 }
 
-/* --- what befalls the port --- */
+/* --- events of the port --- */
 
 void ur_engine_watch(struct ur_engine *e, struct ur_engine_watch *w)
 {

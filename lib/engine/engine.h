@@ -42,7 +42,7 @@ void ur_engine_unlock(struct ur_engine *e);
 ur_time ur_engine_now(void);
 
 /*
- * Who wants to know what befalls an interface shared with the kernel: IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR, IBV_EVENT_GID_CHANGE.
+ * Watchers of an interface shared with the kernel, who are told of events: IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR, IBV_EVENT_GID_CHANGE.
  * Called by the progress thread under the lock; a watch may be set before the engine starts and brings nothing until then.
  */
 struct ur_engine_watch {

@@ -10,8 +10,8 @@
  * - While an application polls it steps aside: nothing wakes it but the application's saying that it will block. Two doubts are learned. An
  *   application may poll and yet be away when a packet comes (ib_write_lat polls for its own completions and then waits for its memory to
  *   change): then it looks every few microseconds whether the application is there, and looks itself when it is not. And one may block
- *   just after it polled: then it sleeps on the port at once. Each doubt ends some time after its last cause, the later the oftener that
- *   was too soon.
+ *   just after it polled: then it sleeps on the port at once. Each doubt ends some time after its last cause; that time grows each
+ *   time it was too short.
  */
 #ifndef UR_POLLER_H
 #define UR_POLLER_H

@@ -35,7 +35,7 @@ static const struct {
 	[PERMIT_TWICE] = {"an answer of the peer that we get twice",
 			  "a NAK made us ask for it again that the host did not get, or not then, and the peer would have answered"},
 	[PERMIT_PATIENCE] = {"an MRA", "how long a host takes to answer is its own business, and it asks for patience when it likes"},
-	[PERMIT_WAITS] = {"a request that leaves later", "a refusal for want of a receive buffer crossed it in the recording"},
+	[PERMIT_WAITS] = {"a request that leaves later", "an RNR NAK crossed it in the recording"},
 	[PERMIT_GAVE_UP] = {"the failure of a request without an answer", "nobody answers it in the recording either"},
 	[PERMIT_UNANSWERED] = {"an answer behind the last one recorded", "the recording ended, or the host was gone"},
 };

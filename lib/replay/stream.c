@@ -179,8 +179,8 @@ static bool is_fatal(const struct slot *slot, uint8_t *syndrome)
 }
 
 /*
- * A fatal NAK ends a connection, and with it what can be compared: behind the message that it refuses, if that is for want of access, which
- * we can refuse as well, and otherwise before it.
+ * A fatal NAK ends a connection, and with it what can be compared: after the message that it refuses, if the reason is an access right,
+ * which we can refuse as well, and otherwise before that message.
  */
 static void end_at_refusal(struct stream *s)
 {

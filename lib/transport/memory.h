@@ -9,7 +9,7 @@
 #include "base/touch.h"
 #include "transport/transport.h"
 
-/* Counts; false. */
+/* Counts the error and returns false. */
 bool ur_mr_gone(const struct ur_tp *tp);
 bool ur_mr_accessible_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *at, uint64_t len, bool write);
 bool ur_mr_read_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, uint8_t *from, uint32_t len);

@@ -60,7 +60,7 @@ struct ur_tp {
 	uint64_t held[256 / 64];
 	ur_time deaf_until; /* of what the network says */
 	unsigned nstash;
-	bool starved; /* no packet buffer was to be had in this call of ur_tp_tx */
+	bool starved; /* no packet buffer was available in this call of ur_tp_tx */
 	bool sliced;  /* a FLUSH has had its slice in it */
 	bool pause;   /* the QP whose turn it is has more to do, but not in this call */
 	struct ur_list paused; /* such QPs; the first has had its slice */

@@ -173,7 +173,7 @@ reported() {
 	kill -0 "$s" && kill -0 "$c" || { cat "$TMP/server" "$TMP/client"; fail "they do not run"; return; }
 	kill -KILL "$(program "$s")"
 	gone_soon "$c" "the client" || { cat "$TMP/client"; return 1; }
-	grep -q 'status 12' "$TMP/client" || { cat "$TMP/client"; fail "not for want of an answer"; }
+	grep -q 'status 12' "$TMP/client" || { cat "$TMP/client"; fail "not because no answer came"; }
 }
 test_killed_reported_by_icmp() { reported udp; }
 test_killed_reported_by_icmp_packet() { reported packet; }

@@ -301,7 +301,7 @@ static void one_sent(struct fuzz *f, const struct ur_gid *gid, uint16_t vlan, bo
 		return;
 	}
 	if (leaves || !m->questions)
-		broke(f, "a group is reported oftener than was asked or changed");
+		broke(f, "a group is reported more often than was asked or changed");
 	if (m->questions <= too_young(f, m))
 		broke(f, "a query is answered at once");
 	m->questions--;
