@@ -149,18 +149,39 @@ struct ur_port *ur_engine_take_inherited_port(void)
 	return port;
 }
 
+/* ur_engine_current reads `singleton` without the lock, so it is set once the engine is whole. */
 int ur_engine_open(struct ur_engine **out)
 {
 	static bool hooked;
+	struct ur_engine *e;
 	int r = 0;
 
 	pthread_mutex_lock(&singleton_lock);
 	if (!hooked)
 		hooked = pthread_atfork(NULL, NULL, forked_child) == 0;
-	if (!singleton)
-		r = engine_create(&singleton);
-	*out = singleton;
+	e = singleton;
+	if (!e) {
+		r = engine_create(&e);
+		__atomic_store_n(&singleton, e, __ATOMIC_RELEASE);
+	}
+	*out = e;
 	pthread_mutex_unlock(&singleton_lock);
+	return r;
+}
+
+int ur_engine_configure(const char *name, const char *value)
+{
+	char err[256];
+	int r = EBUSY;
+
+	pthread_mutex_lock(&singleton_lock);
+	if (!singleton)
+		r = ur_config_set(name, value, err, sizeof(err));
+	else
+		snprintf(err, sizeof(err), "setting %s comes too late: set it before the first verbs or rdmacm call", name);
+	pthread_mutex_unlock(&singleton_lock);
+	if (r)
+		ur_engine_set_error("%s", err);
 	return r;
 }
 

@@ -24,6 +24,10 @@ struct ur_engine;
  */
 int ur_engine_open(struct ur_engine **out);
 const char *ur_engine_error(void);
+/*
+ * Sets a setting in place of its environment variable, for the engine that is opened next. 0, EBUSY when it is open, or as ur_config_set.
+ */
+int ur_engine_configure(const char *name, const char *value);
 /* The engine if it has been opened, or NULL. */
 struct ur_engine *ur_engine_current(void);
 void ur_engine_info(struct ur_engine *e, struct ur_device_info *info);

@@ -21,21 +21,11 @@ EXPORT const char *uroce_error(void)
 
 EXPORT int uroce_config(const char *name, const char *value)
 {
-	char err[256];
-	int r;
-
 	if (!name || !value) {
 		ur_engine_set_error("a setting needs a name and a value: neither may be NULL");
 		return EINVAL;
 	}
-	if (ur_engine_current()) {
-		ur_engine_set_error("setting %s comes too late: set it before the first verbs or rdmacm call", name);
-		return EBUSY;
-	}
-	r = ur_config_set(name, value, err, sizeof(err));
-	if (r)
-		ur_engine_set_error("%s", err);
-	return r;
+	return ur_engine_configure(name, value);
 }
 
 EXPORT int uroce_start(void)

@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "engine/engine_priv.h"
 #include "proc_harness.h"
+#include "uroce/uroce.h"
 #include "wire/gid_set.h"
 
 void ur_suite_engine_threads(void);
@@ -77,9 +78,38 @@ static void start__while_others_bind(void)
 	}
 }
 
+static void *configure(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 200000; i++)
+		if (uroce_config("log", i % 2 ? "info" : "error") || uroce_config("eal", i % 2 ? "--log-level=8" : ""))
+			atomic_fetch_add(&wrong, 1);
+	return NULL;
+}
+
+/* In a process of its own, which has not opened an engine. */
+static int configure_twice(int fd, uint64_t unused)
+{
+	pthread_t thread;
+
+	(void)fd;
+	(void)unused;
+	if (pthread_create(&thread, NULL, configure, NULL))
+		return 1;
+	configure(NULL);
+	pthread_join(thread, NULL);
+	return atomic_load(&wrong) ? 2 : 0;
+}
+
+static void config__from_two_threads(void)
+{
+	CU_ASSERT_EQUAL(proc_wait(proc_start(configure_twice, 0)), 0);
+}
+
 void ur_suite_engine_threads(void)
 {
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("engine_threads", NULL, NULL, NULL, procs_end);
 
 	CU_ADD_TEST(s, start__while_others_bind);
+	CU_ADD_TEST(s, config__from_two_threads);
 }
