@@ -180,5 +180,5 @@ void ur_command_json(const struct ur_command *c)
 
 	for (unsigned i = 0; i < ur_config_knob_count; i++)
 		json_array_append_new(settings, setting_json(&ur_config_knobs[i]));
-	ur_json_line(json_pack("{s:s, s:o, s:o}", "version", UROCE_VERSION, "command", command_json(c), "settings", settings), stdout);
+	ur_json_line(json_pack("{s:s, s:o, s:o}", "version", UR_VERSION, "command", command_json(c), "settings", settings), stdout);
 }

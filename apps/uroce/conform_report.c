@@ -157,7 +157,7 @@ void ur_conform_html(const struct ur_conform *c, FILE *out)
 	put_counts(c, out);
 	fputs(". Judged from ", out);
 	ur_html_text(out, c->local_text, SIZE_MAX);
-	fprintf(out, " by uroce " UROCE_VERSION "; the numbers of packets are those of %u in ", c->frames);
+	fprintf(out, " by uroce " UR_VERSION "; the numbers of packets are those of %u in ", c->frames);
 	ur_html_text(out, c->capture, SIZE_MAX);
 	fputs(".</p>\n<table><tr><th>verdict</th><th>service</th><th>rule</th><th>IBTA</th><th>expected</th><th>seen</th><th>packets</th></"
 	      "tr>\n",

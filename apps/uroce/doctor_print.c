@@ -56,7 +56,7 @@ void ur_doctor_print(const struct ur_doctor_facts *f, const struct ur_doctor_rep
 {
 	unsigned wrong = ur_doctor_wrong(r);
 
-	printf("uroce %s on Linux %s%s%s\n", UROCE_VERSION, f->release, f->dev[0] ? ", interface " : "", f->dev);
+	printf("uroce %s on Linux %s%s%s\n", UR_VERSION, f->release, f->dev[0] ? ", interface " : "", f->dev);
 	print_part(r, false);
 	if (f->with_peer) {
 		printf("\npeer %s\n", f->peer.name);
@@ -138,9 +138,8 @@ static json_t *findings_json(const struct ur_doctor_report *r)
 
 void ur_doctor_print_json(const struct ur_doctor_facts *f, const struct ur_doctor_report *r)
 {
-	json_t *root =
-		json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:i}", "version", 1, "uroce", UROCE_VERSION, "kernel", f->release, "device",
-			  device_json(f), "peer", peer_json(f), "findings", findings_json(r), "wrong", (int)ur_doctor_wrong(r));
+	json_t *root = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:i}", "version", 1, "uroce", UR_VERSION, "kernel", f->release, "device",
+				 device_json(f), "peer", peer_json(f), "findings", findings_json(r), "wrong", (int)ur_doctor_wrong(r));
 
 	json_dumpf(root, stdout, JSON_INDENT(2));
 	putchar('\n');

@@ -57,7 +57,7 @@ static int run_uroce(int argc, char **argv)
 		return fail_unknown(argv[0]);
 	if (!version)
 		return ur_cmd_fail(UR_EXIT_USAGE, "no subcommand given: try 'uroce run -- PROGRAM', 'uroce info' or 'uroce --help'");
-	puts("uroce " UROCE_VERSION);
+	puts("uroce " UR_VERSION);
 	return 0;
 }
 

@@ -80,7 +80,7 @@ bool ur_top_remark(const struct ur_watch_process *p, char *line, size_t room)
 {
 	if (p->unreadable)
 		snprintf(line, room, "process %d (%s) runs uroce %s, which this command, %s, cannot read", p->pid, p->program,
-			 p->status.version, UROCE_VERSION);
+			 p->status.version, UR_VERSION);
 	else if (p->status.total > p->status.count)
 		snprintf(line, room, "process %d (%s) has %u QPs, of which only %u can be shown", p->pid, p->program, p->status.total,
 			 p->status.count);

@@ -87,7 +87,7 @@ void ur_top_print_json(const struct ur_top_view *v, const struct ur_top *t)
 	for (unsigned i = 0; i < v->count; i++)
 		json_array_append_new(qps, qp_json(&v->rows[i]));
 	json_object_set_new(root, "version", json_integer(1));
-	json_object_set_new(root, "uroce", json_string(UROCE_VERSION));
+	json_object_set_new(root, "uroce", json_string(UR_VERSION));
 	json_object_set_new(root, "time", json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
 	json_object_set_new(root, "interval", json_real(t->interval));
 	json_object_set_new(root, "processes", processes);

@@ -11,7 +11,7 @@
 
 EXPORT const char *uroce_version(void)
 {
-	return UROCE_VERSION;
+	return UR_VERSION;
 }
 
 EXPORT const char *uroce_error(void)
@@ -56,7 +56,8 @@ EXPORT int uroce_counters(uint64_t *values, unsigned n)
 		return -1;
 	}
 	nic = ur_engine_lock(e);
-	memcpy(values, nic->counters.v, (n < UR_C_COUNT ? n : UR_C_COUNT) * sizeof(*values));
+	if (n)
+		memcpy(values, nic->counters.v, (n < UR_C_COUNT ? n : UR_C_COUNT) * sizeof(*values));
 	ur_engine_unlock(e);
 	return UR_C_COUNT;
 }

@@ -44,7 +44,7 @@ static const struct {
 	{"node_guid", NULL, node_guid},
 	{"sys_image_guid", NULL, node_guid},
 	{"node_desc", NULL, node_desc},
-	{"fw_ver", UROCE_VERSION, NULL},
+	{"fw_ver", UR_VERSION, NULL},
 	{"ports/1/state", NULL, state},
 	{"ports/1/phys_state", NULL, phys_state},
 	{"ports/1/rate", NULL, rate},

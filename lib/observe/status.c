@@ -14,7 +14,7 @@ void ur_status_init(struct ur_status *s, int32_t pid)
 	s->counters = UR_C_COUNT;
 	for (unsigned i = 0; i < UR_C_COUNT; i++)
 		strncpy(s->counter[i].name, ur_counter_name((enum ur_counter)i), UR_STATUS_TEXT - 1);
-	strncpy(s->version, UROCE_VERSION, UR_STATUS_TEXT - 1);
+	strncpy(s->version, UR_VERSION, UR_STATUS_TEXT - 1);
 	s->magic = UR_STATUS_MAGIC;
 }
 

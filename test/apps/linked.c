@@ -19,6 +19,22 @@ static int fail(const char *what)
 	return 1;
 }
 
+#if UROCE_VERSION < UROCE_VERSION_NUMBER(0, 1, 0) || UROCE_VERSION >= UROCE_VERSION_NUMBER(UROCE_VERSION_MAJOR, UROCE_VERSION_MINOR + 1, 0)
+#error the numbers of versions cannot be compared
+#endif
+
+/* The header and the library are of one build here. */
+static int check_version(void)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%d.%d.%d", UROCE_VERSION_MAJOR, UROCE_VERSION_MINOR, UROCE_VERSION_PATCH);
+	if (strcmp(text, uroce_version()) == 0)
+		return 0;
+	fprintf(stderr, "linked: header %s, library %s\n", text, uroce_version());
+	return 1;
+}
+
 static int list_devices(void)
 {
 	int n = 0;
@@ -43,6 +59,8 @@ static int check_counters(void)
 			return fail("a counter has no name");
 	if (uroce_counter_name((unsigned)n))
 		return fail("there is a counter past the last");
+	if (uroce_counters(NULL, 0) != n)
+		return fail("the number of counters alone");
 	printf("%d counters\n", n);
 	return 0;
 }
@@ -90,7 +108,7 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	printf("uroce %s\n", uroce_version());
-	if (check_sentences(false))
+	if (check_version() || check_sentences(false))
 		return 1;
 	if (uroce_config("dev", argv[1]))
 		return fail("uroce_config");

@@ -114,7 +114,7 @@ test_trust_set_user_id() {
 	[ ${#as[@]} -eq 0 ] || return 0 # nobody is us
 	mkdir -p "$lib" "$dir"
 	cp -L "$BUILD/lib/liburoce.so" "$lib/liburoce.so.1"
-	gcc -Wall -Werror -I"$ROOT/include" -o "$dir/linked" "$here/linked.c" "$lib/liburoce.so.1" -Wl,-rpath,"$lib" || return 1
+	gcc -Wall -Werror -I"$ROOT/include" -I"$BUILD/include" -o "$dir/linked" "$here/linked.c" "$lib/liburoce.so.1" -Wl,-rpath,"$lib" || return 1
 	chmod 755 "$TMP" "$lib" "$dir" "$lib/liburoce.so.1"
 	chmod u+s "$dir/linked"
 	echo 'fault = drop=100%' >"$dir/conf"

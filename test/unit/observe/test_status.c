@@ -45,7 +45,7 @@ static void check__takes_what_was_written(void)
 	CU_ASSERT_STRING_EQUAL(v.device, "uroce0");
 	CU_ASSERT_STRING_EQUAL(v.interface, "eth0");
 	CU_ASSERT_STRING_EQUAL(v.port, "udp");
-	CU_ASSERT_STRING_EQUAL(v.version, UROCE_VERSION);
+	CU_ASSERT_STRING_EQUAL(v.version, UR_VERSION);
 	CU_ASSERT_EQUAL(v.at, 7);
 	CU_ASSERT_EQUAL(v.started, 5);
 	CU_ASSERT_EQUAL_FATAL(v.count, 2);
