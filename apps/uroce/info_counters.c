@@ -87,8 +87,8 @@ int ur_info_counters(const struct ur_device *d, bool all)
 	else if (!all)
 		puts("\nCounters that are zero are left out: --all shows them.");
 	if (v && sample->count < v->count)
-		printf("\nNot readable are the counters of %u other process%s of the device; root can read them.\n",
-		       v->count - sample->count, v->count - sample->count == 1 ? "" : "es");
+		printf("\nThe counters of %u other process%s of the device are readable only for root.\n", v->count - sample->count,
+		       v->count - sample->count == 1 ? "" : "es");
 	ur_watch_free(sample);
 	free(v);
 	return 0;
