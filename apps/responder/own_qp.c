@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QPs of connections that are to be other than rdma_create_qp(3) and rdma_accept(3) make them. The program makes them by itself, with the
- * attributes that the RDMA CM has for them, and they can send before the REP leaves.
+ * QPs that rdma_create_qp(3) and rdma_accept(3) cannot make as they are needed. The program makes them itself, with the attributes that
+ * the RDMA CM provides, and they can send before the REP leaves.
  */
 #include <errno.h>
 #include <poll.h>

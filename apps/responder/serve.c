@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regions, receives, and what is answered. */
+/* Regions, receives, and the responder's answers. */
 #include "responder.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a process can do once only (start uroce), or what may take too long, in a child. A port that a child gets is one that a program
- * gets, with everything that opening it asks of the system.
+ * Runs in a child process what can be done only once per process (start uroce) or may take too long. A port opens in the child exactly as
+ * in any program, with everything that this requires from the system.
  */
 #ifndef UR_CHILD_H
 #define UR_CHILD_H

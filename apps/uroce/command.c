@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the words of the command line to the function of a subcommand, by its table. */
+/* From the words of the command line to the function of a subcommand, by the tables of commands. */
 #include "command.h"
 
 #include <getopt.h>

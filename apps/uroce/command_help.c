@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of commands as text for a terminal, and as JSON for what makes manual pages and completion of them. */
+/* The tables of commands as text for a terminal, and as JSON, from which the manual pages and the completion are made. */
 #include <string.h>
 
 #include "command.h"

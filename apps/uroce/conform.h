@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce conform: conform_io.c moves its packets, conform_report.c writes what came of it, conform_serve.c is the other side. */
+/* uroce conform: conform_io.c moves its packets, conform_report.c writes the results, conform_serve.c is the other side. */
 #ifndef UR_APP_CONFORM_H
 #define UR_APP_CONFORM_H
 

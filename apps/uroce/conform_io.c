@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judge's packets: a UDP socket of the kernel's (drivers/udp), whose packets begin with the BTH, a clock, and a capture. */
+/* The judge's packets: a UDP socket (drivers/udp), whose packets begin with the BTH, a clock, and a capture. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>

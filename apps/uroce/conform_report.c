@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What came of the rules: for the eye, for programs, and as a page that stands alone. */
+/* The results of the rules: as text, as JSON, and as a self-contained HTML page. */
 #include <string.h>
 
 #include "cmd.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce conform --serve: finds the responder, an ordinary program of librdmacm, and becomes it, under `uroce run` or as it is. */
+/* uroce conform --serve: finds the responder, an ordinary program of librdmacm, and executes it, under `uroce run` or directly. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

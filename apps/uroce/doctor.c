@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce doctor: what may be wrong with this host, or with the way to a peer, on one screen. */
+/* uroce doctor: what is wrong with this host, or with the path to a peer, on one screen. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce doctor: asking the peer by messages that every RoCE host with a CM answers. A SIDR_REQ for a service that nobody has comes back as
- * a SIDR_REP with status 1 (IBTA volume 1, 12.11): no program has to run there, nothing is left behind on either side, and both directions
- * have carried UDP port 4791. In a child, which is a program on uroce like any other: it asks with rdma_connect(3).
+ * uroce doctor: tests the peer with messages that every RoCE host with a CM answers. A SIDR_REQ for a service that does not exist is
+ * answered by a SIDR_REP with status 1 (IBTA volume 1, 12.11): no program has to run there, neither side keeps any state, and UDP port
+ * 4791 is tested in both directions. Runs in a child, a program on uroce like any other, which uses rdma_connect(3).
  */
 #include <endian.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce doctor: facts of the interface, of who else uses it, and of who has UDP port 4791. */
+/* uroce doctor: facts about the interface, its other users, and the owner of UDP port 4791. */
 #include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce doctor: the rules of nftables. The kernel says whether there are any tables; what they say is nft's to print. Rules of the older
- * iptables (iptables-legacy), which nft does not show, can only be told to be there.
+ * uroce doctor: the rules of nftables. The kernel says whether there are any tables; nft prints their contents. Rules of the older
+ * iptables (iptables-legacy) are not shown by nft; only their existence can be detected.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce doctor: facts of this process and this host that have nothing to do with an interface. */
+/* uroce doctor: facts about this process and this host that do not concern an interface. */
 #include <linux/capability.h>
 #include <netinet/udp.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce doctor: echo requests of ICMP, which the peer's kernel answers whoever runs there. They go unfragmented, as RoCEv2 does, so their
- * length tells the path MTU.
+ * uroce doctor: ICMP echo requests, which the peer's kernel answers whatever programs run there. They are sent unfragmented, as RoCEv2 is,
+ * so their length shows the path MTU.
  */
 #include <errno.h>
 #include <netinet/icmp6.h>

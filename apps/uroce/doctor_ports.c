@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce doctor: which kinds of ports can be had. */
+/* uroce doctor: which kinds of ports are available. */
 #include <stdio.h>
 #include <string.h>
 

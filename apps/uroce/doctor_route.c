@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce doctor: who the peer is, how the kernel would reach it, and why it may be silent. */
+/* uroce doctor: the address of the peer, the kernel's route to it, and why it may not answer. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/errqueue.h>

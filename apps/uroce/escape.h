@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text of any contents as part of HTML or XML. */
+/* Escapes arbitrary text for HTML or XML. */
 #ifndef UR_ESCAPE_H
 #define UR_ESCAPE_H
 

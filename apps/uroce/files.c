@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce run --files: the files that a kernel would have for the device, for programs that look at them past libibverbs: the attributes in
- * /sys/class/infiniband/<device> and a device node in /dev/infiniband. Both are laid over what is there, in a mount namespace of the
- * program's own, as they are at the start. The node is /dev/null: programs ask whether it exists and may be opened, and then call
- * libibverbs. Whoever is not root gets a user namespace along, in which he is who he was, where the kernel allows one.
+ * uroce run --files: the files that a kernel would provide for the device, for programs that read them directly instead of through
+ * libibverbs: the attributes in sys/class/infiniband/<device> and a device node in /dev/infiniband. They are mounted over the existing
+ * ones in a mount namespace of the program's own, with their contents at the start. The node is /dev/null: programs check whether it
+ * exists and may be opened, and then call libibverbs. Users other than root also get a user namespace, in which they keep their IDs, where
+ * the kernel allows one.
  */
 #include "cmd.h"
 #include "files.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * uroce info: the device with its GIDs, its routes and the processes that use it, the settings, the counters. It starts no port, sends
- * nothing and does not count among the processes itself.
+ * nothing and is not counted among the processes itself.
  */
 #include "cmd.h"
 

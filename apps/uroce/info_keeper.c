@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce info: the keeper of a process (keeper/farewell_page.h), which says in its arguments whose it is. */
+/* uroce info: the keeper of a process (keeper/farewell_page.h), whose arguments name that process. */
 #include "info.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce info --pci: the NICs of this host that a program could have for itself, and what is in the way. */
+/* uroce info --pci: the NICs of this host that a program could own, and what prevents it. */
 #include <arpa/inet.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce info: the processes that use the device, and the ports that they listen on or are bound to. */
+/* uroce info: the processes that use the device, and the ports on which they listen or to which they are bound. */
 #include "info.h"
 
 #include <rdma/rdma_cma.h>

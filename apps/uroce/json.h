@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every JSON output needs beyond jansson. A text or a number that jansson refuses would lose the whole object. */
+/* What all JSON output needs in addition to jansson. A text or a number that jansson refuses would lose the whole object. */
 #ifndef UR_JSON_H
 #define UR_JSON_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce pcap ladder: what its files share. pcap_ladder.c chooses and arranges, ladder_trace.c reads a trace, ladder_text.c and ladder_svg.c
- * draw.
+ * uroce pcap ladder: declarations that its files share. pcap_ladder.c selects and arranges, ladder_trace.c reads a trace, ladder_text.c
+ * and ladder_svg.c draw.
  */
 #ifndef UR_LADDER_DRAW_H
 #define UR_LADDER_DRAW_H

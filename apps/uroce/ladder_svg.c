@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The picture as SVG, and as one HTML page with it. Nothing comes from elsewhere, and every text is escaped: a file name, the reason of a
- * fault and what a trace says are anybody's.
+ * The picture as SVG, and as an HTML page that contains it. It loads nothing from elsewhere, and every text is escaped, because file
+ * names, reasons of faults and traces may come from anybody.
  */
 #include <stdarg.h>
 #include <string.h>

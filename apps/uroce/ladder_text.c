@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands beside an arrow, and the picture in characters. */
+/* The text beside an arrow, and the picture in characters. */
 #include "ladder.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads a trace (doc/trace.md) for a ladder: flat JSON objects, a line each. Whatever does not look like one is passed over. An event is
- * put behind the packet that the engine has sent or received last before it, if that is in the recording, otherwise where its time says.
+ * Reads a trace (doc/trace.md) for a ladder: flat JSON objects, one per line. Other lines are skipped. An event is placed after the last
+ * packet that the engine sent or received before it, if the recording has that packet, otherwise by its time.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command itself: what stands in front of a subcommand, and how failures are told. */
+/* The command itself: options before a subcommand, and the printing of errors. */
 #include <stdarg.h>
 #include <string.h>
 

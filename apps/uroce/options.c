@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The options that become settings. Each stands for one knob of config/config.h and becomes its UROCE_* variable, so the preloaded
- * library reads the same settings in every process that the program starts. Conflicts and slips are reported here, before the program runs.
+ * The options that become settings. Each stands for one setting of config/config.h and becomes its UROCE_* variable, so the preloaded
+ * library reads the same settings in every process that the program starts. Conflicts and mistakes are reported here, before the program
+ * runs.
  */
 #include "cmd.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that commands write. One that replaces another appears under its name when it is whole: it is written beside it under a name that
- * nobody can have taken, so neither a link nor a pipe that somebody else has put there is followed. A device, a pipe or a link of the
- * user's own (/dev/stdout, /dev/full) is written to as it is.
+ * Files that commands write. A file that replaces another appears under its name when it is complete: it is written beside it under an
+ * unpredictable name, so links and pipes that somebody else has put there are not followed. A device, a pipe or a link that the user names
+ * (/dev/stdout, /dev/full) is written to directly.
  */
 #ifndef UR_OUTFILE_H
 #define UR_OUTFILE_H

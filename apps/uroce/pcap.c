@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of what uroce pcap can do with a capture. Without a name from it, the words are files to judge. */
+/* The table of the subcommands of uroce pcap. Words that are not in it are files to be checked. */
 #include "pcap.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce pcap check: every finding, one a line. */
+/* uroce pcap check: all findings, one per line. */
 #include <inttypes.h>
 #include <string.h>
 

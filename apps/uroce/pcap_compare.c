@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce pcap compare: two recordings of the same traffic, read by turns. */
+/* uroce pcap compare: two recordings of the same traffic, read alternately. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

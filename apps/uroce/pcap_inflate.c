@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A compressed capture as a stream that libpcap can read. gzip allows files that were joined; each has its own end. */
+/* A compressed capture as a stream that libpcap can read. gzip allows concatenated files; each has its own end. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

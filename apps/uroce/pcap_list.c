@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce pcap list: a line for each direction of each connection. Text has what is looked at first, in lines that fit a screen; all columns
- * are one table, as text, CSV or JSON lines.
+ * uroce pcap list: one line for each direction of each connection. Text shows the most important columns, in lines that fit a screen; all
+ * columns are in one table, for text, CSV and JSON lines.
  */
 #include <inttypes.h>
 #include <string.h>

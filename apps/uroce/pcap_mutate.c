@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce pcap mutate: one falsified copy for each kind of fault, and a list of them. A packet is chosen whose fault shows: the analysis is
- * asked, so whoever tests another analyser with the copies knows that each fault can be found.
+ * uroce pcap mutate: one falsified copy for each kind of fault, and a list of them. The analysis confirms that each fault can be found, so
+ * the copies can be used to test other analysers.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file, frame by frame; and through the analysis. Frames are not kept; findings are, up to a bound, with their sentences. */
+/* Reads a file frame by frame, with or without the analysis. Frames are not kept; findings are, up to a limit, with their sentences. */
 #include "pcap.h"
 
 #include <stdlib.h>

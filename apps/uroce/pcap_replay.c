@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce pcap replay: our transport in the place of each host of a recording, and what it does otherwise than the host did. */
+/* uroce pcap replay: our transport in the role of each host of a recording, and how its behaviour differs from the host's. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce pcap rewrite: a copy that may be shown to others, or played to another host. */
+/* uroce pcap rewrite: a copy that can be shared, or replayed to another host. */
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames of a capture, one after the other: pcap or pcapng by libpcap, compressed or not. */
+/* The frames of a capture, one after the other: pcap or pcapng by libpcap, compressed or not. */
 #include <errno.h>
 #include <pcap/pcap.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce pcap FILE...: what happened, in sentences, connection by connection. */
+/* uroce pcap FILE...: what happened, in sentences, for each connection. */
 #include <inttypes.h>
 #include <string.h>
 

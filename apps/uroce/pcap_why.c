@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce pcap why: which completion status the requests of each QP will have ended with, and what in the recording made it so. Who asks sees
- * 12 (retry exceeded), 13 (RNR retry exceeded), 9, 10 or 11 (refused), and 5 (flushed) for all that was posted behind.
+ * uroce pcap why: with which completion status the requests of each QP ended, and what in the recording caused it. The program sees 12
+ * (retry exceeded), 13 (RNR retry exceeded), 9, 10 or 11 (refused), and 5 (flushed) for everything that was posted after that.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames into a file. It appears under its name when it is whole, so nobody takes a part of it for all. */
+/* Writes frames to a file, which appears under its name when it is complete, so an incomplete file is never mistaken for a complete one. */
 #include <errno.h>
 #include <pcap/pcap.h>
 #include <stdlib.h>

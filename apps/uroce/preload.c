@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Can liburoce.so be preloaded into a program? ld.so does it, which the kernel starts where the program's ELF header asks for it, and it
- * takes libraries of the program's own class and machine only (ld.so(8)). A script is its interpreter, of which nothing is known here.
+ * Can liburoce.so be preloaded into a program? ld.so does it, which the kernel starts if the program's ELF header names it, and it loads
+ * only libraries of the program's own class and machine (ld.so(8)). For a script this depends on its interpreter, which is not checked
+ * here.
  */
 #include "preload.h"
 

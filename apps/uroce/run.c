@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce run: puts liburoce.so in front of the program's libraries, by preloading and by name, and becomes the program. */
+/* uroce run: puts liburoce.so before the program's libraries, by preloading and by name, and executes the program. */
 #include "cmd.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce top: the QPs of all processes of this host, as a screen that renews itself, as lines, or as JSON. */
+/* uroce top: the QPs of all processes of this host, on a screen that is updated, as lines, or as JSON. */
 #include "top.h"
 
 #include <arpa/inet.h>

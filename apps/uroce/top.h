@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of `uroce top` share. */
+/* Declarations that the files of `uroce top` share. */
 #ifndef UR_TOP_H
 #define UR_TOP_H
 

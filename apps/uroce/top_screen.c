@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce top on a terminal: a screen that renews itself, and keys. */
+/* uroce top on a terminal: a screen that is updated, and keys. */
 #include <ctype.h>
 #include <curses.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each process keeps what it publishes (watch/status.h) open as memory of a certain name, which /proc/PID/fd shows to whom the kernel lets
- * look there. Another user's process can put anything in its place, to make root's command wait or read on for ever: so it is opened
- * without being touched first, and nothing but a file of tmpfs is read, once.
+ * Each process keeps what it publishes (watch/status.h) open as memory with a certain name, which the kernel shows in /proc/PID/fd to
+ * those who may look there. Another user's process can put anything in its place, to make root's command wait or read for ever: so it is
+ * opened without side effects, and only a regular file of tmpfs is read, once.
  */
 #include "watch_find.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The processes of this host that use uroce and may be looked into: those of this user, and for root all. */
+/* The processes of this host that use uroce and that the caller may inspect: those of this user, and for root all. */
 #ifndef UR_WATCH_FIND_H
 #define UR_WATCH_FIND_H
 

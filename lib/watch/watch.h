@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an onlooker makes of what processes publish: rates from two looks, an order, columns of text, metrics for Prometheus. Who the
- * processes are is for the caller to find out (apps/uroce/watch_find.c).
+ * Turns what processes publish into rates between two samples, sorted rows, columns of text, and metrics for Prometheus. The caller finds
+ * the processes (apps/uroce/watch_find.c).
  */
 #ifndef UR_WATCH_H
 #define UR_WATCH_H

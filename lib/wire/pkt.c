@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What everybody who holds a packet may have to do with its pieces. */
+/* Operations on the pieces of a packet, for all who hold one. */
 #include "wire/pkt.h"
 
 void ur_pkt_hold(const struct ur_pkt *p)
