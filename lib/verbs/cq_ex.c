@@ -114,29 +114,45 @@ static uint64_t wall_clock(void)
 }
 
 #define COMPARISONS 8
-#define CLOSE_NS 2000 /* readings that are this close to one another tell the difference of two clocks well enough */
+#define CLOSE_NS 2000 /* a comparison that took no longer is good enough */
+
+/* A comparison of the two clocks: the wall clock was ahead of the engine's by `least` to `least` + `gap`, modulo 2^64. */
+struct comparison {
+	uint64_t least, gap;
+};
+
+static struct comparison compare_clocks(void)
+{
+	struct comparison c;
+	const uint64_t before = ur_engine_now(), wall = wall_clock();
+
+	c.gap = ur_engine_now() - before;
+	c.least = wall - before - c.gap;
+	return c;
+}
 
 /*
  * By how much the wall clock is ahead of the engine's, modulo 2^64. The two run at the same rate until somebody sets the wall clock, and
- * cannot be read at the same moment: the difference that is known stays in force as long as no comparison disproves it, so that completions
- * keep their order and distance on the wall clock.
+ * cannot be read at the same moment: the known difference, which is exact to `error`, stays in force as long as a comparison is compatible
+ * with it, so that completions keep their order and distance on the wall clock.
  */
 static uint64_t wall_ahead(void)
 {
-	static _Atomic uint64_t known;
-	uint64_t ahead = atomic_load_explicit(&known, memory_order_relaxed);
+	static _Atomic uint64_t known, error;
+	uint64_t ahead = atomic_load_explicit(&known, memory_order_relaxed), e = atomic_load_explicit(&error, memory_order_relaxed);
+	struct comparison best = {.gap = UINT64_MAX};
 
-	for (unsigned i = 0; i < COMPARISONS; i++) {
-		const uint64_t before = ur_engine_now(), wall = wall_clock(), gap = ur_engine_now() - before;
+	for (unsigned i = 0; i < COMPARISONS && best.gap > CLOSE_NS; i++) {
+		struct comparison c = compare_clocks();
 
-		if (ahead - (wall - before - gap) <= gap)
+		if (ahead - (c.least - e) <= c.gap + 2 * e)
 			return ahead;
-		if (gap > CLOSE_NS && i + 1 < COMPARISONS)
-			continue; /* this thread was interrupted in between */
-		ahead = wall - before - gap / 2;
-		atomic_store_explicit(&known, ahead, memory_order_relaxed);
-		break;
+		if (c.gap < best.gap) /* the thread was not interrupted in between, or for less long */
+			best = c;
 	}
+	ahead = best.least + best.gap / 2;
+	atomic_store_explicit(&known, ahead, memory_order_relaxed);
+	atomic_store_explicit(&error, best.gap / 2 + 1, memory_order_relaxed);
 	return ahead;
 }
 
