@@ -101,7 +101,7 @@ static int find_peer(struct wire *w)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
 	struct ur_conform *c = w->c;
-	struct sockaddr_storage local;
+	struct sockaddr_storage local = {0};
 	struct addrinfo *a;
 	int e = getaddrinfo(c->peer, "4791", &hints, &a);
 	bool found;

@@ -89,12 +89,8 @@ static void read_processes(struct ur_doctor_facts *f, const struct ur_device *d)
 
 /* --- sockets on UDP port 4791 --- */
 
-struct inode {
-	uint64_t number;
-	struct ur_doctor_holder *holder;
-};
-
-static bool read_sockets(struct ur_doctor_facts *f, const char *path, struct inode *inodes)
+/* The inode of each holder's socket goes into `inodes`. */
+static bool read_sockets(struct ur_doctor_facts *f, const char *path, uint64_t *inodes)
 {
 	FILE *in = fopen(path, "re");
 	char line[512];
@@ -106,8 +102,7 @@ static bool read_sockets(struct ur_doctor_facts *f, const char *path, struct ino
 		if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %u %*u %" SCNu64, &port, &uid, &number) != 3 || port != 4791)
 			continue;
 		f->holders[f->holder_count] = (struct ur_doctor_holder){.uid = uid, .kernel = true};
-		inodes[f->holder_count] = (struct inode){number, &f->holders[f->holder_count]};
-		f->holder_count++;
+		inodes[f->holder_count++] = number;
 	}
 	if (in)
 		fclose(in);
@@ -137,12 +132,12 @@ static bool is_uroce(const struct ur_doctor_facts *f, pid_t pid)
 }
 
 /* The first process that has the socket: its children may have it, too. */
-static void take_socket(const struct ur_doctor_facts *f, pid_t pid, uint64_t number, const struct inode *inodes)
+static void take_socket(struct ur_doctor_facts *f, pid_t pid, uint64_t number, const uint64_t *inodes)
 {
 	for (unsigned i = 0; i < f->holder_count; i++) {
-		struct ur_doctor_holder *h = inodes[i].holder;
+		struct ur_doctor_holder *h = &f->holders[i];
 
-		if (inodes[i].number != number || h->pid)
+		if (inodes[i] != number || h->pid)
 			continue;
 		h->pid = pid;
 		h->kernel = false;
@@ -151,7 +146,7 @@ static void take_socket(const struct ur_doctor_facts *f, pid_t pid, uint64_t num
 	}
 }
 
-static void look_at_process(const struct ur_doctor_facts *f, pid_t pid, const struct inode *inodes)
+static void look_at_process(struct ur_doctor_facts *f, pid_t pid, const uint64_t *inodes)
 {
 	char path[64], link[64];
 	struct dirent *d;
@@ -175,7 +170,7 @@ static void look_at_process(const struct ur_doctor_facts *f, pid_t pid, const st
 
 static void read_holders(struct ur_doctor_facts *f)
 {
-	struct inode inodes[UR_DOCTOR_HOLDERS];
+	uint64_t inodes[UR_DOCTOR_HOLDERS] = {0};
 	struct dirent *d;
 	DIR *proc;
 

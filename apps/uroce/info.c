@@ -47,7 +47,7 @@ static void print_gids(const struct ur_net *net)
 		ur_gid_text(&a->gid, gid);
 		printf("%-5u  %-39s  RoCE v2  %s/%u", i, gid, ur_gid_ip(&a->gid, addr), a->prefix_len);
 		if (a->vlan)
-			printf(" vlan %u", a->vlan & 0xfff);
+			printf(" vlan %u", a->vlan & 0xfffu);
 		putchar('\n');
 	}
 }

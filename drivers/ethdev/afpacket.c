@@ -29,7 +29,7 @@ int ur_afp_check(const struct ur_kif *k, bool *promisc, char *err, size_t errlen
 
 static bool bound_here(int fd, int ifindex)
 {
-	struct sockaddr_ll sll;
+	struct sockaddr_ll sll = {0};
 	socklen_t len = sizeof(int);
 	int domain;
 

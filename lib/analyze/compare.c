@@ -59,7 +59,7 @@ static bool grow(struct ur_compare *c)
 
 	if (room > UR_CMP_WAITING)
 		return false;
-	w = malloc(room * sizeof(*w));
+	w = calloc(room, sizeof(*w));
 	heads = calloc(room, sizeof(*heads));
 	if (!w || !heads) {
 		free(w);

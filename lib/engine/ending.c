@@ -99,7 +99,7 @@ static void say_goodbye(struct ur_nic *nic)
 
 		nic->now = ur_engine_now();
 		until = nic->now + EXIT_TRY_NS;
-		waiting = ur_cm_shutdown(nic->cm, tries > 0, nic->now);
+		ur_cm_shutdown(nic->cm, tries > 0, nic->now);
 		do {
 			ur_nic_poll(nic, ur_engine_now());
 			waiting = ur_cm_shutdown(nic->cm, false, nic->now);

@@ -69,7 +69,7 @@ static int parse_rule(struct ur_fault_spec *s, const char *item, char *err, size
 	unsigned at;
 
 	if (s->nrules == UR_FAULT_RULES) {
-		snprintf(err, errlen, "fault rule '%s' is one too many: there may be %u", item, UR_FAULT_RULES);
+		snprintf(err, errlen, "fault rule '%s' is one too many: there may be %d", item, UR_FAULT_RULES);
 		return EINVAL;
 	}
 	wrong = ur_fault_rule_parse(item, &s->rules[s->nrules], &at);

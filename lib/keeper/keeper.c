@@ -418,6 +418,7 @@ static bool map_page(void)
 	struct stat st;
 	long at;
 
+	st.st_size = 0;
 	if (SYS2(fstat, UR_KEEPER_PAGE, &st) || (size_t)st.st_size < sizeof(*page))
 		return false;
 	at = SYS6(mmap, NULL, sizeof(*page), PROT_READ, MAP_SHARED, UR_KEEPER_PAGE, 0);

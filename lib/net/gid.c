@@ -150,6 +150,7 @@ const struct ur_net_addr *ur_net_addr_near(const struct ur_net *net, const struc
 
 	if (a && a->vlan == vlan)
 		return a;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): made with the net */
 	for (unsigned i = 0; i < net->gids->high; i++) {
 		a = &net->gids->addr[i];
 		if (!net->gids->used[i] || a->vlan != vlan || ur_gid_is_v4(&a->gid) != ur_gid_is_v4(neigh))

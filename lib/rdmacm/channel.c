@@ -392,6 +392,7 @@ bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type)
 /* The connection of a synchronous listener is synchronous as well, on a channel of its own. */
 static int adopt_request(struct ur_event *e)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): lists are circular */
 	struct rdma_cm_id *child = e->ev.id;
 	int err;
 

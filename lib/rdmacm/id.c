@@ -163,6 +163,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	}
 	if (err)
 		return ur_fail(err);
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): set where err is 0 */
 	u->any_type = ps == RDMA_PS_IB;
 	*id = &u->id;
 	return 0;

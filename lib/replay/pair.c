@@ -95,6 +95,7 @@ static void flows_find(struct flows *fs, const struct conns *s)
 	for (unsigned i = 0; i < s->nrest && fs->of; i++) {
 		fs->of[i] = flow_of(fs, &s->rest[i]->pkt);
 		if (fs->of[i] != NONE)
+			/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): flow_of has just found it there */
 			note(fs->f[fs->of[i]], &s->rest[i]->pkt);
 	}
 }

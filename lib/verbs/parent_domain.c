@@ -145,6 +145,6 @@ void uv_pd_free(struct ibv_pd *pd, enum uv_resource what, void *at)
 {
 	struct uv_pd *u = pd ? uv_pd(pd) : NULL;
 
-	if (at)
+	if (at && u)
 		u->free(pd, u->pd_context, at, what);
 }

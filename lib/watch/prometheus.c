@@ -20,6 +20,7 @@ static const char *const names[UR_C_COUNT] = {
 	[UR_C_TX_BYTES] = "port_data_transmitted_bytes_total",
 	[UR_C_RX_MISSED] = "port_discards_received_total",
 	[UR_C_TX_DROPPED] = "port_discards_transmitted_total",
+	/* NOLINTNEXTLINE(bugprone-suspicious-missing-comma): OWN is a prefix */
 	[UR_C_RX_OTHER_HOST] = OWN "rx_other_host_total",
 	[UR_C_ICRC] = "rx_icrc_encapsulated_errors_total",
 	[UR_C_DROP_OUT_OF_SEQ] = "out_of_sequence_packets_received_total",
