@@ -29,7 +29,7 @@ struct opened {
 	char why[UR_PCI_SENTENCE];
 };
 
-/* As nobody's settings say: those of whoever gives the NIC back are not for it. */
+/* Without settings: those of the user who gives the NIC back do not apply to it. */
 static void open_and_close(const void *arg, void *result)
 {
 	const struct opening *nic = arg;

@@ -64,7 +64,7 @@ static uint16_t checksum(const uint8_t *data, size_t len)
 	return (uint16_t) ~((sum & 0xffff) + (sum >> 16));
 }
 
-/* An echo request that makes an IP packet of so many bytes. 0 or an errno. */
+/* An echo request that makes an IP packet of this number of bytes. 0 or an errno. */
 static int send_echo(struct ping *p, unsigned ip_bytes)
 {
 	uint8_t m[BYTES_MAX] = {p->v6 ? ICMP6_ECHO_REQUEST : ICMP_ECHO};

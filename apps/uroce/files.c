@@ -139,7 +139,7 @@ static int bind_entry(const char *dir, const struct dirent *d)
 	return mount(from, to, NULL, MS_BIND | MS_REC, NULL) ? failed("show again", from) : 0;
 }
 
-/* /dev anew, with a directory for our node, for who may not make one in the old. */
+/* A new /dev with a directory for our node, for users who may not create one in the old. */
 static int rebuild_dev(const char *top)
 {
 	char dir[64], node[64], to[128];

@@ -17,7 +17,7 @@
 #define LINES 56 /* of the picture, unless told otherwise */
 #define LINES_MAX 2000
 #define LEAD 8                        /* of them before what the picture is about, at most */
-#define RUN_MIN 5                     /* so many packets of a kind in a row, with nothing to say of them, become three lines */
+#define RUN_MIN 5                     /* this many packets of a kind in a row without a finding become three lines */
 #define PAUSE_NS (200 * UR_NS_PER_US) /* and twice as long as the one before: a line says how long nothing came */
 
 struct args {

@@ -43,7 +43,7 @@ static int executable(const char *path, struct stat *st)
 	return S_ISREG(st->st_mode) && access(path, X_OK) == 0 ? 0 : UR_EXIT_CANNOT_RUN;
 }
 
-/* 0, or the exit status of env(1): 126 for what is there and cannot be executed, 127 for what is not there. */
+/* 0, or the exit status of env(1): 126 when the program exists but cannot be executed, 127 when it does not exist. */
 static int find_program(const char *name, char *out, size_t len, struct stat *st)
 {
 	int status = UR_EXIT_NO_PROGRAM;

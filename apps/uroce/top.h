@@ -21,7 +21,7 @@ struct ur_top_view {
 	unsigned all;   /* QPs */
 };
 
-/* Looks again and makes `rows` anew. 0, or the exit status after a message. */
+/* Takes a sample and builds `rows` from it. 0, or the exit status after a message. */
 int ur_top_sample(struct ur_top_view *v);
 /* The rows of the looks that were made, by the options as they are now. False when memory is short. */
 bool ur_top_arrange(struct ur_top_view *v, const struct ur_top *t);

@@ -206,7 +206,7 @@ static int by_pid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* What one sample needs, besides its result. */
+/* What one sample needs in addition to its result. */
 struct looking {
 	struct ur_status copy;
 	struct ur_watch_process process;

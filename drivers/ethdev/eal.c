@@ -374,7 +374,7 @@ static int eal_init(const struct ur_ethdev_config *cfg, char *err, size_t errlen
 		ur_telemetry_sweep();
 		rmdir(rte_eal_get_runtime_dir()); /* made although nothing is put there; stays when it is not empty */
 		eal_private = !shares && !rte_eal_has_hugepages() && privatize_heap();
-		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY; /* enter and leave lend the lcore to whoever uses a port */
+		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY; /* enter and leave lend the lcore to the thread that uses a port */
 	}
 	ur_eal_guard_end(guard);
 	eal_state = rc < 0 ? EAL_FAILED : EAL_UP;

@@ -37,7 +37,7 @@ struct ur_ethdev {
 	bool chains;         /* tx takes chains of external memory */
 	bool dma;            /* but only of what the device has been shown (dma.c) */
 	uint32_t chain_min;  /* average segment bytes from which that pays */
-	uint32_t piece;      /* an mbuf's external memory lies within one aligned piece of so many bytes, a power of two */
+	uint32_t piece;      /* an mbuf's external memory lies within one aligned piece of this many bytes, a power of two */
 	uint32_t pushes;     /* of `dma`: frames after which the device has let go of all that was chained (dma.c) */
 	uint16_t tx_desc;    /* of the ring */
 	struct ur_vfio_memory *memory; /* of `dma` */

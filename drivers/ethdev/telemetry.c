@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands on DPDK's telemetry socket. They run on a thread of DPDK's; whoever registers them brings the locks. */
+/* Commands on DPDK's telemetry socket. They run on a thread of DPDK; the caller that registers them does the locking. */
 #include <dirent.h>
 #include <errno.h>
 #include <libgen.h>

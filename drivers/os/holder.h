@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who has a UDP port of this network namespace, as /proc/net/udp and /proc/net/udp6 say. */
+/* The owner of a UDP port of this network namespace, from /proc/net/udp and /proc/net/udp6. */
 #ifndef UR_HOLDER_H
 #define UR_HOLDER_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Trains that were received: one frame with one set of headers and the payloads of many packets behind one another. Each packet gets
- * headers of its own, as it would have had on a wire: whoever segments counts the IPv4 identification up.
+ * headers of its own, as it would have had on a wire: segmentation increments the IPv4 identification.
  */
 #include <string.h>
 
@@ -54,7 +54,7 @@ bool ur_packet_head_get(struct ur_packet_head *h, const uint8_t *frame, uint32_t
 
 void ur_packet_head_tag(struct ur_packet_head *h, uint16_t tpid, uint16_t tci)
 {
-	if (h->l3_off != UR_ETH_LEN) /* one more would be too many for whoever parses it, and for us */
+	if (h->l3_off != UR_ETH_LEN) /* one more would be too many for the parser, and for us */
 		return;
 	memmove(h->bytes + 16, h->bytes + 12, h->len - 12u);
 	ur_put16(h->bytes + 12, tpid);

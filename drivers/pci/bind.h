@@ -16,7 +16,7 @@ struct ur_pci_ip {
 	uint8_t raw[16];
 };
 
-/* What the kernel knows of an interface, and forgets with it. */
+/* What the kernel knows of an interface, and loses when the interface disappears. */
 struct ur_pci_if {
 	char name[IF_NAMESIZE]; /* empty: there was none */
 	uint8_t mac[6];

@@ -13,7 +13,7 @@
 
 /*
  * Devices that are not listed are treated like hardware: one contiguous buffer from DPDK's memory per frame.
- * memif's zero-copy mode reads our memory from another process: whoever asks for COPIES looks for that argument too.
+ * memif's zero-copy mode reads our memory from another process: code that asks for COPIES checks that argument, too.
  */
 static const struct ur_pmd pmds[] = {
 	{.name = "net_af_packet", .flags = UR_PMD_COPIES | UR_PMD_KERNEL_IF},

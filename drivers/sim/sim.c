@@ -10,7 +10,7 @@
 #define NPKTS_DEFAULT 4096
 #define MTU_FULL (UR_PKT_ROOM - 18)
 
-/* Under AddressSanitizer whoever touches a packet that is not his is caught in the act. */
+/* Under AddressSanitizer, access to a packet that belongs to somebody else is detected. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define HAVE_ASAN 1

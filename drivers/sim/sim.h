@@ -107,7 +107,7 @@ struct ur_sim_stats {
 	uint64_t no_buffer; /* dropped because all buffers were in use */
 	uint64_t filtered;  /* for nobody at the port it reached; of bare ports also: not for a socket, or to nobody */
 	uint64_t trains, split, thinned, merged, busy; /* trains of two and more; merged: with the one before, at a bare port */
-	uint64_t bad_train; /* frames in a train that no kernel would cut like this: a bug of whoever put it together */
+	uint64_t bad_train; /* frames in a train that no kernel would cut like this: a bug of the code that built the train */
 	uint64_t unseen;    /* damaged frames that a bare port cannot tell from good ones, and that were dropped in its stead */
 	uint64_t answered;  /* ARP and ND, by the kernels of bare ports */
 	uint64_t bad_free;  /* a packet given back that was not out: a bug of the caller */

@@ -263,7 +263,7 @@ static void forward(struct ur_sim *sim, unsigned from, struct ur_sim_buf *b)
 		drop(sim, b, &sim->stats.filtered);
 }
 
-/* A NIC's address filter. Unknown unicast passes: whoever is behind the port has to cope with it. */
+/* A NIC's address filter. Unknown unicast passes, as in a real switch. */
 static bool wanted(const struct ur_sim_port *p, const uint8_t *mac)
 {
 	static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};

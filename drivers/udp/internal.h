@@ -77,7 +77,7 @@ struct ur_udp {
 	/* rx.c */
 	struct ur_udp_train got[UR_UDP_RX_MSGS]; /* fetched, in order; cut up to got[cutting] */
 	unsigned ngot, cutting;
-	unsigned ask_more; /* the next call asks for one and so many more */
+	unsigned ask_more;                        /* the next call asks for one packet and this many more */
 	struct ur_udp_buf *armed[UR_UDP_RX_MSGS]; /* where the next ones go */
 	struct mmsghdr rx_msg[UR_UDP_RX_MSGS];
 	struct iovec rx_iov[UR_UDP_RX_MSGS];
@@ -117,7 +117,7 @@ int ur_udp_steer(struct ur_port *p, const struct ur_port_sharing *s);
 
 unsigned ur_udp_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
-/* Empties the socket's queue of ICMP errors, and tells the port's owner whom they speak of. */
+/* Empties the socket's queue of ICMP errors, and tells the port's owner which addresses they concern. */
 void ur_udp_errors(struct ur_udp *u);
 
 #endif

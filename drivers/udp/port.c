@@ -17,7 +17,7 @@
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
 
-#define BUFFER (16 << 20) /* asked of the kernel for received packets; whoever may not have it gets net.core.rmem_max */
+#define BUFFER (16 << 20) /* requested for received packets; without CAP_NET_ADMIN the limit is net.core.rmem_max */
 
 /* --- options --- */
 

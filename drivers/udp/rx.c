@@ -13,7 +13,7 @@
 
 /* --- fetching --- */
 
-/* Lets the kernel fill as many buffers as we ask for, if there are so many, and returns their number. */
+/* Lets the kernel fill as many buffers as we ask for and have, and returns their number. */
 static unsigned arm(struct ur_udp *u)
 {
 	unsigned n = 0;

@@ -17,7 +17,7 @@
 #define WORDS 1024
 
 struct word {
-	const struct an_flow *flow; /* whose atomics go there; NULL: nobody's yet */
+	const struct an_flow *flow; /* whose atomics go there; NULL: none yet */
 	struct ur_gid host;
 	uint64_t va, value, stamp; /* `value` is what was left there, once `known` */
 	uint32_t rkey, frame, asked, answered;

@@ -27,7 +27,7 @@ struct an_clocks {
 
 /* A packet was stamped `a` by the first clock and `b` by the second; `forth`: it passed the first place first. */
 void an_clocks_pair(struct an_clocks *c, ur_time a, ur_time b, bool forth);
-/* Draws the line anew from what is known. */
+/* Computes the line again from what is known. */
 void an_clocks_fit(struct an_clocks *c);
 /* What the second clock is ahead by when the first shows `a`. */
 int64_t an_clocks_offset(const struct an_clocks *c, ur_time a);

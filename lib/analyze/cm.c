@@ -155,7 +155,7 @@ static void connect(struct ur_analysis *a, struct an_cm *c, const struct ur_cm_r
 	c->rnr_retry[0] = r->rnr_retry_count;
 	c->rnr_retry[1] = c->req.rnr_retry_count;
 	if (c->req.transport_type == 3)
-		return; /* XRC: the QPNs of a REQ and a REP do not tell who answers whom */
+		return; /* XRC: the QPNs of a REQ and a REP do not show which REP answers which REQ */
 	c->flow[0] = flow_for(a, c, false, services[c->req.transport_type & 3]);
 	c->flow[1] = flow_for(a, c, true, services[c->req.transport_type & 3]);
 	if (!c->flow[0] || !c->flow[1])

@@ -14,7 +14,7 @@ struct an_cm_message { /* of one kind, in one direction */
 struct an_cm {
 	struct ur_table_node node;
 	struct an_cm *later;
-	struct ur_gid src, dst; /* of who began, and of whom he asked */
+	struct ur_gid src, dst; /* of the active and of the passive side */
 	uint32_t id, other_id;
 	bool sidr;
 	bool done;
@@ -24,7 +24,7 @@ struct an_cm {
 	struct an_cm_message msg[2][UR_CM_APR - UR_CM_REQ + 1];
 	uint16_t reason;
 	uint32_t rej_frame;
-	struct an_flow *flow[2]; /* from who began; to him */
+	struct an_flow *flow[2]; /* from the active side; to it */
 };
 
 /* What the messages of a connection say of it. */

@@ -48,7 +48,7 @@ uint32_t an_icrc(const uint8_t *l3, uint8_t version, size_t covered)
 	return ur_get_le32(out);
 }
 
-/* What a wrong ICRC looks like, for whoever has to find its maker. */
+/* What a wrong ICRC looks like, which helps to find its cause. */
 static const char *explain(const struct an_pkt *p, const uint8_t *l3, size_t covered, uint32_t have, uint32_t want)
 {
 	uint16_t bits;

@@ -338,7 +338,7 @@ static void first_of_run(struct ur_analysis *a, struct an_flow *f, struct an_req
 	start_back(f, p, psn, why.cause);
 	note_try(&f->s, r, p);
 	if (why.cause == UR_AN_SPURIOUS && !why.by)
-		r->early++; /* nobody's timer is that fast */
+		r->early++; /* no timer is that fast */
 	else if ((why.cause == UR_AN_TIMEOUT || why.cause == UR_AN_SPURIOUS) && an_timed_out(a, f, r, p))
 		r->early++;
 	else if (why.cause == UR_AN_TIMEOUT)

@@ -2,7 +2,7 @@
 /*
  * Touching the program's memory, which may be gone: a region outlives an munmap(2), a file is cut short under its mapping, a right is taken
  * away by mprotect(2). A NIC has the pages pinned; we have the address. The calls here come back with false where a plain access would have
- * killed the process, provided that somebody catches the fault (lib/engine/catch.h); without him they are plain accesses.
+ * killed the process, provided that a handler catches the fault (lib/engine/catch.h); without one they are plain accesses.
  *
  * What it costs is a place to come back to: some twenty instructions for each call, none for each byte.
  */
@@ -22,7 +22,7 @@ bool ur_touch_copy_end_last(uint8_t *to, const uint8_t *from, size_t len);
 bool ur_touch_call(void (*fn)(void *arg), void *arg);
 
 /*
- * For whoever catches faults. A signal handler may not ask for thread-local memory, which the first access in a thread allocates: so the
+ * For the handler of faults. A signal handler may not ask for thread-local memory, which the first access in a thread allocates: so the
  * thread hands out the place of its state before, and the handler looks there whether an access may be given up.
  */
 const void *ur_touch_mine(void);

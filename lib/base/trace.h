@@ -58,7 +58,7 @@ enum ur_trace_timer {
 		UR_TRACE_TIMER_COUNT
 };
 
-/* Whoever uses the table says what UR_TRACE_F(name, type) is to be. */
+/* Users of the table define UR_TRACE_F(name, type). */
 /* clang-format off */
 #define UR_TRACE_EVENTS(X) \
 	X(QP_MADE, qp_made, "a queue pair is created", \

@@ -10,7 +10,7 @@ struct ur_capture;
 enum ur_capture_dir { UR_CAPTURE_IN = 1, UR_CAPTURE_OUT = 2 }; /* as epb_flags has them */
 
 /*
- * `ifname` goes into the interface block. `now` is the current time of the clock that stamps the frames. The file is made, or made anew,
+ * `ifname` goes into the interface block. `now` is the current time of the clock that stamps the frames. The file is created or replaced,
  * with mode 0600. 0 or an errno, as ur_output_open.
  */
 int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur_capture **out);

@@ -66,11 +66,11 @@ struct ur_cm_config {
 
 int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out);
 void ur_cm_destroy(struct ur_cm *cm);
-/* Who is told what happens; NULL for nobody. Outlives the instance, or is taken back. */
+/* Receives trace events; may be NULL. Outlives the instance, or is removed. */
 void ur_cm_set_trace(struct ur_cm *cm, struct ur_trace *trace);
 /*
  * The process ends: gives up every connection as ur_cm_conn_destroy does, so that the peers hear of it; their owners are told nothing.
- * Returns how many DREQs are unanswered yet; `again` resends those, for whoever has no time to wait for their timers.
+ * Returns how many DREQs are unanswered yet; `again` resends those, for callers that cannot wait for their timers.
  */
 unsigned ur_cm_shutdown(struct ur_cm *cm, bool again, ur_time now);
 /*
@@ -98,7 +98,7 @@ void ur_cm_rx(struct ur_cm *cm, const struct ur_cm_addr *from, const uint8_t *ma
 /* --- events --- */
 
 enum ur_cm_event_type {
-	UR_CM_EV_REQ,           /* passive: a new connection request; `conn` is new and belongs to whoever gets the event */
+	UR_CM_EV_REQ,           /* passive: a new connection request; `conn` is new and belongs to the receiver of the event */
 	UR_CM_EV_REP,           /* active: the peer accepted; answer with ur_cm_send_rtu or ur_cm_reject */
 	UR_CM_EV_RTU,           /* passive: established */
 	UR_CM_EV_REJ,           /* the peer refused; `reason` */
@@ -132,8 +132,8 @@ typedef void (*ur_cm_event_fn)(void *owner, struct ur_cm_conn *conn, const struc
 /* --- listening --- */
 
 /*
- * REQs of one listener that its owner has neither accepted nor refused; one beyond that is dropped, and its sender asks again. Whoever asks
- * the most cannot have more memory than for so many.
+ * REQs of one listener that its owner has neither accepted nor refused; one beyond that is dropped, and its sender asks again. However many
+ * arrive, they take no more memory than this number of them.
  */
 #define UR_CM_UNANSWERED 4096
 
@@ -152,7 +152,7 @@ void ur_cm_listen_plain(struct ur_cm_listener *l);
 void ur_cm_unlisten(struct ur_cm_listener *l);
 /*
  * As ur_cm_unlisten, for a service that may be listened on again soon: until UR_CM_LEFT from now no request is refused because there is no
- * listener there, or at the same port of another port space. Who asks hears nothing, and asks again.
+ * listener there, or at the same port of another port space. The active side gets no answer, and repeats its request.
  */
 #define UR_CM_LEFT (2 * UR_NS_PER_S)
 void ur_cm_leave(struct ur_cm_listener *l, ur_time now);
@@ -261,7 +261,7 @@ struct ur_cm_sidr;
 #define UR_CM_SIDR_ANSWERED 4096   /* answers that an instance keeps for SIDR_REQs that come again */
 
 enum ur_cm_sidr_event_type {
-	UR_CM_SIDR_EV_REQ,         /* passive: a new lookup; `s` is new and belongs to whoever gets the event */
+	UR_CM_SIDR_EV_REQ,         /* passive: a new lookup; `s` is new and belongs to the receiver of the event */
 	UR_CM_SIDR_EV_REP,         /* active: the answer; its status says whether there is a QP */
 	UR_CM_SIDR_EV_UNREACHABLE, /* active: no answer after all retries */
 };

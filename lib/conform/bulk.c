@@ -8,7 +8,7 @@
 
 #define WINDOW 128 /* short packets, which fit any receiver's buffers */
 #define ACK_EACH 32
-#define EDGE 8 /* so many at the begin and at the end are kept in captures */
+#define EDGE 8 /* this many at the beginning and at the end are kept in captures */
 #define REPEATS 5
 
 static bool at_edge(const struct ur_cf_bulk *m, uint32_t i)

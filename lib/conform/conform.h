@@ -66,7 +66,7 @@ struct ur_cf_config {
 	uint8_t attempts;  /* of a rule that seems to be broken; 0: three */
 	uint32_t wait_ms;  /* for an answer; 0: 1000 */
 	uint32_t quiet_ms; /* silence that is long enough; 0: 100 */
-	uint32_t bulk;     /* of a step that sends millions of messages, only so many, for tests; 0: all */
+	uint32_t bulk;     /* number of messages of a step that sends millions, for tests; 0: all */
 	/* Which rules; NULL: all. */
 	bool (*chosen)(void *ctx, const struct ur_cf_rule *r);
 	void *ctx;

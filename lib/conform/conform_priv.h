@@ -171,7 +171,7 @@ void ur_cf_say_number(char *to, const char *before, uint32_t n, const char *behi
 /* setup.c: how a connection is made and ended. */
 extern const struct ur_cf_step *const ur_cf_connect[], *const ur_cf_leave[]; /* by enum ur_cf_setup */
 void ur_cf_conn_begin(struct ur_cf_run *r);
-/* What the CM told us, whoever waits for it. */
+/* What the CM told us, whether or not a step waits for it. */
 void ur_cf_conn_learn(struct ur_cf_run *r, const struct ur_cm_msg *m);
 
 /* Whether the peer that we have met can serve the rule. */

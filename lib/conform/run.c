@@ -14,7 +14,7 @@
 #define RESENDS 5
 #define ATTEMPTS 3
 #define SERVICE_TIMEOUT_MS 5000 /* the most that an MRA may ask for */
-#define DEAF_RULES 2            /* after so many without any answer to a request for a connection, nobody is there */
+#define DEAF_RULES 2            /* after this many rules without any answer to a connection request, there is no peer */
 
 /* --- life --- */
 

@@ -210,7 +210,7 @@ struct ur_doctor_facts {
 
 /* The port that a program would get with the setting; UR_DOCTOR_PORTS for none. */
 enum ur_doctor_port_index ur_doctor_port_of(const struct ur_doctor_facts *f);
-/* RoCE path MTU that fits into IP packets of so many bytes; 0 when not even 256 does. */
+/* RoCE path MTU that fits into IP packets of this many bytes; 0 when not even 256 does. */
 unsigned ur_doctor_path_mtu(unsigned ip_bytes);
 /* The IP bytes that a path MTU needs. */
 unsigned ur_doctor_ip_bytes(unsigned path_mtu);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of the process: by exit, and by a signal. Who is killed says nothing himself: his keeper does (keeper.c). */
+/* The end of the process: by exit, and by a signal. A killed process cannot say goodbye itself: its keeper does (lib/keeper/keeper.c). */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -140,8 +140,8 @@ static void end_engine(struct ur_engine *e)
 
 /*
  * Before version 2.41 of glibc, a thread that calls exit while another is in it takes the handlers that are left, and ends the process
- * under the other's hands; some programs do so when a connection fails. So the engine is ended by whoever comes first to the library's
- * destructor or to the handler below, and others wait.
+ * under the other's hands; some programs do so when a connection fails. So the engine is ended by the first thread that comes to the
+ * library's destructor or to the handler below, and others wait.
  *
  * ld.so runs the constructor below, then libc registers the handler that runs all destructors, then main is called; handlers run from the
  * newest to the oldest, so ours runs behind the destructors. Where the library is loaded by dlopen, it runs before them.
@@ -199,7 +199,8 @@ void ur_ending_exit(void)
 	else
 		explain_no_counters();
 	atomic_store(&exiting.done, true);
-	/* Who has waited ends the process. This thread must not go on in glibc's list of handlers, of which the other has freed a part. */
+	/* The thread that waited ends the process. This thread must not go on in glibc's list of handlers, of which the other has freed a
+	 * part. */
 	if (atomic_load(&exiting.waited))
 		nanosleep(&(struct timespec){.tv_nsec = (long)LEAD_NS}, NULL);
 }

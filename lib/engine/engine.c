@@ -355,7 +355,7 @@ static bool is_publishing_due(const struct ur_engine *e, ur_time now)
 	return now >= atomic_load_explicit(&e->publish_at, memory_order_relaxed);
 }
 
-/* Who never sleeps asks again before long whether something has happened since. Under the NIC's lock. */
+/* A program that never sleeps asks again soon whether something has happened since. Under the NIC's lock. */
 static void publish(struct ur_engine *e, ur_time now)
 {
 	if (ur_publisher_next(e->publisher, e->nic) <= now)
@@ -439,7 +439,7 @@ static unsigned poll_lazy(struct ur_engine *e, ur_time now)
 }
 
 /*
- * Whoever finds the NIC taken time after time in a loop may have the CPU that its holder waits for, and would keep it for the rest of
+ * A thread that finds the NIC taken again and again in a loop may have the CPU that its holder waits for, and would keep it for the rest of
  * its time slice: milliseconds.
  */
 static void let_holder_run(void)
@@ -463,8 +463,8 @@ bool ur_engine_lost_cpu(void)
 	return times != 0;
 }
 
-/* Who drives comes back at once, or posts, or says that it will block; if it does neither, the progress thread looks in soon. So answers
- * may wait. */
+/* A thread that drives comes back at once, or posts, or says that it will block; if it does none of these, the progress thread polls soon.
+ * So answers may wait. */
 bool ur_engine_drive(struct ur_engine *e)
 {
 	ur_time now = ur_engine_now();

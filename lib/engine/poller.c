@@ -5,10 +5,10 @@
 #define AWAY_NS (5 * UR_NS_PER_US)   /* an application that polls in a loop drives again sooner */
 #define HOT_NS (20 * UR_NS_PER_US)   /* looks after a packet one upon the other; then it yields in between */
 #define GLANCE_NS (30 * UR_NS_PER_US) /* how often it looks whether an application in doubt is there */
-#define MANY_CPUS 4                  /* with so many, who spins beside an application takes nobody's CPU */
+#define MANY_CPUS 4                   /* with this many, a thread that spins beside an application takes no CPU from others */
 
 #define LATE_NS (50 * UR_NS_PER_US)
-#define CROWDED_TIMES 4              /* it does not spin for so many times what it lost ... */
+#define CROWDED_TIMES 4                     /* it does not spin for this many times what it lost ... */
 #define CROWDED_MAX_NS (100 * UR_NS_PER_MS) /* ... but no longer than this */
 
 #define DOUBT_MIN_NS (2 * UR_NS_PER_MS) /* doubled each time that its end was too soon */

@@ -73,8 +73,8 @@ ur_time ur_poller_until(const struct ur_poller *p, ur_time now, ur_time driven, 
  */
 bool ur_poller_may_sleep(enum ur_poller_act act, ur_time driven, bool rang);
 /*
- * Must the thread be woken from a sleep until `wake_at` (0: it is awake) for what is due at `next`? Whoever leaves the NIC asks. Not when
- * it has stepped aside: it would find an application that polls and do nothing.
+ * Must the thread be woken from a sleep until `wake_at` (0: it is awake) for what is due at `next`? The thread that leaves the NIC asks.
+ * Not when it has stepped aside: it would find an application that polls and do nothing.
  */
 static inline bool ur_poller_must_wake(ur_time next, ur_time wake_at, bool aside)
 {

@@ -62,7 +62,7 @@ struct pages {
 	bool write;
 };
 
-/* Changes nothing, whoever else writes there. A compiler may make a mere load of an OR with 0, not of this. */
+/* Changes nothing, even if another thread writes there. A compiler may make a mere load of an OR with 0, not of this. */
 static void touch_by_write(uint8_t *at)
 {
 	uint8_t v = __atomic_load_n(at, __ATOMIC_RELAXED);

@@ -82,8 +82,8 @@ static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 }
 
 /*
- * Announces a sleep. False when something happened meanwhile that forbids it. Whoever rings, or is about to block, does so before a fence
- * of its own and reads what is announced here after it: one of the two sees the other.
+ * Announces a sleep. False when something happened meanwhile that forbids it. A thread that rings, or is about to block, does so before a
+ * fence of its own and reads what is announced here after it: one of the two sees the other.
  */
 static bool announce(struct ur_engine *e, ur_time until, enum ur_poller_act act)
 {
@@ -116,8 +116,8 @@ static bool step_aside(struct ur_engine *e, ur_time until)
 }
 
 /*
- * Until when, is read and announced under the NIC: whoever holds it later and has something due earlier sees that it must wake us. A port
- * that reports an error cannot wake us.
+ * Until when, is read and announced under the NIC: a thread that holds it later and has something due earlier sees that it must wake us. A
+ * port that reports an error cannot wake us.
  */
 static bool rest(struct ur_engine *e, const struct ur_poller *p)
 {
@@ -367,7 +367,7 @@ int ur_progress_start(struct ur_engine *e)
 {
 	if (e->cfg.counters[0]) {
 		ur_counters_on_signal(e->cfg.counters, &e->nic->counters);
-		ur_counters_renew(); /* without that thread they are written at the end all the same */
+		ur_counters_renew(); /* without that thread they are still written at the end */
 	}
 	ur_catch_start();
 	return ur_thread_start(&e->progress, "uroce", 0, progress_main, e); /* its signals: see ur_catch_admit */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who wants to know what the engine does: the file that the setting `trace` names, and whoever has attached to the USDT probes. Without
+ * The receivers of trace events: the file that the setting `trace` names, and tools that are attached to the USDT probes. Without
  * either the layers below have no trace at all.
  */
 #ifndef UR_TRACER_H

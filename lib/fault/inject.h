@@ -2,7 +2,7 @@
 /*
  * Fault injection into a stream of frames: drops, duplicates, reorders and corrupts frames with given probabilities, from a seed,
  * and does what rules say to the frames that they name. Every fault raises its counter, and so does every rule. It knows neither a NIC nor
- * a clock: whoever hands in frames says what time it is and takes what is left of them.
+ * a clock: the caller that hands in frames says what time it is and takes what is left of them.
  */
 #ifndef UR_FAULT_INJECT_H
 #define UR_FAULT_INJECT_H

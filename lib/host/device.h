@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/host: what this host shows to whoever looks: the device that the settings mean, its addresses and routes, its files, and the
+ * lib/host: what this host shows: the device that the settings mean, its addresses and routes, its files, and the
  * processes that use it. Nothing here starts a thread or sends a packet. The engine takes its slot with what is here (names.h, page.h,
  * handshake.h); who only looks (device.h, view.h, processes.h), as the command does, takes none.
  */

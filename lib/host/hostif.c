@@ -451,7 +451,7 @@ static int silence(int family, const struct sockaddr *sa, socklen_t len)
 	return -1;
 }
 
-/* Our siblings share the port, and the kernel lets those of one user do so. So whoever keeps it from us is another user, or the kernel. */
+/* Our siblings share the port, and the kernel lets those of one user do so. So if the port is taken, another user has it, or the kernel. */
 static void warn_of_stranger(void)
 {
 	static atomic_flag warned = ATOMIC_FLAG_INIT;

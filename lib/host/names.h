@@ -19,7 +19,7 @@ bool ur_name_held(int probe, const char *name);
 int ur_name_probe(void);
 
 /*
- * A socket of type SOCK_SEQPACKET with that name: bound where `hold`, else connected to whoever listens there; never blocking. -1 and
+ * A socket of type SOCK_SEQPACKET with that name: bound where `hold`, else connected to the listener there; never blocking. -1 and
  * errno: EADDRINUSE; ECONNREFUSED when nobody listens, EAGAIN when too many wait there.
  */
 int ur_name_socket(const char *name, bool hold);

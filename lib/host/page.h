@@ -2,7 +2,7 @@
 /*
  * What a process shows the others of its user that use the same device: its page, anonymous shared memory that it alone can write, sealed
  * so that it neither shrinks nor grows under those who read it. There is no memory that two processes write, and so no lock: who dies,
- * stops or writes nonsense harms himself. Whoever reads another's page reads each word once, and believes none of them.
+ * stops or writes nonsense harms itself. A reader of another's page reads each word once, and trusts none of them.
  */
 #ifndef UR_PAGE_H
 #define UR_PAGE_H

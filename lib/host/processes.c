@@ -48,7 +48,7 @@ struct looking {
 	struct ur_page *page; /* the one that is being read */
 };
 
-/* Whoever looks may be root, at a terminal: what another process has written there shall not speak to it. */
+/* The reader may be root at a terminal: text of another process must not contain control characters. */
 static void take_kind(char kind[UR_KIND], const char *page)
 {
 	for (unsigned i = 0; i < UR_KIND - 1 && page[i]; i++)

@@ -53,7 +53,7 @@ struct ur_net {
 	struct ur_list bucket[UR_NEIGH_BUCKETS];
 	unsigned nneighs, nlearned, nqueued;
 	struct ur_list local, mcast; /* paths that need no neighbour */
-	struct ur_list orphans;	     /* paths whose address was taken away: they fail until they are opened anew */
+	struct ur_list orphans;      /* paths whose address was removed: they fail until they are opened again */
 	struct ur_list orphaned;     /* those of them that have not been told yet */
 	struct ur_timer notify;      /* tells paths what happened in calls that have no `now` */
 	struct ur_list group_links;  /* of struct ur_group_link */
@@ -73,7 +73,7 @@ struct ur_neigh {
 	struct ur_net *net;
 	struct ur_list lru, hash;
 	struct ur_gid ip;
-	struct ur_gid src; /* our address of the last use: whom questions come from */
+	struct ur_gid src; /* our address of the last use, the source of solicitations */
 	uint16_t vlan;
 	struct ur_mac mac;
 	uint8_t state; /* enum ur_neigh_state */

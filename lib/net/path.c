@@ -102,7 +102,7 @@ static void tell(struct ur_net_path *p, int err, ur_time now)
 		p->changed(p, err, now);
 }
 
-/* The neighbour's state is looked at anew for each path, since a callback may have changed it. */
+/* The neighbour's state is read again for each path, because a callback may have changed it. */
 static void update(struct ur_net_path *p, const struct ur_neigh *n, ur_time now)
 {
 	bool was_ready = p->wire.ready;

@@ -127,7 +127,7 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 		return ENOMEM;
 	nic->cfg = *cfg;
 	ur_random_init(&nic->random, &cfg->seed);
-	memset(&nic->cfg.seed, 0, sizeof(nic->cfg.seed)); /* it is of no more use, but to whoever would read it */
+	memset(&nic->cfg.seed, 0, sizeof(nic->cfg.seed)); /* no longer needed; nobody should be able to read it */
 	nic->now = now;
 	ur_nic_mad_init(nic);
 	ur_nic_out_init(nic);
@@ -224,7 +224,7 @@ static void nic_wire_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	ur_nic_out(nic, 0, pkts, n);
 }
 
-/* A multicast goes to the port, and a copy of it to whoever is attached on this host, its sender included (IBTA volume 1, 10.5.2.2). */
+/* A multicast goes to the port, and a copy of it to all QPs attached on this host, its sender included (IBTA volume 1, 10.5.2.2). */
 static void nic_echo(struct ur_nic *nic, struct ur_pkt *p)
 {
 	struct ur_pkt *copy;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * struct ur_nic: the software RNIC. It introduces the layers to one another: a port, the transport, the connection manager and
- * the network layer around one timing wheel. No threads and no clock here: whoever calls hands in `now` and holds the NIC's lock, so the
+ * the network layer around one timing wheel. No threads and no clock here: the caller passes `now` and holds the NIC's lock, so the
  * same code runs under the engine's threads (engine.h) and in a simulation in virtual time (test/sim).
  */
 #ifndef UR_NIC_H
@@ -94,7 +94,7 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 /* Every object above it is gone. Gives back all packets; the port stays the caller's. */
 void ur_nic_destroy(struct ur_nic *nic);
 void ur_nic_attach(struct ur_nic *nic, struct ur_port *port);
-/* Who is told what the NIC does (base/trace.h), at nic->now; NULL for nobody. Outlives the NIC, or is taken back. */
+/* Receives trace events of the NIC (base/trace.h), at nic->now; may be NULL. Outlives the NIC, or is removed. */
 void ur_nic_set_trace(struct ur_nic *nic, struct ur_trace *trace);
 /* Injects these faults from now on instead of those before; NULL: none. 0 or ENOMEM. */
 int ur_nic_set_faults(struct ur_nic *nic, const struct ur_fault_spec *spec);

@@ -99,7 +99,7 @@ int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *p
 	path->owner = qp;
 	path->changed = path_changed;
 	err = ur_net_path_open(nic->net, path, &pa, now);
-	if (err) { /* out of memory: without a path the QP is of no use */
+	if (err) { /* out of memory: without a path the QP is useless */
 		struct ibv_qp_attr broken = {.qp_state = IBV_QPS_ERR};
 
 		ur_qp_modify(qp, &broken, IBV_QP_STATE, NULL, now);

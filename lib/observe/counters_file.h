@@ -24,7 +24,7 @@ void ur_counters_on_signal(const char *path, const struct ur_counters *c);
  * ur_counters_on_signal. 0, or an errno of pthread_create.
  */
 int ur_counters_renew(void);
-/* Ends that: whoever writes the file now, writes it last. */
+/* Ends that: no write of the thread follows. */
 void ur_counters_renew_end(void);
 /* Is this the action that ur_counters_on_signal has set? */
 bool ur_counters_handles(const struct sigaction *sa);

@@ -29,7 +29,7 @@ static void qp_event(struct ibv_qp *qp, enum ibv_event_type type, ur_time now)
 	}
 }
 
-/* After a fork the parent's ids are nobody's. */
+/* After a fork the parent's ids belong to no process here. */
 static bool ready(const struct ur_id *u)
 {
 	if (awaiting_engine == u->engine)

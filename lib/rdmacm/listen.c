@@ -125,7 +125,7 @@ struct ur_id *ur_id_child(struct ur_id *l, enum ibv_qp_type type)
 	return u;
 }
 
-/* As a TCP listener does: whoever comes too early is not turned away, but asks again a little later. */
+/* As with a TCP listener, a request that comes too early is not refused; the peer repeats it a little later. */
 bool ur_id_backlog_full(struct ur_id *l)
 {
 	struct ur_channel *ch = (struct ur_channel *)l->id.channel;

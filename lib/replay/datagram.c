@@ -10,7 +10,7 @@
 
 #include "replay/replay.h"
 
-struct way { /* to whom one datagram goes */
+struct way { /* the destination of one datagram */
 	struct ur_ah ah;
 	struct ur_path path;
 };

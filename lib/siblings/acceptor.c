@@ -45,15 +45,15 @@ struct ur_acceptor {
 	struct newcomer newcomer[NEWCOMERS];
 	unsigned newcomers;
 	struct ur_hang_ups refused;
-	/* for whoever opens and closes it: */
+	/* for the threads that open and close it: */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	bool all_answered, ended;
 };
 
 /*
- * In a user namespace the kernel calls all whom it has no number for by one and the same, 65534: to whoever has it himself they all look
- * like him. In the initial one, which maps everybody to himself, nobody is without a number.
+ * In a user namespace the kernel shows all unmapped users as user 65534: to a process with that user ID they all look like its own user.
+ * The initial namespace maps every user to itself, so no user is unmapped there.
  */
 static bool can_tell_users(uid_t uid)
 {
@@ -165,7 +165,7 @@ static void introduce(struct ur_acceptor *g, uint8_t slot)
 
 /* --- the thread --- */
 
-/* To whoever waits for it. */
+/* Signals the thread that waits for it. */
 static void say_so(struct ur_acceptor *g, bool *what)
 {
 	pthread_mutex_lock(&g->lock);

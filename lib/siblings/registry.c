@@ -253,7 +253,7 @@ static unsigned list_sharers(const struct ur_registry *r, uint8_t slots[256], ui
 	return n;
 }
 
-/* Who holds the name? The kernel says so of who listens there. */
+/* Who holds the name? The kernel says who listens there. */
 enum holder { SIBLING, STRANGER, UNKNOWN };
 
 static enum holder holder_of(const char *name)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the processes of one device share. A slot belongs to whoever holds its name in the network namespace (names.h), whatever his user,
- * so the kernel frees it when a process dies. All else, ports, mailboxes and who shares a socket, the processes of one user learn from one
- * another's pages (page.h), each of which only its owner can write. Nobody waits for anybody, but a newcomer, for a moment.
+ * What the processes of one device share. A slot belongs to the process that holds its name in the network namespace (names.h), whatever
+ * its user, so the kernel frees it when a process dies. All else, ports, mailboxes and who shares a socket, the processes of one user learn
+ * from one another's pages (page.h), each of which only its owner can write. Nobody waits for anybody, but a newcomer, for a moment.
  *
  * Those who use a registry in one process take turns by themselves: the engine's lock.
  *
@@ -37,7 +37,7 @@ void ur_registry_started(struct ur_registry *r, const char *kind);
 
 /* This process's page: the mailbox in it is local.h's. */
 const struct ur_own_page *ur_registry_page(const struct ur_registry *r);
-/* Takes in whoever has introduced himself. A number that changes when one of those that are known has come or gone. */
+/* Takes over the siblings that have introduced themselves. Returns a number that changes when a sibling has come or gone. */
 uint32_t ur_registry_meet(struct ur_registry *r);
 /* The process of this user that has the slot, or had it last; NULL when none is known. Valid until the next call of `meet` or `forget`. */
 const struct ur_sibling *ur_registry_sibling(const struct ur_registry *r, uint8_t slot);
@@ -55,7 +55,8 @@ bool ur_registry_turn(struct ur_registry *r);
 unsigned ur_registry_sharers_begin(struct ur_registry *r, uint8_t slots[256], bool leave);
 void ur_registry_sharers_end(struct ur_registry *r, bool join);
 
-/* On which ports does the process with that slot, or this one, listen? At most so many are told; of one that we have not met, none. */
+/* On which ports does the process with that slot, or this one, listen? At most this many are returned; of one that we have not met, none.
+ */
 unsigned ur_registry_listened(const struct ur_registry *r, uint8_t slot, uint16_t port[UR_PORTS_LISTENED]);
 
 /* Does a live process hold the slot? */

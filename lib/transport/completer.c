@@ -395,7 +395,7 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 	settle(qp);
 }
 
-/* An answer behind one that is missing. That of an atomic is not kept: the responder has it for whoever asks again. */
+/* An answer behind one that is missing. That of an atomic is not kept: the responder keeps it for a repeated request. */
 static void response_ahead(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p, ur_time now)
 {
 	if (qp->tp->c.plain_recovery) {

@@ -26,7 +26,7 @@ struct ur_dcqcn_params {
 	unsigned g_shift;    /* alpha moves by 2^-g_shift of the way */
 	ur_time alpha_ns;    /* without a notification for so long alpha decays */
 	ur_time increase_ns; /* the rate increases this often, */
-	uint32_t bytes;      /* and after so many bytes */
+	uint32_t bytes;      /* and after this many bytes */
 	uint8_t fast;        /* that many increases go half of the way to the target; then the target moves */
 	uint32_t add, hyper; /* by this, or by multiples of that once both counters have passed `fast`; kbit/s */
 	uint32_t min;        /* kbit/s */

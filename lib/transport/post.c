@@ -149,7 +149,7 @@ bool ur_wr_supported(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
 	       ur_wr_ops[opcode].services & service_bit[type];
 }
 
-/* Writes what the request under way has besides its data. */
+/* Writes the fields of the request in progress other than its data. */
 static void finish(struct ur_qp *qp, struct ur_wr_batch *b)
 {
 	if (!b->open)

@@ -58,7 +58,7 @@ struct ur_requester {
 	uint8_t retry_cnt, retry_left, rnr_cnt, rnr_left;
 	uint8_t halt;              /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
 	bool rnr_wait, hole;       /* `hole`: a lost READ response has been asked for again and has not come yet */
-	bool reseek;               /* `rpos` has to be found anew */
+	bool reseek;               /* `rpos` has to be searched again */
 	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
 	ur_time retried_at;        /* the last rewind that counted as a retry */
 	struct ur_window window;

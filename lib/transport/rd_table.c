@@ -19,7 +19,7 @@ struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp)
 	return NULL;
 }
 
-/* Who asks for more has no use for replays. */
+/* A requester that asks for more cannot use replays. */
 bool ur_resp_rd_room(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;

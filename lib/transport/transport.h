@@ -6,8 +6,8 @@
  *
  * Types of the API (states, attributes, work requests, completions) are those of rdma-core's verbs.h; only its declarations are used.
  *
- * Two kinds of callers. The *NIC* (whoever holds the engine's lock) may call everything. *Application threads* may, without the lock,
- * call what is marked [app]: they share with the NIC only the rings of SQ, RQ and CQ (single producer, single consumer, C11
+ * Two kinds of callers. The *NIC* (the thread that holds the engine's lock) may call everything. *Application threads* may, without the
+ * lock, call what is marked [app]: they share with the NIC only the rings of SQ, RQ and CQ (single producer, single consumer, C11
  * acquire/release), so calls on one ring must be serialised by the caller. Functions that can fail return 0 or a positive errno.
  */
 #ifndef UR_TRANSPORT_H
@@ -88,7 +88,7 @@ void ur_tp_destroy(struct ur_tp *tp);
 void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes);
 /* The longest train of packets that the port sends as one: QPs send half as many in turn, or a few where it sends none. */
 void ur_tp_set_train(struct ur_tp *tp, unsigned pkts);
-/* Who is told what happens; NULL for nobody. Outlives the instance, or is taken back. */
+/* Receives trace events; may be NULL. Outlives the instance, or is removed. */
 void ur_tp_set_trace(struct ur_tp *tp, struct ur_trace *trace);
 /* The name of a value in a trace; NULL when it has none here. */
 const char *ur_tp_trace_name(enum ur_trace_type type, uint64_t v);
@@ -345,7 +345,7 @@ void ur_wr_abort(struct ur_qp *qp, struct ur_wr_batch *b);
 /* [app] True once until ur_qp_answer when new sends (or receives of a QP in error) wait for the NIC: the caller then puts the QP on the
  * engine's doorbell list. */
 bool ur_qp_doorbell(struct ur_qp *qp);
-/* The QP has been taken off the doorbell list: lets it ring again and kicks it. For nobody but whoever empties that list. */
+/* The QP has been taken off the doorbell list: lets it ring again and kicks it. Only for the thread that empties that list. */
 void ur_qp_answer(struct ur_qp *qp, ur_time now);
 /* There may be something new for the NIC in this QP, or its path has become ready: schedules it for ur_tp_tx. */
 void ur_qp_kick(struct ur_qp *qp, ur_time now);

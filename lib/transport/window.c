@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much a QP may have unacknowledged, and what it knows of the round trip.
+ * The number of packets that a QP may have unacknowledged, and its estimate of the round trip.
  *
  * The window has to hold what a path of 100 Gbit/s and 100 us holds, 1.25 MB; a slow path with a short ACK timer cannot stand as much: a
  * window that takes longer to be acknowledged than the timer runs is sent again and again. So it begins small, grows by an eighth with each

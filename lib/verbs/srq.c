@@ -96,7 +96,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 	return srq;
 }
 
-/* What an XRC SRQ needs besides. */
+/* What an XRC SRQ needs in addition. */
 static int take_xrc(struct ur_srq_init *init, const struct ibv_context *ctx, const struct ibv_srq_init_attr_ex *ex)
 {
 	if (!(ex->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !(ex->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !ex->xrcd || !ex->cq)

@@ -135,7 +135,7 @@ static bool parse_hopopts(struct ur_pkt *p, uint32_t len, struct ur_counters *c)
 	return true;
 }
 
-/* Sums the fixed header without a call; whoever sends options pays for ur_csum_add. */
+/* Sums the fixed header without a call; only a header with options needs ur_csum_add. */
 static inline bool ip4_checksum_ok(const uint8_t *ip, uint32_t ihl)
 {
 	uint32_t sum = ur_ip4_sum(ip, false);

@@ -53,7 +53,7 @@ static inline void ur_ip4_finish(uint8_t *ip, uint32_t total)
 	memcpy(ip + 10, &sum, 2);
 }
 
-/* The checksum anew, after a field has changed. */
+/* Updates the checksum after a field has changed. */
 static inline void ur_ip4_finish_again(uint8_t *ip)
 {
 	ur_ip4_finish(ip, ur_get16(ip + 2));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * struct ur_pkt: one Ethernet frame. A driver owns the memory; whoever holds the pointer owns the packet.
+ * struct ur_pkt: one Ethernet frame. A driver owns the memory; the holder of the pointer owns the packet.
  *
  *   received: `data`/`len` hold the whole frame, contiguous and writable; ur_frame_parse fills the parsed fields. A packet that came
  *             through a socket of the kernel's (UR_PKT_BARE) begins with its BTH: what stood before it the driver has put into the fields.
@@ -96,7 +96,7 @@ struct ur_pkt {
 	struct ur_gid src, dst; /* IP addresses as GIDs */
 	ur_time when;           /* when it was received, or handed to the port */
 	struct ur_pkt *next;    /* for the holder's queues */
-	struct ur_queue *home;  /* whom it goes back to; the driver's to set */
+	struct ur_queue *home;  /* the queue to which it is returned; set by the driver */
 };
 
 #define UR_ECN_MASK 3 /* of `tos` */
