@@ -67,7 +67,7 @@ struct ur_queue {
 	uint64_t rx_missed;   /* packets that the kernel or the device dropped because nobody fetched them in time, as far as it says */
 	uint64_t tx_chained;  /* frames sent with payload in place, by drivers that can do one or the other */
 	uint64_t tx_gathered; /* frames whose payload segments were copied */
-	uint64_t tx_unmapped; /* of those: since the device does not reach their memory, though it reaches other memory */
+	uint64_t tx_unmapped; /* of those: their memory is not mapped for the device, though other memory is */
 	uint64_t tx_refused;  /* packets taken and not sent: no route, a firewall, too long */
 };
 

@@ -36,7 +36,7 @@ static unsigned arm(struct ur_udp *u)
 	return n;
 }
 
-/* How many datagrams the kernel has lost on this socket so far, since nobody fetched them in time. */
+/* How many datagrams the kernel has lost on this socket so far, because nobody fetched them in time. */
 static void missed(struct ur_udp *u, uint32_t drops)
 {
 	u->queue.rx_missed += (uint32_t)(drops - u->kernel_drops);

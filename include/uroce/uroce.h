@@ -5,7 +5,7 @@
  * Errors: functions return 0 or a positive errno unless they say otherwise. After a failure uroce_error() has one sentence that says what
  * is wrong and what to do. errno itself is not set.
  *
- * Threads: any thread may call any function at any time, at the same time as others. None may be called from a signal handler, since they
+ * Threads: any thread may call any function at any time, at the same time as others. None may be called from a signal handler, because they
  * take locks, or after the process has begun to exit. In the child of a fork they act on a device of the child's own, which the first call
  * that needs one opens.
  *

@@ -53,7 +53,7 @@ struct ur_cmp_totals {
 	bool aligned;    /* some packets are in both */
 	bool both_ways;  /* clocks could be told from delays */
 	int64_t offset;  /* of the second clock at the first common packet, ns */
-	uint64_t within; /* both ways: how far it may be wrong, since one way may be shorter than the other, ns */
+	uint64_t within; /* both ways: how far it may be wrong, because one way may be shorter than the other, ns */
 	double drift;    /* ns it gains in a second */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Farewells: what the peer of each connection is to hear should this process be killed, when it has no time to say anything. The message
- * is made anew with each change of the state, since nobody can make it afterwards. And the other side of that for processes of one host,
+ * is made anew with each change of the state, because nobody can make it afterwards. And the other side of that for processes of one host,
  * where nobody sends it: who is left behind looks whether the peer lives.
  */
 #include "base/bytes.h"

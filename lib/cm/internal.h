@@ -168,7 +168,7 @@ static inline uint32_t ur_cm_send(struct ur_cm *cm, const struct ur_cm_addr *to,
 
 /* listen.c */
 struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid);
-/* Nobody listens for this: true when it is not to be answered, since another process does or since a listener left a moment ago. */
+/* Nobody listens for this: true when it must not be answered, because another process does or because a listener left a moment ago. */
 bool ur_cm_listener_unanswered(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, ur_time now);
 
 /*

@@ -29,7 +29,7 @@ static enum ur_cm_stale spare(struct ur_cm *cm)
 	return UR_CM_SPARED;
 }
 
-/* A QP in TIMEWAIT does not count, since the peer's wait may have been shorter than ours. */
+/* A QP in TIMEWAIT does not count, because the peer's wait may have been shorter than ours. */
 enum ur_cm_stale ur_cm_stale_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now)
 {
 	struct ur_cm_conn *old = ur_cm_conn_find_qpn(cm, m->req.local_qpn, m->req.local_ca_guid, &from->dgid);

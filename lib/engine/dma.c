@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of the program's that the port's device reads by itself. Not under the NIC's lock, since the kernel takes its time to pin
+ * Memory of the program's that the port's device reads by itself. Not under the NIC's lock, because the kernel takes its time to pin
  * gigabytes, and no packet should wait for that.
  */
 #include <errno.h>

@@ -166,7 +166,7 @@ static void last_handler(void *arg)
 	ur_ending_exit();
 }
 
-/* Several, since a thread that finds none ends the process; and one more for each thread that has come. */
+/* Several, because a thread that finds none ends the process; and one more for each thread that has come. */
 __attribute__((constructor)) static void register_last(void)
 {
 	for (unsigned i = 0; i < HANDLERS; i++)

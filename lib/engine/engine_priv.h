@@ -39,7 +39,7 @@ struct ur_engine {
 	/* Who polls (poller.h). Times are of ur_engine_now; the progress thread writes `wake_at`, everybody reads it. */
 	_Atomic ur_time driven_at;  /* when an application last drove the NIC; 0: it is about to block */
 	_Atomic ur_time wake_at;    /* until when the progress thread sleeps; 0: it is awake */
-	atomic_bool aside;          /* it sleeps since an application drives, not on the port's descriptor */
+	atomic_bool aside;          /* it sleeps because an application drives, not on the port's descriptor */
 	atomic_bool owes;           /* the last drive left something to be sent */
 	atomic_bool once_more;      /* it said that it is about to block: one more poll does not mean that it polls on */
 	int wake_fd;                /* eventfd that ends its sleep */

@@ -312,7 +312,7 @@ static void ask_for_exact_sleeps(void)
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
 }
 
-/* The other processes come before the port, since some ports are shared with them. */
+/* The other processes come before the port, because some ports are shared with them. */
 static void meet_others(struct ur_engine *e)
 {
 	int err = 0;

@@ -31,7 +31,7 @@ static unsigned list_qps(struct ur_tp *tp, struct ur_ethdev_value *v, unsigned n
 	snprintf(v[0].name, sizeof(v[0].name), "count");
 	v[0].value = found;
 	for (unsigned i = 0; i < found; i++) {
-		const struct ur_qp *qp = ur_qp_find(tp, qpns[i]); /* which is there, since the NIC is ours; compilers cannot know */
+		const struct ur_qp *qp = ur_qp_find(tp, qpns[i]); /* which is there, because the NIC is ours; compilers cannot know */
 
 		snprintf(v[i + 1].name, sizeof(v[i + 1].name), "%u", qpns[i]);
 		v[i + 1].value = qp ? ur_qp_state(qp) : IBV_QPS_RESET;

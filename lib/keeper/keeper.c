@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keeper (farewell_page.h): waits for the end of its process, sends the farewells of the page several times, since datagrams get lost,
- * and ends. It does not listen: no answer would change what it has to say. Signals of its process's group or terminal are not meant for it.
+ * The keeper (farewell_page.h): waits for the end of its process, sends the farewells of the page several times, because datagrams get
+ * lost, and ends. It does not listen: no answer would change what it has to say. Signals of its process's group or terminal are not meant
+ * for it.
  */
 #include <fcntl.h>
 #include <netinet/in.h>

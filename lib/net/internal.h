@@ -43,7 +43,7 @@ struct ur_net {
 	struct ur_mac mac;
 	bool mac_known;
 	bool routed;
-	struct ur_net_gids *gids; /* its own object, since looking an index up fixes the order of a const net */
+	struct ur_net_gids *gids; /* its own object, because looking an index up fixes the order of a const net */
 	/* The addresses of the last packet, which the next one most likely has as well, and what they claim as long as the table stays. */
 	struct ur_gid last_src, last_dst;
 	enum ur_net_claim last_claim;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The file of counters that a process leaves behind (UROCE_COUNTERS): a line for each counter that is not zero, its name and its value. It
- * is renewed while the process runs, too, since one that is killed cannot write it.
+ * is renewed while the process runs, too, because one that is killed cannot write it.
  */
 #ifndef UR_COUNTERS_FILE_H
 #define UR_COUNTERS_FILE_H

@@ -51,7 +51,7 @@ struct ur_status {
 	char version[UR_STATUS_TEXT], device[UR_STATUS_TEXT], interface[UR_STATUS_TEXT], port[UR_STATUS_TEXT];
 	char uses[UR_STATUS_USES]; /* what the port does faster than it need, by words with commas; empty: nothing */
 	uint32_t counters, zero;
-	struct { /* of the device; by name, since another version may have others */
+	struct { /* of the device; by name, because another version may have others */
 		char name[UR_STATUS_TEXT];
 		uint64_t value;
 	} counter[UR_STATUS_COUNTERS];

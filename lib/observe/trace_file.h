@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A trace in a file, a line of JSON an event (doc/trace.md). The NIC puts events into a ring and never waits; a thread of its own makes
- * lines of them and writes. What finds no room, since the file is slow, or cannot be written, is counted, and the file says how much is
+ * lines of them and writes. What finds no room, because the file is slow, or cannot be written, is counted, and the file says how much is
  * missing and where.
  */
 #ifndef UR_TRACE_FILE_H

@@ -237,7 +237,7 @@ bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type);
 int ur_id_complete(struct ur_id *u);
 /*
  * The end of a call that causes an event: gives the lock back, and a synchronous id waits for the event. Others are not looked at any more,
- * since another thread may read the events that come now, and destroy the id in the end. 0, or -1 and errno.
+ * because another thread may read the events that come now, and destroy the id in the end. 0, or -1 and errno.
  */
 int ur_id_unlock_and_wait(struct ur_id *u, int err);
 /* Acknowledges id->event of a synchronous id. */
@@ -325,7 +325,7 @@ static inline uint8_t ur_conn_retries(uint8_t wish)
 void ur_id_unlisten(struct ur_id *u);
 /* The id of a request to `l`, in CONNECT. NULL when memory is short. */
 struct ur_id *ur_id_child(struct ur_id *l, enum ibv_qp_type type);
-/* The program has not read as many requests as it said it would leave. Counts it, since another one is dropped then. */
+/* The program has not read as many requests as it said it would leave. Counts it, because another one is dropped then. */
 bool ur_id_backlog_full(struct ur_id *l);
 /* The address that the listener is bound to lets requests `from` there pass, and their kind of address: `hdr`, NULL for AF_IB. */
 bool ur_id_wants(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, const struct ur_gid *from);

@@ -369,7 +369,7 @@ int side_make_tp(struct side *s)
 
 /* --- life --- */
 
-/* What the responder refuses since nothing is there that it could refer to. */
+/* Requests that the responder refuses because they refer to nothing that exists. */
 static const struct {
 	uint32_t flag;
 	const char *why;

@@ -278,7 +278,7 @@ static bool anything(const struct ur_local *l)
 	return false;
 }
 
-/* Of one that has died, what it sent has been read: its memory can go. One a time, since to ask takes a system call. */
+/* Everything that a dead sibling sent has been read: its memory can be released. One at a time, because the check is a system call. */
 static void forget_ended(struct ur_local *l)
 {
 	if (!l->knowns)

@@ -195,7 +195,7 @@ void ur_registry_forget(struct ur_registry *r, uint8_t slot)
 
 /* --- who shares a socket's port --- */
 
-/* Who shares has a name that says so; it tells of those as well whom we have not met, since they are stopped. */
+/* A process that shares has a name that says so; the names also show those that we have not met, because they are stopped. */
 static void sharer_name(const struct ur_registry *r, uint8_t slot, char *name)
 {
 	snprintf(name, UR_NAME_MAX, "uroce-%016llx-shares-%u-%u", (unsigned long long)r->key, (unsigned)geteuid(), slot);

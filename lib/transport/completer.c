@@ -136,7 +136,7 @@ static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 
 /*
  * An answer before this one has not come, which is known by a NAK, of an atomic, or in plain recovery: from the hole on all is sent again,
- * once, since more answers of that kind are on their way.
+ * once, because more answers of that kind are on their way.
  */
 static void implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time now)
 {
@@ -446,7 +446,7 @@ void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 		on_aeth(qp, p, op, now);
 }
 
-/* Requests wait that cannot be sent since nobody knows the way to the peer. */
+/* Requests wait that cannot be sent because the path to the peer is unknown. */
 static bool lacks_path(const struct ur_qp *qp)
 {
 	return !ur_qp_path_ready(qp) && ur_qp_st(qp) == IBV_QPS_RTS &&

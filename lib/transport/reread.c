@@ -15,7 +15,7 @@
  *
  * A request or response that gets lost in its turn is asked for again after a round trip and a half to three; `asked` has the holes that
  * were asked for since the last such round and `asked_before` those of the one before, so that nothing is asked for twice in less. What
- * that does not find, since nothing comes any more, a probe does; and the ACK timer judges, as for everything.
+ * that does not find, because nothing comes any more, a probe does; and the ACK timer judges, as for everything.
  */
 #include "base/psn.h"
 #include "transport/mw.h"

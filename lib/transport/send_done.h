@@ -10,7 +10,7 @@
 
 /*
  * The oldest send WQE `w` is over: frees its slot and completes it; the CQE is left out for an unsignalled success. For those that hold
- * nothing else: neither READs and atomics that were started nor datagrams. Here since each acknowledgement comes by.
+ * nothing else: neither READs and atomics that were started nor datagrams. It is inline because every acknowledgement calls it.
  */
 static inline void ur_qp_send_retire(struct ur_qp *qp, const struct ur_swqe *w, enum ibv_wc_status status, uint8_t vendor_err)
 {

@@ -93,7 +93,7 @@ static bool send(struct ur_qp *qp, struct ur_pkt **p)
 	return true;
 }
 
-/* False when the oldest request has to wait: for its path, or since nothing can go there now. */
+/* False when the oldest request has to wait: for its path, or because nothing can go there now. */
 static bool path_open(struct ur_qp *qp, struct ur_ah *ah)
 {
 	if (ur_unlikely(qp->tp->nheld) && ah->path->ready &&

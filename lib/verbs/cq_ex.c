@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Extended completion queues: ibv_create_cq_ex(3) and its iterator. A batch of polling has a lock of its own, since the program runs
+ * Extended completion queues: ibv_create_cq_ex(3) and its iterator. A batch of polling has a lock of its own, because the program runs
  * between start_poll and end_poll and may call anything: the consumer's lock, for which others wait under the engine's, is held only while
  * a completion is taken out. Timestamps are of the engine's clock in nanoseconds; ibv_query_rt_values_ex(3) reads the same clock.
  */

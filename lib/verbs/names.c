@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Names and rates: ibv_wc_status_str(3), ibv_event_type_str(3), ibv_rate_to_mbps(3) and their like. The words are those of
- * libibverbs, since scripts look for them; the rates are those of IBTA volume 1, table 207 and volume 2.
+ * libibverbs, because scripts look for them; the rates are those of IBTA volume 1, table 207 and volume 2.
  */
 #include "verbs/verbs_priv.h"
 

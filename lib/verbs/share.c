@@ -2,7 +2,7 @@
 /*
  * What a context has in common with those that are imported from it, ibv_import_device(3): the objects that either may import, and the
  * file behind cmd_fd, by which they know one another. The file is an empty one in memory: there is no kernel device to send commands to,
- * but programs duplicate the descriptor, hand it on and bring it back. All of it is within one process, since the memory of an MR is: a
+ * but programs duplicate the descriptor, hand it on and bring it back. All of it is within one process, because the memory of an MR is: a
  * descriptor that comes from another process, or from before a fork, names nothing here.
  */
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Public functions of libibverbs for objects that uroce does not have: each says EOPNOTSUPP. They are here since the real
+ * Public functions of libibverbs for objects that uroce does not have: each says EOPNOTSUPP. They are here because the real
  * library's would follow private pointers of a context that has none. What a program can only call with an object that it cannot
  * get is answered all the same.
  */

@@ -45,7 +45,7 @@ struct ur_watch_row {
 const struct ur_watch_process *ur_watch_process_find(const struct ur_watch_sample *sample, int pid);
 /*
  * `was` is what was known of the same QP before. Counters that went back began anew meanwhile; the QP may have been reset. Rates are those
- * between the times at which the two were written; 0 when that is the same time, since a process that does something writes anew.
+ * between the times at which the two were written; 0 when that is the same time, because a process that does something writes anew.
  */
 struct ur_watch_rates ur_watch_rates(const struct ur_status_qp *was, const struct ur_status_qp *qp);
 /*
