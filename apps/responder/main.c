@@ -93,7 +93,7 @@ static socklen_t any_address(struct sockaddr_storage *to, const char *text, uint
 
 /* --- connections --- */
 
-/* What the judge asks for. In some port spaces the RDMA CM leaves its own header in front of the program's part. */
+/* What the judge asks for. In some port spaces the RDMA CM leaves its own header before the program's part. */
 static struct wish wish_of(const struct rdma_conn_param *asked)
 {
 	static const unsigned starts[] = {0, RDMA_CM_HEADER_LEN};

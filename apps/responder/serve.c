@@ -69,7 +69,7 @@ void share_device(struct shared *s, struct ibv_context *verbs)
 		if (i == UR_CF_RW)
 			access |= (s->windows ? IBV_ACCESS_MW_BIND : 0) | (s->flush ? ACCESS_FLUSH_GLOBAL : 0);
 
-		/* Room before and behind it, so that what is written there by mistake hits nobody. */
+		/* Room before and after it, so that what is written there by mistake hits nobody. */
 		need(!posix_memalign((void **)&s->memory[i], 4096, 3 * UR_CF_REGION_LEN), "memory");
 		memset(s->memory[i], 0, 3 * UR_CF_REGION_LEN);
 		for (uint32_t k = 0; i == UR_CF_RO && k < UR_CF_REGION_LEN; k++)

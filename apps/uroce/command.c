@@ -88,7 +88,7 @@ static int misused(const char *path, int c, char **argv, bool program)
 			   program ? "; those of the program come after --" : "");
 }
 
-/* Reads the options and sets *next to the first word behind them. True when `--help` is among them. */
+/* Reads the options and sets *next to the first word after them. True when `--help` is among them. */
 static bool read_options(const struct ur_command *c, const char *path, int argc, char **argv, int *next, int *rc)
 {
 	struct option table[OPTIONS_MAX + 2] = {{"help", no_argument, NULL, 'h'}};

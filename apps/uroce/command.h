@@ -46,7 +46,7 @@ struct ur_command {
 	const struct ur_example *examples;        /* ends with a NULL command; may be NULL */
 	const char *settings;                     /* options that become settings (options.c): their names, or all; NULL: none */
 	bool program;                             /* the operands are a program and its own options: ours end where it begins */
-	/* Gets the words behind the options. NULL when only the commands below it do something. */
+	/* Gets the words after the options. NULL when only the commands below it do something. */
 	int (*run)(int argc, char **argv);
 };
 

@@ -166,7 +166,7 @@ static void keep(struct wire *w, struct ur_pkt *p, ur_time now, enum ur_capture_
 	ur_capture_frame(w->capture, p, now, dir);
 }
 
-/* Millions of packets go as trains: packet `n` of a burst behind `in_train` others, which are as long. Returns how many there are now. */
+/* Millions of packets go as trains: packet `n` of a burst after `in_train` others, which are as long. Returns how many there are now. */
 static unsigned add_to_train(const struct wire *w, struct ur_pkt *p, unsigned in_train)
 {
 	if (ur_cf_keeps(w->c->run))

@@ -79,7 +79,7 @@ static int run_doctor(int argc, char **argv)
 	ur_doctor_read_device(&facts);
 	if (argc)
 		look_at_peer(&facts, argv[0]);
-	ur_doctor_try_ports(&facts); /* behind the peer: with DPDK's the kernel forgets its neighbours */
+	ur_doctor_try_ports(&facts); /* after the peer: with DPDK's the kernel forgets its neighbours */
 	ur_doctor_read_firewall(&facts);
 	ur_doctor_clean(&facts);
 	ur_doctor_judge(&facts, &report);

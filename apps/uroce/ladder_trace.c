@@ -17,7 +17,7 @@
 #define NEAR_NS (100 * UR_NS_PER_MS) /* clocks of two recorders may differ so much */
 
 struct member {
-	const char *name, *value; /* into the line, with zeros behind them */
+	const char *name, *value; /* into the line, with zeros after them */
 };
 
 struct line {
@@ -106,7 +106,7 @@ static bool number(const struct line *l, const char *name, uint64_t *v)
 	return !*end && !errno;
 }
 
-/* Seconds with up to nine digits behind the point. */
+/* Seconds with up to nine digits after the point. */
 static bool time_of(const struct line *l, ur_time *when)
 {
 	const char *s = value(l, "time");
@@ -209,7 +209,7 @@ static bool whose(const struct ur_lad *l, uint64_t qpn, bool *second)
 	return qpn && (*second || l->c.half[1].dqpn == qpn);
 }
 
-/* Behind the packet that the trace told of last, or, if the recorder has more from before that time, behind those. */
+/* After the packet that the trace told of last, or, if the recorder has more from before that time, after those. */
 static uint32_t place_of(const struct ur_lad *l, uint32_t last, ur_time when)
 {
 	uint32_t before = rows_until(l, when - CLOCKS_NS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A copy of a capture with findings as comments of packets. Blocks of a pcapng file are copied as they are; a packet with findings gets
- * them as options in front of its last. A pcap file becomes pcapng with one interface.
+ * them as options before its last. A pcap file becomes pcapng with one interface.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +128,7 @@ static uint32_t options_at(const struct annotator *a, const uint8_t *body, uint3
 	return have <= n - 20 && padded(have) <= n - 20 ? 20 + padded(have) : 0;
 }
 
-/* Options end with code 0, which may be left out; comments go in front of it. */
+/* Options end with code 0, which may be left out; comments go before it. */
 static uint32_t end_of_options(const struct annotator *a, const uint8_t *body, uint32_t at, uint32_t n)
 {
 	while (at + 4 <= n) {

@@ -98,7 +98,7 @@ static void add_half(struct sums *s, const struct ur_gid *host, const struct ur_
 	}
 }
 
-/* --- what the NIC shows: words, each with a number behind it --- */
+/* --- what the NIC shows: words, each with a number after it --- */
 
 struct reading {
 	const char *path; /* a file of names and values, or a folder of files with a value each; NULL: none */

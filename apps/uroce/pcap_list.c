@@ -42,7 +42,7 @@ static uint64_t goodput(const struct ur_an_half *h)
 	return end > h->first ? (uint64_t)((double)h->bytes * 8e9 / (double)(end - h->first)) : 0;
 }
 
-/* Times in ns, goodput in bit/s. Lost: request packets between sender and recorder, and behind it. */
+/* Times in ns, goodput in bit/s. Lost: request packets between sender and recorder, and after it. */
 #define COLUMNS(X)                                                                                                                         \
 	X(messages, 8, h->messages)                                                                                                        \
 	X(sends, 8, h->sends)                                                                                                              \

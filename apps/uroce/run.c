@@ -71,7 +71,7 @@ static int find_program(const char *name, char *out, size_t len, struct stat *st
 	return status;
 }
 
-/* Puts `first` in front of what the variable holds. */
+/* Puts `first` before what the variable holds. */
 static int prepend(const char *variable, const char *first)
 {
 	const char *old = secure_getenv(variable);

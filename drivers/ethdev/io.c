@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bursts. A packet to send becomes an mbuf chain in one of two ways: its segments stay in place behind mbufs that point to them,
+ * Bursts. A packet to send becomes an mbuf chain in one of two ways: its segments stay in place, and mbufs point to them,
  * or they are gathered into the packet's own buffer. Either happens once; a packet that the device did not take comes back as it is.
  */
 #include <string.h>
@@ -124,7 +124,7 @@ void ur_ethdev_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 	}
 }
 
-/* Copies segments and tail behind `data` and gives the segments back. The caller has checked the room. */
+/* Copies segments and tail after `data` and gives the segments back. The caller has checked the room. */
 static void tx_gather(struct ur_ethdev *d, struct ur_pkt *p, struct rte_mbuf *m)
 {
 	d->queue.tx_gathered += p->nseg != 0;

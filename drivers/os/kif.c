@@ -211,7 +211,7 @@ int ur_kif_set_mcast(struct ur_kif *k, const struct ur_mac *macs, unsigned n)
 }
 
 /*
- * What reaches the ring: ARP, ICMP, IGMP, ICMPv6 (also behind hop-by-hop options, as MLD is), frames with a VLAN tag still in
+ * What reaches the ring: ARP, ICMP, IGMP, ICMPv6 (also after hop-by-hop options, as MLD is), frames with a VLAN tag still in
  * place, UDP to the RoCEv2 port, and RoCEv1, to be counted. Of the frames that this host sends, only RoCEv2 to our own MAC or to a group:
  * another process that shares the interface sent them, and no wire returns them. (A loopback interface does return them.)
  */

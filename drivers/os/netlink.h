@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /*
- * A request of `type` with NLM_F_REQUEST | `flags`, which begins with the `len` bytes of `header`; attributes may be put behind it
+ * A request of `type` with NLM_F_REQUEST | `flags`, which begins with the `len` bytes of `header`; attributes may be put after it
  * (mnl_attr_put), 4096 bytes at the most. To be given to ur_netlink_end, which frees it. NULL: there is no memory.
  */
 struct nlmsghdr *ur_netlink_begin(uint16_t type, uint16_t flags, const void *header, size_t len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trains that were received: one frame with one set of headers and the payloads of many packets behind one another. Each packet gets
+ * Trains that were received: one frame with one set of headers and the payloads of many packets one after another. Each packet gets
  * headers of its own, as it would have had on a wire: segmentation increments the IPv4 identification.
  */
 #include <string.h>

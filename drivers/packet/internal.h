@@ -18,7 +18,7 @@
 #include "wire/frame.h"
 
 #define UR_PACKET_PKTS 4096       /* packets that may be out at a time, received and to send; only those in use cost memory */
-#define UR_PACKET_HEADROOM 64     /* the largest headers of a train, so that what lies behind them is aligned */
+#define UR_PACKET_HEADROOM 64     /* the largest headers of a train, so that what lies after them is aligned */
 #define UR_PACKET_TRAIN_MAX 128   /* packets in a train: UDP_MAX_SEGMENTS since Linux 6.9 */
 #define UR_PACKET_TRAIN_PKTS 64   /* and before, which every kernel takes */
 #define UR_PACKET_TRAIN_BYTES 65000
@@ -40,7 +40,7 @@ struct ur_packet_head {
 	uint8_t bytes[UR_PACKET_HDR_MAX];
 	uint8_t len, l3_off, ip_version;
 	uint16_t id;      /* of the first packet, on IPv4 */
-	uint32_t payload; /* behind the UDP header; of all packets together */
+	uint32_t payload; /* after the UDP header; of all packets together */
 };
 
 struct ur_packet {
@@ -97,7 +97,7 @@ void ur_packet_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 bool ur_packet_head_get(struct ur_packet_head *h, const uint8_t *frame, uint32_t have, uint32_t len);
 /* Puts a VLAN tag into the headers. */
 void ur_packet_head_tag(struct ur_packet_head *h, uint16_t tpid, uint16_t tci);
-/* Puts the headers of packet k of the train, which has `payload` bytes behind them, into p, and sets its length. */
+/* Puts the headers of packet k of the train, which has `payload` bytes after them, into p, and sets its length. */
 void ur_packet_head_put(const struct ur_packet_head *h, struct ur_pkt *p, unsigned k, uint32_t payload);
 /* The length of the packets of a train that begins with the BTH of its first packet, when the kernel does not say it; 0 when unknown. */
 uint32_t ur_packet_guess(const uint8_t *bth, uint32_t len, uint32_t most);

@@ -20,7 +20,7 @@
 #define FEWEST_SLOTS 256
 
 /*
- * Slots fill blocks without remainder, so that all of them lie behind one another; blocks nearly fill a power of two pages, which the
+ * Slots fill blocks without remainder, so that they are contiguous; blocks nearly fill a power of two pages, which the
  * kernel allocates.
  */
 struct shape {

@@ -223,7 +223,7 @@ bool ur_pci_of_interface(const struct ur_pci_roots *r, const char *ifname, char 
 
 /* --- names --- */
 
-/* The words behind the hexadecimal id at the start of a line of pci.ids, or NULL when it is another's line. */
+/* The words after the hexadecimal id at the start of a line of pci.ids, or NULL when it is another's line. */
 static const char *id_line(const char *line, unsigned tabs, uint16_t id)
 {
 	uint32_t value;
@@ -238,7 +238,7 @@ static const char *id_line(const char *line, unsigned tabs, uint16_t id)
 	return p + 2;
 }
 
-/* Vendors stand at the start of a line and their devices below them, behind a tab. */
+/* Vendors stand at the start of a line and their devices below them, after a tab. */
 static bool name_in(FILE *f, const struct ur_pci_nic *nic, char *out, size_t len)
 {
 	char line[512], vendor[128] = "";

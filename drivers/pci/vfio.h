@@ -18,7 +18,7 @@ struct ur_vfio_fds {
 	int container; /* the first of them that is one; -1: none */
 };
 
-/* Those that this process has open, but for those of `before`, which may be NULL. */
+/* Those that this process has open, except for those of `before`, which may be NULL. */
 void ur_vfio_find(const struct ur_vfio_fds *before, struct ur_vfio_fds *out);
 /*
  * Neither programs that this process executes nor children that it forks shall keep the NIC from the next program: closes the descriptors

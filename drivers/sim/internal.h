@@ -112,7 +112,7 @@ void ur_sim_unit_put(struct ur_sim *sim, struct ur_sim_buf *unit);
 struct ur_sim_buf *ur_sim_unit_copy(struct ur_sim *sim, const struct ur_sim_buf *unit); /* NULL when no frame of it found a buffer */
 /* Loses some of its frames, not all. */
 void ur_sim_unit_thin(struct ur_sim *sim, struct ur_sim_buf **unit);
-/* Cuts the unit behind its first frames, and returns the rest of it. */
+/* Cuts the unit after its first frames, and returns the rest of it. */
 struct ur_sim_buf *ur_sim_unit_cut(struct ur_sim *sim, struct ur_sim_buf *unit);
 /* Packets as they are on the wire, with the headers of the first, or those that a kernel writes; NULL and a count when none leaves. */
 struct ur_sim_buf *ur_sim_unit_make(struct ur_sim_port *p, struct ur_pkt **pkts, unsigned n);

@@ -96,7 +96,7 @@ static struct ur_sim_buf *gather_all(struct ur_sim *sim, struct ur_pkt **pkts, u
 	return unit;
 }
 
-/* What a NIC or a kernel does that cuts a train: all headers are the first one's, but for lengths and numbers. */
+/* What a NIC or a kernel does that cuts a train: all headers are the first one's, except for lengths and numbers. */
 static void put_headers(struct ur_sim_buf *b, const struct ur_sim_buf *first, unsigned place)
 {
 	uint8_t *ip = b->pkt.data + first->pkt.l3_off, *bth = b->pkt.data + first->pkt.bth_off;

@@ -49,7 +49,7 @@ extern const char *const ur_an_cause_names[UR_AN_CAUSES];
 enum ur_an_place {
 	UR_AN_BEFORE,    /* between their sender and the recorder */
 	UR_AN_BEHIND,    /* between the recorder and their receiver */
-	UR_AN_FAR,       /* the request behind the recorder, or its answer before it */
+	UR_AN_FAR,       /* the request after the recorder, or its answer before it */
 	UR_AN_MISSED,    /* the recorder alone did not see them */
 	UR_AN_OVERTAKEN, /* reordered */
 	UR_AN_PLACES

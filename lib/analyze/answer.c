@@ -57,7 +57,7 @@ static void held_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r
 }
 
 /*
- * May what it answers, or what is behind the gap of a NAK, have been sent for the first time before the recording began? A recording that
+ * May what it answers, or what is after the gap of a NAK, have been sent for the first time before the recording began? A recording that
  * begins while something is repaired shows repetitions, holes between them, or several such answers.
  */
 static bool sent_before(const struct an_flow *f, const struct an_held *h)

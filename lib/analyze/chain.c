@@ -3,7 +3,7 @@
  * What atomics return. A word of a host's memory that one QP alone works on by atomics has, at each of them, the value that the one before
  * has left there; and an atomic that is asked for again is not executed again, but answered as before.
  *
- * Only what the recording can show counts: atomics of two QPs on one word are executed in an order that is not seen, and behind a request
+ * Only what the recording can show counts: atomics of two QPs on one word are executed in an order that is not seen, and after a request
  * that is missing, or a WRITE to the same addresses, the chain begins anew. Two tables of fixed size hold the newest requests and words.
  */
 #include <stdlib.h>

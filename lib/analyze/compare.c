@@ -209,7 +209,7 @@ static void meet(struct ur_compare *c, struct cmp_waiting *w, unsigned place, co
 }
 
 struct likes {
-	struct cmp_waiting *best; /* at the other place, still alone, nearest to the one behind the newest that has met */
+	struct cmp_waiting *best; /* at the other place, still alone, nearest to the one after the newest that has met */
 	struct cmp_waiting *own;  /* at this place, still alone */
 	bool met;                 /* one has found its like */
 };

@@ -20,7 +20,7 @@ enum ur_cmp_kind {
 	UR_CMP_LOST,      /* at the place that it passes first, not at the other */
 	UR_CMP_DOUBLED,   /* once more at the second place than at the first */
 	UR_CMP_UNSEEN,    /* at the second place alone: the first recorder missed it */
-	UR_CMP_REORDERED, /* behind one that it was in front of */
+	UR_CMP_REORDERED, /* after one that it was before */
 	UR_CMP_LATE,      /* took longer than the fastest of its flow by the limit */
 	UR_CMP_CHANGED,   /* with other payload */
 	UR_CMP_KINDS
@@ -69,7 +69,7 @@ void ur_compare_frame(struct ur_compare *c, unsigned place, const struct ur_an_f
 /* The recording of a place has ended; once both have, everything is told. */
 void ur_compare_end(struct ur_compare *c, unsigned place);
 void ur_compare_totals(const struct ur_compare *c, struct ur_cmp_totals *t);
-/* Flow `i` of those that the totals count; NULL behind the last. */
+/* Flow `i` of those that the totals count; NULL after the last. */
 const struct ur_cmp_flow *ur_compare_flow(const struct ur_compare *c, uint32_t i);
 /* The number of a flow; that of all flows when there is no such one. */
 uint32_t ur_compare_find(const struct ur_compare *c, const struct ur_gid *src, const struct ur_gid *dst, uint32_t qpn);

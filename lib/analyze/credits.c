@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * End-to-end flow control: an acknowledgement says for how many messages behind the ones it counts there are receive buffers. A requester
+ * End-to-end flow control: an acknowledgement says for how many messages after the ones it counts there are receive buffers. A requester
  * may send one message more than that, to ask; what goes further is sent in vain.
  */
 #include "analyze/credits.h"

@@ -24,19 +24,19 @@ struct an_pkt {
 	struct ur_gid src, dst;
 	struct ur_bth bth;
 	const struct ur_opcode_info *op;
-	const uint8_t *l3, *udp; /* the IP header, and udp_len bytes behind the UDP header; NULL when cut, or with options */
+	const uint8_t *l3, *udp; /* the IP header, and udp_len bytes after the UDP header; NULL when cut, or with options */
 	uint32_t udp_len;
 	/* where it all lies, as far as it was recorded, for whoever changes it: of the innermost packet */
 	const uint8_t *eth;         /* NULL when the frame has no Ethernet header */
 	const uint8_t *ip;          /* ip_have bytes of the packet were recorded, of ip_len on the wire */
 	const uint8_t *l4, *bth_at; /* UDP header and BTH; NULL when they are not all there */
 	uint32_t ip_have, ip_len;
-	const uint8_t *ext;     /* behind the BTH: op->ext_len bytes are there */
+	const uint8_t *ext;     /* after the BTH: op->ext_len bytes are there */
 	const uint8_t *payload; /* payload_len bytes of it, unless `cut` */
 	uint32_t payload_len;
 	/*
-	 * Of a train of which the recorder kept only the beginning: packets behind this one that are not here, the most that they can be,
-	 * and the bytes behind the UDP header of all and of the last of them.
+	 * Of a train of which the recorder kept only the beginning: packets after this one that are not here, the most that they can be,
+	 * and the bytes after the UDP header of all and of the last of them.
 	 */
 	uint32_t behind, most, rest, tail;
 };

@@ -13,7 +13,7 @@
 
 /* --- how many --- */
 
-/* A first or middle packet is as long as the path MTU, and so is the one behind a first. */
+/* A first or middle packet is as long as the path MTU, and so is the one after a first. */
 static uint32_t guess_mtu(const struct an_pkt *p, uint32_t all, bool *sure)
 {
 	const bool first = p->op->flags & UR_OPF_FIRST && p->op->ext_len;

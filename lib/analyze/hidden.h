@@ -6,17 +6,17 @@
 #include "analyze/state.h"
 
 /*
- * A packet that was cut, and is too long for one: makes it the first of its train, and counts those behind it. `mtu` is the path MTU, or 0;
+ * A packet that was cut, and is too long for one: makes it the first of its train, and counts those after it. `mtu` is the path MTU, or 0;
  * returns it, or what it must be.
  */
 uint32_t an_hidden_count(struct an_pkt *p, uint32_t mtu);
-/* Once the packet in front of them has been dealt with. */
+/* Once the packet before them has been dealt with. */
 void an_requests_behind(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
 void an_answers_behind(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
-/* `psn` comes next: corrects how many requests were behind the last one. */
+/* `psn` comes next: corrects how many requests were after the last one. */
 void an_requests_settle(struct an_flow *f, uint64_t psn);
 /*
- * PSNs up to `psn` are not here: true when they were behind the last request, which nothing but this shows. Only when other frames held
+ * PSNs up to `psn` are not here: true when they were after the last request, which nothing but this shows. Only when other frames held
  * several packets, too.
  */
 bool an_requests_jumped(struct ur_analysis *a, struct an_flow *f, uint64_t psn);

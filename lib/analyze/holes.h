@@ -7,7 +7,7 @@
 
 /* A hole ends: says what became of it. `place` is where, `by` the frame that shows it. */
 void an_report_hole(struct ur_analysis *a, struct an_flow *f, struct an_req *r, enum ur_an_place place, uint32_t by, ur_time when);
-/* Number `i` of the window, a READ, takes the place of the holes behind it that are its own, by its length. */
+/* Number `i` of the window, a READ, takes the place of the holes after it that are its own, by its length. */
 void an_widen(struct an_flow *f, uint32_t i);
 /* Says what became of the responses that a record lacks. */
 void an_report_read_gap(struct ur_analysis *a, struct an_flow *f, struct an_req *r, enum ur_an_place place);

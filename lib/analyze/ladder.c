@@ -38,8 +38,8 @@ struct ur_ladder {
 	/* of each direction, while rows are gone through */
 	struct side {
 		bool known;
-		uint32_t next;      /* behind the newest request */
-		uint32_t back_next; /* behind the newest repetition */
+		uint32_t next;      /* after the newest request */
+		uint32_t back_next; /* after the newest repetition */
 		bool back;
 		struct due due[DUE_MAX];
 		uint32_t ndue;

@@ -33,7 +33,7 @@ enum what {
 	IP_LEN
 };
 
-#define ATOMIC_VALUE 11 /* the last byte of the value, behind the AETH */
+#define ATOMIC_VALUE 11 /* the last byte of the value, after the AETH */
 #define WORD_LEN 12     /* of an AtomicETH: address and key */
 
 enum whom { REQUEST, INNER, WRITE, WRITE_RETH, READ_REQ, RESPONSE, RESPONSE_AETH, ATOMIC_RESP, ACK, MAD_REQ, MAD_REP, ANY };
@@ -211,7 +211,7 @@ static bool is_mad(const struct an_pkt *p, uint8_t attr)
 	return p->bth.dqpn == 1 && p->payload_len == UR_MAD_LEN && p->payload[17] == attr;
 }
 
-/* Does the host ask anything behind packet `i`, within a message if that is wanted? */
+/* Does the host ask anything after packet `i`, within a message if that is wanted? */
 static bool asks_later(const struct ur_mutator *m, uint32_t i, const struct ur_gid *from, bool inner)
 {
 	const uint32_t end = m->r->n - i > LOOK_AHEAD ? i + LOOK_AHEAD : m->r->n;

@@ -34,7 +34,7 @@ uint8_t *ur_recording_bth(const struct ur_recording *r, uint32_t i);
 /* Makes lengths, checksums and ICRC right again; `less`: bytes cut off the end of the payload, before. */
 void ur_recording_fix_checksums(const struct ur_recording *r, uint32_t i, uint32_t less);
 void ur_recording_remove(struct ur_recording *r, uint32_t i);
-/* A copy of frame `i` behind it, at the same time. False when memory is short. */
+/* A copy of frame `i` after it, at the same time. False when memory is short. */
 bool ur_recording_repeat(struct ur_recording *r, uint32_t i);
 /* Frame `i` moves to where frame `to` is; times stay. */
 void ur_recording_move(struct ur_recording *r, uint32_t i, uint32_t to);
@@ -46,7 +46,7 @@ struct ur_fault {
 	const char *rules; /* names, with spaces between: any of them says what is wrong */
 };
 
-/* The table of faults; false behind its end. */
+/* The table of faults; false after its end. */
 bool ur_fault(unsigned fault, struct ur_fault *f);
 
 /* What is known of the packets of a recording, which must not change meanwhile. NULL when memory is short. */

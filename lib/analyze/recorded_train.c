@@ -38,7 +38,7 @@ static bool icrc_fits(const struct an_pkt *p, const uint8_t *bth, uint32_t place
 	return memcmp(want, bth + size - UR_ICRC_LEN, UR_ICRC_LEN) == 0;
 }
 
-/* May a packet of the same train begin here? An answer may ride behind a request, so PSNs say nothing. */
+/* May a packet of the same train begin here? An answer may follow a request in it, so PSNs say nothing. */
 static bool goes_on(const uint8_t *first, const uint8_t *at)
 {
 	return memcmp(first + 2, at + 2, 2) == 0 && memcmp(first + 5, at + 5, 3) == 0;
@@ -102,7 +102,7 @@ static bool is_here(const struct an_train *t, uint32_t place)
 	return ends <= t->have && ends + ur_opcode(first[at])->ext_len <= t->have && goes_on(first, first + at);
 }
 
-/* Packet number `place` as a frame of its own; false behind the last. */
+/* Packet number `place` as a frame of its own; false after the last. */
 static bool cut(struct an_train *t, struct ur_an_frame *out)
 {
 	const struct an_pkt *p = &t->whole;

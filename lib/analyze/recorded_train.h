@@ -5,7 +5,7 @@
 
 #include "analyze/state.h"
 
-/* Behind the UDP header: of any packet, and of an ACK. */
+/* After the UDP header: of any packet, and of an ACK. */
 #define AN_LEAST_LEN (UR_BTH_LEN + UR_ICRC_LEN)
 #define AN_ACK_LEN (AN_LEAST_LEN + 4)
 
@@ -19,7 +19,7 @@ struct an_train {                 /* the packets of a frame */
 
 void an_train_first(struct an_train *t, const struct ur_an_frame *f);
 /*
- * One packet after the other, NULL behind the last. A frame that is no train gives itself, whether it could be read or not. Of a train that
+ * One packet after the other, NULL after the last. A frame that is no train gives itself, whether it could be read or not. Of a train that
  * was cut come the packets whose headers are here; the last one of these stands for the rest of the frame, and counts what is `behind`.
  */
 const struct an_pkt *an_train_next(struct an_train *t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way of a frame: it is copied behind an Ethernet header of ours and changed there, from the inside to the outside. */
+/* The way of a frame: it is copied after an Ethernet header of ours and changed there, from the inside to the outside. */
 #include "analyze/rewrite.h"
 
 #include <stdlib.h>
@@ -174,7 +174,7 @@ static bool make_room(struct ur_rewrite *w, size_t size)
 	return true;
 }
 
-/* `outer` has the Ethernet header and the tags; it is the packet itself, but for one of a train. */
+/* `outer` has the Ethernet header and the tags; it is the packet itself, except for one of a train. */
 static void emit(struct ur_rewrite *w, const struct an_pkt *p, const struct an_pkt *outer)
 {
 	static const uint8_t types[2][2] = {{0x08, 0x00}, {0x86, 0xdd}};

@@ -33,7 +33,7 @@
 enum an_req_flag {
 	AN_HOLE = 1,        /* not seen: PSNs that were jumped over */
 	AN_NAKED = 2,       /* a sequence NAK asked for it, since its newest transmission */
-	AN_LATE = 4,        /* came after what is behind it */
+	AN_LATE = 4,        /* came after packets with later PSNs */
 	AN_REPORTED = 8,    /* what became of it has been said */
 	AN_RESENT = 16,     /* transmitted again since the newest NAK */
 	AN_ASKS = 32,       /* wants an answer: AckReq, or a READ or atomic */
@@ -89,12 +89,12 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	struct an_window w;
 	bool begun, mid;
 	uint64_t first; /* the first PSN that is known */
-	uint64_t next;  /* behind the newest request */
+	uint64_t next;  /* after the newest request */
 	uint64_t acked; /* everything before has been answered */
 	uint32_t acked_frame;
 	ur_time acked_when;
 	uint64_t holes; /* in the window */
-	/* behind hidden requests at its end: what the next PSN may be; 0 when there are none */
+	/* after hidden requests at its end: what the next PSN may be; 0 when there are none */
 	uint64_t behind_least, behind_most;
 	uint32_t behind_room; /* the newest request is cut and may be one or more: how many more than one */
 	/* the message under way */
@@ -225,7 +225,7 @@ static inline uint32_t an_digest(const uint8_t *p, uint32_t n)
 	return ur_icrc_add(0, p, n) | 1;
 }
 
-/* Does the RDMA CM header stand in front of the private data of a request for this service (annex A11)? */
+/* Does the RDMA CM header precede the private data of a request for this service (annex A11)? */
 static inline bool an_cm_ip_service(uint64_t service_id)
 {
 	const uint64_t space = service_id >> 16;

@@ -55,7 +55,7 @@ uint32_t an_window_find(const struct an_window *w, uint64_t psn)
 {
 	uint32_t low = 0, high = w->n;
 
-	while (low < high) { /* the first record behind `psn` */
+	while (low < high) { /* the first record after `psn` */
 		uint32_t middle = (low + high) / 2;
 
 		if (an_req_at(w, middle)->psn > psn)

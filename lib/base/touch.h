@@ -17,7 +17,7 @@ bool ur_touch_copy(void *to, const void *from, size_t len);
 bool ur_touch_copy_end_last(uint8_t *to, const uint8_t *from, size_t len);
 /*
  * fn(arg), for whatever else touches. False: it was left in the middle, and what it had done until then stays done; so it keeps what it
- * has to remember behind `arg`, and takes nothing that it would have to give back. It may call the functions here.
+ * has to remember where `arg` points, and takes nothing that it would have to give back. It may call the functions here.
  */
 bool ur_touch_call(void (*fn)(void *arg), void *arg);
 

@@ -13,7 +13,7 @@ enum ur_output_flag {
  * Opens a file to write, created or replaced; a pipe or a character device of this user or root may do as well. A symbolic link is followed
  * when it is this user's or root's, and leads to something that is there: /dev/stdout, say. Never waits. A descriptor, or -1 and errno:
  * ELOOP when the path is another's link, EPERM when what is there is not this user's alone, EWOULDBLOCK when another process has it, ENXIO
- * when nobody reads from the pipe. Fit for signal handlers, but for UR_OUTPUT_ALONE.
+ * when nobody reads from the pipe. Fit for signal handlers, except for UR_OUTPUT_ALONE.
  */
 int ur_output_open(const char *path, unsigned flags);
 /* That errno as half a sentence. */

@@ -51,7 +51,7 @@ static void fill_req(struct ur_cm_req *r, const struct ur_cm_conn *c, const stru
 	fill_path(&r->primary, &c->addr, c->info.ack_timeout);
 }
 
-/* Private data of a request, behind the header of an IP port space if there is one; `room` holds both until the message is built. */
+/* Private data of a request, after the header of an IP port space if there is one; `room` holds both until the message is built. */
 static void put_pdata(struct ur_cm_msg *m, const struct ur_rdma_cm_hdr *hdr, const void *pdata, unsigned pdata_len, uint8_t *room)
 {
 	if (hdr) {

@@ -110,7 +110,7 @@ enum ur_cm_event_type {
 
 /* The private data of a message. */
 struct ur_cm_pdata {
-	const uint8_t *data; /* behind the RDMA CM header if there is one */
+	const uint8_t *data; /* after the RDMA CM header if there is one */
 	unsigned len;        /* the field's maximum */
 	bool has_hdr;        /* of requests: hdr is valid */
 	struct ur_rdma_cm_hdr hdr;
@@ -200,7 +200,7 @@ struct ur_cm_req_param {
 	uint8_t path_mtu;                 /* enum ibv_mtu */
 	uint8_t ack_timeout;              /* 5 bits; 0: the default */
 	uint32_t vendor_id, ece_options;  /* enhanced connection establishment; 24 and 32 bits, 0 for none */
-	const struct ur_rdma_cm_hdr *hdr; /* put in front of the private data; NULL for none */
+	const struct ur_rdma_cm_hdr *hdr; /* put before the private data; NULL for none */
 	const void *pdata;
 	unsigned pdata_len; /* at most 56 with a header, 92 without; EINVAL */
 };
@@ -295,7 +295,7 @@ void ur_cm_sidr_ignore(struct ur_cm_sidr *s);
 struct ur_cm_sidr_req_param {
 	struct ur_cm_addr addr;
 	uint64_t service_id;
-	const struct ur_rdma_cm_hdr *hdr; /* put in front of the private data; NULL for none */
+	const struct ur_rdma_cm_hdr *hdr; /* put before the private data; NULL for none */
 	const void *pdata;
 	unsigned pdata_len; /* at most 180 with a header, 216 without; EINVAL */
 };

@@ -12,7 +12,7 @@
 
 #define WRONG_QUOTES 16 /* at once, and then one in this time: */
 #define WRONG_QUOTE_NS UR_NS_PER_S
-#define MAD_AT (UR_BTH_LEN + 8) /* behind the DETH */
+#define MAD_AT (UR_BTH_LEN + 8) /* after the DETH */
 #define TID_AT 8                /* in a MAD; 8 bytes */
 #define TID_LEN 8
 

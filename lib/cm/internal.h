@@ -63,7 +63,7 @@ struct ur_cm_listener {
 	struct ur_table_node node; /* cm->by_service */
 	uint64_t service_id;
 	struct ur_gid gid;
-	bool plain; /* no RDMA CM header in front of private data */
+	bool plain; /* no RDMA CM header before private data */
 	void *owner;
 	ur_cm_event_fn event;
 	ur_cm_sidr_fn sidr;  /* for lookups. NULL, or `event` is, when it listens for the other kind alone */
@@ -172,7 +172,7 @@ struct ur_cm_listener *ur_cm_listener_find(const struct ur_cm *cm, uint64_t serv
 bool ur_cm_listener_unanswered(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, ur_time now);
 
 /*
- * The private data of a request, and the RDMA CM header in front of it; false for one that we do not understand. There is no header when
+ * The private data of a request, and the RDMA CM header before it; false for one that we do not understand. There is no header when
  * the service id is not that of a port, or the listener's address is of a kind that knows none (`plain`).
  */
 bool ur_cm_listener_pdata(const struct ur_cm_listener *l, uint64_t service_id, const struct ur_cm_msg *m, struct ur_cm_pdata *out);
@@ -180,7 +180,7 @@ int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gi
 
 /*
  * Service ids that stand for a port of one of the RDMA CM's port spaces (annex A11): port space and port number. Their requests have an
- * RDMA CM header in front of the private data.
+ * RDMA CM header before the private data.
  */
 static inline bool ur_cm_is_ip_service(uint64_t service_id)
 {

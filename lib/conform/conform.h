@@ -44,7 +44,7 @@ struct ur_cf_rule {
 };
 
 unsigned ur_cf_rule_count(void);
-/* NULL behind the last. */
+/* NULL after the last. */
 const struct ur_cf_rule *ur_cf_rule(unsigned i);
 
 struct ur_cf_result {
@@ -54,7 +54,7 @@ struct ur_cf_result {
 	/* What the step that decided expected, and what was seen in its place; of an untested rule `seen` says why. */
 	char expected[UR_CF_TEXT], seen[UR_CF_TEXT];
 	uint32_t decisive;               /* the packet that was compared, 0 when none came */
-	uint32_t packets[UR_CF_PACKETS]; /* of the last attempt, but for its connection's making and end; 0 behind the last */
+	uint32_t packets[UR_CF_PACKETS]; /* of the last attempt, except for its connection's making and end; 0 after the last */
 };
 
 struct ur_cf_config {

@@ -17,14 +17,14 @@
 #define UR_CF_DEPTH 4         /* READs and atomics under way, each way */
 
 enum ur_cf_kind {
-	UR_CF_END, /* behind the last step */
+	UR_CF_END, /* after the last step */
 	UR_CF_SEND,
 	UR_CF_EXPECT, /* the next packet of its kind, answer or request; ACKs of what came before it are passed over */
 	UR_CF_QUIET,  /* no answer; with the opcode of a request: no such request */
 	UR_CF_PAUSE,
 	UR_CF_BULK, /* send `x` messages of one packet each, and wait until all are acknowledged; the next PSN and MSN count from there */
 	UR_CF_CM,   /* send a message of the CM */
-	UR_CF_CM_EXPECT, /* the next one, but for MRAs */
+	UR_CF_CM_EXPECT, /* the next one, except for MRAs */
 	UR_CF_CM_QUIET,
 };
 
@@ -91,7 +91,7 @@ enum ur_cf_phase { UR_CF_CONNECT, UR_CF_SCRIPT, UR_CF_LEAVE, UR_CF_FINISHED };
 
 struct ur_cf_bulk { /* messages of the step, counted from 0 */
 	uint32_t count, next, acked;
-	uint32_t top;     /* behind the last one that has been sent */
+	uint32_t top;     /* after the last one that has been sent */
 	unsigned repeats; /* in a row, without progress */
 };
 
@@ -161,7 +161,7 @@ enum ur_cf_match ur_cf_bulk_rx(struct ur_cf_run *r, const struct ur_pkt *p, bool
 /* Nothing has come for long. False: send again what is not acknowledged; true: that has been done often enough. */
 bool ur_cf_bulk_late(struct ur_cf_run *r);
 
-/* text.c; all write at most UR_CF_TEXT bytes with a zero behind */
+/* text.c; all write at most UR_CF_TEXT bytes with a zero after */
 void ur_cf_say_step(const struct ur_cf_run *r, const struct ur_cf_step *s, char *to);
 void ur_cf_say_packet(const struct ur_cf_run *r, const struct ur_pkt *p, const char *odd, char *to);
 void ur_cf_say_cm(const struct ur_cm_msg *m, const char *odd, char *to);

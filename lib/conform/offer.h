@@ -3,9 +3,9 @@
  * What `uroce conform` and its responder say to each other, and no more than both have to know: the responder is an ordinary program of
  * librdmacm and libibverbs, which runs on the device that is to be judged, and includes nothing else of this tree.
  *
- * The private data of a REQ: the magic, in the next byte how the connection shall be served, and behind it the PSN that the first request
+ * The private data of a REQ: the magic, in the next byte how the connection shall be served, and after it the PSN that the first request
  * to UR_CF_SERVE_PSN shall have (4). That of the REP: the magic, and a region after the other, each with address (8 bytes), key (4) and
- * length (4); behind them a bit for each enum ur_cf_serve that the responder has (4), and the numbers of XRC SRQs, 4 bytes each, in the
+ * length (4); after them a bit for each enum ur_cf_serve that the responder has (4), and the numbers of XRC SRQs, 4 bytes each, in the
  * order of enum ur_cf_srq. All is big-endian. A responder of before the bits, which sends zeros there, has the first two.
  *
  * A SEND of 16 bytes advertises memory of the sender's as rping does: address, key and length. For the first one the responder READs
@@ -62,7 +62,7 @@ enum ur_cf_region {
 	UR_CF_OFFERED,
 	UR_CF_UNKNOWN = UR_CF_OFFERED, /* an R_Key that was never issued */
 	UR_CF_OURS,                    /* of the judging side */
-	UR_CF_WINDOW_OTHER,            /* the key of UR_CF_WINDOW, but for its tag: bits that it may have had before it was bound */
+	UR_CF_WINDOW_OTHER,            /* the key of UR_CF_WINDOW, except for its tag: bits that it may have had before it was bound */
 	UR_CF_NOWHERE,
 };
 

@@ -42,7 +42,7 @@
 	{                                                                                                                                  \
 		.kind = UR_CF_PAUSE, .ms = (n)                                                                                             \
 	}
-/* Messages of one packet, from PSN 0 on; what comes behind counts PSNs and MSNs from 0 again. */
+/* Messages of one packet, from PSN 0 on; what comes after counts PSNs and MSNs from 0 again. */
 #define MANY(op, n, ...)                                                                                                                   \
 	{                                                                                                                                  \
 		.kind = UR_CF_BULK, .opcode = (op), .x = (n), __VA_ARGS__                                                                  \

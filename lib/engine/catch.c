@@ -44,7 +44,7 @@ static void continue_in(ucontext_t *uc, void (*fn)(void))
 {
 	greg_t *r = uc->uc_mcontext.gregs;
 
-	/* As after a call: the stack is aligned but for the return address, which is never used. */
+	/* As after a call: the stack is aligned except for the return address, which is never used. */
 	r[REG_RSP] = ((r[REG_RSP] - RED_ZONE) & ~15ll) - 8;
 	r[REG_RIP] = (greg_t)(uintptr_t)fn;
 	r[REG_EFL] &= ~0x400ll; /* a copy that ran backwards */

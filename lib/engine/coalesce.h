@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Whether what an application posts waits for more to travel with. A small message costs little but its system call, so posts in a row are
- * sent together when the application polls: the first leaves at once, those close behind it wait. Only an application that always polled
+ * sent together when the application polls: the first leaves at once, those close after it wait. Only an application that always polled
  * soon after its posts is trusted to do so again. When it does not, the progress thread sends what waits half a millisecond later; and
  * unless the application was held up because it had no CPU, nothing waits for a while after that, for longer each time it happens.
  *
@@ -17,7 +17,7 @@
 
 struct ur_coalesce {
 	_Atomic ur_time posted; /* the last post, or the end of its sending */
-	atomic_uint row;        /* posts since the last poll, each close behind the one before it */
+	atomic_uint row;        /* posts since the last poll, each close after the one before it */
 	atomic_uint waiting;    /* of them, not sent yet */
 	atomic_uint trust;      /* rows after which the application polled soon, up to a bound */
 	atomic_bool forgotten;  /* others had to send what waited */

@@ -144,7 +144,7 @@ static void end_engine(struct ur_engine *e)
  * library's destructor or to the handler below, and others wait.
  *
  * ld.so runs the constructor below, then libc registers the handler that runs all destructors, then main is called; handlers run from the
- * newest to the oldest, so ours runs behind the destructors. Where the library is loaded by dlopen, it runs before them.
+ * newest to the oldest, so ours runs after the destructors. Where the library is loaded by dlopen, it runs before them.
  */
 
 #define PATIENCE_ROUNDS 3000 /* of a millisecond: more than the end of an engine takes, also when its locks are never released */
@@ -220,7 +220,7 @@ void ur_ending_forked(void)
  * do next to nothing; it has the progress thread send the leaves, which takes a moment, and then lets the signal have its way.
  */
 
-#define PATIENCE_MS 1000 /* for the progress thread: it may be stuck behind a lock whose holder will never run again, or wait for a CPU */
+#define PATIENCE_MS 1000 /* for the progress thread: it may wait for a lock whose holder will never run again, or for a CPU */
 #define SEND_NS (10 * UR_NS_PER_MS)
 #define BUSY_MS 20
 
@@ -283,7 +283,7 @@ bool ur_ending_asked(void)
 	return atomic_load_explicit(&at_end.sig, memory_order_relaxed) != 0;
 }
 
-/* Nobody keeps the NIC for long, but for a thread that is interrupted in it: that one has to go on. */
+/* Nobody keeps the NIC for long, except for a thread that is interrupted in it: that one has to go on. */
 static struct ur_nic *take_nic(struct ur_engine *e)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
@@ -319,7 +319,7 @@ void ur_ending_serve(struct ur_engine *e)
 	}
 }
 
-/* In a forked child that inherited the actions, what stands behind them is still known. */
+/* In a forked child that inherited the actions, the actions before them are still known. */
 static void install(struct ur_engine *e)
 {
 	struct sigaction ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;

@@ -44,7 +44,7 @@ static bool parse_dir(const char *word, size_t len, unsigned *dir)
 	return true;
 }
 
-/* Decimal or with 0x, all of the word but for what `rest` gets. */
+/* Decimal or with 0x, all of the word except for what `rest` gets. */
 static bool parse_number(const char *v, size_t len, uint64_t most, uint64_t *to, const char **rest)
 {
 	char *end;

@@ -32,7 +32,7 @@ static bool pci_of_text(const char *text, char pci[UR_PCI_ADDR_TEXT])
 	return ur_pci_addr(copy, pci);
 }
 
-/* The PCI address behind -a or --allow in the EAL arguments, in each way of writing them; false when there is none. */
+/* The PCI address after -a or --allow in the EAL arguments, in each way of writing them; false when there is none. */
 static bool pci_of_eal(const char *args, char pci[UR_PCI_ADDR_TEXT])
 {
 	char copy[UR_CONFIG_STR], *save, *t;
@@ -81,7 +81,7 @@ static bool parse_number(const char *text, unsigned least, unsigned most, unsign
 	return !*end && n >= least && n <= most;
 }
 
-/* What stands behind the sign, with which `item` ends from now on; NULL without it. */
+/* What stands after the sign, with which `item` ends from now on; NULL without it. */
 static char *cut_at(char *item, char sign)
 {
 	char *at = strchr(item, sign);

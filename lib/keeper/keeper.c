@@ -88,7 +88,7 @@ static bool is_mcast(const struct ur_gid *g)
 	return is_v4(g) ? (g->raw[12] & 0xf0) == 0xe0 : g->raw[0] == 0xff;
 }
 
-/* The IP and UDP headers as the ICRC sees them, behind the 8 bytes that stand for the LRH; what routers may change is ones. */
+/* The IP and UDP headers as the ICRC sees them, after the 8 bytes that stand for the LRH; what routers may change is ones. */
 static unsigned put_masked(uint8_t *p, const struct ur_farewell_mad *m, bool v4, uint16_t port)
 {
 	unsigned ip = v4 ? IP4_LEN : IP6_LEN;

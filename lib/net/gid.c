@@ -164,7 +164,7 @@ const struct ur_net_addr *ur_net_addr_near(const struct ur_net *net, const struc
 
 /* --- what packets claim --- */
 
-/* 255.255.255.255, or all ones behind the prefix of one of our addresses; a /31 and a /32 have no broadcast address (RFC 3021). */
+/* 255.255.255.255, or all ones after the prefix of one of our addresses; a /31 and a /32 have no broadcast address (RFC 3021). */
 static bool is_broadcast(const struct ur_net_gids *t, const struct ur_gid *g)
 {
 	uint32_t addr = ur_get32(g->raw + 12);

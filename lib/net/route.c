@@ -38,7 +38,7 @@ static int append(struct ur_net *net, const struct ur_net_route *r, bool of_addr
 	return 0;
 }
 
-/* Bits behind the prefix count for nothing, and comparisons should not see them. */
+/* Bits after the prefix count for nothing, and comparisons should not see them. */
 static void clear_host_bits(struct ur_gid *g, unsigned len)
 {
 	unsigned from = ur_gid_is_v4(g) ? 96 + len : len;

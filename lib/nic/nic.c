@@ -363,7 +363,7 @@ static bool nic_vlan_is_ours(const struct ur_nic *nic, const struct ur_pkt *p)
 }
 
 /*
- * What we send to ourselves does not come from the wire, but for a multicast that the port brings as well: a loopback interface does, or
+ * What we send to ourselves does not come from the wire, except for a multicast that the port brings as well: a loopback interface does, or
  * one that shows what other processes send. Everything else from the wire that bears our address, or that of no host, is a forgery.
  */
 static enum ur_counter nic_martian(const struct ur_pkt *p, enum ur_net_claim claim)
@@ -417,7 +417,7 @@ static void nic_rx_other(struct ur_nic *nic, const struct ur_pkt *p)
 	ur_count(&nic->counters, v1 ? UR_C_DROP_ROCE_V1 : UR_C_RX_OTHER_HOST);
 }
 
-/* Which counter a frame has raised that is none; the headers behind the fault have not been read. */
+/* Which counter a frame has raised that is none; the headers after the fault have not been read. */
 __attribute__((noinline)) static void nic_trace_bad(struct ur_nic *nic, struct ur_pkt *p)
 {
 	struct ur_counters one = {{0}};
@@ -475,7 +475,7 @@ static void note_local(struct ur_nic *nic, const struct ur_queue *q, const struc
 		ur_capture_frame(nic->capture, p, nic->now, UR_CAPTURE_IN);
 }
 
-/* A burst of any queue. What is another process's is kept for it; with the rest we are done when this returns, but for what faults hold. */
+/* A burst of any queue. Packets of other processes are kept for them; all others are done with on return, except those that faults hold. */
 static unsigned nic_rx(struct ur_nic *nic, struct ur_queue *q)
 {
 	struct ur_pkt *pkts[UR_NIC_BURST];

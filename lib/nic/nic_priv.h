@@ -13,7 +13,7 @@ void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p);
 void ur_nic_out_init(struct ur_nic *nic);
 /* Gives back all that waits to be sent, or to be received from ourselves. */
 void ur_nic_out_clear(struct ur_nic *nic);
-/* Hands packets to a queue of nic->out, behind what waits for it already; takes them. */
+/* Hands packets to a queue of nic->out, after what waits for it already; takes them. */
 void ur_nic_out(struct ur_nic *nic, uint8_t to, struct ur_pkt **pkts, unsigned n);
 /* The same for packets to our own address, to the processes that they are for. */
 void ur_nic_out_local(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n);

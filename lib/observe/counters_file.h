@@ -20,7 +20,7 @@ int ur_counters_write(const char *path, const struct ur_counters *c);
  */
 void ur_counters_on_signal(const char *path, const struct ur_counters *c);
 /*
- * From now on a thread of its own renews that file, if it is a regular one, a few times a second while counters change. Behind
+ * From now on a thread of its own renews that file, if it is a regular one, a few times a second while counters change. After
  * ur_counters_on_signal. 0, or an errno of pthread_create.
  */
 int ur_counters_renew(void);

@@ -83,7 +83,7 @@ struct ur_status_view {
 };
 
 /*
- * `copy` are `bytes` bytes of somebody's, `before` its member `changes` read before them and `after` the same behind. `pid` is the process
+ * `copy` are `bytes` bytes of somebody's, `before` its member `changes` read before them and `after` the same after. `pid` is the process
  * that it is looked for in, as that sees itself. `v` is filled when the verdict is GOOD; of OTHER its version alone.
  */
 enum ur_status_verdict ur_status_check(const struct ur_status *copy, size_t bytes, uint32_t before, uint32_t after, int32_t pid,

@@ -70,7 +70,7 @@ bool capture_begin(struct capture *c, const char *file)
 
 	memset(c, 0, sizeof(*c));
 	c->file = file;
-	c->psns_max = 1u << 23; /* further apart, a PSN may as well lie behind */
+	c->psns_max = 1u << 23; /* further apart, a PSN may as well lie after */
 	c->memory_max = 1ull << 30;
 	c->plain = ur_rewrite_create(&nothing, plain_frame, c);
 	return c->plain;

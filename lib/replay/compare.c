@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the replaying side sends beside what the recorded host sent. A packet sent is compared with the recorded packet of the same PSN,
- * field by field; in the end nothing recorded may be left over. Behind Ethernet, IP and UDP nothing is ignored but what the table of
+ * field by field; in the end nothing recorded may be left over. After Ethernet, IP and UDP nothing is ignored but what the table of
  * permitted differences names.
  */
 #include <stdio.h>

@@ -100,7 +100,7 @@ static void flows_find(struct flows *fs, const struct conns *s)
 	}
 }
 
-/* Packets of flow b that answer requests of flow a; those that a READ asks for come behind its own PSN. */
+/* Packets of flow b that answer requests of flow a; those that a READ asks for come after its own PSN. */
 static unsigned answers(const struct flow *a, const struct flow *b)
 {
 	unsigned n = 0;

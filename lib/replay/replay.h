@@ -4,7 +4,7 @@
  * what it sends is compared with what the recorded host sent.
  *
  * Nothing depends on what the hosts are. What must be true of a recording: packets may be missing, repeated or out of order where the
- * recorder saw them so, and requests that were lost behind it are inferred from NAKs; but an answer that was lost, or anything that changed
+ * recorder saw them so, and requests that were lost after it are inferred from NAKs; but an answer that was lost, or anything that changed
  * its order, between the recorder and its host cannot be seen, and such a recording differs from its replay sooner or later. A recording
  * made at a host whose own side loses nothing is always good; both hosts' sides can be replayed from it when no packet was lost after the
  * recorder on the other side either.
@@ -41,7 +41,7 @@ struct rec {            /* a recorded RoCEv2 packet */
 	unsigned frame; /* its number in the file, from 1 */
 	ur_time when;
 	struct ur_pkt pkt;         /* as it is fed and as work requests are rebuilt from it */
-	const struct ur_pkt *want; /* as it is compared: `pkt`, but for a falsified recording */
+	const struct ur_pkt *want; /* as it is compared: `pkt`, except for a falsified recording */
 	struct rec *before;        /* the transmission of the same request packet before this one */
 	bool lost;                 /* the recorded host never got it, as its NAK says */
 	bool rnr;                  /* the recorded host had no receive WQE for it */
@@ -60,7 +60,7 @@ struct capture {
 	ur_time origin, when;
 };
 
-/* False when memory is short; capture_free is needed even so. Each frame goes in; capture_end comes behind the last. */
+/* False when memory is short; capture_free is needed even so. Each frame goes in; capture_end comes after the last. */
 bool capture_begin(struct capture *c, const char *file);
 void capture_frame(struct capture *c, const struct ur_an_frame *f);
 void capture_end(struct capture *c);
@@ -183,7 +183,7 @@ struct slot {             /* a PSN */
 	uint32_t due, sent; /* transmissions recorded until now, and replayed */
 	bool covered;       /* by a READ request */
 	bool again;         /* asked for by a READ request that was sent again */
-	bool nak_late;          /* the NAK was recorded behind an answer that takes it back */
+	bool nak_late;      /* the NAK was recorded after an answer that takes it back */
 	bool data_sent, ack_sent, nak_sent;
 };
 

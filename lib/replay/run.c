@@ -220,7 +220,7 @@ static void peer_request(struct side *s, struct rec *r)
 		arrive(s, r, at);
 }
 
-/* Of what the peer has sent before: the request that has PSN `psn`, or the first behind it. */
+/* Of what the peer has sent before: the request that has PSN `psn`, or the first after it. */
 static const struct rec *came_from(const struct side *s, uint32_t psn)
 {
 	const uint32_t at = stream_slot(&s->in, psn);
@@ -231,7 +231,7 @@ static const struct rec *came_from(const struct side *s, uint32_t psn)
 	return NULL;
 }
 
-/* What the recorded host had before `upto`, and we have not, something had overtaken behind the recorder. */
+/* What the recorded host had before `upto`, and we have not, something had overtaken after the recorder. */
 static void catch_up(struct side *s, uint32_t upto)
 {
 	uint32_t epsn = s->qp->resp.epsn;
@@ -257,7 +257,7 @@ static void take_told(struct side *s, uint32_t upto)
 	catch_up(s, upto);
 }
 
-/* A NAK says as well that something behind the gap had come; unless it was overtaken by answers that the host gave later. */
+/* A NAK says as well that something after the gap had come; unless it was overtaken by answers that the host gave later. */
 static void own_nak(struct side *s, const struct rec *r, uint8_t syndrome)
 {
 	const uint32_t psn = r->pkt.bth.psn, at = stream_slot(&s->in, psn);

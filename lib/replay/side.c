@@ -90,7 +90,7 @@ void side_drain(struct side *s)
 	}
 }
 
-/* The RETH and the AtomicETH both have the key behind the address. */
+/* The RETH and the AtomicETH both have the key after the address. */
 static void rewrite_key(const struct side *s, struct ur_pkt *p)
 {
 	const struct ur_opcode_info *op = ur_opcode(p->bth.opcode);
@@ -166,7 +166,7 @@ static void merge(struct side *s)
 	s->nregion = n;
 }
 
-/* What the recorded host refused to give is not there for us either; nor what is asked for behind that. */
+/* What the recorded host refused to give is not there for us either; nor what is asked for after that. */
 static bool refused_access(const struct side *s, const struct rec *r)
 {
 	const uint32_t at = stream_slot(&s->in, r->pkt.bth.psn);

@@ -96,7 +96,7 @@ static void fill(struct ur_pkt *p, const struct record *r, const uint8_t *bytes)
 	memcpy(p->data, bytes, r->len);
 }
 
-/* Moves behind the mark that stands where no record had room before the ring's end. */
+/* Moves after the mark that stands where no record had room before the ring's end. */
 static void skip_end(const uint8_t *ring, uint32_t *head)
 {
 	uint32_t at = *head & MASK;

@@ -14,7 +14,7 @@
 #include "wire/pkt.h"
 
 /*
- * Appends a packet behind *tail, where the reader has come to `head`, and moves *tail. False when there is no room, or `head` is none that
+ * Appends a packet after *tail, where the reader has come to `head`, and moves *tail. False when there is no room, or `head` is none that
  * this ring can have. The packet stays the caller's; a longer one than UR_PKT_ROOM is left out.
  */
 bool ur_mailring_put(uint8_t *ring, uint32_t *tail, uint32_t head, const struct ur_pkt *p);

@@ -48,7 +48,7 @@ void ur_registry_forget(struct ur_registry *r, uint8_t slot);
  * The processes that share a socket's port, in the order in which they joined; when one goes, the last takes its place (as struct
  * ur_port_sharing has them).  ur_registry_turn asks for the turn to join, to leave or to look; false: another process of this user has it,
  * for a moment unless it is stopped, so ask again a little later, without holding a lock. Between `begin`, which copies the slots of those
- * that live and returns their number, and `end`, no other joins or leaves if the turn was had; without it they do as well, but for packets
+ * that live and returns their number, and `end`, no other joins or leaves with the turn; without it they work as well, except for packets
  * that have to be passed on. With `leave` this process is one of them no more, with `join` it is the last.
  */
 bool ur_registry_turn(struct ur_registry *r);

@@ -324,7 +324,7 @@ static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_op
 
 /* --- responses to READs and atomics --- */
 
-/* The READ or atomic in flight that waits for the response `psn`, perhaps behind others. */
+/* The READ or atomic in flight that waits for the response `psn`, perhaps after others. */
 static const struct ur_swqe *answered_by(const struct ur_qp *qp, uint32_t psn)
 {
 	const struct ur_requester *r = &qp->req;
@@ -395,7 +395,7 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 	settle(qp);
 }
 
-/* An answer behind one that is missing. That of an atomic is not kept: the responder keeps it for a repeated request. */
+/* An answer after one that is missing. That of an atomic is not kept: the responder keeps it for a repeated request. */
 static void response_ahead(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p, ur_time now)
 {
 	if (qp->tp->c.plain_recovery) {
@@ -403,7 +403,7 @@ static void response_ahead(struct ur_qp *qp, const struct ur_swqe *w, const stru
 		return;
 	}
 	qp->req.reread.one_hole = !p->bth.migreq;
-	/* Behind an atomic all is sent again, and a mark that stayed in the map would pass for the answer of a later READ. */
+	/* After an atomic all is sent again, and a mark that stayed in the map would pass for the answer of a later READ. */
 	if (!ur_swqe_is_read(w) || ur_swqe_in(ur_sq_at(qp, qp->req.head), UR_WRS_ATOMIC) || !ur_reread_take(qp, w, p))
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
 	lost_response(qp, ur_psn_add(p->bth.psn, ur_swqe_is_read(w)), now);

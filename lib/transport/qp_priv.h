@@ -34,7 +34,7 @@ struct ur_probe {
 };
 
 /* Lost READ responses: which are missing, which came early, which were asked for again: reread.c. */
-#define UR_AHEAD 2048 /* READ responses this far behind a lost one are kept; a multiple of 64 */
+#define UR_AHEAD 2048 /* READ responses this far after a lost one are kept; a multiple of 64 */
 
 struct ur_reread {
 	bool one_hole;            /* the peer repeats only upwards: nothing is asked for before what is missing first has come */
@@ -79,7 +79,7 @@ struct ur_responder {
 	const struct ur_rwqe *w; /* the receive WQE of the message under way: in the ring, or the copy of an SRQ's */
 	uint16_t expect;         /* UR_OPF_SEND or UR_OPF_WRITE inside such a message, 0 between messages */
 	bool nak_sent;           /* nothing but the expected PSN is answered */
-	bool dying;              /* a fatal NAK waits behind READ responses */
+	bool dying;              /* a fatal NAK waits after READ responses */
 	bool established;        /* COMM_EST has been reported */
 	bool ack_pending;
 	uint8_t ack_syndrome;

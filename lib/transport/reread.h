@@ -23,7 +23,7 @@ bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p);
 void ur_reread_split(struct ur_requester *r, uint32_t upto);
 /* Keeps a response beyond a hole. False when it cannot or need not be kept. */
 bool ur_reread_take(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p);
-/* Completes what is there behind `una`, which was a hole. */
+/* Completes what is there after `una`, which was a hole. */
 void ur_reread_collect(struct ur_qp *qp);
 /* All is sent again from `una` on. */
 void ur_reread_forget(struct ur_requester *r);

@@ -36,7 +36,7 @@ static inline void *ur_ring_at(const struct ur_ring *r, uint32_t i)
 	return r->buf + (size_t)(i & r->mask) * r->stride;
 }
 
-/* A ring that takes `wr` entries, and no more; the slots behind them are a power of two, at least one. 0 or ENOMEM. */
+/* A ring that takes `wr` entries, and no more; the slots after them are a power of two, at least one. 0 or ENOMEM. */
 int ur_ring_init(struct ur_ring *r, uint32_t wr, uint32_t stride, uint32_t max_sge);
 void ur_ring_free(struct ur_ring *r);
 /* The entries move into `mem`, which stays the caller's; NULL leaves them. Before there are any. */

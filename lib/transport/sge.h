@@ -5,7 +5,7 @@
 
 #include "transport/qp_priv.h"
 
-#define UR_COPY_MAX 256 /* payloads up to this size are copied behind the headers instead of being referred to */
+#define UR_COPY_MAX 256 /* payloads up to this size are copied after the headers instead of being referred to */
 
 /* Bytes of a list. */
 static inline uint64_t ur_list_length(const struct ibv_sge *sge, int n)
@@ -17,11 +17,11 @@ static inline uint64_t ur_list_length(const struct ibv_sge *sge, int n)
 	return sum;
 }
 
-/* The place `off` bytes into a list; behind its last element when it is not as long. */
+/* The place `off` bytes into a list; after its last element when it is not as long. */
 struct ur_sge_pos ur_sge_seek(const struct ibv_sge *sge, unsigned nsge, uint64_t off);
 /* Does the program grant this access to all of the list? */
 enum ibv_wc_status ur_sge_check(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, int access);
-/* Puts `len` bytes from *pos on into the packet behind p->len, as segments or copied, and moves *pos. */
+/* Puts `len` bytes from *pos on into the packet after p->len, as segments or copied, and moves *pos. */
 enum ibv_wc_status ur_sge_gather(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_sge_pos *pos, uint32_t len, struct ur_pkt *p);
 
 /* Copies `len` bytes into the list from *pos on, and moves *pos. The list has room for them; its keys are of the domain `pd`. */

@@ -6,7 +6,7 @@
 #include "transport/ring.h"
 #include "transport/transport.h"
 
-/* Written by the NIC but for the ring's tail, as an RQ is; several application threads that post take a lock above this layer. */
+/* Written by the NIC except for the ring's tail, as an RQ is; several application threads that post take a lock above this layer. */
 struct ur_srq {
 	struct ur_tp *tp;
 	struct ur_pd *pd;     /* receives are checked against it, whatever domain the QP is in */

@@ -92,7 +92,7 @@ void ur_tp_pkt_drop(struct ur_tp *tp, struct ur_pkt *p);
 
 /*
  * Writes path headers and BTH; of p->bth the caller has set what differs from packet to packet. Returns where the extended headers go,
- * which are the caller's to write; p->len is behind them.
+ * which are the caller's to write; p->len is after them.
  */
 uint8_t *ur_pkt_begin_to(const struct ur_path *path, uint32_t dqpn, struct ur_pkt *p, const struct ur_opcode_info *op);
 

@@ -99,7 +99,7 @@ void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps);
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
 /*
  * Builds up to n packets from the QPs that have something to send, fairly, ACKs and responses before requests, and returns how many. Each
- * is complete but for ur_frame_finish (which takes p->bth.pad); the caller owns them. 0 means that nothing is left to send now, though a
+ * is complete except for ur_frame_finish (which takes p->bth.pad); the caller owns them. 0 means that nothing is left to send now, though a
  * FLUSH may be (ur_tp_tx_pending).
  */
 unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time now);

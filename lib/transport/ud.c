@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Datagrams (IBTA volume 1, 9.8.3). A message is one packet, and its WQE is done when the packet has been handed out. Requests leave in
- * order: one whose next hop is being looked for holds up those behind it, until it is found or the network layer gives up; to a next hop
+ * order: one whose next hop is being looked for holds up those after it, until it is found or the network layer gives up; to a next hop
  * that did not answer, requests are dropped at once, as a cable drops them, while it is looked for again.
  */
 #include <errno.h>

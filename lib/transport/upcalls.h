@@ -12,7 +12,7 @@
 
 /* Error state: what is posted is flushed. */
 void ur_qp_to_err(struct ur_qp *qp);
-/* A send of an unacknowledged service failed: what is posted behind it is flushed, and nothing else happens to the QP (IBTA 10.3.1.7). */
+/* A send of an unacknowledged service failed: what is posted after it is flushed, and nothing else happens to the QP (IBTA 10.3.1.7). */
 void ur_qp_to_sqe(struct ur_qp *qp);
 /* In SQD: tells the program, if it asked for that, once everything that was started is complete. */
 void ur_qp_sqd_check(struct ur_qp *qp);

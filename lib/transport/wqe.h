@@ -8,7 +8,7 @@
 
 #include "transport/transport.h"
 
-struct ur_swqe { /* a send work request; behind it the scatter/gather list or the inline data */
+struct ur_swqe { /* a send work request; after it the scatter/gather list or the inline data */
 	uint64_t wr_id;
 	uint64_t raddr;
 	uint32_t rkey;
@@ -38,7 +38,7 @@ struct ur_swqe_ext {
 		struct ur_bind { /* of a memory window; by keys, since its objects may be gone when the request is executed */
 			uint64_t addr, length;
 			uint32_t access;
-			uint32_t old, rkey; /* the window's key before, and the one that it shall have: the same but for the tag */
+			uint32_t old, rkey; /* the window's key before, and the one that it shall have: the same except for the tag */
 			uint32_t lkey;      /* of the MR; 0 for none */
 		} bind;
 	};
@@ -57,7 +57,7 @@ struct ur_sge_pos { /* a place in a scatter/gather list */
 	uint32_t i, off;
 };
 
-/* Behind the last packet of the request on the wire that packet `k` of a READ belongs to. */
+/* After the last packet of the request on the wire that packet `k` of a READ belongs to. */
 static inline uint32_t ur_rd_piece_end(const struct ur_swqe *w, uint32_t k)
 {
 	return ur_min_u32(w->npkts, (k | ((1u << w->rd_shift) - 1)) + 1);

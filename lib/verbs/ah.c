@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Address handles: ibv_create_ah(3), ibv_create_ah_from_wc(3), ibv_destroy_ah(3), and what a GID's MAC address is. The global route is
- * required, as the port's flags say, but for the way back to the port itself.
+ * required, as the port's flags say, except for the way back to the port itself.
  */
 #include <endian.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 /*
  * Neither route nor GID, and LID 0, which is the port's own: on InfiniBand this leads back to the port, and datagram rsockets count on it.
- * Where the port requires a route it is an error, as on rdma_rxe, but for ids of the RDMA CM, whose PD is the context's default one.
+ * Where the port requires a route it is an error, as on rdma_rxe, except for ids of the RDMA CM, whose PD is the context's default one.
  */
 static bool to_itself(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 {

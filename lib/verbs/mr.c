@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), ibv_import_mr(3). Registering makes the memory present with the rights that the region
- * shall have, unless it is to be there on demand; what becomes of it later is lib/base/touch.h's. It pins nothing, but for a NIC that reads
+ * is to have, unless it is on demand; lib/base/touch.h handles what becomes of it later. It pins nothing, except on a NIC that reads
  * it by itself (ur_engine_map).
  */
 #include <errno.h>

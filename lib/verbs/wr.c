@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_wr_post(3): the builders and setters of struct ibv_qp_ex. A builder fills a struct ibv_send_wr, so that everything behind it is what
+ * ibv_wr_post(3): the builders and setters of struct ibv_qp_ex. A builder fills a struct ibv_send_wr, so that everything after it is what
  * ibv_post_send(3) goes through as well; the data goes straight into the send queue. The queue's lock is held from wr_start to wr_complete
  * or wr_abort; nobody waits for it under the engine's.
  */

@@ -12,7 +12,7 @@
 
 #define OWN "uroce_"
 
-/* Names behind the prefix; those that are missing here are OWN and the counter's, but where that would read as if it had a unit. */
+/* Names after the prefix; those that are missing here are OWN and the counter's, but where that would read as if it had a unit. */
 static const char *const names[UR_C_COUNT] = {
 	[UR_C_RX_PACKETS] = "port_packets_received_total",
 	[UR_C_TX_PACKETS] = "port_packets_transmitted_total",

@@ -5,7 +5,7 @@
 
 #include "wire/pkt.h"
 
-#define UR_ARP_LEN 28 /* of the message, behind the Ethernet header */
+#define UR_ARP_LEN 28 /* of the message, after the Ethernet header */
 
 enum ur_arp_op { UR_ARP_REQUEST = 1, UR_ARP_REPLY = 2 };
 

@@ -128,7 +128,7 @@ static const struct field sidr_rep_fields[] = {
 	RUN(ur_cm_sidr_rep, info, 24),
 };
 
-/* The path of a LAP is that of a REQ but for the flow label and the traffic class, which share a word (12.8.1). */
+/* The path of a LAP is that of a REQ except for the flow label and the traffic class, which share a word (12.8.1). */
 static const struct field lap_fields[] = {
 	COMM_IDS(ur_cm_lap),
 	U24(ur_cm_lap, remote_qpn, 12),

@@ -35,7 +35,7 @@ enum ur_ethertype {
 bool ur_frame_parse(struct ur_pkt *p, struct ur_counters *c);
 
 /*
- * Begins a frame other than RoCEv2: the Ethernet header (a VLAN tag when `vlan` is not 0), `len` behind it, kind, vlan and l3_off, no
+ * Begins a frame other than RoCEv2: the Ethernet header (a VLAN tag when `vlan` is not 0), `len` after it, kind, vlan and l3_off, no
  * segments, no tail, no flags.
  */
 void ur_frame_start(struct ur_pkt *p, enum ur_pkt_kind kind, const struct ur_mac *smac, const struct ur_mac *dmac, uint16_t vlan,

@@ -85,7 +85,7 @@ static inline bool parse_roce(struct ur_pkt *p, struct ur_counters *c)
 	return true;
 }
 
-/* `l4_len`: what the IP header says lies behind it; p->len ends there. `icrc_able`: the IP header has the form that the ICRC covers. */
+/* `l4_len`: what the IP header says lies after it; p->len ends there. `icrc_able`: the IP header has the form that the ICRC covers. */
 static inline bool parse_udp(struct ur_pkt *p, uint32_t l4_len, bool icrc_able, struct ur_counters *c)
 {
 	const uint8_t *u = p->data + p->l4_off;
@@ -117,7 +117,7 @@ static bool is_mld(const uint8_t *msg, uint32_t len)
 	return len && ((msg[0] >= 130 && msg[0] <= 132) || msg[0] == 143);
 }
 
-/* Of what stands behind hop-by-hop options only MLD is for us; which options those are is ur_gmp_parse's business. */
+/* Of what stands after hop-by-hop options only MLD is for us; which options those are is ur_gmp_parse's business. */
 static bool parse_hopopts(struct ur_pkt *p, uint32_t len, struct ur_counters *c)
 {
 	const uint8_t *h = p->data + p->l4_off;
@@ -218,7 +218,7 @@ static inline bool parse_ip6(struct ur_pkt *p, struct ur_counters *c)
 	return true;
 }
 
-/* Behind a VLAN tag; only one is looked through. */
+/* After a VLAN tag; only one is looked through. */
 static bool parse_vlan(struct ur_pkt *p, uint16_t *type, struct ur_counters *c)
 {
 	if (p->len < UR_ETH_LEN + UR_VLAN_LEN)

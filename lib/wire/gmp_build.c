@@ -42,7 +42,7 @@ static void put_ip6(struct ur_pkt *p)
 	p->l4_off = (uint16_t)(p->l3_off + UR_IP6_LEN + HOPOPTS_LEN);
 }
 
-/* All that stands in front of a message of `len` bytes, and zeros in its place. */
+/* All that stands before a message of `len` bytes, and zeros in its place. */
 static uint8_t *start(struct ur_pkt *p, const struct ur_gmp_to *to, uint32_t len)
 {
 	bool v4 = ur_gid_is_v4(&to->dst);

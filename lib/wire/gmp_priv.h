@@ -20,7 +20,7 @@ enum {
 
 	IGMP_LEN = 8, /* of a version 1 or 2 message */
 	MLD_LEN = 24,
-	QUERY3_MORE = 4, /* what a version 3 query has behind these, before its sources */
+	QUERY3_MORE = 4, /* what a version 3 query has after these, before its sources */
 	REPORT3_LEN = 8, /* before the records */
 	RECORD_LEN = 4,  /* before the group and the sources */
 	COUNT_OFF = 6,   /* of the number of records */

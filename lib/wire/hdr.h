@@ -31,7 +31,7 @@ struct ur_deth {
 	uint32_t sqpn; /* 24 bits */
 };
 
-/* XRCETH (annex A14): the number of the shared receive queue, 24 bits behind 8 reserved ones. */
+/* XRCETH (annex A14): the number of the shared receive queue, 24 bits after 8 reserved ones. */
 #define UR_SRQN_MASK 0xffffffu
 
 struct ur_feth {

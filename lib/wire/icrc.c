@@ -6,7 +6,7 @@
 #include "wire/frame.h"
 #include "wire/icrc.h"
 
-/* State behind the eight bytes of 0xff that stand for the InfiniBand LRH. */
+/* State after the eight bytes of 0xff that stand for the InfiniBand LRH. */
 #define AFTER_LRH 0x2144df1cu
 
 /* IP, UDP and the BTH up to its resv8a byte, in words; the masks are in memory order. */
@@ -40,7 +40,7 @@ static const union {
 		   [48 + 4] = 0xff, /* FECN, BECN, resv6 */
 	   }};
 
-/* What follows the masked bytes is copied behind them when it is short: one call of the kernel costs more than the copy. */
+/* What follows the masked bytes is copied after them when it is short: one call of the kernel costs more than the copy. */
 #define SHORT 64
 
 static inline __attribute__((always_inline)) uint32_t begin(const uint8_t *l3, size_t len, const uint64_t *mask, unsigned words)

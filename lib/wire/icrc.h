@@ -9,7 +9,7 @@
 #include "wire/pkt.h"
 
 /* Starts with the pseudo LRH, the masked IP and UDP headers at `l3` and the masked BTH; all of it contiguous, `len` bytes from
- * `l3` to the end of the BTH or further (bytes behind the BTH are taken as they are). */
+ * `l3` to the end of the BTH or further (bytes after the BTH are taken as they are). */
 uint32_t ur_icrc_begin(const uint8_t *l3, uint8_t ip_version, size_t len);
 uint32_t ur_icrc_add(uint32_t crc, const void *data, size_t len);
 /*

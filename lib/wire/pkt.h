@@ -184,7 +184,7 @@ static inline uint8_t *ur_pkt_gather(const struct ur_pkt *p, uint32_t off, uint8
 /* Counts the segments; uncounts them, after which there are none. */
 void ur_pkt_hold(const struct ur_pkt *p);
 void ur_pkt_let_go(struct ur_pkt *p);
-/* Gathers segments and tail behind the inline bytes. False, and nothing has changed, when the buffer is too small. */
+/* Gathers segments and tail after the inline bytes. False, and nothing has changed, when the buffer is too small. */
 bool ur_pkt_linearise(struct ur_pkt *p);
 
 #endif

@@ -9,7 +9,7 @@
 
 #define ID_AT 4 /* in the IPv4 header */
 
-/* What the kernel carries behind the UDP header. */
+/* What the kernel carries after the UDP header. */
 static uint32_t datagram_len(const struct ur_pkt *p)
 {
 	return ur_pkt_frame_len(p) - p->bth_off;

@@ -6,7 +6,7 @@
 #include "wire/pkt.h"
 
 /*
- * Packets follow one another in a train when they go the same way and have as many bytes behind the UDP header; the last may have fewer.
+ * Packets follow one another in a train when they go the same way and have as many bytes after the UDP header; the last may have fewer.
  * This gives each of the packets, built but not finished, its place in a train of at most `max_pkts` packets and `max_bytes` bytes of UDP
  * payload: the kernel numbers the packets of an IPv4 train from 0 on, and the ICRC covers that number.
  */
