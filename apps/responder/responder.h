@@ -28,7 +28,7 @@ struct conn {
 	uint8_t recv[RECVS][UR_CF_RECV_LEN];
 	uint8_t data[UR_CF_REGION_LEN]; /* what was READ and is written back */
 	uint8_t echo[ECHOES][UR_CF_ADVERT_LEN];
-	struct ibv_ah *ah[ECHOES]; /* of echoes that are under way */
+	struct ibv_ah *ah[ECHOES]; /* of echoes that are in flight */
 	struct ibv_mr *mr;         /* of all of this struct */
 	uint64_t taken;            /* messages */
 	uint64_t late_until;       /* ms; 0: its receives are posted */

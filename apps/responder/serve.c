@@ -242,7 +242,7 @@ static void say(struct conn *c, const struct ibv_wc *wc, uint32_t len)
 	uint32_t n = htonl(len);
 
 	if (c->ah[k])
-		return; /* more echoes under way than there is room for */
+		return; /* more echoes in flight than there is room for */
 	put_bytes(&to, &taken, 8);
 	put_bytes(&to, &n, 4);
 	if (c == owner->conn[0]) {

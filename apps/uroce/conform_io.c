@@ -241,7 +241,7 @@ static void wait_for(struct wire *w)
 		w->port->queue->ops->take_error(w->port->queue);
 }
 
-/* What is under way, for who looks on. */
+/* What is in flight, for a user who watches. */
 static void show_progress(const struct ur_conform *c, unsigned *shown)
 {
 	const struct ur_cf_result *x;

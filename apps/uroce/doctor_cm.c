@@ -27,7 +27,7 @@
 #define CONTACT_NS (500 * UR_NS_PER_MS)
 #define RTT_ROUNDS 20 /* one after another */
 #define LOSS_ROUNDS 1000
-#define LOSS_WINDOW 16 /* questions under way; a host has room for some hundred */
+#define LOSS_WINDOW 16 /* questions in flight; a host has room for some hundred */
 #define ANSWER_NS UR_NS_PER_S
 #define GID_TRIES 3
 #define GID_NS (400 * UR_NS_PER_MS)
@@ -55,7 +55,7 @@ struct asker;
 
 struct slot {
 	struct asker *asker;
-	struct rdma_cm_id *id; /* NULL: none is under way */
+	struct rdma_cm_id *id; /* NULL: none is in flight */
 	ur_time begun, sent;   /* sent: once the way there is known */
 };
 
@@ -162,7 +162,7 @@ static void sweep(struct asker *a, ur_time patience)
 			finish(&a->slots[i]);
 }
 
-/* Asks `n` times, `window` of them under way at a time, each once. Ends at the latest at `until`. */
+/* Asks `n` times, `window` of them in flight at a time, each once. Ends at the latest at `until`. */
 static void ask(struct asker *a, unsigned n, unsigned window, ur_time patience, ur_time until)
 {
 	a->left = n;

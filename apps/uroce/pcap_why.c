@@ -51,7 +51,7 @@ static bool retried_for_long(const struct ur_an_conn *c, const struct ur_an_half
 	       h->open_until - h->open_since >= c->retry_count * (4096ull << c->ack_timeout);
 }
 
-/* Who disconnects, or is told so, gives up what is under way, however patient its timer is. */
+/* Who disconnects, or is told so, gives up what is in flight, however patient its timer is. */
 static bool closed_first(const struct ur_an_conn *c, const struct ur_an_half *h)
 {
 	return c->ending == UR_AN_DISCONNECTED && c->dreq_frame > h->open_frame && retries_of(h) < (c->cm ? c->retry_count : 1u) &&

@@ -20,7 +20,7 @@ struct ur_ethdev_config {
 	const char *pci;    /* a PCI address in its long form, bound to vfio-pci: "0000:03:00.0" */
 
 	const char *pci_args; /* of a NIC that eal_args do not name: ",key=value,..." for its driver, or empty */
-	const uint16_t *vlans; /* whose frames a filter of the device shall let in, beside those without a tag */
+	const uint16_t *vlans; /* whose frames a filter of the device should let in, beside those without a tag */
 	unsigned nvlans;
 	const char *eal_args; /* more EAL arguments, separated by blanks; they replace ours where they overlap; or NULL */
 	uint16_t mtu;         /* IP MTU; 0: that of the kernel interface, or what the port carries. At most UR_PKT_ROOM less 18. */

@@ -86,7 +86,7 @@ static int wake_fd(struct ur_queue *q)
 	return d->wake;
 }
 
-/* The interrupt of the receive queue. What it counted is taken only when no more shall come, or one that comes meanwhile would be lost. */
+/* The interrupt of the receive queue. What it counted is taken only when no more should come, or one that comes meanwhile would be lost. */
 static void arm(struct ur_queue *q, bool on)
 {
 	struct ur_ethdev *d = ur_ethdev_of_queue(q);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handing a NIC to DPDK and back, as driverctl does it: the file driver_override of the device names the driver that the kernel shall bind.
- * What was there before is kept in a file, which unbinding reads.
+ * Handing a NIC to DPDK and back, as driverctl does it: the file driver_override of the device names the driver that the kernel should
+ * bind. What was there before is kept in a file, which unbinding reads.
  */
 #ifndef UR_PCI_BIND_H
 #define UR_PCI_BIND_H
@@ -37,7 +37,7 @@ struct ur_pci_if {
 struct ur_pci_state {
 	char driver[UR_PCI_DRIVER_TEXT]; /* empty: none */
 	unsigned huge_pages;             /* that we have added */
-	bool keep;                       /* programs on the NIC shall have the addresses that the kernel had */
+	bool keep;                       /* programs on the NIC should have the addresses that the kernel had */
 	struct ur_pci_if nif;
 };
 

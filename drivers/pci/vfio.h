@@ -21,7 +21,7 @@ struct ur_vfio_fds {
 /* Those that this process has open, except for those of `before`, which may be NULL. */
 void ur_vfio_find(const struct ur_vfio_fds *before, struct ur_vfio_fds *out);
 /*
- * Neither programs that this process executes nor children that it forks shall keep the NIC from the next program: closes the descriptors
+ * Neither programs that this process executes nor children that it forks should keep the NIC from the next program: closes the descriptors
  * at exec(2), and leaves the mappings of devices' registers out of children. Those close the descriptors (ur_vfio_leave).
  */
 void ur_vfio_keep_private(const struct ur_vfio_fds *fds);

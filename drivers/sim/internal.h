@@ -37,7 +37,7 @@ struct ur_sim_wire {
 	struct ur_sim_link link;
 	ur_time busy_until;   /* when the queue is empty */
 	ur_time last_arrival; /* frames keep their order */
-	unsigned burst_left;  /* frames that the loss under way will still take */
+	unsigned burst_left;  /* frames that the current loss will still take */
 };
 
 struct ur_sim_port {

@@ -13,7 +13,7 @@
 
 struct ur_udp_config {
 	const char *ifname; /* any interface of the kernel's that is up */
-	struct ur_mac mac;  /* what the port shall say of itself: */
+	struct ur_mac mac;  /* what the port should say of itself: */
 	uint16_t mtu;
 	uint32_t speed_mbps;
 };

@@ -6,7 +6,7 @@
  * The recorder stands somewhere between two hosts. It may have missed packets, and have written packets that crossed in either order. So no
  * packet is called lost without saying between whom, and what only a complete recording could prove is no error.
  *
- * Memory is bounded by the flows (UR_AN_FLOWS) and what is under way on them, not by the length of the recording.
+ * Memory is bounded by the flows (UR_AN_FLOWS) and what is in flight on them, not by the length of the recording.
  */
 #ifndef UR_ANALYZE_H
 #define UR_ANALYZE_H
@@ -74,7 +74,7 @@ struct ur_an_half {
 	uint64_t marked, cnps, damaged; /* requests with a congestion mark; CNPs that came back; packets with a wrong ICRC */
 	uint32_t damaged_frame;
 	uint64_t early; /* timeouts before the timer that was agreed on */
-	uint32_t depth, depth_psns; /* the most READs and atomics, and PSNs, under way */
+	uint32_t depth, depth_psns; /* the most READs and atomics, and PSNs, in flight */
 	struct ur_an_times rtt, nak_reaction, repair;
 	uint32_t first_frame, last_frame, last_answer_frame; /* of requests, and of answers to them */
 	ur_time first, last, last_answer;
@@ -106,7 +106,7 @@ struct ur_an_conn {
 	enum ur_an_ending ending;
 	uint8_t retry_count, ack_timeout; /* of the connection request */
 	uint8_t rnr_retry[2];             /* of each half; 7 is without end */
-	uint8_t depth[2];                 /* READs and atomics that each half may have under way */
+	uint8_t depth[2];                 /* READs and atomics that each half may have in flight */
 };
 
 struct ur_an_totals {

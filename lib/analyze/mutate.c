@@ -265,7 +265,7 @@ static bool decidable(const struct row *row, const struct ur_mutator *m, uint32_
 		return p->bth.pad;
 	if (row->what == EXT_BITS && row->whom == ATOMIC_RESP && row->at == ATOMIC_VALUE)
 		return is_chained(m, i);
-	/* Without the CM the first count is not known, and many READs under way leave it open for long. */
+	/* Without the CM the first count is not known, and many READs in flight leave it open for long. */
 	if (row->what == EXT_BITS && (row->whom == ATOMIC_RESP || row->whom == RESPONSE_AETH) && row->at > 0)
 		return m->cm_first;
 	return true;

@@ -97,7 +97,7 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	/* after hidden requests at its end: what the next PSN may be; 0 when there are none */
 	uint64_t behind_least, behind_most;
 	uint32_t behind_room; /* the newest request is cut and may be one or more: how many more than one */
-	/* the message under way */
+	/* the current message */
 	enum an_message msg;
 	uint64_t msg_len;
 	uint32_t msg_reth;

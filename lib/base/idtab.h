@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Id to object, for ids that a packet carries and nobody shall guess: they are random, and the table is indexed by their low bits. An id is
- * refused when another one has its place already, and the caller takes another; so each has a place of its own, and finding one is one
- * comparison. The table doubles while more than half of it is used; ids that differ in fewer bits differ in more bits as well.
+ * Id to object, for ids that a packet carries and nobody must be able to guess: they are random, and the table is indexed by their low
+ * bits. An id is refused when another one has its place already, and the caller takes another; so each has a place of its own, and finding
+ * one is one comparison. The table doubles while more than half of it is used; ids that differ in fewer bits differ in more bits as well.
  */
 #ifndef UR_IDTAB_H
 #define UR_IDTAB_H

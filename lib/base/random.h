@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What peers shall not be able to guess: a generator whose output tells nothing of what it gave before or will give next (ChaCha20 of RFC
+ * What peers must not be able to guess: a generator whose output tells nothing of what it gave before or will give next (ChaCha20 of RFC
  * 8439 with fast key erasure: Bernstein, 2017), and numbers that all come once before one comes again, in an order that nobody knows.
  * Everything follows from the seed, which the caller provides and keeps secret. For chances that are no secrets there is rng.h.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small random generator (splitmix64: Steele, Lea, Flood 2014), for simulations, delays and hashes. What peers shall not guess comes from
+ * A small random generator (splitmix64: Steele, Lea, Flood 2014), for simulations, delays and hashes. What peers must not guess comes from
  * random.h.
  */
 #ifndef UR_RNG_H

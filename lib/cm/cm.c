@@ -9,7 +9,7 @@
 /* Status of an APR (IBTA volume 1, 12.8.2). */
 enum { APR_INVALID_COMM_ID = 1, APR_UNSUPPORTED = 2 };
 
-/* The peers shall not know in which bucket a key lies: each table has a salt of its own. */
+/* The peers must not know in which bucket a key lies: each table has a salt of its own. */
 static int init_tables(struct ur_cm *cm, struct ur_random *r)
 {
 	struct ur_table *const tables[] = {&cm->by_service, &cm->by_local, &cm->by_remote, &cm->by_qpn, &cm->by_request, &cm->by_requester};

@@ -25,7 +25,7 @@ struct ur_cm;
 struct ur_cm_conn;
 struct ur_cm_listener;
 
-/* Where a MAD goes to or came from; of a connection, what its QP's path shall be. */
+/* Where a MAD goes to or came from; of a connection, what its QP's path should be. */
 struct ur_cm_addr {
 	struct ur_gid sgid, dgid; /* ours, the peer's */
 	uint8_t tclass, hop_limit;
@@ -184,7 +184,7 @@ int ur_cm_conn_create(struct ur_cm *cm, void *owner, ur_cm_event_fn event, struc
  * TIMEWAIT run on in the background. No event comes afterwards.
  */
 void ur_cm_conn_destroy(struct ur_cm_conn *c, ur_time now);
-/* A request shall be as if it had never come: forgets it silently. Its sender asks again. */
+/* A request should be as if it had never come: forgets it silently. Its sender asks again. */
 void ur_cm_conn_drop(struct ur_cm_conn *c);
 void ur_cm_conn_set_owner(struct ur_cm_conn *c, void *owner, ur_cm_event_fn event);
 enum ur_cm_state ur_cm_conn_state(const struct ur_cm_conn *c);
@@ -235,8 +235,8 @@ int ur_cm_disconnect(struct ur_cm_conn *c, const void *pdata, unsigned pdata_len
 struct ur_cm_conn_info {
 	struct ur_cm_addr addr;
 	uint32_t remote_qpn;
-	/* The starting PSN of a message is where its receiver shall begin to transmit (IBTA volume 1, 12.7), so each side receives from its
-	 * own. */
+	/* The starting PSN of a message is where its receiver should begin to transmit (IBTA volume 1, 12.7), so each side receives from
+	 * its own. */
 	uint32_t send_psn; /* the peer's starting PSN */
 	uint32_t recv_psn; /* our starting PSN */
 	uint8_t path_mtu;

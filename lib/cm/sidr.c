@@ -13,7 +13,7 @@
 
 enum sidr_state {
 	NEW,
-	ASKED,      /* ours, under way */
+	ASKED,      /* ours, in flight */
 	UNANSWERED, /* a peer's */
 	ANSWERED,   /* a peer's; on the list of answers that are kept */
 	DONE,       /* ours: answered or given up; a peer's: the answer is forgotten */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The step that sends very many messages of one packet each, 2^24 to bring the MSN to its wrap. A window of them is under way; an ACK
+ * The step that sends very many messages of one packet each, 2^24 to bring the MSN to its wrap. A window of them is in flight; an ACK
  * covers what came before it, and what a NAK or silence shows as lost is sent again from there on. Whatever is acknowledged, its MSN has
  * to belong to its PSN.
  */

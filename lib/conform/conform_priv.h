@@ -14,7 +14,7 @@
 #define UR_CF_OUR_RKEY 0x5eed0001u
 #define UR_CF_ATOMIC_OFF 4096 /* in the region, where no other rule writes */
 #define UR_CF_ACK_TIMEOUT 18  /* of the peer's QP: 1.07 s */
-#define UR_CF_DEPTH 4         /* READs and atomics under way, each way */
+#define UR_CF_DEPTH 4         /* READs and atomics in flight, each way */
 
 enum ur_cf_kind {
 	UR_CF_END, /* after the last step */
@@ -154,7 +154,7 @@ enum ur_cf_match ur_cf_judge_cm(const struct ur_cf_run *r, const struct ur_cf_st
 
 /* bulk.c: the step UR_CF_BULK. */
 void ur_cf_bulk_begin(struct ur_cf_run *r);
-/* False: all that may be under way is. */
+/* False: all that may be in flight is. */
 bool ur_cf_bulk_tx(struct ur_cf_run *r, struct ur_pkt *p);
 /* UR_CF_RIGHT when all messages are acknowledged; *moved when some are. */
 enum ur_cf_match ur_cf_bulk_rx(struct ur_cf_run *r, const struct ur_pkt *p, bool *moved, const char **odd);

@@ -3,8 +3,8 @@
  * What `uroce conform` and its responder say to each other, and no more than both have to know: the responder is an ordinary program of
  * librdmacm and libibverbs, which runs on the device that is to be judged, and includes nothing else of this tree.
  *
- * The private data of a REQ: the magic, in the next byte how the connection shall be served, and after it the PSN that the first request
- * to UR_CF_SERVE_PSN shall have (4). That of the REP: the magic, and a region after the other, each with address (8 bytes), key (4) and
+ * The private data of a REQ: the magic, in the next byte how the connection should be served, and after it the PSN that the first request
+ * to UR_CF_SERVE_PSN should have (4). That of the REP: the magic, and a region after the other, each with address (8 bytes), key (4) and
  * length (4); after them a bit for each enum ur_cf_serve that the responder has (4), and the numbers of XRC SRQs, 4 bytes each, in the
  * order of enum ur_cf_srq. All is big-endian. A responder of before the bits, which sends zeros there, has the first two.
  *

@@ -3,7 +3,7 @@
 
 #define CLOSE_NS (3 * UR_NS_PER_US)  /* between two posts of a row, and between its last one and the poll */
 #define DRIVES_NS (50 * UR_NS_PER_US) /* whose last poll is longer ago does something else as well */
-#define MANY 32                      /* posts that wait; then all are sent: the peer shall have something to do, too */
+#define MANY 32                       /* posts that wait; then all are sent: the peer should have something to do, too */
 #define TRUST_ENOUGH 16
 #define TRUST_MAX 64
 #define LATE_NS (50 * UR_NS_PER_US) /* posts that wait so long were forgotten */

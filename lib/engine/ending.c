@@ -232,7 +232,7 @@ static struct {
 	pid_t pid; /* whose engine it is */
 	struct sigaction old[SIGNALS];
 	atomic_int sig;          /* what the progress thread is asked for; 0: nothing */
-	atomic_bool thread_ends; /* the progress thread will end the process itself: the handler shall return */
+	atomic_bool thread_ends; /* the progress thread will end the process itself: the handler should return */
 	atomic_bool done;
 } at_end;
 

@@ -55,7 +55,7 @@ struct ur_engine_watch {
 };
 
 void ur_engine_watch(struct ur_engine *e, struct ur_engine_watch *w);
-/* No call is under way or comes when this returns. Harmless in a forked child. */
+/* No call is in progress or comes when this returns. Harmless in a forked child. */
 void ur_engine_unwatch(struct ur_engine *e, struct ur_engine_watch *w);
 
 /* After ur_qp_post_send/recv: rings the doorbell when the QP asks for it, and transmits at once if the NIC is free. */

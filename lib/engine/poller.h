@@ -57,7 +57,7 @@ enum ur_poller_act ur_poller_next(struct ur_poller *p, ur_time now, ur_time driv
 
 /* True when an application drives, or did a moment ago: it may hold the NIC, and what the look finds may be for it to answer. */
 bool ur_poller_in_company(ur_time now, ur_time driven);
-/* True when the look shall leave answers to what it finds for the application, to send with what it posts or when it polls. */
+/* True when the look should leave answers to what it finds for the application, to send with what it posts or when it polls. */
 bool ur_poller_lazy(const struct ur_poller *p, ur_time now, ur_time driven);
 /* A look at `now` moved n packets. `driven` is what it was before. */
 void ur_poller_polled(struct ur_poller *p, ur_time now, ur_time driven, unsigned n);

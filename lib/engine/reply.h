@@ -17,7 +17,7 @@ struct ur_reply {
 	unsigned hope; /* that the application replies */
 };
 
-/* True while answers wait and the next poll shall not send them. */
+/* True while answers wait and the next poll must not send them. */
 bool ur_reply_is_near(const struct ur_reply *r, ur_time now);
 /* A round begins that sends what waits, because the application posted or not. */
 void ur_reply_sends(struct ur_reply *r, ur_time now, bool posted);

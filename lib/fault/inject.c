@@ -21,7 +21,7 @@ struct ur_faults {
 	struct ur_fault_spec spec;
 	struct ur_fault_row row[UR_FAULT_RULES];
 	struct ur_fault_host host;
-	ur_time now; /* of the call under way */
+	ur_time now; /* of the current call */
 	struct ur_rng rng;
 	struct held held[FAULT_HELD_MAX];
 	unsigned held_n;

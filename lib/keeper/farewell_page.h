@@ -18,7 +18,7 @@
 #define UR_FAREWELL_NAME 16 /* IFNAMSIZ */
 #define UR_FAREWELL_MAD_LEN 256
 
-/* The message that a peer's QP 1 shall hear. Addresses as in a GID. */
+/* The message that a peer's QP 1 should hear. Addresses as in a GID. */
 struct ur_farewell_mad {
 	uint32_t kind; /* 0: nothing here; 1: a message */
 	struct ur_gid src, dst;

@@ -48,7 +48,7 @@ struct ur_group {
 	bool last;             /* older versions: nobody has reported it after us */
 	struct ur_timer timer; /* answer about this group; older versions: repeat too */
 	uint8_t version;       /* that it was armed in: a change of version cancels it (RFC 3376, 7.2.1; RFC 3810, 8.2.1) */
-	unsigned nsources;     /* of the query under way; 0: it asks about the group */
+	unsigned nsources;     /* of the current query; 0: it asks about the group */
 	struct ur_gid source[UR_GROUP_SOURCES];
 };
 
@@ -79,7 +79,7 @@ void ur_group_answer_one(struct ur_timer *t, ur_time now);
 
 /* --- group_tx.c --- */
 
-/* A version 3 report under way; `p` is NULL while there is none. */
+/* A pending version 3 report; `p` is NULL while there is none. */
 struct ur_group_writer {
 	struct ur_group_link *l;
 	struct ur_pkt *p;

@@ -79,7 +79,7 @@ struct ur_neigh {
 	uint8_t state; /* enum ur_neigh_state */
 	uint8_t probes;
 	bool learned;
-	unsigned hold; /* callbacks are under way: not to be evicted */
+	unsigned hold; /* callbacks are in progress: not to be evicted */
 	struct ur_timer timer;
 	struct ur_list paths;
 	struct ur_pkt *queue, **queue_tail;

@@ -35,7 +35,7 @@ struct ur_nic_out {
 };
 
 struct ur_nic_config {
-	struct ur_seed seed; /* of all that peers shall not guess */
+	struct ur_seed seed; /* of all that peers must not guess */
 	uint64_t guid;       /* CA GUID, derived from the MAC address */
 	uint8_t slot;        /* top byte of QPNs and communication ids, at least 1 */
 	unsigned window;     /* as in ur_tp_config */
@@ -81,7 +81,7 @@ struct ur_nic {
 	struct ur_trace *trace;     /* NULL: nobody wants to know; by ur_nic_set_trace */
 	struct ur_capture *capture; /* NULL: off */
 	struct ur_faults *faults;   /* NULL: off */
-	ur_time now;                /* of the call under way, for callbacks */
+	ur_time now;                /* of the current call, for callbacks */
 	bool more; /* the port gave a full burst: it may have more, which its descriptor does not show */
 
 	struct ur_nic_out out[UR_NIC_OUTS]; /* 0: the port's; by slot the other processes', and the loop */

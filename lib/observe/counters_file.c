@@ -29,7 +29,7 @@ static struct {
 	const struct ur_counters *counters;
 	pid_t pid; /* whose counters they are */
 	atomic_int state;
-	atomic_bool last; /* the thread shall write no more */
+	atomic_bool last; /* the thread should write no more */
 } at_signal;
 
 enum { NOT_WRITTEN, AT_IT, WRITTEN }; /* at_signal.state; a renewed file is not written yet */

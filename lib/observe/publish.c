@@ -16,7 +16,7 @@
 struct ur_publisher {
 	struct ur_status *status;
 	int memfd;
-	uint32_t place, entry; /* of the pass under way: where it goes on in the QP table, and where the next QP goes; 0, 0: none is */
+	uint32_t place, entry; /* of the current pass: where it goes on in the QP table, and where the next QP goes; 0, 0: none is */
 	ur_time began;         /* the last pass; 0: there was none yet */
 	ur_time next;
 	uint64_t packets; /* that had been counted then */

@@ -233,7 +233,7 @@ void ur_channel_wait_mc(struct ur_id *u, struct ur_mc *mc);
  */
 bool ur_channel_move(struct ur_id *u, struct ur_channel *to);
 bool ur_channel_has(struct ur_id *u, enum rdma_cm_event_type type);
-/* Synchronous ids wait here for the event of the call under way, which stays in id->event. 0, or -1 and errno. */
+/* Synchronous ids wait here for the event of the current call, which stays in id->event. 0, or -1 and errno. */
 int ur_id_complete(struct ur_id *u);
 /*
  * The end of a call that causes an event: gives the lock back, and a synchronous id waits for the event. Others are not looked at any more,

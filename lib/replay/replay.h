@@ -293,7 +293,7 @@ struct side {
 	uint8_t *slab;
 	struct region *region;
 	unsigned nregion;
-	int live;                   /* packets under way */
+	int live;                   /* packets in flight */
 	uint32_t posted, completed; /* messages of `out` */
 	uint32_t given, received;   /* receive WQEs posted and completed */
 	uint32_t executed;          /* messages of `in` */

@@ -34,7 +34,7 @@
 #define SYS_close_range 436 /* Linux 5.9 */
 #endif
 #define STACK 32768
-#define ABOVE 16 /* descriptors are put here first, out of the way of the numbers that they shall have */
+#define ABOVE 16 /* descriptors are put here first, out of the way of the numbers that they should have */
 
 struct start {
 	char *stack; /* two of them */

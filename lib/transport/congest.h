@@ -6,7 +6,7 @@
 #include "transport/transport.h"
 
 void ur_cc_init(struct ur_qp *qp);
-/* No rate, no notifications under way: for a QP that leaves the states in which it sends. */
+/* No rate, no notifications in flight: for a QP that leaves the states in which it sends. */
 void ur_cc_stop(struct ur_qp *qp);
 /* A packet of the peer came with a congestion mark. */
 void ur_cc_marked(struct ur_qp *qp, ur_time now);

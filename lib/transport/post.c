@@ -181,7 +181,7 @@ struct ibv_send_wr *ur_wr_next(struct ur_qp *qp, struct ur_wr_batch *b)
 	return &b->wr;
 }
 
-/* Where the data of the request under way goes; NULL when there is no such request. */
+/* Where the data of the current request goes; NULL when there is no such request. */
 static struct ur_swqe *data_slot(struct ur_qp *qp, struct ur_wr_batch *b)
 {
 	if (ur_likely(b->open))

@@ -76,7 +76,7 @@ struct ur_requester {
 struct ur_responder {
 	uint32_t epsn, msn;
 	uint32_t head, tail;     /* RQ indices: next to use, last seen tail */
-	const struct ur_rwqe *w; /* the receive WQE of the message under way: in the ring, or the copy of an SRQ's */
+	const struct ur_rwqe *w; /* the receive WQE of the current message: in the ring, or the copy of an SRQ's */
 	uint16_t expect;         /* UR_OPF_SEND or UR_OPF_WRITE inside such a message, 0 between messages */
 	bool nak_sent;           /* nothing but the expected PSN is answered */
 	bool dying;              /* a fatal NAK waits after READ responses */
@@ -87,7 +87,7 @@ struct ur_responder {
 	uint32_t ack_psn, ack_msn;
 	struct ur_sge_pos pos;
 	uint32_t got;  /* bytes of the SEND so far */
-	uint32_t rkey; /* the WRITE under way: */
+	uint32_t rkey; /* the current WRITE: */
 	uint64_t va;   /* where the next packet goes */
 	uint32_t left, dma_len;
 	uint32_t rd_cur, rd_tail, rd_count; /* oldest with responses to send, next free, number of valid entries */

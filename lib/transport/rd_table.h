@@ -15,7 +15,7 @@ struct ur_rd_res { /* a request whose answer is more than an acknowledgement, ke
 	uint64_t va;
 	uint64_t result; /* of an atomic: the original value; of a FLUSH: bytes that are still to be written back */
 	uint32_t rkey, len, psn, npkts, msn;
-	uint32_t start, k, end; /* the run of responses under way: packets [start, end) of the request, `k` is next */
+	uint32_t start, k, end; /* the run of responses in flight: packets [start, end) of the request, `k` is next */
 	uint32_t stop;          /* byte of the request where the run ends */
 	bool replay;
 	bool again;            /* (parts of) the answer were asked for again, and may have been on the wire before */

@@ -31,7 +31,7 @@ static const struct {
 	const char *name;
 	uint8_t outcome;
 	uint8_t nak;         /* enum ur_nak_code of FATAL */
-	uint8_t recv_status; /* enum ibv_wc_status of the receive under way; of the next one when `event` is EVENT_NONE */
+	uint8_t recv_status; /* enum ibv_wc_status of the current receive; of the next one when `event` is EVENT_NONE */
 	int counter;
 	int event; /* reported unless a completion tells */
 } verdicts[UR_RESP_VERDICT_COUNT] = {
@@ -65,7 +65,7 @@ const char *ur_resp_verdict_name(enum ur_resp_verdict v)
 
 /* --- refusing --- */
 
-/* Completes the receive under way with what the verdict makes of it. */
+/* Completes the current receive with what the verdict makes of it. */
 static void fail_recv(struct ur_qp *qp, enum ur_resp_verdict v)
 {
 	struct ur_cqe e = {.status = verdicts[v].recv_status, .opcode = IBV_WC_RECV};

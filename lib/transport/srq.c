@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Shared receive queues (IBTA volume 1, 10.2.9): a ring that the application fills and the NIC empties for many QPs. Several QPs have
- * messages under way at the same time and finish in any order, so a WQE is copied when it is taken, and its slot is free at once.
+ * messages in flight at the same time and finish in any order, so a WQE is copied when it is taken, and its slot is free at once.
  */
 #include <errno.h>
 #include <stdlib.h>

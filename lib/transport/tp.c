@@ -212,7 +212,7 @@ static inline void deliver(struct ur_qp *qp, struct ur_pkt *p, const struct ur_o
 
 /*
  * Apart, so that the usual way needs no room for what lives across a call. A mark counts on a packet that the QP waited for: the next
- * request, or a response to what is under way. A guess at PSNs must not make us slow the peer down.
+ * request, or a response to what is in flight. A guess at PSNs must not make us slow the peer down.
  */
 __attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
 {

@@ -47,7 +47,7 @@ enum ur_kind { UR_KIND_PD, UR_KIND_MR, UR_KIND_MW, UR_KIND_CQ, UR_KIND_AH, UR_KI
 struct ur_tp {
 	struct ur_tp_config c;
 	struct ur_idtab qps, mrs, srqs; /* by QPN, by the upper 24 bits of the key, by number */
-	ur_time now; /* of the call under way */
+	ur_time now;                    /* of the current call */
 	struct ur_trace *trace; /* NULL: nobody wants to know */
 	/*
 	 * The low parts of numbers to come. Nobody can guess them, and a QPN comes back late: a peer that has not noticed the end of its

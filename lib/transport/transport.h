@@ -82,7 +82,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
 void ur_tp_destroy(struct ur_tp *tp);
 
 /*
- * How much the receivers of this port, and so those of peers like us, hold at a time: no QP has more bytes under way. 0: 2 MB, as far as
+ * How much the receivers of this port, and so those of peers like us, hold at a time: no QP has more bytes in flight. 0: 2 MB, as far as
  * `window` of the configuration does not say otherwise. For QPs that get their path MTU from now on.
  */
 void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes);
@@ -153,7 +153,7 @@ struct ur_mr {
 	size_t length;
 	int access;           /* enum ibv_access_flags and enum ur_access */
 	unsigned windows;     /* memory windows bound to it */
-	struct ur_ref frames; /* frames under way that refer to this memory; and whether the port's device reaches it by itself */
+	struct ur_ref frames; /* frames in flight that refer to this memory; and whether the port's device reaches it by itself */
 	struct ur_tp *tp;
 };
 
@@ -323,7 +323,7 @@ int ur_qp_post_recv(struct ur_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
  * checks these are.
  */
 struct ur_wr_batch {
-	struct ibv_send_wr wr; /* of the request under way, the caller's to fill: everything but sg_list and num_sge */
+	struct ibv_send_wr wr; /* of the current request, the caller's to fill: everything but sg_list and num_sge */
 	uint64_t length;       /* of its data */
 	uint32_t tail;         /* where it goes */
 	bool open;             /* there is one, and room for it */

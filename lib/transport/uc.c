@@ -58,7 +58,7 @@ void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *o
 
 	if (op->flags & UR_OPF_FIRST) {
 		if (ur_unlikely(r->expect))
-			give_up(qp); /* whatever was under way is over */
+			give_up(qp); /* whatever was in flight is over */
 		r->epsn = p->bth.psn;
 	} else if (ur_unlikely(!r->expect || p->bth.psn != r->epsn)) {
 		ur_qp_count(qp, r->expect ? UR_C_DROP_OUT_OF_SEQ : UR_C_DROP_UC_MESSAGE);

@@ -34,7 +34,7 @@ void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err
 
 /* As ur_req_schedule, for what the responder has to send. */
 void ur_resp_schedule(struct ur_qp *qp);
-/* Refuses the request at `psn` for good: NAK, completion of a receive under way, event, ERR. */
+/* Refuses the request at `psn` for good: NAK, completion of a current receive, event, ERR. */
 void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn);
 /* The same of an unreliable connection. */
 void ur_uc_refuse(struct ur_qp *qp, enum ur_resp_verdict v);

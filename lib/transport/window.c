@@ -5,7 +5,7 @@
  * The window has to hold what a path of 100 Gbit/s and 100 us holds, 1.25 MB; a slow path with a short ACK timer cannot stand as much: a
  * window that takes longer to be acknowledged than the timer runs is sent again and again. So it begins small, grows by an eighth with each
  * window that is acknowledged within a quarter of the timer, and halves when the timer expires. A lost packet is repaired by going back,
- * which sends again all that is under way: so a NAK brings the window down to twice what the path itself holds, by the shortest round trip
+ * which sends again all that is in flight: so a NAK brings the window down to twice what the path itself holds, by the shortest round trip
  * seen, because more than that only waits in queues. Congestion is not the window's business: there are notifications. Memory is no limit:
  * packets that wait for their acknowledgement hold no buffer, they are built anew. What READs ask for is bounded by the window as well, and
  * comes in pieces of half of it.

@@ -38,7 +38,7 @@ struct ur_swqe_ext {
 		struct ur_bind { /* of a memory window; by keys, since its objects may be gone when the request is executed */
 			uint64_t addr, length;
 			uint32_t access;
-			uint32_t old, rkey; /* the window's key before, and the one that it shall have: the same except for the tag */
+			uint32_t old, rkey; /* the window's key before, and the one that it should have: the same except for the tag */
 			uint32_t lkey;      /* of the MR; 0 for none */
 		} bind;
 	};

@@ -265,7 +265,7 @@ void uv_parent_domain_end(struct uv_pd *u);
 enum uv_resource { UV_RES_SQ = 1, UV_RES_RQ, UV_RES_SRQ, UV_RES_CQ };
 
 /*
- * Memory for an object's queue from the allocator of a parent domain. *out is NULL when the object shall use its own; 0, ENOMEM, or EINVAL
+ * Memory for an object's queue from the allocator of a parent domain. *out is NULL when the object should use its own; 0, ENOMEM, or EINVAL
  * when what the allocator gave, which is in *out, is not aligned to UR_RING_ALIGN. Not under the engine's lock. `pd` may be NULL.
  */
 int uv_pd_alloc(struct ibv_pd *pd, enum uv_resource what, size_t size, void **out);

@@ -80,7 +80,7 @@ struct ur_cm_req {
 	uint8_t remote_response_timeout;       /* 5: remote CM response timeout, 4.096 us * 2^n */
 	uint8_t transport_type;                /* 2: 0 RC, 1 UC, 3 see ext_transport */
 	uint8_t end_to_end_flow_control;       /* 1 */
-	uint32_t starting_psn;                 /* 24: the first PSN that the receiver of the message shall send */
+	uint32_t starting_psn;                 /* 24: the first PSN that the receiver of the message should send */
 	uint8_t local_response_timeout;        /* 5 */
 	uint8_t retry_count;                   /* 3 */
 	uint16_t pkey;
