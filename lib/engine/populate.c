@@ -46,11 +46,15 @@ bool ur_populate(void *at, uint64_t len, bool write)
 	return false;
 }
 
+/* An emulator of user programs takes advice that it does not know for a hint, and ignores it: nothing can be made present at NULL. */
 bool ur_populate_supported(void)
 {
+	static _Atomic int known; /* 1: supported, 2: not */
 	char here = 0;
 
-	return ur_populate(&here, 1, true);
+	if (ur_unlikely(!known))
+		known = ur_populate(&here, 1, true) && !ur_populate(NULL, 1, true) ? 1 : 2;
+	return known == 1;
 }
 
 /* --- all that a program registers --- */
@@ -122,7 +126,7 @@ bool ur_user_copy(void *to, const void *from, uint64_t len, bool write)
 
 	if (n >= 0 || (errno != ENOSYS && errno != EPERM))
 		return n == (ssize_t)len;
-	if (!ur_populate(write ? to : (void *)(uintptr_t)from, len, write))
+	if (!ur_populate_all(write ? to : (void *)(uintptr_t)from, len, write))
 		return false;
 	memcpy(to, from, len);
 	return true;
