@@ -55,6 +55,7 @@ static void write_across(size_t len)
 	order.faulted = false;
 	CU_ASSERT_EQUAL_FATAL(mprotect(order.end, order.page, PROT_NONE), 0);
 	ur_copy_end_last(order.end - order.before, from, len);
+	atomic_signal_fence(memory_order_seq_cst); /* the last store is not put after the look */
 	CU_ASSERT_TRUE(order.faulted && order.complete);
 	CU_ASSERT_EQUAL(memcmp(order.end - order.before, from, len), 0);
 }
