@@ -39,3 +39,10 @@ ENTER_ROOT='mount -t proc proc "$0/proc" && mount -t sysfs -o ro sysfs "$0/sys" 
 
 # in_root DIR COMMAND...: in mounts and processes of its own, of which nothing is left when it ends.
 in_root() { unshare --mount --pid --fork --kill-child bash -c "$ENTER_ROOT" "$@"; }
+
+# put_sources DIR: what git would know of this tree, with the times of its files.
+put_sources() {
+	mkdir -p "$1" && git -C "$ROOT" ls-files -z --cached --others --exclude-standard |
+		(cd "$ROOT" && xargs -0 sh -c 'for f; do [ ! -e "$f" ] || printf "%s\0" "$f"; done' -) |
+		tar -C "$ROOT" --null -T - -cf - | tar -C "$1" -xf -
+}
