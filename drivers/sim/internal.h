@@ -123,7 +123,7 @@ bool ur_sim_kernel_headers(struct ur_sim_port *p, struct ur_sim_buf *b, unsigned
 void ur_sim_kernel_rx(struct ur_sim_port *p, struct ur_sim_buf *unit);
 extern const struct ur_port_ops ur_sim_bare_ops;
 /* Is the host in a group with that MAC address? */
-bool ur_sim_kernel_hears(const struct ur_sim_port *p, const uint8_t *mac);
+bool ur_sim_kernel_receives(const struct ur_sim_port *p, const uint8_t *mac);
 
 /* fault.c */
 struct ur_sim_fate ur_sim_chance(struct ur_sim *sim, struct ur_sim_wire *w, bool train);

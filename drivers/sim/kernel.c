@@ -87,7 +87,7 @@ static bool has_mac(const struct ur_gid *group, const uint8_t *mac)
 	return memcmp(ur_mcast_mac(group).b, mac, 6) == 0;
 }
 
-bool ur_sim_kernel_hears(const struct ur_sim_port *p, const uint8_t *mac)
+bool ur_sim_kernel_receives(const struct ur_sim_port *p, const uint8_t *mac)
 {
 	struct ur_gid own = ur_nd_solicited_node(&p->addr);
 

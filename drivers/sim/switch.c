@@ -271,7 +271,7 @@ static bool wanted(const struct ur_sim_port *p, const uint8_t *mac)
 	if (!(mac[0] & 1) || memcmp(mac, broadcast, 6) == 0)
 		return true;
 	if (p->queue.caps & UR_QUEUE_BARE)
-		return ur_sim_kernel_hears(p, mac);
+		return ur_sim_kernel_receives(p, mac);
 	for (unsigned i = 0; i < p->nmcast; i++)
 		if (memcmp(p->mcast[i].b, mac, 6) == 0)
 			return true;

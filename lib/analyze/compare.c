@@ -126,7 +126,7 @@ static void tell(struct ur_compare *c, struct cmp_flow *f, enum ur_cmp_kind kind
 						       .delay = delay});
 }
 
-static void told_alone(struct ur_compare *c, const struct cmp_waiting *w)
+static void report_alone(struct ur_compare *c, const struct cmp_waiting *w)
 {
 	struct cmp_flow *f = c->flow[w->p.flow];
 	uint32_t frame[2] = {0};
@@ -148,7 +148,7 @@ static void forget_oldest(struct ur_compare *c)
 	const struct cmp_waiting *w = at(c, c->head);
 
 	if (!w->met)
-		told_alone(c, w);
+		report_alone(c, w);
 	link_out(c, c->head & (c->room - 1));
 	c->head = (c->head + 1) & (c->room - 1);
 	c->n--;

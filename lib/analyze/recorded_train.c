@@ -54,7 +54,7 @@ static uint32_t shown_size(const struct an_pkt *p, uint32_t have)
 }
 
 /* What the headers say of the length of their packet; 0 when that is nothing. */
-static uint32_t told_size(const struct an_pkt *p)
+static uint32_t size_by_headers(const struct an_pkt *p)
 {
 	const uint32_t flags = p->op->flags, ends = AN_LEAST_LEN + p->op->ext_len;
 	struct ur_reth h;
@@ -74,7 +74,7 @@ static uint32_t cut_size(const struct an_train *t)
 	const struct an_pkt *p = &t->whole;
 	uint32_t size = shown_size(p, t->have);
 
-	size = size ? size : told_size(p);
+	size = size ? size : size_by_headers(p);
 	if (!size || size + AN_LEAST_LEN > t->all || (t->all % size && t->all % size < AN_LEAST_LEN))
 		return 0;
 	return size + UR_BTH_LEN > t->have || goes_on(p->bth_at, p->bth_at + size) ? size : 0;

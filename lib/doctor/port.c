@@ -44,7 +44,7 @@ static bool is_held(const struct ur_doctor_facts *f)
 }
 
 /* What it takes to have that kind of port. */
-static void mend_port(const struct ur_doctor_facts *f, enum ur_doctor_port_index i, struct ur_doctor_finding *x)
+static void suggest_port(const struct ur_doctor_facts *f, enum ur_doctor_port_index i, struct ur_doctor_finding *x)
 {
 	if (i != UR_DOCTOR_UDP && !f->net_raw && !f->uid)
 		ur_doctor_remedy(x, "docker run --cap-add NET_RAW    # or whatever else removed root's capabilities");
@@ -92,12 +92,12 @@ void ur_doctor_judge_port(const struct ur_doctor_facts *f, struct ur_doctor_repo
 	if (list[0])
 		judge_choice(f, r, list);
 	else
-		mend_port(
+		suggest_port(
 			f, f->net_raw ? UR_DOCTOR_UDP : UR_DOCTOR_PACKET,
 			ur_doctor_add(r, UR_DOC_PORT_NONE, "no kind of port is available on %s: programs cannot use uroce there", f->dev));
 	for (unsigned i = 0; i < UR_DOCTOR_PORTS; i++)
 		if (!f->ports[i].works)
-			mend_port(f, i, ur_doctor_add(r, UR_DOC_PORT_REFUSED, "port %s: %s", ur_doctor_port_names[i], f->ports[i].why));
+			suggest_port(f, i, ur_doctor_add(r, UR_DOC_PORT_REFUSED, "port %s: %s", ur_doctor_port_names[i], f->ports[i].why));
 }
 
 /* --- UDP port 4791 --- */

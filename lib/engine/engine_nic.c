@@ -233,7 +233,7 @@ static void neighbour_failed(void *ctx, const struct ur_gid *neighbour)
 		ur_cm_unreachable(nic->cm, neighbour, nic->now);
 }
 
-void ur_engine_hear_monitor(struct ur_engine *e)
+void ur_engine_read_monitor(struct ur_engine *e)
 {
 	ur_engine_lock(e);
 	if (ur_hostif_changed(e->monitor_fd, e->hostif.ifindex, neighbour_failed, e))

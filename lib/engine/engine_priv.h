@@ -88,7 +88,7 @@ void ur_engine_port_listens(struct ur_engine *e);
 /* Closes it, at the end of the process. */
 void ur_engine_port_close(struct ur_engine *e);
 /* Takes over what the monitor says: changes of the kernel's addresses and routes, neighbours that do not answer. Not under the lock. */
-void ur_engine_hear_monitor(struct ur_engine *e);
+void ur_engine_read_monitor(struct ur_engine *e);
 /* Tells of an owned port's link when it has changed. From the progress thread alone; not under the lock. */
 void ur_engine_check_link(struct ur_engine *e);
 

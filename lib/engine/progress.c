@@ -78,7 +78,7 @@ static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 	if (fds[0].revents && read(e->wake_fd, &drained, sizeof(drained)) < 0)
 		return;
 	if (fds[1].revents)
-		ur_engine_hear_monitor(e);
+		ur_engine_read_monitor(e);
 }
 
 /*

@@ -110,7 +110,7 @@ static void query_old(struct ur_group_link *l, const struct ur_gmp *m, unsigned 
 	}
 }
 
-static void hear_old_querier(struct ur_group_link *l, unsigned version, ur_time now)
+static void note_old_querier(struct ur_group_link *l, unsigned version, ur_time now)
 {
 	unsigned before = ur_group_version(l, now);
 
@@ -172,7 +172,7 @@ static void rx_query(struct ur_net *net, const struct ur_pkt *p, const struct ur
 		l->robustness = m->robustness ? m->robustness : UR_GROUP_ROBUSTNESS;
 		l->interval = m->interval ? m->interval : l->interval;
 	} else if (ur_gid_is_zero(&m->group)) {
-		hear_old_querier(l, m->version, now);
+		note_old_querier(l, m->version, now);
 	}
 	version = ur_group_version(l, now);
 	if (version < 3)

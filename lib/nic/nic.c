@@ -66,7 +66,7 @@ static bool nic_qp_in_use(void *ctx, uint32_t qpn, ur_time now)
 	struct ur_nic *nic = ctx;
 	const struct ur_qp *qp = ur_qp_find(nic->tp, qpn);
 
-	return qp && ur_qp_heard(qp) && now < ur_qp_heard(qp) + IN_USE;
+	return qp && ur_qp_last_received(qp) && now < ur_qp_last_received(qp) + IN_USE;
 }
 
 static int nic_create_layers(struct ur_nic *nic)

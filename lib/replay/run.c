@@ -250,7 +250,7 @@ static void catch_up(struct side *s, uint32_t upto)
 }
 
 /* An answer says that the recorded host had all before `upto`. */
-static void take_told(struct side *s, uint32_t upto)
+static void take_acknowledged(struct side *s, uint32_t upto)
 {
 	if (ur_psn_diff(upto, s->told) > 0)
 		s->told = upto;
@@ -268,7 +268,7 @@ static void own_nak(struct side *s, const struct rec *r, uint8_t syndrome)
 		return;
 	if (slot->nak == r && ur_psn_diff(s->told, psn) > 0 && slot->last && slot->last->before)
 		slot->nak_late = true;
-	take_told(s, psn);
+	take_acknowledged(s, psn);
 	if (syndrome != ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ) || slot->nak_sent || !behind || s->qp->resp.epsn != psn)
 		return;
 	side_feed(s, behind);
@@ -282,7 +282,7 @@ static void own_response(struct side *s, const struct rec *r)
 	if (pkt_kind(&r->pkt) == UR_OP_ACK)
 		ur_aeth_get(pkt_ext(&r->pkt) + rec_op(r)->off_aeth, &h);
 	if (ur_syndrome_type(h.syndrome) == UR_AETH_ACK)
-		take_told(s, ur_psn_add(r->pkt.bth.psn, 1));
+		take_acknowledged(s, ur_psn_add(r->pkt.bth.psn, 1));
 	else
 		own_nak(s, r, h.syndrome);
 }

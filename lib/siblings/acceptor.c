@@ -69,7 +69,7 @@ static bool can_tell_users(uid_t uid)
 
 /* --- acquaintances --- */
 
-static void shout(const struct ur_own_page *own)
+static void wake_poller(const struct ur_own_page *own)
 {
 	const uint64_t one = 1;
 
@@ -85,7 +85,7 @@ static void meet(struct ur_acceptor *g, const struct ur_handshake *who, const in
 		g->met[s->slot] = s->id;
 		s = atomic_exchange(&g->came[s->slot], s);
 		atomic_store(&g->changed, true);
-		shout(g->own);
+		wake_poller(g->own);
 	}
 	if (s)
 		ur_sibling_free(s); /* one that we know, or that nobody took over */
@@ -116,7 +116,7 @@ static void welcome(struct ur_acceptor *g, int fd)
 }
 
 /* Nobody holds a place for long. */
-static void let_in(struct ur_acceptor *g)
+static void accept_newcomer(struct ur_acceptor *g)
 {
 	int fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -130,7 +130,7 @@ static void let_in(struct ur_acceptor *g)
 		g->newcomer[g->newcomers++] = (struct newcomer){fd, ur_clock_ms() + NEWCOMER_MS};
 }
 
-static void hear_answer(struct ur_acceptor *g, uint8_t slot)
+static void receive_answer(struct ur_acceptor *g, uint8_t slot)
 {
 	struct ur_handshake who;
 	int fds[2], fd = g->asked[slot];
@@ -166,7 +166,7 @@ static void introduce(struct ur_acceptor *g, uint8_t slot)
 /* --- the thread --- */
 
 /* Signals the thread that waits for it. */
-static void say_so(struct ur_acceptor *g, bool *what)
+static void signal_waiter(struct ur_acceptor *g, bool *what)
 {
 	pthread_mutex_lock(&g->lock);
 	*what = true;
@@ -179,7 +179,7 @@ static void report(struct ur_acceptor *g)
 	for (unsigned s = 0; s < UR_SLOTS; s++)
 		if (g->asked[s] >= 0 || g->again[s])
 			return;
-	say_so(g, &g->all_answered);
+	signal_waiter(g, &g->all_answered);
 }
 
 static int try_again(struct ur_acceptor *g)
@@ -225,9 +225,9 @@ static bool serve(struct ur_acceptor *g, int timeout)
 	serve_newcomers(g, p + 2, newcomers);
 	for (unsigned s = 0; s < UR_SLOTS; s++)
 		if (p[2 + newcomers + s].revents)
-			hear_answer(g, (uint8_t)s);
+			receive_answer(g, (uint8_t)s);
 	if (p[1].revents)
-		let_in(g);
+		accept_newcomer(g);
 	return true;
 }
 
@@ -245,7 +245,7 @@ static void *acceptor_main(void *arg)
 		close(g->newcomer[i].fd);
 	g->newcomers = 0;
 	ur_hang_ups_end(&g->refused);
-	say_so(g, &g->ended);
+	signal_waiter(g, &g->ended);
 	return NULL;
 }
 

@@ -352,7 +352,7 @@ uint32_t ur_qp_num(const struct ur_qp *qp)
 	return qp->qpn;
 }
 
-ur_time ur_qp_heard(const struct ur_qp *qp)
+ur_time ur_qp_last_received(const struct ur_qp *qp)
 {
 	return qp->heard;
 }

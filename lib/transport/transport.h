@@ -296,7 +296,7 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out);
 int ur_qp_destroy(struct ur_qp *qp);
 uint32_t ur_qp_num(const struct ur_qp *qp);
 /* When the last packet came to it with the right source, P_Key and service; 0: never. */
-ur_time ur_qp_heard(const struct ur_qp *qp);
+ur_time ur_qp_last_received(const struct ur_qp *qp);
 void *ur_qp_context(const struct ur_qp *qp);
 /* NULL unless it is an XRC_RECV QP. */
 struct ur_xrcd *ur_qp_xrcd(const struct ur_qp *qp);
