@@ -18,7 +18,8 @@
 #define RING (1u << 16) /* events; a power of two. More than a port makes in a nap */
 #define NAP_NS 5000000  /* of the writer, between looks; what a killed process loses at most */
 #define BUF (64 * 1024)
-#define CLOSE_S 1
+#define CLOSE_STUCK_S 1 /* for which closing waits for a file that takes nothing */
+#define CLOSE_S 10      /* for which it waits for one that takes something */
 
 struct event {
 	ur_time when;
@@ -225,15 +226,31 @@ void ur_trace_file_forget(struct ur_trace_file *f)
 	f->fd = -1;
 }
 
-uint64_t ur_trace_file_close(struct ur_trace_file *f, int *err)
+/* False if the writer did not end in time: its file takes nothing any more, or far too slowly. */
+static bool join_writer(struct ur_trace_file *f)
 {
 	struct timespec until;
+	unsigned seen, head = atomic_load(&f->head);
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	for (unsigned s = 0; s < CLOSE_S; s += CLOSE_STUCK_S) {
+		until.tv_sec += CLOSE_STUCK_S;
+		if (!pthread_timedjoin_np(f->thread, NULL, &until))
+			return true;
+		seen = head;
+		head = atomic_load(&f->head);
+		if (head == seen)
+			break;
+	}
+	return false;
+}
+
+uint64_t ur_trace_file_close(struct ur_trace_file *f, int *err)
+{
 	uint64_t lost;
 
 	atomic_store(&f->stop, true);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += CLOSE_S;
-	if (pthread_timedjoin_np(f->thread, NULL, &until)) {
+	if (!join_writer(f)) {
 		*err = ETIMEDOUT; /* the thread may go on for ever */
 		pthread_detach(f->thread);
 		lost = atomic_load(&f->tail) - atomic_load(&f->head) + atomic_load(&f->refused) - atomic_load(&f->told);

@@ -21,8 +21,8 @@ void ur_trace_file_put(struct ur_trace_file *f, ur_time now, enum ur_trace_id id
 /* In a forked child: the file is the parent's. */
 void ur_trace_file_forget(struct ur_trace_file *f);
 /*
- * Writes what is left; when that takes more than a second (a pipe that nobody reads) it is given up. Returns how many events are not in
- * the file; *err is the first failure to write, 0 for none.
+ * Writes what is left. It gives up when the file accepts nothing for a second (a pipe that nobody reads), or after ten seconds. Returns the
+ * number of events that are not in the file; *err is the first failure to write, 0 for none.
  */
 uint64_t ur_trace_file_close(struct ur_trace_file *f, int *err);
 
