@@ -19,33 +19,11 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "host/hang_up.h"
 #include "registry_harness.h"
 #include "siblings/registry_priv.h"
+#include "stranger_harness.h"
 
 void ur_suite_registry_trust(void);
-
-static double seconds(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static bool knows(struct ur_registry *r, uint8_t slot)
-{
-	ur_registry_meet(r);
-	return ur_registry_sibling(r, slot) != NULL;
-}
-
-/* A newcomer waits for the others only for a moment; on a busy machine their answers may come later. */
-static bool comes_to_know(struct ur_registry *r, uint8_t slot)
-{
-	for (unsigned i = 0; i < 10000 && !knows(r, slot); i++)
-		usleep(1000);
-	return knows(r, slot);
-}
 
 static bool comes_to_know_there(struct proc *p, uint8_t slot)
 {
@@ -97,54 +75,7 @@ static void trust__other_user(void)
 	CU_ASSERT_FALSE(ur_registry_alive(r, slot));
 }
 
-static int connect_to(uint64_t k, uint8_t slot)
-{
-	char name[UR_NAME_MAX];
-
-	ur_slot_name(k, slot, name);
-	return ur_name_socket(name, false);
-}
-
-/* Sends so many descriptors and 16 bytes of a greeting for that slot. */
-static bool greet(int fd, uint8_t slot, uint32_t id, const int *fds, unsigned n)
-{
-	struct {
-		uint64_t magic;
-		uint32_t id;
-		uint8_t slot, zero[3];
-	} g = {UR_HANDSHAKE_MAGIC, id, slot, {0}};
-	union {
-		struct cmsghdr h;
-		char bytes[CMSG_SPACE(8 * sizeof(int))];
-	} c = {.bytes = {0}};
-	struct iovec iov = {&g, sizeof(g)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (n) {
-		m.msg_control = c.bytes;
-		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		c.h = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
-	}
-	memcpy(CMSG_DATA(&c.h), fds, n * sizeof(int));
-	return sendmsg(fd, &m, MSG_NOSIGNAL) == (ssize_t)sizeof(g);
-}
-
-/* How many bytes and descriptors come back. */
-static ssize_t hear(int fd, size_t *control)
-{
-	char bytes[64], c[CMSG_SPACE(8 * sizeof(int))];
-	struct iovec iov = {bytes, sizeof(bytes)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = c, .msg_controllen = sizeof(c)};
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	ssize_t n = poll(&p, 1, 5000) == 1 ? recvmsg(fd, &m, MSG_DONTWAIT) : -2;
-
-	*control = n < 0 ? 0 : m.msg_controllen;
-	return n < 0 && errno == ECONNRESET ? 0 : n;
-}
-
 /* Another user asks root's process for its page, with and without one of his own. `arg`: the key, and the slot in its lowest byte. */
-static uint64_t asked_key;
-
 static int ask_as_nobody(int fd, uint64_t slot)
 {
 	int fds[2] = {memfd_create("x", MFD_ALLOW_SEALING), eventfd(0, 0)};
@@ -209,110 +140,6 @@ static void trust__nothing_for_impostors(void)
 	CU_ASSERT_FALSE(knows(join_here(), 9));
 	CU_ASSERT_EQUAL(send(p->fd, "", 1, MSG_NOSIGNAL), 1);
 	CU_ASSERT_EQUAL(proc_wait(p), 0);
-}
-
-/* --- guests that keep one waiting --- */
-
-#define LINGER 20
-
-/* A connection over which more was sent than the other side reads: to close it takes LINGER seconds. */
-static int socket_that_lingers(void)
-{
-	const struct linger on = {.l_onoff = 1, .l_linger = LINGER};
-	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	socklen_t len = sizeof(sa);
-	int l = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-	static char much[65536];
-
-	if (bind(l, (struct sockaddr *)&sa, len) || listen(l, 1) || getsockname(l, (struct sockaddr *)&sa, &len))
-		return -1;
-	connect(fd, (struct sockaddr *)&sa, len);
-	if (accept(l, NULL, NULL) < 0 || setsockopt(fd, SOL_SOCKET, SO_LINGER, &on, sizeof(on)))
-		return -1;
-	while (send(fd, much, sizeof(much), 0) > 0)
-		continue;
-	fcntl(fd, F_SETFL, 0);
-	return fd;
-}
-
-/* Says when the last reference of the socket is in what was sent. It keeps the socket's other end, which reads nothing. */
-static int guest_that_lingers(int fd, uint64_t slot)
-{
-	int c = connect_to(asked_key, (uint8_t)slot), s = socket_that_lingers();
-	char end;
-
-	if ((!geteuid() && setresuid(NOBODY, NOBODY, NOBODY)) || c < 0 || s < 0 || !greet(c, 9, 9, &s, 1))
-		return 1;
-	return close(s) || close(c) || send(fd, "", 1, 0) != 1 || recv(fd, &end, 1, 0) < 0 ? 2 : 0;
-}
-
-/* The last close of a stranger's descriptor may wait for LINGER seconds; neither calls nor newcomers nor onlookers wait for it. */
-static void trust__guest_that_keeps_waiting(void)
-{
-	uint8_t slot;
-	struct proc *victim = start(key, &slot), *guest;
-	double begin;
-	char ready;
-
-	asked_key = key;
-	proc_stop(victim); /* so that it comes upon everything at once */
-	guest = proc_start(guest_that_lingers, slot);
-	CU_ASSERT_EQUAL_FATAL(recv(guest->fd, &ready, 1, 0), 1);
-	kill(victim->pid, SIGCONT);
-	usleep(100000);
-	begin = seconds();
-	for (unsigned i = 0; i < 100; i++)
-		CU_ASSERT_EQUAL(bind_there(victim, TCP, &x, false, 0), 0);
-	CU_ASSERT_TRUE(comes_to_know(join_here(), slot));
-	close_there(victim);
-	CU_ASSERT_TRUE(seconds() - begin < LINGER / 4);
-}
-
-/* Holds the name of slot 9, and answers who asks there with a page that is none and lingers. */
-static int host_that_lingers(int fd, uint64_t k)
-{
-	char name[UR_NAME_MAX], end;
-	int l, c, fds[2] = {socket_that_lingers(), eventfd(0, 0)};
-
-	if ((!geteuid() && setresuid(NOBODY, NOBODY, NOBODY)) || fds[0] < 0)
-		return 1;
-	ur_slot_name(k, 9, name);
-	l = ur_name_socket(name, true);
-	if (l < 0 || listen(l, 9) || fcntl(l, F_SETFL, 0) || send(fd, "", 1, 0) != 1 || (c = accept(l, NULL, NULL)) < 0)
-		return 2;
-	return !greet(c, 9, 9, fds, 2) || close(fds[0]) || recv(fd, &end, 1, 0) < 0 ? 3 : 0;
-}
-
-static void trust__host_that_keeps_waiting(void)
-{
-	struct proc *p = proc_start(host_that_lingers, key);
-	struct ur_slot_user user[UR_SLOTS];
-	double begin;
-	char ready;
-
-	CU_ASSERT_EQUAL_FATAL(recv(p->fd, &ready, 1, 0), 1);
-	begin = seconds();
-	ur_handshake_ask(key, user);
-	CU_ASSERT_TRUE(seconds() - begin < LINGER / 4);
-	CU_ASSERT_EQUAL(user[9].uid, geteuid() ? geteuid() : NOBODY);
-	CU_ASSERT_EQUAL(user[9].memfd, -1);
-}
-
-/* More strangers than there are threads for them: each close is interrupted. */
-static void trust__many_that_keep_waiting(void)
-{
-	struct ur_hang_ups h = {.n = 0};
-	double begin = seconds();
-
-	for (unsigned i = 0; i < UR_HANG_UPS + 1; i++) {
-		int fd = socket_that_lingers();
-
-		CU_ASSERT_FATAL(fd >= 0);
-		ur_hang_up(&h, fd);
-	}
-	ur_hang_ups_end(&h);
-	CU_ASSERT_EQUAL(h.n, 0);
-	CU_ASSERT_TRUE(seconds() - begin < LINGER / 2);
 }
 
 /* --- containers --- */
@@ -584,9 +411,6 @@ void ur_suite_registry_trust(void)
 	CU_ADD_TEST(s, trust__other_user);
 	CU_ADD_TEST(s, trust__nothing_for_strangers);
 	CU_ADD_TEST(s, trust__nothing_for_impostors);
-	CU_ADD_TEST(s, trust__guest_that_keeps_waiting);
-	CU_ADD_TEST(s, trust__host_that_keeps_waiting);
-	CU_ADD_TEST(s, trust__many_that_keep_waiting);
 	CU_ADD_TEST(s, trust__container);
 	CU_ADD_TEST(s, trust__users_without_a_number);
 	CU_ADD_TEST(s, trust__no_files);
