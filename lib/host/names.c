@@ -25,14 +25,17 @@ static int closed(int fd)
 	return -1;
 }
 
-/* Connected to itself, a datagram socket takes nothing from anybody else (unix(7): EPERM). */
+/*
+ * Connected to itself, a datagram socket takes nothing from anybody else (unix(7): EPERM). It is shut down because until it is connected it
+ * would: a descriptor that somebody sent at that moment would be closed with the name, which may take as long as its sender wished.
+ */
 int ur_name_hold(const char *name)
 {
 	struct sockaddr_un sa;
 	socklen_t len = address(name, &sa);
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (fd >= 0 && (bind(fd, (struct sockaddr *)&sa, len) || connect(fd, (struct sockaddr *)&sa, len)))
+	if (fd >= 0 && (shutdown(fd, SHUT_RD) || bind(fd, (struct sockaddr *)&sa, len) || connect(fd, (struct sockaddr *)&sa, len)))
 		return closed(fd);
 	return fd;
 }

@@ -3,7 +3,9 @@
 #include <CUnit/CUnit.h>
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <sys/eventfd.h>
+#include <sys/un.h>
 #include <time.h>
 
 #include "host/hang_up.h"
@@ -117,6 +119,39 @@ static void trust__host_that_keeps_waiting(void)
 	CU_ASSERT_EQUAL(user[9].memfd, -1);
 }
 
+/* Sends a descriptor to the name of a port as often as it can, until it is killed. */
+static int sends_at_a_name(int fd, uint64_t k)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	socklen_t len;
+
+	snprintf(sa.sun_path + 1, sizeof(sa.sun_path) - 1, "uroce-%016llx-taken", (unsigned long long)k);
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(sa.sun_path + 1));
+	for (send(fd, "", 1, 0); getppid() != 1;)
+		sendto(s, "x", 1, MSG_NOSIGNAL, (struct sockaddr *)&sa, len);
+	return 0;
+}
+
+/* A name that is held takes nothing, from its first moment on: what it took would be closed with it. */
+static void trust__names_take_nothing(void)
+{
+	struct proc *p = proc_start(sends_at_a_name, key);
+	char ready, name[UR_NAME_MAX], taken_in;
+	unsigned took = 0;
+
+	snprintf(name, sizeof(name), "uroce-%016llx-taken", (unsigned long long)key);
+	CU_ASSERT_EQUAL_FATAL(recv(p->fd, &ready, 1, 0), 1);
+	for (unsigned i = 0; i < 50000; i++) {
+		int fd = ur_name_hold(name);
+
+		CU_ASSERT_FATAL(fd >= 0);
+		took += recv(fd, &taken_in, 1, MSG_DONTWAIT) == 1;
+		close(fd);
+	}
+	CU_ASSERT_EQUAL(took, 0);
+}
+
 /* More strangers than there are threads for them: each close is interrupted. */
 static void trust__many_that_keep_waiting(void)
 {
@@ -141,4 +176,5 @@ void ur_suite_registry_linger(void)
 	CU_ADD_TEST(s, trust__guest_that_keeps_waiting);
 	CU_ADD_TEST(s, trust__host_that_keeps_waiting);
 	CU_ADD_TEST(s, trust__many_that_keep_waiting);
+	CU_ADD_TEST(s, trust__names_take_nothing);
 }
