@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -126,6 +127,15 @@ void ur_hang_up(struct ur_hang_ups *h, int fd)
 	}
 	free_job(j);
 	close(fd);
+}
+
+void ur_hang_up_waiting(struct ur_hang_ups *h, int listener)
+{
+	int fd;
+
+	shutdown(listener, SHUT_RDWR);
+	while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+		ur_hang_up(h, fd);
 }
 
 void ur_hang_ups_end(struct ur_hang_ups *h)

@@ -23,6 +23,11 @@ struct ur_hang_ups {
  * When no thread can be started it is closed here.
  */
 void ur_hang_up(struct ur_hang_ups *h, int fd);
+/*
+ * Prepares a listening socket for close(2), which would also close all connections that nobody has accepted, with what was sent over them:
+ * refuses new ones and hangs up on those.
+ */
+void ur_hang_up_waiting(struct ur_hang_ups *h, int listener);
 /* Waits for all, at most UR_HANG_UP_MS, and interrupts those that have not ended. */
 void ur_hang_ups_end(struct ur_hang_ups *h);
 

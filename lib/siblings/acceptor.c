@@ -244,6 +244,7 @@ static void *acceptor_main(void *arg)
 	for (unsigned i = 0; i < g->newcomers; i++)
 		close(g->newcomer[i].fd);
 	g->newcomers = 0;
+	ur_hang_up_waiting(&g->refused, g->listener);
 	ur_hang_ups_end(&g->refused);
 	signal_waiter(g, &g->ended);
 	return NULL;

@@ -114,10 +114,20 @@ void ur_registry_abandon(struct ur_registry *r)
 	free(r);
 }
 
+/* Anybody can connect to its name and send there what lingers, and this is done under the NIC's lock. */
+static void end_turn(struct ur_registry *r)
+{
+	if (r->turn_fd >= 0)
+		ur_hang_up_waiting(&r->turn_guests, r->turn_fd);
+	close_one(&r->turn_fd);
+}
+
 void ur_registry_close(struct ur_registry *r)
 {
 	atomic_store(&r->own.page->reads, false);
 	atomic_store(&r->own.page->started, false);
+	end_turn(r);
+	ur_hang_ups_end(&r->turn_guests);
 	forget_all(r);
 	if (r->acceptor && !ur_acceptor_close(r->acceptor))
 		return; /* it uses the page */
@@ -335,7 +345,7 @@ void ur_registry_sharers_end(struct ur_registry *r, bool join)
 {
 	if (join)
 		show_list(r);
-	close_one(&r->turn_fd);
+	end_turn(r);
 }
 
 /* --- who speaks for the device --- */

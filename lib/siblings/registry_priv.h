@@ -3,6 +3,7 @@
 #ifndef UR_REGISTRY_PRIV_H
 #define UR_REGISTRY_PRIV_H
 
+#include "host/hang_up.h"
 #include "siblings/acceptor.h"
 #include "siblings/registry.h"
 
@@ -13,6 +14,7 @@ struct ur_registry {
 	int listener;   /* with the slot's name; the acceptor's once there is one */
 	int probe_fd;   /* to ask for names with */
 	int turn_fd;    /* while it is our turn to join or leave the sharers; -1 */
+	struct ur_hang_ups turn_guests; /* who connected to it and was never looked at */
 	unsigned turn_looks; /* at a holder of the turn that could not be recognised */
 	int share_fd;   /* while we are among them; -1 */
 	struct ur_own_page own;

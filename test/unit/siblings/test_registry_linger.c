@@ -119,6 +119,77 @@ static void trust__host_that_keeps_waiting(void)
 	CU_ASSERT_EQUAL(user[9].memfd, -1);
 }
 
+#define GUESTS 16
+
+static int guests_that_linger(int fd, uint64_t slot)
+{
+	char name[UR_NAME_MAX];
+
+	ur_slot_name(asked_key, (uint8_t)slot, name);
+	return linger_at(fd, name, GUESTS);
+}
+
+/* Whom nobody has let in before the process ends is hung up on, too. */
+static void trust__guests_at_the_end(void)
+{
+	const struct request end = {.op = OP_CLOSE};
+	uint8_t slot;
+	struct proc *victim = start(key, &slot), *guests;
+	double begin;
+	char ready;
+
+	asked_key = key;
+	proc_stop(victim);
+	CU_ASSERT_EQUAL(send(victim->fd, &end, sizeof(end), MSG_NOSIGNAL), (ssize_t)sizeof(end));
+	guests = proc_start(guests_that_linger, slot);
+	CU_ASSERT_EQUAL_FATAL(recv(guests->fd, &ready, 1, 0), 1);
+	begin = seconds();
+	kill(victim->pid, SIGCONT);
+	CU_ASSERT_EQUAL(proc_wait(victim), 0);
+	CU_ASSERT_TRUE(seconds() - begin < LINGER / 4);
+}
+
+static int guest_of_the_turn(int fd, uint64_t uid)
+{
+	char name[UR_NAME_MAX], go;
+
+	if (recv(fd, &go, 1, 0) != 1)
+		return 4;
+	snprintf(name, sizeof(name), "uroce-%016llx-turn-%u", (unsigned long long)asked_key, (unsigned)uid);
+	return linger_at(fd, name, 2);
+}
+
+/* Whoever has the turn lets everybody connect to its name, and gives it back under the NIC's lock. */
+static void trust__guest_of_the_turn(void)
+{
+	struct ur_registry *r = join_here(), *other = join_here();
+	struct proc *guest;
+	uint8_t slots[256];
+	double begin;
+	char ready;
+
+	asked_key = key;
+	for (unsigned closes = 0; closes < 2; closes++) {
+		guest = proc_start(guest_of_the_turn, geteuid()); /* before, so that it has no copy of what we close */
+		ur_registry_sharers_begin(r, slots, false);
+		proc_ask(guest, "", 1, &ready, 1);
+		begin = seconds();
+		if (closes) {
+			ur_registry_close(r);
+			here[0] = other;
+			here_n = 1;
+		} else {
+			ur_registry_sharers_end(r, true);
+		}
+		CU_ASSERT_TRUE(seconds() - begin < LINGER / 4);
+		while (!ur_registry_turn(other) && seconds() - begin < LINGER / 4)
+			usleep(1000);
+		CU_ASSERT_TRUE(seconds() - begin < LINGER / 4); /* it is free */
+		ur_registry_sharers_end(other, false);
+		proc_kill(guest);
+	}
+}
+
 /* Sends a descriptor to the name of a port as often as it can, until it is killed. */
 static int sends_at_a_name(int fd, uint64_t k)
 {
@@ -176,5 +247,7 @@ void ur_suite_registry_linger(void)
 	CU_ADD_TEST(s, trust__guest_that_keeps_waiting);
 	CU_ADD_TEST(s, trust__host_that_keeps_waiting);
 	CU_ADD_TEST(s, trust__many_that_keep_waiting);
+	CU_ADD_TEST(s, trust__guests_at_the_end);
+	CU_ADD_TEST(s, trust__guest_of_the_turn);
 	CU_ADD_TEST(s, trust__names_take_nothing);
 }
