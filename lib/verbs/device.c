@@ -49,14 +49,29 @@ void uv_device_put(struct uv_device *d)
 		free(d);
 }
 
+/* Having no device is nothing to complain about, unless the user named one. */
+static void explain(int err)
+{
+	static const char *const wishes[] = {"UROCE_DEV", "UROCE_VDEV", "UROCE_IP", "UROCE_CONF"};
+	static atomic_bool said;
+	bool wanted = err != ENODEV;
+
+	for (unsigned i = 0; i < ur_array_size(wishes); i++)
+		wanted |= secure_getenv(wishes[i]) != NULL;
+	if (wanted && !atomic_exchange(&said, true))
+		fprintf(stderr, "uroce: %s\n", ur_engine_error());
+}
+
 int uv_device_current(struct uv_device **out)
 {
 	struct uv_device *old = NULL;
 	struct ur_engine *engine;
 	int err = ur_engine_open(&engine);
 
-	if (err)
+	if (err) {
+		explain(err);
 		return err;
+	}
 	ur_fork_lock(UR_FORK_DEVICE);
 	if (!current || current->engine != engine || ur_engine_foreign(current->engine)) {
 		struct uv_device *d = device_new(engine);
@@ -78,34 +93,17 @@ int uv_device_current(struct uv_device **out)
 	return err;
 }
 
-/* Having no device is nothing to complain about, unless the user named one. */
-static void explain(int err)
-{
-	static const char *const wishes[] = {"UROCE_DEV", "UROCE_VDEV", "UROCE_IP", "UROCE_CONF"};
-	static atomic_bool said;
-	bool wanted = err != ENODEV;
-
-	for (unsigned i = 0; i < ur_array_size(wishes); i++)
-		wanted |= secure_getenv(wishes[i]) != NULL;
-	if (wanted && !atomic_exchange(&said, true))
-		fprintf(stderr, "uroce: %s\n", ur_engine_error());
-}
-
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
 	struct ibv_device **list = calloc(2, sizeof(*list));
 	struct uv_device *d = NULL;
-	int err;
 
 	if (num_devices)
 		*num_devices = 0;
 	if (!list)
 		return uv_null(ENOMEM);
-	err = uv_device_current(&d);
-	if (err) {
-		explain(err);
+	if (uv_device_current(&d))
 		return list;
-	}
 	list[0] = &d->dev;
 	if (num_devices)
 		*num_devices = 1;
