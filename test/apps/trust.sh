@@ -108,31 +108,41 @@ test_trust_stopped() {
 	uroce_in "$NS1" -- rping -c -C 3 -a 10.77.0.1 || { cat "$TMP/server"; fail "from its own host"; }
 }
 
-# A set-user-ID program believes nothing of its caller's environment: no file is written, no configuration read, no library loaded.
+# give_capability FILE: cap_net_raw, permitted and effective (capabilities(7)).
+give_capability() { python3 -c 'import os, struct, sys; os.setxattr(sys.argv[1], "security.capability", struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0))' "$1"; }
+
+# A program with more rights than its caller, by its owner or by capabilities, believes nothing of its caller's environment: no file is written, no
+# configuration read, no library loaded.
 test_trust_set_user_id() {
-	local lib=$TMP/suid-lib dir=$TMP/suid out=$TMP/out own
+	local lib=$TMP/suid-lib dir=$TMP/suid out=$TMP/out kind own
 	[ ${#as[@]} -eq 0 ] || return 0 # nobody is us
 	mkdir -p "$lib" "$dir"
 	cp -L "$BUILD/lib/liburoce.so" "$lib/liburoce.so.1"
 	gcc -Wall -Werror -I"$ROOT/include" -I"$BUILD/include" -o "$dir/linked" "$here/linked.c" "$lib/liburoce.so.1" -Wl,-rpath,"$lib" || return 1
-	chmod 755 "$TMP" "$lib" "$dir" "$lib/liburoce.so.1"
-	chmod u+s "$dir/linked"
+	mount -t tmpfs -o mode=755 tmpfs /mnt || return 1 # DPDK loads nothing from below a folder that all may write to
+	printf '#include <fcntl.h>\n__attribute__((constructor)) static void loaded(void) { (void)!open("%s/loaded", O_CREAT, 0600); }\n' "$dir" >"$TMP/loaded.c"
+	gcc -shared -fPIC -o /mnt/caller.so "$TMP/loaded.c" || return 1
+	chmod 755 "$TMP" "$lib" "$lib/liburoce.so.1"
+	chmod 1777 "$dir"
 	echo 'fault = drop=100%' >"$dir/conf"
-	own=("UROCE_CONF=$dir/conf" "UROCE_TRACE=$dir/trace" "UROCE_COUNTERS=$dir/counters" "UROCE_CAPTURE=$dir/capture")
-	in_ns "$NS1" "${as_nobody[@]:0:4}" env "${own[@]}" UROCE_EAL="-d $dir/none.so" UROCE_LOG=xx timeout 20 "$dir/linked" eth0 >"$out" 2>&1 || { cat "$out"; return 1; }
-	! ls "$dir" | grep -E 'trace|counters|capture' || { fail "root wrote where its caller said"; return; }
-	! grep -q xx "$out" || { cat "$out"; fail "a setting of the caller's was read"; return; }
-	chmod u-s "$dir/linked" # the same variables count for a program that has no other rights than its caller
+	own=("UROCE_CONF=$dir/conf" "UROCE_TRACE=$dir/trace" "UROCE_COUNTERS=$dir/counters" "UROCE_CAPTURE=$dir/capture" UROCE_PORT=dpdk "UROCE_EAL=-d /mnt/caller.so")
+	for kind in owner capability; do
+		if [ $kind = owner ]; then chmod u+s "$dir/linked"; else chmod u-s "$dir/linked" && give_capability "$dir/linked" || return 1; fi
+		in_ns "$NS1" "${as_nobody[@]:0:4}" env "${own[@]}" timeout 20 "$dir/linked" eth0 >"$out" 2>&1 || { cat "$out"; fail "$kind"; return; }
+		! ls "$dir" | grep -E 'trace|counters|capture|loaded' || { fail "$kind: what its caller said was done"; return; }
+	done
+	# the same variables count for a program that has no other rights than its caller
 	in_ns "$NS1" env "${own[@]}" timeout 20 "$dir/linked" eth0 >"$out" 2>&1 || { cat "$out"; return 1; }
-	[ -s "$dir/trace" ] || { ls -l "$dir"; fail "the variables do not count at all"; }
+	[ -s "$dir/trace" ] && [ -e "$dir/loaded" ] || { ls -l "$dir"; fail "the variables do not count at all"; }
 }
 
 # What another user has put under a name in a shared folder, a link or a pipe, is neither written through nor waited for.
 test_trust_planted_names() {
 	local d=$TMP/shared out=$TMP/out name cmd
 	[ ${#as[@]} -eq 0 ] || return 0 # nobody is us
-	local cmds=("pcap rewrite $ROOT/pcaps/rping-rc.pcap" "pcap annotate $ROOT/pcaps/rping-rc.pcap" "pcap ladder $ROOT/pcaps/rping-rc.pcap --svg" "run --dev eth0 --counters"
-		"run --dev eth0 --capture")
+	local cmds=("pcap rewrite $ROOT/pcaps/rping-rc.pcap" "pcap annotate $ROOT/pcaps/rping-rc.pcap" "pcap ladder $ROOT/pcaps/rping-rc.pcap --svg"
+		"pcap ladder $ROOT/pcaps/rping-rc.pcap --html" "pcap mutate --force $ROOT/pcaps/rping-rc.pcap" "conform --dev eth0 192.0.2.77 --capture"
+		"run --dev eth0 --counters" "run --dev eth0 --trace" "run --dev eth0 --capture")
 	mkdir -m 1777 "$d"
 	chmod 755 "$TMP"
 	echo precious >"$TMP/precious"
@@ -142,12 +152,13 @@ test_trust_planted_names() {
 			"${as_nobody[@]}" ln -s "$TMP/precious" "$d/link"
 			"${as_nobody[@]}" mkfifo "$d/pipe"
 			"${as_nobody[@]}" ln -s "$TMP/precious" "$d/$name.part"
+			set -- "$d/$name"
 			case $cmd in
-			run*) set -- -- rping -c -a 192.0.2.77 ;;
-			*) set -- ;;
+			run*) set -- "$1" -- rping -c -a 192.0.2.77 ;;
+			*mutate*) mv "$1" "$d/MANIFEST" && set -- "$d" ;;
 			esac
 			# shellcheck disable=SC2086
-			in_ns "$NS1" timeout 15 "$UROCE" $cmd "$d/$name" "$@" >"$out" 2>&1 </dev/null
+			in_ns "$NS1" timeout 15 "$UROCE" $cmd "$@" >"$out" 2>&1 </dev/null
 			[ $? -ne 124 ] || { fail "uroce $cmd waits for $name"; return; }
 			grep -qx precious "$TMP/precious" || { fail "uroce $cmd wrote through a link ($name)"; return; }
 			grep -q "^uroce: .*cannot write\|^uroce: .*cannot be written" "$out" || { cat "$out"; fail "uroce $cmd says nothing of $name"; return; }
@@ -161,5 +172,8 @@ test_trust_planted_names() {
 	in_ns "$NS1" "$UROCE" run --dev eth0 --capture /dev/full -- rping -c -a 192.0.2.77 >"$out" 2>&1
 	grep -q "No space left on device" "$out" || { cat "$out"; fail "/dev/full"; return; }
 	"$UROCE" pcap ladder "$ROOT/pcaps/rping-rc.pcap" --svg /dev/full >"$out" 2>&1 && { fail "a picture on /dev/full"; return; }
-	"$UROCE" pcap rewrite "$ROOT/pcaps/rping-rc.pcap" "$d/new.pcap" && [ "$(stat -c %a "$d/new.pcap")" = 600 ] && [ "$(ls "$d" | grep -c new)" = 1 ] || fail "a copy"
+	for cmd in rewrite annotate; do
+		rm -f "$d"/*
+		"$UROCE" pcap $cmd "$ROOT/pcaps/rping-rc.pcap" "$d/new.pcap" && [ "$(stat -c %a "$d/new.pcap")" = 600 ] && [ "$(ls "$d" | grep -c new)" = 1 ] || { fail "a copy of $cmd"; return; }
+	done
 }
