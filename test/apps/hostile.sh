@@ -104,6 +104,27 @@ test_hostile_packet_ipv6() { all_rows packet 6; }
 test_hostile_dpdk_ipv4() { all_rows dpdk 4; }
 test_hostile_dpdk_ipv6() { all_rows dpdk 6; }
 
+# unreachable KIND VICTIM PEER: a client asks a host that does not answer. Nobody ends that by ICMP errors but those who have seen its request.
+unreachable() {
+	local UROCE_PORT=$1 victim=$2 peer=$3 victim_mac status
+	export UROCE_PORT
+	victim_mac=$(in_ns "$NS1" cat /sys/class/net/eth0/address)
+	in_ns "$NS2" nft 'table inet silent { chain in { type filter hook input priority 0; udp dport 4791 drop; }; }' || return 1
+	attack_beside "$TMP/attack" unreachable victim="$victim" peer="$peer" || return 1
+	uroce_in "$NS1" --counters "$TMP/counters" -- rping -c -a "$peer" >"$TMP/client" 2>&1
+	status=$?
+	await_attackers
+	in_ns "$NS2" nft delete table inet silent
+	same_count 1 '^it asks again$' "$TMP/attack" || return 1
+	# by its own patience the client would end after more than a minute
+	[ $status -ne 0 ] && [ $status -ne 124 ] && grep -q RDMA_CM_EVENT_UNREACHABLE "$TMP/client" || { cat "$TMP/client"; fail "the client ended with $status"; return; }
+	[ "$(dropped drop_icmp_quote)" -ge 7 ] || { cat "$TMP/counters"; fail "drop_icmp_quote"; }
+}
+test_hostile_icmp_udp_ipv4() { unreachable udp 10.77.0.1 10.77.0.2; }
+test_hostile_icmp_udp_ipv6() { unreachable udp fd77::1 fd77::2; }
+test_hostile_icmp_packet_ipv4() { unreachable packet 10.77.0.1 10.77.0.2; }
+test_hostile_icmp_packet_ipv6() { unreachable packet fd77::1 fd77::2; }
+
 # The most memory that processes of that name have had, in KiB.
 most_memory() {
 	local p most=0 now
