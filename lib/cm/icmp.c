@@ -39,14 +39,23 @@ void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now)
 	ur_cm_sidr_unreachable(cm, dst, now);
 }
 
-bool ur_cm_quotes(const uint8_t *quote, unsigned len, uint32_t psn, const uint8_t mad[UR_MAD_LEN])
+/* Is it about a MAD? What is about a QP's packet is no guess at ours. */
+static bool quotes_a_mad(const uint8_t *quote, unsigned len)
 {
 	struct ur_bth b;
 
 	if (len < UR_BTH_LEN)
 		return false;
 	ur_bth_get(quote, &b);
-	if (b.opcode != (UR_UD | UR_OP_SEND_ONLY) || b.dqpn != 1 || b.psn != psn)
+	return b.opcode == (UR_UD | UR_OP_SEND_ONLY) && b.dqpn == 1;
+}
+
+bool ur_cm_quotes(const uint8_t *quote, unsigned len, uint32_t psn, const uint8_t mad[UR_MAD_LEN])
+{
+	struct ur_bth b;
+
+	ur_bth_get(quote, &b);
+	if (b.psn != psn)
 		return false;
 	return len < MAD_AT + TID_AT + TID_LEN || !memcmp(quote + MAD_AT + TID_AT, mad + TID_AT, TID_LEN);
 }
@@ -68,7 +77,7 @@ bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t 
 {
 	const struct ur_bucket before = cm->wrong_quotes;
 
-	if (!ur_bucket_take(&cm->wrong_quotes, WRONG_QUOTES, WRONG_QUOTE_NS, now))
+	if (!quotes_a_mad(quote, len) || !ur_bucket_take(&cm->wrong_quotes, WRONG_QUOTES, WRONG_QUOTE_NS, now))
 		return false;
 	if (!ends_request(cm, dst, quote, len, now) && !ur_cm_sidr_icmp_error(cm, dst, quote, len, now))
 		return false;

@@ -294,7 +294,7 @@ void ur_cm_rx_sidr_rep(struct ur_cm *cm, const struct ur_cm_addr *from, const st
 /* Lookups of a listener that goes away belong to their owners from now on. */
 void ur_cm_sidr_orphan(struct ur_cm_listener *l);
 void ur_cm_sidr_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
-/* icmp.c: does the quote begin a packet with this PSN that carried this message? */
+/* icmp.c: is the quoted MAD, of which there is at least the BTH, the one with this PSN that carried this message? */
 bool ur_cm_quotes(const uint8_t *quote, unsigned len, uint32_t psn, const uint8_t mad[UR_MAD_LEN]);
 bool ur_cm_sidr_icmp_error(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t *quote, unsigned len, ur_time now);
 void ur_cm_sidr_shutdown(struct ur_cm *cm, ur_time now);

@@ -134,6 +134,21 @@ static void icmp__guesses_are_bounded(void)
 	hx_fini(&h);
 }
 
+/* Errors about the packets of QPs, of which a dead peer may cause many, are no guesses. */
+static void icmp__errors_about_qps_are_no_guesses(void)
+{
+	struct hx h;
+
+	hx_init(&h, 7);
+	h.fate = lose_all;
+	hx_connect(&h, 0, SERVICE);
+	hx_run(&h, h.now + HX_MS);
+	for (unsigned i = 0; i < 100; i++)
+		CU_ASSERT_FALSE(icmp(&h, UR_CM_REQ, UR_BTH_LEN, i % 2 ? OTHER_QPN : OTHER_OPCODE));
+	CU_ASSERT_TRUE(icmp(&h, UR_CM_REQ, UR_BTH_LEN, GENUINE));
+	hx_fini(&h);
+}
+
 /* What this host knows of a neighbour needs no quote. */
 static void unreachable__neighbour(void)
 {
@@ -157,5 +172,6 @@ void ur_suite_cm_icmp(void)
 	CU_ADD_TEST(s, icmp__ends_the_request_that_it_quotes);
 	CU_ADD_TEST(s, icmp__psns_cannot_be_guessed);
 	CU_ADD_TEST(s, icmp__guesses_are_bounded);
+	CU_ADD_TEST(s, icmp__errors_about_qps_are_no_guesses);
 	CU_ADD_TEST(s, unreachable__neighbour);
 }
