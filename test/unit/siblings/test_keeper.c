@@ -2,10 +2,14 @@
 /* The keeper itself: what it sends, and that no page harms it. Each test has a network of its own, and keepers are its children. */
 #include <CUnit/CUnit.h>
 #include <arpa/inet.h>
+#include <errno.h>
 #include <net/if.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -17,8 +21,10 @@
 
 #include "base/rng.h"
 #include "drivers/udp/udp.h"
+#include "host/names.h"
 #include "keeper/farewell_page.h"
 #include "siblings/keeper_start.h"
+#include "siblings/registry.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
 
@@ -196,10 +202,61 @@ static void keeper__no_will_harms_it(void)
 	run(nonsense);
 }
 
+/* --- while it starts --- */
+
+static atomic_bool enough;
+
+static void *keepers(void *arg)
+{
+	while (!atomic_load(&enough))
+		keeper_of_the_dead();
+	return arg;
+}
+
+/*
+ * A keeper that starts has copies of our descriptors, and so of a name that was ours. Who wants that name is not made to wait, because the
+ * lock is held, but asked to come again.
+ */
+static void names_meanwhile(void)
+{
+	static const struct ur_gid gid = {{[10] = 0xff, 0xff, 10, 0, 0, 1}};
+	const uint64_t key = 4711;
+	char name[UR_NAME_MAX];
+	unsigned again = 0, in_use = 0;
+	struct ur_registry *r;
+	uint16_t port = 7000;
+	pthread_t t;
+	int held;
+
+	make_page(sizeof(*page));
+	snprintf(name, sizeof(name), "uroce-%016llx-106-7000-00000000000000000000ffff0a000001", (unsigned long long)key);
+	WANT((held = ur_name_hold(name)) >= 0);
+	WANT(ur_registry_open(key, &r) == 0 && ur_registry_bind(r, 0x106, &gid, false, &port) == 0);
+	WANT(pthread_create(&t, NULL, keepers, NULL) == 0);
+	while (!again) { /* until the alarm */
+		int err = ur_registry_listen(r, 0x106, &gid, port, true);
+
+		WANT(err == EAGAIN || err == EADDRINUSE);
+		again += err == EAGAIN;
+	}
+	atomic_store(&enough, true);
+	WANT(pthread_join(t, NULL) == 0);
+	in_use = ur_registry_listen(r, 0x106, &gid, port, true) == EADDRINUSE;
+	close(held);
+	WANT(in_use && ur_registry_listen(r, 0x106, &gid, port, true) == 0);
+	ur_registry_close(r);
+}
+
+static void keeper__names_while_it_starts(void)
+{
+	run(names_meanwhile);
+}
+
 void ur_suite_keeper(void)
 {
 	CU_pSuite s = CU_add_suite("keeper", NULL, NULL);
 
 	CU_ADD_TEST(s, keeper__says_it);
 	CU_ADD_TEST(s, keeper__no_will_harms_it);
+	CU_ADD_TEST(s, keeper__names_while_it_starts);
 }
