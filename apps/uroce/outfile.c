@@ -90,12 +90,23 @@ void ur_outfile_begin(void)
 			return;
 }
 
+static int flush_error; /* stdio keeps that there was an error, but not which */
+
+bool ur_outfile_flush(void)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return true;
+	if (!flush_error)
+		flush_error = errno;
+	return false;
+}
+
 /* Closed standard output is no failure of who has nothing to say. */
 int ur_outfile_end(int status)
 {
 	bool pending = __fpending(stdout) != 0, failed = ferror(stdout);
 
-	errno = failed ? EIO : 0;
+	errno = flush_error ? flush_error : failed ? EIO : 0;
 	if (fclose(stdout) && (failed || pending || errno != EBADF))
 		failed = true;
 	if (!failed)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "outfile.h"
 #include "watch_find.h"
 #include "wire/frame.h"
 
@@ -137,8 +138,8 @@ static int print(struct ur_top_view *v)
 			putchar('\n');
 		if (!json)
 			print_lines(v);
-		if (fflush(stdout))
-			return ur_cmd_fail(UR_EXIT_FAIL, "cannot write: %s", strerror(errno));
+		if (!ur_outfile_flush())
+			return UR_EXIT_FAIL;
 	}
 	return rc;
 }
