@@ -389,6 +389,9 @@ test_says_what_is_amiss() {
 			bad=1
 		fi
 	done <<<"$what_is_said"
+	{ printf '\177ELF\1\1\1' && head -c 200 /dev/zero; } >"$TMP/elf32" && chmod 755 "$TMP/elf32"
+	in_ns "$NS1" "$UROCE" run --dev eth0 -- "$TMP/elf32" >"$TMP/out" 2>&1
+	[ $? -eq 126 ] && [ "$(grep -c 'is a 32-bit program, into which no 64-bit library can be loaded' "$TMP/out")" = 1 ] || { cat "$TMP/out"; fail "a 32-bit program"; return; }
 	in_ns "$NS1" env UROCE_TEST_X=1 "$UROCE" run --dev eth0 -- ibv_devices 2>"$TMP/err" >/dev/null
 	[ ! -s "$TMP/err" ] || { cat "$TMP/err"; fail "a variable of tests"; return; }
 	return $bad
@@ -444,7 +447,7 @@ test_demo() {
 }
 # Nothing has to be writable for --files.
 test_files_without_tmp() {
-	in_ns "$NS1" unshare --mount sh -c 'mount -t tmpfs -o ro tmpfs /tmp && exec "$@"' - "$UROCE" run --dev eth0 --files -- ls /sys/class/infiniband >"$TMP/out" 2>&1
+	in_ns "$NS1" unshare --mount sh -c 'mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp && exec "$@"' - "$UROCE" run --dev eth0 --files -- ls /sys/class/infiniband >"$TMP/out" 2>&1
 	[ $? -eq 0 ] && grep -qx uroce0 "$TMP/out" || { cat "$TMP/out"; fail "not with a /tmp that cannot be written"; }
 }
 # Where no guest can run, the interop suite says so in a line and counts as skipped; continuous integration may not skip it.
