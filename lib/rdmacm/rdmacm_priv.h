@@ -10,7 +10,7 @@
  *   connect.c  the active side             listen.c   the passive side                   conn.c      what happens to a connection
  *   qp.c       queue pairs                 ep.c       endpoints                          option.c    options, ECE
  *   datagram.c datagram ids: what connecting, listening and QPs are for them
- *   multicast.c groups that ids join
+ *   multicast.c groups that ids join       unsupported.c  what uroce does not have
  *   path_option.c  routes of the program    getaddrinfo.c, addrinfo_kind.c, addrinfo_addr.c  names and addresses
  *
  * An id belongs to the engine's lock: API calls take it, callbacks of the layers below come under it. A channel's mutex nests inside and

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "engine/populate.h"
+#include "verbs/newer.h"
 #include "verbs/verbs_priv.h"
 
 /* --- memory regions --- */
@@ -113,6 +114,20 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
 	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
+}
+
+/* Memory of the program. Descriptors of a DMA-BUF, DMA handles and providers' buffers are what the other bits say. */
+struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr)
+{
+	const struct uv_mr_init_attr *a = (const void *)attr;
+	uint64_t iova;
+
+	if (a->comp_mask & ~(uint64_t)(UV_REG_MR_IOVA | UV_REG_MR_ADDR))
+		return uv_null(EOPNOTSUPP);
+	if (!(a->comp_mask & UV_REG_MR_ADDR))
+		return uv_null(EINVAL);
+	iova = a->comp_mask & UV_REG_MR_IOVA ? a->iova : (uintptr_t)a->addr;
+	return ibv_reg_mr_iova2(pd, a->addr, a->length, iova, (unsigned)a->access);
 }
 
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "uroce/uroce.h"
+#include "verbs/newer.h"
 #include "verbs/verbs_priv.h"
 
 #define PORT 1
@@ -158,6 +159,20 @@ int uv_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *a
 int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
 	return uv_query_port(ctx, port, (struct ibv_port_attr *)attr, offsetof(struct ibv_port_attr, flags));
+}
+
+#define SPEED_UNIT 100   /* Mbit/s */
+#define SPEED_UNKNOWN 25 /* 2.5 Gbit/s, as width and speed of ibv_query_port say */
+
+int ibv_query_port_speed(struct ibv_context *ctx, uint32_t port, uint64_t *speed)
+{
+	struct ur_device_info info;
+
+	if (port != PORT)
+		return uv_errno(EINVAL);
+	ur_engine_info(uv_context(ctx)->engine, &info);
+	*speed = info.speed_mbps ? info.speed_mbps / SPEED_UNIT : SPEED_UNKNOWN;
+	return 0;
 }
 
 /* --- the GID table --- */

@@ -16,9 +16,14 @@ static const struct {
 	{"libibverbs.so.1", "ibv_get_device_list", "IBVERBS_1.1", "liburoce.so"},
 	{"libibverbs.so.1", "ibv_reg_mr_iova2", "IBVERBS_1.8", "liburoce.so"},
 	{"libibverbs.so.1", "ibv_query_qp_data_in_order", "IBVERBS_1.14", "liburoce.so"},
+	{"libibverbs.so.1", "ibv_reg_mr_ex", "IBVERBS_1.15", "liburoce.so"}, /* and newer than Debian 12's */
+	{"libibverbs.so.1", "ibv_query_port_speed", "IBVERBS_1.16", "liburoce.so"},
+	{"libibverbs.so.1", "ibv_alloc_buf", "IBVERBS_1.17", "liburoce.so"},
+	{"libibverbs.so.1", "ibv_read_comp_cntr", "IBVERBS_1.18", "liburoce.so"},
 	{"libibverbs.so.1", "verbs_init_cq", "IBVERBS_PRIVATE_34", "libibverbs.so"}, /* a provider's: the real library's alone */
 	{"librdmacm.so.1", "rdma_create_id", "RDMACM_1.0", "liburoce.so"},
 	{"librdmacm.so.1", "rdma_set_local_ece", "RDMACM_1.3", "liburoce.so"},
+	{"librdmacm.so.1", "rdma_write_cm_event", "RDMACM_1.4", "liburoce.so"},
 	{"librdmacm.so.1", "rsocket", "RDMACM_1.0", "librdmacm.so"},
 };
 

@@ -188,37 +188,59 @@ test_libfabric_connected() {
 	fi_pingpong_both -p verbs -e msg -I 100 -S 65536 && fi_pingpong_both -p 'verbs;ofi_rxm' -e rdm -I 100 -S 65536
 }
 
-# A program that was built against the newest rdma-core asks for version nodes that the installed one does not have.
+# Functions of rdma-core 45 to 65, each line after its node.
+newer_functions() {
+	cat <<-'NAMES'
+		IBVERBS_1.15 ibv_alloc_dmah ibv_dealloc_dmah ibv_reg_mr_ex
+		IBVERBS_1.16 ibv_dm_export_dmabuf_fd ibv_query_port_speed
+		IBVERBS_1.17 ibv_alloc_buf ibv_free_buf ibv_reg_buf_mr
+		IBVERBS_1.18 _ibv_query_comp_cntr_caps ibv_create_comp_cntr ibv_destroy_comp_cntr ibv_inc_comp_cntr ibv_inc_err_comp_cntr ibv_qp_attach_comp_cntr ibv_read_comp_cntr ibv_read_err_comp_cntr ibv_set_comp_cntr ibv_set_err_comp_cntr
+		RDMACM_1.4 rdma_query_addrinfo rdma_resolve_addrinfo rdma_write_cm_event
+	NAMES
+}
+# stand_in NAME: a library to link with that has what such lines on standard input say.
+stand_in() {
+	local d=$TMP/newer lib=$1 node functions
+	: >"$d/$lib.map"
+	while read -r node functions; do
+		printf '%s { %s; };\n' "$node" "${functions// /; }" >>"$d/$lib.map"
+		printf 'void %s(void) {}\n' $functions
+	done >"$d/$lib.c"
+	gcc -shared -fPIC -o "$d/lib$lib.so" "$d/$lib.c" -Wl,-soname,"lib$lib.so.1" -Wl,--version-script="$d/$lib.map"
+}
+# A program that was built against the newest rdma-core asks, when it starts, for version nodes and functions that the installed one does not have.
 test_dropin_newer_program() {
 	local d=$TMP/newer
 	mkdir -p "$d"
-	printf 'IBVERBS_1.1 { ibv_get_device_list; ibv_free_device_list; ibv_get_device_name; };\nIBVERBS_1.18 { ibv_of_the_future; } IBVERBS_1.1;\n' >"$d/ibverbs.map"
-	printf 'RDMACM_1.0 { rdma_create_event_channel; };\nRDMACM_1.4 { rdma_of_the_future; } RDMACM_1.0;\n' >"$d/rdmacm.map"
-	echo 'void ibv_get_device_list(void) {} void ibv_free_device_list(void) {} void ibv_get_device_name(void) {} void ibv_of_the_future(void) {}' >"$d/ibverbs.c"
-	echo 'void rdma_create_event_channel(void) {} void rdma_of_the_future(void) {}' >"$d/rdmacm.c"
-	for lib in ibverbs rdmacm; do
-		gcc -shared -fPIC -o "$d/lib$lib.so" "$d/$lib.c" -Wl,-soname,lib$lib.so.1 -Wl,--version-script="$d/$lib.map" || return 1
-	done
-	cat >"$d/main.c" <<-'C'
-		#include <stdio.h>
-		void **ibv_get_device_list(int *);
-		const char *ibv_get_device_name(void *);
-		void ibv_of_the_future(void), rdma_of_the_future(void), *rdma_create_event_channel(void);
-		int main(int argc, char **argv)
-		{
-			void **list = ibv_get_device_list(NULL);
+	{ echo IBVERBS_1.1 ibv_get_device_list ibv_get_device_name ibv_open_device; newer_functions | grep '^IB'; } | stand_in ibverbs || return 1
+	{ echo RDMACM_1.0 rdma_create_event_channel; newer_functions | grep '^RDMACM'; } | stand_in rdmacm || return 1
+	{
+		newer_functions | cut -d' ' -f2- | tr ' ' '\n' | grep -v ibv_query_port_speed | sed 's/.*/void &(void);/'
+		echo 'void (*const wanted[])(void) = {'
+		newer_functions | cut -d' ' -f2- | tr ' ' '\n' | grep -v ibv_query_port_speed | sed 's/$/,/'
+		cat <<-'C'
+			};
+			#include <stdint.h>
+			#include <stdio.h>
+			void **ibv_get_device_list(int *), *ibv_open_device(void *), *rdma_create_event_channel(void);
+			const char *ibv_get_device_name(void *);
+			int ibv_query_port_speed(void *, uint32_t, uint64_t *);
+			int main(void)
+			{
+				void **list = ibv_get_device_list(NULL), *ctx = list && *list ? ibv_open_device(*list) : NULL;
+				uint64_t speed = 0;
+				int err = ctx ? ibv_query_port_speed(ctx, 1, &speed) : -1;
 
-			if (argc > 1) /* never called here, and asked for all the same */
-				ibv_of_the_future(), rdma_of_the_future();
-			printf("%s %d\n", list && *list ? ibv_get_device_name(*list) : "none", rdma_create_event_channel() != NULL);
-			(void)argv;
-			return 0;
-		}
-	C
-	gcc -o "$d/main" "$d/main.c" -L"$d" -libverbs -lrdmacm -Wl,-z,lazy || return 1
-	objdump -p "$d/main" | grep -q IBVERBS_1.18 && objdump -p "$d/main" | grep -q RDMACM_1.4 || { fail "the program asks for no new node"; return; }
-	in_ns "$NS1" env UROCE_DEV=eth0 LD_LIBRARY_PATH="$BUILD/lib/dropin:$BUILD/lib" timeout 20 "$d/main" >"$TMP/out" 2>&1
-	grep -qx 'uroce0 1' "$TMP/out" || { cat "$TMP/out"; fail "it does not run"; }
+				printf("%s %d %d %d\n", ctx ? ibv_get_device_name(*list) : "none", rdma_create_event_channel() && wanted[0], err, (int)speed);
+				return 0;
+			}
+		C
+	} >"$d/main.c"
+	gcc -o "$d/main" "$d/main.c" -L"$d" -libverbs -lrdmacm -Wl,-z,now || return 1
+	[ "$(objdump -p "$d/main" | grep -cE 'IBVERBS_1.1[5-8]|RDMACM_1.4')" -eq 5 ] || { fail "the program does not ask for the new nodes"; return; }
+	# 10 Gbit/s, as veth says.
+	without_run "$NS1" "$d/main" >"$TMP/out" 2>&1
+	grep -qx 'uroce0 1 0 100' "$TMP/out" || { cat "$TMP/out"; fail "it does not run"; return; }
 	uroce_in "$NS1" -- "$d/main" >"$TMP/out" 2>&1
-	grep -qx "uroce0 1" "$TMP/out" || { cat "$TMP/out"; fail "it does not run under uroce run"; }
+	grep -qx 'uroce0 1 0 100' "$TMP/out" || { cat "$TMP/out"; fail "it does not run under uroce run"; }
 }

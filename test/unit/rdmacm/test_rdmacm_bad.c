@@ -3,6 +3,7 @@
  * lib/rdmacm: every call of the library with no id, with one that was destroyed, and with ids in every state; and every call with bad
  * arguments. What comes back is 0, or -1 and the errno of the manual page or else of the kernel, and never a crash.
  */
+#include "rdmacm/newer.h"
 #include "rdmacm_fixture.h"
 
 void ur_suite_rdmacm_bad(void);
@@ -237,6 +238,23 @@ static int set_afonly(struct rdma_cm_id *id)
 	return rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on));
 }
 
+static int resolve_info(struct rdma_cm_id *id)
+{
+	return rdma_resolve_addrinfo(id, "127.0.0.1", NULL, NULL);
+}
+
+static int query_info(struct rdma_cm_id *id)
+{
+	struct rdma_addrinfo *info;
+
+	return rdma_query_addrinfo(id, &info);
+}
+
+static int write_event(struct rdma_cm_id *id)
+{
+	return rdma_write_cm_event(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, 1);
+}
+
 static int set_ece(struct rdma_cm_id *id)
 {
 	struct ibv_ece none = {0};
@@ -304,8 +322,8 @@ static int ports(struct rdma_cm_id *id)
 }
 
 /*
- * What comes back in each state: '0' success, 'I' EINVAL, 'C' EISCONN, '-' what another suite looks at: only that it comes back. A call
- * without a result always succeeds.
+ * What comes back in each state: '0' success, 'I' EINVAL, 'C' EISCONN, 'O' EOPNOTSUPP, '-' what another suite looks at: only that it comes
+ * back. A call without a result always succeeds.
  */
 static const struct row {
 	const char *name;
@@ -335,6 +353,9 @@ static const struct row {
 	{"rdma_set_option AFONLY", set_afonly, "II00IIIIIIIIII"},
 	{"rdma_set_local_ece", set_ece,   "II------------"},
 	{"rdma_get_remote_ece", get_ece,  "II------------"},
+	{"rdma_resolve_addrinfo", resolve_info, "IIOOOOOOOOOOOO"},
+	{"rdma_query_addrinfo", query_info, "IIOOOOOOOOOOOO"},
+	{"rdma_write_cm_event", write_event, "IIOOOOOOOOOOOO"},
 	{"rdma_migrate_id", migrate,      "I-000000000000"},
 	{"rdma_join_multicast", join,     "II------------"},
 	{"rdma_join_multicast_ex", join_ex, "II------------"},

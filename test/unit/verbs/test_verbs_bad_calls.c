@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "verbs/newer.h"
 #include "verbs_fixture.h"
 
 void ur_suite_verbs_bad_calls(void);
@@ -421,6 +422,11 @@ static int port_query(struct stage *s, uint8_t port)
 ROW(port_0, port_query(s, 0))
 ROW(port_2, port_query(s, 2))
 
+static uint64_t port_speed;
+
+ROW(port_speed_0, ibv_query_port_speed(s->f.ctx, 0, &port_speed))
+ROW(port_speed_2, ibv_query_port_speed(s->f.ctx, 2, &port_speed))
+
 static union ibv_gid gid;
 static __be16 pkey;
 ROW(gid_port, MINUS(ibv_query_gid(s->f.ctx, 2, 0, &gid)))
@@ -467,6 +473,8 @@ static void port__table(void)
 		{"ibv_detach_mcast: not attached", detach_absent, EINVAL},
 		{"ibv_query_port: 0", port_0, EINVAL},
 		{"ibv_query_port: 2", port_2, EINVAL},
+		{"ibv_query_port_speed: 0", port_speed_0, EINVAL},
+		{"ibv_query_port_speed: 2", port_speed_2, EINVAL},
 		{"ibv_query_gid: port", gid_port, EINVAL},
 		{"ibv_query_gid: negative", gid_negative, EINVAL},
 		{"ibv_query_gid: past the table", gid_high, EINVAL},
@@ -491,6 +499,7 @@ static void query_port__tables_are_as_long_as_it_says(void)
 {
 	struct ibv_context *ctx = verbs_fixture_open();
 	struct ibv_port_attr a;
+	uint64_t speed = 0;
 
 	CU_ASSERT_EQUAL_FATAL(uv_query_port(ctx, 1, &a, sizeof(a)), 0);
 	CU_ASSERT_EQUAL(ibv_query_gid(ctx, 1, a.gid_tbl_len - 1, &gid), 0);
@@ -501,6 +510,8 @@ static void query_port__tables_are_as_long_as_it_says(void)
 	CU_ASSERT_EQUAL(a.link_layer, IBV_LINK_LAYER_ETHERNET);
 	CU_ASSERT_TRUE(a.flags & IBV_QPF_GRH_REQUIRED);
 	CU_ASSERT_TRUE(a.active_speed && a.active_width && a.active_mtu <= a.max_mtu);
+	CU_ASSERT_EQUAL(ibv_query_port_speed(ctx, 1, &speed), 0);
+	CU_ASSERT_TRUE(a.active_width == 1 && a.active_speed == 1 && speed == 25); /* 2.5 Gbit/s, since the driver says nothing */
 	CU_ASSERT_EQUAL(a.max_msg_sz, UR_MAX_MSG);
 	CU_ASSERT_TRUE(!a.lid && !a.sm_lid && !a.lmc && !a.sm_sl); /* there is no subnet manager */
 	CU_ASSERT_EQUAL(ibv_close_device(ctx), 0);

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "verbs/newer.h"
 #include "verbs_fixture.h"
 
 void ur_suite_verbs_bad_missing(void);
@@ -190,6 +191,35 @@ static void create_qp_ex__attributes_of_other_devices(void)
 	verbs_fixture_unmake(&f);
 }
 
+/* What programs call that were built against a newer rdma-core. */
+static void newer_functions__say_so(void)
+{
+	struct verbs_fixture f;
+	struct ibv_buf *buf;
+	uint64_t value;
+
+	verbs_fixture_make(&f);
+	NOT_MADE(ibv_alloc_dmah(f.ctx, NULL));
+	REFUSED(ibv_dealloc_dmah(NULL));
+	errno = 0;
+	CU_ASSERT_EQUAL(ibv_dm_export_dmabuf_fd(NULL), -1);
+	CU_ASSERT_EQUAL(errno, EOPNOTSUPP);
+	NOT_MADE(ibv_alloc_buf(f.pd, 4096, &buf));
+	ibv_free_buf(NULL);
+	NOT_MADE(ibv_reg_buf_mr(f.pd, NULL, NULL, 0, 0));
+	REFUSED(_ibv_query_comp_cntr_caps(f.ctx, NULL, 0));
+	NOT_MADE(ibv_create_comp_cntr(f.ctx, NULL));
+	REFUSED(ibv_destroy_comp_cntr(NULL));
+	REFUSED(ibv_qp_attach_comp_cntr(f.qp, NULL, NULL));
+	REFUSED(ibv_set_comp_cntr(NULL, 1));
+	REFUSED(ibv_set_err_comp_cntr(NULL, 1));
+	REFUSED(ibv_inc_comp_cntr(NULL, 1));
+	REFUSED(ibv_inc_err_comp_cntr(NULL, 1));
+	REFUSED(ibv_read_comp_cntr(NULL, &value));
+	REFUSED(ibv_read_err_comp_cntr(NULL, &value));
+	verbs_fixture_unmake(&f);
+}
+
 static void query_qp_data_in_order__promises_nothing(void)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
@@ -250,6 +280,7 @@ void ur_suite_verbs_bad_missing(void)
 	CU_ADD_TEST(s, ece__has_no_options);
 	CU_ADD_TEST(s, create_qp__types_of_other_devices);
 	CU_ADD_TEST(s, create_qp_ex__attributes_of_other_devices);
+	CU_ADD_TEST(s, newer_functions__say_so);
 	CU_ADD_TEST(s, query_qp_data_in_order__promises_nothing);
 	CU_ADD_TEST(s, query_device_ex__promises_none_of_it);
 }

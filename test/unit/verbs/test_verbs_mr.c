@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "verbs/newer.h"
 #include "verbs_fixture.h"
 
 void ur_suite_verbs_mr(void);
@@ -165,6 +166,44 @@ static void rereg__refused(void)
 	verbs_fixture_unmake(&f);
 }
 
+/* ibv_reg_mr_ex(3) of rdma-core 59: a struct in place of arguments. */
+static void reg_mr_ex__as_its_mask_says(void)
+{
+	enum { IOVA = 1, ADDR = 2, DESCRIPTOR = 4, OFFSET = 8, DMAH = 16, BUF = 32 };
+	static const struct {
+		uint64_t mask, iova; /* where the region begins then, for users of its key */
+		int err;
+	} t[] = {
+		{ADDR, 0, 0},
+		{ADDR | IOVA, 0x1000, 0},
+		{IOVA, 0, EINVAL},
+		{0, 0, EINVAL},
+		{DESCRIPTOR | OFFSET, 0, EOPNOTSUPP},
+		{ADDR | DMAH, 0, EOPNOTSUPP},
+		{ADDR | BUF, 0, EOPNOTSUPP},
+		{ADDR | 1ull << 63, 0, EOPNOTSUPP},
+	};
+	struct verbs_fixture f;
+
+	verbs_fixture_make(&f);
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct uv_mr_init_attr a = {
+			.length = 100, .access = IBV_ACCESS_LOCAL_WRITE, .comp_mask = t[i].mask, .iova = 0x1000, .addr = b_buf + 8};
+		struct ibv_mr *mr;
+
+		errno = 0;
+		mr = ibv_reg_mr_ex(f.pd, (struct ibv_mr_init_attr *)&a);
+		CU_ASSERT_EQUAL(mr ? 0 : errno, t[i].err);
+		if (!mr)
+			continue;
+		CU_ASSERT_TRUE(mr->addr == b_buf + 8 && mr->length == 100);
+		CU_ASSERT_EQUAL(tp(mr)->iova, t[i].iova ? t[i].iova : (uintptr_t)b_buf + 8);
+		CU_ASSERT_EQUAL(tp(mr)->access, IBV_ACCESS_LOCAL_WRITE);
+		CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+	}
+	verbs_fixture_unmake(&f);
+}
+
 /* On-demand memory that is to be plain memory must be there. */
 static void rereg__from_on_demand(void)
 {
@@ -286,6 +325,7 @@ void ur_suite_verbs_mr(void)
 	CU_pSuite s = CU_add_suite("verbs_mr", verbs_fixture_init, NULL);
 
 	CU_ADD_TEST(s, reg__by_access);
+	CU_ADD_TEST(s, reg_mr_ex__as_its_mask_says);
 	CU_ADD_TEST(s, rereg__memory_without_the_right);
 	CU_ADD_TEST(s, rereg__each_property);
 	CU_ADD_TEST(s, rereg__refused);
