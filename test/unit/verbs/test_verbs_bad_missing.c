@@ -191,6 +191,26 @@ static void create_qp_ex__attributes_of_other_devices(void)
 	verbs_fixture_unmake(&f);
 }
 
+/* rdma-core 44 has no name for it: IBV_QP_EX_WITH_FLUSH. Only what peers ask for is done (CHANGELOG). */
+static void create_qp_ex__no_flush_as_a_requester(void)
+{
+	struct verbs_fixture f;
+	struct ibv_qp_init_attr_ex ex = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+	struct ibv_qp *qp;
+
+	verbs_fixture_make(&f);
+	ex.send_cq = ex.recv_cq = f.cq;
+	ex.pd = f.pd;
+	ex.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	ex.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE | 1 << 11;
+	NOT_MADE(ibv_create_qp_ex(f.ctx, &ex));
+	ex.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE;
+	qp = ibv_create_qp_ex(f.ctx, &ex);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(qp);
+	CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
+	verbs_fixture_unmake(&f);
+}
+
 /* What programs call that were built against a newer rdma-core. */
 static void newer_functions__say_so(void)
 {
@@ -280,6 +300,7 @@ void ur_suite_verbs_bad_missing(void)
 	CU_ADD_TEST(s, ece__has_no_options);
 	CU_ADD_TEST(s, create_qp__types_of_other_devices);
 	CU_ADD_TEST(s, create_qp_ex__attributes_of_other_devices);
+	CU_ADD_TEST(s, create_qp_ex__no_flush_as_a_requester);
 	CU_ADD_TEST(s, newer_functions__say_so);
 	CU_ADD_TEST(s, query_qp_data_in_order__promises_nothing);
 	CU_ADD_TEST(s, query_device_ex__promises_none_of_it);
