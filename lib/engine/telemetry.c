@@ -1,65 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The counters of a running process on DPDK's telemetry socket: of the device, and of each queue pair. */
+/* What this process publishes (lib/observe/status.h), on DPDK's telemetry socket: the counters of the device, and of each queue pair. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "drivers/ethdev/ethdev.h"
 #include "engine/engine_priv.h"
+#include "observe/publish.h"
+#include "observe/status.h"
 
-_Static_assert((int)UR_C_COUNT <= UR_ETHDEV_VALUES, "the counters fit");
+_Static_assert(UR_STATUS_COUNTERS <= UR_ETHDEV_VALUES, "the counters fit");
+
+static void put(struct ur_ethdev_value *v, const char *name, uint64_t value)
+{
+	snprintf(v->name, sizeof(v->name), "%s", name);
+	v->value = value;
+}
+
+/* Takes the NIC. NULL when nothing is published. */
+static const struct ur_status *renewed(struct ur_engine *e)
+{
+	struct ur_nic *nic = ur_engine_lock(e);
+
+	if (!e->publisher)
+		return NULL;
+	ur_publisher_write(e->publisher, nic, ur_engine_now());
+	return ur_publisher_status(e->publisher);
+}
 
 static unsigned device_counters(void *ctx, const char *params, struct ur_ethdev_value *v, unsigned n)
 {
-	struct ur_nic *nic = ur_engine_lock(ctx);
+	const struct ur_status *s = renewed(ctx);
+	unsigned got = 0;
 
 	(void)params;
-	for (unsigned i = 0; i < UR_C_COUNT && i < n; i++) {
-		snprintf(v[i].name, sizeof(v[i].name), "%s", ur_counter_name((enum ur_counter)i));
-		v[i].value = nic->counters.v[i];
-	}
+	for (; s && got < s->counters && got < n; got++)
+		put(&v[got], s->counter[got].name, s->counter[got].value);
 	ur_engine_unlock(ctx);
-	return UR_C_COUNT;
+	return got;
 }
 
 /* Which there are, by number, with their states. */
-static unsigned list_qps(struct ur_tp *tp, struct ur_ethdev_value *v, unsigned n)
+static unsigned list_qps(const struct ur_status *s, struct ur_ethdev_value *v, unsigned n)
 {
-	uint32_t qpns[UR_ETHDEV_VALUES];
-	unsigned found = ur_tp_qps(tp, qpns, n - 1);
+	unsigned got = 0;
+	char number[16];
 
-	snprintf(v[0].name, sizeof(v[0].name), "count");
-	v[0].value = found;
-	for (unsigned i = 0; i < found; i++) {
-		const struct ur_qp *qp = ur_qp_find(tp, qpns[i]); /* which is there, because the NIC is ours; compilers cannot know */
-
-		snprintf(v[i + 1].name, sizeof(v[i + 1].name), "%u", qpns[i]);
-		v[i + 1].value = qp ? ur_qp_state(qp) : IBV_QPS_RESET;
+	put(&v[got++], "count", s->total);
+	for (unsigned i = 0; i < s->qps && got < n; i++) {
+		snprintf(number, sizeof(number), "%u", s->qp[i].qpn);
+		put(&v[got++], number, s->qp[i].state);
 	}
-	return found + 1;
+	return got;
 }
 
-static unsigned one_qp(struct ur_tp *tp, const char *number, struct ur_ethdev_value *v, unsigned n)
+static unsigned one_qp(const struct ur_status *s, const char *number, struct ur_ethdev_value *v, unsigned n)
 {
-	const struct ur_qp *qp = ur_qp_find(tp, (uint32_t)strtoul(number, NULL, 0));
+	uint32_t qpn = (uint32_t)strtoul(number, NULL, 0);
 	const uint64_t *values;
+	unsigned i = 0;
 
-	if (!qp || n < UR_QP_COUNTER_COUNT)
+	while (i < s->qps && s->qp[i].qpn != qpn)
+		i++;
+	if (i == s->qps || n < UR_QP_COUNTER_COUNT)
 		return 0;
-	values = &ur_qp_counters(qp)->tx_packets;
-	for (unsigned i = 0; i < UR_QP_COUNTER_COUNT; i++) {
-		snprintf(v[i].name, sizeof(v[i].name), "%s", ur_qp_counter_name(i));
-		v[i].value = values[i];
-	}
+	values = (const uint64_t *)&s->qp[i].n;
+	for (i = 0; i < UR_QP_COUNTER_COUNT; i++)
+		put(&v[i], ur_qp_counter_name(i), values[i]);
 	return UR_QP_COUNTER_COUNT;
 }
 
 static unsigned qp_counters(void *ctx, const char *params, struct ur_ethdev_value *v, unsigned n)
 {
-	struct ur_nic *nic = ur_engine_lock(ctx);
-	unsigned got;
+	const struct ur_status *s = renewed(ctx);
+	unsigned got = 0;
 
-	got = params && *params ? one_qp(nic->tp, params, v, n) : list_qps(nic->tp, v, n);
+	if (s)
+		got = params && *params ? one_qp(s, params, v, n) : list_qps(s, v, n);
 	ur_engine_unlock(ctx);
 	return got;
 }

@@ -119,19 +119,6 @@ int ur_tp_number(struct ur_tp *tp, struct ur_idtab *t, struct ur_shuffle *order,
 	return err;
 }
 
-unsigned ur_tp_qps(const struct ur_tp *tp, uint32_t *qpns, unsigned n)
-{
-	unsigned found = 0;
-
-	for (uint32_t i = 0; i <= tp->qps.mask && found < n; i++) {
-		const struct ur_qp *qp = ur_idtab_at(&tp->qps, i);
-
-		if (qp)
-			qpns[found++] = qp->qpn;
-	}
-	return found;
-}
-
 unsigned ur_tp_qp_count(const struct ur_tp *tp)
 {
 	return tp->qps.used;

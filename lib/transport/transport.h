@@ -301,8 +301,6 @@ void *ur_qp_context(const struct ur_qp *qp);
 /* NULL unless it is an XRC_RECV QP. */
 struct ur_xrcd *ur_qp_xrcd(const struct ur_qp *qp);
 struct ur_qp *ur_qp_find(struct ur_tp *tp, uint32_t qpn);
-/* The numbers of up to n queue pairs; returns how many. */
-unsigned ur_tp_qps(const struct ur_tp *tp, uint32_t *qpns, unsigned n);
 /* [app] */
 enum ibv_qp_state ur_qp_state(const struct ur_qp *qp);
 
