@@ -81,7 +81,7 @@ static void read_processes(struct ur_doctor_facts *f, const struct ur_device *d)
 
 		if (f->process_count < UR_DOCTOR_PROCESSES)
 			f->processes[f->process_count] = (struct ur_doctor_process){
-				.pid = p->pid, .uid = p->uid, .silent = !p->told && (p->uid == f->uid || f->uid == 0)};
+				.pid = p->pid, .uid = p->uid, .silent = !p->known && (p->uid == f->uid || f->uid == 0)};
 		f->process_count++;
 	}
 	free(v);

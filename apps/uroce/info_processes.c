@@ -62,13 +62,13 @@ int ur_info_processes(const struct ur_device *d)
 		const struct ur_process *p = &v->processes[i];
 
 		printf("  %d  slot %u  ", (int)p->pid, p->slot);
-		if (p->told)
+		if (p->known)
 			printf("%s%s\n", p->started ? "port " : "not started", p->started ? p->kind : "");
 		else if (p->uid == geteuid())
 			puts("does not answer");
 		else
 			printf("of user %u\n", (unsigned)p->uid);
-		if (p->told) {
+		if (p->known) {
 			print_uses(look, (int)p->pid);
 			ur_info_keeper(p->pid);
 		}

@@ -47,7 +47,7 @@ struct cmp_queue {
 
 struct ur_compare {
 	uint64_t late;
-	ur_cmp_fn told;
+	ur_cmp_fn on_event;
 	void *ctx;
 	struct an_clocks clocks;
 	struct cmp_queue queue[2];

@@ -114,16 +114,16 @@ static void tell(struct ur_compare *c, struct cmp_flow *f, enum ur_cmp_kind kind
 		 bool again, uint64_t delay)
 {
 	f->facts.n[kind]++;
-	if (c->told)
-		c->told(c->ctx, &(struct ur_cmp_event){.kind = kind,
-						       .src = f->facts.src,
-						       .dst = f->facts.dst,
-						       .qpn = f->facts.qpn,
-						       .psn = p->psn,
-						       .frame = {frame[0], frame[1]},
-						       .opcode = p->opcode,
-						       .again = again,
-						       .delay = delay});
+	if (c->on_event)
+		c->on_event(c->ctx, &(struct ur_cmp_event){.kind = kind,
+							   .src = f->facts.src,
+							   .dst = f->facts.dst,
+							   .qpn = f->facts.qpn,
+							   .psn = p->psn,
+							   .frame = {frame[0], frame[1]},
+							   .opcode = p->opcode,
+							   .again = again,
+							   .delay = delay});
 }
 
 static void report_alone(struct ur_compare *c, const struct cmp_waiting *w)
@@ -383,14 +383,14 @@ const struct ur_cmp_flow *ur_compare_flow(const struct ur_compare *c, uint32_t i
 	return i < c->total.flows ? &c->flow[i]->facts : NULL;
 }
 
-struct ur_compare *ur_compare_create(uint64_t late, ur_cmp_fn told, void *ctx)
+struct ur_compare *ur_compare_create(uint64_t late, ur_cmp_fn on_event, void *ctx)
 {
 	struct ur_compare *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
 	c->late = late;
-	c->told = told;
+	c->on_event = on_event;
 	c->ctx = ctx;
 	return c;
 }

@@ -61,7 +61,7 @@ struct ur_compare;
 typedef void (*ur_cmp_fn)(void *ctx, const struct ur_cmp_event *e);
 
 /* `late`: ns. NULL when memory is short. */
-struct ur_compare *ur_compare_create(uint64_t late, ur_cmp_fn told, void *ctx);
+struct ur_compare *ur_compare_create(uint64_t late, ur_cmp_fn on_event, void *ctx);
 void ur_compare_destroy(struct ur_compare *c);
 /* The place whose next frame is wanted: 0 or 1. */
 unsigned ur_compare_wants(const struct ur_compare *c);

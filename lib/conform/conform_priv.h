@@ -99,7 +99,7 @@ struct ur_cf_conn {
 	uint32_t qpn, dqpn, id, peer_id, psn, their_psn, qkey;
 	uint64_t tid;
 	uint32_t msn;    /* that a step's `msn` counts from */
-	bool told;       /* there is a connection at the peer */
+	bool exists;     /* there is a connection at the peer */
 	uint32_t old_id; /* the connection's, where UR_CF_FRESH_ID has given `id` another value */
 	bool ready;      /* it has been told that we know */
 	bool ended;      /* by a DREQ of its or ours */

@@ -142,7 +142,7 @@ static bool next_rule(struct ur_cf_run *r)
 
 static bool leaves(const struct ur_cf_run *r)
 {
-	return r->conn.told && !r->conn.ended;
+	return r->conn.exists && !r->conn.ended;
 }
 
 /*

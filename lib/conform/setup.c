@@ -64,7 +64,7 @@ void ur_cf_conn_learn(struct ur_cf_run *r, const struct ur_cm_msg *m)
 		c->peer_id = m->rep.local_comm_id;
 		c->dqpn = m->rep.local_qpn;
 		c->psn = m->rep.starting_psn;
-		c->told = true;
+		c->exists = true;
 		learn_offer(r, m);
 		if (ur_cf_current(r)->serve == UR_CF_SERVE_PSN && ur_cf_servable(r, ur_cf_current(r)))
 			c->psn = ur_cf_current(r)->our_psn;

@@ -12,10 +12,10 @@
 /* Once for each reason: a program may register a thousand times. */
 static void tell_why(struct ur_engine *e, int err, const char *sentence)
 {
-	static atomic_uint told;
+	static atomic_uint reported;
 	unsigned bit = 1u << (err & 31);
 
-	if (strcmp(e->cfg.log, "error") && !(atomic_fetch_or(&told, bit) & bit))
+	if (strcmp(e->cfg.log, "error") && !(atomic_fetch_or(&reported, bit) & bit))
 		fprintf(stderr, "uroce: %s\n", sentence);
 }
 

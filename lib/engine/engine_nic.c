@@ -70,7 +70,7 @@ static int create_nic(struct ur_engine *e)
 				   .other_answers = other_answers,
 				   .orphaned = orphaned,
 				   .cc = e->cfg.cc != 0,
-				   .reach = ur_populate_supported() ? ur_populate : NULL,
+				   .populate = ur_populate_supported() ? ur_populate : NULL,
 				   .copy = ur_user_copy};
 	int err;
 

@@ -65,7 +65,7 @@ static int look_at_page(struct looking *l, int memfd, struct ur_process *p)
 	if (!more)
 		return ENOMEM;
 	l->port = more;
-	p->told = true;
+	p->known = true;
 	p->started = l->page->started;
 	take_kind(p->kind, l->page->kind);
 	p->port_count = copy_ports(&l->page->ports, l->port + l->ports);

@@ -18,7 +18,7 @@ struct ur_process {
 	pid_t pid; /* 0: of another pid namespace */
 	uid_t uid;
 	uint8_t slot;
-	bool told;          /* the rest is known: it is of this user, or we are the superuser, and it is not stopped */
+	bool known;         /* the rest is known: it is of this user, or we are the superuser, and it is not stopped */
 	bool started;       /* its port is open */
 	char kind[UR_KIND]; /* of its port */
 	unsigned port_count;

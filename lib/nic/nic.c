@@ -82,7 +82,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .window = nic->cfg.window,
 				  .plain_recovery = nic->cfg.plain_recovery,
 				  .cc = nic->cfg.cc,
-				  .reach = nic->cfg.reach,
+				  .populate = nic->cfg.populate,
 				  .copy = nic->cfg.copy};
 	struct ur_net_config net = {.ctx = nic,
 				    .alloc = nic_alloc,

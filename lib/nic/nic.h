@@ -44,7 +44,7 @@ struct ur_nic_config {
 	bool owned;          /* the addresses are ours alone: answer ARP, ND and echo */
 	struct ur_mac mac;
 	uint16_t mtu;
-	bool (*reach)(void *at, uint64_t len, bool write); /* as in ur_tp_config, and so is this: */
+	bool (*populate)(void *at, uint64_t len, bool write); /* as in ur_tp_config, and so is this: */
 	bool (*copy)(void *to, const void *from, uint64_t len, bool write);
 	void *ctx;
 	/* As ur_cm_config.other_answers; NULL means that nobody else listens. */

@@ -40,7 +40,7 @@ struct ur_trace_file {
 	atomic_bool stop;
 	atomic_bool left; /* by the writer, or by who closes: the other one frees the memory */
 	/* the writer's */
-	atomic_ullong told; /* of `refused`, what the file says */
+	atomic_ullong reported; /* of `refused`, what the file says */
 	uint64_t unwritten; /* lines that could not be written, since the file last said so */
 	uint64_t lost;      /* of all, once it has ended */
 	ur_time last;
@@ -120,7 +120,7 @@ static void put_line(struct ur_trace_file *f, ur_time when, enum ur_trace_id id,
 static void tell_lost(struct ur_trace_file *f)
 {
 	uint64_t refused = atomic_load_explicit(&f->refused, memory_order_relaxed);
-	const uint64_t v[UR_TRACE_FIELDS] = {refused - f->told + f->unwritten};
+	const uint64_t v[UR_TRACE_FIELDS] = {refused - f->reported + f->unwritten};
 	uint64_t before = f->unwritten;
 
 	if (!v[0])
@@ -131,7 +131,7 @@ static void tell_lost(struct ur_trace_file *f)
 	if (f->unwritten)
 		f->unwritten = before; /* that line was not written either */
 	else
-		f->told = refused;
+		f->reported = refused;
 }
 
 /* What is in the ring now. Returns how much that was. */
@@ -170,7 +170,7 @@ static void *writer(void *arg)
 		if (drain(f) < RING / 4 && !last)
 			nanosleep(&nap, NULL);
 	} while (!last);
-	f->lost = atomic_load(&f->refused) - f->told + f->unwritten;
+	f->lost = atomic_load(&f->refused) - f->reported + f->unwritten;
 	if (atomic_exchange(&f->left, true))
 		destroy(f);
 	return NULL;
@@ -253,7 +253,7 @@ uint64_t ur_trace_file_close(struct ur_trace_file *f, int *err)
 	if (!join_writer(f)) {
 		*err = ETIMEDOUT; /* the thread may go on for ever */
 		pthread_detach(f->thread);
-		lost = atomic_load(&f->tail) - atomic_load(&f->head) + atomic_load(&f->refused) - atomic_load(&f->told);
+		lost = atomic_load(&f->tail) - atomic_load(&f->head) + atomic_load(&f->refused) - atomic_load(&f->reported);
 		if (atomic_exchange(&f->left, true))
 			destroy(f);
 		return lost;

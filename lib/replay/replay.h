@@ -297,7 +297,7 @@ struct side {
 	uint32_t posted, completed; /* messages of `out` */
 	uint32_t given, received;   /* receive WQEs posted and completed */
 	uint32_t executed;          /* messages of `in` */
-	uint32_t told;              /* PSN up to which the host has answered */
+	uint32_t answered_psn;      /* PSN up to which the host has answered */
 	bool given_up;              /* on requests that nobody answers */
 	struct rec **held;          /* answers that were recorded before what they answer */
 	unsigned nheld;

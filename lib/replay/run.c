@@ -252,8 +252,8 @@ static void catch_up(struct side *s, uint32_t upto)
 /* An answer says that the recorded host had all before `upto`. */
 static void take_acknowledged(struct side *s, uint32_t upto)
 {
-	if (ur_psn_diff(upto, s->told) > 0)
-		s->told = upto;
+	if (ur_psn_diff(upto, s->answered_psn) > 0)
+		s->answered_psn = upto;
 	catch_up(s, upto);
 }
 
@@ -266,7 +266,7 @@ static void own_nak(struct side *s, const struct rec *r, uint8_t syndrome)
 
 	if (at == s->in.n)
 		return;
-	if (slot->nak == r && ur_psn_diff(s->told, psn) > 0 && slot->last && slot->last->before)
+	if (slot->nak == r && ur_psn_diff(s->answered_psn, psn) > 0 && slot->last && slot->last->before)
 		slot->nak_late = true;
 	take_acknowledged(s, psn);
 	if (syndrome != ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ) || slot->nak_sent || !behind || s->qp->resp.epsn != psn)

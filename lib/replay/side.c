@@ -435,7 +435,7 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 		err = side_make_qp(s, v->type);
 	if (err)
 		return SIDE_BROKEN;
-	s->told = s->in.base;
+	s->answered_psn = s->in.base;
 	*why = "the QP or its memory could not be set up as recorded";
 	s->held = calloc((size_t)c->n + 1, sizeof(*s->held));
 	return !s->held || connect_qp(s, v) || make_regions(s) || make_slab(s) ? SIDE_BROKEN : SIDE_OK;

@@ -28,7 +28,7 @@ bool ur_mr_accessible_unusual(const struct ur_tp *tp, const struct ur_mr *mr, ui
 {
 	if (!(mr->access & IBV_ACCESS_ON_DEMAND) || !len)
 		return true;
-	return tp->c.reach(at, len, write) || ur_mr_gone(tp);
+	return tp->c.populate(at, len, write) || ur_mr_gone(tp);
 }
 
 bool ur_mr_read_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t *to, uint8_t *from, uint32_t len)

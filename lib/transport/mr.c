@@ -75,7 +75,7 @@ static int check(const struct ur_tp *tp, const struct ur_mr *mr)
 		return EINVAL;
 	if (mr->access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
-	return mr->access & IBV_ACCESS_ON_DEMAND && !tp->c.reach ? EOPNOTSUPP : 0;
+	return mr->access & IBV_ACCESS_ON_DEMAND && !tp->c.populate ? EOPNOTSUPP : 0;
 }
 
 static struct mr_full *make(struct ur_tp *tp, const struct ur_mr *as)

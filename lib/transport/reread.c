@@ -58,7 +58,7 @@ void ur_reread_forget(struct ur_requester *r)
 }
 
 /* Holes are looked for before this many PSNs from `una` on: what comes later is not known, not noted, or about to be sent anyway. */
-static uint32_t reach(const struct ur_requester *r)
+static uint32_t scan_length(const struct ur_requester *r)
 {
 	int32_t hi = ur_psn_diff(r->reread.hi, r->una), next = ur_psn_diff(r->next, r->una);
 	int32_t n = hi < next ? hi : next;
@@ -75,7 +75,7 @@ static bool missing(const struct ur_requester *r, uint32_t psn)
 static const struct ur_swqe *find_hole(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
-	uint32_t end = r->reread.one_hole ? ur_min_u32(1, reach(r)) : reach(r);
+	uint32_t end = r->reread.one_hole ? ur_min_u32(1, scan_length(r)) : scan_length(r);
 	int32_t from = ur_psn_diff(r->reread.scan, r->una);
 	uint32_t at = from < 0 ? 0 : (uint32_t)from;
 
@@ -138,7 +138,7 @@ bool ur_reread_again(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (!reach(r))
+	if (!scan_length(r))
 		return false;
 	new_round(r, now);
 	memset(r->reread.asked_before, 0, sizeof(r->reread.asked_before));
@@ -164,7 +164,7 @@ bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p)
 		return false;
 	k = (psn - w->psn) & UR_PSN_MASK;
 	end = ur_rd_piece_end(w, k); /* a duplicate lies within one request */
-	left = reach(r) - ((psn - r->una) & UR_PSN_MASK);
+	left = scan_length(r) - ((psn - r->una) & UR_PSN_MASK);
 	for (; n < left && k + n < end && missing(r, r->reread.scan); n++) {
 		set(r->reread.asked, r->reread.scan);
 		r->reread.scan = ur_psn_add(r->reread.scan, 1);

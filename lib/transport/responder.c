@@ -77,7 +77,7 @@ static void fail_recv(struct ur_qp *qp, enum ur_resp_verdict v)
 void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 {
 	struct ur_responder *r = &qp->resp;
-	bool told = r->w;
+	bool reported = r->w;
 
 	ur_resp_ack(qp, psn, ur_syndrome(UR_AETH_NAK, verdicts[v].nak));
 	UR_TRACE(qp->tp->trace, NAK_SENT, qp->qpn, psn, r->ack_syndrome);
@@ -86,7 +86,7 @@ void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 	/* READs accepted earlier are answered first; resp_tx.c ends the QP when the NAK leaves. */
 	if (!ur_resp_rd_oldest(qp))
 		ur_qp_to_err(qp);
-	if (!told && verdicts[v].event != EVENT_NONE)
+	if (!reported && verdicts[v].event != EVENT_NONE)
 		ur_qp_event(qp, (enum ibv_event_type)verdicts[v].event);
 }
 

@@ -69,10 +69,10 @@ struct ur_tp_config {
 	 * Makes [at, at + len) readable, or writable too, if something can be mapped there; false otherwise. Called in the course of a
 	 * packet, for what it touches of an on-demand region. NULL: there are no such regions.
 	 */
-	bool (*reach)(void *at, uint64_t len, bool write);
+	bool (*populate)(void *at, uint64_t len, bool write);
 	/*
 	 * Copies in ascending order between a packet and an on-demand region (`write`: to it); false, and any part may have been copied,
-	 * when the region's bytes are not there. They may cease to be at any moment. NULL when `reach` is.
+	 * when the region's bytes are not there. They may cease to be at any moment. NULL when `populate` is.
 	 */
 	bool (*copy)(void *to, const void *from, uint64_t len, bool write);
 };
@@ -159,7 +159,7 @@ struct ur_mr {
 
 /*
  * frames.dma of the new MR is its owner's to set, before anything is sent. EINVAL when addr + length or iova + length overflows, or for
- * remote write or atomic access without local write; EOPNOTSUPP for IBV_ACCESS_ON_DEMAND without a `reach` in the configuration.
+ * remote write or atomic access without local write; EOPNOTSUPP for IBV_ACCESS_ON_DEMAND without a `populate` in the configuration.
  */
 int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uint64_t iova, int access, struct ur_mr **out);
 /*

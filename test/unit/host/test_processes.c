@@ -63,7 +63,7 @@ static void processes__processes(void)
 	CU_ASSERT_EQUAL_FATAL(v->count, 2);
 	CU_ASSERT_TRUE(v->processes[0].slot < v->processes[1].slot);
 	CU_ASSERT_FATAL(seen(v, a) && seen(v, b));
-	CU_ASSERT_TRUE(seen(v, a)->told && seen(v, b)->told);
+	CU_ASSERT_TRUE(seen(v, a)->known && seen(v, b)->known);
 	CU_ASSERT_EQUAL(seen(v, a)->pid, pa->pid);
 	CU_ASSERT_EQUAL(seen(v, a)->uid, geteuid());
 	CU_ASSERT_FALSE(seen(v, a)->started);
@@ -83,7 +83,7 @@ static void processes__odd_kind(void)
 
 	ask(p, (struct request){.op = OP_STARTED, .on = true});
 	v = look();
-	CU_ASSERT_FATAL(v->count == 1 && v->processes[0].told);
+	CU_ASSERT_FATAL(v->count == 1 && v->processes[0].known);
 	CU_ASSERT_STRING_EQUAL(v->processes[0].kind, "?[8mx");
 	free(v);
 }
@@ -140,7 +140,7 @@ static void processes__stopped(void)
 	alarm(0);
 	CU_ASSERT_EQUAL_FATAL(v->count, 1);
 	CU_ASSERT_EQUAL(v->processes[0].pid, p->pid);
-	CU_ASSERT_FALSE(v->processes[0].told);
+	CU_ASSERT_FALSE(v->processes[0].known);
 	CU_ASSERT_EQUAL(v->processes[0].port_count, 0);
 	free(v);
 }
@@ -154,7 +154,7 @@ static int look_as_nobody(int fd, uint64_t k)
 	(void)fd;
 	if (setresuid(NOBODY, NOBODY, NOBODY) || ur_processes_list(k, &v))
 		return 1;
-	right = v->count == 1 && !v->processes[0].told && !v->processes[0].uid && !v->processes[0].port_count;
+	right = v->count == 1 && !v->processes[0].known && !v->processes[0].uid && !v->processes[0].port_count;
 	free(v);
 	return right ? 0 : 2;
 }

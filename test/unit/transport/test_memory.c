@@ -13,7 +13,7 @@ void ur_suite_memory(void);
 static uint8_t *hole;
 static unsigned asked, asked_to_write;
 
-static bool reach(void *at, uint64_t len, bool write)
+static bool populate(void *at, uint64_t len, bool write)
 {
 	uint8_t *from = at;
 
@@ -24,7 +24,7 @@ static bool reach(void *at, uint64_t len, bool write)
 
 static bool copy(void *to, const void *from, uint64_t len, bool write)
 {
-	if (!reach(write ? to : (void *)(uintptr_t)from, len, write))
+	if (!populate(write ? to : (void *)(uintptr_t)from, len, write))
 		return false;
 	memcpy(to, from, len);
 	return true;
@@ -44,7 +44,7 @@ static void open_on_demand(struct th *h, struct ur_mr *mr[2], unsigned holed)
 		struct th_node *n = &h->n[i];
 
 		CU_ASSERT_EQUAL(ur_mr_reg(n->tp, n->pd, n->mem, LEN, 0, TH_MR_ACCESS | IBV_ACCESS_ON_DEMAND, &mr[i]), EOPNOTSUPP);
-		n->tp->c.reach = reach;
+		n->tp->c.populate = populate;
 		n->tp->c.copy = copy;
 		CU_ASSERT_EQUAL_FATAL(ur_mr_reg(n->tp, n->pd, n->mem, LEN, 0, TH_MR_ACCESS | IBV_ACCESS_ON_DEMAND, &mr[i]), 0);
 	}
@@ -152,7 +152,7 @@ static void on_demand__flush(void)
 		th_open(&h, &o);
 		hole = h.n[1].mem + HOLE;
 		asked = 0;
-		h.n[1].tp->c.reach = reach;
+		h.n[1].tp->c.populate = populate;
 		h.n[1].tp->c.copy = copy;
 		CU_ASSERT_EQUAL_FATAL(ur_mr_reg(h.n[1].tp, h.n[1].pd, (void *)((uintptr_t)hole + t[i].from), t[i].len, 0,
 						UR_ACCESS_FLUSH | IBV_ACCESS_ON_DEMAND, &mr),
