@@ -17,8 +17,8 @@ static const char help[] = "uroce-responder: offer what 'uroce conform' needs to
 			   "\n"
 			   "  uroce-responder [ADDRESS [PORT]]\n"
 			   "\n"
-			   "Listens at ADDRESS, an IP address of an RDMA device (:: without it: all of them), and at PORT of the\n"
-			   "RDMA CM (7174 without it). It runs on any RDMA device, and until it is interrupted.\n"
+			   "Listens at ADDRESS, an IP address of an RDMA device (default ::, all addresses), and at PORT of the\n"
+			   "RDMA CM (default 7174). It runs on any RDMA device, until it is interrupted.\n"
 			   "\n"
 			   "Options:\n"
 			   "  --help              explain the command and exit\n"
@@ -262,7 +262,7 @@ int main(int argc, char **argv)
 	len = port && port < 65536 ? any_address(&where, address, (uint16_t)port) : 0;
 
 	if (argc > 3 || !len) {
-		fprintf(stderr, "uroce-responder: give the address to serve, an IP address of the device's, and perhaps a port: "
+		fprintf(stderr, "uroce-responder: give the address to serve, an IP address of the device, and optionally a port: "
 				"uroce-responder [ADDRESS [PORT]]; --help explains it\n");
 		return 2;
 	}
@@ -273,13 +273,13 @@ int main(int argc, char **argv)
 
 		if (!ok && (errno == EADDRINUSE || errno == EADDRNOTAVAIL)) {
 			fprintf(stderr,
-				"uroce-responder: %s, port %lu is not available for %s: end the program that listens there, or give an "
-				"address of the device's\n",
+				"uroce-responder: %s, port %lu is not available for %s: end the program that listens there, or give "
+				"another address of the device\n",
 				address, port, services[i].name);
 			return 1;
 		}
 		if (!ok)
-			fprintf(stderr, "uroce-responder: no %s: %s\n", services[i].name, strerror(errno));
+			fprintf(stderr, "uroce-responder: cannot serve %s: %s\n", services[i].name, strerror(errno));
 		served += ok;
 	}
 	need(served > 0, "any service");

@@ -14,14 +14,14 @@ static bool json, serve, system_device, list, lengthy;
 
 static const struct ur_option options[] = {
 	{"capture", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &capture,
-	 .help = "the file for all packets, which the report refers to (conform.pcapng)"},
+	 .help = "the capture file for all packets, to which the report refers (default conform.pcapng)"},
 	{"html", .arg = "FILE", .complete = UR_COMPLETE_FILE, .value = &html, .help = "also write the report as one HTML page"},
 	{"json", .set = &json, .help = "print the report as one JSON object instead of text"},
 	{"rule", .arg = "TEXT", .value = &pattern, .help = "play only the rules whose names contain this"},
 	{"long", .set = &lengthy, .help = "also play the rules that take a minute or more, of which there is one: msn-wraps"},
 	{"list", .set = &list, .help = "print the rules and their clauses, without playing any"},
-	{"service", .arg = "PORT", .value = &port_text, .help = "the port of the RDMA CM where the peer listens (7174)"},
-	{"quiet", .arg = "MS", .value = &quiet_text, .help = "how long to wait for silence where no answer is due (100)"},
+	{"service", .arg = "PORT", .value = &port_text, .help = "the port of the RDMA CM where the peer listens (default 7174)"},
+	{"quiet", .arg = "MS", .value = &quiet_text, .help = "how long to wait where no answer is expected (default 100)"},
 	{"serve", .set = &serve, .help = "act as the peer: offer on this host, over uroce, what all rules need"},
 	{"system", .set = &system_device, .help = "with `--serve`: over the system's own RDMA device instead of uroce"},
 	{0},

@@ -62,8 +62,8 @@ static void say_clocks(const struct job *j, const struct ur_cmp_totals *t)
 	char text[24];
 
 	if (!t->aligned) {
-		puts("No packet is in both: these are not recordings of the same traffic at the same time, or an address translator is "
-		     "between them.");
+		puts("No packet is in both files: these are not recordings of the same traffic at the same time, or an address translator "
+		     "is between them.");
 		return;
 	}
 	printf("Clocks: that of %s is %s %s that of %s", j->name[1], ur_pcap_time(off, text), t->offset < 0 ? "behind" : "ahead of",
@@ -283,7 +283,7 @@ static bool parse_late(const char *s)
 static const struct ur_option options[] = {
 	{"packets", .set = &job.packets, .help = "list each packet that differs, with its frames in both files"},
 	{"late", "MICROSECONDS", .parse = parse_late,
-	 .help = "how much longer than the fastest of its flow a packet may take; 1000 without it"},
+	 .help = "by how much a packet may be slower than the fastest of its flow before it is reported as late (default 1000)"},
 	{"json", .set = &job.json, .help = "one JSON object per line"},
 	{0},
 };

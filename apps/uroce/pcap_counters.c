@@ -170,7 +170,7 @@ static bool show_row(const struct job *j, const struct row *row, const struct su
 	if (j->before.path)
 		look_up(&j->before, row->name, &before);
 	if (after < before) {
-		printf("   %-27s %16s %12s  it went back: the driver was reloaded\n", row->name, range, "?");
+		printf("   %-27s %16s %12s  it decreased: was the driver reloaded?\n", row->name, range, "?");
 		return true;
 	}
 	after -= before;
@@ -241,7 +241,7 @@ static const struct ur_option options[] = {
 	{"after", "FILE", UR_COMPLETE_FILE, .value = &job.after.path,
 	 .help = "its counters after the traffic, to compare with; needs `--host`"},
 	{"before", "FILE", UR_COMPLETE_FILE, .value = &job.before.path,
-	 .help = "its counters before the traffic; without it they started at 0"},
+	 .help = "its counters before the traffic (by default they started at 0)"},
 	{0},
 };
 

@@ -338,7 +338,7 @@ static bool parse_lines(const char *s)
 
 static const struct ur_option options[] = {
 	{"at", "FRAME", .parse = parse_at, .takes = "the number of a frame, from 1 on",
-	 .help = "around this frame; without it, around the first error or repetition"},
+	 .help = "around this frame (default: around the first error or repetition)"},
 	{"qp", "NUMBER", .parse = parse_qp, .takes = "a number from 1 to 0xffffff",
 	 .help = "of a connection with this QP, a number such as 0x2a"},
 	{"lines", "N", .parse = parse_lines, .takes = "a number from 1 to 2000",

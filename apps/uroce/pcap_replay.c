@@ -41,7 +41,7 @@ static void tell(void *ctx, unsigned frame, const char *field, const char *recor
 	fputs("   ", stdout);
 	if (frame)
 		printf("frame %u: ", frame);
-	printf("%s is %s in the recording, and our transport has %s instead of %s.\n", field, recorded, replayed, v->host);
+	printf("%s is %s in the recording, and %s with our transport in the place of %s.\n", field, recorded, replayed, v->host);
 }
 
 /* --- one side --- */

@@ -167,8 +167,9 @@ static const struct ur_option options[] = {
 	{"qpn", "new | OLD=NEW", "new", .parse = want_qpn, .help = "other queue pair numbers; may be repeated"},
 	{"psn", "new | +N", "new", .parse = want_psn, .help = "other packet sequence numbers"},
 	{"payload", "keep | zero | scramble", "keep zero scramble", .parse = want_payload,
-	 .help = "what packets carry, private data too; scrambled, equal ones stay equal"},
-	{"seed", "N", .parse = want_seed, .help = "the same numbers and bytes again next time; otherwise they come from the kernel"},
+	 .help = "payload, including private data; equal contents remain equal when scrambled"},
+	{"seed", "N", .parse = want_seed,
+	 .help = "makes copies repeatable: the same N gives the same numbers and bytes (default: random numbers of the kernel)"},
 	{0},
 };
 

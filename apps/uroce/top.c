@@ -228,11 +228,11 @@ static const struct ur_option options[] = {
 	 .help = "seconds between two updates, over which rates are measured: from 0.5 to 3600 (default 1)"},
 	{"count", .arg = "NUMBER", .parse = parse_count, .takes = "a number from 1 to 1000000000",
 	 .help = "stop after this number of updates"},
-	{"json", .set = &json, .help = "print one JSON object a line instead of text; doc/top.md describes it"},
+	{"json", .set = &json, .help = "print one JSON object per line instead of text; doc/top.md describes it"},
 	{"sort", .arg = "KEY", .complete = UR_WATCH_KEYS, .parse = parse_sort,
 	 .help = "sort by `traffic` (the default), `pid`, `program`, `qp`, `type`, `state`, `peer`, `tx`, `rx`, `packets`, `retransmits`, "
 		 "`rtt`, `window` or `limit`. Amounts are sorted from the largest down, names upwards"},
-	{"reverse", .set = &top.reverse, .help = "the other way round"},
+	{"reverse", .set = &top.reverse, .help = "reverse the order"},
 	{"pid", .arg = "PID", .parse = parse_pid, .takes = "the ID of a process", .help = "only the QPs of that process"},
 	{"program", .arg = "NAME", .value = &top.filter.program, .help = "only only the QPs of programs with NAME in their names"},
 	{"peer", .arg = "ADDRESS", .parse = parse_peer, .takes = "an IPv4 or IPv6 address",

@@ -27,7 +27,7 @@ struct screen {
 
 static const char *const help[] = {
 	"up, down, page up, page down, home, end   move",
-	"left, right   sort by another column          r   the other way round",
+	"left, right   sort by another column          r   reverse the order",
 	"t tx and rx   x retransmissions   l rtt   s state   p process     sort by these",
 	"/   only programs with this in their names; empty: all",
 	"a   only QPs that sent or received something, or all",

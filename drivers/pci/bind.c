@@ -342,7 +342,7 @@ static int bind_nic(struct job *j)
 	rc = ur_pci_state_write(j->dir, j->nic.addr, &j->state);
 	if (rc) {
 		remove_huge_pages(j);
-		return ur_port_fail(j->err, j->errlen, rc, "cannot save the present state in %s (%s): nothing was bound", j->r->run,
+		return ur_port_fail(j->err, j->errlen, rc, "cannot save the current state in %s (%s): nothing was bound", j->r->run,
 				    strerror(rc));
 	}
 	rc = move(j, driver, driver);

@@ -53,7 +53,7 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(TIMER_UNEVEN, "TIMER-UNEVEN", NOTE, \
 	  "PSN {0} of {f0} comes again at uneven intervals, from {t1} to {t2}: {src} waits longer each time, or something else " \
 	  "than its timer made it repeat", "9.7.6") \
-	X(RETRY_LIMIT, "RETRY-LIMIT", WARNING, "PSN {0} is sent for the {1}th time, and the retry count of the connection request is {2}", \
+	X(RETRY_LIMIT, "RETRY-LIMIT", WARNING, "transmission {1} of PSN {0}, and the retry count of the connection request is {2}", \
 	  "9.7.6") \
 	/* answers */ \
 	X(ACK_AHEAD, "ACK-AHEAD", ERROR, "PSN {0} is answered, but requests had reached only {1}", "9.7.7") \

@@ -158,7 +158,7 @@ const char *ur_an_rej_text(uint16_t reason)
 		[24] = "it redirects to another port",
 		[25] = "it redirects to another port",
 		[26] = "the path MTU is not valid",
-		[27] = "it has not enough resources for this number of READs",
+		[27] = "it does not have the resources for this number of READs",
 		[28] = "the program rejects it",
 		[29] = "the RNR retry count is not valid",
 		[30] = "the communication id is in use",

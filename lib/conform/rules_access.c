@@ -46,7 +46,7 @@ const struct ur_cf_rule ur_cf_rules_access[] = {
 	REFUSED("read-local-only", "A READ of a region without remote rights is refused (remote access error)", READ_AT(UR_CF_LOCAL, 0, 8)),
 	REFUSED("atomic-read-only", "An atomic on a region without that access right is refused (remote access error)",
 		SEND(RC(FETCH_ADD), 0, .region = UR_CF_RO, .x = 1, .flags = UR_CF_ACKREQ)),
-	RULE("read-allowed", "9.7.5.1", "A READ of a region that may only be READ returns its bytes",
+	RULE("read-allowed", "9.7.5.1", "A READ of a region that may only be read returns its bytes",
 	     STEPS(SEND(RC(READ_REQ), 0, .region = UR_CF_RO, .off = 100, .dma_len = 77, .flags = UR_CF_ACKREQ),
 		   EXPECT(RC(READ_RESP_ONLY), 0, .len = 77, .at = 100, .msn = 1, .flags = UR_CF_PAYLOAD)),
 	     .offered = true),

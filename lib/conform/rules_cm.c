@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager: what it answers, repeats, and is not misled by. */
+/* The connection manager: what it answers and repeats, and messages that must not confuse it. */
 #include "conform/rules.h"
 
 #define REQ CM(REQ)
@@ -32,7 +32,7 @@ const struct ur_cf_rule ur_cf_rules_cm[] = {
 	 .steps = STEPS(REQ, REP, CM(REJ, .code = UR_CM_REJ_CONSUMER_DEFINED), NO_CM(REP, 1500)),
 	 .setup = UR_CF_BARE,
 	 .offered = true}, /* rping ends with such a REJ */
-	CM_RULE("cm-rep-mra", "12.9", "A REP that is answered with an MRA is not repeated while its time lasts", REQ, REP,
+	CM_RULE("cm-rep-mra", "12.9", "A REP that is answered with an MRA is not repeated before the time in the MRA has passed", REQ, REP,
 		CM(MRA, .code = 20), NO_CM(REP, 1500), RTU, ALIVE),
 	CM_RULE("cm-message-for-rtu", "12.9.7, 9.7", "A message is accepted when it overtakes the RTU", REQ, REP, ALIVE, RTU),
 	CM_RULE("cm-duplicate-rtu", "12.9", "An RTU that is repeated changes nothing", CONNECT, CM(RTU, .flags = UR_CF_AGAIN), ALIVE),
@@ -41,7 +41,7 @@ const struct ur_cf_rule ur_cf_rules_cm[] = {
 	CM_RULE("cm-dreq", "12.9.9", "A DREQ is answered with a DREP", CONNECT, CM(DREQ), EXPECT_CM(DREP)),
 	CM_RULE("cm-duplicate-dreq", "12.9.9", "A DREQ that is repeated is answered again", CONNECT, CM(DREQ), EXPECT_CM(DREP),
 		CM(DREQ, .flags = UR_CF_AGAIN), EXPECT_CM(DREP)),
-	CM_RULE("cm-message-behind-dreq", "12.9.9, 10.3.1", "After its DREP the peer's QP accepts nothing any more", CONNECT, CM(DREQ),
+	CM_RULE("cm-message-after-dreq", "12.9.9, 10.3.1", "After its DREP the peer's QP accepts nothing more", CONNECT, CM(DREQ),
 		EXPECT_CM(DREP), SEND(RC(SEND_ONLY), 0, SMALL), QUIET),
 	CM_RULE("cm-dreq-unknown-id", "12.9.9", "A DREQ with an unknown communication id ends nothing", CONNECT,
 		CM(DREQ, .flags = UR_CF_BAD_ID), EXPECT_CM(DREP, .flags = UR_CF_OR_SILENCE), ALIVE),
@@ -52,7 +52,7 @@ const struct ur_cf_rule ur_cf_rules_cm[] = {
 		CM(REQ, .flags = UR_CF_FRESH_ID), EXPECT_CM(REJ, .code = UR_CM_REJ_STALE_CONN, .flags = UR_CF_OR_SILENCE)),
 	RULE("cm-dreq-crossing", "12.9.9", "DREQs that cross are both answered with a DREP",
 	     STEPS(BREAK, EXPECT_CM(DREQ), CM(DREQ), EXPECT_CM(DREP)), .keeps_quiet = true, .offered = true),
-	RULE("cm-dreq-repeated", "12.9.9", "A DREQ that is not answered is repeated, and no more after the DREP",
+	RULE("cm-dreq-repeated", "12.9.9", "A DREQ that is not answered is repeated, but not after the DREP",
 	     STEPS(BREAK, EXPECT_CM(DREQ), EXPECT_CM(DREQ), CM(DREP), NO_CM(DREQ, 1500)), .keeps_quiet = true, .offered = true),
 	CM_RULE("sidr-unknown-service", "12.11", "A lookup of a service that is not offered is answered: SIDR_REP with status 1",
 		CM(SIDR_REQ, .flags = UR_CF_NO_SERVICE), EXPECT_CM(SIDR_REP, .code = UR_CM_SIDR_UNSUPPORTED, .flags = UR_CF_RESEND)),

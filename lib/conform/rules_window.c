@@ -37,7 +37,7 @@ const struct ur_cf_rule ur_cf_rules_window[] = {
 	WINDOW_RULE("window-before-begin", "9.7.5.2, 10.6.7",
 		    "A WRITE that begins before its window, but within the region, is refused (remote access error)",
 		    WINDOW_WRITE(0, UR_CF_WINDOW, (uint32_t)-4, 8, 0), REFUSED_AT(0, 0)),
-	WINDOW_RULE("window-read-allowed", "10.6.7", "A READ through a window that may only be READ returns the bytes of the region",
+	WINDOW_RULE("window-read-allowed", "10.6.7", "A READ through a window that may only be read returns the bytes of the region",
 		    WINDOW_WRITE(0, UR_CF_WINDOW, 200, 40, 11), EXPECT_ACK(0, 1), WINDOW_READ(1, UR_CF_WINDOW_RO, 200, 40),
 		    DATA(READ_RESP_ONLY, 1, 0, 40, 11, 2)),
 	WINDOW_RULE("window-write-read-only", "9.7.5.2, 10.6.7",

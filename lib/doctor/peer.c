@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way to the peer, and what it answers. */
+/* The path to the peer, and the peer's answers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,8 +21,8 @@ static void judge_ping(const struct ur_doctor_facts *f, struct ur_doctor_report 
 			      p->via);
 		break;
 	case UR_DOCTOR_PING_SILENT:
-		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PING_SILENT, "%s does not answer ping: it %s", p->address,
-					       there ? "does not want to" : "is down, or does not answer ping"),
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PING_SILENT, "%s does not answer ping%s", p->address,
+					       there ? ", but its RDMA CM answers" : ": it is down, or it or a firewall drops ping"),
 				 "ping -c 3 -I %s %s", f->dev, p->address);
 		break;
 	case UR_DOCTOR_PING_UNREACHABLE:

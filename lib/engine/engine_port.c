@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The port of a device: DPDK's where it is ours alone, and for an interface shared with the kernel one of the kinds in a table, which the
- * setting `port` names, or the first of them that can be had.
+ * The port of a device: DPDK's if only this process uses it; for an interface shared with the kernel one of the kinds in a table: the one
+ * that the setting `port` names, or the first that can be opened.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -224,7 +224,7 @@ static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 /* A program goes on without it. */
 static void offer_counters(struct ur_engine *e)
 {
-	char err[SENTENCE] = "it takes no commands";
+	char err[SENTENCE] = "it accepts no commands";
 
 	if (!e->cfg.telemetry)
 		return;

@@ -11,33 +11,33 @@
 static const struct {
 	const char *what, *why;
 } permitted[PERMIT_COUNT] = {
-	[PERMIT_MIGREQ] = {"MigReq", "vendors differ, and without path migration it says nothing"},
+	[PERMIT_MIGREQ] = {"MigReq", "vendors differ, and without path migration it means nothing"},
 	[PERMIT_MARKS] = {"FECN and BECN", "marks of the network, not of the host"},
-	[PERMIT_ACKREQ] = {"AckReq within a message", "a requester may ask as often as it likes; it has to on the last packet"},
+	[PERMIT_ACKREQ] = {"AckReq within a message", "a requester may set it on any packet, and must on the last one"},
 	[PERMIT_CREDITS] = {"credits of an acknowledgement",
-			    "end-to-end flow control is optional, and invalid credits say that there is none"},
+			    "end-to-end flow control is optional, and invalid credits mean that it is not used"},
 	[PERMIT_COALESCED] = {"an ACK that the other side left out",
 			      "an acknowledgement of a later PSN stands for those before it (IBTA 9.7.5.1.2)"},
 	[PERMIT_REPEATED] = {"number of transmissions of a request and of its answers",
-			     "when a host repeats itself depends on its timers; what we repeat is compared"},
+			     "when a host retransmits depends on its timers; what we retransmit is compared"},
 	[PERMIT_REREAD] = {"FIRST, MIDDLE, LAST and AETH of a READ response that is sent again",
-			   "they depend on where the responses were asked for anew"},
+			   "they depend on where the new request for responses begins"},
 	[PERMIT_LOST] = {"a request that the host NAKs as missing although it is in the recording",
-			 "it was lost between the recorder and the host, so it is not fed"},
-	[PERMIT_NAK] = {"a sequence NAK that the recording lacks, where it shows the gap, or the NAK of one before it",
-			"the NAK or what came behind the gap was lost, or the order was another, between the recorder and the host"},
+			 "it was lost between the recorder and the host, so the replaying side does not receive it"},
+	[PERMIT_NAK] = {"a sequence NAK that the recording lacks although it shows the gap, or a NAK for an earlier PSN",
+			"the NAK or the packets after the gap were lost or reordered between the recorder and the host"},
 	[PERMIT_OVERTAKEN] = {"a request that is executed later than it was recorded",
 			      "the host's answers show that something overtook it between the recorder and the host"},
-	[PERMIT_MISSED] = {"a PSN that no datagram has, or a message between two others",
+	[PERMIT_MISSED] = {"a PSN without a datagram, or a message between two others",
 			   "it was lost before the recorder, or the recorder has missed it"},
-	[PERMIT_OLD_NAK] = {"a NAK, recorded behind an answer of the host that says that it has the packet, and which was sent again",
+	[PERMIT_OLD_NAK] = {"a NAK for a packet that an answer recorded earlier acknowledges, and that was sent again",
 			    "the host's answers overtook one another before the recorder"},
-	[PERMIT_TWICE] = {"an answer of the peer that we get twice",
-			  "a NAK made us ask for it again that the host did not get, or not then, and the peer would have answered"},
-	[PERMIT_PATIENCE] = {"an MRA", "how long a host takes to answer is its own business, and it asks for patience when it likes"},
-	[PERMIT_WAITS] = {"a request that leaves later", "an RNR NAK crossed it in the recording"},
-	[PERMIT_GAVE_UP] = {"the failure of a request without an answer", "nobody answers it in the recording either"},
-	[PERMIT_UNANSWERED] = {"an answer behind the last one recorded", "the recording ended, or the host was gone"},
+	[PERMIT_TWICE] = {"an answer of the peer that arrives twice",
+			  "a NAK that the host did not get, or got later, made us repeat the request, and the peer would have answered"},
+	[PERMIT_PATIENCE] = {"an MRA", "each host decides how long it takes to answer, and when it asks the peer to wait"},
+	[PERMIT_WAITS] = {"a request that is sent later", "an RNR NAK crossed it in the recording"},
+	[PERMIT_GAVE_UP] = {"the failure of a request without an answer", "the recording has no answer to it either"},
+	[PERMIT_UNANSWERED] = {"an answer after the last one recorded", "the recording ended, or the host had ended"},
 };
 
 const char *permit_text(enum permit p)
@@ -370,7 +370,7 @@ static void compare_ip(struct side *s, const struct rec *r, const struct ur_pkt 
 	struct ip_fields a, b;
 
 	if (!ur_gid_eq(&r->want->src, &p->src) || !ur_gid_eq(&r->want->dst, &p->dst))
-		report_text(s->rep, r->frame, "address", "as it is", "another one");
+		report_text(s->rep, r->frame, "address", "unchanged", "a different one");
 	pkt_ip(r->want, &a);
 	pkt_ip(p, &b);
 	if (a.tclass != b.tclass)

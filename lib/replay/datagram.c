@@ -187,7 +187,7 @@ static void peer_datagram(struct side *s, const struct rec *r)
 	if (h.qkey != s->qp->attr.qkey)
 		report_num(s->rep, r->frame, "Q_Key of a datagram that is dropped", h.qkey, s->qp->attr.qkey);
 	else
-		report_text(s->rep, r->frame, "datagram", "one that is right", "dropped it");
+		report_text(s->rep, r->frame, "datagram", "a valid one", "dropped it");
 }
 
 /* --- all of it --- */

@@ -106,8 +106,8 @@ static void note_again(struct side *s, const struct rec *r)
 }
 
 /*
- * Answers that were recorded before, from the oldest one missing on, come once more. We had them, and forgot them for a NAK which the
- * recorded host did not get; whoever asks again is answered again.
+ * Answers that were recorded before, from the oldest one missing on, come once more. We had them, and discarded them because of a NAK that
+ * the recorded host did not get; each repeated request is answered again.
  */
 static void answer_again(struct side *s)
 {
@@ -309,7 +309,7 @@ void connection_run(struct side *s)
 			own_request(s, r, i);
 	}
 	for (unsigned i = 0; i < s->nheld; i++)
-		report_text(s->rep, s->held[i]->frame, "what it answers", "a request", "nothing");
+		report_text(s->rep, s->held[i]->frame, "the request that it answers", "present", "nothing");
 	answer_again(s);
 	deliver_finish(s);
 	compare_finish(s);

@@ -83,7 +83,7 @@ void side_drain(struct side *s)
 			if (to_wire(p[i], &wire))
 				s->sent(s, &wire);
 			else
-				report_text(s->rep, 0, "frame", "well formed", "one that does not parse");
+				report_text(s->rep, 0, "frame", "well formed", "malformed");
 			pkt_drop(&wire);
 		}
 		pkt_free(s, p, n);
@@ -124,7 +124,7 @@ void side_feed(struct side *s, const struct rec *r)
 	if (ur_frame_parse(&p, &count))
 		ur_tp_rx(s->tp, &p, s->now);
 	else
-		report_text(s->rep, r->frame, "frame", "well formed", "one that does not parse");
+		report_text(s->rep, r->frame, "frame", "well formed", "malformed");
 	pkt_drop(&p);
 }
 
@@ -374,7 +374,7 @@ static const struct {
 	uint32_t flag;
 	const char *why;
 } responder_lacks[] = {
-	{UR_OPF_IETH, "the recording does not show how the window was made that the peer invalidates"},
+	{UR_OPF_IETH, "the recording does not show how the memory window that the peer invalidates was bound"},
 };
 
 static const char *lacking(const struct stream *in)
@@ -406,13 +406,13 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 	int err;
 
 	memset(s, 0, sizeof(*s));
-	*why = "memory is short";
+	*why = "out of memory";
 	if (c->incomplete)
 		return SIDE_BROKEN;
 	s->conn = c;
 	s->me = me;
 	s->rep = rep;
-	*why = "nobody is there whose place could be taken";
+	*why = "this side has no host that could be replaced";
 	if (me >= conn_sides(c))
 		return SIDE_SKIP;
 	s->now = UR_NS_PER_MS;
@@ -426,7 +426,7 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 	if (st)
 		return st;
 	v = service_of(s);
-	*why = v ? "both ends ask, and only one can over XRC" : "there is no such service";
+	*why = v ? "both ends send requests, which only one can over XRC" : "the service is unknown";
 	if (!v || (c->service == UR_XRC && s->in.requests && s->out.requests))
 		return SIDE_SKIP;
 	*why = "the transport could not be set up as recorded";
@@ -445,11 +445,11 @@ static void close_memory(struct side *s)
 {
 	for (unsigned i = 0; i < s->nregion; i++) {
 		if (s->region[i].mr && ur_mr_dereg(s->region[i].mr))
-			report_text(s->rep, 0, "memory region", "free in the end", "still referred to");
+			report_text(s->rep, 0, "memory region", "free at the end", "still referred to");
 		free(s->region[i].mem);
 	}
 	if (s->slab_mr && ur_mr_dereg(s->slab_mr))
-		report_text(s->rep, 0, "send buffers", "free in the end", "still referred to");
+		report_text(s->rep, 0, "send buffers", "free at the end", "still referred to");
 	free(s->region);
 	free(s->slab);
 }
@@ -466,11 +466,11 @@ void side_close(struct side *s)
 		ur_cq_destroy(s->rcq);
 	close_memory(s);
 	if (s->pd && ur_pd_destroy(s->pd))
-		report_text(s->rep, 0, "protection domain", "free in the end", "still in use");
+		report_text(s->rep, 0, "protection domain", "free at the end", "still in use");
 	if (s->tp)
 		ur_tp_destroy(s->tp);
 	if (s->live)
-		report_num(s->rep, 0, "packets under way in the end", 0, (uint64_t)s->live);
+		report_num(s->rep, 0, "packets in flight at the end", 0, (uint64_t)s->live);
 	if (s->wheel)
 		ur_wheel_destroy(s->wheel);
 	stream_free(&s->out);

@@ -50,7 +50,7 @@ static enum stream_state size_up(struct stream *s, const struct conn *c, unsigne
 			continue;
 		end = (uint64_t)((r->pkt.bth.psn - s->base) & UR_PSN_MASK) + psns_of(s, r);
 		if (end > c->psns_max) {
-			snprintf(reason, sizeof(reason), "frame %u has PSN %u, and PSNs begin at %u", r->frame, r->pkt.bth.psn, s->base);
+			snprintf(reason, sizeof(reason), "frame %u has PSN %u, but PSNs begin at %u", r->frame, r->pkt.bth.psn, s->base);
 			return STREAM_BROKEN;
 		}
 		asked += psns_of(s, r);
@@ -62,7 +62,7 @@ static enum stream_state size_up(struct stream *s, const struct conn *c, unsigne
 		return STREAM_SKIP;
 	}
 	s->slot = calloc((size_t)s->n + 1, sizeof(*s->slot));
-	snprintf(reason, sizeof(reason), "memory is short");
+	snprintf(reason, sizeof(reason), "out of memory");
 	return s->slot ? STREAM_OK : STREAM_BROKEN;
 }
 
@@ -109,7 +109,7 @@ static bool note_response(struct stream *s, const struct conn *c, struct rec *r)
 	if (at == s->n && (before(s, c, r->pkt.bth.psn) || (!c->cm && !s->n)))
 		return true;
 	if (at == s->n) {
-		snprintf(reason, sizeof(reason), "frame %u answers PSN %u, which nobody used", r->frame, r->pkt.bth.psn);
+		snprintf(reason, sizeof(reason), "frame %u answers PSN %u, which no request has", r->frame, r->pkt.bth.psn);
 		return false;
 	}
 	s->responses++;
@@ -242,7 +242,7 @@ static enum stream_state one_message(struct stream *s, uint32_t at, struct messa
 		}
 		if (find_wr(r->pkt.bth.opcode, r->pkt.bth.opcode & UR_SERVICE_MASK, &m->wr))
 			return STREAM_OK;
-		snprintf(reason, sizeof(reason), "%s is not built yet", m->op->name);
+		snprintf(reason, sizeof(reason), "%s cannot be replayed", m->op->name);
 		return STREAM_SKIP;
 	}
 	s->cut = true;
@@ -267,7 +267,7 @@ static enum stream_state find_messages(struct stream *s)
 
 	s->msg = calloc((size_t)s->n + 1, sizeof(*s->msg));
 	if (!s->msg) {
-		snprintf(reason, sizeof(reason), "memory is short");
+		snprintf(reason, sizeof(reason), "out of memory");
 		return STREAM_BROKEN;
 	}
 	while (at < s->n) {

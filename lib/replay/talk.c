@@ -159,11 +159,11 @@ static void talk_sent(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[
 	if (t->over)
 		return;
 	if (!ur_cm_msg_parse(mad, &m)) {
-		report_text(s->rep, 0, "message", "well formed", "one that does not parse");
+		report_text(s->rep, 0, "message", "well formed", "malformed");
 		return;
 	}
 	if (!ur_gid_eq(&to->sgid, &s->conn->end[s->me].gid) || !ur_gid_eq(&to->dgid, &s->conn->end[!s->me].gid))
-		report_text(s->rep, s->frame, "address", "as it is", "another one");
+		report_text(s->rep, s->frame, "address", "unchanged", "a different one");
 	t->id = m.rtu.local_comm_id ? m.rtu.local_comm_id : t->id; /* a SIDR_REQ has its request id there */
 	r = recorded(s, m.attr);
 	if (t->sent[row_of(m.attr)])
@@ -495,7 +495,7 @@ enum side_state talk_open(struct side *s, const char **why)
 	};
 	struct talk *t = s->talk = calloc(1, sizeof(*t));
 
-	*why = "memory is short";
+	*why = "out of memory";
 	if (!t)
 		return SIDE_BROKEN;
 	s->run = talk_run;

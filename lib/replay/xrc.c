@@ -75,8 +75,8 @@ void xrc_close(struct side *s)
 {
 	for (unsigned i = 0; i < s->nlender; i++)
 		if (ur_srq_destroy(s->lender[i].srq))
-			report_text(s->rep, 0, "shared receive queue", "free in the end", "still in use");
+			report_text(s->rep, 0, "shared receive queue", "free at the end", "still in use");
 	if (s->xrcd && ur_xrcd_destroy(s->xrcd))
-		report_text(s->rep, 0, "XRC domain", "free in the end", "still in use");
+		report_text(s->rep, 0, "XRC domain", "free at the end", "still in use");
 	free(s->lender);
 }
