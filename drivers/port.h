@@ -34,8 +34,8 @@ struct ur_queue_ops {
 	int (*wake_fd)(struct ur_queue *q);
 	/*
 	 * Where the descriptor is a device's interrupt: has it come with the next packet (`on`), though perhaps not for one that is there
-	 * already, so that whoever wants to sleep asks for it and then looks once more; or no more. From one thread, which need not have
-	 * entered the queue. NULL: it comes without being asked.
+	 * already, so that a caller that wants to sleep asks for it and then polls once more; or no more. From one thread, which need not
+	 * have entered the queue. NULL: it comes without being asked.
 	 */
 	void (*arm)(struct ur_queue *q, bool on);
 	/* Takes what the descriptor reports as an error (POLLERR), so that it can be slept on again. NULL: nothing to take but SO_ERROR. */

@@ -27,7 +27,7 @@ void ur_packet_memory_free(struct ur_packet *s)
 		munmap(s->memory, MEMORY);
 }
 
-static struct ur_pkt *take(struct ur_packet *s)
+static struct ur_pkt *take_buffer(struct ur_packet *s)
 {
 	struct ur_ppkt *b = ur_pool_take(&s->free_pkts);
 	struct ur_pkt *p = &b->pkt;
@@ -42,7 +42,7 @@ static struct ur_pkt *take(struct ur_packet *s)
 
 struct ur_pkt *ur_packet_get(struct ur_packet *s)
 {
-	struct ur_pkt *p = take(s);
+	struct ur_pkt *p = take_buffer(s);
 
 	p->nseg = 0;
 	p->tail_len = 0;
@@ -60,7 +60,7 @@ unsigned ur_packet_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 
 	n = ur_min_u32(n, s->nfree);
 	for (unsigned i = 0; i < n; i++) {
-		pkts[i] = take(s);
+		pkts[i] = take_buffer(s);
 		ur_pkt_clear(pkts[i]);
 		pkts[i]->home = q;
 	}

@@ -26,7 +26,7 @@ struct an_pkt {
 	const struct ur_opcode_info *op;
 	const uint8_t *l3, *udp; /* the IP header, and udp_len bytes after the UDP header; NULL when cut, or with options */
 	uint32_t udp_len;
-	/* where it all lies, as far as it was recorded, for whoever changes it: of the innermost packet */
+	/* where everything lies, as far as it was recorded, for code that changes it: of the innermost packet */
 	const uint8_t *eth;         /* NULL when the frame has no Ethernet header */
 	const uint8_t *ip;          /* ip_have bytes of the packet were recorded, of ip_len on the wire */
 	const uint8_t *l4, *bth_at; /* UDP header and BTH; NULL when they are not all there */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Big-endian integers at any address, and a copy whose end comes last. */
+/* Big-endian integers at any address, and a copy whose last bytes are written last. */
 #ifndef UR_BYTES_H
 #define UR_BYTES_H
 
@@ -73,7 +73,7 @@ static inline void ur_put64(uint8_t *p, uint64_t v)
 }
 
 /*
- * For memory that another thread watches: whoever sees the last byte sees those before it, and an aligned word at the end comes whole.
+ * For memory that another thread polls: a thread that sees the last byte sees those before it, and an aligned word at the end comes whole.
  * memcpy(3) promises neither, and stores the ends of some lengths first.
  */
 static inline void ur_copy_end_last(uint8_t *to, const uint8_t *from, size_t len)

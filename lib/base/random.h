@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What peers must not be able to guess: a generator whose output tells nothing of what it gave before or will give next (ChaCha20 of RFC
- * 8439 with fast key erasure: Bernstein, 2017), and numbers that all come once before one comes again, in an order that nobody knows.
- * Everything follows from the seed, which the caller provides and keeps secret. For chances that are no secrets there is rng.h.
+ * Values that peers must not be able to guess: a generator whose output reveals nothing about its earlier and later output (ChaCha20 of
+ * RFC 8439 with fast key erasure: Bernstein, 2017), and a sequence of numbers in which each occurs once before any is repeated, in an
+ * unpredictable order. Everything follows from the seed, which the caller provides and keeps secret. For random numbers that need not be
+ * secret there is rng.h.
  */
 #ifndef UR_RANDOM_H
 #define UR_RANDOM_H
@@ -18,7 +19,7 @@ struct ur_seed {
 
 struct ur_random {
 	uint32_t key[8];
-	unsigned left; /* bytes at the end of `pool` that have not been given out */
+	unsigned left; /* bytes at the end of `pool` that have not been used */
 	uint8_t pool[UR_RANDOM_POOL];
 };
 
@@ -26,7 +27,7 @@ struct ur_random {
 void ur_chacha20_block(const uint32_t key[8], const uint32_t at[4], uint8_t out[UR_CHACHA_BLOCK]);
 
 void ur_random_init(struct ur_random *r, const struct ur_seed *seed);
-/* What was given out is nowhere in *r any more. */
+/* Bytes that were returned are no longer anywhere in *r. */
 void ur_random_bytes(struct ur_random *r, void *to, unsigned n);
 uint32_t ur_random_u32(struct ur_random *r);
 uint64_t ur_random_u64(struct ur_random *r);

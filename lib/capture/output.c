@@ -12,8 +12,8 @@
 #define OPEN_FLAGS (O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 /*
- * Whoever can read the file reads what it holds, whoever put it there reads it too, and what a link leads to may be precious. `meant`: a
- * link that nobody else can have made leads here.
+ * Anyone who can read the file, or who put it there, would see its contents, and the target of a link may be precious. `meant`: the link
+ * that leads here can only have been made by this user.
  */
 static int check_file(int fd, unsigned flags, bool meant)
 {

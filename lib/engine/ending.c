@@ -108,7 +108,7 @@ static void say_goodbye(struct ur_nic *nic)
 }
 
 /* Tells peers that connections end, lets the last frames out, and gives back what outlives a process. Keeps the lock: nobody uses the
- * engine any more. */
+ * engine any longer. */
 static void end_engine(struct ur_engine *e)
 {
 	bool running = ur_engine_started(e);

@@ -30,7 +30,7 @@ struct ur_net_gids {
 	struct ur_net_addr addr[UR_NET_GIDS];
 	bool used[UR_NET_GIDS];
 	unsigned high; /* one past the last entry in use */
-	bool fixed;    /* an index was given out: entries stay where they are */
+	bool fixed;    /* a caller knows an index: entries stay where they are */
 };
 
 struct ur_net_route_entry {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets between the processes of one device and one user, which the wire would not return. Each process has a mailbox in its page
- * (page.h), which it alone can write: a ring of packets for each of the others, how far it has read theirs, and whether it sleeps. So
- * nobody waits for anybody's lock, and who dies, stops or writes nonsense loses packets of his own.
+ * (page.h), which only it can write: a ring of packets for each of the others, how far it has read theirs, and whether it sleeps. So no
+ * process waits for another's lock, and one that dies, stops or writes nonsense loses only its own packets.
  */
 #ifndef UR_LOCAL_H
 #define UR_LOCAL_H
@@ -22,7 +22,7 @@ void ur_local_announce(struct ur_local *l);
 /* What the other processes sent, each packet a private copy. It takes none. */
 struct ur_queue *ur_local_inbox(struct ur_local *l);
 /*
- * The queue to the process that has the slot now; NULL when there is none. It stays valid, for whoever has the slot then. It takes whole or
+ * The queue to the process that has the slot now; NULL when there is none. It stays valid for later holders of the slot. It takes whole or
  * bare packets as far as there is room, and copies them; there is nothing to receive from it.
  */
 struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot);
