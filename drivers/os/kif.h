@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* drivers/kif: an interface of the kernel's, as the drivers that share it by packet sockets see it. */
+/* A network interface of the kernel, for the drivers that share it through packet sockets. */
 #ifndef UR_KIF_H
 #define UR_KIF_H
 

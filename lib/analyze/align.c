@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first offset of two clocks, which may differ by years: from the beginnings of both recordings, packets that are in both, once each.
- * When there are none, the recording that began earlier by its own clock is read on.
+ * The first offset of two clocks, which may differ by years: from the beginnings of both recordings, using packets that are in both
+ * exactly once. If there are none, the recording that began earlier by its own clock is read further.
  */
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What atomics return. A word of a host's memory that one QP alone works on by atomics has, at each of them, the value that the one before
- * has left there; and an atomic that is asked for again is not executed again, but answered as before.
+ * The values that atomics return. If one QP alone works on a word of memory by atomics, each of them finds the value that the one before
+ * it stored; and an atomic that is repeated is not executed again, but answered as before.
  *
- * Only what the recording can show counts: atomics of two QPs on one word are executed in an order that is not seen, and after a request
- * that is missing, or a WRITE to the same addresses, the chain begins anew. Two tables of fixed size hold the newest requests and words.
+ * Only what the recording can show is used: the order in which atomics of two QPs on one word are executed is not visible, and after a
+ * missing request, or a WRITE to the same addresses, the chain starts again. Two tables of fixed size hold the newest requests and words.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of the connection manager: which two QPs belong together and with which PSNs they begin, and what is wrong with the messages
- * themselves. A conversation is known by its hosts and the communication id of who began it.
+ * Messages of the connection manager: which two QPs belong together, their starting PSNs, and errors in the messages themselves. A
+ * conversation is identified by its hosts and the communication id of its initiator.
  */
 #include <stdlib.h>
 

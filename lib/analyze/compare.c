@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets of both places in the order of their times, with the second clock corrected. Each waits for its like from the other place; what
- * is alone after a second is told. align.c finds the first offset.
+ * Packets of both places in the order of their times, with the second clock corrected. Each waits for its counterpart from the other
+ * place; a packet without one after a second is reported. align.c finds the first offset.
  */
 #include <stdlib.h>
 

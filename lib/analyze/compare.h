@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The same traffic recorded at two places: which packets passed one and not the other, which came twice, in another order, late or changed.
+ * The same traffic recorded at two places: which packets passed one and not the other, and which were duplicated, reordered, late or
+ * changed.
  *
- * Frames of both recordings go in by turns: ur_compare_wants says whose is next. A packet is known by its hosts, its headers and their
- * payload's length; what a router may rewrite (TTL, ECN, the source port, the IPv4 identification) does not count. The two clocks differ:
- * offset and drift are found from packets that both have seen, in both directions.
+ * Frames of both recordings are read alternately: ur_compare_wants says which recording is next. A packet is recognized by its hosts, its
+ * headers and its payload length; fields that a router may rewrite (TTL, ECN, the source port, the IPv4 identification) are ignored. The
+ * two clocks differ: offset and drift are computed from packets that are in both recordings, in both directions.
  *
- * Memory is bounded by the flows (UR_AN_FLOWS) and the packets that wait for their like: those of a second, and never more than
+ * Memory is bounded by the flows (UR_AN_FLOWS) and the packets that wait for their counterpart: those of a second, and never more than
  * UR_CMP_WAITING.
  */
 #ifndef UR_COMPARE_H

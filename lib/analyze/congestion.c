@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Marks and notifications. A receiver of marked packets tells their sender by CNPs to the sender's QP, not for each of them, but as long as
- * marks come at intervals: 50 us in DCQCN, 4 us at least in NICs as they are delivered. A recorder that stamps packets by the batch moves
- * them together, so it takes several in a row to be sure.
+ * Marks and notifications. A receiver of marked packets notifies their sender with CNPs to the sender's QP, not for each packet, but at
+ * intervals while marks arrive: 50 us in DCQCN, at least 4 us in NICs with default settings. A recorder that stamps packets in batches
+ * moves them together, so only several in a row are reported.
  */
 #include "analyze/congestion.h"
 #include "analyze/report.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets of a train of which the recorder kept only the beginning. Lengths say that they were there, the path MTU and the PSNs around them
- * how many; what they were is not known, so nothing is found in them. The window has them as holes of which everything has been told.
+ * Packets of a train of which the recorder kept only the beginning. Lengths show that they existed, the path MTU and the surrounding PSNs
+ * how many there were; their contents are unknown, so nothing is reported about them. The window has them as holes that need no
+ * explanation.
  */
 #include "analyze/acked.h"
 #include "analyze/hidden.h"

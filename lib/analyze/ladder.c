@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What became of packets, in a window around one frame. The rules are those of the analysis, which only tells of the first packet of a run;
- * here each has its place. First the packets are collected, then those that are missing get rows, then repetitions and refusals say what
- * became of what was there before them.
+ * What became of packets, in a window around one frame. The rules are those of the analysis, which reports only the first packet of a run;
+ * here each packet has its place. First the packets are collected, then missing ones get rows, then repetitions and refusals say what
+ * became of the packets before them.
  */
 #include "analyze/ladder.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Recordings in memory, and falsified copies of them: one packet dropped, doubled, moved or changed, with lengths and an ICRC that are
- * right again unless they are what is falsified. For those who test peers and analysers, this one among them.
+ * Recordings in memory, and falsified copies of them: one packet dropped, duplicated, moved or changed, with lengths and an ICRC that are
+ * correct again unless they are what is falsified. To test peers and analysers, including this one.
  */
 #ifndef UR_MUTATE_H
 #define UR_MUTATE_H

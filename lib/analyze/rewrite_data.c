@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What payload becomes. Scrambled bytes are a key stream whose nonce is a digest of what they replace: who does not have the key can tell
- * that two were equal, and nothing else, and a packet that was sent twice remains the same.
+ * Replaces payload. Scrambled bytes are a key stream whose nonce is a digest of the bytes that they replace: without the key one can see
+ * that two payloads were equal, and nothing else, and a packet that was sent twice stays the same.
  */
 #include "analyze/rewrite_priv.h"
 #include "base/hash.h"

@@ -109,7 +109,7 @@
 	X(FAULT_RULE7, "fault_rule_7", "packets affected by the seventh rule of the fault specification")                                  \
 	X(FAULT_RULE8, "fault_rule_8", "packets affected by the eighth rule of the fault specification")
 
-/* Packets that are not taken count from the first of these to the last; so do those that a QP refuses for good. */
+/* The counters of packets that are not accepted, and of requests that a QP refuses for good. */
 #define UR_C_REFUSED(c) (((c) >= UR_C_DROP_ROCE_V1 && (c) <= UR_C_DUPLICATE) || ((c) >= UR_C_REMOTE_ACCESS && (c) <= UR_C_REMOTE_OP))
 
 enum ur_counter {
@@ -133,8 +133,8 @@ static inline void ur_count(struct ur_counters *c, enum ur_counter id)
 }
 
 /*
- * What one QP counts: packets and bytes of payload, and what of enum ur_counter says how its connection fares. One table: the members,
- * their names, and the counters of the device that they go with.
+ * What one QP counts: packets and bytes of payload, and those of enum ur_counter that show the state of its connection. One table: the
+ * members, their names, and the corresponding counters of the device.
  */
 #define UR_QP_COUNTERS(X) \
 	X(retransmits, RETRANSMIT) \

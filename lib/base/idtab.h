@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Id to object, for ids that a packet carries and nobody must be able to guess: they are random, and the table is indexed by their low
- * bits. An id is refused when another one has its place already, and the caller takes another; so each has a place of its own, and finding
- * one is one comparison. The table doubles while more than half of it is used; ids that differ in fewer bits differ in more bits as well.
+ * Maps ids to objects, for ids that a packet carries and that must not be guessable: they are random, and the table is indexed by their
+ * low bits. An id whose place is taken is refused, and the caller chooses another; so each id has a place of its own, and a lookup is one
+ * comparison. The table doubles when more than half of it is used; ids that differ in fewer bits differ in more bits as well.
  */
 #ifndef UR_IDTAB_H
 #define UR_IDTAB_H

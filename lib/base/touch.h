@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Touching the program's memory, which may be gone: a region outlives an munmap(2), a file is cut short under its mapping, a right is taken
- * away by mprotect(2). A NIC has the pages pinned; we have the address. The calls here come back with false where a plain access would have
- * killed the process, provided that a handler catches the fault (lib/engine/catch.h); without one they are plain accesses.
+ * Access to the program's memory, which may have disappeared: a region outlives munmap(2), a file is truncated while it is mapped,
+ * mprotect(2) removes access rights. A NIC has the pages pinned; we only have the address. The functions here return false where a plain
+ * access would have killed the process, provided that a handler catches the fault (lib/engine/catch.h); without one they are plain
+ * accesses.
  *
- * What it costs is a place to come back to: some twenty instructions for each call, none for each byte.
+ * The cost is that of saving a place to return to: about twenty instructions for each call, none for each byte.
  */
 #ifndef UR_TOUCH_H
 #define UR_TOUCH_H

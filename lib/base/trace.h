@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the engine does, as events. One table: names, fields with their types, meanings; sinks, the reference in doc/trace.md and the probes
- * all come from it. A library that is traced holds a pointer to a struct ur_trace, NULL when nobody wants to know, and gives numbers alone:
- * the time is the owner's, as it is for everything else.
+ * Events of the engine. One table has their names, fields, types and meanings; the receivers of events, the reference in doc/trace.md and
+ * the probes are made from it. A library that is traced holds a pointer to a struct ur_trace, NULL while nobody traces, and passes numbers
+ * only: its owner adds the time.
  */
 #ifndef UR_TRACE_H
 #define UR_TRACE_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lib/cm: the InfiniBand communication manager (IBTA volume 1, chapter 12) with the RDMA CM's use of it (annex A11), without I/O. It keeps
- * the connection table, the timers, duplicates, stale connections and TIMEWAIT, and the lookups of datagram services (SIDR); it knows
- * nothing of queue pairs but their numbers.
+ * the connection table, the timers, duplicates, stale connections and TIMEWAIT, and the lookups of datagram services (SIDR); of queue
+ * pairs it knows only the numbers.
  *
- * MADs enter through ur_cm_rx and leave through `send`. What happens to a connection or a lookup is told to its owner by `event`, which may
- * call any function of this file on it, ur_cm_conn_destroy and ur_cm_sidr_destroy included.
+ * MADs enter through ur_cm_rx and leave through `send`. What happens to a connection or a lookup is reported to its owner by `event`,
+ * which may call any function of this file on it, ur_cm_conn_destroy and ur_cm_sidr_destroy included.
  */
 #ifndef UR_CM_H
 #define UR_CM_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Farewells: what the peer of each connection is to hear should this process be killed, when it has no time to say anything. The message
- * is made anew with each change of the state, because nobody can make it afterwards. And the other side of that for processes of one host,
- * where nobody sends it: who is left behind looks whether the peer lives.
+ * Farewells: the message that the peer of each connection should get if this process is killed and cannot send anything itself. It is
+ * rebuilt at each change of the state, because nobody can build it afterwards. And for processes of one host, where nobody sends it, the
+ * other side: a process checks whether its peers are alive.
  */
 #include "base/bytes.h"
 #include "cm/internal.h"

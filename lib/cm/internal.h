@@ -7,7 +7,7 @@
  * transport.c: services.
  *
  * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
- * this library. And whoever needs a connection after such a call holds it meanwhile (ur_cm_conn_hold).
+ * this library. And code that needs a connection after such a call holds a reference meanwhile (ur_cm_conn_hold).
  */
 #ifndef UR_CM_INTERNAL_H
 #define UR_CM_INTERNAL_H

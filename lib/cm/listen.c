@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listeners: who wants requests for which service id, at which address. */
+/* Listeners: which service ids they accept requests for, and at which addresses. */
 #include <errno.h>
 #include <stdlib.h>
 

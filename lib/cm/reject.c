@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* REJ and MRA: refusing, being refused, asking for patience and granting it. */
+/* REJ and MRA: refusing, being refused, asking the peer to wait, and waiting. */
 #include <errno.h>
 
 #include "base/bytes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lookups of datagram services (SIDR). Who asks repeats the question until an answer comes. Who answers keeps the answer for as long as the
- * question may be repeated, because the first answer may have been lost and a second one must not differ from it.
+ * Lookups of datagram services (SIDR). The client repeats its request until an answer arrives. The server keeps the answer for as long as
+ * the request may be repeated, because the first answer may have been lost and a second one must not differ from it.
  */
 #include <errno.h>
 #include <stdlib.h>

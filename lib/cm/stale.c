@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections that the peer has forgotten (IBTA volume 1, 12.9.8.3.1): it says that it has a QP for a new one which is that of an old one.
- * The new one is refused and the old one ended. Nothing of this is authenticated, so a peer that was heard a moment ago has forgotten
- * nothing, and guesses are counted. What is spared is not answered: a peer that really has forgotten asks again, until its QP has been
- * silent for long enough.
+ * Connections that the peer has forgotten (IBTA volume 1, 12.9.8.3.1): its REQ has a QPN that belongs to an existing connection. The new
+ * connection is refused and the old one ended. None of this is authenticated, so a peer that sent something recently is not believed to
+ * have forgotten, and guesses are counted. A REQ that is ignored is not answered: a peer that really has forgotten repeats it, until its
+ * QP has been silent for long enough.
  */
 #include "cm/internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The packets that scripts send: whole and right, except for what a step says is wrong about them. */
+/* The packets that scripts send: complete and correct, except for the errors that a step specifies. */
 #include "conform/conform_priv.h"
 
 static const struct ur_cf_place nowhere = {.va = 0x10000, .rkey = 0xdead5eedu, .len = UR_CF_REGION_LEN};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The step that sends very many messages of one packet each, 2^24 to bring the MSN to its wrap. A window of them is in flight; an ACK
- * covers what came before it, and what a NAK or silence shows as lost is sent again from there on. Whatever is acknowledged, its MSN has
- * to belong to its PSN.
+ * The step that sends very many messages of one packet each: 2^24, until the MSN wraps. A window of them is in flight; an ACK covers the
+ * messages before it, and what a NAK or silence shows as lost is sent again from there on. Each acknowledgement must have the MSN that
+ * belongs to its PSN.
  */
 #include "conform/conform_priv.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether what came is what a step of a script waits for. */
+/* Whether a packet is the one that a step of a script waits for. */
 #include "conform/conform_priv.h"
 
 static bool waits_for_answer(const struct ur_cf_step *s)

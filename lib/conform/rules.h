@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words of scripts. PSNs count from the first of their direction. */
+/* The vocabulary of scripts. PSNs count from the first of their direction. */
 #ifndef UR_CF_RULES_H
 #define UR_CF_RULES_H
 

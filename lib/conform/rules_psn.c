@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reliable connections, the responder: sequence, acknowledgements, duplicates, and what is to be ignored. */
+/* Reliable connections, the responder: sequence, acknowledgements, duplicates, and packets that must be ignored. */
 #include "conform/rules.h"
 
 #define IGNORED(name_, clause_, what_, ...)                                                                                                \

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unreliable connections and datagrams: what is accepted, and what is silently dropped. The peer answers each message that it has taken.
+/*
+ * Unreliable connections and datagrams: what is accepted, and what is silently dropped. The peer answers each message that it has
+ * accepted.
  */
 #include "conform/rules.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the connection of a script is made and ended: scripts themselves. What the CM tells on the way is learned here. */
+/* How the connection of a script is made and ended: these are scripts, too. The values that the CM's messages carry are stored here. */
 #include "conform/conform_priv.h"
 
 static const struct ur_cf_step connect_with_cm[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/doctor: what is wrong with a host, or with the way to a peer, for `uroce doctor`. Facts come in as one struct, findings go out as a
+ * lib/doctor: what is wrong with a host, or with the path to a peer, for `uroce doctor`. Facts come in as one struct, findings go out as a
  * table; nothing is read here, so each judgement can be tested by itself. apps/uroce/doctor_*.c read the facts.
  */
 #ifndef UR_DOCTOR_H
@@ -133,7 +133,7 @@ enum ur_doctor_ping {
 };
 
 enum ur_doctor_cm {
-	UR_DOCTOR_CM_UNTESTED, /* no port can be had */
+	UR_DOCTOR_CM_UNTESTED, /* no port is available */
 	UR_DOCTOR_CM_ANSWERS,
 	UR_DOCTOR_CM_REFUSED,    /* ICMP: nobody has the port */
 	UR_DOCTOR_CM_PROHIBITED, /* ICMP: a firewall forbids it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of findings, the report, and the order in which the judges are asked. */
+/* The table of findings, the report, and the order in which the facts are judged. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

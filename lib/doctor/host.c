@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the host and its interface are like: sizes, kernel, buffers, firewall, processes, limits, CPUs, clock. */
+/* Properties of the host and its interface: MTU, kernel, buffers, firewall, processes, limits, CPUs, clock. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of lib/doctor share: adding to a report, and who judges what. */
+/* Declarations that the files of lib/doctor share: adding to a report, and which function judges what. */
 #ifndef UR_DOCTOR_INTERNAL_H
 #define UR_DOCTOR_INTERNAL_H
 

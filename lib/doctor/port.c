@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device, the port that can be had on it, and who has UDP port 4791. */
+/* The device, the kinds of port that are available on it, and the owner of UDP port 4791. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the setting `fault` says: faults with their probabilities, and rules. Who injects them is engine/fault.h. */
+/* The setting `fault` as text: faults with their probabilities, and rules. fault/inject.h injects them. */
 #ifndef UR_FAULT_SPEC_H
 #define UR_FAULT_SPEC_H
 

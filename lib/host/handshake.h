@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What two processes say on a connection to the name of a slot (names.h): who they are, and with it their pages (page.h). The processes of
- * one device and one user do so with one another (siblings/acceptor.h); an onlooker, who has no slot, asks all of them.
+ * What two processes exchange on a connection to the name of a slot (names.h): their identities and their pages (page.h). The processes of
+ * one device and one user do so with one another (siblings/acceptor.h); an observer, which has no slot, queries all of them.
  */
 #ifndef UR_HANDSHAKE_H
 #define UR_HANDSHAKE_H

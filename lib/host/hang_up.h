@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Closes what strangers have sent without waiting for it. The last close(2) of a socket with SO_LINGER waits as long as its owner wished,
+ * Closes what strangers have sent without waiting for it. The last close(2) of a socket with SO_LINGER waits as long as its owner chose,
  * and closing a connection also closes the descriptors that were sent over it and never received. So each such close has a thread of its
- * own, which is interrupted after UR_HANG_UP_MS, and there is a limited number of them.
+ * own, which is interrupted after UR_HANG_UP_MS, and their number is limited.
  */
 #ifndef UR_HANG_UP_H
 #define UR_HANG_UP_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What can be said of a device without starting anything. */
+/* What is known of a device without starting anything. */
 #ifndef UR_DEVICE_INFO_H
 #define UR_DEVICE_INFO_H
 

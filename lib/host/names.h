@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names that one process at a time can hold: abstract Unix sockets (unix(7)). The kernel keeps them for each network namespace, whatever
- * the user, the pid or the mount namespace of the holder, hands them out atomically, and takes them back when the holder dies. Nobody can
- * send anything to the holder of a name: it says who was first, and nothing else.
+ * Names that one process at a time can hold: abstract Unix sockets (unix(7)). The kernel keeps them for each network namespace,
+ * independent of user, PID namespace and mount namespace of the holder, assigns them atomically, and releases them when the holder dies.
+ * Nobody can send anything to the holder of a name: it only shows who was first.
  */
 #ifndef UR_NAMES_H
 #define UR_NAMES_H

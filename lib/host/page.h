@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a process shows the others of its user that use the same device: its page, anonymous shared memory that it alone can write, sealed
- * so that it neither shrinks nor grows under those who read it. There is no memory that two processes write, and so no lock: who dies,
- * stops or writes nonsense harms itself. A reader of another's page reads each word once, and trusts none of them.
+ * What a process shows to the others of its user that use the same device: its page, anonymous shared memory that only it can write,
+ * sealed so that it can neither shrink nor grow while others read it. No memory is written by two processes, so no lock is needed: a
+ * process that dies, stops or writes nonsense harms only itself. A reader of another's page reads each word once, and trusts none of them.
  */
 #ifndef UR_PAGE_H
 #define UR_PAGE_H

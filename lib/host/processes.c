@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who uses a device, for an onlooker that does not: what the kernel says of each process, and what its page says. */
+/* The processes that use a device, for an observer that does not: what the kernel says of each process, and what its page says. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The processes that use a device, for an onlooker: he takes no slot, and is none of them. */
+/* The processes that use a device, for an observer that takes no slot and is not one of them. */
 #ifndef UR_PROCESSES_H
 #define UR_PROCESSES_H
 

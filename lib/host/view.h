@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device as an onlooker sees it, who takes no slot, starts no port and sends nothing: what the settings mean, with its addresses. */
+/* The device for an observer that takes no slot, starts no port and sends nothing: what the settings select, with its addresses. */
 #ifndef UR_VIEW_H
 #define UR_VIEW_H
 

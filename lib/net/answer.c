@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Received ARP and ICMP. In shared mode we only listen for answers to our own questions; in owned mode we answer for our addresses.
- * Nobody gets an entry in the neighbour cache by talking, unless we own the address that he asks for.
+ * Received ARP and ICMP. In shared mode we only listen for answers to our own requests; in owned mode we answer for our addresses. A
+ * message creates no entry in the neighbour cache, unless it asks for an address of ours.
  */
 #include <string.h>
 

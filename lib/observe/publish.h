@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What this process publishes of itself for onlookers (watch/status.h): the counters of the device, and each QP with what is known of it.
- * It lies in sealed memory that is open under /proc/PID/fd, so it costs nobody a call, asks for no file, and ends with the process.
+ * What this process publishes for observers (watch/status.h): the counters of the device, and the state of each QP. It is in sealed memory
+ * that is open under /proc/PID/fd, so it needs no call and no file, and disappears with the process.
  *
- * The progress thread renews it now and then, never on the way of a packet, and a few QPs at a time. All but open and close under the
- * NIC's lock.
+ * The progress thread updates it now and then, never while it processes a packet, and a few QPs at a time. All functions except open and
+ * close are called under the NIC's lock.
  */
 #ifndef UR_PUBLISH_H
 #define UR_PUBLISH_H

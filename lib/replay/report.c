@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Differences: the first is kept, the first ten are told, all are counted. */
+/* Differences: the first is stored, the first ten are reported, all are counted. */
 #include <stdio.h>
 
 #include "replay/replay.h"

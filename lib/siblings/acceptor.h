@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the processes of one device and one user get to know one another. Each that takes part listens on the name of its slot; who comes
- * later connects to all the others, both sides look at the kernel's word on who the other is (SO_PEERCRED), and hand over their pages
- * (page.h). Where the user is another one, nothing is handed over and nothing is taken.
+ * How the processes of one device and one user get to know one another. Each process listens on the name of its slot; a new process
+ * connects to all the others, both sides check the other's credentials from the kernel (SO_PEERCRED), and exchange their pages (page.h).
+ * With a process of another user nothing is exchanged.
  *
- * A thread of its own does it, because a program that is stopped answers late. What a stranger sends, and a message that makes no sense, is
- * closed where nobody waits for it (host/hang_up.h). The thread that holds the NIC takes over the others.
+ * This has its own thread, because a stopped program answers late. What a stranger sends, and a message that makes no sense, is closed
+ * without anybody waiting for it (host/hang_up.h). The thread that holds the NIC takes over the processes that were found.
  */
 #ifndef UR_ACCEPTOR_H
 #define UR_ACCEPTOR_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The process writes and nobody reads before it is dead; so what must hold is that the memory makes sense after any store. The compiler
- * is told to keep their order, and a dead process has no stores in flight.
+ * The process writes, and nobody reads before it is dead; so the memory has to be consistent after every store. The compiler is told to
+ * keep the order of stores, and a dead process has no stores in flight.
  */
 #include "siblings/farewells.h"
 

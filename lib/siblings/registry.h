@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the processes of one device share. A slot belongs to the process that holds its name in the network namespace (names.h), whatever
- * its user, so the kernel frees it when a process dies. All else, ports, mailboxes and who shares a socket, the processes of one user learn
- * from one another's pages (page.h), each of which only its owner can write. Nobody waits for anybody, but a newcomer, for a moment.
+ * its user, so the kernel frees it when a process dies. Everything else (ports, mailboxes, which process shares a socket) the processes of
+ * one user read from one another's pages (page.h), each of which only its owner can write. No process waits for another, except a new one,
+ * for a moment.
  *
- * Those who use a registry in one process take turns by themselves: the engine's lock.
+ * The users of a registry in one process serialise their calls themselves, by the engine's lock.
  *
- * Between users, names alone are shared: slots, and the ports that are listened on.
+ * Between users only names are shared: slots, and the ports with listeners.
  */
 #ifndef UR_REGISTRY_H
 #define UR_REGISTRY_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ports that the processes of one device are bound to. Each has a table of its own, chains of entries by port space and port, so that
- * binding costs the same with one connection and with ten thousand; the others read it. Who binds shows the port first and looks at the
- * tables of the others then: of two that do so at once at least one sees the other.
+ * The ports that the processes of one device are bound to. Each process has its own table, chains of entries by port space and port, so
+ * that binding takes the same time with one connection and with ten thousand; the others read it. A process that binds a port first
+ * publishes it and then checks the tables of the others: if two do so at the same time, at least one sees the other.
  *
- * A port that is listened on has a name as well (names.h), which processes of other users see.
+ * A port with a listener has a name as well (names.h), which processes of other users see.
  */
 #include <errno.h>
 #include <stdio.h>

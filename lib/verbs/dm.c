@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Device memory: ibv_alloc_dm(3), ibv_reg_dm_mr(3), ibv_import_dm(3). The device is software, and its memory is the host's. Copies are in
- * multiples of four bytes at multiples of four, as devices that have memory of their own want it, so that a program which runs here runs
+ * multiples of four bytes at multiples of four, as devices with memory of their own require it, so that a program that runs here runs
  * there.
  */
 #include <errno.h>

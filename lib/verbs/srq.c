@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Shared receive queues: ibv_create_srq(3), ibv_create_srq_ex(3), ibv_modify_srq(3), ibv_query_srq(3), ibv_destroy_srq(3),
- * ibv_post_srq_recv(3), ibv_get_srq_num(3). Posting takes the SRQ's lock alone; the NIC is not told: who ran dry asks again.
+ * ibv_post_srq_recv(3), ibv_get_srq_num(3). Posting takes the SRQ's lock alone; the NIC is not told: a sender that got an RNR NAK tries
+ * again.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_get_sysfs_path and ibv_read_sysfs_file: public, and of no manual page. Programs read with the second what ibv_device.ibdev_path leads
- * to. For our device there is nothing in the kernel's sysfs, and the answers come from host/sysfs.h.
+ * ibv_get_sysfs_path and ibv_read_sysfs_file: public, but without manual pages. Programs use the second to read files below
+ * ibv_device.ibdev_path. Our device has nothing in the kernel's sysfs, so the contents come from host/sysfs.h.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Public functions of libibverbs for objects that uroce does not have: each says EOPNOTSUPP. They are here because the real
- * library's would follow private pointers of a context that has none, and because a program that was built against a newer rdma-core may
- * not start without them (LD_BIND_NOW). What a program can only call with an object that it cannot get is answered all the same.
+ * Public functions of libibverbs for objects that uroce does not have: each fails with EOPNOTSUPP. They are here because the real
+ * library's functions would follow private pointers that our contexts do not have, and because a program that was built against a newer
+ * rdma-core may not start without them (LD_BIND_NOW). Functions on objects that a program cannot get fail in the same way.
  */
 #include <errno.h>
 
