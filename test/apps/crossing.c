@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two of these programs connect to each other at the same moment, each client and server at once, since no packaged program does: N
+ * Two of these programs connect to each other at the same moment, each client and server at once, because no packaged program does: N
  * connections each way, a message on each, and the end of all.
  *
  *   crossing ADDR PORT PEER PEERPORT N FILE      listens, waits until FILE exists, and then connects

@@ -11,7 +11,7 @@
 #include <infiniband/verbs.h>
 
 static const struct {
-	const char *library, *symbol, *version, *home; /* a part of the name of the file that it shall come from */
+	const char *library, *symbol, *version, *home; /* a part of the name of the file that it should come from */
 } t[] = {
 	{"libibverbs.so.1", "ibv_get_device_list", "IBVERBS_1.1", "liburoce.so"},
 	{"libibverbs.so.1", "ibv_reg_mr_iova2", "IBVERBS_1.8", "liburoce.so"},

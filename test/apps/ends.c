@@ -242,7 +242,7 @@ static void *wait_comp(void *arg)
 	(void)arg;
 	if (ibv_get_cq_event(comp, &got, &context))
 		return NULL;
-	/* Of a completion that was polled meanwhile; the next one shall raise its own. */
+	/* Of a completion that was polled meanwhile; the next one must raise its own. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	ibv_ack_cq_events(got, 1);
 	ibv_req_notify_cq(got, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections whose QPs the program brings itself (rdma_init_qp_attr, rdma_establish, rdma_notify), since no packaged program makes any:
+ * Connections whose QPs the program brings itself (rdma_init_qp_attr, rdma_establish, rdma_notify), because no packaged program makes any:
  * the CM only carries messages. The client's first request is answered and then refused by the client; over the second a message goes each
  * way.
  *

@@ -6,7 +6,7 @@
  *   failing client KIND ADDRESS      sends three messages and then what fails; prints "request N: status S" for each of these
  *
  * KIND is silent (the server stops: status 12), gone (it dies, and its keeper or kernel says so: 5), nobuffer (it posts no more receives:
- * 13), noaccess (the client has a wrong key: 10) or chain (nothing fails: FETCH_ADD and CMP_SWAP on one word, one behind the other).
+ * 13), noaccess (the client has a wrong key: 10) or chain (nothing fails: FETCH_ADD and CMP_SWAP on one word, one after the other).
  */
 #include <poll.h>
 #include <rdma/rdma_cma.h>
@@ -20,7 +20,7 @@
 
 #define PORT "7476"
 #define GOOD 3 /* messages before anything happens */
-#define BAD 3  /* requests behind them */
+#define BAD 3  /* requests after them */
 #define LEN 64
 #define ACK_TIMEOUT 12  /* 17 ms */
 #define LONG_TIMEOUT 19 /* 2.1 s: the news of its death is sooner there */

@@ -141,7 +141,7 @@ static void tx__too_long_is_refused(void)
 	close_pair();
 }
 
-/* What stands behind the MAC addresses arrives as it was sent: ARP, RoCEv1, and a VLAN tag, which the kernel takes out and we put back. */
+/* What stands after the MAC addresses arrives as it was sent: ARP, RoCEv1, and a VLAN tag, which the kernel takes out and we put back. */
 static void rx__frames_of_every_kind(void)
 {
 	static const struct {

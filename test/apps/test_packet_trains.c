@@ -180,7 +180,7 @@ static void train__that_makes_no_sense(void)
 	}
 }
 
-/* An error that waits at the socket, since the interface was down, costs no train and mixes up none. */
+/* An error that waits at the socket, because the interface was down, costs no train and mixes up none. */
 static void train__fetched_after_the_link_was_down(void)
 {
 	uint32_t psn = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plain program of librdmacm and libibverbs that uses memory windows, since no packaged one does: the server binds a window of each type
- * to memory that is closed otherwise, the client writes, adds and reads through it and gives it back, by SEND with invalidate for type 2.
- * In the end the client tries a key that is dead.
+ * A plain program of librdmacm and libibverbs that uses memory windows, because no packaged one does: the server binds a window of each
+ * type to memory that is closed otherwise, the client writes, adds and reads through it and gives it back, by SEND with invalidate for
+ * type 2. In the end the client tries a key that is dead.
  *
  *   windows                  the server
  *   windows ADDR             the client

@@ -326,7 +326,7 @@ int main(int argc, char **argv)
 	}
 	if (!depth || depth > 512 || !rounds)
 		die("-n, -d", EINVAL);
-	alarm(120); /* a message that is lost shall not hang whoever runs this */
+	alarm(120); /* a message that is lost must not hang the caller */
 	device_open();
 	if (optind == argc)
 		for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++)

@@ -152,7 +152,7 @@ static bool of_data(enum ur_rule rule)
 	return rule == UR_RULE_RETX_DATA || rule == UR_RULE_RETX_DIFFERS || rule == UR_RULE_ATOMIC_AGAIN || rule == UR_RULE_ATOMIC_VALUE;
 }
 
-/* What tells of the recorder changes, since trains come out as packets; and data that is no longer there can differ no longer. */
+/* What tells of the recorder changes, because trains come out as packets; and data that is no longer there can differ no longer. */
 static bool may_differ(enum ur_rule rule, enum ur_rewrite_payload payload, uint64_t before, uint64_t after)
 {
 	return rule == UR_RULE_RECORDER || (payload != UR_PAYLOAD_KEEP && of_data(rule) && after <= before);

@@ -122,7 +122,7 @@ static void act(struct fuzz *f, unsigned i)
 	}
 }
 
-/* The ids of a connection are filled in, since the fuzzer could not guess them; patches may spoil them again. */
+/* The ids of a connection are filled in, because the fuzzer could not guess them; patches may spoil them again. */
 static void receive(struct fuzz *f, unsigned i)
 {
 	struct ur_cm_addr from = {.hop_limit = 1};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libFuzzer target: the bytes of a file that somebody sent. It is read by uroce's own code in front of and beside libpcap: inflated where
+ * libFuzzer target: the bytes of a file that somebody sent. It is read by uroce's own code before and beside libpcap: inflated where
  * it is compressed, analysed, and copied with comments. The first byte says whether the target compresses the rest itself, which must then
  * come out again as it was; the copy must have the same frames. Its frames are compared with those frames of them that a second recorder
  * might have seen.

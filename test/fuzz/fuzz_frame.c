@@ -59,7 +59,7 @@ static void mend_ip4(uint8_t *ip, size_t room)
 		ur_icrc_end(ur_icrc_begin(ip, 4, total - UR_ICRC_LEN), ip + total - UR_ICRC_LEN);
 }
 
-/* A message behind a header of hop-by-hop options. */
+/* A message after a header of hop-by-hop options. */
 static void mend_mld(uint8_t *ip, size_t len)
 {
 	size_t ext = 8 + ip[UR_IP6_LEN + 1] * 8u;

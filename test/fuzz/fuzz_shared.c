@@ -204,7 +204,7 @@ static void spoil_rest(struct ur_page *p)
 	memset(p->kind, (int)wild(256), sizeof(p->kind));
 }
 
-/* The seals, and not the goodwill of whoever has the memory, keep it as long as it is. */
+/* The seals, and not the goodwill of the memory's holder, keep it as long as it is. */
 static void meddle(const struct hostile *h)
 {
 	uint64_t much = UINT64_MAX - 1;

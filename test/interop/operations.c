@@ -17,7 +17,7 @@
 #define PORT 7323
 #define LARGEST ((1 << 20) + 1)
 #define SLOW 100000    /* us */
-#define SLOW_SIZE 4097 /* for these messages alone, since the RDMA CM makes clients wait for 655 ms when they come too early */
+#define SLOW_SIZE 4097 /* for these messages alone, because the RDMA CM makes clients wait for 655 ms when they come too early */
 
 /* A message of 1 MiB is more than the queues on the way hold, so what an unreliable connection sends is shorter. */
 static const uint32_t sizes[] = {1, 3, 33, 4095, 4097, 65537, LARGEST};

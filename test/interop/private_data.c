@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plain program of librdmacm that carries as much private data as each message can, since no packaged program looks at any: the server
+ * A plain program of librdmacm that carries as much private data as each message can, because no packaged program looks at any: the server
  * refuses the client's first request and accepts its second one, and both sides check every byte that comes. Which of the two a request is
  * its data says: one that arrives late or twice, after its answer, is a new one for a CM that has forgotten the first (rdma_rxe), and is
  * answered as the first was.

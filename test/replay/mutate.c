@@ -14,7 +14,7 @@
 enum where { BTH, EXT, PAYLOAD, IP };
 /*
  * Who replays: the side that sent the packet, or the one that got it. FED falsifies what goes in instead of what is compared; FED_LAST does
- * so with the last such packet, and the difference is in the answer behind it; FED_NEXT, in the packet behind it whose it is; FED_LATER, in
+ * so with the last such packet, and the difference is in the answer after it; FED_NEXT, in the packet after it whose it is; FED_LATER, in
  * any later one.
  */
 enum who { SENDER, RECEIVER, FED, FED_LAST, FED_NEXT, FED_LATER };

@@ -19,7 +19,7 @@
 /* What a module's process says of itself, in memory that it shares with the runner; it stays when the process is gone. */
 struct progress {
 	unsigned suites, suites_failed, tests, ran, failed, asserts, asserts_failed;
-	char test[NAME_MAX_HERE]; /* under way; empty between tests */
+	char test[NAME_MAX_HERE]; /* in progress; empty between tests */
 	bool done;
 };
 
@@ -115,7 +115,7 @@ static bool start(struct job *j, const sigset_t *before)
 	if (j->pid == 0)
 		become_module(j, before);
 	if (j->pid > 0) {
-		setpgid(j->pid, j->pid); /* whoever comes first */
+		setpgid(j->pid, j->pid); /* the first of the two does it */
 		return true;
 	}
 	fprintf(stderr, "unit: no process for module %s\n", j->module->name);

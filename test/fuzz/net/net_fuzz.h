@@ -25,7 +25,7 @@ struct fuzz;
 
 /* An invariant does not hold: prints the sentence and aborts. */
 #define broke(f, ...) story_broke("fuzz_net", (f)->now, __VA_ARGS__)
-/* For whoever looks at one input: prints when FUZZ_NET_TRACE is set. */
+/* For debugging one input: prints when FUZZ_NET_TRACE is set. */
 #define trace(f, ...) (ur_unlikely((f)->tracing) ? story_line((f)->now, __VA_ARGS__) : (void)0)
 
 /* What the design states (doc/security.md, RFC 4861, 10; RFC 3376, 8), which net.h does not. */
@@ -88,7 +88,7 @@ struct slot { /* a path and who uses it */
 struct member {
 	struct ur_gid gid;
 	uint16_t vlan;
-	bool silent, reported, left; /* reported, left: in the call under way */
+	bool silent, reported, left; /* reported, left: in the current call */
 	bool foreign;                /* another host has reported it after us */
 	unsigned refs;
 	ur_time due;        /* an answer comes by then */
@@ -150,7 +150,7 @@ struct fuzz {
 	struct later later[LATER];
 	unsigned nlater;
 	struct frame out; /* what is about to arrive */
-	/* Of the frame under way: */
+	/* Of the current frame: */
 	bool in_rx, acted; /* acted: a callback has called lib/net */
 	bool in_callback; /* of a path: others of its neighbour may not have been told yet */
 	struct slot *opening;
@@ -217,7 +217,7 @@ struct claim {
 /* What a frame that makes this claim (or none) did to the paths is what it may do. */
 void paths_after(struct fuzz *f, const struct claim *c);
 void paths_address_gone(struct fuzz *f, const struct ur_gid *gid);
-/* Our MAC address changed: whoever waits is asked for anew. */
+/* Our MAC address changed: pending requests are sent again. */
 void paths_mac_known(struct fuzz *f);
 void paths_overdue(struct fuzz *f);
 void paths_at_end(struct fuzz *f);

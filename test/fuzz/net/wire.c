@@ -10,7 +10,7 @@
 
 struct reading {
 	struct claim claim;
-	bool asks;        /* for an address of ours, from whoever may be answered */
+	bool asks;        /* for an address of ours, from a sender that may be answered */
 	bool gmp;
 	struct ur_gmp m;
 };

@@ -28,7 +28,7 @@ static void spared_again(struct fuzz *f)
 static void new_pair(struct fuzz *f)
 {
 	lane_close(f, P_RC);
-	stage_run(f, UR_NS_PER_MS); /* nothing of the old one is under way */
+	stage_run(f, UR_NS_PER_MS); /* nothing of the old one is in flight */
 	lane_open(f, P_RC);
 	for (unsigned i = 2 * P_RC; i < 2 * P_RC + 2; i++)
 		if (!work_recv(f, i, 100) || !work_post(f, i ^ 1, IBV_WR_SEND, 100, IBV_SEND_SIGNALED))

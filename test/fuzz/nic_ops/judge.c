@@ -9,7 +9,7 @@
 #include "wire/ip.h"
 
 struct view {
-	const uint8_t *b, *ip, *bth, *end; /* end: behind the ICRC */
+	const uint8_t *b, *ip, *bth, *end; /* end: after the ICRC */
 	struct ur_gid src, dst;
 	uint32_t dqpn, psn;
 	uint8_t opcode;
@@ -206,7 +206,7 @@ static const char *foreign(struct fuzz *f, const struct view *v, const struct la
 
 /* --- what it may change --- */
 
-/* The bytes that a remote key stands for, when it grants the access to whoever comes through the lane. */
+/* The bytes that a remote key stands for, when it grants the access to anyone who uses the lane. */
 static void key_spans(struct fuzz *f, const struct lane *l, uint32_t rkey, uint64_t va, uint64_t len, int access, struct spans *may)
 {
 	for (unsigned i = 0; i < KEYS; i++) {

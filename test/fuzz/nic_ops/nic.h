@@ -31,12 +31,12 @@ struct fuzz;
 
 /* An invariant does not hold: prints the sentence and aborts. */
 #define broke(f, ...) story_broke("fuzz_nic", (f)->w.now, __VA_ARGS__)
-/* For whoever looks at one input: prints when FUZZ_NIC_TRACE is set. */
+/* For debugging one input: prints when FUZZ_NIC_TRACE is set. */
 #define trace(f, ...) (ur_unlikely((f)->tracing) ? story_line((f)->w.now, __VA_ARGS__) : (void)0)
 
 /* --- arena.c --- */
 
-/* Memory of a host. PD_OPEN is that of whoever is attacked, PD_SPARED that of the pair that nobody attacks. */
+/* Memory of a host. PD_OPEN is that of the victim, PD_SPARED that of the pair that nobody attacks. */
 enum domain { PD_OPEN, PD_SPARED, DOMAINS };
 
 enum region_id {
@@ -66,7 +66,7 @@ struct region {
 #define SLOTS_SPARED 10
 #define SPARED_OPEN 5 /* requests that a side of the spared pair has open at a time */
 #define SLOT 320
-#define MESSAGE_MAX 300 /* what is posted for a slot; what lies behind is nobody's */
+#define MESSAGE_MAX 300 /* what is posted for a slot; what lies after is nobody's */
 #define RED 64          /* bytes of marks around every region */
 #define SLOTS_AT 6720
 #define ARENA (SLOTS_AT + SLOTS * SLOT + RED)

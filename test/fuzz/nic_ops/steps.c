@@ -86,7 +86,7 @@ static void state(struct fuzz *f)
 	call_state(f, lane, take(&f->in));
 }
 
-/* A region goes while answers that refer to it may be under way. */
+/* A region goes while answers that refer to it may be in flight. */
 static void memory(struct fuzz *f)
 {
 	uint8_t v = take(&f->in);

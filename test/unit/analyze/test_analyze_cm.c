@@ -43,7 +43,7 @@ static unsigned mad(enum ur_cm_attr attr)
 	return 0;
 }
 
-/* Changes a byte of a MAD, which begins behind BTH and DETH. */
+/* Changes a byte of a MAD, which begins after BTH and DETH. */
 static void change(unsigned i, unsigned at, uint8_t value)
 {
 	ur_recording_bth(&r, i)[UR_BTH_LEN + 8 + at] = value;

@@ -117,7 +117,7 @@ static const struct {
 	{"changed", ALTER, 1, false, UR_CMP_CHANGED},
 };
 
-/* Arrives right behind the next one. */
+/* Arrives right after the next one. */
 static void swap_next(struct ur_recording *r, bool first, unsigned nth)
 {
 	r->f[pick(r, first, nth)].when = r->f[pick(r, first, nth + 1)].when + 1;

@@ -25,7 +25,7 @@ static bool is_plain(const struct an_pkt *p)
 	return p->udp && p->l4 == p->ip + (p->ip_version == 4 ? UR_IP4_LEN : UR_IP6_LEN);
 }
 
-/* The packet behind frame `i`'s end, with headers that say so. */
+/* The packet after frame `i`'s end, with headers that say so. */
 static void append(struct ur_recording *r, uint32_t i, const struct an_pkt *p)
 {
 	struct ur_an_frame f = ur_recording_frame(r, i);

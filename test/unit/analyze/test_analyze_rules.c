@@ -370,7 +370,7 @@ static void add_frame(struct ur_recording *r, const struct ur_pkt *p, ur_time wh
 	f->when = when;
 }
 
-/* A frame with `ext` bytes of headers and `len` bytes of payload behind a BTH. */
+/* A frame with `ext` bytes of headers and `len` bytes of payload after a BTH. */
 static void build(struct ur_recording *r, bool from_b, const struct ur_bth *b, const uint8_t *body, unsigned n, ur_time when)
 {
 	const struct ur_gid ga = ur_gid_from_v4(0x0100000a), gb = ur_gid_from_v4(0x0200000a);
@@ -501,7 +501,7 @@ static void places__each(void)
 
 /* --- trains --- */
 
-/* Puts what lies behind the UDP header of frames 1 to n - 1 behind frame 0; their IPv4 identifications count, as the kernel's do. */
+/* Puts what lies after the UDP header of frames 1 to n - 1 after frame 0; their IPv4 identifications count, as the kernel's do. */
 static void make_train(struct ur_recording *r)
 {
 	const unsigned head = UR_ETH_LEN + UR_IP4_LEN + UR_UDP_LEN;

@@ -38,7 +38,7 @@ struct hx_ep {
 	unsigned destroy_on;	/* bit per event type: destroy the connection in the callback */
 };
 
-/* What a peer shall hear of a side that is killed. */
+/* What a peer should hear of a side that is killed. */
 struct hx_farewell {
 	bool taken, said;
 	uint8_t mad[UR_MAD_LEN];
@@ -90,13 +90,13 @@ struct ur_rdma_cm_hdr hx_hdr(const struct hx *h, int side);
 struct hx_ep *hx_connect(struct hx *h, int side, uint64_t service);
 int hx_accept(struct hx_ep *ep);
 void hx_run(struct hx *h, ur_time until);
-/* Until nothing is under way and no timer is armed; false after `limit`. */
+/* Until nothing is in flight and no timer is armed; false after `limit`. */
 bool hx_settle(struct hx *h, ur_time limit);
 void hx_event(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now);
 /* Hands a MAD to `to` as if it came from the other side. */
 void hx_inject(struct hx *h, int to, const uint8_t *mad);
 void hx_inject_msg(struct hx *h, int to, const struct ur_cm_msg *m);
-/* The side is heard no more, but for its farewells: now, and after 100 ms again. The other side is asked to stay, in virtual time. */
+/* The side is heard no more, except for its farewells: now, and after 100 ms again. The other side is asked to stay, in virtual time. */
 void hx_kill(struct hx *h, int side);
 /* Destroys the endpoint's connection. */
 void hx_drop(struct hx_ep *ep);

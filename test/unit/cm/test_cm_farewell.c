@@ -30,7 +30,7 @@ static unsigned events_of_an_end(const struct hx_ep *e)
 	return !e ? 0 : e->got[UR_CM_EV_REJ] + e->got[UR_CM_EV_DREQ] + e->got[UR_CM_EV_DISCONNECTED] + e->got[UR_CM_EV_UNREACHABLE];
 }
 
-/* Kills a side after so many steps of a connection's life, in which both sides have these manners. */
+/* Kills a side after that many steps of a connection's life, in which both sides have these manners. */
 static void kill_after(unsigned steps, int side, bool accept, bool rtu, bool disconnect)
 {
 	struct hx_ep *client, *listener, *left;

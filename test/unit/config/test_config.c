@@ -301,7 +301,7 @@ static void config_load__numbers(void)
 	}
 }
 
-/* Without a keeper nobody shall believe that there is one. */
+/* Without a keeper nobody must believe that there is one. */
 static void config_load__keeper_as_built(void)
 {
 #ifdef UR_HAVE_KEEPER

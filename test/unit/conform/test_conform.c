@@ -258,7 +258,7 @@ static void test_many_lost(void)
 	kept = p.number;
 	say_of_many(&p, 31, 0x1f);
 	CU_ASSERT_EQUAL(p.sent_psn, ur_psn_add(psn, 159));
-	CU_ASSERT_EQUAL(p.number, kept + 1); /* the ACK's own number, but none of the 32 behind it */
+	CU_ASSERT_EQUAL(p.number, kept + 1); /* the ACK's own number, but none of the 32 after it */
 	say_of_many(&p, 40, UR_AETH_NAK << 5 | UR_NAK_PSN_SEQ);
 	CU_ASSERT_EQUAL(p.run->bulk.acked, 40);
 	CU_ASSERT_EQUAL(p.sent_psn, ur_psn_add(psn, 167));
@@ -274,7 +274,7 @@ static void test_many_lost(void)
 	cf_peer_end(&p);
 }
 
-/* The MSN counts modulo 2^24, and one that is off by one behind its wrap is found. */
+/* The MSN counts modulo 2^24, and one that is off by one after its wrap is found. */
 static void test_many_wrap(void)
 {
 	for (int wrong = 0; wrong < 2; wrong++) {

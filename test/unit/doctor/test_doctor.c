@@ -414,7 +414,7 @@ static void doctor__each(void)
 		CU_ASSERT_TRUE(seen[id] || is_ok(id));
 }
 
-/* One fault at a time brings no second finding that is wrong, but for those that follow from it. */
+/* One fault at a time brings no second finding that is wrong, except for those that follow from it. */
 static void doctor__alone(void)
 {
 	static struct ur_doctor_facts f;

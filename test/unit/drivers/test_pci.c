@@ -393,7 +393,7 @@ static void *change_lo(void *stop)
 	return NULL;
 }
 
-/* With so many addresses that the kernel lists them in several parts. */
+/* With enough addresses that the kernel lists them in several parts. */
 static void save__while_it_changes(void)
 {
 	atomic_bool stop = false;

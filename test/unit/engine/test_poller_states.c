@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/engine/poller.c: all sequences of a few events, and what the thread does between them. Each step shall be a look or a sleep; one that
- * is neither, because something forbade the sleep at the last moment, shall be followed by a look.
+ * lib/engine/poller.c: all sequences of a few events, and what the thread does between them. Each step must be a look or a sleep; one that
+ * is neither, because something forbade the sleep at the last moment, must be followed by a look.
  */
 #include <CUnit/Basic.h>
 #include <string.h>

@@ -15,7 +15,7 @@ void ur_suite_populate(void);
 #define BOTH (PROT_READ | PROT_WRITE)
 
 static size_t page;
-static uint8_t *at; /* two pages; what lies behind is not mapped */
+static uint8_t *at; /* two pages; what lies after is not mapped */
 static uint8_t buf[8192];
 
 static void map(uint8_t *where, size_t len, int prot)

@@ -295,7 +295,7 @@ static void faults_apply__duplicate_without_memory(void)
 	destroy();
 }
 
-/* One bit, behind the Ethernet header, and never in the user's memory. */
+/* One bit, after the Ethernet header, and never in the user's memory. */
 static void faults_apply__corrupt(void)
 {
 	create(&(struct ur_fault_spec){.corrupt = PPM, .dir = 3, .seed = 1});

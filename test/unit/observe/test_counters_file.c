@@ -198,7 +198,7 @@ static void counters_renew__there_when_killed(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, " 7\n"));
 }
 
-/* What is written behind the end of that stays. */
+/* What is written after the end of that stays. */
 static void ended(int sig)
 {
 	(void)sig;

@@ -133,7 +133,7 @@ static int flushes_the_queues(void)
 	return rx_close(&l);
 }
 
-/* Polls for at most so many milliseconds. */
+/* Polls for at most that many milliseconds. */
 static int poll_for(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 {
 	int n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/rdmacm: many threads on a channel, epoll, migration under way, destruction that waits, channels that go too early. */
+/* lib/rdmacm: many threads on a channel, epoll, migration in progress, destruction that waits, channels that go too early. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -142,7 +142,7 @@ static void says_it(void)
 	make_page(sizeof(*page));
 	page->nmads = 4;
 	page->mad[0] = mad_to(true);
-	page->mad[2] = mad_to(false); /* the two between and behind are not in use */
+	page->mad[2] = mad_to(false); /* the two between and after are not in use */
 	WANT(ur_udp_open(&cfg, &port, err, sizeof(err)) == 0);
 	keeper_of_the_dead();
 	while (got[0] < ROUNDS || got[1] < ROUNDS) {

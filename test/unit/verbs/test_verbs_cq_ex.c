@@ -145,7 +145,7 @@ static void start_poll__holds_nobody_up(void)
 	CU_ASSERT_EQUAL(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 5), 0);
 	CU_ASSERT_EQUAL(cq->cqe, 5);
 	CU_ASSERT_EQUAL(ibv_destroy_qp(a), 0);
-	CU_ASSERT_EQUAL(cq->wr_id, 0); /* the one under way stays readable */
+	CU_ASSERT_EQUAL(cq->wr_id, 0); /* the one in progress stays readable */
 	CU_ASSERT_EQUAL(ibv_wc_read_opcode(cq), IBV_WC_RECV);
 	for (unsigned i = 0; i < 4; i++) {
 		CU_ASSERT_EQUAL(ibv_next_poll(cq), 0);
@@ -215,7 +215,7 @@ static void *share(void *arg)
 
 	while (atomic_load(&s->total) < SHARED) {
 		if (ibv_start_poll(s->cq, &attr)) {
-			sched_yield(); /* whoever holds the batch may wait for this CPU */
+			sched_yield(); /* the thread that holds the batch may wait for this CPU */
 			continue;
 		}
 		do {

@@ -19,7 +19,7 @@ static struct {
 	size_t len;
 	int err;             /* what the next map says */
 	struct ur_ref *held; /* by frames that the NIC has */
-	unsigned holds;      /* for so many reclaims */
+	unsigned holds;      /* for this number of reclaims */
 } nic;
 
 static int map(struct ur_port *p, void *addr, size_t len, struct ur_dma *dma, char *err, size_t errlen)
@@ -122,7 +122,7 @@ static void reg__is_mapped(void)
 	nic.addr = NULL;
 	CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
 	CU_ASSERT_TRUE(nic.unmaps == 1 && nic.addr == buf && nic.len == sizeof(buf));
-	CU_ASSERT_EQUAL(nic.reclaims, 0); /* nothing was under way */
+	CU_ASSERT_EQUAL(nic.reclaims, 0); /* nothing was in flight */
 	CU_ASSERT_EQUAL(count(e), 0);
 	end(&f, e);
 }

@@ -104,7 +104,7 @@ static void bind_mw__errors(void)
 	verbs_fixture_unmake(&f);
 }
 
-/* ibv_dereg_mr(3): fails while a window is bound; and at once, since waiting would change nothing. */
+/* ibv_dereg_mr(3): fails while a window is bound; and at once, because waiting would change nothing. */
 static void dereg_mr__under_a_window(void)
 {
 	static char buf[64];

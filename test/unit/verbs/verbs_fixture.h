@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A device for tests of lib/verbs: an owned port that stays closed, since its QP gets to INIT without ibv_modify_qp, which would open it,
+ * A device for tests of lib/verbs: an owned port that stays closed, because its QP gets to INIT without ibv_modify_qp, which would open it,
  * and no further. Completions come from flushing: a QP that goes to the error state completes its receives.
  */
 #ifndef UR_VERBS_FIXTURE_H
