@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The invariant CRC. What routers may change counts as ones; the headers that hold such fields are masked in a copy on the stack. */
-#include <isa-l/crc.h>
-
 #include "base/bytes.h"
+#include "wire/crc32.h"
 #include "wire/frame.h"
 #include "wire/icrc.h"
 
@@ -57,10 +56,10 @@ static inline __attribute__((always_inline)) uint32_t begin(const uint8_t *l3, s
 		copy.word[i] |= mask[i];
 	if (rest <= SHORT) {
 		memcpy(copy.byte + head, l3 + head, rest);
-		return crc32_gzip_refl(AFTER_LRH, copy.byte, len);
+		return ur_crc32(AFTER_LRH, copy.byte, len);
 	}
-	crc = crc32_gzip_refl(AFTER_LRH, copy.byte, head);
-	return crc32_gzip_refl(crc, l3 + head, rest);
+	crc = ur_crc32(AFTER_LRH, copy.byte, head);
+	return ur_crc32(crc, l3 + head, rest);
 }
 
 uint32_t ur_icrc_begin(const uint8_t *l3, uint8_t ip_version, size_t len)
@@ -101,8 +100,8 @@ uint32_t ur_icrc_begin_bare(const struct ur_pkt *p, const uint8_t *bth, size_t l
 
 	memcpy(copy + head, bth, near);
 	copy[head + 4] = 0xff; /* FECN, BECN, resv6 */
-	crc = crc32_gzip_refl(AFTER_LRH, copy, head + near);
-	return near < len ? crc32_gzip_refl(crc, bth + near, len - near) : crc;
+	crc = ur_crc32(AFTER_LRH, copy, head + near);
+	return near < len ? ur_crc32(crc, bth + near, len - near) : crc;
 }
 
 /* --- what a change of the IP header does: the CRC is linear, so it depends on the change and its distance from the end alone --- */
@@ -152,7 +151,7 @@ bool ur_icrc_explain(uint32_t difference, unsigned at, size_t covered, uint16_t 
 
 uint32_t ur_icrc_add(uint32_t crc, const void *data, size_t len)
 {
-	return crc32_gzip_refl(crc, data, len);
+	return ur_crc32(crc, data, len);
 }
 
 void ur_icrc_end(uint32_t crc, uint8_t out[4])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The invariant CRC of RoCEv2 (IBTA volume 1, 7.8.1, and annex A17): CRC-32, incremental over header and payload segments. The
- * state between calls is the running value as ISA-L's crc32_gzip_refl keeps it.
+ * state between calls is that of ur_crc32 (wire/crc32.h).
  */
 #ifndef UR_ICRC_H
 #define UR_ICRC_H
