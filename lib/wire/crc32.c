@@ -31,6 +31,8 @@ const struct ur_crc32_kernel ur_crc32_isal = {"ISA-L", everywhere, everywhere, c
 static const struct ur_crc32_kernel *const kernels[] = {
 #if defined(__x86_64__)
 	&ur_crc32_avx2,
+#elif defined(__aarch64__)
+	&ur_crc32_pmull,
 #endif
 	&ur_crc32_isal,
 };

@@ -15,6 +15,7 @@ struct ur_crc32_kernel {
 
 extern const struct ur_crc32_kernel ur_crc32_isal;  /* runs everywhere */
 extern const struct ur_crc32_kernel ur_crc32_avx2;  /* x86_64: AVX2 and VPCLMULQDQ */
+extern const struct ur_crc32_kernel ur_crc32_pmull; /* aarch64: PMULL */
 
 /* In the order in which they are asked; the last is ISA-L's, NULL after it. */
 const struct ur_crc32_kernel *ur_crc32_kernel(unsigned i);
