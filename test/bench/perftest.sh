@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # 'tools/bench perftest': latency and bandwidth of perftest's programs under uroce, over each kind of port on a virtual cable and over memif, beside
-# kernel TCP on the same cable (both sides polling) and UCX over TCP, and raw frames through DPDK's ports. Each round measures every cell of the table
-# once, so that what else the machine does falls on all of them alike; the table shows medians of the rounds.
+# kernel TCP on the same cable (both sides polling), UCX over TCP, a mock of port udp's whole path without any protocol (mockbench), and raw frames
+# through DPDK's ports. Each round measures every cell of the table once, so that what else the machine does falls on all of them alike; the table
+# shows medians of the rounds.
 #
 # Sourced by tools/bench, which brings pair, memif, median_of and the variables, among them the arrays sizes, ports and depths,
 # and the word kinds.
@@ -60,6 +61,23 @@ ucx() {
 ucx_lat() { ucx tag_lat "$1" 1 2; }                                                        # SIZE
 ucx_bw() { ucx tag_bw "$1" "$2" 6 | awk '{ printf "%.4g\n", $1 * 8 * 1048576 / 1e9 }'; } # SIZE DEPTH
 
+# The path MTU on an interface of the table's MTU; memif's ports have frames of their own size.
+path_mtu() { # PORT
+	local m
+	for m in 4096 2048 1024 512; do
+		if [ "$1" = memif ] || [ "$mtu" -ge $((m + 100)) ]; then
+			echo $m
+			return
+		fi
+	done
+	echo 256
+}
+
+mock_bw() { # SIZE DEPTH
+	listens_on=7301 pair ip netns exec "$NS1" "$bench/mockbench" server AND \
+		ip netns exec "$NS2" "$bench/mockbench" client 10.77.0.1 -m "$(path_mtu udp)" -s "$1" -d "$2" | tr ' ' '\n' | sed -n 's/^gbps=//p'
+}
+
 # raw CABLE KEY FRAME
 raw() {
 	local enter2=$NS2 at1=(--dev eth0) at2=(--dev eth0)
@@ -73,9 +91,11 @@ raw() {
 }
 raw_lat() { raw "$1" rtt_us 78 | awk '{ printf "%.2f\n", $1 / 2 }'; } # CABLE
 # Frames of a WRITE of SIZE bytes, or of the path MTU: 74 bytes of headers and ICRC around the payload.
-raw_bw() { # CABLE SIZE
-	local payload=$(($2 < 4096 ? $2 : 4096))
-	raw "$1" mpps $((payload + 74)) | awk -v p=$payload '{ printf "%.4g\n", $1 * p * 8 / 1000 }'
+raw_bw() { # PORT CABLE SIZE
+	local payload
+	payload=$(path_mtu "$1")
+	payload=$(($3 < payload ? $3 : payload))
+	raw "$2" mpps $((payload + 74)) | awk -v p=$payload '{ printf "%.4g\n", $1 * p * 8 / 1000 }'
 }
 
 # --- the rounds ---
@@ -117,21 +137,23 @@ bw_cells() { # SIZE DEPTH
 	local port p
 	cell "bw$2.TCP.$1" tcp_bw "$1" "$2"
 	cell "bw$2.UCX.$1" ucx_bw "$1" "$2"
+	cell "bw$2.mock.$1" mock_bw "$1" "$2"
 	for p in "${BW_PROGRAMS[@]}"; do
 		for port in "${ports[@]}"; do cell "bw$2.$port.$p.$1" perftest_bw "$port" "$p" "$1" "$2"; done
 	done
 }
 
-# Frames through DPDK's own ports: what the ports themselves carry. As long as the path MTU, at most.
+# Frames through DPDK's own ports: what the ports themselves carry. Nothing waits for them, so they count as of the greatest depth.
 raw_round() {
-	local port s
+	local port s cable
 	for port in "${ports[@]}"; do
-		case $port in dpdk) set -- veth ;; memif) set -- memif ;; *) continue ;; esac
-		! wanted lat || cell "lat.$port.raw.8" raw_lat "$1"
-		[ "$mtu" -ge 4200 ] && wanted bw || continue
-		for s in "${sizes[@]}"; do cell "bw128.$port.raw.$s" raw_bw "$1" "$s"; done
+		case $port in dpdk) cable=veth ;; memif) cable=memif ;; *) continue ;; esac
+		! wanted lat || cell "lat.$port.raw.8" raw_lat $cable
+		! wanted bw || for s in "${sizes[@]}"; do cell "bw$(deepest).$port.raw.$s" raw_bw "$port" $cable "$s"; done
 	done
 }
+
+deepest() { printf '%s\n' "${depths[@]}" | sort -n | tail -n 1; }
 
 # --- the table ---
 
@@ -159,24 +181,34 @@ ratios() {
 
 # block KIND PROGRAMS...: yardsticks, the programs over each port, and what they are to the yardsticks.
 block() {
-	local kind=$1 port p
+	local kind=$1 port p base bases raw
 	shift
+	raw=$kind
+	[ "$kind" = lat ] || raw=bw$(deepest)
 	figures "  kernel TCP, polled" "$kind.TCP"
 	figures "  UCX over TCP" "$kind.UCX"
+	[ "$kind" = lat ] || figures "  mock of port udp" "$kind.mock"
 	for port in "${ports[@]}"; do
-		[ "$port" != dpdk ] && [ "$port" != memif ] || figures "  $port   raw frames" "$kind.$port.raw"
+		bases=("$kind.TCP" "$kind.UCX")
+		case $port in
+		udp) [ "$kind" = lat ] || bases+=("$kind.mock") ;;
+		dpdk | memif)
+			figures "  $port   raw frames" "$raw.$port.raw"
+			bases+=("$raw.$port.raw")
+			;;
+		esac
 		for p in "$@"; do figures "  $port   $p" "$kind.$port.$p"; done
 		for p in "$@"; do
-			ratios "  $port   $p : TCP" "$kind.$port.$p" "$kind.TCP"
-			ratios "  $port   $p : UCX" "$kind.$port.$p" "$kind.UCX"
+			for base in "${bases[@]}"; do ratios "  $port   $p : ${base##*.}" "$kind.$port.$p" "$base"; done
 		done
 	done
 }
 
-# The medians as rows of $data, for 'tools/bench plot': MTU, lat or bw, queue depth, program, port (of kernel TCP and UCX none), size, median, rounds.
+# The medians as rows of $data, for 'tools/bench plot' and 'against': MTU, lat or bw, queue depth, program, port (of kernel TCP, UCX and the mock none),
+# size, median, number of rounds, the figure of each round.
 keep() {
 	local file name kind depth port program size
-	[ -s "$data" ] || printf '# tools/bench perftest, medians: lat in us (half a round trip), bw in Gbit/s\n#mtu\tkind\tdepth\tprogram\tport\tsize\tmedian\trounds\n' >"$data"
+	[ -s "$data" ] || printf '# tools/bench perftest, medians: lat in us (half a round trip), bw in Gbit/s\n#mtu\tkind\tdepth\tprogram\tport\tsize\tmedian\trounds\tall\n' >"$data"
 	for file in "$TMP"/lat.* "$TMP"/bw*; do
 		[ -s "$file" ] || continue
 		name=${file##*/}
@@ -189,7 +221,8 @@ keep() {
 		program=${name#*.}
 		port=${name%%.*}
 		case $name in *.*) ;; *) port=- ;; esac
-		printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$kind" "$depth" "$program" "$port" "$size" "$(median_of "$file")" "$(wc -l <"$file")"
+		printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$kind" "$depth" "$program" "$port" "$size" "$(median_of "$file")" "$(wc -l <"$file")" \
+			"$(paste -sd, "$file")"
 	done | sort -t "$(printf '\t')" -k 1,1n -k 2,2 -k 3,3n -k 6,6n -k 5,5 -k 4,4 >>"$data"
 }
 

@@ -16,8 +16,10 @@ unset key
 # The bars of a kind, a row each: place, median, colour, name of the bar. Bars of a group are one apart, groups two.
 bars(kind, size) = sprintf("< awk -F '\t' -v kind=%s -v size=%s '$2 == kind && $6 == size && $3 + 0 >= most { if ($3 + 0 > most) { most = $3 + 0; n = 0 } row[n++] = $0 } \
 	function name(f,    p) { p = f[4]; sub(/^ib_/, \"\", p); sub(/_(lat|bw)$/, \"\", p); \
-		return p == \"TCP\" ? \"kernel TCP\" : p == \"UCX\" ? \"UCX over TCP\" : \"uroce \" f[5] \" \" toupper(p) } \
-	function colour(f) { return f[4] == \"TCP\" ? 7829367 : f[4] == \"UCX\" ? 11184810 : f[5] == \"udp\" ? 2056104 : f[5] == \"packet\" ? 13199872 : 3046735 } \
+		return p == \"TCP\" ? \"kernel TCP\" : p == \"UCX\" ? \"UCX over TCP\" : p == \"mock\" ? \"mock of udp\" : \
+		p == \"raw\" ? \"frames on \" f[5] : \"uroce \" f[5] \" \" toupper(p) } \
+	function colour(f) { return f[4] == \"TCP\" ? 7829367 : f[4] == \"UCX\" ? 11184810 : f[4] == \"mock\" || f[4] == \"raw\" ? 13421772 : \
+		 f[5] == \"udp\" ? 2056104 : f[5] == \"packet\" ? 13199872 : 3046735 } \
 	END { for (i = 0; i < n; i++) { split(row[i], f, \"\t\"); x += f[1] != mtu && i ? 2 : 1; mtu = f[1]; \
 		printf \"%%g\\t%%s\\t%%d\\t%%s\\t%%s\\n\", x, f[7], colour(f), name(f), mtu } }' '%s'", kind, size, data)
 groups(kind, size) = bars(kind, size)." | awk -F '\\t' '{ n[$5]++; x[$5] += $1 } END { for (m in n) printf \"%g\\tMTU %s\\n\", x[m] / n[m], m }'"
