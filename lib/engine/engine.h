@@ -58,7 +58,10 @@ void ur_engine_watch(struct ur_engine *e, struct ur_engine_watch *w);
 /* No call is in progress or comes when this returns. Harmless in a forked child. */
 void ur_engine_unwatch(struct ur_engine *e, struct ur_engine_watch *w);
 
-/* After ur_qp_post_send/recv: rings the doorbell when the QP asks for it, and transmits at once if the NIC is free. */
+/*
+ * After ur_qp_post_send: rings the doorbell when the QP asks for it, and transmits at once if the NIC is free. For receives nothing is to
+ * be sent: after ur_qp_post_recv only those of a QP in the error state ring, to be flushed.
+ */
 void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp);
 /* An application found its CQ empty: drive the NIC if it is free. True when packets moved. */
 bool ur_engine_drive(struct ur_engine *e);

@@ -35,6 +35,7 @@ int uv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 	uv_spin_lock(&u->rq_lock);
 	err = ur_qp_post_recv(u->tp, wr, bad);
 	uv_spin_unlock(&u->rq_lock);
-	ur_engine_ring(u->engine, u->tp);
+	if (ur_unlikely(ur_qp_state(u->tp) == IBV_QPS_ERR))
+		ur_engine_ring(u->engine, u->tp); /* they are flushed; otherwise there is nothing to do before a message arrives */
 	return err;
 }

@@ -57,6 +57,20 @@ static void coalesce__first_of_a_row_leaves_at_once(void)
 	CU_ASSERT_EQUAL(atomic_load(&c.waiting), 0);
 }
 
+/* However close to one another they are, posts with a poll between them are no row. */
+static void coalesce__a_poll_ends_the_row(void)
+{
+	struct ur_coalesce c = {0};
+	ur_time now = trusted(&c);
+
+	for (unsigned i = 0; i < 10; i++) {
+		CU_ASSERT_FALSE(ur_coalesce_posted(&c, now, now));
+		now += US / 4;
+		CU_ASSERT_FALSE(ur_coalesce_polled(&c, now));
+		now += US / 4;
+	}
+}
+
 static void coalesce__many_are_sent(void)
 {
 	struct ur_coalesce c = {0};
@@ -144,6 +158,7 @@ void ur_suite_coalesce(void)
 
 	CU_ADD_TEST(s, coalesce__trusts_nobody_at_first);
 	CU_ADD_TEST(s, coalesce__first_of_a_row_leaves_at_once);
+	CU_ADD_TEST(s, coalesce__a_poll_ends_the_row);
 	CU_ADD_TEST(s, coalesce__many_are_sent);
 	CU_ADD_TEST(s, coalesce__who_polled_long_ago_is_not_waited_for);
 	CU_ADD_TEST(s, coalesce__who_goes_away_is_not_waited_for);

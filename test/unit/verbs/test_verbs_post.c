@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a post or a poll costs besides its own work: doorbells, readings of the clock, and a place in a row of posts (engine/coalesce.h). */
+#include <dlfcn.h>
+#include <time.h>
+
+#include "engine/engine_priv.h"
+#include "transport/qp_priv.h"
+#include "verbs_fixture.h"
+
+void ur_suite_verbs_post(void);
+
+#define POSTS 64
+
+/* --- counting --- */
+
+static __thread unsigned readings; /* of a clock, by this thread */
+
+typedef int clock_reader(clockid_t id, struct timespec *ts);
+
+/* In front of the C library's, for the whole program. */
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	static clock_reader *real;
+	clock_reader *f = __atomic_load_n(&real, __ATOMIC_RELAXED);
+
+	if (!f) {
+		void *found = dlsym(RTLD_NEXT, "clock_gettime");
+
+		memcpy(&f, &found, sizeof(f));
+		__atomic_store_n(&real, f, __ATOMIC_RELAXED);
+	}
+	readings++;
+	return f(id, ts);
+}
+
+static unsigned take_readings(void)
+{
+	unsigned n = readings;
+
+	readings = 0;
+	return n;
+}
+
+/* --- QPs --- */
+
+static struct ur_engine *engine_of(const struct ibv_qp *qp)
+{
+	return uv_context(qp->context)->engine;
+}
+
+/* In RTS by hand: without a path nothing is sent, and requests stay where they are. */
+static struct ibv_qp *ready_qp(struct verbs_fixture *f)
+{
+	struct ibv_qp_init_attr ia = {.send_cq = f->cq,
+				      .recv_cq = f->cq,
+				      .qp_type = IBV_QPT_RC,
+				      .cap = {.max_send_wr = POSTS, .max_recv_wr = POSTS, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp *qp = ibv_create_qp(f->pd, &ia);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(qp);
+	atomic_store(&ur_verbs_qp(qp)->state, IBV_QPS_RTS);
+	return qp;
+}
+
+static void post_send(struct ibv_qp *qp, unsigned n)
+{
+	struct ibv_send_wr wrs[POSTS] = {{0}}, *bad;
+
+	for (unsigned i = 0; i < n; i++) {
+		wrs[i].opcode = IBV_WR_SEND;
+		wrs[i].next = i + 1 < n ? &wrs[i + 1] : NULL;
+	}
+	CU_ASSERT_EQUAL_FATAL(ibv_post_send(qp, wrs, &bad), 0);
+}
+
+static void poll_nothing(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	CU_ASSERT_EQUAL(ibv_poll_cq(cq, 1, &wc), 0);
+}
+
+/* --- receives --- */
+
+static void post_recv__has_nothing_to_send(void)
+{
+	struct verbs_fixture f;
+	struct ur_coalesce *c;
+
+	verbs_fixture_make(&f);
+	c = &engine_of(f.qp)->coalesce;
+	atomic_store(&c->row, 0);
+	atomic_store(&c->posted, 0);
+	take_readings();
+	verbs_fixture_post(f.qp, 8);
+	CU_ASSERT_EQUAL(take_readings(), 0);
+	CU_ASSERT_EQUAL(atomic_load(&c->row), 0);
+	CU_ASSERT_EQUAL(atomic_load(&c->posted), 0);
+	verbs_fixture_unmake(&f);
+}
+
+/* A ping-pong: its SENDs are alone, and none waits for the poll. */
+static void post_recv__before_a_send_is_no_row(void)
+{
+	struct verbs_fixture f;
+	struct ur_coalesce *c;
+	struct ibv_qp *qp;
+
+	verbs_fixture_make(&f);
+	qp = ready_qp(&f);
+	c = &engine_of(qp)->coalesce;
+	poll_nothing(f.cq);
+	for (unsigned i = 0; i < POSTS; i++) {
+		verbs_fixture_post(qp, 1);
+		post_send(qp, 1);
+		CU_ASSERT_EQUAL(atomic_load(&c->waiting), 0);
+		poll_nothing(f.cq);
+	}
+	CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
+	verbs_fixture_unmake(&f);
+}
+
+/* Nobody calls for the NIC after it: the call itself has it flush them. */
+static void post_recv__in_error_is_flushed(void)
+{
+	struct verbs_fixture f;
+	struct ibv_wc wc;
+
+	verbs_fixture_make(&f);
+	verbs_fixture_flush(f.qp);
+	CU_ASSERT_EQUAL(ur_cq_poll(ur_container_of(f.cq, struct uv_cq, cq)->tp, 1, &wc), 0);
+	verbs_fixture_post(f.qp, 1);
+	CU_ASSERT_EQUAL(ur_cq_poll(ur_container_of(f.cq, struct uv_cq, cq)->tp, 1, &wc), 1);
+	CU_ASSERT_EQUAL(wc.status, IBV_WC_WR_FLUSH_ERR);
+	verbs_fixture_unmake(&f);
+}
+
+void ur_suite_verbs_post(void)
+{
+	CU_pSuite s = CU_add_suite_with_setup_and_teardown("verbs_post", verbs_fixture_init, NULL, NULL, NULL);
+
+	CU_ADD_TEST(s, post_recv__has_nothing_to_send);
+	CU_ADD_TEST(s, post_recv__before_a_send_is_no_row);
+	CU_ADD_TEST(s, post_recv__in_error_is_flushed);
+}
