@@ -4,6 +4,7 @@
 #define CLOSE_NS (3 * UR_NS_PER_US)  /* between two posts of a row, and between its last one and the poll */
 #define DRIVES_NS (50 * UR_NS_PER_US) /* whose last poll is longer ago does something else as well */
 #define MANY 32                       /* posts that wait; then all are sent: the peer should have something to do, too */
+#define MEASURE_EVERY 16 /* sendings of which one is measured: a clock costs as much as the rest of a small post */
 #define TRUST_ENOUGH 16
 #define TRUST_MAX 64
 #define LATE_NS (50 * UR_NS_PER_US) /* posts that wait so long were forgotten */
@@ -36,10 +37,25 @@ bool ur_coalesce_posted(struct ur_coalesce *c, ur_time now, ur_time driven)
 	return true;
 }
 
-void ur_coalesce_sent(struct ur_coalesce *c, ur_time now)
+bool ur_coalesce_sent(struct ur_coalesce *c, ur_time began)
 {
-	set(c->posted, now);
+	unsigned sent = get(c->sent);
+
+	set(c->posted, began + get(c->takes));
 	set(c->waiting, 0);
+	set(c->sent, sent + 1);
+	return sent % MEASURE_EVERY == 0;
+}
+
+/* One that lost the CPU meanwhile says little. */
+void ur_coalesce_took(struct ur_coalesce *c, ur_time began, ur_time ended)
+{
+	ur_time before = get(c->takes), took = since(ended, began);
+
+	if (before)
+		took = before - before / 4 + ur_min_time(took, 2 * before + CLOSE_NS) / 4;
+	set(c->takes, took);
+	set(c->posted, ended);
 }
 
 void ur_coalesce_flushed(struct ur_coalesce *c, ur_time now)

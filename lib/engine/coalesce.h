@@ -16,7 +16,9 @@
 #include "base/base.h"
 
 struct ur_coalesce {
-	_Atomic ur_time posted; /* the last post, or the end of its sending */
+	_Atomic ur_time posted; /* the last post, or about the end of its sending */
+	_Atomic ur_time takes;  /* what sending took lately */
+	atomic_uint sent;       /* how often that was done */
 	atomic_uint row;        /* posts since the last poll, each close after the one before it */
 	atomic_uint waiting;    /* of them, not sent yet */
 	atomic_uint trust;      /* rows after which the application polled soon, up to a bound */
@@ -26,8 +28,12 @@ struct ur_coalesce {
 
 /* A post at `now`; `driven` is when the application last polled, 0: never, or it said that it would block. True when it waits. */
 bool ur_coalesce_posted(struct ur_coalesce *c, ur_time now, ur_time driven);
-/* What waited has been sent, at `now`, by the thread that posted. */
-void ur_coalesce_sent(struct ur_coalesce *c, ur_time now);
+/*
+ * What waited has been sent by the thread that posted, which began at `began`. When that ended is mostly estimated. True when it is to be
+ * measured once more: then ur_coalesce_took follows.
+ */
+bool ur_coalesce_sent(struct ur_coalesce *c, ur_time began);
+void ur_coalesce_took(struct ur_coalesce *c, ur_time began, ur_time ended);
 /* The progress thread, or a control call, sends what waits. */
 void ur_coalesce_flushed(struct ur_coalesce *c, ur_time now);
 /* The application polls, which sends what waits. True when that was to be expected earlier: ur_coalesce_late wants to know why. */

@@ -387,13 +387,11 @@ void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy)
 
 /* --- application threads --- */
 
-/* A round that sends all that it can. How many packets moved. */
-static unsigned poll_if_free(struct ur_engine *e, ur_time now)
+/* A round that sends all that it can, and gives up the NIC. How many packets moved. */
+static unsigned poll_held(struct ur_engine *e, ur_time now)
 {
 	unsigned n;
 
-	if (!nic_try(e))
-		return 0; /* the holder sees what we would have seen before it leaves */
 	ur_reply_sends(&e->reply, now, false);
 	n = ur_nic_poll(e->nic, now);
 	ur_engine_leave(e, now, false);
@@ -426,7 +424,8 @@ void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 	ur_reply_sends(&e->reply, now, true);
 	ur_nic_poll_tx(e->nic, now);
 	ur_engine_leave(e, now, false);
-	ur_coalesce_sent(&e->coalesce, ur_engine_now());
+	if (ur_unlikely(ur_coalesce_sent(&e->coalesce, now)))
+		ur_coalesce_took(&e->coalesce, now, ur_engine_now());
 }
 
 /* Sends what earlier arrivals ask for, unless the application is about to post something that it can travel with, and receives. */
@@ -463,32 +462,39 @@ bool ur_engine_lost_cpu(void)
 	return times != 0;
 }
 
-/* A thread that drives comes back at once, or posts, or says that it will block; if it does none of these, the progress thread polls soon.
- * So answers may wait. */
+/*
+ * A thread that drives comes back at once, or posts, or says that it will block; if it does none of these, the progress thread polls soon.
+ * So answers may wait. One that finds the NIC taken comes back as well, and until then has nothing to read the clock for: what it would say
+ * of itself is said by the thread that drives, or at its next try.
+ */
 bool ur_engine_drive(struct ur_engine *e)
 {
-	ur_time now = ur_engine_now();
+	bool polls_on = ur_likely(!atomic_load_explicit(&e->once_more, memory_order_relaxed)) || !atomic_exchange(&e->once_more, false);
+	bool late;
+	ur_time now;
 	unsigned n;
 
-	if (ur_unlikely(atomic_load_explicit(&e->once_more, memory_order_relaxed)) && atomic_exchange(&e->once_more, false))
-		return poll_if_free(e, now) != 0;
-	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
-	if (ur_unlikely(ur_coalesce_polled(&e->coalesce, now)))
-		ur_coalesce_late(&e->coalesce, now, ur_engine_lost_cpu());
 	if (!nic_try(e)) {
 		let_holder_run();
 		return false;
 	}
+	now = ur_engine_now();
+	if (ur_unlikely(!polls_on))
+		return poll_held(e, now) != 0;
+	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
+	late = ur_coalesce_polled(&e->coalesce, now);
 	n = poll_lazy(e, now);
 	ur_engine_leave(e, now, true);
+	if (ur_unlikely(late))
+		ur_coalesce_late(&e->coalesce, now, ur_engine_lost_cpu());
 	return n != 0;
 }
 
 /* It may look at its queue once more before it does. */
 void ur_engine_will_block(struct ur_engine *e)
 {
-	if (has_left_work(e))
-		poll_if_free(e, ur_engine_now());
+	if (has_left_work(e) && nic_try(e)) /* else the holder sees what we would have seen before it leaves */
+		poll_held(e, ur_engine_now());
 	atomic_store_explicit(&e->once_more, true, memory_order_relaxed);
 	atomic_store(&e->driven_at, 0);
 	if (atomic_load(&e->aside))

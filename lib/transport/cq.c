@@ -344,6 +344,13 @@ static void expand(struct ibv_wc *wc, const struct ur_cqe *e)
 	memcpy(&wc->imm_data, &e->imm, sizeof(e->imm)); /* imm_data and invalidated_rkey are one union */
 }
 
+bool ur_cq_is_empty(const struct ur_cq *cq)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire); /* first: others may poll in between */
+
+	return head == atomic_load_explicit(&cq->tail, memory_order_acquire) && !atomic_load_explicit(&cq->overrun, memory_order_relaxed);
+}
+
 int ur_cq_poll(struct ur_cq *cq, int n, struct ibv_wc *wc)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);

@@ -228,6 +228,8 @@ int ur_cq_resize(struct ur_cq *cq, unsigned cqe);
 void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us);
 /* `overrun` is called by the NIC, once, when the CQ overruns (IBV_EVENT_CQ_ERR); may be left unset. */
 void ur_cq_on_overrun(struct ur_cq *cq, void (*overrun)(struct ur_cq *cq));
+/* [app] A poll would return 0. The one function of the consumer's side that needs no lock against others of it. */
+bool ur_cq_is_empty(const struct ur_cq *cq);
 /* [app] Up to n completions; returns how many, or -1 when the CQ has overrun. */
 int ur_cq_poll(struct ur_cq *cq, int n, struct ibv_wc *wc);
 /* [app] ur_cq_poll for one completion; *at is when it arose, untouched without ur_cq_stamp. */

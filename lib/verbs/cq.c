@@ -205,6 +205,8 @@ static int poll_locked(struct uv_cq *u, int n, struct ibv_wc *wc)
 {
 	int got;
 
+	if (ur_cq_is_empty(u->tp))
+		return 0;
 	uv_spin_lock(&u->lock);
 	got = ur_cq_poll(u->tp, n, wc);
 	uv_spin_unlock(&u->lock);

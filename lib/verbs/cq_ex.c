@@ -25,6 +25,8 @@ static int take_completion(struct uv_cq *u)
 {
 	int got;
 
+	if (ur_cq_is_empty(u->tp))
+		return 0;
 	uv_spin_lock(&u->lock);
 	got = ur_cq_take(u->tp, &u->wc, &u->at);
 	uv_spin_unlock(&u->lock);

@@ -17,8 +17,8 @@ static unsigned row(struct ur_coalesce *c, ur_time *now, unsigned posts, ur_time
 	for (unsigned i = 0; i < posts; i++) {
 		if (ur_coalesce_posted(c, *now, polled))
 			waits++;
-		else
-			ur_coalesce_sent(c, *now);
+		else if (ur_coalesce_sent(c, *now))
+			ur_coalesce_took(c, *now, *now);
 		*now += US / 2;
 	}
 	*now += delay;
@@ -151,6 +151,43 @@ static void coalesce__trust_is_lost_by_late_polls(void)
 	CU_ASSERT_EQUAL(row(&c, &now, 4, US), 0);
 }
 
+/* Sending takes longer than posts of a row are apart. Its end is measured now and then and estimated in between. */
+static void coalesce__estimates_when_sending_ended(void)
+{
+	struct ur_coalesce c = {0};
+	ur_time now = MS;
+	unsigned measured = 0, close = 0;
+
+	for (unsigned i = 0; i < 160; i++) {
+		ur_coalesce_posted(&c, now, now);
+		if (ur_coalesce_sent(&c, now)) {
+			ur_coalesce_took(&c, now, now + 8 * US);
+			measured++;
+		}
+		now += 9 * US;
+		close += atomic_load(&c.row) > 1;
+	}
+	CU_ASSERT_EQUAL(measured, 10);
+	CU_ASSERT_EQUAL(close, 159); /* all but the first post came a microsecond after the end of the one before it */
+	now += 3 * US;
+	ur_coalesce_posted(&c, now, now);
+	CU_ASSERT_EQUAL(atomic_load(&c.row), 1);
+}
+
+/* One measurement of a sending that lost the CPU makes no row of posts that are far from one another. */
+static void coalesce__estimate_outlives_one_that_lost_the_cpu(void)
+{
+	struct ur_coalesce c = {0};
+
+	for (unsigned i = 0; i < 20; i++)
+		ur_coalesce_took(&c, MS, MS + 2 * US);
+	ur_coalesce_took(&c, MS, 11 * MS);
+	CU_ASSERT_TRUE(atomic_load(&c.takes) < 4 * US);
+	for (unsigned i = 0; i < 20; i++)
+		ur_coalesce_took(&c, MS, MS + 20 * US);
+	CU_ASSERT_TRUE(atomic_load(&c.takes) > 18 * US);
+}
+
 void ur_suite_coalesce(void);
 void ur_suite_coalesce(void)
 {
@@ -165,4 +202,6 @@ void ur_suite_coalesce(void)
 	CU_ADD_TEST(s, coalesce__who_was_held_up_is_forgiven);
 	CU_ADD_TEST(s, coalesce__sent_early_is_not_forgotten);
 	CU_ADD_TEST(s, coalesce__trust_is_lost_by_late_polls);
+	CU_ADD_TEST(s, coalesce__estimates_when_sending_ended);
+	CU_ADD_TEST(s, coalesce__estimate_outlives_one_that_lost_the_cpu);
 }

@@ -135,6 +135,112 @@ static void post_recv__in_error_is_flushed(void)
 	verbs_fixture_unmake(&f);
 }
 
+/* --- one doorbell, one clock --- */
+
+/* The end of a sending is measured now and then; not now. */
+static void let_it_estimate(struct ibv_qp *qp)
+{
+	atomic_store(&engine_of(qp)->coalesce.sent, 1);
+}
+
+static void post_send__chain_rings_once(void)
+{
+	struct verbs_fixture f;
+	struct ibv_qp *qp;
+
+	verbs_fixture_make(&f);
+	qp = ready_qp(&f);
+	atomic_store(&engine_of(qp)->coalesce.row, 0);
+	let_it_estimate(qp);
+	take_readings();
+	post_send(qp, 16);
+	CU_ASSERT_EQUAL(take_readings(), 1);
+	CU_ASSERT_EQUAL(atomic_load(&engine_of(qp)->coalesce.sent), 2);
+	CU_ASSERT_EQUAL(atomic_load(&engine_of(qp)->coalesce.row), 1);
+	CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
+	verbs_fixture_unmake(&f);
+}
+
+static void wr_complete__rings_once(void)
+{
+	struct ibv_qp_init_attr_ex ex = {.qp_type = IBV_QPT_RC,
+					 .cap = {.max_send_wr = 16, .max_send_sge = 1},
+					 .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+					 .send_ops_flags = IBV_QP_EX_WITH_SEND};
+	struct verbs_fixture f;
+	struct ibv_qp_ex *x;
+	struct ibv_qp *qp;
+
+	verbs_fixture_make(&f);
+	ex.pd = f.pd;
+	ex.send_cq = ex.recv_cq = f.cq;
+	qp = ibv_create_qp_ex(f.ctx, &ex);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(qp);
+	atomic_store(&ur_verbs_qp(qp)->state, IBV_QPS_RTS);
+	x = ibv_qp_to_qp_ex(qp);
+	atomic_store(&engine_of(qp)->coalesce.row, 0);
+	let_it_estimate(qp);
+	take_readings();
+	ibv_wr_start(x);
+	for (unsigned i = 0; i < 16; i++)
+		ibv_wr_send(x);
+	CU_ASSERT_EQUAL(take_readings(), 0);
+	CU_ASSERT_EQUAL(ibv_wr_complete(x), 0);
+	CU_ASSERT_EQUAL(take_readings(), 1);
+	CU_ASSERT_EQUAL(atomic_load(&engine_of(qp)->coalesce.sent), 2);
+	CU_ASSERT_EQUAL(atomic_load(&engine_of(qp)->coalesce.row), 1);
+	CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
+	verbs_fixture_unmake(&f);
+}
+
+static void poll_cq__reads_one_clock(void)
+{
+	struct verbs_fixture f;
+	struct ibv_wc wc[2];
+
+	verbs_fixture_make(&f);
+	poll_nothing(f.cq); /* after a poll that followed ibv_req_notify_cq */
+	take_readings();
+	poll_nothing(f.cq);
+	CU_ASSERT_EQUAL(take_readings(), 1);
+	verbs_fixture_post(f.qp, 2);
+	verbs_fixture_flush(f.qp);
+	take_readings();
+	CU_ASSERT_EQUAL(ibv_poll_cq(f.cq, 2, wc), 2);
+	CU_ASSERT_EQUAL(take_readings(), 0);
+	verbs_fixture_unmake(&f);
+}
+
+/* What there is to see, the thread that has the NIC sees: this one has nothing to do, and neither waits nor reads a clock. */
+static void poll_cq__leaves_a_taken_nic_alone(void)
+{
+	struct verbs_fixture f;
+	struct ur_engine *e;
+
+	verbs_fixture_make(&f);
+	e = engine_of(f.qp);
+	pthread_mutex_lock(&e->nic_lock);
+	take_readings();
+	poll_nothing(f.cq);
+	CU_ASSERT_EQUAL(take_readings(), 0);
+	pthread_mutex_unlock(&e->nic_lock);
+	verbs_fixture_unmake(&f);
+}
+
+/* A poll that has nothing to take does not ask for the lock of those that take. */
+static void poll_cq__empty_takes_no_lock_of_the_queue(void)
+{
+	struct verbs_fixture f;
+	struct uv_cq *u;
+
+	verbs_fixture_make(&f);
+	u = ur_container_of(f.cq, struct uv_cq, cq);
+	uv_spin_lock(&u->lock);
+	poll_nothing(f.cq); /* it would wait for ever */
+	uv_spin_unlock(&u->lock);
+	verbs_fixture_unmake(&f);
+}
+
 void ur_suite_verbs_post(void)
 {
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("verbs_post", verbs_fixture_init, NULL, NULL, NULL);
@@ -142,4 +248,9 @@ void ur_suite_verbs_post(void)
 	CU_ADD_TEST(s, post_recv__has_nothing_to_send);
 	CU_ADD_TEST(s, post_recv__before_a_send_is_no_row);
 	CU_ADD_TEST(s, post_recv__in_error_is_flushed);
+	CU_ADD_TEST(s, post_send__chain_rings_once);
+	CU_ADD_TEST(s, wr_complete__rings_once);
+	CU_ADD_TEST(s, poll_cq__reads_one_clock);
+	CU_ADD_TEST(s, poll_cq__leaves_a_taken_nic_alone);
+	CU_ADD_TEST(s, poll_cq__empty_takes_no_lock_of_the_queue);
 }
