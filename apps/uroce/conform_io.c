@@ -266,7 +266,6 @@ static void play(struct wire *w)
 		wait_for(w);
 		receive_all(w);
 		send_all(w);
-		ur_capture_flush(w->capture);
 		show_progress(w->c, &shown);
 	}
 	ur_queue_leave(w->port->queue);
@@ -278,6 +277,7 @@ int ur_conform_play(struct ur_conform *c)
 		.c = c,
 		.cfg = {.port = c->port, .sport = UR_ROCE_PORT /* the socket's */, .quiet_ms = c->quiet_ms, .chosen = chosen, .ctx = c}};
 	int rc = find_device(c), e;
+	uint64_t lost;
 
 	if (!rc)
 		rc = find_peer(&w);
@@ -290,13 +290,13 @@ int ur_conform_play(struct ur_conform *c)
 	c->run = ur_cf_create(&w.cfg);
 	if (c->run)
 		play(&w);
-	e = ur_capture_close(w.capture);
+	e = ur_capture_close(w.capture, &lost);
 	w.port->ops->close(w.port);
 	if (!c->run)
 		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: no rule can be played");
 	if (e) {
 		ur_cf_destroy(c->run);
-		return ur_cmd_fail(UR_EXIT_FAIL, "the capture %s cannot be written: %s", c->capture, strerror(e));
+		return ur_cmd_fail(UR_EXIT_FAIL, "the capture %s cannot be written: %s", c->capture, ur_output_reason(e));
 	}
 	return 0;
 }

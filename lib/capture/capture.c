@@ -2,169 +2,320 @@
 #include "capture/capture.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/counters.h"
 #include "capture/output.h"
+#include "host/spool.h"
 #include "wire/frame.h"
 
-#define CAPTURE_BUF (256 * 1024)
+#define RING (16u << 20)        /* bytes; at 2 GB/s more than the writer is away for */
+#define WRITE_BYTES (64 * 1024) /* of one write, whole blocks; whether the file still takes some is seen after each */
+#define PREAMBLE_MAX 512
+#define NAME_MAX_BYTES 255
+#define COMMENT_MAX 128
 
-enum { BLOCK_SHB = 0x0a0d0d0a, BLOCK_IDB = 1, BLOCK_EPB = 6 };
-enum { OPT_END = 0, OPT_SHB_USERAPPL = 4, OPT_IF_NAME = 2, OPT_IF_TSRESOL = 9, OPT_EPB_FLAGS = 2 };
+enum { BLOCK_SHB = 0x0a0d0d0a, BLOCK_IDB = 1, BLOCK_ISB = 5, BLOCK_EPB = 6 };
+enum {
+	OPT_END = 0,
+	OPT_COMMENT = 1,
+	OPT_SHB_USERAPPL = 4,
+	OPT_IF_NAME = 2,
+	OPT_IF_TSRESOL = 9,
+	OPT_EPB_FLAGS = 2,
+	OPT_EPB_DROPCOUNT = 4,
+	OPT_ISB_IFDROP = 5
+};
+
+#define EPB_BYTES (28 + 8 + 4 + 4) /* of a frame's block, without the frame: fields, flags, end of the options, length */
 
 struct ur_capture {
 	int fd;
-	int err;           /* of the first failed write */
-	uint64_t epoch;    /* wall clock minus the caller's clock, ns */
-	size_t len;
-	uint8_t buf[CAPTURE_BUF];
+	struct ur_counters *counters; /* may be NULL */
+	uint64_t epoch;               /* wall clock minus the caller's clock, ns */
+	uint64_t last;                /* of the last frame, ns */
+	uint64_t refused;             /* frames that found no room, or a file that takes nothing */
+	uint64_t gap;                 /* of them, since the last one that is in the file */
+	struct ur_spool *spool;
+	/* the writer's */
+	_Alignas(64) atomic_int err; /* of the first failed write */
+	uint64_t unwritten;          /* frames that met it */
 };
 
-void ur_capture_flush(struct ur_capture *c)
+/* --- blocks --- */
+
+struct block {
+	uint8_t *at;
+	uint8_t *end;
+};
+
+static void put_bytes(struct block *b, const void *data, size_t n)
 {
-	size_t at = 0;
-
-	while (at < c->len && !c->err) {
-		ssize_t n = write(c->fd, c->buf + at, c->len - at);
-
-		if (n < 0 && errno != EINTR)
-			c->err = errno;
-		else if (n > 0)
-			at += (size_t)n;
-	}
-	c->len = 0;
+	memcpy(b->end, data, n);
+	b->end += n;
 }
 
-static void put_bytes(struct ur_capture *c, const void *data, size_t n)
+static void put32(struct block *b, uint32_t v)
 {
-	memcpy(c->buf + c->len, data, n);
-	c->len += n;
+	put_bytes(b, &v, 4);
 }
 
-static void put32(struct ur_capture *c, uint32_t v)
-{
-	put_bytes(c, &v, 4);
-}
-
-static void put_pad(struct ur_capture *c)
+static void put_pad(struct block *b)
 {
 	static const uint8_t zero[4];
 
-	put_bytes(c, zero, -c->len & 3);
+	put_bytes(b, zero, -(size_t)(b->end - b->at) & 3);
 }
 
-static void put_option(struct ur_capture *c, uint16_t code, const void *value, uint16_t n)
+static void put_option(struct block *b, uint16_t code, const void *value, uint16_t n)
 {
-	put32(c, (uint32_t)n << 16 | code);
-	put_bytes(c, value, n);
-	put_pad(c);
+	put32(b, (uint32_t)n << 16 | code);
+	put_bytes(b, value, n);
+	put_pad(b);
 }
 
-/* Blocks begin at a multiple of four in the buffer, so padding can be told from the buffer's length. */
-static size_t block_begin(struct ur_capture *c, uint32_t type)
+static struct block block_begin(void *at, uint32_t type)
 {
-	size_t at = c->len;
+	struct block b = {at, at};
 
-	put32(c, type);
-	put32(c, 0);
-	return at;
+	put32(&b, type);
+	put32(&b, 0);
+	return b;
 }
 
-static void block_end(struct ur_capture *c, size_t at)
+/* Returns its length. */
+static size_t block_end(struct block *b)
 {
-	uint32_t total = (uint32_t)(c->len - at + 4);
+	uint32_t total = (uint32_t)(b->end - b->at + 4);
 
-	put32(c, total);
-	memcpy(c->buf + at + 4, &total, 4);
+	put32(b, total);
+	memcpy(b->at + 4, &total, 4);
+	return total;
 }
 
-static void put_preamble(struct ur_capture *c, const char *ifname)
+static void put_stamp(struct block *b, uint64_t t)
+{
+	put32(b, 0); /* the interface */
+	put32(b, (uint32_t)(t >> 32));
+	put32(b, (uint32_t)t);
+}
+
+static size_t put_preamble(uint8_t *buf, const char *ifname)
 {
 	static const uint16_t version[2] = {1, 0};
 	static const uint16_t link[2] = {1 /* Ethernet */, 0};
 	static const uint8_t tsresol = 9; /* 10^-9 s */
-	size_t at = block_begin(c, BLOCK_SHB);
+	struct block b = block_begin(buf, BLOCK_SHB);
+	size_t n;
 
-	put32(c, 0x1a2b3c4d);
-	put_bytes(c, version, 4);
-	put32(c, UINT32_MAX); /* section length unknown */
-	put32(c, UINT32_MAX);
-	put_option(c, OPT_SHB_USERAPPL, "uroce", 5);
-	put32(c, OPT_END);
-	block_end(c, at);
-	at = block_begin(c, BLOCK_IDB);
-	put_bytes(c, link, 4);
-	put32(c, 0); /* no snap length */
-	put_option(c, OPT_IF_NAME, ifname, (uint16_t)strlen(ifname));
-	put_option(c, OPT_IF_TSRESOL, &tsresol, 1);
-	put32(c, OPT_END);
-	block_end(c, at);
+	put32(&b, 0x1a2b3c4d);
+	put_bytes(&b, version, 4);
+	put32(&b, UINT32_MAX); /* section length unknown */
+	put32(&b, UINT32_MAX);
+	put_option(&b, OPT_SHB_USERAPPL, "uroce", 5);
+	put32(&b, OPT_END);
+	n = block_end(&b);
+	b = block_begin(buf + n, BLOCK_IDB);
+	put_bytes(&b, link, 4);
+	put32(&b, 0); /* no snap length */
+	put_option(&b, OPT_IF_NAME, ifname, (uint16_t)strnlen(ifname, NAME_MAX_BYTES));
+	put_option(&b, OPT_IF_TSRESOL, &tsresol, 1);
+	put32(&b, OPT_END);
+	return n + block_end(&b);
 }
 
-int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur_capture **out)
+/* --- writing --- */
+
+/* Returns how many bytes have been written: all, or `err` is set. */
+static size_t write_all(struct ur_capture *c, const uint8_t *bytes, size_t n)
 {
-	struct ur_capture *c = malloc(sizeof(*c));
-	struct timespec ts;
+	size_t at = 0;
 
-	clock_gettime(CLOCK_REALTIME, &ts); /* before anything that takes time: `now` is of this moment */
-	if (!c)
-		return ENOMEM;
-	c->fd = ur_output_open(path, UR_OUTPUT_SECRET);
-	if (c->fd < 0) {
-		int err = errno;
+	while (at < n) {
+		ssize_t done = write(c->fd, bytes + at, n - at);
 
-		free(c);
-		return err;
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0) {
+			atomic_store_explicit(&c->err, errno, memory_order_relaxed);
+			break;
+		}
+		at += (size_t)done;
 	}
-	c->epoch = (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec - now;
-	c->err = 0;
-	c->len = 0;
-	put_preamble(c, ifname);
-	ur_capture_flush(c);
-	if (c->err)
-		return ur_capture_close(c);
-	*out = c;
-	return 0;
+	return at;
+}
+
+static size_t block_length(const uint8_t *block)
+{
+	uint32_t len;
+
+	memcpy(&len, block + 4, 4);
+	return len;
+}
+
+/* A file that ended within a block cannot go on. */
+static size_t take(void *ctx, const void *records, size_t n)
+{
+	const uint8_t *blocks = records;
+	struct ur_capture *c = ctx;
+	size_t at = 0, written = 0;
+
+	while (at < n && at < WRITE_BYTES)
+		at += block_length(blocks + at);
+	n = at;
+	if (!atomic_load_explicit(&c->err, memory_order_relaxed))
+		written = write_all(c, blocks, n);
+	for (at = 0; written < n && at < n;) {
+		at += block_length(blocks + at);
+		c->unwritten += at > written;
+	}
+	return n;
+}
+
+static void end(void *ctx)
+{
+	struct ur_capture *c = ctx;
+
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c);
+}
+
+/* --- frames --- */
+
+static void lose(struct ur_capture *c)
+{
+	c->refused++;
+	c->gap++;
+	if (c->counters)
+		ur_count(c->counters, UR_C_CAPTURE_LOST);
+}
+
+/* What the block after a gap says of it: for programs, and for people. Returns how long the comment is. */
+static unsigned gap_comment(const struct ur_capture *c, char *text)
+{
+	const char *missing = c->gap == 1 ? "frame before this one is" : "frames before this one are";
+
+	return (unsigned)snprintf(text, COMMENT_MAX, "%" PRIu64 " %s missing: the capture could not be written as fast", c->gap, missing);
+}
+
+static void put_gap(struct block *b, const struct ur_capture *c, const char *text, unsigned len)
+{
+	put_option(b, OPT_EPB_DROPCOUNT, &c->gap, sizeof(c->gap));
+	put_option(b, OPT_COMMENT, text, (uint16_t)len);
 }
 
 void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now, enum ur_capture_dir dir)
 {
 	uint8_t headers[UR_PATH_HDR_MAX];
 	unsigned bare = p->flags & UR_PKT_BARE ? ur_frame_put_headers(p, headers) : 0;
-	uint32_t len = bare + ur_pkt_frame_len(p);
-	uint64_t t = c->epoch + now;
-	uint32_t flags = dir;
-	size_t at;
+	uint32_t len = bare + ur_pkt_frame_len(p), flags = dir;
+	char comment[COMMENT_MAX];
+	unsigned comment_len = ur_unlikely(c->gap) ? gap_comment(c, comment) : 0;
+	size_t n = EPB_BYTES + ((len + 3u) & ~(size_t)3) + (comment_len ? 12 + 4 + ((comment_len + 3u) & ~(size_t)3) : 0);
+	void *room = ur_unlikely(atomic_load_explicit(&c->err, memory_order_relaxed)) ? NULL : ur_spool_room(c->spool, n);
+	struct block b;
 
-	if (c->len + len + 64 > sizeof(c->buf))
-		ur_capture_flush(c);
-	if (len + 64 > sizeof(c->buf))
+	if (ur_unlikely(!room)) {
+		lose(c);
 		return;
-	at = block_begin(c, BLOCK_EPB);
-	put32(c, 0);
-	put32(c, (uint32_t)(t >> 32));
-	put32(c, (uint32_t)t);
-	put32(c, len);
-	put32(c, len);
-	put_bytes(c, headers, bare);
-	c->len = (size_t)(ur_pkt_gather(p, 0, c->buf + c->len) - c->buf);
-	put_pad(c);
-	put_option(c, OPT_EPB_FLAGS, &flags, 4);
-	put32(c, OPT_END);
-	block_end(c, at);
+	}
+	c->last = c->epoch + now;
+	b = block_begin(room, BLOCK_EPB);
+	put_stamp(&b, c->last);
+	put32(&b, len);
+	put32(&b, len);
+	put_bytes(&b, headers, bare);
+	b.end = ur_pkt_gather(p, 0, b.end);
+	put_pad(&b);
+	put_option(&b, OPT_EPB_FLAGS, &flags, 4);
+	if (comment_len)
+		put_gap(&b, c, comment, comment_len);
+	put32(&b, OPT_END);
+	c->gap = 0;
+	ur_spool_put(c->spool, block_end(&b));
 }
 
-int ur_capture_close(struct ur_capture *c)
+/* --- opening and closing --- */
+
+static int open_file(struct ur_capture *c, const char *path, const char *ifname)
 {
+	uint8_t preamble[PREAMBLE_MAX];
+
+	c->fd = ur_output_open(path, UR_OUTPUT_SECRET);
+	if (c->fd < 0)
+		return errno;
+	write_all(c, preamble, put_preamble(preamble, ifname));
+	return atomic_load(&c->err);
+}
+
+int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur_capture **out)
+{
+	static const struct ur_spool_taker taker = {take, NULL, end};
+	struct ur_capture *c = aligned_alloc(64, (sizeof(*c) + 63) & ~(size_t)63);
+	struct timespec ts;
 	int err;
 
-	ur_capture_flush(c);
-	err = c->err;
-	if (close(c->fd) && !err)
-		err = errno;
-	free(c);
+	clock_gettime(CLOCK_REALTIME, &ts); /* before anything that takes time: `now` is of this moment */
+	if (!c)
+		return ENOMEM;
+	*c = (struct ur_capture){.epoch = (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec - now};
+	err = open_file(c, path, ifname);
+	if (!err)
+		err = ur_spool_open("uroce-capture", RING, &taker, c, &c->spool);
+	if (err) {
+		end(c);
+		return err;
+	}
+	*out = c;
+	return 0;
+}
+
+void ur_capture_count(struct ur_capture *c, struct ur_counters *counters)
+{
+	c->counters = counters;
+}
+
+void ur_capture_flush(struct ur_capture *c)
+{
+	ur_spool_flush(c->spool);
+}
+
+/* What the whole capture lacks, at its end, where programs look for it. */
+static void put_statistics(struct ur_capture *c)
+{
+	uint8_t buf[64];
+	struct block b = block_begin(buf, BLOCK_ISB);
+
+	put_stamp(&b, c->last);
+	put_option(&b, OPT_ISB_IFDROP, &c->refused, sizeof(c->refused));
+	put32(&b, OPT_END);
+	write_all(c, buf, block_end(&b));
+}
+
+int ur_capture_close(struct ur_capture *c, uint64_t *lost)
+{
+	bool ended = ur_spool_stop(c->spool);
+	int err = ended ? 0 : ETIMEDOUT;
+
+	*lost = c->refused;
+	if (ended) {
+		if (!atomic_load(&c->err) && c->refused)
+			put_statistics(c);
+		*lost += c->unwritten;
+		err = atomic_load(&c->err);
+		if (close(c->fd) && !err)
+			err = errno;
+		c->fd = -1;
+		if (!err && *lost)
+			err = ENOBUFS;
+	}
+	ur_spool_release(c->spool);
 	return err;
 }

@@ -76,5 +76,9 @@ const char *ur_output_reason(int err)
 		return "another process is writing to it: choose another name";
 	if (err == ENXIO)
 		return "nobody reads from the pipe: start its reader first";
+	if (err == ENOBUFS)
+		return "frames came faster than they could be written: name a file on a faster disk, such as one in /dev/shm";
+	if (err == ETIMEDOUT)
+		return "it accepts nothing any more: keep its reader running";
 	return strerror(err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of the process: by exit, and by a signal. A killed process cannot say goodbye itself: its keeper does (lib/keeper/keeper.c). */
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -51,11 +52,16 @@ static void write_counters(struct ur_engine *e)
 
 static void close_capture(struct ur_engine *e)
 {
-	int err = ur_capture_close(e->nic->capture);
+	uint64_t lost;
+	int err = ur_capture_close(e->nic->capture, &lost);
+	char frames[48] = "";
 
 	e->nic->capture = NULL;
+	if (lost)
+		snprintf(frames, sizeof(frames), ", %" PRIu64 " frame%s missing", lost, ur_plural(lost));
 	if (err)
-		fprintf(stderr, "uroce: the capture%s%s is incomplete: %s\n", e->cfg.capture[0] ? " " : "", e->cfg.capture, strerror(err));
+		fprintf(stderr, "uroce: the capture%s%s is incomplete%s: %s\n", e->cfg.capture[0] ? " " : "", e->cfg.capture, frames,
+			ur_output_reason(err));
 }
 
 static struct timespec exit_deadline(void)

@@ -167,8 +167,6 @@ static void poll_nic(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_t
 	ur_coalesce_flushed(&e->coalesce, now);
 	ur_reply_sends(&e->reply, now, false);
 	n = lazy ? ur_nic_poll_lazy(nic, now) : ur_nic_poll(nic, now);
-	if (!n && nic->capture)
-		ur_capture_flush(nic->capture);
 	ur_engine_leave(e, now, lazy);
 	ur_poller_polled(p, now, driven, n);
 }
@@ -276,13 +274,18 @@ static void report_start(struct ur_engine *e, int err)
 
 static int open_capture(struct ur_engine *e)
 {
+	struct ur_capture *c;
 	int err;
 
 	if (!e->cfg.capture[0] || e->nic->capture)
 		return 0;
-	err = ur_capture_open(e->cfg.capture, e->info.ifname, ur_engine_now(), &e->nic->capture);
-	if (err)
+	err = ur_capture_open(e->cfg.capture, e->info.ifname, ur_engine_now(), &c);
+	if (!err) {
+		ur_capture_count(c, &e->nic->counters);
+		e->nic->capture = c;
+	} else {
 		ur_engine_set_error("cannot write the capture file '%s': %s", e->cfg.capture, ur_output_reason(err));
+	}
 	return err;
 }
 

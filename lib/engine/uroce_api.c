@@ -62,8 +62,19 @@ EXPORT int uroce_counters(uint64_t *values, unsigned n)
 	return UR_C_COUNT;
 }
 
+static bool is_capturing(struct ur_engine *e)
+{
+	bool capturing = ur_engine_lock(e)->capture;
+
+	ur_engine_unlock(e);
+	return capturing;
+}
+
+/* The file is opened without the NIC, since that may take its time. */
 EXPORT int uroce_capture_start(const char *path)
 {
+	static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER; /* one capture at a time */
+	struct ur_capture *c;
 	struct ur_engine *e;
 	struct ur_nic *nic;
 	int err;
@@ -75,9 +86,15 @@ EXPORT int uroce_capture_start(const char *path)
 	err = ur_engine_open(&e);
 	if (err)
 		return err;
-	nic = ur_engine_lock(e);
-	err = nic->capture ? EBUSY : ur_capture_open(path, e->info.ifname, nic->now, &nic->capture);
-	ur_engine_unlock(e);
+	pthread_mutex_lock(&starting);
+	err = is_capturing(e) ? EBUSY : ur_capture_open(path, e->info.ifname, ur_engine_now(), &c);
+	if (!err) {
+		nic = ur_engine_lock(e);
+		ur_capture_count(c, &nic->counters);
+		nic->capture = c;
+		ur_engine_unlock(e);
+	}
+	pthread_mutex_unlock(&starting);
 	if (err)
 		ur_engine_set_error("cannot capture to '%s': %s", path,
 				    err == EBUSY ? "a capture is already running" : ur_output_reason(err));
@@ -88,6 +105,7 @@ EXPORT int uroce_capture_stop(void)
 {
 	struct ur_engine *e = ur_engine_current();
 	struct ur_capture *c = NULL;
+	uint64_t lost;
 	int err;
 
 	if (e) {
@@ -97,7 +115,7 @@ EXPORT int uroce_capture_stop(void)
 		nic->capture = NULL;
 		ur_engine_unlock(e);
 	}
-	err = c ? ur_capture_close(c) : ENOENT;
+	err = c ? ur_capture_close(c, &lost) : ENOENT;
 	if (err)
 		ur_engine_set_error(c ? "the capture is incomplete: %s" : "no capture is running: start one with uroce_capture_start first",
 				    ur_output_reason(err));

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +11,12 @@
 #include <unistd.h>
 
 #include "capture/output.h"
-#include "host/thread.h"
+#include "host/spool.h"
 #include "observe/trace_text.h"
 
-#define RING (1u << 16) /* events; a power of two. More than a port makes in a nap */
-#define NAP_NS 5000000  /* of the writer, between looks; what a killed process loses at most */
+#define RING (4u << 20) /* bytes; more than a port makes in a nap of the writer */
 #define BUF (64 * 1024)
-#define CLOSE_STUCK_S 1 /* for which closing waits for a file that takes nothing */
-#define CLOSE_S 10      /* for which it waits for one that takes something */
+#define AT_ONCE 64 /* events; whether the file still takes some is seen after each */
 
 struct event {
 	ur_time when;
@@ -31,18 +28,13 @@ struct ur_trace_file {
 	int fd;
 	uint64_t epoch; /* wall clock minus the caller's clock, ns */
 	bool forgotten; /* a forked child has it */
-	pthread_t thread;
-	struct event *ring;
-	_Alignas(64) atomic_uint tail; /* stored by who puts */
-	unsigned head_seen;
-	atomic_ullong refused; /* that found no room */
-	_Alignas(64) atomic_uint head; /* stored by the writer */
-	atomic_bool stop;
-	atomic_bool left; /* by the writer, or by who closes: the other one frees the memory */
+	struct ur_spool *spool;
+	_Alignas(64) atomic_ullong put; /* stored by who puts */
+	atomic_ullong refused;          /* that found no room */
 	/* the writer's */
+	_Alignas(64) atomic_ullong taken;
 	atomic_ullong reported; /* of `refused`, what the file says */
 	uint64_t unwritten; /* lines that could not be written, since the file last said so */
-	uint64_t lost;      /* of all, once it has ended */
 	ur_time last;
 	int err;
 	bool torn; /* the last line in the file is a part of one */
@@ -54,21 +46,20 @@ struct ur_trace_file {
 
 void ur_trace_file_put(struct ur_trace_file *f, ur_time now, enum ur_trace_id id, const uint64_t v[UR_TRACE_FIELDS])
 {
-	unsigned tail = atomic_load_explicit(&f->tail, memory_order_relaxed);
-	struct event *e = &f->ring[tail & (RING - 1)];
+	struct event *e;
 
 	if (f->forgotten)
 		return;
-	if (tail - f->head_seen >= RING)
-		f->head_seen = atomic_load_explicit(&f->head, memory_order_acquire);
-	if (tail - f->head_seen >= RING) {
+	e = ur_spool_room(f->spool, sizeof(*e));
+	if (!e) {
 		atomic_fetch_add_explicit(&f->refused, 1, memory_order_relaxed);
 		return;
 	}
 	e->when = now;
 	e->id = id;
 	memcpy(e->v, v, sizeof(e->v));
-	atomic_store_explicit(&f->tail, tail + 1, memory_order_release);
+	atomic_store_explicit(&f->put, atomic_load_explicit(&f->put, memory_order_relaxed) + 1, memory_order_relaxed);
+	ur_spool_put(f->spool, sizeof(*e));
 }
 
 /* --- writing --- */
@@ -116,7 +107,7 @@ static void put_line(struct ur_trace_file *f, ur_time when, enum ur_trace_id id,
 	f->last = when;
 }
 
-/* True when the file has been told of all that it lacks. */
+/* True when the file says all that it lacks. */
 static void tell_lost(struct ur_trace_file *f)
 {
 	uint64_t refused = atomic_load_explicit(&f->refused, memory_order_relaxed);
@@ -134,46 +125,31 @@ static void tell_lost(struct ur_trace_file *f)
 		f->reported = refused;
 }
 
-/* What is in the ring now. Returns how much that was. */
-static unsigned drain(struct ur_trace_file *f)
+static size_t take(void *ctx, const void *records, size_t n)
 {
-	unsigned head = atomic_load_explicit(&f->head, memory_order_relaxed);
-	unsigned n = atomic_load_explicit(&f->tail, memory_order_acquire) - head;
+	const struct event *e = records;
+	struct ur_trace_file *f = ctx;
 
-	for (unsigned i = 0; i < n; i++) {
-		const struct event *e = &f->ring[(head + i) & (RING - 1)];
-
-		put_line(f, e->when, (enum ur_trace_id)e->id, e->v);
-		atomic_store_explicit(&f->head, head + i + 1, memory_order_release);
-	}
-	flush(f);
-	tell_lost(f);
-	return n;
+	n = n / sizeof(*e) < AT_ONCE ? n / sizeof(*e) : AT_ONCE;
+	for (size_t i = 0; i < n; i++)
+		put_line(f, e[i].when, (enum ur_trace_id)e[i].id, e[i].v);
+	atomic_fetch_add_explicit(&f->taken, n, memory_order_relaxed);
+	return n * sizeof(*e);
 }
 
-static void destroy(struct ur_trace_file *f)
+static void pause_writing(void *ctx)
 {
+	flush(ctx);
+	tell_lost(ctx);
+}
+
+static void destroy(void *ctx)
+{
+	struct ur_trace_file *f = ctx;
+
 	if (f->fd >= 0)
 		close(f->fd);
-	free(f->ring);
 	free(f);
-}
-
-static void *writer(void *arg)
-{
-	const struct timespec nap = {.tv_nsec = NAP_NS};
-	struct ur_trace_file *f = arg;
-	bool last;
-
-	do {
-		last = atomic_load(&f->stop);
-		if (drain(f) < RING / 4 && !last)
-			nanosleep(&nap, NULL);
-	} while (!last);
-	f->lost = atomic_load(&f->refused) - f->reported + f->unwritten;
-	if (atomic_exchange(&f->left, true))
-		destroy(f);
-	return NULL;
 }
 
 /* --- opening and closing --- */
@@ -194,6 +170,7 @@ static int open_fd(const char *path)
 
 int ur_trace_file_open(const char *path, ur_time now, struct ur_trace_file **out)
 {
+	static const struct ur_spool_taker taker = {take, pause_writing, destroy};
 	struct ur_trace_file *f = aligned_alloc(64, (sizeof(*f) + 63) & ~(size_t)63);
 	struct timespec ts;
 	int err = 0;
@@ -202,14 +179,13 @@ int ur_trace_file_open(const char *path, ur_time now, struct ur_trace_file **out
 	if (!f)
 		return ENOMEM;
 	memset(f, 0, offsetof(struct ur_trace_file, buf));
-	f->ring = malloc(RING * sizeof(*f->ring));
-	f->fd = f->ring ? open_fd(path) : -1;
+	f->fd = open_fd(path);
 	if (f->fd < 0)
-		err = f->ring ? errno : ENOMEM;
+		err = errno;
 	f->epoch = (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec - now;
 	f->last = now;
 	if (!err)
-		err = ur_thread_start(&f->thread, "uroce-trace", 0, writer, f);
+		err = ur_spool_open("uroce-trace", RING, &taker, f, &f->spool);
 	if (err) {
 		destroy(f);
 		return err;
@@ -226,40 +202,14 @@ void ur_trace_file_forget(struct ur_trace_file *f)
 	f->fd = -1;
 }
 
-/* False if the writer did not end in time: its file takes nothing any more, or far too slowly. */
-static bool join_writer(struct ur_trace_file *f)
-{
-	struct timespec until;
-	unsigned seen, head = atomic_load(&f->head);
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	for (unsigned s = 0; s < CLOSE_S; s += CLOSE_STUCK_S) {
-		until.tv_sec += CLOSE_STUCK_S;
-		if (!pthread_timedjoin_np(f->thread, NULL, &until))
-			return true;
-		seen = head;
-		head = atomic_load(&f->head);
-		if (head == seen)
-			break;
-	}
-	return false;
-}
-
 uint64_t ur_trace_file_close(struct ur_trace_file *f, int *err)
 {
-	uint64_t lost;
+	bool ended = ur_spool_stop(f->spool);
+	uint64_t lost = atomic_load(&f->put) - atomic_load(&f->taken) + atomic_load(&f->refused) - atomic_load(&f->reported);
 
-	atomic_store(&f->stop, true);
-	if (!join_writer(f)) {
-		*err = ETIMEDOUT; /* the thread may go on for ever */
-		pthread_detach(f->thread);
-		lost = atomic_load(&f->tail) - atomic_load(&f->head) + atomic_load(&f->refused) - atomic_load(&f->reported);
-		if (atomic_exchange(&f->left, true))
-			destroy(f);
-		return lost;
-	}
-	*err = f->err;
-	lost = f->lost;
-	destroy(f);
+	if (ended)
+		lost += f->unwritten;
+	*err = ended ? f->err : ETIMEDOUT;
+	ur_spool_release(f->spool);
 	return lost;
 }

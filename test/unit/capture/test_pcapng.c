@@ -2,7 +2,9 @@
 /* The capture file: libpcap reads back what was written, and the block options are where the format has them. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pcap/pcap.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/counters.h"
 #include "capture/capture.h"
 #include "wire_samples.h"
 
@@ -35,8 +38,10 @@ static void setup(void)
 
 static void teardown(void)
 {
+	uint64_t lost;
+
 	if (cap)
-		ur_capture_close(cap);
+		ur_capture_close(cap, &lost);
 	if (pcap)
 		pcap_close(pcap);
 	unlink(path);
@@ -52,7 +57,10 @@ static uint64_t wall(void)
 
 static void close_capture(void)
 {
-	CU_ASSERT_EQUAL(ur_capture_close(cap), 0);
+	uint64_t lost;
+
+	CU_ASSERT_EQUAL(ur_capture_close(cap, &lost), 0);
+	CU_ASSERT_EQUAL(lost, 0);
 	cap = NULL;
 }
 
@@ -360,6 +368,7 @@ static void capture_close__disk_that_fills(void)
 	struct ur_pkt p = {.data = b, .len = sizeof(b)};
 	void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
 	struct ur_capture *c;
+	uint64_t lost;
 
 	CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_FSIZE, &before), 0);
 	small = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
@@ -367,10 +376,126 @@ static void capture_close__disk_that_fills(void)
 	CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &small), 0);
 	for (unsigned i = 0; i < 10000; i++) /* beyond the buffer: nothing may overflow after the failure */
 		ur_capture_frame(c, &p, i, UR_CAPTURE_IN);
-	CU_ASSERT_EQUAL(ur_capture_close(c), EFBIG);
+	CU_ASSERT_EQUAL(ur_capture_close(c, &lost), EFBIG);
+	CU_ASSERT_TRUE(lost >= 10000 - 4096 / 64 && lost < 10000); /* a few fitted */
 	setrlimit(RLIMIT_FSIZE, &before);
 	signal(SIGXFSZ, handler);
 	unlink(path);
+}
+
+/* --- more than the file takes --- */
+
+#define BIG 60000
+#define MORE 400 /* frames of that size, more than the ring holds */
+
+static struct ur_capture *open_pipe(int *fd)
+{
+	struct ur_capture *c;
+
+	unlink(path);
+	CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+	*fd = open(path, O_RDONLY | O_NONBLOCK);
+	CU_ASSERT_FATAL(*fd >= 0);
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", 0, &c), 0);
+	return c;
+}
+
+/* Nobody reads: capturing does not wait, and closing not for ever. */
+static void capture_frame__waits_for_nobody(void)
+{
+	static uint8_t b[BIG];
+	struct ur_pkt p = {.data = b, .len = sizeof(b)};
+	struct ur_counters counters = {{0}};
+	struct ur_capture *c;
+	uint64_t lost;
+	int fd;
+
+	c = open_pipe(&fd);
+	ur_capture_count(c, &counters);
+	for (unsigned i = 0; i < MORE; i++)
+		ur_capture_frame(c, &p, i, UR_CAPTURE_IN);
+	CU_ASSERT_TRUE(counters.v[UR_C_CAPTURE_LOST] >= MORE - (16u << 20) / BIG - 2);
+	CU_ASSERT_EQUAL(ur_capture_close(c, &lost), ETIMEDOUT);
+	CU_ASSERT_TRUE(lost >= counters.v[UR_C_CAPTURE_LOST]);
+	close(fd); /* which ends the thread: its writes fail */
+}
+
+static size_t read_all(int fd, uint8_t *to, size_t room, size_t enough)
+{
+	size_t n = 0;
+
+	while (n < enough) {
+		ssize_t got = read(fd, to + n, room - n);
+
+		if (got == 0)
+			break;
+		if (got < 0)
+			usleep(100);
+		else
+			n += (size_t)got;
+	}
+	return n;
+}
+
+static void *read_pipe(void *arg)
+{
+	static uint8_t all[64 << 20];
+	int fd = *(int *)arg;
+
+	read_all(fd, all, sizeof(all), sizeof(all));
+	return all;
+}
+
+/* The frame after a gap says how many are missing before it, and the end how many in all. */
+static void capture_frame__says_what_is_missing(void)
+{
+	static uint8_t b[BIG];
+	struct ur_pkt p = {.data = b, .len = sizeof(b)};
+	uint64_t lost, missing = 0, drops = 0, frames = 0;
+	struct ur_counters counters = {{0}};
+	const uint8_t *at, *o;
+	struct ur_capture *c;
+	pthread_t reader;
+	void *all;
+	uint16_t len;
+	int fd;
+
+	c = open_pipe(&fd);
+	ur_capture_count(c, &counters);
+	for (unsigned i = 0; i < MORE; i++)
+		ur_capture_frame(c, &p, i, UR_CAPTURE_IN);
+	lost = counters.v[UR_C_CAPTURE_LOST];
+	CU_ASSERT_TRUE(lost > 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&reader, NULL, read_pipe, &fd), 0);
+	ur_capture_flush(c);
+	ur_capture_frame(c, &p, MORE, UR_CAPTURE_IN);
+	CU_ASSERT_EQUAL(counters.v[UR_C_CAPTURE_LOST], lost);
+	CU_ASSERT_EQUAL(ur_capture_close(c, &missing), ENOBUFS);
+	CU_ASSERT_EQUAL(missing, lost);
+	pthread_join(reader, &all);
+	close(fd);
+	for (at = all; word(at + 4) != 0; at += word(at + 4)) {
+		const uint8_t *end = at + word(at + 4) - 4;
+
+		frames += word(at) == 6;
+		if (word(at) == 6 && frames == MORE - lost + 1) { /* the last one */
+			o = option(at + 28 + BIG, end, 4, &len);
+			CU_ASSERT_FATAL(o && len == 8);
+			memcpy(&drops, o, 8);
+			CU_ASSERT_EQUAL(drops, lost);
+			o = option(at + 28 + BIG, end, 1, &len);
+			CU_ASSERT_FATAL(o != NULL);
+			CU_ASSERT_EQUAL(strtoull((const char *)o, NULL, 10), lost);
+		} else if (word(at) == 6) {
+			CU_ASSERT_PTR_NULL(option(at + 28 + BIG, end, 4, &len));
+		} else if (word(at) == 5) {
+			o = option(at + 20, end, 5, &len);
+			CU_ASSERT_FATAL(o && len == 8);
+			memcpy(&missing, o, 8);
+		}
+	}
+	CU_ASSERT_EQUAL(frames, MORE - lost + 1);
+	CU_ASSERT_EQUAL(missing, lost);
 }
 
 void ur_suite_pcapng(void)
@@ -389,4 +514,6 @@ void ur_suite_pcapng(void)
 	CU_ADD_TEST(s, capture_open__by_a_link_of_its_own);
 	CU_ADD_TEST(s, capture_open__full_disk);
 	CU_ADD_TEST(s, capture_close__disk_that_fills);
+	CU_ADD_TEST(s, capture_frame__waits_for_nobody);
+	CU_ADD_TEST(s, capture_frame__says_what_is_missing);
 }

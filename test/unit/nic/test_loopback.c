@@ -146,7 +146,7 @@ static void local__is_counted_and_captured(void)
 	int fd = mkstemp(path);
 	struct pcap_pkthdr *header;
 	const unsigned char *data;
-	uint64_t packets = 0, bytes = 0, wire;
+	uint64_t packets = 0, bytes = 0, wire, lost;
 	struct ur_counters *c;
 	pcap_t *file;
 
@@ -163,7 +163,8 @@ static void local__is_counted_and_captured(void)
 	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 200, 10000, 0, 49152), 0);
 	nics_run(&h, UR_NS_PER_MS);
 	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
-	CU_ASSERT_EQUAL(ur_capture_close(h.n[0].nic->capture), 0);
+	CU_ASSERT_EQUAL(ur_capture_close(h.n[0].nic->capture, &lost), 0);
+	CU_ASSERT_EQUAL(lost, 0);
 	h.n[0].nic->capture = NULL;
 	file = pcap_open_offline(path, err);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
