@@ -284,11 +284,14 @@ static bool nic_try(struct ur_engine *e)
  */
 static void nic_release(struct ur_engine *e, ur_time next)
 {
+	bool yields = false;
+
 	for (;;) {
 		int cancel_state = e->cancel_state;
 		ur_time wake_at;
 		bool rang;
 
+		yields |= e->local && ur_unlikely(ur_local_gives_way(e->local));
 		nic_leave(e);
 		rang = ur_engine_give_up(e);
 		pthread_setcancelstate(cancel_state, NULL);
@@ -296,10 +299,12 @@ static void nic_release(struct ur_engine *e, ur_time next)
 		if (ur_unlikely(ur_poller_must_wake(next, wake_at, atomic_load_explicit(&e->aside, memory_order_relaxed))))
 			ur_progress_wake(e);
 		if (ur_likely(!rang) || !nic_try(e))
-			return;
+			break;
 		ur_nic_poll_tx(e->nic, ur_engine_now());
 		next = ur_nic_next(e->nic);
 	}
+	if (ur_unlikely(yields))
+		sched_yield();
 }
 
 /* Posts that wait for a poll, or answers. */

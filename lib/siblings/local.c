@@ -6,7 +6,6 @@
 #include "siblings/local.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -40,6 +39,7 @@ struct ur_local {
 	uint32_t sleeps;
 	uint8_t known[UR_SLOTS]; /* slots of those whose rings we read */
 	unsigned knowns, turn;
+	bool gives_way; /* somebody has had no time to read */
 	struct room *rooms;
 	struct ur_pool free; /* of rooms */
 	struct peer peer[UR_SLOTS];
@@ -115,13 +115,20 @@ static void wake_peer(struct peer *p, const struct ur_sibling *s)
 
 /* --- sending --- */
 
-/* It has not had the time to read: perhaps it waits for our CPU. One that does not use it is not asked for ever. */
 static void make_way(struct peer *p)
 {
 	if (p->yields == YIELDS)
 		return;
 	p->yields++;
-	sched_yield();
+	p->local->gives_way = true;
+}
+
+bool ur_local_gives_way(struct ur_local *l)
+{
+	if (ur_likely(!l->gives_way))
+		return false;
+	l->gives_way = false;
+	return true;
 }
 
 static uint32_t head_of(const struct peer *p, const struct ur_sibling *s)

@@ -29,6 +29,11 @@ struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot);
 
 /* Becomes readable when a packet arrives while we said that we sleep. */
 int ur_local_fd(const struct ur_local *l);
+/*
+ * True when another process has had no time to read since this was last asked: perhaps it waits for our CPU, and should get it once the
+ * NIC's lock is given up. For one that does not use it this ends some time.
+ */
+bool ur_local_gives_way(struct ur_local *l);
 /* Says whether senders have to wake us. Returns false when packets wait already. */
 bool ur_local_sleep(struct ur_local *l, bool asleep);
 
