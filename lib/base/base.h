@@ -49,6 +49,16 @@ static inline const char *ur_plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
+/* In a loop that waits for another CPU. */
+static inline void ur_cpu_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
 static inline ur_time ur_min_time(ur_time a, ur_time b)
 {
 	return a < b ? a : b;

@@ -27,6 +27,7 @@
 	X(TX_UNMAPPED, "tx_unmapped", "frames of tx_gathered that were copied because their memory could not be mapped for the NIC")       \
 	X(MR_UNMAPPED, "mr_unmapped", "memory regions that could not be mapped for the NIC, so what is sent from there is copied")         \
 	X(CAPTURE_LOST, "capture_lost", "frames missing from the capture: its file could not be written as fast, or at all")               \
+	X(LOCK_WAITS, "lock_waits", "times that a thread found the NIC taken by another one, and waited or left it its work")              \
 	X(TX_NO_BUFFER, "tx_no_buffer", "times no packet buffer was free for sending")                                                     \
 	X(RX_ROCE, "rx_roce_packets", "RoCEv2 packets accepted")                                                                           \
 	X(TX_ROCE, "tx_roce_packets", "RoCEv2 packets sent")                                                                               \

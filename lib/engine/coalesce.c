@@ -22,9 +22,8 @@ static ur_time since(ur_time now, ur_time then)
 bool ur_coalesce_posted(struct ur_coalesce *c, ur_time now, ur_time driven)
 {
 	unsigned waiting = get(c->waiting);
-	bool first = !get(c->row) || since(now, get(c->posted)) >= CLOSE_NS;
 
-	if (first && !waiting) { /* who was waited for keeps the others company */
+	if (since(now, get(c->posted)) >= CLOSE_NS && !waiting) { /* who was waited for keeps the others company */
 		set(c->posted, now);
 		set(c->row, 1);
 		return false;
@@ -70,14 +69,11 @@ void ur_coalesce_flushed(struct ur_coalesce *c, ur_time now)
 bool ur_coalesce_polled(struct ur_coalesce *c, ur_time now)
 {
 	bool soon = since(now, get(c->posted)) < CLOSE_NS;
-	unsigned row = get(c->row);
 
-	if (!row)
+	if (!ur_coalesce_is_row(c))
 		return false;
 	set(c->row, 0);
 	set(c->waiting, 0);
-	if (row < 2)
-		return false;
 	if (soon && get(c->trust) < TRUST_MAX)
 		set(c->trust, get(c->trust) + 1);
 	return !soon;

@@ -5,8 +5,9 @@
  * soon after its posts is trusted to do so again. When it does not, the progress thread sends what waits half a millisecond later; and
  * unless the application was held up because it had no CPU, nothing waits for a while after that, for longer each time it happens.
  *
- * Posting threads call without the NIC's lock: the fields are atomic and each call reads and writes each once; what a race loses is a
- * post counted or not.
+ * Each thread that posts has rows of its own: it does not poll for another. A few places are enough; threads that share one by chance are
+ * taken for one. Posting threads call without the NIC's lock: the fields are atomic and each call reads and writes each once; what a race
+ * loses is a post counted or not.
  */
 #ifndef UR_COALESCE_H
 #define UR_COALESCE_H
@@ -15,8 +16,10 @@
 
 #include "base/base.h"
 
+#define UR_COALESCE_PLACES 8
+
 struct ur_coalesce {
-	_Atomic ur_time posted; /* the last post, or about the end of its sending */
+	_Alignas(64) _Atomic ur_time posted; /* the last post, or about the end of its sending */
 	_Atomic ur_time takes;  /* what sending took lately */
 	atomic_uint sent;       /* how often that was done */
 	atomic_uint row;        /* posts since the last poll, each close after the one before it */
@@ -25,6 +28,12 @@ struct ur_coalesce {
 	atomic_bool forgotten;  /* others had to send what waited */
 	_Atomic ur_time shy_until, shy_for; /* it disappointed us: nothing waits until then; how long that is */
 };
+
+/* The place of a thread, for which any number stands that no other thread has. */
+static inline unsigned ur_coalesce_place(uintptr_t thread)
+{
+	return (unsigned)(thread * 0x9e3779b97f4a7c15ull >> 61);
+}
 
 /* A post at `now`; `driven` is when the application last polled, 0: never, or it said that it would block. True when it waits. */
 bool ur_coalesce_posted(struct ur_coalesce *c, ur_time now, ur_time driven);
@@ -36,6 +45,11 @@ bool ur_coalesce_sent(struct ur_coalesce *c, ur_time began);
 void ur_coalesce_took(struct ur_coalesce *c, ur_time began, ur_time ended);
 /* The progress thread, or a control call, sends what waits. */
 void ur_coalesce_flushed(struct ur_coalesce *c, ur_time now);
+/* The application has posted several requests since its last poll: only then ur_coalesce_polled has something to learn. */
+static inline bool ur_coalesce_is_row(const struct ur_coalesce *c)
+{
+	return atomic_load_explicit(&c->row, memory_order_relaxed) > 1;
+}
 /* The application polls, which sends what waits. True when that was to be expected earlier: ur_coalesce_late wants to know why. */
 bool ur_coalesce_polled(struct ur_coalesce *c, ur_time now);
 /* `held_up`: other threads had its CPU meanwhile. */

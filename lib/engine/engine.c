@@ -26,7 +26,7 @@ static __thread char last_error[512];
 /* Backlog of a control call's poll, so that a call cannot be kept busy by arriving packets. */
 #define CONTROL_ROUNDS 4
 
-#define YIELD_AFTER 32 /* looks at a taken NIC, a few microseconds */
+#define YIELD_AFTER 256 /* looks at a taken NIC, a few microseconds */
 
 void ur_engine_set_error(const char *fmt, ...)
 {
@@ -69,7 +69,7 @@ static void engine_free(struct ur_engine *e)
 
 static int engine_create(struct ur_engine **out)
 {
-	struct ur_engine *e = calloc(1, sizeof(*e));
+	struct ur_engine *e = aligned_alloc(64, (sizeof(*e) + 63) & ~(size_t)63);
 	char err[256];
 	int r;
 
@@ -77,6 +77,7 @@ static int engine_create(struct ur_engine **out)
 		ur_engine_set_error("out of memory: free some and try again");
 		return ENOMEM;
 	}
+	memset(e, 0, sizeof(*e));
 	pthread_mutex_init(&e->nic_lock, NULL);
 	pthread_mutex_init(&e->info_lock, NULL);
 	pthread_mutex_init(&e->dma_lock, NULL);
@@ -256,6 +257,9 @@ static void nic_enter(struct ur_engine *e)
 {
 	struct ur_port *port = e->nic->port;
 
+	atomic_store_explicit(&e->taken, true, memory_order_relaxed);
+	if (ur_unlikely(atomic_load_explicit(&e->misses, memory_order_relaxed)))
+		e->nic->counters.v[UR_C_LOCK_WAITS] += atomic_exchange_explicit(&e->misses, 0, memory_order_relaxed);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &e->cancel_state);
 	ur_catch_admit();
 	if (port)
@@ -270,10 +274,17 @@ static void nic_leave(struct ur_engine *e)
 		ur_queue_leave(port->queue);
 }
 
+static void missed(struct ur_engine *e)
+{
+	atomic_fetch_add_explicit(&e->misses, 1, memory_order_relaxed);
+}
+
 static bool nic_try(struct ur_engine *e)
 {
-	if (pthread_mutex_trylock(&e->nic_lock))
+	if (pthread_mutex_trylock(&e->nic_lock)) {
+		missed(e);
 		return false;
+	}
 	nic_enter(e);
 	return true;
 }
@@ -315,13 +326,16 @@ static bool has_left_work(const struct ur_engine *e)
 
 struct ur_nic *ur_engine_lock(struct ur_engine *e)
 {
-	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
-	pthread_mutex_lock(&e->nic_lock);
-	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
+	if (pthread_mutex_trylock(&e->nic_lock)) {
+		missed(e);
+		atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
+		pthread_mutex_lock(&e->nic_lock);
+		atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
+	}
 	nic_enter(e);
 	e->nic->now = ur_engine_now();
 	if (ur_unlikely(has_left_work(e))) { /* before the QP is disconnected, say: its own posts, and ACKs that its peer waits for */
-		ur_coalesce_flushed(&e->coalesce, e->nic->now);
+		ur_engine_flushed(e, e->nic->now);
 		ur_nic_poll_tx(e->nic, e->nic->now);
 		atomic_store_explicit(&e->owes, false, memory_order_relaxed);
 	}
@@ -414,7 +428,8 @@ static bool is_looked_after(struct ur_engine *e, ur_time now)
 void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 {
 	ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
-	bool waits = ur_coalesce_posted(&e->coalesce, now, driven);
+	struct ur_coalesce *c = ur_engine_coalesce(e);
+	bool waits = ur_coalesce_posted(c, now, driven);
 
 	if (ur_qp_doorbell(qp))
 		ur_nic_ring(e->nic, qp);
@@ -429,8 +444,8 @@ void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 	ur_reply_sends(&e->reply, now, true);
 	ur_nic_poll_tx(e->nic, now);
 	ur_engine_leave(e, now, false);
-	if (ur_unlikely(ur_coalesce_sent(&e->coalesce, now)))
-		ur_coalesce_took(&e->coalesce, now, ur_engine_now());
+	if (ur_unlikely(ur_coalesce_sent(c, now)))
+		ur_coalesce_took(c, now, ur_engine_now());
 }
 
 /* Sends what earlier arrivals ask for, unless the application is about to post something that it can travel with, and receives. */
@@ -442,16 +457,33 @@ static unsigned poll_lazy(struct ur_engine *e, ur_time now)
 	return ur_nic_poll_lazy(e->nic, now);
 }
 
+/* Holding the NIC, which it gives up. True when packets moved. */
+static bool drive(struct ur_engine *e, ur_time now, bool polls_on)
+{
+	unsigned n;
+
+	if (ur_unlikely(!polls_on))
+		return poll_held(e, now) != 0;
+	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
+	n = poll_lazy(e, now);
+	ur_engine_leave(e, now, true);
+	return n != 0;
+}
+
 /*
  * A thread that finds the NIC taken again and again in a loop may have the CPU that its holder waits for, and would keep it for the rest of
  * its time slice: milliseconds.
  */
-static void let_holder_run(void)
+static void let_holder_run(struct ur_engine *e)
 {
 	static __thread unsigned times;
 
-	if (++times % YIELD_AFTER == 0)
-		sched_yield();
+	if (++times % YIELD_AFTER) {
+		ur_cpu_relax();
+		return;
+	}
+	missed(e);
+	sched_yield();
 }
 
 bool ur_engine_lost_cpu(void)
@@ -469,30 +501,26 @@ bool ur_engine_lost_cpu(void)
 
 /*
  * A thread that drives comes back at once, or posts, or says that it will block; if it does none of these, the progress thread polls soon.
- * So answers may wait. One that finds the NIC taken comes back as well, and until then has nothing to read the clock for: what it would say
- * of itself is said by the thread that drives, or at its next try.
+ * So answers may wait. One that finds the NIC taken comes back as well, and until then needs no clock, unless it has posted several
+ * requests: what else it would say of itself is said by the thread that drives, or at its next try.
  */
 bool ur_engine_drive(struct ur_engine *e)
 {
 	bool polls_on = ur_likely(!atomic_load_explicit(&e->once_more, memory_order_relaxed)) || !atomic_exchange(&e->once_more, false);
-	bool late;
-	ur_time now;
-	unsigned n;
+	struct ur_coalesce *c = ur_engine_coalesce(e);
+	bool row = ur_coalesce_is_row(c), moved = false;
+	ur_time now = row ? ur_engine_now() : 0;
+	bool late = row && ur_coalesce_polled(c, now);
 
-	if (!nic_try(e)) {
-		let_holder_run();
-		return false;
+	if (atomic_load_explicit(&e->taken, memory_order_relaxed) || !nic_try(e)) {
+		let_holder_run(e);
+	} else {
+		now = row ? now : ur_engine_now();
+		moved = drive(e, now, polls_on);
 	}
-	now = ur_engine_now();
-	if (ur_unlikely(!polls_on))
-		return poll_held(e, now) != 0;
-	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
-	late = ur_coalesce_polled(&e->coalesce, now);
-	n = poll_lazy(e, now);
-	ur_engine_leave(e, now, true);
 	if (ur_unlikely(late))
-		ur_coalesce_late(&e->coalesce, now, ur_engine_lost_cpu());
-	return n != 0;
+		ur_coalesce_late(c, now, ur_engine_lost_cpu());
+	return moved;
 }
 
 /* It may look at its queue once more before it does. */

@@ -30,10 +30,12 @@ struct ur_port_kind {
 struct ur_engine {
 	pthread_mutex_t nic_lock;   /* guards nic and everything below it */
 	int cancel_state;           /* of the thread that holds `nic_lock` */
+	atomic_bool taken;          /* a hint: somebody holds it. Those who poll read this, and leave the lock's cache line to its holder */
+	atomic_uint misses;         /* times that a thread found it taken, until its next holder counts them */
 	atomic_uint waiters;        /* threads that wait for `nic_lock`: the progress thread lets them pass */
 	struct ur_nic *nic;
 	struct ur_reply reply; /* under the lock */
-	struct ur_coalesce coalesce;
+	struct ur_coalesce coalesce[UR_COALESCE_PLACES]; /* of threads that post */
 	struct ur_list watches; /* of struct ur_engine_watch; under the lock */
 
 	/* Who polls (poller.h). Times are of ur_engine_now; the progress thread writes `wake_at`, everybody reads it. */
@@ -104,12 +106,26 @@ void ur_ending_forked(void);
 bool ur_ending_asked(void);
 void ur_ending_serve(struct ur_engine *e);
 
+/* That of this thread. */
+static inline struct ur_coalesce *ur_engine_coalesce(struct ur_engine *e)
+{
+	return &e->coalesce[ur_coalesce_place((uintptr_t)pthread_self())];
+}
+
+/* What waits, of all threads, is sent. */
+static inline void ur_engine_flushed(struct ur_engine *e, ur_time now)
+{
+	for (unsigned i = 0; i < UR_COALESCE_PLACES; i++)
+		ur_coalesce_flushed(&e->coalesce[i], now);
+}
+
 /*
  * Unlocks the NIC, all that its holder has entered being left. True when somebody rang who found it taken and went away: that is now the
  * business of who held it.
  */
 static inline bool ur_engine_give_up(struct ur_engine *e)
 {
+	atomic_store_explicit(&e->taken, false, memory_order_relaxed);
 	pthread_mutex_unlock(&e->nic_lock);
 	atomic_thread_fence(memory_order_seq_cst);
 	return ur_nic_rang(e->nic);

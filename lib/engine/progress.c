@@ -164,7 +164,7 @@ static void poll_nic(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_t
 	now = nic->now;
 	driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
 	lazy = ur_poller_lazy(p, now, driven);
-	ur_coalesce_flushed(&e->coalesce, now);
+	ur_engine_flushed(e, now);
 	ur_reply_sends(&e->reply, now, false);
 	n = lazy ? ur_nic_poll_lazy(nic, now) : ur_nic_poll(nic, now);
 	ur_engine_leave(e, now, lazy);

@@ -57,18 +57,34 @@ static void coalesce__first_of_a_row_leaves_at_once(void)
 	CU_ASSERT_EQUAL(atomic_load(&c.waiting), 0);
 }
 
-/* However close to one another they are, posts with a poll between them are no row. */
-static void coalesce__a_poll_ends_the_row(void)
+/*
+ * Who posts on without a pause after a poll streams: all that it posts waits for the next poll. If its first post left alone, it would come
+ * back alone in a process that talks to itself, and so would all that follow.
+ */
+static void coalesce__a_stream_waits_for_its_polls(void)
 {
 	struct ur_coalesce c = {0};
 	ur_time now = trusted(&c);
 
+	row(&c, &now, 10, 0);
 	for (unsigned i = 0; i < 10; i++) {
-		CU_ASSERT_FALSE(ur_coalesce_posted(&c, now, now));
-		now += US / 4;
-		CU_ASSERT_FALSE(ur_coalesce_polled(&c, now));
-		now += US / 4;
+		ur_coalesce_polled(&c, now);
+		for (unsigned k = 0; k < 16; k++)
+			CU_ASSERT_TRUE(ur_coalesce_posted(&c, now, now));
 	}
+}
+
+/* Stacks lie megabytes apart: few of eight threads share a place. */
+static void coalesce__threads_have_places(void)
+{
+	unsigned used = 0, places = 0;
+
+	for (uintptr_t i = 0; i < 8; i++)
+		used |= 1u << ur_coalesce_place(0x7f1200000000u - i * 0x801000);
+	for (unsigned i = 0; i < UR_COALESCE_PLACES; i++)
+		places += used >> i & 1;
+	CU_ASSERT_EQUAL(used >> UR_COALESCE_PLACES, 0);
+	CU_ASSERT_TRUE(places >= 4);
 }
 
 static void coalesce__many_are_sent(void)
@@ -195,7 +211,8 @@ void ur_suite_coalesce(void)
 
 	CU_ADD_TEST(s, coalesce__trusts_nobody_at_first);
 	CU_ADD_TEST(s, coalesce__first_of_a_row_leaves_at_once);
-	CU_ADD_TEST(s, coalesce__a_poll_ends_the_row);
+	CU_ADD_TEST(s, coalesce__a_stream_waits_for_its_polls);
+	CU_ADD_TEST(s, coalesce__threads_have_places);
 	CU_ADD_TEST(s, coalesce__many_are_sent);
 	CU_ADD_TEST(s, coalesce__who_polled_long_ago_is_not_waited_for);
 	CU_ADD_TEST(s, coalesce__who_goes_away_is_not_waited_for);

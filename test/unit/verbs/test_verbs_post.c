@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a post or a poll costs besides its own work: doorbells, readings of the clock, and a place in a row of posts (engine/coalesce.h). */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <time.h>
 
 #include "engine/engine_priv.h"
@@ -88,7 +89,7 @@ static void post_recv__has_nothing_to_send(void)
 	struct ur_coalesce *c;
 
 	verbs_fixture_make(&f);
-	c = &engine_of(f.qp)->coalesce;
+	c = ur_engine_coalesce(engine_of(f.qp));
 	atomic_store(&c->row, 0);
 	atomic_store(&c->posted, 0);
 	take_readings();
@@ -97,6 +98,14 @@ static void post_recv__has_nothing_to_send(void)
 	CU_ASSERT_EQUAL(atomic_load(&c->row), 0);
 	CU_ASSERT_EQUAL(atomic_load(&c->posted), 0);
 	verbs_fixture_unmake(&f);
+}
+
+static void pass_time(ur_time ns)
+{
+	ur_time until = ur_engine_now() + ns;
+
+	while (ur_engine_now() < until)
+		continue;
 }
 
 /* A ping-pong: its SENDs are alone, and none waits for the poll. */
@@ -108,15 +117,69 @@ static void post_recv__before_a_send_is_no_row(void)
 
 	verbs_fixture_make(&f);
 	qp = ready_qp(&f);
-	c = &engine_of(qp)->coalesce;
+	c = ur_engine_coalesce(engine_of(qp));
 	poll_nothing(f.cq);
 	for (unsigned i = 0; i < POSTS; i++) {
 		verbs_fixture_post(qp, 1);
 		post_send(qp, 1);
 		CU_ASSERT_EQUAL(atomic_load(&c->waiting), 0);
 		poll_nothing(f.cq);
+		pass_time(5 * UR_NS_PER_US); /* until the answer arrives */
 	}
 	CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
+	verbs_fixture_unmake(&f);
+}
+
+#define THREADS 8 /* of which one at least has a place that the first thread of the program does not have */
+
+static struct {
+	pthread_barrier_t all;
+	struct ibv_qp *qp;
+	struct ur_coalesce *first;
+	atomic_uint posts, wait;
+} others;
+
+static void *post_once(void *unused)
+{
+	struct ur_coalesce *c = ur_engine_coalesce(engine_of(others.qp));
+
+	(void)unused;
+	pthread_barrier_wait(&others.all); /* none ends before all have begun: each has its own stack */
+	if (c == others.first || atomic_fetch_add(&others.posts, 1))
+		return NULL;
+	post_send(others.qp, 1);
+	atomic_store(&others.wait, atomic_load(&c->waiting));
+	return NULL;
+}
+
+/* A thread that posts next to one that streams does not wait for the other's poll. */
+static void post_send__is_in_no_row_of_another_thread(void)
+{
+	struct verbs_fixture f;
+	pthread_t threads[THREADS];
+	struct ur_coalesce *c;
+	struct ibv_qp *a;
+
+	verbs_fixture_make(&f);
+	a = ready_qp(&f);
+	others.qp = ready_qp(&f);
+	others.first = c = ur_engine_coalesce(engine_of(a));
+	pthread_barrier_init(&others.all, NULL, THREADS);
+	atomic_store(&c->trust, 64);
+	poll_nothing(f.cq);
+	post_send(a, 1);
+	atomic_store(&c->posted, UR_TIME_NEVER / 2); /* a moment ago, for as long as this takes */
+	poll_nothing(f.cq);
+	for (unsigned i = 0; i < THREADS; i++)
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, post_once, NULL), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	CU_ASSERT_TRUE(atomic_load(&others.posts) > 0);
+	CU_ASSERT_EQUAL(atomic_load(&others.wait), 0);
+	atomic_store(&c->posted, 0);
+	pthread_barrier_destroy(&others.all);
+	CU_ASSERT_EQUAL(ibv_destroy_qp(a), 0);
+	CU_ASSERT_EQUAL(ibv_destroy_qp(others.qp), 0);
 	verbs_fixture_unmake(&f);
 }
 
@@ -140,7 +203,7 @@ static void post_recv__in_error_is_flushed(void)
 /* The end of a sending is measured now and then; not now. */
 static void let_it_estimate(struct ibv_qp *qp)
 {
-	atomic_store(&engine_of(qp)->coalesce.sent, 1);
+	atomic_store(&ur_engine_coalesce(engine_of(qp))->sent, 1);
 }
 
 static void post_send__chain_rings_once(void)
@@ -150,13 +213,13 @@ static void post_send__chain_rings_once(void)
 
 	verbs_fixture_make(&f);
 	qp = ready_qp(&f);
-	atomic_store(&engine_of(qp)->coalesce.row, 0);
+	atomic_store(&ur_engine_coalesce(engine_of(qp))->row, 0);
 	let_it_estimate(qp);
 	take_readings();
 	post_send(qp, 16);
 	CU_ASSERT_EQUAL(take_readings(), 1);
-	CU_ASSERT_EQUAL(atomic_load(&engine_of(qp)->coalesce.sent), 2);
-	CU_ASSERT_EQUAL(atomic_load(&engine_of(qp)->coalesce.row), 1);
+	CU_ASSERT_EQUAL(atomic_load(&ur_engine_coalesce(engine_of(qp))->sent), 2);
+	CU_ASSERT_EQUAL(atomic_load(&ur_engine_coalesce(engine_of(qp))->row), 1);
 	CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
 	verbs_fixture_unmake(&f);
 }
@@ -178,7 +241,7 @@ static void wr_complete__rings_once(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(qp);
 	atomic_store(&ur_verbs_qp(qp)->state, IBV_QPS_RTS);
 	x = ibv_qp_to_qp_ex(qp);
-	atomic_store(&engine_of(qp)->coalesce.row, 0);
+	atomic_store(&ur_engine_coalesce(engine_of(qp))->row, 0);
 	let_it_estimate(qp);
 	take_readings();
 	ibv_wr_start(x);
@@ -187,8 +250,8 @@ static void wr_complete__rings_once(void)
 	CU_ASSERT_EQUAL(take_readings(), 0);
 	CU_ASSERT_EQUAL(ibv_wr_complete(x), 0);
 	CU_ASSERT_EQUAL(take_readings(), 1);
-	CU_ASSERT_EQUAL(atomic_load(&engine_of(qp)->coalesce.sent), 2);
-	CU_ASSERT_EQUAL(atomic_load(&engine_of(qp)->coalesce.row), 1);
+	CU_ASSERT_EQUAL(atomic_load(&ur_engine_coalesce(engine_of(qp))->sent), 2);
+	CU_ASSERT_EQUAL(atomic_load(&ur_engine_coalesce(engine_of(qp))->row), 1);
 	CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
 	verbs_fixture_unmake(&f);
 }
@@ -227,6 +290,28 @@ static void poll_cq__leaves_a_taken_nic_alone(void)
 	verbs_fixture_unmake(&f);
 }
 
+/* The next thread that has the NIC counts that another one found it taken. */
+static void post_send__that_finds_the_nic_taken_is_counted(void)
+{
+	struct verbs_fixture f;
+	struct ur_engine *e;
+	struct ibv_qp *qp;
+	uint64_t before;
+
+	verbs_fixture_make(&f);
+	qp = ready_qp(&f);
+	e = engine_of(qp);
+	poll_nothing(f.cq);
+	before = e->nic->counters.v[UR_C_LOCK_WAITS];
+	pthread_mutex_lock(&e->nic_lock);
+	post_send(qp, 1);
+	pthread_mutex_unlock(&e->nic_lock);
+	poll_nothing(f.cq);
+	CU_ASSERT_EQUAL(e->nic->counters.v[UR_C_LOCK_WAITS], before + 1);
+	CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
+	verbs_fixture_unmake(&f);
+}
+
 /* A poll that has nothing to take does not ask for the lock of those that take. */
 static void poll_cq__empty_takes_no_lock_of_the_queue(void)
 {
@@ -247,10 +332,12 @@ void ur_suite_verbs_post(void)
 
 	CU_ADD_TEST(s, post_recv__has_nothing_to_send);
 	CU_ADD_TEST(s, post_recv__before_a_send_is_no_row);
+	CU_ADD_TEST(s, post_send__is_in_no_row_of_another_thread);
 	CU_ADD_TEST(s, post_recv__in_error_is_flushed);
 	CU_ADD_TEST(s, post_send__chain_rings_once);
 	CU_ADD_TEST(s, wr_complete__rings_once);
 	CU_ADD_TEST(s, poll_cq__reads_one_clock);
 	CU_ADD_TEST(s, poll_cq__leaves_a_taken_nic_alone);
+	CU_ADD_TEST(s, post_send__that_finds_the_nic_taken_is_counted);
 	CU_ADD_TEST(s, poll_cq__empty_takes_no_lock_of_the_queue);
 }
