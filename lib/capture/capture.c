@@ -15,7 +15,7 @@
 #include "host/spool.h"
 #include "wire/frame.h"
 
-#define RING (16u << 20)        /* bytes; at 2 GB/s more than the writer is away for */
+#define RING (64u << 20)        /* bytes; at 1 GB/s a writer may wait 60 ms for a CPU that others spin on. Touched only as far as it lags */
 #define WRITE_BYTES (64 * 1024) /* of one write, whole blocks; whether the file still takes some is seen after each */
 #define PREAMBLE_MAX 512
 #define NAME_MAX_BYTES 255

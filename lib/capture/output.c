@@ -77,7 +77,7 @@ const char *ur_output_reason(int err)
 	if (err == ENXIO)
 		return "nobody reads from the pipe: start its reader first";
 	if (err == ENOBUFS)
-		return "frames came faster than they could be written: name a file on a faster disk, such as one in /dev/shm";
+		return "frames came faster than they could be written: leave the writing thread a CPU, or write to /dev/shm";
 	if (err == ETIMEDOUT)
 		return "it accepts nothing any more: keep its reader running";
 	return strerror(err);

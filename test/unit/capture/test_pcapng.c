@@ -386,7 +386,7 @@ static void capture_close__disk_that_fills(void)
 /* --- more than the file takes --- */
 
 #define BIG 60000
-#define MORE 400 /* frames of that size, more than the ring holds */
+#define MORE 1500 /* frames of that size, more than the ring holds */
 
 static struct ur_capture *open_pipe(int *fd)
 {
@@ -414,7 +414,7 @@ static void capture_frame__waits_for_nobody(void)
 	ur_capture_count(c, &counters);
 	for (unsigned i = 0; i < MORE; i++)
 		ur_capture_frame(c, &p, i, UR_CAPTURE_IN);
-	CU_ASSERT_TRUE(counters.v[UR_C_CAPTURE_LOST] >= MORE - (16u << 20) / BIG - 2);
+	CU_ASSERT_TRUE(counters.v[UR_C_CAPTURE_LOST] >= MORE - (64u << 20) / BIG - 2);
 	CU_ASSERT_EQUAL(ur_capture_close(c, &lost), ETIMEDOUT);
 	CU_ASSERT_TRUE(lost >= counters.v[UR_C_CAPTURE_LOST]);
 	close(fd); /* which ends the thread: its writes fail */
@@ -439,7 +439,7 @@ static size_t read_all(int fd, uint8_t *to, size_t room, size_t enough)
 
 static void *read_pipe(void *arg)
 {
-	static uint8_t all[64 << 20];
+	static uint8_t all[96 << 20];
 	int fd = *(int *)arg;
 
 	read_all(fd, all, sizeof(all), sizeof(all));
