@@ -282,6 +282,11 @@ void ur_capture_count(struct ur_capture *c, struct ur_counters *counters)
 	c->counters = counters;
 }
 
+bool ur_capture_gives_way(struct ur_capture *c)
+{
+	return ur_spool_is_crowded(c->spool);
+}
+
 void ur_capture_flush(struct ur_capture *c)
 {
 	ur_spool_flush(c->spool);

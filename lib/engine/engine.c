@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sched.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "engine/catch.h"
@@ -289,6 +288,14 @@ static bool nic_try(struct ur_engine *e)
 	return true;
 }
 
+/* Somebody who waits for a CPU holds us up: another process of this host, or the thread that writes the capture. Under the lock. */
+static bool must_give_way(struct ur_engine *e)
+{
+	if (ur_unlikely(e->nic->capture != NULL) && ur_capture_gives_way(e->nic->capture))
+		return true;
+	return e->local && ur_unlikely(ur_local_gives_way(e->local));
+}
+
 /*
  * Gives up the NIC. A thread that rang while we held it found it taken and went away, so what it left is sent before we go, and nobody is
  * woken for it; and a timer that is now due before the progress thread meant to wake must wake it.
@@ -302,7 +309,7 @@ static void nic_release(struct ur_engine *e, ur_time next)
 		ur_time wake_at;
 		bool rang;
 
-		yields |= e->local && ur_unlikely(ur_local_gives_way(e->local));
+		yields |= must_give_way(e);
 		nic_leave(e);
 		rang = ur_engine_give_up(e);
 		pthread_setcancelstate(cancel_state, NULL);
@@ -484,19 +491,6 @@ static void let_holder_run(struct ur_engine *e)
 	}
 	missed(e);
 	sched_yield();
-}
-
-bool ur_engine_lost_cpu(void)
-{
-	static __thread long before;
-	struct rusage ru;
-	long times;
-
-	if (getrusage(RUSAGE_THREAD, &ru))
-		return false;
-	times = ru.ru_nivcsw - before;
-	before = ru.ru_nivcsw;
-	return times != 0;
 }
 
 /*

@@ -141,10 +141,9 @@ ur_time ur_engine_publish_at(struct ur_engine *e);
 /* Brings it up to date if that is due; on the progress thread, not under the lock. */
 void ur_engine_publish(struct ur_engine *e, ur_time now);
 
+/* progress.c */
 /* Whether other threads were given the CPU that this one was using, since it last asked. */
 bool ur_engine_lost_cpu(void);
-
-/* progress.c */
 int ur_progress_start(struct ur_engine *e);
 void ur_progress_wake(struct ur_engine *e);
 

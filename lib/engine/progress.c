@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -169,6 +170,19 @@ static void poll_nic(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_t
 	n = lazy ? ur_nic_poll_lazy(nic, now) : ur_nic_poll(nic, now);
 	ur_engine_leave(e, now, lazy);
 	ur_poller_polled(p, now, driven, n);
+}
+
+bool ur_engine_lost_cpu(void)
+{
+	static __thread long before;
+	struct rusage ru;
+	long times;
+
+	if (getrusage(RUSAGE_THREAD, &ru))
+		return false;
+	times = ru.ru_nivcsw - before;
+	before = ru.ru_nivcsw;
+	return times != 0;
 }
 
 /* Before a look. Was it another thread that made us late, or what is below us (the hypervisor, interrupts)? */

@@ -109,6 +109,15 @@ void ur_spool_put(struct ur_spool *s, size_t n)
 		wake(s);
 }
 
+bool ur_spool_is_crowded(struct ur_spool *s)
+{
+	uint64_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed);
+
+	if (tail - s->head_seen > s->size / 2)
+		s->head_seen = atomic_load_explicit(&s->head, memory_order_acquire);
+	return tail - s->head_seen > s->size / 2;
+}
+
 /* --- taking --- */
 
 /* What is there now, from `head` on, and where it ends or a gap does. */

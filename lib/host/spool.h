@@ -27,6 +27,8 @@ int ur_spool_open(const char *thread, size_t size, const struct ur_spool_taker *
 void *ur_spool_room(struct ur_spool *s, size_t n);
 /* The record is complete. Its n is that of ur_spool_room. */
 void ur_spool_put(struct ur_spool *s, size_t n);
+/* More than half full: perhaps the thread waits for the CPU of whoever puts. Asked by whoever puts. */
+bool ur_spool_is_crowded(struct ur_spool *s);
 /* Waits until what was put has been taken, but not for a taker that takes nothing for a second. */
 void ur_spool_flush(struct ur_spool *s);
 /*

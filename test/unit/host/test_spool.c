@@ -125,10 +125,12 @@ static void spool__refuses_what_finds_no_room(void)
 	for (; number < 100; number++)
 		refused += !put(number, SIZE / 50);
 	CU_ASSERT_TRUE(refused >= 49 && refused <= 51);
+	CU_ASSERT_TRUE(ur_spool_is_crowded(s.spool));
 	atomic_store(&s.gated, false);
 	sem_post(&s.gate);
 	ur_spool_flush(s.spool);
 	CU_ASSERT_EQUAL(atomic_load(&s.taken), 100 - refused);
+	CU_ASSERT_FALSE(ur_spool_is_crowded(s.spool));
 	CU_ASSERT_TRUE(put(number, SIZE / 50));
 	close_spool();
 	CU_ASSERT_EQUAL(atomic_load(&s.taken), 101 - refused);
