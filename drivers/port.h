@@ -15,12 +15,18 @@ struct ur_port_sharing;
 /* --- queues --- */
 
 struct ur_queue_ops {
-	/* Up to n received packets; the caller owns them and gives them back with release. `when` is set by drivers with a clock. */
+	/*
+	 * Received packets, and trains in one piece; the caller owns them and gives them back with release. Up to n packets: a train counts
+	 * as many as it has, and the last may be longer than what is left of n. `when` is set by drivers with a clock.
+	 */
 	unsigned (*rx)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
-	/* Takes the first `return value` packets; the caller keeps the rest. */
+	/* Takes the first `return value` packets and trains; the caller keeps the rest. */
 	unsigned (*tx)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 	/* Up to n packets to build frames in: data at the start of at least UR_PKT_ROOM bytes, every other field zero but `home`. */
 	unsigned (*alloc)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
+	/* One packet with room for the longest train and its headers, else as alloc; NULL: none is free. May be NULL: no trains are sent.
+	 */
+	struct ur_pkt *(*alloc_train)(struct ur_queue *q);
 	/* Takes back packets of this queue, received or allocated, in any order. */
 	void (*release)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 	/*

@@ -166,32 +166,48 @@ static void keep(struct wire *w, struct ur_pkt *p, ur_time now, enum ur_capture_
 	ur_capture_frame(w->capture, p, now, dir);
 }
 
-/* Millions of packets go as trains: packet `n` of a burst after `in_train` others, which are as long. Returns how many there are now. */
-static unsigned add_to_train(const struct wire *w, struct ur_pkt *p, unsigned in_train)
+/* What goes out in one call, in this order; the last may be a train that more packets find room in. */
+struct burst {
+	struct ur_pkt *out[BURST];
+	unsigned n;
+	struct ur_pkt *train;
+};
+
+/* Millions of packets, which nobody looks at one by one, go as trains: then `p` is free again. */
+static bool add_to_train(struct ur_queue *q, struct burst *b, struct ur_pkt *p)
 {
-	if (ur_cf_keeps(w->c->run))
-		return 0;
-	if (in_train >= w->port->queue->train_pkts)
-		return 1;
-	if (in_train)
-		ur_train_move(p, (uint8_t)in_train);
-	return in_train + 1;
+	if (q->train_pkts < 2 || !q->ops->alloc_train)
+		return false;
+	if (!b->train || !ur_train_append(b->train, p, q->train_pkts, q->train_bytes)) {
+		b->train = q->ops->alloc_train(q);
+		if (!b->train)
+			return false;
+		b->out[b->n++] = b->train;
+		ur_train_append(b->train, p, q->train_pkts, q->train_bytes);
+	}
+	ur_pkt_reset(p);
+	return true;
 }
 
-/* All that is due, at most a burst; returns how many. */
+/* All that is due, at most a burst; returns how many packets. */
 static unsigned send_burst(struct wire *w)
 {
+	struct ur_queue *q = w->port->queue;
 	struct ur_pkt *pkts[BURST];
-	unsigned room = ur_queue_alloc(w->port->queue, pkts, BURST), n = 0, in_train = 0, sent;
+	struct burst b = {.n = 0};
+	unsigned room = ur_queue_alloc(q, pkts, BURST), n = 0, used = 0, sent;
 	ur_time now = ur_clock_now();
 
-	while (n < room && ur_cf_tx(w->c->run, pkts[n], w->c->frames + 1, now)) {
-		in_train = add_to_train(w, pkts[n], in_train);
-		keep(w, pkts[n], now, UR_CAPTURE_OUT);
-		n++;
+	for (; n < room && ur_cf_tx(w->c->run, pkts[used], w->c->frames + 1, now); n++) {
+		keep(w, pkts[used], now, UR_CAPTURE_OUT);
+		if (!ur_cf_keeps(w->c->run) && add_to_train(q, &b, pkts[used]))
+			continue;
+		b.out[b.n++] = pkts[used++];
+		b.train = NULL;
 	}
-	sent = n ? ur_queue_tx(w->port->queue, pkts, n) : 0;
-	ur_pkts_release(pkts + sent, room - sent); /* what finds no room at present is as good as lost */
+	sent = b.n ? ur_queue_tx(q, b.out, b.n) : 0;
+	ur_pkts_release(b.out + sent, b.n - sent); /* what finds no room at present is as good as lost */
+	ur_pkts_release(pkts + used, room - used);
 	return n;
 }
 
@@ -215,6 +231,18 @@ static void take_packet(struct wire *w, struct ur_pkt *p)
 	send_all(w);
 }
 
+static void take_arrival(struct wire *w, struct ur_pkt *p)
+{
+	struct ur_train_cursor at = {.place = p->place};
+	struct ur_pkt view;
+
+	view.data = NULL;
+	if (!p->stride)
+		take_packet(w, p);
+	while (p->stride && ur_train_view(p, &at, &view))
+		take_packet(w, &view);
+}
+
 static void receive_all(struct wire *w)
 {
 	struct ur_pkt *pkts[BURST];
@@ -222,7 +250,7 @@ static void receive_all(struct wire *w)
 
 	while ((n = ur_queue_rx(w->port->queue, pkts, BURST)) > 0) {
 		for (unsigned i = 0; i < n; i++)
-			take_packet(w, pkts[i]);
+			take_arrival(w, pkts[i]);
 		ur_pkts_release(pkts, n);
 	}
 }

@@ -72,6 +72,7 @@ unsigned ur_ethdev_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 		pkt->len = m[i]->data_len;
 		pkt->room = (uint32_t)m[i]->buf_len - m[i]->data_off;
 		pkt->nseg = 0;
+		pkt->stride = 0;
 		pkt->tail_len = 0;
 		pkt->flags = 0;
 		pkt->when = 0;

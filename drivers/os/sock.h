@@ -26,30 +26,6 @@ static inline unsigned ur_sock_pieces(struct iovec *v, struct ur_pkt *p, uint32_
 	return n;
 }
 
-/*
- * Trains of packets up to this long are gathered first: of 62 packets with 1 KiB of payload the kernel looks at 186 pieces otherwise, which
- * costs more than the copy. With 4 KiB it no longer does.
- */
-#define UR_SOCK_GATHER 2112u
-
-/* The pieces of a train from the BTH of its first packet on; returns how many. The arena has UR_SOCK_GATHER bytes for each packet. */
-static inline unsigned ur_sock_train(struct iovec *v, struct ur_pkt **pkts, unsigned k, uint8_t **arena)
-{
-	uint8_t *to = *arena;
-	unsigned n = 0;
-
-	if (ur_pkt_frame_len(pkts[0]) - pkts[0]->bth_off > UR_SOCK_GATHER) { /* the first is the longest */
-		for (unsigned i = 0; i < k; i++)
-			n += ur_sock_pieces(v + n, pkts[i], pkts[i]->bth_off);
-		return n;
-	}
-	for (unsigned i = 0; i < k; i++)
-		to = ur_pkt_gather(pkts[i], pkts[i]->bth_off, to);
-	v[0] = (struct iovec){.iov_base = *arena, .iov_len = (size_t)(to - *arena)};
-	*arena = to;
-	return 1;
-}
-
 /* Has the kernel no room at present? */
 static inline bool ur_sock_is_full(int err)
 {

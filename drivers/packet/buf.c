@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of packets: one mapping, which is a pool (base/pool.h) and room for one frame of any length. */
+/* The memory of packets: one mapping, which is two pools (base/pool.h) and room for one frame of any length. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "drivers/packet/internal.h"
 
-#define MEMORY (UR_PACKET_PKTS * sizeof(struct ur_ppkt) + UR_PACKET_LONGEST)
+#define PKTS (UR_PACKET_PKTS * sizeof(struct ur_ppkt))
+#define TRAINS (UR_PACKET_TRAINS * sizeof(struct ur_ptrain))
+#define MEMORY (PKTS + TRAINS + UR_PACKET_LONGEST)
 
 int ur_packet_memory(struct ur_packet *s)
 {
@@ -15,8 +17,9 @@ int ur_packet_memory(struct ur_packet *s)
 	if (m == MAP_FAILED)
 		return ENOMEM;
 	s->memory = m;
-	s->whole = s->memory + UR_PACKET_PKTS * sizeof(struct ur_ppkt);
+	s->whole = s->memory + PKTS + TRAINS;
 	ur_pool_init(&s->free_pkts, m, UR_PACKET_PKTS, sizeof(struct ur_ppkt));
+	ur_pool_init(&s->free_trains, s->memory + PKTS, UR_PACKET_TRAINS, sizeof(struct ur_ptrain));
 	s->nfree = UR_PACKET_PKTS;
 	return 0;
 }
@@ -48,6 +51,7 @@ struct ur_pkt *ur_packet_get(struct ur_packet *s)
 	p->tail_len = 0;
 	p->flags = 0;
 	p->place = 0;
+	p->stride = 0;
 	p->when = 0;
 	p->next = NULL;
 	p->home = &s->queue;
@@ -67,17 +71,37 @@ unsigned ur_packet_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 	return n;
 }
 
+struct ur_pkt *ur_packet_alloc_train(struct ur_queue *q)
+{
+	struct ur_ptrain *b = ur_pool_take(&ur_packet_of_queue(q)->free_trains);
+
+	if (!b)
+		return NULL;
+	ur_pkt_clear(&b->pkt);
+	b->pkt.data = b->bytes;
+	b->pkt.len = 0;
+	b->pkt.room = sizeof(b->bytes);
+	b->pkt.home = q;
+	return &b->pkt;
+}
+
+static void give_packet(struct ur_packet *s, struct ur_ppkt *b)
+{
+	if (b->slot)
+		__atomic_store_n(&b->slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+	ur_pool_give(&s->free_pkts, b);
+	s->nfree++;
+}
+
 void ur_packet_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
 	struct ur_packet *s = ur_packet_of_queue(q);
 
 	for (unsigned i = 0; i < n; i++) {
-		struct ur_ppkt *b = ur_container_of(pkts[i], struct ur_ppkt, pkt);
-
 		ur_pkt_let_go(pkts[i]);
-		if (b->slot)
-			__atomic_store_n(&b->slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-		ur_pool_give(&s->free_pkts, b);
+		if ((uint8_t *)pkts[i] < s->memory + PKTS)
+			give_packet(s, ur_container_of(pkts[i], struct ur_ppkt, pkt));
+		else
+			ur_pool_give(&s->free_trains, ur_container_of(pkts[i], struct ur_ptrain, pkt));
 	}
-	s->nfree += n;
 }

@@ -18,13 +18,13 @@
 #include "wire/frame.h"
 
 #define UR_PACKET_PKTS 4096       /* packets that may be out at a time, received and to send; only those in use cost memory */
+#define UR_PACKET_TRAINS 256      /* trains to send */
 #define UR_PACKET_HEADROOM 64     /* the largest headers of a train, so that what lies after them is aligned */
 #define UR_PACKET_TRAIN_MAX 128   /* packets in a train: UDP_MAX_SEGMENTS since Linux 6.9 */
 #define UR_PACKET_TRAIN_PKTS 64   /* and before, which every kernel takes */
 #define UR_PACKET_TRAIN_BYTES 65000
 #define UR_PACKET_LONGEST 65536   /* of a frame, offloaded or not */
 #define UR_PACKET_TX_MSGS 64      /* frames and trains sent by one system call */
-#define UR_PACKET_TX_PKTS 128     /* packets in them */
 #define UR_PACKET_GSO_UDP_L4 5    /* VIRTIO_NET_HDR_GSO_UDP_L4; older headers lack it */
 #define UR_PACKET_HDR_MAX (UR_ETH_LEN + UR_VLAN_LEN + UR_IP6_LEN + UR_UDP_LEN)
 
@@ -33,6 +33,12 @@ struct ur_ppkt {
 	struct ur_pkt pkt;
 	struct tpacket2_hdr *slot;
 	_Alignas(64) uint8_t bytes[UR_PACKET_HEADROOM + UR_PKT_ROOM];
+};
+
+/* A train to send. */
+struct ur_ptrain {
+	struct ur_pkt pkt;
+	_Alignas(64) uint8_t bytes[UR_PACKET_HDR_MAX + UR_PACKET_TRAIN_BYTES];
 };
 
 /* The headers of a train that was received: each of its packets gets a copy. */
@@ -57,7 +63,8 @@ struct ur_packet {
 	uint32_t head, since_empty;
 	/* buf.c */
 	uint8_t *memory;
-	struct ur_pool free_pkts; /* struct ur_ppkt */
+	struct ur_pool free_pkts;   /* struct ur_ppkt */
+	struct ur_pool free_trains; /* struct ur_ptrain */
 	unsigned nfree;           /* packets in it */
 	uint8_t *whole; /* where a frame of any length fits */
 	/* rx.c: cut, and not handed out yet */
@@ -67,9 +74,7 @@ struct ur_packet {
 	struct mmsghdr tx_msg[UR_PACKET_TX_MSGS];
 	struct virtio_net_hdr tx_vnet[UR_PACKET_TX_MSGS];
 	uint8_t tx_head[UR_PACKET_TX_MSGS][UR_PACKET_HDR_MAX];
-	uint8_t tx_arena[UR_PACKET_TX_PKTS * UR_SOCK_GATHER];
-	struct iovec tx_iov[UR_PACKET_TX_PKTS * (UR_PKT_SEGS + 2) + 2 * UR_PACKET_TX_MSGS];
-	uint8_t tx_len[UR_PACKET_TX_MSGS]; /* packets of each */
+	struct iovec tx_iov[UR_PACKET_TX_MSGS * (UR_PKT_SEGS + 4)];
 };
 
 static inline struct ur_packet *ur_packet_of(struct ur_port *p)
@@ -86,6 +91,7 @@ static inline struct ur_packet *ur_packet_of_queue(struct ur_queue *q)
 int ur_packet_memory(struct ur_packet *s); /* 0 or ENOMEM */
 void ur_packet_memory_free(struct ur_packet *s);
 struct ur_pkt *ur_packet_get(struct ur_packet *s); /* one of the s->nfree; an empty packet whose fields mean nothing yet */
+struct ur_pkt *ur_packet_alloc_train(struct ur_queue *q);
 unsigned ur_packet_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 void ur_packet_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 

@@ -63,6 +63,7 @@ static const struct ur_queue_ops queue_ops = {
 	.rx = ur_packet_rx,
 	.tx = ur_packet_tx,
 	.alloc = ur_packet_alloc,
+	.alloc_train = ur_packet_alloc_train,
 	.release = ur_packet_release,
 	.wake_fd = wake_fd,
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sending: a burst becomes frames and trains, which leave with one system call. The kernel gathers headers, the program's memory and
- * ICRCs (short packets of a train we gather: drivers/os/sock.h), and has copied all of it when the call returns. (From a ring it would send
- * without a copy, and give the slot back while a receiver on this host still refers to it.)
+ * Sending: a burst is frames and trains, which leave with one system call. The kernel has copied all of it when the call returns. (From a
+ * ring it would send without a copy, and give the slot back while a receiver on this host still refers to it.)
  */
 #include <errno.h>
 #include <string.h>
@@ -28,7 +27,7 @@ static uint16_t pseudo_sum(const uint8_t *l3, unsigned version, uint32_t udp_len
 	return (uint16_t)~ur_csum_fold(sum);
 }
 
-/* Headers for the whole train. Those of its first packet stay as they are: it may have to leave alone in the end. */
+/* Headers for the whole train. Those of its first packet stay as they are: it may have to be cut in the end. */
 static void put_head(struct ur_packet *s, unsigned m, const struct ur_pkt *first, uint32_t payload)
 {
 	uint8_t *head = s->tx_head[m], *l3 = head + first->l3_off, *udp = head + first->bth_off - UR_UDP_LEN;
@@ -46,21 +45,16 @@ static void put_head(struct ur_packet *s, unsigned m, const struct ur_pkt *first
 	put_iov(&s->tx_msg[m].msg_hdr, head, first->bth_off);
 }
 
-static void put_train(struct ur_packet *s, unsigned m, struct ur_pkt **pkts, unsigned k, uint8_t **arena)
+static void put_train(struct ur_packet *s, unsigned m, struct ur_pkt *p)
 {
-	struct msghdr *h = &s->tx_msg[m].msg_hdr;
-	uint32_t size = ur_pkt_frame_len(pkts[0]) - pkts[0]->bth_off, payload = 0;
-
 	s->tx_vnet[m] = (struct virtio_net_hdr){.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
 						.gso_type = UR_PACKET_GSO_UDP_L4,
-						.gso_size = (uint16_t)size,
-						.hdr_len = pkts[0]->bth_off,
-						.csum_start = (uint16_t)(pkts[0]->bth_off - UR_UDP_LEN),
+						.gso_size = (uint16_t)p->stride,
+						.hdr_len = p->bth_off,
+						.csum_start = (uint16_t)(p->bth_off - UR_UDP_LEN),
 						.csum_offset = 6};
-	for (unsigned i = 0; i < k; i++)
-		payload += ur_pkt_frame_len(pkts[i]) - pkts[i]->bth_off;
-	put_head(s, m, pkts[0], payload);
-	h->msg_iovlen += ur_sock_train(h->msg_iov + h->msg_iovlen, pkts, k, arena);
+	put_head(s, m, p, p->len - p->bth_off);
+	put_iov(&s->tx_msg[m].msg_hdr, p->data + p->bth_off, p->len - p->bth_off);
 }
 
 static bool is_tagged(const struct ur_pkt *p)
@@ -70,81 +64,90 @@ static bool is_tagged(const struct ur_pkt *p)
 
 static bool too_long(const struct ur_packet *s, const struct ur_pkt *p)
 {
-	uint32_t len = ur_pkt_frame_len(p);
+	uint32_t len = p->stride ? p->bth_off + p->stride : ur_pkt_frame_len(p);
 
 	return len > s->max_frame && !(len <= s->max_frame + UR_VLAN_LEN && is_tagged(p));
 }
 
-/* Message number m of the call, from the first of at most n packets; returns how many go into it. */
-static unsigned put_message(struct ur_packet *s, unsigned m, struct ur_pkt **pkts, unsigned n, struct iovec **iov,
-			    uint8_t **arena)
+/* Message number m of the call: a frame or a train. */
+static void put_message(struct ur_packet *s, unsigned m, struct ur_pkt *p, struct iovec **iov)
 {
 	struct msghdr *h = &s->tx_msg[m].msg_hdr;
-	unsigned k = ur_train_length(pkts, n, s->queue.train_pkts, s->queue.train_bytes);
 
 	*h = (struct msghdr){.msg_iov = *iov};
 	if (s->vnet)
 		put_iov(h, &s->tx_vnet[m], sizeof(s->tx_vnet[m]));
-	if (ur_unlikely(pkts[0]->place)) /* its train left without it */
-		ur_train_move(pkts[0], 0);
-	if (k > 1) {
-		put_train(s, m, pkts, k, arena);
+	if (p->stride) {
+		put_train(s, m, p);
 	} else {
 		s->tx_vnet[m] = (struct virtio_net_hdr){.flags = 0};
-		h->msg_iovlen += ur_sock_pieces(h->msg_iov + h->msg_iovlen, pkts[0], 0);
+		h->msg_iovlen += ur_sock_pieces(h->msg_iov + h->msg_iovlen, p, 0);
 	}
 	*iov += h->msg_iovlen;
-	s->tx_len[m] = (uint8_t)k;
-	return k;
+}
+
+/* A train that the kernel does not take as such, packet by packet. What finds no room is as good as lost. */
+static void send_cut(struct ur_packet *s, const struct ur_pkt *t)
+{
+	struct virtio_net_hdr vnet = {.flags = 0};
+	uint8_t frame[UR_PKT_ROOM];
+	struct ur_pkt one = {.data = frame, .room = sizeof(frame)};
+	struct iovec iov[2] = {{&vnet, s->vnet ? sizeof(vnet) : 0}, {frame, 0}};
+	struct msghdr h = {.msg_iov = iov, .msg_iovlen = 2};
+	struct ur_train_cursor at = {0};
+
+	while (ur_train_cut(t, &at, &one)) {
+		iov[1].iov_len = one.len;
+		if (sendmsg(s->fd, &h, MSG_DONTWAIT) < 0)
+			s->queue.tx_refused++;
+	}
 }
 
 /*
- * Of `m` messages; returns how many packets are gone, sent or refused. A train that is refused is to leave as the *torn packets that it is
- * made of; when the kernel has something against it as such, there are no more of them.
+ * Of `m` messages; returns how many are gone, sent or refused. When the kernel has something against a train as such, there are no more of
+ * them.
  */
-static unsigned send_all(struct ur_packet *s, unsigned m, bool *full, unsigned *torn)
+static unsigned send_all(struct ur_packet *s, struct ur_pkt *const *pkts, unsigned m, bool *full)
 {
-	unsigned done = 0, pkts = 0;
+	unsigned done = 0;
 
 	while (done < m) {
 		int sent = sendmmsg(s->fd, s->tx_msg + done, m - done, MSG_DONTWAIT);
 
-		if (ur_unlikely(sent <= 0)) {
-			*full = ur_sock_is_full(errno);
-			if (*full)
-				break;
-			if (s->tx_len[done] > 1) {
-				if (errno == EINVAL)
-					s->queue.train_pkts = 1;
-				*torn = s->tx_len[done];
-				break;
-			}
-			s->queue.tx_refused++;
-			sent = 1;
+		if (ur_likely(sent > 0)) {
+			done += (unsigned)sent;
+			continue;
 		}
-		for (int i = 0; i < sent; i++)
-			pkts += s->tx_len[done++];
+		*full = ur_sock_is_full(errno);
+		if (*full)
+			break;
+		if (pkts[done]->stride) {
+			if (errno == EINVAL)
+				s->queue.train_pkts = 1;
+			send_cut(s, pkts[done]);
+		} else {
+			s->queue.tx_refused++;
+		}
+		done++;
 	}
-	return pkts;
+	return done;
 }
 
 unsigned ur_packet_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
 	struct ur_packet *s = ur_packet_of_queue(q);
-	unsigned done = 0, torn = 0;
+	unsigned done = 0;
 	bool full = false;
 
 	while (done < n && !full) {
 		struct iovec *iov = s->tx_iov;
-		uint8_t *arena = s->tx_arena;
-		unsigned room = ur_min_u32(n - done, UR_PACKET_TX_PKTS), put_in = 0, m = 0, gone;
+		unsigned room = ur_min_u32(n - done, UR_PACKET_TX_MSGS), m = 0, gone;
 
-		while (put_in < room && m < UR_PACKET_TX_MSGS && !too_long(s, pkts[done + put_in]))
-			put_in += put_message(s, m++, pkts + done + put_in, put_in < torn ? 1 : room - put_in, &iov, &arena);
-		torn = 0;
-		gone = send_all(s, m, &full, &torn);
+		for (; m < room && !too_long(s, pkts[done + m]); m++)
+			put_message(s, m, pkts[done + m], &iov);
+		gone = send_all(s, pkts + done, m, &full);
 		if (!m) { /* the first one is too long for the port: nobody else can send it either */
-			q->tx_refused++;
+			q->tx_refused += ur_train_count(pkts[done]);
 			gone = 1;
 		}
 		ur_packet_release(q, pkts + done, gone);

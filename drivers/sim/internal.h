@@ -11,6 +11,8 @@
 #include "drivers/sim/sim.h"
 
 #define UR_SIM_HEADROOM 64
+#define UR_SIM_TRAIN 65600 /* bytes of a train, headers included */
+#define UR_SIM_TRAINS 64   /* of the whole fabric */
 #define UR_SIM_MCAST 64
 
 /* Where a buffer is. */
@@ -23,6 +25,13 @@ struct ur_sim_buf {
 	bool damaged;            /* bits of it were flipped */
 	bool merge;              /* of the first of a unit: a bare port takes it for more of the one before */
 	uint8_t bytes[UR_SIM_HEADROOM + UR_PKT_ROOM];
+};
+
+/* A train that is built, or was received, in one piece. */
+struct ur_sim_train {
+	struct ur_pkt pkt;
+	bool out; /* with a caller */
+	uint8_t bytes[UR_SIM_TRAIN];
 };
 
 /* What a bare port takes for one train: the last packet of it that waits there, the length of the others, and how many it is. */
@@ -78,6 +87,8 @@ struct ur_sim {
 	struct ur_sim_buf *bufs;
 	unsigned npkts;
 	struct ur_pool free; /* of bufs */
+	struct ur_sim_train *trains;
+	struct ur_pool free_trains;
 	unsigned outstanding, flying;
 	unsigned rx_ring, nports, nrules;
 	struct ur_sim_rule_state rules[UR_SIM_RULES];
@@ -98,6 +109,8 @@ struct ur_sim_buf *ur_sim_buf_get(struct ur_sim *sim, enum ur_sim_where where);
 void ur_sim_buf_put(struct ur_sim *sim, struct ur_sim_buf *b);
 struct ur_sim_buf *ur_sim_buf_copy(struct ur_sim *sim, const struct ur_sim_buf *b); /* for a frame in flight; NULL and a count */
 bool ur_sim_link_up(struct ur_port *port);
+/* The first packet that waits at a port, of which there is one, is a caller's now. */
+struct ur_pkt *ur_sim_pop(struct ur_sim_port *p);
 void ur_sim_close(struct ur_port *port);
 /* False, and the buffer is gone, when the ring is full. */
 bool ur_sim_deliver(struct ur_sim_port *p, struct ur_sim_buf *b);
@@ -114,14 +127,16 @@ struct ur_sim_buf *ur_sim_unit_copy(struct ur_sim *sim, const struct ur_sim_buf 
 void ur_sim_unit_thin(struct ur_sim *sim, struct ur_sim_buf **unit);
 /* Cuts the unit after its first frames, and returns the rest of it. */
 struct ur_sim_buf *ur_sim_unit_cut(struct ur_sim *sim, struct ur_sim_buf *unit);
-/* Packets as they are on the wire, with the headers of the first, or those that a kernel writes; NULL and a count when none leaves. */
-struct ur_sim_buf *ur_sim_unit_make(struct ur_sim_port *p, struct ur_pkt **pkts, unsigned n);
+/* A packet or train as it is on the wire, with its headers or those that a kernel writes; NULL and a count when none leaves. */
+struct ur_sim_buf *ur_sim_unit_make(struct ur_sim_port *p, struct ur_pkt *pkt);
 
 /* kernel.c: writes all that stands before the BTH of a frame, of which the fields are set; false when it leads nowhere. */
 bool ur_sim_kernel_headers(struct ur_sim_port *p, struct ur_sim_buf *b, unsigned place);
 /* What came in: answered, dropped, or handed to the port without its headers; owns it. */
 void ur_sim_kernel_rx(struct ur_sim_port *p, struct ur_sim_buf *unit);
 extern const struct ur_port_ops ur_sim_bare_ops;
+/* The first packet that waits, and in one piece with it, as a train, all that follow it in what the kernel takes for one. */
+struct ur_pkt *ur_sim_kernel_join(struct ur_sim_port *p);
 /* Is the host in a group with that MAC address? */
 bool ur_sim_kernel_receives(const struct ur_sim_port *p, const uint8_t *mac);
 

@@ -223,7 +223,7 @@ static bool continues(const struct ur_sim_run *run, const struct ur_pkt *p)
 {
 	const struct ur_pkt *last = run->last;
 
-	return last && run->n < MERGE_MAX && last->len == run->len && p->len <= run->len && p->sport == last->sport &&
+	return last && run->n < MERGE_MAX && last->len == run->len && p->len && p->len <= run->len && p->sport == last->sport &&
 	       p->tos == last->tos && p->ttl == last->ttl && ur_gid_eq(&p->src, &last->src) && ur_gid_eq(&p->dst, &last->dst);
 }
 
@@ -261,4 +261,40 @@ void ur_sim_kernel_rx(struct ur_sim_port *p, struct ur_sim_buf *unit)
 		hand_over(p, b, more);
 		more = true;
 	}
+}
+
+/* Room for the rest of a train, in which the first packet is put; NULL: it stays alone. */
+static struct ur_pkt *begin_train(struct ur_sim_port *p, struct ur_pkt *first)
+{
+	struct ur_pkt *t = p->queue.ops->alloc_train(&p->queue);
+
+	if (!t)
+		return NULL;
+	ur_pkt_copy_fields(t, first);
+	t->bth_off = 0;
+	t->when = first->when;
+	t->stride = first->len;
+	return t;
+}
+
+static void append(struct ur_sim_port *p, struct ur_pkt *t, struct ur_pkt *pkt)
+{
+	memcpy(t->data + t->len, pkt->data, pkt->len);
+	t->len += pkt->len;
+	p->queue.ops->release(&p->queue, &pkt, 1);
+}
+
+struct ur_pkt *ur_sim_kernel_join(struct ur_sim_port *p)
+{
+	struct ur_pkt *first = ur_sim_pop(p), *t;
+	uint8_t place = first->place;
+
+	if (!p->head || p->head->place != place + 1 || !first->len || !(t = begin_train(p, first)))
+		return first;
+	append(p, t, first);
+	while (p->head && p->head->place == place + 1 && t->len + p->head->len <= t->room) {
+		append(p, t, ur_sim_pop(p));
+		place++;
+	}
+	return t;
 }

@@ -109,24 +109,56 @@ bool ur_sim_deliver(struct ur_sim_port *p, struct ur_sim_buf *b)
 	return true;
 }
 
-static unsigned rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+struct ur_pkt *ur_sim_pop(struct ur_sim_port *p)
 {
-	struct ur_sim_port *p = port_of_queue(q);
-	unsigned got = 0;
+	struct ur_pkt *pkt = p->head;
 
-	for (; got < n && p->head; got++) {
-		pkts[got] = p->head;
-		p->head = p->head->next;
-		pkts[got]->next = NULL;
-		pkts[got]->home = q;
-		move(p->sim, buf_of(pkts[got]), UR_SIM_OUT);
-	}
+	p->head = pkt->next;
 	if (!p->head) {
 		p->tail = &p->head;
 		p->run.last = NULL;
 	}
-	p->waiting -= got;
+	p->waiting--;
+	pkt->next = NULL;
+	pkt->home = &p->queue;
+	move(p->sim, buf_of(pkt), UR_SIM_OUT);
+	return pkt;
+}
+
+static unsigned rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_sim_port *p = port_of_queue(q);
+	unsigned got = 0, all = 0;
+
+	while (all < n && p->head) {
+		pkts[got] = q->caps & UR_QUEUE_BARE ? ur_sim_kernel_join(p) : ur_sim_pop(p);
+		all += ur_train_count(pkts[got++]);
+	}
 	return got;
+}
+
+static struct ur_pkt *alloc_train(struct ur_queue *q)
+{
+	struct ur_sim *sim = port_of_queue(q)->sim;
+	struct ur_sim_train *t = ur_pool_take(&sim->free_trains);
+
+	if (!t)
+		return NULL;
+	show(t->bytes, sizeof(t->bytes));
+	t->pkt = (struct ur_pkt){.data = t->bytes, .room = sizeof(t->bytes), .home = q};
+	t->out = true;
+	sim->outstanding++;
+	return &t->pkt;
+}
+
+static bool is_train(const struct ur_sim *sim, const struct ur_pkt *p)
+{
+	return (const void *)p >= (const void *)sim->trains && (const void *)p < (const void *)(sim->trains + UR_SIM_TRAINS);
+}
+
+static bool is_out(const struct ur_sim *sim, struct ur_pkt *p)
+{
+	return is_train(sim, p) ? ur_container_of(p, struct ur_sim_train, pkt)->out : buf_of(p)->where == UR_SIM_OUT;
 }
 
 static unsigned alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
@@ -141,16 +173,25 @@ static unsigned alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 	return got;
 }
 
+static void give_train(struct ur_sim *sim, struct ur_sim_train *t)
+{
+	t->out = false;
+	sim->outstanding--;
+	ur_pool_give(&sim->free_trains, t);
+	hide(t->bytes, sizeof(t->bytes));
+}
+
 static void give_back(struct ur_sim *sim, struct ur_pkt *pkt)
 {
-	struct ur_sim_buf *b = buf_of(pkt);
-
-	if (b->where != UR_SIM_OUT) {
+	if (!is_out(sim, pkt)) {
 		sim->stats.bad_free++;
 		return;
 	}
 	ur_pkt_let_go(pkt);
-	ur_sim_buf_put(sim, b);
+	if (is_train(sim, pkt))
+		give_train(sim, ur_container_of(pkt, struct ur_sim_train, pkt));
+	else
+		ur_sim_buf_put(sim, buf_of(pkt));
 }
 
 static void release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
@@ -159,22 +200,21 @@ static void release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 		give_back(port_of_queue(q)->sim, pkts[i]);
 }
 
-/* How many of them leave as one; none of them when the first is no packet to send, which counts. */
-static unsigned departs(struct ur_sim_port *p, struct ur_pkt **pkts, unsigned n)
+/* False, and it counts: it is no packet to send. */
+static bool departs(struct ur_sim_port *p, struct ur_pkt *pkt)
 {
 	uint32_t len;
 
-	if (buf_of(pkts[0])->where != UR_SIM_OUT) {
+	if (!is_out(p->sim, pkt)) {
 		p->sim->stats.bad_free++;
-		return 0;
+		return false;
 	}
-	len = ur_pkt_frame_len(pkts[0]);
-	if (len > UR_PKT_ROOM || len < 14) {
-		p->sim->stats.mtu_drops++;
-		give_back(p->sim, pkts[0]);
-		return 0;
-	}
-	return ur_train_length(pkts, n, p->queue.train_pkts, p->queue.train_bytes);
+	len = pkt->stride ? pkt->bth_off + pkt->stride : ur_pkt_frame_len(pkt);
+	if (len <= UR_PKT_ROOM && len >= 14)
+		return true;
+	p->sim->stats.mtu_drops++;
+	give_back(p->sim, pkt);
+	return false;
 }
 
 static unsigned tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
@@ -186,14 +226,13 @@ static unsigned tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 		n = 1 + ur_rng_below(&sim->rng, n - 1);
 		sim->stats.busy++;
 	}
-	for (unsigned i = 0, k; i < n; i += k ? k : 1) {
+	for (unsigned i = 0; i < n; i++) {
 		struct ur_sim_buf *unit;
 
-		k = departs(p, pkts + i, n - i);
-		if (!k)
+		if (!departs(p, pkts[i]))
 			continue;
-		unit = ur_sim_unit_make(p, pkts + i, k);
-		release(q, pkts + i, k);
+		unit = ur_sim_unit_make(p, pkts[i]);
+		give_back(sim, pkts[i]);
 		if (unit)
 			ur_sim_send(p, unit);
 	}
@@ -246,6 +285,7 @@ static const struct ur_queue_ops queue_ops = {
 	.rx = rx,
 	.tx = tx,
 	.alloc = alloc,
+	.alloc_train = alloc_train,
 	.release = release,
 	.wake_fd = wake_fd,
 };
@@ -289,11 +329,13 @@ struct ur_sim *ur_sim_create(const struct ur_sim_config *cfg)
 	sim->nports = cfg->ports;
 	sim->bufs = malloc(sim->npkts * sizeof(*sim->bufs));
 	sim->heap = malloc(sim->npkts * sizeof(*sim->heap));
-	if (!sim->bufs || !sim->heap) {
+	sim->trains = malloc(UR_SIM_TRAINS * sizeof(*sim->trains));
+	if (!sim->bufs || !sim->heap || !sim->trains) {
 		ur_sim_destroy(sim);
 		return NULL;
 	}
 	ur_pool_init(&sim->free, sim->bufs, sim->npkts, sizeof(*sim->bufs));
+	ur_pool_init(&sim->free_trains, sim->trains, UR_SIM_TRAINS, sizeof(*sim->trains));
 	for (unsigned i = 0; i < sim->nports; i++)
 		init_port(sim, i, cfg);
 	return sim;
@@ -305,7 +347,10 @@ void ur_sim_destroy(struct ur_sim *sim)
 		return;
 	for (struct ur_sim_buf *b = sim->bufs; b && (uint8_t *)b < sim->free.fresh; b++)
 		show(b->bytes, sizeof(b->bytes));
+	for (struct ur_sim_train *t = sim->trains; t && (uint8_t *)t < sim->free_trains.fresh; t++)
+		show(t->bytes, sizeof(t->bytes));
 	free(sim->bufs);
+	free(sim->trains);
 	free(sim->heap);
 	free(sim);
 }

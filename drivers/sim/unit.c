@@ -69,47 +69,33 @@ struct ur_sim_buf *ur_sim_unit_cut(struct ur_sim *sim, struct ur_sim_buf *unit)
 /* --- making one --- */
 
 /* The frame as it is on the wire, in a buffer of its own: what the sender's memory holds later does not matter. */
-static struct ur_sim_buf *gather(struct ur_sim *sim, const struct ur_pkt *p)
+static void gather(struct ur_sim_buf *b, const struct ur_pkt *p)
 {
-	struct ur_sim_buf *b = ur_sim_buf_get(sim, UR_SIM_FLYING);
-
-	if (!b)
-		return NULL;
 	ur_pkt_copy_fields(&b->pkt, p);
 	b->pkt.flags = b->pkt.place = 0;
 	b->pkt.len = (uint32_t)(ur_pkt_gather(p, 0, b->pkt.data) - b->pkt.data);
-	return b;
 }
 
-static struct ur_sim_buf *gather_all(struct ur_sim *sim, struct ur_pkt **pkts, unsigned n)
+/* Its packets, in as many buffers. */
+static struct ur_sim_buf *gather_all(struct ur_sim *sim, const struct ur_pkt *p)
 {
 	struct ur_sim_buf *unit = NULL, **to = &unit;
+	struct ur_train_cursor at = {0};
+	const unsigned n = ur_train_count(p);
 
 	for (unsigned i = 0; i < n; i++, to = &(*to)->more) {
-		*to = gather(sim, pkts[i]);
-		if (*to)
-			continue;
-		ur_sim_unit_put(sim, unit);
-		sim->stats.no_buffer += n;
-		return NULL;
+		*to = ur_sim_buf_get(sim, UR_SIM_FLYING);
+		if (!*to) {
+			ur_sim_unit_put(sim, unit);
+			sim->stats.no_buffer += n;
+			return NULL;
+		}
+		if (p->stride)
+			ur_train_cut(p, &at, &(*to)->pkt);
+		else
+			gather(*to, p);
 	}
 	return unit;
-}
-
-/* What a NIC or a kernel does that cuts a train: all headers are the first one's, except for lengths and numbers. */
-static void put_headers(struct ur_sim_buf *b, const struct ur_sim_buf *first, unsigned place)
-{
-	uint8_t *ip = b->pkt.data + first->pkt.l3_off, *bth = b->pkt.data + first->pkt.bth_off;
-	uint32_t udp_len = (uint32_t)(b->pkt.data + b->pkt.len - bth) + UR_UDP_LEN;
-
-	memcpy(b->pkt.data, first->pkt.data, first->pkt.bth_off);
-	ur_put16(bth - UR_UDP_LEN + 4, (uint16_t)udp_len);
-	if (first->pkt.ip_version == 6) {
-		ur_ip6_finish(ip, udp_len);
-		return;
-	}
-	ur_put16(ip + 4, (uint16_t)(ur_get16(first->pkt.data + first->pkt.l3_off + 4) + place));
-	ur_ip4_finish(ip, udp_len + UR_IP4_LEN);
 }
 
 /* A kernel cuts a train into equal pieces, and the last is what remains. */
@@ -125,24 +111,19 @@ static void check(struct ur_sim_port *p, const struct ur_sim_buf *unit)
 	p->sim->stats.bad_train += n > p->queue.train_pkts || all > p->queue.train_bytes;
 }
 
-struct ur_sim_buf *ur_sim_unit_make(struct ur_sim_port *p, struct ur_pkt **pkts, unsigned n)
+struct ur_sim_buf *ur_sim_unit_make(struct ur_sim_port *p, struct ur_pkt *pkt)
 {
 	bool bare = p->queue.caps & UR_QUEUE_BARE;
-	struct ur_sim_buf *unit;
+	struct ur_sim_buf *unit = gather_all(p->sim, pkt);
 	unsigned place = 0;
 
-	if (bare && pkts[0]->place)
-		ur_train_move(pkts[0], 0); /* its train was torn, and a kernel begins to count again */
-	unit = gather_all(p->sim, pkts, n);
-	if (n > 1 && unit)
+	if (pkt->stride && unit)
 		check(p, unit);
-	for (struct ur_sim_buf *b = unit; b; b = b->more, place++) {
-		if (!bare && place)
-			put_headers(b, unit, place);
-		if (!bare || ur_sim_kernel_headers(p, b, place))
+	for (struct ur_sim_buf *b = unit; b && bare; b = b->more, place++) {
+		if (ur_sim_kernel_headers(p, b, place))
 			continue;
-		p->sim->stats.filtered += n;
-		p->queue.tx_refused += n;
+		p->sim->stats.filtered += ur_train_count(pkt);
+		p->queue.tx_refused += ur_train_count(pkt);
 		ur_sim_unit_put(p->sim, unit);
 		return NULL;
 	}

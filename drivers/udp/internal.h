@@ -11,13 +11,11 @@
 #include "drivers/udp/udp.h"
 #include "wire/hdr.h"
 
-#define UR_UDP_ROOM 65536      /* of a receive buffer: the longest datagram, or train */
-#define UR_UDP_BUFS 64         /* receive buffers; only those in use cost memory */
-#define UR_UDP_VIEWS 1024      /* received packets that may be out at a time */
-#define UR_UDP_PKTS 2048       /* packets to send that may be out at a time */
+#define UR_UDP_ROOM 65536      /* of a long buffer: the longest datagram, or train */
+#define UR_UDP_BUFS 512        /* long buffers; only those in use cost memory */
+#define UR_UDP_PKTS 2048       /* short ones that may be out at a time */
 #define UR_UDP_RX_MSGS 8       /* datagrams and trains fetched by one system call */
 #define UR_UDP_TX_MSGS 32      /* and sent */
-#define UR_UDP_TX_PKTS 64      /* packets in them */
 #define UR_UDP_TRAIN_PKTS 64   /* UDP_MAX_SEGMENTS before Linux 6.9 */
 #define UR_UDP_TRAIN_BYTES 65000
 #define UR_UDP_HOPS 64         /* the kernel's default */
@@ -26,19 +24,14 @@
 #define UR_IPV6_FLOWINFO 11
 #define UR_IPV6_FLOWINFO_SEND 33
 
-/* A received datagram or train. */
+/* A datagram or train that was received, or is to be sent, and its memory. */
 struct ur_udp_buf {
-	uint8_t *mem;
-	unsigned refs; /* views that are out, and one while it is being cut */
-};
-
-/* A packet in it. */
-struct ur_udp_view {
 	struct ur_pkt pkt;
-	struct ur_udp_buf *buf;
+	uint8_t bytes[UR_UDP_ROOM] __attribute__((aligned(64)));
+	uint8_t colour[320]; /* so that the beginnings of buffers do not all meet in the same lines of a cache */
 };
 
-/* A packet to send, and its memory. */
+/* A packet that is no train. */
 struct ur_udp_pkt {
 	struct ur_pkt pkt;
 	uint8_t bytes[UR_PKT_ROOM];
@@ -48,16 +41,6 @@ struct ur_udp_pkt {
 union ur_udp_control {
 	struct cmsghdr align;
 	uint8_t bytes[192];
-};
-
-/* What the kernel said of a received train. */
-struct ur_udp_train {
-	struct ur_udp_buf *buf;
-	uint32_t len, size, off; /* bytes; of a packet; of them cut off so far */
-	uint8_t ip_version, tos, place;
-	uint16_t sport;
-	uint32_t flow_label;
-	struct ur_gid src, dst;
 };
 
 struct ur_udp {
@@ -70,15 +53,14 @@ struct ur_udp {
 	/* buf.c */
 	uint8_t *memory; /* all of it, one mapping */
 	size_t memory_len;
-	struct ur_udp_buf bufs[UR_UDP_BUFS];
-	struct ur_udp_view *views;
+	struct ur_udp_buf *bufs;
 	struct ur_udp_pkt *pkts;
-	struct ur_pool free_bufs, free_views, free_pkts;
+	struct ur_pool free_bufs, free_pkts;
 	/* rx.c */
-	struct ur_udp_train got[UR_UDP_RX_MSGS]; /* fetched, in order; cut up to got[cutting] */
-	unsigned ngot, cutting;
+	struct ur_pkt *got[UR_UDP_RX_MSGS]; /* fetched, in order; handed out up to got[given] */
+	unsigned ngot, given;
 	unsigned ask_more;                        /* the next call asks for one packet and this many more */
-	struct ur_udp_buf *armed[UR_UDP_RX_MSGS]; /* where the next ones go */
+	struct ur_pkt *armed[UR_UDP_RX_MSGS]; /* where the next ones go */
 	struct mmsghdr rx_msg[UR_UDP_RX_MSGS];
 	struct iovec rx_iov[UR_UDP_RX_MSGS];
 	struct sockaddr_in6 rx_name[UR_UDP_RX_MSGS];
@@ -86,12 +68,10 @@ struct ur_udp {
 	uint32_t kernel_drops; /* as the kernel last said; wraps */
 	/* tx.c */
 	struct mmsghdr tx_msg[UR_UDP_TX_MSGS];
-	struct iovec tx_iov[UR_UDP_TX_PKTS * (UR_PKT_SEGS + 2)];
-	uint8_t tx_arena[UR_UDP_TX_PKTS * UR_SOCK_GATHER];
+	struct iovec tx_iov[UR_UDP_TX_MSGS * (UR_PKT_SEGS + 2)];
 	struct sockaddr_in6 tx_name[UR_UDP_TX_MSGS];
 	union ur_udp_control tx_control[UR_UDP_TX_MSGS];
-	uint8_t tx_len[UR_UDP_TX_MSGS];  /* packets of each */
-	uint8_t tx_lost[UR_UDP_TX_MSGS]; /* those that the kernel does not send: all or none */
+	uint8_t tx_lost[UR_UDP_TX_MSGS]; /* packets of each that the kernel does not send: all or none */
 };
 
 static inline struct ur_udp *ur_udp_of(struct ur_port *p)
@@ -106,9 +86,7 @@ static inline struct ur_udp *ur_udp_of_queue(struct ur_queue *q)
 
 /* buf.c */
 int ur_udp_memory(struct ur_udp *u); /* 0 or ENOMEM */
-struct ur_udp_buf *ur_udp_buf_get(struct ur_udp *u);
-void ur_udp_buf_put(struct ur_udp *u, struct ur_udp_buf *b); /* one reference less */
-struct ur_udp_view *ur_udp_view_get(struct ur_udp *u, struct ur_udp_buf *b);
+struct ur_pkt *ur_udp_alloc_train(struct ur_queue *q);
 unsigned ur_udp_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 void ur_udp_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 

@@ -249,6 +249,7 @@ static const struct ur_queue_ops queue_ops = {
 	.rx = ur_udp_rx,
 	.tx = ur_udp_tx,
 	.alloc = ur_udp_alloc,
+	.alloc_train = ur_udp_alloc_train,
 	.release = ur_udp_release,
 	.wake_fd = wake_fd,
 	.take_error = take_error,

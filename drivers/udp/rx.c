@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Receiving: datagrams, and trains of them that the kernel has not cut (UDP_GRO) or has put together. One system call fetches several; each
- * is cut into the packets that it holds, which are views of its buffer.
+ * is handed on in one piece.
  */
 #include <errno.h>
 #include <netinet/ip.h>
@@ -10,6 +10,7 @@
 
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
+#include "wire/train.h"
 
 /* --- fetching --- */
 
@@ -22,10 +23,10 @@ static unsigned arm(struct ur_udp *u)
 		struct msghdr *h = &u->rx_msg[n].msg_hdr;
 
 		if (!u->armed[n])
-			u->armed[n] = ur_udp_buf_get(u);
+			u->armed[n] = ur_udp_alloc_train(&u->queue);
 		if (ur_unlikely(!u->armed[n]))
 			break;
-		u->rx_iov[n] = (struct iovec){.iov_base = u->armed[n]->mem, .iov_len = UR_UDP_ROOM};
+		u->rx_iov[n] = (struct iovec){.iov_base = u->armed[n]->data, .iov_len = UR_UDP_ROOM};
 		h->msg_name = &u->rx_name[n];
 		h->msg_namelen = sizeof(u->rx_name[n]);
 		h->msg_iov = &u->rx_iov[n];
@@ -43,7 +44,7 @@ static void missed(struct ur_udp *u, uint32_t drops)
 	u->kernel_drops = drops;
 }
 
-static void take_control4(struct ur_udp_train *t, const struct cmsghdr *c)
+static void take_control4(struct ur_pkt *t, const struct cmsghdr *c)
 {
 	struct in_pktinfo info;
 
@@ -55,7 +56,7 @@ static void take_control4(struct ur_udp_train *t, const struct cmsghdr *c)
 	}
 }
 
-static void take_control6(struct ur_udp_train *t, const struct cmsghdr *c)
+static void take_control6(struct ur_pkt *t, const struct cmsghdr *c)
 {
 	struct in6_pktinfo info;
 	int value;
@@ -72,7 +73,7 @@ static void take_control6(struct ur_udp_train *t, const struct cmsghdr *c)
 	}
 }
 
-static void take_control(struct ur_udp *u, struct ur_udp_train *t, struct msghdr *h)
+static void take_control(struct ur_udp *u, struct ur_pkt *t, struct msghdr *h)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
 		uint32_t value;
@@ -83,13 +84,13 @@ static void take_control(struct ur_udp *u, struct ur_udp_train *t, struct msghdr
 		else if (c->cmsg_level == IPPROTO_IPV6)
 			take_control6(t, c);
 		else if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO)
-			t->size = value;
+			t->stride = value;
 		else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
 			missed(u, value);
 	}
 }
 
-static void take_source(const struct ur_udp *u, struct ur_udp_train *t, const struct sockaddr_in6 *name)
+static void take_source(const struct ur_udp *u, struct ur_pkt *t, const struct sockaddr_in6 *name)
 {
 	struct sockaddr_in v4;
 
@@ -102,22 +103,20 @@ static void take_source(const struct ur_udp *u, struct ur_udp_train *t, const st
 	t->src = ur_gid_from_v4(v4.sin_addr.s_addr);
 }
 
-static void take_datagram(struct ur_udp *u, struct ur_udp_train *t, unsigned i)
+static void take_datagram(struct ur_udp *u, struct ur_pkt *t, unsigned i)
 {
 	struct msghdr *h = &u->rx_msg[i].msg_hdr;
 
-	t->buf = u->armed[i];
-	u->armed[i] = NULL;
-	t->len = t->size = u->rx_msg[i].msg_len;
-	t->off = 0;
-	t->dst = (struct ur_gid){{0}}; /* nobody, should the kernel not say */
-	t->tos = t->place = 0;
-	t->flow_label = 0;
+	t->len = t->room = u->rx_msg[i].msg_len;
+	t->flags = UR_PKT_BARE;
+	t->ttl = UR_UDP_HOPS; /* the kernel would say, for a cost; nobody relies on it */
 	take_source(u, t, &u->rx_name[i]);
-	take_control(u, t, h);
+	take_control(u, t, h); /* without it nobody is the destination */
 	t->ip_version = ur_gid_is_v4(&t->src) ? 4 : 6;
-	if (ur_unlikely(!t->size || h->msg_flags & MSG_TRUNC))
-		t->size = t->len = 0; /* nothing that could be a packet */
+	if (t->stride >= t->len)
+		t->stride = 0;
+	if (ur_unlikely(h->msg_flags & MSG_TRUNC))
+		t->stride = t->len = 0; /* nothing that could be a packet */
 }
 
 /*
@@ -136,58 +135,26 @@ static bool fetch(struct ur_udp *u)
 		return false;
 	}
 	u->ask_more = (unsigned)got < n ? (unsigned)got - 1 : ur_min_u32(2 * n, UR_UDP_RX_MSGS) - 1;
-	for (int i = 0; i < got; i++)
-		take_datagram(u, &u->got[i], (unsigned)i);
+	for (int i = 0; i < got; i++) {
+		u->got[i] = u->armed[i];
+		u->armed[i] = NULL;
+		take_datagram(u, u->got[i], (unsigned)i);
+	}
 	u->ngot = (unsigned)got;
-	u->cutting = 0;
+	u->given = 0;
 	return true;
-}
-
-/* --- cutting --- */
-
-static void cut(struct ur_udp *u, struct ur_udp_train *t, struct ur_udp_view *v)
-{
-	struct ur_pkt *p = &v->pkt;
-
-	p->data = t->buf->mem + t->off;
-	p->len = ur_min_u32(t->size, t->len - t->off);
-	p->room = p->len;
-	p->nseg = 0;
-	p->tail_len = 0;
-	p->flags = UR_PKT_BARE;
-	p->place = t->place++;
-	p->ip_version = t->ip_version;
-	p->ttl = UR_UDP_HOPS; /* the kernel would say, for a cost; nobody relies on it */
-	p->tos = t->tos;
-	p->sport = t->sport;
-	p->flow_label = t->flow_label;
-	p->src = t->src;
-	p->dst = t->dst;
-	p->when = 0;
-	p->next = NULL;
-	p->home = &u->queue;
-	t->off += p->len;
 }
 
 unsigned ur_udp_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
 	struct ur_udp *u = ur_udp_of_queue(q);
-	unsigned out = 0;
+	unsigned out = 0, all = 0;
 
-	if (u->cutting == u->ngot && !fetch(u))
+	if (u->given == u->ngot && !fetch(u))
 		return 0;
-	for (; u->cutting < u->ngot; u->cutting++) {
-		struct ur_udp_train *t = &u->got[u->cutting];
-
-		while (t->off < t->len) {
-			struct ur_udp_view *v = out < n ? ur_udp_view_get(u, t->buf) : NULL;
-
-			if (!v)
-				return out;
-			cut(u, t, v);
-			pkts[out++] = &v->pkt;
-		}
-		ur_udp_buf_put(u, t->buf);
+	for (; u->given < u->ngot && all < n; u->given++) {
+		pkts[out] = u->got[u->given];
+		all += ur_train_count(pkts[out++]);
 	}
 	return out;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sending: a burst becomes datagrams and trains (UDP_SEGMENT), which leave with one system call. The kernel gathers headers, the program's
- * memory and ICRCs (short packets of a train we gather: drivers/os/sock.h), and has copied all of it when the call returns.
+ * Sending: a burst is packets and trains (UDP_SEGMENT), which leave with one system call. The kernel has copied all of it when the call
+ * returns.
  */
 #include <errno.h>
 #include <time.h> /* before errqueue.h, which lacks it */
@@ -100,29 +100,23 @@ static bool stays_here(const struct ur_udp *u, const struct ur_pkt *p)
 	return p->ip_version == 6 && ip[24] == 0xff && (ip[25] & 15) <= 1 && (u->queue.caps & UR_QUEUE_LOCAL_SCOPE);
 }
 
-/* Datagram or train number m of the call, from the first of the packets; returns how many go into it. */
-static unsigned put_train(struct ur_udp *u, unsigned m, struct ur_pkt **pkts, unsigned n, struct iovec **iov, uint8_t **arena)
+/* Message number m of the call: a packet or a train. */
+static void put_message(struct ur_udp *u, unsigned m, struct ur_pkt *p, struct iovec **iov)
 {
 	struct msghdr *h = &u->tx_msg[m].msg_hdr;
-	const uint8_t *ip = pkts[0]->data + pkts[0]->l3_off;
-	unsigned k = ur_train_length(pkts, n, u->queue.train_pkts, u->queue.train_bytes);
-	uint16_t size;
+	const uint8_t *ip = p->data + p->l3_off;
+	uint16_t stride = (uint16_t)p->stride;
 
-	if (ur_unlikely(pkts[0]->place)) /* its train left without it */
-		ur_train_move(pkts[0], 0);
-	size = (uint16_t)(ur_pkt_frame_len(pkts[0]) - pkts[0]->bth_off);
 	*h = (struct msghdr){.msg_name = &u->tx_name[m], .msg_control = &u->tx_control[m], .msg_iov = *iov};
-	h->msg_iovlen = k > 1 ? ur_sock_train(*iov, pkts, k, arena) : ur_sock_pieces(*iov, pkts[0], pkts[0]->bth_off);
+	h->msg_iovlen = ur_sock_pieces(*iov, p, p->bth_off);
 	*iov += h->msg_iovlen;
-	if (pkts[0]->ip_version == 4)
+	if (p->ip_version == 4)
 		put_way4(u, h, ip);
 	else
 		put_way6(u, h, ip);
-	if (k > 1)
-		put_cmsg(h, SOL_UDP, UDP_SEGMENT, &size, sizeof(size));
-	u->tx_len[m] = (uint8_t)k;
-	u->tx_lost[m] = stays_here(u, pkts[0]) ? (uint8_t)k : 0;
-	return k;
+	if (stride)
+		put_cmsg(h, SOL_UDP, UDP_SEGMENT, &stride, sizeof(stride));
+	u->tx_lost[m] = stays_here(u, p) ? (uint8_t)ur_train_count(p) : 0;
 }
 
 /* Did the kernel refuse this datagram for good? Otherwise there is no room now. */
@@ -134,10 +128,10 @@ static bool refused(struct ur_udp *u, int err)
 	return true;
 }
 
-/* Of `m` messages; returns how many packets are gone, sent or refused. */
-static unsigned send_all(struct ur_udp *u, unsigned m)
+/* Of `m` messages; returns how many are gone, sent or refused. */
+static unsigned send_all(struct ur_udp *u, struct ur_pkt *const *pkts, unsigned m)
 {
-	unsigned done = 0, pkts = 0, tries = 0;
+	unsigned done = 0, tries = 0;
 
 	while (done < m) {
 		int sent = sendmmsg(u->fd, u->tx_msg + done, m - done, MSG_DONTWAIT);
@@ -147,16 +141,14 @@ static unsigned send_all(struct ur_udp *u, unsigned m)
 				break;
 			if (!tries++)
 				continue; /* it may have been the error of an earlier one, which is told once */
-			u->tx_lost[done] = u->tx_len[done];
+			u->tx_lost[done] = (uint8_t)ur_train_count(pkts[done]);
 			sent = 1;
 		}
 		tries = 0;
-		for (int i = 0; i < sent; i++, done++) {
-			pkts += u->tx_len[done];
-			u->queue.tx_refused += u->tx_lost[done];
-		}
+		for (int i = 0; i < sent; i++)
+			u->queue.tx_refused += u->tx_lost[done++];
 	}
-	return pkts;
+	return done;
 }
 
 unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
@@ -166,15 +158,14 @@ unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 
 	while (done < n) {
 		struct iovec *iov = u->tx_iov;
-		uint8_t *arena = u->tx_arena;
-		unsigned room = ur_min_u32(n - done, UR_UDP_TX_PKTS), put_in = 0, m = 0, gone;
+		unsigned m = ur_min_u32(n - done, UR_UDP_TX_MSGS), gone;
 
-		while (put_in < room && m < UR_UDP_TX_MSGS)
-			put_in += put_train(u, m++, pkts + done + put_in, room - put_in, &iov, &arena);
-		gone = send_all(u, m);
+		for (unsigned i = 0; i < m; i++)
+			put_message(u, i, pkts[done + i], &iov);
+		gone = send_all(u, pkts + done, m);
 		ur_udp_release(q, pkts + done, gone);
 		done += gone;
-		if (gone < put_in)
+		if (gone < m)
 			break;
 	}
 	return done;

@@ -160,7 +160,7 @@ static size_t block_length(const uint8_t *block)
 }
 
 /* A file that ended within a block cannot go on. */
-static size_t take(void *ctx, const void *records, size_t n)
+static size_t write_blocks(void *ctx, const void *records, size_t n)
 {
 	const uint8_t *blocks = records;
 	struct ur_capture *c = ctx;
@@ -257,7 +257,7 @@ static int open_file(struct ur_capture *c, const char *path, const char *ifname)
 
 int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur_capture **out)
 {
-	static const struct ur_spool_taker taker = {take, NULL, end};
+	static const struct ur_spool_taker taker = {write_blocks, NULL, end};
 	struct ur_capture *c = aligned_alloc(64, (sizeof(*c) + 63) & ~(size_t)63);
 	struct timespec ts;
 	int err;

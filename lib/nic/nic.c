@@ -12,8 +12,6 @@
 #include "wire/frame.h"
 #include "wire/train.h"
 
-#define VLAN_ID_MASK 0xfff
-
 #define TX_BURSTS 16 /* of a round that only sends: 1 MiB with the usual path MTU, about what a window holds */
 
 /* --- packet buffers for the layers below --- */
@@ -26,6 +24,13 @@ static unsigned nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
 	if (ur_unlikely(got < n))
 		ur_count(&nic->counters, UR_C_TX_NO_BUFFER);
 	return got;
+}
+
+static struct ur_pkt *nic_alloc_train(void *ctx)
+{
+	struct ur_nic *nic = ctx;
+
+	return nic->port->queue->ops->alloc_train(nic->port->queue);
 }
 
 static void nic_free(void *ctx, struct ur_pkt **pkts, unsigned n)
@@ -74,6 +79,7 @@ static int nic_create_layers(struct ur_nic *nic)
 	struct ur_tp_config tp = {.ctx = nic,
 				  .alloc = nic_alloc,
 				  .free = nic_free,
+				  .alloc_train = nic_alloc_train,
 				  .unread = ur_nic_unread,
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
@@ -174,7 +180,8 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	port->unreachable = port_unreachable;
 	ur_net_set_routed(nic->net, nic->routed);
 	ur_tp_set_window(nic->tp, port->queue->rx_bytes);
-	ur_tp_set_train(nic->tp, port->queue->train_pkts);
+	nic->train_pkts = 0;
+	ur_tp_set_train(nic->tp, 0, 0); /* until something is sent */
 	nic->out[0].queue = port->queue;
 	nic->cfg.mac = port->mac;
 	nic->cfg.mtu = port->mtu;
@@ -213,14 +220,28 @@ int ur_nic_set_faults(struct ur_nic *nic, const struct ur_fault_spec *spec)
 
 /* --- sending --- */
 
+__attribute__((noinline)) static void capture_sent(struct ur_nic *nic, const struct ur_pkt *p)
+{
+	uint8_t bytes[UR_PKT_ROOM];
+	struct ur_pkt one = {.data = bytes, .room = sizeof(bytes)};
+	struct ur_train_cursor at = {0};
+
+	if (!p->stride) {
+		ur_capture_frame(nic->capture, p, nic->now, UR_CAPTURE_OUT);
+		return;
+	}
+	while (ur_train_cut(p, &at, &one))
+		ur_capture_frame(nic->capture, &one, nic->now, UR_CAPTURE_OUT);
+}
+
 static void nic_wire_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		nic->counters.v[UR_C_TX_BYTES] += ur_pkt_frame_len(pkts[i]);
+		nic->counters.v[UR_C_TX_BYTES] += ur_train_wire_len(pkts[i]);
+		nic->counters.v[UR_C_TX_PACKETS] += ur_train_count(pkts[i]);
 		if (ur_unlikely(nic->capture != NULL))
-			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_OUT);
+			capture_sent(nic, pkts[i]);
 	}
-	nic->counters.v[UR_C_TX_PACKETS] += n;
 	ur_nic_out(nic, 0, pkts, n);
 }
 
@@ -288,12 +309,18 @@ struct finish {
 	unsigned n;
 };
 
+static void finish_one(struct ur_pkt *p)
+{
+	if (!(p->flags & UR_PKT_COMPLETE))
+		ur_frame_finish(p, p->bth.pad);
+}
+
 static void nic_finish_rest(void *arg)
 {
 	struct finish *f = arg;
 
 	for (; f->done < f->n; f->done++)
-		ur_frame_finish(f->pkts[f->done], f->pkts[f->done]->bth.pad);
+		finish_one(f->pkts[f->done]);
 }
 
 /* Finishing computes the ICRC, which reads the program's memory. A packet whose memory has gone leaves the burst; returns how many stay. */
@@ -302,10 +329,8 @@ static unsigned nic_finish(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	struct finish f = {.pkts = pkts, .n = n};
 	unsigned own = 0;
 
-	while (own < n && !pkts[own]->nseg) { /* nothing of the program's is in it */
-		ur_frame_finish(pkts[own], pkts[own]->bth.pad);
-		own++;
-	}
+	while (own < n && !pkts[own]->nseg) /* nothing of the program's is in it */
+		finish_one(pkts[own++]);
 	f.done = own;
 	while (f.done < f.n && ur_unlikely(!ur_touch_call(nic_finish_rest, &f))) {
 		struct ur_pkt **gone = &pkts[f.done];
@@ -317,189 +342,35 @@ static unsigned nic_finish(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	return f.n;
 }
 
+/* The longest train that may be built now. Faults hit packets: while there are rules for them, there are no trains. */
+static void nic_set_train(struct ur_nic *nic)
+{
+	const struct ur_queue *q = nic->port->queue;
+	const unsigned pkts = q->ops->alloc_train && !nic->faults ? q->train_pkts : 0;
+
+	if (ur_likely(nic->train_pkts == pkts))
+		return;
+	nic->train_pkts = pkts;
+	ur_tp_set_train(nic->tp, pkts, q->train_bytes);
+}
+
 static unsigned nic_tx(struct ur_nic *nic)
 {
 	struct ur_pkt *pkts[UR_NIC_BURST];
-	unsigned n;
+	unsigned n, all = 0;
 
 	if (ur_unlikely(!ur_list_empty(&nic->waiting)))
 		ur_nic_flush(nic);
 	if (!ur_tp_tx_pending(nic->tp))
 		return 0;
-	n = ur_tp_tx(nic->tp, pkts, UR_NIC_BURST, nic->now);
-	if (nic->port->queue->train_pkts > 1)
-		ur_train_mark(pkts, n, nic->port->queue->train_pkts, nic->port->queue->train_bytes);
-	n = nic_finish(nic, pkts, n);
-	nic->counters.v[UR_C_TX_ROCE] += n;
+	nic_set_train(nic);
+	n = nic_finish(nic, pkts, ur_tp_tx(nic->tp, pkts, UR_NIC_BURST, nic->now));
+	for (unsigned i = 0; i < n; i++)
+		all += ur_train_count(pkts[i]);
+	nic->counters.v[UR_C_TX_ROCE] += all;
 	if (n)
 		nic_send(nic, pkts, n);
-	return n;
-}
-
-/* --- receiving --- */
-
-/* The kernel has looked at the MAC address of a bare packet. */
-static bool nic_mac_is_ours(const struct ur_nic *nic, const struct ur_pkt *p)
-{
-	return p->flags & UR_PKT_BARE || (p->data[0] & 1) || memcmp(p->data, nic->cfg.mac.b, 6) == 0;
-}
-
-static bool nic_is_in_vlan(const struct ur_nic *nic, uint16_t vlan)
-{
-	for (unsigned i = 0; i < UR_NET_GIDS; i++)
-		if (ur_net_gid(nic->net, i) && ur_net_gid(nic->net, i)->vlan == vlan)
-			return true;
-	return false;
-}
-
-/* VLAN 0 is no VLAN, only a priority. */
-static bool nic_vlan_is_ours(const struct ur_nic *nic, const struct ur_pkt *p)
-{
-	int index = ur_net_gid_find(nic->net, &p->dst);
-
-	if (ur_gid_is_mcast(&p->dst))
-		return nic_is_in_vlan(nic, p->vlan & VLAN_ID_MASK);
-	return index >= 0 && ur_net_gid(nic->net, (unsigned)index)->vlan == (p->vlan & VLAN_ID_MASK);
-}
-
-/*
- * What we send to ourselves does not come from the wire, except for a multicast that the port brings as well: a loopback interface does, or
- * one that shows what other processes send. Everything else from the wire that bears our address, or that of no host, is a forgery.
- */
-static enum ur_counter nic_martian(const struct ur_pkt *p, enum ur_net_claim claim)
-{
-	bool echo = claim == UR_NET_FROM_US && p->bth.dqpn == UR_QPN_MCAST;
-
-	return claim == UR_NET_NOT_TO_US || echo ? UR_C_RX_OTHER_HOST : UR_C_DROP_MARTIAN;
-}
-
-__attribute__((noinline)) static void refuse(struct ur_nic *nic, const struct ur_pkt *p, enum ur_counter why)
-{
-	ur_count(&nic->counters, why);
-	UR_TRACE(nic->trace, REFUSED, p->bth.dqpn, why);
-}
-
-static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
-{
-	enum ur_net_claim claim = ur_net_claim(nic->net, &p->src, &p->dst);
-
-	if (ur_unlikely(!nic_mac_is_ours(nic, p))) {
-		refuse(nic, p, UR_C_RX_OTHER_HOST);
-		return;
-	}
-	if (ur_unlikely(claim != UR_NET_TO_US) && (claim == UR_NET_NOT_TO_US || !(p->flags & UR_PKT_LOCAL))) {
-		refuse(nic, p, nic_martian(p, claim));
-		return;
-	}
-	if (ur_unlikely((p->vlan & VLAN_ID_MASK) && !nic_vlan_is_ours(nic, p))) {
-		refuse(nic, p, UR_C_DROP_VLAN);
-		return;
-	}
-	if (ur_unlikely(p->bth.dqpn <= 1)) {
-		ur_nic_rx_mad(nic, p);
-		return;
-	}
-	if (ur_unlikely(p->bth.dqpn >> 16 != nic->cfg.slot && p->bth.dqpn != UR_QPN_MCAST)) {
-		refuse(nic, p, UR_C_RX_OTHER_SLOT);
-		return;
-	}
-	ur_count(&nic->counters, UR_C_RX_ROCE);
-	if (ur_unlikely(ur_tos_is_ce(p->tos)))
-		ur_count(&nic->counters, UR_C_CE_MARKED);
-	ur_tp_rx(nic->tp, p, nic->now);
-}
-
-/* A peer in the wrong RoCE mode is worth a counter of its own; everything else that we do not speak is the host's. */
-static void nic_rx_other(struct ur_nic *nic, const struct ur_pkt *p)
-{
-	bool v1 = ur_get16(p->data + p->l3_off - 2) == UR_ETHERTYPE_ROCE_V1 && nic_mac_is_ours(nic, p);
-
-	ur_count(&nic->counters, v1 ? UR_C_DROP_ROCE_V1 : UR_C_RX_OTHER_HOST);
-}
-
-/* Which counter a frame has raised that is none; the headers after the fault have not been read. */
-__attribute__((noinline)) static void nic_trace_bad(struct ur_nic *nic, struct ur_pkt *p)
-{
-	struct ur_counters one = {{0}};
-	unsigned why = 0;
-
-	if (ur_frame_parse(p, &one))
-		return;
-	while (why + 1 < UR_C_COUNT && !one.v[why])
-		why++;
-	UR_TRACE(nic->trace, REFUSED, 0, why);
-}
-
-static void nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
-{
-	if (ur_unlikely(!ur_frame_parse(p, &nic->counters))) {
-		if (nic->trace)
-			nic_trace_bad(nic, p);
-		return;
-	}
-	if (ur_likely(p->kind == UR_PKT_ROCE))
-		nic_rx_roce(nic, p);
-	else if (p->kind == UR_PKT_OTHER)
-		nic_rx_other(nic, p);
-	else
-		ur_net_rx(nic->net, p, nic->now);
-}
-
-static void nic_rx_burst(void *ctx, struct ur_pkt **pkts, unsigned n)
-{
-	struct ur_nic *nic = ctx;
-
-	for (unsigned i = 0; i < n; i++)
-		nic_rx_frame(nic, pkts[i]);
-	ur_pkts_release(pkts, n);
-}
-
-/* What comes from this host was subject to its sender's faults. */
-static void nic_rx_faulty(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (pkts[i]->flags & UR_PKT_LOCAL)
-			nic_rx_burst(nic, &pkts[i], 1);
-		else
-			ur_faults_apply(nic->faults, nic->now, UR_FAULT_RX, &pkts[i], 1, nic_rx_burst);
-}
-
-/* From another process of this host. What goes to ourselves has been counted and recorded as sent. */
-static void note_local(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *p)
-{
-	if (q == &nic->loop.queue)
-		return;
-	nic->counters.v[UR_C_RX_LOCAL_PACKETS]++;
-	nic->counters.v[UR_C_RX_LOCAL_BYTES] += p->len;
-	if (ur_unlikely(nic->capture != NULL))
-		ur_capture_frame(nic->capture, p, nic->now, UR_CAPTURE_IN);
-}
-
-/* A burst of any queue. Packets of other processes are kept for them; all others are done with on return, except those that faults hold. */
-static unsigned nic_rx(struct ur_nic *nic, struct ur_queue *q)
-{
-	struct ur_pkt *pkts[UR_NIC_BURST];
-	unsigned n = ur_queue_rx(q, pkts, UR_NIC_BURST), ours = n;
-
-	if (!n)
-		return 0;
-	if (ur_unlikely(q->caps & UR_QUEUE_STEERED))
-		ours = ur_nic_hand_on(nic, pkts, n);
-	for (unsigned i = 0; i < ours; i++) {
-		if (ur_unlikely(pkts[i]->flags & UR_PKT_LOCAL)) {
-			note_local(nic, q, pkts[i]);
-			continue;
-		}
-		nic->counters.v[UR_C_RX_PACKETS]++;
-		nic->counters.v[UR_C_RX_BYTES] += pkts[i]->len;
-		if (ur_unlikely(nic->capture != NULL))
-			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_IN);
-	}
-	if (ur_unlikely(nic->faults != NULL))
-		nic_rx_faulty(nic, pkts, ours);
-	else
-		nic_rx_burst(nic, pkts, ours);
-	return n;
+	return all;
 }
 
 /* --- one round --- */
@@ -507,20 +378,19 @@ static unsigned nic_rx(struct ur_nic *nic, struct ur_queue *q)
 /* What arrives: from the port, from the other processes of the device, from ourselves, and from the clock. */
 static unsigned nic_arrivals(struct ur_nic *nic)
 {
-	unsigned n = nic_rx(nic, nic->port->queue);
+	unsigned n = ur_nic_rx(nic, nic->port->queue);
 
-	nic->more = n == UR_NIC_BURST;
 	nic->counters.v[UR_C_RX_MISSED] = nic->port->queue->rx_missed;
 	nic->counters.v[UR_C_TX_REFUSED] = nic->port->queue->tx_refused;
 	nic->counters.v[UR_C_TX_CHAINED] = nic->port->queue->tx_chained;
 	nic->counters.v[UR_C_TX_GATHERED] = nic->port->queue->tx_gathered;
 	nic->counters.v[UR_C_TX_UNMAPPED] = nic->port->queue->tx_unmapped;
 	if (nic->cfg.inbox)
-		n += nic_rx(nic, nic->cfg.inbox);
+		n += ur_nic_rx(nic, nic->cfg.inbox);
 	if (ur_unlikely(nic->faults != NULL))
 		ur_faults_release(nic->faults, nic->now);
 	if (ur_unlikely(nic->loop.head != NULL))
-		n += nic_rx(nic, &nic->loop.queue);
+		n += ur_nic_rx(nic, &nic->loop.queue);
 	return n + ur_wheel_advance(nic->wheel, nic->now);
 }
 
@@ -569,7 +439,7 @@ unsigned ur_nic_poll_tx(struct ur_nic *nic, ur_time now)
 	for (unsigned i = 0; i < TX_BURSTS; i++) {
 		n = nic_tx(nic);
 		if (ur_unlikely(nic->loop.head != NULL))
-			n += nic_rx(nic, &nic->loop.queue);
+			n += ur_nic_rx(nic, &nic->loop.queue);
 		if (!n)
 			break;
 		sum += n;

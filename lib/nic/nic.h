@@ -83,6 +83,7 @@ struct ur_nic {
 	struct ur_faults *faults;   /* NULL: off */
 	ur_time now;                /* of the current call, for callbacks */
 	bool more; /* the port gave a full burst: it may have more, which its descriptor does not show */
+	unsigned train_pkts; /* the longest train that the transport builds now */
 
 	struct ur_nic_out out[UR_NIC_OUTS]; /* 0: the port's; by slot the other processes', and the loop */
 	struct ur_list waiting;             /* those with a backlog */

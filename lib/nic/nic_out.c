@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "nic/nic_priv.h"
 #include "wire/frame.h"
+#include "wire/train.h"
 
 #define BACKLOG (2 * UR_NIC_BURST) /* packets */
 #define WIRE_STUCK_NS (2 * UR_NS_PER_MS)
@@ -27,7 +28,8 @@ static uint8_t number(const struct ur_nic *nic, const struct ur_nic_out *o)
 
 static void drop(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
-	nic->counters.v[UR_C_TX_DROPPED] += n;
+	for (unsigned i = 0; i < n; i++)
+		nic->counters.v[UR_C_TX_DROPPED] += ur_train_count(pkts[i]);
 	ur_pkts_release(pkts, n);
 }
 
@@ -268,30 +270,43 @@ static bool destination(const struct ur_pkt *p, uint32_t *dqpn)
 	return *dqpn != UR_QPN_MCAST; /* every process has a copy from the kernel */
 }
 
-/* True when it has kept the packet, which was somebody else's. */
-static bool hand_on(struct ur_nic *nic, struct ur_pkt *p)
+/* True when the packet is another process's, which `to` then says. What is for all is told to the others. */
+static bool is_others(struct ur_nic *nic, const struct ur_pkt *p, uint8_t *to)
 {
 	uint32_t dqpn;
-	uint8_t to;
 
 	if (!destination(p, &dqpn))
 		return false;
-	to = owner(nic, dqpn);
-	if (to == EVERYBODY)
+	*to = owner(nic, dqpn);
+	if (*to == EVERYBODY)
 		ur_nic_tell_siblings(nic, p, p->flags);
-	if (to == EVERYBODY || to == nic->cfg.slot)
+	if (*to == EVERYBODY || *to == nic->cfg.slot)
 		return false;
 	ur_count(&nic->counters, UR_C_RX_OTHER_SLOT);
-	ur_nic_out(nic, to, &p, 1);
 	return true;
 }
 
-unsigned ur_nic_hand_on(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+bool ur_nic_hand_on_view(struct ur_nic *nic, const struct ur_pkt *view)
 {
-	unsigned ours = 0;
+	struct ur_pkt *copy;
+	uint8_t to;
 
-	for (unsigned i = 0; i < n; i++)
-		if (!hand_on(nic, pkts[i]))
-			pkts[ours++] = pkts[i];
-	return ours;
+	if (ur_likely(!is_others(nic, view, &to)))
+		return false;
+	copy = ur_nic_copy(nic, view);
+	if (copy)
+		ur_nic_out(nic, to, &copy, 1);
+	else
+		ur_count(&nic->counters, UR_C_TX_DROPPED);
+	return true;
+}
+
+bool ur_nic_hand_on(struct ur_nic *nic, struct ur_pkt *p)
+{
+	uint8_t to;
+
+	if (p->stride || !is_others(nic, p, &to))
+		return false;
+	ur_nic_out(nic, to, &p, 1);
+	return true;
 }

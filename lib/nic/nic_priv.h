@@ -25,8 +25,13 @@ bool ur_nic_unread(void *ctx, uint8_t to);
 struct ur_pkt *ur_nic_copy(struct ur_nic *nic, const struct ur_pkt *p);
 /* Sends a copy with these flags to each other process. */
 void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t flags);
-/* Packets from the wire that may be another process's: keeps those, moves ours to the front and returns how many they are. */
-unsigned ur_nic_hand_on(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n);
+/* True when a packet from the wire was another process's, which has it now. Not of trains, which are looked at packet by packet. */
+bool ur_nic_hand_on(struct ur_nic *nic, struct ur_pkt *p);
+/* The same for a packet that cannot be kept: the other process gets a copy. */
+bool ur_nic_hand_on_view(struct ur_nic *nic, const struct ur_pkt *view);
+
+/* nic_rx.c: handles a burst of the queue; returns how many packets there were. */
+unsigned ur_nic_rx(struct ur_nic *nic, struct ur_queue *q);
 
 /* QP 1. */
 void ur_nic_mad_init(struct ur_nic *nic);

@@ -125,7 +125,7 @@ static void tell_lost(struct ur_trace_file *f)
 		f->reported = refused;
 }
 
-static size_t take(void *ctx, const void *records, size_t n)
+static size_t write_events(void *ctx, const void *records, size_t n)
 {
 	const struct event *e = records;
 	struct ur_trace_file *f = ctx;
@@ -170,7 +170,7 @@ static int open_fd(const char *path)
 
 int ur_trace_file_open(const char *path, ur_time now, struct ur_trace_file **out)
 {
-	static const struct ur_spool_taker taker = {take, pause_writing, destroy};
+	static const struct ur_spool_taker taker = {write_events, pause_writing, destroy};
 	struct ur_trace_file *f = aligned_alloc(64, (sizeof(*f) + 63) & ~(size_t)63);
 	struct timespec ts;
 	int err = 0;

@@ -10,6 +10,7 @@
 #include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
+#include "wire/hdr.h"
 #include "wire/opcode.h"
 
 #define CNP_INTERVAL (50 * UR_NS_PER_US)
@@ -45,22 +46,25 @@ static void set_tos(struct ur_pkt *p, uint8_t tos)
 	ip[1] = (uint8_t)((ip[1] & 0x0f) | tos << 4);
 }
 
-bool ur_cc_build_cnp(struct ur_qp *qp, struct ur_pkt **out, ur_time now)
+bool ur_cc_build_cnp(struct ur_qp *qp, ur_time now)
 {
 	const struct ur_opcode_info *op = ur_opcode(UR_OP_CNP);
-	struct ur_pkt *p = ur_tp_pkt(qp->tp);
+	struct ur_pkt *p;
 
+	ur_txbuf_close(&qp->tp->tx); /* of another traffic class */
+	p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + UR_ICRC_LEN);
 	if (ur_unlikely(!p))
 		return false;
 	p->bth.opcode = UR_OP_CNP;
 	p->bth.becn = true;
 	memset(ur_pkt_begin(qp, p, op), 0, op->ext_len);
 	set_tos(p, CNP_TOS);
+	ur_txbuf_end(qp, p);
+	ur_txbuf_close(&qp->tp->tx);
 	qp->cc.cnp_due = false;
 	qp->cc.cnp_sent = true;
 	qp->cc.cnp_at = now;
 	ur_qp_count(qp, UR_C_CNP_SENT);
-	*out = p;
 	return true;
 }
 
@@ -75,10 +79,10 @@ enum ur_counter ur_cc_notified(struct ur_qp *qp, ur_time now)
 	return UR_C_CNP_HANDLED;
 }
 
-void ur_cc_sent(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
+void ur_cc_sent(struct ur_qp *qp, uint32_t bytes, ur_time now)
 {
 	struct ur_cc *cc = &qp->cc;
-	uint32_t bytes = ur_pkt_frame_len(p), was = cc->rate.rate;
+	uint32_t was = cc->rate.rate;
 
 	ur_dcqcn_run(&cc->rate, now);
 	ur_dcqcn_sent(&cc->rate, bytes);

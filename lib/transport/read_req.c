@@ -7,14 +7,17 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
-void ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, struct ur_pkt *p)
+struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n)
 {
 	uint32_t k = (psn - w->psn) & UR_PSN_MASK;
 	uint64_t from = (uint64_t)k << qp->mtu_shift, to = (uint64_t)(k + n) << qp->mtu_shift;
 	uint8_t opcode = UR_OP_READ_REQ | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
+	struct ur_pkt *p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + UR_ICRC_LEN);
 	uint8_t *ext;
 
+	if (ur_unlikely(!p))
+		return NULL;
 	p->bth.opcode = opcode;
 	p->bth.psn = psn;
 	p->bth.ackreq = true; /* as other hosts do, though the response comes in any case */
@@ -24,4 +27,6 @@ void ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32
 	if (ur_unlikely(op->flags & UR_OPF_XRCETH))
 		ur_xrceth_put(ext, w->srqn);
 	ur_read_put_reth(ext + op->off_reth, w, from, (uint32_t)(to - from));
+	ur_txbuf_end(qp, p);
+	return p;
 }

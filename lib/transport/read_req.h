@@ -15,7 +15,7 @@ static inline void ur_read_put_reth(uint8_t *to, const struct ur_swqe *w, uint64
 	ur_reth_put(to, &h);
 }
 
-/* A READ request for the `n` packets from `psn` on. */
-void ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, struct ur_pkt *p);
+/* Builds a READ request for the `n` packets from `psn` on. NULL: there is no buffer. */
+struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n);
 
 #endif

@@ -11,6 +11,7 @@
 #include "transport/atomic.h"
 #include "transport/completer.h"
 #include "transport/congest.h"
+#include "transport/memory.h"
 #include "transport/mw.h"
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
@@ -208,6 +209,31 @@ enum ibv_wc_status ur_req_start(struct ur_qp *qp)
 
 /* --- packets --- */
 
+/*
+ * Times a packet that asks for an acknowledgement, one at a time, and only where it is clear which transmission is acknowledged (Karn's
+ * rule): what follows a packet that was NAKed was thrown away.
+ */
+static void start_clock(struct ur_requester *r, uint32_t psn, ur_time now)
+{
+	if (r->rtt.at || ur_psn_diff(psn, r->rtt.resent) < 0)
+		return;
+	r->rtt.psn = psn;
+	r->rtt.at = now;
+}
+
+/* Accounts for `n` PSNs inside a request. */
+static void sent_run(struct ur_qp *qp, uint32_t n)
+{
+	struct ur_requester *r = &qp->req;
+	int32_t again = ur_psn_diff(r->max, r->next);
+
+	if (ur_unlikely(again > 0))
+		ur_qp_count_many(qp, UR_C_RETRANSMIT, ur_min_u32((uint32_t)again, n));
+	r->next = ur_psn_add(r->next, n);
+	if (ur_psn_diff(r->next, r->max) > 0)
+		r->max = r->next;
+}
+
 /* Accounts for `n` PSNs that `p` has just taken. */
 static void sent(struct ur_qp *qp, const struct ur_swqe *w, uint32_t n, struct ur_pkt *p)
 {
@@ -229,36 +255,52 @@ static void sent(struct ur_qp *qp, const struct ur_swqe *w, uint32_t n, struct u
 	}
 }
 
-static void build_read(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
+/* What the builders of a packet return beside the status that their request fails with. */
+enum { BUILT = IBV_WC_SUCCESS, NO_BUFFER = -1 };
+
+static int build_read(struct ur_qp *qp, struct ur_swqe *w)
 {
 	struct ur_requester *r = &qp->req;
 	uint32_t k = packet_index(r, w), n = ur_rd_piece_end(w, k) - k;
+	struct ur_pkt *p = ur_read_put(qp, w, r->next, n);
 
-	ur_read_put(qp, w, r->next, n, p);
+	if (ur_unlikely(!p))
+		return NO_BUFFER;
+	start_clock(r, r->next, qp->tp->now);
 	r->rd_out++;
 	sent(qp, w, n, p);
+	return BUILT;
 }
 
 /* An atomic or ATOMIC WRITE. */
-static enum ibv_wc_status build_atomic(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
+static int build_atomic(struct ur_qp *qp, struct ur_swqe *w)
 {
 	struct ur_requester *r = &qp->req;
 	uint8_t opcode = ur_swqe_op(w)->only | qp->service;
+	const struct ur_opcode_info *op = ur_opcode(opcode);
+	uint32_t len = op->flags & UR_OPF_PAYLOAD ? UR_ATOMIC_LEN : 0;
+	struct ur_pkt *p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + len + UR_ICRC_LEN);
 	enum ibv_wc_status st;
 	uint8_t *ext;
 
+	if (ur_unlikely(!p))
+		return NO_BUFFER;
 	p->bth.opcode = opcode;
 	p->bth.psn = r->next;
 	p->bth.ackreq = true;
-	ext = ur_pkt_begin(qp, p, ur_opcode(opcode));
+	ext = ur_pkt_begin(qp, p, op);
 	if (ur_unlikely(qp->service == UR_XRC))
 		ur_xrceth_put(ext, w->srqn);
 	st = ur_atomic_put(qp, w, ext, p);
-	if (ur_unlikely(st))
-		return st;
+	if (ur_unlikely(st)) {
+		ur_txbuf_undo(qp->tp, p);
+		return (int)st;
+	}
+	ur_txbuf_end(qp, p);
+	start_clock(r, r->next, qp->tp->now);
 	r->rd_out++;
 	sent(qp, w, 1, p);
-	return IBV_WC_SUCCESS;
+	return BUILT;
 }
 
 static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct ur_swqe *w)
@@ -274,7 +316,7 @@ static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct 
 }
 
 /* A packet of a SEND or WRITE; in line where it is hot. */
-__attribute__((always_inline)) static inline enum ibv_wc_status build_data(struct ur_qp *qp, struct ur_swqe *w, struct ur_pkt *p)
+__attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, struct ur_swqe *w)
 {
 	struct ur_requester *r = &qp->req;
 	const struct ur_wr_op *wo = ur_swqe_op(w);
@@ -285,34 +327,95 @@ __attribute__((always_inline)) static inline enum ibv_wc_status build_data(struc
 	const struct ur_opcode_info *op = ur_opcode(opcode);
 	/* At a low rate the next packet, and with it the next chance to ask, may be longer away than the ACK timer runs. */
 	bool ackreq = (last || r->since_ack + 1 >= r->window.ack_every || ur_unlikely(qp->cc.rate.active)) && qp->service != UR_UC;
+	uint8_t pad = -len & 3;
+	struct ur_pkt *p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + len + pad + UR_ICRC_LEN);
 	enum ibv_wc_status st;
 
+	if (ur_unlikely(!p))
+		return NO_BUFFER;
 	p->bth.opcode = opcode;
-	p->bth.pad = -len & 3;
+	p->bth.pad = pad;
 	p->bth.se = last && w->flags & IBV_SEND_SOLICITED && op->flags & UR_OPF_RWQE;
 	p->bth.ackreq = ackreq;
 	p->bth.psn = r->next;
 	put_ext(ur_pkt_begin(qp, p, op), op, w);
 	p->payload_len = len;
-	qp->n.tx_bytes += len;
 	st = ur_sge_gather(qp, w, &r->pos, len, p);
-	if (ur_unlikely(st))
-		return st;
+	if (ur_unlikely(st)) {
+		ur_txbuf_undo(qp->tp, p);
+		return (int)st;
+	}
+	ur_txbuf_end(qp, p);
+	qp->n.tx_bytes += len;
 	r->since_ack = ackreq ? 0 : r->since_ack + 1;
+	if (ackreq)
+		start_clock(r, r->next, qp->tp->now);
 	sent(qp, w, 1, p);
 	if (ur_unlikely(qp->service == UR_UC))
 		ur_uc_sent(qp);
-	return IBV_WC_SUCCESS;
+	return BUILT;
 }
 
-/* Sends one packet that was sent before, and goes on where it was. */
-static bool build_probe(struct ur_qp *qp, struct ur_pkt *p)
+/* Where the payload of `next` lies, and of how many packets after it, up to n, if that is one piece of usual memory. */
+static uint32_t one_piece(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t n, const uint8_t **from)
+{
+	const struct ur_sge_pos pos = qp->req.pos;
+	const struct ibv_sge *s = &w->sge[pos.i];
+	struct ur_mr *mr;
+
+	if (w->flags & IBV_SEND_INLINE || pos.i >= w->nsge)
+		return 0;
+	n = ur_min_u32(n, (s->length - pos.off) >> qp->mtu_shift);
+	*from = n ? ur_mr_local(qp, s->lkey, s->addr, s->length, 0, &mr) : NULL;
+	if (!*from || ur_mr_unusual(mr))
+		return 0;
+	*from += pos.off;
+	return n;
+}
+
+/* After a packet of `w`: the middle packets that follow it, as a run of at most `most`; returns how many. */
+static uint32_t build_middles(struct ur_qp *qp, struct ur_swqe *w, uint32_t most)
+{
+	struct ur_requester *r = &qp->req;
+	const struct ur_window *win = &r->window;
+	uint32_t left = w->npkts - packet_index(r, w), from_psn = r->next;
+	struct ur_txrun run = {.opcode = ur_swqe_op(w)->middle | qp->service};
+
+	if (left < 3 || ur_unlikely(qp->cc.rate.active)) /* the last one is another; for one that is left a run is not worth while */
+		return 0;
+	most = ur_min_u32(most, win->size > in_flight(r) ? win->size - in_flight(r) : 0);
+	run.n = one_piece(qp, w, ur_min_u32(most, left - 1), &run.from);
+	if (!run.n)
+		return 0;
+	run.ask_every = win->ack_every;
+	run.ask_in = qp->service == UR_UC ? UINT32_MAX : r->since_ack + 1 >= win->ack_every ? 0 : win->ack_every - 1 - r->since_ack;
+	run.n = ur_txbuf_repeat(qp, &run);
+	if (!run.n)
+		return 0;
+	r->pos.off += run.n << qp->mtu_shift;
+	qp->n.tx_bytes += (uint64_t)run.n << qp->mtu_shift;
+	if (qp->service != UR_UC) {
+		bool asked = r->since_ack + run.n >= win->ack_every;
+		uint32_t since = win->ack_every - 1 - run.ask_in;
+
+		if (asked)
+			start_clock(r, ur_psn_add(from_psn, run.n - 1 - since), qp->tp->now);
+		r->since_ack = since;
+	}
+	sent_run(qp, run.n);
+	if (ur_unlikely(qp->service == UR_UC))
+		ur_uc_sent(qp);
+	return run.n;
+}
+
+/* Sends one packet that was sent before, and goes on where it was. Without a buffer it is as if that had been lost. */
+static bool build_probe(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 	const uint32_t cur = r->cur, next = r->next, rd_out = r->rd_out;
 	const struct ur_sge_pos pos = r->pos;
-	bool ok = true;
 	uint32_t index, psn;
+	int st;
 	struct ur_swqe *w;
 
 	if (!ur_probe_target(qp, &index, &psn))
@@ -321,60 +424,57 @@ static bool build_probe(struct ur_qp *qp, struct ur_pkt *p)
 	r->since_ack = r->window.ack_every; /* it asks for an acknowledgement */
 	w = ur_sq_at(qp, index);
 	if (ur_swqe_is_read(w)) {
-		build_read(qp, w, p);
+		st = build_read(qp, w);
 		ur_reread_split(r, r->next);
 	} else if (ur_swqe_in(w, UR_WRS_ANSWERED)) {
-		ok = !build_atomic(qp, w, p);
+		st = build_atomic(qp, w);
 	} else {
-		ok = !build_data(qp, w, p); /* memory that has gone is found when the packet's turn comes again */
+		st = build_data(qp, w); /* memory that has gone is found when the packet's turn comes again */
 	}
 	r->cur = cur;
 	r->next = next;
 	r->rd_out = rd_out;
 	r->pos = pos;
-	return ok;
+	return st == BUILT;
 }
 
-static bool build_repeat(struct ur_qp *qp, enum ur_req_state s, struct ur_pkt **p)
+/* A packet of a SEND or WRITE, and those in the middle that follow it: at most n; returns how many. */
+static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int *st)
 {
-	*p = ur_tp_pkt(qp->tp);
-	if (ur_unlikely(!*p))
-		return false;
-	if (s == UR_REQ_PROBE ? build_probe(qp, *p) : ur_reread_build(qp, *p))
-		return true;
-	ur_tp_pkt_drop(qp->tp, *p);
-	return false;
+	const uint32_t cur = qp->req.cur;
+
+	*st = build_data(qp, w);
+	if (ur_unlikely(*st))
+		return 0;
+	return qp->req.cur == cur && n > 1 && qp->tp->tx.open ? 1 + build_middles(qp, w, n - 1) : 1;
 }
 
-/* One step. True when *p was filled. */
-static bool step(struct ur_qp *qp, enum ur_req_state s, struct ur_pkt **p)
+/* One step: returns how many packets it has built, at most n. */
+static unsigned step(struct ur_qp *qp, enum ur_req_state s, unsigned n)
 {
 	struct ur_swqe *w = ur_sq_at(qp, qp->req.cur);
-	enum ibv_wc_status st;
+	unsigned built = 0;
+	int st;
 
 	if (s == UR_REQ_START) {
-		st = ur_req_start(qp);
+		st = (int)ur_req_start(qp);
 		if (ur_unlikely(st))
-			halt(qp, st);
+			halt(qp, (enum ibv_wc_status)st);
 		if (st || ur_swqe_in(w, UR_WRS_ANSWERED | UR_WRS_LOCAL))
-			return false;
+			return 0;
 		s = UR_REQ_SEND; /* there is room for its first packet: that was the condition for its start */
 	}
 	if (ur_unlikely(s > UR_REQ_READ))
-		return build_repeat(qp, s, p);
-	*p = ur_tp_pkt(qp->tp);
-	if (ur_unlikely(!*p))
-		return false;
-	if (s == UR_REQ_READ && ur_swqe_is_read(w)) {
-		build_read(qp, w, *p);
-		return true;
+		return s == UR_REQ_PROBE ? build_probe(qp) : ur_reread_build(qp);
+	if (ur_likely(s == UR_REQ_SEND)) {
+		built = build_some(qp, w, n, &st);
+	} else {
+		st = ur_swqe_is_read(w) ? build_read(qp, w) : build_atomic(qp, w);
+		built = st == BUILT;
 	}
-	st = s == UR_REQ_READ ? build_atomic(qp, w, *p) : build_data(qp, w, *p);
-	if (ur_likely(st == IBV_WC_SUCCESS))
-		return true;
-	ur_tp_pkt_drop(qp->tp, *p);
-	halt(qp, st);
-	return false;
+	if (ur_unlikely(st > BUILT))
+		halt(qp, (enum ibv_wc_status)st);
+	return built;
 }
 
 /* The timer is left where it is while acknowledgements move the deadline: it looks at the deadline when it expires. */
@@ -398,39 +498,33 @@ static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
 		ur_tp_trace_armed(qp, when == r->deadline ? UR_TRACE_TIMER_ACK : UR_TRACE_TIMER_PROBE, when - now);
 }
 
-/*
- * Times a packet that asks for an acknowledgement, one at a time, and only where it is clear which transmission is acknowledged (Karn's
- * rule): what follows a packet that was NAKed was thrown away.
- */
-static void start_clock(struct ur_requester *r, const struct ur_pkt *p, ur_time now)
+bool ur_req_has_one_short(const struct ur_qp *qp)
 {
-	if (r->rtt.at || !p->bth.ackreq || ur_psn_diff(p->bth.psn, r->rtt.resent) < 0)
-		return;
-	r->rtt.psn = p->bth.psn;
-	r->rtt.at = now;
+	const struct ur_requester *r = &qp->req;
+	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+
+	return r->cur == r->fresh && tail - r->cur == 1 && ur_sq_at(qp, r->cur)->length <= 2 * qp->mtu;
 }
 
-unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more)
+unsigned ur_req_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 {
 	bool was_idle = in_flight(&qp->req) == 0;
 	enum ur_req_state s;
 	unsigned done = 0;
 
 	if (ur_unlikely(qp->type == IBV_QPT_UD))
-		return ur_ud_build(qp, pkts, n, now, more);
+		return ur_ud_build(qp, n, now, more);
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
 	for (s = ur_req_next(qp); done < n && can_send(s) && !qp->tp->starved; s = ur_req_next(qp)) {
-		if (!step(qp, s, &pkts[done]))
-			continue;
-		if (ur_unlikely(qp->cc.rate.active))
-			ur_cc_sent(qp, pkts[done], now);
-		done++;
+		unsigned built = step(qp, s, n - done);
+
+		if (built && ur_unlikely(qp->cc.rate.active))
+			ur_cc_sent(qp, qp->tp->tx.last_len, now);
+		done += built;
 	}
-	if (done && ur_qp_st(qp) != IBV_QPS_ERR) {
-		start_clock(&qp->req, pkts[pkts[0]->bth.ackreq ? 0 : done - 1], now);
+	if (done && ur_qp_st(qp) != IBV_QPS_ERR)
 		start_timer(qp, was_idle, now);
-	}
 	*more = can_send(s);
 	return done;
 }

@@ -5,6 +5,8 @@
 
 #include "transport/transport.h"
 
-/* Builds up to n packets and returns how many; *more: there could be more at once. */
-unsigned ur_req_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more);
+/* Builds up to n packets (txbuf.h) and returns how many; *more: there could be more at once. */
+unsigned ur_req_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more);
+/* What it has to send is one request of a packet or two, as far as is known. */
+bool ur_req_has_one_short(const struct ur_qp *qp);
 #endif

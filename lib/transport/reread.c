@@ -153,7 +153,7 @@ void ur_reread_split(struct ur_requester *r, uint32_t upto)
 		r->reread.split = upto;
 }
 
-bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p)
+bool ur_reread_build(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 	const struct ur_swqe *w = find_hole(qp);
@@ -170,7 +170,8 @@ bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p)
 		r->reread.scan = ur_psn_add(r->reread.scan, 1);
 	}
 	ur_reread_split(r, r->reread.scan);
-	ur_read_put(qp, w, psn, n, p);
+	if (ur_unlikely(!ur_read_put(qp, w, psn, n)))
+		return false; /* as if it had been lost */
 	UR_TRACE(qp->tp->trace, REREAD, qp->qpn, psn, n);
 	ur_qp_count(qp, UR_C_RETRANSMIT);
 	r->reread.wanted = find_hole(qp) != NULL;

@@ -17,8 +17,8 @@ enum ur_reread_found { UR_REREAD_NOTHING, UR_REREAD_FIRST, UR_REREAD_MORE };
 enum ur_reread_found ur_reread_known(struct ur_qp *qp, uint32_t upto, ur_time now);
 /* Asks for all holes once more. False when there are none. */
 bool ur_reread_again(struct ur_qp *qp, ur_time now);
-/* A request for the next hole. False when there is none. */
-bool ur_reread_build(struct ur_qp *qp, struct ur_pkt *p);
+/* Builds a request for the next hole. False when there is none, or no buffer. */
+bool ur_reread_build(struct ur_qp *qp);
 /* READs before `upto` are asked for in other pieces as well: their responses may begin and end messages anywhere. */
 void ur_reread_split(struct ur_requester *r, uint32_t upto);
 /* Keeps a response beyond a hole. False when it cannot or need not be kept. */

@@ -67,20 +67,20 @@ void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome)
 	ur_resp_schedule(qp);
 }
 
-static bool build_ack(struct ur_qp *qp, struct ur_pkt **out)
+static bool build_ack(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 	uint8_t opcode = UR_OP_ACK | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
 	const struct ur_aeth aeth = {.syndrome = r->ack_syndrome, .msn = r->ack_msn};
-	struct ur_pkt *p = ur_tp_pkt(qp->tp);
+	struct ur_pkt *p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + UR_ICRC_LEN);
 
 	if (ur_unlikely(!p))
 		return false;
 	p->bth.opcode = opcode;
 	p->bth.psn = r->ack_psn;
 	ur_aeth_put(ur_pkt_begin(qp, p, op) + op->off_aeth, &aeth);
-	*out = p;
+	ur_txbuf_end(qp, p);
 	r->ack_pending = false;
 	if (ur_unlikely(r->dying && ur_qp_st(qp) != IBV_QPS_ERR))
 		ur_qp_to_err(qp); /* it was the NAK that waited for the READs before it */
@@ -102,7 +102,7 @@ static uint8_t response_opcode(const struct ur_rd_res *e)
 static bool put_payload(const struct ur_tp *tp, struct ur_pkt *p, uint8_t *from, uint32_t len, struct ur_mr *mr)
 {
 	p->payload_len = len;
-	if (len <= UR_COPY_MAX || ur_mr_unusual(mr)) {
+	if (p->flags & UR_PKT_COMPLETE || len <= UR_COPY_MAX || ur_mr_unusual(mr)) {
 		if (!ur_mr_read(tp, mr, p->data + p->len, from, len))
 			return false;
 		p->len += len;
@@ -144,11 +144,32 @@ static bool flushed(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
 	return f == UR_FLUSH_DONE;
 }
 
+/* The middle packets that follow the one just built, at most `most`; returns how many. */
+static uint32_t build_middles(struct ur_qp *qp, struct ur_rd_res *e, uint32_t most)
+{
+	struct ur_txrun run = {.opcode = UR_OP_READ_RESP_MIDDLE | qp->service, .ask_in = UINT32_MAX};
+	struct ur_mr *mr;
+	uint64_t va;
+
+	most = ur_min_u32(most, e->end - 1 - e->k);
+	if (!most || ur_unlikely(qp->cc.rate.active) || ur_unlikely(qp->xrcd != NULL) || ur_opcode(e->opcode)->flags & UR_OPF_ATOMIC)
+		return 0;
+	run.n = most;
+	va = e->va + ((uint64_t)e->k << qp->mtu_shift);
+	run.from = ur_mr_at(qp, e->rkey, va, (uint64_t)most << qp->mtu_shift, IBV_ACCESS_REMOTE_READ, &mr);
+	if (!run.from || ur_mr_unusual(mr))
+		return 0;
+	most = ur_txbuf_repeat(qp, &run);
+	e->k += most;
+	qp->n.tx_bytes += (uint64_t)most << qp->mtu_shift;
+	return most;
+}
+
 /*
  * False when nothing was built: no buffer, a FLUSH that is not done yet, or the MR or its memory has gone and the READ is refused at this
  * packet.
  */
-static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt **out)
+static bool build_response(struct ur_qp *qp, struct ur_rd_res *e)
 {
 	uint64_t off = (uint64_t)e->k << qp->mtu_shift;
 	uint32_t len = ur_min_u32(qp->mtu, e->stop - (uint32_t)off);
@@ -171,7 +192,7 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt 
 	} else if (ur_unlikely(e->flush_access) && !flushed(qp, e, psn)) {
 		return false;
 	}
-	p = ur_tp_pkt(qp->tp);
+	p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + len + (-len & 3) + UR_ICRC_LEN);
 	if (ur_unlikely(!p))
 		return false;
 	p->bth.opcode = opcode;
@@ -183,50 +204,57 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e, struct ur_pkt 
 	if (ur_unlikely(op->flags & UR_OPF_ATOMICACKETH))
 		ur_put64(ext + op->off_atomicacketh, e->result);
 	if (len && ur_unlikely(!put_payload(qp->tp, p, from, len, mr))) {
-		ur_tp_pkt_drop(qp->tp, p);
+		ur_txbuf_undo(qp->tp, p);
 		refuse_response(qp, e, psn);
 		return false;
 	}
 	if (ur_unlikely(e->again))
 		p->flags |= UR_PKT_AGAIN;
+	ur_txbuf_end(qp, p);
 	e->k++;
 	qp->n.tx_bytes += len;
-	*out = p;
 	return true;
 }
 
-/* One packet. False when there is none to build: nothing to send, the rate forbids it, or no buffer. */
-static bool build_next(struct ur_qp *qp, struct ur_pkt **out, ur_time now)
+/* A packet, or a run of at most n: returns how many. 0: nothing to send, the rate forbids it, or no buffer. */
+static unsigned build_next(struct ur_qp *qp, unsigned n, ur_time now)
 {
 	struct ur_rd_res *e;
 
 	if (ur_unlikely(qp->cc.cnp_due))
-		return ur_cc_build_cnp(qp, out, now);
+		return ur_cc_build_cnp(qp, now);
 	do {
 		e = ur_resp_rd_oldest(qp);
 		if (ack_first(&qp->resp, e))
-			return build_ack(qp, out);
+			return build_ack(qp);
 		if (ur_unlikely(qp->resp.side_head != qp->resp.side_tail) && side_oldest(&qp->resp))
 			e = side_oldest(&qp->resp);
 		if (!e || ur_unlikely(qp->cc.blocked))
-			return false;
-		if (build_response(qp, e, out)) {
+			return 0;
+		if (build_response(qp, e)) {
 			if (ur_unlikely(qp->cc.rate.active))
-				ur_cc_sent(qp, *out, now);
-			return true;
+				ur_cc_sent(qp, qp->tp->tx.last_len, now);
+			return n > 1 && qp->tp->tx.open && e->end - e->k > 2 ? 1 + build_middles(qp, e, n - 1) : 1;
 		}
 	} while (!qp->tp->starved && !qp->tp->pause);
-	return false;
+	return 0;
 }
 
-unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more)
+bool ur_resp_has_ack_only(const struct ur_qp *qp)
 {
-	unsigned done = 0;
+	const struct ur_responder *r = &qp->resp;
+
+	return r->ack_pending && r->rd_cur == r->rd_tail && r->side_head == r->side_tail && !qp->cc.cnp_due;
+}
+
+unsigned ur_resp_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
+{
+	unsigned done = 0, built;
 
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
-	while (done < n && build_next(qp, &pkts[done], now))
-		done++;
+	while (done < n && (built = build_next(qp, n - done, now)))
+		done += built;
 	*more = has_work(qp);
 	return done;
 }

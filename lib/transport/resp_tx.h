@@ -6,7 +6,9 @@
 #include "transport/transport.h"
 
 /* As ur_req_build. */
-unsigned ur_resp_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more);
+unsigned ur_resp_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more);
+/* What it has to send is an acknowledgement, and no more. */
+bool ur_resp_has_ack_only(const struct ur_qp *qp);
 /* Has this acknowledgement sent, or NAK, in place of one that still waits. */
 void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
 #endif

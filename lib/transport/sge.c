@@ -65,7 +65,7 @@ static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_sw
 {
 	struct ur_sge_pos at = *pos;
 	/* Without acknowledgements a WQE completes before its frames have left, and the program may change the memory. */
-	bool copy = len <= UR_COPY_MAX || !ur_qp_acked(qp);
+	bool copy = p->flags & UR_PKT_COMPLETE || len <= UR_COPY_MAX || !ur_qp_acked(qp);
 
 	while (len) {
 		const struct ibv_sge *s = &w->sge[at.i];

@@ -26,7 +26,6 @@
 #define WINDOW_BYTES (2u << 20)
 #define QUANTUM 8
 #define QPN_LOW_BITS 16      /* of a QPN, or the number of an SRQ, below the slot */
-#define SWAP_MAX 4           /* requests up to this many go ahead of as many acknowledgements in a burst */
 #define SPEED_DEFAULT 100000 /* Mbit/s, of a port that does not say */
 #define SPEED_MAX 4000000    /* what kbit/s in 32 bits hold */
 
@@ -42,7 +41,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	tp->c = *c;
 	ur_tp_set_speed(tp, 0);
 	ur_tp_set_window(tp, 0);
-	ur_tp_set_train(tp, 0);
+	ur_tp_set_train(tp, 0, 0);
 	ur_shuffle_init(&tp->qpns, c->random, QPN_LOW_BITS);
 	ur_shuffle_init(&tp->srqns, c->random, QPN_LOW_BITS);
 	tp->port_mtu = 4096;
@@ -78,8 +77,10 @@ void ur_unmade(struct ur_tp *tp, enum ur_kind kind)
 	tp->made[kind]--;
 }
 
-void ur_tp_set_train(struct ur_tp *tp, unsigned pkts)
+void ur_tp_set_train(struct ur_tp *tp, unsigned pkts, uint32_t bytes)
 {
+	tp->train_pkts = pkts;
+	tp->train_bytes = bytes;
 	tp->quantum = pkts / 2 > QUANTUM ? pkts / 2 : QUANTUM;
 }
 
@@ -311,23 +312,30 @@ static inline void copy_template(uint8_t *to, const uint8_t *from)
 	memcpy(to + 64, from + 64, 2);
 }
 
+static void put_template(const struct ur_path *path, struct ur_pkt *p)
+{
+	copy_template(p->data, path->hdr);
+	p->kind = UR_PKT_ROCE;
+	p->flags |= path->local ? UR_PKT_LOCAL : 0;
+	p->ip_version = path->ip_version;
+	p->l3_off = path->l3_off;
+	p->l4_off = (uint16_t)(path->hdr_len - UR_UDP_LEN);
+	p->bth_off = path->hdr_len;
+	p->len = path->hdr_len;
+}
+
 uint8_t *ur_pkt_begin_to(const struct ur_path *path, uint32_t dqpn, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	uint32_t off = path->hdr_len;
-	uint8_t *b = p->data + off;
+	uint8_t *b;
 
-	copy_template(p->data, path->hdr);
+	if (ur_likely(!p->len)) /* otherwise it follows others in their train */
+		put_template(path, p);
+	b = p->data + p->len;
 	p->bth.pkey = UR_PKEY_DEFAULT;
 	p->bth.migreq = true; /* no path migration: always in the migrated state */
 	p->bth.dqpn = dqpn;
 	ur_bth_put(b, &p->bth);
-	p->kind = UR_PKT_ROCE;
-	p->flags = path->local ? UR_PKT_LOCAL : 0;
-	p->ip_version = path->ip_version;
-	p->l3_off = path->l3_off;
-	p->l4_off = (uint16_t)(off - UR_UDP_LEN);
-	p->bth_off = (uint16_t)off;
-	p->len = off + UR_BTH_LEN + op->ext_len;
+	p->len += UR_BTH_LEN + op->ext_len;
 	p->payload_off = (uint16_t)p->len;
 	return b + UR_BTH_LEN;
 }
@@ -361,7 +369,7 @@ bool ur_tp_park_held(struct ur_qp *qp, enum ur_txq q, const struct ur_path *path
 }
 
 /* Serves the QPs of one list in turn. A QP whose function says that it has more goes to the end of the list. */
-__attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, unsigned n, ur_time now)
+__attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q, unsigned n, ur_time now)
 {
 	unsigned done = 0;
 
@@ -377,12 +385,12 @@ __attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q,
 		if (ur_unlikely(tp->nheld) && qp->type != IBV_QPT_UD && qp->path && ur_tp_park_held(qp, q, qp->path, qp->dqpn))
 			continue;
 		if (q == UR_TXQ_RESP)
-			part = ur_resp_build(qp, pkts + done, part, now, &more);
+			part = ur_resp_build(qp, part, now, &more);
 		else
-			part = ur_req_build(qp, pkts + done, part, now, &more);
+			part = ur_req_build(qp, part, now, &more);
 		qp->n.tx_packets += part;
-		if (ur_unlikely(tp->trace != NULL))
-			ur_tp_trace_tx(qp, pkts + done, part, q == UR_TXQ_REQ);
+		if (ur_unlikely(tp->trace != NULL) && q == UR_TXQ_REQ)
+			ur_tp_trace_wait(qp);
 		done += part;
 		if (more && ur_list_empty(&qp->link[q]))
 			ur_list_add_tail(ur_unlikely(tp->pause) ? &tp->paused : &tp->txq[q], &qp->link[q]);
@@ -394,24 +402,28 @@ __attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q,
 }
 
 /* An empty list is the usual case, and not worth a call. */
-static inline unsigned serve_any(struct ur_tp *tp, enum ur_txq q, struct ur_pkt **pkts, unsigned n, ur_time now)
+static inline unsigned serve_any(struct ur_tp *tp, enum ur_txq q, unsigned n, ur_time now)
 {
-	return ur_list_empty(&tp->txq[q]) ? 0 : serve(tp, q, pkts, n, now);
+	return ur_list_empty(&tp->txq[q]) ? 0 : serve(tp, q, n, now);
 }
 
-/* A few requests need not wait behind acknowledgements: whoever is polled for them waits, nobody waits for an ACK. */
-static void requests_first(struct ur_pkt **pkts, unsigned acks, unsigned requests)
+/* The one QP of the list; NULL: there are more, or none. */
+static struct ur_qp *only_one(const struct ur_tp *tp, enum ur_txq q)
 {
-	struct ur_pkt *held[SWAP_MAX];
+	struct ur_list *l = tp->txq[q].next;
 
-	if (acks > SWAP_MAX || requests > SWAP_MAX)
-		return;
-	for (unsigned i = 0; i < acks; i++)
-		if (pkts[i]->payload_len)
-			return; /* READ responses are waited for as well */
-	memcpy(held, pkts, acks * sizeof(*pkts));
-	memmove(pkts, pkts + acks, requests * sizeof(*pkts));
-	memcpy(pkts + requests, held, acks * sizeof(*pkts));
+	return l != &tp->txq[q] && l->next == &tp->txq[q] ? ur_container_of(l - q, struct ur_qp, link) : NULL;
+}
+
+/*
+ * Is there one short request, and beside it an acknowledgement? The request goes first: whoever is polled for it waits, nobody waits for
+ * the acknowledgement, which follows it in the same train.
+ */
+static bool is_reply(const struct ur_tp *tp)
+{
+	const struct ur_qp *req = only_one(tp, UR_TXQ_REQ), *resp = only_one(tp, UR_TXQ_RESP);
+
+	return req && resp && ur_resp_has_ack_only(resp) && ur_req_has_one_short(req);
 }
 
 /* Next time the first is the last. */
@@ -426,22 +438,23 @@ static void resume(struct ur_tp *tp)
 
 unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time now)
 {
-	/* Responses are served first, but long READs may not shut out all requests. */
-	unsigned first = ur_list_empty(&tp->txq[UR_TXQ_REQ]) ? n : n - n / 4;
-	unsigned responses, requests;
+	unsigned first, done = 0;
 
 	tp->now = now;
 	tp->starved = tp->sliced = false;
-	responses = serve_any(tp, UR_TXQ_RESP, pkts, first, now);
-	requests = serve_any(tp, UR_TXQ_REQ, pkts + responses, n - responses, now);
-	if (responses && requests)
-		requests_first(pkts, responses, requests);
-	requests += responses;
-	if (requests < n)
-		requests += serve_any(tp, UR_TXQ_RESP, pkts + requests, n - requests, now);
+	ur_txbuf_reset(&tp->tx, pkts);
+	if (is_reply(tp))
+		done = serve(tp, UR_TXQ_REQ, n, now);
+	/* Responses are served first otherwise, but long READs may not shut out all requests. */
+	first = ur_list_empty(&tp->txq[UR_TXQ_REQ]) ? n : n - n / 4;
+	if (done < first)
+		done += serve_any(tp, UR_TXQ_RESP, first - done, now);
+	done += serve_any(tp, UR_TXQ_REQ, n - done, now);
+	if (done < n)
+		serve_any(tp, UR_TXQ_RESP, n - done, now);
 	if (ur_unlikely(!ur_list_empty(&tp->paused)))
 		resume(tp);
-	return requests;
+	return tp->tx.n;
 }
 
 void ur_tp_set_port_mtu(struct ur_tp *tp, uint32_t bytes)

@@ -16,6 +16,7 @@
  *   recvq.c      receive queues: posting, on the application's threads; taking, completing; srq.c shared ones
  *   xrc.c        extended reliable connections: domains, and the shared receive queue that a packet names
  *   sge.c        from and to scatter/gather lists
+ *   txbuf.c      where packets to send are built, and trains of them
  *   requester.c  builds request packets; completer.c handles what comes back for them
  *   read_req.c   READ requests and RETHs; req_state.h what a requester does next
  *   atomic.c     requests that are one packet and whose answer carries the result: atomics, ATOMIC WRITE
@@ -37,6 +38,7 @@
 #include "base/random.h"
 #include "transport/qp_priv.h"
 #include "transport/trace.h"
+#include "transport/txbuf.h"
 
 #define UR_TX_STASH 32      /* packet buffers fetched at a time */
 #define UR_MCAST_BUCKETS 64 /* a power of two */
@@ -65,6 +67,9 @@ struct ur_tp {
 	bool pause;   /* the QP whose turn it is has more to do, but not in this call */
 	struct ur_list paused; /* such QPs; the first has had its slice */
 	unsigned quantum;      /* packets of one QP before the next has its turn */
+	unsigned train_pkts;   /* the longest train that the port sends; 0 and 1: none */
+	uint32_t train_bytes;
+	struct ur_txbuf tx;
 	uint32_t window_bytes; /* that a QP may have unacknowledged */
 	uint32_t line_kbps; /* rate of the port */
 	unsigned made[UR_KINDS];
@@ -107,18 +112,23 @@ bool ur_tp_park_held(struct ur_qp *qp, enum ur_txq q, const struct ur_path *path
 /* --- counters --- */
 
 /* Counts for the device, and for the QP what a QP counts; with a constant `c` no more than that is left of the switch. */
-static inline void ur_qp_count(struct ur_qp *qp, enum ur_counter c)
+static inline void ur_qp_count_many(struct ur_qp *qp, enum ur_counter c, uint32_t n)
 {
-	ur_count(qp->tp->c.counters, c);
+	qp->tp->c.counters->v[c] += n;
 	switch (c) {
 #define UR_QP_COUNT_CASE(member, counter)                                                                                                  \
-	case UR_C_##counter: qp->n.member++; break;
+	case UR_C_##counter: qp->n.member += n; break;
 		UR_QP_COUNTERS(UR_QP_COUNT_CASE)
 #undef UR_QP_COUNT_CASE
 	default: break;
 	}
 	if (UR_C_REFUSED(c) && ur_unlikely(qp->tp->trace != NULL))
 		ur_tp_trace_refused(qp, c);
+}
+
+static inline void ur_qp_count(struct ur_qp *qp, enum ur_counter c)
+{
+	ur_qp_count_many(qp, c, 1);
 }
 
 #endif

@@ -32,26 +32,17 @@ void ur_tp_trace_failed(const struct ur_qp *qp, uint64_t wr_id, enum ibv_wc_stat
 	UR_TRACE(qp->tp->trace, FAILED, qp->qpn, wr_id, status);
 }
 
-/* What keeps it from going on, as far as its own packets do. */
-static void trace_wait(struct ur_qp *qp)
+void ur_tp_trace_wait(struct ur_qp *qp)
 {
 	const uint32_t waits = 1u << UR_REQ_WINDOW | 1u << UR_REQ_RD_LIMIT | 1u << UR_REQ_FENCE | 1u << UR_REQ_RNR_WAIT |
 			       1u << UR_REQ_PACED | 1u << UR_REQ_HALT | 1u << UR_REQ_DRAIN;
-	enum ur_req_state s = ur_req_next(qp);
+	enum ur_req_state s;
 
+	if (qp->type == IBV_QPT_UD)
+		return;
+	s = ur_req_next(qp);
 	if (waits >> s & 1)
 		UR_TRACE(qp->tp->trace, WAITS, qp->qpn, s);
-}
-
-void ur_tp_trace_tx(struct ur_qp *qp, struct ur_pkt *const *pkts, unsigned n, bool requests)
-{
-	for (unsigned i = 0; i < n; i++) {
-		const struct ur_pkt *p = pkts[i];
-
-		UR_TRACE(qp->tp->trace, TX, qp->qpn, p->bth.dqpn, p->bth.opcode, p->bth.psn, p->payload_len, p->bth.ackreq);
-	}
-	if (requests && qp->type != IBV_QPT_UD)
-		trace_wait(qp);
 }
 
 /* --- names --- */

@@ -6,8 +6,8 @@
 #include "transport/transport.h"
 
 void ur_tp_trace_rx(struct ur_tp *tp, const struct ur_pkt *p);
-/* Packets that a QP has built, and what its requester waits for now. */
-void ur_tp_trace_tx(struct ur_qp *qp, struct ur_pkt *const *pkts, unsigned n, bool requests);
+/* What keeps the requester from going on, as far as its own packets do. */
+void ur_tp_trace_wait(struct ur_qp *qp);
 void ur_tp_trace_refused(const struct ur_qp *qp, enum ur_counter why);
 void ur_tp_trace_armed(const struct ur_qp *qp, enum ur_trace_timer timer, ur_time after);
 void ur_tp_trace_failed(const struct ur_qp *qp, uint64_t wr_id, enum ibv_wc_status status);

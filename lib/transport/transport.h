@@ -55,6 +55,7 @@ struct ur_tp_config {
 	/* Packets to build frames in, as ur_queue_ops.alloc; may give fewer than asked. */
 	unsigned (*alloc)(void *ctx, struct ur_pkt **pkts, unsigned n);
 	void (*free)(void *ctx, struct ur_pkt **pkts, unsigned n);
+	struct ur_pkt *(*alloc_train)(void *ctx); /* as ur_queue_ops.alloc_train; called while ur_tp_set_train allows trains */
 	/* Has the process `to` of this host (see ur_tp_hold) not read yet all that was sent to it? Nothing of it is lost then. Or NULL. */
 	bool (*unread)(void *ctx, uint8_t to);
 	struct ur_wheel *wheel; /* shared with the other layers; the NIC advances it */
@@ -86,8 +87,8 @@ void ur_tp_destroy(struct ur_tp *tp);
  * `window` of the configuration does not say otherwise. For QPs that get their path MTU from now on.
  */
 void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes);
-/* The longest train of packets that the port sends as one: QPs send half as many in turn, or a few where it sends none. */
-void ur_tp_set_train(struct ur_tp *tp, unsigned pkts);
+/* The longest train that the port sends (drivers/port.h): QPs send half of it in turn, or a few packets where it sends none. */
+void ur_tp_set_train(struct ur_tp *tp, unsigned pkts, uint32_t bytes);
 /* Receives trace events; may be NULL. Outlives the instance, or is removed. */
 void ur_tp_set_trace(struct ur_tp *tp, struct ur_trace *trace);
 /* The name of a value in a trace; NULL when it has none here. */
@@ -98,9 +99,9 @@ void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps);
 /* Handles one received RoCEv2 packet (parsed, ICRC right, dqpn other than 0 and 1). The packet stays the caller's. */
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
 /*
- * Builds up to n packets from the QPs that have something to send, fairly, ACKs and responses before requests, and returns how many. Each
- * is complete except for ur_frame_finish (which takes p->bth.pad); the caller owns them. 0 means that nothing is left to send now, though a
- * FLUSH may be (ur_tp_tx_pending).
+ * Builds up to n packets from the QPs that have something to send, fairly, ACKs and responses before requests; a train is one entry of
+ * `pkts` and counts as many packets as it has. Returns the number of entries, which the caller owns. What is not UR_PKT_COMPLETE lacks
+ * ur_frame_finish (which takes p->bth.pad). 0 means that nothing is left to send now, though a FLUSH may be (ur_tp_tx_pending).
  */
 unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time now);
 /*

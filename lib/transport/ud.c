@@ -52,7 +52,7 @@ static void done(struct ur_qp *qp)
 	ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
 }
 
-static enum ibv_wc_status build(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_swqe_ext *x, struct ur_pkt *p)
+static enum ibv_wc_status fill(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_swqe_ext *x, struct ur_pkt *p)
 {
 	const uint8_t opcode = UR_UD | ur_swqe_op(w)->only;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
@@ -74,21 +74,27 @@ static enum ibv_wc_status build(struct ur_qp *qp, const struct ur_swqe *w, const
 	return ur_sge_gather(qp, w, &pos, w->length, p);
 }
 
-/* The packet of a request that can go out now. False when there is none; the request has failed unless buffers are short. */
-static bool send(struct ur_qp *qp, struct ur_pkt **p)
+/* Builds the packet of a request that can go out now. False when there is none; the request has failed unless buffers are short. */
+static bool build(struct ur_qp *qp)
 {
 	const struct ur_swqe *w = ur_sq_at(qp, qp->req.head);
+	const struct ur_swqe_ext *x = ur_sq_ext_at(qp, qp->req.head);
+	const uint32_t ext = ur_opcode(UR_UD | ur_swqe_op(w)->only)->ext_len;
 	enum ibv_wc_status st;
+	struct ur_pkt *p;
 
-	*p = ur_tp_pkt(qp->tp);
-	if (ur_unlikely(!*p))
+	if (ur_unlikely(ur_gid_is_mcast(&x->ud.ah->path->dgid))) /* its own packet: not all are for this host's members of the group, too */
+		ur_txbuf_close(&qp->tp->tx);
+	p = ur_txbuf_begin(qp->tp, x->ud.ah->path, UR_BTH_LEN + ext + w->length + (-w->length & 3) + UR_ICRC_LEN);
+	if (ur_unlikely(!p))
 		return false;
-	st = build(qp, w, ur_sq_ext_at(qp, qp->req.head), *p);
+	st = fill(qp, w, x, p);
 	if (ur_unlikely(st)) {
-		ur_tp_pkt_drop(qp->tp, *p);
+		ur_txbuf_undo(qp->tp, p);
 		ur_req_fail(qp, st, 0);
 		return false;
 	}
+	ur_txbuf_end(qp, p);
 	done(qp);
 	return true;
 }
@@ -106,7 +112,7 @@ static bool path_open(struct ur_qp *qp, struct ur_ah *ah)
 	return false;
 }
 
-unsigned ur_ud_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time now, bool *more)
+unsigned ur_ud_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 {
 	unsigned built = 0;
 
@@ -119,7 +125,7 @@ unsigned ur_ud_build(struct ur_qp *qp, struct ur_pkt **pkts, unsigned n, ur_time
 		} else if (ur_unlikely(!path_open(qp, ah))) {
 			return built;
 		} else if (ur_likely(ah->path->ready)) {
-			built += send(qp, &pkts[built]);
+			built += build(qp);
 		} else {
 			ur_qp_count(qp, UR_C_DROP_NEIGH);
 			ah->retry(ah, now);

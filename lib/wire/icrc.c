@@ -67,6 +67,18 @@ uint32_t ur_icrc_begin(const uint8_t *l3, uint8_t ip_version, size_t len)
 	return ip_version == 4 ? begin(l3, len, mask4.word, IP4_WORDS) : begin(l3, len, mask6.word, IP6_WORDS);
 }
 
+uint32_t ur_icrc_headers(const uint8_t *l3, uint8_t ip_version)
+{
+	const uint64_t *mask = ip_version == 4 ? mask4.word : mask6.word;
+	const size_t len = (ip_version == 4 ? UR_IP4_LEN : UR_IP6_LEN) + UR_UDP_LEN;
+	uint64_t copy[(UR_IP6_LEN + UR_UDP_LEN) / 8] = {0};
+
+	memcpy(copy, l3, len);
+	for (unsigned i = 0; i < (len + 7) / 8; i++)
+		copy[i] |= mask[i];
+	return ur_crc32(AFTER_LRH, copy, len);
+}
+
 /* The masked IP and UDP headers as they go into the CRC; returns how many bytes. */
 static size_t put_masked(uint8_t *to, const struct ur_pkt *p, uint32_t udp_len, uint16_t id)
 {

@@ -8,7 +8,8 @@
  *             `data`; `tail`/`tail_len` hold the pad and the ICRC, the last bytes of the frame.
  *
  * A train is a run of packets that the kernel or a NIC carries as one and cuts into packets of equal length, of which the last may be
- * shorter: same addresses, ports and traffic class. Each has its own headers from the BTH on and its own ICRC.
+ * shorter: same addresses, ports and traffic class. Each has its own BTH, extended headers and ICRC. It is one struct ur_pkt (`stride` says
+ * so), all of it in `data`: the headers once, then the packets from the BTH to the ICRC, one after another. train.h takes it apart.
  */
 #ifndef UR_PKT_H
 #define UR_PKT_H
@@ -69,6 +70,7 @@ enum ur_pkt_flag {
 	 * whose ICRC it carried: the memory was changed meanwhile, or other pages lie there now. So this time the CPU copies them.
 	 */
 	UR_PKT_AGAIN = 16,
+	UR_PKT_COMPLETE = 32, /* to send: nothing is missing, the ICRC included; trains always are */
 };
 
 struct ur_queue; /* drivers/port.h */
@@ -82,7 +84,8 @@ struct ur_pkt {
 	uint8_t tail_len;
 	uint8_t tail[8];
 	uint8_t flags;
-	uint8_t place; /* in its train, from 0. To send: its IPv4 identification. Received bare: the one that it most likely had */
+	uint8_t place; /* in its train, from 0: the IPv4 identification that it most likely had. To send: the one that it has */
+	uint32_t stride; /* of a train: bytes of each packet after the UDP header, the last may have fewer. 0: one packet */
 
 	/* Parsed fields; on packets to send the builder fills l3_off, bth_off, ip_version and bth as well. */
 	uint8_t kind; /* enum ur_pkt_kind */
@@ -139,6 +142,16 @@ static inline void ur_pkt_clear(struct ur_pkt *p)
 	static const uint8_t zero[sizeof(*p) - offsetof(struct ur_pkt, nseg)];
 
 	memcpy((uint8_t *)p + offsetof(struct ur_pkt, nseg), zero, sizeof(zero));
+}
+
+/* Empty, as a driver's alloc gave it: to be built again. It has no segments that are counted. */
+static inline void ur_pkt_reset(struct ur_pkt *p)
+{
+	struct ur_queue *home = p->home;
+
+	ur_pkt_clear(p);
+	p->len = 0;
+	p->home = home;
 }
 
 /* What the bytes of a packet do not tell: flags, and the fields of one that is bare or has been parsed. */

@@ -9,31 +9,23 @@
 
 #define ID_AT 4 /* in the IPv4 header */
 
-/* What the kernel carries after the UDP header. */
-static uint32_t datagram_len(const struct ur_pkt *p)
+bool ur_train_view(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_pkt *view)
 {
-	return ur_pkt_frame_len(p) - p->bth_off;
-}
+	const uint8_t place = c->place;
+	uint32_t len;
+	uint8_t *data = ur_train_next(t, c, &len);
 
-/* The same before ur_frame_finish: pad and ICRC are missing. */
-static uint32_t coming_len(const struct ur_pkt *p)
-{
-	return datagram_len(p) + p->bth.pad + UR_ICRC_LEN;
-}
-
-/*
- * Type of service, addresses, ports (of which a NIC that writes its own headers has one for each pair of QPs); not what differs between
- * packets: length, identification, checksum. The hop limit is the path's.
- */
-static bool same_way(const struct ur_pkt *a, const struct ur_pkt *b)
-{
-	const uint8_t *x = a->data + a->l3_off, *y = b->data + b->l3_off;
-
-	if (a->ip_version != b->ip_version || a->l3_off != b->l3_off)
+	if (!data)
 		return false;
-	if (ur_likely(a->ip_version == 4))
-		return x[1] == y[1] && x[8] == y[8] && memcmp(x + 12, y + 12, 8 + 4) == 0;
-	return memcmp(x, y, 4) == 0 && x[7] == y[7] && memcmp(x + 8, y + 8, 32 + 4) == 0;
+	if (!view->data) {
+		*view = (struct ur_pkt){.when = t->when};
+		ur_pkt_copy_fields(view, t);
+	}
+	view->data = data;
+	view->len = view->room = len;
+	view->flags = t->flags;
+	view->place = place;
+	return true;
 }
 
 static void set_id(struct ur_pkt *p, uint8_t place)
@@ -43,44 +35,55 @@ static void set_id(struct ur_pkt *p, uint8_t place)
 		ur_put16(p->data + p->l3_off + ID_AT, place);
 }
 
-void ur_train_mark(struct ur_pkt **pkts, unsigned n, unsigned max_pkts, uint32_t max_bytes)
+/* Headers that stand before another number of bytes than in the train's. */
+static void put_lengths(struct ur_pkt *p)
 {
-	uint32_t bytes = 0, size = 0, last = 0;
-	unsigned first = 0;
+	uint8_t *l3 = p->data + p->l3_off;
+	uint32_t udp_len = p->len - p->bth_off + UR_UDP_LEN;
 
-	for (unsigned i = 0; i < n; i++) {
-		uint32_t len = coming_len(pkts[i]);
-
-		bool room = i && i - first < max_pkts && bytes + len <= max_bytes;
-
-		if (room && last == size && len <= size && same_way(pkts[first], pkts[i])) {
-			set_id(pkts[i], (uint8_t)(i - first));
-		} else {
-			first = i;
-			size = len;
-			bytes = 0;
-		}
-		bytes += len;
-		last = len;
-	}
+	ur_put16(p->data + p->bth_off - UR_UDP_LEN + 4, (uint16_t)udp_len);
+	if (p->ip_version == 4)
+		ur_ip4_finish(l3, udp_len + UR_IP4_LEN);
+	else
+		ur_ip6_finish(l3, udp_len);
 }
 
-unsigned ur_train_length(struct ur_pkt *const *pkts, unsigned n, unsigned max_pkts, uint32_t max_bytes)
+bool ur_train_cut(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_pkt *to)
 {
-	uint32_t size, bytes, last, len;
-	unsigned k = 1;
+	const uint8_t place = c->place;
+	uint32_t len;
+	const uint8_t *from = ur_train_next(t, c, &len);
 
-	if (n == 1 || max_pkts < 2 || pkts[0]->place || pkts[0]->kind != UR_PKT_ROCE)
-		return 1;
-	size = bytes = last = datagram_len(pkts[0]);
-	for (; k < n && k < max_pkts && pkts[k]->place == k; k++) {
-		len = datagram_len(pkts[k]);
-		bytes += len;
-		if (bytes > max_bytes || last != size || len > size || !same_way(pkts[0], pkts[k]))
-			break;
-		last = len;
+	if (!from)
+		return false;
+	ur_pkt_copy_fields(to, t);
+	to->bth_off = t->bth_off;
+	to->len = t->bth_off + len;
+	memcpy(to->data, t->data, t->bth_off);
+	memcpy(to->data + t->bth_off, from, len);
+	ur_bth_get(from, &to->bth);
+	set_id(to, place);
+	put_lengths(to);
+	return true;
+}
+
+bool ur_train_append(struct ur_pkt *t, struct ur_pkt *p, unsigned max_pkts, uint32_t max_bytes)
+{
+	const uint32_t len = ur_pkt_frame_len(p) - p->bth_off, all = t->len ? t->len - t->bth_off : 0;
+	const uint32_t stride = t->stride ? t->stride : all ? all : len, from = t->len ? p->bth_off : 0;
+	const unsigned place = t->len ? ur_train_count(t) : 0;
+
+	if (place >= max_pkts || all + len > max_bytes || t->len + len + p->bth_off > t->room || len > stride || all % stride)
+		return false;
+	ur_train_move(p, (uint8_t)place);
+	if (!place) {
+		ur_pkt_copy_fields(t, p);
+		t->bth_off = p->bth_off;
 	}
-	return k;
+	t->len = (uint32_t)(ur_pkt_gather(p, from, t->data + t->len) - t->data);
+	t->flags |= UR_PKT_COMPLETE;
+	t->stride = place ? stride : 0;
+	return true;
 }
 
 void ur_train_move(struct ur_pkt *p, uint8_t place)

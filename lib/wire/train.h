@@ -1,21 +1,63 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trains of packets to send (pkt.h): which packets make one, and the identification that each has in it. */
+/* Trains (pkt.h): what is in them, packet by packet, for whoever needs packets. */
 #ifndef UR_TRAIN_H
 #define UR_TRAIN_H
 
 #include "wire/pkt.h"
 
+/* Packets of a train, or 1. */
+static inline unsigned ur_train_count(const struct ur_pkt *p)
+{
+	return ur_likely(!p->stride) ? 1 : (p->len - p->bth_off + p->stride - 1) / p->stride;
+}
+
+/* Bytes that it takes on the wire as packets, without FCS. */
+static inline uint32_t ur_train_wire_len(const struct ur_pkt *p)
+{
+	return ur_likely(!p->stride) ? ur_pkt_frame_len(p) : p->len + (ur_train_count(p) - 1) * p->bth_off;
+}
+
+/* A place in a train: the packet that begins `at` bytes after the UDP header. Begin with zeros. */
+struct ur_train_cursor {
+	uint32_t at;
+	uint8_t place;
+};
+
+/* The bytes of the next packet from the BTH to the ICRC; NULL after the last one. */
+static inline uint8_t *ur_train_next(const struct ur_pkt *t, struct ur_train_cursor *c, uint32_t *len)
+{
+	uint32_t left = t->len - t->bth_off - c->at;
+	uint8_t *b = t->data + t->bth_off + c->at;
+
+	if (!left)
+		return NULL;
+	*len = ur_min_u32(t->stride ? t->stride : left, left);
+	c->at += *len;
+	c->place++;
+	return b;
+}
+
 /*
- * Packets follow one another in a train when they go the same way and have as many bytes after the UDP header; the last may have fewer.
- * This gives each of the packets, built but not finished, its place in a train of at most `max_pkts` packets and `max_bytes` bytes of UDP
- * payload: the kernel numbers the packets of an IPv4 train from 0 on, and the ICRC covers that number.
+ * The next packet of a train that was received bare, as a view of its bytes: nobody may keep it, or release it. The fields are those of
+ * the train, whose place is that of its first packet: begin the cursor with it. `view` is the one of the packet before, or its data is
+ * NULL. False after the last packet.
  */
-void ur_train_mark(struct ur_pkt **pkts, unsigned n, unsigned max_pkts, uint32_t max_bytes);
+bool ur_train_view(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_pkt *view);
 
-/* Of finished packets: how many of them, from the first on, leave as one train, by the places that they were given. At least 1. */
-unsigned ur_train_length(struct ur_pkt *const *pkts, unsigned n, unsigned max_pkts, uint32_t max_bytes);
+/*
+ * A copy of the next packet of a complete train to send, as the kernel cuts it off: headers of its own with that place as the IPv4
+ * identification. `to` has room for it, contiguous, and is as alloc gives it. False after the last packet.
+ */
+bool ur_train_cut(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_pkt *to);
 
-/* Gives a finished packet another place, since its train was torn apart, and mends its ICRC. */
+/*
+ * Appends a complete packet to a train, or to an empty packet with room for one, which it then begins, and gives it the place that it has
+ * there. False, and nothing has changed: it is longer than those before it or follows a shorter one, or there is no room, or max_pkts or
+ * max_bytes (drivers/port.h) forbid it. That it goes the same way as those before it is the caller's to know.
+ */
+bool ur_train_append(struct ur_pkt *t, struct ur_pkt *p, unsigned max_pkts, uint32_t max_bytes);
+
+/* Gives a complete packet another place, and corrects its ICRC. */
 void ur_train_move(struct ur_pkt *p, uint8_t place);
 
 #endif

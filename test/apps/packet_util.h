@@ -73,12 +73,26 @@ static inline struct ur_pkt *data_pkt(uint32_t psn, uint32_t len, struct ur_ref 
 	return p;
 }
 
+/* Sends n packets of one way, as trains where the port sends trains. */
 static inline void send_burst(struct ur_pkt **p, unsigned n)
 {
-	ur_train_mark(p, n, a->queue->train_pkts, a->queue->train_bytes);
-	for (unsigned i = 0; i < n; i++)
+	struct ur_queue *q = a->queue;
+	struct ur_pkt *out[64], *train = NULL;
+	unsigned m = 0;
+
+	for (unsigned i = 0; i < n; i++) {
 		ur_frame_finish(p[i], p[i]->bth.pad);
-	CU_ASSERT_EQUAL(ur_queue_tx(a->queue, p, n), n);
+		if (q->train_pkts < 2 || n < 2) {
+			out[m++] = p[i];
+			continue;
+		}
+		if (!train || !ur_train_append(train, p[i], q->train_pkts, q->train_bytes)) {
+			out[m++] = train = q->ops->alloc_train(q);
+			CU_ASSERT_TRUE_FATAL(ur_train_append(train, p[i], q->train_pkts, q->train_bytes));
+		}
+		ur_pkts_release(&p[i], 1);
+	}
+	CU_ASSERT_EQUAL(ur_queue_tx(q, out, m), m);
 }
 
 /* n packets of `len` bytes, the last of `last`; numbers from *psn on. */

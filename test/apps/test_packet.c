@@ -101,6 +101,32 @@ static void alloc__contract(void)
 	close_pair();
 }
 
+static void alloc_train__contract(void)
+{
+	static struct ur_pkt *t[1024];
+	struct ur_queue *q;
+	unsigned n, before = 0;
+
+	open_pair(false, false);
+	q = a->queue;
+	for (unsigned round = 0; round < 3; round++) {
+		for (n = 0; n < ur_array_size(t) && (t[n] = q->ops->alloc_train(q)); n++) {
+			struct ur_pkt *p = t[n];
+
+			CU_ASSERT_TRUE(p->room >= 14 + 4 + 40 + 8 + q->train_bytes);
+			CU_ASSERT_TRUE(!p->len && !p->nseg && !p->tail_len && !p->flags && !p->kind && !p->bth_off && !p->when && !p->next);
+			CU_ASSERT_TRUE(!p->stride && !p->place && p->home == q);
+			memset(&p->nseg, 0xff, offsetof(struct ur_pkt, home) - offsetof(struct ur_pkt, nseg));
+			p->nseg = 0;
+			p->data[0] = p->data[p->room - 1] = 1;
+		}
+		CU_ASSERT_TRUE(n >= 64 && n < ur_array_size(t) && (!round || n == before));
+		before = n;
+		ur_pkts_release(t, n);
+	}
+	close_pair();
+}
+
 /* --- single frames --- */
 
 static void tx__every_shape(void)
@@ -416,6 +442,7 @@ int main(void)
 		TEST(open__without_permission),
 		TEST(open__interface_facts),
 		TEST(alloc__contract),
+		TEST(alloc_train__contract),
 		TEST(tx__every_shape),
 		TEST(tx__too_long_is_refused),
 		TEST(rx__frames_of_every_kind),

@@ -8,7 +8,7 @@
 
 struct ur_gid nics_gid(const struct nics *h, unsigned nic, bool v6)
 {
-	if (h->one_host)
+	if (nic < h->sharers)
 		nic = 0;
 	if (v6)
 		return (struct ur_gid){{0xfd, [15] = (uint8_t)(nic + 1)}};
@@ -19,9 +19,12 @@ static void node_open(struct nics *h, unsigned i)
 {
 	struct nics_node *n = &h->n[i];
 	struct ur_port *port = ur_sim_port(h->sim, i);
-	struct ur_nic_config nc = {
-		.seed = ur_seed_of(i + 1), .guid = i + 1, .slot = (uint8_t)(i + 1), .owned = !(port->queue->caps & UR_QUEUE_BARE),
-		.mac = port->mac, .mtu = port->mtu};
+	struct ur_nic_config nc = {.seed = ur_seed_of(i + 1),
+				   .guid = i + 1,
+				   .slot = (uint8_t)(i + 1),
+				   .owned = !(port->queue->caps & UR_QUEUE_BARE),
+				   .mac = port->mac,
+				   .mtu = port->mtu};
 	struct ur_net_addr v4 = {.gid = nics_gid(h, i, false), .prefix_len = 24}, v6 = {.gid = nics_gid(h, i, true), .prefix_len = 64};
 
 	CU_ASSERT_EQUAL_FATAL(ur_nic_create(&nc, h->now, &n->nic), 0);
@@ -35,15 +38,14 @@ static void node_open(struct nics *h, unsigned i)
 		n->mem[k] = (uint8_t)(k * 11 + (k >> 8) + i);
 }
 
-static void open_all(struct nics *h, unsigned nics, unsigned bare, unsigned train, bool one_host)
+static void open_all(struct nics *h, unsigned nics, unsigned bare, unsigned train, unsigned sharers)
 {
-	struct ur_sim_config sc = {
-		.seed = 1, .ports = nics, .train_pkts = train, .train_bytes = 65507, .tx = {.delay = 1000, .mtu = 1500}};
+	struct ur_sim_config sc = {.seed = 1, .ports = nics, .train_pkts = train, .train_bytes = 65507, .tx = {.delay = 1000, .mtu = 1500}};
 
 	memset(h, 0, sizeof(*h));
 	h->now = UR_NS_PER_S;
 	h->nics = nics;
-	h->one_host = one_host;
+	h->sharers = sharers;
 	h->sim = ur_sim_create(&sc);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(h->sim);
 	ur_sim_advance(h->sim, h->now);
@@ -54,7 +56,7 @@ static void open_all(struct nics *h, unsigned nics, unsigned bare, unsigned trai
 		ur_sim_set_addr(h->sim, i, &v4);
 		if (i < bare)
 			ur_sim_set_bare(h->sim, i);
-		if (one_host && i)
+		if (i && i < sharers)
 			ur_sim_share(h->sim, i, 0);
 		node_open(h, i);
 	}
@@ -63,17 +65,22 @@ static void open_all(struct nics *h, unsigned nics, unsigned bare, unsigned trai
 
 void nics_open(struct nics *h, unsigned nics)
 {
-	open_all(h, nics, 0, 0, false);
+	open_all(h, nics, 0, 0, 0);
 }
 
 void nics_open_bare(struct nics *h, unsigned nics, unsigned bare)
 {
-	open_all(h, nics, bare, 16, false);
+	open_all(h, nics, bare, 16, 0);
 }
 
 void nics_open_host(struct nics *h, unsigned nics)
 {
-	open_all(h, nics, 0, 0, true);
+	open_all(h, nics, 0, 0, nics);
+}
+
+void nics_open_bare_host(struct nics *h, unsigned nics, unsigned sharers)
+{
+	open_all(h, nics, nics, 16, sharers);
 }
 
 void nics_close(struct nics *h)

@@ -35,7 +35,7 @@ struct nics {
 	struct ur_sim *sim;
 	struct nics_node n[NICS_MAX];
 	unsigned nics;
-	bool one_host;    /* all of them have the addresses and the MAC of NIC 0: processes of one device */
+	unsigned sharers; /* the first of them have the addresses and the MAC of NIC 0: processes of one device */
 	unsigned stopped; /* NICs that nobody polls, a bit each */
 	ur_time now;
 };
@@ -58,6 +58,8 @@ void nics_open(struct nics *h, unsigned nics);
 /* The same with trains of up to 16 packets, and the first `bare` of the ports bare, which know the IPv4 addresses alone. */
 void nics_open_bare(struct nics *h, unsigned nics, unsigned bare);
 void nics_open_host(struct nics *h, unsigned nics);
+/* As nics_open_bare, all of them bare, and the first `sharers` processes of one device. */
+void nics_open_bare_host(struct nics *h, unsigned nics, unsigned sharers);
 /* Destroys everything and checks that every packet has come back. */
 void nics_close(struct nics *h);
 /* Lets everything happen that happens until `d` from now. */

@@ -19,6 +19,10 @@ const struct th_opt th_default = {
 	.access = TH_ALL_ACCESS,
 };
 
+/* Where trains go back to; packets have no home. */
+#define TRAIN ((struct ur_queue *)(void *)&no_queue)
+static char no_queue;
+
 /* --- packets --- */
 
 static unsigned pkt_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
@@ -37,6 +41,22 @@ static unsigned pkt_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
 	return n;
 }
 
+static struct ur_pkt *pkt_alloc_train(void *ctx)
+{
+	struct th_node *node = ctx;
+	struct ur_pkt *p;
+
+	if (!node->trains)
+		return NULL;
+	p = calloc(1, sizeof(*p));
+	p->room = UR_PKT_ROOM + node->h->opt.train_bytes;
+	p->data = malloc(p->room);
+	p->home = TRAIN;
+	node->trains--;
+	node->live++;
+	return p;
+}
+
 static void pkt_free(void *ctx, struct ur_pkt **pkts, unsigned n)
 {
 	struct th_node *node = ctx;
@@ -44,10 +64,11 @@ static void pkt_free(void *ctx, struct ur_pkt **pkts, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		for (unsigned s = 0; s < pkts[i]->nseg; s++)
 			atomic_fetch_sub(&pkts[i]->seg[s].ref->n, 1);
+		node->room += !pkts[i]->home;
+		node->trains += pkts[i]->home != NULL;
 		free(pkts[i]->data);
 		free(pkts[i]);
 	}
-	node->room += n;
 	node->live -= (int)n;
 }
 
@@ -68,13 +89,27 @@ static void on_notify(struct ur_cq *cq)
 	node->notified++;
 }
 
+/* Parses the frame that is in out->buf. */
+static void parse(struct th_pkt *out, uint32_t len)
+{
+	struct ur_counters c = {{0}};
+
+	memset(&out->p, 0, sizeof(out->p));
+	out->p.data = out->buf;
+	out->p.len = len;
+	out->p.room = sizeof(out->buf);
+	CU_ASSERT_FATAL(ur_frame_parse(&out->p, &c));
+	CU_ASSERT_FATAL(out->p.kind == UR_PKT_ROCE);
+}
+
 /* Finishes the frame, makes it contiguous and parses it. */
 static void to_wire(struct ur_pkt *p, struct th_pkt *out)
 {
-	struct ur_counters c = {{0}};
 	uint8_t *to = out->buf;
 
-	ur_frame_finish(p, p->bth.pad);
+	CU_ASSERT_FATAL(!p->stride);
+	if (!(p->flags & UR_PKT_COMPLETE))
+		ur_frame_finish(p, p->bth.pad);
 	CU_ASSERT_FATAL(ur_pkt_frame_len(p) <= sizeof(out->buf));
 	memcpy(to, p->data, p->len);
 	to += p->len;
@@ -83,12 +118,23 @@ static void to_wire(struct ur_pkt *p, struct th_pkt *out)
 		to += p->seg[i].len;
 	}
 	memcpy(to, p->tail, p->tail_len);
-	memset(&out->p, 0, sizeof(out->p));
-	out->p.data = out->buf;
-	out->p.len = ur_pkt_frame_len(p);
-	out->p.room = sizeof(out->buf);
-	CU_ASSERT_FATAL(ur_frame_parse(&out->p, &c));
-	CU_ASSERT_FATAL(out->p.kind == UR_PKT_ROCE);
+	parse(out, ur_pkt_frame_len(p));
+}
+
+bool th_wire(struct ur_pkt *p, struct ur_train_cursor *at, struct th_pkt *out)
+{
+	struct ur_pkt one = {.data = out->buf, .room = sizeof(out->buf)};
+
+	if (p->stride) {
+		if (!ur_train_cut(p, at, &one))
+			return false;
+		parse(out, one.len);
+		return true;
+	}
+	if (at->place++)
+		return false;
+	to_wire(p, out);
+	return true;
 }
 
 /* --- nodes --- */
@@ -118,6 +164,7 @@ static void node_open(struct th *h, unsigned i)
 		.ctx = n,
 		.alloc = pkt_alloc,
 		.free = pkt_free,
+		.alloc_train = pkt_alloc_train,
 		.wheel = h->wheel,
 		.counters = &n->c,
 		.random = &n->random,
@@ -134,11 +181,12 @@ static void node_open(struct th *h, unsigned i)
 	};
 
 	n->h = h;
-	n->room = 1u << 20;
+	n->room = n->trains = 1u << 20;
 	ur_random_init(&n->random, &seed);
 	n->mem = malloc(TH_MEM);
 	th_fill(n, i + 1);
 	CU_ASSERT_FATAL(ur_tp_create(&c, &n->tp) == 0);
+	ur_tp_set_train(n->tp, h->opt.train, h->opt.train_bytes);
 	CU_ASSERT_FATAL(ur_pd_create(n->tp, &n->pd) == 0);
 	CU_ASSERT_FATAL(ur_mr_reg(n->tp, n->pd, n->mem, TH_MEM, (uintptr_t)n->mem, TH_MR_ACCESS, &n->mr) == 0);
 	CU_ASSERT_FATAL(ur_cq_create(n->tp, h->opt.cqe, n, on_notify, &n->scq) == 0);
@@ -200,6 +248,7 @@ void th_open(struct th *h, const struct th_opt *opt)
 {
 	memset(h, 0, sizeof(*h));
 	h->opt = *opt;
+	h->opt.train_bytes = opt->train_bytes ? opt->train_bytes : 65000;
 	h->now = 1000000;
 	h->wheel = ur_wheel_create(h->now);
 	CU_ASSERT_FATAL(h->wheel != NULL);
@@ -268,21 +317,30 @@ void th_feed(struct th *h, unsigned node, struct th_pkt *in)
 	ur_tp_rx(h->n[node].tp, &in->p, h->now);
 }
 
+void th_free(struct th *h, unsigned node, struct ur_pkt **pkts, unsigned n)
+{
+	pkt_free(&h->n[node], pkts, n);
+}
+
 static bool move(struct th *h, unsigned from)
 {
 	struct th_node *n = &h->n[from];
 	static struct th_pkt wire[32];
 	struct ur_pkt *p[32];
-	unsigned got = ur_tp_tx(n->tp, p, 32, h->now), kept = 0;
+	unsigned got = ur_tp_tx(n->tp, p, 32, h->now), kept = 0, all = 0;
 
 	/* The whole burst leaves before it arrives, as with a real port. */
 	for (unsigned i = 0; i < got; i++) {
-		bool lost;
+		struct ur_train_cursor at = {0};
 
-		to_wire(p[i], &wire[kept]);
-		lost = h->lose && h->lose(h, from, &wire[kept].p);
-		h->sent[from]++;
-		kept += !lost;
+		all += ur_train_count(p[i]);
+		CU_ASSERT_FATAL(all <= 32);
+		for (unsigned k = ur_train_count(p[i]); k && th_wire(p[i], &at, &wire[kept]); k--) {
+			bool lost = h->lose && h->lose(h, from, &wire[kept].p);
+
+			h->sent[from]++;
+			kept += !lost;
+		}
 	}
 	pkt_free(n, p, got);
 	for (unsigned i = 0; i < kept; i++)

@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "transport/tp_priv.h"
 #include "wire/frame.h"
+#include "wire/train.h"
 
 #define TH_MEM (1u << 20)
 #define TH_ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
@@ -28,6 +29,8 @@ struct th_opt {
 	uint32_t inline_data;
 	bool sig_all, v6, stay_rtr, cc;
 	int access;
+	unsigned train; /* packets of the longest train that the ports send; 0: none */
+	uint32_t train_bytes;
 };
 
 /* 1024 bytes MTU, 64 WRs, 4 SGEs, timeout 8 (1.05 ms), 7 retries; signalled by flag. */
@@ -48,6 +51,7 @@ struct th_node {
 	uint8_t *mem;
 	int live;      /* packets that were allocated and not freed */
 	unsigned room; /* packets that may still be allocated */
+	unsigned trains; /* and trains */
 	enum ibv_event_type event[32];
 	unsigned nevents;
 	unsigned notified;
@@ -91,6 +95,9 @@ void th_run(struct th *h, ur_time limit);
 void th_sleep(struct th *h, ur_time d);
 
 bool th_pull(struct th *h, unsigned node, struct th_pkt *out);
+/* One packet of what ur_tp_tx gave, or the next of a train (`at` begins with zeros); false behind the last. Then th_free. */
+bool th_wire(struct ur_pkt *p, struct ur_train_cursor *at, struct th_pkt *out);
+void th_free(struct th *h, unsigned node, struct ur_pkt **pkts, unsigned n);
 /* Pulls all and throws them away; returns how many. */
 unsigned th_drain(struct th *h, unsigned node);
 void th_feed(struct th *h, unsigned node, struct th_pkt *in);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trains of packets to send: which packets follow which, the places they get, and what is left of them when a train is torn apart. */
+/* Trains: which packets join one, the places they get there, and the packets that it is taken apart into. */
 #include <CUnit/CUnit.h>
 
 #include "wire/icrc.h"
@@ -9,13 +9,12 @@
 void ur_suite_train(void);
 
 #define MANY 40
+#define MOST 65535
 #define DATAGRAM(payload) (UR_BTH_LEN + (payload) + UR_ICRC_LEN)
 
-/* What a packet to be is like; zero is IPv4 to host 0 with no payload. */
+/* What a packet to be is like; zero is IPv4 with no payload. */
 struct like {
 	bool six;
-	uint8_t to, tos, ttl;
-	uint16_t sport;
 	uint32_t len;
 	bool seg; /* the payload stays where it is */
 };
@@ -27,12 +26,12 @@ static struct ur_pkt *build(unsigned i, struct like k)
 {
 	static const struct ur_mac a = {{2, 0, 0, 0, 0, 1}}, b = {{2, 0, 0, 0, 0, 2}};
 	struct ur_gid src = k.six ? (struct ur_gid){{0xfd, [15] = 1}} : ur_gid_from_v4(0x0100000a);
-	struct ur_gid dst = k.six ? (struct ur_gid){{0xfd, [15] = (uint8_t)(k.to + 2)}} : ur_gid_from_v4(0x0200000au + k.to);
+	struct ur_gid dst = k.six ? (struct ur_gid){{0xfd, [15] = 2}} : ur_gid_from_v4(0x0200000a);
 	struct ur_bth bth = {.opcode = UR_RC | UR_OP_SEND_MIDDLE, .pkey = UR_PKEY_DEFAULT, .dqpn = 7, .psn = i, .pad = -k.len & 3};
 	struct ur_path path = {0};
 	struct ur_pkt *p = pkts[i] = &room[i];
 
-	ur_path_build(&path, &a, &b, 0, &src, &dst, k.tos, (uint8_t)(64 + k.ttl), 0, (uint16_t)(0xc000 + k.sport));
+	ur_path_build(&path, &a, &b, 0, &src, &dst, 2, 64, 0, 0xc000);
 	sample_room(p, UR_PKT_ROOM);
 	memcpy(p->data, path.hdr, path.hdr_len);
 	ur_bth_put(p->data + path.hdr_len, &bth);
@@ -46,21 +45,14 @@ static struct ur_pkt *build(unsigned i, struct like k)
 		p->seg[p->nseg++] = (struct ur_seg){.data = payload, .len = k.len};
 	else
 		memcpy(p->data + p->len - k.len, payload, k.len);
+	ur_frame_finish(p, bth.pad);
 	return p;
 }
 
 static void build_many(unsigned n, struct like k)
 {
-	for (unsigned i = 0; i < sizeof(payload); i++)
-		payload[i] = (uint8_t)(i * 31 + i / 256);
 	for (unsigned i = 0; i < n; i++)
 		build(i, k);
-}
-
-static void finish_many(unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		ur_frame_finish(pkts[i], pkts[i]->bth.pad);
 }
 
 static void free_many(unsigned n)
@@ -83,7 +75,25 @@ static bool right_on_the_wire(const struct ur_pkt *p, uint16_t id)
 	return ok;
 }
 
-static void train__which_packets_follow(void)
+static int fill_payload(void)
+{
+	for (unsigned i = 0; i < sizeof(payload); i++)
+		payload[i] = (uint8_t)(i * 31 + i / 256);
+	return 0;
+}
+
+/* Room for a train of that many bytes, headers included, and nothing behind it. */
+static struct ur_pkt begin(uint32_t bytes)
+{
+	struct ur_pkt t;
+
+	sample_room(&t, bytes);
+	return t;
+}
+
+/* --- appending --- */
+
+static void append__which_packets_follow(void)
 {
 	static const struct {
 		const char *what;
@@ -94,189 +104,280 @@ static void train__which_packets_follow(void)
 		{"the same, IPv6", {.six = true, .len = 100}, {.six = true, .len = 100}, {.six = true, .len = 100}, true},
 		{"shorter", {.len = 100}, {.len = 100}, {.len = 8}, true},
 		{"without payload", {.len = 100}, {.len = 100}, {.len = 0}, true},
+		{"without payload all of them", {.len = 0}, {.len = 0}, {.len = 0}, true},
 		{"longer", {.len = 100}, {.len = 100}, {.len = 104}, false},
 		{"shorter by what the pad makes up", {.len = 100}, {.len = 100}, {.len = 97}, true},
 		{"longer by what the pad makes up", {.len = 97}, {.len = 97}, {.len = 100}, true},
 		{"after a shorter one", {.len = 100}, {.len = 96}, {.len = 96}, false},
+		{"after one without payload", {.len = 100}, {.len = 0}, {.len = 0}, false},
 		{"after one whose pad makes it as long", {.len = 100}, {.len = 98}, {.len = 100}, true},
 		{"a segment, as long", {.len = 100}, {.len = 100}, {.len = 100, .seg = true}, true},
 		{"a segment, longer", {.len = 100}, {.len = 100}, {.len = 101, .seg = true}, false},
-		{"another host", {.len = 100}, {.len = 100}, {.len = 100, .to = 1}, false},
-		{"another host, IPv6", {.six = true, .len = 9}, {.six = true, .len = 9}, {.six = true, .len = 9, .to = 1}, false},
-		{"another traffic class", {.len = 100}, {.len = 100}, {.len = 100, .tos = 2}, false},
-		{"another traffic class, IPv6", {.six = true}, {.six = true}, {.six = true, .tos = 2}, false},
-		{"another hop limit", {.len = 100}, {.len = 100}, {.len = 100, .ttl = 1}, false},
-		{"another hop limit, IPv6", {.six = true}, {.six = true}, {.six = true, .ttl = 1}, false},
-		{"another source port", {.len = 100}, {.len = 100}, {.len = 100, .sport = 1}, false},
-		{"another source port, IPv6", {.six = true}, {.six = true}, {.six = true, .sport = 1}, false},
-		{"another version", {.len = 100}, {.len = 100}, {.six = true, .len = 80}, false},
+		{"after segments", {.len = 100, .seg = true}, {.len = 100, .seg = true}, {.len = 100}, true},
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_pkt train = begin(1024);
+
 		build(0, t[i].first);
 		build(1, t[i].last);
 		build(2, t[i].next);
-		ur_train_mark(pkts, 3, 64, 65535);
-		if (pkts[1]->place != 1 || (pkts[2]->place == 2) != t[i].follows)
-			CU_FAIL(t[i].what);
-		finish_many(3);
-		ur_train_move(pkts[2], 2); /* whatever its place is */
-		if ((ur_train_length(pkts, 3, 64, 65535) == 3) != t[i].follows)
+		CU_ASSERT_TRUE(ur_train_append(&train, pkts[0], 64, MOST));
+		CU_ASSERT_EQUAL(train.stride, 0);
+		CU_ASSERT_TRUE(ur_train_append(&train, pkts[1], 64, MOST));
+		if (ur_train_append(&train, pkts[2], 64, MOST) != t[i].follows || ur_train_count(&train) != 2u + t[i].follows)
 			CU_FAIL(t[i].what);
 		free_many(3);
+		sample_free(&train);
 	}
 }
 
-static void train_mark__limits(void)
+/* Neither the train nor the packet: its place, identification and ICRC stay as well. */
+static void append__refused_changes_nothing(void)
+{
+	uint8_t before[UR_PKT_ROOM], pkt_before[UR_PKT_ROOM];
+	struct ur_pkt train = begin(UR_PKT_ROOM), was, pkt_was;
+
+	build(0, (struct like){.len = 100});
+	build(1, (struct like){.len = 104});
+	CU_ASSERT_TRUE(ur_train_append(&train, pkts[0], 64, MOST));
+	was = train, pkt_was = *pkts[1];
+	memcpy(before, train.data, train.room);
+	memcpy(pkt_before, pkts[1]->data, pkts[1]->room);
+	CU_ASSERT_FALSE(ur_train_append(&train, pkts[1], 64, MOST));
+	CU_ASSERT_TRUE(train.len == was.len && train.stride == was.stride && train.flags == was.flags && train.place == was.place);
+	CU_ASSERT_TRUE(pkts[1]->len == pkt_was.len && pkts[1]->place == pkt_was.place && pkts[1]->tail_len == pkt_was.tail_len);
+	CU_ASSERT_EQUAL(memcmp(pkts[1]->tail, pkt_was.tail, sizeof(pkt_was.tail)), 0);
+	CU_ASSERT_EQUAL(memcmp(before, train.data, train.room), 0);
+	CU_ASSERT_EQUAL(memcmp(pkt_before, pkts[1]->data, pkts[1]->room), 0);
+	CU_ASSERT_TRUE(right_on_the_wire(pkts[1], 0));
+	free_many(2);
+	sample_free(&train);
+}
+
+/* Joins MANY packets to as many trains as the limits make necessary: each is cut into packets that are right. */
+static void check_limits(bool six, unsigned max_pkts, uint32_t max_bytes, unsigned each)
+{
+	for (unsigned k = 0; k < MANY; k += each) {
+		const unsigned n = ur_min_u32(each, MANY - k);
+		struct ur_pkt train = begin(8192), one;
+		struct ur_train_cursor at = {0};
+
+		for (unsigned i = 0; i < n; i++)
+			CU_ASSERT_TRUE(ur_train_append(&train, pkts[k + i], max_pkts, max_bytes));
+		if (k + n < MANY)
+			CU_ASSERT_FALSE(ur_train_append(&train, pkts[k + n], max_pkts, max_bytes));
+		CU_ASSERT_EQUAL(ur_train_count(&train), n);
+		CU_ASSERT_EQUAL(train.stride, n > 1 ? DATAGRAM(100) : 0);
+		for (unsigned i = 0; i < n; i++) {
+			sample_room(&one, UR_PKT_ROOM);
+			CU_ASSERT_TRUE(ur_train_cut(&train, &at, &one));
+			CU_ASSERT_EQUAL(one.bth.psn, k + i);
+			CU_ASSERT_EQUAL(one.place, i);
+			CU_ASSERT_EQUAL(one.stride, 0);
+			CU_ASSERT_EQUAL(one.ip_version, six ? 6 : 4);
+			CU_ASSERT_TRUE(right_on_the_wire(&one, (uint16_t)i));
+			sample_free(&one);
+		}
+		CU_ASSERT_FALSE(ur_train_cut(&train, &at, &one));
+		sample_free(&train);
+	}
+}
+
+static void append__limits(void)
 {
 	static const struct {
 		unsigned pkts;
 		uint32_t bytes;
 		unsigned train; /* packets in each */
 	} t[] = {
-		{64, 65535, MANY},
-		{MANY, 65535, MANY},
-		{7, 65535, 7},
-		{2, 65535, 2},
-		{1, 65535, 1},
-		{0, 65535, 1},
+		{64, MOST, MANY},
+		{MANY, MOST, MANY},
+		{7, MOST, 7},
+		{2, MOST, 2},
+		{1, MOST, 1},
 		{64, 5 * DATAGRAM(100), 5},
 		{64, 5 * DATAGRAM(100) - 1, 4},
-		{64, DATAGRAM(100) - 1, 1},
-		{64, 0, 1},
+		{64, DATAGRAM(100), 1},
 		{3, 5 * DATAGRAM(100), 3},
 	};
 
 	for (unsigned i = 0; i < 2 * ur_array_size(t); i++) {
-		unsigned each = t[i / 2].train;
-
-		build_many(MANY, (struct like){.six = i % 2, .len = 100});
-		ur_train_mark(pkts, MANY, t[i / 2].pkts, t[i / 2].bytes);
-		finish_many(MANY);
-		for (unsigned k = 0; k < MANY; k++) {
-			CU_ASSERT_EQUAL(pkts[k]->place, k % each);
-			CU_ASSERT_TRUE(right_on_the_wire(pkts[k], (uint16_t)(k % each)));
-		}
-		for (unsigned k = 0; k < MANY; k += each)
-			CU_ASSERT_EQUAL(ur_train_length(pkts + k, MANY - k, t[i / 2].pkts, t[i / 2].bytes),
-					each < MANY - k ? each : MANY - k);
+		build_many(MANY, (struct like){.six = i % 2, .len = 100, .seg = i % 3 == 0});
+		check_limits(i % 2, t[i / 2].pkts, t[i / 2].bytes, t[i / 2].train);
 		free_many(MANY);
 	}
 }
 
-/* Pads and ICRCs are still missing when trains are marked; the lengths must be what they will be. */
-static void train_mark__counts_what_will_be_there(void)
+/* Nothing is written behind the memory of the train. */
+static void append__room(void)
 {
-	build_many(4, (struct like){.len = 97});
-	ur_train_mark(pkts, 4, 64, 4 * DATAGRAM(100) - 1);
-	CU_ASSERT_EQUAL(pkts[2]->place, 2);
-	CU_ASSERT_EQUAL(pkts[3]->place, 0);
-	finish_many(4);
-	CU_ASSERT_EQUAL(ur_train_length(pkts, 4, 64, 4 * DATAGRAM(100) - 1), 3);
-	free_many(4);
+	const uint32_t headers = UR_ETH_LEN + UR_IP4_LEN + UR_UDP_LEN;
+	struct ur_pkt train = begin(headers + DATAGRAM(64) * 3 + headers - 1), none = begin(headers + DATAGRAM(64) - 1);
+
+	build_many(5, (struct like){.len = 64});
+	CU_ASSERT_FALSE(ur_train_append(&none, pkts[0], 64, MOST));
+	CU_ASSERT_EQUAL(none.len, 0);
+	CU_ASSERT_TRUE(ur_train_append(&train, pkts[0], 64, MOST));
+	CU_ASSERT_TRUE(ur_train_append(&train, pkts[1], 64, MOST));
+	while (ur_train_append(&train, pkts[2], 64, MOST))
+		CU_ASSERT_TRUE_FATAL(train.len <= train.room);
+	CU_ASSERT_TRUE(train.len <= train.room);
+	free_many(5);
+	sample_free(&train);
+	sample_free(&none);
 }
 
-static void train_mark__begins_anew(void)
-{
-	static const struct {
-		struct like like;
-		uint8_t place;
-		unsigned length; /* of the train that begins here */
-	} t[] = {
-		{{.len = 1024}, 0, 3},           {{.len = 1024}, 1, 1},           {{.len = 7}, 2, 1},
-		{{.len = 7}, 0, 2},              {{.len = 7}, 1, 1},              {{.to = 1, .len = 7}, 0, 1},
-		{{.len = 7}, 0, 1},              {{.six = true, .len = 7}, 0, 2}, {{.six = true, .len = 5}, 1, 1},
-		{{.six = true, .len = 9}, 0, 1}, {{.tos = 2, .len = 9}, 0, 1},    {{.len = 9}, 0, 1},
-		{{.sport = 5, .len = 9}, 0, 1},
-	};
-	unsigned n = ur_array_size(t);
+/* --- taking apart --- */
 
-	for (unsigned i = 0; i < n; i++)
-		build(i, t[i].like);
-	ur_train_mark(pkts, n, 64, 65535);
-	finish_many(n);
-	for (unsigned i = 0; i < n; i++) {
-		CU_ASSERT_EQUAL(pkts[i]->place, t[i].place);
-		CU_ASSERT_EQUAL(ur_train_length(pkts + i, n - i, 64, 65535), t[i].length);
-		CU_ASSERT_TRUE(right_on_the_wire(pkts[i], t[i].place));
+static void count__of_bytes_and_packets(void)
+{
+	static const uint32_t lasts[] = {100, 96, 4, 1, 0};
+
+	for (unsigned six = 0; six < 2; six++)
+		for (unsigned n = 1; n < 9; n++)
+			for (unsigned i = 0; i < ur_array_size(lasts); i++) {
+				struct ur_pkt train = begin(UR_PKT_ROOM);
+				uint32_t frames = 0;
+
+				for (unsigned k = 0; k < n; k++) {
+					build(k, (struct like){.six = six, .len = k + 1 < n ? 100 : lasts[i], .seg = k & 1});
+					frames += ur_pkt_frame_len(pkts[k]);
+					CU_ASSERT_EQUAL(ur_train_count(pkts[k]), 1);
+					CU_ASSERT_EQUAL(ur_train_wire_len(pkts[k]), ur_pkt_frame_len(pkts[k]));
+					CU_ASSERT_TRUE(ur_train_append(&train, pkts[k], 64, MOST));
+				}
+				CU_ASSERT_EQUAL(ur_train_count(&train), n);
+				CU_ASSERT_EQUAL(ur_train_wire_len(&train), frames);
+				free_many(n);
+				sample_free(&train);
+			}
+}
+
+/* Where each packet is; a packet alone is one that has all. */
+static void next__bytes(void)
+{
+	struct ur_pkt train = begin(UR_PKT_ROOM);
+	struct ur_train_cursor at = {0};
+	uint32_t len = 0;
+
+	for (unsigned i = 0; i < 5; i++) {
+		build(i, (struct like){.len = i < 4 ? 100 : 7});
+		CU_ASSERT_TRUE(ur_train_append(&train, pkts[i], 64, MOST));
+		if (i)
+			continue;
+		CU_ASSERT_PTR_EQUAL(ur_train_next(&train, &at, &len), train.data + train.bth_off);
+		CU_ASSERT_EQUAL(len, DATAGRAM(100));
+		CU_ASSERT_PTR_NULL(ur_train_next(&train, &at, &len));
+		at = (struct ur_train_cursor){0};
 	}
-	free_many(n);
+	for (unsigned i = 0; i < 5; i++) {
+		const uint8_t *b = ur_train_next(&train, &at, &len);
+
+		CU_ASSERT_PTR_EQUAL(b, train.data + train.bth_off + i * DATAGRAM(100));
+		CU_ASSERT_EQUAL(len, i < 4 ? DATAGRAM(100) : DATAGRAM(8));
+		CU_ASSERT_EQUAL(at.place, i + 1);
+		CU_ASSERT_EQUAL(memcmp(b, pkts[i]->data + pkts[i]->bth_off, UR_BTH_LEN), 0);
+	}
+	CU_ASSERT_PTR_NULL(ur_train_next(&train, &at, &len));
+	free_many(5);
+	sample_free(&train);
 }
 
-/* What is not RoCE, as a backlog may hold before what is left of a train, begins none. */
-static void train_length__other_kinds(void)
+/* The packets that come out are those that went in, from the Ethernet header to the ICRC. */
+static void cut__gives_what_was_appended(void)
 {
-	build_many(3, (struct like){.len = 8});
-	pkts[0]->kind = UR_PKT_ICMP4;
-	ur_frame_finish(pkts[0], 0);
-	ur_train_mark(pkts + 1, 2, 64, 65535);
-	ur_frame_finish(pkts[1], 0);
-	ur_frame_finish(pkts[2], 0);
-	CU_ASSERT_EQUAL(ur_train_length(pkts + 1, 2, 64, 65535), 2);
-	pkts[1]->place = 1;
-	CU_ASSERT_EQUAL(ur_train_length(pkts, 3, 64, 65535), 1);
-	free_many(3);
+	for (unsigned kind = 0; kind < 4; kind++) {
+		const struct like k = {.six = kind & 1, .len = 333, .seg = kind & 2};
+		struct ur_pkt train = begin(16384), one;
+		struct ur_train_cursor at = {0};
+
+		build_many(MANY - 1, k);
+		build(MANY - 1, (struct like){.six = kind & 1, .len = 5});
+		for (unsigned i = 0; i < MANY; i++)
+			CU_ASSERT_TRUE(ur_train_append(&train, pkts[i], 64, MOST));
+		for (unsigned i = 0; i < MANY; i++) {
+			sample_room(&one, UR_PKT_ROOM);
+			CU_ASSERT_TRUE(ur_train_cut(&train, &at, &one));
+			CU_ASSERT_TRUE(ur_pkt_linearise(pkts[i]));
+			CU_ASSERT_EQUAL_FATAL(one.len, pkts[i]->len);
+			CU_ASSERT_EQUAL(memcmp(one.data, pkts[i]->data, one.len), 0);
+			CU_ASSERT_TRUE(one.kind == UR_PKT_ROCE && one.l3_off == pkts[i]->l3_off && one.bth_off == pkts[i]->bth_off);
+			CU_ASSERT_TRUE(one.flags & UR_PKT_COMPLETE);
+			CU_ASSERT_EQUAL(one.bth.pad, pkts[i]->bth.pad);
+			sample_free(&one);
+		}
+		free_many(MANY);
+		sample_free(&train);
+	}
 }
 
-/* The driver may have less than the engine was told: it asks again with what it has. */
-static void train_length__smaller_limits(void)
+/* As a socket gives a train of which the kernel has taken the headers off. */
+static void view__of_a_bare_train(void)
 {
-	build_many(8, (struct like){.len = 64});
-	ur_train_mark(pkts, 8, 64, 65535);
-	finish_many(8);
-	CU_ASSERT_EQUAL(ur_train_length(pkts, 8, 64, 65535), 8);
-	CU_ASSERT_EQUAL(ur_train_length(pkts, 8, 5, 65535), 5);
-	CU_ASSERT_EQUAL(ur_train_length(pkts, 3, 5, 65535), 3);
-	CU_ASSERT_EQUAL(ur_train_length(pkts, 8, 64, 2 * DATAGRAM(64)), 2);
-	CU_ASSERT_EQUAL(ur_train_length(pkts, 8, 64, 1), 1);
-	CU_ASSERT_EQUAL(ur_train_length(pkts + 1, 7, 64, 65535), 1);
-	free_many(8);
+	for (unsigned six = 0; six < 2; six++) {
+		struct ur_pkt train = begin(16384), bare, view = {.data = NULL};
+		struct ur_counters c = {.v = {0}};
+		struct ur_train_cursor at = {.place = 0};
+
+		build_many(12, (struct like){.six = six, .len = 700});
+		build(12, (struct like){.six = six, .len = 3});
+		for (unsigned i = 0; i < 13; i++)
+			CU_ASSERT_TRUE(ur_train_append(&train, pkts[i], 64, MOST));
+		bare = (struct ur_pkt){
+			.data = train.data + train.bth_off, .len = train.len - train.bth_off, .stride = train.stride, .when = 77};
+		bare.flags = UR_PKT_BARE;
+		bare.ip_version = six ? 6 : 4;
+		bare.tos = 2;
+		bare.ttl = 64;
+		bare.sport = 0xc000;
+		bare.src = six ? (struct ur_gid){{0xfd, [15] = 1}} : ur_gid_from_v4(0x0100000a);
+		bare.dst = six ? (struct ur_gid){{0xfd, [15] = 2}} : ur_gid_from_v4(0x0200000a);
+		CU_ASSERT_EQUAL(ur_train_count(&bare), 13);
+		for (unsigned i = 0; i < 13; i++) {
+			CU_ASSERT_TRUE_FATAL(ur_train_view(&bare, &at, &view));
+			CU_ASSERT_PTR_EQUAL(view.data, bare.data + i * DATAGRAM(700));
+			CU_ASSERT_TRUE(view.len == (i < 12 ? DATAGRAM(700) : DATAGRAM(4)) && view.room == view.len && !view.stride);
+			CU_ASSERT_TRUE(view.place == i && view.when == 77 && view.tos == 2 && view.ttl == 64 && view.sport == 0xc000);
+			CU_ASSERT_TRUE(ur_gid_eq(&view.src, &bare.src) && ur_gid_eq(&view.dst, &bare.dst));
+			CU_ASSERT_PTR_NULL(view.home);
+			CU_ASSERT_TRUE(ur_frame_parse(&view, &c));
+			CU_ASSERT_EQUAL(view.bth.psn, i);
+			CU_ASSERT_EQUAL(view.payload_len, i < 12 ? 700 : 3);
+		}
+		CU_ASSERT_FALSE(ur_train_view(&bare, &at, &view));
+		free_many(13);
+		sample_free(&train);
+	}
 }
 
-/* One of them was dropped, or made contiguous; another came between. */
-static void train_length__gaps(void)
+/* The rest of a train that a kernel cut in two: the first packet of it has a place that is not 0. */
+static void view__begins_at_its_place(void)
 {
-	struct ur_pkt *torn[3];
+	uint8_t bytes[3 * 40] = {0};
+	struct ur_pkt bare = {.data = bytes, .len = sizeof(bytes), .stride = 40, .place = 254, .flags = UR_PKT_BARE}, view = {.data = NULL};
+	struct ur_train_cursor at = {.place = bare.place};
 
-	build_many(4, (struct like){.len = 64, .seg = true});
-	ur_train_mark(pkts, 4, 64, 65535);
-	finish_many(4);
-	torn[0] = pkts[0], torn[1] = pkts[2], torn[2] = pkts[3];
-	CU_ASSERT_EQUAL(ur_train_length(torn, 3, 64, 65535), 1);
-	CU_ASSERT_TRUE(ur_pkt_linearise(pkts[0]));
-	CU_ASSERT_EQUAL(ur_train_length(pkts, 4, 64, 65535), 4);
-	CU_ASSERT_TRUE(ur_pkt_linearise(pkts[1]) && ur_pkt_linearise(pkts[2]));
-	CU_ASSERT_EQUAL(ur_train_length(pkts, 4, 64, 65535), 4);
-	free_many(4);
+	for (unsigned i = 0; i < 3; i++) {
+		CU_ASSERT_TRUE(ur_train_view(&bare, &at, &view));
+		CU_ASSERT_EQUAL(view.place, (uint8_t)(254 + i));
+	}
+	CU_ASSERT_FALSE(ur_train_view(&bare, &at, &view));
 }
 
-/* A finished packet that was made contiguous is no longer than it looks: its pad and ICRC are in `data`. */
-static void train_length__contiguous_first(void)
-{
-	build(0, (struct like){.len = 64});
-	build(1, (struct like){.len = 68});
-	pkts[1]->place = 1;
-	finish_many(2);
-	CU_ASSERT_TRUE(ur_pkt_linearise(pkts[0]));
-	CU_ASSERT_EQUAL(ur_train_length(pkts, 2, 64, 65535), 1);
-	free_many(2);
-}
+/* --- moving --- */
 
-static void train_move__mends(void)
+static void move__mends(void)
 {
-	static const struct like kinds[] = {{.len = 0}, {.len = 1}, {.len = 63, .seg = true}, {.len = 1024}, {.len = 4096, .seg = true},
-					    {.six = true, .len = 64}};
+	static const struct like kinds[] = {
+		{.len = 0}, {.len = 1}, {.len = 63, .seg = true}, {.len = 1024}, {.len = 4096, .seg = true}, {.six = true, .len = 64}};
 	static const uint8_t places[] = {0, 1, 2, 63, 127, 128, 255};
 
 	for (unsigned i = 0; i < ur_array_size(kinds); i++)
 		for (unsigned from = 0; from < ur_array_size(places); from++)
 			for (unsigned k = 0; k < 2 * ur_array_size(places); k++) {
 				build(0, kinds[i]);
-				ur_train_move(pkts[0], 0); /* nothing to mend yet */
-				pkts[0]->place = places[from];
-				if (!kinds[i].six)
-					ur_put16(pkts[0]->data + pkts[0]->l3_off + 4, places[from]);
-				finish_many(1);
+				ur_train_move(pkts[0], places[from]);
 				CU_ASSERT_TRUE(right_on_the_wire(pkts[0], places[from]));
 				if (k % 2)
 					CU_ASSERT_TRUE(ur_pkt_linearise(pkts[0]));
@@ -287,33 +388,18 @@ static void train_move__mends(void)
 			}
 }
 
-/* The port took two of a train: each of the others goes alone, and may begin a new train no more. */
-static void train_move__torn(void)
-{
-	build_many(6, (struct like){.len = 256, .seg = true});
-	ur_train_mark(pkts, 6, 64, 65535);
-	finish_many(6);
-	for (unsigned i = 2; i < 6; i++) {
-		CU_ASSERT_EQUAL(ur_train_length(pkts + i, 6 - i, 64, 65535), 1);
-		ur_train_move(pkts[i], 0);
-		CU_ASSERT_TRUE(right_on_the_wire(pkts[i], 0));
-	}
-	CU_ASSERT_EQUAL(ur_train_length(pkts, 6, 64, 65535), 2);
-	free_many(6);
-}
-
 void ur_suite_train(void)
 {
-	CU_pSuite s = CU_add_suite("train", NULL, NULL);
+	CU_pSuite s = CU_add_suite("train", fill_payload, NULL);
 
-	CU_ADD_TEST(s, train__which_packets_follow);
-	CU_ADD_TEST(s, train_mark__limits);
-	CU_ADD_TEST(s, train_mark__counts_what_will_be_there);
-	CU_ADD_TEST(s, train_mark__begins_anew);
-	CU_ADD_TEST(s, train_length__other_kinds);
-	CU_ADD_TEST(s, train_length__smaller_limits);
-	CU_ADD_TEST(s, train_length__gaps);
-	CU_ADD_TEST(s, train_length__contiguous_first);
-	CU_ADD_TEST(s, train_move__mends);
-	CU_ADD_TEST(s, train_move__torn);
+	CU_ADD_TEST(s, append__which_packets_follow);
+	CU_ADD_TEST(s, append__refused_changes_nothing);
+	CU_ADD_TEST(s, append__limits);
+	CU_ADD_TEST(s, append__room);
+	CU_ADD_TEST(s, count__of_bytes_and_packets);
+	CU_ADD_TEST(s, next__bytes);
+	CU_ADD_TEST(s, cut__gives_what_was_appended);
+	CU_ADD_TEST(s, view__of_a_bare_train);
+	CU_ADD_TEST(s, view__begins_at_its_place);
+	CU_ADD_TEST(s, move__mends);
 }

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the NIC does with received packets: whose they are, what they are, and who handles them. The packets of trains
+ * are looked at one by one, as views of the train's bytes.
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "capture/capture.h"
+#include "fault/inject.h"
+#include "nic/nic_priv.h"
+#include "wire/frame.h"
+#include "wire/train.h"
+
+#define VLAN_ID_MASK 0xfff
+
+/* The kernel has looked at the MAC address of a bare packet. */
+static bool nic_mac_is_ours(const struct ur_nic *nic, const struct ur_pkt *p)
+{
+	return p->flags & UR_PKT_BARE || (p->data[0] & 1) || memcmp(p->data, nic->cfg.mac.b, 6) == 0;
+}
+
+static bool nic_is_in_vlan(const struct ur_nic *nic, uint16_t vlan)
+{
+	for (unsigned i = 0; i < UR_NET_GIDS; i++)
+		if (ur_net_gid(nic->net, i) && ur_net_gid(nic->net, i)->vlan == vlan)
+			return true;
+	return false;
+}
+
+/* VLAN 0 is no VLAN, only a priority. */
+static bool nic_vlan_is_ours(const struct ur_nic *nic, const struct ur_pkt *p)
+{
+	int index = ur_net_gid_find(nic->net, &p->dst);
+
+	if (ur_gid_is_mcast(&p->dst))
+		return nic_is_in_vlan(nic, p->vlan & VLAN_ID_MASK);
+	return index >= 0 && ur_net_gid(nic->net, (unsigned)index)->vlan == (p->vlan & VLAN_ID_MASK);
+}
+
+/*
+ * What we send to ourselves does not come from the wire, except for a multicast that the port brings as well: a loopback interface does, or
+ * one that shows what other processes send. Everything else from the wire that bears our address, or that of no host, is a forgery.
+ */
+static enum ur_counter nic_martian(const struct ur_pkt *p, enum ur_net_claim claim)
+{
+	bool echo = claim == UR_NET_FROM_US && p->bth.dqpn == UR_QPN_MCAST;
+
+	return claim == UR_NET_NOT_TO_US || echo ? UR_C_RX_OTHER_HOST : UR_C_DROP_MARTIAN;
+}
+
+__attribute__((noinline)) static void refuse(struct ur_nic *nic, const struct ur_pkt *p, enum ur_counter why)
+{
+	ur_count(&nic->counters, why);
+	UR_TRACE(nic->trace, REFUSED, p->bth.dqpn, why);
+}
+
+static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
+{
+	enum ur_net_claim claim = ur_net_claim(nic->net, &p->src, &p->dst);
+
+	if (ur_unlikely(!nic_mac_is_ours(nic, p))) {
+		refuse(nic, p, UR_C_RX_OTHER_HOST);
+		return;
+	}
+	if (ur_unlikely(claim != UR_NET_TO_US) && (claim == UR_NET_NOT_TO_US || !(p->flags & UR_PKT_LOCAL))) {
+		refuse(nic, p, nic_martian(p, claim));
+		return;
+	}
+	if (ur_unlikely((p->vlan & VLAN_ID_MASK) && !nic_vlan_is_ours(nic, p))) {
+		refuse(nic, p, UR_C_DROP_VLAN);
+		return;
+	}
+	if (ur_unlikely(p->bth.dqpn <= 1)) {
+		ur_nic_rx_mad(nic, p);
+		return;
+	}
+	if (ur_unlikely(p->bth.dqpn >> 16 != nic->cfg.slot && p->bth.dqpn != UR_QPN_MCAST)) {
+		refuse(nic, p, UR_C_RX_OTHER_SLOT);
+		return;
+	}
+	ur_count(&nic->counters, UR_C_RX_ROCE);
+	if (ur_unlikely(ur_tos_is_ce(p->tos)))
+		ur_count(&nic->counters, UR_C_CE_MARKED);
+	ur_tp_rx(nic->tp, p, nic->now);
+}
+
+/* A peer in the wrong RoCE mode is worth a counter of its own; everything else that we do not speak is the host's. */
+static void nic_rx_other(struct ur_nic *nic, const struct ur_pkt *p)
+{
+	bool v1 = ur_get16(p->data + p->l3_off - 2) == UR_ETHERTYPE_ROCE_V1 && nic_mac_is_ours(nic, p);
+
+	ur_count(&nic->counters, v1 ? UR_C_DROP_ROCE_V1 : UR_C_RX_OTHER_HOST);
+}
+
+/* Which counter a frame has raised that is none; the headers after the fault have not been read. */
+__attribute__((noinline)) static void nic_trace_bad(struct ur_nic *nic, struct ur_pkt *p)
+{
+	struct ur_counters one = {{0}};
+	unsigned why = 0;
+
+	if (ur_frame_parse(p, &one))
+		return;
+	while (why + 1 < UR_C_COUNT && !one.v[why])
+		why++;
+	UR_TRACE(nic->trace, REFUSED, 0, why);
+}
+
+static void nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
+{
+	if (ur_unlikely(!ur_frame_parse(p, &nic->counters))) {
+		if (nic->trace)
+			nic_trace_bad(nic, p);
+		return;
+	}
+	if (ur_likely(p->kind == UR_PKT_ROCE))
+		nic_rx_roce(nic, p);
+	else if (p->kind == UR_PKT_OTHER)
+		nic_rx_other(nic, p);
+	else
+		ur_net_rx(nic->net, p, nic->now);
+}
+
+static void nic_rx_burst(void *ctx, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_nic *nic = ctx;
+
+	for (unsigned i = 0; i < n; i++)
+		nic_rx_frame(nic, pkts[i]);
+	ur_pkts_release(pkts, n);
+}
+
+/* What comes from this host was subject to its sender's faults. */
+static void nic_rx_faulty(struct ur_nic *nic, struct ur_pkt *p)
+{
+	if (p->flags & UR_PKT_LOCAL)
+		nic_rx_burst(nic, &p, 1);
+	else
+		ur_faults_apply(nic->faults, nic->now, UR_FAULT_RX, &p, 1, nic_rx_burst);
+}
+
+/* From another process of this host. What goes to ourselves has been counted and recorded as sent. */
+static void note_local(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *p)
+{
+	if (q == &nic->loop.queue)
+		return;
+	nic->counters.v[UR_C_RX_LOCAL_PACKETS]++;
+	nic->counters.v[UR_C_RX_LOCAL_BYTES] += p->len;
+	if (ur_unlikely(nic->capture != NULL))
+		ur_capture_frame(nic->capture, p, nic->now, UR_CAPTURE_IN);
+}
+
+static void note_received(struct ur_nic *nic, const struct ur_pkt *p)
+{
+	nic->counters.v[UR_C_RX_PACKETS]++;
+	nic->counters.v[UR_C_RX_BYTES] += p->len;
+	if (ur_unlikely(nic->capture != NULL))
+		ur_capture_frame(nic->capture, p, nic->now, UR_CAPTURE_IN);
+}
+
+/* --- trains --- */
+
+/* A packet that somebody may keep: for faults, or for another process. */
+static void rx_kept(struct ur_nic *nic, const struct ur_pkt *view)
+{
+	struct ur_pkt *copy = ur_nic_copy(nic, view);
+
+	if (copy)
+		nic_rx_faulty(nic, copy);
+	else
+		nic->port->queue->rx_missed++;
+}
+
+/* One packet after another. */
+static void rx_train(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *t)
+{
+	struct ur_train_cursor at = {.place = t->place};
+	struct ur_pkt view;
+
+	view.data = NULL;
+	while (ur_train_view(t, &at, &view)) {
+		if (q->caps & UR_QUEUE_STEERED && ur_nic_hand_on_view(nic, &view))
+			continue;
+		note_received(nic, &view);
+		if (ur_unlikely(nic->faults != NULL))
+			rx_kept(nic, &view);
+		else
+			nic_rx_frame(nic, &view);
+	}
+}
+
+/* --- a burst --- */
+
+/* True when the packet is another process's, or faults', from now on. */
+static bool rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt *p)
+{
+	if (ur_unlikely(q->caps & UR_QUEUE_STEERED) && ur_nic_hand_on(nic, p))
+		return true;
+	if (p->stride) {
+		rx_train(nic, q, p);
+		return false;
+	}
+	if (ur_unlikely(p->flags & UR_PKT_LOCAL))
+		note_local(nic, q, p);
+	else
+		note_received(nic, p);
+	if (ur_unlikely(nic->faults != NULL))
+		nic_rx_faulty(nic, p);
+	else
+		nic_rx_frame(nic, p);
+	return nic->faults;
+}
+
+/* Packets of other processes are kept for them; all others are done with on return, except those that faults hold. */
+unsigned ur_nic_rx(struct ur_nic *nic, struct ur_queue *q)
+{
+	struct ur_pkt *pkts[UR_NIC_BURST];
+	unsigned n = ur_queue_rx(q, pkts, UR_NIC_BURST), all = 0, done = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		all += ur_train_count(pkts[i]);
+	if (q == nic->port->queue)
+		nic->more = all >= UR_NIC_BURST;
+	for (unsigned i = 0; i < n; i++)
+		if (ur_likely(!rx_one(nic, q, pkts[i])))
+			pkts[done++] = pkts[i];
+	ur_pkts_release(pkts, done);
+	return all;
+}

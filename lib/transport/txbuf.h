@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where packets to send are built. On a port that sends trains (wire/train.h) they are built one after another in the buffer of a train, as
+ * long as they go the same way and none is longer than the first: payload is copied, and the ICRC follows at once, while the bytes are in
+ * the cache. For all others each has a buffer of its own, which refers to payload where it lies, and its ICRC is the NIC's business.
+ *
+ *   p = ur_txbuf_begin(...);  ext = ur_pkt_begin(qp, p, op);  headers and payload;  ur_txbuf_end(qp, p);
+ */
+#ifndef UR_TXBUF_H
+#define UR_TXBUF_H
+
+#include "transport/transport.h"
+#include "wire/opcode.h"
+
+struct ur_txbuf {
+	struct ur_pkt **pkts; /* where the caller of ur_tp_tx wants them */
+	unsigned n;           /* packets and trains there */
+	struct ur_pkt *open;  /* the last of them, if it is a train that more packets may follow in; NULL otherwise */
+	unsigned count;       /* packets in it */
+	uint32_t stride;      /* bytes of its first one, from the BTH to the ICRC */
+	uint32_t start;       /* where the packet at hand begins in it */
+	/* What stands before the BTH in the newest train; its path may be gone. */
+	uint8_t hdr[UR_PATH_HDR_MAX], hdr_len;
+	/* The ICRC's state after those headers in a packet of `base_len` bytes (0: not known yet), whose identification is 0. */
+	uint32_t base, base_len;
+	uint32_t last_len; /* of the last packet that was built, with all headers */
+};
+
+/* A new call of ur_tp_tx. */
+void ur_txbuf_reset(struct ur_txbuf *b, struct ur_pkt **pkts);
+/* What comes next does not join the train before it. */
+void ur_txbuf_close(struct ur_txbuf *b);
+/* Where to build a packet of `bytes` bytes from the BTH to the ICRC. NULL: there is no buffer. */
+struct ur_pkt *ur_txbuf_begin(struct ur_tp *tp, const struct ur_path *path, uint32_t bytes);
+/* The packet is not sent after all. */
+void ur_txbuf_undo(struct ur_tp *tp, struct ur_pkt *p);
+/* It is complete, except for the pad and the ICRC; p->bth says what is in its BTH. */
+void ur_txbuf_end(struct ur_qp *qp, struct ur_pkt *p);
+
+/* A run of packets like the one that was just built, each with the path MTU of payload and no extended headers. */
+struct ur_txrun {
+	const uint8_t *from; /* the payload of all of them */
+	uint32_t n;          /* packets at most */
+	uint8_t opcode;
+	uint32_t ask_in, ask_every; /* one of them asks for an acknowledgement: the first, if `ask_in` is 0; then every so many */
+};
+
+/*
+ * Builds it in the train of the packet that ur_txbuf_end has just been called for, as far as the train has room, and says how many packets
+ * that was: 0 where there is no train, or memory at `from` is missing. ask_in counts on.
+ */
+uint32_t ur_txbuf_repeat(struct ur_qp *qp, struct ur_txrun *run);
+
+#endif
