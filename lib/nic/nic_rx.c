@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the NIC does with received packets: whose they are, what they are, and who handles them. The packets of trains
- * are looked at one by one, as views of the train's bytes.
+ * What the NIC does with received packets: whose they are, what they are, and who handles them. Trains stay in one piece as long as their
+ * packets are what a QP waits for; all others are looked at one by one, as views of the train's bytes.
  */
 #include <string.h>
 
@@ -171,14 +171,22 @@ static void rx_kept(struct ur_nic *nic, const struct ur_pkt *view)
 		nic->port->queue->rx_missed++;
 }
 
-/* One packet after another. */
+/* One packet after another, though as many in a row as a QP waits for. */
 static void rx_train(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *t)
 {
+	const bool plain = !nic->faults && !nic->capture && ur_net_claim(nic->net, &t->src, &t->dst) == UR_NET_TO_US;
 	struct ur_train_cursor at = {.place = t->place};
 	struct ur_pkt view;
 
 	view.data = NULL;
-	while (ur_train_view(t, &at, &view)) {
+	for (;;) {
+		unsigned run = plain ? ur_tp_rx_run(nic->tp, t, &at, nic->now) : 0;
+
+		nic->counters.v[UR_C_RX_ROCE] += run;
+		nic->counters.v[UR_C_RX_PACKETS] += run;
+		nic->counters.v[UR_C_RX_BYTES] += run * t->stride;
+		if (!ur_train_view(t, &at, &view))
+			return;
 		if (q->caps & UR_QUEUE_STEERED && ur_nic_hand_on_view(nic, &view))
 			continue;
 		note_received(nic, &view);

@@ -10,6 +10,7 @@
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
 #include "transport/reread.h"
+#include "transport/rx_run.h"
 #include "transport/send_done.h"
 #include "transport/sge.h"
 #include "transport/unreachable.h"
@@ -444,6 +445,33 @@ void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 		on_response(qp, p, op, now);
 	else
 		on_aeth(qp, p, op, now);
+}
+
+bool ur_comp_run_place(struct ur_qp *qp, struct ur_rx_run *run)
+{
+	struct ur_requester *r = &qp->req;
+	const struct ur_swqe *w = ur_sq_at(qp, r->head);
+	uint32_t k = (run->psn - w->psn) & UR_PSN_MASK;
+	bool repairs = ur_psn_diff(r->reread.hi, r->una) > 0 || ur_psn_diff(r->reread.split, r->una) > 0 || r->reseek;
+
+	if (run->psn != r->una || r->head == r->fresh || !ur_swqe_is_read(w) || repairs)
+		return false;
+	if (!(k & ((1u << w->rd_shift) - 1)) || k >= w->npkts) /* a response begins there */
+		return false;
+	run->n = ur_min_u32(run->n, ur_rd_piece_end(w, k) - 1 - k); /* and its last packet is another */
+	run->n = ur_min_u32(run->n, (r->max - r->una) & UR_PSN_MASK);
+	run->to = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, &r->rpos, qp->mtu_shift, &run->n);
+	return run->to;
+}
+
+void ur_comp_run_done(struct ur_qp *qp, const struct ur_rx_run *run, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->una = ur_psn_add(r->una, run->n);
+	r->rpos.off += run->n << qp->mtu_shift;
+	progress(qp, now);
+	settle(qp);
 }
 
 /* Requests wait that cannot be sent because the path to the peer is unknown. */

@@ -14,6 +14,8 @@
 #include "transport/resp_atomic.h"
 #include "transport/resp_tx.h"
 #include "transport/responder.h"
+#include "transport/rx_run.h"
+#include "transport/sge.h"
 #include "transport/srq_priv.h"
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
@@ -393,6 +395,59 @@ static void conclude(struct ur_qp *qp, enum ur_resp_verdict v)
 		break;
 	default: break;
 	}
+}
+
+/* --- runs of packets --- */
+
+static uint8_t *write_place(struct ur_qp *qp, struct ur_rx_run *run)
+{
+	const struct ur_responder *r = &qp->resp;
+	struct ur_mr *mr;
+	uint8_t *to;
+
+	if (r->expect != UR_OPF_WRITE || !r->left)
+		return NULL;
+	run->n = ur_min_u32(run->n, (r->left - 1) >> qp->mtu_shift); /* something is left for the last packet */
+	to = run->n ? ur_mr_at(qp, r->rkey, r->va, (uint64_t)run->n << qp->mtu_shift, IBV_ACCESS_REMOTE_WRITE, &mr) : NULL;
+	return to && !ur_mr_unusual(mr) ? to : NULL;
+}
+
+static uint8_t *send_place(struct ur_qp *qp, struct ur_rx_run *run)
+{
+	const struct ur_responder *r = &qp->resp;
+
+	if (r->expect != UR_OPF_SEND)
+		return NULL;
+	run->n = ur_min_u32(run->n, (r->w->length - r->got) >> qp->mtu_shift);
+	return ur_sge_run(qp->tp, qp->srq ? qp->srq->pd : qp->pd, r->w->sge, r->w->nsge, &qp->resp.pos, qp->mtu_shift, &run->n);
+}
+
+bool ur_resp_run_place(struct ur_qp *qp, uint8_t op, struct ur_rx_run *run)
+{
+	const struct ur_responder *r = &qp->resp;
+	bool nak = r->ack_pending && ur_syndrome_type(r->ack_syndrome) != UR_AETH_ACK;
+
+	if (run->psn != r->epsn || r->dying || r->nak_sent || nak || !r->established)
+		return false;
+	run->to = op == (UR_RC | UR_OP_WRITE_MIDDLE) ? write_place(qp, run) : send_place(qp, run);
+	return run->to;
+}
+
+void ur_resp_run_done(struct ur_qp *qp, uint8_t op, const struct ur_rx_run *run)
+{
+	struct ur_responder *r = &qp->resp;
+	uint32_t len = run->n << qp->mtu_shift;
+
+	r->epsn = ur_psn_add(r->epsn, run->n);
+	if (op == (UR_RC | UR_OP_WRITE_MIDDLE)) {
+		r->va += len;
+		r->left -= len;
+	} else {
+		r->got += len;
+		r->pos.off += len;
+	}
+	if (run->asked)
+		ur_resp_ack(qp, run->asked_psn, ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
 }
 
 /*

@@ -136,3 +136,20 @@ enum ibv_wc_status ur_sge_scatter_in(const struct ur_tp *tp, const struct ur_pd 
 	}
 	return IBV_WC_SUCCESS;
 }
+
+uint8_t *ur_sge_run(const struct ur_tp *tp, const struct ur_pd *pd, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos,
+		    unsigned shift, uint32_t *n)
+{
+	const struct ibv_sge *s;
+	struct ur_mr *mr;
+	uint8_t *to;
+
+	while (pos->i < nsge && pos->off == sge[pos->i].length)
+		*pos = (struct ur_sge_pos){pos->i + 1, 0};
+	if (pos->i >= nsge)
+		return NULL;
+	s = &sge[pos->i];
+	*n = ur_min_u32(*n, (s->length - pos->off) >> shift);
+	to = *n ? ur_mr_in(tp, pd, s->lkey, s->addr, s->length, IBV_ACCESS_LOCAL_WRITE, &mr) : NULL;
+	return to && !ur_mr_unusual(mr) ? to + pos->off : NULL;
+}

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lib/transport/rx_run.c: runs of a train do to a QP what its packets do one by one, and end exactly where a packet is not what was
+ * expected. One QP gets trains, its twin (twin.h) packets. Random programs of both are in test_tp_trains.c.
+ */
+#include <sys/mman.h>
+
+#include "engine/catch.h"
+#include "transport/mr.h"
+#include "twin.h"
+#include "wire/icrc.h"
+
+void ur_suite_rx_run(void);
+
+#define MTU 1024u
+#define MOST 62 /* packets of a train */
+#define STRIDE (UR_BTH_LEN + MTU + UR_ICRC_LEN)
+#define DST (256 * 1024u) /* where they go */
+#define PSN 100u          /* of the first packet of the message */
+#define TOTAL (MOST + 2)  /* packets of the message */
+
+enum kind { K_WRITE, K_SEND, K_READ, KINDS };
+
+static const uint8_t middle_op[KINDS] = {UR_OP_WRITE_MIDDLE, UR_OP_SEND_MIDDLE, UR_OP_READ_RESP_MIDDLE};
+static const uint8_t last_op[KINDS] = {UR_OP_WRITE_LAST, UR_OP_SEND_LAST, UR_OP_READ_RESP_LAST};
+
+static struct twin t;
+static enum kind kind;
+static unsigned to; /* the node that receives */
+static uint8_t data[TOTAL][MTU];
+static uint8_t bytes[MOST * STRIDE];
+static struct ur_pkt train;
+
+static void inject(uint8_t opcode, uint32_t psn, bool ackreq, const struct th_hdr *ext, const void *payload, uint32_t len)
+{
+	for (unsigned w = 0; w < 2; w++)
+		th_inject(&t.w[w], to, opcode, psn, ackreq, ext, payload, len);
+}
+
+/* A message of which the first packet has come, and which has `packets` packets, the last with MTU bytes. */
+static void begin_list(enum kind k, const struct th_opt *o, const uint32_t *len, unsigned nsge, unsigned packets)
+{
+	const struct th_hdr reth = {.va = TWIN_IOVA + DST, .len = packets * MTU};
+	struct th_hdr ext = reth;
+	struct ur_rng rng = {k + 77};
+
+	kind = k;
+	to = k == K_READ ? 0 : 1;
+	for (unsigned i = 0; i < TOTAL; i++)
+		for (unsigned b = 0; b < MTU; b++)
+			data[i][b] = (uint8_t)ur_rng_u32(&rng);
+	twin_open(&t, o, 1);
+	ext.rkey = t.mr[0][1]->rkey;
+	switch (k) {
+	case K_WRITE: inject(UR_OP_WRITE_FIRST, PSN, false, &ext, data[0], MTU); break;
+	case K_SEND:
+		twin_recv(&t, 1, 7, len, nsge, DST);
+		inject(UR_OP_SEND_FIRST, PSN, false, NULL, data[0], MTU);
+		break;
+	default:
+		twin_post(&t, 0, IBV_WR_RDMA_READ, 8, len, nsge, DST, 0, IBV_SEND_SIGNALED);
+		for (unsigned w = 0; w < 2; w++)
+			th_drain(&t.w[w], 0);
+		inject(UR_OP_READ_RESP_FIRST, PSN, false, &(struct th_hdr){.syndrome = 0x1f, .msn = 1}, data[0], MTU);
+	}
+	CU_ASSERT_TRUE_FATAL(twin_node_same(&t, to));
+}
+
+static void begin(enum kind k)
+{
+	const uint32_t all = TOTAL * MTU;
+	struct th_opt o = th_default;
+
+	o.window = 1024;
+	begin_list(k, &o, &all, 1, TOTAL);
+}
+
+/* Packets `from` to `from + n` of the message as a train; the bits of `asks` say which of them ask for an acknowledgement. */
+static void make_train(unsigned from, unsigned n, uint64_t asks)
+{
+	static struct th_pkt p[MOST];
+
+	for (unsigned i = 0; i < n; i++)
+		th_make(&t.w[0], to, &p[i], middle_op[kind], PSN + from + i, asks >> i & 1, NULL, data[from + i], MTU);
+	train = (struct ur_pkt){.data = bytes, .room = sizeof(bytes)};
+	CU_ASSERT_EQUAL_FATAL(twin_join(&train, p, n), n);
+	train.stride = STRIDE; /* of a single one, too */
+}
+
+static void fix_icrc(unsigned k)
+{
+	uint8_t *b = bytes + k * STRIDE;
+	uint32_t crc = ur_icrc_begin_bare(&train, b, STRIDE - UR_ICRC_LEN, STRIDE + UR_UDP_LEN, (uint8_t)(train.place + k));
+
+	ur_icrc_end(crc, b + STRIDE - UR_ICRC_LEN);
+}
+
+/* Gives the train to both; the first call that world 0 makes returns `want`. */
+static void deliver(unsigned want)
+{
+	struct ur_train_cursor at = {.place = train.place};
+	unsigned got = ur_tp_rx_run(t.w[0].n[to].tp, &train, &at, t.w[0].now);
+
+	CU_ASSERT_EQUAL(got, want);
+	CU_ASSERT_TRUE(at.at == got * STRIDE && at.place == (uint8_t)(train.place + got));
+	twin_receive_from(&t, 0, to, &train, &at);
+	twin_receive(&t, 1, to, &train);
+	CU_ASSERT_TRUE(twin_node_same(&t, 0) && twin_node_same(&t, 1));
+}
+
+/* The rest of the message, right and one by one; then everything is the same, and so is what both answer. */
+static void end_from(unsigned next, unsigned packets)
+{
+	for (unsigned i = next; i + 1 < packets; i++)
+		inject(middle_op[kind], PSN + i, false, NULL, data[i], MTU);
+	inject(last_op[kind], PSN + packets - 1, true, &(struct th_hdr){.syndrome = 0x1f, .msn = 1}, data[packets - 1], MTU);
+	CU_ASSERT_TRUE(twin_node_same(&t, 0) && twin_node_same(&t, 1));
+	twin_move(&t, to, TWIN_BURST, 0);
+}
+
+static bool arrived(unsigned packets)
+{
+	return memcmp(t.w[0].n[to].mem + DST, data, packets * (size_t)MTU) == 0;
+}
+
+static void end(unsigned next)
+{
+	end_from(next, TOTAL);
+	CU_ASSERT_TRUE(twin_memory_same(&t, 0) && twin_memory_same(&t, 1));
+	CU_ASSERT_EQUAL(twin_completions(&t), kind == K_WRITE ? 0 : 1);
+	CU_ASSERT_TRUE(arrived(TOTAL));
+	twin_close(&t);
+}
+
+/* --- what fits --- */
+
+static void whole__trains(void)
+{
+	static const unsigned n[] = {2, 3, 17, MOST};
+
+	for (unsigned k = 0; k < KINDS; k++)
+		for (unsigned i = 0; i < ur_array_size(n); i++) {
+			begin((enum kind)k);
+			make_train(1, n[i], 0);
+			deliver(n[i]);
+			CU_ASSERT_TRUE(arrived(n[i] + 1));
+			end(n[i] + 1);
+		}
+}
+
+/* One packet is not worth a run, and goes the usual way. */
+static void whole__one_packet(void)
+{
+	for (unsigned k = 0; k < KINDS; k++) {
+		begin((enum kind)k);
+		make_train(1, 1, 0);
+		deliver(0);
+		end(2);
+	}
+}
+
+static void whole__of_both_ip_versions_and_round_the_psns(void)
+{
+	for (unsigned k = 0; k < KINDS; k++) {
+		const uint32_t all = TOTAL * MTU;
+		struct th_opt o = th_default;
+
+		o.window = 1024;
+		o.v6 = true;
+		begin_list((enum kind)k, &o, &all, 1, TOTAL);
+		make_train(1, MOST, 0x0f0f);
+		deliver(MOST);
+		end(MOST + 1);
+	}
+}
+
+/* The part of a train that the kernel cut in two begins at another place. */
+static void whole__from_another_place(void)
+{
+	for (unsigned k = 0; k < KINDS; k++) {
+		begin((enum kind)k);
+		make_train(1, 30, 0);
+		train.place = 240; /* and goes round */
+		for (unsigned i = 0; i < 30; i++)
+			fix_icrc(i);
+		deliver(30);
+		end(31);
+	}
+}
+
+/* Identifications that do not count from the place on: no run, but good packets. */
+static void whole__with_other_identifications(void)
+{
+	for (unsigned k = 0; k < KINDS; k++) {
+		begin((enum kind)k);
+		make_train(1, 30, 0);
+		train.place = 7;
+		deliver(0);
+		CU_ASSERT_TRUE(arrived(31));
+		end(31);
+	}
+}
+
+static void asks__any_of_them(void)
+{
+	static const uint64_t masks[] = {0, 1, 2, 0x8000000000000000u >> 2, UINT64_MAX, 0x5555555555555555u, 0x00000f0000000100u};
+
+	for (unsigned k = K_WRITE; k <= K_SEND; k++)
+		for (unsigned i = 0; i < ur_array_size(masks); i++) {
+			begin((enum kind)k);
+			make_train(1, MOST, masks[i]);
+			deliver(MOST);
+			CU_ASSERT_EQUAL(t.w[0].n[1].qp->resp.ack_pending, (masks[i] & ((1ull << MOST) - 1)) != 0);
+			twin_move(&t, 1, TWIN_BURST, 0); /* the acknowledgement is the same */
+			end(MOST + 1);
+		}
+}
+
+/* --- what does not --- */
+
+/* A packet that is wrong; one that is damaged, so its ICRC is wrong as well; one that may be so, though not behind others. */
+enum how { WRONG, DAMAGED, ALLOWED };
+
+struct deviation {
+	const char *what;
+	unsigned at; /* byte of the packet */
+	uint8_t bits;
+	enum how how;
+};
+
+static const struct deviation deviations[] = {
+	{"opcode: first", 0, 0x01, WRONG},
+	{"opcode: another", 0, 0x03, WRONG},
+	{"opcode: one that does not exist", 0, 0x1f, WRONG},
+	{"opcode: another service", 0, 0x20, WRONG},
+	{"solicited event", 1, 0x80, WRONG},
+	{"migration state", 1, 0x40, ALLOWED},
+	{"pad", 1, 0x10, WRONG},
+	{"version", 1, 0x01, WRONG},
+	{"partition", 3, 0x01, WRONG},
+	{"partition: limited member", 2, 0x80, ALLOWED},
+	{"forward congestion", 4, 0x80, WRONG},
+	{"backward congestion", 4, 0x40, WRONG},
+	{"reserved", 4, 0x01, WRONG},
+	{"another QP", 7, 0x01, WRONG},
+	{"another slot", 5, 0x01, WRONG},
+	{"reserved beside AckReq", 8, 0x01, WRONG},
+	{"PSN: one more or less", 11, 0x01, WRONG},
+	{"PSN: far away", 9, 0x80, WRONG},
+	{"PSN: a few away", 11, 0x10, WRONG},
+	{"ICRC", STRIDE - 1, 0x80, DAMAGED},
+	{"ICRC, first byte", STRIDE - 4, 0x01, DAMAGED},
+	{"payload, first byte", UR_BTH_LEN, 0x01, DAMAGED},
+	{"payload, last byte", STRIDE - 5, 0x10, DAMAGED},
+	{"AckReq damaged", 8, 0x80, DAMAGED},
+	{"PSN damaged", 11, 0x02, DAMAGED},
+};
+
+/* A deviation in packet k of n: the packets before are executed, nothing behind is touched, and then all goes as in the twin. */
+static void deviate(enum kind kk, const struct deviation *d, unsigned k, unsigned n)
+{
+	static uint8_t before[TH_MEM];
+	const struct th_node *node;
+	struct ur_train_cursor at = {0};
+	const unsigned want = d->how == ALLOWED && !k ? 1 : k;
+	const bool header = d->at < UR_BTH_LEN && !(d->at == 8 && d->bits == 0x80);
+	uint32_t untouched;
+
+	begin(kk);
+	make_train(1, n, 0);
+	bytes[k * STRIDE + d->at] ^= d->bits;
+	if (d->how != DAMAGED)
+		fix_icrc(k);
+	node = &t.w[0].n[to];
+	memcpy(before, node->mem, TH_MEM);
+	if (ur_tp_rx_run(node->tp, &train, &at, t.w[0].now) != want)
+		CU_FAIL(d->what);
+	CU_ASSERT_TRUE(at.at == want * STRIDE && at.place == want);
+	CU_ASSERT_TRUE(arrived(want + 1));
+	untouched = DST + (want + (header ? 1 : 2)) * MTU; /* payload is written before its ICRC is known */
+	CU_ASSERT_EQUAL(memcmp(node->mem + untouched, before + untouched, TH_MEM - untouched), 0);
+	twin_receive_from(&t, 0, to, &train, &at);
+	twin_receive(&t, 1, to, &train);
+	if (!twin_node_same(&t, to))
+		CU_FAIL(d->what);
+	end_from(k + 1, TOTAL);
+	if (!twin_memory_same(&t, to))
+		CU_FAIL(d->what);
+	twin_completions(&t);
+	twin_close(&t);
+}
+
+static void deviation__stops_the_run_there(void)
+{
+	static const unsigned places[] = {0, 1, 2, 5};
+
+	for (unsigned kk = 0; kk < KINDS; kk++)
+		for (unsigned i = 0; i < ur_array_size(deviations); i++)
+			for (unsigned k = 0; k < ur_array_size(places); k++)
+				deviate((enum kind)kk, &deviations[i], places[k], 6);
+}
+
+/* A shorter packet can only be the last of a train: what it is, the usual way finds out. */
+static void deviation__shorter_last_packet(void)
+{
+	static const uint32_t lens[] = {0, 1, 4, MTU - 4, MTU - 1};
+
+	for (unsigned kk = 0; kk < KINDS; kk++)
+		for (unsigned i = 0; i < ur_array_size(lens); i++)
+			for (unsigned last = 0; last < 2; last++) {
+				static struct th_pkt p[9];
+				const struct th_hdr ext = {.syndrome = 0x1f, .msn = 1};
+				const uint8_t op = last ? last_op[kk] : middle_op[kk];
+				uint32_t len = last && kk == K_READ && lens[i] > MTU - 8 ? MTU - 8 : lens[i];
+
+				begin((enum kind)kk);
+				for (unsigned n = 0; n < 8; n++)
+					th_make(&t.w[0], to, &p[n], middle_op[kk], PSN + 1 + n, false, NULL, data[1 + n], MTU);
+				th_make(&t.w[0], to, &p[8], op, PSN + 9, true, &ext, data[9], len);
+				train = (struct ur_pkt){.data = bytes, .room = sizeof(bytes)};
+				CU_ASSERT_EQUAL_FATAL(twin_join(&train, p, 9), 9);
+				deliver(8);
+				twin_move(&t, to, TWIN_BURST, 0);
+				CU_ASSERT_TRUE(twin_memory_same(&t, to));
+				twin_completions(&t);
+				twin_close(&t);
+			}
+}
+
+/* PSNs that have come already, all of them or the first ones; and those that are too early. */
+static void deviation__psns_of_the_whole_train(void)
+{
+	for (unsigned kk = 0; kk < KINDS; kk++)
+		for (unsigned early = 0; early < 2; early++) {
+			begin((enum kind)kk);
+			make_train(1, 10, 0);
+			deliver(10);
+			make_train(early ? 13 : 1, 10, UINT64_MAX);
+			deliver(0);
+			twin_move(&t, to, TWIN_BURST, 0);
+			if (!early) {
+				make_train(6, 20, 0); /* five of them again, then new ones */
+				deliver(0);
+				if (kk != K_READ) /* of the responses one is in the way, and the others wait */
+					CU_ASSERT_TRUE(t.in_runs >= 15);
+			}
+			twin_move(&t, to, TWIN_BURST, 0);
+			end_from(early ? 11 : 26, TOTAL);
+			CU_ASSERT_TRUE(twin_memory_same(&t, to));
+			twin_completions(&t);
+			twin_close(&t);
+		}
+}
+
+/* No QP that could expect them, or not now: the usual way says what becomes of them. */
+static void refused__as_a_whole(void)
+{
+	enum { R_SOURCE, R_DESTINATION, R_MARKED, R_NO_QP, R_ERROR, R_OTHER_MTU, R_TRACED, R_SHORT, REASONS };
+
+	for (unsigned kk = 0; kk < KINDS; kk++)
+		for (unsigned r = 0; r < REASONS; r++) {
+			static struct ur_trace trace;
+			struct ur_train_cursor at = {0};
+			struct th_node *n;
+
+			begin((enum kind)kk);
+			n = &t.w[0].n[to];
+			make_train(1, 10, 0);
+			switch (r) {
+			case R_SOURCE: train.src.raw[15]++; break;
+			case R_DESTINATION: train.dst.raw[15]++; break;
+			case R_MARKED: train.tos |= UR_ECN_CE; break;
+			case R_NO_QP:
+				for (unsigned i = 0; i < 10; i++)
+					bytes[i * STRIDE + 6] ^= 0x55;
+				break;
+			case R_ERROR: atomic_store(&n->qp->state, IBV_QPS_ERR); break;
+			case R_OTHER_MTU: train.stride = STRIDE / 2; break;
+			case R_TRACED: n->tp->trace = &trace; break;
+			default: train.stride = UR_BTH_LEN;
+			}
+			CU_ASSERT_EQUAL(ur_tp_rx_run(n->tp, &train, &at, t.w[0].now), 0);
+			CU_ASSERT_TRUE(at.at == 0 && at.place == 0);
+			atomic_store(&n->qp->state, IBV_QPS_RTS);
+			n->tp->trace = NULL;
+			CU_ASSERT_TRUE(twin_node_same(&t, to) && twin_memory_same(&t, to));
+			end(1);
+		}
+}
+
+/* Nothing of the kind is expected: no message, another, or one that the peer has been told to begin again. */
+static void refused__nothing_is_expected(void)
+{
+	for (unsigned kk = 0; kk < KINDS; kk++)
+		for (unsigned other = 0; other < KINDS; other++) {
+			if (kk == other)
+				continue;
+			begin((enum kind)kk);
+			kind = (enum kind)other;
+			make_train(1, 10, 0);
+			kind = (enum kind)kk;
+			deliver(0);
+			twin_move(&t, to, TWIN_BURST, 0);
+			CU_ASSERT_TRUE(twin_memory_same(&t, to));
+			twin_completions(&t);
+			twin_close(&t);
+		}
+	for (unsigned kk = 0; kk < KINDS; kk++) {
+		begin((enum kind)kk);
+		end_from(1, TOTAL);
+		make_train(1, 10, 0);
+		deliver(0); /* all of it is over */
+		twin_move(&t, to, TWIN_BURST, 0);
+		CU_ASSERT_TRUE(twin_memory_same(&t, to));
+		twin_completions(&t);
+		twin_close(&t);
+	}
+}
+
+/* More than the message has left: its last packet is never one of a run, and what is beyond is refused as ever. */
+static void refused__more_than_the_message(void)
+{
+	static const unsigned packets[] = {2, 3, 4, 7, 12, 30};
+
+	for (unsigned kk = 0; kk < KINDS; kk++)
+		for (unsigned i = 0; i < ur_array_size(packets); i++) {
+			const uint32_t all = packets[i] * MTU;
+			/* A SEND's receive may be longer than the message: nobody knows where it ends. */
+			const unsigned want = kk == K_SEND ? packets[i] - 1 : packets[i] - 2;
+			struct th_opt o = th_default;
+
+			o.window = 1024;
+			begin_list((enum kind)kk, &o, &all, 1, packets[i]);
+			make_train(1, 28, 0);
+			deliver(want < 2 ? 0 : ur_min_u32(want, 28));
+			twin_move(&t, to, TWIN_BURST, 0);
+			CU_ASSERT_TRUE(twin_memory_same(&t, to));
+			twin_completions(&t);
+			twin_close(&t);
+		}
+}
+
+/* --- where it goes --- */
+
+/* Lists whose elements end inside packets, at their edges, or are empty: only what lies in one element is a run. */
+static void place__scatter_lists(void)
+{
+	static const struct {
+		uint32_t len[4];
+		unsigned nsge, first; /* that the first call takes */
+	} lists[] = {
+		{{TOTAL * MTU}, 1, 40},
+		{{MTU, TOTAL * MTU}, 2, 40},
+		{{0, MTU, 0, TOTAL * MTU}, 4, 40},
+		{{11 * MTU, TOTAL * MTU}, 2, 10},
+		{{11 * MTU + 1, TOTAL * MTU}, 2, 10},
+		{{11 * MTU - 1, TOTAL * MTU}, 2, 9},
+		{{3 * MTU, 2 * MTU, 500, TOTAL * MTU}, 4, 2},
+		{{1500, 700, 5000, TOTAL * MTU}, 4, 0},
+		{{2 * MTU, 1, 1, TOTAL * MTU}, 4, 0},
+	};
+
+	for (unsigned kk = K_SEND; kk < KINDS; kk++)
+		for (unsigned i = 0; i < ur_array_size(lists); i++) {
+			struct th_opt o = th_default;
+			uint32_t len[4], sum = 0;
+
+			o.window = 1024;
+			for (unsigned k = 0; k < lists[i].nsge; k++) {
+				len[k] = ur_min_u32(lists[i].len[k], TOTAL * MTU - sum);
+				sum += len[k];
+			}
+			begin_list((enum kind)kk, &o, len, lists[i].nsge, TOTAL);
+			make_train(1, 40, 0);
+			deliver(lists[i].first);
+			CU_ASSERT_TRUE(t.in_runs + lists[i].first >= 25); /* it is found again behind the edge */
+			end_from(41, TOTAL);
+			CU_ASSERT_TRUE(twin_memory_same(&t, to));
+			CU_ASSERT_EQUAL(twin_completions(&t), 1);
+			twin_close(&t);
+		}
+}
+
+/* Where a READ is asked for in pieces, their responses end messages. */
+static void place__pieces_of_a_read(void)
+{
+	const uint32_t all = TOTAL * MTU;
+	struct th_opt o = th_default;
+	struct ur_swqe *w;
+
+	o.window = 16;
+	begin_list(K_READ, &o, &all, 1, TOTAL);
+	w = ur_sq_at(t.w[0].n[0].qp, t.w[0].n[0].qp->req.head);
+	CU_ASSERT_TRUE_FATAL(w->rd_shift > 1 && 1u << w->rd_shift < MOST);
+	make_train(1, 60, 0);
+	deliver((1u << w->rd_shift) - 2);
+	twin_move(&t, 0, TWIN_BURST, 0);
+	CU_ASSERT_TRUE(twin_memory_same(&t, 0));
+	twin_completions(&t);
+	twin_close(&t);
+}
+
+/* The right to write, or the memory, may have gone since the message began. */
+static void place__rights_that_have_gone(void)
+{
+	for (unsigned kk = 0; kk < KINDS; kk++) {
+		begin((enum kind)kk);
+		make_train(1, 20, 0);
+		for (unsigned w = 0; w < 2; w++) {
+			CU_ASSERT_EQUAL(ur_mr_dereg(t.mr[w][to]), 0);
+			CU_ASSERT_EQUAL_FATAL(ur_mr_reg(t.w[w].n[to].tp, t.w[w].n[to].pd, t.w[w].n[to].mem, TH_MEM, TWIN_IOVA, TH_MR_ACCESS,
+							&t.mr[w][to]),
+					      0);
+		}
+		deliver(0); /* the keys are others now */
+		twin_move(&t, to, TWIN_BURST, 0);
+		CU_ASSERT_TRUE(twin_memory_same(&t, to));
+		CU_ASSERT_FALSE(arrived(2));
+		twin_completions(&t);
+		twin_close(&t);
+	}
+}
+
+/* Pages are missing from byte `edge` on: the run ends before the packet that would reach them, and the usual way refuses that. */
+static void place__missing_memory(void)
+{
+	for (unsigned k = 0; k < 6; k++) {
+		const uint32_t edge = 4096 * (1 + k), size = TOTAL * MTU, shift = k & 1 ? 100 : 0;
+		const unsigned good = (edge - shift) / MTU; /* packets that fit, the first included */
+		const uint64_t va = 0x70000000;
+		struct th_opt o = th_default;
+		struct ur_mr *mr[2];
+		uint8_t *mem[2];
+
+		o.window = 1024;
+		to = 1;
+		kind = K_WRITE;
+		twin_open(&t, &o, 1);
+		CU_ASSERT_TRUE_FATAL(ur_catch_start());
+		ur_catch_again();
+		ur_catch_admit();
+		for (unsigned w = 0; w < 2; w++) {
+			mem[w] = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			CU_ASSERT_PTR_NOT_EQUAL_FATAL(mem[w], MAP_FAILED);
+			CU_ASSERT_EQUAL(mprotect(mem[w] + edge, size + 4096 - edge, PROT_NONE), 0);
+			CU_ASSERT_EQUAL_FATAL(ur_mr_reg(t.w[w].n[1].tp, t.w[w].n[1].pd, mem[w], size + 4096, va, TH_MR_ACCESS, &mr[w]), 0);
+		}
+		inject(UR_OP_WRITE_FIRST, PSN, false, &(struct th_hdr){.va = va + shift, .rkey = mr[0]->rkey, .len = size}, data[0], MTU);
+		make_train(1, 40, 0);
+		deliver(good - 1);
+		CU_ASSERT_EQUAL(memcmp(mem[0] + shift, data, good * (size_t)MTU), 0);
+		CU_ASSERT_EQUAL(memcmp(mem[1] + shift, data, good * (size_t)MTU), 0);
+		CU_ASSERT_EQUAL(ur_qp_st(t.w[1].n[1].qp), ur_qp_st(t.w[0].n[1].qp));
+		twin_move(&t, 1, TWIN_BURST, 0);
+		for (unsigned w = 0; w < 2; w++) {
+			CU_ASSERT_EQUAL(ur_mr_dereg(mr[w]), 0);
+			munmap(mem[w], size + 4096);
+		}
+		twin_close(&t);
+	}
+}
+
+void ur_suite_rx_run(void)
+{
+	CU_pSuite s = CU_add_suite("rx_run", NULL, NULL);
+
+	CU_ADD_TEST(s, whole__trains);
+	CU_ADD_TEST(s, whole__one_packet);
+	CU_ADD_TEST(s, whole__of_both_ip_versions_and_round_the_psns);
+	CU_ADD_TEST(s, whole__from_another_place);
+	CU_ADD_TEST(s, whole__with_other_identifications);
+	CU_ADD_TEST(s, asks__any_of_them);
+	CU_ADD_TEST(s, deviation__stops_the_run_there);
+	CU_ADD_TEST(s, deviation__shorter_last_packet);
+	CU_ADD_TEST(s, deviation__psns_of_the_whole_train);
+	CU_ADD_TEST(s, refused__as_a_whole);
+	CU_ADD_TEST(s, refused__nothing_is_expected);
+	CU_ADD_TEST(s, refused__more_than_the_message);
+	CU_ADD_TEST(s, place__scatter_lists);
+	CU_ADD_TEST(s, place__pieces_of_a_read);
+	CU_ADD_TEST(s, place__rights_that_have_gone);
+	CU_ADD_TEST(s, place__missing_memory);
+}
