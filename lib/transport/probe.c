@@ -61,6 +61,17 @@ void ur_probe(struct ur_qp *qp, ur_time now)
 	ur_req_schedule(qp);
 }
 
+void ur_probe_last(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (!ur_qp_acked(qp) || r->next == r->una || !r->since_ack || r->probe.what)
+		return;
+	ur_qp_count(qp, UR_C_PROBE);
+	r->probe.what = UR_PROBE_LAST;
+	ur_req_schedule(qp);
+}
+
 /*
  * A duplicate is acknowledged with all that the peer has: when that is not all that was sent, either a NAK is on its way too, or the peer
  * has NAKed before, the NAK got lost, and it says nothing until it gets what is now the oldest packet. So that goes out at once, one time.
@@ -123,5 +134,7 @@ bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn)
 		return true;
 	}
 	*psn = newest(qp, index);
+	if (what == UR_PROBE_LAST)
+		return !ur_swqe_in(ur_sq_at(qp, *index), UR_WRS_ANSWERED); /* its answer acknowledges */
 	return ur_psn_diff(*psn, r->una) > 0;
 }

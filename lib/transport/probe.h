@@ -12,6 +12,10 @@ struct ur_qp;
 ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout);
 /* It is due now. */
 void ur_probe(struct ur_qp *qp, ur_time now);
+/*
+ * Nothing more will be sent, and what was sent last did not ask for an acknowledgement (requester.c: asks): it is sent once more, and asks.
+ */
+void ur_probe_last(struct ur_qp *qp);
 /* There is progress after a probe. */
 void ur_probe_answered(struct ur_qp *qp);
 /* The packet that is to be sent once more, and on to the next one. False for none. */

@@ -8,6 +8,7 @@
 #include "base/psn.h"
 #include "transport/completer.h"
 #include "transport/qp.h"
+#include "transport/probe.h"
 #include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
@@ -254,6 +255,8 @@ int ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *attr, int mask, con
 	set_addressing(qp, attr, mask, path);
 	set_responder(qp, attr, mask);
 	set_requester(qp, attr, mask);
+	if (to == IBV_QPS_SQD && qp->req.cur == qp->req.fresh)
+		ur_probe_last(qp);
 	if (from != IBV_QPS_SQD || to != IBV_QPS_SQD)
 		qp->sqd_notify = to == IBV_QPS_SQD && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify;
 	enter(qp, to, now);

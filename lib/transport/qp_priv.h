@@ -24,7 +24,7 @@ struct ur_pd {
 /* --- the requester --- */
 
 /* Packets that are sent once more because an acknowledgement is overdue: probe.c. */
-enum ur_probe_what { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST };
+enum ur_probe_what { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST, UR_PROBE_LAST };
 
 struct ur_probe {
 	uint8_t what;    /* enum ur_probe_what: the packet to send once more */
@@ -50,6 +50,7 @@ struct ur_requester {
 	struct ur_sge_pos pos;           /* where the payload of `next` begins in the list of `cur` */
 	struct ur_sge_pos rpos;          /* where the READ response `una` goes in the list of `head` */
 	uint32_t since_ack;              /* packets since the last AckReq */
+	uint32_t asked;                  /* SQ index after the last request that had one */
 	uint32_t restart;                /* PSN of the last rewind: a READ response there may start a message or continue one */
 	uint32_t rd_out;                 /* READ requests on the wire */
 	uint32_t rd_wqes;                /* READ and atomic WQEs started and incomplete: what a fence waits for */

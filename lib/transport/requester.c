@@ -177,10 +177,12 @@ static void halt(struct ur_qp *qp, enum ibv_wc_status status)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (r->cur == r->head)
+	if (r->cur == r->head) {
 		ur_req_fail(qp, status, 0);
-	else
-		r->halt = (uint8_t)status;
+		return;
+	}
+	r->halt = (uint8_t)status;
+	ur_probe_last(qp);
 }
 
 enum ibv_wc_status ur_req_start(struct ur_qp *qp)
@@ -315,6 +317,47 @@ static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct 
 		ur_xrceth_put(ext, w->srqn);
 }
 
+/*
+ * Is it the newest of what is posted, or will the next one send nothing for now? A local operation waits for this one to complete, a fence
+ * for READs, a READ for room.
+ */
+static bool nothing_follows(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+	uint32_t next = r->cur + 1;
+	const struct ur_swqe *w;
+
+	if (next == r->tail)
+		r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	if (next == r->tail || ur_qp_st(qp) != IBV_QPS_RTS)
+		return true;
+	w = ur_sq_at(qp, next);
+	return ur_swqe_in(w, UR_WRS_LOCAL) || (w->flags & IBV_SEND_FENCE && r->rd_wqes) ||
+	       (ur_swqe_in(w, UR_WRS_ANSWERED) && r->rd_out >= r->max_rd);
+}
+
+/* Have a quarter of the places of the SQ been used since a request asked? They are free again when it is answered. */
+static bool queue_fills(const struct ur_qp *qp)
+{
+	return (qp->req.cur + 1 - qp->req.asked) * 4 >= qp->sq.cap;
+}
+
+/*
+ * Does a packet ask for an acknowledgement? Where somebody waits for it, the program for a completion, the window or the queue for room; so
+ * what is sent last always does. At a low rate the next packet, and with it the next chance to ask, may be longer away than the ACK timer
+ * runs.
+ */
+static bool asks(struct ur_qp *qp, const struct ur_swqe *w, bool last)
+{
+	const struct ur_requester *r = &qp->req;
+
+	if (qp->service == UR_UC)
+		return false;
+	if (r->since_ack + 1 >= r->window.ack_every || ur_unlikely(qp->cc.rate.active))
+		return true;
+	return last && (w->flags & IBV_SEND_SIGNALED || queue_fills(qp) || nothing_follows(qp));
+}
+
 /* A packet of a SEND or WRITE; in line where it is hot. */
 __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, struct ur_swqe *w)
 {
@@ -325,8 +368,7 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	uint32_t len = last ? w->length - (k << qp->mtu_shift) : qp->mtu;
 	uint8_t opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
-	/* At a low rate the next packet, and with it the next chance to ask, may be longer away than the ACK timer runs. */
-	bool ackreq = (last || r->since_ack + 1 >= r->window.ack_every || ur_unlikely(qp->cc.rate.active)) && qp->service != UR_UC;
+	bool ackreq = asks(qp, w, last);
 	uint8_t pad = -len & 3;
 	struct ur_pkt *p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + len + pad + UR_ICRC_LEN);
 	enum ibv_wc_status st;
@@ -348,8 +390,10 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	ur_txbuf_end(qp, p);
 	qp->n.tx_bytes += len;
 	r->since_ack = ackreq ? 0 : r->since_ack + 1;
-	if (ackreq)
+	if (ackreq) {
+		r->asked = r->cur + 1;
 		start_clock(r, r->next, qp->tp->now);
+	}
 	sent(qp, w, 1, p);
 	if (ur_unlikely(qp->service == UR_UC))
 		ur_uc_sent(qp);
@@ -398,8 +442,10 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_swqe *w, uint32_t most
 		bool asked = r->since_ack + run.n >= win->ack_every;
 		uint32_t since = win->ack_every - 1 - run.ask_in;
 
-		if (asked)
+		if (asked) {
+			r->asked = r->cur + 1;
 			start_clock(r, ur_psn_add(from_psn, run.n - 1 - since), qp->tp->now);
+		}
 		r->since_ack = since;
 	}
 	sent_run(qp, run.n);

@@ -317,12 +317,13 @@ static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct u
 static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	const struct ur_responder *r = &qp->resp;
+	bool nak = r->ack_pending && ur_syndrome_type(r->ack_syndrome) != UR_AETH_ACK;
 
 	if (op->flags & UR_OPF_READ)
 		replay_read(qp, p, op);
 	else if (ur_unlikely(op->flags & UR_OPF_ANSWERED))
 		ur_resp_atomic_again(qp, p, op);
-	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !r->ack_pending)
+	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !nak) /* an acknowledgement that waits may be of less */
 		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
 	return UR_RESP_DUPLICATE;
 }

@@ -12,9 +12,10 @@ static void open__by_what_fits(void)
 	static const struct {
 		uint32_t fit, fixed, size, max, ack_every;
 	} t[] = {
-		{5000, 0, 256, 1280, 64},                                            /* large enough for any path */
-		{1000, 0, 256, 1000, 64}, {100, 0, 100, 100, 25}, {3, 0, 32, 32, 8}, /* a floor all the same */
-		{3, 512, 512, 512, 64},   {5000, 3, 3, 3, 1},     {0, 1, 1, 1, 1},   /* as a test or a setting wants it */
+		{5000, 0, 256, 1280, 64},                                               /* large enough for any path */
+		{1000, 0, 256, 1000, 64},   {100, 0, 100, 100, 25},  {3, 0, 32, 32, 8}, /* a floor all the same */
+		{3, 2048, 2048, 2048, 256}, {3, 512, 512, 512, 128},                    /* as a test or a setting wants it */
+		{5000, 3, 3, 3, 1},         {0, 1, 1, 1, 1},
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
