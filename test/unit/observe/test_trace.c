@@ -60,11 +60,12 @@ static void table__complete(void)
 static char *whole_file(const char *path)
 {
 	FILE *f = fopen(path, "r");
-	char *text = calloc(1, 16 << 20);
+	struct stat st = {.st_size = 0};
+	char *text;
 
-	CU_ASSERT_FATAL(f && text);
-	if (fread(text, 1, (16 << 20) - 1, f) == 0)
-		text[0] = 0;
+	CU_ASSERT_FATAL(f && fstat(fileno(f), &st) == 0);
+	text = calloc(1, (size_t)st.st_size + 1);
+	CU_ASSERT_FATAL(text && fread(text, 1, (size_t)st.st_size, f) == (size_t)st.st_size);
 	fclose(f);
 	return text;
 }
