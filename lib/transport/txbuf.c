@@ -52,7 +52,7 @@ static struct ur_pkt *fresh(struct ur_tp *tp, const struct ur_path *path, uint32
 	if (!same_way(b, path)) {
 		memcpy(b->hdr, path->hdr, sizeof(b->hdr));
 		b->hdr_len = path->hdr_len;
-		b->base_len = 0;
+		memset(b->base, 0, sizeof(b->base));
 	}
 	b->stride = bytes;
 	b->count = 0;
@@ -108,26 +108,35 @@ static void put_lengths(struct ur_pkt *p, uint32_t bytes)
 /* The state after the headers of a packet of that length; a shorter last one has others than the train shows. */
 static uint32_t base(struct ur_txbuf *b, struct ur_pkt *p, uint32_t bytes)
 {
-	if (ur_likely(bytes == b->base_len))
-		return b->base;
+	const unsigned i = UR_TXBUF_BASE(bytes);
+
+	if (ur_likely(b->base[i].len == bytes))
+		return b->base[i].state;
 	put_lengths(p, bytes);
-	b->base = ur_icrc_headers(p->data + p->l3_off, p->ip_version);
-	b->base_len = bytes;
-	if (b->count)
-		put_lengths(p, b->stride);
-	return b->base;
+	b->base[i].state = ur_icrc_headers(p->data + p->l3_off, p->ip_version);
+	b->base[i].len = bytes;
+	put_lengths(p, b->stride);
+	return b->base[i].state;
 }
 
-/* The state after the BTH of the packet at `bth`, number `place` of its train. */
-static uint32_t begin_icrc(struct ur_txbuf *b, struct ur_pkt *p, uint8_t *bth, uint32_t bytes, unsigned place)
+/* The state after the first `len` bytes from the BTH on, of a packet of `bytes` bytes that begins its train. */
+static uint32_t add_masked(struct ur_txbuf *b, struct ur_pkt *p, uint8_t *bth, uint32_t len, uint32_t bytes)
 {
 	const uint8_t kept = bth[BTH_MASKED];
 	uint32_t crc = base(b, p, bytes);
 
 	bth[BTH_MASKED] = 0xff;
-	crc = ur_icrc_add(crc, bth, UR_BTH_LEN);
+	crc = ur_icrc_add(crc, bth, len);
 	bth[BTH_MASKED] = kept;
-	return place && p->ip_version == 4 ? crc ^ ur_icrc_id_term((uint8_t)place) : crc;
+	return crc;
+}
+
+/* The state after the BTH of the packet at `bth`, number `place` of its train. */
+static uint32_t begin_icrc(struct ur_txbuf *b, struct ur_pkt *p, uint8_t *bth, uint32_t bytes, unsigned place)
+{
+	uint32_t crc = add_masked(b, p, bth, UR_BTH_LEN, bytes);
+
+	return p->ip_version == 4 ? crc ^ ur_icrc_id_term((uint8_t)place) : crc;
 }
 
 static void finish(struct ur_txbuf *b, struct ur_pkt *p)
@@ -138,10 +147,13 @@ static void finish(struct ur_txbuf *b, struct ur_pkt *p)
 	memset(p->data + p->len, 0, 4);
 	p->len += p->bth.pad;
 	bytes = p->len + UR_ICRC_LEN - b->start;
-	if (!b->count && bytes == b->base_len)
+	if (b->count) {
+		crc = begin_icrc(b, p, bth, bytes, b->count);
+		crc = ur_icrc_add(crc, bth + UR_BTH_LEN, bytes - UR_BTH_LEN - UR_ICRC_LEN);
+	} else {
 		put_lengths(p, bytes);
-	crc = begin_icrc(b, p, bth, bytes, b->count);
-	crc = ur_icrc_add(crc, bth + UR_BTH_LEN, bytes - UR_BTH_LEN - UR_ICRC_LEN);
+		crc = add_masked(b, p, bth, bytes - UR_ICRC_LEN, bytes);
+	}
 	ur_icrc_end(crc, p->data + p->len);
 	p->len += UR_ICRC_LEN;
 	if (b->count++)

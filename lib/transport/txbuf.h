@@ -12,6 +12,9 @@
 #include "transport/transport.h"
 #include "wire/opcode.h"
 
+#define UR_TXBUF_BASES 8 /* a power of two */
+#define UR_TXBUF_BASE(len) ((len) / 4 & (UR_TXBUF_BASES - 1))
+
 struct ur_txbuf {
 	struct ur_pkt **pkts; /* where the caller of ur_tp_tx wants them */
 	unsigned n;           /* packets and trains there */
@@ -21,8 +24,13 @@ struct ur_txbuf {
 	uint32_t start;       /* where the packet at hand begins in it */
 	/* What stands before the BTH in the newest train; its path may be gone. */
 	uint8_t hdr[UR_PATH_HDR_MAX], hdr_len;
-	/* The ICRC's state after those headers in a packet of `base_len` bytes (0: not known yet), whose identification is 0. */
-	uint32_t base, base_len;
+	/*
+	 * The ICRC's state after those headers, with identification 0, in packets of a few lengths that come again and again: a length has
+	 * its place by UR_TXBUF_BASE; 0: none.
+	 */
+	struct {
+		uint32_t len, state;
+	} base[UR_TXBUF_BASES];
 	uint32_t last_len; /* of the last packet that was built, with all headers */
 };
 
