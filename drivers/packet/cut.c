@@ -68,13 +68,9 @@ void ur_packet_head_put(const struct ur_packet_head *h, struct ur_pkt *p, unsign
 	uint8_t *l3 = p->data + h->l3_off;
 
 	memcpy(p->data, h->bytes, h->len);
-	if (h->ip_version == 4) {
+	if (h->ip_version == 4)
 		ur_put16(l3 + IP4_ID, (uint16_t)(h->id + k));
-		ur_ip4_finish(l3, UR_IP4_LEN + UR_UDP_LEN + payload);
-	} else {
-		ur_ip6_finish(l3, UR_UDP_LEN + payload);
-	}
-	ur_put16(p->data + h->len - 4, (uint16_t)(UR_UDP_LEN + payload));
+	ur_udp_put_lengths(l3, h->ip_version, UR_UDP_LEN + payload);
 	p->len = h->len + payload;
 	p->flags = UR_PKT_CUT;
 }

@@ -30,18 +30,14 @@ static uint16_t pseudo_sum(const uint8_t *l3, unsigned version, uint32_t udp_len
 /* Headers for the whole train. Those of its first packet stay as they are: it may have to be cut in the end. */
 static void put_head(struct ur_packet *s, unsigned m, const struct ur_pkt *first, uint32_t payload)
 {
-	uint8_t *head = s->tx_head[m], *l3 = head + first->l3_off, *udp = head + first->bth_off - UR_UDP_LEN;
+	uint8_t *head = s->tx_head[m], *l3 = head + first->l3_off;
 	uint32_t udp_len = UR_UDP_LEN + payload;
 	uint16_t sum;
 
 	memcpy(head, first->data, first->bth_off);
-	if (first->ip_version == 4)
-		ur_ip4_finish(l3, UR_IP4_LEN + udp_len);
-	else
-		ur_ip6_finish(l3, udp_len);
-	ur_put16(udp + 4, (uint16_t)udp_len);
+	ur_udp_put_lengths(l3, first->ip_version, udp_len);
 	sum = pseudo_sum(l3, first->ip_version, udp_len);
-	memcpy(udp + 6, &sum, 2);
+	memcpy(head + first->bth_off - 2, &sum, 2);
 	put_iov(&s->tx_msg[m].msg_hdr, head, first->bth_off);
 }
 

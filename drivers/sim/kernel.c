@@ -37,7 +37,6 @@ bool ur_sim_kernel_headers(struct ur_sim_port *p, struct ur_sim_buf *b, unsigned
 	struct ur_path path;
 	struct ur_gid src, dst;
 	struct ur_mac dmac;
-	uint32_t udp_len;
 
 	if (b->pkt.kind != UR_PKT_ROCE)
 		return false;
@@ -51,14 +50,9 @@ bool ur_sim_kernel_headers(struct ur_sim_port *p, struct ur_sim_buf *b, unsigned
 	if (b->pkt.bth_off != path.hdr_len)
 		return false;
 	memcpy(b->pkt.data, path.hdr, path.hdr_len);
-	udp_len = b->pkt.len - path.hdr_len + UR_UDP_LEN;
-	ur_put16(b->pkt.data + path.hdr_len - UR_UDP_LEN + 4, (uint16_t)udp_len);
-	if (v4) {
+	if (v4)
 		ur_put16(ip + 4, (uint16_t)place);
-		ur_ip4_finish(ip, udp_len + UR_IP4_LEN);
-	} else {
-		ur_ip6_finish(ip, udp_len);
-	}
+	ur_udp_put_lengths(ip, b->pkt.ip_version, b->pkt.len - path.hdr_len + UR_UDP_LEN);
 	return true;
 }
 

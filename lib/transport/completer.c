@@ -460,7 +460,7 @@ bool ur_comp_run_place(struct ur_qp *qp, struct ur_rx_run *run)
 		return false;
 	run->n = ur_min_u32(run->n, ur_rd_piece_end(w, k) - 1 - k); /* and its last packet is another */
 	run->n = ur_min_u32(run->n, (r->max - r->una) & UR_PSN_MASK);
-	run->to = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, &r->rpos, qp->mtu_shift, &run->n);
+	run->to = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, &r->rpos, IBV_ACCESS_LOCAL_WRITE, qp->mtu_shift, &run->n);
 	return run->to;
 }
 

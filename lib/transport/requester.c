@@ -400,23 +400,6 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	return BUILT;
 }
 
-/* Where the payload of `next` lies, and of how many packets after it, up to n, if that is one piece of usual memory. */
-static uint32_t one_piece(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t n, const uint8_t **from)
-{
-	const struct ur_sge_pos pos = qp->req.pos;
-	const struct ibv_sge *s = &w->sge[pos.i];
-	struct ur_mr *mr;
-
-	if (w->flags & IBV_SEND_INLINE || pos.i >= w->nsge)
-		return 0;
-	n = ur_min_u32(n, (s->length - pos.off) >> qp->mtu_shift);
-	*from = n ? ur_mr_local(qp, s->lkey, s->addr, s->length, 0, &mr) : NULL;
-	if (!*from || ur_mr_unusual(mr))
-		return 0;
-	*from += pos.off;
-	return n;
-}
-
 /* After a packet of `w`: the middle packets that follow it, as a run of at most `most`; returns how many. */
 static uint32_t build_middles(struct ur_qp *qp, struct ur_swqe *w, uint32_t most)
 {
@@ -425,11 +408,13 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_swqe *w, uint32_t most
 	uint32_t left = w->npkts - packet_index(r, w), from_psn = r->next;
 	struct ur_txrun run = {.opcode = ur_swqe_op(w)->middle | qp->service};
 
-	if (left < 3 || ur_unlikely(qp->cc.rate.active)) /* the last one is another; for one that is left a run is not worth while */
+	/* The last one is another; for one that is left a run is not worth while. */
+	if (left < 3 || w->flags & IBV_SEND_INLINE || ur_unlikely(qp->cc.rate.active))
 		return 0;
 	most = ur_min_u32(most, win->size > in_flight(r) ? win->size - in_flight(r) : 0);
-	run.n = one_piece(qp, w, ur_min_u32(most, left - 1), &run.from);
-	if (!run.n)
+	run.n = ur_min_u32(most, left - 1);
+	run.from = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, &r->pos, 0, qp->mtu_shift, &run.n);
+	if (!run.from)
 		return 0;
 	run.ask_every = win->ack_every;
 	run.ask_in = qp->service == UR_UC ? UINT32_MAX : r->since_ack + 1 >= win->ack_every ? 0 : win->ack_every - 1 - r->since_ack;

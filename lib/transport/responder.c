@@ -314,16 +314,21 @@ static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct u
 
 /* --- one packet --- */
 
+/* A NAK has not been sent yet. */
+static bool nak_waits(const struct ur_responder *r)
+{
+	return r->ack_pending && ur_syndrome_type(r->ack_syndrome) != UR_AETH_ACK;
+}
+
 static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	const struct ur_responder *r = &qp->resp;
-	bool nak = r->ack_pending && ur_syndrome_type(r->ack_syndrome) != UR_AETH_ACK;
 
 	if (op->flags & UR_OPF_READ)
 		replay_read(qp, p, op);
 	else if (ur_unlikely(op->flags & UR_OPF_ANSWERED))
 		ur_resp_atomic_again(qp, p, op);
-	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !nak) /* an acknowledgement that waits may be of less */
+	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !nak_waits(r)) /* an acknowledgement that waits may be of less */
 		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
 	return UR_RESP_DUPLICATE;
 }
@@ -353,7 +358,7 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 {
 	struct ur_responder *r = &qp->resp;
 	/* A NAK that has not left yet has been overtaken by what it asks for. */
-	bool stale_nak = r->ack_pending && ur_syndrome_type(r->ack_syndrome) != UR_AETH_ACK;
+	bool stale_nak = nak_waits(r);
 
 	r->epsn = ur_psn_add(r->epsn, 1);
 	if (op->flags & UR_OPF_LAST) {
@@ -415,20 +420,20 @@ static uint8_t *write_place(struct ur_qp *qp, struct ur_rx_run *run)
 
 static uint8_t *send_place(struct ur_qp *qp, struct ur_rx_run *run)
 {
-	const struct ur_responder *r = &qp->resp;
+	struct ur_responder *r = &qp->resp;
+	const struct ur_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
 
 	if (r->expect != UR_OPF_SEND)
 		return NULL;
 	run->n = ur_min_u32(run->n, (r->w->length - r->got) >> qp->mtu_shift);
-	return ur_sge_run(qp->tp, qp->srq ? qp->srq->pd : qp->pd, r->w->sge, r->w->nsge, &qp->resp.pos, qp->mtu_shift, &run->n);
+	return ur_sge_run(qp->tp, pd, r->w->sge, r->w->nsge, &r->pos, IBV_ACCESS_LOCAL_WRITE, qp->mtu_shift, &run->n);
 }
 
 bool ur_resp_run_place(struct ur_qp *qp, uint8_t op, struct ur_rx_run *run)
 {
 	const struct ur_responder *r = &qp->resp;
-	bool nak = r->ack_pending && ur_syndrome_type(r->ack_syndrome) != UR_AETH_ACK;
 
-	if (run->psn != r->epsn || r->dying || r->nak_sent || nak || !r->established)
+	if (run->psn != r->epsn || r->dying || r->nak_sent || nak_waits(r) || !r->established)
 		return false;
 	run->to = op == (UR_RC | UR_OP_WRITE_MIDDLE) ? write_place(qp, run) : send_place(qp, run);
 	return run->to;

@@ -61,11 +61,6 @@ static bool plain(const uint8_t *bth)
 	return !(bth[1] & ~MIGREQ) && !bth[4] && ur_pkey_ok(ur_get16(bth + 2)) && !(ur_get32(bth + 8) & ~(ASKS | UR_PSN_MASK));
 }
 
-static bool between(const struct ur_pkt *t, const struct ur_path *path)
-{
-	return ur_gid_eq(&t->src, &path->dgid) && ur_gid_eq(&t->dst, &path->sgid);
-}
-
 static bool find_place(struct ur_qp *qp, uint8_t op, struct ur_rx_run *run)
 {
 	enum ibv_qp_state st = ur_qp_st(qp);
@@ -96,7 +91,7 @@ unsigned ur_tp_rx_run(struct ur_tp *tp, const struct ur_pkt *t, struct ur_train_
 	if (run.n < LEAST || t->stride < UR_BTH_LEN + UR_ICRC_LEN || !plain(bth) || ur_tos_is_ce(t->tos) || tp->trace)
 		return 0;
 	qp = ur_qp_find(tp, ur_get24(bth + 5));
-	if (!qp || qp->type != IBV_QPT_RC || qp->mtu != c.mtu || !qp->path || !between(t, qp->path))
+	if (!qp || qp->type != IBV_QPT_RC || qp->mtu != c.mtu || !qp->path || !ur_pkt_is_between(t, qp->path))
 		return 0;
 	run.psn = ur_get24(bth + 9);
 	tp->now = now;

@@ -214,12 +214,6 @@ __attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur
 		ur_cc_marked(qp, now);
 }
 
-/* From the peer, and to the address that it knows: another one of ours, or a group that we have joined, is not the connection's. */
-static inline bool is_between(const struct ur_pkt *p, const struct ur_path *path)
-{
-	return ur_gid_eq(&p->src, &path->dgid) && ur_gid_eq(&p->dst, &path->sgid);
-}
-
 __attribute__((noinline)) static void refuse(struct ur_qp *qp, enum ur_counter why)
 {
 	ur_qp_count(qp, why);
@@ -258,7 +252,7 @@ __attribute__((always_inline)) static inline void rx(struct ur_tp *tp, struct ur
 		refuse(qp, UR_C_DROP_PKEY);
 		return;
 	}
-	if (ur_likely(qp->service != UR_UD) && ur_unlikely(!is_between(p, qp->path))) { /* datagrams come from anybody */
+	if (ur_likely(qp->service != UR_UD) && ur_unlikely(!ur_pkt_is_between(p, qp->path))) { /* datagrams come from anybody */
 		refuse(qp, UR_C_DROP_SOURCE);
 		return;
 	}

@@ -39,6 +39,7 @@
 #include "transport/qp_priv.h"
 #include "transport/trace.h"
 #include "transport/txbuf.h"
+#include "wire/frame.h"
 
 #define UR_TX_STASH 32      /* packet buffers fetched at a time */
 #define UR_MCAST_BUCKETS 64 /* a power of two */
@@ -104,6 +105,12 @@ uint8_t *ur_pkt_begin_to(const struct ur_path *path, uint32_t dqpn, struct ur_pk
 static inline uint8_t *ur_pkt_begin(const struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	return ur_pkt_begin_to(qp->path, qp->dqpn, p, op);
+}
+
+/* From the peer, and to the address that it knows: another one of ours, or a group that we have joined, is not the connection's. */
+static inline bool ur_pkt_is_between(const struct ur_pkt *p, const struct ur_path *path)
+{
+	return ur_gid_eq(&p->src, &path->dgid) && ur_gid_eq(&p->dst, &path->sgid);
 }
 
 /* True when what goes to this QP has to wait, and the sender with it: it is off the list of those that have something to send. */

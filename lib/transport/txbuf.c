@@ -93,34 +93,20 @@ void ur_txbuf_undo(struct ur_tp *tp, struct ur_pkt *p)
 
 /* --- the ICRC, and what stands before the BTH --- */
 
-/* Lengths of a packet of `bytes` bytes. */
-static void put_lengths(struct ur_pkt *p, uint32_t bytes)
-{
-	uint32_t udp_len = bytes + UR_UDP_LEN;
-
-	ur_put16(p->data + p->bth_off - UR_UDP_LEN + 4, (uint16_t)udp_len);
-	if (ur_likely(p->ip_version == 4))
-		ur_ip4_finish(p->data + p->l3_off, udp_len + UR_IP4_LEN);
-	else
-		ur_ip6_finish(p->data + p->l3_off, udp_len);
-}
-
 /* The state after the headers of a packet of that length; a shorter last one has others than the train shows. */
-static uint32_t base(struct ur_txbuf *b, struct ur_pkt *p, uint32_t bytes)
+static uint32_t base(struct ur_txbuf *b, const struct ur_pkt *p, uint32_t bytes)
 {
 	const unsigned i = UR_TXBUF_BASE(bytes);
 
-	if (ur_likely(b->base[i].len == bytes))
-		return b->base[i].state;
-	put_lengths(p, bytes);
-	b->base[i].state = ur_icrc_headers(p->data + p->l3_off, p->ip_version);
-	b->base[i].len = bytes;
-	put_lengths(p, b->stride);
+	if (ur_unlikely(b->base[i].len != bytes)) {
+		b->base[i].state = ur_icrc_headers(p->data + p->l3_off, p->ip_version, bytes + UR_UDP_LEN);
+		b->base[i].len = bytes;
+	}
 	return b->base[i].state;
 }
 
 /* The state after the first `len` bytes from the BTH on, of a packet of `bytes` bytes that begins its train. */
-static uint32_t add_masked(struct ur_txbuf *b, struct ur_pkt *p, uint8_t *bth, uint32_t len, uint32_t bytes)
+static uint32_t add_masked(struct ur_txbuf *b, const struct ur_pkt *p, uint8_t *bth, uint32_t len, uint32_t bytes)
 {
 	const uint8_t kept = bth[BTH_MASKED];
 	uint32_t crc = base(b, p, bytes);
@@ -132,7 +118,7 @@ static uint32_t add_masked(struct ur_txbuf *b, struct ur_pkt *p, uint8_t *bth, u
 }
 
 /* The state after the BTH of the packet at `bth`, number `place` of its train. */
-static uint32_t begin_icrc(struct ur_txbuf *b, struct ur_pkt *p, uint8_t *bth, uint32_t bytes, unsigned place)
+static uint32_t begin_icrc(struct ur_txbuf *b, const struct ur_pkt *p, uint8_t *bth, uint32_t bytes, unsigned place)
 {
 	uint32_t crc = add_masked(b, p, bth, UR_BTH_LEN, bytes);
 
@@ -151,7 +137,7 @@ static void finish(struct ur_txbuf *b, struct ur_pkt *p)
 		crc = begin_icrc(b, p, bth, bytes, b->count);
 		crc = ur_icrc_add(crc, bth + UR_BTH_LEN, bytes - UR_BTH_LEN - UR_ICRC_LEN);
 	} else {
-		put_lengths(p, bytes);
+		ur_udp_put_lengths(p->data + p->l3_off, p->ip_version, bytes + UR_UDP_LEN);
 		crc = add_masked(b, p, bth, bytes - UR_ICRC_LEN, bytes);
 	}
 	ur_icrc_end(crc, p->data + p->len);

@@ -129,17 +129,11 @@ void ur_path_set_dmac(struct ur_path *path, const struct ur_mac *dmac)
 
 void ur_frame_finish(struct ur_pkt *p, unsigned pad)
 {
-	uint8_t *l3 = p->data + p->l3_off, *udp = p->data + p->bth_off - UR_UDP_LEN;
-	uint32_t crc, udp_len;
+	uint8_t *l3 = p->data + p->l3_off;
+	uint32_t crc;
 
 	p->tail_len = (uint8_t)(pad + UR_ICRC_LEN);
-	udp_len = ur_pkt_frame_len(p) - p->bth_off + UR_UDP_LEN;
-	ur_put16(udp + 4, (uint16_t)udp_len);
-	if (ur_likely(p->ip_version == 4))
-		ur_ip4_finish(l3, udp_len + UR_IP4_LEN);
-	else
-		ur_ip6_finish(l3, udp_len);
-
+	ur_udp_put_lengths(l3, p->ip_version, ur_pkt_frame_len(p) - p->bth_off + UR_UDP_LEN);
 	crc = ur_icrc_begin(l3, p->ip_version, p->len - p->l3_off);
 	for (unsigned i = 0; i < p->nseg; i++)
 		crc = ur_icrc_add(crc, p->seg[i].data, p->seg[i].len);

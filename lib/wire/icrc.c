@@ -4,6 +4,7 @@
 #include "wire/crc32.h"
 #include "wire/frame.h"
 #include "wire/icrc.h"
+#include "wire/ip.h"
 
 /* State after the eight bytes of 0xff that stand for the InfiniBand LRH. */
 #define AFTER_LRH 0x2144df1cu
@@ -67,13 +68,14 @@ uint32_t ur_icrc_begin(const uint8_t *l3, uint8_t ip_version, size_t len)
 	return ip_version == 4 ? begin(l3, len, mask4.word, IP4_WORDS) : begin(l3, len, mask6.word, IP6_WORDS);
 }
 
-uint32_t ur_icrc_headers(const uint8_t *l3, uint8_t ip_version)
+uint32_t ur_icrc_headers(const uint8_t *l3, uint8_t ip_version, uint32_t udp_len)
 {
 	const uint64_t *mask = ip_version == 4 ? mask4.word : mask6.word;
 	const size_t len = (ip_version == 4 ? UR_IP4_LEN : UR_IP6_LEN) + UR_UDP_LEN;
 	uint64_t copy[(UR_IP6_LEN + UR_UDP_LEN) / 8] = {0};
 
 	memcpy(copy, l3, len);
+	ur_udp_put_lengths((uint8_t *)copy, ip_version, udp_len);
 	for (unsigned i = 0; i < (len + 7) / 8; i++)
 		copy[i] |= mask[i];
 	return ur_crc32(AFTER_LRH, copy, len);

@@ -12,8 +12,11 @@
  * `l3` to the end of the BTH or further (bytes after the BTH are taken as they are). */
 uint32_t ur_icrc_begin(const uint8_t *l3, uint8_t ip_version, size_t len);
 uint32_t ur_icrc_add(uint32_t crc, const void *data, size_t len);
-/* The state after the masked IP and UDP headers at `l3`. The BTH follows, with its byte 4 (FECN, BECN, resv6) as 0xff. */
-uint32_t ur_icrc_headers(const uint8_t *l3, uint8_t ip_version);
+/*
+ * The state after the masked IP and UDP headers at `l3`, were they those of a datagram of `udp_len` bytes with its UDP header. The BTH
+ * follows, with its byte 4 (FECN, BECN, resv6) as 0xff.
+ */
+uint32_t ur_icrc_headers(const uint8_t *l3, uint8_t ip_version, uint32_t udp_len);
 /*
  * The same without an IP header at hand: of a packet whose addresses, ip_version and sport are in its fields, with `udp_len` bytes of UDP
  * header and payload. `len` bytes from the BTH on. IPv4: identification `id`, and fragmentation forbidden.

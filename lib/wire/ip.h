@@ -76,4 +76,16 @@ static inline void ur_ip6_finish(uint8_t *ip, uint32_t payload)
 	ur_put16(ip + 4, (uint16_t)payload);
 }
 
+/* Of a UDP datagram: its length, `udp_len` with the UDP header, in both headers, and the checksum of IPv4. */
+static inline void ur_udp_put_lengths(uint8_t *l3, unsigned ip_version, uint32_t udp_len)
+{
+	if (ur_likely(ip_version == 4)) {
+		ur_ip4_finish(l3, udp_len + UR_IP4_LEN);
+		ur_put16(l3 + UR_IP4_LEN + 4, (uint16_t)udp_len);
+	} else {
+		ur_ip6_finish(l3, udp_len);
+		ur_put16(l3 + UR_IP6_LEN + 4, (uint16_t)udp_len);
+	}
+}
+
 #endif

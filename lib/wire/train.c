@@ -35,19 +35,6 @@ static void set_id(struct ur_pkt *p, uint8_t place)
 		ur_put16(p->data + p->l3_off + ID_AT, place);
 }
 
-/* Headers that stand before another number of bytes than in the train's. */
-static void put_lengths(struct ur_pkt *p)
-{
-	uint8_t *l3 = p->data + p->l3_off;
-	uint32_t udp_len = p->len - p->bth_off + UR_UDP_LEN;
-
-	ur_put16(p->data + p->bth_off - UR_UDP_LEN + 4, (uint16_t)udp_len);
-	if (p->ip_version == 4)
-		ur_ip4_finish(l3, udp_len + UR_IP4_LEN);
-	else
-		ur_ip6_finish(l3, udp_len);
-}
-
 bool ur_train_cut(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_pkt *to)
 {
 	const uint8_t place = c->place;
@@ -57,13 +44,12 @@ bool ur_train_cut(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_p
 	if (!from)
 		return false;
 	ur_pkt_copy_fields(to, t);
-	to->bth_off = t->bth_off;
 	to->len = t->bth_off + len;
 	memcpy(to->data, t->data, t->bth_off);
 	memcpy(to->data + t->bth_off, from, len);
 	ur_bth_get(from, &to->bth);
 	set_id(to, place);
-	put_lengths(to);
+	ur_udp_put_lengths(to->data + to->l3_off, to->ip_version, len + UR_UDP_LEN);
 	return true;
 }
 
@@ -76,10 +62,8 @@ bool ur_train_append(struct ur_pkt *t, struct ur_pkt *p, unsigned max_pkts, uint
 	if (place >= max_pkts || all + len > max_bytes || t->len + len + p->bth_off > t->room || len > stride || all % stride)
 		return false;
 	ur_train_move(p, (uint8_t)place);
-	if (!place) {
+	if (!place)
 		ur_pkt_copy_fields(t, p);
-		t->bth_off = p->bth_off;
-	}
 	t->len = (uint32_t)(ur_pkt_gather(p, from, t->data + t->len) - t->data);
 	t->flags |= UR_PKT_COMPLETE;
 	t->stride = place ? stride : 0;

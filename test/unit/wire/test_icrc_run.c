@@ -160,9 +160,11 @@ static void headers__then_the_bth(void)
 {
 	for (unsigned i = 0; i < 500; i++) {
 		struct headers h = random_headers(i & 1 ? 6 : 4);
-		const uint32_t want = whole(&h);
-		uint32_t crc = ur_icrc_headers(h.bytes, h.version);
+		const uint32_t udp_len = ur_rng_below(&rng, 65000);
+		uint32_t crc = ur_icrc_headers(h.bytes, h.version, udp_len), want; /* of another length than stands there */
 
+		ur_udp_put_lengths(h.bytes, h.version, udp_len);
+		want = whole(&h);
 		h.bytes[h.bth + MASKED] = 0xff;
 		crc = ur_icrc_add(crc, h.bytes + h.bth, UR_BTH_LEN);
 		CU_ASSERT_EQUAL(crc, want);
@@ -183,12 +185,12 @@ static void headers__masked_fields(void)
 
 		memcpy(exact, h.bytes, h.bth);
 		was = h;
-		crc = ur_icrc_headers(exact, h.version);
+		crc = ur_icrc_headers(exact, h.version, 100);
 		CU_ASSERT_EQUAL(memcmp(exact, was.bytes, h.bth), 0);
 		exact[masked[i].at] ^= 0x5a;
-		CU_ASSERT_EQUAL(ur_icrc_headers(exact, h.version), crc);
+		CU_ASSERT_EQUAL(ur_icrc_headers(exact, h.version, 100), crc);
 		exact[12] ^= 1;
-		CU_ASSERT_NOT_EQUAL(ur_icrc_headers(exact, h.version), crc);
+		CU_ASSERT_NOT_EQUAL(ur_icrc_headers(exact, h.version, 100), crc);
 		free(exact);
 	}
 }
