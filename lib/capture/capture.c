@@ -135,20 +135,11 @@ static size_t put_preamble(uint8_t *buf, const char *ifname)
 /* Returns how many bytes have been written: all, or `err` is set. */
 static size_t write_all(struct ur_capture *c, const uint8_t *bytes, size_t n)
 {
-	size_t at = 0;
+	size_t done = ur_output_write(c->fd, bytes, n);
 
-	while (at < n) {
-		ssize_t done = write(c->fd, bytes + at, n - at);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0) {
-			atomic_store_explicit(&c->err, errno, memory_order_relaxed);
-			break;
-		}
-		at += (size_t)done;
-	}
-	return at;
+	if (done < n)
+		atomic_store_explicit(&c->err, errno, memory_order_relaxed);
+	return done;
 }
 
 static size_t block_length(const uint8_t *block)
@@ -258,7 +249,7 @@ static int open_file(struct ur_capture *c, const char *path, const char *ifname)
 int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur_capture **out)
 {
 	static const struct ur_spool_taker taker = {write_blocks, NULL, end};
-	struct ur_capture *c = aligned_alloc(64, (sizeof(*c) + 63) & ~(size_t)63);
+	struct ur_capture *c = aligned_alloc(64, sizeof(*c));
 	struct timespec ts;
 	int err;
 

@@ -66,6 +66,22 @@ int ur_output_open(const char *path, unsigned flags)
 	return err ? -1 : fd;
 }
 
+size_t ur_output_write(int fd, const void *bytes, size_t n)
+{
+	size_t at = 0;
+
+	while (at < n) {
+		ssize_t done = write(fd, (const char *)bytes + at, n - at);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			break;
+		at += (size_t)done;
+	}
+	return at;
+}
+
 const char *ur_output_reason(int err)
 {
 	if (err == ELOOP)

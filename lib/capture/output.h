@@ -3,6 +3,8 @@
 #ifndef UR_OUTPUT_H
 #define UR_OUTPUT_H
 
+#include <stddef.h>
+
 enum ur_output_flag {
 	UR_OUTPUT_ALONE = 1,  /* a file that is open in this way in another process is left as it is */
 	UR_OUTPUT_SECRET = 2, /* it holds others' data: mode 0600, whatever it was */
@@ -16,7 +18,9 @@ enum ur_output_flag {
  * when nobody reads from the pipe. Fit for signal handlers, except for UR_OUTPUT_ALONE.
  */
 int ur_output_open(const char *path, unsigned flags);
-/* That errno as half a sentence. */
+/* write(2), until all is written. Returns how many bytes were: fewer, and errno, when a write failed. Fit for signal handlers. */
+size_t ur_output_write(int fd, const void *bytes, size_t n);
+/* The errno of one of these as half a sentence. */
 const char *ur_output_reason(int err);
 
 #endif

@@ -68,7 +68,7 @@ static void engine_free(struct ur_engine *e)
 
 static int engine_create(struct ur_engine **out)
 {
-	struct ur_engine *e = aligned_alloc(64, (sizeof(*e) + 63) & ~(size_t)63);
+	struct ur_engine *e = aligned_alloc(64, sizeof(*e));
 	char err[256];
 	int r;
 

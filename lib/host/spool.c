@@ -197,7 +197,7 @@ static void *run(void *arg)
 
 int ur_spool_open(const char *thread, size_t size, const struct ur_spool_taker *taker, void *ctx, struct ur_spool **out)
 {
-	struct ur_spool *s = aligned_alloc(64, (sizeof(*s) + 63) & ~(size_t)63);
+	struct ur_spool *s = aligned_alloc(64, sizeof(*s));
 	int err;
 
 	if (!s)

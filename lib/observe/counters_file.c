@@ -53,21 +53,6 @@ static size_t put_line(char line[LINE_MAX_LEN], const char *name, uint64_t value
 	return len;
 }
 
-static int write_all(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 int ur_counters_write(const char *path, const struct ur_counters *c)
 {
 	bool to_stderr = !strcmp(path, "-");
@@ -75,9 +60,12 @@ int ur_counters_write(const char *path, const struct ur_counters *c)
 	int err = fd < 0 ? errno : 0;
 	char line[LINE_MAX_LEN];
 
-	for (unsigned i = 0; i < UR_C_COUNT && !err; i++)
-		if (c->v[i])
-			err = write_all(fd, line, put_line(line, ur_counter_name((enum ur_counter)i), c->v[i]));
+	for (unsigned i = 0; i < UR_C_COUNT && !err; i++) {
+		size_t len = c->v[i] ? put_line(line, ur_counter_name((enum ur_counter)i), c->v[i]) : 0;
+
+		if (ur_output_write(fd, line, len) < len)
+			err = errno;
+	}
 	if (!to_stderr && fd >= 0 && close(fd) && !err)
 		err = errno;
 	return err;

@@ -76,24 +76,18 @@ static uint64_t lines_in(const char *s, size_t n)
 /* What cannot be written now is given up: there may be room again later. */
 static void flush(struct ur_trace_file *f)
 {
-	size_t at = 0;
+	size_t at;
 
 	if (!f->len)
 		return;
-	while (at < f->len) {
-		ssize_t n = write(f->fd, f->buf + at, f->len - at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			f->err = f->err ? f->err : errno;
-			f->unwritten += lines_in(f->buf + at, f->len - at) - (!at && f->buf[0] == '\n');
-			f->torn = at ? f->buf[at - 1] != '\n' : f->torn;
-			break;
-		}
-		at += (size_t)n;
+	at = ur_output_write(f->fd, f->buf, f->len);
+	if (at < f->len) {
+		f->err = f->err ? f->err : errno;
+		f->unwritten += lines_in(f->buf + at, f->len - at) - (!at && f->buf[0] == '\n');
+		f->torn = at ? f->buf[at - 1] != '\n' : f->torn;
+	} else {
+		f->torn = false;
 	}
-	f->torn = f->torn && at < f->len;
 	f->len = 0;
 }
 
@@ -171,7 +165,7 @@ static int open_fd(const char *path)
 int ur_trace_file_open(const char *path, ur_time now, struct ur_trace_file **out)
 {
 	static const struct ur_spool_taker taker = {write_events, pause_writing, destroy};
-	struct ur_trace_file *f = aligned_alloc(64, (sizeof(*f) + 63) & ~(size_t)63);
+	struct ur_trace_file *f = aligned_alloc(64, sizeof(*f));
 	struct timespec ts;
 	int err = 0;
 
