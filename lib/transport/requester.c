@@ -529,12 +529,11 @@ static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
 		ur_tp_trace_armed(qp, when == r->deadline ? UR_TRACE_TIMER_ACK : UR_TRACE_TIMER_PROBE, when - now);
 }
 
-bool ur_req_has_one_short(const struct ur_qp *qp)
+bool ur_req_has_one(const struct ur_qp *qp, uint32_t most)
 {
 	const struct ur_requester *r = &qp->req;
-	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
 
-	return r->cur == r->fresh && tail - r->cur == 1 && ur_sq_at(qp, r->cur)->length <= 2 * qp->mtu;
+	return atomic_load_explicit(&qp->sq.tail, memory_order_acquire) - r->cur == 1 && ur_sq_at(qp, r->cur)->length <= most;
 }
 
 unsigned ur_req_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)

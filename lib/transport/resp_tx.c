@@ -240,11 +240,13 @@ static unsigned build_next(struct ur_qp *qp, unsigned n, ur_time now)
 	return 0;
 }
 
-bool ur_resp_has_ack_only(const struct ur_qp *qp)
+bool ur_resp_has_last_ack_only(const struct ur_qp *qp)
 {
 	const struct ur_responder *r = &qp->resp;
 
-	return r->ack_pending && r->rd_cur == r->rd_tail && r->side_head == r->side_tail && !qp->cc.cnp_due;
+	if (!r->ack_pending || ur_syndrome_type(r->ack_syndrome) != UR_AETH_ACK || r->expect)
+		return false;
+	return r->rd_cur == r->rd_tail && r->side_head == r->side_tail && !qp->cc.cnp_due;
 }
 
 unsigned ur_resp_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)

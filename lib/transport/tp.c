@@ -410,14 +410,23 @@ static struct ur_qp *only_one(const struct ur_tp *tp, enum ur_txq q)
 }
 
 /*
- * Is there one short request, and beside it an acknowledgement? The request goes first: whoever is polled for it waits, nobody waits for
- * the acknowledgement, which follows it in the same train.
+ * Is there one request, and beside it an acknowledgement of all that the peer has asked for? The request goes first, all of it that may:
+ * whoever is polled for it waits, nobody waits for the acknowledgement, which follows it in the same train. And the peer may be a program
+ * that polls for that alone and then looks at its memory (ib_write_lat): so it finds there what it waits for. An
+ * acknowledgement of another QP waits for a packet or two at most.
  */
 static bool is_reply(const struct ur_tp *tp)
 {
 	const struct ur_qp *req = only_one(tp, UR_TXQ_REQ), *resp = only_one(tp, UR_TXQ_RESP);
 
-	return req && resp && ur_resp_has_ack_only(resp) && ur_req_has_one_short(req);
+	return req && resp && ur_resp_has_last_ack_only(resp) && ur_req_has_one(req, req == resp ? UINT32_MAX : 2 * req->mtu);
+}
+
+static void reply(struct ur_tp *tp, unsigned n, ur_time now)
+{
+	serve(tp, UR_TXQ_REQ, n, now);
+	if (ur_list_empty(&tp->txq[UR_TXQ_REQ]) && tp->tx.n < n) /* a train takes one place */
+		serve(tp, UR_TXQ_RESP, 1, now);
 }
 
 /* Next time the first is the last. */
@@ -437,9 +446,11 @@ unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time no
 	tp->now = now;
 	tp->starved = tp->sliced = false;
 	ur_txbuf_reset(&tp->tx, pkts);
-	if (is_reply(tp))
-		done = serve(tp, UR_TXQ_REQ, n, now);
-	/* Responses are served first otherwise, but long READs may not shut out all requests. */
+	if (is_reply(tp)) {
+		reply(tp, n, now);
+		return tp->tx.n;
+	}
+	/* Responses go first otherwise, but long READs may not shut out all requests. */
 	first = ur_list_empty(&tp->txq[UR_TXQ_REQ]) ? n : n - n / 4;
 	if (done < first)
 		done += serve_any(tp, UR_TXQ_RESP, first - done, now);

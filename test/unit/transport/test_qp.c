@@ -320,6 +320,59 @@ static void qp_kick__waits_for_the_path(void)
 	th_close(&h);
 }
 
+/* Which of the packets that node 0 sends next is the answer to what it got: its place, from 0; their number in *all. */
+static unsigned place_of_answer(struct th *h, unsigned *all)
+{
+	struct th_pkt p;
+	unsigned place = UINT32_MAX;
+
+	for (*all = 0; th_pull(h, 0, &p); ++*all)
+		if (p.p.bth.opcode == UR_OP_ACK)
+			place = *all;
+	return place;
+}
+
+static void qp_kick__acknowledges_after_a_reply(void)
+{
+	static const struct {
+		uint8_t opcode;   /* what node 0 gets first */
+		uint32_t psn;     /* 200 is awaited */
+		unsigned replies; /* WRITEs that it posts then */
+		uint32_t len;
+		bool last; /* the acknowledgement follows all of them */
+	} rows[] = {
+		{UR_OP_SEND_ONLY, 200, 1, 8, true},      /* a packet */
+		{UR_OP_SEND_ONLY, 200, 1, 5000, true},   /* a few */
+		{UR_OP_SEND_ONLY, 200, 1, 200000, true}, /* more than a burst */
+		{UR_OP_SEND_ONLY, 200, 2, 5000, false},  /* no reply, but a stream */
+		{UR_OP_SEND_FIRST, 200, 1, 5000, false}, /* the peer is not done */
+		{UR_OP_SEND_ONLY, 201, 1, 5000, false},  /* a NAK, which the peer waits for */
+	};
+
+	for (unsigned i = 0; i < 2 * ur_array_size(rows); i++) {
+		const unsigned r = i / 2, npkts = rows[r].replies * ((rows[r].len + 1023) / 1024);
+		struct th_opt o = th_default;
+		static uint8_t payload[1024];
+		static struct th h;
+		unsigned place, all;
+
+		o.train = i & 1 ? 64 : 0;
+		o.train_bytes = 65000;
+		th_open(&h, &o);
+		th_recv(&h, 0, 1, 0, 4096);
+		h.n[0].path.ready = false;
+		th_inject(&h, 0, rows[r].opcode, rows[r].psn, true, NULL, payload, rows[r].opcode == UR_OP_SEND_FIRST ? 1024 : 8);
+		for (unsigned k = 0; k < rows[r].replies; k++)
+			th_post(&h, 0, IBV_WR_RDMA_WRITE, k, 0, rows[r].len, 0, IBV_SEND_SIGNALED);
+		h.n[0].path.ready = true;
+		ur_qp_answer(h.n[0].qp, h.now);
+		place = place_of_answer(&h, &all);
+		CU_ASSERT_EQUAL(all, npkts + 1);
+		CU_ASSERT_EQUAL(place, rows[r].last ? npkts : 0);
+		th_close(&h);
+	}
+}
+
 static void qp_destroy__with_work_under_way(void)
 {
 	static struct th h;
@@ -353,5 +406,6 @@ void ur_suite_qp(void)
 	CU_ADD_TEST(s, qp_sqd__finishes_what_was_begun);
 	CU_ADD_TEST(s, qp_query__attributes);
 	CU_ADD_TEST(s, qp_kick__waits_for_the_path);
+	CU_ADD_TEST(s, qp_kick__acknowledges_after_a_reply);
 	CU_ADD_TEST(s, qp_destroy__with_work_under_way);
 }
