@@ -70,6 +70,7 @@ struct board {
 	uint8_t *mem;
 	uint32_t size;
 	unsigned readers; /* operations under way that may see old versions */
+	uint32_t damaged; /* the path MTU, where frames are corrupted on their way; 0: none are */
 	struct version v[VERSIONS];
 };
 
