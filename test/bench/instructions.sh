@@ -15,9 +15,9 @@ TRIES=3
 instructions_build() {
 	build=${build:-$ROOT/build-release}
 	if [ "$build" = "$ROOT/build-release" ]; then
-		build_tree "$build" -Dbuildtype=release -Db_lto=true -Dtests=false || return 1
+		build_release || return 1
 	else
-		[ -f "$build/build.ninja" ] || die "$build is no build directory: 'meson setup -Dbuildtype=release -Db_lto=true -Dtests=false $build' makes one"
+		[ -f "$build/build.ninja" ] || die "$build is no build directory: 'meson setup -Dbuildtype=release -Db_lto=true $build' makes one"
 		step "building $build" ninja -j"$JOBS" -C "$build" || return 1
 	fi
 	uroce=$build/apps/uroce/uroce
