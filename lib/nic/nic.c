@@ -364,7 +364,9 @@ static unsigned nic_tx(struct ur_nic *nic)
 	if (!ur_tp_tx_pending(nic->tp))
 		return 0;
 	nic_set_train(nic);
-	n = nic_finish(nic, pkts, ur_tp_tx(nic->tp, pkts, UR_NIC_BURST, nic->now));
+	n = ur_tp_tx(nic->tp, pkts, UR_NIC_BURST, nic->now);
+	ur_tp_fill(nic->tp);
+	n = nic_finish(nic, pkts, n);
 	for (unsigned i = 0; i < n; i++)
 		all += ur_train_count(pkts[i]);
 	nic->counters.v[UR_C_TX_ROCE] += all;

@@ -151,7 +151,7 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_rd_res *e, uint32_t mo
 	struct ur_mr *mr;
 	uint64_t va;
 
-	most = ur_min_u32(most, e->end - 1 - e->k);
+	most = ur_min_u32(most, e->end - e->k < 3 ? 0 : e->end - 1 - e->k); /* for one that is left a run is not worth while */
 	if (!most || ur_unlikely(qp->cc.rate.active) || ur_unlikely(qp->xrcd != NULL) || ur_opcode(e->opcode)->flags & UR_OPF_ATOMIC)
 		return 0;
 	run.n = most;
@@ -163,6 +163,15 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_rd_res *e, uint32_t mo
 	e->k += most;
 	qp->n.tx_bytes += (uint64_t)most << qp->mtu_shift;
 	return most;
+}
+
+unsigned ur_resp_fill(struct ur_qp *qp)
+{
+	struct ur_rd_res *e = ur_resp_rd_oldest(qp);
+
+	if (!e || qp->cc.blocked || e->k == e->start || !ur_txbuf_follows(&qp->tp->tx, ur_psn_add(e->psn, e->k)))
+		return 0;
+	return build_middles(qp, e, UINT32_MAX);
 }
 
 /*
@@ -234,7 +243,7 @@ static unsigned build_next(struct ur_qp *qp, unsigned n, ur_time now)
 		if (build_response(qp, e)) {
 			if (ur_unlikely(qp->cc.rate.active))
 				ur_cc_sent(qp, qp->tp->tx.last_len, now);
-			return n > 1 && qp->tp->tx.open && e->end - e->k > 2 ? 1 + build_middles(qp, e, n - 1) : 1;
+			return n > 1 && qp->tp->tx.open ? 1 + build_middles(qp, e, n - 1) : 1;
 		}
 	} while (!qp->tp->starved && !qp->tp->pause);
 	return 0;

@@ -386,6 +386,10 @@ __attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q,
 		if (ur_unlikely(tp->trace != NULL) && q == UR_TXQ_REQ)
 			ur_tp_trace_wait(qp);
 		done += part;
+		if (part) {
+			tp->last = qp;
+			tp->last_q = q;
+		}
 		if (more && ur_list_empty(&qp->link[q]))
 			ur_list_add_tail(ur_unlikely(tp->pause) ? &tp->paused : &tp->txq[q], &qp->link[q]);
 		tp->pause = false;
@@ -445,6 +449,7 @@ unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time no
 
 	tp->now = now;
 	tp->starved = tp->sliced = false;
+	tp->last = NULL;
 	ur_txbuf_reset(&tp->tx, pkts);
 	if (is_reply(tp)) {
 		reply(tp, n, now);
@@ -460,6 +465,19 @@ unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time no
 	if (ur_unlikely(!ur_list_empty(&tp->paused)))
 		resume(tp);
 	return tp->tx.n;
+}
+
+unsigned ur_tp_fill(struct ur_tp *tp)
+{
+	struct ur_qp *qp = tp->last;
+	unsigned n;
+
+	if (!qp || !tp->tx.open)
+		return 0;
+	tp->last = NULL;
+	n = tp->last_q == UR_TXQ_RESP ? ur_resp_fill(qp) : ur_req_fill(qp);
+	qp->n.tx_packets += n;
+	return n;
 }
 
 void ur_tp_set_port_mtu(struct ur_tp *tp, uint32_t bytes)

@@ -68,6 +68,8 @@ struct ur_tp {
 	bool pause;   /* the QP whose turn it is has more to do, but not in this call */
 	struct ur_list paused; /* such QPs; the first has had its slice */
 	unsigned quantum;      /* packets of one QP before the next has its turn */
+	struct ur_qp *last;    /* whose packets are the last of this call of ur_tp_tx; NULL: nobody's */
+	enum ur_txq last_q;    /* and what they are */
 	unsigned train_pkts;   /* the longest train that the port sends; 0 and 1: none */
 	uint32_t train_bytes;
 	struct ur_txbuf tx;

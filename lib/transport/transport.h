@@ -111,6 +111,11 @@ unsigned ur_tp_rx_run(struct ur_tp *tp, const struct ur_pkt *t, struct ur_train_
  */
 unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time now);
 /*
+ * After it: where it has ended in the middle of a message and of a train, more packets of that message into that train, as many as it has
+ * room for; returns how many. It costs the same to send with them as without, and they would need another one.
+ */
+unsigned ur_tp_fill(struct ur_tp *tp);
+/*
  * A packet that ur_tp_tx built cannot be finished: memory that it refers to is not there any more. It stays the caller's to release; its
  * request fails, or the READ that it answers is refused, in one of the next calls of ur_tp_tx.
  */

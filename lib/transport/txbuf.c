@@ -190,6 +190,13 @@ static void copy_run(void *arg)
 	}
 }
 
+bool ur_txbuf_follows(const struct ur_txbuf *b, uint32_t psn)
+{
+	const struct ur_pkt *p = b->open;
+
+	return p && ur_psn_add(ur_get24(p->data + p->len - b->stride + 9), 1) == psn;
+}
+
 static uint32_t room(const struct ur_tp *tp, const struct ur_txbuf *b)
 {
 	uint32_t all = b->open->len - b->open->bth_off;

@@ -45,6 +45,9 @@ void ur_txbuf_undo(struct ur_tp *tp, struct ur_pkt *p);
 /* It is complete, except for the pad and the ICRC; p->bth says what is in its BTH. */
 void ur_txbuf_end(struct ur_qp *qp, struct ur_pkt *p);
 
+/* Is the packet before this PSN the last of a train that has room? */
+bool ur_txbuf_follows(const struct ur_txbuf *b, uint32_t psn);
+
 /* A run of packets like the one that was just built, each with the path MTU of payload and no extended headers. */
 struct ur_txrun {
 	const uint8_t *from; /* the payload of all of them */
