@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * socket(2) for liburoce itself and the DPDK within. A library that is preloaded in order to replace a program's sockets, such as
+ * socket(2) for liburoce itself and the DPDK that it loads. A library that is preloaded in order to replace a program's sockets, such as
  * librspreload of librdmacm, would otherwise replace ours too, and build on uroce what uroce is built on. It knows no descriptor that it
- * did not make, so this one call is enough. Not exported.
+ * did not make, so this one call is enough. Both of our shared objects have it, and neither
+ * exports it.
  */
 #include <sys/socket.h>
 #include <sys/syscall.h>

@@ -14,7 +14,7 @@ struct point {
 	struct point *outer;
 };
 
-/* Not in the static block, for which dlopen(3) has no room: that would want all of the library's there, DPDK's included. */
+/* Not in the static block, of which dlopen(3) has little room: that would want all of the library's there. */
 static _Thread_local struct point *volatile pending;
 
 static inline void end(const struct point *p)

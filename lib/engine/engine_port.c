@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "drivers/ethdev/ethdev.h"
 #include "drivers/packet/packet.h"
 #include "drivers/udp/udp.h"
+#include "engine/dpdk.h"
 #include "engine/engine_priv.h"
 #include "wire/frame.h"
 
@@ -26,6 +26,14 @@ static const char *eal_args(const struct ur_engine *e)
 static struct ur_ethdev_config ethdev_config(const struct ur_engine *e)
 {
 	return (struct ur_ethdev_config){.eal_args = eal_args(e), .mtu = (uint16_t)e->cfg.mtu, .telemetry = e->cfg.telemetry != 0};
+}
+
+static int open_ethdev(const struct ur_ethdev_config *ec, struct ur_port **out, char *err)
+{
+	const struct ur_ethdev_module *dpdk;
+	int r = ur_dpdk(&dpdk, err, SENTENCE);
+
+	return r ? r : dpdk->open(ec, out, err, SENTENCE);
 }
 
 /* Those of the addresses, of which several may be in one. */
@@ -61,7 +69,7 @@ static int open_owned(struct ur_engine *e, struct ur_port **out, char *err)
 		snprintf(err, SENTENCE, "the EAL arguments '%s' name no device: use --pci, --dev or --vdev", e->cfg.eal);
 		return EINVAL;
 	}
-	return ur_ethdev_open(&ec, out, err, SENTENCE);
+	return open_ethdev(&ec, out, err);
 }
 
 /* --- kinds of port for a shared interface --- */
@@ -71,7 +79,7 @@ static int open_dpdk(struct ur_engine *e, struct ur_port **out, char *err)
 	struct ur_ethdev_config ec = ethdev_config(e);
 
 	ec.ifname = e->hostif.name;
-	return ur_ethdev_open(&ec, out, err, SENTENCE);
+	return open_ethdev(&ec, out, err);
 }
 
 static int open_packet(struct ur_engine *e, struct ur_port **out, char *err)
@@ -225,10 +233,11 @@ static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 static void offer_counters(struct ur_engine *e)
 {
 	char err[SENTENCE] = "it accepts no commands";
+	const struct ur_ethdev_module *dpdk;
 
 	if (!e->cfg.telemetry)
 		return;
-	if (ur_ethdev_telemetry_start(eal_args(e), err, sizeof(err)) || ur_telemetry_offer(e))
+	if (ur_dpdk(&dpdk, err, sizeof(err)) || dpdk->telemetry_start(eal_args(e), err, sizeof(err)) || ur_telemetry_offer(e, dpdk))
 		fprintf(stderr, "uroce: the counters are not offered on DPDK's telemetry socket: %s\n", err);
 }
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "drivers/ethdev/ethdev.h"
+#include "engine/dpdk.h"
 #include "engine/engine_priv.h"
 #include "observe/publish.h"
 #include "observe/status.h"
@@ -81,13 +81,13 @@ static unsigned qp_counters(void *ctx, const char *params, struct ur_ethdev_valu
 	return got;
 }
 
-int ur_telemetry_offer(struct ur_engine *e)
+int ur_telemetry_offer(struct ur_engine *e, const struct ur_ethdev_module *dpdk)
 {
-	int err = ur_ethdev_telemetry("/uroce/counters", "Returns the counters of the device. No parameters.", device_counters, e);
+	int err = dpdk->telemetry("/uroce/counters", "Returns the counters of the device. No parameters.", device_counters, e);
 
 	if (!err)
-		err = ur_ethdev_telemetry("/uroce/qp",
-					  "Returns the counters of a queue pair, or the numbers and states of all. Parameter: number",
-					  qp_counters, e);
+		err = dpdk->telemetry("/uroce/qp",
+				      "Returns the counters of a queue pair, or the numbers and states of all. Parameter: number",
+				      qp_counters, e);
 	return err;
 }

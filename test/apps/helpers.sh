@@ -12,6 +12,7 @@ become_nobody() {
 	mkdir -p "$TMP/build/apps/uroce" "$TMP/build/lib"
 	cp "$BUILD/apps/uroce/uroce" "$TMP/build/apps/uroce"
 	cp -a "$BUILD"/lib/liburoce.so* "$BUILD/lib/dropin" "$TMP/build/lib"
+	install -D "$BUILD/lib/uroce/liburoce-dpdk.so" "$TMP/build/lib/uroce/liburoce-dpdk.so"
 	chmod -R a+rX "$TMP/build"
 	UROCE=$TMP/build/apps/uroce/uroce
 }
