@@ -8,13 +8,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "drivers/ethdev/interface.h"
 #include "drivers/os/fail.h"
@@ -122,18 +120,8 @@ static int load(const struct ur_ethdev_module **out, char *err, size_t errlen)
 int ur_dpdk(const struct ur_ethdev_module **out, char *err, size_t errlen)
 {
 	static const struct ur_ethdev_module *module;
-	static atomic_int loading; /* the process that is about to load it */
-	int rc = 0;
+	int rc = module ? 0 : load(&module, err, errlen);
 
-	if (!module && atomic_load(&loading) && atomic_load(&loading) != getpid())
-		return ur_port_fail(
-			err, errlen, ELIBACC,
-			"this process was forked while its parent was loading DPDK's part of uroce, and has only a piece of it: "
-			"exec after fork");
-	atomic_store(&loading, getpid());
-	if (!module)
-		rc = load(&module, err, errlen);
-	atomic_store(&loading, 0);
 	*out = module;
 	return rc;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "drivers/packet/packet.h"
 #include "drivers/udp/udp.h"
@@ -28,12 +29,44 @@ static struct ur_ethdev_config ethdev_config(const struct ur_engine *e)
 	return (struct ur_ethdev_config){.eal_args = eal_args(e), .mtu = (uint16_t)e->cfg.mtu, .telemetry = e->cfg.telemetry != 0};
 }
 
+/*
+ * The process of which a thread is loading or starting DPDK, or opens a device; 0: none. A child that is forked meanwhile has a piece of
+ * what that makes, and locks that nobody will release.
+ */
+static atomic_int in_dpdk;
+
+/* 0 and the module, until leave_dpdk; or an errno and the sentence. */
+static int enter_dpdk(const struct ur_ethdev_module **dpdk, char *err)
+{
+	int pid = atomic_load(&in_dpdk), r;
+
+	if (pid && pid != getpid()) {
+		snprintf(err, SENTENCE,
+			 "this process was forked while its parent was starting DPDK, and has only a piece of it: exec after fork");
+		return EOPNOTSUPP;
+	}
+	atomic_store(&in_dpdk, getpid());
+	r = ur_dpdk(dpdk, err, SENTENCE);
+	if (r)
+		atomic_store(&in_dpdk, 0);
+	return r;
+}
+
+static void leave_dpdk(void)
+{
+	atomic_store(&in_dpdk, 0);
+}
+
 static int open_ethdev(const struct ur_ethdev_config *ec, struct ur_port **out, char *err)
 {
 	const struct ur_ethdev_module *dpdk;
-	int r = ur_dpdk(&dpdk, err, SENTENCE);
+	int r = enter_dpdk(&dpdk, err);
 
-	return r ? r : dpdk->open(ec, out, err, SENTENCE);
+	if (r)
+		return r;
+	r = dpdk->open(ec, out, err, SENTENCE);
+	leave_dpdk();
+	return r;
 }
 
 /* Those of the addresses, of which several may be in one. */
@@ -229,15 +262,25 @@ static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 	return r;
 }
 
+static int start_telemetry(struct ur_engine *e, char *err)
+{
+	const struct ur_ethdev_module *dpdk;
+	int r = enter_dpdk(&dpdk, err);
+
+	if (r)
+		return r;
+	r = dpdk->telemetry_start(eal_args(e), err, SENTENCE);
+	r = r ? r : ur_telemetry_offer(e, dpdk);
+	leave_dpdk();
+	return r;
+}
+
 /* A program goes on without it. */
 static void offer_counters(struct ur_engine *e)
 {
 	char err[SENTENCE] = "it accepts no commands";
-	const struct ur_ethdev_module *dpdk;
 
-	if (!e->cfg.telemetry)
-		return;
-	if (ur_dpdk(&dpdk, err, sizeof(err)) || dpdk->telemetry_start(eal_args(e), err, sizeof(err)) || ur_telemetry_offer(e, dpdk))
+	if (e->cfg.telemetry && start_telemetry(e, err))
 		fprintf(stderr, "uroce: the counters are not offered on DPDK's telemetry socket: %s\n", err);
 }
 

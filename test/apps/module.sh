@@ -75,25 +75,38 @@ test_module_of_another_build() {
 	cp "$BUILD/lib/$MODULE" "$path" && in_ns "$NS1" timeout 20 "$copy/apps/uroce/uroce" run "${dpdk[@]}" -- ibv_devinfo | grep -q PORT_ACTIVE || fail "the real one"
 }
 
-# A child that is forked while its parent loads the module, here by a constructor of it, is told so and does not wait for what never comes.
+# A child that is forked while its parent loads the module, or opens a port, is told so and does not wait for what never comes. This module forks itself.
 test_module_and_a_fork() {
-	local said
-	copy_of_build && module_of '
+	local version where
+	version=$("$UROCE" --version | cut -d' ' -f2)
+	copy_of_build && module_of "
+		#include \"$BUILD/drivers/ethdev/interface.h\"
 		#include <stdio.h>
 		#include <unistd.h>
 		int uroce_start(void);
 		const char *uroce_error(void);
-		__attribute__((constructor)) static void loaded(void)
+		static void fork_and_start(const char *where)
 		{
 			if (fork())
 				return;
-			printf("%d: %s\n", uroce_start() != 0, uroce_error());
+			printf(\"%s: %d, %s\\n\", where, uroce_start() != 0, uroce_error());
 			fflush(stdout);
 			_exit(0);
-		}' || return 1
+		}
+		__attribute__((constructor)) static void loaded(void) { fork_and_start(\"loading\"); }
+		static void attach(const void *host) { (void)host; }
+		static int open(const void *cfg, void **out, char *err, size_t len)
+		{
+			fork_and_start(\"opening\");
+			snprintf(err, len, \"there is no port\");
+			return 5;
+		}
+		const struct { char version[32], interface[64]; void *functions[4]; } uroce_dpdk_module = { \"$version\", UR_ETHDEV_INTERFACE, { attach, open } };" || return 1
 	in_ns "$NS1" timeout 20 "$copy/apps/uroce/uroce" run --dev eth0 --port dpdk -- rping -s -C 1 </dev/null >"$TMP/out" 2>&1
-	said='^1: this process was forked while its parent was loading .*: exec after fork$'
-	until_says "$TMP/out" "$said"
+	for where in loading opening; do
+		until_says "$TMP/out" "^$where: 1, this process was forked while its parent was starting DPDK, .*: exec after fork\$" || return 1
+	done
+	grep -q '^uroce: there is no port' "$TMP/out" || { cat "$TMP/out"; fail "the parent"; }
 }
 
 # A program that starts a port of DPDK's, in another working directory than the one in which it was started.
