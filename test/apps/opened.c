@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 	ping(ctx);
 	if (argc == 4)
 		with_rdmacm(argv[1], ctx);
-	check(mapped("liburoce") == 1, "liburoce is not there once");
+	check(mapped("liburoce.so") == 1, "liburoce is not there once");
 	if (getenv("OPENED_WAIT")) { /* for who wants to look from outside */
 		puts("waiting");
 		fflush(stdout);
