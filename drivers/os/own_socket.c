@@ -2,8 +2,7 @@
 /*
  * socket(2) for liburoce itself and the DPDK that it loads. A library that is preloaded in order to replace a program's sockets, such as
  * librspreload of librdmacm, would otherwise replace ours too, and build on uroce what uroce is built on. It knows no descriptor that it
- * did not make, so this one call is enough. Both of our shared objects have it, and neither
- * exports it.
+ * did not make, so this one call is enough. Both of our shared objects have it, and neither exports it.
  */
 #include <sys/socket.h>
 #include <sys/syscall.h>
