@@ -480,17 +480,6 @@ static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int 
 	return qp->req.cur == cur && n > 1 && qp->tp->tx.open ? 1 + build_middles(qp, w, n - 1) : 1;
 }
 
-unsigned ur_req_fill(struct ur_qp *qp)
-{
-	struct ur_requester *r = &qp->req;
-	struct ur_swqe *w;
-
-	if (qp->type == IBV_QPT_UD || ur_req_next(qp) != UR_REQ_SEND)
-		return 0;
-	w = ur_sq_at(qp, r->cur);
-	return ur_txbuf_follows(&qp->tp->tx, r->next) && packet_index(r, w) ? build_middles(qp, w, UINT32_MAX) : 0;
-}
-
 /* One step: returns how many packets it has built, at most n. */
 static unsigned step(struct ur_qp *qp, enum ur_req_state s, unsigned n)
 {

@@ -7,8 +7,6 @@
 
 /* Builds up to n packets (txbuf.h) and returns how many; *more: there could be more at once. */
 unsigned ur_req_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more);
-/* As ur_tp_fill. */
-unsigned ur_req_fill(struct ur_qp *qp);
 /* What it has to send is one request of at most that many bytes, or the rest of one, as far as is known. */
 bool ur_req_has_one(const struct ur_qp *qp, uint32_t most);
 #endif

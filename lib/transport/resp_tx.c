@@ -165,15 +165,6 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_rd_res *e, uint32_t mo
 	return most;
 }
 
-unsigned ur_resp_fill(struct ur_qp *qp)
-{
-	struct ur_rd_res *e = ur_resp_rd_oldest(qp);
-
-	if (!e || qp->cc.blocked || e->k == e->start || !ur_txbuf_follows(&qp->tp->tx, ur_psn_add(e->psn, e->k)))
-		return 0;
-	return build_middles(qp, e, UINT32_MAX);
-}
-
 /*
  * False when nothing was built: no buffer, a FLUSH that is not done yet, or the MR or its memory has gone and the READ is refused at this
  * packet.

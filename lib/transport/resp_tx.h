@@ -7,8 +7,6 @@
 
 /* As ur_req_build. */
 unsigned ur_resp_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more);
-/* As ur_tp_fill. */
-unsigned ur_resp_fill(struct ur_qp *qp);
 /* What it has to send is an acknowledgement of whole messages, and no more. */
 bool ur_resp_has_last_ack_only(const struct ur_qp *qp);
 /* Has this acknowledgement sent, or NAK, in place of one that still waits. */

@@ -469,14 +469,19 @@ unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time no
 
 unsigned ur_tp_fill(struct ur_tp *tp)
 {
-	struct ur_qp *qp = tp->last;
+	const unsigned room = tp->tx.open && !tp->starved ? tp->train_pkts - tp->tx.count : 0;
+	struct ur_list *queue = &tp->txq[tp->last_q], *last = tp->last ? &tp->last->link[tp->last_q] : NULL;
 	unsigned n;
 
-	if (!qp || !tp->tx.open)
-		return 0;
 	tp->last = NULL;
-	n = tp->last_q == UR_TXQ_RESP ? ur_resp_fill(qp) : ur_req_fill(qp);
-	qp->n.tx_packets += n;
+	if (!room || !last || ur_list_empty(last))
+		return 0;
+	ur_list_del(last); /* it has its turn at once: what follows in the middle of a message is sure to join */
+	ur_list_add_tail(queue->next, last);
+	tp->tx.filling = true;
+	n = serve(tp, tp->last_q, room, tp->now);
+	if (ur_unlikely(!ur_list_empty(&tp->paused)))
+		resume(tp);
 	return n;
 }
 

@@ -111,8 +111,8 @@ unsigned ur_tp_rx_run(struct ur_tp *tp, const struct ur_pkt *t, struct ur_train_
  */
 unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time now);
 /*
- * After it: where it has ended in the middle of a message and of a train, more packets of that message into that train, as many as it has
- * room for; returns how many. It costs the same to send with them as without, and they would need another one.
+ * After it: where it has ended with a train that has room, more packets into that train, as long as they join it, and returns how many. To
+ * send costs hardly more with them than without, and otherwise they would need another one.
  */
 unsigned ur_tp_fill(struct ur_tp *tp);
 /*

@@ -18,6 +18,7 @@ void ur_txbuf_reset(struct ur_txbuf *b, struct ur_pkt **pkts)
 	b->pkts = pkts;
 	b->n = 0;
 	b->open = NULL;
+	b->filling = false;
 }
 
 void ur_txbuf_close(struct ur_txbuf *b)
@@ -70,6 +71,10 @@ struct ur_pkt *ur_txbuf_begin(struct ur_tp *tp, const struct ur_path *path, uint
 		p->bth = (struct ur_bth){.opcode = 0};
 		p->payload_len = 0;
 		return p;
+	}
+	if (b->filling) {
+		tp->starved = true;
+		return NULL;
 	}
 	p = fresh(tp, path, bytes);
 	if (ur_likely(p != NULL))
@@ -188,13 +193,6 @@ static void copy_run(void *arg)
 		r->ask_in = ask_in;
 		r->done = ++i;
 	}
-}
-
-bool ur_txbuf_follows(const struct ur_txbuf *b, uint32_t psn)
-{
-	const struct ur_pkt *p = b->open;
-
-	return p && ur_psn_add(ur_get24(p->data + p->len - b->stride + 9), 1) == psn;
 }
 
 static uint32_t room(const struct ur_tp *tp, const struct ur_txbuf *b)

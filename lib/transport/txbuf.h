@@ -19,6 +19,7 @@ struct ur_txbuf {
 	struct ur_pkt **pkts; /* where the caller of ur_tp_tx wants them */
 	unsigned n;           /* packets and trains there */
 	struct ur_pkt *open;  /* the last of them, if it is a train that more packets may follow in; NULL otherwise */
+	bool filling;         /* nothing is built but what joins it */
 	unsigned count;       /* packets in it */
 	uint32_t stride;      /* bytes of its first one, from the BTH to the ICRC */
 	uint32_t start;       /* where the packet at hand begins in it */
@@ -38,15 +39,12 @@ struct ur_txbuf {
 void ur_txbuf_reset(struct ur_txbuf *b, struct ur_pkt **pkts);
 /* What comes next does not join the train before it. */
 void ur_txbuf_close(struct ur_txbuf *b);
-/* Where to build a packet of `bytes` bytes from the BTH to the ICRC. NULL: there is no buffer. */
+/* Where to build `bytes` bytes of a packet, from BTH to ICRC. NULL: there is no buffer, or it does not join the train being filled. */
 struct ur_pkt *ur_txbuf_begin(struct ur_tp *tp, const struct ur_path *path, uint32_t bytes);
 /* The packet is not sent after all. */
 void ur_txbuf_undo(struct ur_tp *tp, struct ur_pkt *p);
 /* It is complete, except for the pad and the ICRC; p->bth says what is in its BTH. */
 void ur_txbuf_end(struct ur_qp *qp, struct ur_pkt *p);
-
-/* Is the packet before this PSN the last of a train that has room? */
-bool ur_txbuf_follows(const struct ur_txbuf *b, uint32_t psn);
 
 /* A run of packets like the one that was just built, each with the path MTU of payload and no extended headers. */
 struct ur_txrun {
