@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the NIC does with received packets: whose they are, what they are, and who handles them. Trains stay in one piece as long as their
- * packets are what a QP waits for; all others are looked at one by one, as views of the train's bytes.
+ * What the NIC does with received packets: whose they are, what they are, and who handles them. Trains, and packets of a burst that have
+ * the headers of the one before them, are executed together as long as they are what a QP waits for; all others are looked at one by one,
+ * those of a train as views of its bytes.
  */
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "fault/inject.h"
 #include "nic/nic_priv.h"
 #include "wire/frame.h"
+#include "wire/row.h"
 #include "wire/train.h"
 
 #define VLAN_ID_MASK 0xfff
@@ -55,34 +57,36 @@ __attribute__((noinline)) static void refuse(struct ur_nic *nic, const struct ur
 	UR_TRACE(nic->trace, REFUSED, p->bth.dqpn, why);
 }
 
-static void nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
+/* True when the packet went to the transport: addresses, VLAN and slot are right, and so they are in packets with the same headers. */
+static bool nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
 {
 	enum ur_net_claim claim = ur_net_claim(nic->net, &p->src, &p->dst);
 
 	if (ur_unlikely(!nic_mac_is_ours(nic, p))) {
 		refuse(nic, p, UR_C_RX_OTHER_HOST);
-		return;
+		return false;
 	}
 	if (ur_unlikely(claim != UR_NET_TO_US) && (claim == UR_NET_NOT_TO_US || !(p->flags & UR_PKT_LOCAL))) {
 		refuse(nic, p, nic_martian(p, claim));
-		return;
+		return false;
 	}
 	if (ur_unlikely((p->vlan & VLAN_ID_MASK) && !nic_vlan_is_ours(nic, p))) {
 		refuse(nic, p, UR_C_DROP_VLAN);
-		return;
+		return false;
 	}
 	if (ur_unlikely(p->bth.dqpn <= 1)) {
 		ur_nic_rx_mad(nic, p);
-		return;
+		return false;
 	}
 	if (ur_unlikely(p->bth.dqpn >> 16 != nic->cfg.slot && p->bth.dqpn != UR_QPN_MCAST)) {
 		refuse(nic, p, UR_C_RX_OTHER_SLOT);
-		return;
+		return false;
 	}
 	ur_count(&nic->counters, UR_C_RX_ROCE);
 	if (ur_unlikely(ur_tos_is_ce(p->tos)))
 		ur_count(&nic->counters, UR_C_CE_MARKED);
 	ur_tp_rx(nic->tp, p, nic->now);
+	return true;
 }
 
 /* A peer in the wrong RoCE mode is worth a counter of its own; everything else that we do not speak is the host's. */
@@ -106,19 +110,21 @@ __attribute__((noinline)) static void nic_trace_bad(struct ur_nic *nic, struct u
 	UR_TRACE(nic->trace, REFUSED, 0, why);
 }
 
-static void nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
+/* True as above. */
+static bool nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
 {
 	if (ur_unlikely(!ur_frame_parse(p, &nic->counters))) {
 		if (nic->trace)
 			nic_trace_bad(nic, p);
-		return;
+		return false;
 	}
 	if (ur_likely(p->kind == UR_PKT_ROCE))
-		nic_rx_roce(nic, p);
-	else if (p->kind == UR_PKT_OTHER)
+		return nic_rx_roce(nic, p);
+	if (p->kind == UR_PKT_OTHER)
 		nic_rx_other(nic, p);
 	else
 		ur_net_rx(nic->net, p, nic->now);
+	return false;
 }
 
 static void nic_rx_burst(void *ctx, struct ur_pkt **pkts, unsigned n)
@@ -139,21 +145,31 @@ static void nic_rx_faulty(struct ur_nic *nic, struct ur_pkt *p)
 		ur_faults_apply(nic->faults, nic->now, UR_FAULT_RX, &p, 1, nic_rx_burst);
 }
 
-/* From another process of this host. What goes to ourselves has been counted and recorded as sent. */
-static void note_local(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *p)
+/* Packets of `bytes` bytes altogether. From another process of this host; what goes to ourselves has been counted and recorded as sent. */
+static void count_local(struct ur_nic *nic, const struct ur_queue *q, unsigned n, uint64_t bytes)
 {
 	if (q == &nic->loop.queue)
 		return;
-	nic->counters.v[UR_C_RX_LOCAL_PACKETS]++;
-	nic->counters.v[UR_C_RX_LOCAL_BYTES] += p->len;
-	if (ur_unlikely(nic->capture != NULL))
+	nic->counters.v[UR_C_RX_LOCAL_PACKETS] += n;
+	nic->counters.v[UR_C_RX_LOCAL_BYTES] += bytes;
+}
+
+static void count_received(struct ur_nic *nic, unsigned n, uint64_t bytes)
+{
+	nic->counters.v[UR_C_RX_PACKETS] += n;
+	nic->counters.v[UR_C_RX_BYTES] += bytes;
+}
+
+static void note_local(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *p)
+{
+	count_local(nic, q, 1, p->len);
+	if (ur_unlikely(nic->capture != NULL) && q != &nic->loop.queue)
 		ur_capture_frame(nic->capture, p, nic->now, UR_CAPTURE_IN);
 }
 
 static void note_received(struct ur_nic *nic, const struct ur_pkt *p)
 {
-	nic->counters.v[UR_C_RX_PACKETS]++;
-	nic->counters.v[UR_C_RX_BYTES] += p->len;
+	count_received(nic, 1, p->len);
 	if (ur_unlikely(nic->capture != NULL))
 		ur_capture_frame(nic->capture, p, nic->now, UR_CAPTURE_IN);
 }
@@ -180,11 +196,14 @@ static void rx_train(struct ur_nic *nic, const struct ur_queue *q, const struct 
 
 	view.data = NULL;
 	for (;;) {
-		unsigned run = plain ? ur_tp_rx_run(nic->tp, t, &at, nic->now) : 0;
+		if (plain) {
+			const struct ur_row row = ur_row_of_train(t, &at);
+			const unsigned run = ur_tp_rx_run(nic->tp, &row, nic->now);
 
-		nic->counters.v[UR_C_RX_ROCE] += run;
-		nic->counters.v[UR_C_RX_PACKETS] += run;
-		nic->counters.v[UR_C_RX_BYTES] += run * t->stride;
+			ur_row_passed(&row, run, &at);
+			nic->counters.v[UR_C_RX_ROCE] += run;
+			count_received(nic, run, run * t->stride);
+		}
 		if (!ur_train_view(t, &at, &view))
 			return;
 		if (q->caps & UR_QUEUE_STEERED && ur_nic_hand_on_view(nic, &view))
@@ -199,24 +218,47 @@ static void rx_train(struct ur_nic *nic, const struct ur_queue *q, const struct 
 
 /* --- a burst --- */
 
-/* True when the packet is another process's, or faults', from now on. */
-static bool rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt *p)
+enum fate {
+	PLAIN, /* done with */
+	ALIKE, /* and what has the same headers is right, too */
+	KEPT,  /* another process's, or faults', from now on */
+};
+
+static enum fate rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt *p)
 {
 	if (ur_unlikely(q->caps & UR_QUEUE_STEERED) && ur_nic_hand_on(nic, p))
-		return true;
+		return KEPT;
 	if (p->stride) {
 		rx_train(nic, q, p);
-		return false;
+		return PLAIN;
 	}
 	if (ur_unlikely(p->flags & UR_PKT_LOCAL))
 		note_local(nic, q, p);
 	else
 		note_received(nic, p);
-	if (ur_unlikely(nic->faults != NULL))
-		nic_rx_faulty(nic, p);
+	if (ur_likely(!nic->faults))
+		return nic_rx_frame(nic, p) ? ALIKE : PLAIN;
+	nic_rx_faulty(nic, p);
+	return nic->faults ? KEPT : PLAIN;
+}
+
+/* Those of n packets that are the middle of a message and have the headers of `like`, which was received before them: returns how many. */
+static unsigned rx_row(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *like, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_row row;
+	uint64_t bytes;
+	unsigned run;
+
+	if (ur_unlikely(nic->capture != NULL) || !ur_row_of_burst(&row, like, pkts, n))
+		return 0;
+	run = ur_tp_rx_run(nic->tp, &row, nic->now);
+	bytes = (uint64_t)run * (like->bth_off + row.stride);
+	nic->counters.v[UR_C_RX_ROCE] += run;
+	if (ur_unlikely(like->flags & UR_PKT_LOCAL))
+		count_local(nic, q, run, bytes);
 	else
-		nic_rx_frame(nic, p);
-	return nic->faults;
+		count_received(nic, run, bytes);
+	return run;
 }
 
 /* Packets of other processes are kept for them; all others are done with on return, except those that faults hold. */
@@ -229,9 +271,16 @@ unsigned ur_nic_rx(struct ur_nic *nic, struct ur_queue *q)
 		all += ur_train_count(pkts[i]);
 	if (q == nic->port->queue)
 		nic->more = all >= UR_NIC_BURST;
-	for (unsigned i = 0; i < n; i++)
-		if (ur_likely(!rx_one(nic, q, pkts[i])))
-			pkts[done++] = pkts[i];
+	for (unsigned i = 0; i < n;) {
+		struct ur_pkt *p = pkts[i++];
+		enum fate fate = rx_one(nic, q, p);
+		unsigned row = fate == ALIKE ? rx_row(nic, q, p, pkts + i, n - i) : 0;
+
+		if (ur_likely(fate != KEPT))
+			pkts[done++] = p;
+		for (; row; row--)
+			pkts[done++] = pkts[i++];
+	}
 	ur_pkts_release(pkts, done);
 	return all;
 }

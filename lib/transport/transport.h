@@ -99,11 +99,11 @@ void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps);
 /* Handles one received RoCEv2 packet (parsed, ICRC right, dqpn other than 0 and 1). The packet stays the caller's. */
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
 /*
- * The same for the next packets of a train that was received bare, and is for this host, as far as they are in the middle of a message that
- * a QP waits for, and all is right with them: returns how many, and moves the cursor. The others go by ur_tp_rx, one after another.
+ * The same for the first packets of a row that was received and is for this host, as far as they are in the middle of a message that a QP
+ * waits for, and all is right with them, their headers included: returns how many. The others go by ur_tp_rx, one after another.
  */
-struct ur_train_cursor; /* wire/train.h */
-unsigned ur_tp_rx_run(struct ur_tp *tp, const struct ur_pkt *t, struct ur_train_cursor *at, ur_time now);
+struct ur_row; /* wire/row.h */
+unsigned ur_tp_rx_run(struct ur_tp *tp, const struct ur_row *row, ur_time now);
 /*
  * Builds up to n packets from the QPs that have something to send, fairly, ACKs and responses before requests; a train is one entry of
  * `pkts` and counts as many packets as it has. Returns the number of entries, which the caller owns. What is not UR_PKT_COMPLETE lacks

@@ -13,7 +13,8 @@
 struct ur_icrc_run {
 	uint32_t state; /* after the BTH of the packet at hand, as if AckReq were 0 */
 	uint32_t psn;
-	uint8_t place, ip_version;
+	uint8_t place;
+	uint8_t ip_version; /* 4: the identification is the place in the train, and counts on; all others: there is none, or it stays */
 };
 
 /* To be XORed to the state when AckReq is 1. */

@@ -84,6 +84,8 @@ void fabric_random(struct fabric *f, struct ur_rng *r)
 	f->v6 = ur_rng_below(r, 2);
 	f->cc = ur_rng_below(r, 2);
 	f->ordered = true;
+	f->rest = ur_rng_below(r, 3) ? 0 : ur_rng_u64(r) % (delay / 2 + 1);
+	f->rtt = 2 * f->rest;
 	random_ports(f, r, max_ppm);
 	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
 		struct ur_sim_link *l = &f->tx[i];
@@ -99,6 +101,7 @@ void fabric_random(struct fabric *f, struct ur_rng *r)
 		f->faults += link_faults(l);
 		f->ordered &= !l->reorder && !l->duplicate;
 	}
+	f->lifetime += f->rest;
 	if (f->npkts < 8192)
 		f->faults += UR_SIM_PPM; /* the fabric loses what it finds no buffer for */
 }
@@ -126,6 +129,8 @@ void fabric_describe(const struct fabric *f, char *text, size_t size)
 {
 	int n = snprintf(text, size, "fabric: IPv%d, MTU %u, %u packet buffers; links from each host:\n", f->v6 ? 6 : 4, f->mtu, f->npkts);
 
+	if (f->rest && n > 0 && (size_t)n < size)
+		n += snprintf(text + n, size - (size_t)n, "  hosts rest for %.1f us\n", (double)f->rest / 1000);
 	for (unsigned i = 0; i < WORLD_HOSTS && n > 0 && (size_t)n < size; i++) {
 		n += describe_link(&f->tx[i], text + n, size - (size_t)n);
 		if ((size_t)n < size)

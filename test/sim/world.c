@@ -45,7 +45,7 @@ void world_init(struct world *w, uint64_t seed, const struct fabric *f)
 {
 	struct ur_sim_config sc = {.seed = seed, .ports = WORLD_HOSTS + f->raw, .npkts = f->npkts};
 
-	*w = (struct world){.rng = {.state = seed}, .now = UR_NS_PER_S};
+	*w = (struct world){.rng = {.state = seed}, .now = UR_NS_PER_S, .rest = f->rest};
 	sc.tx.mtu = f->mtu;
 	w->sim = ur_sim_create(&sc);
 	need(w->sim != NULL, "a fabric");
@@ -80,6 +80,8 @@ bool world_step(struct world *w, ur_time until)
 		next = ur_min_time(next, ur_nic_next(w->nic[i]));
 	if (next == UR_TIME_NEVER && until == UR_TIME_NEVER)
 		return false;
+	if (next < w->now + w->rest)
+		next = w->now + w->rest;
 	next = ur_min_time(next, until);
 	same = next <= w->now;
 	if (!same)

@@ -25,6 +25,7 @@ struct fabric {
 	bool v6, ordered;                   /* ordered: frames arrive in the order of sending, and once */
 	bool cc;                            /* congestion control is on */
 	uint32_t faults;                    /* parts per million of the frames to which something happens that may need a retransmission */
+	ur_time rest;                       /* hosts look for arrivals no more often than this, and find several at a time */
 	ur_time rtt;                        /* without queues */
 	ur_time lifetime;                   /* the longest that a frame can be under way, without queues */
 };
@@ -34,7 +35,7 @@ struct world {
 	struct ur_sim *sim;
 	struct ur_nic *nic[WORLD_HOSTS];
 	struct ur_gid gid[WORLD_HOSTS];
-	ur_time now;
+	ur_time now, rest;
 	bool stuck; /* the last step moved nothing, not even time */
 };
 

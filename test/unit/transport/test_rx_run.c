@@ -1,136 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/transport/rx_run.c: runs of a train do to a QP what its packets do one by one, and end exactly where a packet is not what was
- * expected. One QP gets trains, its twin (twin.h) packets. Random programs of both are in test_tp_trains.c.
+ * lib/transport/rx_run.c: runs do to a QP what their packets do one by one, and end exactly where a packet is not what was expected. One QP
+ * gets trains, or rows of packets that are apart, its twin (twin.h) packets. Random programs of both are in test_tp_trains.c.
  */
 #include <sys/mman.h>
 
 #include "engine/catch.h"
+#include "rx_run_harness.h"
 #include "transport/mr.h"
-#include "twin.h"
-#include "wire/icrc.h"
 
 void ur_suite_rx_run(void);
-
-#define MTU 1024u
-#define MOST 62 /* packets of a train */
-#define STRIDE (UR_BTH_LEN + MTU + UR_ICRC_LEN)
-#define DST (256 * 1024u) /* where they go */
-#define PSN 100u          /* of the first packet of the message */
-#define TOTAL (MOST + 2)  /* packets of the message */
-
-enum kind { K_WRITE, K_SEND, K_READ, KINDS };
-
-static const uint8_t middle_op[KINDS] = {UR_OP_WRITE_MIDDLE, UR_OP_SEND_MIDDLE, UR_OP_READ_RESP_MIDDLE};
-static const uint8_t last_op[KINDS] = {UR_OP_WRITE_LAST, UR_OP_SEND_LAST, UR_OP_READ_RESP_LAST};
-
-static struct twin t;
-static enum kind kind;
-static unsigned to; /* the node that receives */
-static uint8_t data[TOTAL][MTU];
-static uint8_t bytes[MOST * STRIDE];
-static struct ur_pkt train;
-
-static void inject(uint8_t opcode, uint32_t psn, bool ackreq, const struct th_hdr *ext, const void *payload, uint32_t len)
-{
-	for (unsigned w = 0; w < 2; w++)
-		th_inject(&t.w[w], to, opcode, psn, ackreq, ext, payload, len);
-}
-
-/* A message of which the first packet has come, and which has `packets` packets, the last with MTU bytes. */
-static void begin_list(enum kind k, const struct th_opt *o, const uint32_t *len, unsigned nsge, unsigned packets)
-{
-	const struct th_hdr reth = {.va = TWIN_IOVA + DST, .len = packets * MTU};
-	struct th_hdr ext = reth;
-	struct ur_rng rng = {k + 77};
-
-	kind = k;
-	to = k == K_READ ? 0 : 1;
-	for (unsigned i = 0; i < TOTAL; i++)
-		for (unsigned b = 0; b < MTU; b++)
-			data[i][b] = (uint8_t)ur_rng_u32(&rng);
-	twin_open(&t, o, 1);
-	ext.rkey = t.mr[0][1]->rkey;
-	switch (k) {
-	case K_WRITE: inject(UR_OP_WRITE_FIRST, PSN, false, &ext, data[0], MTU); break;
-	case K_SEND:
-		twin_recv(&t, 1, 7, len, nsge, DST);
-		inject(UR_OP_SEND_FIRST, PSN, false, NULL, data[0], MTU);
-		break;
-	default:
-		twin_post(&t, 0, IBV_WR_RDMA_READ, 8, len, nsge, DST, 0, IBV_SEND_SIGNALED);
-		for (unsigned w = 0; w < 2; w++)
-			th_drain(&t.w[w], 0);
-		inject(UR_OP_READ_RESP_FIRST, PSN, false, &(struct th_hdr){.syndrome = 0x1f, .msn = 1}, data[0], MTU);
-	}
-	CU_ASSERT_TRUE_FATAL(twin_node_same(&t, to));
-}
-
-static void begin(enum kind k)
-{
-	const uint32_t all = TOTAL * MTU;
-	struct th_opt o = th_default;
-
-	o.window = 1024;
-	begin_list(k, &o, &all, 1, TOTAL);
-}
-
-/* Packets `from` to `from + n` of the message as a train; the bits of `asks` say which of them ask for an acknowledgement. */
-static void make_train(unsigned from, unsigned n, uint64_t asks)
-{
-	static struct th_pkt p[MOST];
-
-	for (unsigned i = 0; i < n; i++)
-		th_make(&t.w[0], to, &p[i], middle_op[kind], PSN + from + i, asks >> i & 1, NULL, data[from + i], MTU);
-	train = (struct ur_pkt){.data = bytes, .room = sizeof(bytes)};
-	CU_ASSERT_EQUAL_FATAL(twin_join(&train, p, n), n);
-	train.stride = STRIDE; /* of a single one, too */
-}
-
-static void fix_icrc(unsigned k)
-{
-	uint8_t *b = bytes + k * STRIDE;
-	uint32_t crc = ur_icrc_begin_bare(&train, b, STRIDE - UR_ICRC_LEN, STRIDE + UR_UDP_LEN, (uint8_t)(train.place + k));
-
-	ur_icrc_end(crc, b + STRIDE - UR_ICRC_LEN);
-}
-
-/* Gives the train to both; the first call that world 0 makes returns `want`. */
-static void deliver(unsigned want)
-{
-	struct ur_train_cursor at = {.place = train.place};
-	unsigned got = ur_tp_rx_run(t.w[0].n[to].tp, &train, &at, t.w[0].now);
-
-	CU_ASSERT_EQUAL(got, want);
-	CU_ASSERT_TRUE(at.at == got * STRIDE && at.place == (uint8_t)(train.place + got));
-	twin_receive_from(&t, 0, to, &train, &at);
-	twin_receive(&t, 1, to, &train);
-	CU_ASSERT_TRUE(twin_node_same(&t, 0) && twin_node_same(&t, 1));
-}
-
-/* The rest of the message, right and one by one; then everything is the same, and so is what both answer. */
-static void end_from(unsigned next, unsigned packets)
-{
-	for (unsigned i = next; i + 1 < packets; i++)
-		inject(middle_op[kind], PSN + i, false, NULL, data[i], MTU);
-	inject(last_op[kind], PSN + packets - 1, true, &(struct th_hdr){.syndrome = 0x1f, .msn = 1}, data[packets - 1], MTU);
-	CU_ASSERT_TRUE(twin_node_same(&t, 0) && twin_node_same(&t, 1));
-	twin_move(&t, to, TWIN_BURST, 0);
-}
-
-static bool arrived(unsigned packets)
-{
-	return memcmp(t.w[0].n[to].mem + DST, data, packets * (size_t)MTU) == 0;
-}
-
-static void end(unsigned next)
-{
-	end_from(next, TOTAL);
-	CU_ASSERT_TRUE(twin_memory_same(&t, 0) && twin_memory_same(&t, 1));
-	CU_ASSERT_EQUAL(twin_completions(&t), kind == K_WRITE ? 0 : 1);
-	CU_ASSERT_TRUE(arrived(TOTAL));
-	twin_close(&t);
-}
 
 /* --- what fits --- */
 
@@ -259,28 +138,25 @@ static const struct deviation deviations[] = {
 /* A deviation in packet k of n: the packets before are executed, nothing behind is touched, and then all goes as in the twin. */
 static void deviate(enum kind kk, const struct deviation *d, unsigned k, unsigned n)
 {
-	static uint8_t before[TH_MEM];
+	static uint8_t memory[TH_MEM];
 	const struct th_node *node;
-	struct ur_train_cursor at = {0};
 	const unsigned want = d->how == ALLOWED && !k ? 1 : k;
 	const bool header = d->at < UR_BTH_LEN && !(d->at == 8 && d->bits == 0x80);
 	uint32_t untouched;
 
 	begin(kk);
 	make_train(1, n, 0);
-	bytes[k * STRIDE + d->at] ^= d->bits;
+	packet(k)[d->at] ^= d->bits;
 	if (d->how != DAMAGED)
 		fix_icrc(k);
 	node = &t.w[0].n[to];
-	memcpy(before, node->mem, TH_MEM);
-	if (ur_tp_rx_run(node->tp, &train, &at, t.w[0].now) != want)
+	memcpy(memory, node->mem, TH_MEM);
+	if (run() != want)
 		CU_FAIL(d->what);
-	CU_ASSERT_TRUE(at.at == want * STRIDE && at.place == want);
 	CU_ASSERT_TRUE(arrived(want + 1));
 	untouched = DST + (want + (header ? 1 : 2)) * MTU; /* payload is written before its ICRC is known */
-	CU_ASSERT_EQUAL(memcmp(node->mem + untouched, before + untouched, TH_MEM - untouched), 0);
-	twin_receive_from(&t, 0, to, &train, &at);
-	twin_receive(&t, 1, to, &train);
+	CU_ASSERT_EQUAL(memcmp(node->mem + untouched, memory + untouched, TH_MEM - untouched), 0);
+	deliver_rest(want);
 	if (!twin_node_same(&t, to))
 		CU_FAIL(d->what);
 	end_from(k + 1, TOTAL);
@@ -358,29 +234,30 @@ static void refused__as_a_whole(void)
 	enum { R_SOURCE, R_DESTINATION, R_MARKED, R_NO_QP, R_ERROR, R_OTHER_MTU, R_TRACED, R_SHORT, REASONS };
 
 	for (unsigned kk = 0; kk < KINDS; kk++)
-		for (unsigned r = 0; r < REASONS; r++) {
+		for (unsigned why = 0; why < REASONS; why++) {
 			static struct ur_trace trace;
-			struct ur_train_cursor at = {0};
 			struct th_node *n;
+			struct ur_row r;
 
 			begin((enum kind)kk);
 			n = &t.w[0].n[to];
 			make_train(1, 10, 0);
-			switch (r) {
-			case R_SOURCE: train.src.raw[15]++; break;
-			case R_DESTINATION: train.dst.raw[15]++; break;
-			case R_MARKED: train.tos |= UR_ECN_CE; break;
+			switch (why) {
+			case R_SOURCE: common()->src.raw[15]++; break;
+			case R_DESTINATION: common()->dst.raw[15]++; break;
+			case R_MARKED: common()->tos |= UR_ECN_CE; break;
 			case R_NO_QP:
 				for (unsigned i = 0; i < 10; i++)
-					bytes[i * STRIDE + 6] ^= 0x55;
+					packet(i)[6] ^= 0x55;
 				break;
 			case R_ERROR: atomic_store(&n->qp->state, IBV_QPS_ERR); break;
-			case R_OTHER_MTU: train.stride = STRIDE / 2; break;
 			case R_TRACED: n->tp->trace = &trace; break;
-			default: train.stride = UR_BTH_LEN;
+			default: break;
 			}
-			CU_ASSERT_EQUAL(ur_tp_rx_run(n->tp, &train, &at, t.w[0].now), 0);
-			CU_ASSERT_TRUE(at.at == 0 && at.place == 0);
+			r = row();
+			if (why == R_OTHER_MTU || why == R_SHORT)
+				r.stride = why == R_SHORT ? UR_BTH_LEN : STRIDE / 2;
+			CU_ASSERT_EQUAL(ur_tp_rx_run(n->tp, &r, t.w[0].now), 0);
 			atomic_store(&n->qp->state, IBV_QPS_RTS);
 			n->tp->trace = NULL;
 			CU_ASSERT_TRUE(twin_node_same(&t, to) && twin_memory_same(&t, to));
@@ -560,18 +437,25 @@ static void place__missing_memory(void)
 	}
 }
 
-void ur_suite_rx_run(void)
+static int as_trains(void)
 {
-	CU_pSuite s = CU_add_suite("rx_run", NULL, NULL);
+	apart = false;
+	return 0;
+}
 
+static int as_bursts(void)
+{
+	apart = true;
+	return 0;
+}
+
+static void add_common(CU_pSuite s)
+{
 	CU_ADD_TEST(s, whole__trains);
 	CU_ADD_TEST(s, whole__one_packet);
 	CU_ADD_TEST(s, whole__of_both_ip_versions_and_round_the_psns);
-	CU_ADD_TEST(s, whole__from_another_place);
-	CU_ADD_TEST(s, whole__with_other_identifications);
 	CU_ADD_TEST(s, asks__any_of_them);
 	CU_ADD_TEST(s, deviation__stops_the_run_there);
-	CU_ADD_TEST(s, deviation__shorter_last_packet);
 	CU_ADD_TEST(s, deviation__psns_of_the_whole_train);
 	CU_ADD_TEST(s, refused__as_a_whole);
 	CU_ADD_TEST(s, refused__nothing_is_expected);
@@ -580,4 +464,15 @@ void ur_suite_rx_run(void)
 	CU_ADD_TEST(s, place__pieces_of_a_read);
 	CU_ADD_TEST(s, place__rights_that_have_gone);
 	CU_ADD_TEST(s, place__missing_memory);
+}
+
+void ur_suite_rx_run(void)
+{
+	CU_pSuite s = CU_add_suite("rx_run", as_trains, NULL);
+
+	add_common(s);
+	CU_ADD_TEST(s, whole__from_another_place);
+	CU_ADD_TEST(s, whole__with_other_identifications);
+	CU_ADD_TEST(s, deviation__shorter_last_packet);
+	add_common(CU_add_suite("rx_run_apart", as_bursts, NULL));
 }

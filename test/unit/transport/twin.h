@@ -10,6 +10,7 @@
 
 #include "tp_harness.h"
 #include "transport/rx_run.h"
+#include "wire/row.h"
 
 #define TWIN_BURST 32
 #define TWIN_IOVA 0x100000u /* where a node's memory begins for requests: the same in both worlds */
@@ -19,6 +20,7 @@ struct twin {
 	struct ur_mr *mr[2][2];
 	struct ur_rng rng;
 	unsigned long runs, in_runs, trains; /* received runs and the packets in them; trains sent */
+	unsigned long moves;                 /* every second one brings packets, not trains */
 	struct th_pkt pkts[2][TWIN_BURST];
 	unsigned n[2], requests[2];
 };
@@ -301,10 +303,14 @@ static inline void twin_receive_from(struct twin *t, unsigned w, unsigned to, st
 	struct ur_counters c = {{0}};
 
 	for (;;) {
-		unsigned run = !w && train->stride ? ur_tp_rx_run(h->n[to].tp, train, at, h->now) : 0;
+		if (!w && train->stride) {
+			const struct ur_row row = ur_row_of_train(train, at);
+			const unsigned run = ur_tp_rx_run(h->n[to].tp, &row, h->now);
 
-		t->runs += run > 0;
-		t->in_runs += run;
+			ur_row_passed(&row, run, at);
+			t->runs += run > 0;
+			t->in_runs += run;
+		}
 		if (!ur_train_view(train, at, &view))
 			return;
 		if (ur_frame_parse(&view, &c))
@@ -319,13 +325,56 @@ static inline void twin_receive(struct twin *t, unsigned w, unsigned to, struct 
 	twin_receive_from(t, w, to, train, &at);
 }
 
+/* As the NIC does with packets of one burst, in buffers of their own. */
+static inline void twin_receive_burst(struct twin *t, unsigned w, unsigned to, struct ur_pkt *const *pkts, unsigned n)
+{
+	struct th *h = &t->w[w];
+	struct ur_counters c = {{0}};
+
+	for (unsigned i = 0; i < n;) {
+		struct ur_pkt *p = pkts[i++];
+		struct ur_row row;
+		unsigned run;
+
+		if (!ur_frame_parse(p, &c))
+			continue;
+		ur_tp_rx(h->n[to].tp, p, h->now);
+		run = !w && ur_row_of_burst(&row, p, pkts + i, n - i) ? ur_tp_rx_run(h->n[to].tp, &row, h->now) : 0;
+		t->runs += run > 0;
+		t->in_runs += run;
+		i += run;
+	}
+}
+
+/* What one way has brought, as trains or (world 1 always) packets. */
+static inline void twin_bring(struct twin *t, unsigned w, unsigned to, struct th_pkt *pkts, unsigned n, bool apart)
+{
+	static uint8_t bytes[TWIN_BURST * UR_PKT_ROOM];
+	struct ur_pkt *p[TWIN_BURST];
+
+	for (unsigned i = 0; i < n; i++) {
+		p[i] = &pkts[i].p;
+		p[i]->flags = 0; /* no longer to be sent */
+	}
+	if (apart) {
+		twin_receive_burst(t, w, to, p, n);
+		return;
+	}
+	for (unsigned i = 0, k; i < n; i += k) {
+		struct ur_pkt train = {.data = bytes, .room = sizeof(bytes)};
+
+		k = twin_join(&train, &pkts[i], w ? 1 : n - i);
+		twin_receive(t, w, to, &train);
+	}
+}
+
 /*
  * Lets one node of both send up to `n` packets, loses some of them (chances in 65536), and brings the others to its peer. Returns how many
  * were sent.
  */
 static inline unsigned twin_move(struct twin *t, unsigned from, unsigned n, uint32_t loss)
 {
-	static uint8_t bytes[TWIN_BURST * UR_PKT_ROOM];
+	const bool apart = t->moves++ & 1;
 	unsigned kept[2] = {0}, sent;
 
 	for (unsigned w = 0; w < 2; w++)
@@ -348,12 +397,7 @@ static inline unsigned twin_move(struct twin *t, unsigned from, unsigned n, uint
 		}
 	}
 	for (unsigned w = 0; w < 2; w++)
-		for (unsigned i = 0, k; i < kept[w]; i += k) {
-			struct ur_pkt train = {.data = bytes, .room = sizeof(bytes)};
-
-			k = twin_join(&train, &t->pkts[w][i], w ? 1 : kept[w] - i);
-			twin_receive(t, w, !from, &train);
-		}
+		twin_bring(t, w, !from, t->pkts[w], kept[w], apart);
 	CU_ASSERT_TRUE_FATAL(twin_node_same(t, from));
 	CU_ASSERT_TRUE_FATAL(twin_node_same(t, !from));
 	return sent;
