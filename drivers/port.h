@@ -61,6 +61,9 @@ enum ur_queue_cap {
 	UR_QUEUE_STEERED = 2,
 	/* Multicasts of interface-local scope (ff01::/16, RFC 4291 section 2.7) do not leave the host; they count as tx_refused. */
 	UR_QUEUE_LOCAL_SCOPE = 4,
+	/* What a packet to send refers to is copied into its buffer: whoever builds it does better to do that, and the ICRC in the same
+	   pass. */
+	UR_QUEUE_COPIES = 8,
 };
 
 struct ur_queue {

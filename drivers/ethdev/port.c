@@ -451,6 +451,8 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 	d->dma = d->is_nic && d->chains;
 	d->piece = d->pmd && d->pmd->flags & UR_PMD_PAGES ? PAGE : ANYWHERE;
 	d->chain_min = cfg->chain_min ? cfg->chain_min : d->dma ? CHAIN_MIN_NIC : CHAIN_MIN;
+	if (!d->chains)
+		d->queue.caps |= UR_QUEUE_COPIES;
 	rc = make_pools(d, cfg->npkts, socket, err, errlen);
 	/* Not between queues and start: drivers that are closed there have panicked. */
 	rc = rc || !cfg->pci ? rc : ur_ethdev_check_memory(cfg->pci, err, errlen);

@@ -180,6 +180,7 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	port->unreachable = port_unreachable;
 	ur_net_set_routed(nic->net, nic->routed);
 	ur_tp_set_window(nic->tp, port->queue->rx_bytes);
+	ur_tp_set_copies(nic->tp, port->queue->caps & UR_QUEUE_COPIES);
 	nic->train_pkts = 0;
 	ur_tp_set_train(nic->tp, 0, 0); /* until something is sent */
 	nic->out[0].queue = port->queue;

@@ -58,7 +58,8 @@ static bool to_wire(struct ur_pkt *p, struct ur_pkt *out)
 	struct ur_counters count = {.v = {0}};
 	uint8_t *to;
 
-	ur_frame_finish(p, p->bth.pad);
+	if (!(p->flags & UR_PKT_COMPLETE))
+		ur_frame_finish(p, p->bth.pad);
 	if (!pkt_room(out, ur_pkt_frame_len(p)))
 		return false;
 	out->len = out->room;

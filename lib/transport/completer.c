@@ -451,6 +451,7 @@ bool ur_comp_run_place(struct ur_qp *qp, struct ur_rx_run *run)
 {
 	struct ur_requester *r = &qp->req;
 	const struct ur_swqe *w = ur_sq_at(qp, r->head);
+	struct ur_mr *mr;
 	uint32_t k = (run->psn - w->psn) & UR_PSN_MASK;
 	bool repairs = ur_psn_diff(r->reread.hi, r->una) > 0 || ur_psn_diff(r->reread.split, r->una) > 0 || r->reseek;
 
@@ -460,7 +461,7 @@ bool ur_comp_run_place(struct ur_qp *qp, struct ur_rx_run *run)
 		return false;
 	run->n = ur_min_u32(run->n, ur_rd_piece_end(w, k) - 1 - k); /* and its last packet is another */
 	run->n = ur_min_u32(run->n, (r->max - r->una) & UR_PSN_MASK);
-	run->to = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, &r->rpos, IBV_ACCESS_LOCAL_WRITE, qp->mtu_shift, &run->n);
+	run->to = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, &r->rpos, IBV_ACCESS_LOCAL_WRITE, qp->mtu_shift, &run->n, &mr);
 	return run->to;
 }
 

@@ -413,9 +413,10 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_swqe *w, uint32_t most
 		return 0;
 	most = ur_min_u32(most, win->size > in_flight(r) ? win->size - in_flight(r) : 0);
 	run.n = ur_min_u32(most, left - 1);
-	run.from = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, &r->pos, 0, qp->mtu_shift, &run.n);
+	run.from = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, &r->pos, 0, qp->mtu_shift, &run.n, &run.mr);
 	if (!run.from)
 		return 0;
+	run.copy = !ur_qp_acked(qp) || ur_psn_diff(r->next, r->max) < 0; /* as ur_sge_gather; UR_PKT_AGAIN */
 	run.ask_every = win->ack_every;
 	run.ask_in = qp->service == UR_UC ? UINT32_MAX : r->since_ack + 1 >= win->ack_every ? 0 : win->ack_every - 1 - r->since_ack;
 	run.n = ur_txbuf_repeat(qp, &run);
@@ -477,7 +478,7 @@ static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int 
 	*st = build_data(qp, w);
 	if (ur_unlikely(*st))
 		return 0;
-	return qp->req.cur == cur && n > 1 && qp->tp->tx.open ? 1 + build_middles(qp, w, n - 1) : 1;
+	return qp->req.cur == cur && n > 1 && ur_txbuf_repeats(&qp->tp->tx) ? 1 + build_middles(qp, w, n - 1) : 1;
 }
 
 /* One step: returns how many packets it has built, at most n. */

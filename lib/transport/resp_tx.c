@@ -147,8 +147,7 @@ static bool flushed(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
 /* The middle packets that follow the one just built, at most `most`; returns how many. */
 static uint32_t build_middles(struct ur_qp *qp, struct ur_rd_res *e, uint32_t most)
 {
-	struct ur_txrun run = {.opcode = UR_OP_READ_RESP_MIDDLE | qp->service, .ask_in = UINT32_MAX};
-	struct ur_mr *mr;
+	struct ur_txrun run = {.opcode = UR_OP_READ_RESP_MIDDLE | qp->service, .copy = e->again, .ask_in = UINT32_MAX};
 	uint64_t va;
 
 	most = ur_min_u32(most, e->end - e->k < 3 ? 0 : e->end - 1 - e->k); /* for one that is left a run is not worth while */
@@ -156,8 +155,8 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_rd_res *e, uint32_t mo
 		return 0;
 	run.n = most;
 	va = e->va + ((uint64_t)e->k << qp->mtu_shift);
-	run.from = ur_mr_at(qp, e->rkey, va, (uint64_t)most << qp->mtu_shift, IBV_ACCESS_REMOTE_READ, &mr);
-	if (!run.from || ur_mr_unusual(mr))
+	run.from = ur_mr_at(qp, e->rkey, va, (uint64_t)most << qp->mtu_shift, IBV_ACCESS_REMOTE_READ, &run.mr);
+	if (!run.from || ur_mr_unusual(run.mr))
 		return 0;
 	most = ur_txbuf_repeat(qp, &run);
 	e->k += most;
@@ -234,7 +233,7 @@ static unsigned build_next(struct ur_qp *qp, unsigned n, ur_time now)
 		if (build_response(qp, e)) {
 			if (ur_unlikely(qp->cc.rate.active))
 				ur_cc_sent(qp, qp->tp->tx.last_len, now);
-			return n > 1 && qp->tp->tx.open ? 1 + build_middles(qp, e, n - 1) : 1;
+			return n > 1 && ur_txbuf_repeats(&qp->tp->tx) ? 1 + build_middles(qp, e, n - 1) : 1;
 		}
 	} while (!qp->tp->starved && !qp->tp->pause);
 	return 0;

@@ -422,11 +422,12 @@ static uint8_t *send_place(struct ur_qp *qp, struct ur_rx_run *run)
 {
 	struct ur_responder *r = &qp->resp;
 	const struct ur_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
+	struct ur_mr *mr;
 
 	if (r->expect != UR_OPF_SEND)
 		return NULL;
 	run->n = ur_min_u32(run->n, (r->w->length - r->got) >> qp->mtu_shift);
-	return ur_sge_run(qp->tp, pd, r->w->sge, r->w->nsge, &r->pos, IBV_ACCESS_LOCAL_WRITE, qp->mtu_shift, &run->n);
+	return ur_sge_run(qp->tp, pd, r->w->sge, r->w->nsge, &r->pos, IBV_ACCESS_LOCAL_WRITE, qp->mtu_shift, &run->n, &mr);
 }
 
 bool ur_resp_run_place(struct ur_qp *qp, uint8_t op, struct ur_rx_run *run)

@@ -138,10 +138,9 @@ enum ibv_wc_status ur_sge_scatter_in(const struct ur_tp *tp, const struct ur_pd 
 }
 
 uint8_t *ur_sge_run(const struct ur_tp *tp, const struct ur_pd *pd, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos,
-		    int access, unsigned shift, uint32_t *n)
+		    int access, unsigned shift, uint32_t *n, struct ur_mr **mr)
 {
 	const struct ibv_sge *s;
-	struct ur_mr *mr;
 	uint8_t *to;
 
 	while (pos->i < nsge && pos->off == sge[pos->i].length)
@@ -150,6 +149,6 @@ uint8_t *ur_sge_run(const struct ur_tp *tp, const struct ur_pd *pd, const struct
 		return NULL;
 	s = &sge[pos->i];
 	*n = ur_min_u32(*n, (s->length - pos->off) >> shift);
-	to = *n ? ur_mr_in(tp, pd, s->lkey, s->addr, s->length, access, &mr) : NULL;
-	return to && !ur_mr_unusual(mr) ? to + pos->off : NULL;
+	to = *n ? ur_mr_in(tp, pd, s->lkey, s->addr, s->length, access, mr) : NULL;
+	return to && !ur_mr_unusual(*mr) ? to + pos->off : NULL;
 }

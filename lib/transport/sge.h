@@ -30,10 +30,10 @@ enum ibv_wc_status ur_sge_scatter_in(const struct ur_tp *tp, const struct ur_pd 
 
 /*
  * Where packets of 1 << shift bytes lie from *pos on in one piece of usual memory with this access: at most *n, and *n is made smaller as
- * necessary. NULL: not one of them does. *pos stays in its place, at the latest element that it may be said to be in.
+ * necessary; *mr is the region. NULL: not one of them does. *pos stays in its place, at the latest element that it may be said to be in.
  */
 uint8_t *ur_sge_run(const struct ur_tp *tp, const struct ur_pd *pd, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos,
-		    int access, unsigned shift, uint32_t *n);
+		    int access, unsigned shift, uint32_t *n, struct ur_mr **mr);
 
 static inline enum ibv_wc_status ur_sge_scatter(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos,
 						const uint8_t *data, uint32_t len)

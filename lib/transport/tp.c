@@ -24,7 +24,7 @@
 
 #define WINDOW_MAX 65536u
 #define WINDOW_BYTES (2u << 20)
-#define QUANTUM 8
+#define QUANTUM 16
 #define QPN_LOW_BITS 16      /* of a QPN, or the number of an SRQ, below the slot */
 #define SPEED_DEFAULT 100000 /* Mbit/s, of a port that does not say */
 #define SPEED_MAX 4000000    /* what kbit/s in 32 bits hold */
@@ -82,6 +82,11 @@ void ur_tp_set_train(struct ur_tp *tp, unsigned pkts, uint32_t bytes)
 	tp->train_pkts = pkts;
 	tp->train_bytes = bytes;
 	tp->quantum = pkts / 2 > QUANTUM ? pkts / 2 : QUANTUM;
+}
+
+void ur_tp_set_copies(struct ur_tp *tp, bool copies)
+{
+	tp->copies = copies;
 }
 
 void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes)

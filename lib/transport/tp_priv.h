@@ -72,6 +72,7 @@ struct ur_tp {
 	enum ur_txq last_q;    /* and what they are */
 	unsigned train_pkts;   /* the longest train that the port sends; 0 and 1: none */
 	uint32_t train_bytes;
+	bool copies; /* the port does not send payload from where it lies */
 	struct ur_txbuf tx;
 	uint32_t window_bytes; /* that a QP may have unacknowledged */
 	uint32_t line_kbps; /* rate of the port */

@@ -89,6 +89,8 @@ void ur_tp_destroy(struct ur_tp *tp);
 void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes);
 /* The longest train that the port sends (drivers/port.h): QPs send half of it in turn, or a few packets where it sends none. */
 void ur_tp_set_train(struct ur_tp *tp, unsigned pkts, uint32_t bytes);
+/* Whether payload is copied into packets; otherwise they refer to it where it lies, as far as that is worth while. */
+void ur_tp_set_copies(struct ur_tp *tp, bool copies);
 /* Receives trace events; may be NULL. Outlives the instance, or is removed. */
 void ur_tp_set_trace(struct ur_tp *tp, struct ur_trace *trace);
 /* The name of a value in a trace; NULL when it has none here. */

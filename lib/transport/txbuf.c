@@ -3,6 +3,7 @@
 
 #include "base/psn.h"
 #include "transport/qp_priv.h"
+#include "transport/sge.h"
 #include "transport/tp_priv.h"
 #include "wire/crc32.h"
 #include "wire/frame.h"
@@ -17,13 +18,13 @@ void ur_txbuf_reset(struct ur_txbuf *b, struct ur_pkt **pkts)
 {
 	b->pkts = pkts;
 	b->n = 0;
-	b->open = NULL;
+	b->open = b->last = NULL;
 	b->filling = false;
 }
 
 void ur_txbuf_close(struct ur_txbuf *b)
 {
-	b->open = NULL;
+	b->open = b->last = NULL;
 }
 
 /* All that stands before the BTH is as in the newest train. */
@@ -48,9 +49,12 @@ static struct ur_pkt *fresh(struct ur_tp *tp, const struct ur_path *path, uint32
 
 	b->open = p;
 	if (!p)
-		return ur_tp_pkt(tp);
-	p->flags = UR_PKT_COMPLETE;
-	if (!same_way(b, path)) {
+		p = ur_tp_pkt(tp);
+	if (ur_unlikely(!p))
+		return NULL;
+	if (b->open || path->local || tp->copies)
+		p->flags = UR_PKT_COMPLETE;
+	if (ur_unlikely(!same_way(b, path))) {
 		memcpy(b->hdr, path->hdr, sizeof(b->hdr));
 		b->hdr_len = path->hdr_len;
 		memset(b->base, 0, sizeof(b->base));
@@ -91,7 +95,7 @@ void ur_txbuf_undo(struct ur_tp *tp, struct ur_pkt *p)
 		p->len = b->start;
 		return;
 	}
-	b->open = NULL;
+	b->open = b->last = NULL;
 	b->n--;
 	ur_tp_pkt_drop(tp, p);
 }
@@ -158,8 +162,11 @@ void ur_txbuf_end(struct ur_qp *qp, struct ur_pkt *p)
 	struct ur_txbuf *b = &qp->tp->tx;
 
 	UR_TRACE(qp->tp->trace, TX, qp->qpn, p->bth.dqpn, p->bth.opcode, p->bth.psn, p->payload_len, p->bth.ackreq);
-	if (p == b->open)
+	b->last = p == b->open ? NULL : p;
+	if (p == b->open || !p->nseg) {
 		finish(b, p);
+		p->flags |= UR_PKT_COMPLETE;
+	}
 }
 
 /* --- runs --- */
@@ -167,33 +174,77 @@ void ur_txbuf_end(struct ur_qp *qp, struct ur_pkt *p)
 struct repeat {
 	const struct ur_txrun *run;
 	struct ur_icrc_run icrc;
-	uint8_t *to;         /* where the first packet goes */
-	const uint8_t *like; /* the BTH that it takes after */
+	uint8_t *to;          /* where the first packet of a train goes; or */
+	struct ur_pkt **pkts; /* their buffers */
+	const uint8_t *like;  /* the BTH that it takes after */
 	uint32_t mtu, n;
+	bool refer;                     /* payload stays where it is */
 	volatile uint32_t done, ask_in; /* survive a fault */
 };
 
-/* Reads the program's memory: what has been done when it is missing stays. */
-static void copy_run(void *arg)
+/* The BTH of the next packet; returns the ICRC's state after it. */
+static inline uint32_t put_bth(struct repeat *r, uint8_t *to, bool asks)
 {
-	struct repeat *r = arg;
-	const uint8_t *from = r->run->from;
+	ur_icrc_run_next(&r->icrc);
+	memcpy(to, r->like, 8);
+	ur_put32(to + 8, (uint32_t)asks << 31 | r->icrc.psn);
+	return r->icrc.state ^ (asks ? UR_ICRC_ACKREQ : 0);
+}
+
+/* Reads the program's memory: what has been done when it is missing stays. */
+__attribute__((always_inline)) static inline void build_run(struct repeat *r, bool apart)
+{
+	uint8_t *from = r->run->from, *to = r->to;
 	uint32_t ask_in = r->run->ask_in;
-	uint8_t *to = r->to;
 
 	for (uint32_t i = 0; i < r->n; from += r->mtu, to += UR_BTH_LEN + r->mtu + UR_ICRC_LEN) {
-		uint32_t asks = ask_in ? 0 : 1, crc;
+		bool asks = !ask_in;
+		uint32_t crc;
 
-		ur_icrc_run_next(&r->icrc);
-		memcpy(to, r->like, 8);
-		ur_put32(to + 8, asks << 31 | r->icrc.psn);
-		crc = ur_crc32_copy(r->icrc.state ^ (asks ? UR_ICRC_ACKREQ : 0), to + UR_BTH_LEN, from, r->mtu);
-		ur_icrc_end(crc, to + UR_BTH_LEN + r->mtu);
+		if (apart)
+			to = r->pkts[i]->data + r->pkts[i]->bth_off;
+		crc = put_bth(r, to, asks);
+		if (apart && r->refer) {
+			ur_icrc_end(ur_icrc_add(crc, from, r->mtu), r->pkts[i]->tail);
+		} else {
+			crc = ur_crc32_copy(crc, to + UR_BTH_LEN, from, r->mtu);
+			ur_icrc_end(crc, to + UR_BTH_LEN + r->mtu);
+		}
 		ask_in = asks ? r->run->ask_every - 1 : ask_in - 1;
 		r->ask_in = ask_in;
 		r->done = ++i;
 	}
 }
+
+static void build_train(void *arg)
+{
+	build_run(arg, false);
+}
+
+static void build_apart(void *arg)
+{
+	build_run(arg, true);
+}
+
+static void trace_run(const struct ur_qp *qp, const uint8_t *bth)
+{
+	UR_TRACE(qp->tp->trace, TX, qp->qpn, qp->dqpn, bth[0], ur_get24(bth + 9), qp->mtu, bth[8] >> 7);
+}
+
+/* After the packet whose BTH is at `bth` in `p`, as number `place` of its train. */
+static void begin_run(struct ur_txbuf *b, struct repeat *r, const struct ur_pkt *p, const uint8_t *bth, uint8_t like[UR_BTH_LEN],
+		      uint32_t bytes, unsigned place)
+{
+	memcpy(like, bth, UR_BTH_LEN);
+	like[0] = r->run->opcode;
+	like[1] &= (uint8_t)~0xb0; /* SE, and the pad */
+	like[8] = 0;
+	r->icrc = (struct ur_icrc_run){.psn = ur_get24(like + 9), .place = (uint8_t)place, .ip_version = b->open ? p->ip_version : 0};
+	r->icrc.state = begin_icrc(b, p, like, bytes, place);
+	r->like = like;
+}
+
+/* --- runs in a train --- */
 
 static uint32_t room(const struct ur_tp *tp, const struct ur_txbuf *b)
 {
@@ -202,42 +253,113 @@ static uint32_t room(const struct ur_tp *tp, const struct ur_txbuf *b)
 	return all < tp->train_bytes ? ur_min_u32(tp->train_pkts - b->count, (tp->train_bytes - all) / b->stride) : 0;
 }
 
-static void trace_run(const struct ur_qp *qp, const struct ur_pkt *p, uint32_t done)
+static void repeat_in_train(struct ur_qp *qp, struct repeat *r)
 {
-	for (uint32_t i = 0; i < done; i++) {
-		const uint8_t *bth = p->data + p->len - (done - i) * p->stride;
+	struct ur_txbuf *b = &qp->tp->tx;
+	struct ur_pkt *p = b->open;
+	uint8_t like[UR_BTH_LEN];
 
-		UR_TRACE(qp->tp->trace, TX, qp->qpn, qp->dqpn, bth[0], ur_get24(bth + 9), qp->mtu, bth[8] >> 7);
+	if (b->stride != UR_BTH_LEN + qp->mtu + UR_ICRC_LEN)
+		return;
+	r->n = ur_min_u32(r->n, room(qp->tp, b));
+	if (!r->n)
+		return;
+	begin_run(b, r, p, p->data + p->len - b->stride, like, b->stride, b->count - 1);
+	r->to = p->data + p->len;
+	ur_touch_call(build_train, r);
+	if (!r->done)
+		return;
+	p->len += r->done * b->stride;
+	p->stride = b->stride;
+	b->count += r->done;
+	if (ur_unlikely(qp->tp->trace != NULL))
+		for (uint32_t i = r->done; i; i--)
+			trace_run(qp, p->data + p->len - i * p->stride);
+}
+
+/* --- runs of packets that are apart --- */
+
+/* All of a packet but what is behind the headers before its BTH. */
+static void put_headers(struct ur_pkt *to, const struct ur_pkt *from, const uint8_t *hdr, const struct repeat *r)
+{
+	_Static_assert(UR_PATH_HDR_MAX == 66, "as in ur_pkt_begin_to");
+	memcpy(to->data, hdr, 64);
+	memcpy(to->data + 64, hdr + 64, 2);
+	to->kind = from->kind;
+	to->flags = (from->flags & UR_PKT_LOCAL) | UR_PKT_COMPLETE;
+	to->bth = from->bth;
+	to->bth.opcode = r->run->opcode;
+	to->bth.se = false;
+	to->bth.pad = 0;
+	to->ip_version = from->ip_version;
+	to->l3_off = from->l3_off;
+	to->l4_off = from->l4_off;
+	to->bth_off = from->bth_off;
+	to->payload_off = (uint16_t)(from->bth_off + UR_BTH_LEN);
+	to->payload_len = r->mtu;
+	to->len = to->payload_off + (r->refer ? 0 : r->mtu + UR_ICRC_LEN);
+	if (!r->refer)
+		return;
+	to->seg[0] = (struct ur_seg){r->run->from, r->mtu, &r->run->mr->frames};
+	to->tail_len = UR_ICRC_LEN;
+}
+
+/* What was built of them gets the fields that say so, and the rest goes back. */
+static void end_apart(struct ur_qp *qp, const struct ur_pkt *from, struct repeat *r)
+{
+	struct ur_txbuf *b = &qp->tp->tx;
+
+	for (uint32_t i = 0; i < r->done; i++) {
+		struct ur_pkt *p = r->pkts[i];
+
+		p->bth.psn = ur_psn_add(from->bth.psn, 1 + i);
+		p->bth.ackreq = p->data[p->bth_off + 8] >> 7;
+		if (r->refer) {
+			p->seg[0].data += i * r->mtu;
+			p->nseg = 1;
+			ur_ref_get(p->seg[0].ref);
+		}
+		if (ur_unlikely(qp->tp->trace != NULL))
+			trace_run(qp, p->data + p->bth_off);
 	}
+	for (uint32_t i = r->done; i < r->n; i++)
+		ur_tp_pkt_drop(qp->tp, r->pkts[i]);
+	b->n += r->done;
+	b->last = NULL;
+}
+
+static void repeat_apart(struct ur_qp *qp, struct repeat *r)
+{
+	struct ur_tp *tp = qp->tp;
+	struct ur_txbuf *b = &tp->tx;
+	const struct ur_pkt *from = b->last;
+	const uint32_t bytes = UR_BTH_LEN + qp->mtu + UR_ICRC_LEN;
+	uint8_t hdr[UR_PATH_HDR_MAX], like[UR_BTH_LEN];
+	uint32_t n = 0;
+
+	memcpy(hdr, from->data, sizeof(hdr));
+	ur_udp_put_lengths(hdr + from->l3_off, from->ip_version, bytes + UR_UDP_LEN);
+	r->refer = !r->run->copy && !tp->copies && !(from->flags & UR_PKT_LOCAL) && qp->mtu > UR_COPY_MAX;
+	r->pkts = b->pkts + b->n;
+	for (; n < r->n && (r->pkts[n] = ur_tp_pkt(tp)); n++)
+		put_headers(r->pkts[n], from, hdr, r);
+	r->n = n;
+	begin_run(b, r, from, from->data + from->bth_off, like, bytes, 0);
+	ur_touch_call(build_apart, r);
+	end_apart(qp, from, r);
 }
 
 uint32_t ur_txbuf_repeat(struct ur_qp *qp, struct ur_txrun *run)
 {
-	struct ur_txbuf *b = &qp->tp->tx;
-	struct ur_pkt *p = b->open;
-	struct repeat r = {.run = run, .mtu = qp->mtu};
-	uint8_t like[UR_BTH_LEN];
+	struct repeat r = {.run = run, .mtu = qp->mtu, .n = run->n};
 
-	if (!p || b->stride != UR_BTH_LEN + qp->mtu + UR_ICRC_LEN)
+	if (!ur_txbuf_repeats(&qp->tp->tx) || ur_unlikely(ur_opcode(run->opcode)->ext_len)) /* of XRC all packets have an extended header */
 		return 0;
-	r.n = ur_min_u32(run->n, room(qp->tp, b));
-	if (!r.n)
-		return 0;
-	memcpy(like, p->data + p->len - b->stride, UR_BTH_LEN);
-	like[0] = run->opcode;
-	like[8] = 0;
-	r.icrc = (struct ur_icrc_run){.psn = ur_get24(like + 9), .place = (uint8_t)(b->count - 1), .ip_version = p->ip_version};
-	r.icrc.state = begin_icrc(b, p, like, b->stride, r.icrc.place);
-	r.like = like;
-	r.to = p->data + p->len;
-	ur_touch_call(copy_run, &r);
-	if (!r.done)
-		return 0;
-	run->ask_in = r.ask_in;
-	p->len += r.done * b->stride;
-	p->stride = b->stride;
-	b->count += r.done;
-	if (ur_unlikely(qp->tp->trace != NULL))
-		trace_run(qp, p, r.done);
+	if (qp->tp->tx.open)
+		repeat_in_train(qp, &r);
+	else
+		repeat_apart(qp, &r);
+	if (r.done)
+		run->ask_in = r.ask_in;
 	return r.done;
 }

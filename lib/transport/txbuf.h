@@ -2,7 +2,8 @@
 /*
  * Where packets to send are built. On a port that sends trains (wire/train.h) they are built one after another in the buffer of a train, as
  * long as they go the same way and none is longer than the first: payload is copied, and the ICRC follows at once, while the bytes are in
- * the cache. For all others each has a buffer of its own, which refers to payload where it lies, and its ICRC is the NIC's business.
+ * the cache. For all others each has a buffer of its own. What is in it whole gets its ICRC here as well; where the port sends payload from
+ * where it lies, a buffer refers to what is long, and the ICRC is the NIC's business, but for runs.
  *
  *   p = ur_txbuf_begin(...);  ext = ur_pkt_begin(qp, p, op);  headers and payload;  ur_txbuf_end(qp, p);
  */
@@ -18,6 +19,7 @@
 struct ur_txbuf {
 	struct ur_pkt **pkts; /* where the caller of ur_tp_tx wants them */
 	unsigned n;           /* packets and trains there */
+	struct ur_pkt *last;  /* the packet that was built last, in a buffer of its own; NULL otherwise */
 	struct ur_pkt *open;  /* the last of them, if it is a train that more packets may follow in; NULL otherwise */
 	bool filling;         /* nothing is built but what joins it */
 	unsigned count;       /* packets in it */
@@ -48,15 +50,22 @@ void ur_txbuf_end(struct ur_qp *qp, struct ur_pkt *p);
 
 /* A run of packets like the one that was just built, each with the path MTU of payload and no extended headers. */
 struct ur_txrun {
-	const uint8_t *from; /* the payload of all of them */
-	uint32_t n;          /* packets at most */
+	uint8_t *from; /* the payload of all of them */
+	struct ur_mr *mr;
+	bool copy;  /* it may not be sent from where it lies */
+	uint32_t n; /* packets at most */
 	uint8_t opcode;
 	uint32_t ask_in, ask_every; /* one of them asks for an acknowledgement: the first, if `ask_in` is 0; then every so many */
 };
 
+/* May a run follow the packet that ur_txbuf_end has just been called for? */
+static inline bool ur_txbuf_repeats(const struct ur_txbuf *b)
+{
+	return b->open || b->last;
+}
 /*
- * Builds it in the train of the packet that ur_txbuf_end has just been called for, as far as the train has room, and says how many packets
- * that was: 0 where there is no train, or memory at `from` is missing. ask_in counts on.
+ * Builds it after that packet, in its train as far as that has room, or in buffers of their own, and says how many packets that was: 0
+ * where memory at `from` is missing, too. ask_in counts on.
  */
 uint32_t ur_txbuf_repeat(struct ur_qp *qp, struct ur_txrun *run);
 

@@ -55,6 +55,7 @@ static void random_ports(struct fabric *f, struct ur_rng *r, uint32_t max_ppm)
 		unsigned i = (first + k) % WORLD_HOSTS;
 		bool also = k == 0 || ur_rng_below(r, 3);
 
+		f->port[i].copies = ur_rng_below(r, 2);
 		f->port[i].bare = bare && (k == 0 || ur_rng_below(r, 2));
 		if (!trains || !also)
 			continue;

@@ -38,6 +38,7 @@ static void init_host(struct world *w, unsigned i, const struct fabric *f)
 		ur_sim_set_bare(w->sim, i);
 	port->queue->train_pkts = f->port[i].train_pkts;
 	port->queue->train_bytes = f->port[i].train_bytes;
+	port->queue->caps |= f->port[i].copies ? UR_QUEUE_COPIES : 0;
 	ur_nic_attach(w->nic[i], port);
 }
 

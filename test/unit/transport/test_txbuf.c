@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/transport/txbuf.c: which packets are built in one train and what ends it, runs, and memory or buffers that are missing. Whatever was
+ * lib/transport/txbuf.c: which packets are built in one train and what ends it, and memory or buffers that are missing. Whatever was
  * built is cut and parsed, ICRC included.
  */
 #include <sys/mman.h>
 
-#include "engine/catch.h"
 #include "bursts.h"
+#include "engine/catch.h"
 #include "transport/congest.h"
 #include "twin.h"
 
@@ -258,90 +258,6 @@ static void way__to_a_group(void)
 	th_close(&h);
 }
 
-/* --- runs --- */
-
-static struct th run_world;
-
-/* Begins a train with the FIRST of a message, and lets a run follow it. */
-static uint32_t build_run(struct ur_pkt **pkts, struct ur_txrun *run)
-{
-	struct ur_qp *qp = run_world.n[0].qp;
-	struct ur_tp *tp = run_world.n[0].tp;
-	struct ur_pkt *p;
-
-	ur_txbuf_reset(&tp->tx, pkts);
-	p = ur_txbuf_begin(tp, qp->path, UR_BTH_LEN + MTU + UR_ICRC_LEN);
-	p->bth.opcode = UR_OP_SEND_FIRST;
-	p->bth.psn = UR_PSN_MASK - 20; /* wraps inside */
-	p->bth.ackreq = true;
-	ur_pkt_begin(qp, p, ur_opcode(UR_OP_SEND_FIRST));
-	memset(p->data + p->len, 0x77, MTU);
-	p->len += MTU;
-	ur_txbuf_end(qp, p);
-	return ur_txbuf_repeat(qp, run);
-}
-
-static void run__asks_for_acknowledgements(void)
-{
-	static const struct {
-		uint32_t n, in, every;
-	} t[] = {{40, 0, 1}, {40, 0, 7}, {40, 5, 7}, {40, 39, 64}, {40, 40, 64}, {40, UINT32_MAX, 0}, {1, 0, 64}, {1, 1, 64}, {50, 0, 2}};
-
-	for (unsigned v6 = 0; v6 < 2; v6++)
-		for (unsigned i = 0; i < ur_array_size(t); i++) {
-			struct ur_txrun run = {.n = t[i].n, .opcode = UR_OP_SEND_MIDDLE, .ask_in = t[i].in, .ask_every = t[i].every};
-			struct th_opt o = th_default;
-			struct ur_train_cursor at = {0};
-			struct ur_pkt *train;
-			struct th_pkt one;
-			uint32_t in = t[i].in;
-
-			o.train = 64;
-			o.v6 = v6;
-			th_open(&run_world, &o);
-			run.from = run_world.n[0].mem + 333;
-			CU_ASSERT_EQUAL(build_run(&train, &run), t[i].n);
-			CU_ASSERT_EQUAL(ur_train_count(train), t[i].n + 1);
-			CU_ASSERT_TRUE(th_wire(train, &at, &one) && one.p.bth.opcode == UR_OP_SEND_FIRST);
-			for (uint32_t k = 0; k < t[i].n; k++) {
-				CU_ASSERT_TRUE_FATAL(th_wire(train, &at, &one));
-				CU_ASSERT_EQUAL(one.p.bth.opcode, UR_OP_SEND_MIDDLE);
-				CU_ASSERT_EQUAL(one.p.bth.psn, (UR_PSN_MASK - 20 + 1 + k) & UR_PSN_MASK);
-				CU_ASSERT_EQUAL(one.p.bth.ackreq, in == 0);
-				CU_ASSERT_EQUAL(one.p.bth.dqpn, ur_qp_num(run_world.n[1].qp));
-				CU_ASSERT_EQUAL(memcmp(one.p.data + one.p.payload_off, run.from + (size_t)k * MTU, MTU), 0);
-				in = in ? in - 1 : t[i].every - 1;
-			}
-			CU_ASSERT_EQUAL(run.ask_in, in);
-			CU_ASSERT_FALSE(th_wire(train, &at, &one));
-			th_free(&run_world, 0, &train, 1);
-			th_close(&run_world);
-		}
-}
-
-/* As many as the train has room for; where there is no train, or it is of other packets, none. */
-static void run__room(void)
-{
-	static const struct {
-		unsigned pkts;
-		uint32_t bytes, n;
-	} t[] = {{64, 65000, 61}, {64, 62 * 1040, 61}, {64, 62 * 1040 - 1, 60}, {10, 65000, 9},
-		 {2, 65000, 1},   {1, 65000, 0},       {64, 1040, 0},           {64, 500, 0}};
-
-	for (unsigned i = 0; i < ur_array_size(t); i++) {
-		struct ur_txrun run = {.n = 100, .opcode = UR_OP_SEND_MIDDLE, .ask_in = UINT32_MAX};
-		struct ur_pkt *train;
-
-		open(&run_world, t[i].pkts, t[i].bytes);
-		run.from = run_world.n[0].mem;
-		CU_ASSERT_EQUAL(build_run(&train, &run), t[i].n);
-		CU_ASSERT_EQUAL(ur_train_count(train), t[i].n + 1);
-		CU_ASSERT_EQUAL(ur_txbuf_repeat(run_world.n[0].qp, &run), 0);
-		th_free(&run_world, 0, &train, 1);
-		th_close(&run_world);
-	}
-}
-
 /* --- what is missing --- */
 
 #define HOLED (32 * MTU)
@@ -358,30 +274,6 @@ static uint8_t *holed(uint32_t from)
 	ur_catch_again();
 	ur_catch_admit();
 	return at;
-}
-
-static void missing__in_the_middle_of_a_run(void)
-{
-	for (unsigned k = 0; k < 8; k++) {
-		struct ur_txrun run = {.n = 30, .opcode = UR_OP_SEND_MIDDLE, .ask_in = 3, .ask_every = 100};
-		const uint32_t edge = k / 2 * 4096, good = (edge - (k & 1 && edge ? 100 : 0)) / MTU;
-		uint8_t *mem = holed(edge);
-		struct ur_train_cursor at = {0};
-		struct ur_pkt *train;
-		struct th_pkt one;
-		unsigned n = 0;
-
-		open(&run_world, 64, 0);
-		run.from = mem + (k & 1 && edge ? 100 : 0);
-		CU_ASSERT_EQUAL(build_run(&train, &run), good);
-		CU_ASSERT_EQUAL(run.ask_in, good > 3 ? 100 - (good - 3) : 3 - good);
-		while (th_wire(train, &at, &one))
-			n++;
-		CU_ASSERT_EQUAL(n, good + 1);
-		th_free(&run_world, 0, &train, 1);
-		th_close(&run_world);
-		munmap(mem, HOLED);
-	}
 }
 
 /* All packets before the hole leave, and the request fails there once they are acknowledged. */
@@ -485,9 +377,6 @@ void ur_suite_txbuf(void)
 	CU_ADD_TEST(s, way__of_a_congestion_notification);
 	CU_ADD_TEST(s, way__of_a_notification_behind_others);
 	CU_ADD_TEST(s, way__to_a_group);
-	CU_ADD_TEST(s, run__asks_for_acknowledgements);
-	CU_ADD_TEST(s, run__room);
-	CU_ADD_TEST(s, missing__in_the_middle_of_a_run);
 	CU_ADD_TEST(s, missing__fails_the_request_there);
 	CU_ADD_TEST(s, undo__keeps_what_was_before);
 	CU_ADD_TEST(s, buffers__of_trains_run_out);
