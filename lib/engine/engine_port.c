@@ -305,7 +305,7 @@ int ur_engine_port_open(struct ur_engine *e, struct ur_port **out)
 	if (obstacle)
 		fprintf(stderr, "uroce: %s\n", err);
 	if (e->kind->frames)
-		e->silence_fd = ur_hostif_silence();
+		e->silence_fd = ur_hostif_silence((*out)->queue->train_pkts > 1);
 	offer_counters(e);
 	if (!e->info.owned)
 		e->monitor_fd = ur_hostif_monitor();

@@ -9,6 +9,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -431,7 +432,7 @@ bool ur_hostif_changed(int monitor, int ifindex, void (*failed)(void *ctx, const
 
 /* --- UDP port 4791 --- */
 
-static int silence(int family, const struct sockaddr *sa, socklen_t len)
+static int silence(int family, const struct sockaddr *sa, socklen_t len, bool trains)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
 	struct sock_fprog prog = {.len = 1, .filter = &drop};
@@ -442,6 +443,8 @@ static int silence(int family, const struct sockaddr *sa, socklen_t len)
 		return -1;
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+	if (trains)
+		setsockopt(fd, SOL_UDP, UDP_GRO, &one, sizeof(one));
 	if (!setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) &&
 	    !setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) && !bind(fd, sa, len))
 		return fd;
@@ -471,16 +474,16 @@ static void warn_of_stranger(void)
 			UR_ROCE_PORT);
 }
 
-int ur_hostif_silence(void)
+int ur_hostif_silence(bool trains)
 {
 	struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT)};
 	struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
-	int fd = silence(AF_INET6, (struct sockaddr *)&any6, sizeof(any6)); /* both families */
+	int fd = silence(AF_INET6, (struct sockaddr *)&any6, sizeof(any6), trains); /* both families */
 	bool taken = fd < 0 && errno == EADDRINUSE;
 	int err;
 
 	if (fd < 0)
-		fd = silence(AF_INET, (struct sockaddr *)&any4, sizeof(any4));
+		fd = silence(AF_INET, (struct sockaddr *)&any4, sizeof(any4), trains);
 	err = errno;
 	if (taken || (fd < 0 && err == EADDRINUSE))
 		warn_of_stranger();

@@ -6,7 +6,9 @@
 #define _GNU_SOURCE
 #include <CUnit/CUnit.h>
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,12 +78,21 @@ static int take_port(int family)
 	return bind(fd, (struct sockaddr *)&any4, sizeof(any4));
 }
 
+static int bring_up_loopback(void)
+{
+	struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), r = fd < 0 ? -1 : ioctl(fd, SIOCSIFFLAGS, &ifr);
+
+	close(fd);
+	return r;
+}
+
 static int scene_stranger(void)
 {
 	WANT(take_port(AF_INET) == 0);
 	for (unsigned i = 0; i < 3; i++) {
 		errno = 0;
-		WANT(ur_hostif_silence() == -1 && errno == EADDRINUSE);
+		WANT(ur_hostif_silence(false) == -1 && errno == EADDRINUSE);
 	}
 	return 0;
 }
@@ -97,7 +108,7 @@ static void silence__warns_once_of_a_stranger(void)
 static int scene_siblings(void)
 {
 	for (unsigned i = 0; i < 3; i++)
-		WANT(ur_hostif_silence() >= 0);
+		WANT(ur_hostif_silence(false) >= 0);
 	return 0;
 }
 
@@ -107,14 +118,45 @@ static void silence__shares_with_siblings(void)
 	CU_ASSERT_STRING_EQUAL(said, "");
 }
 
+/* What the socket drops of a train of `n` packets to this host. */
+static unsigned dropped_of_train(bool trains, unsigned n)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = ur_hostif_silence(trains), from = socket(AF_INET, SOCK_DGRAM, 0), size = 100;
+	uint32_t info[SK_MEMINFO_VARS] = {0};
+	static const char bytes[2000];
+	socklen_t len = sizeof(info);
+
+	if (setsockopt(from, SOL_UDP, UDP_SEGMENT, &size, sizeof(size)) ||
+	    sendto(from, bytes, n * 100, 0, (struct sockaddr *)&to, sizeof(to)) < 0 || getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len))
+		return 0;
+	close(fd);
+	close(from);
+	return info[SK_MEMINFO_DROPS];
+}
+
+static int scene_trains(void)
+{
+	WANT(bring_up_loopback() == 0);
+	WANT(dropped_of_train(false, 20) == 20);
+	WANT(dropped_of_train(true, 20) == 1);
+	return 0;
+}
+
+/* For a port that takes trains in one piece the kernel cuts none only to drop what it has cut. */
+static void silence__drops_trains_whole(void)
+{
+	CU_ASSERT_EQUAL(in_own_host(scene_trains), 0);
+}
+
 /* The kernel does not let the two share, and he who was first gets a copy of every packet, even if his is a process of uroce, too. */
 static int scene_other_user(void)
 {
 	if (geteuid() == 0) {
 		WANT(seteuid(OTHER_USER) == 0);
-		WANT(ur_hostif_silence() >= 0);
+		WANT(ur_hostif_silence(false) >= 0);
 		WANT(seteuid(0) == 0);
-		WANT(ur_hostif_silence() == -1);
+		WANT(ur_hostif_silence(false) == -1);
 	}
 	return 0;
 }
@@ -139,15 +181,6 @@ static const char *matched(const char *what, char name[IF_NAMESIZE])
 
 	*err = 0;
 	return ur_hostif_match(what, name, err, sizeof(err)) ? err : "";
-}
-
-static int bring_up_loopback(void)
-{
-	struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-	int fd = socket(AF_INET, SOCK_DGRAM, 0), r = fd < 0 ? -1 : ioctl(fd, SIOCSIFFLAGS, &ifr);
-
-	close(fd);
-	return r;
 }
 
 /* A new host has the loopback alone, which is down and has no address at first. */
@@ -182,6 +215,7 @@ void ur_suite_hostif(void)
 
 	CU_ADD_TEST(s, silence__warns_once_of_a_stranger);
 	CU_ADD_TEST(s, silence__shares_with_siblings);
+	CU_ADD_TEST(s, silence__drops_trains_whole);
 	CU_ADD_TEST(s, silence__warns_of_another_user);
 	CU_ADD_TEST(s, match__takes_networks_and_patterns);
 }
