@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of packets: one mapping, which is two pools (base/pool.h) and room for one frame of any length. */
+/* The memory of packets: one mapping, which is two pools (base/pool.h). */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 
 #define PKTS (UR_PACKET_PKTS * sizeof(struct ur_ppkt))
 #define TRAINS (UR_PACKET_TRAINS * sizeof(struct ur_ptrain))
-#define MEMORY (PKTS + TRAINS + UR_PACKET_LONGEST)
+#define MEMORY (PKTS + TRAINS)
 
 int ur_packet_memory(struct ur_packet *s)
 {
@@ -17,7 +17,6 @@ int ur_packet_memory(struct ur_packet *s)
 	if (m == MAP_FAILED)
 		return ENOMEM;
 	s->memory = m;
-	s->whole = s->memory + PKTS + TRAINS;
 	ur_pool_init(&s->free_pkts, m, UR_PACKET_PKTS, sizeof(struct ur_ppkt));
 	ur_pool_init(&s->free_trains, s->memory + PKTS, UR_PACKET_TRAINS, sizeof(struct ur_ptrain));
 	s->nfree = UR_PACKET_PKTS;
@@ -45,8 +44,11 @@ static struct ur_pkt *take_buffer(struct ur_packet *s)
 
 struct ur_pkt *ur_packet_get(struct ur_packet *s)
 {
-	struct ur_pkt *p = take_buffer(s);
+	struct ur_pkt *p;
 
+	if (ur_unlikely(!s->nfree))
+		return NULL;
+	p = take_buffer(s);
 	p->nseg = 0;
 	p->tail_len = 0;
 	p->flags = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of drivers/packet share: port.c opens and closes, rx.c and tx.c move frames, cut.c takes trains apart, buf.c has the
- * memory.
+ * What the files of drivers/packet share: port.c opens and closes, rx.c and tx.c move frames, train.c knows trains among them, buf.c has
+ * the memory.
  */
 #ifndef UR_PACKET_INTERNAL_H
 #define UR_PACKET_INTERNAL_H
@@ -18,12 +18,12 @@
 #include "wire/frame.h"
 
 #define UR_PACKET_PKTS 4096       /* packets that may be out at a time, received and to send; only those in use cost memory */
-#define UR_PACKET_TRAINS 256      /* trains to send */
+#define UR_PACKET_TRAINS 256      /* trains, likewise */
 #define UR_PACKET_HEADROOM 64     /* the largest headers of a train, so that what lies after them is aligned */
-#define UR_PACKET_TRAIN_MAX 128   /* packets in a train: UDP_MAX_SEGMENTS since Linux 6.9 */
+#define UR_PACKET_TRAIN_MAX 128   /* packets in a received train: UDP_MAX_SEGMENTS since Linux 6.9 */
 #define UR_PACKET_TRAIN_PKTS 64   /* and before, which every kernel takes */
 #define UR_PACKET_TRAIN_BYTES 65000
-#define UR_PACKET_LONGEST 65536   /* of a frame, offloaded or not */
+#define UR_PACKET_LONGEST (UR_ETH_LEN + UR_VLAN_LEN + 65535) /* of a frame, offloaded or not */
 #define UR_PACKET_TX_MSGS 64      /* frames and trains sent by one system call */
 #define UR_PACKET_GSO_UDP_L4 5    /* VIRTIO_NET_HDR_GSO_UDP_L4; older headers lack it */
 #define UR_PACKET_HDR_MAX (UR_ETH_LEN + UR_VLAN_LEN + UR_IP6_LEN + UR_UDP_LEN)
@@ -35,18 +35,10 @@ struct ur_ppkt {
 	_Alignas(64) uint8_t bytes[UR_PACKET_HEADROOM + UR_PKT_ROOM];
 };
 
-/* A train to send. */
+/* A train to send, or a long frame that was received. */
 struct ur_ptrain {
 	struct ur_pkt pkt;
-	_Alignas(64) uint8_t bytes[UR_PACKET_HDR_MAX + UR_PACKET_TRAIN_BYTES];
-};
-
-/* The headers of a train that was received: each of its packets gets a copy. */
-struct ur_packet_head {
-	uint8_t bytes[UR_PACKET_HDR_MAX];
-	uint8_t len, l3_off, ip_version;
-	uint16_t id;      /* of the first packet, on IPv4 */
-	uint32_t payload; /* after the UDP header; of all packets together */
+	_Alignas(64) uint8_t bytes[UR_PACKET_HEADROOM + UR_PACKET_LONGEST];
 };
 
 struct ur_packet {
@@ -66,10 +58,8 @@ struct ur_packet {
 	struct ur_pool free_pkts;   /* struct ur_ppkt */
 	struct ur_pool free_trains; /* struct ur_ptrain */
 	unsigned nfree;           /* packets in it */
-	uint8_t *whole; /* where a frame of any length fits */
-	/* rx.c: cut, and not handed out yet */
-	struct ur_pkt *cut[UR_PACKET_TRAIN_MAX];
-	unsigned ncut, cut_at;
+	/* train.c: what headers raised that are no train's; the NIC counts it when it has the frame */
+	struct ur_counters not_trains;
 	/* tx.c */
 	struct mmsghdr tx_msg[UR_PACKET_TX_MSGS];
 	struct virtio_net_hdr tx_vnet[UR_PACKET_TX_MSGS];
@@ -90,23 +80,16 @@ static inline struct ur_packet *ur_packet_of_queue(struct ur_queue *q)
 /* buf.c */
 int ur_packet_memory(struct ur_packet *s); /* 0 or ENOMEM */
 void ur_packet_memory_free(struct ur_packet *s);
-struct ur_pkt *ur_packet_get(struct ur_packet *s); /* one of the s->nfree; an empty packet whose fields mean nothing yet */
+struct ur_pkt *ur_packet_get(struct ur_packet *s); /* an empty packet whose parsed fields mean nothing yet, or NULL */
 struct ur_pkt *ur_packet_alloc_train(struct ur_queue *q);
 unsigned ur_packet_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 void ur_packet_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 
-/* cut.c */
 /*
- * Reads the headers of a frame that is `len` bytes long, of which `have` are at `frame`. False when they are not those of a UDP datagram
- * that can be a train: then the frame is one packet.
+ * train.c: makes a train of a frame that is one: sets `stride` and the fields of its headers. The kernel says that its packets have `size`
+ * bytes after the UDP header, or 0 when it does not know.
  */
-bool ur_packet_head_get(struct ur_packet_head *h, const uint8_t *frame, uint32_t have, uint32_t len);
-/* Puts a VLAN tag into the headers. */
-void ur_packet_head_tag(struct ur_packet_head *h, uint16_t tpid, uint16_t tci);
-/* Puts the headers of packet k of the train, which has `payload` bytes after them, into p, and sets its length. */
-void ur_packet_head_put(const struct ur_packet_head *h, struct ur_pkt *p, unsigned k, uint32_t payload);
-/* The length of the packets of a train that begins with the BTH of its first packet, when the kernel does not say it; 0 when unknown. */
-uint32_t ur_packet_guess(const uint8_t *bth, uint32_t len, uint32_t most);
+void ur_packet_see_train(struct ur_packet *s, struct ur_pkt *p, uint32_t size);
 
 /* rx.c, tx.c */
 unsigned ur_packet_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);

@@ -62,6 +62,7 @@ struct ur_sim_port {
 	struct ur_gid addr, group[UR_SIM_MCAST]; /* of a bare port's host */
 	unsigned ngroups;
 	struct ur_sim_run run;
+	bool joins; /* by ur_sim_set_joins */
 };
 
 /* A unit of frames that is due at the switch, or (to >= 0) at a port. */
@@ -137,6 +138,8 @@ void ur_sim_kernel_rx(struct ur_sim_port *p, struct ur_sim_buf *unit);
 extern const struct ur_port_ops ur_sim_bare_ops;
 /* The first packet that waits, and in one piece with it, as a train, all that follow it in what the kernel takes for one. */
 struct ur_pkt *ur_sim_kernel_join(struct ur_sim_port *p);
+/* The same at a port that gets frames: those that have the headers of a train's packets, which then has one set of headers. */
+struct ur_pkt *ur_sim_kernel_join_frames(struct ur_sim_port *p);
 /* Is the host in a group with that MAC address? */
 bool ur_sim_kernel_receives(const struct ur_sim_port *p, const uint8_t *mac);
 

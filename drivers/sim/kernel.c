@@ -10,6 +10,7 @@
 #include "wire/arp.h"
 #include "wire/icmp.h"
 #include "wire/ip.h"
+#include "wire/train.h"
 
 #define MERGE_MAX 64 /* packets that Linux merges at most */
 #define FLOW_LABEL 0x5eed5
@@ -290,5 +291,90 @@ struct ur_pkt *ur_sim_kernel_join(struct ur_sim_port *p)
 		append(p, t, ur_sim_pop(p));
 		place++;
 	}
+	return t;
+}
+
+/* --- in: frames, for packet sockets --- */
+
+/* Parses the headers alone, as those of a train; false when they are not those of one of its packets. */
+static bool headers_of(const struct ur_pkt *p, struct ur_pkt *headers)
+{
+	struct ur_counters c = {.v = {0}};
+
+	*headers = *p;
+	headers->stride = 1;
+	return ur_frame_parse(headers, &c) && headers->kind == UR_PKT_ROCE && headers->len == p->len;
+}
+
+/* What differs between the headers of a train's packets: lengths, identification, checksums. */
+static void put_varying(uint8_t *l3, uint8_t version, const uint8_t *from)
+{
+	static const uint8_t at4[] = {2, 3, 4, 5, 10, 11, 24, 25}, at6[] = {4, 5, 44, 45};
+	const uint8_t *at = version == 4 ? at4 : at6;
+
+	for (unsigned i = 0; i < (version == 4 ? ur_array_size(at4) : ur_array_size(at6)); i++)
+		l3[at[i]] = from[at[i]];
+}
+
+/* Damage that only the exact identification shows, the program may take for another one: as with bare ports, that is known. */
+static bool hides_damage(const struct ur_pkt *p)
+{
+	struct ur_pkt exact = *p, cut = *p;
+	struct ur_counters c = {.v = {0}};
+
+	cut.flags = UR_PKT_CUT;
+	return !ur_frame_parse(&exact, &c) && ur_frame_parse(&cut, &c);
+}
+
+/* Is the packet the next one of the train, of which `last` bytes belong to the one before? */
+static bool continues_train(const struct ur_pkt *t, uint32_t last, const struct ur_pkt *p)
+{
+	uint8_t like[UR_PATH_HDR_MAX];
+	struct ur_pkt h;
+
+	if (!headers_of(p, &h) || h.bth_off != t->bth_off || h.ip_version != t->ip_version || last != t->stride)
+		return false;
+	if (h.len - h.bth_off > t->stride || t->len + h.len > UINT16_MAX || ur_train_count(t) >= MERGE_MAX)
+		return false;
+	if (h.ip_version == 4 && h.place != (uint16_t)(t->place + ur_train_count(t)))
+		return false;
+	memcpy(like, p->data, h.bth_off);
+	put_varying(like + h.l3_off, h.ip_version, t->data + t->l3_off);
+	return memcmp(like, t->data, h.bth_off) == 0 && !hides_damage(p);
+}
+
+struct ur_pkt *ur_sim_kernel_join_frames(struct ur_sim_port *p)
+{
+	struct ur_pkt *first = ur_sim_pop(p), *t, whole;
+	struct ur_counters c = {.v = {0}};
+	uint32_t last;
+
+	if (!p->head || !headers_of(first, &whole) || hides_damage(first))
+		return first;
+	last = first->len - whole.bth_off;
+	t = p->queue.ops->alloc_train(&p->queue);
+	if (!t)
+		return first;
+	memcpy(t->data, first->data, first->len);
+	t->len = first->len;
+	t->stride = last;
+	ur_pkt_copy_fields(t, &whole);
+	while (p->head && continues_train(t, last, p->head)) {
+		struct ur_pkt *next = ur_sim_pop(p);
+
+		last = next->len - t->bth_off;
+		memcpy(t->data + t->len, next->data + t->bth_off, last);
+		t->len += last;
+		p->queue.ops->release(&p->queue, &next, 1);
+	}
+	if (ur_train_count(t) == 1) {
+		p->queue.ops->release(&p->queue, &t, 1);
+		return first;
+	}
+	t->when = first->when;
+	p->queue.ops->release(&p->queue, &first, 1);
+	ur_udp_put_lengths(t->data + t->l3_off, t->ip_version, t->len - t->bth_off + UR_UDP_LEN);
+	p->sim->stats.joined++;
+	ur_frame_parse(t, &c);
 	return t;
 }

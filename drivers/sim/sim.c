@@ -131,7 +131,10 @@ static unsigned rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 	unsigned got = 0, all = 0;
 
 	while (all < n && p->head) {
-		pkts[got] = q->caps & UR_QUEUE_BARE ? ur_sim_kernel_join(p) : ur_sim_pop(p);
+		if (q->caps & UR_QUEUE_BARE)
+			pkts[got] = ur_sim_kernel_join(p);
+		else
+			pkts[got] = p->joins ? ur_sim_kernel_join_frames(p) : ur_sim_pop(p);
 		all += ur_train_count(pkts[got++]);
 	}
 	return got;
@@ -384,6 +387,11 @@ void ur_sim_set_bare(struct ur_sim *sim, unsigned i)
 {
 	sim->ports[i].queue.caps |= UR_QUEUE_BARE;
 	sim->ports[i].port.ops = &ur_sim_bare_ops;
+}
+
+void ur_sim_set_joins(struct ur_sim *sim, unsigned i)
+{
+	sim->ports[i].joins = true;
 }
 
 const struct ur_sim_stats *ur_sim_stats(const struct ur_sim *sim)

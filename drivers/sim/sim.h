@@ -63,6 +63,7 @@ void ur_sim_share(struct ur_sim *sim, unsigned i, unsigned with); /* port i take
 /* The address of the host at port i, where the kernels of bare ports send what is for it. Before ur_sim_set_bare. */
 void ur_sim_set_addr(struct ur_sim *sim, unsigned i, const struct ur_gid *addr);
 void ur_sim_set_bare(struct ur_sim *sim, unsigned i); /* its queue gets UR_QUEUE_BARE */
+void ur_sim_set_joins(struct ur_sim *sim, unsigned i); /* trains come in one piece with their headers, as to packet sockets */
 
 ur_time ur_sim_now(const struct ur_sim *sim);
 ur_time ur_sim_next(const struct ur_sim *sim);           /* when the next frame moves, or UR_TIME_NEVER */
@@ -107,6 +108,7 @@ struct ur_sim_stats {
 	uint64_t no_buffer; /* dropped because all buffers were in use */
 	uint64_t filtered;  /* for nobody at the port it reached; of bare ports also: not for a socket, or to nobody */
 	uint64_t trains, split, thinned, merged, busy; /* trains of two and more; merged: with the one before, at a bare port */
+	uint64_t joined;                               /* trains received in one piece with their headers */
 	uint64_t bad_train; /* frames in a train that no kernel would cut like this: a bug of the code that built the train */
 	uint64_t unseen;    /* damaged frames that a bare port cannot tell from good ones, and that were dropped in its stead */
 	uint64_t answered;  /* ARP and ND, by the kernels of bare ports */

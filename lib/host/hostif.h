@@ -47,8 +47,8 @@ bool ur_hostif_changed(int monitor, int ifindex, void (*failed)(void *ctx, const
  * user share the port. When somebody of the same user has it who does not share it, the first call says so on stderr; kernel sockets such
  * as rdma_rxe's are root's, so they are told of when run as root. A holder of another user may be a uroce of theirs: no word of it.
  *
- * `trains`: the port takes trains in one piece. A socket that says the same (UDP_GRO) has them dropped in one piece; for any other the kernel
- * first cuts them into packets, which costs more than to receive them. The kernel then also merges what comes from a NIC.
+ * `trains`: the port takes trains in one piece. A socket that says the same (UDP_GRO) has them dropped in one piece; for any other the
+ * kernel first cuts them into packets, which costs more than to receive them. The kernel then also merges what comes from a NIC.
  */
 int ur_hostif_silence(bool trains);
 

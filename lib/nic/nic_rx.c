@@ -57,21 +57,27 @@ __attribute__((noinline)) static void refuse(struct ur_nic *nic, const struct ur
 	UR_TRACE(nic->trace, REFUSED, p->bth.dqpn, why);
 }
 
-/* True when the packet went to the transport: addresses, VLAN and slot are right, and so they are in packets with the same headers. */
-static bool nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
+/* UR_C_RX_ROCE when the headers before the BTH are those of a packet, or a train, for us; else why not. */
+static enum ur_counter nic_judge_headers(const struct ur_nic *nic, const struct ur_pkt *p)
 {
 	enum ur_net_claim claim = ur_net_claim(nic->net, &p->src, &p->dst);
 
-	if (ur_unlikely(!nic_mac_is_ours(nic, p))) {
-		refuse(nic, p, UR_C_RX_OTHER_HOST);
-		return false;
-	}
-	if (ur_unlikely(claim != UR_NET_TO_US) && (claim == UR_NET_NOT_TO_US || !(p->flags & UR_PKT_LOCAL))) {
-		refuse(nic, p, nic_martian(p, claim));
-		return false;
-	}
-	if (ur_unlikely((p->vlan & VLAN_ID_MASK) && !nic_vlan_is_ours(nic, p))) {
-		refuse(nic, p, UR_C_DROP_VLAN);
+	if (ur_unlikely(!nic_mac_is_ours(nic, p)))
+		return UR_C_RX_OTHER_HOST;
+	if (ur_unlikely(claim != UR_NET_TO_US) && (claim == UR_NET_NOT_TO_US || !(p->flags & UR_PKT_LOCAL)))
+		return nic_martian(p, claim);
+	if (ur_unlikely((p->vlan & VLAN_ID_MASK) && !nic_vlan_is_ours(nic, p)))
+		return UR_C_DROP_VLAN;
+	return UR_C_RX_ROCE;
+}
+
+/* True when the packet went to the transport: addresses, VLAN and slot are right, and so they are in packets with the same headers. */
+static bool nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
+{
+	enum ur_counter verdict = nic_judge_headers(nic, p);
+
+	if (ur_unlikely(verdict != UR_C_RX_ROCE)) {
+		refuse(nic, p, verdict);
 		return false;
 	}
 	if (ur_unlikely(p->bth.dqpn <= 1)) {
@@ -190,7 +196,7 @@ static void rx_kept(struct ur_nic *nic, const struct ur_pkt *view)
 /* One packet after another, though as many in a row as a QP waits for. */
 static void rx_train(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *t)
 {
-	const bool plain = !nic->faults && !nic->capture && ur_net_claim(nic->net, &t->src, &t->dst) == UR_NET_TO_US;
+	const bool plain = !nic->faults && !nic->capture && nic_judge_headers(nic, t) == UR_C_RX_ROCE;
 	struct ur_train_cursor at = {.place = t->place};
 	struct ur_pkt view;
 
@@ -202,7 +208,7 @@ static void rx_train(struct ur_nic *nic, const struct ur_queue *q, const struct 
 
 			ur_row_passed(&row, run, &at);
 			nic->counters.v[UR_C_RX_ROCE] += run;
-			count_received(nic, run, run * t->stride);
+			count_received(nic, run, (uint64_t)run * (t->bth_off + t->stride));
 		}
 		if (!ur_train_view(t, &at, &view))
 			return;

@@ -10,10 +10,9 @@
 
 struct record {
 	uint32_t len;
-	uint16_t sport;
-	uint8_t flags, place;
+	uint16_t sport, place;
 	uint32_t flow_label;
-	uint8_t ip_version, ttl, tos, zero;
+	uint8_t flags, ip_version, ttl, tos;
 	struct ur_gid src, dst; /* of a bare packet */
 };
 _Static_assert(sizeof(struct record) % ALIGN == 0, "the bytes of a packet are aligned");

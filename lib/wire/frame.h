@@ -31,6 +31,8 @@ enum ur_ethertype {
  * to and including the extended headers' length, the pad count and, for RoCEv2, the ICRC.
  * Returns true when the frame is well formed (p->kind says what it is, UR_PKT_OTHER included) or false after raising one drop
  * counter in *c. IPv4 fragments are drops. It does not ask whether the addresses are ours.
+ *
+ * Of a train that came in with its headers (p->stride) it checks and sets these alone: p->place, but not p->bth and what follows it.
  */
 bool ur_frame_parse(struct ur_pkt *p, struct ur_counters *c);
 

@@ -32,7 +32,7 @@ static bool icrc_ok_bare(const struct ur_pkt *p, uint32_t icrc_off)
 {
 	uint32_t udp_len = p->len - p->bth_off + UR_UDP_LEN, change;
 	size_t covered = udp_len - UR_ICRC_LEN + UR_IP4_LEN;
-	uint32_t crc = ur_icrc_begin_bare(p, p->data + p->bth_off, icrc_off - p->bth_off, udp_len, p->place);
+	uint32_t crc = ur_icrc_begin_of(p, p->data + p->bth_off, icrc_off - p->bth_off, udp_len, p->place);
 	uint8_t want[UR_ICRC_LEN];
 
 	ur_icrc_end(crc, want);
@@ -85,6 +85,14 @@ static inline bool parse_roce(struct ur_pkt *p, struct ur_counters *c)
 	return true;
 }
 
+/* Of a train only its headers, as if they were one packet's: those of its packets follow from them. */
+static bool accept_train(struct ur_pkt *p)
+{
+	p->place = p->ip_version == 4 ? ur_get16(p->data + p->l3_off + 4) : 0;
+	p->kind = UR_PKT_ROCE;
+	return true;
+}
+
 /* `l4_len`: what the IP header says lies after it; p->len ends there. `icrc_able`: the IP header has the form that the ICRC covers. */
 static inline bool parse_udp(struct ur_pkt *p, uint32_t l4_len, bool icrc_able, struct ur_counters *c)
 {
@@ -102,7 +110,7 @@ static inline bool parse_udp(struct ur_pkt *p, uint32_t l4_len, bool icrc_able, 
 		return drop(c, UR_C_DROP_TRUNCATED);
 	p->sport = ur_get16(u);
 	p->bth_off = (uint16_t)(p->l4_off + UR_UDP_LEN);
-	return parse_roce(p, c);
+	return ur_unlikely(p->stride) ? accept_train(p) : parse_roce(p, c);
 }
 
 static void set_icmp(struct ur_pkt *p, enum ur_pkt_kind kind, uint32_t l4_len)

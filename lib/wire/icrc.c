@@ -68,20 +68,34 @@ uint32_t ur_icrc_begin(const uint8_t *l3, uint8_t ip_version, size_t len)
 	return ip_version == 4 ? begin(l3, len, mask4.word, IP4_WORDS) : begin(l3, len, mask6.word, IP6_WORDS);
 }
 
-uint32_t ur_icrc_headers(const uint8_t *l3, uint8_t ip_version, uint32_t udp_len)
+union headers {
+	uint64_t word[(UR_IP6_LEN + UR_UDP_LEN + SHORT) / 8];
+	uint8_t byte[UR_IP6_LEN + UR_UDP_LEN + SHORT]; /* and what follows them */
+};
+
+/* The masked IP and UDP headers at `l3`, were they of a datagram of that length; returns how many bytes. */
+static size_t copy_masked(union headers *to, const uint8_t *l3, uint8_t ip_version, uint32_t udp_len)
 {
 	const uint64_t *mask = ip_version == 4 ? mask4.word : mask6.word;
 	const size_t len = (ip_version == 4 ? UR_IP4_LEN : UR_IP6_LEN) + UR_UDP_LEN;
-	uint64_t copy[(UR_IP6_LEN + UR_UDP_LEN) / 8] = {0};
 
-	memcpy(copy, l3, len);
-	ur_udp_put_lengths((uint8_t *)copy, ip_version, udp_len);
+	to->word[len / 8] = 0;
+	memcpy(to->byte, l3, len);
+	ur_udp_put_lengths(to->byte, ip_version, udp_len);
 	for (unsigned i = 0; i < (len + 7) / 8; i++)
-		copy[i] |= mask[i];
-	return ur_crc32(AFTER_LRH, copy, len);
+		to->word[i] |= mask[i];
+	return len;
 }
 
-/* The masked IP and UDP headers as they go into the CRC; returns how many bytes. */
+uint32_t ur_icrc_headers(const uint8_t *l3, uint8_t ip_version, uint32_t udp_len)
+{
+	union headers copy;
+	const size_t len = copy_masked(&copy, l3, ip_version, udp_len);
+
+	return ur_crc32(AFTER_LRH, copy.byte, len);
+}
+
+/* The same from the fields of a bare packet. */
 static size_t put_masked(uint8_t *to, const struct ur_pkt *p, uint32_t udp_len, uint16_t id)
 {
 	size_t len = UR_IP4_LEN;
@@ -106,15 +120,27 @@ static size_t put_masked(uint8_t *to, const struct ur_pkt *p, uint32_t udp_len, 
 	return len + UR_UDP_LEN;
 }
 
-uint32_t ur_icrc_begin_bare(const struct ur_pkt *p, const uint8_t *bth, size_t len, uint32_t udp_len, uint16_t id)
+static size_t put_headers(union headers *to, const struct ur_pkt *p, uint32_t udp_len, uint16_t id)
 {
-	uint8_t copy[UR_IP6_LEN + UR_UDP_LEN + SHORT];
-	size_t head = put_masked(copy, p, udp_len, id), near = len < SHORT ? len : SHORT;
+	size_t len;
+
+	if (p->flags & UR_PKT_BARE)
+		return put_masked(to->byte, p, udp_len, id);
+	len = copy_masked(to, p->data + p->l3_off, p->ip_version, udp_len);
+	if (p->ip_version == 4)
+		ur_put16(to->byte + 4, id);
+	return len;
+}
+
+uint32_t ur_icrc_begin_of(const struct ur_pkt *p, const uint8_t *bth, size_t len, uint32_t udp_len, uint16_t id)
+{
+	union headers copy;
+	size_t head = put_headers(&copy, p, udp_len, id), near = len < SHORT ? len : SHORT;
 	uint32_t crc;
 
-	memcpy(copy + head, bth, near);
-	copy[head + 4] = 0xff; /* FECN, BECN, resv6 */
-	crc = ur_crc32(AFTER_LRH, copy, head + near);
+	memcpy(copy.byte + head, bth, near);
+	copy.byte[head + 4] = 0xff; /* FECN, BECN, resv6 */
+	crc = ur_crc32(AFTER_LRH, copy.byte, head + near);
 	return near < len ? ur_crc32(crc, bth + near, len - near) : crc;
 }
 

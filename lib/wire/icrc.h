@@ -18,10 +18,11 @@ uint32_t ur_icrc_add(uint32_t crc, const void *data, size_t len);
  */
 uint32_t ur_icrc_headers(const uint8_t *l3, uint8_t ip_version, uint32_t udp_len);
 /*
- * The same without an IP header at hand: of a packet whose addresses, ip_version and sport are in its fields, with `udp_len` bytes of UDP
- * header and payload. `len` bytes from the BTH on. IPv4: identification `id`, and fragmentation forbidden.
+ * The same of a received packet, or of one in a received train, with `udp_len` bytes of UDP header and payload and, on IPv4, identification
+ * `id`; its other headers are p's. Of a bare packet they are not at hand: its addresses, ip_version and sport are in the fields, and
+ * fragmentation is taken to be forbidden. `len` bytes from the BTH on.
  */
-uint32_t ur_icrc_begin_bare(const struct ur_pkt *p, const uint8_t *bth, size_t len, uint32_t udp_len, uint16_t id);
+uint32_t ur_icrc_begin_of(const struct ur_pkt *p, const uint8_t *bth, size_t len, uint32_t udp_len, uint16_t id);
 /*
  * What changes in the ICRC when the 16 bits of the IPv4 header at its byte `at` (4: identification, 6: flags and fragment offset) change by
  * the XOR `bits`; `covered` bytes from the IP header to the ICRC. To be XORed to the state, or to the ICRC read as a little-endian word.

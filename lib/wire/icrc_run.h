@@ -13,7 +13,7 @@
 struct ur_icrc_run {
 	uint32_t state; /* after the BTH of the packet at hand, as if AckReq were 0 */
 	uint32_t psn;
-	uint8_t place;
+	uint16_t place;
 	uint8_t ip_version; /* 4: the identification is the place in the train, and counts on; all others: there is none, or it stays */
 };
 
@@ -22,7 +22,7 @@ struct ur_icrc_run {
 
 /* Entry n: what changes when bits 0 to n change, which is what counting on by one does. Tested against icrc.h. */
 extern const uint32_t ur_icrc_psn_steps[24]; /* of the PSN, to the end of the BTH */
-extern const uint32_t ur_icrc_id_steps[8];   /* of the IPv4 identification, to the end of the BTH; of its low byte */
+extern const uint32_t ur_icrc_id_steps[16];  /* of the IPv4 identification, to the end of the BTH */
 
 /* What identification `id` changes in the state after the BTH, compared with 0. */
 static inline uint32_t ur_icrc_id_term(uint8_t id)
@@ -42,7 +42,7 @@ static inline void ur_icrc_run_next(struct ur_icrc_run *r)
 	r->place++;
 	r->state ^= ur_icrc_psn_steps[r->psn ? __builtin_ctz(r->psn) : 23];
 	if (ur_likely(r->ip_version == 4))
-		r->state ^= ur_icrc_id_steps[r->place ? __builtin_ctz(r->place) : 7];
+		r->state ^= ur_icrc_id_steps[r->place ? __builtin_ctz(r->place) : 15];
 }
 
 #endif

@@ -10,6 +10,7 @@
  * A train is a run of packets that the kernel or a NIC carries as one and cuts into packets of equal length, of which the last may be
  * shorter: same addresses, ports and traffic class. Each has its own BTH, extended headers and ICRC. It is one struct ur_pkt (`stride` says
  * so), all of it in `data`: the headers once, then the packets from the BTH to the ICRC, one after another. train.h takes it apart.
+ * Of a received train the fields up to `bth_off` are set, for all its packets; one that came through a socket is bare, others have headers.
  */
 #ifndef UR_PKT_H
 #define UR_PKT_H
@@ -84,7 +85,11 @@ struct ur_pkt {
 	uint8_t tail_len;
 	uint8_t tail[8];
 	uint8_t flags;
-	uint8_t place; /* in its train, from 0: the IPv4 identification that it most likely had. To send: the one that it has */
+	/*
+	 * The IPv4 identification. To send: the one that it has, which is its place in its train. Received: the one that it most likely
+	 * had: of a bare packet its place; a packet of a train has that of the first, and one more for each packet between them.
+	 */
+	uint16_t place;
 	uint32_t stride; /* of a train: bytes of each packet after the UDP header, the last may have fewer. 0: one packet */
 
 	/* Parsed fields; on packets to send the builder fills l3_off, bth_off, ip_version and bth as well. */

@@ -15,7 +15,7 @@ uint32_t ur_row_icrc(const struct ur_row *r, struct ur_row_headers *h)
 	uint32_t state;
 
 	if (!r->apart) {
-		state = ur_icrc_begin_bare(like, r->bth, UR_BTH_LEN, r->stride + UR_UDP_LEN, r->place);
+		state = ur_icrc_begin_of(like, r->bth, UR_BTH_LEN, r->stride + UR_UDP_LEN, r->place);
 	} else {
 		memcpy(h->bytes, like->data, like->bth_off);
 		memcpy(h->bytes + like->bth_off, r->bth, UR_BTH_LEN);

@@ -18,7 +18,7 @@ struct ur_row {
 	const uint8_t *bth;          /* of the first packet */
 	uint32_t n;                  /* packets, as far as is known without a look at them */
 	uint32_t stride;             /* bytes of each, from the BTH to the ICRC */
-	uint8_t place;               /* of the first one in its train */
+	uint16_t place;              /* of the first one in its train */
 };
 
 /* What stands before the BTH of packets that are apart, and the BTH of the first. */
@@ -30,14 +30,18 @@ struct ur_row_headers {
 static inline struct ur_row ur_row_of_train(const struct ur_pkt *t, const struct ur_train_cursor *at)
 {
 	return (struct ur_row){
-		.like = t, .bth = t->data + at->at, .n = (t->len - at->at) / t->stride, .stride = t->stride, .place = at->place};
+		.like = t,
+		.bth = t->data + t->bth_off + at->at,
+		.n = (t->len - t->bth_off - at->at) / t->stride,
+		.stride = t->stride,
+		.place = at->place};
 }
 
 /* The first n have been dealt with. */
 static inline void ur_row_passed(const struct ur_row *r, unsigned n, struct ur_train_cursor *at)
 {
 	at->at += n * r->stride;
-	at->place = (uint8_t)(at->place + n);
+	at->place = (uint16_t)(at->place + n);
 }
 
 /* What follows `like`, which has been parsed. False: not a single packet can be alike. */

@@ -9,35 +9,50 @@
 
 #define ID_AT 4 /* in the IPv4 header */
 
+static void put_id(uint8_t *l3, uint8_t ip_version, uint16_t id)
+{
+	if (ip_version == 4)
+		ur_put16(l3 + ID_AT, id);
+}
+
+static void set_id(struct ur_pkt *p, uint16_t place)
+{
+	p->place = place;
+	put_id(p->data + p->l3_off, p->ip_version, place);
+}
+
+/* Of a packet of a train, in front of its `len` bytes from the BTH on. Those of the view before it, `from`, nothing has written over. */
+static uint8_t *put_headers(const struct ur_pkt *t, const uint8_t *from, uint8_t *bth, uint32_t len, uint16_t id)
+{
+	uint8_t *to = memmove(bth - t->bth_off, from, t->bth_off);
+
+	put_id(to + t->l3_off, t->ip_version, id);
+	ur_udp_put_lengths(to + t->l3_off, t->ip_version, len + UR_UDP_LEN);
+	return to;
+}
+
 bool ur_train_view(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_pkt *view)
 {
-	const uint8_t place = c->place;
+	const uint16_t place = c->place;
 	uint32_t len;
-	uint8_t *data = ur_train_next(t, c, &len);
+	uint8_t *bth = ur_train_next(t, c, &len);
 
-	if (!data)
+	if (!bth)
 		return false;
 	if (!view->data) {
-		*view = (struct ur_pkt){.when = t->when};
+		*view = (struct ur_pkt){.data = t->data, .when = t->when};
 		ur_pkt_copy_fields(view, t);
 	}
-	view->data = data;
-	view->len = view->room = len;
-	view->flags = t->flags;
+	view->data = t->flags & UR_PKT_BARE ? bth : put_headers(t, view->data, bth, len, place);
+	view->len = view->room = t->bth_off + len;
+	view->flags = t->flags & UR_PKT_BARE ? t->flags : UR_PKT_CUT;
 	view->place = place;
 	return true;
 }
 
-static void set_id(struct ur_pkt *p, uint8_t place)
-{
-	p->place = place;
-	if (p->ip_version == 4)
-		ur_put16(p->data + p->l3_off + ID_AT, place);
-}
-
 bool ur_train_cut(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_pkt *to)
 {
-	const uint8_t place = c->place;
+	const uint16_t place = c->place;
 	uint32_t len;
 	const uint8_t *from = ur_train_next(t, c, &len);
 
@@ -61,7 +76,7 @@ bool ur_train_append(struct ur_pkt *t, struct ur_pkt *p, unsigned max_pkts, uint
 
 	if (place >= max_pkts || all + len > max_bytes || t->len + len + p->bth_off > t->room || len > stride || all % stride)
 		return false;
-	ur_train_move(p, (uint8_t)place);
+	ur_train_move(p, (uint16_t)place);
 	if (!place)
 		ur_pkt_copy_fields(t, p);
 	t->len = (uint32_t)(ur_pkt_gather(p, from, t->data + t->len) - t->data);
@@ -70,7 +85,7 @@ bool ur_train_append(struct ur_pkt *t, struct ur_pkt *p, unsigned max_pkts, uint
 	return true;
 }
 
-void ur_train_move(struct ur_pkt *p, uint8_t place)
+void ur_train_move(struct ur_pkt *p, uint16_t place)
 {
 	uint8_t *end = p->tail_len ? p->tail + p->tail_len : p->data + p->len;
 	uint16_t bits = p->place ^ place;

@@ -17,10 +17,10 @@ static inline uint32_t ur_train_wire_len(const struct ur_pkt *p)
 	return ur_likely(!p->stride) ? ur_pkt_frame_len(p) : p->len + (ur_train_count(p) - 1) * p->bth_off;
 }
 
-/* A place in a train: the packet that begins `at` bytes after the UDP header. Begin with zeros. */
+/* A place in a train: the packet that begins `at` bytes after the UDP header, and its identification. Begin with zeros to send. */
 struct ur_train_cursor {
 	uint32_t at;
-	uint8_t place;
+	uint16_t place;
 };
 
 /* The bytes of the next packet from the BTH to the ICRC; NULL after the last one. */
@@ -38,9 +38,10 @@ static inline uint8_t *ur_train_next(const struct ur_pkt *t, struct ur_train_cur
 }
 
 /*
- * The next packet of a train that was received bare, as a view of its bytes: nobody may keep it, or release it. The fields are those of
- * the train, whose place is that of its first packet: begin the cursor with it. `view` is the one of the packet before, or its data is
- * NULL. False after the last packet.
+ * The next packet of a received train, as a view of its bytes: nobody may keep it, or release it. The train's place is that of its first
+ * packet: begin the cursor with it. A view of a bare train is bare, with the train's fields. Any other is a frame (UR_PKT_CUT), whose
+ * headers are written in front of it, over the packet before: that one is done with. `view` is the one before it, or its data is NULL.
+ * False after the last packet.
  */
 bool ur_train_view(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_pkt *view);
 
@@ -58,6 +59,6 @@ bool ur_train_cut(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_p
 bool ur_train_append(struct ur_pkt *t, struct ur_pkt *p, unsigned max_pkts, uint32_t max_bytes);
 
 /* Gives a complete packet another place, and corrects its ICRC. */
-void ur_train_move(struct ur_pkt *p, uint8_t place);
+void ur_train_move(struct ur_pkt *p, uint16_t place);
 
 #endif

@@ -122,35 +122,65 @@ static inline uint32_t check_data(struct ur_pkt *r)
 	return r->bth.psn;
 }
 
+/* The packets of what was received, one by one. Begin with zeros, and go on until there are no more. */
+struct unpack {
+	struct ur_pkt *p, view;
+	struct ur_train_cursor at;
+};
+
+/* The next packet of u->p, which is released after its last one; NULL: there is no more. */
+static inline struct ur_pkt *unpack(struct unpack *u)
+{
+	struct ur_pkt *r = u->view.data ? NULL : u->p;
+
+	if (u->p && u->p->stride) {
+		if (!u->view.data)
+			u->at.place = u->p->place;
+		r = ur_train_view(u->p, &u->at, &u->view) ? &u->view : NULL;
+	} else {
+		u->view.data = u->p ? u->p->data : NULL;
+	}
+	if (!r && u->p) {
+		ur_pkts_release(&u->p, 1);
+		*u = (struct unpack){.p = NULL};
+	}
+	return r;
+}
+
 #define ANY 0xff
 
 /* Receives packets number `from` to `to` in order; returns how many bytes of payload. */
 static inline uint64_t receive_train(uint32_t from, uint32_t to, unsigned flags)
 {
+	struct unpack u = {.p = NULL};
 	uint64_t bytes = 0;
 
-	for (; from < to; from++) {
-		struct ur_pkt *r = receive_any();
+	while (from < to) {
+		struct ur_pkt *r;
 
-		CU_ASSERT_PTR_NOT_NULL_FATAL(r);
-		CU_ASSERT_TRUE(flags == ANY || r->flags == flags);
-		r->flags = 0; /* the identification has to be the right one */
-		CU_ASSERT_EQUAL(check_data(r), from & 0xffffff);
-		CU_ASSERT_TRUE(r->room >= r->len);
-		bytes += r->payload_len;
-		ur_pkts_release(&r, 1);
+		u.p = receive_any();
+		CU_ASSERT_PTR_NOT_NULL_FATAL(u.p);
+		CU_ASSERT_TRUE(u.p->room >= u.p->len);
+		for (; (r = unpack(&u)); from++) {
+			CU_ASSERT_TRUE(flags == ANY || r->flags == flags);
+			r->flags = 0; /* the identification has to be the right one */
+			CU_ASSERT_EQUAL(check_data(r), from & 0xffffff);
+			bytes += r->payload_len;
+		}
 	}
+	CU_ASSERT_EQUAL(from, to);
 	return bytes;
 }
 
-/* Everything that b has, released at once; returns how many. */
+/* Everything that b has, released at once; returns how many packets. */
 static inline unsigned drain(void)
 {
 	struct ur_pkt *r[64];
 	unsigned n, got = 0;
 
 	while ((n = ur_queue_rx(b->queue, r, 64))) {
-		got += n;
+		for (unsigned i = 0; i < n; i++)
+			got += ur_train_count(r[i]);
 		ur_pkts_release(r, n);
 	}
 	return got;

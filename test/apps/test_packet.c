@@ -278,17 +278,23 @@ static void rx__without_buffers(void)
 {
 	static struct ur_pkt *all[8192];
 	uint32_t psn = 0;
-	unsigned n;
+	unsigned n, trains;
 
 	open_pair(false, false);
 	make_path(false, 0);
 	n = ur_queue_alloc(b->queue, all, 8192);
-	CU_ASSERT_TRUE_FATAL(n < 8192);
+	for (trains = 0; n + trains < 8192 && (all[n + trains] = b->queue->ops->alloc_train(b->queue));)
+		trains++;
+	CU_ASSERT_TRUE_FATAL(trains && n + trains < 8192);
 	send_train(&psn, TRAIN, 4096, 4096);
 	send_train(&psn, 1, 8, 8);
+	send_train(&psn, TRAIN, 4096, 4096);
+	CU_ASSERT_EQUAL(drain(), 0);
+	ur_pkts_release(all + n, trains);
+	receive_train(0, TRAIN, ANY);
 	CU_ASSERT_EQUAL(drain(), 0);
 	ur_pkts_release(all, n);
-	receive_train(0, psn, ANY);
+	receive_train(TRAIN, psn, ANY);
 	close_pair();
 }
 

@@ -23,15 +23,16 @@ static void send_gso(const uint8_t *frame, size_t len, uint16_t size)
 /* Of all that b has, how many packets are good ones with numbers from `from` to `to`. */
 static unsigned drain_data(uint32_t from, uint32_t to)
 {
+	struct unpack u = {.p = NULL};
 	struct ur_pkt *r;
 	unsigned good = 0;
 
-	while (ur_queue_rx(b->queue, &r, 1)) {
-		uint32_t psn = check_data(r);
+	while (ur_queue_rx(b->queue, &u.p, 1))
+		while ((r = unpack(&u))) {
+			uint32_t psn = check_data(r);
 
-		good += psn >= from && psn < to;
-		ur_pkts_release(&r, 1);
-	}
+			good += psn >= from && psn < to;
+		}
 	return good;
 }
 

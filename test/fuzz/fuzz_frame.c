@@ -200,7 +200,7 @@ static void mend_bare(struct ur_pkt *p, uint16_t id)
 	uint32_t covered = p->len - UR_ICRC_LEN;
 
 	if (p->len >= UR_BTH_LEN + UR_ICRC_LEN)
-		ur_icrc_end(ur_icrc_begin_bare(p, p->data, covered, p->len + UR_UDP_LEN, id), p->data + covered);
+		ur_icrc_end(ur_icrc_begin_of(p, p->data, covered, p->len + UR_UDP_LEN, id), p->data + covered);
 }
 
 /* With the headers that it had it is a frame, which parses as it did itself. */

@@ -57,6 +57,7 @@ static void random_ports(struct fabric *f, struct ur_rng *r, uint32_t max_ppm)
 
 		f->port[i].copies = ur_rng_below(r, 2);
 		f->port[i].bare = bare && (k == 0 || ur_rng_below(r, 2));
+		f->port[i].joins = !f->port[i].bare && ur_rng_below(r, 2);
 		if (!trains || !also)
 			continue;
 		f->port[i].train_pkts = 2u << ur_rng_below(r, 6);
@@ -126,6 +127,13 @@ static int describe_link(const struct ur_sim_link *l, char *text, size_t size)
 			l->reorder, (double)l->reorder_by / 1000, l->corrupt, l->mark, l->mark_bytes, l->queue_bytes);
 }
 
+static const char *kind_of(const struct fabric *f, unsigned i)
+{
+	if (f->port[i].bare)
+		return "bare";
+	return f->port[i].joins ? "whole frames and trains" : "whole frames";
+}
+
 void fabric_describe(const struct fabric *f, char *text, size_t size)
 {
 	int n = snprintf(text, size, "fabric: IPv%d, MTU %u, %u packet buffers; links from each host:\n", f->v6 ? 6 : 4, f->mtu, f->npkts);
@@ -137,7 +145,7 @@ void fabric_describe(const struct fabric *f, char *text, size_t size)
 		if ((size_t)n < size)
 			n += snprintf(text + n, size - (size_t)n,
 				      "    %s, trains of %u packets and %u bytes, thinned %u, split %u, merged %u, busy %u\n",
-				      f->port[i].bare ? "bare" : "whole frames", f->port[i].train_pkts, f->port[i].train_bytes,
-				      f->tx[i].thin, f->tx[i].split, f->tx[i].merge, f->tx[i].busy);
+				      kind_of(f, i), f->port[i].train_pkts, f->port[i].train_bytes, f->tx[i].thin, f->tx[i].split,
+				      f->tx[i].merge, f->tx[i].busy);
 	}
 }

@@ -379,7 +379,7 @@ void final_checks(struct prog *p);
 /* --- program.c --- */
 
 /* What the fabrics did with trains and at bare ports. */
-enum train_stat { T_SENT, T_SPLIT, T_THINNED, T_MERGED, T_BUSY, T_UNSEEN, T_ANSWERED, T_BARE, TRAIN_STATS };
+enum train_stat { T_SENT, T_SPLIT, T_THINNED, T_MERGED, T_BUSY, T_UNSEEN, T_ANSWERED, T_BARE, T_JOINED, TRAIN_STATS };
 
 struct stats {
 	uint64_t seeds, failed, ops[32], received[32], services[SERVICES], send_wc[STATUSES], recv_wc[STATUSES], events[32], sins[SINS],

@@ -474,10 +474,10 @@ static void run(struct prog *p)
 static void add_fabric(const struct prog *p, struct stats *stats)
 {
 	const struct ur_sim_stats *st = ur_sim_stats(p->w.sim);
-	const uint64_t trains[TRAIN_STATS] = {[T_SENT] = st->trains, [T_SPLIT] = st->split,   [T_THINNED] = st->thinned,
-					      [T_MERGED] = st->merged, [T_BUSY] = st->busy,   [T_UNSEEN] = st->unseen,
-					      [T_ANSWERED] = st->answered,
-					      [T_BARE] = p->f.port[0].bare + p->f.port[1].bare};
+	const uint64_t trains[TRAIN_STATS] = {
+		[T_SENT] = st->trains,       [T_SPLIT] = st->split,   [T_THINNED] = st->thinned,
+		[T_MERGED] = st->merged,     [T_BUSY] = st->busy,     [T_UNSEEN] = st->unseen,
+		[T_ANSWERED] = st->answered, [T_JOINED] = st->joined, [T_BARE] = p->f.port[0].bare + p->f.port[1].bare};
 
 	stats->frames += st->sent;
 	for (unsigned i = 0; i < TRAIN_STATS; i++)

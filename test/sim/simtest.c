@@ -208,9 +208,15 @@ static void add(struct stats *sum, const struct stats *s)
 static void print_stats(const struct stats *s)
 {
 	static const char *const train_stats[TRAIN_STATS] = {
-		[T_SENT] = "trains",         [T_SPLIT] = "trains split",        [T_THINNED] = "trains thinned",
-		[T_MERGED] = "units merged", [T_BUSY] = "bursts torn",          [T_UNSEEN] = "damaged frames that seem good",
-		[T_ANSWERED] = "questions answered", [T_BARE] = "bare ports",
+		[T_SENT] = "trains",
+		[T_SPLIT] = "trains split",
+		[T_THINNED] = "trains thinned",
+		[T_MERGED] = "units merged",
+		[T_BUSY] = "bursts torn",
+		[T_UNSEEN] = "damaged frames that seem good",
+		[T_ANSWERED] = "questions answered",
+		[T_BARE] = "bare ports",
+		[T_JOINED] = "trains received with headers",
 	};
 	static const char *const services[SERVICES] = {[RC] = "RC", [UC] = "UC", [UD] = "UD", [XRC] = "XRC"};
 

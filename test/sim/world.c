@@ -36,6 +36,8 @@ static void init_host(struct world *w, unsigned i, const struct fabric *f)
 	ur_sim_set_addr(w->sim, i, &addr.gid);
 	if (f->port[i].bare)
 		ur_sim_set_bare(w->sim, i);
+	if (f->port[i].joins)
+		ur_sim_set_joins(w->sim, i);
 	port->queue->train_pkts = f->port[i].train_pkts;
 	port->queue->train_bytes = f->port[i].train_bytes;
 	port->queue->caps |= f->port[i].copies ? UR_QUEUE_COPIES : 0;

@@ -56,6 +56,8 @@ static void open_all(struct nics *h, unsigned nics, unsigned bare, unsigned trai
 		ur_sim_set_addr(h->sim, i, &v4);
 		if (i < bare)
 			ur_sim_set_bare(h->sim, i);
+		else if (i & 1)
+			ur_sim_set_joins(h->sim, i);
 		if (i && i < sharers)
 			ur_sim_share(h->sim, i, 0);
 		node_open(h, i);

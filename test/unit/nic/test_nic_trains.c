@@ -14,6 +14,7 @@
 #include "fault/inject.h"
 #include "nic/nic_priv.h"
 #include "nic_harness.h"
+#include "wire/ip.h"
 
 void ur_suite_nic_trains(void);
 
@@ -100,6 +101,7 @@ static void counters__of_packets(void)
 					       now.rx_packets - t[i].rx_packets, now.rx_bytes - t[i].rx_bytes, now.rx_roce - t[i].rx_roce};
 		}
 		CU_ASSERT_TRUE(ur_sim_stats(h.sim)->trains > 12);
+		CU_ASSERT_TRUE(bare || ur_sim_stats(h.sim)->joined >= 8);
 		for (unsigned i = 0; i < 2; i++) {
 			CU_ASSERT_EQUAL(t[i].rx_packets, t[!i].tx_packets);
 			CU_ASSERT_EQUAL(t[i].rx_bytes + (bare ? HEADERS4 * t[i].rx_packets : 0), t[!i].tx_bytes);
@@ -185,19 +187,20 @@ static void faults__hit_packets_of_received_trains(void)
 {
 	static const struct ur_fault_spec spec = {
 		.drop = 30000, .dup = 30000, .reorder = 30000, .corrupt = 30000, .dir = UR_FAULT_RX, .seed = 5};
-	unsigned long trains;
 
-	nics_open_bare(&h, 2, 2);
-	connect_qps(0, 1);
-	CU_ASSERT_EQUAL_FATAL(ur_nic_set_faults(h.n[1].nic, &spec), 0);
-	for (unsigned i = 0; i < 20; i++)
-		exchange();
-	trains = ur_sim_stats(h.sim)->trains;
-	CU_ASSERT_TRUE(trains > 100);
-	CU_ASSERT_TRUE(counters(1)[UR_C_ICRC] > 10);
-	CU_ASSERT_TRUE(counters(0)[UR_C_RETRANSMIT] > 10);
-	CU_ASSERT_EQUAL(counters(0)[UR_C_ICRC], 0);
-	end();
+	for (unsigned bare = 0; bare <= 2; bare += 2) {
+		nics_open_bare(&h, 2, bare);
+		connect_qps(0, 1);
+		CU_ASSERT_EQUAL_FATAL(ur_nic_set_faults(h.n[1].nic, &spec), 0);
+		for (unsigned i = 0; i < 20; i++)
+			exchange();
+		CU_ASSERT_TRUE(ur_sim_stats(h.sim)->trains > 100);
+		CU_ASSERT_TRUE(bare || ur_sim_stats(h.sim)->joined > 50);
+		CU_ASSERT_TRUE(counters(1)[UR_C_ICRC] > 10);
+		CU_ASSERT_TRUE(counters(0)[UR_C_RETRANSMIT] > 10);
+		CU_ASSERT_EQUAL(counters(0)[UR_C_ICRC], 0);
+		end();
+	}
 }
 
 /* A rule names one packet of a train; the others arrive. */
@@ -210,14 +213,16 @@ static void faults__rule_takes_one_packet(void)
 	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop rx opcode=WRITE_MIDDLE nth=20", &r, &at));
 	spec.rules[0] = r;
 	spec.nrules = 1;
-	nics_open_bare(&h, 2, 2);
-	connect_qps(0, 1);
-	CU_ASSERT_EQUAL_FATAL(ur_nic_set_faults(h.n[1].nic, &spec), 0);
-	exchange();
-	CU_ASSERT_TRUE(ur_sim_stats(h.sim)->trains > 4);
-	CU_ASSERT_TRUE(counters(0)[UR_C_RETRANSMIT] > 0);
-	CU_ASSERT_EQUAL(counters(1)[UR_C_FAULT_RULE1], 1);
-	end();
+	for (unsigned bare = 0; bare <= 2; bare += 2) {
+		nics_open_bare(&h, 2, bare);
+		connect_qps(0, 1);
+		CU_ASSERT_EQUAL_FATAL(ur_nic_set_faults(h.n[1].nic, &spec), 0);
+		exchange();
+		CU_ASSERT_TRUE(ur_sim_stats(h.sim)->trains > 4);
+		CU_ASSERT_TRUE(counters(0)[UR_C_RETRANSMIT] > 0);
+		CU_ASSERT_EQUAL(counters(1)[UR_C_FAULT_RULE1], 1);
+		end();
+	}
 }
 
 /* While a NIC has faults it builds no trains, since they are for packets; afterwards it does again. */
@@ -242,10 +247,92 @@ static void faults__no_trains_are_built(void)
 	end();
 }
 
+/* --- headers of a train --- */
+
+static struct ur_queue_ops altered;
+static const struct ur_queue_ops *original;
+static void (*alter)(uint8_t *frame);
+
+static void for_another_mac(uint8_t *frame)
+{
+	frame[5] ^= 0x40;
+}
+
+static void for_another_address(uint8_t *frame)
+{
+	frame[14 + 19] = 77;
+}
+
+static void from_ourselves(uint8_t *frame)
+{
+	memcpy(frame + 14 + 12, frame + 14 + 16, 4);
+}
+
+static void marked(uint8_t *frame)
+{
+	frame[15] |= UR_ECN_CE;
+}
+
+/* Trains whose one set of headers is another than was sent. */
+static unsigned receive_altered(struct ur_queue *queue, struct ur_pkt **pkts, unsigned n)
+{
+	unsigned got = original->rx(queue, pkts, n);
+	struct ur_counters c = {.v = {0}};
+
+	for (unsigned i = 0; i < got; i++) {
+		if (!pkts[i]->stride)
+			continue;
+		alter(pkts[i]->data);
+		ur_ip4_finish_again(pkts[i]->data + 14);
+		CU_ASSERT_TRUE(ur_frame_parse(pkts[i], &c));
+	}
+	return got;
+}
+
+/* What a NIC asks of the headers of a packet, it asks of those of a train: each of its packets counts, and none is executed. */
+static void headers__hold_for_all_packets(void)
+{
+	static const struct {
+		void (*alter)(uint8_t *frame);
+		enum ur_counter why;
+		bool arrives;
+	} t[] = {
+		{for_another_mac, UR_C_RX_OTHER_HOST, false},
+		{for_another_address, UR_C_ICRC, false}, /* which covers addresses */
+		{from_ourselves, UR_C_ICRC, false},
+		{marked, UR_C_CE_MARKED, true},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_queue *queue;
+		uint64_t before;
+
+		nics_open_bare(&h, 2, 0);
+		connect_qps(0, 1);
+		queue = ur_sim_port(h.sim, 1)->queue;
+		original = queue->ops;
+		altered = *original;
+		altered.rx = receive_altered;
+		alter = t[i].alter;
+		before = counters(1)[t[i].why];
+		queue->ops = &altered;
+		memset(h.n[1].mem + LEN, 0, LEN);
+		CU_ASSERT_EQUAL(nics_post(&h, &q[0], IBV_WR_RDMA_WRITE, 1, 0, LEN, 1, LEN), 0);
+		nics_run(&h, 20 * UR_NS_PER_US);
+		CU_ASSERT_TRUE(ur_sim_stats(h.sim)->joined >= 4);
+		CU_ASSERT_TRUE(counters(1)[t[i].why] - before >= 64);
+		CU_ASSERT_EQUAL(memcmp(h.n[1].mem + LEN, h.n[0].mem, LEN) == 0, t[i].arrives);
+		queue->ops = original;
+		nics_run(&h, 2 * UR_NS_PER_S);
+		nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
+		CU_ASSERT_EQUAL(memcmp(h.n[1].mem + LEN, h.n[0].mem, LEN), 0);
+		end();
+	}
+}
+
 /* --- another process --- */
 
 static struct ur_queue_ops deaf;
-static const struct ur_queue_ops *original;
 
 static unsigned receive_nothing(struct ur_queue *queue, struct ur_pkt **pkts, unsigned n)
 {
@@ -327,6 +414,7 @@ void ur_suite_nic_trains(void)
 	CU_ADD_TEST(s, faults__hit_packets_of_received_trains);
 	CU_ADD_TEST(s, faults__rule_takes_one_packet);
 	CU_ADD_TEST(s, faults__no_trains_are_built);
+	CU_ADD_TEST(s, headers__hold_for_all_packets);
 	CU_ADD_TEST(s, slots__train_for_another_process);
 	CU_ADD_TEST(s, backlog__counts_packets);
 }

@@ -113,7 +113,7 @@ static inline void fix_icrc(unsigned k)
 	if (apart)
 		crc = ur_icrc_begin(p->data + p->l3_off, p->ip_version, p->bth_off - p->l3_off + STRIDE - UR_ICRC_LEN);
 	else
-		crc = ur_icrc_begin_bare(&train, b, STRIDE - UR_ICRC_LEN, STRIDE + UR_UDP_LEN, (uint8_t)(train.place + k));
+		crc = ur_icrc_begin_of(&train, b, STRIDE - UR_ICRC_LEN, STRIDE + UR_UDP_LEN, (uint16_t)(train.place + k));
 	ur_icrc_end(crc, b + STRIDE - UR_ICRC_LEN);
 }
 

@@ -154,7 +154,7 @@ static size_t random_packet(struct ur_rng *rng, uint8_t *buf, bool six, uint32_t
 
 	for (size_t i = 0; i < len; i++)
 		buf[i] = (uint8_t)ur_rng_u32(rng);
-	*p = (struct ur_pkt){.ip_version = six ? 6 : 4, .sport = ur_get16(udp)};
+	*p = (struct ur_pkt){.flags = UR_PKT_BARE, .ip_version = six ? 6 : 4, .sport = ur_get16(udp)};
 	ur_put16(udp + 2, UR_ROCE_PORT);
 	ur_put16(udp + 4, udp_len);
 	if (six) {
@@ -177,7 +177,7 @@ static size_t random_packet(struct ur_rng *rng, uint8_t *buf, bool six, uint32_t
 
 static const uint32_t lengths[] = {0, 1, 3, 4, 16, 35, 36, 40, 51, 52, 53, 63, 64, 65, 100, 255, 256, 1024, 4095, 4096, 4200};
 
-static void icrc_begin_bare__as_the_whole(void)
+static void icrc_begin_of__bare_as_the_whole(void)
 {
 	struct ur_rng rng = {3};
 	uint8_t *buf = malloc(4400);
@@ -195,7 +195,7 @@ static void icrc_begin_bare__as_the_whole(void)
 
 			len = random_packet(&rng, buf, six, n, id, 0x4000, &p);
 			reference_icrc(buf, p.ip_version, len, want);
-			crc = ur_icrc_begin_bare(&p, buf + head, 12 + cut, 8 + 12 + n + 4, id);
+			crc = ur_icrc_begin_of(&p, buf + head, 12 + cut, 8 + 12 + n + 4, id);
 			ur_icrc_end(ur_icrc_add(crc, buf + head + 12 + cut, n - cut), got);
 			wrong += memcmp(want, got, 4) != 0;
 		}
@@ -282,7 +282,7 @@ void ur_suite_icrc(void)
 	CU_ADD_TEST(s, icrc__captured_frames);
 	CU_ADD_TEST(s, icrc__exactly_the_variant_bytes_are_masked);
 	CU_ADD_TEST(s, icrc__ip6_version_nibble_is_covered);
-	CU_ADD_TEST(s, icrc_begin_bare__as_the_whole);
+	CU_ADD_TEST(s, icrc_begin_of__bare_as_the_whole);
 	CU_ADD_TEST(s, icrc_change__every_identification);
 	CU_ADD_TEST(s, icrc_change__other_fields);
 	CU_ADD_TEST(s, icrc_explain__refuses_the_rest);

@@ -34,10 +34,10 @@ static struct headers random_headers(uint8_t version)
 	return h;
 }
 
-static void set(struct headers *h, uint8_t place, uint32_t psn, bool ackreq)
+static void set(struct headers *h, uint16_t place, uint32_t psn, bool ackreq)
 {
 	if (h->version == 4)
-		h->bytes[5] = place; /* the upper byte stays what it is */
+		ur_put16(h->bytes + 4, place);
 	ur_put32(h->bytes + h->bth + 8, (uint32_t)ackreq << 31 | psn);
 }
 
@@ -47,7 +47,7 @@ static uint32_t whole(const struct headers *h)
 }
 
 /* Follows a train of `n` packets from (place, psn) on: the state is that of the headers at each of them, with and without AckReq. */
-static bool follow(struct headers *h, uint8_t place, uint32_t psn, unsigned n)
+static bool follow(struct headers *h, uint16_t place, uint32_t psn, unsigned n)
 {
 	struct ur_icrc_run r = {.psn = psn, .place = place, .ip_version = h->version};
 
@@ -56,7 +56,7 @@ static bool follow(struct headers *h, uint8_t place, uint32_t psn, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		const uint32_t at = (psn + i) & UR_PSN_MASK;
 
-		if (r.psn != at || r.place != (uint8_t)(place + i))
+		if (r.psn != at || r.place != (uint16_t)(place + i))
 			return false;
 		set(h, r.place, at, false);
 		if (r.state != whole(h))
@@ -74,7 +74,7 @@ static void run__all_places(void)
 	for (unsigned i = 0; i < 40; i++) {
 		struct headers h = random_headers(i & 1 ? 6 : 4);
 
-		CU_ASSERT_TRUE(follow(&h, (uint8_t)ur_rng_u32(&rng), ur_rng_u32(&rng) & UR_PSN_MASK, 600));
+		CU_ASSERT_TRUE(follow(&h, (uint16_t)ur_rng_u32(&rng), ur_rng_u32(&rng) & UR_PSN_MASK, 600));
 	}
 }
 
@@ -87,7 +87,7 @@ static void run__all_carries(void)
 			const uint32_t below = (1u << n) - 1, above = n < 23 ? ur_rng_u32(&rng) << (n + 1) & UR_PSN_MASK : 0;
 
 			CU_ASSERT_TRUE(follow(&h, 0, above | below, 3));
-			CU_ASSERT_TRUE(follow(&h, (uint8_t)(0x7f << n), above | below, 3));
+			CU_ASSERT_TRUE(follow(&h, (uint16_t)below, above | below, 3));
 		}
 }
 
@@ -101,14 +101,35 @@ static void run__psn_wraps(void)
 		}
 }
 
-/* As a receiver begins, who has no IP header. */
+/* As a receiver begins who has headers, of a whole train: they say all but length and identification. */
+static void run__from_headers(void)
+{
+	for (unsigned i = 0; i < 200; i++) {
+		struct headers h = random_headers(i & 1 ? 6 : 4), train = h;
+		const uint16_t place = (uint16_t)ur_rng_u32(&rng);
+		const uint32_t psn = ur_rng_u32(&rng) & UR_PSN_MASK, udp_len = 8 + ur_rng_below(&rng, 4200);
+		struct ur_pkt p = {.data = train.bytes, .ip_version = h.version};
+		struct ur_icrc_run r = {.psn = psn, .place = place, .ip_version = h.version};
+
+		ur_udp_put_lengths(h.bytes, h.version, udp_len);
+		set(&h, place, psn, false);
+		r.state = ur_icrc_begin_of(&p, h.bytes + h.bth, UR_BTH_LEN, udp_len, place);
+		for (unsigned k = 0; k < 70; k++) {
+			set(&h, r.place, r.psn, false);
+			CU_ASSERT_EQUAL(r.state, whole(&h));
+			ur_icrc_run_next(&r);
+		}
+	}
+}
+
+/* As one begins who has none. */
 static void run__from_a_bare_packet(void)
 {
 	for (unsigned i = 0; i < 200; i++) {
 		struct headers h = random_headers(i & 1 ? 6 : 4);
-		const uint8_t place = (uint8_t)ur_rng_u32(&rng);
+		const uint16_t place = (uint16_t)ur_rng_u32(&rng);
 		const uint32_t psn = ur_rng_u32(&rng) & UR_PSN_MASK, udp_len = 8 + ur_rng_below(&rng, 4200);
-		struct ur_pkt p = {.ip_version = h.version, .sport = (uint16_t)ur_rng_u32(&rng)};
+		struct ur_pkt p = {.flags = UR_PKT_BARE, .ip_version = h.version, .sport = (uint16_t)ur_rng_u32(&rng)};
 		struct ur_icrc_run r = {.psn = psn, .place = place, .ip_version = h.version};
 
 		ur_put16(h.bytes + h.udp, p.sport);
@@ -130,7 +151,7 @@ static void run__from_a_bare_packet(void)
 			h.bytes[6] = 17;
 		}
 		set(&h, place, psn, false);
-		r.state = ur_icrc_begin_bare(&p, h.bytes + h.bth, UR_BTH_LEN, udp_len, place);
+		r.state = ur_icrc_begin_of(&p, h.bytes + h.bth, UR_BTH_LEN, udp_len, place);
 		CU_ASSERT_EQUAL(r.state, whole(&h));
 		for (unsigned k = 0; k < 70; k++) {
 			set(&h, r.place, r.psn, false);
@@ -202,6 +223,7 @@ void ur_suite_icrc_run(void)
 	CU_ADD_TEST(s, run__all_places);
 	CU_ADD_TEST(s, run__all_carries);
 	CU_ADD_TEST(s, run__psn_wraps);
+	CU_ADD_TEST(s, run__from_headers);
 	CU_ADD_TEST(s, run__from_a_bare_packet);
 	CU_ADD_TEST(s, id_term__of_every_byte);
 	CU_ADD_TEST(s, headers__then_the_bth);

@@ -3,6 +3,7 @@
 #include <CUnit/CUnit.h>
 
 #include "wire/icrc.h"
+#include "wire/ip.h"
 #include "wire/train.h"
 #include "wire_samples.h"
 
@@ -351,6 +352,117 @@ static void view__of_a_bare_train(void)
 	}
 }
 
+/* As a packet socket gives it: one set of headers, with the lengths of the whole. */
+static struct ur_pkt as_received(struct ur_pkt *train, unsigned id)
+{
+	struct ur_pkt t = {.data = train->data, .len = train->len, .room = train->len, .stride = train->stride, .when = 77};
+	struct ur_counters c = {.v = {0}};
+	uint8_t *l3 = t.data + train->l3_off;
+
+	if (train->ip_version == 4)
+		ur_put16(l3 + 4, (uint16_t)id);
+	ur_udp_put_lengths(l3, train->ip_version, t.len - train->bth_off + UR_UDP_LEN);
+	CU_ASSERT_TRUE_FATAL(ur_frame_parse(&t, &c));
+	CU_ASSERT_TRUE(t.kind == UR_PKT_ROCE && t.stride == train->stride && t.len == train->len);
+	CU_ASSERT_TRUE(t.l3_off == train->l3_off && t.bth_off == train->bth_off && t.place == (train->ip_version == 4 ? id : 0));
+	return t;
+}
+
+/* Each packet is the frame that the kernel would cut off, whatever was cut off before it. */
+static void view__of_a_train_with_headers(void)
+{
+	static const struct {
+		uint32_t len, last;
+		unsigned id;
+	} t[] = {{700, 3, 0}, {700, 700, 0xfff8}, {0, 0, 5}, {0, 0, 0xffff}, {4, 0, 250}, {24, 4, 0x1234}};
+
+	for (unsigned i = 0; i < 2 * ur_array_size(t); i++) {
+		const bool six = i & 1;
+		struct ur_pkt train = begin(16384), whole, view = {.data = NULL};
+		struct ur_counters c = {.v = {0}};
+		struct ur_train_cursor at;
+
+		build_many(12, (struct like){.six = six, .len = t[i / 2].len});
+		build(12, (struct like){.six = six, .len = t[i / 2].last});
+		for (unsigned k = 0; k < 13; k++) {
+			CU_ASSERT_TRUE(ur_train_append(&train, pkts[k], 64, MOST));
+			ur_train_move(pkts[k], (uint16_t)(t[i / 2].id + k));
+			CU_ASSERT_TRUE(ur_pkt_linearise(pkts[k]));
+			memcpy(train.data + train.len - UR_ICRC_LEN, pkts[k]->data + pkts[k]->len - UR_ICRC_LEN, UR_ICRC_LEN);
+		}
+		whole = as_received(&train, t[i / 2].id);
+		CU_ASSERT_EQUAL(ur_train_count(&whole), 13);
+		at = (struct ur_train_cursor){.place = whole.place};
+		for (unsigned k = 0; k < 13; k++) {
+			CU_ASSERT_TRUE_FATAL(ur_train_view(&whole, &at, &view));
+			CU_ASSERT_EQUAL_FATAL(view.len, pkts[k]->len);
+			CU_ASSERT_EQUAL(memcmp(view.data, pkts[k]->data, view.len), 0);
+			CU_ASSERT_TRUE(view.flags == UR_PKT_CUT && view.room == view.len && view.when == 77 && !view.stride);
+			view.flags = 0; /* the identification is exactly the right one */
+			CU_ASSERT_TRUE(ur_frame_parse(&view, &c) && view.bth.psn == k);
+			memset(&view.src, 0xff, sizeof(view.src)); /* who has the view may do with its fields what he wants */
+			view.ip_version = 0;
+			view.l3_off = view.bth_off = 7;
+		}
+		CU_ASSERT_FALSE(ur_train_view(&whole, &at, &view));
+		free_many(13);
+		sample_free(&train);
+	}
+}
+
+/* What was handled as a run is not looked at again: the next view has headers all the same. */
+static void view__after_a_run(void)
+{
+	struct ur_pkt train = begin(16384), whole, view = {.data = NULL};
+	struct ur_train_cursor at = {0};
+
+	build_many(12, (struct like){.len = 700});
+	for (unsigned k = 0; k < 12; k++)
+		CU_ASSERT_TRUE(ur_train_append(&train, pkts[k], 64, MOST));
+	whole = as_received(&train, 0);
+	for (unsigned k = 0; k < 12; k++) {
+		if (k == 3 || k == 7) {
+			at.at += 2 * whole.stride;
+			at.place += 2;
+			k += 2;
+		}
+		CU_ASSERT_TRUE_FATAL(ur_train_view(&whole, &at, &view));
+		CU_ASSERT_TRUE(ur_pkt_linearise(pkts[k]));
+		CU_ASSERT_TRUE(view.len == pkts[k]->len && memcmp(view.data, pkts[k]->data, view.len) == 0);
+	}
+	free_many(12);
+	sample_free(&train);
+}
+
+/* The headers of a train are judged as those of a packet; what follows them is not looked at. */
+static void parse__headers_of_a_train(void)
+{
+	static const struct {
+		unsigned at;
+		uint8_t bits;
+		enum ur_counter why; /* UR_C_RX_ROCE: it is one all the same */
+	} t[] = {
+		{14, 0x01, UR_C_DROP_BAD_IP},      {14 + 2, 0x80, UR_C_DROP_TRUNCATED}, {14 + 8, 1, UR_C_DROP_BAD_IP},
+		{14 + 6, 0x20, UR_C_DROP_BAD_IP},  {14 + 20 + 4, 1, UR_C_DROP_BAD_UDP}, {14 + 20 + 8, 0xff, UR_C_RX_ROCE},
+		{14 + 20 + 6, 0xff, UR_C_RX_ROCE},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_pkt train = begin(16384), p;
+		struct ur_counters c = {.v = {0}};
+
+		build_many(12, (struct like){.len = 700});
+		for (unsigned k = 0; k < 12; k++)
+			CU_ASSERT_TRUE(ur_train_append(&train, pkts[k], 64, MOST));
+		p = as_received(&train, 9);
+		p.data[t[i].at] ^= t[i].bits;
+		CU_ASSERT_EQUAL(ur_frame_parse(&p, &c), t[i].why == UR_C_RX_ROCE);
+		CU_ASSERT_EQUAL(c.v[t[i].why], t[i].why != UR_C_RX_ROCE);
+		free_many(12);
+		sample_free(&train);
+	}
+}
+
 /* The rest of a train that a kernel cut in two: the first packet of it has a place that is not 0. */
 static void view__begins_at_its_place(void)
 {
@@ -360,7 +472,7 @@ static void view__begins_at_its_place(void)
 
 	for (unsigned i = 0; i < 3; i++) {
 		CU_ASSERT_TRUE(ur_train_view(&bare, &at, &view));
-		CU_ASSERT_EQUAL(view.place, (uint8_t)(254 + i));
+		CU_ASSERT_EQUAL(view.place, 254 + i);
 	}
 	CU_ASSERT_FALSE(ur_train_view(&bare, &at, &view));
 }
@@ -400,6 +512,9 @@ void ur_suite_train(void)
 	CU_ADD_TEST(s, next__bytes);
 	CU_ADD_TEST(s, cut__gives_what_was_appended);
 	CU_ADD_TEST(s, view__of_a_bare_train);
+	CU_ADD_TEST(s, view__of_a_train_with_headers);
+	CU_ADD_TEST(s, view__after_a_run);
+	CU_ADD_TEST(s, parse__headers_of_a_train);
 	CU_ADD_TEST(s, view__begins_at_its_place);
 	CU_ADD_TEST(s, move__mends);
 }
