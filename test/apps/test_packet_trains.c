@@ -4,6 +4,8 @@
 #include <linux/virtio_net.h>
 #include <stdlib.h>
 
+#include "wire/ip.h"
+
 #include "packet_util.h"
 
 static void send_gso(const uint8_t *frame, size_t len, uint16_t size)
@@ -143,6 +145,10 @@ static void train__that_makes_no_sense(void)
 		{1000, 60000, 0x86dd, 0x45, 17},  /* another version */
 		{1000, 60000, 0x0806, 0x45, 17},  /* not IP at all */
 		{60000, 60000, 0x0800, 0x45, 17}, /* no train */
+		{15, 1500, 0x0800, 0x45, 17},     /* packets that are none */
+		{16, 60000, 0x0800, 0x45, 17},    /* too many of the shortest */
+		{1000, 60000, 0x0800, 0x45, 17},  /* nothing in it that is right */
+		{0, 60000, 0x0800, 0x45, 17},     /* of no length */
 	};
 	static uint8_t frame[60014];
 	uint32_t psn = 0, from;
@@ -153,14 +159,74 @@ static void train__that_makes_no_sense(void)
 		fill_header(frame, &b->mac, &a->mac, sizeof(frame), 4791);
 		ur_put16(frame + 12, t[i].type);
 		ur_put16(frame + 16, t[i].total);
+		ur_put16(frame + 38, (uint16_t)(t[i].total - 20));
 		frame[14] = t[i].first;
 		frame[23] = t[i].proto;
+		ur_ip4_finish_again(frame + 14);
 		send_gso(frame, sizeof(frame), t[i].size);
 		from = psn;
 		send_train(&psn, TRAIN, 4096, 4096);
 		CU_ASSERT_EQUAL(drain_data(from, psn), TRAIN);
 		close_pair();
 	}
+}
+
+/* Writes n packets of 1024 bytes with the numbers from `psn` on as another sender's train: its identifications begin with `id`. */
+static uint32_t strange_train(uint8_t *frame, uint32_t psn, unsigned n, uint16_t id)
+{
+	struct ur_ref ref = {0};
+	uint32_t len = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct ur_pkt *p = data_pkt(psn + i, 1024, &ref);
+		uint32_t from = i ? p->bth_off : 0;
+
+		ur_frame_finish(p, 0);
+		ur_train_move(p, (uint16_t)(id + i));
+		ur_pkt_gather(p, from, frame + len);
+		len += ur_pkt_frame_len(p) - from;
+		ur_pkts_release(&p, 1);
+	}
+	ur_udp_put_lengths(frame + 14, 4, len - 34);
+	return len;
+}
+
+/* Whatever number the first packet has, the others count on from there. */
+static void train__numbered_by_another_sender(void)
+{
+	static const uint16_t ids[] = {1, 0x00f0, 0x1234, 0xfff0};
+	static uint8_t frame[65536];
+	uint32_t psn = 0;
+
+	open_pair(false, false);
+	make_path(false, 0);
+	for (unsigned i = 0; i < ur_array_size(ids); i++, psn += 60) {
+		send_gso(frame, strange_train(frame, psn, 60, ids[i]), 1024 + UR_BTH_LEN + UR_ICRC_LEN);
+		receive_train(psn, psn + 60, UR_PKT_CUT);
+	}
+	close_pair();
+}
+
+/* One packet of a train that is damaged is one, wherever it is; headers that are damaged are those of all. */
+static void train__damaged(void)
+{
+	static const struct {
+		unsigned at;
+		unsigned good;
+	} t[] = {{42, 59}, {42 + 12, 59}, {42 + 1039, 59}, {42 + 30 * 1040 + 500, 59}, {42 + 59 * 1040, 59}, {42 + 60 * 1040 - 1, 59},
+		 {14 + 10, 0},  {14 + 2, 0},  {34 + 2, 0},     {34 + 5, 0},             {14 + 13, 0}};
+	static uint8_t frame[65536];
+
+	open_pair(false, false);
+	make_path(false, 0);
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		uint32_t len = strange_train(frame, 0, 60, 7);
+
+		frame[t[i].at] ^= 0x11;
+		send_gso(frame, len, 1024 + UR_BTH_LEN + UR_ICRC_LEN);
+		CU_ASSERT_EQUAL(drain_data(0, 60), t[i].good);
+	}
+	close_pair();
 }
 
 /* An error that waits at the socket, because the interface was down, costs no train and mixes up none. */
@@ -262,4 +328,6 @@ void add_train_tests(CU_pSuite s)
 	CU_ADD_TEST(s, train__refused_by_the_interface);
 	CU_ADD_TEST(s, train__of_frames_that_are_too_long);
 	CU_ADD_TEST(s, train__that_makes_no_sense);
+	CU_ADD_TEST(s, train__numbered_by_another_sender);
+	CU_ADD_TEST(s, train__damaged);
 }
