@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of 'tools/bench instructions', from profiles by callgrind.
 
-  callgrind.py [--top N] [--data FILE] ROW...     ROW: TITLE,NAME,UNITS,PER,SHORT,LONG
+  callgrind.py [--port PORT] [--top N] [--data FILE] ROW...     ROW: TITLE,NAME,UNITS,PER,SHORT,LONG
 
 SHORT and LONG are profiles of two runs, LONG's with UNITS more of what is counted (packets, iterations): their difference has no start and no end in
 it. PER: the last columns are calls for so many of these units (the packets of a message). Counted is what liburoce executes itself, and what is
@@ -150,15 +150,16 @@ def top(rows, n):
     return "\n".join(out)
 
 
-def data(rows):
+def data(rows, port):
     for _, name, columns, _, _ in rows:
         program, side, size = name.split(":")
         for c in ("work", "liburoce"):
-            yield "\t".join(["1500", "instr", "128" if size != "8" else "1", f"{program}:{side}:{c}", "udp", size, f"{columns.get(c, 0):.1f}", "1"])
+            yield "\t".join(["1500", "instr", "128" if size != "8" else "1", f"{program}:{side}:{c}", port, size, f"{columns.get(c, 0):.1f}", "1"])
 
 
 def main():
     p = argparse.ArgumentParser()
+    p.add_argument("--port", default="udp")
     p.add_argument("--top", type=int, default=0)
     p.add_argument("--data")
     p.add_argument("rows", nargs="+")
@@ -169,7 +170,7 @@ def main():
         print(top(rows, a.top))
     if a.data:
         with open(a.data, "a", encoding="utf-8") as f:
-            f.write("".join(line + "\n" for line in data(rows)))
+            f.write("".join(line + "\n" for line in data(rows, a.port)))
 
 
 if __name__ == "__main__":

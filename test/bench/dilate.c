@@ -4,7 +4,8 @@
  * instructions independent of how busy the machine is:
  *
  * Nobody polls in vain. A receive that finds nothing waits in the kernel, where no instructions are counted, for a packet or 2 ms.
- * Whoever receives holds the NIC's lock; so the program's first thread also waits for a lock that it tries and that is held.
+ * Whoever receives holds the NIC's lock; so the program's first thread also waits for a lock that it tries and that is held. The ring of
+ * a packet socket is looked into without a call; but each look follows a reading of the clock, and that waits for a packet.
  *
  * Time passes more slowly, by as much as callgrind slows the program down. So what the engine decides by time (does the program still
  * poll, is an acknowledgement late, how long may this wait) it decides as it would without callgrind.
@@ -13,6 +14,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/if_packet.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -40,6 +42,7 @@ static trylock_fn *real_trylock;
 static clock_fn *real_clock;
 static ppoll_fn *real_ppoll;
 static pid_t pid;
+static int ring = -1; /* the packet socket that has one */
 
 /* Threads of libraries whose constructors run earlier may come first. */
 static void find_real(void)
@@ -75,12 +78,31 @@ static uint64_t kernel_ns(void)
 	return to_ns(&t);
 }
 
+int setsockopt(int fd, int level, int option, const void *value, socklen_t len)
+{
+	int rc = (int)syscall(SYS_setsockopt, fd, level, option, value, len);
+
+	if (rc == 0 && level == SOL_PACKET && option == PACKET_RX_RING)
+		ring = fd;
+	return rc;
+}
+
+static void wait_for_ring(void)
+{
+	struct pollfd p = {.fd = ring, .events = POLLIN};
+	struct timespec wait = {.tv_nsec = WAIT_NS};
+
+	syscall(SYS_ppoll, &p, 1, &wait, NULL, 0);
+}
+
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
 	int rc;
 
 	if (!real_clock)
 		find_real();
+	if (clock == CLOCK_MONOTONIC && ring >= 0)
+		wait_for_ring();
 	rc = real_clock(clock, t);
 	if (rc == 0 && clock == CLOCK_MONOTONIC)
 		*t = from_ns(to_ns(t) / SLOWER);

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154,SC2034
 # 'tools/bench instructions': what liburoce executes for a packet inside a message of 64 packets, at the sender and at the receiver, and for an
-# iteration of a ping-pong of 8 bytes. perftest's programs over port udp between two namespaces, MTU 1500, path MTU 1024. One side at a time runs
+# iteration of a ping-pong of 8 bytes. perftest's programs over port $port between two namespaces, MTU 1500, path MTU 1024. One side at a time runs
 # under callgrind, twice, with n and 2n iterations: callgrind.py takes the difference. dilate.c keeps what the machine does out of it.
 #
-# Sourced by tools/bench, which brings the namespaces, $TMP, $uroce and the variables build, top, data and failed.
+# Sourced by tools/bench, which brings the namespaces, $TMP, $uroce and the variables build, port, top, data and failed.
 
 PACKETS=64
 MESSAGES=1000
@@ -37,7 +37,7 @@ resent() { cat "$TMP"/counters.* 2>/dev/null | awk '$1 == "tx_retransmits" || $1
 # killed, so it is waited for.
 profile() {
 	local side=$1 file=$2 command=("${@:3}") pid status=0 server=() client=()
-	local both=(env LD_PRELOAD="$TMP/dilate.so" "$uroce" run --dev eth0 --port udp)
+	local both=(env LD_PRELOAD="$TMP/dilate.so" "$uroce" run --dev eth0 --port "$port")
 	local callgrind=(valgrind --tool=callgrind --callgrind-out-file="$file" --log-file="$TMP/valgrind")
 
 	rm -f "$file" "$TMP"/counters.*
@@ -79,7 +79,7 @@ profiles() {
 }
 
 instructions() {
-	local rows=() options=() bw=(65536 "$MESSAGES" $((MESSAGES * PACKETS)) "$PACKETS" -t 128 -Q 32)
+	local rows=() options=(--port "$port") bw=(65536 "$MESSAGES" $((MESSAGES * PACKETS)) "$PACKETS" -t 128 -Q 32)
 
 	[ "$top" -eq 0 ] || options+=(--top "$top")
 	[ -z "$data" ] || options+=(--data "$data")
