@@ -128,8 +128,10 @@ void ur_ethdev_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 /* Copies segments and tail after `data` and gives the segments back. The caller has checked the room. */
 static void tx_gather(struct ur_ethdev *d, struct ur_pkt *p, struct rte_mbuf *m)
 {
-	d->queue.tx_gathered += p->nseg != 0;
-	ur_pkt_linearise(p);
+	if (p->nseg || p->tail_len) {
+		d->queue.tx_gathered += p->nseg != 0;
+		ur_pkt_linearise(p);
+	}
 	m->data_len = (uint16_t)p->len;
 	m->pkt_len = p->len;
 }

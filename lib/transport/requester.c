@@ -8,6 +8,7 @@
  */
 #include "base/bytes.h"
 #include "base/psn.h"
+#include "transport/ackreq.h"
 #include "transport/atomic.h"
 #include "transport/completer.h"
 #include "transport/congest.h"
@@ -317,47 +318,6 @@ static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct 
 		ur_xrceth_put(ext, w->srqn);
 }
 
-/*
- * Is it the newest of what is posted, or will the next one send nothing for now? A local operation waits for this one to complete, a fence
- * for READs, a READ for room.
- */
-static bool nothing_follows(struct ur_qp *qp)
-{
-	struct ur_requester *r = &qp->req;
-	uint32_t next = r->cur + 1;
-	const struct ur_swqe *w;
-
-	if (next == r->tail)
-		r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-	if (next == r->tail || ur_qp_st(qp) != IBV_QPS_RTS)
-		return true;
-	w = ur_sq_at(qp, next);
-	return ur_swqe_in(w, UR_WRS_LOCAL) || (w->flags & IBV_SEND_FENCE && r->rd_wqes) ||
-	       (ur_swqe_in(w, UR_WRS_ANSWERED) && r->rd_out >= r->max_rd);
-}
-
-/* Have a quarter of the places of the SQ been used since a request asked? They are free again when it is answered. */
-static bool queue_fills(const struct ur_qp *qp)
-{
-	return (qp->req.cur + 1 - qp->req.asked) * 4 >= qp->sq.cap;
-}
-
-/*
- * Does a packet ask for an acknowledgement? Where somebody waits for it, the program for a completion, the window or the queue for room; so
- * what is sent last always does. At a low rate the next packet, and with it the next chance to ask, may be longer away than the ACK timer
- * runs.
- */
-static bool asks(struct ur_qp *qp, const struct ur_swqe *w, bool last)
-{
-	const struct ur_requester *r = &qp->req;
-
-	if (qp->service == UR_UC)
-		return false;
-	if (r->since_ack + 1 >= r->window.ack_every || ur_unlikely(qp->cc.rate.active))
-		return true;
-	return last && (w->flags & IBV_SEND_SIGNALED || queue_fills(qp) || nothing_follows(qp));
-}
-
 /* A packet of a SEND or WRITE; in line where it is hot. */
 __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, struct ur_swqe *w)
 {
@@ -368,7 +328,7 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	uint32_t len = last ? w->length - (k << qp->mtu_shift) : qp->mtu;
 	uint8_t opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
-	bool ackreq = asks(qp, w, last);
+	bool ackreq = ur_req_asks(qp, w, last);
 	uint8_t pad = -len & 3;
 	struct ur_pkt *p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + len + pad + UR_ICRC_LEN);
 	enum ibv_wc_status st;
@@ -398,6 +358,68 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	if (ur_unlikely(qp->service == UR_UC))
 		ur_uc_sent(qp);
 	return BUILT;
+}
+
+/* A short SEND or WRITE of an RC QP from one piece of memory, with nothing but perhaps a completion beside it. */
+static bool is_plain(const struct ur_swqe *w)
+{
+	return (w->opcode == IBV_WR_RDMA_WRITE || w->opcode == IBV_WR_SEND) && !(w->flags & ~IBV_SEND_SIGNALED) && w->nsge == 1 &&
+	       w->length && w->length <= UR_COPY_MAX;
+}
+
+/* The request at `cur`, which is like the one before it. False: it goes the usual way, or nothing goes now. */
+static bool build_like(struct ur_qp *qp, struct ur_swqe *w, bool reth)
+{
+	struct ur_requester *r = &qp->req;
+	struct ur_mr *mr;
+	const uint8_t *from = ur_mr_local(qp, w->sge[0].lkey, w->sge[0].addr, w->length, 0, &mr);
+	bool ackreq = ur_req_asks(qp, w, true);
+	struct ur_pkt *p;
+
+	if (ur_unlikely(!from || ur_mr_unusual(mr)))
+		return false;
+	p = ur_txbuf_like(qp, ackreq);
+	if (ur_unlikely(!p))
+		return false;
+	if (reth)
+		ur_read_put_reth(p->data + p->bth_off + UR_BTH_LEN, w, 0, w->length);
+	if (ur_unlikely(!ur_touch_copy(p->data + p->payload_off, from, w->length))) {
+		ur_txbuf_undo(qp->tp, p);
+		return false;
+	}
+	ur_txbuf_end_like(qp, p);
+	w->psn = r->next;
+	w->npkts = 1;
+	r->fresh = ++r->cur;
+	r->next = r->max = ur_psn_add(r->next, 1);
+	r->since_ack = ackreq ? 0 : r->since_ack + 1;
+	if (ackreq) {
+		r->asked = r->cur;
+		start_clock(r, w->psn, qp->tp->now);
+	}
+	return true;
+}
+
+/*
+ * After `w`, which was new and one packet: the new requests that are like it, as a row of at most `most`; returns how many. Nothing that
+ * keeps a requester from going on comes up in between, but for the window.
+ */
+static uint32_t build_row(struct ur_qp *qp, const struct ur_swqe *w, uint32_t most)
+{
+	struct ur_requester *r = &qp->req;
+	const bool reth = w->opcode == IBV_WR_RDMA_WRITE;
+	uint32_t n = 0;
+
+	if (qp->type != IBV_QPT_RC || !is_plain(w) || r->next != r->max || r->locals || ur_unlikely(qp->cc.rate.active))
+		return 0;
+	for (; n < most && next_fresh(qp) == UR_REQ_START; n++) {
+		struct ur_swqe *x = ur_sq_at(qp, r->cur);
+
+		if (x->opcode != w->opcode || x->length != w->length || !is_plain(x) || !build_like(qp, x, reth))
+			break;
+	}
+	qp->n.tx_bytes += (uint64_t)n * w->length;
+	return n;
 }
 
 /* After a packet of `w`: the middle packets that follow it, as a run of at most `most`; returns how many. */
@@ -470,7 +492,7 @@ static bool build_probe(struct ur_qp *qp)
 	return st == BUILT;
 }
 
-/* A packet of a SEND or WRITE, and those in the middle that follow it: at most n; returns how many. */
+/* A packet of a SEND or WRITE, and those that follow it in its middle, or in messages like it: at most n; returns how many. */
 static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int *st)
 {
 	const uint32_t cur = qp->req.cur;
@@ -478,7 +500,11 @@ static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int 
 	*st = build_data(qp, w);
 	if (ur_unlikely(*st))
 		return 0;
-	return qp->req.cur == cur && n > 1 && ur_txbuf_repeats(&qp->tp->tx) ? 1 + build_middles(qp, w, n - 1) : 1;
+	if (n == 1 || !ur_txbuf_repeats(&qp->tp->tx))
+		return 1;
+	if (qp->req.cur == cur)
+		return 1 + build_middles(qp, w, n - 1);
+	return qp->req.cur == qp->req.fresh && w->npkts == 1 ? 1 + build_row(qp, w, n - 1) : 1;
 }
 
 /* One step: returns how many packets it has built, at most n. */

@@ -101,6 +101,19 @@ static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_sw
 	return IBV_WC_SUCCESS;
 }
 
+/* A short message from one piece of memory, as most are. */
+static enum ibv_wc_status gather_short(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_sge_pos *pos, struct ur_pkt *p)
+{
+	const struct ibv_sge *s = &w->sge[0];
+	struct ur_mr *mr;
+	uint8_t *from = ur_mr_local(qp, s->lkey, s->addr, s->length, 0, &mr);
+
+	if (ur_unlikely(!from || !append_from(qp->tp, p, mr, from, s->length)))
+		return IBV_WC_LOC_PROT_ERR;
+	pos->off = s->length;
+	return IBV_WC_SUCCESS;
+}
+
 enum ibv_wc_status ur_sge_gather(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_sge_pos *pos, uint32_t len, struct ur_pkt *p)
 {
 	if (w->flags & IBV_SEND_INLINE) {
@@ -108,6 +121,8 @@ enum ibv_wc_status ur_sge_gather(const struct ur_qp *qp, const struct ur_swqe *w
 		pos->off += len;
 		return IBV_WC_SUCCESS;
 	}
+	if (ur_likely(w->nsge == 1 && len && len == w->length && len <= UR_COPY_MAX)) /* so *pos is its beginning */
+		return gather_short(qp, w, pos, p);
 	return gather_list(qp, w, pos, len, p);
 }
 

@@ -17,7 +17,7 @@
  *   xrc.c        extended reliable connections: domains, and the shared receive queue that a packet names
  *   sge.c        from and to scatter/gather lists
  *   txbuf.c      where packets to send are built, and trains of them
- *   requester.c  builds request packets; completer.c handles what comes back for them
+ *   requester.c  builds request packets; ackreq.c: which of them ask for an acknowledgement; completer.c handles what comes back
  *   read_req.c   READ requests and RETHs; req_state.h what a requester does next
  *   atomic.c     requests that are one packet and whose answer carries the result: atomics, ATOMIC WRITE
  *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue; reread.c repairs READs

@@ -163,10 +163,72 @@ void ur_txbuf_end(struct ur_qp *qp, struct ur_pkt *p)
 
 	UR_TRACE(qp->tp->trace, TX, qp->qpn, p->bth.dqpn, p->bth.opcode, p->bth.psn, p->payload_len, p->bth.ackreq);
 	b->last = p == b->open ? NULL : p;
+	b->row.psn = UR_TXBUF_NO_ROW;
 	if (p == b->open || !p->nseg) {
 		finish(b, p);
 		p->flags |= UR_PKT_COMPLETE;
 	}
+}
+
+/* --- rows --- */
+
+#define LIKE 96 /* bytes that are copied: headers with an extended one of up to 16 bytes, and what comes behind them */
+_Static_assert(UR_PATH_HDR_MAX + UR_BTH_LEN + 16 <= LIKE, "all headers");
+
+/* What the bytes do not tell of a packet of the same way. */
+static inline void copy_fields(struct ur_pkt *to, const struct ur_pkt *from)
+{
+	to->kind = from->kind;
+	to->flags = (from->flags & UR_PKT_LOCAL) | UR_PKT_COMPLETE;
+	to->ip_version = from->ip_version;
+	to->l3_off = from->l3_off;
+	to->l4_off = from->l4_off;
+	to->bth_off = from->bth_off;
+	to->bth = from->bth;
+}
+
+struct ur_pkt *ur_txbuf_like(struct ur_qp *qp, bool asks)
+{
+	struct ur_txbuf *b = &qp->tp->tx;
+	const struct ur_pkt *last = b->last;
+	struct ur_pkt *p;
+
+	if (!last || last->nseg || last->payload_off > LIKE)
+		return NULL;
+	p = ur_tp_pkt(qp->tp);
+	if (ur_unlikely(!p))
+		return NULL;
+	if (b->row.psn == UR_TXBUF_NO_ROW) {
+		uint8_t bth[UR_BTH_LEN];
+
+		memcpy(bth, last->data + last->bth_off, UR_BTH_LEN);
+		bth[8] = 0;
+		b->row = (struct ur_icrc_run){.psn = last->bth.psn};
+		b->row.state = begin_icrc(b, last, bth, last->len - last->bth_off, 0);
+	}
+	ur_icrc_run_next(&b->row);
+	memcpy(p->data, last->data, LIKE);
+	copy_fields(p, last);
+	p->payload_off = last->payload_off;
+	p->payload_len = last->payload_len;
+	p->len = last->len;
+	p->bth.psn = b->row.psn;
+	p->bth.ackreq = asks;
+	ur_put32(p->data + p->bth_off + 8, (uint32_t)asks << 31 | b->row.psn);
+	b->pkts[b->n++] = p;
+	return p;
+}
+
+void ur_txbuf_end_like(struct ur_qp *qp, struct ur_pkt *p)
+{
+	struct ur_txbuf *b = &qp->tp->tx;
+	uint32_t from = p->bth_off + UR_BTH_LEN, end = p->len - UR_ICRC_LEN;
+	uint32_t crc = b->row.state ^ (p->bth.ackreq ? UR_ICRC_ACKREQ : 0);
+
+	memset(p->data + end - p->bth.pad, 0, p->bth.pad);
+	ur_icrc_end(ur_icrc_add(crc, p->data + from, end - from), p->data + end);
+	b->last = p;
+	UR_TRACE(qp->tp->trace, TX, qp->qpn, p->bth.dqpn, p->bth.opcode, p->bth.psn, p->payload_len, p->bth.ackreq);
 }
 
 /* --- runs --- */
@@ -285,16 +347,10 @@ static void put_headers(struct ur_pkt *to, const struct ur_pkt *from, const uint
 	_Static_assert(UR_PATH_HDR_MAX == 66, "as in ur_pkt_begin_to");
 	memcpy(to->data, hdr, 64);
 	memcpy(to->data + 64, hdr + 64, 2);
-	to->kind = from->kind;
-	to->flags = (from->flags & UR_PKT_LOCAL) | UR_PKT_COMPLETE;
-	to->bth = from->bth;
+	copy_fields(to, from);
 	to->bth.opcode = r->run->opcode;
 	to->bth.se = false;
 	to->bth.pad = 0;
-	to->ip_version = from->ip_version;
-	to->l3_off = from->l3_off;
-	to->l4_off = from->l4_off;
-	to->bth_off = from->bth_off;
 	to->payload_off = (uint16_t)(from->bth_off + UR_BTH_LEN);
 	to->payload_len = r->mtu;
 	to->len = to->payload_off + (r->refer ? 0 : r->mtu + UR_ICRC_LEN);

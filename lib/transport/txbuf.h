@@ -11,20 +11,23 @@
 #define UR_TXBUF_H
 
 #include "transport/transport.h"
+#include "wire/icrc_run.h"
 #include "wire/opcode.h"
 
 #define UR_TXBUF_BASES 8 /* a power of two */
+#define UR_TXBUF_NO_ROW UINT32_MAX
 #define UR_TXBUF_BASE(len) ((len) / 4 & (UR_TXBUF_BASES - 1))
 
 struct ur_txbuf {
-	struct ur_pkt **pkts; /* where the caller of ur_tp_tx wants them */
-	unsigned n;           /* packets and trains there */
-	struct ur_pkt *last;  /* the packet that was built last, in a buffer of its own; NULL otherwise */
-	struct ur_pkt *open;  /* the last of them, if it is a train that more packets may follow in; NULL otherwise */
-	bool filling;         /* nothing is built but what joins it */
-	unsigned count;       /* packets in it */
-	uint32_t stride;      /* bytes of its first one, from the BTH to the ICRC */
-	uint32_t start;       /* where the packet at hand begins in it */
+	struct ur_pkt **pkts;   /* where the caller of ur_tp_tx wants them */
+	unsigned n;             /* packets and trains there */
+	struct ur_pkt *last;    /* the packet that was built last, in a buffer of its own; NULL otherwise */
+	struct ur_pkt *open;    /* the last of them, if it is a train that more packets may follow in; NULL otherwise */
+	bool filling;           /* nothing is built but what joins it */
+	unsigned count;         /* packets in it */
+	uint32_t stride;        /* bytes of its first one, from the BTH to the ICRC */
+	uint32_t start;         /* where the packet at hand begins in it */
+	struct ur_icrc_run row; /* of `last`, while packets like it follow; psn UR_TXBUF_NO_ROW: not yet */
 	/* What stands before the BTH in the newest train; its path may be gone. */
 	uint8_t hdr[UR_PATH_HDR_MAX], hdr_len;
 	/*
@@ -57,6 +60,14 @@ struct ur_txrun {
 	uint8_t opcode;
 	uint32_t ask_in, ask_every; /* one of them asks for an acknowledgement: the first, if `ask_in` is 0; then every so many */
 };
+
+/*
+ * A row of packets like the one that was built last, with the same opcode and length: begins the next one, all of whose headers are those
+ * of the one before it but for `psn`, the next one, and AckReq. The caller writes the extended headers that differ and the payload, which
+ * go where they are in that one. NULL: there is no such packet, or no buffer. Then ur_txbuf_end_like, or ur_txbuf_undo.
+ */
+struct ur_pkt *ur_txbuf_like(struct ur_qp *qp, bool asks);
+void ur_txbuf_end_like(struct ur_qp *qp, struct ur_pkt *p);
 
 /* May a run follow the packet that ur_txbuf_end has just been called for? */
 static inline bool ur_txbuf_repeats(const struct ur_txbuf *b)

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/ackreq.h"
+
+#include "transport/wr_op.h"
+
+/*
+ * Is it the newest of what is posted, or will the next one send nothing for now? A local operation waits for this one to complete, a fence
+ * for READs, a READ for room.
+ */
+static bool nothing_follows(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+	uint32_t next = r->cur + 1;
+	const struct ur_swqe *w;
+
+	if (next == r->tail)
+		r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+	if (next == r->tail || ur_qp_st(qp) != IBV_QPS_RTS)
+		return true;
+	w = ur_sq_at(qp, next);
+	return ur_swqe_in(w, UR_WRS_LOCAL) || (w->flags & IBV_SEND_FENCE && r->rd_wqes) ||
+	       (ur_swqe_in(w, UR_WRS_ANSWERED) && r->rd_out >= r->max_rd);
+}
+
+/* Have a quarter of the places of the SQ been used since a request asked? They are free again when it is answered. */
+static bool queue_fills(const struct ur_qp *qp)
+{
+	return (qp->req.cur + 1 - qp->req.asked) * 4 >= qp->sq.cap;
+}
+
+bool ur_req_asks(struct ur_qp *qp, const struct ur_swqe *w, bool last)
+{
+	const struct ur_requester *r = &qp->req;
+
+	if (qp->service == UR_UC)
+		return false;
+	if (r->since_ack + 1 >= r->window.ack_every || ur_unlikely(qp->cc.rate.active))
+		return true;
+	return last && (w->flags & IBV_SEND_SIGNALED || queue_fills(qp) || nothing_follows(qp));
+}
