@@ -82,6 +82,7 @@ static int engine_create(struct ur_engine **out)
 	pthread_mutex_init(&e->dma_lock, NULL);
 	pthread_mutex_init(&e->start_lock, NULL);
 	pthread_cond_init(&e->start_cond, NULL);
+	ur_costs_init(&e->costs);
 	ur_list_init(&e->watches);
 	e->monitor_fd = e->silence_fd = -1;
 	e->steer_at = UR_TIME_NEVER;
@@ -418,7 +419,7 @@ static unsigned poll_held(struct ur_engine *e, ur_time now)
 {
 	unsigned n;
 
-	ur_reply_sends(&e->reply, now, false);
+	ur_reply_sends(&e->reply, &e->costs, now, false);
 	n = ur_nic_poll(e->nic, now);
 	ur_engine_leave(e, now, false);
 	return n;
@@ -436,7 +437,8 @@ void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 {
 	ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
 	struct ur_coalesce *c = ur_engine_coalesce(e);
-	bool waits = ur_coalesce_posted(c, now, driven);
+	unsigned n;
+	bool waits = ur_coalesce_posted(c, &e->costs, now, driven);
 
 	if (ur_qp_doorbell(qp))
 		ur_nic_ring(e->nic, qp);
@@ -448,19 +450,19 @@ void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 		atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
 	if (!nic_try(e))
 		return; /* the holder sees that we rang before it leaves */
-	ur_reply_sends(&e->reply, now, true);
-	ur_nic_poll_tx(e->nic, now);
+	ur_reply_sends(&e->reply, &e->costs, now, true);
+	n = ur_nic_poll_tx(e->nic, now);
 	ur_engine_leave(e, now, false);
 	if (ur_unlikely(ur_coalesce_sent(c, now)))
-		ur_coalesce_took(c, now, ur_engine_now());
+		ur_coalesce_took(c, &e->costs, n, now, ur_engine_now());
 }
 
 /* Sends what earlier arrivals ask for, unless the application is about to post something that it can travel with, and receives. */
 static unsigned poll_lazy(struct ur_engine *e, ur_time now)
 {
-	if (ur_reply_is_near(&e->reply, now) && !ur_nic_rang(e->nic))
+	if (ur_reply_is_near(&e->reply, &e->costs, now) && !ur_nic_rang(e->nic))
 		return ur_nic_poll_rx(e->nic, now);
-	ur_reply_sends(&e->reply, now, ur_nic_rang(e->nic));
+	ur_reply_sends(&e->reply, &e->costs, now, ur_nic_rang(e->nic));
 	return ur_nic_poll_lazy(e->nic, now);
 }
 
@@ -504,7 +506,7 @@ bool ur_engine_drive(struct ur_engine *e)
 	struct ur_coalesce *c = ur_engine_coalesce(e);
 	bool row = ur_coalesce_is_row(c), moved = false;
 	ur_time now = row ? ur_engine_now() : 0;
-	bool late = row && ur_coalesce_polled(c, now);
+	bool late = row && ur_coalesce_polled(c, &e->costs, now);
 
 	if (atomic_load_explicit(&e->taken, memory_order_relaxed) || !nic_try(e)) {
 		let_holder_run(e);

@@ -7,6 +7,7 @@
 
 #include "capture/capture.h"
 #include "engine/coalesce.h"
+#include "engine/costs.h"
 #include "engine/engine.h"
 #include "engine/poller.h"
 #include "engine/reply.h"
@@ -45,6 +46,7 @@ struct ur_engine {
 	atomic_bool owes;           /* the last drive left something to be sent */
 	atomic_bool once_more;      /* it said that it is about to block: one more poll does not mean that it polls on */
 	int wake_fd;                /* eventfd that ends its sleep */
+	struct ur_costs costs;      /* as measured so far; beside what each post reads */
 
 	struct ur_config cfg;
 	struct ur_device_info info;
@@ -117,7 +119,7 @@ static inline struct ur_coalesce *ur_engine_coalesce(struct ur_engine *e)
 static inline void ur_engine_flushed(struct ur_engine *e, ur_time now)
 {
 	for (unsigned i = 0; i < UR_COALESCE_PLACES; i++)
-		ur_coalesce_flushed(&e->coalesce[i], now);
+		ur_coalesce_flushed(&e->coalesce[i], &e->costs, now);
 }
 
 /*

@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/poller.h"
 
-#define WAKE_NS (5 * UR_NS_PER_US)   /* what going to sleep and waking up costs at least: who waits less need not begin */
-#define AWAY_NS (5 * UR_NS_PER_US)   /* an application that polls in a loop drives again sooner */
-#define HOT_NS (20 * UR_NS_PER_US)   /* looks after a packet one upon the other; then it yields in between */
-#define GLANCE_NS (30 * UR_NS_PER_US) /* how often it looks whether an application in doubt is there */
-#define MANY_CPUS 4                   /* with this many, a thread that spins beside an application takes no CPU from others */
-
-#define LATE_NS (50 * UR_NS_PER_US)
-#define CROWDED_TIMES 4                     /* it does not spin for this many times what it lost ... */
-#define CROWDED_MAX_NS (100 * UR_NS_PER_MS) /* ... but no longer than this */
-
-#define DOUBT_MIN_NS (2 * UR_NS_PER_MS) /* doubled each time that its end was too soon */
-#define DOUBT_MAX_NS (64 * UR_NS_PER_MS)
-
-#define NAP_MIN_NS (20 * UR_NS_PER_US) /* of a port that cannot wake us: half of the time since the last packet, within these */
+#define MANY_CPUS 4 /* with this many, a thread that spins beside an application takes no CPU from others */
+/* The longest nap of a port that cannot wake us, for which a packet may wait; half of the time since the last one, if that is less. */
 #define NAP_MAX_NS (2 * UR_NS_PER_MS)
 
-void ur_poller_init(struct ur_poller *p, ur_time spin, unsigned cpus, ur_time now)
+void ur_poller_init(struct ur_poller *p, const struct ur_costs *costs, ur_time spin, unsigned cpus, ur_time now)
 {
-	*p = (struct ur_poller){.spin = spin, .cpus = cpus, .arrived = now};
+	*p = (struct ur_poller){.spin = spin, .cpus = cpus, .costs = costs, .arrived = now};
 }
 
 static ur_time clamp(ur_time t, ur_time min, ur_time max)
@@ -30,6 +18,11 @@ static ur_time clamp(ur_time t, ur_time min, ur_time max)
 static ur_time since(ur_time now, ur_time then)
 {
 	return now > then ? now - then : 0;
+}
+
+static ur_time waits(const struct ur_poller *p, enum ur_wait halves)
+{
+	return ur_costs_wait(p->costs, halves);
 }
 
 bool ur_poller_in_company(ur_time now, ur_time driven)
@@ -44,7 +37,7 @@ static void learn_pause(struct ur_poller *p, ur_time pause)
 {
 	ur_time off;
 
-	if (pause < WAKE_NS)
+	if (pause < waits(p, UR_WAIT_MOMENT))
 		return;
 	pause = ur_min_time(pause, 2 * p->spin);
 	off = pause > p->pause ? pause - p->pause : p->pause - pause;
@@ -58,23 +51,11 @@ static ur_time budget(const struct ur_poller *p, ur_time now, bool company)
 	if (now < p->crowded_until || (company && p->cpus < MANY_CPUS))
 		return 0;
 	if (p->pause > p->spin)
-		return ur_min_time(WAKE_NS, p->spin);
-	return ur_min_time(p->spin, p->pause + 4 * p->deviation + WAKE_NS);
+		return ur_min_time(waits(p, UR_WAIT_MOMENT), p->spin);
+	return ur_min_time(p->spin, p->pause + 4 * p->deviation + waits(p, UR_WAIT_MOMENT));
 }
 
 /* --- applications --- */
-
-static bool holds(const struct ur_doubt *d, ur_time now)
-{
-	return now < d->until;
-}
-
-static void doubt(struct ur_doubt *d, ur_time now)
-{
-	if (!holds(d, now)) /* was that too soon? */
-		d->lasts = since(now, d->until) < d->lasts ? ur_min_time(2 * d->lasts, DOUBT_MAX_NS) : DOUBT_MIN_NS;
-	d->until = now + d->lasts;
-}
 
 /*
  * The application has the port to itself. Beside it, who sleeps on the port is woken by every packet, and then takes the CPU from the
@@ -82,9 +63,9 @@ static void doubt(struct ur_doubt *d, ur_time now)
  */
 bool ur_poller_lazy(const struct ur_poller *p, ur_time now, ur_time driven)
 {
-	if (!ur_poller_in_company(now, driven) || holds(&p->blocks, now))
+	if (!ur_poller_in_company(now, driven) || ur_trust_is_in_doubt(&p->polls_on, now))
 		return false;
-	return p->cpus < MANY_CPUS || !holds(&p->absent, now);
+	return p->cpus < MANY_CPUS || !ur_trust_is_in_doubt(&p->stays, now);
 }
 
 void ur_poller_polled(struct ur_poller *p, ur_time now, ur_time driven, unsigned n)
@@ -97,8 +78,8 @@ void ur_poller_polled(struct ur_poller *p, ur_time now, ur_time driven, unsigned
 		return;
 	learn_pause(p, since(now, p->arrived));
 	p->arrived = now;
-	if (driven && since(now, driven) >= AWAY_NS)
-		doubt(&p->absent, now);
+	if (driven && since(now, driven) >= waits(p, UR_WAIT_MOMENT))
+		ur_trust_doubt(&p->stays, now, UR_POLLER_ASIDE_NS);
 }
 
 /* --- what next --- */
@@ -106,7 +87,7 @@ void ur_poller_polled(struct ur_poller *p, ur_time now, ur_time driven, unsigned
 /* Trusted, or there a moment ago, or just left to answer what a look found. */
 static bool is_there(const struct ur_poller *p, ur_time now, ur_time driven)
 {
-	return !holds(&p->absent, now) || since(now, driven) < AWAY_NS || p->looked;
+	return !ur_trust_is_in_doubt(&p->stays, now) || since(now, driven) < waits(p, UR_WAIT_MOMENT) || p->looked;
 }
 
 enum ur_poller_act ur_poller_next(struct ur_poller *p, ur_time now, ur_time driven)
@@ -127,20 +108,20 @@ enum ur_poller_act ur_poller_next(struct ur_poller *p, ur_time now, ur_time driv
 		return UR_POLLER_LOOK;
 	if (idle >= budget(p, now, ur_poller_in_company(now, driven)))
 		return UR_POLLER_SLEEP;
-	return idle >= HOT_NS ? UR_POLLER_YIELD : UR_POLLER_LOOK;
+	return idle >= waits(p, UR_WAIT_AWAKE) ? UR_POLLER_YIELD : UR_POLLER_LOOK;
 }
 
 ur_time ur_poller_until(const struct ur_poller *p, ur_time now, ur_time driven, ur_time timer, bool wakes)
 {
-	ur_time until = timer;
+	ur_time until = timer, counts = driven + UR_POLLER_ASIDE_NS;
 
 	if (ur_poller_lazy(p, now, driven))
-		return holds(&p->absent, now) ? now + GLANCE_NS : driven + UR_POLLER_ASIDE_NS;
+		return ur_trust_is_in_doubt(&p->stays, now) ? ur_min_time(now + waits(p, UR_WAIT_GLANCE), counts) : counts;
 	if (ur_poller_in_company(now, driven))
 		until = ur_min_time(until, now + UR_POLLER_ASIDE_NS);
 	if (!wakes)
-		until = ur_min_time(until, now + clamp(since(now, p->arrived) / 2, NAP_MIN_NS, NAP_MAX_NS));
-	return until < now + WAKE_NS && now >= p->crowded_until ? now : until;
+		until = ur_min_time(until, now + clamp(since(now, p->arrived) / 2, waits(p, UR_WAIT_AWAKE), NAP_MAX_NS));
+	return until < now + waits(p, UR_WAIT_MOMENT) && now >= p->crowded_until ? now : until;
 }
 
 bool ur_poller_may_sleep(enum ur_poller_act act, ur_time driven, bool rang)
@@ -151,7 +132,7 @@ bool ur_poller_may_sleep(enum ur_poller_act act, ur_time driven, bool rang)
 void ur_poller_woke(struct ur_poller *p, ur_time now, ur_time driven, bool slept)
 {
 	if (p->aside_since && !driven && since(now, p->aside_since) < UR_POLLER_ASIDE_NS)
-		doubt(&p->blocks, now);
+		ur_trust_doubt(&p->polls_on, now, UR_POLLER_ASIDE_NS);
 	p->looked = 0;
 	p->refused = !slept;
 	if (!driven)
@@ -162,10 +143,10 @@ void ur_poller_woke(struct ur_poller *p, ur_time now, ur_time driven, bool slept
 
 bool ur_poller_is_late(const struct ur_poller *p, ur_time now)
 {
-	return p->looked && since(now, p->looked) >= LATE_NS;
+	return p->looked && since(now, p->looked) >= waits(p, UR_WAIT_LATE);
 }
 
 void ur_poller_lost_cpu(struct ur_poller *p, ur_time now)
 {
-	p->crowded_until = now + ur_min_time(CROWDED_TIMES * since(now, p->looked), CROWDED_MAX_NS);
+	p->crowded_until = now + ur_trust_lasts(since(now, p->looked));
 }

@@ -10,15 +10,18 @@
  * - While an application polls it steps aside: nothing wakes it but the application's saying that it will block. Two doubts are learned. An
  *   application may poll and yet be away when a packet comes (ib_write_lat polls for its own completions and then waits for its memory to
  *   change): then it looks every few microseconds whether the application is there, and looks itself when it is not. And one may block
- *   just after it polled: then it sleeps on the port at once. Each doubt ends some time after its last cause; that time grows each
- *   time it was too short.
+ *   just after it polled: then it sleeps on the port at once. Each doubt ends some time after its last cause (trust.h).
  */
 #ifndef UR_POLLER_H
 #define UR_POLLER_H
 
-#include "base/base.h"
+#include "engine/costs.h"
+#include "engine/trust.h"
 
-/* How long an application's last poll counts; what it left to be sent waits as long at most. */
+/*
+ * How long an application's last poll counts; what it left to be sent waits as long at most. That is promised, so it follows nothing that
+ * is measured.
+ */
 #define UR_POLLER_ASIDE_NS (500 * UR_NS_PER_US)
 
 enum ur_poller_act {
@@ -28,14 +31,10 @@ enum ur_poller_act {
 	UR_POLLER_ASIDE, /* the same, but packets do not end it: they are the application's */
 };
 
-struct ur_doubt {
-	ur_time until;
-	ur_time lasts; /* how long after its last cause */
-};
-
 struct ur_poller {
 	ur_time spin;  /* the longest that it spins */
 	unsigned cpus; /* that the process may use */
+	const struct ur_costs *costs;
 
 	ur_time looked;           /* the last look since it woke; 0: none yet */
 	ur_time arrived;          /* the last look that found something */
@@ -45,12 +44,12 @@ struct ur_poller {
 
 	ur_time crowded_until; /* others want the CPU: it does not spin */
 
-	ur_time aside_since; /* it last began to step aside; 0: it has not since it looked */
-	struct ur_doubt absent; /* a packet came and the application was away, though it polls */
-	struct ur_doubt blocks; /* it blocked soon after it had polled */
+	ur_time aside_since;      /* it last began to step aside; 0: it has not since it looked */
+	struct ur_trust stays;    /* the application: in doubt since a packet came and it was away, though it polls */
+	struct ur_trust polls_on; /* in doubt since it blocked soon after it had polled */
 };
 
-void ur_poller_init(struct ur_poller *p, ur_time spin, unsigned cpus, ur_time now);
+void ur_poller_init(struct ur_poller *p, const struct ur_costs *costs, ur_time spin, unsigned cpus, ur_time now);
 
 /* `driven` is when an application last drove the NIC; 0 when it has not yet, or is about to block. */
 enum ur_poller_act ur_poller_next(struct ur_poller *p, ur_time now, ur_time driven);

@@ -54,7 +54,8 @@ static bool clear_port_error(struct ur_engine *e, int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && poll(&again, 1, 0) == 0;
 }
 
-static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
+/* True when the timer ended it. */
+static bool sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 {
 	struct pollfd fds[4] = {{.fd = e->wake_fd, .events = POLLIN},
 				{.fd = e->monitor_fd, .events = POLLIN},
@@ -62,6 +63,7 @@ static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 	nfds_t n = 3;
 	ur_time now = ur_engine_now();
 	struct timespec ts, *timeout = NULL;
+	int ready;
 	uint64_t drained;
 
 	if (on_port)
@@ -72,14 +74,16 @@ static void sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 		ts = (struct timespec){.tv_sec = (time_t)(ns / UR_NS_PER_S), .tv_nsec = (long)(ns % UR_NS_PER_S)};
 		timeout = &ts;
 	}
-	if (ppoll(fds, n, timeout, NULL) <= 0)
-		return;
+	ready = ppoll(fds, n, timeout, NULL);
+	if (ready <= 0)
+		return ready == 0 && until > now;
 	if (on_port && fds[3].revents & (POLLERR | POLLHUP | POLLNVAL))
 		e->port_error = !clear_port_error(e, fds[3].fd);
 	if (fds[0].revents && read(e->wake_fd, &drained, sizeof(drained)) < 0)
-		return;
+		return false;
 	if (fds[1].revents)
 		ur_engine_read_monitor(e);
+	return false;
 }
 
 /*
@@ -105,26 +109,32 @@ static void awake(struct ur_engine *e)
 	atomic_store(&e->aside, false);
 }
 
-/* An application polls, until `until` at least. False when it could not sleep. */
-static bool step_aside(struct ur_engine *e, ur_time until)
-{
-	bool sleep = announce(e, until, UR_POLLER_ASIDE);
+/* How a sleep went. */
+struct slept {
+	bool did;
+	ur_time timer; /* that ended it; 0: something else did */
+};
 
-	if (sleep)
-		sleep_until(e, until, false);
+/* An application polls, until `until` at least. */
+static struct slept step_aside(struct ur_engine *e, ur_time until)
+{
+	struct slept s = {.did = announce(e, until, UR_POLLER_ASIDE)};
+
+	if (s.did && sleep_until(e, until, false))
+		s.timer = until;
 	awake(e);
-	return sleep;
+	return s;
 }
 
 /*
  * Until when, is read and announced under the NIC: a thread that holds it later and has something due earlier sees that it must wake us. A
  * port that reports an error cannot wake us.
  */
-static bool rest(struct ur_engine *e, const struct ur_poller *p)
+static struct slept rest(struct ur_engine *e, const struct ur_poller *p)
 {
 	bool on_port = !e->port_error && ur_queue_wake_fd(e->nic->port->queue) >= 0;
 	ur_time now = ur_engine_now(), until;
-	bool sleep;
+	struct slept s;
 
 	pthread_mutex_lock(&e->nic_lock);
 	until = ur_min_time(ur_nic_next(e->nic), ur_engine_publish_at(e));
@@ -132,12 +142,12 @@ static bool rest(struct ur_engine *e, const struct ur_poller *p)
 	until = ur_poller_until(p, now, atomic_load(&e->driven_at), until, on_port);
 	if (e->info.owned)
 		until = ur_min_time(until, now + LINK_EVERY);
-	sleep = until > now && announce(e, until, UR_POLLER_SLEEP);
-	sleep = !ur_engine_give_up(e) && sleep;
-	if (sleep)
-		sleep_until(e, until, on_port);
+	s = (struct slept){.did = until > now && announce(e, until, UR_POLLER_SLEEP)};
+	s.did = !ur_engine_give_up(e) && s.did;
+	if (s.did && sleep_until(e, until, on_port))
+		s.timer = until;
 	awake(e);
-	return sleep;
+	return s;
 }
 
 /* --- looking --- */
@@ -166,7 +176,7 @@ static void poll_nic(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_t
 	driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
 	lazy = ur_poller_lazy(p, now, driven);
 	ur_engine_flushed(e, now);
-	ur_reply_sends(&e->reply, now, false);
+	ur_reply_sends(&e->reply, &e->costs, now, false);
 	n = lazy ? ur_nic_poll_lazy(nic, now) : ur_nic_poll(nic, now);
 	ur_engine_leave(e, now, lazy);
 	ur_poller_polled(p, now, driven, n);
@@ -202,27 +212,30 @@ static unsigned allowed_cpus(void)
 /* --- the loop --- */
 
 /* A port that wakes us when it is asked to, but not for what is there already: unlocking looks for that. */
-static bool rest_armed(struct ur_engine *e, const struct ur_poller *p)
+static struct slept rest_armed(struct ur_engine *e, const struct ur_poller *p)
 {
 	struct ur_queue *q = e->nic->port->queue;
-	bool slept;
+	struct slept s;
 
 	if (!q->ops->arm)
 		return rest(e, p);
 	q->ops->arm(q, true);
 	ur_engine_lock(e);
 	ur_engine_unlock(e);
-	slept = rest(e, p);
+	s = rest(e, p);
 	q->ops->arm(q, false);
-	return slept;
+	return s;
 }
 
 /* Steps aside or sleeps until there is something to look for. */
 static void go_to_sleep(struct ur_engine *e, struct ur_poller *p, ur_time now, ur_time driven, bool aside)
 {
-	bool slept = aside ? step_aside(e, ur_poller_until(p, now, driven, UR_TIME_NEVER, true)) : rest_armed(e, p);
+	struct slept s = aside ? step_aside(e, ur_poller_until(p, now, driven, UR_TIME_NEVER, true)) : rest_armed(e, p);
+	ur_time woke = ur_engine_now();
 
-	ur_poller_woke(p, ur_engine_now(), atomic_load_explicit(&e->driven_at, memory_order_relaxed), slept);
+	if (s.timer)
+		ur_costs_woke(&e->costs, now, s.timer, woke);
+	ur_poller_woke(p, woke, atomic_load_explicit(&e->driven_at, memory_order_relaxed), s.did);
 }
 
 static void steer_again(struct ur_engine *e)
@@ -239,7 +252,7 @@ static void progress_loop(struct ur_engine *e)
 	ur_time catch_at = 0, link_at = 0;
 
 	ur_engine_lost_cpu(); /* so far */
-	ur_poller_init(&p, e->cfg.spin_us * UR_NS_PER_US, allowed_cpus(), ur_engine_now());
+	ur_poller_init(&p, &e->costs, e->cfg.spin_us * UR_NS_PER_US, allowed_cpus(), ur_engine_now());
 	while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
 		ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
 		enum ur_poller_act act = ur_poller_next(&p, now, driven);

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/reply.h"
 
-#define WAIT_NS (10 * UR_NS_PER_US) /* two frames of one burst are up to five apart when a kernel carries them */
-#define HOPE_MAX 3
-#define HOPE_ENOUGH 2
+#define ENOUGH 2 /* replies: an answer that waits in vain loses little */
 
-bool ur_reply_is_near(const struct ur_reply *r, ur_time now)
+bool ur_reply_is_near(const struct ur_reply *r, const struct ur_costs *costs, ur_time now)
 {
-	return r->since && r->hope >= HOPE_ENOUGH && now < r->since + WAIT_NS;
+	return r->since && ur_trust_is_earned(&r->replies, ENOUGH) && now < r->since + ur_costs_wait(costs, UR_WAIT_REPLY);
 }
 
-void ur_reply_sends(struct ur_reply *r, ur_time now, bool posted)
+void ur_reply_sends(struct ur_reply *r, const struct ur_costs *costs, ur_time now, bool posted)
 {
 	if (r->since && posted)
-		r->hope += r->hope < HOPE_MAX;
-	else if (r->since && now >= r->since + WAIT_NS)
-		r->hope -= r->hope > 0;
+		ur_trust_keep(&r->replies, ENOUGH);
+	else if (r->since && now >= r->since + ur_costs_wait(costs, UR_WAIT_REPLY))
+		ur_trust_halve(&r->replies);
 	r->since = 0;
 }
 

@@ -10,17 +10,18 @@
 #ifndef UR_REPLY_H
 #define UR_REPLY_H
 
-#include "base/base.h"
+#include "engine/costs.h"
+#include "engine/trust.h"
 
 struct ur_reply {
-	ur_time since; /* answers wait since then; 0: none do */
-	unsigned hope; /* that the application replies */
+	ur_time since;           /* answers wait since then; 0: none do */
+	struct ur_trust replies; /* the application does, before that */
 };
 
 /* True while answers wait and the next poll must not send them. */
-bool ur_reply_is_near(const struct ur_reply *r, ur_time now);
+bool ur_reply_is_near(const struct ur_reply *r, const struct ur_costs *costs, ur_time now);
 /* A round begins that sends what waits, because the application posted or not. */
-void ur_reply_sends(struct ur_reply *r, ur_time now, bool posted);
+void ur_reply_sends(struct ur_reply *r, const struct ur_costs *costs, ur_time now, bool posted);
 /* After a round: something waits to be sent, or nothing. */
 void ur_reply_waits(struct ur_reply *r, ur_time now, bool waits);
 

@@ -11,14 +11,18 @@
 #define US UR_NS_PER_US
 #define MS UR_NS_PER_MS
 
-#define LOOK_NS 300u         /* a look */
-#define SWITCH_NS (4 * US)   /* from a packet, or the end of a sleep, to the thread's running */
+#define LOOK_NS 300u       /* a look */
+#define SWITCH_NS (4 * US) /* from a packet to the thread's running */
 #define SPIN (100 * US)
+
+static const struct ur_costs typical = {.wake = UR_COSTS_WAKE, .send = UR_COSTS_SEND};
 
 /* --- a world --- */
 
 struct world {
 	struct ur_poller p;
+	struct ur_costs costs;
+	ur_time overshoot; /* from the end of a sleep to the thread's running */
 	ur_time now;
 	bool no_descriptor; /* the port cannot wake us */
 	/* Traffic: the next packet comes `gap` after the last was seen (request/response), or at fixed times. */
@@ -40,7 +44,9 @@ static void world_init(struct world *w, unsigned cpus)
 	memset(w, 0, sizeof(*w));
 	w->now = 1000 * MS;
 	w->next = UR_TIME_NEVER;
-	ur_poller_init(&w->p, SPIN, cpus, w->now);
+	w->overshoot = UR_COSTS_WAKE;
+	ur_costs_init(&w->costs);
+	ur_poller_init(&w->p, &w->costs, SPIN, cpus, w->now);
 }
 
 static ur_time driven(const struct world *w, ur_time now)
@@ -111,6 +117,17 @@ static ur_time sleep_end(struct world *w, ur_time until, bool aside)
 	return until;
 }
 
+/* A sleep that was to last until `until` ends at `end`. */
+static void wake(struct world *w, ur_time end, ur_time until)
+{
+	ur_time began = w->now, takes = end == until ? w->overshoot : SWITCH_NS;
+
+	w->now = end + takes;
+	w->busy += SWITCH_NS;
+	if (end == until)
+		ur_costs_woke(&w->costs, began, until, w->now);
+}
+
 static void step(struct world *w, ur_time end)
 {
 	enum ur_poller_act act = ur_poller_next(&w->p, w->now, driven(w, w->now));
@@ -130,8 +147,7 @@ static void step(struct world *w, ur_time end)
 	if (sleeps) {
 		w->sleeps++;
 		w->asides += act == UR_POLLER_ASIDE;
-		w->now = ur_min_time(sleep_end(w, until, act == UR_POLLER_ASIDE), end) + SWITCH_NS;
-		w->busy += SWITCH_NS;
+		wake(w, ur_min_time(sleep_end(w, until, act == UR_POLLER_ASIDE), end), until);
 	}
 	ur_poller_woke(&w->p, w->now, driven(w, w->now), sleeps);
 }
@@ -259,7 +275,7 @@ static void spin__zero_never(void)
 	struct world w;
 
 	world_init(&w, 2);
-	ur_poller_init(&w.p, 0, 2, w.now);
+	ur_poller_init(&w.p, &w.costs, 0, 2, w.now);
 	respond(&w, 10 * US);
 	run(&w, MS);
 	run(&w, 10 * MS);
@@ -293,7 +309,7 @@ static void crowded__it_hardly_spins(void)
 	respond(&w, 50 * US);
 	run(&w, 1000 * MS);
 	run(&w, 1000 * MS);
-	CU_ASSERT(w.yields <= 80); /* one in 15 ms */
+	CU_ASSERT(w.yields <= 80);    /* one in 15 ms */
 	CU_ASSERT(w.packets > 13000); /* woken, it is there at once */
 }
 
@@ -315,7 +331,7 @@ static void late__only_while_it_is_awake(void)
 {
 	struct ur_poller p;
 
-	ur_poller_init(&p, SPIN, 2, MS);
+	ur_poller_init(&p, &typical, SPIN, 2, MS);
 	CU_ASSERT_FALSE(ur_poller_is_late(&p, 9 * MS));
 	ur_poller_polled(&p, 10 * MS, 0, 0);
 	CU_ASSERT_FALSE(ur_poller_is_late(&p, 10 * MS + 49 * US));
@@ -355,7 +371,7 @@ static void polls__and_falls_silent(void)
 	app(&w, 0, 10 * MS);
 	apart(&w, 100 * US);
 	run(&w, 20 * MS);
-	CU_ASSERT(w.waited_max <= UR_POLLER_ASIDE_NS + SWITCH_NS);
+	CU_ASSERT(w.waited_max <= UR_POLLER_ASIDE_NS + w.overshoot);
 	run(&w, 10 * MS);
 	CU_ASSERT(w.waited_max <= SWITCH_NS);
 	CU_ASSERT_EQUAL(w.asides, 0);
@@ -396,11 +412,12 @@ static void polls__once_and_blocks(void)
  * ib_write_lat: it posts, polls for the completion, which comes after 10 us, and then for its memory, which changes when somebody has
  * received the packet that comes 5 us later. Returns the mean time from there to its next turn.
  */
-static ur_time write_lat(unsigned cpus, bool no_descriptor, unsigned turns)
+static ur_time write_lat(unsigned cpus, bool no_descriptor, unsigned turns, ur_time overshoot)
 {
 	struct world w;
 
 	world_init(&w, cpus);
+	w.overshoot = overshoot;
 	w.no_descriptor = no_descriptor;
 	w.gap = UR_TIME_NEVER / 2;
 	for (unsigned i = 0; i < turns; i++) {
@@ -416,17 +433,27 @@ static ur_time write_lat(unsigned cpus, bool no_descriptor, unsigned turns)
 
 static void memory__is_looked_after(void)
 {
-	CU_ASSERT(write_lat(2, false, 1000) <= 40 * US);
-	CU_ASSERT(write_lat(2, true, 1000) <= 40 * US);
-	CU_ASSERT(write_lat(1, false, 1000) <= 40 * US);
-	CU_ASSERT(write_lat(8, false, 1000) <= 2 * SWITCH_NS); /* on a CPU of our own we spin */
+	CU_ASSERT(write_lat(2, false, 1000, UR_COSTS_WAKE) <= 40 * US);
+	CU_ASSERT(write_lat(2, true, 1000, UR_COSTS_WAKE) <= 40 * US);
+	CU_ASSERT(write_lat(1, false, 1000, UR_COSTS_WAKE) <= 40 * US);
+	CU_ASSERT(write_lat(8, false, 1000, UR_COSTS_WAKE) <= 2 * SWITCH_NS); /* on a CPU of our own we spin */
+}
+
+/* Where glances cost less there are more of them, and where they cost more they are fewer. */
+static void memory__glances_scale(void)
+{
+	ur_time typical_wait = write_lat(2, false, 1000, UR_COSTS_WAKE);
+	ur_time quick = write_lat(2, false, 1000, UR_COSTS_WAKE / 3), slow = write_lat(2, false, 1000, 3 * UR_COSTS_WAKE);
+
+	CU_ASSERT(quick <= typical_wait / 2);
+	CU_ASSERT(slow >= 2 * typical_wait && slow <= 5 * typical_wait);
 }
 
 static void memory__answers_wait_for_what_is_posted(void)
 {
 	struct ur_poller p;
 
-	ur_poller_init(&p, SPIN, 2, MS);
+	ur_poller_init(&p, &typical, SPIN, 2, MS);
 	CU_ASSERT_FALSE(ur_poller_lazy(&p, 2 * MS, 0));
 	CU_ASSERT_TRUE(ur_poller_lazy(&p, 2 * MS, 2 * MS - 100 * US));
 	CU_ASSERT_FALSE(ur_poller_lazy(&p, 2 * MS, 2 * MS - UR_POLLER_ASIDE_NS));
@@ -445,7 +472,7 @@ static void until__the_next_timer(void)
 {
 	struct ur_poller p;
 
-	ur_poller_init(&p, SPIN, 2, MS);
+	ur_poller_init(&p, &typical, SPIN, 2, MS);
 	CU_ASSERT_EQUAL(ur_poller_until(&p, 2 * MS, 0, UR_TIME_NEVER, true), UR_TIME_NEVER);
 	CU_ASSERT_EQUAL(ur_poller_until(&p, 2 * MS, 0, 3 * MS, true), 3 * MS);
 	CU_ASSERT_EQUAL(ur_poller_until(&p, 2 * MS, 0, 2 * MS + 4 * US, true), 2 * MS); /* sooner than a sleep ends */
@@ -459,7 +486,7 @@ static void woke__without_sleep(void)
 {
 	struct ur_poller p;
 
-	ur_poller_init(&p, SPIN, 8, MS);
+	ur_poller_init(&p, &typical, SPIN, 8, MS);
 	CU_ASSERT_EQUAL(ur_poller_next(&p, 2 * MS, 0), UR_POLLER_LOOK);
 	ur_poller_polled(&p, 2 * MS, 0, 0);
 	CU_ASSERT_EQUAL(ur_poller_next(&p, 2 * MS, 0), UR_POLLER_SLEEP);
@@ -490,6 +517,41 @@ static void aside__nothing_due_wakes(void)
 	CU_ASSERT_FALSE(ur_poller_must_wake(MS, 0, false)); /* it is awake */
 }
 
+/* --- machines that differ --- */
+
+/* What an application leaves to be sent, and packets that it no longer polls for, wait as long as is promised, and for the wake-up. */
+static void scales__nobody_starves(void)
+{
+	for (unsigned thirds = 1; thirds <= 9; thirds *= 3) {
+		struct world w;
+
+		world_init(&w, 2);
+		w.overshoot = thirds * UR_COSTS_WAKE / 3;
+		for (unsigned i = 0; i < 20; i++) {
+			app(&w, 0, 200 * US);
+			apart(&w, 50 * US);
+			run(&w, 2 * MS);
+			CU_ASSERT(w.packets >= 30);
+			CU_ASSERT(w.waited_max <= UR_POLLER_ASIDE_NS + w.overshoot);
+		}
+	}
+}
+
+/* A port that wakes nobody: naps are what is measured, and become as long as they are worth. */
+static void scales__naps_are_learned(void)
+{
+	for (unsigned thirds = 1; thirds <= 9; thirds *= 3) {
+		struct world w;
+
+		world_init(&w, 2);
+		w.no_descriptor = true;
+		w.overshoot = thirds * UR_COSTS_WAKE / 3;
+		apart(&w, 110 * US);
+		run(&w, 100 * MS);
+		CU_ASSERT(atomic_load(&w.costs.wake) >= w.overshoot * 9 / 10 && atomic_load(&w.costs.wake) <= w.overshoot * 11 / 10);
+	}
+}
+
 void ur_suite_poller(void);
 void ur_suite_poller(void)
 {
@@ -511,9 +573,12 @@ void ur_suite_poller(void)
 	CU_ADD_TEST(s, polls__and_says_that_it_blocks);
 	CU_ADD_TEST(s, polls__once_and_blocks);
 	CU_ADD_TEST(s, memory__is_looked_after);
+	CU_ADD_TEST(s, memory__glances_scale);
 	CU_ADD_TEST(s, memory__answers_wait_for_what_is_posted);
 	CU_ADD_TEST(s, until__the_next_timer);
 	CU_ADD_TEST(s, woke__without_sleep);
 	CU_ADD_TEST(s, aside__doorbells_are_the_applications);
 	CU_ADD_TEST(s, aside__nothing_due_wakes);
+	CU_ADD_TEST(s, scales__nobody_starves);
+	CU_ADD_TEST(s, scales__naps_are_learned);
 }

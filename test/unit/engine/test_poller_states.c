@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lib/engine/poller.c: all sequences of a few events, and what the thread does between them. Each step must be a look or a sleep; one that
- * is neither, because something forbade the sleep at the last moment, must be followed by a look.
+ * is neither, because something forbade the sleep at the last moment, must be followed by a look. On machines whose wake-ups differ.
  */
 #include <CUnit/Basic.h>
 #include <string.h>
@@ -21,15 +21,32 @@ struct state {
 	bool idle; /* the last step was neither */
 };
 
-enum event { NOTHING, PASSES_1, PASSES_6, PASSES_35, PASSES_600, POLLED, BLOCKS, POSTS, POSTS_LATE, POLLS_LATE, FORBIDDEN, EVENTS };
+enum event {
+	NOTHING,
+	PASSES_1,
+	PASSES_6,
+	PASSES_35,
+	PASSES_480,
+	PASSES_600,
+	POLLED,
+	BLOCKS,
+	POSTS,
+	POSTS_LATE,
+	POLLS_LATE,
+	FORBIDDEN,
+	EVENTS
+};
 
 static struct explored {
 	unsigned states, sleeps, asides, looks, refused, stuck, overslept;
 } explored;
 
+static struct ur_costs machine;
+
 static void happen(struct state *s, enum event ev)
 {
-	static const ur_time passes[EVENTS] = {[PASSES_1] = US, [PASSES_6] = 6 * US, [PASSES_35] = 35 * US, [PASSES_600] = 600 * US};
+	static const ur_time passes[EVENTS] = {
+		[PASSES_1] = US, [PASSES_6] = 6 * US, [PASSES_35] = 35 * US, [PASSES_480] = 480 * US, [PASSES_600] = 600 * US};
 
 	s->now += passes[ev];
 	if (ev == POLLED || ev == POLLS_LATE) {
@@ -91,15 +108,18 @@ static void explore(struct state s, unsigned depth, bool wakes)
 	}
 }
 
-static void states__it_sleeps_or_works(void)
+/* Of a machine on which a wake-up costs that many thirds of what is typical. */
+static void explore_machine(unsigned thirds)
 {
 	static const unsigned cpus[] = {1, 2, 8};
 
+	ur_costs_init(&machine);
+	atomic_store(&machine.wake, thirds * UR_COSTS_WAKE / 3);
 	memset(&explored, 0, sizeof(explored));
 	for (unsigned i = 0; i < 4 * ur_array_size(cpus); i++) {
 		struct state s = {.now = 1000 * MS};
 
-		ur_poller_init(&s.p, i & 1 ? SPIN : 0, cpus[i / 4], s.now);
+		ur_poller_init(&s.p, &machine, i & 1 ? SPIN : 0, cpus[i / 4], s.now);
 		explore(s, STEPS, i & 2);
 	}
 	CU_ASSERT(explored.states > 1000000);
@@ -108,10 +128,55 @@ static void states__it_sleeps_or_works(void)
 	CU_ASSERT_EQUAL(explored.overslept, 0);
 }
 
+static void states__it_sleeps_or_works(void)
+{
+	explore_machine(3);
+}
+
+static void states__where_a_wakeup_costs_a_third(void)
+{
+	explore_machine(1);
+}
+
+static void states__where_a_wakeup_costs_three_times_as_much(void)
+{
+	explore_machine(9);
+}
+
+static void check_scale(ur_time moment)
+{
+	struct ur_poller p;
+	ur_time t = 10 * MS;
+
+	ur_poller_init(&p, &machine, SPIN, 2, t);
+	CU_ASSERT_EQUAL(ur_poller_until(&p, t, 0, t + moment - 1, true), t); /* a timer for which it is not worth sleeping */
+	CU_ASSERT_EQUAL(ur_poller_until(&p, t, 0, t + moment, true), t + moment);
+	CU_ASSERT_EQUAL(ur_poller_until(&p, t, 0, UR_TIME_NEVER, false), t + 4 * moment); /* a nap */
+	ur_poller_polled(&p, t, 0, 0);
+	CU_ASSERT_FALSE(ur_poller_is_late(&p, t + 10 * moment - 1));
+	CU_ASSERT_TRUE(ur_poller_is_late(&p, t + 10 * moment));
+	ur_poller_polled(&p, t, t - moment + 1, 1); /* there a moment ago: no doubt */
+	CU_ASSERT_EQUAL(ur_poller_until(&p, t, t - moment + 1, UR_TIME_NEVER, true), t - moment + 1 + UR_POLLER_ASIDE_NS);
+	ur_poller_polled(&p, t, t - moment, 1);
+	CU_ASSERT_EQUAL(ur_poller_until(&p, t, t - moment, UR_TIME_NEVER, true), t + 6 * moment);        /* a glance */
+	CU_ASSERT_EQUAL(ur_poller_until(&p, t, t + 1 - UR_POLLER_ASIDE_NS, UR_TIME_NEVER, true), t + 1); /* promised */
+}
+
+static void scales__with_a_wakeup(void)
+{
+	for (ur_time wake = UR_COSTS_WAKE_MIN; wake <= UR_COSTS_WAKE_MAX; wake += UR_COSTS_WAKE_MIN) {
+		atomic_store(&machine.wake, wake);
+		check_scale(wake / 2);
+	}
+}
+
 void ur_suite_poller_states(void);
 void ur_suite_poller_states(void)
 {
 	CU_pSuite s = CU_add_suite("poller_states", NULL, NULL);
 
 	CU_ADD_TEST(s, states__it_sleeps_or_works);
+	CU_ADD_TEST(s, states__where_a_wakeup_costs_a_third);
+	CU_ADD_TEST(s, states__where_a_wakeup_costs_three_times_as_much);
+	CU_ADD_TEST(s, scales__with_a_wakeup);
 }

@@ -165,7 +165,7 @@ static void post_send__is_in_no_row_of_another_thread(void)
 	others.qp = ready_qp(&f);
 	others.first = c = ur_engine_coalesce(engine_of(a));
 	pthread_barrier_init(&others.all, NULL, THREADS);
-	atomic_store(&c->trust, 64);
+	atomic_store(&c->polls.turns, 64);
 	poll_nothing(f.cq);
 	post_send(a, 1);
 	atomic_store(&c->posted, UR_TIME_NEVER / 2); /* a moment ago, for as long as this takes */
