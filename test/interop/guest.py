@@ -14,7 +14,7 @@ COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
 
 GROUP = "239.7.7.7"  # of multicast; /proc/net/igmp shows it as a number in the host's order
 
-LISTENING = {"cm": "rdma res show cm_id | grep -q LISTEN", "tcp": "ss -Hltn | grep -q :18515", "group": "grep -q 070707EF /proc/net/igmp && usleep 300000"}
+LISTENING = {"cm": "rdma res show cm_id | grep -q LISTEN", "tcp": "ss -Hltn | grep -q :18515", "tcpbench": "ss -Hltn | grep -q :7300", "group": "grep -q 070707EF /proc/net/igmp && usleep 300000"}
 
 
 class GuestError(Exception):
@@ -24,12 +24,12 @@ class GuestError(Exception):
 class Guest:
     """
     Booted by __init__, which returns when rdma_rxe is ready. `image` is a directory of build_guest, `state` one for sockets and logs, `more` are devices
-    besides (options of qemu's).
+    besides (options of qemu's), `initrd` is another one than the image's.
     """
 
-    def __init__(self, image, state, tap, mac, ip4, ip6, mtu, more=()):
+    def __init__(self, image, state, tap, mac, ip4, ip6, mtu, more=(), initrd=None):
         # Machine type pc: microvm hangs in the calibration of the TSC.
-        self.boot(state, f"{image}/vmlinux", f"{image}/initrd", f"uroce.ip4={ip4} uroce.ip6={ip6}",
+        self.boot(state, f"{image}/vmlinux", initrd or f"{image}/initrd", f"uroce.ip4={ip4} uroce.ip6={ip6}",
                   ["-M", "pc", "-cpu", "qemu64", "-smp", "1", "-m", "512M",
                    "-netdev", f"tap,id=net,ifname={tap},script=no,downscript=no",
                    "-device", f"virtio-net-pci,id=nic,netdev=net,mac={mac},host_mtu={mtu},romfile=", *more])

@@ -66,3 +66,14 @@ def find_image(kernel):
         if hold(out.strip()):
             return out.strip(), "", False
     return None, "other runs go on removing the guest's image", False
+
+
+def with_uroce(image, build, directory, files=()):
+    """The initrd of an image with what `build` has made of uroce, and with more files for /bin. Returns its path, in `directory`."""
+    subprocess.run([f"{HERE}/overlay", build, directory, *files], check=True)
+    with open(f"{directory}/initrd", "wb") as out:
+        for name in (f"{image}/initrd", f"{directory}/overlay"):
+            with open(name, "rb") as part:
+                shutil.copyfileobj(part, out)
+    os.unlink(f"{directory}/overlay")
+    return f"{directory}/initrd"

@@ -13,6 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, f"{os.path.dirname(HERE)}/interop")
 
 import host  # noqa: E402
+import image as guest_image  # noqa: E402
 from guest import Guest, GuestError, GuestProcess  # noqa: E402
 from host import Failure  # noqa: E402
 
@@ -181,19 +182,16 @@ class Lab:
                 f"ip link add {ASIDE} type bridge && ip addr add {HOST_ASIDE}/24 dev {ASIDE} && ip link set {ASIDE} up")
         for tap, bridge, mtu in ((RXE_TAP, BRIDGE, LARGEST_MTU), (ASIDE_TAP, ASIDE, 1500), (RXE_ASIDE_TAP, ASIDE, 1500)):
             host.sh(f"ip tuntap add dev {tap} mode tap && ip link set {tap} mtu {mtu} master {bridge} up")
-        subprocess.run([f"{HERE}/overlay", build, self.state], check=True)
-        with open(f"{self.state}/initrd", "wb") as out:
-            for name in (f"{image}/initrd", f"{self.state}/overlay"):
-                with open(name, "rb") as part:
-                    out.write(part.read())
-        os.unlink(f"{self.state}/overlay")
+        child = f"{self.state}/child.so"
+        subprocess.run(["cc", "-O2", "-Wall", "-shared", "-fPIC", "-o", child, f"{HERE}/child.c"], check=True)
+        self.initrd = guest_image.with_uroce(image, build, self.state, [child])
         self.mtu = 1500
         self.here, self.guest, self._rxe = ThisSide(uroce, image, self.state), None, None
 
     def boot(self, model):
         """Another guest in place of the one that there was."""
         self.close_guest()
-        self.guest = NicGuest(self.image, f"{self.state}/initrd", self._directory("nic"), model)
+        self.guest = NicGuest(self.image, self.initrd, self._directory("nic"), model)
 
     def _directory(self, name):
         path = f"{self.state}/{name}"
