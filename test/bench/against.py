@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What has become slower?  against.py EARLIER LATER
 
-Both are files of 'tools/bench perftest --data' or 'tools/bench instructions --data'. A figure has changed when it did so by more than the rounds
+Both are files that --data of 'tools/bench perftest', 'rxe' or 'instructions' has made. A figure has changed when it did so by more than the rounds
 differ: all rounds of the one file are on the same side of all rounds of the other, without the lowest and the highest where there are five or more,
 and the medians differ by 2 % or more. Medians alone, as files of earlier versions have them, and single rounds count as rounds that differ by 10 %.
 Numbers of instructions have no rounds: they are repeatable within 2 %.
 
-What the whole machine does differently is seen in what stands beside uroce: kernel TCP, UCX, the mock, raw frames. They are listed but do not count.
+What the whole machine does differently is seen in what stands beside uroce: kernel TCP, UCX, the mock, raw frames, rdma_rxe. They are listed but do not count.
 
 Status 1 when something of uroce became slower, 2 when the files cannot be compared.
 """
@@ -15,7 +15,7 @@ import sys
 
 LEAST = 0.02
 UNKNOWN = 0.10
-OTHERS = ("TCP", "UCX", "mock", "raw")
+OTHERS = {"TCP", "UCX", "mock", "raw", "rxe"}  # as program or port
 UNITS = {"lat": "us", "bw": "Gbit/s", "instr": "instructions"}
 
 
@@ -86,7 +86,7 @@ def main():
     for key in both:
         how = change(key[1], earlier[key], later[key])
         if how:
-            found["beside" if key[3] in OTHERS else how].append(describe(key, earlier[key], later[key]))
+            found["beside" if OTHERS & {key[3], key[4]} else how].append(describe(key, earlier[key], later[key]))
     titles = {"slower": "slower", "faster": "faster", "beside": "what stands beside uroce has changed too: compare ratios"}
     for how, lines in found.items():
         if lines:
