@@ -408,3 +408,16 @@ unsigned ur_sim_in_flight(const struct ur_sim *sim)
 {
 	return sim->flying;
 }
+
+ur_time ur_sim_queued_until(const struct ur_sim *sim)
+{
+	ur_time until = sim->now;
+
+	for (unsigned i = 0; i < sim->nports; i++) {
+		const struct ur_sim_port *p = &sim->ports[i];
+
+		until = p->tx.busy_until > until ? p->tx.busy_until : until;
+		until = p->rx.busy_until > until ? p->rx.busy_until : until;
+	}
+	return until;
+}

@@ -121,5 +121,6 @@ void ur_sim_watch(struct ur_sim *sim, void (*watch)(void *ctx, unsigned from, co
 		  void *ctx);
 unsigned ur_sim_outstanding(const struct ur_sim *sim); /* packets handed out and not given back: 0 when nobody leaks */
 unsigned ur_sim_in_flight(const struct ur_sim *sim);   /* frames on the way, or waiting at a port */
+ur_time ur_sim_queued_until(const struct ur_sim *sim); /* when all that waits for a link now has passed it */
 
 #endif

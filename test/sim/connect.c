@@ -211,9 +211,12 @@ static void before_the_end(struct prog *p, struct sim_qp *q)
 	q->attached = false;
 }
 
+/* Unreliable QPs have no window: what they have sent may fill a link for long. */
 ur_time in_flight_time(const struct prog *p)
 {
-	return p->f.lifetime + fabric_rtt(&p->f, (uint64_t)p->nqp * 512 * (p->mtu_bytes + 120));
+	const ur_time until = ur_sim_queued_until(p->w.sim);
+
+	return (until > p->w.now ? until - p->w.now : 0) + p->f.lifetime + fabric_rtt(&p->f, (uint64_t)p->nqp * 512 * (p->mtu_bytes + 120));
 }
 
 /* What it has sent may be under way for a while, and would be taken for something new if it were connected at once. */
