@@ -22,7 +22,7 @@
 #define GOOD 3 /* messages before anything happens */
 #define BAD 3  /* requests after them */
 #define LEN 64
-#define ACK_TIMEOUT 12  /* 17 ms */
+#define ACK_TIMEOUT 14  /* 67 ms: a busy machine answers within four of them */
 #define LONG_TIMEOUT 19 /* 2.1 s: the news of its death is sooner there */
 #define RETRIES 3
 #define PAUSE_US 100000

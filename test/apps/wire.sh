@@ -113,7 +113,7 @@ test_capture_why() {
 		first=$(sed -n 's/^request [0-9]*: status \([1-9][0-9]*\)$/\1/p' "$TMP/client" | head -n 1)
 		"$UROCE" pcap why "$TMP/$k.pcapng" >"$TMP/why"
 		grep -q "^10.77.0.2 to QP .* of 10.77.0.1: status $first (" "$TMP/why" || { cat "$TMP/client" "$TMP/why"; fail "$k: status $first"; return; }
-		! "$UROCE" pcap check "$TMP/$k.pcapng" | grep ' error ' | grep -v NAK-FATAL || { fail "$k: an error was found"; return; }
+		! "$UROCE" pcap check "$TMP/$k.pcapng" | grep ' error ' | grep -v NAK-FATAL || { "$UROCE" pcap check "$TMP/$k.pcapng"; fail "$k: an error was found"; return; }
 		stop_servers
 	done
 }
