@@ -302,18 +302,9 @@ void ur_tp_pkt_drop(struct ur_tp *tp, struct ur_pkt *p)
 	tp->c.free(tp->c.ctx, &p, 1);
 }
 
-/* All of the template: a constant size takes a few vector moves, the exact one a call. */
-static inline void copy_template(uint8_t *to, const uint8_t *from)
-{
-	_Static_assert(UR_PATH_HDR_MAX == 66, "four vectors and two bytes");
-	for (unsigned i = 0; i < 64; i += 16)
-		memcpy(to + i, from + i, 16);
-	memcpy(to + 64, from + 64, 2);
-}
-
 static void put_template(const struct ur_path *path, struct ur_pkt *p)
 {
-	copy_template(p->data, path->hdr);
+	ur_path_put_headers(p->data, path->hdr);
 	p->kind = UR_PKT_ROCE;
 	p->flags |= path->local ? UR_PKT_LOCAL : 0;
 	p->ip_version = path->ip_version;
@@ -450,7 +441,7 @@ static void resume(struct ur_tp *tp)
 
 unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time now)
 {
-	unsigned first, done = 0;
+	unsigned first, done;
 
 	tp->now = now;
 	tp->starved = tp->sliced = false;
@@ -462,8 +453,7 @@ unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time no
 	}
 	/* Responses go first otherwise, but long READs may not shut out all requests. */
 	first = ur_list_empty(&tp->txq[UR_TXQ_REQ]) ? n : n - n / 4;
-	if (done < first)
-		done += serve_any(tp, UR_TXQ_RESP, first - done, now);
+	done = serve_any(tp, UR_TXQ_RESP, first, now);
 	done += serve_any(tp, UR_TXQ_REQ, n - done, now);
 	if (done < n)
 		serve_any(tp, UR_TXQ_RESP, n - done, now);

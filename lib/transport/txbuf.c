@@ -344,9 +344,7 @@ static void repeat_in_train(struct ur_qp *qp, struct repeat *r)
 /* All of a packet but what is behind the headers before its BTH. */
 static void put_headers(struct ur_pkt *to, const struct ur_pkt *from, const uint8_t *hdr, const struct repeat *r)
 {
-	_Static_assert(UR_PATH_HDR_MAX == 66, "as in ur_pkt_begin_to");
-	memcpy(to->data, hdr, 64);
-	memcpy(to->data + 64, hdr + 64, 2);
+	ur_path_put_headers(to->data, hdr);
 	copy_fields(to, from);
 	to->bth.opcode = r->run->opcode;
 	to->bth.se = false;

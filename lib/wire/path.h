@@ -7,6 +7,7 @@
 #define UR_PATH_H
 
 #include <infiniband/verbs.h>
+#include <string.h>
 
 #include "base/base.h"
 
@@ -21,6 +22,15 @@ struct ur_path {
 	bool local;         /* the peer is this very NIC: no packet touches the wire */
 	struct ur_gid sgid, dgid;
 };
+
+/* Copies all of a template, `hdr` or a copy of it: a constant size takes a few vector moves, the exact one a call. */
+static inline void ur_path_put_headers(uint8_t *to, const uint8_t *hdr)
+{
+	_Static_assert(UR_PATH_HDR_MAX == 66, "four vectors and two bytes");
+	for (unsigned i = 0; i < 64; i += 16)
+		memcpy(to + i, hdr + i, 16);
+	memcpy(to + 64, hdr + 64, 2);
+}
 
 /*
  * What is set aside for all but payload, as Linux counts it for the path MTU of connections and of hardware ports (iboe_get_mtu): 40 IPv6,

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one call of ur_tp_tx gives, cut into packets; and a second QP, for tests of lib/transport/txbuf.c. */
+/* What one call of ur_tp_tx gives, cut into packets; a second QP, and memory with a hole, for tests of lib/transport/txbuf.c. */
 #ifndef UR_TEST_BURSTS_H
 #define UR_TEST_BURSTS_H
 
+#include <sys/mman.h>
+
+#include "engine/catch.h"
 #include "tp_harness.h"
 
 #define MTU 1024u
@@ -108,6 +111,22 @@ static inline void send_on(struct th *h, struct ur_qp *qp, uint32_t len)
 	CU_ASSERT_EQUAL(ur_qp_post_send(qp, &wr, &bad), 0);
 	if (ur_qp_doorbell(qp))
 		ur_qp_answer(qp, h->now);
+}
+
+#define HOLED (32 * MTU)
+
+/* Memory of HOLED bytes without its pages from `from` on. */
+static inline uint8_t *holed(uint32_t from)
+{
+	uint8_t *at = mmap(NULL, HOLED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CU_ASSERT_PTR_NOT_EQUAL_FATAL(at, MAP_FAILED);
+	memset(at, 0x3c, HOLED);
+	CU_ASSERT_EQUAL(mprotect(at + from, HOLED - from, PROT_NONE), 0);
+	CU_ASSERT_TRUE_FATAL(ur_catch_start());
+	ur_catch_again();
+	ur_catch_admit();
+	return at;
 }
 
 #endif

@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include "bursts.h"
-#include "engine/catch.h"
 #include "transport/congest.h"
 #include "twin.h"
 
@@ -259,22 +258,6 @@ static void way__to_a_group(void)
 }
 
 /* --- what is missing --- */
-
-#define HOLED (32 * MTU)
-
-/* Memory of HOLED bytes without its pages from `from` on. */
-static uint8_t *holed(uint32_t from)
-{
-	uint8_t *at = mmap(NULL, HOLED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	CU_ASSERT_PTR_NOT_EQUAL_FATAL(at, MAP_FAILED);
-	memset(at, 0x3c, HOLED);
-	CU_ASSERT_EQUAL(mprotect(at + from, HOLED - from, PROT_NONE), 0);
-	CU_ASSERT_TRUE_FATAL(ur_catch_start());
-	ur_catch_again();
-	ur_catch_admit();
-	return at;
-}
 
 /* All packets before the hole leave, and the request fails there once they are acknowledged. */
 static void missing__fails_the_request_there(void)

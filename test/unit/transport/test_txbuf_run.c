@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include "bursts.h"
-#include "engine/catch.h"
 #include "twin.h"
 
 void ur_suite_txbuf_run(void);
@@ -167,22 +166,6 @@ static void run__room(void)
 }
 
 /* --- missing memory --- */
-
-#define HOLED (32 * MTU)
-
-/* Memory of HOLED bytes without its pages from `from` on. */
-static uint8_t *holed(uint32_t from)
-{
-	uint8_t *at = mmap(NULL, HOLED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	CU_ASSERT_PTR_NOT_EQUAL_FATAL(at, MAP_FAILED);
-	memset(at, 0x3c, HOLED);
-	CU_ASSERT_EQUAL(mprotect(at + from, HOLED - from, PROT_NONE), 0);
-	CU_ASSERT_TRUE_FATAL(ur_catch_start());
-	ur_catch_again();
-	ur_catch_admit();
-	return at;
-}
 
 static void missing__in_the_middle_of_a_run(void)
 {
