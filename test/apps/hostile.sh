@@ -23,7 +23,7 @@ await_attackers() {
 	local a bad=0
 	for a in "${attackers[@]}"; do wait "$a" || bad=1; done
 	attackers=()
-	return $bad
+	[ $bad = 0 ] || fail "an attacker said $(tail -qn 1 "$TMP"/attack* | paste -sd ';')"
 }
 
 # The server's counter, once the server has ended.
