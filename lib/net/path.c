@@ -66,6 +66,7 @@ int ur_net_path_open(struct ur_net *net, struct ur_net_path *p, const struct ur_
 	n->hold--;
 	build(p, a, &t, usable ? &n->mac : &no_mac);
 	p->wire.ready = usable;
+	p->wire.resolving = !usable;
 	p->neigh = n;
 	ur_list_add_tail(&n->paths, &p->link);
 	return 0;
@@ -84,7 +85,7 @@ void ur_net_path_close(struct ur_net_path *p)
 	ur_list_del(&p->link);
 	p->net = NULL;
 	p->neigh = NULL;
-	p->wire.ready = false;
+	p->wire.ready = p->wire.resolving = false;
 }
 
 static void take_all(struct ur_list *to, struct ur_list *from)
@@ -110,10 +111,11 @@ static void update(struct ur_net_path *p, const struct ur_neigh *n, ur_time now)
 	if (ur_neigh_usable(n)) {
 		ur_path_set_dmac(&p->wire, &n->mac);
 		p->wire.ready = true;
+		p->wire.resolving = false;
 		if (!was_ready)
 			tell(p, 0, now);
 	} else if (n->state == UR_NEIGH_FAILED) {
-		p->wire.ready = false;
+		p->wire.ready = p->wire.resolving = false;
 		tell(p, EHOSTUNREACH, now);
 	}
 }
@@ -143,7 +145,7 @@ static void take_matching(struct ur_list *to, struct ur_list *from, const struct
 		ur_list_del(l);
 		ur_list_add_tail(to, l);
 		p->neigh = NULL;
-		p->wire.ready = false;
+		p->wire.ready = p->wire.resolving = false;
 	}
 }
 

@@ -528,6 +528,11 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 			ur_unreachable_rearm(qp, now);
 		return;
 	}
+	if (ur_unlikely(qp->path && qp->path->resolving)) { /* the wait for a neighbour has a limit of its own */
+		r->deadline = now + r->timeout;
+		ur_timer_arm(qp->tp->c.wheel, t, r->deadline);
+		return;
+	}
 	UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_ACK);
 	ur_qp_count(qp, UR_C_ACK_TIMEOUT);
 	r->hole = false;

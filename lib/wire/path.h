@@ -19,6 +19,7 @@ struct ur_path {
 	uint8_t l3_off;
 	uint8_t ip_version; /* 4 or 6 */
 	bool ready;         /* the next hop's MAC address is known: packets may be built */
+	bool resolving;     /* not yet, and the next hop has not failed to answer either */
 	bool local;         /* the peer is this very NIC: no packet touches the wire */
 	struct ur_gid sgid, dgid;
 };

@@ -59,12 +59,12 @@ static void resolve__answered(void)
 		CU_ASSERT_EQUAL(open_path(&h, &a, peers[i]), 0);
 		CU_ASSERT_EQUAL(open_path(&h, &b, peers[i]), 0);
 		CU_ASSERT_EQUAL(h.side[0].nout, 1);
-		CU_ASSERT(!b.p.wire.ready);
+		CU_ASSERT(!b.p.wire.ready && b.p.wire.resolving);
 		nh_pump(&h);
 		CU_ASSERT_EQUAL(a.ready, 1);
 		CU_ASSERT_EQUAL(b.ready, 1);
 		CU_ASSERT_PTR_NULL(a.p.net);
-		CU_ASSERT(b.p.wire.ready);
+		CU_ASSERT(b.p.wire.ready && !b.p.wire.resolving);
 		CU_ASSERT_EQUAL(memcmp(b.p.wire.hdr, h.side[1].mac.b, 6), 0);
 		CU_ASSERT_EQUAL(memcmp(b.p.wire.hdr + 6, h.side[0].mac.b, 6), 0);
 		CU_ASSERT_EQUAL(open_path(&h, &a, peers[i]), 0);
@@ -90,10 +90,11 @@ static void resolve__fails_after_three_questions(void)
 	CU_ASSERT_EQUAL(q.failed, 0);
 	nh_run(&h, t + 3 * UR_NS_PER_S + UR_NS_PER_MS, false);
 	CU_ASSERT_EQUAL(q.failed, 1);
-	CU_ASSERT(!q.p.wire.ready);
+	CU_ASSERT(!q.p.wire.ready && !q.p.wire.resolving);
 	CU_ASSERT_EQUAL(h.side[0].sent[UR_PKT_ARP], 3);
 	ur_net_path_retry(&q.p, h.now);
 	ur_net_path_retry(&q.p, h.now);
+	CU_ASSERT(!q.p.wire.resolving); /* it has failed once */
 	CU_ASSERT_EQUAL(h.side[0].sent[UR_PKT_ARP], 4);
 	nh_run(&h, h.now + 10 * UR_NS_PER_S, false);
 	CU_ASSERT_EQUAL(q.failed, 2);

@@ -320,6 +320,24 @@ static void qp_kick__waits_for_the_path(void)
 	th_close(&h);
 }
 
+static void qp_path__is_waited_for_without_retries(void)
+{
+	static struct th h;
+
+	th_open(&h, &th_default);
+	h.n[0].path.ready = false;
+	h.n[0].path.resolving = true;
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, IBV_SEND_SIGNALED);
+	th_run(&h, 3 * UR_NS_PER_S);
+	th_expect_no_wc(h.n[0].scq);
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_ACK_TIMEOUT], 0);
+	h.n[0].path.resolving = false; /* the next hop has not answered: from now on each wait is a retry */
+	th_run(&h, UR_NS_PER_S);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_RETRY_EXC_ERR);
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_ACK_TIMEOUT], 8);
+	th_close(&h);
+}
+
 /* Which of the packets that node 0 sends next is the answer to what it got: its place, from 0; their number in *all. */
 static unsigned place_of_answer(struct th *h, unsigned *all)
 {
@@ -406,6 +424,7 @@ void ur_suite_qp(void)
 	CU_ADD_TEST(s, qp_sqd__finishes_what_was_begun);
 	CU_ADD_TEST(s, qp_query__attributes);
 	CU_ADD_TEST(s, qp_kick__waits_for_the_path);
+	CU_ADD_TEST(s, qp_path__is_waited_for_without_retries);
 	CU_ADD_TEST(s, qp_kick__acknowledges_after_a_reply);
 	CU_ADD_TEST(s, qp_destroy__with_work_under_way);
 }
