@@ -71,10 +71,13 @@ static enum ur_counter nic_judge_headers(const struct ur_nic *nic, const struct 
 	return UR_C_RX_ROCE;
 }
 
-/* True when the packet went to the transport: addresses, VLAN and slot are right, and so they are in packets with the same headers. */
-static bool nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p)
+/*
+ * True when the packet went to the transport: addresses, VLAN and slot are right, and so they are in packets with the same headers.
+ * `judged`: what stands before its BTH is known to be right already.
+ */
+static bool nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p, bool judged)
 {
-	enum ur_counter verdict = nic_judge_headers(nic, p);
+	enum ur_counter verdict = judged ? UR_C_RX_ROCE : nic_judge_headers(nic, p);
 
 	if (ur_unlikely(verdict != UR_C_RX_ROCE)) {
 		refuse(nic, p, verdict);
@@ -116,8 +119,8 @@ __attribute__((noinline)) static void nic_trace_bad(struct ur_nic *nic, struct u
 	UR_TRACE(nic->trace, REFUSED, 0, why);
 }
 
-/* True as above. */
-static bool nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
+/* As above. */
+static bool nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p, bool judged)
 {
 	if (ur_unlikely(!ur_frame_parse(p, &nic->counters))) {
 		if (nic->trace)
@@ -125,7 +128,7 @@ static bool nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p)
 		return false;
 	}
 	if (ur_likely(p->kind == UR_PKT_ROCE))
-		return nic_rx_roce(nic, p);
+		return nic_rx_roce(nic, p, judged);
 	if (p->kind == UR_PKT_OTHER)
 		nic_rx_other(nic, p);
 	else
@@ -138,7 +141,7 @@ static void nic_rx_burst(void *ctx, struct ur_pkt **pkts, unsigned n)
 	struct ur_nic *nic = ctx;
 
 	for (unsigned i = 0; i < n; i++)
-		nic_rx_frame(nic, pkts[i]);
+		nic_rx_frame(nic, pkts[i], false);
 	ur_pkts_release(pkts, n);
 }
 
@@ -164,6 +167,14 @@ static void count_received(struct ur_nic *nic, unsigned n, uint64_t bytes)
 {
 	nic->counters.v[UR_C_RX_PACKETS] += n;
 	nic->counters.v[UR_C_RX_BYTES] += bytes;
+}
+
+#define SLOT_AT 5 /* in the BTH: the top byte of the QPN */
+
+/* Of a queue that also brings packets for other processes: bare ones, so they begin with the BTH. Those with our slot are ours. */
+static inline bool may_be_others(const struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *p)
+{
+	return q->caps & UR_QUEUE_STEERED && (p->len <= SLOT_AT || p->data[SLOT_AT] != nic->cfg.slot);
 }
 
 static void note_local(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *p)
@@ -193,32 +204,37 @@ static void rx_kept(struct ur_nic *nic, const struct ur_pkt *view)
 		nic->port->queue->rx_missed++;
 }
 
-/* One packet after another, though as many in a row as a QP waits for. */
+/* As many packets as a QP waits for in a row. */
+static void rx_train_run(struct ur_nic *nic, const struct ur_pkt *t, struct ur_train_cursor *at)
+{
+	const struct ur_row row = ur_row_of_train(t, at);
+	const unsigned run = ur_tp_rx_run(nic->tp, &row, nic->now);
+
+	ur_row_passed(&row, run, at);
+	nic->counters.v[UR_C_RX_ROCE] += run;
+	count_received(nic, run, (uint64_t)run * (t->bth_off + t->stride));
+}
+
+/* One packet after another, though as many in a row as a QP waits for. The headers are those of all of them. */
 static void rx_train(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *t)
 {
-	const bool plain = !nic->faults && !nic->capture && nic_judge_headers(nic, t) == UR_C_RX_ROCE;
+	const bool judged = nic_judge_headers(nic, t) == UR_C_RX_ROCE, runs = judged && !nic->faults && !nic->capture;
 	struct ur_train_cursor at = {.place = t->place};
 	struct ur_pkt view;
 
 	view.data = NULL;
 	for (;;) {
-		if (plain) {
-			const struct ur_row row = ur_row_of_train(t, &at);
-			const unsigned run = ur_tp_rx_run(nic->tp, &row, nic->now);
-
-			ur_row_passed(&row, run, &at);
-			nic->counters.v[UR_C_RX_ROCE] += run;
-			count_received(nic, run, (uint64_t)run * (t->bth_off + t->stride));
-		}
+		if (runs && ur_train_left(t, &at) >= 2 * t->stride)
+			rx_train_run(nic, t, &at);
 		if (!ur_train_view(t, &at, &view))
 			return;
-		if (q->caps & UR_QUEUE_STEERED && ur_nic_hand_on_view(nic, &view))
+		if (may_be_others(nic, q, &view) && ur_nic_hand_on_view(nic, &view))
 			continue;
 		note_received(nic, &view);
 		if (ur_unlikely(nic->faults != NULL))
 			rx_kept(nic, &view);
 		else
-			nic_rx_frame(nic, &view);
+			nic_rx_frame(nic, &view, judged);
 	}
 }
 
@@ -232,7 +248,7 @@ enum fate {
 
 static enum fate rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt *p)
 {
-	if (ur_unlikely(q->caps & UR_QUEUE_STEERED) && ur_nic_hand_on(nic, p))
+	if (may_be_others(nic, q, p) && ur_nic_hand_on(nic, p))
 		return KEPT;
 	if (p->stride) {
 		rx_train(nic, q, p);
@@ -243,7 +259,7 @@ static enum fate rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_
 	else
 		note_received(nic, p);
 	if (ur_likely(!nic->faults))
-		return nic_rx_frame(nic, p) ? ALIKE : PLAIN;
+		return nic_rx_frame(nic, p, false) ? ALIKE : PLAIN;
 	nic_rx_faulty(nic, p);
 	return nic->faults ? KEPT : PLAIN;
 }
@@ -267,16 +283,16 @@ static unsigned rx_row(struct ur_nic *nic, const struct ur_queue *q, const struc
 	return run;
 }
 
-/* Packets of other processes are kept for them; all others are done with on return, except those that faults hold. */
-unsigned ur_nic_rx(struct ur_nic *nic, struct ur_queue *q)
+/*
+ * Of n packets and trains: returns how many packets. Those of other processes are kept for them; all others are done with on return, except
+ * those that faults hold.
+ */
+__attribute__((noinline)) static unsigned rx_all(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_pkt *pkts[UR_NIC_BURST];
-	unsigned n = ur_queue_rx(q, pkts, UR_NIC_BURST), all = 0, done = 0;
+	unsigned all = 0, done = 0;
 
 	for (unsigned i = 0; i < n; i++)
 		all += ur_train_count(pkts[i]);
-	if (q == nic->port->queue)
-		nic->more = all >= UR_NIC_BURST;
 	for (unsigned i = 0; i < n;) {
 		struct ur_pkt *p = pkts[i++];
 		enum fate fate = rx_one(nic, q, p);
@@ -289,4 +305,17 @@ unsigned ur_nic_rx(struct ur_nic *nic, struct ur_queue *q)
 	}
 	ur_pkts_release(pkts, done);
 	return all;
+}
+
+/* Mostly there is nothing. */
+unsigned ur_nic_rx(struct ur_nic *nic, struct ur_queue *q)
+{
+	struct ur_pkt *pkts[UR_NIC_BURST];
+	unsigned n = ur_queue_rx(q, pkts, UR_NIC_BURST);
+
+	if (n)
+		n = rx_all(nic, q, pkts, n);
+	if (q == nic->port->queue)
+		nic->more = n >= UR_NIC_BURST;
+	return n;
 }

@@ -40,7 +40,9 @@ bool ur_train_view(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_
 	if (!bth)
 		return false;
 	if (!view->data) {
-		*view = (struct ur_pkt){.data = t->data, .when = t->when};
+		ur_pkt_clear(view);
+		view->data = t->data;
+		view->when = t->when;
 		ur_pkt_copy_fields(view, t);
 	}
 	view->data = t->flags & UR_PKT_BARE ? bth : put_headers(t, view->data, bth, len, place);

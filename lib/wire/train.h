@@ -23,10 +23,16 @@ struct ur_train_cursor {
 	uint16_t place;
 };
 
+/* Bytes from there on. */
+static inline uint32_t ur_train_left(const struct ur_pkt *t, const struct ur_train_cursor *c)
+{
+	return t->len - t->bth_off - c->at;
+}
+
 /* The bytes of the next packet from the BTH to the ICRC; NULL after the last one. */
 static inline uint8_t *ur_train_next(const struct ur_pkt *t, struct ur_train_cursor *c, uint32_t *len)
 {
-	uint32_t left = t->len - t->bth_off - c->at;
+	uint32_t left = ur_train_left(t, c);
 	uint8_t *b = t->data + t->bth_off + c->at;
 
 	if (!left)
