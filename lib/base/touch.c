@@ -17,52 +17,58 @@ struct point {
 /* Not in the static block, of which dlopen(3) has little room: that would want all of the library's there. */
 static _Thread_local struct point *volatile pending;
 
-static inline void end(const struct point *p)
+/* Where it is differs from thread to thread, and to find it costs a call: once for both. */
+typedef struct point *volatile *place;
+
+static inline void end(place at, const struct point *p)
 {
 	atomic_signal_fence(memory_order_seq_cst); /* no access moves out */
-	pending = p->outer;
+	*at = p->outer;
 }
 
-static inline void begin(struct point *p)
+static inline void begin(place at, struct point *p)
 {
-	p->outer = pending;
-	pending = p;
+	p->outer = *at;
+	*at = p;
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
 __attribute__((noinline)) bool ur_touch_copy(void *to, const void *from, size_t len)
 {
+	const place at = &pending;
 	struct point here;
 
 	if (__builtin_setjmp(here.words))
 		return false;
-	begin(&here);
+	begin(at, &here);
 	memcpy(to, from, len);
-	end(&here);
+	end(at, &here);
 	return true;
 }
 
 __attribute__((noinline)) bool ur_touch_copy_end_last(uint8_t *to, const uint8_t *from, size_t len)
 {
+	const place at = &pending;
 	struct point here;
 
 	if (__builtin_setjmp(here.words))
 		return false;
-	begin(&here);
+	begin(at, &here);
 	ur_copy_end_last(to, from, len);
-	end(&here);
+	end(at, &here);
 	return true;
 }
 
 __attribute__((noinline)) bool ur_touch_call(void (*fn)(void *arg), void *arg)
 {
+	const place at = &pending;
 	struct point here;
 
 	if (__builtin_setjmp(here.words))
 		return false;
-	begin(&here);
+	begin(at, &here);
 	fn(arg);
-	end(&here);
+	end(at, &here);
 	return true;
 }
 

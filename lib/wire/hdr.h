@@ -76,30 +76,32 @@ static inline unsigned ur_syndrome_value(uint8_t s)
 	return s & 0x1f;
 }
 
+#define UR_BTH_LOW 0xffffffu /* of its second and third words: the QPN and the PSN */
+
 static inline void ur_bth_get(const uint8_t *p, struct ur_bth *b)
 {
-	b->opcode = p[0];
-	b->se = p[1] >> 7;
-	b->migreq = p[1] >> 6 & 1;
-	b->pad = p[1] >> 4 & 3;
-	b->tver = p[1] & 15;
-	b->pkey = ur_get16(p + 2);
-	b->fecn = p[4] >> 7;
-	b->becn = p[4] >> 6 & 1;
-	b->dqpn = ur_get24(p + 5);
-	b->ackreq = p[8] >> 7;
-	b->psn = ur_get24(p + 9);
+	const uint32_t first = ur_get32(p), second = ur_get32(p + 4), third = ur_get32(p + 8);
+
+	b->opcode = (uint8_t)(first >> 24);
+	b->se = first >> 23 & 1;
+	b->migreq = first >> 22 & 1;
+	b->pad = first >> 20 & 3;
+	b->tver = first >> 16 & 15;
+	b->pkey = (uint16_t)first;
+	b->fecn = second >> 31;
+	b->becn = second >> 30 & 1;
+	b->dqpn = second & UR_BTH_LOW;
+	b->ackreq = third >> 31;
+	b->psn = third & UR_BTH_LOW;
 }
 
 static inline void ur_bth_put(uint8_t *p, const struct ur_bth *b)
 {
-	p[0] = b->opcode;
-	p[1] = (uint8_t)(b->se << 7 | b->migreq << 6 | b->pad << 4 | b->tver);
-	ur_put16(p + 2, b->pkey);
-	p[4] = (uint8_t)(b->fecn << 7 | b->becn << 6);
-	ur_put24(p + 5, b->dqpn);
-	p[8] = (uint8_t)(b->ackreq << 7);
-	ur_put24(p + 9, b->psn);
+	const uint32_t flags = (uint32_t)b->se << 7 | (uint32_t)b->migreq << 6 | (uint32_t)b->pad << 4 | b->tver;
+
+	ur_put32(p, (uint32_t)b->opcode << 24 | flags << 16 | b->pkey);
+	ur_put32(p + 4, (uint32_t)b->fecn << 31 | (uint32_t)b->becn << 30 | (b->dqpn & UR_BTH_LOW));
+	ur_put32(p + 8, (uint32_t)b->ackreq << 31 | (b->psn & UR_BTH_LOW));
 }
 
 static inline void ur_reth_get(const uint8_t *p, struct ur_reth *h)
