@@ -17,8 +17,16 @@ struct point {
 /* Not in the static block, of which dlopen(3) has little room: that would want all of the library's there. */
 static _Thread_local struct point *volatile pending;
 
-/* Where it is differs from thread to thread, and to find it costs a call: once for both. */
+/* Where it is differs from thread to thread, and to find it costs a call: once for both, so the compiler may not know that it can. */
 typedef struct point *volatile *place;
+
+static inline place find_place(void)
+{
+	place at = &pending;
+
+	__asm__("" : "+r"(at));
+	return at;
+}
 
 static inline void end(place at, const struct point *p)
 {
@@ -35,7 +43,7 @@ static inline void begin(place at, struct point *p)
 
 __attribute__((noinline)) bool ur_touch_copy(void *to, const void *from, size_t len)
 {
-	const place at = &pending;
+	const place at = find_place();
 	struct point here;
 
 	if (__builtin_setjmp(here.words))
@@ -48,7 +56,7 @@ __attribute__((noinline)) bool ur_touch_copy(void *to, const void *from, size_t 
 
 __attribute__((noinline)) bool ur_touch_copy_end_last(uint8_t *to, const uint8_t *from, size_t len)
 {
-	const place at = &pending;
+	const place at = find_place();
 	struct point here;
 
 	if (__builtin_setjmp(here.words))
@@ -61,7 +69,7 @@ __attribute__((noinline)) bool ur_touch_copy_end_last(uint8_t *to, const uint8_t
 
 __attribute__((noinline)) bool ur_touch_call(void (*fn)(void *arg), void *arg)
 {
-	const place at = &pending;
+	const place at = find_place();
 	struct point here;
 
 	if (__builtin_setjmp(here.words))
