@@ -14,11 +14,14 @@
 /* The pieces of a finished packet from its byte `off` on; returns how many, at most UR_PKT_SEGS + 2. */
 static inline unsigned ur_sock_pieces(struct iovec *v, struct ur_pkt *p, uint32_t off)
 {
+	const unsigned behind = p->nseg + p->tail_len;
 	unsigned n = 1;
 
-	if (p->nseg == 0 || ur_pkt_frame_len(p) <= UR_SOCK_SHORT)
+	if (behind && (p->nseg == 0 || ur_pkt_frame_len(p) <= UR_SOCK_SHORT))
 		ur_pkt_linearise(p);
 	v[0] = (struct iovec){.iov_base = p->data + off, .iov_len = p->len - off};
+	if (!behind)
+		return n;
 	for (unsigned i = 0; i < p->nseg; i++)
 		v[n++] = (struct iovec){.iov_base = p->seg[i].data, .iov_len = p->seg[i].len};
 	if (p->tail_len)

@@ -43,6 +43,13 @@ union ur_udp_control {
 	uint8_t bytes[192];
 };
 
+/* Which packet's way, by its IP header, a message to send is told to go; version 0: none. */
+struct ur_udp_way {
+	uint8_t ip[40];
+	uint8_t ip_version;
+	size_t controllen; /* of msg_control, that says so */
+};
+
 struct ur_udp {
 	struct ur_port port;
 	struct ur_queue queue;
@@ -71,6 +78,7 @@ struct ur_udp {
 	struct iovec tx_iov[UR_UDP_TX_MSGS * (UR_PKT_SEGS + 2)];
 	struct sockaddr_in6 tx_name[UR_UDP_TX_MSGS];
 	union ur_udp_control tx_control[UR_UDP_TX_MSGS];
+	struct ur_udp_way tx_way[UR_UDP_TX_MSGS];
 	uint8_t tx_lost[UR_UDP_TX_MSGS]; /* packets of each that the kernel does not send: all or none */
 };
 
@@ -93,6 +101,9 @@ void ur_udp_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 /* steer.c: of struct ur_port_ops */
 int ur_udp_steer(struct ur_port *p, const struct ur_port_sharing *s);
 
+/* rx.c, tx.c: what stays the same from call to call. */
+void ur_udp_rx_init(struct ur_udp *u);
+void ur_udp_tx_init(struct ur_udp *u);
 unsigned ur_udp_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 /* Empties the socket's queue of ICMP errors, and tells the port's owner which addresses they concern. */

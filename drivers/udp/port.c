@@ -274,6 +274,8 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 	u->fd = -1;
 	u->queue.ops = &queue_ops;
 	u->queue.caps = UR_QUEUE_BARE | UR_QUEUE_STEERED;
+	ur_udp_rx_init(u);
+	ur_udp_tx_init(u);
 	u->port = (struct ur_port){.ops = &ops, .queue = &u->queue, .mac = cfg->mac, .mtu = cfg->mtu, .speed_mbps = cfg->speed_mbps};
 	snprintf(u->port.name, sizeof(u->port.name), "%s", cfg->ifname);
 	u->ifindex = (int)if_nametoindex(cfg->ifname);

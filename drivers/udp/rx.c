@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "drivers/udp/internal.h"
@@ -13,6 +14,16 @@
 #include "wire/train.h"
 
 /* --- fetching --- */
+
+/* What stays the same from call to call. */
+void ur_udp_rx_init(struct ur_udp *u)
+{
+	for (unsigned i = 0; i < UR_UDP_RX_MSGS; i++) {
+		u->rx_iov[i].iov_len = UR_UDP_ROOM;
+		u->rx_msg[i].msg_hdr = (struct msghdr){
+			.msg_name = &u->rx_name[i], .msg_iov = &u->rx_iov[i], .msg_iovlen = 1, .msg_control = &u->rx_control[i]};
+	}
+}
 
 /* Lets the kernel fill as many buffers as we ask for and have, and returns their number. */
 static unsigned arm(struct ur_udp *u)
@@ -22,16 +33,13 @@ static unsigned arm(struct ur_udp *u)
 	for (; n <= u->ask_more; n++) {
 		struct msghdr *h = &u->rx_msg[n].msg_hdr;
 
-		if (!u->armed[n])
+		if (!u->armed[n]) {
 			u->armed[n] = ur_udp_alloc_train(&u->queue);
-		if (ur_unlikely(!u->armed[n]))
-			break;
-		u->rx_iov[n] = (struct iovec){.iov_base = u->armed[n]->data, .iov_len = UR_UDP_ROOM};
-		h->msg_name = &u->rx_name[n];
+			if (ur_unlikely(!u->armed[n]))
+				break;
+			u->rx_iov[n].iov_base = u->armed[n]->data;
+		}
 		h->msg_namelen = sizeof(u->rx_name[n]);
-		h->msg_iov = &u->rx_iov[n];
-		h->msg_iovlen = 1;
-		h->msg_control = &u->rx_control[n];
 		h->msg_controllen = sizeof(u->rx_control[n]);
 	}
 	return n;
@@ -73,9 +81,13 @@ static void take_control6(struct ur_pkt *t, const struct cmsghdr *c)
 	}
 }
 
-static void take_control(struct ur_udp *u, struct ur_pkt *t, struct msghdr *h)
+/* The kernel puts them one after another, each as long as it says: all that has to be found is the end. */
+static void take_control(struct ur_udp *u, struct ur_pkt *t, const struct msghdr *h)
 {
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+	const uint8_t *at = h->msg_control, *end = at + h->msg_controllen;
+
+	while (end - at >= (ptrdiff_t)CMSG_SPACE(1)) {
+		const struct cmsghdr *c = (const struct cmsghdr *)(const void *)at;
 		uint32_t value;
 
 		memcpy(&value, CMSG_DATA(c), sizeof(value));
@@ -87,6 +99,7 @@ static void take_control(struct ur_udp *u, struct ur_pkt *t, struct msghdr *h)
 			t->stride = value;
 		else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
 			missed(u, value);
+		at += CMSG_ALIGN(c->cmsg_len);
 	}
 }
 

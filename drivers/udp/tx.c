@@ -100,20 +100,49 @@ static bool stays_here(const struct ur_udp *u, const struct ur_pkt *p)
 	return p->ip_version == 6 && ip[24] == 0xff && (ip[25] & 15) <= 1 && (u->queue.caps & UR_QUEUE_LOCAL_SCOPE);
 }
 
-/* Message number m of the call: a packet or a train. */
-static void put_message(struct ur_udp *u, unsigned m, struct ur_pkt *p, struct iovec **iov)
+void ur_udp_tx_init(struct ur_udp *u)
 {
-	struct msghdr *h = &u->tx_msg[m].msg_hdr;
-	const uint8_t *ip = p->data + p->l3_off;
-	uint16_t stride = (uint16_t)p->stride;
+	for (unsigned i = 0; i < UR_UDP_TX_MSGS; i++)
+		u->tx_msg[i].msg_hdr = (struct msghdr){.msg_name = &u->tx_name[i], .msg_control = &u->tx_control[i]};
+}
 
-	*h = (struct msghdr){.msg_name = &u->tx_name[m], .msg_control = &u->tx_control[m], .msg_iov = *iov};
-	h->msg_iovlen = ur_sock_pieces(*iov, p, p->bth_off);
-	*iov += h->msg_iovlen;
-	if (p->ip_version == 4)
+/* Does a packet with that IP header go the way of the last one that was message `m`? Length, identification and checksum may differ. */
+static bool is_way(const struct ur_udp_way *w, const uint8_t *ip, uint8_t version)
+{
+	if (w->ip_version != version)
+		return false;
+	if (version == 4)
+		return memcmp(w->ip + 12, ip + 12, 8) == 0 && w->ip[1] == ip[1] && w->ip[8] == ip[8];
+	return memcmp(w->ip, ip, 4) == 0 && w->ip[7] == ip[7] && memcmp(w->ip + 8, ip + 8, 32) == 0;
+}
+
+static void put_way(const struct ur_udp *u, struct ur_udp_way *w, struct msghdr *h, const uint8_t *ip, uint8_t version)
+{
+	h->msg_controllen = 0;
+	if (version == 4)
 		put_way4(u, h, ip);
 	else
 		put_way6(u, h, ip);
+	memcpy(w->ip, ip, version == 4 ? UR_IP4_LEN : UR_IP6_LEN);
+	w->ip_version = version;
+	w->controllen = h->msg_controllen;
+}
+
+/* Message number m of the call: a packet or a train. What the kernel is told of its way stays for the next call. */
+static void put_message(struct ur_udp *u, unsigned m, struct ur_pkt *p, struct iovec **iov)
+{
+	struct msghdr *h = &u->tx_msg[m].msg_hdr;
+	struct ur_udp_way *w = &u->tx_way[m];
+	const uint8_t *ip = p->data + p->l3_off;
+	uint16_t stride = (uint16_t)p->stride;
+
+	h->msg_iov = *iov;
+	h->msg_iovlen = ur_sock_pieces(*iov, p, p->bth_off);
+	*iov += h->msg_iovlen;
+	if (ur_likely(is_way(w, ip, p->ip_version)))
+		h->msg_controllen = w->controllen;
+	else
+		put_way(u, w, h, ip, p->ip_version);
 	if (stride)
 		put_cmsg(h, SOL_UDP, UDP_SEGMENT, &stride, sizeof(stride));
 	u->tx_lost[m] = stays_here(u, p) ? (uint8_t)ur_train_count(p) : 0;
