@@ -269,22 +269,32 @@ static void nic_local_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	ur_nic_out_local(nic, pkts, n);
 }
 
-/* Sorts complete frames by where they go: the port, or processes of this host. */
-static void nic_sort(void *ctx, struct ur_pkt **pkts, unsigned n)
+__attribute__((noinline)) static void sort_mixed(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_nic *nic = ctx;
 	struct ur_pkt *wire[UR_NIC_BURST], *local[UR_NIC_BURST];
 	unsigned wires = 0, locals = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		if (ur_likely(!(pkts[i]->flags & UR_PKT_LOCAL)))
+		if (!(pkts[i]->flags & UR_PKT_LOCAL))
 			wire[wires++] = pkts[i];
 		else
 			local[locals++] = pkts[i];
-	if (locals)
-		nic_local_send(nic, local, locals);
+	nic_local_send(nic, local, locals);
 	if (wires)
 		nic_wire_send(nic, wire, wires);
+}
+
+/* Sorts complete frames by where they go: the port, or processes of this host. Mostly all go the same way. */
+static void nic_sort(void *ctx, struct ur_pkt **pkts, unsigned n)
+{
+	uint8_t flags = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		flags |= pkts[i]->flags;
+	if (ur_likely(!(flags & UR_PKT_LOCAL)))
+		nic_wire_send(ctx, pkts, n);
+	else
+		sort_mixed(ctx, pkts, n);
 }
 
 static void nic_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
