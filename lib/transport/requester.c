@@ -504,6 +504,8 @@ static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int 
 		return 1;
 	if (qp->req.cur == cur)
 		return 1 + build_middles(qp, w, n - 1);
+	if (qp->req.cur == qp->req.tail)
+		return 1; /* as far as is known, nothing follows it */
 	return qp->req.cur == qp->req.fresh && w->npkts == 1 ? 1 + build_row(qp, w, n - 1) : 1;
 }
 

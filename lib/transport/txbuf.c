@@ -38,7 +38,8 @@ static bool fits(const struct ur_tp *tp, const struct ur_path *path, uint32_t by
 	const struct ur_txbuf *b = &tp->tx;
 	uint32_t all = b->open->len - b->open->bth_off + bytes;
 
-	return bytes <= b->stride && b->count < tp->train_pkts && all <= tp->train_bytes && !path->local && same_way(b, path);
+	return bytes <= b->stride && b->count < tp->train_pkts && all <= tp->train_bytes && !path->local &&
+	       (b->path == path || same_way(b, path));
 }
 
 /* An open train that holds one packet at first, or a packet. */
@@ -59,6 +60,7 @@ static struct ur_pkt *fresh(struct ur_tp *tp, const struct ur_path *path, uint32
 		b->hdr_len = path->hdr_len;
 		memset(b->base, 0, sizeof(b->base));
 	}
+	b->path = path;
 	b->stride = bytes;
 	b->count = 0;
 	return p;

@@ -28,6 +28,8 @@ struct ur_txbuf {
 	uint32_t stride;        /* bytes of its first one, from the BTH to the ICRC */
 	uint32_t start;         /* where the packet at hand begins in it */
 	struct ur_icrc_run row; /* of `last`, while packets like it follow; psn UR_TXBUF_NO_ROW: not yet */
+	/* Of `open`, which no other call of ur_tp_tx finds: the same one has the same headers. */
+	const struct ur_path *path;
 	/* What stands before the BTH in the newest train; its path may be gone. */
 	uint8_t hdr[UR_PATH_HDR_MAX], hdr_len;
 	/*
