@@ -72,6 +72,21 @@ static inline void ur_put64(uint8_t *p, uint64_t v)
 	memcpy(p, &v, 8);
 }
 
+/* As memcpy, for few bytes whose number is not known when this is compiled: mostly 16 to 32. */
+static inline void ur_copy_few(uint8_t *to, const uint8_t *from, size_t n)
+{
+	if (ur_likely(n >= 16 && n <= 32)) {
+		uint8_t begin[16], end[16];
+
+		memcpy(begin, from, 16);
+		memcpy(end, from + n - 16, 16);
+		memcpy(to, begin, 16);
+		memcpy(to + n - 16, end, 16);
+	} else {
+		memcpy(to, from, n);
+	}
+}
+
 /*
  * For memory that another thread polls: a thread that sees the last byte sees those before it, and an aligned word at the end comes whole.
  * memcpy(3) promises neither, and stores the ends of some lengths first.

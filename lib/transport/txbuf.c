@@ -116,24 +116,18 @@ static uint32_t base(struct ur_txbuf *b, const struct ur_pkt *p, uint32_t bytes)
 	return b->base[i].state;
 }
 
-/* The state after the first `len` bytes from the BTH on, of a packet of `bytes` bytes that begins its train. */
-static uint32_t add_masked(struct ur_txbuf *b, const struct ur_pkt *p, uint8_t *bth, uint32_t len, uint32_t bytes)
+/* The state after the first `len` bytes from the BTH on, of a packet of `bytes` bytes, number `place` of its train. */
+static uint32_t begin_icrc(struct ur_txbuf *b, const struct ur_pkt *p, uint8_t *bth, uint32_t len, uint32_t bytes, unsigned place)
 {
 	const uint8_t kept = bth[BTH_MASKED];
 	uint32_t crc = base(b, p, bytes);
 
+	if (place && p->ip_version == 4)
+		crc ^= ur_icrc_id_term((uint8_t)place);
 	bth[BTH_MASKED] = 0xff;
 	crc = ur_icrc_add(crc, bth, len);
 	bth[BTH_MASKED] = kept;
 	return crc;
-}
-
-/* The state after the BTH of the packet at `bth`, number `place` of its train. */
-static uint32_t begin_icrc(struct ur_txbuf *b, const struct ur_pkt *p, uint8_t *bth, uint32_t bytes, unsigned place)
-{
-	uint32_t crc = add_masked(b, p, bth, UR_BTH_LEN, bytes);
-
-	return p->ip_version == 4 ? crc ^ ur_icrc_id_term((uint8_t)place) : crc;
 }
 
 static void finish(struct ur_txbuf *b, struct ur_pkt *p)
@@ -144,13 +138,9 @@ static void finish(struct ur_txbuf *b, struct ur_pkt *p)
 	memset(p->data + p->len, 0, 4);
 	p->len += p->bth.pad;
 	bytes = p->len + UR_ICRC_LEN - b->start;
-	if (b->count) {
-		crc = begin_icrc(b, p, bth, bytes, b->count);
-		crc = ur_icrc_add(crc, bth + UR_BTH_LEN, bytes - UR_BTH_LEN - UR_ICRC_LEN);
-	} else {
+	if (!b->count)
 		ur_udp_put_lengths(p->data + p->l3_off, p->ip_version, bytes + UR_UDP_LEN);
-		crc = add_masked(b, p, bth, bytes - UR_ICRC_LEN, bytes);
-	}
+	crc = begin_icrc(b, p, bth, bytes - UR_ICRC_LEN, bytes, b->count);
 	ur_icrc_end(crc, p->data + p->len);
 	p->len += UR_ICRC_LEN;
 	if (b->count++)
@@ -206,7 +196,7 @@ struct ur_pkt *ur_txbuf_like(struct ur_qp *qp, bool asks)
 		memcpy(bth, last->data + last->bth_off, UR_BTH_LEN);
 		bth[8] = 0;
 		b->row = (struct ur_icrc_run){.psn = last->bth.psn};
-		b->row.state = begin_icrc(b, last, bth, last->len - last->bth_off, 0);
+		b->row.state = begin_icrc(b, last, bth, UR_BTH_LEN, last->len - last->bth_off, 0);
 	}
 	ur_icrc_run_next(&b->row);
 	memcpy(p->data, last->data, LIKE);
@@ -304,7 +294,7 @@ static void begin_run(struct ur_txbuf *b, struct repeat *r, const struct ur_pkt 
 	like[1] &= (uint8_t)~0xb0; /* SE, and the pad */
 	like[8] = 0;
 	r->icrc = (struct ur_icrc_run){.psn = ur_get24(like + 9), .place = (uint8_t)place, .ip_version = b->open ? p->ip_version : 0};
-	r->icrc.state = begin_icrc(b, p, like, bytes, place);
+	r->icrc.state = begin_icrc(b, p, like, UR_BTH_LEN, bytes, place);
 	r->like = like;
 }
 

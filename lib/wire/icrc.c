@@ -138,7 +138,7 @@ uint32_t ur_icrc_begin_of(const struct ur_pkt *p, const uint8_t *bth, size_t len
 	size_t head = put_headers(&copy, p, udp_len, id), near = len < SHORT ? len : SHORT;
 	uint32_t crc;
 
-	memcpy(copy.byte + head, bth, near);
+	ur_copy_few(copy.byte + head, bth, near);
 	copy.byte[head + 4] = 0xff; /* FECN, BECN, resv6 */
 	crc = ur_crc32(AFTER_LRH, copy.byte, head + near);
 	return near < len ? ur_crc32(crc, bth + near, len - near) : crc;

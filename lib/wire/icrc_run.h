@@ -23,15 +23,16 @@ struct ur_icrc_run {
 /* Entry n: what changes when bits 0 to n change, which is what counting on by one does. Tested against icrc.h. */
 extern const uint32_t ur_icrc_psn_steps[24]; /* of the PSN, to the end of the BTH */
 extern const uint32_t ur_icrc_id_steps[16];  /* of the IPv4 identification, to the end of the BTH */
+/* Entry n: what changes when bit n of the IPv4 identification does, to the end of the UDP header. */
+extern const uint32_t ur_icrc_id_bits[8];
 
-/* What identification `id` changes in the state after the BTH, compared with 0. */
+/* What identification `id` changes in the state after the UDP header (ur_icrc_headers), compared with 0. */
 static inline uint32_t ur_icrc_id_term(uint8_t id)
 {
 	uint32_t term = 0;
 
-	for (unsigned b = 0; b < 8; b++)
-		if (id >> b & 1)
-			term ^= ur_icrc_id_steps[b] ^ (b ? ur_icrc_id_steps[b - 1] : 0);
+	for (unsigned bits = id; bits; bits &= bits - 1)
+		term ^= ur_icrc_id_bits[__builtin_ctz(bits)];
 	return term;
 }
 
