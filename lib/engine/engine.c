@@ -266,14 +266,6 @@ static void nic_enter(struct ur_engine *e)
 		ur_queue_enter(port->queue);
 }
 
-static void nic_leave(struct ur_engine *e)
-{
-	struct ur_port *port = e->nic->port;
-
-	if (port)
-		ur_queue_leave(port->queue);
-}
-
 static void missed(struct ur_engine *e)
 {
 	atomic_fetch_add_explicit(&e->misses, 1, memory_order_relaxed);
@@ -297,31 +289,46 @@ static bool must_give_way(struct ur_engine *e)
 	return e->local && ur_unlikely(ur_local_gives_way(e->local));
 }
 
+/* True when somebody rang meanwhile and found it taken. */
+static inline bool give_up(struct ur_engine *e, ur_time next)
+{
+	int cancel_state = e->cancel_state;
+	ur_time wake_at;
+	bool rang;
+
+	if (e->nic->port)
+		ur_queue_leave(e->nic->port->queue);
+	rang = ur_engine_give_up(e);
+	pthread_setcancelstate(cancel_state, NULL);
+	wake_at = atomic_load_explicit(&e->wake_at, memory_order_acquire); /* announced after `aside` */
+	if (ur_unlikely(ur_poller_must_wake(next, wake_at, atomic_load_explicit(&e->aside, memory_order_relaxed))))
+		ur_progress_wake(e);
+	return rang;
+}
+
+/* Sends what was left while we held it, until nothing is or somebody else has the NIC. True when somebody waits for a CPU, or `yields`. */
+__attribute__((noinline)) static bool answer_rings(struct ur_engine *e, bool yields)
+{
+	bool rang = true;
+
+	while (rang && nic_try(e)) {
+		ur_nic_poll_tx(e->nic, ur_engine_now());
+		yields |= must_give_way(e);
+		rang = give_up(e, ur_nic_next(e->nic));
+	}
+	return yields;
+}
+
 /*
  * Gives up the NIC. A thread that rang while we held it found it taken and went away, so what it left is sent before we go, and nobody is
  * woken for it; and a timer that is now due before the progress thread meant to wake must wake it.
  */
-static void nic_release(struct ur_engine *e, ur_time next)
+static inline void nic_release(struct ur_engine *e, ur_time next)
 {
-	bool yields = false;
+	bool yields = must_give_way(e);
 
-	for (;;) {
-		int cancel_state = e->cancel_state;
-		ur_time wake_at;
-		bool rang;
-
-		yields |= must_give_way(e);
-		nic_leave(e);
-		rang = ur_engine_give_up(e);
-		pthread_setcancelstate(cancel_state, NULL);
-		wake_at = atomic_load_explicit(&e->wake_at, memory_order_acquire); /* announced after `aside` */
-		if (ur_unlikely(ur_poller_must_wake(next, wake_at, atomic_load_explicit(&e->aside, memory_order_relaxed))))
-			ur_progress_wake(e);
-		if (ur_likely(!rang) || !nic_try(e))
-			break;
-		ur_nic_poll_tx(e->nic, ur_engine_now());
-		next = ur_nic_next(e->nic);
-	}
+	if (ur_unlikely(give_up(e, next)))
+		yields = answer_rings(e, yields);
 	if (ur_unlikely(yields))
 		sched_yield();
 }
