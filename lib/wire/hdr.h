@@ -136,14 +136,15 @@ static inline void ur_atomiceth_put(uint8_t *p, const struct ur_atomiceth *h)
 
 static inline void ur_aeth_get(const uint8_t *p, struct ur_aeth *h)
 {
-	h->syndrome = p[0];
-	h->msn = ur_get24(p + 1);
+	const uint32_t word = ur_get32(p);
+
+	h->syndrome = (uint8_t)(word >> 24);
+	h->msn = word & 0xffffff;
 }
 
 static inline void ur_aeth_put(uint8_t *p, const struct ur_aeth *h)
 {
-	p[0] = h->syndrome;
-	ur_put24(p + 1, h->msn);
+	ur_put32(p, (uint32_t)h->syndrome << 24 | (h->msn & 0xffffff));
 }
 
 static inline void ur_deth_get(const uint8_t *p, struct ur_deth *h)

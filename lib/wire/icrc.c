@@ -101,22 +101,20 @@ static size_t put_masked(uint8_t *to, const struct ur_pkt *p, uint32_t udp_len, 
 	size_t len = UR_IP4_LEN;
 
 	if (ur_likely(p->ip_version == 4)) {
-		memcpy(to, "\x45\xff\0\0\0\0\x40\0\xff\x11\xff\xff", 12);
-		ur_put16(to + 2, (uint16_t)(udp_len + UR_IP4_LEN));
-		ur_put16(to + 4, id);
+		ur_put32(to, 0x45ffu << 16 | (uint16_t)(udp_len + UR_IP4_LEN));
+		ur_put32(to + 4, (uint32_t)id << 16 | 0x4000);
+		ur_put32(to + 8, 0xff11ffff);
 		memcpy(to + 12, p->src.raw + 12, 4);
 		memcpy(to + 16, p->dst.raw + 12, 4);
 	} else {
 		len = UR_IP6_LEN;
-		memcpy(to, "\x6f\xff\xff\xff\0\0\x11\xff", 8);
-		ur_put16(to + 4, (uint16_t)udp_len);
+		ur_put32(to, 0x6fffffff);
+		ur_put32(to + 4, udp_len << 16 | 0x11ff);
 		memcpy(to + 8, p->src.raw, 16);
 		memcpy(to + 24, p->dst.raw, 16);
 	}
-	ur_put16(to + len, p->sport);
-	ur_put16(to + len + 2, UR_ROCE_PORT);
-	ur_put16(to + len + 4, (uint16_t)udp_len);
-	memset(to + len + 6, 0xff, 2);
+	ur_put32(to + len, (uint32_t)p->sport << 16 | UR_ROCE_PORT);
+	ur_put32(to + len + 4, udp_len << 16 | 0xffff);
 	return len + UR_UDP_LEN;
 }
 
