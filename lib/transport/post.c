@@ -52,17 +52,12 @@ static uint8_t *copy_inline(uint8_t *to, const void *from, size_t n)
 	return to + n;
 }
 
-static void write_data(struct ur_swqe *w, const struct ibv_send_wr *wr)
+static void write_inline(struct ur_swqe *w, const struct ibv_send_wr *wr)
 {
 	uint8_t *to = (uint8_t *)w->sge;
 
-	if (wr->send_flags & IBV_SEND_INLINE) {
-		for (int i = 0; i < wr->num_sge; i++)
-			to = copy_inline(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
-	} else {
-		for (int i = 0; i < wr->num_sge; i++)
-			w->sge[i] = wr->sg_list[i];
-	}
+	for (int i = 0; i < wr->num_sge; i++)
+		to = copy_inline(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 }
 
 /* What few requests have, in the ring beside the SQ. */
@@ -100,15 +95,18 @@ static inline int write_request(struct ur_qp *qp, uint32_t at, const struct ibv_
 
 static int write_send(struct ur_qp *qp, uint32_t at, const struct ibv_send_wr *wr)
 {
+	struct ur_swqe *w = ur_sq_at(qp, at);
 	int err = check_send(qp, wr);
 	uint64_t length;
 
 	if (err)
 		return err;
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return write_request(qp, at, wr, ur_list_copy(w->sge, wr->sg_list, wr->num_sge));
 	length = ur_list_length(wr->sg_list, wr->num_sge);
-	if (wr->send_flags & IBV_SEND_INLINE && length > qp->cap.max_inline_data)
+	if (length > qp->cap.max_inline_data)
 		return EINVAL;
-	write_data(ur_sq_at(qp, at), wr);
+	write_inline(w, wr);
 	return write_request(qp, at, wr, length);
 }
 
@@ -207,11 +205,9 @@ void ur_wr_list(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_sge *l
 		refuse(b);
 		return;
 	}
-	for (size_t i = 0; i < n; i++)
-		w->sge[i] = list[i];
+	b->length = ur_list_copy(w->sge, list, (int)n);
 	b->wr.num_sge = (int)n;
 	b->wr.send_flags &= ~(unsigned)IBV_SEND_INLINE;
-	b->length = ur_list_length(list, (int)n);
 }
 
 void ur_wr_inline(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_data_buf *bufs, size_t n)

@@ -11,11 +11,9 @@ int ur_recv_write(struct ur_rwqe *w, const struct ibv_recv_wr *wr, uint32_t max_
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > max_sge)
 		return EINVAL;
-	length = ur_list_length(wr->sg_list, wr->num_sge);
+	length = ur_list_copy(w->sge, wr->sg_list, wr->num_sge);
 	w->wr_id = wr->wr_id;
 	w->length = length > UINT32_MAX ? UINT32_MAX : (uint32_t)length;
 	w->nsge = (uint32_t)wr->num_sge;
-	for (int i = 0; i < wr->num_sge; i++)
-		w->sge[i] = wr->sg_list[i];
 	return 0;
 }

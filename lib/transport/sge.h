@@ -17,6 +17,18 @@ static inline uint64_t ur_list_length(const struct ibv_sge *sge, int n)
 	return sum;
 }
 
+/* Copies a list; returns how many bytes there are in it. */
+static inline uint64_t ur_list_copy(struct ibv_sge *to, const struct ibv_sge *from, int n)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < n; i++) {
+		to[i] = from[i];
+		sum += from[i].length;
+	}
+	return sum;
+}
+
 /* The place `off` bytes into a list; after its last element when it is not as long. */
 struct ur_sge_pos ur_sge_seek(const struct ibv_sge *sge, unsigned nsge, uint64_t off);
 /* Does the program grant this access to all of the list? */
