@@ -76,7 +76,7 @@ static void peer_renew(struct peer *p, uint32_t id)
 	atomic_store_explicit(&w->tail, word(id, 0), memory_order_release);
 }
 
-static void renew_all(struct ur_local *l)
+__attribute__((noinline)) static void renew_all(struct ur_local *l)
 {
 	l->knowns = 0;
 	for (unsigned s = 1; s < UR_SLOTS; s++) {
@@ -246,19 +246,25 @@ static unsigned peer_rx(struct ur_local *l, struct peer *p, struct ur_pkt **pkts
 }
 
 /* Each of the others has its turn to be first. */
-static unsigned inbox_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+__attribute__((noinline)) static unsigned read_all(struct ur_local *l, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_local *l = local_of(q);
-	unsigned got = 0, first;
+	unsigned got = 0, first = l->turn < l->knowns ? l->turn : 0;
 
-	look_around(l);
-	first = l->turn < l->knowns ? l->turn : 0;
 	for (unsigned i = first; i < l->knowns && got < n; i++)
 		got += peer_rx(l, &l->peer[l->known[i]], pkts + got, n - got);
 	for (unsigned i = 0; i < first && got < n; i++)
 		got += peer_rx(l, &l->peer[l->known[i]], pkts + got, n - got);
 	l->turn = first + 1;
 	return got;
+}
+
+/* Mostly there are no others. */
+static unsigned inbox_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_local *l = local_of(q);
+
+	look_around(l);
+	return l->knowns ? read_all(l, pkts, n) : 0;
 }
 
 struct ur_queue *ur_local_inbox(struct ur_local *l)

@@ -179,16 +179,20 @@ static void replace(struct ur_registry *r, unsigned slot, struct ur_sibling *s)
 	r->changes++;
 }
 
-uint32_t ur_registry_meet(struct ur_registry *r)
+__attribute__((noinline)) static void meet_all(struct ur_registry *r)
 {
-	if (!r->acceptor || ur_likely(!ur_acceptor_changed(r->acceptor)))
-		return r->changes;
 	for (unsigned s = 1; s < UR_SLOTS; s++) {
 		struct ur_sibling *came = ur_acceptor_take(r->acceptor, (uint8_t)s);
 
 		if (came)
 			replace(r, s, came);
 	}
+}
+
+uint32_t ur_registry_meet(struct ur_registry *r)
+{
+	if (r->acceptor && ur_unlikely(ur_acceptor_changed(r->acceptor)))
+		meet_all(r);
 	return r->changes;
 }
 
