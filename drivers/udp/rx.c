@@ -165,8 +165,10 @@ unsigned ur_udp_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 
 	if (u->given == u->ngot && !fetch(u))
 		return 0;
-	for (; u->given < u->ngot && all < n; u->given++) {
-		pkts[out] = u->got[u->given];
+	while (all < n) {
+		pkts[out] = u->got[u->given++];
+		if (u->given == u->ngot)
+			return out + 1;
 		all += ur_train_count(pkts[out++]);
 	}
 	return out;
