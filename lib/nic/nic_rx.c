@@ -219,12 +219,13 @@ static void rx_train_run(struct ur_nic *nic, const struct ur_pkt *t, struct ur_t
 static void rx_train(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *t)
 {
 	const bool judged = nic_judge_headers(nic, t) == UR_C_RX_ROCE, runs = judged && !nic->faults && !nic->capture;
+	const uint32_t two = 2 * t->stride;
 	struct ur_train_cursor at = {.place = t->place};
 	struct ur_pkt view;
 
 	view.data = NULL;
 	for (;;) {
-		if (runs && ur_train_left(t, &at) >= 2 * t->stride)
+		if (runs && ur_train_left(t, &at) >= two)
 			rx_train_run(nic, t, &at);
 		if (!ur_train_view(t, &at, &view))
 			return;

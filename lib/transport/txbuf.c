@@ -28,7 +28,7 @@ void ur_txbuf_close(struct ur_txbuf *b)
 }
 
 /* All that stands before the BTH is as in the newest train. */
-static bool same_way(const struct ur_txbuf *b, const struct ur_path *path)
+__attribute__((noinline)) static bool same_way(const struct ur_txbuf *b, const struct ur_path *path)
 {
 	return b->hdr_len == path->hdr_len && memcmp(b->hdr, path->hdr, path->hdr_len) == 0;
 }
@@ -39,7 +39,7 @@ static bool fits(const struct ur_tp *tp, const struct ur_path *path, uint32_t by
 	uint32_t all = b->open->len - b->open->bth_off + bytes;
 
 	return bytes <= b->stride && b->count < tp->train_pkts && all <= tp->train_bytes && !path->local &&
-	       (b->path == path || same_way(b, path));
+	       (ur_likely(b->path == path) || same_way(b, path));
 }
 
 /* An open train that holds one packet at first, or a packet. */
@@ -66,18 +66,11 @@ static struct ur_pkt *fresh(struct ur_tp *tp, const struct ur_path *path, uint32
 	return p;
 }
 
-struct ur_pkt *ur_txbuf_begin(struct ur_tp *tp, const struct ur_path *path, uint32_t bytes)
+__attribute__((noinline)) static struct ur_pkt *begin_fresh(struct ur_tp *tp, const struct ur_path *path, uint32_t bytes)
 {
 	struct ur_txbuf *b = &tp->tx;
-	struct ur_pkt *p = b->open;
+	struct ur_pkt *p;
 
-	b->last_len = path->hdr_len + bytes;
-	if (p && fits(tp, path, bytes)) {
-		b->start = p->len;
-		p->bth = (struct ur_bth){.opcode = 0};
-		p->payload_len = 0;
-		return p;
-	}
 	if (b->filling) {
 		tp->starved = true;
 		return NULL;
@@ -86,6 +79,20 @@ struct ur_pkt *ur_txbuf_begin(struct ur_tp *tp, const struct ur_path *path, uint
 	if (ur_likely(p != NULL))
 		b->pkts[b->n++] = p;
 	b->start = path->hdr_len;
+	return p;
+}
+
+struct ur_pkt *ur_txbuf_begin(struct ur_tp *tp, const struct ur_path *path, uint32_t bytes)
+{
+	struct ur_txbuf *b = &tp->tx;
+	struct ur_pkt *p = b->open;
+
+	b->last_len = path->hdr_len + bytes;
+	if (!p || !fits(tp, path, bytes))
+		return begin_fresh(tp, path, bytes);
+	b->start = p->len;
+	p->bth = (struct ur_bth){.opcode = 0};
+	p->payload_len = 0;
 	return p;
 }
 
@@ -105,7 +112,7 @@ void ur_txbuf_undo(struct ur_tp *tp, struct ur_pkt *p)
 /* --- the ICRC, and what stands before the BTH --- */
 
 /* The state after the headers of a packet of that length; a shorter last one has others than the train shows. */
-static uint32_t base(struct ur_txbuf *b, const struct ur_pkt *p, uint32_t bytes)
+static inline uint32_t base(struct ur_txbuf *b, const struct ur_pkt *p, uint32_t bytes)
 {
 	const unsigned i = UR_TXBUF_BASE(bytes);
 
@@ -117,7 +124,7 @@ static uint32_t base(struct ur_txbuf *b, const struct ur_pkt *p, uint32_t bytes)
 }
 
 /* The state after the first `len` bytes from the BTH on, of a packet of `bytes` bytes, number `place` of its train. */
-static uint32_t begin_icrc(struct ur_txbuf *b, const struct ur_pkt *p, uint8_t *bth, uint32_t len, uint32_t bytes, unsigned place)
+static inline uint32_t begin_icrc(struct ur_txbuf *b, const struct ur_pkt *p, uint8_t *bth, uint32_t len, uint32_t bytes, unsigned place)
 {
 	const uint8_t kept = bth[BTH_MASKED];
 	uint32_t crc = base(b, p, bytes);
