@@ -243,7 +243,7 @@ static void nic_wire_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 		if (ur_unlikely(nic->capture != NULL))
 			capture_sent(nic, pkts[i]);
 	}
-	ur_nic_out(nic, 0, pkts, n);
+	ur_nic_out_port(nic, pkts, n);
 }
 
 /* A multicast goes to the port, and a copy of it to all QPs attached on this host, its sender included (IBTA volume 1, 10.5.2.2). */

@@ -149,10 +149,31 @@ static void keep(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts,
 	drop(nic, pkts + fit, n - fit); /* only ARP, MADs, multicasts and what is handed on can meet a full backlog; they may be lost */
 }
 
+/* What a queue has not taken all of, or was stuck. */
+__attribute__((noinline)) static void settle(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts, unsigned n, unsigned sent)
+{
+	if (ur_unlikely(o->stuck))
+		o->stuck = !sent;
+	if (sent < n)
+		keep(nic, o, pkts + sent, n - sent);
+}
+
+static inline void offer_all(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts, unsigned n)
+{
+	unsigned sent = ur_likely(!o->n) ? ur_queue_tx(o->queue, pkts, n) : 0;
+
+	if (ur_unlikely(sent < n || o->stuck))
+		settle(nic, o, pkts, n, sent);
+}
+
+void ur_nic_out_port(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
+{
+	offer_all(nic, &nic->out[0], pkts, n);
+}
+
 void ur_nic_out(struct ur_nic *nic, uint8_t to, struct ur_pkt **pkts, unsigned n)
 {
 	struct ur_nic_out *o = &nic->out[to];
-	unsigned sent = 0;
 
 	if (to && to != nic->cfg.slot) {
 		struct ur_queue *q = nic->cfg.sibling ? nic->cfg.sibling(nic->cfg.ctx, to) : NULL;
@@ -163,12 +184,7 @@ void ur_nic_out(struct ur_nic *nic, uint8_t to, struct ur_pkt **pkts, unsigned n
 		}
 		o->queue = q;
 	}
-	if (ur_likely(!o->n))
-		sent = ur_queue_tx(o->queue, pkts, n);
-	if (ur_unlikely(o->stuck))
-		o->stuck = !sent;
-	if (ur_unlikely(sent < n))
-		keep(nic, o, pkts + sent, n - sent);
+	offer_all(nic, o, pkts, n);
 }
 
 bool ur_nic_unread(void *ctx, uint8_t to)

@@ -15,6 +15,7 @@ void ur_nic_out_init(struct ur_nic *nic);
 void ur_nic_out_clear(struct ur_nic *nic);
 /* Hands packets to a queue of nic->out, after what waits for it already; takes them. */
 void ur_nic_out(struct ur_nic *nic, uint8_t to, struct ur_pkt **pkts, unsigned n);
+void ur_nic_out_port(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n);
 /* The same for packets to our own address, to the processes that they are for. */
 void ur_nic_out_local(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n);
 /* Tries again what waits. */
