@@ -101,7 +101,7 @@ static enum ur_req_state next_unusual(const struct ur_qp *qp)
 	return qp->req.reread.wanted ? UR_REQ_REREAD : UR_REQ_HALT;
 }
 
-enum ur_req_state ur_req_next(struct ur_qp *qp)
+static inline enum ur_req_state next_state(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 	const struct ur_swqe *w;
@@ -118,6 +118,11 @@ enum ur_req_state ur_req_next(struct ur_qp *qp)
 	return in_flight(r) < r->window.size ? UR_REQ_SEND : UR_REQ_WINDOW;
 }
 
+enum ur_req_state ur_req_next(struct ur_qp *qp)
+{
+	return next_state(qp);
+}
+
 static bool can_send(enum ur_req_state s)
 {
 	return 1u << s & (1u << UR_REQ_SEND | 1u << UR_REQ_START | 1u << UR_REQ_READ | 1u << UR_REQ_PROBE | 1u << UR_REQ_REREAD);
@@ -127,7 +132,7 @@ void ur_req_schedule(struct ur_qp *qp)
 {
 	if (ur_unlikely(qp->type == IBV_QPT_UD))
 		ur_ud_schedule(qp);
-	else if (ur_list_empty(&qp->link[UR_TXQ_REQ]) && ur_qp_path_ready(qp) && can_send(ur_req_next(qp)))
+	else if (ur_list_empty(&qp->link[UR_TXQ_REQ]) && ur_qp_path_ready(qp) && can_send(next_state(qp)))
 		ur_list_add_tail(&qp->tp->txq[UR_TXQ_REQ], &qp->link[UR_TXQ_REQ]);
 }
 
@@ -186,10 +191,9 @@ static void halt(struct ur_qp *qp, enum ibv_wc_status status)
 	ur_probe_last(qp);
 }
 
-enum ibv_wc_status ur_req_start(struct ur_qp *qp)
+static inline enum ibv_wc_status start(struct ur_qp *qp, struct ur_swqe *w)
 {
 	struct ur_requester *r = &qp->req;
-	struct ur_swqe *w = ur_sq_at(qp, r->cur);
 
 	if (w->flags & UR_SWQE_TOO_LONG)
 		return IBV_WC_LOC_LEN_ERR;
@@ -208,6 +212,11 @@ enum ibv_wc_status ur_req_start(struct ur_qp *qp)
 	r->pos = (struct ur_sge_pos){0, 0};
 	r->fresh++;
 	return IBV_WC_SUCCESS;
+}
+
+enum ibv_wc_status ur_req_start(struct ur_qp *qp)
+{
+	return start(qp, ur_sq_at(qp, qp->req.cur));
 }
 
 /* --- packets --- */
@@ -517,7 +526,7 @@ static unsigned step(struct ur_qp *qp, enum ur_req_state s, unsigned n)
 	int st;
 
 	if (s == UR_REQ_START) {
-		st = (int)ur_req_start(qp);
+		st = (int)start(qp, w);
 		if (ur_unlikely(st))
 			halt(qp, (enum ibv_wc_status)st);
 		if (st || ur_swqe_in(w, UR_WRS_ANSWERED | UR_WRS_LOCAL))
@@ -575,7 +584,7 @@ unsigned ur_req_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 		return ur_ud_build(qp, n, now, more);
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
-	for (s = ur_req_next(qp); done < n && can_send(s) && !qp->tp->starved; s = ur_req_next(qp)) {
+	for (s = next_state(qp); done < n && can_send(s) && !qp->tp->starved; s = next_state(qp)) {
 		unsigned built = step(qp, s, n - done);
 
 		if (built && ur_unlikely(qp->cc.rate.active))
