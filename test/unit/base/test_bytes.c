@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/base/bytes.h: the copy whose end comes last. */
+/* lib/base/bytes.h: the copy whose end comes last, and that of few bytes. */
 #include <CUnit/CUnit.h>
 #include <signal.h>
 #include <stddef.h>
@@ -23,6 +23,21 @@ static void copy_end_last__every_length(void)
 		memset(want, 0xee, sizeof(want));
 		memcpy(want + 1, from, len);
 		ur_copy_end_last(to + 1, from, len);
+		CU_ASSERT_EQUAL_FATAL(memcmp(to, want, sizeof(to)), 0);
+	}
+}
+
+static void copy_few__every_length(void)
+{
+	uint8_t from[100], to[100], want[100];
+
+	for (unsigned i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)(i * 7 + 1);
+	for (unsigned len = 0; len < sizeof(to) - 1; len++) {
+		memset(to, 0xee, sizeof(to));
+		memset(want, 0xee, sizeof(want));
+		memcpy(want + 1, from, len);
+		ur_copy_few(to + 1, from, len);
 		CU_ASSERT_EQUAL_FATAL(memcmp(to, want, sizeof(to)), 0);
 	}
 }
@@ -82,4 +97,5 @@ void ur_suite_bytes(void)
 
 	CU_ADD_TEST(s, copy_end_last__every_length);
 	CU_ADD_TEST(s, copy_end_last__order);
+	CU_ADD_TEST(s, copy_few__every_length);
 }

@@ -119,6 +119,42 @@ static void train__among_others(void)
 	ur_pkts_release(p, 5);
 }
 
+/* One after another, each the first message of its call: none goes where the one before it went, or is cut as that was. */
+static void way__is_each_packets_own(void)
+{
+	static const struct {
+		bool v4, train;
+		uint8_t from, to, tos; /* the last byte of IPv4 addresses */
+	} cases[] = {{true, false, 1, 1, 0},   {true, false, 1, 2, 0},    {true, false, 1, 2, 0x20},  {true, false, 3, 2, 0x20},
+		     {true, true, 1, 1, 0x20}, {true, false, 1, 1, 0x20}, {false, false, 1, 1, 0x20}, {false, false, 1, 1, 0},
+		     {false, true, 1, 1, 0},   {false, false, 1, 1, 0},   {true, false, 1, 1, 0},     {true, false, 1, 1, 0}};
+
+	for (unsigned i = 0; i < ur_array_size(cases); i++) {
+		const bool v4 = cases[i].v4;
+		struct ur_gid src = address(v4), dst = address(v4);
+		struct ur_pkt *p;
+
+		if (cases[i].train) {
+			CU_ASSERT_EQUAL(send_train(v4, 3, 20, cases[i].tos), 1);
+		} else {
+			src.raw[15] = cases[i].from;
+			dst.raw[15] = cases[i].to;
+			p = build(v4, 0, 40, cases[i].tos);
+			memcpy(p->data + p->l3_off + (v4 ? 12 : 8), v4 ? src.raw + 12 : src.raw, v4 ? 4 : 16);
+			memcpy(p->data + p->l3_off + (v4 ? 16 : 24), v4 ? dst.raw + 12 : dst.raw, v4 ? 4 : 16);
+			ur_frame_finish(p, p->bth.pad);
+			CU_ASSERT_EQUAL(ur_queue_tx(port->queue, &p, 1), 1);
+		}
+		CU_ASSERT_EQUAL_FATAL(receive(port, &p, cases[i].train ? 3 : 1), 1);
+		CU_ASSERT_EQUAL(ur_train_count(p), cases[i].train ? 3 : 1);
+		CU_ASSERT_TRUE(ur_gid_eq(&p->src, &src) && ur_gid_eq(&p->dst, &dst));
+		CU_ASSERT_EQUAL(p->tos, cases[i].tos);
+		CU_ASSERT_EQUAL(p->ip_version, v4 ? 4 : 6);
+		CU_ASSERT_TRUE(cases[i].train || ur_frame_parse(p, &counters));
+		ur_pkts_release(&p, 1);
+	}
+}
+
 /* Who takes packets a few at a time gets whole trains, and may keep some while others go back. */
 static void train__a_few_at_a_time(void)
 {
@@ -327,6 +363,7 @@ void ur_suite_udp(void)
 	CU_ADD_TEST(s, alloc_train__contract);
 	CU_ADD_TEST(s, train__arrives_whole);
 	CU_ADD_TEST(s, train__among_others);
+	CU_ADD_TEST(s, way__is_each_packets_own);
 	CU_ADD_TEST(s, train__a_few_at_a_time);
 	CU_ADD_TEST(s, train__cut_by_the_kernel);
 	CU_ADD_TEST(s, train__without_buffers);
