@@ -317,6 +317,38 @@ bool ur_cq_push(struct ur_cq *cq, const struct ur_cqe *e, bool solicited)
 	return true;
 }
 
+uint32_t ur_cq_room(struct ur_cq *cq, uint32_t most)
+{
+	const uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	if (tail - cq->head_seen + most > cq->cap)
+		cq->head_seen = atomic_load_explicit(&cq->head, memory_order_acquire);
+	if (ur_unlikely(atomic_load_explicit(&cq->overrun, memory_order_relaxed)))
+		return 0;
+	return ur_min_u32(cq->cap - (tail - cq->head_seen), most);
+}
+
+struct ur_cqe *ur_cq_ahead(struct ur_cq *cq, uint32_t i)
+{
+	return &cq->ring[(atomic_load_explicit(&cq->tail, memory_order_relaxed) + i) & cq->mask];
+}
+
+void ur_cq_push_ahead(struct ur_cq *cq, uint32_t n, bool solicited)
+{
+	const uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < n && solicited; i++)
+		cq->ring[(tail + i) & cq->mask].wc_flags |= UR_CQE_SOLICITED;
+	for (uint32_t i = 0; i < n && ur_unlikely(cq->stamps != NULL); i++)
+		cq->stamps[(tail + i) & cq->mask] = cq->tp->now;
+	atomic_store_explicit(&cq->tail, tail + n, memory_order_release);
+	if (!cq->notify || !n)
+		return;
+	notify(cq, solicited);
+	for (uint32_t i = 1; i < n && ur_unlikely(cq->count > 1); i++) /* moderation counts them */
+		notify(cq, solicited);
+}
+
 /* --- the consumer --- */
 
 /*

@@ -18,6 +18,13 @@ _Static_assert(sizeof(struct ur_cqe) == 32, "two CQEs in a cache line");
 
 /* False when the CQ has overrun. */
 bool ur_cq_push(struct ur_cq *cq, const struct ur_cqe *e, bool solicited);
+/*
+ * Several at once: for how many there is room, at most `most`, none after an overrun; the i-th of them, which is the caller's to fill; and
+ * n of them are complete.
+ */
+uint32_t ur_cq_room(struct ur_cq *cq, uint32_t most);
+struct ur_cqe *ur_cq_ahead(struct ur_cq *cq, uint32_t i);
+void ur_cq_push_ahead(struct ur_cq *cq, uint32_t n, bool solicited);
 /* So many more QPs or SRQs use it, or (-1) one fewer. */
 void ur_cq_use(struct ur_cq *cq, int n);
 

@@ -97,6 +97,33 @@ void ur_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited)
 	}
 }
 
+uint32_t ur_recv_posted(struct ur_qp *qp, uint32_t most)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (r->tail - r->head < most)
+		r->tail = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
+	return ur_min_u32(r->tail - r->head, most);
+}
+
+void ur_recv_done_row(struct ur_qp *qp, uint32_t n, uint32_t len, bool solicited)
+{
+	struct ur_responder *r = &qp->resp;
+
+	for (uint32_t i = 0; i < n; i++)
+		*ur_cq_ahead(qp->recv_cq, i) = (struct ur_cqe){
+			.wr_id = ur_recv_ahead(qp, i)->wr_id,
+			.byte_len = len,
+			.qpn = qp->qpn,
+			.src_qp = qp->dqpn,
+			.status = IBV_WC_SUCCESS,
+			.opcode = IBV_WC_RECV,
+		};
+	r->head += n;
+	atomic_store_explicit(&qp->rq.head, r->head, memory_order_release); /* before the completions show, as above */
+	ur_cq_push_ahead(qp->recv_cq, n, solicited);
+}
+
 void ur_recv_flush(struct ur_qp *qp)
 {
 	while (qp->resp.w || (!qp->srq_only && ur_recv_take(qp))) {

@@ -363,6 +363,40 @@ static void cq_ignore_overrun__loses_and_goes_on(void)
 	th_close(&h);
 }
 
+static void push_row(struct ur_cq *cq, uint32_t n, uint64_t wr_id, bool solicited)
+{
+	for (uint32_t i = 0; i < n; i++)
+		*ur_cq_ahead(cq, i) = (struct ur_cqe){.wr_id = wr_id + i, .qpn = 1};
+	ur_cq_push_ahead(cq, n, solicited);
+}
+
+/* They do not show before they are complete, and tell as often as those that come one by one. */
+static void cq_push_ahead__as_one_by_one(void)
+{
+	struct ur_cq *cq = make(5);
+	struct ibv_wc wc[5];
+
+	for (unsigned round = 0; round < 20; round++) { /* and round the ring */
+		ur_cq_arm(cq, round & 1);
+		*ur_cq_ahead(cq, 0) = (struct ur_cqe){.wr_id = 99};
+		CU_ASSERT_TRUE(ur_cq_is_empty(cq));
+		push_row(cq, 3, round * 10, round & 2);
+		CU_ASSERT_EQUAL(notified, !(round & 1) || round & 2);
+		CU_ASSERT_EQUAL(ur_cq_room(cq, 9), 2);
+		push_row(cq, 2, round * 10 + 3, true);
+		CU_ASSERT_EQUAL(notified, 1);
+		CU_ASSERT_EQUAL_FATAL(ur_cq_poll(cq, 5, wc), 5);
+		for (unsigned i = 0; i < 5; i++)
+			CU_ASSERT_EQUAL(wc[i].wr_id, round * 10 + i);
+		ur_cq_event_fetched(cq);
+		notified = 0;
+	}
+	while (push(cq, 0, 1, false))
+		continue;
+	CU_ASSERT_EQUAL(ur_cq_room(cq, 9), 0); /* it has overrun */
+	CU_ASSERT_EQUAL(ur_cq_destroy(cq), 0);
+}
+
 /* --- timestamps --- */
 
 static void expect_taken(struct ur_cq *cq, uint64_t wr_id, ur_time when)
@@ -426,6 +460,10 @@ static void cq_stamp__stays_with_its_completion_when_others_go(void)
 	th_open(&h, &th_default);
 	cq = h.n[0].scq;
 	CU_ASSERT_EQUAL(ur_cq_stamp(cq), 0);
+	h.n[0].tp->now = 990;
+	push_row(cq, 2, 70, false);
+	expect_taken(cq, 70, 990);
+	expect_taken(cq, 71, 990);
 	for (unsigned i = 0; i < 9; i++) {
 		h.n[0].tp->now = 1000 + i;
 		push(cq, i, i % 3, false);
@@ -458,8 +496,7 @@ static void cq_take__without_stamps_and_after_an_overrun(void)
 static void cq_moderate__count_or_period(void)
 {
 	/*
-	 * "a"rm, arm for "s"olicited only; push a "p"lain or a "S"olicited one; "t": 11 us pass; "o"ff. And what has been notified after
-	 * each.
+	 * "a"rm, arm for "s"olicited only; push a "p"lain or a "S"olicited one, "2" at once; "t": 11 us pass; "o"ff. And what was notified.
 	 */
 	static const struct {
 		uint16_t count, period;
@@ -478,6 +515,8 @@ static void cq_moderate__count_or_period(void)
 		{3, 50, "sSatttttttpp", "000000011111"},
 		{3, 50, "ppppappp", "00000001"}, /* what comes before the arming does not count */
 		{3, 50, "apo", "001"},
+		{0, 0, "a2a2", "0112"},
+		{3, 50, "a222a2p", "0011112"},
 		{3, 50, "apoap", "00112"},
 	};
 
@@ -496,6 +535,7 @@ static void cq_moderate__count_or_period(void)
 			case 's': ur_cq_poll(cq, 16, wc), ur_cq_arm(cq, true); break;
 			case 'p': push(cq, k, 1, false); break;
 			case 'S': push(cq, k, 1, true); break;
+			case '2': push_row(cq, 2, k, false); break;
 			case 't': th_sleep(&h, 11 * UR_NS_PER_US); break;
 			case 'o': ur_cq_moderate(cq, 0, 0); break;
 			}
@@ -551,6 +591,7 @@ void ur_suite_cq(void)
 	CU_ADD_TEST(s, cq_resize__in_the_middle_of_use);
 	CU_ADD_TEST(s, cq_resize__under_a_qp);
 	CU_ADD_TEST(s, cq_ignore_overrun__loses_and_goes_on);
+	CU_ADD_TEST(s, cq_push_ahead__as_one_by_one);
 	CU_ADD_TEST(s, cq_stamp__the_time_of_the_call_that_completed);
 	CU_ADD_TEST(s, cq_stamp__stays_with_its_completion_when_others_go);
 	CU_ADD_TEST(s, cq_take__without_stamps_and_after_an_overrun);
