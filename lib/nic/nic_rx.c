@@ -265,7 +265,7 @@ static enum fate rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_
 	return nic->faults ? KEPT : PLAIN;
 }
 
-/* Those of n packets that are the middle of a message and have the headers of `like`, which was received before them: returns how many. */
+/* Those of n packets that are executed as a run, with the headers of `like`, which was received before them: returns how many. */
 static unsigned rx_row(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *like, struct ur_pkt **pkts, unsigned n)
 {
 	struct ur_row row;

@@ -3,7 +3,20 @@
 #ifndef UR_RESP_TX_H
 #define UR_RESP_TX_H
 
-#include "transport/transport.h"
+#include "transport/qp_priv.h"
+#include "wire/hdr.h"
+
+/* A NAK has not been sent yet. */
+static inline bool ur_resp_nak_waits(const struct ur_responder *r)
+{
+	return r->ack_pending && ur_syndrome_type(r->ack_syndrome) != UR_AETH_ACK;
+}
+
+/* The QP knows its peer, and owes it no NAK: a request with the next PSN is executed, and changes nothing else. */
+static inline bool ur_resp_is_ready(const struct ur_responder *r)
+{
+	return !r->dying && !r->nak_sent && !ur_resp_nak_waits(r) && r->established;
+}
 
 /* As ur_req_build. */
 unsigned ur_resp_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more);

@@ -314,12 +314,6 @@ static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct u
 
 /* --- one packet --- */
 
-/* A NAK has not been sent yet. */
-static bool nak_waits(const struct ur_responder *r)
-{
-	return r->ack_pending && ur_syndrome_type(r->ack_syndrome) != UR_AETH_ACK;
-}
-
 static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	const struct ur_responder *r = &qp->resp;
@@ -328,7 +322,7 @@ static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, 
 		replay_read(qp, p, op);
 	else if (ur_unlikely(op->flags & UR_OPF_ANSWERED))
 		ur_resp_atomic_again(qp, p, op);
-	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !nak_waits(r)) /* an acknowledgement that waits may be of less */
+	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !ur_resp_nak_waits(r)) /* an acknowledgement that waits may be of less */
 		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
 	return UR_RESP_DUPLICATE;
 }
@@ -358,7 +352,7 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 {
 	struct ur_responder *r = &qp->resp;
 	/* A NAK that has not left yet has been overtaken by what it asks for. */
-	bool stale_nak = nak_waits(r);
+	bool stale_nak = ur_resp_nak_waits(r);
 
 	r->epsn = ur_psn_add(r->epsn, 1);
 	if (op->flags & UR_OPF_LAST) {
@@ -432,9 +426,7 @@ static uint8_t *send_place(struct ur_qp *qp, struct ur_rx_run *run)
 
 bool ur_resp_run_place(struct ur_qp *qp, uint8_t op, struct ur_rx_run *run)
 {
-	const struct ur_responder *r = &qp->resp;
-
-	if (run->psn != r->epsn || r->dying || r->nak_sent || nak_waits(r) || !r->established)
+	if (run->psn != qp->resp.epsn || !ur_resp_is_ready(&qp->resp))
 		return false;
 	run->to = op == (UR_RC | UR_OP_WRITE_MIDDLE) ? write_place(qp, run) : send_place(qp, run);
 	return run->to;

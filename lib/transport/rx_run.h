@@ -2,7 +2,8 @@
 /*
  * Runs of received packets: those of a row (wire/row.h) in the middle of a message that the QP waits for. Their headers are known before
  * they come, but for AckReq, so they are compared and not parsed; the QP, the rights and the memory are looked up once for all of them, and
- * the state moves on once. Whatever does not fit exactly is left to the usual way, at its place: it finds out what is the matter.
+ * the state moves on once. rx_only.h has rows of whole messages. Whatever does not fit exactly is left to the usual way, at its place: it
+ * finds out what is the matter.
  */
 #ifndef UR_RX_RUN_H
 #define UR_RX_RUN_H

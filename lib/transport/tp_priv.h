@@ -25,6 +25,7 @@
  *   rd_table.c   the resource table, from which READs, atomics and FLUSHes are answered; verdict.h what is decided of a request
  *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses; resp_atomic.c executes what atomic.c
  *                sends, and FLUSH
+ *   rx_run.c     runs of received packets; rx_only.c of messages of one packet each; rx_walk.h goes from packet to packet
  *   uc.c         unreliable connections, as far as they differ: nobody answers
  *   ud.c         datagrams, out and in; datagram_addr.c whom those in the ring go to; ah.c address handles; mcast.c multicast
  *                groups and who is attached to them

@@ -102,7 +102,8 @@ void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps);
 void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
 /*
  * The same for the first packets of a row that was received and is for this host, as far as they are in the middle of a message that a QP
- * waits for, and all is right with them, their headers included: returns how many. The others go by ur_tp_rx, one after another.
+ * waits for, or messages of one packet each, and all is right with them, their headers included: returns how many. The others go by
+ * ur_tp_rx, one after another.
  */
 struct ur_row; /* wire/row.h */
 unsigned ur_tp_rx_run(struct ur_tp *tp, const struct ur_row *row, ur_time now);
