@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bursts of separate packets through whole NICs: the middle of a message is executed as a run, and whatever is not the next packet of it is
- * found out, counted, captured, subject to faults, or answered, as when all packets come one at a time.
+ * Bursts of separate packets through whole NICs: the middle of a message, and a row of short ones, are executed as a run, and whatever is
+ * not the next packet of it is found out, counted, captured, subject to faults, or answered, as when all packets come one at a time.
  */
 #include <string.h>
 
@@ -119,6 +119,56 @@ static void row__middle_of_a_message(void)
 		CU_ASSERT_EQUAL(counters(0)[UR_C_TX_PACKETS] - counters(1)[UR_C_RX_PACKETS], packets);
 		CU_ASSERT_EQUAL(counters(0)[UR_C_TX_BYTES] - counters(1)[UR_C_RX_BYTES], bytes);
 		CU_ASSERT_EQUAL(counters(0)[UR_C_TX_ROCE] - counters(1)[UR_C_RX_ROCE], roce);
+		CU_ASSERT_EQUAL(counters(0)[UR_C_RETRANSMIT], 0);
+		end();
+	}
+}
+
+#define SHORT 128 /* bytes of a message of one packet */
+#define MESSAGES 32
+
+/* The same with messages of one packet each. */
+static void transfer_short(enum ibv_wr_opcode op)
+{
+	for (unsigned i = 0; i < MESSAGES * SHORT; i++)
+		h.n[0].mem[i] = (uint8_t)(i * 7 + i / 256);
+	memset(h.n[1].mem + LEN, 0, LEN);
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		const uint32_t off = i * SHORT;
+
+		if (op == IBV_WR_SEND)
+			nics_recv(&h, &q[1], 100 + i, LEN + off, SHORT);
+		CU_ASSERT_EQUAL(nics_post(&h, &q[0], op, i, off, SHORT, 1, LEN + off), 0);
+	}
+	h.stopped = 2;
+	nics_run(&h, UR_NS_PER_MS / 10);
+	h.stopped = 0;
+	nics_run(&h, 2 * UR_NS_PER_S);
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		nics_expect(&h, 0, i, IBV_WC_SUCCESS);
+		if (op == IBV_WR_SEND)
+			CU_ASSERT_EQUAL(nics_expect(&h, 1, 100 + i, IBV_WC_SUCCESS).byte_len, SHORT);
+	}
+	CU_ASSERT_EQUAL(memcmp(h.n[1].mem + LEN, h.n[0].mem, MESSAGES * SHORT), 0);
+}
+
+static void row__short_messages(void)
+{
+	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_SEND};
+
+	for (unsigned i = 0; i < ur_array_size(ops); i++) {
+		uint64_t packets, bytes, roce;
+
+		begin(NULL);
+		packets = counters(0)[UR_C_TX_PACKETS] - counters(1)[UR_C_RX_PACKETS];
+		bytes = counters(0)[UR_C_TX_BYTES] - counters(1)[UR_C_RX_BYTES];
+		roce = counters(0)[UR_C_TX_ROCE] - counters(1)[UR_C_RX_ROCE];
+		transfer_short(ops[i]);
+		CU_ASSERT_EQUAL(in_rows, MESSAGES - 1);
+		CU_ASSERT_EQUAL(counters(0)[UR_C_TX_PACKETS] - counters(1)[UR_C_RX_PACKETS], packets);
+		CU_ASSERT_EQUAL(counters(0)[UR_C_TX_BYTES] - counters(1)[UR_C_RX_BYTES], bytes);
+		CU_ASSERT_EQUAL(counters(0)[UR_C_TX_ROCE] - counters(1)[UR_C_RX_ROCE], roce);
+		CU_ASSERT_EQUAL(counters(1)[i ? UR_C_RX_SEND : UR_C_RX_WRITE], MESSAGES);
 		CU_ASSERT_EQUAL(counters(0)[UR_C_RETRANSMIT], 0);
 		end();
 	}
@@ -248,14 +298,18 @@ static const struct intruder {
 
 static void intruder__is_found_out(void)
 {
-	for (unsigned i = 0; i < ur_array_size(intruders); i++) {
+	for (unsigned i = 0; i < 3 * ur_array_size(intruders); i++) {
+		const struct intruder *in = &intruders[i / 3];
 		uint64_t before;
 
-		begin(intruders[i].change);
-		before = counters(1)[intruders[i].counter];
-		transfer(IBV_WR_RDMA_WRITE);
-		if (counters(1)[intruders[i].counter] != before + 1 || !counters(0)[UR_C_RETRANSMIT] == intruders[i].lost)
-			CU_FAIL(intruders[i].what);
+		begin(in->change);
+		before = counters(1)[in->counter];
+		if (i % 3)
+			transfer_short(i % 3 == 1 ? IBV_WR_RDMA_WRITE : IBV_WR_SEND);
+		else
+			transfer(IBV_WR_RDMA_WRITE);
+		if (counters(1)[in->counter] != before + 1 || !counters(0)[UR_C_RETRANSMIT] == in->lost)
+			CU_FAIL(in->what);
 		CU_ASSERT_TRUE(bursts && in_rows >= AT - 2);
 		end();
 	}
@@ -328,6 +382,7 @@ void ur_suite_nic_rows(void)
 	CU_pSuite s = CU_add_suite("nic_rows", NULL, NULL);
 
 	CU_ADD_TEST(s, row__middle_of_a_message);
+	CU_ADD_TEST(s, row__short_messages);
 	CU_ADD_TEST(s, intruder__is_found_out);
 	CU_ADD_TEST(s, intruder__another_qp);
 	CU_ADD_TEST(s, watched__by_a_capture);
