@@ -206,12 +206,16 @@ static bool same_qp(const struct version *a, const struct sim_qp *q, unsigned ep
 	return a->qp && a->qp == q && a->epoch == epoch;
 }
 
+/* Had v surely been executed, all of it, before anything of the view was seen? */
+static bool was_whole(const struct version *v, const struct view *w)
+{
+	return v->sure && (v->done <= w->t0 || (w->op && same_qp(v, w->op->qp, w->op->epoch) && v->seq < w->op->seq));
+}
+
 /* Is it certain that v stands where u stood, before anything of the view was seen? */
 static bool ends(const struct version *v, const struct version *u, const struct view *w)
 {
-	bool before = v->done <= w->t0 || (w->op && same_qp(v, w->op->qp, w->op->epoch) && v->seq < w->op->seq);
-
-	if (v == u || !v->used || !v->sure || !before)
+	if (v == u || !v->used || !was_whole(v, w))
 		return false;
 	return v->posted > u->done || (u->qp && same_qp(v, u->qp, u->epoch) && v->seq > u->seq);
 }
@@ -237,23 +241,26 @@ uint32_t board_bad(void)
 }
 
 /*
- * Payload in the middle of a message is written before its ICRC is known (transport/rx_run.h): when it was corrupted, and the right packet
- * never came because the WRITE was given up, anything may be there. Never in the first packet nor in the last.
+ * Payload in the middle of a message is written before its ICRC is known (transport/rx_run.h). When it was corrupted, anything may be there
+ * until the right packet comes: for ever, if the WRITE was given up. Of one that was executed, a READ that was answered meanwhile may have
+ * brought it, even one posted before the WRITE, without a fence between them. Never in the first packet nor in the last.
  */
-static bool may_be_damaged(const struct board *bd, const struct version *u, uint32_t at)
+static bool may_be_damaged(const struct board *bd, const struct version *u, uint32_t at, const struct view *w)
 {
 	const uint32_t off = at - u->from, len = u->to - u->from;
 
-	return bd->damaged && !u->sure && u->qp && u->qp->svc == RC && off >= bd->damaged && off < (len - 1) / bd->damaged * bd->damaged;
+	return bd->damaged && !was_whole(u, w) && u->qp && u->qp->svc == RC && off >= bd->damaged &&
+	       off < (len - 1) / bd->damaged * bd->damaged;
 }
 
-static bool mixed(const struct board *bd, const uint8_t *got, const struct version *const *may, unsigned n, uint32_t from, uint32_t to)
+static bool mixed(const struct board *bd, const uint8_t *got, const struct version *const *may, unsigned n, uint32_t from, uint32_t to,
+		  const struct view *w)
 {
 	for (uint32_t p = from; p < to; p++) {
 		bool found = false;
 
 		for (unsigned i = 0; i < n && !found; i++)
-			found = byte_of(may[i]->tag, p) == got[p - from] || may_be_damaged(bd, may[i], p);
+			found = byte_of(may[i]->tag, p) == got[p - from] || may_be_damaged(bd, may[i], p, w);
 		if (!found) {
 			bad_at = p;
 			return false;
@@ -276,7 +283,7 @@ static bool segment_ok(const struct board *bd, const uint8_t *got, uint32_t from
 		if (!memcmp(wanted, got, to - from))
 			return true;
 	}
-	return mixed(bd, got, may, n, from, to);
+	return mixed(bd, got, may, n, from, to, w);
 }
 
 static bool view_ok(const struct board *bd, const uint8_t *got, uint32_t pos, uint32_t len, const struct view *w)
