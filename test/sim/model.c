@@ -90,11 +90,20 @@ static bool up(const struct sim_qp *q)
 	return q->went_bad == NEVER && (st == IBV_QPS_RTS || st == IBV_QPS_SQD);
 }
 
+/*
+ * A peer that does not know our MAC address yet, because what it was told was lost, asks again after a second (RFC 1122), and until then
+ * answers nothing: so all retries may be in vain.
+ */
+static bool cannot_answer(const struct sim_qp *q)
+{
+	return q->peer->path.wire.resolving;
+}
+
 static bool may_give_up(const struct prog *p, const struct sim_qp *q)
 {
 	uint32_t bearable = q->retry_cnt == 7 ? FAULTS_BEARABLE : 0;
 
-	return p->f.faults > bearable || q->tight || !up(q->peer);
+	return p->f.faults > bearable || cannot_answer(q) || q->tight || !up(q->peer);
 }
 
 static unsigned permitted(const struct prog *p, const struct sim_op *op)
