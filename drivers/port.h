@@ -64,6 +64,8 @@ enum ur_queue_cap {
 	/* What a packet to send refers to is copied into its buffer: whoever builds it does better to do that, and the ICRC in the same
 	   pass. */
 	UR_QUEUE_COPIES = 8,
+	/* Whoever reads the other end copies the payload of bulk packets (wire/bulk.h) from our memory by itself. */
+	UR_QUEUE_FETCHES = 16,
 };
 
 struct ur_queue {

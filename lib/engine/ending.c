@@ -56,7 +56,7 @@ static void close_capture(struct ur_engine *e)
 	int err = ur_capture_close(e->nic->capture, &lost);
 	char frames[48] = "";
 
-	e->nic->capture = NULL;
+	ur_nic_set_capture(e->nic, NULL);
 	if (lost)
 		snprintf(frames, sizeof(frames), ", %" PRIu64 " frame%s missing", lost, ur_plural(lost));
 	if (err)

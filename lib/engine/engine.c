@@ -131,6 +131,8 @@ static void forked_child(void)
 	singleton->registry = NULL;
 	singleton->nic->cfg.inbox = NULL;
 	singleton->nic->cfg.sibling = NULL;
+	singleton->nic->cfg.fetch = NULL;
+	singleton->nic->cfg.fetches = NULL;
 	if (singleton->nic->port)
 		inherited = singleton->nic->port;
 	if (inherited && inherited->ops->forsake)

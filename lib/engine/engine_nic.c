@@ -37,6 +37,16 @@ static struct ur_queue *sibling(void *ctx, uint8_t slot)
 	return ur_local_to(((struct ur_engine *)ctx)->local, slot);
 }
 
+static bool fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
+{
+	return ur_local_fetch(((struct ur_engine *)ctx)->local, slot, to, nto, from, nfrom);
+}
+
+static void fetches(void *ctx, bool may)
+{
+	ur_local_set_fetches(((struct ur_engine *)ctx)->local, may);
+}
+
 static void put_farewell(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
 {
 	struct ur_engine *e = ctx;
@@ -82,6 +92,8 @@ static int create_nic(struct ur_engine *e)
 	if (e->local) {
 		nc.inbox = ur_local_inbox(e->local);
 		nc.sibling = sibling;
+		nc.fetch = fetch;
+		nc.fetches = fetches;
 		nc.alive = alive;
 	}
 	if (getrandom(&nc.seed, sizeof(nc.seed), 0) != sizeof(nc.seed)) {

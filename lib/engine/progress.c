@@ -309,7 +309,7 @@ static int open_capture(struct ur_engine *e)
 	err = ur_capture_open(e->cfg.capture, e->info.ifname, ur_engine_now(), &c);
 	if (!err) {
 		ur_capture_count(c, &e->nic->counters);
-		e->nic->capture = c;
+		ur_nic_set_capture(e->nic, c);
 	} else {
 		ur_engine_set_error("cannot write the capture file '%s': %s", e->cfg.capture, ur_output_reason(err));
 	}

@@ -91,7 +91,7 @@ EXPORT int uroce_capture_start(const char *path)
 	if (!err) {
 		nic = ur_engine_lock(e);
 		ur_capture_count(c, &nic->counters);
-		nic->capture = c;
+		ur_nic_set_capture(nic, c);
 		ur_engine_unlock(e);
 	}
 	pthread_mutex_unlock(&starting);
@@ -112,7 +112,7 @@ EXPORT int uroce_capture_stop(void)
 		struct ur_nic *nic = ur_engine_lock(e);
 
 		c = nic->capture;
-		nic->capture = NULL;
+		ur_nic_set_capture(nic, NULL);
 		ur_engine_unlock(e);
 	}
 	err = c ? ur_capture_close(c, &lost) : ENOENT;

@@ -8,6 +8,7 @@
 #define UR_PAGE_H
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 
@@ -51,6 +52,7 @@ struct ur_ports_left {
 struct ur_pair {
 	_Alignas(64) _Atomic uint64_t tail; /* of our ring to it, for the process whose id is in the upper half */
 	_Atomic uint64_t head;              /* as far as we have read its ring, if its id is in the upper half */
+	_Atomic uint32_t fetches;           /* the id of the process whose memory we can read, and do when it asks us to: fetch.h */
 };
 
 /* The ports that the process listens on, for those who steer packets to it (registry.c); those beyond are not shown. */
@@ -63,6 +65,7 @@ struct ur_ports_listened {
 struct ur_page {
 	_Atomic uint32_t reads;   /* the owner takes what the rings to it bring */
 	_Atomic uint32_t started; /* its port is open */
+	_Atomic uint64_t proof_at, proof; /* an address of the owner's and what stands there: who reads it there can read its memory */
 	char kind[UR_KIND];       /* of its port, once it has started */
 	struct {                  /* who shares a socket's port, when this process joined them (registry.c) */
 		_Atomic uint32_t turn; /* 0: it has not */
@@ -95,6 +98,7 @@ struct ur_sibling {
 	const struct ur_page *page; /* without the rings */
 	const uint8_t *ring;        /* from it to us */
 	int wake_fd;
+	pid_t pid; /* as it is called here; 0: in another pid namespace */
 	uint32_t id;
 	uint8_t slot;
 };
@@ -105,7 +109,7 @@ bool ur_page_is_sound(int memfd);
  * Maps what another process handed over; takes both descriptors, which may be anything. NULL when they are not what they should be, or
  * memory is short.
  */
-struct ur_sibling *ur_sibling_map(const struct ur_own_page *own, int memfd, int wake_fd, uint32_t id, uint8_t slot);
+struct ur_sibling *ur_sibling_map(const struct ur_own_page *own, int memfd, int wake_fd, uint32_t id, uint8_t slot, pid_t pid);
 void ur_sibling_free(struct ur_sibling *s);
 
 #endif

@@ -9,6 +9,7 @@
 #include "capture/capture.h"
 #include "fault/inject.h"
 #include "nic/nic_priv.h"
+#include "wire/bulk.h"
 #include "wire/frame.h"
 #include "wire/train.h"
 
@@ -31,6 +32,13 @@ static struct ur_pkt *nic_alloc_train(void *ctx)
 	struct ur_nic *nic = ctx;
 
 	return nic->port->queue->ops->alloc_train(nic->port->queue);
+}
+
+static bool nic_fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
+{
+	struct ur_nic *nic = ctx;
+
+	return nic->cfg.fetch && nic->cfg.fetch(nic->cfg.ctx, slot, to, nto, from, nfrom);
 }
 
 static void nic_free(void *ctx, struct ur_pkt **pkts, unsigned n)
@@ -89,7 +97,8 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .plain_recovery = nic->cfg.plain_recovery,
 				  .cc = nic->cfg.cc,
 				  .populate = nic->cfg.populate,
-				  .copy = nic->cfg.copy};
+				  .copy = nic->cfg.copy,
+				  .fetch = nic_fetch};
 	struct ur_net_config net = {.ctx = nic,
 				    .alloc = nic_alloc,
 				    .free = nic_free,
@@ -124,6 +133,21 @@ static int nic_create_layers(struct ur_nic *nic)
 	return err;
 }
 
+/*
+ * Bulk packets are for as long as nobody looks at packets: captures and traces show them, and faults hit them. This process sends none then,
+ * and the others are told to send it none.
+ */
+static void nic_set_bulk(struct ur_nic *nic)
+{
+	const bool may = !nic->faults && !nic->capture && !nic->trace;
+
+	nic->bulk = may;
+	for (unsigned s = 1; s < UR_NIC_OUTS; s++)
+		ur_tp_set_bulk(nic->tp, (uint8_t)s, may && s == nic->cfg.slot);
+	if (nic->cfg.fetches)
+		nic->cfg.fetches(nic->cfg.ctx, may);
+}
+
 int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **out)
 {
 	struct ur_nic *nic = calloc(1, sizeof(*nic));
@@ -144,6 +168,7 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 		ur_nic_destroy(nic);
 		return err;
 	}
+	nic_set_bulk(nic);
 	*out = nic;
 	return 0;
 }
@@ -193,9 +218,16 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	UR_TRACE(nic->trace, PORT_OPEN, port->mtu, port->speed_mbps, port->queue->train_pkts);
 }
 
+void ur_nic_set_capture(struct ur_nic *nic, struct ur_capture *capture)
+{
+	nic->capture = capture;
+	nic_set_bulk(nic);
+}
+
 void ur_nic_set_trace(struct ur_nic *nic, struct ur_trace *trace)
 {
 	nic->trace = trace;
+	nic_set_bulk(nic);
 	ur_tp_set_trace(nic->tp, trace);
 	ur_cm_set_trace(nic->cm, trace);
 }
@@ -216,6 +248,7 @@ int ur_nic_set_faults(struct ur_nic *nic, const struct ur_fault_spec *spec)
 	if (nic->faults)
 		ur_faults_destroy(nic->faults);
 	nic->faults = fresh;
+	nic_set_bulk(nic);
 	return 0;
 }
 
@@ -261,11 +294,16 @@ static void nic_echo(struct ur_nic *nic, struct ur_pkt *p)
 static void nic_local_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
+		if (pkts[i]->flags & UR_PKT_BULK) {
+			nic->counters.v[UR_C_TX_LOCAL_BYTES] += ur_bulk_wire_len(pkts[i]);
+			nic->counters.v[UR_C_TX_LOCAL_PACKETS] += ur_pkt_psns(pkts[i]);
+			continue;
+		}
 		nic->counters.v[UR_C_TX_LOCAL_BYTES] += ur_pkt_frame_len(pkts[i]);
+		nic->counters.v[UR_C_TX_LOCAL_PACKETS]++;
 		if (ur_unlikely(nic->capture != NULL))
 			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_OUT);
 	}
-	nic->counters.v[UR_C_TX_LOCAL_PACKETS] += n;
 	ur_nic_out_local(nic, pkts, n);
 }
 
@@ -388,7 +426,7 @@ static unsigned nic_tx(struct ur_nic *nic)
 	ur_tp_fill(nic->tp);
 	n = nic_finish(nic, pkts, n);
 	for (unsigned i = 0; i < n; i++)
-		all += ur_train_count(pkts[i]);
+		all += ur_unlikely(pkts[i]->flags & UR_PKT_BULK) ? ur_pkt_psns(pkts[i]) : ur_train_count(pkts[i]);
 	nic->counters.v[UR_C_TX_ROCE] += all;
 	if (n)
 		nic_send(nic, pkts, n);

@@ -65,6 +65,9 @@ struct ur_nic_config {
 	 */
 	struct ur_queue *inbox; /* its packets say whether they came from the wire (UR_PKT_LOCAL) */
 	struct ur_queue *(*sibling)(void *ctx, uint8_t slot);
+	/* As in ur_tp_config; and whether the others may expect it of us now. Both may be NULL. */
+	bool (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
+	void (*fetches)(void *ctx, bool may);
 };
 
 struct ur_nic {
@@ -79,10 +82,11 @@ struct ur_nic {
 	struct ur_nic_config cfg;
 	struct ur_timer siblings; /* armed while a connection to a process of this host is there */
 	struct ur_trace *trace;     /* NULL: nobody wants to know; by ur_nic_set_trace */
-	struct ur_capture *capture; /* NULL: off */
+	struct ur_capture *capture; /* NULL: off; by ur_nic_set_capture */
 	struct ur_faults *faults;   /* NULL: off */
 	ur_time now;                /* of the current call, for callbacks */
 	bool more; /* the port gave a full burst: it may have more, which its descriptor does not show */
+	bool bulk; /* nobody looks at packets: long messages on this host may go as bulk packets */
 	unsigned train_pkts; /* the longest train that the transport builds now */
 
 	struct ur_nic_out out[UR_NIC_OUTS]; /* 0: the port's; by slot the other processes', and the loop */
@@ -97,6 +101,8 @@ void ur_nic_destroy(struct ur_nic *nic);
 void ur_nic_attach(struct ur_nic *nic, struct ur_port *port);
 /* Receives trace events of the NIC (base/trace.h), at nic->now; may be NULL. Outlives the NIC, or is removed. */
 void ur_nic_set_trace(struct ur_nic *nic, struct ur_trace *trace);
+/* Records all packets from now on, or (NULL) none. It stays the caller's. */
+void ur_nic_set_capture(struct ur_nic *nic, struct ur_capture *capture);
 /* Injects these faults from now on instead of those before; NULL: none. 0 or ENOMEM. */
 int ur_nic_set_faults(struct ur_nic *nic, const struct ur_fault_spec *spec);
 /*

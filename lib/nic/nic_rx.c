@@ -10,6 +10,7 @@
 #include "capture/capture.h"
 #include "fault/inject.h"
 #include "nic/nic_priv.h"
+#include "wire/bulk.h"
 #include "wire/frame.h"
 #include "wire/row.h"
 #include "wire/train.h"
@@ -239,6 +240,23 @@ static void rx_train(struct ur_nic *nic, const struct ur_queue *q, const struct 
 	}
 }
 
+/* --- bulk packets --- */
+
+/* Nobody but a process of this host can send one, and it has nothing to say but what its QP may. */
+__attribute__((noinline)) static void rx_bulk(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt *p)
+{
+	uint32_t n;
+
+	if (!ur_bulk_parse(p)) {
+		refuse(nic, p, UR_C_DROP_TRUNCATED);
+		return;
+	}
+	n = ur_pkt_psns(p);
+	count_local(nic, q, n, ur_bulk_wire_len(p));
+	nic->counters.v[UR_C_RX_ROCE] += n;
+	ur_tp_rx_bulk(nic->tp, p, nic->now);
+}
+
 /* --- a burst --- */
 
 enum fate {
@@ -253,6 +271,10 @@ static enum fate rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_
 		return KEPT;
 	if (p->stride) {
 		rx_train(nic, q, p);
+		return PLAIN;
+	}
+	if (ur_unlikely(p->flags & UR_PKT_BULK)) {
+		rx_bulk(nic, q, p);
 		return PLAIN;
 	}
 	if (ur_unlikely(p->flags & UR_PKT_LOCAL))

@@ -77,9 +77,9 @@ static void wake_poller(const struct ur_own_page *own)
 }
 
 /* Both descriptors are taken. */
-static void meet(struct ur_acceptor *g, const struct ur_handshake *who, const int fds[2])
+static void meet(struct ur_acceptor *g, const struct ur_handshake *who, const int fds[2], pid_t pid)
 {
-	struct ur_sibling *s = ur_sibling_map(g->own, fds[0], fds[1], who->id, who->slot);
+	struct ur_sibling *s = ur_sibling_map(g->own, fds[0], fds[1], who->id, who->slot, pid);
 
 	if (s && g->met[s->slot] != s->id) {
 		g->met[s->slot] = s->id;
@@ -108,7 +108,7 @@ static void welcome(struct ur_acceptor *g, int fd)
 	if (!ur_handshake_receive(fd, &who, fds, &g->refused) || !ur_handshake_peer(fd, &c))
 		return;
 	if (who.slot && c.uid == g->uid)
-		meet(g, &who, fds); /* before we answer: who is answered is known to us */
+		meet(g, &who, fds, c.pid); /* before we answer: who is answered is known to us */
 	else if (fds[1] >= 0)
 		ur_hang_up(&g->refused, fds[0]), ur_hang_up(&g->refused, fds[1]);
 	if (!who.slot || c.uid == g->uid)
@@ -133,12 +133,13 @@ static void accept_newcomer(struct ur_acceptor *g)
 static void receive_answer(struct ur_acceptor *g, uint8_t slot)
 {
 	struct ur_handshake who;
+	struct ucred c = {.pid = 0};
 	int fds[2], fd = g->asked[slot];
 
 	g->asked[slot] = -1;
 	if (ur_handshake_receive(fd, &who, fds, &g->refused) && fds[1] >= 0) {
-		if (who.slot == slot)
-			meet(g, &who, fds);
+		if (who.slot == slot && ur_handshake_peer(fd, &c))
+			meet(g, &who, fds, c.pid);
 		else
 			ur_hang_up(&g->refused, fds[0]), ur_hang_up(&g->refused, fds[1]);
 	}

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "siblings/fetch.h"
 #include "siblings/mailring.h"
+#include "wire/bulk.h"
 
 #define POOL 192 /* packets received: a burst, and those that fault injection holds back */
 #define YIELDS 1000
@@ -24,6 +26,7 @@ struct peer {
 	uint32_t woken;      /* the sleep that we have ended, by its `sleeps` */
 	unsigned yields;     /* since its ring last took something */
 	uint8_t slot;
+	bool readable;       /* its memory is, for us */
 };
 
 struct room {
@@ -39,6 +42,7 @@ struct ur_local {
 	uint32_t sleeps;
 	uint8_t known[UR_SLOTS]; /* slots of those whose rings we read */
 	unsigned knowns, turn;
+	bool keeps_out; /* from the memory of the others */
 	bool gives_way; /* somebody has had no time to read */
 	struct room *rooms;
 	struct ur_pool free; /* of rooms */
@@ -66,6 +70,13 @@ static const struct ur_sibling *sibling_of(const struct peer *p)
 	return ur_likely(s && s->id == p->id) ? s : NULL;
 }
 
+static void show_fetches(const struct peer *p)
+{
+	const uint32_t whose = p->readable && !p->local->keeps_out ? p->id : 0;
+
+	atomic_store_explicit(&p->local->own->page->with[p->slot].fetches, whose, memory_order_relaxed);
+}
+
 static void peer_renew(struct peer *p, uint32_t id)
 {
 	struct ur_pair *w = &p->local->own->page->with[p->slot];
@@ -82,8 +93,11 @@ __attribute__((noinline)) static void renew_all(struct ur_local *l)
 	for (unsigned s = 1; s < UR_SLOTS; s++) {
 		const struct ur_sibling *sib = ur_registry_sibling(l->registry, (uint8_t)s);
 
-		if (sib && sib->id != l->peer[s].id)
+		if (sib && sib->id != l->peer[s].id) {
 			peer_renew(&l->peer[s], sib->id);
+			l->peer[s].readable = ur_fetch_try(sib);
+			show_fetches(&l->peer[s]);
+		}
 		if (sib)
 			l->known[l->knowns++] = (uint8_t)s;
 	}
@@ -187,7 +201,25 @@ struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot)
 
 	look_around(l);
 	s = sibling_of(p);
-	return s && atomic_load_explicit(&s->page->reads, memory_order_relaxed) ? &p->queue : NULL;
+	if (!s || !atomic_load_explicit(&s->page->reads, memory_order_relaxed))
+		return NULL;
+	p->queue.caps = atomic_load_explicit(&s->page->with[l->own->slot].fetches, memory_order_relaxed) == l->own->id ? UR_QUEUE_FETCHES : 0;
+	return &p->queue;
+}
+
+bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from,
+		    unsigned nfrom)
+{
+	const struct ur_sibling *s = sibling_of(&l->peer[slot]);
+
+	return s && ur_fetch(s, to, nto, from, nfrom);
+}
+
+void ur_local_set_fetches(struct ur_local *l, bool may)
+{
+	l->keeps_out = !may;
+	for (unsigned i = 0; i < l->knowns; i++)
+		show_fetches(&l->peer[l->known[i]]);
 }
 
 /* --- receiving --- */
@@ -226,6 +258,12 @@ static uint32_t tail_of(const struct peer *p, const struct ur_sibling *s)
 	return place(atomic_load_explicit(&s->page->with[own->slot].tail, memory_order_acquire), own->id);
 }
 
+/* A bulk packet refers to its sender's memory: it may name no other. */
+static bool is_of(const struct peer *p, const struct ur_pkt *pkt)
+{
+	return !(pkt->flags & UR_PKT_BULK) || (pkt->len >= ur_bulk_bytes(0) && ur_bulk_of(pkt)->sqpn >> 16 == p->slot);
+}
+
 static unsigned peer_rx(struct ur_local *l, struct peer *p, struct ur_pkt **pkts, unsigned n)
 {
 	const struct ur_sibling *s = sibling_of(p);
@@ -239,7 +277,10 @@ static unsigned peer_rx(struct ur_local *l, struct peer *p, struct ur_pkt **pkts
 			inbox_release(&l->inbox, &pkts[got], 1);
 			break;
 		}
-		got++;
+		if (ur_unlikely(!is_of(p, pkts[got])))
+			inbox_release(&l->inbox, &pkts[got], 1);
+		else
+			got++;
 	}
 	atomic_store_explicit(&l->own->page->with[p->slot].head, word(p->id, p->head), memory_order_release);
 	return got;
@@ -355,6 +396,7 @@ int ur_local_open(struct ur_registry *r, struct ur_local **out)
 		free(l);
 		return ENOMEM;
 	}
+	ur_fetch_offer(l->own);
 	look_around(l);
 	*out = l;
 	return 0;

@@ -9,6 +9,7 @@
 
 #include "drivers/port.h"
 #include "siblings/registry.h"
+#include "transport/transport.h"
 
 struct ur_local;
 
@@ -26,6 +27,12 @@ struct ur_queue *ur_local_inbox(struct ur_local *l);
  * bare packets as far as there is room, and copies them; there is nothing to receive from it.
  */
 struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot);
+
+/* As ur_tp_config.fetch, from the process that has the slot now. */
+bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from,
+		    unsigned nfrom);
+/* May the others leave it to us to copy what they send (UR_QUEUE_FETCHES)? At first they may, where we can. */
+void ur_local_set_fetches(struct ur_local *l, bool may);
 
 /* Becomes readable when a packet arrives while we said that we sleep. */
 int ur_local_fd(const struct ur_local *l);

@@ -6,6 +6,7 @@
 #define MASK (UR_MAILRING_BYTES - 1)
 #define ALIGN 16u
 #define LOW (UR_MAILRING_BYTES / 4)
+#define PASSED (UR_PKT_LOCAL | UR_PKT_BARE | UR_PKT_BULK) /* of a packet's flags */
 #define SKIP UINT32_MAX /* as a length: nothing more up to the ring's end */
 
 struct record {
@@ -24,7 +25,7 @@ static uint32_t bytes_of(uint32_t len)
 
 static void put_record(uint8_t *to, const struct ur_pkt *p, uint32_t len)
 {
-	struct record r = {.len = len, .flags = p->flags & (UR_PKT_LOCAL | UR_PKT_BARE)};
+	struct record r = {.len = len, .flags = p->flags & PASSED};
 
 	if (p->flags & UR_PKT_BARE) {
 		r.sport = p->sport;
@@ -83,7 +84,7 @@ static void get_record(struct record *r, const uint8_t *from)
 static void fill(struct ur_pkt *p, const struct record *r, const uint8_t *bytes)
 {
 	p->len = r->len;
-	p->flags = r->flags & (UR_PKT_LOCAL | UR_PKT_BARE);
+	p->flags = r->flags & PASSED;
 	p->sport = r->sport;
 	p->place = r->place;
 	p->ip_version = r->ip_version == 4 ? 4 : 6;

@@ -5,6 +5,7 @@
  */
 #include "base/psn.h"
 #include "transport/atomic.h"
+#include "transport/bulk.h"
 #include "transport/completer.h"
 #include "transport/mw.h"
 #include "transport/probe.h"
@@ -73,7 +74,10 @@ static void trace_window(struct ur_qp *qp)
 
 void ur_comp_open_window(struct ur_qp *qp)
 {
-	ur_window_open(&qp->req.window, qp->tp->window_bytes >> qp->mtu_shift, qp->tp->c.window, qp->req.una);
+	if (qp->path && qp->path->local && qp->type == IBV_QPT_RC)
+		ur_window_open_local(&qp->req.window, qp->tp->c.window, qp->req.una);
+	else
+		ur_window_open(&qp->req.window, qp->tp->window_bytes >> qp->mtu_shift, qp->tp->c.window, qp->req.una);
 	trace_window(qp);
 }
 
@@ -346,7 +350,7 @@ static const struct ur_swqe *answered_by(const struct ur_qp *qp, uint32_t psn)
 static bool response_ok(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t k, bool end, const struct ur_pkt *p, uint32_t flags)
 {
 	bool begin = !(k & ((1u << w->rd_shift) - 1));
-	uint32_t len = k + 1 == w->npkts ? w->length - (k << qp->mtu_shift) : qp->mtu;
+	uint32_t n = ur_pkt_psns(p), len = k + n == w->npkts ? w->length - (k << qp->mtu_shift) : n << qp->mtu_shift;
 
 	if (p->payload_len != len || !(flags & UR_OPF_PAYLOAD))
 		return false;
@@ -357,15 +361,43 @@ static bool response_ok(const struct ur_qp *qp, const struct ur_swqe *w, uint32_
 	return !(flags & UR_OPF_FIRST) == !begin || p->bth.psn == qp->req.restart;
 }
 
+/* The payload of a response goes where the READ says. False: it has to be asked for again. */
+static bool scatter(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p, enum ibv_wc_status *st)
+{
+	struct ur_requester *r = &qp->req;
+	enum ur_fetched f;
+
+	if (ur_likely(!(p->flags & UR_PKT_BULK))) {
+		*st = ur_sge_scatter(qp, w->sge, w->nsge, &r->rpos, p->data + p->payload_off, p->payload_len);
+		return true;
+	}
+	f = ur_bulk_scatter(qp, p, qp->pd, w->sge, w->nsge, &r->rpos);
+	*st = f == UR_FETCH_PROT ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
+	return f != UR_FETCH_LOST;
+}
+
+/* What it stood for could not be read: as if it had been lost. */
+static void response_unread(struct ur_qp *qp, ur_time now)
+{
+	ur_qp_count(qp, UR_C_BULK_UNREAD);
+	implied_nak(qp, UR_C_DROP_RESPONSE, now);
+	settle(qp);
+}
+
 static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	struct ur_swqe *w = ur_sq_at(qp, r->head);
-	uint32_t k = (p->bth.psn - w->psn) & UR_PSN_MASK;
-	bool last = k + 1 == w->npkts;
-	bool end = ur_rd_piece_end(w, k) == k + 1;
+	uint32_t k = (p->bth.psn - w->psn) & UR_PSN_MASK, n = ur_pkt_psns(p);
+	bool last = k + n == w->npkts;
+	bool end = ur_rd_piece_end(w, k) == k + n;
 	enum ibv_wc_status st = IBV_WC_BAD_RESP_ERR;
 
+	/* Asked for before the window became smaller, in larger pieces: it is asked for again. */
+	if (ur_unlikely(p->flags & UR_PKT_BULK) && (ur_psn_diff(r->reread.split, p->bth.psn) > 0 || k + n > ur_rd_piece_end(w, k))) {
+		ur_qp_count(qp, UR_C_DROP_RESPONSE);
+		return;
+	}
 	if (!k)
 		r->rpos = (struct ur_sge_pos){0, 0};
 	else if (ur_unlikely(r->reseek))
@@ -373,13 +405,15 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 	r->reseek = false;
 	if (ur_unlikely(!ur_swqe_is_read(w)))
 		st = ur_atomic_answer(qp, w, p, op);
-	else if (ur_likely(response_ok(qp, w, k, end, p, op->flags)))
-		st = ur_sge_scatter(qp, w->sge, w->nsge, &r->rpos, p->data + p->payload_off, p->payload_len);
+	else if (ur_likely(response_ok(qp, w, k, end, p, op->flags)) && ur_unlikely(!scatter(qp, w, p, &st))) {
+		response_unread(qp, now);
+		return;
+	}
 	if (ur_unlikely(st)) {
 		ur_req_fail(qp, st, 0);
 		return;
 	}
-	r->una = ur_psn_add(p->bth.psn, 1);
+	r->una = ur_psn_add(p->bth.psn, n);
 	if (end && r->rd_out)
 		r->rd_out--;
 	if (last) {
@@ -405,7 +439,8 @@ static void response_ahead(struct ur_qp *qp, const struct ur_swqe *w, const stru
 	}
 	qp->req.reread.one_hole = !p->bth.migreq;
 	/* After an atomic all is sent again, and a mark that stayed in the map would pass for the answer of a later READ. */
-	if (!ur_swqe_is_read(w) || ur_swqe_in(ur_sq_at(qp, qp->req.head), UR_WRS_ATOMIC) || !ur_reread_take(qp, w, p))
+	if (!ur_swqe_is_read(w) || p->flags & UR_PKT_BULK || ur_swqe_in(ur_sq_at(qp, qp->req.head), UR_WRS_ATOMIC) ||
+	    !ur_reread_take(qp, w, p))
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
 	lost_response(qp, ur_psn_add(p->bth.psn, ur_swqe_is_read(w)), now);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/idtab.h"
+#include "transport/bulk.h"
 #include "transport/completer.h"
 #include "transport/congest.h"
 #include "transport/cq.h"
@@ -173,6 +174,7 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
 	err = ur_tp_number(tp, &tp->qps, &tp->qpns, qp, &qp->qpn);
 	if (err)
 		goto out_free;
+	ur_bulk_revoke(qp);
 	qp->cap = init->cap = cap;
 	use_objects(qp, 1);
 	UR_TRACE(tp->trace, QP_MADE, qp->qpn, qp->type);
@@ -188,6 +190,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 	/* Inline data is always copied into the packet, so no frame refers to the QP. */
 	if (qp->ngroups)
 		return EBUSY;
+	ur_bulk_revoke(qp);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
@@ -215,6 +218,8 @@ static void flush_sends(struct ur_qp *qp)
 
 	r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
 	r->fresh = r->tail;
+	if (r->head != r->tail)
+		ur_bulk_revoke(qp);
 	while (r->head != r->tail)
 		ur_qp_send_done(qp, IBV_WC_WR_FLUSH_ERR, 0);
 	r->cur = r->head;
@@ -288,6 +293,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	uint32_t sq, rq;
 
 	ur_qp_set_state(qp, IBV_QPS_RESET); /* first: from here on nothing can be posted */
+	ur_bulk_revoke(qp);
 	sq = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
 	rq = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);

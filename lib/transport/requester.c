@@ -10,9 +10,11 @@
 #include "base/psn.h"
 #include "transport/ackreq.h"
 #include "transport/atomic.h"
+#include "transport/bulk.h"
 #include "transport/completer.h"
 #include "transport/congest.h"
 #include "transport/memory.h"
+#include "transport/mr.h"
 #include "transport/mw.h"
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
@@ -171,6 +173,7 @@ void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err
 {
 	if (qp->req.head == qp->req.fresh)
 		qp->req.fresh++; /* it failed before it was started */
+	ur_bulk_revoke(qp);
 	ur_qp_send_done(qp, status, vendor_err);
 	if (ur_qp_acked(qp))
 		ur_qp_to_err(qp);
@@ -369,6 +372,72 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	return BUILT;
 }
 
+/* Adds `len` bytes of the list from *pos on. False: they have to go as packets. */
+static bool add_list(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_sge_pos *pos, uint32_t len, struct ur_pkt *p)
+{
+	while (len) {
+		const struct ibv_sge *s = &w->sge[pos->i];
+		uint32_t n;
+		struct ur_mr *mr;
+		const uint8_t *from;
+
+		if (pos->i >= w->nsge)
+			return false;
+		n = ur_min_u32(len, s->length - pos->off);
+		if (!n) {
+			*pos = (struct ur_sge_pos){pos->i + 1, 0};
+			continue;
+		}
+		from = ur_mr_local(qp, s->lkey, s->addr, s->length, 0, &mr);
+		if (!from || ur_mr_unusual(mr) || !ur_bulk_add(p, from + pos->off, n))
+			return false;
+		pos->off += n;
+		len -= n;
+	}
+	return true;
+}
+
+/*
+ * A run of packets of a SEND or WRITE to a QP of this host that has not been sent before, as a bulk packet. It takes no buffers of the peer's, so
+ * one that has begun within the window may end beyond it. False: it has to go as packets.
+ */
+static bool build_bulk(struct ur_qp *qp, struct ur_swqe *w)
+{
+	struct ur_requester *r = &qp->req;
+	const struct ur_wr_op *wo = ur_swqe_op(w);
+	const uint32_t k = packet_index(r, w), left = w->npkts - k, all = w->length - (k << qp->mtu_shift);
+	const uint32_t n = ur_min_u32(left, UR_BULK_MOST >> qp->mtu_shift), asked_psn = ur_psn_add(r->next, n - 1);
+	const bool last = n == left;
+	struct ur_sge_pos pos = r->pos;
+	struct ur_bth bth = {.psn = r->next};
+	const struct ur_opcode_info *op;
+	struct ur_pkt *p;
+
+	if (r->next != r->max || w->flags & IBV_SEND_INLINE || !ur_bulk_may(qp, all))
+		return false;
+	bth.opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
+	op = ur_opcode(bth.opcode);
+	bth.se = last && w->flags & IBV_SEND_SOLICITED && op->flags & UR_OPF_RWQE;
+	bth.ackreq = ur_req_asks(qp, w, last) || r->since_ack + n >= r->window.ack_every;
+	p = ur_bulk_begin(qp, &bth, n, last ? all : n << qp->mtu_shift);
+	if (!p)
+		return false;
+	if (!add_list(qp, w, &pos, p->payload_len, p)) {
+		ur_tp_pkt_drop(qp->tp, p);
+		return false;
+	}
+	put_ext(ur_bulk_ext(p), op, w);
+	ur_bulk_end(qp, p, NULL);
+	r->pos = pos;
+	r->since_ack = bth.ackreq ? 0 : r->since_ack + n;
+	if (bth.ackreq) {
+		r->asked = r->cur + 1;
+		start_clock(r, asked_psn, qp->tp->now);
+	}
+	sent(qp, w, n, p);
+	return true;
+}
+
 /* A short SEND or WRITE of an RC QP from one piece of memory, with nothing but perhaps a completion beside it. */
 static bool is_plain(const struct ur_swqe *w)
 {
@@ -506,6 +575,10 @@ static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int 
 {
 	const uint32_t cur = qp->req.cur;
 
+	if (ur_unlikely(qp->path->local) && w->length >= UR_BULK_LEAST && build_bulk(qp, w)) {
+		*st = BUILT;
+		return 1;
+	}
 	*st = build_data(qp, w);
 	if (ur_unlikely(*st))
 		return 0;

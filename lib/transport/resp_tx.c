@@ -5,6 +5,7 @@
  */
 #include "base/bytes.h"
 #include "base/psn.h"
+#include "transport/bulk.h"
 #include "transport/congest.h"
 #include "transport/memory.h"
 #include "transport/mw.h"
@@ -164,6 +165,38 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_rd_res *e, uint32_t mo
 	return most;
 }
 
+/* A run of responses to a QP of this host, for the first time, as a bulk packet. False: they have to go as packets. */
+static bool build_bulk(struct ur_qp *qp, struct ur_rd_res *e)
+{
+	const uint32_t off = e->k << qp->mtu_shift, left = e->end - e->k;
+	const uint32_t n = ur_min_u32(left, UR_BULK_MOST >> qp->mtu_shift), len = n == left ? e->stop - off : n << qp->mtu_shift;
+	const struct ur_aeth aeth = {.syndrome = ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID), .msn = e->msn};
+	const bool first = e->k == e->start, last = n == left;
+	struct ur_bth bth = {.psn = ur_psn_add(e->psn, e->k)};
+	const struct ur_opcode_info *op;
+	struct ur_mr *mr;
+	const uint8_t *from;
+	struct ur_pkt *p;
+
+	if (e->opcode != UR_OP_READ_REQ || e->again || !ur_bulk_may(qp, len))
+		return false;
+	from = ur_mr_at(qp, e->rkey, e->va + off, len, IBV_ACCESS_REMOTE_READ, &mr);
+	if (!from || ur_mr_unusual(mr) || mr->rkey != e->rkey)
+		return false;
+	bth.opcode = first ? (last ? UR_OP_READ_RESP_ONLY : UR_OP_READ_RESP_FIRST)
+			   : (last ? UR_OP_READ_RESP_LAST : UR_OP_READ_RESP_MIDDLE);
+	op = ur_opcode(bth.opcode);
+	p = ur_bulk_begin(qp, &bth, n, len);
+	if (!p)
+		return false;
+	if (op->flags & UR_OPF_AETH)
+		ur_aeth_put(ur_bulk_ext(p) + op->off_aeth, &aeth);
+	ur_bulk_add(p, from, len);
+	ur_bulk_end(qp, p, mr);
+	e->k += n;
+	return true;
+}
+
 /*
  * False when nothing was built: no buffer, a FLUSH that is not done yet, or the MR or its memory has gone and the READ is refused at this
  * packet.
@@ -230,6 +263,8 @@ static unsigned build_next(struct ur_qp *qp, unsigned n, ur_time now)
 			e = side_oldest(&qp->resp);
 		if (!e || ur_unlikely(qp->cc.blocked))
 			return 0;
+		if (ur_unlikely(qp->path->local) && build_bulk(qp, e))
+			return 1;
 		if (build_response(qp, e)) {
 			if (ur_unlikely(qp->cc.rate.active))
 				ur_cc_sent(qp, qp->tp->tx.last_len, now);

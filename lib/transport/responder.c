@@ -5,6 +5,7 @@
  */
 #include "base/bytes.h"
 #include "base/psn.h"
+#include "transport/bulk.h"
 #include "transport/cq.h"
 #include "transport/memory.h"
 #include "transport/mw.h"
@@ -41,6 +42,7 @@ static const struct {
 	[UR_RESP_DONE] = {"DONE", QUIET, 0, 0, -1, EVENT_NONE},
 	[UR_RESP_DUPLICATE] = {"DUPLICATE", QUIET, 0, 0, UR_C_DUPLICATE, EVENT_NONE},
 	[UR_RESP_OUT_OF_SEQ] = {"OUT_OF_SEQ", NAK_SEQ, 0, 0, UR_C_DROP_OUT_OF_SEQ, EVENT_NONE},
+	[UR_RESP_UNREAD] = {"UNREAD", NAK_SEQ, 0, 0, UR_C_BULK_UNREAD, EVENT_NONE},
 	[UR_RESP_RNR] = {"RNR", NAK_RNR, 0, 0, UR_C_RNR_NAK_SENT, EVENT_NONE},
 	INV_REQ(BAD_ORDER),
 	INV_REQ(UNSUPPORTED),
@@ -120,6 +122,14 @@ static enum ur_resp_verdict check_supported(const struct ur_qp *qp, const struct
 	return (qp->access & need) == need ? UR_RESP_DONE : UR_RESP_UNSUPPORTED;
 }
 
+/* As of one packet, of all that a bulk packet stands for. */
+static enum ur_resp_verdict check_bulk_length(const struct ur_qp *qp, uint64_t len, uint32_t flags, uint64_t npkts)
+{
+	if (!(flags & UR_OPF_LAST))
+		return len == npkts << qp->mtu_shift ? UR_RESP_DONE : UR_RESP_BAD_LENGTH;
+	return len <= npkts << qp->mtu_shift && len > (npkts - 1) << qp->mtu_shift ? UR_RESP_DONE : UR_RESP_BAD_LENGTH;
+}
+
 /* First and middle packets carry exactly the path MTU, the last of several at least one byte. */
 static enum ur_resp_verdict check_length(const struct ur_qp *qp, uint32_t len, uint32_t flags)
 {
@@ -156,10 +166,32 @@ static void complete_recv(struct ur_qp *qp, const struct ur_pkt *p, const struct
 	ur_recv_done(qp, &e, p->bth.se);
 }
 
+/* The payload goes into the receive WQE of the current message. */
+static enum ur_resp_verdict scatter(struct ur_qp *qp, const struct ur_pkt *p)
+{
+	static const uint8_t of_bulk[] = {[UR_FETCHED] = UR_RESP_DONE, [UR_FETCH_LOST] = UR_RESP_UNREAD, [UR_FETCH_PROT] = UR_RESP_LOCAL_PROT};
+	struct ur_responder *r = &qp->resp;
+
+	if (ur_likely(!(p->flags & UR_PKT_BULK)))
+		return ur_recv_scatter(qp, p->data + p->payload_off, p->payload_len) ? UR_RESP_LOCAL_PROT : UR_RESP_DONE;
+	return of_bulk[ur_bulk_scatter(qp, p, qp->srq ? qp->srq->pd : qp->pd, r->w->sge, r->w->nsge, &r->pos)];
+}
+
+/* It goes to `to`, in the region that a WRITE names. */
+static enum ur_resp_verdict write_payload(struct ur_qp *qp, const struct ur_pkt *p, struct ur_mr *mr, uint8_t *to)
+{
+	static const uint8_t of_bulk[] = {[UR_FETCHED] = UR_RESP_DONE, [UR_FETCH_LOST] = UR_RESP_UNREAD, [UR_FETCH_PROT] = UR_RESP_ACCESS};
+
+	if (ur_likely(!(p->flags & UR_PKT_BULK)))
+		return ur_likely(ur_mr_write(qp->tp, mr, to, p->data + p->payload_off, p->payload_len)) ? UR_RESP_DONE : UR_RESP_ACCESS;
+	return of_bulk[ur_bulk_write(qp, p, mr, to)];
+}
+
 static enum ur_resp_verdict do_send(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_responder *r = &qp->resp;
 	const struct ur_rwqe *w;
+	enum ur_resp_verdict v;
 
 	if (op->flags & UR_OPF_FIRST) {
 		if (!ur_recv_take(qp))
@@ -170,8 +202,9 @@ static enum ur_resp_verdict do_send(struct ur_qp *qp, const struct ur_pkt *p, co
 	w = r->w;
 	if (p->payload_len > w->length - r->got)
 		return UR_RESP_TOO_LONG;
-	if (ur_recv_scatter(qp, p->data + p->payload_off, p->payload_len))
-		return UR_RESP_LOCAL_PROT;
+	v = scatter(qp, p);
+	if (ur_unlikely(v))
+		return v;
 	r->got += p->payload_len;
 	if (!(op->flags & UR_OPF_LAST)) {
 		r->expect = UR_OPF_SEND;
@@ -227,8 +260,9 @@ static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, c
 		return UR_RESP_BAD_LENGTH;
 	if (p->payload_len) {
 		to = ur_mr_at(qp, r->rkey, r->va, p->payload_len, IBV_ACCESS_REMOTE_WRITE, &mr);
-		if (ur_unlikely(!to) || ur_unlikely(!ur_mr_write(qp->tp, mr, to, p->data + p->payload_off, p->payload_len)))
-			return no_access(qp, rwqe);
+		v = ur_likely(to) ? write_payload(qp, p, mr, to) : UR_RESP_ACCESS;
+		if (ur_unlikely(v))
+			return v == UR_RESP_ACCESS ? no_access(qp, rwqe) : v;
 		r->va += p->payload_len;
 		r->left -= p->payload_len;
 	}
@@ -335,7 +369,8 @@ static enum ur_resp_verdict execute(struct ur_qp *qp, const struct ur_pkt *p, co
 	if (ur_likely(!v))
 		v = check_supported(qp, p, op);
 	if (ur_likely(!v))
-		v = check_length(qp, p->payload_len, op->flags);
+		v = ur_likely(!(p->flags & UR_PKT_BULK)) ? check_length(qp, p->payload_len, op->flags)
+							 : check_bulk_length(qp, p->payload_len, op->flags, ur_pkt_psns(p));
 	if (ur_unlikely(qp->xrcd != NULL) && !v)
 		v = ur_xrc_bind(qp, ur_xrceth_get(ext_headers(p)));
 	if (ur_unlikely(v))
@@ -354,7 +389,7 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 	/* A NAK that has not left yet has been overtaken by what it asks for. */
 	bool stale_nak = ur_resp_nak_waits(r);
 
-	r->epsn = ur_psn_add(r->epsn, 1);
+	r->epsn = ur_psn_add(r->epsn, ur_pkt_psns(p));
 	if (op->flags & UR_OPF_LAST) {
 		r->expect = 0;
 		r->msn = ur_psn_add(r->msn, 1);
@@ -364,7 +399,7 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 			r->ack_pending = false; /* the response acknowledges */
 		ur_resp_schedule(qp);
 	} else if (p->bth.ackreq || stale_nak) {
-		ur_resp_ack(qp, p->bth.psn, ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
+		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
 	}
 }
 
@@ -480,7 +515,8 @@ void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 			return;
 		}
 	} else {
-		v = d > 0 ? UR_RESP_OUT_OF_SEQ : duplicate(qp, p, op);
+		/* Of a bulk packet a part may be new: it is asked for. */
+		v = d > 0 || ur_unlikely(d + (int32_t)ur_pkt_psns(p) > 0) ? UR_RESP_OUT_OF_SEQ : duplicate(qp, p, op);
 	}
 	conclude(qp, v);
 }

@@ -6,6 +6,7 @@
 #include "base/idtab.h"
 #include "base/psn.h"
 #include "base/random.h"
+#include "transport/bulk.h"
 #include "transport/completer.h"
 #include "transport/congest.h"
 #include "transport/mcast.h"
@@ -280,6 +281,29 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		rx_traced(tp, p, now);
 	else
 		rx(tp, p, now);
+}
+
+void ur_tp_rx_bulk(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
+{
+	struct ur_qp *qp = ur_qp_find(tp, p->bth.dqpn);
+	const struct ur_opcode_info *op = ur_opcode(p->bth.opcode);
+	unsigned need = op->flags & UR_OPF_RESPONSE ? RX_RESPONSES : RX_REQUESTS;
+
+	tp->now = now;
+	if (!qp)
+		ur_count(tp->c.counters, UR_C_DROP_QPN);
+	else if (qp->type != IBV_QPT_RC)
+		refuse(qp, UR_C_DROP_OPCODE);
+	else if (!(rx_allowed[ur_qp_st(qp)] & need))
+		refuse(qp, UR_C_DROP_QP_STATE);
+	else if (!ur_pkey_ok(p->bth.pkey))
+		refuse(qp, UR_C_DROP_PKEY);
+	else if (!qp->path || !qp->path->local || qp->dqpn != ur_bulk_of(p)->sqpn)
+		refuse(qp, UR_C_DROP_SOURCE);
+	else {
+		qp->n.rx_packets += ur_bulk_of(p)->npkts - 1; /* and one as any other */
+		deliver(qp, p, op, now);
+	}
 }
 
 /* --- transmit --- */

@@ -26,6 +26,7 @@
  *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses; resp_atomic.c executes what atomic.c
  *                sends, and FLUSH
  *   rx_run.c     runs of received packets; rx_only.c of messages of one packet each; rx_walk.h goes from packet to packet
+ *   bulk.c       bulk packets between QPs of one host: building them, and fetching what they stand for
  *   uc.c         unreliable connections, as far as they differ: nobody answers
  *   ud.c         datagrams, out and in; datagram_addr.c whom those in the ring go to; ah.c address handles; mcast.c multicast
  *                groups and who is attached to them
@@ -62,6 +63,7 @@ struct ur_tp {
 	struct ur_list parked[UR_TXQ_COUNT]; /* and those whose next packet goes where nothing can go now */
 	unsigned nheld;                      /* such destinations */
 	uint64_t held[256 / 64];
+	uint64_t bulk[256 / 64]; /* to whom bulk packets may go */
 	ur_time deaf_until; /* of what the network says */
 	unsigned nstash;
 	bool starved; /* no packet buffer was available in this call of ur_tp_tx */

@@ -50,8 +50,13 @@ struct ur_xrcd;
 #define UR_MAX_MCAST_GROUPS 1024
 #define UR_MAX_MCAST_QPS 256 /* attached to one group */
 
+struct ur_piece {
+	void *at;
+	size_t len;
+};
+
 struct ur_tp_config {
-	void *ctx; /* handed to alloc */
+	void *ctx; /* handed to the functions below */
 	/* Packets to build frames in, as ur_queue_ops.alloc; may give fewer than asked. */
 	unsigned (*alloc)(void *ctx, struct ur_pkt **pkts, unsigned n);
 	void (*free)(void *ctx, struct ur_pkt **pkts, unsigned n);
@@ -76,7 +81,15 @@ struct ur_tp_config {
 	 * when the region's bytes are not there. They may cease to be at any moment. NULL when `populate` is.
 	 */
 	bool (*copy)(void *to, const void *from, uint64_t len, bool write);
+	/*
+	 * Copies `from`, pieces of the memory of the process `slot` of this host, one after another into `to`, pieces of ours that are as
+	 * long together. False, and any part of it may have been copied, when that cannot be done. NULL: there is no other process.
+	 */
+	bool (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
 };
+
+/* What a fetch copies at most: the elements of a list, or of a bulk packet, the last bytes, and the token. */
+#define UR_FETCH_PIECES (UR_MAX_SGE + 2)
 
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
 /* Everything in it must have been destroyed before. */
@@ -128,6 +141,16 @@ void ur_tp_unsendable(struct ur_tp *tp, struct ur_pkt *p);
  * is held, ur_tp_tx builds nothing for it, and a QP with something for it next waits.
  */
 void ur_tp_hold(struct ur_tp *tp, uint8_t to, bool hold);
+/*
+ * Whether the process `to` of this host (as above) takes payload from our memory by itself: then long messages to it are built as bulk
+ * packets (wire/bulk.h). False at first.
+ */
+void ur_tp_set_bulk(struct ur_tp *tp, uint8_t to, bool on);
+/* Handles a received bulk packet (ur_bulk_parse), as ur_tp_rx does. */
+void ur_tp_rx_bulk(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
+/* Does a bulk packet that this instance has sent still stand for what its payload was? */
+struct ur_bulk;
+bool ur_tp_bulk_holds(struct ur_tp *tp, const struct ur_bulk *b);
 /* True when ur_tp_tx would have work. */
 bool ur_tp_tx_pending(const struct ur_tp *tp);
 /* True when answers wait to be sent, and no requests. */
@@ -170,6 +193,7 @@ struct ur_mr {
 	unsigned windows;     /* memory windows bound to it */
 	struct ur_ref frames; /* frames in flight that refer to this memory; and whether the port's device reaches it by itself */
 	struct ur_tp *tp;
+	uint64_t token; /* changes when the region ends: see wire/bulk.h */
 };
 
 /*

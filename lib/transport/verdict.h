@@ -9,6 +9,7 @@
 	X(DONE)                                                                                                                            \
 	X(DUPLICATE)                                                                                                                       \
 	X(OUT_OF_SEQ)                                                                                                                      \
+	X(UNREAD)                                                                                                                          \
 	X(RNR)                                                                                                                             \
 	X(BAD_ORDER)                                                                                                                       \
 	X(UNSUPPORTED)                                                                                                                     \

@@ -15,6 +15,7 @@
 
 #define WINDOW_LOW 256u   /* of the default: where a QP begins, and what small MTUs get at least */
 #define WINDOW_HIGH 1280u /* packets of 1 KiB: those 1.25 MB, and less than the 1536 frames that the ring of a packet socket has */
+#define WINDOW_LOCAL 8192u /* on this host: what goes as bulk packets (wire/bulk.h) takes no buffers */
 #define WINDOW_FLOOR 8u   /* as far as expiries of the timer bring it down */
 #define SHED_FLOOR 32u    /* as far as lost packets do */
 #define ACK_EVERY 256     /* packets at most between those that ask for an acknowledgement */
@@ -38,6 +39,12 @@ void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t 
 {
 	w->max = fixed ? fixed : fit < SHED_FLOOR ? SHED_FLOOR : ur_min_u32(fit, WINDOW_HIGH);
 	set(w, fixed ? fixed : ur_min_u32(WINDOW_LOW, w->max), una);
+}
+
+void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una)
+{
+	w->max = fixed ? fixed : WINDOW_LOCAL;
+	set(w, fixed ? fixed : WINDOW_LOW, una);
 }
 
 bool ur_window_grow(struct ur_window *w, bool slow, uint32_t una)

@@ -27,6 +27,8 @@ void ur_rtt_sample(struct ur_rtt *t, ur_time sample);
 
 /* A new one: of `fixed` packets for good, or (0) as `fit`, the packets that the path may hold, lets it begin. `una` as below. */
 void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una);
+/* The same on a path that does not leave the host. */
+void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una);
 /*
  * True when the window is another than before; `una` is the oldest unacknowledged PSN.
  * grow: something was acknowledged while it is below its maximum; `slow`: a round trip takes a large part of the ACK timer.

@@ -72,6 +72,7 @@ enum ur_pkt_flag {
 	 */
 	UR_PKT_AGAIN = 16,
 	UR_PKT_COMPLETE = 32, /* to send: nothing is missing, the ICRC included; trains always are */
+	UR_PKT_BULK = 64,     /* between QPs of this host: it stands for a run of packets (bulk.h) */
 };
 
 struct ur_queue; /* drivers/port.h */

@@ -147,6 +147,7 @@ static void local__is_counted_and_captured(void)
 	struct pcap_pkthdr *header;
 	const unsigned char *data;
 	uint64_t packets = 0, bytes = 0, wire, lost;
+	struct ur_capture *capture;
 	struct ur_counters *c;
 	pcap_t *file;
 
@@ -154,7 +155,8 @@ static void local__is_counted_and_captured(void)
 	close(fd);
 	nics_open(&h, 2);
 	c = &h.n[0].nic->counters;
-	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", h.n[0].nic->now, &h.n[0].nic->capture), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", h.n[0].nic->now, &capture), 0);
+	ur_nic_set_capture(h.n[0].nic, capture);
 	nics_qp_create(&h, 0, IBV_QPT_RC, &a);
 	nics_qp_create(&h, 0, IBV_QPT_RC, &b);
 	nics_qp_connect(&h, &a, &b);
@@ -165,7 +167,7 @@ static void local__is_counted_and_captured(void)
 	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
 	CU_ASSERT_EQUAL(ur_capture_close(h.n[0].nic->capture, &lost), 0);
 	CU_ASSERT_EQUAL(lost, 0);
-	h.n[0].nic->capture = NULL;
+	ur_nic_set_capture(h.n[0].nic, NULL);
 	file = pcap_open_offline(path, err);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
 	while (pcap_next_ex(file, &header, &data) == 1) {

@@ -348,17 +348,19 @@ static void intruder__another_qp(void)
 
 static void watched__by_a_capture(void)
 {
+	struct ur_capture *capture;
 	uint64_t lost, before;
 
 	begin(NULL);
-	CU_ASSERT_EQUAL_FATAL(ur_capture_open("/dev/null", "eth0", h.now, &h.n[1].nic->capture), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open("/dev/null", "eth0", h.now, &capture), 0);
+	ur_nic_set_capture(h.n[1].nic, capture);
 	before = counters(1)[UR_C_RX_PACKETS];
 	transfer(IBV_WR_RDMA_WRITE);
 	CU_ASSERT_EQUAL(in_rows, 0);
 	CU_ASSERT_TRUE(counters(1)[UR_C_RX_PACKETS] >= before + MIDDLES + 2);
 	CU_ASSERT_EQUAL(ur_capture_close(h.n[1].nic->capture, &lost), 0);
 	CU_ASSERT_EQUAL(lost, 0);
-	h.n[1].nic->capture = NULL;
+	ur_nic_set_capture(h.n[1].nic, NULL);
 	end();
 }
 

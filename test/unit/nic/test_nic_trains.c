@@ -154,6 +154,7 @@ static void capture__packets_of_trains(void)
 		nics_open_bare(&h, 2, bare);
 		connect_qps(0, 1);
 		for (unsigned i = 0; i < 2; i++) {
+			struct ur_capture *capture;
 			int fd;
 
 			strcpy(path[i], "/tmp/uroce-test-trains-XXXXXX");
@@ -161,7 +162,8 @@ static void capture__packets_of_trains(void)
 			CU_ASSERT_FATAL(fd >= 0);
 			close(fd);
 			packets[i] = counters(i)[UR_C_TX_PACKETS] + counters(i)[UR_C_RX_PACKETS];
-			CU_ASSERT_EQUAL_FATAL(ur_capture_open(path[i], "eth0", h.now, &h.n[i].nic->capture), 0);
+			CU_ASSERT_EQUAL_FATAL(ur_capture_open(path[i], "eth0", h.now, &capture), 0);
+			ur_nic_set_capture(h.n[i].nic, capture);
 		}
 		exchange();
 		CU_ASSERT_TRUE(ur_sim_stats(h.sim)->trains > 12);
@@ -171,7 +173,7 @@ static void capture__packets_of_trains(void)
 
 			CU_ASSERT_EQUAL(ur_capture_close(h.n[i].nic->capture, &lost), 0);
 			CU_ASSERT_EQUAL(lost, 0);
-			h.n[i].nic->capture = NULL;
+			ur_nic_set_capture(h.n[i].nic, NULL);
 			packets[i] = counters(i)[UR_C_TX_PACKETS] + counters(i)[UR_C_RX_PACKETS] - packets[i];
 			CU_ASSERT_EQUAL(look_into(path[i], &data), packets[i]);
 			CU_ASSERT_EQUAL(data, 3 * LEN / 256);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "siblings/fetch.h"
+
+#include <sys/random.h>
+#include <sys/uio.h>
+
+/* Of this process, whatever becomes of its engine. */
+static uint64_t proof;
+
+void ur_fetch_offer(const struct ur_own_page *own)
+{
+	if (getrandom(&proof, sizeof(proof), 0) != sizeof(proof))
+		return; /* nothing is shown, so nobody tries */
+	atomic_store(&own->page->proof, proof);
+	atomic_store(&own->page->proof_at, (uintptr_t)&proof);
+}
+
+static unsigned as_iov(const struct ur_piece *p, unsigned n, struct iovec *iov, size_t *sum)
+{
+	*sum = 0;
+	for (unsigned i = 0; i < n; i++) {
+		iov[i] = (struct iovec){p[i].at, p[i].len};
+		*sum += p[i].len;
+	}
+	return n;
+}
+
+bool ur_fetch(const struct ur_sibling *s, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
+{
+	struct iovec local[UR_FETCH_PIECES], remote[UR_FETCH_PIECES];
+	size_t have, want;
+
+	if (s->pid <= 0)
+		return false;
+	nto = as_iov(to, nto, local, &have);
+	nfrom = as_iov(from, nfrom, remote, &want);
+	return have == want && process_vm_readv(s->pid, local, nto, remote, nfrom, 0) == (ssize_t)want;
+}
+
+bool ur_fetch_try(const struct ur_sibling *s)
+{
+	uint64_t at = atomic_load(&s->page->proof_at), found = 0;
+	const struct ur_piece to = {&found, sizeof(found)}, from = {(void *)(uintptr_t)at, sizeof(found)};
+
+	return at && ur_fetch(s, &to, 1, &from, 1) && found && found == atomic_load(&s->page->proof);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/bulk.h"
+
+#include "base/idtab.h"
+#include "base/touch.h"
+#include "transport/memory.h"
+#include "transport/mr.h"
+#include "transport/sge.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
+
+#define END 64u       /* the last bytes of a run, at which programs look: they are written when all is known to be right */
+#define CHUNK 4096u   /* of what goes to memory that is not simply there */
+
+void ur_tp_set_bulk(struct ur_tp *tp, uint8_t to, bool on)
+{
+	uint64_t bit = 1ull << to % 64;
+
+	tp->bulk[to / 64] = on ? tp->bulk[to / 64] | bit : tp->bulk[to / 64] & ~bit;
+}
+
+bool ur_tp_bulk_holds(struct ur_tp *tp, const struct ur_bulk *b)
+{
+	const struct ur_qp *qp = ur_qp_find(tp, b->sqpn);
+	const struct ur_mr *mr = b->rkey ? ur_mr_find(tp, b->rkey) : NULL;
+
+	return qp && (b->rkey ? mr && mr->token == b->token : qp->token == b->token);
+}
+
+void ur_bulk_revoke(struct ur_qp *qp)
+{
+	__atomic_store_n(&qp->token, ur_random_u64(qp->tp->c.random), __ATOMIC_RELEASE);
+}
+
+/* --- to send --- */
+
+struct ur_pkt *ur_bulk_begin(struct ur_qp *qp, const struct ur_bth *bth, uint32_t npkts, uint32_t len)
+{
+	struct ur_tp *tp = qp->tp;
+	struct ur_pkt *p = tp->tx.filling ? NULL : ur_tp_pkt(tp);
+	struct ur_bulk *b;
+
+	if (ur_unlikely(!p))
+		return NULL;
+	p->flags = UR_PKT_LOCAL | UR_PKT_COMPLETE | UR_PKT_BULK;
+	p->kind = UR_PKT_ROCE;
+	p->bth = *bth;
+	p->bth.pad = 0;
+	p->bth.pkey = UR_PKEY_DEFAULT;
+	p->bth.migreq = true;
+	p->bth.dqpn = qp->dqpn;
+	p->payload_len = len;
+	b = ur_bulk_of(p);
+	memset(b, 0, offsetof(struct ur_bulk, seg));
+	ur_bth_put(b->headers, &p->bth);
+	b->npkts = npkts;
+	b->len = len;
+	b->sqpn = qp->qpn;
+	b->hdr_len = qp->path->hdr_len;
+	ur_txbuf_close(&tp->tx);
+	return p;
+}
+
+uint8_t *ur_bulk_ext(struct ur_pkt *p)
+{
+	return ur_bulk_of(p)->headers + UR_BTH_LEN;
+}
+
+bool ur_bulk_add(struct ur_pkt *p, const uint8_t *at, uint32_t len)
+{
+	struct ur_bulk *b = ur_bulk_of(p);
+
+	if (b->nseg == UR_BULK_SEGS)
+		return false;
+	b->seg[b->nseg++] = (struct ur_bulk_seg){(uintptr_t)at, len};
+	return true;
+}
+
+void ur_bulk_end(struct ur_qp *qp, struct ur_pkt *p, const struct ur_mr *mr)
+{
+	struct ur_txbuf *tx = &qp->tp->tx;
+	struct ur_bulk *b = ur_bulk_of(p);
+
+	b->rkey = mr ? mr->rkey : 0;
+	b->token_at = mr ? (uintptr_t)&mr->token : (uintptr_t)&qp->token;
+	b->token = mr ? mr->token : qp->token;
+	p->len = ur_bulk_bytes(b->nseg);
+	tx->pkts[tx->n++] = p;
+	qp->n.tx_packets += b->npkts - 1; /* and one as any other */
+	qp->n.tx_bytes += b->len;
+	ur_count(qp->tp->c.counters, UR_C_TX_BULK);
+}
+
+/* --- received --- */
+
+/* Where the next bytes of the payload are. */
+struct source {
+	struct ur_tp *tp;
+	const struct ur_bulk *b;
+	unsigned i;
+	uint64_t off;
+};
+
+/* The next `len` bytes as pieces; returns how many. */
+static unsigned next_pieces(struct source *s, uint64_t len, struct ur_piece *out)
+{
+	unsigned n = 0;
+
+	while (len) {
+		const struct ur_bulk_seg *g = &s->b->seg[s->i];
+		uint64_t part = g->len - s->off < len ? g->len - s->off : len;
+
+		if (part)
+			out[n++] = (struct ur_piece){(void *)(uintptr_t)(g->at + s->off), part};
+		s->off += part;
+		len -= part;
+		if (s->off == g->len) {
+			s->i++;
+			s->off = 0;
+		}
+	}
+	return n;
+}
+
+static bool is_own(const struct source *s)
+{
+	return s->b->sqpn >> 16 == s->tp->c.slot;
+}
+
+/* Both ends are this process's memory. */
+static bool copy_own(const struct ur_piece *to, const struct ur_piece *from, unsigned nfrom)
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < nfrom; i++)
+		for (size_t done = 0; done < from[i].len;) {
+			size_t n = to->len - at < from[i].len - done ? to->len - at : from[i].len - done;
+
+			if (!ur_touch_copy((uint8_t *)to->at + at, (const uint8_t *)from[i].at + done, n))
+				return false;
+			done += n;
+			at += n;
+			if (at == to->len) {
+				to++;
+				at = 0;
+			}
+		}
+	return true;
+}
+
+/* The next bytes of the payload, as many as `to` has. */
+static bool fetch(struct source *s, const struct ur_piece *to, unsigned nto, uint64_t len)
+{
+	struct ur_piece from[UR_BULK_SEGS];
+	unsigned n = next_pieces(s, len, from);
+
+	if (is_own(s))
+		return copy_own(to, from, n);
+	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, (uint8_t)(s->b->sqpn >> 16), to, nto, from, n);
+}
+
+/* The rest of the payload, of which the last bytes go to `end`, and then: did it stand for what it should until now? */
+static bool fetch_rest(struct source *s, struct ur_piece *to, unsigned nto, uint64_t len, uint8_t end[END], uint32_t nend)
+{
+	struct ur_piece from[UR_BULK_SEGS + 1];
+	unsigned n = next_pieces(s, len, from);
+	uint64_t token = 0;
+
+	to[nto++] = (struct ur_piece){end, nend};
+	if (is_own(s))
+		return copy_own(to, from, n) && ur_tp_bulk_holds(s->tp, s->b);
+	to[nto++] = (struct ur_piece){&token, sizeof(token)};
+	from[n++] = (struct ur_piece){(void *)(uintptr_t)s->b->token_at, sizeof(token)};
+	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, (uint8_t)(s->b->sqpn >> 16), to, nto, from, n) && token == s->b->token;
+}
+
+/* Destinations, in order, of which none is memory that may not simply be written to. */
+struct target {
+	struct ur_piece piece[UR_FETCH_PIECES];
+	unsigned n;
+};
+
+/* All of the payload; the last bytes last. */
+static enum ur_fetched fetch_to(struct ur_tp *tp, const struct ur_bulk *b, struct target *t)
+{
+	struct source s = {.tp = tp, .b = b};
+	struct ur_piece *last = &t->piece[t->n - 1];
+	uint32_t nend = last->len < END ? (uint32_t)last->len : END;
+	uint8_t end[END], *end_at = (uint8_t *)last->at + last->len - nend;
+
+	last->len -= nend;
+	if (!last->len)
+		t->n--;
+	if (!fetch_rest(&s, t->piece, t->n, b->len, end, nend))
+		return UR_FETCH_LOST;
+	return ur_touch_copy_end_last(end_at, end, nend) ? UR_FETCHED : UR_FETCH_LOST;
+}
+
+/* For memory that is not simply there: by way of a buffer. `put` returns false when it is not there at all. */
+static enum ur_fetched fetch_through(struct ur_tp *tp, const struct ur_bulk *b, bool (*put)(void *arg, const uint8_t *data, uint32_t len),
+				     void *arg)
+{
+	struct source s = {.tp = tp, .b = b};
+	uint8_t buf[CHUNK];
+
+	for (uint32_t done = 0, n; done < b->len; done += n) {
+		bool is_last = b->len - done <= CHUNK, ok;
+		struct ur_piece to[2];
+
+		n = ur_min_u32(b->len - done, CHUNK);
+		to[0] = (struct ur_piece){buf, n};
+		if (is_last)
+			ok = fetch_rest(&s, to, 0, n, buf, n);
+		else
+			ok = fetch(&s, to, 1, n);
+		if (!ok)
+			return UR_FETCH_LOST;
+		if (!put(arg, buf, n))
+			return UR_FETCH_PROT;
+	}
+	return UR_FETCHED;
+}
+
+struct region {
+	const struct ur_tp *tp;
+	struct ur_mr *mr;
+	uint8_t *to;
+};
+
+static bool put_region(void *arg, const uint8_t *data, uint32_t len)
+{
+	struct region *r = arg;
+	bool ok = ur_mr_write(r->tp, r->mr, r->to, data, len);
+
+	r->to += len;
+	return ok;
+}
+
+enum ur_fetched ur_bulk_write(struct ur_qp *qp, const struct ur_pkt *p, struct ur_mr *mr, uint8_t *to)
+{
+	const struct ur_bulk *b = ur_bulk_of(p);
+	struct target t = {.n = 1};
+	struct region r = {qp->tp, mr, to};
+
+	if (ur_mr_unusual(mr))
+		return fetch_through(qp->tp, b, put_region, &r);
+	t.piece[0] = (struct ur_piece){to, b->len};
+	return fetch_to(qp->tp, b, &t);
+}
+
+struct list {
+	const struct ur_tp *tp;
+	const struct ur_pd *pd;
+	const struct ibv_sge *sge;
+	unsigned nsge;
+	struct ur_sge_pos pos;
+};
+
+static bool put_list(void *arg, const uint8_t *data, uint32_t len)
+{
+	struct list *l = arg;
+
+	return !ur_sge_scatter_in(l->tp, l->pd, l->sge, l->nsge, &l->pos, data, len);
+}
+
+/* The next `len` bytes of the list as pieces. UR_FETCH_LOST: they are not all usual memory. */
+static enum ur_fetched list_pieces(struct list *l, uint32_t len, struct target *t)
+{
+	while (len) {
+		const struct ibv_sge *s = &l->sge[l->pos.i];
+		struct ur_mr *mr;
+		uint32_t n;
+		uint8_t *to;
+
+		if (l->pos.i >= l->nsge)
+			return UR_FETCH_PROT;
+		n = ur_min_u32(len, s->length - l->pos.off);
+		if (!n) {
+			l->pos = (struct ur_sge_pos){l->pos.i + 1, 0};
+			continue;
+		}
+		to = ur_mr_in(l->tp, l->pd, s->lkey, s->addr, s->length, IBV_ACCESS_LOCAL_WRITE, &mr);
+		if (!to)
+			return UR_FETCH_PROT;
+		if (ur_mr_unusual(mr))
+			return UR_FETCH_LOST;
+		t->piece[t->n++] = (struct ur_piece){to + l->pos.off, n};
+		l->pos.off += n;
+		len -= n;
+	}
+	return UR_FETCHED;
+}
+
+enum ur_fetched ur_bulk_scatter(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_pd *pd, const struct ibv_sge *sge, unsigned nsge,
+				struct ur_sge_pos *pos)
+{
+	const struct ur_bulk *b = ur_bulk_of(p);
+	struct list l = {qp->tp, pd, sge, nsge, *pos}, through = l;
+	struct target t = {.n = 0};
+	enum ur_fetched f = list_pieces(&l, b->len, &t);
+
+	if (f == UR_FETCHED) {
+		f = fetch_to(qp->tp, b, &t);
+	} else if (f == UR_FETCH_LOST) {
+		f = fetch_through(qp->tp, b, put_list, &through);
+		l.pos = through.pos;
+	}
+	if (f == UR_FETCHED)
+		*pos = l.pos;
+	return f;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/bulk.h"
+
+#include "wire/frame.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
+#include "wire/path.h"
+
+uint64_t ur_bulk_wire_len(const struct ur_pkt *p)
+{
+	const struct ur_bulk *b = ur_bulk_of(p);
+	uint64_t payload = b->len + (-b->len & 3), ext = ur_opcode(p->bth.opcode)->ext_len;
+
+	if (p->bth.opcode == UR_OP_READ_RESP_ONLY && b->npkts > 1)
+		ext *= 2; /* the first and the last have one */
+	return (uint64_t)b->npkts * (b->hdr_len + UR_BTH_LEN + UR_ICRC_LEN) + payload + ext;
+}
+
+static bool adds_up(const struct ur_bulk *b)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < b->nseg; i++) {
+		if (b->seg[i].len > b->len)
+			return false;
+		sum += b->seg[i].len;
+	}
+	return sum == b->len;
+}
+
+bool ur_bulk_parse(struct ur_pkt *p)
+{
+	const struct ur_bulk *b = ur_bulk_of(p);
+	const struct ur_opcode_info *op;
+
+	if (p->len < ur_bulk_bytes(0) || b->nseg > UR_BULK_SEGS || p->len != ur_bulk_bytes(b->nseg))
+		return false;
+	if (!b->npkts || b->npkts > UR_BULK_PKTS || b->hdr_len > UR_PATH_HDR_MAX || !b->len || !adds_up(b))
+		return false;
+	ur_bth_get(b->headers, &p->bth);
+	op = ur_opcode(p->bth.opcode);
+	if (!op->name || (p->bth.opcode & UR_SERVICE_MASK) != UR_RC || !(op->flags & UR_OPF_PAYLOAD) || op->flags & UR_OPF_ATOMIC_WRITE)
+		return false;
+	p->kind = UR_PKT_ROCE;
+	p->bth_off = 0;
+	p->payload_len = b->len;
+	return true;
+}
