@@ -140,12 +140,14 @@ void ur_doctor_read_host(struct ur_doctor_facts *f)
 {
 	struct ur_config c;
 	struct rlimit lim;
-	char err[512];
+	char err[512], scope[16];
 
 	read_capabilities(f);
 	read_kernel(f);
 	read_cpus(f);
 	read_clock(f);
+	if (read_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope)))
+		f->ptrace_scope = (unsigned)atoi(scope);
 	f->memlock = getrlimit(RLIMIT_MEMLOCK, &lim) || lim.rlim_cur == RLIM_INFINITY ? UINT64_MAX : lim.rlim_cur;
 	strcpy(f->port_setting, "auto");
 	if (ur_config_load(&c, err, sizeof(err)))

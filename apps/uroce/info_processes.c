@@ -48,6 +48,17 @@ static void print_uses(const struct ur_watch_sample *look, int pid)
 		printf("        uses %s\n", p->status.uses);
 }
 
+static void print_copies(const struct ur_process *p)
+{
+	if (!p->met)
+		return;
+	if (p->fetched == p->met)
+		puts("        copies long messages of the others straight from their memory");
+	else
+		printf("        copies long messages straight from the memory of %u of %u other processes; the rest send packets\n", p->fetched,
+		       p->met);
+}
+
 int ur_info_processes(const struct ur_device *d)
 {
 	struct ur_processes *v;
@@ -71,6 +82,7 @@ int ur_info_processes(const struct ur_device *d)
 		if (p->known) {
 			print_uses(look, (int)p->pid);
 			ur_info_keeper(p->pid);
+			print_copies(p);
 		}
 		for (unsigned k = 0; k < p->port_count; k++)
 			print_port(&p->ports[k]);

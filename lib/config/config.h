@@ -28,6 +28,7 @@ struct ur_config {
 	uint64_t cc;                  /* UROCE_CC: congestion control, 1 on, 0 off */
 	uint64_t mtu;                 /* UROCE_MTU: IP MTU of the owned port, 0: the port's own */
 	uint64_t keeper;    /* UROCE_KEEPER: a keeper speaks for a process that is killed (lib/siblings/farewells.h), 1 on, 0 off */
+	uint64_t one_copy;  /* UROCE_ONE_COPY: bulk packets between processes of this host (wire/bulk.h), 1 on, 0 off */
 	uint64_t telemetry; /* UROCE_TELEMETRY: counters on DPDK's telemetry socket */
 	uint64_t spin_us;   /* UROCE_SPIN_US: how long at most the progress thread spins after a packet (lib/engine/poller.h) */
 };

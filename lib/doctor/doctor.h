@@ -59,6 +59,9 @@ enum ur_doctor_severity { UR_DOCTOR_OK, UR_DOCTOR_NOTE, UR_DOCTOR_UNKNOWN, UR_DO
 	X(CPU_QUOTA, "cpu-quota", WARNING, "cpu") \
 	X(CLOCK_OK, "clock-ok", OK, "clock") \
 	X(CLOCK_SLOW, "clock-slow", WARNING, "clock") \
+	X(COPY_OK, "copy-ok", OK, "copy") \
+	X(COPY_ONE, "copy-one", NOTE, "copy") \
+	X(COPY_NONE, "copy-none", NOTE, "copy") \
 	X(PEER_NAME, "peer-name", ERROR, "peer") \
 	X(PEER_SELF, "peer-self", NOTE, "peer") \
 	X(PEER_ROUTE, "peer-route", ERROR, "peer") \
@@ -203,6 +206,8 @@ struct ur_doctor_facts {
 
 	char clock[32];
 	unsigned clock_ns; /* that reading it takes */
+
+	unsigned ptrace_scope; /* of Yama; 0 where it is not, too */
 
 	bool with_peer;
 	struct ur_doctor_peer peer;

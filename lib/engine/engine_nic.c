@@ -80,6 +80,7 @@ static int create_nic(struct ur_engine *e)
 				   .other_answers = other_answers,
 				   .orphaned = orphaned,
 				   .cc = e->cfg.cc != 0,
+				   .packets = !e->cfg.one_copy,
 				   .populate = ur_populate_supported() ? ur_populate : NULL,
 				   .copy = ur_user_copy};
 	int err;

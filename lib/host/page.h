@@ -53,6 +53,7 @@ struct ur_pair {
 	_Alignas(64) _Atomic uint64_t tail; /* of our ring to it, for the process whose id is in the upper half */
 	_Atomic uint64_t head;              /* as far as we have read its ring, if its id is in the upper half */
 	_Atomic uint32_t fetches;           /* the id of the process whose memory we can read, and do when it asks us to: fetch.h */
+	_Atomic uint32_t wants;             /* the id of the process that does not let us yet */
 };
 
 /* The ports that the process listens on, for those who steer packets to it (registry.c); those beyond are not shown. */
@@ -65,6 +66,7 @@ struct ur_ports_listened {
 struct ur_page {
 	_Atomic uint32_t reads;   /* the owner takes what the rings to it bring */
 	_Atomic uint32_t started; /* its port is open */
+	_Atomic uint32_t met, fetched; /* the others that it knows of; those whose memory it reads */
 	_Atomic uint64_t proof_at, proof; /* an address of the owner's and what stands there: who reads it there can read its memory */
 	char kind[UR_KIND];       /* of its port, once it has started */
 	struct {                  /* who shares a socket's port, when this process joined them (registry.c) */

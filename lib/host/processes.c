@@ -67,6 +67,8 @@ static int look_at_page(struct looking *l, int memfd, struct ur_process *p)
 	l->port = more;
 	p->known = true;
 	p->started = l->page->started;
+	p->met = ur_min_u32(l->page->met, UR_SLOTS);
+	p->fetched = ur_min_u32(l->page->fetched, p->met);
 	take_kind(p->kind, l->page->kind);
 	p->port_count = copy_ports(&l->page->ports, l->port + l->ports);
 	l->ports += p->port_count;

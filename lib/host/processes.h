@@ -21,6 +21,7 @@ struct ur_process {
 	bool known;         /* the rest is known: it is of this user, or we are the superuser, and it is not stopped */
 	bool started;       /* its port is open */
 	char kind[UR_KIND]; /* of its port */
+	unsigned met, fetched; /* the others that it knows of; those from whose memory it copies long messages */
 	unsigned port_count;
 	const struct ur_process_port *ports;
 };

@@ -139,7 +139,7 @@ static int nic_create_layers(struct ur_nic *nic)
  */
 static void nic_set_bulk(struct ur_nic *nic)
 {
-	const bool may = !nic->faults && !nic->capture && !nic->trace;
+	const bool may = !nic->cfg.packets && !nic->faults && !nic->capture && !nic->trace;
 
 	nic->bulk = may;
 	for (unsigned s = 1; s < UR_NIC_OUTS; s++)

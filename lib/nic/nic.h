@@ -41,6 +41,7 @@ struct ur_nic_config {
 	unsigned window;     /* as in ur_tp_config */
 	bool plain_recovery; /* as in ur_tp_config */
 	bool cc;             /* congestion control: ECN-capable packets, notifications, sending rates */
+	bool packets;        /* nothing but packets is exchanged on this host, no bulk packets */
 	bool owned;          /* the addresses are ours alone: answer ARP, ND and echo */
 	struct ur_mac mac;
 	uint16_t mtu;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "siblings/fetch.h"
 
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/uio.h>
 
@@ -43,4 +44,9 @@ bool ur_fetch_try(const struct ur_sibling *s)
 	const struct ur_piece to = {&found, sizeof(found)}, from = {(void *)(uintptr_t)at, sizeof(found)};
 
 	return at && ur_fetch(s, &to, 1, &from, 1) && found && found == atomic_load(&s->page->proof);
+}
+
+bool ur_fetch_permit(const struct ur_sibling *s)
+{
+	return s->pid > 0 && !prctl(PR_SET_PTRACER, s->pid, 0, 0, 0);
 }

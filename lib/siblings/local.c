@@ -27,6 +27,7 @@ struct peer {
 	unsigned yields;     /* since its ring last took something */
 	uint8_t slot;
 	bool readable;       /* its memory is, for us */
+	uint32_t sends;      /* while it is not */
 };
 
 struct room {
@@ -43,6 +44,7 @@ struct ur_local {
 	uint8_t known[UR_SLOTS]; /* slots of those whose rings we read */
 	unsigned knowns, turn;
 	bool keeps_out; /* from the memory of the others */
+	bool permitted; /* one of them may read ours, though the kernel would not have it */
 	bool gives_way; /* somebody has had no time to read */
 	struct room *rooms;
 	struct ur_pool free; /* of rooms */
@@ -72,9 +74,32 @@ static const struct ur_sibling *sibling_of(const struct peer *p)
 
 static void show_fetches(const struct peer *p)
 {
-	const uint32_t whose = p->readable && !p->local->keeps_out ? p->id : 0;
+	struct ur_pair *w = &p->local->own->page->with[p->slot];
 
-	atomic_store_explicit(&p->local->own->page->with[p->slot].fetches, whose, memory_order_relaxed);
+	atomic_store_explicit(&w->fetches, p->readable && !p->local->keeps_out ? p->id : 0, memory_order_relaxed);
+	atomic_store_explicit(&w->wants, !p->readable && !p->local->keeps_out ? p->id : 0, memory_order_relaxed);
+}
+
+/* For an observer. */
+static void show_sums(const struct ur_local *l)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < l->knowns; i++)
+		n += l->peer[l->known[i]].readable && !l->keeps_out;
+	atomic_store_explicit(&l->own->page->met, l->knowns, memory_order_relaxed);
+	atomic_store_explicit(&l->own->page->fetched, n, memory_order_relaxed);
+}
+
+/* When it has become able to: after 1, 2, 4, ... times that something was sent there, since each try is a system call. */
+static void try_again(struct peer *p, const struct ur_sibling *s)
+{
+	p->sends++;
+	if (p->sends & (p->sends - 1))
+		return;
+	p->readable = ur_fetch_try(s);
+	show_fetches(p);
+	show_sums(p->local);
 }
 
 static void peer_renew(struct peer *p, uint32_t id)
@@ -101,6 +126,7 @@ __attribute__((noinline)) static void renew_all(struct ur_local *l)
 		if (sib)
 			l->known[l->knowns++] = (uint8_t)s;
 	}
+	show_sums(l);
 }
 
 static void look_around(struct ur_local *l)
@@ -203,7 +229,13 @@ struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot)
 	s = sibling_of(p);
 	if (!s || !atomic_load_explicit(&s->page->reads, memory_order_relaxed))
 		return NULL;
-	p->queue.caps = atomic_load_explicit(&s->page->with[l->own->slot].fetches, memory_order_relaxed) == l->own->id ? UR_QUEUE_FETCHES : 0;
+	if (ur_unlikely(!p->readable && s->pid > 0))
+		try_again(p, s);
+	p->queue.caps = 0;
+	if (ur_likely(atomic_load_explicit(&s->page->with[l->own->slot].fetches, memory_order_relaxed) == l->own->id))
+		p->queue.caps = UR_QUEUE_FETCHES;
+	else if (atomic_load_explicit(&s->page->with[l->own->slot].wants, memory_order_relaxed) == l->own->id && !l->permitted)
+		l->permitted = !l->keeps_out && ur_fetch_permit(s);
 	return &p->queue;
 }
 
@@ -220,6 +252,7 @@ void ur_local_set_fetches(struct ur_local *l, bool may)
 	l->keeps_out = !may;
 	for (unsigned i = 0; i < l->knowns; i++)
 		show_fetches(&l->peer[l->known[i]]);
+	show_sums(l);
 }
 
 /* --- receiving --- */

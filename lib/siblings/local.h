@@ -9,7 +9,7 @@
 
 #include "drivers/port.h"
 #include "siblings/registry.h"
-#include "transport/transport.h"
+#include "wire/bulk.h"
 
 struct ur_local;
 

@@ -174,6 +174,8 @@ static bool fetch_rest(struct source *s, struct ur_piece *to, unsigned nto, uint
 	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, (uint8_t)(s->b->sqpn >> 16), to, nto, from, n) && token == s->b->token;
 }
 
+_Static_assert(UR_MAX_SGE + 2 <= UR_FETCH_PIECES, "a list, the last bytes, and the token");
+
 /* Destinations, in order, of which none is memory that may not simply be written to. */
 struct target {
 	struct ur_piece piece[UR_FETCH_PIECES];

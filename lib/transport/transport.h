@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "base/trace.h"
 #include "base/wheel.h"
+#include "wire/bulk.h"
 #include "wire/path.h"
 #include "wire/pkt.h"
 
@@ -50,11 +51,6 @@ struct ur_xrcd;
 #define UR_MAX_MCAST_GROUPS 1024
 #define UR_MAX_MCAST_QPS 256 /* attached to one group */
 
-struct ur_piece {
-	void *at;
-	size_t len;
-};
-
 struct ur_tp_config {
 	void *ctx; /* handed to the functions below */
 	/* Packets to build frames in, as ur_queue_ops.alloc; may give fewer than asked. */
@@ -83,13 +79,12 @@ struct ur_tp_config {
 	bool (*copy)(void *to, const void *from, uint64_t len, bool write);
 	/*
 	 * Copies `from`, pieces of the memory of the process `slot` of this host, one after another into `to`, pieces of ours that are as
-	 * long together. False, and any part of it may have been copied, when that cannot be done. NULL: there is no other process.
+	 * long together; at most UR_FETCH_PIECES of each. False, and any part of it may have been copied, when that cannot be done. NULL: there
+	 * is no other process.
 	 */
 	bool (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
 };
 
-/* What a fetch copies at most: the elements of a list, or of a bulk packet, the last bytes, and the token. */
-#define UR_FETCH_PIECES (UR_MAX_SGE + 2)
 
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
 /* Everything in it must have been destroyed before. */
@@ -149,7 +144,6 @@ void ur_tp_set_bulk(struct ur_tp *tp, uint8_t to, bool on);
 /* Handles a received bulk packet (ur_bulk_parse), as ur_tp_rx does. */
 void ur_tp_rx_bulk(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
 /* Does a bulk packet that this instance has sent still stand for what its payload was? */
-struct ur_bulk;
 bool ur_tp_bulk_holds(struct ur_tp *tp, const struct ur_bulk *b);
 /* True when ur_tp_tx would have work. */
 bool ur_tp_tx_pending(const struct ur_tp *tp);

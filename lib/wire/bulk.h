@@ -34,6 +34,14 @@ struct ur_bulk {
 	struct ur_bulk_seg seg[UR_BULK_SEGS];
 };
 
+/* A piece of memory that something is copied from or to. */
+struct ur_piece {
+	void *at;
+	size_t len;
+};
+
+#define UR_FETCH_PIECES 34 /* of a copy at most: the elements of a list, the last bytes, and the token */
+
 static inline uint32_t ur_bulk_bytes(unsigned nseg)
 {
 	return (uint32_t)(offsetof(struct ur_bulk, seg) + nseg * sizeof(struct ur_bulk_seg));

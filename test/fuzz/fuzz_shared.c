@@ -27,6 +27,7 @@
 #include "host/names.h"
 #include "siblings/local.h"
 #include "siblings/registry_priv.h"
+#include "wire/bulk.h"
 #include "wire/gid_set.h"
 
 #define HOSTILE 3
@@ -182,6 +183,7 @@ static void spoil_pair(struct ur_page *p)
 	uint32_t id = ur_rng_below(&evil, 8) ? victim_id[v] : (uint32_t)ur_rng_u64(&evil);
 
 	atomic_store(ur_rng_below(&evil, 3) ? &w->tail : &w->head, (uint64_t)id << 32 | wild(2 * UR_MAILRING_BYTES));
+	atomic_store(ur_rng_below(&evil, 2) ? &w->fetches : &w->wants, id);
 }
 
 static void spoil_ring(struct ur_page *p)
@@ -199,6 +201,10 @@ static void spoil_rest(struct ur_page *p)
 	atomic_store(&p->sharers.turn, wild(0));
 	p->sharers.slot[ur_rng_below(&evil, 256)] = (uint8_t)wild(256);
 	atomic_store(&p->sleeps, wild(4));
+	atomic_store(&p->proof_at, ur_rng_u64(&evil));
+	atomic_store(&p->proof, ur_rng_u64(&evil));
+	atomic_store(&p->met, wild(0));
+	atomic_store(&p->fetched, wild(0));
 	atomic_store(&p->reads, wild(2));
 	atomic_store(&p->started, wild(2));
 	memset(p->kind, (int)wild(256), sizeof(p->kind));
@@ -332,6 +338,20 @@ static void check_honest(struct side *s, const struct ur_pkt *p)
 	honest++;
 }
 
+/* What a hostile one offers to copy, it may offer from anywhere: this process's memory is its own here. */
+static void fetch(struct side *s, struct ur_pkt *p)
+{
+	static uint8_t room[4096];
+	struct ur_piece to, from;
+	const struct ur_bulk *b = ur_bulk_of(p);
+
+	if (!ur_bulk_parse(p))
+		return;
+	from = (struct ur_piece){(void *)(uintptr_t)b->seg[0].at, ur_min_u32((uint32_t)b->seg[0].len, sizeof(room))};
+	to = (struct ur_piece){room, from.len};
+	ur_local_fetch(s->l, (uint8_t)(b->sqpn >> 16), &to, 1, &from, 1);
+}
+
 static void receive(struct side *s)
 {
 	struct ur_pkt *pkts[BURST];
@@ -344,6 +364,8 @@ static void receive(struct side *s)
 			broken("a packet of %u bytes", pkts[i]->len);
 		if (is_honest(pkts[i]))
 			check_honest(s, pkts[i]);
+		if (pkts[i]->flags & UR_PKT_BULK)
+			fetch(s, pkts[i]);
 	}
 	packets += n;
 	ur_pkts_release(pkts, n);
