@@ -55,8 +55,8 @@ static void print_copies(const struct ur_process *p)
 	if (p->fetched == p->met)
 		puts("        copies long messages of the others straight from their memory");
 	else
-		printf("        copies long messages straight from the memory of %u of %u other processes; the rest send packets\n", p->fetched,
-		       p->met);
+		printf("        copies long messages straight from the memory of %u of %u others, which send packets otherwise\n",
+		       p->fetched, p->met);
 }
 
 int ur_info_processes(const struct ur_device *d)

@@ -60,8 +60,7 @@ enum ur_doctor_severity { UR_DOCTOR_OK, UR_DOCTOR_NOTE, UR_DOCTOR_UNKNOWN, UR_DO
 	X(CLOCK_OK, "clock-ok", OK, "clock") \
 	X(CLOCK_SLOW, "clock-slow", WARNING, "clock") \
 	X(COPY_OK, "copy-ok", OK, "copy") \
-	X(COPY_ONE, "copy-one", NOTE, "copy") \
-	X(COPY_NONE, "copy-none", NOTE, "copy") \
+	X(COPY_LIMITED, "copy-limited", NOTE, "copy") \
 	X(PEER_NAME, "peer-name", ERROR, "peer") \
 	X(PEER_SELF, "peer-self", NOTE, "peer") \
 	X(PEER_ROUTE, "peer-route", ERROR, "peer") \

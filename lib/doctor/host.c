@@ -212,22 +212,16 @@ void ur_doctor_judge_clock(const struct ur_doctor_facts *f, struct ur_doctor_rep
 			 ">current_clocksource'");
 }
 
-/* kernel.yama.ptrace_scope decides whether processes of one user may read one another's memory. */
+/* kernel.yama.ptrace_scope decides whether processes of one user may read one another's memory; with 1, one that has been permitted may. */
 void ur_doctor_judge_copy(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
 {
-	const char *remedy = "sudo sysctl kernel.yama.ptrace_scope=0";
-
 	if (!f->ptrace_scope)
 		ur_doctor_add(r, UR_DOC_COPY_OK, "processes of this host may copy long messages from one another's memory");
-	else if (f->ptrace_scope == 1)
-		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_COPY_ONE,
-					       "kernel.yama.ptrace_scope is 1: a process lets one other process of this host copy long "
-					       "messages from its memory, and sends packets to the rest"),
-				 "%s", remedy);
 	else
-		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_COPY_NONE,
-					       "kernel.yama.ptrace_scope is %u: processes of this host exchange packets, because none may "
-					       "read another's memory",
-					       f->ptrace_scope),
-				 "%s", remedy);
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_COPY_LIMITED,
+					       "kernel.yama.ptrace_scope is %u: a process of this host can let %s copy long messages from its "
+					       "memory, and sends packets to %s",
+					       f->ptrace_scope, f->ptrace_scope == 1 ? "one other" : "no other",
+					       f->ptrace_scope == 1 ? "the rest" : "all of them"),
+				 "sudo sysctl kernel.yama.ptrace_scope=0");
 }

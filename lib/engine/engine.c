@@ -129,10 +129,7 @@ static void forked_child(void)
 	singleton->farewells = NULL;
 	singleton->local = NULL;
 	singleton->registry = NULL;
-	singleton->nic->cfg.inbox = NULL;
-	singleton->nic->cfg.sibling = NULL;
-	singleton->nic->cfg.fetch = NULL;
-	singleton->nic->cfg.fetches = NULL;
+	ur_nic_leave_siblings(singleton->nic);
 	if (singleton->nic->port)
 		inherited = singleton->nic->port;
 	if (inherited && inherited->ops->forsake)

@@ -134,8 +134,8 @@ static int nic_create_layers(struct ur_nic *nic)
 }
 
 /*
- * Bulk packets are for as long as nobody looks at packets: captures and traces show them, and faults hit them. This process sends none then,
- * and the others are told to send it none.
+ * Bulk packets are for as long as nobody looks at packets: captures and traces show them, and faults hit them. This process sends none
+ * then, and the others are told to send it none.
  */
 static void nic_set_bulk(struct ur_nic *nic)
 {
@@ -190,6 +190,14 @@ void ur_nic_destroy(struct ur_nic *nic)
 	if (nic->wheel)
 		ur_wheel_destroy(nic->wheel);
 	free(nic);
+}
+
+void ur_nic_leave_siblings(struct ur_nic *nic)
+{
+	nic->cfg.inbox = NULL;
+	nic->cfg.sibling = NULL;
+	nic->cfg.fetch = NULL;
+	nic->cfg.fetches = NULL;
 }
 
 static void port_unreachable(struct ur_port *port, const struct ur_gid *dst, const uint8_t *quote, unsigned len)

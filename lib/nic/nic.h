@@ -99,6 +99,8 @@ struct ur_nic {
 int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **out);
 /* Every object above it is gone. Gives back all packets; the port stays the caller's. */
 void ur_nic_destroy(struct ur_nic *nic);
+/* There are no other processes any more: in a forked child. */
+void ur_nic_leave_siblings(struct ur_nic *nic);
 void ur_nic_attach(struct ur_nic *nic, struct ur_port *port);
 /* Receives trace events of the NIC (base/trace.h), at nic->now; may be NULL. Outlives the NIC, or is removed. */
 void ur_nic_set_trace(struct ur_nic *nic, struct ur_trace *trace);

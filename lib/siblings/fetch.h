@@ -14,8 +14,8 @@ void ur_fetch_offer(const struct ur_own_page *own);
 /* Can we read that process's memory? */
 bool ur_fetch_try(const struct ur_sibling *s);
 /*
- * Lets that process read our memory, where Yama's ptrace_scope is 1 and lets only descendants (PR_SET_PTRACER). There can be one such process
- * at a time. False where there is no Yama.
+ * Lets that process read our memory, where Yama's ptrace_scope is 1 and lets only ancestors (PR_SET_PTRACER). There can be one such
+ * process at a time. False where there is no Yama.
  */
 bool ur_fetch_permit(const struct ur_sibling *s);
 /* As ur_tp_config.fetch. */

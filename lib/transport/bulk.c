@@ -76,6 +76,28 @@ bool ur_bulk_add(struct ur_pkt *p, const uint8_t *at, uint32_t len)
 	return true;
 }
 
+bool ur_bulk_add_list(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos, struct ur_pkt *p)
+{
+	for (uint32_t len = p->payload_len, n; len; len -= n) {
+		const struct ibv_sge *s = &sge[pos->i];
+		const uint8_t *from;
+		struct ur_mr *mr;
+
+		if (pos->i >= nsge)
+			return false;
+		n = ur_min_u32(len, s->length - pos->off);
+		if (!n) {
+			*pos = (struct ur_sge_pos){pos->i + 1, 0};
+			continue;
+		}
+		from = ur_mr_local(qp, s->lkey, s->addr, s->length, 0, &mr);
+		if (!from || ur_mr_unusual(mr) || !ur_bulk_add(p, from + pos->off, n))
+			return false;
+		pos->off += n;
+	}
+	return true;
+}
+
 void ur_bulk_end(struct ur_qp *qp, struct ur_pkt *p, const struct ur_mr *mr)
 {
 	struct ur_txbuf *tx = &qp->tp->tx;

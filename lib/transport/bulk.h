@@ -32,6 +32,8 @@ struct ur_pkt *ur_bulk_begin(struct ur_qp *qp, const struct ur_bth *bth, uint32_
 uint8_t *ur_bulk_ext(struct ur_pkt *p);
 /* False: there is no room for another. */
 bool ur_bulk_add(struct ur_pkt *p, const uint8_t *at, uint32_t len);
+/* All of its payload, from the list at *pos on, and moves *pos. False: it has to go as packets. */
+bool ur_bulk_add_list(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos, struct ur_pkt *p);
 /* The payload is a request's, or (`mr`) a READ response's, from that region. */
 void ur_bulk_end(struct ur_qp *qp, struct ur_pkt *p, const struct ur_mr *mr);
 

@@ -135,6 +135,8 @@ static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 	r->retry_left--;
 	r->deadline = now + r->timeout;
 	r->retried_at = r->probe.loss_at = now;
+	if (why != UR_TRACE_CAUSE_TIMEOUT)
+		r->packets_until = r->max;
 	ur_req_rewind(qp);
 	trace_rewind(qp, why);
 }

@@ -51,6 +51,7 @@ struct ur_requester {
 	struct ur_sge_pos rpos;          /* where the READ response `una` goes in the list of `head` */
 	uint32_t since_ack;              /* packets since the last AckReq */
 	uint32_t asked;                  /* SQ index after the last request that had one */
+	uint32_t packets_until;          /* what comes before this PSN was asked for again: it goes as packets, not as bulk packets */
 	uint32_t restart;                /* PSN of the last rewind: a READ response there may start a message or continue one */
 	uint32_t rd_out;                 /* READ requests on the wire */
 	uint32_t rd_wqes;                /* READ and atomic WQEs started and incomplete: what a fence waits for */

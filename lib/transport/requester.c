@@ -14,7 +14,6 @@
 #include "transport/completer.h"
 #include "transport/congest.h"
 #include "transport/memory.h"
-#include "transport/mr.h"
 #include "transport/mw.h"
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
@@ -372,48 +371,23 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	return BUILT;
 }
 
-/* Adds `len` bytes of the list from *pos on. False: they have to go as packets. */
-static bool add_list(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_sge_pos *pos, uint32_t len, struct ur_pkt *p)
-{
-	while (len) {
-		const struct ibv_sge *s = &w->sge[pos->i];
-		uint32_t n;
-		struct ur_mr *mr;
-		const uint8_t *from;
-
-		if (pos->i >= w->nsge)
-			return false;
-		n = ur_min_u32(len, s->length - pos->off);
-		if (!n) {
-			*pos = (struct ur_sge_pos){pos->i + 1, 0};
-			continue;
-		}
-		from = ur_mr_local(qp, s->lkey, s->addr, s->length, 0, &mr);
-		if (!from || ur_mr_unusual(mr) || !ur_bulk_add(p, from + pos->off, n))
-			return false;
-		pos->off += n;
-		len -= n;
-	}
-	return true;
-}
-
 /*
- * A run of packets of a SEND or WRITE to a QP of this host that has not been sent before, as a bulk packet. It takes no buffers of the peer's, so
- * one that has begun within the window may end beyond it. False: it has to go as packets.
+ * A run of packets of a SEND or WRITE to a QP of this host, as a bulk packet. It takes no buffers of the peer's, so one that has begun
+ * within the window may end beyond it. False: it has to go as packets.
  */
 static bool build_bulk(struct ur_qp *qp, struct ur_swqe *w)
 {
 	struct ur_requester *r = &qp->req;
 	const struct ur_wr_op *wo = ur_swqe_op(w);
 	const uint32_t k = packet_index(r, w), left = w->npkts - k, all = w->length - (k << qp->mtu_shift);
-	const uint32_t n = ur_min_u32(left, UR_BULK_MOST >> qp->mtu_shift), asked_psn = ur_psn_add(r->next, n - 1);
+	const uint32_t n = ur_min_u32(left, UR_BULK_MOST >> qp->mtu_shift);
 	const bool last = n == left;
 	struct ur_sge_pos pos = r->pos;
 	struct ur_bth bth = {.psn = r->next};
 	const struct ur_opcode_info *op;
 	struct ur_pkt *p;
 
-	if (r->next != r->max || w->flags & IBV_SEND_INLINE || !ur_bulk_may(qp, all))
+	if (ur_psn_diff(r->next, r->packets_until) < 0 || w->flags & IBV_SEND_INLINE || !ur_bulk_may(qp, all))
 		return false;
 	bth.opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
 	op = ur_opcode(bth.opcode);
@@ -422,7 +396,7 @@ static bool build_bulk(struct ur_qp *qp, struct ur_swqe *w)
 	p = ur_bulk_begin(qp, &bth, n, last ? all : n << qp->mtu_shift);
 	if (!p)
 		return false;
-	if (!add_list(qp, w, &pos, p->payload_len, p)) {
+	if (!ur_bulk_add_list(qp, w->sge, w->nsge, &pos, p)) {
 		ur_tp_pkt_drop(qp->tp, p);
 		return false;
 	}
@@ -432,8 +406,10 @@ static bool build_bulk(struct ur_qp *qp, struct ur_swqe *w)
 	r->since_ack = bth.ackreq ? 0 : r->since_ack + n;
 	if (bth.ackreq) {
 		r->asked = r->cur + 1;
-		start_clock(r, asked_psn, qp->tp->now);
+		start_clock(r, ur_psn_add(r->next, n - 1), qp->tp->now);
 	}
+	if (ur_unlikely(ur_psn_diff(r->max, r->next) > 1))
+		ur_qp_count_many(qp, UR_C_RETRANSMIT, ur_min_u32((uint32_t)ur_psn_diff(r->max, r->next), n) - 1); /* and one as any other */
 	sent(qp, w, n, p);
 	return true;
 }

@@ -169,7 +169,8 @@ static void complete_recv(struct ur_qp *qp, const struct ur_pkt *p, const struct
 /* The payload goes into the receive WQE of the current message. */
 static enum ur_resp_verdict scatter(struct ur_qp *qp, const struct ur_pkt *p)
 {
-	static const uint8_t of_bulk[] = {[UR_FETCHED] = UR_RESP_DONE, [UR_FETCH_LOST] = UR_RESP_UNREAD, [UR_FETCH_PROT] = UR_RESP_LOCAL_PROT};
+	static const uint8_t of_bulk[] = {
+		[UR_FETCHED] = UR_RESP_DONE, [UR_FETCH_LOST] = UR_RESP_UNREAD, [UR_FETCH_PROT] = UR_RESP_LOCAL_PROT};
 	struct ur_responder *r = &qp->resp;
 
 	if (ur_likely(!(p->flags & UR_PKT_BULK)))

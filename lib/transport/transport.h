@@ -79,8 +79,8 @@ struct ur_tp_config {
 	bool (*copy)(void *to, const void *from, uint64_t len, bool write);
 	/*
 	 * Copies `from`, pieces of the memory of the process `slot` of this host, one after another into `to`, pieces of ours that are as
-	 * long together; at most UR_FETCH_PIECES of each. False, and any part of it may have been copied, when that cannot be done. NULL: there
-	 * is no other process.
+	 * long together; at most UR_FETCH_PIECES of each. False, and any part of it may have been copied, when that cannot be done. NULL:
+	 * there is no other process.
 	 */
 	bool (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
 };

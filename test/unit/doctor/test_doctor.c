@@ -236,11 +236,6 @@ static void descendants(struct ur_doctor_facts *f)
 	f->ptrace_scope = 1;
 }
 
-static void administrators(struct ur_doctor_facts *f)
-{
-	f->ptrace_scope = 2;
-}
-
 static void no_name(struct ur_doctor_facts *f)
 {
 	f->peer.address[0] = 0;
@@ -354,8 +349,7 @@ static const struct {
 	{UR_DOC_CPU_FEW, one_cpu, "UROCE_SPIN_US=0"},
 	{UR_DOC_CPU_QUOTA, quota, "CPUQuota"},
 	{UR_DOC_CLOCK_SLOW, slow_clock, "current_clocksource"},
-	{UR_DOC_COPY_ONE, descendants, "kernel.yama.ptrace_scope=0"},
-	{UR_DOC_COPY_NONE, administrators, "kernel.yama.ptrace_scope=0"},
+	{UR_DOC_COPY_LIMITED, descendants, "kernel.yama.ptrace_scope=0"},
 	{UR_DOC_PEER_NAME, no_name, "getent ahosts 'host'"},
 	{UR_DOC_PEER_SELF, self, ""},
 	{UR_DOC_PEER_ROUTE, no_route, "ip route get 192.0.2.1"},

@@ -135,7 +135,7 @@ static void exchange__unreadable(void)
 	}
 }
 
-/* The sender gives its request up before the payload is read: the receiver completes nothing, and programs that look at the end see nothing. */
+/* The sender gives its request up before the payload is read: the receiver completes nothing, and the end of its memory stays as it was. */
 static void revoked__by_the_end_of_a_qp(void)
 {
 	for (unsigned send = 0; send < 2; send++) {
