@@ -95,6 +95,8 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .slot = nic->cfg.slot,
 				  .window = nic->cfg.window,
 				  .plain_recovery = nic->cfg.plain_recovery,
+				  .bulk_least = nic->cfg.bulk_least,
+				  .bulk_most = nic->cfg.bulk_most,
 				  .cc = nic->cfg.cc,
 				  .populate = nic->cfg.populate,
 				  .copy = nic->cfg.copy,

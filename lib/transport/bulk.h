@@ -10,8 +10,8 @@
 #include "transport/tp_priv.h"
 #include "wire/bulk.h"
 
-#define UR_BULK_LEAST 8192u          /* bytes for which it is worth while */
-#define UR_BULK_MOST (256u * 1024)   /* bytes of one: a few microseconds of copying */
+#define UR_BULK_LEAST 8192u        /* bytes for which it is worth while */
+#define UR_BULK_MOST (256u * 1024) /* bytes of one: a few microseconds of copying */
 
 /* --- to send --- */
 
@@ -20,7 +20,7 @@ static inline bool ur_bulk_may(const struct ur_qp *qp, uint64_t len)
 {
 	uint8_t to = (uint8_t)(qp->dqpn >> 16);
 
-	return ur_unlikely(qp->path->local) && len >= UR_BULK_LEAST && qp->type == IBV_QPT_RC && !qp->cc.rate.active &&
+	return ur_unlikely(qp->path->local) && len >= qp->tp->c.bulk_least && qp->type == IBV_QPT_RC && !qp->cc.rate.active &&
 	       qp->tp->bulk[to / 64] >> to % 64 & 1;
 }
 

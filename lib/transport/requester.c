@@ -380,7 +380,7 @@ static bool build_bulk(struct ur_qp *qp, struct ur_swqe *w)
 	struct ur_requester *r = &qp->req;
 	const struct ur_wr_op *wo = ur_swqe_op(w);
 	const uint32_t k = packet_index(r, w), left = w->npkts - k, all = w->length - (k << qp->mtu_shift);
-	const uint32_t n = ur_min_u32(left, UR_BULK_MOST >> qp->mtu_shift);
+	const uint32_t n = ur_min_u32(left, qp->tp->c.bulk_most >> qp->mtu_shift);
 	const bool last = n == left;
 	struct ur_sge_pos pos = r->pos;
 	struct ur_bth bth = {.psn = r->next};
@@ -551,7 +551,7 @@ static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int 
 {
 	const uint32_t cur = qp->req.cur;
 
-	if (ur_unlikely(qp->path->local) && w->length >= UR_BULK_LEAST && build_bulk(qp, w)) {
+	if (ur_unlikely(qp->path->local) && w->length >= qp->tp->c.bulk_least && build_bulk(qp, w)) {
 		*st = BUILT;
 		return 1;
 	}

@@ -169,7 +169,7 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_rd_res *e, uint32_t mo
 static bool build_bulk(struct ur_qp *qp, struct ur_rd_res *e)
 {
 	const uint32_t off = e->k << qp->mtu_shift, left = e->end - e->k;
-	const uint32_t n = ur_min_u32(left, UR_BULK_MOST >> qp->mtu_shift), len = n == left ? e->stop - off : n << qp->mtu_shift;
+	const uint32_t n = ur_min_u32(left, qp->tp->c.bulk_most >> qp->mtu_shift), len = n == left ? e->stop - off : n << qp->mtu_shift;
 	const struct ur_aeth aeth = {.syndrome = ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID), .msn = e->msn};
 	const bool first = e->k == e->start, last = n == left;
 	struct ur_bth bth = {.psn = ur_psn_add(e->psn, e->k)};

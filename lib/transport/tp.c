@@ -34,12 +34,15 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 {
 	struct ur_tp *tp;
 
-	if (!c->alloc || !c->free || !c->wheel || !c->counters || !c->random || !c->slot || c->window > WINDOW_MAX)
+	if (!c->alloc || !c->free || !c->wheel || !c->counters || !c->random || !c->slot || c->window > WINDOW_MAX ||
+	    (c->bulk_most && c->bulk_most < 4096))
 		return EINVAL;
 	tp = calloc(1, sizeof(*tp));
 	if (!tp)
 		return ENOMEM;
 	tp->c = *c;
+	tp->c.bulk_least = c->bulk_least ? c->bulk_least : UR_BULK_LEAST;
+	tp->c.bulk_most = c->bulk_most ? c->bulk_most : UR_BULK_MOST;
 	ur_tp_set_speed(tp, 0);
 	ur_tp_set_window(tp, 0);
 	ur_tp_set_train(tp, 0, 0);
