@@ -149,6 +149,15 @@ static bool is_own(const struct source *s)
 	return s->b->sqpn >> 16 == s->tp->c.slot;
 }
 
+/*
+ * What this process has sent to itself stands for what it should or does not, and that does not change while it is copied: it is known
+ * beforehand, and nothing wrong is written.
+ */
+static bool is_over(const struct source *s)
+{
+	return is_own(s) && !ur_tp_bulk_holds(s->tp, s->b);
+}
+
 /* Both ends are this process's memory. */
 static bool copy_own(const struct ur_piece *to, const struct ur_piece *from, unsigned nfrom)
 {
@@ -190,7 +199,7 @@ static bool fetch_rest(struct source *s, struct ur_piece *to, unsigned nto, uint
 
 	to[nto++] = (struct ur_piece){end, nend};
 	if (is_own(s))
-		return copy_own(to, from, n) && ur_tp_bulk_holds(s->tp, s->b);
+		return copy_own(to, from, n);
 	to[nto++] = (struct ur_piece){&token, sizeof(token)};
 	from[n++] = (struct ur_piece){(void *)(uintptr_t)s->b->token_at, sizeof(token)};
 	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, (uint8_t)(s->b->sqpn >> 16), to, nto, from, n) && token == s->b->token;
@@ -212,6 +221,8 @@ static enum ur_fetched fetch_to(struct ur_tp *tp, const struct ur_bulk *b, struc
 	uint32_t nend = last->len < END ? (uint32_t)last->len : END;
 	uint8_t end[END], *end_at = (uint8_t *)last->at + last->len - nend;
 
+	if (is_over(&s))
+		return UR_FETCH_LOST;
 	last->len -= nend;
 	if (!last->len)
 		t->n--;
@@ -227,6 +238,8 @@ static enum ur_fetched fetch_through(struct ur_tp *tp, const struct ur_bulk *b, 
 	struct source s = {.tp = tp, .b = b};
 	uint8_t buf[CHUNK];
 
+	if (is_over(&s))
+		return UR_FETCH_LOST;
 	for (uint32_t done = 0, n; done < b->len; done += n) {
 		bool is_last = b->len - done <= CHUNK, ok;
 		struct ur_piece to[2];
