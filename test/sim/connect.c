@@ -202,7 +202,9 @@ static void clean_cqs(struct prog *p, struct sim_qp *q)
 static void before_the_end(struct prog *p, struct sim_qp *q)
 {
 	if (q->rq->srq) {
-		world_step(&p->w, p->w.now);
+		do
+			world_step(&p->w, p->w.now);
+		while (p->w.mail[q->host].waiting);
 		reap(p, q->rcq, UINT32_MAX);
 		q->rq->lost++;
 	}

@@ -86,6 +86,8 @@ void fabric_random(struct fabric *f, struct ur_rng *r)
 	f->v6 = ur_rng_below(r, 2);
 	f->cc = ur_rng_below(r, 2);
 	f->ordered = true;
+	f->bulk_least = 1 + ur_rng_below(r, f->mtu >> 2 << ur_rng_below(r, 5));
+	f->bulk_most = ur_rng_below(r, 2) ? 0 : 4096u << ur_rng_below(r, 6);
 	f->rest = ur_rng_below(r, 3) ? 0 : ur_rng_u64(r) % (delay / 2 + 1);
 	f->rtt = 2 * f->rest;
 	random_ports(f, r, max_ppm);
@@ -106,6 +108,40 @@ void fabric_random(struct fabric *f, struct ur_rng *r)
 	f->lifetime += f->rest;
 	if (f->npkts < 8192)
 		f->faults += UR_SIM_PPM; /* the fabric loses what it finds no buffer for */
+}
+
+/* A process that gets no round for longer than this may be given up by the other (lib/nic/nic_out.c). */
+#define NAP_BEARABLE (65 * UR_NS_PER_MS)
+#define UNFETCHED_BEARABLE 20000
+
+/* Until all that may wait in front of a packet has been read, and all in front of its answer: a mailbox, a backlog and a burst. */
+static ur_time mail_rtt(const struct one_host *o)
+{
+	return 4 * o->nap * (4 + (o->room + 256) / ur_min_u32(o->room, 64));
+}
+
+/*
+ * What is sent there is not lost. A payload that could not be copied comes again as packets, which costs one retry and no more, however
+ * often that happens.
+ */
+void fabric_one_host(struct fabric *f, struct ur_rng *r)
+{
+	struct one_host *o = &f->one;
+
+	o->host = true;
+	o->room = 1 + ur_rng_below(r, 1u << (1 + ur_rng_below(r, 13)));
+	o->unfetched = ur_rng_below(r, 4) ? 0 : UR_SIM_PPM >> ur_rng_below(r, 14);
+	o->toggled = ur_rng_below(r, 3) ? 0 : 1 + ur_rng_below(r, UR_SIM_PPM / 4);
+	o->nap = ur_rng_below(r, 6) ? 500ull << ur_rng_below(r, 17) : 0;
+	o->nap = ur_rng_below(r, 16) ? o->nap : 500 * UR_NS_PER_MS;
+	f->port[1] = f->port[0];
+	f->rest = 0;
+	f->ordered = true;
+	f->faults = ur_min_u32(o->unfetched, UNFETCHED_BEARABLE) + (f->npkts < 8192 || o->nap > NAP_BEARABLE ? UR_SIM_PPM : 0);
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		f->tx[i] = (struct ur_sim_link){.rate_mbps = f->tx[i].rate_mbps, .delay = f->tx[i].delay, .mtu = f->mtu};
+	f->rtt = mail_rtt(o);
+	f->lifetime = mail_rtt(o) + f->tx[0].delay;
 }
 
 ur_time fabric_rtt(const struct fabric *f, uint64_t bytes)
@@ -136,8 +172,13 @@ static const char *kind_of(const struct fabric *f, unsigned i)
 
 void fabric_describe(const struct fabric *f, char *text, size_t size)
 {
-	int n = snprintf(text, size, "fabric: IPv%d, MTU %u, %u packet buffers; links from each host:\n", f->v6 ? 6 : 4, f->mtu, f->npkts);
+	int n = snprintf(text, size, "fabric: IPv%d, MTU %u, %u packet buffers, bulk packets from %u to %u bytes; links from each host:\n",
+			 f->v6 ? 6 : 4, f->mtu, f->npkts, f->bulk_least, f->bulk_most);
 
+	if (f->one.host && n > 0 && (size_t)n < size)
+		n += snprintf(text + n, size - (size_t)n,
+			      "  one host: mailboxes of %u packets, copies fail %u, go on and off %u, naps of %.1f us\n", f->one.room,
+			      f->one.unfetched, f->one.toggled, (double)f->one.nap / 1000);
 	if (f->rest && n > 0 && (size_t)n < size)
 		n += snprintf(text + n, size - (size_t)n, "  hosts rest for %.1f us\n", (double)f->rest / 1000);
 	for (unsigned i = 0; i < WORLD_HOSTS && n > 0 && (size_t)n < size; i++) {

@@ -50,7 +50,8 @@ static uint8_t *put_red(uint8_t *at)
 
 static void board_init(struct prog *p, struct board *b, uint8_t *mem, uint32_t size)
 {
-	*b = (struct board){.mem = mem, .size = size, .damaged = p->f.tx[0].corrupt || p->f.tx[1].corrupt ? p->mtu_bytes : 0};
+	*b = (struct board){.mem = mem, .size = size, .stale = p->f.one.host};
+	b->damaged = p->f.tx[0].corrupt || p->f.tx[1].corrupt ? p->mtu_bytes : 0;
 	b->v[0] = (struct version){.tag = ur_rng_u64(&p->rng), .to = size, .sure = true, .used = true};
 	pattern(mem, b->v[0].tag, 0, size);
 }
@@ -240,6 +241,8 @@ uint32_t board_bad(void)
 	return bad_at;
 }
 
+#define STALE_RIGHT 64 /* END of transport/bulk.c */
+
 /*
  * Payload in the middle of a message is written before its ICRC is known (transport/rx_run.h). When it was corrupted, anything may be there
  * until the right packet comes: for ever, if the WRITE was given up. Of one that was executed, a READ that was answered meanwhile may have
@@ -249,6 +252,9 @@ static bool may_be_damaged(const struct board *bd, const struct version *u, uint
 {
 	const uint32_t off = at - u->from, len = u->to - u->from;
 
+	/* A process whose WRITE was given up has other things where the payload was, of which the last bytes alone wait for the token. */
+	if (bd->stale && u->ended && !u->sure && u->qp && u->qp->svc == RC && off + STALE_RIGHT < len)
+		return true;
 	return bd->damaged && !was_whole(u, w) && u->qp && u->qp->svc == RC && off >= bd->damaged &&
 	       off < (len - 1) / bd->damaged * bd->damaged;
 }

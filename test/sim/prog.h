@@ -71,6 +71,7 @@ struct board {
 	uint32_t size;
 	unsigned readers; /* operations under way that may see old versions */
 	uint32_t damaged; /* the path MTU, where frames are corrupted on their way; 0: none are */
+	bool stale;       /* payload is copied from another process, and what has come is looked at afterwards (wire/bulk.h) */
 	struct version v[VERSIONS];
 };
 
@@ -384,11 +385,13 @@ enum train_stat { T_SENT, T_SPLIT, T_THINNED, T_MERGED, T_BUSY, T_UNSEEN, T_ANSW
 struct stats {
 	uint64_t seeds, failed, ops[32], received[32], services[SERVICES], send_wc[STATUSES], recv_wc[STATUSES], events[32], sins[SINS],
 		actions[32], windowed, counters[UR_C_COUNT], frames, virtual_ms, trains[TRAIN_STATS];
+	uint64_t one_host, bulk, fetches, unfetched; /* worlds on one host; bulk packets between its processes; copies, failed on purpose */
 };
 
 struct prog_options {
 	uint64_t seed;
 	unsigned max_actions; /* stop the program after so many; UINT_MAX: never */
+	bool one_host;        /* the hosts are processes of one, whatever the seed says */
 	bool trace, packets;
 };
 

@@ -431,7 +431,10 @@ static void trace_hosts(struct prog *p)
 {
 	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
 		p->traces[i] = (struct sim_trace){{on_trace}, p, i};
-		ur_nic_set_trace(p->w.nic[i], &p->traces[i].trace);
+		/* Not ur_nic_set_trace, which has long messages sent as packets: what happens would not be what is to be shown. */
+		p->w.nic[i]->trace = &p->traces[i].trace;
+		ur_tp_set_trace(p->w.nic[i]->tp, &p->traces[i].trace);
+		ur_cm_set_trace(p->w.nic[i]->cm, &p->traces[i].trace);
 	}
 }
 
@@ -480,6 +483,11 @@ static void add_fabric(const struct prog *p, struct stats *stats)
 		[T_ANSWERED] = st->answered, [T_JOINED] = st->joined, [T_BARE] = p->f.port[0].bare + p->f.port[1].bare};
 
 	stats->frames += st->sent;
+	stats->fetches += p->w.fetches;
+	stats->unfetched += p->w.unfetched;
+	stats->one_host += p->f.one.host;
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		stats->bulk += p->w.mail[i].bulk;
 	for (unsigned i = 0; i < TRAIN_STATS; i++)
 		stats->trains[i] += trains[i];
 }
@@ -499,6 +507,8 @@ const char *prog_run(const struct prog_options *o, struct stats *stats, unsigned
 	p->recvs = recvs;
 	p->rng.state = ur_rng_u64(&(struct ur_rng){.state = o->seed}); /* mixed: neighbours have nothing in common */
 	fabric_random(&p->f, &p->rng);
+	if (one_in(p, 8) || o->one_host)
+		fabric_one_host(&p->f, &p->rng);
 	world_init(&p->w, ur_rng_u64(&p->rng), &p->f);
 	run(p);
 	for (unsigned i = 0; i < WORLD_HOSTS * UR_C_COUNT; i++)

@@ -94,7 +94,7 @@ void key_deregister(struct prog *p, unsigned host, enum key_id id)
 bool is_quiet(const struct prog *p)
 {
 	for (unsigned i = 0; i < WORLD_HOSTS; i++)
-		if (p->w.nic[i]->loop.head || !ur_list_empty(&p->w.nic[i]->waiting))
+		if (p->w.mail[i].waiting || p->w.nic[i]->loop.head || !ur_list_empty(&p->w.nic[i]->waiting))
 			return false;
 	return !ur_sim_in_flight(p->w.sim);
 }
@@ -240,6 +240,8 @@ const char *setup(struct prog *p)
 		if (p->qp[i].life == DOWN)
 			qp_connect(p, &p->qp[i]);
 	p->pace = 1 + fabric_rtt(&p->f, p->mtu_bytes) / (1u << below(p, 6));
+	if (p->f.one.nap)
+		p->pace = 1 + 16 * p->f.one.nap / (1u << below(p, 9));
 	p->patience = 200 * (8 * (4096ull << 8) + fabric_rtt(&p->f, (uint64_t)p->nqp * 512 * (p->mtu_bytes + 120))) + 2000 * UR_NS_PER_S;
 	return NULL;
 }

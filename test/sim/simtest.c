@@ -2,8 +2,11 @@
 /*
  * Runs seeds: random programs of verbs on random fabrics, in virtual time, against a model.
  *
- *   simtest [--seeds N] [--first S] [--jobs N] [--minutes M] [--failures FILE] [-v]
- *   simtest --seed S [--actions N] [--trace] [--packets]
+ *   simtest [--seeds N] [--first S] [--jobs N] [--minutes M] [--failures FILE] [--one-host] [--bulk N] [-v]
+ *   simtest --seed S [--actions N] [--one-host] [--trace] [--packets]
+ *
+ * In one of eight worlds the hosts are processes of one host, and with --one-host in all of them. With --bulk, so many bulk packets
+ * have to move between such processes, or it is a failure.
  *
  * Prints each failing seed with the shortest beginning of its program that still fails, seeds a second, and 'N passed, N failed'. With
  * --minutes, or --seeds 0, it runs until the time is over or it is interrupted. A seed that crashes fails, and the rest goes on.
@@ -27,7 +30,8 @@ struct options {
 	uint64_t first, count; /* count 0: no end */
 	unsigned jobs, actions;
 	double minutes;
-	bool one, trace, packets, verbose;
+	uint64_t bulk; /* bulk packets that must move */
+	bool one, one_host, trace, packets, verbose;
 	const char *failures;
 };
 
@@ -58,8 +62,8 @@ static double now_s(void)
 static void report(const struct options *o, uint64_t seed, unsigned actions, const char *what)
 {
 	char line[600];
-	int n = snprintf(line, sizeof(line), "seed %llu: %s; again with: simtest --seed %llu --actions %u --trace\n",
-			 (unsigned long long)seed, what, (unsigned long long)seed, actions);
+	int n = snprintf(line, sizeof(line), "seed %llu: %s; again with: simtest --seed %llu --actions %u%s --trace\n",
+			 (unsigned long long)seed, what, (unsigned long long)seed, actions, o->one_host ? " --one-host" : "");
 	int fd = o->failures ? open(o->failures, O_WRONLY | O_CREAT | O_APPEND, 0644) : -1;
 
 	n = n < (int)sizeof(line) ? n : (int)sizeof(line) - 1;
@@ -72,9 +76,9 @@ static void report(const struct options *o, uint64_t seed, unsigned actions, con
 }
 
 /* The shortest beginning of the program that fails, by halving: fewer actions can do less harm, mostly. */
-static unsigned shorten(uint64_t seed, unsigned actions, char *what, size_t size)
+static unsigned shorten(const struct options *o, uint64_t seed, unsigned actions, char *what, size_t size)
 {
-	struct prog_options po = {.seed = seed};
+	struct prog_options po = {.seed = seed, .one_host = o->one_host};
 	static struct stats unused;
 	unsigned lo = 0, hi = actions, done;
 
@@ -97,7 +101,8 @@ static unsigned shorten(uint64_t seed, unsigned actions, char *what, size_t size
 
 static void run_seed(const struct options *o, uint64_t seed, struct stats *stats)
 {
-	struct prog_options po = {.seed = seed, .max_actions = o->actions, .trace = o->trace, .packets = o->packets};
+	struct prog_options po = {
+		.seed = seed, .max_actions = o->actions, .one_host = o->one_host, .trace = o->trace, .packets = o->packets};
 	const char *broken;
 	char what[400];
 	unsigned actions;
@@ -109,7 +114,7 @@ static void run_seed(const struct options *o, uint64_t seed, struct stats *stats
 	stats->failed++;
 	snprintf(what, sizeof(what), "%s", broken);
 	if (!o->one)
-		actions = shorten(seed, actions, what, sizeof(what));
+		actions = shorten(o, seed, actions, what, sizeof(what));
 	report(o, seed, actions, what);
 }
 
@@ -240,6 +245,8 @@ static void print_stats(const struct stats *s)
 			printf("  counted   %10llu %s\n", (unsigned long long)s->counters[i], ur_counter_name((enum ur_counter)i));
 	for (unsigned i = 0; i < TRAIN_STATS; i++)
 		printf("  fabric    %10llu %s\n", (unsigned long long)s->trains[i], train_stats[i]);
+	printf("  one host  %10llu worlds, %llu copies of %llu bulk packets, %llu failed on purpose\n", (unsigned long long)s->one_host,
+	       (unsigned long long)s->fetches, (unsigned long long)s->bulk, (unsigned long long)s->unfetched);
 	for (unsigned i = 0; action_name(i); i++)
 		printf("  action    %10llu %s\n", (unsigned long long)s->actions[i], action_name(i));
 }
@@ -252,11 +259,14 @@ static int summary(const struct options *o, double seconds)
 		add(&sum, &shared->job[i].stats);
 	if (o->verbose)
 		print_stats(&sum);
-	printf("simulated: seeds %llu to %llu, %.0f a second, %llu frames, %.0f minutes of virtual time\n", (unsigned long long)o->first,
-	       (unsigned long long)(o->first + sum.seeds - 1), (double)sum.seeds / seconds, (unsigned long long)sum.frames,
-	       (double)sum.virtual_ms / 60000);
+	printf("simulated: seeds %llu to %llu, %.0f a second, %llu frames, %llu bulk packets, %.0f minutes of virtual time\n",
+	       (unsigned long long)o->first, (unsigned long long)(o->first + sum.seeds - 1), (double)sum.seeds / seconds,
+	       (unsigned long long)sum.frames, (unsigned long long)sum.bulk, (double)sum.virtual_ms / 60000);
 	printf("%llu passed, %llu failed\n", (unsigned long long)(sum.seeds - sum.failed), (unsigned long long)sum.failed);
-	return sum.failed || !sum.seeds;
+	if (sum.bulk < o->bulk)
+		printf("%llu bulk packets moved between processes, and not %llu\n", (unsigned long long)sum.bulk,
+		       (unsigned long long)o->bulk);
+	return sum.failed || !sum.seeds || sum.bulk < o->bulk;
 }
 
 /* --- the command line --- */
@@ -275,6 +285,8 @@ static bool parse_value(struct options *o, const char *name, const char *value)
 		o->actions = (unsigned)strtoul(value, NULL, 0);
 	else if (!strcmp(name, "--minutes"))
 		o->minutes = strtod(value, NULL);
+	else if (!strcmp(name, "--bulk"))
+		o->bulk = strtoull(value, NULL, 0);
 	else if (!strcmp(name, "--failures"))
 		o->failures = value;
 	else
@@ -287,6 +299,8 @@ static bool parse(int argc, char **argv, struct options *o)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-v"))
 			o->verbose = true;
+		else if (!strcmp(argv[i], "--one-host"))
+			o->one_host = true;
 		else if (!strcmp(argv[i], "--trace"))
 			o->trace = true;
 		else if (!strcmp(argv[i], "--packets"))
@@ -305,8 +319,9 @@ int main(int argc, char **argv)
 	double begin = now_s(), until = 1e301;
 
 	if (!parse(argc, argv, &o)) {
-		fprintf(stderr, "usage: simtest [--seeds N] [--first S] [--jobs N] [--minutes M] [--failures FILE] [-v]\n"
-				"       simtest --seed S [--actions N] [--trace] [--packets]\n");
+		fprintf(stderr, "usage: simtest [--seeds N] [--first S] [--jobs N] [--minutes M] [--failures FILE] [--one-host] "
+				"[--bulk N] [-v]\n"
+				"       simtest --seed S [--actions N] [--one-host] [--trace] [--packets]\n");
 		return 2;
 	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -23,14 +23,22 @@ static void init_host(struct world *w, unsigned i, const struct fabric *f)
 				   .slot = (uint8_t)(1 + ur_rng_below(&w->rng, 255)),
 				   .owned = !f->port[i].bare,
 				   .cc = f->cc,
-				   .mac = port->mac,
+				   .bulk_least = f->bulk_least,
+				   .bulk_most = f->bulk_most,
 				   .mtu = port->mtu};
 	struct ur_net_addr addr = {.prefix_len = f->v6 ? 64 : 24};
+	unsigned no = f->one.host ? 1 : i + 1; /* of the host whose addresses it has */
 
+	if (f->one.host) {
+		ur_sim_share(w->sim, i, 0);
+		nc.slot = (uint8_t)(nc.slot % 127 + 1 + 128 * i);
+		mail_config(w, i, &nc);
+	}
+	nc.mac = port->mac;
 	need(ur_nic_create(&nc, w->now, &w->nic[i]) == 0, "a NIC");
-	addr.gid = ur_gid_from_v4(htonl(0x0a000001 + i));
+	addr.gid = ur_gid_from_v4(htonl(0x0a000000 + no));
 	if (f->v6)
-		addr.gid = (struct ur_gid){.raw = {[0] = 0xfd, [15] = (uint8_t)(i + 1)}};
+		addr.gid = (struct ur_gid){.raw = {[0] = 0xfd, [15] = (uint8_t)no}};
 	need(ur_net_addr_add(w->nic[i]->net, &addr) == 0, "an address");
 	w->gid[i] = addr.gid;
 	ur_sim_set_addr(w->sim, i, &addr.gid);
@@ -48,7 +56,7 @@ void world_init(struct world *w, uint64_t seed, const struct fabric *f)
 {
 	struct ur_sim_config sc = {.seed = seed, .ports = WORLD_HOSTS + f->raw, .npkts = f->npkts};
 
-	*w = (struct world){.rng = {.state = seed}, .now = UR_NS_PER_S, .rest = f->rest};
+	*w = (struct world){.rng = {.state = seed}, .now = UR_NS_PER_S, .rest = f->rest, .one = f->one};
 	sc.tx.mtu = f->mtu;
 	w->sim = ur_sim_create(&sc);
 	need(w->sim != NULL, "a fabric");
@@ -66,11 +74,33 @@ static bool poll_hosts(struct world *w)
 	unsigned moved, rounds = 0;
 
 	do {
-		moved = 0;
-		for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		moved = w->one.host ? mail_poll(w, true) : 0;
+		for (unsigned i = 0; i < WORLD_HOSTS && !w->one.host; i++)
 			moved += ur_nic_poll(w->nic[i], w->now);
 	} while (moved && ++rounds);
 	return rounds != 0;
+}
+
+/* Processes that nap have rounds of their own; when no time is to pass, both have one. */
+static bool step_naps(struct world *w, ur_time until)
+{
+	ur_time next = ur_sim_next(w->sim);
+	const bool all = until <= w->now;
+	bool calls;
+
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		next = ur_min_time(next, mail_due(w, i));
+	if (next == UR_TIME_NEVER && until == UR_TIME_NEVER)
+		return false;
+	calls = ur_sim_next(w->sim) <= next;
+	for (unsigned i = 0; i < WORLD_HOSTS && calls; i++)
+		w->mail[i].called = true;
+	next = ur_min_time(next, until);
+	if (next > w->now)
+		w->now = next;
+	ur_sim_advance(w->sim, w->now);
+	mail_poll(w, all);
+	return true;
 }
 
 bool world_step(struct world *w, ur_time until)
@@ -78,6 +108,8 @@ bool world_step(struct world *w, ur_time until)
 	ur_time next = ur_sim_next(w->sim);
 	bool same;
 
+	if (w->one.nap)
+		return step_naps(w, until);
 	/* A host that has work but found no packet buffer waits until the fabric gives some back. */
 	for (unsigned i = 0; i < WORLD_HOSTS && !w->stuck; i++)
 		next = ur_min_time(next, ur_nic_next(w->nic[i]));
@@ -98,6 +130,7 @@ unsigned world_fini(struct world *w)
 {
 	unsigned left;
 
+	mail_close(w);
 	for (unsigned i = 0; i < WORLD_HOSTS; i++)
 		ur_nic_destroy(w->nic[i]);
 	left = ur_sim_outstanding(w->sim);

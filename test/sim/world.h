@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test/sim: whole NICs over drivers/sim in virtual time. world.h is two hosts on a fabric, fabric.c draws random fabrics, prog.h is a
- * random program of verbs with the model of what RDMA promises, simtest.c runs seeds.
+ * test/sim: whole NICs over drivers/sim in virtual time. world.h is two hosts on a fabric, or two processes of one host (mail.c), fabric.c
+ * draws random fabrics, prog.h is a random program of verbs with the model of what RDMA promises, simtest.c runs seeds.
  */
 #ifndef UR_TEST_WORLD_H
 #define UR_TEST_WORLD_H
@@ -11,6 +11,15 @@
 #include "nic/nic.h"
 
 #define WORLD_HOSTS 2
+
+/* The two are processes of one host. */
+struct one_host {
+	bool host;
+	unsigned room;      /* packets that a mailbox holds */
+	uint32_t unfetched; /* parts per million of the copies from the other's memory that fail */
+	uint32_t toggled;   /* parts per million of a process's rounds before which it begins, or ceases, to copy */
+	ur_time nap;        /* the longest that a process does nothing between two rounds; 0: all happens at once */
+};
 
 struct fabric {
 	struct ur_sim_link tx[WORLD_HOSTS]; /* of each host; what comes to it takes delay and jitter alone */
@@ -24,12 +33,26 @@ struct fabric {
 		bool bare;   /* it is sockets of a kernel */
 		bool joins;  /* it is packet sockets, to which trains come in one piece */
 	} port[WORLD_HOSTS];
-	bool v6, ordered;                   /* ordered: frames arrive in the order of sending, and once */
-	bool cc;                            /* congestion control is on */
-	uint32_t faults;                    /* parts per million of the frames to which something happens that may need a retransmission */
-	ur_time rest;                       /* hosts look for arrivals no more often than this, and find several at a time */
-	ur_time rtt;                        /* without queues */
-	ur_time lifetime;                   /* the longest that a frame can be under way, without queues */
+	bool v6, ordered;               /* ordered: frames arrive in the order of sending, and once */
+	bool cc;                        /* congestion control is on */
+	uint32_t faults;                /* parts per million of the frames to which something happens that may need a retransmission */
+	ur_time rest;                   /* hosts look for arrivals no more often than this, and find several at a time */
+	ur_time rtt;                    /* without queues */
+	ur_time lifetime;               /* the longest that a frame can be under way, without queues */
+	uint32_t bulk_least, bulk_most; /* as in struct ur_nic_config */
+	struct one_host one;
+};
+
+/* What the other process has sent to a host. */
+struct mailbox {
+	struct ur_queue queue;
+	struct ur_loop loop;
+	struct world *world;
+	unsigned waiting, room;
+	uint64_t bulk; /* packets that stand for many */
+	uint8_t slot;
+	ur_time awake; /* its host does nothing before */
+	bool called;   /* something may have come from the fabric since its last round */
 };
 
 struct world {
@@ -39,12 +62,17 @@ struct world {
 	struct ur_gid gid[WORLD_HOSTS];
 	ur_time now, rest;
 	bool stuck; /* the last step moved nothing, not even time */
+	struct one_host one;
+	struct mailbox mail[WORLD_HOSTS];
+	uint64_t fetches, unfetched, bad_fetch; /* copies from the other's memory; failed on purpose; asked for in a wrong way */
 };
 
 /* No faults, 100 Gbit/s, 2 us. */
 extern const struct fabric fabric_plain;
 /* 1 to 400 Gbit/s, RTT 1 us to 100 ms, up to 10 % of each fault. */
 void fabric_random(struct fabric *f, struct ur_rng *rng);
+/* Makes the hosts of a random fabric processes of one host. */
+void fabric_one_host(struct fabric *f, struct ur_rng *rng);
 /* An upper bound of the RTT when `bytes` are queued in each direction. */
 ur_time fabric_rtt(const struct fabric *f, uint64_t bytes);
 void fabric_describe(const struct fabric *f, char *text, size_t size);
@@ -55,5 +83,11 @@ void world_init(struct world *w, uint64_t seed, const struct fabric *f);
 bool world_step(struct world *w, ur_time until);
 /* Destroys all; returns the packets that nobody gave back. */
 unsigned world_fini(struct world *w);
+
+/* mail.c: what a NIC that is one of several processes has to know; a round of those that are not asleep, or of all. */
+void mail_config(struct world *w, unsigned i, struct ur_nic_config *nc);
+unsigned mail_poll(struct world *w, bool all);
+ur_time mail_due(const struct world *w, unsigned i);
+void mail_close(struct world *w);
 
 #endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Hosts that are processes of one device: mailboxes between them instead of the fabric, and memory that each copies from the other. Packets
+ * take no time here, but a process that naps lets them wait.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "world.h"
+
+static struct mailbox *box_of(struct ur_queue *q)
+{
+	return ur_container_of(q, struct mailbox, queue);
+}
+
+static unsigned mail_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	struct mailbox *m = box_of(q);
+	unsigned k = ur_min_u32(n, m->room - m->waiting);
+
+	for (unsigned i = 0; i < k; i++)
+		m->bulk += (pkts[i]->flags & UR_PKT_BULK) != 0;
+	m->waiting += k;
+	return ur_queue_tx(&m->loop.queue, pkts, k);
+}
+
+static unsigned mail_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	struct mailbox *m = box_of(q);
+	unsigned got = ur_queue_rx(&m->loop.queue, pkts, n);
+
+	m->waiting -= got;
+	return got;
+}
+
+static bool mail_unread(struct ur_queue *q)
+{
+	return box_of(q)->waiting != 0;
+}
+
+static struct ur_queue *mail_to(void *ctx, uint8_t slot)
+{
+	struct world *w = ((struct mailbox *)ctx)->world;
+
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		if (w->mail[i].slot == slot)
+			return &w->mail[i].queue;
+	return NULL;
+}
+
+/* --- memory --- */
+
+static size_t as_iov(const struct ur_piece *p, unsigned n, struct iovec *iov)
+{
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		iov[i] = (struct iovec){p[i].at, p[i].len};
+		sum += p[i].len;
+	}
+	return sum;
+}
+
+/* For where there is no such call, as in an emulated process. */
+static ssize_t copy_in(const struct iovec *to, const struct iovec *from, unsigned nfrom)
+{
+	size_t at = 0, sum = 0;
+
+	for (unsigned i = 0; i < nfrom; i++)
+		for (size_t done = 0, n; done < from[i].iov_len; done += n, at += n, sum += n) {
+			for (; at == to->iov_len; at = 0)
+				to++;
+			n = from[i].iov_len - done;
+			n = n < to->iov_len - at ? n : to->iov_len - at;
+			memcpy((uint8_t *)to->iov_base + at, (const uint8_t *)from[i].iov_base + done, n);
+		}
+	return (ssize_t)sum;
+}
+
+/* By the kernel, as between processes: memory that is no longer there is an error, and nothing worse. */
+static bool mail_fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
+{
+	struct mailbox *m = ctx;
+	struct world *w = m->world;
+	struct iovec local[UR_FETCH_PIECES], remote[UR_FETCH_PIECES];
+	size_t have, want;
+	ssize_t n;
+
+	if (!mail_to(ctx, slot) || slot == m->slot || nto > UR_FETCH_PIECES || nfrom > UR_FETCH_PIECES) {
+		w->bad_fetch++;
+		return false;
+	}
+	have = as_iov(to, nto, local);
+	want = as_iov(from, nfrom, remote);
+	w->bad_fetch += have != want;
+	w->fetches++;
+	if (ur_rng_below(&w->rng, UR_SIM_PPM) < w->one.unfetched) {
+		w->unfetched++;
+		nto = ur_rng_below(&w->rng, nto + 1); /* so many pieces come, and no more */
+		if (nto)
+			(void)!process_vm_readv(getpid(), local, nto, remote, nfrom, 0);
+		return false;
+	}
+	n = process_vm_readv(getpid(), local, nto, remote, nfrom, 0);
+	if (n < 0 && (errno == ENOSYS || errno == EPERM))
+		n = copy_in(local, remote, nfrom);
+	return n == (ssize_t)want;
+}
+
+/* --- the processes --- */
+
+void mail_config(struct world *w, unsigned i, struct ur_nic_config *nc)
+{
+	static const struct ur_queue_ops ops = {.rx = mail_rx, .tx = mail_tx, .unread = mail_unread};
+	struct mailbox *m = &w->mail[i];
+
+	*m = (struct mailbox){.queue = {.ops = &ops, .caps = UR_QUEUE_FETCHES}, .room = w->one.room, .slot = nc->slot, .world = w};
+	ur_loop_init(&m->loop);
+	nc->ctx = m;
+	nc->inbox = &m->queue;
+	nc->sibling = mail_to;
+	nc->fetch = mail_fetch;
+}
+
+void mail_close(struct world *w)
+{
+	for (unsigned i = 0; i < WORLD_HOSTS && w->one.host; i++)
+		ur_loop_clear(&w->mail[i].loop);
+}
+
+/* When the host would do something. */
+ur_time mail_due(const struct world *w, unsigned i)
+{
+	ur_time due = ur_nic_next(w->nic[i]);
+
+	if (w->mail[i].waiting || w->mail[i].called || ur_nic_rang(w->nic[i]))
+		due = w->now;
+	return due > w->mail[i].awake ? due : w->mail[i].awake;
+}
+
+static void nap(struct world *w, unsigned i)
+{
+	ur_time most = ur_rng_below(&w->rng, 8) ? w->one.nap / 16 : w->one.nap;
+
+	if (w->one.nap)
+		w->mail[i].awake = w->now + 1 + ur_rng_u64(&w->rng) % (most + 1);
+}
+
+/* What a process copies by itself may change from one moment to the next. */
+static void toggle(struct world *w, unsigned i)
+{
+	if (ur_rng_below(&w->rng, UR_SIM_PPM) < w->one.toggled)
+		w->mail[i].queue.caps ^= UR_QUEUE_FETCHES;
+}
+
+unsigned mail_poll(struct world *w, bool all)
+{
+	unsigned first = ur_rng_below(&w->rng, WORLD_HOSTS), moved = 0;
+
+	for (unsigned k = 0; k < WORLD_HOSTS; k++) {
+		unsigned i = (first + k) % WORLD_HOSTS;
+
+		if (!all && w->now < w->mail[i].awake)
+			continue;
+		toggle(w, i);
+		w->mail[i].called = false;
+		moved += ur_nic_poll(w->nic[i], w->now);
+		nap(w, i);
+	}
+	return moved;
+}
