@@ -204,7 +204,7 @@ static void before_the_end(struct prog *p, struct sim_qp *q)
 	if (q->rq->srq) {
 		do
 			world_step(&p->w, p->w.now);
-		while (p->w.mail[q->host].waiting);
+		while (p->w.mail[q->host].waiting || host_of(p, q)->nic->loop.head);
 		reap(p, q->rcq, UINT32_MAX);
 		q->rq->lost++;
 	}
