@@ -17,12 +17,13 @@
 #define UR_BULK_HEADERS 40 /* room for a BTH and all extended headers of RC */
 #define UR_BULK_PKTS (1u << 21)
 
-struct ur_bulk_seg {
+/* Packed, without a hole: `data` of a packet is aligned to nothing. */
+struct __attribute__((packed)) ur_bulk_seg {
 	uint64_t at; /* an address of the sender's */
 	uint64_t len;
 };
 
-struct ur_bulk {
+struct __attribute__((packed)) ur_bulk {
 	uint8_t headers[UR_BULK_HEADERS];
 	uint32_t npkts; /* PSNs that it stands for */
 	uint32_t len;   /* bytes of payload */
@@ -41,6 +42,7 @@ struct ur_piece {
 };
 
 #define UR_FETCH_PIECES 34 /* of a copy at most: the elements of a list, the last bytes, and the token */
+_Static_assert(sizeof(struct ur_bulk) == 80 + UR_BULK_SEGS * 16, "the layout of struct ur_bulk has no holes");
 
 static inline uint32_t ur_bulk_bytes(unsigned nseg)
 {
