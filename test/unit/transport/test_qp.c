@@ -94,6 +94,28 @@ static void qp_create__qpns_differ_from_those_of_the_slots_last_owner(void)
 	th_close(&h);
 }
 
+/* A bulk packet holds a packet of any path MTU at least. */
+static void tp_create__refuses_short_bulk_packets(void)
+{
+	static const struct {
+		uint32_t most;
+		int err;
+	} rows[] = {{0, 0}, {4096, 0}, {4095, EINVAL}, {1, EINVAL}};
+	static struct th h;
+
+	th_open(&h, &th_default);
+	for (unsigned i = 0; i < ur_array_size(rows); i++) {
+		struct ur_tp_config c = h.n[0].tp->c;
+		struct ur_tp *tp = NULL;
+
+		c.bulk_most = rows[i].most;
+		CU_ASSERT_EQUAL(ur_tp_create(&c, &tp), rows[i].err);
+		if (tp)
+			ur_tp_destroy(tp);
+	}
+	th_close(&h);
+}
+
 /* QPNs and keys: what a peer has seen of them tells nothing of the others, whoever asks when. The same seed makes the same ones. */
 static void qp_create__numbers_tell_nothing(void)
 {
@@ -416,6 +438,7 @@ void ur_suite_qp(void)
 
 	CU_ADD_TEST(s, qp_create__arguments_and_grants);
 	CU_ADD_TEST(s, qp_create__qpns_differ_from_those_of_the_slots_last_owner);
+	CU_ADD_TEST(s, tp_create__refuses_short_bulk_packets);
 	CU_ADD_TEST(s, qp_create__numbers_tell_nothing);
 	CU_ADD_TEST(s, qp_create__small_when_idle);
 	CU_ADD_TEST(s, qp_err__flushes_once_in_order);
