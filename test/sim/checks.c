@@ -83,10 +83,9 @@ static void check_counters(struct prog *p, const struct sim_host *h, unsigned no
 						  UR_C_DROP_OPCODE, UR_C_DROP_TVER,      UR_C_DROP_PAD,    UR_C_DROP_PKEY,
 						  UR_C_DROP_SOURCE, UR_C_DROP_MAD,       UR_C_DROP_ARP,    UR_C_DROP_ICMP,
 						  UR_C_DROP_VLAN,   UR_C_DROP_ROCE_V1};
-	static const enum ur_counter clean[] = {UR_C_DROP_OUT_OF_SEQ, UR_C_DUPLICATE,     UR_C_PACKET_SEQ_ERR,
-						UR_C_IMPLIED_NAK,     UR_C_ACK_TIMEOUT,   UR_C_RETRANSMIT,
-						UR_C_DROP_GHOST_ACK,  UR_C_DROP_RESPONSE, UR_C_RETRY_EXC,
-						UR_C_BULK_UNREAD};
+	static const enum ur_counter clean[] = {UR_C_DROP_OUT_OF_SEQ, UR_C_DUPLICATE,  UR_C_PACKET_SEQ_ERR, UR_C_IMPLIED_NAK,
+						UR_C_ACK_TIMEOUT,     UR_C_RETRANSMIT, UR_C_DROP_GHOST_ACK, UR_C_DROP_RESPONSE,
+						UR_C_RETRY_EXC,       UR_C_BULK_UNREAD};
 	const uint64_t *v = h->nic->counters.v;
 	const struct ur_sim_stats *st = ur_sim_stats(p->w.sim);
 
