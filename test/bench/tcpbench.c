@@ -3,10 +3,11 @@
  * Kernel TCP between two processes, the yardstick for uroce on the same interface: round trips with both sides polling, and bandwidth.
  *
  *   tcpbench server
- *   tcpbench client ADDR [-s BYTES] [-d DEPTH]       prints: rtt_us=8.20 gbps=13.10
+ *   tcpbench client ADDR [-s BYTES] [-d DEPTH] [-t SECONDS]       prints: rtt_us=8.20 gbps=13.10
  *
  * Without options the round trip is that of 8 bytes, and the bandwidth that of a stream of 64 KiB writes which nothing confirms but its
- * end. With them both are of messages of BYTES, of which at most DEPTH are unconfirmed: the server sends one byte for each.
+ * end. With -s and -d both are of messages of BYTES, of which at most DEPTH are unconfirmed: the server sends one byte for each. Either
+ * takes SECONDS (2), the round trip no more than that.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,10 +23,8 @@
 #include <unistd.h>
 
 #define PINGS 20000
-#define PING_SECONDS 2
 #define STREAM_MESSAGE 65536
 #define SIZE_MAX_BYTES (16u << 20)
-#define SECONDS 2
 
 /* What the client tells the server first. */
 struct plan {
@@ -34,6 +33,7 @@ struct plan {
 
 static uint8_t *buffer;
 static uint64_t took[PINGS];
+static unsigned long seconds = 2;
 
 static uint64_t now_ns(void)
 {
@@ -86,7 +86,7 @@ static int by_value(const void *a, const void *b)
 /* As many as fit into the time; the server answers until a ping says that it was the last one. */
 static double ping(int fd, const struct plan *plan)
 {
-	uint64_t end = now_ns() + PING_SECONDS * 1000000000ull;
+	uint64_t end = now_ns() + seconds * 1000000000ull;
 	unsigned n = 0;
 	bool last;
 
@@ -133,7 +133,7 @@ static double stream(int fd, const struct plan *plan)
 	uint64_t start = now_ns(), sent = 0, seen;
 	uint32_t out = 0;
 
-	while (now_ns() - start < SECONDS * 1000000000ull) {
+	while (now_ns() - start < seconds * 1000000000ull) {
 		send_all(fd, buffer, plan->message);
 		sent += plan->message;
 		if (plan->depth)
@@ -199,17 +199,18 @@ int main(int argc, char **argv)
 	int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
 	bool server, good = true;
 
-	for (int c; (c = getopt(argc, argv, "s:d:")) != -1;)
+	for (int c; (c = getopt(argc, argv, "s:d:t:")) != -1;)
 		switch (c) {
 		case 's': plan.ping = plan.message = (uint32_t)strtoul(optarg, NULL, 0); break;
 		case 'd': plan.depth = (uint32_t)strtoul(optarg, NULL, 0); break;
+		case 't': seconds = strtoul(optarg, NULL, 0); break;
 		default: good = false;
 		}
 	server = optind + 1 == argc && strcmp(argv[optind], "server") == 0;
 	good &= server ||
 		(optind + 2 == argc && strcmp(argv[optind], "client") == 0 && inet_pton(AF_INET, argv[optind + 1], &a.sin_addr) == 1);
-	if (!good || plan.ping < 1 || plan.ping > SIZE_MAX_BYTES) {
-		fprintf(stderr, "usage: tcpbench server | client ADDR [-s BYTES] [-d DEPTH]\n");
+	if (!good || plan.ping < 1 || plan.ping > SIZE_MAX_BYTES || !seconds || seconds > 60) {
+		fprintf(stderr, "usage: tcpbench server | client ADDR [-s BYTES] [-d DEPTH] [-t SECONDS]\n");
 		return 2;
 	}
 	buffer = calloc(1, SIZE_MAX_BYTES);
