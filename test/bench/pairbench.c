@@ -13,7 +13,7 @@
  *   one     WRITEs of 8 bytes, DEPTH outstanding, by one thread
  *   two     the same by two, each with a pair of QPs that are connected to each other
  *
- * -P pins each thread to a CPU. A ping-pong prints half a round trip: mean, and the longest round's.
+ * -P pins each thread to a CPU. A ping-pong prints half a round trip: mean, the longest round's, and the median.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -48,6 +48,7 @@ struct run {
 	unsigned rounds, depth;
 	bool first, pin;
 	uint64_t ns, max;
+	uint32_t *took; /* ns of each round */
 };
 
 static struct ibv_context *ctx;
@@ -196,6 +197,13 @@ static void pong(struct run *r, uint64_t value)
 	}
 }
 
+static int by_value(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
 static void play(struct run *r)
 {
 	uint64_t begin = now_ns(), before = begin, now;
@@ -208,6 +216,7 @@ static void play(struct run *r)
 			ping(r, i);
 		now = now_ns();
 		r->max = now - before > r->max ? now - before : r->max;
+		r->took[i - 1] = now - before < UINT32_MAX ? (uint32_t)(now - before) : UINT32_MAX;
 		before = now;
 	}
 	r->ns = now_ns() - begin;
@@ -232,6 +241,15 @@ static void stream(struct run *r)
 }
 
 /* --- threads --- */
+
+static uint32_t *room_for(unsigned rounds)
+{
+	uint32_t *p = calloc(rounds, sizeof(*p));
+
+	if (!p)
+		die("memory", ENOMEM);
+	return p;
+}
 
 static void *run_main(void *arg)
 {
@@ -273,18 +291,24 @@ static void mode_run(const char *mode, unsigned rounds, unsigned depth, bool pin
 			post_recv(&sides[i]);
 	}
 	for (unsigned i = 0; i < threads; i++) {
-		runs[i] = (struct run){mode, &sides[streams ? 2 * i : i], &barrier, rounds, streams ? depth : 0, i == 0, pin, 0, 0};
+		runs[i] = (struct run){mode, &sides[streams ? 2 * i : i],      &barrier, rounds, streams ? depth : 0, i == 0, pin, 0,
+				       0,    streams ? NULL : room_for(rounds)};
 		if (pthread_create(&tid[i], NULL, run_main, &runs[i]))
 			die("pthread_create", EAGAIN);
 	}
 	for (unsigned i = 0; i < threads; i++)
 		pthread_join(tid[i], NULL);
 	ns = runs[0].ns > runs[threads - 1].ns ? runs[0].ns : runs[threads - 1].ns;
-	if (streams)
+	if (streams) {
 		printf("%s mps=%.2f\n", mode, (double)rounds * threads * 1e3 / (double)ns);
-	else
-		printf("%s us=%.2f max_us=%.0f\n", mode, (double)ns / rounds / 2e3, (double)runs[0].max / 2e3);
+	} else {
+		qsort(runs[0].took, rounds, sizeof(*runs[0].took), by_value);
+		printf("%s us=%.2f max_us=%.0f median_us=%.2f\n", mode, (double)ns / rounds / 2e3, (double)runs[0].max / 2e3,
+		       runs[0].took[rounds / 2] / 2e3);
+	}
 	fflush(stdout);
+	for (unsigned i = 0; i < threads; i++)
+		free(runs[i].took);
 	for (unsigned i = 0; i < n; i++)
 		side_fini(&sides[i]);
 	pthread_barrier_destroy(&barrier);
