@@ -22,6 +22,14 @@ test_threads_of_one_process() {
 	cat "$TMP/out"
 	[ "$(awk '$2 ~ /^(us|mps)=[0-9.]+$/ { print $1 }' "$TMP/out" | xargs)" = 'memory both lat cq one two' ] || fail "a mode is missing"
 }
+# Two processes of one host, and what their connections cost while nobody uses them: little, if any CPU can be had at all.
+test_idle_connections() {
+	uroce_in "$NS1" -- "$BUILD/test/bench/idlebench" 10.77.0.1 -n 50 -t 1 >"$TMP/out" || { cat "$TMP/out"; fail "idlebench"; return; }
+	cat "$TMP/out"
+	grep -qE '^connections=50 server_ms=[0-9.]+ client_ms=[0-9.]+$' "$TMP/out" || { fail "no figures"; return; }
+	# A thread that spins takes a second, or its share of it.
+	awk -F '[= ]' '{ exit !($4 < 300 && $6 < 300) }' "$TMP/out" || fail "they are not idle"
+}
 # gid_index NS ADDRESS/LEN
 gid_index() { in_ns "$1" "$UROCE" info --dev eth0 | awk -v a="$2" '$NF == a && $1 ~ /^[0-9]+$/ { print $1; exit }'; }
 # mcast INDEX GROUP: one receiver on the other host, two beside the sender.
