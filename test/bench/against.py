@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What has become slower?  against.py EARLIER LATER
 
-Both are files that --data of 'tools/bench perftest', 'rxe' or 'instructions' has made. A figure has changed when it did so by more than the rounds
+Both are files that --data of 'tools/bench perftest', 'host', 'rxe' or 'instructions' has made. A figure has changed when it did so by more than the rounds
 differ: all rounds of the one file are on the same side of all rounds of the other, without the lowest and the highest where there are five or more,
 and the medians differ by 2 % or more. Medians alone, as files of earlier versions have them, and single rounds count as rounds that differ by 10 %.
 Numbers of instructions have no rounds: they are repeatable within 2 %.
 
-What the whole machine does differently is seen in what stands beside uroce: kernel TCP, UCX, the mock, raw frames, rdma_rxe. They are listed but do not count.
+What the whole machine does differently is seen in what stands beside uroce: kernel TCP, UCX, libfabric, the mock, raw frames, bare copies, rdma_rxe. They are
+listed but do not count.
 
 Status 1 when something of uroce became slower, 2 when the files cannot be compared.
 """
@@ -15,8 +16,9 @@ import sys
 
 LEAST = 0.02
 UNKNOWN = 0.10
-OTHERS = {"TCP", "UCX", "mock", "raw", "rxe"}  # as program or port
-UNITS = {"lat": "us", "bw": "Gbit/s", "instr": "instructions"}
+OTHERS = {"TCP", "UCX", "libfabric", "mock", "raw", "copy", "rxe"}  # as program or port
+UNITS = {"lat": "us", "bw": "Gbit/s", "rate": "million/s", "mpi": "us", "cpu": "ms", "instr": "instructions"}
+MORE_IS_FASTER = {"bw", "rate"}
 
 
 def fail(why):
@@ -58,9 +60,9 @@ def change(kind, earlier, later):
     if not earlier[0] or abs(later[0] - earlier[0]) < LEAST * earlier[0]:
         return None
     if later[1] > earlier[2]:
-        return "faster" if kind == "bw" else "slower"
+        return "faster" if kind in MORE_IS_FASTER else "slower"
     if later[2] < earlier[1]:
-        return "slower" if kind == "bw" else "faster"
+        return "slower" if kind in MORE_IS_FASTER else "faster"
     return None
 
 

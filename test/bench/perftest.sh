@@ -204,17 +204,19 @@ block() {
 	done
 }
 
-# The medians as rows of $data, for 'tools/bench plot' and 'against': MTU, lat or bw, queue depth, program, port (of kernel TCP, UCX and the mock none),
-# size, median, number of rounds, the figure of each round.
+# The medians as rows of $data, for 'tools/bench plot' and 'against': MTU, kind (lat, bw; those of 'tools/bench host'), queue depth, program, port (of
+# kernel TCP, UCX and the mock none), size, median, number of rounds, the figure of each round.
+KEPT='perftest, medians: lat in us (half a round trip), bw in Gbit/s' # what a file says of itself
 keep() {
 	local file name kind depth port program size
-	[ -s "$data" ] || printf '# tools/bench perftest, medians: lat in us (half a round trip), bw in Gbit/s\n#mtu\tkind\tdepth\tprogram\tport\tsize\tmedian\trounds\tall\n' >"$data"
-	for file in "$TMP"/lat.* "$TMP"/bw*; do
+	[ -s "$data" ] || printf '# tools/bench %s\n#mtu\tkind\tdepth\tprogram\tport\tsize\tmedian\trounds\tall\n' "$KEPT" >"$data"
+	for file in "$TMP"/lat.* "$TMP"/bw* "$TMP"/rate* "$TMP"/mpi.* "$TMP"/cpu*; do
 		[ -s "$file" ] || continue
 		name=${file##*/}
 		kind=${name%%.*}
-		depth=${kind#bw}
-		[ "$kind" = lat ] && depth=1 || kind=bw
+		depth=${kind##*[!0-9]}
+		kind=${kind%"$depth"}
+		depth=${depth:-1}
 		size=${name##*.}
 		name=${name#*.}
 		name=${name%.*}
