@@ -3,8 +3,10 @@
 
 #include "base/idtab.h"
 #include "base/touch.h"
+#include "transport/ackreq.h"
 #include "transport/memory.h"
 #include "transport/mr.h"
+#include "transport/req_sent.h"
 #include "transport/sge.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
@@ -111,6 +113,49 @@ void ur_bulk_end(struct ur_qp *qp, struct ur_pkt *p, const struct ur_mr *mr)
 	qp->n.tx_packets += b->npkts - 1; /* and one as any other */
 	qp->n.tx_bytes += b->len;
 	ur_count(qp->tp->c.counters, UR_C_TX_BULK);
+}
+
+/*
+ * A run of packets of a SEND or WRITE to a QP of this host, as a bulk packet. It takes no buffers of the peer's, so one that has begun
+ * within the window may end beyond it. False: it has to go as packets.
+ */
+bool ur_bulk_build(struct ur_qp *qp, struct ur_swqe *w)
+{
+	struct ur_requester *r = &qp->req;
+	const struct ur_wr_op *wo = ur_swqe_op(w);
+	const uint32_t k = ur_req_packet_index(r, w), left = w->npkts - k, all = w->length - (k << qp->mtu_shift);
+	const uint32_t n = ur_min_u32(left, qp->tp->c.bulk_most >> qp->mtu_shift);
+	const bool last = n == left;
+	struct ur_sge_pos pos = r->pos;
+	struct ur_bth bth = {.psn = r->next};
+	const struct ur_opcode_info *op;
+	struct ur_pkt *p;
+
+	if (ur_psn_diff(r->next, r->packets_until) < 0 || w->flags & IBV_SEND_INLINE || !ur_bulk_may(qp, all))
+		return false;
+	bth.opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
+	op = ur_opcode(bth.opcode);
+	bth.se = last && w->flags & IBV_SEND_SOLICITED && op->flags & UR_OPF_RWQE;
+	bth.ackreq = ur_req_asks(qp, w, last) || r->since_ack + n >= r->window.ack_every;
+	p = ur_bulk_begin(qp, &bth, n, last ? all : n << qp->mtu_shift);
+	if (!p)
+		return false;
+	if (!ur_bulk_add_list(qp, w->sge, w->nsge, &pos, p)) {
+		ur_tp_pkt_drop(qp->tp, p);
+		return false;
+	}
+	ur_req_put_ext(ur_bulk_ext(p), op, w);
+	ur_bulk_end(qp, p, NULL);
+	r->pos = pos;
+	r->since_ack = bth.ackreq ? 0 : r->since_ack + n;
+	if (bth.ackreq) {
+		r->asked = r->cur + 1;
+		ur_req_start_clock(r, ur_psn_add(r->next, n - 1), qp->tp->now);
+	}
+	if (ur_unlikely(ur_psn_diff(r->max, r->next) > 1))
+		ur_qp_count_many(qp, UR_C_RETRANSMIT, ur_min_u32((uint32_t)ur_psn_diff(r->max, r->next), n) - 1); /* and one as any other */
+	ur_req_sent(qp, w, n, p);
+	return true;
 }
 
 /* --- received --- */

@@ -37,6 +37,9 @@ bool ur_bulk_add_list(const struct ur_qp *qp, const struct ibv_sge *sge, unsigne
 /* The payload is a request's, or (`mr`) a READ response's, from that region. */
 void ur_bulk_end(struct ur_qp *qp, struct ur_pkt *p, const struct ur_mr *mr);
 
+/* The next run of the WQE `w`, which is at `cur`. False: it has to go as packets. */
+bool ur_bulk_build(struct ur_qp *qp, struct ur_swqe *w);
+
 /* What was posted to the QP may be given up from now on: nobody shall take its payload any more. */
 void ur_bulk_revoke(struct ur_qp *qp);
 

@@ -18,6 +18,7 @@
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
 #include "transport/read_req.h"
+#include "transport/req_sent.h"
 #include "transport/req_state.h"
 #include "transport/requester.h"
 #include "transport/reread.h"
@@ -45,16 +46,6 @@ const char *ur_req_state_name(enum ur_req_state s)
 	return s < UR_REQ_STATE_COUNT ? names[s] : "?";
 }
 
-static uint32_t in_flight(const struct ur_requester *r)
-{
-	return (r->next - r->una) & UR_PSN_MASK;
-}
-
-static uint32_t packet_index(const struct ur_requester *r, const struct ur_swqe *w)
-{
-	return (r->next - w->psn) & UR_PSN_MASK;
-}
-
 /* May a WQE that was never started be started? */
 static enum ur_req_state next_fresh(struct ur_qp *qp)
 {
@@ -69,7 +60,7 @@ static enum ur_req_state next_fresh(struct ur_qp *qp)
 	}
 	if (r->rd_wqes && ur_sq_at(qp, r->cur)->flags & IBV_SEND_FENCE)
 		return UR_REQ_FENCE;
-	return in_flight(r) < r->window.size ? UR_REQ_START : UR_REQ_WINDOW;
+	return ur_req_in_flight(r) < r->window.size ? UR_REQ_START : UR_REQ_WINDOW;
 }
 
 /*
@@ -78,17 +69,17 @@ static enum ur_req_state next_fresh(struct ur_qp *qp)
  */
 static bool must_follow(const struct ur_requester *r, uint32_t k)
 {
-	return r->reread.one_hole && k && in_flight(r) && ur_psn_diff(r->next, r->max) < 0;
+	return r->reread.one_hole && k && ur_req_in_flight(r) && ur_psn_diff(r->next, r->max) < 0;
 }
 
 static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe *w)
 {
 	const struct ur_requester *r = &qp->req;
-	uint32_t k = packet_index(r, w);
+	uint32_t k = ur_req_packet_index(r, w);
 
 	if (r->rd_out >= r->max_rd || ur_unlikely(must_follow(r, k)))
 		return UR_REQ_RD_LIMIT;
-	return in_flight(r) + ur_rd_piece_end(w, k) - k <= r->window.size ? UR_REQ_READ : UR_REQ_WINDOW;
+	return ur_req_in_flight(r) + ur_rd_piece_end(w, k) - k <= r->window.size ? UR_REQ_READ : UR_REQ_WINDOW;
 }
 
 static enum ur_req_state next_unusual(const struct ur_qp *qp)
@@ -116,7 +107,7 @@ static inline enum ur_req_state next_state(struct ur_qp *qp)
 	w = ur_sq_at(qp, r->cur);
 	if (ur_swqe_in(w, UR_WRS_ANSWERED))
 		return next_read(qp, w);
-	return in_flight(r) < r->window.size ? UR_REQ_SEND : UR_REQ_WINDOW;
+	return ur_req_in_flight(r) < r->window.size ? UR_REQ_SEND : UR_REQ_WINDOW;
 }
 
 enum ur_req_state ur_req_next(struct ur_qp *qp)
@@ -149,9 +140,9 @@ static void go_to(struct ur_qp *qp, uint32_t index, uint32_t psn)
 	if (index == r->fresh || ur_swqe_in(w, UR_WRS_ANSWERED))
 		return;
 	if (w->flags & IBV_SEND_INLINE)
-		r->pos.off = packet_index(r, w) << qp->mtu_shift;
+		r->pos.off = ur_req_packet_index(r, w) << qp->mtu_shift;
 	else
-		r->pos = ur_sge_seek(w->sge, w->nsge, (uint64_t)packet_index(r, w) << qp->mtu_shift);
+		r->pos = ur_sge_seek(w->sge, w->nsge, (uint64_t)ur_req_packet_index(r, w) << qp->mtu_shift);
 }
 
 void ur_req_rewind(struct ur_qp *qp)
@@ -223,66 +214,20 @@ enum ibv_wc_status ur_req_start(struct ur_qp *qp)
 
 /* --- packets --- */
 
-/*
- * Times a packet that asks for an acknowledgement, one at a time, and only where it is clear which transmission is acknowledged (Karn's
- * rule): what follows a packet that was NAKed was thrown away.
- */
-static void start_clock(struct ur_requester *r, uint32_t psn, ur_time now)
-{
-	if (r->rtt.at || ur_psn_diff(psn, r->rtt.resent) < 0)
-		return;
-	r->rtt.psn = psn;
-	r->rtt.at = now;
-}
-
-/* Accounts for `n` PSNs inside a request. */
-static void sent_run(struct ur_qp *qp, uint32_t n)
-{
-	struct ur_requester *r = &qp->req;
-	int32_t again = ur_psn_diff(r->max, r->next);
-
-	if (ur_unlikely(again > 0))
-		ur_qp_count_many(qp, UR_C_RETRANSMIT, ur_min_u32((uint32_t)again, n));
-	r->next = ur_psn_add(r->next, n);
-	if (ur_psn_diff(r->next, r->max) > 0)
-		r->max = r->next;
-}
-
-/* Accounts for `n` PSNs that `p` has just taken. */
-static void sent(struct ur_qp *qp, const struct ur_swqe *w, uint32_t n, struct ur_pkt *p)
-{
-	struct ur_requester *r = &qp->req;
-
-	if (ur_unlikely(ur_psn_diff(r->next, r->max) < 0)) {
-		p->flags |= UR_PKT_AGAIN;
-		ur_qp_count(qp, UR_C_RETRANSMIT);
-	}
-	r->next = ur_psn_add(r->next, n);
-	if (ur_psn_diff(r->next, r->max) > 0)
-		r->max = r->next;
-	if (packet_index(r, w) == w->npkts) {
-		r->cur++;
-		/* What was executed here is not sent again. */
-		while (ur_unlikely(r->locals) && r->cur != r->fresh && ur_swqe_in(ur_sq_at(qp, r->cur), UR_WRS_LOCAL))
-			r->cur++;
-		r->pos = (struct ur_sge_pos){0, 0};
-	}
-}
-
 /* What the builders of a packet return beside the status that their request fails with. */
 enum { BUILT = IBV_WC_SUCCESS, NO_BUFFER = -1 };
 
 static int build_read(struct ur_qp *qp, struct ur_swqe *w)
 {
 	struct ur_requester *r = &qp->req;
-	uint32_t k = packet_index(r, w), n = ur_rd_piece_end(w, k) - k;
+	uint32_t k = ur_req_packet_index(r, w), n = ur_rd_piece_end(w, k) - k;
 	struct ur_pkt *p = ur_read_put(qp, w, r->next, n);
 
 	if (ur_unlikely(!p))
 		return NO_BUFFER;
-	start_clock(r, r->next, qp->tp->now);
+	ur_req_start_clock(r, r->next, qp->tp->now);
 	r->rd_out++;
-	sent(qp, w, n, p);
+	ur_req_sent(qp, w, n, p);
 	return BUILT;
 }
 
@@ -311,22 +256,10 @@ static int build_atomic(struct ur_qp *qp, struct ur_swqe *w)
 		return (int)st;
 	}
 	ur_txbuf_end(qp, p);
-	start_clock(r, r->next, qp->tp->now);
+	ur_req_start_clock(r, r->next, qp->tp->now);
 	r->rd_out++;
-	sent(qp, w, 1, p);
+	ur_req_sent(qp, w, 1, p);
 	return BUILT;
-}
-
-static void put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct ur_swqe *w)
-{
-	if (op->flags & UR_OPF_RETH)
-		ur_read_put_reth(ext + op->off_reth, w, 0, w->length);
-	if (op->flags & UR_OPF_IMM)
-		memcpy(ext + op->off_imm, &w->imm, sizeof(w->imm));
-	if (op->flags & UR_OPF_IETH)
-		ur_put32(ext + op->off_ieth, w->imm);
-	if (ur_unlikely(op->flags & UR_OPF_XRCETH))
-		ur_xrceth_put(ext, w->srqn);
 }
 
 /* A packet of a SEND or WRITE; in line where it is hot. */
@@ -334,7 +267,7 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 {
 	struct ur_requester *r = &qp->req;
 	const struct ur_wr_op *wo = ur_swqe_op(w);
-	uint32_t k = packet_index(r, w);
+	uint32_t k = ur_req_packet_index(r, w);
 	bool last = k + 1 == w->npkts;
 	uint32_t len = last ? w->length - (k << qp->mtu_shift) : qp->mtu;
 	uint8_t opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
@@ -351,7 +284,7 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	p->bth.se = last && w->flags & IBV_SEND_SOLICITED && op->flags & UR_OPF_RWQE;
 	p->bth.ackreq = ackreq;
 	p->bth.psn = r->next;
-	put_ext(ur_pkt_begin(qp, p, op), op, w);
+	ur_req_put_ext(ur_pkt_begin(qp, p, op), op, w);
 	p->payload_len = len;
 	st = ur_sge_gather(qp, w, &r->pos, len, p);
 	if (ur_unlikely(st)) {
@@ -363,55 +296,12 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	r->since_ack = ackreq ? 0 : r->since_ack + 1;
 	if (ackreq) {
 		r->asked = r->cur + 1;
-		start_clock(r, r->next, qp->tp->now);
+		ur_req_start_clock(r, r->next, qp->tp->now);
 	}
-	sent(qp, w, 1, p);
+	ur_req_sent(qp, w, 1, p);
 	if (ur_unlikely(qp->service == UR_UC))
 		ur_uc_sent(qp);
 	return BUILT;
-}
-
-/*
- * A run of packets of a SEND or WRITE to a QP of this host, as a bulk packet. It takes no buffers of the peer's, so one that has begun
- * within the window may end beyond it. False: it has to go as packets.
- */
-static bool build_bulk(struct ur_qp *qp, struct ur_swqe *w)
-{
-	struct ur_requester *r = &qp->req;
-	const struct ur_wr_op *wo = ur_swqe_op(w);
-	const uint32_t k = packet_index(r, w), left = w->npkts - k, all = w->length - (k << qp->mtu_shift);
-	const uint32_t n = ur_min_u32(left, qp->tp->c.bulk_most >> qp->mtu_shift);
-	const bool last = n == left;
-	struct ur_sge_pos pos = r->pos;
-	struct ur_bth bth = {.psn = r->next};
-	const struct ur_opcode_info *op;
-	struct ur_pkt *p;
-
-	if (ur_psn_diff(r->next, r->packets_until) < 0 || w->flags & IBV_SEND_INLINE || !ur_bulk_may(qp, all))
-		return false;
-	bth.opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
-	op = ur_opcode(bth.opcode);
-	bth.se = last && w->flags & IBV_SEND_SOLICITED && op->flags & UR_OPF_RWQE;
-	bth.ackreq = ur_req_asks(qp, w, last) || r->since_ack + n >= r->window.ack_every;
-	p = ur_bulk_begin(qp, &bth, n, last ? all : n << qp->mtu_shift);
-	if (!p)
-		return false;
-	if (!ur_bulk_add_list(qp, w->sge, w->nsge, &pos, p)) {
-		ur_tp_pkt_drop(qp->tp, p);
-		return false;
-	}
-	put_ext(ur_bulk_ext(p), op, w);
-	ur_bulk_end(qp, p, NULL);
-	r->pos = pos;
-	r->since_ack = bth.ackreq ? 0 : r->since_ack + n;
-	if (bth.ackreq) {
-		r->asked = r->cur + 1;
-		start_clock(r, ur_psn_add(r->next, n - 1), qp->tp->now);
-	}
-	if (ur_unlikely(ur_psn_diff(r->max, r->next) > 1))
-		ur_qp_count_many(qp, UR_C_RETRANSMIT, ur_min_u32((uint32_t)ur_psn_diff(r->max, r->next), n) - 1); /* and one as any other */
-	sent(qp, w, n, p);
-	return true;
 }
 
 /* A short SEND or WRITE of an RC QP from one piece of memory, with nothing but perhaps a completion beside it. */
@@ -449,7 +339,7 @@ static bool build_like(struct ur_qp *qp, struct ur_swqe *w, bool reth)
 	r->since_ack = ackreq ? 0 : r->since_ack + 1;
 	if (ackreq) {
 		r->asked = r->cur;
-		start_clock(r, w->psn, qp->tp->now);
+		ur_req_start_clock(r, w->psn, qp->tp->now);
 	}
 	return true;
 }
@@ -481,13 +371,13 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_swqe *w, uint32_t most
 {
 	struct ur_requester *r = &qp->req;
 	const struct ur_window *win = &r->window;
-	uint32_t left = w->npkts - packet_index(r, w), from_psn = r->next;
+	uint32_t left = w->npkts - ur_req_packet_index(r, w), from_psn = r->next;
 	struct ur_txrun run = {.opcode = ur_swqe_op(w)->middle | qp->service};
 
 	/* The last one is another; for one that is left a run is not worth while. */
 	if (left < 3 || w->flags & IBV_SEND_INLINE || ur_unlikely(qp->cc.rate.active))
 		return 0;
-	most = ur_min_u32(most, win->size > in_flight(r) ? win->size - in_flight(r) : 0);
+	most = ur_min_u32(most, win->size > ur_req_in_flight(r) ? win->size - ur_req_in_flight(r) : 0);
 	run.n = ur_min_u32(most, left - 1);
 	run.from = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, &r->pos, 0, qp->mtu_shift, &run.n, &run.mr);
 	if (!run.from)
@@ -506,11 +396,11 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_swqe *w, uint32_t most
 
 		if (asked) {
 			r->asked = r->cur + 1;
-			start_clock(r, ur_psn_add(from_psn, run.n - 1 - since), qp->tp->now);
+			ur_req_start_clock(r, ur_psn_add(from_psn, run.n - 1 - since), qp->tp->now);
 		}
 		r->since_ack = since;
 	}
-	sent_run(qp, run.n);
+	ur_req_sent_run(qp, run.n);
 	if (ur_unlikely(qp->service == UR_UC))
 		ur_uc_sent(qp);
 	return run.n;
@@ -551,7 +441,7 @@ static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int 
 {
 	const uint32_t cur = qp->req.cur;
 
-	if (ur_unlikely(qp->path->local) && w->length >= qp->tp->c.bulk_least && build_bulk(qp, w)) {
+	if (ur_unlikely(qp->path->local) && w->length >= qp->tp->c.bulk_least && ur_bulk_build(qp, w)) {
 		*st = BUILT;
 		return 1;
 	}
@@ -625,7 +515,7 @@ bool ur_req_has_one(const struct ur_qp *qp, uint32_t most)
 
 unsigned ur_req_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 {
-	bool was_idle = in_flight(&qp->req) == 0;
+	bool was_idle = ur_req_in_flight(&qp->req) == 0;
 	enum ur_req_state s;
 	unsigned done = 0;
 

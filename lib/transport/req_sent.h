@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How far a requester is, and what it notes of the packets that it builds. */
+#ifndef UR_REQ_SENT_H
+#define UR_REQ_SENT_H
+
+#include "base/bytes.h"
+#include "base/psn.h"
+#include "transport/qp_priv.h"
+#include "transport/read_req.h"
+#include "transport/tp_priv.h"
+#include "transport/wr_op.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
+
+static inline uint32_t ur_req_in_flight(const struct ur_requester *r)
+{
+	return (r->next - r->una) & UR_PSN_MASK;
+}
+
+static inline uint32_t ur_req_packet_index(const struct ur_requester *r, const struct ur_swqe *w)
+{
+	return (r->next - w->psn) & UR_PSN_MASK;
+}
+
+/*
+ * Times a packet that asks for an acknowledgement, one at a time, and only where it is clear which transmission is acknowledged (Karn's
+ * rule): what follows a packet that was NAKed was thrown away.
+ */
+static inline void ur_req_start_clock(struct ur_requester *r, uint32_t psn, ur_time now)
+{
+	if (r->rtt.at || ur_psn_diff(psn, r->rtt.resent) < 0)
+		return;
+	r->rtt.psn = psn;
+	r->rtt.at = now;
+}
+
+/* Accounts for `n` PSNs inside a request. */
+static inline void ur_req_sent_run(struct ur_qp *qp, uint32_t n)
+{
+	struct ur_requester *r = &qp->req;
+	int32_t again = ur_psn_diff(r->max, r->next);
+
+	if (ur_unlikely(again > 0))
+		ur_qp_count_many(qp, UR_C_RETRANSMIT, ur_min_u32((uint32_t)again, n));
+	r->next = ur_psn_add(r->next, n);
+	if (ur_psn_diff(r->next, r->max) > 0)
+		r->max = r->next;
+}
+
+/* Accounts for `n` PSNs that `p` has just taken. */
+static inline void ur_req_sent(struct ur_qp *qp, const struct ur_swqe *w, uint32_t n, struct ur_pkt *p)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (ur_unlikely(ur_psn_diff(r->next, r->max) < 0)) {
+		p->flags |= UR_PKT_AGAIN;
+		ur_qp_count(qp, UR_C_RETRANSMIT);
+	}
+	r->next = ur_psn_add(r->next, n);
+	if (ur_psn_diff(r->next, r->max) > 0)
+		r->max = r->next;
+	if (ur_req_packet_index(r, w) == w->npkts) {
+		r->cur++;
+		/* What was executed here is not sent again. */
+		while (ur_unlikely(r->locals) && r->cur != r->fresh && ur_swqe_in(ur_sq_at(qp, r->cur), UR_WRS_LOCAL))
+			r->cur++;
+		r->pos = (struct ur_sge_pos){0, 0};
+	}
+}
+
+/* The extended headers of a SEND or WRITE. */
+static inline void ur_req_put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct ur_swqe *w)
+{
+	if (op->flags & UR_OPF_RETH)
+		ur_read_put_reth(ext + op->off_reth, w, 0, w->length);
+	if (op->flags & UR_OPF_IMM)
+		memcpy(ext + op->off_imm, &w->imm, sizeof(w->imm));
+	if (op->flags & UR_OPF_IETH)
+		ur_put32(ext + op->off_ieth, w->imm);
+	if (ur_unlikely(op->flags & UR_OPF_XRCETH))
+		ur_xrceth_put(ext, w->srqn);
+}
+
+#endif
