@@ -273,7 +273,7 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 		return ur_port_fail(err, errlen, ENOMEM, "out of memory: free some and try again");
 	u->fd = -1;
 	u->queue.ops = &queue_ops;
-	u->queue.caps = UR_QUEUE_BARE | UR_QUEUE_STEERED;
+	u->queue.caps = UR_QUEUE_BARE | UR_QUEUE_STEERED | UR_QUEUE_CALLS;
 	ur_udp_rx_init(u);
 	ur_udp_tx_init(u);
 	u->port = (struct ur_port){.ops = &ops, .queue = &u->queue, .mac = cfg->mac, .mtu = cfg->mtu, .speed_mbps = cfg->speed_mbps};

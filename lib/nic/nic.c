@@ -13,6 +13,12 @@
 #include "wire/frame.h"
 #include "wire/train.h"
 
+/*
+ * While packets of this host come, the port may wait: a system call that finds nothing takes longer than all that such a packet needs. They
+ * come for so long after each, and the port is looked at this often.
+ */
+#define LOCAL_NS (20 * UR_NS_PER_US)
+#define LOOK_NS (5 * UR_NS_PER_US)
 #define TX_BURSTS 16 /* of a round that only sends: 1 MiB with the usual path MTU, about what a window holds */
 
 /* --- packet buffers for the layers below --- */
@@ -445,22 +451,46 @@ static unsigned nic_tx(struct ur_nic *nic)
 
 /* --- one round --- */
 
+static unsigned port_arrivals(struct ur_nic *nic)
+{
+	const struct ur_queue *q = nic->port->queue;
+	unsigned n = ur_nic_rx(nic, nic->port->queue);
+
+	nic->looked_at = n ? 0 : nic->now;
+	nic->counters.v[UR_C_RX_MISSED] = q->rx_missed;
+	nic->counters.v[UR_C_TX_REFUSED] = q->tx_refused;
+	nic->counters.v[UR_C_TX_CHAINED] = q->tx_chained;
+	nic->counters.v[UR_C_TX_GATHERED] = q->tx_gathered;
+	nic->counters.v[UR_C_TX_UNMAPPED] = q->tx_unmapped;
+	return n;
+}
+
+/* Somebody else's `now` may have been later. */
+static bool port_may_wait(const struct ur_nic *nic)
+{
+	return nic->now < nic->local_at + LOCAL_NS && nic->now < nic->looked_at + LOOK_NS && nic->port->queue->caps & UR_QUEUE_CALLS;
+}
+
+static unsigned local_arrivals(struct ur_nic *nic, struct ur_queue *q)
+{
+	unsigned n = ur_nic_rx(nic, q);
+
+	if (n)
+		nic->local_at = nic->now;
+	return n;
+}
+
 /* What arrives: from the port, from the other processes of the device, from ourselves, and from the clock. */
 static unsigned nic_arrivals(struct ur_nic *nic)
 {
-	unsigned n = ur_nic_rx(nic, nic->port->queue);
+	unsigned n = ur_unlikely(port_may_wait(nic)) ? 0 : port_arrivals(nic);
 
-	nic->counters.v[UR_C_RX_MISSED] = nic->port->queue->rx_missed;
-	nic->counters.v[UR_C_TX_REFUSED] = nic->port->queue->tx_refused;
-	nic->counters.v[UR_C_TX_CHAINED] = nic->port->queue->tx_chained;
-	nic->counters.v[UR_C_TX_GATHERED] = nic->port->queue->tx_gathered;
-	nic->counters.v[UR_C_TX_UNMAPPED] = nic->port->queue->tx_unmapped;
 	if (nic->cfg.inbox)
-		n += ur_nic_rx(nic, nic->cfg.inbox);
+		n += local_arrivals(nic, nic->cfg.inbox);
 	if (ur_unlikely(nic->faults != NULL))
 		ur_faults_release(nic->faults, nic->now);
 	if (ur_unlikely(nic->loop.head != NULL))
-		n += ur_nic_rx(nic, &nic->loop.queue);
+		n += local_arrivals(nic, &nic->loop.queue);
 	return n + ur_wheel_advance(nic->wheel, nic->now);
 }
 
@@ -509,7 +539,7 @@ unsigned ur_nic_poll_tx(struct ur_nic *nic, ur_time now)
 	for (unsigned i = 0; i < TX_BURSTS; i++) {
 		n = nic_tx(nic);
 		if (ur_unlikely(nic->loop.head != NULL))
-			n += ur_nic_rx(nic, &nic->loop.queue);
+			n += local_arrivals(nic, &nic->loop.queue);
 		if (!n)
 			break;
 		sum += n;

@@ -90,6 +90,8 @@ struct ur_nic {
 	bool more; /* the port gave a full burst: it may have more, which its descriptor does not show */
 	bool bulk; /* nobody looks at packets: long messages on this host may go as bulk packets */
 	unsigned train_pkts; /* the longest train that the transport builds now */
+	ur_time local_at;    /* when packets last came from this host */
+	ur_time looked_at;   /* at the port, which had nothing; 0: it had */
 
 	struct ur_nic_out out[UR_NIC_OUTS]; /* 0: the port's; by slot the other processes', and the loop */
 	struct ur_list waiting;             /* those with a backlog */

@@ -420,6 +420,67 @@ static void wire__patience(void)
 	}
 }
 
+/* --- a port that takes a system call to look at --- */
+
+static const struct ur_queue_ops *port_ops;
+static unsigned looks;
+
+static unsigned look(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	looks++;
+	return port_ops->rx(q, pkts, n);
+}
+
+static unsigned looks_at(struct ur_nic *nic, ur_time now)
+{
+	looks = 0;
+	ur_nic_poll(nic, now);
+	return looks;
+}
+
+/* It is left alone for a few microseconds at a time, while packets of this host come, and not otherwise. */
+static void port__waits_for_packets_of_this_host(void)
+{
+	static const struct {
+		unsigned caps, us, looks;
+	} t[] = {
+		{UR_QUEUE_CALLS, 1, 0}, {UR_QUEUE_CALLS, 4, 0},  {UR_QUEUE_CALLS, 5, 1},  {UR_QUEUE_CALLS, 9, 0},
+		{UR_QUEUE_CALLS, 10, 1}, {UR_QUEUE_CALLS, 20, 1}, {UR_QUEUE_CALLS, 21, 1}, {0, 22, 1},
+	};
+	struct ur_queue_ops counted;
+	struct ur_queue *q;
+	struct ur_nic *nic;
+	ur_time begin;
+
+	nics_open_host(&h, 2);
+	nics_mail_open(&h, 100);
+	open_pair(0, 1, &a, &b);
+	nic = h.n[1].nic;
+	q = nic->port->queue;
+	port_ops = q->ops;
+	counted = *port_ops;
+	counted.rx = look;
+	q->ops = &counted;
+	q->caps |= UR_QUEUE_CALLS;
+	begin = nic->now + UR_NS_PER_MS;
+	CU_ASSERT_EQUAL(looks_at(nic, begin - 2), 1);
+	CU_ASSERT_EQUAL(looks_at(nic, begin - 1), 1); /* nothing has come from this host for long */
+	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 100, 8, 1, 32768), 0);
+	ur_nic_poll_tx(h.n[0].nic, begin);
+	CU_ASSERT_EQUAL(looks_at(nic, begin), 1);
+	CU_ASSERT_EQUAL(memcmp(h.n[1].mem + 32768, h.n[0].mem + 100, 8), 0);
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		q->caps = (q->caps & ~(unsigned)UR_QUEUE_CALLS) | t[i].caps;
+		CU_ASSERT_EQUAL(looks_at(nic, begin + t[i].us * UR_NS_PER_US), t[i].looks);
+	}
+	q->ops = port_ops;
+	nics_run(&h, 2 * UR_NS_PER_MS);
+	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
+	nics_qp_destroy(&h, &a);
+	nics_qp_destroy(&h, &b);
+	close_host();
+}
+
 void ur_suite_loopback(void)
 {
 	CU_pSuite s = CU_add_suite("loopback", NULL, NULL);
@@ -435,4 +496,5 @@ void ur_suite_loopback(void)
 	CU_ADD_TEST(s, siblings__memory_is_not_held);
 	CU_ADD_TEST(s, siblings__datagrams);
 	CU_ADD_TEST(s, wire__patience);
+	CU_ADD_TEST(s, port__waits_for_packets_of_this_host);
 }
