@@ -66,6 +66,8 @@ enum ur_queue_cap {
 	UR_QUEUE_COPIES = 8,
 	/* Whoever reads the other end copies the payload of bulk packets (wire/bulk.h) from our memory by itself. */
 	UR_QUEUE_FETCHES = 16,
+	/* Whoever reads the other end takes slim packets (wire/slim.h). */
+	UR_QUEUE_SLIM = 64,
 	/* To look for packets is a system call, even when none has come. */
 	UR_QUEUE_CALLS = 32,
 };

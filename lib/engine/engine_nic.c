@@ -44,7 +44,7 @@ static bool fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned n
 
 static void fetches(void *ctx, bool may)
 {
-	ur_local_set_fetches(((struct ur_engine *)ctx)->local, may);
+	ur_local_set_watched(((struct ur_engine *)ctx)->local, !may);
 }
 
 static void put_farewell(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)

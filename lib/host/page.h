@@ -52,8 +52,13 @@ struct ur_ports_left {
 struct ur_pair {
 	_Alignas(64) _Atomic uint64_t tail; /* of our ring to it, for the process whose id is in the upper half */
 	_Atomic uint64_t head;              /* as far as we have read its ring, if its id is in the upper half */
-	_Atomic uint32_t fetches;           /* the id of the process whose memory we can read, and do when it asks us to: fetch.h */
-	_Atomic uint32_t wants;             /* the id of the process that does not let us yet */
+	_Atomic uint64_t takes;             /* what besides frames it may send: enum ur_page_takes, if its id is in the upper half */
+};
+
+enum ur_page_takes {
+	UR_TAKES_BULK = 1, /* wire/bulk.h: we can read its memory, and do when it asks us to (fetch.h) */
+	UR_TAKES_SLIM = 2, /* wire/slim.h */
+	UR_WANTS_BULK = 4, /* the kernel does not let us read its memory: it may ask the kernel to */
 };
 
 /* The ports that the process listens on, for those who steer packets to it (registry.c); those beyond are not shown. */

@@ -11,6 +11,7 @@
 #include "nic/nic_priv.h"
 #include "wire/bulk.h"
 #include "wire/frame.h"
+#include "wire/slim.h"
 #include "wire/train.h"
 
 /*
@@ -142,16 +143,18 @@ static int nic_create_layers(struct ur_nic *nic)
 }
 
 /*
- * Bulk packets are for as long as nobody looks at packets: captures and traces show them, and faults hit them. This process sends none
- * then, and the others are told to send it none.
+ * Bulk and slim packets are for as long as nobody looks at packets: captures and traces show frames, and faults hit them. This process
+ * sends none then, and the others are told to send it none.
  */
 static void nic_set_bulk(struct ur_nic *nic)
 {
 	const bool may = !nic->cfg.packets && !nic->faults && !nic->capture && !nic->trace;
 
 	nic->bulk = may;
-	for (unsigned s = 1; s < UR_NIC_OUTS; s++)
+	for (unsigned s = 1; s < UR_NIC_OUTS; s++) {
 		ur_tp_set_bulk(nic->tp, (uint8_t)s, may && s == nic->cfg.slot);
+		ur_tp_set_slim(nic->tp, (uint8_t)s, may && s == nic->cfg.slot);
+	}
 	if (nic->cfg.fetches)
 		nic->cfg.fetches(nic->cfg.ctx, may);
 }
@@ -315,8 +318,12 @@ static void nic_local_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 			nic->counters.v[UR_C_TX_LOCAL_PACKETS] += ur_pkt_psns(pkts[i]);
 			continue;
 		}
-		nic->counters.v[UR_C_TX_LOCAL_BYTES] += ur_pkt_frame_len(pkts[i]);
 		nic->counters.v[UR_C_TX_LOCAL_PACKETS]++;
+		if (ur_likely(pkts[i]->flags & UR_PKT_SLIM)) {
+			nic->counters.v[UR_C_TX_LOCAL_BYTES] += ur_slim_wire_len(pkts[i], pkts[i]->bth_off);
+			continue;
+		}
+		nic->counters.v[UR_C_TX_LOCAL_BYTES] += ur_pkt_frame_len(pkts[i]);
 		if (ur_unlikely(nic->capture != NULL))
 			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_OUT);
 	}

@@ -67,7 +67,7 @@ struct ur_nic_config {
 	 */
 	struct ur_queue *inbox; /* its packets say whether they came from the wire (UR_PKT_LOCAL) */
 	struct ur_queue *(*sibling)(void *ctx, uint8_t slot);
-	/* As in ur_tp_config; and whether the others may expect it of us now. Both may be NULL. */
+	/* As in ur_tp_config; and whether the others may send us bulk and slim packets now. Both may be NULL. */
 	bool (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
 	void (*fetches)(void *ctx, bool may);
 };
@@ -88,7 +88,7 @@ struct ur_nic {
 	struct ur_faults *faults;   /* NULL: off */
 	ur_time now;                /* of the current call, for callbacks */
 	bool more; /* the port gave a full burst: it may have more, which its descriptor does not show */
-	bool bulk; /* nobody looks at packets: long messages on this host may go as bulk packets */
+	bool bulk; /* nobody looks at packets: packets on this host may be bulk and slim ones */
 	unsigned train_pkts; /* the longest train that the transport builds now */
 	ur_time local_at;    /* when packets last came from this host */
 	ur_time looked_at;   /* at the port, which had nothing; 0: it had */

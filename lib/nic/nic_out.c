@@ -184,6 +184,7 @@ void ur_nic_out(struct ur_nic *nic, uint8_t to, struct ur_pkt **pkts, unsigned n
 		}
 		o->queue = q;
 		ur_tp_set_bulk(nic->tp, to, nic->bulk && q->caps & UR_QUEUE_FETCHES);
+		ur_tp_set_slim(nic->tp, to, nic->bulk && q->caps & UR_QUEUE_SLIM);
 	}
 	offer_all(nic, o, pkts, n);
 }

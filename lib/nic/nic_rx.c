@@ -13,6 +13,7 @@
 #include "wire/bulk.h"
 #include "wire/frame.h"
 #include "wire/row.h"
+#include "wire/slim.h"
 #include "wire/train.h"
 
 #define VLAN_ID_MASK 0xfff
@@ -257,6 +258,20 @@ __attribute__((noinline)) static void rx_bulk(struct ur_nic *nic, const struct u
 	ur_tp_rx_bulk(nic->tp, p, nic->now);
 }
 
+/* --- slim packets --- */
+
+/* The same; of one from another process `place` says how long the headers are that it was sent without. */
+static void rx_slim(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt *p)
+{
+	if (ur_unlikely(!ur_slim_parse(p))) {
+		refuse(nic, p, UR_C_DROP_TRUNCATED);
+		return;
+	}
+	count_local(nic, q, 1, ur_slim_wire_len(p, p->place));
+	nic->counters.v[UR_C_RX_ROCE]++;
+	ur_tp_rx_slim(nic->tp, p, nic->now);
+}
+
 /* --- a burst --- */
 
 enum fate {
@@ -273,8 +288,11 @@ static enum fate rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_
 		rx_train(nic, q, p);
 		return PLAIN;
 	}
-	if (ur_unlikely(p->flags & UR_PKT_BULK)) {
-		rx_bulk(nic, q, p);
+	if (ur_unlikely(p->flags & (UR_PKT_BULK | UR_PKT_SLIM))) {
+		if (p->flags & UR_PKT_SLIM)
+			rx_slim(nic, q, p);
+		else
+			rx_bulk(nic, q, p);
 		return PLAIN;
 	}
 	if (ur_unlikely(p->flags & UR_PKT_LOCAL))

@@ -43,8 +43,8 @@ struct ur_local {
 	uint32_t sleeps;
 	uint8_t known[UR_SLOTS]; /* slots of those whose rings we read */
 	unsigned knowns, turn;
-	bool keeps_out; /* from the memory of the others */
-	bool permitted; /* one of them may read ours, though the kernel would not have it */
+	bool watched;   /* somebody looks at packets: the others are to send frames */
+	bool permitted; /* one of them may read our memory, though the kernel would not have it */
 	bool gives_way; /* somebody has had no time to read */
 	struct room *rooms;
 	struct ur_pool free; /* of rooms */
@@ -72,12 +72,13 @@ static const struct ur_sibling *sibling_of(const struct peer *p)
 	return ur_likely(s && s->id == p->id) ? s : NULL;
 }
 
-static void show_fetches(const struct peer *p)
+static void show_takes(const struct peer *p)
 {
-	struct ur_pair *w = &p->local->own->page->with[p->slot];
+	uint32_t takes = UR_TAKES_SLIM | (p->readable ? UR_TAKES_BULK : UR_WANTS_BULK);
 
-	atomic_store_explicit(&w->fetches, p->readable && !p->local->keeps_out ? p->id : 0, memory_order_relaxed);
-	atomic_store_explicit(&w->wants, !p->readable && !p->local->keeps_out ? p->id : 0, memory_order_relaxed);
+	if (p->local->watched)
+		takes = 0;
+	atomic_store_explicit(&p->local->own->page->with[p->slot].takes, word(p->id, takes), memory_order_relaxed);
 }
 
 /* For an observer. */
@@ -86,7 +87,7 @@ static void show_sums(const struct ur_local *l)
 	uint32_t n = 0;
 
 	for (unsigned i = 0; i < l->knowns; i++)
-		n += l->peer[l->known[i]].readable && !l->keeps_out;
+		n += l->peer[l->known[i]].readable && !l->watched;
 	atomic_store_explicit(&l->own->page->met, l->knowns, memory_order_relaxed);
 	atomic_store_explicit(&l->own->page->fetched, n, memory_order_relaxed);
 }
@@ -98,8 +99,19 @@ static void try_again(struct peer *p, const struct ur_sibling *s)
 	if (p->sends & (p->sends - 1))
 		return;
 	p->readable = ur_fetch_try(s);
-	show_fetches(p);
+	show_takes(p);
 	show_sums(p->local);
+}
+
+/* As capabilities of a queue (drivers/port.h). The first that cannot read our memory is permitted to. */
+static unsigned takes_of(const struct peer *p, const struct ur_sibling *s)
+{
+	struct ur_local *l = p->local;
+	const uint32_t takes = place(atomic_load_explicit(&s->page->with[l->own->slot].takes, memory_order_relaxed), l->own->id);
+
+	if (ur_unlikely(takes & UR_WANTS_BULK) && !l->permitted)
+		l->permitted = ur_fetch_permit(s);
+	return (takes & UR_TAKES_BULK ? UR_QUEUE_FETCHES : 0) | (takes & UR_TAKES_SLIM ? UR_QUEUE_SLIM : 0);
 }
 
 static void peer_renew(struct peer *p, uint32_t id)
@@ -121,7 +133,7 @@ __attribute__((noinline)) static void renew_all(struct ur_local *l)
 		if (sib && sib->id != l->peer[s].id) {
 			peer_renew(&l->peer[s], sib->id);
 			l->peer[s].readable = ur_fetch_try(sib);
-			show_fetches(&l->peer[s]);
+			show_takes(&l->peer[s]);
 		}
 		if (sib)
 			l->known[l->knowns++] = (uint8_t)s;
@@ -231,11 +243,7 @@ struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot)
 		return NULL;
 	if (ur_unlikely(!p->readable && s->pid > 0))
 		try_again(p, s);
-	p->queue.caps = 0;
-	if (ur_likely(atomic_load_explicit(&s->page->with[l->own->slot].fetches, memory_order_relaxed) == l->own->id))
-		p->queue.caps = UR_QUEUE_FETCHES;
-	else if (atomic_load_explicit(&s->page->with[l->own->slot].wants, memory_order_relaxed) == l->own->id && !l->permitted)
-		l->permitted = !l->keeps_out && ur_fetch_permit(s);
+	p->queue.caps = takes_of(p, s);
 	return &p->queue;
 }
 
@@ -247,11 +255,11 @@ bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to,
 	return s && ur_fetch(s, to, nto, from, nfrom);
 }
 
-void ur_local_set_fetches(struct ur_local *l, bool may)
+void ur_local_set_watched(struct ur_local *l, bool watched)
 {
-	l->keeps_out = !may;
+	l->watched = watched;
 	for (unsigned i = 0; i < l->knowns; i++)
-		show_fetches(&l->peer[l->known[i]]);
+		show_takes(&l->peer[l->known[i]]);
 	show_sums(l);
 }
 
@@ -268,7 +276,11 @@ static unsigned inbox_alloc(struct ur_queue *q, struct ur_pkt **pkts, unsigned n
 	unsigned got = 0;
 
 	for (struct room *r; got < n && (r = ur_pool_take(&l->free));) {
-		r->pkt = (struct ur_pkt){.data = r->bytes, .room = UR_PKT_ROOM, .home = q};
+		ur_pkt_clear(&r->pkt);
+		r->pkt.data = r->bytes;
+		r->pkt.len = 0;
+		r->pkt.room = UR_PKT_ROOM;
+		r->pkt.home = q;
 		pkts[got++] = &r->pkt;
 	}
 	return got;
@@ -291,7 +303,7 @@ static uint32_t tail_of(const struct peer *p, const struct ur_sibling *s)
 	return place(atomic_load_explicit(&s->page->with[own->slot].tail, memory_order_acquire), own->id);
 }
 
-/* A bulk packet refers to its sender's memory: it may name no other. */
+/* A bulk packet refers to its sender's memory: it may name no other. A slim one names no sender. */
 static bool is_of(const struct peer *p, const struct ur_pkt *pkt)
 {
 	return !(pkt->flags & UR_PKT_BULK) || (pkt->len >= ur_bulk_bytes(0) && ur_bulk_of(pkt)->sqpn >> 16 == p->slot);
@@ -313,7 +325,7 @@ static unsigned peer_rx(struct ur_local *l, struct peer *p, struct ur_pkt **pkts
 		if (ur_unlikely(!is_of(p, pkts[got])))
 			inbox_release(&l->inbox, &pkts[got], 1);
 		else
-			got++;
+			pkts[got++]->slot = p->slot;
 	}
 	atomic_store_explicit(&l->own->page->with[p->slot].head, word(p->id, p->head), memory_order_release);
 	return got;

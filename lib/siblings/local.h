@@ -23,16 +23,16 @@ void ur_local_announce(struct ur_local *l);
 /* What the other processes sent, each packet a private copy. It takes none. */
 struct ur_queue *ur_local_inbox(struct ur_local *l);
 /*
- * The queue to the process that has the slot now; NULL when there is none. It stays valid for later holders of the slot. It takes whole or
- * bare packets as far as there is room, and copies them; there is nothing to receive from it.
+ * The queue to the process that has the slot now; NULL when there is none. It stays valid for later holders of the slot. It takes whole,
+ * bare and slim packets as far as there is room, and copies them; there is nothing to receive from it.
  */
 struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot);
 
 /* As ur_tp_config.fetch, from the process that has the slot now. */
 bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from,
 		    unsigned nfrom);
-/* May the others leave it to us to copy what they send (UR_QUEUE_FETCHES)? At first they may, where we can. */
-void ur_local_set_fetches(struct ur_local *l, bool may);
+/* Does somebody look at our packets? The others are to send frames then: no UR_QUEUE_FETCHES, no UR_QUEUE_SLIM. At first nobody does. */
+void ur_local_set_watched(struct ur_local *l, bool watched);
 
 /* Becomes readable when a packet arrives while we said that we sleep. */
 int ur_local_fd(const struct ur_local *l);

@@ -6,39 +6,57 @@
 #define MASK (UR_MAILRING_BYTES - 1)
 #define ALIGN 16u
 #define LOW (UR_MAILRING_BYTES / 4)
-#define PASSED (UR_PKT_LOCAL | UR_PKT_BARE | UR_PKT_BULK) /* of a packet's flags */
+#define PASSED (UR_PKT_LOCAL | UR_PKT_BARE | UR_PKT_BULK | UR_PKT_SLIM) /* of a packet's flags */
 #define SKIP UINT32_MAX /* as a length: nothing more up to the ring's end */
 
+/* All but `len` and `flags` are a bare packet's; `place` of a slim one is the length of the headers that it goes without. */
 struct record {
 	uint32_t len;
 	uint16_t sport, place;
 	uint32_t flow_label;
 	uint8_t flags, ip_version, ttl, tos;
-	struct ur_gid src, dst; /* of a bare packet */
 };
-_Static_assert(sizeof(struct record) % ALIGN == 0, "the bytes of a packet are aligned");
 
-static uint32_t bytes_of(uint32_t len)
+/* Follows the record of a bare packet. */
+struct addresses {
+	struct ur_gid src, dst;
+};
+_Static_assert(sizeof(struct record) % ALIGN == 0 && sizeof(struct addresses) % ALIGN == 0, "the bytes of a packet are aligned");
+
+/* What stands before the bytes of a packet with these flags. */
+static uint32_t head_of(uint8_t flags)
 {
-	return (uint32_t)(sizeof(struct record) + len + ALIGN - 1) & ~(ALIGN - 1);
+	return (uint32_t)(sizeof(struct record) + (flags & UR_PKT_BARE ? sizeof(struct addresses) : 0));
+}
+
+static uint32_t bytes_of(uint8_t flags, uint32_t len)
+{
+	return (head_of(flags) + len + ALIGN - 1) & ~(ALIGN - 1);
+}
+
+/* Bytes of a packet that are not passed on. */
+static uint32_t left_out(const struct ur_pkt *p)
+{
+	return p->flags & UR_PKT_SLIM ? p->bth_off : 0;
 }
 
 static void put_record(uint8_t *to, const struct ur_pkt *p, uint32_t len)
 {
-	struct record r = {.len = len, .flags = p->flags & PASSED};
+	struct record r = {.len = len, .flags = p->flags & PASSED, .place = (uint16_t)left_out(p)};
 
-	if (p->flags & UR_PKT_BARE) {
+	if (ur_unlikely(p->flags & UR_PKT_BARE)) {
+		const struct addresses a = {p->src, p->dst};
+
 		r.sport = p->sport;
 		r.place = p->place;
 		r.ip_version = p->ip_version;
 		r.ttl = p->ttl;
 		r.tos = p->tos;
 		r.flow_label = p->flow_label;
-		r.src = p->src;
-		r.dst = p->dst;
+		memcpy(to + sizeof(r), &a, sizeof(a));
 	}
 	memcpy(to, &r, sizeof(r));
-	ur_pkt_gather(p, 0, to + sizeof(r));
+	ur_pkt_gather(p, left_out(p), to + head_of(p->flags));
 }
 
 /*
@@ -52,7 +70,8 @@ static bool begin_anew(uint32_t at, uint32_t waiting)
 
 bool ur_mailring_put(uint8_t *ring, uint32_t *tail, uint32_t head, const struct ur_pkt *p)
 {
-	uint32_t len = ur_pkt_frame_len(p), need = bytes_of(len), at = *tail & MASK, waiting = *tail - head, skip = 0;
+	uint32_t len = ur_pkt_frame_len(p) - left_out(p), need = bytes_of(p->flags, len);
+	uint32_t at = *tail & MASK, waiting = *tail - head, skip = 0;
 
 	if (ur_unlikely(len > UR_PKT_ROOM))
 		return true;
@@ -81,19 +100,28 @@ static void get_record(struct record *r, const uint8_t *from)
 	memcpy(r, w, sizeof(*r));
 }
 
-static void fill(struct ur_pkt *p, const struct record *r, const uint8_t *bytes)
+static void fill_bare(struct ur_pkt *p, const struct record *r, const uint8_t *from)
 {
-	p->len = r->len;
-	p->flags = r->flags & PASSED;
+	struct addresses a;
+
+	memcpy(&a, from, sizeof(a)); /* any bytes are addresses */
 	p->sport = r->sport;
-	p->place = r->place;
 	p->ip_version = r->ip_version == 4 ? 4 : 6;
 	p->ttl = r->ttl;
 	p->tos = r->tos;
 	p->flow_label = r->flow_label & 0xfffff;
-	p->src = r->src;
-	p->dst = r->dst;
-	memcpy(p->data, bytes, r->len);
+	p->src = a.src;
+	p->dst = a.dst;
+}
+
+static void fill(struct ur_pkt *p, const struct record *r, const uint8_t *from)
+{
+	p->len = r->len;
+	p->flags = r->flags & PASSED;
+	p->place = r->place;
+	if (ur_unlikely(p->flags & UR_PKT_BARE))
+		fill_bare(p, r, from + sizeof(*r));
+	memcpy(p->data, from + head_of(r->flags), r->len);
 }
 
 /* Moves after the mark that stands where no record had room before the ring's end. */
@@ -113,10 +141,10 @@ static bool take_record(const uint8_t *ring, uint32_t *head, uint32_t tail, stru
 	if (left < sizeof(r))
 		return false;
 	get_record(&r, ring + at);
-	if (r.len > ur_min_u32(UR_PKT_ROOM, p->room) || bytes_of(r.len) > left)
+	if (r.len > ur_min_u32(UR_PKT_ROOM, p->room) || bytes_of(r.flags, r.len) > left)
 		return false;
-	fill(p, &r, ring + at + sizeof(r));
-	*head += bytes_of(r.len);
+	fill(p, &r, ring + at);
+	*head += bytes_of(r.flags, r.len);
 	return true;
 }
 

@@ -14,11 +14,21 @@
 #define END 64u       /* the last bytes of a run, at which programs look: they are written when all is known to be right */
 #define CHUNK 4096u   /* of what goes to memory that is not simply there */
 
+static void set_bit(uint64_t set[256 / 64], uint8_t to, bool on)
+{
+	const uint64_t bit = 1ull << to % 64;
+
+	set[to / 64] = on ? set[to / 64] | bit : set[to / 64] & ~bit;
+}
+
 void ur_tp_set_bulk(struct ur_tp *tp, uint8_t to, bool on)
 {
-	uint64_t bit = 1ull << to % 64;
+	set_bit(tp->bulk, to, on);
+}
 
-	tp->bulk[to / 64] = on ? tp->bulk[to / 64] | bit : tp->bulk[to / 64] & ~bit;
+void ur_tp_set_slim(struct ur_tp *tp, uint8_t to, bool on)
+{
+	set_bit(tp->slim, to, on);
 }
 
 bool ur_tp_bulk_holds(struct ur_tp *tp, const struct ur_bulk *b)

@@ -309,6 +309,27 @@ void ur_tp_rx_bulk(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 	}
 }
 
+void ur_tp_rx_slim(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
+{
+	struct ur_qp *qp = ur_qp_find(tp, p->bth.dqpn);
+	const struct ur_opcode_info *op = ur_opcode(p->bth.opcode);
+	unsigned need = op->flags & UR_OPF_RESPONSE ? RX_RESPONSES : RX_REQUESTS;
+
+	tp->now = now;
+	if (ur_unlikely(!qp))
+		ur_count(tp->c.counters, UR_C_DROP_QPN);
+	else if (ur_unlikely(qp->type != IBV_QPT_RC))
+		refuse(qp, UR_C_DROP_OPCODE);
+	else if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need)))
+		refuse(qp, UR_C_DROP_QP_STATE);
+	else if (ur_unlikely(!ur_pkey_ok(p->bth.pkey)))
+		refuse(qp, UR_C_DROP_PKEY);
+	else if (ur_unlikely(!qp->path || !qp->path->local || qp->dqpn >> 16 != p->slot))
+		refuse(qp, UR_C_DROP_SOURCE);
+	else
+		deliver(qp, p, op, now);
+}
+
 /* --- transmit --- */
 
 struct ur_pkt *ur_tp_pkt(struct ur_tp *tp)

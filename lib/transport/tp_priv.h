@@ -64,6 +64,7 @@ struct ur_tp {
 	unsigned nheld;                      /* such destinations */
 	uint64_t held[256 / 64];
 	uint64_t bulk[256 / 64]; /* to whom bulk packets may go */
+	uint64_t slim[256 / 64]; /* and slim ones */
 	ur_time deaf_until; /* of what the network says */
 	unsigned nstash;
 	bool starved; /* no packet buffer was available in this call of ur_tp_tx */

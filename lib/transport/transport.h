@@ -142,6 +142,10 @@ void ur_tp_hold(struct ur_tp *tp, uint8_t to, bool hold);
  * packets (wire/bulk.h). False at first.
  */
 void ur_tp_set_bulk(struct ur_tp *tp, uint8_t to, bool on);
+/* The same for slim packets (wire/slim.h). */
+void ur_tp_set_slim(struct ur_tp *tp, uint8_t to, bool on);
+/* Handles a received slim packet (ur_slim_parse), whose `slot` is right, as ur_tp_rx does. */
+void ur_tp_rx_slim(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
 /* Handles a received bulk packet (ur_bulk_parse), as ur_tp_rx does. */
 void ur_tp_rx_bulk(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
 /* Does a bulk packet that this instance has sent still stand for what its payload was? */

@@ -156,6 +156,22 @@ static void finish(struct ur_txbuf *b, struct ur_pkt *p)
 		b->open = NULL;
 }
 
+/* Nobody looks at what it sends to its peer, a process of this host. */
+static bool may_be_slim(const struct ur_qp *qp, const struct ur_pkt *p)
+{
+	const uint8_t to = (uint8_t)(qp->dqpn >> 16);
+
+	return qp->tp->slim[to / 64] >> to % 64 & 1 && qp->type == IBV_QPT_RC && (p->bth.opcode & UR_SERVICE_MASK) == UR_RC;
+}
+
+static void finish_slim(struct ur_pkt *p, uint8_t slot)
+{
+	memset(p->data + p->len, 0, 4);
+	p->len += p->bth.pad;
+	p->slot = slot;
+	p->flags |= UR_PKT_COMPLETE | UR_PKT_SLIM;
+}
+
 void ur_txbuf_end(struct ur_qp *qp, struct ur_pkt *p)
 {
 	struct ur_txbuf *b = &qp->tp->tx;
@@ -163,7 +179,9 @@ void ur_txbuf_end(struct ur_qp *qp, struct ur_pkt *p)
 	UR_TRACE(qp->tp->trace, TX, qp->qpn, p->bth.dqpn, p->bth.opcode, p->bth.psn, p->payload_len, p->bth.ackreq);
 	b->last = p == b->open ? NULL : p;
 	b->row.psn = UR_TXBUF_NO_ROW;
-	if (p == b->open || !p->nseg) {
+	if (ur_unlikely(p->flags & UR_PKT_LOCAL) && !p->nseg && may_be_slim(qp, p)) {
+		finish_slim(p, qp->tp->c.slot);
+	} else if (p == b->open || !p->nseg) {
 		finish(b, p);
 		p->flags |= UR_PKT_COMPLETE;
 	}
@@ -178,12 +196,31 @@ _Static_assert(UR_PATH_HDR_MAX + UR_BTH_LEN + 16 <= LIKE, "all headers");
 static inline void copy_fields(struct ur_pkt *to, const struct ur_pkt *from)
 {
 	to->kind = from->kind;
-	to->flags = (from->flags & UR_PKT_LOCAL) | UR_PKT_COMPLETE;
+	to->flags = (from->flags & (UR_PKT_LOCAL | UR_PKT_SLIM)) | UR_PKT_COMPLETE;
+	to->slot = from->slot;
 	to->ip_version = from->ip_version;
 	to->l3_off = from->l3_off;
 	to->l4_off = from->l4_off;
 	to->bth_off = from->bth_off;
 	to->bth = from->bth;
+}
+
+/* Sets row.psn to the PSN of the packet after `last`, and where that has one, makes ready its ICRC. */
+static void next_of_row(struct ur_txbuf *b, const struct ur_pkt *last)
+{
+	uint8_t bth[UR_BTH_LEN];
+
+	if (ur_unlikely(last->flags & UR_PKT_SLIM)) {
+		b->row.psn = ur_psn_add(last->bth.psn, 1);
+		return;
+	}
+	if (b->row.psn == UR_TXBUF_NO_ROW) {
+		memcpy(bth, last->data + last->bth_off, UR_BTH_LEN);
+		bth[8] = 0;
+		b->row = (struct ur_icrc_run){.psn = last->bth.psn};
+		b->row.state = begin_icrc(b, last, bth, UR_BTH_LEN, last->len - last->bth_off, 0);
+	}
+	ur_icrc_run_next(&b->row);
 }
 
 struct ur_pkt *ur_txbuf_like(struct ur_qp *qp, bool asks)
@@ -197,15 +234,7 @@ struct ur_pkt *ur_txbuf_like(struct ur_qp *qp, bool asks)
 	p = ur_tp_pkt(qp->tp);
 	if (ur_unlikely(!p))
 		return NULL;
-	if (b->row.psn == UR_TXBUF_NO_ROW) {
-		uint8_t bth[UR_BTH_LEN];
-
-		memcpy(bth, last->data + last->bth_off, UR_BTH_LEN);
-		bth[8] = 0;
-		b->row = (struct ur_icrc_run){.psn = last->bth.psn};
-		b->row.state = begin_icrc(b, last, bth, UR_BTH_LEN, last->len - last->bth_off, 0);
-	}
-	ur_icrc_run_next(&b->row);
+	next_of_row(b, last);
 	memcpy(p->data, last->data, LIKE);
 	copy_fields(p, last);
 	p->payload_off = last->payload_off;
@@ -221,11 +250,13 @@ struct ur_pkt *ur_txbuf_like(struct ur_qp *qp, bool asks)
 void ur_txbuf_end_like(struct ur_qp *qp, struct ur_pkt *p)
 {
 	struct ur_txbuf *b = &qp->tp->tx;
-	uint32_t from = p->bth_off + UR_BTH_LEN, end = p->len - UR_ICRC_LEN;
+	const bool slim = p->flags & UR_PKT_SLIM;
+	uint32_t from = p->bth_off + UR_BTH_LEN, end = p->len - (slim ? 0 : UR_ICRC_LEN);
 	uint32_t crc = b->row.state ^ (p->bth.ackreq ? UR_ICRC_ACKREQ : 0);
 
 	memset(p->data + end - p->bth.pad, 0, p->bth.pad);
-	ur_icrc_end(ur_icrc_add(crc, p->data + from, end - from), p->data + end);
+	if (!slim)
+		ur_icrc_end(ur_icrc_add(crc, p->data + from, end - from), p->data + end);
 	b->last = p;
 	UR_TRACE(qp->tp->trace, TX, qp->qpn, p->bth.dqpn, p->bth.opcode, p->bth.psn, p->payload_len, p->bth.ackreq);
 }

@@ -74,7 +74,7 @@ void ur_txbuf_end_like(struct ur_qp *qp, struct ur_pkt *p);
 /* May a run follow the packet that ur_txbuf_end has just been called for? */
 static inline bool ur_txbuf_repeats(const struct ur_txbuf *b)
 {
-	return b->open || b->last;
+	return b->open || (b->last && !(b->last->flags & UR_PKT_SLIM)); /* without an ICRC there is nothing to do at once */
 }
 /*
  * Builds it after that packet, in its train as far as that has room, or in buffers of their own, and says how many packets that was: 0

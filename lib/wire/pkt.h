@@ -73,6 +73,7 @@ enum ur_pkt_flag {
 	UR_PKT_AGAIN = 16,
 	UR_PKT_COMPLETE = 32, /* to send: nothing is missing, the ICRC included; trains always are */
 	UR_PKT_BULK = 64,     /* between QPs of this host: it stands for a run of packets (bulk.h) */
+	UR_PKT_SLIM = 128,    /* between QPs of this host: what stands before its BTH means nothing, and no ICRC ends it (slim.h) */
 };
 
 struct ur_queue; /* drivers/port.h */
@@ -96,6 +97,7 @@ struct ur_pkt {
 	/* Parsed fields; on packets to send the builder fills l3_off, bth_off, ip_version and bth as well. */
 	uint8_t kind; /* enum ur_pkt_kind */
 	uint8_t ip_version, ttl, tos;
+	uint8_t slot; /* of a received slim packet: of the process that it came from */
 	uint16_t l3_off, l4_off, bth_off, payload_off;
 	uint16_t vlan; /* VLAN tag control information, 0 when untagged */
 	uint16_t sport;

@@ -183,7 +183,7 @@ static void spoil_pair(struct ur_page *p)
 	uint32_t id = ur_rng_below(&evil, 8) ? victim_id[v] : (uint32_t)ur_rng_u64(&evil);
 
 	atomic_store(ur_rng_below(&evil, 3) ? &w->tail : &w->head, (uint64_t)id << 32 | wild(2 * UR_MAILRING_BYTES));
-	atomic_store(ur_rng_below(&evil, 2) ? &w->fetches : &w->wants, id);
+	atomic_store(&w->takes, (uint64_t)id << 32 | wild(8));
 }
 
 static void spoil_ring(struct ur_page *p)

@@ -373,6 +373,78 @@ static void siblings__datagrams(void)
 	close_host();
 }
 
+enum { HONEST, OTHER_SLOT, BULK_TOO, SHORT, EXT_MISSING, PAD, SERVICE, TVER, QPN, LIES };
+
+static void falsify(struct ur_pkt *p, unsigned how)
+{
+	uint8_t *bth = p->data + p->bth_off;
+
+	p->slot = how == OTHER_SLOT ? 9 : p->slot;
+	p->flags |= how == BULK_TOO ? UR_PKT_BULK : 0;
+	p->len = how == SHORT ? p->bth_off + 11u : how == EXT_MISSING ? p->bth_off + 27u : how == PAD ? p->bth_off + 30u : p->len;
+	bth[0] = how == SERVICE ? 0x2a : bth[0]; /* a UC WRITE */
+	bth[1] |= how == PAD ? 0x30 : how == TVER ? 1 : 0;
+	bth[7] ^= how == QPN ? 0x40 : 0;
+}
+
+/* Nobody looks: what is sent has neither headers nor an ICRC, and is checked nevertheless. */
+static void siblings__slim(void)
+{
+	static const enum ur_counter why[LIES] = {
+		[HONEST] = UR_C_COUNT,
+		[OTHER_SLOT] = UR_C_DROP_SOURCE,
+		[QPN] = UR_C_DROP_QPN,
+	};
+	static const struct ur_fault_spec none = {.dir = UR_FAULT_TX, .seed = 7};
+	struct ur_pkt *p;
+
+	nics_open_host(&h, 2);
+	nics_mail_open(&h, 100);
+	nics_mail[0].queue.caps = nics_mail[1].queue.caps = UR_QUEUE_SLIM;
+	open_pair(0, 1, &a, &b);
+	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 100, 8, 1, 32768), 0); /* now it knows that it may */
+	nics_run(&h, UR_NS_PER_MS);
+	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
+	for (unsigned how = HONEST; how < LIES; how++) {
+		enum ur_counter c = why[how] ? why[how] : UR_C_DROP_TRUNCATED;
+		uint64_t before = c == UR_C_COUNT ? 0 : sum(c);
+
+		memset(h.n[1].mem + 32768, 0, 1000);
+		CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 2, 100, 7 + how, 1, 32768), 0);
+		ur_nic_poll_tx(h.n[0].nic, h.n[0].nic->now);
+		p = nics_mail[1].loop.head;
+		CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+		CU_ASSERT_TRUE(p->flags & UR_PKT_SLIM);
+		CU_ASSERT_EQUAL(p->slot, 1);
+		falsify(p, how);
+		ur_nic_poll(h.n[1].nic, h.n[1].nic->now);
+		CU_ASSERT_EQUAL(memcmp(h.n[1].mem + 32768, h.n[0].mem + 100, 7 + how) == 0, how == HONEST);
+		if (c != UR_C_COUNT)
+			CU_ASSERT_EQUAL(sum(c), before + 1);
+		nics_run(&h, UR_NS_PER_S);
+		nics_expect(&h, 0, 2, IBV_WC_SUCCESS);
+		CU_ASSERT_EQUAL(memcmp(h.n[1].mem + 32768, h.n[0].mem + 100, 7 + how), 0);
+	}
+	/* Rows of messages, and messages of several packets. */
+	for (unsigned i = 0; i < 20; i++)
+		CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, i, 100 + i, i < 10 ? 9 : 5000, 1, 32768), 0);
+	nics_run(&h, UR_NS_PER_MS);
+	for (unsigned i = 0; i < 20; i++)
+		nics_expect(&h, 0, i, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(memcmp(h.n[1].mem + 32768, h.n[0].mem + 119, 5000), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_nic_set_faults(h.n[0].nic, &none), 0);
+	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 3, 100, 8, 1, 32768), 0);
+	ur_nic_poll_tx(h.n[0].nic, h.n[0].nic->now);
+	p = nics_mail[1].loop.head;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+	CU_ASSERT_FALSE(p->flags & UR_PKT_SLIM);
+	nics_run(&h, UR_NS_PER_MS);
+	nics_expect(&h, 0, 3, IBV_WC_SUCCESS);
+	nics_qp_destroy(&h, &a);
+	nics_qp_destroy(&h, &b);
+	close_host();
+}
+
 /* --- a wire that takes nothing --- */
 
 static unsigned take_nothing(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
@@ -495,6 +567,7 @@ void ur_suite_loopback(void)
 	CU_ADD_TEST(s, siblings__stopped_process);
 	CU_ADD_TEST(s, siblings__memory_is_not_held);
 	CU_ADD_TEST(s, siblings__datagrams);
+	CU_ADD_TEST(s, siblings__slim);
 	CU_ADD_TEST(s, wire__patience);
 	CU_ADD_TEST(s, port__waits_for_packets_of_this_host);
 }

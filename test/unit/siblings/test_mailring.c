@@ -94,6 +94,23 @@ static void put__bare(void)
 	CU_ASSERT_TRUE(!memcmp(&got.src, &p.src, 16) && !memcmp(&got.dst, &p.dst, 16));
 }
 
+/* What stands before the BTH stays behind, but for its length. */
+static void put__slim(void)
+{
+	uint32_t head = 0, tail = 0;
+	struct ur_pkt p = packet(42 + 36), got = fresh();
+
+	p.flags = UR_PKT_LOCAL | UR_PKT_SLIM;
+	p.bth_off = 42;
+	CU_ASSERT_TRUE(ur_mailring_put(ring, &tail, 0, &p));
+	CU_ASSERT_EQUAL(tail, 64); /* a cache line */
+	CU_ASSERT_TRUE(ur_mailring_take(ring, &head, tail, &got));
+	CU_ASSERT_EQUAL(got.flags, UR_PKT_LOCAL | UR_PKT_SLIM);
+	CU_ASSERT_TRUE(got.len == 36 && got.bth_off == 0 && got.place == 42);
+	CU_ASSERT_EQUAL(memcmp(out, in + 42, 36), 0);
+	CU_ASSERT_EQUAL(head, tail);
+}
+
 /* Counters run over 32 bits, lengths are all there are, and up to a ring waits. */
 static void put__comes_round(void)
 {
@@ -223,6 +240,7 @@ void ur_suite_mailring(void)
 
 	CU_ADD_TEST(s, put__segments_and_tail);
 	CU_ADD_TEST(s, put__bare);
+	CU_ADD_TEST(s, put__slim);
 	CU_ADD_TEST(s, put__comes_round);
 	CU_ADD_TEST(s, put__touches_little);
 	CU_ADD_TEST(s, put__too_long_is_left_out);
