@@ -448,10 +448,10 @@ static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int 
 	*st = build_data(qp, w);
 	if (ur_unlikely(*st))
 		return 0;
-	if (n == 1 || !ur_txbuf_repeats(&qp->tp->tx))
+	if (n == 1)
 		return 1;
 	if (qp->req.cur == cur)
-		return 1 + build_middles(qp, w, n - 1);
+		return ur_txbuf_repeats(&qp->tp->tx) ? 1 + build_middles(qp, w, n - 1) : 1;
 	if (qp->req.cur == qp->req.tail)
 		return 1; /* as far as is known, nothing follows it */
 	return qp->req.cur == qp->req.fresh && w->npkts == 1 ? 1 + build_row(qp, w, n - 1) : 1;
