@@ -215,13 +215,15 @@ void ur_doctor_judge_clock(const struct ur_doctor_facts *f, struct ur_doctor_rep
 /* kernel.yama.ptrace_scope decides whether processes of one user may read one another's memory; with 1, one that has been permitted may. */
 void ur_doctor_judge_copy(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
 {
-	if (!f->ptrace_scope)
+	const bool one = f->ptrace_scope == 1;
+
+	if (!f->ptrace_scope) {
 		ur_doctor_add(r, UR_DOC_COPY_OK, "processes of this host may copy long messages from one another's memory");
-	else
-		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_COPY_LIMITED,
-					       "kernel.yama.ptrace_scope is %u: a process of this host can let %s copy long messages from its "
-					       "memory, and sends packets to %s",
-					       f->ptrace_scope, f->ptrace_scope == 1 ? "one other" : "no other",
-					       f->ptrace_scope == 1 ? "the rest" : "all of them"),
-				 "sudo sysctl kernel.yama.ptrace_scope=0");
+		return;
+	}
+	ur_doctor_remedy(ur_doctor_add(r, UR_DOC_COPY_LIMITED,
+				       "kernel.yama.ptrace_scope is %u: a process of this host can let %s copy long messages from its "
+				       "memory, and sends packets to %s",
+				       f->ptrace_scope, one ? "one other" : "no other", one ? "the rest" : "all others"),
+			 "sudo sysctl kernel.yama.ptrace_scope=0");
 }

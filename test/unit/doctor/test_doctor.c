@@ -226,13 +226,9 @@ static void quota(struct ur_doctor_facts *f)
 	f->quota_percent = 50;
 }
 
-static void slow_clock(struct ur_doctor_facts *f)
+static void odd_kernel(struct ur_doctor_facts *f)
 {
 	f->clock_ns = 900;
-}
-
-static void descendants(struct ur_doctor_facts *f)
-{
 	f->ptrace_scope = 1;
 }
 
@@ -348,8 +344,8 @@ static const struct {
 	{UR_DOC_PROCESSES_UNKNOWN, unknown_processes, "ss"},
 	{UR_DOC_CPU_FEW, one_cpu, "UROCE_SPIN_US=0"},
 	{UR_DOC_CPU_QUOTA, quota, "CPUQuota"},
-	{UR_DOC_CLOCK_SLOW, slow_clock, "current_clocksource"},
-	{UR_DOC_COPY_LIMITED, descendants, "kernel.yama.ptrace_scope=0"},
+	{UR_DOC_CLOCK_SLOW, odd_kernel, "current_clocksource"},
+	{UR_DOC_COPY_LIMITED, odd_kernel, "kernel.yama.ptrace_scope=0"},
 	{UR_DOC_PEER_NAME, no_name, "getent ahosts 'host'"},
 	{UR_DOC_PEER_SELF, self, ""},
 	{UR_DOC_PEER_ROUTE, no_route, "ip route get 192.0.2.1"},

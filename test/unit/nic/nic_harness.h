@@ -51,7 +51,7 @@ struct nics_mailbox {
 };
 extern struct nics_mailbox nics_mail[NICS_MAX];
 void nics_mail_open(struct nics *h, unsigned room);
-/* From now on each takes the payload of bulk packets from the memory of the others; every nics_fetch_fails-th time it cannot (0: it can). */
+/* From now on each copies the payload of bulk packets from the others; every nics_fetch_fails-th time it cannot (0: it always can). */
 void nics_mail_fetch(struct nics *h);
 extern unsigned nics_fetch_fails, nics_fetched;
 /* Gives back what waits, and cuts the NICs off. */
