@@ -10,10 +10,9 @@
 const struct ur_doctor_kind ur_doctor_kinds[UR_DOC_COUNT] = {UR_DOCTOR_FINDINGS(ROW)};
 
 static ur_doctor_judge_fn *const host_judges[] = {
-	ur_doctor_judge_device,    ur_doctor_judge_port,    ur_doctor_judge_holder, ur_doctor_judge_mtu,
-	ur_doctor_judge_kernel,    ur_doctor_judge_buffer,  ur_doctor_judge_merge,  ur_doctor_judge_firewall,
-	ur_doctor_judge_processes, ur_doctor_judge_memlock, ur_doctor_judge_cpu,    ur_doctor_judge_clock,
-	ur_doctor_judge_copy,
+	ur_doctor_judge_device, ur_doctor_judge_port,  ur_doctor_judge_holder,   ur_doctor_judge_mtu,       ur_doctor_judge_kernel,
+	ur_doctor_judge_buffer, ur_doctor_judge_merge, ur_doctor_judge_firewall, ur_doctor_judge_processes, ur_doctor_judge_memlock,
+	ur_doctor_judge_cpu,    ur_doctor_judge_clock, ur_doctor_judge_copy,
 };
 
 static ur_doctor_judge_fn *const peer_judges[] = {

@@ -73,8 +73,7 @@ static bool map(struct ur_sibling *s, const struct ur_own_page *own, int memfd)
 	return s->page && s->ring;
 }
 
-struct ur_sibling *ur_sibling_map(const struct ur_own_page *own, int memfd, int wake_fd, uint32_t id, uint8_t slot,
-				  pid_t pid)
+struct ur_sibling *ur_sibling_map(const struct ur_own_page *own, int memfd, int wake_fd, uint32_t id, uint8_t slot, pid_t pid)
 {
 	struct ur_sibling *s = calloc(1, sizeof(*s));
 	bool sound = s && id && slot && slot != own->slot && ur_page_is_sound(memfd) && is_eventfd(own, wake_fd);

@@ -71,7 +71,7 @@ struct ur_ports_listened {
 struct ur_page {
 	_Atomic uint32_t reads;   /* the owner takes what the rings to it bring */
 	_Atomic uint32_t started; /* its port is open */
-	_Atomic uint32_t met, fetched; /* the others that it knows of; those whose memory it reads */
+	_Atomic uint32_t met, fetched;    /* the others that it knows of; those whose memory it reads */
 	_Atomic uint64_t proof_at, proof; /* an address of the owner's and what stands there: who reads it there can read its memory */
 	char kind[UR_KIND];       /* of its port, once it has started */
 	struct {                  /* who shares a socket's port, when this process joined them (registry.c) */

@@ -18,9 +18,9 @@ struct ur_process {
 	pid_t pid; /* 0: of another pid namespace */
 	uid_t uid;
 	uint8_t slot;
-	bool known;         /* the rest is known: it is of this user, or we are the superuser, and it is not stopped */
-	bool started;       /* its port is open */
-	char kind[UR_KIND]; /* of its port */
+	bool known;            /* the rest is known: it is of this user, or we are the superuser, and it is not stopped */
+	bool started;          /* its port is open */
+	char kind[UR_KIND];    /* of its port */
 	unsigned met, fetched; /* the others that it knows of; those from whose memory it copies long messages */
 	unsigned port_count;
 	const struct ur_process_port *ports;

@@ -26,8 +26,8 @@ struct peer {
 	uint32_t woken;      /* the sleep that we have ended, by its `sleeps` */
 	unsigned yields;     /* since its ring last took something */
 	uint8_t slot;
-	bool readable;       /* its memory is, for us */
-	uint32_t sends;      /* while it is not */
+	bool readable;  /* its memory is, for us */
+	uint32_t sends; /* while it is not */
 };
 
 struct room {
@@ -247,8 +247,7 @@ struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot)
 	return &p->queue;
 }
 
-bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from,
-		    unsigned nfrom)
+bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
 {
 	const struct ur_sibling *s = sibling_of(&l->peer[slot]);
 

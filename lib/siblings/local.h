@@ -29,8 +29,7 @@ struct ur_queue *ur_local_inbox(struct ur_local *l);
 struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot);
 
 /* As ur_tp_config.fetch, from the process that has the slot now. */
-bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from,
-		    unsigned nfrom);
+bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
 /* Does somebody look at our packets? The others are to send frames then: no UR_QUEUE_FETCHES, no UR_QUEUE_SLIM. At first nobody does. */
 void ur_local_set_watched(struct ur_local *l, bool watched);
 

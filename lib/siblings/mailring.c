@@ -7,7 +7,7 @@
 #define ALIGN 16u
 #define LOW (UR_MAILRING_BYTES / 4)
 #define PASSED (UR_PKT_LOCAL | UR_PKT_BARE | UR_PKT_BULK | UR_PKT_SLIM) /* of a packet's flags */
-#define SKIP UINT32_MAX /* as a length: nothing more up to the ring's end */
+#define SKIP UINT32_MAX                                                 /* as a length: nothing more up to the ring's end */
 
 /* All but `len` and `flags` are a bare packet's; `place` of a slim one is the length of the headers that it goes without. */
 struct record {

@@ -11,8 +11,8 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
-#define END 64u       /* the last bytes of a run, at which programs look: they are written when all is known to be right */
-#define CHUNK 4096u   /* of what goes to memory that is not simply there */
+#define END 64u     /* the last bytes of a run, at which programs look: they are written when all is known to be right */
+#define CHUNK 4096u /* of what goes to memory that is not simply there */
 
 static void set_bit(uint64_t set[256 / 64], uint8_t to, bool on)
 {

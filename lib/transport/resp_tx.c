@@ -183,8 +183,7 @@ static bool build_bulk(struct ur_qp *qp, struct ur_rd_res *e)
 	from = ur_mr_at(qp, e->rkey, e->va + off, len, IBV_ACCESS_REMOTE_READ, &mr);
 	if (!from || ur_mr_unusual(mr) || mr->rkey != e->rkey)
 		return false;
-	bth.opcode = first ? (last ? UR_OP_READ_RESP_ONLY : UR_OP_READ_RESP_FIRST)
-			   : (last ? UR_OP_READ_RESP_LAST : UR_OP_READ_RESP_MIDDLE);
+	bth.opcode = first ? (last ? UR_OP_READ_RESP_ONLY : UR_OP_READ_RESP_FIRST) : (last ? UR_OP_READ_RESP_LAST : UR_OP_READ_RESP_MIDDLE);
 	op = ur_opcode(bth.opcode);
 	p = ur_bulk_begin(qp, &bth, n, len);
 	if (!p)

@@ -86,7 +86,6 @@ struct ur_tp_config {
 	bool (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
 };
 
-
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
 /* Everything in it must have been destroyed before. */
 void ur_tp_destroy(struct ur_tp *tp);

@@ -13,12 +13,12 @@
 #include "base/psn.h"
 #include "transport/window.h"
 
-#define WINDOW_LOW 256u   /* of the default: where a QP begins, and what small MTUs get at least */
-#define WINDOW_HIGH 1280u /* packets of 1 KiB: those 1.25 MB, and less than the 1536 frames that the ring of a packet socket has */
+#define WINDOW_LOW 256u    /* of the default: where a QP begins, and what small MTUs get at least */
+#define WINDOW_HIGH 1280u  /* packets of 1 KiB: those 1.25 MB, and less than the 1536 frames that the ring of a packet socket has */
 #define WINDOW_LOCAL 8192u /* on this host: what goes as bulk packets (wire/bulk.h) takes no buffers */
-#define WINDOW_FLOOR 8u   /* as far as expiries of the timer bring it down */
-#define SHED_FLOOR 32u    /* as far as lost packets do */
-#define ACK_EVERY 256     /* packets at most between those that ask for an acknowledgement */
+#define WINDOW_FLOOR 8u    /* as far as expiries of the timer bring it down */
+#define SHED_FLOOR 32u     /* as far as lost packets do */
+#define ACK_EVERY 256      /* packets at most between those that ask for an acknowledgement */
 
 #define RTT_MIN UR_NS_PER_US /* below it the clock is to blame: see ur_rtt_sample */
 #define RTT_MAX (1000 * UR_NS_PER_MS)

@@ -176,9 +176,8 @@ static void revoked__by_the_end_of_a_region(void)
 	CU_ASSERT_EQUAL(ur_cq_poll(h.n[0].cq, 1, &wc), 1);
 	CU_ASSERT_EQUAL(wc.status, IBV_WC_REM_ACCESS_ERR);
 	CU_ASSERT_EQUAL(sum(UR_C_BULK_UNREAD), 1);
-	CU_ASSERT_EQUAL_FATAL(ur_mr_reg(h.n[1].nic->tp, h.n[1].pd, h.n[1].mem, NICS_MEM, (uintptr_t)h.n[1].mem, IBV_ACCESS_LOCAL_WRITE,
-					&h.n[1].mr),
-			      0);
+	CU_ASSERT_EQUAL_FATAL(
+		ur_mr_reg(h.n[1].nic->tp, h.n[1].pd, h.n[1].mem, NICS_MEM, (uintptr_t)h.n[1].mem, IBV_ACCESS_LOCAL_WRITE, &h.n[1].mr), 0);
 	close_all();
 }
 
