@@ -109,7 +109,7 @@ static unsigned takes_of(const struct peer *p, const struct ur_sibling *s)
 	struct ur_local *l = p->local;
 	const uint32_t takes = place(atomic_load_explicit(&s->page->with[l->own->slot].takes, memory_order_relaxed), l->own->id);
 
-	if (ur_unlikely(takes & UR_WANTS_BULK) && !l->permitted)
+	if (ur_unlikely(takes & UR_WANTS_BULK) && !l->permitted && !l->watched)
 		l->permitted = ur_fetch_permit(s);
 	return (takes & UR_TAKES_BULK ? UR_QUEUE_FETCHES : 0) | (takes & UR_TAKES_SLIM ? UR_QUEUE_SLIM : 0);
 }
