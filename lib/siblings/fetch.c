@@ -46,7 +46,8 @@ bool ur_fetch_try(const struct ur_sibling *s)
 	return at && ur_fetch(s, &to, 1, &from, 1) && found && found == atomic_load(&s->page->proof);
 }
 
-bool ur_fetch_permit(const struct ur_sibling *s)
+void ur_fetch_permit(const struct ur_sibling *s)
 {
-	return s->pid > 0 && !prctl(PR_SET_PTRACER, s->pid, 0, 0, 0);
+	if (s->pid > 0)
+		prctl(PR_SET_PTRACER, s->pid, 0, 0, 0);
 }

@@ -15,9 +15,9 @@ void ur_fetch_offer(const struct ur_own_page *own);
 bool ur_fetch_try(const struct ur_sibling *s);
 /*
  * Lets that process read our memory, where Yama's ptrace_scope is 1 and lets only ancestors (PR_SET_PTRACER). There can be one such
- * process at a time. False where there is no Yama.
+ * process at a time. Does nothing where there is no Yama.
  */
-bool ur_fetch_permit(const struct ur_sibling *s);
+void ur_fetch_permit(const struct ur_sibling *s);
 /* As ur_tp_config.fetch. */
 bool ur_fetch(const struct ur_sibling *s, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
 

@@ -43,9 +43,9 @@ struct ur_local {
 	uint32_t sleeps;
 	uint8_t known[UR_SLOTS]; /* slots of those whose rings we read */
 	unsigned knowns, turn;
-	bool watched;   /* somebody looks at packets: the others are to send frames */
-	bool permitted; /* one of them may read our memory, though the kernel would not have it */
-	bool gives_way; /* somebody has had no time to read */
+	bool watched;      /* somebody looks at packets: the others are to send frames */
+	uint8_t permitted; /* the slot of the one that may read our memory, as far as that is ours to permit; 0: none */
+	bool gives_way;    /* somebody has had no time to read */
 	struct room *rooms;
 	struct ur_pool free; /* of rooms */
 	struct peer peer[UR_SLOTS];
@@ -109,8 +109,10 @@ static unsigned takes_of(const struct peer *p, const struct ur_sibling *s)
 	struct ur_local *l = p->local;
 	const uint32_t takes = place(atomic_load_explicit(&s->page->with[l->own->slot].takes, memory_order_relaxed), l->own->id);
 
-	if (ur_unlikely(takes & UR_WANTS_BULK) && !l->permitted && !l->watched)
-		l->permitted = ur_fetch_permit(s);
+	if (ur_unlikely(takes & UR_WANTS_BULK) && !l->permitted && !l->watched) {
+		ur_fetch_permit(s);
+		l->permitted = p->slot;
+	}
 	return (takes & UR_TAKES_BULK ? UR_QUEUE_FETCHES : 0) | (takes & UR_TAKES_SLIM ? UR_QUEUE_SLIM : 0);
 }
 
@@ -120,6 +122,9 @@ static void peer_renew(struct peer *p, uint32_t id)
 
 	p->id = id;
 	p->head = p->tail = p->woken = 0;
+	p->sends = 0;
+	if (p->local->permitted == p->slot)
+		p->local->permitted = 0;
 	atomic_store_explicit(&w->head, word(id, 0), memory_order_relaxed);
 	atomic_store_explicit(&w->tail, word(id, 0), memory_order_release);
 }
@@ -249,9 +254,17 @@ struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot)
 
 bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
 {
-	const struct ur_sibling *s = sibling_of(&l->peer[slot]);
+	struct peer *p = &l->peer[slot];
+	const struct ur_sibling *s = sibling_of(p);
 
-	return s && ur_fetch(s, to, nto, from, nfrom);
+	if (ur_likely(s && ur_fetch(s, to, nto, from, nfrom)))
+		return true;
+	if (s && p->readable && !ur_fetch_try(s)) { /* not only these bytes of it */
+		p->readable = false;
+		show_takes(p);
+		show_sums(l);
+	}
+	return false;
 }
 
 void ur_local_set_watched(struct ur_local *l, bool watched)

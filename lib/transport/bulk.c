@@ -41,7 +41,7 @@ bool ur_tp_bulk_holds(struct ur_tp *tp, const struct ur_bulk *b)
 
 void ur_bulk_revoke(struct ur_qp *qp)
 {
-	__atomic_store_n(&qp->token, ur_random_u64(qp->tp->c.random), __ATOMIC_RELEASE);
+	ur_bulk_set_token(&qp->token, ur_random_u64(qp->tp->c.random));
 }
 
 /* --- to send --- */
@@ -213,6 +213,12 @@ static bool is_over(const struct source *s)
 	return is_own(s) && !ur_tp_bulk_holds(s->tp, s->b);
 }
 
+/* Packets are copied twice, so that a program may send to where it sends from. */
+static bool copy_apart(uint8_t *to, const uint8_t *from, size_t n)
+{
+	return (to + n <= from || from + n <= to) && ur_touch_copy(to, from, n);
+}
+
 /* Both ends are this process's memory. */
 static bool copy_own(const struct ur_piece *to, const struct ur_piece *from, unsigned nfrom)
 {
@@ -222,7 +228,7 @@ static bool copy_own(const struct ur_piece *to, const struct ur_piece *from, uns
 		for (size_t done = 0; done < from[i].len;) {
 			size_t n = to->len - at < from[i].len - done ? to->len - at : from[i].len - done;
 
-			if (!ur_touch_copy((uint8_t *)to->at + at, (const uint8_t *)from[i].at + done, n))
+			if (!copy_apart((uint8_t *)to->at + at, (const uint8_t *)from[i].at + done, n))
 				return false;
 			done += n;
 			at += n;
@@ -266,6 +272,7 @@ _Static_assert(UR_MAX_SGE + 2 <= UR_FETCH_PIECES, "a list, the last bytes, and t
 struct target {
 	struct ur_piece piece[UR_FETCH_PIECES];
 	unsigned n;
+	uint8_t end[END];
 };
 
 /* All of the payload; the last bytes last. */
@@ -274,16 +281,16 @@ static enum ur_fetched fetch_to(struct ur_tp *tp, const struct ur_bulk *b, struc
 	struct source s = {.tp = tp, .b = b};
 	struct ur_piece *last = &t->piece[t->n - 1];
 	uint32_t nend = last->len < END ? (uint32_t)last->len : END;
-	uint8_t end[END], *end_at = (uint8_t *)last->at + last->len - nend;
+	uint8_t *end_at = (uint8_t *)last->at + last->len - nend;
 
 	if (is_over(&s))
 		return UR_FETCH_LOST;
 	last->len -= nend;
 	if (!last->len)
 		t->n--;
-	if (!fetch_rest(&s, t->piece, t->n, b->len, end, nend))
+	if (!fetch_rest(&s, t->piece, t->n, b->len, t->end, nend))
 		return UR_FETCH_LOST;
-	return ur_touch_copy_end_last(end_at, end, nend) ? UR_FETCHED : UR_FETCH_LOST;
+	return ur_touch_copy_end_last(end_at, t->end, nend) ? UR_FETCHED : UR_FETCH_LOST;
 }
 
 /* For memory that is not simply there: by way of a buffer. `put` returns false when it is not there at all. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bulk packets (wire/bulk.h). They are an offer: a run that is sent for the first time goes as one where it may, and whatever is amiss with
- * it, its receiver asks for it again, and then it goes as packets, which find out what it is.
+ * Bulk packets (wire/bulk.h). They are an offer: a run that is sent for the first time goes as one where it may, and when its payload
+ * cannot be read, its receiver asks for it again, and then it goes as packets, which find out why. Requests that are wrong fail as packets
+ * do.
  */
 #ifndef UR_TP_BULK_H
 #define UR_TP_BULK_H
@@ -15,13 +16,16 @@
 
 /* --- to send --- */
 
-/* May the next packets of this QP to its peer go as a bulk packet, if there are `len` bytes of payload left? */
+/*
+ * May the next packets of this QP to its peer go as a bulk packet, if there are `len` bytes of payload left? One that cannot be read costs
+ * a retry.
+ */
 static inline bool ur_bulk_may(const struct ur_qp *qp, uint64_t len)
 {
 	uint8_t to = (uint8_t)(qp->dqpn >> 16);
 
-	return ur_unlikely(qp->path->local) && len >= qp->tp->c.bulk_least && qp->type == IBV_QPT_RC && !qp->cc.rate.active &&
-	       qp->tp->bulk[to / 64] >> to % 64 & 1;
+	return ur_unlikely(qp->path->local) && qp->req.retry_cnt && len >= qp->tp->c.bulk_least && qp->type == IBV_QPT_RC &&
+	       !qp->cc.rate.active && qp->tp->bulk[to / 64] >> to % 64 & 1;
 }
 
 /*

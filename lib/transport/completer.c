@@ -97,6 +97,16 @@ static void window_is_smaller(struct ur_qp *qp)
 	r->reread.split = r->max; /* responses of other pieces are still on their way */
 }
 
+/* PSNs that losses have left behind: without more of them they would be ahead again once 2^23 PSNs have passed. */
+static void pull_marks(struct ur_requester *r)
+{
+	uint32_t *const marks[] = {&r->rtt.resent, &r->packets_until, &r->reread.split};
+
+	for (unsigned i = 0; i < ur_array_size(marks); i++)
+		if (ur_psn_diff(*marks[i], r->una) < 0)
+			*marks[i] = r->una;
+}
+
 static void progress(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
@@ -111,6 +121,7 @@ static void progress(struct ur_qp *qp, ur_time now)
 	if (r->rtt.at && ur_psn_diff(r->una, r->rtt.psn) > 0) {
 		ur_rtt_sample(&r->rtt, now - r->rtt.at);
 		r->rtt.at = 0;
+		pull_marks(r);
 	}
 	if (ur_unlikely(r->window.size < r->window.max) && ur_window_grow(&r->window, r->timeout && r->rtt.mean > r->timeout / 4, r->una))
 		trace_window(qp);
@@ -250,6 +261,7 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
 	unsigned code = ur_syndrome_value(syndrome);
 
 	if (code == UR_NAK_PSN_SEQ && nak_too_soon(&qp->req, now)) {
+		qp->req.packets_until = qp->req.max;
 		ur_qp_count(qp, UR_C_DROP_GHOST_ACK);
 	} else if (code == UR_NAK_PSN_SEQ) {
 		ur_qp_count(qp, UR_C_PACKET_SEQ_ERR);
@@ -395,8 +407,8 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 	bool end = ur_rd_piece_end(w, k) == k + n;
 	enum ibv_wc_status st = IBV_WC_BAD_RESP_ERR;
 
-	/* Asked for before the window became smaller, in larger pieces: it is asked for again. */
-	if (ur_unlikely(p->flags & UR_PKT_BULK) && (ur_psn_diff(r->reread.split, p->bth.psn) > 0 || k + n > ur_rd_piece_end(w, k))) {
+	/* Asked for before the window became smaller, in larger pieces: it is asked for again, and then comes as packets. */
+	if (ur_unlikely(p->flags & UR_PKT_BULK) && k + n > ur_rd_piece_end(w, k)) {
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
 		return;
 	}

@@ -132,7 +132,7 @@ int ur_mr_rereg(struct ur_mr *mr, const struct ur_mr *as, struct ur_mr **out)
 	f->mr.rkey = mr->rkey;
 	ur_idtab_replace(&mr->tp->mrs, mr->lkey >> 8, &f->mr);
 	old->retired = true;
-	__atomic_store_n(&mr->token, 0, __ATOMIC_RELEASE);
+	ur_bulk_set_token(&mr->token, 0);
 	f->mr.pd->users++;
 	UR_TRACE(mr->tp->trace, MR_GONE, mr->rkey);
 	UR_TRACE(mr->tp->trace, MR_MADE, mr->rkey, f->mr.iova, f->mr.length, (uint32_t)f->mr.access);
@@ -158,7 +158,7 @@ int ur_mr_dereg(struct ur_mr *mr)
 		ur_key_free(mr->tp, UR_KIND_MR, mr);
 		UR_TRACE(mr->tp->trace, MR_GONE, mr->rkey);
 		f->retired = true;
-		__atomic_store_n(&mr->token, 0, __ATOMIC_RELEASE);
+		ur_bulk_set_token(&mr->token, 0);
 	}
 	if (atomic_load_explicit(&mr->frames.n, memory_order_acquire))
 		return EBUSY;

@@ -35,7 +35,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	struct ur_tp *tp;
 
 	if (!c->alloc || !c->free || !c->wheel || !c->counters || !c->random || !c->slot || c->window > WINDOW_MAX ||
-	    (c->bulk_most && c->bulk_most < 4096))
+	    (c->bulk_most && (c->bulk_most < 4096 || c->bulk_most > UR_BULK_LEN)))
 		return EINVAL;
 	tp = calloc(1, sizeof(*tp));
 	if (!tp)

@@ -35,7 +35,7 @@ bool ur_bulk_parse(struct ur_pkt *p)
 
 	if (p->len < ur_bulk_bytes(0) || b->nseg > UR_BULK_SEGS || p->len != ur_bulk_bytes(b->nseg))
 		return false;
-	if (!b->npkts || b->npkts > UR_BULK_PKTS || b->hdr_len > UR_PATH_HDR_MAX || !b->len || !adds_up(b))
+	if (!b->npkts || b->npkts > UR_BULK_PKTS || b->hdr_len > UR_PATH_HDR_MAX || !b->len || b->len > UR_BULK_LEN || !adds_up(b))
 		return false;
 	ur_bth_get(b->headers, &p->bth);
 	op = ur_opcode(p->bth.opcode);

@@ -54,6 +54,15 @@ static inline struct ur_bulk *ur_bulk_of(const struct ur_pkt *p)
 	return (struct ur_bulk *)(void *)p->data;
 }
 
+#define UR_BULK_LEN (1u << 20) /* of payload at most: for so long its receiver does nothing else */
+
+/* Gives a token another value, before anything else is done with the memory that it stands for. */
+static inline void ur_bulk_set_token(uint64_t *token, uint64_t value)
+{
+	__atomic_store_n(token, value, __ATOMIC_RELAXED);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
 /* PSNs that a packet which is no train stands for. */
 static inline uint32_t ur_pkt_psns(const struct ur_pkt *p)
 {

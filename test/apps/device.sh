@@ -255,7 +255,7 @@ info_processes() {
 program_of() { pgrep -P "$1"; }
 # shows_listening SERVER ADDRESS:PORT
 shows_listening() {
-	grep -A 2 "^  $(program_of "$1")  slot" "$TMP/processes" | grep -Fqx "        listens on tcp $2" || fail "$2 is not shown"
+	grep -A 3 "^  $(program_of "$1")  slot" "$TMP/processes" | grep -Fqx "        listens on tcp $2" || fail "$2 is not shown"
 }
 test_info_processes() {
 	local n

@@ -68,7 +68,7 @@ static inline struct ur_port *open_port(void)
 	char err[400] = "";
 
 	CU_ASSERT_EQUAL_FATAL(ur_udp_open(&cfg, &p, err, sizeof(err)), 0);
-	CU_ASSERT_FATAL(p->queue->caps == (UR_QUEUE_BARE | UR_QUEUE_STEERED));
+	CU_ASSERT_FATAL(p->queue->caps == (UR_QUEUE_BARE | UR_QUEUE_STEERED | UR_QUEUE_CALLS));
 	return p;
 }
 

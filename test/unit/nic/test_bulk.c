@@ -121,6 +121,22 @@ static void exchange__as_by_packets(void)
 		}
 }
 
+/* Marks that losses leave behind follow what is acknowledged: 2^23 PSNs later they would seem to be ahead. */
+static void exchange__marks_follow(void)
+{
+	const struct ur_requester *r;
+
+	open_pair(1);
+	for (unsigned i = 0; i < 5; i++)
+		exchange(1, LEN);
+	r = &a.qp->req;
+	CU_ASSERT_TRUE(((r->una - 5) & 0xffffff) > 1000);
+	CU_ASSERT_TRUE(((r->una - r->packets_until) & 0xffffff) < 200);
+	CU_ASSERT_TRUE(((r->una - r->reread.split) & 0xffffff) < 200);
+	CU_ASSERT_TRUE(((r->una - r->rtt.resent) & 0xffffff) < 200);
+	close_all();
+}
+
 /* What cannot be copied comes again as packets. */
 static void exchange__unreadable(void)
 {
@@ -299,6 +315,7 @@ void ur_suite_bulk(void)
 	CU_pSuite s = CU_add_suite("bulk", NULL, NULL);
 
 	CU_ADD_TEST(s, exchange__as_by_packets);
+	CU_ADD_TEST(s, exchange__marks_follow);
 	CU_ADD_TEST(s, exchange__unreadable);
 	CU_ADD_TEST(s, revoked__by_the_end_of_a_qp);
 	CU_ADD_TEST(s, revoked__by_the_end_of_a_region);
