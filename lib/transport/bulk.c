@@ -176,6 +176,7 @@ struct source {
 	const struct ur_bulk *b;
 	unsigned i;
 	uint64_t off;
+	uint64_t token; /* as it was found after the payload */
 };
 
 /* The next `len` bytes as pieces; returns how many. */
@@ -220,24 +221,23 @@ static bool copy_apart(uint8_t *to, const uint8_t *from, size_t n)
 }
 
 /* Both ends are this process's memory. */
-static bool copy_own(const struct ur_piece *to, const struct ur_piece *from, unsigned nfrom)
+static bool copy_own(const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
 {
-	size_t at = 0;
+	size_t at = 0, done = 0;
 
-	for (unsigned i = 0; i < nfrom; i++)
-		for (size_t done = 0; done < from[i].len;) {
-			size_t n = to->len - at < from[i].len - done ? to->len - at : from[i].len - done;
+	while (nfrom && nto) {
+		size_t room = to->len - at, left = from->len - done, n = room < left ? room : left;
 
-			if (!copy_apart((uint8_t *)to->at + at, (const uint8_t *)from[i].at + done, n))
-				return false;
-			done += n;
-			at += n;
-			if (at == to->len) {
-				to++;
-				at = 0;
-			}
-		}
-	return true;
+		if (!copy_apart((uint8_t *)to->at + at, (const uint8_t *)from->at + done, n))
+			return false;
+		at += n;
+		done += n;
+		if (at == to->len)
+			to++, nto--, at = 0;
+		if (done == from->len)
+			from++, nfrom--, done = 0;
+	}
+	return !nfrom;
 }
 
 /* The next bytes of the payload, as many as `to` has. */
@@ -247,7 +247,7 @@ static bool fetch(struct source *s, const struct ur_piece *to, unsigned nto, uin
 	unsigned n = next_pieces(s, len, from);
 
 	if (is_own(s))
-		return copy_own(to, from, n);
+		return copy_own(to, nto, from, n);
 	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, (uint8_t)(s->b->sqpn >> 16), to, nto, from, n);
 }
 
@@ -256,14 +256,13 @@ static bool fetch_rest(struct source *s, struct ur_piece *to, unsigned nto, uint
 {
 	struct ur_piece from[UR_BULK_SEGS + 1];
 	unsigned n = next_pieces(s, len, from);
-	uint64_t token = 0;
 
 	to[nto++] = (struct ur_piece){end, nend};
 	if (is_own(s))
-		return copy_own(to, from, n);
-	to[nto++] = (struct ur_piece){&token, sizeof(token)};
-	from[n++] = (struct ur_piece){(void *)(uintptr_t)s->b->token_at, sizeof(token)};
-	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, (uint8_t)(s->b->sqpn >> 16), to, nto, from, n) && token == s->b->token;
+		return copy_own(to, nto, from, n);
+	to[nto++] = (struct ur_piece){&s->token, sizeof(s->token)};
+	from[n++] = (struct ur_piece){(void *)(uintptr_t)s->b->token_at, sizeof(s->token)};
+	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, (uint8_t)(s->b->sqpn >> 16), to, nto, from, n) && s->token == s->b->token;
 }
 
 _Static_assert(UR_MAX_SGE + 2 <= UR_FETCH_PIECES, "a list, the last bytes, and the token");
@@ -273,22 +272,23 @@ struct target {
 	struct ur_piece piece[UR_FETCH_PIECES];
 	unsigned n;
 	uint8_t end[END];
+	struct source from;
 };
 
 /* All of the payload; the last bytes last. */
 static enum ur_fetched fetch_to(struct ur_tp *tp, const struct ur_bulk *b, struct target *t)
 {
-	struct source s = {.tp = tp, .b = b};
 	struct ur_piece *last = &t->piece[t->n - 1];
 	uint32_t nend = last->len < END ? (uint32_t)last->len : END;
 	uint8_t *end_at = (uint8_t *)last->at + last->len - nend;
 
-	if (is_over(&s))
+	t->from = (struct source){.tp = tp, .b = b};
+	if (is_over(&t->from))
 		return UR_FETCH_LOST;
 	last->len -= nend;
 	if (!last->len)
 		t->n--;
-	if (!fetch_rest(&s, t->piece, t->n, b->len, t->end, nend))
+	if (!fetch_rest(&t->from, t->piece, t->n, b->len, t->end, nend))
 		return UR_FETCH_LOST;
 	return ur_touch_copy_end_last(end_at, t->end, nend) ? UR_FETCHED : UR_FETCH_LOST;
 }
