@@ -67,9 +67,9 @@ enum ur_queue_cap {
 	/* Whoever reads the other end copies the payload of bulk packets (wire/bulk.h) from our memory by itself. */
 	UR_QUEUE_FETCHES = 16,
 	/* Whoever reads the other end takes slim packets (wire/slim.h). */
-	UR_QUEUE_SLIM = 64,
+	UR_QUEUE_SLIM = 32,
 	/* To look for packets is a system call, even when none has come. */
-	UR_QUEUE_CALLS = 32,
+	UR_QUEUE_CALLS = 64,
 };
 
 struct ur_queue {

@@ -42,9 +42,9 @@ static bool fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned n
 	return ur_local_fetch(((struct ur_engine *)ctx)->local, slot, to, nto, from, nfrom);
 }
 
-static void fetches(void *ctx, bool may)
+static void watched(void *ctx, bool is_watched)
 {
-	ur_local_set_watched(((struct ur_engine *)ctx)->local, !may);
+	ur_local_set_watched(((struct ur_engine *)ctx)->local, is_watched);
 }
 
 static void put_farewell(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad)
@@ -94,7 +94,7 @@ static int create_nic(struct ur_engine *e)
 		nc.inbox = ur_local_inbox(e->local);
 		nc.sibling = sibling;
 		nc.fetch = fetch;
-		nc.fetches = fetches;
+		nc.watched = watched;
 		nc.alive = alive;
 	}
 	if (getrandom(&nc.seed, sizeof(nc.seed), 0) != sizeof(nc.seed)) {

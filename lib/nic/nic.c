@@ -146,17 +146,13 @@ static int nic_create_layers(struct ur_nic *nic)
  * Bulk and slim packets are for as long as nobody looks at packets: captures and traces show frames, and faults hit them. This process
  * sends none then, and the others are told to send it none.
  */
-static void nic_set_bulk(struct ur_nic *nic)
+static void nic_set_watched(struct ur_nic *nic)
 {
-	const bool may = !nic->cfg.packets && !nic->faults && !nic->capture && !nic->trace;
-
-	nic->bulk = may;
-	for (unsigned s = 1; s < UR_NIC_OUTS; s++) {
-		ur_tp_set_bulk(nic->tp, (uint8_t)s, may && s == nic->cfg.slot);
-		ur_tp_set_slim(nic->tp, (uint8_t)s, may && s == nic->cfg.slot);
-	}
-	if (nic->cfg.fetches)
-		nic->cfg.fetches(nic->cfg.ctx, may);
+	nic->watched = nic->cfg.packets || nic->faults || nic->capture || nic->trace;
+	for (unsigned s = 1; s < UR_NIC_OUTS; s++)
+		ur_tp_set_takes(nic->tp, (uint8_t)s, !nic->watched && s == nic->cfg.slot ? UR_TP_BULK | UR_TP_SLIM : 0);
+	if (nic->cfg.watched)
+		nic->cfg.watched(nic->cfg.ctx, nic->watched);
 }
 
 int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **out)
@@ -179,7 +175,7 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 		ur_nic_destroy(nic);
 		return err;
 	}
-	nic_set_bulk(nic);
+	nic_set_watched(nic);
 	*out = nic;
 	return 0;
 }
@@ -208,7 +204,7 @@ void ur_nic_leave_siblings(struct ur_nic *nic)
 	nic->cfg.inbox = NULL;
 	nic->cfg.sibling = NULL;
 	nic->cfg.fetch = NULL;
-	nic->cfg.fetches = NULL;
+	nic->cfg.watched = NULL;
 }
 
 static void port_unreachable(struct ur_port *port, const struct ur_gid *dst, const uint8_t *quote, unsigned len)
@@ -240,13 +236,13 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 void ur_nic_set_capture(struct ur_nic *nic, struct ur_capture *capture)
 {
 	nic->capture = capture;
-	nic_set_bulk(nic);
+	nic_set_watched(nic);
 }
 
 void ur_nic_set_trace(struct ur_nic *nic, struct ur_trace *trace)
 {
 	nic->trace = trace;
-	nic_set_bulk(nic);
+	nic_set_watched(nic);
 	ur_tp_set_trace(nic->tp, trace);
 	ur_cm_set_trace(nic->cm, trace);
 }
@@ -267,7 +263,7 @@ int ur_nic_set_faults(struct ur_nic *nic, const struct ur_fault_spec *spec)
 	if (nic->faults)
 		ur_faults_destroy(nic->faults);
 	nic->faults = fresh;
-	nic_set_bulk(nic);
+	nic_set_watched(nic);
 	return 0;
 }
 
@@ -309,22 +305,21 @@ static void nic_echo(struct ur_nic *nic, struct ur_pkt *p)
 	ur_nic_out_local(nic, &copy, 1);
 }
 
+/* Bytes on the wire, without FCS, of what goes to a process of this host. */
+static uint64_t local_bytes(const struct ur_pkt *p)
+{
+	if (p->flags & UR_PKT_BULK)
+		return ur_bulk_wire_len(p);
+	return p->flags & UR_PKT_SLIM ? ur_slim_wire_len(p, p->bth_off) : ur_pkt_frame_len(p);
+}
+
 /* Packets that do not come to the port: to other processes of this host, or to this one. */
 static void nic_local_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (pkts[i]->flags & UR_PKT_BULK) {
-			nic->counters.v[UR_C_TX_LOCAL_BYTES] += ur_bulk_wire_len(pkts[i]);
-			nic->counters.v[UR_C_TX_LOCAL_PACKETS] += ur_pkt_psns(pkts[i]);
-			continue;
-		}
-		nic->counters.v[UR_C_TX_LOCAL_PACKETS]++;
-		if (ur_likely(pkts[i]->flags & UR_PKT_SLIM)) {
-			nic->counters.v[UR_C_TX_LOCAL_BYTES] += ur_slim_wire_len(pkts[i], pkts[i]->bth_off);
-			continue;
-		}
-		nic->counters.v[UR_C_TX_LOCAL_BYTES] += ur_pkt_frame_len(pkts[i]);
-		if (ur_unlikely(nic->capture != NULL))
+		nic->counters.v[UR_C_TX_LOCAL_PACKETS] += ur_pkt_psns(pkts[i]);
+		nic->counters.v[UR_C_TX_LOCAL_BYTES] += local_bytes(pkts[i]);
+		if (ur_unlikely(nic->capture != NULL)) /* so it is a frame */
 			ur_capture_frame(nic->capture, pkts[i], nic->now, UR_CAPTURE_OUT);
 	}
 	ur_nic_out_local(nic, pkts, n);

@@ -67,9 +67,9 @@ struct ur_nic_config {
 	 */
 	struct ur_queue *inbox; /* its packets say whether they came from the wire (UR_PKT_LOCAL) */
 	struct ur_queue *(*sibling)(void *ctx, uint8_t slot);
-	/* As in ur_tp_config; and whether the others may send us bulk and slim packets now. Both may be NULL. */
+	/* As in ur_tp_config; and whether somebody looks at packets, so that the others are to send us frames alone. Both may be NULL. */
 	bool (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
-	void (*fetches)(void *ctx, bool may);
+	void (*watched)(void *ctx, bool watched);
 };
 
 struct ur_nic {
@@ -88,7 +88,7 @@ struct ur_nic {
 	struct ur_faults *faults;   /* NULL: off */
 	ur_time now;                /* of the current call, for callbacks */
 	bool more; /* the port gave a full burst: it may have more, which its descriptor does not show */
-	bool bulk; /* nobody looks at packets: packets on this host may be bulk and slim ones */
+	bool watched; /* somebody looks at packets: those on this host are neither bulk nor slim */
 	unsigned train_pkts; /* the longest train that the transport builds now */
 	ur_time local_at;    /* when packets last came from this host */
 	ur_time looked_at;   /* at the port, which had nothing; 0: it had */

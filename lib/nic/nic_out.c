@@ -171,6 +171,12 @@ void ur_nic_out_port(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 	offer_all(nic, &nic->out[0], pkts, n);
 }
 
+/* As enum ur_takes. */
+static unsigned taken_by(const struct ur_queue *q)
+{
+	return (q->caps & UR_QUEUE_FETCHES ? UR_TP_BULK : 0) | (q->caps & UR_QUEUE_SLIM ? UR_TP_SLIM : 0);
+}
+
 void ur_nic_out(struct ur_nic *nic, uint8_t to, struct ur_pkt **pkts, unsigned n)
 {
 	struct ur_nic_out *o = &nic->out[to];
@@ -183,8 +189,7 @@ void ur_nic_out(struct ur_nic *nic, uint8_t to, struct ur_pkt **pkts, unsigned n
 			return;
 		}
 		o->queue = q;
-		ur_tp_set_bulk(nic->tp, to, nic->bulk && q->caps & UR_QUEUE_FETCHES);
-		ur_tp_set_slim(nic->tp, to, nic->bulk && q->caps & UR_QUEUE_SLIM);
+		ur_tp_set_takes(nic->tp, to, nic->watched ? 0 : taken_by(q));
 	}
 	offer_all(nic, o, pkts, n);
 }

@@ -255,7 +255,7 @@ __attribute__((noinline)) static void rx_bulk(struct ur_nic *nic, const struct u
 	n = ur_pkt_psns(p);
 	count_local(nic, q, n, ur_bulk_wire_len(p));
 	nic->counters.v[UR_C_RX_ROCE] += n;
-	ur_tp_rx_bulk(nic->tp, p, nic->now);
+	ur_tp_rx_local(nic->tp, p, nic->now);
 }
 
 /* --- slim packets --- */
@@ -269,7 +269,7 @@ static void rx_slim(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt 
 	}
 	count_local(nic, q, 1, ur_slim_wire_len(p, p->place));
 	nic->counters.v[UR_C_RX_ROCE]++;
-	ur_tp_rx_slim(nic->tp, p, nic->now);
+	ur_tp_rx_local(nic->tp, p, nic->now);
 }
 
 /* --- a burst --- */

@@ -13,7 +13,6 @@
 #include "base/pool.h"
 #include "siblings/fetch.h"
 #include "siblings/mailring.h"
-#include "wire/bulk.h"
 
 #define POOL 192 /* packets received: a burst, and those that fault injection holds back */
 #define YIELDS 1000
@@ -315,12 +314,6 @@ static uint32_t tail_of(const struct peer *p, const struct ur_sibling *s)
 	return place(atomic_load_explicit(&s->page->with[own->slot].tail, memory_order_acquire), own->id);
 }
 
-/* A bulk packet refers to its sender's memory: it may name no other. A slim one names no sender. */
-static bool is_of(const struct peer *p, const struct ur_pkt *pkt)
-{
-	return !(pkt->flags & UR_PKT_BULK) || (pkt->len >= ur_bulk_bytes(0) && ur_bulk_of(pkt)->sqpn >> 16 == p->slot);
-}
-
 static unsigned peer_rx(struct ur_local *l, struct peer *p, struct ur_pkt **pkts, unsigned n)
 {
 	const struct ur_sibling *s = sibling_of(p);
@@ -334,10 +327,7 @@ static unsigned peer_rx(struct ur_local *l, struct peer *p, struct ur_pkt **pkts
 			inbox_release(&l->inbox, &pkts[got], 1);
 			break;
 		}
-		if (ur_unlikely(!is_of(p, pkts[got])))
-			inbox_release(&l->inbox, &pkts[got], 1);
-		else
-			pkts[got++]->slot = p->slot;
+		pkts[got++]->slot = p->slot;
 	}
 	atomic_store_explicit(&l->own->page->with[p->slot].head, word(p->id, p->head), memory_order_release);
 	return got;

@@ -14,23 +14,6 @@
 #define END 64u     /* the last bytes of a run, at which programs look: they are written when all is known to be right */
 #define CHUNK 4096u /* of what goes to memory that is not simply there */
 
-static void set_bit(uint64_t set[256 / 64], uint8_t to, bool on)
-{
-	const uint64_t bit = 1ull << to % 64;
-
-	set[to / 64] = on ? set[to / 64] | bit : set[to / 64] & ~bit;
-}
-
-void ur_tp_set_bulk(struct ur_tp *tp, uint8_t to, bool on)
-{
-	set_bit(tp->bulk, to, on);
-}
-
-void ur_tp_set_slim(struct ur_tp *tp, uint8_t to, bool on)
-{
-	set_bit(tp->slim, to, on);
-}
-
 bool ur_tp_bulk_holds(struct ur_tp *tp, const struct ur_bulk *b)
 {
 	const struct ur_qp *qp = ur_qp_find(tp, b->sqpn);
@@ -56,6 +39,7 @@ struct ur_pkt *ur_bulk_begin(struct ur_qp *qp, const struct ur_bth *bth, uint32_
 		return NULL;
 	p->flags = UR_PKT_LOCAL | UR_PKT_COMPLETE | UR_PKT_BULK;
 	p->kind = UR_PKT_ROCE;
+	p->slot = tp->c.slot;
 	p->bth = *bth;
 	p->bth.pad = 0;
 	p->bth.pkey = UR_PKEY_DEFAULT;
@@ -88,24 +72,17 @@ bool ur_bulk_add(struct ur_pkt *p, const uint8_t *at, uint32_t len)
 	return true;
 }
 
-bool ur_bulk_add_list(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos, struct ur_pkt *p)
+/* All of the payload of `p`, from the list at *pos on, and moves *pos. False: it has to go as packets. */
+static bool add_list(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_sge_pos *pos, struct ur_pkt *p)
 {
-	for (uint32_t len = p->payload_len, n; len; len -= n) {
-		const struct ibv_sge *s = &sge[pos->i];
+	for (uint32_t len = p->payload_len, n; len; len -= n, pos->off += n) {
 		const uint8_t *from;
 		struct ur_mr *mr;
 
-		if (pos->i >= nsge)
+		n = len;
+		from = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, pos, 0, 0, &n, &mr);
+		if (!from || !ur_bulk_add(p, from, n))
 			return false;
-		n = ur_min_u32(len, s->length - pos->off);
-		if (!n) {
-			*pos = (struct ur_sge_pos){pos->i + 1, 0};
-			continue;
-		}
-		from = ur_mr_local(qp, s->lkey, s->addr, s->length, 0, &mr);
-		if (!from || ur_mr_unusual(mr) || !ur_bulk_add(p, from + pos->off, n))
-			return false;
-		pos->off += n;
 	}
 	return true;
 }
@@ -132,7 +109,6 @@ void ur_bulk_end(struct ur_qp *qp, struct ur_pkt *p, const struct ur_mr *mr)
 bool ur_bulk_build(struct ur_qp *qp, struct ur_swqe *w)
 {
 	struct ur_requester *r = &qp->req;
-	const struct ur_wr_op *wo = ur_swqe_op(w);
 	const uint32_t k = ur_req_packet_index(r, w), left = w->npkts - k, all = w->length - (k << qp->mtu_shift);
 	const uint32_t n = ur_min_u32(left, qp->tp->c.bulk_most >> qp->mtu_shift);
 	const bool last = n == left;
@@ -143,14 +119,14 @@ bool ur_bulk_build(struct ur_qp *qp, struct ur_swqe *w)
 
 	if (ur_psn_diff(r->next, r->packets_until) < 0 || w->flags & IBV_SEND_INLINE || !ur_bulk_may(qp, all))
 		return false;
-	bth.opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
+	bth.opcode = ur_wr_opcode(ur_swqe_op(w), !k, last) | qp->service;
 	op = ur_opcode(bth.opcode);
 	bth.se = last && w->flags & IBV_SEND_SOLICITED && op->flags & UR_OPF_RWQE;
 	bth.ackreq = ur_req_asks(qp, w, last) || r->since_ack + n >= r->window.ack_every;
 	p = ur_bulk_begin(qp, &bth, n, last ? all : n << qp->mtu_shift);
 	if (!p)
 		return false;
-	if (!ur_bulk_add_list(qp, w->sge, w->nsge, &pos, p)) {
+	if (!add_list(qp, w, &pos, p)) {
 		ur_tp_pkt_drop(qp->tp, p);
 		return false;
 	}
@@ -240,28 +216,19 @@ static bool copy_own(const struct ur_piece *to, unsigned nto, const struct ur_pi
 	return !nfrom;
 }
 
-/* The next bytes of the payload, as many as `to` has. */
-static bool fetch(struct source *s, const struct ur_piece *to, unsigned nto, uint64_t len)
-{
-	struct ur_piece from[UR_BULK_SEGS];
-	unsigned n = next_pieces(s, len, from);
-
-	if (is_own(s))
-		return copy_own(to, nto, from, n);
-	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, (uint8_t)(s->b->sqpn >> 16), to, nto, from, n);
-}
-
-/* The rest of the payload, of which the last bytes go to `end`, and then: did it stand for what it should until now? */
-static bool fetch_rest(struct source *s, struct ur_piece *to, unsigned nto, uint64_t len, uint8_t end[END], uint32_t nend)
+/* The next bytes of the payload, as many as `to` has; after the last of them: did it stand for what it should until now? `to` has room. */
+static bool fetch(struct source *s, struct ur_piece *to, unsigned nto, uint64_t len, bool last)
 {
 	struct ur_piece from[UR_BULK_SEGS + 1];
 	unsigned n = next_pieces(s, len, from);
 
-	to[nto++] = (struct ur_piece){end, nend};
 	if (is_own(s))
 		return copy_own(to, nto, from, n);
-	to[nto++] = (struct ur_piece){&s->token, sizeof(s->token)};
-	from[n++] = (struct ur_piece){(void *)(uintptr_t)s->b->token_at, sizeof(s->token)};
+	s->token = s->b->token;
+	if (last) {
+		to[nto++] = (struct ur_piece){&s->token, sizeof(s->token)};
+		from[n++] = (struct ur_piece){(void *)(uintptr_t)s->b->token_at, sizeof(s->token)};
+	}
 	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, (uint8_t)(s->b->sqpn >> 16), to, nto, from, n) && s->token == s->b->token;
 }
 
@@ -288,7 +255,8 @@ static enum ur_fetched fetch_to(struct ur_tp *tp, const struct ur_bulk *b, struc
 	last->len -= nend;
 	if (!last->len)
 		t->n--;
-	if (!fetch_rest(&t->from, t->piece, t->n, b->len, t->end, nend))
+	t->piece[t->n++] = (struct ur_piece){t->end, nend};
+	if (!fetch(&t->from, t->piece, t->n, b->len, true))
 		return UR_FETCH_LOST;
 	return ur_touch_copy_end_last(end_at, t->end, nend) ? UR_FETCHED : UR_FETCH_LOST;
 }
@@ -303,16 +271,11 @@ static enum ur_fetched fetch_through(struct ur_tp *tp, const struct ur_bulk *b, 
 	if (is_over(&s))
 		return UR_FETCH_LOST;
 	for (uint32_t done = 0, n; done < b->len; done += n) {
-		bool is_last = b->len - done <= CHUNK, ok;
 		struct ur_piece to[2];
 
 		n = ur_min_u32(b->len - done, CHUNK);
 		to[0] = (struct ur_piece){buf, n};
-		if (is_last)
-			ok = fetch_rest(&s, to, 0, n, buf, n);
-		else
-			ok = fetch(&s, to, 1, n);
-		if (!ok)
+		if (!fetch(&s, to, 1, n, done + n == b->len))
 			return UR_FETCH_LOST;
 		if (!put(arg, buf, n))
 			return UR_FETCH_PROT;
@@ -362,47 +325,35 @@ static bool put_list(void *arg, const uint8_t *data, uint32_t len)
 	return !ur_sge_scatter_in(l->tp, l->pd, l->sge, l->nsge, &l->pos, data, len);
 }
 
-/* The next `len` bytes of the list as pieces. UR_FETCH_LOST: they are not all usual memory. */
-static enum ur_fetched list_pieces(struct list *l, uint32_t len, struct target *t)
+/* The next `len` bytes of the list as pieces. False: they are not all memory that may simply be written to. */
+static bool list_pieces(struct list *l, uint32_t len, struct target *t)
 {
-	while (len) {
-		const struct ibv_sge *s = &l->sge[l->pos.i];
+	for (uint32_t n; len; len -= n, l->pos.off += n) {
 		struct ur_mr *mr;
-		uint32_t n;
 		uint8_t *to;
 
-		if (l->pos.i >= l->nsge)
-			return UR_FETCH_PROT;
-		n = ur_min_u32(len, s->length - l->pos.off);
-		if (!n) {
-			l->pos = (struct ur_sge_pos){l->pos.i + 1, 0};
-			continue;
-		}
-		to = ur_mr_in(l->tp, l->pd, s->lkey, s->addr, s->length, IBV_ACCESS_LOCAL_WRITE, &mr);
+		n = len;
+		to = ur_sge_run(l->tp, l->pd, l->sge, l->nsge, &l->pos, IBV_ACCESS_LOCAL_WRITE, 0, &n, &mr);
 		if (!to)
-			return UR_FETCH_PROT;
-		if (ur_mr_unusual(mr))
-			return UR_FETCH_LOST;
-		t->piece[t->n++] = (struct ur_piece){to + l->pos.off, n};
-		l->pos.off += n;
-		len -= n;
+			return false;
+		t->piece[t->n++] = (struct ur_piece){to, n};
 	}
-	return UR_FETCHED;
+	return true;
 }
 
 enum ur_fetched ur_bulk_scatter(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_pd *pd, const struct ibv_sge *sge, unsigned nsge,
 				struct ur_sge_pos *pos)
 {
 	const struct ur_bulk *b = ur_bulk_of(p);
-	struct list l = {qp->tp, pd, sge, nsge, *pos}, through = l;
+	struct list l = {qp->tp, pd, sge, nsge, *pos};
 	struct target t = {.n = 0};
-	enum ur_fetched f = list_pieces(&l, b->len, &t);
+	enum ur_fetched f;
 
-	if (f == UR_FETCHED) {
+	if (list_pieces(&l, b->len, &t)) {
 		f = fetch_to(qp->tp, b, &t);
-	} else if (f == UR_FETCH_LOST) {
-		f = fetch_through(qp->tp, b, put_list, &through);
-		l.pos = through.pos;
+	} else {
+		l.pos = *pos;
+		f = fetch_through(qp->tp, b, put_list, &l);
 	}
 	if (f == UR_FETCHED)
 		*pos = l.pos;

@@ -4,8 +4,8 @@
  * cannot be read, its receiver asks for it again, and then it goes as packets, which find out why. Requests that are wrong fail as packets
  * do.
  */
-#ifndef UR_TP_BULK_H
-#define UR_TP_BULK_H
+#ifndef UR_TRANSPORT_BULK_H
+#define UR_TRANSPORT_BULK_H
 
 #include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
@@ -22,22 +22,18 @@
  */
 static inline bool ur_bulk_may(const struct ur_qp *qp, uint64_t len)
 {
-	uint8_t to = (uint8_t)(qp->dqpn >> 16);
-
 	return ur_unlikely(qp->path->local) && qp->req.retry_cnt && len >= qp->tp->c.bulk_least && qp->type == IBV_QPT_RC &&
-	       !qp->cc.rate.active && qp->tp->bulk[to / 64] >> to % 64 & 1;
+	       !qp->cc.rate.active && ur_tp_takes(qp) & UR_TP_BULK;
 }
 
 /*
- * Begins one with the opcode `op`, of the next `npkts` packets of `len` bytes. The caller writes the extended headers (ur_bulk_ext), adds
+ * Begins one with that BTH, of the next `npkts` packets of `len` bytes. The caller writes the extended headers (ur_bulk_ext), adds
  * segments and ends it, or undoes it. NULL: there is no buffer, or none may be begun now.
  */
 struct ur_pkt *ur_bulk_begin(struct ur_qp *qp, const struct ur_bth *bth, uint32_t npkts, uint32_t len);
 uint8_t *ur_bulk_ext(struct ur_pkt *p);
 /* False: there is no room for another. */
 bool ur_bulk_add(struct ur_pkt *p, const uint8_t *at, uint32_t len);
-/* All of its payload, from the list at *pos on, and moves *pos. False: it has to go as packets. */
-bool ur_bulk_add_list(const struct ur_qp *qp, const struct ibv_sge *sge, unsigned nsge, struct ur_sge_pos *pos, struct ur_pkt *p);
 /* The payload is a request's, or (`mr`) a READ response's, from that region. */
 void ur_bulk_end(struct ur_qp *qp, struct ur_pkt *p, const struct ur_mr *mr);
 

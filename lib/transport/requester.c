@@ -266,11 +266,10 @@ static int build_atomic(struct ur_qp *qp, struct ur_swqe *w)
 __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, struct ur_swqe *w)
 {
 	struct ur_requester *r = &qp->req;
-	const struct ur_wr_op *wo = ur_swqe_op(w);
 	uint32_t k = ur_req_packet_index(r, w);
 	bool last = k + 1 == w->npkts;
 	uint32_t len = last ? w->length - (k << qp->mtu_shift) : qp->mtu;
-	uint8_t opcode = (last ? (k ? wo->last : wo->only) : (k ? wo->middle : wo->first)) | qp->service;
+	uint8_t opcode = ur_wr_opcode(ur_swqe_op(w), !k, last) | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
 	bool ackreq = ur_req_asks(qp, w, last);
 	uint8_t pad = -len & 3;

@@ -88,9 +88,10 @@ static bool build_ack(struct ur_qp *qp)
 	return true;
 }
 
-static uint8_t response_opcode(const struct ur_rd_res *e)
+/* Of the next n responses, or one packet that stands for them. */
+static uint8_t response_opcode(const struct ur_rd_res *e, uint32_t n)
 {
-	bool first = e->k == e->start, last = e->k + 1 == e->end;
+	bool first = e->k == e->start, last = e->k + n == e->end;
 
 	if (ur_unlikely(ur_opcode(e->opcode)->flags & UR_OPF_ATOMIC))
 		return UR_OP_ATOMIC_ACK;
@@ -171,7 +172,6 @@ static bool build_bulk(struct ur_qp *qp, struct ur_rd_res *e)
 	const uint32_t off = e->k << qp->mtu_shift, left = e->end - e->k;
 	const uint32_t n = ur_min_u32(left, qp->tp->c.bulk_most >> qp->mtu_shift), len = n == left ? e->stop - off : n << qp->mtu_shift;
 	const struct ur_aeth aeth = {.syndrome = ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID), .msn = e->msn};
-	const bool first = e->k == e->start, last = n == left;
 	struct ur_bth bth = {.psn = ur_psn_add(e->psn, e->k)};
 	const struct ur_opcode_info *op;
 	struct ur_mr *mr;
@@ -183,7 +183,7 @@ static bool build_bulk(struct ur_qp *qp, struct ur_rd_res *e)
 	from = ur_mr_at(qp, e->rkey, e->va + off, len, IBV_ACCESS_REMOTE_READ, &mr);
 	if (!from || ur_mr_unusual(mr) || mr->rkey != e->rkey)
 		return false;
-	bth.opcode = first ? (last ? UR_OP_READ_RESP_ONLY : UR_OP_READ_RESP_FIRST) : (last ? UR_OP_READ_RESP_LAST : UR_OP_READ_RESP_MIDDLE);
+	bth.opcode = response_opcode(e, n);
 	op = ur_opcode(bth.opcode);
 	p = ur_bulk_begin(qp, &bth, n, len);
 	if (!p)
@@ -205,7 +205,7 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e)
 	uint64_t off = (uint64_t)e->k << qp->mtu_shift;
 	uint32_t len = ur_min_u32(qp->mtu, e->stop - (uint32_t)off);
 	uint32_t psn = ur_psn_add(e->psn, e->k);
-	uint8_t opcode = response_opcode(e) | qp->service;
+	uint8_t opcode = response_opcode(e, 1) | qp->service;
 	const struct ur_opcode_info *op = ur_opcode(opcode);
 	const struct ur_aeth aeth = {.syndrome = ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID), .msn = e->msn};
 	struct ur_mr *mr = NULL;

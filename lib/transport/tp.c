@@ -286,48 +286,35 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		rx(tp, p, now);
 }
 
-void ur_tp_rx_bulk(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
+/* The peer is a QP of a process of this host, and the packet comes from there. */
+static bool is_from_peer(const struct ur_qp *qp, const struct ur_pkt *p)
 {
-	struct ur_qp *qp = ur_qp_find(tp, p->bth.dqpn);
-	const struct ur_opcode_info *op = ur_opcode(p->bth.opcode);
-	unsigned need = op->flags & UR_OPF_RESPONSE ? RX_RESPONSES : RX_REQUESTS;
-
-	tp->now = now;
-	if (!qp)
-		ur_count(tp->c.counters, UR_C_DROP_QPN);
-	else if (qp->type != IBV_QPT_RC)
-		refuse(qp, UR_C_DROP_OPCODE);
-	else if (!(rx_allowed[ur_qp_st(qp)] & need))
-		refuse(qp, UR_C_DROP_QP_STATE);
-	else if (!ur_pkey_ok(p->bth.pkey))
-		refuse(qp, UR_C_DROP_PKEY);
-	else if (!qp->path || !qp->path->local || qp->dqpn != ur_bulk_of(p)->sqpn)
-		refuse(qp, UR_C_DROP_SOURCE);
-	else {
-		qp->n.rx_packets += ur_bulk_of(p)->npkts - 1; /* and one as any other */
-		deliver(qp, p, op, now);
-	}
+	if (!qp->path || !qp->path->local || qp->dqpn >> 16 != p->slot)
+		return false;
+	return ur_likely(!(p->flags & UR_PKT_BULK)) || ur_bulk_of(p)->sqpn == qp->dqpn;
 }
 
-void ur_tp_rx_slim(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
+void ur_tp_rx_local(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 {
 	struct ur_qp *qp = ur_qp_find(tp, p->bth.dqpn);
 	const struct ur_opcode_info *op = ur_opcode(p->bth.opcode);
 	unsigned need = op->flags & UR_OPF_RESPONSE ? RX_RESPONSES : RX_REQUESTS;
 
 	tp->now = now;
-	if (ur_unlikely(!qp))
+	if (ur_unlikely(!qp)) {
 		ur_count(tp->c.counters, UR_C_DROP_QPN);
-	else if (ur_unlikely(qp->type != IBV_QPT_RC))
+	} else if (ur_unlikely(qp->type != IBV_QPT_RC)) {
 		refuse(qp, UR_C_DROP_OPCODE);
-	else if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need)))
+	} else if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need))) {
 		refuse(qp, UR_C_DROP_QP_STATE);
-	else if (ur_unlikely(!ur_pkey_ok(p->bth.pkey)))
+	} else if (ur_unlikely(!ur_pkey_ok(p->bth.pkey))) {
 		refuse(qp, UR_C_DROP_PKEY);
-	else if (ur_unlikely(!qp->path || !qp->path->local || qp->dqpn >> 16 != p->slot))
+	} else if (ur_unlikely(!is_from_peer(qp, p))) {
 		refuse(qp, UR_C_DROP_SOURCE);
-	else
+	} else {
+		qp->n.rx_packets += ur_pkt_psns(p) - 1; /* and one as any other */
 		deliver(qp, p, op, now);
+	}
 }
 
 /* --- transmit --- */
@@ -379,6 +366,11 @@ uint8_t *ur_pkt_begin_to(const struct ur_path *path, uint32_t dqpn, struct ur_pk
 }
 
 /* --- destinations that cannot take more --- */
+
+void ur_tp_set_takes(struct ur_tp *tp, uint8_t to, unsigned takes)
+{
+	tp->takes[to] = (uint8_t)takes;
+}
 
 void ur_tp_hold(struct ur_tp *tp, uint8_t to, bool hold)
 {

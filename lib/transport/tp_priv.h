@@ -63,8 +63,7 @@ struct ur_tp {
 	struct ur_list parked[UR_TXQ_COUNT]; /* and those whose next packet goes where nothing can go now */
 	unsigned nheld;                      /* such destinations */
 	uint64_t held[256 / 64];
-	uint64_t bulk[256 / 64]; /* to whom bulk packets may go */
-	uint64_t slim[256 / 64]; /* and slim ones */
+	uint8_t takes[256]; /* of enum ur_takes: what may go to whom on this host */
 	ur_time deaf_until; /* of what the network says */
 	unsigned nstash;
 	bool starved; /* no packet buffer was available in this call of ur_tp_tx */
@@ -122,6 +121,12 @@ static inline bool ur_pkt_is_between(const struct ur_pkt *p, const struct ur_pat
 
 /* True when what goes to this QP has to wait, and the sender with it: it is off the list of those that have something to send. */
 bool ur_tp_park_held(struct ur_qp *qp, enum ur_txq q, const struct ur_path *path, uint32_t dqpn);
+
+/* What may go to the peer of a connected QP, if that is a process of this host: enum ur_takes. */
+static inline uint8_t ur_tp_takes(const struct ur_qp *qp)
+{
+	return qp->tp->takes[(uint8_t)(qp->dqpn >> 16)];
+}
 
 /* --- counters --- */
 

@@ -136,17 +136,14 @@ void ur_tp_unsendable(struct ur_tp *tp, struct ur_pkt *p);
  * is held, ur_tp_tx builds nothing for it, and a QP with something for it next waits.
  */
 void ur_tp_hold(struct ur_tp *tp, uint8_t to, bool hold);
-/*
- * Whether the process `to` of this host (as above) takes payload from our memory by itself: then long messages to it are built as bulk
- * packets (wire/bulk.h). False at first.
- */
-void ur_tp_set_bulk(struct ur_tp *tp, uint8_t to, bool on);
-/* The same for slim packets (wire/slim.h). */
-void ur_tp_set_slim(struct ur_tp *tp, uint8_t to, bool on);
-/* Handles a received slim packet (ur_slim_parse), whose `slot` is right, as ur_tp_rx does. */
-void ur_tp_rx_slim(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
-/* Handles a received bulk packet (ur_bulk_parse), as ur_tp_rx does. */
-void ur_tp_rx_bulk(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
+/* What besides frames the process `to` of this host (as above) takes now: a sum of these; at first nothing. */
+enum ur_takes {
+	UR_TP_BULK = 1, /* bulk packets (wire/bulk.h): it takes payload from our memory by itself */
+	UR_TP_SLIM = 2, /* slim packets (wire/slim.h) */
+};
+void ur_tp_set_takes(struct ur_tp *tp, uint8_t to, unsigned takes);
+/* Handles a received slim or bulk packet (ur_slim_parse, ur_bulk_parse), whose `slot` is right, as ur_tp_rx does. */
+void ur_tp_rx_local(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
 /* Does a bulk packet that this instance has sent still stand for what its payload was? */
 bool ur_tp_bulk_holds(struct ur_tp *tp, const struct ur_bulk *b);
 /* True when ur_tp_tx would have work. */

@@ -159,9 +159,7 @@ static void finish(struct ur_txbuf *b, struct ur_pkt *p)
 /* Nobody looks at what it sends to its peer, a process of this host. */
 static bool may_be_slim(const struct ur_qp *qp, const struct ur_pkt *p)
 {
-	const uint8_t to = (uint8_t)(qp->dqpn >> 16);
-
-	return qp->tp->slim[to / 64] >> to % 64 & 1 && qp->type == IBV_QPT_RC && (p->bth.opcode & UR_SERVICE_MASK) == UR_RC;
+	return qp->type == IBV_QPT_RC && ur_tp_takes(qp) & UR_TP_SLIM && (p->bth.opcode & UR_SERVICE_MASK) == UR_RC;
 }
 
 static void finish_slim(struct ur_pkt *p, uint8_t slot)

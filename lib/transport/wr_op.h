@@ -25,6 +25,12 @@ static inline const struct ur_wr_op *ur_swqe_op(const struct ur_swqe *w)
 	return &ur_wr_ops[w->opcode & (UR_WR_OPS - 1)];
 }
 
+/* Of a packet of a SEND or WRITE, without the service. */
+static inline uint8_t ur_wr_opcode(const struct ur_wr_op *o, bool first, bool last)
+{
+	return last ? (first ? o->only : o->last) : (first ? o->first : o->middle);
+}
+
 static inline bool ur_swqe_is_read(const struct ur_swqe *w)
 {
 	return w->opcode == IBV_WR_RDMA_READ;

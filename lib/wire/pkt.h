@@ -97,7 +97,7 @@ struct ur_pkt {
 	/* Parsed fields; on packets to send the builder fills l3_off, bth_off, ip_version and bth as well. */
 	uint8_t kind; /* enum ur_pkt_kind */
 	uint8_t ip_version, ttl, tos;
-	uint8_t slot; /* of a received slim packet: of the process that it came from */
+	uint8_t slot; /* of a slim or bulk packet: of the process that it comes from */
 	uint16_t l3_off, l4_off, bth_off, payload_off;
 	uint16_t vlan; /* VLAN tag control information, 0 when untagged */
 	uint16_t sport;

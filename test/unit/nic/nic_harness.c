@@ -3,8 +3,9 @@
 #include "nic_harness.h"
 
 #include <arpa/inet.h>
-#include <sys/uio.h>
 #include <unistd.h>
+
+#include "siblings/fetch.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
@@ -306,20 +307,11 @@ unsigned nics_fetch_fails, nics_fetched;
 /* By the system call, as between processes: what is not there is no crash. */
 static bool fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
 {
-	struct iovec local[UR_FETCH_PIECES], remote[UR_FETCH_PIECES];
-	ssize_t sum = 0;
+	const struct ur_sibling self = {.pid = getpid()};
 
 	(void)ctx;
 	CU_ASSERT(slot && slot <= NICS_MAX);
-	if (nics_fetch_fails && nics_fetched++ % nics_fetch_fails == 0)
-		return false;
-	for (unsigned i = 0; i < nto; i++) {
-		local[i] = (struct iovec){to[i].at, to[i].len};
-		sum += (ssize_t)to[i].len;
-	}
-	for (unsigned i = 0; i < nfrom; i++)
-		remote[i] = (struct iovec){from[i].at, from[i].len};
-	return process_vm_readv(getpid(), local, nto, remote, nfrom, 0) == sum;
+	return (!nics_fetch_fails || nics_fetched++ % nics_fetch_fails) && ur_fetch(&self, to, nto, from, nfrom);
 }
 
 void nics_mail_fetch(struct nics *h)

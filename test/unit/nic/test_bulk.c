@@ -253,6 +253,7 @@ static struct ur_pkt *bulk_packet(const struct nics_qp *from, const struct nics_
 	u->nseg = 1;
 	u->seg[0] = (struct ur_bulk_seg){(uintptr_t)h.n[0].mem, len};
 	p->flags = UR_PKT_LOCAL | UR_PKT_BULK;
+	p->slot = (uint8_t)(u->sqpn >> 16);
 	p->len = ur_bulk_bytes(1);
 	return p;
 }
@@ -303,6 +304,11 @@ static void hostile__other_senders(void)
 	p = bulk_packet(&c, &b, UR_RC | UR_OP_SEND_ONLY, 6, LEN);
 	deliver(p);
 	CU_ASSERT_EQUAL(h.n[1].nic->counters.v[UR_C_DROP_SOURCE], 1);
+	nics_expect_none(&h, 1);
+	p = bulk_packet(&a, &b, UR_RC | UR_OP_SEND_ONLY, 6, LEN);
+	p->slot = 9; /* another process's, which names the peer's QP */
+	deliver(p);
+	CU_ASSERT_EQUAL(h.n[1].nic->counters.v[UR_C_DROP_SOURCE], 2);
 	nics_expect_none(&h, 1);
 	deliver(bulk_packet(&a, &b, UR_RC | UR_OP_SEND_ONLY, 6, LEN));
 	nics_expect(&h, 1, 2, IBV_WC_SUCCESS);

@@ -11,6 +11,7 @@
 
 #define MTU 1024u
 #define MOST 30
+#include "rx_rows.h"
 #define RETH 16u
 #define DST (256 * 1024u) /* where messages go */
 #define STEP 2048u        /* from one receive to the next */
@@ -20,12 +21,8 @@ enum kind { K_WRITE, K_SEND, KINDS };
 static const uint8_t only_op[KINDS] = {UR_OP_WRITE_ONLY, UR_OP_SEND_ONLY};
 
 static struct twin t;
-static bool apart; /* the suite's */
-static struct th_pkt before, alone[MOST];
-static struct ur_pkt *burst[MOST], train;
 static uint8_t bytes[MOST * (UR_BTH_LEN + RETH + MTU + UR_ICRC_LEN)];
 static uint8_t data[MOST][MTU];
-static unsigned count;
 static uint32_t length;   /* of the payload */
 static uint64_t va[MOST]; /* of WRITEs */
 static uint64_t asks;     /* whose bits say which of them ask for an acknowledgement */
@@ -119,17 +116,6 @@ static inline void fix_icrc(unsigned k)
 	else
 		crc = ur_icrc_begin_of(&train, b, len, stride() + UR_UDP_LEN, (uint16_t)(train.place + k));
 	ur_icrc_end(crc, b + len);
-}
-
-static inline struct ur_row row(void)
-{
-	const struct ur_train_cursor at = {.place = train.place};
-	struct ur_row r = {0};
-
-	if (!apart)
-		return ur_row_of_train(&train, &at);
-	CU_ASSERT_TRUE_FATAL(ur_row_of_burst(&r, &before.p, burst, count));
-	return r;
 }
 
 static inline unsigned run(void)

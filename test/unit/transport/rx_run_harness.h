@@ -11,6 +11,7 @@
 
 #define MTU 1024u
 #define MOST 62 /* packets of a train */
+#include "rx_rows.h"
 #define STRIDE (UR_BTH_LEN + MTU + UR_ICRC_LEN)
 #define DST (256 * 1024u) /* where they go */
 #define PSN 100u          /* of the first packet of the message */
@@ -26,12 +27,6 @@ static enum kind kind;
 static unsigned to; /* the node that receives */
 static uint8_t data[TOTAL][MTU];
 static uint8_t bytes[MOST * STRIDE];
-static struct ur_pkt train;
-static bool apart;           /* the suite's */
-static struct th_pkt before; /* the packet before a burst, parsed */
-static struct th_pkt alone[MOST];
-static struct ur_pkt *burst[MOST];
-static unsigned count; /* of packets in the train and in the burst */
 
 static inline void inject(uint8_t opcode, uint32_t psn, bool ackreq, const struct th_hdr *ext, const void *payload, uint32_t len)
 {
@@ -121,17 +116,6 @@ static inline void fix_icrc(unsigned k)
 static inline struct ur_pkt *common(void)
 {
 	return apart ? &before.p : &train;
-}
-
-static inline struct ur_row row(void)
-{
-	const struct ur_train_cursor at = {.place = train.place};
-	struct ur_row r = {0};
-
-	if (!apart)
-		return ur_row_of_train(&train, &at);
-	CU_ASSERT_TRUE_FATAL(ur_row_of_burst(&r, &before.p, burst, count));
-	return r;
 }
 
 /* The first call, of world 0. */

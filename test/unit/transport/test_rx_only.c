@@ -437,18 +437,6 @@ static void random__rows(void)
 	CU_ASSERT_TRUE(in_rows > 5000);
 }
 
-static int as_trains(void)
-{
-	apart = false;
-	return 0;
-}
-
-static int as_bursts(void)
-{
-	apart = true;
-	return 0;
-}
-
 static void add(CU_pSuite s)
 {
 	CU_ADD_TEST(s, whole__of_all_lengths);

@@ -101,12 +101,6 @@ static void headers__from_this_host_or_a_train(void)
 	}
 }
 
-static int as_bursts(void)
-{
-	apart = true;
-	return 0;
-}
-
 void ur_suite_rx_row(void)
 {
 	CU_pSuite s = CU_add_suite("rx_row", as_bursts, NULL);

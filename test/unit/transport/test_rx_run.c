@@ -437,18 +437,6 @@ static void place__missing_memory(void)
 	}
 }
 
-static int as_trains(void)
-{
-	apart = false;
-	return 0;
-}
-
-static int as_bursts(void)
-{
-	apart = true;
-	return 0;
-}
-
 static void add_common(CU_pSuite s)
 {
 	CU_ADD_TEST(s, whole__trains);
