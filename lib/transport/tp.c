@@ -303,7 +303,7 @@ void ur_tp_rx_local(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 	tp->now = now;
 	if (ur_unlikely(!qp)) {
 		ur_count(tp->c.counters, UR_C_DROP_QPN);
-	} else if (ur_unlikely(qp->type != IBV_QPT_RC)) {
+	} else if (ur_unlikely((p->bth.opcode & UR_SERVICE_MASK) != qp->service)) {
 		refuse(qp, UR_C_DROP_OPCODE);
 	} else if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need))) {
 		refuse(qp, UR_C_DROP_QP_STATE);

@@ -10,6 +10,7 @@
 #include "wire/icrc.h"
 #include "wire/icrc_run.h"
 #include "wire/ip.h"
+#include "wire/slim.h"
 #include "wire/train.h"
 
 #define BTH_MASKED 4 /* the byte of the BTH that the ICRC takes as 0xff */
@@ -159,7 +160,7 @@ static void finish(struct ur_txbuf *b, struct ur_pkt *p)
 /* Nobody looks at what it sends to its peer, a process of this host. */
 static bool may_be_slim(const struct ur_qp *qp, const struct ur_pkt *p)
 {
-	return qp->type == IBV_QPT_RC && ur_tp_takes(qp) & UR_TP_SLIM && (p->bth.opcode & UR_SERVICE_MASK) == UR_RC;
+	return ur_slim_serves(qp->service) && ur_tp_takes(qp) & UR_TP_SLIM && (p->bth.opcode & UR_SERVICE_MASK) == qp->service;
 }
 
 static void finish_slim(struct ur_pkt *p, uint8_t slot)

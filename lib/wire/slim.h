@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slim packets: what goes from one RC QP of this host to another while nobody looks at packets is handed over in memory, so neither the
+ * Slim packets: what goes from one RC or UC QP of this host to another while nobody looks at packets is handed over in memory, so neither the
  * headers before its BTH nor an ICRC protect anything. They are not written, checked or passed on: `data` from bth_off on is the BTH, the
  * extended headers, the payload and the pad. The receiver knows which process it came from, instead of the address.
  */
@@ -17,6 +17,12 @@ static inline uint32_t ur_slim_wire_len(const struct ur_pkt *p, uint32_t before)
 	return before + p->len - p->bth_off + UR_ICRC_LEN;
 }
 
+/* Those whose receiver wants to know no more of the sender than that it is the QP's peer. */
+static inline bool ur_slim_serves(uint8_t service)
+{
+	return service == UR_RC || service == UR_UC;
+}
+
 /*
  * Parses a received one, which nobody else can write any more: fills bth, payload_off, payload_len and kind. False: it makes no sense, as
  * one that would be a bulk packet as well.
@@ -31,7 +37,7 @@ static inline bool ur_slim_parse(struct ur_pkt *p)
 	ur_bth_get(p->data + p->bth_off, &p->bth);
 	op = ur_opcode(p->bth.opcode);
 	off = p->bth_off + UR_BTH_LEN + (uint32_t)op->ext_len;
-	if (ur_unlikely(!op->name || (p->bth.opcode & UR_SERVICE_MASK) != UR_RC || p->bth.tver || p->len < off + p->bth.pad))
+	if (ur_unlikely(!op->name || !ur_slim_serves(p->bth.opcode & UR_SERVICE_MASK) || p->bth.tver || p->len < off + p->bth.pad))
 		return false;
 	p->payload_off = (uint16_t)off;
 	p->payload_len = p->len - off - p->bth.pad;

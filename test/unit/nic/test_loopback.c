@@ -393,6 +393,7 @@ static void siblings__slim(void)
 	static const enum ur_counter why[LIES] = {
 		[HONEST] = UR_C_COUNT,
 		[OTHER_SLOT] = UR_C_DROP_SOURCE,
+		[SERVICE] = UR_C_DROP_OPCODE,
 		[QPN] = UR_C_DROP_QPN,
 	};
 	static const struct ur_fault_spec none = {.dir = UR_FAULT_TX, .seed = 7};
@@ -440,6 +441,38 @@ static void siblings__slim(void)
 	CU_ASSERT_FALSE(p->flags & UR_PKT_SLIM);
 	nics_run(&h, UR_NS_PER_MS);
 	nics_expect(&h, 0, 3, IBV_WC_SUCCESS);
+	nics_qp_destroy(&h, &a);
+	nics_qp_destroy(&h, &b);
+	close_host();
+}
+
+/* What an unreliable connection sends goes the same way; datagrams do not, whose receivers are told where they come from. */
+static void siblings__slim_uc(void)
+{
+	static const uint32_t len[] = {8, 5000};
+	struct ur_pkt *p;
+
+	nics_open_host(&h, 2);
+	nics_mail_open(&h, 100);
+	nics_mail[0].queue.caps = nics_mail[1].queue.caps = UR_QUEUE_SLIM;
+	nics_qp_create(&h, 0, IBV_QPT_UC, &a);
+	nics_qp_create(&h, 1, IBV_QPT_UC, &b);
+	nics_qp_connect(&h, &a, &b);
+	nics_qp_connect(&h, &b, &a);
+	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 100, 8, 1, 32768), 0);
+	nics_run(&h, UR_NS_PER_MS);
+	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < ur_array_size(len); i++) {
+		CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 2, 101 + i, len[i], 1, 32768), 0);
+		ur_nic_poll_tx(h.n[0].nic, h.n[0].nic->now);
+		p = nics_mail[1].loop.head;
+		CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+		CU_ASSERT_TRUE(p->flags & UR_PKT_SLIM);
+		nics_run(&h, UR_NS_PER_MS);
+		nics_expect(&h, 0, 2, IBV_WC_SUCCESS);
+		CU_ASSERT_EQUAL(memcmp(h.n[1].mem + 32768, h.n[0].mem + 101 + i, len[i]), 0);
+	}
+	CU_ASSERT_EQUAL(sum(UR_C_RX_WRITE), 3);
 	nics_qp_destroy(&h, &a);
 	nics_qp_destroy(&h, &b);
 	close_host();
@@ -568,6 +601,7 @@ void ur_suite_loopback(void)
 	CU_ADD_TEST(s, siblings__memory_is_not_held);
 	CU_ADD_TEST(s, siblings__datagrams);
 	CU_ADD_TEST(s, siblings__slim);
+	CU_ADD_TEST(s, siblings__slim_uc);
 	CU_ADD_TEST(s, wire__patience);
 	CU_ADD_TEST(s, port__waits_for_packets_of_this_host);
 }
