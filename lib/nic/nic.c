@@ -16,10 +16,11 @@
 
 /*
  * While packets of this host come, the port may wait: a system call that finds nothing takes longer than all that such a packet needs. They
- * come for so long after each, and the port is looked at this often.
+ * come for so long after each, and the port is looked at this often: less and less often while it brings nothing.
  */
 #define LOCAL_NS (20 * UR_NS_PER_US)
 #define LOOK_NS (5 * UR_NS_PER_US)
+#define LOOK_NS_MAX (20 * UR_NS_PER_US)
 #define TX_BURSTS 16 /* of a round that only sends: 1 MiB with the usual path MTU, about what a window holds */
 
 /* --- packet buffers for the layers below --- */
@@ -453,12 +454,19 @@ static unsigned nic_tx(struct ur_nic *nic)
 
 /* --- one round --- */
 
+/* Somebody else's `now` may have been later. */
+static bool local_is_busy(const struct ur_nic *nic)
+{
+	return nic->now < nic->local_at + LOCAL_NS;
+}
+
 static unsigned port_arrivals(struct ur_nic *nic)
 {
 	const struct ur_queue *q = nic->port->queue;
 	unsigned n = ur_nic_rx(nic, nic->port->queue);
 
-	nic->looked_at = n ? 0 : nic->now;
+	nic->look_ns = n || !local_is_busy(nic) ? LOOK_NS : ur_min_time(2 * nic->look_ns, LOOK_NS_MAX);
+	nic->look_at = n ? 0 : nic->now + nic->look_ns;
 	nic->counters.v[UR_C_RX_MISSED] = q->rx_missed;
 	nic->counters.v[UR_C_TX_REFUSED] = q->tx_refused;
 	nic->counters.v[UR_C_TX_CHAINED] = q->tx_chained;
@@ -467,10 +475,9 @@ static unsigned port_arrivals(struct ur_nic *nic)
 	return n;
 }
 
-/* Somebody else's `now` may have been later. */
 static bool port_may_wait(const struct ur_nic *nic)
 {
-	return nic->now < nic->local_at + LOCAL_NS && nic->now < nic->looked_at + LOOK_NS && nic->port->queue->caps & UR_QUEUE_CALLS;
+	return local_is_busy(nic) && nic->now < nic->look_at && nic->port->queue->caps & UR_QUEUE_CALLS;
 }
 
 static unsigned local_arrivals(struct ur_nic *nic, struct ur_queue *q)

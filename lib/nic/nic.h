@@ -91,7 +91,8 @@ struct ur_nic {
 	bool watched; /* somebody looks at packets: those on this host are neither bulk nor slim */
 	unsigned train_pkts; /* the longest train that the transport builds now */
 	ur_time local_at;    /* when packets last came from this host */
-	ur_time looked_at;   /* at the port, which had nothing; 0: it had */
+	ur_time look_at;     /* the port has to be looked at again then, and */
+	ur_time look_ns;     /* if it has nothing, so long after that */
 
 	struct ur_nic_out out[UR_NIC_OUTS]; /* 0: the port's; by slot the other processes', and the loop */
 	struct ur_list waiting;             /* those with a backlog */

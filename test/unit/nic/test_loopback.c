@@ -549,8 +549,8 @@ static void port__waits_for_packets_of_this_host(void)
 	static const struct {
 		unsigned caps, us, looks;
 	} t[] = {
-		{UR_QUEUE_CALLS, 1, 0},  {UR_QUEUE_CALLS, 4, 0},  {UR_QUEUE_CALLS, 5, 1},  {UR_QUEUE_CALLS, 9, 0},
-		{UR_QUEUE_CALLS, 10, 1}, {UR_QUEUE_CALLS, 20, 1}, {UR_QUEUE_CALLS, 21, 1}, {0, 22, 1},
+		{UR_QUEUE_CALLS, 1, 0},  {UR_QUEUE_CALLS, 4, 0},  {UR_QUEUE_CALLS, 5, 1},  {UR_QUEUE_CALLS, 14, 0}, {UR_QUEUE_CALLS, 15, 1},
+		{UR_QUEUE_CALLS, 19, 0}, {UR_QUEUE_CALLS, 20, 1}, {UR_QUEUE_CALLS, 21, 1}, {0, 22, 1},
 	};
 	struct ur_queue_ops counted;
 	struct ur_queue *q;
