@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slim packets: what goes from one RC or UC QP of this host to another while nobody looks at packets is handed over in memory, so neither the
- * headers before its BTH nor an ICRC protect anything. They are not written, checked or passed on: `data` from bth_off on is the BTH, the
- * extended headers, the payload and the pad. The receiver knows which process it came from, instead of the address.
+ * Slim packets: what goes from one RC or UC QP of this host to another while nobody looks at packets is handed over in memory, so neither
+ * the headers before its BTH nor an ICRC protect anything. They are not written, checked or passed on: `data` from bth_off on is the BTH,
+ * the extended headers, the payload and the pad. The receiver knows which process it came from, instead of the address.
  */
 #ifndef UR_SLIM_H
 #define UR_SLIM_H
