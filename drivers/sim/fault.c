@@ -20,8 +20,22 @@ bool ur_sim_happens(struct ur_sim *sim, uint32_t ppm)
 	return ppm && ur_rng_below(&sim->rng, UR_SIM_PPM) < ppm;
 }
 
+/* Of the two states of Gilbert and Elliott, which only a link that has them draws for. */
+static bool lost_in_bad_state(struct ur_sim *sim, struct ur_sim_wire *w)
+{
+	if (!w->link.bad_enter) {
+		w->bad = false;
+		return false;
+	}
+	if (ur_sim_happens(sim, w->bad ? w->link.bad_leave : w->link.bad_enter))
+		w->bad = !w->bad;
+	return w->bad && ur_sim_happens(sim, w->link.bad_loss);
+}
+
 static bool lost(struct ur_sim *sim, struct ur_sim_wire *w)
 {
+	if (lost_in_bad_state(sim, w))
+		return true;
 	if (w->burst_left) {
 		w->burst_left--;
 		return true;

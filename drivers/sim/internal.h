@@ -47,6 +47,7 @@ struct ur_sim_wire {
 	ur_time busy_until;   /* when the queue is empty */
 	ur_time last_arrival; /* frames keep their order */
 	unsigned burst_left;  /* frames that the current loss will still take */
+	bool bad;             /* of Gilbert and Elliott's two states */
 };
 
 struct ur_sim_port {

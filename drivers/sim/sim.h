@@ -29,6 +29,11 @@ struct ur_sim;
 struct ur_sim_link {
 	uint32_t loss, duplicate, reorder, corrupt, mark; /* parts per million of the frames; mark sets CE on ECN-capable ones */
 	uint32_t burst;         /* a loss takes 1 to this many frames in a row; 0: one */
+	/*
+	 * Gilbert and Elliott: before each frame the link turns bad, or good again, with these probabilities, and while it is bad it loses
+	 * frames with a probability of its own. bad_enter 0: it stays good.
+	 */
+	uint32_t bad_enter, bad_leave, bad_loss;
 	/* Parts per million of the trains: some frames are lost; it comes in pieces; a bare port takes it for more of the one before. */
 	uint32_t thin, split, merge;
 	uint32_t busy;          /* of the calls of tx: only some of the packets are taken, at least one */
