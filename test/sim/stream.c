@@ -11,7 +11,13 @@
 
 #define CHUNK (128u << 10) /* of one work request */
 #define DEPTH 64           /* work requests under way: more than a window */
-#define HOSTS (STREAM_SENDERS + 1)
+#define RECVS (2 * DEPTH)  /* posted at host 0 */
+#define STANDARD_WINDOW 512
+#define PING 64   /* bytes */
+#define RING 4096 /* frames that wait at a host that does nothing, as in a socket's buffer or a NIC's ring */
+#define STEPS 64  /* of a span: how exactly it is said when a stream has come to life */
+#define CONNECTIONS (STREAM_SENDERS + 1)
+#define HOSTS (CONNECTIONS + 1)
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 struct end { /* of a connection */
@@ -31,10 +37,19 @@ struct stream {
 	struct ur_mr *mr[HOSTS];
 	struct ur_gid gid[HOSTS];
 	uint8_t *mem[HOSTS];
-	struct end end[STREAM_SENDERS][2]; /* at the sender, at host 0 */
-	unsigned under_way[STREAM_SENDERS];
-	bool failed;
+	unsigned connections;           /* those of the senders and behind them that of the pings */
+	struct end end[CONNECTIONS][2]; /* at the sender, at host 0 */
+	unsigned under_way[CONNECTIONS];
+	bool dead[CONNECTIONS];
+	bool asleep; /* host 0 */
+	ur_time ping_sent;
+	struct stream_result *out;
 };
+
+static uint32_t chunk(const struct stream_opt *o)
+{
+	return o->chunk ? o->chunk : CHUNK;
+}
 
 static void need(bool ok, const char *what)
 {
@@ -52,6 +67,7 @@ static void no_notify(struct ur_cq *cq)
 static void init_host(struct stream *s, unsigned i)
 {
 	struct ur_port *port = ur_sim_port(s->sim, i);
+	bool standard = s->o->standard[i ? STREAM_SENDER : STREAM_RECEIVER];
 	struct ur_nic_config nc = {.seed = ur_seed_of(s->o->seed * 16 + i),
 				   .guid = 0x1000 + i,
 				   .slot = (uint8_t)(1 + i),
@@ -59,8 +75,8 @@ static void init_host(struct stream *s, unsigned i)
 				   .mac = port->mac,
 				   .mtu = port->mtu,
 				   .cc = s->o->cc,
-				   .plain_recovery = s->o->plain,
-				   .window = s->o->window};
+				   .plain_recovery = standard,
+				   .window = standard && !s->o->window ? STANDARD_WINDOW : s->o->window};
 	struct ur_net_addr addr = {.prefix_len = 24};
 
 	port->speed_mbps = s->o->mbps;
@@ -68,15 +84,15 @@ static void init_host(struct stream *s, unsigned i)
 	addr.gid = s->gid[i] = ur_gid_from_v4(htonl(0x0a000001 + i));
 	need(ur_net_addr_add(s->nic[i]->net, &addr) == 0, "an address");
 	ur_nic_attach(s->nic[i], port);
-	s->mem[i] = calloc(1, CHUNK);
+	s->mem[i] = calloc(1, chunk(s->o));
 	need(s->mem[i] && ur_pd_create(s->nic[i]->tp, &s->pd[i]) == 0 &&
-		     ur_mr_reg(s->nic[i]->tp, s->pd[i], s->mem[i], CHUNK, (uintptr_t)s->mem[i], ACCESS, &s->mr[i]) == 0,
+		     ur_mr_reg(s->nic[i]->tp, s->pd[i], s->mem[i], chunk(s->o), (uintptr_t)s->mem[i], ACCESS, &s->mr[i]) == 0,
 	     "memory");
 }
 
 static void init_fabric(struct stream *s)
 {
-	struct ur_sim_config sc = {.seed = s->o->seed, .ports = s->hosts, .npkts = 32768};
+	struct ur_sim_config sc = {.seed = s->o->seed, .ports = s->hosts, .npkts = 32768, .rx_ring = RING};
 
 	sc.tx = (struct ur_sim_link){.rate_mbps = s->o->mbps, .delay = s->o->rtt / 2, .mtu = 4200};
 	s->sim = ur_sim_create(&sc);
@@ -94,10 +110,10 @@ static void create_end(struct stream *s, struct end *e, unsigned host)
 	struct ur_qp_init init = {.type = IBV_QPT_RC,
 				  .pd = s->pd[host],
 				  .sq_sig_all = true,
-				  .cap = {.max_send_wr = DEPTH, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
+				  .cap = {.max_send_wr = DEPTH, .max_recv_wr = RECVS, .max_send_sge = 1, .max_recv_sge = 1}};
 
 	e->nic = s->nic[host];
-	need(ur_cq_create(e->nic->tp, 2 * DEPTH, NULL, no_notify, &e->cq) == 0, "a CQ");
+	need(ur_cq_create(e->nic->tp, DEPTH + RECVS, NULL, no_notify, &e->cq) == 0, "a CQ");
 	init.send_cq = init.recv_cq = e->cq;
 	need(ur_qp_create(e->nic->tp, &init, &e->qp) == 0, "a QP");
 }
@@ -129,13 +145,14 @@ static void connect_end(struct stream *s, struct end *e, const struct end *peer,
 	}
 }
 
-static void open_stream(struct stream *s, const struct stream_opt *o)
+static void open_stream(struct stream *s, const struct stream_opt *o, struct stream_result *out)
 {
-	*s = (struct stream){.o = o, .now = UR_NS_PER_S, .hosts = o->senders + 1};
+	*s = (struct stream){.o = o, .now = UR_NS_PER_S, .connections = o->senders + (o->pings > 0), .out = out};
+	s->hosts = s->connections + 1;
 	init_fabric(s);
 	for (unsigned i = 0; i < s->hosts; i++)
 		init_host(s, i);
-	for (unsigned i = 0; i < o->senders; i++) {
+	for (unsigned i = 0; i < s->connections; i++) {
 		create_end(s, &s->end[i][0], i + 1);
 		create_end(s, &s->end[i][1], 0);
 		connect_end(s, &s->end[i][0], &s->end[i][1], 0);
@@ -145,7 +162,7 @@ static void open_stream(struct stream *s, const struct stream_opt *o)
 
 static void close_stream(struct stream *s)
 {
-	for (unsigned i = 0; i < s->o->senders; i++)
+	for (unsigned i = 0; i < s->connections; i++)
 		for (unsigned k = 0; k < 2; k++) {
 			struct end *e = &s->end[i][k];
 
@@ -165,54 +182,208 @@ static void close_stream(struct stream *s)
 	ur_sim_destroy(s->sim);
 }
 
-/* --- running --- */
+/* --- posting and completions --- */
 
-static void post(struct stream *s, unsigned i)
+static void post_send(struct stream *s, unsigned i, unsigned side, enum ibv_wr_opcode op, uint32_t len)
 {
-	struct end *e = &s->end[i][0];
-	struct ibv_sge sge = {(uintptr_t)s->mem[i + 1], CHUNK, s->mr[i + 1]->lkey};
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = s->o->read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE}, *bad;
+	unsigned host = side ? 0 : i + 1;
+	struct end *e = &s->end[i][side];
+	struct ibv_sge sge = {(uintptr_t)s->mem[host], len, s->mr[host]->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = op}, *bad;
 
 	wr.wr.rdma.remote_addr = (uintptr_t)s->mem[0];
 	wr.wr.rdma.rkey = s->mr[0]->rkey;
-	for (; s->under_way[i] < DEPTH && !s->failed; s->under_way[i]++)
-		need(ur_qp_post_send(e->qp, &wr, &bad) == 0, "a request");
+	need(ur_qp_post_send(e->qp, &wr, &bad) == 0, "a request");
+}
+
+static void post_recv(struct stream *s, unsigned i, unsigned side)
+{
+	unsigned host = side ? 0 : i + 1;
+	struct ibv_sge sge = {(uintptr_t)s->mem[host], chunk(s->o), s->mr[host]->lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+	need(ur_qp_post_recv(s->end[i][side].qp, &wr, &bad) == 0, "a receive");
+}
+
+static void ring(struct end *e)
+{
 	if (ur_qp_doorbell(e->qp))
 		ur_nic_ring(e->nic, e->qp);
 }
 
-static void reap(struct stream *s, struct stream_result *out)
+static bool is_ping(const struct stream *s, unsigned i)
+{
+	return i == s->o->senders;
+}
+
+static void fill(struct stream *s, unsigned i)
+{
+	for (; s->under_way[i] < DEPTH; s->under_way[i]++)
+		post_send(s, i, 0, s->o->op, chunk(s->o));
+	ring(&s->end[i][0]);
+}
+
+static void ping(struct stream *s, unsigned i, unsigned side)
+{
+	if (!side)
+		s->ping_sent = s->now;
+	post_send(s, i, side, IBV_WR_SEND, PING);
+	ring(&s->end[i][side]);
+}
+
+/* A SEND has arrived: another receive takes its place, and a ping is answered, or answers the one before. */
+static void received(struct stream *s, unsigned i, unsigned side)
+{
+	post_recv(s, i, side);
+	if (!is_ping(s, i))
+		return;
+	if (!side && s->out->npings < s->o->pings)
+		s->out->ping[s->out->npings++] = s->now - s->ping_sent;
+	ping(s, i, side);
+}
+
+static void reap(struct stream *s, unsigned i, unsigned side)
 {
 	struct ibv_wc wc[DEPTH];
+	int n = ur_cq_poll(s->end[i][side].cq, DEPTH, wc);
+	unsigned done = 0;
 
-	for (unsigned i = 0; i < s->o->senders; i++) {
-		int n = ur_cq_poll(s->end[i][0].cq, DEPTH, wc);
-
-		for (int k = 0; k < n; k++)
-			s->failed |= wc[k].status != IBV_WC_SUCCESS;
-		s->under_way[i] -= (unsigned)n;
-		out->bytes[i] += (uint64_t)n * CHUNK;
-		if (n)
-			post(s, i);
+	for (int k = 0; k < n; k++) {
+		if (wc[k].status != IBV_WC_SUCCESS && !s->dead[i]) {
+			s->dead[i] = true;
+			s->out->lost++;
+		}
+		if (s->dead[i])
+			continue;
+		if (wc[k].opcode & IBV_WC_RECV)
+			received(s, i, side);
+		else
+			done++;
 	}
+	if (is_ping(s, i) || side || !done)
+		return;
+	s->under_way[i] -= done;
+	s->out->bytes[i] += (uint64_t)done * chunk(s->o);
+	fill(s, i);
+}
+
+static void start(struct stream *s)
+{
+	for (unsigned i = 0; i < s->connections; i++)
+		for (unsigned side = 0; side < 2; side++)
+			for (unsigned k = 0; k < RECVS && (is_ping(s, i) || s->o->op == IBV_WR_SEND); k++)
+				post_recv(s, i, side);
+	for (unsigned i = 0; i < s->o->senders; i++)
+		fill(s, i);
+	if (s->o->pings)
+		ping(s, s->o->senders, 0);
+}
+
+/* --- running --- */
+
+static bool alive(const struct stream *s)
+{
+	for (unsigned i = 0; i < s->connections; i++)
+		if (!s->dead[i])
+			return true;
+	return false;
+}
+
+/* Pings alone are measured when there are enough of them. */
+static bool enough(const struct stream *s)
+{
+	return !s->o->senders && s->out->npings == s->o->pings;
 }
 
 /* Everything that happens until `end`. */
-static void run(struct stream *s, ur_time end, struct stream_result *out)
+static void run(struct stream *s, ur_time end)
 {
-	while (s->now < end && !s->failed) {
+	while (s->now < end && alive(s) && !enough(s)) {
 		ur_time next = ur_min_time(ur_sim_next(s->sim), end);
 
-		for (unsigned i = 0; i < s->hosts; i++)
-			next = ur_min_time(next, ur_nic_next(s->nic[i]));
+		for (unsigned i = s->asleep; i < s->hosts; i++)
+			next = ur_min_time(next, ur_nic_rang(s->nic[i]) ? s->now : ur_nic_next(s->nic[i]));
 		if (next > s->now)
 			s->now = next;
 		ur_sim_advance(s->sim, s->now);
-		for (unsigned i = 0; i < s->hosts; i++)
+		for (unsigned i = s->asleep; i < s->hosts; i++)
 			while (ur_nic_poll(s->nic[i], s->now))
 				;
-		reap(s, out);
+		for (unsigned i = 0; i < s->connections; i++)
+			for (unsigned side = 0; side < 2u - s->asleep; side++)
+				reap(s, i, side);
 	}
+}
+
+static void begin_faults(struct stream *s)
+{
+	for (unsigned i = 0; i < s->hosts; i++) {
+		struct ur_sim_link *l = ur_sim_tx(s->sim, i), is = *l;
+
+		*l = s->o->faults;
+		l->rate_mbps = is.rate_mbps;
+		l->delay = is.delay;
+		l->mtu = is.mtu;
+	}
+}
+
+static uint64_t counted(const struct stream *s, enum ur_counter c)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < s->hosts; i++)
+		n += s->nic[i]->counters.v[c];
+	return n;
+}
+
+static uint64_t total(const struct stream_opt *o, const struct stream_result *r)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < o->senders; i++)
+		bytes += r->bytes[i];
+	return bytes;
+}
+
+/* Bytes that the streams complete within a time from now on. */
+static uint64_t moved_within(struct stream *s, ur_time span)
+{
+	uint64_t before = total(s->o, s->out);
+
+	run(s, s->now + span);
+	return total(s->o, s->out) - before;
+}
+
+/* What the streams do behind a silence of host 0; `bytes` were completed in `span` before it. What is in `bytes[]` stays as it is. */
+static void fall_silent(struct stream *s, uint64_t bytes)
+{
+	const ur_time step = s->o->span / STEPS, most = 4 * UR_NS_PER_S;
+	uint64_t repeats = counted(s, UR_C_RETRANSMIT), kept[STREAM_SENDERS];
+	ur_time woken;
+
+	memcpy(kept, s->out->bytes, sizeof(kept));
+	s->asleep = true;
+	run(s, s->now + s->o->silent);
+	s->asleep = false;
+	s->out->woken = UR_TIME_NEVER;
+	for (woken = s->now; s->now < woken + most && alive(s);) {
+		ur_time begun = s->now;
+
+		if (moved_within(s, step) * 10 < bytes / STEPS * 9)
+			continue;
+		s->out->woken = begun - woken;
+		break;
+	}
+	s->out->repeats = counted(s, UR_C_RETRANSMIT) - repeats;
+	s->out->after = moved_within(s, s->o->span);
+	memcpy(s->out->bytes, kept, sizeof(kept));
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const ur_time *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
 }
 
 void stream_run(const struct stream_opt *o, struct stream_result *out)
@@ -220,32 +391,47 @@ void stream_run(const struct stream_opt *o, struct stream_result *out)
 	struct ur_sim_stats before;
 	struct stream s;
 
-	open_stream(&s, o);
 	memset(out, 0, sizeof(*out));
-	for (unsigned i = 0; i < o->senders; i++)
-		post(&s, i);
-	run(&s, s.now + 10 * o->rtt, out); /* addresses are found and all goes well so far */
-	for (unsigned i = 0; i < s.hosts; i++)
-		ur_sim_tx(s.sim, i)->loss = o->loss_ppm;
-	run(&s, s.now + o->warm, out);
-	memset(out, 0, sizeof(*out));
+	open_stream(&s, o, out);
+	start(&s);
+	run(&s, s.now + 10 * o->rtt); /* addresses are found and all goes well so far */
+	begin_faults(&s);
+	run(&s, s.now + o->warm);
+	memset(out->bytes, 0, sizeof(out->bytes));
+	out->npings = 0;
 	before = *ur_sim_stats(s.sim);
-	run(&s, s.now + o->span, out);
+	run(&s, s.now + o->span);
 	out->queue_drops = ur_sim_stats(s.sim)->queue_drops - before.queue_drops;
 	out->marked = ur_sim_stats(s.sim)->marked - before.marked;
-	out->failed = s.failed;
-	for (unsigned i = 0; i < s.hosts; i++)
-		for (unsigned c = 0; c < UR_C_COUNT; c++)
-			out->counters[c] += s.nic[i]->counters.v[c];
+	if (o->silent)
+		fall_silent(&s, total(o, out));
+	for (unsigned c = 0; c < UR_C_COUNT; c++)
+		out->counters[c] = counted(&s, (enum ur_counter)c);
+	qsort(out->ping, out->npings, sizeof(out->ping[0]), by_time);
 	close_stream(&s);
 }
 
 double stream_share(const struct stream_opt *o, const struct stream_result *r, int i)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = i < 0 ? total(o, r) : r->bytes[i];
 
-	for (unsigned k = 0; k < o->senders; k++)
-		if (i < 0 || (unsigned)i == k)
-			bytes += r->bytes[k];
 	return (double)bytes * 8000 / o->mbps / (double)o->span;
+}
+
+double stream_fairness(const struct stream_opt *o, const struct stream_result *r)
+{
+	double sum = 0, squares = 0;
+
+	for (unsigned i = 0; i < o->senders; i++) {
+		sum += (double)r->bytes[i];
+		squares += (double)r->bytes[i] * (double)r->bytes[i];
+	}
+	return squares > 0 ? sum * sum / o->senders / squares : 0;
+}
+
+ur_time stream_ping(const struct stream_result *r, double share)
+{
+	unsigned at = (unsigned)((double)r->npings * share);
+
+	return r->npings ? r->ping[at < r->npings ? at : r->npings - 1] : UR_TIME_NEVER;
 }
