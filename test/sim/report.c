@@ -37,7 +37,7 @@ void report_row(const struct report *r, ur_time rtt, double loss, const char *va
 		char figure[32] = "-";
 
 		if (value[i] >= 0)
-			snprintf(figure, sizeof(figure), "%.4g", value[i]);
+			snprintf(figure, sizeof(figure), value[i] < 1000 ? "%.4g" : "%.0f", value[i]);
 		if (r->tsv)
 			printf("%s\t%u\t%s\t%s\t%g\t%s\t%s\t%s\n", r->part, us, c->op, c->peers, loss, variant, c->metric, figure);
 		else
