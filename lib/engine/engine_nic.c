@@ -42,6 +42,11 @@ static bool fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned n
 	return ur_local_fetch(((struct ur_engine *)ctx)->local, slot, to, nto, from, nfrom);
 }
 
+static uint64_t token(void *ctx, uint8_t slot, uint32_t at)
+{
+	return ur_local_token(((struct ur_engine *)ctx)->local, slot, at);
+}
+
 static void watched(void *ctx, bool is_watched)
 {
 	ur_local_set_watched(((struct ur_engine *)ctx)->local, is_watched);
@@ -94,6 +99,8 @@ static int create_nic(struct ur_engine *e)
 		nc.inbox = ur_local_inbox(e->local);
 		nc.sibling = sibling;
 		nc.fetch = fetch;
+		nc.token = token;
+		nc.tokens = ur_local_tokens(e->local);
 		nc.watched = watched;
 		nc.alive = alive;
 	}

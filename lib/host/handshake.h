@@ -13,7 +13,7 @@
 
 struct ur_hang_ups;
 
-#define UR_HANDSHAKE_MAGIC 0x75726f6365000d00ull /* what a handshake begins with; its last bytes are the version of the page's layout */
+#define UR_HANDSHAKE_MAGIC 0x75726f6365000e00ull /* what a handshake begins with; its last bytes are the version of the page's layout */
 #define UR_HANDSHAKE_MS 300                      /* how long a newcomer waits for the others, and an onlooker */
 
 /* What either side says, with its page and what wakes it. An onlooker has slot 0 and sends neither. */

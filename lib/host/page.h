@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "wire/bulk.h"
 
 #define UR_SLOTS 256 /* slot 0 is never handed out */
 #define UR_KIND 8
@@ -84,6 +85,7 @@ struct ur_page {
 	_Alignas(64) _Atomic uint32_t sleeps; /* odd while the owner sleeps */
 	struct ur_port_table ports;
 	_Alignas(4096) struct ur_pair with[UR_SLOTS];
+	_Alignas(4096) _Atomic uint64_t token[UR_TOKENS]; /* of bulk packets: another value as soon as what it stood for is given up */
 	_Alignas(4096) uint8_t ring[UR_SLOTS][UR_MAILRING_BYTES]; /* to each slot */
 };
 #define UR_PAGE_SHOWN offsetof(struct ur_page, ring) /* what each of the others maps, besides its ring */

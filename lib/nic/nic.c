@@ -49,6 +49,13 @@ static bool nic_fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsign
 	return nic->cfg.fetch && nic->cfg.fetch(nic->cfg.ctx, slot, to, nto, from, nfrom);
 }
 
+static uint64_t nic_token(void *ctx, uint8_t slot, uint32_t at)
+{
+	struct ur_nic *nic = ctx;
+
+	return nic->cfg.token ? nic->cfg.token(nic->cfg.ctx, slot, at) : 0;
+}
+
 static void nic_free(void *ctx, struct ur_pkt **pkts, unsigned n)
 {
 	(void)ctx;
@@ -108,7 +115,9 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .cc = nic->cfg.cc,
 				  .populate = nic->cfg.populate,
 				  .copy = nic->cfg.copy,
-				  .fetch = nic_fetch};
+				  .fetch = nic_fetch,
+				  .token = nic_token,
+				  .tokens = nic->cfg.tokens};
 	struct ur_net_config net = {.ctx = nic,
 				    .alloc = nic_alloc,
 				    .free = nic_free,
@@ -205,7 +214,9 @@ void ur_nic_leave_siblings(struct ur_nic *nic)
 	nic->cfg.inbox = NULL;
 	nic->cfg.sibling = NULL;
 	nic->cfg.fetch = NULL;
+	nic->cfg.token = NULL;
 	nic->cfg.watched = NULL;
+	ur_tp_hide_tokens(nic->tp);
 }
 
 static void port_unreachable(struct ur_port *port, const struct ur_gid *dst, const uint8_t *quote, unsigned len)

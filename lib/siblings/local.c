@@ -266,6 +266,18 @@ bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to,
 	return false;
 }
 
+uint64_t ur_local_token(const struct ur_local *l, uint8_t slot, uint32_t at)
+{
+	const struct ur_sibling *s = sibling_of(&l->peer[slot]);
+
+	return s ? atomic_load_explicit(&s->page->token[at], memory_order_relaxed) : 0;
+}
+
+_Atomic uint64_t *ur_local_tokens(const struct ur_local *l)
+{
+	return l->own->page->token;
+}
+
 void ur_local_set_watched(struct ur_local *l, bool watched)
 {
 	l->watched = watched;

@@ -30,6 +30,9 @@ struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot);
 
 /* As ur_tp_config.fetch, from the process that has the slot now. */
 bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
+/* As ur_tp_config.token; and what we show there. */
+uint64_t ur_local_token(const struct ur_local *l, uint8_t slot, uint32_t at);
+_Atomic uint64_t *ur_local_tokens(const struct ur_local *l);
 /* Does somebody look at our packets? The others are to send frames then: no UR_QUEUE_FETCHES, no UR_QUEUE_SLIM. At first nobody does. */
 void ur_local_set_watched(struct ur_local *l, bool watched);
 

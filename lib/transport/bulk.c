@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/bulk.h"
 
-#include "base/idtab.h"
 #include "base/touch.h"
 #include "transport/ackreq.h"
 #include "transport/memory.h"
-#include "transport/mr.h"
 #include "transport/req_sent.h"
 #include "transport/sge.h"
 #include "wire/hdr.h"
@@ -14,17 +12,9 @@
 #define END 64u     /* the last bytes of a run, at which programs look: they are written when all is known to be right */
 #define CHUNK 4096u /* of what goes to memory that is not simply there */
 
-bool ur_tp_bulk_holds(struct ur_tp *tp, const struct ur_bulk *b)
-{
-	const struct ur_qp *qp = ur_qp_find(tp, b->sqpn);
-	const struct ur_mr *mr = b->rkey ? ur_mr_find(tp, b->rkey) : NULL;
-
-	return qp && (b->rkey ? mr && mr->token == b->token : qp->token == b->token);
-}
-
 void ur_bulk_revoke(struct ur_qp *qp)
 {
-	ur_bulk_set_token(&qp->token, ur_random_u64(qp->tp->c.random));
+	ur_token_renew(qp->tp, ur_qp_token_at(qp));
 }
 
 /* --- to send --- */
@@ -92,9 +82,8 @@ void ur_bulk_end(struct ur_qp *qp, struct ur_pkt *p, const struct ur_mr *mr)
 	struct ur_txbuf *tx = &qp->tp->tx;
 	struct ur_bulk *b = ur_bulk_of(p);
 
-	b->rkey = mr ? mr->rkey : 0;
-	b->token_at = mr ? (uintptr_t)&mr->token : (uintptr_t)&qp->token;
-	b->token = mr ? mr->token : qp->token;
+	b->token_at = mr ? ur_mr_token_at(mr) : ur_qp_token_at(qp);
+	b->token = ur_token_of(qp->tp, b->token_at);
 	p->len = ur_bulk_bytes(b->nseg);
 	tx->pkts[tx->n++] = p;
 	qp->n.tx_packets += b->npkts - 1; /* and one as any other */
@@ -152,7 +141,6 @@ struct source {
 	const struct ur_bulk *b;
 	unsigned i;
 	uint64_t off;
-	uint64_t token; /* as it was found after the payload */
 };
 
 /* The next `len` bytes as pieces; returns how many. */
@@ -176,9 +164,14 @@ static unsigned next_pieces(struct source *s, uint64_t len, struct ur_piece *out
 	return n;
 }
 
+static uint8_t slot_of(const struct source *s)
+{
+	return (uint8_t)(s->b->sqpn >> 16);
+}
+
 static bool is_own(const struct source *s)
 {
-	return s->b->sqpn >> 16 == s->tp->c.slot;
+	return slot_of(s) == s->tp->c.slot;
 }
 
 /*
@@ -187,7 +180,7 @@ static bool is_own(const struct source *s)
  */
 static bool is_over(const struct source *s)
 {
-	return is_own(s) && !ur_tp_bulk_holds(s->tp, s->b);
+	return is_own(s) && ur_token_of(s->tp, s->b->token_at) != s->b->token;
 }
 
 /* Packets are copied twice, so that a program may send to where it sends from. */
@@ -216,23 +209,29 @@ static bool copy_own(const struct ur_piece *to, unsigned nto, const struct ur_pi
 	return !nfrom;
 }
 
-/* The next bytes of the payload, as many as `to` has; after the last of them: did it stand for what it should until now? `to` has room. */
-static bool fetch(struct source *s, struct ur_piece *to, unsigned nto, uint64_t len, bool last)
+/* The next bytes of the payload, as many as `to` has. */
+static bool fetch(struct source *s, const struct ur_piece *to, unsigned nto, uint64_t len)
 {
 	struct ur_piece from[UR_BULK_SEGS + 1];
 	unsigned n = next_pieces(s, len, from);
 
 	if (is_own(s))
 		return copy_own(to, nto, from, n);
-	s->token = s->b->token;
-	if (last) {
-		to[nto++] = (struct ur_piece){&s->token, sizeof(s->token)};
-		from[n++] = (struct ur_piece){(void *)(uintptr_t)s->b->token_at, sizeof(s->token)};
-	}
-	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, (uint8_t)(s->b->sqpn >> 16), to, nto, from, n) && s->token == s->b->token;
+	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, slot_of(s), to, nto, from, n);
 }
 
-_Static_assert(UR_MAX_SGE + 2 <= UR_FETCH_PIECES, "a list, the last bytes, and the token");
+/*
+ * All has been fetched: did it stand for what it should until then? The sender stores the new token before anything else may be stored
+ * where the payload was (ur_token_renew). The fence keeps the load of the token behind the loads of the payload, whoever made them: so if
+ * they brought anything newer, the token is the new one.
+ */
+static bool is_right(const struct source *s)
+{
+	atomic_thread_fence(memory_order_acquire);
+	return is_own(s) || (s->tp->c.token && s->tp->c.token(s->tp->c.ctx, slot_of(s), s->b->token_at) == s->b->token);
+}
+
+_Static_assert(UR_MAX_SGE + 1 <= UR_FETCH_PIECES, "a list, and the last bytes");
 
 /* Destinations, in order, of which none is memory that may not simply be written to. */
 struct target {
@@ -256,7 +255,7 @@ static enum ur_fetched fetch_to(struct ur_tp *tp, const struct ur_bulk *b, struc
 	if (!last->len)
 		t->n--;
 	t->piece[t->n++] = (struct ur_piece){t->end, nend};
-	if (!fetch(&t->from, t->piece, t->n, b->len, true))
+	if (!fetch(&t->from, t->piece, t->n, b->len) || !is_right(&t->from))
 		return UR_FETCH_LOST;
 	return ur_touch_copy_end_last(end_at, t->end, nend) ? UR_FETCHED : UR_FETCH_LOST;
 }
@@ -271,11 +270,9 @@ static enum ur_fetched fetch_through(struct ur_tp *tp, const struct ur_bulk *b, 
 	if (is_over(&s))
 		return UR_FETCH_LOST;
 	for (uint32_t done = 0, n; done < b->len; done += n) {
-		struct ur_piece to[2];
+		const struct ur_piece to = {buf, n = ur_min_u32(b->len - done, CHUNK)};
 
-		n = ur_min_u32(b->len - done, CHUNK);
-		to[0] = (struct ur_piece){buf, n};
-		if (!fetch(&s, to, 1, n, done + n == b->len))
+		if (!fetch(&s, &to, 1, n) || (done + n == b->len && !is_right(&s)))
 			return UR_FETCH_LOST;
 		if (!put(arg, buf, n))
 			return UR_FETCH_PROT;

@@ -8,7 +8,7 @@
 #define UR_TRANSPORT_BULK_H
 
 #include "transport/qp_priv.h"
-#include "transport/tp_priv.h"
+#include "transport/token.h"
 #include "wire/bulk.h"
 
 #define UR_BULK_LEAST 8192u        /* bytes for which it is worth while */

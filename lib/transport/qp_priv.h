@@ -117,7 +117,6 @@ struct ur_qp {
 	const struct ur_path *path;
 	struct ur_pd *pd; /* XRC_RECV: that of the SRQ which the packet in hand names */
 	uint32_t qpn, dqpn;
-	uint64_t token; /* of bulk packets: another one once what was posted may have been given up */
 	uint32_t mtu, mtu_shift;
 	atomic_int state; /* enum ibv_qp_state; stored by the NIC */
 	int access;       /* qp_access_flags */

@@ -38,8 +38,13 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	    (c->bulk_most && (c->bulk_most < 4096 || c->bulk_most > UR_BULK_LEN)))
 		return EINVAL;
 	tp = calloc(1, sizeof(*tp));
-	if (!tp)
+	if (tp)
+		tp->hidden_tokens = calloc(UR_TOKENS, sizeof(*tp->hidden_tokens));
+	if (!tp || !tp->hidden_tokens) {
+		free(tp);
 		return ENOMEM;
+	}
+	tp->tokens = c->tokens ? c->tokens : tp->hidden_tokens;
 	tp->c = *c;
 	tp->c.bulk_least = c->bulk_least ? c->bulk_least : UR_BULK_LEAST;
 	tp->c.bulk_most = c->bulk_most ? c->bulk_most : UR_BULK_MOST;
@@ -110,7 +115,13 @@ void ur_tp_destroy(struct ur_tp *tp)
 	ur_idtab_fini(&tp->qps);
 	ur_idtab_fini(&tp->mrs);
 	ur_idtab_fini(&tp->srqs);
+	free(tp->hidden_tokens);
 	free(tp);
+}
+
+void ur_tp_hide_tokens(struct ur_tp *tp)
+{
+	tp->tokens = tp->hidden_tokens;
 }
 
 struct ur_qp *ur_qp_find(struct ur_tp *tp, uint32_t qpn)

@@ -54,6 +54,8 @@ struct ur_tp {
 	struct ur_idtab qps, mrs, srqs; /* by QPN, by the upper 24 bits of the key, by number */
 	ur_time now;                    /* of the current call */
 	struct ur_trace *trace; /* NULL: nobody wants to know */
+	_Atomic uint64_t *tokens, *hidden_tokens; /* of bulk packets (bulk.h): those in use; where they are that nobody else sees */
+	uint32_t regions;                         /* ever made */
 	/*
 	 * The low parts of numbers to come. Nobody can guess them, and a QPN comes back late: a peer that has not noticed the end of its
 	 * last owner, perhaps a process that died, goes on sending to it, and its CM refuses a new connection to it as stale.

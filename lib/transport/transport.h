@@ -84,11 +84,16 @@ struct ur_tp_config {
 	 * there is no other process.
 	 */
 	bool (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
+	/* What that process shows now as its token `at`, which is below UR_TOKENS; 0 if it shows none. NULL with `fetch`. */
+	uint64_t (*token)(void *ctx, uint8_t slot, uint32_t at);
+	_Atomic uint64_t *tokens; /* what we show, UR_TOKENS of them, zeros at first. NULL: nobody else sees any. */
 };
 
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
 /* Everything in it must have been destroyed before. */
 void ur_tp_destroy(struct ur_tp *tp);
+/* Others see no tokens any more: from now on `tokens` of the configuration is neither read nor written. */
+void ur_tp_hide_tokens(struct ur_tp *tp);
 
 /*
  * How much the receivers of this port, and so those of peers like us, hold at a time: no QP has more bytes in flight. 0: 2 MB, as far as
@@ -144,8 +149,6 @@ enum ur_takes {
 void ur_tp_set_takes(struct ur_tp *tp, uint8_t to, unsigned takes);
 /* Handles a received slim or bulk packet (ur_slim_parse, ur_bulk_parse), whose `slot` is right, as ur_tp_rx does. */
 void ur_tp_rx_local(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
-/* Does a bulk packet that this instance has sent still stand for what its payload was? */
-bool ur_tp_bulk_holds(struct ur_tp *tp, const struct ur_bulk *b);
 /* True when ur_tp_tx would have work. */
 bool ur_tp_tx_pending(const struct ur_tp *tp);
 /* True when answers wait to be sent, and no requests. */
@@ -188,7 +191,7 @@ struct ur_mr {
 	unsigned windows;     /* memory windows bound to it */
 	struct ur_ref frames; /* frames in flight that refer to this memory; and whether the port's device reaches it by itself */
 	struct ur_tp *tp;
-	uint64_t token; /* changes when the region ends: see wire/bulk.h */
+	uint32_t number; /* counts regions */
 };
 
 /*

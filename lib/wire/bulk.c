@@ -37,6 +37,8 @@ bool ur_bulk_parse(struct ur_pkt *p)
 		return false;
 	if (!b->npkts || b->npkts > UR_BULK_PKTS || b->hdr_len > UR_PATH_HDR_MAX || !b->len || b->len > UR_BULK_LEN || !adds_up(b))
 		return false;
+	if (b->token_at >= UR_TOKENS || !b->token)
+		return false;
 	ur_bth_get(b->headers, &p->bth);
 	op = ur_opcode(p->bth.opcode);
 	if (!op->name || (p->bth.opcode & UR_SERVICE_MASK) != UR_RC || !(op->flags & UR_OPF_PAYLOAD) || op->flags & UR_OPF_ATOMIC_WRITE)

@@ -6,7 +6,8 @@
  * ICRC: it never leaves the host.
  *
  * The payload may be copied when its sender has long given up the request and the program has other things there. So there is a token, a
- * number in the sender's memory that is another one as soon as that has happened: who copies looks at it last.
+ * number that the sender shows (host/page.h) and that is another one as soon as that has happened: who copies looks at it last. QPs and
+ * regions may share one: then what is given up by one costs another that its payload comes again as packets.
  */
 #ifndef UR_BULK_H
 #define UR_BULK_H
@@ -17,6 +18,10 @@
 #define UR_BULK_HEADERS 40 /* room for a BTH and all extended headers of RC */
 #define UR_BULK_PKTS (1u << 21)
 
+/* Tokens of a process: those of QPs, by the low bits of their numbers, and then those of regions. Only those in use take memory. */
+#define UR_TOKENS_HALF 2048
+#define UR_TOKENS (2 * UR_TOKENS_HALF)
+
 /* Packed, without a hole: `data` of a packet is aligned to nothing. */
 struct __attribute__((packed)) ur_bulk_seg {
 	uint64_t at; /* an address of the sender's */
@@ -25,11 +30,11 @@ struct __attribute__((packed)) ur_bulk_seg {
 
 struct __attribute__((packed)) ur_bulk {
 	uint8_t headers[UR_BULK_HEADERS];
-	uint32_t npkts; /* PSNs that it stands for */
-	uint32_t len;   /* bytes of payload */
-	uint32_t sqpn;  /* the sender's QP */
-	uint32_t rkey;  /* of a READ response: the region's; the token is that of the region, and otherwise of the QP */
-	uint64_t token_at, token;
+	uint32_t npkts;    /* PSNs that it stands for */
+	uint32_t len;      /* bytes of payload */
+	uint32_t sqpn;     /* the sender's QP */
+	uint32_t token_at; /* which one, below UR_TOKENS: a region's with a READ response, and otherwise the QP's */
+	uint64_t token;    /* what it was; never 0 */
 	uint32_t nseg;
 	uint32_t hdr_len; /* bytes before the BTH in the packets that it stands for: for counters alone */
 	struct ur_bulk_seg seg[UR_BULK_SEGS];
@@ -41,8 +46,8 @@ struct ur_piece {
 	size_t len;
 };
 
-#define UR_FETCH_PIECES 34 /* of a copy at most: the elements of a list, the last bytes, and the token */
-_Static_assert(sizeof(struct ur_bulk) == 80 + UR_BULK_SEGS * 16, "the layout of struct ur_bulk has no holes");
+#define UR_FETCH_PIECES 33 /* of a copy at most: the elements of a list, and the last bytes */
+_Static_assert(sizeof(struct ur_bulk) == 72 + UR_BULK_SEGS * 16, "the layout of struct ur_bulk has no holes");
 
 static inline uint32_t ur_bulk_bytes(unsigned nseg)
 {
@@ -55,13 +60,6 @@ static inline struct ur_bulk *ur_bulk_of(const struct ur_pkt *p)
 }
 
 #define UR_BULK_LEN (1u << 20) /* of payload at most: for so long its receiver does nothing else */
-
-/* Gives a token another value, before anything else is done with the memory that it stands for. */
-static inline void ur_bulk_set_token(uint64_t *token, uint64_t value)
-{
-	__atomic_store_n(token, value, __ATOMIC_RELAXED);
-	atomic_thread_fence(memory_order_seq_cst);
-}
 
 /* PSNs that a packet which is no train stands for. */
 static inline uint32_t ur_pkt_psns(const struct ur_pkt *p)

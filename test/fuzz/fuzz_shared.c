@@ -197,6 +197,7 @@ static void spoil_ring(struct ur_page *p)
 static void spoil_rest(struct ur_page *p)
 {
 	p->sharers.n = wild(256);
+	atomic_store(&p->token[ur_rng_below(&evil, UR_TOKENS)], wild(4));
 	p->listened.n = wild(UR_PORTS_LISTENED);
 	atomic_store(&p->sharers.turn, wild(0));
 	p->sharers.slot[ur_rng_below(&evil, 256)] = (uint8_t)wild(256);
@@ -350,6 +351,7 @@ static void fetch(struct side *s, struct ur_pkt *p)
 	from = (struct ur_piece){(void *)(uintptr_t)b->seg[0].at, ur_min_u32((uint32_t)b->seg[0].len, sizeof(room))};
 	to = (struct ur_piece){room, from.len};
 	ur_local_fetch(s->l, (uint8_t)(b->sqpn >> 16), &to, 1, &from, 1);
+	ur_local_token(s->l, (uint8_t)(b->sqpn >> 16), b->token_at);
 }
 
 static void receive(struct side *s)

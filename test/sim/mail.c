@@ -110,6 +110,14 @@ static bool mail_fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsig
 	return n == (ssize_t)want;
 }
 
+static uint64_t mail_token(void *ctx, uint8_t slot, uint32_t at)
+{
+	struct ur_queue *q = mail_to(ctx, slot);
+
+	((struct mailbox *)ctx)->world->bad_fetch += !q || at >= UR_TOKENS;
+	return q ? atomic_load(&box_of(q)->token[at % UR_TOKENS]) : 0;
+}
+
 /* --- the processes --- */
 
 void mail_config(struct world *w, unsigned i, struct ur_nic_config *nc)
@@ -123,6 +131,8 @@ void mail_config(struct world *w, unsigned i, struct ur_nic_config *nc)
 	nc->inbox = &m->queue;
 	nc->sibling = mail_to;
 	nc->fetch = mail_fetch;
+	nc->token = mail_token;
+	nc->tokens = m->token;
 }
 
 void mail_close(struct world *w)

@@ -49,7 +49,8 @@ struct mailbox {
 	struct ur_loop loop;
 	struct world *world;
 	unsigned waiting, room;
-	uint64_t bulk; /* packets that stand for many */
+	uint64_t bulk;                     /* packets that stand for many */
+	_Atomic uint64_t token[UR_TOKENS]; /* that its host shows */
 	uint8_t slot;
 	ur_time awake; /* its host does nothing before */
 	bool called;   /* something may have come from the fabric since its last round */

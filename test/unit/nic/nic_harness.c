@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "siblings/fetch.h"
+#include "transport/bulk.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
@@ -314,12 +315,20 @@ static bool fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned n
 	return (!nics_fetch_fails || nics_fetched++ % nics_fetch_fails) && ur_fetch(&self, to, nto, from, nfrom);
 }
 
+static uint64_t token(void *ctx, uint8_t slot, uint32_t at)
+{
+	const struct nics *h = ctx;
+
+	return ur_token_of(h->n[slot - 1].nic->tp, at);
+}
+
 void nics_mail_fetch(struct nics *h)
 {
 	nics_fetched = 0;
 	for (unsigned i = 0; i < h->nics; i++) {
 		nics_mail[i].queue.caps |= UR_QUEUE_FETCHES;
 		h->n[i].nic->cfg.fetch = fetch;
+		h->n[i].nic->cfg.token = token;
 	}
 }
 
@@ -330,5 +339,6 @@ void nics_mail_close(struct nics *h)
 		h->n[i].nic->cfg.sibling = NULL;
 		h->n[i].nic->cfg.inbox = NULL;
 		h->n[i].nic->cfg.fetch = NULL;
+		h->n[i].nic->cfg.token = NULL;
 	}
 }

@@ -197,6 +197,50 @@ static void revoked__by_the_end_of_a_region(void)
 	close_all();
 }
 
+/* Regions are many and tokens few: the end of one costs another that shares its token packets in place of a copy, and nothing else. */
+static void revoked__by_a_region_with_the_same_token(void)
+{
+	struct ur_mr *other;
+	uint32_t theirs;
+
+	open_pair(1);
+	theirs = ur_mr_token_at(h.n[1].mr);
+	for (unsigned i = 0; i < UR_TOKENS_HALF; i++) {
+		const uint64_t token = ur_token_of(h.n[1].nic->tp, theirs);
+
+		CU_ASSERT_EQUAL_FATAL(
+			ur_mr_reg(h.n[1].nic->tp, h.n[1].pd, h.n[1].mem, 1, (uintptr_t)h.n[1].mem, IBV_ACCESS_LOCAL_WRITE, &other), 0);
+		CU_ASSERT_EQUAL(ur_token_of(h.n[1].nic->tp, theirs), token);
+		CU_ASSERT_EQUAL(ur_mr_token_at(other) == theirs, i == UR_TOKENS_HALF - 1);
+		if (ur_mr_token_at(other) != theirs)
+			CU_ASSERT_EQUAL(ur_mr_dereg(other), 0);
+	}
+	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_READ, 4, 10, LEN, 1, 40000), 0);
+	ur_nic_poll(h.n[0].nic, h.now);
+	ur_nic_poll(h.n[1].nic, h.now);
+	CU_ASSERT_EQUAL(sum(UR_C_TX_BULK), 1);
+	CU_ASSERT_EQUAL(ur_mr_dereg(other), 0);
+	nics_run(&h, UR_NS_PER_S);
+	nics_expect(&h, 0, 4, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(memcmp(mem(1, 40000), mem(0, 10), LEN), 0);
+	CU_ASSERT_EQUAL(sum(UR_C_BULK_UNREAD), 1);
+	exchange(1, LEN);
+	CU_ASSERT_EQUAL(sum(UR_C_BULK_UNREAD), 1);
+	close_all();
+}
+
+/* In a forked child its parent's page is gone: nothing of it is touched, and objects of the parent's can be destroyed. */
+static void revoked__without_others(void)
+{
+	open_pair(1);
+	CU_ASSERT_EQUAL(exchange(1, LEN), 3);
+	h.n[0].nic->tp->tokens = NULL;
+	ur_nic_leave_siblings(h.n[0].nic);
+	nics_qp_destroy(&h, &a);
+	nics_qp_destroy(&h, &b);
+	close_pair();
+}
+
 /* Rights, lengths and missing receives are found as with packets. */
 static void errors__are_those_of_packets(void)
 {
@@ -248,8 +292,8 @@ static struct ur_pkt *bulk_packet(const struct nics_qp *from, const struct nics_
 	u->npkts = (len + 255) / 256;
 	u->len = len;
 	u->sqpn = ur_qp_num(from->qp);
-	u->token_at = (uintptr_t)&from->qp->token;
-	u->token = from->qp->token;
+	u->token_at = ur_qp_token_at(from->qp);
+	u->token = ur_token_of(h.n[0].nic->tp, u->token_at);
 	u->nseg = 1;
 	u->seg[0] = (struct ur_bulk_seg){(uintptr_t)h.n[0].mem, len};
 	p->flags = UR_PKT_LOCAL | UR_PKT_BULK;
@@ -325,6 +369,8 @@ void ur_suite_bulk(void)
 	CU_ADD_TEST(s, exchange__unreadable);
 	CU_ADD_TEST(s, revoked__by_the_end_of_a_qp);
 	CU_ADD_TEST(s, revoked__by_the_end_of_a_region);
+	CU_ADD_TEST(s, revoked__by_a_region_with_the_same_token);
+	CU_ADD_TEST(s, revoked__without_others);
 	CU_ADD_TEST(s, errors__are_those_of_packets);
 	CU_ADD_TEST(s, hostile__anything);
 	CU_ADD_TEST(s, hostile__other_senders);
