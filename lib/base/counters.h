@@ -18,6 +18,7 @@
 	X(RX_LOCAL_PACKETS, "rx_local_packets", "packets received from other processes of this host")                                      \
 	X(RX_LOCAL_BYTES, "rx_local_bytes", "bytes of these packets")                                                                      \
 	X(TX_BULK, "tx_bulk", "runs of packets sent to processes of this host as one, for them to copy the payload")                       \
+	X(BULK_MAPPED, "bulk_mapped", "such runs received whose payload lay in memory that both processes map: no call copied it")         \
 	X(BULK_UNREAD, "bulk_unread", "such runs received whose payload could not be copied: they come again as packets")                  \
 	X(TX_BACKLOG, "tx_backlog", "bursts that the port, or another process of this host, did not accept entirely")                      \
 	X(TX_DROPPED, "tx_dropped",                                                                                                        \

@@ -115,7 +115,7 @@ static void forked_child(void)
 	singleton->info_lock = fresh;
 	singleton->dma_lock = fresh;
 	if (singleton->local)
-		ur_local_close(singleton->local);
+		ur_local_abandon(singleton->local);
 	if (singleton->registry)
 		ur_registry_abandon(singleton->registry);
 	if (singleton->farewells)

@@ -37,7 +37,8 @@ static struct ur_queue *sibling(void *ctx, uint8_t slot)
 	return ur_local_to(((struct ur_engine *)ctx)->local, slot);
 }
 
-static bool fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
+static enum ur_fetched_by fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
+				unsigned nfrom)
 {
 	return ur_local_fetch(((struct ur_engine *)ctx)->local, slot, to, nto, from, nfrom);
 }

@@ -399,6 +399,7 @@ int ur_progress_start(struct ur_engine *e)
 		ur_counters_on_signal(e->cfg.counters, &e->nic->counters);
 		ur_counters_renew(); /* without that thread they are still written at the end */
 	}
-	ur_catch_start();
+	if (ur_catch_start() && e->local && e->cfg.one_copy)
+		ur_local_map(e->local);
 	return ur_thread_start(&e->progress, "uroce", 0, progress_main, e); /* its signals: see ur_catch_admit */
 }

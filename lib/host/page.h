@@ -106,6 +106,8 @@ void ur_page_close(struct ur_own_page *own);
 struct ur_sibling {
 	const struct ur_page *page; /* without the rings */
 	const uint8_t *ring;        /* from it to us */
+	dev_t dev; /* the page's file, which is in memory */
+	ino_t ino;
 	int wake_fd;
 	pid_t pid; /* as it is called here; 0: in another pid namespace */
 	uint32_t id;

@@ -42,11 +42,12 @@ static struct ur_pkt *nic_alloc_train(void *ctx)
 	return nic->port->queue->ops->alloc_train(nic->port->queue);
 }
 
-static bool nic_fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
+static enum ur_fetched_by nic_fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
+				    unsigned nfrom)
 {
 	struct ur_nic *nic = ctx;
 
-	return nic->cfg.fetch && nic->cfg.fetch(nic->cfg.ctx, slot, to, nto, from, nfrom);
+	return nic->cfg.fetch ? nic->cfg.fetch(nic->cfg.ctx, slot, to, nto, from, nfrom) : UR_FETCHED_NOT;
 }
 
 static uint64_t nic_token(void *ctx, uint8_t slot, uint32_t at)

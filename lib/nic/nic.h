@@ -68,7 +68,8 @@ struct ur_nic_config {
 	struct ur_queue *inbox; /* its packets say whether they came from the wire (UR_PKT_LOCAL) */
 	struct ur_queue *(*sibling)(void *ctx, uint8_t slot);
 	/* As in ur_tp_config; and whether somebody looks at packets, so that the others are to send us frames alone. All may be NULL. */
-	bool (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
+	enum ur_fetched_by (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
+				    unsigned nfrom);
 	uint64_t (*token)(void *ctx, uint8_t slot, uint32_t at);
 	_Atomic uint64_t *tokens;
 	void (*watched)(void *ctx, bool watched);

@@ -16,32 +16,25 @@ void ur_fetch_offer(const struct ur_own_page *own)
 	atomic_store(&own->page->proof_at, (uintptr_t)&proof);
 }
 
-static unsigned as_iov(const struct ur_piece *p, unsigned n, struct iovec *iov, size_t *sum)
-{
-	*sum = 0;
-	for (unsigned i = 0; i < n; i++) {
-		iov[i] = (struct iovec){p[i].at, p[i].len};
-		*sum += p[i].len;
-	}
-	return n;
-}
-
-bool ur_fetch(const struct ur_sibling *s, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
+bool ur_fetch(const struct ur_sibling *s, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from, unsigned nfrom)
 {
 	struct iovec local[UR_FETCH_PIECES], remote[UR_FETCH_PIECES];
-	size_t have, want;
+	size_t have = 0, want = 0;
 
 	if (s->pid <= 0)
 		return false;
-	nto = as_iov(to, nto, local, &have);
-	nfrom = as_iov(from, nfrom, remote, &want);
+	for (unsigned i = 0; i < nto; have += to[i++].len)
+		local[i] = (struct iovec){to[i].at, to[i].len};
+	for (unsigned i = 0; i < nfrom; want += from[i++].len)
+		remote[i] = (struct iovec){(void *)(uintptr_t)from[i].at, from[i].len};
 	return have == want && process_vm_readv(s->pid, local, nto, remote, nfrom, 0) == (ssize_t)want;
 }
 
 bool ur_fetch_try(const struct ur_sibling *s)
 {
 	uint64_t at = atomic_load(&s->page->proof_at), found = 0;
-	const struct ur_piece to = {&found, sizeof(found)}, from = {(void *)(uintptr_t)at, sizeof(found)};
+	const struct ur_piece to = {&found, sizeof(found)};
+	const struct ur_bulk_seg from = {.at = at, .len = sizeof(found)};
 
 	return at && ur_fetch(s, &to, 1, &from, 1) && found && found == atomic_load(&s->page->proof);
 }

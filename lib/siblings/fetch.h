@@ -18,7 +18,7 @@ bool ur_fetch_try(const struct ur_sibling *s);
  * process at a time. Does nothing where there is no Yama.
  */
 void ur_fetch_permit(const struct ur_sibling *s);
-/* As ur_tp_config.fetch. */
-bool ur_fetch(const struct ur_sibling *s, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
+/* As ur_tp_config.fetch, by the kernel; false for UR_FETCHED_NOT. */
+bool ur_fetch(const struct ur_sibling *s, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from, unsigned nfrom);
 
 #endif

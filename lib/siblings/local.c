@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "siblings/fetch.h"
 #include "siblings/mailring.h"
+#include "siblings/mapped.h"
 
 #define POOL 192 /* packets received: a burst, and those that fault injection holds back */
 #define YIELDS 1000
@@ -42,9 +43,10 @@ struct ur_local {
 	uint32_t sleeps;
 	uint8_t known[UR_SLOTS]; /* slots of those whose rings we read */
 	unsigned knowns, turn;
-	bool watched;      /* somebody looks at packets: the others are to send frames */
-	uint8_t permitted; /* the slot of the one that may read our memory, as far as that is ours to permit; 0: none */
-	bool gives_way;    /* somebody has had no time to read */
+	bool watched;             /* somebody looks at packets: the others are to send frames */
+	uint8_t permitted;        /* the slot of the one that may read our memory, as far as that is ours to permit; 0: none */
+	bool gives_way;           /* somebody has had no time to read */
+	struct ur_mapped *mapped; /* what of the others' memory is mapped here; NULL: nothing, ever */
 	struct room *rooms;
 	struct ur_pool free; /* of rooms */
 	struct peer peer[UR_SLOTS];
@@ -251,19 +253,22 @@ struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot)
 	return &p->queue;
 }
 
-bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
+enum ur_fetched_by ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
+				  unsigned nfrom)
 {
 	struct peer *p = &l->peer[slot];
 	const struct ur_sibling *s = sibling_of(p);
 
+	if (s && l->mapped && ur_mapped_copy(l->mapped, s, to, nto, from, nfrom))
+		return UR_FETCHED_MAPPED;
 	if (ur_likely(s && ur_fetch(s, to, nto, from, nfrom)))
-		return true;
+		return UR_FETCHED_BY_KERNEL;
 	if (s && p->readable && !ur_fetch_try(s)) { /* not only these bytes of it */
 		p->readable = false;
 		show_takes(p);
 		show_sums(l);
 	}
-	return false;
+	return UR_FETCHED_NOT;
 }
 
 uint64_t ur_local_token(const struct ur_local *l, uint8_t slot, uint32_t at)
@@ -467,8 +472,28 @@ void ur_local_announce(struct ur_local *l)
 	atomic_store(&l->own->page->reads, true);
 }
 
-void ur_local_close(struct ur_local *l)
+void ur_local_map(struct ur_local *l)
+{
+	if (!l->mapped)
+		l->mapped = ur_mapped_open();
+}
+
+static void local_free(struct ur_local *l)
 {
 	free(l->rooms);
 	free(l);
+}
+
+void ur_local_close(struct ur_local *l)
+{
+	if (l->mapped)
+		ur_mapped_close(l->mapped);
+	local_free(l);
+}
+
+void ur_local_abandon(struct ur_local *l)
+{
+	if (l->mapped)
+		ur_mapped_abandon(l->mapped);
+	local_free(l);
 }

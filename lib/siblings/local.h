@@ -17,6 +17,10 @@ struct ur_local;
 int ur_local_open(struct ur_registry *r, struct ur_local **out);
 /* Every packet of the inbox has come back. */
 void ur_local_close(struct ur_local *l);
+/* In a forked child, which has none of the threads. */
+void ur_local_abandon(struct ur_local *l);
+/* From now on memory that others have mapped from a file in memory is mapped here, too (mapped.h): faults are caught (base/touch.h). */
+void ur_local_map(struct ur_local *l);
 /* From now on somebody reads what the others send, and tells them so. */
 void ur_local_announce(struct ur_local *l);
 
@@ -29,7 +33,8 @@ struct ur_queue *ur_local_inbox(struct ur_local *l);
 struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot);
 
 /* As ur_tp_config.fetch, from the process that has the slot now. */
-bool ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
+enum ur_fetched_by ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
+				  unsigned nfrom);
 /* As ur_tp_config.token; and what we show there. */
 uint64_t ur_local_token(const struct ur_local *l, uint8_t slot, uint32_t at);
 _Atomic uint64_t *ur_local_tokens(const struct ur_local *l);

@@ -52,13 +52,13 @@ uint8_t *ur_bulk_ext(struct ur_pkt *p)
 	return ur_bulk_of(p)->headers + UR_BTH_LEN;
 }
 
-bool ur_bulk_add(struct ur_pkt *p, const uint8_t *at, uint32_t len)
+bool ur_bulk_add(struct ur_pkt *p, const struct ur_mr *mr, const uint8_t *at, uint32_t len)
 {
 	struct ur_bulk *b = ur_bulk_of(p);
 
 	if (b->nseg == UR_BULK_SEGS)
 		return false;
-	b->seg[b->nseg++] = (struct ur_bulk_seg){(uintptr_t)at, len};
+	b->seg[b->nseg++] = (struct ur_bulk_seg){(uintptr_t)at, len, mr->number};
 	return true;
 }
 
@@ -71,7 +71,7 @@ static bool add_list(const struct ur_qp *qp, const struct ur_swqe *w, struct ur_
 
 		n = len;
 		from = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, pos, 0, 0, &n, &mr);
-		if (!from || !ur_bulk_add(p, from, n))
+		if (!from || !ur_bulk_add(p, mr, from, n))
 			return false;
 	}
 	return true;
@@ -82,7 +82,7 @@ void ur_bulk_end(struct ur_qp *qp, struct ur_pkt *p, const struct ur_mr *mr)
 	struct ur_txbuf *tx = &qp->tp->tx;
 	struct ur_bulk *b = ur_bulk_of(p);
 
-	b->token_at = mr ? ur_mr_token_at(mr) : ur_qp_token_at(qp);
+	b->token_at = mr ? ur_region_token_at(mr->number) : ur_qp_token_at(qp);
 	b->token = ur_token_of(qp->tp, b->token_at);
 	p->len = ur_bulk_bytes(b->nseg);
 	tx->pkts[tx->n++] = p;
@@ -140,20 +140,21 @@ struct source {
 	struct ur_tp *tp;
 	const struct ur_bulk *b;
 	unsigned i;
-	uint64_t off;
+	uint32_t off;
+	enum ur_fetched_by by; /* the last bytes of it */
 };
 
 /* The next `len` bytes as pieces; returns how many. */
-static unsigned next_pieces(struct source *s, uint64_t len, struct ur_piece *out)
+static unsigned next_segs(struct source *s, uint32_t len, struct ur_bulk_seg *out)
 {
 	unsigned n = 0;
 
 	while (len) {
 		const struct ur_bulk_seg *g = &s->b->seg[s->i];
-		uint64_t part = g->len - s->off < len ? g->len - s->off : len;
+		const uint32_t part = ur_min_u32(g->len - s->off, len);
 
 		if (part)
-			out[n++] = (struct ur_piece){(void *)(uintptr_t)(g->at + s->off), part};
+			out[n++] = (struct ur_bulk_seg){g->at + s->off, part, g->region};
 		s->off += part;
 		len -= part;
 		if (s->off == g->len) {
@@ -190,14 +191,14 @@ static bool copy_apart(uint8_t *to, const uint8_t *from, size_t n)
 }
 
 /* Both ends are this process's memory. */
-static bool copy_own(const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
+static bool copy_own(const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from, unsigned nfrom)
 {
 	size_t at = 0, done = 0;
 
 	while (nfrom && nto) {
 		size_t room = to->len - at, left = from->len - done, n = room < left ? room : left;
 
-		if (!copy_apart((uint8_t *)to->at + at, (const uint8_t *)from->at + done, n))
+		if (!copy_apart((uint8_t *)to->at + at, (const uint8_t *)(uintptr_t)from->at + done, n))
 			return false;
 		at += n;
 		done += n;
@@ -210,14 +211,15 @@ static bool copy_own(const struct ur_piece *to, unsigned nto, const struct ur_pi
 }
 
 /* The next bytes of the payload, as many as `to` has. */
-static bool fetch(struct source *s, const struct ur_piece *to, unsigned nto, uint64_t len)
+static bool fetch(struct source *s, const struct ur_piece *to, unsigned nto, uint32_t len)
 {
-	struct ur_piece from[UR_BULK_SEGS + 1];
-	unsigned n = next_pieces(s, len, from);
+	struct ur_bulk_seg from[UR_BULK_SEGS];
+	unsigned n = next_segs(s, len, from);
 
 	if (is_own(s))
 		return copy_own(to, nto, from, n);
-	return s->tp->c.fetch && s->tp->c.fetch(s->tp->c.ctx, slot_of(s), to, nto, from, n);
+	s->by = s->tp->c.fetch ? s->tp->c.fetch(s->tp->c.ctx, slot_of(s), to, nto, from, n) : UR_FETCHED_NOT;
+	return s->by != UR_FETCHED_NOT;
 }
 
 /*
@@ -228,7 +230,12 @@ static bool fetch(struct source *s, const struct ur_piece *to, unsigned nto, uin
 static bool is_right(const struct source *s)
 {
 	atomic_thread_fence(memory_order_acquire);
-	return is_own(s) || (s->tp->c.token && s->tp->c.token(s->tp->c.ctx, slot_of(s), s->b->token_at) == s->b->token);
+	if (is_own(s))
+		return true;
+	if (!s->tp->c.token || s->tp->c.token(s->tp->c.ctx, slot_of(s), s->b->token_at) != s->b->token)
+		return false;
+	s->tp->c.counters->v[UR_C_BULK_MAPPED] += s->by == UR_FETCHED_MAPPED;
+	return true;
 }
 
 _Static_assert(UR_MAX_SGE + 1 <= UR_FETCH_PIECES, "a list, and the last bytes");

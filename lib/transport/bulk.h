@@ -33,7 +33,7 @@ static inline bool ur_bulk_may(const struct ur_qp *qp, uint64_t len)
 struct ur_pkt *ur_bulk_begin(struct ur_qp *qp, const struct ur_bth *bth, uint32_t npkts, uint32_t len);
 uint8_t *ur_bulk_ext(struct ur_pkt *p);
 /* False: there is no room for another. */
-bool ur_bulk_add(struct ur_pkt *p, const uint8_t *at, uint32_t len);
+bool ur_bulk_add(struct ur_pkt *p, const struct ur_mr *mr, const uint8_t *at, uint32_t len);
 /* The payload is a request's, or (`mr`) a READ response's, from that region. */
 void ur_bulk_end(struct ur_qp *qp, struct ur_pkt *p, const struct ur_mr *mr);
 

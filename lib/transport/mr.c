@@ -93,9 +93,9 @@ static struct mr_full *make(struct ur_tp *tp, const struct ur_mr *as)
 	f->mr.access = as->access;
 	f->mr.frames.dma = as->frames.dma;
 	f->mr.tp = tp;
-	f->mr.number = ++tp->regions;
-	if (!ur_token_of(tp, ur_mr_token_at(&f->mr)))
-		ur_token_renew(tp, ur_mr_token_at(&f->mr));
+	f->mr.number = tp->regions < UINT32_MAX ? ++tp->regions : 0;
+	if (!ur_token_of(tp, ur_region_token_at(f->mr.number)))
+		ur_token_renew(tp, ur_region_token_at(f->mr.number));
 	return f;
 }
 
@@ -135,7 +135,7 @@ int ur_mr_rereg(struct ur_mr *mr, const struct ur_mr *as, struct ur_mr **out)
 	f->mr.rkey = mr->rkey;
 	ur_idtab_replace(&mr->tp->mrs, mr->lkey >> 8, &f->mr);
 	old->retired = true;
-	ur_token_renew(mr->tp, ur_mr_token_at(mr));
+	ur_token_renew(mr->tp, ur_region_token_at(mr->number));
 	f->mr.pd->users++;
 	UR_TRACE(mr->tp->trace, MR_GONE, mr->rkey);
 	UR_TRACE(mr->tp->trace, MR_MADE, mr->rkey, f->mr.iova, f->mr.length, (uint32_t)f->mr.access);
@@ -161,7 +161,7 @@ int ur_mr_dereg(struct ur_mr *mr)
 		ur_key_free(mr->tp, UR_KIND_MR, mr);
 		UR_TRACE(mr->tp->trace, MR_GONE, mr->rkey);
 		f->retired = true;
-		ur_token_renew(mr->tp, ur_mr_token_at(mr));
+		ur_token_renew(mr->tp, ur_region_token_at(mr->number));
 	}
 	if (atomic_load_explicit(&mr->frames.n, memory_order_acquire))
 		return EBUSY;

@@ -190,7 +190,7 @@ static bool build_bulk(struct ur_qp *qp, struct ur_rd_res *e)
 		return false;
 	if (op->flags & UR_OPF_AETH)
 		ur_aeth_put(ur_bulk_ext(p) + op->off_aeth, &aeth);
-	ur_bulk_add(p, from, len);
+	ur_bulk_add(p, mr, from, len);
 	ur_bulk_end(qp, p, mr);
 	e->k += n;
 	return true;

@@ -12,11 +12,6 @@ static inline uint32_t ur_qp_token_at(const struct ur_qp *qp)
 	return qp->qpn % UR_TOKENS_HALF;
 }
 
-static inline uint32_t ur_mr_token_at(const struct ur_mr *mr)
-{
-	return UR_TOKENS_HALF + mr->number % UR_TOKENS_HALF;
-}
-
 static inline uint64_t ur_token_of(const struct ur_tp *tp, uint32_t at)
 {
 	return atomic_load_explicit(&tp->tokens[at], memory_order_relaxed);

@@ -80,10 +80,10 @@ struct ur_tp_config {
 	bool (*copy)(void *to, const void *from, uint64_t len, bool write);
 	/*
 	 * Copies `from`, pieces of the memory of the process `slot` of this host, one after another into `to`, pieces of ours that are as
-	 * long together; at most UR_FETCH_PIECES of each. False, and any part of it may have been copied, when that cannot be done. NULL:
-	 * there is no other process.
+	 * long together; at most UR_FETCH_PIECES of each, and not empty. NULL: there is no other process.
 	 */
-	bool (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom);
+	enum ur_fetched_by (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
+				    unsigned nfrom);
 	/* What that process shows now as its token `at`, which is below UR_TOKENS; 0 if it shows none. NULL with `fetch`. */
 	uint64_t (*token)(void *ctx, uint8_t slot, uint32_t at);
 	_Atomic uint64_t *tokens; /* what we show, UR_TOKENS of them, zeros at first. NULL: nobody else sees any. */
@@ -191,7 +191,7 @@ struct ur_mr {
 	unsigned windows;     /* memory windows bound to it */
 	struct ur_ref frames; /* frames in flight that refer to this memory; and whether the port's device reaches it by itself */
 	struct ur_tp *tp;
-	uint32_t number; /* counts regions */
+	uint32_t number; /* no other region of this instance has it, ever; 0 when there are no more (wire/bulk.h) */
 };
 
 /*

@@ -25,7 +25,8 @@
 /* Packed, without a hole: `data` of a packet is aligned to nothing. */
 struct __attribute__((packed)) ur_bulk_seg {
 	uint64_t at; /* an address of the sender's */
-	uint64_t len;
+	uint32_t len;
+	uint32_t region; /* which registration it belongs to: a number that no other one of its process has, ever; 0: none */
 };
 
 struct __attribute__((packed)) ur_bulk {
@@ -40,10 +41,17 @@ struct __attribute__((packed)) ur_bulk {
 	struct ur_bulk_seg seg[UR_BULK_SEGS];
 };
 
-/* A piece of memory that something is copied from or to. */
+/* A piece of our memory that something is copied to. */
 struct ur_piece {
 	void *at;
 	size_t len;
+};
+
+/* How payload was copied from another process. */
+enum ur_fetched_by {
+	UR_FETCHED_NOT,       /* perhaps a part of it */
+	UR_FETCHED_BY_KERNEL, /* process_vm_readv(2) */
+	UR_FETCHED_MAPPED,    /* both map the memory that it lies in */
 };
 
 #define UR_FETCH_PIECES 33 /* of a copy at most: the elements of a list, and the last bytes */
@@ -52,6 +60,12 @@ _Static_assert(sizeof(struct ur_bulk) == 72 + UR_BULK_SEGS * 16, "the layout of 
 static inline uint32_t ur_bulk_bytes(unsigned nseg)
 {
 	return (uint32_t)(offsetof(struct ur_bulk, seg) + nseg * sizeof(struct ur_bulk_seg));
+}
+
+/* The token of a region, below UR_TOKENS. */
+static inline uint32_t ur_region_token_at(uint32_t region)
+{
+	return UR_TOKENS_HALF + region % UR_TOKENS_HALF;
 }
 
 static inline struct ur_bulk *ur_bulk_of(const struct ur_pkt *p)

@@ -343,12 +343,14 @@ static void check_honest(struct side *s, const struct ur_pkt *p)
 static void fetch(struct side *s, struct ur_pkt *p)
 {
 	static uint8_t room[4096];
-	struct ur_piece to, from;
+	struct ur_bulk_seg from;
+	struct ur_piece to;
 	const struct ur_bulk *b = ur_bulk_of(p);
 
 	if (!ur_bulk_parse(p))
 		return;
-	from = (struct ur_piece){(void *)(uintptr_t)b->seg[0].at, ur_min_u32((uint32_t)b->seg[0].len, sizeof(room))};
+	from = b->seg[0];
+	from.len = ur_min_u32(from.len, sizeof(room));
 	to = (struct ur_piece){room, from.len};
 	ur_local_fetch(s->l, (uint8_t)(b->sqpn >> 16), &to, 1, &from, 1);
 	ur_local_token(s->l, (uint8_t)(b->sqpn >> 16), b->token_at);

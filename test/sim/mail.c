@@ -53,13 +53,24 @@ static struct ur_queue *mail_to(void *ctx, uint8_t slot)
 
 /* --- memory --- */
 
-static size_t as_iov(const struct ur_piece *p, unsigned n, struct iovec *iov)
+static size_t local_iov(const struct ur_piece *p, unsigned n, struct iovec *iov)
 {
 	size_t sum = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		iov[i] = (struct iovec){p[i].at, p[i].len};
 		sum += p[i].len;
+	}
+	return sum;
+}
+
+static size_t remote_iov(const struct ur_bulk_seg *g, unsigned n, struct iovec *iov)
+{
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		iov[i] = (struct iovec){(void *)(uintptr_t)g[i].at, g[i].len};
+		sum += g[i].len;
 	}
 	return sum;
 }
@@ -81,7 +92,8 @@ static ssize_t copy_in(const struct iovec *to, const struct iovec *from, unsigne
 }
 
 /* By the kernel, as between processes: memory that is no longer there is an error, and nothing worse. */
-static bool mail_fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
+static enum ur_fetched_by mail_fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
+				     unsigned nfrom)
 {
 	struct mailbox *m = ctx;
 	struct world *w = m->world;
@@ -91,23 +103,25 @@ static bool mail_fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsig
 
 	if (!mail_to(ctx, slot) || slot == m->slot || nto > UR_FETCH_PIECES || nfrom > UR_FETCH_PIECES) {
 		w->bad_fetch++;
-		return false;
+		return UR_FETCHED_NOT;
 	}
-	have = as_iov(to, nto, local);
-	want = as_iov(from, nfrom, remote);
+	have = local_iov(to, nto, local);
+	want = remote_iov(from, nfrom, remote);
 	w->bad_fetch += have != want;
+	for (unsigned i = 0; i < nfrom; i++)
+		w->bad_fetch += !from[i].region;
 	w->fetches++;
 	if (ur_rng_below(&w->rng, UR_SIM_PPM) < w->one.unfetched) {
 		w->unfetched++;
 		nto = ur_rng_below(&w->rng, nto + 1); /* so many pieces come, and no more */
 		if (nto)
 			(void)!process_vm_readv(getpid(), local, nto, remote, nfrom, 0);
-		return false;
+		return UR_FETCHED_NOT;
 	}
 	n = process_vm_readv(getpid(), local, nto, remote, nfrom, 0);
 	if (n < 0 && (errno == ENOSYS || errno == EPERM))
 		n = copy_in(local, remote, nfrom);
-	return n == (ssize_t)want;
+	return n != (ssize_t)want ? UR_FETCHED_NOT : w->fetches & 1 ? UR_FETCHED_BY_KERNEL : UR_FETCHED_MAPPED;
 }
 
 static uint64_t mail_token(void *ctx, uint8_t slot, uint32_t at)

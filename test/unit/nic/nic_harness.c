@@ -304,15 +304,19 @@ void nics_mail_open(struct nics *h, unsigned room)
 }
 
 unsigned nics_fetch_fails, nics_fetched;
+enum ur_fetched_by nics_fetched_by;
 
 /* By the system call, as between processes: what is not there is no crash. */
-static bool fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
+static enum ur_fetched_by fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
+				unsigned nfrom)
 {
 	const struct ur_sibling self = {.pid = getpid()};
 
 	(void)ctx;
 	CU_ASSERT(slot && slot <= NICS_MAX);
-	return (!nics_fetch_fails || nics_fetched++ % nics_fetch_fails) && ur_fetch(&self, to, nto, from, nfrom);
+	if (nics_fetch_fails && !(nics_fetched++ % nics_fetch_fails))
+		return UR_FETCHED_NOT;
+	return ur_fetch(&self, to, nto, from, nfrom) ? nics_fetched_by : UR_FETCHED_NOT;
 }
 
 static uint64_t token(void *ctx, uint8_t slot, uint32_t at)
@@ -325,6 +329,7 @@ static uint64_t token(void *ctx, uint8_t slot, uint32_t at)
 void nics_mail_fetch(struct nics *h)
 {
 	nics_fetched = 0;
+	nics_fetched_by = UR_FETCHED_BY_KERNEL;
 	for (unsigned i = 0; i < h->nics; i++) {
 		nics_mail[i].queue.caps |= UR_QUEUE_FETCHES;
 		h->n[i].nic->cfg.fetch = fetch;

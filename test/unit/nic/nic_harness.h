@@ -53,6 +53,7 @@ extern struct nics_mailbox nics_mail[NICS_MAX];
 void nics_mail_open(struct nics *h, unsigned room);
 /* From now on each copies the payload of bulk packets from the others; every nics_fetch_fails-th time it cannot (0: it always can). */
 void nics_mail_fetch(struct nics *h);
+extern enum ur_fetched_by nics_fetched_by; /* what a copy that succeeds says */
 extern unsigned nics_fetch_fails, nics_fetched;
 /* Gives back what waits, and cuts the NICs off. */
 void nics_mail_close(struct nics *h);

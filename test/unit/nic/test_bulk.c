@@ -121,6 +121,22 @@ static void exchange__as_by_packets(void)
 		}
 }
 
+/* How many of them were copied without the kernel, as those say who copied. */
+static void exchange__counts_how(void)
+{
+	for (enum ur_fetched_by by = UR_FETCHED_BY_KERNEL; by <= UR_FETCHED_MAPPED; by++) {
+		open_pair(1);
+		nics_fetched_by = by;
+		CU_ASSERT_EQUAL(exchange(1, LEN), 3);
+		CU_ASSERT_EQUAL(sum(UR_C_BULK_MAPPED), by == UR_FETCHED_MAPPED ? 3 : 0);
+		close_all();
+	}
+	open_pair(0);
+	CU_ASSERT_EQUAL(exchange(0, LEN), 3);
+	CU_ASSERT_EQUAL(sum(UR_C_BULK_MAPPED), 0);
+	close_all();
+}
+
 /* Marks that losses leave behind follow what is acknowledged: 2^23 PSNs later they would seem to be ahead. */
 static void exchange__marks_follow(void)
 {
@@ -204,15 +220,15 @@ static void revoked__by_a_region_with_the_same_token(void)
 	uint32_t theirs;
 
 	open_pair(1);
-	theirs = ur_mr_token_at(h.n[1].mr);
+	theirs = ur_region_token_at(h.n[1].mr->number);
 	for (unsigned i = 0; i < UR_TOKENS_HALF; i++) {
 		const uint64_t token = ur_token_of(h.n[1].nic->tp, theirs);
 
 		CU_ASSERT_EQUAL_FATAL(
 			ur_mr_reg(h.n[1].nic->tp, h.n[1].pd, h.n[1].mem, 1, (uintptr_t)h.n[1].mem, IBV_ACCESS_LOCAL_WRITE, &other), 0);
 		CU_ASSERT_EQUAL(ur_token_of(h.n[1].nic->tp, theirs), token);
-		CU_ASSERT_EQUAL(ur_mr_token_at(other) == theirs, i == UR_TOKENS_HALF - 1);
-		if (ur_mr_token_at(other) != theirs)
+		CU_ASSERT_EQUAL(ur_region_token_at(other->number) == theirs, i == UR_TOKENS_HALF - 1);
+		if (ur_region_token_at(other->number) != theirs)
 			CU_ASSERT_EQUAL(ur_mr_dereg(other), 0);
 	}
 	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_READ, 4, 10, LEN, 1, 40000), 0);
@@ -295,7 +311,7 @@ static struct ur_pkt *bulk_packet(const struct nics_qp *from, const struct nics_
 	u->token_at = ur_qp_token_at(from->qp);
 	u->token = ur_token_of(h.n[0].nic->tp, u->token_at);
 	u->nseg = 1;
-	u->seg[0] = (struct ur_bulk_seg){(uintptr_t)h.n[0].mem, len};
+	u->seg[0] = (struct ur_bulk_seg){(uintptr_t)h.n[0].mem, len, 1};
 	p->flags = UR_PKT_LOCAL | UR_PKT_BULK;
 	p->slot = (uint8_t)(u->sqpn >> 16);
 	p->len = ur_bulk_bytes(1);
@@ -365,6 +381,7 @@ void ur_suite_bulk(void)
 	CU_pSuite s = CU_add_suite("bulk", NULL, NULL);
 
 	CU_ADD_TEST(s, exchange__as_by_packets);
+	CU_ADD_TEST(s, exchange__counts_how);
 	CU_ADD_TEST(s, exchange__marks_follow);
 	CU_ADD_TEST(s, exchange__unreadable);
 	CU_ADD_TEST(s, revoked__by_the_end_of_a_qp);
