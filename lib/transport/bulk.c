@@ -106,7 +106,8 @@ bool ur_bulk_build(struct ur_qp *qp, struct ur_swqe *w)
 	const struct ur_opcode_info *op;
 	struct ur_pkt *p;
 
-	if (ur_psn_diff(r->next, r->packets_until) < 0 || w->flags & IBV_SEND_INLINE || !ur_bulk_may(qp, all))
+	/* One that cannot be read costs a retry. */
+	if (ur_psn_diff(r->next, r->packets_until) < 0 || w->flags & IBV_SEND_INLINE || !r->retry_cnt || !ur_bulk_may(qp, all))
 		return false;
 	bth.opcode = ur_wr_opcode(ur_swqe_op(w), !k, last) | qp->service;
 	op = ur_opcode(bth.opcode);

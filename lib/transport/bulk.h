@@ -16,14 +16,11 @@
 
 /* --- to send --- */
 
-/*
- * May the next packets of this QP to its peer go as a bulk packet, if there are `len` bytes of payload left? One that cannot be read costs
- * a retry.
- */
+/* May the next packets of this QP to its peer go as a bulk packet, if there are `len` bytes of payload left? */
 static inline bool ur_bulk_may(const struct ur_qp *qp, uint64_t len)
 {
-	return ur_unlikely(qp->path->local) && qp->req.retry_cnt && len >= qp->tp->c.bulk_least && qp->type == IBV_QPT_RC &&
-	       !qp->cc.rate.active && ur_tp_takes(qp) & UR_TP_BULK;
+	return ur_unlikely(qp->path->local) && len >= qp->tp->c.bulk_least && qp->type == IBV_QPT_RC && !qp->cc.rate.active &&
+	       ur_tp_takes(qp) & UR_TP_BULK;
 }
 
 /*

@@ -390,10 +390,11 @@ static bool scatter(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_p
 	return f != UR_FETCH_LOST;
 }
 
-/* What it stood for could not be read: as if it had been lost. */
+/* As if it had been lost; but a QP without retries, of which the responder does not know, goes on: next come packets. */
 static void response_unread(struct ur_qp *qp, ur_time now)
 {
 	ur_qp_count(qp, UR_C_BULK_UNREAD);
+	qp->req.retry_left += !qp->req.retry_cnt && !qp->req.hole;
 	implied_nak(qp, UR_C_DROP_RESPONSE, now);
 	settle(qp);
 }

@@ -167,6 +167,22 @@ static void exchange__unreadable(void)
 	}
 }
 
+/* A QP without retries sends no requests that may cost one. It may be answered so: what cannot be read costs it nothing. */
+static void exchange__without_retries(void)
+{
+	for (unsigned fails = 0; fails < 2; fails++) {
+		open_pair(1);
+		a.qp->req.retry_cnt = a.qp->req.retry_left = b.qp->req.retry_cnt = b.qp->req.retry_left = 0;
+		nics_fetch_fails = fails;
+		for (unsigned i = 1; i < 4; i++) {
+			CU_ASSERT_EQUAL(exchange(1, LEN), 1);
+			CU_ASSERT_EQUAL(sum(UR_C_BULK_UNREAD), fails * i);
+			CU_ASSERT_EQUAL(a.qp->req.retry_left, 0);
+		}
+		close_all();
+	}
+}
+
 /* The sender gives its request up before the payload is read: the receiver completes nothing, and the end of its memory stays as it was. */
 static void revoked__by_the_end_of_a_qp(void)
 {
@@ -384,6 +400,7 @@ void ur_suite_bulk(void)
 	CU_ADD_TEST(s, exchange__counts_how);
 	CU_ADD_TEST(s, exchange__marks_follow);
 	CU_ADD_TEST(s, exchange__unreadable);
+	CU_ADD_TEST(s, exchange__without_retries);
 	CU_ADD_TEST(s, revoked__by_the_end_of_a_qp);
 	CU_ADD_TEST(s, revoked__by_the_end_of_a_region);
 	CU_ADD_TEST(s, revoked__by_a_region_with_the_same_token);
