@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "engine/catch.h"
 #include "host/names.h"
 #include "siblings/local.h"
 #include "siblings/registry_priv.h"
@@ -70,6 +71,11 @@ static atomic_ulong writes, introductions;
 static uint32_t victim_id[2]; /* of those that read */
 static uint8_t victim_slot[2];
 static struct ur_rng evil;
+
+/* Memory to be copied from, in a file that is truncated all the time. */
+#define BAIT (1u << 20)
+static int bait_fd;
+static uint8_t *bait;
 
 static uint32_t wild(uint32_t usual)
 {
@@ -219,6 +225,7 @@ static void meddle(const struct hostile *h)
 	if (!ftruncate(h->memfd, (off_t)wild(1 << 20)) || !ftruncate(h->memfd, (off_t)sizeof(struct ur_page) * 2))
 		broken("the memory could be truncated");
 	fallocate(h->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)wild(1 << 20), (off_t)wild(1 << 20));
+	(void)!ftruncate(bait_fd, ur_rng_below(&evil, 2) ? BAIT : ur_rng_below(&evil, BAIT));
 	(void)!write(h->wake_fd, &much, sizeof(much));
 	if (ur_rng_below(&evil, 2))
 		(void)!read(h->wake_fd, &much, sizeof(much));
@@ -289,7 +296,7 @@ struct side {
 static struct ur_rng rng;
 static struct side side[2];
 static atomic_ulong calls;
-static unsigned long packets, honest;
+static unsigned long packets, honest, mapped;
 static uint16_t bound[PORTS];
 static unsigned bounds;
 
@@ -356,6 +363,21 @@ static void fetch(struct side *s, struct ur_pkt *p)
 	ur_local_token(s->l, (uint8_t)(b->sqpn >> 16), b->token_at);
 }
 
+/* From a region of a hostile one's, or from where there is nothing: the same by whatever way it is copied. */
+static void copy_bait(struct side *s, uint8_t slot)
+{
+	static uint8_t room[16384];
+	const uint32_t at = ur_rng_below(&rng, BAIT - sizeof(room));
+	const struct ur_bulk_seg from = {(uintptr_t)bait + at, 1 + ur_rng_below(&rng, sizeof(room)), ur_rng_below(&rng, 16)};
+	const struct ur_piece to = {room, from.len};
+	enum ur_fetched_by by = ur_local_fetch(s->l, slot, &to, 1, &from, 1);
+
+	mapped += by == UR_FETCHED_MAPPED;
+	for (uint32_t i = 0; i < from.len && by != UR_FETCHED_NOT; i++)
+		if (room[i] && room[i] != (uint8_t)((at + i) * 3 + 1))
+			broken("byte %u of what was copied is wrong", at + i);
+}
+
 static void receive(struct side *s)
 {
 	struct ur_pkt *pkts[BURST];
@@ -383,6 +405,8 @@ static void talk(void)
 	side[from].sent += transmit(&side[from], ur_registry_slot(side[!from].r), side[from].sent);
 	if (hostile_slot != victim_slot[!from])
 		transmit(&side[from], hostile_slot, 0);
+	if (hostile_slot != victim_slot[0] && hostile_slot != victim_slot[1] && !ur_rng_below(&rng, 8))
+		copy_bait(&side[from], hostile_slot);
 	receive(&side[!from]);
 }
 
@@ -499,10 +523,20 @@ static void begin(void)
 {
 	if (getrandom(&key, sizeof(key), 0) != sizeof(key))
 		broken("no random number");
+	if (!ur_catch_start())
+		broken("faults are not caught on this CPU");
+	ur_catch_admit();
+	bait_fd = memfd_create("bait", MFD_CLOEXEC);
+	bait = bait_fd < 0 || ftruncate(bait_fd, BAIT) ? MAP_FAILED : mmap(NULL, BAIT, PROT_READ | PROT_WRITE, MAP_SHARED, bait_fd, 0);
+	if (bait == MAP_FAILED)
+		broken("no memory: %s", strerror(errno));
+	for (uint32_t i = 0; i < BAIT; i++)
+		bait[i] = (uint8_t)(i * 3 + 1);
 	for (unsigned i = 0; i < 2; i++) {
 		if (ur_registry_open(key, &side[i].r) || ur_registry_join(side[i].r) || ur_local_open(side[i].r, &side[i].l))
 			broken("no registry");
 		ur_local_announce(side[i].l);
+		ur_local_map(side[i].l);
 		victim_slot[i] = ur_registry_slot(side[i].r);
 		victim_id[i] = ur_registry_page(side[i].r)->id;
 	}
@@ -546,7 +580,8 @@ int main(int argc, char **argv)
 	pthread_join(enemy, NULL);
 	pthread_join(watcher, NULL);
 	finish();
-	printf("%lu calls, %lu packets, %lu of them honest, beside %lu hostile writes and %lu introductions\n1 passed, 0 failed\n", calls,
-	       packets, honest, writes, introductions);
+	printf("%lu calls, %lu packets, %lu of them honest, %lu copies from mappings, beside %lu hostile writes and %lu introductions\n"
+	       "1 passed, 0 failed\n",
+	       calls, packets, honest, mapped, writes, introductions);
 	return 0;
 }
