@@ -138,6 +138,13 @@ make_cable() {
 	done
 }
 
+# share_host: both ends are processes of the first host from now on, whose eth0 has the addresses of both; the cable's other end keeps the carrier.
+share_host() {
+	ip -n "$NS2" addr flush dev eth0 || return 1
+	ip -n "$NS1" addr add 10.77.0.2/24 dev eth0 && ip -n "$NS1" addr add fd77::2/64 dev eth0 nodad || return 1
+	NS2=$NS1
+}
+
 # in_ns NS COMMAND...: in the foreground. In the background `ip netns exec` itself makes $! the process and not a shell.
 in_ns() { ip netns exec "$@"; }
 
