@@ -14,7 +14,7 @@
 #define OFF_ATOMICACKETH(f) (OFF_AETH(f) + HAS(f, AETH, 4))
 #define OFF_IMM(f) (OFF_ATOMICACKETH(f) + HAS(f, ATOMICACKETH, 8))
 #define OFF_IETH(f) (OFF_IMM(f) + HAS(f, IMM, 4))
-#define EXT_LEN(f) (OFF_IETH(f) + HAS(f, IETH, 4))
+#define EXT_LEN(f) (OFF_IETH(f) + HAS(f, IETH, 4) + HAS(f, SACKETH, UR_SACKETH_LEN))
 
 #define ROW(service, op, f)                                                                                                                \
 	[UR_##service | UR_OP_##op] = {                                                                                                    \
@@ -89,4 +89,9 @@ const struct ur_opcode_info ur_opcodes[256] = {
 	ROW(UD, SEND_ONLY_IMM,    SEND | ONLY | DETH | IMM),
 	[UR_OP_CNP] = {.name = "CNP", .ext_len = CNP_RESERVED},
 	RELIABLE(XRC, XRCETH),
+	[UR_OP_SACK] = {
+		.name = "SACK",
+		.flags = RESPONSE | ONLY | AETH | PAYLOAD | UR_OPF_SACKETH,
+		.ext_len = EXT_LEN(AETH | UR_OPF_SACKETH),
+	},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The one opcode table (IBTA volume 1, 9.2.1 table 38; annex A14 for XRC; annex A17 for CNP; annex A19 for FLUSH and ATOMIC WRITE). */
+/* The one opcode table (IBTA volume 1, 9.2.1 table 38; annex A14 for XRC, A17 for CNP, A19 for FLUSH and ATOMIC WRITE; sack.h). */
 #ifndef UR_OPCODE_H
 #define UR_OPCODE_H
 
@@ -38,6 +38,7 @@ enum ur_opcode {
 	UR_OP_FLUSH = 0x1c,
 	UR_OP_ATOMIC_WRITE = 0x1d,
 	UR_OP_CNP = 0x81,
+	UR_OP_SACK = 0xf1, /* of the opcodes left to manufacturers; for RC and XRC */
 };
 
 /* What a packet is and which extended headers follow its BTH, in this order. */
@@ -62,7 +63,10 @@ enum ur_op_flag {
 	UR_OPF_FLUSH = 1 << 17,
 	UR_OPF_ATOMIC_WRITE = 1 << 18,
 	UR_OPF_XRCETH = 1 << 19, /* of every XRC request; before all other extended headers */
+	UR_OPF_SACKETH = 1 << 20, /* of a SACK (sack.h); after its AETH */
 };
+
+#define UR_SACKETH_LEN 12
 
 struct ur_opcode_info {
 	const char *name;    /* "RC_SEND_FIRST"; NULL when the opcode is not in the table */

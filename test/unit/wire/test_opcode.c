@@ -46,7 +46,7 @@ static const struct {
 	{0xb2, "XRC_ATOMIC_ACK", 12}, {0xb3, "XRC_CMP_SWAP", 32},
 	{0xb4, "XRC_FETCH_ADD", 32}, {0xb6, "XRC_SEND_LAST_INV", 8},
 	{0xb7, "XRC_SEND_ONLY_INV", 8}, {0xbc, "XRC_FLUSH", 24},
-	{0xbd, "XRC_ATOMIC_WRITE", 20},
+	{0xbd, "XRC_ATOMIC_WRITE", 20}, {0xf1, "SACK", 16},
 };
 
 static void opcodes__exactly_these(void)
@@ -90,8 +90,9 @@ static void opcodes__flags_follow_names(void)
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_DETH), named(op, "UD_"));
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_XRCETH), named(op, "XRC_") && !resp);
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_RWQE), named(op, "SEND") || (named(op, "WRITE") && named(op, "IMM")));
-		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_PAYLOAD), part || named(op, "ATOMIC_WRITE"));
+		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_PAYLOAD), part || named(op, "ATOMIC_WRITE") || named(op, "SACK"));
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_AETH), resp && !named(op, "MIDDLE"));
+		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_SACKETH), named(op, "SACK"));
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_FLUSH), named(op, "FLUSH"));
 		CU_ASSERT_EQUAL(!!(op->flags & UR_OPF_ATOMIC_WRITE), named(op, "ATOMIC_WRITE"));
 	}
