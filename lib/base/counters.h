@@ -62,8 +62,11 @@
 	X(DROP_NEIGH, "drop_neigh_unresolved", "packets dropped because the next hop's MAC address is unknown")                            \
 	X(DROP_GHOST_ACK, "drop_ghost_ack", "acknowledgements of PSNs that were never sent or long since completed")                       \
 	X(DROP_RESPONSE, "drop_unexpected_response", "responses that fit no outstanding request")                                          \
-	X(DROP_OUT_OF_SEQ, "out_of_sequence", "request packets beyond the expected PSN")                                                   \
+	X(DROP_OUT_OF_SEQ, "out_of_sequence", "request packets beyond the expected PSN that were dropped")                                 \
 	X(DUPLICATE, "duplicate_request", "request packets seen before")                                                                   \
+	X(RX_KEPT, "rx_kept", "request packets beyond the expected PSN that were kept until their turn")                                   \
+	X(KEEP_FULL, "keep_full", "such packets that found no room to be kept, and were dropped as out of sequence")                       \
+	X(SACK_SENT, "tx_sacks", "selective acknowledgements sent")                                                                        \
 	X(PACKET_SEQ_ERR, "packet_seq_err", "PSN sequence error NAKs received")                                                            \
 	X(IMPLIED_NAK, "implied_nak_seq_err", "responses that imply a lost one")                                                           \
 	X(ACK_TIMEOUT, "local_ack_timeout_err", "expiries of the local ACK timer")                                                         \

@@ -79,6 +79,8 @@ enum ur_trace_timer {
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(reason, REASON)) \
 	X(NAK_SENT, nak_sent, "a NAK for `psn` will be sent", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(psn, NUM) UR_TRACE_F(syndrome, SYNDROME)) \
+	X(SACK_SENT, sack_sent, "a SACK is built: what has arrived of the `n` PSNs from `base` on, while `expected` is missing", \
+	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(expected, NUM) UR_TRACE_F(base, NUM) UR_TRACE_F(n, NUM)) \
 	X(NAK_RCVD, nak_rcvd, "a NAK for `psn` has arrived", \
 	  UR_TRACE_F(qpn, NUM) UR_TRACE_F(psn, NUM) UR_TRACE_F(syndrome, SYNDROME)) \
 	X(LOST_ANSWER, lost_answer, "the answer to `psn` is missing, and a later one shows that all before `upto` are answered", \

@@ -113,6 +113,8 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .plain_recovery = nic->cfg.plain_recovery,
 				  .bulk_least = nic->cfg.bulk_least,
 				  .bulk_most = nic->cfg.bulk_most,
+				  .selective_repeat = nic->cfg.selective_repeat,
+				  .keep_bytes = nic->cfg.keep_bytes,
 				  .cc = nic->cfg.cc,
 				  .populate = nic->cfg.populate,
 				  .copy = nic->cfg.copy,

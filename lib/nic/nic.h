@@ -41,6 +41,8 @@ struct ur_nic_config {
 	unsigned window;     /* as in ur_tp_config */
 	bool plain_recovery; /* as in ur_tp_config, and so are these: */
 	uint32_t bulk_least, bulk_most;
+	bool selective_repeat;
+	size_t keep_bytes;
 	bool cc;             /* congestion control: ECN-capable packets, notifications, sending rates */
 	bool packets;        /* nothing but packets is exchanged on this host, no bulk packets */
 	bool owned;          /* the addresses are ours alone: answer ARP, ND and echo */

@@ -9,6 +9,7 @@
 #include "transport/congest.h"
 #include "transport/cq.h"
 #include "transport/datagram_addr.h"
+#include "transport/keep.h"
 #include "transport/mw.h"
 #include "transport/qp.h"
 #include "transport/qp_priv.h"
@@ -197,6 +198,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 		ur_list_del(&qp->link[i]);
 	ur_ud_release_all(qp); /* after the unlinking: the last reference on an AH frees the list of those that wait for it */
 	ur_mw_forget_qp(qp);
+	ur_keep_drop(qp);
 	ur_idtab_free(&qp->tp->qps, qp->qpn);
 	UR_TRACE(qp->tp->trace, QP_GONE, qp->qpn);
 	use_objects(qp, -1);
@@ -267,6 +269,7 @@ void ur_qp_to_err(struct ur_qp *qp)
 	ur_cc_stop(qp);
 	ur_list_del(&qp->link[UR_TXQ_REQ]);
 	drop_reads(&qp->resp);
+	ur_keep_drop(qp);
 	qp->resp.expect = 0;
 	/* An acknowledgement that is owed still goes out: its message was received. */
 	if (qp->resp.ack_pending)
@@ -302,6 +305,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 		ur_list_del(&qp->link[i]);
 	ur_ud_release_all(qp); /* as above */
 	ur_mw_forget_qp(qp);
+	ur_keep_drop(qp);
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	memset(&qp->attr, 0, sizeof(qp->attr));

@@ -13,6 +13,8 @@
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
 
+#define HELLO_WITHIN 256 /* packets: who has not said hello then does not say it */
+
 /* --- the table --- */
 
 enum { RC, UC, UD, XS, XR, SERVICES }; /* XS, XR: the requester's and the responder's half of XRC */
@@ -191,12 +193,22 @@ static void set_addressing(struct ur_qp *qp, const struct ibv_qp_attr *a, int ma
 		qp->dqpn = a->dest_qp_num;
 }
 
+/* Requests come from now on. */
+static void open_responder(struct ur_qp *qp, uint32_t psn)
+{
+	struct ur_responder *r = &qp->resp;
+
+	r->epsn = psn & UR_PSN_MASK; /* programs pass 32 random bits, and hardware takes 24 */
+	r->odd = UR_RESP_NEW | (qp->tp->keep && ur_qp_acked(qp) ? UR_RESP_LISTENS : 0);
+	r->listens = HELLO_WITHIN;
+}
+
 static void set_responder(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	struct ur_responder *r = &qp->resp;
 
 	if (mask & IBV_QP_RQ_PSN)
-		r->epsn = a->rq_psn & UR_PSN_MASK; /* programs pass 32 random bits, and hardware takes 24 */
+		open_responder(qp, a->rq_psn);
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
 		qp->attr.max_dest_rd_atomic = a->max_dest_rd_atomic;
 		r->rd_n = a->max_dest_rd_atomic;

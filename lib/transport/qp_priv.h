@@ -75,15 +75,32 @@ struct ur_requester {
 
 /* --- the responder --- */
 
+/* Why a packet with the expected PSN takes the longer way. */
+enum ur_resp_odd {
+	UR_RESP_NEW = 1,     /* none has come yet, and COMM_EST has not been reported */
+	UR_RESP_LISTENS = 2, /* the peer has not said hello (wire/sack.h), and may still do so */
+	UR_RESP_KEEPS = 4,   /* packets beyond it are kept: keep.h */
+	UR_RESP_RUNS = 8,    /* what was kept is being executed, which goes on when the QP may send */
+};
+
+/* What waits to be sent: `ack_pending`. */
+enum { UR_ACK_WAITS = 1, UR_SACK_WAITS = 2 };
+
+/* Nothing but the expected PSN is answered: `nak_sent`. */
+enum { UR_NAK_SENT_SEQ = 1, UR_NAK_SENT_RNR = 2 };
+
+struct ur_keep;
+
 struct ur_responder {
 	uint32_t epsn, msn;
 	uint32_t head, tail;     /* RQ indices: next to use, last seen tail */
 	const struct ur_rwqe *w; /* the receive WQE of the current message: in the ring, or the copy of an SRQ's */
 	uint16_t expect;         /* UR_OPF_SEND or UR_OPF_WRITE inside such a message, 0 between messages */
-	bool nak_sent;           /* nothing but the expected PSN is answered */
+	uint8_t nak_sent;        /* 0: none since the expected PSN came last */
 	bool dying;              /* a fatal NAK waits after READ responses */
-	bool established;        /* COMM_EST has been reported */
-	bool ack_pending;
+	uint8_t odd;             /* enum ur_resp_odd; 0 is usual */
+	bool peer_sacks;         /* the peer has said hello */
+	uint8_t ack_pending;     /* a sum of these */
 	uint8_t ack_syndrome;
 	uint8_t min_rnr;
 	uint32_t ack_psn, ack_msn;
@@ -96,6 +113,9 @@ struct ur_responder {
 	uint32_t rd_n;                      /* max_dest_rd_atomic */
 	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them, and UR_RD_SIDE */
 	uint32_t side_head, side_tail;      /* parts of READs to repeat, in the last of them */
+	struct ur_keep *keep;               /* with UR_RESP_KEEPS */
+	uint32_t listens;                   /* packets to which it still listens */
+	uint32_t beyond;                    /* PSN of the last packet that came beyond the expected one */
 };
 
 /* --- the queue pair --- */

@@ -7,6 +7,7 @@
 #include "base/psn.h"
 #include "transport/bulk.h"
 #include "transport/congest.h"
+#include "transport/keep.h"
 #include "transport/memory.h"
 #include "transport/mw.h"
 #include "transport/qp_priv.h"
@@ -23,7 +24,7 @@
 /* May the acknowledgement leave before the responses of `e`? Overtaking those of earlier READs it would say that they are lost. */
 static bool ack_first(const struct ur_responder *r, const struct ur_rd_res *e)
 {
-	return r->ack_pending && (!e || ur_psn_diff(r->ack_psn, ur_psn_add(e->psn, e->k)) < 0);
+	return r->ack_pending && (!e || ur_psn_diff(r->ack_psn, ur_psn_add(e->psn, e->k)) < 0 || r->ack_pending & UR_SACK_WAITS);
 }
 
 /* The part of a READ that is to be repeated next: it is waited for, so it goes before what is sent for the first time. */
@@ -43,7 +44,7 @@ static bool has_work(struct ur_qp *qp)
 {
 	const struct ur_rd_res *e;
 
-	if (qp->cc.cnp_due)
+	if (qp->cc.cnp_due || qp->resp.odd & UR_RESP_RUNS)
 		return true;
 	e = ur_resp_rd_oldest(qp);
 	return ((e || side_oldest(&qp->resp)) && !qp->cc.blocked) || ack_first(&qp->resp, e);
@@ -61,14 +62,76 @@ void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome)
 {
 	struct ur_responder *r = &qp->resp;
 
-	r->ack_pending = true;
+	r->ack_pending |= UR_ACK_WAITS;
 	r->ack_psn = psn;
 	r->ack_msn = r->msn;
 	r->ack_syndrome = syndrome;
 	ur_resp_schedule(qp);
 }
 
-static bool build_ack(struct ur_qp *qp)
+void ur_resp_nak(struct ur_qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	qp->resp.ack_pending = 0; /* a SACK goes before READ responses, and a NAK does not */
+	ur_resp_ack(qp, psn, syndrome);
+	UR_TRACE(qp->tp->trace, NAK_SENT, qp->qpn, psn, syndrome);
+}
+
+void ur_resp_sack(struct ur_qp *qp, uint32_t psn)
+{
+	struct ur_responder *r = &qp->resp;
+
+	ur_keep_report(qp, psn);
+	if (ur_resp_nak_waits(r))
+		return;
+	r->ack_pending |= UR_SACK_WAITS;
+	r->ack_syndrome = ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID);
+	ur_resp_schedule(qp);
+}
+
+/* False when there is no buffer. It acknowledges no responses that wait to be sent, so an acknowledgement of those may still be owed. */
+static bool build_sack(struct ur_qp *qp)
+{
+	const struct ur_opcode_info *op = ur_opcode(UR_OP_SACK);
+	struct ur_responder *r = &qp->resp;
+	const struct ur_rd_res *e = ur_resp_rd_oldest(qp);
+	struct ur_aeth aeth = {.syndrome = r->ack_syndrome, .msn = r->msn};
+	struct ur_sack s;
+	struct ur_pkt *p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + UR_SACK_BITS / 8 + UR_ICRC_LEN);
+	uint8_t *ext;
+	bool more;
+
+	if (ur_unlikely(!p))
+		return false;
+	more = ur_keep_sack(qp, &s);
+	p->bth.opcode = UR_OP_SACK;
+	p->bth.psn = ur_psn_add(e ? ur_psn_add(e->psn, e->k) : r->epsn, UR_PSN_MASK);
+	if (e)
+		aeth.msn = ur_psn_add(e->msn, e->k ? 0 : UR_PSN_MASK);
+	ext = ur_pkt_begin(qp, p, op);
+	ur_aeth_put(ext + op->off_aeth, &aeth);
+	ur_sack_put(ext + op->ext_len - UR_SACKETH_LEN, &s);
+	p->len += ur_sack_len(&s);
+	p->payload_len = ur_sack_len(&s);
+	ur_txbuf_end(qp, p);
+	ur_qp_count(qp, UR_C_SACK_SENT);
+	UR_TRACE(qp->tp->trace, SACK_SENT, qp->qpn, s.expected, s.base, s.n);
+	r->ack_pending = (e ? r->ack_pending & UR_ACK_WAITS : 0) | (more ? UR_SACK_WAITS : 0);
+	return true;
+}
+
+/* Nothing is missing any more: an acknowledgement says it all, in its turn. */
+static void forget_sack(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (!(r->ack_pending & UR_ACK_WAITS)) {
+		r->ack_psn = ur_psn_add(r->epsn, UR_PSN_MASK);
+		r->ack_msn = r->msn;
+	}
+	r->ack_pending = UR_ACK_WAITS;
+}
+
+static bool build_plain_ack(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 	uint8_t opcode = UR_OP_ACK | qp->service;
@@ -82,10 +145,22 @@ static bool build_ack(struct ur_qp *qp)
 	p->bth.psn = r->ack_psn;
 	ur_aeth_put(ur_pkt_begin(qp, p, op) + op->off_aeth, &aeth);
 	ur_txbuf_end(qp, p);
-	r->ack_pending = false;
+	r->ack_pending = 0;
 	if (ur_unlikely(r->dying && ur_qp_st(qp) != IBV_QPS_ERR))
 		ur_qp_to_err(qp); /* it was the NAK that waited for the READs before it */
 	return true;
+}
+
+static bool build_ack(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (ur_likely(!(r->ack_pending & UR_SACK_WAITS)))
+		return build_plain_ack(qp);
+	if (r->odd & UR_RESP_KEEPS)
+		return build_sack(qp);
+	forget_sack(qp);
+	return ack_first(r, ur_resp_rd_oldest(qp)) && build_plain_ack(qp);
 }
 
 /* Of the next n responses, or one packet that stands for them. */
@@ -129,8 +204,7 @@ static void refuse_response(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
 		ur_resp_refuse(qp, UR_RESP_ACCESS, psn);
 		return;
 	}
-	ur_resp_ack(qp, psn, syndrome);
-	UR_TRACE(qp->tp->trace, NAK_SENT, qp->qpn, psn, syndrome);
+	ur_resp_nak(qp, psn, syndrome);
 }
 
 /* True when all is written back. Otherwise the QP has had its turn, or the FLUSH is refused. One slice in a call of ur_tp_tx. */
@@ -288,6 +362,8 @@ unsigned ur_resp_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
+	if (ur_unlikely(qp->resp.odd & UR_RESP_RUNS))
+		ur_resp_run_kept(qp);
 	while (done < n && (built = build_next(qp, n - done, now)))
 		done += built;
 	*more = has_work(qp);

@@ -15,7 +15,7 @@ static inline bool ur_resp_nak_waits(const struct ur_responder *r)
 /* The QP knows its peer, and owes it no NAK: a request with the next PSN is executed, and changes nothing else. */
 static inline bool ur_resp_is_ready(const struct ur_responder *r)
 {
-	return !r->dying && !r->nak_sent && !ur_resp_nak_waits(r) && r->established;
+	return !r->dying && !r->nak_sent && !ur_resp_nak_waits(r) && !(r->odd & ~UR_RESP_LISTENS);
 }
 
 /* As ur_req_build. */
@@ -24,4 +24,9 @@ unsigned ur_resp_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more);
 bool ur_resp_has_last_ack_only(const struct ur_qp *qp);
 /* Has this acknowledgement sent, or NAK, in place of one that still waits. */
 void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
+/* Has that NAK sent. */
+void ur_resp_nak(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
+/* Has a SACK sent, which says all that is known then and acknowledges all that can be, but for a NAK that waits. The QP keeps packets. */
+void ur_resp_sack(struct ur_qp *qp, uint32_t psn);
+
 #endif

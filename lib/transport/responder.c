@@ -7,12 +7,14 @@
 #include "base/psn.h"
 #include "transport/bulk.h"
 #include "transport/cq.h"
+#include "transport/keep.h"
 #include "transport/memory.h"
 #include "transport/mw.h"
 #include "transport/qp_priv.h"
 #include "transport/rd_table.h"
 #include "transport/recvq.h"
 #include "transport/resp_atomic.h"
+#include "transport/resp_kept.h"
 #include "transport/resp_tx.h"
 #include "transport/responder.h"
 #include "transport/rx_run.h"
@@ -28,7 +30,7 @@
 
 #define EVENT_NONE (-1)
 
-enum outcome { QUIET, NAK_SEQ, NAK_RNR, FATAL, SILENT };
+enum outcome { QUIET, MISSING, NAK_SEQ, NAK_RNR, FATAL, SILENT };
 
 static const struct {
 	const char *name;
@@ -41,7 +43,9 @@ static const struct {
 #define INV_REQ(v) [UR_RESP_##v] = {#v, FATAL, UR_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, UR_C_REMOTE_INV, IBV_EVENT_QP_REQ_ERR}
 	[UR_RESP_DONE] = {"DONE", QUIET, 0, 0, -1, EVENT_NONE},
 	[UR_RESP_DUPLICATE] = {"DUPLICATE", QUIET, 0, 0, UR_C_DUPLICATE, EVENT_NONE},
-	[UR_RESP_OUT_OF_SEQ] = {"OUT_OF_SEQ", NAK_SEQ, 0, 0, UR_C_DROP_OUT_OF_SEQ, EVENT_NONE},
+	[UR_RESP_OUT_OF_SEQ] = {"OUT_OF_SEQ", MISSING, 0, 0, UR_C_DROP_OUT_OF_SEQ, EVENT_NONE},
+	[UR_RESP_KEPT] = {"KEPT", MISSING, 0, 0, UR_C_RX_KEPT, EVENT_NONE},
+	[UR_RESP_KEPT_TWICE] = {"KEPT_TWICE", MISSING, 0, 0, UR_C_DUPLICATE, EVENT_NONE},
 	[UR_RESP_UNREAD] = {"UNREAD", NAK_SEQ, 0, 0, UR_C_BULK_UNREAD, EVENT_NONE},
 	[UR_RESP_RNR] = {"RNR", NAK_RNR, 0, 0, UR_C_RNR_NAK_SENT, EVENT_NONE},
 	INV_REQ(BAD_ORDER),
@@ -83,10 +87,10 @@ void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 	struct ur_responder *r = &qp->resp;
 	bool reported = r->w;
 
-	ur_resp_ack(qp, psn, ur_syndrome(UR_AETH_NAK, verdicts[v].nak));
-	UR_TRACE(qp->tp->trace, NAK_SENT, qp->qpn, psn, r->ack_syndrome);
+	ur_resp_nak(qp, psn, ur_syndrome(UR_AETH_NAK, verdicts[v].nak));
 	fail_recv(qp, v);
 	r->dying = true;
+	ur_keep_drop(qp);
 	/* READs accepted earlier are answered first; resp_tx.c ends the QP when the NAK leaves. */
 	if (!ur_resp_rd_oldest(qp))
 		ur_qp_to_err(qp);
@@ -357,6 +361,8 @@ static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, 
 		replay_read(qp, p, op);
 	else if (ur_unlikely(op->flags & UR_OPF_ANSWERED))
 		ur_resp_atomic_again(qp, p, op);
+	else if (ur_unlikely(ur_resp_reports(r))) /* the peer asks what has arrived */
+		ur_resp_sack(qp, r->epsn);
 	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !ur_resp_nak_waits(r)) /* an acknowledgement that waits may be of less */
 		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
 	return UR_RESP_DUPLICATE;
@@ -397,7 +403,7 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 	}
 	if (op->flags & UR_OPF_ANSWERED) {
 		if (stale_nak)
-			r->ack_pending = false; /* the response acknowledges */
+			r->ack_pending = 0; /* the response acknowledges */
 		ur_resp_schedule(qp);
 	} else if (p->bth.ackreq || stale_nak) {
 		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
@@ -408,12 +414,32 @@ static void nak_once(struct ur_qp *qp, uint8_t syndrome)
 {
 	if (qp->resp.nak_sent)
 		return;
-	qp->resp.nak_sent = true;
-	ur_resp_ack(qp, qp->resp.epsn, syndrome);
-	UR_TRACE(qp->tp->trace, NAK_SENT, qp->qpn, qp->resp.epsn, syndrome);
+	qp->resp.nak_sent = ur_syndrome_type(syndrome) == UR_AETH_RNR ? UR_NAK_SENT_RNR : UR_NAK_SENT_SEQ;
+	ur_resp_nak(qp, qp->resp.epsn, syndrome);
 }
 
-static void conclude(struct ur_qp *qp, enum ur_resp_verdict v)
+/*
+ * The packet with the expected PSN is missing, and one beyond it has come; unless it is among those that are about to be executed. A peer
+ * that goes back and whose repetition lacks it as well gets another NAK: what it repeats has come before.
+ */
+static void tell_missing(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
+{
+	struct ur_responder *r = &qp->resp;
+	const bool back = v == UR_RESP_KEPT_TWICE && ur_psn_diff(psn, r->beyond) <= 0;
+
+	r->beyond = psn;
+	if (r->odd & UR_RESP_RUNS)
+		return;
+	if (ur_resp_reports(r)) {
+		ur_resp_sack(qp, psn);
+		return;
+	}
+	if (back && r->nak_sent == UR_NAK_SENT_SEQ)
+		r->nak_sent = 0;
+	nak_once(qp, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+}
+
+static void conclude(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 {
 	if (qp->service == UR_UC) {
 		ur_uc_refuse(qp, v);
@@ -422,6 +448,7 @@ static void conclude(struct ur_qp *qp, enum ur_resp_verdict v)
 	if (verdicts[v].counter >= 0)
 		ur_qp_count(qp, (enum ur_counter)verdicts[v].counter);
 	switch (verdicts[v].outcome) {
+	case MISSING: tell_missing(qp, v, psn); break;
 	case NAK_SEQ: nak_once(qp, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)); break;
 	case NAK_RNR: nak_once(qp, ur_syndrome(UR_AETH_RNR, qp->resp.min_rnr)); break;
 	case FATAL: ur_resp_refuse(qp, v, qp->resp.epsn); break;
@@ -491,9 +518,44 @@ void ur_resp_run_done(struct ur_qp *qp, uint8_t op, const struct ur_rx_run *run)
  */
 static void establish(struct ur_qp *qp)
 {
-	qp->resp.established = true;
+	qp->resp.odd &= (uint8_t)~UR_RESP_NEW;
 	if (ur_qp_st(qp) == IBV_QPS_RTR || ur_qp_st(qp) == IBV_QPS_RTS)
 		ur_qp_event(qp, IBV_EVENT_COMM_EST);
+}
+
+/* A packet with the expected PSN. False: it was not executed. */
+static inline bool in_turn(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	enum ur_resp_verdict v = execute(qp, p, op);
+
+	if (ur_likely(v == UR_RESP_DONE)) {
+		accept(qp, p, op);
+		return true;
+	}
+	conclude(qp, v, p->bth.psn);
+	return false;
+}
+
+bool ur_resp_turn(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	return in_turn(qp, p, op);
+}
+
+/* A packet with the expected PSN, and there is more to do than to execute it. */
+__attribute__((noinline)) static void in_odd_turn(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	const uint32_t from = r->epsn;
+	bool done;
+
+	if (r->odd & UR_RESP_NEW)
+		establish(qp);
+	if (r->odd & UR_RESP_LISTENS)
+		ur_resp_listen(qp, p);
+	r->nak_sent = 0;
+	done = in_turn(qp, p, op);
+	if (r->odd & UR_RESP_KEEPS)
+		ur_resp_turned(qp, from, done);
 }
 
 void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
@@ -507,17 +569,17 @@ void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 		return;
 	}
 	if (ur_likely(d == 0)) {
-		if (ur_unlikely(!r->established))
-			establish(qp);
-		r->nak_sent = false;
-		v = execute(qp, p, op);
-		if (ur_likely(v == UR_RESP_DONE)) {
-			accept(qp, p, op);
+		if (ur_unlikely(r->odd)) {
+			in_odd_turn(qp, p, op);
 			return;
 		}
-	} else {
-		/* Of a bulk packet a part may be new: it is asked for. */
-		v = d > 0 || ur_unlikely(d + (int32_t)ur_pkt_psns(p) > 0) ? UR_RESP_OUT_OF_SEQ : duplicate(qp, p, op);
+		r->nak_sent = 0;
+		in_turn(qp, p, op);
+		return;
 	}
-	conclude(qp, v);
+	if (d > 0)
+		v = ur_resp_beyond(qp, p, op, (uint32_t)d);
+	else /* of a bulk packet a part may be new: it is asked for */
+		v = ur_unlikely(d + (int32_t)ur_pkt_psns(p) > 0) ? UR_RESP_OUT_OF_SEQ : duplicate(qp, p, op);
+	conclude(qp, v, p->bth.psn);
 }

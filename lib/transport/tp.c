@@ -9,6 +9,7 @@
 #include "transport/bulk.h"
 #include "transport/completer.h"
 #include "transport/congest.h"
+#include "transport/keep.h"
 #include "transport/mcast.h"
 #include "transport/qp_priv.h"
 #include "transport/requester.h"
@@ -46,6 +47,10 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	}
 	tp->tokens = c->tokens ? c->tokens : tp->hidden_tokens;
 	tp->c = *c;
+	if (c->selective_repeat && ur_keep_open(&tp->keep, c->keep_bytes ? c->keep_bytes : UR_KEEP_BYTES)) {
+		free(tp);
+		return ENOMEM;
+	}
 	tp->c.bulk_least = c->bulk_least ? c->bulk_least : UR_BULK_LEAST;
 	tp->c.bulk_most = c->bulk_most ? c->bulk_most : UR_BULK_MOST;
 	ur_tp_set_speed(tp, 0);
@@ -112,6 +117,7 @@ void ur_tp_destroy(struct ur_tp *tp)
 {
 	if (tp->nstash)
 		tp->c.free(tp->c.ctx, tp->stash, tp->nstash);
+	ur_keep_close(tp->keep);
 	ur_idtab_fini(&tp->qps);
 	ur_idtab_fini(&tp->mrs);
 	ur_idtab_fini(&tp->srqs);

@@ -25,6 +25,7 @@
  *   rd_table.c   the resource table, from which READs, atomics and FLUSHes are answered; verdict.h what is decided of a request
  *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses; resp_atomic.c executes what atomic.c
  *                sends, and FLUSH
+ *   keep.c       request packets beyond a lost one, until their turn comes; resp_kept.c what the responder does with them
  *   rx_run.c     runs of received packets; rx_only.c of messages of one packet each; rx_walk.h goes from packet to packet
  *   bulk.c       bulk packets between QPs of one host: building them, and fetching what they stand for
  *   uc.c         unreliable connections, as far as they differ: nobody answers
@@ -48,6 +49,8 @@
 
 /* What only a count limits. */
 enum ur_kind { UR_KIND_PD, UR_KIND_MR, UR_KIND_MW, UR_KIND_CQ, UR_KIND_AH, UR_KINDS };
+
+struct ur_keep_arena; /* keep.h */
 
 struct ur_tp {
 	struct ur_tp_config c;
@@ -79,6 +82,7 @@ struct ur_tp {
 	uint32_t train_bytes;
 	bool copies; /* the port does not send payload from where it lies */
 	struct ur_txbuf tx;
+	struct ur_keep_arena *keep; /* NULL: packets beyond a lost one are not kept */
 	uint32_t window_bytes; /* that a QP may have unacknowledged */
 	uint32_t line_kbps; /* rate of the port */
 	unsigned made[UR_KINDS];

@@ -67,6 +67,9 @@ struct ur_tp_config {
 	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0: 2 MB of them, between 256 and 2048 */
 	/* Losses are repaired by going back and by the ACK timer alone: no probes, no requests for parts of READs. To compare with. */
 	bool plain_recovery;
+	/* Packets beyond a lost one are kept (keep.h), and selective acknowledgements exchanged with peers that know them (wire/sack.h). */
+	bool selective_repeat;
+	size_t keep_bytes;              /* for all packets that are kept; 0: what is worth while */
 	uint32_t bulk_least, bulk_most; /* bytes of payload of a bulk packet: most is 4096 to UR_BULK_LEN; 0: what is worth while */
 	/*
 	 * Makes [at, at + len) readable, or writable too, if something can be mapped there; false otherwise. Called in the course of a

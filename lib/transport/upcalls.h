@@ -30,7 +30,7 @@ enum ibv_wc_status ur_req_start(struct ur_qp *qp);
 /* The oldest send WQE fails, and with it the QP. */
 void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err);
 
-/* --- resp_tx.c, responder.c, uc.c --- */
+/* --- resp_tx.c, resp_kept.c, responder.c, uc.c --- */
 
 /* As ur_req_schedule, for what the responder has to send. */
 void ur_resp_schedule(struct ur_qp *qp);
@@ -38,5 +38,9 @@ void ur_resp_schedule(struct ur_qp *qp);
 void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn);
 /* The same of an unreliable connection. */
 void ur_uc_refuse(struct ur_qp *qp, enum ur_resp_verdict v);
+/* Executes a packet with the expected PSN and answers it. False: it was not executed. */
+bool ur_resp_turn(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);
+/* Executes what was kept (keep.h) from the expected PSN on. */
+void ur_resp_run_kept(struct ur_qp *qp);
 
 #endif

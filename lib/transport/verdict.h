@@ -9,6 +9,8 @@
 	X(DONE)                                                                                                                            \
 	X(DUPLICATE)                                                                                                                       \
 	X(OUT_OF_SEQ)                                                                                                                      \
+	X(KEPT)                                                                                                                            \
+	X(KEPT_TWICE)                                                                                                                      \
 	X(UNREAD)                                                                                                                          \
 	X(RNR)                                                                                                                             \
 	X(BAD_ORDER)                                                                                                                       \

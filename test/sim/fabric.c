@@ -74,6 +74,15 @@ static ur_time random_delay(struct ur_rng *r)
 	return d + ur_rng_u64(r) % d;
 }
 
+/* Hosts that keep what is beyond a loss, in memory that may be too small for it, and hosts that do not. */
+static void random_keeping(struct fabric *f, struct ur_rng *r)
+{
+	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
+		f->port[i].selective = ur_rng_below(r, 4);
+		f->port[i].keep_bytes = (size_t)1 << (14 + ur_rng_below(r, 10));
+	}
+}
+
 void fabric_random(struct fabric *f, struct ur_rng *r)
 {
 	static const uint32_t rates[] = {1000, 2500, 5000, 10000, 25000, 40000, 50000, 100000, 200000, 400000};
@@ -106,6 +115,7 @@ void fabric_random(struct fabric *f, struct ur_rng *r)
 		f->ordered &= !l->reorder && !l->duplicate;
 	}
 	f->lifetime += f->rest;
+	random_keeping(f, r);
 	if (f->npkts < 8192)
 		f->faults += UR_SIM_PPM; /* the fabric loses what it finds no buffer for */
 }
@@ -184,9 +194,10 @@ void fabric_describe(const struct fabric *f, char *text, size_t size)
 	for (unsigned i = 0; i < WORLD_HOSTS && n > 0 && (size_t)n < size; i++) {
 		n += describe_link(&f->tx[i], text + n, size - (size_t)n);
 		if ((size_t)n < size)
-			n += snprintf(text + n, size - (size_t)n,
-				      "    %s, trains of %u packets and %u bytes, thinned %u, split %u, merged %u, busy %u\n",
-				      kind_of(f, i), f->port[i].train_pkts, f->port[i].train_bytes, f->tx[i].thin, f->tx[i].split,
-				      f->tx[i].merge, f->tx[i].busy);
+			n += snprintf(
+				text + n, size - (size_t)n,
+				"    %s, keeps %zu bytes, trains of %u packets and %u bytes, thinned %u, split %u, merged %u, busy %u\n",
+				kind_of(f, i), f->port[i].selective ? f->port[i].keep_bytes : 0, f->port[i].train_pkts,
+				f->port[i].train_bytes, f->tx[i].thin, f->tx[i].split, f->tx[i].merge, f->tx[i].busy);
 	}
 }

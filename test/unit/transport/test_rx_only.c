@@ -179,7 +179,7 @@ static void refused__as_a_whole(void)
 			case R_TRACED: n->tp->trace = &trace; break;
 			case R_LONG: qp->mtu = 4; break;
 			case R_DYING: qp->resp.dying = true; break;
-			case R_UNKNOWN: qp->resp.established = false; break;
+			case R_UNKNOWN: qp->resp.odd |= UR_RESP_NEW; break;
 			case R_INSIDE: qp->resp.expect = UR_OPF_WRITE; break;
 			default: r.stride = UR_BTH_LEN + UR_ICRC_LEN + (k == K_WRITE ? RETH - 1 : 0); break;
 			}
@@ -197,7 +197,7 @@ static void refused__as_a_whole(void)
 			n->tp->trace = NULL;
 			qp->mtu = MTU;
 			qp->resp.dying = false;
-			qp->resp.established = true;
+			qp->resp.odd &= (uint8_t)~UR_RESP_NEW;
 			qp->resp.expect = 0;
 			CU_ASSERT_TRUE(twin_node_same(&t, 1) && twin_memory_same(&t, 1));
 			deliver(10);

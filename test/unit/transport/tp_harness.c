@@ -171,6 +171,8 @@ static void node_open(struct th *h, unsigned i)
 		.slot = (uint8_t)(i + 1),
 		.window = h->opt.window,
 		.cc = h->opt.cc,
+		.selective_repeat = h->opt.selective,
+		.keep_bytes = h->opt.keep_bytes,
 	};
 	struct ur_qp_init init = {
 		.type = h->opt.type ? h->opt.type : IBV_QPT_RC,

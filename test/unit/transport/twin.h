@@ -158,7 +158,7 @@ static inline bool twin_responder_same(const struct ur_qp *qa, const struct ur_q
 	TWIN_SAME(expect);
 	TWIN_SAME(nak_sent);
 	TWIN_SAME(dying);
-	TWIN_SAME(established);
+	TWIN_SAME(odd);
 	TWIN_SAME(ack_pending);
 	TWIN_SAME(got);
 	TWIN_SAME(rkey);

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/keep.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/pool.h"
+#include "base/psn.h"
+#include "transport/tp_priv.h"
+#include "wire/bulk.h"
+#include "wire/hdr.h"
+
+#define ROW 64                  /* PSNs of a row, and bits of a word */
+#define RING (2 * UR_KEEP_SPAN) /* PSNs of a board: twice the span, so that its end does not meet its beginning in one row */
+#define ROWS (RING / ROW)
+
+/* What a QP keeps. A row holds its copies in the order of their PSNs. */
+struct ur_keep {
+	unsigned n;    /* copies */
+	uint32_t hi;   /* the PSN after the last that has arrived */
+	uint32_t news; /* what has to be reported begins here, before `hi` if there is any */
+	uint64_t arrived[ROWS];
+	struct ur_kept *first[ROWS], *last[ROWS];
+};
+
+/* Sizes of copies, with the shares of the memory that they get. */
+#define SHARES 16
+static const struct {
+	uint16_t bytes, share;
+} sizes[] = {
+	{320, 1},   /* short messages, and those of an MTU of 256 */
+	{1088, 2},  /* an MTU of 1024 */
+	{4160, 12}, /* and of 4096 */
+};
+#define BOARDS 1 /* share of the boards */
+
+struct ur_keep_arena {
+	struct {
+		struct ur_pool pool;
+		uint32_t left;
+	} of[ur_array_size(sizes)];
+	struct ur_pool boards;
+	void *memory;
+};
+
+int ur_keep_open(struct ur_keep_arena **out, size_t bytes)
+{
+	const size_t share = bytes / SHARES / 64 * 64;
+	struct ur_keep_arena *a = malloc(sizeof(*a));
+	uint8_t *at;
+
+	if (!a)
+		return ENOMEM;
+	a->memory = at = aligned_alloc(64, share * SHARES + 64);
+	if (!at) {
+		free(a);
+		return ENOMEM;
+	}
+	for (unsigned i = 0; i < ur_array_size(sizes); at += sizes[i++].share * share) {
+		a->of[i].left = (uint32_t)(sizes[i].share * share / sizes[i].bytes);
+		ur_pool_init(&a->of[i].pool, at, a->of[i].left, sizes[i].bytes);
+	}
+	ur_pool_init(&a->boards, at, BOARDS * share / sizeof(struct ur_keep), sizeof(struct ur_keep));
+	*out = a;
+	return 0;
+}
+
+void ur_keep_close(struct ur_keep_arena *a)
+{
+	if (!a)
+		return;
+	free(a->memory);
+	free(a);
+}
+
+/* --- copies --- */
+
+static struct ur_kept *take_copy(struct ur_keep_arena *a, const struct ur_keep *k, uint32_t len)
+{
+	const uint32_t need = (uint32_t)offsetof(struct ur_kept, bytes) + len;
+
+	for (unsigned i = 0; i < ur_array_size(sizes); i++)
+		if (need <= sizes[i].bytes && k->n < (uint64_t)UR_KEEP_SHARE * a->of[i].left) {
+			struct ur_kept *c = ur_pool_take(&a->of[i].pool);
+
+			a->of[i].left--;
+			c->size = (uint8_t)i;
+			return c;
+		}
+	return NULL;
+}
+
+static void give_copy(struct ur_keep_arena *a, struct ur_kept *c)
+{
+	const unsigned size = c->size;
+
+	ur_pool_give(&a->of[size].pool, c);
+	a->of[size].left++;
+}
+
+/* --- boards --- */
+
+static unsigned row_of(uint32_t psn)
+{
+	return psn / ROW % ROWS;
+}
+
+static void mark(struct ur_keep *k, uint32_t psn, uint32_t n, bool arrived)
+{
+	while (n) {
+		const unsigned at = psn % ROW, part = ur_min_u32(n, ROW - at);
+		const uint64_t bits = (part == ROW ? ~0ull : (1ull << part) - 1) << at;
+		uint64_t *word = &k->arrived[row_of(psn)];
+
+		*word = arrived ? *word | bits : *word & ~bits;
+		psn = ur_psn_add(psn, part);
+		n -= part;
+	}
+}
+
+static bool has(const struct ur_keep *k, uint32_t psn)
+{
+	return k->arrived[row_of(psn)] >> psn % ROW & 1;
+}
+
+/* The 64 bits from that PSN on. */
+static uint64_t word_at(const struct ur_keep *k, uint32_t psn)
+{
+	const unsigned at = psn % ROW;
+	const uint64_t low = k->arrived[row_of(psn)] >> at;
+
+	return at ? low | k->arrived[row_of(ur_psn_add(psn, ROW))] << (ROW - at) : low;
+}
+
+static struct ur_keep *board(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (r->keep)
+		return r->keep;
+	r->keep = ur_pool_take(&qp->tp->keep->boards);
+	if (!r->keep)
+		return NULL;
+	memset(r->keep, 0, sizeof(*r->keep));
+	r->keep->hi = r->keep->news = r->epsn;
+	r->odd |= UR_RESP_KEEPS;
+	return r->keep;
+}
+
+static void release_if_empty(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (r->keep->n)
+		return;
+	ur_pool_give(&qp->tp->keep->boards, r->keep);
+	r->keep = NULL;
+	r->odd &= ~(UR_RESP_KEEPS | UR_RESP_RUNS);
+}
+
+static void insert(struct ur_keep *k, struct ur_kept *c)
+{
+	const unsigned row = row_of(c->psn);
+	struct ur_kept **at = &k->first[row];
+
+	if (k->last[row] && ur_psn_diff(c->psn, k->last[row]->psn) > 0)
+		at = &k->last[row]->next;
+	while (*at && ur_psn_diff((*at)->psn, c->psn) < 0)
+		at = &(*at)->next;
+	c->next = *at;
+	*at = c;
+	if (!c->next)
+		k->last[row] = c;
+	k->n++;
+}
+
+static void remove_first(struct ur_qp *qp, unsigned row)
+{
+	struct ur_keep *k = qp->resp.keep;
+	struct ur_kept *c = k->first[row];
+
+	k->first[row] = c->next;
+	if (!c->next)
+		k->last[row] = NULL;
+	k->n--;
+	give_copy(qp->tp->keep, c);
+}
+
+/* --- keeping --- */
+
+/* PSNs that the request has, as far as the span goes. */
+static uint32_t psns(const struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d)
+{
+	struct ur_reth h;
+
+	if (!(op->flags & UR_OPF_READ))
+		return 1;
+	ur_reth_get(p->data + p->bth_off + UR_BTH_LEN + op->off_reth, &h);
+	return h.len <= UR_MAX_MSG ? ur_min_u32(ur_qp_npkts(qp, h.len), UR_KEEP_SPAN - d) : 1;
+}
+
+enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d)
+{
+	const uint32_t off = (uint32_t)p->payload_off - p->bth_off, len = off + p->payload_len;
+	const uint32_t psn = p->bth.psn;
+	struct ur_kept *c;
+	struct ur_keep *k;
+	uint32_t n;
+
+	if (!qp->tp->keep || !ur_qp_acked(qp) || p->flags & (UR_PKT_BULK | UR_PKT_SLIM) || d >= UR_KEEP_SPAN || len > UR_PKT_ROOM)
+		return UR_KEEP_NOT;
+	k = board(qp);
+	if (!k)
+		return UR_KEEP_FULL;
+	if (has(k, psn))
+		return UR_KEEP_TWICE;
+	c = take_copy(qp->tp->keep, k, len);
+	if (!c) {
+		release_if_empty(qp);
+		return UR_KEEP_FULL;
+	}
+	c->psn = psn;
+	c->payload_off = (uint16_t)off;
+	c->payload_len = (uint16_t)p->payload_len;
+	c->ce = ur_tos_is_ce(p->tos);
+	memcpy(c->bytes, p->data + p->bth_off, len);
+	insert(k, c);
+	n = psns(qp, p, op, d);
+	mark(k, psn, n, true);
+	if (ur_psn_diff(ur_psn_add(psn, n), k->hi) > 0)
+		k->hi = ur_psn_add(psn, n);
+	return UR_KEEP_DONE;
+}
+
+const struct ur_kept *ur_keep_next(const struct ur_qp *qp)
+{
+	const struct ur_kept *c = qp->resp.keep->first[row_of(qp->resp.epsn)];
+
+	return c && c->psn == qp->resp.epsn ? c : NULL;
+}
+
+void ur_keep_view(const struct ur_kept *k, struct ur_pkt *view)
+{
+	ur_pkt_clear(view);
+	view->data = (uint8_t *)k->bytes;
+	view->len = view->room = (uint32_t)k->payload_off + k->payload_len;
+	view->kind = UR_PKT_ROCE;
+	view->payload_off = k->payload_off;
+	view->payload_len = k->payload_len;
+	ur_bth_get(k->bytes, &view->bth);
+}
+
+void ur_keep_forget(struct ur_qp *qp)
+{
+	mark(qp->resp.keep, qp->resp.epsn, 1, false);
+	remove_first(qp, row_of(qp->resp.epsn));
+	release_if_empty(qp);
+}
+
+void ur_keep_pass(struct ur_qp *qp, uint32_t from)
+{
+	struct ur_keep *k = qp->resp.keep;
+	const uint32_t to = qp->resp.epsn, n = (to - from) & UR_PSN_MASK;
+
+	if (n >= UR_KEEP_SPAN) { /* a long READ */
+		ur_keep_drop(qp);
+		return;
+	}
+	mark(k, from, n, false);
+	for (unsigned row = row_of(from);; row = (row + 1) % ROWS) {
+		while (k->first[row] && ur_psn_diff(k->first[row]->psn, to) < 0)
+			remove_first(qp, row);
+		if (row == row_of(to))
+			break;
+	}
+	release_if_empty(qp);
+}
+
+void ur_keep_drop(struct ur_qp *qp)
+{
+	struct ur_keep *k = qp->resp.keep;
+
+	if (!k)
+		return;
+	for (unsigned row = 0; row < ROWS && k->n; row++)
+		while (k->first[row])
+			remove_first(qp, row);
+	release_if_empty(qp);
+}
+
+/* --- reporting --- */
+
+void ur_keep_report(struct ur_qp *qp, uint32_t psn)
+{
+	struct ur_keep *k = qp->resp.keep;
+
+	if (ur_psn_diff(psn, k->news) < 0)
+		k->news = psn;
+}
+
+/* Everything, as long as it has room: a lost SACK costs nothing then. Otherwise what is new, and as much before it as has room. */
+bool ur_keep_sack(struct ur_qp *qp, struct ur_sack *s)
+{
+	struct ur_keep *k = qp->resp.keep;
+	uint32_t all;
+
+	*s = (struct ur_sack){.expected = qp->resp.epsn, .base = qp->resp.epsn};
+	all = (k->hi - s->base) & UR_PSN_MASK;
+	if (all > UR_SACK_BITS) {
+		uint32_t newest = ur_psn_add(k->hi, -(uint32_t)UR_SACK_BITS);
+
+		if (ur_psn_diff(k->news, s->base) > 0)
+			s->base = ur_psn_diff(k->news, newest) < 0 ? k->news : newest;
+		all = (k->hi - s->base) & UR_PSN_MASK;
+	}
+	s->n = ur_min_u32((all + UR_SACK_STEP - 1) / UR_SACK_STEP * UR_SACK_STEP, UR_SACK_BITS);
+	for (unsigned i = 0; i < s->n / 64; i++)
+		s->bits[i] = word_at(k, ur_psn_add(s->base, i * 64));
+	k->news = all > s->n ? ur_psn_add(s->base, s->n) : k->hi;
+	return all > s->n;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Request packets beyond a lost one, kept until that has come again: copies in memory of the instance, which all QPs share and which is
+ * touched only as far as it is used. A QP has a board while it keeps packets: which have arrived, and where their copies are.
+ *
+ * What bounds them: a board takes PSNs less than UR_KEEP_SPAN beyond the expected one, and a QP may have at most UR_KEEP_SHARE times as
+ * many copies of a size as are left of it for others, so one QP in need leaves a quarter to the next.
+ */
+#ifndef UR_KEEP_H
+#define UR_KEEP_H
+
+#include "transport/qp_priv.h"
+#include "wire/sack.h"
+
+#define UR_KEEP_SPAN 8192u
+#define UR_KEEP_SHARE 3
+#define UR_KEEP_BYTES (64u << 20) /* of an instance, unless it is told otherwise */
+
+struct ur_keep_arena;
+
+/* 0 or ENOMEM; with the instance's memory. */
+int ur_keep_open(struct ur_keep_arena **out, size_t bytes);
+void ur_keep_close(struct ur_keep_arena *a);
+
+/* A packet, from its BTH to the end of its payload. */
+struct ur_kept {
+	struct ur_kept *next; /* in its row of the board */
+	uint32_t psn;
+	uint16_t payload_off, payload_len; /* from the BTH on */
+	uint8_t size;                      /* which of the arena's it has */
+	bool ce;                           /* it had a congestion mark */
+	uint8_t bytes[];
+};
+
+enum ur_keep_how {
+	UR_KEEP_NOT,   /* of a kind, or a PSN, that is not kept */
+	UR_KEEP_FULL,  /* no room */
+	UR_KEEP_TWICE, /* it is there already */
+	UR_KEEP_DONE,
+};
+
+/* Keeps a copy of a packet whose ICRC is right, and whose PSN is `d` after the expected one. */
+enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d);
+/* The packet with the expected PSN, or NULL. The QP keeps packets, as for all that follows. */
+const struct ur_kept *ur_keep_next(const struct ur_qp *qp);
+/* As it came, for execution. */
+void ur_keep_view(const struct ur_kept *k, struct ur_pkt *view);
+/* That packet is not kept any longer: it has to come again. */
+void ur_keep_forget(struct ur_qp *qp);
+/* What is before the expected PSN, which was `from` and has moved on, is not kept any longer. */
+void ur_keep_pass(struct ur_qp *qp, uint32_t from);
+/* Nothing is kept any longer; if anything was. */
+void ur_keep_drop(struct ur_qp *qp);
+
+/* That PSN has to be in the next SACK. */
+void ur_keep_report(struct ur_qp *qp, uint32_t psn);
+/* The next SACK; true: what has to be reported does not fit into this one. */
+bool ur_keep_sack(struct ur_qp *qp, struct ur_sack *s);
+
+#endif

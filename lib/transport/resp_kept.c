@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/resp_kept.h"
+
+#include "base/psn.h"
+#include "transport/congest.h"
+#include "transport/keep.h"
+#include "transport/rd_table.h"
+#include "transport/resp_tx.h"
+#include "transport/tp_priv.h"
+#include "transport/upcalls.h"
+#include "wire/sack.h"
+
+#define AT_ONCE 128 /* kept packets that are executed without a pause */
+
+/* Has the peer said hello? After a while it has not. */
+void ur_resp_listen(struct ur_qp *qp, const struct ur_pkt *p)
+{
+	struct ur_responder *r = &qp->resp;
+
+	r->peer_sacks = ur_hello_is(p->data + p->bth_off);
+	if (r->peer_sacks || !--r->listens)
+		r->odd &= (uint8_t)~UR_RESP_LISTENS;
+}
+
+enum ur_resp_verdict ur_resp_beyond(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d)
+{
+	static const uint8_t verdict[] = {[UR_KEEP_NOT] = UR_RESP_OUT_OF_SEQ,
+					  [UR_KEEP_FULL] = UR_RESP_OUT_OF_SEQ,
+					  [UR_KEEP_TWICE] = UR_RESP_KEPT_TWICE,
+					  [UR_KEEP_DONE] = UR_RESP_KEPT};
+	enum ur_keep_how how = ur_keep_add(qp, p, op, d);
+
+	if (how == UR_KEEP_FULL)
+		ur_qp_count(qp, UR_C_KEEP_FULL);
+	return (enum ur_resp_verdict)verdict[how];
+}
+
+/* What has the expected PSN, kept or not, came too early for its receive, and has to come again; what is beyond it is still there. */
+static void stop_kept(struct ur_qp *qp)
+{
+	if (ur_keep_next(qp))
+		ur_keep_forget(qp);
+	qp->resp.odd &= (uint8_t)~UR_RESP_RUNS;
+}
+
+/* One of them; it is gone afterwards. */
+static bool run_one(struct ur_qp *qp, const struct ur_kept *k, bool *answered)
+{
+	struct ur_responder *r = &qp->resp;
+	const uint32_t from = r->epsn;
+	const struct ur_opcode_info *op;
+	const bool ce = k->ce;
+	struct ur_pkt p;
+
+	ur_keep_view(k, &p);
+	op = ur_opcode(p.bth.opcode);
+	if (r->odd & UR_RESP_LISTENS)
+		ur_resp_listen(qp, &p);
+	r->nak_sent = 0;
+	if (!ur_resp_turn(qp, &p, op)) {
+		if (r->odd & UR_RESP_KEEPS)
+			stop_kept(qp);
+		return false;
+	}
+	*answered = op->flags & UR_OPF_ANSWERED;
+	if (r->odd & UR_RESP_KEEPS)
+		ur_keep_pass(qp, from);
+	if (ur_unlikely(ce) && ur_qp_st(qp) != IBV_QPS_ERR)
+		ur_cc_marked(qp, qp->tp->now);
+	return true;
+}
+
+/* After a hole was filled the peer is told at once how far it has got. */
+static void tell_progress(struct ur_qp *qp, bool answered)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (ur_resp_reports(r) && !(r->odd & UR_RESP_RUNS))
+		ur_resp_sack(qp, r->epsn);
+	else if (!answered && !ur_resp_nak_waits(r)) /* a response acknowledges */
+		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
+}
+
+void ur_resp_run_kept(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+	const struct ur_kept *k = NULL;
+	bool answered = false;
+	unsigned n = 0;
+
+	while (r->odd & UR_RESP_KEEPS && !qp->broken && (k = ur_keep_next(qp)) && n < AT_ONCE) {
+		if (!run_one(qp, k, &answered))
+			break;
+		n++;
+	}
+	r->odd &= (uint8_t)~UR_RESP_RUNS;
+	if (n == AT_ONCE && r->odd & UR_RESP_KEEPS && ur_keep_next(qp))
+		r->odd |= UR_RESP_RUNS;
+	if (n && !r->dying && ur_qp_st(qp) != IBV_QPS_ERR)
+		tell_progress(qp, answered);
+	if (r->odd & UR_RESP_RUNS)
+		ur_resp_schedule(qp);
+}
+
+void ur_resp_turned(struct ur_qp *qp, uint32_t from, bool done)
+{
+	if (!done) {
+		stop_kept(qp);
+		return;
+	}
+	ur_keep_pass(qp, from);
+	if (qp->resp.odd & UR_RESP_KEEPS)
+		ur_resp_run_kept(qp);
+}
