@@ -48,6 +48,8 @@ const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_UINT(mtu, "0", 0, 9600, "IP MTU of an owned port in bytes; 0 uses the port's own"),
 	KNOB_UINT(one_copy, "1", 0, 1,
 		  "1: processes of one host copy long messages straight from one another's memory; 0: they exchange packets"),
+	KNOB_UINT(selective_repeat, "1", 0, 1,
+		  "1 keeps packets that arrive beyond a lost one, and exchanges selective acknowledgements with uroce peers; 0 does not"),
 	KNOB_UINT(telemetry, "0", 0, 1, "1 offers /uroce/counters and /uroce/qp on DPDK's telemetry socket, prefix uroce-PID"),
 	KNOB_UINT(spin_us, "100", 0, 1000000,
 		  "maximum time in microseconds that the progress thread spins after a packet, where spinning helps"),

@@ -27,10 +27,11 @@ struct ur_config {
 	char log[UR_CONFIG_STR];      /* UROCE_LOG: error, info or debug */
 	uint64_t cc;                  /* UROCE_CC: congestion control, 1 on, 0 off */
 	uint64_t mtu;                 /* UROCE_MTU: IP MTU of the owned port, 0: the port's own */
-	uint64_t keeper;    /* UROCE_KEEPER: a keeper speaks for a process that is killed (lib/siblings/farewells.h), 1 on, 0 off */
-	uint64_t one_copy;  /* UROCE_ONE_COPY: bulk packets between processes of this host (wire/bulk.h), 1 on, 0 off */
-	uint64_t telemetry; /* UROCE_TELEMETRY: counters on DPDK's telemetry socket */
-	uint64_t spin_us;   /* UROCE_SPIN_US: how long at most the progress thread spins after a packet (lib/engine/poller.h) */
+	uint64_t keeper;           /* UROCE_KEEPER: a keeper speaks for a process that is killed (lib/siblings/farewells.h), 1 on, 0 off */
+	uint64_t one_copy;         /* UROCE_ONE_COPY: bulk packets between processes of this host (wire/bulk.h), 1 on, 0 off */
+	uint64_t selective_repeat; /* UROCE_SELECTIVE_REPEAT: keeping what is beyond a loss, and SACKs (wire/sack.h), 1 on, 0 off */
+	uint64_t telemetry;        /* UROCE_TELEMETRY: counters on DPDK's telemetry socket */
+	uint64_t spin_us;          /* UROCE_SPIN_US: how long at most the progress thread spins after a packet (lib/engine/poller.h) */
 };
 
 enum ur_config_type { UR_CONFIG_STRING, UR_CONFIG_UINT };

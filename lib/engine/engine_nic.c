@@ -87,6 +87,7 @@ static int create_nic(struct ur_engine *e)
 				   .orphaned = orphaned,
 				   .cc = e->cfg.cc != 0,
 				   .packets = !e->cfg.one_copy,
+				   .selective_repeat = e->cfg.selective_repeat != 0,
 				   .populate = ur_populate_supported() ? ur_populate : NULL,
 				   .copy = ur_user_copy};
 	int err;
