@@ -168,6 +168,23 @@ static void ack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 		s->nak = AN_NAK_NONE;
 }
 
+/* Its PSN may be older than what was acknowledged, as may its MSN, for it overtakes READ responses; what has arrived it says of itself. */
+static void sack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+	const uint32_t i = an_window_find(&s->w, psn);
+
+	f->facts.acks++;
+	if (psn + 1 <= s->acked || psn >= s->next)
+		return;
+	check_after_rnr(a, f, p, psn);
+	if (i < s->w.n && !(an_req_at(&s->w, i)->flags & AN_HOLE))
+		answered(f, an_req_at(&s->w, i), p->when);
+	an_acked(a, f, psn + 1, p);
+	if (s->nak && psn >= s->nak_psn)
+		s->nak = AN_NAK_NONE;
+}
+
 /* --- NAK --- */
 
 static void set_nak(struct an_stream *s, int kind, uint64_t psn, const struct an_pkt *p)
@@ -305,6 +322,10 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 	if (!s->begun)
 		return;
 	psn = an_unwrap(s->next, p->bth.psn);
+	if (p->bth.opcode == UR_OP_SACK) {
+		sack(a, f, p, psn);
+		return;
+	}
 	if (psn < s->first) {
 		if (!s->mid && psn + 1 < s->first)
 			an_report_on(a, f->peer,

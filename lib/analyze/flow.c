@@ -119,7 +119,7 @@ struct an_flow *an_flow_of(struct ur_analysis *a, const struct an_pkt *p)
 
 	if (f)
 		return f;
-	f = an_flow_add(a, &p->src, &p->dst, p->bth.dqpn, p->bth.opcode & UR_SERVICE_MASK);
+	f = an_flow_add(a, &p->src, &p->dst, p->bth.dqpn, p->bth.opcode == UR_OP_SACK ? UR_RC : p->bth.opcode & UR_SERVICE_MASK);
 	h = f && f->service != UR_UC ? hosts_of(a, &f->src, &f->dst) : NULL;
 	if (h) {
 		f->beside = h->alone;

@@ -44,6 +44,7 @@ struct step {
 #define FA UR_OP_FETCH_ADD
 #define AA UR_OP_ATOMIC_ACK
 #define CN UR_OP_CNP
+#define SK UR_OP_SACK
 #define CNPS(us)                                                                                                                           \
 	{'B', CN, 0, 0, 0, us}, {'B', CN, 0, 0, 0, us}, {'B', CN, 0, 0, 0, us},                                                            \
 	{                                                                                                                                  \
@@ -109,6 +110,15 @@ static const struct row {
 	 4,
 	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'B', AK, 101, 0x1f, 2, 9}, {'B', AK, 100, 0x1f, 1, 9}}},
 	{"an answer again", UR_RULE_ACK_DUP, 3, {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'B', AK, 100, 0x1f, 1, 9}}},
+	{"a SACK again", UR_RULE_ACK_DUP, 0, {{'A', SO, 100, 8, 0, 9}, {'B', SK, 100, 8, 1, 9}, {'B', SK, 100, 8, 1, 9}}},
+	{"an older SACK, of nothing that can be counted",
+	 UR_RULE_ACK_OLD,
+	 0,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'B', AK, 101, 0x1f, 2, 9}, {'B', SK, 99, 8, 7, 9}, {'B', SK, 100, 8, 7, 9}}},
+	{"a SACK acknowledges",
+	 UR_RULE_ACK_DUP,
+	 4,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'B', SK, 101, 8, 2, 9}, {'B', AK, 101, 0x1f, 2, 9}}},
 	{"a wrong count",
 	 UR_RULE_MSN,
 	 4,
