@@ -13,6 +13,7 @@
 #include "wire/gmp.h"
 #include "wire/icmp.h"
 #include "wire/icrc.h"
+#include "wire/sack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -112,6 +113,19 @@ static void try_mad(const uint8_t *payload)
 	require(memcmp(once, twice, UR_MAD_LEN) == 0, "a CM message changes when built again");
 }
 
+/* What is accepted of a SACK is written again byte by byte. */
+static void try_sack(const struct ur_pkt *p)
+{
+	uint8_t again[UR_SACKETH_LEN + UR_SACK_BITS / 8];
+	struct ur_sack s;
+
+	if (!ur_sack_get(p, &s))
+		return;
+	require(s.n && s.n <= UR_SACK_BITS && s.expected <= UR_PSN_MASK && s.base <= UR_PSN_MASK, "a SACK is out of bounds");
+	require(ur_sack_put(again, &s) == again + UR_SACKETH_LEN + p->payload_len, "a SACK has another length when written again");
+	require(memcmp(again, p->data + p->payload_off - UR_SACKETH_LEN, UR_SACKETH_LEN + p->payload_len) == 0, "a SACK changes");
+}
+
 static void try_icmp(struct ur_pkt *p, struct ur_counters *c)
 {
 	static const struct ur_mac own = {{2, 0, 0, 0, 0, 1}};
@@ -193,6 +207,8 @@ static void try_frame(struct ur_pkt *p)
 	require(p->payload_off + p->payload_len + p->bth.pad + UR_ICRC_LEN == p->len, "payload, pad and ICRC do not fill the packet");
 	if (p->payload_len == UR_MAD_LEN)
 		try_mad(p->data + p->payload_off);
+	if (p->bth.opcode == UR_OP_SACK)
+		try_sack(p);
 }
 
 static void mend_bare(struct ur_pkt *p, uint16_t id)

@@ -6,6 +6,7 @@
 #include "nic.h"
 #include "transport/qp_priv.h"
 #include "wire/icmp.h"
+#include "wire/sack.h"
 
 /* What may be wrong about a packet, a bit each. */
 enum lie {
@@ -29,6 +30,8 @@ static uint8_t choose_opcode(struct fuzz *f, const struct lane *l, uint8_t lies)
 		return v;
 	if (v >= 0xf8)
 		return UR_OP_CNP;
+	if (v >= 0xf0)
+		return UR_OP_SACK;
 	for (op = v & UR_OP_MASK; !ur_opcode(services[l->type] | op)->name; op = (op + 1) & UR_OP_MASK)
 		;
 	return services[l->type] | op;
@@ -49,8 +52,8 @@ static uint32_t choose_psn(struct fuzz *f, const struct lane *l, bool response)
 
 static uint32_t choose_key(struct fuzz *f, const struct key **out)
 {
-	static const uint8_t keys[] = {R_OPEN, R_OPEN, R_READ, R_WRITE, R_CELLS, R_CELLS, R_LOCAL, R_WINDOW, R_VOLATILE, R_VOLATILE,
-				       R_FOREIGN, R_BOARD, K_SLOTS, K_WINDOW, K_WINDOW + 1, K_WINDOW + 1};
+	static const uint8_t keys[] = {R_OPEN,     R_OPEN,     R_READ,    R_WRITE, R_CELLS, R_CELLS,  R_LOCAL,      R_WINDOW,
+				       R_VOLATILE, R_VOLATILE, R_FOREIGN, R_BOARD, K_SLOTS, K_WINDOW, K_WINDOW + 1, K_WINDOW + 1};
 	uint8_t v = take(&f->in);
 	const struct key *k = &f->side[VICTIM].key[v & 0x40 ? f->focus_key : keys[v % ur_array_size(keys)]];
 
@@ -144,6 +147,20 @@ static void put_payload(struct ur_pkt *p, uint32_t len, uint8_t seed)
 	p->bth.pad = -len & 3;
 }
 
+/* Of what the victim has sent, mostly; its bits are as they come. */
+static void put_sack(struct fuzz *f, struct ur_pkt *p, const struct lane *l)
+{
+	struct ur_sack s = {.n = UR_SACK_STEP * (1 + take(&f->in) % (UR_SACK_BITS / UR_SACK_STEP))};
+
+	s.expected = choose_psn(f, l, true);
+	s.base = choose_psn(f, l, true);
+	for (unsigned i = 0; i < s.n / 64; i++)
+		s.bits[i] = 0x0101010101010101u * take(&f->in);
+	p->len = (uint32_t)(ur_sack_put(p->data + p->len - UR_SACKETH_LEN, &s) - p->data);
+	p->data[p->len - 1] = take(&f->in);
+	p->bth.pad = 0;
+}
+
 static bool to_group(const struct lane *l, uint8_t flags)
 {
 	return l->type == IBV_QPT_UD && flags & 32;
@@ -226,10 +243,15 @@ void forge(struct fuzz *f)
 	p.len = p.bth_off + UR_BTH_LEN + (uint32_t)op->ext_len;
 	memset(p.data + p.bth_off, 0, UR_BTH_LEN + (size_t)op->ext_len);
 	put_extended(f, p.data + p.bth_off + UR_BTH_LEN, l, op, &said);
-	put_payload(&p, payload_length(f, op, said), flags);
+	if (p.bth.opcode == UR_OP_SACK)
+		put_sack(f, &p, l);
+	else
+		put_payload(&p, payload_length(f, op, said), flags);
 	if (flags & 128)
 		p.bth.pad = how & 3;
 	ur_bth_put(p.data + p.bth_off, &p.bth);
+	if (how & 8)
+		ur_hello_put(p.data + p.bth_off);
 	ur_frame_finish(&p, p.bth.pad);
 	keep(f, &p);
 	lie_at_last(f, lies, how);

@@ -247,6 +247,21 @@ static bool may_read(struct fuzz *f, const struct lane *l, const uint8_t *reth)
 	return may.n != 0;
 }
 
+/* What came before its turn, and waited for this frame, may change whatever the peer has a right to. */
+static void kept_spans(struct fuzz *f, struct lane *l, struct judgement *j)
+{
+	recv_spans(f, l, &j->may);
+	for (unsigned i = 0; i < KEYS; i++) {
+		const struct key *k = &f->side[VICTIM].key[i];
+
+		if (k->mw && (k->pending || k->unsure))
+			may_change(&j->may, regions[R_WINDOW].at, WINDOW_PLAIN);
+		else if (k->live && k->pd == domain_of(l) && k->access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC))
+			may_change(&j->may, k->at, k->len);
+	}
+	j->no_read = false;
+}
+
 static void request_spans(struct fuzz *f, const struct view *v, struct lane *l, struct judgement *j)
 {
 	struct spans *may = &j->may;
@@ -268,6 +283,8 @@ static void request_spans(struct fuzz *f, const struct view *v, struct lane *l, 
 	} else if (op->flags & UR_OPF_ATOMIC) {
 		key_spans(f, l, ur_get32(h + op->off_atomiceth + 8), ur_get64(h + op->off_atomiceth), 8, IBV_ACCESS_REMOTE_ATOMIC, may);
 	}
+	if (l->qp->resp.keep)
+		kept_spans(f, l, j);
 }
 
 static void what_it_may(struct fuzz *f, const struct view *v, struct lane *l, struct judgement *j)

@@ -13,11 +13,11 @@
 #define SQ_WR 16
 #define RQ_WR 16
 #define QKEY 0x1ee7u
-#define ATTACKER_QPN 0x070000u /* of its pairs, which exist in its head alone */
-#define TIMEOUT 8              /* 1 ms; a request is given up after eight of them */
-#define RNR_TIMER 10           /* 320 us, and as often */
+#define ATTACKER_QPN 0x070000u    /* of its pairs, which exist in its head alone */
+#define TIMEOUT 8                 /* 1 ms; a request is given up after eight of them */
+#define RNR_TIMER 10              /* 320 us, and as often */
 #define STRAY (40 * UR_NS_PER_MS) /* a packet that is held back has come by then */
-#define START_PSN 0xfffff0u    /* numbers begin again soon */
+#define START_PSN 0xfffff0u       /* numbers begin again soon */
 #define IOVA(host, k) (((uint64_t)(k) + 1) << 32 | (uint64_t)(host) << 28)
 
 enum { CONFIG_V6 = 1, CONFIG_BARE = 2, CONFIG_CC = 4, CONFIG_TRAINS = 8, CONFIG_MTU_512 = 16, CONFIG_BUSY = 32 };
@@ -446,6 +446,8 @@ static void choose_fabric(struct fuzz *f, uint8_t config)
 	f->fab.v6 = config & CONFIG_V6;
 	f->fab.cc = config & CONFIG_CC;
 	f->fab.port[VICTIM].bare = f->bare;
+	f->fab.port[VICTIM].selective = true;
+	f->fab.port[VICTIM].keep_bytes = 1 << 18; /* a few packets of each size, and boards for two QPs */
 	if (config & CONFIG_TRAINS)
 		for (unsigned i = 0; i < WORLD_HOSTS; i++) {
 			f->fab.port[i].train_pkts = 16;
