@@ -56,7 +56,6 @@ static bool run_one(struct ur_qp *qp, const struct ur_kept *k, bool *answered)
 	op = ur_opcode(p.bth.opcode);
 	if (r->odd & UR_RESP_LISTENS)
 		ur_resp_listen(qp, &p);
-	r->nak_sent = 0;
 	if (!ur_resp_turn(qp, &p, op)) {
 		if (r->odd & UR_RESP_KEEPS)
 			stop_kept(qp);

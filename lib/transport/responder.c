@@ -439,7 +439,7 @@ static void tell_missing(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 	nak_once(qp, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
 }
 
-static void conclude(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
+static void conclude(struct ur_qp *qp, enum ur_resp_verdict v, const struct ur_pkt *p)
 {
 	if (qp->service == UR_UC) {
 		ur_uc_refuse(qp, v);
@@ -448,7 +448,7 @@ static void conclude(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 	if (verdicts[v].counter >= 0)
 		ur_qp_count(qp, (enum ur_counter)verdicts[v].counter);
 	switch (verdicts[v].outcome) {
-	case MISSING: tell_missing(qp, v, psn); break;
+	case MISSING: tell_missing(qp, v, p->bth.psn); break;
 	case NAK_SEQ: nak_once(qp, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)); break;
 	case NAK_RNR: nak_once(qp, ur_syndrome(UR_AETH_RNR, qp->resp.min_rnr)); break;
 	case FATAL: ur_resp_refuse(qp, v, qp->resp.epsn); break;
@@ -523,26 +523,22 @@ static void establish(struct ur_qp *qp)
 		ur_qp_event(qp, IBV_EVENT_COMM_EST);
 }
 
-/* A packet with the expected PSN. False: it was not executed. */
-static inline bool in_turn(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+bool ur_resp_turn(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	enum ur_resp_verdict v = execute(qp, p, op);
+	struct ur_responder *r = &qp->resp;
+	const uint32_t from = r->epsn;
 
-	if (ur_likely(v == UR_RESP_DONE)) {
-		accept(qp, p, op);
-		return true;
-	}
-	conclude(qp, v, p->bth.psn);
-	return false;
+	r->odd |= UR_RESP_TURNS;
+	ur_resp_rx(qp, p, op);
+	r->odd &= (uint8_t)~UR_RESP_TURNS;
+	return r->epsn != from;
 }
 
-bool ur_resp_turn(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
-{
-	return in_turn(qp, p, op);
-}
-
-/* A packet with the expected PSN, and there is more to do than to execute it. */
-__attribute__((noinline)) static void in_odd_turn(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+/*
+ * A packet with the expected PSN, and there is more to do than to execute it. It then takes the usual way: execute() is inlined there,
+ * because there is no second place that calls it.
+ */
+__attribute__((noinline)) static void in_odd_turn(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_responder *r = &qp->resp;
 	const uint32_t from = r->epsn;
@@ -552,8 +548,7 @@ __attribute__((noinline)) static void in_odd_turn(struct ur_qp *qp, const struct
 		establish(qp);
 	if (r->odd & UR_RESP_LISTENS)
 		ur_resp_listen(qp, p);
-	r->nak_sent = 0;
-	done = in_turn(qp, p, op);
+	done = ur_resp_turn(qp, p, op);
 	if (r->odd & UR_RESP_KEEPS)
 		ur_resp_turned(qp, from, done);
 }
@@ -569,17 +564,20 @@ void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 		return;
 	}
 	if (ur_likely(d == 0)) {
-		if (ur_unlikely(r->odd)) {
+		if (ur_unlikely(r->odd) && !(r->odd & UR_RESP_TURNS)) {
 			in_odd_turn(qp, p, op);
 			return;
 		}
 		r->nak_sent = 0;
-		in_turn(qp, p, op);
-		return;
-	}
-	if (d > 0)
+		v = execute(qp, p, op);
+		if (ur_likely(v == UR_RESP_DONE)) {
+			accept(qp, p, op);
+			return;
+		}
+	} else if (d > 0) {
 		v = ur_resp_beyond(qp, p, op, (uint32_t)d);
-	else /* of a bulk packet a part may be new: it is asked for */
+	} else { /* of a bulk packet a part may be new: it is asked for */
 		v = ur_unlikely(d + (int32_t)ur_pkt_psns(p) > 0) ? UR_RESP_OUT_OF_SEQ : duplicate(qp, p, op);
-	conclude(qp, v, p->bth.psn);
+	}
+	conclude(qp, v, p);
 }

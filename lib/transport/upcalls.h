@@ -39,7 +39,7 @@ void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn);
 /* The same of an unreliable connection. */
 void ur_uc_refuse(struct ur_qp *qp, enum ur_resp_verdict v);
 /* Executes a packet with the expected PSN and answers it. False: it was not executed. */
-bool ur_resp_turn(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);
+bool ur_resp_turn(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
 /* Executes what was kept (keep.h) from the expected PSN on. */
 void ur_resp_run_kept(struct ur_qp *qp);
 
