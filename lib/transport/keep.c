@@ -23,54 +23,93 @@ struct ur_keep {
 	struct ur_kept *first[ROWS], *last[ROWS];
 };
 
-/* Sizes of copies, with the shares of the memory that they get. */
+/* Sizes of copies, with the shares of the memory that they get; and boards. */
 #define SHARES 16
+enum { COPY_SIZES = 3, BOARDS = COPY_SIZES, KINDS };
 static const struct {
-	uint16_t bytes, share;
-} sizes[] = {
+	uint32_t bytes, share;
+} kinds[KINDS] = {
 	{320, 1},   /* short messages, and those of an MTU of 256 */
 	{1088, 2},  /* an MTU of 1024 */
 	{4160, 12}, /* and of 4096 */
+	[BOARDS] = {sizeof(struct ur_keep), 1},
 };
-#define BOARDS 1 /* share of the boards */
+
+/*
+ * The memory comes in pieces, when it is needed: where a program has locked its memory (MCL_FUTURE of mlockall(2)) a piece is resident from
+ * then on. None is returned before the end.
+ */
+#define PIECE (1u << 20)
+struct piece {
+	struct piece *next;
+	_Alignas(64) uint8_t objects[];
+};
 
 struct ur_keep_arena {
 	struct {
 		struct ur_pool pool;
-		uint32_t left;
-	} of[ur_array_size(sizes)];
-	struct ur_pool boards;
-	void *memory;
+		uint32_t left;  /* objects that may be taken */
+		uint32_t ahead; /* of them, those that have no memory yet */
+	} of[KINDS];
+	struct piece *pieces;
 };
 
 int ur_keep_open(struct ur_keep_arena **out, size_t bytes)
 {
-	const size_t share = bytes / SHARES / 64 * 64;
-	struct ur_keep_arena *a = malloc(sizeof(*a));
-	uint8_t *at;
+	struct ur_keep_arena *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return ENOMEM;
-	a->memory = at = aligned_alloc(64, share * SHARES + 64);
-	if (!at) {
-		free(a);
-		return ENOMEM;
+	for (unsigned i = 0; i < KINDS; i++) {
+		ur_pool_init(&a->of[i].pool, NULL, 0, kinds[i].bytes);
+		a->of[i].left = a->of[i].ahead = (uint32_t)(bytes / SHARES * kinds[i].share / kinds[i].bytes);
 	}
-	for (unsigned i = 0; i < ur_array_size(sizes); at += sizes[i++].share * share) {
-		a->of[i].left = (uint32_t)(sizes[i].share * share / sizes[i].bytes);
-		ur_pool_init(&a->of[i].pool, at, a->of[i].left, sizes[i].bytes);
-	}
-	ur_pool_init(&a->boards, at, BOARDS * share / sizeof(struct ur_keep), sizeof(struct ur_keep));
 	*out = a;
 	return 0;
 }
 
 void ur_keep_close(struct ur_keep_arena *a)
 {
-	if (!a)
-		return;
-	free(a->memory);
+	struct piece *p;
+
+	while (a && (p = a->pieces)) {
+		a->pieces = p->next;
+		free(p);
+	}
 	free(a);
+}
+
+static bool add_piece(struct ur_keep_arena *a, unsigned kind)
+{
+	const uint32_t n = ur_min_u32(a->of[kind].ahead, (PIECE - sizeof(struct piece)) / kinds[kind].bytes);
+	struct piece *p = n ? aligned_alloc(64, (sizeof(*p) + (size_t)n * kinds[kind].bytes + 63) / 64 * 64) : NULL;
+
+	if (!p)
+		return false;
+	p->next = a->pieces;
+	a->pieces = p;
+	a->of[kind].ahead -= n;
+	a->of[kind].pool.fresh = p->objects;
+	a->of[kind].pool.end = p->objects + (size_t)n * kinds[kind].bytes;
+	return true;
+}
+
+/* NULL when there is none left, or no memory. */
+static void *take(struct ur_keep_arena *a, unsigned kind)
+{
+	void *obj = ur_pool_take(&a->of[kind].pool);
+
+	if (ur_unlikely(!obj) && add_piece(a, kind))
+		obj = ur_pool_take(&a->of[kind].pool);
+	if (obj)
+		a->of[kind].left--;
+	return obj;
+}
+
+static void give(struct ur_keep_arena *a, unsigned kind, void *obj)
+{
+	ur_pool_give(&a->of[kind].pool, obj);
+	a->of[kind].left++;
 }
 
 /* --- copies --- */
@@ -79,23 +118,16 @@ static struct ur_kept *take_copy(struct ur_keep_arena *a, const struct ur_keep *
 {
 	const uint32_t need = (uint32_t)offsetof(struct ur_kept, bytes) + len;
 
-	for (unsigned i = 0; i < ur_array_size(sizes); i++)
-		if (need <= sizes[i].bytes && k->n < (uint64_t)UR_KEEP_SHARE * a->of[i].left) {
-			struct ur_kept *c = ur_pool_take(&a->of[i].pool);
+	for (unsigned i = 0; i < COPY_SIZES; i++)
+		if (need <= kinds[i].bytes && k->n < (uint64_t)UR_KEEP_SHARE * a->of[i].left) {
+			struct ur_kept *c = take(a, i);
 
-			a->of[i].left--;
+			if (!c)
+				continue;
 			c->size = (uint8_t)i;
 			return c;
 		}
 	return NULL;
-}
-
-static void give_copy(struct ur_keep_arena *a, struct ur_kept *c)
-{
-	const unsigned size = c->size;
-
-	ur_pool_give(&a->of[size].pool, c);
-	a->of[size].left++;
 }
 
 /* --- boards --- */
@@ -138,7 +170,7 @@ static struct ur_keep *board(struct ur_qp *qp)
 
 	if (r->keep)
 		return r->keep;
-	r->keep = ur_pool_take(&qp->tp->keep->boards);
+	r->keep = take(qp->tp->keep, BOARDS);
 	if (!r->keep)
 		return NULL;
 	memset(r->keep, 0, sizeof(*r->keep));
@@ -153,7 +185,7 @@ static void release_if_empty(struct ur_qp *qp)
 
 	if (r->keep->n)
 		return;
-	ur_pool_give(&qp->tp->keep->boards, r->keep);
+	give(qp->tp->keep, BOARDS, r->keep);
 	r->keep = NULL;
 	r->odd &= ~(UR_RESP_KEEPS | UR_RESP_RUNS);
 }
@@ -183,7 +215,7 @@ static void remove_first(struct ur_qp *qp, unsigned row)
 	if (!c->next)
 		k->last[row] = NULL;
 	k->n--;
-	give_copy(qp->tp->keep, c);
+	give(qp->tp->keep, c->size, c);
 }
 
 /* --- keeping --- */

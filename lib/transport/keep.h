@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Request packets beyond a lost one, kept until that has come again: copies in memory of the instance, which all QPs share and which is
- * touched only as far as it is used. A QP has a board while it keeps packets: which have arrived, and where their copies are.
+ * Request packets beyond a lost one, kept until that has come again: copies in memory of the instance, which all QPs share and which
+ * grows as it is used. A QP has a board while it keeps packets: which have arrived, and where their copies are.
  *
  * What bounds them: a board takes PSNs less than UR_KEEP_SPAN beyond the expected one, and a QP may have at most UR_KEEP_SHARE times as
  * many copies of a size as are left of it for others, so one QP in need leaves a quarter to the next.
@@ -18,7 +18,7 @@
 
 struct ur_keep_arena;
 
-/* 0 or ENOMEM; with the instance's memory. */
+/* 0 or ENOMEM. `bytes`: how much it may grow to. */
 int ur_keep_open(struct ur_keep_arena **out, size_t bytes);
 void ur_keep_close(struct ur_keep_arena *a);
 

@@ -33,16 +33,22 @@ static uint64_t count(const struct th *h, enum ur_counter c)
 	return h->n[1].c.v[c];
 }
 
-/* A WRITE of 64 bytes, which differ with its number, to a place of its own. */
-static void write_one(struct th *h, uint32_t first, unsigned i, bool hello)
+/* A WRITE of 64 bytes, which differ with the place. */
+static void write_one_at(struct th *h, uint32_t first, unsigned i, unsigned place, bool hello)
 {
-	const struct th_hdr x = th_reth(h, 1, i * 64, 64);
+	const struct th_hdr x = th_reth(h, 1, place * 64, 64);
 	struct th_pkt p;
 
-	th_make(h, 1, &p, UR_OP_WRITE_ONLY, first + i, false, &x, data + i * 64, 64);
+	th_make(h, 1, &p, UR_OP_WRITE_ONLY, ur_psn_add(first, i), false, &x, data + place * 64, 64);
 	if (hello)
 		ur_hello_put(p.p.data + p.p.bth_off);
 	th_feed(h, 1, &p);
+}
+
+/* To a place of its own. */
+static void write_one(struct th *h, uint32_t first, unsigned i, bool hello)
+{
+	write_one_at(h, first, i, i, hello);
 }
 
 static bool written(const struct th *h, unsigned i)
@@ -302,6 +308,29 @@ static void keep__span(void)
 	th_close(&h); /* with something kept */
 }
 
+/* The memory comes in pieces: more than one holds is kept, executed and kept again. */
+static void keep__more_than_a_piece(void)
+{
+	enum { N = UR_KEEP_SPAN - 1 };
+	static struct th h;
+	uint32_t first = 0xfffff0;
+
+	open_kept(&h, first, 0);
+	for (unsigned round = 1; round <= 2; round++, first = ur_psn_add(first, N + 1)) {
+		for (unsigned i = N; i >= 1; i--)
+			write_one_at(&h, first, i, i % 1000, false);
+		CU_ASSERT_EQUAL(count(&h, UR_C_RX_KEPT), round * N);
+		write_one_at(&h, first, 0, 0, false);
+		th_drain(&h, 1);
+		CU_ASSERT_EQUAL(count(&h, UR_C_RX_WRITE), round * (N + 1));
+		for (unsigned i = 0; i < 1000; i++)
+			CU_ASSERT(written(&h, i));
+		memset(h.n[1].mem, 0, 1000 * 64);
+	}
+	CU_ASSERT_EQUAL(count(&h, UR_C_KEEP_FULL), 0);
+	th_close(&h);
+}
+
 /* A READ that covers packets which are kept beyond it, as no honest peer has it, and one that is longer than the span. */
 static void keep__reads_over_others(void)
 {
@@ -559,6 +588,7 @@ void ur_suite_keep(void)
 	CU_ADD_TEST(s, keep__read);
 	CU_ADD_TEST(s, keep__bounds);
 	CU_ADD_TEST(s, keep__span);
+	CU_ADD_TEST(s, keep__more_than_a_piece);
 	CU_ADD_TEST(s, keep__reads_over_others);
 	CU_ADD_TEST(s, keep__ends_with_the_qp);
 	CU_ADD_TEST(s, hello__in_the_expected_packet_alone);
