@@ -59,6 +59,11 @@ static inline void ur_cpu_relax(void)
 #endif
 }
 
+static inline ur_time ur_max_time(ur_time a, ur_time b)
+{
+	return a > b ? a : b;
+}
+
 static inline ur_time ur_min_time(ur_time a, ur_time b)
 {
 	return a < b ? a : b;

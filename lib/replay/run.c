@@ -9,7 +9,7 @@
 
 #include "replay/replay.h"
 #include "transport/completer.h"
-#include "transport/reread.h"
+#include "transport/repair.h"
 
 #define AHEAD 65536 /* as far as requests are looked for that came before one */
 
@@ -89,7 +89,7 @@ static void repeat(struct side *s, const struct rec *r)
 
 	if (++slot->due <= slot->sent || ((r->pkt.bth.psn - q->una) & UR_PSN_MASK) >= ((q->max - q->una) & UR_PSN_MASK))
 		return;
-	if (ur_psn_diff(q->reread.hi, q->una) > 0 && ur_reread_again(s->qp, s->now))
+	if (q->repair.busy && ur_repair_again(s->qp))
 		return;
 	s->qp->req.deadline = s->now;
 	ur_comp_timer(&s->qp->timer, s->now);

@@ -6,7 +6,9 @@
 #include "base/bytes.h"
 #include "transport/atomic.h"
 #include "transport/qp_priv.h"
+#include "transport/req_sent.h"
 #include "transport/sge.h"
+#include "transport/tp_priv.h"
 #include "transport/wqe.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
@@ -40,7 +42,7 @@ static void put_atomiceth(uint8_t *to, const struct ur_swqe *w, const struct ur_
 	ur_atomiceth_put(to, &h);
 }
 
-enum ibv_wc_status ur_atomic_put(struct ur_qp *qp, const struct ur_swqe *w, uint8_t *ext, struct ur_pkt *p)
+static enum ibv_wc_status put_operands(struct ur_qp *qp, const struct ur_swqe *w, uint8_t *ext, struct ur_pkt *p)
 {
 	const struct ur_reth h = {.va = w->raddr, .rkey = w->rkey, .len = UR_ATOMIC_LEN};
 	struct ur_sge_pos pos = {0, 0};
@@ -52,6 +54,36 @@ enum ibv_wc_status ur_atomic_put(struct ur_qp *qp, const struct ur_swqe *w, uint
 	ur_reth_put(ext + ur_opcode(p->bth.opcode)->off_reth, &h);
 	p->payload_len = UR_ATOMIC_LEN;
 	return ur_sge_gather(qp, w, &pos, UR_ATOMIC_LEN, p);
+}
+
+int ur_atomic_build(struct ur_qp *qp, struct ur_swqe *w)
+{
+	struct ur_requester *r = &qp->req;
+	uint8_t opcode = ur_swqe_op(w)->only | qp->service;
+	const struct ur_opcode_info *op = ur_opcode(opcode);
+	uint32_t len = op->flags & UR_OPF_PAYLOAD ? UR_ATOMIC_LEN : 0;
+	struct ur_pkt *p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + len + UR_ICRC_LEN);
+	enum ibv_wc_status st;
+	uint8_t *ext;
+
+	if (ur_unlikely(!p))
+		return UR_NO_BUFFER;
+	p->bth.opcode = opcode;
+	p->bth.psn = r->next;
+	p->bth.ackreq = true;
+	ext = ur_pkt_begin(qp, p, op);
+	if (ur_unlikely(qp->service == UR_XRC))
+		ur_xrceth_put(ext, w->srqn);
+	st = put_operands(qp, w, ext, p);
+	if (ur_unlikely(st)) {
+		ur_txbuf_undo(qp->tp, p);
+		return (int)st;
+	}
+	ur_txbuf_end(qp, p);
+	ur_req_start_clock(r, r->next, qp->tp->now);
+	r->rd_out++;
+	ur_req_sent(qp, w, 1, p);
+	return UR_BUILT;
 }
 
 /* An ATOMIC WRITE is answered by a READ response without data, an atomic by the original value. */

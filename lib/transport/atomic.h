@@ -12,8 +12,8 @@ struct ur_qp;
 
 /* Takes over the operands of an atomic or ATOMIC WRITE. On the application's thread. */
 void ur_atomic_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr);
-/* The extended headers, and the payload, of its request. */
-enum ibv_wc_status ur_atomic_put(struct ur_qp *qp, const struct ur_swqe *w, uint8_t *ext, struct ur_pkt *p);
+/* Builds its request, the next packet, and accounts for it. */
+int ur_atomic_build(struct ur_qp *qp, struct ur_swqe *w);
 /* Takes its answer. */
 enum ibv_wc_status ur_atomic_answer(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p, const struct ur_opcode_info *op);
 

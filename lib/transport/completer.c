@@ -4,16 +4,14 @@
  * what does not come back: the ACK timer. Losses are repaired by going back to the oldest unacknowledged PSN.
  */
 #include "base/psn.h"
-#include "transport/atomic.h"
-#include "transport/bulk.h"
+#include "transport/answers.h"
+#include "transport/comp_priv.h"
 #include "transport/completer.h"
 #include "transport/mw.h"
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
-#include "transport/reread.h"
-#include "transport/rx_run.h"
+#include "transport/repair.h"
 #include "transport/send_done.h"
-#include "transport/sge.h"
 #include "transport/unreachable.h"
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
@@ -22,6 +20,7 @@
 #include "transport/wr_op.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
+#include "wire/sack.h"
 
 #define WITH_RESULT (UR_OPF_PAYLOAD | UR_OPF_ATOMICACKETH)
 
@@ -40,7 +39,7 @@ ur_time ur_rnr_time(unsigned code)
  * Completes everything before PSN `upto`. False when it meets a READ or atomic with responses missing before `upto`: `una` then stays at
  * the first of those. `una` always lies within the WQE at `head`.
  */
-static bool advance(struct ur_qp *qp, uint32_t upto)
+bool ur_comp_advance(struct ur_qp *qp, uint32_t upto)
 {
 	struct ur_requester *r = &qp->req;
 
@@ -94,20 +93,20 @@ static void window_is_smaller(struct ur_qp *qp)
 		if (w->rd_shift > shift)
 			w->rd_shift = shift;
 	}
-	r->reread.split = r->max; /* responses of other pieces are still on their way */
+	r->repair.split = r->max; /* responses of other pieces are still on their way */
 }
 
 /* PSNs that losses have left behind: without more of them they would be ahead again once 2^23 PSNs have passed. */
 static void pull_marks(struct ur_requester *r)
 {
-	uint32_t *const marks[] = {&r->rtt.resent, &r->packets_until, &r->reread.split};
+	uint32_t *const marks[] = {&r->rtt.resent, &r->packets_until, &r->repair.split};
 
 	for (unsigned i = 0; i < ur_array_size(marks); i++)
 		if (ur_psn_diff(*marks[i], r->una) < 0)
 			*marks[i] = r->una;
 }
 
-static void progress(struct ur_qp *qp, ur_time now)
+void ur_comp_progress(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
@@ -118,6 +117,8 @@ static void progress(struct ur_qp *qp, ur_time now)
 	r->rnr_wait = false;
 	if (ur_unlikely(r->probe.times))
 		ur_probe_answered(qp);
+	if (ur_unlikely(r->repair.busy))
+		ur_repair_moved(qp, now);
 	if (r->rtt.at && ur_psn_diff(r->una, r->rtt.psn) > 0) {
 		ur_rtt_sample(&r->rtt, now - r->rtt.at);
 		r->rtt.at = 0;
@@ -156,7 +157,7 @@ static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
  * An answer before this one has not come, which is known by a NAK, of an atomic, or in plain recovery: from the hole on all is sent again,
  * once, because more answers of that kind are on their way.
  */
-static void implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time now)
+void ur_comp_implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time now)
 {
 	if (qp->req.hole) {
 		ur_qp_count(qp, otherwise);
@@ -167,40 +168,48 @@ static void implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time now
 	qp->req.hole = ur_qp_st(qp) != IBV_QPS_ERR;
 }
 
+/* All before `upto` has been executed, but an answer before it has not come. */
+static void answer_missing(struct ur_qp *qp, uint32_t upto, ur_time now)
+{
+	if (qp->tp->c.plain_recovery || !ur_repair_start(qp)) {
+		ur_comp_implied_nak(qp, UR_C_DROP_GHOST_ACK, now);
+		return;
+	}
+	ur_repair_answered(qp, upto, now);
+}
+
 /*
- * All before `upto` has been executed, but a READ response before it has not come. The oldest one missing costs a retry, as a NAK does
- * (9.9.2.1.1); what else is missing is found on the way.
+ * After news of what lies beyond a hole: repairs what is lost. The oldest answer that is missing costs a retry, as a NAK does (9.9.2.1.1),
+ * unless the peer says of requests too which have arrived.
  */
-static void lost_response(struct ur_qp *qp, uint32_t upto, ur_time now)
+static void repair(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	enum ur_reread_found what;
+	const enum ur_found found = ur_repair_judge(qp, now);
 
-	/* The answer of an atomic cannot be asked for in part: from there on all is sent again. */
-	if (ur_unlikely(ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_ATOMIC))) {
-		implied_nak(qp, UR_C_DROP_RESPONSE, now);
+	if (ur_likely(found == UR_FOUND_NOTHING))
 		return;
-	}
-	what = ur_reread_known(qp, upto, now);
-	if (what == UR_REREAD_NOTHING)
-		return;
-	UR_TRACE(qp->tp->trace, LOST_ANSWER, qp->qpn, r->reread.scan, upto);
+	UR_TRACE(qp->tp->trace, LOST_ANSWER, qp->qpn, r->repair.first, r->repair.ripe[UR_WAY_ANSWER].psn);
 	ur_qp_count(qp, UR_C_IMPLIED_NAK);
 	r->probe.loss_at = now;
-	if (what == UR_REREAD_FIRST && !r->retry_left) {
-		ur_qp_count(qp, UR_C_RETRY_EXC);
-		ur_req_fail(qp, IBV_WC_RETRY_EXC_ERR, 0);
-		return;
+	if (found == UR_FOUND_FIRST && !r->repair.sacks) {
+		if (!r->retry_left) {
+			ur_qp_count(qp, UR_C_RETRY_EXC);
+			ur_req_fail(qp, IBV_WC_RETRY_EXC_ERR, 0);
+			return;
+		}
+		r->retry_left--;
 	}
-	r->retry_left -= what == UR_REREAD_FIRST;
 	ur_req_schedule(qp);
 }
 
 /* What may follow from any progress. */
-static void settle(struct ur_qp *qp)
+void ur_comp_settle(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 
+	if (ur_unlikely(r->repair.busy))
+		repair(qp, qp->tp->now);
 	if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_ERR))
 		return;
 	if (ur_unlikely(r->halt && r->cur == r->head)) {
@@ -292,15 +301,15 @@ static void on_negative(struct ur_qp *qp, uint32_t psn, uint8_t syndrome, ur_tim
 	bool rnr = ur_syndrome_type(syndrome) == UR_AETH_RNR;
 	bool fatal = !rnr && ur_syndrome_value(syndrome) != UR_NAK_PSN_SEQ;
 	uint32_t old = r->una;
-	bool whole = advance(qp, psn);
+	bool whole = ur_comp_advance(qp, psn);
 
 	UR_TRACE(qp->tp->trace, NAK_RCVD, qp->qpn, psn, syndrome);
 	if (r->una != old)
-		progress(qp, now);
+		ur_comp_progress(qp, now);
 	if (fatal && within_head(qp, psn))
 		on_nak(qp, syndrome, now);
 	else if (!whole)
-		implied_nak(qp, UR_C_DROP_GHOST_ACK, now);
+		ur_comp_implied_nak(qp, UR_C_DROP_GHOST_ACK, now);
 	else if (r->next == r->una)
 		ur_qp_count(qp, UR_C_DROP_GHOST_ACK); /* what it refuses is about to be sent again anyway */
 	else if (rnr)
@@ -313,17 +322,14 @@ static void on_ack(struct ur_qp *qp, uint32_t psn, bool migreq, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	uint32_t old = r->una;
-	bool whole = advance(qp, ur_psn_add(psn, 1));
+	bool whole = ur_comp_advance(qp, ur_psn_add(psn, 1));
 
 	if (ur_likely(r->una != old))
-		progress(qp, now);
+		ur_comp_progress(qp, now);
 	if (ur_likely(whole))
 		return;
-	r->reread.one_hole = !migreq;
-	if (qp->tp->c.plain_recovery)
-		implied_nak(qp, UR_C_DROP_GHOST_ACK, now);
-	else
-		lost_response(qp, ur_psn_add(psn, 1), now);
+	r->repair.one_hole = !migreq;
+	answer_missing(qp, ur_psn_add(psn, 1), now);
 }
 
 static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
@@ -338,146 +344,46 @@ static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_op
 	case UR_AETH_NAK: on_negative(qp, p->bth.psn, h.syndrome, now); break;
 	default: /* type 2 is reserved */ ur_qp_count(qp, UR_C_DROP_RESPONSE); return;
 	}
-	settle(qp);
+	ur_comp_settle(qp);
 }
 
-/* --- responses to READs and atomics --- */
+/* --- selective acknowledgements --- */
 
-/* The READ or atomic in flight that waits for the response `psn`, perhaps after others. */
-static const struct ur_swqe *answered_by(const struct ur_qp *qp, uint32_t psn)
-{
-	const struct ur_requester *r = &qp->req;
-
-	for (uint32_t i = r->head; i != r->fresh; i++) {
-		const struct ur_swqe *w = ur_sq_at(qp, i);
-
-		if (((psn - w->psn) & UR_PSN_MASK) < w->npkts)
-			return ur_swqe_in(w, UR_WRS_ANSWERED) ? w : NULL;
-	}
-	return NULL;
-}
-
-/*
- * Opcode and length that packet k of a READ must have. At the PSN of the last rewind an earlier stream of responses may still be running,
- * and where parts were asked for once more they begin and end messages of their own.
- */
-static bool response_ok(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t k, bool end, const struct ur_pkt *p, uint32_t flags)
-{
-	bool begin = !(k & ((1u << w->rd_shift) - 1));
-	uint32_t n = ur_pkt_psns(p), len = k + n == w->npkts ? w->length - (k << qp->mtu_shift) : n << qp->mtu_shift;
-
-	if (p->payload_len != len || !(flags & UR_OPF_PAYLOAD))
-		return false;
-	if (ur_unlikely(ur_psn_diff(qp->req.reread.split, p->bth.psn) > 0))
-		return true;
-	if (!(flags & UR_OPF_LAST) == end)
-		return false;
-	return !(flags & UR_OPF_FIRST) == !begin || p->bth.psn == qp->req.restart;
-}
-
-/* The payload of a response goes where the READ says. False: it has to be asked for again. */
-static bool scatter(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p, enum ibv_wc_status *st)
+static void on_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	enum ur_fetched f;
+	const uint32_t old = r->una;
 
-	if (ur_likely(!(p->flags & UR_PKT_BULK))) {
-		*st = ur_sge_scatter(qp, w->sge, w->nsge, &r->rpos, p->data + p->payload_off, p->payload_len);
-		return true;
+	r->repair.sacks = true;
+	r->repair.one_hole = false;
+	if (!ur_repair_start(qp)) { /* there is no memory to take notes */
+		on_negative(qp, s->expected, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ), now);
+		return;
 	}
-	f = ur_bulk_scatter(qp, p, qp->pd, w->sge, w->nsge, &r->rpos);
-	*st = f == UR_FETCH_PROT ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
-	return f != UR_FETCH_LOST;
+	if (!ur_comp_advance(qp, s->expected))
+		ur_repair_done(qp, s->expected, now);
+	ur_repair_sack(qp, s, now);
+	if (r->una != old)
+		ur_comp_progress(qp, now);
 }
 
-/* As if it had been lost; but a QP without retries, of which the responder does not know, goes on: next come packets. */
-static void response_unread(struct ur_qp *qp, ur_time now)
-{
-	ur_qp_count(qp, UR_C_BULK_UNREAD);
-	qp->req.retry_left += !qp->req.retry_cnt && !qp->req.hole;
-	implied_nak(qp, UR_C_DROP_RESPONSE, now);
-	settle(qp);
-}
-
-static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
+/* What it says is believed only of what was sent, and of READs and atomics only that the request has arrived. */
+void ur_comp_sack(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	struct ur_swqe *w = ur_sq_at(qp, r->head);
-	uint32_t k = (p->bth.psn - w->psn) & UR_PSN_MASK, n = ur_pkt_psns(p);
-	bool last = k + n == w->npkts;
-	bool end = ur_rd_piece_end(w, k) == k + n;
-	enum ibv_wc_status st = IBV_WC_BAD_RESP_ERR;
+	const uint32_t sent = (r->max - r->una) & UR_PSN_MASK;
+	struct ur_sack s;
 
-	/* Asked for before the window became smaller, in larger pieces: it is asked for again, and then comes as packets. */
-	if (ur_unlikely(p->flags & UR_PKT_BULK) && k + n > ur_rd_piece_end(w, k)) {
+	if (!ur_sack_get(p, &s) || p->bth.psn != ur_psn_add(s.expected, UR_PSN_MASK)) {
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
 		return;
 	}
-	if (!k)
-		r->rpos = (struct ur_sge_pos){0, 0};
-	else if (ur_unlikely(r->reseek))
-		r->rpos = ur_sge_seek(w->sge, w->nsge, (uint64_t)k << qp->mtu_shift);
-	r->reseek = false;
-	if (ur_unlikely(!ur_swqe_is_read(w)))
-		st = ur_atomic_answer(qp, w, p, op);
-	else if (ur_likely(response_ok(qp, w, k, end, p, op->flags)) && ur_unlikely(!scatter(qp, w, p, &st))) {
-		response_unread(qp, now);
+	if (qp->tp->c.plain_recovery || !sent || ((s.expected - r->una) & UR_PSN_MASK) > sent) {
+		ur_qp_count(qp, UR_C_DROP_GHOST_ACK);
 		return;
 	}
-	if (ur_unlikely(st)) {
-		ur_req_fail(qp, st, 0);
-		return;
-	}
-	r->una = ur_psn_add(p->bth.psn, n);
-	if (end && r->rd_out)
-		r->rd_out--;
-	if (last) {
-		ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
-		if (ur_unlikely(r->locals))
-			ur_local_done(qp);
-	}
-	if (ur_unlikely(ur_psn_diff(r->reread.hi, r->una) > 0))
-		ur_reread_collect(qp);
-	progress(qp, now);
-	/* An atomic before `hi` has been executed, and its answer is gone. */
-	if (ur_unlikely(ur_psn_diff(r->reread.hi, r->una) > 0) && (r->reread.one_hole || ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_ATOMIC)))
-		lost_response(qp, r->reread.hi, now);
-	settle(qp);
-}
-
-/* An answer after one that is missing. That of an atomic is not kept: the responder keeps it for a repeated request. */
-static void response_ahead(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p, ur_time now)
-{
-	if (qp->tp->c.plain_recovery) {
-		implied_nak(qp, UR_C_DROP_RESPONSE, now);
-		return;
-	}
-	qp->req.reread.one_hole = !p->bth.migreq;
-	/* After an atomic all is sent again, and a mark that stayed in the map would pass for the answer of a later READ. */
-	if (!ur_swqe_is_read(w) || p->flags & UR_PKT_BULK || ur_swqe_in(ur_sq_at(qp, qp->req.head), UR_WRS_ATOMIC) ||
-	    !ur_reread_take(qp, w, p))
-		ur_qp_count(qp, UR_C_DROP_RESPONSE);
-	lost_response(qp, ur_psn_add(p->bth.psn, ur_swqe_is_read(w)), now);
-}
-
-static void on_response(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
-{
-	struct ur_requester *r = &qp->req;
-	uint32_t psn = p->bth.psn, old = r->una;
-	const struct ur_swqe *w = ur_unlikely(psn != r->una) ? answered_by(qp, psn) : NULL;
-
-	if (w && !advance(qp, psn)) {
-		if (r->una != old)
-			progress(qp, now);
-		response_ahead(qp, w, p, now);
-		settle(qp);
-		return;
-	}
-	if (ur_unlikely(psn != r->una || r->head == r->fresh || !ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_ANSWERED))) {
-		ur_qp_count(qp, UR_C_DROP_RESPONSE);
-		return;
-	}
-	take_response(qp, p, op, now);
+	on_sack(qp, &s, now);
+	ur_comp_settle(qp);
 }
 
 /* --- entry points --- */
@@ -492,37 +398,9 @@ void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 		return;
 	}
 	if (op->flags & WITH_RESULT)
-		on_response(qp, p, op, now);
+		ur_answer_rx(qp, p, op, now);
 	else
 		on_aeth(qp, p, op, now);
-}
-
-bool ur_comp_run_place(struct ur_qp *qp, struct ur_rx_run *run)
-{
-	struct ur_requester *r = &qp->req;
-	const struct ur_swqe *w = ur_sq_at(qp, r->head);
-	struct ur_mr *mr;
-	uint32_t k = (run->psn - w->psn) & UR_PSN_MASK;
-	bool repairs = ur_psn_diff(r->reread.hi, r->una) > 0 || ur_psn_diff(r->reread.split, r->una) > 0 || r->reseek;
-
-	if (run->psn != r->una || r->head == r->fresh || !ur_swqe_is_read(w) || repairs)
-		return false;
-	if (!(k & ((1u << w->rd_shift) - 1)) || k >= w->npkts) /* a response begins there */
-		return false;
-	run->n = ur_min_u32(run->n, ur_rd_piece_end(w, k) - 1 - k); /* and its last packet is another */
-	run->n = ur_min_u32(run->n, (r->max - r->una) & UR_PSN_MASK);
-	run->to = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, &r->rpos, IBV_ACCESS_LOCAL_WRITE, qp->mtu_shift, &run->n, &mr);
-	return run->to;
-}
-
-void ur_comp_run_done(struct ur_qp *qp, const struct ur_rx_run *run, ur_time now)
-{
-	struct ur_requester *r = &qp->req;
-
-	r->una = ur_psn_add(r->una, run->n);
-	r->rpos.off += run->n << qp->mtu_shift;
-	progress(qp, now);
-	settle(qp);
 }
 
 /* Requests wait that cannot be sent because the path to the peer is unknown. */
@@ -548,7 +426,7 @@ ur_time ur_comp_expiry(const struct ur_qp *qp)
 
 	if (qp->tp->c.plain_recovery)
 		return r->deadline;
-	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, r->deadline - r->timeout, r->timeout));
+	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->timeout, r->probe.news), r->timeout));
 }
 
 void ur_comp_timer(struct ur_timer *t, ur_time now)
@@ -564,6 +442,8 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 		ur_comp_watch_path(qp, now);
 		return;
 	}
+	if (ur_unlikely(r->repair.due) && now >= r->repair.due)
+		ur_comp_settle(qp);
 	if (!r->timeout || (r->una == r->next && !lacks_path(qp)))
 		return;
 	if (r->unreachable)
@@ -571,9 +451,9 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	if (now < r->deadline) {
 		if (now >= ur_comp_expiry(qp)) {
 			UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_PROBE);
-			ur_probe(qp, now);
+			ur_probe(qp);
 		}
-		ur_timer_arm(qp->tp->c.wheel, t, ur_comp_expiry(qp));
+		ur_timer_arm(qp->tp->c.wheel, t, r->repair.due ? ur_min_time(r->repair.due, ur_comp_expiry(qp)) : ur_comp_expiry(qp));
 		if (r->unreachable)
 			ur_unreachable_rearm(qp, now);
 		return;
@@ -591,7 +471,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	if (ur_window_halve(&r->window, r->una))
 		window_is_smaller(qp);
 	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);
-	settle(qp);
+	ur_comp_settle(qp);
 	ur_comp_watch_path(qp, now);
 	if (r->unreachable && ur_qp_st(qp) != IBV_QPS_ERR)
 		ur_unreachable_rearm(qp, now);

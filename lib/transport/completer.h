@@ -7,6 +7,7 @@
 #include "wire/opcode.h"
 
 void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now);
+void ur_comp_sack(struct ur_qp *qp, const struct ur_pkt *p, ur_time now);
 void ur_comp_timer(struct ur_timer *t, ur_time now);
 /* When the timer has something to do next, as things stand. */
 ur_time ur_comp_expiry(const struct ur_qp *qp);

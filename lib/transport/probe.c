@@ -11,7 +11,7 @@
 #include "base/psn.h"
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
-#include "transport/reread.h"
+#include "transport/repair.h"
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
 #include "transport/wr_op.h"
@@ -43,7 +43,7 @@ static bool not_read_yet(const struct ur_qp *qp)
 	return qp->path && qp->path->local && c->unread && c->unread(c->ctx, (uint8_t)(qp->dqpn >> 16));
 }
 
-void ur_probe(struct ur_qp *qp, ur_time now)
+void ur_probe(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 
@@ -55,9 +55,9 @@ void ur_probe(struct ur_qp *qp, ur_time now)
 	r->probe.sent = true;
 	r->rtt.at = 0;
 	r->rtt.resent = r->max;
-	if (ur_reread_again(qp, now))
-		return;
 	r->probe.what = UR_PROBE_OLDEST;
+	if (ur_repair_again(qp)) /* of a peer that says what it has, the newest is answered with that */
+		r->probe.what = r->repair.sacks ? UR_PROBE_NEWEST : UR_PROBE_NONE;
 	ur_req_schedule(qp);
 }
 
@@ -83,7 +83,7 @@ void ur_probe_answered(struct ur_qp *qp)
 
 	r->probe.times = 0;
 	r->probe.sent = false;
-	if (!probed || r->una == r->next || r->probe.what || ur_psn_diff(r->reread.hi, r->una) > 0)
+	if (!probed || r->una == r->next || r->probe.what || r->repair.busy)
 		return; /* nothing is missing, or it is known what */
 	r->probe.what = UR_PROBE_OLDEST;
 	ur_req_schedule(qp);

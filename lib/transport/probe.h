@@ -11,7 +11,7 @@ struct ur_qp;
 /* When a probe is due, unless there is progress. The ACK timer has run since `since`, for at most `timeout` (0: there is none). */
 ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout);
 /* It is due now. */
-void ur_probe(struct ur_qp *qp, ur_time now);
+void ur_probe(struct ur_qp *qp);
 /*
  * Nothing more will be sent, and what was sent last did not ask for an acknowledgement (requester.c: asks): it is sent once more, and asks.
  */

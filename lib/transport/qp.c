@@ -74,6 +74,7 @@ static void qp_free(struct ur_qp *qp)
 	free(qp->sq_ext);
 	ur_ring_free(&qp->rq);
 	free(qp->resp.rd);
+	free(qp->req.repair.board);
 	free(qp);
 }
 
@@ -228,8 +229,8 @@ static void flush_sends(struct ur_qp *qp)
 	r->rd_wqes = r->locals = 0;
 	r->una = r->next = r->max;
 	r->rd_out = 0;
-	r->rnr_wait = r->hole = r->reread.wanted = false;
-	r->reread.hi = r->una;
+	r->rnr_wait = r->hole = false;
+	ur_repair_forget(r);
 	r->probe.what = UR_PROBE_NONE;
 	r->halt = IBV_WC_SUCCESS;
 }
@@ -306,6 +307,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	ur_ud_release_all(qp); /* as above */
 	ur_mw_forget_qp(qp);
 	ur_keep_drop(qp);
+	free(qp->req.repair.board);
 	memset(&qp->req, 0, sizeof(qp->req));
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	memset(&qp->attr, 0, sizeof(qp->attr));

@@ -224,7 +224,7 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 
 	if (mask & IBV_QP_SQ_PSN) {
 		r->una = r->next = r->max = r->restart = r->packets_until = a->sq_psn & UR_PSN_MASK;
-		r->reread.hi = r->reread.scan = r->reread.split = r->una;
+		ur_repair_open(&r->repair, r->una);
 		r->rtt.resent = r->window.grow_from = r->una;
 	}
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)

@@ -7,6 +7,7 @@
 #define UR_QP_PRIV_H
 
 #include "transport/dcqcn.h"
+#include "transport/repair.h"
 #include "transport/ring.h"
 #include "transport/transport.h"
 #include "transport/window.h"
@@ -31,17 +32,7 @@ struct ur_probe {
 	uint8_t times;   /* that one was due since the last progress */
 	bool sent;       /* and one was */
 	ur_time loss_at; /* when a loss was last noticed; 0: never */
-};
-
-/* Lost READ responses: which are missing, which came early, which were asked for again: reread.c. */
-#define UR_AHEAD 2048 /* READ responses this far after a lost one are kept; a multiple of 64 */
-
-struct ur_reread {
-	bool one_hole;            /* the peer repeats only upwards: nothing is asked for before what is missing first has come */
-	bool wanted;              /* there are holes to ask for */
-	uint32_t hi, scan, split; /* before `split` READ responses may begin and end a message anywhere */
-	ur_time round_at;
-	uint64_t ahead[UR_AHEAD / 64], asked[UR_AHEAD / 64], asked_before[UR_AHEAD / 64];
+	ur_time news;    /* when something was last heard of what lies beyond a hole */
 };
 
 struct ur_requester {
@@ -53,20 +44,20 @@ struct ur_requester {
 	uint32_t asked;                  /* SQ index after the last request that had one */
 	uint32_t packets_until;          /* what comes before this PSN was asked for again: it goes as packets, not as bulk packets */
 	uint32_t restart;                /* PSN of the last rewind: a READ response there may start a message or continue one */
-	uint32_t rd_out;                 /* READ requests on the wire */
+	uint32_t rd_out;                 /* READ requests and atomics on the wire */
 	uint32_t rd_wqes;                /* READ and atomic WQEs started and incomplete: what a fence waits for */
 	uint32_t locals;                 /* local operations that are executed and wait for their turn to complete */
 	uint8_t max_rd;
 	uint8_t retry_cnt, retry_left, rnr_cnt, rnr_left;
 	uint8_t halt;              /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
-	bool rnr_wait, hole;       /* `hole`: a lost READ response has been asked for again and has not come yet */
+	bool rnr_wait, hole;       /* `hole`: all from a lost answer on was sent again, and that has not come yet */
 	bool reseek;               /* `rpos` has to be searched again */
 	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
 	ur_time retried_at;        /* the last rewind that counted as a retry */
 	struct ur_window window;
 	struct ur_rtt rtt;
 	struct ur_probe probe;
-	struct ur_reread reread;
+	struct ur_repair repair;
 	/* unreachable.c */
 	bool unreachable;         /* the network says that the peer cannot be reached, and since then nothing was acknowledged */
 	uint32_t unreachable_una; /* that was when it said so */

@@ -3,6 +3,7 @@
 
 #include "base/psn.h"
 #include "transport/qp_priv.h"
+#include "transport/req_sent.h"
 #include "transport/tp_priv.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
@@ -29,4 +30,18 @@ struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t p
 	ur_read_put_reth(ext + op->off_reth, w, from, (uint32_t)(to - from));
 	ur_txbuf_end(qp, p);
 	return p;
+}
+
+int ur_read_build(struct ur_qp *qp, struct ur_swqe *w)
+{
+	struct ur_requester *r = &qp->req;
+	uint32_t k = ur_req_packet_index(r, w), n = ur_rd_piece_end(w, k) - k;
+	struct ur_pkt *p = ur_read_put(qp, w, r->next, n);
+
+	if (ur_unlikely(!p))
+		return UR_NO_BUFFER;
+	ur_req_start_clock(r, r->next, qp->tp->now);
+	r->rd_out++;
+	ur_req_sent(qp, w, n, p);
+	return UR_BUILT;
 }

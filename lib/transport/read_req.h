@@ -18,4 +18,7 @@ static inline void ur_read_put_reth(uint8_t *to, const struct ur_swqe *w, uint64
 /* Builds a READ request for the `n` packets from `psn` on. NULL: there is no buffer. */
 struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n);
 
+/* Builds the next request of the READ `w`, and accounts for it. */
+int ur_read_build(struct ur_qp *qp, struct ur_swqe *w);
+
 #endif

@@ -12,9 +12,18 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
+/* What the builders of a packet return beside the status that their request fails with. */
+enum { UR_BUILT = IBV_WC_SUCCESS, UR_NO_BUFFER = -1 };
+
 static inline uint32_t ur_req_in_flight(const struct ur_requester *r)
 {
 	return (r->next - r->una) & UR_PSN_MASK;
+}
+
+/* How many PSNs from `una` on may be on their way: as many as the window holds, beside those of which it is known that they are not. */
+static inline uint32_t ur_req_room(const struct ur_requester *r)
+{
+	return r->window.size + r->repair.spare;
 }
 
 static inline uint32_t ur_req_packet_index(const struct ur_requester *r, const struct ur_swqe *w)

@@ -21,7 +21,7 @@
 #include "transport/req_sent.h"
 #include "transport/req_state.h"
 #include "transport/requester.h"
-#include "transport/reread.h"
+#include "transport/repair.h"
 #include "transport/send_done.h"
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
@@ -60,16 +60,16 @@ static enum ur_req_state next_fresh(struct ur_qp *qp)
 	}
 	if (r->rd_wqes && ur_sq_at(qp, r->cur)->flags & IBV_SEND_FENCE)
 		return UR_REQ_FENCE;
-	return ur_req_in_flight(r) < r->window.size ? UR_REQ_START : UR_REQ_WINDOW;
+	return ur_req_in_flight(r) < ur_req_room(r) ? UR_REQ_START : UR_REQ_WINDOW;
 }
 
 /*
- * A piece of a READ that is sent again, and does not begin it, to a peer that repeats only upwards (reread.c): were the piece before it
+ * A piece of a READ that is sent again, and does not begin it, to a peer that repeats only upwards (judge.c): were the piece before it
  * lost or overtaken, that would never be answered. So it waits for what is out.
  */
 static bool must_follow(const struct ur_requester *r, uint32_t k)
 {
-	return r->reread.one_hole && k && ur_req_in_flight(r) && ur_psn_diff(r->next, r->max) < 0;
+	return r->repair.one_hole && k && ur_req_in_flight(r) && ur_psn_diff(r->next, r->max) < 0;
 }
 
 static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe *w)
@@ -79,7 +79,7 @@ static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe 
 
 	if (r->rd_out >= r->max_rd || ur_unlikely(must_follow(r, k)))
 		return UR_REQ_RD_LIMIT;
-	return ur_req_in_flight(r) + ur_rd_piece_end(w, k) - k <= r->window.size ? UR_REQ_READ : UR_REQ_WINDOW;
+	return ur_req_in_flight(r) + ur_rd_piece_end(w, k) - k <= ur_req_room(r) ? UR_REQ_READ : UR_REQ_WINDOW;
 }
 
 static enum ur_req_state next_unusual(const struct ur_qp *qp)
@@ -90,7 +90,7 @@ static enum ur_req_state next_unusual(const struct ur_qp *qp)
 		return UR_REQ_PACED;
 	if (qp->req.probe.what)
 		return UR_REQ_PROBE;
-	return qp->req.reread.wanted ? UR_REQ_REREAD : UR_REQ_HALT;
+	return qp->req.repair.wanted ? UR_REQ_REPAIR : UR_REQ_HALT;
 }
 
 static inline enum ur_req_state next_state(struct ur_qp *qp)
@@ -100,14 +100,14 @@ static inline enum ur_req_state next_state(struct ur_qp *qp)
 
 	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS && ur_qp_st(qp) != IBV_QPS_SQD))
 		return UR_REQ_DOWN;
-	if (ur_unlikely(r->rnr_wait | qp->cc.blocked | r->probe.what | r->reread.wanted | r->halt))
+	if (ur_unlikely(r->rnr_wait | qp->cc.blocked | r->probe.what | r->repair.wanted | r->halt))
 		return next_unusual(qp);
 	if (r->cur == r->fresh)
 		return next_fresh(qp);
 	w = ur_sq_at(qp, r->cur);
 	if (ur_swqe_in(w, UR_WRS_ANSWERED))
 		return next_read(qp, w);
-	return ur_req_in_flight(r) < r->window.size ? UR_REQ_SEND : UR_REQ_WINDOW;
+	return ur_req_in_flight(r) < ur_req_room(r) ? UR_REQ_SEND : UR_REQ_WINDOW;
 }
 
 enum ur_req_state ur_req_next(struct ur_qp *qp)
@@ -117,7 +117,7 @@ enum ur_req_state ur_req_next(struct ur_qp *qp)
 
 static bool can_send(enum ur_req_state s)
 {
-	return 1u << s & (1u << UR_REQ_SEND | 1u << UR_REQ_START | 1u << UR_REQ_READ | 1u << UR_REQ_PROBE | 1u << UR_REQ_REREAD);
+	return 1u << s & (1u << UR_REQ_SEND | 1u << UR_REQ_START | 1u << UR_REQ_READ | 1u << UR_REQ_PROBE | 1u << UR_REQ_REPAIR);
 }
 
 void ur_req_schedule(struct ur_qp *qp)
@@ -156,7 +156,7 @@ void ur_req_rewind(struct ur_qp *qp)
 	r->halt = IBV_WC_SUCCESS;
 	r->rtt.at = 0;
 	r->probe.what = UR_PROBE_NONE;
-	ur_reread_forget(r);
+	ur_repair_forget(r);
 }
 
 void ur_req_fail(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor_err)
@@ -214,54 +214,6 @@ enum ibv_wc_status ur_req_start(struct ur_qp *qp)
 
 /* --- packets --- */
 
-/* What the builders of a packet return beside the status that their request fails with. */
-enum { BUILT = IBV_WC_SUCCESS, NO_BUFFER = -1 };
-
-static int build_read(struct ur_qp *qp, struct ur_swqe *w)
-{
-	struct ur_requester *r = &qp->req;
-	uint32_t k = ur_req_packet_index(r, w), n = ur_rd_piece_end(w, k) - k;
-	struct ur_pkt *p = ur_read_put(qp, w, r->next, n);
-
-	if (ur_unlikely(!p))
-		return NO_BUFFER;
-	ur_req_start_clock(r, r->next, qp->tp->now);
-	r->rd_out++;
-	ur_req_sent(qp, w, n, p);
-	return BUILT;
-}
-
-/* An atomic or ATOMIC WRITE. */
-static int build_atomic(struct ur_qp *qp, struct ur_swqe *w)
-{
-	struct ur_requester *r = &qp->req;
-	uint8_t opcode = ur_swqe_op(w)->only | qp->service;
-	const struct ur_opcode_info *op = ur_opcode(opcode);
-	uint32_t len = op->flags & UR_OPF_PAYLOAD ? UR_ATOMIC_LEN : 0;
-	struct ur_pkt *p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + len + UR_ICRC_LEN);
-	enum ibv_wc_status st;
-	uint8_t *ext;
-
-	if (ur_unlikely(!p))
-		return NO_BUFFER;
-	p->bth.opcode = opcode;
-	p->bth.psn = r->next;
-	p->bth.ackreq = true;
-	ext = ur_pkt_begin(qp, p, op);
-	if (ur_unlikely(qp->service == UR_XRC))
-		ur_xrceth_put(ext, w->srqn);
-	st = ur_atomic_put(qp, w, ext, p);
-	if (ur_unlikely(st)) {
-		ur_txbuf_undo(qp->tp, p);
-		return (int)st;
-	}
-	ur_txbuf_end(qp, p);
-	ur_req_start_clock(r, r->next, qp->tp->now);
-	r->rd_out++;
-	ur_req_sent(qp, w, 1, p);
-	return BUILT;
-}
-
 /* A packet of a SEND or WRITE; in line where it is hot. */
 __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, struct ur_swqe *w)
 {
@@ -277,7 +229,7 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	enum ibv_wc_status st;
 
 	if (ur_unlikely(!p))
-		return NO_BUFFER;
+		return UR_NO_BUFFER;
 	p->bth.opcode = opcode;
 	p->bth.pad = pad;
 	p->bth.se = last && w->flags & IBV_SEND_SOLICITED && op->flags & UR_OPF_RWQE;
@@ -300,7 +252,7 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	ur_req_sent(qp, w, 1, p);
 	if (ur_unlikely(qp->service == UR_UC))
 		ur_uc_sent(qp);
-	return BUILT;
+	return UR_BUILT;
 }
 
 /* A short SEND or WRITE of an RC QP from one piece of memory, with nothing but perhaps a completion beside it. */
@@ -376,7 +328,6 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_swqe *w, uint32_t most
 	/* The last one is another; for one that is left a run is not worth while. */
 	if (left < 3 || w->flags & IBV_SEND_INLINE || ur_unlikely(qp->cc.rate.active))
 		return 0;
-	most = ur_min_u32(most, win->size > ur_req_in_flight(r) ? win->size - ur_req_in_flight(r) : 0);
 	run.n = ur_min_u32(most, left - 1);
 	run.from = ur_sge_run(qp->tp, qp->pd, w->sge, w->nsge, &r->pos, 0, qp->mtu_shift, &run.n, &run.mr);
 	if (!run.from)
@@ -405,34 +356,117 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_swqe *w, uint32_t most
 	return run.n;
 }
 
+/* Where the requester is, while it sends something again. */
+struct place {
+	uint32_t cur, next, rd_out, since_ack;
+	struct ur_sge_pos pos;
+	ur_time timed;
+};
+
+static struct place leave(struct ur_qp *qp, uint32_t index, uint32_t psn)
+{
+	struct ur_requester *r = &qp->req;
+	const struct place at = {r->cur, r->next, r->rd_out, r->since_ack, r->pos, r->rtt.at};
+
+	go_to(qp, index, psn);
+	return at;
+}
+
+static void come_back(struct ur_requester *r, const struct place *at)
+{
+	r->cur = at->cur;
+	r->next = at->next;
+	r->rd_out = at->rd_out;
+	r->since_ack = at->since_ack;
+	r->pos = at->pos;
+	r->rtt.at = at->timed;
+}
+
 /* Sends one packet that was sent before, and goes on where it was. Without a buffer it is as if that had been lost. */
 static bool build_probe(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
-	const uint32_t cur = r->cur, next = r->next, rd_out = r->rd_out;
-	const struct ur_sge_pos pos = r->pos;
 	uint32_t index, psn;
-	int st;
 	struct ur_swqe *w;
+	struct place at;
+	int st;
 
 	if (!ur_probe_target(qp, &index, &psn))
 		return false;
-	go_to(qp, index, psn);
+	at = leave(qp, index, psn);
 	r->since_ack = r->window.ack_every; /* it asks for an acknowledgement */
 	w = ur_sq_at(qp, index);
 	if (ur_swqe_is_read(w)) {
-		st = build_read(qp, w);
-		ur_reread_split(r, r->next);
+		st = ur_read_build(qp, w);
+		ur_repair_split(r, r->next);
 	} else if (ur_swqe_in(w, UR_WRS_ANSWERED)) {
-		st = build_atomic(qp, w);
+		st = ur_atomic_build(qp, w);
 	} else {
 		st = build_data(qp, w); /* memory that has gone is found when the packet's turn comes again */
 	}
-	r->cur = cur;
-	r->next = next;
-	r->rd_out = rd_out;
-	r->pos = pos;
-	return st == BUILT;
+	at.since_ack = r->since_ack;
+	come_back(r, &at);
+	return st == UR_BUILT;
+}
+
+/* At most `most` packets of a SEND or WRITE; returns how many. */
+static uint32_t build_again(struct ur_qp *qp, struct ur_swqe *w, uint32_t most, int *st)
+{
+	uint32_t n = 0;
+
+	while (n < most) {
+		*st = build_data(qp, w);
+		if (ur_unlikely(*st))
+			break;
+		n++;
+		if (n < most && ur_txbuf_repeats(&qp->tp->tx))
+			n += build_middles(qp, w, most - n);
+	}
+	return n;
+}
+
+/*
+ * What is lost and comes first of that: packets as they were, READs by the range that is missing. At most `most` packets; returns how many.
+ * Memory that has gone is found where it fails its request: all is sent again from the oldest on.
+ */
+static unsigned build_repair(struct ur_qp *qp, unsigned most)
+{
+	struct ur_requester *r = &qp->req;
+	uint32_t index, psn, n, built;
+	struct ur_swqe *w;
+	struct place at;
+	int st = UR_BUILT;
+
+	if (!ur_repair_next(qp, &index, &psn, &n))
+		return 0;
+	w = ur_sq_at(qp, index);
+	at = leave(qp, index, psn);
+	if (ur_swqe_is_read(w)) {
+		built = ur_read_put(qp, w, psn, n) != NULL;
+		ur_repair_split(r, ur_psn_add(psn, n));
+		UR_TRACE(qp->tp->trace, REREAD, qp->qpn, psn, n);
+		ur_qp_count(qp, UR_C_RETRANSMIT);
+	} else if (ur_swqe_in(w, UR_WRS_ANSWERED)) {
+		st = ur_atomic_build(qp, w);
+		built = n = st == UR_BUILT;
+	} else {
+		built = n = build_again(qp, w, ur_min_u32(n, most), &st);
+	}
+	come_back(r, &at);
+	if (built)
+		ur_repair_sent(qp, psn, n, ur_swqe_in(w, UR_WRS_ANSWERED), qp->tp->now);
+	else if (ur_unlikely(st > UR_BUILT))
+		ur_req_rewind(qp);
+	else
+		r->repair.wanted = true; /* there was no buffer */
+	return built;
+}
+
+static uint32_t room_left(const struct ur_requester *r)
+{
+	const uint32_t room = ur_req_room(r), used = ur_req_in_flight(r);
+
+	return room > used ? room - used : 0;
 }
 
 /* A packet of a SEND or WRITE, and those that follow it in its middle, or in messages like it: at most n; returns how many. */
@@ -441,7 +475,7 @@ static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int 
 	const uint32_t cur = qp->req.cur;
 
 	if (ur_unlikely(qp->path->local) && w->length >= qp->tp->c.bulk_least && ur_bulk_build(qp, w)) {
-		*st = BUILT;
+		*st = UR_BUILT;
 		return 1;
 	}
 	*st = build_data(qp, w);
@@ -450,7 +484,7 @@ static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int 
 	if (n == 1)
 		return 1;
 	if (qp->req.cur == cur)
-		return ur_txbuf_repeats(&qp->tp->tx) ? 1 + build_middles(qp, w, n - 1) : 1;
+		return ur_txbuf_repeats(&qp->tp->tx) ? 1 + build_middles(qp, w, ur_min_u32(n - 1, room_left(&qp->req))) : 1;
 	if (qp->req.cur == qp->req.tail)
 		return 1; /* as far as is known, nothing follows it */
 	return qp->req.cur == qp->req.fresh && w->npkts == 1 ? 1 + build_row(qp, w, n - 1) : 1;
@@ -472,14 +506,14 @@ static unsigned step(struct ur_qp *qp, enum ur_req_state s, unsigned n)
 		s = UR_REQ_SEND; /* there is room for its first packet: that was the condition for its start */
 	}
 	if (ur_unlikely(s > UR_REQ_READ))
-		return s == UR_REQ_PROBE ? build_probe(qp) : ur_reread_build(qp);
+		return s == UR_REQ_PROBE ? build_probe(qp) : build_repair(qp, n);
 	if (ur_likely(s == UR_REQ_SEND)) {
 		built = build_some(qp, w, n, &st);
 	} else {
-		st = ur_swqe_is_read(w) ? build_read(qp, w) : build_atomic(qp, w);
-		built = st == BUILT;
+		st = ur_swqe_is_read(w) ? ur_read_build(qp, w) : ur_atomic_build(qp, w);
+		built = st == UR_BUILT;
 	}
-	if (ur_unlikely(st > BUILT))
+	if (ur_unlikely(st > UR_BUILT))
 		halt(qp, (enum ibv_wc_status)st);
 	return built;
 }

@@ -204,9 +204,33 @@ static enum ur_counter rx_foreign(struct ur_qp *qp, const struct ur_pkt *p, ur_t
 	return ur_gid_eq(&p->src, &qp->path->dgid) ? ur_cc_notified(qp, now) : UR_C_DROP_SOURCE;
 }
 
-__attribute__((noinline)) static void count_foreign(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
+/* A selective acknowledgement, which RC and XRC share. */
+static void rx_sack(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
 {
-	ur_qp_count(qp, rx_foreign(qp, p, now));
+	if (!ur_qp_acked(qp) || !direction_ok(qp, RX_RESPONSES)) {
+		ur_qp_count(qp, UR_C_DROP_OPCODE);
+	} else if (!(rx_allowed[ur_qp_st(qp)] & RX_RESPONSES)) {
+		ur_qp_count(qp, UR_C_DROP_QP_STATE);
+	} else if (!ur_pkey_ok(p->bth.pkey)) {
+		ur_qp_count(qp, UR_C_DROP_PKEY);
+	} else if (!ur_pkt_is_between(p, qp->path)) {
+		ur_qp_count(qp, UR_C_DROP_SOURCE);
+	} else {
+		qp->heard = now;
+		qp->n.rx_packets++;
+		ur_comp_sack(qp, p, now);
+	}
+}
+
+__attribute__((noinline)) static void rx_other(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
+{
+	if (p->bth.opcode != UR_OP_SACK) {
+		ur_qp_count(qp, rx_foreign(qp, p, now));
+		return;
+	}
+	rx_sack(qp, p, now);
+	if (ur_unlikely(qp->broken))
+		ur_qp_to_err(qp);
 }
 
 static inline void deliver(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
@@ -267,7 +291,7 @@ __attribute__((always_inline)) static inline void rx(struct ur_tp *tp, struct ur
 		return;
 	}
 	if (ur_unlikely(!op->name || (p->bth.opcode & UR_SERVICE_MASK) != qp->service || !direction_ok(qp, need))) {
-		count_foreign(qp, p, now);
+		rx_other(qp, p, now);
 		return;
 	}
 	if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need))) {

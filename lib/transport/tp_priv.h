@@ -18,9 +18,11 @@
  *   sge.c        from and to scatter/gather lists
  *   txbuf.c      where packets to send are built, and trains of them
  *   requester.c  builds request packets; ackreq.c: which of them ask for an acknowledgement; completer.c handles what comes back
+ *   answers.c    answers to READs and atomics; comp_priv.h what they share with acknowledgements
+ *   repair.c     what has arrived beyond a hole, and what is sent again; judge.c: what is lost; repair_bits.h
  *   read_req.c   READ requests and RETHs; req_state.h what a requester does next
  *   atomic.c     requests that are one packet and whose answer carries the result: atomics, ATOMIC WRITE
- *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue; reread.c repairs READs
+ *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue
  *   unreachable.c what ICMP errors do to the retries
  *   rd_table.c   the resource table, from which READs, atomics and FLUSHes are answered; verdict.h what is decided of a request
  *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses; resp_atomic.c executes what atomic.c

@@ -20,7 +20,6 @@
 #define SHED_FLOOR 32u     /* as far as lost packets do */
 #define ACK_EVERY 256      /* packets at most between those that ask for an acknowledgement */
 
-#define RTT_MIN UR_NS_PER_US /* below it the clock is to blame: see ur_rtt_sample */
 #define RTT_MAX (1000 * UR_NS_PER_MS)
 
 uint8_t ur_window_rd_shift(uint32_t window)
@@ -49,13 +48,18 @@ void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una)
 
 bool ur_window_grow(struct ur_window *w, bool slow, uint32_t una)
 {
-	if (((una - w->grow_from) & UR_PSN_MASK) < w->size)
-		return false;
-	if (slow)
-		w->grow_from = una;
-	else
-		set(w, ur_min_u32(w->max, w->size + (w->size + 7) / 8), una);
-	return !slow;
+	const uint32_t was = w->size;
+
+	/* Several at once are acknowledged when a hole is filled. */
+	while (w->size < w->max && ((una - w->grow_from) & UR_PSN_MASK) >= w->size) {
+		const uint32_t from = ur_psn_add(w->grow_from, w->size);
+
+		if (slow)
+			w->grow_from = from;
+		else
+			set(w, ur_min_u32(w->max, w->size + (w->size + 7) / 8), from);
+	}
+	return w->size != was;
 }
 
 static bool reduce(struct ur_window *w, uint32_t size, uint32_t una)
@@ -90,7 +94,7 @@ bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, uint32_t una)
 /* As TCP does (RFC 6298), in ns. */
 void ur_rtt_sample(struct ur_rtt *t, ur_time sample)
 {
-	const ur_time least = (int64_t)sample < (int64_t)RTT_MIN ? RTT_MIN : sample;
+	const ur_time least = (int64_t)sample < (int64_t)UR_RTT_MIN ? UR_RTT_MIN : sample;
 	uint32_t s = (uint32_t)ur_min_time(least, RTT_MAX), off;
 
 	if (!t->least || s < t->least)

@@ -6,6 +6,8 @@
 
 #include "base/base.h"
 
+#define UR_RTT_MIN UR_NS_PER_US /* below it the clock is to blame: see ur_rtt_sample */
+
 struct ur_rtt {                    /* ns */
 	uint32_t mean, var, least; /* of the samples; 0: there is none yet */
 	uint32_t psn;              /* the packet that is timed, since `at`; 0: none is */

@@ -63,4 +63,10 @@ static inline uint32_t ur_rd_piece_end(const struct ur_swqe *w, uint32_t k)
 	return ur_min_u32(w->npkts, (k | ((1u << w->rd_shift) - 1)) + 1);
 }
 
+/* Does a request begin with this PSN, as READs are asked for, or a single packet? */
+static inline bool ur_rd_piece_begins(const struct ur_swqe *w, uint32_t psn)
+{
+	return !((psn - w->psn) & ((1u << w->rd_shift) - 1));
+}
+
 #endif

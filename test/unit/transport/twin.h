@@ -140,8 +140,9 @@ static inline bool twin_requester_same(const struct ur_qp *qa, const struct ur_q
 	TWIN_SAME(window.size);
 	TWIN_SAME(probe.what);
 	TWIN_SAME(probe.times);
-	TWIN_SAME(reread.hi);
-	TWIN_SAME(reread.wanted);
+	TWIN_SAME(repair.busy);
+	TWIN_SAME(repair.wanted);
+	TWIN_SAME(repair.gone);
 	if (same && a->cur != a->tail && a->next != a->una)
 		same = twin_bytes(ur_sq_at(qa, a->cur)->sge, a->pos) == twin_bytes(ur_sq_at(qb, b->cur)->sge, b->pos);
 	return same;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers to READs and atomics. */
+#ifndef UR_ANSWERS_H
+#define UR_ANSWERS_H
+
+#include "transport/transport.h"
+#include "wire/opcode.h"
+
+/* A READ response or the result of an atomic has come, for a PSN that was sent and is not acknowledged. */
+void ur_answer_rx(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now);
+
+#endif
