@@ -72,6 +72,7 @@ int ur_atomic_build(struct ur_qp *qp, struct ur_swqe *w)
 	p->bth.psn = r->next;
 	p->bth.ackreq = true;
 	ext = ur_pkt_begin(qp, p, op);
+	ur_req_say_hello(r, ext, r->next);
 	if (ur_unlikely(qp->service == UR_XRC))
 		ur_xrceth_put(ext, w->srqn);
 	st = put_operands(qp, w, ext, p);

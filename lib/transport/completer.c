@@ -39,7 +39,7 @@ ur_time ur_rnr_time(unsigned code)
  * Completes everything before PSN `upto`. False when it meets a READ or atomic with responses missing before `upto`: `una` then stays at
  * the first of those. `una` always lies within the WQE at `head`.
  */
-bool ur_comp_advance(struct ur_qp *qp, uint32_t upto)
+static inline bool advance(struct ur_qp *qp, uint32_t upto)
 {
 	struct ur_requester *r = &qp->req;
 
@@ -106,7 +106,7 @@ static void pull_marks(struct ur_requester *r)
 			*marks[i] = r->una;
 }
 
-void ur_comp_progress(struct ur_qp *qp, ur_time now)
+static inline void progress(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
@@ -204,7 +204,7 @@ static void repair(struct ur_qp *qp, ur_time now)
 }
 
 /* What may follow from any progress. */
-void ur_comp_settle(struct ur_qp *qp)
+static inline void settle(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 
@@ -221,6 +221,23 @@ void ur_comp_settle(struct ur_qp *qp)
 	/* Requests that are posted from now on announce themselves by the doorbell. */
 	if (r->cur != r->tail)
 		ur_req_schedule(qp);
+}
+
+/* The same for answers.c; acknowledgements have them in line. */
+
+bool ur_comp_advance(struct ur_qp *qp, uint32_t upto)
+{
+	return advance(qp, upto);
+}
+
+void ur_comp_progress(struct ur_qp *qp, ur_time now)
+{
+	progress(qp, now);
+}
+
+void ur_comp_settle(struct ur_qp *qp)
+{
+	settle(qp);
 }
 
 /* --- acknowledgements --- */
@@ -301,11 +318,11 @@ static void on_negative(struct ur_qp *qp, uint32_t psn, uint8_t syndrome, ur_tim
 	bool rnr = ur_syndrome_type(syndrome) == UR_AETH_RNR;
 	bool fatal = !rnr && ur_syndrome_value(syndrome) != UR_NAK_PSN_SEQ;
 	uint32_t old = r->una;
-	bool whole = ur_comp_advance(qp, psn);
+	bool whole = advance(qp, psn);
 
 	UR_TRACE(qp->tp->trace, NAK_RCVD, qp->qpn, psn, syndrome);
 	if (r->una != old)
-		ur_comp_progress(qp, now);
+		progress(qp, now);
 	if (fatal && within_head(qp, psn))
 		on_nak(qp, syndrome, now);
 	else if (!whole)
@@ -322,10 +339,10 @@ static void on_ack(struct ur_qp *qp, uint32_t psn, bool migreq, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	uint32_t old = r->una;
-	bool whole = ur_comp_advance(qp, ur_psn_add(psn, 1));
+	bool whole = advance(qp, ur_psn_add(psn, 1));
 
 	if (ur_likely(r->una != old))
-		ur_comp_progress(qp, now);
+		progress(qp, now);
 	if (ur_likely(whole))
 		return;
 	r->repair.one_hole = !migreq;
@@ -344,7 +361,7 @@ static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_op
 	case UR_AETH_NAK: on_negative(qp, p->bth.psn, h.syndrome, now); break;
 	default: /* type 2 is reserved */ ur_qp_count(qp, UR_C_DROP_RESPONSE); return;
 	}
-	ur_comp_settle(qp);
+	settle(qp);
 }
 
 /* --- selective acknowledgements --- */
@@ -360,11 +377,11 @@ static void on_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
 		on_negative(qp, s->expected, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ), now);
 		return;
 	}
-	if (!ur_comp_advance(qp, s->expected))
+	if (!advance(qp, s->expected))
 		ur_repair_done(qp, s->expected, now);
 	ur_repair_sack(qp, s, now);
 	if (r->una != old)
-		ur_comp_progress(qp, now);
+		progress(qp, now);
 }
 
 /* What it says is believed only of what was sent, and of READs and atomics only that the request has arrived. */
@@ -374,7 +391,7 @@ void ur_comp_sack(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
 	const uint32_t sent = (r->max - r->una) & UR_PSN_MASK;
 	struct ur_sack s;
 
-	if (!ur_sack_get(p, &s) || p->bth.psn != ur_psn_add(s.expected, UR_PSN_MASK)) {
+	if (!ur_sack_get(p, &s)) {
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
 		return;
 	}
@@ -383,7 +400,7 @@ void ur_comp_sack(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
 		return;
 	}
 	on_sack(qp, &s, now);
-	ur_comp_settle(qp);
+	settle(qp);
 }
 
 /* --- entry points --- */
@@ -443,7 +460,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 		return;
 	}
 	if (ur_unlikely(r->repair.due) && now >= r->repair.due)
-		ur_comp_settle(qp);
+		settle(qp);
 	if (!r->timeout || (r->una == r->next && !lacks_path(qp)))
 		return;
 	if (r->unreachable)
@@ -471,7 +488,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	if (ur_window_halve(&r->window, r->una))
 		window_is_smaller(qp);
 	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);
-	ur_comp_settle(qp);
+	settle(qp);
 	ur_comp_watch_path(qp, now);
 	if (r->unreachable && ur_qp_st(qp) != IBV_QPS_ERR)
 		ur_unreachable_rearm(qp, now);

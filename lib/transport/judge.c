@@ -147,6 +147,8 @@ static uint32_t judged(const struct ur_requester *r, const struct ur_repeat *e, 
 		return overtaken && !ur_bit(m->board->kept, e->psn) ? e->n : 0;
 	if (covers(&m->ripe[UR_WAY_ANSWER], e, no) || (overtaken && now - e->at >= age(r)))
 		return e->n;
+	if (e->first && ur_psn_diff(m->ripe[UR_WAY_ANSWER].psn, ur_psn_add(e->psn, e->n)) > 0)
+		return e->n;
 	return !m->patience && upto <= e->n ? upto : 0;
 }
 

@@ -13,6 +13,7 @@
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
 
+#define HELLO_PSNS 64    /* while so many are sent, a new connection says hello */
 #define HELLO_WITHIN 256 /* packets: who has not said hello then does not say it */
 
 /* --- the table --- */
@@ -225,6 +226,8 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 	if (mask & IBV_QP_SQ_PSN) {
 		r->una = r->next = r->max = r->restart = r->packets_until = a->sq_psn & UR_PSN_MASK;
 		ur_repair_open(&r->repair, r->una);
+		r->hello = qp->tp->c.selective_repeat && ur_qp_acked(qp) && !qp->path->local;
+		r->hello_end = ur_psn_add(r->una, HELLO_PSNS);
 		r->rtt.resent = r->window.grow_from = r->una;
 	}
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)

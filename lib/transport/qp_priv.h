@@ -52,6 +52,8 @@ struct ur_requester {
 	uint8_t halt;              /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
 	bool rnr_wait, hole;       /* `hole`: all from a lost answer on was sent again, and that has not come yet */
 	bool reseek;               /* `rpos` has to be searched again */
+	bool hello;                /* what is sent before `hello_end`, for the first time, says hello (wire/sack.h) */
+	uint32_t hello_end;
 	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
 	ur_time retried_at;        /* the last rewind that counted as a retry */
 	struct ur_window window;

@@ -37,7 +37,8 @@ struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
 	struct ur_responder *r = &qp->resp;
 	struct ur_rd_res *e = &r->rd[r->rd_tail++ & (UR_RD_SLOTS - 1)];
 
-	r->rd_count = ur_min_u32(r->rd_count + 1, r->rd_n);
+	/* A peer that says of each request whether it is answered may be farther ahead of one that is not. */
+	r->rd_count = ur_min_u32(r->rd_count + 1, r->peer_sacks ? UR_RD_SLOTS : r->rd_n);
 	e->opcode = p->bth.opcode;
 	e->flush_access = 0;
 	e->again = false;

@@ -23,6 +23,7 @@ struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t p
 	p->bth.psn = psn;
 	p->bth.ackreq = true; /* as other hosts do, though the response comes in any case */
 	ext = ur_pkt_begin(qp, p, op);
+	ur_req_say_hello(&qp->req, ext, psn);
 	if (to > w->length)
 		to = w->length;
 	if (ur_unlikely(op->flags & UR_OPF_XRCETH))

@@ -61,7 +61,7 @@ static void stop(struct ur_requester *r)
 	struct ur_repair *m = &r->repair;
 
 	m->busy = m->wanted = false;
-	m->gone = m->spare = m->nlost = 0;
+	m->gone = m->spare = m->nlost = m->rd_early = 0;
 	m->due = 0;
 }
 
@@ -332,15 +332,13 @@ bool ur_repair_take(struct ur_qp *qp, struct ur_swqe *w, const struct ur_pkt *p,
 	if (!ur_swqe_is_read(w)) {
 		if (ur_atomic_answer(qp, w, p, op))
 			return false; /* it fails when its turn comes */
-		ur_repair_answer(qp, w, psn, now);
-		return true;
+	} else {
+		pos = ur_sge_seek(w->sge, w->nsge, (uint64_t)k << qp->mtu_shift);
+		if (p->payload_len != len || ur_sge_scatter(qp, w->sge, w->nsge, &pos, p->data + p->payload_off, len))
+			return false; /* as above */
 	}
-	if (p->payload_len != len)
-		return false;
-	pos = ur_sge_seek(w->sge, w->nsge, (uint64_t)k << qp->mtu_shift);
-	if (ur_sge_scatter(qp, w->sge, w->nsge, &pos, p->data + p->payload_off, p->payload_len))
-		return false; /* as above */
 	ur_repair_answer(qp, w, psn, now);
+	r->repair.rd_early += r->repair.sacks && ur_rd_piece_end(w, k) == k + 1;
 	return true;
 }
 
@@ -362,8 +360,10 @@ void ur_repair_collect(struct ur_qp *qp)
 
 			r->una = ur_psn_add(was, 1);
 			r->reseek = true;
-			if (ur_rd_piece_end(w, k) == k + 1 && r->rd_out)
-				r->rd_out--;
+			if (ur_rd_piece_end(w, k) == k + 1) {
+				r->rd_out -= r->rd_out > 0;
+				m->rd_early -= m->rd_early > 0;
+			}
 		} else {
 			break;
 		}
@@ -424,7 +424,13 @@ void ur_repair_sent(struct ur_qp *qp, uint32_t psn, uint32_t n, bool answer, ur_
 	struct ur_requester *r = &qp->req;
 	struct ur_repair *m = &r->repair;
 
-	*ur_repeat_at(m, m->tail++) = (struct ur_repeat){.psn = psn, .n = n, .mark = r->max, .upto = psn, .answer = answer, .at = now};
+	*ur_repeat_at(m, m->tail++) = (struct ur_repeat){.psn = psn,
+							 .n = n,
+							 .mark = r->max,
+							 .upto = psn,
+							 .answer = answer,
+							 .first = answer && ur_psn_diff(psn, m->done) >= 0,
+							 .at = now};
 	for (uint32_t i = 0; i < n; i++) {
 		ur_bit_clear(m->board->lost, ur_psn_add(psn, i));
 		ur_bit_set(m->board->repeated, ur_psn_add(psn, i));

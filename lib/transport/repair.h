@@ -20,6 +20,7 @@ struct ur_repeat {       /* of packets, or requests for READ responses, of one w
 	uint32_t mark;   /* the first PSN that had not been sent when it was sent */
 	uint32_t upto;   /* of a READ: responses before this PSN, or later ones, have come */
 	bool answer;     /* of a READ or atomic */
+	bool first;      /* of one that had not been executed: its answers come in the order of PSNs */
 	ur_time at;
 };
 
@@ -52,6 +53,7 @@ struct ur_repair {
 	uint32_t done;          /* the peer has executed all requests before */
 	uint32_t split;         /* before it READ responses may begin and end a message anywhere */
 	uint32_t gone, spare;   /* PSNs sent that are not in flight: arrived or lost; what the window is wider by */
+	uint32_t rd_early;      /* requests of READs and atomics that are answered in full, or so it seems, beyond a hole */
 	uint32_t nlost, first;  /* lost ones, none before `first` */
 	uint32_t head, tail;    /* numbers of the oldest repeat in the queue and the next */
 	uint32_t scan[UR_WAYS]; /* what was sent for the first time before it has been judged */

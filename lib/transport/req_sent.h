@@ -11,6 +11,7 @@
 #include "transport/wr_op.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
+#include "wire/sack.h"
 
 /* What the builders of a packet return beside the status that their request fails with. */
 enum { UR_BUILT = IBV_WC_SUCCESS, UR_NO_BUFFER = -1 };
@@ -75,6 +76,16 @@ static inline void ur_req_sent(struct ur_qp *qp, const struct ur_swqe *w, uint32
 			r->cur++;
 		r->pos = (struct ur_sge_pos){0, 0};
 	}
+}
+
+/* In a packet with this PSN, whose BTH is before `ext`. */
+static inline void ur_req_say_hello(struct ur_requester *r, uint8_t *ext, uint32_t psn)
+{
+	if (ur_likely(!r->hello) || psn != r->max)
+		return;
+	r->hello = ur_psn_diff(psn, r->hello_end) < 0;
+	if (r->hello)
+		ur_hello_put(ext - UR_BTH_LEN);
 }
 
 /* The extended headers of a SEND or WRITE. */

@@ -72,12 +72,21 @@ static bool must_follow(const struct ur_requester *r, uint32_t k)
 	return r->repair.one_hole && k && ur_req_in_flight(r) && ur_psn_diff(r->next, r->max) < 0;
 }
 
+/*
+ * The peer answers no more than max_rd at a time. Those whose last answer is here do not count, though a hole before them keeps them from
+ * completing, if the peer is one of ours, which remembers more of them for repeats.
+ */
+static bool no_read_slot(const struct ur_requester *r)
+{
+	return (int32_t)(r->rd_out - r->repair.rd_early) >= r->max_rd || r->rd_out >= UR_MAX_RD_ATOMIC;
+}
+
 static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe *w)
 {
 	const struct ur_requester *r = &qp->req;
 	uint32_t k = ur_req_packet_index(r, w);
 
-	if (r->rd_out >= r->max_rd || ur_unlikely(must_follow(r, k)))
+	if (no_read_slot(r) || ur_unlikely(must_follow(r, k)))
 		return UR_REQ_RD_LIMIT;
 	return ur_req_in_flight(r) + ur_rd_piece_end(w, k) - k <= ur_req_room(r) ? UR_REQ_READ : UR_REQ_WINDOW;
 }
@@ -227,6 +236,7 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	uint8_t pad = -len & 3;
 	struct ur_pkt *p = ur_txbuf_begin(qp->tp, qp->path, UR_BTH_LEN + op->ext_len + len + pad + UR_ICRC_LEN);
 	enum ibv_wc_status st;
+	uint8_t *ext;
 
 	if (ur_unlikely(!p))
 		return UR_NO_BUFFER;
@@ -235,7 +245,9 @@ __attribute__((always_inline)) static inline int build_data(struct ur_qp *qp, st
 	p->bth.se = last && w->flags & IBV_SEND_SOLICITED && op->flags & UR_OPF_RWQE;
 	p->bth.ackreq = ackreq;
 	p->bth.psn = r->next;
-	ur_req_put_ext(ur_pkt_begin(qp, p, op), op, w);
+	ext = ur_pkt_begin(qp, p, op);
+	ur_req_say_hello(r, ext, r->next);
+	ur_req_put_ext(ext, op, w);
 	p->payload_len = len;
 	st = ur_sge_gather(qp, w, &r->pos, len, p);
 	if (ur_unlikely(st)) {

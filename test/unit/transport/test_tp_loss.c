@@ -111,6 +111,7 @@ static bool one_seed(uint64_t seed, unsigned directions)
 	o.window = 1 + ur_rng_below(&r.rng, 100);
 	o.max_rd = (uint8_t)(1 + ur_rng_below(&r.rng, 4));
 	o.v6 = seed & 1;
+	o.selective = seed % 3;
 	r.loss = ur_rng_below(&r.rng, 2600); /* up to 4 % */
 	th_open(&h, &o);
 	h.lose = lose_random;
