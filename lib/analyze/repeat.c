@@ -11,6 +11,8 @@
 #include "analyze/timer.h"
 #include "analyze/window.h"
 
+#include "wire/sack.h"
+
 #define OVERTAKEN_NS (1 * UR_NS_PER_MS) /* what is late by less has taken another way; a requester repeats later */
 #define MSG_MAX (1u << 31)              /* bytes; no message is longer */
 #define TOO_SOON_NS (50 * UR_NS_PER_US) /* no answer and no timer is that fast */
@@ -352,6 +354,10 @@ void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p,
 	struct an_req *r;
 	bool again;
 
+	if (p->bth_at && ur_copy_is(p->bth_at) && i != s->w.n && !(an_req_at(&s->w, i)->flags & AN_HOLE)) {
+		check_same(a, f, an_req_at(&s->w, i), p, psn);
+		return; /* as uroce sends READ requests where packets get lost */
+	}
 	s->repeats++;
 	s->repeated = true;
 	s->repeat_when = p->when;

@@ -8,7 +8,7 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
-struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n)
+static struct ur_pkt *put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, bool copy)
 {
 	uint32_t k = (psn - w->psn) & UR_PSN_MASK;
 	uint64_t from = (uint64_t)k << qp->mtu_shift, to = (uint64_t)(k + n) << qp->mtu_shift;
@@ -23,7 +23,10 @@ struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t p
 	p->bth.psn = psn;
 	p->bth.ackreq = true; /* as other hosts do, though the response comes in any case */
 	ext = ur_pkt_begin(qp, p, op);
-	ur_req_say_hello(&qp->req, ext, psn);
+	if (copy)
+		ur_copy_put(ext - UR_BTH_LEN);
+	else
+		ur_req_say_hello(&qp->req, ext, psn);
 	if (to > w->length)
 		to = w->length;
 	if (ur_unlikely(op->flags & UR_OPF_XRCETH))
@@ -31,6 +34,11 @@ struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t p
 	ur_read_put_reth(ext + op->off_reth, w, from, (uint32_t)(to - from));
 	ur_txbuf_end(qp, p);
 	return p;
+}
+
+struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n)
+{
+	return put(qp, w, psn, n, false);
 }
 
 int ur_read_build(struct ur_qp *qp, struct ur_swqe *w)
@@ -45,4 +53,15 @@ int ur_read_build(struct ur_qp *qp, struct ur_swqe *w)
 	r->rd_out++;
 	ur_req_sent(qp, w, n, p);
 	return UR_BUILT;
+}
+
+#define LOSSY UR_NS_PER_S /* for so long after a loss copies are sent */
+
+bool ur_read_copy(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn)
+{
+	const struct ur_requester *r = &qp->req;
+
+	if (ur_psn_diff(r->next, r->max) < 0 || qp->tp->now >= r->probe.loss_at + LOSSY)
+		return false;
+	return put(qp, w, psn, (r->next - psn) & UR_PSN_MASK, true) != NULL;
 }

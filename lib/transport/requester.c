@@ -522,8 +522,12 @@ static unsigned step(struct ur_qp *qp, enum ur_req_state s, unsigned n)
 	if (ur_likely(s == UR_REQ_SEND)) {
 		built = build_some(qp, w, n, &st);
 	} else {
+		const uint32_t psn = qp->req.next;
+
 		st = ur_swqe_is_read(w) ? ur_read_build(qp, w) : ur_atomic_build(qp, w);
 		built = st == UR_BUILT;
+		if (built && n > 1 && ur_unlikely(qp->req.repair.sacks) && ur_swqe_is_read(w))
+			built += ur_read_copy(qp, w, psn);
 	}
 	if (ur_unlikely(st > UR_BUILT))
 		halt(qp, (enum ibv_wc_status)st);

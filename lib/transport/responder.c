@@ -27,6 +27,7 @@
 #include "transport/xrc.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
+#include "wire/sack.h"
 
 #define EVENT_NONE (-1)
 
@@ -357,6 +358,8 @@ static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, 
 {
 	const struct ur_responder *r = &qp->resp;
 
+	if (op->flags & UR_OPF_READ && ur_unlikely(ur_copy_is(p->data + p->bth_off)))
+		return UR_RESP_DUPLICATE; /* the first one is being answered */
 	if (op->flags & UR_OPF_READ)
 		replay_read(qp, p, op);
 	else if (ur_unlikely(op->flags & UR_OPF_ANSWERED))

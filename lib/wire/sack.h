@@ -29,6 +29,22 @@ static inline bool ur_hello_is(const uint8_t *bth)
 	return (bth[UR_HELLO_AT] & UR_HELLO_MASK) == UR_HELLO;
 }
 
+/*
+ * A copy of a READ request, in the same place. Where packets get lost it follows the request at once, because the responder would have
+ * nothing to send until a lost one is repeated. It is dropped where the request has been executed, and not answered once more.
+ */
+#define UR_COPY 0x5au
+
+static inline void ur_copy_put(uint8_t *bth)
+{
+	bth[UR_HELLO_AT] = (uint8_t)((bth[UR_HELLO_AT] & ~UR_HELLO_MASK) | UR_COPY);
+}
+
+static inline bool ur_copy_is(const uint8_t *bth)
+{
+	return (bth[UR_HELLO_AT] & UR_HELLO_MASK) == UR_COPY;
+}
+
 /* --- SACK --- */
 
 #define UR_SACK_VERSION 1
