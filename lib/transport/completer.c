@@ -22,6 +22,7 @@
 #include "wire/opcode.h"
 #include "wire/sack.h"
 
+#define FEW 16 /* packets in flight */
 #define WITH_RESULT (UR_OPF_PAYLOAD | UR_OPF_ATOMICACKETH)
 
 ur_time ur_rnr_time(unsigned code)
@@ -116,7 +117,7 @@ static inline void progress(struct ur_qp *qp, ur_time now)
 	r->hole = false;
 	r->rnr_wait = false;
 	if (ur_unlikely(r->probe.times))
-		ur_probe_answered(qp);
+		ur_probe_answered(qp, now);
 	if (ur_unlikely(r->repair.busy))
 		ur_repair_moved(qp, now);
 	if (r->rtt.at && ur_psn_diff(r->una, r->rtt.psn) > 0) {
@@ -443,7 +444,8 @@ ur_time ur_comp_expiry(const struct ur_qp *qp)
 
 	if (qp->tp->c.plain_recovery)
 		return r->deadline;
-	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->timeout, r->probe.news), r->timeout));
+	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->timeout, r->probe.news), r->timeout,
+						     ((r->next - r->una) & UR_PSN_MASK) <= FEW));
 }
 
 void ur_comp_timer(struct ur_timer *t, ur_time now)
@@ -468,7 +470,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	if (now < r->deadline) {
 		if (now >= ur_comp_expiry(qp)) {
 			UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_PROBE);
-			ur_probe(qp);
+			ur_probe(qp, now);
 		}
 		ur_timer_arm(qp->tp->c.wheel, t, r->repair.due ? ur_min_time(r->repair.due, ur_comp_expiry(qp)) : ur_comp_expiry(qp));
 		if (r->unreachable)

@@ -22,13 +22,15 @@
  */
 #define FLOOR_CALM (10 * UR_NS_PER_MS)
 #define FLOOR_LOSSY (50 * UR_NS_PER_US)
+#define FLOOR_FEW (10 * UR_NS_PER_US) /* the same, when a needless probe is cheap and a loss costs somebody his time */
 #define LOSS_MEMORY UR_NS_PER_S
 #define PROBES_MAX 20
 
-ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout)
+ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few)
 {
-	ur_time floor = p->loss_at && since < p->loss_at + LOSS_MEMORY ? FLOOR_LOSSY : FLOOR_CALM;
-	ur_time wait = 2 * (ur_time)t->mean + 4 * (ur_time)t->var;
+	const bool lossy = p->loss_at && since < p->loss_at + LOSS_MEMORY;
+	const ur_time floor = !lossy ? FLOOR_CALM : few ? FLOOR_FEW : FLOOR_LOSSY;
+	const ur_time wait = (lossy && few ? t->mean + t->mean / 2 : 2 * (ur_time)t->mean) + 4 * (ur_time)t->var;
 
 	if (!t->mean || !timeout || p->times > PROBES_MAX)
 		return UR_TIME_NEVER;
@@ -43,7 +45,7 @@ static bool not_read_yet(const struct ur_qp *qp)
 	return qp->path && qp->path->local && c->unread && c->unread(c->ctx, (uint8_t)(qp->dqpn >> 16));
 }
 
-void ur_probe(struct ur_qp *qp)
+void ur_probe(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
@@ -53,6 +55,7 @@ void ur_probe(struct ur_qp *qp)
 	ur_qp_count(qp, UR_C_PROBE);
 	UR_TRACE(qp->tp->trace, PROBE, qp->qpn, r->una, r->next, r->probe.times);
 	r->probe.sent = true;
+	r->probe.sent_at = now;
 	r->rtt.at = 0;
 	r->rtt.resent = r->max;
 	r->probe.what = UR_PROBE_OLDEST;
@@ -72,15 +75,23 @@ void ur_probe_last(struct ur_qp *qp)
 	ur_req_schedule(qp);
 }
 
+/* A peer that was only busy answers at any time; one that answers the probe, just then. */
+static bool took_a_round_trip(const struct ur_requester *r, ur_time t)
+{
+	return t >= r->rtt.least && t <= r->rtt.mean + 4 * (ur_time)r->rtt.var + r->rtt.mean / 4;
+}
+
 /*
  * A duplicate is acknowledged with all that the peer has: when that is not all that was sent, either a NAK is on its way too, or the peer
  * has NAKed before, the NAK got lost, and it says nothing until it gets what is now the oldest packet. So that goes out at once, one time.
  */
-void ur_probe_answered(struct ur_qp *qp)
+void ur_probe_answered(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	bool probed = r->probe.sent;
 
+	if (probed && took_a_round_trip(r, now - r->probe.sent_at))
+		r->probe.loss_at = now;
 	r->probe.times = 0;
 	r->probe.sent = false;
 	if (!probed || r->una == r->next || r->probe.what || r->repair.busy)

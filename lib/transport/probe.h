@@ -8,16 +8,19 @@
 struct ur_probe;
 struct ur_qp;
 
-/* When a probe is due, unless there is progress. The ACK timer has run since `since`, for at most `timeout` (0: there is none). */
-ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout);
+/*
+ * When a probe is due, unless there is progress. The ACK timer has run since `since`, for at most `timeout` (0: there is none). `few`:
+ * little is in flight, as of short messages.
+ */
+ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few);
 /* It is due now. */
-void ur_probe(struct ur_qp *qp);
+void ur_probe(struct ur_qp *qp, ur_time now);
 /*
  * Nothing more will be sent, and what was sent last did not ask for an acknowledgement (requester.c: asks): it is sent once more, and asks.
  */
 void ur_probe_last(struct ur_qp *qp);
 /* There is progress after a probe. */
-void ur_probe_answered(struct ur_qp *qp);
+void ur_probe_answered(struct ur_qp *qp, ur_time now);
 /* The packet that is to be sent once more, and on to the next one. False for none. */
 bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn);
 

@@ -17,10 +17,10 @@ static void due__never(void)
 	struct ur_probe p = {0};
 	struct ur_rtt none = {0};
 
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &none, SINCE, TIMEOUT), UR_TIME_NEVER); /* nothing is measured yet */
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, 0), UR_TIME_NEVER);        /* no ACK timer, no probe */
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &none, SINCE, TIMEOUT, true), UR_TIME_NEVER); /* nothing is measured yet */
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, 0, false), UR_TIME_NEVER);        /* no ACK timer, no probe */
 	p.times = 21;
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT), UR_TIME_NEVER);
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), UR_TIME_NEVER);
 }
 
 /* Two round trips and four deviations, and twice as long each time. */
@@ -29,20 +29,25 @@ static void due__doubles(void)
 	struct ur_probe p = {0};
 
 	for (; p.times <= 20; p.times++)
-		CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT), SINCE + (44 * UR_NS_PER_MS << p.times));
+		CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), SINCE + (44 * UR_NS_PER_MS << p.times));
 }
 
-/* Where round trips are short a peer that is only busy is not asked for 10 ms; after a loss of the last second, for 50 us. */
+/*
+ * Where round trips are short a peer that is only busy is not asked for 10 ms; after a loss of the last second, for 50 us, or 10 if little
+ * is in flight.
+ */
 static void due__floors(void)
 {
-	static const struct ur_rtt fast = {.mean = 10 * UR_NS_PER_US, .var = UR_NS_PER_US, .least = UR_NS_PER_US};
+	static const struct ur_rtt fast = {.mean = 3 * UR_NS_PER_US, .var = UR_NS_PER_US, .least = UR_NS_PER_US};
 	struct ur_probe p = {0};
 
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT), SINCE + 10 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 10 * UR_NS_PER_MS);
 	p.loss_at = SINCE - UR_NS_PER_S + 1;
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT), SINCE + 50 * UR_NS_PER_US);
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 50 * UR_NS_PER_US);
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, true), SINCE + 10 * UR_NS_PER_US);
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, true), SINCE + 34 * UR_NS_PER_MS);
 	p.loss_at = SINCE - UR_NS_PER_S;
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT), SINCE + 10 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 10 * UR_NS_PER_MS);
 }
 
 void ur_suite_probe(void)

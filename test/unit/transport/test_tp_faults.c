@@ -255,7 +255,7 @@ static void fault__peer_is_dead(void)
 	th_run(&h, UR_NS_PER_S);
 	th_expect_wc(h.n[0].scq, 1, IBV_WC_RETRY_EXC_ERR);
 	CU_ASSERT_EQUAL(count(&h, 0, UR_C_ACK_TIMEOUT), 8);
-	CU_ASSERT_EQUAL(count(&h, 0, UR_C_PROBE), 8 * 5); /* after 50, 100, 200, 400 and 800 of 1049 us */
+	CU_ASSERT_EQUAL(count(&h, 0, UR_C_PROBE), 8 * 7); /* after 10, 20, 40, 80, 160, 320 and 640 of 1049 us */
 	CU_ASSERT_EQUAL(ur_wheel_next(h.wheel), UR_TIME_NEVER);
 	CU_ASSERT_TRUE(h.now - begin >= 8 * TIMEOUT);
 	h.n[1].path.ready = true;
