@@ -10,7 +10,7 @@
 #include "wire/frame.h"
 
 #define CHUNK (128u << 10) /* of one work request */
-#define DEPTH 64           /* work requests under way: more than a window */
+#define DEPTH 256          /* work requests under way: more than a window, and what waits for a hole to be filled */
 #define RECVS (2 * DEPTH)  /* posted at host 0 */
 #define STANDARD_WINDOW 512
 #define PING 64   /* bytes */
@@ -76,6 +76,7 @@ static void init_host(struct stream *s, unsigned i)
 				   .mtu = port->mtu,
 				   .cc = s->o->cc,
 				   .plain_recovery = standard,
+				   .selective_repeat = !standard,
 				   .window = standard && !s->o->window ? STANDARD_WINDOW : s->o->window};
 	struct ur_net_addr addr = {.prefix_len = 24};
 
