@@ -102,7 +102,7 @@ static void note_again(struct side *s, const struct rec *r)
 
 	s->qp->req.retry_left = s->qp->req.retry_cnt;
 	if (rec_op(r)->flags & UR_OPF_READ && pkt_remote(&r->pkt, &h))
-		ur_reread_split(&s->qp->req, ur_psn_add(r->pkt.bth.psn, stream_npkts(&s->out, h.len)));
+		ur_repair_split(&s->qp->req, ur_psn_add(r->pkt.bth.psn, stream_npkts(&s->out, h.len)));
 }
 
 /*
@@ -121,7 +121,7 @@ static void answer_again(struct side *s)
 		if (!d || d->frame >= s->frame || ur_psn_diff(q->max, una) <= 0)
 			return;
 		s->rep->permitted[PERMIT_TWICE]++;
-		ur_reread_split(&s->qp->req, ur_psn_add(una, 1));
+		ur_repair_split(&s->qp->req, ur_psn_add(una, 1));
 		side_feed(s, d);
 		settle(s);
 	} while (q->una != una);

@@ -95,7 +95,7 @@ static bool add_piece(struct ur_keep_arena *a, unsigned kind)
 }
 
 /* NULL when there is none left, or no memory. */
-static void *take(struct ur_keep_arena *a, unsigned kind)
+static void *take_object(struct ur_keep_arena *a, unsigned kind)
 {
 	void *obj = ur_pool_take(&a->of[kind].pool);
 
@@ -106,7 +106,7 @@ static void *take(struct ur_keep_arena *a, unsigned kind)
 	return obj;
 }
 
-static void give(struct ur_keep_arena *a, unsigned kind, void *obj)
+static void give_object(struct ur_keep_arena *a, unsigned kind, void *obj)
 {
 	ur_pool_give(&a->of[kind].pool, obj);
 	a->of[kind].left++;
@@ -120,7 +120,7 @@ static struct ur_kept *take_copy(struct ur_keep_arena *a, const struct ur_keep *
 
 	for (unsigned i = 0; i < COPY_SIZES; i++)
 		if (need <= kinds[i].bytes && k->n < (uint64_t)UR_KEEP_SHARE * a->of[i].left) {
-			struct ur_kept *c = take(a, i);
+			struct ur_kept *c = take_object(a, i);
 
 			if (!c)
 				continue;
@@ -170,7 +170,7 @@ static struct ur_keep *board(struct ur_qp *qp)
 
 	if (r->keep)
 		return r->keep;
-	r->keep = take(qp->tp->keep, BOARDS);
+	r->keep = take_object(qp->tp->keep, BOARDS);
 	if (!r->keep)
 		return NULL;
 	memset(r->keep, 0, sizeof(*r->keep));
@@ -185,7 +185,7 @@ static void release_if_empty(struct ur_qp *qp)
 
 	if (r->keep->n)
 		return;
-	give(qp->tp->keep, BOARDS, r->keep);
+	give_object(qp->tp->keep, BOARDS, r->keep);
 	r->keep = NULL;
 	r->odd &= ~(UR_RESP_KEEPS | UR_RESP_RUNS);
 }
@@ -215,7 +215,7 @@ static void remove_first(struct ur_qp *qp, unsigned row)
 	if (!c->next)
 		k->last[row] = NULL;
 	k->n--;
-	give(qp->tp->keep, c->size, c);
+	give_object(qp->tp->keep, c->size, c);
 }
 
 /* --- keeping --- */

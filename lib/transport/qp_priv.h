@@ -95,6 +95,7 @@ struct ur_responder {
 	bool dying;              /* a fatal NAK waits after READ responses */
 	uint8_t odd;             /* enum ur_resp_odd; 0 is usual */
 	bool peer_sacks;         /* the peer has said hello */
+	bool goes_back;          /* it has sent a packet again that came beyond the expected one */
 	uint8_t ack_pending;     /* a sum of these */
 	uint8_t ack_syndrome;
 	uint8_t min_rnr;

@@ -422,22 +422,36 @@ static void nak_once(struct ur_qp *qp, uint8_t syndrome)
 }
 
 /*
- * The packet with the expected PSN is missing, and one beyond it has come; unless it is among those that are about to be executed. A peer
- * that goes back and whose repetition lacks it as well gets another NAK: what it repeats has come before.
+ * Has a peer gone back, and its repetition lacks the packet as well? What comes again has then come after a later one, and not only the
+ * next; or it is the second in a row. A single one that was duplicated on the way causes no second NAK.
  */
+static bool is_missing_again(struct ur_responder *r, enum ur_resp_verdict v, uint32_t psn)
+{
+	const int32_t step = ur_psn_diff(psn, r->beyond);
+	const bool again = v == UR_RESP_KEPT_TWICE;
+	const bool missing = again && (step < -1 || (step > 0 && r->goes_back));
+
+	r->beyond = psn;
+	if (missing || !r->nak_sent)
+		r->goes_back = false;
+	else if (again && step <= 0)
+		r->goes_back = true;
+	return missing;
+}
+
+/* The packet with the expected PSN is missing, and one beyond it has come; unless it is among those that are about to be executed. */
 static void tell_missing(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 {
 	struct ur_responder *r = &qp->resp;
-	const bool back = v == UR_RESP_KEPT_TWICE && ur_psn_diff(psn, r->beyond) <= 0;
+	const bool again = is_missing_again(r, v, psn);
 
-	r->beyond = psn;
 	if (r->odd & UR_RESP_RUNS)
 		return;
 	if (ur_resp_reports(r)) {
 		ur_resp_sack(qp, psn);
 		return;
 	}
-	if (back && r->nak_sent == UR_NAK_SENT_SEQ)
+	if (again && r->nak_sent == UR_NAK_SENT_SEQ)
 		r->nak_sent = 0;
 	nak_once(qp, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
 }

@@ -13,6 +13,7 @@ void ur_suite_keep(void);
 #define ACK 0x1f
 #define SEQ_NAK ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)
 
+static struct th fixture;
 static uint8_t data[64 * 1024];
 
 static void open_kept(struct th *h, uint32_t psn, size_t bytes)
@@ -72,57 +73,64 @@ static void expect_sack(struct th *h, struct ur_sack *s, uint32_t acked)
 
 static void keep__executes_in_order_once_the_hole_is_filled(void)
 {
-	static struct th h;
-
-	open_kept(&h, 100, 0);
+	open_kept(&fixture, 100, 0);
 	for (unsigned i = 1; i <= 4; i++)
 		if (i != 3)
-			write_one(&h, 100, i, false);
-	CU_ASSERT_EQUAL(count(&h, UR_C_RX_KEPT), 3);
-	CU_ASSERT_EQUAL(count(&h, UR_C_DROP_OUT_OF_SEQ), 0);
-	CU_ASSERT_EQUAL(count(&h, UR_C_RX_WRITE), 0);
-	CU_ASSERT_FALSE(written(&h, 1));
-	th_expect_ack(&h, 1, 100, SEQ_NAK);
-	th_expect_quiet(&h, 1);
-	write_one(&h, 100, 0, false);
-	CU_ASSERT_TRUE(written(&h, 0) && written(&h, 1) && written(&h, 2) && !written(&h, 4));
-	th_expect_ack(&h, 1, 102, ACK); /* at once, though nobody asked */
-	th_expect_quiet(&h, 1);
-	write_one(&h, 100, 5, false);
-	th_expect_ack(&h, 1, 103, SEQ_NAK);
-	write_one(&h, 100, 3, false);
-	th_expect_ack(&h, 1, 105, ACK);
-	CU_ASSERT_TRUE(written(&h, 3) && written(&h, 4) && written(&h, 5));
-	CU_ASSERT_EQUAL(count(&h, UR_C_RX_WRITE), 6);
-	CU_ASSERT_PTR_NULL(h.n[1].qp->resp.keep);
-	CU_ASSERT_EQUAL(count(&h, UR_C_SACK_SENT), 0);
-	th_close(&h);
+			write_one(&fixture, 100, i, false);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_KEPT), 3);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_DROP_OUT_OF_SEQ), 0);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_WRITE), 0);
+	CU_ASSERT_FALSE(written(&fixture, 1));
+	th_expect_ack(&fixture, 1, 100, SEQ_NAK);
+	th_expect_quiet(&fixture, 1);
+	write_one(&fixture, 100, 0, false);
+	CU_ASSERT_TRUE(written(&fixture, 0) && written(&fixture, 1) && written(&fixture, 2) && !written(&fixture, 4));
+	th_expect_ack(&fixture, 1, 102, ACK); /* at once, though nobody asked */
+	th_expect_quiet(&fixture, 1);
+	write_one(&fixture, 100, 5, false);
+	th_expect_ack(&fixture, 1, 103, SEQ_NAK);
+	write_one(&fixture, 100, 3, false);
+	th_expect_ack(&fixture, 1, 105, ACK);
+	CU_ASSERT_TRUE(written(&fixture, 3) && written(&fixture, 4) && written(&fixture, 5));
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_WRITE), 6);
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_SACK_SENT), 0);
+	th_close(&fixture);
 }
 
-/* One NAK for a hole, as long as what comes is new; another when the peer has gone back and the packet is missing again. */
+/*
+ * One NAK for a hole, as long as what comes is new, or came twice on the way; another when the peer has gone back and the packet is missing
+ * again.
+ */
 static void keep__naks_again_when_the_repetition_lacks_it_too(void)
 {
-	static struct th h;
-
-	open_kept(&h, 100, 0);
-	for (unsigned i = 1; i < 10; i++)
-		write_one(&h, 100, i, false);
-	th_expect_ack(&h, 1, 100, SEQ_NAK);
-	th_expect_quiet(&h, 1);
-	write_one(&h, 100, 1, false);
-	th_expect_ack(&h, 1, 100, SEQ_NAK);
-	for (unsigned i = 2; i < 10; i++)
-		write_one(&h, 100, i, false);
-	th_expect_quiet(&h, 1);
-	CU_ASSERT_EQUAL(count(&h, UR_C_DUPLICATE), 9);
-	th_close(&h);
+	open_kept(&fixture, 100, 0);
+	write_one(&fixture, 100, 1, false);
+	th_expect_ack(&fixture, 1, 100, SEQ_NAK);
+	write_one(&fixture, 100, 2, false);
+	write_one(&fixture, 100, 2, false);
+	write_one(&fixture, 100, 1, false);
+	th_expect_quiet(&fixture, 1);
+	write_one(&fixture, 100, 2, false);
+	th_expect_ack(&fixture, 1, 100, SEQ_NAK);
+	for (unsigned i = 3; i < 10; i++)
+		write_one(&fixture, 100, i, false);
+	th_expect_quiet(&fixture, 1);
+	for (unsigned round = 0; round < 2; round++) {
+		write_one(&fixture, 100, 1, false);
+		th_expect_ack(&fixture, 1, 100, SEQ_NAK);
+		for (unsigned i = 2; i < 10; i++)
+			write_one(&fixture, 100, i, false);
+		th_expect_quiet(&fixture, 1);
+	}
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_DUPLICATE), 3 + 18);
+	th_close(&fixture);
 }
 
 /* Any order, any packet as often as chance has it, past the end of the PSNs: each executed once, in order, and nothing before its turn. */
 static void keep__any_order(void)
 {
 	static const uint8_t opcodes[] = {UR_OP_SEND_FIRST, UR_OP_SEND_MIDDLE, UR_OP_SEND_LAST, UR_OP_SEND_ONLY};
-	static struct th h;
 
 	for (unsigned seed = 1; seed <= 40; seed++) {
 		struct ur_rng rng = {seed};
@@ -130,133 +138,128 @@ static void keep__any_order(void)
 		bool came[60] = {false};
 		unsigned done = 0, left = 60;
 
-		open_kept(&h, first, 1 << 20);
+		open_kept(&fixture, first, 1 << 20);
 		for (unsigned i = 0; i < 30; i++)
-			CU_ASSERT_EQUAL(th_recv(&h, 1, i, i * 1024, 1024), 0);
+			CU_ASSERT_EQUAL(th_recv(&fixture, 1, i, i * 1024, 1024), 0);
 		while (left) { /* message k: packets 4k to 4k + 2 of one, and 4k + 3 */
 			const unsigned i = ur_rng_below(&rng, 60), op = i % 4;
 			const uint32_t len = op < 2 ? MTU : 40;
 
-			th_inject(&h, 1, opcodes[op], first + i, ur_rng_below(&rng, 2), NULL, data + i * 16, len);
+			th_inject(&fixture, 1, opcodes[op], first + i, ur_rng_below(&rng, 2), NULL, data + i * 16, len);
 			left -= !came[i];
 			came[i] = true;
 			while (done < 60 && came[done])
 				done++;
-			CU_ASSERT_EQUAL(count(&h, UR_C_RX_SEND), done / 4 * 2 + (done % 4 == 3));
-			CU_ASSERT_EQUAL(h.n[1].qp->resp.epsn, ur_psn_add(first, done));
+			CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_SEND), done / 4 * 2 + (done % 4 == 3));
+			CU_ASSERT_EQUAL(fixture.n[1].qp->resp.epsn, ur_psn_add(first, done));
 			if (ur_rng_below(&rng, 4) == 0)
-				th_drain(&h, 1);
+				th_drain(&fixture, 1);
 		}
 		for (unsigned i = 0; i < 30; i++) {
-			const struct ibv_wc wc = th_expect_wc(h.n[1].rcq, i, IBV_WC_SUCCESS);
+			const struct ibv_wc wc = th_expect_wc(fixture.n[1].rcq, i, IBV_WC_SUCCESS);
 			const unsigned p = i / 2 * 4 + (i & 1 ? 3 : 0);
 
 			CU_ASSERT_EQUAL(wc.byte_len, i & 1 ? 40 : 2 * MTU + 40);
-			CU_ASSERT_EQUAL(memcmp(h.n[1].mem + i * 1024, data + p * 16, i & 1 ? 40 : MTU), 0);
+			CU_ASSERT_EQUAL(memcmp(fixture.n[1].mem + i * 1024, data + p * 16, i & 1 ? 40 : MTU), 0);
 			if (!(i & 1))
-				CU_ASSERT_EQUAL(memcmp(h.n[1].mem + i * 1024 + 2 * MTU, data + (p + 2) * 16, 40), 0);
+				CU_ASSERT_EQUAL(memcmp(fixture.n[1].mem + i * 1024 + 2 * MTU, data + (p + 2) * 16, 40), 0);
 		}
-		CU_ASSERT_PTR_NULL(h.n[1].qp->resp.keep);
-		th_close(&h);
+		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+		th_close(&fixture);
 	}
 }
 
 /* A long run is executed in parts, between which others have their turn. */
 static void keep__long_runs_in_parts(void)
 {
-	static struct th h;
 	unsigned parts = 0;
 
-	open_kept(&h, 100, 0);
+	open_kept(&fixture, 100, 0);
 	for (unsigned i = 1; i < 1000; i++)
-		write_one(&h, 100, i, false);
-	th_drain(&h, 1);
-	write_one(&h, 100, 0, false);
-	CU_ASSERT_TRUE(written(&h, 100) && !written(&h, 200));
-	write_one(&h, 100, 1000, false); /* nothing is missing, so nothing is asked for */
-	write_one(&h, 100, 500, false);
-	for (struct th_pkt p; th_pull(&h, 1, &p); parts++)
+		write_one(&fixture, 100, i, false);
+	th_drain(&fixture, 1);
+	write_one(&fixture, 100, 0, false);
+	CU_ASSERT_TRUE(written(&fixture, 100) && !written(&fixture, 200));
+	write_one(&fixture, 100, 1000, false); /* nothing is missing, so nothing is asked for */
+	write_one(&fixture, 100, 500, false);
+	for (struct th_pkt p; th_pull(&fixture, 1, &p); parts++)
 		CU_ASSERT_EQUAL(p.p.bth.opcode, UR_OP_ACK);
 	CU_ASSERT_EQUAL(parts, 7);
-	CU_ASSERT_TRUE(written(&h, 999) && written(&h, 1000));
-	CU_ASSERT_EQUAL(count(&h, UR_C_RX_WRITE), 1001);
-	th_expect_quiet(&h, 1);
-	th_close(&h);
+	CU_ASSERT_TRUE(written(&fixture, 999) && written(&fixture, 1000));
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_WRITE), 1001);
+	th_expect_quiet(&fixture, 1);
+	th_close(&fixture);
 }
 
 /* What is wrong is refused in its turn, and nothing after it is executed. */
 static void keep__refuses_in_turn(void)
 {
-	static struct th h;
 	struct th_hdr bad;
 
-	open_kept(&h, 100, 0);
-	bad = th_reth(&h, 1, 0, 64);
+	open_kept(&fixture, 100, 0);
+	bad = th_reth(&fixture, 1, 0, 64);
 	bad.rkey ^= 0x100;
-	write_one(&h, 100, 1, false);
-	th_inject(&h, 1, UR_OP_WRITE_ONLY, 102, false, &bad, data, 64);
-	write_one(&h, 100, 3, false);
-	th_expect_ack(&h, 1, 100, SEQ_NAK);
-	CU_ASSERT_EQUAL(h.n[1].nevents, 0);
-	write_one(&h, 100, 0, false);
-	CU_ASSERT_TRUE(written(&h, 1) && !written(&h, 3));
-	h.n[1].nevents = 0; /* COMM_EST is not looked at here */
-	CU_ASSERT_EQUAL(ur_qp_state(h.n[1].qp), IBV_QPS_ERR);
-	th_expect_ack(&h, 1, 102, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
-	CU_ASSERT_PTR_NULL(h.n[1].qp->resp.keep);
-	th_close(&h);
+	write_one(&fixture, 100, 1, false);
+	th_inject(&fixture, 1, UR_OP_WRITE_ONLY, 102, false, &bad, data, 64);
+	write_one(&fixture, 100, 3, false);
+	th_expect_ack(&fixture, 1, 100, SEQ_NAK);
+	CU_ASSERT_EQUAL(fixture.n[1].nevents, 0);
+	write_one(&fixture, 100, 0, false);
+	CU_ASSERT_TRUE(written(&fixture, 1) && !written(&fixture, 3));
+	fixture.n[1].nevents = 0; /* COMM_EST is not looked at here */
+	CU_ASSERT_EQUAL(ur_qp_state(fixture.n[1].qp), IBV_QPS_ERR);
+	th_expect_ack(&fixture, 1, 102, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+	th_close(&fixture);
 }
 
 /* One that comes too early for its receive has to come again; those beyond it need not. */
 static void keep__rnr(void)
 {
-	static struct th h;
-
-	open_kept(&h, 100, 0);
-	CU_ASSERT_EQUAL(th_recv(&h, 1, 1, 0, 1024), 0);
+	open_kept(&fixture, 100, 0);
+	CU_ASSERT_EQUAL(th_recv(&fixture, 1, 1, 0, 1024), 0);
 	for (uint32_t psn = 101; psn <= 103; psn++)
-		th_inject(&h, 1, UR_OP_SEND_ONLY, psn, false, NULL, data, 32);
-	th_drain(&h, 1);
-	th_inject(&h, 1, UR_OP_SEND_ONLY, 100, false, NULL, data, 32);
-	th_expect_wc(h.n[1].rcq, 1, IBV_WC_SUCCESS);
-	th_expect_ack(&h, 1, 101, ur_syndrome(UR_AETH_RNR, h.opt.min_rnr));
-	CU_ASSERT_EQUAL(count(&h, UR_C_RNR_NAK_SENT), 1);
+		th_inject(&fixture, 1, UR_OP_SEND_ONLY, psn, false, NULL, data, 32);
+	th_drain(&fixture, 1);
+	th_inject(&fixture, 1, UR_OP_SEND_ONLY, 100, false, NULL, data, 32);
+	th_expect_wc(fixture.n[1].rcq, 1, IBV_WC_SUCCESS);
+	th_expect_ack(&fixture, 1, 101, ur_syndrome(UR_AETH_RNR, fixture.opt.min_rnr));
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_RNR_NAK_SENT), 1);
 	for (unsigned i = 2; i <= 4; i++)
-		CU_ASSERT_EQUAL(th_recv(&h, 1, i, i * 1024, 1024), 0);
-	th_expect_quiet(&h, 1);
-	th_inject(&h, 1, UR_OP_SEND_ONLY, 104, false, NULL, data, 32); /* nothing is answered until it has come */
-	th_expect_quiet(&h, 1);
-	th_inject(&h, 1, UR_OP_SEND_ONLY, 101, false, NULL, data, 32);
+		CU_ASSERT_EQUAL(th_recv(&fixture, 1, i, i * 1024, 1024), 0);
+	th_expect_quiet(&fixture, 1);
+	th_inject(&fixture, 1, UR_OP_SEND_ONLY, 104, false, NULL, data, 32); /* nothing is answered until it has come */
+	th_expect_quiet(&fixture, 1);
+	th_inject(&fixture, 1, UR_OP_SEND_ONLY, 101, false, NULL, data, 32);
 	for (unsigned i = 2; i <= 4; i++)
-		th_expect_wc(h.n[1].rcq, i, IBV_WC_SUCCESS);
-	th_expect_ack(&h, 1, 104, ur_syndrome(UR_AETH_RNR, h.opt.min_rnr));
-	th_close(&h);
+		th_expect_wc(fixture.n[1].rcq, i, IBV_WC_SUCCESS);
+	th_expect_ack(&fixture, 1, 104, ur_syndrome(UR_AETH_RNR, fixture.opt.min_rnr));
+	th_close(&fixture);
 }
 
 /* A READ is answered in its turn, and its responses acknowledge what is before it. */
 static void keep__read(void)
 {
-	static struct th h;
 	struct th_hdr x;
 	struct th_pkt p;
 
-	open_kept(&h, 100, 0);
-	memcpy(h.n[1].mem + 8192, data, 600);
-	x = th_reth(&h, 1, 8192, 600);
-	th_inject(&h, 1, UR_OP_READ_REQ, 101, true, &x, NULL, 0);
-	write_one(&h, 100, 4, false); /* after the three responses */
-	th_expect_ack(&h, 1, 100, SEQ_NAK);
-	th_expect_quiet(&h, 1);
-	CU_ASSERT_EQUAL(count(&h, UR_C_RX_READ), 0);
-	write_one(&h, 100, 0, false);
+	open_kept(&fixture, 100, 0);
+	memcpy(fixture.n[1].mem + 8192, data, 600);
+	x = th_reth(&fixture, 1, 8192, 600);
+	th_inject(&fixture, 1, UR_OP_READ_REQ, 101, true, &x, NULL, 0);
+	write_one(&fixture, 100, 4, false); /* after the three responses */
+	th_expect_ack(&fixture, 1, 100, SEQ_NAK);
+	th_expect_quiet(&fixture, 1);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_READ), 0);
+	write_one(&fixture, 100, 0, false);
 	for (unsigned i = 0; i < 3; i++) {
-		CU_ASSERT_TRUE_FATAL(th_pull(&h, 1, &p));
+		CU_ASSERT_TRUE_FATAL(th_pull(&fixture, 1, &p));
 		CU_ASSERT_EQUAL(p.p.bth.psn, 101 + i);
 		CU_ASSERT_EQUAL(memcmp(p.p.data + p.p.payload_off, data + i * MTU, p.p.payload_len), 0);
 	}
-	th_expect_ack(&h, 1, 104, ACK);
-	CU_ASSERT_TRUE(written(&h, 4));
-	th_close(&h);
+	th_expect_ack(&fixture, 1, 104, ACK);
+	CU_ASSERT_TRUE(written(&fixture, 4));
+	th_close(&fixture);
 }
 
 /* --- bounds --- */
@@ -264,96 +267,91 @@ static void keep__read(void)
 /* Of little memory a QP leaves a quarter, of a size, and what finds no room is dropped as if nothing were kept. All of it comes back. */
 static void keep__bounds(void)
 {
-	static struct th h;
 	uint64_t kept = 0;
 
-	open_kept(&h, 100, 1 << 18);
+	open_kept(&fixture, 100, 1 << 18);
 	for (unsigned round = 0; round < 3; round++) {
-		const uint64_t before = count(&h, UR_C_RX_KEPT);
+		const uint64_t before = count(&fixture, UR_C_RX_KEPT);
 		const uint32_t first = 100 + 301 * round;
 
 		for (unsigned i = 1; i <= 300; i++)
-			write_one(&h, first, i, false);
+			write_one(&fixture, first, i, false);
 		if (round)
-			CU_ASSERT_EQUAL(count(&h, UR_C_RX_KEPT) - before, kept);
-		kept = count(&h, UR_C_RX_KEPT) - before;
+			CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_KEPT) - before, kept);
+		kept = count(&fixture, UR_C_RX_KEPT) - before;
 		CU_ASSERT_TRUE(kept > 38 && kept < 200);
-		CU_ASSERT_EQUAL(count(&h, UR_C_KEEP_FULL), (round + 1) * (300 - kept));
-		CU_ASSERT_EQUAL(count(&h, UR_C_DROP_OUT_OF_SEQ), count(&h, UR_C_KEEP_FULL));
+		CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_FULL), (round + 1) * (300 - kept));
+		CU_ASSERT_EQUAL(count(&fixture, UR_C_DROP_OUT_OF_SEQ), count(&fixture, UR_C_KEEP_FULL));
 		for (unsigned i = 0; i <= 300; i++)
-			if (ur_psn_diff(first + i, h.n[1].qp->resp.epsn) >= 0)
-				write_one(&h, first, i, false);
-		th_drain(&h, 1);
-		CU_ASSERT_EQUAL(h.n[1].qp->resp.epsn, first + 301);
+			if (ur_psn_diff(first + i, fixture.n[1].qp->resp.epsn) >= 0)
+				write_one(&fixture, first, i, false);
+		th_drain(&fixture, 1);
+		CU_ASSERT_EQUAL(fixture.n[1].qp->resp.epsn, first + 301);
 	}
-	th_close(&h);
-	open_kept(&h, 100, 64); /* none at all */
-	write_one(&h, 100, 1, false);
-	CU_ASSERT_EQUAL(count(&h, UR_C_KEEP_FULL), 1);
-	th_expect_ack(&h, 1, 100, SEQ_NAK);
-	th_close(&h);
+	th_close(&fixture);
+	open_kept(&fixture, 100, 64); /* none at all */
+	write_one(&fixture, 100, 1, false);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_FULL), 1);
+	th_expect_ack(&fixture, 1, 100, SEQ_NAK);
+	th_close(&fixture);
 }
 
 static void keep__span(void)
 {
-	static struct th h;
-
-	open_kept(&h, 100, 0);
-	write_one(&h, 100 + UR_KEEP_SPAN, 0, false);
-	CU_ASSERT_EQUAL(count(&h, UR_C_DROP_OUT_OF_SEQ), 1);
-	CU_ASSERT_PTR_NULL(h.n[1].qp->resp.keep);
-	write_one(&h, 100 + UR_KEEP_SPAN - 1, 0, false);
-	CU_ASSERT_EQUAL(count(&h, UR_C_RX_KEPT), 1);
-	CU_ASSERT_EQUAL(count(&h, UR_C_KEEP_FULL), 0);
-	th_close(&h); /* with something kept */
+	open_kept(&fixture, 100, 0);
+	write_one(&fixture, 100 + UR_KEEP_SPAN, 0, false);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_DROP_OUT_OF_SEQ), 1);
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+	write_one(&fixture, 100 + UR_KEEP_SPAN - 1, 0, false);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_KEPT), 1);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_FULL), 0);
+	th_close(&fixture); /* with something kept */
 }
 
 /* The memory comes in pieces: more than one holds is kept, executed and kept again. */
 static void keep__more_than_a_piece(void)
 {
 	enum { N = UR_KEEP_SPAN - 1 };
-	static struct th h;
 	uint32_t first = 0xfffff0;
 
-	open_kept(&h, first, 0);
+	open_kept(&fixture, first, 0);
 	for (unsigned round = 1; round <= 2; round++, first = ur_psn_add(first, N + 1)) {
 		for (unsigned i = N; i >= 1; i--)
-			write_one_at(&h, first, i, i % 1000, false);
-		CU_ASSERT_EQUAL(count(&h, UR_C_RX_KEPT), round * N);
-		write_one_at(&h, first, 0, 0, false);
-		th_drain(&h, 1);
-		CU_ASSERT_EQUAL(count(&h, UR_C_RX_WRITE), round * (N + 1));
+			write_one_at(&fixture, first, i, i % 1000, false);
+		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_KEPT), round * N);
+		write_one_at(&fixture, first, 0, 0, false);
+		th_drain(&fixture, 1);
+		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_WRITE), round * (N + 1));
 		for (unsigned i = 0; i < 1000; i++)
-			CU_ASSERT(written(&h, i));
-		memset(h.n[1].mem, 0, 1000 * 64);
+			CU_ASSERT(written(&fixture, i));
+		memset(fixture.n[1].mem, 0, 1000 * 64);
 	}
-	CU_ASSERT_EQUAL(count(&h, UR_C_KEEP_FULL), 0);
-	th_close(&h);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_FULL), 0);
+	th_close(&fixture);
 }
 
 /* A READ that covers packets which are kept beyond it, as no honest peer has it, and one that is longer than the span. */
 static void keep__reads_over_others(void)
 {
 	static const uint32_t len[] = {8 * MTU, (UR_KEEP_SPAN + 100) * MTU};
-	static struct th h;
 
 	for (unsigned i = 0; i < ur_array_size(len); i++) {
 		struct th_hdr x;
 
-		open_kept(&h, 0xfffffe, 0);
-		x = th_reth(&h, 1, 0, len[i]);
+		open_kept(&fixture, 0xfffffe, 0);
+		x = th_reth(&fixture, 1, 0, len[i]);
 		if (len[i] > TH_MEM)
 			x.len = TH_MEM; /* what it really is: the table of READs has no longer ones here */
-		write_one(&h, 0xfffffe, 3, false);
-		write_one(&h, 0xfffffe, 5, false);
-		th_inject(&h, 1, UR_OP_READ_REQ, 0xffffff, true, &x, NULL, 0);
-		write_one(&h, 0xfffffe, 7, false);
-		CU_ASSERT_EQUAL(count(&h, UR_C_DUPLICATE), 1);
-		write_one(&h, 0xfffffe, 0, false);
-		CU_ASSERT_EQUAL(count(&h, UR_C_RX_WRITE), 1);
-		CU_ASSERT_EQUAL(count(&h, UR_C_RX_READ), 1);
-		CU_ASSERT_PTR_NULL(h.n[1].qp->resp.keep);
-		th_close(&h);
+		write_one(&fixture, 0xfffffe, 3, false);
+		write_one(&fixture, 0xfffffe, 5, false);
+		th_inject(&fixture, 1, UR_OP_READ_REQ, 0xffffff, true, &x, NULL, 0);
+		write_one(&fixture, 0xfffffe, 7, false);
+		CU_ASSERT_EQUAL(count(&fixture, UR_C_DUPLICATE), 1);
+		write_one(&fixture, 0xfffffe, 0, false);
+		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_WRITE), 1);
+		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_READ), 1);
+		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+		th_close(&fixture);
 	}
 }
 
@@ -361,100 +359,93 @@ static void keep__reads_over_others(void)
 static void keep__ends_with_the_qp(void)
 {
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
-	static struct th h;
 
-	open_kept(&h, 100, 0);
+	open_kept(&fixture, 100, 0);
 	for (unsigned round = 0; round < 2; round++) {
-		write_one(&h, 100, 1, true);
-		CU_ASSERT_PTR_NOT_NULL(h.n[1].qp->resp.keep);
+		write_one(&fixture, 100, 1, true);
+		CU_ASSERT_PTR_NOT_NULL(fixture.n[1].qp->resp.keep);
 		a.qp_state = round ? IBV_QPS_ERR : IBV_QPS_RESET;
-		CU_ASSERT_EQUAL(ur_qp_modify(h.n[1].qp, &a, IBV_QP_STATE, NULL, h.now), 0);
-		CU_ASSERT_PTR_NULL(h.n[1].qp->resp.keep);
+		CU_ASSERT_EQUAL(ur_qp_modify(fixture.n[1].qp, &a, IBV_QP_STATE, NULL, fixture.now), 0);
+		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
 		if (!round)
-			th_connect(&h, 1);
-		CU_ASSERT_FALSE(h.n[1].qp->resp.peer_sacks);
+			th_connect(&fixture, 1);
+		CU_ASSERT_FALSE(fixture.n[1].qp->resp.peer_sacks);
 	}
-	th_close(&h);
+	th_close(&fixture);
 }
 
 /* --- a peer that has said hello --- */
 
 static void hello__in_the_expected_packet_alone(void)
 {
-	static struct th h;
-
-	open_kept(&h, 100, 0);
-	write_one(&h, 100, 1, true);
-	CU_ASSERT_FALSE(h.n[1].qp->resp.peer_sacks);
-	th_expect_ack(&h, 1, 100, SEQ_NAK);
-	write_one(&h, 100, 0, false);
-	CU_ASSERT_TRUE(h.n[1].qp->resp.peer_sacks); /* it was kept, and then its turn came */
-	th_close(&h);
-	open_kept(&h, 100, 0);
+	open_kept(&fixture, 100, 0);
+	write_one(&fixture, 100, 1, true);
+	CU_ASSERT_FALSE(fixture.n[1].qp->resp.peer_sacks);
+	th_expect_ack(&fixture, 1, 100, SEQ_NAK);
+	write_one(&fixture, 100, 0, false);
+	CU_ASSERT_TRUE(fixture.n[1].qp->resp.peer_sacks); /* it was kept, and then its turn came */
+	th_close(&fixture);
+	open_kept(&fixture, 100, 0);
 	for (unsigned i = 0; i < 256; i++)
-		write_one(&h, 100, i, false);
-	write_one(&h, 100, 256, true); /* too late */
-	CU_ASSERT_FALSE(h.n[1].qp->resp.peer_sacks);
-	CU_ASSERT_EQUAL(h.n[1].qp->resp.odd, 0);
-	th_close(&h);
+		write_one(&fixture, 100, i, false);
+	write_one(&fixture, 100, 256, true); /* too late */
+	CU_ASSERT_FALSE(fixture.n[1].qp->resp.peer_sacks);
+	CU_ASSERT_EQUAL(fixture.n[1].qp->resp.odd, 0);
+	th_close(&fixture);
 }
 
 static void sack__instead_of_a_nak(void)
 {
-	static struct th h;
 	struct ur_sack s;
 
-	open_kept(&h, 100, 0);
-	write_one(&h, 100, 0, true);
+	open_kept(&fixture, 100, 0);
+	write_one(&fixture, 100, 0, true);
 	for (unsigned i = 2; i < 10; i++)
 		if (i != 5)
-			write_one(&h, 100, i, false);
-	expect_sack(&h, &s, 100); /* one for the burst */
-	th_expect_quiet(&h, 1);
+			write_one(&fixture, 100, i, false);
+	expect_sack(&fixture, &s, 100); /* one for the burst */
+	th_expect_quiet(&fixture, 1);
 	CU_ASSERT_TRUE(s.expected == 101 && s.base == 101 && s.n == 64);
 	CU_ASSERT_EQUAL(s.bits[0], 0x1ee);
-	write_one(&h, 100, 5, false);
-	expect_sack(&h, &s, 100);
+	write_one(&fixture, 100, 5, false);
+	expect_sack(&fixture, &s, 100);
 	CU_ASSERT_EQUAL(s.bits[0], 0x1fe);
-	write_one(&h, 100, 0, false); /* a probe */
-	expect_sack(&h, &s, 100);
+	write_one(&fixture, 100, 0, false); /* a probe */
+	expect_sack(&fixture, &s, 100);
 	CU_ASSERT_EQUAL(s.bits[0], 0x1fe);
-	write_one(&h, 100, 11, false);
-	write_one(&h, 100, 1, false); /* executes all up to 109, so the SACK says what remains */
-	expect_sack(&h, &s, 109);
+	write_one(&fixture, 100, 11, false);
+	write_one(&fixture, 100, 1, false); /* executes all up to 109, so the SACK says what remains */
+	expect_sack(&fixture, &s, 109);
 	CU_ASSERT_TRUE(s.expected == 110 && s.base == 110 && s.bits[0] == 2);
-	write_one(&h, 100, 10, false);
-	th_expect_ack(&h, 1, 111, ACK);
-	th_expect_quiet(&h, 1);
-	CU_ASSERT_EQUAL(count(&h, UR_C_SACK_SENT), 4);
-	th_close(&h);
+	write_one(&fixture, 100, 10, false);
+	th_expect_ack(&fixture, 1, 111, ACK);
+	th_expect_quiet(&fixture, 1);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_SACK_SENT), 4);
+	th_close(&fixture);
 }
 
 /* The hole is filled before the SACK leaves: an acknowledgement is left of it. */
 static void sack__not_needed_any_more(void)
 {
-	static struct th h;
-
-	open_kept(&h, 100, 0);
-	write_one(&h, 100, 0, true);
-	write_one(&h, 100, 2, false);
-	write_one(&h, 100, 1, false);
-	th_expect_ack(&h, 1, 102, ACK);
-	th_expect_quiet(&h, 1);
-	th_close(&h);
+	open_kept(&fixture, 100, 0);
+	write_one(&fixture, 100, 0, true);
+	write_one(&fixture, 100, 2, false);
+	write_one(&fixture, 100, 1, false);
+	th_expect_ack(&fixture, 1, 102, ACK);
+	th_expect_quiet(&fixture, 1);
+	th_close(&fixture);
 }
 
 /* More than fits: what is new has been reported when all SACKs are sent, and a probe brings everything. */
 static void sack__more_than_fits(void)
 {
 	static const uint32_t far = 5000;
-	static struct th h;
 	static bool reported[5001];
 	struct ur_rng rng = {7};
 	struct ur_sack s = {0};
 
-	open_kept(&h, 0xfff000, 0);
-	write_one(&h, 0xfff000, 0, true);
+	open_kept(&fixture, 0xfff000, 0);
+	write_one(&fixture, 0xfff000, 0, true);
 	memset(reported, 0, sizeof(reported));
 	for (unsigned probe = 0; probe < 2; probe++) {
 		struct th_pkt p;
@@ -462,10 +453,10 @@ static void sack__more_than_fits(void)
 
 		for (unsigned i = 2; i <= far && !probe; i++)
 			if (ur_rng_below(&rng, 3))
-				th_inject(&h, 1, UR_OP_SEND_ONLY, 0xfff000 + i, false, NULL, data, 4);
+				th_inject(&fixture, 1, UR_OP_SEND_ONLY, 0xfff000 + i, false, NULL, data, 4);
 		if (probe)
-			write_one(&h, 0xfff000, 0, false);
-		for (; th_pull(&h, 1, &p); n++) {
+			write_one(&fixture, 0xfff000, 0, false);
+		for (; th_pull(&fixture, 1, &p); n++) {
 			CU_ASSERT_TRUE_FATAL(ur_sack_get(&p.p, &s));
 			CU_ASSERT_EQUAL(s.expected, 0xfff001);
 			for (unsigned i = 0; i < s.n; i++)
@@ -478,101 +469,96 @@ static void sack__more_than_fits(void)
 			CU_ASSERT_EQUAL(reported[i], ur_rng_below(&rng, 3) != 0);
 		memset(reported, 0, sizeof(reported));
 	}
-	th_inject(&h, 1, UR_OP_SEND_ONLY, 0xfff000 + far + 1, false, NULL, data, 4);
-	expect_sack(&h, &s, 0xfff000); /* one more, and what was before it */
+	th_inject(&fixture, 1, UR_OP_SEND_ONLY, 0xfff000 + far + 1, false, NULL, data, 4);
+	expect_sack(&fixture, &s, 0xfff000); /* one more, and what was before it */
 	CU_ASSERT_EQUAL(s.base, ur_psn_add(0xfff000, far + 2 - UR_SACK_BITS));
 	CU_ASSERT_TRUE(ur_sack_has(&s, ur_psn_add(0xfff000, far + 1)));
-	th_expect_quiet(&h, 1);
-	th_close(&h);
+	th_expect_quiet(&fixture, 1);
+	th_close(&fixture);
 }
 
 /* It overtakes READ responses, and so acknowledges only what is before those that wait. */
 static void sack__before_read_responses(void)
 {
-	static struct th h;
 	struct th_hdr x;
 	struct ur_sack s;
 	struct th_pkt p;
 
-	open_kept(&h, 100, 0);
-	write_one(&h, 100, 0, true);
-	x = th_reth(&h, 1, 8192, 3 * MTU);
-	th_inject(&h, 1, UR_OP_READ_REQ, 101, true, &x, NULL, 0);
-	write_one(&h, 100, 4, false);
-	x = th_reth(&h, 1, 8192, 2 * MTU);
-	th_inject(&h, 1, UR_OP_READ_REQ, 106, true, &x, NULL, 0);
-	expect_sack(&h, &s, 100);
+	open_kept(&fixture, 100, 0);
+	write_one(&fixture, 100, 0, true);
+	x = th_reth(&fixture, 1, 8192, 3 * MTU);
+	th_inject(&fixture, 1, UR_OP_READ_REQ, 101, true, &x, NULL, 0);
+	write_one(&fixture, 100, 4, false);
+	x = th_reth(&fixture, 1, 8192, 2 * MTU);
+	th_inject(&fixture, 1, UR_OP_READ_REQ, 106, true, &x, NULL, 0);
+	expect_sack(&fixture, &s, 100);
 	CU_ASSERT_TRUE(s.expected == 105 && s.base == 105);
 	CU_ASSERT_EQUAL(s.bits[0], 6); /* both PSNs of the READ */
 	for (uint32_t psn = 101; psn <= 103; psn++) {
-		CU_ASSERT_TRUE_FATAL(th_pull(&h, 1, &p));
+		CU_ASSERT_TRUE_FATAL(th_pull(&fixture, 1, &p));
 		CU_ASSERT_EQUAL(p.p.bth.psn, psn);
 	}
-	th_expect_quiet(&h, 1);
-	th_inject(&h, 1, UR_OP_WRITE_ONLY, 105, true, NULL, NULL, 0);
+	th_expect_quiet(&fixture, 1);
+	th_inject(&fixture, 1, UR_OP_WRITE_ONLY, 105, true, NULL, NULL, 0);
 	for (uint32_t psn = 106; psn <= 107; psn++) {
-		CU_ASSERT_TRUE_FATAL(th_pull(&h, 1, &p));
+		CU_ASSERT_TRUE_FATAL(th_pull(&fixture, 1, &p));
 		if (p.p.bth.opcode == UR_OP_ACK && psn == 106) { /* of what is before them */
 			CU_ASSERT_EQUAL(p.p.bth.psn, 105);
-			CU_ASSERT_TRUE_FATAL(th_pull(&h, 1, &p));
+			CU_ASSERT_TRUE_FATAL(th_pull(&fixture, 1, &p));
 		}
 		CU_ASSERT_EQUAL(p.p.bth.psn, psn);
 	}
-	th_expect_quiet(&h, 1);
-	th_close(&h);
+	th_expect_quiet(&fixture, 1);
+	th_close(&fixture);
 }
 
 /* From an RNR NAK until its packet comes again there are none: the NAK took back what was reported. */
 static void sack__not_after_an_rnr_nak(void)
 {
-	static struct th h;
 	struct ur_sack s;
 
-	open_kept(&h, 100, 0);
-	write_one(&h, 100, 0, true);
-	th_inject(&h, 1, UR_OP_SEND_ONLY, 102, false, NULL, data, 4);
-	expect_sack(&h, &s, 100);
-	write_one(&h, 100, 3, false);
-	write_one(&h, 100, 1, false); /* a SACK waits, and then the RNR NAK takes its place */
-	th_expect_ack(&h, 1, 102, ur_syndrome(UR_AETH_RNR, h.opt.min_rnr));
-	write_one(&h, 100, 4, false);
-	write_one(&h, 100, 0, false);
-	th_expect_ack(&h, 1, 101, ACK); /* of the duplicate */
-	th_expect_quiet(&h, 1);
-	CU_ASSERT_EQUAL(th_recv(&h, 1, 9, 0, 1024), 0);
-	th_inject(&h, 1, UR_OP_SEND_ONLY, 102, false, NULL, data, 4);
-	th_expect_wc(h.n[1].rcq, 9, IBV_WC_SUCCESS);
-	th_expect_ack(&h, 1, 104, ACK);
-	th_close(&h);
+	open_kept(&fixture, 100, 0);
+	write_one(&fixture, 100, 0, true);
+	th_inject(&fixture, 1, UR_OP_SEND_ONLY, 102, false, NULL, data, 4);
+	expect_sack(&fixture, &s, 100);
+	write_one(&fixture, 100, 3, false);
+	write_one(&fixture, 100, 1, false); /* a SACK waits, and then the RNR NAK takes its place */
+	th_expect_ack(&fixture, 1, 102, ur_syndrome(UR_AETH_RNR, fixture.opt.min_rnr));
+	write_one(&fixture, 100, 4, false);
+	write_one(&fixture, 100, 0, false);
+	th_expect_ack(&fixture, 1, 101, ACK); /* of the duplicate */
+	th_expect_quiet(&fixture, 1);
+	CU_ASSERT_EQUAL(th_recv(&fixture, 1, 9, 0, 1024), 0);
+	th_inject(&fixture, 1, UR_OP_SEND_ONLY, 102, false, NULL, data, 4);
+	th_expect_wc(fixture.n[1].rcq, 9, IBV_WC_SUCCESS);
+	th_expect_ack(&fixture, 1, 104, ACK);
+	th_close(&fixture);
 }
 
 /* Nothing is kept, for there is no room: the peer has to know what to go back to. */
 static void sack__not_without_room(void)
 {
-	static struct th h;
-
-	open_kept(&h, 100, 64);
-	write_one(&h, 100, 0, true);
-	write_one(&h, 100, 2, false);
-	th_expect_ack(&h, 1, 101, SEQ_NAK);
-	th_expect_quiet(&h, 1);
-	th_close(&h);
+	open_kept(&fixture, 100, 64);
+	write_one(&fixture, 100, 0, true);
+	write_one(&fixture, 100, 2, false);
+	th_expect_ack(&fixture, 1, 101, SEQ_NAK);
+	th_expect_quiet(&fixture, 1);
+	th_close(&fixture);
 }
 
 /* Without the setting nothing is kept or said. */
 static void keep__off(void)
 {
-	static struct th h;
 	struct th_opt o = th_default;
 
 	o.mtu = IBV_MTU_256;
-	th_open(&h, &o);
-	write_one(&h, 100, 0, true);
-	write_one(&h, 100, 2, true);
-	CU_ASSERT_FALSE(h.n[1].qp->resp.peer_sacks);
-	CU_ASSERT_EQUAL(count(&h, UR_C_DROP_OUT_OF_SEQ), 1);
-	th_expect_ack(&h, 1, 101, SEQ_NAK);
-	th_close(&h);
+	th_open(&fixture, &o);
+	write_one(&fixture, 100, 0, true);
+	write_one(&fixture, 100, 2, true);
+	CU_ASSERT_FALSE(fixture.n[1].qp->resp.peer_sacks);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_DROP_OUT_OF_SEQ), 1);
+	th_expect_ack(&fixture, 1, 101, SEQ_NAK);
+	th_close(&fixture);
 }
 
 void ur_suite_keep(void)
