@@ -74,6 +74,7 @@ struct ur_cf_step {
 	uint8_t code, code2;
 	int16_t psn;      /* from the first one of its direction: of requests that we send and their answers, or of the peer's */
 	int16_t msn;      /* from what UR_CF_BULK has brought it to */
+	uint8_t kept;     /* expected: after a gap PSN and MSN may both be this many more, if the peer kept what was beyond it */
 	uint16_t len, at; /* of the payload, and where in the pattern it begins */
 	uint32_t flags;   /* enum ur_cf_flag */
 	uint32_t off, dma_len;
@@ -103,6 +104,8 @@ struct ur_cf_conn {
 	uint32_t old_id; /* the connection's, where UR_CF_FRESH_ID has given `id` another value */
 	bool ready;      /* it has been told that we know */
 	bool ended;      /* by a DREQ of its or ours */
+	uint32_t asked;  /* request packets of the peer's, without repetitions */
+	uint32_t top;    /* the PSN after the last of them */
 };
 
 struct ur_cf_run {
@@ -150,6 +153,11 @@ void ur_cf_build_mad(struct ur_cf_run *r, const uint8_t *mad, struct ur_pkt *p);
 enum ur_cf_match { UR_CF_PASSED_OVER, UR_CF_RIGHT, UR_CF_WRONG };
 /* What a packet to the QP of the connection is to a step that waits; `odd` gets what is wrong beside what the packet's own text says. */
 enum ur_cf_match ur_cf_judge(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_pkt *p, ur_time now, const char **odd);
+/*
+ * What a packet to the QP of the connection has that the specification does not know, and that is no hello where it is allowed
+ * (wire/sack.h); NULL: nothing. We never say hello. For each of them, in the order in which they come.
+ */
+const char *ur_cf_judge_foreign(struct ur_cf_run *r, const struct ur_pkt *p);
 enum ur_cf_match ur_cf_judge_cm(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_cm_msg *m, const char **odd);
 
 /* bulk.c: the step UR_CF_BULK. */

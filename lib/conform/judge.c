@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whether a packet is the one that a step of a script waits for. */
 #include "conform/conform_priv.h"
+#include "wire/sack.h"
+
+#define HELLO_WITHIN 64     /* request packets of a connection */
+#define MANUFACTURERS 0xc0u /* their opcodes begin here */
 
 static bool waits_for_answer(const struct ur_cf_step *s)
 {
@@ -57,6 +61,12 @@ static bool is_repeat(const struct ur_cf_run *r, const struct ur_cf_step *s, con
 	return s->flags & UR_CF_OR_REPEAT && from_first >= 0 && from_first < s->psn;
 }
 
+/* How many messages the packet's PSN says were kept beyond a gap. */
+static uint32_t kept(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_pkt *p)
+{
+	return p->bth.psn == ur_psn_add(ur_cf_psn(r, s), s->kept) ? s->kept : 0;
+}
+
 static const char *odd_aeth(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_aeth h;
@@ -64,7 +74,7 @@ static const char *odd_aeth(const struct ur_cf_run *r, const struct ur_cf_step *
 	ur_aeth_get(ext_of(p) + op->off_aeth, &h);
 	if (s->code2 != UR_CF_ANY && !same_syndrome(s->code, h.syndrome) && !(s->code2 && same_syndrome(s->code2, h.syndrome)))
 		return "its syndrome is wrong";
-	if (!(s->flags & UR_CF_ANY_MSN) && h.msn != ur_cf_msn(r, s))
+	if (!(s->flags & UR_CF_ANY_MSN) && h.msn != ur_psn_add(ur_cf_msn(r, s), kept(r, s, p)))
 		return "its MSN is wrong";
 	return NULL;
 }
@@ -117,7 +127,7 @@ static const char *find_odd(const struct ur_cf_run *r, const struct ur_cf_step *
 		return "its opcode is wrong";
 	if (op->flags & UR_OPF_AETH && (odd = odd_aeth(r, s, p, op)))
 		return odd;
-	if (s->opcode != UR_OP_CNP && !(s->flags & UR_CF_ANY_PSN) && p->bth.psn != ur_cf_psn(r, s))
+	if (s->opcode != UR_OP_CNP && !(s->flags & UR_CF_ANY_PSN) && p->bth.psn != ur_psn_add(ur_cf_psn(r, s), kept(r, s, p)))
 		return "its PSN is wrong";
 	if (s->opcode == UR_OP_CNP && !p->bth.becn)
 		return "BECN is not set";
@@ -140,6 +150,31 @@ enum ur_cf_match ur_cf_judge(const struct ur_cf_run *r, const struct ur_cf_step 
 		return UR_CF_PASSED_OVER;
 	*odd = find_odd(r, s, p, now);
 	return *odd ? UR_CF_WRONG : UR_CF_RIGHT;
+}
+
+/* Has this request come for the first time? */
+static bool is_new_request(struct ur_cf_conn *c, const struct ur_pkt *p)
+{
+	if (c->asked && ur_psn_diff(p->bth.psn, c->top) < 0)
+		return false;
+	c->asked++;
+	c->top = ur_psn_add(p->bth.psn, 1);
+	return true;
+}
+
+const char *ur_cf_judge_foreign(struct ur_cf_run *r, const struct ur_pkt *p)
+{
+	const uint8_t *bth = p->data + p->bth_off;
+	const uint8_t service = p->bth.opcode & UR_SERVICE_MASK;
+	bool may_greet;
+
+	if (p->bth.opcode >= MANUFACTURERS)
+		return "its opcode is one of a manufacturer's, and we have not said that we know any";
+	may_greet = !ur_cf_is_answer(p->bth.opcode) && (service == UR_RC || service == UR_XRC) && is_new_request(&r->conn, p) &&
+		    r->conn.asked <= HELLO_WITHIN;
+	if (!(bth[UR_HELLO_AT] & UR_HELLO_MASK) || (may_greet && ur_hello_is(bth)))
+		return NULL;
+	return "reserved bits beside AckReq are set";
 }
 
 /* --- the CM --- */

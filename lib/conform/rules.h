@@ -26,9 +26,18 @@
 	{                                                                                                                                  \
 		.kind = UR_CF_EXPECT, .opcode = RC(ACK), .psn = (n), .msn = (messages), .code = ACK                                        \
 	}
+/* The same after a gap was filled; or, of a peer that has kept the `more` messages behind it, of these as well. */
+#define EXPECT_ACK_KEPT(n, messages, more)                                                                                                 \
+	{                                                                                                                                  \
+		.kind = UR_CF_EXPECT, .opcode = RC(ACK), .psn = (n), .msn = (messages), .code = ACK, .kept = (more)                        \
+	}
 #define EXPECT_NAK(why, n, messages)                                                                                                       \
 	{                                                                                                                                  \
 		.kind = UR_CF_EXPECT, .opcode = RC(ACK), .psn = (n), .msn = (messages), .code = NAK(why)                                   \
+	}
+#define EXPECT_NAK_KEPT(why, n, messages, more)                                                                                            \
+	{                                                                                                                                  \
+		.kind = UR_CF_EXPECT, .opcode = RC(ACK), .psn = (n), .msn = (messages), .code = NAK(why), .kept = (more)                   \
 	}
 #define QUIET                                                                                                                              \
 	{                                                                                                                                  \

@@ -376,6 +376,12 @@ static void rx_data(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number
 	enum ur_cf_match match;
 	const char *odd;
 
+	odd = ur_cf_judge_foreign(r, p);
+	if (odd && r->phase == UR_CF_SCRIPT) {
+		ur_cf_say_packet(r, p, odd, r->result->seen);
+		fail(r, number);
+		return;
+	}
 	if (r->step->kind == UR_CF_BULK) {
 		rx_many(r, p, number, now);
 		return;

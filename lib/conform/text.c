@@ -102,6 +102,8 @@ static void say_expected_packet(struct text *t, const struct ur_cf_run *r, const
 		add_psn(t, s->psn);
 	if (op->flags & UR_OPF_AETH && !(s->flags & UR_CF_ANY_MSN))
 		add_number(t, ", MSN ", ur_cf_msn(r, s));
+	if (s->kept)
+		add_number(t, ", or both more by ", s->kept);
 	if (op->flags & UR_OPF_PAYLOAD && !(s->flags & (UR_CF_ANY_LEN | UR_CF_ECHO)))
 		add_number(t, ", bytes ", s->len);
 	if (s->flags & UR_CF_ECHO) {

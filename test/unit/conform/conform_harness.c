@@ -94,6 +94,7 @@ void cf_peer_answer(struct peer *p, const struct ur_cf_step *s, enum falsehood f
 	const struct ur_opcode_info *op;
 	struct ur_pkt pkt = {.data = p->in, .kind = UR_PKT_ROCE};
 	uint8_t code = p->alternative && s->code2 && s->code2 != UR_CF_ANY ? s->code2 : s->code;
+	const uint32_t kept = p->alternative ? s->kept : 0;
 	uint8_t *ext = p->in + UR_BTH_LEN;
 
 	if (opcode == s->opcode && f == OPCODE) /* that one was due */
@@ -103,7 +104,7 @@ void cf_peer_answer(struct peer *p, const struct ur_cf_step *s, enum falsehood f
 	if (f == SYNDROME)
 		code = ur_syndrome_type(s->code) == UR_AETH_ACK ? UR_AETH_NAK << 5 | UR_NAK_REM_OP : UR_AETH_CREDIT_INVALID;
 	if (op->flags & UR_OPF_AETH)
-		ur_aeth_put(ext + op->off_aeth, &(struct ur_aeth){code, ur_psn_add(ur_cf_msn(p->run, s), f == MSN)});
+		ur_aeth_put(ext + op->off_aeth, &(struct ur_aeth){code, ur_psn_add(ur_cf_msn(p->run, s), kept + (f == MSN))});
 	if (op->flags & UR_OPF_ATOMICACKETH)
 		ur_put64(ext + op->off_atomicacketh, s->x + (f == VALUE));
 	if (op->flags & UR_OPF_RETH)
@@ -113,8 +114,9 @@ void cf_peer_answer(struct peer *p, const struct ur_cf_step *s, enum falsehood f
 		pkt.payload_len = length(s) + (f == LENGTH ? 4 : 0);
 		put_payload(p, s, p->in + pkt.payload_off, length(s), f);
 	}
-	pkt.bth = (struct ur_bth){.opcode = opcode, .psn = ur_psn_add(ur_cf_psn(p->run, s), f == PSN), .dqpn = p->run->conn.qpn};
+	pkt.bth = (struct ur_bth){.opcode = opcode, .psn = ur_psn_add(ur_cf_psn(p->run, s), kept + (f == PSN)), .dqpn = p->run->conn.qpn};
 	pkt.bth.becn = s->opcode == UR_OP_CNP && f != BECN;
+	p->in[UR_HELLO_AT] = p->reserved;
 	if (s->ms && f != EARLY)
 		p->now += s->ms * UR_NS_PER_MS;
 	give(p, &pkt);

@@ -7,6 +7,7 @@
 #define UR_CONFORM_HARNESS_H
 
 #include "conform/conform_priv.h"
+#include "wire/sack.h"
 
 enum falsehood {
 	NONE,
@@ -38,6 +39,7 @@ struct peer {
 	uint32_t number, sent_psn; /* of the last packet to a QP of ours */
 	unsigned lies;
 	bool ordinary, alternative, plain; /* it offers nothing; it takes the other way; it serves only the first two modes */
+	uint8_t reserved;                  /* what it has in the bits beside AckReq */
 	uint8_t out[UR_PKT_ROOM], in[UR_PKT_ROOM];
 };
 

@@ -225,14 +225,19 @@ static void test_wrap(void)
 	cf_peer_end(&p);
 }
 
-static void begin_many(struct peer *p)
+static void begin_script(struct peer *p, const char *rule)
 {
-	cf_peer_begin(p, "msn-wraps");
+	cf_peer_begin(p, rule);
 	cf_peer_drain(p);
 	while (p->run->phase != UR_CF_SCRIPT) {
 		cf_peer_react(p);
 		cf_peer_drain(p);
 	}
+}
+
+static void begin_many(struct peer *p)
+{
+	begin_script(p, "msn-wraps");
 }
 
 /* Message i, acknowledged or asked for again. */
@@ -294,6 +299,72 @@ static void test_many_wrap(void)
 		CU_ASSERT_EQUAL(x.verdict, wrong ? UR_CF_BROKEN : UR_CF_OBEYED);
 		CU_ASSERT(!wrong || strstr(x.expected, "MSN "));
 		cf_peer_end(&p);
+	}
+}
+
+/* A request of the peer's, the n-th from 0 on, while the script waits for an answer: it is passed over. */
+static void request(struct peer *p, int16_t n, uint8_t reserved)
+{
+	const struct ur_cf_step s = {.kind = UR_CF_EXPECT, .opcode = UR_RC | UR_OP_SEND_ONLY, .psn = n, .len = 8};
+
+	p->reserved = reserved;
+	cf_peer_answer(p, &s, NONE);
+	p->reserved = 0;
+	cf_peer_drain(p);
+}
+
+/* Whether the first attempt has failed already, and why. */
+static void expect_foreign(struct peer *p, const char *what)
+{
+	CU_ASSERT_EQUAL(p->run->phase == UR_CF_SCRIPT, !what);
+	CU_ASSERT(!what || strstr(p->run->result->seen, what));
+	cf_peer_end(p);
+}
+
+/* Hello is allowed in the first 64 requests, each sent for the first time. */
+static void test_hello(void)
+{
+	struct peer p;
+
+	begin_script(&p, "send-acknowledged");
+	for (int16_t i = 0; i < 64; i++)
+		request(&p, i, UR_HELLO);
+	request(&p, 5, 0);
+	request(&p, 64, 0);
+	expect_foreign(&p, NULL);
+	begin_script(&p, "send-acknowledged");
+	for (int16_t i = 0; i < 64; i++)
+		request(&p, i, i & 1 ? UR_HELLO : 0);
+	CU_ASSERT_EQUAL(p.run->phase, UR_CF_SCRIPT);
+	request(&p, 64, UR_HELLO);
+	expect_foreign(&p, "reserved bits");
+	begin_script(&p, "send-acknowledged");
+	request(&p, 0, UR_HELLO);
+	request(&p, 0, UR_HELLO);
+	expect_foreign(&p, "reserved bits");
+	begin_script(&p, "send-acknowledged");
+	request(&p, 0, UR_HELLO ^ 1);
+	expect_foreign(&p, "reserved bits");
+}
+
+/* No answer has reserved bits, and none is a SACK, whatever the script waits for. */
+static void test_no_extension(void)
+{
+	static const char *const rules[] = {"send-acknowledged", "gap-nak", "rnr-nak", "first-psn", "msn-wraps"};
+	const struct ur_cf_step sack = {.kind = UR_CF_EXPECT, .opcode = UR_OP_SACK, .code = UR_AETH_CREDIT_INVALID, .len = 8};
+	const struct ur_cf_step ack = {.kind = UR_CF_EXPECT, .opcode = UR_RC | UR_OP_ACK, .code = UR_AETH_CREDIT_INVALID};
+	struct peer p;
+
+	for (unsigned i = 0; i < ur_array_size(rules); i++) {
+		begin_script(&p, rules[i]);
+		cf_peer_answer(&p, &sack, NONE);
+		cf_peer_drain(&p);
+		expect_foreign(&p, "a manufacturer's");
+		begin_script(&p, rules[i]);
+		p.reserved = UR_HELLO;
+		cf_peer_answer(&p, &ack, NONE);
+		cf_peer_drain(&p);
+		expect_foreign(&p, "reserved bits");
 	}
 }
 
@@ -373,6 +444,8 @@ void ur_suite_conform(void)
 	CU_add_test(s, "the PSN wraps where a rule asks for it", test_wrap);
 	CU_add_test(s, "many messages, of which some are lost", test_many_lost);
 	CU_add_test(s, "the MSN wraps", test_many_wrap);
+	CU_add_test(s, "hello, and where it is wrong", test_hello);
+	CU_add_test(s, "SACKs and reserved bits that nobody asked for", test_no_extension);
 	CU_add_test(s, "nobody there", test_deaf);
 	CU_add_test(s, "nobody there, and no connection is needed", test_deaf_without_connection);
 	CU_add_test(s, "the table", test_table);
