@@ -159,8 +159,9 @@ static void put_details(const struct ur_lad *l, const struct ur_lad_item *it, co
 	if (r->n > 1 || it->n > 1)
 		append_text(text, sizeof(text), " to %u", ur_psn_add(last->psn, last->n - 1));
 	if (r->frame) {
-		append_text(text, sizeof(text), ", %u byte%s of payload%s%s, UDP source port %u, TOS 0x%02x", r->len, ur_plural(r->len),
-			    r->ackreq ? ", AckReq" : "", r->cut ? ", cut by the recorder" : "", r->sport, r->tos);
+		append_text(text, sizeof(text), ", %u byte%s of payload%s%s%s, UDP source port %u, TOS 0x%02x", r->len, ur_plural(r->len),
+			    r->ackreq ? ", AckReq" : "", r->hello ? ", hello" : "", r->cut ? ", cut by the recorder" : "", r->sport,
+			    r->tos);
 		if (r->dma_len || r->rkey)
 			append_text(text, sizeof(text), "\naddress 0x%llx, rkey 0x%08x, %u byte%s", (unsigned long long)r->va, r->rkey,
 				    r->dma_len, ur_plural(r->dma_len));

@@ -29,7 +29,7 @@ static const char *answer_name(const struct ur_ladder_row *r)
 	if (!r->answer || r->cm || r->opcode % 32 != UR_OP_ACK || r->fate == UR_LADDER_DAMAGED)
 		return name_of(r);
 	switch (ur_syndrome_type(r->syndrome)) {
-	case UR_AETH_ACK: return "ACK";
+	case UR_AETH_ACK: return r->opcode == UR_OP_SACK ? "SACK" : "ACK";
 	case UR_AETH_RNR: return "NAK (no receive buffer)";
 	default: return ur_syndrome_value(r->syndrome) == UR_NAK_PSN_SEQ ? "NAK (packet missing)" : "NAK (refused for good)";
 	}
@@ -37,7 +37,24 @@ static const char *answer_name(const struct ur_ladder_row *r)
 
 static bool is_response(const struct ur_ladder_row *r)
 {
-	return r->answer && ur_opcode(r->opcode)->flags & UR_OPF_PAYLOAD;
+	return r->answer && ur_opcode(r->opcode)->flags & UR_OPF_PAYLOAD && r->opcode != UR_OP_SACK;
+}
+
+static int put_psns(char *to, size_t room, uint32_t from, uint32_t upto)
+{
+	return snprintf(to, room, from == upto ? " %u" : " %u..%u", from, upto);
+}
+
+/* What is expected, and what is there beyond it. */
+static void put_sack(const struct ur_ladder_row *r, char to[UR_LAD_TEXT], int n)
+{
+	if (!r->nhas) /* cut, or of another version */
+		return;
+	n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  expects %u, has", r->expected);
+	for (unsigned i = 0; i < r->nhas && i < UR_LADDER_RUNS; i++)
+		n += put_psns(to + n, UR_LAD_TEXT - (size_t)n, r->has[i].from, r->has[i].to);
+	if (r->nhas > UR_LADDER_RUNS)
+		snprintf(to + n, UR_LAD_TEXT - (size_t)n, " ..");
 }
 
 void ur_lad_label(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_TEXT])
@@ -57,11 +74,17 @@ void ur_lad_label(const struct ur_lad *l, const struct ur_lad_item *it, char to[
 		n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%s", r->frame || r->answer ? answer_name(r) : "request");
 	if (r->cm || r->opcode == UR_OP_CNP)
 		return;
+	if (r->opcode == UR_OP_SACK && r->frame && it->kind != UR_LAD_RUN) {
+		put_sack(r, to, n);
+		return;
+	}
 	n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, end == r->psn ? "  PSN %u" : "  PSN %u..%u", r->psn, end);
 	if (read && r->dma_len && it->n == 1)
-		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  %u byte%s", r->dma_len, ur_plural(r->dma_len));
+		n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  %u byte%s", r->dma_len, ur_plural(r->dma_len));
 	else if (r->len && r->frame && it->n == 1)
-		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  %u byte%s", r->len, ur_plural(r->len));
+		n += snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  %u byte%s", r->len, ur_plural(r->len));
+	if (r->hello)
+		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "  hello");
 }
 
 static int put_fate(const struct ur_lad *l, const struct ur_ladder_row *r, char *to)
@@ -180,7 +203,7 @@ static const struct ur_ladder_row *repaired_by(const struct ur_lad *l, uint32_t 
 
 	for (uint32_t k = i + 1; k < l->nrows; k++) {
 		const struct ur_ladder_row *a = &l->rows[k];
-		const bool data = a->answer && ur_opcode(a->opcode)->flags & UR_OPF_PAYLOAD;
+		const bool data = is_response(a);
 
 		if (!a->frame || a->second == r->second || !a->answer || a->fate != UR_LADDER_ARRIVED)
 			continue;

@@ -121,7 +121,7 @@ static bool is_plain(const struct ur_lad *l, uint32_t i)
 {
 	const struct ur_ladder_row *r = &l->rows[i];
 
-	return !r->cm && r->frame && r->frame != l->at && ur_syndrome_type(r->syndrome) == UR_AETH_ACK &&
+	return !r->cm && r->opcode != UR_OP_SACK && r->frame && r->frame != l->at && ur_syndrome_type(r->syndrome) == UR_AETH_ACK &&
 	       (r->fate == UR_LADDER_ARRIVED || r->fate == UR_LADDER_EARLY);
 }
 
@@ -139,7 +139,7 @@ static bool goes_on(const struct ur_lad *l, uint32_t i)
 	const struct ur_ladder_row *a = &l->rows[i], *b = a + 1;
 
 	return is_plain(l, i) && is_plain(l, i + 1) && a->second == b->second && same_kind(a, b) && a->fate == b->fate &&
-	       !a->again == !b->again && a->repair == b->repair && b->psn == ur_psn_add(a->psn, a->n);
+	       !a->again == !b->again && a->repair == b->repair && a->hello == b->hello && b->psn == ur_psn_add(a->psn, a->n);
 }
 
 /* An event of a trace between them keeps them apart. */

@@ -12,6 +12,7 @@
 #include "analyze/recorded_train.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/sack.h"
 
 #define JUMP_MAX 65536                  /* PSNs; what is farther away belongs to something else */
 #define OVERTAKEN_NS (1 * UR_NS_PER_MS) /* what is late by less was not lost */
@@ -119,6 +120,30 @@ static void fill_ext(struct ur_ladder_row *r, const struct an_pkt *p)
 	}
 }
 
+static void fill_sack(struct ur_ladder_row *r, const struct an_pkt *p)
+{
+	/* The parts of a packet that ur_sack_get looks at. */
+	const struct ur_pkt view = {.data = (uint8_t *)p->ext, .payload_off = p->op->ext_len, .payload_len = p->payload_len, .bth = p->bth};
+	struct ur_sack s;
+
+	if (p->bth.opcode != UR_OP_SACK || p->cut || !ur_sack_get(&view, &s))
+		return;
+	r->expected = s.expected;
+	for (unsigned i = 0; i < s.n; i++) {
+		const uint32_t psn = ur_psn_add(s.base, i);
+		const bool begins = !i || !ur_sack_has(&s, ur_psn_add(psn, UR_PSN_MASK));
+
+		if (!ur_sack_has(&s, psn))
+			continue;
+		r->nhas += begins;
+		if (r->nhas > UR_LADDER_RUNS)
+			continue;
+		if (begins)
+			r->has[r->nhas - 1].from = psn;
+		r->has[r->nhas - 1].to = psn;
+	}
+}
+
 static void fill(const struct ur_an_conn *c, struct ur_ladder_row *r, const struct an_pkt *p, int half)
 {
 	const bool bad = p->icrc == AN_ICRC_WRONG || p->wrong || p->bad_opcode;
@@ -142,8 +167,12 @@ static void fill(const struct ur_an_conn *c, struct ur_ladder_row *r, const stru
 		r->wrong = p->wrong ? p->wrong : p->why ? p->why : "its opcode is unknown";
 		return;
 	}
-	if (p->ext)
+	if (p->bth_at && !r->cm && !r->answer)
+		r->hello = ur_hello_is(p->bth_at);
+	if (p->ext) {
 		fill_ext(r, p);
+		fill_sack(r, p);
+	}
 	if (p->op->flags & UR_OPF_READ)
 		r->n = c->mtu ? an_npkts(r->dma_len, c->mtu) : 1;
 	else if (p->behind && p->bth.dqpn != 1 && p->op->flags & UR_OPF_PAYLOAD)

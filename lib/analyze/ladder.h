@@ -32,6 +32,8 @@ enum ur_ladder_fate {
 };
 extern const char *const ur_ladder_fate_texts[UR_LADDER_FATE_COUNT];
 
+#define UR_LADDER_RUNS 2
+
 struct ur_ladder_row {
 	uint32_t frame; /* 0: not in the file */
 	ur_time when;   /* of a packet that is not in the file: of the one that shows it */
@@ -43,6 +45,7 @@ struct ur_ladder_row {
 	bool repair;    /* a response that was asked for again */
 	uint8_t opcode, syndrome, tos;
 	bool ackreq, cut, cm;
+	bool hello; /* doc/wire-extensions.md; as is the SACK */
 	uint16_t attr; /* of a message of the connection manager */
 	uint16_t sport;
 	/* It stands for `n` PSNs: of missing packets, of a READ's responses, or of a train that the recorder has cut off. */
@@ -51,6 +54,12 @@ struct ur_ladder_row {
 	uint32_t msn, rkey, dma_len;
 	uint64_t va;
 	const char *wrong; /* of a damaged one: why; a constant */
+	/* Of a SACK: the PSN that is expected, and the first runs of those that have arrived beyond it. */
+	uint32_t expected;
+	struct {
+		uint32_t from, to;
+	} has[UR_LADDER_RUNS];
+	unsigned nhas; /* runs; there may be more of them than UR_LADDER_RUNS */
 };
 
 struct ur_ladder;
