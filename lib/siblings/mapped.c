@@ -19,7 +19,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/touch.h"
 #include "host/thread.h"
 #include "siblings/map_file.h"
 
@@ -238,30 +237,11 @@ static struct place *find_map(struct ur_mapped *m, const struct ur_sibling *s, c
 
 /* --- copies --- */
 
-static bool copy(const struct ur_piece *to, unsigned nto, const struct ur_piece *from, unsigned nfrom)
-{
-	size_t at = 0, done = 0;
-
-	while (nfrom && nto) {
-		const size_t room = to->len - at, left = from->len - done, n = room < left ? room : left;
-
-		if (n && !ur_touch_copy((uint8_t *)to->at + at, (const uint8_t *)from->at + done, n))
-			return false;
-		at += n;
-		done += n;
-		if (at == to->len)
-			to++, nto--, at = 0;
-		if (done == from->len)
-			from++, nfrom--, done = 0;
-	}
-	return !nfrom;
-}
-
 bool ur_mapped_copy(struct ur_mapped *m, const struct ur_sibling *s, const struct ur_piece *to, unsigned nto,
 		    const struct ur_bulk_seg *from, unsigned nfrom)
 {
 	struct place *p[UR_BULK_SEGS];
-	struct ur_piece here[UR_BULK_SEGS];
+	struct ur_bulk_seg here[UR_BULK_SEGS];
 	bool all = nfrom <= UR_BULK_SEGS && s->pid > 0, copied;
 
 	if (!all || pthread_mutex_trylock(&m->lock))
@@ -269,10 +249,10 @@ bool ur_mapped_copy(struct ur_mapped *m, const struct ur_sibling *s, const struc
 	for (unsigned i = 0; i < nfrom; i++) {
 		p[i] = find_map(m, s, &from[i]);
 		if (p[i])
-			here[i] = (struct ur_piece){(void *)(uintptr_t)(p[i]->map.here + (from[i].at - p[i]->map.there)), from[i].len};
+			here[i] = (struct ur_bulk_seg){(uintptr_t)p[i]->map.here + (from[i].at - p[i]->map.there), from[i].len, 0};
 		all &= p[i] != NULL;
 	}
-	copied = all && copy(to, nto, here, nfrom);
+	copied = all && ur_bulk_copy(to, nto, here, nfrom);
 	for (unsigned i = 0; i < nfrom && all && !copied; i++)
 		if (p[i]->state == MAPPED) {
 			p[i]->unfit = true;

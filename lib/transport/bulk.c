@@ -185,32 +185,6 @@ static bool is_over(const struct source *s)
 	return is_own(s) && ur_token_of(s->tp, s->b->token_at) != s->b->token;
 }
 
-/* Packets are copied twice, so that a program may send to where it sends from. */
-static bool copy_apart(uint8_t *to, const uint8_t *from, size_t n)
-{
-	return (to + n <= from || from + n <= to) && ur_touch_copy(to, from, n);
-}
-
-/* Both ends are this process's memory. */
-static bool copy_own(const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from, unsigned nfrom)
-{
-	size_t at = 0, done = 0;
-
-	while (nfrom && nto) {
-		size_t room = to->len - at, left = from->len - done, n = room < left ? room : left;
-
-		if (!copy_apart((uint8_t *)to->at + at, (const uint8_t *)(uintptr_t)from->at + done, n))
-			return false;
-		at += n;
-		done += n;
-		if (at == to->len)
-			to++, nto--, at = 0;
-		if (done == from->len)
-			from++, nfrom--, done = 0;
-	}
-	return !nfrom;
-}
-
 /* The next bytes of the payload, as many as `to` has. */
 static bool fetch(struct source *s, const struct ur_piece *to, unsigned nto, uint32_t len)
 {
@@ -218,7 +192,7 @@ static bool fetch(struct source *s, const struct ur_piece *to, unsigned nto, uin
 	unsigned n = next_segs(s, len, from);
 
 	if (is_own(s))
-		return copy_own(to, nto, from, n);
+		return ur_bulk_copy(to, nto, from, n);
 	s->by = s->tp->c.fetch ? s->tp->c.fetch(s->tp->c.ctx, slot_of(s), to, nto, from, n) : UR_FETCHED_NOT;
 	return s->by != UR_FETCHED_NOT;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/bulk.h"
 
+#include "base/touch.h"
 #include "wire/frame.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
@@ -47,4 +48,29 @@ bool ur_bulk_parse(struct ur_pkt *p)
 	p->bth_off = 0;
 	p->payload_len = b->len;
 	return true;
+}
+
+/* Packets are copied twice, so that a program may send to where it sends from. */
+static bool copy_apart(uint8_t *to, const uint8_t *from, size_t n)
+{
+	return (to + n <= from || from + n <= to) && ur_touch_copy(to, from, n);
+}
+
+bool ur_bulk_copy(const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from, unsigned nfrom)
+{
+	size_t at = 0, done = 0;
+
+	while (nfrom && nto) {
+		const size_t room = to->len - at, left = from->len - done, n = room < left ? room : left;
+
+		if (!copy_apart((uint8_t *)to->at + at, (const uint8_t *)(uintptr_t)from->at + done, n))
+			return false;
+		at += n;
+		done += n;
+		if (at == to->len)
+			to++, nto--, at = 0;
+		if (done == from->len)
+			from++, nfrom--, done = 0;
+	}
+	return !nfrom;
 }

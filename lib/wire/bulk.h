@@ -85,6 +85,12 @@ static inline uint32_t ur_pkt_psns(const struct ur_pkt *p)
 uint64_t ur_bulk_wire_len(const struct ur_pkt *p);
 
 /*
+ * Copies pieces of our memory to others that are as long together; `region` does not matter. False, and any part may have been copied: two
+ * overlap, or something is not there (base/touch.h).
+ */
+bool ur_bulk_copy(const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from, unsigned nfrom);
+
+/*
  * Parses a received one, which nobody else can write any more: fills bth, bth_off, payload_len and kind. False when it makes no sense.
  * Lengths and counts are right then, as far as that can be known without the QP.
  */
