@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A table of regions, by the process and the region's number. It has a lock: the thread holds it to look for work and to write down what it
- * has done, never while it maps or unmaps; a copy, which holds it throughout, tries it only, and leaves the payload to the kernel when the
- * thread has it. So a mapping that is in use is not taken away.
+ * A table of regions, by the process and the region's number. It has no lock, because a copy would pay for it. A place belongs either to
+ * who copies, the holder of the NIC, or to the thread: its state says to whom, and nothing else of it is looked at by the other one. Who
+ * has it hands it over by storing its next state. What is MAPPED both may read, and either may end it.
  *
  *   FREE -> COUNTED    somebody copied from the region
- *   COUNTED -> WANTED  often enough. A full set of places forgets one that is COUNTED or UNFIT
+ *   COUNTED -> WANTED  often enough: from now on the thread has it. A full set of places forgets one that is COUNTED or UNFIT
  *   WANTED -> MAPPED   by the thread
  *   WANTED -> UNFIT    it cannot be mapped: private memory, a file on disk, a descriptor that is closed
  *   MAPPED -> ENDED    the region has, or nothing was copied for long, or (then it is UNFIT after that) its bytes are not there
  *   ENDED -> FREE      by the thread
+ *
+ * A mapping that is in use is not taken away. `copying` is odd during a copy, which says so before it looks at states; the thread, once a
+ * mapping is ENDED, looks at `copying`, and waits until it is even or another number. All four accesses are sequentially consistent: so
+ * either the copy sees that the mapping has ended, or the thread sees the copy.
  */
 #include "siblings/mapped.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,7 +30,7 @@
 #define WAYS 4 /* places for regions that the same hash finds */
 #define SETS (UR_MAPPED_REGIONS / WAYS)
 #define COPIES 4         /* by the kernel, before memory is looked for; ... */
-#define COPIES_MOST 1024 /* ... twice as many after each that was in vain, up to this */
+#define COPIES_MOST 1024 /* ... twice as many after each that was in vain for the same process, up to this */
 #define ROUND_MS 250     /* between two looks at what is not used any more */
 #define ROUNDS 4         /* without a copy, after which a mapping ends */
 #define END_MS 500       /* that closing waits for the thread: /proc may keep it waiting for ever */
@@ -36,12 +41,14 @@ _Static_assert((ROUNDS + 1) * ROUND_MS == UR_MAPPED_KEPT_MS, "what the header pr
 enum state { FREE, COUNTED, WANTED, MAPPED, ENDED, UNFIT };
 
 struct place {
-	uint32_t id, region; /* of the process; its */
-	enum state state;
-	uint32_t n;     /* COUNTED: copies; MAPPED: rounds without one */
-	bool used;      /* MAPPED: in this round */
-	bool unfit;     /* ENDED: what comes after it */
-	uint64_t token; /* of the region, when it was WANTED */
+	_Atomic enum state state;
+	uint8_t slot;        /* of the process; ... */
+	uint32_t id, region; /* ... its; its */
+	uint32_t copies;     /* COUNTED */
+	atomic_bool used;    /* MAPPED: in this round */
+	uint32_t unused;     /* MAPPED, for the thread: rounds without a copy */
+	bool unfit;          /* MAPPED, ENDED: what comes after it */
+	uint64_t token;      /* of the region, when it was WANTED */
 	/* WANTED: */
 	pid_t pid;
 	dev_t dev;
@@ -52,14 +59,14 @@ struct place {
 };
 
 struct ur_mapped {
-	pthread_mutex_t lock;
-	pthread_cond_t work, end;
+	_Atomic uint32_t copying;
+	uint32_t turn; /* of a full set, which is forgotten */
 	pthread_t thread;
-	bool started, stop, ended;
-	unsigned maps;     /* places that are MAPPED */
-	uint64_t bytes;    /* of them, and of those that are ENDED */
-	uint32_t patience; /* copies before a region is WANTED */
-	uint32_t turn;     /* of a full set, which is forgotten */
+	bool started;
+	atomic_bool stop;
+	sem_t work, end;                     /* something is WANTED or ENDED, or it is to stop; the thread has ended */
+	uint64_t bytes;                      /* that are MAPPED, or ENDED: the thread's */
+	_Atomic uint32_t patience[UR_SLOTS]; /* copies from one process before a region is WANTED, less COPIES */
 	struct place place[SETS][WAYS];
 };
 
@@ -68,51 +75,57 @@ struct ur_mapped {
 static struct place *next_with(struct ur_mapped *m, enum state state)
 {
 	for (unsigned i = 0; i < UR_MAPPED_REGIONS; i++)
-		if (m->place[i / WAYS][i % WAYS].state == state)
+		if (atomic_load_explicit(&m->place[i / WAYS][i % WAYS].state, memory_order_acquire) == state)
 			return &m->place[i / WAYS][i % WAYS];
 	return NULL;
 }
 
-/* Nobody else changes a place while it is WANTED. */
+static void hand_over(struct place *p, enum state state)
+{
+	atomic_store_explicit(&p->state, state, memory_order_release);
+}
+
+static uint32_t patience(const struct ur_mapped *m, uint8_t slot)
+{
+	return COPIES + atomic_load_explicit(&m->patience[slot], memory_order_relaxed);
+}
+
+static void set_patience(struct ur_mapped *m, uint8_t slot, uint32_t copies)
+{
+	atomic_store_explicit(&m->patience[slot], ur_min_u32(copies, COPIES_MOST) - COPIES, memory_order_relaxed);
+}
+
 static void map_one(struct ur_mapped *m, struct place *p)
 {
-	const uint64_t most = UR_MAPPED_BYTES - m->bytes;
-	struct ur_map map;
-	bool done;
-
-	pthread_mutex_unlock(&m->lock);
-	done = ur_map_file(p->pid, p->dev, p->ino, p->at, p->len, most, UR_MAP_ANY, &map);
-	pthread_mutex_lock(&m->lock);
-	if (done) {
-		p->map = map;
-		p->n = 0;
-		p->used = true;
-		p->unfit = false;
-		m->maps++;
-		m->bytes += map.len;
-		m->patience = COPIES;
-	} else {
-		m->patience = ur_min_u32(m->patience * 2, COPIES_MOST);
+	if (!ur_map_file(p->pid, p->dev, p->ino, p->at, p->len, UR_MAPPED_BYTES - m->bytes, UR_MAP_ANY, &p->map)) {
+		set_patience(m, p->slot, 2 * patience(m, p->slot));
+		hand_over(p, UNFIT);
+		return;
 	}
-	p->state = done ? MAPPED : UNFIT;
+	m->bytes += p->map.len;
+	set_patience(m, p->slot, COPIES);
+	p->unused = 0;
+	p->unfit = false;
+	atomic_store_explicit(&p->used, true, memory_order_relaxed);
+	hand_over(p, MAPPED);
 }
 
-/* Nor while it is ENDED. */
+/* A copy that begins from now on sees what has ended. */
+static void await_copy(struct ur_mapped *m)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	const uint32_t now = atomic_load(&m->copying);
+
+	while (now & 1 && atomic_load(&m->copying) == now)
+		nanosleep(&nap, NULL);
+}
+
 static void drop_one(struct ur_mapped *m, struct place *p)
 {
-	const uint64_t len = p->map.len;
-
-	pthread_mutex_unlock(&m->lock);
+	await_copy(m);
+	m->bytes -= p->map.len;
 	ur_map_drop(&p->map);
-	pthread_mutex_lock(&m->lock);
-	m->bytes -= len;
-	p->state = p->unfit ? UNFIT : FREE;
-}
-
-static void end_one(struct ur_mapped *m, struct place *p)
-{
-	p->state = ENDED;
-	m->maps--;
+	hand_over(p, p->unfit ? UNFIT : FREE);
 }
 
 static void end_unused(struct ur_mapped *m)
@@ -120,12 +133,11 @@ static void end_unused(struct ur_mapped *m)
 	for (unsigned i = 0; i < UR_MAPPED_REGIONS; i++) {
 		struct place *p = &m->place[i / WAYS][i % WAYS];
 
-		if (p->state != MAPPED)
+		if (atomic_load_explicit(&p->state, memory_order_acquire) != MAPPED)
 			continue;
-		p->n = p->used ? 0 : p->n + 1;
-		p->used = false;
-		if (p->n == ROUNDS)
-			end_one(m, p);
+		p->unused = atomic_exchange_explicit(&p->used, false, memory_order_relaxed) ? 0 : p->unused + 1;
+		if (p->unused == ROUNDS)
+			atomic_store(&p->state, ENDED);
 	}
 }
 
@@ -140,126 +152,174 @@ static struct timespec in_ms(long ms)
 	return ts;
 }
 
-/* Until there is something to do, or a round is over. */
+static bool is_over(const struct timespec *ts)
+{
+	const struct timespec now = in_ms(0);
+
+	return now.tv_sec > ts->tv_sec || (now.tv_sec == ts->tv_sec && now.tv_nsec >= ts->tv_nsec);
+}
+
+/* Until there may be something to do: nothing mapped can become unused without rounds. */
 static void wait_for_work(struct ur_mapped *m, struct timespec *round)
 {
-	if (!m->maps) {
-		pthread_cond_wait(&m->work, &m->lock);
-		*round = in_ms(ROUND_MS);
-	} else if (pthread_cond_clockwait(&m->work, &m->lock, CLOCK_MONOTONIC, round) == ETIMEDOUT) {
-		end_unused(m);
+	if (next_with(m, MAPPED)) {
+		sem_clockwait(&m->work, CLOCK_MONOTONIC, round);
+	} else {
+		sem_wait(&m->work);
 		*round = in_ms(ROUND_MS);
 	}
 }
 
+/* What has ended comes first: to unmap waits for nobody, and to map may take long. */
 static void *mapper_main(void *arg)
 {
 	struct timespec round = in_ms(ROUND_MS);
 	struct ur_mapped *m = arg;
 	struct place *p;
 
-	pthread_mutex_lock(&m->lock);
-	while (!m->stop) {
-		if ((p = next_with(m, WANTED)))
-			map_one(m, p);
-		else if ((p = next_with(m, ENDED)))
+	while (!atomic_load(&m->stop)) {
+		if (is_over(&round)) {
+			end_unused(m);
+			round = in_ms(ROUND_MS);
+		}
+		if ((p = next_with(m, ENDED)))
 			drop_one(m, p);
+		else if ((p = next_with(m, WANTED)))
+			map_one(m, p);
 		else
 			wait_for_work(m, &round);
 	}
-	m->ended = true;
-	pthread_cond_signal(&m->end);
-	pthread_mutex_unlock(&m->lock);
+	sem_post(&m->end);
 	return NULL;
 }
 
 /* --- regions --- */
 
-/* That of the region, or one for it; NULL: all are in use that could be its. */
-static struct place *place_of(struct ur_mapped *m, uint32_t id, uint32_t region)
+static bool is_of(const struct place *p, const struct ur_sibling *s, uint32_t region)
 {
-	struct place *set = m->place[(region ^ id * 0x9e3779b1u >> 16) % SETS], *room = NULL;
+	return p->region == region && p->id == s->id && p->slot == s->slot;
+}
+
+/* That of the region, or one for it; NULL: all are in use that could be its. */
+static struct place *place_of(struct ur_mapped *m, const struct ur_sibling *s, uint32_t region)
+{
+	struct place *set = m->place[(region ^ s->id * 0x9e3779b1u >> 16) % SETS], *room = NULL;
 	const unsigned turn = m->turn++;
+	bool empty = false;
 
 	for (unsigned i = 0; i < WAYS; i++) {
 		struct place *p = &set[(turn + i) % WAYS];
+		const enum state state = atomic_load_explicit(&p->state, memory_order_acquire);
 
-		if (p->region == region && p->id == id && p->state != FREE)
+		if (state != FREE && is_of(p, s, region))
 			return p;
-		if (p->state == FREE || (p->state != WANTED && p->state != MAPPED && p->state != ENDED && (!room || room->state != FREE)))
+		if (state == FREE || (!empty && (state == COUNTED || state == UNFIT)))
 			room = p;
+		empty |= state == FREE;
 	}
-	if (room)
-		*room = (struct place){.id = id, .region = region, .state = COUNTED};
+	if (room) {
+		room->slot = s->slot;
+		room->id = s->id;
+		room->region = region;
+		room->copies = 0;
+		hand_over(room, COUNTED);
+	}
 	return room;
+}
+
+static bool start(struct ur_mapped *m)
+{
+	if (!m->started)
+		m->started = !ur_thread_start(&m->thread, "uroce-mapper", STACK, mapper_main, m);
+	return m->started;
 }
 
 static void want(struct ur_mapped *m, struct place *p, const struct ur_sibling *s, const struct ur_bulk_seg *g, uint64_t token)
 {
-	if (!m->started && ur_thread_start(&m->thread, "uroce-mapper", STACK, mapper_main, m)) {
-		p->state = UNFIT;
+	if (!start(m)) {
+		set_patience(m, s->slot, 2 * patience(m, s->slot));
+		hand_over(p, UNFIT);
 		return;
 	}
-	m->started = true;
 	p->token = token;
 	p->pid = s->pid;
 	p->dev = s->dev;
 	p->ino = s->ino;
 	p->at = g->at;
 	p->len = g->len;
-	p->state = WANTED;
-	pthread_cond_signal(&m->work);
+	hand_over(p, WANTED);
+	sem_post(&m->work);
+}
+
+static void end(struct ur_mapped *m, struct place *p)
+{
+	hand_over(p, ENDED);
+	sem_post(&m->work);
 }
 
 /* The mapping that a piece of a region lies in, if there is one. */
 static struct place *find_map(struct ur_mapped *m, const struct ur_sibling *s, const struct ur_bulk_seg *g)
 {
-	struct place *p = g->region ? place_of(m, s->id, g->region) : NULL;
+	struct place *p = g->region ? place_of(m, s, g->region) : NULL;
 	uint64_t token;
+	enum state state;
 
 	if (!p)
 		return NULL;
+	state = atomic_load(&p->state);
 	token = atomic_load_explicit(&s->page->token[ur_region_token_at(g->region)], memory_order_relaxed);
-	if (p->state == COUNTED && ++p->n >= m->patience)
+	if (state == COUNTED && ++p->copies >= patience(m, s->slot))
 		want(m, p, s, g, token);
-	if (p->state != MAPPED)
+	if (state != MAPPED)
 		return NULL;
 	if (ur_unlikely(p->token != token)) {
-		end_one(m, p);
-		pthread_cond_signal(&m->work);
+		end(m, p);
 		return NULL;
 	}
 	if (g->at < p->map.there || g->at - p->map.there > p->map.len || g->len > p->map.len - (g->at - p->map.there))
 		return NULL;
-	p->used = true;
+	atomic_store_explicit(&p->used, true, memory_order_relaxed);
 	return p;
 }
 
 /* --- copies --- */
 
-bool ur_mapped_copy(struct ur_mapped *m, const struct ur_sibling *s, const struct ur_piece *to, unsigned nto,
-		    const struct ur_bulk_seg *from, unsigned nfrom)
+static bool copy(struct ur_mapped *m, const struct ur_sibling *s, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
+		 unsigned nfrom)
 {
-	struct place *p[UR_BULK_SEGS];
 	struct ur_bulk_seg here[UR_BULK_SEGS];
-	bool all = nfrom <= UR_BULK_SEGS && s->pid > 0, copied;
+	struct place *p[UR_BULK_SEGS];
+	bool all = true;
 
-	if (!all || pthread_mutex_trylock(&m->lock))
-		return false;
 	for (unsigned i = 0; i < nfrom; i++) {
 		p[i] = find_map(m, s, &from[i]);
 		if (p[i])
 			here[i] = (struct ur_bulk_seg){(uintptr_t)p[i]->map.here + (from[i].at - p[i]->map.there), from[i].len, 0};
 		all &= p[i] != NULL;
 	}
-	copied = all && ur_bulk_copy(to, nto, here, nfrom);
-	for (unsigned i = 0; i < nfrom && all && !copied; i++)
-		if (p[i]->state == MAPPED) {
-			p[i]->unfit = true;
-			end_one(m, p[i]);
-			pthread_cond_signal(&m->work);
-		}
-	pthread_mutex_unlock(&m->lock);
+	if (!all)
+		return false;
+	if (ur_bulk_copy(to, nto, here, nfrom))
+		return true;
+	for (unsigned i = 0; i < nfrom; i++) {
+		p[i]->unfit = true;
+		end(m, p[i]);
+	}
+	return false;
+}
+
+/* The thread may end a mapping meanwhile, but nothing is taken away, nor does it become another region's, before this is over. */
+bool ur_mapped_copy(struct ur_mapped *m, const struct ur_sibling *s, const struct ur_piece *to, unsigned nto,
+		    const struct ur_bulk_seg *from, unsigned nfrom)
+{
+	const uint32_t now = atomic_load_explicit(&m->copying, memory_order_relaxed);
+	bool copied;
+
+	if (nfrom > UR_BULK_SEGS || s->pid <= 0)
+		return false;
+	atomic_store(&m->copying, now + 1);
+	copied = copy(m, s, to, nto, from, nfrom);
+	atomic_store_explicit(&m->copying, now + 2, memory_order_release);
 	return copied;
 }
 
@@ -271,30 +331,33 @@ struct ur_mapped *ur_mapped_open(void)
 
 	if (!m)
 		return NULL;
-	pthread_mutex_init(&m->lock, NULL);
-	pthread_cond_init(&m->work, NULL);
-	pthread_cond_init(&m->end, NULL);
-	m->patience = COPIES;
+	sem_init(&m->work, 0, 0);
+	sem_init(&m->end, 0, 0);
 	return m;
 }
 
-/* A thread that /proc keeps waiting stays, and what it uses. */
-void ur_mapped_close(struct ur_mapped *m)
+/* False: /proc keeps it waiting. Then it stays, and what it uses. */
+static bool stop(struct ur_mapped *m)
 {
 	const struct timespec until = in_ms(END_MS);
-	bool ended;
+	int err;
 
-	pthread_mutex_lock(&m->lock);
-	m->stop = true;
-	pthread_cond_signal(&m->work);
-	while (m->started && !m->ended && !pthread_cond_clockwait(&m->end, &m->lock, CLOCK_MONOTONIC, &until))
-		continue;
-	ended = m->ended || !m->started;
-	pthread_mutex_unlock(&m->lock);
-	if (!ended)
-		return;
-	if (m->started)
+	atomic_store(&m->stop, true);
+	sem_post(&m->work);
+	do
+		err = sem_clockwait(&m->end, CLOCK_MONOTONIC, &until) ? errno : 0;
+	while (err == EINTR);
+	if (err)
+		pthread_detach(m->thread);
+	else
 		pthread_join(m->thread, NULL);
+	return !err;
+}
+
+void ur_mapped_close(struct ur_mapped *m)
+{
+	if (m->started && !stop(m))
+		return;
 	for (unsigned i = 0; i < UR_MAPPED_REGIONS; i++)
 		ur_map_drop(&m->place[i / WAYS][i % WAYS].map);
 	ur_mapped_abandon(m);

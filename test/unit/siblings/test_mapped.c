@@ -449,6 +449,33 @@ static void copy__from_nothing_for_long(void)
 	CU_ASSERT_TRUE(becomes_mapped(&a, 7, TRIES));
 }
 
+/* A sibling that calls itself by another one's id does not take the place of its memory. */
+static void copy__for_one_process_only(void)
+{
+	struct ur_mapped *m = ur_mapped_open();
+	struct ur_piece to = {copied, LEN};
+	struct ur_sibling other;
+	struct ur_bulk_seg from;
+	struct answer a;
+	bool mapped = false;
+
+	begin(false);
+	a = ask(MAKE, MEMFD, 0);
+	other = *ur_registry_sibling(registry, a.slot);
+	from = (struct ur_bulk_seg){a.at, a.len, 7};
+	for (unsigned i = 0; i < TRIES && !mapped; i++, nap())
+		mapped = ur_mapped_copy(m, &other, &to, 1, &from, 1);
+	CU_ASSERT_TRUE(mapped);
+	other.slot++;
+	CU_ASSERT_FALSE(ur_mapped_copy(m, &other, &to, 1, &from, 1));
+	other.slot--;
+	other.id++;
+	CU_ASSERT_FALSE(ur_mapped_copy(m, &other, &to, 1, &from, 1));
+	other.id--;
+	CU_ASSERT_TRUE(ur_mapped_copy(m, &other, &to, 1, &from, 1));
+	ur_mapped_close(m);
+}
+
 /* More regions than there are places: each is copied, most of them by the kernel. */
 static void copy__from_many_regions(void)
 {
@@ -502,6 +529,7 @@ void ur_suite_mapped(void)
 	CU_ADD_TEST(s, copy__from_a_truncated_file);
 	CU_ADD_TEST(s, copy__from_a_region_that_ends);
 	CU_ADD_TEST(s, copy__from_nothing_for_long);
+	CU_ADD_TEST(s, copy__for_one_process_only);
 	CU_ADD_TEST(s, copy__from_many_regions);
 	CU_ADD_TEST(s, copy__and_fork);
 }
