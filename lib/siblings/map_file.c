@@ -247,12 +247,26 @@ static bool space_is_limited(void)
 	return getrlimit(RLIMIT_AS, &r) || r.rlim_cur != RLIM_INFINITY;
 }
 
+/* mlockall(2) with MCL_FUTURE: to map a file would load all of it, and fill its holes. MADV_DONTNEED refuses what is locked. */
+static bool memory_is_locked(void)
+{
+	const size_t len = (size_t)sysconf(_SC_PAGESIZE);
+	void *page = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool locked;
+
+	if (page == MAP_FAILED)
+		return true;
+	locked = madvise(page, len, MADV_DONTNEED) != 0;
+	munmap(page, len);
+	return locked;
+}
+
 bool ur_map_file(pid_t pid, dev_t dev, ino_t ino, uint64_t at, uint64_t len, uint64_t most, unsigned ways, struct ur_map *out)
 {
 	struct search s = {.at = at, .len = len, .dev = dev, .ino = ino};
 	bool done = false;
 
-	if (space_is_limited() || !find_run(pid, &s) || s.run.end - s.run.start > most)
+	if (space_is_limited() || memory_is_locked() || !find_run(pid, &s) || s.run.end - s.run.start > most)
 		return false;
 	for (unsigned i = 0; i < ur_array_size(ways_of) && !done; i++) {
 		int fd = ways_of[i].way & ways && ways_of[i].open ? ways_of[i].open(pid, &s.run) : -1;

@@ -11,7 +11,9 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "engine/catch.h"
 #include "proc_harness.h"
@@ -343,6 +345,24 @@ static void map_file__each_way(void)
 	}
 }
 
+/* A program whose memory is locked would have all of a file in memory. As root: otherwise RLIMIT_MEMLOCK may forbid it anyway. */
+static void map_file__not_into_locked_memory(void)
+{
+	const struct ur_sibling *s;
+	struct ur_map m;
+	struct answer a;
+
+	begin(false);
+	a = ask(MAKE, MEMFD, 0);
+	s = ur_registry_sibling(registry, a.slot);
+	if (!syscall(SYS_mlockall, MCL_FUTURE | MCL_ONFAULT)) { /* sanitizers do nothing in mlockall(3) */
+		CU_ASSERT_FALSE(ur_map_file(s->pid, s->dev, s->ino, a.at, a.len, LEN, UR_MAP_ANY, &m));
+		CU_ASSERT_EQUAL(syscall(SYS_munlockall), 0);
+	}
+	CU_ASSERT_TRUE(ur_map_file(s->pid, s->dev, s->ino, a.at, a.len, LEN, UR_MAP_ANY, &m));
+	ur_map_drop(&m);
+}
+
 /* What is not all there, not the process that was meant, or too long. */
 static void map_file__refuses(void)
 {
@@ -524,6 +544,7 @@ void ur_suite_mapped(void)
 
 	CU_ADD_TEST(s, map_file__each_way);
 	CU_ADD_TEST(s, map_file__refuses);
+	CU_ADD_TEST(s, map_file__not_into_locked_memory);
 	CU_ADD_TEST(s, copy__without_the_kernel);
 	CU_ADD_TEST(s, copy__by_the_kernel);
 	CU_ADD_TEST(s, copy__from_a_truncated_file);
