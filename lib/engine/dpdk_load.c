@@ -60,6 +60,17 @@ static bool is_trustworthy(const char *folder, const char *own_file)
 	       (f.st_uid == 0 || f.st_uid == own.st_uid);
 }
 
+/* What the module is compiled for and this CPU lacks; NULL: nothing. Its constructors would be the first to die of that. */
+static const char *missing_of_cpu(void)
+{
+	const char *missing = NULL;
+
+#define X(name) missing = __builtin_cpu_supports(name) ? missing : (name);
+	UR_ETHDEV_CPU
+#undef X
+	return missing;
+}
+
 static int find_module(char *path, size_t len, char *err, size_t errlen)
 {
 	char own[PATH_MAX], folder[PATH_MAX];
@@ -98,10 +109,16 @@ static int load(const struct ur_ethdev_module **out, char *err, size_t errlen)
 {
 	static const struct ur_ethdev_host host = {.touch_copy = ur_touch_copy};
 	const struct ur_ethdev_module *m;
+	const char *missing = missing_of_cpu();
 	char path[PATH_MAX];
 	void *handle;
-	int rc = find_module(path, sizeof(path), err, errlen);
+	int rc;
 
+	if (missing)
+		return ur_port_fail(err, errlen, ENOTSUP,
+				    "DPDK's part of uroce is compiled for CPUs with %s, which this one lacks: choose another port",
+				    missing);
+	rc = find_module(path, sizeof(path), err, errlen);
 	if (rc)
 		return rc;
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -136,6 +136,18 @@ test_module_beside_the_library() {
 	[ "$(cd "$copy" && LD_LIBRARY_PATH=lib timeout 20 "$TMP/starter" / 2>&1)" = started ] || fail "by a relative name"
 }
 
+# A CPU that lacks what DPDK is compiled for: a sentence, and no SIGILL. With one that has it the emulator says something else.
+test_module_on_an_old_cpu() {
+	local cpu
+	[ "$(uname -m)" = x86_64 ] || { echo "this is not x86"; return "$SKIPPED"; }
+	command -v qemu-x86_64 >/dev/null || { echo "there is no qemu-x86_64 (apt-get install qemu-user)"; return "$SKIPPED"; }
+	starter "$TMP/starter" "$BUILD/lib/liburoce.so" -Wl,-rpath,"$BUILD/lib" || return 1
+	timeout 60 qemu-x86_64 -cpu core2duo "$TMP/starter" / >"$TMP/out" 2>&1 || { cat "$TMP/out"; fail "status $?"; return; }
+	grep -q "DPDK's part of uroce is compiled for CPUs with .*, which this one lacks: choose another port" "$TMP/out" || { cat "$TMP/out"; fail "core2duo"; return; }
+	timeout 60 qemu-x86_64 -cpu Haswell "$TMP/starter" / >"$TMP/out" 2>&1
+	! grep -q "which this one lacks" "$TMP/out" || { cat "$TMP/out"; fail Haswell; }
+}
+
 # A set-user-ID program loads nothing that its caller has put there, wherever liburoce.so may lie.
 test_module_of_a_set_user_id_program() {
 	local lib=$TMP/sticky program=$TMP/suid-starter
