@@ -48,7 +48,7 @@ static void fill_device(struct uv_context *c, struct ibv_device_attr *a)
 		.max_qp_rd_atom = UR_MAX_RD_ATOMIC,
 		.max_res_rd_atom = UR_MAX_RD_ATOMIC * UR_MAX_QP,
 		.max_qp_init_rd_atom = UR_MAX_RD_ATOMIC,
-		.atomic_cap = IBV_ATOMIC_GLOB, /* the CPU executes them, on memory that others may share */
+		.atomic_cap = IBV_ATOMIC_HCA, /* as other devices say; more in pci_atomic_caps */
 		.max_srq = UR_MAX_SRQ,
 		.max_srq_wr = UR_MAX_SRQ_WR,
 		.max_srq_sge = UR_MAX_SGE,
@@ -78,6 +78,9 @@ int uv_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex
 		.completion_timestamp_mask = UINT64_MAX,
 		.hca_core_clock = CLOCK_KHZ,
 		.cq_mod_caps = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
+		/* The CPU executes them, on memory that others may share. IBV_ATOMIC_GLOB would say so, too, and UCX takes it for none. */
+		.pci_atomic_caps = {.fetch_add = IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP,
+				    .compare_swap = IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP},
 		.phys_port_cnt_ex = 1,
 		.max_dm_size = UV_MAX_DM,
 	};

@@ -23,6 +23,7 @@ test_ucx_uct() {
 		printf '%s -D bcopy -s 4000\n' am_lat put_lat get am_bw put_bw
 		printf '%s -D zcopy -s 5000\n' am_lat am_bw
 		for s in 8192 8193 65536 1000000; do printf "%s -D zcopy -s $s\n" put_lat put_bw get; done
+		printf '%s -D short -s 8\n' add_lat add_mr fadd cswap
 	} | sed 's/\([a-z_]*\) -D \([a-z]*\) -s \([0-9]*\)/\1_\2_\3 -t &/; s/-t \([a-z_]*\) -D/-t \1 -D/' >"$TMP/batch"
 	ucx_batch rc_verbs -d uroce0:1 -x rc_verbs -n 100 -w 5
 }

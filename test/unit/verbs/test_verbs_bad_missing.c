@@ -267,7 +267,6 @@ static void query_device_ex__promises_none_of_it(void)
 	CU_ASSERT_EQUAL(memcmp(&a.rss_caps, &zero.rss_caps, sizeof(a.rss_caps)), 0);
 	CU_ASSERT_EQUAL(memcmp(&a.packet_pacing_caps, &zero.packet_pacing_caps, sizeof(a.packet_pacing_caps)), 0);
 	CU_ASSERT_EQUAL(memcmp(&a.tm_caps, &zero.tm_caps, sizeof(a.tm_caps)), 0);
-	CU_ASSERT_EQUAL(memcmp(&a.pci_atomic_caps, &zero.pci_atomic_caps, sizeof(a.pci_atomic_caps)), 0);
 	CU_ASSERT_EQUAL(a.raw_packet_caps, 0);
 	CU_ASSERT_EQUAL(a.max_wq_type_rq, 0);
 	CU_ASSERT_EQUAL(a.phys_port_cnt_ex, 1);

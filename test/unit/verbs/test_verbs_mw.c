@@ -10,11 +10,16 @@ static int init(void)
 static void query_device__windows_and_atomics(void)
 {
 	struct ibv_context *ctx = verbs_fixture_open();
+	struct ibv_device_attr_ex ex;
 	struct ibv_device_attr a;
 
 	CU_ASSERT_EQUAL(ibv_query_device(ctx, &a), 0);
 	CU_ASSERT_TRUE(a.max_mw > 0);
-	CU_ASSERT_EQUAL(a.atomic_cap, IBV_ATOMIC_GLOB);
+	CU_ASSERT_EQUAL(a.atomic_cap, IBV_ATOMIC_HCA);
+	CU_ASSERT_EQUAL(ibv_query_device_ex(ctx, NULL, &ex), 0);
+	CU_ASSERT_EQUAL(ex.pci_atomic_caps.fetch_add, IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP);
+	CU_ASSERT_EQUAL(ex.pci_atomic_caps.compare_swap, IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP);
+	CU_ASSERT_EQUAL(ex.pci_atomic_caps.swap, 0);
 	CU_ASSERT_TRUE(a.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
 	CU_ASSERT_TRUE(a.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
 	CU_ASSERT_FALSE(a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_MGT_EXTENSIONS));
