@@ -61,7 +61,7 @@ int ur_keep_open(struct ur_keep_arena **out, size_t bytes)
 	if (!a)
 		return ENOMEM;
 	for (unsigned i = 0; i < KINDS; i++) {
-		ur_pool_init(&a->of[i].pool, NULL, 0, kinds[i].bytes);
+		a->of[i].pool.size = kinds[i].bytes; /* and nothing is in it */
 		a->of[i].left = a->of[i].ahead = (uint32_t)(bytes / SHARES * kinds[i].share / kinds[i].bytes);
 	}
 	*out = a;
