@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The congestion window of networks that need not mark packets. Like Swift (Kumar et al., "Swift: Delay is Simple and Effective for
+ * Congestion Control in the Datacenter", SIGCOMM 2020) it holds the round trip at a target by additive increase and multiplicative
+ * decrease, with a target that is higher for smaller windows, and with windows below one packet. It differs where paths and hosts are less
+ * well known:
+ *
+ * Beyond the target it falls by all that waits in queues (the ratio of base to present round trip, H-TCP's backoff) and an eighth more. All
+ * who share a queue see that at the same time, so it empties, the path stays busy, and those who met a queue when they began learn how
+ * short the path is. While nothing waits, windows grow by an eighth, as all do alike.
+ *
+ * Losses say nothing by themselves, because a repair costs only what was lost. With a queue before them the window falls by what waits
+ * there: losses by chance take nothing from what the path carries. Where more than an eighth is lost, it falls to what was delivered. A
+ * mark takes an eighth, from everybody alike.
+ *
+ * Hosts in software delay packets for reasons of their own, and need work in large portions. So delay is the least of two samples, because
+ * a host that was not scheduled spoils one; the target moves by the noise of the samples; and while neither loss nor mark did harm of late,
+ * delay leaves a window of a train.
+ *
+ * The base is the shortest round trip. When nothing has been nearly as short for a second the path may have become longer: then it is
+ * measured anew with next to nothing in flight, so that it is not the window itself that is measured.
+ */
+#include "transport/cwnd.h"
+
+const struct ur_cwnd_params ur_cwnd_params = {
+	.queue = 16 * UR_NS_PER_US,
+	.small = 64 * UR_NS_PER_US,
+	.evidence = 4 * UR_NS_PER_US,
+	.noise = 36 * UR_NS_PER_US,
+	.host = 8 * UR_NS_PER_US,
+	.calm_ns = UR_NS_PER_S,
+	.probe_ns = UR_NS_PER_S,
+	.pause_ns = 10 * UR_NS_PER_MS,
+	.stuck = 32,
+};
+
+#define P ur_cwnd_params
+#define ONE UR_CWND_ONE
+#define LEAST (ONE / 64)
+#define PROBING (4 * ONE) /* the size while the base is measured */
+#define PERIOD 32         /* packets at least, of which the lost ones are counted */
+#define RTT_MIN ((uint32_t)UR_NS_PER_US)
+#define RTT_MAX (1000 * UR_NS_PER_MS)
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* size * a / b */
+static uint32_t scaled(uint32_t size, uint64_t a, uint64_t b)
+{
+	return (uint32_t)((uint64_t)size * a / b);
+}
+
+static uint32_t root(uint32_t x)
+{
+	uint32_t r = 0;
+
+	for (uint32_t bit = 1u << 15; bit; bit >>= 1)
+		if ((r + bit) * (r + bit) <= x)
+			r += bit;
+	return r;
+}
+
+void ur_cwnd_open(struct ur_cwnd *c, uint32_t first, uint32_t calm, uint32_t max)
+{
+	const uint32_t most = ur_min_u32(max ? max : 1, UR_CWND_MOST);
+
+	*c = (struct ur_cwnd){.max = most * ONE, .first = ur_min_u32(first ? first : 1, most) * ONE, .calm = ur_min_u32(calm, most) * ONE};
+	c->size = c->first;
+}
+
+/* --- what the path says --- */
+
+static uint32_t base_of(const struct ur_cwnd *c)
+{
+	return larger(c->base, P.host);
+}
+
+static uint32_t noise_of(const struct ur_cwnd *c)
+{
+	return ur_min_u32(c->noise + c->noise / 2, P.noise);
+}
+
+/* What may wait in queues. */
+static uint32_t allowed(const struct ur_cwnd *c)
+{
+	return P.queue + noise_of(c) + (uint32_t)((uint64_t)P.small * root(ONE) / root(larger(c->size, ONE / 4)));
+}
+
+/* The longest round trip that met no queue, as far as can be told. */
+static uint32_t unqueued(const struct ur_cwnd *c)
+{
+	return base_of(c) + larger(larger(P.evidence, ur_min_u32(base_of(c) / 16, P.queue)), noise_of(c));
+}
+
+static bool is_heavy(const struct ur_cwnd *c)
+{
+	const uint32_t total = c->acked + c->lost;
+
+	return total < PERIOD ? c->lost >= 8 && c->lost * 2 > total : c->lost * 8ull > total;
+}
+
+static enum ur_cwnd_growth growth(const struct ur_cwnd *c)
+{
+	const uint32_t queued = c->delay > base_of(c) ? c->delay - base_of(c) : 0, may = allowed(c);
+
+	if (c->growth == UR_CWND_DOUBLE && queued <= may / 2)
+		return UR_CWND_DOUBLE;
+	return queued <= may / 4 ? UR_CWND_FAST : UR_CWND_ADD;
+}
+
+/* --- what it may be --- */
+
+/* `size` less what waits in queues, when `idle` is the round trip without; at least a quarter, because it is no better known than that. */
+static uint32_t drained(const struct ur_cwnd *c, uint32_t idle)
+{
+	return c->delay > idle ? larger(scaled(c->size, idle, c->delay), c->size / 4) : c->size;
+}
+
+static bool queues(const struct ur_cwnd *c)
+{
+	return c->delay > unqueued(c);
+}
+
+static uint32_t by_loss(const struct ur_cwnd *c, bool heavy)
+{
+	if (!c->lossy || (!queues(c) && !(heavy && (c->heavy || c->growth == UR_CWND_DOUBLE))))
+		return c->size;
+	if (!heavy)
+		return drained(c, unqueued(c));
+	return ur_min_u32(drained(c, unqueued(c)), larger(scaled(c->size, c->acked, c->acked + c->lost), c->size / 8));
+}
+
+static uint32_t by_mark(const struct ur_cwnd *c)
+{
+	return c->marked ? c->size - c->size / 8 : c->size;
+}
+
+/*
+ * Beyond the target it falls by more than what waits, as that of all others does which wait in the same queue: so they see how short the
+ * round trip of the empty path is, also those who met a queue when they began.
+ */
+static uint32_t by_delay(const struct ur_cwnd *c, ur_time now)
+{
+	const bool calm = !c->harm_at || now - c->harm_at >= P.calm_ns;
+
+	if (c->delay <= base_of(c) + allowed(c))
+		return c->size;
+	return larger(drained(c, base_of(c) - base_of(c) / 8), calm ? ur_min_u32(c->size, c->calm) : 0);
+}
+
+/* --- periods --- */
+
+static void new_period(struct ur_cwnd *c, ur_time now)
+{
+	c->acked = c->lost = 0;
+	c->period_at = now;
+}
+
+static void cut(struct ur_cwnd *c, uint32_t size, ur_time now)
+{
+	c->size = size < LEAST ? LEAST : size;
+	c->cut_at = now;
+	new_period(c, now);
+}
+
+/* What was gathered becomes a size; `fresh`: by a sample of now. */
+static void judge(struct ur_cwnd *c, bool fresh, ur_time now)
+{
+	const bool heavy = is_heavy(c);
+	const uint32_t harm = ur_min_u32(by_loss(c, heavy), by_mark(c));
+	const uint32_t size = fresh ? ur_min_u32(harm, by_delay(c, now)) : harm;
+
+	if (harm < c->size)
+		c->harm_at = now;
+	if (size < c->size) {
+		c->heavy = heavy;
+		c->growth = UR_CWND_ADD;
+		cut(c, size, now);
+	} else if (c->acked + c->lost >= PERIOD || heavy) {
+		c->heavy = heavy;
+		new_period(c, now);
+	}
+	c->lossy = c->marked = false;
+}
+
+/* --- the base, measured anew --- */
+
+static void probe(struct ur_cwnd *c, ur_time now)
+{
+	c->kept = c->size;
+	c->size = ur_min_u32(c->size, PROBING);
+	c->cut_at = now + c->delay; /* by then the queue has lost what was in flight */
+}
+
+static void probed(struct ur_cwnd *c, ur_time now)
+{
+	c->base = c->delay = ur_min_u32(c->last, c->lowest);
+	c->lowest = c->samples = 0;
+	c->lowest_at = now;
+	c->size = c->kept;
+	c->kept = 0;
+	c->cut_at = now;
+	c->lossy = c->marked = false;
+	new_period(c, now);
+}
+
+/* --- what comes --- */
+
+void ur_cwnd_acked(struct ur_cwnd *c, uint32_t n, uint32_t flight)
+{
+	uint64_t more = (uint64_t)n * ONE;
+
+	c->acked += n;
+	if (c->kept || flight < ur_cwnd_packets(c) / 2 || c->size >= c->max)
+		return; /* nobody knows what more would do while less is used */
+	if (c->growth == UR_CWND_FAST)
+		more /= 8;
+	else if (c->growth == UR_CWND_ADD)
+		more = ur_min_time(more * larger(ONE / 4, ur_min_u32(ONE, c->size / 16)) / c->size, larger(c->size / 4, 1));
+	c->size = (uint32_t)ur_min_time(c->max, c->size + more);
+}
+
+/* How far a sample is off the line through the two before it: not what fills and empties a queue, and not much of a single outlier. */
+static void measure_noise(struct ur_cwnd *c, uint32_t s)
+{
+	const int32_t slope = (int32_t)(s - c->last), bend = slope - c->slope;
+	const uint32_t off = (uint32_t)(bend < 0 ? -bend : bend) / 2;
+
+	c->noise += (ur_min_u32(off, 2 * c->noise + P.host) >> 3) - (c->noise >> 3);
+	c->slope = slope;
+}
+
+/* The path may have become longer: nothing was as short as its base for a long time. */
+static void watch_base(struct ur_cwnd *c, uint32_t s, ur_time now)
+{
+	if (!c->lowest || s < c->lowest)
+		c->lowest = s;
+	if (!queues(c)) {
+		c->lowest = c->samples = 0;
+		c->lowest_at = now;
+	} else if (c->samples < P.stuck) {
+		c->samples++;
+	} else if (now - c->lowest_at >= P.probe_ns) {
+		probe(c, now);
+	}
+}
+
+void ur_cwnd_sample(struct ur_cwnd *c, ur_time rtt, ur_time now)
+{
+	const uint32_t s = (int64_t)rtt < (int64_t)RTT_MIN ? RTT_MIN : (uint32_t)ur_min_time(rtt, RTT_MAX);
+
+	if (c->last) {
+		c->delay = ur_min_u32(s, c->last);
+		measure_noise(c, s);
+	} else {
+		c->delay = s;
+	}
+	c->last = s;
+	if (!c->base || s < c->base)
+		c->base = s;
+	if (now < c->cut_at + s)
+		return; /* it was sent before */
+	if (c->kept) {
+		probed(c, now);
+		return;
+	}
+	c->growth = growth(c);
+	judge(c, true, now);
+	watch_base(c, s, now);
+}
+
+void ur_cwnd_lost(struct ur_cwnd *c, uint32_t n, ur_time now)
+{
+	if (!c->acked && !c->lost)
+		c->period_at = now;
+	c->lost += n;
+	c->lossy = true;
+	/* When most is lost there may be no samples to wait for; and a window that nobody knows to be right is not worth the wait. */
+	if (!c->kept && is_heavy(c) && (c->growth == UR_CWND_DOUBLE || now - c->period_at > 4 * (c->delay ? c->delay : UR_NS_PER_MS)))
+		judge(c, false, now);
+}
+
+void ur_cwnd_marked(struct ur_cwnd *c)
+{
+	c->marked = true;
+	c->growth = UR_CWND_ADD;
+}
+
+void ur_cwnd_expired(struct ur_cwnd *c, ur_time now)
+{
+	const uint32_t size = larger(c->size, c->kept);
+
+	c->kept = 0;
+	cut(c, size >= 2 * ONE ? size / 2 : ur_min_u32(size, ONE), now);
+	c->growth = UR_CWND_DOUBLE;
+}
+
+void ur_cwnd_idle(struct ur_cwnd *c)
+{
+	c->size = ur_min_u32(larger(c->size, c->kept), c->first);
+	c->base = c->last = c->delay = c->noise = c->kept = c->lowest = c->samples = 0;
+	c->slope = 0;
+	c->growth = UR_CWND_DOUBLE;
+	c->lossy = c->marked = c->heavy = false;
+	c->acked = c->lost = 0;
+}
+
+ur_time ur_cwnd_interval(const struct ur_cwnd *c)
+{
+	const ur_time delay = c->delay ? c->delay : UR_NS_PER_MS;
+
+	if (c->size >= ONE)
+		return 0;
+	return ur_min_time(delay * ONE / c->size, delay < P.pause_ns ? P.pause_ns : delay);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/transport/cwnd.c: steps computed by hand, and flows that share a path (path_model.h). */
+#include <CUnit/CUnit.h>
+
+#include "path_model.h"
+
+void ur_suite_cwnd(void);
+
+#define US UR_NS_PER_US
+#define MS UR_NS_PER_MS
+#define ONE UR_CWND_ONE
+#define KB200 48 /* packets */
+#define MB1 240
+
+/* --- by hand --- */
+
+/* A window of `size` packets whose base is 100 us, which is not what it began with. */
+static struct ur_cwnd steady(uint32_t size)
+{
+	struct ur_cwnd c;
+
+	ur_cwnd_open(&c, size, 0, 1024);
+	ur_cwnd_sample(&c, 100 * US, UR_NS_PER_S);
+	ur_cwnd_sample(&c, 100 * US, UR_NS_PER_S + 1000 * US);
+	c.growth = UR_CWND_ADD;
+	return c;
+}
+
+static void open__within_bounds(void)
+{
+	struct ur_cwnd c;
+
+	ur_cwnd_open(&c, 64, 16, 512);
+	CU_ASSERT(ur_cwnd_packets(&c) == 64 && c.calm == 16 * ONE && c.max == 512 * ONE);
+	ur_cwnd_open(&c, 64, 16, 8);
+	CU_ASSERT(ur_cwnd_packets(&c) == 8 && c.calm == 8 * ONE && c.max == 8 * ONE);
+	ur_cwnd_open(&c, 0, 0, 0);
+	CU_ASSERT(ur_cwnd_packets(&c) == 1 && c.max == ONE);
+	ur_cwnd_open(&c, UINT32_MAX, UINT32_MAX, UINT32_MAX);
+	CU_ASSERT(ur_cwnd_packets(&c) == UR_CWND_MOST && c.max == UR_CWND_MOST * ONE);
+	CU_ASSERT_EQUAL(ur_cwnd_interval(&c), 0);
+}
+
+static void grow__as_what_waits_allows(void)
+{
+	static const struct {
+		ur_time rtt;
+		enum ur_cwnd_growth from, to;
+		uint32_t more; /* in 1/64 packets, of 64 that are acknowledged with a window of 64 */
+	} t[] = {
+		{100 * US, UR_CWND_DOUBLE, UR_CWND_DOUBLE, 64 * 64}, {102 * US, UR_CWND_DOUBLE, UR_CWND_DOUBLE, 64 * 64},
+		{116 * US, UR_CWND_DOUBLE, UR_CWND_ADD, 64},         {100 * US, UR_CWND_ADD, UR_CWND_FAST, 8 * 64},
+		{112 * US, UR_CWND_FAST, UR_CWND_ADD, 64},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_cwnd c = steady(64);
+
+		c.growth = (uint8_t)t[i].from;
+		c.last = (uint32_t)t[i].rtt;
+		ur_cwnd_sample(&c, t[i].rtt, 2 * UR_NS_PER_S);
+		CU_ASSERT_EQUAL(c.growth, t[i].to);
+		CU_ASSERT_EQUAL(ur_cwnd_packets(&c), 64);
+		ur_cwnd_acked(&c, 64, 64);
+		CU_ASSERT_EQUAL(c.size / (ONE / 64), 64 * 64 + t[i].more);
+	}
+}
+
+static void grow__not_beyond_what_is_used_or_may_be(void)
+{
+	struct ur_cwnd c = steady(64);
+
+	c.growth = UR_CWND_DOUBLE;
+	ur_cwnd_acked(&c, 10, 31);
+	CU_ASSERT_EQUAL(c.size, 64 * ONE);
+	ur_cwnd_acked(&c, 10, 32);
+	CU_ASSERT_EQUAL(c.size, 74 * ONE);
+	ur_cwnd_acked(&c, UINT32_MAX, 512);
+	CU_ASSERT_EQUAL(c.size, 1024 * ONE);
+	c = steady(64);
+	c.size = ONE / 32; /* an acknowledgement takes long there: no more than a quarter */
+	ur_cwnd_acked(&c, 1, 1);
+	CU_ASSERT_EQUAL(c.size, ONE / 32 + ONE / 128);
+}
+
+static void loss__at_base_changes_nothing(void)
+{
+	struct ur_cwnd c = steady(64);
+	ur_time now = 2 * UR_NS_PER_S;
+
+	for (unsigned i = 0; i < 100; i++, now += 200 * US) {
+		ur_cwnd_lost(&c, 3, now);
+		ur_cwnd_acked(&c, 61, 0);
+		ur_cwnd_sample(&c, 100 * US, now);
+		CU_ASSERT_EQUAL(c.size, 64 * ONE);
+	}
+	CU_ASSERT_EQUAL(c.harm_at, 0);
+}
+
+/* By what waits: from 125 us back to 106.25, which met no queue. And once, until what was sent since then is acknowledged. */
+static void loss__behind_a_queue(void)
+{
+	struct ur_cwnd c = steady(64);
+	ur_time now = 2 * UR_NS_PER_S;
+
+	c.last = 113 * US;
+	c.slope = (int32_t)(13 * US);
+	ur_cwnd_lost(&c, 1, now);
+	ur_cwnd_acked(&c, 63, 0);
+	ur_cwnd_sample(&c, 120 * US, now);
+	CU_ASSERT_TRUE(c.noise < US);
+	CU_ASSERT_EQUAL(c.size, (uint32_t)(64ull * ONE * 106250 / 113000));
+	CU_ASSERT_EQUAL(c.harm_at, now);
+	ur_cwnd_lost(&c, 1, now + 50 * US);
+	ur_cwnd_sample(&c, 120 * US, now + 119 * US);
+	CU_ASSERT_EQUAL(c.size, (uint32_t)(64ull * ONE * 106250 / 113000));
+	ur_cwnd_sample(&c, 120 * US, now + 120 * US);
+	CU_ASSERT_TRUE(c.size < (uint32_t)(64ull * ONE * 106250 / 113000));
+}
+
+static void loss__of_most_leaves_what_was_delivered(void)
+{
+	struct ur_cwnd c = steady(64);
+
+	c.last = 115 * US;
+	ur_cwnd_lost(&c, 48, 2 * UR_NS_PER_S);
+	ur_cwnd_acked(&c, 16, 0);
+	ur_cwnd_sample(&c, 115 * US, 2 * UR_NS_PER_S);
+	CU_ASSERT_EQUAL(c.size, 16 * ONE);
+}
+
+/* Without a sample, as all that was timed got lost; and the second time only, since it is not known that there is a queue. */
+static void loss__of_all_needs_no_sample(void)
+{
+	struct ur_cwnd c = steady(64);
+	ur_time now = 2 * UR_NS_PER_S;
+
+	ur_cwnd_lost(&c, 64, now);
+	CU_ASSERT_EQUAL(c.size, 64 * ONE);
+	ur_cwnd_lost(&c, 64, now + MS);
+	ur_cwnd_lost(&c, 64, now + 2 * MS);
+	CU_ASSERT_EQUAL(c.size, 64 * ONE);
+	ur_cwnd_lost(&c, 64, now + 3 * MS);
+	CU_ASSERT_EQUAL(c.size, 8 * ONE);
+}
+
+/* When nobody knows the path yet: at once. */
+static void loss__of_most_at_the_beginning(void)
+{
+	struct ur_cwnd c;
+
+	ur_cwnd_open(&c, 64, 16, 512);
+	ur_cwnd_acked(&c, 20, 1);
+	for (unsigned i = 0; i < 44; i++)
+		ur_cwnd_lost(&c, 1, UR_NS_PER_S);
+	CU_ASSERT_TRUE(ur_cwnd_packets(&c) >= 8 && ur_cwnd_packets(&c) < 60);
+	CU_ASSERT_EQUAL(c.growth, UR_CWND_ADD);
+}
+
+/* An eighth, once for what was sent before. */
+static void mark__takes_an_eighth(void)
+{
+	struct ur_cwnd c = steady(64);
+	ur_time now = 2 * UR_NS_PER_S;
+
+	ur_cwnd_marked(&c);
+	CU_ASSERT_EQUAL(c.growth, UR_CWND_ADD);
+	ur_cwnd_sample(&c, 100 * US, now);
+	CU_ASSERT(c.size == 56 * ONE && c.harm_at == now);
+	ur_cwnd_marked(&c);
+	ur_cwnd_sample(&c, 100 * US, now + 99 * US);
+	CU_ASSERT_EQUAL(c.size, 56 * ONE);
+	ur_cwnd_sample(&c, 100 * US, now + 100 * US);
+	CU_ASSERT_EQUAL(c.size, 49 * ONE);
+}
+
+/* A host that was not scheduled: one sample, and all goes on as before. */
+static void delay__not_of_one_sample(void)
+{
+	struct ur_cwnd c = steady(64);
+	ur_time now = 2 * UR_NS_PER_S;
+
+	ur_cwnd_sample(&c, 10 * MS, now);
+	CU_ASSERT_EQUAL(c.size, 64 * ONE);
+	ur_cwnd_sample(&c, 100 * US, now + MS);
+	CU_ASSERT_EQUAL(c.size, 64 * ONE);
+	CU_ASSERT_TRUE(c.noise < 8 * US);
+	ur_cwnd_sample(&c, 10 * MS, now + 20 * MS);
+	ur_cwnd_sample(&c, 10 * MS, now + 40 * MS);
+	CU_ASSERT_EQUAL(c.size, 16 * ONE); /* a quarter, because it is known no better */
+}
+
+static void delay__leaves_a_train_while_it_does_no_harm(void)
+{
+	struct ur_cwnd c = steady(64);
+	ur_time now = 2 * UR_NS_PER_S;
+
+	c.calm = 16 * ONE;
+	for (unsigned i = 0; i < 20; i++)
+		ur_cwnd_sample(&c, MS, now += 2 * MS);
+	CU_ASSERT_EQUAL(c.size, 16 * ONE);
+	c.harm_at = now;
+	for (unsigned i = 0; i < 20; i++)
+		ur_cwnd_sample(&c, MS, now += 2 * MS);
+	CU_ASSERT_EQUAL(c.size, ONE / 64);
+	CU_ASSERT_EQUAL(ur_cwnd_packets(&c), 1);
+	CU_ASSERT_EQUAL(ur_cwnd_interval(&c), 10 * MS); /* rather than 64 ms */
+	c.size = ONE / 2;
+	CU_ASSERT_EQUAL(ur_cwnd_interval(&c), 2 * MS);
+}
+
+static void expired__halves_and_starts_over(void)
+{
+	struct ur_cwnd c = steady(5);
+
+	ur_cwnd_expired(&c, 2 * UR_NS_PER_S);
+	CU_ASSERT(c.size == 5 * ONE / 2 && c.growth == UR_CWND_DOUBLE);
+	ur_cwnd_expired(&c, 2 * UR_NS_PER_S);
+	ur_cwnd_expired(&c, 2 * UR_NS_PER_S);
+	CU_ASSERT_EQUAL(c.size, ONE);
+}
+
+static void idle__knows_no_path(void)
+{
+	struct ur_cwnd c = steady(64);
+
+	c.size = 900 * ONE;
+	ur_cwnd_idle(&c);
+	CU_ASSERT(c.size == 64 * ONE && !c.base && c.growth == UR_CWND_DOUBLE);
+	ur_cwnd_sample(&c, 3 * MS, 9 * UR_NS_PER_S);
+	CU_ASSERT(c.base == 3 * MS && c.size == 64 * ONE);
+}
+
+/* Clocks of two rounds: no time, or less. */
+static void sample__of_no_time(void)
+{
+	static const ur_time samples[] = {0, 1, (ur_time)0 - 1, (ur_time)0 - 50 * MS};
+
+	for (unsigned i = 0; i < ur_array_size(samples); i++) {
+		struct ur_cwnd c;
+
+		ur_cwnd_open(&c, 64, 16, 512);
+		for (unsigned k = 0; k < 100; k++)
+			ur_cwnd_sample(&c, samples[i], UR_NS_PER_S + k * US);
+		CU_ASSERT_EQUAL(c.base, US);
+		CU_ASSERT_EQUAL(c.size, 64 * ONE);
+	}
+}
+
+/* --- on a path --- */
+
+static struct pm m;
+
+/* What `warm` and `span` ms leave: the share of the link and the fairness, per cent, at least; the mean wait, us, at most. */
+static void expect(ur_time warm, ur_time span, unsigned share, unsigned fairness, ur_time wait)
+{
+	pm_run(&m, warm * MS);
+	pm_run(&m, span * MS);
+	CU_ASSERT_TRUE(pm_share(&m, span * MS) >= share);
+	CU_ASSERT_TRUE(pm_fairness(&m, 0, m.n) >= fairness);
+	CU_ASSERT_TRUE(pm_wait(&m) <= wait * US);
+	pm_close(&m);
+}
+
+static void path__two_to_thirty_two_flows(void)
+{
+	static const struct {
+		unsigned gbps;
+		ur_time rtt;
+		uint32_t buffer;
+		unsigned wait; /* us */
+	} t[] = {{10, 10, MB1, 80}, {10, 100, KB200, 70}, {100, 10, MB1, 50}, {100, 10, KB200, 16}, {100, 100, KB200, 16}};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++)
+		for (unsigned n = 2; n <= 32; n *= 2) {
+			pm_open(&m, n, 512, t[i].gbps, t[i].rtt * US, t[i].buffer);
+			expect(100, 100, 97, 85, t[i].wait);
+		}
+}
+
+static void path__losses_by_chance_cost_nothing(void)
+{
+	static const uint32_t ppm[] = {1000, 10000, 50000};
+
+	for (unsigned i = 0; i < ur_array_size(ppm); i++)
+		for (ur_time rtt = 10; rtt <= 1000; rtt *= 10) {
+			pm_open(&m, 1, 1024, rtt > 100 ? 10 : 100, rtt * US, MB1);
+			m.loss = ppm[i];
+			expect(100, 100, (unsigned)(97 * (1000000 - ppm[i]) / 1000000 - (rtt > 100)), 100, 16);
+		}
+}
+
+static void path__marks(void)
+{
+	for (unsigned n = 2; n <= 8; n *= 2) {
+		pm_open(&m, n, 512, 100, 10 * US, MB1);
+		m.mark = 20;
+		expect(100, 100, 97, 90, 14);
+	}
+}
+
+/* Those who were there have the queue short, and he who comes learns the path from that. */
+static void path__late_comer(void)
+{
+	pm_open(&m, 4, 512, 100, 10 * US, MB1);
+	m.f[3].from = m.now + 100 * MS;
+	expect(300, 100, 97, 90, 30);
+	pm_open(&m, 2, 512, 10, 100 * US, MB1);
+	m.f[1].from = m.now + 100 * MS;
+	expect(300, 100, 97, 90, 50);
+}
+
+/* One of four times the round trip has neither everything nor nothing: within a factor of eight. */
+static void path__other_round_trip(void)
+{
+	uint64_t others = 0;
+
+	pm_open(&m, 4, 512, 100, 20 * US, MB1);
+	m.f[0].rtt = 80 * US;
+	pm_run(&m, 200 * MS);
+	pm_run(&m, 100 * MS);
+	for (unsigned i = 1; i < 4; i++)
+		others += m.f[i].delivered;
+	CU_ASSERT_TRUE(m.f[0].delivered * 3 * 8 > others && m.f[0].delivered * 3 < others * 8);
+	CU_ASSERT_TRUE(pm_share(&m, 100 * MS) >= 97);
+	pm_close(&m);
+}
+
+/* Hosts that delay acknowledgements by up to 50 us: the link of 10 Gbit/s stays busy. */
+static void path__noise(void)
+{
+	for (unsigned n = 1; n <= 4; n *= 2) {
+		pm_open(&m, n, 512, 10, 20 * US, MB1);
+		m.noise = 50 * US;
+		expect(100, 100, 90, 85, 60);
+	}
+}
+
+/* The receiver is not scheduled for 10 ms, once: no more is lost than those. */
+static void path__receiver_that_sleeps(void)
+{
+	for (unsigned n = 1; n <= 4; n *= 2) {
+		pm_open(&m, n, 512, 100, 10 * US, MB1);
+		m.asleep_from = m.now + 150 * MS;
+		m.asleep_for = 10 * MS;
+		expect(100, 100, 88, 90, 30);
+	}
+}
+
+/* From 20 us to 200 and back: what the path holds is found within two seconds, or at once. */
+static void path__becomes_longer_and_shorter(void)
+{
+	pm_open(&m, 1, 512, 100, 20 * US, MB1);
+	pm_run(&m, 100 * MS);
+	m.f[0].rtt = 200 * US;
+	pm_run(&m, 2000 * MS);
+	pm_run(&m, 100 * MS);
+	CU_ASSERT_TRUE(pm_share(&m, 100 * MS) >= 80); /* 512 packets hold 84 % */
+	m.f[0].rtt = 20 * US;
+	pm_run(&m, 10 * MS);
+	pm_run(&m, 10 * MS);
+	CU_ASSERT_TRUE(m.f[0].w.base < 25 * US);
+	CU_ASSERT_TRUE(pm_share(&m, 10 * MS) >= 97);
+	CU_ASSERT_TRUE(ur_cwnd_packets(&m.f[0].w) < 250);
+	pm_close(&m);
+}
+
+/* 64 flows share what is less than a packet for each: they wait for their turn, and next to nothing is lost. */
+static void path__less_than_a_packet_each(void)
+{
+	uint64_t lost = 0, delivered = 0;
+
+	pm_open(&m, 64, 512, 10, 10 * US, MB1);
+	pm_run(&m, 300 * MS);
+	pm_run(&m, 100 * MS);
+	for (unsigned i = 0; i < 64; i++) {
+		lost += m.f[i].lost;
+		delivered += m.f[i].delivered;
+	}
+	CU_ASSERT_TRUE(pm_share(&m, 100 * MS) >= 90);
+	CU_ASSERT_TRUE(pm_fairness(&m, 0, 64) >= 90);
+	CU_ASSERT_TRUE(pm_wait(&m) < 64 * m.packet / 2);
+	CU_ASSERT_TRUE(lost * 100 < delivered);
+	pm_close(&m);
+}
+
+void ur_suite_cwnd(void)
+{
+	CU_pSuite s = CU_add_suite("cwnd", NULL, NULL);
+
+	CU_ADD_TEST(s, open__within_bounds);
+	CU_ADD_TEST(s, grow__as_what_waits_allows);
+	CU_ADD_TEST(s, grow__not_beyond_what_is_used_or_may_be);
+	CU_ADD_TEST(s, loss__at_base_changes_nothing);
+	CU_ADD_TEST(s, loss__behind_a_queue);
+	CU_ADD_TEST(s, loss__of_most_leaves_what_was_delivered);
+	CU_ADD_TEST(s, loss__of_all_needs_no_sample);
+	CU_ADD_TEST(s, loss__of_most_at_the_beginning);
+	CU_ADD_TEST(s, mark__takes_an_eighth);
+	CU_ADD_TEST(s, delay__not_of_one_sample);
+	CU_ADD_TEST(s, delay__leaves_a_train_while_it_does_no_harm);
+	CU_ADD_TEST(s, expired__halves_and_starts_over);
+	CU_ADD_TEST(s, idle__knows_no_path);
+	CU_ADD_TEST(s, sample__of_no_time);
+	CU_ADD_TEST(s, path__two_to_thirty_two_flows);
+	CU_ADD_TEST(s, path__losses_by_chance_cost_nothing);
+	CU_ADD_TEST(s, path__marks);
+	CU_ADD_TEST(s, path__late_comer);
+	CU_ADD_TEST(s, path__other_round_trip);
+	CU_ADD_TEST(s, path__noise);
+	CU_ADD_TEST(s, path__receiver_that_sleeps);
+	CU_ADD_TEST(s, path__becomes_longer_and_shorter);
+	CU_ADD_TEST(s, path__less_than_a_packet_each);
+}
