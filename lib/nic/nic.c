@@ -116,6 +116,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .selective_repeat = nic->cfg.selective_repeat,
 				  .keep_bytes = nic->cfg.keep_bytes,
 				  .cc = nic->cfg.cc,
+				  .follow = nic->cfg.follow,
 				  .populate = nic->cfg.populate,
 				  .copy = nic->cfg.copy,
 				  .fetch = nic_fetch,

@@ -7,6 +7,7 @@
 #include "transport/answers.h"
 #include "transport/comp_priv.h"
 #include "transport/completer.h"
+#include "transport/follow.h"
 #include "transport/mw.h"
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
@@ -79,6 +80,9 @@ void ur_comp_open_window(struct ur_qp *qp)
 	else
 		ur_window_open(&qp->req.window, qp->tp->window_bytes >> qp->mtu_shift, qp->tp->c.window, qp->req.una);
 	trace_window(qp);
+	qp->req.follow.on = false;
+	if (qp->tp->c.follow && !qp->tp->c.window && ur_qp_acked(qp) && !(qp->path && qp->path->local))
+		ur_follow_open(qp);
 }
 
 /* To be followed by ur_req_rewind: READs are asked for in other pieces from now on. */
@@ -125,7 +129,8 @@ static inline void progress(struct ur_qp *qp, ur_time now)
 		r->rtt.at = 0;
 		pull_marks(r);
 	}
-	if (ur_unlikely(r->window.size < r->window.max) && ur_window_grow(&r->window, r->timeout && r->rtt.mean > r->timeout / 4, r->una))
+	if (ur_unlikely(r->window.size < r->window.max) && !r->follow.on &&
+	    ur_window_grow(&r->window, r->timeout && r->rtt.mean > r->timeout / 4, r->una))
 		trace_window(qp);
 	if (ur_unlikely(ur_psn_diff(r->next, r->una) < 0)) {
 		ur_req_rewind(qp); /* late acknowledgements overtook a retransmission: forward, in fact */
@@ -213,6 +218,8 @@ static inline void settle(struct ur_qp *qp)
 		repair(qp, qp->tp->now);
 	if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_ERR))
 		return;
+	if (r->follow.on)
+		ur_follow_heard(qp, qp->tp->now);
 	if (ur_unlikely(r->halt && r->cur == r->head)) {
 		ur_req_fail(qp, (enum ibv_wc_status)r->halt, 0);
 		return;
@@ -294,6 +301,8 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
 		ur_qp_count(qp, UR_C_PACKET_SEQ_ERR);
 		if (!qp->tp->c.plain_recovery && ur_window_shed(&qp->req.window, &qp->req.rtt, qp->req.una))
 			window_is_smaller(qp);
+		if (qp->req.follow.on)
+			ur_follow_went_back(qp, now);
 		retry(qp, UR_TRACE_CAUSE_SEQ_NAK, now);
 		qp->req.rtt.resent = qp->req.una;
 		qp->req.since_ack = qp->req.window.ack_every; /* does it go on, and how long does that take? */
@@ -487,7 +496,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	r->hole = false;
 	r->probe.times = 0;
 	r->rtt.resent = r->max;
-	if (ur_window_halve(&r->window, r->una))
+	if (r->follow.on ? ur_follow_expired(qp, now) : ur_window_halve(&r->window, r->una))
 		window_is_smaller(qp);
 	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);
 	settle(qp);

@@ -7,6 +7,7 @@
  */
 #include "transport/congest.h"
 #include "transport/dcqcn.h"
+#include "transport/follow.h"
 #include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
@@ -74,6 +75,11 @@ enum ur_counter ur_cc_notified(struct ur_qp *qp, ur_time now)
 {
 	if (!qp->tp->c.cc)
 		return UR_C_CNP_IGNORED;
+	if (qp->req.follow.on && qp->req.una != qp->req.max) {
+		ur_follow_marked(qp);
+		if (qp->resp.rd_cur == qp->resp.rd_tail)
+			return UR_C_CNP_HANDLED; /* nothing else of ours is on the way */
+	}
 	ur_dcqcn_notified(&qp->cc.rate, qp->tp->line_kbps, now);
 	UR_TRACE(qp->tp->trace, RATE, qp->qpn, qp->cc.rate.rate);
 	return UR_C_CNP_HANDLED;

@@ -5,7 +5,7 @@
  * decrease, with a target that is higher for smaller windows, and with windows below one packet. It differs where paths and hosts are less
  * well known:
  *
- * Beyond the target it falls by all that waits in queues (the ratio of base to present round trip, H-TCP's backoff) and an eighth more. All
+ * Beyond the target it falls by all that waits in queues (the ratio of base to present round trip, H-TCP's backoff) and a little more. All
  * who share a queue see that at the same time, so it empties, the path stays busy, and those who met a queue when they began learn how
  * short the path is. While nothing waits, windows grow by an eighth, as all do alike.
  *
@@ -148,7 +148,7 @@ static uint32_t by_delay(const struct ur_cwnd *c, ur_time now)
 
 	if (c->delay <= base_of(c) + allowed(c))
 		return c->size;
-	return larger(drained(c, base_of(c) - base_of(c) / 8), calm ? ur_min_u32(c->size, c->calm) : 0);
+	return larger(drained(c, base_of(c) - ur_min_u32(base_of(c) / 8, P.evidence)), calm ? ur_min_u32(c->size, c->calm) : 0);
 }
 
 /* --- periods --- */

@@ -44,6 +44,7 @@ void ur_judge_lost(struct ur_requester *r, struct ur_repeat *e, uint32_t n)
 		if (!ur_bit(m->board->arrived, psn))
 			lose(m, psn);
 	}
+	m->losses += n > 0;
 	e->psn = ur_psn_add(e->psn, n);
 	e->n -= n;
 }
@@ -53,9 +54,12 @@ void ur_judge_lost(struct ur_requester *r, struct ur_repeat *e, uint32_t n)
 /* Packets of a SEND or WRITE, from `psn` on; returns where it has come to. */
 static uint32_t judge_data(struct ur_repair *m, uint32_t psn, uint32_t end)
 {
+	const uint32_t nlost = m->nlost;
+
 	for (; ur_psn_diff(end, psn) > 0; psn = ur_psn_add(psn, 1))
 		if (ur_repair_open_question(m->board, psn))
 			lose(m, psn);
+	m->losses += m->nlost - nlost;
 	return end;
 }
 
@@ -69,8 +73,12 @@ static uint32_t judge_requests(struct ur_requester *r, const struct ur_swqe *w, 
 		const uint32_t next = ur_psn_add(w->psn, ur_rd_piece_end(w, (psn - w->psn) & UR_PSN_MASK));
 
 		if (ur_rd_piece_begins(w, psn) && ur_psn_diff(psn, m->done) >= 0 && !ur_bit(m->board->kept, psn) &&
-		    ur_repair_open_question(m->board, psn))
+		    ur_repair_open_question(m->board, psn)) {
+			const uint32_t losses = m->losses;
+
 			judge_data(m, psn, ur_psn_earlier(next, most));
+			m->losses = losses + 1; /* one packet */
+		}
 		psn = next;
 	}
 	return psn;
@@ -118,8 +126,10 @@ static void judge_one_hole(struct ur_qp *qp)
 	if (!ur_swqe_in(w, UR_WRS_ANSWERED))
 		return;
 	stop = ur_psn_earlier(ur_psn_add(w->psn, ur_rd_piece_end(w, (psn - w->psn) & UR_PSN_MASK)), end);
-	for (; ur_psn_diff(stop, psn) > 0 && ur_repair_open_question(m->board, psn); psn = ur_psn_add(psn, 1))
+	for (; ur_psn_diff(stop, psn) > 0 && ur_repair_open_question(m->board, psn); psn = ur_psn_add(psn, 1)) {
 		lose(m, psn);
+		m->losses++;
+	}
 }
 
 /* --- repeats --- */

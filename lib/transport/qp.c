@@ -7,6 +7,7 @@
 #include "transport/bulk.h"
 #include "transport/completer.h"
 #include "transport/congest.h"
+#include "transport/follow.h"
 #include "transport/cq.h"
 #include "transport/datagram_addr.h"
 #include "transport/keep.h"
@@ -148,6 +149,7 @@ static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
 	ur_list_init(&qp->windows);
 	ur_timer_init(&qp->timer, ur_comp_timer);
 	ur_cc_init(qp);
+	ur_follow_init(qp);
 	atomic_store_explicit(&qp->state, IBV_QPS_RESET, memory_order_relaxed);
 	return qp;
 }
@@ -195,6 +197,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 	ur_bulk_revoke(qp);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
+	ur_follow_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	ur_ud_release_all(qp); /* after the unlinking: the last reference on an AH frees the list of those that wait for it */
@@ -268,6 +271,7 @@ void ur_qp_to_err(struct ur_qp *qp)
 	ur_qp_set_state(qp, IBV_QPS_ERR);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
+	ur_follow_stop(qp);
 	ur_list_del(&qp->link[UR_TXQ_REQ]);
 	drop_reads(&qp->resp);
 	ur_keep_drop(qp);
@@ -302,6 +306,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	rq = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
+	ur_follow_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	ur_ud_release_all(qp); /* as above */
@@ -309,6 +314,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	ur_keep_drop(qp);
 	free(qp->req.repair.board);
 	memset(&qp->req, 0, sizeof(qp->req));
+	ur_follow_init(qp);
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->n, 0, sizeof(qp->n));

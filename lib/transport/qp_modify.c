@@ -226,6 +226,7 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 	if (mask & IBV_QP_SQ_PSN) {
 		r->una = r->next = r->max = r->restart = r->packets_until = a->sq_psn & UR_PSN_MASK;
 		ur_repair_open(&r->repair, r->una);
+		r->follow.seen = r->una;
 		r->hello = qp->tp->c.selective_repeat && ur_qp_acked(qp) && !qp->path->local;
 		r->hello_end = ur_psn_add(r->una, HELLO_PSNS);
 		r->rtt.resent = r->window.grow_from = r->una;

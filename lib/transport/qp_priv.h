@@ -6,6 +6,7 @@
 #ifndef UR_QP_PRIV_H
 #define UR_QP_PRIV_H
 
+#include "transport/cwnd.h"
 #include "transport/dcqcn.h"
 #include "transport/repair.h"
 #include "transport/ring.h"
@@ -28,12 +29,25 @@ struct ur_pd {
 enum ur_probe_what { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST, UR_PROBE_LAST };
 
 struct ur_probe {
-	uint8_t what;    /* enum ur_probe_what: the packet to send once more */
-	uint8_t times;   /* that one was due since the last progress */
-	bool sent;       /* and one was, at `sent_at` */
+	uint8_t what;  /* enum ur_probe_what: the packet to send once more */
+	uint8_t times; /* that one was due since the last progress */
+	bool sent;     /* and one was, at `sent_at` */
 	ur_time sent_at;
 	ur_time loss_at; /* when a loss was last noticed; 0: never */
 	ur_time news;    /* when something was last heard of what lies beyond a hole */
+};
+
+/* A window that follows the path: follow.c. */
+struct ur_follow {
+	bool on;
+	bool first;               /* the next packet is timed: no other of ours is right before it */
+	bool slow;                /* the window is less than one packet, */
+	bool paused;              /* and until `timer` expires no request is sent */
+	uint32_t seen;            /* what of it is known: PSNs that have arrived, */
+	uint32_t losses, samples; /* and how many were lost, and timed */
+	uint32_t traced;          /* the size that was traced last */
+	struct ur_cwnd w;
+	struct ur_timer timer;
 };
 
 struct ur_requester {
@@ -50,15 +64,16 @@ struct ur_requester {
 	uint32_t locals;                 /* local operations that are executed and wait for their turn to complete */
 	uint8_t max_rd;
 	uint8_t retry_cnt, retry_left, rnr_cnt, rnr_left;
-	uint8_t halt;              /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
-	bool rnr_wait, hole;       /* `hole`: all from a lost answer on was sent again, and that has not come yet */
-	bool reseek;               /* `rpos` has to be searched again */
-	bool hello;                /* what is sent before `hello_end`, for the first time, says hello (wire/sack.h) */
+	uint8_t halt;        /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
+	bool rnr_wait, hole; /* `hole`: all from a lost answer on was sent again, and that has not come yet */
+	bool reseek;         /* `rpos` has to be searched again */
+	bool hello;          /* what is sent before `hello_end`, for the first time, says hello (wire/sack.h) */
 	uint32_t hello_end;
 	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
 	ur_time retried_at;        /* the last rewind that counted as a retry */
 	struct ur_window window;
 	struct ur_rtt rtt;
+	struct ur_follow follow;
 	struct ur_probe probe;
 	struct ur_repair repair;
 	/* unreachable.c */
@@ -147,7 +162,7 @@ struct ur_qp {
 	struct ur_cc cc;
 	struct ur_qp_counters n;
 	ur_time heard; /* when the last packet came that belongs here; 0: never */
-	bool broken; /* a completion was lost: to ERR at the next opportunity */
+	bool broken;   /* a completion was lost: to ERR at the next opportunity */
 	bool no_mcast_loopback;
 	bool sig_all, sqd_notify;
 	bool srq_only;    /* no receives of its own: an SRQ's, or (XRC_SEND) none; the one slot of `rq` holds the copy of the WQE in use */

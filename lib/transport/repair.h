@@ -55,6 +55,7 @@ struct ur_repair {
 	uint32_t gone, spare;   /* PSNs sent that are not in flight: arrived or lost; what the window is wider by */
 	uint32_t rd_early;      /* requests of READs and atomics that are answered in full, or so it seems, beyond a hole */
 	uint32_t nlost, first;  /* lost ones, none before `first` */
+	uint32_t losses;        /* packets that were found to be lost, ever */
 	uint32_t head, tail;    /* numbers of the oldest repeat in the queue and the next */
 	uint32_t scan[UR_WAYS]; /* what was sent for the first time before it has been judged */
 	struct ur_evidence seen[UR_WAYS], waits[UR_WAYS], ripe[UR_WAYS]; /* all; what becomes ripe at `due`; what judgement relies on */

@@ -7,6 +7,7 @@
 #include "base/psn.h"
 #include "transport/qp_priv.h"
 #include "transport/read_req.h"
+#include "transport/repair_bits.h"
 #include "transport/tp_priv.h"
 #include "transport/wr_op.h"
 #include "wire/hdr.h"
@@ -27,6 +28,19 @@ static inline uint32_t ur_req_room(const struct ur_requester *r)
 	return r->window.size + r->repair.spare;
 }
 
+static inline uint32_t ur_req_room_left(const struct ur_requester *r)
+{
+	const uint32_t room = ur_req_room(r), used = ur_req_in_flight(r);
+
+	return room > used ? room - used : 0;
+}
+
+/* What is in flight may wait for the oldest packet (READs do, at the peer): that is always sent again. */
+static inline bool ur_req_may_repair(const struct ur_requester *r)
+{
+	return ur_req_in_flight(r) < ur_req_room(r) || ur_bit(r->repair.board->lost, r->una);
+}
+
 static inline uint32_t ur_req_packet_index(const struct ur_requester *r, const struct ur_swqe *w)
 {
 	return (r->next - w->psn) & UR_PSN_MASK;
@@ -34,12 +48,14 @@ static inline uint32_t ur_req_packet_index(const struct ur_requester *r, const s
 
 /*
  * Times a packet that asks for an acknowledgement, one at a time, and only where it is clear which transmission is acknowledged (Karn's
- * rule): what follows a packet that was NAKed was thrown away.
+ * rule): what follows a packet that was NAKed was thrown away. Where the window follows the path it is the first packet of a burst, which
+ * does not wait for others of ours.
  */
 static inline void ur_req_start_clock(struct ur_requester *r, uint32_t psn, ur_time now)
 {
-	if (r->rtt.at || ur_psn_diff(psn, r->rtt.resent) < 0)
+	if (r->rtt.at || ur_psn_diff(psn, r->rtt.resent) < 0 || (r->follow.on && !r->follow.first))
 		return;
+	r->follow.first = false;
 	r->rtt.psn = psn;
 	r->rtt.at = now;
 }

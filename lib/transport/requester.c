@@ -13,6 +13,7 @@
 #include "transport/bulk.h"
 #include "transport/completer.h"
 #include "transport/congest.h"
+#include "transport/follow.h"
 #include "transport/memory.h"
 #include "transport/mw.h"
 #include "transport/probe.h"
@@ -88,18 +89,23 @@ static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe 
 
 	if (no_read_slot(r) || ur_unlikely(must_follow(r, k)))
 		return UR_REQ_RD_LIMIT;
-	return ur_req_in_flight(r) + ur_rd_piece_end(w, k) - k <= ur_req_room(r) ? UR_REQ_READ : UR_REQ_WINDOW;
+	if (ur_req_in_flight(r) + ur_rd_piece_end(w, k) - k <= ur_req_room(r))
+		return UR_REQ_READ;
+	/* The window may have become smaller than a piece. */
+	return r->follow.on && ur_req_in_flight(r) <= r->repair.spare ? UR_REQ_READ : UR_REQ_WINDOW;
 }
 
 static enum ur_req_state next_unusual(const struct ur_qp *qp)
 {
 	if (qp->req.rnr_wait)
 		return UR_REQ_RNR_WAIT;
-	if (qp->cc.blocked)
+	if (qp->cc.blocked | qp->req.follow.paused)
 		return UR_REQ_PACED;
 	if (qp->req.probe.what)
 		return UR_REQ_PROBE;
-	return qp->req.repair.wanted ? UR_REQ_REPAIR : UR_REQ_HALT;
+	if (!qp->req.repair.wanted)
+		return UR_REQ_HALT;
+	return qp->req.follow.on && !ur_req_may_repair(&qp->req) ? UR_REQ_WINDOW : UR_REQ_REPAIR;
 }
 
 static inline enum ur_req_state next_state(struct ur_qp *qp)
@@ -109,7 +115,7 @@ static inline enum ur_req_state next_state(struct ur_qp *qp)
 
 	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS && ur_qp_st(qp) != IBV_QPS_SQD))
 		return UR_REQ_DOWN;
-	if (ur_unlikely(r->rnr_wait | qp->cc.blocked | r->probe.what | r->repair.wanted | r->halt))
+	if (ur_unlikely(r->rnr_wait | qp->cc.blocked | r->follow.paused | r->probe.what | r->repair.wanted | r->halt))
 		return next_unusual(qp);
 	if (r->cur == r->fresh)
 		return next_fresh(qp);
@@ -474,11 +480,11 @@ static unsigned build_repair(struct ur_qp *qp, unsigned most)
 	return built;
 }
 
-static uint32_t room_left(const struct ur_requester *r)
+static unsigned most_repairs(const struct ur_requester *r, unsigned n)
 {
-	const uint32_t room = ur_req_room(r), used = ur_req_in_flight(r);
+	const uint32_t room = ur_req_room_left(r);
 
-	return room > used ? room - used : 0;
+	return r->follow.on ? ur_min_u32(n, room ? room : 1) : n;
 }
 
 /* A packet of a SEND or WRITE, and those that follow it in its middle, or in messages like it: at most n; returns how many. */
@@ -496,7 +502,7 @@ static unsigned build_some(struct ur_qp *qp, struct ur_swqe *w, unsigned n, int 
 	if (n == 1)
 		return 1;
 	if (qp->req.cur == cur)
-		return ur_txbuf_repeats(&qp->tp->tx) ? 1 + build_middles(qp, w, ur_min_u32(n - 1, room_left(&qp->req))) : 1;
+		return ur_txbuf_repeats(&qp->tp->tx) ? 1 + build_middles(qp, w, ur_min_u32(n - 1, ur_req_room_left(&qp->req))) : 1;
 	if (qp->req.cur == qp->req.tail)
 		return 1; /* as far as is known, nothing follows it */
 	return qp->req.cur == qp->req.fresh && w->npkts == 1 ? 1 + build_row(qp, w, n - 1) : 1;
@@ -518,12 +524,14 @@ static unsigned step(struct ur_qp *qp, enum ur_req_state s, unsigned n)
 		s = UR_REQ_SEND; /* there is room for its first packet: that was the condition for its start */
 	}
 	if (ur_unlikely(s > UR_REQ_READ))
-		return s == UR_REQ_PROBE ? build_probe(qp) : build_repair(qp, n);
+		return s == UR_REQ_PROBE ? build_probe(qp) : build_repair(qp, most_repairs(&qp->req, n));
 	if (ur_likely(s == UR_REQ_SEND)) {
 		built = build_some(qp, w, n, &st);
 	} else {
 		const uint32_t psn = qp->req.next;
 
+		if (qp->req.follow.on && ur_swqe_is_read(w))
+			ur_follow_read(qp, w);
 		st = ur_swqe_is_read(w) ? ur_read_build(qp, w) : ur_atomic_build(qp, w);
 		built = st == UR_BUILT;
 		if (built && n > 1 && ur_unlikely(qp->req.repair.sacks) && ur_swqe_is_read(w))
@@ -572,11 +580,15 @@ unsigned ur_req_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 		return ur_ud_build(qp, n, now, more);
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
+	if (was_idle && qp->req.follow.on)
+		ur_follow_resumed(qp, now);
 	for (s = next_state(qp); done < n && can_send(s) && !qp->tp->starved; s = next_state(qp)) {
 		unsigned built = step(qp, s, n - done);
 
 		if (built && ur_unlikely(qp->cc.rate.active))
 			ur_cc_sent(qp, qp->tp->tx.last_len, now);
+		if (built && ur_unlikely(qp->req.follow.slow))
+			ur_follow_sent(qp, now);
 		done += built;
 	}
 	if (done && ur_qp_st(qp) != IBV_QPS_ERR)

@@ -9,6 +9,7 @@
 #include "transport/bulk.h"
 #include "transport/completer.h"
 #include "transport/congest.h"
+#include "transport/follow.h"
 #include "transport/keep.h"
 #include "transport/mcast.h"
 #include "transport/qp_priv.h"
@@ -260,7 +261,12 @@ __attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur
 	deliver(qp, p, op, now);
 	if (!(op->flags & UR_OPF_RESPONSE))
 		awaited = qp->resp.epsn == ur_psn_add(psn, 1);
-	if (awaited && rx_allowed[ur_qp_st(qp)])
+	if (!awaited || !rx_allowed[ur_qp_st(qp)])
+		return;
+	/* What of READs is under way is the window's business. */
+	if (qp->req.follow.on && (op->flags & (UR_OPF_RESPONSE | UR_OPF_PAYLOAD)) == (UR_OPF_RESPONSE | UR_OPF_PAYLOAD))
+		ur_follow_marked(qp);
+	else
 		ur_cc_marked(qp, now);
 }
 

@@ -34,8 +34,8 @@
  *   ud.c         datagrams, out and in; datagram_addr.c whom those in the ring go to; ah.c address handles; mcast.c multicast
  *                groups and who is attached to them
  *   trace.c      what a trace is told of packets; names
- *   congest.c    congestion notifications and pacing; dcqcn.c is the arithmetic of a rate, cwnd.c that of a
- *                window
+ *   congest.c    congestion notifications and pacing; dcqcn.c is the arithmetic of the rate
+ *   follow.c     what the window of a QP follows; cwnd.c is the arithmetic of such a window
  */
 #ifndef UR_TP_PRIV_H
 #define UR_TP_PRIV_H

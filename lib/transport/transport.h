@@ -64,6 +64,7 @@ struct ur_tp_config {
 	struct ur_random *random; /* where QPNs, SRQ numbers and keys come from; outlives the instance */
 	uint8_t slot;    /* top byte of every QPN; at least 1 */
 	bool cc;         /* congestion control: notifications are sent and obeyed (annex A17) */
+	bool follow;     /* windows follow the path (cwnd.h) where `window` is 0 */
 	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0: 2 MB of them, between 256 and 2048 */
 	/* Losses are repaired by going back and by the ACK timer alone: no probes, no requests for parts of READs. To compare with. */
 	bool plain_recovery;

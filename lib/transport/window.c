@@ -27,7 +27,7 @@ uint8_t ur_window_rd_shift(uint32_t window)
 	return window < 2 ? 0 : (uint8_t)(30 - __builtin_clz(window)); /* the power of two that is at most half of it */
 }
 
-static void set(struct ur_window *w, uint32_t size, uint32_t una)
+void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una)
 {
 	w->size = size;
 	w->ack_every = ur_min_u32(ACK_EVERY, size < 4 ? 1 : size / 4);
@@ -37,13 +37,13 @@ static void set(struct ur_window *w, uint32_t size, uint32_t una)
 void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una)
 {
 	w->max = fixed ? fixed : fit < SHED_FLOOR ? SHED_FLOOR : ur_min_u32(fit, WINDOW_HIGH);
-	set(w, fixed ? fixed : ur_min_u32(WINDOW_LOW, w->max), una);
+	ur_window_set(w, fixed ? fixed : ur_min_u32(WINDOW_LOW, w->max), una);
 }
 
 void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una)
 {
 	w->max = fixed ? fixed : WINDOW_LOCAL;
-	set(w, fixed ? fixed : WINDOW_LOW, una);
+	ur_window_set(w, fixed ? fixed : WINDOW_LOW, una);
 }
 
 bool ur_window_grow(struct ur_window *w, bool slow, uint32_t una)
@@ -57,7 +57,7 @@ bool ur_window_grow(struct ur_window *w, bool slow, uint32_t una)
 		if (slow)
 			w->grow_from = from;
 		else
-			set(w, ur_min_u32(w->max, w->size + (w->size + 7) / 8), from);
+			ur_window_set(w, ur_min_u32(w->max, w->size + (w->size + 7) / 8), from);
 	}
 	return w->size != was;
 }
@@ -66,7 +66,7 @@ static bool reduce(struct ur_window *w, uint32_t size, uint32_t una)
 {
 	if (size >= w->size)
 		return false;
-	set(w, size, una);
+	ur_window_set(w, size, una);
 	return true;
 }
 
@@ -97,6 +97,8 @@ void ur_rtt_sample(struct ur_rtt *t, ur_time sample)
 	const ur_time least = (int64_t)sample < (int64_t)UR_RTT_MIN ? UR_RTT_MIN : sample;
 	uint32_t s = (uint32_t)ur_min_time(least, RTT_MAX), off;
 
+	t->last = s;
+	t->samples++;
 	if (!t->least || s < t->least)
 		t->least = s;
 	if (!t->mean) {

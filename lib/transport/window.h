@@ -10,6 +10,7 @@
 
 struct ur_rtt {                    /* ns */
 	uint32_t mean, var, least; /* of the samples; 0: there is none yet */
+	uint32_t last, samples;    /* the last one, and their number */
 	uint32_t psn;              /* the packet that is timed, since `at`; 0: none is */
 	ur_time at;
 	uint32_t resent; /* a PSN before it may have been sent more than once: an acknowledgement of it times nothing */
@@ -40,6 +41,8 @@ bool ur_window_grow(struct ur_window *w, bool slow, uint32_t una);
 bool ur_window_halve(struct ur_window *w, uint32_t una);
 /* A packet was lost. */
 bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, uint32_t una);
+/* To any size that another has found (cwnd.h). */
+void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una);
 /* Into how large pieces READs are cut: the log2 of their packets. */
 uint8_t ur_window_rd_shift(uint32_t window);
 

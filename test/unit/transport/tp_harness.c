@@ -171,6 +171,7 @@ static void node_open(struct th *h, unsigned i)
 		.slot = (uint8_t)(i + 1),
 		.window = h->opt.window,
 		.cc = h->opt.cc,
+		.follow = h->opt.follow,
 		.selective_repeat = h->opt.selective,
 		.keep_bytes = h->opt.keep_bytes,
 	};

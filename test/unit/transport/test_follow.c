@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/transport/follow.c: what the window of a QP is told, and what it does to the requester. */
+#include "tp_harness.h"
+#include "transport/req_state.h"
+
+void ur_suite_follow(void);
+
+#define US UR_NS_PER_US
+#define ONE UR_CWND_ONE
+
+static struct th h;
+
+static struct ur_requester *open_one(unsigned window)
+{
+	struct th_opt o = th_default;
+
+	o.window = window;
+	o.cc = o.follow = true;
+	o.selective = true;
+	o.wr = 256;
+	th_open(&h, &o);
+	return &h.n[0].qp->req;
+}
+
+static void write_packets(unsigned n)
+{
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, n * 1024, 0, IBV_SEND_SIGNALED);
+}
+
+static void ack(uint32_t psn)
+{
+	const struct th_hdr ext = {.syndrome = 0x1f};
+
+	th_inject(&h, 0, UR_OP_ACK, psn, false, &ext, NULL, 0);
+}
+
+/* It begins with 256 KiB, and the first packet asks for an acknowledgement, so that it is timed. */
+static void open__with_a_packet_that_is_timed(void)
+{
+	struct ur_requester *r = open_one(0);
+	struct th_pkt p;
+
+	CU_ASSERT_TRUE(r->follow.on);
+	CU_ASSERT_EQUAL(r->window.size, 256);
+	write_packets(300);
+	CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p));
+	CU_ASSERT_TRUE(p.p.bth.ackreq);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 255);
+	th_sleep(&h, 30 * US);
+	ack(100);
+	CU_ASSERT_EQUAL(r->follow.w.base, 30 * US);
+	CU_ASSERT_EQUAL(r->window.size, 257); /* it doubles with what is acknowledged */
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
+	th_close(&h);
+}
+
+static void open__not_where_a_setting_says_the_size(void)
+{
+	const struct ur_requester *r = open_one(100);
+
+	CU_ASSERT_FALSE(r->follow.on);
+	CU_ASSERT_EQUAL(r->window.size, 100);
+	th_close(&h);
+}
+
+/* A notification is obeyed by the window, not by a rate, as long as there is something in flight. */
+static void marked__by_a_notification(void)
+{
+	struct ur_requester *r = open_one(0);
+
+	write_packets(300);
+	th_drain(&h, 0);
+	th_sleep(&h, 30 * US);
+	th_inject(&h, 0, UR_OP_CNP, 0, false, NULL, NULL, 0);
+	CU_ASSERT_FALSE(h.n[0].qp->cc.rate.active);
+	ack(100);
+	CU_ASSERT_EQUAL(r->window.size, 224);
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_CNP_HANDLED], 1);
+	ack(ur_psn_add(r->max, UR_PSN_MASK)); /* all that was sent */
+	th_inject(&h, 0, UR_OP_CNP, 0, false, NULL, NULL, 0);
+	CU_ASSERT_TRUE(h.n[0].qp->cc.rate.active);
+	th_close(&h);
+}
+
+/* A marked READ response is a mark for the one who reads, and no notification goes out. */
+static void marked__by_a_response(void)
+{
+	struct ur_requester *r = open_one(0);
+	const struct th_hdr ext = {.syndrome = 0x1f};
+	struct th_pkt p;
+
+	th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 8, 0, IBV_SEND_SIGNALED);
+	th_drain(&h, 0);
+	th_sleep(&h, 30 * US);
+	th_make(&h, 0, &p, UR_OP_READ_RESP_ONLY, 100, false, &ext, "12345678", 8);
+	p.p.tos = 3;
+	th_feed(&h, 0, &p);
+	th_expect_quiet(&h, 0);
+	CU_ASSERT_TRUE(r->follow.w.marked);
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_CNP_SENT], 0);
+	th_close(&h);
+}
+
+/* Less than a packet: one, and the next after the interval, though the first was acknowledged before. */
+static void paced__below_one_packet(void)
+{
+	struct ur_requester *r = open_one(0);
+
+	write_packets(1);
+	th_drain(&h, 0);
+	th_sleep(&h, 100 * US);
+	r->follow.w.size = ONE / 4;
+	r->follow.w.growth = UR_CWND_ADD;
+	ack(100);
+	CU_ASSERT_EQUAL(r->follow.w.size, ONE / 4 + ONE / 16);
+	CU_ASSERT_TRUE(r->follow.slow);
+	write_packets(3);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
+	CU_ASSERT_TRUE(r->follow.paused);
+	th_sleep(&h, 100 * US);
+	ack(101);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 0);
+	th_sleep(&h, 200 * US);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 0);
+	th_sleep(&h, 50 * US); /* a round trip of 100 us and 5/16 of a packet: 320 us */
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
+	th_close(&h);
+}
+
+/* A READ is asked for in pieces that the window holds, also when it has become smaller since the READ began. */
+static void read__in_smaller_pieces(void)
+{
+	struct ur_requester *r = open_one(0);
+	struct th_pkt p;
+	struct ur_reth reth;
+
+	th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 300 * 1024, 0, IBV_SEND_SIGNALED);
+	CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p));
+	ur_reth_get(p.p.data + p.p.bth_off + UR_BTH_LEN, &reth);
+	CU_ASSERT_EQUAL(reth.len, 128 * 1024);
+	th_drain(&h, 0);
+	r->follow.w.size = 4 * ONE;
+	ur_cwnd_expired(&r->follow.w, h.now);
+	th_run(&h, 100 * UR_NS_PER_MS); /* what was asked for is lost; all goes on with a window of 2 and 1 */
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(memcmp(h.n[0].mem, h.n[1].mem, 300 * 1024), 0);
+	CU_ASSERT_TRUE(h.n[1].c.v[UR_C_RX_READ] > 10);
+	th_close(&h);
+}
+
+void ur_suite_follow(void)
+{
+	CU_pSuite s = CU_add_suite("follow", NULL, NULL);
+
+	CU_ADD_TEST(s, open__with_a_packet_that_is_timed);
+	CU_ADD_TEST(s, open__not_where_a_setting_says_the_size);
+	CU_ADD_TEST(s, marked__by_a_notification);
+	CU_ADD_TEST(s, marked__by_a_response);
+	CU_ADD_TEST(s, paced__below_one_packet);
+	CU_ADD_TEST(s, read__in_smaller_pieces);
+}
