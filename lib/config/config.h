@@ -13,20 +13,20 @@
 #define UR_CONFIG_STR 256
 
 struct ur_config {
-	char dev[UR_CONFIG_STR];      /* UROCE_DEV: an interface of the kernel, shared with it */
-	char port[UR_CONFIG_STR];     /* UROCE_PORT: auto, or the kind of port for a shared interface (lib/engine/engine_port.c) */
-	char vdev[UR_CONFIG_STR];     /* UROCE_VDEV: a DPDK virtual device and its arguments, owned */
-	char pci[UR_CONFIG_STR];      /* UROCE_PCI: PCI address of a NIC and arguments for its driver, owned */
-	char eal[UR_CONFIG_STR];      /* UROCE_EAL: further EAL arguments, blank separated */
-	char ip[UR_CONFIG_STR];       /* UROCE_IP: addresses of the owned port, ADDR/LEN, comma separated */
-	char gw[UR_CONFIG_STR];       /* UROCE_GW: default gateways of the owned port, comma separated */
-	char capture[UR_CONFIG_STR];  /* UROCE_CAPTURE: pcapng file to write */
-	char trace[UR_CONFIG_STR];    /* UROCE_TRACE: file of events to write */
-	char fault[UR_CONFIG_STR];    /* UROCE_FAULT: faults to inject, "drop=1%,dir=both,seed=7", and rules (fault/spec.h) */
-	char counters[UR_CONFIG_STR]; /* UROCE_COUNTERS: file for the counters, renewed while the process runs; "-": stderr, at the end */
-	char log[UR_CONFIG_STR];      /* UROCE_LOG: error, info or debug */
-	uint64_t cc;                  /* UROCE_CC: congestion control, 1 on, 0 off */
-	uint64_t mtu;                 /* UROCE_MTU: IP MTU of the owned port, 0: the port's own */
+	char dev[UR_CONFIG_STR];        /* UROCE_DEV: an interface of the kernel, shared with it */
+	char port[UR_CONFIG_STR];       /* UROCE_PORT: auto, or the kind of port for a shared interface (lib/engine/engine_port.c) */
+	char vdev[UR_CONFIG_STR];       /* UROCE_VDEV: a DPDK virtual device and its arguments, owned */
+	char pci[UR_CONFIG_STR];        /* UROCE_PCI: PCI address of a NIC and arguments for its driver, owned */
+	char eal[UR_CONFIG_STR];        /* UROCE_EAL: further EAL arguments, blank separated */
+	char ip[UR_CONFIG_STR];         /* UROCE_IP: addresses of the owned port, ADDR/LEN, comma separated */
+	char gw[UR_CONFIG_STR];         /* UROCE_GW: default gateways of the owned port, comma separated */
+	char capture[UR_CONFIG_STR];    /* UROCE_CAPTURE: pcapng file to write */
+	char trace[UR_CONFIG_STR];      /* UROCE_TRACE: file of events to write */
+	char fault[UR_CONFIG_STR];      /* UROCE_FAULT: faults to inject, "drop=1%,dir=both,seed=7", and rules (fault/spec.h) */
+	char counters[UR_CONFIG_STR];   /* UROCE_COUNTERS: file for the counters, renewed while the process runs; "-": stderr, at the end */
+	char log[UR_CONFIG_STR];        /* UROCE_LOG: error, info or debug */
+	char congestion[UR_CONFIG_STR]; /* UROCE_CONGESTION: congestion control: window, dcqcn or off */
+	uint64_t mtu;                   /* UROCE_MTU: IP MTU of the owned port, 0: the port's own */
 	uint64_t keeper;           /* UROCE_KEEPER: a keeper speaks for a process that is killed (lib/siblings/farewells.h), 1 on, 0 off */
 	uint64_t one_copy;         /* UROCE_ONE_COPY: bulk packets between processes of this host (wire/bulk.h), 1 on, 0 off */
 	uint64_t selective_repeat; /* UROCE_SELECTIVE_REPEAT: keeping what is beyond a loss, and SACKs (wire/sack.h), 1 on, 0 off */
