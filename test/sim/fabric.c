@@ -79,6 +79,7 @@ static void random_keeping(struct fabric *f, struct ur_rng *r)
 {
 	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
 		f->port[i].selective = ur_rng_below(r, 4);
+		f->port[i].follow = ur_rng_below(r, 2);
 		f->port[i].keep_bytes = (size_t)1 << (14 + ur_rng_below(r, 10));
 	}
 }
@@ -194,10 +195,11 @@ void fabric_describe(const struct fabric *f, char *text, size_t size)
 	for (unsigned i = 0; i < WORLD_HOSTS && n > 0 && (size_t)n < size; i++) {
 		n += describe_link(&f->tx[i], text + n, size - (size_t)n);
 		if ((size_t)n < size)
-			n += snprintf(
-				text + n, size - (size_t)n,
-				"    %s, keeps %zu bytes, trains of %u packets and %u bytes, thinned %u, split %u, merged %u, busy %u\n",
-				kind_of(f, i), f->port[i].selective ? f->port[i].keep_bytes : 0, f->port[i].train_pkts,
-				f->port[i].train_bytes, f->tx[i].thin, f->tx[i].split, f->tx[i].merge, f->tx[i].busy);
+			n += snprintf(text + n, size - (size_t)n,
+				      "    %s, %s, keeps %zu bytes, trains of %u packets and %u bytes, thinned %u, split %u, merged %u, "
+				      "busy %u\n",
+				      kind_of(f, i), f->port[i].follow ? "windows that follow the path" : "windows that only grow",
+				      f->port[i].selective ? f->port[i].keep_bytes : 0, f->port[i].train_pkts, f->port[i].train_bytes,
+				      f->tx[i].thin, f->tx[i].split, f->tx[i].merge, f->tx[i].busy);
 	}
 }

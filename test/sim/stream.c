@@ -75,6 +75,7 @@ static void init_host(struct stream *s, unsigned i)
 				   .mac = port->mac,
 				   .mtu = port->mtu,
 				   .cc = s->o->cc,
+				   .follow = s->o->follow && !standard,
 				   .plain_recovery = standard,
 				   .selective_repeat = !standard,
 				   .window = standard && !s->o->window ? STANDARD_WINDOW : s->o->window};
@@ -101,7 +102,7 @@ static void init_fabric(struct stream *s)
 	ur_sim_advance(s->sim, s->now);
 	for (unsigned i = 0; i < s->hosts; i++)
 		ur_sim_port(s->sim, i)->mtu = 4200;
-	ur_sim_rx(s->sim, 0)->rate_mbps = s->o->mbps;
+	ur_sim_rx(s->sim, 0)->rate_mbps = s->o->to_mbps ? s->o->to_mbps : s->o->mbps;
 	ur_sim_rx(s->sim, 0)->queue_bytes = s->o->queue_bytes;
 	ur_sim_rx(s->sim, 0)->mark_bytes = s->o->mark_bytes;
 }
@@ -146,18 +147,24 @@ static void connect_end(struct stream *s, struct end *e, const struct end *peer,
 	}
 }
 
+/* Where connection `i` begins. */
+static unsigned host_of(const struct stream *s, unsigned i)
+{
+	return s->o->one_host ? 1 + (i == s->o->senders) : i + 1;
+}
+
 static void open_stream(struct stream *s, const struct stream_opt *o, struct stream_result *out)
 {
 	*s = (struct stream){.o = o, .now = UR_NS_PER_S, .connections = o->senders + (o->pings > 0), .out = out};
-	s->hosts = s->connections + 1;
+	s->hosts = (o->one_host ? 1 + (o->pings > 0) : s->connections) + 1;
 	init_fabric(s);
 	for (unsigned i = 0; i < s->hosts; i++)
 		init_host(s, i);
 	for (unsigned i = 0; i < s->connections; i++) {
-		create_end(s, &s->end[i][0], i + 1);
+		create_end(s, &s->end[i][0], host_of(s, i));
 		create_end(s, &s->end[i][1], 0);
 		connect_end(s, &s->end[i][0], &s->end[i][1], 0);
-		connect_end(s, &s->end[i][1], &s->end[i][0], i + 1);
+		connect_end(s, &s->end[i][1], &s->end[i][0], host_of(s, i));
 	}
 }
 
@@ -187,7 +194,7 @@ static void close_stream(struct stream *s)
 
 static void post_send(struct stream *s, unsigned i, unsigned side, enum ibv_wr_opcode op, uint32_t len)
 {
-	unsigned host = side ? 0 : i + 1;
+	unsigned host = side ? 0 : host_of(s, i);
 	struct end *e = &s->end[i][side];
 	struct ibv_sge sge = {(uintptr_t)s->mem[host], len, s->mr[host]->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = op}, *bad;
@@ -199,7 +206,7 @@ static void post_send(struct stream *s, unsigned i, unsigned side, enum ibv_wr_o
 
 static void post_recv(struct stream *s, unsigned i, unsigned side)
 {
-	unsigned host = side ? 0 : i + 1;
+	unsigned host = side ? 0 : host_of(s, i);
 	struct ibv_sge sge = {(uintptr_t)s->mem[host], chunk(s->o), s->mr[host]->lkey};
 	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 
@@ -416,7 +423,7 @@ double stream_share(const struct stream_opt *o, const struct stream_result *r, i
 {
 	uint64_t bytes = i < 0 ? total(o, r) : r->bytes[i];
 
-	return (double)bytes * 8000 / o->mbps / (double)o->span;
+	return (double)bytes * 8000 / (o->to_mbps ? o->to_mbps : o->mbps) / (double)o->span;
 }
 
 double stream_fairness(const struct stream_opt *o, const struct stream_result *r)

@@ -20,9 +20,10 @@ struct stream_opt {
 	enum ibv_wr_opcode op;            /* IBV_WR_RDMA_WRITE, _RDMA_READ or _SEND */
 	uint32_t chunk;                   /* bytes of one work request; 0: 128 KiB */
 	bool standard[STREAM_SIDES];      /* these are of another make, which knows go-back-N and the ACK timer alone */
-	bool cc;                          /* congestion control */
+	bool cc, follow;                  /* as in struct ur_nic_config */
+	bool one_host;                    /* all that stream are QPs of one host */
 	unsigned window;                  /* as in ur_tp_config; 0: its default, and 2 MiB for a standard peer */
-	uint32_t mbps;                    /* of every link */
+	uint32_t mbps, to_mbps;           /* of every link; of that to host 0, if that is another */
 	ur_time rtt;                      /* of an empty fabric */
 	struct ur_sim_link faults;        /* of each host's link to the switch, from then on; rate, delay and mtu do not count */
 	uint32_t queue_bytes, mark_bytes; /* of the link to host 0, as in struct ur_sim_link */

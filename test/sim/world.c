@@ -25,6 +25,7 @@ static void init_host(struct world *w, unsigned i, const struct fabric *f)
 				   .cc = f->cc,
 				   .bulk_least = f->bulk_least,
 				   .bulk_most = f->bulk_most,
+				   .follow = f->port[i].follow,
 				   .selective_repeat = f->port[i].selective,
 				   .keep_bytes = f->port[i].keep_bytes,
 				   .mtu = port->mtu};
