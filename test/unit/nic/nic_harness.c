@@ -116,6 +116,11 @@ static void poll_all(struct nics *h)
 	CU_ASSERT_TRUE(rounds < 100000);
 }
 
+static ur_time step_of(const struct nics *h)
+{
+	return h->step ? h->step : h->stopped ? UR_NS_PER_US : 1;
+}
+
 void nics_run(struct nics *h, ur_time d)
 {
 	ur_time end = h->now + d;
@@ -130,7 +135,7 @@ void nics_run(struct nics *h, ur_time d)
 		next = ur_sim_next(h->sim);
 		for (unsigned i = 0; i < h->nics; i++)
 			next = h->stopped >> i & 1 ? next : ur_min_time(next, ur_nic_next(h->n[i].nic));
-		h->now = next > h->now ? ur_min_time(next, end) : h->now + (h->stopped ? UR_NS_PER_US : 1);
+		h->now = next > h->now ? ur_min_time(next, end) : h->now + step_of(h);
 	}
 }
 

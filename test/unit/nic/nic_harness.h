@@ -37,6 +37,7 @@ struct nics {
 	unsigned nics;
 	unsigned sharers; /* the first of them have the addresses and the MAC of NIC 0: processes of one device */
 	unsigned stopped; /* NICs that nobody polls, a bit each */
+	ur_time step;     /* how long what is due and cannot be done is left alone; 0: a nanosecond, or with stopped NICs a microsecond */
 	ur_time now;
 };
 

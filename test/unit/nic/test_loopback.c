@@ -258,7 +258,9 @@ static void wire__patience(void)
 		stopped.tx = take_nothing;
 		q->ops = &stopped;
 		CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 100, 20000, 1, 32768), 0);
+		h.step = 10 * UR_NS_PER_US;
 		nics_run(&h, t[i].stands_still);
+		h.step = 0;
 		CU_ASSERT_EQUAL(h.n[0].nic->counters.v[UR_C_TX_DROPPED] > 0, t[i].dropped);
 		nics_expect_none(&h, 0);
 		q->ops = ops;

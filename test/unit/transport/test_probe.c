@@ -18,7 +18,7 @@ static void due__never(void)
 	struct ur_rtt none = {0};
 
 	CU_ASSERT_EQUAL(ur_probe_due(&p, &none, SINCE, TIMEOUT, true), UR_TIME_NEVER); /* nothing is measured yet */
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, 0, false), UR_TIME_NEVER);        /* no ACK timer, no probe */
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, 0, false), UR_TIME_NEVER);       /* no ACK timer, no probe */
 	p.times = 21;
 	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), UR_TIME_NEVER);
 }
