@@ -117,6 +117,9 @@ static void say_repairs(const struct ur_an_half *h)
 		runs += h->repairs[i];
 		packets += h->repeated[i];
 	}
+	if (!runs && packets)
+		printf("   %" PRIu64 " packet%s came again, or late, from before the beginning of this file.\n", packets,
+		       ur_plural(packets));
 	if (!runs)
 		return;
 	printf("   It retransmitted %" PRIu64 " time%s:", runs, ur_plural(runs));
@@ -149,23 +152,21 @@ static void say_half(const struct ur_an_half *h)
 		       ur_pcap_time(h->open_until - h->open_since, t));
 }
 
-static bool peaceful(const struct ur_an_half *h)
+/* What no sentence above has a number for. */
+static void say_peace(const struct ur_an_conn *c, const char *file)
 {
-	uint64_t n = h->fatal + h->damaged + h->naks_rnr + h->marked;
+	const uint64_t n = c->half[0].findings + c->half[1].findings;
 
-	for (unsigned i = 0; i < UR_AN_PLACES; i++)
-		n += h->lost[i] + h->answers_lost[i];
-	for (unsigned i = 0; i < UR_AN_CAUSES; i++)
-		n += h->repairs[i];
-	return !n && h->open_tries < 2;
+	if (!ur_an_conn_disturbed(c))
+		puts("   Nothing was lost, repeated or out of order.");
+	else if (n && !ur_an_half_disturbed(&c->half[0]) && !ur_an_half_disturbed(&c->half[1]))
+		printf("   'uroce pcap check %s' has %" PRIu64 " finding%s about it.\n", file, n, ur_plural(n));
 }
 
 static void say_ending(const struct ur_an_conn *c)
 {
 	char a[UR_IP_TEXT];
 
-	if (peaceful(&c->half[0]) && peaceful(&c->half[1]))
-		puts("   Nothing was lost, repeated or out of order.");
 	switch (c->ending) {
 	case UR_AN_REJECTED: printf("   It was rejected in frame %u: %s.\n", c->rej_frame, ur_an_rej_text(c->rej_reason)); break;
 	case UR_AN_DISCONNECTED:
@@ -219,6 +220,7 @@ static int verdict(const char *name)
 			say_opening(&c, i + 1);
 			say_half(&c.half[0]);
 			say_half(&c.half[1]);
+			say_peace(&c, name);
 			say_ending(&c);
 		}
 		say_errors(&f);

@@ -75,6 +75,7 @@ struct ur_an_half {
 	uint32_t damaged_frame;
 	uint64_t early; /* timeouts before the timer that was agreed on */
 	uint32_t depth, depth_psns; /* the most READs and atomics, and PSNs, in flight */
+	uint64_t findings; /* warnings and errors about packets to or from this QP, and answers that came again */
 	struct ur_an_times rtt, nak_reaction, repair;
 	uint32_t first_frame, last_frame, last_answer_frame; /* of requests, and of answers to them */
 	ur_time first, last, last_answer;
@@ -107,6 +108,7 @@ struct ur_an_conn {
 	uint8_t retry_count, ack_timeout; /* of the connection request */
 	uint8_t rnr_retry[2];             /* of each half; 7 is without end */
 	uint8_t depth[2];                 /* READs and atomics that each half may have in flight */
+	uint32_t cm_repeated;             /* messages of the connection manager that came again */
 };
 
 struct ur_an_totals {
@@ -130,6 +132,10 @@ bool ur_an_has_packet(const struct ur_an_frame *f);
 void ur_analysis_totals(const struct ur_analysis *a, struct ur_an_totals *t);
 /* Connection `i` of those that the totals count, in the order in which they appeared. False when there is none. Valid after the finish. */
 bool ur_analysis_conn(const struct ur_analysis *a, uint32_t i, struct ur_an_conn *c);
+/* Whether a counter of this half says that anything was lost, damaged, refused, marked, repeated or out of order. */
+bool ur_an_half_disturbed(const struct ur_an_half *h);
+/* Whether a counter or a finding says so of the connection: where it is true, nobody may say that nothing happened. */
+bool ur_an_conn_disturbed(const struct ur_an_conn *c);
 /* What a NAK syndrome or a reject reason means. */
 const char *ur_an_nak_text(uint8_t syndrome);
 const char *ur_an_rej_text(uint16_t reason);

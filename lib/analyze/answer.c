@@ -3,6 +3,7 @@
 #include "analyze/acked.h"
 #include "analyze/answer.h"
 #include "analyze/credits.h"
+#include "analyze/flow.h"
 #include "analyze/hidden.h"
 #include "analyze/read.h"
 #include "analyze/report.h"
@@ -10,8 +11,7 @@
 #include "analyze/window.h"
 
 #define FAR_AHEAD 65536
-#define CROSSED_NS (5 * UR_NS_PER_MS)     /* an answer and its request are recorded in the wrong order within this time */
-#define UNDER_WAY_NS (200 * UR_NS_PER_MS) /* so long a request may wait for its answer, or be sent again */
+#define UNSEEN_MAX 1024 /* PSNs; where requests begin that are so far away is not what was agreed on */
 
 static void answered(struct an_flow *f, struct an_req *r, ur_time when)
 {
@@ -54,15 +54,7 @@ static void held_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r
 						 .s = {ur_opcode(h->opcode)->name, ur_opcode(r->opcode)->name}});
 	else if (h->psn - r->psn >= r->got)
 		r->got = (uint32_t)(h->psn - r->psn) + 1;
-}
-
-/*
- * May what it answers, or what is after the gap of a NAK, have been sent for the first time before the recording began? A recording that
- * begins while something is repaired shows repetitions, holes between them, or several such answers.
- */
-static bool sent_before(const struct an_flow *f, const struct an_held *h)
-{
-	return f->s.mid && (f->s.repeated || f->s.holes || f->s.ahead > 1) && an_since(h->when, f->facts.first) < UNDER_WAY_NS;
+	an_seen_note(a, &f->s, h->psn, h->frame);
 }
 
 void an_answer_held(struct ur_analysis *a, struct an_flow *f)
@@ -76,9 +68,9 @@ void an_answer_held(struct ur_analysis *a, struct an_flow *f)
 	s->held.set = false;
 	if (!r)
 		return;
-	if (sent_before(f, &h))
+	if (an_sent_before(f, &h))
 		return;
-	if (!(r->flags & AN_HOLE) && an_since(r->when, h.when) > CROSSED_NS) {
+	if (!(r->flags & AN_HOLE) && an_since(r->when, h.when) > AN_CROSSED_NS) {
 		an_report_on(a, f->peer,
 			     (struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
 						 .frame = h.frame,
@@ -133,7 +125,7 @@ static bool answers_again(const struct an_flow *f, const struct an_pkt *p, bool 
 	const struct an_stream *s = &f->s;
 
 	return s->repeats || (s->repeated && an_since(p->when, s->repeat_when) < UR_NS_PER_S) ||
-	       (s->mid && !fresh && an_since(p->when, f->facts.first) < UNDER_WAY_NS);
+	       (s->mid && !fresh && an_since(p->when, f->facts.first) < AN_UNDER_WAY_NS);
 }
 
 static void ack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, const struct ur_aeth *h)
@@ -302,6 +294,17 @@ static bool syndrome_ok(uint8_t s)
 	return false;
 }
 
+/* None of the requests was recorded so far; where they begin is known from the connection manager. */
+static bool begin_unseen(struct an_flow *f, const struct an_pkt *p)
+{
+	const int32_t jump = ur_psn_diff(p->bth.psn, f->start);
+
+	if (!f->start_known || jump < 0 || jump > UNSEEN_MAX)
+		return false;
+	an_stream_begin(f, f->start);
+	return true;
+}
+
 void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	struct an_stream *s = &f->s;
@@ -319,7 +322,7 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 			return;
 		}
 	}
-	if (!s->begun)
+	if (!s->begun && !begin_unseen(f, p))
 		return;
 	psn = an_unwrap(s->next, p->bth.psn);
 	if (p->bth.opcode == UR_OP_SACK) {

@@ -71,6 +71,8 @@ static void note(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p,
 {
 	struct an_cm_message *m = &c->msg[back][attr - UR_CM_REQ];
 
+	if (m->n)
+		c->repeated++;
 	if (m->n && (attr == UR_CM_REQ || attr == UR_CM_REP || attr == UR_CM_DREQ || attr == UR_CM_SIDR_REQ))
 		report(a, p,
 		       (struct ur_finding){.rule = UR_RULE_CM_RETRY,
@@ -163,7 +165,7 @@ static void connect(struct ur_analysis *a, struct an_cm *c, const struct ur_cm_r
 	an_flow_join(a, c->flow[0], c->flow[1]);
 	if (c->req.path_mtu >= 1 && c->req.path_mtu <= 5) {
 		c->flow[0]->mtu_cm = c->flow[1]->mtu_cm = true;
-		an_set_mtu(c->flow[0], 128u << c->req.path_mtu);
+		an_set_mtu(a, c->flow[0], 128u << c->req.path_mtu);
 	}
 }
 

@@ -25,6 +25,7 @@ void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out)
 	out->dreq_frame = dreq ? dreq->frame : 0;
 	out->drep_frame = c->msg[!out->dreq_by_second][UR_CM_DREP - UR_CM_REQ].frame;
 	out->ending = c->rej_frame ? UR_AN_REJECTED : dreq ? UR_AN_DISCONNECTED : UR_AN_OPEN;
+	out->cm_repeated = c->repeated;
 	out->retry_count = c->req.retry_count;
 	out->ack_timeout = c->req.primary.ack_timeout;
 	for (unsigned i = 0; i < 2; i++) {

@@ -24,6 +24,7 @@ struct an_cm {
 	struct an_cm_message msg[2][UR_CM_APR - UR_CM_REQ + 1];
 	uint16_t reason;
 	uint32_t rej_frame;
+	uint32_t repeated;       /* messages that came again */
 	struct an_flow *flow[2]; /* from the active side; to it */
 };
 

@@ -5,7 +5,8 @@
 #include "analyze/holes.h"
 #include "analyze/report.h"
 
-#define SILENCE_NS UR_NS_PER_S /* a recording that ends sooner proves no silence */
+#define SILENCE_NS UR_NS_PER_S   /* a recording that ends sooner proves no silence */
+#define CROSSING_NS UR_NS_PER_MS /* and one that ends sooner after an answer may have its request next */
 
 static void finish_holes(struct ur_analysis *a, struct an_flow *f)
 {
@@ -31,8 +32,10 @@ static void finish_reads(struct ur_analysis *a, struct an_flow *f)
 	for (uint32_t i = 0; i < f->s.w.n; i++) {
 		struct an_req *r = an_req_at(&f->s.w, i);
 
-		if (!(r->flags & AN_HOLE) && r->gap_n)
-			an_report_read_gap(a, f, r, f->facts.last_frame > r->gap_frame ? UR_AN_MISSED : UR_AN_FAR);
+		if (!(r->flags & AN_HOLE) && r->gap_n && f->facts.last_frame <= r->gap_frame)
+			an_report_read_gap(a, f, r, UR_AN_FAR);
+		else if (!(r->flags & AN_HOLE))
+			an_report_again_gap(a, f, r, f->facts.last);
 	}
 }
 
@@ -95,15 +98,24 @@ static void finish_oneway(struct ur_analysis *a, struct an_flow *f)
 
 static void finish_held(struct ur_analysis *a, struct an_flow *f)
 {
-	const struct an_held *h = &f->s.held;
+	struct an_stream *s = &f->s;
+	const struct an_held *h = &s->held;
+	struct an_req unseen = {.psn = s->next, .frame = h->frame, .when = h->when};
 
-	if (h->set)
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_RECORDER,
-						 .frame = h->frame,
-						 .when = h->when,
-						 .v = {h->psn & UR_PSN_MASK},
-						 .s = {"it answers PSN {0}, which is missing here: the recorder missed the request"}});
+	if (!h->set)
+		return;
+	unseen.n = (uint32_t)(h->psn + 1 - s->next);
+	if (!an_sent_before(f, h) && an_since(a->last_when, h->when) >= CROSSING_NS) {
+		an_report_hole(a, f, &unseen, UR_AN_MISSED, h->frame, h->when);
+		return;
+	}
+	f->facts.lost[UR_AN_MISSED] += unseen.n;
+	an_report_on(a, f->peer,
+		     (struct ur_finding){.rule = UR_RULE_RECORDER,
+					 .frame = h->frame,
+					 .when = h->when,
+					 .v = {h->psn & UR_PSN_MASK},
+					 .s = {"it answers PSN {0}, which is missing here: the recorder missed the request"}});
 }
 
 void an_flow_finish(struct ur_analysis *a, struct an_flow *f)

@@ -137,7 +137,7 @@ void an_flow_join(struct ur_analysis *a, struct an_flow *first, struct an_flow *
 	second->second = true;
 	first->second = false;
 	if (first->mtu || second->mtu) {
-		an_set_mtu(first, first->mtu ? first->mtu : second->mtu);
+		an_set_mtu(a, first, first->mtu ? first->mtu : second->mtu);
 		first->mtu_cm |= second->mtu_cm;
 	}
 }
@@ -185,10 +185,53 @@ void an_flow_retire(struct ur_analysis *a, struct an_flow *f)
 	an_flow_finish(a, f);
 	ur_table_del(&a->flows, &f->node);
 	an_window_free(a, &f->s.w);
+	an_seen_free(a, &f->s);
 	f->s.begun = false;
 }
 
-static void correct_guesses(struct an_flow *f)
+void an_stream_begin(struct an_flow *f, uint32_t psn)
+{
+	struct an_stream *s = &f->s;
+
+	s->begun = true;
+	s->mid = !f->start_known;
+	s->first = s->acked = s->next = (1ull << 32) + psn;
+	s->msg = f->start_known ? AN_MSG_NONE : AN_MSG_UNKNOWN;
+	s->off_known = f->start_known;
+}
+
+/*
+ * A READ was thought to take all PSNs up to the next request, and takes fewer: there was another request between them. In a recording that
+ * began later, READs of whole packets may be pieces of a longer one whose other PSNs these are; then only a response that begins there
+ * shows that something is missing.
+ */
+static void part(struct ur_analysis *a, struct an_flow *f, uint32_t i)
+{
+	struct an_stream *s = &f->s;
+	const struct an_req r = *an_req_at(&s->w, i), next = *an_req_at(&s->w, i + 1);
+	struct an_req *hole = an_window_insert(a, &s->w, i + 1, s->acked);
+	uint32_t k;
+
+	if (!hole)
+		return;
+	*hole = (struct an_req){.psn = r.psn + r.n,
+				.n = (uint32_t)(next.psn - r.psn - r.n),
+				.frame = next.frame,
+				.newest = next.frame,
+				.when = next.when,
+				.newest_when = next.when,
+				.flags = AN_HOLE};
+	if (a->cut_trains)
+		hole->flags |= AN_REPORTED | AN_HIDDEN;
+	else if (s->mid && r.len % f->mtu == 0)
+		hole->flags |= AN_REPORTED | AN_PERHAPS;
+	s->holes++;
+	s->epoch++;
+	for (k = s->w.n; k-- && an_req_at(&s->w, k)->psn >= next.psn;)
+		an_req_at(&s->w, k)->epoch++;
+}
+
+static void correct_guesses(struct ur_analysis *a, struct an_flow *f)
 {
 	struct an_stream *s = &f->s;
 
@@ -201,26 +244,30 @@ static void correct_guesses(struct an_flow *f)
 			r->n = an_npkts(r->len, f->mtu);
 			r->n = r->n < room ? r->n : (uint32_t)room;
 			an_widen(f, i);
+			if (i + 1 < s->w.n && r->psn + r->n < an_req_at(&s->w, i + 1)->psn)
+				part(a, f, i);
+			r = an_req_at(&s->w, i < s->w.n ? i : s->w.n - 1);
 		}
 		if (i + 1 == s->w.n && r->psn + r->n > s->next)
 			s->next = r->psn + r->n;
 	}
 }
 
-void an_set_mtu(struct an_flow *f, uint32_t mtu)
+void an_set_mtu(struct ur_analysis *a, struct an_flow *f, uint32_t mtu)
 {
 	bool guessed = !f->mtu;
 
 	f->mtu = mtu;
 	if (guessed)
-		correct_guesses(f);
+		correct_guesses(a, f);
 	if (f->peer && f->peer->mtu != mtu)
-		an_set_mtu(f->peer, mtu);
+		an_set_mtu(a, f->peer, mtu);
 }
 
 static void free_flow(struct ur_analysis *a, struct an_flow *f)
 {
 	an_window_free(a, &f->s.w);
+	an_seen_free(a, &f->s);
 	free(f);
 }
 

@@ -14,7 +14,9 @@ void an_flow_pair(struct ur_analysis *a, struct an_flow *f, const struct an_pkt 
 void an_flow_join(struct ur_analysis *a, struct an_flow *first, struct an_flow *second);
 void an_flow_retire(struct ur_analysis *a, struct an_flow *f);
 bool an_conn_add(struct ur_analysis *a, struct an_flow *f);
-void an_set_mtu(struct an_flow *f, uint32_t mtu);
+/* Its requests begin with this PSN, by what is known of its start or by the first that came. */
+void an_stream_begin(struct an_flow *f, uint32_t psn);
+void an_set_mtu(struct ur_analysis *a, struct an_flow *f, uint32_t mtu);
 void an_flows_fini(struct ur_analysis *a);
 
 #endif

@@ -168,6 +168,12 @@ void an_answers_behind(struct ur_analysis *a, struct an_flow *f, const struct an
 
 		if (r->flags & AN_HOLE || !an_takes_answer(ur_opcode(r->opcode)))
 			continue;
+		if (r->again < r->upto && r->psn + r->again == psn + 1) { /* they go on with what was asked for again */
+			n = r->upto - r->again < left ? r->upto - r->again : left;
+			left -= n;
+			r->again += n;
+			r->got = r->again > r->got ? r->again : r->got;
+		}
 		n = r->n > r->got ? r->n - r->got : 0;
 		n = n < left ? n : left;
 		left -= n;

@@ -87,6 +87,18 @@ void an_report_read_gap(struct ur_analysis *a, struct an_flow *f, struct an_req 
 	r->gap_n = 0;
 }
 
+void an_report_again_gap(struct ur_analysis *a, struct an_flow *f, struct an_req *r, ur_time now)
+{
+	if (!r->gap_n && r->again < r->upto && !(r->flags & (AN_PIECES | AN_HOLE | AN_HIDDEN)) &&
+	    an_since(now, r->newest_when) > AN_UNDER_WAY_NS) {
+		r->gap_at = r->again;
+		r->gap_n = r->upto - r->again;
+		r->gap_frame = r->newest;
+		r->again = r->upto;
+	}
+	an_report_read_gap(a, f, r, UR_AN_MISSED);
+}
+
 void an_responses_due(struct an_flow *f, uint32_t from, uint32_t end, const struct an_pkt *p)
 {
 	struct an_stream *s = &f->s;

@@ -70,7 +70,7 @@ static const struct row {
 	{"PSN of a request, low bit", REQUEST, BTH_BITS, 11, 0x01, NEAR_PSN},
 	{"PSN of a request, bit 4", REQUEST, BTH_BITS, 11, 0x10, NEAR_PSN},
 	{"PSN of a request, high bit", REQUEST, BTH_BITS, 9, 0x40, FAR_PSN},
-	{"PSN of an ACK, eight more", ACK, BTH_ADD, 11, 8, "ACK-AHEAD ACK-OLD ACK-DUP MSN RECORDER"},
+	{"PSN of an ACK, eight more", ACK, BTH_ADD, 11, 8, "ACK-AHEAD ACK-OLD ACK-DUP MSN GAP RECORDER"},
 	{"PSN of an ACK, high bit", ACK, BTH_BITS, 9, 0x40, "ACK-AHEAD ACK-OLD"},
 	{"PSN of a READ response", RESPONSE, BTH_BITS, 11, 0x02, "READ-GAP READ-DUP READ-KIND ANSWER-KIND"},
 	{"opcode of a packet within a message, first or not", INNER, BTH_BITS, 0, 0x01, "OPSEQ MTU RETH-LEN"},

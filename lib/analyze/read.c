@@ -57,6 +57,8 @@ static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *
 /* What came is response `at`, and `got` was expected. */
 static void check_turn(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint32_t at)
 {
+	const bool asked_again = at >= r->from && at < r->upto, in_order = asked_again && !(r->flags & (AN_HIDDEN | AN_PIECES));
+
 	if (r->flags & AN_HIDDEN) {
 		r->got = at; /* how many were here was a guess */
 	} else if (at > r->got) {
@@ -77,11 +79,18 @@ static void check_turn(struct ur_analysis *a, struct an_flow *f, struct an_req *
 		if (at == r->gap_at)
 			r->gap_at++;
 		return;
-	} else if (at < r->got) {
+	} else if (at < r->got && in_order && at > r->again && !r->gap_n) {
+		r->gap_at = r->again;
+		r->gap_n = at - r->again;
+		r->gap_frame = p->frame;
+	} else if (at < r->got && (!asked_again || (in_order && at < r->again))) {
 		an_report_on(a, f->peer,
 			     (struct ur_finding){
 				     .rule = UR_RULE_READ_DUP, .frame = p->frame, .seen = {r->asked}, .when = p->when, .v = {p->bth.psn}});
 	}
+	/* What has not been here may belong to an older request, unless it is what comes next. */
+	if (asked_again && (at == r->again || (at > r->again && at < r->got)))
+		r->again = at + 1;
 	if (at >= r->got)
 		r->got = at + 1;
 }
@@ -103,10 +112,10 @@ static void check_msn(struct ur_analysis *a, struct an_flow *f, struct an_req *r
 }
 
 /* A response tells the path MTU, and so how many PSNs the READs take. */
-static void learn_mtu(struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
+static void learn_mtu(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
 {
 	if (!f->mtu && ur_opcode(r->opcode)->flags & UR_OPF_READ && !(p->op->flags & UR_OPF_LAST) && an_is_mtu(p->payload_len))
-		an_set_mtu(f, p->payload_len);
+		an_set_mtu(a, f, p->payload_len);
 }
 
 void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t i, uint64_t psn)
@@ -117,11 +126,13 @@ void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	uint32_t at;
 
 	if (r && !(r->flags & AN_HOLE) && kind_fits(r, p)) {
-		learn_mtu(f, r, p);
+		learn_mtu(a, f, r, p);
 		i = an_window_find(&s->w, psn); /* READs may have taken in others, or have given up what was a guess */
 		r = i < s->w.n ? an_req_at(&s->w, i) : NULL;
 	}
 	if (!r || r->flags & AN_HOLE) {
+		if (r && r->flags & AN_PERHAPS && psn == r->psn && p->op->flags & UR_OPF_FIRST)
+			r->flags &= (uint16_t) ~(AN_PERHAPS | AN_REPORTED);
 		if (fresh)
 			an_acked(a, f, psn + 1, p);
 		return;
@@ -144,6 +155,7 @@ void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	else
 		check_data(a, f, r, p, at);
 	check_turn(a, f, r, p, at);
+	an_seen_note(a, s, psn, p->frame);
 	check_msn(a, f, r, p);
 	if (r->got >= r->n && !r->gap_n && !(r->flags & AN_REPORTED)) {
 		r->flags |= AN_REPORTED;

@@ -217,6 +217,32 @@ static struct an_req *show_hidden(struct ur_analysis *a, struct an_flow *f, cons
 	return r;
 }
 
+struct range { /* of the responses to a READ, counted from 0 */
+	uint32_t from, end;
+};
+
+/* What a request that comes again asks for. */
+static struct range range_of(const struct an_flow *f, const struct an_req *r, const struct an_pkt *p, uint64_t psn)
+{
+	const uint32_t at = (uint32_t)(psn - r->psn);
+	uint32_t n = r->n - at;
+	struct ur_reth h;
+
+	if (p->op->flags & UR_OPF_READ) {
+		ur_reth_get(p->ext + p->op->off_reth, &h);
+		n = an_npkts(h.len, f->mtu ? f->mtu : 4096) < n ? an_npkts(h.len, f->mtu ? f->mtu : 4096) : n;
+	}
+	return (struct range){at, at + n};
+}
+
+/* Not what the newest request for them had asked for: no duplicate of that. */
+static bool is_piece(const struct an_flow *f, const struct an_req *r, const struct an_pkt *p, uint64_t psn)
+{
+	const struct range is = range_of(f, r, p, psn);
+
+	return p->op->flags & UR_OPF_READ && (is.from != r->from || is.end != (r->upto ? r->upto : r->n));
+}
+
 struct reason {
 	enum ur_an_cause cause;
 	const char *phrase;
@@ -226,16 +252,24 @@ struct reason {
 static struct reason reason_of_read(struct ur_analysis *a, struct an_flow *f, struct an_req *r, uint64_t psn)
 {
 	const uint32_t at = (uint32_t)(psn - r->psn);
+	bool unknown;
+	const uint32_t by = an_seen_frame(&f->s, psn, &unknown);
+	const bool came = by ? by > r->asked : unknown && (!r->upto || r->again > at); /* since the newest request for it */
 
 	if (r->gap_n && r->gap_at >= at) {
 		an_report_read_gap(a, f, r, UR_AN_BEFORE);
 		return (struct reason){UR_AN_IMPLIED, "responses were lost between {dst} and the recorder ({f1} shows it)", r->gap_frame};
 	}
-	if (r->got > at) {
+	if (r->got > at && came) {
 		f->facts.answers_lost[UR_AN_BEHIND]++;
-		return (struct reason){UR_AN_IMPLIED, "its response was here ({f1}): lost between the recorder and {src}, or too late",
-				       f->facts.last_answer_frame};
+		return (struct reason){UR_AN_IMPLIED,
+				       by ? "its response was here ({f1}): lost between the recorder and {src}, or too late"
+					  : "its response was here: lost between the recorder and {src}, or too late",
+				       by};
 	}
+	if (r->got > at && !by && !unknown && !r->upto) /* counted with the gap that it is in */
+		return (struct reason){UR_AN_IMPLIED, "its response was not here, and later ones were: lost between {dst} and the recorder",
+				       0};
 	return (struct reason){UR_AN_TIMEOUT,
 			       "no response came: the request was lost between the recorder and {dst}, or the responses were, or "
 			       "{dst} is slow",
@@ -254,7 +288,9 @@ static struct reason reason_of(struct ur_analysis *a, struct an_flow *f, struct 
 	}
 	if (s->nak == AN_NAK_RNR && psn == s->nak_psn && !s->nak_heard)
 		return (struct reason){UR_AN_RNR, "{dst} had no receive buffer for it in {f1}", s->nak_frame};
-	if (an_since(p->when, r->newest_when) < TOO_SOON_NS)
+	if (f->service == UR_UC)
+		return (struct reason){UR_AN_SPURIOUS, "UC repeats nothing: duplicated on the way, or by the recorder", 0};
+	if (an_since(p->when, r->newest_when) < TOO_SOON_NS && !is_piece(f, r, p, psn))
 		return (struct reason){UR_AN_SPURIOUS, "too soon for a missing answer: duplicated on the way, or by the recorder", 0};
 	if (an_takes_answer(p->op))
 		return reason_of_read(a, f, r, psn);
@@ -314,13 +350,25 @@ static void note_try(struct an_stream *s, struct an_req *r, const struct an_pkt 
 	s->tries[s->ntries - 1] = p->when;
 }
 
-static void note_asked(struct an_req *r, const struct an_pkt *p, uint64_t psn)
+/* Responses to the older requests may be under way still, and come between those that are asked for now. */
+static void note_asked(const struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
 {
+	const struct range is = range_of(f, r, p, psn);
+
 	if (!an_takes_answer(p->op))
 		return;
 	r->asked = p->frame;
-	r->from = r->got = (uint32_t)(psn - r->psn);
 	r->gap_n = 0;
+	if (r->again < r->upto) {
+		r->flags |= AN_PIECES;
+		r->from = is.from < r->from ? is.from : r->from;
+		r->upto = is.end > r->upto ? is.end : r->upto;
+	} else {
+		r->flags &= (uint16_t)~AN_PIECES;
+		r->from = is.from;
+		r->upto = is.end;
+	}
+	r->again = r->from;
 }
 
 static void first_of_run(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
@@ -334,7 +382,7 @@ static void first_of_run(struct ur_analysis *a, struct an_flow *f, struct an_req
 					 .frame = p->frame,
 					 .seen = {r->newest, why.by},
 					 .when = p->when,
-					 .s = {why.phrase},
+					 .s = {why.phrase, "of {f0} again, {t1} later"},
 					 .v = {p->bth.psn, an_since(p->when, r->newest_when)}});
 	an_time_add(&f->facts.repair, an_since(p->when, r->newest_when));
 	start_back(f, p, psn, why.cause);
@@ -345,6 +393,36 @@ static void first_of_run(struct ur_analysis *a, struct an_flow *f, struct an_req
 		r->early++;
 	else if (why.cause == UR_AN_TIMEOUT)
 		check_tries(a, f, r, p);
+}
+
+/*
+ * Older than what is kept of the past, so its frame is not known; or older than the recording, in which nothing can show why it comes
+ * again.
+ */
+static void long_ago(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	static const char answered[] = "{dst} had answered it, in {f1} at the latest: the answer was lost between the recorder and {src}, "
+				       "or came too late, or {src} went back too far",
+			  uc[] = "UC repeats nothing: duplicated on the way, or overtaken by all of them";
+	struct an_stream *s = &f->s;
+	const bool known = psn >= s->first && psn < s->acked, goes_on = s->back && psn >= s->back_next;
+
+	if (known && !goes_on) {
+		an_report_on(a, f,
+			     (struct ur_finding){.rule = UR_RULE_RETX_SPURIOUS,
+						 .frame = p->frame,
+						 .seen = {0, s->acked_frame},
+						 .when = p->when,
+						 .s = {f->service == UR_UC ? uc : answered, "again, {2} PSNs before the next one"},
+						 .v = {p->bth.psn, 0, s->next - psn}});
+		f->facts.answers_lost[UR_AN_BEHIND] += f->service != UR_UC;
+		start_back(f, p, psn, UR_AN_SPURIOUS);
+	} else if (!known) {
+		s->back = psn + 1 < s->next;
+		s->back_cause = UR_AN_TIMEOUT;
+	}
+	s->back_next = psn + 1;
+	f->facts.repeated[s->back_cause]++;
 }
 
 void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
@@ -361,11 +439,8 @@ void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p,
 	s->repeats++;
 	s->repeated = true;
 	s->repeat_when = p->when;
-	if (i == s->w.n) { /* older than what is kept, or than the recording */
-		s->back_next = psn + 1;
-		s->back = psn + 1 < s->next;
-		s->back_cause = UR_AN_TIMEOUT;
-		f->facts.repeated[UR_AN_TIMEOUT]++;
+	if (i == s->w.n) {
+		long_ago(a, f, p, psn);
 		return;
 	}
 	r = an_req_at(&s->w, i);
@@ -387,11 +462,11 @@ void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p,
 	in_pieces(f, i, p);
 	lengthen(f, r, p, psn);
 	again = s->nak && psn == s->nak_psn && !s->nak_heard;
-	if (!s->back || psn < s->back_next || again)
+	if (!s->back || psn < s->back_next || again || is_piece(f, r, p, psn))
 		first_of_run(a, f, r, p, psn);
 	s->back_next = r->psn + r->n;
 	f->facts.repeated[s->back_cause]++;
-	note_asked(r, p, psn);
+	note_asked(f, r, p, psn);
 	r->tries += r->tries < UINT16_MAX;
 	r->newest = p->frame;
 	r->newest_when = p->when;

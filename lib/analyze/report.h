@@ -7,6 +7,6 @@
 
 void an_report(struct ur_analysis *a, const struct ur_finding *f);
 /* The same about a flow: source, destination and QPN are its own. */
-void an_report_on(struct ur_analysis *a, const struct an_flow *fl, struct ur_finding f);
+void an_report_on(struct ur_analysis *a, struct an_flow *fl, struct ur_finding f);
 
 #endif

@@ -20,23 +20,17 @@
 static void begin(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	struct an_stream *s = &f->s;
-	const uint64_t base = 1ull << 32;
-	int32_t jump = f->start_known ? ur_psn_diff(p->bth.psn, f->start) : 0;
+	const int32_t jump = f->start_known ? ur_psn_diff(p->bth.psn, f->start) : 0;
+	const bool agreed = jump >= 0 && jump <= 1024;
 
-	s->begun = true;
-	s->mid = !f->start_known;
-	s->next = base + (f->start_known ? f->start : p->bth.psn);
-	s->msg = f->start_known ? AN_MSG_NONE : AN_MSG_UNKNOWN;
-	s->off_known = f->start_known;
-	if (jump < 0 || jump > 1024) {
+	an_stream_begin(f, f->start_known && agreed ? f->start : p->bth.psn);
+	if (!agreed) {
 		an_cm_first(a, f, p);
 		s->mid = true;
-		s->next = base + p->bth.psn;
 		s->off_known = false;
 	} else if (s->mid && !(p->op->flags & UR_OPF_FIRST)) {
 		an_report_on(a, f, (struct ur_finding){.rule = UR_RULE_MID, .frame = p->frame, .when = p->when});
 	}
-	s->first = s->acked = s->next;
 }
 
 /* --- one packet --- */
@@ -49,7 +43,7 @@ static void check_mtu(struct ur_analysis *a, struct an_flow *f, const struct an_
 	if (!(p->op->flags & UR_OPF_PAYLOAD) || p->op->flags & UR_OPF_ATOMIC_WRITE)
 		return;
 	if (!f->mtu && !last && an_is_mtu(p->payload_len))
-		an_set_mtu(f, p->payload_len);
+		an_set_mtu(a, f, p->payload_len);
 	if (last ? (!f->mtu ? p->payload_len <= 4096 : p->payload_len <= f->mtu) && (first || p->payload_len) : p->payload_len == f->mtu)
 		return;
 	if (f->mtu_cm)
@@ -148,7 +142,7 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 	if (p->op->flags & UR_OPF_LAST)
 		s->msn = ur_psn_add(s->msn, 1);
 	if (s->w.n && s->w.n == s->w.room)
-		an_report_read_gap(a, f, an_req_at(&s->w, 0), UR_AN_MISSED); /* it may have to go */
+		an_report_again_gap(a, f, an_req_at(&s->w, 0), p->when); /* it may have to go */
 	r = an_window_insert(a, &s->w, s->w.n, s->acked);
 	if (!r)
 		return;
@@ -251,6 +245,7 @@ static void far_away(struct ur_analysis *a, struct an_flow *f, const struct an_p
 					       "missed a great many packets"}});
 	an_flow_finish(a, f);
 	an_window_free(a, &s->w);
+	an_seen_free(a, s);
 	memset(s, 0, sizeof(*s));
 	f->finished = false;
 	f->start_known = false;

@@ -37,8 +37,8 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	  "9.7.5.1") \
 	X(DEPTH, "DEPTH", ERROR, "{0} outstanding READs and atomics exceed the agreed number, {1}", "9.7.3, 12.7") \
 	/* repetition */ \
-	X(RETX, "RETX", WARNING, "PSN {0} of {f0} again, {t1} later: {s0}", "9.7.6") \
-	X(RETX_SPURIOUS, "RETX-SPURIOUS", WARNING, "PSN {0} of {f0} again, {t1} later: {s0}", "9.7.6") \
+	X(RETX, "RETX", WARNING, "PSN {0} {s1}: {s0}", "9.7.6") \
+	X(RETX_SPURIOUS, "RETX-SPURIOUS", WARNING, "PSN {0} {s1}: {s0}", "9.7.6") \
 	X(RETX_DIFFERS, "RETX-DIFFERS", ERROR, "PSN {0} was {s0} in {f0} and comes again as {s1} with other contents", "9.7.6") \
 	X(RETX_DATA, "RETX-DATA", WARNING, \
 	  "PSN {0} comes again with other data than in {f0}: the program changed its buffer before the request was complete", "9.7.6") \

@@ -40,6 +40,8 @@ enum an_req_flag {
 	AN_MSN = 64,        /* `msn` counts from the beginning of its epoch */
 	AN_BEHIND_IT = 128, /* lost after the recorder, as a NAK said */
 	AN_HIDDEN = 256,    /* a hole: of a train, cut off by the recorder; a READ: so are responses of it, and `got` is a guess */
+	AN_PIECES = 1024,   /* asked for again in more than one piece: their responses may come in any order */
+	AN_PERHAPS = 512,   /* a hole: perhaps only of a READ that was asked for before the recording began */
 };
 
 struct an_req {                 /* a request packet, or a hole */
@@ -58,7 +60,14 @@ struct an_req {                 /* a request packet, or a hole */
 	uint32_t got;                      /* the next one that is expected, counted from psn */
 	uint32_t gap_at, gap_n, gap_frame; /* responses that did not come */
 	uint32_t asked;                    /* the frame of the newest request for them */
-	uint32_t from;                     /* and where that begins */
+	uint32_t from, upto;               /* of these it asks again, while responses to older requests are under way; upto: 0 for none */
+	uint32_t again;                    /* and this one of them is expected next */
+};
+
+#define AN_SEEN 256 /* responses whose frames are known: a power of two */
+
+struct an_seen {
+	uint32_t psn, frame; /* the low bits of an unwrapped PSN */
 };
 
 struct an_window {
@@ -133,8 +142,10 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint32_t stray_frame;
 	ur_time stray_when;
 	struct an_held held;
-	uint32_t ahead; /* answers to what has not come yet, ever */
-	uint32_t depth; /* READs and atomics without an answer */
+	uint32_t ahead;       /* answers to what has not come yet, ever */
+	uint32_t depth;       /* READs and atomics without an answer */
+	struct an_seen *seen; /* of responses, once there was one; NULL also when memory is short */
+	uint64_t seen_most;   /* after the last PSN among them */
 	uint32_t rnr_row;
 	ur_time tries[8];
 	uint8_t ntries;
@@ -212,6 +223,18 @@ static inline void an_time_add(struct ur_an_times *t, uint64_t ns)
 static inline uint64_t an_since(ur_time now, ur_time then)
 {
 	return now > then ? now - then : 0;
+}
+
+#define AN_CROSSED_NS (5 * UR_NS_PER_MS)     /* an answer and its request are recorded in the wrong order within this time */
+#define AN_UNDER_WAY_NS (200 * UR_NS_PER_MS) /* so long a request may wait for its answer, or be sent again */
+
+/*
+ * May what it answers, or what is after the gap of a NAK, have been sent for the first time before the recording began? A recording that
+ * begins while something is repaired shows repetitions, holes between them, or several such answers.
+ */
+static inline bool an_sent_before(const struct an_flow *f, const struct an_held *h)
+{
+	return f->s.mid && (f->s.repeated || f->s.holes || f->s.ahead > 1) && an_since(h->when, f->facts.first) < AN_UNDER_WAY_NS;
 }
 
 static inline bool an_takes_answer(const struct ur_opcode_info *op)

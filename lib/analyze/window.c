@@ -75,6 +75,38 @@ void an_window_free(struct ur_analysis *a, struct an_window *w)
 	memset(w, 0, sizeof(*w));
 }
 
+static bool make_seen(struct ur_analysis *a, struct an_stream *s)
+{
+	const size_t size = AN_SEEN * sizeof(*s->seen);
+
+	s->seen = a->window_bytes + size <= BYTES_MAX ? calloc(1, size) : NULL;
+	a->window_bytes += s->seen ? size : 0;
+	return s->seen;
+}
+
+void an_seen_note(struct ur_analysis *a, struct an_stream *s, uint64_t psn, uint32_t frame)
+{
+	if (!s->seen && !make_seen(a, s))
+		return;
+	s->seen[psn & (AN_SEEN - 1)] = (struct an_seen){(uint32_t)psn, frame};
+	s->seen_most = psn + 1 > s->seen_most ? psn + 1 : s->seen_most;
+}
+
+void an_seen_free(struct ur_analysis *a, struct an_stream *s)
+{
+	a->window_bytes -= s->seen ? AN_SEEN * sizeof(struct an_seen) : 0;
+	free(s->seen);
+	s->seen = NULL;
+}
+
+uint32_t an_seen_frame(const struct an_stream *s, uint64_t psn, bool *unknown)
+{
+	const struct an_seen *at = s->seen ? &s->seen[psn & (AN_SEEN - 1)] : NULL;
+
+	*unknown = !at || s->seen_most > psn + AN_SEEN;
+	return at && at->psn == (uint32_t)psn ? at->frame : 0;
+}
+
 void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
 {
 	struct ur_reth h;

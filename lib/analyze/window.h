@@ -14,6 +14,12 @@ struct an_req *an_window_insert(struct ur_analysis *a, struct an_window *w, uint
 uint32_t an_window_find(const struct an_window *w, uint64_t psn);
 void an_window_free(struct ur_analysis *a, struct an_window *w);
 
+/* Where the newest responses of a flow were. */
+void an_seen_note(struct ur_analysis *a, struct an_stream *s, uint64_t psn, uint32_t frame);
+void an_seen_free(struct ur_analysis *a, struct an_stream *s);
+/* The frame that had the response `psn`, or 0; `unknown`: it is too long ago to be known. */
+uint32_t an_seen_frame(const struct an_stream *s, uint64_t psn, bool *unknown);
+
 void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn);
 
 #endif

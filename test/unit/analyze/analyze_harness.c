@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "wire/frame.h"
 
 #define FILES 128
 
@@ -109,4 +110,74 @@ void findings_print(const struct findings *f, const char *what)
 		ur_finding_text(&f->f[i], text, sizeof(text));
 		printf("# %s:%u %s %s\n", what, f->f[i].frame, ur_rules[f->f[i].rule].name, text);
 	}
+}
+
+/* --- conversations --- */
+
+static unsigned put_ext(uint8_t *to, const struct step *t)
+{
+	const struct ur_opcode_info *op = ur_opcode(t->op);
+	const struct ur_reth reth = {.va = 0x1000, .rkey = 7, .len = (uint32_t)(op->flags & UR_OPF_READ ? t->arg : t->msn)};
+	const struct ur_atomiceth atomic = {.va = 0x1000, .rkey = 7, .swap_add = (uint64_t)t->arg};
+	const struct ur_aeth aeth = {.syndrome = op->flags & UR_OPF_PAYLOAD ? 0x1f : (uint8_t)t->arg, .msn = (uint32_t)t->msn};
+
+	memset(to, 0, op->ext_len);
+	if (op->flags & UR_OPF_RETH)
+		ur_reth_put(to + op->off_reth, &reth);
+	if (op->flags & UR_OPF_AETH)
+		ur_aeth_put(to + op->off_aeth, &aeth);
+	if (op->flags & UR_OPF_ATOMIC)
+		ur_atomiceth_put(to + op->off_atomiceth, &atomic);
+	if (op->flags & UR_OPF_ATOMICACKETH)
+		ur_put64(to + op->off_atomicacketh, (uint64_t)t->arg >> 8);
+	return op->ext_len;
+}
+
+static void add_frame(struct ur_recording *r, const struct ur_pkt *p, ur_time when)
+{
+	struct ur_rec_frame *f;
+
+	r->f = realloc(r->f, (r->n + 1) * sizeof(*r->f));
+	f = &r->f[r->n++];
+	f->len = f->have = p->len + p->tail_len;
+	f->data = malloc(f->len);
+	memcpy(f->data, p->data, p->len);
+	memcpy(f->data + p->len, p->tail, p->tail_len);
+	f->when = when;
+}
+
+/* A frame with `ext` bytes of headers and `len` bytes of payload after a BTH. */
+static void build(struct ur_recording *r, bool from_b, const struct ur_bth *b, const uint8_t *body, unsigned n, ur_time when)
+{
+	const struct ur_gid ga = ur_gid_from_v4(0x0100000a), gb = ur_gid_from_v4(0x0200000a);
+	struct ur_mac mac = {{2, 0, 0, 0, 0, 1}};
+	struct ur_path path = {0};
+	uint8_t room[UR_PKT_ROOM];
+	struct ur_pkt p = {.data = room, .room = sizeof(room), .ip_version = 4};
+
+	ur_path_build(&path, &mac, &mac, 0, from_b ? &gb : &ga, from_b ? &ga : &gb, 0, 64, 0, 0xc000);
+	memcpy(room, path.hdr, path.hdr_len);
+	p.l3_off = path.l3_off;
+	p.bth_off = (uint16_t)path.hdr_len;
+	ur_bth_put(room + path.hdr_len, b);
+	memcpy(room + path.hdr_len + UR_BTH_LEN, body, n);
+	p.len = path.hdr_len + UR_BTH_LEN + n;
+	ur_frame_finish(&p, b->pad);
+	add_frame(r, &p, when);
+}
+
+void analyze_add_step(struct ur_recording *r, const struct step *t, ur_time when)
+{
+	const struct ur_opcode_info *op = ur_opcode(t->op);
+	struct ur_bth b = {
+		.opcode = t->op, .pkey = UR_PKEY_DEFAULT, .dqpn = t->from == 'A' ? QP_B : QP_A, .psn = (uint32_t)t->psn, .ackreq = true};
+	unsigned len = op->flags & UR_OPF_PAYLOAD ? (unsigned)(t->arg & ~(FILL | MARK)) : 0, n;
+	uint8_t body[UR_PKT_ROOM];
+
+	n = put_ext(body, t);
+	memset(body + n, t->arg & FILL ? 0xbb : 0xaa, len);
+	b.pad = (uint8_t)(-len & 3);
+	build(r, t->from == 'B', &b, body, n + len, when);
+	if (op->flags & UR_OPF_PAYLOAD && t->arg & MARK)
+		r->f[r->n - 1].data[UR_ETH_LEN + 1] |= 3;
 }

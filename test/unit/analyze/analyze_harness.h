@@ -22,4 +22,26 @@ unsigned findings_of(const struct findings *f, enum ur_rule rule, uint32_t frame
 unsigned findings_worse(const struct findings *f, enum ur_severity least);
 void findings_print(const struct findings *f, const char *what);
 
+/* --- conversations --- */
+
+#define QP_A 0x11
+#define QP_B 0x22
+#define MTU 1024
+
+enum { NAK = 0x60, RNR = 0x20 | 1, FILL = 0x40000000, MARK = 0x20000000 };
+
+#define FOUND(value) (0x1f | (value) << 8) /* what an atomic returns */
+
+struct step {
+	char from; /* 'A' asks, 'B' answers, as far as rows say; 0: the end */
+	uint8_t op;
+	int psn;
+	int arg; /* bytes of payload, or of a READ; syndrome of an ACK; FILL: other data; MARK: congestion experienced; FOUND: of an atomic
+		  */
+	int msn; /* of an answer; of a WRITE: what its RETH says */
+	int us;  /* since the frame before */
+};
+
+void analyze_add_step(struct ur_recording *r, const struct step *t, ur_time when);
+
 #endif

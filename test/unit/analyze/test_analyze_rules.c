@@ -7,28 +7,10 @@
 #include "analyze_harness.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 
 void ur_suite_analyze_rules(void);
 
 #define STEPS 22
-#define QP_A 0x11
-#define QP_B 0x22
-#define MTU 1024
-
-enum { NAK = 0x60, RNR = 0x20 | 1, FILL = 0x40000000, MARK = 0x20000000 };
-
-#define FOUND(value) (0x1f | (value) << 8) /* what an atomic returns */
-
-struct step {
-	char from; /* 'A' asks, 'B' answers, as far as rows say; 0: the end */
-	uint8_t op;
-	int psn;
-	int arg; /* bytes of payload, or of a READ; syndrome of an ACK; FILL: other data; MARK: congestion experienced; FOUND: of an atomic
-		  */
-	int msn; /* of an answer; of a WRITE: what its RETH says */
-	int us;  /* since the frame before */
-};
 
 #define SO UR_OP_SEND_ONLY
 #define SF UR_OP_SEND_FIRST
@@ -348,74 +330,6 @@ static const struct row {
 	{"times go back", UR_RULE_RECORDER, 2, {{'A', SO, 100, 8, 0, 9000}, {'A', SO, 101, 8, 0, -8000}}},
 };
 
-static unsigned put_ext(uint8_t *to, const struct step *t)
-{
-	const struct ur_opcode_info *op = ur_opcode(t->op);
-	const struct ur_reth reth = {.va = 0x1000, .rkey = 7, .len = (uint32_t)(op->flags & UR_OPF_READ ? t->arg : t->msn)};
-	const struct ur_atomiceth atomic = {.va = 0x1000, .rkey = 7, .swap_add = (uint64_t)t->arg};
-	const struct ur_aeth aeth = {.syndrome = op->flags & UR_OPF_PAYLOAD ? 0x1f : (uint8_t)t->arg, .msn = (uint32_t)t->msn};
-
-	memset(to, 0, op->ext_len);
-	if (op->flags & UR_OPF_RETH)
-		ur_reth_put(to + op->off_reth, &reth);
-	if (op->flags & UR_OPF_AETH)
-		ur_aeth_put(to + op->off_aeth, &aeth);
-	if (op->flags & UR_OPF_ATOMIC)
-		ur_atomiceth_put(to + op->off_atomiceth, &atomic);
-	if (op->flags & UR_OPF_ATOMICACKETH)
-		ur_put64(to + op->off_atomicacketh, (uint64_t)t->arg >> 8);
-	return op->ext_len;
-}
-
-static void add_frame(struct ur_recording *r, const struct ur_pkt *p, ur_time when)
-{
-	struct ur_rec_frame *f;
-
-	r->f = realloc(r->f, (r->n + 1) * sizeof(*r->f));
-	f = &r->f[r->n++];
-	f->len = f->have = p->len + p->tail_len;
-	f->data = malloc(f->len);
-	memcpy(f->data, p->data, p->len);
-	memcpy(f->data + p->len, p->tail, p->tail_len);
-	f->when = when;
-}
-
-/* A frame with `ext` bytes of headers and `len` bytes of payload after a BTH. */
-static void build(struct ur_recording *r, bool from_b, const struct ur_bth *b, const uint8_t *body, unsigned n, ur_time when)
-{
-	const struct ur_gid ga = ur_gid_from_v4(0x0100000a), gb = ur_gid_from_v4(0x0200000a);
-	struct ur_mac mac = {{2, 0, 0, 0, 0, 1}};
-	struct ur_path path = {0};
-	uint8_t room[UR_PKT_ROOM];
-	struct ur_pkt p = {.data = room, .room = sizeof(room), .ip_version = 4};
-
-	ur_path_build(&path, &mac, &mac, 0, from_b ? &gb : &ga, from_b ? &ga : &gb, 0, 64, 0, 0xc000);
-	memcpy(room, path.hdr, path.hdr_len);
-	p.l3_off = path.l3_off;
-	p.bth_off = (uint16_t)path.hdr_len;
-	ur_bth_put(room + path.hdr_len, b);
-	memcpy(room + path.hdr_len + UR_BTH_LEN, body, n);
-	p.len = path.hdr_len + UR_BTH_LEN + n;
-	ur_frame_finish(&p, b->pad);
-	add_frame(r, &p, when);
-}
-
-static void add_step(struct ur_recording *r, const struct step *t, ur_time when)
-{
-	const struct ur_opcode_info *op = ur_opcode(t->op);
-	struct ur_bth b = {
-		.opcode = t->op, .pkey = UR_PKEY_DEFAULT, .dqpn = t->from == 'A' ? QP_B : QP_A, .psn = (uint32_t)t->psn, .ackreq = true};
-	unsigned len = op->flags & UR_OPF_PAYLOAD ? (unsigned)(t->arg & ~(FILL | MARK)) : 0, n;
-	uint8_t body[UR_PKT_ROOM];
-
-	n = put_ext(body, t);
-	memset(body + n, t->arg & FILL ? 0xbb : 0xaa, len);
-	b.pad = (uint8_t)(-len & 3);
-	build(r, t->from == 'B', &b, body, n + len, when);
-	if (op->flags & UR_OPF_PAYLOAD && t->arg & MARK)
-		r->f[r->n - 1].data[UR_ETH_LEN + 1] |= 3;
-}
-
 static void rules__each(void)
 {
 	for (unsigned i = 0; i < ur_array_size(rows); i++) {
@@ -426,7 +340,7 @@ static void rules__each(void)
 
 		for (const struct step *t = rows[i].steps; t < rows[i].steps + STEPS && t->from; t++) {
 			when += (ur_time)((int64_t)t->us * 1000);
-			add_step(&r, t, when);
+			analyze_add_step(&r, t, when);
 		}
 		analyze_run(&r, &f);
 		ok = rows[i].frame ? findings_of(&f, rows[i].rule, rows[i].frame) == 1 : !findings_of(&f, rows[i].rule, 0);
@@ -497,7 +411,7 @@ static void places__each(void)
 		uint64_t got;
 
 		for (const struct step *t = row->steps; t < row->steps + STEPS && t->from; t++)
-			add_step(&r, t, when += (ur_time)t->us * 1000);
+			analyze_add_step(&r, t, when += (ur_time)t->us * 1000);
 		analyze_run(&r, &f);
 		CU_ASSERT_TRUE_FATAL(ur_analysis_conn(f.a, 0, &c));
 		got = row->answers ? c.half[row->half].answers_lost[row->place] : c.half[row->half].lost[row->place];
@@ -545,7 +459,7 @@ static void train__cut(void)
 		unsigned n = 0;
 
 		for (const struct step *s = steps[i]; s < steps[i] + 4 && s->from; s++, n++)
-			add_step(&r, s, UR_NS_PER_S);
+			analyze_add_step(&r, s, UR_NS_PER_S);
 		make_train(&r);
 		analyze_run(&r, &f);
 		ur_analysis_totals(f.a, &t);
@@ -567,7 +481,7 @@ static void text__holes(void)
 			       .seen = {4, 8},
 			       .src = ur_gid_from_v4(0x0100000a),
 			       .v = {77, 1500000},
-			       .s = {"{dst} says so in {f1}"}};
+			       .s = {"{dst} says so in {f1}", "of {f0} again, {t1} later"}};
 	char text[200], small[8];
 
 	f.dst = ur_gid_from_v4(0x0200000a);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What comes again, or never came, further back than a table row can show; and that nothing is called quiet where a counter is not. */
+#include <CUnit/CUnit.h>
+
+#include "analyze_harness.h"
+
+void ur_suite_analyze_again(void);
+
+#define SENDS 250
+
+struct talk {
+	struct ur_recording r;
+	ur_time when;
+	struct findings f;
+	struct ur_an_conn c;
+};
+
+static void say(struct talk *t, char from, uint8_t op, int psn, int arg, int msn)
+{
+	analyze_add_step(&t->r, &(struct step){from, op, psn, arg, msn, 0}, t->when);
+	t->when += 9 * UR_NS_PER_US;
+}
+
+static void begin(struct talk *t, const char *name)
+{
+	*t = (struct talk){.r = {.name = name}, .when = UR_NS_PER_S};
+}
+
+static void judge(struct talk *t)
+{
+	analyze_run(&t->r, &t->f);
+	CU_ASSERT_TRUE_FATAL(ur_analysis_conn(t->f.a, 0, &t->c));
+}
+
+static void end(struct talk *t)
+{
+	findings_free(&t->f);
+	ur_recording_free(&t->r);
+}
+
+/* SENDs that are acknowledged one by one, or datagrams of UC. */
+static void send_all(struct talk *t, uint8_t service, int first, int n)
+{
+	for (int i = 0; i < n; i++) {
+		say(t, 'A', service | UR_OP_SEND_ONLY, first + i, 8, 0);
+		if (service == UR_RC)
+			say(t, 'B', UR_OP_ACK, first + i, 0x1f, i + 1);
+	}
+}
+
+static void quiet(void)
+{
+	struct talk t;
+
+	begin(&t, "quiet");
+	send_all(&t, UR_RC, 100, SENDS);
+	judge(&t);
+	CU_ASSERT_FALSE(ur_an_conn_disturbed(&t.c));
+	CU_ASSERT_EQUAL(t.f.n, 0);
+	end(&t);
+}
+
+/* However far a requester goes back for nothing: one finding, at the first packet, and all of them counted. */
+static void back_for_nothing(void)
+{
+	static const int far[] = {1, 10, 63, 64, 65, 100, 200, SENDS - 1};
+
+	for (unsigned k = 0; k < ur_array_size(far); k++) {
+		struct talk t;
+
+		begin(&t, "back");
+		send_all(&t, UR_RC, 100, SENDS);
+		t.when += 70 * UR_NS_PER_MS;
+		for (int i = SENDS - far[k]; i < SENDS; i++) {
+			say(&t, 'A', UR_OP_SEND_ONLY, 100 + i, 8, 0);
+			say(&t, 'B', UR_OP_ACK, 100 + SENDS - 1, 0x1f, SENDS);
+		}
+		send_all(&t, UR_RC, 100 + SENDS, 3);
+		judge(&t);
+		CU_ASSERT_EQUAL(findings_of(&t.f, UR_RULE_RETX_SPURIOUS, 2 * SENDS + 1), 1);
+		CU_ASSERT_EQUAL(findings_worse(&t.f, UR_WARNING), 1 + findings_of(&t.f, UR_RULE_MSN, 0));
+		CU_ASSERT_EQUAL(t.c.half[0].repeated[UR_AN_SPURIOUS], (uint64_t)far[k]);
+		CU_ASSERT_EQUAL(t.c.half[0].repairs[UR_AN_SPURIOUS], 1);
+		CU_ASSERT_TRUE(ur_an_conn_disturbed(&t.c));
+		end(&t);
+	}
+}
+
+/* UC repeats nothing, so what comes again was duplicated, soon or late. */
+static void late_on_uc(void)
+{
+	static const int far[] = {2, 60, 90, 240};
+
+	for (unsigned k = 0; k < ur_array_size(far); k++) {
+		struct talk t;
+
+		begin(&t, "late");
+		send_all(&t, UR_UC, 100, SENDS);
+		say(&t, 'A', UR_UC | UR_OP_SEND_ONLY, 100 + SENDS - far[k], 8, 0);
+		send_all(&t, UR_UC, 100 + SENDS, 3);
+		judge(&t);
+		CU_ASSERT_EQUAL(findings_of(&t.f, UR_RULE_RETX_SPURIOUS, SENDS + 1), 1);
+		CU_ASSERT_EQUAL(findings_worse(&t.f, UR_WARNING), 1);
+		CU_ASSERT_EQUAL(t.c.half[0].answers_lost[UR_AN_BEHIND], 0);
+		CU_ASSERT_TRUE(ur_an_conn_disturbed(&t.c));
+		end(&t);
+	}
+}
+
+/* Before the recording began something may have been sent that comes again in it: counted, but no finding. */
+static void from_before(void)
+{
+	struct talk t;
+
+	begin(&t, "before");
+	send_all(&t, UR_RC, 100, 5);
+	say(&t, 'A', UR_OP_SEND_ONLY, 98, 8, 0);
+	judge(&t);
+	CU_ASSERT_EQUAL(findings_worse(&t.f, UR_WARNING), 0);
+	CU_ASSERT_TRUE(ur_an_conn_disturbed(&t.c));
+	end(&t);
+}
+
+/* READs of three packets, of which one request is missing: its responses are there. `len` decides whether the requests alone show it. */
+static void missing_read(void)
+{
+	static const int lens[] = {3000, 3072};
+
+	for (unsigned k = 0; k < ur_array_size(lens); k++) {
+		struct talk t;
+
+		begin(&t, "missing read");
+		for (int i = 0; i < 5; i++)
+			if (i != 2)
+				say(&t, 'A', UR_OP_READ_REQ, 100 + 3 * i, lens[k], 0);
+		for (int i = 0; i < 15; i++)
+			say(&t, 'B', (uint8_t)(UR_OP_READ_RESP_FIRST + i % 3), 100 + i, i % 3 < 2 ? MTU : lens[k] - 2 * MTU, 1 + i / 3);
+		judge(&t);
+		CU_ASSERT_EQUAL(findings_of(&t.f, UR_RULE_GAP, 3), 1);
+		CU_ASSERT_EQUAL(findings_worse(&t.f, UR_WARNING), 1);
+		CU_ASSERT_EQUAL(t.c.half[0].lost[UR_AN_MISSED], 3);
+		CU_ASSERT_TRUE(ur_an_conn_disturbed(&t.c));
+		end(&t);
+	}
+}
+
+/* The last request is missing, and its answer is there. */
+static void missing_last(void)
+{
+	struct talk t;
+
+	begin(&t, "missing last");
+	send_all(&t, UR_RC, 100, 5);
+	say(&t, 'B', UR_OP_ACK, 105, 0x1f, 6);
+	t.when += UR_NS_PER_MS;
+	say(&t, 'B', UR_OP_SEND_ONLY, 7000, 8, 0);
+	judge(&t);
+	CU_ASSERT_EQUAL(findings_of(&t.f, UR_RULE_GAP, 11), 1);
+	CU_ASSERT_EQUAL(t.c.half[0].lost[UR_AN_MISSED], 1);
+	CU_ASSERT_TRUE(ur_an_conn_disturbed(&t.c));
+	end(&t);
+}
+
+void ur_suite_analyze_again(void)
+{
+	CU_pSuite s = CU_add_suite("analyze_again", NULL, NULL);
+
+	CU_add_test(s, "a conversation without losses is quiet", quiet);
+	CU_add_test(s, "back for nothing, however far", back_for_nothing);
+	CU_add_test(s, "late packets of UC", late_on_uc);
+	CU_add_test(s, "from before the recording", from_before);
+	CU_add_test(s, "missing: a READ", missing_read);
+	CU_add_test(s, "missing: the last request", missing_last);
+}
