@@ -240,9 +240,12 @@ static bool put_story(const struct ur_lad *l, uint32_t i, char to[UR_LAD_STORY])
 	len += snprintf(to + len, UR_LAD_STORY - (size_t)len, "%s%s %s %s it again (frame %u)",
 			r->when > lost->when ? ur_pcap_time(r->when - lost->when, t) : "At", r->when > lost->when ? " later" : " once",
 			ur_gid_ip(&l->c.half[r->second].from, addr), lost->answer ? "asks for" : "sends", r->frame);
-	if (done)
+	if (done && done->when > r->when)
 		snprintf(to + len, UR_LAD_STORY - (size_t)len, ", and has %s %s after that (frame %u).", lost->answer ? "it" : "the answer",
-			 ur_pcap_time(done->when > r->when ? done->when - r->when : 0, u), done->frame);
+			 ur_pcap_time(done->when - r->when, u), done->frame);
+	else if (done) /* handled in one round, whose time both have */
+		snprintf(to + len, UR_LAD_STORY - (size_t)len, ", and has %s in frame %u.", lost->answer ? "it" : "the answer",
+			 done->frame);
 	else
 		snprintf(to + len, UR_LAD_STORY - (size_t)len, "; no answer to that is in the file.");
 	return true;

@@ -85,7 +85,10 @@ bool ur_pcap_source_has_roce(const struct ur_pcap_source *s)
 {
 	if (s->roce || s->why)
 		return true;
-	ur_cmd_fail(0, "%s holds no RoCEv2 packet (UDP port %u)", s->name, UR_ROCE_PORT);
+	if (!s->frame.number)
+		ur_cmd_fail(0, "%s is empty: it holds no frame", s->name);
+	else
+		ur_cmd_fail(0, "%s holds no RoCEv2 packet (UDP port %u)", s->name, UR_ROCE_PORT);
 	return false;
 }
 

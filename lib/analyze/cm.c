@@ -66,6 +66,39 @@ static void report(struct ur_analysis *a, const struct an_pkt *p, struct ur_find
 	an_report(a, &f);
 }
 
+/* The newest answer to a message of the side `back`; NULL when there is none. */
+static const struct an_cm_message *answer_to(const struct an_cm *c, enum ur_cm_attr attr, bool back)
+{
+	static const struct {
+		uint16_t attr, answers[3];
+	} table[] = {
+		{UR_CM_REQ, {UR_CM_REP, UR_CM_REJ, UR_CM_MRA}},
+		{UR_CM_REP, {UR_CM_RTU, UR_CM_REJ, UR_CM_MRA}},
+		{UR_CM_DREQ, {UR_CM_DREP}},
+		{UR_CM_SIDR_REQ, {UR_CM_SIDR_REP}},
+	};
+	const struct an_cm_message *newest = NULL;
+
+	for (unsigned i = 0; i < ur_array_size(table); i++)
+		for (unsigned k = 0; table[i].attr == attr && k < ur_array_size(table[i].answers) && table[i].answers[k]; k++) {
+			const struct an_cm_message *m = &c->msg[!back][table[i].answers[k] - UR_CM_REQ];
+
+			newest = m->n && (!newest || m->newest > newest->newest) ? m : newest;
+		}
+	return newest;
+}
+
+static void say_again(struct ur_analysis *a, const struct an_cm *c, const struct an_pkt *p, enum ur_cm_attr attr, bool back)
+{
+	const struct an_cm_message *m = &c->msg[back][attr - UR_CM_REQ], *answer = answer_to(c, attr, back);
+
+	report(a, p,
+	       (struct ur_finding){.rule = answer ? UR_RULE_CM_AGAIN : UR_RULE_CM_RETRY,
+				   .seen = {m->newest, answer ? answer->newest : 0},
+				   .v = {an_since(p->when, m->newest_when)},
+				   .s = {ur_cm_attr_name(attr)}});
+}
+
 /* Counts it; reports it when it has come before and is one that is repeated without an answer. `back`: from the side that was asked. */
 static void note(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, enum ur_cm_attr attr, bool back)
 {
@@ -74,11 +107,7 @@ static void note(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p,
 	if (m->n)
 		c->repeated++;
 	if (m->n && (attr == UR_CM_REQ || attr == UR_CM_REP || attr == UR_CM_DREQ || attr == UR_CM_SIDR_REQ))
-		report(a, p,
-		       (struct ur_finding){.rule = UR_RULE_CM_RETRY,
-					   .seen = {m->newest},
-					   .v = {an_since(p->when, m->newest_when)},
-					   .s = {ur_cm_attr_name(attr)}});
+		say_again(a, c, p, attr, back);
 	if (!m->n) {
 		m->frame = p->frame;
 		m->when = p->when;

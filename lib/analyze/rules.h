@@ -99,6 +99,9 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(CM_REJ, "CM-REJ", WARNING, "{src} rejects the connection: {s0} (reason {0})", "chapter 12") \
 	X(CM_NOREP, "CM-NOREP", WARNING, "no answer came to the {s0} in the {t0} after it, with {1} transmission{p1}", "12.9") \
 	X(CM_RETRY, "CM-RETRY", WARNING, "the {s0} of {f0} again, {t0} later", "12.9") \
+	X(CM_AGAIN, "CM-AGAIN", NOTE, \
+	  "the {s0} of {f0} again, {t0} later, although {f1} answers it: that was lost after the recorder or came too late, or {src} " \
+	  "repeats it in any case", "12.9") \
 	X(CM_FORM, "CM-FORM", ERROR, "a packet to QP 1 that is not a message of the connection manager", "13.4.2, chapter 12")
 /* clang-format on */
 

@@ -117,7 +117,9 @@ void findings_print(const struct findings *f, const char *what)
 static unsigned put_ext(uint8_t *to, const struct step *t)
 {
 	const struct ur_opcode_info *op = ur_opcode(t->op);
-	const struct ur_reth reth = {.va = 0x1000, .rkey = 7, .len = (uint32_t)(op->flags & UR_OPF_READ ? t->arg : t->msn)};
+	const struct ur_reth reth = {.va = 0x1000 + (op->flags & UR_OPF_READ ? (uint64_t)t->msn : 0),
+				.rkey = 7,
+				.len = (uint32_t)(op->flags & UR_OPF_READ ? t->arg : t->msn)};
 	const struct ur_atomiceth atomic = {.va = 0x1000, .rkey = 7, .swap_add = (uint64_t)t->arg};
 	const struct ur_aeth aeth = {.syndrome = op->flags & UR_OPF_PAYLOAD ? 0x1f : (uint8_t)t->arg, .msn = (uint32_t)t->msn};
 

@@ -38,7 +38,7 @@ struct step {
 	int psn;
 	int arg; /* bytes of payload, or of a READ; syndrome of an ACK; FILL: other data; MARK: congestion experienced; FOUND: of an atomic
 		  */
-	int msn; /* of an answer; of a WRITE: what its RETH says */
+	int msn; /* of an answer; of a WRITE: what its RETH says; of a READ: bytes from the beginning of its region on */
 	int us;  /* since the frame before */
 };
 

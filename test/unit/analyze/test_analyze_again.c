@@ -161,6 +161,71 @@ static void missing_last(void)
 	end(&t);
 }
 
+static void responses(struct talk *t, int psn, int from, int to, int n, int msn)
+{
+	for (int i = from; i < to; i++)
+		say(t, 'B',
+		    (uint8_t)(i == 0      ? UR_OP_READ_RESP_FIRST
+			      : i + 1 < n ? UR_OP_READ_RESP_MIDDLE
+					  : UR_OP_READ_RESP_LAST),
+		    psn + i, MTU, msn);
+}
+
+/*
+ * Response 28 of a READ is lost after the recorder and asked for again, alone, while others of it, and those of the next READ, are under
+ * way.
+ */
+static void range_while_under_way(void)
+{
+	static const int under_way[] = {0, 1, 20, 35};
+
+	for (unsigned k = 0; k < ur_array_size(under_way); k++) {
+		const int here = 64 - under_way[k];
+		char text[256];
+		struct talk t;
+
+		begin(&t, "range");
+		say(&t, 'A', UR_OP_READ_REQ, 100, 64 * MTU, 0);
+		say(&t, 'A', UR_OP_READ_REQ, 164, 64 * MTU, 0);
+		responses(&t, 100, 0, here, 64, 1);
+		analyze_add_step(&t.r, &(struct step){'A', UR_OP_READ_REQ, 128, MTU, 28 * MTU, 0}, t.when);
+		responses(&t, 100, here, 64, 64, 1);
+		responses(&t, 164, 0, 64, 64, 2);
+		say(&t, 'B', UR_OP_READ_RESP_ONLY, 128, MTU, 2);
+		judge(&t);
+		CU_ASSERT_EQUAL(findings_worse(&t.f, UR_WARNING), 1);
+		CU_ASSERT_EQUAL_FATAL(findings_of(&t.f, UR_RULE_RETX, (uint32_t)here + 3), 1);
+		ur_finding_text(&t.f.f[t.f.n - 1], text, sizeof(text));
+		CU_ASSERT_PTR_NOT_NULL(strstr(text, "its response was here (frame 31)"));
+		CU_ASSERT_EQUAL(t.c.half[0].answers_lost[UR_AN_BEHIND], 1);
+		CU_ASSERT_EQUAL(t.c.half[0].answers_lost[UR_AN_MISSED] + t.c.half[0].answers_lost[UR_AN_OVERTAKEN], 0);
+		CU_ASSERT_EQUAL(t.c.half[0].repairs[UR_AN_IMPLIED], 1);
+		end(&t);
+	}
+}
+
+/* The same where it was lost before the recorder; and where what was asked for again comes twice. */
+static void range_of_what_is_not_here(void)
+{
+	struct talk t;
+
+	begin(&t, "not here");
+	say(&t, 'A', UR_OP_READ_REQ, 100, 64 * MTU, 0);
+	responses(&t, 100, 0, 28, 64, 1);
+	responses(&t, 100, 29, 40, 64, 1);
+	analyze_add_step(&t.r, &(struct step){'A', UR_OP_READ_REQ, 128, MTU, 28 * MTU, 0}, t.when);
+	responses(&t, 100, 40, 64, 64, 1);
+	say(&t, 'B', UR_OP_READ_RESP_ONLY, 128, MTU, 1);
+	say(&t, 'B', UR_OP_READ_RESP_ONLY, 128, MTU, 1);
+	judge(&t);
+	CU_ASSERT_EQUAL(findings_of(&t.f, UR_RULE_RETX, 41), 1);
+	CU_ASSERT_EQUAL(findings_of(&t.f, UR_RULE_READ_GAP, 30), 1);
+	CU_ASSERT_EQUAL(findings_of(&t.f, UR_RULE_READ_DUP, 67), 1);
+	CU_ASSERT_EQUAL(findings_worse(&t.f, UR_WARNING), 3);
+	CU_ASSERT_EQUAL(t.c.half[0].answers_lost[UR_AN_BEFORE], 1);
+	end(&t);
+}
+
 void ur_suite_analyze_again(void)
 {
 	CU_pSuite s = CU_add_suite("analyze_again", NULL, NULL);
@@ -171,4 +236,6 @@ void ur_suite_analyze_again(void)
 	CU_add_test(s, "from before the recording", from_before);
 	CU_add_test(s, "missing: a READ", missing_read);
 	CU_add_test(s, "missing: the last request", missing_last);
+	CU_add_test(s, "a range of a READ, while others are under way", range_while_under_way);
+	CU_add_test(s, "a range of a READ that is not here", range_of_what_is_not_here);
 }

@@ -81,6 +81,22 @@ static void norep__and_retry(void)
 	CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_CM_NOREP, req + 1), 1);
 }
 
+/* A keeper disconnects for a program that was killed, and says so several times, heard or not. */
+static void dreq__again_though_answered(void)
+{
+	unsigned dreq, drep;
+
+	load("ucmatose.pcap");
+	dreq = mad(UR_CM_DREQ);
+	drep = mad(UR_CM_DREP);
+	CU_ASSERT_TRUE_FATAL(dreq < drep);
+	ur_recording_repeat(&r, dreq);
+	ur_recording_move(&r, dreq + 1, drep + 1);
+	analyze_run(&r, &f);
+	CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_CM_AGAIN, drep + 2), 1);
+	CU_ASSERT_EQUAL(findings_worse(&f, UR_WARNING), 0);
+}
+
 static void rej__reason(void)
 {
 	char text[256];
@@ -234,6 +250,7 @@ void ur_suite_analyze_cm(void)
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("analyze_cm", NULL, NULL, NULL, teardown);
 
 	CU_add_test(s, "no answer, and retries", norep__and_retry);
+	CU_add_test(s, "dreq: again, though answered", dreq__again_though_answered);
 	CU_add_test(s, "rejected: the reason", rej__reason);
 	CU_add_test(s, "depth that was agreed on", depth__agreed_on);
 	CU_add_test(s, "retries that were agreed on", retry_limit);
