@@ -105,11 +105,15 @@ static void connected(struct ur_analysis *a, const struct an_pkt *p)
 		f->first_frame = p->frame;
 	an_marked(a, f, p);
 	if (!an_is_answer(p)) {
-		an_request(a, f, p);
-		if (p->behind)
+		f = an_request(a, f, p);
+		if (f && p->behind)
 			an_requests_behind(a, f, p);
 		return;
 	}
+	if (f->peer && f->peer->s.stray && an_request_answered(a, f->peer, p) != f->peer)
+		f = an_flow_of(a, p);
+	if (!f)
+		return;
 	f->answers += 1 + p->behind;
 	if (!f->peer)
 		an_flow_pair(a, f, p);

@@ -311,7 +311,10 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 	struct ur_aeth h = {0};
 	uint64_t psn;
 
-	f->facts.answers++;
+	if (!f->facts.answers++ && s->deep)
+		an_report_on(a, f,
+			     (struct ur_finding){
+				     .rule = UR_RULE_DEPTH, .frame = s->deep_frame, .when = s->deep_when, .v = {s->deep, s->deep_most}});
 	f->facts.last_answer_frame = p->frame;
 	f->facts.last_answer = p->when;
 	if (p->op->flags & UR_OPF_AETH) {

@@ -112,19 +112,25 @@ struct an_flow *an_flow_add(struct ur_analysis *a, const struct ur_gid *src, con
 	return f;
 }
 
+static void alone(struct ur_analysis *a, struct an_flow *f)
+{
+	struct host_pair *h = f->service != UR_UC ? hosts_of(a, &f->src, &f->dst) : NULL;
+
+	if (!h)
+		return;
+	f->beside = h->alone;
+	h->alone = f;
+}
+
 struct an_flow *an_flow_of(struct ur_analysis *a, const struct an_pkt *p)
 {
 	struct an_flow *f = an_flow_find(a, &p->src, &p->dst, p->bth.dqpn);
-	struct host_pair *h;
 
 	if (f)
 		return f;
 	f = an_flow_add(a, &p->src, &p->dst, p->bth.dqpn, p->bth.opcode == UR_OP_SACK ? UR_RC : p->bth.opcode & UR_SERVICE_MASK);
-	h = f && f->service != UR_UC ? hosts_of(a, &f->src, &f->dst) : NULL;
-	if (h) {
-		f->beside = h->alone;
-		h->alone = f;
-	}
+	if (f)
+		alone(a, f);
 	return f;
 }
 
@@ -187,6 +193,64 @@ void an_flow_retire(struct ur_analysis *a, struct an_flow *f)
 	an_window_free(a, &f->s.w);
 	an_seen_free(a, &f->s);
 	f->s.begun = false;
+}
+
+/* The answers that `peer` had for `f`, which belongs to another connection from now on: `f` keeps a record of them. */
+static bool leave_answers(struct ur_analysis *a, struct an_flow *f, struct an_flow *peer)
+{
+	struct an_flow *record = calloc(1, sizeof(*record));
+
+	if (!record || !an_conn_add(a, peer)) {
+		free(record);
+		return false;
+	}
+	record->src = record->facts.from = f->dst;
+	record->dst = record->facts.to = f->src;
+	record->dqpn = record->facts.dqpn = peer->dqpn;
+	record->service = f->service;
+	record->packets = record->answers = f->facts.answers;
+	record->finished = true;
+	record->cm = peer->cm;
+	record->mtu = f->mtu;
+	record->second = peer->second;
+	record->peer = f;
+	f->peer = record;
+	for (uint32_t i = 0; i + 1 < a->nconn; i++)
+		if (a->conn[i] == peer)
+			a->conn[i] = record;
+	peer->peer = NULL;
+	peer->cm = NULL;
+	peer->mtu = 0;
+	peer->mtu_cm = peer->second = false;
+	return true;
+}
+
+/* Did the requests of the other end begin only when those of `f` were over? */
+static bool began_later(const struct an_flow *f, const struct an_flow *peer)
+{
+	return peer->s.begun && peer->facts.first > f->facts.last && !peer->start_known;
+}
+
+struct an_flow *an_flow_renew(struct ur_analysis *a, struct an_flow *f)
+{
+	struct an_flow *peer = f->peer, *anew, *other = NULL;
+
+	an_flow_retire(a, f);
+	if (peer && began_later(f, peer) && leave_answers(a, f, peer)) {
+		other = peer;
+	} else if (peer) {
+		if (an_flow_find(a, &peer->src, &peer->dst, peer->dqpn) == peer)
+			an_flow_retire(a, peer);
+		other = an_flow_find(a, &peer->src, &peer->dst, peer->dqpn);
+		other = other ? other : an_flow_add(a, &f->dst, &f->src, peer->dqpn, f->service);
+		other = other && other->peer ? NULL : other;
+	}
+	anew = an_flow_add(a, &f->src, &f->dst, f->dqpn, f->service);
+	if (anew && other)
+		an_flow_join(a, other->s.begun ? other : anew, other->s.begun ? anew : other);
+	else if (anew)
+		alone(a, anew);
+	return anew;
 }
 
 void an_stream_begin(struct an_flow *f, uint32_t psn)
@@ -268,6 +332,7 @@ static void free_flow(struct ur_analysis *a, struct an_flow *f)
 {
 	an_window_free(a, &f->s.w);
 	an_seen_free(a, &f->s);
+	free(f->s.stray);
 	free(f);
 }
 

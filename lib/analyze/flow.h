@@ -12,6 +12,8 @@ struct an_flow *an_flow_add(struct ur_analysis *a, const struct ur_gid *src, con
 /* An answer whose flow has no peer: looks for the one. */
 void an_flow_pair(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
 void an_flow_join(struct ur_analysis *a, struct an_flow *first, struct an_flow *second);
+/* Its number has been given to another QP: returns the flow of that, in a connection of its own; NULL when there are too many. */
+struct an_flow *an_flow_renew(struct ur_analysis *a, struct an_flow *f);
 void an_flow_retire(struct ur_analysis *a, struct an_flow *f);
 bool an_conn_add(struct ur_analysis *a, struct an_flow *f);
 /* Its requests begin with this PSN, by what is known of its start or by the first that came. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests that come for the first time: their order, their messages, their lengths, and PSNs that were jumped over. */
+#include <stdlib.h>
+
 #include "analyze/answer.h"
 #include "analyze/chain.h"
 #include "analyze/cm.h"
@@ -126,7 +128,14 @@ static void note_depth(struct ur_analysis *a, struct an_flow *f, const struct an
 		return;
 	f->facts.depth = s->depth;
 	most = f->cm ? an_cm_depth(f->cm, f->second) : 0;
-	if (most && s->depth == most + 1 && !s->mid && !s->holes)
+	if (!most || s->depth != most + 1 || s->mid || s->holes)
+		return;
+	if (!f->facts.answers && !s->deep) { /* perhaps they come from another QP than was agreed on */
+		s->deep = s->depth;
+		s->deep_most = most;
+		s->deep_frame = p->frame;
+		s->deep_when = p->when;
+	} else if (f->facts.answers)
 		an_report_on(a, f, (struct ur_finding){.rule = UR_RULE_DEPTH, .frame = p->frame, .when = p->when, .v = {s->depth, most}});
 }
 
@@ -214,46 +223,86 @@ static void tell_stray(struct ur_analysis *a, struct an_flow *f)
 {
 	struct an_stream *s = &f->s;
 
-	if (s->stray)
-		an_report_on(a, f,
-			     (struct ur_finding){.rule = UR_RULE_PSN,
-						 .frame = s->stray_frame,
-						 .when = s->stray_when,
-						 .v = {s->stray_psn & UR_PSN_MASK, s->next & UR_PSN_MASK}});
-	s->stray = false;
+	an_report_on(a, f,
+		     (struct ur_finding){.rule = UR_RULE_PSN,
+					 .frame = s->stray->p.frame,
+					 .when = s->stray->p.when,
+					 .v = {s->stray->psn & UR_PSN_MASK, s->next & UR_PSN_MASK}});
+	free(s->stray);
+	s->stray = NULL;
 }
 
-/* A second packet that goes on from where a far one was begins anew there. */
-static void far_away(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+static void keep_stray(struct an_stream *s, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stray *t = p->op->ext_len <= sizeof(t->ext) ? malloc(sizeof(*t)) : NULL;
+
+	if (!t)
+		return;
+	t->p = *p;
+	t->psn = psn;
+	memcpy(t->ext, p->ext, p->op->ext_len);
+	t->p.ext = t->ext;
+	t->p.cut = true; /* its payload is not kept */
+	t->p.payload = t->p.eth = t->p.ip = t->p.l3 = t->p.l4 = t->p.udp = t->p.bth_at = NULL;
+	s->stray = t;
+}
+
+/* The number belongs to a new QP: what was far is its first request. Returns the flow that it has now. */
+static struct an_flow *begin_anew(struct ur_analysis *a, struct an_flow *f)
+{
+	struct an_stray *first = f->s.stray;
+	const struct ur_finding say = {.rule = UR_RULE_RECORDER,
+				       .frame = first->p.frame,
+				       .when = first->p.when,
+				       .v = {first->psn & UR_PSN_MASK, f->s.next & UR_PSN_MASK},
+				       .s = {"requests go on with PSN {0} instead of {1}: the QP was created anew, or the recorder "
+					     "missed a great many packets"}};
+	struct an_flow *anew;
+
+	f->s.stray = NULL;
+	f->packets -= f->packets > 0;
+	f->facts.packets -= f->facts.packets > 0;
+	anew = an_flow_renew(a, f);
+	if (anew) {
+		anew->packets = 1;
+		anew->first_frame = first->p.frame;
+		an_report_on(a, anew, say);
+		an_request(a, anew, &first->p);
+		if (first->p.behind)
+			an_requests_behind(a, anew, &first->p);
+		anew->s.behind_room = 0;
+	}
+	free(first);
+	return anew;
+}
+
+struct an_flow *an_request_answered(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	const struct an_stray *t = f->s.stray;
+	const int32_t diff = ur_psn_diff(p->bth.psn, t->p.bth.psn);
+
+	/* A READ is answered with as many PSNs as it takes. */
+	return diff == 0 || (diff > 0 && diff < FAR && t->p.op->flags & UR_OPF_READ) ? begin_anew(a, f) : f;
+}
+
+/* A second packet that goes on from where a far one was, or is the same again, begins anew there. */
+static struct an_flow *far_away(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
 {
 	struct an_stream *s = &f->s;
+	struct an_flow *anew;
 
-	if (!s->stray || psn <= s->stray_psn || psn - s->stray_psn > FAR) {
-		tell_stray(a, f);
-		s->stray = true;
-		s->stray_psn = psn;
-		s->stray_frame = p->frame;
-		s->stray_when = p->when;
-		return;
+	if (s->stray && psn >= s->stray->psn && psn - s->stray->psn <= FAR) {
+		anew = begin_anew(a, f);
+		return anew ? an_request(a, anew, p) : NULL;
 	}
-	an_report_on(a, f,
-		     (struct ur_finding){.rule = UR_RULE_RECORDER,
-					 .frame = s->stray_frame,
-					 .when = s->stray_when,
-					 .v = {s->stray_psn & UR_PSN_MASK, s->next & UR_PSN_MASK},
-					 .s = {"requests go on with PSN {0} instead of {1}: the QP was created anew, or the recorder "
-					       "missed a great many packets"}});
-	an_flow_finish(a, f);
-	an_window_free(a, &s->w);
-	an_seen_free(a, s);
-	memset(s, 0, sizeof(*s));
-	f->finished = false;
-	f->start_known = false;
-	begin(a, f, p);
-	new_request(a, f, p, s->next);
+	if (s->stray)
+		tell_stray(a, f);
+	f->facts.packets++;
+	keep_stray(s, p, psn);
+	return f;
 }
 
-void an_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+struct an_flow *an_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	struct an_stream *s = &f->s;
 	uint64_t psn;
@@ -261,16 +310,14 @@ void an_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 	if (!s->begun)
 		begin(a, f, p);
 	psn = an_unwrap(s->next, p->bth.psn);
+	if (psn > s->next + FAR || psn + FAR < s->next || (psn < s->first && !s->mid))
+		return far_away(a, f, p, psn);
 	f->facts.packets++;
 	f->facts.last_frame = p->frame;
 	f->facts.last = p->when;
 	if (!f->facts.first_frame) {
 		f->facts.first_frame = p->frame;
 		f->facts.first = p->when;
-	}
-	if (psn > s->next + FAR || psn + FAR < s->next || (psn < s->first && !s->mid)) {
-		far_away(a, f, p, psn);
-		return;
 	}
 	if (s->stray)
 		tell_stray(a, f);
@@ -280,9 +327,10 @@ void an_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 		psn = s->next;
 	if (psn < s->next) {
 		an_repeat(a, f, p, psn);
-		return;
+		return f;
 	}
 	if (psn > s->next && !an_requests_jumped(a, f, psn))
 		add_hole(a, f, p, psn);
 	new_request(a, f, p, psn);
+	return f;
 }

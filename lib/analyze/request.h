@@ -5,6 +5,9 @@
 
 #include "analyze/state.h"
 
-void an_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+/* Returns the flow that it is of: a new one when the QP was created anew; NULL when there are too many. */
+struct an_flow *an_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
+/* An answer comes to a flow with a stray packet: it may be the answer to that, which then begins a new one. The same. */
+struct an_flow *an_request_answered(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
 
 #endif

@@ -94,6 +94,12 @@ struct an_held { /* an answer to what has not come yet */
 	ur_time when;
 };
 
+struct an_stray { /* what of a packet has to be kept to take it for a request later on */
+	struct an_pkt p;
+	uint64_t psn;
+	uint8_t ext[64];
+};
+
 struct an_stream { /* requests of a flow, and the answers to them */
 	struct an_window w;
 	bool begun, mid;
@@ -136,14 +142,13 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint64_t back_psn;
 	uint32_t repeats; /* since the newest answer */
 	bool repeated;
-	ur_time repeat_when; /* the newest of all */
-	bool stray;          /* a packet far from all others */
-	uint64_t stray_psn;
-	uint32_t stray_frame;
-	ur_time stray_when;
+	ur_time repeat_when;    /* the newest of all */
+	struct an_stray *stray; /* a packet far from all others; NULL */
 	struct an_held held;
-	uint32_t ahead;       /* answers to what has not come yet, ever */
-	uint32_t depth;       /* READs and atomics without an answer */
+	uint32_t ahead;                       /* answers to what has not come yet, ever */
+	uint32_t depth;                       /* READs and atomics without an answer */
+	uint32_t deep, deep_most, deep_frame; /* the first time that these were too many, before any answer was recorded */
+	ur_time deep_when;
 	struct an_seen *seen; /* of responses, once there was one; NULL also when memory is short */
 	uint64_t seen_most;   /* after the last PSN among them */
 	uint32_t rnr_row;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What comes again, or never came, further back than a table row can show; and that nothing is called quiet where a counter is not. */
 #include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "analyze_harness.h"
+#include "base/psn.h"
+#include "base/rng.h"
 
 void ur_suite_analyze_again(void);
 
@@ -226,6 +230,83 @@ static void range_of_what_is_not_here(void)
 	end(&t);
 }
 
+/* One exchange of a life: who asks for what, beginning with which PSN. */
+static void exchange(struct talk *t, char from, unsigned kind, int psn, int msn)
+{
+	const char to = from == 'A' ? 'B' : 'A';
+
+	if (kind == 0) {
+		say(t, from, UR_OP_SEND_ONLY, psn, 8, 0);
+		say(t, to, UR_OP_ACK, psn, 0x1f, msn);
+	} else if (kind == 1) {
+		say(t, from, UR_OP_WRITE_ONLY, psn, 64, 64);
+		say(t, to, UR_OP_ACK, psn, 0x1f, msn);
+	} else if (kind == 2) {
+		say(t, from, UR_OP_READ_REQ, psn, 2 * MTU + 5, 0);
+		say(t, to, UR_OP_READ_RESP_FIRST, psn, MTU, msn);
+		say(t, to, UR_OP_READ_RESP_MIDDLE, psn + 1, MTU, msn);
+		say(t, to, UR_OP_READ_RESP_LAST, psn + 2, 5, msn);
+	} else {
+		say(t, from, UR_OP_SEND_FIRST, psn, MTU, 0);
+		say(t, from, UR_OP_SEND_LAST, psn + 1, 9, 0);
+		say(t, to, UR_OP_ACK, psn + 1, 0x1f, msn);
+	}
+}
+
+static int psns_of(unsigned kind)
+{
+	return kind < 2 ? 1 : kind == 2 ? 3 : 2;
+}
+
+/* Bits of `who`: whether A asks, whether B does. */
+static void live(struct talk *t, struct ur_rng *rng, unsigned who, const int psn[2])
+{
+	int next[2] = {psn[0], psn[1]};
+	const unsigned n = 1 + ur_rng_below(rng, 12);
+	unsigned kind;
+
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned k = 0; k < 2; k++) {
+			if (!(who & 1u << k))
+				continue;
+			kind = ur_rng_below(rng, 4);
+			exchange(t, k ? 'B' : 'A', kind, next[k], (int)i + 1);
+			next[k] += psns_of(kind);
+		}
+	t->when += 100 * UR_NS_PER_MS;
+}
+
+static bool near(int a, int b)
+{
+	return abs(ur_psn_diff((uint32_t)a, (uint32_t)b)) < 70000;
+}
+
+/* QPNs that are used again, as programs do that exchange them by TCP: with other PSNs, in the same direction or another. */
+static void numbers_used_again(void)
+{
+	struct ur_rng rng = {26};
+
+	for (unsigned round = 0; round < 1000; round++) {
+		int psn[2][2];
+		struct talk t;
+
+		for (unsigned i = 0; i < 4; i++)
+			psn[i / 2][i % 2] = (int)ur_rng_below(&rng, 0xfffff0);
+		if (near(psn[0][0], psn[1][0]) || near(psn[0][1], psn[1][1]))
+			continue;
+		begin(&t, "used again");
+		live(&t, &rng, 1 + round % 3, psn[0]);
+		live(&t, &rng, 1 + round / 3 % 3, psn[1]);
+		judge(&t);
+		CU_ASSERT_EQUAL(findings_worse(&t.f, UR_WARNING), 0);
+		if (findings_worse(&t.f, UR_WARNING)) {
+			printf("# round %u\n", round);
+			findings_print(&t.f, "got");
+		}
+		end(&t);
+	}
+}
+
 void ur_suite_analyze_again(void)
 {
 	CU_pSuite s = CU_add_suite("analyze_again", NULL, NULL);
@@ -236,6 +317,7 @@ void ur_suite_analyze_again(void)
 	CU_add_test(s, "from before the recording", from_before);
 	CU_add_test(s, "missing: a READ", missing_read);
 	CU_add_test(s, "missing: the last request", missing_last);
+	CU_add_test(s, "numbers of QPs used again", numbers_used_again);
 	CU_add_test(s, "a range of a READ, while others are under way", range_while_under_way);
 	CU_add_test(s, "a range of a READ that is not here", range_of_what_is_not_here);
 }
