@@ -12,6 +12,7 @@
 #include "analyze/recorded_train.h"
 #include "analyze/report.h"
 #include "analyze/request.h"
+#include "analyze/twice.h"
 
 struct ur_analysis *ur_analysis_create(ur_finding_fn found, void *ctx)
 {
@@ -31,6 +32,7 @@ void ur_analysis_destroy(struct ur_analysis *a)
 	an_cms_fini(a);
 	an_flows_fini(a);
 	free(a->chain);
+	an_twice_free(&a->twice);
 	free(a);
 }
 
@@ -165,7 +167,12 @@ static void analyze_packet(struct ur_analysis *a, const struct an_pkt *p)
 		note_damaged(a, p);
 }
 
-void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f)
+static bool is_copy(struct ur_analysis *a, const struct an_pkt *p)
+{
+	return a->twice.mode == AN_TWICE_YES && p->bth_at && an_twice_is_copy(&a->twice, p);
+}
+
+static void handle_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 {
 	const struct an_pkt *p;
 	struct an_train t;
@@ -173,6 +180,8 @@ void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 	an_train_first(&t, f);
 	check_time(a, f);
 	a->total.frames++;
+	if (is_copy(a, &t.whole))
+		return;
 	a->total.other += !t.whole.roce;
 	if (t.whole.roce)
 		a->total.bytes += f->len;
@@ -187,12 +196,51 @@ void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 		analyze_packet(a, p);
 }
 
+/* The first frames wait until they have shown whether the recording has each packet twice. */
+static void handle_held(struct ur_analysis *a)
+{
+	an_twice_decide(&a->twice);
+	for (uint32_t i = 0; i < a->twice.nheld; i++)
+		handle_frame(a, an_twice_held(&a->twice, i));
+	an_twice_release(&a->twice);
+}
+
+void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f)
+{
+	if (ur_unlikely(a->twice.mode == AN_TWICE_UNDECIDED)) {
+		if (an_twice_hold(&a->twice, f))
+			return;
+		handle_held(a);
+	}
+	handle_frame(a, f);
+}
+
 /* --- the end --- */
+
+static void say_twice(struct ur_analysis *a)
+{
+	const struct an_twice *t = &a->twice;
+
+	if (!t->n)
+		return;
+	an_report(a, &(struct ur_finding){
+			     .rule = UR_RULE_RECORDER,
+			     .frame = t->first_frame,
+			     .v = {t->n, t->sum / t->n, t->min, t->max},
+			     .s = {t->elsewhere
+					   ? "{0} packet{p0} recorded twice, at two points that are {t1} apart on average ({t2} to {t3}): "
+					     "what was recorded second is set aside"
+					   : "{0} packet{p0} recorded twice, the second time {t1} later on average ({t2} to {t3}): "
+					     "the copies are set aside"}});
+}
 
 void ur_analysis_finish(struct ur_analysis *a)
 {
 	uint32_t n = 0;
 
+	if (a->twice.mode == AN_TWICE_UNDECIDED)
+		handle_held(a);
+	say_twice(a);
 	an_cm_finish(a);
 	for (uint32_t i = 0; i < a->nconn; i++) {
 		struct an_flow *f = a->conn[i];
@@ -257,7 +305,7 @@ bool ur_analysis_conn(const struct ur_analysis *a, uint32_t i, struct ur_an_conn
 
 	if (!f)
 		return false;
-	*c = (struct ur_an_conn){.service = f->service, .mtu = f->mtu, .oneway = one_end(f)};
+	*c = (struct ur_an_conn){.service = f->service, .mtu = f->mtu, .oneway = one_end(f), .twice = a->twice.mode == AN_TWICE_YES};
 	c->half[0] = f->facts;
 	if (f->peer) {
 		c->half[1] = f->peer->facts;

@@ -98,6 +98,7 @@ struct ur_an_conn {
 	uint8_t service;           /* enum ur_service */
 	uint32_t mtu;              /* 0: not known */
 	bool cm;                   /* made by the connection manager, as recorded */
+	bool twice;                /* each packet is in the recording twice: copies are set aside */
 	bool oneway;               /* packets of one end alone are recorded, or nobody answers (UC) */
 	struct ur_an_half half[2]; /* half[0] is of who connected, or spoke first */
 	uint32_t req_frame, rep_frame, rtu_frame, rej_frame, dreq_frame, drep_frame;

@@ -10,6 +10,7 @@
 
 #include "analyze/hidden.h"
 #include "analyze/recorded_train.h"
+#include "analyze/twice.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
 #include "wire/sack.h"
@@ -36,6 +37,7 @@ struct ur_ladder {
 	struct ur_ladder_row *rows;
 	uint32_t n, room;
 	bool done;
+	struct an_twice twice;
 	/* of each direction, while rows are gone through */
 	struct side {
 		bool known;
@@ -55,13 +57,17 @@ struct ur_ladder *ur_ladder_create(const struct ur_an_conn *c, uint32_t at)
 		return NULL;
 	l->c = *c;
 	l->at = at;
+	if (c->twice)
+		an_twice_begin(&l->twice);
 	return l;
 }
 
 void ur_ladder_destroy(struct ur_ladder *l)
 {
-	if (l)
-		free(l->rows);
+	if (!l)
+		return;
+	an_twice_free(&l->twice);
+	free(l->rows);
 	free(l);
 }
 
@@ -225,6 +231,8 @@ bool ur_ladder_frame(struct ur_ladder *l, const struct ur_an_frame *f)
 	struct an_train t;
 
 	an_train_first(&t, f);
+	if (l->twice.table && t.whole.bth_at && an_twice_is_copy(&l->twice, &t.whole))
+		return true;
 	while (t.read && (p = an_train_next(&t)))
 		keep_packet(l, p);
 	return l->after < UR_LADDER_KEEP_AFTER;

@@ -14,6 +14,7 @@
  *   credits.c   end-to-end flow control        chain.c   values that atomics return
  *   congestion.c  marks and notifications      holes.c   what is missing
  *   window.c    the request packets of a flow that something may still happen to
+ *   twice.c     packets that were recorded twice
  *   text.c      the table of rules, sentences  report.c  findings
  *   ladder.c    the packets around one frame, and what became of each
  *
@@ -24,6 +25,7 @@
 #define UR_AN_STATE_H
 
 #include "analyze/dissect.h"
+#include "analyze/twice.h"
 #include "base/psn.h"
 #include "base/table.h"
 #include "wire/icrc.h"
@@ -208,6 +210,7 @@ struct ur_analysis {
 	uint32_t cut_frame;
 	uint32_t hidden_frame; /* the first train that was cut */
 	uint64_t cut_trains, hidden;
+	struct an_twice twice;
 	struct ur_an_totals total;
 };
 

@@ -307,6 +307,91 @@ static void numbers_used_again(void)
 	}
 }
 
+/* --- recorded twice --- */
+
+enum doubling { BESIDE, LATER, HOP, DOUBLINGS };
+
+/* The second time: the same again; 30 us later, after others; or behind a router. */
+static void twice(struct ur_recording *to, const struct ur_recording *r, enum doubling how)
+{
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i <= r->n; i++) {
+		for (; k < i && (i == r->n || how == BESIDE || r->f[k].when + 30 * UR_NS_PER_US <= r->f[i].when); k++) {
+			struct ur_an_frame f = ur_recording_frame(r, k);
+
+			f.when += how == BESIDE ? 0 : 30 * UR_NS_PER_US;
+			ur_recording_add(to, &f);
+			if (how == HOP && f.data[12] == 8 && f.data[13] == 0) {
+				to->f[to->n - 1].data[5] ^= 0x55;
+				to->f[to->n - 1].data[11] ^= 0x55;
+				to->f[to->n - 1].data[22]--;
+			}
+		}
+		if (i < r->n) {
+			struct ur_an_frame f = ur_recording_frame(r, i);
+
+			ur_recording_add(to, &f);
+		}
+	}
+}
+
+static unsigned told(const struct findings *f)
+{
+	unsigned n = 0;
+	char text[256];
+
+	for (unsigned i = 0; i < f->n; i++)
+		n += f->f[i].rule == UR_RULE_RECORDER && ur_finding_text(&f->f[i], text, sizeof(text)) && strstr(text, "recorded twice");
+	return n;
+}
+
+/* Whatever is found in a recording is found in one that has each packet of it twice, and nothing else but that. */
+static void recorded_twice(void)
+{
+	unsigned all = 0, same = 0;
+
+	for (const struct ur_recording *r = analyze_recordings(); r->n; r++)
+		for (enum doubling how = BESIDE; how < DOUBLINGS; how++) {
+			struct ur_recording c = {.name = r->name, .link = r->link};
+			struct findings one, two;
+			struct ur_an_totals t;
+
+			twice(&c, r, how);
+			analyze_run(r, &one);
+			analyze_run(&c, &two);
+			ur_analysis_totals(one.a, &t);
+			CU_ASSERT_EQUAL(told(&one), 0);
+			all += t.roce >= 10;
+			same += t.roce >= 10 && told(&two) == 1 && two.n == one.n + 1;
+			if (t.roce >= 10 && (told(&two) != 1 || two.n != one.n + 1)) {
+				printf("# %s in way %u: %u findings instead of %u\n", r->name, how, two.n, one.n + 1);
+				findings_print(&two, r->name);
+			}
+			findings_free(&one);
+			findings_free(&two);
+			ur_recording_free(&c);
+		}
+	CU_ASSERT_TRUE(all > 100);
+	CU_ASSERT_EQUAL(same, all);
+}
+
+/* A window that is sent twice is no such recording, also when the file begins with it. */
+static void sent_twice(void)
+{
+	struct talk t;
+
+	begin(&t, "sent twice");
+	for (int k = 0; k < 2; k++)
+		for (int i = 0; i < 40; i++)
+			say(&t, 'A', UR_OP_SEND_ONLY, 100 + i, 8, 0);
+	say(&t, 'B', UR_OP_ACK, 139, 0x1f, 40);
+	judge(&t);
+	CU_ASSERT_EQUAL(told(&t.f), 0);
+	CU_ASSERT_TRUE(ur_an_conn_disturbed(&t.c));
+	end(&t);
+}
+
 void ur_suite_analyze_again(void)
 {
 	CU_pSuite s = CU_add_suite("analyze_again", NULL, NULL);
@@ -317,6 +402,8 @@ void ur_suite_analyze_again(void)
 	CU_add_test(s, "from before the recording", from_before);
 	CU_add_test(s, "missing: a READ", missing_read);
 	CU_add_test(s, "missing: the last request", missing_last);
+	CU_add_test(s, "each packet recorded twice", recorded_twice);
+	CU_add_test(s, "each packet sent twice", sent_twice);
 	CU_add_test(s, "numbers of QPs used again", numbers_used_again);
 	CU_add_test(s, "a range of a READ, while others are under way", range_while_under_way);
 	CU_add_test(s, "a range of a READ that is not here", range_of_what_is_not_here);
