@@ -6,6 +6,7 @@
 #include "analyze/cm.h"
 #include "analyze/cm_facts.h"
 #include "analyze/congestion.h"
+#include "analyze/damage.h"
 #include "analyze/finish.h"
 #include "analyze/flow.h"
 #include "analyze/hidden.h"
@@ -33,6 +34,7 @@ void ur_analysis_destroy(struct ur_analysis *a)
 	an_flows_fini(a);
 	free(a->chain);
 	an_twice_free(&a->twice);
+	an_damage_fini(a);
 	free(a);
 }
 
@@ -50,20 +52,6 @@ static void report_packet(struct ur_analysis *a, const struct an_pkt *p, enum ur
 					  .s = {phrase}});
 }
 
-/* False when no receiver would take the packet. */
-static bool check_packet(struct ur_analysis *a, const struct an_pkt *p)
-{
-	if (p->icrc == AN_ICRC_WRONG)
-		report_packet(a, p, UR_RULE_ICRC, p->why ? p->why : "");
-	else if (p->wrong)
-		report_packet(a, p, UR_RULE_LENGTH, p->wrong);
-	else if (p->bad_opcode)
-		report_packet(a, p, UR_RULE_OPCODE, NULL);
-	else
-		return true;
-	return false;
-}
-
 static void note_damaged(struct ur_analysis *a, const struct an_pkt *p)
 {
 	struct an_flow *f = an_flow_find(a, &p->src, &p->dst, p->bth.dqpn);
@@ -72,6 +60,23 @@ static void note_damaged(struct ur_analysis *a, const struct an_pkt *p)
 		return;
 	f->facts.damaged++;
 	f->facts.damaged_frame = p->frame;
+}
+
+/* False when no receiver would take the packet. */
+static bool check_packet(struct ur_analysis *a, const struct an_pkt *p)
+{
+	if (p->icrc == AN_ICRC_WRONG) {
+		an_damage(a, p);
+		return false;
+	}
+	if (p->wrong)
+		report_packet(a, p, UR_RULE_LENGTH, p->wrong);
+	else if (p->bad_opcode)
+		report_packet(a, p, UR_RULE_OPCODE, NULL);
+	else
+		return true;
+	note_damaged(a, p);
+	return false;
 }
 
 /* --- connected services --- */
@@ -161,10 +166,11 @@ static void check_time(struct ur_analysis *a, const struct ur_an_frame *f)
 static void analyze_packet(struct ur_analysis *a, const struct an_pkt *p)
 {
 	a->total.roce++;
-	if (check_packet(a, p))
-		sort_out(a, p);
-	else
-		note_damaged(a, p);
+	if (!check_packet(a, p))
+		return;
+	if (ur_unlikely(a->npaths))
+		an_damage_none(a, p);
+	sort_out(a, p);
 }
 
 static bool is_copy(struct ur_analysis *a, const struct an_pkt *p)
@@ -241,6 +247,7 @@ void ur_analysis_finish(struct ur_analysis *a)
 	if (a->twice.mode == AN_TWICE_UNDECIDED)
 		handle_held(a);
 	say_twice(a);
+	an_damage_finish(a);
 	an_cm_finish(a);
 	for (uint32_t i = 0; i < a->nconn; i++) {
 		struct an_flow *f = a->conn[i];

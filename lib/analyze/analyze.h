@@ -113,7 +113,7 @@ struct ur_an_conn {
 };
 
 struct ur_an_totals {
-	uint64_t frames, roce, bytes, other, cut, datagrams, cm, cnps;
+	uint64_t frames, roce, bytes, other, cut, damaged, datagrams, cm, cnps;
 	uint64_t findings[UR_RULE_COUNT];
 	ur_time first, last;
 	uint32_t conns;

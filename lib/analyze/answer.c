@@ -191,6 +191,7 @@ static void set_nak(struct an_stream *s, int kind, uint64_t psn, const struct an
 static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
 {
 	static const char behind[] = "it was sent in {f0}, so it was lost between the recorder and {src}, or {src} dropped it",
+			  damaged[] = "it is damaged in {f0}, on the way from {dst}",
 			  before[] = "it is missing here, too, so it was lost between {dst} and the recorder";
 	struct an_stream *s = &f->s;
 	uint32_t i = an_window_find(&s->w, psn);
@@ -200,6 +201,9 @@ static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct 
 	f->facts.naks_seq++;
 	if (psn + 1 == s->next || psn == s->next) {
 		say.rule = UR_RULE_NAK_NOGAP;
+	} else if (r && r->flags & AN_DAMAGED) {
+		say.seen[0] = r->newest;
+		say.s[0] = damaged;
 	} else if (r && r->flags & AN_HOLE && !(r->flags & AN_HIDDEN)) {
 		r->flags |= AN_NAKED;
 		say.s[0] = before;

@@ -65,6 +65,10 @@ static const char *explain(const struct an_pkt *p, const uint8_t *l3, size_t cov
 		return "another IPv4 identification explains it: a device on the way, or the recorder, has rewritten it";
 	if (p->ip_version == 4 && ur_icrc_explain(have ^ want, 6, covered, &bits))
 		return "other IPv4 flags explain it: a device on the way, or the recorder, has rewritten them";
+	if (p->ip_version == 4 && ur_icrc_state_change(have ^ want, 4, covered) >> 16 == 0x40) /* "don't fragment" is in byte 6 */
+		return "another IPv4 identification with \"don't fragment\" turned over explains it: a device on the way, or the recorder, "
+		       "has "
+		       "rewritten both";
 	if (ur_icrc_explain(have ^ want, p->ip_version == 4 ? UR_IP4_LEN : UR_IP6_LEN, covered, &bits))
 		return "another UDP source port explains it: a device on the way has rewritten it";
 	return "the packet was damaged, or an address translated, on its way to the recorder";
@@ -81,16 +85,26 @@ static void check_icrc(struct an_pkt *p, const uint8_t *l3, size_t covered)
 
 /* --- BTH and what follows it --- */
 
+/* A damaged packet contradicts itself, too. */
+static bool contradicts(struct an_pkt *p, const uint8_t *l3, size_t covered, const char *what)
+{
+	p->icrc = AN_ICRC_UNKNOWN;
+	if (!p->cut && l3)
+		check_icrc(p, l3, covered);
+	return wrong(p, what);
+}
+
 static bool extended(struct an_pkt *p, const struct view *v, const uint8_t *l3)
 {
+	const size_t covered = l3 ? (size_t)(v->at - l3) + v->len - UR_ICRC_LEN : 0;
 	uint32_t rest;
 
+	p->cut = v->have < v->len;
 	if (v->len < (uint32_t)p->op->ext_len + UR_ICRC_LEN)
-		return wrong(p, "the packet is too short for the headers that its opcode requires");
+		return contradicts(p, l3, covered, "the packet is too short for the headers that its opcode requires");
 	rest = v->len - p->op->ext_len - UR_ICRC_LEN;
 	if (p->bth.pad > rest)
-		return wrong(p, "there are more pad bytes than bytes of payload");
-	p->cut = v->have < v->len;
+		return contradicts(p, l3, covered, "there are more pad bytes than bytes of payload");
 	if (v->have < p->op->ext_len)
 		return false;
 	p->ext = v->at;
@@ -98,7 +112,7 @@ static bool extended(struct an_pkt *p, const struct view *v, const uint8_t *l3)
 	p->payload_len = rest - p->bth.pad;
 	p->icrc = AN_ICRC_UNKNOWN;
 	if (!p->cut && l3)
-		check_icrc(p, l3, (size_t)(v->at - l3) + v->len - UR_ICRC_LEN);
+		check_icrc(p, l3, covered);
 	if (p->icrc == AN_ICRC_WRONG)
 		return true;
 	if (rest % 4)

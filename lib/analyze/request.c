@@ -181,9 +181,14 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 static void add_hole(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
 {
 	struct an_stream *s = &f->s;
-	struct an_req *r = an_window_insert(a, &s->w, s->w.n, s->acked);
+	struct an_req *r = s->w.n ? an_req_at(&s->w, s->w.n - 1) : NULL;
+	const bool longer = r && r->flags & AN_DAMAGED && r->got; /* a READ of unknown length */
 
-	if (r) {
+	if (longer)
+		r->n = (uint32_t)(psn - r->psn);
+	else
+		r = an_window_insert(a, &s->w, s->w.n, s->acked);
+	if (r && !longer) {
 		*r = (struct an_req){.psn = s->next,
 				     .n = (uint32_t)(psn - s->next),
 				     .frame = p->frame,

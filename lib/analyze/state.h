@@ -14,6 +14,7 @@
  *   credits.c   end-to-end flow control        chain.c   values that atomics return
  *   congestion.c  marks and notifications      holes.c   what is missing
  *   window.c    the request packets of a flow that something may still happen to
+ *   damage.c    packets with a wrong ICRC
  *   twice.c     packets that were recorded twice
  *   text.c      the table of rules, sentences  report.c  findings
  *   ladder.c    the packets around one frame, and what became of each
@@ -42,6 +43,7 @@ enum an_req_flag {
 	AN_MSN = 64,        /* `msn` counts from the beginning of its epoch */
 	AN_BEHIND_IT = 128, /* lost after the recorder, as a NAK said */
 	AN_HIDDEN = 256,    /* a hole: of a train, cut off by the recorder; a READ: so are responses of it, and `got` is a guess */
+	AN_DAMAGED = 2048,  /* a hole: here, but with a wrong ICRC */
 	AN_PIECES = 1024,   /* asked for again in more than one piece: their responses may come in any order */
 	AN_PERHAPS = 512,   /* a hole: perhaps only of a READ that was asked for before the recording began */
 };
@@ -78,6 +80,7 @@ struct an_window {
 };
 
 struct ur_analysis;
+struct path;
 
 static inline struct an_req *an_req_at(const struct an_window *w, uint32_t i)
 {
@@ -211,6 +214,9 @@ struct ur_analysis {
 	uint32_t hidden_frame; /* the first train that was cut */
 	uint64_t cut_trains, hidden;
 	struct an_twice twice;
+	struct ur_table paths; /* from one host to another, with damaged packets: damage.c */
+	struct path *path;     /* the newest of them */
+	uint32_t npaths;
 	struct ur_an_totals total;
 };
 

@@ -122,7 +122,7 @@ size_t ur_finding_text(const struct ur_finding *f, char *to, size_t room)
 {
 	struct out o = {to, room, 0};
 
-	put_phrase(&o, f, ur_rules[f->rule].sentence, 1);
+	put_phrase(&o, f, ur_rules[f->rule].sentence, 2);
 	to[o.n] = 0;
 	return o.n;
 }

@@ -187,6 +187,33 @@ bool ur_icrc_explain(uint32_t difference, unsigned at, size_t covered, uint16_t 
 	return state >> 16 == 0;
 }
 
+uint32_t ur_icrc_state_change(uint32_t difference, size_t at, size_t covered)
+{
+	return shift(difference, back, covered - at);
+}
+
+bool ur_icrc_wrong_bit(uint32_t difference, size_t covered, uint32_t *byte, unsigned *bit)
+{
+	uint32_t state = difference;
+
+	if (state && !(state & (state - 1))) {
+		*bit = (unsigned)__builtin_ctz(state);
+		*byte = (uint32_t)covered + *bit / 8;
+		*bit %= 8;
+		return true;
+	}
+	for (size_t at = covered; at--;) {
+		for (unsigned i = 0; i < 8; i++)
+			state = state >> 31 ? (state ^ POLYNOMIAL) << 1 | 1 : state << 1;
+		if (!state || state > 0xff || state & (state - 1))
+			continue;
+		*byte = (uint32_t)at;
+		*bit = (unsigned)__builtin_ctz(state);
+		return true;
+	}
+	return false;
+}
+
 uint32_t ur_icrc_add(uint32_t crc, const void *data, size_t len)
 {
 	return ur_crc32(crc, data, len);

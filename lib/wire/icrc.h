@@ -30,6 +30,13 @@ uint32_t ur_icrc_begin_of(const struct ur_pkt *p, const uint8_t *bth, size_t len
 uint32_t ur_icrc_change(uint16_t bits, unsigned at, size_t covered);
 /* The reverse: whether a change of those 16 bits explains the difference, and which. 1 of 65536 random differences can be explained. */
 bool ur_icrc_explain(uint32_t difference, unsigned at, size_t covered, uint16_t *bits);
+/* What the state before byte `at` has to differ by for the ICRC to differ by `difference`. */
+uint32_t ur_icrc_state_change(uint32_t difference, size_t at, size_t covered);
+/*
+ * Whether a single bit explains the difference, and which: of byte `byte`, counted from the IP header to the end of the ICRC. Takes time
+ * for each byte. One of 500000 random differences is explained by a bit of a kilobyte.
+ */
+bool ur_icrc_wrong_bit(uint32_t difference, size_t covered, uint32_t *byte, unsigned *bit);
 /* Stores the four bytes as they go on the wire. */
 void ur_icrc_end(uint32_t crc, uint8_t out[4]);
 

@@ -253,6 +253,30 @@ static void icrc_change__other_fields(void)
 	free(buf);
 }
 
+/* Each bit that is covered, and each of the ICRC itself. */
+static void icrc_wrong_bit__each(void)
+{
+	enum { LEN = 300 };
+	uint8_t data[LEN + UR_ICRC_LEN];
+	unsigned wrong = 0;
+
+	for (unsigned i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7);
+	ur_put_le32(data + LEN, ur_icrc_add(0, data, LEN));
+	for (unsigned i = 0; i < 8 * sizeof(data); i++) {
+		uint32_t byte = 0;
+		unsigned bit = 0;
+
+		data[i / 8] ^= (uint8_t)(1u << i % 8);
+		wrong += !ur_icrc_wrong_bit(ur_get_le32(data + LEN) ^ ur_icrc_add(0, data, LEN), LEN, &byte, &bit) || byte != i / 8 ||
+			 bit != i % 8;
+		data[i / 8] ^= (uint8_t)(1u << i % 8);
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	data[3] ^= 0x21; /* two bits */
+	CU_ASSERT_FALSE(ur_icrc_wrong_bit(ur_get_le32(data + LEN) ^ ur_icrc_add(0, data, LEN), LEN, &(uint32_t){0}, &(unsigned){0}));
+}
+
 /* 1 of 65536 differences can be explained, wherever it is. */
 static void icrc_explain__refuses_the_rest(void)
 {
@@ -286,4 +310,5 @@ void ur_suite_icrc(void)
 	CU_ADD_TEST(s, icrc_change__every_identification);
 	CU_ADD_TEST(s, icrc_change__other_fields);
 	CU_ADD_TEST(s, icrc_explain__refuses_the_rest);
+	CU_ADD_TEST(s, icrc_wrong_bit__each);
 }
