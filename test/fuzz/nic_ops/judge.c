@@ -183,13 +183,25 @@ static bool right_direction(const struct lane *l, bool response)
 	return l->type != IBV_QPT_XRC_SEND || response;
 }
 
+/* CNPs and SACKs have services of their own. */
+static bool right_service(const struct lane *l, uint8_t opcode)
+{
+	const uint8_t service = service_of(l);
+
+	if (opcode == UR_OP_CNP)
+		return service == UR_RC || service == UR_UC;
+	if (opcode == UR_OP_SACK)
+		return service == UR_RC || service == UR_XRC;
+	return (opcode & 0xe0) == service;
+}
+
 /* NULL, or why a QP must not take it. */
 static const char *foreign(struct fuzz *f, const struct view *v, const struct lane *l)
 {
 	bool response = ur_opcode(v->opcode)->flags & UR_OPF_RESPONSE, notification = v->opcode == UR_OP_CNP;
 	enum ibv_qp_state st = ur_qp_state(l->qp);
 
-	if (notification ? l->type != IBV_QPT_RC && l->type != IBV_QPT_UC : (v->opcode & 0xe0) != service_of(l))
+	if (!right_service(l, v->opcode))
 		return "its service is not the QP's";
 	if (!notification && !right_direction(l, response))
 		return "it goes in the wrong direction";
@@ -293,7 +305,7 @@ static void what_it_may(struct fuzz *f, const struct view *v, struct lane *l, st
 
 	if (!(flags & UR_OPF_RESPONSE))
 		request_spans(f, v, l, j);
-	else if (flags & (UR_OPF_PAYLOAD | UR_OPF_ATOMICACKETH))
+	else if (flags & (UR_OPF_PAYLOAD | UR_OPF_ATOMICACKETH) && v->opcode != UR_OP_SACK)
 		answer_spans(l, &j->may);
 }
 
