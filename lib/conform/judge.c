@@ -67,6 +67,18 @@ static uint32_t kept(const struct ur_cf_run *r, const struct ur_cf_step *s, cons
 	return p->bth.psn == ur_psn_add(ur_cf_psn(r, s), s->kept) ? s->kept : 0;
 }
 
+/* It kept messages beyond a gap, has executed those before this one, and lacks a receive for it. */
+static bool lacks_receive(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	const uint32_t n = (p->bth.psn - ur_cf_psn(r, s)) & UR_PSN_MASK;
+	struct ur_aeth h;
+
+	if (!(op->flags & UR_OPF_AETH) || ur_syndrome_type(s->code) != UR_AETH_ACK || !n || n > s->kept)
+		return false;
+	ur_aeth_get(ext_of(p) + op->off_aeth, &h);
+	return ur_syndrome_type(h.syndrome) == UR_AETH_RNR && h.msn == ur_psn_add(ur_cf_msn(r, s), n - 1);
+}
+
 static const char *odd_aeth(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_aeth h;
@@ -125,6 +137,8 @@ static const char *find_odd(const struct ur_cf_run *r, const struct ur_cf_step *
 
 	if (p->bth.opcode != s->opcode)
 		return "its opcode is wrong";
+	if (lacks_receive(r, s, p, op))
+		return NULL;
 	if (op->flags & UR_OPF_AETH && (odd = odd_aeth(r, s, p, op)))
 		return odd;
 	if (s->opcode != UR_OP_CNP && !(s->flags & UR_CF_ANY_PSN) && p->bth.psn != ur_psn_add(ur_cf_psn(r, s), kept(r, s, p)))

@@ -94,6 +94,7 @@ void cf_peer_answer(struct peer *p, const struct ur_cf_step *s, enum falsehood f
 	const struct ur_opcode_info *op;
 	struct ur_pkt pkt = {.data = p->in, .kind = UR_PKT_ROCE};
 	uint8_t code = p->alternative && s->code2 && s->code2 != UR_CF_ANY ? s->code2 : s->code;
+	const bool lacks = p->lacks_receives && s->kept;
 	const uint32_t kept = p->alternative ? s->kept : 0;
 	uint8_t *ext = p->in + UR_BTH_LEN;
 
@@ -103,6 +104,8 @@ void cf_peer_answer(struct peer *p, const struct ur_cf_step *s, enum falsehood f
 	memset(p->in, 0, sizeof(p->in));
 	if (f == SYNDROME)
 		code = ur_syndrome_type(s->code) == UR_AETH_ACK ? UR_AETH_NAK << 5 | UR_NAK_REM_OP : UR_AETH_CREDIT_INVALID;
+	if (lacks)
+		code = ur_syndrome(UR_AETH_RNR, 1);
 	if (op->flags & UR_OPF_AETH)
 		ur_aeth_put(ext + op->off_aeth, &(struct ur_aeth){code, ur_psn_add(ur_cf_msn(p->run, s), kept + (f == MSN))});
 	if (op->flags & UR_OPF_ATOMICACKETH)
@@ -114,7 +117,8 @@ void cf_peer_answer(struct peer *p, const struct ur_cf_step *s, enum falsehood f
 		pkt.payload_len = length(s) + (f == LENGTH ? 4 : 0);
 		put_payload(p, s, p->in + pkt.payload_off, length(s), f);
 	}
-	pkt.bth = (struct ur_bth){.opcode = opcode, .psn = ur_psn_add(ur_cf_psn(p->run, s), kept + (f == PSN)), .dqpn = p->run->conn.qpn};
+	pkt.bth = (struct ur_bth){
+		.opcode = opcode, .psn = ur_psn_add(ur_cf_psn(p->run, s), kept + lacks + (f == PSN)), .dqpn = p->run->conn.qpn};
 	pkt.bth.becn = s->opcode == UR_OP_CNP && f != BECN;
 	p->in[UR_HELLO_AT] = p->reserved;
 	if (s->ms && f != EARLY)

@@ -39,6 +39,7 @@ struct peer {
 	uint32_t number, sent_psn; /* of the last packet to a QP of ours */
 	unsigned lies;
 	bool ordinary, alternative, plain; /* it offers nothing; it takes the other way; it serves only the first two modes */
+	bool lacks_receives;               /* for what it has kept beyond a gap */
 	uint8_t reserved;                  /* what it has in the bits beside AckReq */
 	uint8_t out[UR_PKT_ROOM], in[UR_PKT_ROOM];
 };

@@ -55,6 +55,20 @@ static void test_obeyed(void)
 	all_obeyed(false);
 }
 
+/* What it has kept beyond a gap needs a receive as well. */
+static void test_kept_without_receives(void)
+{
+	struct peer p;
+	unsigned n;
+
+	cf_peer_begin(&p, "gap-nak-once");
+	p.lacks_receives = true;
+	cf_peer_play(&p);
+	CU_ASSERT_EQUAL(ur_cf_results(p.run, &n)->verdict, UR_CF_OBEYED);
+	CU_ASSERT_EQUAL(n, 1);
+	cf_peer_end(&p);
+}
+
 static void test_obeyed_alternatives(void)
 {
 	all_obeyed(true);
@@ -437,6 +451,7 @@ void ur_suite_conform(void)
 
 	CU_add_test(s, "a peer that answers as it should", test_obeyed);
 	CU_add_test(s, "a peer that answers in the other allowed way", test_obeyed_alternatives);
+	CU_add_test(s, "a peer that lacks receives for what it has kept", test_kept_without_receives);
 	CU_add_test(s, "everything that can be wrong about an answer", test_broken);
 	CU_add_test(s, "a loss", test_second_attempt);
 	CU_add_test(s, "a peer that offers nothing", test_ordinary);
