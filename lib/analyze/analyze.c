@@ -198,6 +198,8 @@ static void handle_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 	}
 	if (t.size && !a->trains++)
 		a->train_frame = f->number;
+	if (!t.read && an_bth_alone(&t.whole))
+		t.read = true;
 	while (t.read && (p = an_train_next(&t)))
 		analyze_packet(a, p);
 }

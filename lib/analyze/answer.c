@@ -309,6 +309,21 @@ static bool begin_unseen(struct an_flow *f, const struct an_pkt *p)
 	return true;
 }
 
+/* How long the newest READ is was cut off: its responses say. */
+static void grow_cut_read(struct an_stream *s, uint64_t psn)
+{
+	struct an_req *r = s->w.n ? an_req_at(&s->w, s->w.n - 1) : NULL;
+
+	if (!r || !(r->flags & AN_CUT) || psn - r->psn >= FAR_AHEAD)
+		return;
+	r->n = (uint32_t)(psn + 1 - r->psn);
+	s->next = psn + 1;
+	if (!(r->flags & AN_REPORTED))
+		return;
+	r->flags &= (uint16_t)~AN_REPORTED; /* it was not complete */
+	s->depth++;
+}
+
 void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	struct an_stream *s = &f->s;
@@ -321,7 +336,11 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 				     .rule = UR_RULE_DEPTH, .frame = s->deep_frame, .when = s->deep_when, .v = {s->deep, s->deep_most}});
 	f->facts.last_answer_frame = p->frame;
 	f->facts.last_answer = p->when;
-	if (p->op->flags & UR_OPF_AETH) {
+	if (p->ext_cut && p->bth.opcode % 32 == UR_OP_ACK) {
+		s->unread = true; /* or a NAK */
+		return;
+	}
+	if (p->op->flags & UR_OPF_AETH && !p->ext_cut) {
 		ur_aeth_get(p->ext + p->op->off_aeth, &h);
 		if (!syndrome_ok(h.syndrome) || (p->bth.opcode % 32 != UR_OP_ACK && ur_syndrome_type(h.syndrome) != UR_AETH_ACK)) {
 			an_report_on(a, f->peer,
@@ -346,6 +365,8 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 							 .v = {p->bth.psn, (s->first - 1) & UR_PSN_MASK}});
 		return;
 	}
+	if (psn >= s->next && p->bth.opcode % 32 != UR_OP_ACK)
+		grow_cut_read(s, psn);
 	if (psn >= s->next && !(ur_syndrome_type(h.syndrome) == UR_AETH_NAK && psn == s->next)) {
 		s->ahead++;
 		if (!an_requests_jumped(a, f, psn + 1)) {

@@ -14,6 +14,7 @@
 #include "wire/frame.h"
 
 #define CMS_MAX 65536
+#define IDS_LEN 12                    /* bytes of a message */
 #define PATIENCE_NS (2 * UR_NS_PER_S) /* a recording that ends sooner does not show that nobody answered */
 
 static bool for_conn(enum ur_cm_attr attr)
@@ -141,18 +142,20 @@ static void check_path(struct ur_analysis *a, const struct an_pkt *p, const stru
 
 /* --- messages --- */
 
-static void on_req(struct ur_analysis *a, const struct an_pkt *p, const struct ur_cm_msg *m)
+static void on_req(struct ur_analysis *a, const struct an_pkt *p, const struct ur_cm_msg *m, bool whole)
 {
 	const struct ur_cm_req *r = &m->req;
 	struct an_cm *c = find_exchange(a, false, &p->src, &p->dst, r->local_comm_id, 0);
 
 	check_header(a, p, r->service_id, m);
-	check_path(a, p, r);
+	if (whole)
+		check_path(a, p, r);
 	if (!c || c->req.local_qpn != r->local_qpn || c->req.starting_psn != r->starting_psn)
 		c = add_exchange(a, p, r->local_comm_id);
 	if (!c)
 		return;
 	c->req = *r;
+	c->cut = !whole;
 	note(a, c, p, m->attr, false);
 }
 
@@ -198,12 +201,12 @@ static void connect(struct ur_analysis *a, struct an_cm *c, const struct ur_cm_r
 	}
 }
 
-static void on_rep(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m)
+static void on_rep(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m, bool whole)
 {
 	bool again = c->msg[1][UR_CM_REP - UR_CM_REQ].n;
 
 	note(a, c, p, m->attr, true);
-	if (!again)
+	if (!again && whole && !c->cut)
 		connect(a, c, &m->rep);
 }
 
@@ -234,20 +237,47 @@ static void on_sidr(struct ur_analysis *a, const struct an_pkt *p, const struct 
 	note(a, c, p, m->attr, m->attr == UR_CM_SIDR_REP);
 }
 
+/* As far as it was recorded: all that are read of a message stand before its private data. False when it is none. */
+static bool read_message(const struct an_pkt *p, uint8_t room[UR_MAD_LEN], struct ur_cm_msg *m, bool *whole)
+{
+	const size_t end = p->ip_have, at = (size_t)(p->payload - p->ip), have = end > at ? end - at : 0;
+	uint32_t fields;
+
+	*whole = true;
+	if (!p->cut)
+		return ur_cm_msg_parse(p->payload, m);
+	memset(room, 0, UR_MAD_LEN);
+	memcpy(room, p->payload, have < UR_MAD_LEN ? have : UR_MAD_LEN);
+	if (!ur_cm_msg_parse(room, m))
+		return false;
+	fields = (uint32_t)(m->pdata - room);
+	*whole = have >= fields;
+	m->pdata_len = have <= fields ? 0 : have - fields < m->pdata_len ? (uint8_t)(have - fields) : m->pdata_len;
+	return true;
+}
+
+/* The ids, and the reason of a REJ, are in the first bytes of a message. */
+static bool has_ids(const struct an_pkt *p)
+{
+	return !p->ext_cut && !p->behind && p->payload_len == UR_MAD_LEN && p->op->flags & UR_OPF_DETH &&
+	       p->ip + p->ip_have >= p->payload + UR_MAD_HDR_LEN + IDS_LEN;
+}
+
 void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 {
+	uint8_t room[UR_MAD_LEN];
 	struct ur_cm_msg m;
 	struct an_cm *c;
-	bool back;
+	bool back, whole;
 
-	if (p->cut)
+	if (p->cut && !has_ids(p))
 		return;
-	if (p->payload_len != UR_MAD_LEN || !(p->op->flags & UR_OPF_DETH) || !ur_cm_msg_parse(p->payload, &m)) {
+	if (p->payload_len != UR_MAD_LEN || !(p->op->flags & UR_OPF_DETH) || !read_message(p, room, &m, &whole)) {
 		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_FORM});
 		return;
 	}
 	if (m.attr == UR_CM_REQ)
-		on_req(a, p, &m);
+		on_req(a, p, &m, whole);
 	else if (m.attr == UR_CM_SIDR_REQ || m.attr == UR_CM_SIDR_REP)
 		on_sidr(a, p, &m);
 	if (m.attr == UR_CM_REQ || !for_conn(m.attr))
@@ -260,7 +290,7 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 	if (!c)
 		return;
 	if (m.attr == UR_CM_REP)
-		on_rep(a, c, p, &m);
+		on_rep(a, c, p, &m, whole);
 	else if (m.attr == UR_CM_REJ)
 		on_rej(a, c, p, &m, back);
 	else

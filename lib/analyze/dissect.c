@@ -105,11 +105,11 @@ static bool extended(struct an_pkt *p, const struct view *v, const uint8_t *l3)
 	rest = v->len - p->op->ext_len - UR_ICRC_LEN;
 	if (p->bth.pad > rest)
 		return contradicts(p, l3, covered, "there are more pad bytes than bytes of payload");
+	p->payload_len = rest - p->bth.pad;
 	if (v->have < p->op->ext_len)
 		return false;
 	p->ext = v->at;
 	p->payload = v->at + p->op->ext_len;
-	p->payload_len = rest - p->bth.pad;
 	p->icrc = AN_ICRC_UNKNOWN;
 	if (!p->cut && l3)
 		check_icrc(p, l3, covered);
@@ -284,9 +284,21 @@ bool an_dissect(const struct ur_an_frame *f, struct an_pkt *p)
 	return skip(&v, cooked[f->link].len) && layer3(p, v, type, 1);
 }
 
+bool an_bth_alone(struct an_pkt *p)
+{
+	static const uint8_t nothing[256];
+
+	if (!p->cut || !p->bth_at || p->ext || p->bad_opcode || p->wrong || !p->op->ext_len)
+		return false;
+	p->ext = nothing;
+	p->ext_cut = true;
+	p->icrc = AN_ICRC_UNKNOWN;
+	return true;
+}
+
 bool ur_an_has_packet(const struct ur_an_frame *f)
 {
 	struct an_pkt p;
 
-	return an_dissect(f, &p);
+	return an_dissect(f, &p) || an_bth_alone(&p);
 }

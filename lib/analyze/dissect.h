@@ -13,8 +13,9 @@ enum an_icrc { AN_ICRC_OK, AN_ICRC_WRONG, AN_ICRC_UNKNOWN };
 struct an_pkt {
 	uint32_t frame;
 	ur_time when;
-	bool roce; /* to UDP port 4791 */
-	bool cut;  /* not all of it was recorded */
+	bool roce;    /* to UDP port 4791 */
+	bool cut;     /* not all of it was recorded */
+	bool ext_cut; /* not even the headers after the BTH: `ext` is nothing but zeros. an_dissect does not give such packets */
 	enum an_icrc icrc;
 	bool bad_opcode;
 	const char *wrong; /* what makes it no packet that a receiver takes; NULL */
@@ -43,6 +44,9 @@ struct an_pkt {
 
 /* True when `p` is a RoCEv2 packet whose BTH and extended headers can be read, or one with something wrong in it. */
 bool an_dissect(const struct ur_an_frame *f, struct an_pkt *p);
+
+/* A packet that an_dissect refuses because only its BTH was recorded. Makes it one with `ext_cut`; false when it is none. */
+bool an_bth_alone(struct an_pkt *p);
 
 /* The ICRC of the `covered` bytes from the IP header on, as the word that ur_get_le32 reads. */
 uint32_t an_icrc(const uint8_t *l3, uint8_t version, size_t covered);

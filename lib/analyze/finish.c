@@ -2,6 +2,7 @@
 /* What is still open when a flow ends: holes that nothing explained, requests without an answer, marks without a notification. */
 #include "analyze/congestion.h"
 #include "analyze/finish.h"
+#include "analyze/hidden.h"
 #include "analyze/holes.h"
 #include "analyze/report.h"
 
@@ -62,7 +63,7 @@ static void finish_unanswered(struct ur_analysis *a, struct an_flow *f)
 	const struct an_req *asks = NULL;
 	bool found = false;
 
-	if (f->service == UR_UC || !s->begun)
+	if (f->service == UR_UC || !s->begun || s->unread)
 		return;
 	for (uint32_t i = 0; i < s->w.n; i++) {
 		const struct an_req *r = an_req_at(&s->w, i);
@@ -123,6 +124,8 @@ void an_flow_finish(struct ur_analysis *a, struct an_flow *f)
 	if (f->finished)
 		return;
 	f->finished = true;
+	if (f->s.open && f->s.w.n && an_req_at(&f->s.w, f->s.w.n - 1)->flags & AN_HIDDEN)
+		an_count_open(f);
 	finish_holes(a, f);
 	finish_reads(a, f);
 	finish_unanswered(a, f);

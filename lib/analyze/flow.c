@@ -302,7 +302,7 @@ static void correct_guesses(struct ur_analysis *a, struct an_flow *f)
 	for (uint32_t i = 0; i < s->w.n; i++) {
 		struct an_req *r = an_req_at(&s->w, i);
 
-		if (ur_opcode(r->opcode)->flags & UR_OPF_READ && !(r->flags & AN_HOLE)) {
+		if (ur_opcode(r->opcode)->flags & UR_OPF_READ && !(r->flags & (AN_HOLE | AN_CUT))) {
 			const uint64_t room = i + 1 < s->w.n ? an_req_at(&s->w, i + 1)->psn - r->psn : UINT32_MAX;
 
 			r->n = an_npkts(r->len, f->mtu);

@@ -151,6 +151,16 @@ bool an_requests_jumped(struct ur_analysis *a, struct an_flow *f, uint64_t psn)
 	return true;
 }
 
+void an_count_open(struct an_flow *f)
+{
+	const uint32_t flags = ur_opcode(f->s.open_opcode)->flags;
+
+	f->s.open = false;
+	f->facts.messages++;
+	f->facts.sends += !!(flags & UR_OPF_SEND);
+	f->facts.writes += !!(flags & UR_OPF_WRITE);
+}
+
 /* --- answers --- */
 
 void an_answers_behind(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)

@@ -23,6 +23,8 @@ static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *
 	const bool once = r->tries == 1 && r->from == 0;
 	uint32_t want;
 
+	if (r->flags & AN_CUT)
+		return;
 	if (read && !f->mtu && (!(first && last) || r->n > 1)) /* how many there are is a guess */
 		return;
 	if (read && f->mtu && at + 1 == r->n && r->n < an_npkts(r->len, f->mtu)) /* others were taken for a part of it */
@@ -100,7 +102,7 @@ static void check_msn(struct ur_analysis *a, struct an_flow *f, struct an_req *r
 	struct ur_aeth h;
 	struct an_req before = *r;
 
-	if (!(p->op->flags & UR_OPF_AETH))
+	if (!(p->op->flags & UR_OPF_AETH) || p->ext_cut)
 		return;
 	ur_aeth_get(p->ext + p->op->off_aeth, &h);
 	/* Counted when it is accepted, or when it is complete. */
@@ -150,9 +152,9 @@ void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	at = (uint32_t)(psn - r->psn);
 	if (r->tries == 1 && at == 0 && r->got == 0)
 		an_time_add(&f->facts.rtt, an_since(p->when, r->when));
-	if (p->op->flags & UR_OPF_ATOMICACKETH)
+	if (p->op->flags & UR_OPF_ATOMICACKETH && !p->ext_cut)
 		an_chain_answer(a, f, r, p);
-	else
+	else if (!(p->op->flags & UR_OPF_ATOMICACKETH))
 		check_data(a, f, r, p, at);
 	check_turn(a, f, r, p, at);
 	an_seen_note(a, s, psn, p->frame);

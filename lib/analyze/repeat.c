@@ -72,7 +72,8 @@ static void lengthen(struct an_flow *f, struct an_req *r, const struct an_pkt *p
 	struct ur_reth h;
 	uint64_t len;
 
-	if (!s->mid || !(p->op->flags & UR_OPF_READ) || !(ur_opcode(r->opcode)->flags & UR_OPF_READ) || (psn > r->psn && !f->mtu))
+	if (!s->mid || p->ext_cut || !(p->op->flags & UR_OPF_READ) || !(ur_opcode(r->opcode)->flags & UR_OPF_READ) ||
+	    (psn > r->psn && !f->mtu))
 		return;
 	ur_reth_get(p->ext + p->op->off_reth, &h);
 	len = (psn - r->psn) * f->mtu + h.len;
@@ -126,7 +127,7 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 		if (s->back)
 			s->back_next = psn + r->n;
 	}
-	if (p->op->flags & UR_OPF_ATOMIC)
+	if (p->op->flags & UR_OPF_ATOMIC && !p->ext_cut)
 		an_chain_request(a, f, p, psn, false);
 	f->facts.bytes += r->len;
 	f->facts.messages += !!(p->op->flags & UR_OPF_LAST);
@@ -139,6 +140,8 @@ static bool same_headers(const struct an_flow *f, const struct an_req *r, const 
 
 	if (r->opcode != p->bth.opcode)
 		return false;
+	if (p->ext_cut || r->flags & AN_CUT)
+		return true;
 	if (!(p->op->flags & UR_OPF_READ))
 		return r->digest == an_digest(p->ext, p->op->ext_len) && r->len == p->payload_len;
 	ur_reth_get(p->ext + p->op->off_reth, &h);
@@ -228,7 +231,7 @@ static struct range range_of(const struct an_flow *f, const struct an_req *r, co
 	uint32_t n = r->n - at;
 	struct ur_reth h;
 
-	if (p->op->flags & UR_OPF_READ) {
+	if (p->op->flags & UR_OPF_READ && !p->ext_cut) {
 		ur_reth_get(p->ext + p->op->off_reth, &h);
 		n = an_npkts(h.len, f->mtu ? f->mtu : 4096) < n ? an_npkts(h.len, f->mtu ? f->mtu : 4096) : n;
 	}

@@ -97,6 +97,7 @@ static void check_length(struct ur_analysis *a, struct an_flow *f, const struct 
 	if (p->op->flags & UR_OPF_RETH) {
 		ur_reth_get(p->ext + p->op->off_reth, &h);
 		s->msg_reth = h.len;
+		s->msg_whole &= !p->ext_cut;
 	}
 	s->msg_len += p->payload_len;
 	if (p->op->flags & UR_OPF_LAST && s->msg_whole && !p->behind && s->msg_len != s->msg_reth)
@@ -110,6 +111,11 @@ static void count(struct an_flow *f, const struct an_pkt *p, const struct an_req
 	struct ur_an_half *h = &f->facts;
 
 	h->bytes += r->len;
+	if (p->op->flags & UR_OPF_FIRST && f->s.open)
+		an_count_open(f);
+	if (p->op->flags & UR_OPF_FIRST)
+		f->s.open_opcode = p->bth.opcode;
+	f->s.open = !(p->op->flags & UR_OPF_LAST) && (f->s.open || p->op->flags & UR_OPF_FIRST);
 	if (!(p->op->flags & UR_OPF_LAST))
 		return;
 	h->messages++;
@@ -164,9 +170,9 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 	s->back = false;
 	count(f, p, r);
 	note_depth(a, f, p);
-	if (p->op->flags & UR_OPF_ATOMIC)
+	if (p->op->flags & UR_OPF_ATOMIC && !p->ext_cut)
 		an_chain_request(a, f, p, psn, true);
-	else
+	else if (!p->ext_cut)
 		an_chain_write(a, p);
 	if (s->next - s->acked > f->facts.depth_psns)
 		f->facts.depth_psns = (uint32_t)(s->next - s->acked);
@@ -212,6 +218,11 @@ static bool guess_psns(struct an_flow *f, uint64_t psn)
 	struct an_stream *s = &f->s;
 	struct an_req *r = s->w.n ? an_req_at(&s->w, s->w.n - 1) : NULL;
 
+	if (r && r->flags & AN_CUT && psn > r->psn) {
+		r->n = (uint32_t)(psn - r->psn);
+		s->next = psn;
+		return true;
+	}
 	if (f->mtu || !r || r->flags & AN_HOLE || !(ur_opcode(r->opcode)->flags & UR_OPF_READ) || psn <= r->psn)
 		return false;
 	for (uint32_t mtu = 256; mtu <= 4096; mtu *= 2) {

@@ -43,6 +43,7 @@ enum an_req_flag {
 	AN_MSN = 64,        /* `msn` counts from the beginning of its epoch */
 	AN_BEHIND_IT = 128, /* lost after the recorder, as a NAK said */
 	AN_HIDDEN = 256,    /* a hole: of a train, cut off by the recorder; a READ: so are responses of it, and `got` is a guess */
+	AN_CUT = 4096,      /* a READ whose RETH was cut off: `n` is a guess */
 	AN_DAMAGED = 2048,  /* a hole: here, but with a wrong ICRC */
 	AN_PIECES = 1024,   /* asked for again in more than one piece: their responses may come in any order */
 	AN_PERHAPS = 512,   /* a hole: perhaps only of a READ that was asked for before the recording began */
@@ -124,6 +125,9 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	bool msg_whole; /* seen from its beginning */
 	uint8_t msg_opcode;
 	uint32_t msg_frame;
+	uint8_t open_opcode; /* of the first packet of a message whose last one was not here */
+	bool open;
+	bool unread; /* answers were cut off before they say which they are */
 	/* message sequence numbers: the answers' are `msn` of an epoch plus this */
 	uint32_t msn, msn_off;
 	uint16_t epoch, off_epoch;

@@ -127,6 +127,11 @@ void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64
 		r->flags |= AN_ASKS;
 	if (!(p->op->flags & UR_OPF_READ))
 		return;
+	if (p->ext_cut) {
+		r->flags |= AN_CUT;
+		r->len = 0;
+		return;
+	}
 	ur_reth_get(p->ext + p->op->off_reth, &h);
 	r->len = h.len;
 	r->va = h.va;
