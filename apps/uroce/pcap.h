@@ -73,6 +73,7 @@ struct ur_pcap_source {
 	struct pcap *cap;
 	const char *fault;
 	const char *why;          /* it cannot be read to its end; NULL when it can */
+	uint32_t v1;              /* frames of RoCEv1 so far */
 	bool roce;                /* a frame so far had a RoCEv2 packet */
 	struct ur_an_frame frame; /* the newest; its bytes are good until the next */
 };

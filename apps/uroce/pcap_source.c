@@ -62,6 +62,12 @@ bool ur_pcap_source_open(struct ur_pcap_source *s, const char *name)
 	return in ? open_stream(s, in) : cannot(name, strerror(errno));
 }
 
+/* Its packets have an EtherType of their own, and no IP header. */
+static bool is_v1(const struct ur_an_frame *f)
+{
+	return f->link == UR_AN_ETHERNET && f->have >= 14 && f->data[12] == 0x89 && f->data[13] == 0x15;
+}
+
 bool ur_pcap_source_next(struct ur_pcap_source *s)
 {
 	struct pcap_pkthdr *h;
@@ -78,6 +84,7 @@ bool ur_pcap_source_next(struct ur_pcap_source *s)
 	s->frame.have = h->caplen;
 	s->frame.len = h->len;
 	s->roce = s->roce || ur_an_has_packet(&s->frame);
+	s->v1 += !s->roce && is_v1(&s->frame);
 	return true;
 }
 
@@ -87,6 +94,12 @@ bool ur_pcap_source_has_roce(const struct ur_pcap_source *s)
 		return true;
 	if (!s->frame.number)
 		ur_cmd_fail(0, "%s is empty: it holds no frame", s->name);
+	else if (s->v1)
+		ur_cmd_fail(0,
+			    "%s holds no RoCEv2 packet, but %u frame%s of RoCEv1: a GID of type RoCE v1 was chosen, whose packets no "
+			    "router and "
+			    "no RoCEv2 device takes; choose one of type RoCE v2",
+			    s->name, s->v1, ur_plural(s->v1));
 	else
 		ur_cmd_fail(0, "%s holds no RoCEv2 packet (UDP port %u)", s->name, UR_ROCE_PORT);
 	return false;

@@ -195,7 +195,7 @@ static void say_errors(const struct ur_pcap_file *f)
 
 	for (size_t i = 0; i < f->n; i++) {
 		const struct ur_pcap_finding *g = &f->found[i];
-		const bool cm = strncmp(ur_rules[g->rule].name, "CM-", 3) == 0 && g->rule != UR_RULE_CM_AGAIN,
+		const bool cm = (strncmp(ur_rules[g->rule].name, "CM-", 3) == 0 || g->rule == UR_RULE_ICMP) && g->rule != UR_RULE_CM_AGAIN,
 			   file = !g->qpn && ur_rules[g->rule].severity == UR_NOTE;
 
 		if (ur_rules[g->rule].severity != UR_ERROR && !cm && !file)

@@ -54,8 +54,8 @@ static bool retried_for_long(const struct ur_an_conn *c, const struct ur_an_half
 /* Who disconnects, or is told so, gives up what is in flight, however patient its timer is. */
 static bool closed_first(const struct ur_an_conn *c, const struct ur_an_half *h)
 {
-	return c->ending == UR_AN_DISCONNECTED && c->dreq_frame > h->open_frame && retries_of(h) < (c->cm ? c->retry_count : 1u) &&
-	       !retried_for_long(c, h);
+	return c->ending == UR_AN_DISCONNECTED && !h->icmp_frame && c->dreq_frame > h->open_frame &&
+	       retries_of(h) < (c->cm ? c->retry_count : 1u) && !retried_for_long(c, h);
 }
 
 static void say_closed(const struct ur_an_conn *c, const struct ur_an_half *h)
@@ -110,8 +110,35 @@ static void say_flush(void)
 	puts("   What was posted after it ends with status 5 (flushed): look at the first completion only.");
 }
 
+/* Retries without limit do not end with 13, and what is not even refused any more ends otherwise. */
+static bool refused_for_good(const struct ur_an_conn *c, unsigned i)
+{
+	const struct ur_an_half *h = &c->half[i];
+
+	if (h->last_answer_frame < h->open_last && c->ending == UR_AN_DISCONNECTED)
+		return false;
+	return h->rnr_tries >= MANY_RNR || (h->rnr_tries > 1 && c->cm && c->rnr_retry[i] < 7 && h->rnr_tries > c->rnr_retry[i]);
+}
+
+/* What went before the silence, and what a router said. */
+static void say_before(const struct ur_an_conn *c, const struct ur_an_half *h, const struct ur_pcap_file *f)
+{
+	char a[UR_IP_TEXT];
+
+	if (h->rnr_tries)
+		printf("   Before, %s said %u times in a row that it has no receive buffer for it.\n", ur_gid_ip(&h->to, a), h->rnr_tries);
+	if (c->ending == UR_AN_DISCONNECTED && c->dreq_frame < h->open_last)
+		printf("   %s closed the connection in frame %u (DREQ), as its program or, when that was killed, its keeper does, and "
+		       "answers "
+		       "nothing after that.\n",
+		       ur_gid_ip(&c->half[c->dreq_by_second].from, a), c->dreq_frame);
+	for (size_t i = 0; i < f->n && h->icmp_frame; i++)
+		if (f->found[i].rule == UR_RULE_ICMP && f->found[i].frame == h->icmp_frame)
+			printf("   Frame %u: %s.\n", h->icmp_frame, f->found[i].text);
+}
+
 /* True when something ended badly, or is about to. */
-static bool say_half(const struct ur_an_conn *c, unsigned i)
+static bool say_half(const struct ur_pcap_file *f, const struct ur_an_conn *c, unsigned i)
 {
 	const struct ur_an_half *h = &c->half[i], *back = &c->half[!i];
 	char a[UR_IP_TEXT], b[UR_IP_TEXT], t[24], u[24];
@@ -126,7 +153,7 @@ static bool say_half(const struct ur_an_conn *c, unsigned i)
 	}
 	if (!h->unanswered)
 		return false;
-	if (h->rnr_tries >= MANY_RNR || (h->rnr_tries > 1 && c->cm && c->rnr_retry[i] < 7 && h->rnr_tries > c->rnr_retry[i])) {
+	if (refused_for_good(c, i)) {
 		printf("%s to QP 0x%x of %s: status 13 (RNR retry exceeded), or soon.\n   %s said %u times in a row that it has no receive "
 		       "buffer for PSN %u (frames %u to %u, %s): its program posts too few, or too late.\n",
 		       a, h->dqpn, b, b, h->rnr_tries, h->open_psn, h->open_frame, h->open_last,
@@ -141,14 +168,19 @@ static bool say_half(const struct ur_an_conn *c, unsigned i)
 		say_closed(c, h);
 		return true;
 	}
-	if (h->open_tries < 2)
+	if (h->open_tries < 2 && !h->icmp_frame)
 		return false;
-	printf("%s to QP 0x%x of %s: status 12 (retry exceeded), or soon.\n   PSN %u was sent in frame %u and has no answer after %u "
-	       "transmissions in %s, the last in frame %u.\n",
-	       a, h->dqpn, b, h->open_psn, h->open_frame, h->open_tries, ur_pcap_time(h->open_until - h->open_since, t), h->open_last);
+	printf("%s to QP 0x%x of %s: status 12 (retry exceeded), or soon.\n", a, h->dqpn, b);
+	if (h->open_tries > 1)
+		printf("   PSN %u was sent in frame %u and has no answer after %u transmissions in %s, the last in frame %u.\n",
+		       h->open_psn, h->open_frame, h->open_tries, ur_pcap_time(h->open_until - h->open_since, t), h->open_last);
+	else
+		printf("   PSN %u was sent in frame %u and has no answer.\n", h->open_psn, h->open_frame);
 	say_tries(h);
 	say_timer(c, h);
-	say_silence(h, back);
+	say_before(c, h, f);
+	if (!h->icmp_frame && (c->ending != UR_AN_DISCONNECTED || c->dreq_frame > h->open_last))
+		say_silence(h, back);
 	say_flush();
 	return true;
 }
@@ -177,10 +209,12 @@ static bool say_cm(const struct ur_pcap_file *f)
 	for (size_t i = 0; i < f->n; i++) {
 		const struct ur_pcap_finding *g = &f->found[i];
 
-		if (g->rule != UR_RULE_CM_REJ && g->rule != UR_RULE_CM_NOREP)
+		const bool all = g->rule == UR_RULE_ICRC && !g->qpn, icmp = g->rule == UR_RULE_ICMP && g->qpn == 1;
+
+		if (g->rule != UR_RULE_CM_REJ && g->rule != UR_RULE_CM_NOREP && g->rule != UR_RULE_CM_MRA && !all && !icmp)
 			continue;
-		printf("Connection manager, frame %u: %s.\n", g->frame, g->text);
-		any = true;
+		printf("%s frame %u: %s.\n", all ? "All packets, from" : "Connection manager,", g->frame, g->text);
+		any |= g->rule != UR_RULE_CM_MRA;
 	}
 	return any;
 }
@@ -198,8 +232,8 @@ static int why(const char *name)
 			if (!wanted(&c))
 				continue;
 			known = true;
-			any |= say_half(&c, 0);
-			any |= say_half(&c, 1);
+			any |= say_half(&f, &c, 0);
+			any |= say_half(&f, &c, 1);
 		}
 		if (!known)
 			ur_cmd_fail(0, "no packet in %s goes to QP 0x%lx: 'uroce pcap list %s' shows all", name, qpn, name);

@@ -10,6 +10,7 @@
 #include "analyze/finish.h"
 #include "analyze/flow.h"
 #include "analyze/hidden.h"
+#include "analyze/icmp.h"
 #include "analyze/recorded_train.h"
 #include "analyze/report.h"
 #include "analyze/request.h"
@@ -189,6 +190,8 @@ static void handle_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 	if (is_copy(a, &t.whole))
 		return;
 	a->total.other += !t.whole.roce;
+	if (!t.whole.roce)
+		an_icmp(a, f);
 	if (t.whole.roce)
 		a->total.bytes += f->len;
 	if (t.whole.cut) {

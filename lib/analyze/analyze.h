@@ -80,7 +80,8 @@ struct ur_an_half {
 	uint32_t first_frame, last_frame, last_answer_frame; /* of requests, and of answers to them */
 	ur_time first, last, last_answer;
 	/* the end */
-	uint8_t fatal; /* a syndrome, 0 for none */
+	uint32_t icmp_frame; /* the newest ICMP error about a packet of it */
+	uint8_t fatal;       /* a syndrome, 0 for none */
 	uint32_t fatal_frame;
 	uint64_t unanswered; /* request packets that nothing answers */
 	uint32_t open_frame; /* the first transmission of the oldest of them */

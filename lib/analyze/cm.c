@@ -295,6 +295,8 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 		on_rej(a, c, p, &m, back);
 	else
 		note(a, c, p, m.attr, back);
+	if (m.attr == UR_CM_MRA)
+		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_MRA, .s = {back ? "REQ" : "REP"}});
 }
 
 /* --- what the messages say, beside what was sent --- */

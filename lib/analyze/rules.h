@@ -25,6 +25,10 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(MID, "MID", NOTE, "the recording begins in the middle of this connection", "") \
 	X(RECORDER, "RECORDER", NOTE, "{s0}", "") \
 	X(LIMIT, "LIMIT", NOTE, "there are more than {0} flows: the packets of the others are checked one by one only", "") \
+	X(ICMP, "ICMP", WARNING, "{s0}", "RFC 792, 4443") \
+	X(ICMP_GONE, "ICMP-GONE", NOTE, \
+	  "{src} says (ICMP, port unreachable) that nothing receives UDP port 4791 on {dst} any more: its program has ended", \
+	  "RFC 792, 4443") \
 	/* requests */ \
 	X(OPSEQ, "OPSEQ", ERROR, "{s0} follows {s1} ({f0}): a message has a first packet, middle ones and a last", "9.2.1, 9.7.4") \
 	X(MTU, "MTU", ERROR, "{0} byte{p0} of payload in {s0}, and the path MTU is {1}", "9.7.4") \
@@ -102,6 +106,7 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(CM_AGAIN, "CM-AGAIN", NOTE, \
 	  "the {s0} of {f0} again, {t0} later, although {f1} answers it: that was lost after the recorder or came too late, or {src} " \
 	  "repeats it in any case", "12.9") \
+	X(CM_MRA, "CM-MRA", NOTE, "{src} has the {s0} and asks for more time (MRA): its program has not answered yet", "12.6.6") \
 	X(CM_FORM, "CM-FORM", ERROR, "a packet to QP 1 that is not a message of the connection manager", "13.4.2, chapter 12")
 /* clang-format on */
 

@@ -14,6 +14,7 @@
  *   credits.c   end-to-end flow control        chain.c   values that atomics return
  *   congestion.c  marks and notifications      holes.c   what is missing
  *   window.c    the request packets of a flow that something may still happen to
+ *   icmp.c      errors that hosts and routers report
  *   damage.c    packets with a wrong ICRC
  *   twice.c     packets that were recorded twice
  *   text.c      the table of rules, sentences  report.c  findings

@@ -108,6 +108,14 @@ static void rej__reason(void)
 	CU_ASSERT_STRING_EQUAL(text, "10.99.0.2 rejects the connection: nobody listens there (reason 8)");
 }
 
+static void rej__all_reasons(void)
+{
+	for (uint16_t i = 1; i <= 35; i++)
+		for (uint16_t k = 0; k < i; k++)
+			CU_ASSERT_STRING_NOT_EQUAL(ur_an_rej_text(i), ur_an_rej_text(k));
+	CU_ASSERT_STRING_EQUAL(ur_an_rej_text(36), ur_an_rej_text(0));
+}
+
 /* The REP grants one atomic at a time where the recording has several. */
 static void depth__agreed_on(void)
 {
@@ -250,6 +258,7 @@ void ur_suite_analyze_cm(void)
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("analyze_cm", NULL, NULL, NULL, teardown);
 
 	CU_add_test(s, "no answer, and retries", norep__and_retry);
+	CU_add_test(s, "rej: all reasons have names", rej__all_reasons);
 	CU_add_test(s, "dreq: again, though answered", dreq__again_though_answered);
 	CU_add_test(s, "rejected: the reason", rej__reason);
 	CU_add_test(s, "depth that was agreed on", depth__agreed_on);

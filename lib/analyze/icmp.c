@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An ICMP error quotes the packet that it is about: its IP and UDP headers, and mostly the BTH. Frames without RoCEv2 come here; what is
+ * not an ICMP error about UDP port 4791 is left alone.
+ */
+#include "analyze/icmp.h"
+
+#include "analyze/cm_facts.h"
+#include "analyze/flow.h"
+#include "analyze/report.h"
+#include "wire/frame.h"
+#include "wire/ip.h"
+
+#define ICMP_LEN 8
+#define PROTO_ICMP 1
+#define PROTO_ICMP6 58
+
+struct quoted {
+	struct ur_gid reporter, src, dst;
+	uint32_t dqpn; /* 0: not quoted so far */
+	uint32_t len, mtu;
+	uint8_t type, code, version;
+};
+
+/* The IP header of a frame; NULL when it has none that can be read. */
+static const uint8_t *ip_of(const struct ur_an_frame *f, uint32_t *n)
+{
+	const uint32_t have = f->have < f->len ? f->have : f->len;
+	uint32_t at = f->link == UR_AN_ETHERNET ? UR_ETH_LEN : f->link == UR_AN_RAW_IP ? 0 : f->link == UR_AN_SLL ? 16 : 20;
+
+	if (f->link == UR_AN_ETHERNET && have > at + UR_VLAN_LEN && ur_get16(f->data + 12) == UR_ETHERTYPE_VLAN)
+		at += UR_VLAN_LEN;
+	*n = have > at ? have - at : 0;
+	return *n ? f->data + at : NULL;
+}
+
+static struct ur_gid address4(const uint8_t *at)
+{
+	uint32_t addr;
+
+	memcpy(&addr, at, 4);
+	return ur_gid_from_v4(addr);
+}
+
+/* The header that is quoted at `in`: false when it is not of a packet to the port of RoCEv2. */
+static bool read_quoted(const uint8_t *in, uint32_t n, struct quoted *q)
+{
+	uint32_t head = UR_IP6_LEN;
+
+	if (q->version == 4) {
+		head = n >= UR_IP4_LEN ? (in[0] & 15u) * 4 : 0;
+		if (head < UR_IP4_LEN || n < head + UR_UDP_LEN || in[9] != UR_PROTO_UDP)
+			return false;
+		q->src = address4(in + 12);
+		q->dst = address4(in + 16);
+		q->len = ur_get16(in + 2);
+	} else {
+		if (n < head + UR_UDP_LEN || in[6] != UR_PROTO_UDP)
+			return false;
+		memcpy(q->src.raw, in + 8, 16);
+		memcpy(q->dst.raw, in + 24, 16);
+		q->len = head + ur_get16(in + 4);
+	}
+	if (ur_get16(in + head + 2) != UR_ROCE_PORT)
+		return false;
+	if (n >= head + UR_UDP_LEN + 8)
+		q->dqpn = ur_get32(in + head + UR_UDP_LEN + 4) & 0xffffff;
+	return true;
+}
+
+static bool read_error(const struct ur_an_frame *f, struct quoted *q)
+{
+	uint32_t n, head;
+	const uint8_t *ip = ip_of(f, &n), *icmp;
+
+	if (!ip || n < UR_IP4_LEN)
+		return false;
+	q->version = ip[0] >> 4;
+	head = q->version == 4 ? (ip[0] & 15u) * 4 : UR_IP6_LEN;
+	if ((q->version == 4 ? ip[9] != PROTO_ICMP : q->version != 6 || ip[6] != PROTO_ICMP6) || head < UR_IP4_LEN || n < head + ICMP_LEN)
+		return false;
+	icmp = ip + head;
+	q->type = icmp[0];
+	q->code = icmp[1];
+	q->mtu = q->version == 4 ? ur_get16(icmp + 6) : ur_get32(icmp + 4);
+	if (q->version == 4)
+		q->reporter = address4(ip + 12);
+	else
+		memcpy(q->reporter.raw, ip + 8, 16);
+	return read_quoted(icmp + ICMP_LEN, n - head - ICMP_LEN, q);
+}
+
+enum kind { NONE, NOBODY, TOO_LONG, NO_WAY };
+
+static enum kind kind_of(const struct quoted *q)
+{
+	if (q->version == 4)
+		return q->type != 3 ? NONE : q->code == 3 ? NOBODY : q->code == 4 ? TOO_LONG : NO_WAY;
+	return q->type == 2 ? TOO_LONG : q->type != 1 ? NONE : q->code == 4 ? NOBODY : NO_WAY;
+}
+
+/* Has this host sent packets before? */
+static bool spoke(const struct ur_analysis *a, const struct ur_gid *host)
+{
+	for (uint32_t i = 0; i < a->nconn; i++)
+		for (const struct an_flow *f = a->conn[i]; f; f = f == a->conn[i] ? f->peer : NULL)
+			if (f->packets && ur_gid_eq(&f->src, host))
+				return true;
+	for (const struct an_cm *c = a->oldest_cm; c; c = c->later)
+		if (ur_gid_eq(&c->src, host) || (ur_gid_eq(&c->dst, host) && (c->other_id || c->rej_frame)))
+			return true;
+	return false;
+}
+
+void an_icmp(struct ur_analysis *a, const struct ur_an_frame *f)
+{
+	static const char *const phrases[] = {
+		[NOBODY] = "{src} says (ICMP, port unreachable) that nothing receives UDP port 4791 on {dst}: RoCEv2 is not set up there, "
+			   "or its "
+			   "program has ended",
+		[TOO_LONG] = "{src} cannot pass on a packet of {0} bytes to {dst} (ICMP): the next hop has an MTU of {1}; a smaller path "
+			     "MTU of the "
+			     "QP, or a larger MTU on the way, is needed",
+		[NO_WAY] = "{src} says (ICMP type {2}, code {3}) that {dst} cannot be reached",
+	};
+	struct quoted q = {0};
+	struct an_flow *flow;
+	enum kind kind;
+
+	if (!read_error(f, &q))
+		return;
+	kind = kind_of(&q);
+	if (kind == NONE)
+		return;
+	flow = q.dqpn ? an_flow_find(a, &q.src, &q.dst, q.dqpn) : NULL;
+	if (flow) {
+		flow->facts.icmp_frame = f->number;
+		flow->facts.findings++;
+	}
+	an_report(a, &(struct ur_finding){.rule = kind == NOBODY && spoke(a, &q.dst) ? UR_RULE_ICMP_GONE : UR_RULE_ICMP,
+					  .frame = f->number,
+					  .when = f->when,
+					  .src = q.reporter,
+					  .dst = q.dst,
+					  .qpn = q.dqpn,
+					  .v = {q.len, q.mtu, q.type, q.code},
+					  .s = {phrases[kind]}});
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ICMP errors about RoCEv2 packets: nobody receives them, or they are too long for a hop. */
+#ifndef UR_AN_ICMP_H
+#define UR_AN_ICMP_H
+
+#include "analyze/state.h"
+
+void an_icmp(struct ur_analysis *a, const struct ur_an_frame *f);
+
+#endif
