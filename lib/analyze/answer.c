@@ -5,6 +5,7 @@
 #include "analyze/credits.h"
 #include "analyze/flow.h"
 #include "analyze/hidden.h"
+#include "analyze/holes.h"
 #include "analyze/read.h"
 #include "analyze/report.h"
 #include "analyze/timer.h"
@@ -57,6 +58,16 @@ static void held_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r
 	an_seen_note(a, &f->s, h->psn, h->frame);
 }
 
+/*
+ * The recorder may have missed the first time of a request that has been answered, and comes again much later. Then the number of messages
+ * in the answer counts it.
+ */
+static bool may_come_again(const struct an_stream *s, const struct an_req *r, const struct an_held *h)
+{
+	return h->opcode % 32 != UR_OP_ACK || !(r->flags & AN_MSN) || !s->off_known || r->epoch != s->off_epoch ||
+	       h->msn == ur_psn_add(r->msn, s->msn_off);
+}
+
 void an_answer_held(struct ur_analysis *a, struct an_flow *f)
 {
 	struct an_stream *s = &f->s;
@@ -70,7 +81,12 @@ void an_answer_held(struct ur_analysis *a, struct an_flow *f)
 		return;
 	if (an_sent_before(f, &h))
 		return;
-	if (!(r->flags & AN_HOLE) && an_since(r->when, h.when) > AN_CROSSED_NS) {
+	if (!(r->flags & AN_HOLE) && an_since(r->when, h.when) > AN_CROSSED_NS && may_come_again(s, r, &h)) {
+		struct an_req unseen = {.psn = r->psn, .n = r->n, .frame = h.frame, .when = h.when};
+
+		an_report_hole(a, f, &unseen, UR_AN_MISSED, h.frame, h.when);
+		r->tries = 2;
+	} else if (!(r->flags & AN_HOLE) && an_since(r->when, h.when) > AN_CROSSED_NS) {
 		an_report_on(a, f->peer,
 			     (struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
 						 .frame = h.frame,

@@ -392,6 +392,26 @@ static void sent_twice(void)
 	end(&t);
 }
 
+/* The recorder missed the first time of a request, whose answer it has; it comes again later. That is no answer that came too early. */
+static void missed_and_again(void)
+{
+	for (int msn = 6; msn <= 7; msn++) {
+		struct talk t;
+
+		begin(&t, "missed, and again");
+		send_all(&t, UR_RC, 100, 5);
+		say(&t, 'B', UR_OP_ACK, 105, 0x1f, msn);
+		t.when += 20 * UR_NS_PER_MS;
+		say(&t, 'A', UR_OP_SEND_ONLY, 105, 8, 0);
+		say(&t, 'B', UR_OP_ACK, 105, 0x1f, 6);
+		judge(&t);
+		CU_ASSERT_EQUAL(findings_of(&t.f, UR_RULE_ACK_AHEAD, 11), (unsigned)(msn != 6));
+		CU_ASSERT_EQUAL(findings_of(&t.f, UR_RULE_GAP, 11), (unsigned)(msn == 6));
+		CU_ASSERT_EQUAL(findings_worse(&t.f, UR_ERROR), (unsigned)(msn != 6));
+		end(&t);
+	}
+}
+
 void ur_suite_analyze_again(void)
 {
 	CU_pSuite s = CU_add_suite("analyze_again", NULL, NULL);
@@ -402,6 +422,7 @@ void ur_suite_analyze_again(void)
 	CU_add_test(s, "from before the recording", from_before);
 	CU_add_test(s, "missing: a READ", missing_read);
 	CU_add_test(s, "missing: the last request", missing_last);
+	CU_add_test(s, "missing: a request that comes again", missed_and_again);
 	CU_add_test(s, "each packet recorded twice", recorded_twice);
 	CU_add_test(s, "each packet sent twice", sent_twice);
 	CU_add_test(s, "numbers of QPs used again", numbers_used_again);
