@@ -64,8 +64,10 @@ static void held_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r
  */
 static bool may_come_again(const struct an_stream *s, const struct an_req *r, const struct an_held *h)
 {
+	const uint32_t refused = ur_syndrome_type(h->syndrome) != UR_AETH_ACK; /* then it does not count yet */
+
 	return h->opcode % 32 != UR_OP_ACK || !(r->flags & AN_MSN) || !s->off_known || r->epoch != s->off_epoch ||
-	       h->msn == ur_psn_add(r->msn, s->msn_off);
+	       ur_psn_add(h->msn, refused) == ur_psn_add(r->msn, s->msn_off);
 }
 
 void an_answer_held(struct ur_analysis *a, struct an_flow *f)
