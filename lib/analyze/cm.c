@@ -14,7 +14,9 @@
 #include "wire/frame.h"
 
 #define CMS_MAX 65536
-#define IDS_LEN 12                    /* bytes of a message */
+#define IDS_LEN 12 /* bytes of a message */
+#define REQ_QPN_END (UR_MAD_HDR_LEN + 35)
+#define REQ_PSN_END (UR_MAD_HDR_LEN + 47)
 #define PATIENCE_NS (2 * UR_NS_PER_S) /* a recording that ends sooner does not show that nobody answered */
 
 static bool for_conn(enum ur_cm_attr attr)
@@ -142,20 +144,39 @@ static void check_path(struct ur_analysis *a, const struct an_pkt *p, const stru
 
 /* --- messages --- */
 
-static void on_req(struct ur_analysis *a, const struct an_pkt *p, const struct ur_cm_msg *m, bool whole)
+struct message { /* as far as it was recorded: what lies behind is zero */
+	struct ur_cm_msg m;
+	uint32_t have; /* bytes of the MAD */
+	bool whole;    /* all in front of the private data is here */
+	uint8_t room[UR_MAD_LEN];
+};
+
+/* What was cut off one of two REQs makes no difference between them. */
+static bool differ(const struct an_cm *c, const struct ur_cm_req *r, uint32_t have)
 {
+	const uint32_t both = have < c->req_have ? have : c->req_have;
+
+	return (both >= REQ_QPN_END && c->req.local_qpn != r->local_qpn) || (both >= REQ_PSN_END && c->req.starting_psn != r->starting_psn);
+}
+
+static void on_req(struct ur_analysis *a, const struct an_pkt *p, const struct message *t)
+{
+	const struct ur_cm_msg *m = &t->m;
 	const struct ur_cm_req *r = &m->req;
 	struct an_cm *c = find_exchange(a, false, &p->src, &p->dst, r->local_comm_id, 0);
 
 	check_header(a, p, r->service_id, m);
-	if (whole)
+	if (t->whole)
 		check_path(a, p, r);
-	if (!c || c->req.local_qpn != r->local_qpn || c->req.starting_psn != r->starting_psn)
+	if (!c || differ(c, r, t->have))
 		c = add_exchange(a, p, r->local_comm_id);
 	if (!c)
 		return;
-	c->req = *r;
-	c->cut = !whole;
+	if (t->have >= c->req_have) {
+		c->req = *r;
+		c->req_have = t->have;
+		c->cut = !t->whole;
+	}
 	note(a, c, p, m->attr, false);
 }
 
@@ -201,13 +222,13 @@ static void connect(struct ur_analysis *a, struct an_cm *c, const struct ur_cm_r
 	}
 }
 
-static void on_rep(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m, bool whole)
+static void on_rep(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct message *t)
 {
 	bool again = c->msg[1][UR_CM_REP - UR_CM_REQ].n;
 
-	note(a, c, p, m->attr, true);
-	if (!again && whole && !c->cut)
-		connect(a, c, &m->rep);
+	note(a, c, p, t->m.attr, true);
+	if (!again && t->whole && !c->cut)
+		connect(a, c, &t->m.rep);
 }
 
 static void on_rej(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m, bool back)
@@ -237,22 +258,21 @@ static void on_sidr(struct ur_analysis *a, const struct an_pkt *p, const struct 
 	note(a, c, p, m->attr, m->attr == UR_CM_SIDR_REP);
 }
 
-/* As far as it was recorded: all that are read of a message stand before its private data. False when it is none. */
-static bool read_message(const struct an_pkt *p, uint8_t room[UR_MAD_LEN], struct ur_cm_msg *m, bool *whole)
+/* False when it is none. */
+static bool read_message(const struct an_pkt *p, struct message *t)
 {
 	const size_t end = p->ip_have, at = (size_t)(p->payload - p->ip), have = end > at ? end - at : 0;
 	uint32_t fields;
 
-	*whole = true;
-	if (!p->cut)
-		return ur_cm_msg_parse(p->payload, m);
-	memset(room, 0, UR_MAD_LEN);
-	memcpy(room, p->payload, have < UR_MAD_LEN ? have : UR_MAD_LEN);
-	if (!ur_cm_msg_parse(room, m))
+	t->have = have < UR_MAD_LEN ? (uint32_t)have : UR_MAD_LEN;
+	memset(t->room, 0, sizeof(t->room));
+	memcpy(t->room, p->payload, t->have);
+	if (!ur_cm_msg_parse(t->room, &t->m))
 		return false;
-	fields = (uint32_t)(m->pdata - room);
-	*whole = have >= fields;
-	m->pdata_len = have <= fields ? 0 : have - fields < m->pdata_len ? (uint8_t)(have - fields) : m->pdata_len;
+	fields = (uint32_t)(t->m.pdata - t->room);
+	t->whole = t->have >= fields;
+	if (t->have < fields + t->m.pdata_len)
+		t->m.pdata_len = t->whole ? t->have - fields : 0;
 	return true;
 }
 
@@ -265,37 +285,36 @@ static bool has_ids(const struct an_pkt *p)
 
 void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 {
-	uint8_t room[UR_MAD_LEN];
-	struct ur_cm_msg m;
+	struct message t;
 	struct an_cm *c;
-	bool back, whole;
+	bool back;
 
 	if (p->cut && !has_ids(p))
 		return;
-	if (p->payload_len != UR_MAD_LEN || !(p->op->flags & UR_OPF_DETH) || !read_message(p, room, &m, &whole)) {
+	if (p->payload_len != UR_MAD_LEN || !(p->op->flags & UR_OPF_DETH) || !read_message(p, &t)) {
 		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_FORM});
 		return;
 	}
-	if (m.attr == UR_CM_REQ)
-		on_req(a, p, &m, whole);
-	else if (m.attr == UR_CM_SIDR_REQ || m.attr == UR_CM_SIDR_REP)
-		on_sidr(a, p, &m);
-	if (m.attr == UR_CM_REQ || !for_conn(m.attr))
+	if (t.m.attr == UR_CM_REQ)
+		on_req(a, p, &t);
+	else if (t.m.attr == UR_CM_SIDR_REQ || t.m.attr == UR_CM_SIDR_REP)
+		on_sidr(a, p, &t.m);
+	if (t.m.attr == UR_CM_REQ || !for_conn(t.m.attr))
 		return;
 	/* All of these begin with the two ids, their sender's first. On one host the addresses do not tell who sent it. */
-	c = find_exchange(a, false, &p->dst, &p->src, m.rtu.remote_comm_id, m.rtu.local_comm_id);
+	c = find_exchange(a, false, &p->dst, &p->src, t.m.rtu.remote_comm_id, t.m.rtu.local_comm_id);
 	back = c;
-	if (!c && m.attr != UR_CM_REP)
-		c = find_exchange(a, false, &p->src, &p->dst, m.rtu.local_comm_id, m.rtu.remote_comm_id);
+	if (!c && t.m.attr != UR_CM_REP)
+		c = find_exchange(a, false, &p->src, &p->dst, t.m.rtu.local_comm_id, t.m.rtu.remote_comm_id);
 	if (!c)
 		return;
-	if (m.attr == UR_CM_REP)
-		on_rep(a, c, p, &m, whole);
-	else if (m.attr == UR_CM_REJ)
-		on_rej(a, c, p, &m, back);
+	if (t.m.attr == UR_CM_REP)
+		on_rep(a, c, p, &t);
+	else if (t.m.attr == UR_CM_REJ)
+		on_rej(a, c, p, &t.m, back);
 	else
-		note(a, c, p, m.attr, back);
-	if (m.attr == UR_CM_MRA)
+		note(a, c, p, t.m.attr, back);
+	if (t.m.attr == UR_CM_MRA)
 		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_MRA, .s = {back ? "REQ" : "REP"}});
 }
 

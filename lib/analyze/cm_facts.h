@@ -20,6 +20,7 @@ struct an_cm {
 	bool done;
 	bool cut; /* the end of its REQ was cut off */
 	struct ur_cm_req req;
+	uint32_t req_have;       /* bytes of it that were recorded */
 	uint32_t qpn[2], psn[2]; /* of who began, and the other; the first PSN that each sends */
 	uint8_t depth[2], rnr_retry[2];
 	struct an_cm_message msg[2][UR_CM_APR - UR_CM_REQ + 1];

@@ -74,7 +74,8 @@ static void payload(struct ur_rewrite *w, const struct copy *c)
 		len = p->payload_len;
 	else if (!p->ext && p->ip_have == p->ip_len)
 		len -= len < UR_ICRC_LEN ? len : UR_ICRC_LEN;
-	if (p->ext && !p->cut && p->bth.dqpn == 1 && len == UR_MAD_LEN && p->op->flags & UR_OPF_DETH && rewrite_cm(w, p, copied(c, from)))
+	if (p->ext && p->bth.dqpn == 1 && p->payload_len == UR_MAD_LEN && p->op->flags & UR_OPF_DETH &&
+	    rewrite_cm(w, p, copied(c, from), len))
 		return;
 	rewrite_data(w, copied(c, from), len);
 }

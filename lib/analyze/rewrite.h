@@ -2,7 +2,8 @@
 /*
  * A recording that may be shown to others: frames come out with other addresses, QPNs, PSNs and payload, inside the messages of the
  * connection manager too, and with lengths and checksums that fit. What was wrong stays wrong in the same way: an analysis says the same
- * of the result as of the recording, but what it says of payload that is no longer there.
+ * of the result as of the recording, but what it says of payload that is no longer there, and of ICMP errors, which do not come out. Of a
+ * frame that the recorder cut, what it kept is changed.
  *
  * A frame is done as it comes, so memory is bounded by the hosts. What hangs together gets the same number everywhere: a QPN by its host,
  * a PSN by the pair of hosts, whichever of them sends it.

@@ -66,7 +66,7 @@ static void private_data(struct ur_rewrite *w, const struct ur_cm_msg *m, uint8_
 		rewrite_data(w, pdata + at, m->pdata_len - at);
 }
 
-bool rewrite_cm(struct ur_rewrite *w, const struct an_pkt *p, uint8_t mad[256])
+static bool whole_message(struct ur_rewrite *w, const struct an_pkt *p, uint8_t mad[UR_MAD_LEN])
 {
 	uint8_t pdata[UR_CM_PDATA_MAX];
 	struct ur_cm_msg m;
@@ -96,4 +96,18 @@ bool rewrite_cm(struct ur_rewrite *w, const struct an_pkt *p, uint8_t mad[256])
 	}
 	private_data(w, &m, pdata);
 	return ur_cm_msg_build(mad, &m);
+}
+
+/* What was cut off is taken for zeros; an address of which the beginning is here becomes the beginning of another one. */
+bool rewrite_cm(struct ur_rewrite *w, const struct an_pkt *p, uint8_t *mad, size_t have)
+{
+	uint8_t room[UR_MAD_LEN] = {0};
+
+	if (have >= UR_MAD_LEN)
+		return whole_message(w, p, mad);
+	memcpy(room, mad, have);
+	if (!whole_message(w, p, room))
+		return false;
+	memcpy(mad, room, have);
+	return true;
 }

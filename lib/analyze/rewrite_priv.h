@@ -54,7 +54,7 @@ void rewrite_data(const struct ur_rewrite *w, uint8_t *data, size_t len);
 
 /* --- rewrite_cm.c --- */
 
-/* The message at `mad` of packet `p`. False when it is none. */
-bool rewrite_cm(struct ur_rewrite *w, const struct an_pkt *p, uint8_t mad[256]);
+/* The message at `mad` of packet `p`, of which `have` bytes were recorded. False when it is none. */
+bool rewrite_cm(struct ur_rewrite *w, const struct an_pkt *p, uint8_t *mad, size_t have);
 
 #endif
