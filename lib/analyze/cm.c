@@ -264,8 +264,7 @@ static bool read_message(const struct an_pkt *p, struct message *t)
 	const size_t end = p->ip_have, at = (size_t)(p->payload - p->ip), have = end > at ? end - at : 0;
 	uint32_t fields;
 
-	t->have = have < UR_MAD_LEN ? (uint32_t)have : UR_MAD_LEN;
-	memset(t->room, 0, sizeof(t->room));
+	*t = (struct message){.have = have < UR_MAD_LEN ? (uint32_t)have : UR_MAD_LEN};
 	memcpy(t->room, p->payload, t->have);
 	if (!ur_cm_msg_parse(t->room, &t->m))
 		return false;
