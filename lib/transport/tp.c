@@ -49,6 +49,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	tp->tokens = c->tokens ? c->tokens : tp->hidden_tokens;
 	tp->c = *c;
 	if (c->selective_repeat && ur_keep_open(&tp->keep, c->keep_bytes ? c->keep_bytes : UR_KEEP_BYTES)) {
+		free(tp->hidden_tokens);
 		free(tp);
 		return ENOMEM;
 	}
