@@ -10,7 +10,7 @@
 #include "transport/comp_priv.h"
 #include "transport/mw.h"
 #include "transport/qp_priv.h"
-#include "transport/repair.h"
+#include "transport/repair_bits.h"
 #include "transport/rx_run.h"
 #include "transport/send_done.h"
 #include "transport/sge.h"
@@ -23,15 +23,10 @@
 /* The READ or atomic in flight that waits for the response `psn`, perhaps after others. */
 static struct ur_swqe *answered_by(const struct ur_qp *qp, uint32_t psn)
 {
-	const struct ur_requester *r = &qp->req;
+	const uint32_t i = ur_repair_wqe(qp, qp->req.head, psn);
+	struct ur_swqe *w = ur_sq_at(qp, i);
 
-	for (uint32_t i = r->head; i != r->fresh; i++) {
-		struct ur_swqe *w = ur_sq_at(qp, i);
-
-		if (((psn - w->psn) & UR_PSN_MASK) < w->npkts)
-			return ur_swqe_in(w, UR_WRS_ANSWERED) ? w : NULL;
-	}
-	return NULL;
+	return i != qp->req.fresh && ur_swqe_in(w, UR_WRS_ANSWERED) ? w : NULL;
 }
 
 /*
@@ -40,7 +35,7 @@ static struct ur_swqe *answered_by(const struct ur_qp *qp, uint32_t psn)
  */
 static bool response_ok(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t k, bool end, const struct ur_pkt *p, uint32_t flags)
 {
-	bool begin = !(k & ((1u << w->rd_shift) - 1));
+	bool begin = ur_rd_piece_begins(w, p->bth.psn);
 	uint32_t n = ur_pkt_psns(p), len = k + n == w->npkts ? w->length - (k << qp->mtu_shift) : n << qp->mtu_shift;
 
 	if (p->payload_len != len || !(flags & UR_OPF_PAYLOAD))
@@ -167,7 +162,7 @@ bool ur_comp_run_place(struct ur_qp *qp, struct ur_rx_run *run)
 
 	if (run->psn != r->una || r->head == r->fresh || !ur_swqe_is_read(w) || repairs)
 		return false;
-	if (!(k & ((1u << w->rd_shift) - 1)) || k >= w->npkts) /* a response begins there */
+	if (ur_rd_piece_begins(w, run->psn) || k >= w->npkts) /* a response begins there */
 		return false;
 	run->n = ur_min_u32(run->n, ur_rd_piece_end(w, k) - 1 - k); /* and its last packet is another */
 	run->n = ur_min_u32(run->n, (r->max - r->una) & UR_PSN_MASK);
