@@ -140,17 +140,25 @@ static inline void progress(struct ur_qp *qp, ur_time now)
 	}
 }
 
+/* False when the retry counter allows no more, and the QP has failed. */
+static bool spend_retry(struct ur_qp *qp)
+{
+	if (!qp->req.retry_left) {
+		ur_qp_count(qp, UR_C_RETRY_EXC);
+		ur_req_fail(qp, IBV_WC_RETRY_EXC_ERR, 0);
+		return false;
+	}
+	qp->req.retry_left--;
+	return true;
+}
+
 /* One more transmission from `una` on, if the retry counter allows it. */
 static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (!r->retry_left) {
-		ur_qp_count(qp, UR_C_RETRY_EXC);
-		ur_req_fail(qp, IBV_WC_RETRY_EXC_ERR, 0);
+	if (!spend_retry(qp))
 		return;
-	}
-	r->retry_left--;
 	r->deadline = now + r->timeout;
 	r->retried_at = r->probe.loss_at = now;
 	if (why != UR_TRACE_CAUSE_TIMEOUT)
@@ -198,14 +206,8 @@ static void repair(struct ur_qp *qp, ur_time now)
 	UR_TRACE(qp->tp->trace, LOST_ANSWER, qp->qpn, r->repair.first, r->repair.ripe[UR_WAY_ANSWER].psn);
 	ur_qp_count(qp, UR_C_IMPLIED_NAK);
 	r->probe.loss_at = now;
-	if (found == UR_FOUND_FIRST && !r->repair.sacks) {
-		if (!r->retry_left) {
-			ur_qp_count(qp, UR_C_RETRY_EXC);
-			ur_req_fail(qp, IBV_WC_RETRY_EXC_ERR, 0);
-			return;
-		}
-		r->retry_left--;
-	}
+	if (found == UR_FOUND_FIRST && !r->repair.sacks && !spend_retry(qp))
+		return;
 	ur_req_schedule(qp);
 }
 
