@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The completer: what comes back for requests (IBTA volume 1, 9.7.5.2, 9.7.6, 9.7.7 and 9.9.2): acknowledgements, NAKs, READ responses, and
- * what does not come back: the ACK timer. Losses are repaired by going back to the oldest unacknowledged PSN.
+ * The completer: what comes back for requests (IBTA volume 1, 9.7.5.2, 9.7.6, 9.7.7 and 9.9.2): acknowledgements, NAKs, and what
+ * does not come back: the ACK timer. Answers are taken in answers.c. What is lost is sent again by itself (repair.c), or all from the
+ * oldest unacknowledged PSN on is.
  */
 #include "base/psn.h"
 #include "transport/answers.h"
@@ -37,10 +38,8 @@ ur_time ur_rnr_time(unsigned code)
 	return (t ? t : 65536) * 10 * UR_NS_PER_US;
 }
 
-/*
- * Completes everything before PSN `upto`. False when it meets a READ or atomic with responses missing before `upto`: `una` then stays at
- * the first of those. `una` always lies within the WQE at `head`.
- */
+/* The contracts of advance(), progress() and settle() are in comp_priv.h. */
+
 static inline bool advance(struct ur_qp *qp, uint32_t upto)
 {
 	struct ur_requester *r = &qp->req;
@@ -167,10 +166,6 @@ static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 	trace_rewind(qp, why);
 }
 
-/*
- * An answer before this one has not come, which is known by a NAK, of an atomic, or in plain recovery: from the hole on all is sent again,
- * once, because more answers of that kind are on their way.
- */
 void ur_comp_implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time now)
 {
 	if (qp->req.hole) {
@@ -211,7 +206,6 @@ static void repair(struct ur_qp *qp, ur_time now)
 	ur_req_schedule(qp);
 }
 
-/* What may follow from any progress. */
 static inline void settle(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
