@@ -139,6 +139,15 @@ void nics_run(struct nics *h, ur_time d)
 	}
 }
 
+uint64_t nics_sum(const struct nics *h, enum ur_counter c)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < h->nics; i++)
+		n += h->n[i].nic->counters.v[c];
+	return n;
+}
+
 struct ibv_ah_attr nics_route(const struct ur_gid *to, uint8_t sgid_index)
 {
 	struct ibv_ah_attr a = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = sgid_index}};

@@ -69,6 +69,8 @@ void nics_open_bare_host(struct nics *h, unsigned nics, unsigned sharers);
 void nics_close(struct nics *h);
 /* Lets everything happen that happens until `d` from now. */
 void nics_run(struct nics *h, ur_time d);
+/* That counter of all NICs together. */
+uint64_t nics_sum(const struct nics *h, enum ur_counter c);
 
 struct ur_gid nics_gid(const struct nics *h, unsigned nic, bool v6);
 /* Index 0 is the IPv4 address. */

@@ -18,15 +18,6 @@ void ur_suite_bulk(void);
 static struct nics h;
 static struct nics_qp a, b;
 
-static uint64_t sum(enum ur_counter c)
-{
-	uint64_t s = 0;
-
-	for (unsigned i = 0; i < h.nics; i++)
-		s += h.n[i].nic->counters.v[c];
-	return s;
-}
-
 /* NIC 0 and NIC `peer` of one host; one small message each makes them acquainted. */
 static void open_pair(unsigned peer)
 {
@@ -72,7 +63,7 @@ static const uint8_t *mem(unsigned nic, uint32_t off)
 /* A WRITE, a SEND and a READ between NIC 0 and `peer`; returns how many bulk packets they took. */
 static uint64_t exchange(unsigned peer, uint32_t len)
 {
-	uint64_t before = sum(UR_C_TX_BULK);
+	uint64_t before = nics_sum(&h, UR_C_TX_BULK);
 
 	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 10, len, peer, 40000), 0);
 	nics_run(&h, UR_NS_PER_MS);
@@ -91,7 +82,7 @@ static uint64_t exchange(unsigned peer, uint32_t len)
 	nics_expect(&h, 0, 4, IBV_WC_SUCCESS);
 	CU_ASSERT_EQUAL(memcmp(mem(peer, 40001), mem(0, 10), len), 0);
 	nics_expect_none(&h, 0);
-	return sum(UR_C_TX_BULK) - before;
+	return nics_sum(&h, UR_C_TX_BULK) - before;
 }
 
 /* Counters tell the same of a message, whether it goes as packets or not. */
@@ -111,9 +102,11 @@ static void exchange__as_by_packets(void)
 				for (unsigned k = 0; packets && k < 2; k++)
 					CU_ASSERT_EQUAL(ur_nic_set_faults(h.n[k].nic, &none), 0);
 				CU_ASSERT_EQUAL(exchange(peer, len[i]), packets || len[i] < UR_BULK_LEAST ? 0 : 3);
-				CU_ASSERT_EQUAL(sum(UR_C_BULK_UNREAD) + sum(UR_C_RETRANSMIT) + sum(UR_C_DROP_OUT_OF_SEQ), 0);
+				CU_ASSERT_EQUAL(nics_sum(&h, UR_C_BULK_UNREAD) + nics_sum(&h, UR_C_RETRANSMIT) +
+							nics_sum(&h, UR_C_DROP_OUT_OF_SEQ),
+						0);
 				for (unsigned k = 0; k < ur_array_size(same); k++)
-					n[packets][k] = sum(same[k]);
+					n[packets][k] = nics_sum(&h, same[k]);
 				close_all();
 			}
 			for (unsigned k = 0; k < ur_array_size(same); k++)
@@ -128,12 +121,12 @@ static void exchange__counts_how(void)
 		open_pair(1);
 		nics_fetched_by = by;
 		CU_ASSERT_EQUAL(exchange(1, LEN), 3);
-		CU_ASSERT_EQUAL(sum(UR_C_BULK_MAPPED), by == UR_FETCHED_MAPPED ? 3 : 0);
+		CU_ASSERT_EQUAL(nics_sum(&h, UR_C_BULK_MAPPED), by == UR_FETCHED_MAPPED ? 3 : 0);
 		close_all();
 	}
 	open_pair(0);
 	CU_ASSERT_EQUAL(exchange(0, LEN), 3);
-	CU_ASSERT_EQUAL(sum(UR_C_BULK_MAPPED), 0);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_BULK_MAPPED), 0);
 	close_all();
 }
 
@@ -161,8 +154,8 @@ static void exchange__unreadable(void)
 		nics_fetch_fails = fails;
 		for (unsigned i = 0; i < 5; i++)
 			exchange(1, LEN);
-		CU_ASSERT_TRUE(sum(UR_C_BULK_UNREAD) >= 5);
-		CU_ASSERT_EQUAL(sum(UR_C_RETRY_EXC) + sum(UR_C_ACK_TIMEOUT), 0);
+		CU_ASSERT_TRUE(nics_sum(&h, UR_C_BULK_UNREAD) >= 5);
+		CU_ASSERT_EQUAL(nics_sum(&h, UR_C_RETRY_EXC) + nics_sum(&h, UR_C_ACK_TIMEOUT), 0);
 		close_all();
 	}
 }
@@ -176,7 +169,7 @@ static void exchange__without_retries(void)
 		nics_fetch_fails = fails;
 		for (unsigned i = 1; i < 4; i++) {
 			CU_ASSERT_EQUAL(exchange(1, LEN), 1);
-			CU_ASSERT_EQUAL(sum(UR_C_BULK_UNREAD), fails * i);
+			CU_ASSERT_EQUAL(nics_sum(&h, UR_C_BULK_UNREAD), fails * i);
 			CU_ASSERT_EQUAL(a.qp->req.retry_left, 0);
 		}
 		close_all();
@@ -195,14 +188,14 @@ static void revoked__by_the_end_of_a_qp(void)
 		h.stopped = 1u << 1;
 		CU_ASSERT_EQUAL(nics_post(&h, &a, send ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, 1, 10, LEN, 1, 40000), 0);
 		nics_run(&h, UR_NS_PER_MS);
-		CU_ASSERT_EQUAL(sum(UR_C_TX_BULK), 1);
+		CU_ASSERT_EQUAL(nics_sum(&h, UR_C_TX_BULK), 1);
 		nics_qp_destroy(&h, &a);
 		memset(h.n[0].mem + 10, 0xee, LEN); /* the program has other things there */
 		h.stopped = 0;
 		nics_run(&h, UR_NS_PER_MS);
 		nics_expect_none(&h, 1);
 		CU_ASSERT_EQUAL(memcmp(end, mem(1, 40000 + LEN - 64), 64), 0);
-		CU_ASSERT_EQUAL(sum(UR_C_BULK_UNREAD), 1);
+		CU_ASSERT_EQUAL(nics_sum(&h, UR_C_BULK_UNREAD), 1);
 		nics_qp_destroy(&h, &b);
 		close_pair();
 	}
@@ -217,13 +210,13 @@ static void revoked__by_the_end_of_a_region(void)
 	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_READ, 4, 10, LEN, 1, 40000), 0);
 	ur_nic_poll(h.n[0].nic, h.now);
 	ur_nic_poll(h.n[1].nic, h.now);
-	CU_ASSERT_EQUAL(sum(UR_C_TX_BULK), 1);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_TX_BULK), 1);
 	CU_ASSERT_EQUAL(ur_mr_dereg(h.n[1].mr), 0);
 	memset(h.n[1].mem + 40000, 0xee, LEN);
 	nics_run(&h, UR_NS_PER_S);
 	CU_ASSERT_EQUAL(ur_cq_poll(h.n[0].cq, 1, &wc), 1);
 	CU_ASSERT_EQUAL(wc.status, IBV_WC_REM_ACCESS_ERR);
-	CU_ASSERT_EQUAL(sum(UR_C_BULK_UNREAD), 1);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_BULK_UNREAD), 1);
 	CU_ASSERT_EQUAL_FATAL(
 		ur_mr_reg(h.n[1].nic->tp, h.n[1].pd, h.n[1].mem, NICS_MEM, (uintptr_t)h.n[1].mem, IBV_ACCESS_LOCAL_WRITE, &h.n[1].mr), 0);
 	close_all();
@@ -250,14 +243,14 @@ static void revoked__by_a_region_with_the_same_token(void)
 	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_READ, 4, 10, LEN, 1, 40000), 0);
 	ur_nic_poll(h.n[0].nic, h.now);
 	ur_nic_poll(h.n[1].nic, h.now);
-	CU_ASSERT_EQUAL(sum(UR_C_TX_BULK), 1);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_TX_BULK), 1);
 	CU_ASSERT_EQUAL(ur_mr_dereg(other), 0);
 	nics_run(&h, UR_NS_PER_S);
 	nics_expect(&h, 0, 4, IBV_WC_SUCCESS);
 	CU_ASSERT_EQUAL(memcmp(mem(1, 40000), mem(0, 10), LEN), 0);
-	CU_ASSERT_EQUAL(sum(UR_C_BULK_UNREAD), 1);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_BULK_UNREAD), 1);
 	exchange(1, LEN);
-	CU_ASSERT_EQUAL(sum(UR_C_BULK_UNREAD), 1);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_BULK_UNREAD), 1);
 	close_all();
 }
 
@@ -300,7 +293,7 @@ static void errors__are_those_of_packets(void)
 	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_SEND, 1, 10, LEN, 0, 0), 0);
 	nics_run(&h, UR_NS_PER_MS);
 	nics_expect_none(&h, 0);
-	CU_ASSERT_TRUE(sum(UR_C_RNR_NAK_SENT) > 0);
+	CU_ASSERT_TRUE(nics_sum(&h, UR_C_RNR_NAK_SENT) > 0);
 	nics_recv(&h, &b, 2, 40000, LEN);
 	nics_run(&h, UR_NS_PER_S);
 	nics_expect(&h, 1, 2, IBV_WC_SUCCESS);

@@ -10,15 +10,6 @@ void ur_suite_siblings(void);
 static struct nics h;
 static struct nics_qp a, b;
 
-static uint64_t sum(enum ur_counter c)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < h.nics; i++)
-		n += h.n[i].nic->counters.v[c];
-	return n;
-}
-
 static void open_pair(unsigned from, unsigned to, struct nics_qp *x, struct nics_qp *y)
 {
 	nics_qp_create(&h, from, IBV_QPT_RC, x);
@@ -54,8 +45,10 @@ static void siblings__full_mailbox_holds_back(void)
 		nics_run(&h, 10 * UR_NS_PER_MS);
 		nics_expect(&h, 0, 3, IBV_WC_SUCCESS);
 		CU_ASSERT_EQUAL(memcmp(h.n[0].mem, h.n[1].mem, len), 0);
-		CU_ASSERT_EQUAL(sum(UR_C_TX_BACKLOG) > 0, rooms[r] < UR_NIC_BURST);
-		CU_ASSERT_EQUAL(sum(UR_C_RETRANSMIT) + sum(UR_C_TX_DROPPED) + sum(UR_C_PROBE) + sum(UR_C_DROP_OUT_OF_SEQ), 0);
+		CU_ASSERT_EQUAL(nics_sum(&h, UR_C_TX_BACKLOG) > 0, rooms[r] < UR_NIC_BURST);
+		CU_ASSERT_EQUAL(nics_sum(&h, UR_C_RETRANSMIT) + nics_sum(&h, UR_C_TX_DROPPED) + nics_sum(&h, UR_C_PROBE) +
+					nics_sum(&h, UR_C_DROP_OUT_OF_SEQ),
+				0);
 		nics_qp_destroy(&h, &a);
 		nics_qp_destroy(&h, &b);
 		close_host();
@@ -79,10 +72,10 @@ static void siblings__stopped_process(void)
 		nics_run(&h, UR_NS_PER_MS);
 		nics_expect(&h, 0, 2, IBV_WC_SUCCESS);
 	}
-	CU_ASSERT_EQUAL(sum(UR_C_TX_DROPPED), 0);
-	CU_ASSERT_EQUAL(sum(UR_C_RETRANSMIT), 0);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_TX_DROPPED), 0);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_RETRANSMIT), 0);
 	nics_run(&h, 250 * UR_NS_PER_MS);
-	CU_ASSERT_TRUE(sum(UR_C_TX_DROPPED) > 0);
+	CU_ASSERT_TRUE(nics_sum(&h, UR_C_TX_DROPPED) > 0);
 	nics_expect_none(&h, 0);
 	h.stopped = 0;
 	nics_run(&h, UR_NS_PER_S);
@@ -195,7 +188,7 @@ static void siblings__slim(void)
 	nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
 	for (unsigned how = HONEST; how < LIES; how++) {
 		enum ur_counter c = why[how] ? why[how] : UR_C_DROP_TRUNCATED;
-		uint64_t before = c == UR_C_COUNT ? 0 : sum(c);
+		uint64_t before = c == UR_C_COUNT ? 0 : nics_sum(&h, c);
 
 		memset(h.n[1].mem + 32768, 0, 1000);
 		CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 2, 100, 7 + how, 1, 32768), 0);
@@ -208,7 +201,7 @@ static void siblings__slim(void)
 		ur_nic_poll(h.n[1].nic, h.n[1].nic->now);
 		CU_ASSERT_EQUAL(memcmp(h.n[1].mem + 32768, h.n[0].mem + 100, 7 + how) == 0, how == HONEST);
 		if (c != UR_C_COUNT)
-			CU_ASSERT_EQUAL(sum(c), before + 1);
+			CU_ASSERT_EQUAL(nics_sum(&h, c), before + 1);
 		nics_run(&h, UR_NS_PER_S);
 		nics_expect(&h, 0, 2, IBV_WC_SUCCESS);
 		CU_ASSERT_EQUAL(memcmp(h.n[1].mem + 32768, h.n[0].mem + 100, 7 + how), 0);
@@ -259,7 +252,7 @@ static void siblings__slim_uc(void)
 		nics_expect(&h, 0, 2, IBV_WC_SUCCESS);
 		CU_ASSERT_EQUAL(memcmp(h.n[1].mem + 32768, h.n[0].mem + 101 + i, len[i]), 0);
 	}
-	CU_ASSERT_EQUAL(sum(UR_C_RX_WRITE), 3);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_RX_WRITE), 3);
 	nics_qp_destroy(&h, &a);
 	nics_qp_destroy(&h, &b);
 	close_host();
