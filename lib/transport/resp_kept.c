@@ -77,7 +77,7 @@ static void tell_progress(struct ur_qp *qp, bool answered)
 	if (ur_resp_reports(r) && !(r->odd & UR_RESP_RUNS))
 		ur_resp_sack(qp, r->epsn);
 	else if (!answered && !ur_resp_nak_waits(r)) /* a response acknowledges */
-		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
+		ur_resp_ack_executed(qp);
 }
 
 void ur_resp_run_kept(struct ur_qp *qp)

@@ -3,6 +3,7 @@
 #ifndef UR_RESP_TX_H
 #define UR_RESP_TX_H
 
+#include "base/psn.h"
 #include "transport/qp_priv.h"
 #include "wire/hdr.h"
 
@@ -24,6 +25,12 @@ unsigned ur_resp_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more);
 bool ur_resp_has_last_ack_only(const struct ur_qp *qp);
 /* Has this acknowledgement sent, or NAK, in place of one that still waits. */
 void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
+/* Has everything acknowledged that has been executed. */
+static inline void ur_resp_ack_executed(struct ur_qp *qp)
+{
+	ur_resp_ack(qp, ur_psn_add(qp->resp.epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
+}
+
 /* Has that NAK sent. */
 void ur_resp_nak(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
 /* Has a SACK sent, which says all that is known then and acknowledges all that can be, but for a NAK that waits. The QP keeps packets. */

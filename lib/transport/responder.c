@@ -367,7 +367,7 @@ static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, 
 	else if (ur_unlikely(ur_resp_reports(r))) /* the peer asks what has arrived */
 		ur_resp_sack(qp, r->epsn);
 	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !ur_resp_nak_waits(r)) /* an acknowledgement that waits may be of less */
-		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
+		ur_resp_ack_executed(qp);
 	return UR_RESP_DUPLICATE;
 }
 
@@ -409,7 +409,7 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 			r->ack_pending = 0; /* the response acknowledges */
 		ur_resp_schedule(qp);
 	} else if (p->bth.ackreq || stale_nak) {
-		ur_resp_ack(qp, ur_psn_add(r->epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
+		ur_resp_ack_executed(qp);
 	}
 }
 
