@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include "drivers/ethdev/cpu.h"
 #include "drivers/ethdev/interface.h"
 #include "drivers/os/fail.h"
 
@@ -60,19 +61,13 @@ static bool is_trustworthy(const char *folder, const char *own_file)
 	       (f.st_uid == 0 || f.st_uid == own.st_uid);
 }
 
-/* The build says X(name) of each extension of the CPU that the module is compiled for; a static analyser reads this without it. */
-#ifndef UR_ETHDEV_CPU
-#define UR_ETHDEV_CPU
-#endif
-
-/* What the module is compiled for and this CPU lacks; NULL: nothing. Its constructors would be the first to die of that. */
+/* What the module is compiled for (cpu.h is made by meson.build) and this CPU lacks; NULL: nothing. Its constructors would die first. */
 static const char *missing_of_cpu(void)
 {
 	const char *missing = NULL;
 
-#define X(name) missing = __builtin_cpu_supports(name) ? missing : (name);
-	UR_ETHDEV_CPU
-#undef X
+#define LOOK_FOR(name) missing = __builtin_cpu_supports(name) ? missing : (name);
+	UR_ETHDEV_CPU(LOOK_FOR)
 	return missing;
 }
 
