@@ -17,6 +17,7 @@
 #include "capture/output.h"
 #include "engine/catch.h"
 #include "engine/engine_priv.h"
+#include "host/clock.h"
 #include "host/thread.h"
 #include "observe/counters_file.h"
 
@@ -69,9 +70,7 @@ static bool sleep_until(struct ur_engine *e, ur_time until, bool on_port)
 	if (on_port)
 		fds[n++] = (struct pollfd){.fd = ur_queue_wake_fd(e->nic->port->queue), .events = POLLIN};
 	if (until != UR_TIME_NEVER) {
-		ur_time ns = until > now ? until - now : 0;
-
-		ts = (struct timespec){.tv_sec = (time_t)(ns / UR_NS_PER_S), .tv_nsec = (long)(ns % UR_NS_PER_S)};
+		ts = ur_timespec(until > now ? until - now : 0);
 		timeout = &ts;
 	}
 	ready = ppoll(fds, n, timeout, NULL);

@@ -22,4 +22,10 @@ static inline int64_t ur_clock_ms(void)
 	return (int64_t)(ur_clock_now() / UR_NS_PER_MS);
 }
 
+/* A point in time of that clock, or a duration, as the C library takes it. */
+static inline struct timespec ur_timespec(ur_time t)
+{
+	return (struct timespec){.tv_sec = (time_t)(t / UR_NS_PER_S), .tv_nsec = (long)(t % UR_NS_PER_S)};
+}
+
 #endif

@@ -157,11 +157,9 @@ static uint64_t drain(struct ur_spool *s)
 static void nap(struct ur_spool *s, bool found)
 {
 	struct timespec until;
-	ur_time at;
 
 	s->naps = found ? 0 : s->naps + 1;
-	at = ur_clock_now() + (s->naps > NAPS_TO_SLEEP ? SLEEP_NS : NAP_NS);
-	until = (struct timespec){.tv_sec = (time_t)(at / UR_NS_PER_S), .tv_nsec = (long)(at % UR_NS_PER_S)};
+	until = ur_timespec(ur_clock_now() + (s->naps > NAPS_TO_SLEEP ? SLEEP_NS : NAP_NS));
 	atomic_store(&s->sleep, s->naps > NAPS_TO_SLEEP ? SLEEPS : NAPS);
 	while (!atomic_load(&s->stop) && sem_clockwait(&s->wake, CLOCK_MONOTONIC, &until) && errno == EINTR)
 		continue;

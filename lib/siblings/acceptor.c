@@ -253,15 +253,11 @@ static void *acceptor_main(void *arg)
 
 /* --- opening and closing --- */
 
-static bool wait_until(struct ur_acceptor *g, const bool *what, long ms)
+static bool wait_until(struct ur_acceptor *g, const bool *what, unsigned ms)
 {
-	struct timespec until;
+	const struct timespec until = ur_timespec(ur_clock_now() + ms * UR_NS_PER_MS);
 	bool is_so;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += ms * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&g->lock);
 	while (!*what && !pthread_cond_clockwait(&g->cond, &g->lock, CLOCK_MONOTONIC, &until))
 		continue;

@@ -21,9 +21,9 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
+#include "host/clock.h"
 #include "host/thread.h"
 #include "siblings/map_file.h"
 
@@ -141,29 +141,18 @@ static void end_unused(struct ur_mapped *m)
 	}
 }
 
-static struct timespec in_ms(long ms)
+static ur_time in_ms(unsigned ms)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_nsec += ms * 1000000;
-	ts.tv_sec += ts.tv_nsec / 1000000000;
-	ts.tv_nsec %= 1000000000;
-	return ts;
-}
-
-static bool is_over(const struct timespec *ts)
-{
-	const struct timespec now = in_ms(0);
-
-	return now.tv_sec > ts->tv_sec || (now.tv_sec == ts->tv_sec && now.tv_nsec >= ts->tv_nsec);
+	return ur_clock_now() + ms * UR_NS_PER_MS;
 }
 
 /* Until there may be something to do: nothing mapped can become unused without rounds. */
-static void wait_for_work(struct ur_mapped *m, struct timespec *round)
+static void wait_for_work(struct ur_mapped *m, ur_time *round)
 {
+	const struct timespec until = ur_timespec(*round);
+
 	if (next_with(m, MAPPED)) {
-		sem_clockwait(&m->work, CLOCK_MONOTONIC, round);
+		sem_clockwait(&m->work, CLOCK_MONOTONIC, &until);
 	} else {
 		sem_wait(&m->work);
 		*round = in_ms(ROUND_MS);
@@ -173,12 +162,12 @@ static void wait_for_work(struct ur_mapped *m, struct timespec *round)
 /* What has ended comes first: to unmap waits for nobody, and to map may take long. */
 static void *mapper_main(void *arg)
 {
-	struct timespec round = in_ms(ROUND_MS);
+	ur_time round = in_ms(ROUND_MS);
 	struct ur_mapped *m = arg;
 	struct place *p;
 
 	while (!atomic_load(&m->stop)) {
-		if (is_over(&round)) {
+		if (ur_clock_now() >= round) {
 			end_unused(m);
 			round = in_ms(ROUND_MS);
 		}
@@ -339,7 +328,7 @@ struct ur_mapped *ur_mapped_open(void)
 /* False: /proc keeps it waiting. Then it stays, and what it uses. */
 static bool stop(struct ur_mapped *m)
 {
-	const struct timespec until = in_ms(END_MS);
+	const struct timespec until = ur_timespec(in_ms(END_MS));
 	int err;
 
 	atomic_store(&m->stop, true);
