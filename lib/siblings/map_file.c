@@ -2,7 +2,6 @@
 #include "siblings/map_file.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -120,7 +119,7 @@ static bool find_run(pid_t pid, struct search *s)
 	return s->found && s->is_it;
 }
 
-/* --- opening it --- */
+/* --- opening and mapping it --- */
 
 /* `fd` opens nothing (O_PATH); if it is the file that is meant, and in memory, it is opened to be read. Takes `fd`. */
 static int open_if(int fd, const struct run *r)
@@ -141,17 +140,44 @@ static int open_if(int fd, const struct run *r)
 	return readable;
 }
 
-static int by_link(pid_t pid, const struct run *r)
+static bool keep(struct ur_map *out, void *here, uint64_t there, uint64_t len, bool segment)
+{
+	*out = (struct ur_map){.here = here, .there = there, .len = len, .segment = segment};
+	madvise(here, len, MADV_DONTDUMP);
+	if (!madvise(here, len, MADV_DONTFORK))
+		return true;
+	ur_map_drop(out);
+	return false;
+}
+
+/*
+ * From the beginning of the run on, so that huge pages stay such: nothing is reserved for it, and what is not touched costs nothing. Takes
+ * `fd`.
+ */
+static bool map_fd(int fd, const struct run *r, struct ur_map *out)
+{
+	void *here;
+
+	if (fd < 0)
+		return false;
+	here = mmap(NULL, r->end - r->start, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, (off_t)r->off);
+	close(fd);
+	return here != MAP_FAILED && keep(out, here, r->start, r->end - r->start, false);
+}
+
+/* --- the ways --- */
+
+static bool by_link(pid_t pid, const struct run *r, struct ur_map *out)
 {
 	char path[96];
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)r->start,
 		 (unsigned long long)r->first_end);
-	return open_if(open(path, O_PATH | O_CLOEXEC), r);
+	return map_fd(open_if(open(path, O_PATH | O_CLOEXEC), r), r, out);
 }
 
 /* Names are compared first: nothing else of the process is opened, not even in this way. */
-static int by_fd(pid_t pid, const struct run *r)
+static bool by_fd(pid_t pid, const struct run *r, struct ur_map *out)
 {
 	char path[64], name[PATH];
 	struct dirent *d;
@@ -168,37 +194,16 @@ static int by_fd(pid_t pid, const struct run *r)
 	}
 	if (dir)
 		closedir(dir);
-	return fd;
+	return map_fd(fd, r, out);
 }
 
 /* A name may lead anywhere, also to a server that does not answer: nothing is looked up that the kernel does not know already. */
-static int by_path(pid_t pid, const struct run *r)
+static bool by_path(pid_t pid, const struct run *r, struct ur_map *out)
 {
 	const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED | RESOLVE_NO_MAGICLINKS};
 
 	(void)pid;
-	return open_if((int)syscall(SYS_openat2, AT_FDCWD, r->path, &how, sizeof(how)), r);
-}
-
-/* --- mapping it --- */
-
-static bool keep(struct ur_map *out, void *here, uint64_t there, uint64_t len, bool segment)
-{
-	*out = (struct ur_map){.here = here, .there = there, .len = len, .segment = segment};
-	madvise(here, len, MADV_DONTDUMP);
-	if (!madvise(here, len, MADV_DONTFORK))
-		return true;
-	ur_map_drop(out);
-	return false;
-}
-
-/* From the beginning of the run on, so that huge pages stay such: nothing is reserved for it, and what is not touched costs nothing. */
-static bool map_fd(int fd, const struct run *r, struct ur_map *out)
-{
-	void *here = mmap(NULL, r->end - r->start, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, (off_t)r->off);
-
-	close(fd);
-	return here != MAP_FAILED && keep(out, here, r->start, r->end - r->start, false);
+	return map_fd(open_if((int)syscall(SYS_openat2, AT_FDCWD, r->path, &how, sizeof(how)), r), r, out);
 }
 
 /* The ID of a segment is its file's number, and means the same only to those that share an IPC namespace. */
@@ -211,7 +216,7 @@ static bool share_ipc(pid_t pid)
 	return !stat("/proc/self/ns/ipc", &ours) && !stat(path, &theirs) && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-static bool map_segment(pid_t pid, const struct run *r, struct ur_map *out)
+static bool by_segment(pid_t pid, const struct run *r, struct ur_map *out)
 {
 	const uint64_t len = r->end - r->start;
 	struct search here = {.len = len, .dev = r->dev, .ino = r->ino};
@@ -231,12 +236,12 @@ static bool map_segment(pid_t pid, const struct run *r, struct ur_map *out)
 
 static const struct {
 	enum ur_map_way way;
-	int (*open)(pid_t pid, const struct run *r); /* NULL: map_segment */
+	bool (*map)(pid_t pid, const struct run *r, struct ur_map *out);
 } ways_of[] = {
 	{UR_MAP_BY_LINK, by_link},
 	{UR_MAP_BY_FD, by_fd},
 	{UR_MAP_BY_PATH, by_path},
-	{UR_MAP_BY_SEGMENT, NULL},
+	{UR_MAP_BY_SEGMENT, by_segment},
 };
 
 /* Where the program's own address space is limited, nothing of it is taken. */
@@ -268,14 +273,8 @@ bool ur_map_file(pid_t pid, dev_t dev, ino_t ino, uint64_t at, uint64_t len, uin
 
 	if (space_is_limited() || memory_is_locked() || !find_run(pid, &s) || s.run.end - s.run.start > most)
 		return false;
-	for (unsigned i = 0; i < ur_array_size(ways_of) && !done; i++) {
-		int fd = ways_of[i].way & ways && ways_of[i].open ? ways_of[i].open(pid, &s.run) : -1;
-
-		if (ways_of[i].way & ways && !ways_of[i].open)
-			done = map_segment(pid, &s.run, out);
-		else if (fd >= 0)
-			done = map_fd(fd, &s.run, out);
-	}
+	for (unsigned i = 0; i < ur_array_size(ways_of) && !done; i++)
+		done = ways_of[i].way & ways && ways_of[i].map(pid, &s.run, out);
 	return done;
 }
 
