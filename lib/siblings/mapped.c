@@ -95,11 +95,17 @@ static void set_patience(struct ur_mapped *m, uint8_t slot, uint32_t copies)
 	atomic_store_explicit(&m->patience[slot], ur_min_u32(copies, COPIES_MOST) - COPIES, memory_order_relaxed);
 }
 
+/* Neither this region nor, so soon, another one of the process. */
+static void give_up(struct ur_mapped *m, struct place *p)
+{
+	set_patience(m, p->slot, 2 * patience(m, p->slot));
+	hand_over(p, UNFIT);
+}
+
 static void map_one(struct ur_mapped *m, struct place *p)
 {
 	if (!ur_map_file(p->pid, p->dev, p->ino, p->at, p->len, UR_MAPPED_BYTES - m->bytes, UR_MAP_ANY, &p->map)) {
-		set_patience(m, p->slot, 2 * patience(m, p->slot));
-		hand_over(p, UNFIT);
+		give_up(m, p);
 		return;
 	}
 	m->bytes += p->map.len;
@@ -226,8 +232,7 @@ static bool start(struct ur_mapped *m)
 static void want(struct ur_mapped *m, struct place *p, const struct ur_sibling *s, const struct ur_bulk_seg *g, uint64_t token)
 {
 	if (!start(m)) {
-		set_patience(m, s->slot, 2 * patience(m, s->slot));
-		hand_over(p, UNFIT);
+		give_up(m, p);
 		return;
 	}
 	p->token = token;
