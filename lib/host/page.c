@@ -69,12 +69,12 @@ static bool map(struct ur_sibling *s, const struct ur_own_page *own, int memfd)
 	void *ring = mmap(NULL, UR_MAILRING_BYTES, PROT_READ, MAP_SHARED, memfd, (off_t)offsetof(struct ur_page, ring[own->slot]));
 	struct stat st;
 
-	if (!fstat(memfd, &st)) {
-		s->dev = st.st_dev;
-		s->ino = st.st_ino;
-	}
 	s->page = shown == MAP_FAILED ? NULL : shown;
 	s->ring = ring == MAP_FAILED ? NULL : ring;
+	if (fstat(memfd, &st))
+		return false;
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
 	return s->page && s->ring;
 }
 
