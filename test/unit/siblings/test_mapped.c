@@ -21,7 +21,6 @@
 #include "siblings/local.h"
 #include "siblings/map_file.h"
 #include "siblings/mapped.h"
-#include "slots_harness.h"
 
 void ur_suite_mapped(void);
 
