@@ -72,12 +72,14 @@ struct ur_mapped {
 
 /* --- the thread --- */
 
-static struct place *next_with(struct ur_mapped *m, enum state state)
+static bool find_with(struct ur_mapped *m, enum state state, struct place **p)
 {
-	for (unsigned i = 0; i < UR_MAPPED_REGIONS; i++)
-		if (atomic_load_explicit(&m->place[i / WAYS][i % WAYS].state, memory_order_acquire) == state)
-			return &m->place[i / WAYS][i % WAYS];
-	return NULL;
+	for (unsigned i = 0; i < UR_MAPPED_REGIONS; i++) {
+		*p = &m->place[i / WAYS][i % WAYS];
+		if (atomic_load_explicit(&(*p)->state, memory_order_acquire) == state)
+			return true;
+	}
+	return false;
 }
 
 static void hand_over(struct place *p, enum state state)
@@ -156,8 +158,9 @@ static ur_time in_ms(unsigned ms)
 static void wait_for_work(struct ur_mapped *m, ur_time *round)
 {
 	const struct timespec until = ur_timespec(*round);
+	struct place *p;
 
-	if (next_with(m, MAPPED)) {
+	if (find_with(m, MAPPED, &p)) {
 		sem_clockwait(&m->work, CLOCK_MONOTONIC, &until);
 	} else {
 		sem_wait(&m->work);
@@ -177,9 +180,9 @@ static void *mapper_main(void *arg)
 			end_unused(m);
 			round = in_ms(ROUND_MS);
 		}
-		if ((p = next_with(m, ENDED)))
+		if (find_with(m, ENDED, &p))
 			drop_one(m, p);
-		else if ((p = next_with(m, WANTED)))
+		else if (find_with(m, WANTED, &p))
 			map_one(m, p);
 		else
 			wait_for_work(m, &round);
