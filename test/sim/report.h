@@ -5,8 +5,6 @@
 
 #include "base/base.h"
 
-#define REPORT_COLUMNS 12
-
 struct report_column {
 	const char *op, *peers, *metric;
 };
