@@ -71,13 +71,18 @@ static double goodput(const struct stream_opt *o)
 	return result.lost ? GONE : 100 * stream_share(o, &result, -1);
 }
 
-/* Of `pings` round trips, in round trips of the empty path. */
-static void latency(const struct stream_opt *o, double *v)
+/* Pings alone with the faults of `o`: three percentiles, in round trips of the empty path. */
+static void latency(struct stream_opt o, double *v)
 {
 	static const double share[] = {0.5, 0.99, 0.999};
 
+	o.senders = 0;
+	o.pings = STREAM_PINGS;
+	o.warm = 0;
+	o.span = 100000 * UR_NS_PER_S;
+	stream_run(&o, &result);
 	for (unsigned i = 0; i < ur_array_size(share); i++)
-		v[i] = result.lost ? GONE : (double)stream_ping(&result, share[i]) / (double)o->rtt;
+		v[i] = result.lost ? GONE : (double)stream_ping(&result, share[i]) / (double)o.rtt;
 }
 
 /* --- goodput and latency against loss --- */
@@ -143,13 +148,8 @@ static void part_latency(void)
 			for (unsigned k = 0; k < PEERS; k++) {
 				struct stream_opt o = options(path, IBV_WR_SEND, k);
 
-				o.senders = 0;
-				o.pings = STREAM_PINGS;
 				o.faults.loss = ppm(losses[l]);
-				o.warm = 0;
-				o.span = 100000 * UR_NS_PER_S;
-				stream_run(&o, &result);
-				latency(&o, v + 3 * k);
+				latency(o, v + 3 * k);
 			}
 			report_row(&report, path->rtt, losses[l], "-", v);
 		}
@@ -180,12 +180,7 @@ static void fault_row(const struct path *path, double loss, const char *variant,
 	}
 	o = options(path, IBV_WR_SEND, OWN_OWN);
 	o.faults = *faults;
-	o.senders = 0;
-	o.pings = STREAM_PINGS;
-	o.warm = 0;
-	o.span = 100000 * UR_NS_PER_S;
-	stream_run(&o, &result);
-	latency(&o, v + 4);
+	latency(o, v + 4);
 	report_row(&report, path->rtt, loss, variant, v);
 }
 
