@@ -44,7 +44,7 @@ static void row(const char *what, struct stream_opt o, const struct mode *m)
 	else
 		printf(" %9s %9s", "-", "-");
 	if (o.silent)
-		printf(" %9.1f %9.2f", 100 * (double)result.after * 8000 / o.mbps / (double)o.span, (double)result.woken / MS);
+		printf(" %9.1f %9.2f", 100 * stream_share_after(&o, &result), (double)result.woken / MS);
 	printf("\n");
 	fflush(stdout);
 }

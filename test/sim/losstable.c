@@ -290,7 +290,7 @@ static void silent_row(const struct path *path, double loss, ur_time silent, dou
 	o.silent = silent;
 	stream_run(&o, &result);
 	v[0] = 100 * stream_share(&o, &result, -1);
-	v[1] = 100 * (double)result.after * 8000 / o.mbps / (double)o.span;
+	v[1] = 100 * stream_share_after(&o, &result);
 	v[2] = result.lost;
 	v[3] = (double)result.repeats;
 	v[4] = result.woken == UR_TIME_NEVER ? GONE : (double)result.woken / MS;

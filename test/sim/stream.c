@@ -419,11 +419,19 @@ void stream_run(const struct stream_opt *o, struct stream_result *out)
 	close_stream(&s);
 }
 
+static double of_a_link(const struct stream_opt *o, uint64_t bytes)
+{
+	return (double)bytes * 8000 / (o->to_mbps ? o->to_mbps : o->mbps) / (double)o->span;
+}
+
 double stream_share(const struct stream_opt *o, const struct stream_result *r, int i)
 {
-	uint64_t bytes = i < 0 ? total(o, r) : r->bytes[i];
+	return of_a_link(o, i < 0 ? total(o, r) : r->bytes[i]);
+}
 
-	return (double)bytes * 8000 / (o->to_mbps ? o->to_mbps : o->mbps) / (double)o->span;
+double stream_share_after(const struct stream_opt *o, const struct stream_result *r)
+{
+	return of_a_link(o, r->after);
 }
 
 double stream_fairness(const struct stream_opt *o, const struct stream_result *r)

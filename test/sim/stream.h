@@ -49,6 +49,8 @@ struct stream_result {
 void stream_run(const struct stream_opt *o, struct stream_result *out);
 /* Payload of sender `i`, or of all when it is -1, as a share of what a link carries. */
 double stream_share(const struct stream_opt *o, const struct stream_result *r, int i);
+/* The same of all, behind the silence. */
+double stream_share_after(const struct stream_opt *o, const struct stream_result *r);
 /* Of 1 to `senders`, by Jain: 1 when all senders got the same. */
 double stream_fairness(const struct stream_opt *o, const struct stream_result *r);
 /* The round trip that `share` of the pings did not exceed. */
