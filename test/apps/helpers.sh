@@ -119,6 +119,14 @@ talk() {
 	fi
 }
 
+# needs PROGRAM PACKAGE: a test without it is skipped.
+needs() {
+	command -v "$1" >/dev/null || { echo "there is no $1 (apt-get install $2)"; return "$SKIPPED"; }
+}
+
+# copied FILES...: how many messages were copied from another process's memory, by the counters of all.
+copied() { cat "$@" | awk '$1 == "tx_bulk" { n += $2 } END { print n + 0 }'; }
+
 same_count() {
 	local n
 	n=$(grep -c "$2" "$3")

@@ -138,9 +138,8 @@ test_module_beside_the_library() {
 
 # A CPU that lacks what DPDK is compiled for: a sentence, and no SIGILL. With one that has it the emulator says something else.
 test_module_on_an_old_cpu() {
-	local cpu
 	[ "$(uname -m)" = x86_64 ] || { echo "this is not x86"; return "$SKIPPED"; }
-	command -v qemu-x86_64 >/dev/null || { echo "there is no qemu-x86_64 (apt-get install qemu-user)"; return "$SKIPPED"; }
+	needs qemu-x86_64 qemu-user || return
 	starter "$TMP/starter" "$BUILD/lib/liburoce.so" -Wl,-rpath,"$BUILD/lib" || return 1
 	timeout 60 qemu-x86_64 -cpu core2duo "$TMP/starter" / >"$TMP/out" 2>&1 || { cat "$TMP/out"; fail "status $?"; return; }
 	grep -q "DPDK's part of uroce is compiled for CPUs with .*, which this one lacks: choose another port" "$TMP/out" || { cat "$TMP/out"; fail "core2duo"; return; }

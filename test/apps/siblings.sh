@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2086,SC2154 # commands are words; $server is set by helpers.sh
-# Long messages between two processes of one host, which are copied from one's memory to the other's: what becomes of them when either is stopped, killed, forks, or is
+# Long messages between two processes of one host, which are copied from one's memory to the other's: what becomes of them when either is stopped or killed, or is
 # in another PID namespace. killed.sh has the helpers.
 
 SIBLINGS="-R -F -s 1048576 -t 128" # as many messages in flight as a busy program has
 
 # bulky FILES...: messages were copied, or never with UROCE_ONE_COPY=0.
 bulky() {
-	local copied
-	copied=$(cat "$@" | awk '$1 == "tx_bulk" { n += $2 } END { print n + 0 }')
-	echo "$copied messages were copied"
-	if [ "${UROCE_ONE_COPY:-1}" = 0 ]; then [ "$copied" -eq 0 ]; else [ "$copied" -gt 0 ]; fi || fail "$copied messages were copied, and UROCE_ONE_COPY=${UROCE_ONE_COPY:-1}"
+	local n
+	n=$(copied "$@")
+	echo "$n messages were copied"
+	if [ "${UROCE_ONE_COPY:-1}" = 0 ]; then [ "$n" -eq 0 ]; else [ "$n" -gt 0 ]; fi || fail "$n messages were copied, and UROCE_ONE_COPY=${UROCE_ONE_COPY:-1}"
 }
 
 # siblings_stopped PROGRAM: both sides in turn do not run for a while, and nothing is lost.

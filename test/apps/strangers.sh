@@ -2,11 +2,6 @@
 # shellcheck shell=bash
 # Programs of other projects that are not about RDMA itself, but use it: UCX, Open MPI, qemu, fio, qperf. Those that are not installed are skipped.
 
-# needs PROGRAM PACKAGE
-needs() {
-	command -v "$1" >/dev/null || { echo "there is no $1 (apt-get install $2)"; return "$SKIPPED"; }
-}
-
 # ucx_batch TRANSPORTS OPTIONS...: ucx_perftest with the batch $TMP/batch, whose every line gives a result.
 ucx_batch() {
 	local n
