@@ -44,7 +44,9 @@ static void row(const char *what, struct stream_opt o, const struct mode *m)
 	else
 		printf(" %9s %9s", "-", "-");
 	if (o.silent)
-		printf(" %9.1f %9.2f", 100 * stream_share_after(&o, &result), (double)result.woken / MS);
+		printf(" %9.1f", 100 * stream_share_after(&o, &result));
+	if (o.silent && result.woken != UR_TIME_NEVER)
+		printf(" %9.2f", (double)result.woken / MS);
 	printf("\n");
 	fflush(stdout);
 }

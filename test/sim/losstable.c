@@ -25,8 +25,8 @@ static const double losses[] = {0, 0.01, 0.1, 1, 2, 5};
 
 /*
  * Round trips, and what they are measured at. 100 Gbit/s over 10 ms would be 125 MB in flight, more than the 8192 PSNs of 4 KiB that a
- * connection can have open. So the third path has 10 Gbit/s, 12.5 MB or 3000 packets, and a window of 4096: a packet that is lost twice is
- * repaired within 2.7 windows of the path.
+ * connection can have open. So the third path has 10 Gbit/s, 12.5 MB or 3000 packets, and a window of 4096: 8192 PSNs are 2.7 round
+ * trips of the path, and a packet that is lost twice is there after three.
  */
 static const struct path {
 	ur_time rtt;
@@ -71,6 +71,12 @@ static double goodput(const struct stream_opt *o)
 	return result.lost ? GONE : 100 * stream_share(o, &result, -1);
 }
 
+/* What that share of the pings did not exceed, in `unit`; there may be none that was answered in time. */
+static double ping(double share, ur_time unit)
+{
+	return result.npings ? (double)stream_ping(&result, share) / (double)unit : GONE;
+}
+
 /* Pings alone with the faults of `o`: three percentiles, in round trips of the empty path. */
 static void latency(struct stream_opt o, double *v)
 {
@@ -82,7 +88,7 @@ static void latency(struct stream_opt o, double *v)
 	o.span = 100000 * UR_NS_PER_S;
 	stream_run(&o, &result);
 	for (unsigned i = 0; i < ur_array_size(share); i++)
-		v[i] = result.lost ? GONE : (double)stream_ping(&result, share[i]) / (double)o.rtt;
+		v[i] = result.lost ? GONE : ping(share[i], o.rtt);
 }
 
 /* --- goodput and latency against loss --- */
@@ -256,7 +262,7 @@ static void incast_row(unsigned senders, bool ecn, double *v)
 	stream_run(&o, &result);
 	v[0] = 100 * stream_share(&o, &result, -1);
 	v[1] = stream_fairness(&o, &result);
-	v[2] = (double)stream_ping(&result, 0.99) / US;
+	v[2] = ping(0.99, US);
 	v[3] = (double)result.queue_drops;
 	v[4] = result.lost;
 }
