@@ -7,6 +7,7 @@
 
 #include "cmd.h"
 #include "pcap.h"
+#include "wire/frame.h"
 
 static bool link_of(int dlt, enum ur_an_link *link)
 {
@@ -65,7 +66,7 @@ bool ur_pcap_source_open(struct ur_pcap_source *s, const char *name)
 /* Its packets have an EtherType of their own, and no IP header. */
 static bool is_v1(const struct ur_an_frame *f)
 {
-	return f->link == UR_AN_ETHERNET && f->have >= 14 && f->data[12] == 0x89 && f->data[13] == 0x15;
+	return f->link == UR_AN_ETHERNET && f->have >= UR_ETH_LEN && ur_get16(f->data + 12) == UR_ETHERTYPE_ROCE_V1;
 }
 
 bool ur_pcap_source_next(struct ur_pcap_source *s)
