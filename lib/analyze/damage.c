@@ -61,12 +61,11 @@ static const char *field_of(const struct an_pkt *p, uint32_t byte)
 static bool repair(const struct an_pkt *p, uint8_t *room, size_t size, struct an_pkt *fixed, struct ur_finding *say)
 {
 	const uint32_t all = (uint32_t)(p->udp - p->l3) + p->udp_len, covered = all - UR_ICRC_LEN;
-	const uint32_t diff = ur_get_le32(p->l3 + covered) ^ an_icrc(p->l3, p->ip_version, covered);
 	struct ur_an_frame f = {.number = p->frame, .when = p->when, .link = UR_AN_RAW_IP, .data = room, .have = all, .len = all};
 	uint32_t byte;
 	unsigned bit;
 
-	if (all > size || !ur_icrc_wrong_bit(diff, covered, &byte, &bit))
+	if (all > size || !ur_icrc_wrong_bit(p->diff, covered, &byte, &bit))
 		return false;
 	memcpy(room, p->l3, all);
 	room[byte] ^= (uint8_t)(1u << bit);
@@ -203,8 +202,7 @@ static struct path *path_of(struct ur_analysis *a, const struct an_pkt *p)
 static void note_change(struct path *t, const struct an_pkt *p)
 {
 	const uint32_t at = (uint32_t)(p->udp - p->l3), covered = at + p->udp_len - UR_ICRC_LEN;
-	const uint32_t diff = ur_get_le32(p->l3 + covered) ^ an_icrc(p->l3, p->ip_version, covered);
-	const uint32_t change = ur_icrc_state_change(diff, at, covered);
+	const uint32_t change = ur_icrc_state_change(p->diff, at, covered);
 
 	t->same &= t->bad == 1 || change == t->change;
 	t->change = change;

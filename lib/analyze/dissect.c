@@ -79,7 +79,8 @@ static void check_icrc(struct an_pkt *p, const uint8_t *l3, size_t covered)
 	uint32_t have = ur_get_le32(l3 + covered), want = an_icrc(l3, p->ip_version, covered);
 
 	p->icrc = have == want ? AN_ICRC_OK : AN_ICRC_WRONG;
-	if (ur_unlikely(have != want))
+	p->diff = have ^ want;
+	if (ur_unlikely(p->diff))
 		p->why = explain(p, l3, covered, have, want);
 }
 

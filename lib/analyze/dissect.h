@@ -20,6 +20,7 @@ struct an_pkt {
 	bool bad_opcode;
 	const char *wrong; /* what makes it no packet that a receiver takes; NULL */
 	const char *why;   /* of a wrong ICRC */
+	uint32_t diff;     /* and what it differs by from the right one */
 	uint8_t ip_version, tos;
 	uint16_t sport;
 	struct ur_gid src, dst;
