@@ -191,7 +191,7 @@ static void handle_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 		return;
 	a->total.other += !t.whole.roce;
 	if (!t.whole.roce)
-		an_icmp(a, f);
+		an_icmp(a, &t.whole);
 	if (t.whole.roce)
 		a->total.bytes += f->len;
 	if (t.whole.cut) {

@@ -193,7 +193,7 @@ static bool ip4(struct an_pkt *p, struct view v, unsigned depth)
 		return false;
 	ihl = (ip[0] & 15u) * 4;
 	total = ur_get16(ip + 2);
-	if (ip[0] >> 4 != 4 || ihl < UR_IP4_LEN || ip[9] != UR_PROTO_UDP || ur_get16(ip + 6) & FRAGMENT)
+	if (ip[0] >> 4 != 4 || ihl < UR_IP4_LEN)
 		return false;
 	note_ip(p, &v, 4);
 	p->tos = ip[1];
@@ -201,6 +201,8 @@ static bool ip4(struct an_pkt *p, struct view v, unsigned depth)
 	p->src = ur_gid_from_v4(addr);
 	memcpy(&addr, ip + 16, 4);
 	p->dst = ur_gid_from_v4(addr);
+	if (ip[9] != UR_PROTO_UDP || ur_get16(ip + 6) & FRAGMENT)
+		return false;
 	if (total < ihl || total > v.len) {
 		p->l4 = v.have >= ihl + UR_UDP_LEN ? ip + ihl : NULL;
 		p->roce = p->l4 && ur_get16(p->l4 + 2) == UR_ROCE_PORT;
@@ -219,12 +221,14 @@ static bool ip6(struct an_pkt *p, struct view v, unsigned depth)
 	if (v.have < UR_IP6_LEN)
 		return false;
 	len = ur_get16(ip + 4);
-	if (ip[0] >> 4 != 6 || ip[6] != UR_PROTO_UDP)
+	if (ip[0] >> 4 != 6)
 		return false;
 	note_ip(p, &v, 6);
 	p->tos = (uint8_t)(ur_get32(ip) >> 20);
 	memcpy(p->src.raw, ip + 8, 16);
 	memcpy(p->dst.raw, ip + 24, 16);
+	if (ip[6] != UR_PROTO_UDP)
+		return false;
 	if (len > v.len - UR_IP6_LEN) {
 		p->l4 = v.have >= UR_IP6_LEN + UR_UDP_LEN ? ip + UR_IP6_LEN : NULL;
 		p->roce = p->l4 && ur_get16(p->l4 + 2) == UR_ROCE_PORT;

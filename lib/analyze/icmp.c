@@ -12,27 +12,13 @@
 #include "wire/ip.h"
 
 #define ICMP_LEN 8
-#define PROTO_ICMP 1
-#define PROTO_ICMP6 58
 
 struct quoted {
-	struct ur_gid reporter, src, dst;
+	struct ur_gid src, dst;
 	uint32_t dqpn; /* 0: not quoted so far */
 	uint32_t len, mtu;
 	uint8_t type, code, version;
 };
-
-/* The IP header of a frame; NULL when it has none that can be read. */
-static const uint8_t *ip_of(const struct ur_an_frame *f, uint32_t *n)
-{
-	const uint32_t have = f->have < f->len ? f->have : f->len;
-	uint32_t at = f->link == UR_AN_ETHERNET ? UR_ETH_LEN : f->link == UR_AN_RAW_IP ? 0 : f->link == UR_AN_SLL ? 16 : 20;
-
-	if (f->link == UR_AN_ETHERNET && have > at + UR_VLAN_LEN && ur_get16(f->data + 12) == UR_ETHERTYPE_VLAN)
-		at += UR_VLAN_LEN;
-	*n = have > at ? have - at : 0;
-	return *n ? f->data + at : NULL;
-}
 
 static struct ur_gid address4(const uint8_t *at)
 {
@@ -68,25 +54,22 @@ static bool read_quoted(const uint8_t *in, uint32_t n, struct quoted *q)
 	return true;
 }
 
-static bool read_error(const struct ur_an_frame *f, struct quoted *q)
+static bool read_error(const struct an_pkt *p, struct quoted *q)
 {
-	uint32_t n, head;
-	const uint8_t *ip = ip_of(f, &n), *icmp;
+	const uint8_t *ip = p->ip, *icmp;
+	const uint32_t n = p->ip_have;
+	uint32_t head;
 
-	if (!ip || n < UR_IP4_LEN)
+	if (!ip)
 		return false;
-	q->version = ip[0] >> 4;
+	q->version = p->ip_version;
 	head = q->version == 4 ? (ip[0] & 15u) * 4 : UR_IP6_LEN;
-	if ((q->version == 4 ? ip[9] != PROTO_ICMP : q->version != 6 || ip[6] != PROTO_ICMP6) || head < UR_IP4_LEN || n < head + ICMP_LEN)
+	if ((q->version == 4 ? ip[9] != UR_PROTO_ICMP4 : ip[6] != UR_PROTO_ICMP6) || n < head + ICMP_LEN)
 		return false;
 	icmp = ip + head;
 	q->type = icmp[0];
 	q->code = icmp[1];
 	q->mtu = q->version == 4 ? ur_get16(icmp + 6) : ur_get32(icmp + 4);
-	if (q->version == 4)
-		q->reporter = address4(ip + 12);
-	else
-		memcpy(q->reporter.raw, ip + 8, 16);
 	return read_quoted(icmp + ICMP_LEN, n - head - ICMP_LEN, q);
 }
 
@@ -112,7 +95,7 @@ static bool spoke(const struct ur_analysis *a, const struct ur_gid *host)
 	return false;
 }
 
-void an_icmp(struct ur_analysis *a, const struct ur_an_frame *f)
+void an_icmp(struct ur_analysis *a, const struct an_pkt *p)
 {
 	static const char *const phrases[] = {
 		[NOBODY] = "{src} says (ICMP, port unreachable) that nothing receives UDP port 4791 on {dst}: RoCEv2 is not set up there, "
@@ -127,20 +110,20 @@ void an_icmp(struct ur_analysis *a, const struct ur_an_frame *f)
 	struct an_flow *flow;
 	enum kind kind;
 
-	if (!read_error(f, &q))
+	if (!read_error(p, &q))
 		return;
 	kind = kind_of(&q);
 	if (kind == NONE)
 		return;
 	flow = q.dqpn ? an_flow_find(a, &q.src, &q.dst, q.dqpn) : NULL;
 	if (flow) {
-		flow->facts.icmp_frame = f->number;
+		flow->facts.icmp_frame = p->frame;
 		flow->facts.findings++;
 	}
 	an_report(a, &(struct ur_finding){.rule = kind == NOBODY && spoke(a, &q.dst) ? UR_RULE_ICMP_GONE : UR_RULE_ICMP,
-					  .frame = f->number,
-					  .when = f->when,
-					  .src = q.reporter,
+					  .frame = p->frame,
+					  .when = p->when,
+					  .src = p->src,
 					  .dst = q.dst,
 					  .qpn = q.dqpn,
 					  .v = {q.len, q.mtu, q.type, q.code},

@@ -5,6 +5,7 @@
 
 #include "analyze/state.h"
 
-void an_icmp(struct ur_analysis *a, const struct ur_an_frame *f);
+/* A packet without RoCEv2, as an_dissect left it. */
+void an_icmp(struct ur_analysis *a, const struct an_pkt *p);
 
 #endif
