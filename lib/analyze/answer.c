@@ -12,7 +12,6 @@
 #include "analyze/window.h"
 
 #define FAR_AHEAD 65536
-#define UNSEEN_MAX 1024 /* PSNs; where requests begin that are so far away is not what was agreed on */
 
 static void answered(struct an_flow *f, struct an_req *r, ur_time when)
 {
@@ -316,17 +315,6 @@ static bool syndrome_ok(uint8_t s)
 	return false;
 }
 
-/* None of the requests was recorded so far; where they begin is known from the connection manager. */
-static bool begin_unseen(struct an_flow *f, const struct an_pkt *p)
-{
-	const int32_t jump = ur_psn_diff(p->bth.psn, f->start);
-
-	if (!f->start_known || jump < 0 || jump > UNSEEN_MAX)
-		return false;
-	an_stream_begin(f, f->start);
-	return true;
-}
-
 /* How long the newest READ is was cut off: its responses say. */
 static void grow_cut_read(struct an_stream *s, uint64_t psn)
 {
@@ -366,7 +354,7 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 			return;
 		}
 	}
-	if (!s->begun && !begin_unseen(f, p))
+	if (!s->begun && !an_stream_begin_agreed(f, p->bth.psn)) /* none of the requests was recorded so far */
 		return;
 	psn = an_unwrap(s->next, p->bth.psn);
 	if (p->bth.opcode == UR_OP_SACK) {

@@ -18,7 +18,6 @@
 
 #define PATHS_MAX 1024
 #define HELD 4
-#define BEGIN_MAX 1024   /* PSNs; requests do not begin farther from where the connection manager says */
 #define LOCATED_MAX 1000 /* packets of a direction whose wrong bit is looked for */
 
 struct path {
@@ -142,11 +141,7 @@ static void put(struct ur_analysis *a, const struct an_pkt *p)
 	if (p->bad_opcode || !p->op->name || (p->bth.opcode & UR_SERVICE_MASK) != f->service)
 		return;
 	if (!an_is_answer(p)) {
-		const int32_t jump = ur_psn_diff(p->bth.psn, f->start);
-
-		if (!f->s.begun && f->start_known && jump >= 0 && jump < BEGIN_MAX)
-			an_stream_begin(f, f->start);
-		if (f->s.begun)
+		if (f->s.begun || an_stream_begin_agreed(f, p->bth.psn))
 			put_request(a, f, p, an_unwrap(f->s.next, p->bth.psn));
 	} else if (f->peer && f->peer->s.begun) {
 		put_response(a, f->peer, p, an_unwrap(f->peer->s.next, p->bth.psn));

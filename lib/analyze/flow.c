@@ -14,6 +14,7 @@
 #include "wire/frame.h"
 
 #define PAIR_TRIES 4096 /* answers after which a flow looks for its partner no more */
+#define BEGIN_MAX 1024  /* PSNs; what is farther behind where requests are to begin does not belong to them */
 
 struct host_pair { /* flows from one host to another that have no partner yet */
 	struct ur_table_node node;
@@ -262,6 +263,16 @@ void an_stream_begin(struct an_flow *f, uint32_t psn)
 	s->first = s->acked = s->next = (1ull << 32) + psn;
 	s->msg = f->start_known ? AN_MSG_NONE : AN_MSG_UNKNOWN;
 	s->off_known = f->start_known;
+}
+
+bool an_stream_begin_agreed(struct an_flow *f, uint32_t psn)
+{
+	const int32_t jump = ur_psn_diff(psn, f->start);
+
+	if (!f->start_known || jump < 0 || jump > BEGIN_MAX)
+		return false;
+	an_stream_begin(f, f->start);
+	return true;
 }
 
 /*

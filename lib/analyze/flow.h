@@ -18,6 +18,8 @@ void an_flow_retire(struct ur_analysis *a, struct an_flow *f);
 bool an_conn_add(struct ur_analysis *a, struct an_flow *f);
 /* Its requests begin with this PSN, by what is known of its start or by the first that came. */
 void an_stream_begin(struct an_flow *f, uint32_t psn);
+/* The same where the connection manager said; false when that is not known, or `psn`, which has been seen, is too far behind it. */
+bool an_stream_begin_agreed(struct an_flow *f, uint32_t psn);
 void an_set_mtu(struct ur_analysis *a, struct an_flow *f, uint32_t mtu);
 void an_flows_fini(struct ur_analysis *a);
 

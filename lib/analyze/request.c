@@ -22,15 +22,15 @@
 static void begin(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	struct an_stream *s = &f->s;
-	const int32_t jump = f->start_known ? ur_psn_diff(p->bth.psn, f->start) : 0;
-	const bool agreed = jump >= 0 && jump <= 1024;
 
-	an_stream_begin(f, f->start_known && agreed ? f->start : p->bth.psn);
-	if (!agreed) {
+	if (an_stream_begin_agreed(f, p->bth.psn))
+		return;
+	an_stream_begin(f, p->bth.psn);
+	if (f->start_known) {
 		an_cm_first(a, f, p);
 		s->mid = true;
 		s->off_known = false;
-	} else if (s->mid && !(p->op->flags & UR_OPF_FIRST)) {
+	} else if (!(p->op->flags & UR_OPF_FIRST)) {
 		an_report_on(a, f, (struct ur_finding){.rule = UR_RULE_MID, .frame = p->frame, .when = p->when});
 	}
 }
