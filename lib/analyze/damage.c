@@ -83,17 +83,11 @@ static bool repair(const struct an_pkt *p, uint8_t *room, size_t size, struct an
 static void put_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
 {
 	struct an_stream *s = &f->s;
-	struct an_req *r = psn == s->next ? an_window_insert(a, &s->w, s->w.n, s->acked) : NULL;
+	const struct an_req hole = {.psn = psn, .n = 1, .frame = p->frame, .when = p->when, .flags = AN_REPORTED | AN_DAMAGED};
+	struct an_req *r = psn == s->next ? an_hole_insert(a, s, s->w.n, &hole) : NULL;
 
 	if (!r)
 		return;
-	*r = (struct an_req){.psn = psn,
-			     .n = 1,
-			     .frame = p->frame,
-			     .newest = p->frame,
-			     .when = p->when,
-			     .newest_when = p->when,
-			     .flags = AN_HOLE | AN_REPORTED | AN_DAMAGED};
 	if (p->op->flags & UR_OPF_READ && p->ext) {
 		struct ur_reth h;
 
@@ -101,11 +95,8 @@ static void put_request(struct ur_analysis *a, struct an_flow *f, const struct a
 		r->got = p->icrc == AN_ICRC_WRONG || !f->mtu || h.len > 1u << 31; /* how many PSNs it takes is not known */
 		r->n = r->got ? 1 : an_npkts(h.len, f->mtu);
 	}
-	s->holes++;
 	s->next = psn + r->n;
-	s->msg = AN_MSG_UNKNOWN;
-	s->msg_whole = false;
-	s->epoch++;
+	an_message_lost(s);
 	if (f->service == UR_UC)
 		s->acked = s->next;
 }

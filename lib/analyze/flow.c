@@ -284,23 +284,17 @@ static void part(struct ur_analysis *a, struct an_flow *f, uint32_t i)
 {
 	struct an_stream *s = &f->s;
 	const struct an_req r = *an_req_at(&s->w, i), next = *an_req_at(&s->w, i + 1);
-	struct an_req *hole = an_window_insert(a, &s->w, i + 1, s->acked);
+	const uint64_t end = r.psn + r.n;
+	struct an_req *hole = an_hole_insert(
+		a, s, i + 1, &(struct an_req){.psn = end, .n = (uint32_t)(next.psn - end), .frame = next.frame, .when = next.when});
 	uint32_t k;
 
 	if (!hole)
 		return;
-	*hole = (struct an_req){.psn = r.psn + r.n,
-				.n = (uint32_t)(next.psn - r.psn - r.n),
-				.frame = next.frame,
-				.newest = next.frame,
-				.when = next.when,
-				.newest_when = next.when,
-				.flags = AN_HOLE};
 	if (a->cut_trains)
 		hole->flags |= AN_REPORTED | AN_HIDDEN;
 	else if (s->mid && r.len % f->mtu == 0)
 		hole->flags |= AN_REPORTED | AN_PERHAPS;
-	s->holes++;
 	s->epoch++;
 	for (k = s->w.n; k-- && an_req_at(&s->w, k)->psn >= next.psn;)
 		an_req_at(&s->w, k)->epoch++;

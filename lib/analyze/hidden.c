@@ -69,24 +69,13 @@ uint32_t an_hidden_count(struct an_pkt *p, uint32_t mtu)
 static void put_behind(struct ur_analysis *a, struct an_flow *f, uint32_t frame, ur_time when, uint32_t n)
 {
 	struct an_stream *s = &f->s;
-	struct an_req *r = an_window_insert(a, &s->w, s->w.n, s->acked);
 
-	if (r) {
-		*r = (struct an_req){.psn = s->next,
-				     .n = n,
-				     .frame = frame,
-				     .newest = frame,
-				     .when = when,
-				     .newest_when = when,
-				     .tries = 1,
-				     .flags = AN_HOLE | AN_REPORTED | AN_HIDDEN};
-		s->holes++;
-	}
+	an_hole_insert(
+		a, s, s->w.n,
+		&(struct an_req){.psn = s->next, .n = n, .frame = frame, .when = when, .tries = 1, .flags = AN_REPORTED | AN_HIDDEN});
 	s->next += n;
 	s->behind_room = 0;
-	s->msg = AN_MSG_UNKNOWN;
-	s->msg_whole = false;
-	s->epoch++;
+	an_message_lost(s);
 	if (f->service == UR_UC)
 		s->acked = s->next;
 }

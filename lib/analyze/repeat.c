@@ -188,17 +188,12 @@ static void in_pieces(struct an_flow *f, uint32_t i, const struct an_pkt *p)
 /* A READ took fewer PSNs than was thought while the path MTU was not known. */
 static void correct(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t i, uint64_t psn)
 {
-	struct an_req *r = an_req_at(&f->s.w, i), *rest;
+	struct an_req *r = an_req_at(&f->s.w, i);
 	const uint32_t n = (uint32_t)(r->psn + r->n - psn);
 
 	r->n -= n;
-	rest = an_window_insert(a, &f->s.w, i + 1, f->s.acked);
-	if (!rest)
-		return;
-	*rest = (struct an_req){
-		.psn = psn, .n = n, .frame = p->frame, .newest = p->frame, .when = p->when, .newest_when = p->when, .flags = AN_HOLE};
-	f->s.holes++;
-	fill_hole(a, f, p, an_window_find(&f->s.w, psn), psn);
+	if (an_hole_insert(a, &f->s, i + 1, &(struct an_req){.psn = psn, .n = n, .frame = p->frame, .when = p->when}))
+		fill_hole(a, f, p, an_window_find(&f->s.w, psn), psn);
 }
 
 /* It was in a train, and is seen for the first time. */

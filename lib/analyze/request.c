@@ -190,26 +190,16 @@ static void add_hole(struct ur_analysis *a, struct an_flow *f, const struct an_p
 	struct an_req *r = s->w.n ? an_req_at(&s->w, s->w.n - 1) : NULL;
 	const bool longer = r && r->flags & AN_DAMAGED && r->got; /* a READ of unknown length */
 
-	if (longer)
+	if (longer) {
 		r->n = (uint32_t)(psn - r->psn);
-	else
-		r = an_window_insert(a, &s->w, s->w.n, s->acked);
-	if (r && !longer) {
-		*r = (struct an_req){.psn = s->next,
-				     .n = (uint32_t)(psn - s->next),
-				     .frame = p->frame,
-				     .newest = p->frame,
-				     .when = p->when,
-				     .newest_when = p->when,
-				     .flags = AN_HOLE};
-		s->holes++;
-		if (f->service == UR_UC)
+	} else {
+		r = an_hole_insert(a, s, s->w.n,
+				   &(struct an_req){.psn = s->next, .n = (uint32_t)(psn - s->next), .frame = p->frame, .when = p->when});
+		if (r && f->service == UR_UC)
 			an_report_hole(a, f, r, UR_AN_BEFORE, 0, p->when);
 	}
 	s->next = psn;
-	s->msg = AN_MSG_UNKNOWN;
-	s->msg_whole = false;
-	s->epoch++;
+	an_message_lost(s);
 }
 
 /* Before the path MTU is known, how many PSNs a READ takes shows in the PSN that follows it. */

@@ -51,6 +51,27 @@ struct an_req *an_window_insert(struct ur_analysis *a, struct an_window *w, uint
 	return an_req_at(w, i);
 }
 
+struct an_req *an_hole_insert(struct ur_analysis *a, struct an_stream *s, uint32_t i, const struct an_req *hole)
+{
+	struct an_req *r = an_window_insert(a, &s->w, i, s->acked);
+
+	if (!r)
+		return NULL;
+	*r = *hole;
+	r->newest = r->frame;
+	r->newest_when = r->when;
+	r->flags |= AN_HOLE;
+	s->holes++;
+	return r;
+}
+
+void an_message_lost(struct an_stream *s)
+{
+	s->msg = AN_MSG_UNKNOWN;
+	s->msg_whole = false;
+	s->epoch++;
+}
+
 uint32_t an_window_find(const struct an_window *w, uint64_t psn)
 {
 	uint32_t low = 0, high = w->n;

@@ -12,6 +12,10 @@
 struct an_req *an_window_insert(struct ur_analysis *a, struct an_window *w, uint32_t i, uint64_t done);
 /* Index of the record that has this PSN; w->n when there is none. */
 uint32_t an_window_find(const struct an_window *w, uint64_t psn);
+/* A hole at place `i`: psn, n, frame, when and further flags are of `hole`. NULL when there is no room. */
+struct an_req *an_hole_insert(struct ur_analysis *a, struct an_stream *s, uint32_t i, const struct an_req *hole);
+/* Requests were not here: nothing is known of the message that goes on after them, nor of the number of messages. */
+void an_message_lost(struct an_stream *s);
 void an_window_free(struct ur_analysis *a, struct an_window *w);
 
 /* Where the newest responses of a flow were. */
