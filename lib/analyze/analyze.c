@@ -174,11 +174,6 @@ static void analyze_packet(struct ur_analysis *a, const struct an_pkt *p)
 	sort_out(a, p);
 }
 
-static bool is_copy(struct ur_analysis *a, const struct an_pkt *p)
-{
-	return a->twice.mode == AN_TWICE_YES && p->bth_at && an_twice_is_copy(&a->twice, p);
-}
-
 static void handle_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 {
 	const struct an_pkt *p;
@@ -187,7 +182,7 @@ static void handle_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 	an_train_first(&t, f);
 	check_time(a, f);
 	a->total.frames++;
-	if (is_copy(a, &t.whole))
+	if (an_twice_is_copy(&a->twice, &t.whole))
 		return;
 	a->total.other += !t.whole.roce;
 	if (!t.whole.roce)

@@ -231,7 +231,7 @@ bool ur_ladder_frame(struct ur_ladder *l, const struct ur_an_frame *f)
 	struct an_train t;
 
 	an_train_first(&t, f);
-	if (l->twice.table && t.whole.bth_at && an_twice_is_copy(&l->twice, &t.whole))
+	if (an_twice_is_copy(&l->twice, &t.whole))
 		return true;
 	while (t.read && (p = an_train_next(&t)))
 		keep_packet(l, p);

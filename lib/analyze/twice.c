@@ -145,10 +145,14 @@ void an_twice_release(struct an_twice *t)
 
 bool an_twice_is_copy(struct an_twice *t, const struct an_pkt *p)
 {
-	const uint64_t key = key_of(p), place = place_of(p);
-	struct an_original *set = &t->table[(key >> 8 & (SETS - 1)) * WAYS], *o = set;
-	uint64_t later;
+	uint64_t key, place, later;
+	struct an_original *set, *o;
 
+	if (!t->table || !p->bth_at)
+		return false;
+	key = key_of(p);
+	place = place_of(p);
+	set = o = &t->table[(key >> 8 & (SETS - 1)) * WAYS];
 	for (unsigned i = 1; i < WAYS && o->key != key; i++)
 		if (set[i].key == key || (o->key && (!set[i].key || set[i].when < o->when)))
 			o = &set[i];

@@ -29,7 +29,7 @@ void an_twice_decide(struct an_twice *t);
 bool an_twice_begin(struct an_twice *t);
 const struct ur_an_frame *an_twice_held(const struct an_twice *t, uint32_t i);
 void an_twice_release(struct an_twice *t);
-/* In such a recording: is this packet the copy of one before it? */
+/* Is this packet the copy of one before it? In other recordings none is. */
 bool an_twice_is_copy(struct an_twice *t, const struct an_pkt *p);
 void an_twice_free(struct an_twice *t);
 
