@@ -339,7 +339,7 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 	if (!f->facts.answers++ && s->deep)
 		an_report_on(a, f,
 			     (struct ur_finding){
-				     .rule = UR_RULE_DEPTH, .frame = s->deep_frame, .when = s->deep_when, .v = {s->deep, s->deep_most}});
+				     .rule = UR_RULE_DEPTH, .frame = s->deep_frame, .when = s->deep_when, .v = {s->deep, s->deep - 1}});
 	f->facts.last_answer_frame = p->frame;
 	f->facts.last_answer = p->when;
 	if (p->ext_cut && p->bth.opcode % 32 == UR_OP_ACK) {

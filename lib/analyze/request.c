@@ -138,7 +138,6 @@ static void note_depth(struct ur_analysis *a, struct an_flow *f, const struct an
 		return;
 	if (!f->facts.answers && !s->deep) { /* perhaps they come from another QP than was agreed on */
 		s->deep = s->depth;
-		s->deep_most = most;
 		s->deep_frame = p->frame;
 		s->deep_when = p->when;
 	} else if (f->facts.answers)

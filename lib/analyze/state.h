@@ -155,9 +155,9 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	ur_time repeat_when;    /* the newest of all */
 	struct an_stray *stray; /* a packet far from all others; NULL */
 	struct an_held held;
-	uint32_t ahead;                       /* answers to what has not come yet, ever */
-	uint32_t depth;                       /* READs and atomics without an answer */
-	uint32_t deep, deep_most, deep_frame; /* the first time that these were too many, before any answer was recorded */
+	uint32_t ahead;            /* answers to what has not come yet, ever */
+	uint32_t depth;            /* READs and atomics without an answer */
+	uint32_t deep, deep_frame; /* the first time that these were too many, before any answer was recorded */
 	ur_time deep_when;
 	struct an_seen *seen; /* of responses, once there was one; NULL also when memory is short */
 	uint64_t seen_most;   /* after the last PSN among them */
