@@ -53,16 +53,6 @@ static void report_packet(struct ur_analysis *a, const struct an_pkt *p, enum ur
 					  .s = {phrase}});
 }
 
-static void note_damaged(struct ur_analysis *a, const struct an_pkt *p)
-{
-	struct an_flow *f = an_flow_find(a, &p->src, &p->dst, p->bth.dqpn);
-
-	if (!f)
-		return;
-	f->facts.damaged++;
-	f->facts.damaged_frame = p->frame;
-}
-
 /* False when no receiver would take the packet. */
 static bool check_packet(struct ur_analysis *a, const struct an_pkt *p)
 {
@@ -76,7 +66,7 @@ static bool check_packet(struct ur_analysis *a, const struct an_pkt *p)
 		report_packet(a, p, UR_RULE_OPCODE, NULL);
 	else
 		return true;
-	note_damaged(a, p);
+	an_damage_note(a, p);
 	return false;
 }
 

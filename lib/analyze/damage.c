@@ -121,15 +121,22 @@ static void put_response(struct ur_analysis *a, struct an_flow *f, const struct 
 	f->s.depth -= f->s.depth > 0;
 }
 
-static void put(struct ur_analysis *a, const struct an_pkt *p)
+struct an_flow *an_damage_note(struct ur_analysis *a, const struct an_pkt *p)
 {
 	struct an_flow *f = an_flow_find(a, &p->src, &p->dst, p->bth.dqpn);
 
 	if (!f)
-		return;
+		return NULL;
 	f->facts.damaged++;
 	f->facts.damaged_frame = p->frame;
-	if (p->bad_opcode || !p->op->name || (p->bth.opcode & UR_SERVICE_MASK) != f->service)
+	return f;
+}
+
+static void put(struct ur_analysis *a, const struct an_pkt *p)
+{
+	struct an_flow *f = an_damage_note(a, p);
+
+	if (!f || p->bad_opcode || !p->op->name || (p->bth.opcode & UR_SERVICE_MASK) != f->service)
 		return;
 	if (!an_is_answer(p)) {
 		if (f->s.begun || an_stream_begin_agreed(f, p->bth.psn))

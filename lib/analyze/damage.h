@@ -6,6 +6,8 @@
 #include "analyze/state.h"
 
 void an_damage(struct ur_analysis *a, const struct an_pkt *p);
+/* Counts a packet that no receiver takes, whatever is wrong with it, with its flow, which it returns; NULL when there is none. */
+struct an_flow *an_damage_note(struct ur_analysis *a, const struct an_pkt *p);
 /* A packet without damage, once there were others. */
 void an_damage_none(struct ur_analysis *a, const struct an_pkt *p);
 void an_damage_finish(struct ur_analysis *a);
