@@ -196,8 +196,11 @@ static void repair(struct ur_qp *qp, ur_time now)
 	struct ur_requester *r = &qp->req;
 	const enum ur_found found = ur_repair_judge(qp, now);
 
-	if (ur_likely(found == UR_FOUND_NOTHING))
+	if (ur_likely(found == UR_FOUND_NOTHING)) {
+		if (r->repair.wanted) /* of a peer that is asked for one hole, the next one */
+			ur_req_schedule(qp);
 		return;
+	}
 	UR_TRACE(qp->tp->trace, LOST_ANSWER, qp->qpn, r->repair.first, r->repair.ripe[UR_WAY_ANSWER].psn);
 	ur_qp_count(qp, UR_C_IMPLIED_NAK);
 	r->probe.loss_at = now;

@@ -407,6 +407,8 @@ bool ur_repair_next(struct ur_qp *qp, uint32_t *index, uint32_t *psn, uint32_t *
 	m->wanted = false;
 	if (m->first == end || m->tail - m->head == UR_REPEATS)
 		return false;
+	if (m->one_hole && m->first != r->una) /* a repeat can leave several holes */
+		return false;
 	*index = ur_repair_wqe(qp, r->head, m->first);
 	if (*index == r->fresh)
 		return false;

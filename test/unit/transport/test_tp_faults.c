@@ -1,51 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Named faults, one test each: what goes wrong on the wire or at the peer, and what the two ends make of it. */
-#include "tp_harness.h"
+#include "losses.h"
 #include "transport/req_state.h"
 
 #define ACK 0x1f
 #define NAK_SEQ ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)
 #define TIMEOUT (4096ull << 8) /* of th_default */
 #define US UR_NS_PER_US
-
-struct loss { /* the first `times` packets that a node sends with this PSN */
-	unsigned from;
-	uint32_t psn;
-	unsigned times;
-};
-
-static uint64_t count(const struct th *h, unsigned node, enum ur_counter c)
-{
-	return h->n[node].c.v[c];
-}
-
-static bool lose_psn(struct th *h, unsigned from, const struct ur_pkt *p)
-{
-	for (struct loss *l = h->arg; l->times != UINT32_MAX; l++)
-		if (l->times && l->from == from && l->psn == p->bth.psn) {
-			l->times--;
-			return true;
-		}
-	return false;
-}
-
-/* Open, after one request that gave node 0 a round trip to go by, on a path that loses packets: PSN 100 is used up. */
-static void open_warm(struct th *h, const struct th_opt *o, struct loss *losses)
-{
-	th_open(h, o);
-	th_post(h, 0, IBV_WR_RDMA_WRITE, 0, 0, 8, 0, IBV_SEND_SIGNALED);
-	th_pump(h);
-	th_expect_wc(h->n[0].scq, 0, IBV_WC_SUCCESS);
-	CU_ASSERT_TRUE(h->n[0].qp->req.rtt.mean > 0);
-	h->n[0].qp->req.probe.loss_at = h->now;
-	h->lose = lose_psn;
-	h->arg = losses;
-}
-
-#define END_OF_LOSSES                                                                                                                      \
-	{                                                                                                                                  \
-		0, 0, UINT32_MAX                                                                                                           \
-	}
 
 /* A request under `losses` succeeds without the ACK timer, soon, and without a retry too many. */
 static void expect_repaired(struct loss *losses, enum ibv_wr_opcode op, uint32_t len, ur_time within, unsigned probes)
@@ -176,48 +137,6 @@ static void fault__repair_of_a_read_lost(void)
 
 	expect_repaired(response, IBV_WR_RDMA_READ, 64 * 1024, 60 * US, 1);
 	expect_repaired(request, IBV_WR_RDMA_READ, 64 * 1024, 60 * US, 1);
-}
-
-/*
- * A peer as rdma_rxe is: MigReq 0, and deaf to a repeated READ request that begins below one that it has answered. Repairs get lost as
- * well, and in the end everything does for a while, so that the ACK timer goes back.
- */
-static uint32_t repeated_from;
-
-static bool lose_as_rxe(struct th *h, unsigned from, const struct ur_pkt *p)
-{
-	struct ur_bth *b = &((struct ur_pkt *)p)->bth; /* as the receiver will see it */
-
-	if (lose_psn(h, from, p))
-		return true;
-	if (from == 1) {
-		b->migreq = false;
-		return false;
-	}
-	if (ur_psn_diff(h->n[1].qp->resp.epsn, b->psn) <= 0)
-		return false;
-	if (ur_psn_diff(b->psn, repeated_from) < 0)
-		return true;
-	repeated_from = b->psn;
-	return false;
-}
-
-static void fault__peer_repeats_only_upwards(void)
-{
-	static struct th h;
-	struct loss l[] = {{1, 110, 2}, {1, 120, 2}, {1, 121, 1}, {1, 130, 3}, {1, 150, 1}, {0, 150, 20}, END_OF_LOSSES};
-
-	open_warm(&h, &th_default, l);
-	h.lose = lose_as_rxe;
-	repeated_from = 100;
-	th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 64 * 1024, 500000, IBV_SEND_SIGNALED);
-	th_run(&h, 20 * UR_NS_PER_MS);
-	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
-	CU_ASSERT_EQUAL(memcmp(h.n[0].mem, h.n[1].mem + 500000, 64 * 1024), 0);
-	CU_ASSERT_TRUE(count(&h, 0, UR_C_ACK_TIMEOUT) > 0);
-	for (struct loss *i = l; i->times != UINT32_MAX; i++)
-		CU_ASSERT_EQUAL(i->times, 0);
-	th_close(&h);
 }
 
 /* Requests behind the READ are not sent again, and complete in their order. */
@@ -575,7 +494,6 @@ void ur_suite_tp_faults(void)
 	CU_ADD_TEST(s, fault__last_read_response_lost);
 	CU_ADD_TEST(s, fault__read_responses_lost_in_the_middle);
 	CU_ADD_TEST(s, fault__repair_of_a_read_lost);
-	CU_ADD_TEST(s, fault__peer_repeats_only_upwards);
 	CU_ADD_TEST(s, fault__read_response_lost_before_other_requests);
 	CU_ADD_TEST(s, fault__peer_is_dead);
 	CU_ADD_TEST(s, fault__needless_retransmission);
