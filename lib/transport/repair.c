@@ -28,6 +28,7 @@
 #include "wire/sack.h"
 
 #define CALM 16 /* repeats that were needed, in a row, after which patience halves */
+#define ROW 4   /* so many packets are hardly ever lost in a row */
 
 void ur_repair_open(struct ur_repair *m, uint32_t psn)
 {
@@ -140,6 +141,16 @@ static uint32_t repeat_of(const struct ur_repair *m, uint32_t psn)
 }
 
 /*
+ * Not the original, which was taken for lost too soon: where packets wait in queues, the shortest round trip says little of that. Were an
+ * original taken for its repeat, all that was sent before the repeat would be taken for lost, the originals of that for repeats in turn,
+ * and so on for ever. A repeat comes after what was sent just before it, as far as that comes; or a usual round trip after it was sent.
+ */
+static bool may_be_repeat(const struct ur_requester *r, enum ur_way way, const struct ur_repeat *e, ur_time now)
+{
+	return way == UR_WAY_ANSWER || ur_psn_diff(e->mark, r->repair.seen[way].psn) <= ROW || now - e->at >= r->rtt.mean;
+}
+
+/*
  * `psn`, which is part of the repeat `no`, has arrived, or its answer here. True when that is the repeat: it comes no sooner than any round
  * trip took.
  */
@@ -152,6 +163,8 @@ static bool see_repeat(struct ur_requester *r, enum ur_way way, uint32_t psn, ui
 		overtaken(r, now - e->at);
 		return false;
 	}
+	if (!may_be_repeat(r, way, e, now))
+		return false;
 	was_needed(r);
 	/* Repeated answers go before those that wait for their first time. */
 	see(m, way, way == UR_WAY_REQUEST ? e->mark : r->una, e->mark, no);

@@ -212,6 +212,49 @@ static void lost__the_earlier_repeat(void)
 	th_close(&h);
 }
 
+/*
+ * A repeat waits in a queue behind what was sent before it, for ten times the shortest round trip. What is acknowledged meanwhile is the
+ * original, which says nothing of the packets that have not come yet.
+ */
+static void lost__nothing_when_an_original_comes_late(void)
+{
+	static const struct ur_rtt rtt = {.mean = 200 * US, .var = 5 * US, .least = 20 * US};
+	static struct th h;
+
+	open_requester(&h, 0);
+	send_writes(&h, 20);
+	req(&h)->rtt = rtt;
+	sack(&h, 101, 102, 105);
+	expect_sent(&h, 101);
+	th_sleep(&h, 50 * US);
+	th_ack(&h, 0, 105, ACK);
+	th_expect_quiet(&h, 0);
+	th_ack(&h, 0, 119, ACK);
+	expect_done(&h, 100, 119);
+	th_close(&h);
+}
+
+/* The same time, but all that was sent before the repeat has come, apart from a few. */
+static void lost__what_a_repeat_overtakes(void)
+{
+	static const struct ur_rtt rtt = {.mean = 200 * US, .var = 5 * US, .least = 20 * US};
+	static struct th h;
+
+	open_requester(&h, 0);
+	send_writes(&h, 20);
+	req(&h)->rtt = rtt;
+	sack(&h, 101, 102, 117);
+	expect_sent(&h, 101);
+	th_sleep(&h, 50 * US);
+	th_ack(&h, 0, 117, ACK);
+	expect_sent(&h, 118);
+	expect_sent(&h, 119);
+	th_expect_quiet(&h, 0);
+	th_ack(&h, 0, 119, ACK);
+	expect_done(&h, 100, 119);
+	th_close(&h);
+}
+
 /* The next one says the same, and more; an old one that comes late changes nothing. */
 static void lost__a_sack(void)
 {
@@ -498,6 +541,8 @@ void ur_suite_repair(void)
 	CU_ADD_TEST(s, lost__the_last_ones);
 	CU_ADD_TEST(s, lost__a_repeat);
 	CU_ADD_TEST(s, lost__the_earlier_repeat);
+	CU_ADD_TEST(s, lost__nothing_when_an_original_comes_late);
+	CU_ADD_TEST(s, lost__what_a_repeat_overtakes);
 	CU_ADD_TEST(s, lost__a_sack);
 	CU_ADD_TEST(s, window__counts_what_is_in_flight);
 	CU_ADD_TEST(s, overtaken__teaches_patience);
