@@ -303,6 +303,18 @@ static bool enough(const struct stream *s)
 	return !s->o->senders && s->out->npings == s->o->pings;
 }
 
+/* What is to be done now. */
+static void take_turns(struct stream *s)
+{
+	ur_sim_advance(s->sim, s->now);
+	for (unsigned i = s->asleep; i < s->hosts; i++)
+		while (ur_nic_poll(s->nic[i], s->now))
+			;
+	for (unsigned i = 0; i < s->connections; i++)
+		for (unsigned side = 0; side < 2u - s->asleep; side++)
+			reap(s, i, side);
+}
+
 /* Everything that happens until `end`. */
 static void run(struct stream *s, ur_time end)
 {
@@ -313,13 +325,7 @@ static void run(struct stream *s, ur_time end)
 			next = ur_min_time(next, ur_nic_rang(s->nic[i]) ? s->now : ur_nic_next(s->nic[i]));
 		if (next > s->now)
 			s->now = next;
-		ur_sim_advance(s->sim, s->now);
-		for (unsigned i = s->asleep; i < s->hosts; i++)
-			while (ur_nic_poll(s->nic[i], s->now))
-				;
-		for (unsigned i = 0; i < s->connections; i++)
-			for (unsigned side = 0; side < 2u - s->asleep; side++)
-				reap(s, i, side);
+		take_turns(s);
 	}
 }
 
@@ -373,6 +379,7 @@ static void fall_silent(struct stream *s, uint64_t bytes)
 	s->asleep = true;
 	run(s, s->now + s->o->silent);
 	s->asleep = false;
+	take_turns(s); /* it finds what has come meanwhile */
 	s->out->woken = UR_TIME_NEVER;
 	for (woken = s->now; s->now < woken + most && alive(s);) {
 		ur_time begun = s->now;
