@@ -7,6 +7,7 @@
 #include "base/psn.h"
 #include "transport/follow.h"
 #include "transport/qp_priv.h"
+#include "transport/repair.h"
 #include "transport/repair_bits.h"
 #include "transport/req_sent.h"
 #include "transport/tp_priv.h"
@@ -154,12 +155,17 @@ void ur_follow_sent(struct ur_qp *qp, ur_time now)
 	UR_TRACE(qp->tp->trace, TIMER_ARMED, qp->qpn, UR_TRACE_TIMER_PACE, interval);
 }
 
-/* What was lost of a READ is counted by the pieces that it was asked for in. */
+/*
+ * What was lost of a READ is counted by the pieces that it was asked for in. After going back, responses to what it was asked for before
+ * may still be on their way.
+ */
 void ur_follow_read(struct ur_qp *qp, struct ur_swqe *w)
 {
 	struct ur_requester *r = &qp->req;
 	const uint8_t shift = ur_window_rd_shift(r->window.size);
 
-	if (shift < w->rd_shift && r->next == r->una && !r->repair.busy)
-		w->rd_shift = shift;
+	if (shift >= w->rd_shift || r->next != r->una || r->repair.busy)
+		return;
+	w->rd_shift = shift;
+	ur_repair_split(r, r->max);
 }

@@ -2,6 +2,7 @@
 /* lib/transport/follow.c: what the window of a QP is told, and what it does to the requester. */
 #include "tp_harness.h"
 #include "transport/req_state.h"
+#include "transport/upcalls.h"
 
 void ur_suite_follow(void);
 
@@ -148,6 +149,31 @@ static void read__in_smaller_pieces(void)
 	th_close(&h);
 }
 
+/* The same after going back, while responses to what was asked for before are still on their way. */
+static void read__in_smaller_pieces_than_responses_have(void)
+{
+	struct ur_requester *r = open_one(0);
+	const struct th_hdr ext = {.syndrome = 0x1f};
+	static uint8_t data[1024];
+	struct th_pkt p;
+
+	th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 16 * 1024, 0, IBV_SEND_SIGNALED);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
+	ur_req_rewind(h.n[0].qp);
+	r->follow.w.size = 8 * ONE;
+	ur_window_set(&r->window, 8, r->una);
+	ur_req_schedule(h.n[0].qp);
+	CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p)); /* the first four of the sixteen */
+	CU_ASSERT_EQUAL(ur_get32(p.p.data + p.p.bth_off + UR_BTH_LEN + 12), 4 * 1024);
+	for (uint32_t k = 0; k < 16; k++) {
+		const uint8_t opcode = k == 0 ? UR_OP_READ_RESP_FIRST : k == 15 ? UR_OP_READ_RESP_LAST : UR_OP_READ_RESP_MIDDLE;
+
+		th_inject(&h, 0, opcode, 100 + k, false, &ext, data, 1024);
+	}
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	th_close(&h);
+}
+
 void ur_suite_follow(void)
 {
 	CU_pSuite s = CU_add_suite("follow", NULL, NULL);
@@ -158,4 +184,5 @@ void ur_suite_follow(void)
 	CU_ADD_TEST(s, marked__by_a_response);
 	CU_ADD_TEST(s, paced__below_one_packet);
 	CU_ADD_TEST(s, read__in_smaller_pieces);
+	CU_ADD_TEST(s, read__in_smaller_pieces_than_responses_have);
 }
