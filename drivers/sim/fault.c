@@ -129,6 +129,28 @@ void ur_sim_rules_clear(struct ur_sim *sim)
 	sim->nrules = 0;
 }
 
+static void heal(struct ur_sim_wire *w)
+{
+	const struct ur_sim_link l = w->link;
+
+	w->link = (struct ur_sim_link){
+		.delay = l.delay, .jitter = l.jitter, .rate_mbps = l.rate_mbps, .mark_bytes = l.mark_bytes, .mtu = l.mtu};
+	w->burst_left = 0;
+	w->bad = false;
+}
+
+void ur_sim_heal(struct ur_sim *sim)
+{
+	for (unsigned i = 0; i < sim->nports; i++) {
+		heal(&sim->ports[i].tx);
+		heal(&sim->ports[i].rx);
+	}
+	ur_sim_rules_clear(sim);
+	sim->free.end += sim->spare * sizeof(*sim->bufs);
+	sim->npkts += sim->spare;
+	sim->spare = 0;
+}
+
 unsigned ur_sim_rule_hits(const struct ur_sim *sim, int rule)
 {
 	return rule >= 0 && (unsigned)rule < sim->nrules ? sim->rules[rule].row.hits : 0;

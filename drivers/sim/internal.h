@@ -87,7 +87,7 @@ struct ur_sim {
 	struct ur_sim_event *heap; /* one entry per buffer is enough */
 	unsigned nheap;
 	struct ur_sim_buf *bufs;
-	unsigned npkts;
+	unsigned npkts, spare;
 	struct ur_pool free; /* of bufs */
 	struct ur_sim_train *trains;
 	struct ur_pool free_trains;

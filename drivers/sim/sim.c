@@ -328,10 +328,11 @@ struct ur_sim *ur_sim_create(const struct ur_sim_config *cfg)
 		return NULL;
 	sim->rng.state = cfg->seed;
 	sim->npkts = cfg->npkts ? cfg->npkts : NPKTS_DEFAULT;
+	sim->spare = cfg->spare;
 	sim->rx_ring = cfg->rx_ring;
 	sim->nports = cfg->ports;
-	sim->bufs = malloc(sim->npkts * sizeof(*sim->bufs));
-	sim->heap = malloc(sim->npkts * sizeof(*sim->heap));
+	sim->bufs = malloc((sim->npkts + sim->spare) * sizeof(*sim->bufs));
+	sim->heap = malloc((sim->npkts + sim->spare) * sizeof(*sim->heap));
 	sim->trains = malloc(UR_SIM_TRAINS * sizeof(*sim->trains));
 	if (!sim->bufs || !sim->heap || !sim->trains) {
 		ur_sim_destroy(sim);

@@ -50,6 +50,7 @@ struct ur_sim_config {
 	uint64_t seed;
 	unsigned ports;         /* 1 to UR_SIM_PORTS */
 	unsigned npkts;         /* buffers of the whole fabric, in flight and held; 0: 4096 */
+	unsigned spare;         /* more of them, after ur_sim_heal */
 	unsigned rx_ring;       /* frames that wait at a port at most; 0: no limit but npkts */
 	unsigned train_pkts;    /* what each queue offers (drivers/port.h), to begin with; 0: no trains */
 	uint32_t train_bytes;
@@ -73,6 +74,12 @@ void ur_sim_set_joins(struct ur_sim *sim, unsigned i); /* trains come in one pie
 ur_time ur_sim_now(const struct ur_sim *sim);
 ur_time ur_sim_next(const struct ur_sim *sim);           /* when the next frame moves, or UR_TIME_NEVER */
 void ur_sim_advance(struct ur_sim *sim, ur_time to);     /* delivers all that is due; a time in the past is now */
+
+/*
+ * From now on nothing is lost, damaged, sent twice or reordered: links and rules have no faults, and there are buffers. Links keep their
+ * delay, jitter and rate, and where they mark; frames that are on their way keep their fate.
+ */
+void ur_sim_heal(struct ur_sim *sim);
 
 /*
  * Faults for particular frames. Each rule counts the frames that match it, in the order in which they are sent. While there are rules, the
