@@ -124,10 +124,15 @@ static uint8_t timeout_code(ur_time t)
 	return code;
 }
 
+ur_time loaded_rtt(const struct prog *p)
+{
+	return fabric_rtt(&p->f, (uint64_t)p->nqp * 512 * (p->mtu_bytes + 120));
+}
+
 /* What one side of a connection asks for. */
 static void random_attributes(struct prog *p, struct sim_qp *q)
 {
-	ur_time rtt = fabric_rtt(&p->f, (uint64_t)p->nqp * 512 * (p->mtu_bytes + 120));
+	ur_time rtt = loaded_rtt(p);
 	unsigned less = 1 + below(p, 8);
 
 	q->timeout = timeout_code(2 * rtt + 20 * UR_NS_PER_US);
@@ -218,7 +223,7 @@ ur_time in_flight_time(const struct prog *p)
 {
 	const ur_time until = ur_sim_queued_until(p->w.sim);
 
-	return (until > p->w.now ? until - p->w.now : 0) + p->f.lifetime + fabric_rtt(&p->f, (uint64_t)p->nqp * 512 * (p->mtu_bytes + 120));
+	return (until > p->w.now ? until - p->w.now : 0) + p->f.lifetime + loaded_rtt(p);
 }
 
 /* What it has sent may be under way for a while, and would be taken for something new if it were connected at once. */

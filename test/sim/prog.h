@@ -12,6 +12,7 @@
  *   model.c    completions of sends against what was posted
  *   arrive.c   completions of receives
  *   checks.c   events, and what must hold at the end
+ *   liveness.c the time within which requests must end
  *   program.c  the table of actions, and the run from the first to the end
  *
  * The model never looks inside the transport. It knows what was posted, what has been seen, and the state of a QP as ibv_query_qp(3) tells.
@@ -230,6 +231,9 @@ struct sim_qp {
 	unsigned rops[OPS_MAX], nrops; /* indices in `sent` of those that consume a receive of the peer */
 	unsigned delivered;            /* how many of them the peer has seen */
 	uint16_t fence;                /* one more than the index of the newest fenced send */
+	unsigned oldest;               /* of its requests, when liveness_check looked last; UINT_MAX: none */
+	bool resolving;                /* since then it, or its peer, did not know the other's address */
+	ur_time oldest_since, limit;   /* when it became that; how long it may remain it */
 };
 
 /* --- ops.c --- */
@@ -377,14 +381,28 @@ void close_epoch(struct prog *p, struct sim_qp *q);
 void srq_check(struct prog *p, const struct sim_rq *rq);
 void final_checks(struct prog *p);
 
+/* --- liveness.c --- */
+
+/* Nothing more is lost, changed, doubled or reordered. */
+void faults_end(struct prog *p);
+/* From now on the program does what requests wait for, and faults are over. */
+void liveness_begin(struct prog *p);
+/* Does something hang? */
+void liveness_check(struct prog *p);
+
 /* --- program.c --- */
 
 /* What the fabrics did with trains and at bare ports. */
 enum train_stat { T_SENT, T_SPLIT, T_THINNED, T_MERGED, T_BUSY, T_UNSEEN, T_ANSWERED, T_BARE, T_JOINED, TRAIN_STATS };
 
+enum peers { PEERS_NONE, PEERS_ONE, PEERS_BOTH, PEERS };
+#define TENTHS 10
+
 struct stats {
 	uint64_t seeds, failed, ops[32], received[32], services[SERVICES], send_wc[STATUSES], recv_wc[STATUSES], events[32], sins[SINS],
 		actions[32], windowed, counters[UR_C_COUNT], frames, virtual_ms, trains[TRAIN_STATS];
+	uint64_t waited[TENTHS];         /* requests, by the share that they took of the time that they may take without faults */
+	uint64_t peers[PEERS], keepless; /* worlds, by who has selective repeat; hosts that have it and no room to keep anything */
 	uint64_t one_host, bulk, fetches, unfetched; /* worlds on one host; bulk packets between its processes; copies, failed on purpose */
 };
 
@@ -420,6 +438,8 @@ struct prog {
 	bool spotless;     /* nothing at all can go wrong */
 	bool stingy;       /* are receives posted late and few? */
 	bool gave_up;      /* requests were flushed or forgotten */
+	bool faultless;    /* the faults have ended */
+	ur_time queued;    /* since then: the longest that something waited for a link */
 	ur_time pace;      /* between actions, about */
 	ur_time progress;  /* when something was last seen to happen */
 	ur_time patience;
@@ -433,6 +453,8 @@ struct prog {
 /* Runs the program of a seed; NULL, or the sentence of the first broken promise. *actions: how many it had done by then. */
 const char *prog_run(const struct prog_options *o, struct stats *stats, unsigned *actions);
 const char *action_name(unsigned i);
+/* Has every request ended, and is no connection half broken? */
+bool all_done(const struct prog *p);
 
 void broke(struct prog *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void say(struct prog *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -472,6 +494,8 @@ void qp_connect(struct prog *p, struct sim_qp *q);
 int qp_to(struct prog *p, struct sim_qp *q, enum ibv_qp_state to);
 void qp_reset(struct prog *p, struct sim_qp *q);
 void qp_destroy(struct prog *p, struct sim_qp *q);
+/* An upper bound of the RTT while all windows are full. */
+ur_time loaded_rtt(const struct prog *p);
 /* How long something that was sent can be under way. */
 ur_time in_flight_time(const struct prog *p);
 const char *teardown(struct prog *p);

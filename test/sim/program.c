@@ -351,7 +351,7 @@ static void serve(struct prog *p, struct sim_qp *q)
 		ring(p, q);
 }
 
-static bool all_done(struct prog *p)
+bool all_done(const struct prog *p)
 {
 	for (unsigned i = 0; i < p->nqp; i++)
 		if (needs_healing(&p->qp[i]) || p->qp[i].stail != p->qp[i].shead)
@@ -359,17 +359,20 @@ static bool all_done(struct prog *p)
 	return true;
 }
 
-static void complete_all(struct prog *p)
+/* Until all is over, or that time has come. */
+static void complete_all(struct prog *p, ur_time until)
 {
 	ur_time wait = p->pace, seen;
 
 	p->progress = p->w.now;
-	while (!p->broken[0] && !all_done(p)) {
+	while (!p->broken[0] && !all_done(p) && p->w.now < until) {
 		seen = p->progress;
 		for (unsigned i = 0; i < p->nqp; i++)
 			serve(p, &p->qp[i]);
-		go(p, p->w.now + wait);
+		go(p, ur_min_time(p->w.now + wait, until));
 		reap_all(p);
+		if (p->faultless)
+			liveness_check(p);
 		wait = p->progress != seen ? p->pace : ur_min_time(2 * wait, 10 * UR_NS_PER_MS);
 		if (p->w.now - p->progress > p->patience)
 			broke(p, "nothing completes any more");
@@ -385,9 +388,15 @@ static void quiet(struct prog *p)
 		go(p, p->w.now + p->pace);
 }
 
+/* The faults end at once, or after a while in which the last requests meet them. */
 static void finish(struct prog *p)
 {
-	complete_all(p);
+	if (!p->faultless && one_in(p, 2))
+		complete_all(p, p->w.now + ur_rng_u64(&p->rng) % (p->pace << below(p, 16)));
+	if (!p->faultless)
+		faults_end(p);
+	liveness_begin(p);
+	complete_all(p, UR_TIME_NEVER);
 	for (unsigned i = 0; i < p->nqp && !p->broken[0]; i++)
 		if (one_in(p, 2) && (p->qp[i].life != DOWN || p->qp[i].peer->life != DOWN))
 			heal(p, &p->qp[i]);
@@ -455,6 +464,7 @@ static void describe(struct prog *p)
 static void run(struct prog *p)
 {
 	unsigned n = one_in(p, 4) ? 20 + below(p, 200) : 200 + below(p, 1600);
+	unsigned end_at = one_in(p, 8) ? below(p, n) : n;
 	const char *left = setup(p);
 
 	if (left) {
@@ -463,8 +473,11 @@ static void run(struct prog *p)
 	}
 	if (p->o.trace)
 		describe(p);
-	for (; p->actions < n && p->actions < p->o.max_actions && !p->broken[0]; p->actions++)
+	for (; p->actions < n && p->actions < p->o.max_actions && !p->broken[0]; p->actions++) {
+		if (p->actions == end_at)
+			faults_end(p);
 		act(p);
+	}
 	SAY(p, "the end begins");
 	finish(p);
 	if (p->broken[0])
@@ -486,8 +499,11 @@ static void add_fabric(const struct prog *p, struct stats *stats)
 	stats->fetches += p->w.fetches;
 	stats->unfetched += p->w.unfetched;
 	stats->one_host += p->f.one.host;
-	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+	stats->peers[p->f.port[0].selective + p->f.port[1].selective]++;
+	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
 		stats->bulk += p->w.mail[i].bulk;
+		stats->keepless += p->f.port[i].selective && p->f.port[i].keep_bytes == KEEPS_NOTHING;
+	}
 	for (unsigned i = 0; i < TRAIN_STATS; i++)
 		stats->trains[i] += trains[i];
 }

@@ -242,7 +242,7 @@ const char *setup(struct prog *p)
 	p->pace = 1 + fabric_rtt(&p->f, p->mtu_bytes) / (1u << below(p, 6));
 	if (p->f.one.nap)
 		p->pace = 1 + 16 * p->f.one.nap / (1u << below(p, 9));
-	p->patience = 200 * (8 * (4096ull << 8) + fabric_rtt(&p->f, (uint64_t)p->nqp * 512 * (p->mtu_bytes + 120))) + 2000 * UR_NS_PER_S;
+	p->patience = 200 * (8 * (4096ull << 8) + loaded_rtt(p)) + 2000 * UR_NS_PER_S;
 	return NULL;
 }
 

@@ -223,6 +223,7 @@ static void print_stats(const struct stats *s)
 		[T_BARE] = "bare ports",
 		[T_JOINED] = "trains received with headers",
 	};
+	static const char *const peers[PEERS] = {"no host has", "one host has", "both hosts have"};
 	static const char *const services[SERVICES] = {[RC] = "RC", [UC] = "UC", [UD] = "UD", [XRC] = "XRC"};
 
 	for (unsigned i = 0; i < SERVICES; i++)
@@ -247,6 +248,11 @@ static void print_stats(const struct stats *s)
 		printf("  fabric    %10llu %s\n", (unsigned long long)s->trains[i], train_stats[i]);
 	printf("  one host  %10llu worlds, %llu copies of %llu bulk packets, %llu failed on purpose\n", (unsigned long long)s->one_host,
 	       (unsigned long long)s->fetches, (unsigned long long)s->bulk, (unsigned long long)s->unfetched);
+	for (unsigned i = 0; i < PEERS; i++)
+		printf("  peers     %10llu worlds in which %s selective repeat\n", (unsigned long long)s->peers[i], peers[i]);
+	printf("  peers     %10llu hosts with it that keep nothing\n", (unsigned long long)s->keepless);
+	for (unsigned i = 0; i < TENTHS; i++)
+		printf("  liveness  %10llu requests took less than %u %% of their time\n", (unsigned long long)s->waited[i], 10 * (i + 1));
 	for (unsigned i = 0; action_name(i); i++)
 		printf("  action    %10llu %s\n", (unsigned long long)s->actions[i], action_name(i));
 }

@@ -57,7 +57,8 @@ static void init_host(struct world *w, unsigned i, const struct fabric *f)
 
 void world_init(struct world *w, uint64_t seed, const struct fabric *f)
 {
-	struct ur_sim_config sc = {.seed = seed, .ports = WORLD_HOSTS + f->raw, .npkts = f->npkts};
+	struct ur_sim_config sc = {
+		.seed = seed, .ports = WORLD_HOSTS + f->raw, .npkts = f->npkts, .spare = NPKTS_ENOUGH - ur_min_u32(f->npkts, NPKTS_ENOUGH)};
 
 	*w = (struct world){.rng = {.state = seed}, .now = UR_NS_PER_S, .rest = f->rest, .one = f->one};
 	sc.tx.mtu = f->mtu;

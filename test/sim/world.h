@@ -23,7 +23,7 @@ struct one_host {
 
 struct fabric {
 	struct ur_sim_link tx[WORLD_HOSTS]; /* of each host; what comes to it takes delay and jitter alone */
-	unsigned npkts;                     /* packet buffers of the world */
+	unsigned npkts;                     /* packet buffers of the world, as long as there are faults */
 	unsigned raw;                       /* perfect ports without a host, behind those of the hosts: their frames are the caller's */
 	uint16_t mtu;                       /* of IP */
 	struct {
@@ -34,7 +34,7 @@ struct fabric {
 		bool joins;     /* it is packet sockets, to which trains come in one piece */
 		bool follow;    /* as in struct ur_nic_config */
 		bool selective; /* as selective_repeat in struct ur_nic_config, and so is this: */
-		size_t keep_bytes;
+		size_t keep_bytes; /* 0: as in programs */
 	} port[WORLD_HOSTS];
 	bool v6, ordered;               /* ordered: frames arrive in the order of sending, and once */
 	bool cc;                        /* congestion control is on */
@@ -73,6 +73,11 @@ struct world {
 
 /* No faults, 100 Gbit/s, 2 us. */
 extern const struct fabric fabric_plain;
+#define NPKTS_ENOUGH 8192
+#define KEEPS_NOTHING 1024 /* keep_bytes that hold no packet */
+/* A process that gets no round for longer than this may be given up by the other (lib/nic/nic_out.c). */
+#define NAP_BEARABLE (65 * UR_NS_PER_MS)
+
 /* 1 to 400 Gbit/s, RTT 1 us to 100 ms, up to 10 % of each fault. */
 void fabric_random(struct fabric *f, struct ur_rng *rng);
 /* Makes the hosts of a random fabric processes of one host. */
