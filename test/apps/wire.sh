@@ -103,17 +103,25 @@ test_capture_lossy() {
 	done
 }
 
-# What 'uroce pcap why' says of a failed request is what the program was told.
+# told_as KIND FILE: what 'uroce pcap why' says of a recording is what the client's program was told.
+told_as() {
+	local first want="no request that failed"
+	first=$(sed -n 's/^request [0-9]*: status \([1-9][0-9]*\)$/\1/p' "$TMP/client" | head -n 1)
+	[ -z "$first" ] || want="^10.77.0.2 to QP .* of 10.77.0.1: status $first ("
+	"$UROCE" pcap why "$2" >"$TMP/why"
+	grep -q "$want" "$TMP/why" || { cat "$TMP/client" "$TMP/why"; fail "$1: status ${first:-0} in $2"; return; }
+	! "$UROCE" pcap check "$2" | grep ' error ' | grep -v NAK-FATAL || { "$UROCE" pcap check "$2"; fail "$1: an error was found in $2"; }
+}
+
+# As both ends have recorded it; a server that stops records nothing of what follows.
 test_capture_why() {
-	local k first
+	local k
 	own_program failing || return 1
-	for k in silent gone nobuffer noaccess; do
-		serve 7476 "$NS1" "$TMP/server" -- "$TMP/failing" server $k || return 1
-		uroce_in "$NS2" --capture "$TMP/$k.pcapng" -- "$TMP/failing" client $k 10.77.0.1 >"$TMP/client" || { cat "$TMP/client"; fail "$k"; return; }
-		first=$(sed -n 's/^request [0-9]*: status \([1-9][0-9]*\)$/\1/p' "$TMP/client" | head -n 1)
-		"$UROCE" pcap why "$TMP/$k.pcapng" >"$TMP/why"
-		grep -q "^10.77.0.2 to QP .* of 10.77.0.1: status $first (" "$TMP/why" || { cat "$TMP/client" "$TMP/why"; fail "$k: status $first"; return; }
-		! "$UROCE" pcap check "$TMP/$k.pcapng" | grep ' error ' | grep -v NAK-FATAL || { "$UROCE" pcap check "$TMP/$k.pcapng"; fail "$k: an error was found"; return; }
+	for k in $("$TMP/failing" list); do
+		serve 7476 "$NS1" "$TMP/server" --capture "$TMP/$k-server.pcapng" -- "$TMP/failing" server "$k" || return 1
+		uroce_in "$NS2" --capture "$TMP/$k.pcapng" -- "$TMP/failing" client "$k" 10.77.0.1 >"$TMP/client" || { cat "$TMP/client"; fail "$k"; return; }
 		stop_servers
+		told_as "$k" "$TMP/$k.pcapng" || return 1
+		[ "$k" = silent ] || [ "$k" = gone ] || told_as "$k" "$TMP/$k-server.pcapng" || return 1
 	done
 }
