@@ -7,10 +7,12 @@
 #include "analyze/cm_facts.h"
 #include "analyze/congestion.h"
 #include "analyze/damage.h"
+#include "analyze/datagram.h"
 #include "analyze/finish.h"
 #include "analyze/flow.h"
 #include "analyze/hidden.h"
 #include "analyze/icmp.h"
+#include "analyze/pause.h"
 #include "analyze/recorded_train.h"
 #include "analyze/report.h"
 #include "analyze/request.h"
@@ -36,6 +38,7 @@ void ur_analysis_destroy(struct ur_analysis *a)
 	free(a->chain);
 	an_twice_free(&a->twice);
 	an_damage_fini(a);
+	an_datagram_fini(a);
 	free(a);
 }
 
@@ -130,7 +133,7 @@ static void sort_out(struct ur_analysis *a, const struct an_pkt *p)
 		note_hidden(a, p);
 		an_cm_packet(a, p);
 	} else if ((p->bth.opcode & UR_SERVICE_MASK) == UR_UD) {
-		a->total.datagrams += 1 + p->behind;
+		an_datagram(a, p);
 		note_hidden(a, p);
 	} else {
 		connected(a, p);
@@ -164,6 +167,13 @@ static void analyze_packet(struct ur_analysis *a, const struct an_pkt *p)
 	sort_out(a, p);
 }
 
+static void handle_other(struct ur_analysis *a, const struct ur_an_frame *f, const struct an_pkt *p)
+{
+	a->total.other++;
+	an_icmp(a, p);
+	an_pause(a, p, f);
+}
+
 static void handle_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 {
 	const struct an_pkt *p;
@@ -174,9 +184,8 @@ static void handle_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 	a->total.frames++;
 	if (an_twice_is_copy(&a->twice, &t.whole))
 		return;
-	a->total.other += !t.whole.roce;
 	if (!t.whole.roce)
-		an_icmp(a, &t.whole);
+		handle_other(a, f, &t.whole);
 	if (t.whole.roce)
 		a->total.bytes += f->len;
 	if (t.whole.cut) {
@@ -238,6 +247,8 @@ void ur_analysis_finish(struct ur_analysis *a)
 		handle_held(a);
 	say_twice(a);
 	an_damage_finish(a);
+	an_pause_finish(a);
+	an_datagram_finish(a);
 	an_cm_finish(a);
 	for (uint32_t i = 0; i < a->nconn; i++) {
 		struct an_flow *f = a->conn[i];

@@ -73,9 +73,9 @@ struct ur_an_half {
 	uint64_t answers_lost[UR_AN_PLACES];
 	uint64_t marked, cnps, damaged; /* requests with a congestion mark; CNPs that came back; packets with a wrong ICRC */
 	uint32_t damaged_frame;
-	uint64_t early; /* timeouts before the timer that was agreed on */
+	uint64_t early;             /* timeouts before the timer that was agreed on */
 	uint32_t depth, depth_psns; /* the most READs and atomics, and PSNs, in flight */
-	uint64_t findings; /* warnings and errors about packets to or from this QP, and answers that came again */
+	uint64_t findings;          /* warnings and errors about packets to or from this QP, and answers that came again */
 	struct ur_an_times rtt, nak_reaction, repair;
 	uint32_t first_frame, last_frame, last_answer_frame; /* of requests, and of answers to them */
 	ur_time first, last, last_answer;
@@ -111,13 +111,20 @@ struct ur_an_conn {
 	uint8_t rnr_retry[2];             /* of each half; 7 is without end */
 	uint8_t depth[2];                 /* READs and atomics that each half may have in flight */
 	uint32_t cm_repeated;             /* messages of the connection manager that came again */
+	const char *said[3];              /* private data of its REQ, REP and REJ that is text; NULL. Valid as long as the analysis */
+};
+
+struct ur_an_datagrams {        /* from one QP to another, or to a group */
+	struct ur_an_half half; /* of it: hosts, packets, bytes, times, and what is missing among the PSNs */
+	uint32_t sqpn, qkey;    /* qkey: of the first */
+	uint32_t least, most;   /* bytes of payload */
 };
 
 struct ur_an_totals {
-	uint64_t frames, roce, bytes, other, cut, damaged, datagrams, cm, cnps;
+	uint64_t frames, roce, bytes, other, cut, damaged, datagrams, cm, cnps, pauses;
 	uint64_t findings[UR_RULE_COUNT];
 	ur_time first, last;
-	uint32_t conns;
+	uint32_t conns, dflows;
 };
 
 struct ur_analysis;
@@ -134,6 +141,8 @@ bool ur_an_has_packet(const struct ur_an_frame *f);
 void ur_analysis_totals(const struct ur_analysis *a, struct ur_an_totals *t);
 /* Connection `i` of those that the totals count, in the order in which they appeared. False when there is none. Valid after the finish. */
 bool ur_analysis_conn(const struct ur_analysis *a, uint32_t i, struct ur_an_conn *c);
+/* The same of datagrams: flow `i` of `dflows`. */
+bool ur_analysis_datagrams(const struct ur_analysis *a, uint32_t i, struct ur_an_datagrams *out);
 /* Whether a counter of this half says that anything was lost, damaged, refused, marked, repeated or out of order. */
 bool ur_an_half_disturbed(const struct ur_an_half *h);
 /* Whether a counter or a finding says so of the connection: where it is true, nobody may say that nothing happened. */

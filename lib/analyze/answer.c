@@ -7,6 +7,7 @@
 #include "analyze/hidden.h"
 #include "analyze/holes.h"
 #include "analyze/read.h"
+#include "analyze/refused.h"
 #include "analyze/report.h"
 #include "analyze/timer.h"
 #include "analyze/window.h"
@@ -258,17 +259,21 @@ static void nak_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 static void nak_fatal(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, uint8_t syndrome)
 {
 	uint32_t i = an_window_find(&f->s.w, psn);
+	struct ur_finding say = {.rule = UR_RULE_NAK_FATAL,
+				 .frame = p->frame,
+				 .when = p->when,
+				 .v = {p->bth.psn},
+				 .seen = {i < f->s.w.n ? an_req_at(&f->s.w, i)->newest : 0},
+				 .s = {ur_an_nak_text(syndrome), ""}};
 
+	if (ur_syndrome_value(syndrome) == UR_NAK_REM_ACCESS)
+		say.s[1] = an_refused_access(&f->s, psn, &say);
+	else if (ur_syndrome_value(syndrome) == UR_NAK_INV_REQ)
+		say.s[1] = an_refused_request(&f->s, psn, &say);
 	f->facts.naks_fatal++;
 	f->facts.fatal = syndrome;
 	f->facts.fatal_frame = p->frame;
-	an_report_on(a, f->peer,
-		     (struct ur_finding){.rule = UR_RULE_NAK_FATAL,
-					 .frame = p->frame,
-					 .when = p->when,
-					 .v = {p->bth.psn},
-					 .seen = {i < f->s.w.n ? an_req_at(&f->s.w, i)->newest : 0},
-					 .s = {ur_an_nak_text(syndrome)}});
+	an_report_on(a, f->peer, say);
 	an_acked(a, f, psn, p);
 }
 

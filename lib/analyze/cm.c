@@ -17,6 +17,7 @@
 #define IDS_LEN 12 /* bytes of a message */
 #define REQ_QPN_END (UR_MAD_HDR_LEN + 35)
 #define REQ_PSN_END (UR_MAD_HDR_LEN + 47)
+#define TEXT_MIN 4                    /* characters */
 #define PATIENCE_NS (2 * UR_NS_PER_S) /* a recording that ends sooner does not show that nobody answered */
 
 static bool for_conn(enum ur_cm_attr attr)
@@ -142,6 +143,33 @@ static void check_path(struct ur_analysis *a, const struct an_pkt *p, const stru
 		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_GID, .s = {"remote"}});
 }
 
+/* --- private data --- */
+
+/* Printable up to its end or to zeros, and long enough for that to be no accident. Braces would be holes of a sentence, so there are none.
+ */
+static void note_text(char to[AN_SAID_MAX + sizeof(AN_SAID)], const uint8_t *data, uint32_t n)
+{
+	const char *end = "";
+	uint32_t len = 0;
+
+	*to = 0;
+	while (len < n && data[len] >= ' ' && data[len] < 0x7f && data[len] != '{')
+		len++;
+	for (uint32_t i = len; i < n; i++)
+		if (data[i])
+			return;
+	if (len < TEXT_MIN)
+		return;
+	if (len > AN_SAID_MAX - 3) {
+		len = AN_SAID_MAX - 3;
+		end = "...";
+	}
+	memcpy(to, AN_SAID, strlen(AN_SAID));
+	to += strlen(AN_SAID);
+	memcpy(to, data, len);
+	memcpy(to + len, end, strlen(end) + 1);
+}
+
 /* --- messages --- */
 
 struct message { /* as far as it was recorded: what lies behind is zero */
@@ -177,6 +205,10 @@ static void on_req(struct ur_analysis *a, const struct an_pkt *p, const struct m
 		c->req_have = t->have;
 		c->cut = !t->whole;
 	}
+	if (t->whole && !an_cm_ip_service(r->service_id))
+		note_text(c->said[0], m->pdata, m->pdata_len);
+	else if (t->whole && m->pdata_len > UR_RDMA_CM_HDR_LEN)
+		note_text(c->said[0], m->pdata + UR_RDMA_CM_HDR_LEN, m->pdata_len - UR_RDMA_CM_HDR_LEN);
 	note(a, c, p, m->attr, false);
 }
 
@@ -227,6 +259,8 @@ static void on_rep(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *
 	bool again = c->msg[1][UR_CM_REP - UR_CM_REQ].n;
 
 	note(a, c, p, t->m.attr, true);
+	if (t->whole)
+		note_text(c->said[1], t->m.pdata, t->m.pdata_len);
 	if (!again && t->whole && !c->cut)
 		connect(a, c, &t->m.rep);
 }
@@ -234,8 +268,10 @@ static void on_rep(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *
 static void on_rej(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m, bool back)
 {
 	note(a, c, p, m->attr, back);
+	note_text(c->said[2], m->pdata, m->pdata_len);
 	if (!c->rej_frame)
-		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_REJ, .v = {m->rej.reason}, .s = {ur_an_rej_text(m->rej.reason)}});
+		report(a, p,
+		       (struct ur_finding){.rule = UR_RULE_CM_REJ, .v = {m->rej.reason}, .s = {ur_an_rej_text(m->rej.reason), c->said[2]}});
 	c->rej_frame = p->frame;
 	c->reason = m->rej.reason;
 }

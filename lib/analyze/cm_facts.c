@@ -28,6 +28,8 @@ void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out)
 	out->cm_repeated = c->repeated;
 	out->retry_count = c->req.retry_count;
 	out->ack_timeout = c->req.primary.ack_timeout;
+	for (unsigned i = 0; i < ur_array_size(c->said); i++)
+		out->said[i] = *c->said[i] ? c->said[i] + strlen(AN_SAID) : NULL;
 	for (unsigned i = 0; i < 2; i++) {
 		out->depth[i] = c->depth[i];
 		out->rnr_retry[i] = c->rnr_retry[i];

@@ -6,6 +6,9 @@
 #include "analyze/state.h"
 #include "wire/cm_msg.h"
 
+#define AN_SAID ", with the private data: "
+#define AN_SAID_MAX 96 /* characters of private data that are kept */
+
 struct an_cm_message { /* of one kind, in one direction */
 	uint32_t frame, newest, n;
 	ur_time when, newest_when;
@@ -26,8 +29,9 @@ struct an_cm {
 	struct an_cm_message msg[2][UR_CM_APR - UR_CM_REQ + 1];
 	uint16_t reason;
 	uint32_t rej_frame;
-	uint32_t repeated;       /* messages that came again */
-	struct an_flow *flow[2]; /* from the active side; to it */
+	uint32_t repeated;                           /* messages that came again */
+	char said[3][AN_SAID_MAX + sizeof(AN_SAID)]; /* private data of REQ, REP and REJ, where it is text: AN_SAID and the text */
+	struct an_flow *flow[2];                     /* from the active side; to it */
 };
 
 /* What the messages of a connection say of it. */

@@ -6,8 +6,9 @@
  * warning is what costs time or data, or what a host does wrong unless the recorder missed a packet. A note says what the recording cannot
  * show.
  *
- * Sentences have holes: {0} to {3} a number, {p0} the s of a noun that it counts, {x0} in hexadecimal, {t0} a time in nanoseconds, {f0} to
- * {f2} "frame N", {s0} and {s1} a phrase (which may have holes itself), {src} and {dst} the hosts of the flow that the finding is about.
+ * Sentences have holes: {0} to {3} a number, {p0} the s of a noun that it counts, {x0} in hexadecimal, {m0} a MAC address, {b0} the numbers
+ * of the bits that are set, {t0} a time in nanoseconds, {f0} to {f2} "frame N", {s0} and {s1} a phrase (which may have holes itself), {src}
+ * and {dst} the hosts of the flow that the finding is about.
  */
 #ifndef UR_ANALYZE_RULES_H
 #define UR_ANALYZE_RULES_H
@@ -29,6 +30,13 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(ICMP_GONE, "ICMP-GONE", NOTE, \
 	  "{src} says (ICMP, port unreachable) that nothing receives UDP port 4791 on {dst} any more: its program has ended", \
 	  "RFC 792, 4443") \
+	X(PAUSE, "PAUSE", WARNING, \
+	  "{s0} from {m1}, up to {f0} ({t3}): that station, or one behind it, runs out of buffers and stops its neighbour, whose senders " \
+	  "wait so long", "802.3 annexes 31B, 31D") \
+	X(QKEY, "QKEY", WARNING, \
+	  "{0} datagram{p0} to this QP of {dst} with Q_Key {x1}, and {2} with {x3} ({f0}): " \
+	  "a receiver silently drops what has not its Q_Key", \
+	  "10.2.5, 9.6.1.4.1") \
 	/* requests */ \
 	X(OPSEQ, "OPSEQ", ERROR, "{s0} follows {s1} ({f0}): a message has a first packet, middle ones and a last", "9.2.1, 9.7.4") \
 	X(MTU, "MTU", ERROR, "{0} byte{p0} of payload in {s0}, and the path MTU is {1}", "9.7.4") \
@@ -71,7 +79,7 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(NAK_SEQ, "NAK-SEQ", WARNING, "{src} misses PSN {0}: {s0}", "9.7.5.2") \
 	X(NAK_NOGAP, "NAK-NOGAP", WARNING, "{src} misses PSN {0}, but no later request was sent", "9.7.5.2") \
 	X(NAK_BACK, "NAK-BACK", WARNING, "{src} misses PSN {0}, which it has answered in {f0}", "9.7.5.2") \
-	X(NAK_FATAL, "NAK-FATAL", ERROR, "{src} refuses PSN {0} ({f0}) for good: {s0}", "9.7.5.2, 9.9.3") \
+	X(NAK_FATAL, "NAK-FATAL", ERROR, "{src} refuses PSN {0} ({f0}) for good: {s0}{s1}", "9.7.5.2, 9.9.3") \
 	X(RNR, "RNR", WARNING, "{src} has no receive buffer for PSN {0} ({f0}); it may be repeated in {t1}", "9.7.5.2, table 46") \
 	X(RNR_EARLY, "RNR-EARLY", ERROR, "PSN {0} comes again {t1} after {f0}, which asked to wait for {t2}", "9.7.5.2, table 46") \
 	X(RNR_NONE, "RNR-NONE", WARNING, "{src} has no receive buffer for PSN {0}, {s0} ({f0}), which needs none", "9.7.5.2") \
@@ -100,7 +108,7 @@ enum ur_severity { UR_NOTE, UR_WARNING, UR_ERROR };
 	X(CM_QPN, "CM-QPN", ERROR, "packets go to QP {x0}, and {f0} says {x1}", "12.7") \
 	X(CM_IPHDR, "CM-IPHDR", ERROR, "the {s0} address in the RDMA CM header is not that of the packet", "A11") \
 	X(CM_GID, "CM-GID", ERROR, "the {s0} GID of the path is not the address of the packet", "12.7, A17") \
-	X(CM_REJ, "CM-REJ", WARNING, "{src} rejects the connection: {s0} (reason {0})", "chapter 12") \
+	X(CM_REJ, "CM-REJ", WARNING, "{src} rejects the connection: {s0} (reason {0}){s1}", "chapter 12") \
 	X(CM_NOREP, "CM-NOREP", WARNING, "no answer came to the {s0} in the {t0} after it, with {1} transmission{p1}", "12.9") \
 	X(CM_RETRY, "CM-RETRY", WARNING, "the {s0} of {f0} again, {t0} later", "12.9") \
 	X(CM_AGAIN, "CM-AGAIN", NOTE, \

@@ -12,6 +12,8 @@
  *   hidden.c    packets of a train that the recorder has cut off
  *   acked.c     how far a flow is answered     timer.c   the ACK timer, RNR waits
  *   credits.c   end-to-end flow control        chain.c   values that atomics return
+ *   keys.c      memory that was accessed       refused.c  what that tells of an access that was refused
+ *   datagram.c  UD: who sent datagrams to whom  pause.c  pause frames
  *   congestion.c  marks and notifications      holes.c   what is missing
  *   window.c    the request packets of a flow that something may still happen to
  *   icmp.c      errors that hosts and routers report
@@ -61,7 +63,8 @@ struct an_req {                 /* a request packet, or a hole */
 	uint16_t epoch, flags;
 	uint16_t tries, early; /* transmissions; those that came before its timer can have run out */
 	uint8_t opcode;
-	uint64_t va;
+	uint64_t va; /* of the memory that it is for: `want` bytes, with `rkey`; 0 bytes: none, or not known */
+	uint32_t rkey, want;
 	/* responses */
 	uint32_t got;                      /* the next one that is expected, counted from psn */
 	uint32_t gap_at, gap_n, gap_frame; /* responses that did not come */
@@ -76,11 +79,21 @@ struct an_seen {
 	uint32_t psn, frame; /* the low bits of an unwrapped PSN */
 };
 
-struct an_window {
-	struct an_req *ring;
-	uint32_t head, n, room; /* room: a power of two */
+#define AN_KEYS 4
+
+struct an_key { /* accesses with it were accepted, from `low` to before `high` */
+	uint64_t low, high;
+	uint32_t rkey, frame; /* frame: of the newest; 0: no key */
+	uint32_t kinds;
 };
 
+struct an_window {
+	struct an_req *ring;
+	uint32_t head, n, room;      /* room: a power of two */
+	struct an_key keys[AN_KEYS]; /* of what has left it */
+};
+
+struct an_dgrams;
 struct ur_analysis;
 struct path;
 
@@ -200,6 +213,15 @@ struct an_flow {
 	struct ur_an_half facts;
 };
 
+#define AN_PAUSERS 16
+
+struct an_pauser { /* a station that sent pause frames */
+	uint64_t mac, n, ends;
+	uint32_t first_frame, last_frame, priorities;
+	bool all; /* not of single priorities */
+	ur_time first, last;
+};
+
 struct ur_analysis {
 	ur_finding_fn found;
 	void *ctx;
@@ -222,6 +244,8 @@ struct ur_analysis {
 	struct ur_table paths; /* from one host to another, with damaged packets: damage.c */
 	struct path *path;     /* the newest of them */
 	uint32_t npaths;
+	struct an_pauser pausers[AN_PAUSERS];
+	struct an_dgrams *dgrams; /* once there was a datagram: datagram.c */
 	struct ur_an_totals total;
 };
 

@@ -74,6 +74,28 @@ static void put_time(struct out *o, uint64_t ns)
 	put_text(o, units[u].name);
 }
 
+static void put_mac(struct out *o, uint64_t mac)
+{
+	for (int shift = 44; shift >= 0; shift -= 4) {
+		put_number(o, mac >> shift & 15, 16);
+		if (shift % 8 == 0 && shift)
+			put_char(o, ':');
+	}
+}
+
+static void put_bits(struct out *o, uint64_t v)
+{
+	const char *sep = "";
+
+	for (unsigned i = 0; i < 64; i++) {
+		if (!(v >> i & 1))
+			continue;
+		put_text(o, sep);
+		put_number(o, i, 10);
+		sep = ", ";
+	}
+}
+
 static void put_phrase(struct out *o, const struct ur_finding *f, const char *s, unsigned depth);
 
 static void put_hole(struct out *o, const struct ur_finding *f, const char *hole, unsigned depth)
@@ -91,6 +113,8 @@ static void put_hole(struct out *o, const struct ur_finding *f, const char *hole
 		put_text(o, "0x");
 		put_number(o, f->v[i], 16);
 		return;
+	case 'm': put_mac(o, f->v[i]); return;
+	case 'b': put_bits(o, f->v[i]); return;
 	case 'p': put_text(o, ur_plural(f->v[i])); return;
 	case 'd': put_text(o, ur_gid_ip(&f->dst, addr)); return;
 	case 's':

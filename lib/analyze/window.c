@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "analyze/keys.h"
 #include "analyze/window.h"
 
 #define ROOM_FIRST 16
@@ -40,6 +41,8 @@ struct an_req *an_window_insert(struct ur_analysis *a, struct an_window *w, uint
 	if (w->n == w->room && (past || !grow(a, w))) {
 		if (!w->n || !i)
 			return NULL;
+		if (past)
+			an_key_accepted(w->keys, an_req_at(w, 0));
 		w->head++;
 		w->n--;
 		i--;
@@ -128,10 +131,24 @@ uint32_t an_seen_frame(const struct an_stream *s, uint64_t psn, bool *unknown)
 	return at && at->psn == (uint32_t)psn ? at->frame : 0;
 }
 
-void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
+static void fill_memory(struct an_req *r, const struct an_pkt *p)
 {
+	struct ur_atomiceth atomic;
 	struct ur_reth h;
 
+	if (p->op->flags & UR_OPF_ATOMIC) {
+		ur_atomiceth_get(p->ext + p->op->off_atomiceth, &atomic);
+		h = (struct ur_reth){atomic.va, atomic.rkey, 8};
+	} else {
+		ur_reth_get(p->ext + p->op->off_reth, &h);
+	}
+	r->va = h.va;
+	r->rkey = h.rkey;
+	r->want = h.len;
+}
+
+void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn)
+{
 	*r = (struct an_req){.psn = psn,
 			     .n = 1,
 			     .frame = p->frame,
@@ -146,15 +163,16 @@ void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64
 			     .asked = p->frame};
 	if (p->bth.ackreq || an_takes_answer(p->op))
 		r->flags |= AN_ASKS;
-	if (!(p->op->flags & UR_OPF_READ))
-		return;
-	if (p->ext_cut) {
-		r->flags |= AN_CUT;
-		r->len = 0;
+	if (p->ext_cut || !(p->op->flags & (UR_OPF_RETH | UR_OPF_ATOMIC)) || p->op->flags & UR_OPF_FLUSH) {
+		if (p->op->flags & UR_OPF_READ) {
+			r->flags |= AN_CUT;
+			r->len = 0;
+		}
 		return;
 	}
-	ur_reth_get(p->ext + p->op->off_reth, &h);
-	r->len = h.len;
-	r->va = h.va;
-	r->n = an_npkts(h.len, f->mtu ? f->mtu : 4096);
+	fill_memory(r, p);
+	if (!(p->op->flags & UR_OPF_READ))
+		return;
+	r->len = r->want;
+	r->n = an_npkts(r->len, f->mtu ? f->mtu : 4096);
 }

@@ -118,14 +118,17 @@ static unsigned put_ext(uint8_t *to, const struct step *t)
 {
 	const struct ur_opcode_info *op = ur_opcode(t->op);
 	const struct ur_reth reth = {.va = 0x1000 + (op->flags & UR_OPF_READ ? (uint64_t)t->msn : 0),
-				.rkey = 7,
-				.len = (uint32_t)(op->flags & UR_OPF_READ ? t->arg : t->msn)};
+				     .rkey = t->arg & KEY ? 8 : 7,
+				     .len = (uint32_t)(op->flags & UR_OPF_READ ? t->arg & ~KEY : t->msn)};
+	const struct ur_deth deth = {.qkey = (uint32_t)t->msn, .sqpn = t->from == 'A' ? QP_A : QP_B};
 	const struct ur_atomiceth atomic = {.va = 0x1000, .rkey = 7, .swap_add = (uint64_t)t->arg};
 	const struct ur_aeth aeth = {.syndrome = op->flags & UR_OPF_PAYLOAD ? 0x1f : (uint8_t)t->arg, .msn = (uint32_t)t->msn};
 
 	memset(to, 0, op->ext_len);
 	if (op->flags & UR_OPF_RETH)
 		ur_reth_put(to + op->off_reth, &reth);
+	if (op->flags & UR_OPF_DETH)
+		ur_deth_put(to + op->off_deth, &deth);
 	if (op->flags & UR_OPF_AETH)
 		ur_aeth_put(to + op->off_aeth, &aeth);
 	if (op->flags & UR_OPF_ATOMIC)
@@ -173,7 +176,7 @@ void analyze_add_step(struct ur_recording *r, const struct step *t, ur_time when
 	const struct ur_opcode_info *op = ur_opcode(t->op);
 	struct ur_bth b = {
 		.opcode = t->op, .pkey = UR_PKEY_DEFAULT, .dqpn = t->from == 'A' ? QP_B : QP_A, .psn = (uint32_t)t->psn, .ackreq = true};
-	unsigned len = op->flags & UR_OPF_PAYLOAD ? (unsigned)(t->arg & ~(FILL | MARK)) : 0, n;
+	unsigned len = op->flags & UR_OPF_PAYLOAD ? (unsigned)(t->arg & ~(FILL | MARK | KEY)) : 0, n;
 	uint8_t body[UR_PKT_ROOM];
 
 	n = put_ext(body, t);

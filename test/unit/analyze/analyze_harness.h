@@ -28,7 +28,7 @@ void findings_print(const struct findings *f, const char *what);
 #define QP_B 0x22
 #define MTU 1024
 
-enum { NAK = 0x60, RNR = 0x20 | 1, FILL = 0x40000000, MARK = 0x20000000 };
+enum { NAK = 0x60, RNR = 0x20 | 1, FILL = 0x40000000, MARK = 0x20000000, KEY = 0x10000000 };
 
 #define FOUND(value) (0x1f | (value) << 8) /* what an atomic returns */
 
@@ -36,9 +36,10 @@ struct step {
 	char from; /* 'A' asks, 'B' answers, as far as rows say; 0: the end */
 	uint8_t op;
 	int psn;
-	int arg; /* bytes of payload, or of a READ; syndrome of an ACK; FILL: other data; MARK: congestion experienced; FOUND: of an atomic
-		  */
-	int msn; /* of an answer; of a WRITE: what its RETH says; of a READ: bytes from the beginning of its region on */
+	int arg; /* bytes of payload, or of a READ; syndrome of an ACK; FILL: other data; MARK: congestion experienced; KEY: of another
+		  * region; FOUND: of an atomic */
+	int msn; /* of an answer; of a datagram: its Q_Key; of a WRITE: what its RETH says; of a READ: bytes from the beginning of its
+		    region on */
 	int us;  /* since the frame before */
 };
 
