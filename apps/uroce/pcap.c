@@ -53,6 +53,7 @@ const struct ur_command ur_command_pcap = {
 		"input; either may be compressed by gzip. A file that has the name of a command is given with a directory: `./check`.",
 	.status = "0; " UR_PCAP_STATUS_UNREADABLE,
 	.commands = commands,
+	.options = ur_pcap_verdict_options,
 	.examples = examples,
 	.run = run_pcap,
 };

@@ -92,6 +92,9 @@ void ur_pcap_source_close(struct ur_pcap_source *s);
 bool ur_pcap_open(struct ur_pcap_file *f, const char *name);
 void ur_pcap_close(struct ur_pcap_file *f);
 
+/* What was found of this rule at this frame; NULL when nothing was. */
+const char *ur_pcap_sentence(const struct ur_pcap_file *f, enum ur_rule rule, uint32_t frame);
+
 static inline const char *ur_pcap_severity(enum ur_rule rule)
 {
 	static const char *const names[] = {[UR_NOTE] = "note", [UR_WARNING] = "warning", [UR_ERROR] = "error"};
@@ -111,6 +114,7 @@ bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v);
 /* Those that are subcommands of their own, and the one without a name. */
 extern const struct ur_command ur_pcap_annotate, ur_pcap_check, ur_pcap_compare, ur_pcap_counters, ur_pcap_ladder, ur_pcap_list,
 	ur_pcap_mutate, ur_pcap_replay, ur_pcap_rewrite, ur_pcap_why;
+extern const struct ur_option ur_pcap_verdict_options[];
 int ur_pcap_verdict(int argc, char **argv);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce pcap list: one line for each direction of each connection. Text shows the most important columns, in lines that fit a screen; all
- * columns are in one table, for text, CSV and JSON lines.
+ * uroce pcap list: one line for each direction of each connection, and for datagrams from one QP to another. Text shows the most important
+ * columns, in lines that fit a screen; all columns are in one table, for text, CSV and JSON lines.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "cmd.h"
-#include "json.h"
-#include "pcap.h"
+#include "pcap_story.h"
 #include "wire/frame.h"
 
 #define ADDRESS_MAX 23 /* columns of an address in a narrow line; that of most interfaces by SLAAC fits */
@@ -17,7 +16,7 @@ enum format { TEXT, WIDE, CSV, JSON };
 
 struct row {
 	uint32_t number;
-	const struct ur_an_conn *c;
+	const char *service;
 	const struct ur_an_half *h;
 };
 
@@ -83,18 +82,24 @@ static const char *shortened(const char *address, char to[UR_IP_TEXT])
 	return to;
 }
 
+static void widen(size_t *width, const struct ur_an_half *h)
+{
+	char from[UR_IP_TEXT], to[UR_IP_TEXT];
+	const size_t n = strlen(ur_gid_ip(&h->from, from)), m = strlen(ur_gid_ip(&h->to, to)), most = n > m ? n : m;
+
+	*width = most > *width ? most : *width;
+}
+
 static int address_width(const struct ur_analysis *an)
 {
-	char text[UR_IP_TEXT];
+	struct ur_an_datagrams d;
 	struct ur_an_conn c;
 	size_t width = 4;
 
 	for (uint32_t i = 0; ur_analysis_conn(an, i, &c); i++)
-		for (unsigned k = 0; k < 2; k++) {
-			const size_t n = strlen(ur_gid_ip(&c.half[k].from, text));
-
-			width = n > width ? n : width;
-		}
+		widen(&width, &c.half[0]);
+	for (uint32_t i = 0; ur_analysis_datagrams(an, i, &d); i++)
+		widen(&width, &d.half);
 	return (int)(width < ADDRESS_MAX ? width : ADDRESS_MAX);
 }
 
@@ -110,7 +115,7 @@ static void narrow_line(const struct row *r, int width)
 	const struct ur_an_half *h = r->h;
 
 	printf("%4u %-4s %-*s %-*s 0x%-6x %8" PRIu64 " %8s %11s %8" PRIu64 " %5" PRIu64 " %5" PRIu64 " %5" PRIu64 " %8s\n", r->number,
-	       ur_pcap_service(r->c->service), width, shortened(ur_gid_ip(&h->from, address[0]), part[0]), width,
+	       r->service, width, shortened(ur_gid_ip(&h->from, address[0]), part[0]), width,
 	       shortened(ur_gid_ip(&h->to, address[1]), part[1]), h->dqpn, h->messages, ur_pcap_amount(h->bytes, "B", data),
 	       ur_pcap_amount(goodput(h), "bit/s", rate), h->packets, h->lost[UR_AN_BEFORE] + h->lost[UR_AN_BEHIND],
 	       total(h->repeated, UR_AN_CAUSES), (uint64_t)h->naks_seq + h->naks_rnr, h->rtt.n ? ur_pcap_time(mean(&h->rtt), rtt) : "-");
@@ -132,24 +137,32 @@ static void line(enum format f, const struct row *r)
 	const struct ur_an_half *h = r->h;
 	char a[UR_IP_TEXT], b[UR_IP_TEXT];
 
-	printf(f == CSV ? "%u,%s,%s,%s,0x%x" : "%4u %-4s %-15s %-15s 0x%-6x", r->number, ur_pcap_service(r->c->service),
-	       ur_gid_ip(&h->from, a), ur_gid_ip(&h->to, b), h->dqpn);
+	printf(f == CSV ? "%u,%s,%s,%s,0x%x" : "%4u %-4s %-15s %-15s 0x%-6x", r->number, r->service, ur_gid_ip(&h->from, a),
+	       ur_gid_ip(&h->to, b), h->dqpn);
 #define CELL(name, width, value) printf("%c%*" PRIu64, f == CSV ? ',' : ' ', f == WIDE ? width : 0, (uint64_t)(value));
 	COLUMNS(CELL)
 #undef CELL
 	putchar('\n');
 }
 
-static void json_line(const struct row *r)
+json_t *ur_pcap_half_json(const struct ur_an_half *h)
 {
-	const struct ur_an_half *h = r->h;
-	char a[UR_IP_TEXT], b[UR_IP_TEXT];
-	json_t *o = json_pack("{s:I, s:s, s:s, s:s, s:I}", "connection", (json_int_t)r->number, "service", ur_pcap_service(r->c->service),
-			      "from", ur_gid_ip(&h->from, a), "to", ur_gid_ip(&h->to, b), "qp", (json_int_t)h->dqpn);
+	json_t *o = json_object();
 
 #define MEMBER(name, width, value) json_object_set_new(o, #name, ur_json_uint(value));
 	COLUMNS(MEMBER)
 #undef MEMBER
+	return o;
+}
+
+static void json_line(const struct row *r)
+{
+	const struct ur_an_half *h = r->h;
+	char a[UR_IP_TEXT], b[UR_IP_TEXT];
+	json_t *o = json_pack("{s:I, s:s, s:s, s:s, s:I}", "connection", (json_int_t)r->number, "service", r->service, "from",
+			      ur_gid_ip(&h->from, a), "to", ur_gid_ip(&h->to, b), "qp", (json_int_t)h->dqpn);
+
+	json_object_update_missing_new(o, ur_pcap_half_json(h));
 	ur_json_line(o, stdout);
 }
 
@@ -165,10 +178,23 @@ static void put(enum format f, const struct row *r, int width)
 		line(f, r);
 }
 
+static void put_all(const struct ur_analysis *an, enum format format, int width)
+{
+	struct ur_an_datagrams d;
+	struct ur_an_conn c;
+	uint32_t n = 0;
+
+	for (; ur_analysis_conn(an, n, &c); n++)
+		for (unsigned k = 0; k < 2; k++)
+			if (c.half[k].packets)
+				put(format, &(struct row){n + 1, ur_pcap_service(c.service), &c.half[k]}, width);
+	for (uint32_t i = 0; ur_analysis_datagrams(an, i, &d); i++)
+		put(format, &(struct row){n + i + 1, "UD", &d.half}, width);
+}
+
 static int list(const char *name, enum format format)
 {
 	struct ur_pcap_file f;
-	struct ur_an_conn c;
 	int rc = UR_EXIT_USAGE, width;
 
 	if (ur_pcap_open(&f, name)) {
@@ -177,10 +203,7 @@ static int list(const char *name, enum format format)
 			narrow_head(width);
 		else if (format != JSON)
 			head(format);
-		for (uint32_t i = 0; ur_analysis_conn(f.analysis, i, &c); i++)
-			for (unsigned k = 0; k < 2; k++)
-				if (c.half[k].packets)
-					put(format, &(struct row){i + 1, &c, &c.half[k]}, width);
+		put_all(f.analysis, format, width);
 		rc = ur_pcap_status(name, &f.end, 0);
 	}
 	ur_pcap_close(&f);

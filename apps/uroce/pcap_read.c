@@ -130,6 +130,14 @@ bool ur_pcap_open(struct ur_pcap_file *f, const char *name)
 	return true;
 }
 
+const char *ur_pcap_sentence(const struct ur_pcap_file *f, enum ur_rule rule, uint32_t frame)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->found[i].rule == rule && f->found[i].frame == frame)
+			return f->found[i].text;
+	return NULL;
+}
+
 void ur_pcap_close(struct ur_pcap_file *f)
 {
 	for (size_t i = 0; i < f->n; i++)
