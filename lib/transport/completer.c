@@ -116,11 +116,11 @@ static inline void progress(struct ur_qp *qp, ur_time now)
 
 	r->retry_left = r->retry_cnt;
 	r->rnr_left = r->rnr_cnt;
-	r->deadline = now + r->timeout;
 	r->hole = false;
 	r->rnr_wait = false;
 	if (ur_unlikely(r->probe.times))
 		ur_probe_answered(qp, now);
+	r->deadline = now + r->wait;
 	if (ur_unlikely(r->repair.busy))
 		ur_repair_moved(qp, now);
 	if (r->rtt.at && ur_psn_diff(r->una, r->rtt.psn) > 0) {
@@ -151,6 +151,13 @@ static bool spend_retry(struct ur_qp *qp)
 	return true;
 }
 
+/* The peer is there, though nothing is acknowledged. */
+static void hears(struct ur_requester *r)
+{
+	r->probe.times = 0;
+	r->wait = r->timeout;
+}
+
 /* One more transmission from `una` on, if the retry counter allows it. */
 static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 {
@@ -158,10 +165,12 @@ static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 
 	if (!spend_retry(qp))
 		return;
-	r->deadline = now + r->timeout;
-	r->retried_at = r->probe.loss_at = now;
-	if (why != UR_TRACE_CAUSE_TIMEOUT)
+	if (why != UR_TRACE_CAUSE_TIMEOUT) {
 		r->packets_until = r->max;
+		hears(r);
+	}
+	r->deadline = now + r->wait;
+	r->retried_at = r->probe.loss_at = now;
 	ur_req_rewind(qp);
 	trace_rewind(qp, why);
 }
@@ -264,6 +273,7 @@ static void on_rnr_nak(struct ur_qp *qp, unsigned timer, uint8_t syndrome, ur_ti
 	}
 	/* The request has arrived: losses before and after that are not in a row, however long the receiver is not ready. */
 	r->retry_left = r->retry_cnt;
+	hears(r);
 	ur_req_rewind(qp);
 	trace_rewind(qp, UR_TRACE_CAUSE_RNR_NAK);
 	r->rnr_wait = true;
@@ -442,7 +452,7 @@ void ur_comp_watch_path(struct ur_qp *qp, ur_time now)
 
 	if (ur_likely(!r->timeout || ur_timer_armed(&qp->timer) || !lacks_path(qp)))
 		return;
-	r->deadline = now + r->timeout;
+	r->deadline = now + r->wait;
 	ur_timer_arm(qp->tp->c.wheel, &qp->timer, r->deadline);
 }
 
@@ -452,8 +462,53 @@ ur_time ur_comp_expiry(const struct ur_qp *qp)
 
 	if (qp->tp->c.plain_recovery)
 		return r->deadline;
-	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->timeout, r->probe.news), r->timeout,
+	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->wait, r->probe.news), r->timeout,
 						     ((r->next - r->una) & UR_PSN_MASK) <= FEW));
+}
+
+/* The peer keeps what comes beyond a hole, and says so when it is asked. */
+static bool peer_reports(const struct ur_qp *qp)
+{
+	return !qp->tp->c.plain_recovery && (qp->req.repair.sacks || (qp->resp.peer_sacks && qp->tp->c.selective_repeat));
+}
+
+static void ask_again(struct ur_qp *qp, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+
+	if (r->follow.on)
+		ur_follow_expired(qp, now);
+	if (!spend_retry(qp))
+		return;
+	r->deadline = now + r->wait;
+	ur_probe(qp, now);
+	ur_timer_arm(qp->tp->c.wheel, &qp->timer, ur_comp_expiry(qp));
+}
+
+static void send_all_again(struct ur_qp *qp, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->probe.times = r->wait != r->timeout;
+	if (r->follow.on ? ur_follow_expired(qp, now) : ur_window_halve(&r->window, r->una))
+		window_is_smaller(qp);
+	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);
+}
+
+/* The ACK timer has expired: one more retry. Of a peer that keeps what it gets nothing is lost by that, and its answer says what is. */
+static void expire(struct ur_qp *qp, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+
+	ur_qp_count(qp, UR_C_ACK_TIMEOUT);
+	r->hole = false;
+	r->rtt.resent = r->max;
+	if (!qp->tp->c.plain_recovery)
+		r->wait = ur_ack_timer_longer(r->wait, r->timeout);
+	if (peer_reports(qp))
+		ask_again(qp, now);
+	else
+		send_all_again(qp, now);
 }
 
 void ur_comp_timer(struct ur_timer *t, ur_time now)
@@ -491,13 +546,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 		return;
 	}
 	UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_ACK);
-	ur_qp_count(qp, UR_C_ACK_TIMEOUT);
-	r->hole = false;
-	r->probe.times = 0;
-	r->rtt.resent = r->max;
-	if (r->follow.on ? ur_follow_expired(qp, now) : ur_window_halve(&r->window, r->una))
-		window_is_smaller(qp);
-	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);
+	expire(qp, now);
 	settle(qp);
 	ur_comp_watch_path(qp, now);
 	if (r->unreachable && ur_qp_st(qp) != IBV_QPS_ERR)

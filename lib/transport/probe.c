@@ -37,6 +37,21 @@ ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time s
 	return since + ((wait < floor ? floor : wait) << p->times);
 }
 
+/*
+ * A peer that says nothing may be a process that is not scheduled, or stopped for a moment. So that it does not cost the connection, and no
+ * more repeats the longer it takes, an interval that expired is followed by a longer one. A timer may take up to four times what was asked
+ * for (IBTA volume 1, 9.7.6.1.3); it is no longer than that with all that makes a thread late, and long ones stay as they are: a peer
+ * that is dead is found out as soon as the program expects it.
+ */
+#define STRETCHED (250 * UR_NS_PER_MS)
+
+ur_time ur_ack_timer_longer(ur_time wait, ur_time timeout)
+{
+	const ur_time longer = ur_min_time(ur_min_time(2 * wait, timeout * 7 / 2), STRETCHED);
+
+	return longer > timeout ? longer : timeout;
+}
+
 /* The peer is a process of this host, and has not read what we sent. */
 static bool not_read_yet(const struct ur_qp *qp)
 {
@@ -75,10 +90,13 @@ void ur_probe_last(struct ur_qp *qp)
 	ur_req_schedule(qp);
 }
 
-/* A peer that was only busy answers at any time; one that answers the probe, just then. */
+/*
+ * A peer that was only busy answers at any time; one that answers the probe, just then. An answer that has nothing before it is somewhat
+ * faster than those that were measured.
+ */
 static bool took_a_round_trip(const struct ur_requester *r, ur_time t)
 {
-	return t >= r->rtt.least && t <= r->rtt.mean + 4 * (ur_time)r->rtt.var + r->rtt.mean / 4;
+	return t >= r->rtt.least - r->rtt.least / 8 && t <= r->rtt.mean + 4 * (ur_time)r->rtt.var + r->rtt.mean / 4;
 }
 
 /*
@@ -94,6 +112,7 @@ void ur_probe_answered(struct ur_qp *qp, ur_time now)
 		r->probe.loss_at = now;
 	r->probe.times = 0;
 	r->probe.sent = false;
+	r->wait = r->timeout;
 	if (!probed || r->una == r->next || r->probe.what || r->repair.busy)
 		return; /* nothing is missing, or it is known what */
 	r->probe.what = UR_PROBE_OLDEST;

@@ -13,6 +13,8 @@ struct ur_qp;
  * little is in flight, as of short messages.
  */
 ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few);
+/* The interval of the ACK timer that follows one of `wait` that expired. The program asked for `timeout`. */
+ur_time ur_ack_timer_longer(ur_time wait, ur_time timeout);
 /* It is due now. */
 void ur_probe(struct ur_qp *qp, ur_time now);
 /*

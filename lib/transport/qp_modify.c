@@ -235,7 +235,7 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 		qp->attr.max_rd_atomic = r->max_rd = a->max_rd_atomic;
 	if (mask & IBV_QP_TIMEOUT) {
 		qp->attr.timeout = a->timeout;
-		r->timeout = a->timeout ? 4096ull << a->timeout : 0;
+		r->timeout = r->wait = a->timeout ? 4096ull << a->timeout : 0;
 	}
 	if (mask & IBV_QP_RETRY_CNT)
 		qp->attr.retry_cnt = r->retry_cnt = r->retry_left = a->retry_cnt;

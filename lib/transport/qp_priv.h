@@ -69,7 +69,7 @@ struct ur_requester {
 	bool reseek;         /* `rpos` has to be searched again */
 	bool hello;          /* what is sent before `hello_end`, for the first time, says hello (wire/sack.h) */
 	uint32_t hello_end;
-	ur_time timeout, deadline; /* of the ACK timer; timeout 0: none */
+	ur_time timeout, wait, deadline; /* of the ACK timer: as the program asked, 0: none; the interval that runs now; its end */
 	ur_time retried_at;        /* the last rewind that counted as a retry */
 	struct ur_window window;
 	struct ur_rtt rtt;

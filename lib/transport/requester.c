@@ -550,10 +550,8 @@ static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
 
 	if (!r->timeout)
 		return;
-	if (was_idle) {
-		r->deadline = now + r->timeout;
-		r->probe.times = 0;
-	}
+	if (was_idle)
+		r->deadline = now + r->wait;
 	when = ur_comp_expiry(qp);
 	if (ur_likely(qp->timer.when <= when))
 		return;

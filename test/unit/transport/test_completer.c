@@ -189,6 +189,7 @@ static void timeout__retries_are_counted_exactly(void)
 	for (uint8_t retries = 0; retries <= 7; retries++) {
 		static struct th h;
 		struct th_opt o = th_default;
+		const ur_time least = (ur_time)(TH_TIMES_SILENT(retries) * TIMEOUT);
 		unsigned sent = 0;
 		ur_time begin;
 
@@ -196,7 +197,7 @@ static void timeout__retries_are_counted_exactly(void)
 		th_open(&h, &o);
 		begin = h.now;
 		post_writes(&h, 1);
-		for (unsigned i = 0; i < 20; i++) {
+		for (unsigned i = 0; i < 40; i++) {
 			sent += th_drain(&h, 0);
 			if (ur_wheel_next(h.wheel) == UR_TIME_NEVER)
 				break;
@@ -204,7 +205,7 @@ static void timeout__retries_are_counted_exactly(void)
 			ur_wheel_advance(h.wheel, h.now);
 		}
 		CU_ASSERT_EQUAL(sent, 1u + retries);
-		CU_ASSERT_TRUE(h.now - begin >= TIMEOUT * (1u + retries) && h.now - begin < TIMEOUT * (1u + retries) + 20000);
+		CU_ASSERT_TRUE(h.now - begin >= least && h.now - begin < least + 20000);
 		th_expect_wc(h.n[0].scq, 100, IBV_WC_RETRY_EXC_ERR);
 		CU_ASSERT_EQUAL(count(&h, 0, UR_C_ACK_TIMEOUT), 1u + retries);
 		CU_ASSERT_EQUAL(count(&h, 0, UR_C_RETRY_EXC), 1);

@@ -50,6 +50,19 @@ static void due__floors(void)
 	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 10 * UR_NS_PER_MS);
 }
 
+/* Twice as long each time, up to three and a half times what was asked, or a quarter of a second; but no shorter than what was asked. */
+static void ack_timer__longer(void)
+{
+	const ur_time t = 67 * UR_NS_PER_MS;
+
+	CU_ASSERT_EQUAL(ur_ack_timer_longer(t, t), 2 * t);
+	CU_ASSERT_EQUAL(ur_ack_timer_longer(2 * t, t), t * 7 / 2);
+	CU_ASSERT_EQUAL(ur_ack_timer_longer(t * 7 / 2, t), t * 7 / 2);
+	CU_ASSERT_EQUAL(ur_ack_timer_longer(2 * t, 2 * t), 250 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(ur_ack_timer_longer(TIMEOUT, TIMEOUT), TIMEOUT);
+	CU_ASSERT_EQUAL(ur_ack_timer_longer(4096ull << 31, 4096ull << 31), 4096ull << 31);
+}
+
 void ur_suite_probe(void)
 {
 	CU_pSuite s = CU_add_suite("probe", NULL, NULL);
@@ -57,4 +70,5 @@ void ur_suite_probe(void)
 	CU_ADD_TEST(s, due__never);
 	CU_ADD_TEST(s, due__doubles);
 	CU_ADD_TEST(s, due__floors);
+	CU_ADD_TEST(s, ack_timer__longer);
 }

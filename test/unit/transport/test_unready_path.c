@@ -14,7 +14,7 @@ static void timeout__counts_without_a_path(void)
 	th_open(&h, &o);
 	h.n[0].path.ready = false;
 	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_SEND, 1, 0, 10, 0, IBV_SEND_SIGNALED), 0);
-	th_run(&h, 3 * (4096ull << o.timeout));
+	th_run(&h, 9 * (4096ull << o.timeout)); /* of 10 */
 	th_expect_no_wc(h.n[0].scq);
 	CU_ASSERT_EQUAL(h.sent[0], 0);
 	th_run(&h, 2 * (4096ull << o.timeout));

@@ -92,6 +92,8 @@ void th_connect(struct th *h, unsigned node);
 void th_pump(struct th *h);
 /* The same, and lets time pass until nothing is left to wait for or `limit` has passed. */
 void th_run(struct th *h, ur_time limit);
+/* How long a peer has to be silent until so many retries are used up, with the ACK timer of th_default; times of it. */
+#define TH_TIMES_SILENT(retries) ((retries) < 2 ? 1 + 2 * (retries) : 3 + 3.5 * ((retries) - 1))
 /* Lets time pass without moving packets. */
 void th_sleep(struct th *h, ur_time d);
 
