@@ -21,7 +21,7 @@ static void say_tries(const struct ur_an_half *h)
 	char t[24];
 
 	for (unsigned i = 1; i < ur_array_size(h->tries) && h->tries[i]; i++) {
-		fprintf(out, "%s %s", sep, ur_pcap_time(h->tries[i] - h->tries[i - 1], t));
+		fprintf(out, "%s %s", sep, ur_pcap_time(h->tries[i] > h->tries[i - 1] ? h->tries[i] - h->tries[i - 1] : 0, t));
 		sep = ",";
 	}
 	if (*sep == ',')
@@ -79,7 +79,12 @@ static void say_silence(const struct ur_an_half *h, const struct ur_an_half *bac
 
 	ur_gid_ip(&h->from, a);
 	ur_gid_ip(&h->to, b);
-	if (back->damaged && back->damaged_frame > h->open_frame)
+	if (h->open_again && newest > h->open_frame)
+		fprintf(out,
+			"   %s still sends (frame %u), but does not answer this: it drops such a repetition. rdma_rxe drops one that "
+			"asks for a part of a READ which begins below a part that it has repeated.\n",
+			b, newest);
+	else if (back->damaged && back->damaged_frame > h->open_frame)
 		fprintf(out,
 			"   Answers from %s arrive and are dropped because their ICRC is wrong: %" PRIu64
 			" of them, the last in frame %u.\n",
@@ -214,7 +219,12 @@ static void say_no_answer(const struct ur_pcap_file *f, const struct ur_an_conn 
 	const struct ur_an_half *h = &c->half[i];
 	char t[24];
 
-	if (h->open_tries > 1)
+	if (h->open_again)
+		fprintf(out,
+			"   PSN %u was answered once, came again in frame %u, and has no answer since, after %u transmissions in %s, the "
+			"last in frame %u.\n",
+			h->open_psn, h->open_frame, h->open_tries, ur_pcap_time(h->open_until - h->open_since, t), h->open_last);
+	else if (h->open_tries > 1)
 		fprintf(out, "   PSN %u was sent in frame %u and has no answer after %u transmissions in %s, the last in frame %u.\n",
 			h->open_psn, h->open_frame, h->open_tries, ur_pcap_time(h->open_until - h->open_since, t), h->open_last);
 	else

@@ -84,6 +84,7 @@ struct ur_an_half {
 	uint8_t fatal;       /* a syndrome, 0 for none */
 	uint32_t fatal_frame;
 	uint64_t unanswered; /* request packets that nothing answers */
+	bool open_again; /* it was answered once, as recorded: the first transmission is the first one after that */
 	uint32_t open_frame; /* the first transmission of the oldest of them */
 	uint32_t open_last;  /* and its newest */
 	uint32_t open_psn, open_tries;

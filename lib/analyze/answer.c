@@ -6,6 +6,7 @@
 #include "analyze/flow.h"
 #include "analyze/hidden.h"
 #include "analyze/holes.h"
+#include "analyze/ignored.h"
 #include "analyze/read.h"
 #include "analyze/refused.h"
 #include "analyze/report.h"
@@ -376,6 +377,8 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 							 .v = {p->bth.psn, (s->first - 1) & UR_PSN_MASK}});
 		return;
 	}
+	if (p->bth.opcode % 32 != UR_OP_ACK || ur_syndrome_type(h.syndrome) != UR_AETH_ACK)
+		an_ignored_answered(s, psn);
 	if (psn >= s->next && p->bth.opcode % 32 != UR_OP_ACK)
 		grow_cut_read(s, psn);
 	if (psn >= s->next && !(ur_syndrome_type(h.syndrome) == UR_AETH_NAK && psn == s->next)) {

@@ -4,6 +4,7 @@
 #include "analyze/finish.h"
 #include "analyze/hidden.h"
 #include "analyze/holes.h"
+#include "analyze/ignored.h"
 #include "analyze/report.h"
 
 #define SILENCE_NS UR_NS_PER_S   /* a recording that ends sooner proves no silence */
@@ -79,6 +80,8 @@ static void finish_unanswered(struct ur_analysis *a, struct an_flow *f)
 		f->facts.unanswered++;
 		asks = asks || !(r->flags & AN_ASKS) ? asks : r;
 	}
+	if (!f->facts.fatal)
+		an_ignored_finish(f);
 	if (!asks || !f->peer || f->facts.fatal || an_since(a->last_when, asks->newest_when) < SILENCE_NS)
 		return;
 	an_report_on(a, f,

@@ -6,6 +6,7 @@
 #include "analyze/chain.h"
 #include "analyze/cm_facts.h"
 #include "analyze/holes.h"
+#include "analyze/ignored.h"
 #include "analyze/repeat.h"
 #include "analyze/report.h"
 #include "analyze/timer.h"
@@ -437,6 +438,7 @@ void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p,
 	s->repeats++;
 	s->repeated = true;
 	s->repeat_when = p->when;
+	an_ignored_asked(f, p, psn);
 	if (i == s->w.n) {
 		long_ago(a, f, p, psn);
 		return;

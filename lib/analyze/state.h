@@ -120,6 +120,14 @@ struct an_stray { /* what of a packet has to be kept to take it for a request la
 	uint8_t ext[64];
 };
 
+struct an_ignored { /* what was answered once, and is asked for again */
+	uint64_t psn, end;
+	uint64_t messages; /* of the flow, when it was asked for last */
+	uint64_t pause;    /* the longest between two times */
+	uint32_t tries, frame, newest;
+	ur_time when, newest_when, at[8];
+};
+
 struct an_stream { /* requests of a flow, and the answers to them */
 	struct an_window w;
 	bool begun, mid;
@@ -174,6 +182,7 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	ur_time deep_when;
 	struct an_seen *seen; /* of responses, once there was one; NULL also when memory is short */
 	uint64_t seen_most;   /* after the last PSN among them */
+	struct an_ignored ignored;
 	uint32_t rnr_row;
 	ur_time tries[8];
 	uint8_t ntries;

@@ -111,6 +111,71 @@ static void late_on_uc(void)
 	}
 }
 
+/* READs of two packets, number `i` answered. */
+static void read_two(struct talk *t, int i)
+{
+	say(t, 'A', UR_OP_READ_REQ, 100 + 2 * i, 2048, 0);
+	say(t, 'B', UR_OP_READ_RESP_FIRST, 100 + 2 * i, MTU, i + 1);
+	say(t, 'B', UR_OP_READ_RESP_LAST, 101 + 2 * i, MTU, i + 1);
+}
+
+/*
+ * Of READs that were answered the one before last comes again, `times` times, followed by the last, which is answered again each time;
+ * then there are `more`.
+ */
+static void ignore(struct talk *t, int times, int more)
+{
+	begin(t, "ignored");
+	for (int i = 0; i < 20; i++)
+		read_two(t, i);
+	for (int i = 0; i < times; i++) {
+		t->when += 70 * UR_NS_PER_MS;
+		say(t, 'A', UR_OP_READ_REQ, 136, 2048, 0);
+		say(t, 'A', UR_OP_READ_REQ, 138, 2048, 0);
+		say(t, 'B', UR_OP_READ_RESP_FIRST, 138, MTU, 20);
+		say(t, 'B', UR_OP_READ_RESP_LAST, 139, MTU, 20);
+	}
+	for (int i = 0; i < more; i++)
+		read_two(t, 20 + i);
+}
+
+/* It is open although the recording has an answer to it: to the first transmission. */
+static void ignored(void)
+{
+	struct talk t;
+
+	ignore(&t, 5, 3);
+	judge(&t);
+	CU_ASSERT_TRUE(t.c.half[0].open_again);
+	CU_ASSERT_EQUAL(t.c.half[0].unanswered, 1);
+	CU_ASSERT_EQUAL(t.c.half[0].open_psn, 136);
+	CU_ASSERT_EQUAL(t.c.half[0].open_frame, 20 * 3 + 1);
+	CU_ASSERT_EQUAL(t.c.half[0].open_last, 20 * 3 + 4 * 4 + 1);
+	CU_ASSERT_EQUAL(t.c.half[0].open_tries, 5);
+	CU_ASSERT_EQUAL(t.c.half[0].tries[4] - t.c.half[0].tries[0], t.c.half[0].open_until - t.c.half[0].open_since);
+	end(&t);
+}
+
+static void not_ignored(void)
+{
+	static const struct {
+		int times, more;
+		bool answer;
+	} rows[] = {{2, 0, false}, {5, 0, true}, {5, 30000, false}};
+
+	for (unsigned k = 0; k < ur_array_size(rows); k++) {
+		struct talk t;
+
+		ignore(&t, rows[k].times, rows[k].more);
+		if (rows[k].answer)
+			say(&t, 'B', UR_OP_READ_RESP_FIRST, 136, MTU, 20);
+		judge(&t);
+		CU_ASSERT_FALSE(t.c.half[0].open_again);
+		CU_ASSERT_EQUAL(t.c.half[0].unanswered, 0);
+		end(&t);
+	}
+}
+
 /* Before the recording began something may have been sent that comes again in it: counted, but no finding. */
 static void from_before(void)
 {
@@ -420,6 +485,8 @@ void ur_suite_analyze_again(void)
 	CU_add_test(s, "back for nothing, however far", back_for_nothing);
 	CU_add_test(s, "late packets of UC", late_on_uc);
 	CU_add_test(s, "from before the recording", from_before);
+	CU_add_test(s, "a repeated READ that nothing answers any more", ignored);
+	CU_add_test(s, "a repeated READ that need not wait any more", not_ignored);
 	CU_add_test(s, "missing: a READ", missing_read);
 	CU_add_test(s, "missing: the last request", missing_last);
 	CU_add_test(s, "missing: a request that comes again", missed_and_again);
