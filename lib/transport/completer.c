@@ -171,6 +171,7 @@ static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 	}
 	r->deadline = now + r->wait;
 	r->retried_at = r->probe.loss_at = now;
+	r->rtt.resent = r->max; /* answers to what was sent before may still be on their way */
 	ur_req_rewind(qp);
 	trace_rewind(qp, why);
 }
@@ -502,7 +503,6 @@ static void expire(struct ur_qp *qp, ur_time now)
 
 	ur_qp_count(qp, UR_C_ACK_TIMEOUT);
 	r->hole = false;
-	r->rtt.resent = r->max;
 	if (!qp->tp->c.plain_recovery)
 		r->wait = ur_ack_timer_longer(r->wait, r->timeout);
 	if (peer_reports(qp))

@@ -480,6 +480,26 @@ static void nak__fatal_behind_holes(void)
 	th_close(&h);
 }
 
+/* A NAK overtakes a response, so all is sent again from its READ on; then it comes, and says nothing of how long that took. */
+static void nak__before_a_response_that_is_late(void)
+{
+	static struct th h;
+	const struct th_hdr x = {.syndrome = ACK};
+
+	open_requester(&h, 0);
+	th_post(&h, 0, IBV_WR_RDMA_READ, 7, 0, 1000, 64, IBV_SEND_SIGNALED);
+	th_drain(&h, 0);
+	send_writes(&h, 2);
+	th_sleep(&h, 50 * US);
+	th_ack(&h, 0, 101, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	expect_sent(&h, 100);
+	th_sleep(&h, 2 * US);
+	th_inject(&h, 0, UR_OP_READ_RESP_ONLY, 100, false, &x, h.n[1].mem, 1000);
+	th_expect_wc(h.n[0].scq, 7, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(req(&h)->rtt.samples, 0);
+	th_close(&h);
+}
+
 static void hostile__is_believed_only_of_what_was_sent(void)
 {
 	static struct th h;
@@ -553,6 +573,7 @@ void ur_suite_repair(void)
 	CU_ADD_TEST(s, rnr__takes_back_what_was_reported);
 	CU_ADD_TEST(s, nak__goes_back);
 	CU_ADD_TEST(s, nak__fatal_behind_holes);
+	CU_ADD_TEST(s, nak__before_a_response_that_is_late);
 	CU_ADD_TEST(s, hostile__is_believed_only_of_what_was_sent);
 	CU_ADD_TEST(s, hostile__at_random);
 }
