@@ -67,6 +67,7 @@
 	X(RX_KEPT, "rx_kept", "request packets beyond the expected PSN that were kept until their turn")                                   \
 	X(KEEP_FULL, "keep_full", "such packets that found no room to be kept, and were dropped as out of sequence")                       \
 	X(SACK_SENT, "tx_sacks", "selective acknowledgements sent")                                                                        \
+	X(SACK_RCVD, "rx_sacks", "selective acknowledgements received")                                                                    \
 	X(PACKET_SEQ_ERR, "packet_seq_err", "PSN sequence error NAKs received")                                                            \
 	X(IMPLIED_NAK, "implied_nak_seq_err", "responses that imply a lost one")                                                           \
 	X(ACK_TIMEOUT, "local_ack_timeout_err", "expiries of the local ACK timer")                                                         \

@@ -419,6 +419,7 @@ void ur_comp_sack(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
 		ur_qp_count(qp, UR_C_DROP_GHOST_ACK);
 		return;
 	}
+	ur_qp_count(qp, UR_C_SACK_RCVD);
 	on_sack(qp, &s, now);
 	settle(qp);
 }
