@@ -3,21 +3,14 @@
  * lib/transport/repair.c and judge.c: what a requester sends again. Node 0 is the requester, which sends from PSN 100 on; its peer is the
  * test. Time stands still unless a test lets it pass.
  */
-#include "tp_harness.h"
+#include "calloc.h"
+#include "sack_harness.h"
 #include "transport/completer.h"
 #include "transport/repair.h"
-#include "wire/sack.h"
 
 void ur_suite_repair(void);
 
 #define FIRST 100
-#define ACK 0x1f
-#define US UR_NS_PER_US
-
-static struct ur_requester *req(struct th *h)
-{
-	return &h->n[0].qp->req;
-}
 
 static void open_requester(struct th *h, unsigned window)
 {
@@ -44,21 +37,6 @@ static void send_writes(struct th *h, unsigned n)
 {
 	post_writes(h, n);
 	CU_ASSERT_EQUAL(th_drain(h, 0), n);
-}
-
-/* A SACK that reports, beyond `expected`, the PSNs from `from` to `to`, and no others. */
-static void sack(struct th *h, uint32_t expected, uint32_t from, uint32_t to)
-{
-	static const uint8_t none[UR_SACK_BITS / 8];
-	const struct th_hdr x = {.syndrome = ACK};
-	struct ur_sack s = {.expected = expected, .base = expected, .n = 256};
-	struct th_pkt p;
-
-	for (uint32_t psn = from; psn <= to; psn++)
-		ur_sack_set(&s, psn - s.base);
-	th_make(h, 0, &p, UR_OP_SACK, expected - 1, false, &x, none, ur_sack_len(&s));
-	ur_sack_put(p.p.data + p.p.payload_off - UR_SACKETH_LEN, &s);
-	th_feed(h, 0, &p);
 }
 
 static void expect_sent(struct th *h, uint32_t psn)
@@ -144,6 +122,7 @@ static void lost__any_but_the_last(void)
 		th_expect_quiet(&h, 0);
 		CU_ASSERT_EQUAL(req(&h)->repair.gone, FIRST + 9 - lost);
 		CU_ASSERT_EQUAL(req(&h)->retry_left, 7);
+		CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_SACK_RCVD], 2);
 		th_ack(&h, 0, FIRST + 9, ACK);
 		expect_done(&h, FIRST, FIRST + 9);
 		CU_ASSERT_FALSE(req(&h)->repair.busy);
@@ -480,6 +459,36 @@ static void nak__fatal_behind_holes(void)
 	th_close(&h);
 }
 
+/* There is no memory for notes: a SACK is as good as a NAK then, and a READ response beyond a lost one is asked for again. */
+static void memory__is_short(void)
+{
+	static struct th h;
+	const struct th_hdr x = {.syndrome = ACK};
+
+	open_requester(&h, 0);
+	send_writes(&h, 10);
+	no_calloc = true;
+	sack(&h, 102, 104, 109);
+	no_calloc = false;
+	CU_ASSERT_PTR_NULL(req(&h)->repair.board);
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_PACKET_SEQ_ERR], 1);
+	for (uint32_t psn = 102; psn < 110; psn++)
+		expect_sent(&h, psn);
+	th_ack(&h, 0, 109, ACK);
+	expect_done(&h, 100, 109);
+	th_post(&h, 0, IBV_WR_RDMA_READ, 110, 0, 2000, 64, IBV_SEND_SIGNALED);
+	expect_sent(&h, 110);
+	no_calloc = true;
+	th_inject(&h, 0, UR_OP_READ_RESP_LAST, 111, false, &x, h.n[1].mem, 976);
+	no_calloc = false;
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_IMPLIED_NAK], 1);
+	expect_sent(&h, 110);
+	th_inject(&h, 0, UR_OP_READ_RESP_FIRST, 110, false, &x, h.n[1].mem, 1024);
+	th_inject(&h, 0, UR_OP_READ_RESP_LAST, 111, false, &x, h.n[1].mem, 976);
+	expect_done(&h, 110, 110);
+	th_close(&h);
+}
+
 /* A NAK overtakes a response, so all is sent again from its READ on; then it comes, and says nothing of how long that took. */
 static void nak__before_a_response_that_is_late(void)
 {
@@ -511,6 +520,7 @@ static void hostile__is_believed_only_of_what_was_sent(void)
 	sack(&h, 99, 100, 102);
 	sack(&h, 0x800000, 0x800001, 0x800005);
 	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_DROP_GHOST_ACK], 4);
+	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_SACK_RCVD], 0);
 	th_expect_quiet(&h, 0);
 	th_expect_no_wc(h.n[0].scq);
 	sack(&h, 100, 103, 300); /* beyond the newest */
@@ -574,6 +584,7 @@ void ur_suite_repair(void)
 	CU_ADD_TEST(s, nak__goes_back);
 	CU_ADD_TEST(s, nak__fatal_behind_holes);
 	CU_ADD_TEST(s, nak__before_a_response_that_is_late);
+	CU_ADD_TEST(s, memory__is_short);
 	CU_ADD_TEST(s, hostile__is_believed_only_of_what_was_sent);
 	CU_ADD_TEST(s, hostile__at_random);
 }

@@ -56,6 +56,39 @@ static void read__responses_and_msn(void)
 	th_close(&h);
 }
 
+/* A READ request that is marked as a copy. */
+static void read_copy(struct th *h, uint32_t psn, uint32_t len)
+{
+	const struct th_hdr ext = th_reth(h, 1, 0, len);
+	struct th_pkt p;
+
+	th_make(h, 1, &p, UR_OP_READ_REQ, psn, true, &ext, NULL, 0);
+	ur_copy_put(p.p.data + p.p.bth_off);
+	th_feed(h, 1, &p);
+}
+
+/* It is answered when the first one got lost, and else dropped; a duplicate that is no copy is answered again. */
+static void read__copy(void)
+{
+	static struct th h;
+	struct th_hdr ext;
+
+	th_open(&h, &th_default);
+	read_copy(&h, 100, 2000);
+	expect_response(&h, UR_OP_READ_RESP_FIRST, 100, h.n[1].mem, 1024);
+	read_copy(&h, 100, 2000);
+	expect_response(&h, UR_OP_READ_RESP_LAST, 101, h.n[1].mem + 1024, 976);
+	read_copy(&h, 100, 2000);
+	th_expect_quiet(&h, 1);
+	CU_ASSERT_EQUAL(count(&h, UR_C_DUPLICATE), 2);
+	CU_ASSERT_EQUAL(count(&h, UR_C_RX_READ), 1);
+	ext = th_reth(&h, 1, 0, 2000);
+	th_inject(&h, 1, UR_OP_READ_REQ, 100, true, &ext, NULL, 0);
+	expect_response(&h, UR_OP_READ_RESP_FIRST, 100, h.n[1].mem, 1024);
+	expect_response(&h, UR_OP_READ_RESP_LAST, 101, h.n[1].mem + 1024, 976);
+	th_close(&h);
+}
+
 static void read__zero_copy_holds_the_region(void)
 {
 	static struct th h;
@@ -356,6 +389,7 @@ void ur_suite_resp_tx(void)
 	CU_pSuite s = CU_add_suite("resp_tx", NULL, NULL);
 
 	CU_ADD_TEST(s, read__responses_and_msn);
+	CU_ADD_TEST(s, read__copy);
 	CU_ADD_TEST(s, read__zero_copy_holds_the_region);
 	CU_ADD_TEST(s, read__more_than_resources);
 	CU_ADD_TEST(s, read__again_is_marked);

@@ -3,20 +3,12 @@
  * A peer that says nothing for a while: the ACK timer of lib/transport/completer.c, and what a peer is asked that says what it keeps. Node
  * 0 is the requester, which sends from PSN 100 on; its peer is the test.
  */
-#include "tp_harness.h"
-#include "wire/sack.h"
+#include "sack_harness.h"
 
 void ur_suite_silence(void);
 
 #define FIRST 100
-#define ACK 0x1f
-#define US UR_NS_PER_US
 #define TIMEOUT (4096ull << 14)
-
-static struct ur_requester *req(struct th *h)
-{
-	return &h->n[0].qp->req;
-}
 
 static uint64_t count(const struct th *h, enum ur_counter c)
 {
@@ -41,20 +33,6 @@ static void send_writes(struct th *h, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		CU_ASSERT_EQUAL(th_post(h, 0, IBV_WR_RDMA_WRITE, from + i, 0, 8, 0, IBV_SEND_SIGNALED), 0);
 	CU_ASSERT_EQUAL(th_drain(h, 0), n);
-}
-
-static void sack(struct th *h, uint32_t expected, uint32_t from, uint32_t to)
-{
-	static const uint8_t none[UR_SACK_BITS / 8];
-	const struct th_hdr x = {.syndrome = ACK};
-	struct ur_sack s = {.expected = expected, .base = expected, .n = 64};
-	struct th_pkt p;
-
-	for (uint32_t psn = from; psn <= to; psn++)
-		ur_sack_set(&s, psn - s.base);
-	th_make(h, 0, &p, UR_OP_SACK, expected - 1, false, &x, none, ur_sack_len(&s));
-	ur_sack_put(p.p.data + p.p.payload_off - UR_SACKETH_LEN, &s);
-	th_feed(h, 0, &p);
 }
 
 /* The peer shows what it is, and that a round trip takes 10 us. */
