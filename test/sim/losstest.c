@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What losses may cost at most, of what losstable shows: a receiver that does nothing for a while costs no connection, no storm of repeats
+ * and no time when it wakes; the last packet of a burst is missed at once; and nothing is sent again for ever.
+ */
+#include <stdio.h>
+
+#include "stream.h"
+
+#define US UR_NS_PER_US
+#define MS UR_NS_PER_MS
+
+static struct stream_result result;
+static unsigned passed, failed;
+
+static void expect(bool ok, const char *what, double is)
+{
+	printf("%s - %s: %.3g\n", ok ? "ok" : "not ok", what, is);
+	passed += ok;
+	failed += !ok;
+}
+
+static struct stream_opt options(enum ibv_wr_opcode op, uint32_t loss_ppm)
+{
+	return (struct stream_opt){.senders = 1,
+				   .op = op,
+				   .mbps = 100000,
+				   .rtt = 10 * US,
+				   .faults = {.loss = loss_ppm},
+				   .timeout = 14,
+				   .warm = 4 * MS,
+				   .span = 16 * MS,
+				   .seed = 1};
+}
+
+static void silence(enum ibv_wr_opcode op, uint32_t loss_ppm, ur_time silent)
+{
+	struct stream_opt o = options(op, loss_ppm);
+
+	o.silent = silent;
+	stream_run(&o, &result);
+	printf("%s, %g %% loss, silent for %llu ms\n", op == IBV_WR_RDMA_READ ? "READ" : op == IBV_WR_SEND ? "SEND" : "WRITE",
+	       loss_ppm / 10000.0, (unsigned long long)(silent / MS));
+	expect(!result.lost, "connections lost", result.lost);
+	expect(result.repeats < 1500, "packets sent again", (double)result.repeats);
+	expect(result.woken <= 2 * MS, "ms until it is as fast as before", (double)result.woken / MS);
+	expect(stream_share_after(&o, &result) > 0.95, "share of the line behind that", stream_share_after(&o, &result));
+}
+
+static void ping(uint32_t loss_ppm)
+{
+	struct stream_opt o = options(IBV_WR_SEND, loss_ppm);
+
+	o.senders = 0;
+	o.pings = STREAM_PINGS;
+	o.warm = 0;
+	o.span = 1000 * UR_NS_PER_S;
+	stream_run(&o, &result);
+	printf("pings, %g %% loss\n", loss_ppm / 10000.0);
+	expect(!result.lost, "connections lost", result.lost);
+	expect(stream_ping(&result, 0.99) < 3 * o.rtt, "round trips that 99 % take", (double)stream_ping(&result, 0.99) / (double)o.rtt);
+}
+
+int main(void)
+{
+	static const enum ibv_wr_opcode op[] = {IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ};
+	static const ur_time silent[] = {10 * MS, 100 * MS, 1000 * MS};
+
+	for (unsigned i = 0; i < ur_array_size(op); i++)
+		for (unsigned k = 0; k < ur_array_size(silent); k++) {
+			silence(op[i], 0, silent[k]);
+			silence(op[i], 10000, silent[k]);
+		}
+	ping(1000);
+	ping(10000);
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
