@@ -103,7 +103,7 @@ static void window_is_smaller(struct ur_qp *qp)
 /* PSNs that losses have left behind: without more of them they would be ahead again once 2^23 PSNs have passed. */
 static void pull_marks(struct ur_requester *r)
 {
-	uint32_t *const marks[] = {&r->rtt.resent, &r->packets_until, &r->repair.split};
+	uint32_t *const marks[] = {&r->rtt.resent, &r->packets_until, &r->repair.split, &r->hello_most};
 
 	for (unsigned i = 0; i < ur_array_size(marks); i++)
 		if (ur_psn_diff(*marks[i], r->una) < 0)
@@ -158,6 +158,15 @@ static void hears(struct ur_requester *r)
 	r->wait = r->timeout;
 }
 
+/* All that said hello may be among what was lost. */
+static void hello_again(struct ur_requester *r)
+{
+	if (r->repair.sacks || ur_psn_diff(r->max, r->hello_most) >= 0)
+		return;
+	r->hello = true;
+	r->hello_end = r->hello_most;
+}
+
 /* One more transmission from `una` on, if the retry counter allows it. */
 static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 {
@@ -172,6 +181,7 @@ static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 	r->deadline = now + r->wait;
 	r->retried_at = r->probe.loss_at = now;
 	r->rtt.resent = r->max; /* answers to what was sent before may still be on their way */
+	hello_again(r);
 	ur_req_rewind(qp);
 	trace_rewind(qp, why);
 }

@@ -14,7 +14,8 @@
 #include "transport/upcalls.h"
 
 #define HELLO_PSNS 64    /* while so many are sent, a new connection says hello */
-#define HELLO_WITHIN 256 /* packets: who has not said hello then does not say it */
+#define HELLO_MOST 512    /* the end of those that do so because others were lost */
+#define HELLO_WITHIN 1024 /* packets: who has not said hello then does not say it */
 
 /* --- the table --- */
 
@@ -229,6 +230,7 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 		r->follow.seen = r->una;
 		r->hello = qp->tp->c.selective_repeat && ur_qp_acked(qp) && !qp->path->local;
 		r->hello_end = ur_psn_add(r->una, HELLO_PSNS);
+		r->hello_most = ur_psn_add(r->una, r->hello ? HELLO_MOST : 0);
 		r->rtt.resent = r->window.grow_from = r->una;
 	}
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)

@@ -68,7 +68,7 @@ struct ur_requester {
 	bool rnr_wait, hole; /* `hole`: all from a lost answer on was sent again, and that has not come yet */
 	bool reseek;         /* `rpos` has to be searched again */
 	bool hello;          /* what is sent before `hello_end`, for the first time, says hello (wire/sack.h) */
-	uint32_t hello_end;
+	uint32_t hello_end, hello_most; /* `most`: as far as that may move */
 	ur_time timeout, wait, deadline; /* of the ACK timer: as the program asked, 0: none; the interval that runs now; its end */
 	ur_time retried_at;        /* the last rewind that counted as a retry */
 	struct ur_window window;
