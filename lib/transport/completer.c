@@ -324,7 +324,8 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
 		if (qp->req.follow.on)
 			ur_follow_went_back(qp, now);
 		retry(qp, UR_TRACE_CAUSE_SEQ_NAK, now);
-		qp->req.rtt.resent = qp->req.una;
+		if (!qp->req.repair.sacks) /* it has kept nothing of what followed, so that an acknowledgement is of the repetition */
+			qp->req.rtt.resent = qp->req.una;
 		qp->req.since_ack = qp->req.window.ack_every; /* does it go on, and how long does that take? */
 	} else if (code < ur_array_size(status)) {
 		ur_req_fail(qp, (enum ibv_wc_status)status[code], syndrome);

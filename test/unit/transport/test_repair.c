@@ -123,6 +123,25 @@ static void hello__again_after_a_loss(void)
 	th_close(&h);
 }
 
+/* A repeat is not timed where the peer may have kept what was sent first: the acknowledgement may be of that. */
+static void nak__times_no_repeat_to_a_peer_that_keeps(void)
+{
+	static struct th h;
+
+	for (unsigned keeps = 0; keeps < 2; keeps++) {
+		struct ur_requester *r;
+
+		open_requester(&h, 0);
+		r = &h.n[0].qp->req;
+		r->repair.sacks = keeps;
+		send_writes(&h, 3);
+		th_ack(&h, 0, 101, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+		th_drain(&h, 0);
+		CU_ASSERT_EQUAL(r->rtt.at == 0, keeps);
+		th_close(&h);
+	}
+}
+
 static void hello__by_setting(void)
 {
 	static struct th h;
@@ -595,6 +614,7 @@ void ur_suite_repair(void)
 	CU_ADD_TEST(s, hello__never_in_a_repeat);
 	CU_ADD_TEST(s, hello__again_after_a_loss);
 	CU_ADD_TEST(s, hello__by_setting);
+	CU_ADD_TEST(s, nak__times_no_repeat_to_a_peer_that_keeps);
 	CU_ADD_TEST(s, lost__any_but_the_last);
 	CU_ADD_TEST(s, lost__the_last_ones);
 	CU_ADD_TEST(s, lost__a_repeat);
