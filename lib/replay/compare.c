@@ -36,6 +36,9 @@ static const struct {
 			  "a NAK that the host did not get, or got later, made us repeat the request, and the peer would have answered"},
 	[PERMIT_PATIENCE] = {"an MRA", "each host decides how long it takes to answer, and when it asks the peer to wait"},
 	[PERMIT_WAITS] = {"a request that is sent later", "an RNR NAK crossed it in the recording"},
+	[PERMIT_HELLO] = {"hello in a request",
+			  "its first transmission was lost before the recorder, and a repetition or a copy says no hello"},
+	[PERMIT_KEEP] = {"a NAK for a packet that the replaying side keeps", "the host had no room to keep it, or does not keep packets"},
 	[PERMIT_GAVE_UP] = {"the failure of a request without an answer", "the recording has no answer to it either"},
 	[PERMIT_UNANSWERED] = {"an answer after the last one recorded", "the recording ended, or the host had ended"},
 };
@@ -203,6 +206,19 @@ static void compare_aeth(struct side *s, const struct rec *r, const struct ur_pk
 
 /* --- requests --- */
 
+/* A QP that was connected before the recording began may have said it already. */
+static void compare_hello(struct side *s, const struct rec *r, const struct ur_pkt *p)
+{
+	const uint8_t a = pkt_bth(r->want)[UR_HELLO_AT] & UR_HELLO_MASK, b = pkt_bth(p)[UR_HELLO_AT] & UR_HELLO_MASK;
+
+	if (a == b || !s->conn->cm)
+		return;
+	if (a == UR_COPY || (!a && b == UR_HELLO))
+		permit(s, PERMIT_HELLO);
+	else
+		report_num(s->rep, r->frame, "hello", a, b);
+}
+
 /* A READ request that asks again for one, or a part of one, that was recorded whole. */
 static void compare_rest_of_read(struct side *s, const struct ur_pkt *p, uint32_t at)
 {
@@ -236,6 +252,8 @@ static void sent_request(struct side *s, const struct ur_pkt *p)
 		if (!same_opcode(s, r, p))
 			return;
 		compare_bth(s, r, p);
+		if (!again)
+			compare_hello(s, r, p);
 		compare_ext(s, r, p);
 		compare_payload(s, r, p);
 	} else if (at < s->out.n && pkt_kind(p) == UR_OP_READ_REQ) {
@@ -342,12 +360,29 @@ static void compare_data(struct side *s, const struct ur_pkt *p, uint32_t at)
 		compare_aeth(s, r, p);
 }
 
+/* Beside one that acknowledges the same. */
+static void compare_sack(struct side *s, const struct ur_pkt *p, uint32_t at)
+{
+	struct slot *slot = at < s->in.n ? &s->in.slot[at] : NULL;
+
+	sack_sent(s, p);
+	if (!slot)
+		return;
+	slot->ack_sent = true;
+	if (!slot->sack)
+		return;
+	compare_bth(s, slot->sack, p);
+	compare_aeth(s, slot->sack, p);
+}
+
 static void sent_response(struct side *s, const struct ur_pkt *p)
 {
 	uint32_t at = stream_slot(&s->in, p->bth.psn);
 
 	s->rep->responses++;
-	if (at == s->in.n)
+	if (pkt_is_sack(p))
+		compare_sack(s, p, at);
+	else if (at == s->in.n)
 		report_num(s->rep, 0, "PSN of an answer", 0, p->bth.psn);
 	else if (pkt_kind(p) == UR_OP_ACK)
 		compare_ack(s, p, at);
@@ -400,6 +435,14 @@ static void finish_requests(struct side *s)
 			report_text(s->rep, s->out.slot[k].req->frame, "request", rec_op(s->out.slot[k].req)->name, "nothing");
 }
 
+static bool is_sequence_nak(const struct rec *r)
+{
+	struct ur_aeth h;
+
+	ur_aeth_get(pkt_ext(r->want), &h);
+	return h.syndrome == ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ);
+}
+
 static void finish_answers(struct side *s)
 {
 	bool later = false; /* an answer to this PSN or a later one was sent */
@@ -416,6 +459,8 @@ static void finish_answers(struct side *s)
 			permit(s, PERMIT_COALESCED);
 		if (slot->nak && !slot->nak_sent && slot->nak_late)
 			permit(s, PERMIT_OLD_NAK);
+		else if (slot->nak && !slot->nak_sent && s->selective && is_sequence_nak(slot->nak))
+			permit(s, PERMIT_KEEP);
 		else if (slot->nak && !slot->nak_sent)
 			report_text(s->rep, slot->nak->frame, "answer", "a NAK", "nothing");
 	}

@@ -182,6 +182,12 @@ static void index_conn(struct conns *s, unsigned i)
 	}
 }
 
+/* A SACK has no bits for the service; RC and XRC have it. */
+static bool is_of(const struct conn *c, const struct ur_pkt *p)
+{
+	return pkt_is_sack(p) ? c->service == UR_RC || c->service == UR_XRC : c->service == (p->bth.opcode & UR_SERVICE_MASK);
+}
+
 /* QPNs are used again: the newest connection that has them counts. */
 static bool give_to_conn(struct conns *s, struct rec *r, unsigned at)
 {
@@ -191,9 +197,8 @@ static bool give_to_conn(struct conns *s, struct rec *r, unsigned at)
 	ur_table_for_each (e, &s->ends, an_hash(&p->dst, &p->src, p->bth.dqpn), node) {
 		const struct conn *c = &s->conn[e->conn];
 
-		if (c->since <= at && c->end[e->which].qpn == p->bth.dqpn && c->service == (p->bth.opcode & UR_SERVICE_MASK) &&
-		    ur_gid_eq(&c->end[e->which].gid, &p->dst) && ur_gid_eq(&c->end[!e->which].gid, &p->src) &&
-		    (!best || e->conn > best->conn))
+		if (c->since <= at && c->end[e->which].qpn == p->bth.dqpn && is_of(c, p) && ur_gid_eq(&c->end[e->which].gid, &p->dst) &&
+		    ur_gid_eq(&c->end[!e->which].gid, &p->src) && (!best || e->conn > best->conn))
 			best = e;
 	}
 	if (best)
@@ -272,7 +277,7 @@ void conns_find(struct conns *s, struct capture *c)
 
 		if (r->pkt.bth.dqpn == 1 ? exchange_take(s, r) : give_to_conn(s, r, i))
 			continue;
-		if (service == UR_RC || service == UR_UC || service == UR_XRC)
+		if (service == UR_RC || service == UR_UC || service == UR_XRC || pkt_is_sack(&r->pkt))
 			s->rest[s->nrest++] = r;
 		else if (service == UR_UD && r->pkt.bth.dqpn > 1)
 			give_datagram(s, r);

@@ -76,19 +76,33 @@ static void compare_atomic(struct side *s, const struct slot *slot, const uint8_
 
 /* --- the responder --- */
 
+static bool is_executed(const struct side *s, uint32_t m)
+{
+	return m < s->in.nmsg && ur_psn_diff(s->qp->resp.epsn, ur_psn_add(s->in.base, s->in.msg[m].at + s->in.msg[m].n)) >= 0;
+}
+
+/* Has one of the messages after number `m`, which were executed at the same time since they had been kept, changed the same memory? */
+static bool overwritten(const struct side *s, uint32_t m, const struct ur_reth *h)
+{
+	struct ur_reth o;
+
+	while (is_executed(s, ++m))
+		if (!(s->in.msg[m].op->flags & UR_OPF_READ) && pkt_remote(&s->in.slot[s->in.msg[m].at].req->pkt, &o) && o.rkey == h->rkey &&
+		    o.va < h->va + h->len && h->va < o.va + o.len)
+			return true;
+	return false;
+}
+
 static void check_executed(struct side *s)
 {
-	while (s->executed < s->in.nmsg) {
-		const struct message *m = &s->in.msg[s->executed];
+	while (is_executed(s, s->executed)) {
+		const struct message *m = &s->in.msg[s->executed++];
 		const struct slot *slot = &s->in.slot[m->at];
 		struct region *g;
 		struct ur_reth h;
 
-		if (ur_psn_diff(s->qp->resp.epsn, ur_psn_add(s->in.base, m->at + m->n)) < 0)
-			return;
-		s->executed++;
 		s->rep->messages++;
-		if (m->op->flags & UR_OPF_READ || !pkt_remote(&slot->req->pkt, &h))
+		if (m->op->flags & UR_OPF_READ || !pkt_remote(&slot->req->pkt, &h) || overwritten(s, s->executed - 1, &h))
 			continue;
 		g = side_region(s, h.rkey, h.va, h.len);
 		if (g && m->op->flags & UR_OPF_WRITE)

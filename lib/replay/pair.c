@@ -36,7 +36,12 @@ struct flows {
 
 #define NONE UINT_MAX
 
-static unsigned flow_add(struct flows *fs, const struct ur_pkt *p, uint64_t hash)
+static uint64_t hash_of(const struct ur_pkt *p, uint8_t service)
+{
+	return an_hash(&p->src, &p->dst, (uint64_t)service << 24 | p->bth.dqpn);
+}
+
+static unsigned flow_add(struct flows *fs, const struct ur_pkt *p, uint8_t service)
 {
 	struct flow *f;
 
@@ -52,8 +57,8 @@ static unsigned flow_add(struct flows *fs, const struct ur_pkt *p, uint64_t hash
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return NONE;
-	*f = (struct flow){.src = p->src, .dst = p->dst, .dqpn = p->bth.dqpn, .service = p->bth.opcode & UR_SERVICE_MASK, .number = fs->n};
-	if (!ur_table_add(&fs->by_name, &f->node, hash)) {
+	*f = (struct flow){.src = p->src, .dst = p->dst, .dqpn = p->bth.dqpn, .service = service, .number = fs->n};
+	if (!ur_table_add(&fs->by_name, &f->node, hash_of(p, service))) {
 		free(f);
 		return NONE;
 	}
@@ -61,16 +66,26 @@ static unsigned flow_add(struct flows *fs, const struct ur_pkt *p, uint64_t hash
 	return fs->n++;
 }
 
-static unsigned flow_of(struct flows *fs, const struct ur_pkt *p)
+static unsigned find_flow(const struct flows *fs, const struct ur_pkt *p, uint8_t service)
 {
-	const uint8_t service = p->bth.opcode & UR_SERVICE_MASK;
-	const uint64_t hash = an_hash(&p->src, &p->dst, (uint64_t)service << 24 | p->bth.dqpn);
 	const struct flow *f;
 
-	ur_table_for_each (f, &fs->by_name, hash, node)
+	ur_table_for_each (f, &fs->by_name, hash_of(p, service), node)
 		if (f->dqpn == p->bth.dqpn && f->service == service && ur_gid_eq(&f->src, &p->src) && ur_gid_eq(&f->dst, &p->dst))
 			return f->number;
-	return flow_add(fs, p, hash);
+	return NONE;
+}
+
+/* A SACK belongs to whichever of RC and XRC there is. */
+static unsigned flow_of(struct flows *fs, const struct ur_pkt *p)
+{
+	const bool sack = pkt_is_sack(p);
+	const uint8_t service = sack ? UR_RC : p->bth.opcode & UR_SERVICE_MASK;
+	unsigned i = find_flow(fs, p, service);
+
+	if (i == NONE && sack)
+		i = find_flow(fs, p, UR_XRC);
+	return i != NONE ? i : flow_add(fs, p, service);
 }
 
 static void note(struct flow *f, const struct ur_pkt *p)

@@ -17,6 +17,7 @@
  *   run.c       the recording's course of time: feeding, posting, timers
  *   deliver.c   what has arrived: completions, received data, data read
  *   compare.c   a packet sent and a packet recorded; the table of permitted differences
+ *   sack.c      selective acknowledgements
  *   xrc.c       what XRC adds
  *   datagram.c  a UD QP, or a member of a group, in place of side.c's and run.c's
  *   exchange.c  the exchanges of the connection manager
@@ -34,6 +35,7 @@
 #include "base/table.h"
 #include "transport/tp_priv.h"
 #include "wire/frame.h"
+#include "wire/sack.h"
 
 /* --- capture.c --- */
 
@@ -45,6 +47,7 @@ struct rec {            /* a recorded RoCEv2 packet */
 	struct rec *before;        /* the transmission of the same request packet before this one */
 	bool lost;                 /* the recorded host never got it, as its NAK says */
 	bool rnr;                  /* the recorded host had no receive WQE for it */
+	bool missed;               /* it is lost, if it comes again, because a SACK of the host says that it was not there */
 	bool again;                /* asks for what was asked for before */
 };
 
@@ -75,9 +78,14 @@ static inline const struct ur_opcode_info *rec_op(const struct rec *r)
 	return ur_opcode(r->pkt.bth.opcode);
 }
 
+static inline const uint8_t *pkt_bth(const struct ur_pkt *p)
+{
+	return p->data + p->bth_off;
+}
+
 static inline const uint8_t *pkt_ext(const struct ur_pkt *p)
 {
-	return p->data + p->bth_off + UR_BTH_LEN;
+	return pkt_bth(p) + UR_BTH_LEN;
 }
 
 static inline const uint8_t *pkt_payload(const struct ur_pkt *p)
@@ -175,7 +183,7 @@ struct slot {             /* a PSN */
 	struct rec *req;  /* the first transmission of the request packet that has it */
 	struct rec *last; /* the newest transmission so far */
 	struct rec *data; /* the READ response or atomic answer that has it */
-	struct rec *ack, *nak;
+	struct rec *ack, *nak, *sack;
 	struct rec *came;   /* the newest transmission up to now, of the peer's requests */
 	uint32_t msg;       /* index of its message */
 	uint32_t msn;       /* the responder's, once this PSN has been executed */
@@ -185,6 +193,8 @@ struct slot {             /* a PSN */
 	bool again;         /* asked for by a READ request that was sent again */
 	bool nak_late;      /* the NAK was recorded after an answer that takes it back */
 	bool data_sent, ack_sent, nak_sent;
+	bool kept;     /* the peer's request has come to us, and waits for one before it */
+	bool reported; /* as arrived, by a SACK of ours */
 };
 
 struct message {
@@ -208,6 +218,8 @@ struct stream {        /* what one end asks, and what the other answers */
 	uint32_t nmsg;
 	uint32_t answered;                               /* slots before this one were answered in the recording */
 	uint32_t requests, responses, repeated, refused; /* packets recorded */
+	uint32_t sacks;                                  /* of the responses */
+	bool hello;                                      /* requests say that their sender understands SACKs */
 	bool cut;                                        /* the last message is not whole */
 	bool doubled;                                    /* answers came again */
 	bool hole;                                       /* it ends where `missing` is not in the recording, which goes on */
@@ -223,7 +235,19 @@ void stream_free(struct stream *s);
 /* The slot of a PSN; s->n when there is none. */
 uint32_t stream_slot(const struct stream *s, uint32_t psn);
 uint32_t stream_npkts(const struct stream *s, uint32_t len);
+/* PSNs that a request packet takes. */
+uint32_t stream_psns(const struct stream *s, const struct rec *r);
 bool stream_lossy(const struct stream *s);
+
+/* --- sack.c --- */
+
+static inline bool pkt_is_sack(const struct ur_pkt *p)
+{
+	return p->bth.opcode == UR_OP_SACK;
+}
+
+/* A recorded SACK, when a stream is built. */
+void sack_note(struct stream *s, struct rec *r);
 
 /* --- report.c --- */
 
@@ -245,6 +269,8 @@ enum permit {
 	PERMIT_UNANSWERED,
 	PERMIT_GAVE_UP,
 	PERMIT_WAITS,
+	PERMIT_HELLO,
+	PERMIT_KEEP,
 	PERMIT_COUNT
 };
 
@@ -299,6 +325,7 @@ struct side {
 	uint32_t executed;          /* messages of `in` */
 	uint32_t answered_psn;      /* PSN up to which the host has answered */
 	bool given_up;              /* on requests that nobody answers */
+	bool selective;             /* the recorded host has selective repeat */
 	struct rec **held;          /* answers that were recorded before what they answer */
 	unsigned nheld;
 	const struct rec *due; /* of a UD QP: the datagram that is to leave */
@@ -334,6 +361,7 @@ enum side_state datagram_open(struct side *s, const char **why);
 enum side_state talk_open(struct side *s, const char **why);
 void talk_close(struct side *s);
 
+#define RECV_WRS 8192 /* they are posted when they are needed: as many at once as there may be packets that were kept */
 #define XRC_SRQS_MAX 1024
 
 /* For an XRC_RECV QP, before it is made: the SRQs that the peer names. 0 or an errno. */
@@ -355,6 +383,9 @@ void deliver_check(struct side *s);
 void deliver_finish(struct side *s);
 
 void compare_sent(struct side *s, const struct ur_pkt *p);
+/* A SACK of the recorded host, and one of ours. */
+void sack_compare(struct side *s, const struct rec *r);
+void sack_sent(struct side *s, const struct ur_pkt *p);
 /* Datagram `p` was sent in the place of `r`. */
 void compare_datagram(struct side *s, const struct rec *r, const struct ur_pkt *p);
 /* What was recorded and never sent. */

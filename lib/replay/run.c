@@ -158,9 +158,12 @@ static void own_request(struct side *s, const struct rec *r, unsigned i)
 /* Answers to what has not left yet wait: the recorder saw them in the wrong order. */
 static void peer_response(struct side *s, struct rec *r)
 {
-	if (stream_slot(&s->out, r->pkt.bth.psn) == s->out.n)
+	struct ur_sack k;
+	const uint32_t psn = ur_sack_get(&r->pkt, &k) ? k.expected : r->pkt.bth.psn;
+
+	if (stream_slot(&s->out, psn) == s->out.n)
 		return;
-	if (ur_psn_diff(r->pkt.bth.psn, s->qp->req.max) >= 0)
+	if (ur_psn_diff(psn, s->qp->req.max) >= 0)
 		s->held[s->nheld++] = r;
 	else
 		side_feed(s, r);
@@ -189,8 +192,7 @@ static void give_receive(struct side *s, const struct rec *r, uint32_t at)
 	struct ur_srq *srq;
 	int err;
 
-	if (!(rec_op(r)->flags & UR_OPF_RWQE) || !(rec_op(r)->flags & when) || r->rnr || slot->msg < s->given ||
-	    r->pkt.bth.psn != s->qp->resp.epsn)
+	if (!(rec_op(r)->flags & UR_OPF_RWQE) || !(rec_op(r)->flags & when) || r->rnr || slot->msg < s->given)
 		return;
 	s->given = slot->msg + 1;
 	srq = m->op->flags & UR_OPF_XRCETH ? xrc_srq(s, &r->pkt) : NULL;
@@ -199,10 +201,41 @@ static void give_receive(struct side *s, const struct rec *r, uint32_t at)
 		report_num(s->rep, r->frame, "error of ibv_post_recv", 0, (uint64_t)err);
 }
 
+/*
+ * What was kept behind a hole, from slot `at` on, is executed at once when that is filled: it needs its receives before. What is read is
+ * put in place from the last to the first, so that the first finds what was recorded, and those after it what was written meanwhile.
+ */
+static void prepare_kept(struct side *s, uint32_t at)
+{
+	const uint32_t from = at;
+
+	while (at < s->in.n && s->in.slot[at].kept) {
+		struct slot *slot = &s->in.slot[at];
+
+		give_receive(s, slot->came, at);
+		if (slot->came->rnr) {
+			slot->kept = false;
+			break;
+		}
+		at += stream_psns(&s->in, slot->came);
+	}
+	for (at = ur_min_u32(at, s->in.n); at-- > from;)
+		if (s->in.slot[at].kept)
+			deliver_fill(s, s->in.slot[at].came);
+}
+
 static void arrive(struct side *s, const struct rec *r, uint32_t at)
 {
-	give_receive(s, r, at);
-	deliver_fill(s, r);
+	const int32_t beyond = ur_psn_diff(r->pkt.bth.psn, s->qp->resp.epsn);
+
+	if (!beyond) {
+		give_receive(s, r, at);
+		prepare_kept(s, at + stream_psns(&s->in, r));
+	}
+	if (s->tp->keep && beyond > 0)
+		s->in.slot[at].kept = true;
+	else
+		deliver_fill(s, r);
 	side_feed(s, r);
 	settle(s);
 }
@@ -275,10 +308,35 @@ static void own_nak(struct side *s, const struct rec *r, uint8_t syndrome)
 	settle(s);
 }
 
+/* It says what the recorded host had; and ours must have it by then. */
+static void own_sack(struct side *s, const struct rec *r)
+{
+	struct ur_sack k;
+
+	if (ur_sack_get(&r->pkt, &k)) {
+		take_acknowledged(s, k.expected);
+		for (uint32_t i = 0; i < k.n; i++) {
+			const uint32_t psn = ur_psn_add(k.base, i), at = stream_slot(&s->in, psn);
+			const struct slot *slot = &s->in.slot[at];
+
+			if (!ur_sack_has(&k, psn) || at == s->in.n || !slot->came || slot->reported ||
+			    ur_psn_diff(psn, s->qp->resp.epsn) < 0)
+				continue;
+			arrive(s, slot->came, at);
+			s->rep->permitted[PERMIT_OVERTAKEN]++;
+		}
+	}
+	sack_compare(s, r);
+}
+
 static void own_response(struct side *s, const struct rec *r)
 {
 	struct ur_aeth h = {0};
 
+	if (pkt_is_sack(&r->pkt)) {
+		own_sack(s, r);
+		return;
+	}
 	if (pkt_kind(&r->pkt) == UR_OP_ACK)
 		ur_aeth_get(pkt_ext(&r->pkt) + rec_op(r)->off_aeth, &h);
 	if (ur_syndrome_type(h.syndrome) == UR_AETH_ACK)

@@ -12,7 +12,6 @@
 #define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define WINDOW 65536 /* so that a long READ goes out as the recorded host sent it, whatever its own window was */
 #define BURST 16
-#define RECV_WRS 16 /* they are posted when they are needed */
 
 /* --- packets --- */
 
@@ -323,7 +322,8 @@ static int connect_qp(struct side *s, const struct service *v)
 	a.qp_state = IBV_QPS_RTS;
 	if (!err)
 		err = ur_qp_modify(s->qp, &a, ATTR_RTS | v->rts, NULL, s->now);
-	s->qp->resp.msn = s->in.msn; /* that of a connection whose beginning was not recorded */
+	s->qp->resp.msn = s->in.msn;                          /* that of a connection whose beginning was not recorded */
+	s->qp->resp.peer_sacks = !s->conn->cm && s->in.sacks; /* and with it the peer's hello */
 	return err;
 }
 
@@ -361,6 +361,7 @@ int side_make_tp(struct side *s)
 		.random = &s->random,
 		.slot = 1,
 		.window = WINDOW,
+		.selective_repeat = s->selective,
 		.wheel = s->wheel = ur_wheel_create(s->now),
 	};
 
@@ -431,6 +432,7 @@ enum side_state side_open(struct side *s, const struct conn *c, unsigned me, str
 	if (!v || (c->service == UR_XRC && s->in.requests && s->out.requests))
 		return SIDE_SKIP;
 	*why = "the transport could not be set up as recorded";
+	s->selective = s->out.hello || s->in.sacks;
 	err = side_make_tp(s);
 	if (!err)
 		err = side_make_qp(s, v->type);

@@ -21,11 +21,10 @@ uint32_t stream_slot(const struct stream *s, uint32_t psn)
 
 bool stream_lossy(const struct stream *s)
 {
-	return s->repeated || s->refused || s->doubled;
+	return s->repeated || s->refused || s->doubled || s->sacks;
 }
 
-/* PSNs that a request packet takes. */
-static uint32_t psns_of(const struct stream *s, const struct rec *r)
+uint32_t stream_psns(const struct stream *s, const struct rec *r)
 {
 	struct ur_reth h;
 
@@ -48,12 +47,12 @@ static enum stream_state size_up(struct stream *s, const struct conn *c, unsigne
 
 		if (c->from[i] != from || pkt_is_response(&r->pkt) || before(s, c, r->pkt.bth.psn))
 			continue;
-		end = (uint64_t)((r->pkt.bth.psn - s->base) & UR_PSN_MASK) + psns_of(s, r);
+		end = (uint64_t)((r->pkt.bth.psn - s->base) & UR_PSN_MASK) + stream_psns(s, r);
 		if (end > c->psns_max) {
 			snprintf(reason, sizeof(reason), "frame %u has PSN %u, but PSNs begin at %u", r->frame, r->pkt.bth.psn, s->base);
 			return STREAM_BROKEN;
 		}
-		asked += psns_of(s, r);
+		asked += stream_psns(s, r);
 		if (end > s->n)
 			s->n = (uint32_t)end;
 	}
@@ -68,13 +67,16 @@ static enum stream_state size_up(struct stream *s, const struct conn *c, unsigne
 
 static void note_request(struct stream *s, struct rec *r)
 {
-	uint32_t at = stream_slot(s, r->pkt.bth.psn), n = ur_min_u32(psns_of(s, r), s->n - at);
+	uint32_t at = stream_slot(s, r->pkt.bth.psn), n = ur_min_u32(stream_psns(s, r), s->n - at);
 	struct slot *slot = &s->slot[at];
 	bool again = slot->req || slot->covered;
 
 	r->before = slot->last;
-	r->lost = r->rnr = false;
+	r->lost = r->rnr = r->missed = false;
 	r->again = again;
+	for (struct rec *t = r->before; t; t = t->before)
+		t->lost |= t->missed;
+	s->hello |= ur_hello_is(pkt_bth(&r->pkt));
 	slot->last = r;
 	s->requests++;
 	s->repeated += again;
@@ -106,6 +108,10 @@ static bool note_response(struct stream *s, const struct conn *c, struct rec *r)
 	struct slot *slot = &s->slot[at];
 	struct ur_aeth h = {0};
 
+	if (pkt_is_sack(&r->pkt)) {
+		sack_note(s, r);
+		return true;
+	}
 	if (at == s->n && (before(s, c, r->pkt.bth.psn) || (!c->cm && !s->n)))
 		return true;
 	if (at == s->n) {
@@ -238,7 +244,7 @@ static enum stream_state one_message(struct stream *s, uint32_t at, struct messa
 			continue;
 		if (m->op->flags & (UR_OPF_READ | UR_OPF_ATOMIC) && pkt_remote(&r->pkt, &h)) {
 			m->len = h.len;
-			m->n = psns_of(s, r);
+			m->n = stream_psns(s, r);
 		}
 		if (find_wr(r->pkt.bth.opcode, r->pkt.bth.opcode & UR_SERVICE_MASK, &m->wr))
 			return STREAM_OK;

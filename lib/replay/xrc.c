@@ -35,7 +35,7 @@ struct ur_srq *xrc_srq(const struct side *s, const struct ur_pkt *p)
 
 static int lend(struct side *s, uint32_t recorded)
 {
-	struct ur_srq_init init = {.pd = s->pd, .xrcd = s->xrcd, .cq = s->rcq, .attr = {.max_wr = 16, .max_sge = 1}};
+	struct ur_srq_init init = {.pd = s->pd, .xrcd = s->xrcd, .cq = s->rcq, .attr = {.max_wr = RECV_WRS, .max_sge = 1}};
 	struct lender *more;
 	int err;
 

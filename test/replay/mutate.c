@@ -128,11 +128,25 @@ static const struct mutation of_xrc[] = {
 	{"MSN of an ACK over XRC", UR_XRC | UR_OP_ACK, EXT, 3, 0x01, SENDER, "MSN"},
 };
 
+#define SACK_EXPECTED EXT, 4 + 7 /* its last byte */
+
+static const struct mutation of_selective_repeat[] = {
+	{"version of a SACK", UR_OP_SACK, EXT, 4, 0x02, SENDER, "SACK"},
+	{"PSN of a SACK", UR_OP_SACK, BTH, 11, 0x40, SENDER, "expected PSN"},
+	{"MSN of a SACK", UR_OP_SACK, EXT, 3, 0x01, SENDER, "MSN of a SACK"},
+	{"class of a SACK", UR_OP_SACK, EXT, 0, 0x20, SENDER, "syndrome class of a SACK"},
+	{"expected PSN of a SACK", UR_OP_SACK, SACK_EXPECTED, 0x40, SENDER, "expected PSN"},
+	{"a bit of a SACK", UR_OP_SACK, PAYLOAD, 0, 0x01, SENDER, "PSN that has arrived"},
+	{"hello of a WRITE", UR_OP_WRITE_MIDDLE, BTH, 8, 0x59, SENDER, "hello"},
+	{"hello of a WRITE, which is missing", UR_OP_WRITE_FIRST, BTH, 8, 0x59, SENDER, NULL},
+};
+
 static const struct {
 	const char *file;
 	const struct mutation *m;
 	unsigned n;
 } sets[] = {
+	{"lossy/selective.pcap", of_selective_repeat, ur_array_size(of_selective_repeat)},
 	{"rping-rc.pcap", of_a_connection, ur_array_size(of_a_connection)},
 	{"udaddy-ud.pcap", of_datagrams, ur_array_size(of_datagrams)},
 	{"rping-rc.pcap", of_messages, ur_array_size(of_messages)},
@@ -232,7 +246,7 @@ static bool try(const struct mutation *m, const char *file, const struct conn *c
 /* The first connection, QP or exchange that a packet with this opcode may belong to. */
 static const struct conn *conn_of(const struct conns *s, const struct mutation *m)
 {
-	const uint8_t service = m->opcode > 0xff ? SERVICE_CM : m->opcode & UR_SERVICE_MASK;
+	const uint8_t service = m->opcode > 0xff ? SERVICE_CM : m->opcode == UR_OP_SACK ? UR_RC : m->opcode & UR_SERVICE_MASK;
 
 	for (unsigned i = 0; i < s->n; i++)
 		if (s->conn[i].service == service && s->conn[i].n)
