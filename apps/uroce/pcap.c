@@ -10,8 +10,8 @@
 #include "cmd.h"
 
 static const struct ur_command *const commands[] = {
-	&ur_pcap_why,     &ur_pcap_check,    &ur_pcap_ladder,   &ur_pcap_list, &ur_pcap_rewrite, &ur_pcap_replay, &ur_pcap_mutate,
-	&ur_pcap_compare, &ur_pcap_annotate, &ur_pcap_counters, NULL,
+	&ur_pcap_why,    &ur_pcap_check,   &ur_pcap_ladder,   &ur_pcap_list,     &ur_pcap_rewrite, &ur_pcap_replay,
+	&ur_pcap_mutate, &ur_pcap_compare, &ur_pcap_annotate, &ur_pcap_counters,   NULL,
 };
 
 static const struct ur_example examples[] = {
@@ -50,7 +50,9 @@ const struct ur_command ur_command_pcap = {
 	.complete = UR_COMPLETE_FILE,
 	.summary = "explain a capture of RoCEv2 traffic",
 	.text = "Without a command: what happened, in sentences, connection by connection. FILE is a pcap or pcapng file, and `-` standard "
-		"input; either may be compressed by gzip. A file that has the name of a command is given with a directory: `./check`.",
+		"input; either may be compressed by gzip, or by zstd, lz4, xz or bzip2 where that is installed. Packets are found in "
+		"VLANs, tunnels and mirrors of switches, and in IP fragments. A file that has the name of a command is given with a "
+		"directory: `./check`.",
 	.status = "0; " UR_PCAP_STATUS_UNREADABLE,
 	.commands = commands,
 	.options = ur_pcap_verdict_options,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce pcap: what its subcommands share. pcap_inflate.c makes streams of files, pcap_source.c frames of streams, pcap_read.c findings of
- * frames, pcap_write.c files of frames, pcap_comments.c files with findings in them; each other file is one subcommand.
+ * uroce pcap: what its subcommands share. pcap_inflate.c and pcap_unpack.c make streams of files, pcap_reader.c and pcap_source.c frames of
+ * streams, pcap_read.c findings of frames, pcap_write.c files of frames, pcap_comments.c files with findings in them; each other file is
+ * one subcommand.
  */
 #ifndef UR_PCAP_H
 #define UR_PCAP_H
 
 #include <stdio.h>
 
-#include "analyze/analyze.h"
+#include "analyze/gather.h"
 #include "command.h"
 
 #define UR_PCAP_TEXT 512 /* bytes of a sentence */
@@ -57,6 +58,10 @@ void ur_pcap_give_up(struct ur_pcap_out *o);
 /* A file ("-": standard input), inflated when it is compressed. NULL with errno; what is wrong with it later on stands in `fault`. */
 FILE *ur_pcap_stream(const char *name, const char **fault);
 
+/* pcap_unpack.c: whether a file that begins so is compressed by a tool, and what that tool makes of it; NULL with errno. */
+bool ur_pcap_is_packed(int first);
+FILE *ur_pcap_unpacked(FILE *in, int first, const char **fault);
+
 /* --- pcap_comments.c --- */
 
 struct ur_pcap_copy {
@@ -70,12 +75,15 @@ void ur_pcap_put_comments(FILE *in, FILE *out, const struct ur_pcap_file *f, str
 
 struct ur_pcap_source {
 	const char *name;
-	struct pcap *cap;
+	struct ur_pcap_reader *reader;
+	struct ur_gatherer *gatherer;
 	const char *fault;
-	const char *why;          /* it cannot be read to its end; NULL when it can */
-	uint32_t v1;              /* frames of RoCEv1 so far */
-	bool roce;                /* a frame so far had a RoCEv2 packet */
-	struct ur_an_frame frame; /* the newest; its bytes are good until the next */
+	const char *why;                 /* it cannot be read to its end; NULL when it can */
+	uint32_t strange[UR_AN_STRANGE]; /* frames so far, before the first RoCEv2 packet */
+	uint64_t parts;                  /* IP fragments so far that did not complete a packet */
+	bool keep_parts;                 /* IP fragments are not put together; to be set after opening */
+	bool roce;                       /* a frame so far had a RoCEv2 packet */
+	struct ur_an_frame frame;        /* the newest; its bytes are good until the next */
 };
 
 /* False after a sentence on stderr. */
@@ -83,6 +91,8 @@ bool ur_pcap_source_open(struct ur_pcap_source *s, const char *name);
 bool ur_pcap_source_next(struct ur_pcap_source *s);
 /* After the last frame. False after a sentence on stderr: the file was read to its end and holds no RoCEv2 packet. */
 bool ur_pcap_source_has_roce(const struct ur_pcap_source *s);
+/* The type of link of the newest frame, as tcpdump.org numbers them. */
+uint16_t ur_pcap_source_link(const struct ur_pcap_source *s);
 void ur_pcap_source_close(struct ur_pcap_source *s);
 
 /*

@@ -7,20 +7,15 @@
 #include <string.h>
 
 #include "pcap.h"
+#include "pcap_ng.h"
 
 #define BLOCK_MAX (16u << 20) /* bytes of a block; libpcap takes no more either */
-#define COMMENT 1
-#define IF_TSRESOL 9
-#define MAGIC_SECTION 0x0a0d0d0au
-#define MAGIC_ORDER 0x1a2b3c4du
-
-enum block_type { INTERFACE = 1, OLD_PACKET = 2, SIMPLE_PACKET = 3, ENHANCED_PACKET = 6 };
 
 struct annotator {
 	FILE *in, *out;
 	struct ur_pcap_copy *c;
 	const struct ur_pcap_file *file;
-	size_t next; /* finding */
+	size_t next;  /* finding */
 	bool swapped; /* the section, or file, has the other byte order */
 	uint8_t *block;
 	size_t room;
@@ -102,7 +97,7 @@ static void put_comments(struct annotator *a)
 	for (size_t i = a->next; (g = finding(a, i)); i++) {
 		uint32_t n = comment(g, text);
 
-		put16(a, COMMENT);
+		put16(a, UR_NG_COMMENT);
 		put16(a, (uint16_t)n);
 		put_padded(a, text, n);
 		a->c->comments++;
@@ -149,7 +144,7 @@ static void copy_block(const struct annotator *a, uint32_t len)
 static bool packet_block(struct annotator *a, uint32_t type, uint32_t len)
 {
 	const uint8_t *body = a->block + 8;
-	const uint32_t n = len - 12, at = type == SIMPLE_PACKET ? 0 : options_at(a, body, n);
+	const uint32_t n = len - 12, at = type == UR_NG_SIMPLE_PACKET ? 0 : options_at(a, body, n);
 	uint32_t more, end;
 
 	a->c->frames++;
@@ -189,8 +184,8 @@ static bool next_block(struct annotator *a, uint8_t head[12], size_t had)
 	if (n < 12)
 		return n || a->c->fault ? fail(a, "the last block is cut off") : false;
 	memcpy(&type, head, 4);
-	if (type == MAGIC_SECTION)
-		a->swapped = memcmp(head + 8, &(uint32_t){MAGIC_ORDER}, 4) != 0;
+	if (type == UR_NG_SECTION)
+		a->swapped = memcmp(head + 8, &(uint32_t){UR_NG_ORDER}, 4) != 0;
 	type = get32(a, head);
 	len = get32(a, head + 4);
 	if (len < 12 || len % 4 || len > BLOCK_MAX)
@@ -200,7 +195,7 @@ static bool next_block(struct annotator *a, uint8_t head[12], size_t had)
 	memcpy(a->block, head, 12);
 	if (fread(a->block + 12, 1, len - 12, a->in) != len - 12)
 		return fail(a, "the last block is cut off");
-	if (type == ENHANCED_PACKET || type == OLD_PACKET || type == SIMPLE_PACKET)
+	if (type == UR_NG_PACKET || type == UR_NG_OLD_PACKET || type == UR_NG_SIMPLE_PACKET)
 		return packet_block(a, type, len);
 	copy_block(a, len);
 	return true;
@@ -212,20 +207,20 @@ static void put_head(const struct annotator *a, uint32_t link, bool nano)
 {
 	const uint8_t resolution[4] = {nano ? 9 : 6};
 
-	put32(a, MAGIC_SECTION);
+	put32(a, UR_NG_SECTION);
 	put32(a, 28);
-	put32(a, MAGIC_ORDER);
+	put32(a, UR_NG_ORDER);
 	put16(a, 1);
 	put16(a, 0);
 	put32(a, UINT32_MAX); /* the section's length is not said */
 	put32(a, UINT32_MAX);
 	put32(a, 28);
-	put32(a, INTERFACE);
+	put32(a, UR_NG_INTERFACE);
 	put32(a, 32);
 	put16(a, (uint16_t)link);
 	put16(a, 0);
 	put32(a, 0); /* no limit: frames of pcap may be longer than its header says, those of pcapng may not */
-	put16(a, IF_TSRESOL);
+	put16(a, UR_NG_IF_TSRESOL);
 	put16(a, 1);
 	fwrite(resolution, 1, 4, a->out);
 	put32(a, 0);
@@ -250,7 +245,7 @@ static bool next_record(struct annotator *a, uint32_t per_second)
 	a->c->frames++;
 	more = comments_len(a);
 	len = 32 + padded(have) + (more ? more + 4 : 0);
-	put32(a, ENHANCED_PACKET);
+	put32(a, UR_NG_PACKET);
 	put32(a, len);
 	put32(a, 0);
 	put32(a, (uint32_t)(when >> 32));
@@ -292,7 +287,7 @@ static void copy_any(struct annotator *a)
 		return;
 	}
 	memcpy(&magic, head, 4);
-	if (magic != MAGIC_SECTION) {
+	if (magic != UR_NG_SECTION) {
 		copy_pcap(a, magic);
 		return;
 	}

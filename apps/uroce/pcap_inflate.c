@@ -83,7 +83,7 @@ static FILE *inflating(FILE *in, const char **fault)
 	return out;
 }
 
-/* The first byte tells: no capture begins with that of a gzip file. */
+/* The first byte tells: no capture begins with that of a compressed file. */
 FILE *ur_pcap_stream(const char *name, const char **fault)
 {
 	FILE *in = strcmp(name, "-") == 0 ? stdin : fopen(name, "re"), *out;
@@ -94,9 +94,9 @@ FILE *ur_pcap_stream(const char *name, const char **fault)
 		return NULL;
 	first = getc(in);
 	ungetc(first, in); /* EOF stays EOF */
-	if (first != 0x1f)
+	if (first != 0x1f && !ur_pcap_is_packed(first))
 		return in;
-	out = inflating(in, fault);
+	out = first == 0x1f ? inflating(in, fault) : ur_pcap_unpacked(in, first, fault);
 	if (!out && in != stdin)
 		fclose(in);
 	return out;

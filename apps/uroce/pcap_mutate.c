@@ -28,7 +28,7 @@ struct job {
 	const char *in, *dir;
 	struct ur_recording r;
 	struct ur_mutator *m;
-	bool no_memory;
+	bool no_memory, mixed;
 	struct seen seen[SEEN_MAX];
 	unsigned nseen;
 	/* the one that is looked at */
@@ -46,6 +46,7 @@ static void keep_frame(void *ctx, const struct ur_an_frame *f)
 {
 	struct job *j = ctx;
 
+	j->mixed |= j->r.n && j->r.link != f->link;
 	j->no_memory |= !ur_recording_add(&j->r, f);
 }
 
@@ -218,6 +219,9 @@ static int write_mutations(struct job *j)
 {
 	int rc;
 
+	if (j->mixed)
+		return ur_cmd_fail(UR_EXIT_USAGE, "%s has frames of several kinds, or IP fragments: 'uroce pcap rewrite' makes them alike",
+				   j->in);
 	j->m = j->no_memory ? NULL : ur_mutator_create(&j->r);
 	if (!j->m)
 		return ur_cmd_fail(UR_EXIT_FAIL, "%s does not fit into memory: use a part of it", j->in);

@@ -170,6 +170,8 @@ static void analyze_packet(struct ur_analysis *a, const struct an_pkt *p)
 static void handle_other(struct ur_analysis *a, const struct ur_an_frame *f, const struct an_pkt *p)
 {
 	a->total.other++;
+	if (p->strange && !a->strange[p->strange]++)
+		a->strange_frame[p->strange] = f->number;
 	an_icmp(a, p);
 	an_pause(a, p, f);
 }
@@ -239,6 +241,17 @@ static void say_twice(struct ur_analysis *a)
 					     "the copies are set aside"}});
 }
 
+/* Fragments are the concern of who puts them together (gather.h). */
+static void say_strange(struct ur_analysis *a)
+{
+	for (unsigned i = 1; i < UR_AN_STRANGE; i++)
+		if (a->strange[i] && i != UR_AN_FRAGMENT)
+			an_report(a, &(struct ur_finding){.rule = UR_RULE_RECORDER,
+							  .frame = a->strange_frame[i],
+							  .v = {a->strange[i]},
+							  .s = {"{0} frame{p0} of {s1} cannot be read", ur_an_strange[i].name}});
+}
+
 void ur_analysis_finish(struct ur_analysis *a)
 {
 	uint32_t n = 0;
@@ -246,6 +259,7 @@ void ur_analysis_finish(struct ur_analysis *a)
 	if (a->twice.mode == AN_TWICE_UNDECIDED)
 		handle_held(a);
 	say_twice(a);
+	say_strange(a);
 	an_damage_finish(a);
 	an_pause_finish(a);
 	an_datagram_finish(a);

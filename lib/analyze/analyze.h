@@ -17,7 +17,32 @@
 
 #define UR_AN_FLOWS 32768
 
-enum ur_an_link { UR_AN_ETHERNET, UR_AN_RAW_IP, UR_AN_SLL, UR_AN_SLL2 };
+enum ur_an_link {
+	UR_AN_ETHERNET,
+	UR_AN_RAW_IP,
+	UR_AN_SLL,
+	UR_AN_SLL2,
+	UR_AN_LOOPBACK,
+	UR_AN_ERF,
+	UR_AN_NATIVE_IB,
+	UR_AN_OTHER, /* which nobody here reads */
+	UR_AN_LINKS
+};
+
+/* Frames that are taken for RoCEv2, or hide it, and cannot be read. */
+enum ur_an_strange {
+	UR_AN_NOT_STRANGE,
+	UR_AN_ROCE_V1,
+	UR_AN_INFINIBAND,
+	UR_AN_IPSEC,
+	UR_AN_MACSEC,
+	UR_AN_FRAGMENT,
+	UR_AN_UNREAD_LINK,
+	UR_AN_STRANGE
+};
+extern const struct ur_an_strange_info {
+	const char *name, *advice; /* "frames of NAME: ADVICE" */
+} ur_an_strange[UR_AN_STRANGE];
 
 struct ur_an_frame {     /* as the recorder wrote it */
 	uint32_t number; /* in the file, from 1 */
@@ -137,8 +162,8 @@ void ur_analysis_destroy(struct ur_analysis *a);
 void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f);
 /* After the last frame: what is still open is decided. */
 void ur_analysis_finish(struct ur_analysis *a);
-/* Whether a frame has a RoCEv2 packet of which at least the BTH was recorded. */
-bool ur_an_has_packet(const struct ur_an_frame *f);
+/* Whether a frame has a RoCEv2 packet of which at least the BTH was recorded. Otherwise `what` is set. */
+bool ur_an_has_packet(const struct ur_an_frame *f, enum ur_an_strange *what);
 void ur_analysis_totals(const struct ur_analysis *a, struct ur_an_totals *t);
 /* Connection `i` of those that the totals count, in the order in which they appeared. False when there is none. Valid after the finish. */
 bool ur_analysis_conn(const struct ur_analysis *a, uint32_t i, struct ur_an_conn *c);

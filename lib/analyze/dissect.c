@@ -2,35 +2,10 @@
 /* Each step checks that the bytes it reads were recorded, and hands the extent of what lies inside to the next. */
 #include "analyze/dissect.h"
 
+#include "analyze/walk.h"
 #include "wire/frame.h"
 #include "wire/icrc.h"
 #include "wire/ip.h"
-
-#define VXLAN_PORT 4789
-#define VXLAN_LEN 8
-#define ETHERTYPE_QINQ 0x88a8
-#define FRAGMENT 0x3fff /* of the IPv4 field of flags and offset */
-
-struct view { /* what is left of the frame */
-	const uint8_t *at;
-	uint32_t have, len; /* recorded, and on the wire */
-};
-
-static bool skip(struct view *v, uint32_t n)
-{
-	if (v->have < n || v->len < n)
-		return false;
-	v->at += n;
-	v->have -= n;
-	v->len -= n;
-	return true;
-}
-
-static void shorten(struct view *v, uint32_t len)
-{
-	v->len = len < v->len ? len : v->len;
-	v->have = v->have < v->len ? v->have : v->len;
-}
 
 static bool wrong(struct an_pkt *p, const char *what)
 {
@@ -95,7 +70,7 @@ static bool contradicts(struct an_pkt *p, const uint8_t *l3, size_t covered, con
 	return wrong(p, what);
 }
 
-static bool extended(struct an_pkt *p, const struct view *v, const uint8_t *l3)
+static bool extended(struct an_pkt *p, const struct an_view *v, const uint8_t *l3)
 {
 	const size_t covered = l3 ? (size_t)(v->at - l3) + v->len - UR_ICRC_LEN : 0;
 	uint32_t rest;
@@ -123,9 +98,8 @@ static bool extended(struct an_pkt *p, const struct view *v, const uint8_t *l3)
 	return true;
 }
 
-static bool roce(struct an_pkt *p, struct view v, const uint8_t *l3)
+static bool roce(struct an_pkt *p, struct an_view v, const uint8_t *l3)
 {
-	p->roce = true;
 	if (v.len < UR_BTH_LEN + UR_ICRC_LEN)
 		return wrong(p, "the packet is too short for a BTH and an ICRC");
 	if (v.have < UR_BTH_LEN) {
@@ -146,147 +120,55 @@ static bool roce(struct an_pkt *p, struct view v, const uint8_t *l3)
 		p->bad_opcode = true;
 		return true;
 	}
-	skip(&v, UR_BTH_LEN);
+	v = (struct an_view){v.at + UR_BTH_LEN, v.have - UR_BTH_LEN, v.len - UR_BTH_LEN};
 	return extended(p, &v, l3);
 }
 
-static bool ethernet(struct an_pkt *p, struct view v, unsigned depth);
-
-/* `icrc_able`: the IP header has the form that the ICRC covers. */
-static bool udp(struct an_pkt *p, struct view v, const uint8_t *l3, bool icrc_able, unsigned depth)
+/*
+ * Behind options or extension headers: these are put in, and taken out again, on the way, so the ICRC may be that of the packet without
+ * them. Otherwise nothing can be said of it.
+ */
+static void try_icrc(struct an_pkt *p, const struct an_walk *w, const struct an_view *v)
 {
-	uint16_t port, len;
+	const uint32_t ip = p->ip_version == 4 ? UR_IP4_LEN : UR_IP6_LEN;
+	uint8_t head[UR_IP6_LEN + UR_UDP_LEN + UR_BTH_LEN], want[UR_ICRC_LEN];
+	uint32_t crc;
 
-	if (v.have < UR_UDP_LEN)
-		return false;
-	p->l4 = v.at;
-	port = ur_get16(v.at + 2);
-	len = ur_get16(v.at + 4);
-	p->sport = ur_get16(v.at);
-	if (port == VXLAN_PORT && depth && skip(&v, UR_UDP_LEN + VXLAN_LEN))
-		return ethernet(p, v, depth - 1);
-	if (port != UR_ROCE_PORT)
-		return false;
-	if (len != v.len) {
-		p->roce = true;
-		return wrong(p, "the UDP length contradicts the IP header");
+	if (p->icrc != AN_ICRC_UNKNOWN || !p->ext || !p->bth_at || p->cut || v->have != v->len || v->len < UR_BTH_LEN + UR_ICRC_LEN)
+		return;
+	memcpy(head, w->l3, ip);
+	memcpy(head + ip, p->l4, UR_UDP_LEN + UR_BTH_LEN);
+	if (p->ip_version == 4) {
+		head[0] = 0x45;
+		ur_put16(head + 2, (uint16_t)(ip + UR_UDP_LEN + v->len));
+	} else {
+		ur_put16(head + 4, (uint16_t)(UR_UDP_LEN + v->len));
+		head[6] = UR_PROTO_UDP;
+		if (w->last_hop)
+			memcpy(head + 24, w->last_hop, 16);
 	}
-	skip(&v, UR_UDP_LEN);
-	return roce(p, v, icrc_able ? l3 : NULL);
+	crc = ur_icrc_begin(head, p->ip_version, ip + UR_UDP_LEN + UR_BTH_LEN);
+	ur_icrc_end(ur_icrc_add(crc, v->at + UR_BTH_LEN, v->len - UR_BTH_LEN - UR_ICRC_LEN), want);
+	if (memcmp(want, v->at + v->len - UR_ICRC_LEN, UR_ICRC_LEN) == 0)
+		p->icrc = AN_ICRC_OK;
 }
-
-static void note_ip(struct an_pkt *p, const struct view *v, uint8_t version)
-{
-	p->ip = v->at;
-	p->ip_have = v->have;
-	p->ip_len = v->len;
-	p->ip_version = version;
-	p->l4 = NULL;
-}
-
-static bool ip4(struct an_pkt *p, struct view v, unsigned depth)
-{
-	const uint8_t *ip = v.at;
-	uint32_t ihl, total, addr;
-
-	if (v.have < UR_IP4_LEN)
-		return false;
-	ihl = (ip[0] & 15u) * 4;
-	total = ur_get16(ip + 2);
-	if (ip[0] >> 4 != 4 || ihl < UR_IP4_LEN)
-		return false;
-	note_ip(p, &v, 4);
-	p->tos = ip[1];
-	memcpy(&addr, ip + 12, 4);
-	p->src = ur_gid_from_v4(addr);
-	memcpy(&addr, ip + 16, 4);
-	p->dst = ur_gid_from_v4(addr);
-	if (ip[9] != UR_PROTO_UDP || ur_get16(ip + 6) & FRAGMENT)
-		return false;
-	if (total < ihl || total > v.len) {
-		p->l4 = v.have >= ihl + UR_UDP_LEN ? ip + ihl : NULL;
-		p->roce = p->l4 && ur_get16(p->l4 + 2) == UR_ROCE_PORT;
-		return p->roce && wrong(p, "the IP header says that the packet is longer than the frame");
-	}
-	shorten(&v, total);
-	note_ip(p, &v, 4);
-	return skip(&v, ihl) && udp(p, v, ip, ihl == UR_IP4_LEN, depth);
-}
-
-static bool ip6(struct an_pkt *p, struct view v, unsigned depth)
-{
-	const uint8_t *ip = v.at;
-	uint32_t len;
-
-	if (v.have < UR_IP6_LEN)
-		return false;
-	len = ur_get16(ip + 4);
-	if (ip[0] >> 4 != 6)
-		return false;
-	note_ip(p, &v, 6);
-	p->tos = (uint8_t)(ur_get32(ip) >> 20);
-	memcpy(p->src.raw, ip + 8, 16);
-	memcpy(p->dst.raw, ip + 24, 16);
-	if (ip[6] != UR_PROTO_UDP)
-		return false;
-	if (len > v.len - UR_IP6_LEN) {
-		p->l4 = v.have >= UR_IP6_LEN + UR_UDP_LEN ? ip + UR_IP6_LEN : NULL;
-		p->roce = p->l4 && ur_get16(p->l4 + 2) == UR_ROCE_PORT;
-		return p->roce && wrong(p, "the IP header says that the packet is longer than the frame");
-	}
-	shorten(&v, UR_IP6_LEN + len);
-	note_ip(p, &v, 6);
-	return skip(&v, UR_IP6_LEN) && udp(p, v, ip, true, depth);
-}
-
-static bool layer3(struct an_pkt *p, struct view v, uint16_t type, unsigned depth)
-{
-	for (unsigned tags = 0; tags < 4 && (type == UR_ETHERTYPE_VLAN || type == ETHERTYPE_QINQ); tags++) {
-		if (v.have < UR_VLAN_LEN)
-			return false;
-		type = ur_get16(v.at + 2);
-		skip(&v, UR_VLAN_LEN);
-	}
-	if (type == UR_ETHERTYPE_IP4)
-		return ip4(p, v, depth);
-	return type == UR_ETHERTYPE_IP6 && ip6(p, v, depth);
-}
-
-static bool ethernet(struct an_pkt *p, struct view v, unsigned depth)
-{
-	uint16_t type;
-
-	if (v.have < UR_ETH_LEN)
-		return false;
-	p->eth = v.at;
-	type = ur_get16(v.at + 12);
-	return skip(&v, UR_ETH_LEN) && layer3(p, v, type, depth);
-}
-
-/* Where the EtherType stands in the headers of Linux's cooked captures, and how long they are. */
-static const struct {
-	uint8_t type, len;
-} cooked[] = {[UR_AN_SLL] = {14, 16}, [UR_AN_SLL2] = {0, 20}};
 
 bool an_dissect(const struct ur_an_frame *f, struct an_pkt *p)
 {
-	struct view v = {f->data, f->have < f->len ? f->have : f->len, f->len};
-	uint16_t type;
+	struct an_walk w;
+	bool read;
 
 	memset(p, 0, sizeof(*p));
 	p->frame = f->number;
 	p->when = f->when;
 	p->op = ur_opcode(0);
-	switch (f->link) {
-	case UR_AN_ETHERNET: return ethernet(p, v, 1);
-	case UR_AN_RAW_IP: return v.have && layer3(p, v, v.at[0] >> 4 == 6 ? UR_ETHERTYPE_IP6 : UR_ETHERTYPE_IP4, 1);
-	case UR_AN_SLL:
-	case UR_AN_SLL2: break;
-	}
-	if (v.have < cooked[f->link].len)
-		return false;
-	type = ur_get16(v.at + cooked[f->link].type);
-	return skip(&v, cooked[f->link].len) && layer3(p, v, type, 1);
+	if (!an_walk(f, p, &w))
+		return p->wrong;
+	if (ur_likely(w.plain))
+		return roce(p, w.v, w.l3);
+	read = roce(p, w.v, NULL);
+	try_icrc(p, &w, &w.v);
+	return read;
 }
 
 bool an_bth_alone(struct an_pkt *p)
@@ -301,9 +183,25 @@ bool an_bth_alone(struct an_pkt *p)
 	return true;
 }
 
-bool ur_an_has_packet(const struct ur_an_frame *f)
+const struct ur_an_strange_info ur_an_strange[UR_AN_STRANGE] = {
+	[UR_AN_ROCE_V1] =
+		{"RoCEv1",
+		 "a GID of type RoCE v1 was chosen, whose packets no router and no RoCEv2 device takes; choose one of type RoCE v2"},
+	[UR_AN_INFINIBAND] = {"native InfiniBand", "its packets have no IP header; record where the hosts speak RoCEv2, or use Wireshark"},
+	[UR_AN_IPSEC] = {"IPsec (ESP)", "what is in them is encrypted; record at a place where it is not, such as within the tunnel's end"},
+	[UR_AN_MACSEC] = {"MACsec",
+			  "what is in them may be encrypted; record on the interface that the program uses, above macsec0's parent"},
+	[UR_AN_FRAGMENT] =
+		{"IP fragments",
+		 "their other parts are missing; record without a filter of ports, as 'tcpdump host A', for only the first part has ports"},
+	[UR_AN_UNREAD_LINK] = {"a type of link that is not read", "record on an Ethernet interface, or with 'tcpdump -i any'"},
+};
+
+bool ur_an_has_packet(const struct ur_an_frame *f, enum ur_an_strange *what)
 {
 	struct an_pkt p;
+	const bool has = an_dissect(f, &p) || an_bth_alone(&p);
 
-	return an_dissect(f, &p) || an_bth_alone(&p);
+	*what = has ? UR_AN_NOT_STRANGE : f->link == UR_AN_OTHER ? UR_AN_UNREAD_LINK : (enum ur_an_strange)p.strange;
+	return has;
 }

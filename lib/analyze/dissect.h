@@ -18,6 +18,7 @@ struct an_pkt {
 	bool ext_cut; /* not even the headers after the BTH: `ext` is nothing but zeros. an_dissect does not give such packets */
 	enum an_icrc icrc;
 	bool bad_opcode;
+	uint8_t strange;   /* enum ur_an_strange: what it is instead of RoCEv2 */
 	const char *wrong; /* what makes it no packet that a receiver takes; NULL */
 	const char *why;   /* of a wrong ICRC */
 	uint32_t diff;     /* and what it differs by from the right one */
@@ -29,7 +30,7 @@ struct an_pkt {
 	const uint8_t *l3, *udp; /* the IP header, and udp_len bytes after the UDP header; NULL when cut, or with options */
 	uint32_t udp_len;
 	/* where everything lies, as far as it was recorded, for code that changes it: of the innermost packet */
-	const uint8_t *eth;         /* NULL when the frame has no Ethernet header */
+	const uint8_t *eth;         /* NULL when it has no Ethernet header, or other headers than tags between that and the IP header */
 	const uint8_t *ip;          /* ip_have bytes of the packet were recorded, of ip_len on the wire */
 	const uint8_t *l4, *bth_at; /* UDP header and BTH; NULL when they are not all there */
 	uint32_t ip_have, ip_len;

@@ -2,6 +2,7 @@
 /*
  * What is known while a recording is read.
  *
+ *   walk.c      headers in front of a packet   gather.c  IP fragments put together
  *   dissect.c   a frame into a packet          recorded_train.c  packets that were recorded as one frame
  *   analyze.c   the path of a frame, and what can be said of it alone
  *   request.c   new requests                   repeat.c  requests that come again, and why
@@ -253,6 +254,8 @@ struct ur_analysis {
 	struct ur_table paths; /* from one host to another, with damaged packets: damage.c */
 	struct path *path;     /* the newest of them */
 	uint32_t npaths;
+	uint64_t strange[UR_AN_STRANGE]; /* frames that cannot be read, and the first of each kind */
+	uint32_t strange_frame[UR_AN_STRANGE];
 	struct an_pauser pausers[AN_PAUSERS];
 	struct an_dgrams *dgrams; /* once there was a datagram: datagram.c */
 	struct ur_an_totals total;

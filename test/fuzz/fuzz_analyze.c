@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/gather.h"
 #include "analyze/mutate.h"
 #include "analyze/rewrite.h"
 #include "analyze/state.h"
@@ -21,13 +22,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { RAW = 0x80, BACK = 1, V6 = 2, MAD = 4, CUT = 8, FAR_PSN = 16 };
+enum { RAW = 0x80, BACK = 1, V6 = 2, MAD = 4, CUT = 8, FAR_PSN = 16, WRAPPED = 32 };
 
 struct fuzz {
 	const uint8_t *in;
 	size_t left;
 	struct ur_analysis *a;
 	struct ur_ladder *l;
+	struct ur_gatherer *g;
 	struct ur_an_frame f;
 	uint64_t found;
 	struct ur_rewrite *w;
@@ -65,6 +67,21 @@ static void rewritten(void *ctx, const struct ur_an_frame *f)
 	ur_analysis_frame(z->rewritten, f);
 }
 
+/* Parts of packets, which the frames of the analysis are without: what they make up must be there to its end. */
+static void gather(struct fuzz *z)
+{
+	struct ur_an_frame f = z->f;
+	uint8_t *copy;
+
+	if (ur_gather(z->g, &f) || f.data == z->f.data)
+		return;
+	copy = malloc(f.have);
+	memcpy(copy, f.data, f.have);
+	if (f.have != f.len || f.have > UINT16_MAX || f.link != UR_AN_RAW_IP)
+		abort();
+	free(copy);
+}
+
 static void give(struct fuzz *z, enum ur_an_link link, const uint8_t *bytes, uint32_t have, uint32_t len)
 {
 	uint8_t *copy = malloc(have ? have : 1); /* which ends where the frame does */
@@ -75,6 +92,7 @@ static void give(struct fuzz *z, enum ur_an_link link, const uint8_t *bytes, uin
 	z->f.data = copy;
 	z->f.have = have;
 	z->f.len = len;
+	gather(z);
 	ur_analysis_frame(z->a, &z->f);
 	z->came_out = false;
 	ur_rewrite_frame(z->w, &z->f);
@@ -91,7 +109,7 @@ static void give_raw(struct fuzz *z, uint8_t kind)
 	uint32_t n = take(z);
 
 	n = n < z->left ? n : (uint32_t)z->left;
-	give(z, kind & 3, z->in, n, n + (kind >> 2 & 7));
+	give(z, (enum ur_an_link)((kind & 7) % UR_AN_LINKS), z->in, n, n + (kind >> 3 & 7));
 	z->in += n;
 	z->left -= n;
 }
@@ -116,6 +134,47 @@ static unsigned put_body(struct fuzz *z, uint8_t kind, struct ur_bth *b, uint8_t
 	}
 	b->pad = (uint8_t)(-len & 3);
 	return n + len + b->pad;
+}
+
+/* What may stand in front of an IP packet, beginning with its Ethernet header or what the link has instead. */
+static const struct {
+	enum ur_an_link link;
+	uint8_t n, bytes[65];
+} outer[] = {
+	{UR_AN_ETHERNET, 18, "\0\0\0\0\0\0\0\0\0\0\0\0\x81\0\0\1\x08\0"},
+	{UR_AN_ETHERNET, 18, "\0\0\0\0\0\0\0\0\0\0\0\0\x88\x47\0\1\1\0"},
+	{UR_AN_ETHERNET, 22, "\0\0\0\0\0\0\0\0\0\0\0\0\x88\x64\x11\0\0\1\0\x80\0\x21"},
+	{UR_AN_ETHERNET, 26, "\0\0\0\0\0\0\0\0\0\0\0\0\xd2\x8b\0\1\0\x20\0\0\0\0\0\0\x08\0"},
+	{UR_AN_ETHERNET, 38, "\0\0\0\0\0\0\0\0\0\0\0\0\x08\0\x45\0\x80\0\0\0\0\0\x40\x2f\0\0\1\1\1\1\2\2\2\2\0\0\x08\0"},
+	{UR_AN_ETHERNET, 34, "\0\0\0\0\0\0\0\0\0\0\0\0\x08\0\x45\0\x80\0\0\0\0\0\x40\x04\0\0\1\1\1\1\2\2\2\2"},
+	{UR_AN_ETHERNET, 64,
+	 "\0\0\0\0\0\0\0\0\0\0\0\0\x08\0\x45\0\x80\0\0\0\0\0\x40\x2f\0\0\1\1\1\1\2\2\2\2"
+	 "\x10\0\x88\xbe\0\0\0\1\x10\0\4\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x08\0"},
+	{UR_AN_ETHERNET, 50,
+	 "\0\0\0\0\0\0\0\0\0\0\0\0\x08\0\x45\0\x80\0\0\0\0\0\x40\x11\0\0\1\1\1\1\2\2\2\2"
+	 "\0\0\x12\xb6\0\0\0\0\x0c\0\0\1\0\0\0\0"},
+	{UR_AN_LOOPBACK, 4, "\2\0\0\0"},
+	{UR_AN_ERF, 16, "\0\0\0\0\0\0\0\0\x16\4\0\0\0\0\0\0"},
+	{UR_AN_SLL2, 20, "\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"},
+	{UR_AN_SLL, 16, "\0\0\0\1\0\6\0\0\0\0\0\0\0\0\x08\0"},
+};
+
+/* The lengths of outer IP headers are longer than any frame, so that bytes are missing, unless the input makes them right. */
+static void give_wrapped(struct fuzz *z, const uint8_t *packet, uint32_t have, uint32_t len)
+{
+	const unsigned k = take(z) % ur_array_size(outer), n = outer[k].n;
+	uint8_t frame[2048 + sizeof(outer->bytes)];
+
+	memcpy(frame, outer[k].bytes, n);
+	memcpy(frame + n, packet, have);
+	if (n > 16 && frame[12] == 8)
+		ur_put16(frame + 16, (uint16_t)(n - 14 + len));
+	for (unsigned patches = take(z) & 3; patches; patches--) {
+		unsigned at = take(z);
+
+		frame[at % n] = take(z);
+	}
+	give(z, outer[k].link, frame, n + have, n + len);
 }
 
 static void give_packet(struct fuzz *z, uint8_t kind)
@@ -144,7 +203,10 @@ static void give_packet(struct fuzz *z, uint8_t kind)
 	ur_put16(frame + ip + 6, 0);
 	n += ip + UR_UDP_LEN;
 	ur_icrc_end(ur_icrc_begin(frame, kind & V6 ? 6 : 4, n - UR_ICRC_LEN), frame + n - UR_ICRC_LEN);
-	give(z, UR_AN_RAW_IP, frame, kind & CUT ? n - n / 4 : n, n);
+	if (kind & WRAPPED)
+		give_wrapped(z, frame, kind & CUT ? n - n / 4 : n, n);
+	else
+		give(z, UR_AN_RAW_IP, frame, kind & CUT ? n - n / 4 : n, n);
 }
 
 /* The rules that compare data: the payload of a repetition, the operands and results of atomics. */
@@ -272,7 +334,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	z.w = ur_rewrite_create(&how, rewritten, &z);
 	z.rewritten = ur_analysis_create(NULL, NULL);
 	z.l = ur_ladder_create(&pair, 20);
-	if (!z.a || !z.l)
+	z.g = ur_gatherer_create();
+	if (!z.a || !z.l || !z.g)
 		abort();
 	while (z.left) {
 		uint8_t kind = take(&z);
@@ -301,6 +364,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rows = ur_ladder_rows(z.l, &n);
 	check_ladder(rows, n);
 	ur_ladder_destroy(z.l);
+	ur_gatherer_destroy(z.g);
 	ur_analysis_destroy(z.a);
 	return 0;
 }

@@ -30,6 +30,21 @@ int ur_cmd_fail(int status, const char *fmt, ...)
 	return status;
 }
 
+/* In place of those of the command, which start other programs. */
+bool ur_pcap_is_packed(int first)
+{
+	(void)first;
+	return false;
+}
+
+FILE *ur_pcap_unpacked(FILE *in, int first, const char **fault)
+{
+	(void)in;
+	(void)first;
+	(void)fault;
+	return NULL;
+}
+
 static const char *path_of(int fd, char to[32])
 {
 	snprintf(to, 32, "/proc/self/fd/%d", fd);
