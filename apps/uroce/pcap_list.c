@@ -67,7 +67,9 @@ static uint64_t goodput(const struct ur_an_half *h)
 	X(rtt_mean, 10, mean(&h->rtt))                                                                                                     \
 	X(rtt_max, 10, h->rtt.max)                                                                                                         \
 	X(depth, 6, h->depth)                                                                                                              \
-	X(depth_psns, 10, h->depth_psns)
+	X(depth_psns, 10, h->depth_psns)                                                                                                   \
+	X(marked, 8, h->marked)                                                                                                            \
+	X(cnps, 8, h->cnps)
 
 /* --- text that fits a screen --- */
 

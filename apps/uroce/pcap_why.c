@@ -308,7 +308,8 @@ static const struct {
 	{UR_RULE_CM_REJ, ALWAYS, true, "Connection manager,"},  {UR_RULE_CM_NOREP, ALWAYS, true, "Connection manager,"},
 	{UR_RULE_CM_MRA, ALWAYS, false, "Connection manager,"}, {UR_RULE_ICMP, OF_CM, true, "Connection manager,"},
 	{UR_RULE_ICRC, OF_ALL, true, "All packets, from"},      {UR_RULE_QKEY, ALWAYS, true, "Datagrams, from"},
-	{UR_RULE_PAUSE, ALWAYS, false, "Flow control, from"},
+	{UR_RULE_PAUSE, ALWAYS, false, "Flow control, from"},   {UR_RULE_CE_NOCNP, ALWAYS, false, "Congestion, from"},
+	{UR_RULE_CNP_PACE, ALWAYS, false, "Congestion, from"},
 };
 
 static bool say_finding(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
