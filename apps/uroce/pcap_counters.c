@@ -24,7 +24,7 @@ struct sums {                                             /* of one host */
 	uint64_t none;                                    /* always 0 */
 	uint64_t writes, reads, atomics;                  /* that it was asked for */
 	uint64_t again_in, naks_sent, rnrs_sent, refuses; /* repeated requests to it; its refusals */
-	uint64_t naks, rnrs, repeats, implied, early;     /* as a requester */
+	uint64_t naks, rnrs, repeats, implied, implied_most, early;     /* as a requester */
 	uint64_t refused, cnps_sent, cnps_got, marked, damaged;
 	uint64_t failed; /* refused for good, or without an answer after several transmissions */
 	uint64_t rnrs_retried, rnr_failed, timer_failed; /* RNR NAKs without those that may have exceeded the limit; what may have */
@@ -53,7 +53,8 @@ static const struct row rows[] = {
 	{"out_of_buffer", IS(rnrs_sent), "datagrams or other QPs had no receive buffers either",
 	 "refusals came from another cause, such as page faults"},
 	{"local_ack_timeout_err", FROM_TO(none, repeats), "requests that are not in the file timed out", ""},
-	{"implied_nak_seq_err", IS(implied), "responses were lost after the recorder", "the NIC repeats READs for another reason"},
+	{"implied_nak_seq_err", FROM_TO(implied, implied_most), "responses were lost after the recorder",
+	 "the NIC repeats READs for another reason"},
 	{"roce_adp_retrans", FROM_TO(none, early), "retries earlier than the timer are not in the file", ""},
 	{"np_ecn_marked_roce_packets", IS(marked), "packets were marked after the recorder", "marked packets were lost after the recorder"},
 	{"np_cnp_sent", IS(cnps_sent), "notifications were lost before the recorder", ELSEWHERE},
@@ -91,6 +92,7 @@ static void add_half(struct sums *s, const struct ur_gid *host, const struct ur_
 		s->rnrs_retried += h->naks_rnr - (h->unanswered && h->rnr_tries);
 		s->repeats += h->repairs[UR_AN_TIMEOUT] + h->repairs[UR_AN_SPURIOUS] + h->repairs[UR_AN_IMPLIED];
 		s->implied += h->repairs[UR_AN_IMPLIED];
+		s->implied_most += h->repairs[UR_AN_IMPLIED] + h->repairs[UR_AN_SACK]; /* uroce counts what SACKs show as well */
 		s->early += h->early;
 		s->cnps_got += h->cnps;
 		s->refused += h->naks_fatal;

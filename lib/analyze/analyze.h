@@ -67,7 +67,7 @@ struct ur_finding {
 size_t ur_finding_text(const struct ur_finding *f, char *to, size_t room);
 
 /* Why request packets were sent again. */
-enum ur_an_cause { UR_AN_SEQ_NAK, UR_AN_RNR, UR_AN_TIMEOUT, UR_AN_IMPLIED, UR_AN_SPURIOUS, UR_AN_CAUSES };
+enum ur_an_cause { UR_AN_SEQ_NAK, UR_AN_RNR, UR_AN_TIMEOUT, UR_AN_IMPLIED, UR_AN_SACK, UR_AN_SPURIOUS, UR_AN_CAUSES };
 extern const char *const ur_an_cause_names[UR_AN_CAUSES];
 
 /* Where packets went, of requests and of answers. */

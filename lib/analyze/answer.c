@@ -10,6 +10,7 @@
 #include "analyze/read.h"
 #include "analyze/refused.h"
 #include "analyze/report.h"
+#include "analyze/sacks.h"
 #include "analyze/timer.h"
 #include "analyze/window.h"
 
@@ -186,6 +187,7 @@ static void sack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *
 	const uint32_t i = an_window_find(&s->w, psn);
 
 	f->facts.acks++;
+	an_sack_missing(f, p, psn);
 	if (psn + 1 <= s->acked || psn >= s->next)
 		return;
 	check_after_rnr(a, f, p, psn);

@@ -27,7 +27,7 @@ void an_report_hole(struct ur_analysis *a, struct an_flow *f, struct an_req *r, 
 		an_report_on(a, f,
 			     (struct ur_finding){.rule = UR_RULE_GAP,
 						 .frame = r->frame,
-						 .seen = {0, by, f->s.nak_frame},
+						 .seen = {0, by, r->missing ? r->missing : f->s.nak_frame},
 						 .when = r->when,
 						 .s = {phrase},
 						 .v = {r->psn & UR_PSN_MASK, (r->psn + r->n - 1) & UR_PSN_MASK, an_since(when, r->when)}});

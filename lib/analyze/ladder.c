@@ -10,10 +10,10 @@
 
 #include "analyze/hidden.h"
 #include "analyze/recorded_train.h"
+#include "analyze/sacks.h"
 #include "analyze/twice.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
-#include "wire/sack.h"
 
 #define JUMP_MAX 65536                  /* PSNs; what is farther away belongs to something else */
 #define OVERTAKEN_NS (1 * UR_NS_PER_MS) /* what is late by less was not lost */
@@ -128,11 +128,9 @@ static void fill_ext(struct ur_ladder_row *r, const struct an_pkt *p)
 
 static void fill_sack(struct ur_ladder_row *r, const struct an_pkt *p)
 {
-	/* The parts of a packet that ur_sack_get looks at. */
-	const struct ur_pkt view = {.data = (uint8_t *)p->ext, .payload_off = p->op->ext_len, .payload_len = p->payload_len, .bth = p->bth};
 	struct ur_sack s;
 
-	if (p->bth.opcode != UR_OP_SACK || p->cut || !ur_sack_get(&view, &s))
+	if (!an_sack_get(p, &s))
 		return;
 	r->expected = s.expected;
 	for (unsigned i = 0; i < s.n; i++) {

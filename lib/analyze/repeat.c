@@ -94,7 +94,8 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 	struct an_req *hole = an_req_at(&s->w, i), *r;
 	const ur_time since = hole->when;
 	const uint32_t shown = hole->frame;
-	bool naked = hole->flags & AN_NAKED || (s->nak == AN_NAK_SEQ && s->nak_psn >= hole->psn && s->nak_psn <= psn);
+	const bool sacked = hole->missing != 0;
+	bool naked = sacked || hole->flags & AN_NAKED || (s->nak == AN_NAK_SEQ && s->nak_psn >= hole->psn && s->nak_psn <= psn);
 	bool late = !naked && !s->back && f->service != UR_UC && an_since(p->when, since) < OVERTAKEN_NS;
 
 	if (late || f->service == UR_UC) {
@@ -113,7 +114,7 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 			an_report_hole(a, f, hole, UR_AN_BEFORE, p->frame, p->when);
 		an_time_add(&f->facts.repair, an_since(p->when, since));
 		if (!s->back || psn != s->back_next)
-			start_back(f, p, psn, naked ? UR_AN_SEQ_NAK : UR_AN_TIMEOUT);
+			start_back(f, p, psn, sacked ? UR_AN_SACK : naked ? UR_AN_SEQ_NAK : UR_AN_TIMEOUT);
 		s->back_next = psn + 1;
 	}
 	r = take_from_hole(a, f, i, psn);
@@ -284,6 +285,14 @@ static struct reason reason_of(struct ur_analysis *a, struct an_flow *f, struct 
 		r->flags |= AN_BEHIND_IT;
 		return (struct reason){UR_AN_SEQ_NAK, "{dst} says in {f1} that it is missing: lost between the recorder and {dst}",
 				       s->nak_frame};
+	}
+	if (r->missing && psn == r->psn) {
+		const uint32_t by = r->missing;
+
+		f->facts.lost[UR_AN_BEHIND] += !(r->flags & AN_BEHIND_IT);
+		r->flags |= AN_BEHIND_IT;
+		r->missing = 0;
+		return (struct reason){UR_AN_SACK, "{dst} says in {f1} that it is missing: lost between the recorder and {dst}", by};
 	}
 	if (s->nak == AN_NAK_RNR && psn == s->nak_psn && !s->nak_heard)
 		return (struct reason){UR_AN_RNR, "{dst} had no receive buffer for it in {f1}", s->nak_frame};

@@ -57,6 +57,7 @@ struct an_req {                 /* a request packet, or a hole */
 	uint64_t psn;           /* unwrapped */
 	uint32_t n;             /* PSNs that it takes; 0: a READ whose path MTU is not known yet */
 	uint32_t frame, newest; /* its first and newest transmission; of a hole: the frame that showed it */
+	uint32_t missing;       /* the frame of the SACK that says that its newest transmission has not arrived; 0: none */
 	uint32_t msn;
 	ur_time when, newest_when;
 	uint32_t len;          /* payload, or what a READ asks for */

@@ -10,8 +10,8 @@ const struct ur_rule_info ur_rules[UR_RULE_COUNT] = {
 };
 
 const char *const ur_an_cause_names[UR_AN_CAUSES] = {
-	[UR_AN_SEQ_NAK] = "sequence NAK",     [UR_AN_RNR] = "RNR NAK",           [UR_AN_TIMEOUT] = "timeout",
-	[UR_AN_IMPLIED] = "missing response", [UR_AN_SPURIOUS] = "without need",
+	[UR_AN_SEQ_NAK] = "sequence NAK",     [UR_AN_RNR] = "RNR NAK", [UR_AN_TIMEOUT] = "timeout",
+	[UR_AN_IMPLIED] = "missing response", [UR_AN_SACK] = "SACK",   [UR_AN_SPURIOUS] = "without need",
 };
 const char *const ur_an_place_names[UR_AN_PLACES] = {
 	[UR_AN_BEFORE] = "between the sender and the recorder",
