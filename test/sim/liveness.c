@@ -39,10 +39,18 @@ static unsigned eaters(const struct prog *p, const struct sim_qp *q)
 	return n;
 }
 
+/* The ACK timer grows with each expiry, as far as this (lib/transport/probe.c). */
+static ur_time longest_timer(const struct sim_qp *q)
+{
+	const ur_time asked = (ur_time)4096 << q->timeout, longer = ur_min_time(asked * 7 / 2, 250 * UR_NS_PER_MS);
+
+	return longer > asked ? longer : asked;
+}
+
 /* How long the oldest request of a QP, and those up to the next signalled one, may take. */
 static ur_time most(const struct prog *p, const struct sim_qp *q)
 {
-	const ur_time rtt = loaded_rtt(p) + p->queued, again = ((ur_time)4096 << q->timeout) + rtt + PAUSE;
+	const ur_time rtt = loaded_rtt(p) + p->queued, again = longest_timer(q) + rtt + PAUSE;
 	const ur_time not_ready = eaters(p, q) * (ur_rnr_time(q->peer->min_rnr) + rtt + PAUSE);
 	ur_time sum = (q->resolving || q->svc == UD ? RESOLVING : 0) + (q->retry_cnt + 1u) * again;
 
