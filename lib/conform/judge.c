@@ -3,7 +3,7 @@
 #include "conform/conform_priv.h"
 #include "wire/sack.h"
 
-#define HELLO_WITHIN 64     /* request packets of a connection */
+#define HELLO_WITHIN 512    /* request packets of a connection that had to go back */
 #define MANUFACTURERS 0xc0u /* their opcodes begin here */
 
 static bool waits_for_answer(const struct ur_cf_step *s)

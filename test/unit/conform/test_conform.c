@@ -335,22 +335,22 @@ static void expect_foreign(struct peer *p, const char *what)
 	cf_peer_end(p);
 }
 
-/* Hello is allowed in the first 64 requests, each sent for the first time. */
+/* Hello is allowed in the first 512 requests, each sent for the first time. */
 static void test_hello(void)
 {
 	struct peer p;
 
 	begin_script(&p, "send-acknowledged");
-	for (int16_t i = 0; i < 64; i++)
+	for (int16_t i = 0; i < 512; i++)
 		request(&p, i, UR_HELLO);
 	request(&p, 5, 0);
-	request(&p, 64, 0);
+	request(&p, 512, 0);
 	expect_foreign(&p, NULL);
 	begin_script(&p, "send-acknowledged");
-	for (int16_t i = 0; i < 64; i++)
+	for (int16_t i = 0; i < 512; i++)
 		request(&p, i, i & 1 ? UR_HELLO : 0);
 	CU_ASSERT_EQUAL(p.run->phase, UR_CF_SCRIPT);
-	request(&p, 64, UR_HELLO);
+	request(&p, 512, UR_HELLO);
 	expect_foreign(&p, "reserved bits");
 	begin_script(&p, "send-acknowledged");
 	request(&p, 0, UR_HELLO);
