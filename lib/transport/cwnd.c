@@ -5,20 +5,23 @@
  * decrease, with a target that is higher for smaller windows, and with windows below one packet. It differs where paths and hosts are less
  * well known:
  *
+ * Delay means nothing while it does no harm. Hosts in software delay packets for reasons of their own, up to milliseconds, and need work in
+ * large portions; a sender that is alone meets the queue of its own port. So the window follows delay for a second after losses or marks
+ * that tell of congestion, and grows without regard to it otherwise, by an eighth with each round trip.
+ *
  * Beyond the target it falls by all that waits in queues (the ratio of base to present round trip, H-TCP's backoff) and a little more. All
  * who share a queue see that at the same time, so it empties, the path stays busy, and those who met a queue when they began learn how
  * short the path is. While nothing waits, windows grow by an eighth, as all do alike.
  *
  * Losses say nothing by themselves, because a repair costs only what was lost. With a queue before them the window falls by what waits
  * there: losses by chance take nothing from what the path carries. Where more than an eighth is lost, it falls to what was delivered. A
- * mark takes an eighth, from everybody alike.
+ * mark takes an eighth, from everybody alike. Delay is the least of two samples, because a host that was not scheduled spoils one, and the
+ * target moves by the noise of the samples.
  *
- * Hosts in software delay packets for reasons of their own, and need work in large portions. So delay is the least of two samples, because
- * a host that was not scheduled spoils one; the target moves by the noise of the samples; and while neither loss nor mark did harm of late,
- * delay leaves a window of a train.
- *
- * The base is the shortest round trip. When nothing has been nearly as short for a second the path may have become longer: then it is
- * measured anew with next to nothing in flight, so that it is not the window itself that is measured.
+ * The base is the shortest round trip. Who took it for longer than it is gets more than others. So a window that follows delay and has not
+ * met its base for some milliseconds falls to next to nothing for a round trip. Who does so sees the base anew, and so do others in a part:
+ * the next time they are ready together. When nothing has been nearly as short for a second the path may have become longer, and the base
+ * is what is measured then.
  */
 #include "transport/cwnd.h"
 
@@ -27,9 +30,11 @@ const struct ur_cwnd_params ur_cwnd_params = {
 	.small = 64 * UR_NS_PER_US,
 	.evidence = 4 * UR_NS_PER_US,
 	.noise = 36 * UR_NS_PER_US,
-	.host = 8 * UR_NS_PER_US,
+	.host = 16 * UR_NS_PER_US,
 	.calm_ns = UR_NS_PER_S,
 	.probe_ns = UR_NS_PER_S,
+	.dip_ns = 10 * UR_NS_PER_MS,
+	.dip_rtts = 100,
 	.pause_ns = 10 * UR_NS_PER_MS,
 	.stuck = 32,
 };
@@ -37,7 +42,7 @@ const struct ur_cwnd_params ur_cwnd_params = {
 #define P ur_cwnd_params
 #define ONE UR_CWND_ONE
 #define LEAST (ONE / 64)
-#define PROBING (4 * ONE) /* the size while the base is measured */
+#define PROBING (4 * ONE) /* the size while the base is measured, unless an eighth is less */
 #define PERIOD 32         /* packets at least, of which the lost ones are counted */
 #define RTT_MIN ((uint32_t)UR_NS_PER_US)
 #define RTT_MAX (1000 * UR_NS_PER_MS)
@@ -63,11 +68,11 @@ static uint32_t root(uint32_t x)
 	return r;
 }
 
-void ur_cwnd_open(struct ur_cwnd *c, uint32_t first, uint32_t calm, uint32_t max)
+void ur_cwnd_open(struct ur_cwnd *c, uint32_t first, uint32_t max)
 {
 	const uint32_t most = ur_min_u32(max ? max : 1, UR_CWND_MOST);
 
-	*c = (struct ur_cwnd){.max = most * ONE, .first = ur_min_u32(first ? first : 1, most) * ONE, .calm = ur_min_u32(calm, most) * ONE};
+	*c = (struct ur_cwnd){.max = most * ONE, .first = ur_min_u32(first ? first : 1, most) * ONE};
 	c->size = c->first;
 }
 
@@ -92,7 +97,7 @@ static uint32_t allowed(const struct ur_cwnd *c)
 /* The longest round trip that met no queue, as far as can be told. */
 static uint32_t unqueued(const struct ur_cwnd *c)
 {
-	return base_of(c) + larger(larger(P.evidence, ur_min_u32(base_of(c) / 16, P.queue)), noise_of(c));
+	return base_of(c) + larger(larger(P.evidence, ur_min_u32(base_of(c) / 16, P.queue)), c->noise + c->noise / 2);
 }
 
 static bool is_heavy(const struct ur_cwnd *c)
@@ -102,13 +107,19 @@ static bool is_heavy(const struct ur_cwnd *c)
 	return total < PERIOD ? c->lost >= 8 && c->lost * 2 > total : c->lost * 8ull > total;
 }
 
-static enum ur_cwnd_growth growth(const struct ur_cwnd *c)
+/* There was neither loss nor mark that says something of congestion, not of late. */
+static bool is_calm(const struct ur_cwnd *c, ur_time now)
+{
+	return !c->harm_at || now - c->harm_at >= P.calm_ns;
+}
+
+static enum ur_cwnd_growth growth(const struct ur_cwnd *c, ur_time now)
 {
 	const uint32_t queued = c->delay > base_of(c) ? c->delay - base_of(c) : 0, may = allowed(c);
 
 	if (c->growth == UR_CWND_DOUBLE && queued <= may / 2)
 		return UR_CWND_DOUBLE;
-	return queued <= may / 4 ? UR_CWND_FAST : UR_CWND_ADD;
+	return queued <= may / 4 || is_calm(c, now) ? UR_CWND_FAST : UR_CWND_ADD;
 }
 
 /* --- what it may be --- */
@@ -144,11 +155,9 @@ static uint32_t by_mark(const struct ur_cwnd *c)
  */
 static uint32_t by_delay(const struct ur_cwnd *c, ur_time now)
 {
-	const bool calm = !c->harm_at || now - c->harm_at >= P.calm_ns;
-
-	if (c->delay <= base_of(c) + allowed(c))
+	if (is_calm(c, now) || c->delay <= base_of(c) + allowed(c))
 		return c->size;
-	return larger(drained(c, base_of(c) - ur_min_u32(base_of(c) / 8, P.evidence)), calm ? ur_min_u32(c->size, c->calm) : 0);
+	return drained(c, base_of(c) - ur_min_u32(base_of(c) / 8, P.evidence));
 }
 
 /* --- periods --- */
@@ -191,20 +200,31 @@ static void judge(struct ur_cwnd *c, bool fresh, ur_time now)
 static void probe(struct ur_cwnd *c, ur_time now)
 {
 	c->kept = c->size;
-	c->size = ur_min_u32(c->size, PROBING);
+	c->size = ur_min_u32(c->size, ur_min_u32(PROBING, larger(c->size / 8, ONE)));
 	c->cut_at = now + c->delay; /* by then the queue has lost what was in flight */
 }
 
 static void probed(struct ur_cwnd *c, ur_time now)
 {
-	c->base = c->delay = ur_min_u32(c->last, c->lowest);
-	c->lowest = c->samples = 0;
-	c->lowest_at = now;
+	/* Others may not have let the queue empty: a base that is not old is only ever too long. */
+	if (now - c->lowest_at >= P.probe_ns) {
+		c->base = c->delay = ur_min_u32(c->last, c->lowest);
+		c->lowest = c->samples = 0;
+		c->lowest_at = now;
+	}
 	c->size = c->kept;
 	c->kept = 0;
-	c->cut_at = now;
+	c->dipped_at = c->cut_at = now;
 	c->lossy = c->marked = false;
 	new_period(c, now);
+}
+
+/* Where senders share a queue that has overflowed, those who met it when they began have to learn how short the path is. */
+static bool dips(const struct ur_cwnd *c, ur_time now)
+{
+	const ur_time every = ur_max_time(P.dip_ns, (ur_time)P.dip_rtts * c->delay);
+
+	return !is_calm(c, now) && c->unmet >= P.stuck && now - c->dipped_at >= every && now - c->based_at >= every;
 }
 
 /* --- what comes --- */
@@ -246,6 +266,8 @@ static void watch_base(struct ur_cwnd *c, uint32_t s, ur_time now)
 	} else if (now - c->lowest_at >= P.probe_ns) {
 		probe(c, now);
 	}
+	if (!c->kept && dips(c, now))
+		probe(c, now);
 }
 
 void ur_cwnd_sample(struct ur_cwnd *c, ur_time rtt, ur_time now)
@@ -261,13 +283,18 @@ void ur_cwnd_sample(struct ur_cwnd *c, ur_time rtt, ur_time now)
 	c->last = s;
 	if (!c->base || s < c->base)
 		c->base = s;
+	c->unmet++;
+	if (s <= c->base + larger(P.evidence / 4, c->base / 16)) {
+		c->unmet = 0;
+		c->based_at = now;
+	}
 	if (now < c->cut_at + s)
 		return; /* it was sent before */
 	if (c->kept) {
 		probed(c, now);
 		return;
 	}
-	c->growth = growth(c);
+	c->growth = growth(c, now);
 	judge(c, true, now);
 	watch_base(c, s, now);
 }
@@ -294,14 +321,17 @@ void ur_cwnd_expired(struct ur_cwnd *c, ur_time now)
 	const uint32_t size = larger(c->size, c->kept);
 
 	c->kept = 0;
-	cut(c, size >= 2 * ONE ? size / 2 : ur_min_u32(size, ONE), now);
+	if (!c->base) /* and nothing ever did */
+		cut(c, larger(size / 8, ur_min_u32(size, ONE)), now);
+	else
+		cut(c, size >= 2 * ONE ? size / 2 : ur_min_u32(size, ONE), now);
 	c->growth = UR_CWND_DOUBLE;
 }
 
 void ur_cwnd_idle(struct ur_cwnd *c)
 {
 	c->size = ur_min_u32(larger(c->size, c->kept), c->first);
-	c->base = c->last = c->delay = c->noise = c->kept = c->lowest = c->samples = 0;
+	c->base = c->last = c->delay = c->noise = c->kept = c->lowest = c->samples = c->unmet = 0;
 	c->slope = 0;
 	c->growth = UR_CWND_DOUBLE;
 	c->lossy = c->marked = c->heavy = false;

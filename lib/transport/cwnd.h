@@ -18,22 +18,24 @@ enum ur_cwnd_growth {
 };
 
 struct ur_cwnd {
-	uint32_t size;             /* in 1/UR_CWND_ONE packets */
-	uint32_t first, calm, max; /* likewise: where it begins; what delay alone leaves; the limit */
+	uint32_t size;       /* in 1/UR_CWND_ONE packets */
+	uint32_t first, max; /* likewise: where it begins; the limit */
 	uint32_t base, last,
 		delay;  /* ns: of the empty path; the last sample; that of now, without a single outlier. 0: there was no sample */
 	uint32_t noise; /* ns by which samples jump */
 	int32_t slope;  /* between the last two of them */
-	uint32_t lowest, samples; /* the least sample since one last met no queue, and their number; 0: there was none */
-	ur_time lowest_at;        /* that was when */
-	uint32_t acked, lost;     /* packets of this period */
-	uint8_t growth;           /* enum ur_cwnd_growth */
-	bool lossy, marked;       /* something was lost, or marked, since the last sample that counted */
-	bool heavy;               /* so was most of the period before */
-	uint32_t kept;            /* while the base is measured anew: the size to return to; else 0 */
-	ur_time period_at;        /* when this period began */
-	ur_time cut_at;           /* what was sent before says nothing of the size of now */
-	ur_time harm_at;          /* the last loss or mark by congestion; 0: never */
+	uint32_t lowest, samples;    /* the least sample since one last met no queue, and their number; 0: there was none */
+	ur_time lowest_at;           /* that was when */
+	uint32_t unmet;              /* samples since one was as short as the base */
+	ur_time based_at, dipped_at; /* when a sample was last as short as the base; when the size was last small to see what the path is */
+	uint32_t acked, lost;        /* packets of this period */
+	uint8_t growth;              /* enum ur_cwnd_growth */
+	bool lossy, marked;          /* something was lost, or marked, since the last sample that counted */
+	bool heavy;                  /* so was most of the period before */
+	uint32_t kept;               /* while the base is measured anew: the size to return to; else 0 */
+	ur_time period_at;           /* when this period began */
+	ur_time cut_at;              /* what was sent before says nothing of the size of now */
+	ur_time harm_at;             /* the last loss or mark by congestion; 0: never */
 };
 
 /* The parameters, of all QPs. */
@@ -41,16 +43,18 @@ struct ur_cwnd_params {
 	uint32_t queue, small;   /* ns that may be waited in queues: by a window of many packets; so much more by one of one packet */
 	uint32_t evidence, host; /* ns: what waits less has met no queue; the shortest base, below which hosts are measured, not paths */
 	uint32_t noise;          /* ns of a path's noise that are taken for such */
-	ur_time calm_ns;         /* for so long after harm delay alone makes it as small as it wants */
+	ur_time calm_ns;         /* for so long after harm the window follows delay */
 	ur_time probe_ns;        /* after so long, and so many samples, that met a queue the base is measured anew */
 	uint32_t stuck;
+	ur_time dip_ns; /* after so long, and so many round trips, a base that may be too long is measured where harm was done of late */
+	uint32_t dip_rtts;
 	ur_time pause_ns; /* the longest interval, where a round trip is not longer */
 };
 
 extern const struct ur_cwnd_params ur_cwnd_params;
 
-/* All in packets: `first` to begin with, `calm` that delay alone leaves, and at most `max`. */
-void ur_cwnd_open(struct ur_cwnd *c, uint32_t first, uint32_t calm, uint32_t max);
+/* In packets: `first` to begin with, and at most `max`. */
+void ur_cwnd_open(struct ur_cwnd *c, uint32_t first, uint32_t max);
 /* `n` packets were acknowledged or reported, of `flight` that were in flight. */
 void ur_cwnd_acked(struct ur_cwnd *c, uint32_t n, uint32_t flight);
 /* The round trip of a packet that was sent once, now acknowledged. After ur_cwnd_acked. */

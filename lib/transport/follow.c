@@ -15,9 +15,8 @@
 #include "transport/window.h"
 #include "transport/wr_op.h"
 
-#define FIRST (256u << 10) /* bytes to begin with */
-#define CALM (64u << 10)   /* bytes that delay alone leaves: a train */
-#define IDLE UR_NS_PER_S   /* after so long the path may be another */
+#define FIRST (64u << 10) /* bytes to begin with: a train */
+#define IDLE UR_NS_PER_S  /* after so long the path may be another */
 
 /* PSNs that have arrived, of requests or of answers; as a PSN, because it counts on from there. */
 static uint32_t arrived(const struct ur_requester *r)
@@ -79,7 +78,7 @@ void ur_follow_open(struct ur_qp *qp)
 	r->follow.losses = r->repair.losses;
 	r->follow.samples = r->rtt.samples;
 	r->follow.traced = 0;
-	ur_cwnd_open(&r->follow.w, FIRST >> qp->mtu_shift, CALM >> qp->mtu_shift, r->window.max);
+	ur_cwnd_open(&r->follow.w, FIRST >> qp->mtu_shift, r->window.max);
 	resize(qp);
 	time_next(r);
 }

@@ -13,7 +13,7 @@
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
 
-#define HELLO_PSNS 64    /* while so many are sent, a new connection says hello */
+#define HELLO_PSNS 64     /* while so many are sent, a new connection says hello */
 #define HELLO_MOST 512    /* the end of those that do so because others were lost */
 #define HELLO_WITHIN 1024 /* packets: who has not said hello then does not say it */
 

@@ -53,7 +53,7 @@ void pm_open(struct pm *m, unsigned n, uint32_t max, unsigned gbps, ur_time rtt,
 	m->heap = malloc(EVENTS * sizeof(*m->heap));
 	m->now = UR_NS_PER_S;
 	for (unsigned i = 0; i < n; i++) {
-		ur_cwnd_open(&m->f[i].w, 64, 16, max);
+		ur_cwnd_open(&m->f[i].w, 64, max);
 		m->f[i].rtt = rtt;
 		m->f[i].sent = 64; /* the first packet is timed */
 	}

@@ -2,6 +2,7 @@
 /* lib/transport/follow.c: what the window of a QP is told, and what it does to the requester. */
 #include "tp_harness.h"
 #include "transport/req_state.h"
+#include "wire/sack.h"
 #include "transport/upcalls.h"
 
 void ur_suite_follow(void);
@@ -35,22 +36,22 @@ static void ack(uint32_t psn)
 	th_inject(&h, 0, UR_OP_ACK, psn, false, &ext, NULL, 0);
 }
 
-/* It begins with 256 KiB, and the first packet asks for an acknowledgement, so that it is timed. */
+/* It begins with 64 KiB, and the first packet asks for an acknowledgement, so that it is timed. */
 static void open__with_a_packet_that_is_timed(void)
 {
 	struct ur_requester *r = open_one(0);
 	struct th_pkt p;
 
 	CU_ASSERT_TRUE(r->follow.on);
-	CU_ASSERT_EQUAL(r->window.size, 256);
+	CU_ASSERT_EQUAL(r->window.size, 64);
 	write_packets(300);
 	CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p));
 	CU_ASSERT_TRUE(p.p.bth.ackreq);
-	CU_ASSERT_EQUAL(th_drain(&h, 0), 255);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 63);
 	th_sleep(&h, 30 * US);
 	ack(100);
 	CU_ASSERT_EQUAL(r->follow.w.base, 30 * US);
-	CU_ASSERT_EQUAL(r->window.size, 257); /* it doubles with what is acknowledged */
+	CU_ASSERT_EQUAL(r->window.size, 65); /* it doubles with what is acknowledged */
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
 	th_close(&h);
 }
@@ -75,7 +76,7 @@ static void marked__by_a_notification(void)
 	th_inject(&h, 0, UR_OP_CNP, 0, false, NULL, NULL, 0);
 	CU_ASSERT_FALSE(h.n[0].qp->cc.rate.active);
 	ack(100);
-	CU_ASSERT_EQUAL(r->window.size, 224);
+	CU_ASSERT_EQUAL(r->window.size, 56);
 	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_CNP_HANDLED], 1);
 	ack(ur_psn_add(r->max, UR_PSN_MASK)); /* all that was sent */
 	th_inject(&h, 0, UR_OP_CNP, 0, false, NULL, NULL, 0);
@@ -138,7 +139,7 @@ static void read__in_smaller_pieces(void)
 	th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 300 * 1024, 0, IBV_SEND_SIGNALED);
 	CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p));
 	ur_reth_get(p.p.data + p.p.bth_off + UR_BTH_LEN, &reth);
-	CU_ASSERT_EQUAL(reth.len, 128 * 1024);
+	CU_ASSERT_EQUAL(reth.len, 32 * 1024);
 	th_drain(&h, 0);
 	r->follow.w.size = 4 * ONE;
 	ur_cwnd_expired(&r->follow.w, h.now);
@@ -174,6 +175,41 @@ static void read__in_smaller_pieces_than_responses_have(void)
 	th_close(&h);
 }
 
+static bool says_hello(uint32_t psn)
+{
+	struct th_pkt p;
+
+	CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p));
+	CU_ASSERT_EQUAL(p.p.bth.psn, psn);
+	return ur_hello_is(p.p.data + p.p.bth_off);
+}
+
+/* All that said hello may have been lost: what is new after the repeats says it too, while the connection is young. */
+static void hello__again_after_a_loss(void)
+{
+	open_one(100);
+	write_packets(70);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 70);
+	th_ack(&h, 0, 100, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	for (uint32_t i = 0; i < 70; i++)
+		CU_ASSERT_FALSE(says_hello(100 + i));
+	ack(169);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	for (uint32_t i = 70; i < 520; i++) {
+		write_packets(1);
+		CU_ASSERT_EQUAL(says_hello(100 + i), i < 512);
+		ack(100 + i);
+		th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	}
+	write_packets(1);
+	th_drain(&h, 0);
+	th_ack(&h, 0, 620, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	th_drain(&h, 0);
+	write_packets(1);
+	CU_ASSERT_FALSE(says_hello(621));
+	th_close(&h);
+}
+
 void ur_suite_follow(void)
 {
 	CU_pSuite s = CU_add_suite("follow", NULL, NULL);
@@ -184,5 +220,6 @@ void ur_suite_follow(void)
 	CU_ADD_TEST(s, marked__by_a_response);
 	CU_ADD_TEST(s, paced__below_one_packet);
 	CU_ADD_TEST(s, read__in_smaller_pieces);
+	CU_ADD_TEST(s, hello__again_after_a_loss);
 	CU_ADD_TEST(s, read__in_smaller_pieces_than_responses_have);
 }

@@ -96,33 +96,6 @@ static void hello__never_in_a_repeat(void)
 	th_close(&h);
 }
 
-/* All that said hello may have been lost: what is new after the repeats says it too, while the connection is young. */
-static void hello__again_after_a_loss(void)
-{
-	static struct th h;
-	struct ibv_wc wc[64];
-
-	open_requester(&h, 0);
-	send_writes(&h, 60);
-	th_ack(&h, 0, FIRST, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
-	for (uint32_t i = 0; i < 60; i++)
-		CU_ASSERT_FALSE(says_hello(&h, FIRST + i));
-	th_ack(&h, 0, FIRST + 59, ACK);
-	CU_ASSERT_EQUAL(ur_cq_poll(h.n[0].scq, 64, wc), 60);
-	for (uint32_t i = 60; i < 520; i++) {
-		post_writes(&h, 1);
-		CU_ASSERT_EQUAL(says_hello(&h, FIRST + i), i < 512);
-		th_ack(&h, 0, FIRST + i, ACK);
-		CU_ASSERT_EQUAL(ur_cq_poll(h.n[0].scq, 64, wc), 1);
-	}
-	send_writes(&h, 1);
-	th_ack(&h, 0, FIRST + 520, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
-	th_drain(&h, 0);
-	post_writes(&h, 1);
-	CU_ASSERT_FALSE(says_hello(&h, FIRST + 521));
-	th_close(&h);
-}
-
 /* A repeat is not timed where the peer may have kept what was sent first: the acknowledgement may be of that. */
 static void nak__times_no_repeat_to_a_peer_that_keeps(void)
 {
@@ -612,7 +585,6 @@ void ur_suite_repair(void)
 
 	CU_ADD_TEST(s, hello__in_the_first_packets_alone);
 	CU_ADD_TEST(s, hello__never_in_a_repeat);
-	CU_ADD_TEST(s, hello__again_after_a_loss);
 	CU_ADD_TEST(s, hello__by_setting);
 	CU_ADD_TEST(s, nak__times_no_repeat_to_a_peer_that_keeps);
 	CU_ADD_TEST(s, lost__any_but_the_last);
