@@ -195,8 +195,8 @@ static const struct ur_example examples[] = {
 
 static int run_pcap_merge(int argc, char **argv)
 {
-	if (argc - 1 > FILES_MAX)
-		return ur_cmd_fail(UR_EXIT_USAGE, "more than %u files", FILES_MAX);
+	if (argc < 2 || argc - 1 > FILES_MAX)
+		return ur_cmd_fail(UR_EXIT_USAGE, "there may be 1 to %u files", FILES_MAX);
 	if (among(argv[0], argv + 1, (unsigned)argc - 1))
 		return ur_cmd_fail(UR_EXIT_USAGE, "%s is one of the files to be merged: give the result another name", argv[0]);
 	return merge(argv[0], argv + 1, (unsigned)argc - 1);

@@ -50,7 +50,9 @@ void an_pause(struct ur_analysis *a, const struct an_pkt *p, const struct ur_an_
 	struct an_pauser *s;
 	uint32_t at, which;
 
-	at = eth ? (uint32_t)(eth - f->data) : have;
+	if (!eth)
+		return;
+	at = (uint32_t)(eth - f->data);
 	if (have < at + LEN || ur_get16(eth + 12) != ETHERTYPE_MAC_CONTROL || (ur_get16(eth + 14) != PAUSE && ur_get16(eth + 14) != PFC))
 		return;
 	a->total.pauses++;
