@@ -9,6 +9,7 @@
 #include "escape.h"
 #include "ladder.h"
 #include "pcap.h"
+#include "svg.h"
 
 #define LEFT 290  /* the line of the host on the left */
 #define RIGHT 880 /* and on the right */
@@ -35,52 +36,6 @@ static const char style[] =
 	".hit{fill:transparent}.row:hover .hit{fill:#f3f0d8}.at{fill:#fdf3c4}"
 	"text.l{paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}.story{font-size:14px}"
 	".note rect{fill:#eef2fb;stroke:#9db2dd}.note text{font-size:12px;fill:#33406b}.x{stroke:#c62828;stroke-width:3}";
-
-/* --- text --- */
-
-static void put_text(FILE *out, int x, int y, const char *class, const char *anchor, const char *s, size_t n)
-{
-	fprintf(out, "<text x=\"%d\" y=\"%d\" class=\"%s\" text-anchor=\"%s\">", x, y, class, anchor);
-	ur_html_text(out, s, n);
-	fputs("</text>\n", out);
-}
-
-/* How many characters of `s` fit into a line: to the last blank before its end. */
-static size_t fit(const char *s, size_t wrap)
-{
-	size_t n = strlen(s), at = wrap;
-
-	if (n <= wrap)
-		return n;
-	while (at && s[at] != ' ')
-		at--;
-	return at ? at : wrap;
-}
-
-static unsigned lines_of(const char *s, size_t wrap)
-{
-	unsigned lines = 0;
-
-	while (*s) {
-		s += fit(s, wrap);
-		s += *s == ' ';
-		lines++;
-	}
-	return lines;
-}
-
-static int put_wrapped(FILE *out, int x, int y, const char *class, const char *s, size_t wrap)
-{
-	while (*s) {
-		size_t n = fit(s, wrap);
-
-		put_text(out, x, y, class, "start", s, n);
-		s += n;
-		s += *s == ' ';
-		y += 16;
-	}
-	return y;
-}
 
 /* --- one packet --- */
 
@@ -185,7 +140,7 @@ static int row_height(const struct ur_lad *l, const struct ur_lad_item *it)
 	if (it->kind == UR_LAD_NOTE)
 		return NOTE;
 	ur_lad_remark(l, it, remark);
-	lines = lines_of(remark, WRAP);
+	lines = ur_svg_lines(remark, WRAP);
 	return lines > 2 ? ROW + 16 * (int)(lines - 2) : ROW;
 }
 
@@ -202,18 +157,18 @@ static void draw_packet(const struct ur_lad *l, const struct ur_lad_item *it, in
 	fprintf(out, "<rect x=\"0\" y=\"%d\" width=\"%d\" height=\"%d\" class=\"%s\"/>\n", y, WIDE, row_height(l, it),
 		r->frame && r->frame == l->at ? "at" : "hit");
 	if (r->frame) {
-		put_text(out, 96, y + 20, "t", "end", ur_lad_time(l, r, t), 24);
+		ur_svg_text(out, 96, y + 20, "t", "end", ur_lad_time(l, r, t), 24);
 		snprintf(frame, sizeof(frame), it->kind == UR_LAD_RUN ? "%u..." : "%u", r->frame);
-		put_text(out, 170, y + 20, "f", "end", frame, sizeof(frame));
+		ur_svg_text(out, 170, y + 20, "f", "end", frame, sizeof(frame));
 	}
 	put_arrow(r, y + 19, out);
 	if (it->kind == UR_LAD_RUN)
 		put_arrow(r, y + 23, out);
 	if (r->second)
-		put_text(out, RIGHT - 14, y + 14, "l mono", "end", label, sizeof(label));
+		ur_svg_text(out, RIGHT - 14, y + 14, "l mono", "end", label, sizeof(label));
 	else
-		put_text(out, LEFT + 14, y + 14, "l mono", "start", label, sizeof(label));
-	put_wrapped(out, REMARK, y + (lines_of(remark, WRAP) > 1 ? 14 : 22), class, remark, WRAP);
+		ur_svg_text(out, LEFT + 14, y + 14, "l mono", "start", label, sizeof(label));
+	ur_svg_wrapped(out, REMARK, y + (ur_svg_lines(remark, WRAP) > 1 ? 14 : 22), class, remark, WRAP);
 	fputs("</g>\n", out);
 }
 
@@ -224,7 +179,7 @@ static void draw_pause(const struct ur_lad_item *it, int y, FILE *out)
 	char text[64], t[24];
 
 	snprintf(text, sizeof(text), "%s without a packet", ur_pcap_time(it->pause, t));
-	put_text(out, MIDDLE, y + 17, "dim", "middle", text, sizeof(text));
+	ur_svg_text(out, MIDDLE, y + 17, "dim", "middle", text, sizeof(text));
 }
 
 static void draw_note(const struct ur_lad_item *it, int y, FILE *out)
@@ -233,7 +188,7 @@ static void draw_note(const struct ur_lad_item *it, int y, FILE *out)
 	const int x = it->event->second ? RIGHT - wide - 8 : LEFT + 8;
 
 	fprintf(out, "<g class=\"note\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n", x, y + 2, wide, NOTE - 4);
-	put_text(out, x + 8, y + 16, "mono", "start", it->event->text, sizeof(it->event->text));
+	ur_svg_text(out, x + 8, y + 16, "mono", "start", it->event->text, sizeof(it->event->text));
 	fputs("</g>\n", out);
 }
 
@@ -256,17 +211,17 @@ static void draw_head(const struct ur_lad *l, int bottom, FILE *out)
 	ur_lad_host(l, true, b);
 	ur_lad_story(l, story);
 	snprintf(text, sizeof(text), "%s connection between %s and %s", ur_pcap_service(l->c.service), a, b);
-	put_text(out, 20, 30, "big", "start", text, sizeof(text));
-	y = put_wrapped(out, 20, y, "story", story, WRAP_ABOUT);
+	ur_svg_text(out, 20, 30, "big", "start", text, sizeof(text));
+	y = ur_svg_wrapped(out, 20, y, "story", story, WRAP_ABOUT);
 	if (l->about && !*story) {
 		snprintf(text, sizeof(text), "Frame %u: %s.", l->at, l->about);
-		put_wrapped(out, 20, y, "", text, WRAP_ABOUT);
+		ur_svg_wrapped(out, 20, y, "", text, WRAP_ABOUT);
 	}
-	put_text(out, 96, TOP - 12, "t", "end", "time", 8);
-	put_text(out, 170, TOP - 12, "f", "end", "frame", 8);
-	put_text(out, LEFT, TOP - 12, "h", "middle", a, sizeof(a));
-	put_text(out, MIDDLE, TOP - 12, "dim", "middle", "recorder", 16);
-	put_text(out, RIGHT, TOP - 12, "h", "middle", b, sizeof(b));
+	ur_svg_text(out, 96, TOP - 12, "t", "end", "time", 8);
+	ur_svg_text(out, 170, TOP - 12, "f", "end", "frame", 8);
+	ur_svg_text(out, LEFT, TOP - 12, "h", "middle", a, sizeof(a));
+	ur_svg_text(out, MIDDLE, TOP - 12, "dim", "middle", "recorder", 16);
+	ur_svg_text(out, RIGHT, TOP - 12, "h", "middle", b, sizeof(b));
 	fprintf(out, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" class=\"life\"/>\n", LEFT, TOP, LEFT, bottom);
 	fprintf(out, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" class=\"life\"/>\n", RIGHT, TOP, RIGHT, bottom);
 	fprintf(out, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" class=\"rec\"/>\n", MIDDLE, TOP, MIDDLE, bottom);
@@ -282,18 +237,18 @@ static void draw_legend(const struct ur_lad *l, int y, FILE *out)
 
 	for (unsigned i = 0; i < ur_array_size(keys); i++) {
 		put_line(out, x, y, x + 40, y, keys[i].class, keys[i].class);
-		put_text(out, x + 48, y + 4, "dim", "start", keys[i].text, 64);
+		ur_svg_text(out, x + 48, y + 4, "dim", "start", keys[i].text, 64);
 		x += 60 + (int)strlen(keys[i].text) * 7 + 20;
 	}
 	put_line(out, x, y, x + 34, y, "lost gone", "");
 	put_cross(out, x + 40, y);
-	put_text(out, x + 54, y + 4, "dim", "start", "lost there; dashed: not in the file", 64);
+	ur_svg_text(out, x + 54, y + 4, "dim", "start", "lost there; dashed: not in the file", 64);
 	y += 26;
 	if (l->nevents)
-		put_text(out, LEFT - 150, y + 20, "dim", "start",
-			 "Boxes show what the trace says about the host at whose line they stand (doc/trace.md).", 200);
-	put_text(out, LEFT - 150, y, "dim", "start",
-		 "Time runs downwards. All packets were seen at the recorder, which stands somewhere between the two hosts.", 200);
+		ur_svg_text(out, LEFT - 150, y + 20, "dim", "start",
+			    "Boxes show what the trace says about the host at whose line they stand (doc/trace.md).", 200);
+	ur_svg_text(out, LEFT - 150, y, "dim", "start",
+		    "Time runs downwards. All packets were seen at the recorder, which stands somewhere between the two hosts.", 200);
 }
 
 static int total_height(const struct ur_lad *l)
@@ -310,14 +265,13 @@ void ur_lad_draw_svg(const struct ur_lad *l, FILE *out)
 	const int bottom = total_height(l) + 8;
 	int y = TOP + 8;
 
-	fprintf(out,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n<style>%s</style>\n<defs>\n",
-		WIDE, bottom + 80, WIDE, bottom + 80, style);
+	ur_svg_open(out, WIDE, bottom + 80, style);
+	fputs("<defs>\n", out);
 	put_marker(out, "req", "#1f5fa8");
 	put_marker(out, "ans", "#2e7d4f");
 	put_marker(out, "again", "#c96a00");
 	put_marker(out, "early", "#999");
-	fprintf(out, "</defs>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDE, bottom + 80);
+	fputs("</defs>\n", out);
 	draw_head(l, bottom, out);
 	for (uint32_t i = 0; i < l->nitems; i++) {
 		const struct ur_lad_item *it = &l->items[i];

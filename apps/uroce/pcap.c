@@ -11,7 +11,7 @@
 
 static const struct ur_command *const commands[] = {
 	&ur_pcap_why,    &ur_pcap_check,   &ur_pcap_ladder,   &ur_pcap_list,     &ur_pcap_rewrite, &ur_pcap_replay,
-	&ur_pcap_mutate, &ur_pcap_compare, &ur_pcap_annotate, &ur_pcap_counters, &ur_pcap_merge,   NULL,
+	&ur_pcap_mutate, &ur_pcap_compare, &ur_pcap_annotate, &ur_pcap_counters, &ur_pcap_merge, &ur_pcap_plot, NULL,
 };
 
 static const struct ur_example examples[] = {

@@ -56,6 +56,7 @@ static uint64_t goodput(const struct ur_an_half *h)
 	X(lost_behind, 11, h->lost[UR_AN_BEHIND])                                                                                          \
 	X(again, 8, total(h->repeated, UR_AN_CAUSES))                                                                                      \
 	X(again_nak, 9, h->repeated[UR_AN_SEQ_NAK])                                                                                        \
+	X(again_sack, 10, h->repeated[UR_AN_SACK])                                                                                         \
 	X(again_rnr, 9, h->repeated[UR_AN_RNR])                                                                                            \
 	X(again_timeout, 13, h->repeated[UR_AN_TIMEOUT])                                                                                   \
 	X(again_response, 14, h->repeated[UR_AN_IMPLIED])                                                                                  \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "analyze/acked.h"
 
+#include "analyze/events.h"
 #include "analyze/holes.h"
 #include "analyze/report.h"
 #include "analyze/window.h"
@@ -29,6 +30,7 @@ void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const stru
 	s->acked_when = p->when;
 	s->repeats = 0;
 	s->rnr_row = 0;
+	an_event(a, f, (struct ur_an_event){.kind = UR_AN_EV_ACKED, .when = p->when, .frame = p->frame, .psn = psn, .answer = true});
 }
 
 void an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, uint32_t frame, ur_time when, uint32_t msn, bool exact,

@@ -117,6 +117,7 @@ struct ur_an_half {
 	uint32_t rnr_tries;  /* how often in a row the oldest was refused because no receive was posted */
 	ur_time open_since, open_until;
 	ur_time tries[8]; /* of its newest transmissions, the newest last */
+	void *mine;       /* the observer's */
 };
 
 enum ur_an_ending { UR_AN_OPEN, UR_AN_DISCONNECTED, UR_AN_REJECTED };
@@ -153,12 +154,58 @@ struct ur_an_totals {
 	uint32_t conns, dflows;
 };
 
+/* --- events, for who observes the analysis --- */
+
+/* clang-format off */
+#define UR_AN_EVENTS(X) \
+	X(REQUEST, "request") /* a request packet, for the first time: PSNs [psn, psn + n), `len` bytes */ \
+	X(AGAIN, "again") /* the same that comes again: `cause` */ \
+	X(REPAIR, "repair") /* the first of a run of these */ \
+	X(RESPONSE, "response") /* that carries data, or the result of an atomic */ \
+	X(ACKED, "acked") /* everything before `psn` has been answered */ \
+	X(HAS, "has") /* a SACK says that these have arrived */ \
+	X(NAK, "nak") /* `psn` is missing */ \
+	X(RNR, "rnr") /* there is no receive buffer for it: to be sent again after `wait` */ \
+	X(FATAL, "fatal") /* it is refused for good */ \
+	X(MARKED, "marked") /* a packet with a congestion mark */ \
+	X(CNP, "cnp") /* the sender is told to slow down */ \
+	X(RTT, "rtt") /* an answer came `wait` after its request */
+/* clang-format on */
+
+enum ur_an_event_kind {
+#define UR_AN_EVENT_ENUM(id, name) UR_AN_EV_##id,
+	UR_AN_EVENTS(UR_AN_EVENT_ENUM)
+#undef UR_AN_EVENT_ENUM
+		UR_AN_EV_COUNT
+};
+extern const char *const ur_an_event_names[UR_AN_EV_COUNT];
+
+struct ur_an_event {
+	enum ur_an_event_kind kind;
+	enum ur_an_cause cause;
+	uint32_t frame;
+	ur_time when;
+	struct ur_an_half *half; /* whose requests these are */
+	uint64_t psn;            /* counted on beyond 24 bits */
+	uint32_t n, len;
+	uint64_t wait; /* ns */
+	uint8_t opcode, service;
+	bool answer; /* sent by the other end */
+	/* after it: everything before `acked` is answered, and everything before `next` has been sent */
+	uint64_t acked, next;
+	uint32_t depth, depth_most; /* READs and atomics in flight; the most that was agreed on, 0 when that is not known */
+	bool no_credit;             /* the other end has announced no receive buffer for one more SEND */
+};
+
 struct ur_analysis;
+typedef void (*ur_an_event_fn)(void *ctx, const struct ur_an_event *e);
 typedef void (*ur_finding_fn)(void *ctx, const struct ur_finding *f);
 
 /* NULL when memory is short. */
 struct ur_analysis *ur_analysis_create(ur_finding_fn found, void *ctx);
 void ur_analysis_destroy(struct ur_analysis *a);
+/* From now on. Events of a flow come in the order of the recording. */
+void ur_analysis_observe(struct ur_analysis *a, ur_an_event_fn observe, void *ctx);
 void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f);
 /* After the last frame: what is still open is decided. */
 void ur_analysis_finish(struct ur_analysis *a);

@@ -3,6 +3,7 @@
 #include "analyze/acked.h"
 #include "analyze/answer.h"
 #include "analyze/credits.h"
+#include "analyze/events.h"
 #include "analyze/flow.h"
 #include "analyze/hidden.h"
 #include "analyze/holes.h"
@@ -16,10 +17,10 @@
 
 #define FAR_AHEAD 65536
 
-static void answered(struct an_flow *f, struct an_req *r, ur_time when)
+static void answered(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
 {
 	if (r->tries == 1 && !(r->flags & (AN_HOLE | AN_REPORTED)))
-		an_time_add(&f->facts.rtt, an_since(when, r->when));
+		an_rtt(a, f, r->when, p);
 }
 
 /* --- an answer that was recorded before its request --- */
@@ -169,7 +170,7 @@ static void ack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 		an_check_msn(a, f, r, p->frame, p->when, h->msn, fresh, false);
 		if (fresh) {
 			an_credits_granted(f, h, p->frame);
-			answered(f, r, p->when);
+			answered(a, f, r, p);
 		}
 	}
 	if (fresh)
@@ -188,11 +189,12 @@ static void sack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *
 
 	f->facts.acks++;
 	an_sack_missing(f, p, psn);
+	an_event_sack(a, f, p);
 	if (psn + 1 <= s->acked || psn >= s->next)
 		return;
 	check_after_rnr(a, f, p, psn);
 	if (i < s->w.n && !(an_req_at(&s->w, i)->flags & AN_HOLE))
-		answered(f, an_req_at(&s->w, i), p->when);
+		answered(a, f, an_req_at(&s->w, i), p);
 	an_acked(a, f, psn + 1, p);
 	if (s->nak && psn >= s->nak_psn)
 		s->nak = AN_NAK_NONE;
@@ -200,13 +202,23 @@ static void sack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *
 
 /* --- NAK --- */
 
-static void set_nak(struct an_stream *s, int kind, uint64_t psn, const struct an_pkt *p)
+static void set_nak(struct ur_analysis *a, struct an_flow *f, int kind, uint64_t psn, const struct an_pkt *p)
 {
+	struct an_stream *s = &f->s;
+
 	s->nak = kind;
 	s->nak_psn = psn;
 	s->nak_frame = p->frame;
 	s->nak_when = p->when;
 	s->nak_heard = false;
+	an_event(a, f,
+		 (struct ur_an_event){.kind = kind == AN_NAK_RNR ? UR_AN_EV_RNR : UR_AN_EV_NAK,
+				      .when = p->when,
+				      .frame = p->frame,
+				      .psn = psn,
+				      .n = 1,
+				      .wait = kind == AN_NAK_RNR ? s->rnr_wait : 0,
+				      .answer = true});
 }
 
 static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
@@ -236,7 +248,7 @@ static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct 
 	}
 	an_report_on(a, f->peer, say);
 	an_acked(a, f, psn, p);
-	set_nak(s, AN_NAK_SEQ, psn, p);
+	set_nak(a, f, AN_NAK_SEQ, psn, p);
 }
 
 static void nak_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, uint8_t syndrome)
@@ -256,7 +268,7 @@ static void nak_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	an_acked(a, f, psn, p);
 	s->rnr_row = s->nak == AN_NAK_RNR && s->nak_psn == psn ? s->rnr_row + 1 : 1;
 	s->rnr_wait = an_rnr_time(syndrome);
-	set_nak(s, AN_NAK_RNR, psn, p);
+	set_nak(a, f, AN_NAK_RNR, psn, p);
 }
 
 static void nak_fatal(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, uint8_t syndrome)
@@ -276,6 +288,8 @@ static void nak_fatal(struct ur_analysis *a, struct an_flow *f, const struct an_
 	f->facts.naks_fatal++;
 	f->facts.fatal = syndrome;
 	f->facts.fatal_frame = p->frame;
+	an_event(a, f,
+		 (struct ur_an_event){.kind = UR_AN_EV_FATAL, .when = p->when, .frame = p->frame, .psn = psn, .n = 1, .answer = true});
 	an_report_on(a, f->peer, say);
 	an_acked(a, f, psn, p);
 }

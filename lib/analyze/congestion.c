@@ -5,16 +5,31 @@
  * moves them together, so only several in a row are reported.
  */
 #include "analyze/congestion.h"
+#include "analyze/events.h"
 #include "analyze/report.h"
 
 #define LEAST_NS (4 * UR_NS_PER_US) /* between notifications, on average of several */
 #define MOST_NS (5 * UR_NS_PER_MS)  /* without one, while marks go on */
 #define MARKS 16                    /* that take part in this */
 
+/* `of` sent what it is about, or its peer did, as answers to it. */
+static void tell(struct ur_analysis *a, struct an_flow *of, enum ur_an_event_kind kind, bool answer, const struct an_pkt *p)
+{
+	if (of && of->s.begun)
+		an_event(a, of,
+			 (struct ur_an_event){.kind = kind,
+					      .when = p->when,
+					      .frame = p->frame,
+					      .psn = kind == UR_AN_EV_MARKED ? an_unwrap(of->s.next, p->bth.psn) : of->s.next,
+					      .n = 1,
+					      .answer = answer});
+}
+
 void an_marked(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	if (!ur_tos_is_ce(p->tos))
 		return;
+	tell(a, an_is_answer(p) ? f->peer : f, UR_AN_EV_MARKED, an_is_answer(p), p);
 	if (!f->marked++)
 		f->marked_frame = p->frame;
 	if (!f->unnotified_marks++) {
@@ -45,6 +60,8 @@ void an_cnp(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 	if (!f)
 		return;
 	at = f->cnps++;
+	tell(a, f->peer, UR_AN_EV_CNP, false, p);
+	tell(a, f, UR_AN_EV_CNP, true, p);
 	if (f->peer)
 		f->peer->unnotified_marks = 0;
 	if (at >= n && an_since(p->when, f->cnp_when[at % n]) < n * LEAST_NS && !(f->said & AN_SAID_FAST)) {

@@ -3,6 +3,7 @@
 #include "analyze/acked.h"
 #include "analyze/chain.h"
 #include "analyze/credits.h"
+#include "analyze/events.h"
 #include "analyze/flow.h"
 #include "analyze/read.h"
 #include "analyze/report.h"
@@ -150,8 +151,17 @@ void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 		return;
 	}
 	at = (uint32_t)(psn - r->psn);
+	an_event(a, f,
+		 (struct ur_an_event){.kind = UR_AN_EV_RESPONSE,
+				      .when = p->when,
+				      .frame = p->frame,
+				      .psn = psn,
+				      .n = 1 + p->behind,
+				      .len = p->payload_len,
+				      .opcode = p->bth.opcode,
+				      .answer = true});
 	if (r->tries == 1 && at == 0 && r->got == 0)
-		an_time_add(&f->facts.rtt, an_since(p->when, r->when));
+		an_rtt(a, f, r->when, p);
 	if (p->op->flags & UR_OPF_ATOMICACKETH && !p->ext_cut)
 		an_chain_answer(a, f, r, p);
 	else if (!(p->op->flags & UR_OPF_ATOMICACKETH))

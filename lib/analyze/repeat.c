@@ -5,6 +5,7 @@
  */
 #include "analyze/chain.h"
 #include "analyze/cm_facts.h"
+#include "analyze/events.h"
 #include "analyze/holes.h"
 #include "analyze/ignored.h"
 #include "analyze/repeat.h"
@@ -18,7 +19,21 @@
 #define MSG_MAX (1u << 31)              /* bytes; no message is longer */
 #define TOO_SOON_NS (50 * UR_NS_PER_US) /* no answer and no timer is that fast */
 
-static void start_back(struct an_flow *f, const struct an_pkt *p, uint64_t psn, enum ur_an_cause cause)
+/* `n` PSNs come again. */
+static void tell_again(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, uint32_t n)
+{
+	an_event(a, f,
+		 (struct ur_an_event){.kind = UR_AN_EV_AGAIN,
+				      .cause = f->s.back_cause,
+				      .when = p->when,
+				      .frame = p->frame,
+				      .psn = psn,
+				      .n = n,
+				      .len = p->payload_len,
+				      .opcode = p->bth.opcode});
+}
+
+static void start_back(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, enum ur_an_cause cause)
 {
 	struct an_stream *s = &f->s;
 
@@ -27,6 +42,8 @@ static void start_back(struct an_flow *f, const struct an_pkt *p, uint64_t psn, 
 	s->back_psn = psn;
 	s->back_since = p->when;
 	f->facts.repairs[cause]++;
+	an_event(a, f,
+		 (struct ur_an_event){.kind = UR_AN_EV_REPAIR, .cause = cause, .when = p->when, .frame = p->frame, .psn = psn, .n = 1});
 	if (s->nak && psn == s->nak_psn) {
 		if (!s->nak_heard && cause != UR_AN_RNR)
 			an_time_add(&f->facts.nak_reaction, an_since(p->when, s->nak_when));
@@ -114,7 +131,7 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 			an_report_hole(a, f, hole, UR_AN_BEFORE, p->frame, p->when);
 		an_time_add(&f->facts.repair, an_since(p->when, since));
 		if (!s->back || psn != s->back_next)
-			start_back(f, p, psn, sacked ? UR_AN_SACK : naked ? UR_AN_SEQ_NAK : UR_AN_TIMEOUT);
+			start_back(a, f, p, psn, sacked ? UR_AN_SACK : naked ? UR_AN_SEQ_NAK : UR_AN_TIMEOUT);
 		s->back_next = psn + 1;
 	}
 	r = take_from_hole(a, f, i, psn);
@@ -133,6 +150,18 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 		an_chain_request(a, f, p, psn, false);
 	f->facts.bytes += r->len;
 	f->facts.messages += !!(p->op->flags & UR_OPF_LAST);
+	if (!late && f->service != UR_UC) {
+		tell_again(a, f, p, psn, r->n);
+		return;
+	}
+	an_event(a, f,
+		 (struct ur_an_event){.kind = UR_AN_EV_REQUEST,
+				      .when = p->when,
+				      .frame = p->frame,
+				      .psn = psn,
+				      .n = r->n,
+				      .len = r->len,
+				      .opcode = p->bth.opcode});
 }
 
 /* A READ may come again from its middle, and ask for less; or for more, when the recording began after its first time. */
@@ -393,7 +422,7 @@ static void first_of_run(struct ur_analysis *a, struct an_flow *f, struct an_req
 					 .s = {why.phrase, "of {f0} again, {t1} later"},
 					 .v = {p->bth.psn, an_since(p->when, r->newest_when)}});
 	an_time_add(&f->facts.repair, an_since(p->when, r->newest_when));
-	start_back(f, p, psn, why.cause);
+	start_back(a, f, p, psn, why.cause);
 	note_try(&f->s, r, p);
 	if (why.cause == UR_AN_SPURIOUS && !why.by)
 		r->early++; /* no timer is that fast */
@@ -424,13 +453,14 @@ static void long_ago(struct ur_analysis *a, struct an_flow *f, const struct an_p
 						 .s = {f->service == UR_UC ? uc : answered, "again, {2} PSNs before the next one"},
 						 .v = {p->bth.psn, 0, s->next - psn}});
 		f->facts.answers_lost[UR_AN_BEHIND] += f->service != UR_UC;
-		start_back(f, p, psn, UR_AN_SPURIOUS);
+		start_back(a, f, p, psn, UR_AN_SPURIOUS);
 	} else if (!known) {
 		s->back = psn + 1 < s->next;
 		s->back_cause = UR_AN_TIMEOUT;
 	}
 	s->back_next = psn + 1;
 	f->facts.repeated[s->back_cause]++;
+	tell_again(a, f, p, psn, 1);
 }
 
 void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
@@ -475,6 +505,7 @@ void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p,
 		first_of_run(a, f, r, p, psn);
 	s->back_next = r->psn + r->n;
 	f->facts.repeated[s->back_cause]++;
+	tell_again(a, f, p, psn, range_of(f, r, p, psn).end - (uint32_t)(psn - r->psn));
 	note_asked(f, r, p, psn);
 	r->tries += r->tries < UINT16_MAX;
 	r->newest = p->frame;

@@ -22,6 +22,7 @@
  *   twice.c     packets that were recorded twice
  *   text.c      the table of rules, sentences  report.c  findings
  *   ladder.c    the packets around one frame, and what became of each
+ *   events.c    what observers are told; plot.c and slow.c observe
  *
  * rewrite_priv.h has the sources that change recordings. Here are the shared types; the functions of a source are in the
  * header of its name.
@@ -166,7 +167,7 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint32_t nak_frame;
 	ur_time nak_when;
 	uint64_t rnr_wait;
-	bool nak_heard; /* the requester has sent something again since */
+	bool nak_heard;     /* the requester has sent something again since */
 	/* repetition */
 	bool back; /* going through what was sent before, of which `back_next` comes next */
 	uint64_t back_next;
@@ -236,6 +237,8 @@ struct an_pauser { /* a station that sent pause frames */
 struct ur_analysis {
 	ur_finding_fn found;
 	void *ctx;
+	ur_an_event_fn observe; /* NULL: nobody does */
+	void *observe_ctx;
 	struct ur_table flows, hosts, cms;
 	struct an_flow **conn; /* one flow of each connection, in order */
 	uint32_t nconn, conn_room;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "wire/frame.h"
+#include "wire/sack.h"
 
 #define FILES 128
 
@@ -185,4 +186,17 @@ void analyze_add_step(struct ur_recording *r, const struct step *t, ur_time when
 	build(r, t->from == 'B', &b, body, n + len, when);
 	if (op->flags & UR_OPF_PAYLOAD && t->arg & MARK)
 		r->f[r->n - 1].data[UR_ETH_LEN + 1] |= 3;
+}
+
+void analyze_add_sack(struct ur_recording *r, uint32_t expected, uint64_t bits, uint32_t msn, ur_time when)
+{
+	const struct ur_bth b = {.opcode = UR_OP_SACK, .pkey = UR_PKEY_DEFAULT, .dqpn = QP_A, .psn = ur_psn_add(expected, UR_PSN_MASK)};
+	const struct ur_aeth aeth = {.syndrome = 0x1f, .msn = msn};
+	const struct ur_sack s = {.expected = expected, .base = expected, .n = 64, .bits = {bits}};
+	uint8_t body[256];
+	uint8_t *end;
+
+	ur_aeth_put(body, &aeth);
+	end = ur_sack_put(body + 4, &s);
+	build(r, true, &b, body, (unsigned)(end - body), when);
 }

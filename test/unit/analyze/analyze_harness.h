@@ -44,5 +44,7 @@ struct step {
 };
 
 void analyze_add_step(struct ur_recording *r, const struct step *t, ur_time when);
+/* B expects this PSN, and has those after it whose bits are set. */
+void analyze_add_sack(struct ur_recording *r, uint32_t expected, uint64_t bits, uint32_t msn, ur_time when);
 
 #endif
