@@ -171,19 +171,19 @@ static void put_steps(FILE *out, const struct axes *a, const struct panel *p, co
 	fprintf(out, "H%d\"/>\n", (int)x_of(a, c->at[c->n - 1].to));
 }
 
-static void put_rate(FILE *out, const struct axes *a, const struct panel *p, const struct ur_bins *b, bool again)
+static void put_rate(FILE *out, const struct axes *a, const struct panel *p, const struct ur_bins *b, enum ur_plot_sum column)
 {
+	const bool again = column == UR_PLOT_BYTES_AGAIN;
 	bool any = false;
 
 	for (uint32_t i = 0; i < b->n; i++)
-		any |= again ? b->at[i].again : b->at[i].bytes;
+		any |= ur_bins_get(b, i, column);
 	if (!any)
 		return;
 	fprintf(out, "<path class=\"%s\" fill=\"%s\" d=\"M%d %d", again ? "rep" : "rate", again ? "#f5c89a" : "#c9dcf2",
 		(int)x_of(a, b->begin), p->top + p->high_px);
 	for (uint32_t i = 0; i < b->n; i++)
-		fprintf(out, "V%.1fH%.1f", y_of(p, ur_plot_rate(b, again ? b->at[i].again : b->at[i].bytes)),
-			x_of(a, b->begin + (i + 1) * b->width));
+		fprintf(out, "V%.1fH%.1f", y_of(p, ur_plot_rate(b, ur_bins_get(b, i, column))), x_of(a, b->begin + (i + 1) * b->width));
 	fprintf(out, "V%dz\"/>\n", p->top + p->high_px);
 }
 
@@ -258,10 +258,9 @@ static double highest_rate(const struct ur_bins *b)
 {
 	double v = 1;
 
-	for (uint32_t i = 0; i < b->n; i++) {
-		v = ur_plot_rate(b, b->at[i].bytes) > v ? ur_plot_rate(b, b->at[i].bytes) : v;
-		v = ur_plot_rate(b, b->at[i].again) > v ? ur_plot_rate(b, b->at[i].again) : v;
-	}
+	for (uint32_t i = 0; i < b->n; i++)
+		for (unsigned k = 0; k < UR_PLOT_SUMS; k++)
+			v = ur_plot_rate(b, ur_bins_get(b, i, k)) > v ? ur_plot_rate(b, ur_bins_get(b, i, k)) : v;
 	return v * 1.05;
 }
 
@@ -300,8 +299,8 @@ void ur_plot_draw_svg(const struct ur_plot_picture *d, FILE *out)
 	for (unsigned i = 0; i < UR_PLOT_MARK_COUNT; i++)
 		rows = put_marks(out, &a, &seq, p, i, rows);
 	put_panel(out, &rate, "rate of data; orange: sent again", label_rate);
-	put_rate(out, &a, &rate, &p->bins, false);
-	put_rate(out, &a, &rate, &p->bins, true);
+	put_rate(out, &a, &rate, &p->bins, UR_PLOT_BYTES);
+	put_rate(out, &a, &rate, &p->bins, UR_PLOT_BYTES_AGAIN);
 	put_panel(out, &flight, "PSNs in flight", label_count);
 	put_steps(out, &a, &flight, &p->flight, "flight");
 	put_panel(out, &rtt, "round trip", label_time);

@@ -161,7 +161,7 @@ static void of_bins(const struct grid *g, double v[COLUMNS])
 		for (uint32_t i = 0; i < b->n; i++) {
 			const double low = i * width > from ? i * width : from, high = (i + 1) * width < to ? (i + 1) * width : to;
 
-			bytes += high > low ? (double)b->at[i].bytes * (high - low) / width : 0;
+			bytes += high > low ? (double)ur_bins_get(b, i, UR_PLOT_BYTES) * (high - low) / width : 0;
 		}
 		v[k] = bytes * 8e9 / (to - from);
 	}

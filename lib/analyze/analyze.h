@@ -195,6 +195,7 @@ struct ur_an_event {
 	uint64_t acked, next;
 	uint32_t depth, depth_most; /* READs and atomics in flight; the most that was agreed on, 0 when that is not known */
 	bool no_credit;             /* the other end has announced no receive buffer for one more SEND */
+	ur_time paused;             /* when the newest PAUSE or priority PAUSE frame with a time came; 0: none */
 };
 
 struct ur_analysis;

@@ -84,23 +84,31 @@ void ur_curve_add(struct ur_curve *c, ur_time when, uint64_t low, uint64_t high)
 
 /* --- bins --- */
 
+void ur_bins_init(struct ur_bins *b, uint32_t most, uint32_t columns)
+{
+	*b = (struct ur_bins){.at = calloc((size_t)most * columns, sizeof(*b->at)), .most = most, .columns = columns};
+}
+
+void ur_bins_fini(struct ur_bins *b)
+{
+	free(b->at);
+	memset(b, 0, sizeof(*b));
+}
+
 static void halve(struct ur_bins *b)
 {
-	for (uint32_t i = 0; i < UR_BINS / 2; i++) {
-		const struct ur_bin x = b->at[2 * i], y = b->at[2 * i + 1];
+	const uint32_t columns = b->columns, half = b->most / 2;
 
-		b->at[i] = (struct ur_bin){.bytes = x.bytes + y.bytes,
-					   .again = x.again + y.again,
-					   .messages = x.messages + y.messages,
-					   .rtt_n = x.rtt_n + y.rtt_n,
-					   .rtt_sum = x.rtt_sum + y.rtt_sum};
-	}
-	memset(&b->at[UR_BINS / 2], 0, sizeof(b->at) / 2);
+	for (uint32_t i = 0; i < half; i++)
+		for (uint32_t k = 0; k < columns; k++)
+			b->at[i * columns + k] = b->at[2 * i * columns + k] + b->at[(2 * i + 1) * columns + k];
+	memset(&b->at[half * columns], 0, (size_t)half * columns * sizeof(*b->at));
 	b->n = (b->n + 1) / 2;
 	b->width *= 2;
 }
 
-struct ur_bin *ur_bins_at(struct ur_bins *b, ur_time when)
+/* The number of the interval that this time is in. */
+static uint32_t place_of(struct ur_bins *b, ur_time when)
 {
 	ur_time since;
 
@@ -110,8 +118,34 @@ struct ur_bin *ur_bins_at(struct ur_bins *b, ur_time when)
 		b->width = WIDTH_FIRST;
 	}
 	since = when > b->begin ? when - b->begin : 0;
-	while (since / b->width >= UR_BINS)
+	while (since / b->width >= b->most)
 		halve(b);
 	b->n = since / b->width >= b->n ? (uint32_t)(since / b->width) + 1 : b->n;
-	return &b->at[since / b->width];
+	return (uint32_t)(since / b->width);
+}
+
+void ur_bins_add(struct ur_bins *b, ur_time when, uint32_t column, uint64_t v)
+{
+	if (b->at)
+		b->at[place_of(b, when) * b->columns + column] += v;
+}
+
+void ur_bins_span(struct ur_bins *b, ur_time from, ur_time to, uint32_t column)
+{
+	uint32_t last;
+
+	if (!b->at || to <= from)
+		return;
+	last = place_of(b, to);
+	for (uint32_t i = place_of(b, from); i <= last; i++) {
+		const ur_time low = b->begin + i * b->width, high = low + b->width;
+		const ur_time x = from > low ? from : low, y = to < high ? to : high;
+
+		b->at[i * b->columns + column] += y > x ? y - x : 0;
+	}
+}
+
+uint64_t ur_bins_get(const struct ur_bins *b, uint32_t i, uint32_t column)
+{
+	return b->at[i * b->columns + column];
 }

@@ -29,22 +29,20 @@ void ur_curve_add(struct ur_curve *c, ur_time when, uint64_t low, uint64_t high)
 
 /* --- sums of intervals of one length, which doubles when they are too many --- */
 
-#define UR_BINS 256
-
-struct ur_bin {
-	uint64_t bytes, again; /* payload for the first time, and what came again */
-	uint64_t messages;
-	uint64_t rtt_n, rtt_sum;
-};
-
 struct ur_bins {
-	struct ur_bin at[UR_BINS];
-	uint32_t n;
+	uint64_t *at; /* rows of `columns` sums; NULL: memory is short, and nothing is summed up */
+	uint32_t n, most, columns;
 	bool begun;
 	ur_time begin, width;
 };
 
-/* The interval of this time; what lies before the first one belongs to it. */
-struct ur_bin *ur_bins_at(struct ur_bins *b, ur_time when);
+/* `most` intervals, an even number. */
+void ur_bins_init(struct ur_bins *b, uint32_t most, uint32_t columns);
+void ur_bins_fini(struct ur_bins *b);
+/* Adds to the interval of this time; what lies before the first one belongs to it. */
+void ur_bins_add(struct ur_bins *b, ur_time when, uint32_t column, uint64_t v);
+/* Adds the nanoseconds from `from` to `to`, each to its interval. */
+void ur_bins_span(struct ur_bins *b, ur_time from, ur_time to, uint32_t column);
+uint64_t ur_bins_get(const struct ur_bins *b, uint32_t i, uint32_t column);
 
 #endif

@@ -56,10 +56,11 @@ void an_pause(struct ur_analysis *a, const struct an_pkt *p, const struct ur_an_
 	if (have < at + LEN || ur_get16(eth + 12) != ETHERTYPE_MAC_CONTROL || (ur_get16(eth + 14) != PAUSE && ur_get16(eth + 14) != PFC))
 		return;
 	a->total.pauses++;
+	which = stopped(eth + 14, have - at - UR_ETH_LEN);
+	a->paused = which ? f->when : a->paused;
 	s = pauser_of(a, eth + 6, f->number);
 	if (!s)
 		return;
-	which = stopped(eth + 14, have - at - UR_ETH_LEN);
 	s->priorities |= which & (ALL - 1);
 	s->all |= which == ALL;
 	s->n++;

@@ -38,6 +38,7 @@ void ur_plot_init(struct ur_plot *p)
 {
 	memset(p, 0, sizeof(*p));
 	each_curve(p, init, NULL);
+	ur_bins_init(&p->bins, UR_PLOT_BINS, UR_PLOT_SUMS);
 	for (unsigned i = 0; i < UR_PLOT_MARK_COUNT; i++)
 		ur_curve_init(&p->marks[i], UR_PLOT_MARKS);
 }
@@ -45,13 +46,14 @@ void ur_plot_init(struct ur_plot *p)
 void ur_plot_fini(struct ur_plot *p)
 {
 	each_curve(p, fini, NULL);
+	ur_bins_fini(&p->bins);
 	for (unsigned i = 0; i < UR_PLOT_MARK_COUNT; i++)
 		ur_curve_fini(&p->marks[i]);
 }
 
 uint64_t ur_plot_lost(const struct ur_plot *p)
 {
-	uint64_t n = 0;
+	uint64_t n = !p->bins.at;
 
 	each_curve((struct ur_plot *)p, add_lost, &n);
 	for (unsigned i = 0; i < UR_PLOT_MARK_COUNT; i++)
@@ -108,24 +110,10 @@ static void put_repair(struct ur_plot *p, const struct ur_an_event *e)
 static void put_request(struct ur_plot *p, const struct ur_an_event *e)
 {
 	const bool again = e->kind == UR_AN_EV_AGAIN, read = ur_opcode(e->opcode)->flags & UR_OPF_READ;
-	struct ur_bin *bin = ur_bins_at(&p->bins, e->when);
 
 	ur_curve_add(again ? &p->again : &p->sent, e->when, e->psn, e->psn + e->n);
-	if (!read && again)
-		bin->again += e->len;
-	else if (!read)
-		bin->bytes += e->len;
-	bin->messages += !again && ur_opcode(e->opcode)->flags & UR_OPF_LAST;
+	ur_bins_add(&p->bins, e->when, again ? UR_PLOT_BYTES_AGAIN : UR_PLOT_BYTES, read ? 0 : e->len);
 	put_flight(p, e);
-}
-
-static void put_rtt(struct ur_plot *p, const struct ur_an_event *e)
-{
-	struct ur_bin *bin = ur_bins_at(&p->bins, e->when);
-
-	ur_curve_add(&p->rtt, e->when, e->wait, e->wait);
-	bin->rtt_n++;
-	bin->rtt_sum += e->wait;
 }
 
 void ur_plot_event(struct ur_plot *p, const struct ur_an_event *e)
@@ -136,7 +124,7 @@ void ur_plot_event(struct ur_plot *p, const struct ur_an_event *e)
 	case UR_AN_EV_REPAIR: put_repair(p, e); break;
 	case UR_AN_EV_RESPONSE:
 		ur_curve_add(&p->responses, e->when, e->psn, e->psn + e->n);
-		ur_bins_at(&p->bins, e->when)->bytes += e->len;
+		ur_bins_add(&p->bins, e->when, UR_PLOT_BYTES, e->len);
 		break;
 	case UR_AN_EV_ACKED:
 		ur_curve_add(&p->acked, e->when, e->acked, e->acked);
@@ -148,7 +136,7 @@ void ur_plot_event(struct ur_plot *p, const struct ur_an_event *e)
 	case UR_AN_EV_FATAL: put_mark(p, e, UR_PLOT_FATAL); break;
 	case UR_AN_EV_MARKED: put_mark(p, e, UR_PLOT_MARKED); break;
 	case UR_AN_EV_CNP: put_mark(p, e, UR_PLOT_CNP); break;
-	case UR_AN_EV_RTT: put_rtt(p, e); break;
+	case UR_AN_EV_RTT: ur_curve_add(&p->rtt, e->when, e->wait, e->wait); break;
 	case UR_AN_EV_COUNT: return;
 	}
 	reach(p, e);

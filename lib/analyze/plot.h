@@ -8,6 +8,10 @@
 
 #define UR_PLOT_POINTS 2048 /* of a curve */
 #define UR_PLOT_MARKS 1024  /* of a kind of events */
+#define UR_PLOT_BINS 256
+
+/* What is summed up of intervals: bytes of payload. */
+enum ur_plot_sum { UR_PLOT_BYTES, UR_PLOT_BYTES_AGAIN, UR_PLOT_SUMS };
 
 /* In the texts of marks: what it is called in a key. */
 /* clang-format off */

@@ -12,7 +12,9 @@
 
 #include "analyze/gather.h"
 #include "analyze/mutate.h"
+#include "analyze/plot.h"
 #include "analyze/rewrite.h"
+#include "analyze/slow.h"
 #include "analyze/state.h"
 #include "replay/replay.h"
 #include "analyze/ladder.h"
@@ -36,6 +38,8 @@ struct fuzz {
 	struct ur_analysis *rewritten;
 	bool came_out; /* something of this frame */
 	struct ur_recording r;
+	struct ur_plot plot; /* of all connections in one */
+	struct ur_slow_all slow;
 };
 
 static uint8_t take(struct fuzz *z)
@@ -57,6 +61,28 @@ static void found(void *ctx, const struct ur_finding *f)
 	if (ur_finding_text(f, small, sizeof(small)) >= sizeof(small))
 		abort();
 	z->found++;
+}
+
+static void observe(void *ctx, const struct ur_an_event *e)
+{
+	struct fuzz *z = ctx;
+
+	if (e->kind >= UR_AN_EV_COUNT || e->cause >= UR_AN_CAUSES || !e->half || e->acked > e->next)
+		abort();
+	ur_plot_event(&z->plot, e);
+	ur_slow_event(&z->slow, e);
+}
+
+/* All time is charged to something, once. */
+static void check_slow(struct fuzz *z)
+{
+	for (const struct ur_slow *s = z->slow.first; s; s = s->next)
+		if (ur_slow_total(s) != s->end - s->begin || ur_slow_limit(s) >= UR_SLOW_COUNT || s->bins.n > UR_SLOW_BINS)
+			abort();
+	if (z->plot.sent.n > UR_PLOT_POINTS || z->plot.bins.n > UR_PLOT_BINS)
+		abort();
+	ur_slow_free(&z->slow);
+	ur_plot_fini(&z->plot);
 }
 
 static void rewritten(void *ctx, const struct ur_an_frame *f)
@@ -331,6 +357,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t n = 0;
 
 	z.a = ur_analysis_create(found, &z);
+	ur_plot_init(&z.plot);
+	ur_analysis_observe(z.a, observe, &z);
 	z.w = ur_rewrite_create(&how, rewritten, &z);
 	z.rewritten = ur_analysis_create(NULL, NULL);
 	z.l = ur_ladder_create(&pair, 20);
@@ -366,5 +394,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ur_ladder_destroy(z.l);
 	ur_gatherer_destroy(z.g);
 	ur_analysis_destroy(z.a);
+	check_slow(&z);
 	return 0;
 }

@@ -139,17 +139,24 @@ static unsigned put_ext(uint8_t *to, const struct step *t)
 	return op->ext_len;
 }
 
-static void add_frame(struct ur_recording *r, const struct ur_pkt *p, ur_time when)
+uint8_t *analyze_add_raw(struct ur_recording *r, uint32_t len, ur_time when)
 {
 	struct ur_rec_frame *f;
 
 	r->f = realloc(r->f, (r->n + 1) * sizeof(*r->f));
 	f = &r->f[r->n++];
-	f->len = f->have = p->len + p->tail_len;
-	f->data = malloc(f->len);
-	memcpy(f->data, p->data, p->len);
-	memcpy(f->data + p->len, p->tail, p->tail_len);
+	f->len = f->have = len;
+	f->data = calloc(1, len);
 	f->when = when;
+	return f->data;
+}
+
+static void add_frame(struct ur_recording *r, const struct ur_pkt *p, ur_time when)
+{
+	uint8_t *data = analyze_add_raw(r, p->len + p->tail_len, when);
+
+	memcpy(data, p->data, p->len);
+	memcpy(data + p->len, p->tail, p->tail_len);
 }
 
 /* A frame with `ext` bytes of headers and `len` bytes of payload after a BTH. */

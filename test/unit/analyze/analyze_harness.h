@@ -44,6 +44,8 @@ struct step {
 };
 
 void analyze_add_step(struct ur_recording *r, const struct step *t, ur_time when);
+/* A frame of zeros, to be filled in. Not for a recording that frames were copied to. */
+uint8_t *analyze_add_raw(struct ur_recording *r, uint32_t len, ur_time when);
 /* B expects this PSN, and has those after it whose bits are set. */
 void analyze_add_sack(struct ur_recording *r, uint32_t expected, uint64_t bits, uint32_t msn, ur_time when);
 

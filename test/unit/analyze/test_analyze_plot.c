@@ -172,27 +172,40 @@ static void curve_of_odd_times(void)
 	ur_curve_fini(&c);
 }
 
+static uint64_t sum_of(const struct ur_bins *b, uint32_t column)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		sum += ur_bins_get(b, i, column);
+	return sum;
+}
+
 static void bins_keep_sums(void)
 {
-	static struct ur_bins b;
 	struct ur_rng rng = {3};
-	uint64_t bytes = 0, kept = 0;
+	uint64_t bytes = 0, ns = 0;
 	ur_time when = 77;
+	struct ur_bins b;
 
-	memset(&b, 0, sizeof(b));
+	ur_bins_init(&b, 64, 2);
+	ur_bins_add(&b, when, 0, 0);
 	for (unsigned i = 0; i < 20000; i++) {
 		const uint32_t v = ur_rng_below(&rng, 9000);
+		const ur_time from = when;
 
 		when += ur_rng_below(&rng, 100000);
-		ur_bins_at(&b, i % 100 ? when : 0)->bytes += v;
+		ur_bins_add(&b, i % 100 ? when : 0, 0, v);
+		ur_bins_span(&b, from, when, 1);
 		bytes += v;
+		ns += when - from;
 	}
-	for (uint32_t i = 0; i < b.n; i++)
-		kept += b.at[i].bytes;
-	CU_ASSERT_EQUAL(kept, bytes);
-	CU_ASSERT_TRUE(b.n > UR_BINS / 2 - 1 && b.n <= UR_BINS);
-	ur_bins_at(&b, UINT64_MAX)->bytes++;
-	CU_ASSERT_TRUE(b.n <= UR_BINS && b.width);
+	CU_ASSERT_EQUAL(sum_of(&b, 0), bytes);
+	CU_ASSERT_EQUAL(sum_of(&b, 1), ns);
+	CU_ASSERT_TRUE(b.n > 31 && b.n <= 64);
+	ur_bins_add(&b, UINT64_MAX, 0, 1);
+	CU_ASSERT_TRUE(b.n <= 64 && b.width);
+	ur_bins_fini(&b);
 }
 
 void ur_suite_analyze_plot(void)
