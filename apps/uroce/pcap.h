@@ -33,7 +33,8 @@ struct ur_pcap_file {
 	struct ur_analysis *analysis;
 	struct ur_pcap_finding *found; /* by frame */
 	size_t n, room;
-	uint64_t untold[UR_RULE_COUNT]; /* beyond the most that are kept of a rule */
+	uint64_t untold[UR_RULE_COUNT];                                              /* beyond the most that are kept of a rule */
+	void (*tell)(const struct ur_pcap_file *f, const struct ur_pcap_finding *g); /* as they are decided; NULL */
 };
 
 typedef void (*ur_pcap_frame_fn)(void *ctx, const struct ur_an_frame *f);
@@ -86,6 +87,9 @@ struct ur_pcap_source {
 	struct ur_an_frame frame;        /* the newest; its bytes are good until the next */
 };
 
+/* From now on SIGINT and SIGTERM end what is read, as the end of a file does. */
+void ur_pcap_until_interrupted(void);
+bool ur_pcap_interrupted(void);
 /* False after a sentence on stderr. */
 bool ur_pcap_source_open(struct ur_pcap_source *s, const char *name);
 bool ur_pcap_source_next(struct ur_pcap_source *s);
@@ -95,11 +99,25 @@ bool ur_pcap_source_has_roce(const struct ur_pcap_source *s);
 uint16_t ur_pcap_source_link(const struct ur_pcap_source *s);
 void ur_pcap_source_close(struct ur_pcap_source *s);
 
+/* --- pcap_live.c: frames of an interface --- */
+
+struct ur_pcap_live;
+/* NULL after a sentence on stderr. */
+struct ur_pcap_live *ur_pcap_live_open(const char *interface);
+/* 1: a frame; 0: none for now; -1: no more, after a sentence on stderr. `number` is counted from 1. */
+int ur_pcap_live_next(struct ur_pcap_live *l, struct ur_an_frame *f);
+/* Frames that the kernel had no room for, so far. */
+uint64_t ur_pcap_live_lost(struct ur_pcap_live *l);
+void ur_pcap_live_close(struct ur_pcap_live *l);
+
 /*
  * Reads a whole pcap or pcapng file ("-": standard input). False, after a sentence on stderr, when nothing could be read of it or it has no
  * RoCEv2 packet; what is wrong with its end stands in `end`. To be closed in either case.
  */
 bool ur_pcap_open(struct ur_pcap_file *f, const char *name);
+/* The same, and each finding is told when it is decided, which may be later than its frame. */
+bool ur_pcap_open_telling(struct ur_pcap_file *f, const char *name,
+			  void (*tell)(const struct ur_pcap_file *f, const struct ur_pcap_finding *g));
 void ur_pcap_close(struct ur_pcap_file *f);
 
 /* What was found of this rule at this frame; NULL when nothing was. */
@@ -123,8 +141,10 @@ bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v);
 
 /* Those that are subcommands of their own, and the one without a name. */
 extern const struct ur_command ur_pcap_annotate, ur_pcap_check, ur_pcap_compare, ur_pcap_counters, ur_pcap_ladder, ur_pcap_list,
-	ur_pcap_merge, ur_pcap_mutate, ur_pcap_plot, ur_pcap_replay, ur_pcap_rewrite, ur_pcap_slow, ur_pcap_why;
+	ur_pcap_merge, ur_pcap_mutate, ur_pcap_plot, ur_pcap_replay, ur_pcap_rewrite, ur_pcap_slow, ur_pcap_watch, ur_pcap_why;
 extern const struct ur_option ur_pcap_verdict_options[];
 int ur_pcap_verdict(int argc, char **argv);
+/* Of what has been read, once the analysis is finished. */
+void ur_pcap_print_verdict(const struct ur_pcap_file *f);
 
 #endif

@@ -38,28 +38,43 @@ static void print_json(const struct ur_pcap_file *f, const struct ur_pcap_findin
 	json_decref(rest);
 }
 
+static void print(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
+{
+	if (quiet && ur_rules[g->rule].severity == UR_NOTE)
+		return;
+	if (json)
+		print_json(f, g);
+	else
+		print_line(f, g);
+}
+
+/* Whoever reads along sees it now. */
+static void tell(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
+{
+	print(f, g);
+	fflush(stdout);
+}
+
+/* What comes on standard input may last: its findings are printed as they are decided, and an interrupt ends it. */
 static int check(const char *name)
 {
+	const bool live = strcmp(name, "-") == 0;
 	struct ur_pcap_file f;
 	struct ur_an_totals t = {0};
 	uint64_t by[3] = {0};
 	int rc = UR_EXIT_USAGE;
 
-	if (!ur_pcap_open(&f, name)) {
+	if (live)
+		ur_pcap_until_interrupted();
+	if (!ur_pcap_open_telling(&f, name, live ? tell : NULL)) {
 		ur_pcap_close(&f);
 		return rc;
 	}
 	ur_analysis_totals(f.analysis, &t);
 	for (unsigned i = 0; i < UR_RULE_COUNT; i++)
 		by[ur_rules[i].severity] += t.findings[i];
-	for (size_t i = 0; i < f.n; i++) {
-		if (quiet && ur_rules[f.found[i].rule].severity == UR_NOTE)
-			continue;
-		if (json)
-			print_json(&f, &f.found[i]);
-		else
-			print_line(&f, &f.found[i]);
-	}
+	for (size_t i = 0; i < f.n && !live; i++)
+		print(&f, &f.found[i]);
 	for (unsigned i = 0; i < UR_RULE_COUNT && !json; i++)
 		if (f.untold[i])
 			printf("%s: %" PRIu64 " more of %s\n", name, f.untold[i], ur_rules[i].name);

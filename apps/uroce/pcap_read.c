@@ -71,7 +71,11 @@ static void found(void *ctx, const struct ur_finding *f)
 	}
 	ur_finding_text(f, text, sizeof(text));
 	file->found[file->n] = (struct ur_pcap_finding){f->frame, (uint32_t)file->n, f->rule, f->when, f->qpn, strdup(text)};
-	file->n += file->found[file->n].text != NULL;
+	if (!file->found[file->n].text)
+		return;
+	file->n++;
+	if (file->tell)
+		file->tell(file, &file->found[file->n - 1]);
 }
 
 static int by_frame(const void *x, const void *y)
@@ -115,8 +119,15 @@ static void analyze_frame(void *ctx, const struct ur_an_frame *f)
 
 bool ur_pcap_open(struct ur_pcap_file *f, const char *name)
 {
+	return ur_pcap_open_telling(f, name, NULL);
+}
+
+bool ur_pcap_open_telling(struct ur_pcap_file *f, const char *name,
+			  void (*tell)(const struct ur_pcap_file *f, const struct ur_pcap_finding *g))
+{
 	memset(f, 0, sizeof(*f));
 	f->name = name;
+	f->tell = tell;
 	f->analysis = ur_analysis_create(found, f);
 	if (!f->analysis) {
 		ur_cmd_fail(0, "cannot read %s: out of memory", name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The frames of a capture, one after the other, compressed or not; IP fragments are put together. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,27 @@
 #include "pcap.h"
 #include "pcap_reader.h"
 #include "wire/frame.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+	interrupted = number;
+}
+
+void ur_pcap_until_interrupted(void)
+{
+	/* Reading is not taken up again; and a second signal ends the process. */
+	const struct sigaction act = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND};
+
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+}
+
+bool ur_pcap_interrupted(void)
+{
+	return interrupted;
+}
 
 static bool cannot(const char *name, const char *why)
 {
@@ -44,8 +66,8 @@ bool ur_pcap_source_next(struct ur_pcap_source *s)
 {
 	const char *why = NULL;
 
-	if (s->why || !ur_pcap_reader_next(s->reader, &s->frame, &why)) {
-		s->why = s->why ? s->why : s->fault ? s->fault : why;
+	if (s->why || interrupted || !ur_pcap_reader_next(s->reader, &s->frame, &why)) {
+		s->why = s->why || interrupted ? s->why : s->fault ? s->fault : why;
 		return false;
 	}
 	s->frame.number++;
@@ -76,7 +98,7 @@ bool ur_pcap_source_has_roce(const struct ur_pcap_source *s)
 	const enum ur_an_strange what = most_of(s);
 	char list[256] = "";
 
-	if (s->roce || s->why)
+	if (s->roce || s->why || interrupted)
 		return true;
 	for (unsigned i = 1, n = 0; i < UR_AN_STRANGE; i++)
 		if (s->strange[i])

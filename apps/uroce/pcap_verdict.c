@@ -379,18 +379,24 @@ static void tell_file(const struct ur_pcap_file *f)
 	ur_story_end(&s);
 }
 
+void ur_pcap_print_verdict(const struct ur_pcap_file *f)
+{
+	struct ur_an_conn c;
+
+	tell_file(f);
+	for (uint32_t i = 0; ur_analysis_conn(f->analysis, i, &c); i++)
+		tell_connection(f, &c, i + 1);
+	tell_datagrams(f);
+	say_errors(f);
+}
+
 static int verdict(const char *name)
 {
 	struct ur_pcap_file f;
-	struct ur_an_conn c;
 	int rc = UR_EXIT_USAGE;
 
 	if (ur_pcap_open(&f, name)) {
-		tell_file(&f);
-		for (uint32_t i = 0; ur_analysis_conn(f.analysis, i, &c); i++)
-			tell_connection(&f, &c, i + 1);
-		tell_datagrams(&f);
-		say_errors(&f);
+		ur_pcap_print_verdict(&f);
 		rc = ur_pcap_status(name, &f.end, 0);
 	}
 	ur_pcap_close(&f);

@@ -102,6 +102,7 @@ static void connected(struct ur_analysis *a, const struct an_pkt *p)
 	note_hidden(a, p);
 	f->packets += 1 + p->behind;
 	f->last_frame = p->frame;
+	f->newest = p->when;
 	if (!f->first_frame)
 		f->first_frame = p->frame;
 	an_marked(a, f, p);
@@ -250,6 +251,12 @@ static void say_strange(struct ur_analysis *a)
 							  .frame = a->strange_frame[i],
 							  .v = {a->strange[i]},
 							  .s = {"{0} frame{p0} of {s1} cannot be read", ur_an_strange[i].name}});
+}
+
+void ur_analysis_settle(struct ur_analysis *a)
+{
+	if (a->twice.mode == AN_TWICE_UNDECIDED && a->twice.nheld)
+		handle_held(a);
 }
 
 void ur_analysis_finish(struct ur_analysis *a)

@@ -148,6 +148,7 @@ struct ur_an_datagrams {        /* from one QP to another, or to a group */
 };
 
 struct ur_an_totals {
+	uint64_t forgotten; /* connections, by ur_analysis_forget */
 	uint64_t frames, roce, bytes, other, cut, damaged, datagrams, cm, cnps, pauses;
 	uint64_t findings[UR_RULE_COUNT];
 	ur_time first, last;
@@ -208,6 +209,8 @@ void ur_analysis_destroy(struct ur_analysis *a);
 /* From now on. Events of a flow come in the order of the recording. */
 void ur_analysis_observe(struct ur_analysis *a, ur_an_event_fn observe, void *ctx);
 void ur_analysis_frame(struct ur_analysis *a, const struct ur_an_frame *f);
+/* What is held back until more is known is decided now, with what is known. */
+void ur_analysis_settle(struct ur_analysis *a);
 /* After the last frame: what is still open is decided. */
 void ur_analysis_finish(struct ur_analysis *a);
 /* Whether a frame has a RoCEv2 packet of which at least the BTH was recorded. Otherwise `what` is set. */

@@ -143,3 +143,13 @@ void an_chain_answer(struct ur_analysis *a, struct an_flow *f, const struct an_r
 	r->answered = true;
 	r->was = was;
 }
+
+void an_chain_forget(struct ur_analysis *a, const struct an_flow *f)
+{
+	for (unsigned i = 0; a->chain && i < WORDS; i++)
+		if (a->chain->words[i].flow == f)
+			a->chain->words[i] = (struct word){.flow = NULL};
+	for (unsigned i = 0; a->chain && i < REQUESTS; i++)
+		if (a->chain->asked[i].flow == f)
+			a->chain->asked[i] = (struct asked){.flow = NULL};
+}

@@ -9,5 +9,7 @@
 void an_chain_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, bool in_turn);
 void an_chain_write(struct ur_analysis *a, const struct an_pkt *p);
 void an_chain_answer(struct ur_analysis *a, struct an_flow *f, const struct an_req *q, const struct an_pkt *p);
+/* The flow goes. */
+void an_chain_forget(struct ur_analysis *a, const struct an_flow *f);
 
 #endif

@@ -415,18 +415,68 @@ static bool strangers(const struct ur_analysis *a)
 	return false;
 }
 
+static void check_answers(struct ur_analysis *a, const struct an_cm *c)
+{
+	check_answer(a, c, 0, UR_CM_REQ, has(c, 1, UR_CM_REP) || c->rej_frame || has(c, 1, UR_CM_MRA));
+	check_answer(a, c, 0, UR_CM_SIDR_REQ, has(c, 1, UR_CM_SIDR_REP));
+	for (unsigned i = 0; i < 2; i++)
+		check_answer(a, c, i, UR_CM_DREQ, has(c, !i, UR_CM_DREP) || has(c, !i, UR_CM_DREQ));
+}
+
 void an_cm_finish(struct ur_analysis *a)
 {
 	const bool look = strangers(a);
 
 	for (struct an_cm *c = a->oldest_cm; c; c = c->later) {
-		check_answer(a, c, 0, UR_CM_REQ, has(c, 1, UR_CM_REP) || c->rej_frame || has(c, 1, UR_CM_MRA));
-		check_answer(a, c, 0, UR_CM_SIDR_REQ, has(c, 1, UR_CM_SIDR_REP));
-		for (unsigned i = 0; i < 2; i++) {
-			check_answer(a, c, i, UR_CM_DREQ, has(c, !i, UR_CM_DREP) || has(c, !i, UR_CM_DREQ));
-			if (look)
-				check_qpn(a, c, i);
+		check_answers(a, c);
+		for (unsigned i = 0; look && i < 2; i++)
+			check_qpn(a, c, i);
+	}
+}
+
+void an_cm_leave(struct an_flow *f)
+{
+	for (unsigned i = 0; f->cm && i < 2; i++)
+		if (f->cm->flow[i] == f)
+			f->cm->flow[i] = NULL;
+}
+
+/* Is it recent, or does a flow belong to it? */
+static bool is_needed(const struct an_cm *c, ur_time since)
+{
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned k = 0; k < ur_array_size(c->msg[i]); k++)
+			if (c->msg[i][k].n && c->msg[i][k].newest_when >= since)
+				return true;
+	return c->used;
+}
+
+void an_cms_forget(struct ur_analysis *a, ur_time since)
+{
+	struct an_cm *first = a->oldest_cm;
+
+	for (struct an_cm *c = first; c; c = c->later)
+		c->used = c->flow[0] || c->flow[1];
+	for (uint32_t k = 0; k < a->nconn; k++)
+		for (struct an_flow *f = a->conn[k]; f; f = f == a->conn[k] ? f->peer : NULL)
+			if (f->cm)
+				f->cm->used = true;
+	a->oldest_cm = a->newest_cm = NULL;
+	for (struct an_cm *c = first, *next; c; c = next) {
+		next = c->later;
+		c->later = NULL;
+		if (!is_needed(c, since)) {
+			check_answers(a, c);
+			ur_table_del(&a->cms, &c->node);
+			free(c);
+			a->ncm--;
+			continue;
 		}
+		if (a->newest_cm)
+			a->newest_cm->later = c;
+		else
+			a->oldest_cm = c;
+		a->newest_cm = c;
 	}
 }
 

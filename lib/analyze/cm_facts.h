@@ -21,7 +21,8 @@ struct an_cm {
 	uint32_t id, other_id;
 	bool sidr;
 	bool done;
-	bool cut; /* the end of its REQ was cut off */
+	bool used; /* while it is decided what is forgotten */
+	bool cut;  /* the end of its REQ was cut off */
 	struct ur_cm_req req;
 	uint32_t req_have;       /* bytes of it that were recorded */
 	uint32_t qpn[2], psn[2]; /* of who began, and the other; the first PSN that each sends */

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "analyze/cm_facts.h"
 #include "analyze/finish.h"
 #include "analyze/flow.h"
 #include "analyze/holes.h"
@@ -104,6 +105,7 @@ struct an_flow *an_flow_add(struct ur_analysis *a, const struct ur_gid *src, con
 	f->dqpn = f->facts.dqpn = dqpn;
 	f->service = service;
 	f->s.msg = AN_MSG_UNKNOWN;
+	f->newest = a->last_when;
 	if (!ur_table_add(&a->flows, &f->node, an_hash(src, dst, dqpn)) || !an_conn_add(a, f)) {
 		ur_table_del(&a->flows, &f->node);
 		free(f);
@@ -216,6 +218,9 @@ static bool leave_answers(struct ur_analysis *a, struct an_flow *f, struct an_fl
 	record->second = peer->second;
 	record->peer = f;
 	f->peer = record;
+	for (unsigned i = 0; record->cm && i < 2; i++)
+		if (record->cm->flow[i] == peer)
+			record->cm->flow[i] = record;
 	for (uint32_t i = 0; i + 1 < a->nconn; i++)
 		if (a->conn[i] == peer)
 			a->conn[i] = record;
@@ -344,6 +349,41 @@ static void free_flow(struct ur_analysis *a, struct an_flow *f)
 static void free_hosts(struct ur_table_node *n)
 {
 	free(ur_container_of(n, struct host_pair, node));
+}
+
+static void forget_one(struct ur_analysis *a, struct an_flow *f)
+{
+	if (!f->peer)
+		leave_alone_list(a, f);
+	ur_table_del(&a->flows, &f->node);
+	free_flow(a, f);
+}
+
+void an_flow_forget(struct ur_analysis *a, struct an_flow *f)
+{
+	struct an_flow *peer = f->peer;
+
+	a->nflows = a->nflows > UR_AN_FLOWS ? UR_AN_FLOWS : a->nflows;
+	a->nflows -= a->nflows ? 1 : 0;
+	a->nflows -= a->nflows && peer ? 1 : 0;
+	if (peer)
+		forget_one(a, peer);
+	forget_one(a, f);
+}
+
+void an_hosts_forget(struct ur_analysis *a)
+{
+	for (uint32_t i = 0; i < a->hosts.size; i++) {
+		for (struct ur_table_node *n = a->hosts.bucket[i], *next; n; n = next) {
+			struct host_pair *h = ur_container_of(n, struct host_pair, node);
+
+			next = n->next;
+			if (h->alone)
+				continue;
+			ur_table_del(&a->hosts, n);
+			free(h);
+		}
+	}
 }
 
 void an_flows_fini(struct ur_analysis *a)

@@ -21,6 +21,10 @@ void an_stream_begin(struct an_flow *f, uint32_t psn);
 /* The same where the connection manager said; false when that is not known, or `psn`, which has been seen, is too far behind it. */
 bool an_stream_begin_agreed(struct an_flow *f, uint32_t psn);
 void an_set_mtu(struct ur_analysis *a, struct an_flow *f, uint32_t mtu);
+/* With its peer; their place in the list of connections is the caller's. */
+void an_flow_forget(struct ur_analysis *a, struct an_flow *f);
+/* Pairs of hosts that no flow without a partner needs. */
+void an_hosts_forget(struct ur_analysis *a);
 void an_flows_fini(struct ur_analysis *a);
 
 #endif

@@ -22,6 +22,7 @@
  *   twice.c     packets that were recorded twice
  *   text.c      the table of rules, sentences  report.c  findings
  *   ladder.c    the packets around one frame, and what became of each
+ *   forget.c    what is over, where recordings never end
  *   events.c    what observers are told; plot.c and slow.c observe
  *
  * rewrite_priv.h has the sources that change recordings. Here are the shared types; the functions of a source are in the
@@ -211,6 +212,7 @@ struct an_flow {
 	uint32_t id;            /* number of its connection */
 	struct an_flow *peer;   /* the other direction */
 	struct an_flow *beside; /* of the same hosts, alone as well */
+	ur_time newest;         /* packet of it */
 	struct an_cm *cm;
 	uint64_t packets, answers, marked, cnps; /* of all kinds; answers among them; with a congestion mark; CNPs */
 	uint32_t first_frame, last_frame, marked_frame;

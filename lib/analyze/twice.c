@@ -16,6 +16,8 @@
 #define HELD_ROCE 256 /* packets that decide */
 #define HELD_MAX 1024
 #define HELD_BYTES (4u << 20)
+#define HELD_NS (2 * UR_NS_PER_S) /* after which fewer decide: who reads along waits */
+#define HELD_FEW 16
 #define PAIRS_MIN 4
 #define SETS 1024 /* of the table: a power of two */
 #define WAYS 4
@@ -66,6 +68,8 @@ bool an_twice_hold(struct an_twice *t, const struct ur_an_frame *f)
 
 	if (!t->held)
 		t->held = calloc(HELD_MAX, sizeof(*t->held));
+	if (t->nroce >= HELD_FEW && f->when > t->held[0].f.when + HELD_NS)
+		return false;
 	if (!t->held || t->nroce == HELD_ROCE || t->nheld == HELD_MAX || t->bytes + f->have > HELD_BYTES)
 		return false;
 	h = &t->held[t->nheld];

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/forget.h"
 #include "analyze/gather.h"
 #include "analyze/mutate.h"
 #include "analyze/plot.h"
@@ -40,6 +41,7 @@ struct fuzz {
 	struct ur_recording r;
 	struct ur_plot plot; /* of all connections in one */
 	struct ur_slow_all slow;
+	struct ur_analysis *live; /* forgets as it goes */
 };
 
 static uint8_t take(struct fuzz *z)
@@ -85,6 +87,13 @@ static void check_slow(struct fuzz *z)
 	ur_plot_fini(&z->plot);
 }
 
+static void gone(void *ctx, const struct ur_an_conn *c)
+{
+	(void)ctx;
+	if (c->ending > UR_AN_REJECTED)
+		abort();
+}
+
 static void rewritten(void *ctx, const struct ur_an_frame *f)
 {
 	struct fuzz *z = ctx;
@@ -120,6 +129,9 @@ static void give(struct fuzz *z, enum ur_an_link link, const uint8_t *bytes, uin
 	z->f.len = len;
 	gather(z);
 	ur_analysis_frame(z->a, &z->f);
+	ur_analysis_frame(z->live, &z->f);
+	if (z->f.number % 8 == 0)
+		ur_analysis_forget(z->live, z->f.when - (z->f.number % 16 ? 1000 : 0), z->f.when, gone, NULL);
 	z->came_out = false;
 	ur_rewrite_frame(z->w, &z->f);
 	if (!z->came_out)
@@ -357,6 +369,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t n = 0;
 
 	z.a = ur_analysis_create(found, &z);
+	z.live = ur_analysis_create(NULL, NULL);
 	ur_plot_init(&z.plot);
 	ur_analysis_observe(z.a, observe, &z);
 	z.w = ur_rewrite_create(&how, rewritten, &z);
@@ -374,6 +387,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else
 			give_packet(&z, kind);
 	}
+	ur_analysis_finish(z.live);
+	ur_analysis_destroy(z.live);
 	ur_analysis_finish(z.a);
 	ur_analysis_totals(z.a, &t);
 	for (unsigned i = 0; i < UR_RULE_COUNT; i++)
