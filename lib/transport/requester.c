@@ -421,10 +421,12 @@ static bool build_probe(struct ur_qp *qp)
 	} else if (ur_swqe_in(w, UR_WRS_ANSWERED)) {
 		st = ur_atomic_build(qp, w);
 	} else {
-		st = build_data(qp, w); /* memory that has gone is found when the packet's turn comes again */
+		st = build_data(qp, w);
 	}
 	at.since_ack = r->since_ack;
 	come_back(r, &at);
+	if (ur_unlikely(st > UR_BUILT)) /* memory that has gone is found where it fails its request */
+		ur_req_rewind(qp);
 	return st == UR_BUILT;
 }
 

@@ -165,6 +165,23 @@ static void silence__ends_with_a_nak(void)
 	th_close(&h);
 }
 
+/* What a probe cannot send again ends its request then, not after all retries. */
+static void probe__memory_has_gone(void)
+{
+	static struct th h;
+
+	open_requester(&h, 7);
+	meet(&h);
+	send_writes(&h, 2);
+	CU_ASSERT_EQUAL(ur_mr_dereg(h.n[0].mr), 0);
+	h.n[0].mr = NULL;
+	sent_within(&h, 2 * TIMEOUT);
+	th_expect_wc(h.n[0].scq, FIRST + 3, IBV_WC_LOC_PROT_ERR);
+	th_expect_wc(h.n[0].scq, FIRST + 4, IBV_WC_WR_FLUSH_ERR);
+	CU_ASSERT_EQUAL(count(&h, UR_C_ACK_TIMEOUT), 1);
+	th_close(&h);
+}
+
 /* The answer to a probe comes a little sooner than those that were measured, which had others before them. */
 static void probe__finds_that_the_path_loses(void)
 {
@@ -199,5 +216,6 @@ void ur_suite_silence(void)
 	CU_ADD_TEST(s, silence__of_another_make);
 	CU_ADD_TEST(s, silence__has_an_end);
 	CU_ADD_TEST(s, silence__ends_with_a_nak);
+	CU_ADD_TEST(s, probe__memory_has_gone);
 	CU_ADD_TEST(s, probe__finds_that_the_path_loses);
 }
