@@ -2,7 +2,6 @@
 /* lib/transport/follow.c: what the window of a QP is told, and what it does to the requester. */
 #include "tp_harness.h"
 #include "transport/req_state.h"
-#include "wire/sack.h"
 #include "transport/upcalls.h"
 
 void ur_suite_follow(void);
@@ -175,41 +174,6 @@ static void read__in_smaller_pieces_than_responses_have(void)
 	th_close(&h);
 }
 
-static bool says_hello(uint32_t psn)
-{
-	struct th_pkt p;
-
-	CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p));
-	CU_ASSERT_EQUAL(p.p.bth.psn, psn);
-	return ur_hello_is(p.p.data + p.p.bth_off);
-}
-
-/* All that said hello may have been lost: what is new after the repeats says it too, while the connection is young. */
-static void hello__again_after_a_loss(void)
-{
-	open_one(100);
-	write_packets(70);
-	CU_ASSERT_EQUAL(th_drain(&h, 0), 70);
-	th_ack(&h, 0, 100, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
-	for (uint32_t i = 0; i < 70; i++)
-		CU_ASSERT_FALSE(says_hello(100 + i));
-	ack(169);
-	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
-	for (uint32_t i = 70; i < 520; i++) {
-		write_packets(1);
-		CU_ASSERT_EQUAL(says_hello(100 + i), i < 512);
-		ack(100 + i);
-		th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
-	}
-	write_packets(1);
-	th_drain(&h, 0);
-	th_ack(&h, 0, 620, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
-	th_drain(&h, 0);
-	write_packets(1);
-	CU_ASSERT_FALSE(says_hello(621));
-	th_close(&h);
-}
-
 void ur_suite_follow(void)
 {
 	CU_pSuite s = CU_add_suite("follow", NULL, NULL);
@@ -220,6 +184,5 @@ void ur_suite_follow(void)
 	CU_ADD_TEST(s, marked__by_a_response);
 	CU_ADD_TEST(s, paced__below_one_packet);
 	CU_ADD_TEST(s, read__in_smaller_pieces);
-	CU_ADD_TEST(s, hello__again_after_a_loss);
 	CU_ADD_TEST(s, read__in_smaller_pieces_than_responses_have);
 }

@@ -57,74 +57,6 @@ static void expect_done(struct th *h, uint32_t from, uint32_t to)
 	th_expect_no_wc(h->n[0].scq);
 }
 
-/* --- hello --- */
-
-static bool says_hello(struct th *h, uint32_t psn)
-{
-	struct th_pkt p;
-
-	CU_ASSERT_TRUE_FATAL(th_pull(h, 0, &p));
-	CU_ASSERT_EQUAL(p.p.bth.psn, psn);
-	return ur_hello_is(p.p.data + p.p.bth_off);
-}
-
-static void hello__in_the_first_packets_alone(void)
-{
-	static struct th h;
-
-	open_requester(&h, 0);
-	for (uint32_t i = 0; i < 70; i++) {
-		post_writes(&h, 1);
-		CU_ASSERT_EQUAL(says_hello(&h, FIRST + i), i < 64);
-		th_ack(&h, 0, FIRST + i, ACK);
-		th_expect_wc(h.n[0].scq, FIRST + i, IBV_WC_SUCCESS);
-	}
-	th_close(&h);
-}
-
-static void hello__never_in_a_repeat(void)
-{
-	static struct th h;
-
-	open_requester(&h, 0);
-	send_writes(&h, 3);
-	th_ack(&h, 0, 101, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
-	CU_ASSERT_FALSE(says_hello(&h, 101));
-	CU_ASSERT_FALSE(says_hello(&h, 102));
-	post_writes(&h, 1);
-	CU_ASSERT_TRUE(says_hello(&h, 103));
-	th_close(&h);
-}
-
-/* A repeat is not timed where the peer may have kept what was sent first: the acknowledgement may be of that. */
-static void nak__times_no_repeat_to_a_peer_that_keeps(void)
-{
-	static struct th h;
-
-	for (unsigned keeps = 0; keeps < 2; keeps++) {
-		struct ur_requester *r;
-
-		open_requester(&h, 0);
-		r = &h.n[0].qp->req;
-		r->repair.sacks = keeps;
-		send_writes(&h, 3);
-		th_ack(&h, 0, 101, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
-		th_drain(&h, 0);
-		CU_ASSERT_EQUAL(r->rtt.at == 0, keeps);
-		th_close(&h);
-	}
-}
-
-static void hello__by_setting(void)
-{
-	static struct th h;
-
-	th_open(&h, &th_default);
-	post_writes(&h, 1);
-	CU_ASSERT_FALSE(says_hello(&h, FIRST));
-	th_close(&h);
-}
-
 /* --- what is lost is sent again, and nothing else --- */
 
 static void lost__any_but_the_last(void)
@@ -447,6 +379,25 @@ static void rnr__takes_back_what_was_reported(void)
 	th_close(&h);
 }
 
+/* A repeat is not timed where the peer may have kept what was sent first: the acknowledgement may be of that. */
+static void nak__times_no_repeat_to_a_peer_that_keeps(void)
+{
+	static struct th h;
+
+	for (unsigned keeps = 0; keeps < 2; keeps++) {
+		struct ur_requester *r;
+
+		open_requester(&h, 0);
+		r = &h.n[0].qp->req;
+		r->repair.sacks = keeps;
+		send_writes(&h, 3);
+		th_ack(&h, 0, 101, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+		th_drain(&h, 0);
+		CU_ASSERT_EQUAL(r->rtt.at == 0, keeps);
+		th_close(&h);
+	}
+}
+
 static void nak__goes_back(void)
 {
 	static struct th h;
@@ -583,9 +534,6 @@ void ur_suite_repair(void)
 {
 	CU_pSuite s = CU_add_suite("repair", NULL, NULL);
 
-	CU_ADD_TEST(s, hello__in_the_first_packets_alone);
-	CU_ADD_TEST(s, hello__never_in_a_repeat);
-	CU_ADD_TEST(s, hello__by_setting);
 	CU_ADD_TEST(s, nak__times_no_repeat_to_a_peer_that_keeps);
 	CU_ADD_TEST(s, lost__any_but_the_last);
 	CU_ADD_TEST(s, lost__the_last_ones);
