@@ -12,7 +12,7 @@
 #include "transport/qp_priv.h"
 #include "wire/sack.h"
 
-#define UR_KEEP_SPAN 8192u
+#define UR_KEEP_SPAN 32768u
 #define UR_KEEP_SHARE 3
 #define UR_KEEP_BYTES (64u << 20) /* of an instance, unless it is told otherwise */
 

@@ -12,7 +12,7 @@ struct ur_requester;
 struct ur_sack;
 struct ur_swqe;
 
-#define UR_SPAN 8192u    /* PSNs from the oldest unacknowledged one on of which notes are taken; a multiple of 64 */
+#define UR_SPAN 32768u   /* PSNs from the oldest unacknowledged one on of which notes are taken; a multiple of 64 */
 #define UR_REPEATS 1024u /* repeats whose fate is not known yet; a power of two */
 
 struct ur_repeat {       /* of packets, or requests for READ responses, of one work request */

@@ -269,7 +269,7 @@ static void keep__bounds(void)
 {
 	uint64_t kept = 0;
 
-	open_kept(&fixture, 100, 1 << 18);
+	open_kept(&fixture, 100, 1 << 19);
 	for (unsigned round = 0; round < 3; round++) {
 		const uint64_t before = count(&fixture, UR_C_RX_KEPT);
 		const uint32_t first = 100 + 301 * round;
@@ -311,7 +311,7 @@ static void keep__span(void)
 /* The memory comes in pieces: more than one holds is kept, executed and kept again. */
 static void keep__more_than_a_piece(void)
 {
-	enum { N = UR_KEEP_SPAN - 1 };
+	enum { N = 8191 };
 	uint32_t first = 0xfffff0;
 
 	open_kept(&fixture, first, 0);
