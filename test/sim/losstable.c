@@ -24,8 +24,8 @@ static const char *const peers_name[PEERS] = {"own-own", "own-standard", "standa
 static const double losses[] = {0, 0.01, 0.1, 1, 2, 5};
 
 /*
- * Round trips, and what they are measured at. 100 Gbit/s over 10 ms would be 125 MB in flight, about as much as the 32768 PSNs of 4 KiB that
- * a connection can have open. So the third path has 10 Gbit/s, 12.5 MB or 3000 packets, and a window of 4096: 32768 PSNs are ten round
+ * Round trips, and what they are measured at. 100 Gbit/s over 10 ms would be 125 MB in flight, about as much as the 32768 PSNs of 4 KiB
+ * that a connection can have open. So the third path has 10 Gbit/s, 12.5 MB or 3000 packets, and a window of 4096: 32768 PSNs are ten round
  * trips of the path, and a packet that is lost twice is there after three.
  */
 static const struct path {
