@@ -80,20 +80,30 @@ static void tell_progress(struct ur_qp *qp, bool answered)
 		ur_resp_ack_executed(qp);
 }
 
+/*
+ * A READ or atomic waits until responses have left if no more may be outstanding. A requester that went back counts as outstanding only
+ * what it has sent since, and may ask for a READ in more pieces than before; what it does not know is that we have kept what follows.
+ */
+static bool must_wait(struct ur_qp *qp, const struct ur_kept *k)
+{
+	return ur_opcode(k->bytes[0])->flags & UR_OPF_ANSWERED && qp->resp.rd_n && !ur_resp_rd_room(qp);
+}
+
 void ur_resp_run_kept(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 	const struct ur_kept *k = NULL;
-	bool answered = false;
+	bool answered = false, waits = false;
 	unsigned n = 0;
 
 	while (r->odd & UR_RESP_KEEPS && !qp->broken && (k = ur_keep_next(qp)) && n < AT_ONCE) {
-		if (!run_one(qp, k, &answered))
+		waits = must_wait(qp, k);
+		if (waits || !run_one(qp, k, &answered))
 			break;
 		n++;
 	}
 	r->odd &= (uint8_t)~UR_RESP_RUNS;
-	if (n == AT_ONCE && r->odd & UR_RESP_KEEPS && ur_keep_next(qp))
+	if (waits || (n == AT_ONCE && r->odd & UR_RESP_KEEPS && ur_keep_next(qp)))
 		r->odd |= UR_RESP_RUNS;
 	if (n && !r->dying && ur_qp_st(qp) != IBV_QPS_ERR)
 		tell_progress(qp, answered);

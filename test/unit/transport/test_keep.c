@@ -262,6 +262,30 @@ static void keep__read(void)
 	th_close(&fixture);
 }
 
+/* More than may be outstanding, as where a requester went back and asked in more pieces: the others wait for responses to leave. */
+static void keep__more_reads_than_may_be_outstanding(void)
+{
+	struct th_hdr x;
+	struct th_pkt p;
+
+	open_kept(&fixture, 100, 0);
+	CU_ASSERT_EQUAL(fixture.n[1].qp->resp.rd_n, 4);
+	for (unsigned i = 1; i <= 10; i++) {
+		x = th_reth(&fixture, 1, 8192 + i * 8, 8);
+		th_inject(&fixture, 1, UR_OP_READ_REQ, 100 + i, true, &x, NULL, 0);
+	}
+	th_expect_ack(&fixture, 1, 100, SEQ_NAK);
+	write_one(&fixture, 100, 0, false);
+	for (unsigned i = 1; i <= 10; i++) {
+		CU_ASSERT_TRUE_FATAL(th_pull(&fixture, 1, &p));
+		CU_ASSERT_EQUAL(p.p.bth.opcode, UR_OP_READ_RESP_ONLY);
+		CU_ASSERT_EQUAL(p.p.bth.psn, 100 + i);
+	}
+	th_expect_quiet(&fixture, 1);
+	CU_ASSERT_EQUAL(ur_qp_state(fixture.n[1].qp), IBV_QPS_RTS);
+	th_close(&fixture);
+}
+
 /* --- bounds --- */
 
 /* Of little memory a QP leaves a quarter, of a size, and what finds no room is dropped as if nothing were kept. All of it comes back. */
@@ -576,6 +600,7 @@ void ur_suite_keep(void)
 	CU_ADD_TEST(s, keep__span);
 	CU_ADD_TEST(s, keep__more_than_a_piece);
 	CU_ADD_TEST(s, keep__reads_over_others);
+	CU_ADD_TEST(s, keep__more_reads_than_may_be_outstanding);
 	CU_ADD_TEST(s, keep__ends_with_the_qp);
 	CU_ADD_TEST(s, hello__in_the_expected_packet_alone);
 	CU_ADD_TEST(s, sack__instead_of_a_nak);
