@@ -3,71 +3,9 @@
  * lib/transport/keep.c, and what the responder does with it. Node 1 is the responder; its peer is the test, which sends from PSN 100 on, or
  * from near the end of the PSNs. The path MTU is 256.
  */
-#include "tp_harness.h"
-#include "transport/keep.h"
-#include "wire/sack.h"
+#include "keep_harness.h"
 
 void ur_suite_keep(void);
-
-#define MTU 256
-#define ACK 0x1f
-#define SEQ_NAK ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)
-
-static struct th fixture;
-static uint8_t data[64 * 1024];
-
-static void open_kept(struct th *h, uint32_t psn, size_t bytes)
-{
-	struct th_opt o = th_default;
-
-	o.mtu = IBV_MTU_256;
-	o.selective = true;
-	o.keep_bytes = bytes;
-	o.psn[0] = psn;
-	for (unsigned i = 0; i < sizeof(data); i++)
-		data[i] = (uint8_t)(i * 7 + (i >> 8));
-	th_open(h, &o);
-}
-
-static uint64_t count(const struct th *h, enum ur_counter c)
-{
-	return h->n[1].c.v[c];
-}
-
-/* A WRITE of 64 bytes, which differ with the place. */
-static void write_one_at(struct th *h, uint32_t first, unsigned i, unsigned place, bool hello)
-{
-	const struct th_hdr x = th_reth(h, 1, place * 64, 64);
-	struct th_pkt p;
-
-	th_make(h, 1, &p, UR_OP_WRITE_ONLY, ur_psn_add(first, i), false, &x, data + place * 64, 64);
-	if (hello)
-		ur_hello_put(p.p.data + p.p.bth_off);
-	th_feed(h, 1, &p);
-}
-
-/* To a place of its own. */
-static void write_one(struct th *h, uint32_t first, unsigned i, bool hello)
-{
-	write_one_at(h, first, i, i, hello);
-}
-
-static bool written(const struct th *h, unsigned i)
-{
-	return memcmp(h->n[1].mem + i * 64, data + i * 64, 64) == 0;
-}
-
-/* The next packet is a SACK. */
-static void expect_sack(struct th *h, struct ur_sack *s, uint32_t acked)
-{
-	struct th_pkt p;
-
-	memset(s, 0, sizeof(*s));
-	CU_ASSERT_FATAL(th_pull(h, 1, &p));
-	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_OP_SACK);
-	CU_ASSERT_EQUAL(p.p.bth.psn, acked & UR_PSN_MASK);
-	CU_ASSERT_TRUE_FATAL(ur_sack_get(&p.p, s));
-}
 
 /* --- a peer that has not said hello --- */
 
@@ -286,118 +224,6 @@ static void keep__more_reads_than_may_be_outstanding(void)
 	th_close(&fixture);
 }
 
-/* --- bounds --- */
-
-/* Of little memory a QP leaves a quarter, of a size, and what finds no room is dropped as if nothing were kept. All of it comes back. */
-static void keep__bounds(void)
-{
-	uint64_t kept = 0;
-
-	open_kept(&fixture, 100, 1 << 19);
-	for (unsigned round = 0; round < 3; round++) {
-		const uint64_t before = count(&fixture, UR_C_RX_KEPT);
-		const uint32_t first = 100 + 301 * round;
-
-		for (unsigned i = 1; i <= 300; i++)
-			write_one(&fixture, first, i, false);
-		if (round)
-			CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_KEPT) - before, kept);
-		kept = count(&fixture, UR_C_RX_KEPT) - before;
-		CU_ASSERT_TRUE(kept > 38 && kept < 200);
-		CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_FULL), (round + 1) * (300 - kept));
-		CU_ASSERT_EQUAL(count(&fixture, UR_C_DROP_OUT_OF_SEQ), count(&fixture, UR_C_KEEP_FULL));
-		for (unsigned i = 0; i <= 300; i++)
-			if (ur_psn_diff(first + i, fixture.n[1].qp->resp.epsn) >= 0)
-				write_one(&fixture, first, i, false);
-		th_drain(&fixture, 1);
-		CU_ASSERT_EQUAL(fixture.n[1].qp->resp.epsn, first + 301);
-	}
-	th_close(&fixture);
-	open_kept(&fixture, 100, 64); /* none at all */
-	write_one(&fixture, 100, 1, false);
-	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_FULL), 1);
-	th_expect_ack(&fixture, 1, 100, SEQ_NAK);
-	th_close(&fixture);
-}
-
-static void keep__span(void)
-{
-	open_kept(&fixture, 100, 0);
-	write_one(&fixture, 100 + UR_KEEP_SPAN, 0, false);
-	CU_ASSERT_EQUAL(count(&fixture, UR_C_DROP_OUT_OF_SEQ), 1);
-	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
-	write_one(&fixture, 100 + UR_KEEP_SPAN - 1, 0, false);
-	CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_KEPT), 1);
-	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_FULL), 0);
-	th_close(&fixture); /* with something kept */
-}
-
-/* The memory comes in pieces: more than one holds is kept, executed and kept again. */
-static void keep__more_than_a_piece(void)
-{
-	enum { N = 8191 };
-	uint32_t first = 0xfffff0;
-
-	open_kept(&fixture, first, 0);
-	for (unsigned round = 1; round <= 2; round++, first = ur_psn_add(first, N + 1)) {
-		for (unsigned i = N; i >= 1; i--)
-			write_one_at(&fixture, first, i, i % 1000, false);
-		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_KEPT), round * N);
-		write_one_at(&fixture, first, 0, 0, false);
-		th_drain(&fixture, 1);
-		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_WRITE), round * (N + 1));
-		for (unsigned i = 0; i < 1000; i++)
-			CU_ASSERT(written(&fixture, i));
-		memset(fixture.n[1].mem, 0, 1000 * 64);
-	}
-	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_FULL), 0);
-	th_close(&fixture);
-}
-
-/* A READ that covers packets which are kept beyond it, as no honest peer has it, and one that is longer than the span. */
-static void keep__reads_over_others(void)
-{
-	static const uint32_t len[] = {8 * MTU, (UR_KEEP_SPAN + 100) * MTU};
-
-	for (unsigned i = 0; i < ur_array_size(len); i++) {
-		struct th_hdr x;
-
-		open_kept(&fixture, 0xfffffe, 0);
-		x = th_reth(&fixture, 1, 0, len[i]);
-		if (len[i] > TH_MEM)
-			x.len = TH_MEM; /* what it really is: the table of READs has no longer ones here */
-		write_one(&fixture, 0xfffffe, 3, false);
-		write_one(&fixture, 0xfffffe, 5, false);
-		th_inject(&fixture, 1, UR_OP_READ_REQ, 0xffffff, true, &x, NULL, 0);
-		write_one(&fixture, 0xfffffe, 7, false);
-		CU_ASSERT_EQUAL(count(&fixture, UR_C_DUPLICATE), 1);
-		write_one(&fixture, 0xfffffe, 0, false);
-		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_WRITE), 1);
-		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_READ), 1);
-		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
-		th_close(&fixture);
-	}
-}
-
-/* Reset and the error state give everything back. */
-static void keep__ends_with_the_qp(void)
-{
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
-
-	open_kept(&fixture, 100, 0);
-	for (unsigned round = 0; round < 2; round++) {
-		write_one(&fixture, 100, 1, true);
-		CU_ASSERT_PTR_NOT_NULL(fixture.n[1].qp->resp.keep);
-		a.qp_state = round ? IBV_QPS_ERR : IBV_QPS_RESET;
-		CU_ASSERT_EQUAL(ur_qp_modify(fixture.n[1].qp, &a, IBV_QP_STATE, NULL, fixture.now), 0);
-		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
-		if (!round)
-			th_connect(&fixture, 1);
-		CU_ASSERT_FALSE(fixture.n[1].qp->resp.peer_sacks);
-	}
-	th_close(&fixture);
-}
-
 /* --- a peer that has said hello --- */
 
 static void hello__in_the_expected_packet_alone(void)
@@ -596,12 +422,7 @@ void ur_suite_keep(void)
 	CU_ADD_TEST(s, keep__refuses_in_turn);
 	CU_ADD_TEST(s, keep__rnr);
 	CU_ADD_TEST(s, keep__read);
-	CU_ADD_TEST(s, keep__bounds);
-	CU_ADD_TEST(s, keep__span);
-	CU_ADD_TEST(s, keep__more_than_a_piece);
-	CU_ADD_TEST(s, keep__reads_over_others);
 	CU_ADD_TEST(s, keep__more_reads_than_may_be_outstanding);
-	CU_ADD_TEST(s, keep__ends_with_the_qp);
 	CU_ADD_TEST(s, hello__in_the_expected_packet_alone);
 	CU_ADD_TEST(s, sack__instead_of_a_nak);
 	CU_ADD_TEST(s, sack__not_needed_any_more);
