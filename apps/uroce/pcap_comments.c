@@ -15,8 +15,9 @@ struct annotator {
 	FILE *in, *out;
 	struct ur_pcap_copy *c;
 	const struct ur_pcap_file *file;
-	size_t next;  /* finding */
-	bool swapped; /* the section, or file, has the other byte order */
+	size_t next;     /* finding */
+	bool swapped;    /* the section, or file, has the other byte order */
+	uint32_t record; /* bytes before each frame of a pcap file */
 	uint8_t *block;
 	size_t room;
 };
@@ -231,10 +232,10 @@ static bool next_record(struct annotator *a, uint32_t per_second)
 {
 	uint32_t have, more, len;
 	uint64_t when;
-	uint8_t head[16];
-	size_t n = fread(head, 1, 16, a->in);
+	uint8_t head[24];
+	size_t n = fread(head, 1, a->record, a->in);
 
-	if (n < 16)
+	if (n < a->record)
 		return n || a->c->fault ? fail(a, "the last frame is cut off") : false;
 	have = get32(a, head + 8);
 	if (have > BLOCK_MAX)
@@ -265,8 +266,9 @@ static void copy_pcap(struct annotator *a, uint32_t magic)
 	bool nano;
 	uint8_t head[20];
 
-	a->swapped = magic == 0xd4c3b2a1u || magic == 0x4d3cb2a1u;
+	a->swapped = magic == 0xd4c3b2a1u || magic == 0x4d3cb2a1u || magic == 0x34cdb2a1u;
 	magic = a->swapped ? __builtin_bswap32(magic) : magic;
+	a->record = magic == 0xa1b2cd34u ? 24 : 16;
 	nano = magic == 0xa1b23c4du;
 	if (fread(head, 1, 20, a->in) != 20) {
 		fail(a, "its header is cut off");

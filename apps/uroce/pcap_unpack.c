@@ -6,6 +6,8 @@
 #include "pcap.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,7 +73,8 @@ static void end(struct unpacker *u)
 
 	if (!u->pid)
 		return;
-	waitpid(u->pid, &status, 0);
+	while (waitpid(u->pid, &status, 0) < 0 && errno == EINTR)
+		;
 	u->pid = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		*u->fault = WIFEXITED(status) && WEXITSTATUS(status) == NOT_INSTALLED ? u->tool->missing : u->tool->failed;
@@ -84,7 +87,7 @@ static ssize_t read_some(void *cookie, char *to, size_t n)
 
 	do
 		got = read(u->from, to, n);
-	while (got < 0 && errno == EINTR);
+	while (got < 0 && errno == EINTR && !ur_pcap_interrupted());
 	if (got)
 		return got;
 	end(u);
@@ -101,6 +104,11 @@ static int close_all(void *cookie)
 
 	close(u->from);
 	u->fault = &none;
+	/* Either may wait for input that does not come, or for a reader that another child keeps open. */
+	if (u->pid > 0)
+		kill(u->pid, SIGKILL);
+	if (u->feeder > 0)
+		kill(u->feeder, SIGKILL);
 	end(u);
 	if (u->feeder > 0)
 		waitpid(u->feeder, NULL, 0);
@@ -114,9 +122,9 @@ static bool start(struct unpacker *u)
 {
 	int in[2], out[2];
 
-	if (pipe(in))
+	if (pipe2(in, O_CLOEXEC)) /* the tool's own ends are dup2's, which it keeps */
 		return false;
-	if (pipe(out)) {
+	if (pipe2(out, O_CLOEXEC)) {
 		close(in[0]);
 		close(in[1]);
 		return false;
@@ -138,7 +146,12 @@ static bool start(struct unpacker *u)
 	close(in[0]);
 	close(in[1]);
 	close(out[1]);
-	return u->pid > 0;
+	if (u->pid > 0)
+		return true;
+	close(out[0]);
+	if (u->feeder > 0)
+		waitpid(u->feeder, NULL, 0); /* nobody reads from it: it ends */
+	return false;
 }
 
 FILE *ur_pcap_unpacked(FILE *in, int first, const char **fault)

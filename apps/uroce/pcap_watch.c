@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "analyze/forget.h"
+#include "analyze/gather.h"
 #include "cmd.h"
 #include "outfile.h"
 #include "pcap.h"
@@ -32,6 +33,7 @@ struct row {                    /* of one half, since the newest table */
 struct watch {
 	struct ur_pcap_file file; /* errors, for the verdict */
 	struct ur_pcap_live *live;
+	struct ur_gatherer *gatherer; /* of its fragments */
 	struct row *rows;
 	uint32_t nrows;
 	uint64_t found, kernel_lost, disturbed, forgotten;
@@ -254,16 +256,22 @@ static bool take_frame(struct watch *w, struct ur_an_frame f)
 static int watch_interface(struct watch *w)
 {
 	struct ur_an_frame f;
-	int rc;
+	int rc = 0;
 
+	w->gatherer = ur_gatherer_create();
+	if (!w->gatherer)
+		return ur_cmd_fail(UR_EXIT_USAGE, "cannot watch %s: out of memory", interface);
 	w->live = ur_pcap_live_open(interface);
 	if (!w->live)
 		return UR_EXIT_USAGE;
-	while (!ur_pcap_interrupted() && (rc = ur_pcap_live_next(w->live, &f)) >= 0)
+	while (!ur_pcap_interrupted() && (rc = ur_pcap_live_next(w->live, &f)) >= 0) {
+		if (rc)
+			ur_gather(w->gatherer, &f);
 		if (rc ? !take_frame(w, f) : !keep_up(w))
 			break;
+	}
 	w->kernel_lost = ur_pcap_live_lost(w->live);
-	return 0;
+	return rc < 0 ? UR_EXIT_USAGE : 0;
 }
 
 static int watch_file(struct watch *w, const char *name)
@@ -318,6 +326,7 @@ static int watch(const char *name)
 			finish(&w);
 	}
 	ur_pcap_live_close(w.live);
+	ur_gatherer_destroy(w.gatherer);
 	for (struct row *r = w.rows, *next; r; r = next) {
 		next = r->next;
 		free(r);

@@ -51,6 +51,8 @@ struct an_dgrams {
 	struct an_dgram_flow *oldest, *newest;
 	struct an_dgram_target *target;
 	uint32_t n;
+	struct an_dgram_flow *at; /* flow `at_number`, which was asked for last: the next is behind it */
+	uint32_t at_number;
 };
 
 static void *add(struct an_dgrams *d, unsigned which, size_t size, uint64_t hash)
@@ -186,7 +188,7 @@ void an_datagram(struct ur_analysis *a, const struct an_pkt *p)
 	h->sends += n;
 	h->bytes += p->payload_len;
 	h->last_frame = p->frame;
-	h->last = p->when;
+	h->last = ur_max_time(h->last, p->when);
 	h->marked += ur_tos_is_ce(p->tos);
 	count_psn(f, p);
 	count_key(f->target, p, d.qkey);
@@ -225,13 +227,18 @@ void an_datagram_finish(struct ur_analysis *a)
 
 bool ur_analysis_datagrams(const struct ur_analysis *a, uint32_t i, struct ur_an_datagrams *out)
 {
-	const struct an_dgram_flow *f = a->dgrams ? a->dgrams->oldest : NULL;
+	struct an_dgrams *d = a->dgrams;
 
-	while (f && i--)
-		f = f->later;
-	if (f)
-		*out = f->facts;
-	return f;
+	if (!d || i >= d->n)
+		return false;
+	if (!d->at || i < d->at_number) {
+		d->at = d->oldest;
+		d->at_number = 0;
+	}
+	for (; d->at_number < i; d->at_number++)
+		d->at = d->at->later;
+	*out = d->at->facts;
+	return true;
 }
 
 static void free_node(struct ur_table_node *n)

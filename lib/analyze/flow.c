@@ -222,8 +222,10 @@ static bool leave_answers(struct ur_analysis *a, struct an_flow *f, struct an_fl
 		if (record->cm->flow[i] == peer)
 			record->cm->flow[i] = record;
 	for (uint32_t i = 0; i + 1 < a->nconn; i++)
-		if (a->conn[i] == peer)
+		if (a->conn[i] == peer) {
 			a->conn[i] = record;
+			record->id = i; /* by which it is found when connections are forgotten */
+		}
 	peer->peer = NULL;
 	peer->cm = NULL;
 	peer->mtu = 0;

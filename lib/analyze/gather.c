@@ -11,10 +11,12 @@
 
 #define DATA_MAX 65536
 #define UNITS (DATA_MAX / 8)
-#define DONT_FRAGMENT 0x40 /* in byte 6 of IPv4 */
+#define DONT_FRAGMENT 0x40      /* in byte 6 of IPv4 */
+#define PATIENCE_NS UR_NS_PER_S /* parts leave together: after that an identification may belong to another packet */
 
 struct packet {
 	uint64_t age; /* 0: none */
+	ur_time when; /* of its newest part */
 	struct ur_gid src, dst;
 	uint32_t id, room;
 	uint8_t version, proto;
@@ -54,18 +56,25 @@ static void forget(struct packet *k)
 	k->room = room;
 }
 
-static struct packet *packet_of(struct ur_gatherer *g, const struct an_pkt *p, const struct an_fragment *part)
+static struct packet *packet_of(struct ur_gatherer *g, const struct an_pkt *p, const struct an_fragment *part, ur_time when)
 {
 	struct packet *oldest = g->packet;
 
 	for (struct packet *k = g->packet; k < g->packet + UR_AN_GATHERED; k++) {
 		if (k->age && k->id == part->id && k->version == p->ip_version && k->proto == part->proto && ur_gid_eq(&k->src, &p->src) &&
-		    ur_gid_eq(&k->dst, &p->dst))
+		    ur_gid_eq(&k->dst, &p->dst)) {
+			if (when > k->when + PATIENCE_NS) {
+				oldest = k;
+				break;
+			}
+			k->when = when;
 			return k;
+		}
 		oldest = k->age < oldest->age ? k : oldest;
 	}
 	forget(oldest);
 	oldest->age = ++g->age;
+	oldest->when = when;
 	oldest->src = p->src;
 	oldest->dst = p->dst;
 	oldest->id = part->id;
@@ -163,7 +172,7 @@ bool ur_gather_part(struct ur_gatherer *g, struct ur_an_frame *f)
 	for (unsigned depth = 0; depth < 4; depth++) { /* fragments of a tunnel may have fragments in them */
 		if (an_walk(f, &p, &w) || !w.fragment.n)
 			return false;
-		k = packet_of(g, &p, &w.fragment);
+		k = packet_of(g, &p, &w.fragment, f->when);
 		if (!put_part(k, &p, &w.fragment)) {
 			forget(k);
 			return false;

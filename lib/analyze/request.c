@@ -328,7 +328,7 @@ struct an_flow *an_request(struct ur_analysis *a, struct an_flow *f, const struc
 		return far_away(a, f, p, psn);
 	f->facts.packets++;
 	f->facts.last_frame = p->frame;
-	f->facts.last = p->when;
+	f->facts.last = ur_max_time(f->facts.last, p->when);
 	if (!f->facts.first_frame) {
 		f->facts.first_frame = p->frame;
 		f->facts.first = p->when;

@@ -16,10 +16,16 @@ static bool has(const struct ur_sack *s, const struct an_req *r)
 	return !(r->flags & (AN_HOLE | AN_HIDDEN)) && ur_sack_has(s, r->psn & UR_PSN_MASK);
 }
 
+/* Of the PSNs of a request that the bits are about. */
 static bool has_none(const struct ur_sack *s, const struct an_req *r)
 {
-	for (uint32_t k = 0; k < r->n && k < UR_SACK_BITS; k++)
-		if (ur_sack_has(s, (uint32_t)(r->psn + k) & UR_PSN_MASK))
+	const uint32_t psn = (uint32_t)r->psn & UR_PSN_MASK, ahead = (s->base - psn) & UR_PSN_MASK;
+	const uint32_t from = ahead < r->n ? ahead : 0;
+
+	if (!from && ((psn - s->base) & UR_PSN_MASK) >= s->n)
+		return true; /* about none */
+	for (uint32_t k = from; k < r->n && k - from < s->n; k++)
+		if (ur_sack_has(s, (psn + k) & UR_PSN_MASK))
 			return false;
 	return true;
 }
