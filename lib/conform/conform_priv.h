@@ -105,6 +105,7 @@ struct ur_cf_conn {
 	bool ready;      /* it has been told that we know */
 	bool ended;      /* by a DREQ of its or ours */
 	uint32_t asked;  /* request packets of the peer's, without repetitions */
+	bool went_back;  /* and there were repetitions */
 	uint32_t top;    /* the PSN after the last of them */
 };
 

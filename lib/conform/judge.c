@@ -3,7 +3,8 @@
 #include "conform/conform_priv.h"
 #include "wire/sack.h"
 
-#define HELLO_WITHIN 512    /* request packets of a connection that had to go back */
+#define HELLO_WITHIN 64     /* request packets of a connection */
+#define HELLO_AGAIN 512     /* of one that had to go back */
 #define MANUFACTURERS 0xc0u /* their opcodes begin here */
 
 static bool waits_for_answer(const struct ur_cf_step *s)
@@ -169,8 +170,10 @@ enum ur_cf_match ur_cf_judge(const struct ur_cf_run *r, const struct ur_cf_step 
 /* Has this request come for the first time? */
 static bool is_new_request(struct ur_cf_conn *c, const struct ur_pkt *p)
 {
-	if (c->asked && ur_psn_diff(p->bth.psn, c->top) < 0)
+	if (c->asked && ur_psn_diff(p->bth.psn, c->top) < 0) {
+		c->went_back = true;
 		return false;
+	}
 	c->asked++;
 	c->top = ur_psn_add(p->bth.psn, 1);
 	return true;
@@ -185,7 +188,7 @@ const char *ur_cf_judge_foreign(struct ur_cf_run *r, const struct ur_pkt *p)
 	if (p->bth.opcode >= MANUFACTURERS)
 		return "its opcode is one of a manufacturer's, and we have not said that we know any";
 	may_greet = !ur_cf_is_answer(p->bth.opcode) && (service == UR_RC || service == UR_XRC) && is_new_request(&r->conn, p) &&
-		    r->conn.asked <= HELLO_WITHIN;
+		    r->conn.asked <= (r->conn.went_back ? HELLO_AGAIN : HELLO_WITHIN);
 	if (!(bth[UR_HELLO_AT] & UR_HELLO_MASK) || (may_greet && ur_hello_is(bth)))
 		return NULL;
 	return "reserved bits beside AckReq are set";

@@ -308,9 +308,10 @@ static void on_rnr_nak(struct ur_qp *qp, unsigned timer, uint8_t syndrome, ur_ti
  */
 static bool nak_too_soon(const struct ur_requester *r, ur_time now)
 {
-	ur_time rtt = r->rtt.mean ? r->rtt.mean : r->timeout / 4; /* before the first measurement: as far as it can be known */
+	const ur_time rtt = r->rtt.mean ? r->rtt.mean : r->timeout / 4; /* before the first measurement: as far as it can be known */
+	const ur_time least = ur_max_time(rtt / 2, r->rtt.least - r->rtt.least / 8);
 
-	return r->restart == r->una && r->retry_left != r->retry_cnt && now - r->retried_at < rtt / 2;
+	return r->restart == r->una && r->retry_left != r->retry_cnt && now - r->retried_at < least;
 }
 
 static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
@@ -491,7 +492,7 @@ ur_time ur_comp_expiry(const struct ur_qp *qp)
 	if (qp->tp->c.plain_recovery)
 		return r->deadline;
 	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->wait, r->probe.news), r->timeout,
-						     ((r->next - r->una) & UR_PSN_MASK) <= FEW || r->window.sheds, peer_reports(qp)));
+						     ((r->next - r->una) & UR_PSN_MASK) <= FEW || r->window.sheds, r->probe.times && peer_reports(qp)));
 }
 
 static void ask_again(struct ur_qp *qp, ur_time now)
@@ -503,6 +504,7 @@ static void ask_again(struct ur_qp *qp, ur_time now)
 	if (!spend_retry(qp))
 		return;
 	r->deadline = now + r->wait;
+	hello_again(r);
 	ur_probe(qp, now);
 	ur_timer_arm(qp->tp->c.wheel, &qp->timer, ur_comp_expiry(qp));
 }
@@ -562,7 +564,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 		return;
 	}
 	if (ur_unlikely(qp->path && qp->path->resolving)) { /* the wait for a neighbour has a limit of its own */
-		r->deadline = now + r->timeout;
+		r->deadline = now + r->wait;
 		ur_timer_arm(qp->tp->c.wheel, t, r->deadline);
 		return;
 	}

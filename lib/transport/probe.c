@@ -37,12 +37,14 @@ ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time s
 	const bool lossy = p->loss_at && since < p->loss_at + LOSS_MEMORY;
 	const ur_time floor = !lossy ? FLOOR_CALM : few ? FLOOR_FEW : FLOOR_LOSSY;
 	const ur_time wait = (lossy && few ? t->mean + t->mean / 2 : 2 * (ur_time)t->mean) + 4 * (ur_time)t->var;
-	const ur_time first = ur_max_time(wait, floor), again = ur_max_time(wait, lossy ? floor : FLOOR_AGAIN);
+	const ur_time first = ur_max_time(wait, floor);
+	ur_time again;
 
 	if (!t->mean || !timeout || p->times > PROBES_MAX)
 		return UR_TIME_NEVER;
-	if (!reports)
+	if (!p->times || !reports)
 		return since + (first << p->times);
+	again = ur_max_time(wait, lossy ? floor : FLOOR_AGAIN);
 	if (p->times < STEADY)
 		return since + first + p->times * again;
 	return since + first + (STEADY - 1) * again + (again << (p->times - STEADY + 1));

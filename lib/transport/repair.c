@@ -250,7 +250,7 @@ void ur_repair_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
 			ur_bit_set(m->board->kept, psn);
 			r->probe.news = now;
 			if (!ur_bit(m->board->repeated, psn) || !see_repeat(r, UR_WAY_REQUEST, psn, repeat_of(m, psn), now))
-				see_first(m, UR_WAY_REQUEST, ur_psn_add(psn, 1));
+				see_first(m, UR_WAY_REQUEST, ur_psn_add(w->psn, ur_rd_piece_end(w, (psn - w->psn) & UR_PSN_MASK)));
 		}
 	}
 	ur_repair_widen(r);
