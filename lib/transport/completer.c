@@ -491,8 +491,9 @@ ur_time ur_comp_expiry(const struct ur_qp *qp)
 
 	if (qp->tp->c.plain_recovery)
 		return r->deadline;
-	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->wait, r->probe.news), r->timeout,
-						     ((r->next - r->una) & UR_PSN_MASK) <= FEW || r->window.sheds, r->probe.times && peer_reports(qp)));
+	return ur_min_time(r->deadline,
+			   ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->wait, r->probe.news), r->timeout,
+					((r->next - r->una) & UR_PSN_MASK) <= FEW || r->window.sheds, r->probe.times && peer_reports(qp)));
 }
 
 static void ask_again(struct ur_qp *qp, ur_time now)
