@@ -96,7 +96,7 @@ static void sidr__too_many_unanswered(void)
 static void sidr__answers_are_kept_for_a_while(void)
 {
 	struct user s = {.answer = true};
-	struct ur_cm_sidr *first;
+	struct ur_cm_sidr *first = NULL;
 	struct hx h;
 
 	hx_init(&h, 16);
