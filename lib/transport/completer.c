@@ -479,21 +479,20 @@ void ur_comp_watch_path(struct ur_qp *qp, ur_time now)
 	ur_timer_arm(qp->tp->c.wheel, &qp->timer, r->deadline);
 }
 
-/* The peer keeps what comes beyond a hole, and says so when it is asked. */
-static bool peer_reports(const struct ur_qp *qp)
-{
-	return !qp->tp->c.plain_recovery && (qp->req.repair.sacks || (qp->resp.peer_sacks && qp->tp->c.selective_repeat));
-}
-
 ur_time ur_comp_expiry(const struct ur_qp *qp)
 {
 	const struct ur_requester *r = &qp->req;
 
 	if (qp->tp->c.plain_recovery)
 		return r->deadline;
-	return ur_min_time(r->deadline,
-			   ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->wait, r->probe.news), r->timeout,
-					((r->next - r->una) & UR_PSN_MASK) <= FEW || r->window.sheds, r->probe.times && peer_reports(qp)));
+	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->wait, r->probe.news), r->timeout,
+						     ((r->next - r->una) & UR_PSN_MASK) <= FEW || r->window.sheds));
+}
+
+/* The peer keeps what comes beyond a hole, and says so when it is asked. */
+static bool peer_reports(const struct ur_qp *qp)
+{
+	return !qp->tp->c.plain_recovery && (qp->req.repair.sacks || (qp->resp.peer_sacks && qp->tp->c.selective_repeat));
 }
 
 static void ask_again(struct ur_qp *qp, ur_time now)

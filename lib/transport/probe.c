@@ -25,29 +25,16 @@
 #define FLOOR_FEW (10 * UR_NS_PER_US) /* the same, when a needless probe is cheap and a loss costs somebody his time */
 #define LOSS_MEMORY UR_NS_PER_S
 #define PROBES_MAX 20
-/*
- * Losses come in bursts, which take probes as well. A peer that says what it keeps is asked so many times before intervals are doubled:
- * there a needless probe costs no more than itself.
- */
-#define STEADY 8
-#define FLOOR_AGAIN UR_NS_PER_MS /* between them, on a path that has lost nothing as far as is known */
 
-ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few, bool reports)
+ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few)
 {
 	const bool lossy = p->loss_at && since < p->loss_at + LOSS_MEMORY;
 	const ur_time floor = !lossy ? FLOOR_CALM : few ? FLOOR_FEW : FLOOR_LOSSY;
 	const ur_time wait = (lossy && few ? t->mean + t->mean / 2 : 2 * (ur_time)t->mean) + 4 * (ur_time)t->var;
-	const ur_time first = ur_max_time(wait, floor);
-	ur_time again;
 
 	if (!t->mean || !timeout || p->times > PROBES_MAX)
 		return UR_TIME_NEVER;
-	if (!p->times || !reports)
-		return since + (first << p->times);
-	again = ur_max_time(wait, lossy ? floor : FLOOR_AGAIN);
-	if (p->times < STEADY)
-		return since + first + p->times * again;
-	return since + first + (STEADY - 1) * again + (again << (p->times - STEADY + 1));
+	return since + ((wait < floor ? floor : wait) << p->times);
 }
 
 /*

@@ -10,9 +10,9 @@ struct ur_qp;
 
 /*
  * When a probe is due, unless there is progress. The ACK timer has run since `since`, for at most `timeout` (0: there is none). `few`:
- * little is in flight, as of short messages. `reports`: the peer says what it keeps.
+ * little is in flight, as of short messages.
  */
-ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few, bool reports);
+ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few);
 /* The interval of the ACK timer that follows one of `wait` that expired. The program asked for `timeout`. */
 ur_time ur_ack_timer_longer(ur_time wait, ur_time timeout);
 /* It is due now. */
