@@ -317,7 +317,7 @@ static bool lose_early(struct th *h, unsigned from, const struct ur_pkt *p)
 /* A READ response that comes before the answer of an atomic is kept, and nothing is remembered of it once it is complete. */
 static void answers__early_read_behind_an_atomic(void)
 {
-	enum { LEN = 256 * (MAP_LAP / 4 + 50), AT = 1024 };
+	enum { READS = 16, LEN = 256 * (MAP_LAP / READS + 13), AT = 1024 };
 	struct th_opt o = *with_atomics(4);
 	bool lost[3] = {false, false, false};
 	static struct th h;
@@ -332,7 +332,7 @@ static void answers__early_read_behind_an_atomic(void)
 	th_run(&h, UR_NS_PER_S);
 	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
 	th_expect_wc(h.n[0].scq, 2, IBV_WC_SUCCESS);
-	for (unsigned i = 3; i < 7; i++) {
+	for (unsigned i = 3; i < 3 + READS; i++) {
 		memset(h.n[0].mem + AT, 0, LEN);
 		th_post(&h, 0, IBV_WR_RDMA_READ, i, AT, LEN, AT, 0);
 		th_run(&h, UR_NS_PER_S);
