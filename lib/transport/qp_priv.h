@@ -124,7 +124,6 @@ struct ur_responder {
 	uint32_t rd_n;                      /* max_dest_rd_atomic */
 	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them, and UR_RD_SIDE */
 	uint32_t side_head, side_tail;      /* parts of READs to repeat, in the last of them */
-	uint32_t replayed;                  /* PSN after the duplicate READ that came last */
 	struct ur_keep *keep;               /* with UR_RESP_KEEPS */
 	uint32_t listens;                   /* packets to which it still listens */
 	uint32_t beyond;                    /* PSN of the last packet that came beyond the expected one */

@@ -4,7 +4,6 @@
 #include "base/psn.h"
 #include "transport/qp_priv.h"
 #include "transport/srq_priv.h"
-#include "transport/tp_priv.h"
 #include "transport/upcalls.h"
 
 struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp)
@@ -42,7 +41,7 @@ struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
 	r->rd_count = ur_min_u32(r->rd_count + 1, r->peer_sacks ? UR_RD_SLOTS : r->rd_n);
 	e->opcode = p->bth.opcode;
 	e->flush_access = 0;
-	e->again = e->twice = false;
+	e->again = false;
 	e->srqn = ur_unlikely(qp->xrcd != NULL) ? qp->srq->num : 0;
 	e->psn = p->bth.psn;
 	e->msn = ur_psn_add(r->msn, 1);
@@ -56,28 +55,6 @@ void ur_resp_rd_again(struct ur_qp *qp, uint32_t n)
 	if (r->rd_tail - r->rd_cur < n)
 		r->rd_cur = r->rd_tail - n;
 	ur_resp_schedule(qp);
-}
-
-/*
- * Does the peer go back there? A standard one, such as rdma_rxe, does so once for a hole and then has only its ACK timer: so what it waits
- * for, the first packet, is sent twice. What it had asked for behind that comes in a row.
- */
-static bool is_gone_back_to(const struct ur_qp *qp, uint32_t psn)
-{
-	return qp->tp->c.selective_repeat && !qp->resp.peer_sacks && psn != qp->resp.replayed;
-}
-
-void ur_resp_rd_replay(struct ur_qp *qp, uint32_t n, uint32_t k, uint32_t stop)
-{
-	struct ur_responder *r = &qp->resp;
-	struct ur_rd_res *e = &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
-
-	ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
-	e->again = true;
-	e->twice = is_gone_back_to(qp, ur_psn_add(e->psn, k));
-	ur_resp_rd_run(e, k, e->npkts - k, stop, ur_resp_rd_answered(e));
-	r->replayed = ur_psn_add(e->psn, e->npkts);
-	ur_resp_rd_again(qp, n);
 }
 
 void ur_resp_rd_from(struct ur_qp *qp, uint32_t psn)

@@ -19,7 +19,6 @@ struct ur_rd_res { /* a request whose answer is more than an acknowledgement, ke
 	uint32_t stop;          /* byte of the request where the run ends */
 	bool replay;
 	bool again;            /* (parts of) the answer were asked for again, and may have been on the wire before */
-	bool twice;            /* the packet `k` is sent once more behind itself */
 	uint8_t opcode;        /* enum ur_opcode of the request */
 	uint16_t flush_access; /* of a FLUSH that has something to write back: the access flags that it needs; else 0 */
 	bool flush_whole;      /* all of what its key stands for */
@@ -47,9 +46,7 @@ bool ur_resp_rd_room(struct ur_qp *qp);
 struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p);
 /* Sends the responses from that PSN on again, if they are of a READ that is remembered. */
 void ur_resp_rd_from(struct ur_qp *qp, uint32_t psn);
-/* Answers the READ that is entry `n` of the table, from the newest (1) on, again: from packet `k` on, up to byte `stop`. */
-void ur_resp_rd_replay(struct ur_qp *qp, uint32_t n, uint32_t k, uint32_t stop);
-/* Entry `n` has something to send again. */
+/* Entry `n` of the table from the newest (1) on has something to send again. */
 void ur_resp_rd_again(struct ur_qp *qp, uint32_t n);
 /* The oldest entry of the resource table with responses to send, or NULL. */
 struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp);

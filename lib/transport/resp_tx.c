@@ -229,8 +229,6 @@ static uint32_t build_middles(struct ur_qp *qp, struct ur_rd_res *e, uint32_t mo
 	most = ur_min_u32(most, e->end - e->k < 3 ? 0 : e->end - 1 - e->k); /* for one that is left a run is not worth while */
 	if (!most || ur_unlikely(qp->cc.rate.active) || ur_unlikely(qp->xrcd != NULL) || ur_opcode(e->opcode)->flags & UR_OPF_ATOMIC)
 		return 0;
-	if (ur_unlikely(e->k == e->start))
-		return 0; /* the first one is sent twice */
 	run.n = most;
 	va = e->va + ((uint64_t)e->k << qp->mtu_shift);
 	run.from = ur_mr_at(qp, e->rkey, va, (uint64_t)most << qp->mtu_shift, IBV_ACCESS_REMOTE_READ, &run.mr);
@@ -318,10 +316,7 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e)
 	if (ur_unlikely(e->again))
 		p->flags |= UR_PKT_AGAIN;
 	ur_txbuf_end(qp, p);
-	if (ur_unlikely(e->twice))
-		e->twice = false;
-	else
-		e->k++;
+	e->k++;
 	qp->n.tx_bytes += len;
 	return true;
 }

@@ -344,7 +344,10 @@ static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct u
 			repeat_part(qp, e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len);
 			return;
 		}
-		ur_resp_rd_replay(qp, n, k, (uint32_t)off + h.len);
+		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
+		e->again = true;
+		ur_resp_rd_run(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, ur_resp_rd_answered(e));
+		ur_resp_rd_again(qp, n);
 		return;
 	}
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/transport/resp_tx.c: READ responses, their duplicates and their order with acknowledgements. Node 1 is the responder. */
 #include "tp_harness.h"
-#include "wire/sack.h"
 
 #define ACK 0x1f
 #define NAK(code) ur_syndrome(UR_AETH_NAK, code)
@@ -195,79 +194,6 @@ static void read__duplicates_within_the_original(void)
 }
 
 /* A replay that nobody waits for any more gives way to a new READ. */
-/* READs of three packets, of which one is asked for from `psn` on. */
-static void read_from(struct th *h, uint32_t psn, bool hello)
-{
-	const uint32_t k = psn - 100, n = 3 - k % 3;
-	const struct th_hdr x = th_reth(h, 1, k * 1024, n * 1024);
-	struct th_pkt p;
-
-	th_make(h, 1, &p, UR_OP_READ_REQ, psn, true, &x, NULL, 0);
-	if (hello)
-		ur_hello_put(p.p.data + p.p.bth_off);
-	th_feed(h, 1, &p);
-}
-
-/* The first one comes twice where `twice`. */
-static void expect_from(struct th *h, uint32_t psn, bool twice)
-{
-	const uint32_t k = psn - 100, n = 3 - k % 3;
-
-	for (uint32_t i = 0; i < n; i += !twice, twice = false) {
-		const uint8_t op = i + 1 == n ? UR_OP_READ_RESP_LAST : i ? UR_OP_READ_RESP_MIDDLE : UR_OP_READ_RESP_FIRST;
-
-		expect_response(h, n == 1 ? UR_OP_READ_RESP_ONLY : op, psn + i, h->n[1].mem + (k + i) * 1024, 1024);
-	}
-	th_expect_quiet(h, 1);
-}
-
-static void open_selective(struct th *h, bool on)
-{
-	struct th_opt o = th_default;
-
-	o.selective = on;
-	th_open(h, &o);
-	th_fill(&h->n[1], 1);
-}
-
-/* A standard peer has only its ACK timer if the response that it goes back to is lost again. What it asks for behind that comes once. */
-static void read__gone_back_to_comes_twice(void)
-{
-	static struct th h;
-
-	open_selective(&h, true);
-	for (uint32_t psn = 100; psn < 109; psn += 3) {
-		read_from(&h, psn, false);
-		expect_from(&h, psn, false);
-	}
-	for (unsigned round = 0; round < 2; round++) {
-		read_from(&h, 101, false);
-		expect_from(&h, 101, true);
-		read_from(&h, 103, false);
-		expect_from(&h, 103, false);
-		read_from(&h, 106, false);
-		expect_from(&h, 106, false);
-	}
-	read_from(&h, 108, false);
-	expect_from(&h, 108, true);
-	th_close(&h);
-}
-
-/* One of our own knows when a repeat is lost; and without the setting nothing is done that others do not. */
-static void read__comes_once_to_our_own(void)
-{
-	static struct th h;
-
-	for (unsigned on = 0; on < 2; on++) {
-		open_selective(&h, on);
-		read_from(&h, 100, true);
-		expect_from(&h, 100, false);
-		read_from(&h, 100, false);
-		expect_from(&h, 100, false);
-		th_close(&h);
-	}
-}
-
 static void read__replay_gives_way(void)
 {
 	static struct th h;
@@ -394,8 +320,6 @@ void ur_suite_resp_tx(void)
 	CU_ADD_TEST(s, read__more_than_resources);
 	CU_ADD_TEST(s, read__again_is_marked);
 	CU_ADD_TEST(s, read__duplicates_within_the_original);
-	CU_ADD_TEST(s, read__gone_back_to_comes_twice);
-	CU_ADD_TEST(s, read__comes_once_to_our_own);
 	CU_ADD_TEST(s, read__replay_gives_way);
 	CU_ADD_TEST(s, read__unanswered_does_not_give_way);
 	CU_ADD_TEST(s, read__unanswered_mr_gone);
