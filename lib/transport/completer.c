@@ -103,21 +103,11 @@ static void window_is_smaller(struct ur_qp *qp)
 /* PSNs that losses have left behind: without more of them they would be ahead again once 2^23 PSNs have passed. */
 static void pull_marks(struct ur_requester *r)
 {
-	uint32_t *const marks[] = {&r->rtt.resent, &r->rtt.again, &r->packets_until, &r->repair.split, &r->hello_most};
+	uint32_t *const marks[] = {&r->rtt.resent, &r->packets_until, &r->repair.split, &r->hello_most};
 
 	for (unsigned i = 0; i < ur_array_size(marks); i++)
 		if (ur_psn_diff(*marks[i], r->una) < 0)
 			*marks[i] = r->una;
-}
-
-/* Nothing is acknowledged sooner than after the shortest round trip: were it believed, it would stay the shortest one for good. */
-static void time_acknowledged(struct ur_requester *r, ur_time now)
-{
-	const ur_time t = now - r->rtt.at;
-
-	r->rtt.at = 0;
-	if (ur_psn_diff(r->rtt.psn, r->rtt.again) >= 0 || (int64_t)t >= (int64_t)r->rtt.least)
-		ur_rtt_sample(&r->rtt, t);
 }
 
 static inline void progress(struct ur_qp *qp, ur_time now)
@@ -134,11 +124,12 @@ static inline void progress(struct ur_qp *qp, ur_time now)
 	if (ur_unlikely(r->repair.busy))
 		ur_repair_moved(qp, now);
 	if (r->rtt.at && ur_psn_diff(r->una, r->rtt.psn) > 0) {
-		time_acknowledged(r, now);
+		ur_rtt_sample(&r->rtt, now - r->rtt.at);
+		r->rtt.at = 0;
 		pull_marks(r);
 	}
 	if (ur_unlikely(r->window.size < r->window.max) && !r->follow.on &&
-	    ur_window_grow(&r->window, &r->rtt, r->timeout && r->rtt.mean > r->timeout / 4, r->una))
+	    ur_window_grow(&r->window, r->timeout && r->rtt.mean > r->timeout / 4, r->una))
 		trace_window(qp);
 	if (ur_unlikely(ur_psn_diff(r->next, r->una) < 0)) {
 		ur_req_rewind(qp); /* late acknowledgements overtook a retransmission: forward, in fact */
@@ -486,7 +477,7 @@ ur_time ur_comp_expiry(const struct ur_qp *qp)
 	if (qp->tp->c.plain_recovery)
 		return r->deadline;
 	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->wait, r->probe.news), r->timeout,
-						     ((r->next - r->una) & UR_PSN_MASK) <= FEW || r->window.sheds));
+						     ((r->next - r->una) & UR_PSN_MASK) <= FEW));
 }
 
 /* The peer keeps what comes beyond a hole, and says so when it is asked. */

@@ -231,9 +231,7 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 		r->hello = qp->tp->c.selective_repeat && ur_qp_acked(qp) && !qp->path->local;
 		r->hello_end = ur_psn_add(r->una, HELLO_PSNS);
 		r->hello_most = ur_psn_add(r->una, r->hello ? HELLO_MOST : 0);
-		if (r->hello) /* the first packet asks, because it waits for no other of ours: how long does that take? */
-			r->since_ack = UR_PSN_MASK;
-		r->rtt.resent = r->rtt.again = r->window.grow_from = r->una;
+		r->rtt.resent = r->window.grow_from = r->una;
 	}
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		qp->attr.max_rd_atomic = r->max_rd = a->max_rd_atomic;

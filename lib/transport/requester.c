@@ -170,7 +170,6 @@ void ur_req_rewind(struct ur_qp *qp)
 	r->since_ack = 0;
 	r->halt = IBV_WC_SUCCESS;
 	r->rtt.at = 0;
-	r->rtt.again = r->max;
 	r->probe.what = UR_PROBE_NONE;
 	ur_repair_forget(r);
 }

@@ -4,12 +4,11 @@
  *
  * The window has to hold what a path of 100 Gbit/s and 100 us holds, 1.25 MB; a slow path with a short ACK timer cannot stand as much: a
  * window that takes longer to be acknowledged than the timer runs is sent again and again. So it begins small, grows by an eighth with each
- * window that is acknowledged within a quarter of the timer, and halves when the timer expires. Where a lost packet is repaired by going
- * back, all that is in flight is sent again: so a NAK brings the window down to what the path itself holds, by the shortest round trip seen
- * and a margin, because more than that only waits in queues. From then on it grows beyond that only as long as it is small compared with
- * what comes between two losses, and acknowledgements are asked for more often, so that what waits for one takes little of it. Congestion
- * is not the window's business: there are notifications. Memory is no limit: packets that wait for their acknowledgement hold no buffer,
- * they are built anew. What READs ask for is bounded by the window as well, and comes in pieces of half of it.
+ * window that is acknowledged within a quarter of the timer, and halves when the timer expires. A lost packet is repaired by going back,
+ * which sends again all that is in flight: so a NAK brings the window down to twice what the path itself holds, by the shortest round trip
+ * seen, because more than that only waits in queues. Congestion is not the window's business: there are notifications. Memory is no limit:
+ * packets that wait for their acknowledgement hold no buffer, they are built anew. What READs ask for is bounded by the window as well, and
+ * comes in pieces of half of it.
  */
 #include "base/psn.h"
 #include "transport/window.h"
@@ -20,7 +19,6 @@
 #define WINDOW_FLOOR 8u    /* as far as expiries of the timer bring it down */
 #define SHED_FLOOR 32u     /* as far as lost packets do */
 #define ACK_EVERY 256      /* packets at most between those that ask for an acknowledgement */
-#define APART 16           /* windows that losses are apart where it does not matter what is in flight */
 
 #define RTT_MAX (1000 * UR_NS_PER_MS)
 
@@ -31,44 +29,27 @@ uint8_t ur_window_rd_shift(uint32_t window)
 
 void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una)
 {
-	const uint32_t share = w->sheds && size < w->max ? 16 : 4;
-
 	w->size = size;
-	w->ack_every = ur_min_u32(ACK_EVERY, size < share ? 1 : size / share);
+	w->ack_every = ur_min_u32(ACK_EVERY, size < 4 ? 1 : size / 4);
 	w->grow_from = una;
 }
 
 void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una)
 {
-	w->sheds = false;
 	w->max = fixed ? fixed : fit < SHED_FLOOR ? SHED_FLOOR : ur_min_u32(fit, WINDOW_HIGH);
 	ur_window_set(w, fixed ? fixed : ur_min_u32(WINDOW_LOW, w->max), una);
 }
 
 void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una)
 {
-	w->sheds = false;
 	w->max = fixed ? fixed : WINDOW_LOCAL;
 	ur_window_set(w, fixed ? fixed : WINDOW_LOW, una);
 }
 
-/* As long as a round trip takes while next to nothing waits in queues: noise is no queue. */
-static uint32_t calm_rtt(const struct ur_rtt *t)
-{
-	return t->least + t->least / 8 + ur_min_u32(t->var, t->least / 8);
-}
-
-/* More in flight would cost more than it gains when the next packet is lost. */
-static bool is_enough(const struct ur_window *w, const struct ur_rtt *t, uint32_t una)
-{
-	return w->sheds && t->mean > calm_rtt(t) && ((una - w->shed_at) & UR_PSN_MASK) / APART < w->size;
-}
-
-bool ur_window_grow(struct ur_window *w, const struct ur_rtt *t, bool slow, uint32_t una)
+bool ur_window_grow(struct ur_window *w, bool slow, uint32_t una)
 {
 	const uint32_t was = w->size;
 
-	slow = slow || is_enough(w, t, una);
 	/* Several at once are acknowledged when a hole is filled. */
 	while (w->size < w->max && ((una - w->grow_from) & UR_PSN_MASK) >= w->size) {
 		const uint32_t from = ur_psn_add(w->grow_from, w->size);
@@ -98,17 +79,16 @@ bool ur_window_halve(struct ur_window *w, uint32_t una)
 
 bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, uint32_t una)
 {
-	const uint32_t room = calm_rtt(t);
-	uint32_t size;
+	uint32_t room = 2 * t->least, size;
+	bool smaller;
 
-	w->sheds = true;
-	w->shed_at = una;
 	if (!t->mean || t->mean <= room)
 		return false;
 	size = (uint32_t)((uint64_t)w->size * room / t->mean);
+	smaller = reduce(w, size < SHED_FLOOR ? SHED_FLOOR : size, una);
 	t->mean = room; /* as far as it can be known before the next sample */
 	t->var = ur_min_u32(t->var, t->least);
-	return reduce(w, size < SHED_FLOOR ? SHED_FLOOR : size, una);
+	return smaller;
 }
 
 /* As TCP does (RFC 6298), in ns. */

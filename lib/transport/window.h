@@ -14,16 +14,12 @@ struct ur_rtt {                    /* ns */
 	uint32_t psn;              /* the packet that is timed, since `at`; 0: none is */
 	ur_time at;
 	uint32_t resent; /* a PSN before it may have been sent more than once: an acknowledgement of it times nothing */
-	uint32_t again;  /* what was sent before the last rewind, up to this PSN, may still come, and be acknowledged in place of the
-			    repetition */
 };
 
 struct ur_window { /* packets */
 	uint32_t size, max;
 	uint32_t ack_every; /* an acknowledgement is asked for at least this often */
 	uint32_t grow_from; /* the oldest unacknowledged PSN when it last changed, or could have */
-	uint32_t shed_at;   /* and when a packet was lost that it is to be small for */
-	bool sheds;         /* one was */
 };
 
 /*
@@ -40,10 +36,10 @@ void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una);
  * True when the window is another than before; `una` is the oldest unacknowledged PSN.
  * grow: something was acknowledged while it is below its maximum; `slow`: a round trip takes a large part of the ACK timer.
  */
-bool ur_window_grow(struct ur_window *w, const struct ur_rtt *t, bool slow, uint32_t una);
+bool ur_window_grow(struct ur_window *w, bool slow, uint32_t una);
 /* The ACK timer expired. */
 bool ur_window_halve(struct ur_window *w, uint32_t una);
-/* A packet was lost, and all that is in flight is sent again. */
+/* A packet was lost. */
 bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, uint32_t una);
 /* To any size that another has found (cwnd.h). */
 void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una);

@@ -179,66 +179,6 @@ static void loss__naks_before_the_first_round_trip(void)
 
 void ur_suite_tp_loss(void);
 
-/* WRITEs of one packet, with their PSN as number. */
-static void write_some(struct th *h, uint32_t psn, unsigned n)
-{
-	for (uint32_t id = psn; id < psn + n; id++)
-		CU_ASSERT_EQUAL(th_post(h, 0, IBV_WR_RDMA_WRITE, id, 0, 8, 0, IBV_SEND_SIGNALED), 0);
-	CU_ASSERT_EQUAL(th_drain(h, 0), n);
-}
-
-static void done_some(struct th *h, uint32_t from, uint32_t to)
-{
-	for (; from <= to; from++)
-		th_expect_wc(h->n[0].scq, from, IBV_WC_SUCCESS);
-}
-
-/* What was sent before all is sent again may be acknowledged in place of the repetition: no round trip is as short as that. */
-static void rewind__times_no_late_acknowledgement(void)
-{
-	static struct th h;
-
-	th_open(&h, &th_default);
-	write_some(&h, 100, 8);
-	th_sleep(&h, 100 * UR_NS_PER_US);
-	th_ack(&h, 0, 107, 0x1f);
-	done_some(&h, 100, 107);
-	CU_ASSERT_EQUAL(h.n[0].qp->req.rtt.least, 100 * UR_NS_PER_US);
-	write_some(&h, 108, 3);
-	th_ack(&h, 0, 108, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
-	CU_ASSERT_EQUAL(th_drain(&h, 0), 3);
-	CU_ASSERT_TRUE(h.n[0].qp->req.rtt.at && h.n[0].qp->req.rtt.psn == 108);
-	th_sleep(&h, 2 * UR_NS_PER_US);
-	th_ack(&h, 0, 110, 0x1f);
-	done_some(&h, 108, 110);
-	CU_ASSERT_EQUAL(h.n[0].qp->req.rtt.least, 100 * UR_NS_PER_US);
-	CU_ASSERT_EQUAL(h.n[0].qp->req.rtt.samples, 1);
-	write_some(&h, 111, 1); /* that is new, and so is a shorter path */
-	th_sleep(&h, 50 * UR_NS_PER_US);
-	th_ack(&h, 0, 111, 0x1f);
-	done_some(&h, 111, 111);
-	CU_ASSERT_EQUAL(h.n[0].qp->req.rtt.least, 50 * UR_NS_PER_US);
-	th_close(&h);
-}
-
-/* The first packet of a connection asks, as the last one of a request does: no other of ours makes it wait. */
-static void rewind__knows_the_path_from_the_first_packet(void)
-{
-	static struct th h;
-	struct th_opt o = th_default;
-	struct th_pkt p;
-
-	o.selective = true;
-	th_open(&h, &o);
-	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 4096, 0, IBV_SEND_SIGNALED), 0);
-	for (unsigned i = 0; i < 4; i++) {
-		CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p));
-		CU_ASSERT_EQUAL(p.p.bth.ackreq, i % 3 == 0);
-		CU_ASSERT_TRUE(h.n[0].qp->req.rtt.at && h.n[0].qp->req.rtt.psn == 100);
-	}
-	th_close(&h);
-}
-
 void ur_suite_tp_loss(void)
 {
 	CU_pSuite s = CU_add_suite("tp_loss", NULL, NULL);
@@ -246,6 +186,4 @@ void ur_suite_tp_loss(void)
 	CU_ADD_TEST(s, loss__random_one_way);
 	CU_ADD_TEST(s, loss__random_both_ways);
 	CU_ADD_TEST(s, loss__naks_before_the_first_round_trip);
-	CU_ADD_TEST(s, rewind__times_no_late_acknowledgement);
-	CU_ADD_TEST(s, rewind__knows_the_path_from_the_first_packet);
 }
