@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/transport/resp_tx.c: READ responses, their duplicates and their order with acknowledgements. Node 1 is the responder. */
 #include "tp_harness.h"
+#include "wire/sack.h"
 
 #define ACK 0x1f
 #define NAK(code) ur_syndrome(UR_AETH_NAK, code)
