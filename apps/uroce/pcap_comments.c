@@ -7,35 +7,26 @@
 #include <string.h>
 
 #include "pcap.h"
-#include "pcap_ng.h"
-
-#define BLOCK_MAX (16u << 20) /* bytes of a block; libpcap takes no more either */
+#include "pcap_format.h"
 
 struct annotator {
 	FILE *in, *out;
 	struct ur_pcap_copy *c;
 	const struct ur_pcap_file *file;
-	size_t next;     /* finding */
-	bool swapped;    /* the section, or file, has the other byte order */
-	uint32_t record; /* bytes before each frame of a pcap file */
+	size_t next;  /* finding */
+	bool swapped; /* the section, or file, has the other byte order */
 	uint8_t *block;
 	size_t room;
 };
 
 static uint32_t get32(const struct annotator *a, const uint8_t *p)
 {
-	uint32_t v;
-
-	memcpy(&v, p, 4);
-	return a->swapped ? __builtin_bswap32(v) : v;
+	return ur_pcap_get32(p, a->swapped);
 }
 
 static uint16_t get16(const struct annotator *a, const uint8_t *p)
 {
-	uint16_t v;
-
-	memcpy(&v, p, 2);
-	return a->swapped ? __builtin_bswap16(v) : v;
+	return ur_pcap_get16(p, a->swapped);
 }
 
 static void put32(const struct annotator *a, uint32_t v)
@@ -189,7 +180,7 @@ static bool next_block(struct annotator *a, uint8_t head[12], size_t had)
 		a->swapped = memcmp(head + 8, &(uint32_t){UR_NG_ORDER}, 4) != 0;
 	type = get32(a, head);
 	len = get32(a, head + 4);
-	if (len < 12 || len % 4 || len > BLOCK_MAX)
+	if (len < 12 || len % 4 || len > UR_PCAP_BLOCK_MAX)
 		return fail(a, "a block has an impossible length");
 	if (!room_for(a, len))
 		return fail(a, "out of memory for one of its blocks");
@@ -228,21 +219,21 @@ static void put_head(const struct annotator *a, uint32_t link, bool nano)
 	put32(a, 32);
 }
 
-static bool next_record(struct annotator *a, uint32_t per_second)
+static bool next_record(struct annotator *a, const struct ur_pcap_kind *k)
 {
 	uint32_t have, more, len;
 	uint64_t when;
 	uint8_t head[24];
-	size_t n = fread(head, 1, a->record, a->in);
+	size_t n = fread(head, 1, k->record, a->in);
 
-	if (n < a->record)
+	if (n < k->record)
 		return n || a->c->fault ? fail(a, "the last frame is cut off") : false;
 	have = get32(a, head + 8);
-	if (have > BLOCK_MAX)
+	if (have > UR_PCAP_BLOCK_MAX)
 		return fail(a, "a frame has an impossible length");
 	if (!room_for(a, have) || fread(a->block, 1, have, a->in) != have)
 		return fail(a, "the last frame is cut off");
-	when = (uint64_t)get32(a, head) * per_second + get32(a, head + 4);
+	when = (uint64_t)get32(a, head) * (k->nano ? 1000000000u : 1000000u) + get32(a, head + 4);
 	a->c->frames++;
 	more = comments_len(a);
 	len = 32 + padded(have) + (more ? more + 4 : 0);
@@ -263,19 +254,20 @@ static bool next_record(struct annotator *a, uint32_t per_second)
 
 static void copy_pcap(struct annotator *a, uint32_t magic)
 {
-	bool nano;
+	struct ur_pcap_kind kind;
 	uint8_t head[20];
 
-	a->swapped = magic == 0xd4c3b2a1u || magic == 0x4d3cb2a1u || magic == 0x34cdb2a1u;
-	magic = a->swapped ? __builtin_bswap32(magic) : magic;
-	a->record = magic == 0xa1b2cd34u ? 24 : 16;
-	nano = magic == 0xa1b23c4du;
+	if (!ur_pcap_kind_of(magic, &kind)) {
+		fail(a, "it is no capture in pcap or pcapng format");
+		return;
+	}
+	a->swapped = kind.swapped;
 	if (fread(head, 1, 20, a->in) != 20) {
 		fail(a, "its header is cut off");
 		return;
 	}
-	put_head(a, get32(a, head + 16) & 0xffff, nano);
-	while (next_record(a, nano ? 1000000000u : 1000000u))
+	put_head(a, get32(a, head + 16) & 0xffff, kind.nano);
+	while (next_record(a, &kind))
 		;
 }
 

@@ -11,7 +11,7 @@
 #include "cmd.h"
 #include "outfile.h"
 #include "pcap.h"
-#include "pcap_ng.h"
+#include "pcap_format.h"
 
 #define FILES_MAX 1024
 #define LINKS_MAX 16 /* of a file */

@@ -4,14 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pcap_ng.h"
+#include "pcap_format.h"
 
-#define BLOCK_MAX (16u << 20) /* bytes of a block or frame */
-#define INTERFACES_MAX 4096   /* of a section */
-#define MAGIC_MICRO 0xa1b2c3d4u
-#define MAGIC_NANO 0xa1b23c4du
-#define MAGIC_LONG 0xa1b2cd34u /* a Linux of the 1990s, whose records have 8 bytes more */
-#define MICROSECONDS 6         /* the resolution where nothing is said */
+#define INTERFACES_MAX 4096 /* of a section */
+#define MICROSECONDS 6      /* the resolution where nothing is said */
 
 struct interface {
 	uint16_t type;
@@ -51,20 +47,14 @@ static enum ur_an_link link_of(uint16_t type)
 	return UR_AN_OTHER;
 }
 
-static uint32_t get32(const struct ur_pcap_reader *r, const uint8_t *p)
+static uint32_t get32(const struct ur_pcap_reader *r, const void *p)
 {
-	uint32_t v;
-
-	memcpy(&v, p, 4);
-	return r->swapped ? __builtin_bswap32(v) : v;
+	return ur_pcap_get32(p, r->swapped);
 }
 
-static uint16_t get16(const struct ur_pcap_reader *r, const uint8_t *p)
+static uint16_t get16(const struct ur_pcap_reader *r, const void *p)
 {
-	uint16_t v;
-
-	memcpy(&v, p, 2);
-	return r->swapped ? __builtin_bswap16(v) : v;
+	return ur_pcap_get16(p, r->swapped);
 }
 
 static bool fail(const char **why, const char *what)
@@ -107,27 +97,23 @@ static ur_time scaled(uint64_t ticks, uint8_t resolution)
 
 /* --- pcap --- */
 
-static bool begin_pcap(struct ur_pcap_reader *r, uint32_t magic, const char **why)
+static bool begin_pcap(struct ur_pcap_reader *r, const struct ur_pcap_kind *k, const char **why)
 {
 	uint8_t head[20];
 
+	r->swapped = k->swapped;
+	r->record = k->record;
 	if (fread_unlocked(head, 1, sizeof(head), r->in) != sizeof(head))
 		return fail(why, "its header is cut off");
 	r->itf = calloc(1, sizeof(*r->itf));
 	if (!r->itf)
 		return fail(why, "out of memory");
 	r->nitf = 1;
-	r->itf->unit = magic == MAGIC_NANO ? 1 : 1000;
+	r->itf->unit = k->nano ? 1 : 1000;
 	r->itf->type = (uint16_t)get32(r, head + 16);
 	r->itf->link = link_of(r->itf->type);
-	r->record = magic == MAGIC_LONG ? 24 : 16;
 	r->crossed = get16(r, head) == 2 && get16(r, head + 2) <= 3;
 	return true;
-}
-
-static uint32_t ordered(const struct ur_pcap_reader *r, uint32_t v)
-{
-	return r->swapped ? __builtin_bswap32(v) : v;
 }
 
 static bool next_record(struct ur_pcap_reader *r, struct ur_an_frame *f, const char **why)
@@ -138,13 +124,13 @@ static bool next_record(struct ur_pcap_reader *r, struct ur_an_frame *f, const c
 
 	if (n < r->record)
 		return n ? fail(why, "the last frame is cut off") : false;
-	have = ordered(r, head[2]);
-	len = ordered(r, head[3]);
+	have = get32(r, &head[2]);
+	len = get32(r, &head[3]);
 	if (ur_unlikely(r->crossed && have > len)) {
 		len = have;
-		have = ordered(r, head[3]);
+		have = get32(r, &head[3]);
 	}
-	if (have > BLOCK_MAX)
+	if (have > UR_PCAP_BLOCK_MAX)
 		return fail(why, "a frame has an impossible length");
 	if (!make_room(r, have))
 		return fail(why, "out of memory for one of its frames");
@@ -152,7 +138,7 @@ static bool next_record(struct ur_pcap_reader *r, struct ur_an_frame *f, const c
 		return fail(why, "the last frame is cut off");
 	r->link = r->itf->type;
 	f->link = r->itf->link;
-	f->when = (ur_time)ordered(r, head[0]) * UR_NS_PER_S + (ur_time)ordered(r, head[1]) * r->itf->unit;
+	f->when = (ur_time)get32(r, &head[0]) * UR_NS_PER_S + (ur_time)get32(r, &head[1]) * r->itf->unit;
 	f->data = r->room;
 	f->have = have;
 	f->len = len;
@@ -244,7 +230,7 @@ static bool next_block(struct ur_pcap_reader *r, uint8_t head[12], size_t had, s
 	}
 	type = get32(r, head);
 	len = get32(r, head + 4);
-	if (len < 12 || len % 4 || len > BLOCK_MAX)
+	if (len < 12 || len % 4 || len > UR_PCAP_BLOCK_MAX)
 		return fail(why, "a block has an impossible length");
 	if (!make_room(r, len))
 		return fail(why, "out of memory for one of its blocks");
@@ -263,10 +249,10 @@ static bool next_block(struct ur_pcap_reader *r, uint8_t head[12], size_t had, s
 
 struct ur_pcap_reader *ur_pcap_reader_open(FILE *in, const char **why)
 {
-	static const uint32_t magics[] = {MAGIC_MICRO, MAGIC_NANO, MAGIC_LONG};
 	struct ur_pcap_reader *r = calloc(1, sizeof(*r));
 	struct ur_an_frame none = {0};
 	uint8_t head[12];
+	struct ur_pcap_kind kind;
 	uint32_t magic;
 	bool more;
 
@@ -285,12 +271,7 @@ struct ur_pcap_reader *ur_pcap_reader_open(FILE *in, const char **why)
 		*why = NULL;
 		return r;
 	}
-	for (unsigned i = 0; i < ur_array_size(magics); i++) {
-		r->swapped = magic == __builtin_bswap32(magics[i]);
-		if (!r->swapped && magic != magics[i])
-			continue;
-		if (!begin_pcap(r, magics[i], why))
-			goto fail;
+	if (ur_pcap_kind_of(magic, &kind) && begin_pcap(r, &kind, why)) {
 		*why = NULL;
 		return r;
 	}
