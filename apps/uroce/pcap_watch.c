@@ -6,11 +6,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "analyze/forget.h"
 #include "analyze/gather.h"
 #include "cmd.h"
+#include "host/clock.h"
 #include "outfile.h"
 #include "pcap.h"
 #include "watch/watch.h"
@@ -44,14 +44,6 @@ struct watch {
 static const char *interface;
 static bool quiet;
 static uint32_t interval = 10;
-
-static ur_time now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (ur_time)ts.tv_sec * UR_NS_PER_S + (ur_time)ts.tv_nsec;
-}
 
 /* --- what comes from the analysis --- */
 
@@ -230,7 +222,7 @@ static bool begin_anew(struct watch *w)
 /* At intervals: what is over makes room, and the table. False when nobody can read it any more. */
 static bool keep_up(struct watch *w)
 {
-	const ur_time at = now(), idle = w->nrows / 2 > CONNS_MOST ? CLOSED_NS : IDLE_NS;
+	const ur_time at = ur_clock_now(), idle = w->nrows / 2 > CONNS_MOST ? CLOSED_NS : IDLE_NS;
 
 	if (at < w->next_table)
 		return true;
@@ -318,7 +310,7 @@ static int watch(const char *name)
 
 	w.file.room = UR_RULE_COUNT * FINDINGS_MOST;
 	w.file.found = calloc(w.file.room, sizeof(*w.file.found));
-	w.next_table = now() + interval * UR_NS_PER_S;
+	w.next_table = ur_clock_now() + interval * UR_NS_PER_S;
 	ur_pcap_until_interrupted();
 	if (w.file.found && begin_analysis(&w)) {
 		rc = interface ? watch_interface(&w) : watch_file(&w, name);
