@@ -46,6 +46,21 @@ double ur_plot_step(double span, unsigned n)
 	return step;
 }
 
+void ur_plot_label_rate(double v, char to[24])
+{
+	ur_pcap_amount((uint64_t)v, "bit/s", to);
+}
+
+void ur_plot_label_count(double v, char to[24])
+{
+	snprintf(to, 24, "%.0f", v);
+}
+
+void ur_plot_label_time(double v, char to[24])
+{
+	ur_pcap_time((uint64_t)v, to);
+}
+
 /* --- which --- */
 
 /* The one with the most packets. */

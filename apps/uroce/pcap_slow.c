@@ -27,7 +27,8 @@ static double per_second(uint64_t n, uint64_t ns)
 	return ns ? (double)n * 1e9 / (double)ns : 0;
 }
 
-static uint64_t bytes_of(const struct ur_slow *s, uint32_t from, uint32_t to, uint32_t column)
+/* Of the intervals `from` to before `to`. */
+static uint64_t sum_of(const struct ur_slow *s, uint32_t from, uint32_t to, uint32_t column)
 {
 	uint64_t sum = 0;
 
@@ -148,7 +149,7 @@ static unsigned main_cause(const struct ur_slow *s, uint32_t from, uint32_t to)
 	uint64_t ns = 0;
 
 	for (unsigned i = 0; i < UR_SLOW_COUNT; i++) {
-		const uint64_t v = bytes_of(s, from, to, i);
+		const uint64_t v = sum_of(s, from, to, i);
 
 		most = v > ns ? i : most;
 		ns = v > ns ? v : ns;
@@ -167,11 +168,11 @@ static void print_times(const struct ur_slow *s)
 	for (uint32_t i = 0; i < s->bins.n; i += each) {
 		const uint64_t end = s->end > s->bins.begin ? s->end - s->bins.begin : 0, from = i * s->bins.width;
 		const uint64_t full = each * s->bins.width, ns = from + full > end && end > from ? end - from : full;
-		const uint64_t n = bytes_of(s, i, i + each, UR_SLOW_RTT_N), sum = bytes_of(s, i, i + each, UR_SLOW_RTT_SUM);
+		const uint64_t n = sum_of(s, i, i + each, UR_SLOW_RTT_N), sum = sum_of(s, i, i + each, UR_SLOW_RTT_SUM);
 		const unsigned cause = main_cause(s, i, i + each);
 
-		ur_pcap_amount((uint64_t)(8 * per_second(bytes_of(s, i, i + each, UR_SLOW_BYTES), ns)), "bit/s", rate);
-		ur_pcap_amount((uint64_t)per_second(bytes_of(s, i, i + each, UR_SLOW_MESSAGES), ns), "/s", messages);
+		ur_pcap_amount((uint64_t)(8 * per_second(sum_of(s, i, i + each, UR_SLOW_BYTES), ns)), "bit/s", rate);
+		ur_pcap_amount((uint64_t)per_second(sum_of(s, i, i + each, UR_SLOW_MESSAGES), ns), "/s", messages);
 		printf("   %8s  %10s  %10s  %10s  %s\n", from ? ur_pcap_time(from, t) : "0", rate, messages,
 		       n ? ur_pcap_time(sum / n, rtt) : "-", cause < UR_SLOW_COUNT ? ur_slow_names[cause] : "-");
 	}
@@ -179,7 +180,7 @@ static void print_times(const struct ur_slow *s)
 
 static void print_half(uint32_t number, uint8_t service, const struct ur_an_half *h, const struct ur_slow *s)
 {
-	const uint64_t total = s->end > s->begin ? s->end - s->begin : 0, bytes = bytes_of(s, 0, UR_SLOW_BINS, UR_SLOW_BYTES);
+	const uint64_t total = s->end > s->begin ? s->end - s->begin : 0, bytes = sum_of(s, 0, UR_SLOW_BINS, UR_SLOW_BYTES);
 	char a[UR_IP_TEXT], b[UR_IP_TEXT], data[24], t[24], rate[24], messages[24], limit[400] = "";
 
 	printf("\n%u. %s to QP 0x%x of %s, %s: %s in %s", number, ur_gid_ip(&h->from, a), h->dqpn, ur_gid_ip(&h->to, b),
@@ -230,7 +231,7 @@ static void json_half(uint32_t number, uint8_t service, const struct ur_an_half 
 		json_object_set_new(waits, ur_slow_names[i], ur_json_uint(s->waits[i]));
 	}
 	say_limit(s, limit, sizeof(limit));
-	json_object_set_new(o, "bytes", ur_json_uint(bytes_of(s, 0, UR_SLOW_BINS, UR_SLOW_BYTES)));
+	json_object_set_new(o, "bytes", ur_json_uint(sum_of(s, 0, UR_SLOW_BINS, UR_SLOW_BYTES)));
 	json_object_set_new(o, "messages", ur_json_uint(s->messages));
 	json_object_set_new(o, "total_ns", ur_json_uint(ur_slow_total(s)));
 	json_object_set_new(o, "limit", json_string(ur_slow_total(s) ? ur_slow_names[ur_slow_limit(s)] : ""));

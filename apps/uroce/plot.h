@@ -26,6 +26,10 @@ static inline uint32_t ur_plot_psn(uint64_t v)
 double ur_plot_rate(const struct ur_bins *b, uint64_t bytes);
 /* 1, 2 or 5 times a power of ten: at most `n` of them in `span`. */
 double ur_plot_step(double span, unsigned n);
+/* A value of an axis as text: bit/s, a number, a time in ns. */
+void ur_plot_label_rate(double v, char to[24]);
+void ur_plot_label_count(double v, char to[24]);
+void ur_plot_label_time(double v, char to[24]);
 
 void ur_plot_draw_svg(const struct ur_plot_picture *d, FILE *out);
 void ur_plot_draw_text(const struct ur_plot_picture *d, FILE *out);

@@ -78,21 +78,6 @@ static void label_psn(double v, char to[24])
 	snprintf(to, 24, "%u", ur_plot_psn((uint64_t)v));
 }
 
-static void label_rate(double v, char to[24])
-{
-	ur_pcap_amount((uint64_t)v, "bit/s", to);
-}
-
-static void label_count(double v, char to[24])
-{
-	snprintf(to, 24, "%.0f", v);
-}
-
-static void label_time(double v, char to[24])
-{
-	ur_pcap_time((uint64_t)v, to);
-}
-
 static void put_time_axis(FILE *out, const struct axes *a, int top, int bottom)
 {
 	const double step = ur_plot_step(a->span, 9);
@@ -102,7 +87,7 @@ static void put_time_axis(FILE *out, const struct axes *a, int top, int bottom)
 		const double x = LEFT + (RIGHT - LEFT) * v / a->span;
 
 		fprintf(out, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" class=\"grid\"/>\n", x, top, x, bottom);
-		label_time(v, text);
+		ur_plot_label_time(v, text);
 		ur_svg_text(out, (int)x, bottom + 16, "dim", "middle", v > 0 ? text : "0", sizeof(text));
 	}
 }
@@ -298,12 +283,12 @@ void ur_plot_draw_svg(const struct ur_plot_picture *d, FILE *out)
 	put_strokes(out, &a, &seq, &p->again, "again");
 	for (unsigned i = 0; i < UR_PLOT_MARK_COUNT; i++)
 		rows = put_marks(out, &a, &seq, p, i, rows);
-	put_panel(out, &rate, "rate of data; orange: sent again", label_rate);
+	put_panel(out, &rate, "rate of data; orange: sent again", ur_plot_label_rate);
 	put_rate(out, &a, &rate, &p->bins, UR_PLOT_BYTES);
 	put_rate(out, &a, &rate, &p->bins, UR_PLOT_BYTES_AGAIN);
-	put_panel(out, &flight, "PSNs in flight", label_count);
+	put_panel(out, &flight, "PSNs in flight", ur_plot_label_count);
 	put_steps(out, &a, &flight, &p->flight, "flight");
-	put_panel(out, &rtt, "round trip", label_time);
+	put_panel(out, &rtt, "round trip", ur_plot_label_time);
 	put_strokes(out, &a, &rtt, &p->rtt, "rtt");
 	fputs("</svg>\n", out);
 }

@@ -167,21 +167,6 @@ static void of_bins(const struct grid *g, double v[COLUMNS])
 	}
 }
 
-static void text_rate(double v, char to[24])
-{
-	ur_pcap_amount((uint64_t)v, "bit/s", to);
-}
-
-static void text_count(double v, char to[24])
-{
-	snprintf(to, 24, "%.0f", v);
-}
-
-static void text_time(double v, char to[24])
-{
-	ur_pcap_time((uint64_t)v, to);
-}
-
 void ur_plot_draw_text(const struct ur_plot_picture *d, FILE *out)
 {
 	struct grid g = {.p = d->p, .span = d->p->end > d->p->begin ? (double)(d->p->end - d->p->begin) : 1};
@@ -197,9 +182,9 @@ void ur_plot_draw_text(const struct ur_plot_picture *d, FILE *out)
 	put_time(&g, out);
 	put_events(&g, out);
 	of_bins(&g, v);
-	put_bars(v, "rate", text_rate, out);
+	put_bars(v, "rate", ur_plot_label_rate, out);
 	of_curve(&g, &d->p->flight, true, v);
-	put_bars(v, "in flight", text_count, out);
+	put_bars(v, "in flight", ur_plot_label_count, out);
 	of_curve(&g, &d->p->rtt, false, v);
-	put_bars(v, "round trip", text_time, out);
+	put_bars(v, "round trip", ur_plot_label_time, out);
 }
