@@ -7,8 +7,7 @@
 #include "analyze/ignored.h"
 #include "analyze/report.h"
 
-#define SILENCE_NS UR_NS_PER_S   /* a recording that ends sooner proves no silence */
-#define CROSSING_NS UR_NS_PER_MS /* and one that ends sooner after an answer may have its request next */
+#define SILENCE_NS UR_NS_PER_S /* a recording that ends sooner proves no silence */
 
 static void finish_holes(struct ur_analysis *a, struct an_flow *f)
 {
@@ -109,7 +108,7 @@ static void finish_held(struct ur_analysis *a, struct an_flow *f)
 	if (!h->set)
 		return;
 	unseen.n = (uint32_t)(h->psn + 1 - s->next);
-	if (!an_sent_before(f, h) && an_since(a->last_when, h->when) >= CROSSING_NS) {
+	if (!an_sent_before(f, h) && an_since(a->last_when, h->when) >= AN_CROSSING_NS) {
 		an_report_hole(a, f, &unseen, UR_AN_MISSED, h->frame, h->when);
 		return;
 	}

@@ -33,6 +33,13 @@ static void tell_again(struct ur_analysis *a, struct an_flow *f, const struct an
 				      .opcode = p->bth.opcode});
 }
 
+/* Sent before the NAK can have arrived, as a probe is: it does not come too early, and says nothing of the NAK. */
+static bool crosses_rnr_nak(const struct an_stream *s, const struct an_pkt *p, uint64_t psn)
+{
+	return s->nak == AN_NAK_RNR && psn == s->nak_psn && !s->nak_heard && s->rnr_wait > AN_CROSSING_NS &&
+	       an_since(p->when, s->nak_when) < AN_CROSSING_NS;
+}
+
 static void start_back(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, enum ur_an_cause cause)
 {
 	struct an_stream *s = &f->s;
@@ -44,7 +51,7 @@ static void start_back(struct ur_analysis *a, struct an_flow *f, const struct an
 	f->facts.repairs[cause]++;
 	an_event(a, f,
 		 (struct ur_an_event){.kind = UR_AN_EV_REPAIR, .cause = cause, .when = p->when, .frame = p->frame, .psn = psn, .n = 1});
-	if (s->nak && psn == s->nak_psn) {
+	if (s->nak && psn == s->nak_psn && !crosses_rnr_nak(s, p, psn)) {
 		if (!s->nak_heard && cause != UR_AN_RNR)
 			an_time_add(&f->facts.nak_reaction, an_since(p->when, s->nak_when));
 		s->nak_heard = true;
@@ -323,6 +330,9 @@ static struct reason reason_of(struct ur_analysis *a, struct an_flow *f, struct 
 		r->missing = 0;
 		return (struct reason){UR_AN_SACK, "{dst} says in {f1} that it is missing: lost between the recorder and {dst}", by};
 	}
+	if (crosses_rnr_nak(s, p, psn))
+		return (struct reason){UR_AN_SPURIOUS, "sent before {f1} can have come, in which {dst} had no receive buffer for it",
+				       s->nak_frame};
 	if (s->nak == AN_NAK_RNR && psn == s->nak_psn && !s->nak_heard)
 		return (struct reason){UR_AN_RNR, "{dst} had no receive buffer for it in {f1}", s->nak_frame};
 	if (f->service == UR_UC)

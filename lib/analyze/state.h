@@ -194,6 +194,8 @@ struct an_stream { /* requests of a flow, and the answers to them */
 
 struct an_cm;
 
+#define AN_CROSSING_NS UR_NS_PER_MS /* what comes sooner after another may have been sent before that came, or be recorded out of order */
+
 #define AN_CNPS 8 /* in a row whose times are kept */
 
 enum an_said { AN_SAID_EARLY = 1, AN_SAID_LATE = 2, AN_SAID_UNEVEN = 4, AN_SAID_FAST = 8, AN_SAID_SLOW = 16 }; /* once of a flow */

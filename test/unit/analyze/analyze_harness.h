@@ -28,7 +28,7 @@ void findings_print(const struct findings *f, const char *what);
 #define QP_B 0x22
 #define MTU 1024
 
-enum { NAK = 0x60, RNR = 0x20 | 1, FILL = 0x40000000, MARK = 0x20000000, KEY = 0x10000000 };
+enum { NAK = 0x60, RNR = 0x20 | 1, RNR_LONG = 0x20, FILL = 0x40000000, MARK = 0x20000000, KEY = 0x10000000 };
 
 #define FOUND(value) (0x1f | (value) << 8) /* what an atomic returns */
 
