@@ -18,4 +18,14 @@ static inline int32_t ur_psn_diff(uint32_t a, uint32_t b)
 	return (int32_t)((a - b) << 8) >> 8;
 }
 
+static inline uint32_t ur_psn_later(uint32_t a, uint32_t b)
+{
+	return ur_psn_diff(a, b) > 0 ? a : b;
+}
+
+static inline uint32_t ur_psn_earlier(uint32_t a, uint32_t b)
+{
+	return ur_psn_diff(a, b) < 0 ? a : b;
+}
+
 #endif

@@ -106,8 +106,7 @@ static void pull_marks(struct ur_requester *r)
 	uint32_t *const marks[] = {&r->rtt.resent, &r->packets_until, &r->repair.split, &r->hello_most};
 
 	for (unsigned i = 0; i < ur_array_size(marks); i++)
-		if (ur_psn_diff(*marks[i], r->una) < 0)
-			*marks[i] = r->una;
+		*marks[i] = ur_psn_later(*marks[i], r->una);
 }
 
 static inline void progress(struct ur_qp *qp, ur_time now)

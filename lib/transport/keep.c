@@ -342,7 +342,7 @@ bool ur_keep_sack(struct ur_qp *qp, struct ur_sack *s)
 		uint32_t newest = ur_psn_add(k->hi, -(uint32_t)UR_SACK_BITS);
 
 		if (ur_psn_diff(k->news, s->base) > 0)
-			s->base = ur_psn_diff(k->news, newest) < 0 ? k->news : newest;
+			s->base = ur_psn_earlier(k->news, newest);
 		all = (k->hi - s->base) & UR_PSN_MASK;
 	}
 	s->n = ur_min_u32((all + UR_SACK_STEP - 1) / UR_SACK_STEP * UR_SACK_STEP, UR_SACK_BITS);

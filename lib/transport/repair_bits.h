@@ -37,16 +37,6 @@ static inline uint32_t ur_bit_next(const uint64_t *map, uint32_t psn, uint32_t e
 	return end;
 }
 
-static inline uint32_t ur_psn_later(uint32_t a, uint32_t b)
-{
-	return ur_psn_diff(a, b) > 0 ? a : b;
-}
-
-static inline uint32_t ur_psn_earlier(uint32_t a, uint32_t b)
-{
-	return ur_psn_diff(a, b) < 0 ? a : b;
-}
-
 static inline struct ur_repeat *ur_repeat_at(const struct ur_repair *m, uint32_t no)
 {
 	return &m->board->queue[no & (UR_REPEATS - 1)];
