@@ -11,7 +11,7 @@
 #include "base/psn.h"
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
-#include "transport/repair.h"
+#include "transport/repair_bits.h"
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
 #include "transport/wr_op.h"
@@ -119,21 +119,6 @@ void ur_probe_answered(struct ur_qp *qp, ur_time now)
 	ur_req_schedule(qp);
 }
 
-/* The WQE of PSN `psn`, which has been sent and not been acknowledged. */
-static uint32_t wqe_of(const struct ur_qp *qp, uint32_t psn)
-{
-	const struct ur_requester *r = &qp->req;
-	uint32_t i = r->head;
-
-	for (; i + 1 != r->fresh; i++) {
-		const struct ur_swqe *w = ur_sq_at(qp, i);
-
-		if (((psn - w->psn) & UR_PSN_MASK) < w->npkts)
-			break;
-	}
-	return i;
-}
-
 /* Where the packet that carried the last PSN sent begins. */
 static uint32_t newest(const struct ur_qp *qp, uint32_t *index)
 {
@@ -141,7 +126,7 @@ static uint32_t newest(const struct ur_qp *qp, uint32_t *index)
 	uint32_t psn = ur_psn_add(r->next, UR_PSN_MASK), k;
 	const struct ur_swqe *w;
 
-	*index = wqe_of(qp, psn);
+	*index = ur_repair_wqe(qp, r->head, psn);
 	w = ur_sq_at(qp, *index);
 	if (!ur_swqe_is_read(w))
 		return psn;
