@@ -34,7 +34,7 @@ ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time s
 
 	if (!t->mean || !timeout || p->times > PROBES_MAX)
 		return UR_TIME_NEVER;
-	return since + ((wait < floor ? floor : wait) << p->times);
+	return since + (ur_max_time(wait, floor) << p->times);
 }
 
 /*
@@ -47,9 +47,7 @@ ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time s
 
 ur_time ur_ack_timer_longer(ur_time wait, ur_time timeout)
 {
-	const ur_time longer = ur_min_time(ur_min_time(2 * wait, timeout * 7 / 2), STRETCHED);
-
-	return longer > timeout ? longer : timeout;
+	return ur_max_time(ur_min_time(ur_min_time(2 * wait, timeout * 7 / 2), STRETCHED), timeout);
 }
 
 /* The peer is a process of this host, and has not read what we sent. */
