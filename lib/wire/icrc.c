@@ -179,17 +179,17 @@ uint32_t ur_icrc_change(uint16_t bits, unsigned at, size_t covered)
 	return shift(__builtin_bswap16(bits), ahead, covered - at);
 }
 
-bool ur_icrc_explain(uint32_t difference, unsigned at, size_t covered, uint16_t *bits)
-{
-	uint32_t state = shift(difference, back, covered - at);
-
-	*bits = __builtin_bswap16((uint16_t)state);
-	return state >> 16 == 0;
-}
-
 uint32_t ur_icrc_state_change(uint32_t difference, size_t at, size_t covered)
 {
 	return shift(difference, back, covered - at);
+}
+
+bool ur_icrc_explain(uint32_t difference, unsigned at, size_t covered, uint16_t *bits)
+{
+	uint32_t state = ur_icrc_state_change(difference, at, covered);
+
+	*bits = __builtin_bswap16((uint16_t)state);
+	return state >> 16 == 0;
 }
 
 bool ur_icrc_wrong_bit(uint32_t difference, size_t covered, uint32_t *byte, unsigned *bit)
