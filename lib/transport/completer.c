@@ -503,7 +503,7 @@ static void send_all_again(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	r->probe.times = r->wait != r->timeout;
+	r->probe.times = r->wait != r->timeout; /* none were sent, but ur_probe_answered has to restore the interval */
 	if (r->follow.on ? ur_follow_expired(qp, now) : ur_window_halve(&r->window, r->una))
 		window_is_smaller(qp);
 	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);

@@ -5,8 +5,9 @@
  * round trips, the oldest and the newest unacknowledged packet are sent once more. To the peer they are duplicates, or what it waits for:
  * it acknowledges again, or goes on, or finds a gap and says so. So every loss is repaired, and nothing new is needed of the peer.
  *
- * Probes follow one another at doubled intervals, at most until the ACK timer expires; they are no retries, which only that counts. A QP
- * without an ACK timer sends none.
+ * Probes follow one another at doubled intervals; they are no retries, which only the ACK timer counts. When that expires, all is sent
+ * again, and the intervals are short again; but to a peer that says what it has (completer.c) the timer sends nothing but another probe. A
+ * QP without an ACK timer sends none.
  */
 #include "base/psn.h"
 #include "transport/probe.h"
