@@ -6,9 +6,6 @@
 #include "tp_harness.h"
 #include "wire/sack.h"
 
-#define ACK 0x1f
-#define US UR_NS_PER_US
-
 static inline struct ur_requester *req(struct th *h)
 {
 	return &h->n[0].qp->req;

@@ -3,8 +3,6 @@
 #include "tp_harness.h"
 #include "transport/req_state.h"
 
-#define ACK 0x1f
-
 static const struct th_opt *with_atomics(uint8_t max_rd)
 {
 	static struct th_opt o;

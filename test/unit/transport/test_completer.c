@@ -4,7 +4,6 @@
 #include "transport/completer.h"
 #include "transport/req_state.h"
 
-#define ACK 0x1f
 #define NAK(code) ur_syndrome(UR_AETH_NAK, code)
 #define RNR(code) ur_syndrome(UR_AETH_RNR, code)
 #define TIMEOUT (4096ull << 8) /* of th_default */

@@ -6,7 +6,6 @@
 #include "tp_harness.h"
 #include "transport/completer.h"
 
-#define ACK 0x1f
 #define NAK(code) (UR_AETH_NAK << 5 | (code))
 #define RNR(timer) (UR_AETH_RNR << 5 | (timer))
 #define MTU 1024u

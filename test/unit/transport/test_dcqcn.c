@@ -4,7 +4,6 @@
 #include "transport/req_state.h"
 
 #define LINE 100000000u /* kbit/s */
-#define US UR_NS_PER_US
 #define STEP (55 * US)
 
 static uint64_t count(const struct th *h, unsigned node, enum ur_counter c)

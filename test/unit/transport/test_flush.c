@@ -6,7 +6,6 @@
 #include "transport/rd_table.h"
 #include "transport/resp_atomic.h"
 
-#define ACK 0x1f
 #define GLOBAL 1
 #define PERSISTENT 2
 #define RANGE 0

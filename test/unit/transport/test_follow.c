@@ -6,7 +6,6 @@
 
 void ur_suite_follow(void);
 
-#define US UR_NS_PER_US
 #define ONE UR_CWND_ONE
 
 static struct th h;

@@ -7,8 +7,6 @@
 #include "transport/upcalls.h"
 #include "transport/req_state.h"
 
-#define ACK 0x1f
-
 struct win {
 	struct ur_mw *tp;
 	struct ibv_mw pub;

@@ -6,7 +6,6 @@
 #include "transport/mr.h"
 #include "transport/mw.h"
 
-#define ACK 0x1f
 #define RW (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static uint8_t data[1024];

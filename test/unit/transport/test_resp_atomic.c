@@ -2,8 +2,6 @@
 /* lib/transport/resp_atomic.c: atomics and ATOMIC WRITE. Node 1 is the responder; its peer sends from PSN 100. */
 #include "tp_harness.h"
 
-#define ACK 0x1f
-
 static const struct th_opt *with_atomics(uint8_t max_rd)
 {
 	static struct th_opt o;

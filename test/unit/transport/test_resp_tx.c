@@ -3,7 +3,6 @@
 #include "tp_harness.h"
 #include "wire/sack.h"
 
-#define ACK 0x1f
 #define NAK(code) ur_syndrome(UR_AETH_NAK, code)
 
 static const uint8_t data[1024] = {1, 2, 3};

@@ -3,7 +3,6 @@
 #include "tp_harness.h"
 #include "transport/verdict.h"
 
-#define ACK 0x1f
 #define NAK(code) ur_syndrome(UR_AETH_NAK, code)
 
 static uint8_t data[8192];

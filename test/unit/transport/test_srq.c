@@ -6,7 +6,6 @@
 
 void ur_suite_srq(void);
 
-#define ACK_OK 0x1f
 #define MTU 1024
 
 /* --- the object --- */
@@ -192,7 +191,7 @@ static void receive__several_queue_pairs_fill_at_once(void)
 		h.n[1].qp = qp[k];
 		th_inject(&h, 1, UR_OP_SEND_MIDDLE, 101, false, NULL, h.n[0].mem + 4096 * k + MTU, MTU);
 		th_inject(&h, 1, UR_OP_SEND_LAST, 102, true, NULL, h.n[0].mem + 4096 * k + 2 * MTU, 10);
-		th_expect_ack(&h, 1, 102, ACK_OK);
+		th_expect_ack(&h, 1, 102, ACK);
 		wc = th_expect_wc(h.n[1].rcq, k, IBV_WC_SUCCESS);
 		CU_ASSERT_EQUAL(wc.qp_num, ur_qp_num(qp[k]));
 		CU_ASSERT_EQUAL(wc.byte_len, 2 * MTU + 10);

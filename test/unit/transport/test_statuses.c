@@ -17,7 +17,6 @@
  */
 #include "srq_harness.h"
 
-#define ACK 0x1f
 #define BAD_KEY 0xdeadbe00
 
 static uint8_t data[2048];

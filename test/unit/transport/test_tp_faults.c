@@ -3,10 +3,8 @@
 #include "losses.h"
 #include "transport/req_state.h"
 
-#define ACK 0x1f
 #define NAK_SEQ ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)
 #define TIMEOUT (4096ull << 8) /* of th_default */
-#define US UR_NS_PER_US
 
 /* A request under `losses` succeeds without the ACK timer, soon, and without a retry too many. */
 static void expect_repaired(struct loss *losses, enum ibv_wr_opcode op, uint32_t len, ur_time within, unsigned probes)

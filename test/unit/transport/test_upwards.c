@@ -2,8 +2,6 @@
 /* READs from a peer as rdma_rxe is, which repeats no part of a READ that begins below one that it has repeated (judge.c). */
 #include "losses.h"
 
-#define US UR_NS_PER_US
-
 /*
  * A peer as rdma_rxe is: MigReq 0, and deaf to a repeated READ request that begins below one that it has answered. Repairs get lost as
  * well, and in the end everything does for a while, so that the ACK timer goes back.

@@ -15,6 +15,8 @@
 #include "wire/frame.h"
 #include "wire/train.h"
 
+#define ACK 0x1f /* a syndrome: of an acknowledgement without credits */
+#define US UR_NS_PER_US
 #define TH_MEM (1u << 20)
 #define TH_ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define TH_MR_ACCESS (TH_ALL_ACCESS | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | UR_ACCESS_FLUSH) /* of a node's MR */
