@@ -361,7 +361,7 @@ enum side_state datagram_open(struct side *s, const char **why);
 enum side_state talk_open(struct side *s, const char **why);
 void talk_close(struct side *s);
 
-#define RECV_WRS 8192 /* they are posted when they are needed: as many at once as there may be packets that were kept */
+#define RECV_WRS UR_MAX_QP_WR /* they are posted when they are needed: at once those of all packets that were kept */
 #define XRC_SRQS_MAX 1024
 
 /* For an XRC_RECV QP, before it is made: the SRQs that the peer names. 0 or an errno. */
