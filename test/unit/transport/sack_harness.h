@@ -1,14 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Node 0 is a requester, and its peer, which sends SACKs, is the test. */
+/* Node 0 is a requester that begins with PSN 100, and its peer, which sends SACKs, is the test. */
 #ifndef UR_TEST_SACK_HARNESS_H
 #define UR_TEST_SACK_HARNESS_H
 
 #include "tp_harness.h"
 #include "wire/sack.h"
 
+#define FIRST 100
+
 static inline struct ur_requester *req(struct th *h)
 {
 	return &h->n[0].qp->req;
+}
+
+/* `n` WRITEs of one packet each, with their PSN as number where all that was posted before has been sent. */
+static inline void post_writes(struct th *h, unsigned n)
+{
+	const uint32_t from = req(h)->max;
+
+	for (unsigned i = 0; i < n; i++)
+		CU_ASSERT_EQUAL(th_post(h, 0, IBV_WR_RDMA_WRITE, from + i, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+}
+
+static inline void send_writes(struct th *h, unsigned n)
+{
+	post_writes(h, n);
+	CU_ASSERT_EQUAL(th_drain(h, 0), n);
 }
 
 /* A SACK that reports, beyond `expected`, the PSNs from `from` to `to`, and no others. */

@@ -4,29 +4,12 @@
 
 void ur_suite_hello(void);
 
-#define FIRST 100
-
 static void open_requester(struct th *h)
 {
 	struct th_opt o = th_default;
 
 	o.selective = true;
 	th_open(h, &o);
-}
-
-/* WRITEs of one packet each, with their PSN as number if they are all that was sent. */
-static void post_writes(struct th *h, unsigned n)
-{
-	const uint32_t from = req(h)->max;
-
-	for (unsigned i = 0; i < n; i++)
-		CU_ASSERT_EQUAL(th_post(h, 0, IBV_WR_RDMA_WRITE, from + i, 0, 8, 0, IBV_SEND_SIGNALED), 0);
-}
-
-static void send_writes(struct th *h, unsigned n)
-{
-	post_writes(h, n);
-	CU_ASSERT_EQUAL(th_drain(h, 0), n);
 }
 
 static bool says_hello(struct th *h, uint32_t psn)

@@ -7,7 +7,6 @@
 
 void ur_suite_silence(void);
 
-#define FIRST 100
 #define TIMEOUT (4096ull << 14)
 
 static uint64_t count(const struct th *h, enum ur_counter c)
@@ -23,16 +22,6 @@ static void open_requester(struct th *h, uint8_t retries)
 	o.timeout = 14;
 	o.retry_cnt = retries;
 	th_open(h, &o);
-}
-
-/* `n` WRITEs of one packet each, with their PSN as number, go out. */
-static void send_writes(struct th *h, unsigned n)
-{
-	const uint32_t from = req(h)->max;
-
-	for (unsigned i = 0; i < n; i++)
-		CU_ASSERT_EQUAL(th_post(h, 0, IBV_WR_RDMA_WRITE, from + i, 0, 8, 0, IBV_SEND_SIGNALED), 0);
-	CU_ASSERT_EQUAL(th_drain(h, 0), n);
 }
 
 /* The peer shows what it is, and that a round trip takes 10 us. */
