@@ -168,7 +168,7 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint32_t nak_frame;
 	ur_time nak_when;
 	uint64_t rnr_wait;
-	bool nak_heard;     /* the requester has sent something again since */
+	bool nak_heard; /* the requester has sent something again since */
 	/* repetition */
 	bool back; /* going through what was sent before, of which `back_next` comes next */
 	uint64_t back_next;

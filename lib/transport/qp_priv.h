@@ -64,13 +64,13 @@ struct ur_requester {
 	uint32_t locals;                 /* local operations that are executed and wait for their turn to complete */
 	uint8_t max_rd;
 	uint8_t retry_cnt, retry_left, rnr_cnt, rnr_left;
-	uint8_t halt;        /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
-	bool rnr_wait, hole; /* `hole`: all from a lost answer on was sent again, and that has not come yet */
-	bool reseek;         /* `rpos` has to be searched again */
-	bool hello;          /* what is sent before `hello_end`, for the first time, says hello (wire/sack.h) */
-	uint32_t hello_end, hello_most; /* `most`: as far as that may move */
+	uint8_t halt;                    /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
+	bool rnr_wait, hole;             /* `hole`: all from a lost answer on was sent again, and that has not come yet */
+	bool reseek;                     /* `rpos` has to be searched again */
+	bool hello;                      /* what is sent before `hello_end`, for the first time, says hello (wire/sack.h) */
+	uint32_t hello_end, hello_most;  /* `most`: as far as that may move */
 	ur_time timeout, wait, deadline; /* of the ACK timer: as the program asked, 0: none; the interval that runs now; its end */
-	ur_time retried_at;        /* the last rewind that counted as a retry */
+	ur_time retried_at;              /* the last rewind that counted as a retry */
 	struct ur_window window;
 	struct ur_rtt rtt;
 	struct ur_follow follow;

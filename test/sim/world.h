@@ -29,11 +29,11 @@ struct fabric {
 	struct {
 		unsigned train_pkts; /* what the host's port offers, 0: no trains */
 		uint32_t train_bytes;
-		bool copies;    /* it does not send payload from where it lies */
-		bool bare;      /* it is sockets of a kernel */
-		bool joins;     /* it is packet sockets, to which trains come in one piece */
-		bool follow;    /* as in struct ur_nic_config */
-		bool selective; /* as selective_repeat in struct ur_nic_config, and so is this: */
+		bool copies;       /* it does not send payload from where it lies */
+		bool bare;         /* it is sockets of a kernel */
+		bool joins;        /* it is packet sockets, to which trains come in one piece */
+		bool follow;       /* as in struct ur_nic_config */
+		bool selective;    /* as selective_repeat in struct ur_nic_config, and so is this: */
 		size_t keep_bytes; /* 0: as in programs */
 	} port[WORLD_HOSTS];
 	bool v6, ordered;               /* ordered: frames arrive in the order of sending, and once */
