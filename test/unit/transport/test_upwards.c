@@ -66,7 +66,7 @@ static void upwards__a_repair_has_holes(void)
 #define RXE_READS 60
 #define RXE_PSNS (5 * RXE_READS)
 static struct rxe {
-	uint64_t random;
+	struct ur_rng random;
 	unsigned percent;
 	uint32_t epsn;              /* of requests that are on their way to it, too */
 	uint16_t request[RXE_PSNS]; /* by PSN from 101 on: which request was executed there */
@@ -94,8 +94,7 @@ static bool rxe_answers(const struct ur_pkt *p)
 static bool lose_at_random_as_rxe(struct th *h, unsigned from, const struct ur_pkt *p)
 {
 	h->now += US;
-	rxe.random = rxe.random * 6364136223846793005ull + 1442695040888963407ull;
-	if ((rxe.random >> 33) % 100 < rxe.percent)
+	if (ur_rng_below(&rxe.random, 100) < rxe.percent)
 		return true;
 	if (from == 0)
 		return !rxe_answers(p);
@@ -116,7 +115,7 @@ static void upwards__losses_at_random(void)
 
 		o.window = seed < 300 ? 0 : 8; /* READs are asked for in pieces */
 		open_warm(&h, &o, none);
-		rxe = (struct rxe){.random = seed, .percent = 1 + seed % 20};
+		rxe = (struct rxe){.random = {.state = seed}, .percent = 1 + seed % 20};
 		h.lose = lose_at_random_as_rxe;
 		for (unsigned i = 0; i < RXE_READS; i++)
 			th_post(&h, 0, IBV_WR_RDMA_READ, i, i * 8192, 4097, 500000 + i * 8192, IBV_SEND_SIGNALED);
