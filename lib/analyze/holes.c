@@ -42,7 +42,7 @@ void an_widen(struct an_flow *f, uint32_t i)
 {
 	struct an_stream *s = &f->s;
 	struct an_req *r = an_req_at(&s->w, i);
-	const uint32_t n = an_npkts(r->len, f->mtu ? f->mtu : 4096);
+	const uint32_t n = an_read_psns(f, r->len);
 
 	while (r->n < n && i + 1 < s->w.n) {
 		struct an_req *next = an_req_at(&s->w, i + 1);

@@ -15,7 +15,7 @@ static uint32_t psns(const struct an_flow *f, const struct an_pkt *p)
 	if (!(p->op->flags & UR_OPF_READ) || p->ext_cut)
 		return 1;
 	ur_reth_get(p->ext + p->op->off_reth, &h);
-	return an_npkts(h.len, f->mtu ? f->mtu : 4096);
+	return an_read_psns(f, h.len);
 }
 
 /* For want of the answer: one whose answer the recorder has missed may look so, but the requester goes on. */

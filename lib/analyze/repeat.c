@@ -107,7 +107,7 @@ static void lengthen(struct an_flow *f, struct an_req *r, const struct an_pkt *p
 	r->len = (uint32_t)len;
 	an_widen(f, an_window_find(&f->s.w, r->psn));
 	if (r->psn + r->n == s->next) {
-		r->n = an_npkts(r->len, f->mtu ? f->mtu : 4096);
+		r->n = an_read_psns(f, r->len);
 		s->next = r->psn + r->n;
 	}
 }
@@ -266,7 +266,7 @@ static struct range range_of(const struct an_flow *f, const struct an_req *r, co
 
 	if (p->op->flags & UR_OPF_READ && !p->ext_cut) {
 		ur_reth_get(p->ext + p->op->off_reth, &h);
-		n = an_npkts(h.len, f->mtu ? f->mtu : 4096) < n ? an_npkts(h.len, f->mtu ? f->mtu : 4096) : n;
+		n = ur_min_u32(an_read_psns(f, h.len), n);
 	}
 	return (struct range){at, at + n};
 }

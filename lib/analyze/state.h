@@ -331,4 +331,10 @@ static inline uint32_t an_npkts(uint32_t len, uint32_t mtu)
 	return len > mtu ? (uint32_t)(((uint64_t)len + mtu - 1) / mtu) : 1;
 }
 
+/* The same on a flow: the fewest that they can be, while its path MTU is not known. */
+static inline uint32_t an_read_psns(const struct an_flow *f, uint32_t len)
+{
+	return an_npkts(len, f->mtu ? f->mtu : 4096);
+}
+
 #endif

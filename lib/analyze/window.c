@@ -174,5 +174,5 @@ void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64
 	if (!(p->op->flags & UR_OPF_READ))
 		return;
 	r->len = r->want;
-	r->n = an_npkts(r->len, f->mtu ? f->mtu : 4096);
+	r->n = an_read_psns(f, r->len);
 }
