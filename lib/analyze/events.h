@@ -17,6 +17,19 @@ static inline void an_event(struct ur_analysis *a, struct an_flow *f, struct ur_
 		an_event_tell(a, f, e);
 }
 
+/* A request that is here for the first time. */
+static inline void an_event_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, const struct an_req *r)
+{
+	an_event(a, f,
+		 (struct ur_an_event){.kind = UR_AN_EV_REQUEST,
+				      .when = p->when,
+				      .frame = p->frame,
+				      .psn = r->psn,
+				      .n = r->n,
+				      .len = r->len,
+				      .opcode = p->bth.opcode});
+}
+
 /* A round trip that the packet ends. */
 void an_rtt(struct ur_analysis *a, struct an_flow *f, ur_time began, const struct an_pkt *p);
 /* The runs of PSNs that a SACK has. */

@@ -161,14 +161,7 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 		tell_again(a, f, p, psn, r->n);
 		return;
 	}
-	an_event(a, f,
-		 (struct ur_an_event){.kind = UR_AN_EV_REQUEST,
-				      .when = p->when,
-				      .frame = p->frame,
-				      .psn = psn,
-				      .n = r->n,
-				      .len = r->len,
-				      .opcode = p->bth.opcode});
+	an_event_request(a, f, p, r);
 }
 
 /* A READ may come again from its middle, and ask for less; or for more, when the recording began after its first time. */

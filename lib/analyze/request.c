@@ -170,14 +170,7 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 	s->back = false;
 	count(f, p, r);
 	note_depth(a, f, p);
-	an_event(a, f,
-		 (struct ur_an_event){.kind = UR_AN_EV_REQUEST,
-				      .when = p->when,
-				      .frame = p->frame,
-				      .psn = psn,
-				      .n = r->n,
-				      .len = r->len,
-				      .opcode = p->bth.opcode});
+	an_event_request(a, f, p, r);
 	if (p->op->flags & UR_OPF_ATOMIC && !p->ext_cut)
 		an_chain_request(a, f, p, psn, true);
 	else if (!p->ext_cut)
