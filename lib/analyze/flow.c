@@ -20,7 +20,7 @@
 struct host_pair { /* flows from one host to another that have no partner yet */
 	struct ur_table_node node;
 	struct ur_gid src, dst;
-	struct an_flow *alone;
+	struct ur_list alone; /* an_flow.beside */
 };
 
 struct an_flow *an_flow_find(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t dqpn)
@@ -54,22 +54,11 @@ static struct host_pair *hosts_of(struct ur_analysis *a, const struct ur_gid *sr
 		return NULL;
 	h->src = *src;
 	h->dst = *dst;
+	ur_list_init(&h->alone);
 	if (ur_table_add(&a->hosts, &h->node, an_hash(src, dst, 0)))
 		return h;
 	free(h);
 	return NULL;
-}
-
-static void leave_alone_list(struct ur_analysis *a, struct an_flow *f)
-{
-	struct host_pair *h = hosts_find(a, &f->src, &f->dst);
-
-	for (struct an_flow **at = h ? &h->alone : NULL; at && *at; at = &(*at)->beside) {
-		if (*at != f)
-			continue;
-		*at = f->beside;
-		return;
-	}
 }
 
 bool an_conn_add(struct ur_analysis *a, struct an_flow *f)
@@ -104,6 +93,7 @@ struct an_flow *an_flow_add(struct ur_analysis *a, const struct ur_gid *src, con
 	f->dst = f->facts.to = *dst;
 	f->dqpn = f->facts.dqpn = dqpn;
 	f->service = service;
+	ur_list_init(&f->beside);
 	f->s.msg = AN_MSG_UNKNOWN;
 	f->newest = a->last_when;
 	if (!ur_table_add(&a->flows, &f->node, an_hash(src, dst, dqpn)) || !an_conn_add(a, f)) {
@@ -119,10 +109,8 @@ static void alone(struct ur_analysis *a, struct an_flow *f)
 {
 	struct host_pair *h = f->service != UR_UC ? hosts_of(a, &f->src, &f->dst) : NULL;
 
-	if (!h)
-		return;
-	f->beside = h->alone;
-	h->alone = f;
+	if (h)
+		ur_list_add_tail(&h->alone, &f->beside);
 }
 
 struct an_flow *an_flow_of(struct ur_analysis *a, const struct an_pkt *p)
@@ -140,6 +128,8 @@ struct an_flow *an_flow_of(struct ur_analysis *a, const struct an_pkt *p)
 /* They are one connection now, with the number of the first. */
 void an_flow_join(struct ur_analysis *a, struct an_flow *first, struct an_flow *second)
 {
+	ur_list_del(&first->beside);
+	ur_list_del(&second->beside);
 	a->conn[second->id] = NULL;
 	first->peer = second;
 	second->peer = first;
@@ -161,8 +151,9 @@ static bool may_answer(const struct an_flow *f, const struct an_flow *to, uint32
 
 void an_flow_pair(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
-	struct host_pair *h;
 	struct an_flow *found = NULL;
+	struct ur_list *at, *next;
+	struct host_pair *h;
 	unsigned n = 0;
 
 	/* Ever seldomer: an answer whose requests are not recorded must not cost more and more. */
@@ -170,7 +161,11 @@ void an_flow_pair(struct ur_analysis *a, struct an_flow *f, const struct an_pkt 
 	if (f->alone_answers > 8 && (f->alone_answers & (f->alone_answers - 1) || f->alone_answers > PAIR_TRIES))
 		return;
 	h = hosts_find(a, &f->dst, &f->src);
-	for (struct an_flow *to = h ? h->alone : NULL; to; to = to->beside) {
+	if (!h)
+		return;
+	ur_list_for_each_safe (at, next, &h->alone) {
+		struct an_flow *to = ur_container_of(at, struct an_flow, beside);
+
 		if (!may_answer(f, to, p->bth.psn))
 			continue;
 		found = to;
@@ -178,8 +173,6 @@ void an_flow_pair(struct ur_analysis *a, struct an_flow *f, const struct an_pkt 
 	}
 	if (n != 1)
 		return;
-	leave_alone_list(a, f);
-	leave_alone_list(a, found);
 	if (f->s.begun && f->first_frame < found->first_frame)
 		an_flow_join(a, f, found);
 	else
@@ -189,8 +182,7 @@ void an_flow_pair(struct ur_analysis *a, struct an_flow *f, const struct an_pkt 
 /* Another connection has the number now; what was known of this one stays. */
 void an_flow_retire(struct ur_analysis *a, struct an_flow *f)
 {
-	if (!f->peer)
-		leave_alone_list(a, f);
+	ur_list_del(&f->beside);
 	an_flow_finish(a, f);
 	ur_table_del(&a->flows, &f->node);
 	an_window_free(a, &f->s.w);
@@ -207,6 +199,7 @@ static bool leave_answers(struct ur_analysis *a, struct an_flow *f, struct an_fl
 		free(record);
 		return false;
 	}
+	ur_list_init(&record->beside);
 	record->src = record->facts.from = f->dst;
 	record->dst = record->facts.to = f->src;
 	record->dqpn = record->facts.dqpn = peer->dqpn;
@@ -355,8 +348,7 @@ static void free_hosts(struct ur_table_node *n)
 
 static void forget_one(struct ur_analysis *a, struct an_flow *f)
 {
-	if (!f->peer)
-		leave_alone_list(a, f);
+	ur_list_del(&f->beside);
 	ur_table_del(&a->flows, &f->node);
 	free_flow(a, f);
 }
@@ -380,7 +372,7 @@ void an_hosts_forget(struct ur_analysis *a)
 			struct host_pair *h = ur_container_of(n, struct host_pair, node);
 
 			next = n->next;
-			if (h->alone)
+			if (!ur_list_empty(&h->alone))
 				continue;
 			ur_table_del(&a->hosts, n);
 			free(h);

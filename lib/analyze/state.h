@@ -33,6 +33,7 @@
 
 #include "analyze/dissect.h"
 #include "analyze/twice.h"
+#include "base/list.h"
 #include "base/psn.h"
 #include "base/table.h"
 #include "wire/icrc.h"
@@ -211,10 +212,10 @@ struct an_flow {
 	uint32_t start; /* its first PSN, as the CM says */
 	uint32_t mtu;
 	bool mtu_cm;
-	uint32_t id;            /* number of its connection */
-	struct an_flow *peer;   /* the other direction */
-	struct an_flow *beside; /* of the same hosts, alone as well */
-	ur_time newest;         /* packet of it */
+	uint32_t id;           /* number of its connection */
+	struct an_flow *peer;  /* the other direction */
+	struct ur_list beside; /* of the same hosts, alone as well */
+	ur_time newest;        /* packet of it */
 	struct an_cm *cm;
 	uint64_t packets, answers, marked, cnps; /* of all kinds; answers among them; with a congestion mark; CNPs */
 	uint32_t first_frame, last_frame, marked_frame;
