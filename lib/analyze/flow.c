@@ -194,6 +194,7 @@ void an_flow_retire(struct ur_analysis *a, struct an_flow *f)
 static bool leave_answers(struct ur_analysis *a, struct an_flow *f, struct an_flow *peer)
 {
 	struct an_flow *record = calloc(1, sizeof(*record));
+	const uint32_t at = peer->id;
 
 	if (!record || !an_conn_add(a, peer)) {
 		free(record);
@@ -214,11 +215,10 @@ static bool leave_answers(struct ur_analysis *a, struct an_flow *f, struct an_fl
 	for (unsigned i = 0; record->cm && i < 2; i++)
 		if (record->cm->flow[i] == peer)
 			record->cm->flow[i] = record;
-	for (uint32_t i = 0; i + 1 < a->nconn; i++)
-		if (a->conn[i] == peer) {
-			a->conn[i] = record;
-			record->id = i; /* by which it is found when connections are forgotten */
-		}
+	if (at + 1 < a->nconn && a->conn[at] == peer) { /* else `f` stands for the two */
+		a->conn[at] = record;
+		record->id = at;
+	}
 	peer->peer = NULL;
 	peer->cm = NULL;
 	peer->mtu = 0;
