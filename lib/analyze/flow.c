@@ -82,8 +82,9 @@ struct an_flow *an_flow_add(struct ur_analysis *a, const struct ur_gid *src, con
 	struct an_flow *f;
 
 	if (a->nflows >= UR_AN_FLOWS) {
-		if (a->nflows++ == UR_AN_FLOWS)
+		if (!a->limit_said)
 			an_report(a, &(struct ur_finding){.rule = UR_RULE_LIMIT, .frame = (uint32_t)a->total.frames, .v = {UR_AN_FLOWS}});
+		a->limit_said = true;
 		return NULL;
 	}
 	f = calloc(1, sizeof(*f));
@@ -200,6 +201,7 @@ static bool leave_answers(struct ur_analysis *a, struct an_flow *f, struct an_fl
 		free(record);
 		return false;
 	}
+	a->nflows++;
 	ur_list_init(&record->beside);
 	record->src = record->facts.from = f->dst;
 	record->dst = record->facts.to = f->src;
@@ -357,9 +359,8 @@ void an_flow_forget(struct ur_analysis *a, struct an_flow *f)
 {
 	struct an_flow *peer = f->peer;
 
-	a->nflows = a->nflows > UR_AN_FLOWS ? UR_AN_FLOWS : a->nflows;
-	a->nflows -= a->nflows ? 1 : 0;
-	a->nflows -= a->nflows && peer ? 1 : 0;
+	a->nflows -= peer ? 2 : 1;
+	a->limit_said = false;
 	if (peer)
 		forget_one(a, peer);
 	forget_one(a, f);

@@ -248,7 +248,8 @@ struct ur_analysis {
 	struct ur_table flows, hosts, cms;
 	struct an_flow **conn; /* one flow of each connection, in order */
 	uint32_t nconn, conn_room;
-	uint32_t nflows;
+	uint32_t nflows; /* with records of what has gone */
+	bool limit_said; /* since it was reached */
 	struct an_cm *oldest_cm, *newest_cm;
 	struct an_chain *chain; /* once there was an atomic */
 	uint32_t ncm;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analyze/state.h"
 #include "analyze_harness.h"
 #include "base/psn.h"
 #include "base/rng.h"
@@ -346,6 +347,15 @@ static bool near(int a, int b)
 	return abs(ur_psn_diff((uint32_t)a, (uint32_t)b)) < 70000;
 }
 
+static uint32_t flows_of(const struct ur_analysis *a)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < a->nconn; i++)
+		n += a->conn[i]->peer ? 2 : 1;
+	return n;
+}
+
 /* QPNs that are used again, as programs do that exchange them by TCP: with other PSNs, in the same direction or another. */
 static void numbers_used_again(void)
 {
@@ -363,6 +373,7 @@ static void numbers_used_again(void)
 		live(&t, &rng, 1 + round % 3, psn[0]);
 		live(&t, &rng, 1 + round / 3 % 3, psn[1]);
 		judge(&t);
+		CU_ASSERT_EQUAL(t.f.a->nflows, flows_of(t.f.a)); /* which there may be so many of */
 		CU_ASSERT_EQUAL(findings_worse(&t.f, UR_WARNING), 0);
 		if (findings_worse(&t.f, UR_WARNING)) {
 			printf("# round %u\n", round);
