@@ -6,6 +6,13 @@ uint32_t an_cm_depth(const struct an_cm *c, bool second)
 	return c->depth[second];
 }
 
+enum ur_an_ending an_cm_ending(const struct an_cm *c)
+{
+	const bool dreq = c->msg[0][UR_CM_DREQ - UR_CM_REQ].n || c->msg[1][UR_CM_DREQ - UR_CM_REQ].n;
+
+	return c->rej_frame ? UR_AN_REJECTED : dreq ? UR_AN_DISCONNECTED : UR_AN_OPEN;
+}
+
 void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out)
 {
 	const struct an_cm_message *mine = c->msg[0], *other = c->msg[1];
@@ -24,7 +31,7 @@ void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out)
 	out->rej_reason = c->reason;
 	out->dreq_frame = dreq ? dreq->frame : 0;
 	out->drep_frame = c->msg[!out->dreq_by_second][UR_CM_DREP - UR_CM_REQ].frame;
-	out->ending = c->rej_frame ? UR_AN_REJECTED : dreq ? UR_AN_DISCONNECTED : UR_AN_OPEN;
+	out->ending = an_cm_ending(c);
 	out->cm_repeated = c->repeated;
 	out->retry_count = c->req.retry_count;
 	out->ack_timeout = c->req.primary.ack_timeout;

@@ -37,6 +37,7 @@ struct an_cm {
 
 /* What the messages of a connection say of it. */
 void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out);
+enum ur_an_ending an_cm_ending(const struct an_cm *c);
 uint32_t an_cm_depth(const struct an_cm *c, bool second);
 
 #endif

@@ -3,17 +3,15 @@
 
 #include "analyze/chain.h"
 #include "analyze/cm.h"
+#include "analyze/cm_facts.h"
 #include "analyze/finish.h"
 #include "analyze/flow.h"
 
-static bool is_over(const struct ur_analysis *a, const struct an_flow *f, ur_time idle, ur_time closed)
+static bool is_over(const struct an_flow *f, ur_time idle, ur_time closed)
 {
 	const ur_time newest = f->peer && f->peer->newest > f->newest ? f->peer->newest : f->newest;
-	struct ur_an_conn c;
 
-	if (newest >= closed && newest >= idle)
-		return false;
-	return newest < idle || (ur_analysis_conn(a, f->id, &c) && c.ending != UR_AN_OPEN);
+	return newest < idle || (newest < closed && f->cm && an_cm_ending(f->cm) != UR_AN_OPEN);
 }
 
 static void forget(struct ur_analysis *a, struct an_flow *f, ur_forget_fn gone, void *ctx)
@@ -45,7 +43,7 @@ uint32_t ur_analysis_forget(struct ur_analysis *a, ur_time idle, ur_time closed,
 
 		if (!f)
 			continue;
-		if (is_over(a, f, idle, closed)) {
+		if (is_over(f, idle, closed)) {
 			forget(a, f, gone, ctx);
 			a->conn[i] = NULL;
 			n++;
