@@ -20,7 +20,6 @@ struct an_cm {
 	struct ur_gid src, dst; /* of the active and of the passive side */
 	uint32_t id, other_id;
 	bool sidr;
-	bool done;
 	bool used; /* while it is decided what is forgotten */
 	bool cut;  /* the end of its REQ was cut off */
 	struct ur_cm_req req;
