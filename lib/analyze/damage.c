@@ -115,10 +115,8 @@ static void put_response(struct ur_analysis *a, struct an_flow *f, const struct 
 	if (at != r->got)
 		return;
 	r->got = at + 1;
-	if (r->got < r->n || r->gap_n || r->flags & AN_REPORTED)
-		return;
-	r->flags |= AN_REPORTED;
-	f->s.depth -= f->s.depth > 0;
+	if (r->got >= r->n && !r->gap_n && !(r->flags & AN_REPORTED))
+		an_read_over(&f->s, r);
 }
 
 struct an_flow *an_damage_note(struct ur_analysis *a, const struct an_pkt *p)

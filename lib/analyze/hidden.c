@@ -178,10 +178,8 @@ void an_answers_behind(struct ur_analysis *a, struct an_flow *f, const struct an
 		left -= n;
 		r->got += n;
 		r->flags |= AN_HIDDEN;
-		if (r->got == r->n && !(r->flags & AN_REPORTED)) {
-			r->flags |= AN_REPORTED;
-			s->depth -= s->depth > 0;
-		}
+		if (r->got == r->n && !(r->flags & AN_REPORTED))
+			an_read_over(s, r);
 		an_acked(a, f, r->psn + r->got, p);
 	}
 }

@@ -108,8 +108,7 @@ void an_responses_due(struct an_flow *f, uint32_t from, uint32_t end, const stru
 
 		if (r->flags & AN_HOLE || !an_takes_answer(ur_opcode(r->opcode)) || r->flags & AN_REPORTED)
 			continue;
-		r->flags |= AN_REPORTED;
-		s->depth -= s->depth > 0;
+		an_read_over(s, r);
 		if (r->got < r->n && (f->mtu || r->n == 1) && !r->gap_n && !(r->flags & AN_HIDDEN)) {
 			r->gap_at = r->got;
 			r->gap_n = r->n - r->got;

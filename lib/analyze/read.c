@@ -169,10 +169,8 @@ void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	check_turn(a, f, r, p, at);
 	an_seen_note(a, s, psn, p->frame);
 	check_msn(a, f, r, p);
-	if (r->got >= r->n && !r->gap_n && !(r->flags & AN_REPORTED)) {
-		r->flags |= AN_REPORTED;
-		s->depth -= s->depth > 0;
-	}
+	if (r->got >= r->n && !r->gap_n && !(r->flags & AN_REPORTED))
+		an_read_over(s, r);
 	if (fresh)
 		an_acked(a, f, psn + 1, p);
 }

@@ -24,6 +24,13 @@ void an_seen_free(struct ur_analysis *a, struct an_stream *s);
 /* The frame that had the response `psn`, or 0; `unknown`: it is too long ago to be known. */
 uint32_t an_seen_frame(const struct an_stream *s, uint64_t psn, bool *unknown);
 
+/* A READ or atomic is in flight no more: its answer came, or is due. */
+static inline void an_read_over(struct an_stream *s, struct an_req *r)
+{
+	r->flags |= AN_REPORTED;
+	s->depth -= s->depth > 0;
+}
+
 void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64_t psn);
 
 #endif
