@@ -45,8 +45,7 @@ void an_ignored_asked(struct an_flow *f, const struct an_pkt *p, uint64_t psn)
 	g->messages = f->facts.messages;
 	g->newest = p->frame;
 	g->newest_when = p->when;
-	g->at[g->tries % ur_array_size(g->at)] = p->when;
-	g->tries++;
+	an_note_time(g->at, g->tries++, p->when);
 }
 
 void an_ignored_answered(struct an_stream *s, uint64_t psn)
@@ -59,7 +58,6 @@ void an_ignored_finish(struct an_flow *f)
 {
 	const struct an_ignored *g = &f->s.ignored;
 	struct ur_an_half *h = &f->facts;
-	const uint32_t room = ur_array_size(g->at);
 
 	if (g->tries < LEAST_TRIES || an_since(f->facts.last, g->newest_when) > 2 * g->pause)
 		return;
@@ -71,6 +69,6 @@ void an_ignored_finish(struct an_flow *f)
 	h->open_tries = g->tries;
 	h->open_since = g->when;
 	h->open_until = g->newest_when;
-	for (uint32_t i = 0, from = g->tries > room ? g->tries - room : 0; from + i < g->tries; i++)
-		h->tries[i] = g->at[(from + i) % room];
+	h->open_early = h->rnr_tries = 0;
+	memcpy(h->tries, g->at, sizeof(h->tries));
 }

@@ -383,11 +383,8 @@ static void note_try(struct an_stream *s, struct an_req *r, const struct an_pkt 
 		s->tries[0] = r->when;
 		s->ntries = 1;
 	}
-	if (s->ntries == ur_array_size(s->tries))
-		memmove(s->tries, s->tries + 1, sizeof(s->tries) - sizeof(s->tries[0]));
-	else
-		s->ntries++;
-	s->tries[s->ntries - 1] = p->when;
+	an_note_time(s->tries, s->ntries, p->when);
+	s->ntries += s->ntries < AN_TIMES;
 }
 
 /* Responses to the older requests may be under way still, and come between those that are asked for now. */

@@ -125,12 +125,14 @@ struct an_stray { /* what of a packet has to be kept to take it for a request la
 	uint8_t ext[64];
 };
 
+#define AN_TIMES 8 /* of transmissions that are kept: as many as ur_an_half has */
+
 struct an_ignored { /* what was answered once, and is asked for again */
 	uint64_t psn, end;
 	uint64_t messages; /* of the flow, when it was asked for last */
 	uint64_t pause;    /* the longest between two times */
 	uint32_t tries, frame, newest;
-	ur_time when, newest_when, at[8];
+	ur_time when, newest_when, at[AN_TIMES];
 };
 
 struct an_stream { /* requests of a flow, and the answers to them */
@@ -189,7 +191,7 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint64_t seen_most;   /* after the last PSN among them */
 	struct an_ignored ignored;
 	uint32_t rnr_row;
-	ur_time tries[8];
+	ur_time tries[AN_TIMES];
 	uint8_t ntries;
 };
 
@@ -275,6 +277,16 @@ struct ur_analysis {
 static inline uint64_t an_unwrap(uint64_t near, uint32_t psn)
 {
 	return near + (uint64_t)(int64_t)ur_psn_diff(psn, (uint32_t)near & UR_PSN_MASK);
+}
+
+/* The newest transmissions of something, the newest last; `n` came before this one. */
+static inline void an_note_time(ur_time at[AN_TIMES], uint32_t n, ur_time when)
+{
+	if (n >= AN_TIMES) {
+		memmove(at, at + 1, (AN_TIMES - 1) * sizeof(*at));
+		n = AN_TIMES - 1;
+	}
+	at[n] = when;
 }
 
 static inline void an_time_add(struct ur_an_times *t, uint64_t ns)

@@ -157,6 +157,29 @@ static void ignored(void)
 	end(&t);
 }
 
+/* Nothing of another request that is open, and younger, is said of it. */
+static void ignored_beside_open(void)
+{
+	struct talk t;
+
+	ignore(&t, 0, 0);
+	say(&t, 'A', UR_OP_SEND_ONLY, 140, 8, 0);
+	for (int i = 0; i < 5; i++) {
+		t.when += 70 * UR_NS_PER_MS;
+		say(&t, 'A', UR_OP_READ_REQ, 136, 2048, 0);
+		for (int k = 0; k < 3; k++)
+			say(&t, 'A', UR_OP_SEND_ONLY, 140, 8, 0);
+	}
+	judge(&t);
+	CU_ASSERT_TRUE(t.c.half[0].open_again);
+	CU_ASSERT_EQUAL(t.c.half[0].open_psn, 136);
+	CU_ASSERT_EQUAL(t.c.half[0].open_tries, 5);
+	CU_ASSERT_EQUAL(t.c.half[0].open_early, 0);
+	CU_ASSERT_EQUAL(t.c.half[0].tries[4], t.c.half[0].open_until);
+	CU_ASSERT_EQUAL(t.c.half[0].tries[5], 0);
+	end(&t);
+}
+
 static void not_ignored(void)
 {
 	static const struct {
@@ -497,6 +520,7 @@ void ur_suite_analyze_again(void)
 	CU_add_test(s, "late packets of UC", late_on_uc);
 	CU_add_test(s, "from before the recording", from_before);
 	CU_add_test(s, "a repeated READ that nothing answers any more", ignored);
+	CU_add_test(s, "a repeated READ that nothing answers, beside an open request", ignored_beside_open);
 	CU_add_test(s, "a repeated READ that need not wait any more", not_ignored);
 	CU_add_test(s, "missing: a READ", missing_read);
 	CU_add_test(s, "missing: the last request", missing_last);
