@@ -380,6 +380,7 @@ static void check_tries(struct ur_analysis *a, struct an_flow *f, const struct a
 static void note_try(struct an_stream *s, struct an_req *r, const struct an_pkt *p)
 {
 	if (r->tries == 1 || !s->ntries) {
+		memset(s->tries, 0, sizeof(s->tries));
 		s->tries[0] = r->when;
 		s->ntries = 1;
 	}

@@ -180,6 +180,29 @@ static void ignored_beside_open(void)
 	end(&t);
 }
 
+/* The times of a request's transmissions are its own, and not those of one before it that came again more often. */
+static void times_of_its_own(void)
+{
+	struct talk t;
+
+	begin(&t, "times");
+	for (int psn = 100; psn < 102; psn++) {
+		for (int i = 0; i < (psn == 100 ? 6 : 2); i++) {
+			say(&t, 'A', UR_OP_SEND_ONLY, psn, 8, 0);
+			t.when += 70 * UR_NS_PER_MS;
+		}
+		if (psn == 100)
+			say(&t, 'B', UR_OP_ACK, psn, 0x1f, 1);
+	}
+	judge(&t);
+	CU_ASSERT_EQUAL(t.c.half[0].open_psn, 101);
+	CU_ASSERT_EQUAL(t.c.half[0].open_tries, 2);
+	CU_ASSERT_EQUAL(t.c.half[0].tries[0], t.c.half[0].open_since);
+	CU_ASSERT_EQUAL(t.c.half[0].tries[1], t.c.half[0].open_until);
+	CU_ASSERT_EQUAL(t.c.half[0].tries[2], 0);
+	end(&t);
+}
+
 static void not_ignored(void)
 {
 	static const struct {
@@ -521,6 +544,7 @@ void ur_suite_analyze_again(void)
 	CU_add_test(s, "from before the recording", from_before);
 	CU_add_test(s, "a repeated READ that nothing answers any more", ignored);
 	CU_add_test(s, "a repeated READ that nothing answers, beside an open request", ignored_beside_open);
+	CU_add_test(s, "times of transmissions", times_of_its_own);
 	CU_add_test(s, "a repeated READ that need not wait any more", not_ignored);
 	CU_add_test(s, "missing: a READ", missing_read);
 	CU_add_test(s, "missing: the last request", missing_last);
