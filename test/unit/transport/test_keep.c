@@ -237,8 +237,8 @@ static void hello__in_the_expected_packet_alone(void)
 	th_close(&fixture);
 	open_kept(&fixture, 100, 0);
 	for (unsigned i = 0; i < 1024; i++)
-		write_one(&fixture, 100, i, false);
-	write_one(&fixture, 100, 1024, true); /* too late */
+		write_one_at(&fixture, 100, i, 0, false);
+	write_one_at(&fixture, 100, 1024, 0, true); /* too late */
 	CU_ASSERT_FALSE(fixture.n[1].qp->resp.peer_sacks);
 	CU_ASSERT_EQUAL(fixture.n[1].qp->resp.odd, 0);
 	th_close(&fixture);
