@@ -143,7 +143,10 @@ uint8_t *analyze_add_raw(struct ur_recording *r, uint32_t len, ur_time when)
 {
 	struct ur_rec_frame *f;
 
-	r->f = realloc(r->f, (r->n + 1) * sizeof(*r->f));
+	if (r->n >= r->room) {
+		r->room = 2 * r->n + 16;
+		r->f = realloc(r->f, r->room * sizeof(*r->f));
+	}
 	f = &r->f[r->n++];
 	f->len = f->have = len;
 	f->data = calloc(1, len);

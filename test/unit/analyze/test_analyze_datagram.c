@@ -99,16 +99,13 @@ static void qkey__each(void)
 
 static void add_pause(struct ur_recording *r, uint16_t opcode, uint16_t word, uint8_t priority, uint16_t time)
 {
-	struct ur_rec_frame *f;
+	uint8_t *data = analyze_add_raw(r, 60, (r->n + 1) * UR_NS_PER_S);
 
-	r->f = realloc(r->f, (r->n + 1) * sizeof(*r->f));
-	f = &r->f[r->n++];
-	*f = (struct ur_rec_frame){.data = calloc(1, 60), .len = 60, .have = 60, .when = r->n * UR_NS_PER_S};
-	memcpy(f->data, "\1\x80\xc2\0\0\1\2\0\0\0\0\x99\x88\x8", 14);
-	ur_put16(f->data + 14, opcode);
-	ur_put16(f->data + 16, word);
+	memcpy(data, "\1\x80\xc2\0\0\1\2\0\0\0\0\x99\x88\x8", 14);
+	ur_put16(data + 14, opcode);
+	ur_put16(data + 16, word);
 	if (opcode == 0x101)
-		ur_put16(f->data + 18 + 2 * priority, time);
+		ur_put16(data + 18 + 2 * priority, time);
 }
 
 static void pause__named(void)
