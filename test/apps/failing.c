@@ -168,12 +168,11 @@ static int server(void)
 		fall_silent();
 	if (kind->ending == DEREGISTERS)
 		need(ibv_dereg_mr(target) == 0, "ibv_dereg_mr");
-	if (kind->ending == DISCONNECTS) {
+	if (kind->ending == DISCONNECTS)
 		usleep(4 * PAUSE_US); /* the client has asked for more */
-		rdma_disconnect(id);
-	}
-	wait_for_disconnect(id);
-	rdma_disconnect(id);
+	else
+		wait_for_disconnect(id);
+	rdma_disconnect(id); /* which waits for the end of the connection */
 	return 0;
 }
 
