@@ -223,7 +223,7 @@ static void take_packet(struct wire *w, struct ur_pkt *p)
 	ur_time now = ur_clock_now();
 	bool good = ur_frame_parse(p, &w->counters);
 
-	if (good && p->kind == UR_PKT_ROCE)
+	if (good && (p->kind == UR_PKT_ROCE || p->kind == UR_PKT_ROCE_GUESSED))
 		ur_cf_rx(c->run, p, c->frames + 1, now);
 	else if (ur_gid_eq(&p->src, &w->cfg.peer))
 		ur_cf_rx_bad(c->run, c->frames + 1);

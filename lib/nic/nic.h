@@ -14,6 +14,7 @@
 #include "cm/cm.h"
 #include "drivers/loop/loop.h"
 #include "drivers/port.h"
+#include "net/idents.h"
 #include "net/net.h"
 #include "transport/transport.h"
 
@@ -102,6 +103,7 @@ struct ur_nic {
 
 	struct ur_nic_out out[UR_NIC_OUTS]; /* 0: the port's; by slot the other processes', and the loop */
 	struct ur_list waiting;             /* those with a backlog */
+	struct ur_idents idents;            /* IPv4 identifications of what comes in */
 	struct ur_loop loop;                /* packets to ourselves */
 	_Atomic(struct ur_qp *) doorbell;   /* QPs that rang since the last poll, newest first */
 };

@@ -100,6 +100,16 @@ static bool nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p, bool judged)
 	return true;
 }
 
+__attribute__((noinline)) static bool nic_rx_guessed(struct ur_nic *nic, struct ur_pkt *p, bool judged)
+{
+	if (!ur_idents_accept(&nic->idents, p, nic->now)) {
+		refuse(nic, p, UR_C_ICRC);
+		return false;
+	}
+	p->kind = UR_PKT_ROCE;
+	return nic_rx_roce(nic, p, judged);
+}
+
 /* A peer in the wrong RoCE mode is worth a counter of its own; everything else that we do not speak is the host's. */
 static void nic_rx_other(struct ur_nic *nic, const struct ur_pkt *p)
 {
@@ -131,6 +141,8 @@ static bool nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p, bool judged)
 	}
 	if (ur_likely(p->kind == UR_PKT_ROCE))
 		return nic_rx_roce(nic, p, judged);
+	if (p->kind == UR_PKT_ROCE_GUESSED)
+		return nic_rx_guessed(nic, p, judged);
 	if (p->kind == UR_PKT_OTHER)
 		nic_rx_other(nic, p);
 	else

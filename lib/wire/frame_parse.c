@@ -16,19 +16,23 @@ static bool drop(struct ur_counters *c, enum ur_counter why)
 	return false;
 }
 
-/* Does another IPv4 identification explain the ICRC? A damaged packet passes once in 65536 times. */
-static bool other_id(const uint8_t *want, const uint8_t *have, size_t covered)
+/* Does another IPv4 identification than `id` explain the ICRC? A damaged packet passes once in 65536 times. */
+static bool other_id(struct ur_pkt *p, uint16_t id, const uint8_t *want, const uint8_t *have, size_t covered)
 {
 	uint16_t bits;
 
-	return ur_icrc_explain(ur_get_le32(want) ^ ur_get_le32(have), 4, covered, &bits);
+	if (!ur_icrc_explain(ur_get_le32(want) ^ ur_get_le32(have), 4, covered, &bits))
+		return false;
+	p->place = id ^ bits;
+	p->may_fragment = 0;
+	return true;
 }
 
 /*
  * The IP header of a bare packet is not known whole. The identification that its place in a train suggests is right for a peer like us; any
  * other, with or without the flag that forbids fragments, has to explain the difference.
  */
-static bool icrc_ok_bare(const struct ur_pkt *p, uint32_t icrc_off)
+static enum ur_pkt_kind icrc_bare(struct ur_pkt *p, uint32_t icrc_off)
 {
 	uint32_t udp_len = p->len - p->bth_off + UR_UDP_LEN, change;
 	size_t covered = udp_len - UR_ICRC_LEN + UR_IP4_LEN;
@@ -37,26 +41,33 @@ static bool icrc_ok_bare(const struct ur_pkt *p, uint32_t icrc_off)
 
 	ur_icrc_end(crc, want);
 	if (ur_likely(memcmp(want, p->data + icrc_off, UR_ICRC_LEN) == 0))
-		return true;
+		return UR_PKT_ROCE;
 	if (p->ip_version != 4)
-		return false;
-	if (other_id(want, p->data + icrc_off, covered))
-		return true;
+		return UR_PKT_OTHER;
+	if (other_id(p, p->place, want, p->data + icrc_off, covered))
+		return UR_PKT_ROCE_GUESSED;
 	change = ur_icrc_change(0x4000, 6, covered);
 	ur_icrc_end(ur_get_le32(want) ^ change, want);
-	return other_id(want, p->data + icrc_off, covered);
+	if (!other_id(p, p->place, want, p->data + icrc_off, covered))
+		return UR_PKT_OTHER;
+	p->may_fragment = 1;
+	return UR_PKT_ROCE_GUESSED;
 }
 
-static inline bool icrc_ok(const struct ur_pkt *p, uint32_t icrc_off)
+/* UR_PKT_OTHER: the ICRC is wrong. */
+static inline enum ur_pkt_kind icrc_verdict(struct ur_pkt *p, uint32_t icrc_off)
 {
 	uint8_t want[UR_ICRC_LEN];
 
 	if (p->flags & UR_PKT_BARE)
-		return icrc_ok_bare(p, icrc_off);
+		return icrc_bare(p, icrc_off);
 	ur_icrc_end(ur_icrc_begin(p->data + p->l3_off, p->ip_version, icrc_off - p->l3_off), want);
 	if (ur_likely(memcmp(want, p->data + icrc_off, UR_ICRC_LEN) == 0))
-		return true;
-	return p->flags & UR_PKT_CUT && p->ip_version == 4 && other_id(want, p->data + icrc_off, icrc_off - p->l3_off);
+		return UR_PKT_ROCE;
+	if (p->flags & UR_PKT_CUT && p->ip_version == 4 &&
+	    other_id(p, ur_get16(p->data + p->l3_off + 4), want, p->data + icrc_off, icrc_off - p->l3_off))
+		return UR_PKT_ROCE_GUESSED;
+	return UR_PKT_OTHER;
 }
 
 /* From the BTH to the ICRC, which ends at p->len; the BTH itself and an ICRC are known to fit. */
@@ -64,6 +75,7 @@ static inline bool parse_roce(struct ur_pkt *p, struct ur_counters *c)
 {
 	const struct ur_opcode_info *op;
 	uint32_t icrc_off = p->len - UR_ICRC_LEN;
+	enum ur_pkt_kind kind;
 	uint32_t off;
 
 	ur_bth_get(p->data + p->bth_off, &p->bth);
@@ -77,11 +89,12 @@ static inline bool parse_roce(struct ur_pkt *p, struct ur_counters *c)
 		return drop(c, UR_C_DROP_TRUNCATED);
 	if (ur_unlikely(p->bth.pad > icrc_off - off))
 		return drop(c, UR_C_DROP_PAD);
-	if (ur_unlikely(!icrc_ok(p, icrc_off)))
+	kind = icrc_verdict(p, icrc_off);
+	if (ur_unlikely(kind == UR_PKT_OTHER))
 		return drop(c, UR_C_ICRC);
 	p->payload_off = (uint16_t)off;
 	p->payload_len = icrc_off - off - p->bth.pad;
-	p->kind = UR_PKT_ROCE;
+	p->kind = (uint8_t)kind;
 	return true;
 }
 

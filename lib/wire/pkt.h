@@ -55,6 +55,7 @@ struct ur_bth {
 enum ur_pkt_kind {
 	UR_PKT_OTHER, /* not ours to handle */
 	UR_PKT_ROCE,
+	UR_PKT_ROCE_GUESSED, /* if its IPv4 identification was `place`, which makes the ICRC right: so it does for a damaged one in 32768 */
 	UR_PKT_ARP,
 	UR_PKT_ICMP4,
 	UR_PKT_ICMP6, /* echo and neighbour discovery */
@@ -98,6 +99,7 @@ struct ur_pkt {
 	uint8_t kind; /* enum ur_pkt_kind */
 	uint8_t ip_version, ttl, tos;
 	uint8_t slot; /* of a slim or bulk packet: of the process that it comes from */
+	uint8_t may_fragment; /* of UR_PKT_ROCE_GUESSED: the flag DF is not as in what uroce sends */
 	uint16_t l3_off, l4_off, bth_off, payload_off;
 	uint16_t vlan; /* VLAN tag control information, 0 when untagged */
 	uint16_t sport;

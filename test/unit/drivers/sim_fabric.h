@@ -126,9 +126,9 @@ static inline void look_at_packet(struct got *g, struct ur_pkt *p)
 	struct ur_counters c = {.v = {0}};
 
 	CU_ASSERT_FATAL(g->n < ur_array_size(g->psn));
-	g->good += ur_frame_parse(p, &c) && p->kind == UR_PKT_ROCE;
+	g->place[g->n] = p->place; /* parsing may find another identification */
+	g->good += ur_frame_parse(p, &c) && (p->kind == UR_PKT_ROCE || p->kind == UR_PKT_ROCE_GUESSED);
 	g->psn[g->n] = p->bth.psn;
-	g->place[g->n] = p->place;
 	g->when[g->n] = p->when;
 	g->back += g->n && g->psn[g->n] < g->psn[g->n - 1];
 	g->n++;

@@ -85,7 +85,7 @@ static void bare__as_the_whole_frame(void)
 		strip_sample(&bare, i);
 		bare.vlan = bare.l3_off = bare.l4_off = bare.bth_off = 77; /* left from another packet */
 		CU_ASSERT_TRUE(parses(&bare, UR_C_COUNT));
-		CU_ASSERT_EQUAL(bare.kind, UR_PKT_ROCE);
+		CU_ASSERT_EQUAL(bare.kind, samples[i].six ? UR_PKT_ROCE : UR_PKT_ROCE_GUESSED);
 		CU_ASSERT_EQUAL(bare.vlan, 0);
 		CU_ASSERT_EQUAL(bare.flow_label, whole.flow_label);
 		CU_ASSERT_EQUAL(bare.bth_off, 0);
@@ -106,7 +106,7 @@ static void bare__any_identification(void)
 {
 	static const uint16_t flags[] = {0x4000, 0};
 	uint8_t frame[sizeof(sample_send4)];
-	unsigned refused = 0;
+	unsigned refused = 0, wrong = 0;
 
 	for (unsigned f = 0; f < ur_array_size(flags); f++)
 		for (uint32_t id = 0; id < 65536; id += id < 300 ? 1 : 97)
@@ -116,10 +116,15 @@ static void bare__any_identification(void)
 				renumber(frame, sample_send4, sizeof(frame), (uint16_t)id, flags[f]);
 				strip(&p, frame, sizeof(frame), sizeof(frame) - bth_at(0));
 				p.place = guess ? (uint8_t)id : 3;
-				refused += !parses(&p, UR_C_ICRC);
+				if (!parses(&p, UR_C_ICRC))
+					refused++;
+				else if (p.kind == UR_PKT_ROCE_GUESSED)
+					wrong += p.place != id || !!p.may_fragment != (flags[f] == 0);
+				else
+					wrong += p.kind != UR_PKT_ROCE || p.place != id || flags[f] == 0;
 				sample_free(&p);
 			}
-	CU_ASSERT_EQUAL(refused, 0);
+	CU_ASSERT_TRUE(refused == 0 && wrong == 0);
 }
 
 /* The address, the port and the length are covered; traffic class and hop limit are not. */

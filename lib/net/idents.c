@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/idents.h"
+
+#include "base/hash.h"
+
+/*
+ * How far identifications move from one packet to the next. Packets to others, and lost ones, lie between; Linux moves them by up to one
+ * more for each of its ticks that has passed, of which there are at most 1000 a second.
+ */
+#define STEP 256
+
+static struct ur_ident *ident_of(struct ur_idents *t, const struct ur_pkt *p)
+{
+	const uint64_t h = ur_hash_bytes(ur_hash_bytes(UR_HASH_BEGIN, p->src.raw, sizeof(p->src.raw)), &p->sport, sizeof(p->sport));
+	const uint32_t key = (uint32_t)(h >> 32) | 1; /* an empty place has 0 */
+	struct ur_ident *e = &t->of[(h ^ h >> 32) % UR_IDENTS];
+
+	if (e->key != key)
+		*e = (struct ur_ident){.key = key};
+	return e;
+}
+
+static bool follows(const struct ur_ident *e, const struct ur_pkt *p, ur_time now)
+{
+	const int moved = (int16_t)(p->place - e->last);
+	const ur_time ticks = now > e->at ? (now - e->at) / UR_NS_PER_MS : 0;
+
+	if (e->may_fragment != !!p->may_fragment)
+		return false;
+	return moved < 0 ? -moved <= STEP || ticks > INT16_MAX : (ur_time)moved <= STEP + ticks;
+}
+
+/* The packet before was refused, and this one is not where it was expected either: so they are counted in leaps. */
+static bool second_leap(struct ur_ident *e)
+{
+	if (e->doubted)
+		e->alarms++;
+	return e->doubted;
+}
+
+static void move_on(struct ur_ident *e, const struct ur_pkt *p, bool in_turn, ur_time now)
+{
+	if (!in_turn)
+		e->in_turn = 0;
+	else if (e->in_turn < UR_IDENT_TRUSTED)
+		e->in_turn++;
+	if (!in_turn || (int16_t)(p->place - e->last) > 0)
+		e->last = p->place;
+	e->may_fragment = p->may_fragment;
+	e->doubted = false;
+	e->at = now;
+}
+
+bool ur_idents_accept(struct ur_idents *t, const struct ur_pkt *p, ur_time now)
+{
+	struct ur_ident *e = ident_of(t, p);
+	const bool in_turn = follows(e, p, now), trusted = e->in_turn == UR_IDENT_TRUSTED && e->alarms < UR_IDENT_ALARMS;
+
+	if (!in_turn && trusted && !second_leap(e)) {
+		e->doubted = true;
+		return false;
+	}
+	move_on(e, p, in_turn, now);
+	return true;
+}
