@@ -8,16 +8,19 @@
 #include "analyze/cm_facts.h"
 #include "analyze/flow.h"
 #include "analyze/report.h"
+#include "wire/cm_msg.h"
 #include "wire/frame.h"
 #include "wire/ip.h"
 
 #define ICMP_LEN 8
+#define DETH_LEN 8
 
 struct quoted {
 	struct ur_gid src, dst;
 	uint32_t dqpn; /* 0: not quoted so far */
 	uint32_t len, mtu;
 	uint8_t type, code, version;
+	bool answers; /* a message that the connection manager sends to nobody who has not spoken before */
 };
 
 static struct ur_gid address4(const uint8_t *at)
@@ -26,6 +29,14 @@ static struct ur_gid address4(const uint8_t *at)
 
 	memcpy(&addr, at, 4);
 	return ur_gid_from_v4(addr);
+}
+
+/* Everything but what begins a conversation. */
+static bool is_answer(const uint8_t *mad)
+{
+	const uint16_t attr = ur_get16(mad + 16);
+
+	return attr != UR_CM_REQ && attr != UR_CM_SIDR_REQ && attr >= UR_CM_REQ && attr <= UR_CM_APR;
 }
 
 /* The header that is quoted at `in`: false when it is not of a packet to the port of RoCEv2. */
@@ -51,6 +62,8 @@ static bool read_quoted(const uint8_t *in, uint32_t n, struct quoted *q)
 		return false;
 	if (n >= head + UR_UDP_LEN + 8)
 		q->dqpn = ur_get32(in + head + UR_UDP_LEN + 4) & 0xffffff;
+	head += UR_UDP_LEN + UR_BTH_LEN + DETH_LEN;
+	q->answers = q->dqpn == 1 && n >= head + UR_MAD_HDR_LEN && is_answer(in + head);
 	return true;
 }
 
@@ -109,6 +122,7 @@ void an_icmp(struct ur_analysis *a, const struct an_pkt *p)
 	struct quoted q = {0};
 	struct an_flow *flow;
 	enum kind kind;
+	bool gone;
 
 	if (!read_error(p, &q))
 		return;
@@ -120,7 +134,8 @@ void an_icmp(struct ur_analysis *a, const struct an_pkt *p)
 		flow->facts.icmp_frame = p->frame;
 		flow->facts.findings++;
 	}
-	an_report(a, &(struct ur_finding){.rule = kind == NOBODY && spoke(a, &q.dst) ? UR_RULE_ICMP_GONE : UR_RULE_ICMP,
+	gone = kind == NOBODY && (q.answers || spoke(a, &q.dst));
+	an_report(a, &(struct ur_finding){.rule = gone ? UR_RULE_ICMP_GONE : UR_RULE_ICMP,
 					  .frame = p->frame,
 					  .when = p->when,
 					  .src = p->src,
