@@ -17,7 +17,7 @@ struct ur_port_sharing;
 struct ur_queue_ops {
 	/*
 	 * Received packets, and trains in one piece; the caller owns them and gives them back with release. Up to n packets: a train counts
-	 * as many as it has, and the last may be longer than what is left of n. `when` is set by drivers with a clock.
+	 * as many as it has, and the last may be longer than what is left of n.
 	 */
 	unsigned (*rx)(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 	/* Takes the first `return value` packets and trains; the caller keeps the rest. */
@@ -75,6 +75,7 @@ enum ur_queue_cap {
 struct ur_queue {
 	const struct ur_queue_ops *ops;
 	unsigned caps;        /* of enum ur_queue_cap */
+	bool stamp;           /* somebody wants to know when packets came: `when` of those that rx brings, if the kernel tells that */
 	uint32_t train_pkts;  /* the longest train that tx sends as one, in packets; 0 and 1: none */
 	uint32_t train_bytes; /* and in bytes of UDP payload */
 	uint32_t rx_bytes;    /* of packets that wait at a receiver, the queue holds about this many; 0: more than matters */

@@ -220,6 +220,7 @@ static bool put_story(const struct ur_lad *l, uint32_t i, char to[UR_LAD_STORY])
 	const struct ur_ladder_row *r = &l->rows[i], *lost = NULL, *done = repaired_by(l, i);
 	char addr[UR_IP_TEXT], t[24], u[24], fate[UR_LAD_TEXT];
 	uint32_t n = 0;
+	bool later;
 	int len;
 
 	for (uint32_t k = 0; k < i; k++) {
@@ -233,14 +234,15 @@ static bool put_story(const struct ur_lad *l, uint32_t i, char to[UR_LAD_STORY])
 	put_fate(l, lost, fate);
 	if (lost->fate == UR_LADDER_FAR)
 		snprintf(fate, sizeof(fate), "not answered: it, or its answer, was lost after the recorder");
+	later = r->when >= lost->when + UR_AN_INSTANT_NS;
 	len = snprintf(to, UR_LAD_STORY, "%s PSN %u", lost->answer ? "The response with" : "The request with", lost->psn);
 	if (n > 1)
 		len += snprintf(to + len, UR_LAD_STORY - (size_t)len, ", and %u more,", n - 1);
 	len += snprintf(to + len, UR_LAD_STORY - (size_t)len, " was %s. ", fate);
 	len += snprintf(to + len, UR_LAD_STORY - (size_t)len, "%s%s %s %s it again (frame %u)",
-			r->when > lost->when ? ur_pcap_time(r->when - lost->when, t) : "At", r->when > lost->when ? " later" : " once",
+			later ? ur_pcap_time(r->when - lost->when, t) : "At", later ? " later" : " once",
 			ur_gid_ip(&l->c.half[r->second].from, addr), lost->answer ? "asks for" : "sends", r->frame);
-	if (done && done->when > r->when)
+	if (done && done->when >= r->when + UR_AN_INSTANT_NS)
 		snprintf(to + len, UR_LAD_STORY - (size_t)len, ", and has %s %s after that (frame %u).", lost->answer ? "it" : "the answer",
 			 ur_pcap_time(done->when - r->when, u), done->frame);
 	else if (done) /* handled in one round, whose time both have */

@@ -15,7 +15,7 @@
 enum ur_ng_block { UR_NG_INTERFACE = 1, UR_NG_OLD_PACKET = 2, UR_NG_SIMPLE_PACKET = 3, UR_NG_PACKET = 6 };
 
 /* Options: of any block, and of an interface. */
-enum ur_ng_option { UR_NG_COMMENT = 1, UR_NG_IF_NAME = 2, UR_NG_IF_TSRESOL = 9, UR_NG_IF_TSOFFSET = 14 };
+enum ur_ng_option { UR_NG_COMMENT = 1, UR_NG_IF_NAME = 2, UR_NG_PACKET_FLAGS = 2, UR_NG_IF_TSRESOL = 9, UR_NG_IF_TSOFFSET = 14 };
 
 struct ur_pcap_kind {    /* of a file in pcap format, by its first four bytes */
 	bool swapped;    /* it has the other byte order */

@@ -121,7 +121,8 @@ static void narrow_line(const struct row *r, int width)
 	       r->service, width, shortened(ur_gid_ip(&h->from, address[0]), part[0]), width,
 	       shortened(ur_gid_ip(&h->to, address[1]), part[1]), h->dqpn, h->messages, ur_pcap_amount(h->bytes, "B", data),
 	       ur_pcap_amount(goodput(h), "bit/s", rate), h->packets, h->lost[UR_AN_BEFORE] + h->lost[UR_AN_BEHIND],
-	       total(h->repeated, UR_AN_CAUSES), (uint64_t)h->naks_seq + h->naks_rnr, h->rtt.n ? ur_pcap_time(mean(&h->rtt), rtt) : "-");
+	       total(h->repeated, UR_AN_CAUSES), (uint64_t)h->naks_seq + h->naks_rnr,
+	       ur_an_times_tell(&h->rtt) ? ur_pcap_time(mean(&h->rtt), rtt) : "-");
 }
 
 /* --- all columns --- */

@@ -186,6 +186,23 @@ static bool add_interface(struct ur_pcap_reader *r, const uint8_t *body, uint32_
 	return true;
 }
 
+/* Which way a frame went, among the options of its block: 0 when they do not say. */
+static uint8_t direction_of(const struct ur_pcap_reader *r, const uint8_t *at, uint32_t n)
+{
+	while (n >= 4) {
+		const uint16_t code = get16(r, at), len = get16(r, at + 2);
+		const uint32_t all = 4 + ((len + 3u) & ~3u);
+
+		if (!code || all > n)
+			return 0;
+		if (code == UR_NG_PACKET_FLAGS && len == 4)
+			return (get32(r, at + 4) & 3) % UR_AN_DIRECTIONS;
+		at += all;
+		n -= all;
+	}
+	return 0;
+}
+
 static bool packet(struct ur_pcap_reader *r, uint32_t type, const uint8_t *body, uint32_t n, struct ur_an_frame *f, const char **why)
 {
 	const uint32_t at = type == UR_NG_SIMPLE_PACKET ? 4 : 20, which = n < at || type == UR_NG_SIMPLE_PACKET ? 0
@@ -210,6 +227,9 @@ static bool packet(struct ur_pcap_reader *r, uint32_t type, const uint8_t *body,
 		return fail(why, "a frame is longer than its block");
 	r->link = i->type;
 	f->link = i->link;
+	f->direction = 0;
+	if (n - at - f->have >= 8)
+		f->direction = direction_of(r, body + at + ((f->have + 3) & ~3u), n - at - ((f->have + 3) & ~3u));
 	f->data = body + at;
 	return true;
 }

@@ -174,7 +174,8 @@ static void print_times(const struct ur_slow *s)
 		ur_pcap_amount((uint64_t)(8 * per_second(sum_of(s, i, i + each, UR_SLOW_BYTES), ns)), "bit/s", rate);
 		ur_pcap_amount((uint64_t)per_second(sum_of(s, i, i + each, UR_SLOW_MESSAGES), ns), "/s", messages);
 		printf("   %8s  %10s  %10s  %10s  %s\n", from ? ur_pcap_time(from, t) : "0", rate, messages,
-		       n ? ur_pcap_time(sum / n, rtt) : "-", cause < UR_SLOW_COUNT ? ur_slow_names[cause] : "-");
+		       n && sum / n >= UR_AN_INSTANT_NS ? ur_pcap_time(sum / n, rtt) : "-",
+		       cause < UR_SLOW_COUNT ? ur_slow_names[cause] : "-");
 	}
 }
 
@@ -191,7 +192,7 @@ static void print_half(uint32_t number, uint8_t service, const struct ur_an_half
 	}
 	printf(", %s, %s", ur_pcap_amount((uint64_t)(8 * per_second(bytes, total)), "bit/s", rate),
 	       ur_pcap_amount((uint64_t)per_second(s->messages, total), "msg/s", messages));
-	if (h->rtt.n)
+	if (ur_an_times_tell(&h->rtt))
 		printf("; answers came after %s on average", ur_pcap_time(h->rtt.sum / h->rtt.n, t));
 	puts(".");
 	say_limit(s, limit, sizeof(limit));

@@ -70,7 +70,7 @@ static void say_work(const struct ur_an_half *h)
 		fprintf(out, " part of a message");
 	fprintf(out, ", %s, in %" PRIu64 " packet%s (frames %u to %u, %s)", bytes(h->bytes, b), h->packets, ur_plural(h->packets),
 		h->first_frame, h->last_frame, ur_pcap_time(h->last - h->first, t));
-	if (h->rtt.sum)
+	if (ur_an_times_tell(&h->rtt))
 		fprintf(out, "; answers came after %s on average", ur_pcap_time(h->rtt.sum / h->rtt.n, t));
 	fputs(".\n", out);
 }

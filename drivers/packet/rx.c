@@ -23,6 +23,7 @@ struct arrival {
 	uint32_t size;              /* of the packets of a train; 0: none, or the kernel does not tell */
 	bool tagged, held;
 	uint16_t tpid, tci;
+	ur_time when; /* if somebody wants to know */
 };
 
 static void count_missed(struct ur_packet *s)
@@ -69,6 +70,8 @@ static bool next_arrival(struct ur_packet *s, struct arrival *a)
 	a->len = copy.tp_len;
 	a->have = copy.tp_snaplen;
 	a->tagged = a->status & TP_STATUS_VLAN_VALID;
+	if (ur_unlikely(s->queue.stamp))
+		a->when = copy.tp_sec * UR_NS_PER_S + copy.tp_nsec;
 	a->tci = copy.tp_vlan_tci;
 	a->tpid = a->status & TP_STATUS_VLAN_TPID_VALID ? copy.tp_vlan_tpid : UR_ETHERTYPE_VLAN;
 	if (ur_unlikely(copy.tp_mac < first || copy.tp_mac > s->slot_len || a->have > s->slot_len - copy.tp_mac || a->have > a->len))
@@ -130,6 +133,8 @@ static bool take_frame(struct ur_packet *s, struct ur_pkt *p, struct arrival *a)
 		take_here(s, p, a);
 	if (ur_unlikely(a->tagged && p->len >= UR_ETH_LEN))
 		insert_tag(p, a);
+	if (ur_unlikely(s->queue.stamp))
+		p->when = a->when;
 	if (a->size || (is_long && !s->vnet))
 		ur_packet_see_train(s, p, a->size);
 	return true;

@@ -40,7 +40,7 @@ struct ur_udp_pkt {
 /* Room for what is asked of the kernel beside each datagram. */
 union ur_udp_control {
 	struct cmsghdr align;
-	uint8_t bytes[192];
+	uint8_t bytes[256];
 };
 
 /* Which packet's way, by its IP header, a message to send is told to go; version 0: none. */
@@ -73,6 +73,7 @@ struct ur_udp {
 	struct sockaddr_in6 rx_name[UR_UDP_RX_MSGS];
 	union ur_udp_control rx_control[UR_UDP_RX_MSGS];
 	uint32_t kernel_drops; /* as the kernel last said; wraps */
+	bool stamping;         /* the kernel has been asked when datagrams come */
 	/* tx.c */
 	struct mmsghdr tx_msg[UR_UDP_TX_MSGS];
 	struct iovec tx_iov[UR_UDP_TX_MSGS * (UR_PKT_SEGS + 2)];

@@ -8,6 +8,7 @@
 #include <netinet/udp.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
@@ -81,6 +82,15 @@ static void take_control6(struct ur_pkt *t, const struct cmsghdr *c)
 	}
 }
 
+/* Of a train: that of one of its packets. */
+static void take_stamp(struct ur_pkt *t, const struct cmsghdr *c)
+{
+	struct timespec ts;
+
+	memcpy(&ts, CMSG_DATA(c), sizeof(ts));
+	t->when = (ur_time)ts.tv_sec * UR_NS_PER_S + (ur_time)ts.tv_nsec;
+}
+
 /* The kernel puts them one after another, each as long as it says: all that has to be found is the end. */
 static void take_control(struct ur_udp *u, struct ur_pkt *t, const struct msghdr *h)
 {
@@ -99,6 +109,8 @@ static void take_control(struct ur_udp *u, struct ur_pkt *t, const struct msghdr
 			t->stride = value;
 		else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
 			missed(u, value);
+		else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS)
+			take_stamp(t, c);
 		at += CMSG_ALIGN(c->cmsg_len);
 	}
 }
@@ -132,6 +144,15 @@ static void take_datagram(struct ur_udp *u, struct ur_pkt *t, unsigned i)
 		t->stride = t->len = 0; /* nothing that could be a packet */
 }
 
+/* From now on the kernel says when datagrams come, or no more. */
+static void set_stamping(struct ur_udp *u)
+{
+	const int on = u->queue.stamp;
+
+	u->stamping = on;
+	setsockopt(u->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
+}
+
 /*
  * The kernel looks for one datagram more than there are, unless no more are asked for. So who finds the socket empty, or with one datagram
  * at a time, asks for one; who gets all that he asked for asks for twice as many.
@@ -139,7 +160,11 @@ static void take_datagram(struct ur_udp *u, struct ur_pkt *t, unsigned i)
 static bool fetch(struct ur_udp *u)
 {
 	unsigned n = arm(u);
-	int got = n ? recvmmsg(u->fd, u->rx_msg, n, MSG_DONTWAIT, NULL) : 0;
+	int got;
+
+	if (ur_unlikely(u->stamping != u->queue.stamp))
+		set_stamping(u);
+	got = n ? recvmmsg(u->fd, u->rx_msg, n, MSG_DONTWAIT, NULL) : 0;
 
 	if (got <= 0) {
 		u->ask_more = 0;

@@ -141,19 +141,26 @@ static void sort_out(struct ur_analysis *a, const struct an_pkt *p)
 	}
 }
 
+/*
+ * A host that records itself gives what came the time at which it came, and writes it down when it handles it: after what it has sent
+ * meanwhile.
+ */
 static void check_time(struct ur_analysis *a, const struct ur_an_frame *f)
 {
+	ur_time *last = &a->last_of[f->direction];
+
 	if (!a->total.frames)
 		a->total.first = f->when;
-	if (f->when + UR_NS_PER_MS < a->last_when && !a->time_back) {
+	if (f->when + UR_NS_PER_MS < *last && !a->time_back) {
 		a->time_back = true;
 		an_report(a, &(struct ur_finding){
 				     .rule = UR_RULE_RECORDER,
 				     .frame = f->number,
 				     .when = f->when,
-				     .v = {0, a->last_when - f->when},
+				     .v = {0, *last - f->when},
 				     .s = {"its time is {t1} before that of the frame before it: times in this file are not reliable"}});
 	}
+	*last = ur_max_time(*last, f->when);
 	a->last_when = f->when > a->last_when ? f->when : a->last_when;
 	a->total.last = a->last_when;
 }

@@ -44,10 +44,14 @@ extern const struct ur_an_strange_info {
 	const char *name, *advice; /* "frames of NAME: ADVICE" */
 } ur_an_strange[UR_AN_STRANGE];
 
+/* Of a frame, seen from a host that recorded itself: times of what came and of what left need not be in one order. */
+enum ur_an_direction { UR_AN_IN = 1, UR_AN_OUT, UR_AN_DIRECTIONS };
+
 struct ur_an_frame {     /* as the recorder wrote it */
 	uint32_t number; /* in the file, from 1 */
 	ur_time when;    /* any origin */
 	enum ur_an_link link;
+	uint8_t direction; /* as the recorder says: UR_AN_IN, UR_AN_OUT, or 0 */
 	const uint8_t *data;
 	uint32_t have, len; /* bytes recorded, and on the wire */
 };
@@ -84,6 +88,14 @@ extern const char *const ur_an_place_names[UR_AN_PLACES];
 struct ur_an_times {
 	uint64_t n, sum, min, max; /* ns */
 };
+
+#define UR_AN_INSTANT_NS 500 /* nobody answers sooner: what is said to have is of a recorder that gave several frames one time */
+
+/* Do they say how long it took? */
+static inline bool ur_an_times_tell(const struct ur_an_times *t)
+{
+	return t->n && t->sum / t->n >= UR_AN_INSTANT_NS;
+}
 
 /* What one end asks of the other, and how that is answered. */
 struct ur_an_half {

@@ -256,7 +256,7 @@ struct ur_analysis {
 	struct an_chain *chain; /* once there was an atomic */
 	uint32_t ncm;
 	size_t window_bytes;
-	ur_time last_when;
+	ur_time last_when, last_of[UR_AN_DIRECTIONS]; /* of all frames; of each direction */
 	bool time_back;
 	uint32_t train_frame; /* the first frame that held a train */
 	uint64_t trains;

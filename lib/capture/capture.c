@@ -12,6 +12,7 @@
 
 #include "base/counters.h"
 #include "capture/output.h"
+#include "host/clock.h"
 #include "host/spool.h"
 #include "wire/frame.h"
 
@@ -20,6 +21,7 @@
 #define PREAMBLE_MAX 512
 #define NAME_MAX_BYTES 255
 #define COMMENT_MAX 128
+#define WAITED_MAX UR_NS_PER_S /* a frame that seems to have waited longer came before the clock was set */
 
 enum { BLOCK_SHB = 0x0a0d0d0a, BLOCK_IDB = 1, BLOCK_ISB = 5, BLOCK_EPB = 6 };
 enum {
@@ -39,7 +41,8 @@ struct ur_capture {
 	int fd;
 	struct ur_counters *counters; /* may be NULL */
 	uint64_t epoch;               /* wall clock minus the caller's clock, ns */
-	uint64_t last;                /* of the last frame, ns */
+	uint64_t last;                /* of the newest frame, ns */
+	bool reads_clock;             /* of each frame */
 	uint64_t refused;             /* frames that found no room, or a file that takes nothing */
 	uint64_t gap;                 /* of them, since the last one that is in the file */
 	struct ur_spool *spool;
@@ -180,6 +183,14 @@ static void end(void *ctx)
 
 /* --- frames --- */
 
+static uint64_t wall_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
 static void lose(struct ur_capture *c)
 {
 	c->refused++;
@@ -202,6 +213,23 @@ static void put_gap(struct block *b, const struct ur_capture *c, const char *tex
 	put_option(b, OPT_COMMENT, text, (uint16_t)len);
 }
 
+/*
+ * The kernel stamps by the wall clock, which may be set at any moment: only how long ago that was is taken from it, so all times of a file
+ * are of one clock.
+ */
+static ur_time stamp_of(const struct ur_capture *c, const struct ur_pkt *p, ur_time now, enum ur_capture_dir dir)
+{
+	uint64_t waited;
+
+	if (!c->reads_clock)
+		return now;
+	now = ur_clock_now();
+	if (dir != UR_CAPTURE_IN || !p->when)
+		return now;
+	waited = wall_clock() - p->when;
+	return waited < WAITED_MAX && waited < now ? now - waited : now;
+}
+
 void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now, enum ur_capture_dir dir)
 {
 	uint8_t headers[UR_PATH_HDR_MAX];
@@ -209,6 +237,7 @@ void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now,
 	uint32_t len = bare + ur_pkt_frame_len(p), flags = dir;
 	char comment[COMMENT_MAX];
 	unsigned comment_len = ur_unlikely(c->gap) ? gap_comment(c, comment) : 0;
+	const uint64_t when = c->epoch + stamp_of(c, p, now, dir);
 	size_t n = EPB_BYTES + ((len + 3u) & ~(size_t)3) + (comment_len ? 12 + 4 + ((comment_len + 3u) & ~(size_t)3) : 0);
 	void *room = ur_unlikely(atomic_load_explicit(&c->err, memory_order_relaxed)) ? NULL : ur_spool_room(c->spool, n);
 	struct block b;
@@ -217,9 +246,9 @@ void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now,
 		lose(c);
 		return;
 	}
-	c->last = c->epoch + now;
+	c->last = when > c->last ? when : c->last;
 	b = block_begin(room, BLOCK_EPB);
-	put_stamp(&b, c->last);
+	put_stamp(&b, when);
 	put32(&b, len);
 	put32(&b, len);
 	put_bytes(&b, headers, bare);
@@ -250,13 +279,12 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 {
 	static const struct ur_spool_taker taker = {write_blocks, NULL, end};
 	struct ur_capture *c = aligned_alloc(64, sizeof(*c));
-	struct timespec ts;
+	const uint64_t wall = wall_clock(); /* before anything that takes time: `now` is of this moment */
 	int err;
 
-	clock_gettime(CLOCK_REALTIME, &ts); /* before anything that takes time: `now` is of this moment */
 	if (!c)
 		return ENOMEM;
-	*c = (struct ur_capture){.epoch = (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec - now};
+	*c = (struct ur_capture){.epoch = wall - now};
 	err = open_file(c, path, ifname);
 	if (!err)
 		err = ur_spool_open("uroce-capture", RING, &taker, c, &c->spool);
@@ -266,6 +294,30 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 	}
 	*out = c;
 	return 0;
+}
+
+/* How far apart the two clocks are: between two looks at one of them, which are as close together as they get. */
+static uint64_t epoch_of_clock(void)
+{
+	uint64_t least = UINT64_MAX, epoch = 0;
+
+	for (unsigned tries = 0; tries < 8; tries++) {
+		const ur_time from = ur_clock_now();
+		const uint64_t wall = wall_clock();
+		const ur_time to = ur_clock_now();
+
+		if (to - from >= least)
+			continue;
+		least = to - from;
+		epoch = wall - (from + least / 2);
+	}
+	return epoch;
+}
+
+void ur_capture_read_clock(struct ur_capture *c)
+{
+	c->reads_clock = true;
+	c->epoch = epoch_of_clock();
 }
 
 void ur_capture_count(struct ur_capture *c, struct ur_counters *counters)

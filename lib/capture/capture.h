@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes the frames of a port to a pcapng file (draft-ietf-opsawg-pcapng), with direction and nanosecond time stamps. Whoever has the NIC
+ * Writes the frames of a port to a pcapng file (draft-ietf-opsawg-pcapng), with direction and nanosecond time stamps: what is sent has the
+ * time just before the port gets it, what came the time that the kernel tells, else the one at which it is handled. So a frame that waited
+ * for us may be older than the ones before it in the file, which has frames in the order in which they were handled. Whoever has the NIC
  * puts frames into a ring and never waits; a thread writes (host/spool.h). Frames that find no room, or a file that takes nothing any more,
  * are counted: the next frame in the file says how many are missing before it, and the end of the file how many in all.
  */
@@ -19,6 +21,11 @@ enum ur_capture_dir { UR_CAPTURE_IN = 1, UR_CAPTURE_OUT = 2 }; /* as epb_flags h
  * with mode 0600. 0 or an errno, as ur_output_open, and those of a thread.
  */
 int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur_capture **out);
+/*
+ * From now on the clock, CLOCK_MONOTONIC, is read for each frame: `now` of a whole round of the NIC is not the time at which a frame came
+ * or leaves. Not in virtual time.
+ */
+void ur_capture_read_clock(struct ur_capture *c);
 /* Has missing frames counted there as well, by whoever calls ur_capture_frame. */
 void ur_capture_count(struct ur_capture *c, struct ur_counters *counters);
 /* One thread at a time. */

@@ -307,6 +307,7 @@ static int open_capture(struct ur_engine *e)
 		return 0;
 	err = ur_capture_open(e->cfg.capture, e->info.ifname, ur_engine_now(), &c);
 	if (!err) {
+		ur_capture_read_clock(c);
 		ur_capture_count(c, &e->nic->counters);
 		ur_nic_set_capture(e->nic, c);
 	} else {

@@ -90,6 +90,7 @@ EXPORT int uroce_capture_start(const char *path)
 	err = is_capturing(e) ? EBUSY : ur_capture_open(path, e->info.ifname, ur_engine_now(), &c);
 	if (!err) {
 		nic = ur_engine_lock(e);
+		ur_capture_read_clock(c);
 		ur_capture_count(c, &nic->counters);
 		ur_nic_set_capture(nic, c);
 		ur_engine_unlock(e);

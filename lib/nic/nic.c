@@ -228,10 +228,18 @@ static void port_unreachable(struct ur_port *port, const struct ur_gid *dst, con
 	nic_unreachable(port->owner, dst, quote, len);
 }
 
+/* A capture wants to know when packets came. */
+static void nic_set_stamps(struct ur_nic *nic)
+{
+	if (nic->port)
+		nic->port->queue->stamp = nic->capture != NULL;
+}
+
 void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 {
 	nic->port = port;
 	port->owner = nic;
+	nic_set_stamps(nic);
 	nic->routed = port->queue->caps & UR_QUEUE_BARE;
 	port->unreachable = port_unreachable;
 	ur_net_set_routed(nic->net, nic->routed);
@@ -252,6 +260,7 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 void ur_nic_set_capture(struct ur_nic *nic, struct ur_capture *capture)
 {
 	nic->capture = capture;
+	nic_set_stamps(nic);
 	nic_set_watched(nic);
 }
 

@@ -107,7 +107,7 @@ struct ur_pkt {
 	uint32_t payload_len; /* without pad and ICRC */
 	struct ur_bth bth;
 	struct ur_gid src, dst; /* IP addresses as GIDs */
-	ur_time when;           /* when it was received, or handed to the port */
+	ur_time when;           /* received: when it came, by the wall clock or in virtual time, where the port tells; otherwise 0 */
 	struct ur_pkt *next;    /* for the holder's queues */
 	struct ur_queue *home;  /* the queue to which it is returned; set by the driver */
 };

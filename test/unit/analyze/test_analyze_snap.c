@@ -95,10 +95,47 @@ static void same_counts(void)
 		}
 }
 
+/*
+ * A host that records itself writes down what came when it handles it, with the time at which it came. Only within one direction times that
+ * go back say that the recorder's are not reliable.
+ */
+static void times_of_a_host_itself(void)
+{
+	const struct ur_recording *r = analyze_recordings();
+
+	for (unsigned way = 0; way < 3; way++) { /* no directions; all the same; the host's own */
+		struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+		struct ur_an_frame first = ur_recording_frame(r, 0);
+		struct ur_an_totals t;
+
+		for (unsigned i = 0; i < r->n; i++) {
+			struct ur_an_frame f = ur_recording_frame(r, i);
+
+			f.when = first.when + i * 10 * UR_NS_PER_MS - (i % 2 ? 15 * UR_NS_PER_MS : 0);
+			f.direction = way == 1 ? UR_AN_IN : way == 2 ? (i % 2 ? UR_AN_IN : UR_AN_OUT) : 0;
+			ur_analysis_frame(a, &f);
+		}
+		ur_analysis_finish(a);
+		ur_analysis_totals(a, &t);
+		CU_ASSERT_EQUAL(t.findings[UR_RULE_RECORDER], way < 2);
+		CU_ASSERT_EQUAL(t.frames, r->n);
+		ur_analysis_destroy(a);
+	}
+}
+
+static void times_that_tell_nothing(void)
+{
+	CU_ASSERT_FALSE(ur_an_times_tell(&(struct ur_an_times){0}));
+	CU_ASSERT_FALSE(ur_an_times_tell(&(struct ur_an_times){.n = 3, .sum = 3 * (UR_AN_INSTANT_NS - 1)}));
+	CU_ASSERT_TRUE(ur_an_times_tell(&(struct ur_an_times){.n = 3, .sum = 3 * UR_AN_INSTANT_NS}));
+}
+
 void ur_suite_analyze_snap(void)
 {
 	CU_pSuite s = CU_add_suite("analyze_snap", NULL, NULL);
 
 	CU_add_test(s, "cut frames: no other findings", no_other_findings);
 	CU_add_test(s, "cut frames: the same counts", same_counts);
+	CU_add_test(s, "times: of a host that records itself", times_of_a_host_itself);
+	CU_add_test(s, "times: that tell nothing", times_that_tell_nothing);
 }

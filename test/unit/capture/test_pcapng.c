@@ -16,6 +16,7 @@
 
 #include "base/counters.h"
 #include "capture/capture.h"
+#include "host/clock.h"
 #include "wire_samples.h"
 
 void ur_suite_pcapng(void);
@@ -114,6 +115,40 @@ static void capture_frame__bytes_and_stamps(void)
 	}
 	CU_ASSERT_TRUE(first >= before && first <= after);
 	CU_ASSERT_EQUAL(pcap_next_ex(pcap, &h, &got), PCAP_ERROR_BREAK);
+}
+
+/*
+ * With the clock read for each frame: what is sent has the present time, whatever `now` is, and what the kernel has stamped came then; a
+ * stamp from before the clock was set, or from after now, is not believed.
+ */
+static void capture_frame__times_of_the_port(void)
+{
+	static const uint64_t waited[] = {0, 300 * UR_NS_PER_MS, 3600 * UR_NS_PER_S, -UR_NS_PER_S, UR_NS_PER_MS};
+	uint64_t before[5], after[5];
+	struct pcap_pkthdr *h;
+	const u_char *got;
+	uint8_t b[64] = {0};
+	const ur_time start = ur_clock_now();
+
+	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", start, &cap), 0);
+	ur_capture_read_clock(cap);
+	for (unsigned i = 0; i < 5; i++) {
+		struct ur_pkt p = {.data = b, .len = sizeof(b)};
+
+		usleep(2000);
+		before[i] = wall();
+		p.when = waited[i] ? before[i] - waited[i] : 0;
+		ur_capture_frame(cap, &p, start, i == 4 ? UR_CAPTURE_OUT : UR_CAPTURE_IN);
+		after[i] = wall();
+	}
+	close_capture();
+	read_back();
+	for (unsigned i = 0; i < 5; i++) {
+		const uint64_t less = i == 1 ? waited[1] : 0;
+
+		CU_ASSERT_EQUAL_FATAL(pcap_next_ex(pcap, &h, &got), 1);
+		CU_ASSERT_TRUE(stamp(h) + UR_NS_PER_MS / 2 >= before[i] - less && stamp(h) <= after[i] - less + UR_NS_PER_MS / 2);
+	}
 }
 
 static void capture_frame__segments_and_tail(void)
@@ -503,6 +538,7 @@ void ur_suite_pcapng(void)
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("pcapng", NULL, NULL, setup, teardown);
 
 	CU_ADD_TEST(s, capture_frame__bytes_and_stamps);
+	CU_ADD_TEST(s, capture_frame__times_of_the_port);
 	CU_ADD_TEST(s, capture_frame__segments_and_tail);
 	CU_ADD_TEST(s, capture_frame__bare);
 	CU_ADD_TEST(s, capture_frame__many);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The port over UDP sockets, on the loopback interface of a network namespace of the test's own. */
+
+#include <time.h>
+
 #include "udp_util.h"
 
 void ur_suite_udp(void);
@@ -89,6 +92,42 @@ static void train__arrives_whole(void)
 		ur_pkts_release(p, 1);
 	}
 	CU_ASSERT_EQUAL(counters.v[UR_C_ICRC], 0);
+}
+
+static uint64_t wall(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* The kernel is asked when datagrams came for as long as somebody wants to know: when they were sent here, not when they are fetched. */
+static void stamp__while_asked_for(void)
+{
+	unsigned early = 0;
+
+	for (unsigned round = 0; round < 6; round++) {
+		struct ur_pkt *p[64];
+		uint64_t before, after;
+
+		port->queue->stamp = round % 3 == 1;
+		CU_ASSERT_EQUAL(ur_queue_rx(port->queue, p, 1), 0); /* tells the kernel */
+		before = wall();
+		CU_ASSERT_EQUAL(send_train(round < 3, 10, PAYLOAD, 0x20), 1);
+		after = wall();
+		usleep(3000);
+		CU_ASSERT_EQUAL_FATAL(receive(port, p, 10), 1);
+		expect_train(p[0], round < 3, 10, PAYLOAD);
+		CU_ASSERT_EQUAL(p[0]->tos, 0x20);
+		if (port->queue->stamp)
+			CU_ASSERT_TRUE(p[0]->when >= before && p[0]->when <= wall())
+		else
+			CU_ASSERT_EQUAL(p[0]->when, 0);
+		early += port->queue->stamp && p[0]->when <= after + UR_NS_PER_MS;
+		ur_pkts_release(p, 1);
+	}
+	CU_ASSERT_TRUE(early > 0); /* on a busy machine the kernel itself may be late with one */
 }
 
 /* Trains among packets, in one call, each with an address and a traffic class of its own. */
@@ -375,4 +414,5 @@ void ur_suite_udp(void)
 	CU_ADD_TEST(s, error__is_taken);
 	CU_ADD_TEST(s, groups__replace_one_another);
 	CU_ADD_TEST(s, path_mtu__is_the_routes);
+	CU_ADD_TEST(s, stamp__while_asked_for);
 }
