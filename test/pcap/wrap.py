@@ -207,13 +207,10 @@ WAYS = {
 }
 
 
-def main():
-    if sys.argv[1:] == ["--list"]:
-        print("\n".join(WAYS))
-        return
-    link, way = WAYS[sys.argv[1]]
-    data, at = open(sys.argv[2], "rb").read(), 24
-    with open(sys.argv[3], "wb") as out:
+def wrap(name, source, target):
+    link, way = WAYS[name]
+    data, at = open(source, "rb").read(), 24
+    with open(target, "wb") as out:
         out.write(data[:20] + struct.pack("<I", link))
         while at < len(data):
             size = struct.unpack_from("<I", data, at + 8)[0]
@@ -223,4 +220,8 @@ def main():
             at += 16 + size
 
 
-main()
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(WAYS))
+    else:
+        wrap(*sys.argv[1:4])
