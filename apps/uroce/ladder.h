@@ -13,12 +13,13 @@
 
 #define UR_LAD_TEXT 320
 #define UR_LAD_STORY 512
-#define UR_LAD_EVENT 120 /* characters of an event of a trace that are shown */
+#define UR_LAD_EVENT 280 /* characters of an event that are shown */
 
 struct ur_lad_event {
 	ur_time when;
 	uint32_t after; /* the row that it follows, counted from 1; 0: before all of them */
 	bool second;    /* beside the host on the right */
+	bool path;      /* of neither: it happened between them */
 	char text[UR_LAD_EVENT];
 };
 
@@ -48,6 +49,17 @@ struct ur_lad {
 
 /* Takes from a trace what happens to the QPs of the connection. False after a sentence on stderr. */
 bool ur_lad_read_trace(struct ur_lad *l, const char *name);
+
+/* Room for one more; NULL when memory is short. */
+struct ur_lad_event *ur_lad_new_event(struct ur_lad *l);
+
+/* --- ladder_aside.c --- */
+
+/* What is not RoCEv2 and concerns the connection. False when memory is short. */
+bool ur_lad_add_asides(struct ur_lad *l, const struct ur_ladder *ladder);
+/* "; A sent X in the 1 ms before, Y in the 1 ms after", for what happened from then until then. Returns its length, 0 when it is not known.
+ */
+int ur_lad_put_rate(const struct ur_lad *l, bool second, ur_time from, ur_time upto, char *to, size_t room);
 
 /* --- ladder_text.c --- */
 

@@ -185,7 +185,7 @@ static void draw_pause(const struct ur_lad_item *it, int y, FILE *out)
 static void draw_note(const struct ur_lad_item *it, int y, FILE *out)
 {
 	const int wide = (int)strlen(it->event->text) * 8 + 16;
-	const int x = it->event->second ? RIGHT - wide - 8 : LEFT + 8;
+	const int x = it->event->path ? (LEFT + RIGHT - wide) / 2 : it->event->second ? RIGHT - wide - 8 : LEFT + 8;
 
 	fprintf(out, "<g class=\"note\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n", x, y + 2, wide, NOTE - 4);
 	ur_svg_text(out, x + 8, y + 16, "mono", "start", it->event->text, sizeof(it->event->text));
@@ -245,8 +245,10 @@ static void draw_legend(const struct ur_lad *l, int y, FILE *out)
 	ur_svg_text(out, x + 54, y + 4, "dim", "start", "lost there; dashed: not in the file", 64);
 	y += 26;
 	if (l->nevents)
-		ur_svg_text(out, LEFT - 150, y + 20, "dim", "start",
-			    "Boxes show what the trace says about the host at whose line they stand (doc/trace.md).", 200);
+		ur_svg_text(
+			out, LEFT - 150, y + 20, "dim", "start",
+			"Boxes: what the trace says about the host at whose line they stand (doc/trace.md), or what happened between them.",
+			200);
 	ur_svg_text(out, LEFT - 150, y, "dim", "start",
 		    "Time runs downwards. All packets were seen at the recorder, which stands somewhere between the two hosts.", 200);
 }

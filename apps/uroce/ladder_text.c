@@ -98,6 +98,21 @@ static int put_fate(const struct ur_lad *l, const struct ur_ladder_row *r, char 
 	return snprintf(to, UR_LAD_TEXT, "%.*s%s%s", (int)(hole - text), text, addr, hole + 2);
 }
 
+/* A mark of a switch, or the notification that tells a sender of it. */
+static void put_congestion(const struct ur_lad *l, const struct ur_ladder_row *r, char to[UR_LAD_TEXT])
+{
+	size_t n = strlen(to);
+	char addr[UR_IP_TEXT];
+
+	if (r->frame && r->opcode == UR_OP_CNP) {
+		n += (size_t)snprintf(to + n, UR_LAD_TEXT - n, "%s%s is to slow down", n ? "; " : "",
+				      ur_gid_ip(&l->c.half[r->second].to, addr));
+		ur_lad_put_rate(l, !r->second, r->when, r->when, to + n, UR_LAD_TEXT - n);
+	} else if (r->frame && ur_tos_is_ce(r->tos)) {
+		snprintf(to + n, UR_LAD_TEXT - n, "%smarked: congestion on its way (ECN)", n ? "; " : "");
+	}
+}
+
 void ur_lad_remark(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_TEXT])
 {
 	const struct ur_ladder_row *r = &l->rows[it->row];
@@ -119,6 +134,7 @@ void ur_lad_remark(const struct ur_lad *l, const struct ur_lad_item *it, char to
 		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%srepaired: what was lost has arrived", n ? "; " : "");
 	else if (r->answer && r->again)
 		snprintf(to + n, UR_LAD_TEXT - (size_t)n, "%sonce more, as in frame %u", n ? "; " : "", r->again);
+	put_congestion(l, r, to);
 }
 
 const char *ur_lad_time(const struct ur_lad *l, const struct ur_ladder_row *r, char to[24])
@@ -191,6 +207,8 @@ static void draw_other(const struct ur_lad_item *it, FILE *out)
 	put_bar(bar);
 	if (it->kind == UR_LAD_PAUSE)
 		fprintf(out, "%10s %7s  |%s|\n", "...", "", bar);
+	else if (it->event->path)
+		fprintf(out, "%10s %7s  |%s|  between: %s\n", "", "", bar, it->event->text);
 	else
 		fprintf(out, "%10s %7s  %c%s%c  %s: %s\n", "", "", it->event->second ? '|' : '#', bar, it->event->second ? '#' : '|',
 			it->event->second ? "right" : "left", it->event->text);

@@ -185,20 +185,30 @@ static void put_text(struct ur_lad_event *e, const struct line *l)
 			*c = '?';
 }
 
-static bool add_event(struct ur_lad *l, const struct line *line, ur_time when, uint32_t after, bool second)
+struct ur_lad_event *ur_lad_new_event(struct ur_lad *l)
 {
 	struct ur_lad_event *more;
 
-	if (l->nevents == EVENTS_MAX)
-		return true;
 	if (!(l->nevents & (l->nevents - 1))) {
 		more = realloc(l->events, (l->nevents ? 2 * l->nevents : 1) * sizeof(*more));
 		if (!more)
-			return false;
+			return NULL;
 		l->events = more;
 	}
-	l->events[l->nevents] = (struct ur_lad_event){.when = when, .after = after, .second = second};
-	put_text(&l->events[l->nevents++], line);
+	return &l->events[l->nevents++];
+}
+
+static bool add_event(struct ur_lad *l, const struct line *line, ur_time when, uint32_t after, bool second)
+{
+	struct ur_lad_event *e;
+
+	if (l->nevents >= EVENTS_MAX)
+		return true;
+	e = ur_lad_new_event(l);
+	if (!e)
+		return false;
+	*e = (struct ur_lad_event){.when = when, .after = after, .second = second};
+	put_text(e, line);
 	return true;
 }
 

@@ -139,7 +139,8 @@ static bool goes_on(const struct ur_lad *l, uint32_t i)
 	const struct ur_ladder_row *a = &l->rows[i], *b = a + 1;
 
 	return is_plain(l, i) && is_plain(l, i + 1) && a->second == b->second && same_kind(a, b) && a->fate == b->fate &&
-	       !a->again == !b->again && a->repair == b->repair && a->hello == b->hello && b->psn == ur_psn_add(a->psn, a->n);
+	       !a->again == !b->again && a->repair == b->repair && a->hello == b->hello && ur_tos_is_ce(a->tos) == ur_tos_is_ce(b->tos) &&
+	       b->psn == ur_psn_add(a->psn, a->n);
 }
 
 /* An event of a trace between them keeps them apart. */
@@ -272,7 +273,7 @@ static int show(struct ur_pcap_file *f, const struct args *a, struct ur_lad *l)
 
 	if (ladder && ur_pcap_each(f->name, take_frame, ladder, &end)) {
 		l->rows = ur_ladder_rows(ladder, &l->nrows);
-		if (a->trace && !ur_lad_read_trace(l, a->trace))
+		if ((a->trace && !ur_lad_read_trace(l, a->trace)) || !ur_lad_add_asides(l, ladder))
 			l->nrows = 0;
 		if (l->nrows && arrange(l)) {
 			cut(l, (uint32_t)a->lines);
@@ -371,7 +372,8 @@ const struct ur_command ur_pcap_ladder = {
 	.complete = UR_COMPLETE_FILE,
 	.summary = "draw the packets around a finding, side by side",
 	.text = "Each arrow is a packet of one connection, and ends where it went no further: before or after the recorder. A packet that "
-		"is missing in the file, as others show, has a dotted arrow. Consecutive packets of one kind share a line. FILE is read "
+		"is missing in the file, as others show, has a dotted arrow. Consecutive packets of one kind share a line. Pause frames, "
+		"ICMP errors, ARP and neighbour discovery that concern the connection have lines between the hosts. FILE is read "
 		"more than once, so it cannot be standard input.",
 	.status = "0; 1 when a picture cannot be written, 2 when a file cannot be read to its end or holds no RoCEv2 packet or no such "
 		  "connection.",

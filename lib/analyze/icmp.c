@@ -95,6 +95,19 @@ static enum kind kind_of(const struct quoted *q)
 	return q->type == 2 ? TOO_LONG : q->type != 1 ? NONE : q->code == 4 ? NOBODY : NO_WAY;
 }
 
+bool an_icmp_quotes(const struct an_pkt *p, struct ur_gid *src, struct ur_gid *dst, uint8_t *type, uint8_t *code)
+{
+	struct quoted q = {0};
+
+	if (!read_error(p, &q) || kind_of(&q) == NONE)
+		return false;
+	*src = q.src;
+	*dst = q.dst;
+	*type = q.type;
+	*code = q.code;
+	return true;
+}
+
 /* Has this host sent packets before? */
 static bool spoke(const struct ur_analysis *a, const struct ur_gid *host)
 {

@@ -7,5 +7,7 @@
 
 /* A packet without RoCEv2, as an_dissect left it. */
 void an_icmp(struct ur_analysis *a, const struct an_pkt *p);
+/* Is it an error about a RoCEv2 packet, and between which hosts did that go? */
+bool an_icmp_quotes(const struct an_pkt *p, struct ur_gid *src, struct ur_gid *dst, uint8_t *type, uint8_t *code);
 
 #endif

@@ -38,6 +38,8 @@ struct ur_ladder {
 	uint32_t n, room;
 	bool done;
 	struct an_twice twice;
+	struct ur_ladder_aside asides[UR_LADDER_ASIDES];
+	uint32_t nasides, newest; /* newest: frame of a packet */
 	/* of each direction, while rows are gone through */
 	struct side {
 		bool known;
@@ -213,6 +215,7 @@ static void keep_packet(struct ur_ladder *l, const struct an_pkt *p)
 		memmove(l->rows, l->rows + UR_LADDER_KEEP_BEFORE, l->n * sizeof(*l->rows));
 	}
 	r = new_row(l);
+	l->newest = p->frame;
 	if (p->cut && p->ext) {
 		first = *p;
 		an_hidden_count(&first, l->c.mtu);
@@ -223,6 +226,29 @@ static void keep_packet(struct ur_ladder *l, const struct an_pkt *p)
 	l->after += p->frame > l->at;
 }
 
+static void keep_aside(struct ur_ladder *l, const struct ur_an_frame *f, const struct an_pkt *p)
+{
+	const struct ur_an_half *h = &l->c.half[0];
+	struct ur_ladder_aside *last = l->nasides ? &l->asides[l->nasides - 1] : NULL;
+	struct ur_aside one;
+
+	if (!an_aside_of(f, p, &h->from, &h->to, &one))
+		return;
+	if (last && last->after == l->newest && an_aside_again(&last->aside, &one)) {
+		last->aside.n++;
+		last->aside.last = one.when;
+		last->aside.last_frame = one.frame;
+		return;
+	}
+	if (l->nasides == UR_LADDER_ASIDES && f->number > l->at)
+		return;
+	if (l->nasides == UR_LADDER_ASIDES) {
+		l->nasides /= 2;
+		memmove(l->asides, l->asides + l->nasides, l->nasides * sizeof(l->asides[0]));
+	}
+	l->asides[l->nasides++] = (struct ur_ladder_aside){one, l->newest};
+}
+
 bool ur_ladder_frame(struct ur_ladder *l, const struct ur_an_frame *f)
 {
 	const struct an_pkt *p;
@@ -231,6 +257,8 @@ bool ur_ladder_frame(struct ur_ladder *l, const struct ur_an_frame *f)
 	an_train_first(&t, f);
 	if (an_twice_is_copy(&l->twice, &t.whole))
 		return true;
+	if (!t.read)
+		keep_aside(l, f, &t.whole);
 	while (t.read && (p = an_train_next(&t)))
 		keep_packet(l, p);
 	return l->after < UR_LADDER_KEEP_AFTER;
@@ -517,4 +545,28 @@ const struct ur_ladder_row *ur_ladder_rows(struct ur_ladder *l, uint32_t *n)
 	}
 	*n = l->n;
 	return l->n ? l->rows : NULL;
+}
+
+const struct ur_ladder_aside *ur_ladder_asides(const struct ur_ladder *l, uint32_t *n)
+{
+	*n = l->nasides;
+	return l->asides;
+}
+
+bool ur_ladder_rate(const struct ur_ladder_row *rows, uint32_t n, bool second, ur_time when, uint64_t *before, uint64_t *after)
+{
+	*before = *after = 0;
+	if (!n || rows[0].when + UR_LADDER_RATE_NS > when || rows[n - 1].when < when + UR_LADDER_RATE_NS)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ur_ladder_row *r = &rows[i];
+
+		if (!r->frame || r->second != second || r->cm)
+			continue;
+		if (r->when <= when && r->when + UR_LADDER_RATE_NS > when)
+			*before += r->len;
+		else if (r->when > when && r->when <= when + UR_LADDER_RATE_NS)
+			*after += r->len;
+	}
+	return true;
 }

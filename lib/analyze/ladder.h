@@ -6,7 +6,7 @@
 #ifndef UR_AN_LADDER_H
 #define UR_AN_LADDER_H
 
-#include "analyze/analyze.h"
+#include "analyze/aside.h"
 
 #define UR_LADDER_KEEP_BEFORE 512 /* packets that are kept on either side of the frame */
 #define UR_LADDER_KEEP_AFTER 2048
@@ -62,6 +62,14 @@ struct ur_ladder_row {
 	unsigned nhas; /* runs; there may be more of them than UR_LADDER_RUNS */
 };
 
+struct ur_ladder_aside {
+	struct ur_aside aside;
+	uint32_t after; /* the frame of the row that it follows; 0: before all of them */
+};
+
+#define UR_LADDER_ASIDES 256
+#define UR_LADDER_RATE_NS UR_NS_PER_MS
+
 struct ur_ladder;
 
 /* `at`: the frame in the middle. NULL when memory is short. */
@@ -71,6 +79,12 @@ void ur_ladder_destroy(struct ur_ladder *l);
 bool ur_ladder_frame(struct ur_ladder *l, const struct ur_an_frame *f);
 /* Works out what became of each. NULL and 0 when there is none. */
 const struct ur_ladder_row *ur_ladder_rows(struct ur_ladder *l, uint32_t *n);
+/* What is not RoCEv2 between them, in order: at most UR_LADDER_ASIDES, the newest before the frame in the middle and the first after it. */
+const struct ur_ladder_aside *ur_ladder_asides(const struct ur_ladder *l, uint32_t *n);
+/*
+ * How many bytes of payload one end sent in the UR_LADDER_RATE_NS before `when`, and after it. False when the rows do not reach as far.
+ */
+bool ur_ladder_rate(const struct ur_ladder_row *rows, uint32_t n, bool second, ur_time when, uint64_t *before, uint64_t *after);
 /* Is the frame a packet of this connection? */
 bool ur_ladder_is_of(const struct ur_an_conn *c, const struct ur_an_frame *f);
 

@@ -13,7 +13,6 @@
 #define PFC 0x0101
 #define LEN (UR_ETH_LEN + 4) /* up to the time, or the vector of priorities */
 #define PRIORITIES 8
-#define ALL (1u << PRIORITIES)
 
 static struct an_pauser *pauser_of(struct ur_analysis *a, const uint8_t *mac, uint32_t frame)
 {
@@ -30,39 +29,48 @@ static struct an_pauser *pauser_of(struct ur_analysis *a, const uint8_t *mac, ui
 	return NULL;
 }
 
-/* The priorities that may not send any more; `ALL`: nothing may. */
+/* The priorities that may not send any more; `AN_PAUSE_ALL`: nothing may. */
 static uint32_t stopped(const uint8_t *at, uint32_t have)
 {
 	uint32_t which = 0;
 
 	if (ur_get16(at) == PAUSE)
-		return ur_get16(at + 2) ? ALL : 0;
+		return ur_get16(at + 2) ? AN_PAUSE_ALL : 0;
 	for (unsigned i = 0; i < PRIORITIES && 4 + 2 * (i + 1) <= have; i++)
 		if (at[3] >> i & 1 && ur_get16(at + 4 + 2 * i))
 			which |= 1u << i;
 	return which;
 }
 
-void an_pause(struct ur_analysis *a, const struct an_pkt *p, const struct ur_an_frame *f)
+bool an_pause_read(const struct an_pkt *p, const struct ur_an_frame *f, uint32_t *which)
 {
 	const uint8_t *eth = p->eth;
 	const uint32_t have = f->have < f->len ? f->have : f->len;
-	struct an_pauser *s;
-	uint32_t at, which;
+	uint32_t at;
 
 	if (!eth)
-		return;
+		return false;
 	at = (uint32_t)(eth - f->data);
 	if (have < at + LEN || ur_get16(eth + 12) != ETHERTYPE_MAC_CONTROL || (ur_get16(eth + 14) != PAUSE && ur_get16(eth + 14) != PFC))
+		return false;
+	*which = stopped(eth + 14, have - at - UR_ETH_LEN);
+	return true;
+}
+
+void an_pause(struct ur_analysis *a, const struct an_pkt *p, const struct ur_an_frame *f)
+{
+	struct an_pauser *s;
+	uint32_t which;
+
+	if (!an_pause_read(p, f, &which))
 		return;
 	a->total.pauses++;
-	which = stopped(eth + 14, have - at - UR_ETH_LEN);
 	a->paused = which ? f->when : a->paused;
-	s = pauser_of(a, eth + 6, f->number);
+	s = pauser_of(a, p->eth + 6, f->number);
 	if (!s)
 		return;
-	s->priorities |= which & (ALL - 1);
-	s->all |= which == ALL;
+	s->priorities |= which & (AN_PAUSE_ALL - 1);
+	s->all |= which == AN_PAUSE_ALL;
 	s->n++;
 	s->ends += !which;
 	s->last_frame = f->number;

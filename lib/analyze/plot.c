@@ -116,8 +116,20 @@ static void put_request(struct ur_plot *p, const struct ur_an_event *e)
 	put_flight(p, e);
 }
 
+/* Frames that stop a station are no events of a connection; the next event of it tells of them. */
+static void put_pause(struct ur_plot *p, const struct ur_an_event *e)
+{
+	const struct ur_an_event at = {.when = e->paused, .psn = e->next};
+
+	if (e->paused <= p->paused || e->paused < (p->begun ? p->begin : e->when))
+		return;
+	p->paused = e->paused;
+	put_mark(p, &at, UR_PLOT_PAUSE);
+}
+
 void ur_plot_event(struct ur_plot *p, const struct ur_an_event *e)
 {
+	put_pause(p, e);
 	switch (e->kind) {
 	case UR_AN_EV_REQUEST:
 	case UR_AN_EV_AGAIN: put_request(p, e); break;

@@ -23,6 +23,7 @@ enum ur_plot_sum { UR_PLOT_BYTES, UR_PLOT_BYTES_AGAIN, UR_PLOT_SUMS };
 	X(NEEDLESS, "needless repeat") \
 	X(MARKED, "ECN mark") \
 	X(CNP, "CNP") \
+	X(PAUSE, "pause") \
 	X(FATAL, "refused")
 /* clang-format on */
 
@@ -45,6 +46,7 @@ struct ur_plot {
 	uint64_t first, last; /* PSNs */
 	ur_time begin, end;
 	bool begun, sent_any;
+	ur_time paused; /* the newest PAUSE frame */
 };
 
 void ur_plot_init(struct ur_plot *p);

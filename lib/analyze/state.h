@@ -21,7 +21,7 @@
  *   damage.c    packets with a wrong ICRC
  *   twice.c     packets that were recorded twice
  *   text.c      the table of rules, sentences  report.c  findings
- *   ladder.c    the packets around one frame, and what became of each
+ *   ladder.c    the packets around one frame, and what became of each; aside.c  frames beside them that belong to the story
  *   forget.c    what is over, where recordings never end
  *   events.c    what observers are told; plot.c and slow.c observe
  *
