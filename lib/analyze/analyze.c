@@ -35,6 +35,7 @@ void ur_analysis_destroy(struct ur_analysis *a)
 		return;
 	an_cms_fini(a);
 	an_flows_fini(a);
+	an_speakers_fini(a);
 	free(a->chain);
 	an_twice_free(&a->twice);
 	an_damage_fini(a);
@@ -103,8 +104,10 @@ static void connected(struct ur_analysis *a, const struct an_pkt *p)
 	f->packets += 1 + p->behind;
 	f->last_frame = p->frame;
 	f->newest = p->when;
-	if (!f->first_frame)
+	if (!f->first_frame) {
 		f->first_frame = p->frame;
+		an_speaks(a, &p->src);
+	}
 	an_marked(a, f, p);
 	if (!an_is_answer(p)) {
 		f = an_request(a, f, p);
@@ -131,6 +134,7 @@ static void sort_out(struct ur_analysis *a, const struct an_pkt *p)
 		an_cnp(a, an_flow_find(a, &p->src, &p->dst, p->bth.dqpn), p);
 	} else if (p->bth.dqpn == 1) {
 		a->total.cm++;
+		an_speaks(a, &p->src);
 		note_hidden(a, p);
 		an_cm_packet(a, p);
 	} else if ((p->bth.opcode & UR_SERVICE_MASK) == UR_UD) {
@@ -188,6 +192,7 @@ static void handle_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 {
 	const struct an_pkt *p;
 	struct an_train t;
+
 
 	an_train_first(&t, f);
 	check_time(a, f);

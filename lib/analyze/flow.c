@@ -14,6 +14,8 @@
 #include "analyze/window.h"
 #include "wire/frame.h"
 
+#define WALK_FREE (4u << 20) /* lone flows that may be looked at, beside so many for each packet: more of them find no partner */
+#define WALK_PER_PACKET 64
 #define PAIR_TRIES 4096 /* answers after which a flow looks for its partner no more */
 #define BEGIN_MAX 1024  /* PSNs; what is farther behind where requests are to begin does not belong to them */
 
@@ -162,11 +164,12 @@ void an_flow_pair(struct ur_analysis *a, struct an_flow *f, const struct an_pkt 
 	if (f->alone_answers > 8 && (f->alone_answers & (f->alone_answers - 1) || f->alone_answers > PAIR_TRIES))
 		return;
 	h = hosts_find(a, &f->dst, &f->src);
-	if (!h)
+	if (!h || a->walked > WALK_FREE + WALK_PER_PACKET * a->total.roce)
 		return;
 	ur_list_for_each_safe (at, next, &h->alone) {
 		struct an_flow *to = ur_container_of(at, struct an_flow, beside);
 
+		a->walked++;
 		if (!may_answer(f, to, p->bth.psn))
 			continue;
 		found = to;

@@ -5,8 +5,11 @@
  */
 #include "analyze/icmp.h"
 
+#include <stdlib.h>
+
 #include "analyze/cm_facts.h"
 #include "analyze/flow.h"
+#include "analyze/hash.h"
 #include "analyze/report.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
@@ -14,6 +17,7 @@
 
 #define ICMP_LEN 8
 #define DETH_LEN 8
+#define SPEAKERS_MAX 65536 /* hosts; of more, an error is a warning at the end of a program as well */
 
 struct quoted {
 	struct ur_gid src, dst;
@@ -108,17 +112,46 @@ bool an_icmp_quotes(const struct an_pkt *p, struct ur_gid *src, struct ur_gid *d
 	return true;
 }
 
+struct speaker {
+	struct ur_table_node node;
+	struct ur_gid host;
+};
+
 /* Has this host sent packets before? */
 static bool spoke(const struct ur_analysis *a, const struct ur_gid *host)
 {
-	for (uint32_t i = 0; i < a->nconn; i++)
-		for (const struct an_flow *f = a->conn[i]; f; f = f == a->conn[i] ? f->peer : NULL)
-			if (f->packets && ur_gid_eq(&f->src, host))
-				return true;
-	for (const struct an_cm *c = a->oldest_cm; c; c = c->later)
-		if (ur_gid_eq(&c->src, host) || (ur_gid_eq(&c->dst, host) && (c->other_id || c->rej_frame)))
+	const struct speaker *s;
+
+	ur_table_for_each (s, &a->speakers, an_hash(host, host, 0), node)
+		if (ur_gid_eq(&s->host, host))
 			return true;
 	return false;
+}
+
+void an_speaks(struct ur_analysis *a, const struct ur_gid *host)
+{
+	struct speaker *s;
+
+	if (a->nspeakers == SPEAKERS_MAX || spoke(a, host))
+		return;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return;
+	s->host = *host;
+	if (ur_table_add(&a->speakers, &s->node, an_hash(host, host, 0)))
+		a->nspeakers++;
+	else
+		free(s);
+}
+
+static void free_speaker(struct ur_table_node *n)
+{
+	free(ur_container_of(n, struct speaker, node));
+}
+
+void an_speakers_fini(struct ur_analysis *a)
+{
+	ur_table_clear(&a->speakers, free_speaker);
 }
 
 void an_icmp(struct ur_analysis *a, const struct an_pkt *p)

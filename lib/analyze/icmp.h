@@ -5,6 +5,9 @@
 
 #include "analyze/state.h"
 
+/* This host has sent a packet. */
+void an_speaks(struct ur_analysis *a, const struct ur_gid *host);
+void an_speakers_fini(struct ur_analysis *a);
 /* A packet without RoCEv2, as an_dissect left it. */
 void an_icmp(struct ur_analysis *a, const struct an_pkt *p);
 /* Is it an error about a RoCEv2 packet, and between which hosts did that go? */

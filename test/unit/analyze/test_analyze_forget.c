@@ -2,6 +2,7 @@
 /* Recordings that never end: what is over is forgotten, what is not stays as it is, and findings are the same. */
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/forget.h"
 #include "analyze/state.h"
@@ -107,10 +108,61 @@ static void the_dead_go(void)
 	}
 }
 
+/* The first whole Ethernet frame with this opcode; only its beginning is used, so no ICRC has to match. */
+static struct ur_an_frame beginning_of(const struct ur_recording *r, uint8_t opcode)
+{
+	struct ur_an_frame f = {0};
+
+	for (unsigned i = 0; i < r->n && !f.have; i++)
+		if (r->f[i].have > 60 && r->f[i].data[12] == 8 && !r->f[i].data[13] && r->f[i].data[42] == opcode)
+			f = ur_recording_frame(r, i);
+	CU_ASSERT_FATAL(f.have > 60);
+	f.have = 58;
+	return f;
+}
+
+/*
+ * Thousands of QPs between two hosts whose requests have the same PSN, so that no answer tells whose it is: what is looked at grows with
+ * the packets, not with their square.
+ */
+static void lone_flows_cost_no_square(void)
+{
+	enum { FLOWS = 4000, EACH = 9 };
+	const struct ur_recording *r = analyze_recordings();
+	struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+	struct ur_an_frame f[2] = {beginning_of(r, UR_OP_SEND_ONLY), beginning_of(r, UR_OP_ACK)};
+	uint8_t data[2][58];
+	uint32_t number = 0;
+
+	for (unsigned k = 0; k < 2; k++) {
+		memcpy(data[k], f[k].data, sizeof(data[k]));
+		f[k].data = data[k];
+	}
+	memcpy(data[1] + 26, data[0] + 30, 4);
+	memcpy(data[1] + 30, data[0] + 26, 4);
+	memcpy(data[1] + 51, data[0] + 51, 3);
+	for (unsigned i = 0; i < (EACH + 1) * FLOWS; i++) {
+		struct ur_an_frame *one = &f[i >= FLOWS];
+		uint8_t *at = data[i >= FLOWS];
+
+		at[47] = 1;
+		at[48] = (uint8_t)(i % FLOWS >> 8);
+		at[49] = (uint8_t)(i % FLOWS);
+		one->number = ++number;
+		one->when = number * UR_NS_PER_US;
+		ur_analysis_frame(a, one);
+	}
+	ur_analysis_settle(a);
+	CU_ASSERT_TRUE(a->nflows >= 2 * FLOWS - 1 && a->total.roce >= EACH * FLOWS);
+	CU_ASSERT_TRUE(a->walked > 1000000 && a->walked < (5u << 20) + 64 * a->total.roce);
+	ur_analysis_destroy(a);
+}
+
 void ur_suite_analyze_forget(void)
 {
 	CU_pSuite s = CU_add_suite("analyze_forget", NULL, NULL);
 
 	CU_ADD_TEST(s, the_living_stay);
 	CU_ADD_TEST(s, the_dead_go);
+	CU_add_test(s, "lone flows: no square", lone_flows_cost_no_square);
 }
