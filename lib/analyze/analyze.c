@@ -193,8 +193,14 @@ static void handle_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 	const struct an_pkt *p;
 	struct an_train t;
 
+	struct ur_an_frame mirrored;
 
 	an_train_first(&t, f);
+	if (ur_unlikely(t.whole.roce && (t.whole.mirror.span || a->mirror.state))) {
+		mirrored = *f;
+		mirrored.when = t.whole.when = an_mirror_time(&a->mirror, &t.whole.mirror, f->when);
+		f = &mirrored;
+	}
 	check_time(a, f);
 	a->total.frames++;
 	if (an_twice_is_copy(&a->twice, &t.whole))

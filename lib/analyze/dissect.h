@@ -7,6 +7,7 @@
 #define UR_AN_DISSECT_H
 
 #include "analyze/analyze.h"
+#include "analyze/mirror.h"
 
 enum an_icrc { AN_ICRC_OK, AN_ICRC_WRONG, AN_ICRC_UNKNOWN };
 
@@ -42,6 +43,7 @@ struct an_pkt {
 	 * and the bytes after the UDP header of all and of the last of them.
 	 */
 	uint32_t behind, most, rest, tail;
+	struct an_stamp mirror; /* of the switch that mirrored it */
 };
 
 /* True when `p` is a RoCEv2 packet whose BTH and extended headers can be read, or one with something wrong in it. */

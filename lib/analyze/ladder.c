@@ -40,6 +40,7 @@ struct ur_ladder {
 	struct an_twice twice;
 	struct ur_ladder_aside asides[UR_LADDER_ASIDES];
 	uint32_t nasides, newest; /* newest: frame of a packet */
+	struct an_mirror mirror;
 	/* of each direction, while rows are gone through */
 	struct side {
 		bool known;
@@ -255,6 +256,8 @@ bool ur_ladder_frame(struct ur_ladder *l, const struct ur_an_frame *f)
 	struct an_train t;
 
 	an_train_first(&t, f);
+	if (t.whole.roce)
+		t.whole.when = an_mirror_time(&l->mirror, &t.whole.mirror, f->when);
 	if (an_twice_is_copy(&l->twice, &t.whole))
 		return true;
 	if (!t.read)

@@ -17,6 +17,7 @@
  *   datagram.c  UD: who sent datagrams to whom  pause.c  pause frames
  *   congestion.c  marks and notifications      holes.c   what is missing
  *   window.c    the request packets of a flow that something may still happen to
+ *   mirror.c    times of switches that mirror packets
  *   icmp.c      errors that hosts and routers report
  *   damage.c    packets with a wrong ICRC
  *   twice.c     packets that were recorded twice
@@ -256,6 +257,7 @@ struct ur_analysis {
 	struct an_chain *chain; /* once there was an atomic */
 	uint32_t ncm;
 	size_t window_bytes;
+	struct an_mirror mirror;
 	uint64_t walked;          /* lone flows that were looked at, to find a partner */
 	struct ur_table speakers; /* hosts that have sent something */
 	uint32_t nspeakers;

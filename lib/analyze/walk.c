@@ -275,6 +275,18 @@ static enum layer pppoe(struct an_walk *w, struct an_pkt *p)
 	return without_ethernet(p, after(w, 8, proto == 0x21 || proto == 0x57 ? IP : proto == 0x281 ? MPLS : END));
 }
 
+/* Seconds, of which there are 32 bits or 16, and nanoseconds of them. */
+static void note_arista_time(const struct an_walk *w, struct an_pkt *p, uint8_t form)
+{
+	const uint8_t *at = w->v.at + 4;
+	const uint32_t seconds = form == 1 ? 4 : 2, ns = w->v.have >= 10 + seconds - 2 ? ur_get32(at + seconds) : UINT32_MAX;
+
+	if ((form != 1 && form != 2) || ns >= UR_NS_PER_S)
+		return;
+	p->mirror = (struct an_stamp){.span = UR_NS_PER_S << (8 * seconds - (form == 1 ? 1 : 0)), .source = form};
+	p->mirror.ns = (form == 1 ? ur_get32(at) & INT32_MAX : ur_get16(at)) * UR_NS_PER_S + ns;
+}
+
 /* A time of 48 or 64 bits. */
 static enum layer arista(struct an_walk *w, struct an_pkt *p)
 {
@@ -283,6 +295,7 @@ static enum layer arista(struct an_walk *w, struct an_pkt *p)
 	if (w->v.have < 4 || ur_get16(w->v.at) != 1)
 		return END;
 	form = w->v.at[3] >> 4;
+	note_arista_time(w, p, form);
 	return without_ethernet(p, form == 1 || form == 2 ? tag_of(w, (form == 1 ? 12 : 10) + 2) : END);
 }
 

@@ -61,14 +61,28 @@ enum layer an_layer_erspan2(struct an_walk *w, struct an_pkt *p)
 	return after(w, 8, ETHERNET);
 }
 
+/* Its time has 32 bits, in units that it says; IEEE 1588's are nanoseconds of a second. */
+static void note_erspan_time(const uint8_t *at, struct an_pkt *p)
+{
+	static const struct {
+		uint32_t unit;
+		uint64_t span;
+	} units[] = {{100000, 100000ull << 32}, {100, 100ull << 32}, {1, UR_NS_PER_S}, {0, 0}};
+	const unsigned which = at[11] >> 1 & 3;
+	const uint64_t ns = (uint64_t)ur_get32(at + 4) * units[which].unit;
+
+	if (units[which].span && ns < units[which].span) /* of the switch, and of its hardware */
+		p->mirror = (struct an_stamp){ns, units[which].span, (ur_get16(at + 2) & 0x3ffu) << 6 | (ur_get16(at + 10) >> 4 & 63)};
+}
+
 /* It may be followed by a header of the platform, of eight bytes. */
 enum layer an_layer_erspan3(struct an_walk *w, struct an_pkt *p)
 {
 	const uint8_t *at = w->v.at;
 
-	(void)p;
 	if (w->v.have < 12)
 		return END;
+	note_erspan_time(at, p);
 	w->truncated = at[2] >> 2 & 1;
 	return after(w, at[11] & 1 ? 20 : 12, (at[10] >> 2 & 31) == 2 ? IP : ETHERNET);
 }
