@@ -12,6 +12,7 @@
 #include "base/psn.h"
 
 #define UR_LAD_TEXT 320
+#define UR_LAD_DETAILS 900
 #define UR_LAD_STORY 512
 #define UR_LAD_EVENT 280 /* characters of an event that are shown */
 
@@ -67,6 +68,8 @@ int ur_lad_put_rate(const struct ur_lad *l, bool second, ur_time from, ur_time u
 void ur_lad_label(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_TEXT]);
 /* What became of it, and why it is here; "" for nothing. */
 void ur_lad_remark(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_TEXT]);
+/* Its hosts and the fields of its headers, line by line. */
+void ur_lad_details(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_DETAILS]);
 /* Since the first packet that is shown: "0.012 ms". */
 const char *ur_lad_time(const struct ur_lad *l, const struct ur_ladder_row *r, char to[24]);
 /* "10.0.0.1 QP 0x11". */

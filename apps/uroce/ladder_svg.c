@@ -3,7 +3,6 @@
  * The picture as SVG, and as an HTML page that contains it. It loads nothing from elsewhere, and every text is escaped, because file
  * names, reasons of faults and traces may come from anybody.
  */
-#include <stdarg.h>
 #include <string.h>
 
 #include "escape.h"
@@ -82,49 +81,11 @@ static void put_arrow(const struct ur_ladder_row *r, int y, FILE *out)
 	put_cross(out, to, end);
 }
 
-static void append_text(char *to, size_t room, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-/* Appends. */
-static void append_text(char *to, size_t room, const char *fmt, ...)
+static void put_details(const struct ur_lad *l, const struct ur_lad_item *it, FILE *out)
 {
-	size_t n = strlen(to);
-	va_list ap;
+	char text[UR_LAD_DETAILS];
 
-	va_start(ap, fmt);
-	vsnprintf(to + n, room - n, fmt, ap);
-	va_end(ap);
-}
-
-static void put_details(const struct ur_lad *l, const struct ur_lad_item *it, const char *remark, FILE *out)
-{
-	const struct ur_ladder_row *r = &l->rows[it->row], *last = &l->rows[it->row + it->n - 1];
-	const char *name = ur_opcode(r->opcode)->name;
-	char text[900] = "", a[80], b[80], t[24];
-
-	ur_lad_host(l, r->second, a);
-	ur_lad_host(l, !r->second, b);
-	if (!r->frame)
-		append_text(text, sizeof(text), "not in the file\n");
-	else if (it->n > 1)
-		append_text(text, sizeof(text), "frames %u to %u\n", r->frame, last->frame);
-	else
-		append_text(text, sizeof(text), "frame %u, %s after the first\n", r->frame, ur_lad_time(l, r, t));
-	append_text(text, sizeof(text), "%s to %s\nopcode 0x%02x %s\n", a, b, r->opcode, name ? name : "(unknown)");
-	append_text(text, sizeof(text), "PSN %u", r->psn);
-	if (r->n > 1 || it->n > 1)
-		append_text(text, sizeof(text), " to %u", ur_psn_add(last->psn, last->n - 1));
-	if (r->frame) {
-		append_text(text, sizeof(text), ", %u byte%s of payload%s%s%s, UDP source port %u, TOS 0x%02x", r->len, ur_plural(r->len),
-			    r->ackreq ? ", AckReq" : "", r->hello ? ", hello" : "", r->cut ? ", cut by the recorder" : "", r->sport,
-			    r->tos);
-		if (r->dma_len || r->rkey)
-			append_text(text, sizeof(text), "\naddress 0x%llx, rkey 0x%08x, %u byte%s", (unsigned long long)r->va, r->rkey,
-				    r->dma_len, ur_plural(r->dma_len));
-		if (ur_opcode(r->opcode)->flags & UR_OPF_AETH)
-			append_text(text, sizeof(text), "\nsyndrome 0x%02x, MSN %u", r->syndrome, r->msn);
-	}
-	if (*remark)
-		append_text(text, sizeof(text), "\n%s", remark);
+	ur_lad_details(l, it, text);
 	fputs("<title>", out);
 	ur_html_text(out, text, sizeof(text));
 	fputs("</title>\n", out);
@@ -153,7 +114,7 @@ static void draw_packet(const struct ur_lad *l, const struct ur_lad_item *it, in
 	ur_lad_label(l, it, label);
 	ur_lad_remark(l, it, remark);
 	fprintf(out, "<g class=\"row %s\">", class);
-	put_details(l, it, remark, out);
+	put_details(l, it, out);
 	fprintf(out, "<rect x=\"0\" y=\"%d\" width=\"%d\" height=\"%d\" class=\"%s\"/>\n", y, WIDE, row_height(l, it),
 		r->frame && r->frame == l->at ? "at" : "hit");
 	if (r->frame) {

@@ -3,6 +3,7 @@
 #include "ladder.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "pcap.h"
@@ -153,6 +154,54 @@ void ur_lad_host(const struct ur_lad *l, bool second, char to[80])
 		snprintf(to, 80, "%s QP 0x%x", addr, l->c.half[!second].dqpn);
 	else
 		snprintf(to, 80, "%s", addr);
+}
+
+static void append_text(char *to, size_t room, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Appends. */
+static void append_text(char *to, size_t room, const char *fmt, ...)
+{
+	size_t n = strlen(to);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(to + n, room - n, fmt, ap);
+	va_end(ap);
+}
+
+void ur_lad_details(const struct ur_lad *l, const struct ur_lad_item *it, char text[UR_LAD_DETAILS])
+{
+	const struct ur_ladder_row *r = &l->rows[it->row], *last = &l->rows[it->row + it->n - 1];
+	const char *name = ur_opcode(r->opcode)->name;
+	char remark[UR_LAD_TEXT], a[80], b[80], t[24];
+
+	text[0] = 0;
+	ur_lad_remark(l, it, remark);
+
+	ur_lad_host(l, r->second, a);
+	ur_lad_host(l, !r->second, b);
+	if (!r->frame)
+		append_text(text, UR_LAD_DETAILS, "not in the file\n");
+	else if (it->n > 1)
+		append_text(text, UR_LAD_DETAILS, "frames %u to %u\n", r->frame, last->frame);
+	else
+		append_text(text, UR_LAD_DETAILS, "frame %u, %s after the first\n", r->frame, ur_lad_time(l, r, t));
+	append_text(text, UR_LAD_DETAILS, "%s to %s\nopcode 0x%02x %s\n", a, b, r->opcode, name ? name : "(unknown)");
+	append_text(text, UR_LAD_DETAILS, "PSN %u", r->psn);
+	if (r->n > 1 || it->n > 1)
+		append_text(text, UR_LAD_DETAILS, " to %u", ur_psn_add(last->psn, last->n - 1));
+	if (r->frame) {
+		append_text(text, UR_LAD_DETAILS, ", %u byte%s of payload%s%s%s, UDP source port %u, TOS 0x%02x", r->len, ur_plural(r->len),
+			    r->ackreq ? ", AckReq" : "", r->hello ? ", hello" : "", r->cut ? ", cut by the recorder" : "", r->sport,
+			    r->tos);
+		if (r->dma_len || r->rkey)
+			append_text(text, UR_LAD_DETAILS, "\naddress 0x%llx, rkey 0x%08x, %u byte%s", (unsigned long long)r->va, r->rkey,
+				    r->dma_len, ur_plural(r->dma_len));
+		if (ur_opcode(r->opcode)->flags & UR_OPF_AETH)
+			append_text(text, UR_LAD_DETAILS, "\nsyndrome 0x%02x, MSN %u", r->syndrome, r->msn);
+	}
+	if (*remark)
+		append_text(text, UR_LAD_DETAILS, "\n%s", remark);
 }
 
 /* --- characters --- */

@@ -130,6 +130,8 @@ static inline const char *ur_pcap_severity(enum ur_rule rule)
 	return names[ur_rules[rule].severity];
 }
 
+/* Bits each second of payload, from the first request to the last answer. */
+uint64_t ur_pcap_goodput(const struct ur_an_half *h);
 /* "1.25 ms". */
 const char *ur_pcap_time(uint64_t ns, char to[24]);
 /* "1.2 MB" for the unit "B". */
@@ -141,10 +143,15 @@ bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v);
 
 /* Those that are subcommands of their own, and the one without a name. */
 extern const struct ur_command ur_pcap_annotate, ur_pcap_check, ur_pcap_compare, ur_pcap_counters, ur_pcap_ladder, ur_pcap_list,
-	ur_pcap_merge, ur_pcap_mutate, ur_pcap_plot, ur_pcap_replay, ur_pcap_rewrite, ur_pcap_slow, ur_pcap_watch, ur_pcap_why;
+	ur_pcap_merge, ur_pcap_mutate, ur_pcap_plot, ur_pcap_replay, ur_pcap_rewrite, ur_pcap_slow, ur_pcap_watch,
+	ur_pcap_why;
 extern const struct ur_option ur_pcap_verdict_options[];
 int ur_pcap_verdict(int argc, char **argv);
 /* Of what has been read, once the analysis is finished. */
 void ur_pcap_print_verdict(const struct ur_pcap_file *f);
+/* The sentences of the verdict about one thing, each in a line. */
+void ur_pcap_say_file(const struct ur_pcap_file *f, FILE *to);
+void ur_pcap_say_connection(const struct ur_pcap_file *f, const struct ur_an_conn *c, uint32_t number, FILE *to);
+void ur_pcap_say_datagrams(const struct ur_an_datagrams *d, FILE *to);
 
 #endif

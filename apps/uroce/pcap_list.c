@@ -34,7 +34,7 @@ static uint64_t total(const uint64_t *v, unsigned n)
 	return sum;
 }
 
-static uint64_t goodput(const struct ur_an_half *h)
+uint64_t ur_pcap_goodput(const struct ur_an_half *h)
 {
 	ur_time end = h->last_answer > h->last ? h->last_answer : h->last;
 
@@ -49,7 +49,7 @@ static uint64_t goodput(const struct ur_an_half *h)
 	X(reads, 8, h->reads)                                                                                                              \
 	X(atomics, 8, h->atomics)                                                                                                          \
 	X(bytes, 12, h->bytes)                                                                                                             \
-	X(goodput, 12, goodput(h))                                                                                                         \
+	X(goodput, 12, ur_pcap_goodput(h))                                                                                                 \
 	X(packets, 9, h->packets)                                                                                                          \
 	X(answers, 9, h->answers)                                                                                                          \
 	X(lost_before, 11, h->lost[UR_AN_BEFORE])                                                                                          \
@@ -120,7 +120,7 @@ static void narrow_line(const struct row *r, int width)
 	printf("%4u %-4s %-*s %-*s 0x%-6x %8" PRIu64 " %8s %11s %8" PRIu64 " %5" PRIu64 " %5" PRIu64 " %5" PRIu64 " %8s\n", r->number,
 	       r->service, width, shortened(ur_gid_ip(&h->from, address[0]), part[0]), width,
 	       shortened(ur_gid_ip(&h->to, address[1]), part[1]), h->dqpn, h->messages, ur_pcap_amount(h->bytes, "B", data),
-	       ur_pcap_amount(goodput(h), "bit/s", rate), h->packets, h->lost[UR_AN_BEFORE] + h->lost[UR_AN_BEHIND],
+	       ur_pcap_amount(ur_pcap_goodput(h), "bit/s", rate), h->packets, h->lost[UR_AN_BEFORE] + h->lost[UR_AN_BEHIND],
 	       total(h->repeated, UR_AN_CAUSES), (uint64_t)h->naks_seq + h->naks_rnr,
 	       ur_an_times_tell(&h->rtt) ? ur_pcap_time(mean(&h->rtt), rtt) : "-");
 }

@@ -95,14 +95,12 @@ struct collect {
 	struct ur_analysis *analysis;
 };
 
-/* A QPN that is used again has another connection, with frames of its own. */
-static bool is_of(const struct collect *c, const struct ur_an_event *e)
+bool ur_plot_is_of(const struct ur_an_half *h, const struct ur_an_event *e)
 {
-	const struct ur_an_half *h = c->of;
 	const uint32_t last = h->last_answer_frame > h->last_frame ? h->last_answer_frame : h->last_frame;
 
 	return e->half->dqpn == h->dqpn && e->half->first_frame == h->first_frame && ur_gid_eq(&e->half->from, &h->from) &&
-	       ur_gid_eq(&e->half->to, &h->to) && e->frame <= last && e->frame >= c->a->from && (!c->a->to || e->frame <= c->a->to);
+	       ur_gid_eq(&e->half->to, &h->to) && e->frame <= last;
 }
 
 static void put_csv(struct collect *c, const struct ur_an_event *e)
@@ -120,7 +118,7 @@ static void collect(void *ctx, const struct ur_an_event *e)
 {
 	struct collect *c = ctx;
 
-	if (!is_of(c, e))
+	if (!ur_plot_is_of(c->of, e) || e->frame < c->a->from || (c->a->to && e->frame > c->a->to))
 		return;
 	if (!c->begun)
 		c->origin = e->when;

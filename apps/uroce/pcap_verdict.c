@@ -8,7 +8,7 @@
 #include "wire/frame.h"
 
 static bool json;
-static FILE *out; /* of the newest story */
+static FILE *out; /* where sentences go */
 
 static const char *bytes(uint64_t n, char to[24])
 {
@@ -331,6 +331,37 @@ static void put_datagrams(struct ur_story *s, const struct ur_an_datagrams *d)
 
 /* --- the whole --- */
 
+static void say_connection(const struct ur_pcap_file *f, const struct ur_an_conn *c, uint32_t number)
+{
+	say_opening(c, number);
+	say_private_data(c);
+	say_half(&c->half[0]);
+	say_half(&c->half[1]);
+	say_peace(c, f->name);
+	say_ending(c);
+}
+
+void ur_pcap_say_file(const struct ur_pcap_file *f, FILE *to)
+{
+	struct ur_an_totals t;
+
+	ur_analysis_totals(f->analysis, &t);
+	out = to;
+	say_file(f, &t);
+}
+
+void ur_pcap_say_connection(const struct ur_pcap_file *f, const struct ur_an_conn *c, uint32_t number, FILE *to)
+{
+	out = to;
+	say_connection(f, c, number);
+}
+
+void ur_pcap_say_datagrams(const struct ur_an_datagrams *d, FILE *to)
+{
+	out = to;
+	say_datagrams(d);
+}
+
 static void tell_connection(const struct ur_pcap_file *f, const struct ur_an_conn *c, uint32_t number)
 {
 	struct ur_story s;
@@ -339,12 +370,7 @@ static void tell_connection(const struct ur_pcap_file *f, const struct ur_an_con
 	out = s.out;
 	if (json)
 		put_connection(&s, c, number);
-	say_opening(c, number);
-	say_private_data(c);
-	say_half(&c->half[0]);
-	say_half(&c->half[1]);
-	say_peace(c, f->name);
-	say_ending(c);
+	say_connection(f, c, number);
 	ur_story_end(&s);
 }
 

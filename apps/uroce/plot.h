@@ -17,6 +17,8 @@ struct ur_plot_picture {
 
 /* "RC requests of 10.0.0.1 to QP 0x11 of 10.0.0.2". */
 void ur_plot_title(const struct ur_plot_picture *d, char to[200]);
+/* Whether it happened to these requests: a QPN that is used again has another connection, with frames of its own. */
+bool ur_plot_is_of(const struct ur_an_half *h, const struct ur_an_event *e);
 /* The PSN of a value that is counted on beyond 24 bits. */
 static inline uint32_t ur_plot_psn(uint64_t v)
 {
