@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "escape.h"
 
+#include <ctype.h>
+#include <string.h>
+
 void ur_html_text(FILE *out, const char *s, size_t n)
 {
 	for (; n && *s; s++, n--) {
@@ -15,4 +18,20 @@ void ur_html_text(FILE *out, const char *s, size_t n)
 		default: fputc((c < 0x20 && c != '\n') || c >= 0x7f ? '?' : c, out);
 		}
 	}
+}
+
+void ur_script_text(FILE *out, const char *s)
+{
+	fputc('"', out);
+	for (; *s; s++) {
+		const unsigned char c = (unsigned char)*s;
+
+		if (c >= 0x7f)
+			fputc('?', out);
+		else if (isalnum(c) || strchr(" .,:;()+-_=%", c))
+			fputc(c, out);
+		else
+			fprintf(out, "\\u%04x", c);
+	}
+	fputc('"', out);
 }

@@ -143,7 +143,7 @@ bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v);
 
 /* Those that are subcommands of their own, and the one without a name. */
 extern const struct ur_command ur_pcap_annotate, ur_pcap_check, ur_pcap_compare, ur_pcap_counters, ur_pcap_ladder, ur_pcap_list,
-	ur_pcap_merge, ur_pcap_mutate, ur_pcap_plot, ur_pcap_replay, ur_pcap_rewrite, ur_pcap_slow, ur_pcap_watch,
+	ur_pcap_merge, ur_pcap_mutate, ur_pcap_plot, ur_pcap_replay, ur_pcap_report, ur_pcap_rewrite, ur_pcap_slow, ur_pcap_watch,
 	ur_pcap_why;
 extern const struct ur_option ur_pcap_verdict_options[];
 int ur_pcap_verdict(int argc, char **argv);
