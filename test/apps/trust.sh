@@ -142,7 +142,7 @@ test_trust_planted_names() {
 	local d=$TMP/shared out=$TMP/out name cmd
 	[ ${#as[@]} -eq 0 ] || return 0 # nobody is us
 	local cmds=("pcap rewrite $ROOT/pcaps/rping-rc.pcap" "pcap annotate $ROOT/pcaps/rping-rc.pcap" "pcap ladder $ROOT/pcaps/rping-rc.pcap --svg"
-		"pcap ladder $ROOT/pcaps/rping-rc.pcap --html" "pcap mutate --force $ROOT/pcaps/rping-rc.pcap" "conform --dev eth0 192.0.2.77 --capture"
+		"pcap ladder $ROOT/pcaps/rping-rc.pcap --html" "pcap report --html $ROOT/pcaps/rping-rc.pcap" "pcap mutate --force $ROOT/pcaps/rping-rc.pcap" "conform --dev eth0 192.0.2.77 --capture"
 		"run --dev eth0 --counters" "run --dev eth0 --trace" "run --dev eth0 --capture")
 	mkdir -m 1777 "$d"
 	chmod 755 "$TMP"
