@@ -36,13 +36,14 @@ static int annotate(const struct ur_pcap_file *f, const char *to)
 		rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %u: %s", f->name, c.frames, c.wrong);
 	else
 		rc = ur_pcap_status(f->name, &f->end, 0);
-	printf("%s: %u frame%s, %llu comment%s\n", to, c.frames, ur_plural(c.frames), (unsigned long long)c.comments,
-	       ur_plural(c.comments));
+	fprintf(strcmp(to, "-") == 0 ? stderr : stdout, "%s: %u frame%s, %llu comment%s\n", to, c.frames, ur_plural(c.frames),
+		(unsigned long long)c.comments, ur_plural(c.comments));
 	return rc;
 }
 
 static const struct ur_example examples[] = {
 	{"uroce pcap annotate ping.pcapng notes.pcapng", "A copy for Wireshark, with the findings as comments."},
+	{"uroce pcap annotate ping.pcapng - | wireshark -k -i -", "In Wireshark at once, without a file."},
 	{0},
 };
 
@@ -68,7 +69,9 @@ const struct ur_command ur_pcap_annotate = {
 	.complete = UR_COMPLETE_FILE,
 	.summary = "write a copy with findings as comments, which Wireshark shows",
 	.text = "OUT is pcapng. Every finding is a comment of its packet there; Wireshark's display filter is `frame.comment`. Blocks of a "
-		"pcapng file are copied as they are. IN is read twice, so it cannot be standard input.",
+		"pcapng file are copied as they are. IN is read twice, so it cannot be standard input.\n\n"
+		"With the plugin `uroce.lua`, which is installed for Wireshark, findings stand in the packet list, too, and `uroce.rule`, "
+		"`uroce.severity` and `uroce.finding` are fields of display filters.",
 	.status = "0; 1 when OUT cannot be written, " UR_PCAP_STATUS_UNREADABLE,
 	.examples = examples,
 	.run = run_pcap_annotate,
