@@ -19,7 +19,7 @@
 #define OPENING 24     /* rows at the beginning of a connection */
 #define TOGETHER 300   /* frames: what is nearer to the first frame of a part is in it */
 #define WARM_UP 600    /* frames that are looked at before a part, for what comes again */
-#define COOL_DOWN 2048 /* and after it, for what became of its packets */
+#define COOL_DOWN 1024 /* and after it, for what became of its packets */
 #define OTHERS 400     /* frames of no connection */
 #define MARKS 8192
 
@@ -384,14 +384,15 @@ static int ascending(const void *x, const void *y)
 static bool make_index(struct ur_report *r)
 {
 	r->frames = calloc(UR_REPORT_ROWS + OTHERS, sizeof(*r->frames));
-	for (uint32_t i = 0; r->frames && i < r->nparts; i++)
+	r->claimed = calloc(UR_REPORT_ROWS + OTHERS, sizeof(*r->claimed));
+	if (!r->frames || !r->claimed)
+		return false;
+	for (uint32_t i = 0; i < r->nparts; i++)
 		for (uint32_t k = 0; k < r->parts[i].n; k++)
 			if (r->parts[i].rows[k].frame)
 				r->frames[r->nframes++] = r->parts[i].rows[k].frame;
-	if (r->nframes)
-		qsort(r->frames, r->nframes, sizeof(*r->frames), ascending);
-	r->claimed = calloc(UR_REPORT_ROWS + OTHERS, sizeof(*r->claimed));
-	return r->frames && r->claimed;
+	qsort(r->frames, r->nframes, sizeof(*r->frames), ascending);
+	return true;
 }
 
 static const uint32_t *find_frame(const struct ur_report *r, uint32_t frame)

@@ -446,5 +446,6 @@ void ur_report_put_page(const struct ur_report *r, FILE *out)
 	put_left_out(r, out);
 	fputs("<script type=\"application/json\" id=\"data\">", out);
 	ur_report_put_data(r, out);
-	fprintf(out, "</script>\n<script>%s</script>\n</body>\n</html>\n", (const char *)report_script);
+	fprintf(out, "</script>\n<script>%s</script>\n", (const char *)report_script);
+	fputs("</body>\n</html>\n", out);
 }
