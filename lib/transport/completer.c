@@ -9,6 +9,7 @@
 #include "transport/comp_priv.h"
 #include "transport/completer.h"
 #include "transport/follow.h"
+#include "transport/goback.h"
 #include "transport/mw.h"
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
@@ -128,7 +129,7 @@ static inline void progress(struct ur_qp *qp, ur_time now)
 		pull_marks(r);
 	}
 	if (ur_unlikely(r->window.size < r->window.max) && !r->follow.on &&
-	    ur_window_grow(&r->window, r->timeout && r->rtt.mean > r->timeout / 4, r->una))
+	    ur_window_grow(&r->window, &r->rtt, r->timeout && r->rtt.mean > r->timeout / 4, r->una, now))
 		trace_window(qp);
 	if (ur_unlikely(ur_psn_diff(r->next, r->una) < 0)) {
 		ur_req_rewind(qp); /* late acknowledgements overtook a retransmission: forward, in fact */
@@ -319,12 +320,12 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
 		ur_qp_count(qp, UR_C_DROP_GHOST_ACK);
 	} else if (code == UR_NAK_PSN_SEQ) {
 		ur_qp_count(qp, UR_C_PACKET_SEQ_ERR);
-		if (!qp->tp->c.plain_recovery && ur_window_shed(&qp->req.window, &qp->req.rtt, qp->req.una))
+		if (ur_goback_shed(qp))
 			window_is_smaller(qp);
 		if (qp->req.follow.on)
 			ur_follow_went_back(qp, now);
 		retry(qp, UR_TRACE_CAUSE_SEQ_NAK, now);
-		if (!qp->req.repair.sacks) /* it has kept nothing of what followed, so that an acknowledgement is of the repetition */
+		if (ur_goback_times(&qp->req, now))
 			qp->req.rtt.resent = qp->req.una;
 		qp->req.since_ack = qp->req.window.ack_every; /* does it go on, and how long does that take? */
 	} else if (code < ur_array_size(status)) {
@@ -404,6 +405,7 @@ static void on_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
 
 	r->repair.sacks = true;
 	r->repair.one_hole = false;
+	r->window.tight = r->probe.eager = false;
 	if (!ur_repair_start(qp)) { /* there is no memory to take notes */
 		on_negative(qp, s->expected, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ), now);
 		return;
@@ -504,6 +506,7 @@ static void send_all_again(struct ur_qp *qp, ur_time now)
 	struct ur_requester *r = &qp->req;
 
 	r->probe.times = r->wait != r->timeout; /* none were sent, but ur_probe_answered has to restore the interval */
+	r->probe.sent_at = now;
 	if (r->follow.on ? ur_follow_expired(qp, now) : ur_window_halve(&r->window, r->una))
 		window_is_smaller(qp);
 	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);
@@ -546,7 +549,10 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	if (now < r->deadline) {
 		if (now >= ur_comp_expiry(qp)) {
 			UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_PROBE);
-			ur_probe(qp, now);
+			if (ur_goback_overdue(qp, now))
+				trace_rewind(qp, UR_TRACE_CAUSE_TIMEOUT);
+			else
+				ur_probe(qp, now);
 		}
 		ur_timer_arm(qp->tp->c.wheel, t, r->repair.due ? ur_min_time(r->repair.due, ur_comp_expiry(qp)) : ur_comp_expiry(qp));
 		if (r->unreachable)

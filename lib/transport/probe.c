@@ -30,8 +30,9 @@
 ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few)
 {
 	const bool lossy = p->loss_at && since < p->loss_at + LOSS_MEMORY;
-	const ur_time floor = !lossy ? FLOOR_CALM : few ? FLOOR_FEW : FLOOR_LOSSY;
-	const ur_time wait = (lossy && few ? t->mean + t->mean / 2 : 2 * (ur_time)t->mean) + 4 * (ur_time)t->var;
+	const bool soon = lossy && (few || p->eager);
+	const ur_time floor = !lossy ? FLOOR_CALM : soon ? FLOOR_FEW : FLOOR_LOSSY;
+	const ur_time wait = (soon ? t->mean + t->mean / 2 : 2 * (ur_time)t->mean) + 4 * (ur_time)t->var;
 
 	if (!t->mean || !timeout || p->times > PROBES_MAX)
 		return UR_TIME_NEVER;
@@ -115,6 +116,7 @@ void ur_probe_answered(struct ur_qp *qp, ur_time now)
 	if (!probed || r->una == r->next || r->probe.what || r->repair.busy)
 		return; /* nothing is missing, or it is known what */
 	r->probe.what = UR_PROBE_OLDEST;
+	r->probe.sent_at = now;
 	ur_req_schedule(qp);
 }
 

@@ -29,10 +29,11 @@ struct ur_pd {
 enum ur_probe_what { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST, UR_PROBE_LAST };
 
 struct ur_probe {
-	uint8_t what;  /* enum ur_probe_what: the packet to send once more */
-	uint8_t times; /* that one was due since the last progress */
-	bool sent;     /* and one was, at `sent_at` */
-	ur_time sent_at;
+	uint8_t what;    /* enum ur_probe_what: the packet to send once more */
+	uint8_t times;   /* that one was due since the last progress */
+	bool sent;       /* and one was */
+	bool eager;      /* the peer is known to go back: it is asked as soon as when little is in flight */
+	ur_time sent_at; /* when something was last sent again that nobody had asked for; 0: never */
 	ur_time loss_at; /* when a loss was last noticed; 0: never */
 	ur_time news;    /* when something was last heard of what lies beyond a hole */
 };

@@ -6,9 +6,11 @@
  * window that takes longer to be acknowledged than the timer runs is sent again and again. So it begins small, grows by an eighth with each
  * window that is acknowledged within a quarter of the timer, and halves when the timer expires. A lost packet is repaired by going back,
  * which sends again all that is in flight: so a NAK brings the window down to twice what the path itself holds, by the shortest round trip
- * seen, because more than that only waits in queues. Congestion is not the window's business: there are notifications. Memory is no limit:
- * packets that wait for their acknowledgement hold no buffer, they are built anew. What READs ask for is bounded by the window as well, and
- * comes in pieces of half of it.
+ * seen, because more than that only waits in queues. To a peer that is known to go back (goback.c) it is `tight` from then on: what the
+ * path holds, by its measured rate and the shortest round trip, and it grows beyond that only as long as it is small compared with what
+ * comes between two losses; acknowledgements are asked for more often, so that what waits for one takes little of it. Congestion is not the
+ * window's business: there are notifications. Memory is no limit: packets that wait for their acknowledgement hold no buffer, they are
+ * built anew. What READs ask for is bounded by the window as well, and comes in pieces of half of it.
  */
 #include "base/psn.h"
 #include "transport/window.h"
@@ -18,9 +20,17 @@
 #define WINDOW_LOCAL 8192u /* on this host: what goes as bulk packets (wire/bulk.h) takes no buffers */
 #define WINDOW_FLOOR 8u    /* as far as expiries of the timer bring it down */
 #define SHED_FLOOR 32u     /* as far as lost packets do */
+#define TIGHT_FLOOR 16u    /* the same, of a peer that is known to go back */
+#define DIP_EVERY 64       /* losses */
+#define APART 32           /* windows between losses: then it does not matter what is in flight */
 #define ACK_EVERY 256      /* packets at most between those that ask for an acknowledgement */
 
 #define RTT_MAX (1000 * UR_NS_PER_MS)
+
+static uint32_t at_least(uint32_t n, uint32_t least)
+{
+	return n < least ? least : n;
+}
 
 uint8_t ur_window_rd_shift(uint32_t window)
 {
@@ -29,27 +39,77 @@ uint8_t ur_window_rd_shift(uint32_t window)
 
 void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una)
 {
+	const uint32_t share = w->tight && size < w->max ? 16 : 4;
+
 	w->size = size;
-	w->ack_every = ur_min_u32(ACK_EVERY, size < 4 ? 1 : size / 4);
+	w->ack_every = ur_min_u32(ACK_EVERY, size < share ? 1 : size / share);
 	w->grow_from = una;
 }
 
 void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una)
 {
+	w->tight = false;
 	w->max = fixed ? fixed : fit < SHED_FLOOR ? SHED_FLOOR : ur_min_u32(fit, WINDOW_HIGH);
 	ur_window_set(w, fixed ? fixed : ur_min_u32(WINDOW_LOW, w->max), una);
 }
 
 void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una)
 {
+	w->tight = false;
 	w->max = fixed ? fixed : WINDOW_LOCAL;
 	ur_window_set(w, fixed ? fixed : WINDOW_LOW, una);
 }
 
-bool ur_window_grow(struct ur_window *w, bool slow, uint32_t una)
+/*
+ * What is to be in flight where each loss costs all of it: what the path holds and a little, so that it stays busy between one
+ * acknowledgement and the next; more where losses are so far apart that it does not matter.
+ */
+static uint32_t tight_size(const struct ur_window *w, const struct ur_rtt *t, uint32_t una)
+{
+	const uint32_t holds = (uint32_t)ur_min_time((uint64_t)w->rate * t->least / UR_RATE_NS, w->max);
+	const uint32_t apart = ((una - w->shed_at) & UR_PSN_MASK) / APART;
+
+	return at_least(at_least(holds + holds / 16 + 2, apart), TIGHT_FLOOR);
+}
+
+/* A higher one counts for more: packets may have waited for something else than the path. */
+static void carries(struct ur_window *w, uint64_t n, uint64_t ns)
+{
+	const uint32_t rate = (uint32_t)ur_min_time(n * UR_RATE_NS / ns, UR_RATE_NS);
+
+	w->rate = rate > w->rate ? w->rate + (rate - w->rate + 1) / 2 : w->rate - (w->rate - rate) / 8;
+}
+
+/*
+ * How fast the path is, is told by what was acknowledged within the time of a round trip at least, and of a window; the time that passes
+ * between going back and the first acknowledgement does not count.
+ */
+static bool grow_tight(struct ur_window *w, const struct ur_rtt *t, uint32_t una, ur_time now)
 {
 	const uint32_t was = w->size;
 
+	if (w->moved_at) {
+		w->n += (una - w->grow_from) & UR_PSN_MASK;
+		w->ns += (uint32_t)ur_min_time(now - w->moved_at, RTT_MAX);
+	}
+	w->moved_at = now;
+	w->grow_from = una;
+	if (!t->least)
+		w->n = w->ns = 0; /* between a dip and the first sample */
+	if (!t->least || w->ns < t->least || (w->n < was && w->ns < RTT_MAX))
+		return false;
+	carries(w, w->n, w->ns);
+	w->n = w->ns = 0;
+	ur_window_set(w, ur_min_u32(w->max, tight_size(w, t, una)), una);
+	return w->size != was;
+}
+
+bool ur_window_grow(struct ur_window *w, const struct ur_rtt *t, bool slow, uint32_t una, ur_time now)
+{
+	const uint32_t was = w->size;
+
+	if (w->tight && !slow)
+		return grow_tight(w, t, una, now);
 	/* Several at once are acknowledged when a hole is filled. */
 	while (w->size < w->max && ((una - w->grow_from) & UR_PSN_MASK) >= w->size) {
 		const uint32_t from = ur_psn_add(w->grow_from, w->size);
@@ -77,15 +137,41 @@ bool ur_window_halve(struct ur_window *w, uint32_t una)
 	return reduce(w, half < WINDOW_FLOOR ? WINDOW_FLOOR : half, una);
 }
 
-bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, uint32_t una)
+/* So small for a round trip that nothing of it waits, and the shortest round trip is measured anew. */
+static bool dip(struct ur_window *w, struct ur_rtt *t, uint32_t una)
+{
+	const uint32_t holds = tight_size(w, t, una);
+
+	t->least = 0;
+	return reduce(w, w->sheds == 1 ? TIGHT_FLOOR : at_least(holds - holds / 4, TIGHT_FLOOR), una);
+}
+
+static bool shed_tight(struct ur_window *w, struct ur_rtt *t, uint32_t una)
+{
+	if (!w->tight) {
+		w->tight = true;
+		w->sheds = w->rate = w->n = w->ns = 0;
+		if (t->mean)
+			w->rate = (uint32_t)((uint64_t)w->size * UR_RATE_NS / at_least(t->last, t->mean));
+	}
+	w->shed_at = w->grow_from = una;
+	w->moved_at = 0;
+	if (w->sheds++ % DIP_EVERY == 0)
+		return dip(w, t, una);
+	return t->least && reduce(w, tight_size(w, t, una), una);
+}
+
+bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, bool tight, uint32_t una)
 {
 	uint32_t room = 2 * t->least, size;
 	bool smaller;
 
+	if (tight)
+		return shed_tight(w, t, una);
 	if (!t->mean || t->mean <= room)
 		return false;
 	size = (uint32_t)((uint64_t)w->size * room / t->mean);
-	smaller = reduce(w, size < SHED_FLOOR ? SHED_FLOOR : size, una);
+	smaller = reduce(w, at_least(size, SHED_FLOOR), una);
 	t->mean = room; /* as far as it can be known before the next sample */
 	t->var = ur_min_u32(t->var, t->least);
 	return smaller;

@@ -8,6 +8,8 @@
 
 #define UR_RTT_MIN UR_NS_PER_US /* below it the clock is to blame: see ur_rtt_sample */
 
+#define UR_RATE_NS (1u << 24) /* what rates are counted in */
+
 struct ur_rtt {                    /* ns */
 	uint32_t mean, var, least; /* of the samples; 0: there is none yet */
 	uint32_t last, samples;    /* the last one, and their number */
@@ -20,6 +22,13 @@ struct ur_window { /* packets */
 	uint32_t size, max;
 	uint32_t ack_every; /* an acknowledgement is asked for at least this often */
 	uint32_t grow_from; /* the oldest unacknowledged PSN when it last changed, or could have */
+	/* The peer is known to go back, and has done so: */
+	bool tight;
+	uint32_t rate;    /* packets that the path carries within UR_RATE_NS */
+	uint32_t sheds;   /* how often it went back */
+	uint32_t shed_at; /* the oldest unacknowledged PSN when it last went back */
+	ur_time moved_at; /* when something was last acknowledged; 0: not since something was last sent again */
+	uint32_t n, ns;   /* packets that were acknowledged since the rate was measured, and within how long */
 };
 
 /*
@@ -36,11 +45,11 @@ void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una);
  * True when the window is another than before; `una` is the oldest unacknowledged PSN.
  * grow: something was acknowledged while it is below its maximum; `slow`: a round trip takes a large part of the ACK timer.
  */
-bool ur_window_grow(struct ur_window *w, bool slow, uint32_t una);
+bool ur_window_grow(struct ur_window *w, const struct ur_rtt *t, bool slow, uint32_t una, ur_time now);
 /* The ACK timer expired. */
 bool ur_window_halve(struct ur_window *w, uint32_t una);
-/* A packet was lost. */
-bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, uint32_t una);
+/* A packet was lost, and all that is in flight is sent again; `tight`: so it will be each time, because the peer keeps nothing. */
+bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, bool tight, uint32_t una);
 /* To any size that another has found (cwnd.h). */
 void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una);
 /* Into how large pieces READs are cut: the log2 of their packets. */

@@ -46,6 +46,9 @@ static void due__floors(void)
 	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 50 * UR_NS_PER_US);
 	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, true), SINCE + 10 * UR_NS_PER_US);
 	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, true), SINCE + 34 * UR_NS_PER_MS);
+	p.eager = true; /* of a peer that goes back a probe is as cheap */
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 10 * UR_NS_PER_US);
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), SINCE + 34 * UR_NS_PER_MS);
 	p.loss_at = SINCE - UR_NS_PER_S;
 	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 10 * UR_NS_PER_MS);
 }

@@ -29,6 +29,8 @@ static void open__by_what_fits(void)
 	}
 }
 
+static const struct ur_rtt none;
+
 /* Each whole window that is acknowledged brings an eighth, across the end of PSNs too, and never more than the maximum. */
 static void grow__with_each_window(void)
 {
@@ -38,9 +40,9 @@ static void grow__with_each_window(void)
 	ur_window_open(&w, 1000, 0, una);
 	while (w.size < w.max) {
 		una = ur_psn_add(una, size - 1);
-		CU_ASSERT_FALSE(ur_window_grow(&w, false, una));
+		CU_ASSERT_FALSE(ur_window_grow(&w, &none, false, una, 0));
 		una = ur_psn_add(una, 1);
-		CU_ASSERT_TRUE(ur_window_grow(&w, false, una));
+		CU_ASSERT_TRUE(ur_window_grow(&w, &none, false, una, 0));
 		size = ur_min_u32(1000, size + (size + 7) / 8);
 		CU_ASSERT_EQUAL(w.size, size);
 		CU_ASSERT_EQUAL(w.grow_from, una);
@@ -54,10 +56,10 @@ static void grow__not_when_slow(void)
 	struct ur_window w;
 
 	ur_window_open(&w, 1000, 0, 0);
-	CU_ASSERT_FALSE(ur_window_grow(&w, true, 256));
+	CU_ASSERT_FALSE(ur_window_grow(&w, &none, true, 256, 0));
 	CU_ASSERT_EQUAL(w.size, 256);
-	CU_ASSERT_FALSE(ur_window_grow(&w, false, 256 + 255));
-	CU_ASSERT_TRUE(ur_window_grow(&w, false, 256 + 256));
+	CU_ASSERT_FALSE(ur_window_grow(&w, &none, false, 256 + 255, 0));
+	CU_ASSERT_TRUE(ur_window_grow(&w, &none, false, 256 + 256, 0));
 }
 
 static void halve__down_to_eight(void)
@@ -80,21 +82,107 @@ static void halve__down_to_eight(void)
 /* Down to twice what the path holds by the shortest round trip; the rest only waits in queues. */
 static void shed__what_waits_in_queues(void)
 {
-	struct ur_rtt none = {0}, t = {.mean = 1000, .var = 900, .least = 100}, calm = {.mean = 190, .var = 5, .least = 100};
+	struct ur_rtt unknown = {0}, t = {.mean = 1000, .var = 900, .least = 100}, calm = {.mean = 190, .var = 5, .least = 100};
 	struct ur_window w;
 
 	ur_window_open(&w, 1000, 0, 0);
-	CU_ASSERT_FALSE(ur_window_shed(&w, &none, 1));
-	CU_ASSERT_FALSE(ur_window_shed(&w, &calm, 1));
+	CU_ASSERT_FALSE(ur_window_shed(&w, &unknown, false, 1));
+	CU_ASSERT_FALSE(ur_window_shed(&w, &calm, false, 1));
 	CU_ASSERT_EQUAL(w.size, 256);
 	CU_ASSERT_EQUAL(calm.mean, 190);
-	CU_ASSERT_TRUE(ur_window_shed(&w, &t, 1));
+	CU_ASSERT_TRUE(ur_window_shed(&w, &t, false, 1));
 	CU_ASSERT_EQUAL(w.size, 256 * 200 / 1000);
 	CU_ASSERT(t.mean == 200 && t.var == 100); /* else the next loss would take as much again */
-	CU_ASSERT_FALSE(ur_window_shed(&w, &t, 1));
+	CU_ASSERT_FALSE(ur_window_shed(&w, &t, false, 1));
 	t.mean = 1000000;
-	CU_ASSERT_TRUE(ur_window_shed(&w, &t, 1));
+	CU_ASSERT_TRUE(ur_window_shed(&w, &t, false, 1));
 	CU_ASSERT_EQUAL(w.size, 32);
+}
+
+/*
+ * A path that holds `holds` packets, and on which the rest of the window waits: a window is acknowledged, from `una` on, packet by packet.
+ */
+static ur_time acknowledge(struct ur_window *w, struct ur_rtt *t, uint32_t *una, ur_time now, uint32_t holds)
+{
+	const ur_time each = 10 * UR_NS_PER_US / holds;
+
+	for (uint32_t n = w->size; n; n--) {
+		ur_rtt_sample(t, (w->size > holds ? w->size : holds) * each);
+		now += w->size < holds ? 10 * UR_NS_PER_US / w->size : each;
+		*una = ur_psn_add(*una, 1);
+		ur_window_grow(w, t, false, *una, now);
+	}
+	return now;
+}
+
+/* To a peer that goes back: what the path holds and a little, wherever it begins, and whatever was taken for the shortest round trip. */
+static void tight__holds_the_path(void)
+{
+	static const uint32_t holds[] = {20, 40, 150};
+
+	for (unsigned i = 0; i < ur_array_size(holds); i++) {
+		struct ur_rtt t = {0};
+		uint32_t una = UR_PSN_MASK - 1000;
+		ur_time now = UR_NS_PER_S;
+		struct ur_window w;
+
+		ur_window_open(&w, 1000, 0, una);
+		now = acknowledge(&w, &t, &una, now, holds[i]);
+		CU_ASSERT_TRUE(ur_window_shed(&w, &t, true, una));
+		CU_ASSERT_EQUAL(w.size, 16);
+		for (unsigned k = 0; k < 60; k++) {
+			now = acknowledge(&w, &t, &una, now, holds[i]);
+			if (k % 2)
+				ur_window_shed(&w, &t, true, una);
+		}
+		CU_ASSERT(w.size >= holds[i] && w.size <= holds[i] + holds[i] / 8 + 2);
+		CU_ASSERT_EQUAL(w.ack_every, w.size / 16);
+	}
+}
+
+/* Where losses are far apart it is larger, because it costs little then; up to a share of what comes between two of them. */
+static void tight__grows_while_nothing_is_lost(void)
+{
+	struct ur_rtt t = {0};
+	uint32_t una = 0;
+	ur_time now = UR_NS_PER_S;
+	struct ur_window w;
+
+	ur_window_open(&w, 1000, 0, una);
+	now = acknowledge(&w, &t, &una, now, 40);
+	ur_window_shed(&w, &t, true, una);
+	for (unsigned k = 0; k < 40; k++)
+		now = acknowledge(&w, &t, &una, now, 40);
+	CU_ASSERT(w.size >= 44 && w.size <= ((una - w.shed_at) & UR_PSN_MASK) / 32 + 46);
+	for (unsigned k = 0; k < 400; k++)
+		now = acknowledge(&w, &t, &una, now, 40);
+	CU_ASSERT_EQUAL(w.size, 1000);
+	CU_ASSERT_TRUE(ur_window_shed(&w, &t, true, una));
+	CU_ASSERT(w.size >= 40 && w.size <= 46);
+}
+
+/* A path that has become longer is found out by and by: each 64th loss measures it anew. */
+static void tight__measures_anew(void)
+{
+	struct ur_rtt t = {0};
+	uint32_t una = 0;
+	ur_time now = UR_NS_PER_S;
+	struct ur_window w;
+
+	ur_window_open(&w, 1000, 0, una);
+	now = acknowledge(&w, &t, &una, now, 40);
+	ur_window_shed(&w, &t, true, una);
+	now = acknowledge(&w, &t, &una, now, 40);
+	t.least = 5 * UR_NS_PER_US; /* it was half as long once */
+	for (unsigned k = 1; k < 64; k++)
+		ur_window_shed(&w, &t, true, una);
+	CU_ASSERT_EQUAL(t.least, 5 * UR_NS_PER_US);
+	ur_window_shed(&w, &t, true, una);
+	CU_ASSERT_EQUAL(t.least, 0);
+	for (unsigned k = 0; k < 20; k++)
+		now = acknowledge(&w, &t, &una, now, 40);
+	CU_ASSERT_EQUAL(t.least, 10 * UR_NS_PER_US);
+	CU_ASSERT(w.size >= 40);
 }
 
 static void rd_shift__half_a_window(void)
@@ -146,6 +234,9 @@ void ur_suite_window(void)
 	CU_ADD_TEST(s, grow__not_when_slow);
 	CU_ADD_TEST(s, halve__down_to_eight);
 	CU_ADD_TEST(s, shed__what_waits_in_queues);
+	CU_ADD_TEST(s, tight__holds_the_path);
+	CU_ADD_TEST(s, tight__grows_while_nothing_is_lost);
+	CU_ADD_TEST(s, tight__measures_anew);
 	CU_ADD_TEST(s, rd_shift__half_a_window);
 	CU_ADD_TEST(s, rtt__smooths);
 	CU_ADD_TEST(s, rtt__clock_stands_still_or_goes_back);
