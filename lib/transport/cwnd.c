@@ -214,9 +214,7 @@ static void probed(struct ur_cwnd *c, ur_time now)
 	}
 	c->size = c->kept;
 	c->kept = 0;
-	c->dipped_at = c->cut_at = now;
-	c->lossy = c->marked = false;
-	new_period(c, now);
+	c->dipped_at = c->cut_at = now; /* what was lost or marked meanwhile is judged with the next sample */
 }
 
 /* Where senders share a queue that has overflowed, those who met it when they began have to learn how short the path is. */
@@ -314,6 +312,14 @@ void ur_cwnd_marked(struct ur_cwnd *c)
 {
 	c->marked = true;
 	c->growth = UR_CWND_ADD;
+}
+
+void ur_cwnd_limit(struct ur_cwnd *c, uint32_t n)
+{
+	const uint32_t most = ur_min_u32(n, UR_CWND_MOST) * ONE;
+
+	c->size = ur_min_u32(c->size, most);
+	c->kept = ur_min_u32(c->kept, most);
 }
 
 void ur_cwnd_expired(struct ur_cwnd *c, ur_time now)

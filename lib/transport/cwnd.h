@@ -62,6 +62,8 @@ void ur_cwnd_sample(struct ur_cwnd *c, ur_time rtt, ur_time now);
 void ur_cwnd_lost(struct ur_cwnd *c, uint32_t n, ur_time now);
 /* A packet met congestion: a notification, or a mark on an answer. */
 void ur_cwnd_marked(struct ur_cwnd *c);
+/* No more than `n` packets, now and after what is being measured. */
+void ur_cwnd_limit(struct ur_cwnd *c, uint32_t n);
 /* The ACK timer expired: nothing came for that long. */
 void ur_cwnd_expired(struct ur_cwnd *c, ur_time now);
 /* It was idle for long enough that the path may be another. */

@@ -122,8 +122,7 @@ void ur_follow_went_back(struct ur_qp *qp, ur_time now)
 	struct ur_cwnd *c = &qp->req.follow.w;
 
 	ur_cwnd_lost(c, 1, now);
-	if (c->size > qp->req.window.size * UR_CWND_ONE)
-		c->size = qp->req.window.size * UR_CWND_ONE;
+	ur_cwnd_limit(c, qp->req.window.size);
 	resize(qp);
 }
 

@@ -251,6 +251,38 @@ static void dip__keeps_a_base_that_is_not_old(void)
 	CU_ASSERT(c.base == 100 * US && !c.kept);
 }
 
+/* A loss while the base is measured takes what waits in queues with the next sample. */
+static void dip__forgets_no_loss(void)
+{
+	struct ur_cwnd c = steady(64);
+	ur_time now = 2 * UR_NS_PER_S;
+
+	c.based_at = c.dipped_at = c.lowest_at = c.harm_at = now;
+	for (unsigned i = 0; i < 300 && !c.kept; i++)
+		ur_cwnd_sample(&c, 150 * US, now += 400 * US);
+	CU_ASSERT_TRUE_FATAL(c.kept > 0);
+	ur_cwnd_lost(&c, 1, now += 10 * US);
+	ur_cwnd_sample(&c, 150 * US, now += 400 * US);
+	CU_ASSERT(!c.kept && c.lossy);
+	c.harm_at = 0;
+	ur_cwnd_sample(&c, 150 * US, now += 400 * US);
+	CU_ASSERT(c.harm_at == now && ur_cwnd_packets(&c) < 64);
+}
+
+static void limit__now_and_after_a_dip(void)
+{
+	struct ur_cwnd c = steady(64);
+
+	ur_cwnd_limit(&c, 100);
+	CU_ASSERT_EQUAL(ur_cwnd_packets(&c), 64);
+	c.kept = c.size;
+	c.size = 4 * ONE;
+	ur_cwnd_limit(&c, 20);
+	CU_ASSERT(c.size == 4 * ONE && c.kept == 20 * ONE);
+	ur_cwnd_limit(&c, 2);
+	CU_ASSERT(c.size == 2 * ONE && c.kept == 2 * ONE);
+}
+
 static void expired__halves_and_starts_over(void)
 {
 	struct ur_cwnd c = steady(5);
@@ -450,6 +482,8 @@ void ur_suite_cwnd(void)
 	CU_ADD_TEST(s, delay__means_nothing_while_it_does_no_harm);
 	CU_ADD_TEST(s, dip__finds_a_shorter_base);
 	CU_ADD_TEST(s, dip__keeps_a_base_that_is_not_old);
+	CU_ADD_TEST(s, dip__forgets_no_loss);
+	CU_ADD_TEST(s, limit__now_and_after_a_dip);
 	CU_ADD_TEST(s, expired__halves_and_starts_over);
 	CU_ADD_TEST(s, idle__knows_no_path);
 	CU_ADD_TEST(s, sample__of_no_time);
