@@ -398,11 +398,25 @@ static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_op
 
 /* --- selective acknowledgements --- */
 
+/*
+ * Where many begin at once most of the first packets may be lost, the one that is timed as well. Without a round trip to go by there would
+ * be no probes, and the ACK timer alone would repair what is lost with nothing after it.
+ */
+static void guess_rtt(struct ur_requester *r, ur_time now)
+{
+	const ur_time since = r->rtt.at ? r->rtt.at : r->probe.sent ? ur_max_time(r->probe.sent_at, r->retried_at) : r->retried_at;
+
+	if (since)
+		ur_rtt_guess(&r->rtt, now - since);
+}
+
 static void on_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	const uint32_t old = r->una;
 
+	if (ur_unlikely(!r->rtt.mean))
+		guess_rtt(r, now);
 	r->repair.sacks = true;
 	r->repair.one_hole = false;
 	r->window.tight = r->probe.eager = false;

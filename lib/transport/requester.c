@@ -91,8 +91,8 @@ static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe 
 		return UR_REQ_RD_LIMIT;
 	if (ur_req_in_flight(r) + ur_rd_piece_end(w, k) - k <= ur_req_room(r))
 		return UR_REQ_READ;
-	/* The window may have become smaller than a piece. */
-	return r->follow.on && ur_req_in_flight(r) <= r->repair.spare ? UR_REQ_READ : UR_REQ_WINDOW;
+	/* The window may be smaller than a piece: it is young, or has become so. */
+	return (r->follow.on || r->window.young) && ur_req_in_flight(r) <= r->repair.spare ? UR_REQ_READ : UR_REQ_WINDOW;
 }
 
 static enum ur_req_state next_unusual(const struct ur_qp *qp)
@@ -211,7 +211,7 @@ static inline enum ibv_wc_status start(struct ur_qp *qp, struct ur_swqe *w)
 		if (w->opcode != IBV_WR_ATOMIC_WRITE && ur_sge_check(qp, w->sge, w->nsge, IBV_ACCESS_LOCAL_WRITE))
 			return IBV_WC_LOC_PROT_ERR;
 		r->rd_wqes++;
-		w->rd_shift = ur_window_rd_shift(r->window.size);
+		w->rd_shift = r->window.rd_shift;
 	} else if (ur_unlikely(ur_swqe_in(w, UR_WRS_LOCAL))) {
 		return ur_local_start(qp, w);
 	}

@@ -44,20 +44,37 @@ void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una)
 	w->size = size;
 	w->ack_every = ur_min_u32(ACK_EVERY, size < share ? 1 : size / share);
 	w->grow_from = una;
+	w->rd_shift = ur_window_rd_shift(w->young ? ur_min_u32(WINDOW_LOW, w->max) : size);
 }
 
 void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una)
 {
-	w->tight = false;
+	w->tight = w->young = false;
 	w->max = fixed ? fixed : fit < SHED_FLOOR ? SHED_FLOOR : ur_min_u32(fit, WINDOW_HIGH);
 	ur_window_set(w, fixed ? fixed : ur_min_u32(WINDOW_LOW, w->max), una);
 }
 
 void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una)
 {
-	w->tight = false;
+	w->tight = w->young = false;
 	w->max = fixed ? fixed : WINDOW_LOCAL;
 	ur_window_set(w, fixed ? fixed : WINDOW_LOW, una);
+}
+
+void ur_window_begin_small(struct ur_window *w, uint32_t size, uint32_t una)
+{
+	if (!size || size >= w->size)
+		return;
+	w->young = true;
+	ur_window_set(w, size, una);
+}
+
+static void enlarge(struct ur_window *w, uint32_t una)
+{
+	const uint32_t size = w->young ? ur_min_u32(WINDOW_LOW, 2 * w->size) : w->size + (w->size + 7) / 8;
+
+	w->young = w->young && size < ur_min_u32(WINDOW_LOW, w->max);
+	ur_window_set(w, ur_min_u32(w->max, size), una);
 }
 
 /*
@@ -117,7 +134,7 @@ bool ur_window_grow(struct ur_window *w, const struct ur_rtt *t, bool slow, uint
 		if (slow)
 			w->grow_from = from;
 		else
-			ur_window_set(w, ur_min_u32(w->max, w->size + (w->size + 7) / 8), from);
+			enlarge(w, from);
 	}
 	return w->size != was;
 }
@@ -126,6 +143,7 @@ static bool reduce(struct ur_window *w, uint32_t size, uint32_t una)
 {
 	if (size >= w->size)
 		return false;
+	w->young = false;
 	ur_window_set(w, size, una);
 	return true;
 }
@@ -150,6 +168,7 @@ static bool shed_tight(struct ur_window *w, struct ur_rtt *t, uint32_t una)
 {
 	if (!w->tight) {
 		w->tight = true;
+		w->young = false;
 		w->sheds = w->rate = w->n = w->ns = 0;
 		if (t->mean)
 			w->rate = (uint32_t)((uint64_t)w->size * UR_RATE_NS / at_least(t->last, t->mean));
@@ -168,7 +187,7 @@ bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, bool tight, uint32_t 
 
 	if (tight)
 		return shed_tight(w, t, una);
-	if (!t->mean || t->mean <= room)
+	if (!t->least || t->mean <= room)
 		return false;
 	size = (uint32_t)((uint64_t)w->size * room / t->mean);
 	smaller = reduce(w, at_least(size, SHED_FLOOR), una);
@@ -187,7 +206,7 @@ void ur_rtt_sample(struct ur_rtt *t, ur_time sample)
 	t->samples++;
 	if (!t->least || s < t->least)
 		t->least = s;
-	if (!t->mean) {
+	if (t->samples == 1) { /* `mean` may be a guess until then */
 		t->mean = s;
 		t->var = s / 2;
 		return;
@@ -195,4 +214,11 @@ void ur_rtt_sample(struct ur_rtt *t, ur_time sample)
 	off = s > t->mean ? s - t->mean : t->mean - s;
 	t->var += (off >> 2) - (t->var >> 2);
 	t->mean += (s >> 3) - (t->mean >> 3);
+}
+
+/* Not of the shortest round trip: it may be too long, or too short. */
+void ur_rtt_guess(struct ur_rtt *t, ur_time guess)
+{
+	t->mean = (uint32_t)ur_min_time((int64_t)guess < (int64_t)UR_RTT_MIN ? UR_RTT_MIN : guess, RTT_MAX);
+	t->var = t->mean / 2;
 }

@@ -22,6 +22,8 @@ struct ur_window { /* packets */
 	uint32_t size, max;
 	uint32_t ack_every; /* an acknowledgement is asked for at least this often */
 	uint32_t grow_from; /* the oldest unacknowledged PSN when it last changed, or could have */
+	uint8_t rd_shift;   /* of READs that begin now; while it is young, in pieces that it will hold before long */
+	bool young;         /* it began small, and doubles until it is as large as others begin, or becomes smaller */
 	/* The peer is known to go back, and has done so: */
 	bool tight;
 	uint32_t rate;    /* packets that the path carries within UR_RATE_NS */
@@ -36,10 +38,14 @@ struct ur_window { /* packets */
  * for the NIC is older): it counts as a microsecond then, which no round trip is shorter than.
  */
 void ur_rtt_sample(struct ur_rtt *t, ur_time sample);
+/* There is no sample yet, and something was heard that tells about how long a round trip takes. */
+void ur_rtt_guess(struct ur_rtt *t, ur_time guess);
 
 /* A new one: of `fixed` packets for good, or (0) as `fit`, the packets that the path may hold, lets it begin. `una` as below. */
 void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una);
-/* The same on a path that does not leave the host. */
+/* A new one, without `fixed`, begins with as many packets, if that is less. */
+void ur_window_begin_small(struct ur_window *w, uint32_t size, uint32_t una);
+/* The same as ur_window_open on a path that does not leave the host. */
 void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una);
 /*
  * True when the window is another than before; `una` is the oldest unacknowledged PSN.

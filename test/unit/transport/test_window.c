@@ -62,6 +62,40 @@ static void grow__not_when_slow(void)
 	CU_ASSERT_TRUE(ur_window_grow(&w, &none, false, 256 + 256, 0));
 }
 
+/* A small one doubles until it is as large as others begin; READs are asked for in pieces that it will hold then. */
+static void grow__doubles_while_young(void)
+{
+	uint32_t una = 7, size = 16;
+	struct ur_window w;
+
+	ur_window_open(&w, 1000, 0, una);
+	ur_window_begin_small(&w, 1000, una);
+	ur_window_begin_small(&w, 0, una);
+	CU_ASSERT(w.size == 256 && !w.young);
+	ur_window_begin_small(&w, size, una);
+	for (; size < 256; size *= 2) {
+		CU_ASSERT(w.size == size && w.young && w.ack_every == size / 4 && w.rd_shift == 7);
+		una = ur_psn_add(una, size);
+		CU_ASSERT_TRUE(ur_window_grow(&w, &none, false, una, 0));
+	}
+	CU_ASSERT(w.size == 256 && !w.young && w.rd_shift == 7);
+	CU_ASSERT_TRUE(ur_window_grow(&w, &none, false, ur_psn_add(una, 256), 0));
+	CU_ASSERT_EQUAL(w.size, 288);
+}
+
+/* What makes it smaller ends its youth. */
+static void grow__by_an_eighth_after_a_loss(void)
+{
+	struct ur_window w;
+
+	ur_window_open(&w, 1000, 0, 0);
+	ur_window_begin_small(&w, 64, 0);
+	CU_ASSERT_TRUE(ur_window_halve(&w, 0));
+	CU_ASSERT(w.size == 32 && !w.young && w.rd_shift == 4);
+	CU_ASSERT_TRUE(ur_window_grow(&w, &none, false, 32, 0));
+	CU_ASSERT_EQUAL(w.size, 36);
+}
+
 static void halve__down_to_eight(void)
 {
 	struct ur_window w;
@@ -185,6 +219,22 @@ static void tight__measures_anew(void)
 	CU_ASSERT(w.size >= 40);
 }
 
+/* A guess lasts until there are samples, and says nothing of the shortest round trip. */
+static void rtt__guess(void)
+{
+	struct ur_rtt t = {0};
+	struct ur_window w;
+
+	ur_rtt_guess(&t, 8000);
+	CU_ASSERT(t.mean == 8000 && t.var == 4000 && t.least == 0 && t.samples == 0);
+	ur_window_open(&w, 1000, 0, 0);
+	CU_ASSERT_FALSE(ur_window_shed(&w, &t, false, 0));
+	ur_rtt_sample(&t, 16000);
+	CU_ASSERT(t.mean == 16000 && t.var == 8000 && t.least == 16000);
+	ur_rtt_guess(&t, (ur_time)0 - 1);
+	CU_ASSERT_EQUAL(t.mean, UR_NS_PER_US);
+}
+
 static void rd_shift__half_a_window(void)
 {
 	static const uint8_t shift[] = {0, 0, 0, 0, 1, 1, 1, 1, 2};
@@ -232,11 +282,14 @@ void ur_suite_window(void)
 	CU_ADD_TEST(s, open__by_what_fits);
 	CU_ADD_TEST(s, grow__with_each_window);
 	CU_ADD_TEST(s, grow__not_when_slow);
+	CU_ADD_TEST(s, grow__doubles_while_young);
+	CU_ADD_TEST(s, grow__by_an_eighth_after_a_loss);
 	CU_ADD_TEST(s, halve__down_to_eight);
 	CU_ADD_TEST(s, shed__what_waits_in_queues);
 	CU_ADD_TEST(s, tight__holds_the_path);
 	CU_ADD_TEST(s, tight__grows_while_nothing_is_lost);
 	CU_ADD_TEST(s, tight__measures_anew);
+	CU_ADD_TEST(s, rtt__guess);
 	CU_ADD_TEST(s, rd_shift__half_a_window);
 	CU_ADD_TEST(s, rtt__smooths);
 	CU_ADD_TEST(s, rtt__clock_stands_still_or_goes_back);
