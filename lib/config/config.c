@@ -38,8 +38,9 @@ const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(fault, "", "faults to inject: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N, or drop tx opcode=ACK nth=3"),
 	KNOB_STR(counters, "", "file to write the counters to, four times a second and at the end; - is standard error, only at the end"),
 	KNOB_WORD(log, "error", "error info debug", "messages on standard error: error, info or debug"),
-	KNOB_WORD(congestion, "dcqcn", "window dcqcn off",
-		  "congestion control: dcqcn (a rate that follows notifications), window (follows round trips, losses and marks), off"),
+	KNOB_WORD(congestion, "auto", "auto window dcqcn off",
+		  "congestion control: auto (as dcqcn, but as window between uroce hosts that lose packets), dcqcn (a rate that follows "
+		  "notifications), window (follows round trips, losses and marks), off"),
 #ifdef UR_HAVE_KEEPER
 	KNOB_UINT(keeper, "1", 0, 1,
 		  "1 starts a small process that tells the peers and leaves the groups when this one is killed; 0 does not"),

@@ -25,7 +25,7 @@ struct ur_config {
 	char fault[UR_CONFIG_STR];      /* UROCE_FAULT: faults to inject, "drop=1%,dir=both,seed=7", and rules (fault/spec.h) */
 	char counters[UR_CONFIG_STR];   /* UROCE_COUNTERS: file for the counters, renewed while the process runs; "-": stderr, at the end */
 	char log[UR_CONFIG_STR];        /* UROCE_LOG: error, info or debug */
-	char congestion[UR_CONFIG_STR]; /* UROCE_CONGESTION: congestion control: window, dcqcn or off */
+	char congestion[UR_CONFIG_STR]; /* UROCE_CONGESTION: congestion control: auto, window, dcqcn or off */
 	uint64_t mtu;                   /* UROCE_MTU: IP MTU of the owned port, 0: the port's own */
 	uint64_t keeper;           /* UROCE_KEEPER: a keeper speaks for a process that is killed (lib/siblings/farewells.h), 1 on, 0 off */
 	uint64_t one_copy;         /* UROCE_ONE_COPY: bulk packets between processes of this host (wire/bulk.h), 1 on, 0 off */

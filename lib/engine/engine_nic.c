@@ -76,6 +76,13 @@ static void open_farewells(struct ur_engine *e)
 		ur_farewells_open(e->hostif.name, e->hostif.ifindex, ur_progress_wake, e, &e->farewells);
 }
 
+static uint8_t follow_when(const char *congestion)
+{
+	if (!strcmp(congestion, "auto"))
+		return UR_FOLLOW_LOSSES;
+	return !strcmp(congestion, "window") ? UR_FOLLOW_ALWAYS : UR_FOLLOW_NEVER;
+}
+
 static int create_nic(struct ur_engine *e)
 {
 	struct ur_nic_config nc = {.guid = e->info.guid,
@@ -86,7 +93,7 @@ static int create_nic(struct ur_engine *e)
 				   .other_answers = other_answers,
 				   .orphaned = orphaned,
 				   .cc = strcmp(e->cfg.congestion, "off") != 0,
-				   .follow = strcmp(e->cfg.congestion, "window") == 0,
+				   .follow = follow_when(e->cfg.congestion),
 				   .packets = !e->cfg.one_copy,
 				   .selective_repeat = e->cfg.selective_repeat != 0,
 				   .populate = ur_populate_supported() ? ur_populate : NULL,

@@ -45,7 +45,7 @@ struct ur_nic_config {
 	bool selective_repeat;
 	size_t keep_bytes;
 	bool cc;             /* congestion control: ECN-capable packets, notifications, sending rates */
-	bool follow;         /* windows follow the path: as in ur_tp_config */
+	uint8_t follow;      /* windows follow the path: as in ur_tp_config */
 	bool packets;        /* nothing but packets is exchanged on this host, no bulk packets */
 	bool owned;          /* the addresses are ours alone: answer ARP, ND and echo */
 	struct ur_mac mac;

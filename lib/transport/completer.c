@@ -79,10 +79,8 @@ void ur_comp_open_window(struct ur_qp *qp)
 		ur_window_open_local(&qp->req.window, qp->tp->c.window, qp->req.una);
 	else
 		ur_window_open(&qp->req.window, qp->tp->window_bytes >> qp->mtu_shift, qp->tp->c.window, qp->req.una);
+	ur_follow_open(qp);
 	trace_window(qp);
-	qp->req.follow.on = false;
-	if (qp->tp->c.follow && !qp->tp->c.window && ur_qp_acked(qp) && !(qp->path && qp->path->local))
-		ur_follow_open(qp);
 }
 
 /* To be followed by ur_req_rewind: READs are asked for in other pieces from now on. */
@@ -417,6 +415,8 @@ static void on_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
 
 	if (ur_unlikely(!r->rtt.mean))
 		guess_rtt(r, now);
+	if (!r->follow.on)
+		ur_follow_lossy(qp);
 	r->repair.sacks = true;
 	r->repair.one_hole = false;
 	r->window.tight = r->probe.eager = false;

@@ -76,6 +76,12 @@ void ur_cwnd_open(struct ur_cwnd *c, uint32_t first, uint32_t max)
 	c->size = c->first;
 }
 
+void ur_cwnd_know(struct ur_cwnd *c, uint32_t least, uint32_t last)
+{
+	c->base = least;
+	c->last = c->delay = last;
+}
+
 /* --- what the path says --- */
 
 static uint32_t base_of(const struct ur_cwnd *c)

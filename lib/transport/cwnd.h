@@ -55,6 +55,8 @@ extern const struct ur_cwnd_params ur_cwnd_params;
 
 /* In packets: `first` to begin with, and at most `max`. */
 void ur_cwnd_open(struct ur_cwnd *c, uint32_t first, uint32_t max);
+/* A new one is told what was known before: the shortest round trip and the last one. */
+void ur_cwnd_know(struct ur_cwnd *c, uint32_t least, uint32_t last);
 /* `n` packets were acknowledged or reported, of `flight` that were in flight. */
 void ur_cwnd_acked(struct ur_cwnd *c, uint32_t n, uint32_t flight);
 /* The round trip of a packet that was sent once, now acknowledged. After ur_cwnd_acked. */

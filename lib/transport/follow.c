@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A window that follows the path: the arithmetic is cwnd.c. It is told of packets that have arrived at the peer, and of answers that have
- * arrived here (both as far as the scoreboard knows beyond `una`), of those that are lost, of round trips, and of marks. What it says is
- * the size of the window; where that is less than one packet, the QP pauses after each.
+ * A window that follows the path, always or from the first loss on: the arithmetic is cwnd.c. It is told of packets that have arrived at
+ * the peer, and of answers that have arrived here (both as far as the scoreboard knows beyond `una`), of those that are lost, of round
+ * trips, and of marks. What it says is the size of the window; where that is less than one packet, the QP pauses after each.
  */
 #include "base/psn.h"
 #include "transport/follow.h"
@@ -69,18 +69,53 @@ void ur_follow_init(struct ur_qp *qp)
 	ur_timer_init(&qp->req.follow.timer, resume);
 }
 
-void ur_follow_open(struct ur_qp *qp)
+static bool may_follow(const struct ur_qp *qp)
+{
+	return !qp->tp->c.window && ur_qp_acked(qp) && !(qp->path && qp->path->local);
+}
+
+/* From a window of `size` packets on. */
+static void begin(struct ur_qp *qp, uint32_t size)
 {
 	struct ur_requester *r = &qp->req;
 
 	r->follow.on = true;
-	r->follow.seen = r->una;
+	r->follow.seen = arrived(r);
 	r->follow.losses = r->repair.losses;
 	r->follow.samples = r->rtt.samples;
 	r->follow.traced = 0;
-	ur_cwnd_open(&r->follow.w, FIRST >> qp->mtu_shift, r->window.max);
+	ur_cwnd_open(&r->follow.w, size, r->window.max);
+	ur_window_set(&r->window, r->window.size, r->una);
 	resize(qp);
 	time_next(r);
+}
+
+void ur_follow_open(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->follow.on = false;
+	if (!may_follow(qp))
+		return;
+	if (qp->tp->c.follow == UR_FOLLOW_ALWAYS)
+		begin(qp, FIRST >> qp->mtu_shift);
+	else if (qp->tp->c.follow == UR_FOLLOW_LOSSES)
+		ur_window_begin_small(&r->window, FIRST >> qp->mtu_shift, r->una);
+}
+
+void ur_follow_lossy(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+	bool was_young;
+
+	if (qp->tp->c.follow != UR_FOLLOW_LOSSES || !may_follow(qp))
+		return;
+	was_young = r->window.young;
+	r->window.young = false;
+	begin(qp, r->window.size);
+	/* A window that has grown up did so behind queues of its own, which is no harm. */
+	if (was_young && r->rtt.least)
+		ur_cwnd_know(&r->follow.w, r->rtt.least, r->rtt.last);
 }
 
 void ur_follow_stop(struct ur_qp *qp)

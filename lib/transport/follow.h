@@ -8,8 +8,10 @@
 struct ur_swqe;
 
 void ur_follow_init(struct ur_qp *qp);
-/* The window follows the path from now on, within what ur_window_open has found. */
+/* After ur_window_open, within what that has found: the window follows the path from now on, or later, or not. */
 void ur_follow_open(struct ur_qp *qp);
+/* A SACK has come, so something was lost, and the window does not follow the path yet. */
+void ur_follow_lossy(struct ur_qp *qp);
 void ur_follow_stop(struct ur_qp *qp);
 /* Something was heard of what is in flight: acknowledgements, losses, a round trip. */
 void ur_follow_heard(struct ur_qp *qp, ur_time now);

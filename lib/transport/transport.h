@@ -51,6 +51,12 @@ struct ur_xrcd;
 #define UR_MAX_MCAST_GROUPS 1024
 #define UR_MAX_MCAST_QPS 256 /* attached to one group */
 
+enum ur_follow_when {
+	UR_FOLLOW_NEVER,
+	UR_FOLLOW_ALWAYS,
+	UR_FOLLOW_LOSSES, /* from the first loss on, if the peer says in a SACK what it has; until then they begin small, and grow */
+};
+
 struct ur_tp_config {
 	void *ctx; /* handed to the functions below */
 	/* Packets to build frames in, as ur_queue_ops.alloc; may give fewer than asked. */
@@ -64,7 +70,7 @@ struct ur_tp_config {
 	struct ur_random *random; /* where QPNs, SRQ numbers and keys come from; outlives the instance */
 	uint8_t slot;    /* top byte of every QPN; at least 1 */
 	bool cc;         /* congestion control: notifications are sent and obeyed (annex A17) */
-	bool follow;     /* windows follow the path (cwnd.h) where `window` is 0 */
+	uint8_t follow;  /* enum ur_follow_when: windows follow the path (cwnd.h), where `window` is 0 */
 	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0: 2 MB of them, between 256 and 2048 */
 	/* Losses are repaired by going back and by the ACK timer alone: no probes, no requests for parts of READs. To compare with. */
 	bool plain_recovery;

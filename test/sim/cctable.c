@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Congestion, in virtual time: cctable [PART...]. What senders reach that share a port, by the setting `congestion`: off, dcqcn or window;
- * pings of 64 bytes beside them say how long the queue is.
+ * Congestion, in virtual time: cctable [PART...]. What senders reach that share a port, by the setting `congestion`; pings of 64 bytes
+ * beside them say how long the queue is.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,11 +12,6 @@
 #define US UR_NS_PER_US
 
 static struct stream_result result;
-
-static const struct mode {
-	const char *name;
-	bool cc, follow;
-} modes[] = {{"off", false, false}, {"dcqcn", true, false}, {"window", true, true}};
 
 static struct stream_opt base_options(unsigned senders, uint32_t mbps, ur_time rtt, uint32_t queue)
 {
@@ -32,13 +27,12 @@ static struct stream_opt base_options(unsigned senders, uint32_t mbps, ur_time r
 				   .seed = 1};
 }
 
-static void row(const char *what, struct stream_opt o, const struct mode *m)
+static void row(const char *what, struct stream_opt o, enum stream_congestion congestion)
 {
-	o.cc = m->cc;
-	o.follow = m->follow;
+	o.congestion = congestion;
 	stream_run(&o, &result);
-	printf("%-34s %7s | %7.1f %6.2f %9llu %7u", what, m->name, 100 * stream_share(&o, &result, -1), stream_fairness(&o, &result),
-	       (unsigned long long)result.queue_drops, result.lost);
+	printf("%-34s %7s | %7.1f %6.2f %9llu %7u", what, stream_congestion_name[congestion], 100 * stream_share(&o, &result, -1),
+	       stream_fairness(&o, &result), (unsigned long long)result.queue_drops, result.lost);
 	if (result.npings)
 		printf(" %9.1f %9.1f", (double)stream_ping(&result, 0.5) / US, (double)stream_ping(&result, 0.99) / US);
 	else
@@ -53,8 +47,8 @@ static void row(const char *what, struct stream_opt o, const struct mode *m)
 
 static void rows(const char *what, const struct stream_opt *o)
 {
-	for (unsigned i = 0; i < ur_array_size(modes); i++)
-		row(what, *o, &modes[i]);
+	for (unsigned i = 0; i < STREAM_CONGESTIONS; i++)
+		row(what, *o, (enum stream_congestion)i);
 }
 
 static void head(const char *what)

@@ -19,7 +19,7 @@ static void expect(bool ok, const char *what)
 static struct stream_result measure(bool cc)
 {
 	const struct stream_opt o = {.senders = 2,
-				     .cc = cc,
+				     .congestion = cc ? STREAM_AUTO : STREAM_OFF,
 				     .mbps = 10000,
 				     .rtt = 20 * UR_NS_PER_US,
 				     .queue_bytes = 400000,

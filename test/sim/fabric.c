@@ -84,7 +84,7 @@ static void random_keeping(struct fabric *f, struct ur_rng *r)
 		const uint32_t room = ur_rng_below(r, 8);
 
 		f->port[i].selective = ur_rng_below(r, 4);
-		f->port[i].follow = ur_rng_below(r, 2);
+		f->port[i].follow = (uint8_t)ur_rng_below(r, UR_FOLLOW_LOSSES + 1);
 		f->port[i].keep_bytes = room == 0 ? KEEPS_NOTHING : room < 4 ? (size_t)1 << (17 + ur_rng_below(r, 7)) : 0;
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What losses cost, in virtual time: losstable [--tsv] [PART...]. The parts are in the table below. Goodput is payload, in percent of the
- * line rate; two yardsticks stand beside it: selective repeat that never waits for a timer, 1 - p, and a go-back-N that never waits for
- * one, (1 - p) / (1 + p W) with W packets in a round trip. The same seed gives the same figures, whatever the machine does.
+ * What losses cost, in virtual time: losstable [--tsv] [--congestion WORD] [PART...]. The parts are in the table below. Goodput is payload,
+ * in percent of the line rate; two yardsticks stand beside it: selective repeat that never waits for a timer, 1 - p, and a go-back-N that
+ * never waits for one, (1 - p) / (1 + p W) with W packets in a round trip. The same seed gives the same figures, whatever the machine does.
  */
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +39,7 @@ static const struct path {
 	{10 * MS, 10000, 1 << 20, 4096, 200 * MS, 1000 * MS},
 };
 
+static enum stream_congestion congestion;
 static struct stream_result result;
 static struct report report;
 
@@ -56,6 +57,7 @@ static struct stream_opt options(const struct path *p, enum ibv_wr_opcode op, en
 			       .rtt = p->rtt,
 			       .window = p->window,
 			       .timeout = 14,
+			       .congestion = congestion,
 			       .warm = p->warm,
 			       .span = p->span,
 			       .seed = 1};
@@ -254,7 +256,6 @@ static void incast_row(unsigned senders, bool ecn, double *v)
 
 	o.senders = senders;
 	o.pings = STREAM_PINGS;
-	o.cc = ecn;
 	o.queue_bytes = 1000000;
 	o.mark_bytes = ecn ? 200000 : 0;
 	o.warm = 100 * MS; /* longer than the ACK timer */
@@ -344,18 +345,36 @@ static const struct part *find_part(const char *name)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: losstable [--tsv] [PART...]; the parts are");
+	fprintf(stderr, "usage: losstable [--tsv] [--congestion WORD] [PART...]; the parts are");
 	for (unsigned i = 0; i < ur_array_size(parts); i++)
 		fprintf(stderr, " %s", parts[i].name);
+	fprintf(stderr, ", the words");
+	for (unsigned i = 0; i < STREAM_CONGESTIONS; i++)
+		fprintf(stderr, " %s", stream_congestion_name[i]);
 	fprintf(stderr, "\n");
 	return 2;
 }
 
+static bool set_congestion(const char *word)
+{
+	for (unsigned i = 0; i < STREAM_CONGESTIONS; i++)
+		if (word && !strcmp(stream_congestion_name[i], word)) {
+			congestion = (enum stream_congestion)i;
+			return true;
+		}
+	return false;
+}
+
 int main(int argc, char **argv)
 {
-	int first = argc > 1 && !strcmp(argv[1], "--tsv") ? 2 : 1;
+	int first = 1;
 
-	report.tsv = first == 2;
+	for (; first < argc && !strncmp(argv[first], "--", 2); first++) {
+		if (!strcmp(argv[first], "--tsv"))
+			report.tsv = true;
+		else if (strcmp(argv[first], "--congestion") || !set_congestion(argv[++first]))
+			return usage();
+	}
 	for (int i = first; i < argc; i++)
 		if (!find_part(argv[i]))
 			return usage();

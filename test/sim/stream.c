@@ -64,6 +64,10 @@ static void no_notify(struct ur_cq *cq)
 	(void)cq;
 }
 
+const char *const stream_congestion_name[STREAM_CONGESTIONS] = {"auto", "window", "dcqcn", "off"};
+
+static const uint8_t follow_when[STREAM_CONGESTIONS] = {UR_FOLLOW_LOSSES, UR_FOLLOW_ALWAYS, UR_FOLLOW_NEVER, UR_FOLLOW_NEVER};
+
 static void init_host(struct stream *s, unsigned i)
 {
 	struct ur_port *port = ur_sim_port(s->sim, i);
@@ -74,8 +78,8 @@ static void init_host(struct stream *s, unsigned i)
 				   .owned = true,
 				   .mac = port->mac,
 				   .mtu = port->mtu,
-				   .cc = s->o->cc,
-				   .follow = s->o->follow && !standard,
+				   .cc = s->o->congestion != STREAM_OFF,
+				   .follow = standard ? UR_FOLLOW_NEVER : follow_when[s->o->congestion],
 				   .plain_recovery = standard,
 				   .selective_repeat = !standard,
 				   .window = standard && !s->o->window ? STANDARD_WINDOW : s->o->window};

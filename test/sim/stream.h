@@ -13,14 +13,18 @@
 #define STREAM_SENDERS 32
 #define STREAM_PINGS 20000
 
+/* The setting `congestion`; the first is its default. A standard peer has the same, but for windows that follow the path. */
+enum stream_congestion { STREAM_AUTO, STREAM_WINDOW, STREAM_DCQCN, STREAM_OFF, STREAM_CONGESTIONS };
+extern const char *const stream_congestion_name[STREAM_CONGESTIONS];
+
 enum stream_side { STREAM_SENDER, STREAM_RECEIVER, STREAM_SIDES }; /* those that post; host 0 */
 
 struct stream_opt {
-	unsigned senders;                 /* 0 to STREAM_SENDERS */
-	enum ibv_wr_opcode op;            /* IBV_WR_RDMA_WRITE, _RDMA_READ or _SEND */
-	uint32_t chunk;                   /* bytes of one work request; 0: 128 KiB */
-	bool standard[STREAM_SIDES];      /* these are of another make, which knows go-back-N and the ACK timer alone */
-	bool cc, follow;                  /* as in struct ur_nic_config */
+	unsigned senders;            /* 0 to STREAM_SENDERS */
+	enum ibv_wr_opcode op;       /* IBV_WR_RDMA_WRITE, _RDMA_READ or _SEND */
+	uint32_t chunk;              /* bytes of one work request; 0: 128 KiB */
+	bool standard[STREAM_SIDES]; /* these are of another make, which knows go-back-N and the ACK timer alone */
+	enum stream_congestion congestion;
 	bool one_host;                    /* all that stream are QPs of one host */
 	unsigned window;                  /* as in ur_tp_config; 0: its default, and 2 MiB for a standard peer */
 	uint32_t mbps, to_mbps;           /* of every link; of that to host 0, if that is another */

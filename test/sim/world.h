@@ -32,7 +32,7 @@ struct fabric {
 		bool copies;       /* it does not send payload from where it lies */
 		bool bare;         /* it is sockets of a kernel */
 		bool joins;        /* it is packet sockets, to which trains come in one piece */
-		bool follow;       /* as in struct ur_nic_config */
+		uint8_t follow;    /* as in struct ur_nic_config */
 		bool selective;    /* as selective_repeat in struct ur_nic_config, and so is this: */
 		size_t keep_bytes; /* 0: as in programs */
 	} port[WORLD_HOSTS];

@@ -108,7 +108,7 @@ static void config_load__defaults(void)
 	CU_ASSERT_STRING_EQUAL(c.dev, "");
 	CU_ASSERT_EQUAL(c.mtu, 0);
 	CU_ASSERT_EQUAL(c.spin_us, 100);
-	CU_ASSERT_STRING_EQUAL(c.congestion, "dcqcn");
+	CU_ASSERT_STRING_EQUAL(c.congestion, "auto");
 }
 
 static void config_load__file(void)

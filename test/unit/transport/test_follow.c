@@ -15,7 +15,8 @@ static struct ur_requester *open_one(unsigned window)
 	struct th_opt o = th_default;
 
 	o.window = window;
-	o.cc = o.follow = true;
+	o.cc = true;
+	o.follow = UR_FOLLOW_ALWAYS;
 	o.selective = true;
 	o.wr = 256;
 	th_open(&h, &o);
@@ -60,6 +61,82 @@ static void open__not_where_a_setting_says_the_size(void)
 
 	CU_ASSERT_FALSE(r->follow.on);
 	CU_ASSERT_EQUAL(r->window.size, 100);
+	th_close(&h);
+}
+
+/* --- from the first loss on --- */
+
+static struct ur_requester *open_lossless(bool selective)
+{
+	struct th_opt o = th_default;
+
+	o.cc = true;
+	o.follow = UR_FOLLOW_LOSSES;
+	o.selective = selective;
+	o.wr = 256;
+	th_open(&h, &o);
+	return &h.n[0].qp->req;
+}
+
+/* The first transmission of PSN 500. */
+static bool lose_one(struct th *t, unsigned from, const struct ur_pkt *p)
+{
+	bool *lost = t->arg;
+
+	if (from || *lost || p->bth.psn != 500)
+		return false;
+	*lost = true;
+	return true;
+}
+
+static void write_with_a_loss(bool *lost)
+{
+	h.lose = lose_one;
+	h.arg = lost;
+	write_packets(700);
+	th_run(&h, UR_NS_PER_S);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	CU_ASSERT_TRUE(*lost);
+}
+
+/* It begins small and doubles, up to where others begin. */
+static void losses__none(void)
+{
+	struct ur_requester *r = open_lossless(true);
+
+	CU_ASSERT(!r->follow.on && r->window.size == 64 && r->window.young);
+	write_packets(700);
+	th_run(&h, UR_NS_PER_S);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	CU_ASSERT(!r->follow.on && r->window.size >= 256 && !r->window.young);
+	th_inject(&h, 0, UR_OP_CNP, 0, false, NULL, NULL, 0);
+	CU_ASSERT_TRUE(h.n[0].qp->cc.rate.active);
+	th_close(&h);
+}
+
+static void losses__one(void)
+{
+	struct ur_requester *r = open_lossless(true);
+	bool lost = false;
+
+	write_with_a_loss(&lost);
+	CU_ASSERT_TRUE(r->follow.on);
+	CU_ASSERT_TRUE(r->window.size >= 64);
+	write_packets(300);
+	th_drain(&h, 0);
+	th_inject(&h, 0, UR_OP_CNP, 0, false, NULL, NULL, 0);
+	CU_ASSERT(r->follow.w.marked && !h.n[0].qp->cc.rate.active);
+	th_close(&h);
+}
+
+/* A peer that sends no SACK is treated as with dcqcn. */
+static void losses__of_another_make(void)
+{
+	struct ur_requester *r = open_lossless(false);
+	bool lost = false;
+
+	write_with_a_loss(&lost);
+	CU_ASSERT_FALSE(r->follow.on);
 	th_close(&h);
 }
 
@@ -179,6 +256,9 @@ void ur_suite_follow(void)
 
 	CU_ADD_TEST(s, open__with_a_packet_that_is_timed);
 	CU_ADD_TEST(s, open__not_where_a_setting_says_the_size);
+	CU_ADD_TEST(s, losses__none);
+	CU_ADD_TEST(s, losses__one);
+	CU_ADD_TEST(s, losses__of_another_make);
 	CU_ADD_TEST(s, marked__by_a_notification);
 	CU_ADD_TEST(s, marked__by_a_response);
 	CU_ADD_TEST(s, paced__below_one_packet);

@@ -29,7 +29,8 @@ struct th_opt {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr, max_rd;
 	unsigned window, wr, sge, cqe;
 	uint32_t inline_data;
-	bool sig_all, v6, stay_rtr, cc, follow, selective;
+	bool sig_all, v6, stay_rtr, cc, selective;
+	uint8_t follow;
 	size_t keep_bytes;
 	int access;
 	unsigned train; /* packets of the longest train that the ports send; 0: none */
