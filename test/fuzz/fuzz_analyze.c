@@ -124,6 +124,7 @@ static void give(struct fuzz *z, enum ur_an_link link, const uint8_t *bytes, uin
 	memcpy(copy, bytes, have);
 	z->f.number++;
 	z->f.link = link;
+	z->f.direction = (uint8_t)(z->f.number % UR_AN_DIRECTIONS);
 	z->f.data = copy;
 	z->f.have = have;
 	z->f.len = len;
@@ -339,6 +340,24 @@ static unsigned faults(void)
 }
 
 /* What came is there in its order, and what is said of a packet is said by another one. */
+/* What is beside the packets is of a kind, in order, and there are not too many. */
+static void check_asides(const struct ur_ladder *l, const struct ur_ladder_row *rows, uint32_t nrows)
+{
+	uint32_t n;
+	const struct ur_ladder_aside *a = ur_ladder_asides(l, &n);
+
+	if (n > UR_LADDER_ASIDES)
+		abort();
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t before, after;
+
+		if (!a[i].aside.kind || a[i].aside.last_frame < a[i].aside.frame || !a[i].aside.n ||
+		    (i && a[i].aside.frame <= a[i - 1].aside.last_frame))
+			abort();
+		ur_ladder_rate(rows, nrows, i & 1, a[i].aside.when, &before, &after);
+	}
+}
+
 static void check_ladder(const struct ur_ladder_row *r, uint32_t n)
 {
 	uint32_t last = 0;
@@ -406,6 +425,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ur_analysis_destroy(z.rewritten);
 	rows = ur_ladder_rows(z.l, &n);
 	check_ladder(rows, n);
+	check_asides(z.l, rows, n);
 	ur_ladder_destroy(z.l);
 	ur_gatherer_destroy(z.g);
 	ur_analysis_destroy(z.a);
