@@ -75,6 +75,9 @@ static void rule_act(const struct ur_fault_rule *r, struct ur_sim_fate *f)
 	case UR_FAULT_DELAY:
 		f->delay += r->delay;
 		break;
+	case UR_FAULT_REORDER: /* by the link's time, not by packets: a fabric orders what it carries by time alone */
+		f->reorder = true;
+		break;
 	case UR_FAULT_CORRUPT:
 		f->corrupt = true;
 		break;
@@ -84,18 +87,30 @@ static void rule_act(const struct ur_fault_rule *r, struct ur_sim_fate *f)
 	}
 }
 
+static void describe(struct ur_sim *sim, const struct ur_sim_buf *b, struct ur_fault_frame *frame, struct ur_fault_pkt *seen)
+{
+	const bool roce = ur_fault_find_frame(b->pkt.data, b->pkt.len, frame);
+
+	if (!sim->rules_seen)
+		sim->rules_began = sim->now;
+	sim->rules_seen = true;
+	*seen = (struct ur_fault_pkt){.dir = UR_FAULT_TX, .bth = roce ? &frame->bth : NULL, .since = sim->now - sim->rules_began};
+	if (roce && sim->flows)
+		ur_fault_flows_see(sim->flows, seen->dir, seen->bth, &frame->dst, &seen->place);
+}
+
 void ur_sim_apply_rules(struct ur_sim *sim, unsigned port, const struct ur_sim_buf *b, struct ur_sim_fate *f)
 {
-	struct ur_bth bth;
-	bool roce;
+	struct ur_fault_frame frame;
+	struct ur_fault_pkt seen;
 
 	if (!sim->nrules)
 		return;
-	roce = ur_fault_find_bth(b->pkt.data, b->pkt.len, &bth);
+	describe(sim, b, &frame, &seen);
 	for (unsigned i = 0; i < sim->nrules; i++) {
 		struct ur_sim_rule_state *s = &sim->rules[i];
 
-		if ((s->port < 0 || (unsigned)s->port == port) && ur_fault_row_acts(&s->row, UR_FAULT_TX, roce ? &bth : NULL))
+		if ((s->port < 0 || (unsigned)s->port == port) && ur_fault_row_acts(&s->row, &seen, &sim->rng))
 			rule_act(&s->row.rule, f);
 	}
 }
@@ -105,6 +120,8 @@ int ur_sim_fault_add(struct ur_sim *sim, int port, const struct ur_fault_rule *r
 	struct ur_sim_rule_state *s;
 
 	if (sim->nrules == UR_SIM_RULES)
+		return -1;
+	if (ur_fault_rule_needs_place(rule) && !sim->flows && !(sim->flows = ur_fault_flows_create()))
 		return -1;
 	s = &sim->rules[sim->nrules];
 	*s = (struct ur_sim_rule_state){.row.rule = *rule, .port = port};

@@ -9,6 +9,7 @@
 #include "base/pool.h"
 #include "base/rng.h"
 #include "drivers/sim/sim.h"
+#include "fault/flows.h"
 
 #define UR_SIM_HEADROOM 64
 #define UR_SIM_TRAIN 65600 /* bytes of a train, headers included */
@@ -94,6 +95,9 @@ struct ur_sim {
 	unsigned outstanding, flying;
 	unsigned rx_ring, nports, nrules;
 	struct ur_sim_rule_state rules[UR_SIM_RULES];
+	struct ur_fault_flows *flows; /* NULL while no rule asks where packets stand */
+	ur_time rules_began;          /* with the first packet that they saw */
+	bool rules_seen;
 	struct ur_sim_stats stats;
 	void (*watch)(void *ctx, unsigned from, const uint8_t *frame, uint32_t len, const char *fate);
 	void *watch_ctx;

@@ -353,6 +353,7 @@ void ur_sim_destroy(struct ur_sim *sim)
 		show(b->bytes, sizeof(b->bytes));
 	for (struct ur_sim_train *t = sim->trains; t && (uint8_t *)t < sim->free_trains.fresh; t++)
 		show(t->bytes, sizeof(t->bytes));
+	ur_fault_flows_destroy(sim->flows);
 	free(sim->bufs);
 	free(sim->trains);
 	free(sim->heap);

@@ -103,7 +103,7 @@ struct ur_sim_rule {
 	ur_time delay;
 };
 
-/* Returns the rule's number, or -1 when there are UR_SIM_RULES. */
+/* Returns the rule's number, or -1 when there are UR_SIM_RULES, or no memory. */
 int ur_sim_rule_add(struct ur_sim *sim, const struct ur_sim_rule *rule);
 /* One of the table that the NIC has, too, about what a port sends; -1 for any. Its direction means nothing here. */
 int ur_sim_fault_add(struct ur_sim *sim, int port, const struct ur_fault_rule *rule);

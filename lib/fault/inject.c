@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "fault/flows.h"
 #include "wire/frame.h"
 
 #define FAULT_HELD_MAX 64
@@ -14,6 +15,9 @@
 struct held {
 	struct ur_pkt *p;
 	ur_time due;
+	uint32_t qpn;     /* of the packets that have to pass it first, */
+	unsigned to_pass; /* how many more; 0: it waits for its time only */
+	enum ur_fault_dir dir;
 	ur_fault_forward forward;
 };
 
@@ -21,13 +25,24 @@ struct ur_faults {
 	struct ur_fault_spec spec;
 	struct ur_fault_row row[UR_FAULT_RULES];
 	struct ur_fault_host host;
-	ur_time now; /* of the current call */
+	struct ur_fault_flows *flows; /* NULL while no rule asks where packets stand */
+	ur_time now;                  /* of the current call */
+	ur_time began;                /* with the first packet */
+	bool has_begun;
 	struct ur_rng rng;
 	struct held held[FAULT_HELD_MAX];
-	unsigned held_n;
+	unsigned held_n, to_be_passed; /* of them, how many wait for packets */
 };
 
 /* --- the injector --- */
+
+static int open_flows(struct ur_faults *f)
+{
+	for (unsigned i = 0; i < f->spec.nrules && !f->flows; i++)
+		if (ur_fault_rule_needs_place(&f->spec.rules[i]) && !(f->flows = ur_fault_flows_create()))
+			return ENOMEM;
+	return 0;
+}
 
 int ur_faults_create(const struct ur_fault_spec *s, const struct ur_fault_host *host, struct ur_faults **out)
 {
@@ -40,6 +55,10 @@ int ur_faults_create(const struct ur_fault_spec *s, const struct ur_fault_host *
 	f->rng.state = s->seed;
 	for (unsigned i = 0; i < s->nrules; i++)
 		f->row[i].rule = s->rules[i];
+	if (open_flows(f)) {
+		free(f);
+		return ENOMEM;
+	}
 	*out = f;
 	return 0;
 }
@@ -48,6 +67,7 @@ void ur_faults_destroy(struct ur_faults *f)
 {
 	for (unsigned i = 0; i < f->held_n; i++)
 		ur_pkts_release(&f->held[i].p, 1);
+	ur_fault_flows_destroy(f->flows);
 	free(f);
 }
 
@@ -74,6 +94,45 @@ static bool hold(struct ur_faults *f, struct ur_pkt *p, ur_time due, ur_fault_fo
 	return true;
 }
 
+#define NO_QPN UINT32_MAX /* of what is not RoCEv2 */
+
+static bool hold_until_passed(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pkt *p, const struct ur_fault_pkt *seen,
+			      ur_fault_forward forward)
+{
+	if (!hold(f, p, f->now + r->delay, forward))
+		return false;
+	f->held[f->held_n - 1].qpn = seen->bth ? seen->bth->dqpn : NO_QPN;
+	f->held[f->held_n - 1].to_pass = r->by;
+	f->held[f->held_n - 1].dir = seen->dir;
+	f->to_be_passed++;
+	return true;
+}
+
+/* Has given it away. */
+static void let_go(struct ur_faults *f, unsigned i)
+{
+	struct held h = f->held[i];
+
+	f->to_be_passed -= h.to_pass > 0;
+	f->held[i] = f->held[--f->held_n];
+	h.forward(f->host.ctx, &h.p, 1);
+}
+
+/* A packet to that QP has gone its way. */
+static void passed(struct ur_faults *f, enum ur_fault_dir dir, uint32_t qpn)
+{
+	for (unsigned i = f->held_n; i-- > 0;) {
+		struct held *h = &f->held[i];
+
+		if (!h->to_pass || h->dir != dir || h->qpn != qpn)
+			continue;
+		if (h->to_pass == 1)
+			let_go(f, i);
+		else
+			h->to_pass--;
+	}
+}
+
 static ur_time soon(struct ur_faults *f)
 {
 	return f->now + 1 + ur_rng_below(&f->rng, FAULT_HOLD_NS);
@@ -96,6 +155,34 @@ static const struct ur_bth *bth_of(const struct ur_pkt *p, enum ur_fault_dir dir
 	return to;
 }
 
+static struct ur_gid destination(const struct ur_pkt *p, enum ur_fault_dir dir)
+{
+	const bool v6 = p->ip_version != 4;
+	struct ur_fault_frame frame;
+	struct ur_gid g = {{0}};
+
+	if (dir == UR_FAULT_RX && p->flags & UR_PKT_BARE)
+		return p->dst;
+	if (dir == UR_FAULT_RX)
+		return ur_fault_find_frame(p->data, p->len, &frame) ? frame.dst : g;
+	if (p->len >= p->l3_off + (v6 ? 40u : 20u))
+		memcpy(g.raw, p->data + p->l3_off + (v6 ? 24 : 16), v6 ? 16 : 4);
+	return g;
+}
+
+static void describe(struct ur_faults *f, const struct ur_pkt *p, struct ur_bth *room, struct ur_fault_pkt *seen)
+{
+	struct ur_gid dst;
+
+	seen->bth = bth_of(p, seen->dir, room);
+	seen->since = f->now - f->began;
+	seen->place.known = false;
+	if (!f->flows || !seen->bth)
+		return;
+	dst = destination(p, seen->dir);
+	ur_fault_flows_see(f->flows, seen->dir, seen->bth, &dst, &seen->place);
+}
+
 static void mark(struct ur_pkt *p)
 {
 	if (p->flags & UR_PKT_BARE)
@@ -104,14 +191,13 @@ static void mark(struct ur_pkt *p)
 		ur_fault_set_ce(p->data, p->len, true);
 }
 
-static const enum ur_counter counter_of[] = {[UR_FAULT_DROP] = UR_C_FAULT_DROP,
-					     [UR_FAULT_DUPLICATE] = UR_C_FAULT_DUP,
-					     [UR_FAULT_DELAY] = UR_C_FAULT_DELAY,
-					     [UR_FAULT_CORRUPT] = UR_C_FAULT_CORRUPT,
-					     [UR_FAULT_MARK] = UR_C_FAULT_MARK};
+static const enum ur_counter counter_of[] = {
+	[UR_FAULT_DROP] = UR_C_FAULT_DROP,       [UR_FAULT_DUPLICATE] = UR_C_FAULT_DUP,   [UR_FAULT_DELAY] = UR_C_FAULT_DELAY,
+	[UR_FAULT_REORDER] = UR_C_FAULT_REORDER, [UR_FAULT_CORRUPT] = UR_C_FAULT_CORRUPT, [UR_FAULT_MARK] = UR_C_FAULT_MARK};
 
 /* True when the packet is gone, or waits. */
-static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pkt *p, ur_fault_forward forward)
+static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pkt *p, const struct ur_fault_pkt *seen,
+		ur_fault_forward forward)
 {
 	struct ur_pkt *d;
 
@@ -124,6 +210,7 @@ static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pk
 			forward(f->host.ctx, &d, 1);
 		return false;
 	case UR_FAULT_DELAY: return hold(f, p, f->now + r->delay, forward);
+	case UR_FAULT_REORDER: return hold_until_passed(f, r, p, seen, forward);
 	case UR_FAULT_CORRUPT: corrupt(f, p); return false;
 	case UR_FAULT_MARK: mark(p); return false;
 	}
@@ -131,16 +218,13 @@ static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pk
 }
 
 /* Every rule sees every packet that an earlier one has left. */
-static bool apply_rules(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, ur_fault_forward forward)
+static bool apply_rules(struct ur_faults *f, const struct ur_fault_pkt *seen, struct ur_pkt *p, ur_fault_forward forward)
 {
-	struct ur_bth room;
-	const struct ur_bth *bth = bth_of(p, dir, &room);
-
 	for (unsigned i = 0; i < f->spec.nrules; i++) {
-		if (!ur_fault_row_acts(&f->row[i], dir, bth))
+		if (!ur_fault_row_acts(&f->row[i], seen, &f->rng))
 			continue;
 		ur_count(f->host.counters, (enum ur_counter)(UR_C_FAULT_RULE1 + i));
-		if (act(f, &f->row[i].rule, p, forward))
+		if (act(f, &f->row[i].rule, p, seen, forward))
 			return true;
 	}
 	return false;
@@ -165,34 +249,48 @@ static void apply_chance(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward
 	forward(f->host.ctx, &p, 1);
 }
 
+static void apply(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, ur_fault_forward forward)
+{
+	struct ur_fault_pkt seen = {.dir = dir};
+	struct ur_bth room;
+	uint32_t qpn = NO_QPN;
+
+	if (f->spec.nrules) {
+		describe(f, p, &room, &seen);
+		qpn = seen.bth ? seen.bth->dqpn : NO_QPN;
+		if (apply_rules(f, &seen, p, forward))
+			return;
+	}
+	if (f->spec.dir & dir)
+		apply_chance(f, p, forward);
+	else
+		forward(f->host.ctx, &p, 1);
+	if (f->to_be_passed)
+		passed(f, dir, qpn);
+}
+
 void ur_faults_apply(struct ur_faults *f, ur_time now, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n, ur_fault_forward forward)
 {
 	f->now = now;
+	if (!f->has_begun) {
+		f->began = now;
+		f->has_begun = true;
+	}
 	if (!(f->spec.dir & dir) && !f->spec.nrules) {
 		forward(f->host.ctx, pkts, n);
 		return;
 	}
-	for (unsigned i = 0; i < n; i++) {
-		if (f->spec.nrules && apply_rules(f, dir, pkts[i], forward))
-			continue;
-		if (f->spec.dir & dir)
-			apply_chance(f, pkts[i], forward);
-		else
-			forward(f->host.ctx, &pkts[i], 1);
-	}
+	for (unsigned i = 0; i < n; i++)
+		apply(f, dir, pkts[i], forward);
 }
 
 void ur_faults_release(struct ur_faults *f, ur_time now)
 {
 	for (unsigned i = 0; i < f->held_n;) {
-		struct held h = f->held[i];
-
-		if (h.due > now) {
+		if (f->held[i].due > now)
 			i++;
-			continue;
-		}
-		f->held[i] = f->held[--f->held_n];
-		h.forward(f->host.ctx, &h.p, 1);
+		else
+			let_go(f, i);
 	}
 }
 

@@ -1,34 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Faults that are rules: what is done to which packets. The NIC's fault injection and the simulated fabric have the same table, which reads
- * a packet's BTH and says what becomes of it; doing it is theirs.
+ * Faults that are rules: what is done to which packets. The NIC's fault injection, the simulated fabric and `uroce between` have the same
+ * table, which says by a packet's BTH, and its place in its flow (flows.h), what becomes of it; doing it is theirs. parse.c reads the text.
  */
 #ifndef UR_FAULT_RULE_H
 #define UR_FAULT_RULE_H
 
+#include "base/rng.h"
 #include "wire/pkt.h"
 
-#define UR_FAULT_RULE_WORDS 12
+#define UR_FAULT_PPM 1000000u
+#define UR_FAULT_ITERATIONS 255 /* of a PSN; more count as this many */
 
 enum ur_fault_dir { UR_FAULT_TX = 1, UR_FAULT_RX = 2 };
 
 enum ur_fault_action {
 	UR_FAULT_DROP,
 	UR_FAULT_DUPLICATE,
-	UR_FAULT_DELAY, /* by rule.delay; others pass it */
+	UR_FAULT_DELAY,   /* by rule.delay; others pass it */
+	UR_FAULT_REORDER, /* until rule.by others to the same QP have passed it, but no longer than rule.delay */
 	UR_FAULT_CORRUPT,
 	UR_FAULT_MARK, /* CE, whether or not the sender declared itself ECN-capable */
 };
 
 struct ur_fault_rule {
 	enum ur_fault_action action;
-	unsigned dir;     /* of enum ur_fault_dir; 0: both */
-	int opcode;       /* of the BTH, or -1 for any frame, RoCE or not */
-	bool any_service; /* only the opcode's low five bits count */
-	uint32_t qpn;     /* the destination's; 0: any */
-	int64_t psn;      /* -1: any */
-	unsigned nth;     /* the first match to act on, from 1; 0 is 1 */
-	unsigned times;   /* how many matches to act on from there; 0: all */
+	unsigned dir;         /* of enum ur_fault_dir; 0: both */
+	int opcode;           /* of the BTH, or -1 for any frame, RoCE or not */
+	bool any_service;     /* only the opcode's low five bits count */
+	bool relative;        /* psn counts from the first of its flow */
+	uint32_t qpn;         /* the destination's; 0: any */
+	int64_t psn;          /* -1: any */
+	uint32_t msg;         /* number of the message in its flow, from 1; 0: any */
+	uint32_t iteration;   /* which transmission of its PSN, from 1; 0: any */
+	uint32_t nth;         /* the first match to act on, from 1; 0 is 1 */
+	uint32_t times;       /* how many matches to act on from there; 0: all */
+	uint32_t chance;      /* in parts per million, of what matches otherwise; 0: always */
+	uint32_t by;          /* of UR_FAULT_REORDER */
+	ur_time after, lasts; /* the time since the first packet, in which it acts; lasts 0: without end */
 	ur_time delay;
 };
 
@@ -37,18 +46,53 @@ struct ur_fault_row {
 	unsigned seen, hits; /* packets that match; that it has acted on */
 };
 
+/* Where a packet stands in its flow. */
+struct ur_fault_place {
+	bool known;      /* else the rest means nothing */
+	bool fresh;      /* it begins a flow, perhaps in place of another one of this number */
+	bool arrived;    /* the same PSN got through before */
+	unsigned flow;   /* its number */
+	uint32_t offset; /* of its PSN from the flow's first */
+	uint32_t msg;    /* of requests, from 1; 0: not known */
+	uint32_t iteration;
+};
+
+/* A packet as rules see it. */
+struct ur_fault_pkt {
+	enum ur_fault_dir dir;
+	const struct ur_bth *bth; /* NULL when it is not RoCEv2 */
+	ur_time since;            /* the first packet */
+	struct ur_fault_place place;
+};
+
 /*
- * "drop tx opcode=READ_RESP_MIDDLE qpn=0x12 psn=7 nth=3 times=2", "delay rx delay=5ms": an action (drop, dup, delay, corrupt, mark), then
- * in any order a direction (tx, rx, both) and conditions. An opcode without its service is that of each. Without nth and times it acts on
- * all. NULL, or what is wrong: the word of `text` that cannot be taken begins at *at.
+ * "drop tx opcode=READ_RESP_MIDDLE qpn=0x12 psn=7 nth=3 times=2", "delay rx delay=5ms": an action (drop, dup, delay, reorder, corrupt,
+ * mark), then in any order a direction (tx, rx, both) and conditions. An opcode without its service is that of each. Without nth and times
+ * it acts on all. NULL, or what is wrong: the word of `text` that cannot be taken begins at *at.
  */
 const char *ur_fault_rule_parse(const char *text, struct ur_fault_rule *r, unsigned *at);
+/* "1%" or "0.01", all of the `len` characters, in parts per million. */
+bool ur_fault_parse_chance(const char *v, size_t len, uint32_t *ppm);
 
-/* Does it act on this packet? `bth` is NULL when the packet is not RoCEv2. Counts. */
-bool ur_fault_row_acts(struct ur_fault_row *row, enum ur_fault_dir dir, const struct ur_bth *bth);
+/* Has it a condition about a packet's place in its flow? */
+static inline bool ur_fault_rule_needs_place(const struct ur_fault_rule *r)
+{
+	return r->relative || r->msg || r->iteration;
+}
 
-/* The BTH of a whole frame that has not been parsed, past one VLAN tag; false for what is not RoCEv2. */
+/* Does it act on this packet? Counts. `rng` is for rules with a chance. */
+bool ur_fault_row_acts(struct ur_fault_row *row, const struct ur_fault_pkt *p, struct ur_rng *rng);
+
+/* What a whole frame that has not been parsed tells, past one VLAN tag. */
+struct ur_fault_frame {
+	struct ur_bth bth;
+	struct ur_gid src, dst;
+	uint32_t bth_off;
+};
+
+/* False for what is not RoCEv2. */
 bool ur_fault_find_bth(const uint8_t *frame, uint32_t len, struct ur_bth *bth);
+bool ur_fault_find_frame(const uint8_t *frame, uint32_t len, struct ur_fault_frame *f);
 /* Sets CE in the IP header of a whole frame: of one that is ECN-capable, or of `any`. False when it is not IP, or not capable. */
 bool ur_fault_set_ce(uint8_t *frame, uint32_t len, bool any);
 

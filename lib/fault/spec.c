@@ -7,23 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool parse_probability(const char *v, uint32_t *ppm)
-{
-	char *end;
-	double p = strtod(v, &end);
-
-	if (end == v)
-		return false;
-	if (*end == '%') {
-		p /= 100;
-		end++;
-	}
-	if (*end || !(p >= 0 && p <= 1))
-		return false;
-	*ppm = (uint32_t)(p * 1e6 + 0.5);
-	return true;
-}
-
 static bool parse_dir(const char *v, unsigned *dir)
 {
 	if (!strcmp(v, "tx"))
@@ -47,7 +30,7 @@ static bool parse_item(struct ur_fault_spec *s, const char *key, const char *v)
 
 	for (unsigned i = 0; i < ur_array_size(rates); i++)
 		if (!strcmp(key, rates[i].key))
-			return parse_probability(v, rates[i].ppm);
+			return ur_fault_parse_chance(v, strlen(v), rates[i].ppm);
 	if (!strcmp(key, "dir"))
 		return parse_dir(v, &s->dir);
 	if (strcmp(key, "seed") || !isdigit((unsigned char)*v))
@@ -83,7 +66,7 @@ static int parse_rule(struct ur_fault_spec *s, const char *item, char *err, size
 
 int ur_fault_parse(const char *text, struct ur_fault_spec *s, char *err, size_t errlen)
 {
-	char copy[256], *save, *item;
+	char copy[UR_FAULT_TEXT], *save, *item;
 
 	*s = (struct ur_fault_spec){.dir = UR_FAULT_TX | UR_FAULT_RX, .seed = 1};
 	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy)) {

@@ -8,6 +8,7 @@
 #include "fault/rule.h"
 
 #define UR_FAULT_RULES 8
+#define UR_FAULT_TEXT 1024 /* of the whole specification, with its end */
 
 struct ur_fault_spec { /* probabilities in parts per million */
 	uint32_t drop, dup, reorder, corrupt;

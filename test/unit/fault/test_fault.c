@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fault injection: the text that describes it, and what becomes of packets. No packet may be lost or given back twice. */
+/* Fault injection: what becomes of packets; its text is test_fault_rule.c's. No packet may be lost or given back twice. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdio.h>
@@ -184,71 +184,6 @@ static bool counted(uint64_t drop, uint64_t dup, uint64_t reorder, uint64_t corr
 	want.v[UR_C_FAULT_CORRUPT] = corrupt;
 	return !memcmp(&want, &host.counters, sizeof(want));
 }
-
-/* --- the text --- */
-
-static void fault_parse__good(void)
-{
-	static const struct {
-		const char *text;
-		struct ur_fault_spec s;
-	} t[] = {
-		{"", {.dir = 3, .seed = 1}},
-		{"drop=1%", {.drop = 10000, .dir = 3, .seed = 1}},
-		{"drop=0.01", {.drop = 10000, .dir = 3, .seed = 1}},
-		{"drop=100%", {.drop = PPM, .dir = 3, .seed = 1}},
-		{"drop=1", {.drop = PPM, .dir = 3, .seed = 1}},
-		{"drop=0", {.dir = 3, .seed = 1}},
-		{"dup=0.0001%", {.dup = 1, .dir = 3, .seed = 1}},
-		{"drop=1%,dup=0.005,reorder=2%,corrupt=0.5%,dir=tx,seed=7",
-		 {.drop = 10000, .dup = 5000, .reorder = 20000, .corrupt = 5000, .dir = UR_FAULT_TX, .seed = 7}},
-		{"dir=rx,seed=0x10", {.dir = UR_FAULT_RX, .seed = 16}},
-		{"dir=rx,dir=both,drop=1%,drop=2%", {.drop = 20000, .dir = 3, .seed = 1}},
-		{"seed=18446744073709551615", {.dir = 3, .seed = UINT64_MAX}},
-	};
-
-	for (unsigned i = 0; i < ur_array_size(t); i++) {
-		struct ur_fault_spec s;
-		char err[512] = "";
-
-		CU_ASSERT_EQUAL(ur_fault_parse(t[i].text, &s, err, sizeof(err)), 0);
-		CU_ASSERT_EQUAL(s.drop, t[i].s.drop);
-		CU_ASSERT_EQUAL(s.dup, t[i].s.dup);
-		CU_ASSERT_EQUAL(s.reorder, t[i].s.reorder);
-		CU_ASSERT_EQUAL(s.corrupt, t[i].s.corrupt);
-		CU_ASSERT_EQUAL(s.dir, t[i].s.dir);
-		CU_ASSERT_EQUAL(s.seed, t[i].s.seed);
-		CU_ASSERT_STRING_EQUAL(err, "");
-	}
-}
-
-static void fault_parse__refused(void)
-{
-	static const struct {
-		const char *text, *says;
-	} t[] = {
-		{"drop", "'drop'"},     {"drop=", "'drop='"},       {"drop=x", "'drop=x'"},    {"drop=-1%", "drop=-1%"},
-		{"drop=101%", "101%"},  {"drop=1.5", "1.5"},        {"drop=1%%", "1%%"},       {"drop=1%x", "1%x"},
-		{"drop=nan", "nan"},    {"drop=inf", "inf"},        {"lose=1%", "lose=1%"},    {"=1%", "'=1%'"},
-		{"dir=", "dir="},       {"dir=up", "dir=up"},       {"dir=TX", "dir=TX"},      {"seed=", "seed="},
-		{"seed=7x", "seed=7x"}, {"drop=1%;dup=1%", "drop"}, {"dup=1%,oops", "'oops'"},
-	};
-	struct ur_fault_spec s;
-	char big[400], err[512];
-
-	for (unsigned i = 0; i < ur_array_size(t); i++) {
-		err[0] = 0;
-		CU_ASSERT_EQUAL(ur_fault_parse(t[i].text, &s, err, sizeof(err)), EINVAL);
-		CU_ASSERT_PTR_NOT_NULL(strstr(err, t[i].says));
-	}
-	memset(big, ',', sizeof(big) - 1);
-	big[sizeof(big) - 1] = 0;
-	err[0] = 0;
-	CU_ASSERT_EQUAL(ur_fault_parse(big, &s, err, sizeof(err)), EINVAL);
-	CU_ASSERT_TRUE(strlen(err) > 0);
-}
-
-/* --- the injector --- */
 
 static void faults_apply__nothing(void)
 {
@@ -452,6 +387,9 @@ static void faults_apply__rules(void)
 		{"drop tx nth=4", 1 << 3},
 		{"drop tx times=3", 7},
 		{"drop tx psn=1,drop tx psn=4", 1 << 1 | 1 << 4},
+		{"drop tx psn=+4", 1 << 4 | 1 << 5}, /* the flows begin with 0 and 1 */
+		{"drop tx msg=2", 1 << 3},           /* ACKs are none */
+		{"drop tx iteration=2", 0},
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
@@ -498,6 +436,44 @@ static void faults_apply__rule_delay(void)
 	CU_ASSERT_EQUAL(seen_n, 10);
 	CU_ASSERT_TRUE(intact(9, 2));
 	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_DELAY], 1);
+	destroy();
+}
+
+/* Packet 2, of QP 5, waits for two others to QP 5; packet 8 finds nobody to pass it, and goes in the end. */
+static void faults_apply__rule_reorder(void)
+{
+	static const unsigned order[] = {0, 1, 3, 4, 5, 6, 2, 7, 9, 8};
+
+	create_of("reorder tx psn=2 by=2,reorder tx psn=8");
+	ten();
+	CU_ASSERT_EQUAL(seen_n, 9);
+	host.now = ur_faults_next(faults);
+	CU_ASSERT(host.now > 1000 && host.now <= 1000 + 10 * UR_NS_PER_MS);
+	ur_faults_release(faults, host.now);
+	CU_ASSERT_EQUAL_FATAL(seen_n, 10);
+	for (unsigned i = 0; i < 10; i++)
+		CU_ASSERT_TRUE(intact(i, order[i]));
+	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_REORDER], 2);
+	destroy();
+}
+
+/* The second transmission of a PSN, and no other; the window is counted from the first packet. */
+static void faults_apply__rule_places(void)
+{
+	static const unsigned after[] = {10, 15, 25};
+
+	create_of("drop tx iteration=2 qpn=5,drop tx psn=+6 after=5ms for=1ms");
+	for (unsigned round = 0; round < 3; round++) {
+		ten();
+		CU_ASSERT_EQUAL(seen_n, after[round]);
+	}
+	host.now += 5 * UR_NS_PER_MS;
+	ten(); /* PSN 6 of QP 5, and PSN 7 of QP 6 */
+	CU_ASSERT_EQUAL(seen_n, 33);
+	host.now += UR_NS_PER_MS;
+	ten();
+	CU_ASSERT_EQUAL(seen_n, 43);
+	CU_ASSERT(host.counters.v[UR_C_FAULT_RULE1] == 5 && host.counters.v[UR_C_FAULT_RULE2] == 2);
 	destroy();
 }
 
@@ -564,8 +540,6 @@ void ur_suite_fault(void)
 {
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("fault", NULL, NULL, setup, teardown);
 
-	CU_ADD_TEST(s, fault_parse__good);
-	CU_ADD_TEST(s, fault_parse__refused);
 	CU_ADD_TEST(s, faults_apply__nothing);
 	CU_ADD_TEST(s, faults_apply__drop);
 	CU_ADD_TEST(s, faults_apply__duplicate);
@@ -578,6 +552,8 @@ void ur_suite_fault(void)
 	CU_ADD_TEST(s, faults_apply__rules);
 	CU_ADD_TEST(s, faults_apply__rule_counters);
 	CU_ADD_TEST(s, faults_apply__rule_delay);
+	CU_ADD_TEST(s, faults_apply__rule_reorder);
+	CU_ADD_TEST(s, faults_apply__rule_places);
 	CU_ADD_TEST(s, faults_apply__rule_received);
 	CU_ADD_TEST(s, faults_apply__seed_and_rate);
 }

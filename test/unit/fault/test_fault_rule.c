@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text of fault rules, as a specification of faults has them; what they do to packets is test_fault.c's. */
+/* The text of specifications of faults and of their rules; what they do to packets is test_fault.c's. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +9,67 @@
 #include "wire/opcode.h"
 
 void ur_suite_fault_rule(void);
+
+static void fault_parse__good(void)
+{
+	static const struct {
+		const char *text;
+		struct ur_fault_spec s;
+	} t[] = {
+		{"", {.dir = 3, .seed = 1}},
+		{"drop=1%", {.drop = 10000, .dir = 3, .seed = 1}},
+		{"drop=0.01", {.drop = 10000, .dir = 3, .seed = 1}},
+		{"drop=100%", {.drop = UR_FAULT_PPM, .dir = 3, .seed = 1}},
+		{"drop=1", {.drop = UR_FAULT_PPM, .dir = 3, .seed = 1}},
+		{"drop=0", {.dir = 3, .seed = 1}},
+		{"dup=0.0001%", {.dup = 1, .dir = 3, .seed = 1}},
+		{"drop=1%,dup=0.005,reorder=2%,corrupt=0.5%,dir=tx,seed=7",
+		 {.drop = 10000, .dup = 5000, .reorder = 20000, .corrupt = 5000, .dir = UR_FAULT_TX, .seed = 7}},
+		{"dir=rx,seed=0x10", {.dir = UR_FAULT_RX, .seed = 16}},
+		{"dir=rx,dir=both,drop=1%,drop=2%", {.drop = 20000, .dir = 3, .seed = 1}},
+		{"seed=18446744073709551615", {.dir = 3, .seed = UINT64_MAX}},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct ur_fault_spec s;
+		char err[512] = "";
+
+		CU_ASSERT_EQUAL(ur_fault_parse(t[i].text, &s, err, sizeof(err)), 0);
+		CU_ASSERT_EQUAL(s.drop, t[i].s.drop);
+		CU_ASSERT_EQUAL(s.dup, t[i].s.dup);
+		CU_ASSERT_EQUAL(s.reorder, t[i].s.reorder);
+		CU_ASSERT_EQUAL(s.corrupt, t[i].s.corrupt);
+		CU_ASSERT_EQUAL(s.dir, t[i].s.dir);
+		CU_ASSERT_EQUAL(s.seed, t[i].s.seed);
+		CU_ASSERT_STRING_EQUAL(err, "");
+	}
+}
+
+static void fault_parse__refused(void)
+{
+	static const struct {
+		const char *text, *says;
+	} t[] = {
+		{"drop", "'drop'"},     {"drop=", "'drop='"},       {"drop=x", "'drop=x'"},    {"drop=-1%", "drop=-1%"},
+		{"drop=101%", "101%"},  {"drop=1.5", "1.5"},        {"drop=1%%", "1%%"},       {"drop=1%x", "1%x"},
+		{"drop=nan", "nan"},    {"drop=inf", "inf"},        {"lose=1%", "lose=1%"},    {"=1%", "'=1%'"},
+		{"dir=", "dir="},       {"dir=up", "dir=up"},       {"dir=TX", "dir=TX"},      {"seed=", "seed="},
+		{"seed=7x", "seed=7x"}, {"drop=1%;dup=1%", "drop"}, {"dup=1%,oops", "'oops'"},
+	};
+	struct ur_fault_spec s;
+	char big[2 * UR_FAULT_TEXT], err[512];
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		err[0] = 0;
+		CU_ASSERT_EQUAL(ur_fault_parse(t[i].text, &s, err, sizeof(err)), EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err, t[i].says));
+	}
+	memset(big, ',', sizeof(big) - 1);
+	big[sizeof(big) - 1] = 0;
+	err[0] = 0;
+	CU_ASSERT_EQUAL(ur_fault_parse(big, &s, err, sizeof(err)), EINVAL);
+	CU_ASSERT_TRUE(strlen(err) > 0);
+}
 
 static void fault_parse__rules(void)
 {
@@ -36,6 +97,20 @@ static void fault_parse__rules(void)
 	CU_ASSERT_EQUAL(s.rules[1].delay, 5 * UR_NS_PER_MS);
 }
 
+static void fault_parse__rules_of_places(void)
+{
+	struct ur_fault_rule r;
+	unsigned at;
+
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop tx psn=+7 msg=3 iteration=2 chance=0.5% after=2s for=10ms", &r, &at));
+	CU_ASSERT(r.relative && r.psn == 7 && r.msg == 3 && r.iteration == 2 && r.chance == 5000);
+	CU_ASSERT(r.after == 2 * UR_NS_PER_S && r.lasts == 10 * UR_NS_PER_MS && ur_fault_rule_needs_place(&r));
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("reorder psn=7", &r, &at));
+	CU_ASSERT(r.action == UR_FAULT_REORDER && r.by == 1 && r.delay && !r.relative && !ur_fault_rule_needs_place(&r));
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("reorder by=3 delay=5us chance=.25", &r, &at));
+	CU_ASSERT(r.by == 3 && r.delay == 5 * UR_NS_PER_US && r.chance == UR_FAULT_PPM / 4);
+}
+
 static void fault_parse__refused_rules(void)
 {
 	static const struct {
@@ -58,6 +133,22 @@ static void fault_parse__refused_rules(void)
 		{"delay tx delay=5", "at 'delay=5'"},
 		{"delay tx delay=5h", "at 'delay=5h'"},
 		{"drop tx =1", "at '=1'"},
+		{"drop tx psn=+", "at 'psn=+'"},
+		{"drop tx psn=+16777216", "at 'psn"},
+		{"drop tx psn=-1", "at 'psn"},
+		{"drop tx msg=0", "at 'msg=0'"},
+		{"drop tx iteration=0", "at 'iteration=0'"},
+		{"drop tx iteration=256", "at 'iteration=256'"},
+		{"drop tx chance=0%", "at 'chance=0%'"},
+		{"drop tx chance=101%", "at 'chance"},
+		{"drop tx chance=1%%", "at 'chance"},
+		{"drop tx chance=nan", "at 'chance"},
+		{"drop tx chance= nth=1", "at 'chance= nth=1'"},
+		{"delay tx delay=0ms", "at 'delay=0ms'"},
+		{"drop tx after=1", "at 'after=1'"},
+		{"drop tx for=0s", "at 'for=0s'"},
+		{"reorder tx by=0", "at 'by=0'"},
+		{"reorder tx by=1001", "at 'by=1001'"},
 		{"drop tx,drop tx,drop tx,drop tx,drop tx,drop tx,drop tx,drop tx,drop rx", "'drop rx' is one too many"},
 	};
 	struct ur_fault_spec s;
@@ -77,19 +168,64 @@ static void fault_row__any_frame(void)
 {
 	struct ur_fault_row all = {.rule = {.opcode = -1, .psn = -1}}, some = {.rule = {.opcode = -1, .psn = 0}};
 	struct ur_bth bth = {.opcode = UR_RC | UR_OP_ACK};
+	const struct ur_fault_pkt other = {.dir = UR_FAULT_RX}, in = {.dir = UR_FAULT_RX, .bth = &bth},
+				  out = {.dir = UR_FAULT_TX, .bth = &bth};
 
-	CU_ASSERT_TRUE(ur_fault_row_acts(&all, UR_FAULT_RX, NULL));
-	CU_ASSERT_TRUE(ur_fault_row_acts(&all, UR_FAULT_TX, &bth));
-	CU_ASSERT_FALSE(ur_fault_row_acts(&some, UR_FAULT_RX, NULL));
-	CU_ASSERT_TRUE(ur_fault_row_acts(&some, UR_FAULT_RX, &bth));
+	CU_ASSERT_TRUE(ur_fault_row_acts(&all, &other, NULL));
+	CU_ASSERT_TRUE(ur_fault_row_acts(&all, &out, NULL));
+	CU_ASSERT_FALSE(ur_fault_row_acts(&some, &other, NULL));
+	CU_ASSERT_TRUE(ur_fault_row_acts(&some, &in, NULL));
 	CU_ASSERT(all.hits == 2 && all.seen == 2 && some.hits == 1 && some.seen == 1);
+}
+
+/* Of a hundred packets, one each millisecond, those from 20 ms on, for 30 ms. */
+static void fault_row__window(void)
+{
+	struct ur_fault_row row = {0};
+	struct ur_fault_pkt p = {.dir = UR_FAULT_TX};
+	unsigned at, first = 0, n = 0;
+
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop after=20ms for=30ms", &row.rule, &at));
+	for (unsigned i = 0; i < 100; i++) {
+		p.since = i * UR_NS_PER_MS;
+		if (ur_fault_row_acts(&row, &p, NULL) && !n++)
+			first = i;
+	}
+	CU_ASSERT(first == 20 && n == 30);
+}
+
+/* Packets that chance spares are no matches: the third match is the third that chance has chosen. The same seed chooses the same. */
+static void fault_row__chance(void)
+{
+	struct ur_fault_row every = {0}, third = {0};
+	struct ur_rng a = {.state = 7}, b = a;
+	const struct ur_fault_pkt p = {.dir = UR_FAULT_TX};
+	unsigned at, n = 0, hit = 0;
+
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop tx chance=10%", &every.rule, &at));
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop tx chance=10% nth=3", &third.rule, &at));
+	for (unsigned i = 0; i < 10000; i++) {
+		bool drop = ur_fault_row_acts(&every, &p, &a);
+
+		n += drop;
+		if (ur_fault_row_acts(&third, &p, &b)) {
+			CU_ASSERT(drop && n == 3);
+			hit++;
+		}
+	}
+	CU_ASSERT(n > 900 && n < 1100 && hit == 1);
 }
 
 void ur_suite_fault_rule(void)
 {
 	CU_pSuite s = CU_add_suite("fault_rule", NULL, NULL);
 
+	CU_ADD_TEST(s, fault_parse__good);
+	CU_ADD_TEST(s, fault_parse__refused);
 	CU_ADD_TEST(s, fault_parse__rules);
+	CU_ADD_TEST(s, fault_parse__rules_of_places);
 	CU_ADD_TEST(s, fault_parse__refused_rules);
+	CU_ADD_TEST(s, fault_row__window);
+	CU_ADD_TEST(s, fault_row__chance);
 	CU_ADD_TEST(s, fault_row__any_frame);
 }
