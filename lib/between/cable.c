@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "between/between.h"
+#include "between/hold.h"
+#include "wire/frame.h"
+
+#define NOT_ROCE (1ull << 40) /* the key of what is to no QP */
+
+struct ur_between {
+	struct ur_between_config cfg; /* but for its rules */
+	struct ur_between_host host;
+	struct ur_rng rng;
+	struct ur_fault_flows *flows;
+	struct ur_hold *hold; /* NULL: nothing is ever held */
+	struct ur_account account;
+	ur_time began, busy_until[2]; /* by the end where frames leave */
+	bool has_begun;
+	unsigned nrows;
+	struct ur_fault_row row[];
+};
+
+/* A frame on its way through. */
+struct passing {
+	struct ur_fault_frame frame;
+	struct ur_fault_pkt seen;
+	struct ur_between_fate fate;
+	ur_time now, leaves; /* the bottleneck, or now */
+	unsigned end;        /* where it came in */
+	uint8_t *bytes;
+	uint32_t len;
+	const uint8_t *extra;
+};
+
+static bool may_hold(const struct ur_between_config *cfg)
+{
+	for (unsigned i = 0; i < cfg->nrules; i++)
+		if (cfg->rules[i].action == UR_FAULT_DELAY || cfg->rules[i].action == UR_FAULT_REORDER)
+			return true;
+	return cfg->rate;
+}
+
+int ur_between_create(const struct ur_between_config *cfg, const struct ur_between_host *host, struct ur_between **out)
+{
+	struct ur_between *b = calloc(1, sizeof(*b) + cfg->nrules * sizeof(b->row[0]));
+
+	if (!b)
+		return ENOMEM;
+	b->cfg = *cfg;
+	b->host = *host;
+	b->rng.state = cfg->seed;
+	for (b->nrows = 0; b->nrows < cfg->nrules; b->nrows++)
+		b->row[b->nrows].rule = cfg->rules[b->nrows];
+	b->flows = ur_fault_flows_create();
+	if (may_hold(cfg))
+		b->hold = ur_hold_create();
+	if (!b->flows || (may_hold(cfg) && !b->hold)) {
+		ur_between_destroy(b);
+		return ENOMEM;
+	}
+	*out = b;
+	return 0;
+}
+
+void ur_between_destroy(struct ur_between *b)
+{
+	ur_fault_flows_destroy(b->flows);
+	ur_hold_destroy(b->hold);
+	free(b);
+}
+
+/* --- what becomes of a frame --- */
+
+static void describe(struct ur_between *b, struct passing *p)
+{
+	const bool roce = ur_fault_find_frame(p->bytes, p->len, &p->frame);
+
+	if (!b->has_begun)
+		b->began = p->now;
+	b->has_begun = true;
+	p->seen = (struct ur_fault_pkt){
+		.dir = p->end ? UR_FAULT_RX : UR_FAULT_TX, .bth = roce ? &p->frame.bth : NULL, .since = p->now - b->began};
+	if (roce)
+		ur_fault_flows_see(b->flows, p->seen.dir, &p->frame.bth, &p->frame.dst, &p->seen.place);
+	ur_account_packet(&b->account, p->now, p->end, roce ? &p->frame : NULL, &p->seen.place, p->bytes, p->len);
+}
+
+/* Every rule sees what an earlier one has left. */
+static void apply_rules(struct ur_between *b, struct passing *p)
+{
+	static const unsigned did[] = {
+		[UR_FAULT_DROP] = UR_DID_DROP,       [UR_FAULT_DUPLICATE] = UR_DID_DUPLICATE, [UR_FAULT_DELAY] = UR_DID_DELAY,
+		[UR_FAULT_REORDER] = UR_DID_REORDER, [UR_FAULT_CORRUPT] = UR_DID_CORRUPT,     [UR_FAULT_MARK] = UR_DID_MARK};
+
+	p->fate.rule = -1;
+	for (unsigned i = 0; i < b->nrows && !(p->fate.did & UR_DID_DROP); i++) {
+		const struct ur_fault_rule *r = &b->row[i].rule;
+
+		if (!ur_fault_row_acts(&b->row[i], &p->seen, &b->rng))
+			continue;
+		p->fate.did |= did[r->action];
+		if (p->fate.rule < 0)
+			p->fate.rule = (int)i;
+		p->fate.delay += r->action == UR_FAULT_DELAY ? r->delay : 0;
+		if (r->action != UR_FAULT_REORDER)
+			continue;
+		p->fate.by = r->by;
+		p->fate.patience = r->delay;
+	}
+}
+
+/* A queue in front of a slower line. */
+static void enter_queue(struct ur_between *b, struct passing *p)
+{
+	ur_time *busy = &b->busy_until[!p->end];
+	uint64_t depth;
+
+	p->leaves = p->now;
+	if (!b->cfg.rate || p->fate.did & UR_DID_LOSE)
+		return;
+	*busy = ur_max_time(*busy, p->now);
+	depth = (uint64_t)((unsigned __int128)(*busy - p->now) * b->cfg.rate / (8 * UR_NS_PER_S));
+	if (depth + p->len > b->cfg.queue) {
+		p->fate.did |= UR_DID_OVERFLOW;
+		return;
+	}
+	if (b->cfg.mark_at && depth > b->cfg.mark_at && ur_fault_set_ce(p->bytes, p->len, false))
+		p->fate.did |= UR_DID_QUEUE_MARK;
+	*busy += p->len * 8 * UR_NS_PER_S / b->cfg.rate;
+	p->leaves = *busy;
+}
+
+/* --- what is done --- */
+
+static bool let_out(struct ur_between *b, struct passing *p, bool may_be_passed)
+{
+	const uint64_t key = (uint64_t)p->end << 32 | (p->seen.bth ? p->frame.bth.dqpn : NOT_ROCE);
+	const unsigned to = !p->end;
+	const ur_time due = p->leaves + p->fate.delay;
+
+	if (may_be_passed && p->fate.did & UR_DID_REORDER)
+		return ur_hold_passed(b->hold, due + p->fate.patience, p->fate.by, key, to, p->bytes, p->len, p->extra);
+	if (due > p->now) {
+		if (!ur_hold_until(b->hold, due, to, p->bytes, p->len, p->extra))
+			return false;
+	} else {
+		b->host.send(b->host.ctx, to, p->bytes, p->len, p->extra);
+	}
+	if (b->hold)
+		ur_hold_passes(b->hold, key);
+	return true;
+}
+
+/* One bit after the Ethernet header. */
+static void corrupt(struct ur_between *b, struct passing *p)
+{
+	if (p->len > UR_ETH_LEN)
+		p->bytes[UR_ETH_LEN + ur_rng_below(&b->rng, p->len - UR_ETH_LEN)] ^= (uint8_t)(1u << ur_rng_below(&b->rng, 8));
+}
+
+static void act(struct ur_between *b, struct passing *p)
+{
+	if (p->fate.did & UR_DID_LOSE)
+		return;
+	if (p->fate.did & UR_DID_CORRUPT)
+		corrupt(b, p);
+	if (p->fate.did & UR_DID_MARK)
+		ur_fault_set_ce(p->bytes, p->len, true);
+	if (p->fate.did & UR_DID_DUPLICATE)
+		let_out(b, p, false);
+	if (!let_out(b, p, true))
+		p->fate.did |= UR_DID_NO_ROOM;
+}
+
+void ur_between_in(struct ur_between *b, ur_time now, unsigned end, uint8_t *frame, uint32_t len, const uint8_t *extra)
+{
+	struct passing p = {.now = now, .end = end, .bytes = frame, .len = len, .extra = extra};
+
+	describe(b, &p);
+	apply_rules(b, &p);
+	enter_queue(b, &p);
+	if (b->host.judged)
+		b->host.judged(b->host.ctx, now, end, frame, len, &p.fate);
+	act(b, &p);
+	if (p.seen.place.known && !(p.fate.did & UR_DID_HARM))
+		ur_fault_flows_arrived(b->flows, &p.seen.place, p.frame.bth.psn);
+	ur_account_fate(&b->account, now, end, p.seen.bth ? &p.frame : NULL, &p.seen.place, &p.fate);
+	ur_between_run(b, now);
+}
+
+void ur_between_note(struct ur_between *b, ur_time now, unsigned end, const uint8_t *frame, uint32_t len)
+{
+	const struct ur_between_fate none = {.rule = -1};
+	struct passing p = {.now = now, .end = end, .bytes = (uint8_t *)(uintptr_t)frame, .len = len};
+
+	describe(b, &p);
+	if (b->host.judged)
+		b->host.judged(b->host.ctx, now, end, frame, len, &none);
+	if (p.seen.place.known)
+		ur_fault_flows_arrived(b->flows, &p.seen.place, p.frame.bth.psn);
+}
+
+void ur_between_run(struct ur_between *b, ur_time now)
+{
+	struct ur_held *f;
+
+	while (b->hold && (f = ur_hold_take(b->hold, now))) {
+		b->host.send(b->host.ctx, f->end, f->bytes, f->len, f->extra);
+		ur_hold_give(b->hold, f);
+	}
+}
+
+ur_time ur_between_next(const struct ur_between *b)
+{
+	return b->hold ? ur_hold_next(b->hold) : UR_TIME_NEVER;
+}
+
+bool ur_between_acts(const struct ur_between *b)
+{
+	return b->nrows || b->cfg.rate;
+}
+
+unsigned ur_between_hits(const struct ur_between *b, unsigned rule)
+{
+	return rule < b->nrows ? b->row[rule].hits : 0;
+}
+
+const struct ur_account *ur_between_account(const struct ur_between *b)
+{
+	return &b->account;
+}
