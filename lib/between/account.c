@@ -122,7 +122,7 @@ static bool is_ack(uint8_t opcode)
 {
 	const uint32_t flags = ur_opcode(opcode)->flags;
 
-	return flags & UR_OPF_RESPONSE && !(flags & (UR_OPF_PAYLOAD | UR_OPF_ATOMICACKETH));
+	return flags & UR_OPF_RESPONSE && (flags & UR_OPF_SACKETH || !(flags & (UR_OPF_PAYLOAD | UR_OPF_ATOMICACKETH)));
 }
 
 /* A packet of the same flow. True when there is no more to see. */
@@ -217,8 +217,9 @@ static void count(struct ur_account *a, struct ur_account_flow *w, const struct 
 	}
 	if (w->response)
 		return;
-	if (!again) {
-		w->repeating = w->told = false;
+	if (!again) { /* new packets may come between a SACK and what it asks for */
+		w->told &= !w->repeating;
+		w->repeating = false;
 		return;
 	}
 	w->timeouts += !w->repeating && !w->told;
@@ -238,7 +239,7 @@ static void count_cnp(struct ur_account *a, const struct heard *h)
 }
 
 void ur_account_packet(struct ur_account *a, ur_time now, unsigned end, const struct ur_fault_frame *f, const struct ur_fault_place *at,
-		       const uint8_t *bytes, uint32_t len)
+		       const uint8_t *bytes, uint32_t have, uint32_t len)
 {
 	struct heard h = {.now = now, .end = end, .f = f, .at = at};
 	struct ur_account_flow *w;
@@ -252,7 +253,7 @@ void ur_account_packet(struct ur_account *a, ur_time now, unsigned end, const st
 		count_cnp(a, &h);
 	if (!at->known)
 		return;
-	read_syndrome(&h, bytes, len);
+	read_syndrome(&h, bytes, have);
 	w = flow_of(a, &h);
 	count(a, w, &h, len);
 	if (a->nopen)

@@ -74,7 +74,7 @@ struct ur_account_flow {
 	uint64_t packets, bytes;
 	uint64_t repeats;  /* packets that were seen before */
 	uint64_t needless; /* of them those that had got through, ACKs apart */
-	uint64_t timeouts; /* times that it began to repeat although no NAK had come since it last sent something new */
+	uint64_t timeouts; /* times that it began to repeat although no NAK or SACK had come since it did so before */
 	uint64_t naks;     /* of responses: NAKs and SACKs */
 	uint64_t cnps;     /* of responses: sent to this QP */
 	uint64_t did[UR_DID_KINDS];
@@ -96,9 +96,9 @@ struct ur_account {
 	unsigned nopen;
 };
 
-/* A packet comes in; before what follows. `frame` NULL: not RoCEv2. */
+/* A packet of `len` bytes comes in, of which `have` are here; before what follows. `frame` NULL: not RoCEv2. */
 void ur_account_packet(struct ur_account *a, ur_time now, unsigned end, const struct ur_fault_frame *frame, const struct ur_fault_place *at,
-		       const uint8_t *bytes, uint32_t len);
+		       const uint8_t *bytes, uint32_t have, uint32_t len);
 /* What is done to it. */
 void ur_account_fate(struct ur_account *a, ur_time now, unsigned end, const struct ur_fault_frame *frame, const struct ur_fault_place *at,
 		     const struct ur_between_fate *fate);

@@ -44,8 +44,11 @@ void ur_between_destroy(struct ur_between *b);
 
 /* A frame comes in at an end, 0 or 1. It may be changed. `extra` has UR_BETWEEN_EXTRA bytes. */
 void ur_between_in(struct ur_between *b, ur_time now, unsigned end, uint8_t *frame, uint32_t len, const uint8_t *extra);
-/* Counts a frame that the caller passes on by itself, as it may where there is nothing to do to frames. */
-void ur_between_note(struct ur_between *b, ur_time now, unsigned end, const uint8_t *frame, uint32_t len);
+/*
+ * Counts a frame of `len` bytes, of which the first `have` are here, that the caller passes on by itself, as it may where there is nothing
+ * to do to frames.
+ */
+void ur_between_note(struct ur_between *b, ur_time now, unsigned end, const uint8_t *frame, uint32_t have, uint32_t len);
 /* Sends what is due. */
 void ur_between_run(struct ur_between *b, ur_time now);
 /* When the next frame is due, or UR_TIME_NEVER. */

@@ -72,7 +72,7 @@ void ur_between_destroy(struct ur_between *b)
 
 /* --- what becomes of a frame --- */
 
-static void describe(struct ur_between *b, struct passing *p)
+static void describe(struct ur_between *b, struct passing *p, uint32_t whole)
 {
 	const bool roce = ur_fault_find_frame(p->bytes, p->len, &p->frame);
 
@@ -83,7 +83,7 @@ static void describe(struct ur_between *b, struct passing *p)
 		.dir = p->end ? UR_FAULT_RX : UR_FAULT_TX, .bth = roce ? &p->frame.bth : NULL, .since = p->now - b->began};
 	if (roce)
 		ur_fault_flows_see(b->flows, p->seen.dir, &p->frame.bth, &p->frame.dst, &p->seen.place);
-	ur_account_packet(&b->account, p->now, p->end, roce ? &p->frame : NULL, &p->seen.place, p->bytes, p->len);
+	ur_account_packet(&b->account, p->now, p->end, roce ? &p->frame : NULL, &p->seen.place, p->bytes, p->len, whole);
 }
 
 /* Every rule sees what an earlier one has left. */
@@ -177,7 +177,7 @@ void ur_between_in(struct ur_between *b, ur_time now, unsigned end, uint8_t *fra
 {
 	struct passing p = {.now = now, .end = end, .bytes = frame, .len = len, .extra = extra};
 
-	describe(b, &p);
+	describe(b, &p, len);
 	apply_rules(b, &p);
 	enter_queue(b, &p);
 	if (b->host.judged)
@@ -189,14 +189,14 @@ void ur_between_in(struct ur_between *b, ur_time now, unsigned end, uint8_t *fra
 	ur_between_run(b, now);
 }
 
-void ur_between_note(struct ur_between *b, ur_time now, unsigned end, const uint8_t *frame, uint32_t len)
+void ur_between_note(struct ur_between *b, ur_time now, unsigned end, const uint8_t *frame, uint32_t have, uint32_t len)
 {
 	const struct ur_between_fate none = {.rule = -1};
-	struct passing p = {.now = now, .end = end, .bytes = (uint8_t *)(uintptr_t)frame, .len = len};
+	struct passing p = {.now = now, .end = end, .bytes = (uint8_t *)(uintptr_t)frame, .len = have};
 
-	describe(b, &p);
+	describe(b, &p, len);
 	if (b->host.judged)
-		b->host.judged(b->host.ctx, now, end, frame, len, &none);
+		b->host.judged(b->host.ctx, now, end, frame, have, &none);
 	if (p.seen.place.known)
 		ur_fault_flows_arrived(b->flows, &p.seen.place, p.frame.bth.psn);
 }

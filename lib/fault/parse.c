@@ -29,11 +29,12 @@ static bool parse_action(const char *word, size_t len, enum ur_fault_action *to)
 	return false;
 }
 
+/* As a host says it, or `uroce between` with its two interfaces. */
 static bool parse_dir(const char *word, size_t len, unsigned *dir)
 {
-	if (is_word(word, len, "tx"))
+	if (is_word(word, len, "tx") || is_word(word, len, "1to2"))
 		*dir = UR_FAULT_TX;
-	else if (is_word(word, len, "rx"))
+	else if (is_word(word, len, "rx") || is_word(word, len, "2to1"))
 		*dir = UR_FAULT_RX;
 	else if (is_word(word, len, "both"))
 		*dir = UR_FAULT_TX | UR_FAULT_RX;

@@ -92,12 +92,15 @@ static void account__selective(void)
 	cable_frame(1, UR_OP_SACK, 9, 101, 0, ext, sizeof(ext));
 	CU_ASSERT_EQUAL(event(0)->told, UR_TOLD_SACK);
 	CU_ASSERT_EQUAL(event(0)->told_at, cable.now);
+	cable_frame(1, UR_OP_SACK, 9, 101, 0, ext, sizeof(ext));
+	CU_ASSERT(flow(1, true)->repeats == 0 && flow(1, true)->naks == 4); /* acknowledgements are no repetitions */
 	naks(102);
+	sends(106, 106);
 	sends(102, 102);
 	CU_ASSERT_EQUAL(event(0)->manner, UR_MANNER_OPEN);
-	sends(106, 106);
+	sends(107, 107);
 	CU_ASSERT(event(0)->told == UR_TOLD_SACK && event(0)->manner == UR_MANNER_SELECTIVE);
-	CU_ASSERT(flow(0, false)->repeats == 1 && flow(0, false)->needless == 0);
+	CU_ASSERT(flow(0, false)->repeats == 1 && flow(0, false)->needless == 0 && flow(0, false)->timeouts == 0);
 	cable_close();
 }
 

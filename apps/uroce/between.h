@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * uroce between: what its files share. between.c reads options and moves frames, between_io.c has the packet sockets, between_train.c takes
+ * trains apart, between_report.c says what happened, between_capture.c writes frames into a file.
+ */
+#ifndef UR_APP_BETWEEN_H
+#define UR_APP_BETWEEN_H
+
+#include <linux/virtio_net.h>
+#include <stdio.h>
+
+#include "between/between.h"
+
+#define UR_BETWEEN_HEADROOM 16 /* before a received frame, for a tag that the kernel has taken off */
+#define UR_BETWEEN_BATCH 64
+#define UR_BETWEEN_RULE_TEXT 256
+#define UR_BETWEEN_HEAD 128 /* bytes of headers */
+
+/* One of the two interfaces. */
+struct ur_between_end {
+	const char *name;
+	int fd;
+	struct ur_between_sending *sending;
+	uint64_t kernel_lost;  /* frames that nobody fetched in time */
+	uint64_t refused;      /* frames that the kernel could not hand over */
+	uint64_t sent, unsent; /* frames and trains */
+	int why;               /* errno of the last that could not be sent */
+};
+
+/* A frame that was received. It may be changed, until the next batch. */
+struct ur_between_frame {
+	uint8_t *data;
+	uint32_t len;
+	struct virtio_net_hdr vnet;
+};
+
+/* --- between_io.c: false after a message --- */
+
+bool ur_between_open(struct ur_between_end *e);
+void ur_between_close(struct ur_between_end *e);
+/* What is there, at most UR_BETWEEN_BATCH. The memory is one, for both ends. */
+struct ur_between_rx;
+struct ur_between_rx *ur_between_rx_create(void);
+void ur_between_rx_destroy(struct ur_between_rx *rx);
+unsigned ur_between_receive(struct ur_between_end *e, struct ur_between_rx *rx, struct ur_between_frame *to);
+/* Sent with the next flush: `head`, which is copied, and `data`, which stays until then. */
+void ur_between_queue(struct ur_between_end *e, const uint8_t *head, uint32_t head_len, const uint8_t *data, uint32_t len,
+		      const struct virtio_net_hdr *vnet);
+void ur_between_flush(struct ur_between_end *e);
+void ur_between_statistics(struct ur_between_end *e);
+
+/* --- between_train.c --- */
+
+/* Is it a train of RoCEv2 packets that the kernel carries as one? */
+bool ur_between_is_train(const struct ur_between_frame *f);
+/* Where its first packet begins, with the BTH; each is vnet.gso_size bytes long, the last may be shorter. */
+uint32_t ur_between_train_begin(const struct ur_between_frame *train);
+/*
+ * The headers of its bytes from `from` to `to`, one packet or several, and what the kernel has to know to send them. Returns how many
+ * bytes, at most UR_BETWEEN_HEAD.
+ */
+uint32_t ur_between_head(const struct ur_between_frame *train, uint32_t from, uint32_t to, uint8_t *head, struct virtio_net_hdr *vnet);
+
+/* --- between_report.c --- */
+
+struct ur_between_run {
+	struct ur_between_end end[2];
+	struct ur_between *cable;
+	struct ur_fault_rule rules[UR_BETWEEN_RULES];
+	char text[UR_BETWEEN_RULES][UR_BETWEEN_RULE_TEXT]; /* of rules */
+	unsigned nrules;
+	ur_time began, ended;
+};
+
+void ur_between_report(const struct ur_between_run *r);
+void ur_between_report_json(const struct ur_between_run *r);
+/* What was done to a frame, as a phrase: "dropped by rule 1". Empty when nothing was. */
+void ur_between_did_text(const struct ur_between_fate *fate, char *to, size_t room);
+
+/* --- between_capture.c: a pcapng file of two interfaces; each frame stands where it came in --- */
+
+struct ur_between_capture;
+struct ur_between_capture *ur_between_capture_open(const char *name, const char *first, const char *second); /* NULL after a message */
+void ur_between_capture_frame(struct ur_between_capture *c, ur_time when, unsigned end, const uint8_t *frame, uint32_t len,
+			      const char *comment);
+bool ur_between_capture_close(struct ur_between_capture *c); /* false after a message */
+
+#endif
