@@ -168,12 +168,13 @@ static bool parse_condition(const char *word, size_t len, struct ur_fault_rule *
 		{"times", .number = &r->times, .most = UINT32_MAX},
 		{"by", .number = &r->by, .most = 1000},
 	};
-	const char *eq = memchr(word, '=', len), *v = eq + 1;
+	const char *eq = memchr(word, '=', len), *v;
 	uint64_t n;
 	size_t rest;
 
 	if (!eq)
 		return false;
+	v = eq + 1;
 	rest = (size_t)(word + len - v);
 	for (unsigned i = 0; i < ur_array_size(keys); i++) {
 		if (!is_word(word, (size_t)(eq - word), keys[i].key))
