@@ -93,6 +93,22 @@ test_between_go_back_n() {
 		reports 'events[0]["recovery"] == "go-back-N" and max(f["needless"] for f in flows) > 0'
 }
 
+# Over IPv6, whose datagrams need a checksum, and in trains: what is left of one in which a packet was lost goes on as two.
+test_between_ipv6() {
+	local i
+	three_hosts || return 1
+	for i in 1 2; do
+		in_ns "uroce-$$-b$i" sysctl -qw net.ipv6.conf.eth0.disable_ipv6=0 && ip -n "uroce-$$-b$i" addr replace "fd78::$i/64" dev eth0 nodad || return 1
+	done
+	join --json --rule 'drop iteration=1 opcode=READ_RESP_MIDDLE psn=+20' --rule 'drop 1to2 iteration=1 opcode=WRITE_MIDDLE nth=5' || return 1
+	serve "$RPING" "$BT1" "$TMP/server" -- rping -s -a fd78::1 -C 5 -S 65535 -V || return 1
+	uroce_in "$BT2" -- rping -c -a fd78::1 -C 5 -S 65535 -V || { fail "rping"; return; }
+	leave || return 1
+	for i in 1 2; do in_ns "uroce-$$-b$i" sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1; done
+	reports 'r["rules"][0]["hits"] > 0 and r["rules"][1]["hits"] == 1 and len(events) == r["done"]["dropped"]' &&
+		reports 'all(e["source"].startswith("fd78::") and e["again_ns"] > 0 for e in events)'
+}
+
 # Rules in a file; a time window that nothing is in; delays of one packet that the client's latency shows.
 test_between_rules_file() {
 	three_hosts || return 1
