@@ -98,17 +98,17 @@ static struct ur_gid address(const uint8_t *at, unsigned version)
 	return g;
 }
 
-bool ur_fault_find_frame(const uint8_t *f, uint32_t len, struct ur_fault_frame *to)
+bool ur_fault_find_frame(const uint8_t *frame, uint32_t len, struct ur_fault_frame *f)
 {
 	unsigned version;
 	uint32_t l3;
 
-	to->bth_off = find_bth(f, len, &l3, &version);
-	if (!to->bth_off)
+	f->bth_off = find_bth(frame, len, &l3, &version);
+	if (!f->bth_off)
 		return false;
-	ur_bth_get(f + to->bth_off, &to->bth);
-	to->src = address(f + l3 + (version == 4 ? 12 : 8), version);
-	to->dst = address(f + l3 + (version == 4 ? 16 : 24), version);
+	ur_bth_get(frame + f->bth_off, &f->bth);
+	f->src = address(frame + l3 + (version == 4 ? 12 : 8), version);
+	f->dst = address(frame + l3 + (version == 4 ? 16 : 24), version);
 	return true;
 }
 
