@@ -16,14 +16,6 @@ static uint64_t mac_at(const uint8_t *at)
 	return (uint64_t)ur_get16(at) << 32 | ur_get32(at + 2);
 }
 
-static struct ur_gid gid4(const uint8_t *at)
-{
-	uint32_t addr;
-
-	memcpy(&addr, at, 4);
-	return ur_gid_from_v4(addr);
-}
-
 static bool is_pause(const struct ur_an_frame *f, const struct an_pkt *p, struct ur_aside *to)
 {
 	uint32_t which;
@@ -47,8 +39,8 @@ static bool is_arp(const struct ur_an_frame *f, const struct an_pkt *p, struct u
 	if (ur_get32(arp) != 0x00010800 || ur_get16(arp + 4) != 0x0604 || arp[6] || (arp[7] != 1 && arp[7] != 2))
 		return false;
 	to->kind = arp[7] == 1 ? UR_ASIDE_ASKS : UR_ASIDE_TELLS;
-	to->from = gid4(arp + 14);
-	to->about = arp[7] == 1 ? gid4(arp + 24) : to->from;
+	to->from = ur_gid_from_v4_at(arp + 14);
+	to->about = arp[7] == 1 ? ur_gid_from_v4_at(arp + 24) : to->from;
 	to->mac = mac_at(arp + 8);
 	return true;
 }

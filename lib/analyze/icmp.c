@@ -27,14 +27,6 @@ struct quoted {
 	bool answers; /* a message that the connection manager sends to nobody who has not spoken before */
 };
 
-static struct ur_gid address4(const uint8_t *at)
-{
-	uint32_t addr;
-
-	memcpy(&addr, at, 4);
-	return ur_gid_from_v4(addr);
-}
-
 /* Everything but what begins a conversation. */
 static bool is_answer(const uint8_t *mad)
 {
@@ -52,8 +44,8 @@ static bool read_quoted(const uint8_t *in, uint32_t n, struct quoted *q)
 		head = n >= UR_IP4_LEN ? (in[0] & 15u) * 4 : 0;
 		if (head < UR_IP4_LEN || n < head + UR_UDP_LEN || in[9] != UR_PROTO_UDP)
 			return false;
-		q->src = address4(in + 12);
-		q->dst = address4(in + 16);
+		q->src = ur_gid_from_v4_at(in + 12);
+		q->dst = ur_gid_from_v4_at(in + 16);
 		q->len = ur_get16(in + 2);
 	} else {
 		if (n < head + UR_UDP_LEN || in[6] != UR_PROTO_UDP)

@@ -85,7 +85,7 @@ static enum layer by_proto(struct an_walk *w, struct an_pkt *p)
 static enum layer ip4(struct an_walk *w, struct an_pkt *p)
 {
 	const uint8_t *ip = w->v.at;
-	uint32_t ihl, total, addr;
+	uint32_t ihl, total;
 	uint16_t place;
 
 	if (w->v.have < UR_IP4_LEN)
@@ -96,10 +96,8 @@ static enum layer ip4(struct an_walk *w, struct an_pkt *p)
 		return END;
 	note_ip(w, p, 4);
 	p->tos = ip[1];
-	memcpy(&addr, ip + 12, 4);
-	p->src = ur_gid_from_v4(addr);
-	memcpy(&addr, ip + 16, 4);
-	p->dst = ur_gid_from_v4(addr);
+	p->src = ur_gid_from_v4_at(ip + 12);
+	p->dst = ur_gid_from_v4_at(ip + 16);
 	place = ur_get16(ip + 6) & FRAGMENT;
 	if (ur_unlikely(total < ihl || total > w->v.len)) {
 		if (total < ihl || !w->truncated)

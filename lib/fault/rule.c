@@ -89,12 +89,11 @@ bool ur_fault_find_bth(const uint8_t *f, uint32_t len, struct ur_bth *bth)
 
 static struct ur_gid address(const uint8_t *at, unsigned version)
 {
-	struct ur_gid g = {{[10] = 0xff, [11] = 0xff}};
+	struct ur_gid g;
 
 	if (version == 4)
-		memcpy(g.raw + 12, at, 4);
-	else
-		memcpy(g.raw, at, 16);
+		return ur_gid_from_v4_at(at);
+	memcpy(g.raw, at, 16);
 	return g;
 }
 

@@ -103,6 +103,15 @@ static inline struct ur_gid ur_gid_from_v4(uint32_t addr)
 	return g;
 }
 
+/* The same of an address as it lies in a header. */
+static inline struct ur_gid ur_gid_from_v4_at(const uint8_t *at)
+{
+	uint32_t addr;
+
+	memcpy(&addr, at, 4);
+	return ur_gid_from_v4(addr);
+}
+
 #define UR_GID_TEXT 40
 #define UR_IP_TEXT 46 /* INET6_ADDRSTRLEN */
 

@@ -19,14 +19,11 @@ static uint32_t code16(uint16_t c)
 struct ur_gid ur_gmp_source(const uint8_t *sources, bool v4, unsigned i)
 {
 	struct ur_gid g;
-	uint32_t a;
 
-	if (!v4) {
-		memcpy(g.raw, sources + (size_t)16 * i, 16);
-		return g;
-	}
-	memcpy(&a, sources + (size_t)4 * i, 4);
-	return ur_gid_from_v4(a);
+	if (v4)
+		return ur_gid_from_v4_at(sources + (size_t)4 * i);
+	memcpy(g.raw, sources + (size_t)16 * i, 16);
+	return g;
 }
 
 /* A group, or none (which a general query means). False for anything else, such as an IPv4 address in the form of a GID. */

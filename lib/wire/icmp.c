@@ -137,15 +137,13 @@ static bool parse_echo(const struct ur_pkt *p, struct ur_icmp *m, enum ur_icmp_k
 /* The header of a quoted IPv4 packet that UDP follows: its length, or 0. */
 static uint32_t quoted_ip4(const uint8_t *ip, uint32_t len, struct ur_icmp_quote *q)
 {
-	uint32_t hdr, from, to;
+	uint32_t hdr;
 
 	if (len < UR_IP4_LEN || ip[0] >> 4 != 4 || ip[9] != UR_PROTO_UDP || ur_get16(ip + 6) & 0x1fff)
 		return 0;
 	hdr = (ip[0] & 15) * 4u;
-	memcpy(&from, ip + 12, 4);
-	memcpy(&to, ip + 16, 4);
-	q->src = ur_gid_from_v4(from);
-	q->dst = ur_gid_from_v4(to);
+	q->src = ur_gid_from_v4_at(ip + 12);
+	q->dst = ur_gid_from_v4_at(ip + 16);
 	return hdr < UR_IP4_LEN ? 0 : hdr;
 }
 
