@@ -15,7 +15,7 @@ struct heard {
 	const struct ur_fault_place *at;
 	uint32_t flags; /* enum ur_op_flag */
 	bool nak;       /* of a PSN sequence error */
-	bool is_sack, plain_ack;
+	bool is_sack;
 	struct ur_sack sack;
 };
 
@@ -50,7 +50,6 @@ static struct ur_account_flow *flow_of(struct ur_account *a, const struct heard 
 	*w = (struct ur_account_flow){.used = true,
 				      .response = h->flags & UR_OPF_RESPONSE,
 				      .end = (uint8_t)h->end,
-				      .opcode = h->f->bth.opcode,
 				      .partner = -1,
 				      .src = h->f->src,
 				      .dst = h->f->dst,

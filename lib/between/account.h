@@ -67,7 +67,6 @@ struct ur_account_event {
 struct ur_account_flow {
 	bool used, response;
 	uint8_t end; /* where it comes in */
-	uint8_t opcode;
 	int partner; /* the flow of its responses, or requests; -1: not known */
 	struct ur_gid src, dst;
 	uint32_t dqpn, first, highest;
