@@ -127,10 +127,12 @@ bool ur_hold_passed(struct ur_hold *h, ur_time due, unsigned n, uint64_t key, un
 	return f;
 }
 
-static void drop_waiting(struct ur_hold *h, unsigned i)
+/* Into the heap, which settles the order. */
+static void waits_no_more(struct ur_hold *h, unsigned i, ur_time due)
 {
-	for (h->nwaiting--; i < h->nwaiting; i++)
-		h->waiting[i] = h->waiting[i + 1];
+	h->waiting[i].item.due = due;
+	put(h, h->waiting[i].item);
+	h->waiting[i] = h->waiting[--h->nwaiting];
 }
 
 void ur_hold_passes(struct ur_hold *h, uint64_t key)
@@ -138,13 +140,10 @@ void ur_hold_passes(struct ur_hold *h, uint64_t key)
 	for (unsigned i = 0; i < h->nwaiting;) {
 		struct waiting *w = &h->waiting[i];
 
-		if (w->key != key || --w->left) {
+		if (w->key != key || --w->left)
 			i++;
-			continue;
-		}
-		w->item.due = 0;
-		put(h, w->item);
-		drop_waiting(h, i);
+		else
+			waits_no_more(h, i, 0);
 	}
 }
 
@@ -160,12 +159,10 @@ ur_time ur_hold_next(const struct ur_hold *h)
 struct ur_held *ur_hold_take(struct ur_hold *h, ur_time now)
 {
 	for (unsigned i = 0; i < h->nwaiting;) {
-		if (h->waiting[i].item.due > now) {
+		if (h->waiting[i].item.due > now)
 			i++;
-			continue;
-		}
-		put(h, h->waiting[i].item);
-		drop_waiting(h, i);
+		else
+			waits_no_more(h, i, h->waiting[i].item.due);
 	}
 	return h->n && h->heap[0].due <= now ? take_first(h).f : NULL;
 }
