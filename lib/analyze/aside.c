@@ -3,18 +3,13 @@
 
 #include "analyze/icmp.h"
 #include "analyze/pause.h"
+#include "wire/arp.h"
 #include "wire/frame.h"
 #include "wire/ip.h"
 
-#define ARP_LEN 28
 #define ND_LEN 24 /* of a solicitation or advertisement, without options */
 
 enum { SOLICITATION = 135, ADVERTISEMENT = 136 };
-
-static uint64_t mac_at(const uint8_t *at)
-{
-	return (uint64_t)ur_get16(at) << 32 | ur_get32(at + 2);
-}
 
 static bool is_pause(const struct ur_an_frame *f, const struct an_pkt *p, struct ur_aside *to)
 {
@@ -24,24 +19,25 @@ static bool is_pause(const struct ur_an_frame *f, const struct an_pkt *p, struct
 		return false;
 	to->kind = !which ? UR_ASIDE_RESUME : which & AN_PAUSE_ALL ? UR_ASIDE_PAUSE : UR_ASIDE_PFC;
 	to->priorities = which & ~AN_PAUSE_ALL;
-	to->mac = mac_at(p->eth + 6);
+	to->mac = an_mac(p->eth + 6);
 	return true;
 }
 
 static bool is_arp(const struct ur_an_frame *f, const struct an_pkt *p, struct ur_aside *to)
 {
-	const uint8_t *eth = p->eth, *arp;
-	const uint32_t have = eth ? (f->have < f->len ? f->have : f->len) - (uint32_t)(eth - f->data) : 0;
+	const uint8_t *arp;
+	uint16_t op;
 
-	if (have < UR_ETH_LEN + ARP_LEN || ur_get16(eth + 12) != UR_ETHERTYPE_ARP)
+	if (an_eth_have(f, p) < UR_ETH_LEN + UR_ARP_LEN || ur_get16(p->eth + 12) != UR_ETHERTYPE_ARP)
 		return false;
-	arp = eth + UR_ETH_LEN;
-	if (ur_get32(arp) != 0x00010800 || ur_get16(arp + 4) != 0x0604 || arp[6] || (arp[7] != 1 && arp[7] != 2))
+	arp = p->eth + UR_ETH_LEN;
+	op = ur_get16(arp + 6);
+	if (ur_get32(arp) != 0x00010800 || ur_get16(arp + 4) != 0x0604 || (op != UR_ARP_REQUEST && op != UR_ARP_REPLY))
 		return false;
-	to->kind = arp[7] == 1 ? UR_ASIDE_ASKS : UR_ASIDE_TELLS;
+	to->kind = op == UR_ARP_REQUEST ? UR_ASIDE_ASKS : UR_ASIDE_TELLS;
 	to->from = ur_gid_from_v4_at(arp + 14);
-	to->about = arp[7] == 1 ? ur_gid_from_v4_at(arp + 24) : to->from;
-	to->mac = mac_at(arp + 8);
+	to->about = op == UR_ARP_REQUEST ? ur_gid_from_v4_at(arp + 24) : to->from;
+	to->mac = an_mac(arp + 8);
 	return true;
 }
 
@@ -57,7 +53,7 @@ static bool is_neighbour(const struct an_pkt *p, struct ur_aside *to)
 	to->kind = at[0] == SOLICITATION ? UR_ASIDE_ASKS : UR_ASIDE_TELLS;
 	memcpy(to->from.raw, ip + 8, 16);
 	memcpy(to->about.raw, at + 8, 16);
-	to->mac = p->eth ? mac_at(p->eth + 6) : 0;
+	to->mac = p->eth ? an_mac(p->eth + 6) : 0;
 	return true;
 }
 

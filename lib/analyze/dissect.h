@@ -46,6 +46,19 @@ struct an_pkt {
 	struct an_stamp mirror; /* of the switch that mirrored it */
 };
 
+/* Of what stands at p->eth: the bytes that were recorded; 0 when there is no Ethernet header. */
+static inline uint32_t an_eth_have(const struct ur_an_frame *f, const struct an_pkt *p)
+{
+	const uint32_t have = f->have < f->len ? f->have : f->len, at = p->eth ? (uint32_t)(p->eth - f->data) : have;
+
+	return have > at ? have - at : 0;
+}
+
+static inline uint64_t an_mac(const uint8_t *at)
+{
+	return (uint64_t)ur_get16(at) << 32 | ur_get32(at + 2);
+}
+
 /* True when `p` is a RoCEv2 packet whose BTH and extended headers can be read, or one with something wrong in it. */
 bool an_dissect(const struct ur_an_frame *f, struct an_pkt *p);
 

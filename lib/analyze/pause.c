@@ -16,7 +16,7 @@
 
 static struct an_pauser *pauser_of(struct ur_analysis *a, const uint8_t *mac, uint32_t frame)
 {
-	const uint64_t addr = (uint64_t)ur_get16(mac) << 32 | ur_get32(mac + 2);
+	const uint64_t addr = an_mac(mac);
 
 	for (unsigned i = 0; i < AN_PAUSERS; i++) {
 		struct an_pauser *s = &a->pausers[i];
@@ -45,15 +45,11 @@ static uint32_t stopped(const uint8_t *at, uint32_t have)
 bool an_pause_read(const struct an_pkt *p, const struct ur_an_frame *f, uint32_t *which)
 {
 	const uint8_t *eth = p->eth;
-	const uint32_t have = f->have < f->len ? f->have : f->len;
-	uint32_t at;
+	const uint32_t have = an_eth_have(f, p);
 
-	if (!eth)
+	if (have < LEN || ur_get16(eth + 12) != ETHERTYPE_MAC_CONTROL || (ur_get16(eth + 14) != PAUSE && ur_get16(eth + 14) != PFC))
 		return false;
-	at = (uint32_t)(eth - f->data);
-	if (have < at + LEN || ur_get16(eth + 12) != ETHERTYPE_MAC_CONTROL || (ur_get16(eth + 14) != PAUSE && ur_get16(eth + 14) != PFC))
-		return false;
-	*which = stopped(eth + 14, have - at - UR_ETH_LEN);
+	*which = stopped(eth + 14, have - UR_ETH_LEN);
 	return true;
 }
 
