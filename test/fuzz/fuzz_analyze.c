@@ -339,7 +339,6 @@ static unsigned faults(void)
 	return n;
 }
 
-/* What came is there in its order, and what is said of a packet is said by another one. */
 /* What is beside the packets is of a kind, in order, and there are not too many. */
 static void check_asides(const struct ur_ladder *l, const struct ur_ladder_row *rows, uint32_t nrows)
 {
@@ -358,6 +357,7 @@ static void check_asides(const struct ur_ladder *l, const struct ur_ladder_row *
 	}
 }
 
+/* What came is there in its order, and what is said of a packet is said by another one. */
 static void check_ladder(const struct ur_ladder_row *r, uint32_t n)
 {
 	uint32_t last = 0;
