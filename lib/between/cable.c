@@ -4,7 +4,6 @@
 
 #include "between/between.h"
 #include "between/hold.h"
-#include "wire/frame.h"
 
 #define NOT_ROCE (1ull << 40) /* the key of what is to no QP */
 
@@ -152,19 +151,12 @@ static bool let_out(struct ur_between *b, struct passing *p, bool may_be_passed)
 	return true;
 }
 
-/* One bit after the Ethernet header. */
-static void corrupt(struct ur_between *b, struct passing *p)
-{
-	if (p->len > UR_ETH_LEN)
-		p->bytes[UR_ETH_LEN + ur_rng_below(&b->rng, p->len - UR_ETH_LEN)] ^= (uint8_t)(1u << ur_rng_below(&b->rng, 8));
-}
-
 static void act(struct ur_between *b, struct passing *p)
 {
 	if (p->fate.did & UR_DID_LOSE)
 		return;
 	if (p->fate.did & UR_DID_CORRUPT)
-		corrupt(b, p);
+		ur_fault_flip_bit(p->bytes, p->len, &b->rng);
 	if (p->fate.did & UR_DID_MARK)
 		ur_fault_set_ce(p->bytes, p->len, true);
 	if (p->fate.did & UR_DID_DUPLICATE)

@@ -82,8 +82,7 @@ static bool chance(struct ur_faults *f, uint32_t ppm, enum ur_counter c)
 /* Never touches segments: they are the user's memory. */
 static void corrupt(struct ur_faults *f, struct ur_pkt *p)
 {
-	if (p->len > UR_ETH_LEN)
-		p->data[UR_ETH_LEN + ur_rng_below(&f->rng, p->len - UR_ETH_LEN)] ^= (uint8_t)(1u << ur_rng_below(&f->rng, 8));
+	ur_fault_flip_bit(p->data, p->len, &f->rng);
 }
 
 static bool hold(struct ur_faults *f, struct ur_pkt *p, ur_time due, ur_fault_forward forward)

@@ -136,3 +136,13 @@ bool ur_fault_set_ce(uint8_t *f, uint32_t len, bool any)
 	ur_put16(ip + 10, (uint16_t)~sum);
 	return true;
 }
+
+void ur_fault_flip_bit(uint8_t *frame, uint32_t len, struct ur_rng *rng)
+{
+	uint8_t bit;
+
+	if (len <= UR_ETH_LEN)
+		return;
+	bit = (uint8_t)(1u << ur_rng_below(rng, 8));
+	frame[UR_ETH_LEN + ur_rng_below(rng, len - UR_ETH_LEN)] ^= bit;
+}
