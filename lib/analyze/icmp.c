@@ -124,15 +124,13 @@ void an_speaks(struct ur_analysis *a, const struct ur_gid *host)
 {
 	struct speaker *s;
 
-	if (a->nspeakers == SPEAKERS_MAX || spoke(a, host))
+	if (a->speakers.used == SPEAKERS_MAX || spoke(a, host))
 		return;
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return;
 	s->host = *host;
-	if (ur_table_add(&a->speakers, &s->node, an_hash(host, host, 0)))
-		a->nspeakers++;
-	else
+	if (!ur_table_add(&a->speakers, &s->node, an_hash(host, host, 0)))
 		free(s);
 }
 

@@ -258,9 +258,8 @@ struct ur_analysis {
 	uint32_t ncm;
 	size_t window_bytes;
 	struct an_mirror mirror;
-	uint64_t walked;          /* lone flows that were looked at, to find a partner */
-	struct ur_table speakers; /* hosts that have sent something */
-	uint32_t nspeakers;
+	uint64_t walked;                              /* lone flows that were looked at, to find a partner */
+	struct ur_table speakers;                     /* hosts that have sent something */
 	ur_time last_when, last_of[UR_AN_DIRECTIONS]; /* of all frames; of each direction */
 	bool time_back;
 	uint32_t train_frame; /* the first frame that held a train */
