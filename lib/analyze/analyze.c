@@ -149,23 +149,23 @@ static void sort_out(struct ur_analysis *a, const struct an_pkt *p)
  * A host that records itself gives what came the time at which it came, and writes it down when it handles it: after what it has sent
  * meanwhile.
  */
-static void check_time(struct ur_analysis *a, const struct ur_an_frame *f)
+static void check_time(struct ur_analysis *a, const struct ur_an_frame *f, ur_time when)
 {
 	ur_time *last = &a->last_of[f->direction];
 
 	if (!a->total.frames)
-		a->total.first = f->when;
-	if (f->when + UR_NS_PER_MS < *last && !a->time_back) {
+		a->total.first = when;
+	if (when + UR_NS_PER_MS < *last && !a->time_back) {
 		a->time_back = true;
 		an_report(a, &(struct ur_finding){
 				     .rule = UR_RULE_RECORDER,
 				     .frame = f->number,
-				     .when = f->when,
-				     .v = {0, *last - f->when},
+				     .when = when,
+				     .v = {0, *last - when},
 				     .s = {"its time is {t1} before that of the frame before it: times in this file are not reliable"}});
 	}
-	*last = ur_max_time(*last, f->when);
-	a->last_when = f->when > a->last_when ? f->when : a->last_when;
+	*last = ur_max_time(*last, when);
+	a->last_when = ur_max_time(a->last_when, when);
 	a->total.last = a->last_when;
 }
 
@@ -193,15 +193,10 @@ static void handle_frame(struct ur_analysis *a, const struct ur_an_frame *f)
 	const struct an_pkt *p;
 	struct an_train t;
 
-	struct ur_an_frame mirrored;
-
 	an_train_first(&t, f);
-	if (ur_unlikely(t.whole.roce && (t.whole.mirror.span || a->mirror.state))) {
-		mirrored = *f;
-		mirrored.when = t.whole.when = an_mirror_time(&a->mirror, &t.whole.mirror, f->when);
-		f = &mirrored;
-	}
-	check_time(a, f);
+	if (t.whole.roce)
+		t.whole.when = an_mirror_time(&a->mirror, &t.whole.mirror, f->when);
+	check_time(a, f, t.whole.when);
 	a->total.frames++;
 	if (an_twice_is_copy(&a->twice, &t.whole))
 		return;
