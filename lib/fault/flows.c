@@ -50,7 +50,6 @@ static uint64_t key_of(enum ur_fault_dir dir, const struct ur_bth *bth, const st
 
 static void begin(struct flow *w, uint64_t key, uint32_t psn)
 {
-	/* a slot that holds nothing of this flow is told by its PSN or count */
 	memset(w, 0, sizeof(*w));
 	w->key = key;
 	w->first = w->highest = psn;
