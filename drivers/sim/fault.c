@@ -6,12 +6,12 @@
 
 bool ur_sim_bth(const uint8_t *f, uint32_t len, uint8_t *opcode, uint32_t *psn)
 {
-	struct ur_bth bth;
+	struct ur_fault_frame frame;
 
-	if (!ur_fault_find_bth(f, len, &bth))
+	if (!ur_fault_find_frame(f, len, &frame))
 		return false;
-	*opcode = bth.opcode;
-	*psn = bth.psn;
+	*opcode = frame.bth.opcode;
+	*psn = frame.bth.psn;
 	return true;
 }
 

@@ -139,47 +139,44 @@ static ur_time soon(struct ur_faults *f)
 
 /* --- rules --- */
 
-/* The BTH of a packet to send, or of one that has been received and not been parsed; NULL: it has none. */
-static const struct ur_bth *bth_of(const struct ur_pkt *p, enum ur_fault_dir dir, struct ur_bth *to)
+/* Of a packet that is built, whose headers need not be looked for. */
+static struct ur_gid destination(const struct ur_pkt *p)
 {
-	bool bare = dir == UR_FAULT_RX && p->flags & UR_PKT_BARE, built = dir == UR_FAULT_TX && p->kind == UR_PKT_ROCE;
-
-	if (built)
-		return &p->bth;
-	if (!bare)
-		return ur_fault_find_bth(p->data, p->len, to) ? to : NULL;
-	if (p->len < UR_BTH_LEN)
-		return NULL;
-	ur_bth_get(p->data, to);
-	return to;
-}
-
-static struct ur_gid destination(const struct ur_pkt *p, enum ur_fault_dir dir)
-{
-	const bool v6 = p->ip_version != 4;
-	struct ur_fault_frame frame;
+	const uint8_t *ip = p->data + p->l3_off;
 	struct ur_gid g = {{0}};
 
-	if (dir == UR_FAULT_RX && p->flags & UR_PKT_BARE)
-		return p->dst;
-	if (dir == UR_FAULT_RX)
-		return ur_fault_find_frame(p->data, p->len, &frame) ? frame.dst : g;
-	if (p->len >= p->l3_off + (v6 ? 40u : 20u))
-		memcpy(g.raw, p->data + p->l3_off + (v6 ? 24 : 16), v6 ? 16 : 4);
+	if (p->ip_version == 4 && p->len >= p->l3_off + (uint32_t)UR_IP4_LEN)
+		return ur_gid_from_v4_at(ip + 16);
+	if (p->ip_version != 4 && p->len >= p->l3_off + (uint32_t)UR_IP6_LEN)
+		memcpy(g.raw, ip + 24, 16);
 	return g;
 }
 
-static void describe(struct ur_faults *f, const struct ur_pkt *p, struct ur_bth *room, struct ur_fault_pkt *seen)
+/* A packet to send, or one that has been received and not been parsed. False: it is not RoCEv2. */
+static bool read_packet(const struct ur_pkt *p, enum ur_fault_dir dir, struct ur_fault_frame *to)
 {
-	struct ur_gid dst;
+	const bool bare = dir == UR_FAULT_RX && p->flags & UR_PKT_BARE, built = dir == UR_FAULT_TX && p->kind == UR_PKT_ROCE;
 
-	seen->bth = bth_of(p, seen->dir, room);
+	if (built) {
+		to->bth = p->bth;
+		to->dst = destination(p);
+		return true;
+	}
+	if (!bare)
+		return ur_fault_find_frame(p->data, p->len, to);
+	if (p->len < UR_BTH_LEN)
+		return false;
+	ur_bth_get(p->data, &to->bth);
+	to->dst = p->dst;
+	return true;
+}
+
+static void describe(struct ur_faults *f, const struct ur_pkt *p, struct ur_fault_frame *room, struct ur_fault_pkt *seen)
+{
+	seen->bth = read_packet(p, seen->dir, room) ? &room->bth : NULL;
 	seen->since = f->now - f->began;
-	seen->place.known = false;
-	if (!f->flows || !seen->bth)
-		return;
-	dst = destination(p, seen->dir);
-	ur_fault_flows_see(f->flows, seen->dir, seen->bth, &dst, &seen->place);
+	if (f->flows && seen->bth)
+		ur_fault_flows_see(f->flows, seen->dir, seen->bth, &room->dst, &seen->place);
 }
 
 static void mark(struct ur_pkt *p)
@@ -251,7 +248,7 @@ static void apply_chance(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward
 static void apply(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, ur_fault_forward forward)
 {
 	struct ur_fault_pkt seen = {.dir = dir};
-	struct ur_bth room;
+	struct ur_fault_frame room;
 	uint32_t qpn = NO_QPN;
 
 	if (f->spec.nrules) {

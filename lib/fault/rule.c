@@ -77,16 +77,6 @@ static uint32_t find_bth(const uint8_t *f, uint32_t len, uint32_t *l3, unsigned 
 	return off + UR_UDP_LEN;
 }
 
-bool ur_fault_find_bth(const uint8_t *f, uint32_t len, struct ur_bth *bth)
-{
-	unsigned version;
-	uint32_t l3, off = find_bth(f, len, &l3, &version);
-
-	if (off)
-		ur_bth_get(f + off, bth);
-	return off;
-}
-
 static struct ur_gid address(const uint8_t *at, unsigned version)
 {
 	struct ur_gid g;

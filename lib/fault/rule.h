@@ -91,7 +91,6 @@ struct ur_fault_frame {
 };
 
 /* False for what is not RoCEv2. */
-bool ur_fault_find_bth(const uint8_t *frame, uint32_t len, struct ur_bth *bth);
 bool ur_fault_find_frame(const uint8_t *frame, uint32_t len, struct ur_fault_frame *f);
 /* Sets CE in the IP header of a whole frame: of one that is ECN-capable, or of `any`. False when it is not IP, or not capable. */
 bool ur_fault_set_ce(uint8_t *frame, uint32_t len, bool any);

@@ -35,16 +35,16 @@ static const uint8_t cable_mac[2] = {0x02, 0x12};
 static inline void cable_send(void *ctx, unsigned end, const uint8_t *frame, uint32_t len, const uint8_t *extra)
 {
 	struct cable_out *o = &cable.out[cable.n];
-	struct ur_bth bth = {0};
+	struct ur_fault_frame f;
 	uint8_t differs = 0;
 
 	CU_ASSERT_FATAL(ctx == &cable && end < 2 && cable.n < OUT_MAX);
 	cable.n++;
 	*o = (struct cable_out){.end = end, .len = len, .extra = extra[UR_BETWEEN_EXTRA - 1], .when = cable.now};
-	if (!ur_fault_find_bth(frame, len, &bth) || len < PAYLOAD)
+	if (!ur_fault_find_frame(frame, len, &f) || len < PAYLOAD)
 		return;
-	o->opcode = bth.opcode;
-	o->psn = bth.psn;
+	o->opcode = f.bth.opcode;
+	o->psn = f.bth.psn;
 	o->tos = frame[UR_ETH_LEN + 1];
 	for (unsigned i = 0; i < 16; i++)
 		differs |= frame[len - 1 - i] ^ 0x5a;
