@@ -257,14 +257,6 @@ static void clean_up(void)
 	free(mover.arena);
 }
 
-static ur_time wall_offset(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (ur_time)ts.tv_sec * UR_NS_PER_S + (ur_time)ts.tv_nsec - ur_clock_now();
-}
-
 static int run_between(int argc, char **argv)
 {
 	int status;
@@ -279,7 +271,7 @@ static int run_between(int argc, char **argv)
 		run.end[i] = (struct ur_between_end){.name = argv[i], .fd = -1};
 	cfg.rules = run.rules;
 	cfg.nrules = run.nrules;
-	mover.to_wall = wall_offset();
+	mover.to_wall = ur_clock_wall() - ur_clock_now();
 	if (capture_name && !(mover.capture = ur_between_capture_open(capture_name, argv[0], argv[1])))
 		return UR_EXIT_FAIL;
 	status = join();

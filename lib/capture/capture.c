@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/counters.h"
@@ -183,14 +182,6 @@ static void end(void *ctx)
 
 /* --- frames --- */
 
-static uint64_t wall_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static void lose(struct ur_capture *c)
 {
 	c->refused++;
@@ -226,7 +217,7 @@ static ur_time stamp_of(const struct ur_capture *c, const struct ur_pkt *p, ur_t
 	now = ur_clock_now();
 	if (dir != UR_CAPTURE_IN || !p->when)
 		return now;
-	waited = wall_clock() - p->when;
+	waited = ur_clock_wall() - p->when;
 	return waited < WAITED_MAX && waited < now ? now - waited : now;
 }
 
@@ -279,7 +270,7 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 {
 	static const struct ur_spool_taker taker = {write_blocks, NULL, end};
 	struct ur_capture *c = aligned_alloc(64, sizeof(*c));
-	const uint64_t wall = wall_clock(); /* before anything that takes time: `now` is of this moment */
+	const uint64_t wall = ur_clock_wall(); /* before anything that takes time: `now` is of this moment */
 	int err;
 
 	if (!c)
@@ -299,19 +290,15 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 /* How far apart the two clocks are: between two looks at one of them, which are as close together as they get. */
 static uint64_t epoch_of_clock(void)
 {
-	uint64_t least = UINT64_MAX, epoch = 0;
+	struct ur_clock_ahead best = ur_clock_compare();
 
-	for (unsigned tries = 0; tries < 8; tries++) {
-		const ur_time from = ur_clock_now();
-		const uint64_t wall = wall_clock();
-		const ur_time to = ur_clock_now();
+	for (unsigned tries = 1; tries < 8; tries++) {
+		const struct ur_clock_ahead c = ur_clock_compare();
 
-		if (to - from >= least)
-			continue;
-		least = to - from;
-		epoch = wall - (from + least / 2);
+		if (c.gap < best.gap)
+			best = c;
 	}
-	return epoch;
+	return best.least + best.gap / 2;
 }
 
 void ur_capture_read_clock(struct ur_capture *c)

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "capture/output.h"
+#include "host/clock.h"
 #include "host/spool.h"
 #include "observe/trace_text.h"
 
@@ -166,17 +166,16 @@ int ur_trace_file_open(const char *path, ur_time now, struct ur_trace_file **out
 {
 	static const struct ur_spool_taker taker = {write_events, pause_writing, destroy};
 	struct ur_trace_file *f = aligned_alloc(64, sizeof(*f));
-	struct timespec ts;
+	const uint64_t wall = ur_clock_wall(); /* before anything that takes time: `now` is of this moment */
 	int err = 0;
 
-	clock_gettime(CLOCK_REALTIME, &ts); /* before anything that takes time: `now` is of this moment */
 	if (!f)
 		return ENOMEM;
 	memset(f, 0, offsetof(struct ur_trace_file, buf));
 	f->fd = open_fd(path);
 	if (f->fd < 0)
 		err = errno;
-	f->epoch = (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec - now;
+	f->epoch = wall - now;
 	f->last = now;
 	if (!err)
 		err = ur_spool_open("uroce-trace", RING, &taker, f, &f->spool);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "host/clock.h"
 #include "verbs/verbs_priv.h"
 
 #define WC_FLAGS (IBV_WC_STANDARD_FLAGS | UV_WC_STAMPS)
@@ -107,31 +108,8 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
 	return to_cq(cq)->at;
 }
 
-static uint64_t wall_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 #define COMPARISONS 8
 #define CLOSE_NS 2000 /* a comparison that took no longer is good enough */
-
-/* A comparison of the two clocks: the wall clock was ahead of the engine's by `least` to `least` + `gap`, modulo 2^64. */
-struct comparison {
-	uint64_t least, gap;
-};
-
-static struct comparison compare_clocks(void)
-{
-	struct comparison c;
-	const uint64_t before = ur_engine_now(), wall = wall_clock();
-
-	c.gap = ur_engine_now() - before;
-	c.least = wall - before - c.gap;
-	return c;
-}
 
 /*
  * By how much the wall clock is ahead of the engine's, modulo 2^64. The two run at the same rate until somebody sets the wall clock, and
@@ -142,10 +120,10 @@ static uint64_t wall_ahead(void)
 {
 	static _Atomic uint64_t known, error;
 	uint64_t ahead = atomic_load_explicit(&known, memory_order_relaxed), e = atomic_load_explicit(&error, memory_order_relaxed);
-	struct comparison best = {.gap = UINT64_MAX};
+	struct ur_clock_ahead best = {.gap = UINT64_MAX};
 
 	for (unsigned i = 0; i < COMPARISONS && best.gap > CLOSE_NS; i++) {
-		struct comparison c = compare_clocks();
+		struct ur_clock_ahead c = ur_clock_compare();
 
 		if (ahead - (c.least - e) <= c.gap + 2 * e)
 			return ahead;

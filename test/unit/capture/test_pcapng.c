@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/counters.h"
@@ -48,14 +47,6 @@ static void teardown(void)
 	unlink(path);
 }
 
-static uint64_t wall(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static void close_capture(void)
 {
 	uint64_t lost;
@@ -88,13 +79,13 @@ static void fill(uint8_t *b, size_t n, unsigned seed)
 static void capture_frame__bytes_and_stamps(void)
 {
 	const ur_time start = 5 * UR_NS_PER_S + 17;
-	uint64_t before = wall(), after, first = 0;
+	uint64_t before = ur_clock_wall(), after, first = 0;
 	struct pcap_pkthdr *h;
 	const u_char *got;
 	uint8_t b[128];
 
 	CU_ASSERT_EQUAL_FATAL(ur_capture_open(path, "eth0", start, &cap), 0);
-	after = wall();
+	after = ur_clock_wall();
 	for (unsigned n = 60; n < 70; n++) { /* every padding */
 		struct ur_pkt p = {.data = b, .len = n};
 
@@ -136,10 +127,10 @@ static void capture_frame__times_of_the_port(void)
 		struct ur_pkt p = {.data = b, .len = sizeof(b)};
 
 		usleep(2000);
-		before[i] = wall();
+		before[i] = ur_clock_wall();
 		p.when = waited[i] ? before[i] - waited[i] : 0;
 		ur_capture_frame(cap, &p, start, i == 4 ? UR_CAPTURE_OUT : UR_CAPTURE_IN);
-		after[i] = wall();
+		after[i] = ur_clock_wall();
 	}
 	close_capture();
 	read_back();

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The port over UDP sockets, on the loopback interface of a network namespace of the test's own. */
-
-#include <time.h>
-
+#include "host/clock.h"
 #include "udp_util.h"
 
 void ur_suite_udp(void);
@@ -94,14 +92,6 @@ static void train__arrives_whole(void)
 	CU_ASSERT_EQUAL(counters.v[UR_C_ICRC], 0);
 }
 
-static uint64_t wall(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * UR_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 /* The kernel is asked when datagrams came for as long as somebody wants to know: when they were sent here, not when they are fetched. */
 static void stamp__while_asked_for(void)
 {
@@ -113,15 +103,15 @@ static void stamp__while_asked_for(void)
 
 		port->queue->stamp = round % 3 == 1;
 		CU_ASSERT_EQUAL(ur_queue_rx(port->queue, p, 1), 0); /* tells the kernel */
-		before = wall();
+		before = ur_clock_wall();
 		CU_ASSERT_EQUAL(send_train(round < 3, 10, PAYLOAD, 0x20), 1);
-		after = wall();
+		after = ur_clock_wall();
 		usleep(3000);
 		CU_ASSERT_EQUAL_FATAL(receive(port, p, 10), 1);
 		expect_train(p[0], round < 3, 10, PAYLOAD);
 		CU_ASSERT_EQUAL(p[0]->tos, 0x20);
 		if (port->queue->stamp)
-			CU_ASSERT_TRUE(p[0]->when >= before && p[0]->when <= wall())
+			CU_ASSERT_TRUE(p[0]->when >= before && p[0]->when <= ur_clock_wall())
 		else
 			CU_ASSERT_EQUAL(p[0]->when, 0);
 		early += port->queue->stamp && p[0]->when <= after + UR_NS_PER_MS;
