@@ -2,10 +2,10 @@
 # shellcheck shell=bash
 # uroce between: a third namespace joins two hosts. Programs run through it as through a cable, and the report says what was done and what came of it.
 
-# three_hosts [MTU]: $BT1 (10.78.0.1) and $BT2 (10.78.0.2), each with an interface eth0 that leads to e1 or e2 in $BTM. Once.
+# three_hosts: $BT1 (10.78.0.1) and $BT2 (10.78.0.2), each with an interface eth0 that leads to e1 or e2 in $BTM. Once.
 three_hosts() {
-	local mtu=${1:-1500} i ns
-	[ -z "${BTM:-}" ] || { for i in e1 e2; do ip -n "$BTM" link set "$i" mtu "$mtu"; done; ip -n "$BT1" link set eth0 mtu "$mtu"; ip -n "$BT2" link set eth0 mtu "$mtu"; return; }
+	local i ns
+	[ -z "${BTM:-}" ] || return 0
 	BT1=uroce-$$-b1
 	BT2=uroce-$$-b2
 	for ns in uroce-$$-bm "$BT1" "$BT2"; do
@@ -14,7 +14,7 @@ three_hosts() {
 		in_ns "$ns" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
 	done
 	for i in 1 2; do
-		ip link add name eth0 netns "uroce-$$-b$i" mtu "$mtu" type veth peer name "e$i" netns "uroce-$$-bm" mtu "$mtu" || return 1
+		ip link add name eth0 netns "uroce-$$-b$i" type veth peer name "e$i" netns "uroce-$$-bm" || return 1
 		ip -n "uroce-$$-b$i" link set lo up
 		ip -n "uroce-$$-b$i" link set eth0 up
 		ip -n "uroce-$$-bm" link set "e$i" up
