@@ -73,7 +73,7 @@ void ur_faults_destroy(struct ur_faults *f)
 
 static bool chance(struct ur_faults *f, uint32_t ppm, enum ur_counter c)
 {
-	if (!ppm || ur_rng_below(&f->rng, 1000000) >= ppm)
+	if (!ppm || ur_rng_below(&f->rng, UR_FAULT_PPM) >= ppm)
 		return false;
 	ur_count(f->host.counters, c);
 	return true;
@@ -85,26 +85,19 @@ static void corrupt(struct ur_faults *f, struct ur_pkt *p)
 	ur_fault_flip_bit(p->data, p->len, &f->rng);
 }
 
-static bool hold(struct ur_faults *f, struct ur_pkt *p, ur_time due, ur_fault_forward forward)
+static bool hold(struct ur_faults *f, struct held h)
 {
 	if (f->held_n == FAULT_HELD_MAX)
 		return false;
-	f->held[f->held_n++] = (struct held){.p = p, .due = due, .forward = forward};
+	f->held[f->held_n++] = h;
+	f->to_be_passed += h.to_pass > 0;
 	return true;
 }
 
-#define NO_QPN UINT32_MAX /* of what is not RoCEv2 */
-
-static bool hold_until_passed(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pkt *p, const struct ur_fault_pkt *seen,
-			      ur_fault_forward forward)
+/* UINT32_MAX of what is not RoCEv2. */
+static uint32_t qpn_of(const struct ur_fault_pkt *seen)
 {
-	if (!hold(f, p, f->now + r->delay, forward))
-		return false;
-	f->held[f->held_n - 1].qpn = seen->bth ? seen->bth->dqpn : NO_QPN;
-	f->held[f->held_n - 1].to_pass = r->by;
-	f->held[f->held_n - 1].dir = seen->dir;
-	f->to_be_passed++;
-	return true;
+	return seen->bth ? seen->bth->dqpn : UINT32_MAX;
 }
 
 /* Has given it away. */
@@ -117,13 +110,13 @@ static void let_go(struct ur_faults *f, unsigned i)
 	h.forward(f->host.ctx, &h.p, 1);
 }
 
-/* A packet to that QP has gone its way. */
-static void passed(struct ur_faults *f, enum ur_fault_dir dir, uint32_t qpn)
+/* This packet has gone its way. */
+static void passed(struct ur_faults *f, const struct ur_fault_pkt *seen)
 {
 	for (unsigned i = f->held_n; i-- > 0;) {
 		struct held *h = &f->held[i];
 
-		if (!h->to_pass || h->dir != dir || h->qpn != qpn)
+		if (!h->to_pass || h->dir != seen->dir || h->qpn != qpn_of(seen))
 			continue;
 		if (h->to_pass == 1)
 			let_go(f, i);
@@ -195,6 +188,7 @@ static const enum ur_counter counter_of[] = {
 static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pkt *p, const struct ur_fault_pkt *seen,
 		ur_fault_forward forward)
 {
+	struct held h = {.p = p, .due = f->now + r->delay, .qpn = qpn_of(seen), .dir = seen->dir, .forward = forward};
 	struct ur_pkt *d;
 
 	ur_count(f->host.counters, counter_of[r->action]);
@@ -205,8 +199,8 @@ static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pk
 		if (d)
 			forward(f->host.ctx, &d, 1);
 		return false;
-	case UR_FAULT_DELAY: return hold(f, p, f->now + r->delay, forward);
-	case UR_FAULT_REORDER: return hold_until_passed(f, r, p, seen, forward);
+	case UR_FAULT_REORDER: h.to_pass = r->by; return hold(f, h);
+	case UR_FAULT_DELAY: return hold(f, h);
 	case UR_FAULT_CORRUPT: corrupt(f, p); return false;
 	case UR_FAULT_MARK: mark(p); return false;
 	}
@@ -240,7 +234,8 @@ static void apply_chance(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward
 		forward(f->host.ctx, &d, 1);
 	if (chance(f, f->spec.corrupt, UR_C_FAULT_CORRUPT))
 		corrupt(f, p);
-	if (chance(f, f->spec.reorder, UR_C_FAULT_REORDER) && f->held_n < FAULT_HELD_MAX && hold(f, p, soon(f), forward))
+	if (chance(f, f->spec.reorder, UR_C_FAULT_REORDER) && f->held_n < FAULT_HELD_MAX &&
+	    hold(f, (struct held){.p = p, .due = soon(f), .forward = forward}))
 		return;
 	forward(f->host.ctx, &p, 1);
 }
@@ -249,11 +244,9 @@ static void apply(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, 
 {
 	struct ur_fault_pkt seen = {.dir = dir};
 	struct ur_fault_frame room;
-	uint32_t qpn = NO_QPN;
 
 	if (f->spec.nrules) {
 		describe(f, p, &room, &seen);
-		qpn = seen.bth ? seen.bth->dqpn : NO_QPN;
 		if (apply_rules(f, &seen, p, forward))
 			return;
 	}
@@ -262,7 +255,7 @@ static void apply(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, 
 	else
 		forward(f->host.ctx, &p, 1);
 	if (f->to_be_passed)
-		passed(f, dir, qpn);
+		passed(f, &seen);
 }
 
 void ur_faults_apply(struct ur_faults *f, ur_time now, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n, ur_fault_forward forward)
