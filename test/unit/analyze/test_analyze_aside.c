@@ -10,10 +10,8 @@ void ur_suite_analyze_aside(void);
 static struct ur_gid host(uint8_t last)
 {
 	const uint8_t at[4] = {10, 0, 0, last};
-	uint32_t addr;
 
-	memcpy(&addr, at, 4);
-	return ur_gid_from_v4(addr);
+	return ur_gid_from_v4_at(at);
 }
 
 static const uint8_t arp[42] = {255, 255, 255, 255, 255, 255, 2, 0,  0, 0, 0, 7, 8, 6, 0, 1, 8, 0,  6, 4, 0,
