@@ -91,10 +91,8 @@ static void describe(struct ur_sim *sim, const struct ur_sim_buf *b, struct ur_f
 {
 	const bool roce = ur_fault_find_frame(b->pkt.data, b->pkt.len, frame);
 
-	if (!sim->rules_seen)
-		sim->rules_began = sim->now;
-	sim->rules_seen = true;
-	*seen = (struct ur_fault_pkt){.dir = UR_FAULT_TX, .bth = roce ? &frame->bth : NULL, .since = sim->now - sim->rules_began};
+	*seen = (struct ur_fault_pkt){
+		.dir = UR_FAULT_TX, .bth = roce ? &frame->bth : NULL, .since = ur_fault_since(&sim->origin, sim->now)};
 	if (roce && sim->flows)
 		ur_fault_flows_see(sim->flows, seen->dir, seen->bth, &frame->dst, &seen->place);
 }

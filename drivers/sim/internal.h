@@ -95,9 +95,8 @@ struct ur_sim {
 	unsigned outstanding, flying;
 	unsigned rx_ring, nports, nrules;
 	struct ur_sim_rule_state rules[UR_SIM_RULES];
-	struct ur_fault_flows *flows; /* NULL while no rule asks where packets stand */
-	ur_time rules_began;          /* with the first packet that they saw */
-	bool rules_seen;
+	struct ur_fault_flows *flows;  /* NULL while no rule asks where packets stand */
+	struct ur_fault_origin origin; /* of what rules see */
 	struct ur_sim_stats stats;
 	void (*watch)(void *ctx, unsigned from, const uint8_t *frame, uint32_t len, const char *fate);
 	void *watch_ctx;

@@ -14,8 +14,8 @@ struct ur_between {
 	struct ur_fault_flows *flows;
 	struct ur_hold *hold; /* NULL: nothing is ever held */
 	struct ur_account account;
-	ur_time began, busy_until[2]; /* by the end where frames leave */
-	bool has_begun;
+	struct ur_fault_origin origin;
+	ur_time busy_until[2]; /* by the end where frames leave */
 	unsigned nrows;
 	struct ur_fault_row row[];
 };
@@ -75,11 +75,8 @@ static void describe(struct ur_between *b, struct passing *p, uint32_t whole)
 {
 	const bool roce = ur_fault_find_frame(p->bytes, p->len, &p->frame);
 
-	if (!b->has_begun)
-		b->began = p->now;
-	b->has_begun = true;
 	p->seen = (struct ur_fault_pkt){
-		.dir = p->end ? UR_FAULT_RX : UR_FAULT_TX, .bth = roce ? &p->frame.bth : NULL, .since = p->now - b->began};
+		.dir = p->end ? UR_FAULT_RX : UR_FAULT_TX, .bth = roce ? &p->frame.bth : NULL, .since = ur_fault_since(&b->origin, p->now)};
 	if (roce)
 		ur_fault_flows_see(b->flows, p->seen.dir, &p->frame.bth, &p->frame.dst, &p->seen.place);
 	ur_account_packet(&b->account, p->now, p->end, roce ? &p->frame : NULL, &p->seen.place, p->bytes, p->len, whole);

@@ -27,8 +27,7 @@ struct ur_faults {
 	struct ur_fault_host host;
 	struct ur_fault_flows *flows; /* NULL while no rule asks where packets stand */
 	ur_time now;                  /* of the current call */
-	ur_time began;                /* with the first packet */
-	bool has_begun;
+	struct ur_fault_origin origin;
 	struct ur_rng rng;
 	struct held held[FAULT_HELD_MAX];
 	unsigned held_n, to_be_passed; /* of them, how many wait for packets */
@@ -167,7 +166,7 @@ static bool read_packet(const struct ur_pkt *p, enum ur_fault_dir dir, struct ur
 static void describe(struct ur_faults *f, const struct ur_pkt *p, struct ur_fault_frame *room, struct ur_fault_pkt *seen)
 {
 	seen->bth = read_packet(p, seen->dir, room) ? &room->bth : NULL;
-	seen->since = f->now - f->began;
+	seen->since = ur_fault_since(&f->origin, f->now);
 	if (f->flows && seen->bth)
 		ur_fault_flows_see(f->flows, seen->dir, seen->bth, &room->dst, &seen->place);
 }
@@ -261,10 +260,6 @@ static void apply(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, 
 void ur_faults_apply(struct ur_faults *f, ur_time now, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n, ur_fault_forward forward)
 {
 	f->now = now;
-	if (!f->has_begun) {
-		f->began = now;
-		f->has_begun = true;
-	}
 	if (!(f->spec.dir & dir) && !f->spec.nrules) {
 		forward(f->host.ctx, pkts, n);
 		return;

@@ -74,6 +74,20 @@ const char *ur_fault_rule_parse(const char *text, struct ur_fault_rule *r, unsig
 /* "1%" or "0.01", all of the `len` characters, in parts per million. */
 bool ur_fault_parse_chance(const char *v, size_t len, uint32_t *ppm);
 
+/* When the first packet came. */
+struct ur_fault_origin {
+	bool known;
+	ur_time began;
+};
+
+/* How long ago that was; of the first packet itself, 0. */
+static inline ur_time ur_fault_since(struct ur_fault_origin *o, ur_time now)
+{
+	if (!o->known)
+		*o = (struct ur_fault_origin){.known = true, .began = now};
+	return now - o->began;
+}
+
 /* Has it a condition about a packet's place in its flow? */
 static inline bool ur_fault_rule_needs_place(const struct ur_fault_rule *r)
 {
