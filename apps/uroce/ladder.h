@@ -72,6 +72,8 @@ void ur_lad_remark(const struct ur_lad *l, const struct ur_lad_item *it, char to
 void ur_lad_details(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_DETAILS]);
 /* Since the first packet that is shown: "0.012 ms". */
 const char *ur_lad_time(const struct ur_lad *l, const struct ur_ladder_row *r, char to[24]);
+/* What its arrow looks like, as a word for style sheets: lost, early, again, ans or req. */
+const char *ur_lad_class(const struct ur_ladder_row *r);
 /* "10.0.0.1 QP 0x11". */
 void ur_lad_host(const struct ur_lad *l, bool second, char to[80]);
 /* The picture in a sentence or two; "" when nothing was lost. */

@@ -38,17 +38,6 @@ static const char style[] =
 
 /* --- one packet --- */
 
-static const char *class_of(const struct ur_ladder_row *r)
-{
-	if (ur_lad_is_lost(r->fate))
-		return "lost";
-	if (r->fate == UR_LADDER_EARLY || r->fate == UR_LADDER_MISSED)
-		return "early";
-	if (r->again || r->repair)
-		return "again";
-	return r->answer ? "ans" : "req";
-}
-
 static void put_line(FILE *out, int x1, int y1, int x2, int y2, const char *class, const char *end)
 {
 	fprintf(out, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" class=\"a %s\"%s%s%s/>\n", x1, y1, x2, y2, class,
@@ -62,7 +51,7 @@ static void put_cross(FILE *out, int x, int y)
 
 static void put_arrow(const struct ur_ladder_row *r, int y, FILE *out)
 {
-	const char *class = class_of(r);
+	const char *class = ur_lad_class(r);
 	const int from = r->second ? RIGHT : LEFT, way = r->second ? LEFT - RIGHT : RIGHT - LEFT;
 	const int reach = (int)ur_lad_reach(r->fate), to = from + way * reach / 100, end = y + SLOPE * reach / 100;
 	char plain[24];
@@ -108,7 +97,7 @@ static int row_height(const struct ur_lad *l, const struct ur_lad_item *it)
 static void draw_packet(const struct ur_lad *l, const struct ur_lad_item *it, int y, FILE *out)
 {
 	const struct ur_ladder_row *r = &l->rows[it->row];
-	const char *class = class_of(r);
+	const char *class = ur_lad_class(r);
 	char label[UR_LAD_TEXT], remark[UR_LAD_TEXT], t[24], frame[32];
 
 	ur_lad_label(l, it, label);

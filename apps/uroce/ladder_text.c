@@ -156,6 +156,17 @@ void ur_lad_host(const struct ur_lad *l, bool second, char to[80])
 		snprintf(to, 80, "%s", addr);
 }
 
+const char *ur_lad_class(const struct ur_ladder_row *r)
+{
+	if (ur_lad_is_lost(r->fate))
+		return "lost";
+	if (r->fate == UR_LADDER_EARLY || r->fate == UR_LADDER_MISSED)
+		return "early";
+	if (r->again || r->repair)
+		return "again";
+	return r->answer ? "ans" : "req";
+}
+
 static void append_text(char *to, size_t room, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Appends. */

@@ -230,17 +230,6 @@ static void choose_parts(struct reading *d)
 
 /* --- rows --- */
 
-static const char *class_of(const struct ur_ladder_row *r)
-{
-	if (ur_lad_is_lost(r->fate))
-		return "lost";
-	if (r->fate == UR_LADDER_EARLY || r->fate == UR_LADDER_MISSED)
-		return "early";
-	if (r->again || r->repair)
-		return "again";
-	return r->answer ? "ans" : "req";
-}
-
 static void fill_row(struct ur_report_row *to, const struct ur_lad *l, uint32_t i)
 {
 	const struct ur_lad_item it = {.kind = UR_LAD_ROW, .row = i, .n = 1};
@@ -253,7 +242,7 @@ static void fill_row(struct ur_report_row *to, const struct ur_lad *l, uint32_t 
 	*to = (struct ur_report_row){.frame = r->frame,
 				     .when = r->when,
 				     .second = r->second,
-				     .class = class_of(r),
+				     .class = ur_lad_class(r),
 				     .reach = ur_lad_reach(r->fate),
 				     .gone = !r->frame,
 				     .label = strdup(label),
