@@ -21,11 +21,6 @@ static void put(FILE *out, const char *s)
 	ur_html_text(out, s, SIZE_MAX);
 }
 
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 /* --- sentences, whose frames are links where they have a row --- */
 
 struct prose {
@@ -96,7 +91,7 @@ static void put_counts(const struct ur_report *r, FILE *out)
 		by[ur_rules[i].severity] += r->totals.findings[i];
 	fputs("<p class=\"counts\">", out);
 	for (int i = UR_ERROR; i >= UR_NOTE; i--)
-		fprintf(out, "<span class=\"%s\">%" PRIu64 " %s%s</span>\n", by[i] ? names[i] : "none", by[i], names[i], plural(by[i]));
+		fprintf(out, "<span class=\"%s\">%" PRIu64 " %s%s</span>\n", by[i] ? names[i] : "none", by[i], names[i], ur_plural(by[i]));
 	fputs("</p>\n", out);
 }
 
@@ -304,7 +299,7 @@ static void put_rows(const struct ur_report *r, const struct ur_report_part *p, 
 
 		if (last->frame && w->frame > last->frame + 1 && p->number) /* of other connections, or not shown */
 			fprintf(out, "<p class=\"gap\">%u frame%s between, %s</p>\n", w->frame - last->frame - 1,
-				plural(w->frame - last->frame - 1), ur_pcap_time(w->when > last->when ? w->when - last->when : 0, t));
+				ur_plural(w->frame - last->frame - 1), ur_pcap_time(w->when > last->when ? w->when - last->when : 0, t));
 		else if (w->when > last->when + PAUSE_NS)
 			fprintf(out, "<p class=\"gap\">%s without a packet</p>\n", ur_pcap_time(w->when - last->when, t));
 		put_row(r, w, out);
