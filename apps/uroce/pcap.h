@@ -130,6 +130,7 @@ static inline const char *ur_pcap_severity(enum ur_rule rule)
 	return names[ur_rules[rule].severity];
 }
 
+uint64_t ur_pcap_sum(const uint64_t *v, unsigned n);
 /* Bits each second of payload, from the first request to the last answer. */
 uint64_t ur_pcap_goodput(const struct ur_an_half *h);
 /* "1.25 ms". */

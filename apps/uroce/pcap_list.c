@@ -25,7 +25,7 @@ static uint64_t mean(const struct ur_an_times *t)
 	return t->n ? t->sum / t->n : 0;
 }
 
-static uint64_t total(const uint64_t *v, unsigned n)
+uint64_t ur_pcap_sum(const uint64_t *v, unsigned n)
 {
 	uint64_t sum = 0;
 
@@ -54,7 +54,7 @@ uint64_t ur_pcap_goodput(const struct ur_an_half *h)
 	X(answers, 9, h->answers)                                                                                                          \
 	X(lost_before, 11, h->lost[UR_AN_BEFORE])                                                                                          \
 	X(lost_behind, 11, h->lost[UR_AN_BEHIND])                                                                                          \
-	X(again, 8, total(h->repeated, UR_AN_CAUSES))                                                                                      \
+	X(again, 8, ur_pcap_sum(h->repeated, UR_AN_CAUSES))                                                                                \
 	X(again_nak, 9, h->repeated[UR_AN_SEQ_NAK])                                                                                        \
 	X(again_sack, 10, h->repeated[UR_AN_SACK])                                                                                         \
 	X(again_rnr, 9, h->repeated[UR_AN_RNR])                                                                                            \
@@ -121,7 +121,7 @@ static void narrow_line(const struct row *r, int width)
 	       r->service, width, shortened(ur_gid_ip(&h->from, address[0]), part[0]), width,
 	       shortened(ur_gid_ip(&h->to, address[1]), part[1]), h->dqpn, h->messages, ur_pcap_amount(h->bytes, "B", data),
 	       ur_pcap_amount(ur_pcap_goodput(h), "bit/s", rate), h->packets, h->lost[UR_AN_BEFORE] + h->lost[UR_AN_BEHIND],
-	       total(h->repeated, UR_AN_CAUSES), (uint64_t)h->naks_seq + h->naks_rnr,
+	       ur_pcap_sum(h->repeated, UR_AN_CAUSES), (uint64_t)h->naks_seq + h->naks_rnr,
 	       ur_an_times_tell(&h->rtt) ? ur_pcap_time(mean(&h->rtt), rtt) : "-");
 }
 

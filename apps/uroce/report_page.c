@@ -124,15 +124,6 @@ static void put_verdict(const struct ur_report *r, FILE *out)
 
 /* --- connections --- */
 
-static uint64_t sum(const uint64_t *v, unsigned n)
-{
-	uint64_t all = 0;
-
-	while (n--)
-		all += v[n];
-	return all;
-}
-
 static void put_number(FILE *out, const char *text)
 {
 	fputs("<td class=\"n\">", out);
@@ -160,7 +151,7 @@ static void put_half(const struct ur_an_conn *c, unsigned k, uint32_t number, FI
 	put_number(out, ur_pcap_amount(ur_pcap_goodput(h), "bit/s", t));
 	put_count(out, h->packets);
 	put_count(out, h->lost[UR_AN_BEFORE] + h->lost[UR_AN_BEHIND]);
-	put_count(out, sum(h->repeated, UR_AN_CAUSES));
+	put_count(out, ur_pcap_sum(h->repeated, UR_AN_CAUSES));
 	put_count(out, h->naks_seq + h->naks_rnr);
 	put_number(out, h->rtt.n ? ur_pcap_time(h->rtt.sum / h->rtt.n, t) : "-");
 	put_number(out, h->rtt.n ? ur_pcap_time(h->rtt.max, t) : "-");
@@ -358,10 +349,8 @@ static void put_packets(const struct ur_report *r, FILE *out)
 
 static void put_left_out(const struct ur_report *r, FILE *out)
 {
-	uint64_t findings = 0;
+	const uint64_t findings = ur_pcap_sum(r->totals.findings, UR_RULE_COUNT);
 
-	for (unsigned i = 0; i < UR_RULE_COUNT; i++)
-		findings += r->totals.findings[i];
 	fputs("<footer>\n<ul id=\"left-out\">\n", out);
 	if (findings > r->nfindings)
 		fprintf(out,
