@@ -123,11 +123,16 @@ void ur_pcap_close(struct ur_pcap_file *f);
 /* What was found of this rule at this frame; NULL when nothing was. */
 const char *ur_pcap_sentence(const struct ur_pcap_file *f, enum ur_rule rule, uint32_t frame);
 
-static inline const char *ur_pcap_severity(enum ur_rule rule)
+static inline const char *ur_pcap_severity_name(enum ur_severity severity)
 {
 	static const char *const names[] = {[UR_NOTE] = "note", [UR_WARNING] = "warning", [UR_ERROR] = "error"};
 
-	return names[ur_rules[rule].severity];
+	return names[severity];
+}
+
+static inline const char *ur_pcap_severity(enum ur_rule rule)
+{
+	return ur_pcap_severity_name(ur_rules[rule].severity);
 }
 
 uint64_t ur_pcap_sum(const uint64_t *v, unsigned n);

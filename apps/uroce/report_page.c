@@ -84,14 +84,16 @@ static void text_end(struct text *t, const struct ur_report *r, FILE *out)
 
 static void put_counts(const struct ur_report *r, FILE *out)
 {
-	static const char *const names[] = {[UR_NOTE] = "note", [UR_WARNING] = "warning", [UR_ERROR] = "error"};
 	uint64_t by[3] = {0};
 
 	for (unsigned i = 0; i < UR_RULE_COUNT; i++)
 		by[ur_rules[i].severity] += r->totals.findings[i];
 	fputs("<p class=\"counts\">", out);
-	for (int i = UR_ERROR; i >= UR_NOTE; i--)
-		fprintf(out, "<span class=\"%s\">%" PRIu64 " %s%s</span>\n", by[i] ? names[i] : "none", by[i], names[i], ur_plural(by[i]));
+	for (int i = UR_ERROR; i >= UR_NOTE; i--) {
+		const char *name = ur_pcap_severity_name((enum ur_severity)i);
+
+		fprintf(out, "<span class=\"%s\">%" PRIu64 " %s%s</span>\n", by[i] ? name : "none", by[i], name, ur_plural(by[i]));
+	}
 	fputs("</p>\n", out);
 }
 
