@@ -77,7 +77,6 @@ static bool add_plots(struct ur_report *r, const uint32_t *conns, uint32_t n)
 			if (!c.half[k].packets)
 				continue;
 			p->number = conns[i] + 1;
-			p->half = k;
 			p->picture = (struct ur_plot_picture){r->f.name, c.service, c.half[k], &p->plot};
 			ur_plot_init(&p->plot);
 			r->nplots++;
@@ -120,7 +119,7 @@ static void collect(void *ctx, const struct ur_an_event *e)
 	struct ur_report *r = ((struct collect *)ctx)->r;
 
 	for (uint32_t i = 0; i < r->nplots; i++) {
-		if (e->half->dqpn != r->plots[i].picture.half.dqpn || !ur_plot_is_of(&r->plots[i].picture.half, e))
+		if (!ur_plot_is_of(&r->plots[i].picture.half, e))
 			continue;
 		ur_plot_event(&r->plots[i].plot, e);
 		return;

@@ -17,13 +17,12 @@
 #define UR_REPORT_PARTS 96 /* pieces of the recording whose rows are shown */
 
 struct ur_report_row {
-	uint32_t frame;  /* 0: not in the file */
+	uint32_t frame;  /* 0: not in the file; its arrow is dashed */
 	uint32_t packet; /* of a frame that has several, from 0 */
 	ur_time when;
 	bool second;       /* sent by the host on the right */
 	const char *class; /* of its arrow */
 	unsigned reach;    /* hundredths of the way */
-	bool gone;         /* dashed */
 	char *label, *remark, *details;
 };
 
@@ -36,7 +35,6 @@ struct ur_report_part { /* rows of one connection without a gap; number 0: frame
 
 struct ur_report_plot {
 	uint32_t number;
-	unsigned half;
 	struct ur_plot_picture picture;
 	struct ur_plot plot;
 };

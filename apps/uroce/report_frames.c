@@ -244,7 +244,6 @@ static void fill_row(struct ur_report_row *to, const struct ur_lad *l, uint32_t 
 				     .second = r->second,
 				     .class = ur_lad_class(r),
 				     .reach = ur_lad_reach(r->fate),
-				     .gone = !r->frame,
 				     .label = strdup(label),
 				     .remark = strdup(remark),
 				     .details = strdup(details)};

@@ -267,7 +267,7 @@ static void put_row(const struct ur_report *r, const struct ur_report_row *w, FI
 	const ur_time since = w->when > r->totals.first ? w->when - r->totals.first : 0;
 
 	fprintf(out, "<details class=\"row %s %s r%u%s\"><summary", w->class, w->second ? "left" : "right", w->reach,
-		w->gone ? " gone" : "");
+		w->frame ? "" : " gone");
 	if (w->frame && !w->packet && ur_report_claim(r, w->frame)) /* what can have the focus has the name to which links go */
 		fprintf(out, " id=\"f%u\"", w->frame);
 	fprintf(out, "><span class=\"time\">%.3f ms</span><span class=\"frame\">", (double)since / 1e6);
