@@ -40,6 +40,8 @@ struct ur_pcap_file {
 typedef void (*ur_pcap_frame_fn)(void *ctx, const struct ur_an_frame *f);
 /* Every frame of a file, as it comes. False, after a sentence on stderr, when it cannot be read or has no RoCEv2 packet. */
 bool ur_pcap_each(const char *name, ur_pcap_frame_fn each, void *ctx, struct ur_pcap_end *end);
+/* Every event of its connections, likewise. */
+bool ur_pcap_each_event(const char *name, ur_an_event_fn each, void *ctx);
 /* The exit status of a subcommand: `status`, or another one after a sentence on stderr when the file could not be read to its end. */
 int ur_pcap_status(const char *name, const struct ur_pcap_end *end, int status);
 

@@ -92,7 +92,6 @@ struct collect {
 	FILE *csv;
 	ur_time origin;
 	bool begun;
-	struct ur_analysis *analysis;
 };
 
 bool ur_plot_is_of(const struct ur_an_half *h, const struct ur_an_event *e)
@@ -129,31 +128,6 @@ static void collect(void *ctx, const struct ur_an_event *e)
 		put_csv(c, e);
 }
 
-static void take_frame(void *ctx, const struct ur_an_frame *f)
-{
-	struct collect *c = ctx;
-
-	ur_analysis_frame(c->analysis, f);
-}
-
-static bool read_events(const char *file, struct collect *c)
-{
-	struct ur_pcap_end end = {0};
-	bool ok;
-
-	c->analysis = ur_analysis_create(NULL, NULL);
-	if (!c->analysis) {
-		ur_cmd_fail(0, "cannot read %s: out of memory", file);
-		return false;
-	}
-	ur_analysis_observe(c->analysis, collect, c);
-	ok = ur_pcap_each(file, take_frame, c, &end);
-	ur_analysis_finish(c->analysis);
-	ur_analysis_destroy(c->analysis);
-	free(end.unreadable);
-	return ok;
-}
-
 /* --- the whole --- */
 
 static int write_csv(const struct args *a, const struct ur_plot_picture *d)
@@ -164,7 +138,7 @@ static int write_csv(const struct args *a, const struct ur_plot_picture *d)
 	if (!ur_outfile_open(&out, a->csv, false))
 		return UR_EXIT_FAIL;
 	fputs("time_ns,frame,event,opcode,psn,psns,bytes,cause,wait_ns,in_flight,reads_in_flight\n", out.f);
-	ok = read_events(a->file, &(struct collect){.of = &d->half, .a = a, .csv = out.f});
+	ok = ur_pcap_each_event(a->file, collect, &(struct collect){.of = &d->half, .a = a, .csv = out.f});
 	return ur_outfile_close(&out, ok) && ok ? 0 : UR_EXIT_FAIL;
 }
 
@@ -187,7 +161,7 @@ static int draw(const struct args *a, struct ur_plot_picture *d)
 		return ur_cmd_fail(UR_EXIT_FAIL, "cannot draw %s: out of memory", a->file);
 	ur_plot_init(p);
 	d->p = p;
-	if (read_events(a->file, &(struct collect){.of = &d->half, .a = a, .p = p}) && !p->begun)
+	if (ur_pcap_each_event(a->file, collect, &(struct collect){.of = &d->half, .a = a, .p = p}) && !p->begun)
 		ur_cmd_fail(0, "%s has no packet of that connection among these frames", a->file);
 	else if (p->begun && ur_plot_lost(p))
 		ur_cmd_fail(0, "cannot draw %s: out of memory", a->file);

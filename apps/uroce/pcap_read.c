@@ -112,9 +112,25 @@ int ur_pcap_status(const char *name, const struct ur_pcap_end *end, int status)
 
 static void analyze_frame(void *ctx, const struct ur_an_frame *f)
 {
-	struct ur_pcap_file *file = ctx;
+	ur_analysis_frame(ctx, f);
+}
 
-	ur_analysis_frame(file->analysis, f);
+bool ur_pcap_each_event(const char *name, ur_an_event_fn each, void *ctx)
+{
+	struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+	struct ur_pcap_end end;
+	bool ok;
+
+	if (!a) {
+		ur_cmd_fail(0, "cannot read %s: out of memory", name);
+		return false;
+	}
+	ur_analysis_observe(a, each, ctx);
+	ok = ur_pcap_each(name, analyze_frame, a, &end);
+	ur_analysis_finish(a);
+	ur_analysis_destroy(a);
+	free(end.unreadable);
+	return ok;
 }
 
 bool ur_pcap_open(struct ur_pcap_file *f, const char *name)
@@ -133,7 +149,7 @@ bool ur_pcap_open_telling(struct ur_pcap_file *f, const char *name,
 		ur_cmd_fail(0, "cannot read %s: out of memory", name);
 		return false;
 	}
-	if (!ur_pcap_each(name, analyze_frame, f, &f->end))
+	if (!ur_pcap_each(name, analyze_frame, f->analysis, &f->end))
 		return false;
 	ur_analysis_finish(f->analysis);
 	if (f->n)

@@ -109,14 +109,9 @@ static bool choose_connections(struct ur_report *r)
 
 /* --- events --- */
 
-struct collect {
-	struct ur_report *r;
-	struct ur_analysis *analysis;
-};
-
 static void collect(void *ctx, const struct ur_an_event *e)
 {
-	struct ur_report *r = ((struct collect *)ctx)->r;
+	struct ur_report *r = ctx;
 
 	for (uint32_t i = 0; i < r->nplots; i++) {
 		if (!ur_plot_is_of(&r->plots[i].picture.half, e))
@@ -126,28 +121,15 @@ static void collect(void *ctx, const struct ur_an_event *e)
 	}
 }
 
-static void take_frame(void *ctx, const struct ur_an_frame *f)
-{
-	ur_analysis_frame(((struct collect *)ctx)->analysis, f);
-}
-
 static bool read_events(struct ur_report *r)
 {
-	struct collect c = {r, ur_analysis_create(NULL, NULL)};
-	struct ur_pcap_end end = {0};
 	uint64_t lost = 0;
-	bool ok;
 
-	if (!c.analysis)
+	if (!ur_pcap_each_event(r->f.name, collect, r))
 		return false;
-	ur_analysis_observe(c.analysis, collect, &c);
-	ok = ur_pcap_each(r->f.name, take_frame, &c, &end);
-	ur_analysis_finish(c.analysis);
-	ur_analysis_destroy(c.analysis);
-	free(end.unreadable);
 	for (uint32_t i = 0; i < r->nplots; i++)
 		lost += ur_plot_lost(&r->plots[i].plot);
-	return ok && !lost;
+	return !lost;
 }
 
 /* --- the whole --- */
