@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce pcap report: a page for a browser. The file is read four times: for findings and connections, for what is plotted, for the
- * connections that frames belong to, and for the packets around them.
+ * uroce pcap report: a page for a browser. The file is read four times: for findings and connections, for what is plotted if anything is,
+ * for the connections that frames belong to, and for the packets around them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +125,7 @@ static bool read_events(struct ur_report *r)
 {
 	uint64_t lost = 0;
 
-	if (!ur_pcap_each_event(r->f.name, collect, r))
+	if (r->nplots && !ur_pcap_each_event(r->f.name, collect, r))
 		return false;
 	for (uint32_t i = 0; i < r->nplots; i++)
 		lost += ur_plot_lost(&r->plots[i].plot);
