@@ -68,8 +68,8 @@ int ur_lad_put_rate(const struct ur_lad *l, bool second, ur_time from, ur_time u
 void ur_lad_label(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_TEXT]);
 /* What became of it, and why it is here; "" for nothing. */
 void ur_lad_remark(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_TEXT]);
-/* Its hosts and the fields of its headers, line by line. */
-void ur_lad_details(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_DETAILS]);
+/* Its hosts and the fields of its headers, line by line, and the remark. */
+void ur_lad_details(const struct ur_lad *l, const struct ur_lad_item *it, const char *remark, char to[UR_LAD_DETAILS]);
 /* Since the first packet that is shown: "0.012 ms". */
 const char *ur_lad_time(const struct ur_lad *l, const struct ur_ladder_row *r, char to[24]);
 /* What its arrow looks like, as a word for style sheets: lost, early, again, ans or req. */

@@ -70,11 +70,11 @@ static void put_arrow(const struct ur_ladder_row *r, int y, FILE *out)
 	put_cross(out, to, end);
 }
 
-static void put_details(const struct ur_lad *l, const struct ur_lad_item *it, FILE *out)
+static void put_details(const struct ur_lad *l, const struct ur_lad_item *it, const char *remark, FILE *out)
 {
 	char text[UR_LAD_DETAILS];
 
-	ur_lad_details(l, it, text);
+	ur_lad_details(l, it, remark, text);
 	fputs("<title>", out);
 	ur_html_text(out, text, sizeof(text));
 	fputs("</title>\n", out);
@@ -103,7 +103,7 @@ static void draw_packet(const struct ur_lad *l, const struct ur_lad_item *it, in
 	ur_lad_label(l, it, label);
 	ur_lad_remark(l, it, remark);
 	fprintf(out, "<g class=\"row %s\">", class);
-	put_details(l, it, out);
+	put_details(l, it, remark, out);
 	fprintf(out, "<rect x=\"0\" y=\"%d\" width=\"%d\" height=\"%d\" class=\"%s\"/>\n", y, WIDE, row_height(l, it),
 		r->frame && r->frame == l->at ? "at" : "hit");
 	if (r->frame) {

@@ -180,15 +180,13 @@ static void append_text(char *to, size_t room, const char *fmt, ...)
 	va_end(ap);
 }
 
-void ur_lad_details(const struct ur_lad *l, const struct ur_lad_item *it, char text[UR_LAD_DETAILS])
+void ur_lad_details(const struct ur_lad *l, const struct ur_lad_item *it, const char *remark, char text[UR_LAD_DETAILS])
 {
 	const struct ur_ladder_row *r = &l->rows[it->row], *last = &l->rows[it->row + it->n - 1];
 	const char *name = ur_opcode(r->opcode)->name;
-	char remark[UR_LAD_TEXT], a[80], b[80], t[24];
+	char a[80], b[80], t[24];
 
 	text[0] = 0;
-	ur_lad_remark(l, it, remark);
-
 	ur_lad_host(l, r->second, a);
 	ur_lad_host(l, !r->second, b);
 	if (!r->frame)

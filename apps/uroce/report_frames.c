@@ -238,7 +238,7 @@ static void fill_row(struct ur_report_row *to, const struct ur_lad *l, uint32_t 
 
 	ur_lad_label(l, &it, label);
 	ur_lad_remark(l, &it, remark);
-	ur_lad_details(l, &it, details);
+	ur_lad_details(l, &it, remark, details);
 	*to = (struct ur_report_row){.frame = r->frame,
 				     .when = r->when,
 				     .second = r->second,
