@@ -24,11 +24,6 @@ static uint32_t get32(const struct annotator *a, const uint8_t *p)
 	return ur_pcap_get32(p, a->swapped);
 }
 
-static uint16_t get16(const struct annotator *a, const uint8_t *p)
-{
-	return ur_pcap_get16(p, a->swapped);
-}
-
 static void put32(const struct annotator *a, uint32_t v)
 {
 	v = a->swapped ? __builtin_bswap32(v) : v;
@@ -118,14 +113,11 @@ static uint32_t options_at(const struct annotator *a, const uint8_t *body, uint3
 /* Options end with code 0, which may be left out; comments go before it. */
 static uint32_t end_of_options(const struct annotator *a, const uint8_t *body, uint32_t at, uint32_t n)
 {
-	while (at + 4 <= n) {
-		const uint16_t code = get16(a, body + at), len = get16(a, body + at + 2);
+	struct ur_ng_options o = {.at = body + at, .n = n - at};
 
-		if (!code || padded(len) > n - at - 4)
-			break;
-		at += 4 + padded(len);
-	}
-	return at;
+	while (ur_ng_next_option(&o, a->swapped))
+		;
+	return n - o.n;
 }
 
 static void copy_block(const struct annotator *a, uint32_t len)

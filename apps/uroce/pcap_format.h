@@ -60,4 +60,29 @@ static inline uint16_t ur_pcap_get16(const void *p, bool swapped)
 	return swapped ? __builtin_bswap16(v) : v;
 }
 
+struct ur_ng_options {     /* of a block of pcapng */
+	const uint8_t *at; /* what has not been looked at, `n` bytes */
+	uint32_t n;
+	const uint8_t *value; /* of the newest option, `len` bytes */
+	uint16_t code, len;
+};
+
+/* False when there is no other, or it is longer than what is left. */
+static inline bool ur_ng_next_option(struct ur_ng_options *o, bool swapped)
+{
+	uint32_t all;
+
+	if (o->n < 4)
+		return false;
+	o->code = ur_pcap_get16(o->at, swapped);
+	o->len = ur_pcap_get16(o->at + 2, swapped);
+	all = 4 + ((o->len + 3u) & ~3u);
+	if (!o->code || all > o->n)
+		return false;
+	o->value = o->at + 4;
+	o->at += all;
+	o->n -= all;
+	return true;
+}
+
 #endif

@@ -149,18 +149,14 @@ static bool next_record(struct ur_pcap_reader *r, struct ur_an_frame *f, const c
 
 static void read_options(const struct ur_pcap_reader *r, struct interface *i, const uint8_t *at, uint32_t n)
 {
-	while (n >= 4) {
-		const uint16_t code = get16(r, at), len = get16(r, at + 2);
-		const uint32_t all = 4 + ((len + 3u) & ~3u);
+	struct ur_ng_options o = {.at = at, .n = n};
 
-		if (!code || all > n)
-			return;
-		if (code == UR_NG_IF_TSRESOL && len == 1)
-			i->resolution = at[4];
-		if (code == UR_NG_IF_TSOFFSET && len == 8)
-			i->offset = (int64_t)((uint64_t)get32(r, at + (r->swapped ? 4 : 8)) << 32 | get32(r, at + (r->swapped ? 8 : 4)));
-		at += all;
-		n -= all;
+	while (ur_ng_next_option(&o, r->swapped)) {
+		if (o.code == UR_NG_IF_TSRESOL && o.len == 1)
+			i->resolution = *o.value;
+		if (o.code == UR_NG_IF_TSOFFSET && o.len == 8)
+			i->offset = (int64_t)((uint64_t)get32(r, o.value + (r->swapped ? 0 : 4)) << 32 |
+					      get32(r, o.value + (r->swapped ? 4 : 0)));
 	}
 }
 
@@ -189,17 +185,11 @@ static bool add_interface(struct ur_pcap_reader *r, const uint8_t *body, uint32_
 /* Which way a frame went, among the options of its block: 0 when they do not say. */
 static uint8_t direction_of(const struct ur_pcap_reader *r, const uint8_t *at, uint32_t n)
 {
-	while (n >= 4) {
-		const uint16_t code = get16(r, at), len = get16(r, at + 2);
-		const uint32_t all = 4 + ((len + 3u) & ~3u);
+	struct ur_ng_options o = {.at = at, .n = n};
 
-		if (!code || all > n)
-			return 0;
-		if (code == UR_NG_PACKET_FLAGS && len == 4)
-			return (get32(r, at + 4) & 3) % UR_AN_DIRECTIONS;
-		at += all;
-		n -= all;
-	}
+	while (ur_ng_next_option(&o, r->swapped))
+		if (o.code == UR_NG_PACKET_FLAGS && o.len == 4)
+			return (get32(r, o.value) & 3) % UR_AN_DIRECTIONS;
 	return 0;
 }
 
