@@ -36,15 +36,10 @@ static void put16(const struct annotator *a, uint16_t v)
 	fwrite(&v, 2, 1, a->out);
 }
 
-static uint32_t padded(uint32_t n)
-{
-	return (n + 3) & ~3u;
-}
-
 static void put_padded(const struct annotator *a, const void *data, uint32_t n)
 {
 	fwrite(data, 1, n, a->out);
-	fwrite("\0\0", 1, padded(n) - n, a->out);
+	fwrite("\0\0", 1, ur_ng_padded(n) - n, a->out);
 }
 
 /* --- comments --- */
@@ -72,7 +67,7 @@ static uint32_t comments_len(struct annotator *a)
 	while (a->next < a->file->n && a->file->found[a->next].frame < a->c->frames)
 		a->next++;
 	for (size_t i = a->next; (g = finding(a, i)); i++)
-		n += 4 + padded(comment(g, text));
+		n += 4 + ur_ng_padded(comment(g, text));
 	return n;
 }
 
@@ -107,7 +102,7 @@ static uint32_t options_at(const struct annotator *a, const uint8_t *body, uint3
 	if (n < 20)
 		return 0;
 	have = get32(a, body + 12);
-	return have <= n - 20 && padded(have) <= n - 20 ? 20 + padded(have) : 0;
+	return have <= n - 20 && ur_ng_padded(have) <= n - 20 ? 20 + ur_ng_padded(have) : 0;
 }
 
 /* Options end with code 0, which may be left out; comments go before it. */
@@ -228,7 +223,7 @@ static bool next_record(struct annotator *a, const struct ur_pcap_kind *k)
 	when = (uint64_t)get32(a, head) * (k->nano ? 1000000000u : 1000000u) + get32(a, head + 4);
 	a->c->frames++;
 	more = comments_len(a);
-	len = 32 + padded(have) + (more ? more + 4 : 0);
+	len = 32 + ur_ng_padded(have) + (more ? more + 4 : 0);
 	put32(a, UR_NG_PACKET);
 	put32(a, len);
 	put32(a, 0);

@@ -60,6 +60,12 @@ static inline uint16_t ur_pcap_get16(const void *p, bool swapped)
 	return swapped ? __builtin_bswap16(v) : v;
 }
 
+/* What stands in a block takes whole words of 32 bits. */
+static inline uint32_t ur_ng_padded(uint32_t n)
+{
+	return (n + 3) & ~3u;
+}
+
 struct ur_ng_options {     /* of a block of pcapng */
 	const uint8_t *at; /* what has not been looked at, `n` bytes */
 	uint32_t n;
@@ -76,7 +82,7 @@ static inline bool ur_ng_next_option(struct ur_ng_options *o, bool swapped)
 		return false;
 	o->code = ur_pcap_get16(o->at, swapped);
 	o->len = ur_pcap_get16(o->at + 2, swapped);
-	all = 4 + ((o->len + 3u) & ~3u);
+	all = 4 + ur_ng_padded(o->len);
 	if (!o->code || all > o->n)
 		return false;
 	o->value = o->at + 4;

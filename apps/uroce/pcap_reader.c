@@ -219,7 +219,7 @@ static bool packet(struct ur_pcap_reader *r, uint32_t type, const uint8_t *body,
 	f->link = i->link;
 	f->direction = 0;
 	if (n - at - f->have >= 8)
-		f->direction = direction_of(r, body + at + ((f->have + 3) & ~3u), n - at - ((f->have + 3) & ~3u));
+		f->direction = direction_of(r, body + at + ur_ng_padded(f->have), n - at - ur_ng_padded(f->have));
 	f->data = body + at;
 	return true;
 }
