@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * uroce pcap: what its subcommands share. pcap_inflate.c and pcap_unpack.c make streams of files, pcap_reader.c and pcap_source.c frames of
- * streams, pcap_read.c findings of frames, pcap_write.c files of frames, pcap_comments.c files with findings in them; each other file is
- * one subcommand.
+ * streams, pcap_read.c findings of frames, pcap_write.c files of frames, pcap_comments.c files with findings in them, pcap_ng.c blocks of
+ * pcapng; each other file is one subcommand.
  */
 #ifndef UR_PCAP_H
 #define UR_PCAP_H

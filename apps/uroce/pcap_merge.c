@@ -11,7 +11,7 @@
 #include "cmd.h"
 #include "outfile.h"
 #include "pcap.h"
-#include "pcap_format.h"
+#include "pcap_ng.h"
 
 #define FILES_MAX 1024
 #define LINKS_MAX 16 /* of a file */
@@ -34,32 +34,6 @@ struct merge {
 	uint32_t interfaces;
 };
 
-static void pad(FILE *out, uint32_t n)
-{
-	fwrite("\0\0\0", 1, -n & 3, out);
-}
-
-static void put_words(FILE *out, const uint32_t *words, unsigned n)
-{
-	fwrite(words, 4, n, out);
-}
-
-static void begin(FILE *out)
-{
-	put_words(out, (const uint32_t[]){UR_NG_SECTION, 28, UR_NG_ORDER, 1, UINT32_MAX, UINT32_MAX, 28}, 7);
-}
-
-/* Times in nanoseconds, and the name of the file. */
-static void put_interface(FILE *out, uint16_t type, const char *name)
-{
-	const uint32_t n = (uint32_t)strnlen(name, 4096), len = 20 + 4 + ((n + 3) & ~3u) + 8 + 4;
-
-	put_words(out, (const uint32_t[]){UR_NG_INTERFACE, len, type, 0, UR_NG_IF_NAME | n << 16}, 5);
-	fwrite(name, 1, n, out);
-	pad(out, n);
-	put_words(out, (const uint32_t[]){UR_NG_IF_TSRESOL | 1u << 16, 9, 0, len}, 4);
-}
-
 /* The interface of the newest frame of a file; UINT32_MAX when it has too many kinds. */
 static uint32_t interface_of(struct merge *m, struct input *i)
 {
@@ -70,7 +44,7 @@ static uint32_t interface_of(struct merge *m, struct input *i)
 			return i->links[k].number;
 	if (i->nlinks == LINKS_MAX)
 		return UINT32_MAX;
-	put_interface(m->out, type, i->s.name);
+	ur_ng_put_interface(m->out, type, 0, i->s.name);
 	i->links[i->nlinks].type = type;
 	i->links[i->nlinks++].number = m->interfaces;
 	return m->interfaces++;
@@ -78,17 +52,13 @@ static uint32_t interface_of(struct merge *m, struct input *i)
 
 static bool put_frame(struct merge *m, struct input *i)
 {
-	const struct ur_an_frame *f = &i->s.frame;
-	const uint32_t which = interface_of(m, i), len = 32 + ((f->have + 3) & ~3u);
+	const uint32_t which = interface_of(m, i);
 
 	if (which == UINT32_MAX) {
 		ur_cmd_fail(0, "%s has frames of more than %u types of link", i->s.name, LINKS_MAX);
 		return false;
 	}
-	put_words(m->out, (const uint32_t[]){UR_NG_PACKET, len, which, (uint32_t)(f->when >> 32), (uint32_t)f->when, f->have, f->len}, 7);
-	fwrite(f->data, 1, f->have, m->out);
-	pad(m->out, f->have);
-	put_words(m->out, &len, 1);
+	ur_ng_put_frame(m->out, which, &i->s.frame, "");
 	i->frames++;
 	return true;
 }
@@ -120,7 +90,7 @@ static bool copy(struct merge *m)
 {
 	struct input *i;
 
-	begin(m->out);
+	ur_ng_put_section(m->out);
 	while ((i = oldest(m))) {
 		if (!put_frame(m, i))
 			return false;
