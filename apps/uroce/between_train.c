@@ -39,12 +39,9 @@ uint32_t ur_between_train_begin(const struct ur_between_frame *train)
 /* What the sum over the datagram begins with; the kernel goes on from here. */
 static void begin_sum(uint8_t *l3, uint32_t udp_len)
 {
-	const bool v4 = *l3 >> 4 == 4;
-	const uint8_t rest[4] = {(uint8_t)(udp_len >> 8), (uint8_t)udp_len, 0, UR_PROTO_UDP};
-	const uint32_t sum = ur_csum_add(ur_csum_add(0, rest, sizeof(rest)), l3 + (v4 ? 12 : 8), v4 ? 8 : 32);
-	const uint16_t folded = (uint16_t)~ur_csum_fold(sum);
+	const uint16_t sum = (uint16_t)~ur_csum_fold(ur_udp_pseudo_sum(l3, *l3 >> 4, udp_len));
 
-	memcpy(l3 + ip_len(l3) + 6, &folded, sizeof(folded));
+	memcpy(l3 + ip_len(l3) + 6, &sum, sizeof(sum));
 }
 
 uint32_t ur_between_head(const struct ur_between_frame *train, uint32_t from, uint32_t to, uint8_t *head, struct virtio_net_hdr *vnet)

@@ -17,16 +17,6 @@ static void put_iov(struct msghdr *h, const void *data, size_t len)
 	h->msg_iov[h->msg_iovlen++] = (struct iovec){.iov_base = (void *)(uintptr_t)data, .iov_len = len};
 }
 
-/* What the sum over a UDP datagram begins with. The kernel goes on from here, for each of its packets. */
-static uint16_t pseudo_sum(const uint8_t *l3, unsigned version, uint32_t udp_len)
-{
-	uint8_t rest[4] = {(uint8_t)(udp_len >> 8), (uint8_t)udp_len, 0, UR_PROTO_UDP};
-	uint32_t sum = ur_csum_add(0, rest, sizeof(rest));
-
-	sum = version == 4 ? ur_csum_add(sum, l3 + 12, 8) : ur_csum_add(sum, l3 + 8, 32);
-	return (uint16_t)~ur_csum_fold(sum);
-}
-
 /* Headers for the whole train. Those of its first packet stay as they are: it may have to be cut in the end. */
 static void put_head(struct ur_packet *s, unsigned m, const struct ur_pkt *first, uint32_t payload)
 {
@@ -36,7 +26,8 @@ static void put_head(struct ur_packet *s, unsigned m, const struct ur_pkt *first
 
 	memcpy(head, first->data, first->bth_off);
 	ur_udp_put_lengths(l3, first->ip_version, udp_len);
-	sum = pseudo_sum(l3, first->ip_version, udp_len);
+	/* What the sum over the datagram begins with: the kernel goes on from here, for each packet. */
+	sum = (uint16_t)~ur_csum_fold(ur_udp_pseudo_sum(l3, first->ip_version, udp_len));
 	memcpy(head + first->bth_off - 2, &sum, 2);
 	put_iov(&s->tx_msg[m].msg_hdr, head, first->bth_off);
 }

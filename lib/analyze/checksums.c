@@ -14,15 +14,12 @@ void an_checksum_ip4(uint8_t *ip, uint32_t len)
 
 void an_checksum_udp(const uint8_t *ip, uint8_t version, uint8_t *udp, uint32_t len)
 {
-	const uint8_t tail[4] = {0, UR_PROTO_UDP, (uint8_t)(len >> 8), (uint8_t)len};
-	uint32_t sum;
 	uint16_t out;
 
 	if (!ur_get16(udp + 6))
 		return;
 	memset(udp + 6, 0, 2);
-	sum = version == 4 ? ur_csum_add(0, ip + 12, 8) : ur_csum_add(0, ip + 8, 32);
-	out = ur_csum_fold(ur_csum_add(ur_csum_add(sum, tail, sizeof(tail)), udp, len));
+	out = ur_csum_fold(ur_csum_add(ur_udp_pseudo_sum(ip, version, len), udp, len));
 	if (!out)
 		out = 0xffff;
 	memcpy(udp + 6, &out, 2);

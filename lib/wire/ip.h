@@ -76,6 +76,15 @@ static inline void ur_ip6_finish(uint8_t *ip, uint32_t payload)
 	ur_put16(ip + 4, (uint16_t)payload);
 }
 
+/* The sum over the pseudo header of a UDP datagram, `udp_len` bytes with the UDP header, behind this IP header (RFC 768; RFC 8200, 8.1). */
+static inline uint32_t ur_udp_pseudo_sum(const uint8_t *l3, unsigned ip_version, uint32_t udp_len)
+{
+	const uint8_t rest[4] = {(uint8_t)(udp_len >> 8), (uint8_t)udp_len, 0, UR_PROTO_UDP};
+	const uint32_t sum = ur_csum_add(0, rest, sizeof(rest));
+
+	return ip_version == 4 ? ur_csum_add(sum, l3 + 12, 8) : ur_csum_add(sum, l3 + 8, 32);
+}
+
 /* Of a UDP datagram: its length, `udp_len` with the UDP header, in both headers, and the checksum of IPv4. */
 static inline void ur_udp_put_lengths(uint8_t *l3, unsigned ip_version, uint32_t udp_len)
 {
