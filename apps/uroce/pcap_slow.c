@@ -174,8 +174,7 @@ static void print_times(const struct ur_slow *s)
 		ur_pcap_amount((uint64_t)(8 * per_second(sum_of(s, i, i + each, UR_SLOW_BYTES), ns)), "bit/s", rate);
 		ur_pcap_amount((uint64_t)per_second(sum_of(s, i, i + each, UR_SLOW_MESSAGES), ns), "/s", messages);
 		printf("   %8s  %10s  %10s  %10s  %s\n", from ? ur_pcap_time(from, t) : "0", rate, messages,
-		       n && sum / n >= UR_AN_INSTANT_NS ? ur_pcap_time(sum / n, rtt) : "-",
-		       cause < UR_SLOW_COUNT ? ur_slow_names[cause] : "-");
+		       ur_an_mean_tells(sum, n) ? ur_pcap_time(sum / n, rtt) : "-", cause < UR_SLOW_COUNT ? ur_slow_names[cause] : "-");
 	}
 }
 

@@ -164,8 +164,8 @@ static void print_row(const struct row *r, double seconds)
 	ur_watch_short((double)r->messages / seconds, messages);
 	ur_watch_short((double)r->again / seconds, again);
 	printf("   %8s  %6s  %7s  %8s  %s to QP 0x%x of %s\n", rate, messages, again,
-	       r->rtt_n && r->rtt_sum / r->rtt_n >= UR_AN_INSTANT_NS ? ur_pcap_time(r->rtt_sum / r->rtt_n, rtt) : "-",
-	       ur_gid_ip(&r->half->from, a), r->half->dqpn, ur_gid_ip(&r->half->to, b));
+	       ur_an_mean_tells(r->rtt_sum, r->rtt_n) ? ur_pcap_time(r->rtt_sum / r->rtt_n, rtt) : "-", ur_gid_ip(&r->half->from, a),
+	       r->half->dqpn, ur_gid_ip(&r->half->to, b));
 }
 
 static void print_table(struct watch *w, double seconds)

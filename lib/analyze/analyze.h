@@ -91,10 +91,15 @@ struct ur_an_times {
 
 #define UR_AN_INSTANT_NS 500 /* nobody answers sooner: what is said to have is of a recorder that gave several frames one time */
 
-/* Do they say how long it took? */
+/* Do `n` times, `sum` in all, say how long it took? */
+static inline bool ur_an_mean_tells(uint64_t sum, uint64_t n)
+{
+	return n && sum / n >= UR_AN_INSTANT_NS;
+}
+
 static inline bool ur_an_times_tell(const struct ur_an_times *t)
 {
-	return t->n && t->sum / t->n >= UR_AN_INSTANT_NS;
+	return ur_an_mean_tells(t->sum, t->n);
 }
 
 /* What one end asks of the other, and how that is answered. */
