@@ -22,6 +22,7 @@
 #define COOL_DOWN 1024 /* and after it, for what became of its packets */
 #define OTHERS 400     /* frames of no connection */
 #define MARKS 8192
+#define RANK_OPENING 6 /* the last: those of findings are 0 to 5 */
 
 struct mark {                 /* a frame that is to be shown */
 	uint32_t frame, conn; /* conn: from 1, 0 as long as it is not known */
@@ -140,7 +141,7 @@ static void choose_marks(struct reading *d)
 		add_mark(d, (struct mark){c.req_frame             ? c.req_frame
 					  : c.half[0].first_frame ? c.half[0].first_frame
 								  : c.half[1].first_frame,
-					  r->conns[i] + 1, 0, 0, OPENING, 6});
+					  r->conns[i] + 1, 0, 0, OPENING, RANK_OPENING});
 	}
 	qsort(d->marks, d->n, sizeof(*d->marks), by_frame);
 }
@@ -212,18 +213,26 @@ static struct part *part_for(struct reading *d, const struct mark *m)
 	return p;
 }
 
+/* False when there is no room for another part. */
+static bool take_in(struct reading *d, const struct mark *m)
+{
+	struct part *p = part_for(d, m);
+
+	if (!p)
+		return false;
+	p->first = m->frame < p->first ? m->frame : p->first;
+	p->last = m->frame > p->last ? m->frame : p->last;
+	return true;
+}
+
 static void choose_parts(struct reading *d)
 {
-	for (unsigned rank = 0; rank <= 6; rank++) {
+	for (unsigned rank = 0; rank <= RANK_OPENING; rank++) {
 		for (uint32_t i = 0; i < d->n; i++) {
 			const struct mark *m = &d->marks[i];
-			struct part *p = m->rank == rank && m->conn ? part_for(d, m) : NULL;
 
-			d->r->rows_left_out |= m->rank == rank && m->conn && !p;
-			if (!p)
-				continue;
-			p->first = m->frame < p->first ? m->frame : p->first;
-			p->last = m->frame > p->last ? m->frame : p->last;
+			if (m->rank == rank && m->conn && !take_in(d, m))
+				d->r->rows_left_out = true;
 		}
 	}
 }
@@ -333,7 +342,7 @@ static void take_other(struct reading *d, const struct ur_an_frame *f)
 		marked |= d->marks[d->next].frame == f->number && !d->marks[d->next].conn;
 	if (marked && d->others.n == OTHERS)
 		d->r->rows_left_out = true;
-	else if (marked && d->others.rows)
+	else if (marked)
 		fill_other(&d->others.rows[d->others.n++], f, d->r->totals.first);
 }
 
@@ -345,7 +354,7 @@ static void feed(void *ctx, const struct ur_an_frame *f)
 	for (uint32_t i = 0; i < d->nparts; i++) {
 		struct part *p = &d->parts[i];
 
-		if (p->ladder && !p->full && f->number + WARM_UP >= p->first && f->number <= p->last + COOL_DOWN)
+		if (!p->full && f->number + WARM_UP >= p->first && f->number <= p->last + COOL_DOWN)
 			p->full = !ur_ladder_frame(p->ladder, f);
 	}
 }
@@ -404,10 +413,10 @@ bool ur_report_claim(const struct ur_report *r, uint32_t frame)
 	return r->claimed[at - r->frames] = true;
 }
 
-static bool each_frame(const struct reading *d, ur_pcap_frame_fn fn)
+static bool each_frame(struct reading *d, ur_pcap_frame_fn fn)
 {
 	struct ur_pcap_end end;
-	bool ok = ur_pcap_each(d->r->f.name, fn, (void *)d, &end);
+	bool ok = ur_pcap_each(d->r->f.name, fn, d, &end);
 
 	free(end.unreadable);
 	return ok;
