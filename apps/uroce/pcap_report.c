@@ -48,20 +48,13 @@ static int by_size(const void *x, const void *y)
 	return a->conn < b->conn ? -1 : 1;
 }
 
-static int by_number(const void *x, const void *y)
-{
-	const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-
-	return a < b ? -1 : a > b;
-}
-
 /* The connections with the most packets, `most` of them, in the order in which they began. */
 static uint32_t largest(const struct size *sizes, uint32_t n, uint32_t most, uint32_t *to)
 {
 	n = n < most ? n : most;
 	for (uint32_t i = 0; i < n; i++)
 		to[i] = sizes[i].conn;
-	qsort(to, n, sizeof(*to), by_number);
+	qsort(to, n, sizeof(*to), ur_report_ascending);
 	return n;
 }
 

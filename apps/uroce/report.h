@@ -66,6 +66,8 @@ bool ur_report_has_row(const struct ur_report *r, uint32_t frame);
 /* True the first time that a row of this frame is written: that one has the name to which links go. */
 bool ur_report_claim(const struct ur_report *r, uint32_t frame);
 void ur_report_free_frames(struct ur_report *r);
+/* For qsort and bsearch of uint32_t. */
+int ur_report_ascending(const void *x, const void *y);
 
 /* --- report_data.c --- */
 

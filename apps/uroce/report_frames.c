@@ -371,7 +371,7 @@ static int by_place(const void *x, const void *y)
 	return a->at < b->at ? -1 : a->at > b->at;
 }
 
-static int ascending(const void *x, const void *y)
+int ur_report_ascending(const void *x, const void *y)
 {
 	const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
 
@@ -388,13 +388,13 @@ static bool make_index(struct ur_report *r)
 		for (uint32_t k = 0; k < r->parts[i].n; k++)
 			if (r->parts[i].rows[k].frame)
 				r->frames[r->nframes++] = r->parts[i].rows[k].frame;
-	qsort(r->frames, r->nframes, sizeof(*r->frames), ascending);
+	qsort(r->frames, r->nframes, sizeof(*r->frames), ur_report_ascending);
 	return true;
 }
 
 static const uint32_t *find_frame(const struct ur_report *r, uint32_t frame)
 {
-	return r->nframes ? bsearch(&frame, r->frames, r->nframes, sizeof(frame), ascending) : NULL;
+	return r->nframes ? bsearch(&frame, r->frames, r->nframes, sizeof(frame), ur_report_ascending) : NULL;
 }
 
 bool ur_report_has_row(const struct ur_report *r, uint32_t frame)
