@@ -146,11 +146,8 @@ static void put_tag_back(struct msghdr *h, struct ur_between_frame *f)
 	memcpy(&aux, CMSG_DATA(c), sizeof(aux));
 	if (!(aux.tp_status & TP_STATUS_VLAN_VALID) || f->len < UR_ETH_LEN)
 		return;
-	f->data -= UR_VLAN_LEN;
+	f->data = ur_vlan_insert(f->data, aux.tp_status & TP_STATUS_VLAN_TPID_VALID ? aux.tp_vlan_tpid : ETH_P_8021Q, aux.tp_vlan_tci);
 	f->len += UR_VLAN_LEN;
-	memmove(f->data, f->data + UR_VLAN_LEN, 12);
-	ur_put16(f->data + 12, aux.tp_status & TP_STATUS_VLAN_TPID_VALID ? aux.tp_vlan_tpid : ETH_P_8021Q);
-	ur_put16(f->data + 14, aux.tp_vlan_tci);
 	if (f->vnet.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
 		f->vnet.csum_start = (uint16_t)(f->vnet.csum_start + UR_VLAN_LEN);
 	if (f->vnet.gso_type != VIRTIO_NET_HDR_GSO_NONE)

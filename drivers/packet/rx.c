@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "drivers/packet/internal.h"
 #include "wire/train.h"
 
@@ -112,12 +111,9 @@ static bool take_long(struct ur_packet *s, struct ur_pkt *p, const struct arriva
 
 static void insert_tag(struct ur_pkt *p, const struct arrival *a)
 {
-	p->data -= UR_VLAN_LEN;
+	p->data = ur_vlan_insert(p->data, a->tpid, a->tci);
 	p->len += UR_VLAN_LEN;
 	p->room += UR_VLAN_LEN;
-	memmove(p->data, p->data + UR_VLAN_LEN, 12);
-	ur_put16(p->data + 12, a->tpid);
-	ur_put16(p->data + 14, a->tci);
 }
 
 /* Into an empty packet, a long one where the frame is long; false when there is no frame, or not all of it. */

@@ -120,6 +120,16 @@ const char *ur_gid_text(const struct ur_gid *g, char text[UR_GID_TEXT]);
 /* The IP address that a GID stands for: "10.0.0.1", "fd00::1". Returns `text`. */
 const char *ur_gid_ip(const struct ur_gid *g, char text[UR_IP_TEXT]);
 
+/* Puts a VLAN tag into a frame, whose beginning moves forward for it: returns where it is now. */
+static inline uint8_t *ur_vlan_insert(uint8_t *frame, uint16_t tpid, uint16_t tci)
+{
+	uint8_t *to = memmove(frame - UR_VLAN_LEN, frame, 12);
+
+	ur_put16(to + 12, tpid);
+	ur_put16(to + 14, tci);
+	return to;
+}
+
 /* RFC 1071 checksum of `len` bytes on top of `sum` (unfolded); the header field itself must be zero or included to verify. */
 uint32_t ur_csum_add(uint32_t sum, const void *data, size_t len);
 uint16_t ur_csum_fold(uint32_t sum); /* the complement, in network byte order when stored with memcpy */
