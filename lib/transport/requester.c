@@ -91,8 +91,8 @@ static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe 
 		return UR_REQ_RD_LIMIT;
 	if (ur_req_in_flight(r) + ur_rd_piece_end(w, k) - k <= ur_req_room(r))
 		return UR_REQ_READ;
-	/* The window may be smaller than a piece: it is young, or has become so. */
-	return (r->follow.on || r->window.young) && ur_req_in_flight(r) <= r->repair.spare ? UR_REQ_READ : UR_REQ_WINDOW;
+	/* The window may be smaller than a piece: it is young, or has become so. Then pieces go one by one. */
+	return ur_req_in_flight(r) <= r->repair.spare ? UR_REQ_READ : UR_REQ_WINDOW;
 }
 
 static enum ur_req_state next_unusual(const struct ur_qp *qp)

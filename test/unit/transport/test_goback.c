@@ -9,9 +9,8 @@ void ur_suite_goback(void);
 #define NAK ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)
 
 /* `n` WRITEs have been acknowledged, a round trip after each. Returns the next PSN. */
-static uint32_t open_after(struct th *h, uint32_t n)
+static uint32_t open_with(struct th *h, struct th_opt o, uint32_t n)
 {
-	struct th_opt o = th_default;
 	struct ibv_wc wc;
 
 	o.selective = true;
@@ -23,6 +22,11 @@ static uint32_t open_after(struct th *h, uint32_t n)
 		CU_ASSERT_EQUAL(ur_cq_poll(h->n[0].scq, 1, &wc), 1);
 	}
 	return FIRST + n;
+}
+
+static uint32_t open_after(struct th *h, uint32_t n)
+{
+	return open_with(h, th_default, n);
 }
 
 /* After a NAK the window is tight if the peer has acknowledged all that could say hello, and has said nothing of that kind. */
@@ -112,6 +116,61 @@ static void timed__what_was_sent_once_since(void)
 	}
 }
 
+/* The answers to a piece of a READ, slowly. */
+static void answer_piece(struct th *h, const struct th_pkt *request)
+{
+	const struct th_hdr x = {.syndrome = ACK};
+	static const uint8_t data[256];
+	struct ur_reth reth;
+	uint32_t n;
+
+	ur_reth_get(request->p.data + request->p.bth_off + UR_BTH_LEN, &reth);
+	n = reth.len / sizeof(data);
+	for (uint32_t k = 0; k < n; k++) {
+		const uint8_t opcode = k + 1 == n ? UR_OP_READ_RESP_LAST : k ? UR_OP_READ_RESP_MIDDLE : UR_OP_READ_RESP_FIRST;
+
+		th_sleep(h, RTT);
+		th_inject(h, 0, opcode, request->p.bth.psn + k, false, &x, data, sizeof(data));
+	}
+}
+
+/* A READ goes on when the path has become so slow that its window does not hold a piece any more. */
+static void read__in_pieces_that_the_window_held(void)
+{
+	enum { PACKETS = 2048 };
+	struct th_opt o = th_default;
+	struct ur_requester *r;
+	static struct th h;
+	struct th_pkt p;
+	uint32_t psn, most = 0;
+
+	o.mtu = IBV_MTU_256;
+	o.timeout = 14;
+	psn = open_with(&h, o, KNOWN);
+	r = &h.n[0].qp->req;
+	send_writes(&h, 8);
+	th_ack(&h, 0, psn, NAK);
+	th_drain(&h, 0);
+	for (psn += 8; psn < FIRST + KNOWN + 100; psn += 16) {
+		th_sleep(&h, RTT);
+		th_ack(&h, 0, psn - 1, ACK);
+		send_writes(&h, 16);
+	}
+	th_sleep(&h, RTT);
+	th_ack(&h, 0, psn - 1, ACK);
+	while (ur_cq_poll(h.n[0].scq, 1, &(struct ibv_wc){0}))
+		;
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, PACKETS * 256, 0, IBV_SEND_SIGNALED), 0);
+	while (th_pull(&h, 0, &p)) {
+		most = ur_psn_later(most, p.p.bth.psn);
+		answer_piece(&h, &p);
+	}
+	CU_ASSERT_EQUAL(r->una, ur_psn_add(psn, PACKETS));
+	CU_ASSERT(r->window.size < 128 && most == ur_psn_add(psn, PACKETS - 128));
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	th_close(&h);
+}
+
 void ur_suite_goback(void)
 {
 	CU_pSuite s = CU_add_suite("goback", NULL, NULL);
@@ -120,4 +179,5 @@ void ur_suite_goback(void)
 	CU_ADD_TEST(s, overdue__sends_all_again_once);
 	CU_ADD_TEST(s, overdue__probes_others);
 	CU_ADD_TEST(s, timed__what_was_sent_once_since);
+	CU_ADD_TEST(s, read__in_pieces_that_the_window_held);
 }
