@@ -415,11 +415,11 @@ static void on_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
 
 	if (ur_unlikely(!r->rtt.mean))
 		guess_rtt(r, now);
+	r->window.tight = r->probe.eager = false;
 	if (!r->follow.on)
 		ur_follow_lossy(qp);
 	r->repair.sacks = true;
 	r->repair.one_hole = false;
-	r->window.tight = r->probe.eager = false;
 	if (!ur_repair_start(qp)) { /* there is no memory to take notes */
 		on_negative(qp, s->expected, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ), now);
 		return;

@@ -172,6 +172,7 @@ static bool shed_tight(struct ur_window *w, struct ur_rtt *t, uint32_t una)
 		w->sheds = w->rate = w->n = w->ns = 0;
 		if (t->mean)
 			w->rate = (uint32_t)((uint64_t)w->size * UR_RATE_NS / at_least(t->last, t->mean));
+		ur_window_set(w, w->size, una); /* it may be as small already */
 	}
 	w->shed_at = w->grow_from = una;
 	w->moved_at = 0;

@@ -174,6 +174,19 @@ static void tight__holds_the_path(void)
 	}
 }
 
+/* One that is as small already asks for acknowledgements, and for READs, as others of its size do. */
+static void tight__though_it_is_small(void)
+{
+	struct ur_rtt t = {0};
+	struct ur_window w;
+
+	ur_window_open(&w, 1000, 0, 7);
+	ur_window_begin_small(&w, 16, 7);
+	CU_ASSERT(w.rd_shift == 7 && w.ack_every == 4);
+	CU_ASSERT_FALSE(ur_window_shed(&w, &t, true, 7));
+	CU_ASSERT(w.size == 16 && w.rd_shift == 3 && w.ack_every == 1);
+}
+
 /* Where losses are far apart it is larger, because it costs little then; up to a share of what comes between two of them. */
 static void tight__grows_while_nothing_is_lost(void)
 {
@@ -287,6 +300,7 @@ void ur_suite_window(void)
 	CU_ADD_TEST(s, halve__down_to_eight);
 	CU_ADD_TEST(s, shed__what_waits_in_queues);
 	CU_ADD_TEST(s, tight__holds_the_path);
+	CU_ADD_TEST(s, tight__though_it_is_small);
 	CU_ADD_TEST(s, tight__grows_while_nothing_is_lost);
 	CU_ADD_TEST(s, tight__measures_anew);
 	CU_ADD_TEST(s, rtt__guess);
