@@ -43,6 +43,11 @@ static inline uint32_t ur_min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+static inline uint32_t ur_max_u32(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
 /* The end of a noun that follows this number in a sentence. */
 static inline const char *ur_plural(uint64_t n)
 {

@@ -47,11 +47,6 @@ const struct ur_cwnd_params ur_cwnd_params = {
 #define RTT_MIN ((uint32_t)UR_NS_PER_US)
 #define RTT_MAX (1000 * UR_NS_PER_MS)
 
-static uint32_t larger(uint32_t a, uint32_t b)
-{
-	return a > b ? a : b;
-}
-
 /* size * a / b */
 static uint32_t scaled(uint32_t size, uint64_t a, uint64_t b)
 {
@@ -70,9 +65,9 @@ static uint32_t root(uint32_t x)
 
 void ur_cwnd_open(struct ur_cwnd *c, uint32_t first, uint32_t max)
 {
-	const uint32_t most = ur_min_u32(max ? max : 1, UR_CWND_MOST);
+	const uint32_t most = ur_min_u32(ur_max_u32(max, 1), UR_CWND_MOST);
 
-	*c = (struct ur_cwnd){.max = most * ONE, .first = ur_min_u32(first ? first : 1, most) * ONE};
+	*c = (struct ur_cwnd){.max = most * ONE, .first = ur_min_u32(ur_max_u32(first, 1), most) * ONE};
 	c->size = c->first;
 }
 
@@ -86,7 +81,7 @@ void ur_cwnd_know(struct ur_cwnd *c, uint32_t least, uint32_t last)
 
 static uint32_t base_of(const struct ur_cwnd *c)
 {
-	return larger(c->base, P.host);
+	return ur_max_u32(c->base, P.host);
 }
 
 static uint32_t noise_of(const struct ur_cwnd *c)
@@ -97,13 +92,13 @@ static uint32_t noise_of(const struct ur_cwnd *c)
 /* What may wait in queues. */
 static uint32_t allowed(const struct ur_cwnd *c)
 {
-	return P.queue + noise_of(c) + (uint32_t)((uint64_t)P.small * root(ONE) / root(larger(c->size, ONE / 4)));
+	return P.queue + noise_of(c) + (uint32_t)((uint64_t)P.small * root(ONE) / root(ur_max_u32(c->size, ONE / 4)));
 }
 
 /* The longest round trip that met no queue, as far as can be told. */
 static uint32_t unqueued(const struct ur_cwnd *c)
 {
-	return base_of(c) + larger(larger(P.evidence, ur_min_u32(base_of(c) / 16, P.queue)), c->noise + c->noise / 2);
+	return base_of(c) + ur_max_u32(ur_max_u32(P.evidence, ur_min_u32(base_of(c) / 16, P.queue)), c->noise + c->noise / 2);
 }
 
 static bool is_heavy(const struct ur_cwnd *c)
@@ -133,7 +128,7 @@ static enum ur_cwnd_growth growth(const struct ur_cwnd *c, ur_time now)
 /* `size` less what waits in queues, when `idle` is the round trip without; at least a quarter, because it is no better known than that. */
 static uint32_t drained(const struct ur_cwnd *c, uint32_t idle)
 {
-	return c->delay > idle ? larger(scaled(c->size, idle, c->delay), c->size / 4) : c->size;
+	return c->delay > idle ? ur_max_u32(scaled(c->size, idle, c->delay), c->size / 4) : c->size;
 }
 
 static bool queues(const struct ur_cwnd *c)
@@ -147,7 +142,7 @@ static uint32_t by_loss(const struct ur_cwnd *c, bool heavy)
 		return c->size;
 	if (!heavy)
 		return drained(c, unqueued(c));
-	return ur_min_u32(drained(c, unqueued(c)), larger(scaled(c->size, c->acked, c->acked + c->lost), c->size / 8));
+	return ur_min_u32(drained(c, unqueued(c)), ur_max_u32(scaled(c->size, c->acked, c->acked + c->lost), c->size / 8));
 }
 
 static uint32_t by_mark(const struct ur_cwnd *c)
@@ -176,7 +171,7 @@ static void new_period(struct ur_cwnd *c, ur_time now)
 
 static void cut(struct ur_cwnd *c, uint32_t size, ur_time now)
 {
-	c->size = size < LEAST ? LEAST : size;
+	c->size = ur_max_u32(size, LEAST);
 	c->cut_at = now;
 	new_period(c, now);
 }
@@ -206,7 +201,7 @@ static void judge(struct ur_cwnd *c, bool fresh, ur_time now)
 static void probe(struct ur_cwnd *c, ur_time now)
 {
 	c->kept = c->size;
-	c->size = ur_min_u32(c->size, ur_min_u32(PROBING, larger(c->size / 8, ONE)));
+	c->size = ur_min_u32(c->size, ur_min_u32(PROBING, ur_max_u32(c->size / 8, ONE)));
 	c->cut_at = now + c->delay; /* by then the queue has lost what was in flight */
 }
 
@@ -243,7 +238,7 @@ void ur_cwnd_acked(struct ur_cwnd *c, uint32_t n, uint32_t flight)
 	if (c->growth == UR_CWND_FAST)
 		more /= 8;
 	else if (c->growth == UR_CWND_ADD)
-		more = ur_min_time(more * larger(ONE / 4, ur_min_u32(ONE, c->size / 16)) / c->size, larger(c->size / 4, 1));
+		more = ur_min_time(more * ur_max_u32(ONE / 4, ur_min_u32(ONE, c->size / 16)) / c->size, ur_max_u32(c->size / 4, 1));
 	c->size = (uint32_t)ur_min_time(c->max, c->size + more);
 }
 
@@ -288,7 +283,7 @@ void ur_cwnd_sample(struct ur_cwnd *c, ur_time rtt, ur_time now)
 	if (!c->base || s < c->base)
 		c->base = s;
 	c->unmet++;
-	if (s <= c->base + larger(P.evidence / 4, c->base / 16)) {
+	if (s <= c->base + ur_max_u32(P.evidence / 4, c->base / 16)) {
 		c->unmet = 0;
 		c->based_at = now;
 	}
@@ -330,11 +325,11 @@ void ur_cwnd_limit(struct ur_cwnd *c, uint32_t n)
 
 void ur_cwnd_expired(struct ur_cwnd *c, ur_time now)
 {
-	const uint32_t size = larger(c->size, c->kept);
+	const uint32_t size = ur_max_u32(c->size, c->kept);
 
 	c->kept = 0;
 	if (!c->base) /* and nothing ever did */
-		cut(c, larger(size / 8, ur_min_u32(size, ONE)), now);
+		cut(c, ur_max_u32(size / 8, ur_min_u32(size, ONE)), now);
 	else
 		cut(c, size >= 2 * ONE ? size / 2 : ur_min_u32(size, ONE), now);
 	c->growth = UR_CWND_DOUBLE;
@@ -342,7 +337,7 @@ void ur_cwnd_expired(struct ur_cwnd *c, ur_time now)
 
 void ur_cwnd_idle(struct ur_cwnd *c)
 {
-	c->size = ur_min_u32(larger(c->size, c->kept), c->first);
+	c->size = ur_min_u32(ur_max_u32(c->size, c->kept), c->first);
 	c->base = c->last = c->delay = c->noise = c->kept = c->lowest = c->samples = c->unmet = 0;
 	c->slope = 0;
 	c->growth = UR_CWND_DOUBLE;
@@ -356,5 +351,5 @@ ur_time ur_cwnd_interval(const struct ur_cwnd *c)
 
 	if (c->size >= ONE)
 		return 0;
-	return ur_min_time(delay * ONE / c->size, delay < P.pause_ns ? P.pause_ns : delay);
+	return ur_min_time(delay * ONE / c->size, ur_max_time(delay, P.pause_ns));
 }

@@ -75,7 +75,7 @@ static inline void ur_repair_widen(struct ur_requester *r)
 {
 	const uint32_t room = r->window.size < UR_SPAN ? UR_SPAN - r->window.size : 0;
 
-	r->repair.spare = r->repair.gone < room ? r->repair.gone : room;
+	r->repair.spare = ur_min_u32(r->repair.gone, room);
 }
 
 #endif

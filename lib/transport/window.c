@@ -27,11 +27,6 @@
 
 #define RTT_MAX (1000 * UR_NS_PER_MS)
 
-static uint32_t at_least(uint32_t n, uint32_t least)
-{
-	return n < least ? least : n;
-}
-
 uint8_t ur_window_rd_shift(uint32_t window)
 {
 	return window < 2 ? 0 : (uint8_t)(30 - __builtin_clz(window)); /* the power of two that is at most half of it */
@@ -50,7 +45,7 @@ void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una)
 void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una)
 {
 	w->tight = w->young = false;
-	w->max = fixed ? fixed : fit < SHED_FLOOR ? SHED_FLOOR : ur_min_u32(fit, WINDOW_HIGH);
+	w->max = fixed ? fixed : ur_max_u32(SHED_FLOOR, ur_min_u32(fit, WINDOW_HIGH));
 	ur_window_set(w, fixed ? fixed : ur_min_u32(WINDOW_LOW, w->max), una);
 }
 
@@ -86,7 +81,7 @@ static uint32_t tight_size(const struct ur_window *w, const struct ur_rtt *t, ui
 	const uint32_t holds = (uint32_t)ur_min_time((uint64_t)w->rate * t->least / UR_RATE_NS, w->max);
 	const uint32_t apart = ((una - w->shed_at) & UR_PSN_MASK) / APART;
 
-	return at_least(at_least(holds + holds / 16 + 2, apart), TIGHT_FLOOR);
+	return ur_max_u32(ur_max_u32(holds + holds / 16 + 2, apart), TIGHT_FLOOR);
 }
 
 /* A higher one counts for more: packets may have waited for something else than the path. */
@@ -150,9 +145,7 @@ static bool reduce(struct ur_window *w, uint32_t size, uint32_t una)
 
 bool ur_window_halve(struct ur_window *w, uint32_t una)
 {
-	uint32_t half = w->size / 2;
-
-	return reduce(w, half < WINDOW_FLOOR ? WINDOW_FLOOR : half, una);
+	return reduce(w, ur_max_u32(w->size / 2, WINDOW_FLOOR), una);
 }
 
 /* So small for a round trip that nothing of it waits, and the shortest round trip is measured anew. */
@@ -161,7 +154,7 @@ static bool dip(struct ur_window *w, struct ur_rtt *t, uint32_t una)
 	const uint32_t holds = tight_size(w, t, una);
 
 	t->least = 0;
-	return reduce(w, w->sheds == 1 ? TIGHT_FLOOR : at_least(holds - holds / 4, TIGHT_FLOOR), una);
+	return reduce(w, w->sheds == 1 ? TIGHT_FLOOR : ur_max_u32(holds - holds / 4, TIGHT_FLOOR), una);
 }
 
 static bool shed_tight(struct ur_window *w, struct ur_rtt *t, uint32_t una)
@@ -171,7 +164,7 @@ static bool shed_tight(struct ur_window *w, struct ur_rtt *t, uint32_t una)
 		w->young = false;
 		w->sheds = w->rate = w->n = w->ns = 0;
 		if (t->mean)
-			w->rate = (uint32_t)((uint64_t)w->size * UR_RATE_NS / at_least(t->last, t->mean));
+			w->rate = (uint32_t)((uint64_t)w->size * UR_RATE_NS / ur_max_u32(t->last, t->mean));
 		ur_window_set(w, w->size, una); /* it may be as small already */
 	}
 	w->shed_at = w->grow_from = una;
@@ -191,7 +184,7 @@ bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, bool tight, uint32_t 
 	if (!t->least || t->mean <= room)
 		return false;
 	size = (uint32_t)((uint64_t)w->size * room / t->mean);
-	smaller = reduce(w, at_least(size, SHED_FLOOR), una);
+	smaller = reduce(w, ur_max_u32(size, SHED_FLOOR), una);
 	t->mean = room; /* as far as it can be known before the next sample */
 	t->var = ur_min_u32(t->var, t->least);
 	return smaller;

@@ -64,11 +64,6 @@ void pm_close(struct pm *m)
 	free(m->heap);
 }
 
-static ur_time later(ur_time a, ur_time b)
-{
-	return a > b ? a : b;
-}
-
 /* A packet comes to the queue: when it will have been acknowledged, or be known to be lost. */
 static void arrive(struct pm *m, struct pm_event *e)
 {
@@ -82,7 +77,7 @@ static void arrive(struct pm *m, struct pm_event *e)
 	} else {
 		m->busy = m->now + wait + m->packet;
 		m->wait += wait;
-		m->wait_max = later(m->wait_max, wait);
+		m->wait_max = ur_max_time(m->wait_max, wait);
 		m->waits++;
 		e->marked = m->mark && wait > m->mark * m->packet;
 		if (m->noise)
@@ -112,7 +107,7 @@ static void send_more(struct pm *m, unsigned i)
 			push(m, &e);
 			break;
 		}
-		f->free = later(f->free, m->now) + m->own;
+		f->free = ur_max_time(f->free, m->now) + m->own;
 		e = (struct pm_event){
 			.at = f->free + f->rtt / 2 + jitter(m), .sent = m->now, .flow = (uint8_t)i, .timed = asks && !f->timed};
 		push(m, &e);
@@ -159,7 +154,7 @@ void pm_run(struct pm *m, ur_time span)
 	m->drops = m->marks = m->waits = m->wait = m->wait_max = 0;
 	for (unsigned i = 0; i < m->n; i++) {
 		struct pm_flow *f = &m->f[i];
-		struct pm_event wake = {.what = WAKE, .flow = (uint8_t)i, .at = later(m->now, f->from)};
+		struct pm_event wake = {.what = WAKE, .flow = (uint8_t)i, .at = ur_max_time(m->now, f->from)};
 
 		f->delivered = f->lost = 0;
 		push(m, &wake);

@@ -141,7 +141,7 @@ static ur_time acknowledge(struct ur_window *w, struct ur_rtt *t, uint32_t *una,
 	const ur_time each = 10 * UR_NS_PER_US / holds;
 
 	for (uint32_t n = w->size; n; n--) {
-		ur_rtt_sample(t, (w->size > holds ? w->size : holds) * each);
+		ur_rtt_sample(t, ur_max_u32(w->size, holds) * each);
 		now += w->size < holds ? 10 * UR_NS_PER_US / w->size : each;
 		*una = ur_psn_add(*una, 1);
 		ur_window_grow(w, t, false, *una, now);
