@@ -32,6 +32,12 @@ uint8_t ur_window_rd_shift(uint32_t window)
 	return window < 2 ? 0 : (uint8_t)(30 - __builtin_clz(window)); /* the power of two that is at most half of it */
 }
 
+/* What others begin with, and a young one grows to. */
+static uint32_t grown_up(const struct ur_window *w)
+{
+	return ur_min_u32(WINDOW_LOW, w->max);
+}
+
 void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una)
 {
 	const uint32_t share = w->tight && size < w->max ? 16 : 4;
@@ -39,21 +45,24 @@ void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una)
 	w->size = size;
 	w->ack_every = ur_min_u32(ACK_EVERY, size < share ? 1 : size / share);
 	w->grow_from = una;
-	w->rd_shift = ur_window_rd_shift(w->young ? ur_min_u32(WINDOW_LOW, w->max) : size);
+	w->rd_shift = ur_window_rd_shift(w->young ? grown_up(w) : size);
+}
+
+static void open_up_to(struct ur_window *w, uint32_t most, uint32_t fixed, uint32_t una)
+{
+	w->tight = w->young = false;
+	w->max = fixed ? fixed : most;
+	ur_window_set(w, fixed ? fixed : grown_up(w), una);
 }
 
 void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una)
 {
-	w->tight = w->young = false;
-	w->max = fixed ? fixed : ur_max_u32(SHED_FLOOR, ur_min_u32(fit, WINDOW_HIGH));
-	ur_window_set(w, fixed ? fixed : ur_min_u32(WINDOW_LOW, w->max), una);
+	open_up_to(w, ur_max_u32(SHED_FLOOR, ur_min_u32(fit, WINDOW_HIGH)), fixed, una);
 }
 
 void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una)
 {
-	w->tight = w->young = false;
-	w->max = fixed ? fixed : WINDOW_LOCAL;
-	ur_window_set(w, fixed ? fixed : WINDOW_LOW, una);
+	open_up_to(w, WINDOW_LOCAL, fixed, una);
 }
 
 void ur_window_begin_small(struct ur_window *w, uint32_t size, uint32_t una)
@@ -66,10 +75,11 @@ void ur_window_begin_small(struct ur_window *w, uint32_t size, uint32_t una)
 
 static void enlarge(struct ur_window *w, uint32_t una)
 {
-	const uint32_t size = w->young ? ur_min_u32(WINDOW_LOW, 2 * w->size) : w->size + (w->size + 7) / 8;
+	const uint32_t most = w->young ? grown_up(w) : w->max, more = w->young ? w->size : (w->size + 7) / 8;
+	const uint32_t size = ur_min_u32(most, w->size + more);
 
-	w->young = w->young && size < ur_min_u32(WINDOW_LOW, w->max);
-	ur_window_set(w, ur_min_u32(w->max, size), una);
+	w->young = w->young && size < most;
+	ur_window_set(w, size, una);
 }
 
 /*
