@@ -24,6 +24,7 @@
  * is what is measured then.
  */
 #include "transport/cwnd.h"
+#include "transport/window.h"
 
 const struct ur_cwnd_params ur_cwnd_params = {
 	.queue = 16 * UR_NS_PER_US,
@@ -44,8 +45,6 @@ const struct ur_cwnd_params ur_cwnd_params = {
 #define LEAST (ONE / 64)
 #define PROBING (4 * ONE) /* the size while the base is measured, unless an eighth is less */
 #define PERIOD 32         /* packets at least, of which the lost ones are counted */
-#define RTT_MIN ((uint32_t)UR_NS_PER_US)
-#define RTT_MAX (1000 * UR_NS_PER_MS)
 
 /* size * a / b */
 static uint32_t scaled(uint32_t size, uint64_t a, uint64_t b)
@@ -271,7 +270,7 @@ static void watch_base(struct ur_cwnd *c, uint32_t s, ur_time now)
 
 void ur_cwnd_sample(struct ur_cwnd *c, ur_time rtt, ur_time now)
 {
-	const uint32_t s = (int64_t)rtt < (int64_t)RTT_MIN ? RTT_MIN : (uint32_t)ur_min_time(rtt, RTT_MAX);
+	const uint32_t s = ur_rtt_bounded(rtt);
 
 	if (c->last) {
 		c->delay = ur_min_u32(s, c->last);

@@ -25,8 +25,6 @@
 #define APART 32           /* windows between losses: then it does not matter what is in flight */
 #define ACK_EVERY 256      /* packets at most between those that ask for an acknowledgement */
 
-#define RTT_MAX (1000 * UR_NS_PER_MS)
-
 uint8_t ur_window_rd_shift(uint32_t window)
 {
 	return window < 2 ? 0 : (uint8_t)(30 - __builtin_clz(window)); /* the power of two that is at most half of it */
@@ -112,13 +110,13 @@ static bool grow_tight(struct ur_window *w, const struct ur_rtt *t, uint32_t una
 
 	if (w->moved_at) {
 		w->n += (una - w->grow_from) & UR_PSN_MASK;
-		w->ns += (uint32_t)ur_min_time(now - w->moved_at, RTT_MAX);
+		w->ns += (uint32_t)ur_min_time(now - w->moved_at, UR_RTT_MAX);
 	}
 	w->moved_at = now;
 	w->grow_from = una;
 	if (!t->least)
 		w->n = w->ns = 0; /* between a dip and the first sample */
-	if (!t->least || w->ns < t->least || (w->n < was && w->ns < RTT_MAX))
+	if (!t->least || w->ns < t->least || (w->n < was && w->ns < UR_RTT_MAX))
 		return false;
 	carries(w, w->n, w->ns);
 	w->n = w->ns = 0;
@@ -200,11 +198,16 @@ bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, bool tight, uint32_t 
 	return smaller;
 }
 
+uint32_t ur_rtt_bounded(ur_time t)
+{
+	return (uint32_t)((int64_t)t < (int64_t)UR_RTT_MIN ? UR_RTT_MIN : ur_min_time(t, UR_RTT_MAX));
+}
+
 /* As TCP does (RFC 6298), in ns. */
 void ur_rtt_sample(struct ur_rtt *t, ur_time sample)
 {
-	const ur_time least = (int64_t)sample < (int64_t)UR_RTT_MIN ? UR_RTT_MIN : sample;
-	uint32_t s = (uint32_t)ur_min_time(least, RTT_MAX), off;
+	const uint32_t s = ur_rtt_bounded(sample);
+	uint32_t off;
 
 	t->last = s;
 	t->samples++;
@@ -223,6 +226,6 @@ void ur_rtt_sample(struct ur_rtt *t, ur_time sample)
 /* Not of the shortest round trip: it may be too long, or too short. */
 void ur_rtt_guess(struct ur_rtt *t, ur_time guess)
 {
-	t->mean = (uint32_t)ur_min_time((int64_t)guess < (int64_t)UR_RTT_MIN ? UR_RTT_MIN : guess, RTT_MAX);
+	t->mean = ur_rtt_bounded(guess);
 	t->var = t->mean / 2;
 }

@@ -6,7 +6,8 @@
 
 #include "base/base.h"
 
-#define UR_RTT_MIN UR_NS_PER_US /* below it the clock is to blame: see ur_rtt_sample */
+#define UR_RTT_MIN UR_NS_PER_US /* below it the clock is to blame: see ur_rtt_bounded */
+#define UR_RTT_MAX UR_NS_PER_S
 
 #define UR_RATE_NS (1u << 24) /* what rates are counted in */
 
@@ -34,9 +35,10 @@ struct ur_window { /* packets */
 };
 
 /*
- * `sample` is a difference of the times of two rounds, which may be 0 (sent and answered in one) or less (the time of a thread that waited
- * for the NIC is older): it counts as a microsecond then, which no round trip is shorter than.
+ * `t` is a difference of the times of two rounds, which may be 0 (sent and answered in one) or less (the time of a thread that waited for
+ * the NIC is older): it counts as a microsecond then, which no round trip is shorter than; and as a second at most.
  */
+uint32_t ur_rtt_bounded(ur_time t);
 void ur_rtt_sample(struct ur_rtt *t, ur_time sample);
 /* There is no sample yet, and something was heard that tells about how long a round trip takes. */
 void ur_rtt_guess(struct ur_rtt *t, ur_time guess);
