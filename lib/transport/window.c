@@ -110,9 +110,9 @@ static bool grow_tight(struct ur_window *w, const struct ur_rtt *t, uint32_t una
 
 	if (w->moved_at) {
 		w->n += (una - w->grow_from) & UR_PSN_MASK;
-		w->ns += (uint32_t)ur_min_time(now - w->moved_at, UR_RTT_MAX);
+		w->ns += now > w->moved_at ? (uint32_t)ur_min_time(now - w->moved_at, UR_RTT_MAX) : 0; /* see ur_rtt_bounded */
 	}
-	w->moved_at = now;
+	w->moved_at = ur_max_time(now, w->moved_at);
 	w->grow_from = una;
 	if (!t->least)
 		w->n = w->ns = 0; /* between a dip and the first sample */

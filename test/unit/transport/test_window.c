@@ -208,6 +208,26 @@ static void tight__grows_while_nothing_is_lost(void)
 	CU_ASSERT(w.size >= 40 && w.size <= 46);
 }
 
+/* The time of a thread that waited for the NIC is older than the last one: that is not a pause. */
+static void tight__clock_goes_back(void)
+{
+	struct ur_rtt t = {0};
+	uint32_t una = 0;
+	ur_time now = UR_NS_PER_S;
+	struct ur_window w;
+
+	ur_window_open(&w, 1000, 0, una);
+	now = acknowledge(&w, &t, &una, now, 40);
+	ur_window_shed(&w, &t, true, una);
+	for (unsigned k = 0; k < 4; k++)
+		now = acknowledge(&w, &t, &una, now, 40);
+	w.n = w.ns = 0;
+	ur_window_grow(&w, &t, false, ++una, now - 1);
+	CU_ASSERT(w.n == 1 && w.ns == 0);
+	ur_window_grow(&w, &t, false, ++una, now + 5);
+	CU_ASSERT(w.n == 2 && w.ns == 5);
+}
+
 /* A path that has become longer is found out by and by: each 64th loss measures it anew. */
 static void tight__measures_anew(void)
 {
@@ -302,6 +322,7 @@ void ur_suite_window(void)
 	CU_ADD_TEST(s, tight__holds_the_path);
 	CU_ADD_TEST(s, tight__though_it_is_small);
 	CU_ADD_TEST(s, tight__grows_while_nothing_is_lost);
+	CU_ADD_TEST(s, tight__clock_goes_back);
 	CU_ADD_TEST(s, tight__measures_anew);
 	CU_ADD_TEST(s, rtt__guess);
 	CU_ADD_TEST(s, rd_shift__half_a_window);
