@@ -87,7 +87,7 @@ void ur_comp_open_window(struct ur_qp *qp)
 static void window_is_smaller(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
-	uint8_t shift = ur_window_rd_shift(r->window.size);
+	const uint8_t shift = r->window.rd_shift;
 
 	trace_window(qp);
 	for (uint32_t i = r->head; i != r->fresh; i++) {

@@ -195,7 +195,7 @@ void ur_follow_sent(struct ur_qp *qp, ur_time now)
 void ur_follow_read(struct ur_qp *qp, struct ur_swqe *w)
 {
 	struct ur_requester *r = &qp->req;
-	const uint8_t shift = ur_window_rd_shift(r->window.size);
+	const uint8_t shift = r->window.rd_shift;
 
 	if (shift >= w->rd_shift || r->next != r->una || r->repair.busy)
 		return;

@@ -25,7 +25,7 @@
 #define APART 32           /* windows between losses: then it does not matter what is in flight */
 #define ACK_EVERY 256      /* packets at most between those that ask for an acknowledgement */
 
-uint8_t ur_window_rd_shift(uint32_t window)
+static uint8_t rd_shift(uint32_t window)
 {
 	return window < 2 ? 0 : (uint8_t)(30 - __builtin_clz(window)); /* the power of two that is at most half of it */
 }
@@ -43,7 +43,7 @@ void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una)
 	w->size = size;
 	w->ack_every = ur_min_u32(ACK_EVERY, size < share ? 1 : size / share);
 	w->grow_from = una;
-	w->rd_shift = ur_window_rd_shift(w->young ? grown_up(w) : size);
+	w->rd_shift = rd_shift(w->young ? grown_up(w) : size);
 }
 
 static void open_up_to(struct ur_window *w, uint32_t most, uint32_t fixed, uint32_t una)

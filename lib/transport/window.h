@@ -23,7 +23,7 @@ struct ur_window { /* packets */
 	uint32_t size, max;
 	uint32_t ack_every; /* an acknowledgement is asked for at least this often */
 	uint32_t grow_from; /* the oldest unacknowledged PSN when it last changed, or could have */
-	uint8_t rd_shift;   /* of READs that begin now; while it is young, in pieces that it will hold before long */
+	uint8_t rd_shift;   /* log2 of the packets of pieces of READs that begin now; while it is young, as it will hold before long */
 	bool young;         /* it began small, and doubles until it is as large as others begin, or becomes smaller */
 	/* The peer is known to go back, and has done so: */
 	bool tight;
@@ -60,7 +60,5 @@ bool ur_window_halve(struct ur_window *w, uint32_t una);
 bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, bool tight, uint32_t una);
 /* To any size that another has found (cwnd.h). */
 void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una);
-/* Into how large pieces READs are cut: the log2 of their packets. */
-uint8_t ur_window_rd_shift(uint32_t window);
 
 #endif

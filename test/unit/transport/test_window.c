@@ -271,10 +271,14 @@ static void rtt__guess(void)
 static void rd_shift__half_a_window(void)
 {
 	static const uint8_t shift[] = {0, 0, 0, 0, 1, 1, 1, 1, 2};
+	struct ur_window w = {.max = 1280};
 
-	for (uint32_t i = 0; i < ur_array_size(shift); i++)
-		CU_ASSERT_EQUAL(ur_window_rd_shift(i), shift[i]);
-	CU_ASSERT_EQUAL(ur_window_rd_shift(1280), 9);
+	for (uint32_t i = 0; i < ur_array_size(shift); i++) {
+		ur_window_set(&w, i, 0);
+		CU_ASSERT_EQUAL(w.rd_shift, shift[i]);
+	}
+	ur_window_set(&w, 1280, 0);
+	CU_ASSERT_EQUAL(w.rd_shift, 9);
 }
 
 /* RFC 6298, with the gains 1/8 and 1/4. */
