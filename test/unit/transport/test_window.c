@@ -133,123 +133,119 @@ static void shed__what_waits_in_queues(void)
 	CU_ASSERT_EQUAL(w.size, 32);
 }
 
-/*
- * A path that holds `holds` packets, and on which the rest of the window waits: a window is acknowledged, from `una` on, packet by packet.
- */
-static ur_time acknowledge(struct ur_window *w, struct ur_rtt *t, uint32_t *una, ur_time now, uint32_t holds)
-{
-	const ur_time each = 10 * UR_NS_PER_US / holds;
+/* A path that holds `holds` packets, and on which the rest of the window waits; to a peer that goes back. */
+struct path {
+	uint32_t holds, una;
+	ur_time now;
+	struct ur_window w;
+	struct ur_rtt t;
+};
 
-	for (uint32_t n = w->size; n; n--) {
-		ur_rtt_sample(t, ur_max_u32(w->size, holds) * each);
-		now += w->size < holds ? 10 * UR_NS_PER_US / w->size : each;
-		*una = ur_psn_add(*una, 1);
-		ur_window_grow(w, t, false, *una, now);
+/* A window is acknowledged, from `una` on, packet by packet. */
+static void acknowledge(struct path *p)
+{
+	const ur_time each = 10 * UR_NS_PER_US / p->holds;
+
+	for (uint32_t n = p->w.size; n; n--) {
+		ur_rtt_sample(&p->t, ur_max_u32(p->w.size, p->holds) * each);
+		p->now += p->w.size < p->holds ? 10 * UR_NS_PER_US / p->w.size : each;
+		p->una = ur_psn_add(p->una, 1);
+		ur_window_grow(&p->w, &p->t, false, p->una, p->now);
 	}
-	return now;
 }
 
-/* To a peer that goes back: what the path holds and a little, wherever it begins, and whatever was taken for the shortest round trip. */
+static bool shed(struct path *p)
+{
+	return ur_window_shed(&p->w, &p->t, true, p->una);
+}
+
+/* A window has been acknowledged, and then a packet was lost. */
+static struct path shed_once(uint32_t holds, uint32_t una)
+{
+	struct path p = {.holds = holds, .una = una, .now = UR_NS_PER_S};
+
+	ur_window_open(&p.w, 1000, 0, una);
+	acknowledge(&p);
+	CU_ASSERT_TRUE(shed(&p));
+	CU_ASSERT_EQUAL(p.w.size, 16);
+	return p;
+}
+
+/* What the path holds and a little, wherever it begins, and whatever was taken for the shortest round trip. */
 static void tight__holds_the_path(void)
 {
 	static const uint32_t holds[] = {20, 40, 150};
 
 	for (unsigned i = 0; i < ur_array_size(holds); i++) {
-		struct ur_rtt t = {0};
-		uint32_t una = UR_PSN_MASK - 1000;
-		ur_time now = UR_NS_PER_S;
-		struct ur_window w;
+		struct path p = shed_once(holds[i], UR_PSN_MASK - 1000);
 
-		ur_window_open(&w, 1000, 0, una);
-		now = acknowledge(&w, &t, &una, now, holds[i]);
-		CU_ASSERT_TRUE(ur_window_shed(&w, &t, true, una));
-		CU_ASSERT_EQUAL(w.size, 16);
 		for (unsigned k = 0; k < 60; k++) {
-			now = acknowledge(&w, &t, &una, now, holds[i]);
+			acknowledge(&p);
 			if (k % 2)
-				ur_window_shed(&w, &t, true, una);
+				shed(&p);
 		}
-		CU_ASSERT(w.size >= holds[i] && w.size <= holds[i] + holds[i] / 8 + 2);
-		CU_ASSERT_EQUAL(w.ack_every, w.size / 16);
+		CU_ASSERT(p.w.size >= holds[i] && p.w.size <= holds[i] + holds[i] / 8 + 2);
+		CU_ASSERT_EQUAL(p.w.ack_every, p.w.size / 16);
 	}
 }
 
 /* One that is as small already asks for acknowledgements, and for READs, as others of its size do. */
 static void tight__though_it_is_small(void)
 {
-	struct ur_rtt t = {0};
-	struct ur_window w;
+	struct path p = {0};
 
-	ur_window_open(&w, 1000, 0, 7);
-	ur_window_begin_small(&w, 16, 7);
-	CU_ASSERT(w.rd_shift == 7 && w.ack_every == 4);
-	CU_ASSERT_FALSE(ur_window_shed(&w, &t, true, 7));
-	CU_ASSERT(w.size == 16 && w.rd_shift == 3 && w.ack_every == 1);
+	ur_window_open(&p.w, 1000, 0, 0);
+	ur_window_begin_small(&p.w, 16, 0);
+	CU_ASSERT(p.w.rd_shift == 7 && p.w.ack_every == 4);
+	CU_ASSERT_FALSE(shed(&p));
+	CU_ASSERT(p.w.size == 16 && p.w.rd_shift == 3 && p.w.ack_every == 1);
 }
 
 /* Where losses are far apart it is larger, because it costs little then; up to a share of what comes between two of them. */
 static void tight__grows_while_nothing_is_lost(void)
 {
-	struct ur_rtt t = {0};
-	uint32_t una = 0;
-	ur_time now = UR_NS_PER_S;
-	struct ur_window w;
+	struct path p = shed_once(40, 0);
 
-	ur_window_open(&w, 1000, 0, una);
-	now = acknowledge(&w, &t, &una, now, 40);
-	ur_window_shed(&w, &t, true, una);
 	for (unsigned k = 0; k < 40; k++)
-		now = acknowledge(&w, &t, &una, now, 40);
-	CU_ASSERT(w.size >= 44 && w.size <= ((una - w.shed_at) & UR_PSN_MASK) / 32 + 46);
+		acknowledge(&p);
+	CU_ASSERT(p.w.size >= 44 && p.w.size <= ((p.una - p.w.shed_at) & UR_PSN_MASK) / 32 + 46);
 	for (unsigned k = 0; k < 400; k++)
-		now = acknowledge(&w, &t, &una, now, 40);
-	CU_ASSERT_EQUAL(w.size, 1000);
-	CU_ASSERT_TRUE(ur_window_shed(&w, &t, true, una));
-	CU_ASSERT(w.size >= 40 && w.size <= 46);
+		acknowledge(&p);
+	CU_ASSERT_EQUAL(p.w.size, 1000);
+	CU_ASSERT_TRUE(shed(&p));
+	CU_ASSERT(p.w.size >= 40 && p.w.size <= 46);
 }
 
 /* The time of a thread that waited for the NIC is older than the last one: that is not a pause. */
 static void tight__clock_goes_back(void)
 {
-	struct ur_rtt t = {0};
-	uint32_t una = 0;
-	ur_time now = UR_NS_PER_S;
-	struct ur_window w;
+	struct path p = shed_once(40, 0);
 
-	ur_window_open(&w, 1000, 0, una);
-	now = acknowledge(&w, &t, &una, now, 40);
-	ur_window_shed(&w, &t, true, una);
 	for (unsigned k = 0; k < 4; k++)
-		now = acknowledge(&w, &t, &una, now, 40);
-	w.n = w.ns = 0;
-	ur_window_grow(&w, &t, false, ++una, now - 1);
-	CU_ASSERT(w.n == 1 && w.ns == 0);
-	ur_window_grow(&w, &t, false, ++una, now + 5);
-	CU_ASSERT(w.n == 2 && w.ns == 5);
+		acknowledge(&p);
+	p.w.n = p.w.ns = 0;
+	ur_window_grow(&p.w, &p.t, false, ++p.una, p.now - 1);
+	CU_ASSERT(p.w.n == 1 && p.w.ns == 0);
+	ur_window_grow(&p.w, &p.t, false, ++p.una, p.now + 5);
+	CU_ASSERT(p.w.n == 2 && p.w.ns == 5);
 }
 
 /* A path that has become longer is found out by and by: each 64th loss measures it anew. */
 static void tight__measures_anew(void)
 {
-	struct ur_rtt t = {0};
-	uint32_t una = 0;
-	ur_time now = UR_NS_PER_S;
-	struct ur_window w;
+	struct path p = shed_once(40, 0);
 
-	ur_window_open(&w, 1000, 0, una);
-	now = acknowledge(&w, &t, &una, now, 40);
-	ur_window_shed(&w, &t, true, una);
-	now = acknowledge(&w, &t, &una, now, 40);
-	t.least = 5 * UR_NS_PER_US; /* it was half as long once */
+	acknowledge(&p);
+	p.t.least = 5 * UR_NS_PER_US; /* it was half as long once */
 	for (unsigned k = 1; k < 64; k++)
-		ur_window_shed(&w, &t, true, una);
-	CU_ASSERT_EQUAL(t.least, 5 * UR_NS_PER_US);
-	ur_window_shed(&w, &t, true, una);
-	CU_ASSERT_EQUAL(t.least, 0);
+		shed(&p);
+	CU_ASSERT_EQUAL(p.t.least, 5 * UR_NS_PER_US);
+	shed(&p);
+	CU_ASSERT_EQUAL(p.t.least, 0);
 	for (unsigned k = 0; k < 20; k++)
-		now = acknowledge(&w, &t, &una, now, 40);
-	CU_ASSERT_EQUAL(t.least, 10 * UR_NS_PER_US);
-	CU_ASSERT(w.size >= 40);
+		acknowledge(&p);
+	CU_ASSERT_EQUAL(p.t.least, 10 * UR_NS_PER_US);
+	CU_ASSERT(p.w.size >= 40);
 }
 
 /* A guess lasts until there are samples, and says nothing of the shortest round trip. */
