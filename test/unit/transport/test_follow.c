@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/transport/follow.c: what the window of a QP is told, and what it does to the requester. */
-#include "tp_harness.h"
+#include "losses.h"
 #include "transport/req_state.h"
 #include "transport/upcalls.h"
 
@@ -28,13 +28,6 @@ static void write_packets(unsigned n)
 	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, n * 1024, 0, IBV_SEND_SIGNALED);
 }
 
-static void ack(uint32_t psn)
-{
-	const struct th_hdr ext = {.syndrome = 0x1f};
-
-	th_inject(&h, 0, UR_OP_ACK, psn, false, &ext, NULL, 0);
-}
-
 /* It begins with 64 KiB, and the first packet asks for an acknowledgement, so that it is timed. */
 static void open__with_a_packet_that_is_timed(void)
 {
@@ -48,7 +41,7 @@ static void open__with_a_packet_that_is_timed(void)
 	CU_ASSERT_TRUE(p.p.bth.ackreq);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 63);
 	th_sleep(&h, 30 * US);
-	ack(100);
+	th_ack(&h, 0, 100, ACK);
 	CU_ASSERT_EQUAL(r->follow.w.base, 30 * US);
 	CU_ASSERT_EQUAL(r->window.size, 65); /* it doubles with what is acknowledged */
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
@@ -78,25 +71,21 @@ static struct ur_requester *open_lossless(bool selective)
 	return &h.n[0].qp->req;
 }
 
-/* The first transmission of PSN 500. */
-static bool lose_one(struct th *t, unsigned from, const struct ur_pkt *p)
+/* The first transmission of a packet in the middle of a message is lost. */
+static struct ur_requester *open_and_lose(bool selective)
 {
-	bool *lost = t->arg;
+	struct ur_requester *r = open_lossless(selective);
+	struct loss losses[] = {{0, 500, 1}, END_OF_LOSSES};
 
-	if (from || *lost || p->bth.psn != 500)
-		return false;
-	*lost = true;
-	return true;
-}
-
-static void write_with_a_loss(bool *lost)
-{
-	h.lose = lose_one;
-	h.arg = lost;
+	h.lose = lose_psn;
+	h.arg = losses;
 	write_packets(700);
 	th_run(&h, UR_NS_PER_S);
+	h.lose = NULL;
+	h.arg = NULL;
 	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
-	CU_ASSERT_TRUE(*lost);
+	CU_ASSERT_EQUAL(losses[0].times, 0);
+	return r;
 }
 
 /* It begins small and doubles, up to where others begin. */
@@ -116,10 +105,8 @@ static void losses__none(void)
 
 static void losses__one(void)
 {
-	struct ur_requester *r = open_lossless(true);
-	bool lost = false;
+	struct ur_requester *r = open_and_lose(true);
 
-	write_with_a_loss(&lost);
 	CU_ASSERT_TRUE(r->follow.on);
 	CU_ASSERT_TRUE(r->window.size >= 64);
 	write_packets(300);
@@ -132,11 +119,7 @@ static void losses__one(void)
 /* A peer that sends no SACK is treated as with dcqcn. */
 static void losses__of_another_make(void)
 {
-	struct ur_requester *r = open_lossless(false);
-	bool lost = false;
-
-	write_with_a_loss(&lost);
-	CU_ASSERT_FALSE(r->follow.on);
+	CU_ASSERT_FALSE(open_and_lose(false)->follow.on);
 	th_close(&h);
 }
 
@@ -150,10 +133,10 @@ static void marked__by_a_notification(void)
 	th_sleep(&h, 30 * US);
 	th_inject(&h, 0, UR_OP_CNP, 0, false, NULL, NULL, 0);
 	CU_ASSERT_FALSE(h.n[0].qp->cc.rate.active);
-	ack(100);
+	th_ack(&h, 0, 100, ACK);
 	CU_ASSERT_EQUAL(r->window.size, 56);
 	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_CNP_HANDLED], 1);
-	ack(ur_psn_add(r->max, UR_PSN_MASK)); /* all that was sent */
+	th_ack(&h, 0, ur_psn_add(r->max, UR_PSN_MASK), ACK); /* all that was sent */
 	th_inject(&h, 0, UR_OP_CNP, 0, false, NULL, NULL, 0);
 	CU_ASSERT_TRUE(h.n[0].qp->cc.rate.active);
 	th_close(&h);
@@ -163,7 +146,7 @@ static void marked__by_a_notification(void)
 static void marked__by_a_response(void)
 {
 	struct ur_requester *r = open_one(0);
-	const struct th_hdr ext = {.syndrome = 0x1f};
+	const struct th_hdr ext = {.syndrome = ACK};
 	struct th_pkt p;
 
 	th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 8, 0, IBV_SEND_SIGNALED);
@@ -188,14 +171,14 @@ static void paced__below_one_packet(void)
 	th_sleep(&h, 100 * US);
 	r->follow.w.size = ONE / 4;
 	r->follow.w.growth = UR_CWND_ADD;
-	ack(100);
+	th_ack(&h, 0, 100, ACK);
 	CU_ASSERT_EQUAL(r->follow.w.size, ONE / 4 + ONE / 16);
 	CU_ASSERT_TRUE(r->follow.slow);
 	write_packets(3);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
 	CU_ASSERT_TRUE(r->follow.paused);
 	th_sleep(&h, 100 * US);
-	ack(101);
+	th_ack(&h, 0, 101, ACK);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 0);
 	th_sleep(&h, 200 * US);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 0);
@@ -229,7 +212,7 @@ static void read__in_smaller_pieces(void)
 static void read__in_smaller_pieces_than_responses_have(void)
 {
 	struct ur_requester *r = open_one(0);
-	const struct th_hdr ext = {.syndrome = 0x1f};
+	const struct th_hdr ext = {.syndrome = ACK};
 	static uint8_t data[1024];
 	struct th_pkt p;
 
