@@ -8,7 +8,6 @@
 #include "wire/sack.h"
 
 #define MTU 256
-#define SEQ_NAK ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)
 
 static struct th fixture;
 static uint8_t data[64 * 1024];

@@ -58,7 +58,7 @@ static inline void begin_list(enum kind k, const struct th_opt *o, const uint32_
 		twin_post(&t, 0, IBV_WR_RDMA_READ, 8, len, nsge, DST, 0, IBV_SEND_SIGNALED);
 		for (unsigned w = 0; w < 2; w++)
 			th_drain(&t.w[w], 0);
-		inject(UR_OP_READ_RESP_FIRST, PSN, false, &(struct th_hdr){.syndrome = 0x1f, .msn = 1}, data[0], MTU);
+		inject(UR_OP_READ_RESP_FIRST, PSN, false, &(struct th_hdr){.syndrome = ACK, .msn = 1}, data[0], MTU);
 	}
 	CU_ASSERT_TRUE_FATAL(twin_node_same(&t, to));
 }
@@ -165,7 +165,7 @@ static inline void end_from(unsigned next, unsigned packets)
 {
 	for (unsigned i = next; i + 1 < packets; i++)
 		inject(middle_op[kind], PSN + i, false, NULL, data[i], MTU);
-	inject(last_op[kind], PSN + packets - 1, true, &(struct th_hdr){.syndrome = 0x1f, .msn = 1}, data[packets - 1], MTU);
+	inject(last_op[kind], PSN + packets - 1, true, &(struct th_hdr){.syndrome = ACK, .msn = 1}, data[packets - 1], MTU);
 	CU_ASSERT_TRUE(twin_node_same(&t, 0) && twin_node_same(&t, 1));
 	twin_move(&t, to, TWIN_BURST, 0);
 }

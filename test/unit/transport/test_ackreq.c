@@ -98,7 +98,7 @@ static void asks_again__before_one_that_fails(void)
 		th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0);
 		th_post_sge(&h, 0, IBV_WR_RDMA_WRITE, 2, &s, 1, 0, 0, IBV_SEND_SIGNALED);
 		CU_ASSERT_STRING_EQUAL(pattern(&h), ".A"); /* the same packet twice */
-		th_ack(&h, 0, 100, 0x1f);
+		th_ack(&h, 0, 100, ACK);
 		th_expect_wc(h.n[0].scq, 2, IBV_WC_LOC_PROT_ERR);
 		th_close(&h);
 	}
@@ -126,7 +126,7 @@ static void drain(uint32_t len, unsigned before, const char *rest)
 		CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p));
 	modify_state(&h, IBV_QPS_SQD, IBV_QP_EN_SQD_ASYNC_NOTIFY);
 	CU_ASSERT_STRING_EQUAL(pattern(&h), rest);
-	th_ack(&h, 0, 100 + (len - 1) / 1024, 0x1f);
+	th_ack(&h, 0, 100 + (len - 1) / 1024, ACK);
 	CU_ASSERT_EQUAL(h.n[0].nevents, 1);
 	CU_ASSERT_EQUAL(h.n[0].event[0], IBV_EVENT_SQ_DRAINED);
 	th_close(&h);
@@ -162,7 +162,7 @@ static void answer__of_a_duplicate(void)
 	th_inject(&h, 0, UR_OP_SEND_ONLY, 200, true, NULL, "abcd", 4);
 	th_inject(&h, 0, UR_OP_SEND_ONLY, 201, false, NULL, "abcd", 4);
 	th_inject(&h, 0, UR_OP_SEND_ONLY, 201, true, NULL, "abcd", 4);
-	th_expect_ack(&h, 0, 201, 0x1f);
+	th_expect_ack(&h, 0, 201, ACK);
 	th_expect_quiet(&h, 0);
 	th_close(&h);
 }

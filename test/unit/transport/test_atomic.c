@@ -234,7 +234,7 @@ static void answers__that_do_not_fit(void)
 		static struct th h;
 		static const uint64_t data = 5;
 		enum what w = t[i].what;
-		struct th_hdr ext = {.syndrome = w == NAK_INSIDE ? ur_syndrome(UR_AETH_NAK, 1) : ACK};
+		struct th_hdr ext = {.syndrome = w == NAK_INSIDE ? NAK(1) : ACK};
 		uint8_t opcode = w == AS_READ || w == AS_READ_DATA ? UR_OP_READ_RESP_ONLY : w == PLAIN_ACK ? UR_OP_ACK : UR_OP_ATOMIC_ACK;
 
 		th_open(&h, with_atomics(4));

@@ -4,7 +4,6 @@
 #include "transport/completer.h"
 #include "transport/req_state.h"
 
-#define NAK(code) ur_syndrome(UR_AETH_NAK, code)
 #define RNR(code) ur_syndrome(UR_AETH_RNR, code)
 #define TIMEOUT (4096ull << 8) /* of th_default */
 
@@ -53,7 +52,7 @@ static void ack__signals_all_when_asked(void)
 static void ack__ghosts_change_nothing(void)
 {
 	static const uint32_t psns[] = {99, 0, 103, 104, 0x800000, 0xffffff, 100 + 0x7fffff};
-	const uint8_t syndromes[] = {ACK, NAK(UR_NAK_PSN_SEQ), NAK(UR_NAK_REM_ACCESS), RNR(1)};
+	const uint8_t syndromes[] = {ACK, SEQ_NAK, NAK(UR_NAK_REM_ACCESS), RNR(1)};
 	static struct th h;
 
 	th_open(&h, &th_default);
@@ -100,7 +99,7 @@ static void nak_seq__goes_back_and_acknowledges(void)
 	th_open(&h, &th_default);
 	post_writes(&h, 5);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 5);
-	th_ack(&h, 0, 102, NAK(UR_NAK_PSN_SEQ));
+	th_ack(&h, 0, 102, SEQ_NAK);
 	th_expect_wc(h.n[0].scq, 100, IBV_WC_SUCCESS);
 	th_expect_wc(h.n[0].scq, 101, IBV_WC_SUCCESS);
 	for (uint32_t psn = 102; psn < 105; psn++) {
@@ -121,8 +120,8 @@ static void nak_seq__duplicate_is_a_ghost(void)
 	th_open(&h, &th_default);
 	post_writes(&h, 3);
 	th_drain(&h, 0);
-	th_ack(&h, 0, 101, NAK(UR_NAK_PSN_SEQ));
-	th_ack(&h, 0, 101, NAK(UR_NAK_PSN_SEQ));
+	th_ack(&h, 0, 101, SEQ_NAK);
+	th_ack(&h, 0, 101, SEQ_NAK);
 	CU_ASSERT_EQUAL(count(&h, 0, UR_C_PACKET_SEQ_ERR), 1);
 	CU_ASSERT_EQUAL(count(&h, 0, UR_C_DROP_GHOST_ACK), 1);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
@@ -285,7 +284,7 @@ static void rnr__waits_and_ignores_copies(void)
 	th_drain(&h, 0);
 	th_ack(&h, 0, 101, RNR(20)); /* 10.24 ms, longer than the ACK timeout */
 	th_ack(&h, 0, 101, RNR(20));
-	th_ack(&h, 0, 101, NAK(UR_NAK_PSN_SEQ));
+	th_ack(&h, 0, 101, SEQ_NAK);
 	CU_ASSERT_EQUAL(count(&h, 0, UR_C_RNR_NAK_RCVD), 1);
 	CU_ASSERT_EQUAL(count(&h, 0, UR_C_DROP_GHOST_ACK), 2);
 	th_expect_wc(h.n[0].scq, 100, IBV_WC_SUCCESS);
@@ -312,7 +311,7 @@ static void rnr__wait_ended_by_an_ack_hears_doorbells(void)
 	th_ack(&h, 0, 100, RNR(20));
 	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 7, 0, 8, 0, IBV_SEND_SIGNALED), 0);
 	th_expect_quiet(&h, 0);
-	th_ack(&h, 0, 100, 0x1f);
+	th_ack(&h, 0, 100, ACK);
 	th_expect_wc(h.n[0].scq, 100, IBV_WC_SUCCESS);
 	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
 	CU_ASSERT_EQUAL(p.p.bth.psn, 101);

@@ -6,7 +6,6 @@
 #include "tp_harness.h"
 #include "transport/completer.h"
 
-#define NAK(code) (UR_AETH_NAK << 5 | (code))
 #define RNR(timer) (UR_AETH_RNR << 5 | (timer))
 #define MTU 1024u
 #define FIRST 101u /* PSN of the oldest request in flight: one has been acknowledged before */
@@ -48,9 +47,9 @@ static const struct row {
 	{"ACK of the newest", UR_OP_ACK, ACK, 0, NEWEST, "-cGGcg"},
 	{"ACK of what was never sent", UR_OP_ACK, ACK, 0, NEVER, "------"},
 	{"ACK once more", UR_OP_ACK, ACK, 0, BEFORE, "------"},
-	{"NAK, sequence", UR_OP_ACK, NAK(UR_NAK_PSN_SEQ), 0, 0, "-GGG-G"},
-	{"NAK, sequence, once more", UR_OP_ACK, NAK(UR_NAK_PSN_SEQ), 0, BEFORE, "------"},
-	{"NAK, sequence, never sent", UR_OP_ACK, NAK(UR_NAK_PSN_SEQ), 0, NEVER, "------"},
+	{"NAK, sequence", UR_OP_ACK, SEQ_NAK, 0, 0, "-GGG-G"},
+	{"NAK, sequence, once more", UR_OP_ACK, SEQ_NAK, 0, BEFORE, "------"},
+	{"NAK, sequence, never sent", UR_OP_ACK, SEQ_NAK, 0, NEVER, "------"},
 	{"NAK, invalid request", UR_OP_ACK, NAK(UR_NAK_INV_REQ), 0, 0, "-IIIII"},
 	{"NAK, remote access", UR_OP_ACK, NAK(UR_NAK_REM_ACCESS), 0, 0, "-XXXXX"},
 	{"NAK, remote operation", UR_OP_ACK, NAK(UR_NAK_REM_OP), 0, 0, "-OOOOO"},
@@ -267,7 +266,7 @@ static void rnr__reloads_the_retries(void)
 		CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, i, 0, 8, 0, IBV_SEND_SIGNALED), 0);
 	for (unsigned round = 0; round < 20; round++) {
 		CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
-		th_ack(&h, 0, 100, NAK(UR_NAK_PSN_SEQ)); /* the first of the two was lost */
+		th_ack(&h, 0, 100, SEQ_NAK); /* the first of the two was lost */
 		CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
 		th_ack(&h, 0, 100, RNR(1));
 		th_sleep(&h, 20 * UR_NS_PER_US);

@@ -6,7 +6,6 @@ void ur_suite_goback(void);
 
 #define KNOWN 512 /* PSNs that could say hello */
 #define RTT (20 * UR_NS_PER_US)
-#define NAK ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)
 
 /* `n` WRITEs have been acknowledged, a round trip after each. Returns the next PSN. */
 static uint32_t open_with(struct th *h, struct th_opt o, uint32_t n)
@@ -43,7 +42,7 @@ static void known__by_what_it_does_not_say(void)
 
 		h.n[0].qp->resp.peer_sacks = t[i].hello;
 		send_writes(&h, 20);
-		th_ack(&h, 0, psn, NAK);
+		th_ack(&h, 0, psn, SEQ_NAK);
 		CU_ASSERT_EQUAL(h.n[0].qp->req.window.tight, t[i].tight);
 		CU_ASSERT_EQUAL(h.n[0].qp->req.probe.eager, t[i].tight);
 		CU_ASSERT_EQUAL(th_drain(&h, 0), t[i].tight ? 16 : 20);
@@ -60,7 +59,7 @@ static void overdue__sends_all_again_once(void)
 	uint8_t left;
 
 	send_writes(&h, 8);
-	th_ack(&h, 0, psn, NAK);
+	th_ack(&h, 0, psn, SEQ_NAK);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 8);
 	left = r->retry_left;
 	th_sleep(&h, RTT);
@@ -83,7 +82,7 @@ static void overdue__probes_others(void)
 	const uint32_t psn = open_after(&h, 20);
 
 	send_writes(&h, 8);
-	th_ack(&h, 0, psn, NAK);
+	th_ack(&h, 0, psn, SEQ_NAK);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 8);
 	th_sleep(&h, 4 * RTT);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
@@ -99,13 +98,13 @@ static void timed__what_was_sent_once_since(void)
 		struct ur_requester *r = &h.n[0].qp->req;
 
 		send_writes(&h, 8);
-		th_ack(&h, 0, psn, NAK);
+		th_ack(&h, 0, psn, SEQ_NAK);
 		th_drain(&h, 0);
 		if (probed) {
 			th_sleep(&h, 4 * RTT);
 			CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
 			th_ack(&h, 0, psn, ACK); /* the next oldest is sent as well */
-			th_ack(&h, 0, psn + 1, NAK);
+			th_ack(&h, 0, psn + 1, SEQ_NAK);
 			th_drain(&h, 0);
 		}
 		CU_ASSERT_EQUAL(r->rtt.at != 0, !probed);
@@ -149,7 +148,7 @@ static void read__in_pieces_that_the_window_held(void)
 	psn = open_with(&h, o, KNOWN);
 	r = &h.n[0].qp->req;
 	send_writes(&h, 8);
-	th_ack(&h, 0, psn, NAK);
+	th_ack(&h, 0, psn, SEQ_NAK);
 	th_drain(&h, 0);
 	for (psn += 8; psn < FIRST + KNOWN + 100; psn += 16) {
 		th_sleep(&h, RTT);

@@ -41,7 +41,7 @@ static void hello__never_in_a_repeat(void)
 
 	open_requester(&h);
 	send_writes(&h, 3);
-	th_ack(&h, 0, 101, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	th_ack(&h, 0, 101, SEQ_NAK);
 	CU_ASSERT_FALSE(says_hello(&h, 101));
 	CU_ASSERT_FALSE(says_hello(&h, 102));
 	post_writes(&h, 1);
@@ -57,7 +57,7 @@ static void hello__again_after_a_loss(void)
 
 	open_requester(&h);
 	send_writes(&h, 60);
-	th_ack(&h, 0, FIRST, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	th_ack(&h, 0, FIRST, SEQ_NAK);
 	for (uint32_t i = 0; i < 60; i++)
 		CU_ASSERT_FALSE(says_hello(&h, FIRST + i));
 	th_ack(&h, 0, FIRST + 59, ACK);
@@ -69,7 +69,7 @@ static void hello__again_after_a_loss(void)
 		CU_ASSERT_EQUAL(ur_cq_poll(h.n[0].scq, 64, wc), 1);
 	}
 	send_writes(&h, 1);
-	th_ack(&h, 0, FIRST + 520, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	th_ack(&h, 0, FIRST + 520, SEQ_NAK);
 	th_drain(&h, 0);
 	post_writes(&h, 1);
 	CU_ASSERT_FALSE(says_hello(&h, FIRST + 521));

@@ -146,7 +146,7 @@ static void keep__refuses_in_turn(void)
 	CU_ASSERT_TRUE(written(&fixture, 1) && !written(&fixture, 3));
 	fixture.n[1].nevents = 0; /* COMM_EST is not looked at here */
 	CU_ASSERT_EQUAL(ur_qp_state(fixture.n[1].qp), IBV_QPS_ERR);
-	th_expect_ack(&fixture, 1, 102, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
+	th_expect_ack(&fixture, 1, 102, NAK(UR_NAK_REM_ACCESS));
 	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
 	th_close(&fixture);
 }

@@ -230,10 +230,10 @@ static void retransmission__does_not_repeat(void)
 	post_bind(&h, &w, 4, 0);
 	post_write(&h, 5, 8, 0);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
-	th_ack(&h, 0, 100, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	th_ack(&h, 0, 100, SEQ_NAK);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
 	CU_ASSERT_EQUAL(ur_mw_rkey(w.tp), w.pub.rkey);
-	th_ack(&h, 0, 101, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)); /* the first arrived */
+	th_ack(&h, 0, 101, SEQ_NAK); /* the first arrived */
 	for (uint64_t id = 1; id <= 4; id++)
 		th_expect_wc(h.n[0].scq, id, IBV_WC_SUCCESS);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
@@ -331,7 +331,7 @@ static void failure__of_an_earlier_request(void)
 	post_write(&h, 1, 8, 0);
 	post_bind(&h, &w, 2, 0);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
-	th_ack(&h, 0, 100, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
+	th_ack(&h, 0, 100, NAK(UR_NAK_REM_ACCESS));
 	th_expect_wc(h.n[0].scq, 1, IBV_WC_REM_ACCESS_ERR);
 	th_expect_wc(h.n[0].scq, 2, IBV_WC_WR_FLUSH_ERR);
 	CU_ASSERT_EQUAL(h.n[0].qp->req.locals, 0);

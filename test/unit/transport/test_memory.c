@@ -303,7 +303,7 @@ static void on_demand__of_everything(void)
 	x = (struct th_hdr){.va = (uintptr_t)h.n[1].mem, .rkey = all->rkey, .len = 8};
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 100, true, &x, "12345678", 8);
 	CU_ASSERT_EQUAL(memcmp(h.n[1].mem, "12345678", 8), 0);
-	th_expect_ack(&h, 1, 100, 0x1f);
+	th_expect_ack(&h, 1, 100, ACK);
 	x.va = (uintptr_t)hole;
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 101, true, &x, "12345678", 8);
 	th_expect_refused(&h, 1, 101, UR_NAK_REM_ACCESS, IBV_EVENT_QP_ACCESS_ERR);

@@ -196,7 +196,7 @@ static void qp_err__flushes_once_in_order(void)
 	th_recv(&h, 0, 8, 0, 8);
 	th_expect_wc(h.n[0].scq, 7, IBV_WC_WR_FLUSH_ERR);
 	th_expect_wc(h.n[0].rcq, 8, IBV_WC_WR_FLUSH_ERR);
-	th_ack(&h, 0, 100, 0x1f);
+	th_ack(&h, 0, 100, ACK);
 	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_DROP_QP_STATE], 1);
 	CU_ASSERT_EQUAL(ur_wheel_next(h.wheel), UR_TIME_NEVER);
 	th_expect_quiet(&h, 0);
@@ -211,7 +211,7 @@ static void qp_err__owed_ack_still_goes_out(void)
 	th_recv(&h, 1, 1, 0, 64);
 	th_inject(&h, 1, UR_OP_SEND_ONLY, 100, true, NULL, "abcd", 4);
 	modify_state(&h, 1, IBV_QPS_ERR, 0);
-	th_expect_ack(&h, 1, 100, 0x1f);
+	th_expect_ack(&h, 1, 100, ACK);
 	th_expect_quiet(&h, 1);
 	th_close(&h);
 }
@@ -269,7 +269,7 @@ static void qp_sqd__finishes_what_was_begun(void)
 	ur_qp_query(h.n[0].qp, &a, NULL);
 	CU_ASSERT_EQUAL(a.sq_draining, 1);
 	CU_ASSERT_EQUAL(h.n[0].nevents, 0);
-	th_ack(&h, 0, 102, 0x1f);
+	th_ack(&h, 0, 102, ACK);
 	CU_ASSERT_EQUAL(h.n[0].nevents, 1);
 	CU_ASSERT_EQUAL(h.n[0].event[0], IBV_EVENT_SQ_DRAINED);
 	ur_qp_query(h.n[0].qp, &a, NULL);
@@ -280,7 +280,7 @@ static void qp_sqd__finishes_what_was_begun(void)
 	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
 	CU_ASSERT_EQUAL(p.p.bth.psn, 103);
 	/* Nothing to wait for: the event comes at once. */
-	th_ack(&h, 0, 103, 0x1f);
+	th_ack(&h, 0, 103, ACK);
 	modify_state(&h, 0, IBV_QPS_SQD, IBV_QP_EN_SQD_ASYNC_NOTIFY);
 	CU_ASSERT_EQUAL(h.n[0].nevents, 2);
 	th_close(&h);
@@ -337,7 +337,7 @@ static void qp_kick__waits_for_the_path(void)
 	ur_qp_answer(h.n[0].qp, h.now);
 	CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p));
 	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_OP_WRITE_ONLY); /* what somebody is polled for goes first */
-	th_expect_ack(&h, 0, 200, 0x1f);
+	th_expect_ack(&h, 0, 200, ACK);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 0);
 	th_close(&h);
 }

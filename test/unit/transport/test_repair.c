@@ -372,7 +372,7 @@ static void nak__times_no_repeat_to_a_peer_that_keeps(void)
 		r = &h.n[0].qp->req;
 		r->repair.sacks = keeps;
 		send_writes(&h, 3);
-		th_ack(&h, 0, 101, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+		th_ack(&h, 0, 101, SEQ_NAK);
 		th_drain(&h, 0);
 		CU_ASSERT_EQUAL(r->rtt.at == 0, keeps);
 		th_close(&h);
@@ -386,7 +386,7 @@ static void nak__goes_back(void)
 	open_requester(&h, 0);
 	send_writes(&h, 10);
 	sack(&h, 102, 104, 109);
-	th_ack(&h, 0, 102, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	th_ack(&h, 0, 102, SEQ_NAK);
 	for (uint32_t psn = 102; psn < 110; psn++)
 		expect_sent(&h, psn);
 	th_expect_quiet(&h, 0);
@@ -400,7 +400,7 @@ static void nak__fatal_behind_holes(void)
 	open_requester(&h, 0);
 	send_writes(&h, 10);
 	sack(&h, 102, 104, 109);
-	th_ack(&h, 0, 105, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
+	th_ack(&h, 0, 105, NAK(UR_NAK_REM_ACCESS));
 	for (uint32_t i = 100; i < 105; i++)
 		th_expect_wc(h.n[0].scq, i, IBV_WC_SUCCESS);
 	th_expect_wc(h.n[0].scq, 105, IBV_WC_REM_ACCESS_ERR);
@@ -451,7 +451,7 @@ static void nak__before_a_response_that_is_late(void)
 	th_drain(&h, 0);
 	send_writes(&h, 2);
 	th_sleep(&h, 50 * US);
-	th_ack(&h, 0, 101, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	th_ack(&h, 0, 101, SEQ_NAK);
 	expect_sent(&h, 100);
 	th_sleep(&h, 2 * US);
 	th_inject(&h, 0, UR_OP_READ_RESP_ONLY, 100, false, &x, h.n[1].mem, 1000);

@@ -81,7 +81,7 @@ static void row__each_is_what_it_would_be_alone(void)
 					expect(i, ops[o], i * 11, lens[l], i * 300, i == 7 || i == 23 || i == 39);
 				CU_ASSERT_EQUAL(h.n[0].qp->n.tx_bytes, 40 * lens[l]);
 				CU_ASSERT_EQUAL(h.n[0].qp->n.tx_packets, 40);
-				th_ack(&h, 0, 139, 0x1f);
+				th_ack(&h, 0, 139, ACK);
 				th_expect_wc(h.n[0].scq, 7, IBV_WC_SUCCESS);
 				CU_ASSERT_EQUAL(h.n[0].qp->req.head, 40);
 				close_all();
@@ -179,7 +179,7 @@ static void row__request_that_fails(void)
 		CU_ASSERT_TRUE(n >= 5);
 		for (uint32_t k = 0; k < 5; k++)
 			expect(k, IBV_WR_SEND, k, 8, 0, false);
-		th_ack(&h, 0, 104, 0x1f);
+		th_ack(&h, 0, 104, ACK);
 		th_expect_wc(h.n[0].scq, 5, IBV_WC_LOC_PROT_ERR);
 		CU_ASSERT_EQUAL(ur_qp_st(h.n[0].qp), IBV_QPS_ERR);
 		CU_ASSERT_EQUAL(ur_mr_dereg(mr), 0);

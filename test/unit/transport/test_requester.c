@@ -57,7 +57,7 @@ static void check_message(enum ibv_wr_opcode op, enum ibv_mtu mtu_code, uint32_t
 	}
 	th_expect_quiet(&h, 0);
 	th_expect_no_wc(h.n[0].scq);
-	th_ack(&h, 0, ur_psn_add(0xfffffe, n - 1), 0x1f);
+	th_ack(&h, 0, ur_psn_add(0xfffffe, n - 1), ACK);
 	CU_ASSERT_EQUAL(th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS).opcode, ur_wr_ops[op].wc);
 	th_close(&h);
 }
@@ -195,7 +195,7 @@ static void window__bounds_what_is_in_flight(void)
 			CU_ASSERT_EQUAL(p.p.bth.ackreq, (n + 1) % every == 0);
 		CU_ASSERT_EQUAL(n, windows[i]);
 		CU_ASSERT_EQUAL(ur_req_next(h.n[0].qp), UR_REQ_WINDOW);
-		th_ack(&h, 0, 100, 0x1f);
+		th_ack(&h, 0, 100, ACK);
 		CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
 		th_close(&h);
 	}
@@ -205,7 +205,7 @@ static void read__limit_of_outstanding_and_fence(void)
 {
 	static struct th h;
 	struct th_opt o = th_default;
-	const struct th_hdr ack = {.syndrome = 0x1f};
+	const struct th_hdr ack = {.syndrome = ACK};
 
 	o.max_rd = 2;
 	th_open(&h, &o);
@@ -256,7 +256,7 @@ static void read__pieces_sent_again_wait_for_one_another(void)
 {
 	static struct th h;
 	struct th_opt o = th_default;
-	const struct th_hdr ext = {.syndrome = 0x1f};
+	const struct th_hdr ext = {.syndrome = ACK};
 	struct th_pkt p;
 
 	o.window = 16;
@@ -335,7 +335,7 @@ static void fail__local_errors_keep_their_place(void)
 			if (before) {
 				CU_ASSERT_EQUAL(ur_req_next(h.n[0].qp), UR_REQ_HALT);
 				th_expect_no_wc(h.n[0].scq);
-				th_ack(&h, 0, 101, 0x1f);
+				th_ack(&h, 0, 101, ACK);
 				th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
 			}
 			th_expect_wc(h.n[0].scq, 2, t[i].status);
@@ -463,12 +463,12 @@ static void again__is_marked(void)
 		CU_ASSERT_FALSE(p[i]->flags & UR_PKT_AGAIN);
 	h.n[0].tp->c.free(h.n[0].tp->c.ctx, p, n);
 	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 2, 0, 1000, 0, IBV_SEND_SIGNALED), 0);
-	th_ack(&h, 0, ur_psn_add(th_default.psn[0], 2), ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	th_ack(&h, 0, ur_psn_add(th_default.psn[0], 2), SEQ_NAK);
 	CU_ASSERT_EQUAL_FATAL(n = ur_tp_tx(h.n[0].tp, p, 8, h.now), 3);
 	CU_ASSERT_TRUE(p[0]->flags & UR_PKT_AGAIN && p[1]->flags & UR_PKT_AGAIN);
 	CU_ASSERT_FALSE(p[2]->flags & UR_PKT_AGAIN); /* it was not there the first time */
 	h.n[0].tp->c.free(h.n[0].tp->c.ctx, p, n);
-	th_ack(&h, 0, ur_psn_add(th_default.psn[0], 4), 0x1f);
+	th_ack(&h, 0, ur_psn_add(th_default.psn[0], 4), ACK);
 	th_close(&h);
 }
 

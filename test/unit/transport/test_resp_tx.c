@@ -3,8 +3,6 @@
 #include "tp_harness.h"
 #include "wire/sack.h"
 
-#define NAK(code) ur_syndrome(UR_AETH_NAK, code)
-
 static const uint8_t data[1024] = {1, 2, 3};
 
 static uint64_t count(const struct th *h, enum ur_counter c)

@@ -3,8 +3,6 @@
 #include "tp_harness.h"
 #include "transport/verdict.h"
 
-#define NAK(code) ur_syndrome(UR_AETH_NAK, code)
-
 static uint8_t data[8192];
 
 static uint64_t count(const struct th *h, enum ur_counter c)
@@ -231,14 +229,14 @@ static void sequence__one_nak_until_resynchronised(void)
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 100, false, NULL, NULL, 0);
 	for (uint32_t psn = 102; psn < 106; psn++)
 		th_inject(&h, 1, UR_OP_WRITE_ONLY, psn, true, NULL, NULL, 0);
-	th_expect_ack(&h, 1, 101, NAK(UR_NAK_PSN_SEQ));
+	th_expect_ack(&h, 1, 101, SEQ_NAK);
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 106, true, NULL, NULL, 0);
 	th_expect_quiet(&h, 1);
 	CU_ASSERT_EQUAL(count(&h, UR_C_DROP_OUT_OF_SEQ), 5);
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 101, true, NULL, NULL, 0);
 	th_expect_ack(&h, 1, 101, ACK);
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 103, true, NULL, NULL, 0);
-	th_expect_ack(&h, 1, 102, NAK(UR_NAK_PSN_SEQ));
+	th_expect_ack(&h, 1, 102, SEQ_NAK);
 	/* Reordered rather than lost: the NAK has not left when the missing packet comes. */
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 102, false, NULL, NULL, 0);
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 104, true, NULL, NULL, 0);
@@ -279,7 +277,7 @@ static void duplicate__leaves_a_waiting_nak(void)
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 100, false, NULL, NULL, 0);
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 102, true, NULL, NULL, 0);
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 100, true, NULL, NULL, 0);
-	th_expect_ack(&h, 1, 101, NAK(UR_NAK_PSN_SEQ));
+	th_expect_ack(&h, 1, 101, SEQ_NAK);
 	th_expect_quiet(&h, 1);
 	th_close(&h);
 }
@@ -385,7 +383,7 @@ static void send__invalidate_of_memory_regions_is_not_answered(void)
 	th_expect_wc(h.n[1].rcq, 1, IBV_WC_SUCCESS);
 	th_expect_wc(h.n[1].rcq, 2, IBV_WC_REM_INV_REQ_ERR);
 	CU_ASSERT_EQUAL(ur_qp_state(h.n[1].qp), IBV_QPS_ERR);
-	th_expect_ack(&h, 1, 100, 0x1f);
+	th_expect_ack(&h, 1, 100, ACK);
 	th_expect_quiet(&h, 1);
 	th_close(&h);
 }

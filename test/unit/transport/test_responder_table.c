@@ -110,7 +110,7 @@ static void enter(struct rt_case *c)
 		break;
 	case NAK_SENT:
 		th_inject(&c->h, 1, UR_OP_WRITE_ONLY, c->epsn + 7, false, &x, data, 8);
-		th_expect_ack(&c->h, 1, c->epsn, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+		th_expect_ack(&c->h, 1, c->epsn, SEQ_NAK);
 		break;
 	case DYING: /* the refusal waits behind the three responses of a READ */
 		x = th_reth(&c->h, 1, 0, 3 * MTU);
@@ -196,14 +196,14 @@ static void expect_answer(struct rt_case *c)
 	uint32_t e = c->epsn;
 
 	switch (c->expect) {
-	case 'A': th_expect_ack(&c->h, 1, e, 0x1f); break;
-	case 'D': th_expect_ack(&c->h, 1, c->column == REPEAT ? e : e - 1, 0x1f); break;
+	case 'A': th_expect_ack(&c->h, 1, e, ACK); break;
+	case 'D': th_expect_ack(&c->h, 1, c->column == REPEAT ? e : e - 1, ACK); break;
 	case 'R': expect_response(c); break;
-	case 'N': th_expect_ack(&c->h, 1, e, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)); break;
+	case 'N': th_expect_ack(&c->h, 1, e, SEQ_NAK); break;
 	case 'w': th_expect_ack(&c->h, 1, e, ur_syndrome(UR_AETH_RNR, c->h.opt.min_rnr)); break;
-	case 'I': th_expect_ack(&c->h, 1, e, ur_syndrome(UR_AETH_NAK, UR_NAK_INV_REQ)); break;
+	case 'I': th_expect_ack(&c->h, 1, e, NAK(UR_NAK_INV_REQ)); break;
 	case 'X':
-	case 'Y': th_expect_ack(&c->h, 1, e, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS)); break;
+	case 'Y': th_expect_ack(&c->h, 1, e, NAK(UR_NAK_REM_ACCESS)); break;
 	default: break;
 	}
 	if (c->state == DYING) {

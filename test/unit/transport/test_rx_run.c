@@ -185,7 +185,7 @@ static void deviation__shorter_last_packet(void)
 		for (unsigned i = 0; i < ur_array_size(lens); i++)
 			for (unsigned last = 0; last < 2; last++) {
 				static struct th_pkt p[9];
-				const struct th_hdr ext = {.syndrome = 0x1f, .msn = 1};
+				const struct th_hdr ext = {.syndrome = ACK, .msn = 1};
 				const uint8_t op = last ? last_op[kk] : middle_op[kk];
 				uint32_t len = last && kk == K_READ && lens[i] > MTU - 8 ? MTU - 8 : lens[i];
 

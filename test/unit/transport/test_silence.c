@@ -147,7 +147,7 @@ static void silence__ends_with_a_nak(void)
 	send_writes(&h, 5);
 	sent_within(&h, 4 * TIMEOUT);
 	CU_ASSERT_EQUAL(req(&h)->wait, TIMEOUT * 7 / 2);
-	th_ack(&h, 0, FIRST, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+	th_ack(&h, 0, FIRST, SEQ_NAK);
 	CU_ASSERT_EQUAL(req(&h)->wait, TIMEOUT);
 	CU_ASSERT_EQUAL(req(&h)->deadline, h.now + TIMEOUT);
 	CU_ASSERT_EQUAL(req(&h)->retry_left, 4);

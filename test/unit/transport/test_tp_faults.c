@@ -3,7 +3,6 @@
 #include "losses.h"
 #include "transport/req_state.h"
 
-#define NAK_SEQ ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)
 #define TIMEOUT (4096ull << 8) /* of th_default */
 
 /* A request under `losses` succeeds without the ACK timer, soon, and without a retry too many. */
@@ -194,7 +193,7 @@ static void fault__needless_retransmission(void)
 	th_post(&h, 0, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, IBV_SEND_SIGNALED);
 	th_expect_quiet(&h, 0);
 	CU_ASSERT_EQUAL(ur_req_next(h.n[0].qp), UR_REQ_WINDOW);
-	th_ack(&h, 0, 109, 0x1f);
+	th_ack(&h, 0, 109, ACK);
 	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
 	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
 	CU_ASSERT_EQUAL(p.p.bth.psn, 110);
@@ -361,7 +360,7 @@ static void fault__peer_acknowledges_what_was_never_sent(void)
 	th_drain(&h, 0);
 	th_ack(&h, 0, 102, ACK);
 	th_inject(&h, 0, UR_OP_READ_RESP_ONLY, 102, false, &ext, h.n[1].mem, 8);
-	th_ack(&h, 0, 99, NAK_SEQ);
+	th_ack(&h, 0, 99, SEQ_NAK);
 	CU_ASSERT_EQUAL(count(&h, 0, UR_C_DROP_GHOST_ACK), 2);
 	CU_ASSERT_EQUAL(count(&h, 0, UR_C_DROP_RESPONSE), 1);
 	th_expect_quiet(&h, 0);
@@ -390,18 +389,18 @@ static void fault__naks_repeat(void)
 	th_open(&h, &th_default);
 	far_write(&h, 100, ACK);
 	th_expect_wc(h.n[0].scq, 100, IBV_WC_SUCCESS);
-	far_write(&h, 101, NAK_SEQ);
+	far_write(&h, 101, SEQ_NAK);
 	for (unsigned round = 0; round < 7; round++) {
 		CU_ASSERT_EQUAL(h.n[0].qp->req.retry_left, 6 - round);
 		for (unsigned i = 0; i < 20; i++) {
 			th_drain(&h, 0);
-			th_ack(&h, 0, 101, NAK_SEQ); /* at once: no answer to what just left */
+			th_ack(&h, 0, 101, SEQ_NAK); /* at once: no answer to what just left */
 		}
 		CU_ASSERT_EQUAL(h.n[0].qp->req.retry_left, 6 - round);
 		CU_ASSERT_EQUAL(ur_qp_state(h.n[0].qp), IBV_QPS_RTS);
 		th_sleep(&h, 100 * US);
 		th_drain(&h, 0);
-		th_ack(&h, 0, 101, NAK_SEQ);
+		th_ack(&h, 0, 101, SEQ_NAK);
 	}
 	CU_ASSERT_EQUAL(count(&h, 0, UR_C_PACKET_SEQ_ERR), 8); /* the first and seven retries */
 	th_expect_wc(h.n[0].scq, 101, IBV_WC_RETRY_EXC_ERR);

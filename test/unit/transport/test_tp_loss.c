@@ -167,7 +167,7 @@ static void loss__naks_before_the_first_round_trip(void)
 	th_post(&h, 0, IBV_WR_RDMA_WRITE, 7, 0, 20 * 1024, 0, IBV_SEND_SIGNALED);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 20);
 	for (unsigned i = 1; i < 20; i++) {
-		th_ack(&h, 0, o.psn[0], ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+		th_ack(&h, 0, o.psn[0], SEQ_NAK);
 		th_drain(&h, 0);
 	}
 	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_PACKET_SEQ_ERR], 1);

@@ -274,7 +274,7 @@ static void refuse__keys_of_another_srqs_domain(void)
 	open_xrc(&f);
 	ext = th_reth(&f.h, 1, 0, 8);
 	inject(&f, UR_OP_WRITE_ONLY, num(&f, 0), 100, &ext, "12345678", 8);
-	CU_ASSERT_EQUAL(expect_answer(&f, 100).syndrome, 0x1f);
+	CU_ASSERT_EQUAL(expect_answer(&f, 100).syndrome, ACK);
 	inject(&f, UR_OP_WRITE_ONLY, num(&f, 1), 101, &ext, "12345678", 8);
 	expect_refused(&f, 101, UR_NAK_REM_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 	close_xrc(&f);
@@ -283,7 +283,7 @@ static void refuse__keys_of_another_srqs_domain(void)
 static void refuse__packets_of_the_other_direction_or_service(void)
 {
 	static struct fix f;
-	const struct th_hdr ext = {.syndrome = 0x1f};
+	const struct th_hdr ext = {.syndrome = ACK};
 
 	open_xrc(&f);
 	post(&f, 0, 1, 0, 64);
@@ -339,7 +339,7 @@ static void destroy__srq_leaves_the_others_alone(void)
 	expect_answer(&f, 100);
 	destroy_srq(&f, 0);
 	inject(&f, UR_OP_SEND_ONLY, num(&f, 1), 101, NULL, "x", 1);
-	CU_ASSERT_EQUAL(expect_answer(&f, 101).syndrome, 0x1f);
+	CU_ASSERT_EQUAL(expect_answer(&f, 101).syndrome, ACK);
 	th_expect_wc(f.cq[1], 2, IBV_WC_SUCCESS);
 	close_xrc(&f);
 }
@@ -359,7 +359,7 @@ static void destroy__srq_with_a_read_to_answer(void)
 	CU_ASSERT_FATAL(th_pull(&f.h, 1, &p));
 	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_XRC | UR_OP_READ_RESP_FIRST);
 	destroy_srq(&f, 0);
-	CU_ASSERT_EQUAL(expect_answer(&f, 101).syndrome, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
+	CU_ASSERT_EQUAL(expect_answer(&f, 101).syndrome, NAK(UR_NAK_REM_ACCESS));
 	CU_ASSERT_EQUAL(ur_qp_state(f.h.n[1].qp), IBV_QPS_ERR);
 	close_xrc(&f);
 }
@@ -410,7 +410,7 @@ static void destroy__srq_with_a_read_from_a_window_to_answer(void)
 	CU_ASSERT_FATAL(th_pull(&f.h, 1, &p));
 	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_XRC | UR_OP_READ_RESP_FIRST);
 	destroy_srq(&f, 1);
-	CU_ASSERT_EQUAL(expect_answer(&f, 101).syndrome, ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS));
+	CU_ASSERT_EQUAL(expect_answer(&f, 101).syndrome, NAK(UR_NAK_REM_ACCESS));
 	ur_mw_dealloc(mw);
 	close_xrc(&f);
 }

@@ -485,7 +485,7 @@ void th_expect_quiet(struct th *h, unsigned node)
 
 void th_expect_refused(struct th *h, unsigned node, uint32_t psn, enum ur_nak_code code, int event)
 {
-	th_expect_ack(h, node, psn, ur_syndrome(UR_AETH_NAK, code));
+	th_expect_ack(h, node, psn, NAK(code));
 	CU_ASSERT_EQUAL(ur_qp_state(h->n[node].qp), IBV_QPS_ERR);
 	CU_ASSERT_EQUAL(h->n[node].nevents, event >= 0);
 	if (event >= 0)

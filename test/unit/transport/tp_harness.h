@@ -15,7 +15,10 @@
 #include "wire/frame.h"
 #include "wire/train.h"
 
-#define ACK 0x1f /* a syndrome: of an acknowledgement without credits */
+/* Syndromes: an acknowledgement without credits, and refusals. */
+#define ACK 0x1f
+#define NAK(code) (UR_AETH_NAK << 5 | (code))
+#define SEQ_NAK NAK(UR_NAK_PSN_SEQ)
 #define US UR_NS_PER_US
 #define TH_MEM (1u << 20)
 #define TH_ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)

@@ -120,7 +120,7 @@ static inline void expect_refused(struct fix *f, uint32_t psn, enum ur_nak_code 
 	const struct th_node *n = &f->h.n[1];
 	unsigned k = 0;
 
-	CU_ASSERT_EQUAL(expect_answer(f, psn).syndrome, ur_syndrome(UR_AETH_NAK, code));
+	CU_ASSERT_EQUAL(expect_answer(f, psn).syndrome, NAK(code));
 	CU_ASSERT_EQUAL(ur_qp_state(n->qp), IBV_QPS_ERR);
 	CU_ASSERT_EQUAL(n->event[k++], IBV_EVENT_QP_LAST_WQE_REACHED);
 	if (event >= 0)
