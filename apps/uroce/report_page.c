@@ -155,8 +155,8 @@ static void put_half(const struct ur_an_conn *c, unsigned k, uint32_t number, FI
 	put_count(out, h->lost[UR_AN_BEFORE] + h->lost[UR_AN_BEHIND]);
 	put_count(out, ur_pcap_sum(h->repeated, UR_AN_CAUSES));
 	put_count(out, h->naks_seq + h->naks_rnr);
-	put_number(out, h->rtt.n ? ur_pcap_time(h->rtt.sum / h->rtt.n, t) : "-");
-	put_number(out, h->rtt.n ? ur_pcap_time(h->rtt.max, t) : "-");
+	put_number(out, ur_an_times_tell(&h->rtt) ? ur_pcap_time(h->rtt.sum / h->rtt.n, t) : "-");
+	put_number(out, ur_an_times_tell(&h->rtt) ? ur_pcap_time(h->rtt.max, t) : "-");
 	put_count(out, h->marked);
 	fputs("</tr>\n", out);
 }
