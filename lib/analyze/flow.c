@@ -95,6 +95,7 @@ struct an_flow *an_flow_add(struct ur_analysis *a, const struct ur_gid *src, con
 	f->src = f->facts.from = *src;
 	f->dst = f->facts.to = *dst;
 	f->dqpn = f->facts.dqpn = dqpn;
+	f->unasked = UINT32_MAX;
 	f->service = service;
 	ur_list_init(&f->beside);
 	f->s.msg = AN_MSG_UNKNOWN;

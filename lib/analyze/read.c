@@ -57,6 +57,16 @@ static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *
 						 .v = {p->bth.psn, p->payload_len, want}});
 }
 
+/* Of responses that come again in a row the first is reported. */
+static void report_unasked(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
+{
+	if (f->unasked != p->bth.psn)
+		an_report_on(a, f->peer,
+			     (struct ur_finding){
+				     .rule = UR_RULE_READ_DUP, .frame = p->frame, .seen = {r->asked}, .when = p->when, .v = {p->bth.psn}});
+	f->unasked = ur_psn_add(p->bth.psn, 1);
+}
+
 /* What came is response `at`, and `got` was expected. */
 static void check_turn(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint32_t at)
 {
@@ -87,9 +97,7 @@ static void check_turn(struct ur_analysis *a, struct an_flow *f, struct an_req *
 		r->gap_n = at - r->again;
 		r->gap_frame = p->frame;
 	} else if (at < r->got && (!asked_again || (in_order && at < r->again))) {
-		an_report_on(a, f->peer,
-			     (struct ur_finding){
-				     .rule = UR_RULE_READ_DUP, .frame = p->frame, .seen = {r->asked}, .when = p->when, .v = {p->bth.psn}});
+		report_unasked(a, f, r, p);
 	}
 	/* What has not been here may belong to an older request, unless it is what comes next. */
 	if (asked_again && (at == r->again || (at > r->again && at < r->got)))

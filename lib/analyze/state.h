@@ -229,6 +229,7 @@ struct an_flow {
 	uint32_t cnp_frame[AN_CNPS];
 	uint8_t said;
 	uint64_t alone_answers; /* while it has no peer */
+	uint32_t unasked;       /* PSN after the last response that came again without a request; UINT32_MAX: none */
 	struct an_stream s;
 	struct ur_an_half facts;
 };
