@@ -16,6 +16,7 @@
 #include "transport/qp_priv.h"
 #include "transport/rd_table.h"
 #include "transport/recvq.h"
+#include "transport/remind.h"
 #include "transport/ring.h"
 #include "transport/rwqe.h"
 #include "transport/send_done.h"
@@ -150,6 +151,7 @@ static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
 	ur_timer_init(&qp->timer, ur_comp_timer);
 	ur_cc_init(qp);
 	ur_follow_init(qp);
+	ur_remind_init(qp);
 	atomic_store_explicit(&qp->state, IBV_QPS_RESET, memory_order_relaxed);
 	return qp;
 }
@@ -198,6 +200,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
 	ur_follow_stop(qp);
+	ur_remind_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	ur_ud_release_all(qp); /* after the unlinking: the last reference on an AH frees the list of those that wait for it */
@@ -272,6 +275,7 @@ void ur_qp_to_err(struct ur_qp *qp)
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
 	ur_follow_stop(qp);
+	ur_remind_stop(qp);
 	ur_list_del(&qp->link[UR_TXQ_REQ]);
 	drop_reads(&qp->resp);
 	ur_keep_drop(qp);
@@ -307,6 +311,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
 	ur_follow_stop(qp);
+	ur_remind_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	ur_ud_release_all(qp); /* as above */
@@ -316,6 +321,7 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	memset(&qp->req, 0, sizeof(qp->req));
 	ur_follow_init(qp);
 	memset(&qp->resp, 0, sizeof(qp->resp));
+	ur_remind_init(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->n, 0, sizeof(qp->n));
 	qp->heard = 0;

@@ -102,6 +102,14 @@ enum { UR_NAK_SENT_SEQ = 1, UR_NAK_SENT_RNR = 2 };
 
 struct ur_keep;
 
+/* READ responses for a peer that has fallen silent: remind.c. */
+struct ur_remind {
+	ur_time asked_at; /* when the peer last asked for a READ again; 0: not of late */
+	uint64_t sent;    /* `tx_bytes` when the timer was armed */
+	uint8_t times;    /* since the last request */
+	struct ur_timer timer;
+};
+
 struct ur_responder {
 	uint32_t epsn, msn;
 	uint32_t head, tail;     /* RQ indices: next to use, last seen tail */
@@ -128,6 +136,7 @@ struct ur_responder {
 	struct ur_keep *keep;               /* with UR_RESP_KEEPS */
 	uint32_t listens;                   /* packets to which it still listens */
 	uint32_t beyond;                    /* PSN of the last packet that came beyond the expected one */
+	struct ur_remind remind;
 };
 
 /* --- the queue pair --- */

@@ -5,6 +5,7 @@
 #include "transport/qp_priv.h"
 #include "transport/srq_priv.h"
 #include "transport/upcalls.h"
+#include "wire/hdr.h"
 
 struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp)
 {
@@ -25,7 +26,7 @@ bool ur_resp_rd_room(struct ur_qp *qp)
 	struct ur_responder *r = &qp->resp;
 	struct ur_rd_res *e = ur_resp_rd_oldest(qp);
 
-	while (e && r->rd_tail - r->rd_cur >= r->rd_n && e->replay) {
+	while (e && r->rd_tail - r->rd_cur >= r->rd_n && e->why != UR_RD_NEW) {
 		e->k = e->end;
 		e = ur_resp_rd_oldest(qp);
 	}
@@ -36,7 +37,6 @@ struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
 {
 	struct ur_responder *r = &qp->resp;
 	struct ur_rd_res *e = &r->rd[r->rd_tail++ & (UR_RD_SLOTS - 1)];
-
 	/* A peer that says of each request whether it is answered may be farther ahead of one that is not. */
 	r->rd_count = ur_min_u32(r->rd_count + 1, r->peer_sacks ? UR_RD_SLOTS : r->rd_n);
 	e->opcode = p->bth.opcode;
@@ -71,4 +71,48 @@ void ur_resp_rd_from(struct ur_qp *qp, uint32_t psn)
 			return;
 		}
 	}
+}
+
+/* Repeats a part while the rest of the READ, or other parts, are still being sent. What finds no room is asked for again. */
+static void repeat_part(struct ur_qp *qp, const struct ur_rd_res *e, uint32_t k, uint32_t npkts, uint32_t stop)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_rd_res *part;
+
+	if (r->side_tail - r->side_head >= UR_RD_SIDE)
+		return;
+	part = &r->rd[UR_RD_SLOTS + (r->side_tail++ & (UR_RD_SIDE - 1))];
+	*part = *e;
+	part->again = true;
+	ur_resp_rd_run(part, k, npkts, stop, ur_resp_rd_answered(e));
+	ur_resp_schedule(qp);
+}
+
+/* 9.7.5.1.4 */
+bool ur_resp_rd_replay(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	struct ur_responder *r = &qp->resp;
+	struct ur_reth h;
+
+	ur_reth_get(p->data + p->bth_off + UR_BTH_LEN + op->off_reth, &h);
+	for (uint32_t n = 1; n <= r->rd_count; n++) {
+		struct ur_rd_res *e = &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
+		uint32_t k = (p->bth.psn - e->psn) & UR_PSN_MASK;
+		uint64_t off = (uint64_t)k << qp->mtu_shift;
+
+		if (k >= e->npkts)
+			continue;
+		if (e->opcode != p->bth.opcode || h.rkey != e->rkey || h.va != e->va + off || off + h.len > e->len)
+			return false;
+		if (k + ur_qp_npkts(qp, h.len) < e->npkts) {
+			repeat_part(qp, e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len);
+			return true;
+		}
+		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
+		e->again = true;
+		ur_resp_rd_run(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, ur_resp_rd_answered(e));
+		ur_resp_rd_again(qp, n);
+		return true;
+	}
+	return false;
 }

@@ -13,6 +13,7 @@
 #include "transport/qp_priv.h"
 #include "transport/rd_table.h"
 #include "transport/recvq.h"
+#include "transport/remind.h"
 #include "transport/resp_atomic.h"
 #include "transport/resp_kept.h"
 #include "transport/resp_tx.h"
@@ -309,61 +310,22 @@ static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, co
 	return UR_RESP_DONE;
 }
 
-/* Repeats a part while the rest of the READ, or other parts, are still being sent. What finds no room is asked for again. */
-static void repeat_part(struct ur_qp *qp, const struct ur_rd_res *e, uint32_t k, uint32_t npkts, uint32_t stop)
-{
-	struct ur_responder *r = &qp->resp;
-	struct ur_rd_res *part;
-
-	if (r->side_tail - r->side_head >= UR_RD_SIDE)
-		return;
-	part = &r->rd[UR_RD_SLOTS + (r->side_tail++ & (UR_RD_SIDE - 1))];
-	*part = *e;
-	part->again = true;
-	ur_resp_rd_run(part, k, npkts, stop, ur_resp_rd_answered(e));
-	ur_resp_schedule(qp);
-}
-
-/* A duplicate READ is answered again when it lies in the range of one that is still remembered (9.7.5.1.4). */
-static void replay_read(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
-{
-	struct ur_responder *r = &qp->resp;
-	struct ur_reth h;
-
-	ur_reth_get(ext_headers(p) + op->off_reth, &h);
-	for (uint32_t n = 1; n <= r->rd_count; n++) {
-		struct ur_rd_res *e = &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
-		uint32_t k = (p->bth.psn - e->psn) & UR_PSN_MASK;
-		uint64_t off = (uint64_t)k << qp->mtu_shift;
-
-		if (k >= e->npkts)
-			continue;
-		if (e->opcode != p->bth.opcode || h.rkey != e->rkey || h.va != e->va + off || off + h.len > e->len)
-			return;
-		if (k + ur_qp_npkts(qp, h.len) < e->npkts) {
-			repeat_part(qp, e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len);
-			return;
-		}
-		ur_resp_rd_oldest(qp); /* so that what lies before rd_cur is finished */
-		e->again = true;
-		ur_resp_rd_run(e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len, ur_resp_rd_answered(e));
-		ur_resp_rd_again(qp, n);
-		return;
-	}
-}
-
 /* --- one packet --- */
+
+static void answer_again(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	if (!(op->flags & UR_OPF_READ))
+		ur_resp_atomic_again(qp, p, op);
+	else if (!ur_copy_is(p->data + p->bth_off) && ur_resp_rd_replay(qp, p, op)) /* what was copied is being answered */
+		ur_remind_asked(qp);
+}
 
 static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	const struct ur_responder *r = &qp->resp;
 
-	if (op->flags & UR_OPF_READ && ur_unlikely(ur_copy_is(p->data + p->bth_off)))
-		return UR_RESP_DUPLICATE; /* the first one is being answered */
-	if (op->flags & UR_OPF_READ)
-		replay_read(qp, p, op);
-	else if (ur_unlikely(op->flags & UR_OPF_ANSWERED))
-		ur_resp_atomic_again(qp, p, op);
+	if (op->flags & UR_OPF_ANSWERED)
+		answer_again(qp, p, op);
 	else if (ur_unlikely(ur_resp_reports(r))) /* the peer asks what has arrived */
 		ur_resp_sack(qp, r->epsn);
 	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !ur_resp_nak_waits(r)) /* an acknowledgement that waits may be of less */
@@ -407,6 +369,7 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 	if (op->flags & UR_OPF_ANSWERED) {
 		if (stale_nak)
 			r->ack_pending = 0; /* the response acknowledges */
+		ur_remind_request(qp);
 		ur_resp_schedule(qp);
 	} else if (p->bth.ackreq || stale_nak) {
 		ur_resp_ack_executed(qp);

@@ -32,6 +32,7 @@ static void expect_repaired_upwards(struct loss *l, bool timeouts)
 	static struct th h;
 
 	open_warm(&h, &th_default, l);
+	h.n[1].tp->c.plain_recovery = true; /* it sends nothing again unasked */
 	h.lose = lose_as_rxe;
 	repeated_from = 100;
 	th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 64 * 1024, 500000, IBV_SEND_SIGNALED);

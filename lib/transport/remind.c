@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A peer of another make that reads asks once for a response that is missing. When that request is lost, or the response is lost once more,
+ * it waits for its ACK timer, in silence; rdma_rxe does so after most losses. But whatever it waits for is known here: it lies in the
+ * resource table. So where a peer has asked for a READ again of late, and then says nothing for ten to twenty milliseconds although all
+ * responses have left, they are sent again: what it has it drops as duplicates (IBTA volume 1, 9.7.5.2.8), and it goes on with what it
+ * waits for.
+ *
+ * A peer that has nothing more to read is as silent. What it costs there is bounded, in times and in bytes, and ends a second after it has
+ * asked for something again.
+ */
+#include "transport/remind.h"
+
+#include "transport/rd_table.h"
+#include "transport/tp_priv.h"
+#include "transport/upcalls.h"
+
+#define SILENCE (10 * UR_NS_PER_MS) /* hosts in software are held up for milliseconds at a time */
+#define MEMORY UR_NS_PER_S
+#define TIMES 2
+#define BYTES_MOST (4u << 20)
+
+static void arm(struct ur_qp *qp, ur_time now)
+{
+	struct ur_remind *m = &qp->resp.remind;
+
+	m->sent = qp->n.tx_bytes;
+	ur_timer_arm(qp->tp->c.wheel, &m->timer, now + (SILENCE << m->times));
+}
+
+/* The peer is not silent any more: what still waits to be sent is of no use. */
+static void drop_waiting(struct ur_qp *qp)
+{
+	struct ur_rd_res *e;
+
+	while ((e = ur_resp_rd_oldest(qp)) && e->why == UR_RD_REMINDER)
+		e->k = e->end;
+}
+
+void ur_remind_later(struct ur_qp *qp)
+{
+	drop_waiting(qp);
+	qp->resp.remind.times = 0;
+	arm(qp, qp->tp->now);
+}
+
+void ur_remind_asked(struct ur_qp *qp)
+{
+	if (qp->resp.peer_sacks || qp->tp->c.plain_recovery || (qp->path && qp->path->local))
+		return;
+	qp->resp.remind.asked_at = qp->tp->now;
+	ur_remind_later(qp);
+}
+
+/* How many of the newest READs and atomics may be sent again. */
+static uint32_t within_bounds(const struct ur_responder *r)
+{
+	uint64_t bytes = 0;
+	uint32_t n = 0;
+
+	for (; n < ur_min_u32(r->rd_count, r->rd_n); n++) {
+		bytes += r->rd[(r->rd_tail - n - 1) & (UR_RD_SLOTS - 1)].len;
+		if (bytes > BYTES_MOST)
+			break;
+	}
+	return n;
+}
+
+static void send_again(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+	const uint32_t n = within_bounds(r);
+
+	for (uint32_t i = 1; i <= n; i++) {
+		struct ur_rd_res *e = &r->rd[(r->rd_tail - i) & (UR_RD_SLOTS - 1)];
+
+		e->k = e->start;
+		e->again = true;
+		e->why = UR_RD_REMINDER;
+	}
+	if (!n)
+		return;
+	ur_qp_count(qp, UR_C_REMINDER);
+	ur_resp_rd_again(qp, n);
+}
+
+static void expired(struct ur_timer *t, ur_time now)
+{
+	struct ur_qp *qp = ur_container_of(t, struct ur_qp, resp.remind.timer);
+	struct ur_responder *r = &qp->resp;
+	struct ur_remind *m = &r->remind;
+
+	if (r->dying || now - m->asked_at > MEMORY) {
+		m->asked_at = 0;
+		return;
+	}
+	if (ur_resp_rd_oldest(qp) || r->side_head != r->side_tail || m->sent != qp->n.tx_bytes) {
+		arm(qp, now);
+		return;
+	}
+	send_again(qp);
+	if (++m->times < TIMES)
+		arm(qp, now);
+}
+
+void ur_remind_init(struct ur_qp *qp)
+{
+	ur_timer_init(&qp->resp.remind.timer, expired);
+}
+
+void ur_remind_stop(struct ur_qp *qp)
+{
+	ur_timer_cancel(qp->tp->c.wheel, &qp->resp.remind.timer);
+	qp->resp.remind.asked_at = 0;
+}
