@@ -264,6 +264,16 @@ enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const str
 	return UR_KEEP_DONE;
 }
 
+const struct ur_kept *ur_keep_at(const struct ur_qp *qp, uint32_t psn)
+{
+	const struct ur_kept *c = qp->resp.keep->first[row_of(psn)];
+
+	while (c && c->psn != psn)
+		c = c->next;
+	return c;
+}
+
+/* What is before it is not kept any longer, so it is the first of its row. */
 const struct ur_kept *ur_keep_next(const struct ur_qp *qp)
 {
 	const struct ur_kept *c = qp->resp.keep->first[row_of(qp->resp.epsn)];

@@ -41,7 +41,8 @@ enum ur_keep_how {
 
 /* Keeps a copy of a packet whose ICRC is right, and whose PSN is `d` after the expected one. */
 enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d);
-/* The packet with the expected PSN, or NULL. The QP keeps packets, as for all that follows. */
+/* The packet with that PSN, or NULL; the one with the expected PSN. The QP keeps packets, as for all that follows. */
+const struct ur_kept *ur_keep_at(const struct ur_qp *qp, uint32_t psn);
 const struct ur_kept *ur_keep_next(const struct ur_qp *qp);
 /* As it came, for execution. */
 void ur_keep_view(const struct ur_kept *k, struct ur_pkt *view);

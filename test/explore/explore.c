@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ *   explore [SCENARIO...] [--faults N] [--window N] [--messages A,B] [--seconds N] [--progress DIR]
+ *           all scenarios, or those whose names begin so; --slice: those of tools/check
+ *   explore SCENARIO --trace 'STEP...'   what happens in one of them, and after these steps by itself
+ *   explore --list
+ *
+ * Status 0: all was explored, or as much as there was time for, and nothing was found; 1: something was; 2: it could not begin.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "hash.h"
+#include "model.h"
+#include "search.h"
+
+struct options {
+	int faults;
+	unsigned window;
+	double seconds;
+	bool slice, list;
+	char *trace;
+	const char *progress;
+	char *const *names;
+	int nnames;
+};
+
+static void print_trace(const struct choice *trace, unsigned n)
+{
+	char name[24];
+
+	for (unsigned i = 0; i < n; i++) {
+		step_name(trace[i], name, sizeof(name));
+		printf("%s%s", i ? " " : "", name);
+	}
+}
+
+static const struct scenario *current;
+
+static void on_crash(int sig)
+{
+	static struct choice trace[DEPTH];
+	const unsigned n = search_where(trace);
+
+	printf("FOUND %s: signal %d\n  explore %s --trace '", current->name, sig, current->name);
+	print_trace(trace, n);
+	printf("'\n");
+	fflush(stdout);
+	_exit(1);
+}
+
+static void catch_crashes(void)
+{
+	static const int sigs[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+	for (unsigned i = 0; i < ur_array_size(sigs); i++)
+		signal(sigs[i], on_crash);
+}
+
+static void open_world(const struct scenario *s)
+{
+	current = s;
+	arena_open();
+	world_open(s);
+	model_open();
+	arena_seal();
+	model_check();
+}
+
+static double seconds_of(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* In a process of its own: returns its exit status. */
+static int explore(const struct scenario *s, const struct options *o)
+{
+	static struct search_result r;
+	char progress[400];
+	const struct search_options so = {
+		.faults = s->faults, .seconds = o->seconds, .progress = o->progress ? progress : NULL};
+	const double start = seconds_of(CLOCK_MONOTONIC);
+
+	open_world(s);
+	snprintf(progress, sizeof(progress), "%s/explore-%s-%u-%u", o->progress ? o->progress : "", s->name, s->faults, s->window);
+	catch_crashes();
+	search(&so, &r);
+	if (r.found) {
+		search_replay(r.trace, r.n, false);
+		search_shorten(&r);
+		search_replay(r.trace, r.n, false);
+		printf("FOUND %s: %s\n  explore %s --trace '", s->name, violated() ? violated() : "only in the search", s->name);
+		print_trace(r.trace, r.n);
+		printf("'\n");
+	}
+	printf("%-24s %u faults, window %u: %10llu states, %11llu steps, %7llu ends, depth %3u, %6.1f s%s%s\n", s->name, s->faults, s->window,
+	       (unsigned long long)r.states, (unsigned long long)r.steps, (unsigned long long)r.ends, r.depth,
+	       seconds_of(CLOCK_MONOTONIC) - start, r.finished ? ", all" : r.found ? "" : ", stopped", r.cut ? ", too deep in places" : "");
+	fflush(stdout);
+	return r.found || !r.ends;
+}
+
+/* Steps of the command line. */
+static int replay(const struct scenario *s, char *text)
+{
+	static struct choice trace[DEPTH];
+	unsigned n = 0;
+
+	for (char *t = strtok(text, " \n"); t && n < DEPTH; t = strtok(NULL, " \n"))
+		if (!step_parse(t, &trace[n++])) {
+			fprintf(stderr, "explore: '%s' is no step\n", t);
+			return 2;
+		}
+	open_world(s);
+	if (!search_replay(trace, n, true)) {
+		printf("the next of these steps cannot be taken here\n");
+		return 2;
+	}
+	printf("%s\n", violated() ? violated() : "nothing is wrong");
+	return violated() != NULL;
+}
+
+static bool wanted(const struct scenario *s, const struct options *o)
+{
+	if (o->slice && !s->slice)
+		return false;
+	for (int i = 0; i < o->nnames; i++)
+		if (!strncmp(s->name, o->names[i], strlen(o->names[i])))
+			return true;
+	return !o->nnames;
+}
+
+static int run(const struct scenario *s, const struct options *o)
+{
+	struct scenario with = *s;
+	int status;
+	pid_t pid;
+
+	if (o->faults >= 0)
+		with.faults = (unsigned)o->faults;
+	if (o->window)
+		with.window = o->window;
+	if (o->trace)
+		return replay(&with, o->trace);
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0) {
+		perror("explore");
+		return 2;
+	}
+	if (!pid)
+		_exit(explore(&with, o));
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static int run_all(const struct options *o)
+{
+	unsigned good = 0, bad = 0;
+
+	for (size_t i = 0; i < nscenarios; i++) {
+		int status;
+
+		if (!wanted(&scenarios[i], o))
+			continue;
+		if (o->list) {
+			printf("%s\n", scenarios[i].name);
+			continue;
+		}
+		status = run(&scenarios[i], o);
+		if (status == 2 || o->trace)
+			return status;
+		good += !status;
+		bad += status != 0;
+	}
+	if (!o->list)
+		printf("%u passed, %u failed\n", good, bad);
+	return o->list ? 0 : bad || !good;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{"faults", required_argument, NULL, 'f'}, {"window", required_argument, NULL, 'w'},   {"seconds", required_argument, NULL, 's'},
+		{"trace", required_argument, NULL, 't'},  {"progress", required_argument, NULL, 'p'}, {"slice", no_argument, NULL, 'c'},
+		{"list", no_argument, NULL, 'l'},         {NULL, 0, NULL, 0},
+	};
+	struct options o = {.faults = -1};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1)
+		switch (c) {
+		case 'f': o.faults = atoi(optarg); break;
+		case 'w': o.window = (unsigned)atoi(optarg); break;
+		case 's': o.seconds = atof(optarg); break;
+		case 't': o.trace = optarg; break;
+		case 'p': o.progress = optarg; break;
+		case 'c': o.slice = true; break;
+		case 'l': o.list = true; break;
+		default: return 2;
+		}
+	o.names = argv + optind;
+	o.nnames = argc - optind;
+	hash_self_check();
+	return run_all(&o);
+}

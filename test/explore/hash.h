@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a state is known by: all that can make a difference to what happens from there on, in a form in which two ways to the same state give
+ * the same. Times count from now on.
+ */
+#ifndef UR_EXPLORE_HASH_H
+#define UR_EXPLORE_HASH_H
+
+#include <stdint.h>
+
+struct state_hash {
+	uint64_t a, b;
+};
+
+struct state_hash hash_state(void);
+/* Does hash.c say of each member of the structures whether it counts? Exits otherwise: a new one has to be put into its tables. */
+void hash_self_check(void);
+
+#endif

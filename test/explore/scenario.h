@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is explored: who posts what over which connections, and what the transports are like. */
+#ifndef UR_EXPLORE_SCENARIO_H
+#define UR_EXPLORE_SCENARIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define QPS 2
+#define MESSAGES 6 /* that one end may post */
+
+struct scenario {
+	const char *name;
+	/*
+	 * Messages of either end of each connection, in the order of posting, a letter each (model.c: kinds); an apostrophe after one: it asks
+	 * for no completion.
+	 */
+	const char *post[QPS][2];
+	bool late[2];      /* receives of that node are posted in between; otherwise before all else */
+	bool keeps[2];     /* selective repeat */
+	bool bursts;       /* packets may wait in a node while others arrive: sending is a step of its own */
+	bool plain;        /* without probes: plain_recovery */
+	unsigned window, faults;
+	uint8_t max_rd;    /* READs and atomics in flight; 0: 4 */
+	uint32_t psn;      /* where both begin; 0: 100 */
+	uint8_t rnr_retry; /* 0: 7, without end */
+	uint8_t follow;    /* enum ur_follow_when */
+	bool slice;        /* in tools/check */
+};
+
+extern const struct scenario scenarios[];
+extern const size_t nscenarios;
+
+#endif
