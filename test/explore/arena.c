@@ -37,7 +37,7 @@ struct arena_snap {
 };
 
 static uint8_t *arena, *sealed, *cold;
-static size_t cold_used, sealed_used;
+static size_t cold_used, cold_size, sealed_used;
 static bool is_cold;
 
 void *__real_malloc(size_t size);
@@ -79,6 +79,16 @@ void arena_cold(bool yes)
 	is_cold = yes;
 }
 
+void arena_cold_size(size_t size)
+{
+	cold_size = size;
+}
+
+size_t arena_used(void)
+{
+	return ((struct head *)(void *)arena)->used;
+}
+
 /* --- malloc and its kin --- */
 
 static struct head *head(void)
@@ -110,7 +120,7 @@ static void *take(size_t size)
 	unsigned i;
 
 	size = (size + 63) & ~(size_t)63;
-	if (is_cold) {
+	if (is_cold || size == cold_size) {
 		if (cold_used + size > COLD_BYTES)
 			short_of_memory();
 		cold_used += size;

@@ -15,6 +15,9 @@ struct arena_snap; /* what differs from the sealed state */
 /* From here on malloc takes from the arena. What is allocated while `cold` is set is in no snapshot: nothing of it may change. */
 void arena_open(void);
 void arena_cold(bool cold);
+/* Likewise all pieces of that size. */
+void arena_cold_size(size_t size);
+size_t arena_used(void);
 /* The state that snapshots are differences from. */
 void arena_seal(void);
 /* `s` is NULL, or a snapshot that may be overwritten. Exits when memory is short. */

@@ -103,9 +103,9 @@ static int explore(const struct scenario *s, const struct options *o)
 		print_trace(r.trace, r.n);
 		printf("'\n");
 	}
-	printf("%-24s %u faults, window %u: %10llu states, %11llu steps, %7llu ends, depth %3u, %6.1f s%s%s\n", s->name, s->faults, s->window,
+	printf("%-24s %u faults, window %u: %10llu states, %11llu steps, %7llu ends, depth %3u, %6.1f s%s\n", s->name, s->faults, s->window,
 	       (unsigned long long)r.states, (unsigned long long)r.steps, (unsigned long long)r.ends, r.depth,
-	       seconds_of(CLOCK_MONOTONIC) - start, r.finished ? ", all" : r.found ? "" : ", stopped", r.cut ? ", too deep in places" : "");
+	       seconds_of(CLOCK_MONOTONIC) - start, r.finished ? ", all" : r.found ? "" : ", stopped");
 	fflush(stdout);
 	return r.found || !r.ends;
 }

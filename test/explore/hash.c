@@ -113,7 +113,8 @@ static const struct field responder_fields[] = {
 	IS(dying), IS(odd), IS(peer_sacks), IS(goes_back), IS(ack_pending), IS(ack_syndrome), IS(min_rnr), IS(ack_psn), IS(ack_msn), IS(pos),
 	IS(got), IS(rkey), IS(va), IS(left), IS(dma_len), NO(rd_cur, "hashed relative to rd_tail"), NO(rd_tail, "a number that runs on"),
 	IS(rd_count), IS(rd_n), NO(rd, "as far as its entries are valid they are hashed below"), NO(side_head, "as rd_cur"),
-	NO(side_tail, "as rd_tail"), NO(keep, "what is kept is hashed below"), IS(listens), IS(beyond),
+	NO(side_tail, "as rd_tail"), NO(keep, "what is kept is hashed below"),
+	NO(listens, "runs down from more packets than a way has that does not come back to a state"), IS(beyond),
 };
 static const struct table responder_table = TABLE(responder_fields, "ur_responder");
 #undef T
@@ -190,8 +191,16 @@ static void add_bytes(struct state_hash *h, const void *bytes, size_t n)
 	add(h, v);
 }
 
+/*
+ * Nothing looks back farther than a second (UR_RTT_MAX; LOSS_MEMORY of probe.c, LOSSY of read_req.c), but for a window that follows the path:
+ * two states that differ in what was longer ago are one.
+ */
+#define FORGOTTEN (UR_NS_PER_S + UR_NS_PER_S / 8)
+
 static void add_time(struct state_hash *h, ur_time t)
 {
+	if (t && t + FORGOTTEN < w->now && !w->s->follow)
+		t = w->now - FORGOTTEN;
 	add(h, t == 0 || t == UR_TIME_NEVER ? t : t - w->now + (1ull << 62));
 }
 
@@ -325,6 +334,33 @@ static void add_lists(struct state_hash *h, const struct node *n)
 	add(h, ur_list_empty(&n->tp->paused));
 }
 
+/*
+ * model_check has seen to it that each block is of one message, untouched or given back, so its first bytes tell what it is; and that the
+ * sources are what the numbers of completions say.
+ */
+static void add_area(struct state_hash *h, const struct area *a)
+{
+	for (unsigned i = 0; i < SLOT; i += BLOCK)
+		add_bytes(h, a->target + i, 8);
+	for (unsigned m = 0; m < MESSAGES; m++)
+		for (unsigned i = 0; i < SLOT; i += BLOCK) {
+			add_bytes(h, a->receive[m] + i, 8);
+			add_bytes(h, a->answer[m] + i, 8);
+		}
+	add(h, a->word);
+	add_bytes(h, a->result, sizeof(a->result));
+}
+
+/* Addresses and ports are always the same. The ICRC says what the payload is. */
+static void add_frame(struct state_hash *h, const struct frame *f)
+{
+	const uint32_t from = UR_ETH_LEN + UR_IP4_LEN + UR_UDP_LEN;
+
+	add(h, (uint64_t)f->len << 8 | f->bytes[UR_ETH_LEN + 1]);
+	add_bytes(h, f->bytes + from, ur_min_u32(UR_BTH_LEN + 28, f->len - from));
+	add_bytes(h, f->bytes + f->len - UR_ICRC_LEN, UR_ICRC_LEN);
+}
+
 static void add_node(struct state_hash *h, const struct node *n)
 {
 	add_lists(h, n);
@@ -336,12 +372,7 @@ static void add_node(struct state_hash *h, const struct node *n)
 		add_table(h, &timer_table, &e->qp->timer);
 		add_requester(h, e->qp);
 		add_responder(h, e->qp);
-		/* The other areas are what the numbers of completions say; check_requests and look (model.c) have seen to that. */
-		add_bytes(h, e->mem->target, sizeof(e->mem->target));
-		add(h, e->mem->word);
-		add_bytes(h, e->mem->receive, sizeof(e->mem->receive));
-		add_bytes(h, e->mem->answer, sizeof(e->mem->answer));
-		add_bytes(h, e->mem->result, sizeof(e->mem->result));
+		add_area(h, e->mem);
 	}
 }
 
@@ -354,9 +385,8 @@ struct state_hash hash_state(void)
 
 		add_node(&h, &w->node[i]);
 		add(&h, x->n);
-		/* Headers before the BTH are always the same, the ICRC follows from the rest. */
 		for (unsigned k = 0; k < x->n; k++)
-			add_bytes(&h, x->frame[k].bytes + UR_ETH_LEN, x->frame[k].len - UR_ETH_LEN);
+			add_frame(&h, &x->frame[x->order[k]]);
 	}
 	return h;
 }

@@ -3,11 +3,45 @@
 
 #include "transport/transport.h"
 
-#define NOTHING {NULL, NULL}
+#define NONE {NULL, NULL}
+#define WRAPS 0xfffffe /* the first PSNs are the last before 0 */
 
 const struct scenario scenarios[] = {
-	{.name = "sends", .post = {{"ss", ""}, NOTHING}, .window = 4, .faults = 2, .slice = true},
-	{.name = "sends-3", .post = {{"sSs", ""}, NOTHING}, .window = 4, .faults = 2},
+	/* One kind of message, with receivers that keep nothing. */
+	{.name = "send", .post = {{"sSs", ""}, NONE}, .window = 4, .faults = 2, .slice = true},
+	{.name = "send-late", .post = {{"ss", ""}, NONE}, .late = {true, true}, .window = 4, .faults = 2, .slice = true},
+	{.name = "imm", .post = {{"iIi", ""}, NONE}, .window = 4, .faults = 2},
+	{.name = "imm-late", .post = {{"Ii", ""}, NONE}, .late = {true, true}, .window = 4, .faults = 2},
+	{.name = "write", .post = {{"wVw", ""}, NONE}, .window = 4, .faults = 2},
+	{.name = "read", .post = {{"rRr", ""}, NONE}, .window = 4, .faults = 2, .slice = true},
+	{.name = "read-one", .post = {{"rYr", ""}, NONE}, .window = 4, .max_rd = 1, .faults = 2},
+	{.name = "atomic", .post = {{"aca", ""}, NONE}, .window = 4, .faults = 2, .slice = true},
+	{.name = "atomic-one", .post = {{"aca", ""}, NONE}, .window = 4, .max_rd = 1, .faults = 2},
+	/* Different ones. */
+	{.name = "mixed", .post = {{"waR", ""}, NONE}, .window = 4, .faults = 2, .slice = true},
+	{.name = "mixed-send", .post = {{"sri", ""}, NONE}, .window = 4, .faults = 2},
+	{.name = "quiet", .post = {{"w'r'a'S", ""}, NONE}, .window = 4, .faults = 2},
+	{.name = "both", .post = {{"sw", "ra"}, NONE}, .window = 4, .faults = 2},
+	{.name = "wraps", .post = {{"WRa", ""}, NONE}, .psn = WRAPS, .window = 4, .faults = 2, .slice = true},
+	{.name = "small", .post = {{"WRa", ""}, NONE}, .window = 2, .faults = 2},
+	{.name = "bursts", .post = {{"sr", "w"}, NONE}, .bursts = true, .window = 4, .faults = 2},
+	{.name = "plain", .post = {{"Wra", ""}, NONE}, .plain = true, .window = 4, .faults = 2},
+	/* Receivers that keep what is beyond a hole, and selective acknowledgements. */
+	{.name = "keep-send", .post = {{"sSs", ""}, NONE}, .keeps = {true, true}, .window = 4, .faults = 2, .slice = true},
+	{.name = "keep-late", .post = {{"sss", ""}, NONE}, .late = {true, true}, .keeps = {true, true}, .window = 4, .faults = 2},
+	{.name = "keep-read", .post = {{"rRr", ""}, NONE}, .keeps = {true, true}, .window = 4, .faults = 2, .slice = true},
+	{.name = "keep-read-one", .post = {{"rYr", ""}, NONE}, .keeps = {true, true}, .window = 4, .max_rd = 1, .faults = 2},
+	{.name = "keep-atomic", .post = {{"aca", ""}, NONE}, .keeps = {true, true}, .window = 4, .faults = 2, .slice = true},
+	{.name = "keep-mixed", .post = {{"waR", ""}, NONE}, .keeps = {true, true}, .window = 4, .faults = 2, .slice = true},
+	{.name = "keep-wraps", .post = {{"WRa", ""}, NONE}, .psn = WRAPS, .keeps = {true, true}, .window = 4, .faults = 2},
+	{.name = "keep-both", .post = {{"sw", "ra"}, NONE}, .keeps = {true, true}, .window = 4, .faults = 2},
+	{.name = "keep-bursts", .post = {{"sr", "w"}, NONE}, .bursts = true, .keeps = {true, true}, .window = 4, .faults = 2},
+	{.name = "keep-there", .post = {{"sra", ""}, NONE}, .keeps = {false, true}, .window = 4, .faults = 2},
+	{.name = "keep-here", .post = {{"sra", ""}, NONE}, .keeps = {true, false}, .window = 4, .faults = 2},
+	{.name = "follow", .post = {{"wsr", ""}, NONE}, .keeps = {true, true}, .follow = UR_FOLLOW_ALWAYS, .window = 4, .faults = 1},
+	/* Two connections of the same hosts. */
+	{.name = "two", .post = {{"sr", ""}, {"w", "a"}}, .window = 4, .faults = 1},
+	{.name = "keep-two", .post = {{"sr", ""}, {"w", "a"}}, .keeps = {true, true}, .window = 4, .faults = 1},
 };
 
 const size_t nscenarios = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -79,7 +79,7 @@ static void arrive(struct search_result *r)
 		return;
 	}
 	if (!push(key, faults, chain)) {
-		r->cut++;
+		violation("the way to a state is longer than %u steps", DEPTH);
 		return;
 	}
 	r->depth = ur_max_u32(r->depth, top);

@@ -14,7 +14,6 @@
 
 struct search_result {
 	uint64_t states, steps, ends; /* different states; steps taken; ends at which everything was complete */
-	uint64_t cut;                 /* states that were not looked at further, being too deep */
 	unsigned depth;               /* the longest way to a state */
 	bool finished;
 	bool found; /* a violation, after these: */

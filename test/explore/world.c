@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "wire/bulk.h"
 
 struct world *w;
 static char wrong[600];
@@ -120,6 +121,7 @@ static void node_open(unsigned i)
 {
 	struct node *n = &w->node[i];
 	const struct ur_seed seed = ur_seed_of(i + 1);
+	unsigned qps = 0;
 	const struct ur_tp_config c = {
 		.ctx = n,
 		.alloc = pkt_alloc,
@@ -139,17 +141,20 @@ static void node_open(unsigned i)
 	for (unsigned k = 0; k < ur_array_size(n->pkt); k++)
 		n->pkt[k] = (struct ur_pkt){.data = malloc(UR_PKT_ROOM), .room = UR_PKT_ROOM};
 	arena_cold(false);
+	arena_cold_size(UR_TOKENS * sizeof(uint64_t)); /* nobody looks at them, and they change when a QP fails */
 	n->free = (1u << ur_array_size(n->pkt)) - 1;
 	ur_random_init(&n->random, &seed);
 	need(ur_tp_create(&c, &n->tp) == 0 && ur_pd_create(n->tp, &n->pd) == 0, "a transport");
 	ur_tp_set_copies(n->tp, true);
-	n->mem = malloc(QPS * sizeof(*n->mem));
-	memset(n->mem, 0xee, QPS * sizeof(*n->mem));
-	need(ur_mr_reg(n->tp, n->pd, n->mem, QPS * sizeof(*n->mem), (uintptr_t)n->mem,
+	while (qps < QPS && w->s->post[qps][0])
+		qps++;
+	n->mem = malloc(qps * sizeof(*n->mem));
+	memset(n->mem, 0xee, qps * sizeof(*n->mem));
+	need(ur_mr_reg(n->tp, n->pd, n->mem, qps * sizeof(*n->mem), (uintptr_t)n->mem,
 		       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC, &n->mr) == 0,
 	     "a memory region");
 	path_open(i);
-	for (unsigned q = 0; q < QPS && w->s->post[q][0]; q++) {
+	for (unsigned q = 0; q < qps; q++) {
 		n->end[q].mem = &n->mem[q];
 		n->mem[q].word = 0;
 		end_open(n, &n->end[q]);
@@ -175,7 +180,7 @@ static void connect(unsigned i, unsigned q)
 		.sq_psn = w->s->psn ? w->s->psn : 100,
 		.max_dest_rd_atomic = w->s->max_rd ? w->s->max_rd : 4,
 		.max_rd_atomic = w->s->max_rd ? w->s->max_rd : 4,
-		.min_rnr_timer = 1,
+		.min_rnr_timer = 31, /* half a second: after three of them nobody remembers what was before */
 		.timeout = 8,
 		.retry_cnt = 7,
 		.rnr_retry = w->s->rnr_retry ? w->s->rnr_retry : 7,
@@ -193,6 +198,8 @@ void world_open(const struct scenario *s)
 	w = calloc(1, sizeof(*w));
 	w->s = s;
 	w->now = UR_NS_PER_S;
+	for (unsigned i = 0; i < NODES * WIRE_FRAMES; i++)
+		w->wire[i / WIRE_FRAMES].order[i % WIRE_FRAMES] = (uint8_t)(i % WIRE_FRAMES);
 	for (unsigned i = 0; i < NODES; i++)
 		node_open(i);
 	for (unsigned q = 0; q < QPS && s->post[q][0]; q++)
@@ -204,7 +211,7 @@ void world_open(const struct scenario *s)
 
 static void put_frame(struct wire *wire, struct ur_pkt *p)
 {
-	struct frame *f = &wire->frame[wire->n];
+	struct frame *f;
 	uint8_t *to;
 
 	if (!(p->flags & UR_PKT_COMPLETE))
@@ -213,7 +220,7 @@ static void put_frame(struct wire *wire, struct ur_pkt *p)
 		violation(wire->n == WIRE_FRAMES ? "more frames on the wire than it holds" : "a frame that is longer than the MTU allows");
 		return;
 	}
-	wire->n++;
+	f = &wire->frame[wire->order[wire->n++]];
 	to = ur_pkt_gather(p, 0, f->bytes);
 	f->len = (uint32_t)(to - f->bytes);
 }
@@ -231,7 +238,10 @@ void world_send(unsigned from)
 
 static void take_frame(struct wire *wire, unsigned k)
 {
-	memmove(&wire->frame[k], &wire->frame[k + 1], (--wire->n - k) * sizeof(wire->frame[0]));
+	const uint8_t which = wire->order[k];
+
+	memmove(&wire->order[k], &wire->order[k + 1], --wire->n - k);
+	wire->order[wire->n] = which;
 }
 
 static bool parse(struct frame *f, struct ur_pkt *p)
@@ -244,7 +254,7 @@ static bool parse(struct frame *f, struct ur_pkt *p)
 
 void world_deliver(unsigned from, unsigned k, bool stays)
 {
-	struct frame f = w->wire[from].frame[k];
+	struct frame f = w->wire[from].frame[w->wire[from].order[k]];
 	struct ur_pkt p;
 
 	if (!stays)
@@ -263,7 +273,7 @@ void world_drop(unsigned from)
 void world_delay(unsigned from, bool copy)
 {
 	struct wire *wire = &w->wire[from];
-	const struct frame f = wire->frame[0];
+	const struct frame f = wire->frame[wire->order[0]];
 
 	if (wire->n == WIRE_FRAMES) {
 		violation("more frames on the wire than it holds");
@@ -271,12 +281,12 @@ void world_delay(unsigned from, bool copy)
 	}
 	if (!copy)
 		take_frame(wire, 0);
-	wire->frame[wire->n++] = f;
+	wire->frame[wire->order[wire->n++]] = f;
 }
 
 void world_describe(unsigned from, unsigned k, char *text, size_t size)
 {
-	struct frame f = w->wire[from].frame[k];
+	struct frame f = w->wire[from].frame[w->wire[from].order[k]];
 	const struct ur_opcode_info *op;
 	struct ur_aeth a = {0};
 	struct ur_pkt p;

@@ -55,8 +55,9 @@ struct frame {
 	uint8_t bytes[WIRE_ROOM];
 };
 
-struct wire { /* one way; frame 0 arrives first */
+struct wire { /* one way; the frame order[0] arrives first */
 	unsigned n;
+	uint8_t order[WIRE_FRAMES]; /* behind the first n: those that are free */
 	struct frame frame[WIRE_FRAMES];
 };
 
@@ -65,7 +66,6 @@ struct world {
 	ur_time now;
 	struct node node[NODES];
 	struct wire wire[NODES]; /* from each node */
-	bool quiet;
 };
 
 extern struct world *w;
