@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- *   explore [SCENARIO...] [--faults N] [--window N] [--messages A,B] [--seconds N] [--progress DIR]
- *           all scenarios, or those whose names begin so; --slice: those of tools/check
+ *   explore [SCENARIO...] [--faults N] [--window N] [--seconds N] [--jobs N] [--progress DIR]
+ *           all scenarios, or those whose names begin so; --slice: with the faults of tools/check; --first: until one finds something
  *   explore SCENARIO --trace 'STEP...'   what happens in one of them, and after these steps by itself
  *   explore --list
  *
@@ -20,12 +20,13 @@
 #include "hash.h"
 #include "model.h"
 #include "search.h"
+#include "seen.h"
 
 struct options {
 	int faults;
-	unsigned window;
+	unsigned window, jobs;
 	double seconds;
-	bool slice, list;
+	bool slice, list, first;
 	char *trace;
 	const char *progress;
 	char *const *names;
@@ -56,12 +57,27 @@ static void on_crash(int sig)
 	_exit(1);
 }
 
+/* A step that takes so long does not end. */
+#define STEP_SECONDS 5
+
+static void on_alarm(int sig)
+{
+	static uint64_t seen = UINT64_MAX;
+
+	if (seen == search_steps())
+		on_crash(sig);
+	seen = search_steps();
+	alarm(STEP_SECONDS);
+}
+
 static void catch_crashes(void)
 {
 	static const int sigs[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
 	for (unsigned i = 0; i < ur_array_size(sigs); i++)
 		signal(sigs[i], on_crash);
+	signal(SIGALRM, on_alarm);
+	alarm(STEP_SECONDS);
 }
 
 static void open_world(const struct scenario *s)
@@ -95,6 +111,7 @@ static int explore(const struct scenario *s, const struct options *o)
 	snprintf(progress, sizeof(progress), "%s/explore-%s-%u-%u", o->progress ? o->progress : "", s->name, s->faults, s->window);
 	catch_crashes();
 	search(&so, &r);
+	alarm(0);
 	if (r.found) {
 		search_replay(r.trace, r.n, false);
 		search_shorten(&r);
@@ -132,59 +149,88 @@ static int replay(const struct scenario *s, char *text)
 
 static bool wanted(const struct scenario *s, const struct options *o)
 {
-	if (o->slice && !s->slice)
-		return false;
 	for (int i = 0; i < o->nnames; i++)
 		if (!strncmp(s->name, o->names[i], strlen(o->names[i])))
 			return true;
 	return !o->nnames;
 }
 
-static int run(const struct scenario *s, const struct options *o)
+static struct scenario within(const struct scenario *s, const struct options *o)
 {
 	struct scenario with = *s;
-	int status;
-	pid_t pid;
 
+	if (o->slice)
+		with.faults = s->slice ? s->slice : 1;
 	if (o->faults >= 0)
 		with.faults = (unsigned)o->faults;
 	if (o->window)
 		with.window = o->window;
-	if (o->trace)
-		return replay(&with, o->trace);
+	return with;
+}
+
+static pid_t start(const struct scenario *s, const struct options *o)
+{
+	const struct scenario with = within(s, o);
+	pid_t pid;
+
 	fflush(stdout);
 	pid = fork();
 	if (pid < 0) {
 		perror("explore");
-		return 2;
+		exit(2);
 	}
 	if (!pid)
 		_exit(explore(&with, o));
-	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	return pid;
+}
+
+struct tally {
+	unsigned running, passed, failed;
+};
+
+/* Waits for one of those that run. */
+static void await(struct tally *t)
+{
+	int status;
+
+	if (wait(&status) < 0) {
+		perror("explore");
+		exit(2);
+	}
+	t->running--;
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		t->passed++;
+	else
+		t->failed++;
 }
 
 static int run_all(const struct options *o)
 {
-	unsigned good = 0, bad = 0;
+	struct tally t = {.running = 0};
 
-	for (size_t i = 0; i < nscenarios; i++) {
-		int status;
-
+	for (size_t i = 0; i < nscenarios && !(t.failed && o->first); i++) {
 		if (!wanted(&scenarios[i], o))
 			continue;
 		if (o->list) {
 			printf("%s\n", scenarios[i].name);
 			continue;
 		}
-		status = run(&scenarios[i], o);
-		if (status == 2 || o->trace)
-			return status;
-		good += !status;
-		bad += status != 0;
+		if (o->trace) {
+			const struct scenario with = within(&scenarios[i], o);
+
+			return replay(&with, o->trace);
+		}
+		if (t.running == o->jobs)
+			await(&t);
+		start(&scenarios[i], o);
+		t.running++;
 	}
-	if (!o->list)
-		printf("%u passed, %u failed\n", good, bad);
-	return o->list ? 0 : bad || !good;
+	while (t.running)
+		await(&t);
+	if (o->list)
+		return 0;
+	printf("%u passed, %u failed\n", t.passed, t.failed);
+	return t.failed || !t.passed;
 }
 
 int main(int argc, char **argv)
@@ -192,9 +238,9 @@ int main(int argc, char **argv)
 	static const struct option names[] = {
 		{"faults", required_argument, NULL, 'f'}, {"window", required_argument, NULL, 'w'},   {"seconds", required_argument, NULL, 's'},
 		{"trace", required_argument, NULL, 't'},  {"progress", required_argument, NULL, 'p'}, {"slice", no_argument, NULL, 'c'},
-		{"list", no_argument, NULL, 'l'},         {NULL, 0, NULL, 0},
+		{"list", no_argument, NULL, 'l'},  {"first", no_argument, NULL, '1'},     {"jobs", required_argument, NULL, 'j'},         {NULL, 0, NULL, 0},
 	};
-	struct options o = {.faults = -1};
+	struct options o = {.faults = -1, .jobs = 1};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1)
@@ -206,8 +252,14 @@ int main(int argc, char **argv)
 		case 'p': o.progress = optarg; break;
 		case 'c': o.slice = true; break;
 		case 'l': o.list = true; break;
+		case '1': o.first = true; break;
+		case 'j': o.jobs = (unsigned)atoi(optarg); break;
 		default: return 2;
 		}
+	if (!o.jobs || o.faults > SEEN_FAULTS) {
+		fprintf(stderr, "explore: at least one job, at most %d faults\n", SEEN_FAULTS);
+		return 2;
+	}
 	o.names = argv + optind;
 	o.nnames = argc - optind;
 	hash_self_check();

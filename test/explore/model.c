@@ -136,7 +136,7 @@ static void ring(struct ur_qp *qp)
 void model_receive(unsigned q, unsigned node)
 {
 	struct end *e = &w->node[node].end[q];
-	struct ibv_sge sge = {(uintptr_t)e->mem->receive[e->receives], SLOT, w->node[node].mr->lkey};
+	struct ibv_sge sge = {world_address(node, e->mem->receive[e->receives]), SLOT, w->node[node].mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = e->receives, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	if (ur_qp_post_recv(e->qp, &wr, &bad))
@@ -152,21 +152,21 @@ void model_post(unsigned q, unsigned node)
 	struct end *e = &w->node[node].end[q];
 	const unsigned m = e->posted;
 	const struct kind *k = s->kind[m];
-	struct ibv_sge sge = {(uintptr_t)e->mem->source[m], k->blocks * BLOCK, w->node[node].mr->lkey};
+	struct ibv_sge sge = {world_address(node, e->mem->source[m]), k->blocks * BLOCK, w->node[node].mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = m, .sg_list = &sge, .num_sge = 1, .opcode = k->op, .imm_data = 0x1000 + m}, *bad;
 
 	wr.send_flags = s->signalled[m] ? IBV_SEND_SIGNALED : 0;
 	if (k->op == IBV_WR_RDMA_READ)
-		sge.addr = (uintptr_t)e->mem->answer[m];
+		sge.addr = world_address(node, e->mem->answer[m]);
 	if (is_atomic(k)) {
-		sge.addr = (uintptr_t)&e->mem->result[m];
+		sge.addr = world_address(node, &e->mem->result[m]);
 		sge.length = 8;
-		wr.wr.atomic.remote_addr = (uintptr_t)&peer->end[q].mem->word;
+		wr.wr.atomic.remote_addr = world_address(!node, &peer->end[q].mem->word);
 		wr.wr.atomic.rkey = peer->mr->rkey;
 		wr.wr.atomic.compare_add = k->op == IBV_WR_ATOMIC_CMP_AND_SWP ? s->before[m] : s->before[m + 1] - s->before[m];
 		wr.wr.atomic.swap = s->before[m + 1];
 	} else {
-		wr.wr.rdma.remote_addr = (uintptr_t)peer->end[q].mem->target;
+		wr.wr.rdma.remote_addr = world_address(!node, peer->end[q].mem->target);
 		wr.wr.rdma.rkey = peer->mr->rkey;
 	}
 	if (ur_qp_post_send(e->qp, &wr, &bad))
@@ -395,11 +395,23 @@ static void check_way(unsigned q, unsigned node)
 	check_guards(to->mem);
 }
 
+/* Where nothing was lost, late or there twice, and receives were posted in time, nothing is sent again, and nothing waits for a timer. */
+static void check_calm(unsigned node)
+{
+	const uint64_t *v = w->node[node].counters.v;
+
+	if (w->faults || w->s->late[0] || w->s->late[1])
+		return;
+	if (v[UR_C_RETRANSMIT] || v[UR_C_PROBE] || v[UR_C_ACK_TIMEOUT])
+		violation("nothing was lost, and something was sent again");
+}
+
 void model_check(void)
 {
 	for (unsigned q = 0; q < QPS && w->s->post[q][0]; q++)
 		for (unsigned i = 0; i < NODES && !violated(); i++) {
 			check_way(q, i);
+			check_calm(i);
 			if (ur_qp_state(w->node[i].end[q].qp) != IBV_QPS_RTS)
 				violation("a QP has failed");
 		}

@@ -19,14 +19,14 @@ struct scenario {
 	const char *post[QPS][2];
 	bool late[2];      /* receives of that node are posted in between; otherwise before all else */
 	bool keeps[2];     /* selective repeat */
-	bool bursts;       /* packets may wait in a node while others arrive: sending is a step of its own */
+	bool bursts;       /* packets may wait in a node while others arrive, and arrive together: sending is a step of its own */
 	bool plain;        /* without probes: plain_recovery */
 	unsigned window, faults;
 	uint8_t max_rd;    /* READs and atomics in flight; 0: 4 */
 	uint32_t psn;      /* where both begin; 0: 100 */
 	uint8_t rnr_retry; /* 0: 7, without end */
 	uint8_t follow;    /* enum ur_follow_when */
-	bool slice;        /* in tools/check */
+	uint8_t slice;     /* faults in tools/check; 0: one */
 };
 
 extern const struct scenario scenarios[];

@@ -21,6 +21,12 @@ struct level {
 
 static struct level stack[DEPTH];
 static unsigned top; /* levels */
+static volatile uint64_t steps;
+
+uint64_t search_steps(void)
+{
+	return steps;
+}
 
 unsigned search_where(struct choice *trace)
 {
@@ -113,48 +119,83 @@ static void begin(const struct search_options *o, struct search_result *r)
 
 /* --- progress in a file: the way to where it is, and what was seen --- */
 
+struct progress {
+	uint64_t program; /* which wrote it */
+	struct search_result r;
+	unsigned top;
+	uint8_t next[DEPTH];
+};
+
+/* Another program may be in other states. */
+static uint64_t this_program(void)
+{
+	FILE *f = fopen("/proc/self/exe", "rb");
+	uint64_t h = 14695981039346656037u;
+	int c;
+
+	while (f && (c = getc(f)) != EOF)
+		h = (h ^ (uint64_t)c) * 1099511628211u;
+	if (f)
+		fclose(f);
+	return h;
+}
+
 static bool write_progress(const struct search_options *o, const struct search_result *r)
 {
+	static struct progress p;
 	FILE *f = fopen(o->progress, "wb");
 	bool ok;
 
 	if (!f)
 		return false;
-	ok = fwrite(r, sizeof(*r), 1, f) == 1 && fwrite(&top, sizeof(top), 1, f) == 1;
+	p.program = this_program();
+	p.r = *r;
+	p.top = top;
 	for (unsigned i = 0; i < top; i++)
-		ok = ok && fwrite(&stack[i].next, 1, 1, f) == 1;
+		p.next[i] = stack[i].next;
+	if (!top)
+		seen_open(); /* nobody will ask */
+	ok = fwrite(&p, sizeof(p), 1, f) == 1;
 	ok = seen_write(f) && ok;
 	return fclose(f) == 0 && ok;
 }
 
-/* The program is the same as the one that wrote it, and so are the bounds: the file's name is the caller's to choose so. */
-static void read_progress(const struct search_options *o, struct search_result *r)
+/* The steps that led to where it was. */
+static bool go_there(const struct progress *p)
 {
-	uint8_t next[DEPTH];
-	unsigned n;
-	FILE *f = fopen(o->progress, "rb");
-	bool ok;
-
-	if (!f)
-		return;
-	ok = fread(r, sizeof(*r), 1, f) == 1 && fread(&n, sizeof(n), 1, f) == 1 && n <= DEPTH && fread(next, 1, n, f) == n && seen_read(f);
-	fclose(f);
-	for (unsigned i = 0; ok && i < n; i++) {
+	for (unsigned i = 0; i < p->top; i++) {
 		struct level *l = &stack[i];
 		bool fault;
 
-		ok = next[i] <= l->n && (next[i] || i + 1 == n);
-		l->next = next[i];
-		if (!ok || i + 1 == n)
+		if (p->next[i] > l->n || (!p->next[i] && i + 1 < p->top))
+			return false;
+		l->next = p->next[i];
+		if (i + 1 == p->top)
 			break;
-		step(l->choice[l->next - 1]);
 		fault = step_is_fault(l->choice[l->next - 1]);
-		ok = !violated() && push(hash_state().b, l->faults - fault, l->next == 1 && !fault ? l->chain + 1u : 0);
+		step(l->choice[l->next - 1]);
+		if (violated() || !push(hash_state().b, l->faults - fault, l->next == 1 && !fault ? l->chain + 1u : 0))
+			return false;
 	}
-	if (!ok) {
-		fprintf(stderr, "explore: %s is not the progress of this search\n", o->progress);
-		exit(2);
+	top = p->top;
+	return true;
+}
+
+static void read_progress(const struct search_options *o, struct search_result *r)
+{
+	static struct progress p;
+	FILE *f = fopen(o->progress, "rb");
+
+	if (!f)
+		return;
+	if (fread(&p, sizeof(p), 1, f) == 1 && p.program == this_program()) {
+		if (p.top > DEPTH || !seen_read(f) || !go_there(&p)) {
+			fprintf(stderr, "explore: %s is not the progress of this search\n", o->progress);
+			exit(2);
+		}
+		*r = p.r;
 	}
+	fclose(f);
 }
 
 /* --- the search --- */
@@ -180,7 +221,7 @@ void search(const struct search_options *o, struct search_result *r)
 			break;
 		if (!here)
 			arena_load(l->snap);
-		r->steps++;
+		steps = ++r->steps;
 		step(l->choice[l->next++]);
 		arrive(r);
 		here = l != &stack[top - 1];
@@ -189,10 +230,8 @@ void search(const struct search_options *o, struct search_result *r)
 	r->found = violated() != NULL;
 	if (r->found)
 		r->n = search_where(r->trace);
-	else if (!r->finished && o->progress && !write_progress(o, r))
+	else if (o->progress && !write_progress(o, r))
 		perror(o->progress);
-	else if (r->finished && o->progress)
-		remove(o->progress);
 }
 
 /* --- traces --- */

@@ -24,7 +24,7 @@ struct search_result {
 struct search_options {
 	unsigned faults;
 	double seconds;       /* 0: until it is finished */
-	const char *progress; /* where it goes on, and what is left is written to; NULL: nowhere */
+	const char *progress; /* a file: where it goes on, if this program wrote it, and what it writes in the end; NULL: none */
 };
 
 /* The world is open and sealed. */
@@ -33,6 +33,8 @@ void search(const struct search_options *o, struct search_result *r);
 bool search_replay(const struct choice *trace, unsigned n, bool say);
 /* Leaves out of the trace what is not needed for its violation. */
 void search_shorten(struct search_result *r);
+/* Steps taken, as long as the search goes on. */
+uint64_t search_steps(void);
 /* The way to where the search is, for a crash. */
 unsigned search_where(struct choice *trace);
 

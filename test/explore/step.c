@@ -7,7 +7,7 @@
 #include "model.h"
 
 static const char *const names[STEP_KINDS] = {
-	[STEP_SEND] = "send",   [STEP_ARRIVE] = "arrive", [STEP_RECEIVE] = "receive",   [STEP_POST] = "post",   [STEP_EXPIRE] = "expire",
+	[STEP_SEND] = "send",   [STEP_ARRIVE] = "arrive", [STEP_BURST] = "burst", [STEP_RECEIVE] = "receive",   [STEP_POST] = "post",   [STEP_EXPIRE] = "expire",
 	[STEP_LOSE] = "lose",   [STEP_TWICE] = "twice",   [STEP_COPY] = "copy",         [STEP_OVERTAKE] = "overtake",
 	[STEP_DELAY] = "delay", [STEP_EARLY] = "early",
 };
@@ -65,6 +65,9 @@ unsigned step_choices(struct choice *c, unsigned faults)
 	for (unsigned i = 0; i < NODES; i++)
 		if (w->wire[i].n)
 			put(c, &n, STEP_ARRIVE, i, 0);
+	for (unsigned i = 0; i < NODES && w->s->bursts; i++)
+		if (w->wire[i].n > 1)
+			put(c, &n, STEP_BURST, i, 0);
 	for (unsigned q = 0; q < QPS; q++)
 		for (unsigned i = 0; i < NODES; i++) {
 			if (model_can_receive(q, i))
@@ -82,9 +85,11 @@ unsigned step_choices(struct choice *c, unsigned faults)
 
 void step(struct choice c)
 {
+	w->faults += step_is_fault(c);
 	switch ((enum step_kind)c.kind) {
 	case STEP_SEND: world_send(c.node); break;
 	case STEP_ARRIVE: world_deliver(c.node, 0, false); break;
+	case STEP_BURST: world_deliver_all(c.node); break;
 	case STEP_RECEIVE: model_receive(c.q, c.node); break;
 	case STEP_POST: model_post(c.q, c.node); break;
 	case STEP_EXPIRE:

@@ -11,6 +11,7 @@
 enum step_kind {
 	STEP_SEND,    /* what a node has to send leaves it; otherwise that happens at once */
 	STEP_ARRIVE,  /* the first frame of a way arrives */
+	STEP_BURST,   /* all of them do, at once */
 	STEP_RECEIVE, /* a receive is posted, */
 	STEP_POST,    /* or a message */
 	STEP_EXPIRE,  /* the next timer of a node expires, when nothing is on the wire */

@@ -9,6 +9,9 @@
 
 #include "arena.h"
 #include "wire/bulk.h"
+#include "wire/row.h"
+
+#define IOVA 0x100000u
 
 struct world *w;
 static char wrong[600];
@@ -150,7 +153,7 @@ static void node_open(unsigned i)
 		qps++;
 	n->mem = malloc(qps * sizeof(*n->mem));
 	memset(n->mem, 0xee, qps * sizeof(*n->mem));
-	need(ur_mr_reg(n->tp, n->pd, n->mem, qps * sizeof(*n->mem), (uintptr_t)n->mem,
+	need(ur_mr_reg(n->tp, n->pd, n->mem, qps * sizeof(*n->mem), IOVA,
 		       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC, &n->mr) == 0,
 	     "a memory region");
 	path_open(i);
@@ -207,6 +210,12 @@ void world_open(const struct scenario *s)
 			connect(i, q);
 }
 
+/* The same in each process, so that hashes are. */
+uint64_t world_address(unsigned node, const void *at)
+{
+	return IOVA + (uint64_t)((const uint8_t *)at - (const uint8_t *)w->node[node].mem);
+}
+
 /* --- the wire --- */
 
 static void put_frame(struct wire *wire, struct ur_pkt *p)
@@ -228,11 +237,13 @@ static void put_frame(struct wire *wire, struct ur_pkt *p)
 void world_send(unsigned from)
 {
 	struct node *n = &w->node[from];
-	struct ur_pkt *p[1];
+	struct ur_pkt *p[BURST];
+	unsigned got;
 
-	while (!violated() && ur_tp_tx(n->tp, p, 1, w->now) == 1) {
-		put_frame(&w->wire[from], p[0]);
-		pkt_free(n, p, 1);
+	while (!violated() && (got = ur_tp_tx(n->tp, p, BURST, w->now))) {
+		for (unsigned i = 0; i < got; i++)
+			put_frame(&w->wire[from], p[i]);
+		pkt_free(n, p, got);
 	}
 }
 
@@ -263,6 +274,34 @@ void world_deliver(unsigned from, unsigned k, bool stays)
 		ur_tp_rx(w->node[!from].tp, &p, w->now);
 	else
 		violation("a frame that cannot be parsed");
+}
+
+/* As a NIC does with a burst: what is alike goes by ur_tp_rx_run. */
+void world_deliver_all(unsigned from)
+{
+	static struct frame f[WIRE_FRAMES];
+	static struct ur_pkt p[WIRE_FRAMES];
+	struct ur_pkt *all[WIRE_FRAMES];
+	struct ur_tp *tp = w->node[!from].tp;
+	const unsigned n = w->wire[from].n;
+
+	for (unsigned i = 0; i < n; i++) {
+		f[i] = w->wire[from].frame[w->wire[from].order[i]];
+		p[i] = (struct ur_pkt){.data = f[i].bytes, .len = f[i].len, .room = WIRE_ROOM};
+		all[i] = &p[i];
+	}
+	w->wire[from].n = 0;
+	for (unsigned i = 0; i < n;) {
+		struct ur_row row;
+
+		if (!parse(&f[i], &p[i])) {
+			violation("a frame that cannot be parsed");
+			return;
+		}
+		ur_tp_rx(tp, &p[i++], w->now);
+		if (ur_row_of_burst(&row, &p[i - 1], all + i, n - i))
+			i += ur_tp_rx_run(tp, &row, w->now);
+	}
 }
 
 void world_drop(unsigned from)

@@ -10,6 +10,7 @@
 #include "transport/tp_priv.h"
 
 #define NODES 2
+#define BURST 8 /* packets that a node sends at a time */
 #define WIRE_FRAMES 24
 #define WIRE_ROOM 448 /* bytes of a frame with a path MTU of 256 */
 
@@ -44,7 +45,7 @@ struct node {
 	struct ur_pd *pd;
 	struct ur_mr *mr;
 	struct ur_path path;
-	struct ur_pkt pkt[4];
+	struct ur_pkt pkt[BURST + 4];
 	unsigned free; /* a bit for each of them */
 	struct area *mem;
 	struct end end[QPS];
@@ -66,16 +67,21 @@ struct world {
 	ur_time now;
 	struct node node[NODES];
 	struct wire wire[NODES]; /* from each node */
+	unsigned faults;         /* that have happened */
 };
 
 extern struct world *w;
 
 /* Builds it, in the arena. Exits when that fails. */
 void world_open(const struct scenario *s);
+/* What requests call a place in that node's memory. */
+uint64_t world_address(unsigned node, const void *at);
 /* What a node has to send goes onto the wire. */
 void world_send(unsigned node);
 /* The frame `k` of the way from `node` arrives; and is no longer there unless `stays`. */
 void world_deliver(unsigned from, unsigned k, bool stays);
+/* All that is on that way arrives, at once. */
+void world_deliver_all(unsigned from);
 void world_drop(unsigned from);
 /* The first frame becomes the last; or (copy) comes once more as the last. */
 void world_delay(unsigned from, bool copy);
