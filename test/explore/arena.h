@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All memory that the explored code has, at one place, so that a state of it can be saved and come back to: pointers stay what they are. The
- * linker puts malloc and its kin of arena.c in place of the C library's (meson.build), so whatever the transport allocates lies here.
+ * All memory that the explored code has, at one place, so that a state of it can be saved and come back to: pointers stay what they are.
+ * The linker puts malloc and its kin of arena.c in place of the C library's (meson.build), so whatever the transport allocates lies here.
  */
 #ifndef UR_EXPLORE_ARENA_H
 #define UR_EXPLORE_ARENA_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  *   explore [SCENARIO...] [--faults N] [--window N] [--seconds N] [--jobs N] [--progress DIR]
- *           all scenarios, or those whose names begin so; --slice: with the faults of tools/check; --first: until one finds something
- *   explore SCENARIO --trace 'STEP...'   what happens in one of them, and after these steps by itself
- *   explore --list
+ *           all scenarios, or that one, or those whose names begin so; --slice: with the faults of tools/check; --first: until one finds
+ * something explore SCENARIO --trace 'STEP...'   what happens in one of them, and after these steps by itself explore --list
  *
  * Status 0: all was explored, or as much as there was time for, and nothing was found; 1: something was; 2: it could not begin.
  */
@@ -103,8 +102,7 @@ static int explore(const struct scenario *s, const struct options *o)
 {
 	static struct search_result r;
 	char progress[400];
-	const struct search_options so = {
-		.faults = s->faults, .seconds = o->seconds, .progress = o->progress ? progress : NULL};
+	const struct search_options so = {.faults = s->faults, .seconds = o->seconds, .progress = o->progress ? progress : NULL};
 	const double start = seconds_of(CLOCK_MONOTONIC);
 
 	open_world(s);
@@ -122,7 +120,10 @@ static int explore(const struct scenario *s, const struct options *o)
 	}
 	printf("%-24s %u faults, window %u: %10llu states, %11llu steps, %7llu ends, depth %3u, %6.1f s%s\n", s->name, s->faults, s->window,
 	       (unsigned long long)r.states, (unsigned long long)r.steps, (unsigned long long)r.ends, r.depth,
-	       seconds_of(CLOCK_MONOTONIC) - start, r.finished ? ", all" : r.found ? "" : ", stopped");
+	       seconds_of(CLOCK_MONOTONIC) - start,
+	       r.finished ? ", all"
+	       : r.found  ? ""
+			  : ", stopped");
 	fflush(stdout);
 	return r.found || !r.ends;
 }
@@ -147,10 +148,20 @@ static int replay(const struct scenario *s, char *text)
 	return violated() != NULL;
 }
 
+static bool is_name(const char *name)
+{
+	for (size_t i = 0; i < nscenarios; i++)
+		if (!strcmp(scenarios[i].name, name))
+			return true;
+	return false;
+}
+
 static bool wanted(const struct scenario *s, const struct options *o)
 {
+	if (o->slice && s->soak)
+		return false;
 	for (int i = 0; i < o->nnames; i++)
-		if (!strncmp(s->name, o->names[i], strlen(o->names[i])))
+		if (!strncmp(s->name, o->names[i], strlen(o->names[i]) + is_name(o->names[i])))
 			return true;
 	return !o->nnames;
 }
@@ -236,9 +247,11 @@ static int run_all(const struct options *o)
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"faults", required_argument, NULL, 'f'}, {"window", required_argument, NULL, 'w'},   {"seconds", required_argument, NULL, 's'},
-		{"trace", required_argument, NULL, 't'},  {"progress", required_argument, NULL, 'p'}, {"slice", no_argument, NULL, 'c'},
-		{"list", no_argument, NULL, 'l'},  {"first", no_argument, NULL, '1'},     {"jobs", required_argument, NULL, 'j'},         {NULL, 0, NULL, 0},
+		{"faults", required_argument, NULL, 'f'},   {"window", required_argument, NULL, 'w'},
+		{"seconds", required_argument, NULL, 's'},  {"trace", required_argument, NULL, 't'},
+		{"progress", required_argument, NULL, 'p'}, {"slice", no_argument, NULL, 'c'},
+		{"list", no_argument, NULL, 'l'},           {"first", no_argument, NULL, '1'},
+		{"jobs", required_argument, NULL, 'j'},     {NULL, 0, NULL, 0},
 	};
 	struct options o = {.faults = -1, .jobs = 1};
 	int c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a state is known by: all that can make a difference to what happens from there on, in a form in which two ways to the same state give
- * the same. Times count from now on.
+ * What a state is known by: all that can make a difference to what happens from there on, in a form in which two ways to the same state
+ * give the same. Times count from now on.
  */
 #ifndef UR_EXPLORE_HASH_H
 #define UR_EXPLORE_HASH_H

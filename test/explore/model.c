@@ -34,10 +34,10 @@ struct script {
 	unsigned n, receives; /* messages; those that take a receive */
 	const struct kind *kind[MESSAGES];
 	bool signalled[MESSAGES];
-	unsigned ordinal[MESSAGES];          /* among those that take a receive */
-	unsigned taker[MESSAGES];            /* the other way round */
-	uint64_t before[MESSAGES + 1];       /* the word before that message */
-	uint8_t bytes[MESSAGES][SLOT];       /* what it carries */
+	unsigned ordinal[MESSAGES];    /* among those that take a receive */
+	unsigned taker[MESSAGES];      /* the other way round */
+	uint64_t before[MESSAGES + 1]; /* the word before that message */
+	uint8_t bytes[MESSAGES][SLOT]; /* what it carries */
 };
 static struct script scripts[QPS][NODES];
 static uint8_t untouched[sizeof(struct area)], used[sizeof(struct area)];
@@ -278,7 +278,8 @@ static void check_receive(const struct script *s, struct end *e, const struct ib
 	const struct kind *k = s->kind[m];
 
 	if (wc->status != IBV_WC_SUCCESS || wc->wr_id != e->received || e->received >= s->receives) {
-		violation("receive completion %llu with status %d in the place of %u", (unsigned long long)wc->wr_id, (int)wc->status, e->received);
+		violation("receive completion %llu with status %d in the place of %u", (unsigned long long)wc->wr_id, (int)wc->status,
+			  e->received);
 		return;
 	}
 	if (wc->byte_len != k->blocks * BLOCK || (k->op == IBV_WR_SEND) != (wc->opcode == IBV_WC_RECV))
@@ -330,7 +331,8 @@ static void check_send(const struct script *s, struct end *e, const struct seen 
 	while (e->sent < e->posted && !s->signalled[e->sent])
 		check_sent(s, e, seen, e->sent);
 	if (wc->status != IBV_WC_SUCCESS || wc->wr_id != e->sent || e->sent >= e->posted)
-		violation("send completion %llu with status %d in the place of %u", (unsigned long long)wc->wr_id, (int)wc->status, e->sent);
+		violation("send completion %llu with status %d in the place of %u", (unsigned long long)wc->wr_id, (int)wc->status,
+			  e->sent);
 	else
 		check_sent(s, e, seen, e->sent);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What RDMA promises of the messages of a scenario, checked by what can be seen after each step: the memory and the completions. The bytes of
- * a message are known by its number, so memory tells which messages have been executed.
+ * What RDMA promises of the messages of a scenario, checked by what can be seen after each step: the memory and the completions. The bytes
+ * of a message are known by its number, so memory tells which messages have been executed.
  *
  *   - A message is executed after all those before it, once: what a later one has written or counted never comes back. A READ may be
  *     executed again, and sees what has been written until then.

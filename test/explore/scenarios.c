@@ -3,7 +3,11 @@
 
 #include "transport/transport.h"
 
-#define NONE {NULL, NULL}
+#define NONE                                                                                                                               \
+	{                                                                                                                                  \
+		NULL, NULL                                                                                                                 \
+	}
+#define TICK (5 * UR_NS_PER_US)
 #define WRAPS 0xfffffe /* the first PSNs are the last before 0 */
 
 const struct scenario scenarios[] = {
@@ -24,6 +28,7 @@ const struct scenario scenarios[] = {
 	{.name = "both", .post = {{"sw", "ra"}, NONE}, .window = 4, .faults = 3},
 	{.name = "wraps", .post = {{"WRa", ""}, NONE}, .psn = WRAPS, .window = 4, .faults = 3},
 	{.name = "small", .post = {{"WRa", ""}, NONE}, .window = 2, .faults = 3, .slice = 2},
+	{.name = "pieces", .post = {{"Yr", ""}, NONE}, .window = 2, .faults = 3, .slice = 2},
 	{.name = "bursts", .post = {{"sr", "w"}, NONE}, .bursts = true, .window = 4, .faults = 3},
 	{.name = "plain", .post = {{"Wra", ""}, NONE}, .plain = true, .window = 4, .faults = 3, .slice = 2},
 	/* Receivers that keep what is beyond a hole, and selective acknowledgements. */
@@ -35,10 +40,43 @@ const struct scenario scenarios[] = {
 	{.name = "keep-mixed", .post = {{"waR", ""}, NONE}, .keeps = {true, true}, .window = 4, .faults = 3, .slice = 2},
 	{.name = "keep-wraps", .post = {{"WRa", ""}, NONE}, .psn = WRAPS, .keeps = {true, true}, .window = 4, .faults = 3},
 	{.name = "keep-both", .post = {{"sw", "ra"}, NONE}, .keeps = {true, true}, .window = 4, .faults = 3},
+	{.name = "keep-pieces", .post = {{"Yr", ""}, NONE}, .keeps = {true, true}, .window = 2, .faults = 3, .slice = 2},
 	{.name = "keep-bursts", .post = {{"sr", "w"}, NONE}, .bursts = true, .keeps = {true, true}, .window = 4, .faults = 3},
 	{.name = "keep-there", .post = {{"sra", ""}, NONE}, .keeps = {false, true}, .window = 4, .faults = 3, .slice = 2},
 	{.name = "keep-here", .post = {{"sra", ""}, NONE}, .keeps = {true, false}, .window = 4, .faults = 3, .slice = 2},
-	{.name = "follow", .post = {{"wsr", ""}, NONE}, .keeps = {true, true}, .follow = UR_FOLLOW_ALWAYS, .window = 4, .faults = 3, .slice = 2},
+	{.name = "follow",
+	 .post = {{"wsr", ""}, NONE},
+	 .keeps = {true, true},
+	 .follow = UR_FOLLOW_ALWAYS,
+	 .window = 4,
+	 .faults = 3,
+	 .slice = 2},
+	/* Time passes under way. */
+	{.name = "slow-send", .post = {{"sSs", ""}, NONE}, .tick = TICK, .window = 4, .faults = 2, .soak = true},
+	{.name = "slow-read", .post = {{"rRr", ""}, NONE}, .tick = TICK, .window = 4, .faults = 2, .soak = true},
+	{.name = "slow-mixed", .post = {{"waR", ""}, NONE}, .tick = TICK, .window = 4, .faults = 2, .soak = true},
+	{.name = "slow-keep-send",
+	 .post = {{"sSs", ""}, NONE},
+	 .tick = TICK,
+	 .keeps = {true, true},
+	 .window = 4,
+	 .faults = 2,
+	 .soak = true},
+	{.name = "slow-keep-read",
+	 .post = {{"rRr", ""}, NONE},
+	 .tick = TICK,
+	 .keeps = {true, true},
+	 .window = 4,
+	 .faults = 2,
+	 .soak = true},
+	{.name = "slow-keep-mixed", .post = {{"waR", ""}, NONE}, .tick = TICK, .keeps = {true, true}, .window = 4, .faults = 3},
+	{.name = "slow-follow",
+	 .post = {{"wsr", ""}, NONE},
+	 .tick = TICK,
+	 .keeps = {true, true},
+	 .follow = UR_FOLLOW_ALWAYS,
+	 .window = 4,
+	 .faults = 3},
 	/* Two connections of the same hosts. */
 	{.name = "two", .post = {{"sr", ""}, {"w", "a"}}, .window = 4, .faults = 3},
 	{.name = "keep-two", .post = {{"sr", ""}, {"w", "a"}}, .keeps = {true, true}, .window = 4, .faults = 3},

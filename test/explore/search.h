@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Depth first through all states that can be reached with a number of faults. A state that was seen with as many faults left leads to nothing
- * new. The first thing that can happen in a state is never a fault, so going on with the first thing again and again shows whether everything
- * completes from there: that chain has to end.
+ * Depth first through all states that can be reached with a number of faults. A state that was seen with as many faults left leads to
+ * nothing new. The first thing that can happen in a state is never a fault, so going on with the first thing again and again shows whether
+ * everything completes from there: that chain has to end.
  */
 #ifndef UR_EXPLORE_SEARCH_H
 #define UR_EXPLORE_SEARCH_H

@@ -7,9 +7,9 @@
 #include "model.h"
 
 static const char *const names[STEP_KINDS] = {
-	[STEP_SEND] = "send",   [STEP_ARRIVE] = "arrive", [STEP_BURST] = "burst", [STEP_RECEIVE] = "receive",   [STEP_POST] = "post",   [STEP_EXPIRE] = "expire",
-	[STEP_LOSE] = "lose",   [STEP_TWICE] = "twice",   [STEP_COPY] = "copy",         [STEP_OVERTAKE] = "overtake",
-	[STEP_DELAY] = "delay", [STEP_EARLY] = "early",
+	[STEP_SEND] = "send", [STEP_ARRIVE] = "arrive",     [STEP_BURST] = "burst", [STEP_RECEIVE] = "receive",
+	[STEP_POST] = "post", [STEP_EXPIRE] = "expire",     [STEP_LOSE] = "lose",   [STEP_TWICE] = "twice",
+	[STEP_COPY] = "copy", [STEP_OVERTAKE] = "overtake", [STEP_DELAY] = "delay", [STEP_EARLY] = "early",
 };
 
 static void put(struct choice *c, unsigned *n, enum step_kind kind, unsigned node, unsigned q)
@@ -83,9 +83,19 @@ unsigned step_choices(struct choice *c, unsigned faults)
 	return n;
 }
 
+/* What is due by then expires. */
+static void pass_time(ur_time t)
+{
+	w->now += t;
+	for (unsigned i = 0; i < NODES; i++)
+		ur_wheel_advance(w->node[i].wheel, w->now);
+}
+
 void step(struct choice c)
 {
 	w->faults += step_is_fault(c);
+	if (w->s->tick && (c.kind == STEP_ARRIVE || c.kind == STEP_BURST || c.kind == STEP_TWICE || c.kind == STEP_OVERTAKE))
+		pass_time(w->s->tick);
 	switch ((enum step_kind)c.kind) {
 	case STEP_SEND: world_send(c.node); break;
 	case STEP_ARRIVE: world_deliver(c.node, 0, false); break;

@@ -114,7 +114,8 @@ static void end_open(struct node *n, struct end *e)
 		.event = on_event,
 	};
 
-	need(ur_cq_create(n->tp, 16, e, on_notify, &e->scq) == 0 && ur_cq_create(n->tp, 16, e, on_notify, &e->rcq) == 0, "completion queues");
+	need(ur_cq_create(n->tp, 16, e, on_notify, &e->scq) == 0 && ur_cq_create(n->tp, 16, e, on_notify, &e->rcq) == 0,
+	     "completion queues");
 	init.send_cq = e->scq;
 	init.recv_cq = e->rcq;
 	need(ur_qp_create(n->tp, &init, &e->qp) == 0, "a QP");
@@ -338,9 +339,9 @@ void world_describe(unsigned from, unsigned k, char *text, size_t size)
 	if (op->flags & UR_OPF_AETH)
 		ur_aeth_get(p.data + p.bth_off + UR_BTH_LEN + op->off_aeth, &a);
 	snprintf(text, size, "%s psn %u%s%s, %u bytes", op->name, p.bth.psn, p.bth.ackreq ? ", asks" : "",
-		 op->flags & UR_OPF_AETH && ur_syndrome_type(a.syndrome) == UR_AETH_NAK ? ", NAK"
+		 op->flags & UR_OPF_AETH && ur_syndrome_type(a.syndrome) == UR_AETH_NAK   ? ", NAK"
 		 : op->flags & UR_OPF_AETH && ur_syndrome_type(a.syndrome) == UR_AETH_RNR ? ", RNR NAK"
-										 : "",
+											  : "",
 		 p.payload_len);
 }
 

@@ -33,8 +33,8 @@ struct end { /* one of the two of a connection */
 	struct ur_qp *qp;
 	struct ur_cq *scq, *rcq;
 	struct area *mem;
-	unsigned posted, receives;  /* messages and receives posted */
-	unsigned sent, received;    /* completed */
+	unsigned posted, receives; /* messages and receives posted */
+	unsigned sent, received;   /* completed */
 };
 
 struct node {
