@@ -15,9 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "arena.h"
-#include "hash.h"
-#include "model.h"
 #include "search.h"
 #include "seen.h"
 
@@ -73,7 +70,7 @@ static void catch_crashes(void)
 {
 	static const int sigs[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-	for (unsigned i = 0; i < ur_array_size(sigs); i++)
+	for (unsigned i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
 		signal(sigs[i], on_crash);
 	signal(SIGALRM, on_alarm);
 	alarm(STEP_SECONDS);
@@ -82,11 +79,7 @@ static void catch_crashes(void)
 static void open_world(const struct scenario *s)
 {
 	current = s;
-	arena_open();
-	world_open(s);
-	model_open();
-	arena_seal();
-	model_check();
+	step_open(s);
 }
 
 static double seconds_of(clockid_t clock)
@@ -275,6 +268,5 @@ int main(int argc, char **argv)
 	}
 	o.names = argv + optind;
 	o.nnames = argc - optind;
-	hash_self_check();
 	return run_all(&o);
 }

@@ -8,7 +8,6 @@
 
 #include "arena.h"
 #include "hash.h"
-#include "model.h"
 #include "seen.h"
 
 struct level {
@@ -88,11 +87,11 @@ static void arrive(struct search_result *r)
 		violation("the way to a state is longer than %u steps", DEPTH);
 		return;
 	}
-	r->depth = ur_max_u32(r->depth, top);
+	r->depth = top > r->depth ? top : r->depth;
 	l = &stack[top - 1];
 	if (l->n && !step_is_fault(l->choice[0]))
 		return;
-	model_check_end();
+	step_check_end();
 	r->ends++;
 	completes();
 }
@@ -278,7 +277,7 @@ bool search_replay(const struct choice *trace, unsigned n, bool say)
 			take(all[0], say);
 	}
 	if (!violated())
-		model_check_end();
+		step_check_end();
 	return true;
 }
 

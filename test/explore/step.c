@@ -4,7 +4,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arena.h"
+#include "hash.h"
 #include "model.h"
+
+/* In the order in which things happen where there is no choice: what has been sent arrives, what is left is posted, then time passes. */
+enum step_kind {
+	STEP_SEND,    /* what a node has to send leaves it; otherwise that happens at once */
+	STEP_ARRIVE,  /* the first frame of a way arrives */
+	STEP_BURST,   /* all of them do, at once */
+	STEP_RECEIVE, /* a receive is posted, */
+	STEP_POST,    /* or a message */
+	STEP_EXPIRE,  /* the next timer of a node expires, when nothing is on the wire */
+	STEP_FAULTS,  /* from here on: what costs a fault */
+	STEP_LOSE = STEP_FAULTS,
+	STEP_TWICE,    /* the first frame arrives, and will once more, as the next of its way */
+	STEP_COPY,     /* a copy of it becomes the last of its way */
+	STEP_OVERTAKE, /* the second frame arrives before the first */
+	STEP_DELAY,    /* the first becomes the last */
+	STEP_EARLY,    /* a timer expires though frames are on the wire, or an earlier timer of the other node has not expired */
+	STEP_KINDS,
+};
 
 static const char *const names[STEP_KINDS] = {
 	[STEP_SEND] = "send", [STEP_ARRIVE] = "arrive",     [STEP_BURST] = "burst", [STEP_RECEIVE] = "receive",
@@ -81,6 +101,26 @@ unsigned step_choices(struct choice *c, unsigned faults)
 	for (unsigned i = 0; i < NODES && faults; i++)
 		put_faults(c, &n, i);
 	return n;
+}
+
+bool step_is_fault(struct choice c)
+{
+	return c.kind >= STEP_FAULTS;
+}
+
+void step_open(const struct scenario *s)
+{
+	hash_self_check();
+	arena_open();
+	world_open(s);
+	model_open();
+	arena_seal();
+	model_check();
+}
+
+void step_check_end(void)
+{
+	model_check_end();
 }
 
 /* What is due by then expires. */

@@ -2,7 +2,6 @@
 /* Time passes when a timer expires, and only then: what arrives, arrives at once. */
 #include "world.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,28 +13,6 @@
 #define IOVA 0x100000u
 
 struct world *w;
-static char wrong[600];
-
-void violation(const char *format, ...)
-{
-	va_list ap;
-
-	if (wrong[0])
-		return;
-	va_start(ap, format);
-	vsnprintf(wrong, sizeof(wrong), format, ap);
-	va_end(ap);
-}
-
-const char *violated(void)
-{
-	return wrong[0] ? wrong : NULL;
-}
-
-void violation_forget(void)
-{
-	wrong[0] = 0;
-}
 
 static void need(bool ok, const char *what)
 {

@@ -8,6 +8,7 @@
 
 #include "scenario.h"
 #include "transport/tp_priv.h"
+#include "violation.h"
 
 #define NODES 2
 #define BURST 8 /* packets that a node sends at a time */
@@ -91,9 +92,5 @@ ur_time world_timer(unsigned node);
 void world_expire(unsigned node);
 /* What a frame is, as text. */
 void world_describe(unsigned from, unsigned k, char *text, size_t size);
-/* The first call of it says what is wrong; violated() is that, or NULL. */
-__attribute__((format(printf, 1, 2))) void violation(const char *format, ...);
-const char *violated(void);
-void violation_forget(void);
 
 #endif
