@@ -94,7 +94,7 @@ static double seconds_of(clockid_t clock)
 static int explore(const struct scenario *s, const struct options *o)
 {
 	static struct search_result r;
-	char progress[400];
+	char progress[400], window[24] = "";
 	const struct search_options so = {.faults = s->faults, .seconds = o->seconds, .progress = o->progress ? progress : NULL};
 	const double start = seconds_of(CLOCK_MONOTONIC);
 
@@ -111,7 +111,7 @@ static int explore(const struct scenario *s, const struct options *o)
 		print_trace(r.trace, r.n);
 		printf("'\n");
 	}
-	printf("%-24s %u faults, window %u: %10llu states, %11llu steps, %7llu ends, depth %3u, %6.1f s%s\n", s->name, s->faults, s->window,
+	printf("%-16s %u faults%s: %10llu states, %11llu steps, %7llu ends, depth %3u, %6.1f s%s\n", s->name, s->faults, window,
 	       (unsigned long long)r.states, (unsigned long long)r.steps, (unsigned long long)r.ends, r.depth,
 	       seconds_of(CLOCK_MONOTONIC) - start,
 	       r.finished ? ", all"
