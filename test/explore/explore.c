@@ -101,6 +101,8 @@ static int explore(const struct scenario *s, const struct options *o)
 	open_world(s);
 	snprintf(progress, sizeof(progress), "%s/explore-%s-%u-%u", o->progress ? o->progress : "", s->name, s->faults, s->window);
 	catch_crashes();
+	if (s->window)
+		snprintf(window, sizeof(window), ", window %u", s->window);
 	search(&so, &r);
 	alarm(0);
 	if (r.found) {

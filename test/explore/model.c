@@ -33,7 +33,7 @@ static const struct kind {
 struct script {
 	unsigned n, receives; /* messages; those that take a receive */
 	const struct kind *kind[MESSAGES];
-	bool signalled[MESSAGES];
+	unsigned flags[MESSAGES];      /* enum ibv_send_flags */
 	unsigned ordinal[MESSAGES];    /* among those that take a receive */
 	unsigned taker[MESSAGES];      /* the other way round */
 	uint64_t before[MESSAGES + 1]; /* the word before that message */
@@ -90,8 +90,8 @@ static void script_open(struct script *s, unsigned q, unsigned node, const char 
 			exit(2);
 		}
 		s->kind[m] = k;
-		s->signalled[m] = text[1] != '\'';
-		text += text[1] == '\'';
+		s->flags[m] = text[1] == '\'' ? 0 : text[1] == '^' ? IBV_SEND_SIGNALED | IBV_SEND_FENCE : IBV_SEND_SIGNALED;
+		text += text[1] == '\'' || text[1] == '^';
 		s->ordinal[m] = s->receives;
 		if (takes_receive(k))
 			s->taker[s->receives++] = m;
@@ -155,7 +155,7 @@ void model_post(unsigned q, unsigned node)
 	struct ibv_sge sge = {world_address(node, e->mem->source[m]), k->blocks * BLOCK, w->node[node].mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = m, .sg_list = &sge, .num_sge = 1, .opcode = k->op, .imm_data = 0x1000 + m}, *bad;
 
-	wr.send_flags = s->signalled[m] ? IBV_SEND_SIGNALED : 0;
+	wr.send_flags = s->flags[m];
 	if (k->op == IBV_WR_RDMA_READ)
 		sge.addr = world_address(node, e->mem->answer[m]);
 	if (is_atomic(k)) {
@@ -328,7 +328,7 @@ static void check_sent(const struct script *s, struct end *e, const struct seen 
 
 static void check_send(const struct script *s, struct end *e, const struct seen *seen, const struct ibv_wc *wc)
 {
-	while (e->sent < e->posted && !s->signalled[e->sent])
+	while (e->sent < e->posted && !s->flags[e->sent])
 		check_sent(s, e, seen, e->sent);
 	if (wc->status != IBV_WC_SUCCESS || wc->wr_id != e->sent || e->sent >= e->posted)
 		violation("send completion %llu with status %d in the place of %u", (unsigned long long)wc->wr_id, (int)wc->status,
@@ -426,7 +426,7 @@ static void check_end_of(unsigned q, unsigned node)
 	struct seen seen;
 
 	look(w->node[!node].end[q].mem, s, &w->node[!node].end[q], &seen);
-	while (e->sent < s->n && !s->signalled[e->sent] && e->qp->req.head >= e->sent + 1)
+	while (e->sent < s->n && !s->flags[e->sent] && e->qp->req.head >= e->sent + 1)
 		check_sent(s, e, &seen, e->sent);
 	if (e->sent != s->n)
 		violation("nothing will happen any more, and message %u of connection %u from node %u is not complete", e->sent, q, node);

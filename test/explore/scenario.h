@@ -14,21 +14,21 @@ struct scenario {
 	const char *name;
 	/*
 	 * Messages of either end of each connection, in the order of posting, a letter each (model.c: kinds); an apostrophe after one: it
-	 * asks for no completion.
+	 * asks for no completion; ^: it is fenced.
 	 */
 	const char *post[QPS][2];
-	bool late[2];  /* receives of that node are posted in between; otherwise before all else */
-	bool keeps[2]; /* selective repeat */
-	bool bursts;   /* packets may wait in a node while others arrive, and arrive together: sending is a step of its own */
-	bool plain;    /* without probes: plain_recovery */
+	bool late[2];      /* receives of that node are posted in between; otherwise before all else */
+	bool keeps[2];     /* selective repeat */
+	size_t keep_bytes; /* that it may keep; 0: enough */
+	bool bursts;       /* packets may wait in a node while others arrive, and arrive together: sending is a step of its own */
+	bool plain;        /* without probes: plain_recovery */
 	unsigned window, faults;
-	unsigned tick;     /* ns that pass with each arrival; otherwise all that is sent arrives at once */
-	uint8_t max_rd;    /* READs and atomics in flight; 0: 4 */
-	uint32_t psn;      /* where both begin; 0: 100 */
-	uint8_t rnr_retry; /* 0: 7, without end */
-	uint8_t follow;    /* enum ur_follow_when */
-	uint8_t slice;     /* faults in tools/check; 0: one */
-	bool soak;         /* too large for tools/check */
+	unsigned tick;  /* ns that pass with each arrival; otherwise all that is sent arrives at once */
+	uint8_t max_rd; /* READs and atomics in flight; 0: 4 */
+	uint32_t psn;   /* where both begin; 0: 100 */
+	uint8_t follow; /* enum ur_follow_when */
+	uint8_t slice;  /* faults in tools/check; 0: one */
+	bool soak;      /* too large for tools/check */
 };
 
 extern const struct scenario scenarios[];

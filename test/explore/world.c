@@ -115,7 +115,7 @@ static void node_open(unsigned i)
 		.follow = w->s->follow,
 		.plain_recovery = w->s->plain,
 		.selective_repeat = w->s->keeps[i],
-		.keep_bytes = 1u << 20,
+		.keep_bytes = w->s->keep_bytes ? w->s->keep_bytes : 1u << 20,
 	};
 
 	arena_cold(true); /* what is built in them is gone before a step ends */
@@ -164,7 +164,7 @@ static void connect(unsigned i, unsigned q)
 		.min_rnr_timer = 31, /* half a second: after three of them nobody remembers what was before */
 		.timeout = 8,
 		.retry_cnt = 7,
-		.rnr_retry = w->s->rnr_retry ? w->s->rnr_retry : 7,
+		.rnr_retry = 7,
 	};
 
 	need(ur_qp_modify(qp, &a, INIT_MASK, NULL, w->now) == 0, "INIT");
