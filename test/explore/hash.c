@@ -366,8 +366,10 @@ static void add_table(struct state_hash *h, const struct table *t, const void *o
 
 static void add_map(struct state_hash *h, const uint64_t *map, uint32_t from, uint32_t to)
 {
-	for (uint32_t row = from / 64; row <= to / 64; row++)
-		add(h, map[row % (UR_SPAN / 64)]);
+	const uint32_t rows = (((to - from) & UR_PSN_MASK) + from % 64) / 64 + 1;
+
+	for (uint32_t i = 0; i < rows; i++)
+		add(h, map[(from / 64 + i) % (UR_SPAN / 64)]);
 }
 
 static void add_evidence(struct state_hash *h, const struct ur_repair *m)

@@ -48,6 +48,28 @@ static void keep__span(void)
 	th_close(&fixture); /* with something kept */
 }
 
+/* A copy is found by the PSN that it begins with, among others of its row, and of the next. */
+static void keep__at(void)
+{
+	static const unsigned kept[] = {2, 5, 70};
+	const uint32_t first = 0xffffc0;
+	unsigned n = 0;
+
+	open_kept(&fixture, first, 0);
+	for (unsigned i = 0; i < ur_array_size(kept); i++)
+		write_one(&fixture, first, kept[i], false);
+	for (unsigned i = 0; i < 80; i++) {
+		const struct ur_kept *k = ur_keep_at(fixture.n[1].qp, ur_psn_add(first, i));
+
+		CU_ASSERT_EQUAL(k != NULL, n < ur_array_size(kept) && i == kept[n]);
+		if (k)
+			CU_ASSERT_EQUAL(k->psn, ur_psn_add(first, kept[n++]));
+	}
+	CU_ASSERT_EQUAL(n, ur_array_size(kept));
+	CU_ASSERT_PTR_NULL(ur_keep_next(fixture.n[1].qp));
+	th_close(&fixture);
+}
+
 /* The memory comes in pieces: more than one holds is kept, executed and kept again. */
 static void keep__more_than_a_piece(void)
 {
@@ -120,6 +142,7 @@ void ur_suite_keep_bounds(void)
 
 	CU_ADD_TEST(s, keep__bounds);
 	CU_ADD_TEST(s, keep__span);
+	CU_ADD_TEST(s, keep__at);
 	CU_ADD_TEST(s, keep__more_than_a_piece);
 	CU_ADD_TEST(s, keep__reads_over_others);
 	CU_ADD_TEST(s, keep__ends_with_the_qp);
