@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- *   explore [SCENARIO...] [--faults N] [--window N] [--seconds N] [--jobs N] [--progress DIR]
- *           all scenarios, or that one, or those whose names begin so; --slice: with the faults of tools/check; --first: until one finds
- * something explore SCENARIO --trace 'STEP...'   what happens in one of them, and after these steps by itself explore --list
+ *   explore [SCENARIO...] [--faults N] [--window N] [--seconds N] [--jobs N] [--progress DIR] [--slice] [--first]
+ *   explore SCENARIO --trace 'STEP...'
+ *   explore --list
+ *
+ * The first explores all scenarios, or that one, or those whose names begin so, each for N seconds of CPU time at most; --slice: with as
+ * many faults as in tools/check; --first: until one finds something. The second shows what happens in these steps, and by itself after
+ * them.
  *
  * Status 0: all was explored, or as much as there was time for, and nothing was found; 1: something was; 2: it could not begin.
  */
@@ -96,7 +100,7 @@ static int explore(const struct scenario *s, const struct options *o)
 	static struct search_result r;
 	char progress[400], window[24] = "";
 	const struct search_options so = {.faults = s->faults, .seconds = o->seconds, .progress = o->progress ? progress : NULL};
-	const double start = seconds_of(CLOCK_MONOTONIC);
+	const double start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 
 	open_world(s);
 	snprintf(progress, sizeof(progress), "%s/explore-%s-%u-%u", o->progress ? o->progress : "", s->name, s->faults, s->window);
@@ -115,7 +119,7 @@ static int explore(const struct scenario *s, const struct options *o)
 	}
 	printf("%-16s %u faults%s: %10llu states, %11llu steps, %7llu ends, depth %3u, %6.1f s%s\n", s->name, s->faults, window,
 	       (unsigned long long)r.states, (unsigned long long)r.steps, (unsigned long long)r.ends, r.depth,
-	       seconds_of(CLOCK_MONOTONIC) - start,
+	       seconds_of(CLOCK_PROCESS_CPUTIME_ID) - start,
 	       r.finished ? ", all"
 	       : r.found  ? ""
 			  : ", stopped");

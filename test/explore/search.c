@@ -96,11 +96,11 @@ static void arrive(struct search_result *r)
 	completes();
 }
 
-static double now(void)
+static double cpu_time(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
@@ -201,7 +201,7 @@ static void read_progress(const struct search_options *o, struct search_result *
 
 void search(const struct search_options *o, struct search_result *r)
 {
-	const double end = now() + o->seconds;
+	const double end = cpu_time() + o->seconds;
 	bool here = false; /* the world is in the state on top */
 
 	*r = (struct search_result){.states = 0};
@@ -216,7 +216,7 @@ void search(const struct search_options *o, struct search_result *r)
 			here = false;
 			continue;
 		}
-		if (o->seconds > 0 && !(r->steps & 255) && now() > end)
+		if (o->seconds > 0 && !(r->steps & 255) && cpu_time() > end)
 			break;
 		if (!here)
 			arena_load(l->snap);

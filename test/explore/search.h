@@ -23,7 +23,7 @@ struct search_result {
 
 struct search_options {
 	unsigned faults;
-	double seconds;       /* 0: until it is finished */
+	double seconds;       /* of CPU time; 0: until it is finished */
 	const char *progress; /* a file: where it goes on, if this program wrote it, and what it writes in the end; NULL: none */
 };
 
