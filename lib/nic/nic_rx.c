@@ -191,18 +191,28 @@ static inline bool may_be_others(const struct ur_nic *nic, const struct ur_queue
 	return q->caps & UR_QUEUE_STEERED && (p->len <= SLOT_AT || p->data[SLOT_AT] != nic->cfg.slot);
 }
 
+/* As it was on the wire: with the IPv4 identification that the ICRC covers, and a socket does not show. */
+__attribute__((noinline)) static void record(struct ur_nic *nic, const struct ur_pkt *p)
+{
+	struct ur_pkt whole = *p;
+
+	if (p->flags & UR_PKT_BARE)
+		ur_frame_find_id(&whole);
+	ur_capture_frame(nic->capture, &whole, nic->now, UR_CAPTURE_IN);
+}
+
 static void note_local(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *p)
 {
 	count_local(nic, q, 1, p->len);
 	if (ur_unlikely(nic->capture != NULL) && q != &nic->loop.queue)
-		ur_capture_frame(nic->capture, p, nic->now, UR_CAPTURE_IN);
+		record(nic, p);
 }
 
 static void note_received(struct ur_nic *nic, const struct ur_pkt *p)
 {
 	count_received(nic, 1, p->len);
 	if (ur_unlikely(nic->capture != NULL))
-		ur_capture_frame(nic->capture, p, nic->now, UR_CAPTURE_IN);
+		record(nic, p);
 }
 
 /* --- trains --- */

@@ -52,6 +52,8 @@ void ur_frame_finish(struct ur_pkt *p, unsigned pad);
 
 /* The IP header that a bare packet (UR_PKT_BARE), parsed or not, had, as far as that is known: 20 or 40 bytes, by its ip_version. */
 void ur_frame_put_ip(const struct ur_pkt *p, uint8_t *to);
+/* Finds out the IPv4 identification of a bare packet, as ur_frame_parse does: sets `kind`, `place` and `may_fragment`. */
+void ur_frame_find_id(struct ur_pkt *p);
 /* A frame of a bare packet's headers, with the Ethernet addresses zero: what stands before its BTH. Returns how many bytes, at most 62. */
 unsigned ur_frame_put_headers(const struct ur_pkt *p, uint8_t *to);
 

@@ -100,6 +100,8 @@ void ur_frame_put_ip(const struct ur_pkt *p, uint8_t *to)
 	if (p->ip_version == 4) {
 		ur_ip4_put(to, &p->src, &p->dst, p->tos, p->ttl, UR_PROTO_UDP);
 		ur_put16(to + 4, p->place);
+		if (p->kind == UR_PKT_ROCE_GUESSED && p->may_fragment)
+			ur_put16(to + 6, 0);
 		ur_ip4_finish(to, udp_len + UR_IP4_LEN);
 	} else {
 		ur_ip6_put(to, &p->src, &p->dst, p->tos, p->ttl, UR_PROTO_UDP, p->flow_label);

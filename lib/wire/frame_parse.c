@@ -54,6 +54,13 @@ static enum ur_pkt_kind icrc_bare(struct ur_pkt *p, uint32_t icrc_off)
 	return UR_PKT_ROCE_GUESSED;
 }
 
+void ur_frame_find_id(struct ur_pkt *p)
+{
+	p->bth_off = 0;
+	if (p->len >= UR_BTH_LEN + UR_ICRC_LEN)
+		p->kind = (uint8_t)icrc_bare(p, p->len - UR_ICRC_LEN);
+}
+
 /* UR_PKT_OTHER: the ICRC is wrong. */
 static inline enum ur_pkt_kind icrc_verdict(struct ur_pkt *p, uint32_t icrc_off)
 {

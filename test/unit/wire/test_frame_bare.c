@@ -127,6 +127,35 @@ static void bare__any_identification(void)
 	CU_ASSERT_TRUE(refused == 0 && wrong == 0);
 }
 
+/* So that a capture has the IP header that was on the wire. What is damaged keeps the identification that was likely. */
+static void bare__header_is_found(void)
+{
+	static const uint16_t flags[] = {0x4000, 0};
+	uint8_t frame[sizeof(sample_send4)], headers[UR_PATH_HDR_MAX];
+	struct ur_pkt p;
+
+	for (unsigned f = 0; f < ur_array_size(flags); f++)
+		for (uint32_t id = 0; id < 65536; id += 255) {
+			renumber(frame, sample_send4, sizeof(frame), (uint16_t)id, flags[f]);
+			strip(&p, frame, sizeof(frame), sizeof(frame) - bth_at(0));
+			p.place = 3;
+			p.bth_off = 77;
+			ur_frame_find_id(&p);
+			CU_ASSERT_EQUAL(ur_frame_put_headers(&p, headers), bth_at(0));
+			CU_ASSERT_EQUAL(memcmp(headers + L3, frame + L3, UR_IP4_LEN), 0);
+			sample_free(&p);
+		}
+	strip_sample(&p, 0);
+	p.place = 3;
+	p.data[UR_BTH_LEN + 1] ^= 0x55;
+	ur_frame_find_id(&p);
+	CU_ASSERT_EQUAL(p.kind, UR_PKT_OTHER);
+	CU_ASSERT_EQUAL(p.place, 3);
+	p.len = UR_BTH_LEN;
+	ur_frame_find_id(&p); /* reads nothing that is not there */
+	sample_free(&p);
+}
+
 /* The address, the port and the length are covered; traffic class and hop limit are not. */
 static void bare__fields_that_count(void)
 {
@@ -286,6 +315,7 @@ void ur_suite_frame_bare(void)
 
 	CU_ADD_TEST(s, bare__as_the_whole_frame);
 	CU_ADD_TEST(s, bare__any_identification);
+	CU_ADD_TEST(s, bare__header_is_found);
 	CU_ADD_TEST(s, bare__fields_that_count);
 	CU_ADD_TEST(s, bare__ip6_is_exact);
 	CU_ADD_TEST(s, bare__damage_is_refused);
