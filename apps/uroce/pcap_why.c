@@ -15,13 +15,18 @@
 static bool json;
 static FILE *out; /* of the newest story */
 
+static uint64_t between(ur_time a, ur_time b)
+{
+	return b > a ? b - a : 0;
+}
+
 static void say_tries(const struct ur_an_half *h)
 {
 	const char *sep = "   Sent again after";
 	char t[24];
 
 	for (unsigned i = 1; i < ur_array_size(h->tries) && h->tries[i]; i++) {
-		fprintf(out, "%s %s", sep, ur_pcap_time(h->tries[i] > h->tries[i - 1] ? h->tries[i] - h->tries[i - 1] : 0, t));
+		fprintf(out, "%s %s", sep, ur_pcap_time(between(h->tries[i - 1], h->tries[i]), t));
 		sep = ",";
 	}
 	if (*sep == ',')
@@ -54,11 +59,32 @@ static bool retried_for_long(const struct ur_an_conn *c, const struct ur_an_half
 	       h->open_until - h->open_since >= c->retry_count * (4096ull << c->ack_timeout);
 }
 
+/*
+ * The retries were used up, by a timer that is not the one of the connection request: Linux writes another one there than
+ * rdma_set_option(3) and ibv_modify_qp(3) have given the QP. Probes do not come at even intervals, nor does their sender wait for as long
+ * after the last one.
+ */
+static bool gave_up(const struct ur_an_conn *c, const struct ur_an_half *h)
+{
+	const unsigned n = h->open_tries < ur_array_size(h->tries) ? h->open_tries : ur_array_size(h->tries);
+	uint64_t least = UINT64_MAX, most = 0;
+
+	if (!c->cm || n < 2 || h->open_tries <= c->retry_count || &c->half[c->dreq_by_second] != h)
+		return false;
+	for (unsigned i = 1; i < n; i++) {
+		const uint64_t gap = between(h->tries[i - 1], h->tries[i]);
+
+		least = gap < least ? gap : least;
+		most = gap > most ? gap : most;
+	}
+	return most < 2 * least && between(h->open_until, c->dreq_when) >= least;
+}
+
 /* Who disconnects, or is told so, gives up what is in flight, however patient its timer is. */
 static bool closed_first(const struct ur_an_conn *c, const struct ur_an_half *h)
 {
 	return c->ending == UR_AN_DISCONNECTED && !h->icmp_frame && c->dreq_frame > h->open_frame &&
-	       retries_of(h) < (c->cm ? c->retry_count : 1u) && !retried_for_long(c, h);
+	       retries_of(h) < (c->cm ? c->retry_count : 1u) && !retried_for_long(c, h) && !gave_up(c, h);
 }
 
 static void say_closed(const struct ur_an_conn *c, const struct ur_an_half *h)

@@ -147,6 +147,7 @@ struct ur_an_conn {
 	bool oneway;               /* packets of one end alone are recorded, or nobody answers (UC) */
 	struct ur_an_half half[2]; /* half[0] is of who connected, or spoke first */
 	uint32_t req_frame, rep_frame, rtu_frame, rej_frame, dreq_frame, drep_frame;
+	ur_time dreq_when;
 	bool dreq_by_second; /* half[1]'s host disconnected first */
 	bool rej_by_second;  /* and it sent the REJ */
 	uint16_t rej_reason;

@@ -271,6 +271,19 @@ static void nak_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	set_nak(a, f, AN_NAK_RNR, psn, p);
 }
 
+/* What follows a refused request is out of sequence. rdma_rxe says so; others drop it silently. */
+static void nak_behind_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	f->facts.naks_seq++;
+	an_report_on(a, f->peer,
+		     (struct ur_finding){.rule = UR_RULE_NAK_SEQ,
+					 .frame = p->frame,
+					 .seen = {f->s.nak_frame},
+					 .when = p->when,
+					 .v = {p->bth.psn},
+					 .s = {"it has no receive buffer for that ({f0}), and drops what follows it"}});
+}
+
 static void nak_fatal(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, uint8_t syndrome)
 {
 	uint32_t i = an_window_find(&f->s.w, psn);
@@ -315,6 +328,10 @@ static void nak(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 			a, f->peer,
 			(struct ur_finding){
 				.rule = UR_RULE_ACK_DUP, .frame = p->frame, .seen = {s->nak_frame}, .when = p->when, .v = {p->bth.psn}});
+		return;
+	}
+	if (s->nak == AN_NAK_RNR && !rnr && psn == s->nak_psn && !s->nak_heard && ur_syndrome_value(h->syndrome) == UR_NAK_PSN_SEQ) {
+		nak_behind_rnr(a, f, p);
 		return;
 	}
 	if (rnr)

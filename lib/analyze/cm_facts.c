@@ -30,6 +30,7 @@ void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out)
 	out->rej_by_second = other[UR_CM_REJ - UR_CM_REQ].n;
 	out->rej_reason = c->reason;
 	out->dreq_frame = dreq ? dreq->frame : 0;
+	out->dreq_when = dreq ? dreq->when : 0;
 	out->drep_frame = c->msg[!out->dreq_by_second][UR_CM_DREP - UR_CM_REQ].frame;
 	out->ending = an_cm_ending(c);
 	out->cm_repeated = c->repeated;

@@ -420,13 +420,20 @@ static uint32_t before(const struct ur_ladder *l, uint32_t i)
 	return l->n;
 }
 
-/* The newest NAK for that PSN between the rows `j` and `i`. */
+/* The newest NAK for that PSN between the rows `j` and `i`; what is refused for want of a receive buffer makes what follows it look
+ * missing. */
 static uint32_t nak_between(const struct ur_ladder *l, uint32_t j, uint32_t i)
 {
-	for (uint32_t k = i; k-- > j;)
-		if (is_nak(&l->rows[k]) && l->rows[k].second != l->rows[i].second && l->rows[k].psn == l->rows[i].psn)
+	uint32_t found = l->n;
+
+	for (uint32_t k = i; k-- > j;) {
+		if (!is_nak(&l->rows[k]) || l->rows[k].second == l->rows[i].second || l->rows[k].psn != l->rows[i].psn)
+			continue;
+		if (ur_syndrome_type(l->rows[k].syndrome) == UR_AETH_RNR)
 			return k;
-	return l->n;
+		found = found == l->n ? k : found;
+	}
+	return found;
 }
 
 /* What the receiver said about a request that comes again in row `i`. */
