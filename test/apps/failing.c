@@ -10,6 +10,7 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,17 +211,20 @@ static void connect_to(struct rdma_cm_id *id)
 	memcpy(&peer, id->event->param.conn.private_data, sizeof(peer));
 }
 
-/* True when the peer has disconnected; its requests fail then. */
-static void look_for_end(struct rdma_cm_id *id)
+/* True when the peer has disconnected; the requests fail then. With the kernel, rdma_disconnect returns only once. */
+static bool look_for_end(struct rdma_cm_id *id)
 {
 	struct pollfd p = {.fd = id->channel->fd, .events = POLLIN};
 	struct rdma_cm_event *e;
+	bool over;
 
 	if (poll(&p, 1, 0) != 1 || rdma_get_cm_event(id->channel, &e))
-		return;
-	if (e->event == RDMA_CM_EVENT_DISCONNECTED)
+		return false;
+	over = e->event == RDMA_CM_EVENT_DISCONNECTED;
+	if (over)
 		rdma_disconnect(id);
 	rdma_ack_cm_event(e);
+	return over;
 }
 
 static int client(const char *address)
@@ -228,6 +232,7 @@ static int client(const char *address)
 	struct rdma_cm_id *id = endpoint(address);
 	const int bad = kind->chain ? 4 * BAD : BAD;
 	struct ibv_wc wc;
+	bool over = false;
 
 	reg(id);
 	connect_to(id);
@@ -245,10 +250,10 @@ static int client(const char *address)
 		n += got;
 		if (got)
 			printf("request %d: status %d\n", (int)wc.wr_id, wc.status);
-		else
-			look_for_end(id);
+		else if (!over)
+			over = look_for_end(id);
 	}
-	if (kind->ending != STOPS) /* who would not answer that either, for a minute */
+	if (kind->ending != STOPS && !over) /* who would not answer that either, for a minute */
 		rdma_disconnect(id);
 	return 0;
 }
