@@ -58,8 +58,12 @@ void ur_pcap_write(struct ur_pcap_out *o, const struct ur_an_frame *f);
 bool ur_pcap_finish(struct ur_pcap_out *o);
 /* Leaves no file. */
 void ur_pcap_give_up(struct ur_pcap_out *o);
-/* A file ("-": standard input), inflated when it is compressed. NULL with errno; what is wrong with it later on stands in `fault`. */
-FILE *ur_pcap_stream(const char *name, const char **fault);
+#define UR_PCAP_ROOM 65536
+/*
+ * A file ("-": standard input), inflated when it is compressed. `room`: UR_PCAP_ROOM bytes to buffer it with until it is closed, or NULL.
+ * NULL with errno; what is wrong with it later on stands in `fault`.
+ */
+FILE *ur_pcap_stream(const char *name, char *room, const char **fault);
 
 /* pcap_unpack.c: whether a file that begins so is compressed by a tool, and what that tool makes of it; NULL with errno. */
 bool ur_pcap_is_packed(int first);
@@ -80,6 +84,7 @@ struct ur_pcap_source {
 	const char *name;
 	struct ur_pcap_reader *reader;
 	struct ur_gatherer *gatherer;
+	char *room; /* of the stream */
 	const char *fault;
 	const char *why;                 /* it cannot be read to its end; NULL when it can */
 	uint32_t strange[UR_AN_STRANGE]; /* frames so far, before the first RoCEv2 packet */

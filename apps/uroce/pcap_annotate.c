@@ -18,7 +18,7 @@ static bool same_file(const char *x, const char *y)
 static int annotate(const struct ur_pcap_file *f, const char *to)
 {
 	struct ur_pcap_copy c = {0};
-	FILE *in = ur_pcap_stream(f->name, &c.fault);
+	FILE *in = ur_pcap_stream(f->name, NULL, &c.fault);
 	struct ur_outfile out;
 	int rc;
 

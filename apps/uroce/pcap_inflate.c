@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A compressed capture as a stream that libpcap can read. gzip allows concatenated files; each has its own end. */
+/* A capture as a stream, which is inflated where it is compressed. gzip allows concatenated files; each has its own end. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,14 +84,17 @@ static FILE *inflating(FILE *in, const char **fault)
 }
 
 /* The first byte tells: no capture begins with that of a compressed file. */
-FILE *ur_pcap_stream(const char *name, const char **fault)
+FILE *ur_pcap_stream(const char *name, char *room, const char **fault)
 {
+	static char for_stdin[UR_PCAP_ROOM]; /* which is closed by nobody */
 	FILE *in = strcmp(name, "-") == 0 ? stdin : fopen(name, "re"), *out;
 	int first;
 
 	*fault = NULL;
 	if (!in)
 		return NULL;
+	if (in == stdin || room)
+		setvbuf(in, in == stdin ? for_stdin : room, _IOFBF, UR_PCAP_ROOM);
 	first = getc(in);
 	ungetc(first, in); /* EOF stays EOF */
 	if (first != 0x1f && !ur_pcap_is_packed(first))

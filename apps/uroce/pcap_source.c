@@ -58,8 +58,13 @@ bool ur_pcap_source_open(struct ur_pcap_source *s, const char *name)
 
 	memset(s, 0, sizeof(*s));
 	s->name = name;
-	in = ur_pcap_stream(name, &s->fault);
-	return in ? open_stream(s, in) : cannot(name, strerror(errno));
+	s->room = malloc(UR_PCAP_ROOM); /* without it the library's buffer does */
+	in = ur_pcap_stream(name, s->room, &s->fault);
+	if (in)
+		return open_stream(s, in);
+	cannot(name, strerror(errno));
+	ur_pcap_source_close(s);
+	return false;
 }
 
 bool ur_pcap_source_next(struct ur_pcap_source *s)
@@ -125,6 +130,8 @@ void ur_pcap_source_close(struct ur_pcap_source *s)
 	if (s->reader)
 		ur_pcap_reader_close(s->reader);
 	ur_gatherer_destroy(s->gatherer);
+	free(s->room);
 	s->reader = NULL;
 	s->gatherer = NULL;
+	s->room = NULL;
 }

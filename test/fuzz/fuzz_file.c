@@ -85,7 +85,7 @@ static void inflate_it(const char *path, const uint8_t *want, size_t size)
 {
 	static uint8_t out[OUT_MAX];
 	const char *fault;
-	FILE *in = ur_pcap_stream(path, &fault);
+	FILE *in = ur_pcap_stream(path, NULL, &fault);
 	size_t n;
 
 	if (!in)
@@ -168,7 +168,7 @@ static void annotate_it(const char *path)
 	int fd = memfd_create("copy", MFD_CLOEXEC);
 	FILE *in, *out;
 
-	if (ur_pcap_open(&f, path) && (in = ur_pcap_stream(path, &c.fault))) {
+	if (ur_pcap_open(&f, path) && (in = ur_pcap_stream(path, NULL, &c.fault))) {
 		out = fopen(path_of(fd, name), "w");
 		if (!out)
 			abort();
