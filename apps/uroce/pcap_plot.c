@@ -96,8 +96,9 @@ struct collect {
 
 bool ur_plot_is_of(const struct ur_an_half *h, const struct ur_an_event *e)
 {
-	const uint32_t last = h->last_answer_frame > h->last_frame ? h->last_answer_frame : h->last_frame;
+	uint32_t last = h->last_answer_frame > h->last_frame ? h->last_answer_frame : h->last_frame;
 
+	last = h->icmp_frame > last ? h->icmp_frame : last;
 	return e->half->dqpn == h->dqpn && e->half->first_frame == h->first_frame && ur_gid_eq(&e->half->from, &h->from) &&
 	       ur_gid_eq(&e->half->to, &h->to) && e->frame <= last;
 }

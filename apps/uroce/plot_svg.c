@@ -26,9 +26,9 @@ static const char style[] =
 	"path.rate{fill:#c9dcf2;stroke:#1f5fa8;stroke-width:1}path.rep{fill:#f5c89a;stroke:#e07000;stroke-width:1}";
 
 static const char *const colours[UR_PLOT_MARK_COUNT] = {
-	[UR_PLOT_NAK] = "#c62828",  [UR_PLOT_RNR] = "#8a3fa0",      [UR_PLOT_TIMEOUT] = "#111",
-	[UR_PLOT_LOSS] = "#e07000", [UR_PLOT_NEEDLESS] = "#999999", [UR_PLOT_MARKED] = "#c9a400",
-	[UR_PLOT_CNP] = "#0a8f9d",  [UR_PLOT_PAUSE] = "#7b1fa2",    [UR_PLOT_FATAL] = "#c62828"};
+	[UR_PLOT_NAK] = "#c62828",      [UR_PLOT_RNR] = "#8a3fa0",    [UR_PLOT_TIMEOUT] = "#111", [UR_PLOT_LOSS] = "#e07000",
+	[UR_PLOT_NEEDLESS] = "#999999", [UR_PLOT_MARKED] = "#c9a400", [UR_PLOT_CNP] = "#0a8f9d",  [UR_PLOT_PAUSE] = "#7b1fa2",
+	[UR_PLOT_ICMP] = "#d81b60",     [UR_PLOT_FATAL] = "#c62828"};
 
 struct panel { /* values [low, high] from bottom to top */
 	int top, high_px;

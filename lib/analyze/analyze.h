@@ -188,6 +188,7 @@ struct ur_an_totals {
 	X(FATAL, "fatal") /* it is refused for good */ \
 	X(MARKED, "marked") /* a packet with a congestion mark */ \
 	X(CNP, "cnp") /* the sender is told to slow down */ \
+	X(ICMP, "icmp") /* a router or the other host says that packets of this end did not get there */ \
 	X(RTT, "rtt") /* an answer came `wait` after its request */
 /* clang-format on */
 
@@ -215,6 +216,7 @@ struct ur_an_event {
 	uint32_t depth, depth_most; /* READs and atomics in flight; the most that was agreed on, 0 when that is not known */
 	bool no_credit;             /* the other end has announced no receive buffer for one more SEND */
 	ur_time paused;             /* when the newest PAUSE or priority PAUSE frame with a time came; 0: none */
+	ur_time pause_began;        /* and the first of these without a millisecond between two */
 };
 
 struct ur_analysis;

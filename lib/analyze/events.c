@@ -22,6 +22,7 @@ void an_event_tell(struct ur_analysis *a, struct an_flow *f, struct ur_an_event 
 	e.depth_most = f->cm ? an_cm_depth(f->cm, f->second) : 0;
 	e.no_credit = s->limited && s->limit_epoch == s->epoch && ur_psn_diff(s->msn, s->limit) >= 0;
 	e.paused = a->paused;
+	e.pause_began = a->pause_began;
 	a->observe(a->observe_ctx, &e);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "analyze/cm_facts.h"
+#include "analyze/events.h"
 #include "analyze/flow.h"
 #include "analyze/hash.h"
 #include "analyze/report.h"
@@ -169,6 +170,9 @@ void an_icmp(struct ur_analysis *a, const struct an_pkt *p)
 	if (flow) {
 		flow->facts.icmp_frame = p->frame;
 		flow->facts.findings++;
+		an_event(a, flow->s.begun ? flow : NULL,
+			 (struct ur_an_event){
+				 .kind = UR_AN_EV_ICMP, .when = p->when, .frame = p->frame, .psn = flow->s.next, .n = 1, .answer = true});
 	}
 	gone = kind == NOBODY && (q.answers || spoke(a, &q.dst));
 	an_report(a, &(struct ur_finding){.rule = gone ? UR_RULE_ICMP_GONE : UR_RULE_ICMP,

@@ -5,6 +5,7 @@
  */
 #include "analyze/pause.h"
 
+#include "analyze/effect.h"
 #include "analyze/report.h"
 #include "wire/frame.h"
 
@@ -61,7 +62,11 @@ void an_pause(struct ur_analysis *a, const struct an_pkt *p, const struct ur_an_
 	if (!an_pause_read(p, f, &which))
 		return;
 	a->total.pauses++;
-	a->paused = which ? f->when : a->paused;
+	if (which) {
+		if (!a->paused || an_since(f->when, a->paused) >= UR_EFFECT_NS)
+			a->pause_began = f->when;
+		a->paused = f->when;
+	}
 	s = pauser_of(a, p->eth + 6, f->number);
 	if (!s)
 		return;

@@ -148,6 +148,7 @@ void ur_plot_event(struct ur_plot *p, const struct ur_an_event *e)
 	case UR_AN_EV_FATAL: put_mark(p, e, UR_PLOT_FATAL); break;
 	case UR_AN_EV_MARKED: put_mark(p, e, UR_PLOT_MARKED); break;
 	case UR_AN_EV_CNP: put_mark(p, e, UR_PLOT_CNP); break;
+	case UR_AN_EV_ICMP: put_mark(p, e, UR_PLOT_ICMP); break;
 	case UR_AN_EV_RTT: ur_curve_add(&p->rtt, e->when, e->wait, e->wait); break;
 	case UR_AN_EV_COUNT: return;
 	}

@@ -24,6 +24,7 @@ enum ur_plot_sum { UR_PLOT_BYTES, UR_PLOT_BYTES_AGAIN, UR_PLOT_SUMS };
 	X(MARKED, "ECN mark") \
 	X(CNP, "CNP") \
 	X(PAUSE, "pause") \
+	X(ICMP, "ICMP error") \
 	X(FATAL, "refused")
 /* clang-format on */
 

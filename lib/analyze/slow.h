@@ -8,6 +8,7 @@
 
 #include "analyze/analyze.h"
 #include "analyze/curve.h"
+#include "analyze/effect.h"
 
 #define UR_SLOW_HALVES 4096 /* more are not looked at, and counted */
 #define UR_SLOW_BINS 32
@@ -60,9 +61,10 @@ struct ur_slow {
 	uint64_t flight, most; /* PSNs: then, and ever */
 	uint32_t depth;
 	bool no_credit, answered;
-	ur_time answered_at, rnr_at, cnp_at, mark_at, paused_at;
+	ur_time answered_at, rnr_at, cnp_at, mark_at, paused_at, pause_began;
 	bool rnr;
 	uint64_t repair_to; /* a loss is repaired until this is answered */
+	struct ur_effects effects;
 	uint64_t window;    /* what was in flight when the sender last stopped within a message */
 	uint32_t gaps[64];  /* how many packets followed another after a time of so many bits */
 	uint32_t ngaps;

@@ -248,7 +248,7 @@ struct ur_analysis {
 	void *ctx;
 	ur_an_event_fn observe; /* NULL: nobody does */
 	void *observe_ctx;
-	ur_time paused; /* the newest PAUSE frame */
+	ur_time paused, pause_began; /* the newest PAUSE frame, and the first of its series */
 	struct ur_table flows, hosts, cms;
 	struct an_flow **conn; /* one flow of each connection, in order */
 	uint32_t nconn, conn_room;

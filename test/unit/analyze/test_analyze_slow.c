@@ -326,6 +326,47 @@ static void pause_frames(void)
 	}
 }
 
+/* Packets come ten times as far apart after each pause of half a millisecond, for a millisecond and a half. A pause frame that comes again
+ * counts once. */
+static void effect_of_pauses(void)
+{
+	struct line l = {.when = UR_NS_PER_S, .psn = 100};
+	struct ur_slow_all all = {0};
+	struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+	struct ur_an_conn c;
+	const struct ur_effect *e;
+
+	put(&l, 'A', UR_OP_SEND_FIRST, l.psn++, MTU, 0, UR_NS_PER_US);
+	for (unsigned round = 0; round < 5; round++) {
+		for (unsigned k = 0; k < 2000; k++)
+			put(&l, 'A', UR_OP_SEND_MIDDLE, l.psn++, MTU, 0, UR_NS_PER_US);
+		for (unsigned k = 0; k < 3; k++) {
+			put_pause(&l, 1, 0, 100);
+			l.when += 100 * UR_NS_PER_US;
+		}
+		l.when += 200 * UR_NS_PER_US;
+		for (unsigned k = 0; k < 150; k++)
+			put(&l, 'A', UR_OP_SEND_MIDDLE, l.psn++, MTU, 0, 10 * UR_NS_PER_US);
+	}
+	ur_analysis_observe(a, ur_slow_event, &all);
+	for (unsigned i = 0; i < l.r.n; i++) {
+		struct ur_an_frame f = ur_recording_frame(&l.r, i);
+
+		ur_analysis_frame(a, &f);
+	}
+	ur_analysis_finish(a);
+	CU_ASSERT_TRUE_FATAL(ur_analysis_conn(a, 0, &c));
+	e = &ur_slow_of(&c.half[0])->effects.of[UR_EFFECT_PAUSE];
+	CU_ASSERT_EQUAL(e->series, 5);
+	CU_ASSERT_EQUAL(e->after_ns, 5 * UR_EFFECT_NS);
+	CU_ASSERT(e->after >= 5 * 49 * MTU && e->after <= 5 * 51 * MTU);
+	CU_ASSERT(e->before / MTU >= e->before_ns / UR_NS_PER_US - 5 && e->before / MTU <= e->before_ns / UR_NS_PER_US + 5);
+	CU_ASSERT_EQUAL(ur_slow_of(&c.half[0])->effects.of[UR_EFFECT_CNP].series, 0);
+	ur_analysis_destroy(a);
+	ur_slow_free(&all);
+	ur_recording_free(&l.r);
+}
+
 /* --- events --- */
 
 /* As many READs are in flight as were agreed on: the next goes when one is answered. */
@@ -394,6 +435,7 @@ void ur_suite_analyze_slow(void)
 	CU_ADD_TEST(s, responder_stops);
 	CU_ADD_TEST(s, no_credits);
 	CU_ADD_TEST(s, pause_frames);
+	CU_ADD_TEST(s, effect_of_pauses);
 	CU_ADD_TEST(s, depth_of_reads);
 	CU_ADD_TEST(s, halves_are_bounded);
 }
