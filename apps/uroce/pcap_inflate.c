@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A capture as a stream, which is inflated where it is compressed. gzip allows concatenated files; each has its own end. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -68,9 +69,11 @@ static int close_all(void *cookie)
 static FILE *inflating(FILE *in, const char **fault)
 {
 	const cookie_io_functions_t io = {.read = read_some, .close = close_all};
-	struct inflater *f = calloc(1, sizeof(*f));
+	struct inflater *f = malloc(sizeof(*f));
 	FILE *out = NULL;
 
+	if (f)
+		memset(f, 0, offsetof(struct inflater, chunk));
 	if (f && inflateInit2(&f->z, 15 + 16) == Z_OK) { /* 16: gzip */
 		f->in = in;
 		f->fault = fault;

@@ -28,11 +28,21 @@ struct packet {
 	uint8_t *data;
 };
 
+/* Few recordings have parts of packets: room is made for the first. */
 struct ur_gatherer {
-	struct packet packet[UR_AN_GATHERED];
+	struct packet *packet; /* UR_AN_GATHERED */
 	uint64_t age;
-	uint8_t out[UR_IP6_LEN + DATA_MAX];
+	uint8_t *out;
 };
+
+static bool prepare(struct ur_gatherer *g)
+{
+	if (!g->packet)
+		g->packet = calloc(UR_AN_GATHERED, sizeof(*g->packet));
+	if (!g->out)
+		g->out = malloc(UR_IP6_LEN + DATA_MAX);
+	return g->packet && g->out;
+}
 
 struct ur_gatherer *ur_gatherer_create(void)
 {
@@ -41,8 +51,12 @@ struct ur_gatherer *ur_gatherer_create(void)
 
 void ur_gatherer_destroy(struct ur_gatherer *g)
 {
-	for (unsigned i = 0; g && i < UR_AN_GATHERED; i++)
+	if (!g)
+		return;
+	for (unsigned i = 0; g->packet && i < UR_AN_GATHERED; i++)
 		free(g->packet[i].data);
+	free(g->packet);
+	free(g->out);
 	free(g);
 }
 
@@ -170,7 +184,7 @@ bool ur_gather_part(struct ur_gatherer *g, struct ur_an_frame *f)
 	struct packet *k;
 
 	for (unsigned depth = 0; depth < 4; depth++) { /* fragments of a tunnel may have fragments in them */
-		if (an_walk(f, &p, &w) || !w.fragment.n)
+		if (an_walk(f, &p, &w) || !w.fragment.n || !prepare(g))
 			return false;
 		k = packet_of(g, &p, &w.fragment, f->when);
 		if (!put_part(k, &p, &w.fragment)) {

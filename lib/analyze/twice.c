@@ -61,23 +61,35 @@ static uint64_t place_of(const struct an_pkt *p)
 	return h;
 }
 
+static bool make_room(struct an_twice *t)
+{
+	const uint32_t room = t->held_room ? 2 * t->held_room : 32;
+	struct an_held_frame *more;
+
+	if (t->nheld < t->held_room)
+		return true;
+	more = t->nheld < HELD_MAX ? realloc(t->held, room * sizeof(*more)) : NULL;
+	if (!more)
+		return false;
+	t->held = more;
+	t->held_room = room;
+	return true;
+}
+
 bool an_twice_hold(struct an_twice *t, const struct ur_an_frame *f)
 {
 	struct an_held_frame *h;
 	struct an_pkt p;
 
-	if (!t->held)
-		t->held = calloc(HELD_MAX, sizeof(*t->held));
 	if (t->nroce >= HELD_FEW && f->when > t->held[0].f.when + HELD_NS)
 		return false;
-	if (!t->held || t->nroce == HELD_ROCE || t->nheld == HELD_MAX || t->bytes + f->have > HELD_BYTES)
+	if (t->nroce == HELD_ROCE || t->bytes + f->have > HELD_BYTES || !make_room(t))
 		return false;
 	h = &t->held[t->nheld];
-	h->data = malloc(f->have ? f->have : 1);
+	*h = (struct an_held_frame){.f = *f, .data = malloc(f->have ? f->have : 1)};
 	if (!h->data)
 		return false;
 	memcpy(h->data, f->data, f->have);
-	h->f = *f;
 	h->f.data = h->data;
 	t->nheld++;
 	t->bytes += f->have;
@@ -144,7 +156,7 @@ void an_twice_release(struct an_twice *t)
 		free(t->held[i].data);
 	free(t->held);
 	t->held = NULL;
-	t->nheld = 0;
+	t->nheld = t->held_room = 0;
 }
 
 bool an_twice_is_copy(struct an_twice *t, const struct an_pkt *p)

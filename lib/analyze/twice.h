@@ -13,7 +13,7 @@ struct an_held_frame;
 struct an_twice {
 	enum { AN_TWICE_UNDECIDED, AN_TWICE_NO, AN_TWICE_YES } mode;
 	struct an_held_frame *held; /* while it is undecided */
-	uint32_t nheld, nroce;
+	uint32_t nheld, held_room, nroce;
 	size_t bytes;
 	struct an_original *table; /* where copies are looked for */
 	uint32_t first_frame;      /* of a copy */
