@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "analyze/compare.h"
@@ -19,6 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+#define COPY_MAX (8u << 20)
 #define OUT_MAX (1u << 20) /* bytes that are looked at of what comes out: a bomb is not unpacked to its end */
 
 enum { SQUEEZE = 1, JOINED = 2 };
@@ -45,37 +44,86 @@ FILE *ur_pcap_unpacked(FILE *in, int first, const char **fault)
 	return NULL;
 }
 
-static const char *path_of(int fd, char to[32])
+/* --- files, which are in memory: the kernel's took most of the time. The linker (--wrap) brings every call of fopen here --- */
+
+static const char input_name[] = "the input", copy_name[] = "the copy";
+
+static struct content {
+	const uint8_t *data;
+	size_t size;
+} input, copy;
+static uint8_t copied[COPY_MAX];
+
+struct cursor {
+	const struct content *of;
+	size_t at;
+};
+
+static ssize_t read_content(void *cookie, char *to, size_t n)
 {
-	snprintf(to, 32, "/proc/self/fd/%d", fd);
-	return to;
+	struct cursor *c = cookie;
+	const size_t left = c->of->size - c->at;
+
+	n = n < left ? n : left;
+	memcpy(to, c->of->data + c->at, n);
+	c->at += n;
+	return (ssize_t)n;
 }
 
-static int file_of(const uint8_t *data, size_t size)
+static ssize_t write_copy(void *cookie, const char *from, size_t n)
 {
-	int fd = memfd_create("input", MFD_CLOEXEC);
-
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+	(void)cookie;
+	if (n > sizeof(copied) - copy.size)
 		abort();
-	return fd;
+	memcpy(copied + copy.size, from, n);
+	copy.size += n;
+	return (ssize_t)n;
+}
+
+static int close_cursor(void *cookie)
+{
+	free(cookie);
+	return 0;
+}
+
+FILE *__real_fopen64(const char *name, const char *mode);
+FILE *__wrap_fopen64(const char *name, const char *mode);
+
+FILE *__wrap_fopen64(const char *name, const char *mode)
+{
+	struct cursor *c;
+
+	if (name == copy_name && *mode == 'w') {
+		copy = (struct content){copied, 0};
+		return fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_copy});
+	}
+	if (name != input_name && name != copy_name)
+		return __real_fopen64(name, mode);
+	c = malloc(sizeof(*c));
+	*c = (struct cursor){.of = name == input_name ? &input : &copy};
+	return fopencookie(c, "r", (cookie_io_functions_t){.read = read_content, .close = close_cursor});
 }
 
 /* gzip, of one member or of two in a row. */
 static size_t squeeze(const uint8_t *data, size_t size, bool joined, uint8_t *to, size_t room)
 {
 	const size_t end[2] = {joined ? size / 2 : size, size};
+	static z_stream z; /* stays: its tables are larger than any input */
 	size_t n = 0;
 
+	if (!z.state && deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		abort();
 	for (unsigned i = 0; i < 1u + joined; i++) {
 		const size_t at = i ? end[0] : 0;
-		z_stream z = {.next_in = (Bytef *)data + at, .next_out = to + n};
 
+		deflateReset(&z);
+		z.next_in = (Bytef *)data + at;
+		z.next_out = to + n;
 		z.avail_in = (uInt)(end[i] - at);
 		z.avail_out = (uInt)(room - n);
-		if (deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK || deflate(&z, Z_FINISH) != Z_STREAM_END)
+		if (deflate(&z, Z_FINISH) != Z_STREAM_END)
 			abort();
 		n += z.total_out;
-		deflateEnd(&z);
 	}
 	return n;
 }
@@ -164,45 +212,38 @@ static void annotate_it(const char *path)
 {
 	struct ur_pcap_file f, g;
 	struct ur_pcap_copy c = {0};
-	char name[32];
-	int fd = memfd_create("copy", MFD_CLOEXEC);
 	FILE *in, *out;
 
 	if (ur_pcap_open(&f, path) && (in = ur_pcap_stream(path, NULL, &c.fault))) {
-		out = fopen(path_of(fd, name), "w");
+		out = fopen(copy_name, "w");
 		if (!out)
 			abort();
 		ur_pcap_put_comments(in, out, &f, &c);
 		fclose(in);
 		fclose(out);
 		if (!f.end.unreadable && !c.wrong && frames_of(&f)) {
-			if (!ur_pcap_open(&g, name) || frames_of(&g) != frames_of(&f) || c.frames != frames_of(&f))
+			if (!ur_pcap_open(&g, copy_name) || frames_of(&g) != frames_of(&f) || c.frames != frames_of(&f))
 				abort();
 			ur_pcap_close(&g);
 		}
 	}
 	ur_pcap_close(&f);
-	close(fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const uint8_t how = size ? data[0] : 0;
 	static uint8_t packed[1 << 16];
-	char path[32];
 	size_t n;
-	int fd;
 
 	if (size < 2 || size > sizeof(packed) / 2)
 		return 0;
 	data++;
 	size--;
 	n = how & SQUEEZE ? squeeze(data, size, how & JOINED, packed, sizeof(packed)) : 0;
-	fd = n ? file_of(packed, n) : file_of(data, size);
-	path_of(fd, path);
-	inflate_it(path, n ? data : NULL, size);
-	annotate_it(path);
-	compare_it(path);
-	close(fd);
+	input = n ? (struct content){packed, n} : (struct content){data, size};
+	inflate_it(input_name, n ? data : NULL, size);
+	annotate_it(input_name);
+	compare_it(input_name);
 	return 0;
 }
