@@ -50,6 +50,7 @@ struct ur_compare {
 	ur_cmp_fn on_event;
 	void *ctx;
 	struct an_clocks clocks;
+	struct an_mirror mirror[2];
 	struct cmp_queue queue[2];
 	bool ended[2], learned, aligned;
 	ur_time begin[2], last[2];

@@ -346,10 +346,12 @@ void ur_compare_frame(struct ur_compare *c, unsigned place, const struct ur_an_f
 	struct an_train t;
 
 	place = place != 0;
-	if (!c->total.frames[place]++)
-		c->begin[place] = f->when;
-	c->last[place] = f->when;
 	an_train_first(&t, f);
+	if (t.whole.roce)
+		t.whole.when = an_mirror_time(&c->mirror[place], &t.whole.mirror, f->when);
+	if (!c->total.frames[place]++)
+		c->begin[place] = t.whole.when;
+	c->last[place] = t.whole.when;
 	while (t.read && (p = an_train_next(&t)))
 		packet(c, place, p);
 	advance(c);
