@@ -65,8 +65,8 @@ struct ur_slow {
 	bool rnr;
 	uint64_t repair_to; /* a loss is repaired until this is answered */
 	struct ur_effects effects;
-	uint64_t window;    /* what was in flight when the sender last stopped within a message */
-	uint32_t gaps[64];  /* how many packets followed another after a time of so many bits */
+	uint64_t window;   /* what was in flight when the sender last stopped within a message */
+	uint32_t gaps[64]; /* how many packets followed another after a time of so many bits */
 	uint32_t ngaps;
 };
 
