@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce between: what its files share. between.c reads options and moves frames, between_io.c has the packet sockets, between_train.c takes
- * trains apart, between_report.c says what happened, between_capture.c writes frames into a file.
+ * uroce between: what its files share. between.c reads options, between_rules.c what they mean, between_move.c moves frames, between_io.c
+ * has the packet sockets, between_train.c takes trains apart, between_report.c says what happened, between_capture.c writes frames into a
+ * file.
  */
 #ifndef UR_APP_BETWEEN_H
 #define UR_APP_BETWEEN_H
 
 #include <linux/virtio_net.h>
+#include <poll.h>
 #include <stdio.h>
 
 #include "between/between.h"
@@ -61,16 +63,53 @@ uint32_t ur_between_train_begin(const struct ur_between_frame *train);
  */
 uint32_t ur_between_head(const struct ur_between_frame *train, uint32_t from, uint32_t to, uint8_t *head, struct virtio_net_hdr *vnet);
 
-/* --- between_report.c --- */
+/* --- a run of the command --- */
+
+#define UR_BETWEEN_GUESTS 4
+#define UR_BETWEEN_GUEST_FDS 12
+
+/* What the loop serves beside the two ends. */
+struct ur_between_guest {
+	ur_time (*turn)(ur_time now);                 /* each time the loop turns: when it has to turn again at the latest */
+	unsigned (*fds)(struct pollfd *to);           /* what it waits for, at most UR_BETWEEN_GUEST_FDS; may be NULL, then so is `ready` */
+	unsigned (*ready)(const struct pollfd *from); /* what came of these; returns how many they were */
+};
 
 struct ur_between_run {
-	struct ur_between_end end[2];
-	struct ur_between *cable;
+	/* what is asked for */
+	struct ur_between_config cfg;
 	struct ur_fault_rule rules[UR_BETWEEN_RULES];
 	char text[UR_BETWEEN_RULES][UR_BETWEEN_RULE_TEXT]; /* of rules */
 	unsigned nrules;
+	const char *capture; /* a file; NULL: none */
+	uint64_t seconds;    /* 0: until a signal */
+	bool quiet;          /* says nothing at the beginning */
+	struct ur_between_guest guest[UR_BETWEEN_GUESTS];
+	unsigned nguests;
+	/* what becomes of it */
+	struct ur_between_end end[2];
+	struct ur_between *cable;
+	bool stop; /* a guest wants it to end */
 	ur_time began, ended;
 };
+
+/* --- between_rules.c --- */
+
+/* 0, or the exit status after a message that begins with `where`. */
+int ur_between_rule_add(struct ur_between_run *r, const char *text, const char *where);
+int ur_between_rules_read(struct ur_between_run *r, const char *file);
+bool ur_between_parse_number(const char *value, uint64_t most, uint64_t *to, const char **rest);
+bool ur_between_parse_rate(const char *value, uint64_t *to);
+bool ur_between_parse_bytes(const char *value, uint32_t *to);
+
+/* --- between_move.c --- */
+
+/* Joins the ends, whose names are there, until it is to end. 0, or the exit status after a message. The cable is the caller's. */
+int ur_between_join(struct ur_between_run *r);
+/* The signal that ended it, or 0. */
+int ur_between_stopped(void);
+
+/* --- between_report.c --- */
 
 void ur_between_report(const struct ur_between_run *r);
 void ur_between_report_json(const struct ur_between_run *r);
