@@ -23,6 +23,7 @@
 
 #include "host/sysfs.h"
 #include "host/view.h"
+#include "userns.h"
 
 #define TOP "/tmp" /* where trees are made, on a tmpfs that nobody else sees, so nothing has to be writable there */
 
@@ -183,32 +184,14 @@ static int mount_trees(const struct ur_view *v, const char *top)
 	return rc;
 }
 
-static int write_map(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		rc = failed("write", path);
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
-/* With the same user and group as outside. */
 static int own_user_namespace(void)
 {
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-	char text[64];
-	int rc;
+	const char *file;
 
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
-		return failed("make a user and a mount namespace for", "the program");
-	rc = write_map("/proc/self/setgroups", "deny");
-	snprintf(text, sizeof(text), "%u %u 1", uid, uid);
-	rc = rc ? rc : write_map("/proc/self/uid_map", text);
-	snprintf(text, sizeof(text), "%u %u 1", gid, gid);
-	return rc ? rc : write_map("/proc/self/gid_map", text);
+	errno = ur_userns_enter(CLONE_NEWNS, &file);
+	if (!errno)
+		return 0;
+	return file ? failed("write", file) : failed("make a user and a mount namespace for", "the program");
 }
 
 /* Mounts of the host go on arriving; those made here do not leave. */
