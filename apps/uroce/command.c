@@ -159,7 +159,7 @@ static int run_below(const struct ur_command *c, const char *above, int argc, ch
 		rc = ur_setting_options_end();
 	if (!rc && next < argc && !c->operands && !c->commands)
 		rc = ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not expected here: '%s' takes options only", argv[next], path);
-	if (!rc && c->operands && !c->program)
+	if (!rc && c->operands && !c->program && !strstr(c->operands, UR_COMMAND_OR))
 		rc = check_operands(c, path, argc - next, argv + next);
 	if (!rc && !c->program) /* a program's own uroce says it */
 		ur_config_warn();

@@ -28,6 +28,7 @@ struct ur_option {
 };
 
 #define UR_ALL_SETTINGS "*"
+#define UR_COMMAND_OR " | "
 #define UR_USUAL_STATUS "0; 1 when something is wrong with the machine, 2 when something is wrong with the command line."
 
 struct ur_example {
@@ -36,7 +37,8 @@ struct ur_example {
 
 struct ur_command {
 	const char *name;
-	const char *operands;                     /* in the synopsis, such as `IN [OUT...]`, and checked; NULL when it takes none */
+	const char *operands;                     /* in the synopsis, such as `IN [OUT...]`, and checked; NULL when it takes none.
+						     Forms are separated by ` | `, and then it checks them itself */
 	const char *complete;                     /* of operands */
 	const char *summary;                      /* a phrase, for lists */
 	const char *text;                         /* paragraphs, separated by empty lines; NULL: the summary says it all */

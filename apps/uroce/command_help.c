@@ -83,14 +83,21 @@ static void put_options(const struct ur_command *c)
 			put_option(o);
 }
 
+/* A line for each form of it. */
 static void put_synopsis(const struct ur_command *c, const char *path)
 {
-	printf("  %s", path);
-	if (c->options || c->settings)
-		fputs(" [OPTION...]", stdout);
-	if (c->operands)
-		printf(" %s", c->operands);
-	putchar('\n');
+	const char *form = c->operands, *end;
+
+	do {
+		end = form ? strstr(form, UR_COMMAND_OR) : NULL;
+		printf("  %s", path);
+		if (c->options || c->settings)
+			fputs(" [OPTION...]", stdout);
+		if (form)
+			printf(" %.*s", end ? (int)(end - form) : (int)strlen(form), form);
+		putchar('\n');
+		form = end ? end + strlen(UR_COMMAND_OR) : NULL;
+	} while (end);
 }
 
 void ur_command_print(const struct ur_command *c, const char *path)
