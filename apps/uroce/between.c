@@ -5,33 +5,45 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "between_script.h"
 #include "cmd.h"
 
 #define SECONDS_MAX 10000000u
 #define QUEUE_DEFAULT 200000u /* bytes */
 
 static struct ur_between_run run = {.cfg = {.seed = 1, .queue = QUEUE_DEFAULT}};
+static struct ur_between_script script;
 static bool json;
+
+static int join(int argc, char **argv)
+{
+	if (argc != 2)
+		return ur_cmd_fail(UR_EXIT_USAGE, "give the two interfaces that are to be joined: uroce between IF1 IF2");
+	if (!strcmp(argv[0], argv[1]))
+		return ur_cmd_fail(UR_EXIT_USAGE, "give two interfaces: %s would be joined to itself", argv[0]);
+	run.end[0].name = argv[0];
+	run.end[1].name = argv[1];
+	return ur_between_join(&run);
+}
 
 static int run_between(int argc, char **argv)
 {
 	int status;
 
-	if (argc != 2)
-		return ur_cmd_fail(UR_EXIT_USAGE, "give the two interfaces that are to be joined");
-	if (!strcmp(argv[0], argv[1]))
-		return ur_cmd_fail(UR_EXIT_USAGE, "give two interfaces: %s would be joined to itself", argv[0]);
 	if ((run.cfg.mark_at && !run.cfg.rate) || (run.cfg.queue != QUEUE_DEFAULT && !run.cfg.rate))
 		return ur_cmd_fail(UR_EXIT_USAGE, "there is a queue only with --rate");
-	run.end[0].name = argv[0];
-	run.end[1].name = argv[1];
-	status = ur_between_join(&run);
+	script.json = json;
+	status = script.wanted ? ur_between_script_run(&run, &script, argc, argv) : join(argc, argv);
 	if (!status && json)
 		ur_between_report_json(&run);
 	else if (!status)
 		ur_between_report(&run);
 	if (run.cable)
 		ur_between_destroy(run.cable);
+	if (!status && run.status) {
+		fflush(stdout);
+		return ur_cmd_fail(run.status, "%s", run.verdict);
+	}
 	return status;
 }
 
@@ -47,6 +59,17 @@ static int take_rules(const struct ur_option *o, const char *value)
 {
 	(void)o;
 	return ur_between_rules_read(&run, value);
+}
+
+static int take_script(const struct ur_option *o, const char *value)
+{
+	script.wanted = true;
+	return take_rules(o, value);
+}
+
+static bool parse_start_after(const char *value)
+{
+	return ur_fault_parse_time(value, strlen(value), &script.start_after) && script.start_after;
 }
 
 static bool parse_rate(const char *value)
@@ -94,7 +117,19 @@ static const struct ur_option options[] = {
 	 .help = "write all frames to a pcapng file, as they come in at either interface; what was done to one is its comment"},
 	{"json", .set = &json, .help = "report as one JSON object; doc/between.md describes it"},
 	{"seconds", "NUMBER", .parse = parse_seconds, .takes = "a number from 1 to 10000000",
-	 .help = "end after so long (default: at Ctrl-C)"},
+	 .help = "end after so long (default: at Ctrl-C; with --script, which ends it with status 124, 60)"},
+	{"script", "FILE", UR_COMPLETE_FILE, .take = take_script,
+	 .help = "run two programs, each on a host of its own, and a cable with the rules of this file between them"},
+	{"allow-unused", .set = &script.allow_unused, .help = "with --script: a rule that was never applied is no failure"},
+	{"start-after", "TIME", .parse = parse_start_after, .takes = "a time with us, ms or s",
+	 .help = "with --script: start the second program so long after the first, such as `500ms` (default: when the first one listens on "
+		 "a "
+		 "TCP port or by the RDMA CM)"},
+	{"stop-first", .set = &script.stop_first,
+	 .help = "with --script: when the second program has ended, end the first one (SIGTERM), whose status does not count"},
+	{"native", .set = &script.native, .help = "with --script: run the programs without uroce"},
+	{"files", .set = &script.files, .help = "with --script: `uroce run --files`, which UCX and Open MPI need"},
+	{"ipv6", .set = &script.v6, .help = "with --script: the hosts have IPv6 addresses in place of IPv4"},
 	{0},
 };
 
@@ -103,12 +138,14 @@ static const struct ur_example examples[] = {
 	{"uroce between eth1 eth2 --rule 'drop 1to2 opcode=WRITE_LAST msg=3 iteration=1'",
 	 "Lose the last packet of the third WRITE of each QP, once."},
 	{"uroce between eth1 eth2 --rate 10Gbit --queue 200KB --mark-at 50KB", "A bottleneck that marks."},
+	{"uroce between --script lost.rules -- ib_write_bw -- ib_write_bw {peer}",
+	 "For CI: do two programs survive what the rules of this file do? Neither root nor RDMA hardware is needed."},
 	{0},
 };
 
 const struct ur_command ur_command_between = {
 	.name = "between",
-	.operands = "IF1 IF2",
+	.operands = "IF1 IF2 | --script FILE -- PROGRAM1 [ARG...] -- PROGRAM2 [ARG...]",
 	.complete = UR_COMPLETE_INTERFACE,
 	.summary = "join two interfaces as a cable does, and lose, delay or mark the RoCEv2 packets that rules name",
 	.text = "What comes in at one interface leaves at the other, unchanged: all Ethernet frames, whatever they carry. It needs "
@@ -123,8 +160,18 @@ const struct ur_command ur_command_between = {
 		"the "
 		"sender was told of a loss and until it sent the packet again, and what it sent again needlessly. All times are those of "
 		"this "
-		"program's clock.",
-	.status = "0; 1 when an interface cannot be joined or a file not be written, 2 when something is wrong with the command line.",
+		"program's clock.\n\n"
+		"With `--script` it makes two hosts, which are network namespaces with an interface eth0, in a user namespace where that "
+		"is "
+		"needed, and runs a program on each: under `uroce run --dev eth0`, or with --native as it is. `{peer}` and `{addr}` in "
+		"their arguments, and the variables UROCE_PEER and UROCE_ADDR, are the addresses of the other host and of their own. Their "
+		"output goes to standard output, with --json to standard error, each line after the number of its program. The second "
+		"program "
+		"starts when the first one listens, or after ten seconds. When one fails, the other has five seconds to end. Whatever ends "
+		"it, programs and hosts are removed.",
+	.status = "0; 1 when an interface cannot be joined or a file not be written, 2 when something is wrong with the command line. With "
+		  "--script: 0 when both programs ended with 0 and each rule was applied; otherwise the status of the program that failed "
+		  "first, 128 and the number of the signal that ended it, 124 when the time was over, or 1 when a rule was never applied.",
 	.options = options,
 	.examples = examples,
 	.run = run_between,

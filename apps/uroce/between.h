@@ -75,6 +75,18 @@ struct ur_between_guest {
 	unsigned (*ready)(const struct pollfd *from); /* what came of these; returns how many they were */
 };
 
+/* One of two programs that run at the ends. */
+struct ur_between_program {
+	char **words;
+	unsigned n;
+	const char *address; /* of its host */
+	bool counts;         /* in what the run comes to */
+	bool started, told;  /* told to end */
+	bool by_signal;
+	int status; /* or the signal, once it has ended */
+	ur_time began, ended;
+};
+
 struct ur_between_run {
 	/* what is asked for */
 	struct ur_between_config cfg;
@@ -91,6 +103,10 @@ struct ur_between_run {
 	struct ur_between *cable;
 	bool stop; /* a guest wants it to end */
 	ur_time began, ended;
+	struct ur_between_program program[2];
+	unsigned nprograms;
+	int status; /* that the programs and the rules come to, and why */
+	char verdict[512];
 };
 
 /* --- between_rules.c --- */

@@ -160,6 +160,21 @@ static void print_event(const struct ur_between_run *r, const struct ur_account_
 	putchar('\n');
 }
 
+static void print_program(const struct ur_between_program *p, unsigned i)
+{
+	char a[32];
+
+	printf("  %u  %s  ", i + 1, p->address);
+	for (unsigned k = 0; k < p->n; k++)
+		printf("%s%s", k ? " " : "", p->words[k]);
+	if (!p->started)
+		printf(": was not started\n");
+	else if (p->by_signal)
+		printf(": %s, after %s%s\n", strsignal(p->status), time_text(p->ended - p->began, a), p->told ? ", told to end" : "");
+	else
+		printf(": status %d, after %s%s\n", p->status, time_text(p->ended - p->began, a), p->told ? ", told to end" : "");
+}
+
 void ur_between_report(const struct ur_between_run *r)
 {
 	const struct ur_account *a = ur_between_account(r->cable);
@@ -175,6 +190,12 @@ void ur_between_report(const struct ur_between_run *r)
 		printf("  and %" PRIu64 " more\n", a->unlisted);
 	if (a->unfollowed)
 		printf("  %" PRIu64 " of these losses were too many at a time to be followed\n", a->unfollowed);
+	if (r->nprograms)
+		puts("\nPrograms");
+	for (unsigned i = 0; i < r->nprograms; i++)
+		print_program(&r->program[i], i);
+	if (r->nprograms && !r->status)
+		printf("\n%s\n", r->verdict);
 }
 
 /* --- JSON --- */
@@ -273,6 +294,33 @@ static json_t *event_json(const struct ur_between_run *r, const struct ur_accoun
 	return o;
 }
 
+static json_t *program_json(const struct ur_between_program *p)
+{
+	json_t *o = json_object(), *words = json_array();
+
+	for (unsigned i = 0; i < p->n; i++)
+		json_array_append_new(words, ur_json_text(p->words[i]));
+	set(o, "words", words);
+	set(o, "address", json_string(p->address));
+	set(o, "told_to_end", json_boolean(p->told));
+	if (!p->ended)
+		return o;
+	set_uint(o, p->by_signal ? "signal" : "status", (unsigned)p->status);
+	set(o, "seconds", json_real((double)(p->ended - p->began) / UR_NS_PER_S));
+	return o;
+}
+
+static void set_programs(json_t *o, const struct ur_between_run *r)
+{
+	json_t *programs = json_array();
+
+	for (unsigned i = 0; i < r->nprograms; i++)
+		json_array_append_new(programs, program_json(&r->program[i]));
+	set(o, "programs", programs);
+	set_uint(o, "status", (unsigned)r->status);
+	set(o, "verdict", ur_json_text(r->verdict));
+}
+
 void ur_between_report_json(const struct ur_between_run *r)
 {
 	const struct ur_account *a = ur_between_account(r->cable);
@@ -302,5 +350,7 @@ void ur_between_report_json(const struct ur_between_run *r)
 	set(o, "events", events);
 	set_uint(o, "events_unlisted", a->unlisted);
 	set_uint(o, "losses_unfollowed", a->unfollowed);
+	if (r->nprograms)
+		set_programs(o, r);
 	ur_json_line(o, stdout);
 }

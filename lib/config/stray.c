@@ -13,9 +13,9 @@
 
 extern char **environ;
 
-/* Variables that are no settings: the file of settings, what `uroce run` tells the program that it becomes, and those of this source's
- * tests and tools. A name that ends with an underscore stands for all that begin with it. */
-static const char *const others[] = {"CONF", "RUN_PID", "CACHE", "MIRROR", "PCAPS", "TEST_"};
+/* Variables that are no settings: the file of settings, what `uroce run` and `uroce between` tell the programs that they start, and those
+ * of this source's tests and tools. A name that ends with an underscore stands for all that begin with it. */
+static const char *const others[] = {"CONF", "RUN_PID", "ADDR", "PEER", "CACHE", "MIRROR", "PCAPS", "TEST_"};
 
 static bool is_other(const char *name, size_t len)
 {

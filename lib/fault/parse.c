@@ -65,7 +65,7 @@ static bool parse_plain(const char *v, size_t len, uint64_t most, uint64_t *to)
 	return parse_number(v, len, most, to, &rest) && rest == v + len;
 }
 
-static bool parse_time(const char *v, size_t len, ur_time *to)
+bool ur_fault_parse_time(const char *v, size_t len, ur_time *to)
 {
 	static const struct {
 		const char *unit;
@@ -182,7 +182,7 @@ static bool parse_condition(const char *word, size_t len, struct ur_fault_rule *
 		if (keys[i].parse)
 			return keys[i].parse(v, rest, r);
 		if (keys[i].time)
-			return parse_time(v, rest, keys[i].time) && (*keys[i].time || keys[i].time == &r->after);
+			return ur_fault_parse_time(v, rest, keys[i].time) && (*keys[i].time || keys[i].time == &r->after);
 		if (!parse_plain(v, rest, keys[i].most, &n) || !n)
 			return false;
 		*keys[i].number = (uint32_t)n;

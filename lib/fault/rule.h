@@ -73,6 +73,8 @@ struct ur_fault_pkt {
 const char *ur_fault_rule_parse(const char *text, struct ur_fault_rule *r, unsigned *at);
 /* "1%" or "0.01", all of the `len` characters, in parts per million. */
 bool ur_fault_parse_chance(const char *v, size_t len, uint32_t *ppm);
+/* "20us", "5ms" or "3s", all of the `len` characters. */
+bool ur_fault_parse_time(const char *v, size_t len, ur_time *to);
 
 /* When the first packet came. */
 struct ur_fault_origin {

@@ -255,6 +255,8 @@ static void config_stray__names(void)
 		{"UROCE_CONF", NULL},
 		{"UROCE_TEST_THIS", NULL},
 		{"UROCE_RUN_PID", NULL},
+		{"UROCE_PEER", NULL},
+		{"UROCE_PEERS", "ignored: "},
 		{"UROCE_TESTS", "ignored: "},
 		{"UROCE_MTU", NULL},
 		{"XUROCE_DEVV", NULL},
