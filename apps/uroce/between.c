@@ -11,7 +11,7 @@
 #define SECONDS_MAX 10000000u
 #define QUEUE_DEFAULT 200000u /* bytes */
 
-static struct ur_between_run run = {.cfg = {.seed = 1, .queue = QUEUE_DEFAULT}};
+static struct ur_between_run run = {.seed = 1, .limit.queue = QUEUE_DEFAULT};
 static struct ur_between_script script;
 static bool json;
 
@@ -30,7 +30,7 @@ static int run_between(int argc, char **argv)
 {
 	int status;
 
-	if ((run.cfg.mark_at && !run.cfg.rate) || (run.cfg.queue != QUEUE_DEFAULT && !run.cfg.rate))
+	if ((run.limit.mark_at && !run.limit.rate) || (run.limit.queue != QUEUE_DEFAULT && !run.limit.rate))
 		return ur_cmd_fail(UR_EXIT_USAGE, "there is a queue only with --rate");
 	script.json = json;
 	status = script.wanted ? ur_between_script_run(&run, &script, argc, argv) : join(argc, argv);
@@ -38,8 +38,7 @@ static int run_between(int argc, char **argv)
 		ur_between_report_json(&run);
 	else if (!status)
 		ur_between_report(&run);
-	if (run.cable)
-		ur_between_destroy(run.cable);
+	ur_between_destroy(run.cable);
 	if (!status && run.status) {
 		fflush(stdout);
 		return ur_cmd_fail(run.status, "%s", run.verdict);
@@ -74,24 +73,24 @@ static bool parse_start_after(const char *value)
 
 static bool parse_rate(const char *value)
 {
-	return ur_between_parse_rate(value, &run.cfg.rate);
+	return ur_between_parse_rate(value, &run.limit.rate);
 }
 
 static bool parse_queue(const char *value)
 {
-	return ur_between_parse_bytes(value, &run.cfg.queue);
+	return ur_between_parse_bytes(value, &run.limit.queue);
 }
 
 static bool parse_mark_at(const char *value)
 {
-	return ur_between_parse_bytes(value, &run.cfg.mark_at);
+	return ur_between_parse_bytes(value, &run.limit.mark_at);
 }
 
 static bool parse_seed(const char *value)
 {
 	const char *rest;
 
-	return ur_between_parse_number(value, UINT64_MAX, &run.cfg.seed, &rest) && !*rest;
+	return ur_between_parse_number(value, UINT64_MAX, &run.seed, &rest) && !*rest;
 }
 
 static bool parse_seconds(const char *value)

@@ -15,7 +15,6 @@
 
 #define UR_BETWEEN_HEADROOM 16 /* before a received frame, for a tag that the kernel has taken off */
 #define UR_BETWEEN_BATCH 64
-#define UR_BETWEEN_RULE_TEXT 256
 #define UR_BETWEEN_HEAD 128 /* bytes of headers */
 
 /* One of the two interfaces. */
@@ -89,7 +88,8 @@ struct ur_between_program {
 
 struct ur_between_run {
 	/* what is asked for */
-	struct ur_between_config cfg;
+	uint64_t seed;
+	struct ur_between_limit limit;
 	struct ur_fault_rule rules[UR_BETWEEN_RULES];
 	char text[UR_BETWEEN_RULES][UR_BETWEEN_RULE_TEXT]; /* of rules */
 	unsigned nrules;

@@ -262,6 +262,15 @@ static void catch_signals(sigset_t *before)
 	sigdelset(before, SIGCHLD);
 }
 
+/* As the command line has them. False: out of memory. */
+static bool set_rules(void)
+{
+	for (unsigned i = 0; i < run->nrules; i++)
+		if (!ur_between_add(run->cable, 0, &run->rules[i], run->text[i]))
+			return false;
+	return ur_between_set_limit(run->cable, 0, &run->limit) == 0;
+}
+
 static int join(void)
 {
 	const struct ur_between_host host = {.send = leave, .judged = judged};
@@ -269,7 +278,8 @@ static int join(void)
 
 	mover.rx = ur_between_rx_create();
 	mover.arena = malloc(ARENA);
-	if (!mover.rx || !mover.arena || ur_between_create(&run->cfg, &host, &run->cable))
+	run->cable = ur_between_create(run->seed, &host);
+	if (!mover.rx || !mover.arena || !run->cable || !set_rules())
 		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: free some and try again");
 	catch_signals(&unblocked);
 	if (!ur_between_open(&run->end[0]) || !ur_between_open(&run->end[1]))
@@ -289,8 +299,6 @@ int ur_between_join(struct ur_between_run *r)
 	int status;
 
 	run = r;
-	run->cfg.rules = run->rules;
-	run->cfg.nrules = run->nrules;
 	run->end[0].fd = run->end[1].fd = -1;
 	mover.to_wall = ur_clock_wall() - ur_clock_now();
 	if (run->capture && !(mover.capture = ur_between_capture_open(run->capture, run->end[0].name, run->end[1].name)))

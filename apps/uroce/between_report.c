@@ -36,8 +36,8 @@ void ur_between_did_text(const struct ur_between_fate *fate, char *to, size_t ro
 	for (unsigned i = 0; i < UR_DID_KINDS && n < room; i++)
 		if (fate->did >> i & 1)
 			n += (size_t)snprintf(to + n, room - n, "%s%s", n ? ", " : "", did_names[i].word);
-	if (n && n < room && fate->rule >= 0)
-		snprintf(to + n, room - n, " by rule %d", fate->rule + 1);
+	if (n && n < room && fate->rule)
+		snprintf(to + n, room - n, " by rule %u", fate->rule);
 }
 
 /* --- text --- */
@@ -77,10 +77,12 @@ static void print_totals(const struct ur_between_run *r)
 
 static void print_rules(const struct ur_between_run *r)
 {
-	if (r->nrules)
+	const struct ur_between_rule *rule;
+
+	if (ur_between_rule(r->cable, 0))
 		puts("\nRules, and how often each was applied");
-	for (unsigned i = 0; i < r->nrules; i++)
-		printf("  %u  %8u  %s\n", i + 1, ur_between_hits(r->cable, i), r->text[i]);
+	for (unsigned i = 0; (rule = ur_between_rule(r->cable, i)); i++)
+		printf("  %u  %8u  %s%s\n", rule->number, rule->row.hits, rule->text, rule->deleted ? " (deleted)" : "");
 }
 
 static void print_flow(const struct ur_account *a, const struct ur_account_flow *w)
@@ -281,8 +283,8 @@ static json_t *event_json(const struct ur_between_run *r, const struct ur_accoun
 		if (e->did >> i & 1)
 			json_array_append_new(did, json_string(did_names[i].key));
 	set(o, "done", did);
-	if (e->rule >= 0)
-		set_uint(o, "rule", (unsigned)e->rule + 1);
+	if (e->rule)
+		set_uint(o, "rule", e->rule);
 	if (!(e->did & UR_DID_HARM))
 		return o;
 	set(o, "told_by", json_string(told_words[e->told]));
@@ -291,6 +293,17 @@ static json_t *event_json(const struct ur_between_run *r, const struct ur_accoun
 		set_uint(o, "told_ns", e->told_at - e->when);
 	if (e->again_at)
 		set_uint(o, "again_ns", e->again_at - e->when);
+	return o;
+}
+
+static json_t *rule_json(const struct ur_between_rule *rule)
+{
+	json_t *o = json_object();
+
+	set_uint(o, "number", rule->number);
+	set(o, "rule", ur_json_text(rule->text));
+	set_uint(o, "hits", rule->row.hits);
+	set(o, "deleted", json_boolean(rule->deleted));
 	return o;
 }
 
@@ -330,13 +343,8 @@ void ur_between_report_json(const struct ur_between_run *r)
 	set(o, "seconds", json_real((double)(r->ended - r->began) / UR_NS_PER_S));
 	for (unsigned i = 0; i < 2; i++)
 		json_array_append_new(ends, end_json(r, i));
-	for (unsigned i = 0; i < r->nrules; i++) {
-		json_t *rule = json_object();
-
-		set(rule, "rule", ur_json_text(r->text[i]));
-		set_uint(rule, "hits", ur_between_hits(r->cable, i));
-		json_array_append_new(rules, rule);
-	}
+	for (unsigned i = 0; ur_between_rule(r->cable, i); i++)
+		json_array_append_new(rules, rule_json(ur_between_rule(r->cable, i)));
 	for (unsigned i = 0; i < UR_FAULT_FLOWS; i++)
 		if (a->flows[i].used)
 			json_array_append_new(flows, flow_json(a, &a->flows[i]));

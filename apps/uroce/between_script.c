@@ -458,21 +458,22 @@ __attribute__((format(printf, 2, 3))) static void conclude(int status, const cha
 static void judge_rules(void)
 {
 	const char *ended = s.program[0].shown->counts ? "both programs ended" : "the second program ended";
-	unsigned unused = 0, first = 0;
+	const struct ur_between_rule *rule, *first = NULL;
+	unsigned unused = 0, i;
 
-	for (unsigned i = s.run->nrules; i-- > 0;) {
-		if (ur_between_hits(s.run->cable, i))
+	for (i = 0; (rule = ur_between_rule(s.run->cable, i)); i++) {
+		if (rule->row.hits || rule->deleted)
 			continue;
-		first = i;
+		first = first ? first : rule;
 		unused++;
 	}
 	if (!unused)
-		conclude(0, "%s with status 0%s", ended, s.run->nrules ? ", and each rule was applied" : "");
+		conclude(0, "%s with status 0%s", ended, i ? ", and each rule was applied" : "");
 	else if (s.how->allow_unused)
 		conclude(0, "%s with status 0; %u rule%s never applied", ended, unused, unused == 1 ? " was" : "s were");
 	else
-		conclude(UR_EXIT_FAIL, "rule %u was never applied, so nothing is proved (--allow-unused permits it): %s", first + 1,
-			 s.run->text[first]);
+		conclude(UR_EXIT_FAIL, "rule %u was never applied, so nothing is proved (--allow-unused permits it): %s", first->number,
+			 first->text);
 }
 
 static void judge(void)

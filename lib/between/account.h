@@ -30,7 +30,7 @@ enum ur_between_did { /* bits */
 /* What becomes of a frame. */
 struct ur_between_fate {
 	unsigned did;     /* of enum ur_between_did */
-	int rule;         /* the first that acted, from 0; -1: none */
+	unsigned rule;    /* the number of the first that acted; 0: none */
 	ur_time delay;    /* by rules */
 	unsigned by;      /* of UR_DID_REORDER: so many pass it, */
 	ur_time patience; /* but no longer than this */
@@ -55,8 +55,7 @@ struct ur_account_event {
 	struct ur_gid src, dst;
 	uint32_t dqpn, psn, msg, iteration;
 	uint8_t opcode, end;
-	int rule;
-	unsigned did;
+	unsigned rule, did;
 	/* of a loss: */
 	enum ur_account_told told;
 	enum ur_account_manner manner;

@@ -12,19 +12,26 @@
 #include "between/account.h"
 #include "fault/rule.h"
 
-#define UR_BETWEEN_RULES 256
-#define UR_BETWEEN_FRAME 65600 /* bytes of the longest frame that can be held */
-#define UR_BETWEEN_EXTRA 12    /* bytes that go with a frame and are not looked at */
+#define UR_BETWEEN_RULES 256     /* at a time */
+#define UR_BETWEEN_RULE_TEXT 256 /* bytes of the text of one, with its end */
+#define UR_BETWEEN_FRAME 65600   /* bytes of the longest frame that can be held */
+#define UR_BETWEEN_EXTRA 12      /* bytes that go with a frame and are not looked at */
 #define UR_BETWEEN_QUEUE_MAX (1u << 30)
 
-struct ur_between_config {
-	const struct ur_fault_rule *rules; /* copied */
-	unsigned nrules;                   /* at most UR_BETWEEN_RULES */
-	uint64_t seed;
-	/* of each direction: */
+/* A bottleneck in each direction. */
+struct ur_between_limit {
 	uint64_t rate;    /* bits in a second; 0: no limit, and no queue */
 	uint32_t queue;   /* bytes that may wait; at most UR_BETWEEN_QUEUE_MAX */
 	uint32_t mark_at; /* bytes from which on ECN-capable packets are marked; 0: none are */
+};
+
+/* A rule of the cable. */
+struct ur_between_rule {
+	struct ur_fault_row row;
+	unsigned number; /* from 1, and never given again */
+	bool deleted;    /* it acts no more; it is forgotten when another one needs its place */
+	ur_time base;    /* when it was added, since the first frame: its times count from then */
+	char text[UR_BETWEEN_RULE_TEXT];
 };
 
 struct ur_between_host {
@@ -37,10 +44,20 @@ struct ur_between_host {
 
 struct ur_between;
 
-/* 0 or ENOMEM. `host` is copied. */
-int ur_between_create(const struct ur_between_config *cfg, const struct ur_between_host *host, struct ur_between **out);
-/* Frames that are held are gone. */
+/* A cable without rules and limits. NULL when there is no memory. `host` is copied. */
+struct ur_between *ur_between_create(uint64_t seed, const struct ur_between_host *host);
+/* Frames that are held are gone. NULL is nothing. */
 void ur_between_destroy(struct ur_between *b);
+
+/* One more rule, behind the others: its number, or 0 when there are UR_BETWEEN_RULES, or no memory. */
+unsigned ur_between_add(struct ur_between *b, ur_time now, const struct ur_fault_rule *r, const char *text);
+/* False when there is no rule of this number. */
+bool ur_between_delete(struct ur_between *b, unsigned number);
+/* In the order of their numbers, from 0 on; NULL beyond the last. */
+const struct ur_between_rule *ur_between_rule(const struct ur_between *b, unsigned i);
+/* 0 or ENOMEM. What waits leaves as it would have, and nothing overtakes it. */
+int ur_between_set_limit(struct ur_between *b, ur_time now, const struct ur_between_limit *l);
+const struct ur_between_limit *ur_between_limit(const struct ur_between *b);
 
 /* A frame comes in at an end, 0 or 1. It may be changed. `extra` has UR_BETWEEN_EXTRA bytes. */
 void ur_between_in(struct ur_between *b, ur_time now, unsigned end, uint8_t *frame, uint32_t len, const uint8_t *extra);
@@ -54,9 +71,8 @@ void ur_between_run(struct ur_between *b, ur_time now);
 /* When the next frame is due, or UR_TIME_NEVER. */
 ur_time ur_between_next(const struct ur_between *b);
 
-/* Are there rules or a bottleneck, so that each packet has to come in by itself? */
+/* Are there rules, a bottleneck, or frames that wait, so that each packet has to come in by itself? */
 bool ur_between_acts(const struct ur_between *b);
-unsigned ur_between_hits(const struct ur_between *b, unsigned rule);
 const struct ur_account *ur_between_account(const struct ur_between *b);
 
 #endif

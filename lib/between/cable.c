@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "between/between.h"
 #include "between/hold.h"
@@ -8,16 +9,18 @@
 #define NOT_ROCE (1ull << 40) /* the key of what is to no QP */
 
 struct ur_between {
-	struct ur_between_config cfg; /* but for its rules */
+	struct ur_between_limit limit;
 	struct ur_between_host host;
 	struct ur_rng rng;
 	struct ur_fault_flows *flows;
-	struct ur_hold *hold; /* NULL: nothing is ever held */
+	struct ur_hold *hold; /* NULL: nothing has ever been to be held */
 	struct ur_account account;
 	struct ur_fault_origin origin;
-	ur_time busy_until[2]; /* by the end where frames leave */
-	unsigned nrows;
-	struct ur_fault_row row[];
+	/* by the end where frames leave: */
+	ur_time busy_until[2]; /* how long what waits takes at the rate of now */
+	ur_time last_due[2];   /* when the last frame of the queue leaves, perhaps by an earlier rate */
+	unsigned nrules, active, last_number;
+	struct ur_between_rule rule[UR_BETWEEN_RULES];
 };
 
 /* A frame on its way through. */
@@ -32,41 +35,97 @@ struct passing {
 	const uint8_t *extra;
 };
 
-static bool may_hold(const struct ur_between_config *cfg)
+struct ur_between *ur_between_create(uint64_t seed, const struct ur_between_host *host)
 {
-	for (unsigned i = 0; i < cfg->nrules; i++)
-		if (cfg->rules[i].action == UR_FAULT_DELAY || cfg->rules[i].action == UR_FAULT_REORDER)
-			return true;
-	return cfg->rate;
-}
-
-int ur_between_create(const struct ur_between_config *cfg, const struct ur_between_host *host, struct ur_between **out)
-{
-	struct ur_between *b = calloc(1, sizeof(*b) + cfg->nrules * sizeof(b->row[0]));
+	struct ur_between *b = calloc(1, sizeof(*b));
 
 	if (!b)
-		return ENOMEM;
-	b->cfg = *cfg;
+		return NULL;
 	b->host = *host;
-	b->rng.state = cfg->seed;
-	for (b->nrows = 0; b->nrows < cfg->nrules; b->nrows++)
-		b->row[b->nrows].rule = cfg->rules[b->nrows];
+	b->rng.state = seed;
 	b->flows = ur_fault_flows_create();
-	if (may_hold(cfg))
-		b->hold = ur_hold_create();
-	if (!b->flows || (may_hold(cfg) && !b->hold)) {
-		ur_between_destroy(b);
-		return ENOMEM;
-	}
-	*out = b;
-	return 0;
+	if (b->flows)
+		return b;
+	free(b);
+	return NULL;
 }
 
 void ur_between_destroy(struct ur_between *b)
 {
+	if (!b)
+		return;
 	ur_fault_flows_destroy(b->flows);
 	ur_hold_destroy(b->hold);
 	free(b);
+}
+
+/* --- what is to become of frames --- */
+
+static bool can_hold(struct ur_between *b)
+{
+	if (!b->hold)
+		b->hold = ur_hold_create();
+	return b->hold;
+}
+
+/* The oldest one that was deleted makes room, if need be. */
+static struct ur_between_rule *place(struct ur_between *b)
+{
+	for (unsigned i = 0; b->nrules == UR_BETWEEN_RULES && i < b->nrules; i++)
+		if (b->rule[i].deleted)
+			memmove(&b->rule[i], &b->rule[i + 1], (--b->nrules - i) * sizeof(b->rule[0]));
+	return b->nrules < UR_BETWEEN_RULES ? &b->rule[b->nrules++] : NULL;
+}
+
+unsigned ur_between_add(struct ur_between *b, ur_time now, const struct ur_fault_rule *r, const char *text)
+{
+	const bool holds = r->action == UR_FAULT_DELAY || r->action == UR_FAULT_REORDER;
+	struct ur_between_rule *to = holds && !can_hold(b) ? NULL : place(b);
+
+	if (!to)
+		return 0;
+	*to = (struct ur_between_rule){.row.rule = *r, .number = ++b->last_number, .base = b->origin.known ? now - b->origin.began : 0};
+	strncpy(to->text, text, sizeof(to->text) - 1);
+	b->active++;
+	return to->number;
+}
+
+bool ur_between_delete(struct ur_between *b, unsigned number)
+{
+	for (unsigned i = 0; i < b->nrules; i++) {
+		if (b->rule[i].number != number || b->rule[i].deleted)
+			continue;
+		b->rule[i].deleted = true;
+		b->active--;
+		return true;
+	}
+	return false;
+}
+
+const struct ur_between_rule *ur_between_rule(const struct ur_between *b, unsigned i)
+{
+	return i < b->nrules ? &b->rule[i] : NULL;
+}
+
+static uint64_t scale(uint64_t n, uint64_t by, uint64_t to)
+{
+	return (uint64_t)((unsigned __int128)n * by / to);
+}
+
+int ur_between_set_limit(struct ur_between *b, ur_time now, const struct ur_between_limit *l)
+{
+	if (l->rate && !can_hold(b))
+		return ENOMEM;
+	for (unsigned i = 0; i < 2; i++)
+		if (b->busy_until[i] > now)
+			b->busy_until[i] = now + (l->rate ? scale(b->busy_until[i] - now, b->limit.rate, l->rate) : 0);
+	b->limit = *l;
+	return 0;
+}
+
+const struct ur_between_limit *ur_between_limit(const struct ur_between *b)
+{
+	return &b->limit;
 }
 
 /* --- what becomes of a frame --- */
@@ -89,15 +148,16 @@ static void apply_rules(struct ur_between *b, struct passing *p)
 		[UR_FAULT_DROP] = UR_DID_DROP,       [UR_FAULT_DUPLICATE] = UR_DID_DUPLICATE, [UR_FAULT_DELAY] = UR_DID_DELAY,
 		[UR_FAULT_REORDER] = UR_DID_REORDER, [UR_FAULT_CORRUPT] = UR_DID_CORRUPT,     [UR_FAULT_MARK] = UR_DID_MARK};
 
-	p->fate.rule = -1;
-	for (unsigned i = 0; i < b->nrows && !(p->fate.did & UR_DID_DROP); i++) {
-		const struct ur_fault_rule *r = &b->row[i].rule;
+	for (unsigned i = 0; i < b->nrules && !(p->fate.did & UR_DID_DROP); i++) {
+		struct ur_between_rule *row = &b->rule[i];
+		const struct ur_fault_rule *r = &row->row.rule;
 
-		if (!ur_fault_row_acts(&b->row[i], &p->seen, &b->rng))
+		p->seen.since = ur_fault_since(&b->origin, p->now) - row->base;
+		if (row->deleted || !ur_fault_row_acts(&row->row, &p->seen, &b->rng))
 			continue;
 		p->fate.did |= did[r->action];
-		if (p->fate.rule < 0)
-			p->fate.rule = (int)i;
+		if (!p->fate.rule)
+			p->fate.rule = row->number;
 		p->fate.delay += r->action == UR_FAULT_DELAY ? r->delay : 0;
 		if (r->action != UR_FAULT_REORDER)
 			continue;
@@ -112,19 +172,19 @@ static void enter_queue(struct ur_between *b, struct passing *p)
 	ur_time *busy = &b->busy_until[!p->end];
 	uint64_t depth;
 
-	p->leaves = p->now;
-	if (!b->cfg.rate || p->fate.did & UR_DID_LOSE)
+	p->leaves = ur_max_time(b->last_due[!p->end], p->now); /* what waits since there was another limit is not overtaken */
+	if (!b->limit.rate || p->fate.did & UR_DID_LOSE)
 		return;
 	*busy = ur_max_time(*busy, p->now);
-	depth = (uint64_t)((unsigned __int128)(*busy - p->now) * b->cfg.rate / (8 * UR_NS_PER_S));
-	if (depth + p->len > b->cfg.queue) {
+	depth = scale(*busy - p->now, b->limit.rate, 8 * UR_NS_PER_S);
+	if (depth + p->len > b->limit.queue) {
 		p->fate.did |= UR_DID_OVERFLOW;
 		return;
 	}
-	if (b->cfg.mark_at && depth > b->cfg.mark_at && ur_fault_set_ce(p->bytes, p->len, false))
+	if (b->limit.mark_at && depth > b->limit.mark_at && ur_fault_set_ce(p->bytes, p->len, false))
 		p->fate.did |= UR_DID_QUEUE_MARK;
-	*busy += p->len * 8 * UR_NS_PER_S / b->cfg.rate;
-	p->leaves = *busy;
+	*busy += p->len * 8 * UR_NS_PER_S / b->limit.rate;
+	p->leaves = b->last_due[!p->end] = ur_max_time(*busy, p->leaves);
 }
 
 /* --- what is done --- */
@@ -180,7 +240,7 @@ void ur_between_in(struct ur_between *b, ur_time now, unsigned end, uint8_t *fra
 
 void ur_between_note(struct ur_between *b, ur_time now, unsigned end, const uint8_t *frame, uint32_t have, uint32_t len)
 {
-	const struct ur_between_fate none = {.rule = -1};
+	const struct ur_between_fate none = {.did = 0};
 	struct passing p = {.now = now, .end = end, .bytes = (uint8_t *)(uintptr_t)frame, .len = have};
 
 	describe(b, &p, len);
@@ -207,12 +267,7 @@ ur_time ur_between_next(const struct ur_between *b)
 
 bool ur_between_acts(const struct ur_between *b)
 {
-	return b->nrows || b->cfg.rate;
-}
-
-unsigned ur_between_hits(const struct ur_between *b, unsigned rule)
-{
-	return rule < b->nrows ? b->row[rule].hits : 0;
+	return b->active || b->limit.rate || ur_between_next(b) != UR_TIME_NEVER;
 }
 
 const struct ur_account *ur_between_account(const struct ur_between *b)

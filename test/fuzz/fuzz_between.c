@@ -120,23 +120,20 @@ static void through_cable(unsigned choice, struct input *in)
 {
 	static const struct ur_between_host host = {.send = leave};
 	struct ur_fault_rule rule;
-	struct ur_between_config cfg = {.seed = 1, .rules = &rule};
-	struct ur_between *b;
+	const struct ur_between_limit limit = {.rate = 1000000000, .queue = 4000, .mark_at = 1000};
+	struct ur_between *b = ur_between_create(1, &host);
 	ur_time now = 1;
 	unsigned at;
 
+	if (!b)
+		return;
 	if (*rules[choice % ur_array_size(rules)]) {
 		require(!ur_fault_rule_parse(rules[choice % ur_array_size(rules)], &rule, &at), "a rule of the table is refused");
-		cfg.nrules = 1;
+		require(ur_between_add(b, now, &rule, "") == 1, "the first rule finds no room");
 	}
-	if (choice & 0x40) {
-		cfg.rate = 1000000000;
-		cfg.queue = 4000;
-		cfg.mark_at = 1000;
-	}
+	if (choice & 0x40 && ur_between_set_limit(b, now, &limit))
+		abort();
 	seen.in = seen.out = seen.psn = 0;
-	if (ur_between_create(&cfg, &host, &b))
-		return;
 	while (in->left)
 		come_in(b, in, &now);
 	ur_between_run(b, now + UR_NS_PER_S);

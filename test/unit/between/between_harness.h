@@ -59,22 +59,39 @@ static inline void cable_judged(void *ctx, ur_time now, unsigned end, const uint
 	cable.fate = *fate;
 }
 
-/* With rules between commas, and what else the configuration says. */
-static inline void cable_open(const char *rules, const struct ur_between_config *more)
+static inline unsigned cable_add(const char *rule)
+{
+	struct ur_fault_rule r;
+	unsigned at;
+
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse(rule, &r, &at));
+	return ur_between_add(cable.b, cable.now, &r, rule);
+}
+
+static inline void cable_limit(const struct ur_between_limit *limit)
+{
+	CU_ASSERT_EQUAL_FATAL(ur_between_set_limit(cable.b, cable.now, limit), 0);
+}
+
+/* With rules between commas, and a limit, or NULL. */
+static inline void cable_open(const char *rules, const struct ur_between_limit *limit)
 {
 	static const struct ur_between_host host = {.send = cable_send, .judged = cable_judged, .ctx = &cable};
-	static struct ur_fault_rule r[UR_BETWEEN_RULES];
-	struct ur_between_config cfg = more ? *more : (struct ur_between_config){.seed = 1};
 	char copy[512], *save;
-	unsigned at;
 
 	memset(&cable, 0, sizeof(cable));
 	cable.now = 1000;
 	strncpy(copy, rules, sizeof(copy) - 1)[sizeof(copy) - 1] = 0;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(cable.b = ur_between_create(1, &host));
 	for (char *t = strtok_r(copy, ",", &save); t; t = strtok_r(NULL, ",", &save))
-		CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse(t, &r[cfg.nrules++], &at));
-	cfg.rules = r;
-	CU_ASSERT_EQUAL_FATAL(ur_between_create(&cfg, &host, &cable.b), 0);
+		CU_ASSERT_FATAL(cable_add(t));
+	if (limit)
+		cable_limit(limit);
+}
+
+static inline unsigned cable_hits(unsigned i)
+{
+	return ur_between_rule(cable.b, i)->row.hits;
 }
 
 static inline void cable_close(void)

@@ -51,7 +51,7 @@ static void between__directions(void)
 	for (unsigned i = 0; i < 10; i++)
 		cable_pass(i & 1, SEND, 5, i / 2);
 	CU_ASSERT(OUT(1, 0, 2, 4) && OUT(0, 0, 1, 4));
-	CU_ASSERT(ur_between_hits(cable.b, 0) == 1 && ur_between_hits(cable.b, 1) == 1 && ur_between_hits(cable.b, 2) == 2);
+	CU_ASSERT(cable_hits(0) == 1 && cable_hits(1) == 1 && cable_hits(2) == 2);
 	cable_close();
 }
 
@@ -120,10 +120,10 @@ static void between__duplicate_corrupt_mark(void)
 /* 100 Mbit/s: each frame of 118 bytes takes 9.44 us. Room for five of them, marks above two. */
 static void between__bottleneck(void)
 {
-	const struct ur_between_config cfg = {.seed = 1, .rate = 100000000, .queue = 5 * 118, .mark_at = 2 * 118};
+	const struct ur_between_limit limit = {.rate = 100000000, .queue = 5 * 118, .mark_at = 2 * 118};
 	const ur_time each = 118 * 80;
 
-	cable_open("", &cfg);
+	cable_open("", &limit);
 	CU_ASSERT_TRUE(ur_between_acts(cable.b));
 	for (unsigned i = 0; i < 8; i++)
 		cable_frame(0, SEND, 5, i, 2, NULL, 0);
@@ -142,6 +142,66 @@ static void between__bottleneck(void)
 	CU_ASSERT_EQUAL(ur_between_account(cable.b)->did[7], 2);
 	cable_frame(0, SEND, 5, 9, 2, NULL, 0); /* it is empty again */
 	CU_ASSERT_EQUAL(ur_between_next(cable.b), cable.now + each);
+	cable_close();
+}
+
+/* Rules come and go while frames pass; their numbers stay, and their times count from when they came. */
+static void between__rules_change(void)
+{
+	cable_open("drop tx psn=1", NULL);
+	cable_pass(0, SEND, 5, 0);
+	cable_later(UR_NS_PER_S);
+	CU_ASSERT(cable_add("drop tx for=1ms") == 2 && cable_add("drop tx after=5ms psn=7") == 3);
+	cable_pass(0, SEND, 5, 2);
+	cable_later(UR_NS_PER_MS);
+	cable_pass(0, SEND, 5, 3);
+	cable_pass(0, SEND, 5, 7);
+	CU_ASSERT(ur_between_delete(cable.b, 1) && !ur_between_delete(cable.b, 1) && !ur_between_delete(cable.b, 4));
+	cable_pass(0, SEND, 5, 1);
+	cable_later(5 * UR_NS_PER_MS);
+	cable_pass(0, SEND, 5, 7);
+	CU_ASSERT(OUT(1, 0, 3, 7, 1) && cable.fate.rule == 3);
+	CU_ASSERT(ur_between_rule(cable.b, 0)->deleted && ur_between_rule(cable.b, 1)->number == 2 && !ur_between_rule(cable.b, 3));
+	CU_ASSERT(cable_hits(0) == 0 && cable_hits(1) == 1 && cable_hits(2) == 1);
+	CU_ASSERT(ur_between_delete(cable.b, 2) && ur_between_acts(cable.b) && ur_between_delete(cable.b, 3) && !ur_between_acts(cable.b));
+	cable_close();
+}
+
+/* There is room for so many, whatever was deleted; the order stays. */
+static void between__rules_make_room(void)
+{
+	cable_open("", NULL);
+	for (unsigned i = 1; i <= UR_BETWEEN_RULES; i++)
+		CU_ASSERT_EQUAL(cable_add("drop tx psn=1"), i);
+	CU_ASSERT_EQUAL(cable_add("drop tx psn=2"), 0);
+	CU_ASSERT(ur_between_delete(cable.b, 3) && ur_between_delete(cable.b, 200));
+	CU_ASSERT(cable_add("drop tx psn=2") == 257 && cable_add("drop tx psn=2") == 258 && !cable_add("drop tx psn=2"));
+	for (unsigned i = 1; i < UR_BETWEEN_RULES; i++)
+		CU_ASSERT(ur_between_rule(cable.b, i)->number > ur_between_rule(cable.b, i - 1)->number);
+	CU_ASSERT_STRING_EQUAL(ur_between_rule(cable.b, 255)->text, "drop tx psn=2");
+	cable_pass(0, SEND, 5, 2);
+	CU_ASSERT_EQUAL(cable.fate.rule, 257);
+	cable_close();
+}
+
+/* A limit that comes, changes and goes: nothing is overtaken, and what waits counts by its bytes. */
+static void between__limit_changes(void)
+{
+	cable_open("", NULL);
+	cable_pass(0, SEND, 5, 0);
+	cable_limit(&(struct ur_between_limit){.rate = 100000000, .queue = 3 * 118});
+	cable_pass(0, SEND, 5, 1);
+	cable_pass(0, SEND, 5, 2);
+	cable_limit(&(struct ur_between_limit){.rate = 1000000000, .queue = 3 * 118});
+	cable_pass(0, SEND, 5, 3);
+	cable_pass(0, SEND, 5, 99); /* which finds the queue full */
+	cable_limit(&(struct ur_between_limit){.rate = 0});
+	cable_pass(0, SEND, 5, 4);
+	CU_ASSERT(OUT(1, 0) && ur_between_acts(cable.b));
+	cable_later(2 * 118 * 80);
+	CU_ASSERT(OUT(1, 0, 1, 2, 3, 4) && !ur_between_acts(cable.b) && ur_between_account(cable.b)->did[6] == 1);
+	cable_pass(0, SEND, 5, 5);
+	CU_ASSERT_EQUAL(cable.n, 6);
 	cable_close();
 }
 
@@ -228,6 +288,9 @@ void ur_suite_between(void)
 	CU_ADD_TEST(s, between__reorder);
 	CU_ADD_TEST(s, between__duplicate_corrupt_mark);
 	CU_ADD_TEST(s, between__bottleneck);
+	CU_ADD_TEST(s, between__rules_change);
+	CU_ADD_TEST(s, between__rules_make_room);
+	CU_ADD_TEST(s, between__limit_changes);
 	CU_ADD_TEST(s, between__room);
 	CU_ADD_TEST(s, between__long_frames);
 	CU_ADD_TEST(s, between__hostile);

@@ -66,7 +66,7 @@ static void account__go_back_n(void)
 	sends(102, 106);
 	acks(106);
 	CU_ASSERT_EQUAL(account()->nevents, 1);
-	CU_ASSERT(event(0)->psn == 102 && event(0)->dqpn == 5 && event(0)->did == UR_DID_DROP && event(0)->rule == 0 && event(0)->msg == 3);
+	CU_ASSERT(event(0)->psn == 102 && event(0)->dqpn == 5 && event(0)->did == UR_DID_DROP && event(0)->rule == 1 && event(0)->msg == 3);
 	CU_ASSERT(event(0)->told == UR_TOLD_NAK && event(0)->told_at - event(0)->when == 4 * US);
 	CU_ASSERT(event(0)->manner == UR_MANNER_GO_BACK_N && event(0)->again_at - event(0)->told_at == 11 * US);
 	CU_ASSERT(flow(0, false)->packets == 11 && flow(0, false)->repeats == 4 && flow(0, false)->needless == 3);
