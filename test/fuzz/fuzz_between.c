@@ -2,7 +2,8 @@
 /*
  * libFuzzer target: frames of arbitrary bytes through the cable of `uroce between`, with rules, and text as a specification of faults. The
  * first byte chooses the rules, or text. Then each frame is a byte of enum step, one that says how much later it comes, two for its length,
- * and its bytes. Frames end where their memory ends. None may be lost or made up but as the account says.
+ * and its bytes. Frames end where their memory ends. None may be lost or made up but as the account says. In place of a frame there may be
+ * a change of the rules or the limit.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ enum step {
 	TAGGED = 8,
 	NEXT = 16, /* with the PSN after the last one, which no mutation would find */
 	PART = 32, /* only noted, and only half of it is here */
+	CHANGE = 64,
 };
 
 static const char *const rules[] = {
@@ -66,16 +68,39 @@ static uint32_t put_headers(uint8_t *f, unsigned step)
 	return path.hdr_len;
 }
 
+/* A byte: a rule more, one less, or another limit. */
+static void change(struct ur_between *b, struct input *in, ur_time now)
+{
+	const unsigned what = take(in);
+	const struct ur_between_limit limit = {.rate = (what & 7) * 1000000000ull, .queue = 4000, .mark_at = what & 8 ? 1000 : 0};
+	const char *text = rules[what % ur_array_size(rules)];
+	struct ur_fault_rule rule;
+	unsigned at;
+
+	if (what & 0x80 && ur_between_set_limit(b, now, &limit))
+		abort();
+	else if (what & 0x40)
+		ur_between_delete(b, what & 0x3f);
+	else if (*text && !ur_fault_rule_parse(text, &rule, &at))
+		ur_between_add(b, now, &rule, text);
+	for (unsigned i = 1; ur_between_rule(b, i); i++)
+		require(ur_between_rule(b, i)->number > ur_between_rule(b, i - 1)->number, "rules are out of order");
+}
+
 static void come_in(struct ur_between *b, struct input *in, ur_time *now)
 {
 	const uint8_t extra[UR_BETWEEN_EXTRA] = {0};
 	const unsigned step = take(in);
 	const ur_time later = take(in) * 100u;
-	const uint32_t said = take16(in) % LENGTH_MAX, len = ur_min_u32(said, (uint32_t)in->left);
+	const uint32_t said = step & CHANGE ? 0 : take16(in) % LENGTH_MAX, len = ur_min_u32(said, (uint32_t)in->left);
 	uint32_t head = 0;
 	uint8_t headers[128] = {0}, *frame;
 
 	*now += later;
+	if (step & CHANGE) {
+		change(b, in, *now);
+		return;
+	}
 	if (step & ROCE)
 		head = put_headers(headers, step);
 	if (!head && !len)
