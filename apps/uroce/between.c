@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "between_control.h"
 #include "between_script.h"
 #include "cmd.h"
 
@@ -13,7 +14,14 @@
 
 static struct ur_between_run run = {.seed = 1, .limit.queue = QUEUE_DEFAULT};
 static struct ur_between_script script;
+static const char *name, *tell;
 static bool json;
+
+/* Without a name that was asked for it goes without. */
+static bool open_control(void)
+{
+	return (!name && script.wanted) || ur_between_control_open(&run, name ? name : run.end[0].name) || !name;
+}
 
 static int join(int argc, char **argv)
 {
@@ -23,19 +31,38 @@ static int join(int argc, char **argv)
 		return ur_cmd_fail(UR_EXIT_USAGE, "give two interfaces: %s would be joined to itself", argv[0]);
 	run.end[0].name = argv[0];
 	run.end[1].name = argv[1];
-	return ur_between_join(&run);
+	return open_control() ? ur_between_join(&run) : UR_EXIT_FAIL;
+}
+
+/* The words are one line. */
+static int tell_it(int argc, char **argv)
+{
+	char line[2 * UR_BETWEEN_TOLD] = "";
+	size_t n = 0;
+
+	for (int i = 0; i < argc && n < sizeof(line); i++)
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s", i ? " " : "", argv[i]);
+	if (!*line)
+		return ur_cmd_fail(UR_EXIT_USAGE, "give a request, such as 'uroce between --tell %s status'", tell);
+	return ur_between_tell(tell, json && strcmp(line, "status") == 0 ? "json" : line);
 }
 
 static int run_between(int argc, char **argv)
 {
 	int status;
 
+	if (tell)
+		return tell_it(argc, argv);
 	if ((run.limit.mark_at && !run.limit.rate) || (run.limit.queue != QUEUE_DEFAULT && !run.limit.rate))
 		return ur_cmd_fail(UR_EXIT_USAGE, "there is a queue only with --rate");
 	script.json = json;
-	status = script.wanted ? ur_between_script_run(&run, &script, argc, argv) : join(argc, argv);
+	if (!script.wanted)
+		status = join(argc, argv);
+	else
+		status = open_control() ? ur_between_script_run(&run, &script, argc, argv) : UR_EXIT_FAIL;
+	ur_between_control_close();
 	if (!status && json)
-		ur_between_report_json(&run);
+		ur_between_report_json(&run, stdout);
 	else if (!status)
 		ur_between_report(&run);
 	ur_between_destroy(run.cable);
@@ -117,6 +144,10 @@ static const struct ur_option options[] = {
 	{"json", .set = &json, .help = "report as one JSON object; doc/between.md describes it"},
 	{"seconds", "NUMBER", .parse = parse_seconds, .takes = "a number from 1 to 10000000",
 	 .help = "end after so long (default: at Ctrl-C; with --script, which ends it with status 124, 60)"},
+	{"name", "NAME", .value = &name, .help = "what it is called for --tell (default: IF1; with --script it has no name)"},
+	{"tell", "NAME", .value = &tell,
+	 .help = "tell the one of that name, which runs, to change: `add RULE`, `delete NUMBER`, `clear`, `partition for=3s`, "
+		 "`rate 10Gbit queue=200KB` or `rate none`, `end`; or ask it for its `status`, with --json as an object"},
 	{"script", "FILE", UR_COMPLETE_FILE, .take = take_script,
 	 .help = "run two programs, each on a host of its own, and a cable with the rules of this file between them"},
 	{"allow-unused", .set = &script.allow_unused, .help = "with --script: a rule that was never applied is no failure"},
@@ -137,6 +168,7 @@ static const struct ur_example examples[] = {
 	{"uroce between eth1 eth2 --rule 'drop 1to2 opcode=WRITE_LAST msg=3 iteration=1'",
 	 "Lose the last packet of the third WRITE of each QP, once."},
 	{"uroce between eth1 eth2 --rate 10Gbit --queue 200KB --mark-at 50KB", "A bottleneck that marks."},
+	{"uroce between --tell eth1 'add drop 1to2 for=3s'", "Cut one direction of a cable that is there, for three seconds."},
 	{"uroce between --script lost.rules -- ib_write_bw -- ib_write_bw {peer}",
 	 "For CI: do two programs survive what the rules of this file do? Neither root nor RDMA hardware is needed."},
 	{0},
@@ -144,7 +176,7 @@ static const struct ur_example examples[] = {
 
 const struct ur_command ur_command_between = {
 	.name = "between",
-	.operands = "IF1 IF2 | --script FILE -- PROGRAM1 [ARG...] -- PROGRAM2 [ARG...]",
+	.operands = "IF1 IF2 | --script FILE -- PROGRAM1 [ARG...] -- PROGRAM2 [ARG...] | --tell NAME REQUEST...",
 	.complete = UR_COMPLETE_INTERFACE,
 	.summary = "join two interfaces as a cable does, and lose, delay or mark the RoCEv2 packets that rules name",
 	.text = "What comes in at one interface leaves at the other, unchanged: all Ethernet frames, whatever they carry. It needs "
@@ -160,6 +192,8 @@ const struct ur_command ur_command_between = {
 		"sender was told of a loss and until it sent the packet again, and what it sent again needlessly. All times are those of "
 		"this "
 		"program's clock.\n\n"
+		"While it runs it does what `--tell` says: a line on a socket that only its user may connect to, in /run/uroce of root, "
+		"$XDG_RUNTIME_DIR/uroce or /tmp/uroce-UID. The times of a rule count from when it was added.\n\n"
 		"With `--script` it makes two hosts, which are network namespaces with an interface eth0, in a user namespace where that "
 		"is "
 		"needed, and runs a program on each: under `uroce run --dev eth0`, or with --native as it is. `{peer}` and `{addr}` in "
@@ -168,7 +202,8 @@ const struct ur_command ur_command_between = {
 		"program "
 		"starts when the first one listens, or after ten seconds. When one fails, the other has five seconds to end. Whatever ends "
 		"it, programs and hosts are removed.",
-	.status = "0; 1 when an interface cannot be joined or a file not be written, 2 when something is wrong with the command line. With "
+	.status = "0; 1 when an interface cannot be joined or a file not be written, or a request was refused, 2 when something is wrong "
+		  "with the command line. With "
 		  "--script: 0 when both programs ended with 0 and each rule was applied; otherwise the status of the program that failed "
 		  "first, 128 and the number of the signal that ended it, 124 when the time was over, or 1 when a rule was never applied.",
 	.options = options,

@@ -128,7 +128,10 @@ int ur_between_stopped(void);
 /* --- between_report.c --- */
 
 void ur_between_report(const struct ur_between_run *r);
-void ur_between_report_json(const struct ur_between_run *r);
+void ur_between_report_json(const struct ur_between_run *r, FILE *to);
+void ur_between_report_line(const struct ur_between_run *r, FILE *to); /* what matters most */
+/* The report is as of now. */
+void ur_between_report_now(struct ur_between_run *r);
 /* What was done to a frame, as a phrase: "dropped by rule 1". Empty when nothing was. */
 void ur_between_did_text(const struct ur_between_fate *fate, char *to, size_t room);
 

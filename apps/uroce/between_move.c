@@ -288,9 +288,7 @@ static int join(void)
 		fprintf(stderr, "uroce: %s and %s are joined; Ctrl-C ends that\n", run->end[0].name, run->end[1].name);
 	run->began = ur_clock_now();
 	move(&unblocked);
-	run->ended = ur_clock_now();
-	ur_between_statistics(&run->end[0]);
-	ur_between_statistics(&run->end[1]);
+	ur_between_report_now(run);
 	return 0;
 }
 

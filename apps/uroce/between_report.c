@@ -5,6 +5,7 @@
 
 #include "base/psn.h"
 #include "between.h"
+#include "host/clock.h"
 #include "json.h"
 #include "wire/frame.h"
 
@@ -73,6 +74,32 @@ static void print_totals(const struct ur_between_run *r)
 			printf("  warning: %" PRIu64 " frame%s could not be sent at %s: %s\n", e->unsent, ur_plural(e->unsent), e->name,
 			       strerror(e->why));
 	}
+}
+
+void ur_between_report_now(struct ur_between_run *r)
+{
+	r->ended = ur_clock_now();
+	ur_between_statistics(&r->end[0]);
+	ur_between_statistics(&r->end[1]);
+}
+
+void ur_between_report_line(const struct ur_between_run *r, FILE *to)
+{
+	const struct ur_account *a = ur_between_account(r->cable);
+	const struct ur_between_rule *rule;
+
+	fprintf(to, "%s and %s joined for %.3f s", r->end[0].name, r->end[1].name, (double)(r->ended - r->began) / UR_NS_PER_S);
+	for (unsigned i = 0; i < 2; i++)
+		fprintf(to, "; %s: %" PRIu64 " frame%s, %" PRIu64 " RoCEv2", i ? "2to1" : "1to2", a->frames[i], ur_plural(a->frames[i]),
+			a->roce[i]);
+	for (unsigned i = 0; i < UR_DID_KINDS; i++)
+		if (a->did[i])
+			fprintf(to, "; %" PRIu64 " %s", a->did[i], did_names[i].word);
+	for (unsigned i = 0; (rule = ur_between_rule(r->cable, i)); i++)
+		if (!rule->deleted)
+			fprintf(to, "; rule %u, applied %u time%s: %s", rule->number, rule->row.hits, ur_plural(rule->row.hits),
+				rule->text);
+	fputc('\n', to);
 }
 
 static void print_rules(const struct ur_between_run *r)
@@ -334,7 +361,7 @@ static void set_programs(json_t *o, const struct ur_between_run *r)
 	set(o, "verdict", ur_json_text(r->verdict));
 }
 
-void ur_between_report_json(const struct ur_between_run *r)
+void ur_between_report_json(const struct ur_between_run *r, FILE *to)
 {
 	const struct ur_account *a = ur_between_account(r->cable);
 	json_t *o = json_object(), *ends = json_array(), *rules = json_array(), *flows = json_array(), *events = json_array();
@@ -360,5 +387,5 @@ void ur_between_report_json(const struct ur_between_run *r)
 	set_uint(o, "losses_unfollowed", a->unfollowed);
 	if (r->nprograms)
 		set_programs(o, r);
-	ur_json_line(o, stdout);
+	ur_json_line(o, to);
 }
