@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce top on a terminal: a screen that is updated, and keys. */
 #include <ctype.h>
-#include <curses.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <time.h>
 
 #include "cmd.h"
+#include "screen.h"
 #include "top.h"
 
 #define LINE 512
@@ -46,18 +46,6 @@ static unsigned page(void)
 	return LINES > HEAD ? (unsigned)(LINES - HEAD) : 1;
 }
 
-static void draw(int y, const char *text, attr_t attr)
-{
-	move(y, 0);
-	clrtoeol();
-	attrset(attr);
-	addnstr(text, COLS);
-	if (attr & A_REVERSE)
-		for (int x = getcurx(stdscr); x < COLS && getcury(stdscr) == y && x; x++)
-			addch(' ');
-	attrset(A_NORMAL);
-}
-
 static void draw_state(const struct screen *s)
 {
 	const struct ur_watch_filter *f = &s->top->filter;
@@ -69,7 +57,7 @@ static void draw_state(const struct screen *s)
 		snprintf(line, sizeof(line), "sorted by %s%s%s%s%s%s; h: help", ur_watch_key_name(s->top->key),
 			 s->top->reverse ? ", reversed" : "", f->program ? ", programs with " : "", f->program ? f->program : "",
 			 f->active ? ", active ones" : "", s->paused ? ", held" : "");
-	draw(1, line, s->asking ? A_BOLD : A_NORMAL);
+	ur_screen_draw(1, line, s->asking ? A_BOLD : A_NORMAL);
 }
 
 /* What is wrong stands out. */
@@ -86,7 +74,7 @@ static void draw_remarks(const struct ur_top_view *v, int y)
 
 	for (unsigned i = 0; i < v->now->count && y < LINES; i++)
 		if (ur_top_remark(v->now->process[i], line, sizeof(line)))
-			draw(y++, line, A_DIM);
+			ur_screen_draw(y++, line, A_DIM);
 }
 
 static void draw_rows(struct screen *s)
@@ -100,13 +88,13 @@ static void draw_rows(struct screen *s)
 	if (s->first > last)
 		s->first = last;
 	ur_watch_title(&layout, line);
-	draw(2, line, A_REVERSE);
+	ur_screen_draw(2, line, A_REVERSE);
 	for (unsigned i = s->first; i < v->count && y < LINES; i++) {
 		ur_watch_line(&layout, &v->rows[i], line);
-		draw(y++, line, attributes(&v->rows[i]));
+		ur_screen_draw(y++, line, attributes(&v->rows[i]));
 	}
 	if (!v->count)
-		draw(y++, v->all ? "no QP matches" : "no program of this user has a QP on uroce now", A_DIM);
+		ur_screen_draw(y++, v->all ? "no QP matches" : "no program of this user has a QP on uroce now", A_DIM);
 	draw_remarks(v, y);
 }
 
@@ -116,11 +104,11 @@ static void draw_all(struct screen *s)
 
 	erase();
 	ur_top_summary(s->view, line, sizeof(line));
-	draw(0, line, A_BOLD);
+	ur_screen_draw(0, line, A_BOLD);
 	draw_state(s);
 	if (s->help)
 		for (unsigned i = 0; i < ur_array_size(help) && (int)i + HEAD < LINES; i++)
-			draw((int)i + HEAD, help[i], A_NORMAL);
+			ur_screen_draw((int)i + HEAD, help[i], A_NORMAL);
 	else
 		draw_rows(s);
 	move(s->asking ? 1 : LINES - 1, 0);
@@ -255,18 +243,11 @@ static int loop(struct screen *s, unsigned count)
 int ur_top_screen(struct ur_top *t, struct ur_top_view *v, unsigned count)
 {
 	struct screen s = {.top = t, .view = v};
-	SCREEN *terminal = newterm(NULL, stdout, stdin);
 	int rc;
 
-	if (!terminal)
+	if (!ur_screen_open())
 		return -1;
-	cbreak();
-	noecho();
-	keypad(stdscr, true);
-	curs_set(0);
-	set_escdelay(25);
 	rc = loop(&s, count);
-	endwin();
-	delscreen(terminal);
+	ur_screen_close();
 	return rc;
 }
