@@ -14,8 +14,8 @@
 
 static struct ur_between_run run = {.seed = 1, .limit.queue = QUEUE_DEFAULT};
 static struct ur_between_script script;
-static const char *name, *tell;
-static bool json;
+static const char *name, *tell, *prometheus;
+static bool json, live;
 
 /* Without a name that was asked for it goes without. */
 static bool open_control(void)
@@ -31,7 +31,11 @@ static int join(int argc, char **argv)
 		return ur_cmd_fail(UR_EXIT_USAGE, "give two interfaces: %s would be joined to itself", argv[0]);
 	run.end[0].name = argv[0];
 	run.end[1].name = argv[1];
-	return open_control() ? ur_between_join(&run) : UR_EXIT_FAIL;
+	if (!open_control())
+		return UR_EXIT_FAIL;
+	if (live)
+		ur_between_live_open(&run);
+	return ur_between_join(&run);
 }
 
 /* The words are one line. */
@@ -53,14 +57,21 @@ static int run_between(int argc, char **argv)
 
 	if (tell)
 		return tell_it(argc, argv);
+	if (live && (script.wanted || json))
+		return ur_cmd_fail(UR_EXIT_USAGE, "--live shows a table: it goes neither with --script nor with --json");
 	if ((run.limit.mark_at && !run.limit.rate) || (run.limit.queue != QUEUE_DEFAULT && !run.limit.rate))
 		return ur_cmd_fail(UR_EXIT_USAGE, "there is a queue only with --rate");
 	script.json = json;
+	if (prometheus)
+		ur_between_metrics_open(&run, prometheus);
 	if (!script.wanted)
 		status = join(argc, argv);
 	else
 		status = open_control() ? ur_between_script_run(&run, &script, argc, argv) : UR_EXIT_FAIL;
 	ur_between_control_close();
+	ur_between_live_close();
+	if (!status && !ur_between_metrics_end())
+		status = UR_EXIT_FAIL;
 	if (!status && json)
 		ur_between_report_json(&run, stdout);
 	else if (!status)
@@ -144,10 +155,13 @@ static const struct ur_option options[] = {
 	{"json", .set = &json, .help = "report as one JSON object; doc/between.md describes it"},
 	{"seconds", "NUMBER", .parse = parse_seconds, .takes = "a number from 1 to 10000000",
 	 .help = "end after so long (default: at Ctrl-C; with --script, which ends it with status 124, 60)"},
+	{"live", .set = &live, .help = "show totals, rules and flows each second, on a terminal as a screen, where `q` ends it"},
+	{"prometheus", "FILE", UR_COMPLETE_FILE, .value = &prometheus,
+	 .help = "write metrics to this file, every five seconds and at the end; doc/between.md describes them"},
 	{"name", "NAME", .value = &name, .help = "what it is called for --tell (default: IF1; with --script it has no name)"},
 	{"tell", "NAME", .value = &tell,
 	 .help = "tell the one of that name, which runs, to change: `add RULE`, `delete NUMBER`, `clear`, `partition for=3s`, "
-		 "`rate 10Gbit queue=200KB` or `rate none`, `end`; or ask it for its `status`, with --json as an object"},
+		 "`rate 10Gbit queue=200KB` or `rate none`, `end`; or ask it for its `status`, with --json as an object, or its `metrics`"},
 	{"script", "FILE", UR_COMPLETE_FILE, .take = take_script,
 	 .help = "run two programs, each on a host of its own, and a cable with the rules of this file between them"},
 	{"allow-unused", .set = &script.allow_unused, .help = "with --script: a rule that was never applied is no failure"},

@@ -101,7 +101,8 @@ struct ur_between_run {
 	/* what becomes of it */
 	struct ur_between_end end[2];
 	struct ur_between *cable;
-	bool stop; /* a guest wants it to end */
+	bool stop;   /* a guest wants it to end */
+	bool failed; /* after a message */
 	ur_time began, ended;
 	struct ur_between_program program[2];
 	unsigned nprograms;
@@ -132,8 +133,22 @@ void ur_between_report_json(const struct ur_between_run *r, FILE *to);
 void ur_between_report_line(const struct ur_between_run *r, FILE *to); /* what matters most */
 /* The report is as of now. */
 void ur_between_report_now(struct ur_between_run *r);
+/* The name of a bit of enum ur_between_did in JSON and metrics. */
+const char *ur_between_did_key(unsigned bit);
 /* What was done to a frame, as a phrase: "dropped by rule 1". Empty when nothing was. */
 void ur_between_did_text(const struct ur_between_fate *fate, char *to, size_t room);
+
+/* --- between_metrics.c --- */
+
+void ur_between_metrics(struct ur_between_run *r, FILE *to);
+/* A guest of the loop that writes them into a file; at its end once more: false after a message. */
+void ur_between_metrics_open(struct ur_between_run *r, const char *file);
+bool ur_between_metrics_end(void);
+
+/* --- between_live.c: a guest that shows what passes --- */
+
+void ur_between_live_open(struct ur_between_run *r);
+void ur_between_live_close(void);
 
 /* --- between_capture.c: a pcapng file of two interfaces; each frame stands where it came in --- */
 

@@ -289,7 +289,7 @@ static int join(void)
 	run->began = ur_clock_now();
 	move(&unblocked);
 	ur_between_report_now(run);
-	return 0;
+	return run->failed ? UR_EXIT_FAIL : 0;
 }
 
 int ur_between_join(struct ur_between_run *r)

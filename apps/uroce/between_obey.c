@@ -121,6 +121,11 @@ static void json(const struct order *o)
 	ur_between_report_json(o->run, o->answer);
 }
 
+static void metrics(const struct order *o)
+{
+	ur_between_metrics(o->run, o->answer);
+}
+
 static void end(const struct order *o)
 {
 	o->run->stop = true;
@@ -135,7 +140,8 @@ static const struct {
 	void (*obey)(const struct order *o);
 } words[] = {
 	{"add", true, add},   {"delete", true, delete},  {"clear", false, clear}, {"partition", true, partition},
-	{"rate", true, rate}, {"status", false, status}, {"json", false, json},   {"end", false, end},
+	{"rate", true, rate}, {"status", false, status}, {"json", false, json},   {"metrics", false, metrics},
+	{"end", false, end},
 };
 
 /* It is shown to people, and becomes the text of a rule. */
@@ -158,5 +164,5 @@ void ur_between_obey(struct ur_between_run *r, const char *line, FILE *answer)
 		words[i].obey(&o);
 		return;
 	}
-	fputs("error: it is one of: add RULE, delete NUMBER, clear, partition for=TIME, rate RATE, status, end\n", answer);
+	fputs("error: it is one of: add RULE, delete NUMBER, clear, partition for=TIME, rate RATE, status, metrics, end\n", answer);
 }

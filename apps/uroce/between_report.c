@@ -29,6 +29,11 @@ static const char *const manner_words[] = {
 	[UR_MANNER_OPEN] = "open",           [UR_MANNER_ALONE] = "nothing followed it",     [UR_MANNER_SELECTIVE] = "selective",
 	[UR_MANNER_GO_BACK_N] = "go-back-N", [UR_MANNER_LATER] = "a later acknowledgement", [UR_MANNER_LOST] = "lost again"};
 
+const char *ur_between_did_key(unsigned bit)
+{
+	return did_names[bit].key;
+}
+
 void ur_between_did_text(const struct ur_between_fate *fate, char *to, size_t room)
 {
 	size_t n = 0;
