@@ -146,6 +146,16 @@ static bool parse_chance(const char *v, size_t len, struct ur_fault_rule *r)
 	return ur_fault_parse_chance(v, len, &r->chance) && r->chance;
 }
 
+/* How likely one begins, and how likely it ends: 1%/20%. */
+static bool parse_burst(const char *v, size_t len, struct ur_fault_rule *r)
+{
+	const char *slash = memchr(v, '/', len);
+	const size_t first = slash ? (size_t)(slash - v) : 0;
+
+	return slash && ur_fault_parse_chance(v, first, &r->enter) && ur_fault_parse_chance(slash + 1, len - first - 1, &r->leave) &&
+	       r->enter && r->leave;
+}
+
 static bool parse_condition(const char *word, size_t len, struct ur_fault_rule *r)
 {
 	const struct {
@@ -158,6 +168,7 @@ static bool parse_condition(const char *word, size_t len, struct ur_fault_rule *
 		{"opcode", .parse = parse_opcode},
 		{"psn", .parse = parse_psn},
 		{"chance", .parse = parse_chance},
+		{"burst", .parse = parse_burst},
 		{"delay", .time = &r->delay},
 		{"after", .time = &r->after},
 		{"for", .time = &r->lasts},
@@ -210,7 +221,8 @@ const char *ur_fault_rule_parse(const char *text, struct ur_fault_rule *r, unsig
 		if (first && !parse_action(p, len, &r->action))
 			return begins;
 		if (!first && !parse_dir(p, len, &r->dir) && !parse_condition(p, len, r))
-			return "tx, rx or both and opcode=, qpn=, psn=, msg=, iteration=, nth=, times=, chance=, by=, and after=, for= and "
+			return "tx, rx or both and opcode=, qpn=, psn=, msg=, iteration=, nth=, times=, chance=, burst=, by=, and after=, "
+			       "for= and "
 			       "delay= "
 			       "(with us, ms or s)";
 		first = false;

@@ -33,12 +33,22 @@ static bool matches(const struct ur_fault_rule *r, const struct ur_fault_pkt *p)
 	return (!r->qpn || bth->dqpn == r->qpn) && at_place(r, &p->place);
 }
 
+/* The two states of Gilbert and Elliott, each as long as its chance of an end makes it. */
+static bool in_burst(struct ur_fault_row *row, struct ur_rng *rng)
+{
+	if (!row->rule.enter)
+		return true;
+	if (ur_rng_below(rng, UR_FAULT_PPM) < (row->bursting ? row->rule.leave : row->rule.enter))
+		row->bursting = !row->bursting;
+	return row->bursting;
+}
+
 bool ur_fault_row_acts(struct ur_fault_row *row, const struct ur_fault_pkt *p, struct ur_rng *rng)
 {
 	const struct ur_fault_rule *r = &row->rule;
 	unsigned nth = r->nth ? r->nth : 1;
 
-	if (!matches(r, p) || (r->chance && ur_rng_below(rng, UR_FAULT_PPM) >= r->chance))
+	if (!matches(r, p) || !in_burst(row, rng) || (r->chance && ur_rng_below(rng, UR_FAULT_PPM) >= r->chance))
 		return false;
 	row->seen++;
 	if (row->seen < nth || (r->times && row->seen - nth >= r->times))

@@ -36,6 +36,8 @@ struct ur_fault_rule {
 	uint32_t nth;         /* the first match to act on, from 1; 0 is 1 */
 	uint32_t times;       /* how many matches to act on from there; 0: all */
 	uint32_t chance;      /* in parts per million, of what matches otherwise; 0: always */
+	uint32_t enter;       /* likewise, that a burst begins with what matches; 0: there are no bursts */
+	uint32_t leave;       /* and that it ends before it; chance is within a burst */
 	uint32_t by;          /* of UR_FAULT_REORDER */
 	ur_time after, lasts; /* the time since the first packet, in which it acts; lasts 0: without end */
 	ur_time delay;
@@ -43,6 +45,7 @@ struct ur_fault_rule {
 
 struct ur_fault_row {
 	struct ur_fault_rule rule;
+	bool bursting;
 	unsigned seen, hits; /* packets that match; that it has acted on */
 };
 

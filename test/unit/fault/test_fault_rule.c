@@ -144,6 +144,12 @@ static void fault_parse__refused_rules(void)
 		{"drop tx chance=1%%", "at 'chance"},
 		{"drop tx chance=nan", "at 'chance"},
 		{"drop tx chance= nth=1", "at 'chance= nth=1'"},
+		{"drop tx burst=1%", "at 'burst=1%'"},
+		{"drop tx burst=1%/", "at 'burst=1%/'"},
+		{"drop tx burst=/1%", "at 'burst=/1%'"},
+		{"drop tx burst=0/1%", "at 'burst=0/1%'"},
+		{"drop tx burst=1%/0%", "at 'burst=1%/0%'"},
+		{"drop tx burst=1%/2%/3%", "at 'burst=1%/2%/3%'"},
 		{"delay tx delay=0ms", "at 'delay=0ms'"},
 		{"drop tx after=1", "at 'after=1'"},
 		{"drop tx for=0s", "at 'for=0s'"},
@@ -216,6 +222,40 @@ static void fault_row__chance(void)
 	CU_ASSERT(n > 900 && n < 1100 && hit == 1);
 }
 
+/*
+ * Of the packets that match, burst=2%/25% takes 2 in 27, in runs of four on average, and half of them with chance=50%; none in the other
+ * direction, which does not move it either. A burst that always ends has one packet.
+ */
+static void fault_row__burst(void)
+{
+	struct ur_fault_row all = {0}, half = {0}, single = {0};
+	struct ur_rng a = {.state = 7}, b = a, c = a;
+	struct ur_fault_pkt p = {.dir = UR_FAULT_TX};
+	unsigned at, n = 0, runs = 0, halves = 0, last = 0;
+
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop tx burst=2%/25%", &all.rule, &at));
+	CU_ASSERT(all.rule.enter == 20000 && all.rule.leave == 250000);
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop tx burst=2%/25% chance=50%", &half.rule, &at));
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop tx burst=2%/100%", &single.rule, &at));
+	for (unsigned i = 0, now, was_single = 0; i < 200000; i++, last = now) {
+		p.dir = UR_FAULT_RX;
+		CU_ASSERT_FALSE(ur_fault_row_acts(&all, &p, &a));
+		p.dir = UR_FAULT_TX;
+		now = ur_fault_row_acts(&all, &p, &a);
+		n += now;
+		runs += now && !last;
+		halves += ur_fault_row_acts(&half, &p, &b);
+		now |= 2u * ur_fault_row_acts(&single, &p, &c);
+		CU_ASSERT_FALSE(now & 2 && was_single);
+		was_single = now & 2;
+		now &= 1;
+	}
+	CU_ASSERT(n > 13600 && n < 16000 && n == all.hits);
+	CU_ASSERT(n > runs * 37 / 10 && n < runs * 43 / 10);
+	CU_ASSERT(halves > 6600 && halves < 8200);
+	CU_ASSERT(single.hits > 3600 && single.hits < 4250);
+}
+
 void ur_suite_fault_rule(void)
 {
 	CU_pSuite s = CU_add_suite("fault_rule", NULL, NULL);
@@ -227,5 +267,6 @@ void ur_suite_fault_rule(void)
 	CU_ADD_TEST(s, fault_parse__refused_rules);
 	CU_ADD_TEST(s, fault_row__window);
 	CU_ADD_TEST(s, fault_row__chance);
+	CU_ADD_TEST(s, fault_row__burst);
 	CU_ADD_TEST(s, fault_row__any_frame);
 }
