@@ -71,6 +71,7 @@ static void rule_act(const struct ur_fault_rule *r, struct ur_sim_fate *f)
 		break;
 	case UR_FAULT_DUPLICATE:
 		f->duplicate = true;
+		f->twin_delay = r->delay;
 		break;
 	case UR_FAULT_DELAY:
 		f->delay += r->delay;

@@ -107,6 +107,7 @@ struct ur_sim {
 struct ur_sim_fate {
 	bool drop, duplicate, reorder, corrupt, mark, mark_any, thin, split, merge;
 	ur_time delay; /* by a rule, on top of the rest */
+	ur_time twin_delay;
 };
 
 /* sim.c */

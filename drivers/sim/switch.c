@@ -146,7 +146,7 @@ static void launch(struct ur_sim *sim, struct ur_sim_wire *w, struct ur_sim_even
 /* Puts a unit on a wire, with what fate has for it. `to` as in the event. */
 static void put_on_wire(struct ur_sim *sim, struct ur_sim_wire *w, struct ur_sim_event e, const struct ur_sim_fate *f)
 {
-	const struct ur_sim_fate plain = {.drop = false};
+	const struct ur_sim_fate of_twin = {.delay = f->twin_delay};
 	struct ur_sim_buf *twin = NULL;
 	uint64_t queued = waiting_bytes(sim, w);
 	ur_time left;
@@ -172,7 +172,7 @@ static void put_on_wire(struct ur_sim *sim, struct ur_sim_wire *w, struct ur_sim
 	if (twin) {
 		sim->stats.duplicated += ur_sim_unit_count(twin);
 		e.buf = twin;
-		launch(sim, w, e, left, &plain);
+		launch(sim, w, e, left, &of_twin);
 	}
 }
 

@@ -32,6 +32,7 @@ struct ur_between_fate {
 	unsigned did;     /* of enum ur_between_did */
 	unsigned rule;    /* the number of the first that acted; 0: none */
 	ur_time delay;    /* by rules */
+	ur_time twin;     /* of UR_DID_DUPLICATE: the second one comes so much later */
 	unsigned by;      /* of UR_DID_REORDER: so many pass it, */
 	ur_time patience; /* but no longer than this */
 };

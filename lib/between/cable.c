@@ -79,7 +79,7 @@ static struct ur_between_rule *place(struct ur_between *b)
 
 unsigned ur_between_add(struct ur_between *b, ur_time now, const struct ur_fault_rule *r, const char *text)
 {
-	const bool holds = r->action == UR_FAULT_DELAY || r->action == UR_FAULT_REORDER;
+	const bool holds = r->delay; /* one that reorders has patience */
 	struct ur_between_rule *to = holds && !can_hold(b) ? NULL : place(b);
 
 	if (!to)
@@ -159,6 +159,7 @@ static void apply_rules(struct ur_between *b, struct passing *p)
 		if (!p->fate.rule)
 			p->fate.rule = row->number;
 		p->fate.delay += r->action == UR_FAULT_DELAY ? r->delay : 0;
+		p->fate.twin = r->action == UR_FAULT_DUPLICATE ? r->delay : p->fate.twin;
 		if (r->action != UR_FAULT_REORDER)
 			continue;
 		p->fate.by = r->by;
@@ -189,13 +190,14 @@ static void enter_queue(struct ur_between *b, struct passing *p)
 
 /* --- what is done --- */
 
-static bool let_out(struct ur_between *b, struct passing *p, bool may_be_passed)
+/* `twin`: the second one of two. */
+static bool let_out(struct ur_between *b, struct passing *p, bool twin)
 {
 	const uint64_t key = (uint64_t)p->end << 32 | (p->seen.bth ? p->frame.bth.dqpn : NOT_ROCE);
 	const unsigned to = !p->end;
-	const ur_time due = p->leaves + p->fate.delay;
+	const ur_time due = p->leaves + (twin ? p->fate.twin : p->fate.delay);
 
-	if (may_be_passed && p->fate.did & UR_DID_REORDER)
+	if (!twin && p->fate.did & UR_DID_REORDER)
 		return ur_hold_passed(b->hold, due + p->fate.patience, p->fate.by, key, to, p->bytes, p->len, p->extra);
 	if (due > p->now) {
 		if (!ur_hold_until(b->hold, due, to, p->bytes, p->len, p->extra))
@@ -203,7 +205,7 @@ static bool let_out(struct ur_between *b, struct passing *p, bool may_be_passed)
 	} else {
 		b->host.send(b->host.ctx, to, p->bytes, p->len, p->extra);
 	}
-	if (b->hold)
+	if (b->hold && !(twin && p->fate.twin))
 		ur_hold_passes(b->hold, key);
 	return true;
 }
@@ -217,8 +219,8 @@ static void act(struct ur_between *b, struct passing *p)
 	if (p->fate.did & UR_DID_MARK)
 		ur_fault_set_ce(p->bytes, p->len, true);
 	if (p->fate.did & UR_DID_DUPLICATE)
-		let_out(b, p, false);
-	if (!let_out(b, p, true))
+		let_out(b, p, true);
+	if (!let_out(b, p, false))
 		p->fate.did |= UR_DID_NO_ROOM;
 }
 

@@ -188,15 +188,16 @@ static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pk
 		ur_fault_forward forward)
 {
 	struct held h = {.p = p, .due = f->now + r->delay, .qpn = qpn_of(seen), .dir = seen->dir, .forward = forward};
-	struct ur_pkt *d;
 
 	ur_count(f->host.counters, counter_of[r->action]);
 	switch (r->action) {
 	case UR_FAULT_DROP: ur_pkts_release(&p, 1); return true;
 	case UR_FAULT_DUPLICATE:
-		d = f->host.copy(f->host.ctx, p);
-		if (d)
-			forward(f->host.ctx, &d, 1);
+		h.p = f->host.copy(f->host.ctx, p);
+		if (h.p && !r->delay)
+			forward(f->host.ctx, &h.p, 1);
+		else if (h.p && !hold(f, h))
+			ur_pkts_release(&h.p, 1);
 		return false;
 	case UR_FAULT_REORDER: h.to_pass = r->by; return hold(f, h);
 	case UR_FAULT_DELAY: return hold(f, h);

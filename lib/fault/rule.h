@@ -16,9 +16,9 @@ enum ur_fault_dir { UR_FAULT_TX = 1, UR_FAULT_RX = 2 };
 
 enum ur_fault_action {
 	UR_FAULT_DROP,
-	UR_FAULT_DUPLICATE,
-	UR_FAULT_DELAY,   /* by rule.delay; others pass it */
-	UR_FAULT_REORDER, /* until rule.by others to the same QP have passed it, but no longer than rule.delay */
+	UR_FAULT_DUPLICATE, /* the second one comes rule.delay later, or at once */
+	UR_FAULT_DELAY,     /* by rule.delay; others pass it */
+	UR_FAULT_REORDER,   /* until rule.by others to the same QP have passed it, but no longer than rule.delay */
 	UR_FAULT_CORRUPT,
 	UR_FAULT_MARK, /* CE, whether or not the sender declared itself ECN-capable */
 };

@@ -119,6 +119,16 @@ test_between_rules_file() {
 	reports '[x["hits"] for x in r["rules"]] == [1, 0] and r["done"]["delayed"] == 1 and r["rules"][1]["rule"] == "drop after=1000s"'
 }
 
+# Bursts of losses, and a packet that comes once more when nobody waits for it: the program survives both.
+test_between_bursts_and_ghosts() {
+	three_hosts && join --json --rule 'drop 2to1 opcode=WRITE_MIDDLE iteration=1 burst=10%/40%' --rule 'dup 2to1 opcode=WRITE_LAST msg=2 delay=5ms' || return 1
+	writes || return 1
+	sleep 0.1
+	leave || return 1
+	reports '1 < r["rules"][0]["hits"] < 40 and r["done"]["dropped"] == r["rules"][0]["hits"]' &&
+		reports 'r["rules"][1]["hits"] >= 1 and r["done"]["duplicated"] == r["rules"][1]["hits"] and r["done"]["delayed"] == 0'
+}
+
 test_between_bottleneck() {
 	three_hosts && join --json --rate 200Mbit --queue 100KB --mark-at 20KB || return 1
 	serve_tcp "$BT1" "$TMP/server" -- ib_write_bw -s 65536 -n 200 -Q 1 || return 1

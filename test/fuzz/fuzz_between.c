@@ -32,7 +32,7 @@ enum step {
 static const char *const rules[] = {
 	"",           "drop tx msg=2 iteration=1", "drop iteration=2",   "drop psn=+3 times=2",        "corrupt chance=50%",
 	"dup",        "mark after=1us for=2us",    "drop opcode=ACK",    "delay chance=50% delay=3us", "reorder msg=2 by=2",
-	"dup psn=+1", "reorder nth=2 by=1000",     "drop burst=30%/40%",
+	"dup psn=+1", "reorder nth=2 by=1000",     "drop burst=30%/40%", "dup msg=1 delay=2us",
 };
 
 static struct {

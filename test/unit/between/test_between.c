@@ -98,6 +98,18 @@ static void between__reorder(void)
 	cable_close();
 }
 
+/* A ghost: the second one comes after all that followed the first, while the first does not wait. */
+static void between__late_duplicate(void)
+{
+	cable_open("dup tx psn=1 delay=30us", NULL);
+	for (unsigned i = 0; i < 4; i++)
+		cable_pass(0, SEND, 5, i);
+	CU_ASSERT(OUT(1, 0, 1, 2, 3) && ur_between_next(cable.b) == 1000 + 30 * UR_NS_PER_US);
+	cable_later(30 * UR_NS_PER_US);
+	CU_ASSERT(OUT(1, 0, 1, 2, 3, 1) && ur_between_account(cable.b)->did[1] == 1 && ur_between_account(cable.b)->did[2] == 0);
+	cable_close();
+}
+
 static void between__duplicate_corrupt_mark(void)
 {
 	unsigned damaged = 0;
@@ -286,6 +298,7 @@ void ur_suite_between(void)
 	CU_ADD_TEST(s, between__places);
 	CU_ADD_TEST(s, between__delay);
 	CU_ADD_TEST(s, between__reorder);
+	CU_ADD_TEST(s, between__late_duplicate);
 	CU_ADD_TEST(s, between__duplicate_corrupt_mark);
 	CU_ADD_TEST(s, between__bottleneck);
 	CU_ADD_TEST(s, between__rules_change);

@@ -447,6 +447,7 @@ static void rule__actions(void)
 		{{UR_SIM_DROP, -1, -1, 2, 1, 0, 0}, {0, 1, 3}, 3},           {{UR_SIM_DROP, -1, -1, -1, 3, 0, 0}, {0, 1}, 2},
 		{{UR_SIM_DUPLICATE, 0, 4, -1, 2, 1, 0}, {0, 1, 1, 2, 3}, 5}, {{UR_SIM_DELAY, 0, 4, 1, 0, 1, 1000}, {0, 2, 3, 1}, 4},
 		{{UR_SIM_DROP, 1, -1, -1, 1, 0, 0}, {0, 1, 2, 3}, 4},        {{UR_SIM_DROP, -1, 5, -1, 1, 0, 0}, {0, 1, 2, 3}, 4},
+		{{UR_SIM_DUPLICATE, 0, 4, 1, 0, 1, 1000}, {0, 1, 2, 3, 1}, 5},
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {

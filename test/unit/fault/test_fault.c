@@ -439,6 +439,29 @@ static void faults_apply__rule_delay(void)
 	destroy();
 }
 
+/* The packet passes, and comes again later; what finds no room to wait is given back. */
+static void faults_apply__rule_late_duplicate(void)
+{
+	create_of("dup tx psn=2 delay=3ms");
+	ten();
+	CU_ASSERT_EQUAL(seen_n, 10);
+	CU_ASSERT_EQUAL(ur_faults_next(faults), 1000 + 3 * UR_NS_PER_MS);
+	host.now = ur_faults_next(faults);
+	ur_faults_release(faults, host.now);
+	CU_ASSERT_EQUAL_FATAL(seen_n, 11);
+	CU_ASSERT_TRUE(intact(2, 2) && intact(10, 2));
+	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_DUP], 1);
+	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_DELAY], 0);
+	destroy();
+	create_of("dup tx delay=3ms");
+	for (unsigned i = 0; i < 10; i++)
+		ten();
+	CU_ASSERT_EQUAL(seen_n, 100);
+	ur_faults_release(faults, UR_TIME_NEVER - 1);
+	CU_ASSERT(seen_n > 100 && seen_n < 200);
+	destroy();
+}
+
 /* Packet 2, of QP 5, waits for two others to QP 5; packet 8 finds nobody to pass it, and goes in the end. */
 static void faults_apply__rule_reorder(void)
 {
@@ -552,6 +575,7 @@ void ur_suite_fault(void)
 	CU_ADD_TEST(s, faults_apply__rules);
 	CU_ADD_TEST(s, faults_apply__rule_counters);
 	CU_ADD_TEST(s, faults_apply__rule_delay);
+	CU_ADD_TEST(s, faults_apply__rule_late_duplicate);
 	CU_ADD_TEST(s, faults_apply__rule_reorder);
 	CU_ADD_TEST(s, faults_apply__rule_places);
 	CU_ADD_TEST(s, faults_apply__rule_received);
