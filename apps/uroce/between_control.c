@@ -220,7 +220,7 @@ static int listen_at(const struct sockaddr_un *sa)
 	const struct sockaddr *at = (const struct sockaddr *)sa;
 	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	const mode_t mask = umask(0177);
-	struct stat st;
+	struct stat st = {.st_ino = 0};
 	int err = 0;
 
 	if (fd < 0 || bind(fd, at, sizeof(*sa)))

@@ -176,8 +176,10 @@ static void execute(unsigned i)
 	const char *own = s.hosts.address[i], *peer = s.hosts.address[!i];
 	char **argv = calloc(shown->n + 8u, sizeof(*argv)), **to = argv;
 
-	if (!argv)
+	if (!argv || !shown->n) {
+		errno = ENOMEM;
 		return;
+	}
 	setenv("UROCE_ADDR", own, 1);
 	setenv("UROCE_PEER", peer, 1);
 	if (!s.how->native) {

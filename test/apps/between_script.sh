@@ -15,9 +15,8 @@ scripted() {
 
 # nobody_in FILE: no process is in the network namespaces whose names are in the file, nor is one left that sleeps for 77 s.
 nobody_in() {
-	local i
-	for i in $(seq 100); do
-		[ -n "$(ls -l /proc/[0-9]*/ns/net 2>/dev/null | grep -Fof "$1")" ] || pgrep -x -f 'sleep 77' >/dev/null || return 0
+	for _ in $(seq 100); do
+		find /proc/[0-9]*/ns/net -maxdepth 0 -printf '%l\n' 2>/dev/null | grep -qFxf "$1" || pgrep -x -f 'sleep 77' >/dev/null || return 0
 		sleep 0.05
 	done
 	pgrep -af 'sleep 77'
@@ -75,7 +74,7 @@ test_between_script_statuses() {
 
 # Whatever ends it, nothing is left: no namespace, no program, nor what a program has put into the background or into a session of its own.
 test_between_script_leaves_nothing() {
-	local signal i program
+	local signal program
 	for signal in INT TERM KILL none; do
 		rm -f "$TMP"/net.*
 		program="readlink /proc/self/ns/net >>$TMP/net.\$UROCE_ADDR; sleep 77 & "
@@ -83,7 +82,7 @@ test_between_script_leaves_nothing() {
 		[ $signal = none ] || program+="sleep 77"
 		ip netns exec "$NS1" timeout -k 5 30 "$UROCE" between --native --start-after 10ms --script /dev/null -- sh -c "$program" -- sh -c "$program" </dev/null >"$TMP/out" 2>&1 &
 		servers+=($!)
-		for i in $(seq 200); do
+		for _ in $(seq 200); do
 			[ ! -s "$TMP/net.10.0.0.2" ] || break
 			sleep 0.02
 		done

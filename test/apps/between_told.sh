@@ -27,6 +27,7 @@ test_between_told_rules() {
 	told 0 '; 1 dropped; rule 2, applied 1 time: drop 2to1 opcode=WRITE_LAST' status && told 0 '^ok: 1 rule is deleted$' clear || return 1
 	writes || return 1
 	told 0 '"hits":1,"deleted":true' --json status && told 0 '^ok: it ends$' end || return 1
+	# shellcheck disable=SC2154 # of join
 	wait "$between" || { cat "$TMP/between.err"; fail "it has not ended well"; return; }
 	reports '[(x["number"], x["hits"], x["deleted"]) for x in r["rules"]] == [(1, 0, True), (2, 1, True)] and len(events) == 1 and events[0]["rule"] == 2'
 	[ ! -e "/run/uroce/between-$called" ] || fail "its socket is left"
