@@ -18,6 +18,12 @@
  * mark takes an eighth, from everybody alike. Delay is the least of two samples, because a host that was not scheduled spoils one, and the
  * target moves by the noise of the samples.
  *
+ * Where each packet takes longer by chance (jitter), the base is shorter than most round trips, so each loss seems to come with a queue
+ * before it, and no window is small enough to make that short. Two things tell it from a queue. A queue loses when it is full: losses also
+ * where both samples around them are well below the longest round trip are the path's own. And a queue rises and falls over several round
+ * trips, while jitter makes successive samples jump by a good part of its whole range. Where both is so, no more losses than those at short
+ * round trips do no harm.
+ *
  * The base is the shortest round trip. Who took it for longer than it is gets more than others. So a window that follows delay and has not
  * met its base for some milliseconds falls to next to nothing for a round trip. Who does so sees the base anew, and so do others in a part:
  * the next time they are ready together. When nothing has been nearly as short for a second the path may have become longer, and the base
@@ -45,6 +51,10 @@ const struct ur_cwnd_params ur_cwnd_params = {
 #define LEAST (ONE / 64)
 #define PROBING (4 * ONE) /* the size while the base is measured, unless an eighth is less */
 #define PERIOD 32         /* packets at least, of which the lost ones are counted */
+#define JUMPS 6           /* jitter: the noise is at least this part of the range of round trips; with half as much it may still be */
+#define RARE 32           /* no more than one packet in so many is lost by chance */
+#define SURE 2            /* round trips with losses and without a full queue, until chance is believed */
+#define MEMORY 8192       /* packets at short round trips, of which the lost ones are counted */
 
 /* size * a / b */
 static uint32_t scaled(uint32_t size, uint64_t a, uint64_t b)
@@ -85,7 +95,7 @@ static uint32_t base_of(const struct ur_cwnd *c)
 
 static uint32_t noise_of(const struct ur_cwnd *c)
 {
-	return ur_min_u32(c->noise + c->noise / 2, P.noise);
+	return ur_min_u32(c->noise + c->noise / 2, ur_max_u32(P.noise, base_of(c) / 2));
 }
 
 /* What may wait in queues. */
@@ -105,6 +115,23 @@ static bool is_heavy(const struct ur_cwnd *c)
 	const uint32_t total = c->acked + c->lost;
 
 	return total < PERIOD ? c->lost >= 8 && c->lost * 2 > total : c->lost * 8ull > total;
+}
+
+/* By which round trips differ, of late. */
+static uint32_t range(const struct ur_cwnd *c)
+{
+	return c->longest > base_of(c) ? c->longest - base_of(c) : 0;
+}
+
+static bool jumps(const struct ur_cwnd *c)
+{
+	return range(c) >= base_of(c) / 4 && c->noise >= range(c) / JUMPS;
+}
+
+/* What was lost in this period is about what the path loses by itself. */
+static bool by_chance(const struct ur_cwnd *c)
+{
+	return c->chance && c->lost <= 4 + 2ull * c->low_lost * (c->acked + c->lost) / (c->low_sent + 1);
 }
 
 /* There was neither loss nor mark that says something of congestion, not of late. */
@@ -137,7 +164,7 @@ static bool queues(const struct ur_cwnd *c)
 
 static uint32_t by_loss(const struct ur_cwnd *c, bool heavy)
 {
-	if (!c->lossy || (!queues(c) && !(heavy && (c->heavy || c->growth == UR_CWND_DOUBLE))))
+	if (!c->lossy || (!heavy && by_chance(c)) || (!queues(c) && !(heavy && (c->heavy || c->growth == UR_CWND_DOUBLE))))
 		return c->size;
 	if (!heavy)
 		return drained(c, unqueued(c));
@@ -232,6 +259,7 @@ void ur_cwnd_acked(struct ur_cwnd *c, uint32_t n, uint32_t flight)
 	uint64_t more = (uint64_t)n * ONE;
 
 	c->acked += n;
+	c->seen += n;
 	if (c->kept || flight < ur_cwnd_packets(c) / 2 || c->size >= c->max)
 		return; /* nobody knows what more would do while less is used */
 	if (c->growth == UR_CWND_FAST)
@@ -249,6 +277,40 @@ static void measure_noise(struct ur_cwnd *c, uint32_t s)
 
 	c->noise += (ur_min_u32(off, 2 * c->noise + P.host) >> 3) - (c->noise >> 3);
 	c->slope = slope;
+}
+
+static void forget_chance(struct ur_cwnd *c)
+{
+	c->low_sent /= 2;
+	c->low_lost /= 2;
+	if (!c->low_lost) {
+		c->times = 0;
+		c->chance = false;
+	}
+}
+
+/* What was reported since the sample before was sent between the packets of that sample and of this one, `s`. */
+static void learn_chance(struct ur_cwnd *c, uint32_t s)
+{
+	const uint32_t lost = c->seen_lost, sent = c->seen + lost;
+
+	c->seen = c->seen_lost = 0;
+	c->longest = ur_max_u32(c->delay, c->longest - c->longest / 64 + c->delay / 64);
+	if (c->noise < range(c) / (2 * JUMPS))
+		c->chance = false;
+	if (c->kept || lost > 4 + sent / 8 || ur_max_u32(s, c->last) > base_of(c) + range(c) / 4 * 3)
+		return;
+	c->low_sent += sent;
+	c->low_lost += lost;
+	if (lost) {
+		c->times += c->times < SURE;
+		if (c->times == SURE && c->low_lost <= c->low_sent / RARE && jumps(c))
+			c->chance = true;
+		if (by_chance(c))
+			c->harm_at = 0;
+	}
+	if (c->low_sent >= MEMORY)
+		forget_chance(c);
 }
 
 /* The path may have become longer: nothing was as short as its base for a long time. */
@@ -278,6 +340,7 @@ void ur_cwnd_sample(struct ur_cwnd *c, ur_time rtt, ur_time now)
 	} else {
 		c->delay = s;
 	}
+	learn_chance(c, s);
 	c->last = s;
 	if (!c->base || s < c->base)
 		c->base = s;
@@ -302,6 +365,7 @@ void ur_cwnd_lost(struct ur_cwnd *c, uint32_t n, ur_time now)
 	if (!c->acked && !c->lost)
 		c->period_at = now;
 	c->lost += n;
+	c->seen_lost += n;
 	c->lossy = true;
 	/* When most is lost there may be no samples to wait for; and a window that nobody knows to be right is not worth the wait. */
 	if (!c->kept && is_heavy(c) && (c->growth == UR_CWND_DOUBLE || now - c->period_at > 4 * (c->delay ? c->delay : UR_NS_PER_MS)))
@@ -342,6 +406,8 @@ void ur_cwnd_idle(struct ur_cwnd *c)
 	c->growth = UR_CWND_DOUBLE;
 	c->lossy = c->marked = c->heavy = false;
 	c->acked = c->lost = 0;
+	c->seen = c->seen_lost = c->longest = c->low_sent = c->low_lost = c->times = 0;
+	c->chance = false;
 }
 
 ur_time ur_cwnd_interval(const struct ur_cwnd *c)

@@ -29,6 +29,11 @@ struct ur_cwnd {
 	uint32_t unmet;              /* samples since one was as short as the base */
 	ur_time based_at, dipped_at; /* when a sample was last as short as the base; when the size was last small to see what the path is */
 	uint32_t acked, lost;        /* packets of this period */
+	uint32_t seen, seen_lost;    /* packets since the last sample: acknowledged; lost */
+	uint32_t longest;            /* ns: the longest delay, of late */
+	uint32_t low_sent, low_lost; /* packets while the delay was too short for a full queue; the lost ones of them */
+	uint8_t times;               /* round trips with such losses */
+	bool chance;                 /* the path has jitter, and loses by itself */
 	uint8_t growth;              /* enum ur_cwnd_growth */
 	bool lossy, marked;          /* something was lost, or marked, since the last sample that counted */
 	bool heavy;                  /* so was most of the period before */

@@ -160,6 +160,56 @@ static void loss__of_most_at_the_beginning(void)
 	CU_ASSERT_EQUAL(c.growth, UR_CWND_ADD);
 }
 
+/* 400 round trips from 100 to 300 us with a loss each when they take `from` or longer. They jump, or rise and fall as a queue does. */
+static struct ur_cwnd varying(bool jumping, ur_time from)
+{
+	struct ur_cwnd c = steady(64);
+	ur_time now = 2 * UR_NS_PER_S;
+
+	for (unsigned i = 0; i < 400; i++) {
+		const unsigned step = i % 40;
+		const ur_time s = (jumping ? 100 + i * 37 % 101 * 2 : 100 + 10 * (step < 20 ? step : 40 - step)) * US;
+
+		if (s >= from)
+			ur_cwnd_lost(&c, 1, now);
+		ur_cwnd_acked(&c, 63, 0);
+		ur_cwnd_sample(&c, s, now += 2 * s);
+	}
+	return c;
+}
+
+/* Where round trips jump and losses come with short ones too, they do no harm; more of them do. */
+static void loss__by_chance_where_there_is_jitter(void)
+{
+	struct ur_cwnd c = varying(true, 0);
+	ur_time now = 3 * UR_NS_PER_S;
+
+	CU_ASSERT(c.chance && !c.harm_at);
+	c.size = 64 * ONE;
+	for (unsigned i = 0; i < 3; i++) {
+		ur_cwnd_lost(&c, 1, now);
+		ur_cwnd_acked(&c, 63, 0);
+		ur_cwnd_sample(&c, 300 * US, now += MS);
+	}
+	CU_ASSERT(c.size == 64 * ONE && !c.harm_at);
+	ur_cwnd_lost(&c, 7, now);
+	ur_cwnd_acked(&c, 57, 0);
+	ur_cwnd_sample(&c, 300 * US, now += MS);
+	CU_ASSERT(c.size < 64 * ONE && c.harm_at == now);
+	ur_cwnd_idle(&c);
+	CU_ASSERT(!c.chance && !c.low_sent && !c.longest);
+}
+
+/* Losses of the longest round trips alone are a full queue's, and so are all where round trips do not jump. */
+static void loss__not_by_chance(void)
+{
+	struct ur_cwnd c = varying(true, 255 * US);
+
+	CU_ASSERT(!c.chance && c.harm_at);
+	c = varying(false, 0);
+	CU_ASSERT(!c.chance && c.harm_at);
+}
+
 /* An eighth, once for what was sent before. */
 static void mark__takes_an_eighth(void)
 {
@@ -477,6 +527,8 @@ void ur_suite_cwnd(void)
 	CU_ADD_TEST(s, loss__of_most_leaves_what_was_delivered);
 	CU_ADD_TEST(s, loss__of_all_needs_no_sample);
 	CU_ADD_TEST(s, loss__of_most_at_the_beginning);
+	CU_ADD_TEST(s, loss__by_chance_where_there_is_jitter);
+	CU_ADD_TEST(s, loss__not_by_chance);
 	CU_ADD_TEST(s, mark__takes_an_eighth);
 	CU_ADD_TEST(s, delay__not_of_one_sample);
 	CU_ADD_TEST(s, delay__means_nothing_while_it_does_no_harm);
