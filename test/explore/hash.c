@@ -74,9 +74,10 @@ static const struct table probe_table = TABLE(probe_fields, "ur_probe");
 
 #define T ur_cwnd
 static const struct field cwnd_fields[] = {
-	IS(size),   IS(first),   IS(max),       IS(base),  IS(last),     IS(delay),     IS(noise),  IS(slope),
-	IS(lowest), IS(samples), AT(lowest_at), IS(unmet), AT(based_at), AT(dipped_at), IS(acked),  IS(lost),
-	IS(growth), IS(lossy),   IS(marked),    IS(heavy), IS(kept),     AT(period_at), AT(cut_at), AT(harm_at),
+	IS(size),   IS(first),     IS(max),       IS(base),     IS(last),      IS(delay),     IS(noise),   IS(slope),
+	IS(lowest), IS(samples),   AT(lowest_at), IS(unmet),    AT(based_at),  AT(dipped_at), IS(acked),   IS(lost),
+	IS(seen),   IS(seen_lost), IS(longest),   IS(low_sent), IS(low_lost),  IS(times),     IS(chance),  IS(growth),
+	IS(lossy),  IS(marked),    IS(heavy),     IS(kept),     AT(period_at), AT(cut_at),    AT(harm_at),
 };
 static const struct table cwnd_table = TABLE(cwnd_fields, "ur_cwnd");
 #undef T
@@ -189,6 +190,16 @@ static const struct field requester_fields[] = {
 static const struct table requester_table = TABLE(requester_fields, "ur_requester");
 #undef T
 
+#define T ur_remind
+static const struct field remind_fields[] = {
+	AT(asked_at),
+	NO(sent, "whether it is as much as now is hashed below"),
+	IS(times),
+	NO(timer, "a table of its own"),
+};
+static const struct table remind_table = TABLE(remind_fields, "ur_remind");
+#undef T
+
 #define T ur_responder
 static const struct field responder_fields[] = {
 	IS(epsn),
@@ -223,14 +234,15 @@ static const struct field responder_fields[] = {
 	NO(keep, "what is kept is hashed below"),
 	NO(listens, "runs down from more packets than a way has that does not come back to a state"),
 	IS(beyond),
+	NO(remind, "a table of its own"),
 };
 static const struct table responder_table = TABLE(responder_fields, "ur_responder");
 #undef T
 
 #define T ur_rd_res
 static const struct field rd_res_fields[] = {
-	IS(va),  IS(result), IS(rkey),   IS(len),   IS(psn),    IS(npkts),        IS(msn),         IS(start), IS(k),
-	IS(end), IS(stop),   IS(replay), IS(again), IS(opcode), IS(flush_access), IS(flush_whole), IS(srqn),
+	IS(va),  IS(result), IS(rkey), IS(len),   IS(psn),    IS(npkts),        IS(msn),         IS(start), IS(k),
+	IS(end), IS(stop),   IS(why),  IS(again), IS(opcode), IS(flush_access), IS(flush_whole), IS(srqn),
 };
 static const struct table rd_res_table = TABLE(rd_res_fields, "ur_rd_res");
 #undef T
@@ -282,8 +294,8 @@ static const struct table qp_table = TABLE(qp_fields, "ur_qp");
 #undef T
 
 static const struct table *const tables[] = {
-	&window_table, &rtt_table,    &probe_table,     &cwnd_table,      &timer_table,  &follow_table,
-	&repair_table, &repeat_table, &requester_table, &responder_table, &rd_res_table, &qp_table,
+	&window_table, &rtt_table,       &probe_table,  &cwnd_table,      &timer_table,  &follow_table, &repair_table,
+	&repeat_table, &requester_table, &remind_table, &responder_table, &rd_res_table, &qp_table,
 };
 
 void hash_self_check(void)
@@ -455,6 +467,9 @@ static void add_responder(struct state_hash *h, struct ur_qp *qp)
 	const uint32_t n = ur_max_u32(r->rd_count, r->rd_tail - r->rd_cur);
 
 	add_table(h, &responder_table, r);
+	add_table(h, &remind_table, &r->remind);
+	add_table(h, &timer_table, &r->remind.timer);
+	add(h, r->remind.sent == qp->n.tx_bytes);
 	add(h, r->w != NULL);
 	add(h, r->rd_tail - r->rd_cur);
 	for (uint32_t i = 1; i <= n; i++)
