@@ -9,9 +9,10 @@
  */
 #define STEP 256
 
-static struct ur_ident *ident_of(struct ur_idents *t, const struct ur_pkt *p)
+/* `sport` 0: that of all the host sends. */
+static struct ur_ident *ident_of(struct ur_idents *t, const struct ur_pkt *p, uint16_t sport)
 {
-	const uint64_t h = ur_hash_bytes(ur_hash_bytes(UR_HASH_BEGIN, p->src.raw, sizeof(p->src.raw)), &p->sport, sizeof(p->sport));
+	const uint64_t h = ur_hash_bytes(ur_hash_bytes(UR_HASH_BEGIN, p->src.raw, sizeof(p->src.raw)), &sport, sizeof(sport));
 	const uint32_t key = (uint32_t)(h >> 32) | 1; /* an empty place has 0 */
 	struct ur_ident *e = &t->of[(h ^ h >> 32) % UR_IDENTS];
 
@@ -38,9 +39,10 @@ static bool second_leap(struct ur_ident *e)
 	return e->doubted;
 }
 
-static void move_on(struct ur_ident *e, const struct ur_pkt *p, bool in_turn, ur_time now)
+/* `expected`: it does not come from nowhere; `in_turn`: it follows what is noted here. */
+static void move_on(struct ur_ident *e, const struct ur_pkt *p, bool expected, bool in_turn, ur_time now)
 {
-	if (!in_turn)
+	if (!expected)
 		e->in_turn = 0;
 	else if (e->in_turn < UR_IDENT_TRUSTED)
 		e->in_turn++;
@@ -51,15 +53,17 @@ static void move_on(struct ur_ident *e, const struct ur_pkt *p, bool in_turn, ur
 	e->at = now;
 }
 
+/* Linux counts what goes to one address, from whichever port; others may count each connection by itself. */
 bool ur_idents_accept(struct ur_idents *t, const struct ur_pkt *p, ur_time now)
 {
-	struct ur_ident *e = ident_of(t, p);
-	const bool in_turn = follows(e, p, now), trusted = e->in_turn == UR_IDENT_TRUSTED && e->alarms < UR_IDENT_ALARMS;
+	struct ur_ident *host = ident_of(t, p, 0), *e = ident_of(t, p, p->sport);
+	const bool in_turn = follows(e, p, now), of_host = follows(host, p, now), expected = in_turn || of_host;
 
-	if (!in_turn && trusted && !second_leap(e)) {
+	if (!expected && e->in_turn == UR_IDENT_TRUSTED && e->alarms < UR_IDENT_ALARMS && !second_leap(e)) {
 		e->doubted = true;
 		return false;
 	}
-	move_on(e, p, in_turn, now);
+	move_on(host, p, of_host, of_host, now);
+	move_on(e, p, expected, in_turn, now);
 	return true;
 }

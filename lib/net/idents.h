@@ -2,7 +2,8 @@
 /*
  * The IPv4 identification of packets whose IP header nobody has seen whole. The ICRC covers it, so of a packet from a socket, or cut from a
  * train, it is found out as the one that makes the ICRC right (UR_PKT_ROCE_GUESSED). One damaged packet in 32768 has such a one, too. But
- * hosts count their packets: after some that followed one another, one that comes from nowhere is damaged, most likely.
+ * hosts count their packets, all of them or those of each connection: after some that followed one another, one that comes from nowhere is
+ * damaged, most likely.
  *
  * Hosts that do not count are not doubted, and those that count in leaps lose UR_IDENT_ALARMS packets by this at most.
  */
@@ -11,7 +12,7 @@
 
 #include "wire/pkt.h"
 
-#define UR_IDENTS 256 /* hosts and source ports that are known at a time; two that share a place are not checked */
+#define UR_IDENTS 256 /* hosts, and their source ports, that are known at a time; two that share a place are not checked */
 
 struct ur_ident {
 	uint32_t key;

@@ -143,6 +143,22 @@ static void same__always(void)
 	CU_ASSERT_TRUE(comes(0));
 }
 
+/* Linux counts for all ports; others may count for each connection. */
+static void ports__with_one_count_or_several(void)
+{
+	uint16_t id;
+
+	begin();
+	id = in_turn(100, 20);
+	for (unsigned i = 0; i < 5000; i++)
+		CU_ASSERT_TRUE(comes_from(0, 50000, id++, true));
+	CU_ASSERT_TRUE(comes(id));
+	CU_ASSERT_FALSE(comes((uint16_t)(id + 1000)));
+	begin();
+	for (unsigned i = 0; i < 1000; i++)
+		CU_ASSERT_TRUE(comes_from(0, 49152 + i / 40 % 3, (uint16_t)(i / 40 % 3 * 20000 + i), true));
+}
+
 void ur_suite_idents(void)
 {
 	CU_pSuite s = CU_add_suite("idents", NULL, NULL);
@@ -155,4 +171,5 @@ void ur_suite_idents(void)
 	CU_ADD_TEST(s, late_and_lost__are_in_turn);
 	CU_ADD_TEST(s, pause__lets_them_move);
 	CU_ADD_TEST(s, same__always);
+	CU_ADD_TEST(s, ports__with_one_count_or_several);
 }
