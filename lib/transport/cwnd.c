@@ -178,13 +178,14 @@ static uint32_t by_mark(const struct ur_cwnd *c)
 
 /*
  * Beyond the target it falls by more than what waits, as that of all others does which wait in the same queue: so they see how short the
- * round trip of the empty path is, also those who met a queue when they began.
+ * round trip of the empty path is, also those who met a queue when they began. One packet is left: with less, hosts sleep between packets,
+ * which makes the next round trip longer still. Below that only losses and marks take it.
  */
 static uint32_t by_delay(const struct ur_cwnd *c, ur_time now)
 {
 	if (is_calm(c, now) || c->delay <= base_of(c) + allowed(c))
 		return c->size;
-	return drained(c, base_of(c) - ur_min_u32(base_of(c) / 8, P.evidence));
+	return ur_max_u32(drained(c, base_of(c) - ur_min_u32(base_of(c) / 8, P.evidence)), ur_min_u32(c->size, ONE));
 }
 
 /* --- periods --- */
@@ -313,6 +314,25 @@ static void learn_chance(struct ur_cwnd *c, uint32_t s)
 		forget_chance(c);
 }
 
+/*
+ * A single packet does not queue behind itself. Hosts that have little to do go to sleep, so its round trip is longer than those of a busy
+ * path; where nothing was as short for many samples, and nothing lost or marked, that is the base.
+ */
+static void watch_single(struct ur_cwnd *c, uint32_t s, ur_time now)
+{
+	if (c->size >= 2 * ONE || !queues(c) || c->harm_at > c->single_at) {
+		c->singles = 0;
+		c->single_at = now;
+		return;
+	}
+	if (!c->singles++ || s < c->single)
+		c->single = s;
+	if (c->singles > P.stuck) {
+		c->base = c->single;
+		c->singles = 0;
+	}
+}
+
 /* The path may have become longer: nothing was as short as its base for a long time. */
 static void watch_base(struct ur_cwnd *c, uint32_t s, ur_time now)
 {
@@ -358,6 +378,7 @@ void ur_cwnd_sample(struct ur_cwnd *c, ur_time rtt, ur_time now)
 	c->growth = growth(c, now);
 	judge(c, true, now);
 	watch_base(c, s, now);
+	watch_single(c, s, now);
 }
 
 void ur_cwnd_lost(struct ur_cwnd *c, uint32_t n, ur_time now)
@@ -401,7 +422,7 @@ void ur_cwnd_expired(struct ur_cwnd *c, ur_time now)
 void ur_cwnd_idle(struct ur_cwnd *c)
 {
 	c->size = ur_min_u32(ur_max_u32(c->size, c->kept), c->first);
-	c->base = c->last = c->delay = c->noise = c->kept = c->lowest = c->samples = c->unmet = 0;
+	c->base = c->last = c->delay = c->noise = c->kept = c->lowest = c->samples = c->singles = c->unmet = 0;
 	c->slope = 0;
 	c->growth = UR_CWND_DOUBLE;
 	c->lossy = c->marked = c->heavy = false;

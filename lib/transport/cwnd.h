@@ -26,6 +26,8 @@ struct ur_cwnd {
 	int32_t slope;  /* between the last two of them */
 	uint32_t lowest, samples;    /* the least sample since one last met no queue, and their number; 0: there was none */
 	ur_time lowest_at;           /* that was when */
+	uint32_t single, singles;    /* the shortest of the samples at windows of one packet, and their number, */
+	ur_time single_at;           /* since then */
 	uint32_t unmet;              /* samples since one was as short as the base */
 	ur_time based_at, dipped_at; /* when a sample was last as short as the base; when the size was last small to see what the path is */
 	uint32_t acked, lost;        /* packets of this period */

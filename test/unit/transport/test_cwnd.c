@@ -255,7 +255,9 @@ static void delay__means_nothing_while_it_does_no_harm(void)
 	c.harm_at = now;
 	for (unsigned i = 0; i < 20; i++)
 		ur_cwnd_sample(&c, MS, now += 2 * MS);
-	CU_ASSERT_EQUAL(c.size, ONE / 64);
+	CU_ASSERT_EQUAL(c.size, ONE);
+	CU_ASSERT_EQUAL(ur_cwnd_interval(&c), 0);
+	c.size = ONE / 64;
 	CU_ASSERT_EQUAL(ur_cwnd_packets(&c), 1);
 	CU_ASSERT_EQUAL(ur_cwnd_interval(&c), 10 * MS); /* rather than 64 ms */
 	c.size = ONE / 2;
@@ -263,6 +265,46 @@ static void delay__means_nothing_while_it_does_no_harm(void)
 }
 
 /* While it met a queue for long and harm was done, a window falls for a round trip, to see how short the path is without it. */
+/* Of hosts that sleep when little comes: the delay of single packets takes nothing more, and is soon known to be the path's own. */
+static void delay__of_single_packets(void)
+{
+	struct ur_cwnd c = steady(64);
+	ur_time now = 2 * UR_NS_PER_S;
+	unsigned n = 0;
+
+	c.harm_at = now;
+	for (; n < 1000 && c.base == 100 * US; n++, now += 500 * US) {
+		const uint32_t size = c.size;
+
+		ur_cwnd_acked(&c, 1, 1);
+		ur_cwnd_sample(&c, 400 * US + n % 7 * US, now);
+		CU_ASSERT_TRUE(c.size >= ONE && c.size <= size + 8);
+	}
+	CU_ASSERT_TRUE(n > ur_cwnd_params.stuck && n < 3 * ur_cwnd_params.stuck);
+	CU_ASSERT_EQUAL(c.base, 400 * US);
+	for (n = 0; n < 100; n++, now += 500 * US) {
+		ur_cwnd_acked(&c, 8, 8);
+		ur_cwnd_sample(&c, 400 * US + n % 7 * US, now);
+	}
+	CU_ASSERT_TRUE(c.size > 8 * ONE);
+}
+
+/* Not while something is lost or marked: others may fill the queue. */
+static void delay__of_single_packets_in_a_full_queue(void)
+{
+	struct ur_cwnd c = steady(64);
+	ur_time now = 2 * UR_NS_PER_S;
+
+	c.harm_at = now;
+	for (unsigned n = 0; n < 300; n++, now += 500 * US) {
+		ur_cwnd_acked(&c, 1, 1);
+		if (n % 20 == 0)
+			ur_cwnd_marked(&c);
+		ur_cwnd_sample(&c, 400 * US, now);
+	}
+	CU_ASSERT_EQUAL(c.base, 100 * US);
+}
+
 static void dip__finds_a_shorter_base(void)
 {
 	struct ur_cwnd c = steady(64);
@@ -399,7 +441,7 @@ static void path__two_to_thirty_two_flows(void)
 		ur_time rtt;
 		uint32_t buffer;
 		unsigned wait; /* us */
-	} t[] = {{10, 10, MB1, 80}, {10, 100, KB200, 70}, {100, 10, MB1, 50}, {100, 10, KB200, 16}, {100, 100, KB200, 16}};
+	} t[] = {{10, 10, MB1, 160}, {10, 100, KB200, 70}, {100, 10, MB1, 50}, {100, 10, KB200, 16}, {100, 100, KB200, 16}};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++)
 		for (unsigned n = 2; n <= 32; n *= 2) {
@@ -496,7 +538,7 @@ static void path__becomes_longer_and_shorter(void)
 	pm_close(&m);
 }
 
-/* 64 flows share what is less than a packet for each: they wait for their turn, and next to nothing is lost. */
+/* 64 flows share what is less than a packet for each: one or two of each wait, and next to nothing is lost. */
 static void path__less_than_a_packet_each(void)
 {
 	uint64_t lost = 0, delivered = 0;
@@ -510,7 +552,7 @@ static void path__less_than_a_packet_each(void)
 	}
 	CU_ASSERT_TRUE(pm_share(&m, 100 * MS) >= 90);
 	CU_ASSERT_TRUE(pm_fairness(&m, 0, 64) >= 90);
-	CU_ASSERT_TRUE(pm_wait(&m) < 64 * m.packet / 2);
+	CU_ASSERT_TRUE(pm_wait(&m) < 96 * m.packet);
 	CU_ASSERT_TRUE(lost * 100 < delivered);
 	pm_close(&m);
 }
@@ -532,6 +574,8 @@ void ur_suite_cwnd(void)
 	CU_ADD_TEST(s, mark__takes_an_eighth);
 	CU_ADD_TEST(s, delay__not_of_one_sample);
 	CU_ADD_TEST(s, delay__means_nothing_while_it_does_no_harm);
+	CU_ADD_TEST(s, delay__of_single_packets);
+	CU_ADD_TEST(s, delay__of_single_packets_in_a_full_queue);
 	CU_ADD_TEST(s, dip__finds_a_shorter_base);
 	CU_ADD_TEST(s, dip__keeps_a_base_that_is_not_old);
 	CU_ADD_TEST(s, dip__forgets_no_loss);
