@@ -320,7 +320,7 @@ static int slow(const char *name)
 			printf("%s: what the time between the packets of each direction was spent on, as the recorder saw them.\n", name);
 		rc = print_all(a) ? 0 : ur_cmd_fail(UR_EXIT_USAGE, "%s holds no request of a connection%s", name, qp ? " to that QP" : "");
 		if (all.untold && !json)
-			printf("\nThere are more than %u directions; those that began last are not shown.\n", UR_SLOW_HALVES);
+			printf("\nThere are more than %d directions; those that began last are not shown.\n", UR_SLOW_HALVES);
 		rc = rc ? rc : ur_pcap_status(name, &end, 0);
 	}
 	free(end.unreadable);

@@ -63,7 +63,9 @@ static void put_panel(FILE *out, const struct panel *p, const char *name, void (
 	const double first = p->origin + (double)(int64_t)((p->low - p->origin) / step) * step;
 	char text[24];
 
-	for (double v = first; v <= p->high; v += step) {
+	for (unsigned i = 0; first + i * step <= p->high; i++) {
+		const double v = first + i * step;
+
 		if (v < p->low)
 			continue;
 		fprintf(out, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" class=\"grid\"/>\n", LEFT, y_of(p, v), RIGHT, y_of(p, v));
@@ -84,8 +86,8 @@ static void put_time_axis(FILE *out, const struct axes *a, int top, int bottom)
 	const double step = ur_plot_step(a->span, 9);
 	char text[24];
 
-	for (double v = 0; v <= a->span * 1.0001; v += step) {
-		const double x = LEFT + (RIGHT - LEFT) * v / a->span;
+	for (unsigned i = 0; i * step <= a->span * 1.0001; i++) {
+		const double v = i * step, x = LEFT + (RIGHT - LEFT) * v / a->span;
 
 		fprintf(out, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" class=\"grid\"/>\n", x, top, x, bottom);
 		ur_plot_label_time(v, text);
