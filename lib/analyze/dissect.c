@@ -98,6 +98,12 @@ static bool extended(struct an_pkt *p, const struct an_view *v, const uint8_t *l
 	return true;
 }
 
+/* Of the opcodes left to manufacturers, those that OCP's MRC 1.0 has taken. */
+static bool is_mrc(const struct an_pkt *p)
+{
+	return !p->bth.tver && p->bth.opcode >= 0xc6 && p->bth.opcode <= 0xde && p->icrc != AN_ICRC_WRONG;
+}
+
 static bool roce(struct an_pkt *p, struct an_view v, const uint8_t *l3)
 {
 	if (v.len < UR_BTH_LEN + UR_ICRC_LEN)
@@ -117,6 +123,10 @@ static bool roce(struct an_pkt *p, struct an_view v, const uint8_t *l3)
 	if (p->bth.tver || !p->op->name) {
 		if (l3 && v.have == v.len)
 			check_icrc(p, l3, (size_t)(v.at - l3) + v.len - UR_ICRC_LEN);
+		if (is_mrc(p)) {
+			p->strange = UR_AN_MRC;
+			return false;
+		}
 		p->bad_opcode = true;
 		return true;
 	}
@@ -188,6 +198,10 @@ const struct ur_an_strange_info ur_an_strange[UR_AN_STRANGE] = {
 		{"RoCEv1",
 		 "a GID of type RoCE v1 was chosen, whose packets no router and no RoCEv2 device takes; choose one of type RoCE v2"},
 	[UR_AN_INFINIBAND] = {"native InfiniBand", "its packets have no IP header; record where the hosts speak RoCEv2, or use Wireshark"},
+	[UR_AN_MRC] =
+		{"Multipath Reliable Connection (MRC)",
+		 "its opcodes are none of RoCEv2's; record a connection of type RC, or use a tool of the NIC's manufacturer"},
+	[UR_AN_ULTRA_ETHERNET] = {"Ultra Ethernet", "its transport is another one; record RoCEv2, or use Wireshark"},
 	[UR_AN_IPSEC] = {"IPsec (ESP)", "what is in them is encrypted; record at a place where it is not, such as within the tunnel's end"},
 	[UR_AN_MACSEC] = {"MACsec",
 			  "what is in them may be encrypted; record on the interface that the program uses, above macsec0's parent"},

@@ -27,6 +27,7 @@ static const struct way protos[] = {
 /* Of UDP. */
 static const struct way ports[] = {
 	{UR_ROCE_PORT, PACKET}, {4789, VXLAN}, {8472, VXLAN}, {4790, VXLAN_GPE}, {6081, GENEVE}, {2152, GTP}, {6635, MPLS},
+	{4793, ULTRA_ETHERNET}, {49150, ULTRA_ETHERNET},
 };
 
 /* --- UDP and IP --- */
@@ -327,6 +328,13 @@ static enum layer macsec(struct an_walk *w, struct an_pkt *p)
 	return END;
 }
 
+static enum layer ultra_ethernet(struct an_walk *w, struct an_pkt *p)
+{
+	(void)w;
+	p->strange = UR_AN_ULTRA_ETHERNET;
+	return END;
+}
+
 /* --- the table --- */
 
 static enum layer (*const layers[LAYERS])(struct an_walk *w, struct an_pkt *p) = {
@@ -364,6 +372,7 @@ static enum layer (*const layers[LAYERS])(struct an_walk *w, struct an_pkt *p) =
 	[INFINIBAND] = infiniband,
 	[ESP] = esp,
 	[MACSEC] = macsec,
+	[ULTRA_ETHERNET] = ultra_ethernet,
 };
 
 bool an_walk(const struct ur_an_frame *f, struct an_pkt *p, struct an_walk *w)

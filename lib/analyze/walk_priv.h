@@ -43,6 +43,7 @@ enum layer {
 	INFINIBAND,
 	ESP,
 	MACSEC,
+	ULTRA_ETHERNET,
 	LAYERS
 };
 

@@ -8,6 +8,7 @@
 #include "analyze/walk.h"
 #include "analyze_harness.h"
 #include "wire/frame.h"
+#include "wire/icrc.h"
 #include "wire/ip.h"
 
 void ur_suite_analyze_walk(void);
@@ -122,6 +123,37 @@ static void walk__strange(void)
 	}
 }
 
+/* What other transports send over UDP; `opcode` is that of the BTH. A damaged opcode is RoCEv2. */
+static void walk__other_transports(void)
+{
+	static const struct {
+		uint16_t port;
+		uint8_t opcode;
+		enum ur_an_strange what;
+		bool damaged, has;
+	} rows[] = {
+		{49150, 0x04, UR_AN_ULTRA_ETHERNET, false, false},    {4793, 0x04, UR_AN_ULTRA_ETHERNET, false, false},
+		{UR_ROCE_PORT, 0xc6, UR_AN_MRC, false, false},        {UR_ROCE_PORT, 0xde, UR_AN_MRC, false, false},
+		{UR_ROCE_PORT, 0xc5, UR_AN_NOT_STRANGE, false, true}, {UR_ROCE_PORT, 0xdf, UR_AN_NOT_STRANGE, false, true},
+		{UR_ROCE_PORT, 0xc6, UR_AN_NOT_STRANGE, true, true},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(rows); i++) {
+		uint8_t ip[UR_IP4_LEN + UR_UDP_LEN + UR_BTH_LEN + UR_ICRC_LEN] = {0x45, 0, 0, sizeof(ip), [8] = 64, [9] = UR_PROTO_UDP};
+		struct ur_an_frame f = {.number = 1, .link = UR_AN_RAW_IP, .data = ip, .have = sizeof(ip), .len = sizeof(ip)};
+		uint8_t *udp = ip + UR_IP4_LEN;
+		enum ur_an_strange what;
+
+		ur_put16(udp + 2, rows[i].port);
+		ur_put16(udp + 4, sizeof(ip) - UR_IP4_LEN);
+		udp[UR_UDP_LEN] = rows[i].opcode;
+		ur_icrc_end(ur_icrc_begin(ip, 4, UR_IP4_LEN + UR_UDP_LEN + UR_BTH_LEN), ip + sizeof(ip) - UR_ICRC_LEN);
+		ip[sizeof(ip) - 1] ^= rows[i].damaged;
+		CU_ASSERT_EQUAL(ur_an_has_packet(&f, &what), rows[i].has);
+		CU_ASSERT_EQUAL(what, rows[i].what);
+	}
+}
+
 /* --- fragments --- */
 
 /* Part of a packet of `total` bytes after its header, from `at` on. */
@@ -220,6 +252,7 @@ void ur_suite_analyze_walk(void)
 	CU_add_test(s, "walk: each, and cut", walk__each);
 	CU_add_test(s, "walk: bounded", walk__bounded);
 	CU_add_test(s, "walk: what is not read", walk__strange);
+	CU_add_test(s, "walk: other transports", walk__other_transports);
 	CU_add_test(s, "gather: in any order", gather__in_any_order);
 	CU_add_test(s, "gather: refuses", gather__refuses);
 	CU_add_test(s, "gather: overlaps", gather__overlaps);
