@@ -118,9 +118,8 @@ static void come_in(uint8_t *frame, uint32_t len, const struct virtio_net_hdr *v
 }
 
 /* Each packet of it by itself, as a frame. */
-static void take_apart(const struct ur_between_frame *train)
+static void take_apart(const struct ur_between_frame *train, bool acts)
 {
-	const bool acts = ur_between_acts(run->cable);
 	const uint32_t most = acts || mover.capture ? UINT32_MAX : LOOK;
 	const ur_time now = ur_clock_now();
 	struct virtio_net_hdr vnet;
@@ -141,13 +140,15 @@ static void take_apart(const struct ur_between_frame *train)
 
 static void pass_on(struct ur_between_frame *f)
 {
+	const bool acts = ur_between_acts(run->cable); /* which may change on the way, when the last that was held has left */
+
 	if (!ur_between_is_train(f)) {
 		come_in(f->data, f->len, &f->vnet);
 		return;
 	}
 	mover.part = (struct part){.train = f};
-	take_apart(f);
-	if (ur_between_acts(run->cable))
+	take_apart(f, acts);
+	if (acts)
 		end_part();
 	else
 		ur_between_queue(&run->end[!mover.end], NULL, 0, f->data, f->len, &f->vnet);
