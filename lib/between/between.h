@@ -30,7 +30,7 @@ struct ur_between_rule {
 	struct ur_fault_row row;
 	unsigned number; /* from 1, and never given again */
 	bool deleted;    /* it acts no more; it is forgotten when another one needs its place */
-	ur_time base;    /* when it was added, since the first frame: its times count from then */
+	ur_time base;    /* its times count from then; 0: from the first frame on */
 	char text[UR_BETWEEN_RULE_TEXT];
 };
 
@@ -49,7 +49,10 @@ struct ur_between *ur_between_create(uint64_t seed, const struct ur_between_host
 /* Frames that are held are gone. NULL is nothing. */
 void ur_between_destroy(struct ur_between *b);
 
-/* One more rule, behind the others: its number, or 0 when there are UR_BETWEEN_RULES, or no memory. */
+/*
+ * One more rule, behind the others, whose times count from `now`, or if that is 0 from the first frame on: its number, or 0 when there are
+ * UR_BETWEEN_RULES, or no memory.
+ */
 unsigned ur_between_add(struct ur_between *b, ur_time now, const struct ur_fault_rule *r, const char *text);
 /* False when there is no rule of this number. */
 bool ur_between_delete(struct ur_between *b, unsigned number);

@@ -84,7 +84,7 @@ unsigned ur_between_add(struct ur_between *b, ur_time now, const struct ur_fault
 
 	if (!to)
 		return 0;
-	*to = (struct ur_between_rule){.row.rule = *r, .number = ++b->last_number, .base = b->origin.known ? now - b->origin.began : 0};
+	*to = (struct ur_between_rule){.row.rule = *r, .number = ++b->last_number, .base = now};
 	strncpy(to->text, text, sizeof(to->text) - 1);
 	b->active++;
 	return to->number;
@@ -152,7 +152,7 @@ static void apply_rules(struct ur_between *b, struct passing *p)
 		struct ur_between_rule *row = &b->rule[i];
 		const struct ur_fault_rule *r = &row->row.rule;
 
-		p->seen.since = ur_fault_since(&b->origin, p->now) - row->base;
+		p->seen.since = p->now - (row->base ? row->base : b->origin.began);
 		if (row->deleted || !ur_fault_row_acts(&row->row, &p->seen, &b->rng))
 			continue;
 		p->fate.did |= did[r->action];

@@ -179,6 +179,22 @@ static void between__rules_change(void)
 	cable_close();
 }
 
+/* The times of one that came before any frame count from when it came, too; those of one that was there from the beginning do not. */
+static void between__rule_before_frames(void)
+{
+	struct ur_fault_rule r;
+	unsigned at;
+
+	cable_open("drop tx for=1ms psn=1", NULL);
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop tx for=1ms psn=2", &r, &at));
+	CU_ASSERT_EQUAL(ur_between_add(cable.b, 0, &r, ""), 2);
+	cable_later(UR_NS_PER_MS);
+	cable_pass(0, SEND, 5, 1);
+	cable_pass(0, SEND, 5, 2);
+	CU_ASSERT(cable_hits(0) == 0 && cable_hits(1) == 1);
+	cable_close();
+}
+
 /* There is room for so many, whatever was deleted; the order stays. */
 static void between__rules_make_room(void)
 {
@@ -302,6 +318,7 @@ void ur_suite_between(void)
 	CU_ADD_TEST(s, between__duplicate_corrupt_mark);
 	CU_ADD_TEST(s, between__bottleneck);
 	CU_ADD_TEST(s, between__rules_change);
+	CU_ADD_TEST(s, between__rule_before_frames);
 	CU_ADD_TEST(s, between__rules_make_room);
 	CU_ADD_TEST(s, between__limit_changes);
 	CU_ADD_TEST(s, between__room);
