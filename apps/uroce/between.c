@@ -151,7 +151,8 @@ static const struct ur_option options[] = {
 	{"mark-at", "SIZE", .parse = parse_mark_at, .takes = SIZE, .help = "mark ECN-capable packets (CE) while more than this waits"},
 	{"seed", "NUMBER", .parse = parse_seed, .takes = "a number", .help = "what `chance=` chooses by (default 1)"},
 	{"capture", "FILE", UR_COMPLETE_FILE, .value = &run.capture,
-	 .help = "write all frames to a pcapng file, as they come in at either interface; what was done to one is its comment"},
+	 .help = "write all frames to a pcapng file, as they come in at either interface; what was done to one is its comment. `-` is standard "
+		 "output, and what is printed otherwise goes to standard error then"},
 	{"json", .set = &json, .help = "report as one JSON object; doc/between.md describes it"},
 	{"seconds", "NUMBER", .parse = parse_seconds, .takes = "a number from 1 to 10000000",
 	 .help = "end after so long (default: at Ctrl-C; with --script, which ends it with status 124, 60)"},

@@ -84,6 +84,21 @@ test_between_drops() {
 	[ "$(grep -ac 'dropped by rule 1' "$TMP/between.pcapng")" -eq 1 ] && grep -q 'lost' "$TMP/check" || fail "the capture does not say it"
 }
 
+# A capture on standard output is a whole file, and nothing else: the report, and what programs print, are on standard error.
+test_between_capture_to_stdout() {
+	three_hosts || return 1
+	local args
+	for args in "--seconds 1 e1 e2" "--seconds 1 --live e1 e2" "--start-after 1ms --native --json --script /dev/null -- echo printed -- true"; do
+		# shellcheck disable=SC2086
+		in_ns "$BTM" timeout 20 "$UROCE" between --capture - $args >"$TMP/stdout.pcapng" 2>"$TMP/out" || { cat "$TMP/out"; fail "$args"; return; }
+		"$UROCE" pcap check "$TMP/stdout.pcapng" >"$TMP/check" 2>&1 || { cat "$TMP/check"; fail "the capture cannot be read: $args"; return; }
+		! grep -qaE 'joined|printed|"version"' "$TMP/stdout.pcapng" && grep -qE 'were joined|"version"' "$TMP/out" || { cat "$TMP/out"; fail "where the report is: $args"; return; }
+	done
+	grep -q '^1| printed' "$TMP/out" || { cat "$TMP/out"; fail "the output of the program"; return; }
+	in_ns "$BTM" "$UROCE" between --capture - --seconds 1 e1 e2 >/dev/full 2>"$TMP/out" && { fail "a full disk is not noticed"; return; }
+	grep -q 'cannot write the capture to standard output: No space left' "$TMP/out" || { cat "$TMP/out"; fail "a full disk"; }
+}
+
 # To a host that sends no SACK: a NAK tells it, and it goes back.
 test_between_go_back_n() {
 	three_hosts && join --json --rule 'drop 2to1 opcode=WRITE_MIDDLE msg=3 nth=1 iteration=1' || return 1
