@@ -220,7 +220,8 @@ const struct ur_command ur_command_between = {
 	.status = "0; 1 when an interface cannot be joined or a file not be written, or a request was refused, 2 when something is wrong "
 		  "with the command line. With "
 		  "--script: 0 when both programs ended with 0 and each rule was applied; otherwise the status of the program that failed "
-		  "first, 128 and the number of the signal that ended it, 124 when the time was over, or 1 when a rule was never applied.",
+		  "first, 128 and the number of the signal that ended it, 124 when the time was over, or 1 when a rule was never applied, or "
+		  "when `--tell` ended it before a program did.",
 	.options = options,
 	.examples = examples,
 	.run = run_between,

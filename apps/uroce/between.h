@@ -102,6 +102,7 @@ struct ur_between_run {
 	struct ur_between_end end[2];
 	struct ur_between *cable;
 	bool stop;   /* a guest wants it to end */
+	bool asked;  /* it is --tell that wants it */
 	bool failed; /* after a message */
 	ur_time began, ended;
 	struct ur_between_program program[2];

@@ -128,7 +128,7 @@ static void metrics(const struct order *o)
 
 static void end(const struct order *o)
 {
-	o->run->stop = true;
+	o->run->stop = o->run->asked = true;
 	fputs("ok: it ends\n", o->answer);
 }
 

@@ -490,9 +490,13 @@ static void judge(void)
 		return conclude(STATUS_SIGNAL + p->status, "program %d failed first: %s", s.failed + 1, strsignal(p->status));
 	if (p)
 		return conclude(p->status, "program %d failed first: status %d", s.failed + 1, p->status);
-	for (unsigned i = 0; i < 2; i++)
-		if (!s.program[i].shown->ended || (s.program[i].shown->told && s.program[i].shown->counts))
-			return conclude(STATUS_LIMIT, "program %u did not end within %llu s", i + 1, (unsigned long long)s.run->seconds);
+	for (unsigned i = 0; i < 2; i++) {
+		if (s.program[i].shown->ended && !(s.program[i].shown->told && s.program[i].shown->counts))
+			continue;
+		if (s.run->asked)
+			return conclude(UR_EXIT_FAIL, "ended by --tell before program %u had ended", i + 1);
+		return conclude(STATUS_LIMIT, "program %u did not end within %llu s", i + 1, (unsigned long long)s.run->seconds);
+	}
 	judge_rules();
 }
 

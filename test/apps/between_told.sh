@@ -92,6 +92,17 @@ test_between_told_refusals() {
 	leave
 }
 
+# With programs that are not done: it is said that they were not, and by whom.
+test_between_told_end_of_programs() {
+	called=test-$$
+	in_ns "$NS1" timeout -k 5 30 "$UROCE" between --name "$called" --native --start-after 1ms --script /dev/null -- sleep 77 -- sleep 77 </dev/null >"$TMP/out" 2>&1 &
+	local run=$!
+	servers+=("$run")
+	for _ in $(seq 100); do ! tells end || break; sleep 0.05; done
+	wait "$run"
+	[ $? -eq 1 ] && grep -q 'ended by --tell before program 1 had ended' "$TMP/out" || { cat "$TMP/told" "$TMP/out"; fail "its status, or why"; }
+}
+
 # One that was killed leaves its socket, which the next of its name replaces.
 test_between_told_after_a_kill() {
 	named || return 1
