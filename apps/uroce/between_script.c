@@ -115,6 +115,14 @@ static void become_child(void)
 		dup2(null, STDIN_FILENO);
 }
 
+/* To its group, and to the program itself if it has left that. */
+static void signal_program(pid_t leader, int signal)
+{
+	kill(-leader, signal);
+	if (getpgid(leader) != leader)
+		kill(leader, signal);
+}
+
 /* Kills the groups that it has been told of when nobody is left to do so. */
 static void guard(int from)
 {
@@ -127,7 +135,7 @@ static void guard(int from)
 	while (n == 2 && read(from, &group[0], 1) > 0)
 		;
 	while (n)
-		kill(-group[--n], SIGKILL);
+		signal_program(group[--n], SIGKILL);
 	_exit(0);
 }
 
@@ -289,9 +297,9 @@ static void tell_to_end(unsigned i, ur_time now)
 	struct program *p = &s.program[i];
 
 	if (!p->told_at)
-		kill(-p->pid, SIGTERM);
+		signal_program(p->pid, SIGTERM);
 	else if (now >= p->told_at + FAREWELL)
-		kill(-p->pid, SIGKILL);
+		signal_program(p->pid, SIGKILL);
 	if (!p->told_at)
 		p->told_at = now;
 	p->shown->told = true;
@@ -432,7 +440,7 @@ static void clean_up(void)
 	for (unsigned i = 0; i < 2; i++) {
 		if (!s.program[i].pid)
 			continue;
-		kill(-s.program[i].pid, SIGKILL);
+		signal_program(s.program[i].pid, SIGKILL);
 		while (one_runs() && runs(i))
 			nap();
 		while (relay(i) > 0)

@@ -94,6 +94,12 @@ test_between_script_leaves_nothing() {
 	done
 }
 
+# Nor what has left its group.
+test_between_script_ends_who_leaves() {
+	echo 'import os, time; os.setpgid(0, os.getpgid(os.getppid())); time.sleep(77)' >"$TMP/leaves"
+	scripted 124 'program 1 did not end within 1 s' --script /dev/null --native --start-after 1ms --seconds 1 -- python3 "$TMP/leaves" -- sleep 0.1
+}
+
 test_between_script_ucx() {
 	needs ucx_perftest ucx-utils || return
 	echo 'drop 2to1 opcode=SEND_FIRST nth=2 iteration=1' >"$TMP/rules"
