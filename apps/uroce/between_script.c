@@ -54,8 +54,11 @@ static struct {
 static void say(unsigned i)
 {
 	struct program *p = &s.program[i];
+	FILE *to = s.how->json ? stderr : stdout;
 
-	fprintf(s.how->json ? stderr : stdout, "%u| %.*s\n", i + 1, (int)p->have, p->line);
+	fprintf(to, "%u| ", i + 1);
+	fwrite(p->line, 1, p->have, to); /* which may have zeros */
+	fputc('\n', to);
 	p->have = 0;
 }
 

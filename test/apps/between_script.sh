@@ -70,6 +70,8 @@ test_between_script_statuses() {
 		2|give two programs|--script /dev/null -- true -- true -- true
 		2|line 1: rule 'lose' is not understood|--script $TMP/wrong -- true -- true
 	TABLE
+	scripted 0 'both programs' --start-after 50ms --native --script /dev/null -- printf 'a\0b\n' -- true || return 1
+	tr '\0' 0 <"$TMP/between" | grep -q '^1| a0b$' || { cat "$TMP/between"; fail "a line with a zero"; }
 }
 
 # Whatever ends it, nothing is left: no namespace, no program, nor what a program has put into the background or into a session of its own.
