@@ -195,10 +195,10 @@ static unsigned keyboard(struct pollfd *to)
 
 static unsigned hear_keys(const struct pollfd *from)
 {
-	if (from->revents & POLLIN)
-		press();
-	else if (from->revents)
+	if (from->revents & ~POLLIN)
 		live.run->stop = true; /* the terminal has gone */
+	else if (from->revents)
+		press();
 	return 1;
 }
 

@@ -26,6 +26,27 @@ test_between_live_screen() {
 	grep -q 'e1 and e2 were joined for' "$TMP/screen" || { cat -v "$TMP/screen"; fail "no report"; }
 }
 
+# One that has gone ends it as well, where SIGHUP is ignored.
+test_between_live_terminal_goes() {
+	three_hosts || return 1
+	in_ns "$BTM" timeout -k 5 40 python3 - "$UROCE" between --live e1 e2 --name "live-$$" <<-'PYTHON' || fail "it goes on without its terminal"
+		import os, pty, signal, sys, time
+		pid, terminal = pty.fork()
+		if not pid:
+		    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+		    os.environ["TERM"] = "xterm"
+		    os.execvp(sys.argv[1], sys.argv[1:])
+		seen = b""
+		while b"NEEDLESS" not in seen: seen += os.read(terminal, 4096)
+		os.close(terminal)
+		for _ in range(100):
+		    if os.waitpid(pid, os.WNOHANG)[0]: sys.exit(0)
+		    time.sleep(0.05)
+		os.kill(pid, signal.SIGKILL)
+		sys.exit(1)
+	PYTHON
+}
+
 test_between_live_metrics() {
 	three_hosts && join --json --name "live-$$" --prometheus "$TMP/metrics" --rule 'drop 2to1 opcode=WRITE_LAST msg=3 iteration=1' || return 1
 	writes || return 1
