@@ -245,6 +245,17 @@ static int listen_at(const struct sockaddr_un *sa)
 	return err;
 }
 
+static const char *why_not(int err)
+{
+	if (err == EADDRINUSE)
+		return "another uroce between is called so, and --name gives another name";
+	if (err == EINVAL)
+		return "a name has at most 64 visible characters, no slash among them, and does not begin with a dot";
+	if (err == EPERM)
+		return "the folder of its socket is not this user's alone: remove it, or chmod it to 700";
+	return strerror(err);
+}
+
 bool ur_between_control_open(struct ur_between_run *r, const char *name)
 {
 	struct sockaddr_un sa;
@@ -256,8 +267,7 @@ bool ur_between_control_open(struct ur_between_run *r, const char *name)
 	if (!err)
 		err = listen_at(&sa);
 	if (err) {
-		ur_cmd_fail(0, "nobody can change this one by --tell %s: %s", name,
-			    err == EADDRINUSE ? "another uroce between is called so, and --name gives another name" : strerror(err));
+		ur_cmd_fail(0, "nobody can change this one by --tell %s: %s", name, why_not(err));
 		return false;
 	}
 	strcpy(control.path, sa.sun_path);
@@ -292,12 +302,16 @@ static int call(const char *name)
 	if (err == EPERM)
 		return ur_cmd_fail(-1, "the folder of the socket is not this user's alone, so nothing is said there");
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0)
+	if (fd >= 0) {
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)); /* connect() waits for room, too */
+	}
 	if (err || fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa))) {
 		err = err ? err : errno;
 		if (fd >= 0)
 			close(fd);
+		if (err == EAGAIN)
+			return ur_cmd_fail(-1, "%s does not answer", name);
 		return ur_cmd_fail(-1, "no uroce between of this user is called %s: %s", name, strerror(err));
 	}
 	return fd;
@@ -323,6 +337,8 @@ int ur_between_tell(const char *name, const char *line)
 	close(fd);
 	if (!f || fclose(f) || n < 0 || !len)
 		status = ur_cmd_fail(UR_EXIT_FAIL, "%s does not answer", name);
+	else if (text[len - 1] != '\n')
+		status = ur_cmd_fail(UR_EXIT_FAIL, "%s has not answered to the end", name);
 	else if (strncmp(text, "error: ", 7) == 0)
 		status = ur_cmd_fail(UR_EXIT_FAIL, "%.*s", (int)strcspn(text + 7, "\n"), text + 7);
 	else

@@ -85,11 +85,37 @@ test_between_told_refusals() {
 	grep -q 'another uroce between is called so' "$TMP/out" || { cat "$TMP/out"; fail "of one name"; return; }
 	for args in ../x a/b .x "a b" "$(printf 'x%.0s' $(seq 65))"; do
 		in_ns "$BTM" timeout 10 "$UROCE" between --name "$args" e1 e2 --seconds 1 >"$TMP/out" 2>&1 && { fail "the name '$args'"; return; }
+		grep -q 'a name has at most 64' "$TMP/out" || { cat "$TMP/out"; fail "what a name is"; return; }
 	done
 	# another user
 	chmod 755 "$TMP"
 	! setpriv --reuid=65534 --regid=65534 --clear-groups "$UROCE" between --tell "/run/uroce/between-$called" status >"$TMP/out" 2>&1 || { fail "another user is heard"; return; }
 	leave
+}
+
+# What listens there may be anything: one that answers half, and one that does not even take the call.
+test_between_told_by_strangers() {
+	timeout 40 python3 - "$UROCE" "$TMP/strange" <<-'PYTHON' || fail "what it says of them"
+		import socket, subprocess, sys
+		s = socket.socket(socket.AF_UNIX)
+		s.bind(sys.argv[2])
+		s.listen(0)
+		tell = lambda: subprocess.Popen([sys.argv[1], "between", "--tell", sys.argv[2], "status"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+		def ends(p, says):
+		    out, err = p.communicate(timeout=20)
+		    assert p.returncode == 1 and not out and says in err, (p.returncode, out, err)
+		p = tell()
+		c, _ = s.accept()
+		assert c.recv(100) == b"status"
+		c.sendall(b'{"version":1,')
+		c.close()
+		ends(p, b"has not answered to the end")
+		calls = [socket.socket(socket.AF_UNIX) for _ in range(4)]
+		for c in calls:
+		    c.setblocking(False)
+		    c.connect_ex(sys.argv[2])
+		ends(tell(), b"does not answer")
+	PYTHON
 }
 
 # With programs that are not done: it is said that they were not, and by whom.
