@@ -117,8 +117,9 @@ static void put_flow(const struct ur_account_flow *w, unsigned k, FILE *f)
 	uint64_t value;
 
 	memcpy(&value, (const char *)w + of_flows[k].at, sizeof(value));
-	fprintf(f, "uroce_between_%s{source=\"%s\",destination=\"%s\",qpn=\"%u\",first_psn=\"%u\",kind=\"%s\"} %" PRIu64 "\n",
-		of_flows[k].name, ur_gid_ip(&w->src, src), ur_gid_ip(&w->dst, dst), w->dqpn, w->first,
+	fprintf(f,
+		"uroce_between_%s{direction=\"%s\",source=\"%s\",destination=\"%s\",qpn=\"%u\",first_psn=\"%u\",kind=\"%s\"} %" PRIu64 "\n",
+		of_flows[k].name, w->end ? "2to1" : "1to2", ur_gid_ip(&w->src, src), ur_gid_ip(&w->dst, dst), w->dqpn, w->first,
 		w->response ? "responses" : "requests", value);
 }
 
