@@ -151,7 +151,8 @@ static const struct ur_option options[] = {
 	{"mark-at", "SIZE", .parse = parse_mark_at, .takes = SIZE, .help = "mark ECN-capable packets (CE) while more than this waits"},
 	{"seed", "NUMBER", .parse = parse_seed, .takes = "a number", .help = "what `chance=` chooses by (default 1)"},
 	{"capture", "FILE", UR_COMPLETE_FILE, .value = &run.capture,
-	 .help = "write all frames to a pcapng file, as they come in at either interface; what was done to one is its comment. `-` is standard "
+	 .help = "write all frames to a pcapng file, as they come in at either interface; what was done to one is its comment. `-` is "
+		 "standard "
 		 "output, and what is printed otherwise goes to standard error then"},
 	{"json", .set = &json, .help = "report as one JSON object; doc/between.md describes it"},
 	{"seconds", "NUMBER", .parse = parse_seconds, .takes = "a number from 1 to 10000000",
@@ -217,11 +218,12 @@ const struct ur_command ur_command_between = {
 		"program "
 		"starts when the first one listens, or after ten seconds. When one fails, the other has five seconds to end. Whatever ends "
 		"it, programs and hosts are removed.",
-	.status = "0; 1 when an interface cannot be joined or a file not be written, or a request was refused, 2 when something is wrong "
-		  "with the command line. With "
-		  "--script: 0 when both programs ended with 0 and each rule was applied; otherwise the status of the program that failed "
-		  "first, 128 and the number of the signal that ended it, 124 when the time was over, or 1 when a rule was never applied, or "
-		  "when `--tell` ended it before a program did.",
+	.status =
+		"0; 1 when an interface cannot be joined or a file not be written, or a request was refused, 2 when something is wrong "
+		"with the command line. With "
+		"--script: 0 when both programs ended with 0 and each rule was applied; otherwise the status of the program that failed "
+		"first, 128 and the number of the signal that ended it, 124 when the time was over, or 1 when a rule was never applied, or "
+		"when `--tell` ended it before a program did.",
 	.options = options,
 	.examples = examples,
 	.run = run_between,

@@ -84,6 +84,19 @@ test_between_drops() {
 	[ "$(grep -ac 'dropped by rule 1' "$TMP/between.pcapng")" -eq 1 ] && grep -q 'lost' "$TMP/check" || fail "the capture does not say it"
 }
 
+# is_pcapng FILE: blocks and nothing else.
+is_pcapng() {
+	python3 - "$1" <<-'PYTHON'
+		import struct, sys
+		data = open(sys.argv[1], "rb").read()
+		assert data[:4] == b"\n\r\r\n"
+		while data:
+		    size = struct.unpack("=I", data[4:8])[0]
+		    assert size >= 12 and struct.unpack("=I", data[size - 4:size])[0] == size
+		    data = data[size:]
+	PYTHON
+}
+
 # A capture on standard output is a whole file, and nothing else: the report, and what programs print, are on standard error.
 test_between_capture_to_stdout() {
 	three_hosts || return 1
@@ -91,7 +104,7 @@ test_between_capture_to_stdout() {
 	for args in "--seconds 1 e1 e2" "--seconds 1 --live e1 e2" "--start-after 1ms --native --json --script /dev/null -- echo printed -- true"; do
 		# shellcheck disable=SC2086
 		in_ns "$BTM" timeout 20 "$UROCE" between --capture - $args >"$TMP/stdout.pcapng" 2>"$TMP/out" || { cat "$TMP/out"; fail "$args"; return; }
-		"$UROCE" pcap check "$TMP/stdout.pcapng" >"$TMP/check" 2>&1 || { cat "$TMP/check"; fail "the capture cannot be read: $args"; return; }
+		is_pcapng "$TMP/stdout.pcapng" || { fail "it is no capture: $args"; return; }
 		! grep -qaE 'joined|printed|"version"' "$TMP/stdout.pcapng" && grep -qE 'were joined|"version"' "$TMP/out" || { cat "$TMP/out"; fail "where the report is: $args"; return; }
 	done
 	grep -q '^1| printed' "$TMP/out" || { cat "$TMP/out"; fail "the output of the program"; return; }

@@ -98,8 +98,10 @@ test_between_script_leaves_nothing() {
 
 # Nor what has left its group.
 test_between_script_ends_who_leaves() {
+	local begin=$SECONDS
 	echo 'import os, time; os.setpgid(0, os.getpgid(os.getppid())); time.sleep(77)' >"$TMP/leaves"
-	scripted 124 'program 1 did not end within 1 s' --script /dev/null --native --start-after 1ms --seconds 1 -- python3 "$TMP/leaves" -- sleep 0.1
+	scripted 124 'program 1 did not end within 1 s' --script /dev/null --native --start-after 1ms --seconds 1 -- python3 "$TMP/leaves" -- sleep 0.1 || return 1
+	[ $((SECONDS - begin)) -lt 20 ] || fail "it took $((SECONDS - begin)) s"
 }
 
 test_between_script_ucx() {
