@@ -41,13 +41,14 @@ static char *trim(char *line)
 
 int ur_between_rules_read(struct ur_between_run *r, const char *file)
 {
-	char line[2 * UR_BETWEEN_RULE_TEXT], where[512];
+	char *line = NULL, where[512];
+	size_t room = 0;
 	FILE *f = fopen(file, "r");
 	int rc = 0;
 
 	if (!f)
 		return ur_cmd_fail(UR_EXIT_USAGE, "cannot read %s: %s", file, strerror(errno));
-	for (unsigned i = 1; !rc && fgets(line, sizeof(line), f); i++) {
+	for (unsigned i = 1; !rc && getline(&line, &room, f) >= 0; i++) {
 		const char *text = trim(line);
 
 		snprintf(where, sizeof(where), "%.400s, line %u: ", file, i);
@@ -56,6 +57,7 @@ int ur_between_rules_read(struct ur_between_run *r, const char *file)
 	}
 	if (!rc && ferror(f))
 		rc = ur_cmd_fail(UR_EXIT_USAGE, "cannot read %s: %s", file, strerror(errno));
+	free(line);
 	fclose(f);
 	return rc;
 }

@@ -140,7 +140,7 @@ test_between_ipv6() {
 # Rules in a file; a time window that nothing is in; delays of one packet that the client's latency shows.
 test_between_rules_file() {
 	three_hosts || return 1
-	printf '# two rules\n\n  delay 1to2 opcode=ACK delay=20ms times=1 # an answer\n\tdrop after=1000s\r\n' >"$TMP/rules"
+	printf '# two rules%600s\n\n  delay 1to2 opcode=ACK delay=20ms times=1 # an answer\n\tdrop after=1000s\r\n' 'and a drop' >"$TMP/rules"
 	join --json --rules "$TMP/rules" || return 1
 	writes || return 1
 	leave || return 1
