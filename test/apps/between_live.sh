@@ -37,7 +37,7 @@ test_between_live_terminal_goes() {
 		    os.environ["TERM"] = "xterm"
 		    os.execvp(sys.argv[1], sys.argv[1:])
 		seen = b""
-		while b"NEEDLESS" not in seen: seen += os.read(terminal, 4096)
+		while b"SOURCE" not in seen: seen += os.read(terminal, 4096)
 		os.close(terminal)
 		for _ in range(100):
 		    if os.waitpid(pid, os.WNOHANG)[0]: sys.exit(0)

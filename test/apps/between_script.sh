@@ -85,7 +85,7 @@ test_between_script_leaves_nothing() {
 		ip netns exec "$NS1" timeout -k 5 30 "$UROCE" between --native --start-after 10ms --script /dev/null -- sh -c "$program" -- sh -c "$program" </dev/null >"$TMP/out" 2>&1 &
 		servers+=($!)
 		for _ in $(seq 200); do
-			[ ! -s "$TMP/net.10.0.0.2" ] || break
+			[ ! -s "$TMP/net.10.0.0.1" ] || [ ! -s "$TMP/net.10.0.0.2" ] || break
 			sleep 0.02
 		done
 		cat "$TMP"/net.* >"$TMP/nets"
