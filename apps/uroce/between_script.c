@@ -28,6 +28,7 @@
 #define STATUS_LIMIT 124                 /* as timeout(1) says it */
 #define STATUS_SIGNAL 128                /* as a shell says it */
 #define LINE 4096
+#define EARLIER 256 /* children that are not this command's */
 
 struct program {
 	pid_t pid; /* 0: it has not been started */
@@ -47,6 +48,8 @@ static struct {
 	int to_guard;
 	int failed; /* the first program that did; -1: none */
 	sigset_t signals;
+	pid_t earlier[EARLIER];
+	unsigned nearlier;
 } s;
 
 /* --- what programs say --- */
@@ -406,25 +409,56 @@ static void nap(void)
 	nanosleep(&t, NULL);
 }
 
+static FILE *open_children(void)
+{
+	return fopen("/proc/thread-self/children", "re");
+}
+
+/* Those that this process has from who it was before it was uroce, such as a shell that had jobs. */
+static void remember_children(void)
+{
+	FILE *f = open_children();
+
+	while (f && s.nearlier < EARLIER && fscanf(f, "%d", &s.earlier[s.nearlier]) == 1)
+		s.nearlier++;
+	if (f)
+		fclose(f);
+}
+
+static bool is_earlier(pid_t pid)
+{
+	for (unsigned i = 0; i < s.nearlier; i++)
+		if (s.earlier[i] == pid)
+			return true;
+	return false;
+}
+
+/* Returns how many there were. */
+static unsigned kill_children(void)
+{
+	FILE *f = open_children();
+	unsigned n = 0;
+	int pid;
+
+	while (f && fscanf(f, "%d", &pid) == 1) {
+		if (is_earlier(pid))
+			continue;
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, WNOHANG);
+		n++;
+	}
+	if (f)
+		fclose(f);
+	return n;
+}
+
 /* Orphans of the programs that have left their groups: this process has become their parent. */
 static void kill_orphans(void)
 {
 	const ur_time until = ur_clock_now() + FAREWELL;
-	int pid;
 
-	while (ur_clock_now() < until) {
-		FILE *f = fopen("/proc/thread-self/children", "re");
-
-		while (f && fscanf(f, "%d", &pid) == 1)
-			kill(pid, SIGKILL);
-		if (f)
-			fclose(f);
-		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-			;
-		if (pid < 0)
-			return;
+	while (ur_clock_now() < until && kill_children())
 		nap();
-	}
 }
 
 static void clean_up(void)
@@ -548,6 +582,7 @@ int ur_between_script_run(struct ur_between_run *r, const struct ur_between_scri
 		r->end[i].name = leads[i];
 	}
 	sigprocmask(SIG_SETMASK, NULL, &s.signals);
+	remember_children();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (!ur_between_hosts_make(&s.hosts, leads, how->v6))
 		return UR_EXIT_FAIL;

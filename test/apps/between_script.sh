@@ -104,6 +104,13 @@ test_between_script_ends_who_leaves() {
 	[ $((SECONDS - begin)) -lt 20 ] || fail "it took $((SECONDS - begin)) s"
 }
 
+# Jobs of a shell that becomes this command are no orphans of its programs.
+test_between_script_spares_jobs() {
+	in_ns "$NS1" sh -c 'sleep 30 & echo $! >"$2"; exec "$1" between --script /dev/null --native --start-after 1ms -- true -- true' - "$UROCE" "$TMP/job" >"$TMP/out" 2>&1 </dev/null ||
+		{ cat "$TMP/out"; fail "status"; return; }
+	kill "$(cat "$TMP/job")" || fail "the job was killed"
+}
+
 test_between_script_ucx() {
 	needs ucx_perftest ucx-utils || return
 	echo 'drop 2to1 opcode=SEND_FIRST nth=2 iteration=1' >"$TMP/rules"
