@@ -198,9 +198,8 @@ const struct ur_an_strange_info ur_an_strange[UR_AN_STRANGE] = {
 		{"RoCEv1",
 		 "a GID of type RoCE v1 was chosen, whose packets no router and no RoCEv2 device takes; choose one of type RoCE v2"},
 	[UR_AN_INFINIBAND] = {"native InfiniBand", "its packets have no IP header; record where the hosts speak RoCEv2, or use Wireshark"},
-	[UR_AN_MRC] =
-		{"Multipath Reliable Connection (MRC)",
-		 "its opcodes are none of RoCEv2's; record a connection of type RC, or use a tool of the NIC's manufacturer"},
+	[UR_AN_MRC] = {"Multipath Reliable Connection (MRC)",
+		       "its opcodes are none of RoCEv2's; record a connection of type RC, or use a tool of the NIC's manufacturer"},
 	[UR_AN_ULTRA_ETHERNET] = {"Ultra Ethernet", "its transport is another one; record RoCEv2, or use Wireshark"},
 	[UR_AN_IPSEC] = {"IPsec (ESP)", "what is in them is encrypted; record at a place where it is not, such as within the tunnel's end"},
 	[UR_AN_MACSEC] = {"MACsec",

@@ -26,8 +26,8 @@ static const struct way protos[] = {
 
 /* Of UDP. */
 static const struct way ports[] = {
-	{UR_ROCE_PORT, PACKET}, {4789, VXLAN}, {8472, VXLAN}, {4790, VXLAN_GPE}, {6081, GENEVE}, {2152, GTP}, {6635, MPLS},
-	{4793, ULTRA_ETHERNET}, {49150, ULTRA_ETHERNET},
+	{UR_ROCE_PORT, PACKET}, {4789, VXLAN},          {8472, VXLAN},           {4790, VXLAN_GPE}, {6081, GENEVE}, {2152, GTP},
+	{6635, MPLS},           {4793, ULTRA_ETHERNET}, {49150, ULTRA_ETHERNET},
 };
 
 /* --- UDP and IP --- */
