@@ -411,6 +411,7 @@ void ur_cwnd_expired(struct ur_cwnd *c, ur_time now)
 {
 	const uint32_t size = ur_max_u32(c->size, c->kept);
 
+	c->singles = 0; /* something was lost among them, most likely */
 	c->kept = 0;
 	if (!c->base) /* and nothing ever did */
 		cut(c, ur_max_u32(size / 8, ur_min_u32(size, ONE)), now);
