@@ -195,14 +195,16 @@ static bool put_payload(const struct ur_tp *tp, struct ur_pkt *p, uint8_t *from,
 static void refuse_response(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
 {
 	const uint8_t syndrome = ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS);
-	const enum ur_rd_why why = (enum ur_rd_why)e->why;
+	const bool fresh = e->why == UR_RD_NEW;
 
+	if (e->why == UR_RD_REMINDER) { /* nobody has asked: only this one is not sent */
+		e->k = e->end;
+		return;
+	}
+	ur_qp_count(qp, UR_C_REMOTE_ACCESS);
 	qp->resp.side_head = qp->resp.side_tail;
 	qp->resp.rd_cur = qp->resp.rd_tail; /* nothing that was accepted after it will be answered */
-	if (why == UR_RD_REMINDER)
-		return; /* nobody has asked */
-	ur_qp_count(qp, UR_C_REMOTE_ACCESS);
-	if (why == UR_RD_NEW) {
+	if (fresh) {
 		ur_resp_refuse(qp, UR_RESP_ACCESS, psn);
 		return;
 	}

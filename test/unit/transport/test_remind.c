@@ -121,15 +121,22 @@ static void remind__gives_way(void)
 	th_close(&h);
 }
 
-/* Nobody has asked, so nobody is refused. */
+/* Nobody has asked, so nobody is refused; and what can be sent is sent: a READ of nothing. */
 static void remind__of_memory_that_has_gone(void)
 {
 	static struct th h;
+	struct th_pkt p;
 
 	open_asked_again(&h);
+	read_from(&h, 102, 0);
+	CU_ASSERT_EQUAL(th_drain(&h, 1), 1);
 	CU_ASSERT_EQUAL(ur_mr_dereg(h.n[1].mr), 0);
 	h.n[1].mr = NULL;
-	CU_ASSERT_EQUAL(sent_within(&h, 7 * SILENCE), 0);
+	CU_ASSERT_EQUAL(sent_within(&h, SILENCE - 20 * US), 0);
+	th_sleep(&h, 60 * US);
+	CU_ASSERT_TRUE_FATAL(th_pull(&h, 1, &p));
+	CU_ASSERT_EQUAL(p.p.bth.psn, 102);
+	CU_ASSERT_EQUAL(sent_within(&h, 7 * SILENCE), 1);
 	CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_REMOTE_ACCESS], 0);
 	CU_ASSERT_EQUAL(ur_qp_state(h.n[1].qp), IBV_QPS_RTS);
 	th_close(&h);
