@@ -90,7 +90,7 @@ static void expired(struct ur_timer *t, ur_time now)
 	struct ur_responder *r = &qp->resp;
 	struct ur_remind *m = &r->remind;
 
-	if (r->dying || now - m->asked_at > MEMORY) {
+	if (r->dying || !(qp->access & IBV_ACCESS_REMOTE_READ) || now - m->asked_at > MEMORY) {
 		m->asked_at = 0;
 		return;
 	}

@@ -142,6 +142,19 @@ static void remind__of_memory_that_has_gone(void)
 	th_close(&h);
 }
 
+/* The peer may read no longer, and has what it read while it might. */
+static void remind__not_without_the_right_to_read(void)
+{
+	static struct th h;
+	struct ibv_qp_attr a = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+
+	open_asked_again(&h);
+	CU_ASSERT_EQUAL(ur_qp_modify(h.n[1].qp, &a, IBV_QP_ACCESS_FLAGS, NULL, h.now), 0);
+	CU_ASSERT_EQUAL(sent_within(&h, 7 * SILENCE), 0);
+	CU_ASSERT_EQUAL(reminders(&h), 0);
+	th_close(&h);
+}
+
 static void remind__bounded_in_bytes(void)
 {
 	static struct th h;
@@ -215,6 +228,7 @@ void ur_suite_remind(void)
 	CU_ADD_TEST(s, remind__of_all_that_is_remembered);
 	CU_ADD_TEST(s, remind__gives_way);
 	CU_ADD_TEST(s, remind__of_memory_that_has_gone);
+	CU_ADD_TEST(s, remind__not_without_the_right_to_read);
 	CU_ADD_TEST(s, remind__bounded_in_bytes);
 	CU_ADD_TEST(s, remind__no_longer_than_a_second);
 	CU_ADD_TEST(s, remind__no_host_that_says_hello);
