@@ -28,13 +28,17 @@ static void arm(struct ur_qp *qp, ur_time now)
 	ur_timer_arm(qp->tp->c.wheel, &m->timer, now + (SILENCE << m->times));
 }
 
-/* The peer is not silent any more: what still waits to be sent is of no use. */
+/* The peer is not silent any more: what still waits to be sent is of no use. So no answer that is waited for ever stands behind it. */
 static void drop_waiting(struct ur_qp *qp)
 {
-	struct ur_rd_res *e;
+	struct ur_responder *r = &qp->resp;
 
-	while ((e = ur_resp_rd_oldest(qp)) && e->why == UR_RD_REMINDER)
-		e->k = e->end;
+	for (uint32_t i = r->rd_cur; i != r->rd_tail; i++) {
+		struct ur_rd_res *e = &r->rd[i & (UR_RD_SLOTS - 1)];
+
+		if (e->why == UR_RD_REMINDER)
+			e->k = e->end;
+	}
 }
 
 void ur_remind_later(struct ur_qp *qp)

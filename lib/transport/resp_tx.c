@@ -21,10 +21,15 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
-/* May the acknowledgement leave before the responses of `e`? Overtaking those of earlier READs it would say that they are lost. */
+/*
+ * May the acknowledgement leave before the responses of `e`? Overtaking those of earlier READs it would say that they are lost. Reminders
+ * have been sent before, and nothing but reminders is behind them.
+ */
 static bool ack_first(const struct ur_responder *r, const struct ur_rd_res *e)
 {
-	return r->ack_pending && (!e || ur_psn_diff(r->ack_psn, ur_psn_add(e->psn, e->k)) < 0 || r->ack_pending & UR_SACK_WAITS);
+	if (!r->ack_pending)
+		return false;
+	return !e || e->why == UR_RD_REMINDER || ur_psn_diff(r->ack_psn, ur_psn_add(e->psn, e->k)) < 0 || r->ack_pending & UR_SACK_WAITS;
 }
 
 /* The part of a READ that is to be repeated next: it is waited for, so it goes before what is sent for the first time. */

@@ -314,10 +314,12 @@ static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, co
 
 static void answer_again(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	if (!(op->flags & UR_OPF_READ))
+	if (!(op->flags & UR_OPF_READ)) {
 		ur_resp_atomic_again(qp, p, op);
-	else if (!ur_copy_is(p->data + p->bth_off) && ur_resp_rd_replay(qp, p, op)) /* what was copied is being answered */
+		ur_remind_request(qp);
+	} else if (!ur_copy_is(p->data + p->bth_off) && ur_resp_rd_replay(qp, p, op)) { /* what was copied is being answered */
 		ur_remind_asked(qp);
+	}
 }
 
 static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)

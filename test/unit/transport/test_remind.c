@@ -121,6 +121,46 @@ static void remind__gives_way(void)
 	th_close(&h);
 }
 
+/* Also those that lie behind what is asked for. */
+static void remind__gives_way_to_a_replay(void)
+{
+	static struct th h;
+	struct th_pkt p;
+
+	open_asked_again(&h);
+	read_from(&h, 102, 2000);
+	read_from(&h, 104, 2000);
+	CU_ASSERT_EQUAL(th_drain(&h, 1), 4);
+	CU_ASSERT_EQUAL(sent_within(&h, SILENCE + 20 * US), 0);
+	th_sleep(&h, SILENCE);
+	CU_ASSERT_TRUE(th_pull(&h, 1, &p));
+	CU_ASSERT_EQUAL(p.p.bth.psn, 100);
+	read_from(&h, 102, 2000);
+	expect_responses(&h, 102, 2);
+	th_close(&h);
+}
+
+/* What is said of other requests does not wait for what nobody has asked for. */
+static void remind__after_acknowledgements(void)
+{
+	static struct th h;
+	struct th_hdr ext;
+	struct th_pkt p;
+
+	open_asked_again(&h);
+	CU_ASSERT_EQUAL(sent_within(&h, SILENCE + 20 * US), 0);
+	th_sleep(&h, SILENCE);
+	CU_ASSERT_TRUE(th_pull(&h, 1, &p));
+	CU_ASSERT_EQUAL(p.p.bth.psn, 100);
+	ext = th_reth(&h, 1, 0, 0);
+	th_inject(&h, 1, UR_OP_WRITE_ONLY, 102, true, &ext, NULL, 0);
+	th_expect_ack(&h, 1, 102, ACK);
+	CU_ASSERT_TRUE(th_pull(&h, 1, &p));
+	CU_ASSERT_EQUAL(p.p.bth.psn, 101);
+	th_expect_quiet(&h, 1);
+	th_close(&h);
+}
+
 /* Nobody has asked, so nobody is refused; and what can be sent is sent: a READ of nothing. */
 static void remind__of_memory_that_has_gone(void)
 {
@@ -227,6 +267,8 @@ void ur_suite_remind(void)
 	CU_ADD_TEST(s, remind__none_who_never_asked_again);
 	CU_ADD_TEST(s, remind__of_all_that_is_remembered);
 	CU_ADD_TEST(s, remind__gives_way);
+	CU_ADD_TEST(s, remind__gives_way_to_a_replay);
+	CU_ADD_TEST(s, remind__after_acknowledgements);
 	CU_ADD_TEST(s, remind__of_memory_that_has_gone);
 	CU_ADD_TEST(s, remind__not_without_the_right_to_read);
 	CU_ADD_TEST(s, remind__bounded_in_bytes);
