@@ -5,9 +5,11 @@
 
 /*
  * How far identifications move from one packet to the next. Packets to others, and lost ones, lie between; Linux moves them by up to one
- * more for each of its ticks that has passed, of which there are at most 1000 a second.
+ * more for each of its ticks that has passed, of which there are at most 1000 a second. What is known is when packets were received: one
+ * that waited for a process that was not scheduled was sent long before, and the next one is that much farther ahead. As far behind,
+ * because a damaged one may have come between.
  */
-#define STEP 256
+#define STEP 2048
 
 /* `sport` 0: that of all the host sends. */
 static struct ur_ident *ident_of(struct ur_idents *t, const struct ur_pkt *p, uint16_t sport)
