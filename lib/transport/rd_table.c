@@ -62,7 +62,7 @@ void ur_resp_rd_from(struct ur_qp *qp, uint32_t psn)
 	struct ur_responder *r = &qp->resp;
 
 	for (uint32_t n = 1; n <= r->rd_count; n++) {
-		struct ur_rd_res *e = &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
+		struct ur_rd_res *e = ur_resp_rd_newest(r, n);
 		uint32_t k = (psn - e->psn) & UR_PSN_MASK;
 
 		if (k >= e->start && k < e->k) {
@@ -96,7 +96,7 @@ bool ur_resp_rd_replay(struct ur_qp *qp, const struct ur_pkt *p, const struct ur
 
 	ur_reth_get(p->data + p->bth_off + UR_BTH_LEN + op->off_reth, &h);
 	for (uint32_t n = 1; n <= r->rd_count; n++) {
-		struct ur_rd_res *e = &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
+		struct ur_rd_res *e = ur_resp_rd_newest(r, n);
 		uint32_t k = (p->bth.psn - e->psn) & UR_PSN_MASK;
 		uint64_t off = (uint64_t)k << qp->mtu_shift;
 

@@ -3,7 +3,7 @@
 #ifndef UR_RD_TABLE_H
 #define UR_RD_TABLE_H
 
-#include "transport/transport.h"
+#include "transport/qp_priv.h"
 #include "wire/opcode.h"
 
 #define UR_RD_SIDE 32                /* repeated parts of READs that wait to be sent; a power of two */
@@ -27,6 +27,12 @@ struct ur_rd_res { /* a request whose answer is more than an acknowledgement, ke
 	bool flush_whole;       /* all of what its key stands for */
 	uint32_t srqn;          /* XRC: the SRQ that lends its protection domain */
 };
+
+/* Entry `n` of the table, counted from the newest (1). */
+static inline struct ur_rd_res *ur_resp_rd_newest(const struct ur_responder *r, uint32_t n)
+{
+	return &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
+}
 
 /* Has it been answered in full, so that whatever is sent now the peer may have had? */
 static inline bool ur_resp_rd_answered(const struct ur_rd_res *e)

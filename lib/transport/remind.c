@@ -56,28 +56,19 @@ void ur_remind_asked(struct ur_qp *qp)
 	ur_remind_later(qp);
 }
 
-/* How many of the newest READs and atomics may be sent again. */
-static uint32_t within_bounds(const struct ur_responder *r)
+/* The newest READs and atomics, as many as are within bounds. */
+static void send_again(struct ur_qp *qp)
 {
+	struct ur_responder *r = &qp->resp;
 	uint64_t bytes = 0;
 	uint32_t n = 0;
 
 	for (; n < ur_min_u32(r->rd_count, r->rd_n); n++) {
-		bytes += r->rd[(r->rd_tail - n - 1) & (UR_RD_SLOTS - 1)].len;
+		struct ur_rd_res *e = ur_resp_rd_newest(r, n + 1);
+
+		bytes += e->len;
 		if (bytes > BYTES_MOST)
 			break;
-	}
-	return n;
-}
-
-static void send_again(struct ur_qp *qp)
-{
-	struct ur_responder *r = &qp->resp;
-	const uint32_t n = within_bounds(r);
-
-	for (uint32_t i = 1; i <= n; i++) {
-		struct ur_rd_res *e = &r->rd[(r->rd_tail - i) & (UR_RD_SLOTS - 1)];
-
 		e->k = e->start;
 		e->again = true;
 		e->why = UR_RD_REMINDER;

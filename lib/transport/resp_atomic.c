@@ -287,7 +287,7 @@ void ur_resp_atomic_again(struct ur_qp *qp, const struct ur_pkt *p, const struct
 
 	get_target(p, op, &va, &rkey);
 	for (uint32_t n = 1; n <= r->rd_count; n++) {
-		struct ur_rd_res *e = &r->rd[(r->rd_tail - n) & (UR_RD_SLOTS - 1)];
+		struct ur_rd_res *e = ur_resp_rd_newest(r, n);
 
 		if (e->psn != p->bth.psn)
 			continue;
