@@ -422,14 +422,9 @@ void ur_cwnd_expired(struct ur_cwnd *c, ur_time now)
 
 void ur_cwnd_idle(struct ur_cwnd *c)
 {
-	c->size = ur_min_u32(ur_max_u32(c->size, c->kept), c->first);
-	c->base = c->last = c->delay = c->noise = c->kept = c->lowest = c->samples = c->singles = c->unmet = 0;
-	c->slope = 0;
-	c->growth = UR_CWND_DOUBLE;
-	c->lossy = c->marked = c->heavy = false;
-	c->acked = c->lost = 0;
-	c->seen = c->seen_lost = c->longest = c->low_sent = c->low_lost = c->times = 0;
-	c->chance = false;
+	const uint32_t size = ur_min_u32(ur_max_u32(c->size, c->kept), c->first);
+
+	*c = (struct ur_cwnd){.size = size, .first = c->first, .max = c->max};
 }
 
 ur_time ur_cwnd_interval(const struct ur_cwnd *c)
