@@ -83,7 +83,7 @@ enum ur_cf_match ur_cf_bulk_rx(struct ur_cf_run *r, const struct ur_pkt *p, bool
 	r->keeps = false;
 	if (ahead < 0)
 		return UR_CF_PASSED_OVER; /* it came late */
-	ur_aeth_get(p->data + p->bth_off + UR_BTH_LEN + op->off_aeth, &h);
+	ur_aeth_get(ur_bth_ext(p) + op->off_aeth, &h);
 	nak = h.syndrome == (UR_AETH_NAK << 5 | UR_NAK_PSN_SEQ);
 	if (i >= m->top)
 		*odd = "its PSN is not that of a message that was sent";

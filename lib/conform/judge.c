@@ -20,11 +20,6 @@ static bool same_kind(const struct ur_cf_step *s, uint8_t opcode)
 	return ur_cf_is_answer(opcode) == waits_for_answer(s);
 }
 
-static const uint8_t *ext_of(const struct ur_pkt *p)
-{
-	return p->data + p->bth_off + UR_BTH_LEN;
-}
-
 /* Credits of an ACK and the timer of an RNR NAK are the peer's own affair. */
 static bool same_syndrome(uint8_t want, uint8_t got)
 {
@@ -41,7 +36,7 @@ static bool is_ack(const struct ur_pkt *p, struct ur_aeth *h)
 
 	if (!(op->flags & UR_OPF_AETH))
 		return false;
-	ur_aeth_get(ext_of(p) + op->off_aeth, h);
+	ur_aeth_get(ur_bth_ext(p) + op->off_aeth, h);
 	return ur_syndrome_type(h->syndrome) == UR_AETH_ACK;
 }
 
@@ -76,7 +71,7 @@ static bool lacks_receive(const struct ur_cf_run *r, const struct ur_cf_step *s,
 
 	if (!(op->flags & UR_OPF_AETH) || ur_syndrome_type(s->code) != UR_AETH_ACK || !n || n > s->kept)
 		return false;
-	ur_aeth_get(ext_of(p) + op->off_aeth, &h);
+	ur_aeth_get(ur_bth_ext(p) + op->off_aeth, &h);
 	return ur_syndrome_type(h.syndrome) == UR_AETH_RNR && h.msn == ur_psn_add(ur_cf_msn(r, s), n - 1);
 }
 
@@ -84,7 +79,7 @@ static const char *odd_aeth(const struct ur_cf_run *r, const struct ur_cf_step *
 {
 	struct ur_aeth h;
 
-	ur_aeth_get(ext_of(p) + op->off_aeth, &h);
+	ur_aeth_get(ur_bth_ext(p) + op->off_aeth, &h);
 	if (s->code2 != UR_CF_ANY && !same_syndrome(s->code, h.syndrome) && !(s->code2 && same_syndrome(s->code2, h.syndrome)))
 		return "its syndrome is wrong";
 	if (!(s->flags & UR_CF_ANY_MSN) && h.msn != ur_psn_add(ur_cf_msn(r, s), kept(r, s, p)))
@@ -98,7 +93,7 @@ static const char *odd_request(const struct ur_cf_step *s, const struct ur_pkt *
 
 	if (!(op->flags & UR_OPF_RETH))
 		return NULL;
-	ur_reth_get(ext_of(p) + op->off_reth, &h);
+	ur_reth_get(ur_bth_ext(p) + op->off_reth, &h);
 	if (h.va != UR_CF_OUR_VA + s->off || h.rkey != UR_CF_OUR_RKEY || (h.len != s->dma_len && !(s->flags & UR_CF_LONE_ADDRESS)))
 		return "its address, key or length is not the one that was advertised";
 	return NULL;
@@ -118,7 +113,7 @@ static const char *odd_echo(const struct ur_cf_step *s, const struct ur_pkt *p)
 static const char *odd_payload(const struct ur_cf_step *s, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	if (op->flags & UR_OPF_ATOMICACKETH)
-		return ur_get64(ext_of(p) + op->off_atomicacketh) == s->x ? NULL : "the value that it returns is wrong";
+		return ur_get64(ur_bth_ext(p) + op->off_atomicacketh) == s->x ? NULL : "the value that it returns is wrong";
 	if (!(op->flags & UR_OPF_PAYLOAD) || s->flags & UR_CF_ANY_LEN)
 		return NULL;
 	if (s->flags & UR_CF_ECHO)

@@ -164,7 +164,7 @@ void ur_cf_say_step(const struct ur_cf_run *r, const struct ur_cf_step *s, char 
 
 static void say_headers(struct text *t, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	const uint8_t *ext = p->data + p->bth_off + UR_BTH_LEN;
+	const uint8_t *ext = ur_bth_ext(p);
 	struct ur_aeth h;
 
 	if (op->flags & UR_OPF_AETH) {
@@ -176,7 +176,7 @@ static void say_headers(struct text *t, const struct ur_pkt *p, const struct ur_
 
 static void say_rest(struct text *t, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	const uint8_t *ext = p->data + p->bth_off + UR_BTH_LEN;
+	const uint8_t *ext = ur_bth_ext(p);
 	struct ur_reth reth;
 	struct ur_aeth h;
 

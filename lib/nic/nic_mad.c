@@ -110,7 +110,7 @@ static bool mad_is_acceptable(struct ur_nic *nic, const struct ur_pkt *p)
 		ur_count(&nic->counters, UR_C_DROP_PKEY);
 		return false;
 	}
-	ur_deth_get(p->data + p->bth_off + UR_BTH_LEN, &deth);
+	ur_deth_get(ur_bth_ext(p), &deth);
 	if (deth.qkey != UR_GSI_QKEY) {
 		ur_count(&nic->counters, UR_C_DROP_QKEY);
 		return false;

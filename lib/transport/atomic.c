@@ -90,7 +90,7 @@ int ur_atomic_build(struct ur_qp *qp, struct ur_swqe *w)
 /* An ATOMIC WRITE is answered by a READ response without data, an atomic by the original value. */
 enum ibv_wc_status ur_atomic_answer(struct ur_qp *qp, const struct ur_swqe *w, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	const uint8_t *ext = p->data + p->bth_off + UR_BTH_LEN;
+	const uint8_t *ext = ur_bth_ext(p);
 	bool write = w->opcode == IBV_WR_ATOMIC_WRITE;
 	struct ur_sge_pos pos = {0, 0};
 	struct ur_aeth aeth;

@@ -381,7 +381,7 @@ static void on_ack(struct ur_qp *qp, uint32_t psn, bool migreq, ur_time now)
 
 static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
 {
-	const uint8_t *ext = p->data + p->bth_off + UR_BTH_LEN;
+	const uint8_t *ext = ur_bth_ext(p);
 	struct ur_aeth h;
 
 	ur_aeth_get(ext + op->off_aeth, &h);

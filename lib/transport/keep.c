@@ -227,7 +227,7 @@ static uint32_t psns(const struct ur_qp *qp, const struct ur_pkt *p, const struc
 
 	if (!(op->flags & UR_OPF_READ))
 		return 1;
-	ur_reth_get(p->data + p->bth_off + UR_BTH_LEN + op->off_reth, &h);
+	ur_reth_get(ur_bth_ext(p) + op->off_reth, &h);
 	return h.len <= UR_MAX_MSG ? ur_min_u32(ur_qp_npkts(qp, h.len), UR_KEEP_SPAN - d) : 1;
 }
 

@@ -94,7 +94,7 @@ bool ur_resp_rd_replay(struct ur_qp *qp, const struct ur_pkt *p, const struct ur
 	struct ur_responder *r = &qp->resp;
 	struct ur_reth h;
 
-	ur_reth_get(p->data + p->bth_off + UR_BTH_LEN + op->off_reth, &h);
+	ur_reth_get(ur_bth_ext(p) + op->off_reth, &h);
 	for (uint32_t n = 1; n <= r->rd_count; n++) {
 		struct ur_rd_res *e = ur_resp_rd_newest(r, n);
 		uint32_t k = (p->bth.psn - e->psn) & UR_PSN_MASK;

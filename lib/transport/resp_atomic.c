@@ -25,15 +25,10 @@ enum { SELECT_RANGE, SELECT_MR };
 
 #define CACHE_LINE 64u
 
-static const uint8_t *ext_headers(const struct ur_pkt *p)
-{
-	return p->data + p->bth_off + UR_BTH_LEN;
-}
-
 /* The address and key that a request names: RETH and AtomicETH begin alike. */
 static void get_target(const struct ur_pkt *p, const struct ur_opcode_info *op, uint64_t *va, uint32_t *rkey)
 {
-	const uint8_t *h = ext_headers(p) + (op->flags & UR_OPF_RETH ? op->off_reth : op->off_atomiceth);
+	const uint8_t *h = ur_bth_ext(p) + (op->flags & UR_OPF_RETH ? op->off_reth : op->off_atomiceth);
 
 	*va = ur_get64(h);
 	*rkey = ur_get32(h + 8);
@@ -96,7 +91,7 @@ static enum ur_resp_verdict do_atomic(struct ur_qp *qp, const struct ur_pkt *p, 
 	enum ur_resp_verdict v;
 	struct access a;
 
-	ur_atomiceth_get(ext_headers(p) + op->off_atomiceth, &h);
+	ur_atomiceth_get(ur_bth_ext(p) + op->off_atomiceth, &h);
 	v = target(qp, h.va, h.rkey, IBV_ACCESS_REMOTE_ATOMIC, &a.at);
 	if (v)
 		return v;
@@ -115,7 +110,7 @@ static enum ur_resp_verdict do_atomic_write(struct ur_qp *qp, const struct ur_pk
 	struct ur_reth h;
 	struct access a;
 
-	ur_reth_get(ext_headers(p) + op->off_reth, &h);
+	ur_reth_get(ur_bth_ext(p) + op->off_reth, &h);
 	if (h.len != UR_ATOMIC_LEN || p->payload_len != UR_ATOMIC_LEN)
 		return UR_RESP_BAD_LENGTH;
 	v = target(qp, h.va, h.rkey, IBV_ACCESS_REMOTE_WRITE, &a.at);
@@ -132,7 +127,7 @@ static enum ur_resp_verdict do_atomic_write(struct ur_qp *qp, const struct ur_pk
 
 static void get_feth(const struct ur_pkt *p, const struct ur_opcode_info *op, struct ur_feth *h)
 {
-	ur_feth_get(ext_headers(p) + op->off_feth, h);
+	ur_feth_get(ur_bth_ext(p) + op->off_feth, h);
 }
 
 int ur_resp_flush_access(const struct ur_pkt *p, const struct ur_opcode_info *op)
@@ -200,7 +195,7 @@ static enum ur_resp_verdict do_flush(struct ur_qp *qp, const struct ur_pkt *p, c
 	uint64_t len;
 
 	get_feth(p, op, &f);
-	ur_reth_get(ext_headers(p) + op->off_reth, &h);
+	ur_reth_get(ur_bth_ext(p) + op->off_reth, &h);
 	len = h.len;
 	if (f.selectivity == SELECT_MR)
 		whole_region(qp, h.rkey, &h.va, &len);
@@ -218,7 +213,7 @@ static void begin_flush(struct ur_rd_res *e, const struct ur_pkt *p, const struc
 	struct ur_reth h;
 
 	get_feth(p, op, &f);
-	ur_reth_get(ext_headers(p) + op->off_reth, &h);
+	ur_reth_get(ur_bth_ext(p) + op->off_reth, &h);
 	e->len = h.len;
 	e->flush_access = (uint16_t)ur_resp_flush_access(p, op);
 	e->flush_whole = f.selectivity == SELECT_MR;

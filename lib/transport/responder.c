@@ -152,21 +152,16 @@ static enum ur_resp_verdict check_length(const struct ur_qp *qp, uint32_t len, u
 
 /* --- execution --- */
 
-static const uint8_t *ext_headers(const struct ur_pkt *p)
-{
-	return p->data + p->bth_off + UR_BTH_LEN;
-}
-
 static void complete_recv(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint8_t wc, uint32_t len)
 {
 	struct ur_cqe e = {.byte_len = len, .opcode = wc};
 
 	if (ur_unlikely(op->flags & UR_OPF_IETH)) {
-		e.imm = ur_get32(ext_headers(p) + op->off_ieth);
+		e.imm = ur_get32(ur_bth_ext(p) + op->off_ieth);
 		e.wc_flags = IBV_WC_WITH_INV;
 	}
 	if (op->flags & UR_OPF_IMM) {
-		memcpy(&e.imm, ext_headers(p) + op->off_imm, sizeof(e.imm));
+		memcpy(&e.imm, ur_bth_ext(p) + op->off_imm, sizeof(e.imm));
 		e.wc_flags = IBV_WC_WITH_IMM;
 	}
 	ur_recv_done(qp, &e, p->bth.se);
@@ -217,7 +212,7 @@ static enum ur_resp_verdict do_send(struct ur_qp *qp, const struct ur_pkt *p, co
 		r->expect = UR_OPF_SEND;
 		return UR_RESP_DONE;
 	}
-	if (ur_unlikely(op->flags & UR_OPF_IETH) && !ur_mw_invalidate(qp, ur_get32(ext_headers(p) + op->off_ieth)))
+	if (ur_unlikely(op->flags & UR_OPF_IETH) && !ur_mw_invalidate(qp, ur_get32(ur_bth_ext(p) + op->off_ieth)))
 		return UR_RESP_INVALIDATE;
 	ur_qp_count(qp, UR_C_RX_SEND);
 	complete_recv(qp, p, op, IBV_WC_RECV, r->got);
@@ -230,7 +225,7 @@ static enum ur_resp_verdict begin_write(struct ur_qp *qp, const struct ur_pkt *p
 	struct ur_reth h;
 	struct ur_mr *mr;
 
-	ur_reth_get(ext_headers(p) + op->off_reth, &h);
+	ur_reth_get(ur_bth_ext(p) + op->off_reth, &h);
 	if (h.len > UR_MAX_MSG)
 		return UR_RESP_BAD_LENGTH;
 	if (h.len && !ur_mr_at(qp, h.rkey, h.va, h.len, IBV_ACCESS_REMOTE_WRITE, &mr))
@@ -292,7 +287,7 @@ static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, co
 	struct ur_reth h;
 	struct ur_mr *mr;
 
-	ur_reth_get(ext_headers(p) + op->off_reth, &h);
+	ur_reth_get(ur_bth_ext(p) + op->off_reth, &h);
 	if (h.len > UR_MAX_MSG)
 		return UR_RESP_BAD_LENGTH;
 	if (!ur_resp_rd_room(qp))
@@ -346,7 +341,7 @@ static enum ur_resp_verdict execute(struct ur_qp *qp, const struct ur_pkt *p, co
 		v = ur_likely(!(p->flags & UR_PKT_BULK)) ? check_length(qp, p->payload_len, op->flags)
 							 : check_bulk_length(qp, p->payload_len, op->flags, ur_pkt_psns(p));
 	if (ur_unlikely(qp->xrcd != NULL) && !v)
-		v = ur_xrc_bind(qp, ur_xrceth_get(ext_headers(p)));
+		v = ur_xrc_bind(qp, ur_xrceth_get(ur_bth_ext(p)));
 	if (ur_unlikely(v))
 		return v;
 	if (op->flags & UR_OPF_WRITE)

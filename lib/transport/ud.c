@@ -171,7 +171,7 @@ static void receive(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_op
 			   .wc_flags = IBV_WC_GRH | (p->ip_version == 4 ? UR_CQE_IP4 : 0)};
 
 	if (op->flags & UR_OPF_IMM) {
-		memcpy(&e.imm, p->data + p->bth_off + UR_BTH_LEN + op->off_imm, sizeof(e.imm));
+		memcpy(&e.imm, ur_bth_ext(p) + op->off_imm, sizeof(e.imm));
 		e.wc_flags |= IBV_WC_WITH_IMM;
 	}
 	ur_qp_count(qp, st ? UR_C_REMOTE_OP : UR_C_RX_SEND);
@@ -185,7 +185,7 @@ void ur_ud_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *o
 {
 	struct ur_deth h;
 
-	ur_deth_get(p->data + p->bth_off + UR_BTH_LEN + op->off_deth, &h);
+	ur_deth_get(ur_bth_ext(p) + op->off_deth, &h);
 	if (ur_unlikely(ur_gid_is_mcast(&p->dst) != (p->bth.dqpn == UR_QPN_MCAST))) {
 		ur_qp_count(qp, UR_C_DROP_QPN);
 	} else if (ur_unlikely(h.qkey != qp->attr.qkey)) {

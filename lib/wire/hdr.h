@@ -78,6 +78,12 @@ static inline unsigned ur_syndrome_value(uint8_t s)
 
 #define UR_BTH_LOW 0xffffffu /* of its second and third words: the QPN and the PSN */
 
+/* What follows the BTH of a received packet: its extended headers. */
+static inline const uint8_t *ur_bth_ext(const struct ur_pkt *p)
+{
+	return p->data + p->bth_off + UR_BTH_LEN;
+}
+
 static inline void ur_bth_get(const uint8_t *p, struct ur_bth *b)
 {
 	const uint32_t first = ur_get32(p), second = ur_get32(p + 4), third = ur_get32(p + 8);
