@@ -7,6 +7,7 @@
 #include "analyze/cm_facts.h"
 #include "analyze/report.h"
 #include "analyze/timer.h"
+#include "wire/rnr.h"
 
 #define SLACK 4  /* times the timer */
 #define UNEVEN 4 /* intervals of retries that differ by more than this factor */
@@ -80,11 +81,7 @@ bool an_timed_out(struct ur_analysis *a, struct an_flow *f, const struct an_req 
 
 /* --- RNR --- */
 
-/* RNR timer codes in units of 10 us (IBTA volume 1, table 46). */
-static const uint16_t rnr_timers[32] = {65535, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
-					256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-
 uint64_t an_rnr_time(uint8_t syndrome)
 {
-	return ur_syndrome_value(syndrome) ? rnr_timers[ur_syndrome_value(syndrome)] * 10 * UR_NS_PER_US : 655360 * UR_NS_PER_US;
+	return ur_rnr_time(ur_syndrome_value(syndrome));
 }

@@ -23,21 +23,11 @@
 #include "transport/wr_op.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
+#include "wire/rnr.h"
 #include "wire/sack.h"
 
 #define FEW 16 /* packets in flight */
 #define WITH_RESULT (UR_OPF_PAYLOAD | UR_OPF_ATOMICACKETH)
-
-ur_time ur_rnr_time(unsigned code)
-{
-	static const uint16_t tens_of_us[32] = {
-		0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
-		256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-	};
-	ur_time t = tens_of_us[code & 31];
-
-	return (t ? t : 65536) * 10 * UR_NS_PER_US;
-}
 
 /* The contracts of advance(), progress() and settle() are in comp_priv.h. */
 

@@ -15,7 +15,5 @@ ur_time ur_comp_expiry(const struct ur_qp *qp);
 void ur_comp_open_window(struct ur_qp *qp);
 /* Requests that wait for a path count against the retry counter as unanswered ones do, once its next hop has failed to answer. */
 void ur_comp_watch_path(struct ur_qp *qp, ur_time now);
-/* The wait that an RNR NAK's timer field stands for, in ns (IBTA volume 1, table 46). */
-ur_time ur_rnr_time(unsigned code);
 
 #endif

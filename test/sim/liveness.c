@@ -11,6 +11,7 @@
 
 #include "prog.h"
 #include "transport/completer.h"
+#include "wire/rnr.h"
 
 #define PAUSE (10 * UR_NS_PER_MS)   /* between packets at most where the window is less than one, and between looks of the program */
 #define RESOLVING (4 * UR_NS_PER_S) /* an address is asked for three times, a second apart, and then anew */

@@ -3,6 +3,7 @@
 #include "tp_harness.h"
 #include "transport/completer.h"
 #include "transport/req_state.h"
+#include "wire/rnr.h"
 
 #define RNR(code) ur_syndrome(UR_AETH_RNR, code)
 #define TIMEOUT (4096ull << 8) /* of th_default */

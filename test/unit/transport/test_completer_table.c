@@ -5,6 +5,7 @@
  */
 #include "tp_harness.h"
 #include "transport/completer.h"
+#include "wire/rnr.h"
 
 #define RNR(timer) (UR_AETH_RNR << 5 | (timer))
 #define MTU 1024u
