@@ -122,8 +122,6 @@ static inline void progress(struct ur_qp *qp, ur_time now)
 	if (ur_unlikely(ur_psn_diff(r->next, r->una) < 0)) {
 		ur_req_rewind(qp); /* late acknowledgements overtook a retransmission: forward, in fact */
 		trace_rewind(qp, UR_TRACE_CAUSE_LATE_ACK);
-		/* Doorbells that came while it could not go on went unheard. */
-		r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
 	}
 }
 

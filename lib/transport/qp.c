@@ -355,6 +355,8 @@ void ur_qp_sqd_check(struct ur_qp *qp)
 void ur_qp_answer(struct ur_qp *qp, ur_time now)
 {
 	atomic_exchange(&qp->db, 0);
+	/* Here, because a requester that may not go on does not look, and whoever lets it go on later only looks for what it knows of. */
+	qp->req.tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
 	ur_qp_kick(qp, now);
 }
 

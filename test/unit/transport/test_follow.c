@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/transport/follow.c: what the window of a QP is told, and what it does to the requester. */
 #include "losses.h"
+#include "sack_harness.h"
 #include "transport/req_state.h"
 #include "transport/upcalls.h"
 
@@ -187,6 +188,28 @@ static void paced__below_one_packet(void)
 	th_close(&h);
 }
 
+/* A request is posted while a repair waits for room in the window, and then it turns out that nothing was lost: no timer runs any more. */
+static void repair__waits_and_a_request_behind_it(void)
+{
+	struct ur_requester *r = open_one(0);
+
+	send_writes(&h, 10);
+	th_sleep(&h, 30 * US);
+	r->follow.w.size = ONE;
+	r->follow.w.growth = UR_CWND_ADD;
+	sack(&h, FIRST, FIRST + 6, FIRST + 9);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 1); /* the oldest, and then the window is full */
+	CU_ASSERT_TRUE(r->repair.wanted);
+	post_writes(&h, 1);
+	th_expect_quiet(&h, 0);
+	th_ack(&h, 0, FIRST + 9, ACK);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
+	th_ack(&h, 0, FIRST + 10, ACK);
+	for (uint32_t psn = FIRST; psn <= FIRST + 10; psn++)
+		th_expect_wc(h.n[0].scq, psn, IBV_WC_SUCCESS);
+	th_close(&h);
+}
+
 /* A READ is asked for in pieces that the window holds, also when it has become smaller since the READ began. */
 static void read__in_smaller_pieces(void)
 {
@@ -245,6 +268,7 @@ void ur_suite_follow(void)
 	CU_ADD_TEST(s, marked__by_a_notification);
 	CU_ADD_TEST(s, marked__by_a_response);
 	CU_ADD_TEST(s, paced__below_one_packet);
+	CU_ADD_TEST(s, repair__waits_and_a_request_behind_it);
 	CU_ADD_TEST(s, read__in_smaller_pieces);
 	CU_ADD_TEST(s, read__in_smaller_pieces_than_responses_have);
 }
