@@ -4,6 +4,7 @@
 
 #include "tp_harness.h"
 #include "transport/qp_priv.h"
+#include "transport/window.h"
 
 void ur_suite_ackreq(void);
 
@@ -80,6 +81,26 @@ static void asks__when_the_next_one_waits(void)
 		else
 			th_post(&h, 0, IBV_WR_RDMA_READ, 3, 0, 8, 0, IBV_SEND_SIGNALED);
 		CU_ASSERT_STRING_EQUAL(pattern(&h), "?A");
+		th_close(&h);
+	}
+}
+
+/* Nor does a READ whose first piece is longer than what is left of a young window: nothing else would be acknowledged before it. */
+static void asks__when_a_read_finds_no_room(void)
+{
+	static struct th h;
+
+	for (uint32_t packets = 15; packets <= 16; packets++) {
+		struct ur_requester *r;
+
+		th_open(&h, &th_default);
+		r = &h.n[0].qp->req;
+		ur_window_begin_small(&r->window, 16, r->una);
+		th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0);
+		th_post(&h, 0, IBV_WR_RDMA_READ, 2, 0, packets * 1024, 0, IBV_SEND_SIGNALED);
+		CU_ASSERT_STRING_EQUAL(pattern(&h), packets == 15 ? ".?" : "A");
+		th_ack(&h, 0, 100, ACK);
+		CU_ASSERT_STRING_EQUAL(pattern(&h), packets == 15 ? "" : "?");
 		th_close(&h);
 	}
 }
@@ -175,6 +196,7 @@ void ur_suite_ackreq(void)
 	CU_ADD_TEST(s, asks__before_the_window_closes);
 	CU_ADD_TEST(s, asks__four_times_a_queue);
 	CU_ADD_TEST(s, asks__when_the_next_one_waits);
+	CU_ADD_TEST(s, asks__when_a_read_finds_no_room);
 	CU_ADD_TEST(s, asks_again__before_one_that_fails);
 	CU_ADD_TEST(s, asks_again__to_drain);
 	CU_ADD_TEST(s, asks_not__when_all_is_answered);
