@@ -254,7 +254,6 @@ enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const str
 	c->psn = psn;
 	c->payload_off = (uint16_t)off;
 	c->payload_len = (uint16_t)p->payload_len;
-	c->ce = ur_tos_is_ce(p->tos);
 	memcpy(c->bytes, p->data + p->bth_off, len);
 	insert(k, c);
 	n = psns(qp, p, op, d);

@@ -28,7 +28,6 @@ struct ur_kept {
 	uint32_t psn;
 	uint16_t payload_off, payload_len; /* from the BTH on */
 	uint8_t size;                      /* which of the arena's it has */
-	bool ce;                           /* it had a congestion mark */
 	uint8_t bytes[];
 };
 

@@ -32,6 +32,8 @@ enum ur_resp_verdict ur_resp_beyond(struct ur_qp *qp, const struct ur_pkt *p, co
 
 	if (how == UR_KEEP_FULL)
 		ur_qp_count(qp, UR_C_KEEP_FULL);
+	if (how == UR_KEEP_DONE && ur_tos_is_ce(p->tos))
+		ur_cc_marked(qp, qp->tp->now); /* now, not when its turn comes: by then the congestion may be over */
 	return (enum ur_resp_verdict)verdict[how];
 }
 
@@ -49,7 +51,6 @@ static bool run_one(struct ur_qp *qp, const struct ur_kept *k, bool *answered)
 	struct ur_responder *r = &qp->resp;
 	const uint32_t from = r->epsn;
 	const struct ur_opcode_info *op;
-	const bool ce = k->ce;
 	struct ur_pkt p;
 
 	ur_keep_view(k, &p);
@@ -64,8 +65,6 @@ static bool run_one(struct ur_qp *qp, const struct ur_kept *k, bool *answered)
 	*answered = op->flags & UR_OPF_ANSWERED;
 	if (r->odd & UR_RESP_KEEPS)
 		ur_keep_pass(qp, from);
-	if (ur_unlikely(ce) && ur_qp_st(qp) != IBV_QPS_ERR)
-		ur_cc_marked(qp, qp->tp->now);
 	return true;
 }
 

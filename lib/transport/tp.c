@@ -250,18 +250,26 @@ static inline void deliver(struct ur_qp *qp, struct ur_pkt *p, const struct ur_o
 		ur_qp_to_err(qp);
 }
 
+/* Has a request been executed, that of `psn`, while `before` was expected? It may have filled a gap, or have many responses. */
+static bool was_executed(const struct ur_qp *qp, uint32_t psn, uint32_t before)
+{
+	const uint32_t now = qp->resp.epsn;
+
+	return qp->type == IBV_QPT_UC ? now == ur_psn_add(psn, 1) : psn == before && now != before;
+}
+
 /*
  * Apart, so that the usual way needs no room for what lives across a call. A mark counts on a packet that the QP waited for: the next
- * request, or a response to what is in flight. A guess at PSNs must not make us slow the peer down.
+ * request, or a response to what is in flight; and on one that is kept (resp_kept.c). A guess at PSNs must not make us slow the peer down.
  */
 __attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
 {
-	uint32_t psn = p->bth.psn;
+	const uint32_t psn = p->bth.psn, expected = qp->resp.epsn;
 	bool awaited = ur_psn_diff(psn, qp->req.una) >= 0 && ur_psn_diff(psn, qp->req.max) < 0;
 
 	deliver(qp, p, op, now);
 	if (!(op->flags & UR_OPF_RESPONSE))
-		awaited = qp->resp.epsn == ur_psn_add(psn, 1);
+		awaited = was_executed(qp, psn, expected);
 	if (!awaited || !rx_allowed[ur_qp_st(qp)])
 		return;
 	/* What of READs is under way is the window's business. */

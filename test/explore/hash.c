@@ -464,7 +464,7 @@ static void add_kept(struct state_hash *h, struct ur_qp *qp)
 
 		if (!k)
 			continue;
-		add(h, k->psn | (uint64_t)k->ce << 32);
+		add(h, k->psn);
 		add_bytes(h, k->bytes, (size_t)k->payload_off + k->payload_len);
 	}
 }

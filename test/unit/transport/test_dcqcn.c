@@ -88,14 +88,19 @@ static void rate__has_a_floor_and_an_end(void)
 /* --- notification point --- */
 
 /* A WRITE of 8 bytes to node 1, with the given ECN bits. */
-static void marked(struct th *h, uint32_t psn, uint8_t ecn)
+static void marked_as(struct th *h, uint8_t opcode, uint32_t psn, uint8_t ecn)
 {
 	struct th_hdr ext = th_reth(h, 1, 0, 8);
 	struct th_pkt p;
 
-	th_make(h, 1, &p, UR_OP_WRITE_ONLY, psn, false, &ext, "12345678", 8);
+	th_make(h, 1, &p, opcode, psn, false, &ext, "12345678", 8);
 	p.p.tos = ecn;
 	th_feed(h, 1, &p);
+}
+
+static void marked(struct th *h, uint32_t psn, uint8_t ecn)
+{
+	marked_as(h, UR_OP_WRITE_ONLY, psn, ecn);
 }
 
 static unsigned cnps(struct th *h)
@@ -200,6 +205,66 @@ static void cnp__not_for_forged_marks(void)
 		CU_ASSERT_EQUAL(cnps(&h), 0);
 	}
 	marked(&h, 100, 3);
+	CU_ASSERT_EQUAL(cnps(&h), 1);
+	th_close(&h);
+}
+
+/* What is kept beyond a gap has met congestion when it comes, and what fills the gap as well, though more than itself is executed then. */
+static void cnp__around_a_gap(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+
+	o.cc = o.selective = true;
+	th_open(&h, &o);
+	marked(&h, 102, 3);
+	CU_ASSERT_EQUAL(cnps(&h), 1);
+	th_sleep(&h, 60 * US);
+	marked(&h, 102, 3); /* again: it was there */
+	CU_ASSERT_EQUAL(cnps(&h), 0);
+	marked(&h, 100, 0);
+	CU_ASSERT_EQUAL(cnps(&h), 0);
+	marked(&h, 101, 3);
+	CU_ASSERT_EQUAL(cnps(&h), 1);
+	CU_ASSERT_EQUAL(h.n[1].qp->resp.epsn, 103);
+	th_sleep(&h, 60 * US);
+	marked(&h, 102, 3); /* a duplicate */
+	CU_ASSERT_EQUAL(cnps(&h), 0);
+	th_close(&h);
+}
+
+/* A message that begins after others were lost. */
+static void cnp__after_a_gap_of_unreliable_ones(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+
+	o.type = IBV_QPT_UC;
+	o.cc = true;
+	th_open(&h, &o);
+	marked_as(&h, UR_UC | UR_OP_WRITE_ONLY, 105, 3);
+	CU_ASSERT_EQUAL(cnps(&h), 1);
+	th_sleep(&h, 60 * US);
+	marked_as(&h, UR_UC | UR_OP_WRITE_MIDDLE, 109, 3); /* of no message */
+	CU_ASSERT_EQUAL(cnps(&h), 0);
+	th_close(&h);
+}
+
+/* Its responses have PSNs of their own. */
+static void cnp__for_a_read(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+	struct th_hdr ext;
+	struct th_pkt p;
+
+	o.cc = true;
+	th_open(&h, &o);
+	ext = th_reth(&h, 1, 0, 3000);
+	th_make(&h, 1, &p, UR_OP_READ_REQ, 100, false, &ext, NULL, 0);
+	p.p.tos = 3;
+	th_feed(&h, 1, &p);
+	CU_ASSERT_EQUAL(h.n[1].qp->resp.epsn, 103);
 	CU_ASSERT_EQUAL(cnps(&h), 1);
 	th_close(&h);
 }
@@ -366,6 +431,9 @@ void ur_suite_dcqcn(void)
 	CU_ADD_TEST(s, cnp__one_in_fifty_microseconds);
 	CU_ADD_TEST(s, cnp__only_for_marks_and_when_on);
 	CU_ADD_TEST(s, cnp__not_for_forged_marks);
+	CU_ADD_TEST(s, cnp__around_a_gap);
+	CU_ADD_TEST(s, cnp__after_a_gap_of_unreliable_ones);
+	CU_ADD_TEST(s, cnp__for_a_read);
 	CU_ADD_TEST(s, cnp__for_responses);
 	CU_ADD_TEST(s, cnp__of_another_partition);
 	CU_ADD_TEST(s, pace__requests_keep_to_the_rate);
