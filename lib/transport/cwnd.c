@@ -16,7 +16,8 @@
  * Losses say nothing by themselves, because a repair costs only what was lost. With a queue before them the window falls by what waits
  * there: losses by chance take nothing from what the path carries. Where more than an eighth is lost, it falls to what was delivered. A
  * mark takes an eighth, from everybody alike. Delay is the least of two samples, because a host that was not scheduled spoils one, and the
- * target moves by the noise of the samples.
+ * target moves by the noise of the samples. On a path that is long beside that noise such hosts are late for several round trips: there it
+ * is the least of four samples, and the window does not fall by the noise.
  *
  * Where each packet takes longer by chance (jitter), the base is shorter than most round trips, so each loss seems to come with a queue
  * before it, and no window is small enough to make that short. Two things tell it from a queue. A queue loses when it is full: losses also
@@ -98,6 +99,12 @@ static uint32_t noise_of(const struct ur_cwnd *c)
 	return ur_min_u32(c->noise + c->noise / 2, ur_max_u32(P.noise, base_of(c) / 2));
 }
 
+/* A long path between hosts that are late now and then, by much of what a queue would take. */
+static bool is_unsteady(const struct ur_cwnd *c)
+{
+	return c->noise >= P.noise && c->noise <= base_of(c) / 2;
+}
+
 /* What may wait in queues. */
 static uint32_t allowed(const struct ur_cwnd *c)
 {
@@ -176,6 +183,12 @@ static uint32_t by_mark(const struct ur_cwnd *c)
 	return c->marked ? c->size - c->size / 8 : c->size;
 }
 
+/* The round trip to which it falls: shorter than the base, but for the noise, which falls with no window. */
+static uint32_t emptied(const struct ur_cwnd *c)
+{
+	return base_of(c) - ur_min_u32(base_of(c) / 8, P.evidence) + (is_unsteady(c) ? noise_of(c) : 0);
+}
+
 /*
  * Beyond the target it falls by more than what waits, as that of all others does which wait in the same queue: so they see how short the
  * round trip of the empty path is, also those who met a queue when they began. One packet is left: with less, hosts sleep between packets,
@@ -185,7 +198,7 @@ static uint32_t by_delay(const struct ur_cwnd *c, ur_time now)
 {
 	if (is_calm(c, now) || c->delay <= base_of(c) + allowed(c))
 		return c->size;
-	return ur_max_u32(drained(c, base_of(c) - ur_min_u32(base_of(c) / 8, P.evidence)), ur_min_u32(c->size, ONE));
+	return ur_max_u32(drained(c, emptied(c)), ur_min_u32(c->size, ONE));
 }
 
 /* --- periods --- */
@@ -280,6 +293,20 @@ static void measure_noise(struct ur_cwnd *c, uint32_t s)
 	c->slope = slope;
 }
 
+/* The least of two samples, and of four where they are unsteady; `longest` is of two at all times. */
+static void measure_delay(struct ur_cwnd *c, uint32_t s)
+{
+	c->delay = c->last ? ur_min_u32(s, c->last) : s;
+	c->longest = ur_max_u32(c->delay, c->longest - c->longest / 64 + c->delay / 64);
+	if (!c->last)
+		return;
+	measure_noise(c, s);
+	for (unsigned i = 0; i < ur_array_size(c->before) && c->before[i] && is_unsteady(c); i++)
+		c->delay = ur_min_u32(c->delay, c->before[i]);
+	c->before[1] = c->before[0];
+	c->before[0] = c->last;
+}
+
 static void forget_chance(struct ur_cwnd *c)
 {
 	c->low_sent /= 2;
@@ -296,7 +323,6 @@ static void learn_chance(struct ur_cwnd *c, uint32_t s)
 	const uint32_t lost = c->seen_lost, sent = c->seen + lost;
 
 	c->seen = c->seen_lost = 0;
-	c->longest = ur_max_u32(c->delay, c->longest - c->longest / 64 + c->delay / 64);
 	if (c->noise < range(c) / (2 * JUMPS))
 		c->chance = false;
 	if (c->kept || lost > 4 + sent / 8 || ur_max_u32(s, c->last) > base_of(c) + range(c) / 4 * 3)
@@ -354,12 +380,7 @@ void ur_cwnd_sample(struct ur_cwnd *c, ur_time rtt, ur_time now)
 {
 	const uint32_t s = ur_rtt_bounded(rtt);
 
-	if (c->last) {
-		c->delay = ur_min_u32(s, c->last);
-		measure_noise(c, s);
-	} else {
-		c->delay = s;
-	}
+	measure_delay(c, s);
 	learn_chance(c, s);
 	c->last = s;
 	if (!c->base || s < c->base)

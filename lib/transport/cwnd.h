@@ -18,12 +18,12 @@ enum ur_cwnd_growth {
 };
 
 struct ur_cwnd {
-	uint32_t size;       /* in 1/UR_CWND_ONE packets */
-	uint32_t first, max; /* likewise: where it begins; the limit */
-	uint32_t base, last,
-		delay;  /* ns: of the empty path; the last sample; that of now, without a single outlier. 0: there was no sample */
-	uint32_t noise; /* ns by which samples jump */
-	int32_t slope;  /* between the last two of them */
+	uint32_t size;               /* in 1/UR_CWND_ONE packets */
+	uint32_t first, max;         /* likewise: where it begins; the limit */
+	uint32_t base, last, delay;  /* ns: of the empty path; the last sample; that of now, without outliers. 0: there was no sample */
+	uint32_t before[2];          /* ns: the samples before the last one; 0: there was none */
+	uint32_t noise;              /* ns by which samples jump */
+	int32_t slope;               /* between the last two of them */
 	uint32_t lowest, samples;    /* the least sample since one last met no queue, and their number; 0: there was none */
 	ur_time lowest_at;           /* that was when */
 	uint32_t single, singles;    /* the shortest of the samples at windows of one packet, and their number, */
@@ -32,7 +32,7 @@ struct ur_cwnd {
 	ur_time based_at, dipped_at; /* when a sample was last as short as the base; when the size was last small to see what the path is */
 	uint32_t acked, lost;        /* packets of this period */
 	uint32_t seen, seen_lost;    /* packets since the last sample: acknowledged; lost */
-	uint32_t longest;            /* ns: the longest delay, of late */
+	uint32_t longest;            /* ns: the longest of late of two samples, the shorter one */
 	uint32_t low_sent, low_lost; /* packets while the delay was too short for a full queue; the lost ones of them */
 	uint8_t times;               /* round trips with such losses */
 	bool chance;                 /* the path has jitter, and loses by itself */

@@ -74,10 +74,10 @@ static const struct table probe_table = TABLE(probe_fields, "ur_probe");
 
 #define T ur_cwnd
 static const struct field cwnd_fields[] = {
-	IS(size),    IS(first),     IS(max),       IS(base),    IS(last),      IS(delay),    IS(noise),    IS(slope),     IS(lowest),
-	IS(samples), AT(lowest_at), IS(single),    IS(singles), AT(single_at), IS(unmet),    AT(based_at), AT(dipped_at), IS(acked),
-	IS(lost),    IS(seen),      IS(seen_lost), IS(longest), IS(low_sent),  IS(low_lost), IS(times),    IS(chance),    IS(growth),
-	IS(lossy),   IS(marked),    IS(heavy),     IS(kept),    AT(period_at), AT(cut_at),   AT(harm_at),
+	IS(size),   IS(first),   IS(max),       IS(base),      IS(last),    IS(delay),     IS(before),   IS(noise),    IS(slope),
+	IS(lowest), IS(samples), AT(lowest_at), IS(single),    IS(singles), AT(single_at), IS(unmet),    AT(based_at), AT(dipped_at),
+	IS(acked),  IS(lost),    IS(seen),      IS(seen_lost), IS(longest), IS(low_sent),  IS(low_lost), IS(times),    IS(chance),
+	IS(growth), IS(lossy),   IS(marked),    IS(heavy),     IS(kept),    AT(period_at), AT(cut_at),   AT(harm_at),
 };
 static const struct table cwnd_table = TABLE(cwnd_fields, "ur_cwnd");
 #undef T
