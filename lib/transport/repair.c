@@ -351,7 +351,7 @@ bool ur_repair_take(struct ur_qp *qp, struct ur_swqe *w, const struct ur_pkt *p,
 			return false; /* as above */
 	}
 	ur_repair_answer(qp, w, psn, now);
-	r->repair.rd_early += r->repair.sacks && ur_rd_piece_end(w, k) == k + 1;
+	r->repair.rd_early += ur_rd_piece_end(w, k) == k + 1;
 	return true;
 }
 

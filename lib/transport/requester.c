@@ -79,7 +79,9 @@ static bool must_follow(const struct ur_requester *r, uint32_t k)
  */
 static bool no_read_slot(const struct ur_requester *r)
 {
-	return (int32_t)(r->rd_out - r->repair.rd_early) >= r->max_rd || r->rd_out >= UR_MAX_RD_ATOMIC;
+	const uint32_t early = r->repair.sacks ? r->repair.rd_early : 0;
+
+	return (int32_t)(r->rd_out - early) >= r->max_rd || r->rd_out >= UR_MAX_RD_ATOMIC;
 }
 
 static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe *w)

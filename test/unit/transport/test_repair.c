@@ -410,6 +410,35 @@ static void nak__fatal_behind_holes(void)
 	th_close(&h);
 }
 
+/* A READ that was answered beyond a hole before it was known that the peer has SACKs leaves its place to another from then on, too. */
+static void reads__early_before_the_first_sack(void)
+{
+	const struct th_hdr x = {.syndrome = ACK};
+	static struct th h;
+	struct th_opt o = th_default;
+
+	o.selective = true;
+	o.max_rd = 2;
+	th_open(&h, &o);
+	for (unsigned i = 0; i < 4; i++)
+		th_post(&h, 0, IBV_WR_RDMA_READ, FIRST + i, 8 * i, 8, 64, IBV_SEND_SIGNALED);
+	expect_sent(&h, FIRST);
+	expect_sent(&h, FIRST + 1);
+	th_inject(&h, 0, UR_OP_READ_RESP_ONLY, FIRST + 1, false, &x, h.n[1].mem + 64, 8);
+	expect_sent(&h, FIRST); /* once more */
+	th_expect_quiet(&h, 0); /* it may be a peer that remembers no more than two */
+	sack(&h, FIRST + 2, FIRST + 3, FIRST + 2);
+	expect_sent(&h, FIRST + 2);
+	th_expect_quiet(&h, 0);
+	for (uint32_t psn = FIRST; psn <= FIRST + 2; psn += 2)
+		th_inject(&h, 0, UR_OP_READ_RESP_ONLY, psn, false, &x, h.n[1].mem + 64, 8);
+	expect_sent(&h, FIRST + 3);
+	expect_done(&h, FIRST, FIRST + 2);
+	CU_ASSERT_EQUAL(req(&h)->repair.rd_early, 0);
+	CU_ASSERT_EQUAL(req(&h)->rd_out, 1);
+	th_close(&h);
+}
+
 /* There is no memory for notes: a SACK is as good as a NAK then, and a READ response beyond a lost one is asked for again. */
 static void memory__is_short(void)
 {
@@ -533,6 +562,7 @@ void ur_suite_repair(void)
 	CU_ADD_TEST(s, nak__goes_back);
 	CU_ADD_TEST(s, nak__fatal_behind_holes);
 	CU_ADD_TEST(s, nak__before_a_response_that_is_late);
+	CU_ADD_TEST(s, reads__early_before_the_first_sack);
 	CU_ADD_TEST(s, memory__is_short);
 	CU_ADD_TEST(s, hostile__is_believed_only_of_what_was_sent);
 	CU_ADD_TEST(s, hostile__at_random);
