@@ -19,6 +19,7 @@
 #include "transport/wqe.h"
 #include "transport/wr_op.h"
 #include "wire/opcode.h"
+#include "wire/sack.h"
 
 /* The READ or atomic in flight that waits for the response `psn`, perhaps after others. */
 static struct ur_swqe *answered_by(const struct ur_qp *qp, uint32_t psn)
@@ -29,19 +30,30 @@ static struct ur_swqe *answered_by(const struct ur_qp *qp, uint32_t psn)
 	return i != qp->req.fresh && ur_swqe_in(w, UR_WRS_ANSWERED) ? w : NULL;
 }
 
+/* What is sent again may say hello, like a request, where the peer has not sent a SACK yet because it has missed nothing. */
+static void hear_hello(struct ur_qp *qp, const struct ur_pkt *p)
+{
+	if (ur_likely(qp->req.repair.sacks) || p->flags & UR_PKT_BULK || !qp->tp->c.selective_repeat)
+		return;
+	if (ur_hello_is(p->data + p->bth_off))
+		ur_comp_peer_sacks(qp);
+}
+
 /*
  * Opcode and length that packet k of a READ must have. At the PSN of the last rewind an earlier stream of responses may still be running,
  * and where parts were asked for once more they begin and end messages of their own.
  */
-static bool response_ok(const struct ur_qp *qp, const struct ur_swqe *w, uint32_t k, bool end, const struct ur_pkt *p, uint32_t flags)
+static bool response_ok(struct ur_qp *qp, const struct ur_swqe *w, uint32_t k, bool end, const struct ur_pkt *p, uint32_t flags)
 {
 	bool begin = ur_rd_piece_begins(w, p->bth.psn);
 	uint32_t n = ur_pkt_psns(p), len = k + n == w->npkts ? w->length - (k << qp->mtu_shift) : n << qp->mtu_shift;
 
 	if (p->payload_len != len || !(flags & UR_OPF_PAYLOAD))
 		return false;
-	if (ur_unlikely(ur_psn_diff(qp->req.repair.split, p->bth.psn) > 0))
+	if (ur_unlikely(ur_psn_diff(qp->req.repair.split, p->bth.psn) > 0)) {
+		hear_hello(qp, p);
 		return true;
+	}
 	if (!(flags & UR_OPF_LAST) == end)
 		return false;
 	return !(flags & UR_OPF_FIRST) == !begin || p->bth.psn == qp->req.restart;
@@ -124,6 +136,7 @@ static void response_ahead(struct ur_qp *qp, struct ur_swqe *w, const struct ur_
 		return;
 	}
 	qp->req.repair.one_hole = !p->bth.migreq;
+	hear_hello(qp, p);
 	if (p->flags & UR_PKT_BULK || !ur_repair_take(qp, w, p, op, now)) {
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
 		ur_repair_answered(qp, ur_psn_add(p->bth.psn, ur_swqe_is_read(w)), now);

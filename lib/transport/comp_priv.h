@@ -19,5 +19,7 @@ void ur_comp_settle(struct ur_qp *qp);
  * again, once, because more answers of that kind are on their way.
  */
 void ur_comp_implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time now);
+/* The peer keeps what comes beyond a hole, as a SACK shows or what it says; and something was lost. */
+void ur_comp_peer_sacks(struct ur_qp *qp);
 
 #endif

@@ -396,6 +396,17 @@ static void guess_rtt(struct ur_requester *r, ur_time now)
 		ur_rtt_guess(&r->rtt, now - since);
 }
 
+void ur_comp_peer_sacks(struct ur_qp *qp)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->window.tight = r->probe.eager = false;
+	if (!r->follow.on)
+		ur_follow_lossy(qp);
+	r->repair.sacks = true;
+	r->repair.one_hole = false;
+}
+
 static void on_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
@@ -403,11 +414,7 @@ static void on_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
 
 	if (ur_unlikely(!r->rtt.mean))
 		guess_rtt(r, now);
-	r->window.tight = r->probe.eager = false;
-	if (!r->follow.on)
-		ur_follow_lossy(qp);
-	r->repair.sacks = true;
-	r->repair.one_hole = false;
+	ur_comp_peer_sacks(qp);
 	if (!ur_repair_start(qp)) { /* there is no memory to take notes */
 		on_negative(qp, s->expected, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ), now);
 		return;

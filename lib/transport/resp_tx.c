@@ -322,8 +322,11 @@ static bool build_response(struct ur_qp *qp, struct ur_rd_res *e)
 		refuse_response(qp, e, psn);
 		return false;
 	}
-	if (ur_unlikely(e->again))
+	if (ur_unlikely(e->again)) {
 		p->flags |= UR_PKT_AGAIN;
+		if (qp->resp.peer_sacks && e->k == e->start)
+			ur_hello_put(ext - UR_BTH_LEN);
+	}
 	ur_txbuf_end(qp, p);
 	e->k++;
 	qp->n.tx_bytes += len;
