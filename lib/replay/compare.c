@@ -37,7 +37,7 @@ static const struct {
 	[PERMIT_PATIENCE] = {"an MRA", "each host decides how long it takes to answer, and when it asks the peer to wait"},
 	[PERMIT_WAITS] = {"a request that is sent later", "an RNR NAK crossed it in the recording"},
 	[PERMIT_HELLO] = {"hello in a request",
-			  "its first transmission was lost before the recorder, and a repetition or a copy says no hello"},
+			  "its first transmission was lost before the recorder, and a repetition, a copy or a probe says no hello"},
 	[PERMIT_KEEP] = {"a NAK for a packet that the replaying side keeps", "the host had no room to keep it, or does not keep packets"},
 	[PERMIT_GAVE_UP] = {"the failure of a request without an answer", "the recording has no answer to it either"},
 	[PERMIT_UNANSWERED] = {"an answer after the last one recorded", "the recording ended, or the host had ended"},
@@ -213,7 +213,7 @@ static void compare_hello(struct side *s, const struct rec *r, const struct ur_p
 
 	if (a == b || !s->conn->cm)
 		return;
-	if (a == UR_COPY || (!a && b == UR_HELLO))
+	if (a == UR_COPY || ur_turn_get(pkt_bth(r->want)) || (!a && b == UR_HELLO))
 		permit(s, PERMIT_HELLO);
 	else
 		report_num(s->rep, r->frame, "hello", a, b);

@@ -490,12 +490,6 @@ ur_time ur_comp_expiry(const struct ur_qp *qp)
 						     ((r->next - r->una) & UR_PSN_MASK) <= FEW));
 }
 
-/* The peer keeps what comes beyond a hole, and says so when it is asked. */
-static bool peer_reports(const struct ur_qp *qp)
-{
-	return !qp->tp->c.plain_recovery && (qp->req.repair.sacks || (qp->resp.peer_sacks && qp->tp->c.selective_repeat));
-}
-
 static void ask_again(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
@@ -530,7 +524,7 @@ static void expire(struct ur_qp *qp, ur_time now)
 	r->hole = false;
 	if (!qp->tp->c.plain_recovery)
 		r->wait = ur_ack_timer_longer(r->wait, r->timeout);
-	if (peer_reports(qp))
+	if (ur_probe_is_reported(qp))
 		ask_again(qp, now);
 	else
 		send_all_again(qp, now);

@@ -16,6 +16,7 @@
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
 #include "transport/wr_op.h"
+#include "wire/sack.h"
 
 /*
  * A peer that is only busy is not asked sooner. Where nothing was lost of late, a late answer is far more likely than a lost one: peers in
@@ -27,16 +28,25 @@
 #define LOSS_MEMORY UR_NS_PER_S
 #define PROBES_MAX 20
 
+/*
+ * Copies of the newest packet in a probe, by how many probes were sent in vain before it. If a burst of losses lasts for a number of
+ * packets, that number has to be sent until it is over, however long that takes.
+ */
+static const uint8_t copies_after[] = {1, 4, 16};
+
 ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few)
 {
 	const bool lossy = p->loss_at && since < p->loss_at + LOSS_MEMORY;
 	const bool soon = lossy && (few || p->eager);
 	const ur_time floor = !lossy ? FLOOR_CALM : soon ? FLOOR_FEW : FLOOR_LOSSY;
-	const ur_time wait = (soon ? t->mean + t->mean / 2 : 2 * (ur_time)t->mean) + 4 * (ur_time)t->var;
+	const ur_time wait = ur_max_time((soon ? t->mean + t->mean / 2 : 2 * (ur_time)t->mean) + 4 * (ur_time)t->var, floor);
 
 	if (!t->mean || !timeout || p->times > PROBES_MAX)
 		return UR_TIME_NEVER;
-	return since + (ur_max_time(wait, floor) << p->times);
+	if (ur_likely(!p->times))
+		return since + wait;
+	/* After a probe that was late, because we slept, wait for an answer as long as after any other. */
+	return ur_max_time(since + (wait << p->times), p->sent_at + (wait << (p->times - 1)));
 }
 
 /*
@@ -60,6 +70,45 @@ static bool not_read_yet(const struct ur_qp *qp)
 	return qp->path && qp->path->local && c->unread && c->unread(c->ctx, (uint8_t)(qp->dqpn >> 16));
 }
 
+bool ur_probe_is_reported(const struct ur_qp *qp)
+{
+	return !qp->tp->c.plain_recovery && (qp->req.repair.sacks || (qp->resp.peer_sacks && qp->tp->c.selective_repeat));
+}
+
+/* Where the packet that carried the last PSN sent begins, or what is not acknowledged of it. */
+static uint32_t newest(const struct ur_qp *qp, uint32_t *index)
+{
+	const struct ur_requester *r = &qp->req;
+	uint32_t psn = ur_psn_add(r->next, UR_PSN_MASK), k;
+	const struct ur_swqe *w;
+
+	*index = ur_repair_wqe(qp, r->head, psn);
+	w = ur_sq_at(qp, *index);
+	if (!ur_swqe_is_read(w))
+		return psn;
+	k = (psn - w->psn) & UR_PSN_MASK >> w->rd_shift << w->rd_shift;
+	return ur_psn_later(ur_psn_add(w->psn, k), r->una);
+}
+
+/* Which packets go out, and how many copies of the newest; the oldest may be the same. */
+static void begin(struct ur_qp *qp, enum ur_probe_what what, unsigned copies)
+{
+	const struct ur_requester *r = &qp->req;
+	struct ur_probe *p = &qp->req.probe;
+	uint32_t index;
+
+	p->what = what;
+	p->copies = (uint8_t)(copies - (ur_psn_diff(r->next, r->una) > 0 && newest(qp, &index) == r->una));
+	p->turn = ur_probe_is_reported(qp) ? p->turn % UR_TURNS + 1 : 0;
+}
+
+static unsigned copies(const struct ur_qp *qp)
+{
+	const unsigned before = ur_min_u32(qp->req.probe.times, ur_array_size(copies_after)) - 1;
+
+	return ur_probe_is_reported(qp) ? copies_after[before] : 1;
+}
+
 void ur_probe(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
@@ -73,9 +122,10 @@ void ur_probe(struct ur_qp *qp, ur_time now)
 	r->probe.sent_at = now;
 	r->rtt.at = 0;
 	r->rtt.resent = r->max;
-	r->probe.what = UR_PROBE_OLDEST;
-	if (ur_repair_again(qp)) /* of a peer that says what it has, the newest is answered with that */
-		r->probe.what = r->repair.sacks ? UR_PROBE_NEWEST : UR_PROBE_NONE;
+	if (!ur_repair_again(qp))
+		begin(qp, UR_PROBE_OLDEST, copies(qp));
+	else /* of a peer that says what it has, the newest is answered with that */
+		begin(qp, r->repair.sacks ? UR_PROBE_NEWEST : UR_PROBE_NONE, copies(qp));
 	ur_req_schedule(qp);
 }
 
@@ -115,24 +165,9 @@ void ur_probe_answered(struct ur_qp *qp, ur_time now)
 	r->wait = r->timeout;
 	if (!probed || r->una == r->next || r->probe.what || r->repair.busy)
 		return; /* nothing is missing, or it is known what */
-	r->probe.what = UR_PROBE_OLDEST;
+	begin(qp, UR_PROBE_OLDEST, 1);
 	r->probe.sent_at = now;
 	ur_req_schedule(qp);
-}
-
-/* Where the packet that carried the last PSN sent begins. */
-static uint32_t newest(const struct ur_qp *qp, uint32_t *index)
-{
-	const struct ur_requester *r = &qp->req;
-	uint32_t psn = ur_psn_add(r->next, UR_PSN_MASK), k;
-	const struct ur_swqe *w;
-
-	*index = ur_repair_wqe(qp, r->head, psn);
-	w = ur_sq_at(qp, *index);
-	if (!ur_swqe_is_read(w))
-		return psn;
-	k = (psn - w->psn) & UR_PSN_MASK >> w->rd_shift << w->rd_shift;
-	return ur_psn_add(w->psn, k);
 }
 
 bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn)
@@ -144,7 +179,7 @@ bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn)
 	if (r->head == r->fresh || r->next == r->una)
 		return false;
 	if (what == UR_PROBE_OLDEST) {
-		r->probe.what = UR_PROBE_NEWEST;
+		r->probe.what = r->probe.copies ? UR_PROBE_NEWEST : UR_PROBE_NONE;
 		*index = r->head;
 		*psn = r->una;
 		return true;
@@ -152,5 +187,9 @@ bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn)
 	*psn = newest(qp, index);
 	if (what == UR_PROBE_LAST)
 		return !ur_swqe_in(ur_sq_at(qp, *index), UR_WRS_ANSWERED); /* its answer acknowledges */
-	return ur_psn_diff(*psn, r->una) > 0;
+	if (!r->probe.copies)
+		return false;
+	if (--r->probe.copies)
+		r->probe.what = UR_PROBE_NEWEST;
+	return true;
 }

@@ -17,6 +17,8 @@ ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time s
 ur_time ur_ack_timer_longer(ur_time wait, ur_time timeout);
 /* It is due now. */
 void ur_probe(struct ur_qp *qp, ur_time now);
+/* The peer keeps what comes beyond a hole, and says so when it is asked. */
+bool ur_probe_is_reported(const struct ur_qp *qp);
 /*
  * Nothing more will be sent, and what was sent last did not ask for an acknowledgement (requester.c: asks): it is sent once more, and asks.
  */

@@ -32,6 +32,8 @@ struct ur_probe {
 	uint8_t what;    /* enum ur_probe_what: the packet to send once more */
 	uint8_t times;   /* that one was due since the last progress */
 	bool sent;       /* and one was */
+	uint8_t copies;  /* of the newest packet, that are to be sent of this one */
+	uint8_t turn;    /* what its READ requests say (wire/sack.h); 0: nothing, for the peer does not know that */
 	bool eager;      /* the peer is known to go back: it is asked as soon as when little is in flight */
 	ur_time sent_at; /* when something was last sent again that nobody had asked for; 0: never */
 	ur_time loss_at; /* when a loss was last noticed; 0: never */
@@ -124,6 +126,7 @@ struct ur_responder {
 	uint8_t ack_syndrome;
 	uint8_t min_rnr;
 	uint32_t ack_psn, ack_msn;
+	uint32_t probed; /* PSN, and turn << 24, of the probe for which a READ was answered last */
 	struct ur_sge_pos pos;
 	uint32_t got;  /* bytes of the SEND so far */
 	uint32_t rkey; /* the current WRITE: */

@@ -8,7 +8,7 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
-static struct ur_pkt *put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, bool copy)
+static struct ur_pkt *put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, uint8_t bits)
 {
 	uint32_t k = (psn - w->psn) & UR_PSN_MASK;
 	uint64_t from = (uint64_t)k << qp->mtu_shift, to = (uint64_t)(k + n) << qp->mtu_shift;
@@ -23,8 +23,8 @@ static struct ur_pkt *put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t ps
 	p->bth.psn = psn;
 	p->bth.ackreq = true; /* as other hosts do, though the response comes in any case */
 	ext = ur_pkt_begin(qp, p, op);
-	if (copy)
-		ur_copy_put(ext - UR_BTH_LEN);
+	if (bits)
+		ur_copy_put(ext - UR_BTH_LEN, bits);
 	else
 		ur_req_say_hello(&qp->req, ext, psn);
 	if (to > w->length)
@@ -38,14 +38,14 @@ static struct ur_pkt *put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t ps
 
 struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n)
 {
-	return put(qp, w, psn, n, false);
+	return put(qp, w, psn, n, 0);
 }
 
-int ur_read_build(struct ur_qp *qp, struct ur_swqe *w)
+static inline int build(struct ur_qp *qp, struct ur_swqe *w, uint8_t bits)
 {
 	struct ur_requester *r = &qp->req;
 	uint32_t k = ur_req_packet_index(r, w), n = ur_rd_piece_end(w, k) - k;
-	struct ur_pkt *p = ur_read_put(qp, w, r->next, n);
+	struct ur_pkt *p = put(qp, w, r->next, n, bits);
 
 	if (ur_unlikely(!p))
 		return UR_NO_BUFFER;
@@ -53,6 +53,20 @@ int ur_read_build(struct ur_qp *qp, struct ur_swqe *w)
 	r->rd_out++;
 	ur_req_sent(qp, w, n, p);
 	return UR_BUILT;
+}
+
+int ur_read_build(struct ur_qp *qp, struct ur_swqe *w)
+{
+	return build(qp, w, 0);
+}
+
+int ur_read_probe(struct ur_qp *qp, struct ur_swqe *w)
+{
+	const uint8_t turn = qp->req.probe.turn;
+	const int st = build(qp, w, turn ? UR_TURN | turn : 0);
+
+	ur_repair_split(&qp->req, qp->req.next);
+	return st;
 }
 
 #define LOSSY UR_NS_PER_S /* for so long after a loss copies are sent */
@@ -63,5 +77,5 @@ bool ur_read_copy(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn)
 
 	if (ur_psn_diff(r->next, r->max) < 0 || qp->tp->now >= r->probe.loss_at + LOSSY)
 		return false;
-	return put(qp, w, psn, (r->next - psn) & UR_PSN_MASK, true) != NULL;
+	return put(qp, w, psn, (r->next - psn) & UR_PSN_MASK, UR_COPY) != NULL;
 }

@@ -21,6 +21,9 @@ struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t p
 /* Builds the next request of the READ `w`, and accounts for it. */
 int ur_read_build(struct ur_qp *qp, struct ur_swqe *w);
 
+/* Builds it again, as a probe. */
+int ur_read_probe(struct ur_qp *qp, struct ur_swqe *w);
+
 /* Builds a copy of the request that was just built, with that PSN, if the path has lost something of late (wire/sack.h). */
 bool ur_read_copy(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn);
 

@@ -416,14 +416,10 @@ static bool build_probe(struct ur_qp *qp)
 	at = leave(qp, index, psn);
 	r->since_ack = r->window.ack_every; /* it asks for an acknowledgement */
 	w = ur_sq_at(qp, index);
-	if (ur_swqe_is_read(w)) {
-		st = ur_read_build(qp, w);
-		ur_repair_split(r, r->next);
-	} else if (ur_swqe_in(w, UR_WRS_ANSWERED)) {
-		st = ur_atomic_build(qp, w);
-	} else {
-		st = build_data(qp, w);
-	}
+	if (ur_swqe_is_read(w))
+		st = ur_read_probe(qp, w);
+	else
+		st = ur_swqe_in(w, UR_WRS_ANSWERED) ? ur_atomic_build(qp, w) : build_data(qp, w);
 	at.since_ack = r->since_ack;
 	come_back(r, &at);
 	if (ur_unlikely(st > UR_BUILT)) /* memory that has gone is found where it fails its request */

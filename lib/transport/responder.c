@@ -280,6 +280,29 @@ static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, c
 
 /* --- READ --- */
 
+/* What a probe is told from others by. */
+static uint32_t probe_of(const struct ur_pkt *p, uint8_t turn)
+{
+	return p->bth.psn | (uint32_t)turn << 24;
+}
+
+/* Of several that are the same, one is answered (wire/sack.h); what was copied when it was new is being answered. */
+static bool is_answered_copy(const struct ur_qp *qp, const struct ur_pkt *p)
+{
+	const uint8_t *bth = p->data + p->bth_off;
+	const uint8_t turn = ur_turn_get(bth);
+
+	return ur_copy_is(bth) || (turn && qp->resp.probed == probe_of(p, turn));
+}
+
+static void note_probe(struct ur_responder *r, const struct ur_pkt *p)
+{
+	const uint8_t turn = ur_turn_get(p->data + p->bth_off);
+
+	if (ur_unlikely(turn))
+		r->probed = probe_of(p, turn);
+}
+
 static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_responder *r = &qp->resp;
@@ -300,6 +323,7 @@ static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, co
 	e->len = h.len;
 	e->npkts = ur_qp_npkts(qp, h.len);
 	ur_resp_rd_run(e, 0, e->npkts, h.len, false);
+	note_probe(r, p);
 	r->epsn = ur_psn_add(r->epsn, e->npkts - 1); /* the packet itself is counted by the caller */
 	ur_qp_count(qp, UR_C_RX_READ);
 	return UR_RESP_DONE;
@@ -307,12 +331,13 @@ static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, co
 
 /* --- one packet --- */
 
-static void answer_again(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
+__attribute__((noinline)) static void answer_again(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	if (!(op->flags & UR_OPF_READ)) {
 		ur_resp_atomic_again(qp, p, op);
 		ur_remind_request(qp);
-	} else if (!ur_copy_is(p->data + p->bth_off) && ur_resp_rd_replay(qp, p, op)) { /* what was copied is being answered */
+	} else if (!is_answered_copy(qp, p) && ur_resp_rd_replay(qp, p, op)) {
+		note_probe(&qp->resp, p);
 		ur_remind_asked(qp);
 	}
 }

@@ -35,14 +35,30 @@ static inline bool ur_hello_is(const uint8_t *bth)
  */
 #define UR_COPY 0x5au
 
-static inline void ur_copy_put(uint8_t *bth)
-{
-	bth[UR_HELLO_AT] = (uint8_t)((bth[UR_HELLO_AT] & ~UR_HELLO_MASK) | UR_COPY);
-}
-
 static inline bool ur_copy_is(const uint8_t *bth)
 {
 	return (bth[UR_HELLO_AT] & UR_HELLO_MASK) == UR_COPY;
+}
+
+/*
+ * A READ request that is sent again as a probe, perhaps several times in a row: a number above 0, which the next probe does not have. Of
+ * those with one PSN and number one is answered.
+ */
+#define UR_TURN 0x60u
+#define UR_TURNS 15u
+
+/* 0: it is not one. */
+static inline uint8_t ur_turn_get(const uint8_t *bth)
+{
+	const uint8_t bits = bth[UR_HELLO_AT] & UR_HELLO_MASK;
+
+	return (bits & ~UR_TURNS) == UR_TURN ? bits & UR_TURNS : 0;
+}
+
+/* UR_COPY, or UR_TURN and a number, into a BTH that has been written. */
+static inline void ur_copy_put(uint8_t *bth, uint8_t bits)
+{
+	bth[UR_HELLO_AT] = (uint8_t)((bth[UR_HELLO_AT] & ~UR_HELLO_MASK) | bits);
 }
 
 /* --- SACK --- */

@@ -67,7 +67,7 @@ static const struct table rtt_table = TABLE(rtt_fields, "ur_rtt");
 
 #define T ur_probe
 static const struct field probe_fields[] = {
-	IS(what), IS(times), IS(sent), IS(eager), AT(sent_at), AT(loss_at), AT(news),
+	IS(what), IS(times), IS(sent), IS(copies), IS(turn), IS(eager), AT(sent_at), AT(loss_at), AT(news),
 };
 static const struct table probe_table = TABLE(probe_fields, "ur_probe");
 #undef T
@@ -218,6 +218,7 @@ static const struct field responder_fields[] = {
 	IS(min_rnr),
 	IS(ack_psn),
 	IS(ack_msn),
+	IS(probed),
 	IS(pos),
 	IS(got),
 	IS(rkey),

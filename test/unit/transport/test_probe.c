@@ -32,6 +32,18 @@ static void due__doubles(void)
 		CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), SINCE + (44 * UR_NS_PER_MS << p.times));
 }
 
+/* We slept: what is late does not make the next one come at once. One that is in time changes nothing. */
+static void due__after_one_that_was_late(void)
+{
+	struct ur_probe p = {.times = 1, .sent_at = SINCE + 10 * TIMEOUT};
+
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), p.sent_at + 44 * UR_NS_PER_MS);
+	p.times = 3;
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), p.sent_at + 4 * 44 * UR_NS_PER_MS);
+	p.sent_at = SINCE + 4 * 44 * UR_NS_PER_MS;
+	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), SINCE + 8 * 44 * UR_NS_PER_MS);
+}
+
 /*
  * Where round trips are short a peer that is only busy is not asked for 10 ms; after a loss of the last second, for 50 us, or 10 if little
  * is in flight.
@@ -72,6 +84,7 @@ void ur_suite_probe(void)
 
 	CU_ADD_TEST(s, due__never);
 	CU_ADD_TEST(s, due__doubles);
+	CU_ADD_TEST(s, due__after_one_that_was_late);
 	CU_ADD_TEST(s, due__floors);
 	CU_ADD_TEST(s, ack_timer__longer);
 }

@@ -53,15 +53,20 @@ static void read__responses_and_msn(void)
 	th_close(&h);
 }
 
-/* A READ request that is marked as a copy. */
-static void read_copy(struct th *h, uint32_t psn, uint32_t len)
+/* A READ request with these bits in the place of hello. */
+static void read_marked(struct th *h, uint32_t psn, uint32_t len, uint8_t bits)
 {
 	const struct th_hdr ext = th_reth(h, 1, 0, len);
 	struct th_pkt p;
 
 	th_make(h, 1, &p, UR_OP_READ_REQ, psn, true, &ext, NULL, 0);
-	ur_copy_put(p.p.data + p.p.bth_off);
+	ur_copy_put(p.p.data + p.p.bth_off, bits);
 	th_feed(h, 1, &p);
+}
+
+static void read_copy(struct th *h, uint32_t psn, uint32_t len)
+{
+	read_marked(h, psn, len, UR_COPY);
 }
 
 /* It is answered when the first one got lost, and else dropped; a duplicate that is no copy is answered again. */
@@ -83,6 +88,23 @@ static void read__copy(void)
 	th_inject(&h, 1, UR_OP_READ_REQ, 100, true, &ext, NULL, 0);
 	expect_response(&h, UR_OP_READ_RESP_FIRST, 100, h.n[1].mem, 1024);
 	expect_response(&h, UR_OP_READ_RESP_LAST, 101, h.n[1].mem + 1024, 976);
+	th_close(&h);
+}
+
+/* Of the copies of a probe one is answered, of the next probe one again; also where the READ has not been executed before. */
+static void read__probes(void)
+{
+	static const uint8_t turns[] = {1, 1, 3, 3, 4, 4, 4, 3};
+	static const bool answered[] = {true, false, true, false, true, false, false, true};
+	static struct th h;
+
+	th_open(&h, &th_default);
+	for (unsigned i = 0; i < ur_array_size(turns); i++) {
+		read_marked(&h, 100, 100, UR_TURN | turns[i]);
+		if (answered[i])
+			expect_response(&h, UR_OP_READ_RESP_ONLY, 100, h.n[1].mem, 100);
+		th_expect_quiet(&h, 1);
+	}
 	th_close(&h);
 }
 
@@ -314,6 +336,7 @@ void ur_suite_resp_tx(void)
 
 	CU_ADD_TEST(s, read__responses_and_msn);
 	CU_ADD_TEST(s, read__copy);
+	CU_ADD_TEST(s, read__probes);
 	CU_ADD_TEST(s, read__zero_copy_holds_the_region);
 	CU_ADD_TEST(s, read__more_than_resources);
 	CU_ADD_TEST(s, read__again_is_marked);

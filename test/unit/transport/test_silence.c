@@ -71,9 +71,9 @@ static void silence__is_no_storm(void)
 	send_writes(&h, 50);
 	window = req(&h)->window.size;
 	sent = sent_within(&h, UR_NS_PER_S);
-	CU_ASSERT_EQUAL(count(&h, UR_C_ACK_TIMEOUT), 5); /* after 67, 201, 436, 671 and 906 ms */
-	CU_ASSERT_EQUAL(sent, 2 * count(&h, UR_C_PROBE));
-	CU_ASSERT_TRUE(sent < 50);
+	CU_ASSERT_EQUAL(count(&h, UR_C_ACK_TIMEOUT), 5);                 /* after 67, 201, 436, 671 and 906 ms */
+	CU_ASSERT_EQUAL(sent, 2 + 5 + 17 * (count(&h, UR_C_PROBE) - 2)); /* the oldest, and copies of the newest */
+	CU_ASSERT_TRUE(sent < 400);
 	CU_ASSERT_EQUAL(req(&h)->window.size, window);
 	CU_ASSERT_EQUAL(req(&h)->retry_left, 2);
 	th_ack(&h, 0, 110, ACK);
@@ -85,6 +85,24 @@ static void silence__is_no_storm(void)
 	th_expect_quiet(&h, 0);
 	for (uint32_t i = 103; i < 153; i++)
 		th_expect_wc(h.n[0].scq, i, IBV_WC_SUCCESS);
+	th_close(&h);
+}
+
+/* When we wake, one probe is sent, not all that would have been due meanwhile. */
+static void silence__of_ourselves(void)
+{
+	static struct th h;
+
+	open_requester(&h, 7);
+	meet(&h);
+	send_writes(&h, 5);
+	h.now += 50 * UR_NS_PER_MS; /* nobody looks at the clock */
+	ur_wheel_advance(h.wheel, h.now);
+	ur_wheel_advance(h.wheel, h.now + 3 * UR_WHEEL_TICK_NS);
+	CU_ASSERT_EQUAL(count(&h, UR_C_PROBE), 1);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
+	th_sleep(&h, UR_NS_PER_MS);
+	CU_ASSERT_TRUE(count(&h, UR_C_PROBE) > 1);
 	th_close(&h);
 }
 
@@ -172,6 +190,90 @@ static void probe__memory_has_gone(void)
 	th_close(&h);
 }
 
+/* A burst of losses ends when packets have been sent: the second and later probes have copies of the newest packet, or of the only one. */
+static void probe__has_copies(void)
+{
+	static const struct {
+		unsigned writes, sent[4];
+	} cases[] = {{1, {1, 4, 16, 16}}, {2, {2, 5, 17, 17}}, {5, {2, 5, 17, 17}}};
+
+	for (unsigned i = 0; i < ur_array_size(cases); i++) {
+		static struct th h;
+		struct th_pkt p;
+
+		open_requester(&h, 7);
+		meet(&h);
+		send_writes(&h, cases[i].writes);
+		for (unsigned k = 0; k < 4; k++) {
+			const uint64_t probes = count(&h, UR_C_PROBE);
+			unsigned n = 0;
+
+			while (count(&h, UR_C_PROBE) == probes)
+				th_sleep(&h, US);
+			for (; th_pull(&h, 0, &p); n++)
+				CU_ASSERT_EQUAL(p.p.bth.psn, cases[i].writes > 1 && !n ? req(&h)->una : req(&h)->max - 1);
+			CU_ASSERT_EQUAL(n, cases[i].sent[k]);
+		}
+		th_ack(&h, 0, req(&h)->max - 1, ACK);
+		send_writes(&h, 5); /* and begins anew */
+		while (!req(&h)->probe.times)
+			th_sleep(&h, US);
+		CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
+		th_close(&h);
+	}
+}
+
+/* To a peer other than uroce each probe is two packets, and its READs say nothing that it does not know. */
+static void probe__has_none_for_others(void)
+{
+	static struct th h;
+	struct th_pkt p;
+
+	open_requester(&h, 7);
+	req(&h)->rtt = (struct ur_rtt){.mean = 10 * US, .var = US, .least = 10 * US};
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_READ, 2, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
+	for (unsigned k = 0; k < 2; k++) {
+		unsigned n = 0;
+
+		while (count(&h, UR_C_PROBE) <= k)
+			th_sleep(&h, US);
+		for (; th_pull(&h, 0, &p); n++)
+			CU_ASSERT_EQUAL(p.p.data[p.p.bth_off + UR_HELLO_AT] & UR_HELLO_MASK, 0);
+		CU_ASSERT_EQUAL(n, 2);
+	}
+	th_close(&h);
+}
+
+/* The READ requests of one probe say the same, and those of the next something else. */
+static void probe__says_which_it_is(void)
+{
+	static struct th h;
+	struct th_pkt p;
+	uint8_t last = 0;
+
+	open_requester(&h, 7);
+	meet(&h);
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+	th_drain(&h, 0);
+	for (unsigned k = 0; k < 6; k++) {
+		const uint64_t probes = count(&h, UR_C_PROBE);
+		uint8_t turn = 0;
+
+		while (count(&h, UR_C_PROBE) == probes)
+			th_sleep(&h, US);
+		for (unsigned n = 0; th_pull(&h, 0, &p); n++) {
+			const uint8_t said = ur_turn_get(p.p.data + p.p.bth_off);
+
+			CU_ASSERT(said && said != last && (!n || said == turn));
+			turn = said;
+		}
+		last = turn;
+	}
+	th_close(&h);
+}
+
 /* The answer to a probe comes a little sooner than those that were measured, which had others before them. */
 static void probe__finds_that_the_path_loses(void)
 {
@@ -202,10 +304,14 @@ void ur_suite_silence(void)
 	CU_pSuite s = CU_add_suite("silence", NULL, NULL);
 
 	CU_ADD_TEST(s, silence__is_no_storm);
+	CU_ADD_TEST(s, silence__of_ourselves);
 	CU_ADD_TEST(s, silence__after_it_all_is_missing);
 	CU_ADD_TEST(s, silence__of_another_make);
 	CU_ADD_TEST(s, silence__has_an_end);
 	CU_ADD_TEST(s, silence__ends_with_a_nak);
 	CU_ADD_TEST(s, probe__memory_has_gone);
+	CU_ADD_TEST(s, probe__has_copies);
+	CU_ADD_TEST(s, probe__has_none_for_others);
+	CU_ADD_TEST(s, probe__says_which_it_is);
 	CU_ADD_TEST(s, probe__finds_that_the_path_loses);
 }
