@@ -3,7 +3,9 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "wire/frame.h"
 
@@ -60,7 +62,13 @@ void world_init(struct world *w, uint64_t seed, const struct fabric *f)
 	struct ur_sim_config sc = {
 		.seed = seed, .ports = WORLD_HOSTS + f->raw, .npkts = f->npkts, .spare = NPKTS_ENOUGH - ur_min_u32(f->npkts, NPKTS_ENOUGH)};
 
-	*w = (struct world){.rng = {.state = seed}, .now = UR_NS_PER_S, .rest = f->rest, .one = f->one};
+	memset(w, 0, offsetof(struct world, mail));
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		memset(&w->mail[i], 0, offsetof(struct mailbox, token)); /* mail_config clears the tokens where there are any */
+	w->rng.state = seed;
+	w->now = UR_NS_PER_S;
+	w->rest = f->rest;
+	w->one = f->one;
 	sc.tx.mtu = f->mtu;
 	w->sim = ur_sim_create(&sc);
 	need(w->sim != NULL, "a fabric");
@@ -72,16 +80,29 @@ void world_init(struct world *w, uint64_t seed, const struct fabric *f)
 	}
 }
 
+/* A round of the hosts that may have something to do: what others send comes when time goes on, so one that did nothing has nothing. */
+static unsigned poll_busy(struct world *w, bool busy[WORLD_HOSTS])
+{
+	unsigned moved = 0;
+
+	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
+		unsigned n = busy[i] || ur_nic_next(w->nic[i]) <= w->now ? ur_nic_poll(w->nic[i], w->now) : 0;
+
+		busy[i] = n;
+		w->moved[i] += n;
+		moved += n;
+	}
+	return moved;
+}
+
 /* False when nothing moved at all. */
 static bool poll_hosts(struct world *w)
 {
-	unsigned moved, rounds = 0;
+	bool busy[WORLD_HOSTS] = {true, true};
+	unsigned rounds = 0;
 
-	do {
-		moved = w->one.host ? mail_poll(w, true) : 0;
-		for (unsigned i = 0; i < WORLD_HOSTS && !w->one.host; i++)
-			moved += ur_nic_poll(w->nic[i], w->now);
-	} while (moved && ++rounds);
+	while (w->one.host ? mail_poll(w, true) : poll_busy(w, busy))
+		rounds++;
 	return rounds != 0;
 }
 

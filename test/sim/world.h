@@ -52,11 +52,11 @@ struct mailbox {
 	struct ur_loop loop;
 	struct world *world;
 	unsigned waiting, room;
-	uint64_t bulk;                     /* packets that stand for many */
-	_Atomic uint64_t token[UR_TOKENS]; /* that its host shows */
+	uint64_t bulk; /* packets that stand for many */
 	uint8_t slot;
-	ur_time awake; /* its host does nothing before */
-	bool called;   /* something may have come from the fabric since its last round */
+	ur_time awake;                     /* its host does nothing before */
+	bool called;                       /* something may have come from the fabric since its last round */
+	_Atomic uint64_t token[UR_TOKENS]; /* that its host shows */
 };
 
 struct world {
@@ -65,10 +65,11 @@ struct world {
 	struct ur_nic *nic[WORLD_HOSTS];
 	struct ur_gid gid[WORLD_HOSTS];
 	ur_time now, rest;
-	bool stuck; /* the last step moved nothing, not even time */
+	bool stuck;                  /* the last step moved nothing, not even time */
+	uint64_t moved[WORLD_HOSTS]; /* packets that came to each host, or left it */
 	struct one_host one;
-	struct mailbox mail[WORLD_HOSTS];
 	uint64_t fetches, unfetched, bad_fetch; /* copies from the other's memory; failed on purpose; asked for in a wrong way */
+	struct mailbox mail[WORLD_HOSTS];       /* of processes of one host */
 };
 
 /* No faults, 100 Gbit/s, 2 us. */
