@@ -6,7 +6,7 @@
  * where it should.
  *
  * A program may set handlers whenever it likes. Interposing sigaction(2) and its relatives would tell, and would be in the way of every
- * program; so the progress thread looks every millisecond or so.
+ * program; so each registration looks, and every thread that moves packets does once a millisecond.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -29,6 +29,7 @@ static const int caught[SIGNALS] = {SIGSEGV, SIGBUS};
 #define GENERATIONS 8
 static struct sigaction program[GENERATIONS][SIGNALS];
 static atomic_uint generation;
+_Atomic ur_time ur_catch_at;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool started;
@@ -141,26 +142,30 @@ static bool is_ours(const struct sigaction *a)
 	return a->sa_flags & SA_SIGINFO && a->sa_sigaction == on_fault;
 }
 
-/* Under the lock. */
+static void keep(const struct sigaction there[SIGNALS])
+{
+	unsigned now = atomic_load(&generation), next = (now + 1) % GENERATIONS;
+
+	for (unsigned i = 0; i < SIGNALS; i++)
+		program[next][i] = is_ours(&there[i]) ? program[now % GENERATIONS][i] : there[i];
+	atomic_store(&generation, next);
+}
+
+/* Under the lock. The program's are kept before ours can be called; one that it sets between the two calls is what ours replace. */
 static void install_handlers(void)
 {
 	/* SA_NODEFER: the mask is ours to set for the program's handler, and one that jumps away finds it as it would have been. */
 	struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART};
-	unsigned next = (atomic_load(&generation) + 1) % GENERATIONS;
-	struct sigaction there[SIGNALS];
-	bool changed = false;
+	struct sigaction there[SIGNALS], replaced[SIGNALS];
 
-	memcpy(program[next], program[atomic_load(&generation) % GENERATIONS], sizeof(program[next]));
 	for (unsigned i = 0; i < SIGNALS; i++)
-		if (!sigaction(caught[i], NULL, &there[i]) && !is_ours(&there[i])) {
-			program[next][i] = there[i];
-			changed = true;
-		}
-	if (!changed)
+		sigaction(caught[i], NULL, &there[i]);
+	if (is_ours(&there[0]) && is_ours(&there[1]))
 		return;
-	atomic_store(&generation, next);
+	keep(there);
 	for (unsigned i = 0; i < SIGNALS; i++)
-		sigaction(caught[i], &ours, NULL);
+		sigaction(caught[i], &ours, &replaced[i]);
+	keep(replaced);
 }
 
 bool ur_catch_start(void)

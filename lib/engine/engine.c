@@ -456,6 +456,7 @@ void ur_engine_ring(struct ur_engine *e, struct ur_qp *qp)
 		atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
 	if (!nic_try(e))
 		return; /* the holder sees that we rang before it leaves */
+	ur_catch_look(now);
 	ur_reply_sends(&e->reply, &e->costs, now, true);
 	n = ur_nic_poll_tx(e->nic, now);
 	ur_engine_leave(e, now, false);
@@ -477,6 +478,7 @@ static bool drive(struct ur_engine *e, ur_time now, bool polls_on)
 {
 	unsigned n;
 
+	ur_catch_look(now);
 	if (ur_unlikely(!polls_on))
 		return poll_held(e, now) != 0;
 	atomic_store_explicit(&e->driven_at, now, memory_order_relaxed);
@@ -485,10 +487,7 @@ static bool drive(struct ur_engine *e, ur_time now, bool polls_on)
 	return n != 0;
 }
 
-/*
- * A thread that finds the NIC taken again and again in a loop may have the CPU that its holder waits for, and would keep it for the rest of
- * its time slice: milliseconds.
- */
+/* A thread that finds the NIC taken in a loop may have the CPU that its holder waits for, and keep it for milliseconds: its time slice. */
 static void let_holder_run(struct ur_engine *e)
 {
 	static __thread unsigned times;

@@ -21,7 +21,7 @@
 #include "host/thread.h"
 #include "observe/counters_file.h"
 
-#define CATCH_EVERY UR_NS_PER_MS
+#define LOOK_EVERY UR_NS_PER_MS
 #define LINK_EVERY (100 * UR_NS_PER_MS)
 #define SLICE_NS (100 * UR_NS_PER_US) /* the shortest that there is */
 
@@ -248,7 +248,7 @@ static void steer_again(struct ur_engine *e)
 static void progress_loop(struct ur_engine *e)
 {
 	struct ur_poller p;
-	ur_time catch_at = 0, link_at = 0;
+	ur_time look_at = 0, link_at = 0;
 
 	ur_engine_lost_cpu(); /* so far */
 	ur_poller_init(&p, &e->costs, e->cfg.spin_us * UR_NS_PER_US, allowed_cpus(), ur_engine_now());
@@ -258,10 +258,10 @@ static void progress_loop(struct ur_engine *e)
 
 		if (ur_ending_asked())
 			ur_ending_serve(e);
-		if (ur_unlikely(now >= catch_at)) {
-			ur_catch_again();
+		ur_catch_look(now);
+		if (ur_unlikely(now >= look_at)) {
 			ur_tracer_check_probes(e->tracer, e);
-			catch_at = now + CATCH_EVERY;
+			look_at = now + LOOK_EVERY;
 		}
 		if (ur_unlikely(now >= link_at)) {
 			if (e->info.owned && e->nic->port->ops->link_up)

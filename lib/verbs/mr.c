@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/catch.h"
 #include "engine/populate.h"
 #include "verbs/newer.h"
 #include "verbs/verbs_priv.h"
@@ -18,11 +19,15 @@
 	 IBV_ACCESS_ON_DEMAND | UR_ACCESS_FLUSH)
 #define ACCESS_KNOWN (ACCESS_EFFECTIVE | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB)
 
-/* As a NIC's driver, which pins the pages: what peers may change must be writable (they need IBV_ACCESS_LOCAL_WRITE). */
+/*
+ * As a NIC's driver, which pins the pages: what peers may change must be writable (they need IBV_ACCESS_LOCAL_WRITE). A program often
+ * registers right after it has set its handlers.
+ */
 static int check_memory(void *addr, size_t length, unsigned access)
 {
 	if ((uintptr_t)addr + length < (uintptr_t)addr)
 		return EINVAL;
+	ur_catch_again();
 	return access & IBV_ACCESS_ON_DEMAND || ur_populate_all(addr, length, access & IBV_ACCESS_LOCAL_WRITE) ? 0 : EFAULT;
 }
 
