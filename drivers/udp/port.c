@@ -27,10 +27,10 @@ static int set(int fd, int level, int option, int value)
 }
 
 /* Those without which the port does not work. A datagram is never cut: the ICRC covers what the kernel writes then. */
-static int set_needed(const struct ur_udp *u)
+static int set_needed(const struct ur_udp *u, bool alone)
 {
 	struct ip_mreqn on = {.imr_ifindex = u->ifindex};
-	int err = set(u->fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	int err = set(u->fd, SOL_SOCKET, SO_REUSEPORT, !alone);
 
 	err = err ? err : set(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
 	err = err ? err : set(u->fd, IPPROTO_IP, IP_RECVTOS, 1);
@@ -100,7 +100,7 @@ static int fail_held(const char *ifname, char *err, size_t errlen)
 			    UR_ROCE_PORT, ifname, holder, kernel, UR_ROCE_PORT);
 }
 
-static int open_socket(struct ur_udp *u, const char *ifname, char *err, size_t errlen)
+static int open_socket(struct ur_udp *u, const char *ifname, bool alone, char *err, size_t errlen)
 {
 	int r;
 
@@ -112,9 +112,9 @@ static int open_socket(struct ur_udp *u, const char *ifname, char *err, size_t e
 		return ur_port_fail(err, errlen, errno, "cannot open a UDP socket: %s", strerror(errno));
 	if (setsockopt(u->fd, SOL_SOCKET, SO_BINDTODEVICE, ifname, (socklen_t)strlen(ifname) + 1))
 		return ur_port_fail(err, errlen, errno,
-			    "a UDP socket cannot be bound to interface '%s': %s (without CAP_NET_RAW that needs Linux 5.7)", ifname,
-			    strerror(errno));
-	r = set_needed(u);
+				    "a UDP socket cannot be bound to interface '%s': %s (without CAP_NET_RAW that needs Linux 5.7)", ifname,
+				    strerror(errno));
+	r = set_needed(u, alone);
 	if (r)
 		return ur_port_fail(err, errlen, r, "the UDP sockets of this kernel cannot carry RoCEv2: %s", strerror(r));
 	set_wanted(u);
@@ -284,7 +284,7 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 	else if ((r = ur_udp_memory(u)))
 		ur_port_fail(err, errlen, r, "out of memory: free some and try again");
 	else
-		r = open_socket(u, cfg->ifname, err, errlen);
+		r = open_socket(u, cfg->ifname, cfg->alone, err, errlen);
 	if (r) {
 		close_port(&u->port);
 		return r;

@@ -4,6 +4,7 @@
  * is handed on in one piece.
  */
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <stddef.h>
@@ -46,11 +47,28 @@ static unsigned arm(struct ur_udp *u)
 	return n;
 }
 
-/* How many datagrams the kernel has lost on this socket so far, because nobody fetched them in time. */
+/*
+ * How many datagrams the kernel has lost on this socket so far, because nobody fetched them in time. What a packet says of it is as old as
+ * the packet.
+ */
 static void missed(struct ur_udp *u, uint32_t drops)
 {
-	u->queue.rx_missed += (uint32_t)(drops - u->kernel_drops);
+	const uint32_t more = drops - u->kernel_drops;
+
+	if (more > INT32_MAX)
+		return;
+	u->queue.rx_missed += more;
 	u->kernel_drops = drops;
+}
+
+void ur_udp_missed(struct ur_port *p)
+{
+	struct ur_udp *u = ur_udp_of_queue(p->queue);
+	uint32_t info[SK_MEMINFO_VARS];
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(u->fd, SOL_SOCKET, SO_MEMINFO, info, &len) == 0 && len > SK_MEMINFO_DROPS * sizeof(*info))
+		missed(u, info[SK_MEMINFO_DROPS]);
 }
 
 static void take_control4(struct ur_pkt *t, const struct cmsghdr *c)

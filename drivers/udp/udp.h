@@ -16,6 +16,7 @@ struct ur_udp_config {
 	struct ur_mac mac;  /* what the port should say of itself: */
 	uint16_t mtu;
 	uint32_t speed_mbps;
+	bool alone; /* do not share UDP port 4791 of the interface: EADDRINUSE for all others, and for this port if it is taken */
 };
 
 /*
@@ -23,5 +24,7 @@ struct ur_udp_config {
  * UDP port 4791, EPERM, ENOMEM, or what socket(2) said.
  */
 int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err, size_t errlen);
+/* Brings rx_missed up to date. Otherwise only a later packet tells what was lost before it. */
+void ur_udp_missed(struct ur_port *p);
 
 #endif

@@ -281,21 +281,26 @@ static void too_long__train(void)
 	ur_pkts_release(&p, 1);
 }
 
-/* What the kernel had no room for is known once the next packet after it is fetched. */
+/* What the kernel had no room for is known when somebody asks, or else once the next packet after it is fetched. */
 static void overflow__is_counted(void)
 {
 	int fd = ur_queue_wake_fd(port->queue), small = 1;
 	struct ur_pkt *p[64];
 	unsigned sent = 0, got = 0, n;
+	uint64_t missed;
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
 	for (; sent < 50; sent++)
 		CU_ASSERT_EQUAL(send_train(true, 1, PAYLOAD, 0), 1);
+	ur_udp_missed(port);
+	missed = port->queue->rx_missed;
 	while ((n = ur_queue_rx(port->queue, p, 64))) {
 		got += n;
 		ur_pkts_release(p, n);
 	}
 	CU_ASSERT_TRUE(got && got < sent);
+	CU_ASSERT_EQUAL(missed, sent - got);
+	CU_ASSERT_EQUAL(port->queue->rx_missed, missed);
 	CU_ASSERT_EQUAL(send_train(true, 1, PAYLOAD, 0), 1);
 	CU_ASSERT_EQUAL_FATAL(receive(port, p, 1), 1);
 	CU_ASSERT_EQUAL(port->queue->rx_missed, sent - got);
@@ -315,6 +320,24 @@ static void port__taken_by_another(void)
 	CU_ASSERT_EQUAL(ur_udp_open(&cfg, &other, err, sizeof(err)), EADDRINUSE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err, "4791"));
 	close(fd);
+	port = open_port();
+}
+
+/* One that is not shared is refused while there is another one, and refuses others while it is there. */
+static void port__alone(void)
+{
+	const struct ur_udp_config shared = {.ifname = "lo", .mtu = MTU}, alone = {.ifname = "lo", .mtu = MTU, .alone = true};
+	struct ur_port *other = NULL, *third = NULL;
+	char err[400] = "";
+
+	CU_ASSERT_EQUAL(ur_udp_open(&alone, &other, err, sizeof(err)), EADDRINUSE);
+	CU_ASSERT_EQUAL_FATAL(ur_udp_open(&shared, &other, err, sizeof(err)), 0);
+	other->ops->close(other);
+	port->ops->close(port);
+	CU_ASSERT_EQUAL_FATAL(ur_udp_open(&alone, &other, err, sizeof(err)), 0);
+	CU_ASSERT_EQUAL(ur_udp_open(&shared, &third, err, sizeof(err)), EADDRINUSE);
+	CU_ASSERT_EQUAL(ur_udp_open(&alone, &third, err, sizeof(err)), EADDRINUSE);
+	other->ops->close(other);
 	port = open_port();
 }
 
@@ -400,6 +423,7 @@ void ur_suite_udp(void)
 	CU_ADD_TEST(s, too_long__train);
 	CU_ADD_TEST(s, overflow__is_counted);
 	CU_ADD_TEST(s, port__taken_by_another);
+	CU_ADD_TEST(s, port__alone);
 	CU_ADD_TEST(s, port__interface_unknown);
 	CU_ADD_TEST(s, error__is_taken);
 	CU_ADD_TEST(s, groups__replace_one_another);
