@@ -26,6 +26,7 @@ struct ur_ethdev_config {
 	uint16_t mtu;         /* IP MTU; 0: that of the kernel interface, or what the port carries. At most UR_PKT_ROOM less 18. */
 	unsigned npkts;       /* packet buffers; 0: 2048 */
 	bool telemetry;       /* DPDK's telemetry socket, in its runtime directory: uroce-PID/dpdk_telemetry.v2 */
+	bool promisc;         /* all frames, whomever they are for: no filter by addresses */
 	unsigned chain_min;   /* average segment bytes from which payload is chained; 0: the default; UINT32_MAX: always gather */
 };
 

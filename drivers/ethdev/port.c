@@ -407,11 +407,13 @@ static int set_up(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const
 	return rc ? rc : start(d, args);
 }
 
-/* Drivers without this filter let all tags in. */
-static int let_in_vlans(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const struct rte_eth_conf *conf, char *err, size_t errlen)
+/* Drivers without these filters let all addresses or tags in. */
+static int let_in(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const struct rte_eth_conf *conf, char *err, size_t errlen)
 {
 	const bool filters = conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
 
+	if (cfg->promisc && !(d->pmd && d->pmd->flags & UR_PMD_ALL_FRAMES) && rte_eth_promiscuous_enable(d->id))
+		return ur_port_fail(err, errlen, EIO, "%s receives no frames for others: choose another port", d->dev);
 	for (unsigned i = 0; filters && i < cfg->nvlans; i++) {
 		int rc = rte_eth_dev_vlan_filter(d->id, cfg->vlans[i], 1);
 
@@ -473,7 +475,7 @@ static int configure(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, co
 		return ur_port_fail(err, errlen, EIO, "cannot start %s: %s (%s)", d->dev, rte_strerror(-rc), ur_eal_last_log());
 	d->configured = true;
 	rc = cfg->pci ? ur_ethdev_check_memory(cfg->pci, err, errlen) : 0; /* the rings' */
-	rc = rc ? rc : let_in_vlans(d, cfg, &conf, err, errlen);
+	rc = rc ? rc : let_in(d, cfg, &conf, err, errlen);
 	if (!rc && d->is_nic) {
 		use_interrupt(d, &conf);
 		wait_for_link(d);
