@@ -184,6 +184,16 @@ uint32_t ur_icrc_state_change(uint32_t difference, size_t at, size_t covered)
 	return shift(difference, back, covered - at);
 }
 
+uint32_t ur_icrc_ahead(size_t bytes)
+{
+	return shift(1u << 31, ahead, bytes);
+}
+
+uint32_t ur_icrc_carry(uint32_t difference, uint32_t power)
+{
+	return multiply(difference, power);
+}
+
 bool ur_icrc_explain(uint32_t difference, unsigned at, size_t covered, uint16_t *bits)
 {
 	uint32_t state = ur_icrc_state_change(difference, at, covered);

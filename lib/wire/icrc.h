@@ -33,6 +33,12 @@ bool ur_icrc_explain(uint32_t difference, unsigned at, size_t covered, uint16_t 
 /* What the state before byte `at` has to differ by for the ICRC to differ by `difference`. */
 uint32_t ur_icrc_state_change(uint32_t difference, size_t at, size_t covered);
 /*
+ * The other way: the difference that a difference between two states becomes when both go on over the same bytes, at most 65535. `ahead` is
+ * ur_icrc_ahead of their number, which takes longer than the rest.
+ */
+uint32_t ur_icrc_ahead(size_t bytes);
+uint32_t ur_icrc_carry(uint32_t difference, uint32_t ahead);
+/*
  * Whether a single bit explains the difference, and which: of byte `byte`, counted from the IP header to the end of the ICRC. Takes time
  * for each byte. One of 500000 random differences is explained by a bit of a kilobyte.
  */

@@ -277,6 +277,24 @@ static void icrc_wrong_bit__each(void)
 	CU_ASSERT_FALSE(ur_icrc_wrong_bit(ur_get_le32(data + LEN) ^ ur_icrc_add(0, data, LEN), LEN, &(uint32_t){0}, &(unsigned){0}));
 }
 
+/* Two states that go on over the same bytes differ as the product says, and the reverse leads back. */
+static void icrc_carry__any_length(void)
+{
+	struct ur_rng rng = {5};
+	static uint8_t bytes[65535];
+
+	for (unsigned i = 0; i < 500; i++) {
+		const uint32_t a = ur_rng_u32(&rng), b = ur_rng_u32(&rng);
+		const size_t len = i < 100 ? i : 1 + ur_rng_below(&rng, sizeof(bytes));
+		uint32_t after;
+
+		bytes[ur_rng_below(&rng, sizeof(bytes))] = (uint8_t)i;
+		after = ur_icrc_add(a, bytes, len) ^ ur_icrc_add(b, bytes, len);
+		CU_ASSERT_EQUAL(ur_icrc_carry(a ^ b, ur_icrc_ahead(len)), after);
+		CU_ASSERT_EQUAL(ur_icrc_state_change(after, 0, len), a ^ b);
+	}
+}
+
 /* 1 of 65536 differences can be explained, wherever it is. */
 static void icrc_explain__refuses_the_rest(void)
 {
@@ -309,6 +327,7 @@ void ur_suite_icrc(void)
 	CU_ADD_TEST(s, icrc_begin_of__bare_as_the_whole);
 	CU_ADD_TEST(s, icrc_change__every_identification);
 	CU_ADD_TEST(s, icrc_change__other_fields);
+	CU_ADD_TEST(s, icrc_carry__any_length);
 	CU_ADD_TEST(s, icrc_explain__refuses_the_rest);
 	CU_ADD_TEST(s, icrc_wrong_bit__each);
 }
