@@ -142,7 +142,7 @@ static int check_file(const char *v)
 static int check_fault(const char *v)
 {
 	struct ur_fault_spec spec;
-	char err[256];
+	char err[512];
 
 	return ur_fault_parse(v, &spec, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_USAGE, "%s", err) : 0;
 }

@@ -85,6 +85,9 @@ static void rule_act(const struct ur_fault_rule *r, struct ur_sim_fate *f)
 	case UR_FAULT_MARK:
 		f->mark = f->mark_any = true;
 		break;
+	case UR_FAULT_TRIM: /* refused by ur_sim_fault_add */
+	case UR_FAULT_HOLD:
+	case UR_FAULT_ACTIONS: break;
 	}
 }
 
@@ -92,8 +95,10 @@ static void describe(struct ur_sim *sim, const struct ur_sim_buf *b, struct ur_f
 {
 	const bool roce = ur_fault_find_frame(b->pkt.data, b->pkt.len, frame);
 
-	*seen = (struct ur_fault_pkt){
-		.dir = UR_FAULT_TX, .bth = roce ? &frame->bth : NULL, .since = ur_fault_since(&sim->origin, sim->now)};
+	*seen = (struct ur_fault_pkt){.dir = UR_FAULT_TX,
+				      .bth = roce ? &frame->bth : NULL,
+				      .frame = roce ? frame : NULL,
+				      .since = ur_fault_since(&sim->origin, sim->now)};
 	if (roce && sim->flows)
 		ur_fault_flows_see(sim->flows, seen->dir, seen->bth, &frame->dst, &seen->place);
 }
@@ -118,21 +123,20 @@ int ur_sim_fault_add(struct ur_sim *sim, int port, const struct ur_fault_rule *r
 {
 	struct ur_sim_rule_state *s;
 
-	if (sim->nrules == UR_SIM_RULES)
+	if (sim->nrules == UR_SIM_RULES || rule->action == UR_FAULT_HOLD || ur_fault_rule_of_cables(rule))
 		return -1;
 	if (ur_fault_rule_needs_place(rule) && !sim->flows && !(sim->flows = ur_fault_flows_create()))
 		return -1;
 	s = &sim->rules[sim->nrules];
 	*s = (struct ur_sim_rule_state){.row.rule = *rule, .port = port};
-	s->row.rule.dir = 0;
+	s->row.rule.on.dir = 0;
 	return (int)sim->nrules++;
 }
 
 int ur_sim_rule_add(struct ur_sim *sim, const struct ur_sim_rule *rule)
 {
 	const struct ur_fault_rule r = {.action = (enum ur_fault_action)rule->action,
-					.opcode = rule->opcode,
-					.psn = rule->psn,
+					.on = {.opcode = rule->opcode, .psn = rule->psn},
 					.nth = rule->nth,
 					.times = rule->times,
 					.delay = rule->delay};

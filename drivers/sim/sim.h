@@ -105,7 +105,10 @@ struct ur_sim_rule {
 
 /* Returns the rule's number, or -1 when there are UR_SIM_RULES, or no memory. */
 int ur_sim_rule_add(struct ur_sim *sim, const struct ur_sim_rule *rule);
-/* One of the table that the NIC has, too, about what a port sends; -1 for any. Its direction means nothing here. */
+/*
+ * One of the table that the NIC has, too, about what a port sends; -1 for any. Its direction means nothing here. -1 as well for one that
+ * holds packets until another one passes, and for those of cables alone (fault/rule.h).
+ */
 int ur_sim_fault_add(struct ur_sim *sim, int port, const struct ur_fault_rule *rule);
 void ur_sim_rules_clear(struct ur_sim *sim);
 unsigned ur_sim_rule_hits(const struct ur_sim *sim, int rule); /* how often it acted */

@@ -129,7 +129,7 @@ static int create_nic(struct ur_engine *e)
 static int apply_faults(struct ur_engine *e)
 {
 	struct ur_fault_spec spec;
-	char err[256];
+	char err[512];
 
 	if (!e->cfg.fault[0])
 		return 0;

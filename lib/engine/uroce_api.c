@@ -128,7 +128,7 @@ EXPORT int uroce_fault(const char *text)
 	bool off = !text || !*text || !strcmp(text, "off");
 	struct ur_fault_spec spec;
 	struct ur_engine *e;
-	char why[256];
+	char why[512];
 	int err = ur_engine_open(&e);
 
 	if (!err && !off && (err = ur_fault_parse(text, &spec, why, sizeof(why))))

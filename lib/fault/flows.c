@@ -92,6 +92,19 @@ static uint32_t message_of(struct flow *w, uint32_t psn, bool begins, bool newes
 	return times_seen(before, ur_psn_add(psn, UR_PSN_MASK)) ? before->about & ~ARRIVED : newest ? w->messages : 0;
 }
 
+/* Datagrams of several QPs come in one flow, each with PSNs of its own sender, and are never sent again: equal PSNs are no repetition. */
+static bool is_datagram(const struct ur_bth *bth)
+{
+	return (bth->opcode & 0xe0) == UR_UD;
+}
+
+static void count_datagram(struct flow *w, uint32_t psn, struct ur_fault_place *at)
+{
+	at->offset = ur_psn_add(psn, UR_PSN_MASK + 1 - w->first);
+	at->iteration = 1;
+	at->msg = w->messages = (w->messages + 1) & ~ARRIVED;
+}
+
 static void count(struct flow *w, uint32_t psn, bool request, bool begins, struct ur_fault_place *at)
 {
 	struct slot *s = slot_of(w, psn);
@@ -130,11 +143,14 @@ void ur_fault_flows_see(struct ur_fault_flows *f, enum ur_fault_dir dir, const s
 		return;
 	w = flow_of(f, key);
 	at->flow = f->last = (unsigned)(w - f->flows);
-	at->fresh = w->key != key || ur_psn_diff(bth->psn, w->highest) < -FURTHEST_BACK;
+	at->fresh = w->key != key || (!is_datagram(bth) && ur_psn_diff(bth->psn, w->highest) < -FURTHEST_BACK);
 	if (at->fresh)
 		begin(w, key, bth->psn);
 	w->used = ++f->clock;
-	count(w, bth->psn, !response, info->flags & UR_OPF_FIRST, at);
+	if (is_datagram(bth))
+		count_datagram(w, bth->psn, at);
+	else
+		count(w, bth->psn, !response, info->flags & UR_OPF_FIRST, at);
 }
 
 void ur_fault_flows_arrived(struct ur_fault_flows *f, const struct ur_fault_place *at, uint32_t psn)
@@ -146,4 +162,19 @@ void ur_fault_flows_arrived(struct ur_fault_flows *f, const struct ur_fault_plac
 	s = slot_of(&f->flows[at->flow], psn);
 	if (times_seen(s, psn))
 		s->about |= ARRIVED;
+}
+
+bool ur_fault_flows_beyond(const struct ur_fault_flows *f, const struct ur_fault_place *at, uint32_t psn, uint32_t last)
+{
+	const struct flow *w = &f->flows[at->flow];
+
+	for (unsigned i = 0; i < UR_FAULT_PSNS && ur_psn_diff(psn, last) < 0; i++) {
+		const struct slot *s;
+
+		psn = ur_psn_add(psn, 1);
+		s = &w->slots[psn & (UR_FAULT_PSNS - 1)];
+		if (times_seen(s, psn) && s->about & ARRIVED)
+			return true;
+	}
+	return false;
 }

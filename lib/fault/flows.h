@@ -20,11 +20,14 @@ void ur_fault_flows_destroy(struct ur_fault_flows *f); /* NULL is nothing */
 
 /*
  * Counts the packet, and says where it stands. A message is counted when its first packet passes for the first time, in the order of PSNs;
- * one that later ones have overtaken has no number. What has no place: CNPs, and opcodes that are not in the table.
+ * one that later ones have overtaken has no number. Each datagram is a message, and none is a repetition. What has no place: CNPs, and
+ * opcodes that are not in the table.
  */
 void ur_fault_flows_see(struct ur_fault_flows *f, enum ur_fault_dir dir, const struct ur_bth *bth, const struct ur_gid *dst,
 			struct ur_fault_place *at);
 /* The packet that was seen last at this place gets through: at->arrived of those that repeat it. */
 void ur_fault_flows_arrived(struct ur_fault_flows *f, const struct ur_fault_place *at, uint32_t psn);
+/* Has a packet of this flow got through that lies beyond this PSN, up to `last`? */
+bool ur_fault_flows_beyond(const struct ur_fault_flows *f, const struct ur_fault_place *at, uint32_t psn, uint32_t last);
 
 #endif

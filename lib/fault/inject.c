@@ -16,7 +16,8 @@ struct held {
 	struct ur_pkt *p;
 	ur_time due;
 	uint32_t qpn;     /* of the packets that have to pass it first, */
-	unsigned to_pass; /* how many more; 0: it waits for its time only */
+	unsigned to_pass; /* how many more; 0: it does not wait for them */
+	int rule;         /* which holds it until its packet passes; -1: none does */
 	enum ur_fault_dir dir;
 	ur_fault_forward forward;
 };
@@ -24,6 +25,7 @@ struct held {
 struct ur_faults {
 	struct ur_fault_spec spec;
 	struct ur_fault_row row[UR_FAULT_RULES];
+	unsigned holds[UR_FAULT_RULES]; /* how many frames each holds */
 	struct ur_fault_host host;
 	struct ur_fault_flows *flows; /* NULL while no rule asks where packets stand */
 	ur_time now;                  /* of the current call */
@@ -90,6 +92,8 @@ static bool hold(struct ur_faults *f, struct held h)
 		return false;
 	f->held[f->held_n++] = h;
 	f->to_be_passed += h.to_pass > 0;
+	if (h.rule >= 0)
+		f->holds[h.rule]++;
 	return true;
 }
 
@@ -105,7 +109,9 @@ static void let_go(struct ur_faults *f, unsigned i)
 	struct held h = f->held[i];
 
 	f->to_be_passed -= h.to_pass > 0;
-	f->held[i] = f->held[--f->held_n];
+	if (h.rule >= 0)
+		f->holds[h.rule]--;
+	memmove(&f->held[i], &f->held[i + 1], (--f->held_n - i) * sizeof(h));
 	h.forward(f->host.ctx, &h.p, 1);
 }
 
@@ -124,6 +130,27 @@ static void passed(struct ur_faults *f, const struct ur_fault_pkt *seen)
 	}
 }
 
+/* It has gone its way: what waits for it follows, in the order in which it came. */
+static void ends_holds(struct ur_faults *f, const struct ur_fault_pkt *seen)
+{
+	for (unsigned r = 0; r < f->spec.nrules; r++) {
+		struct held mine[FAULT_HELD_MAX];
+		unsigned n = 0, left = 0;
+
+		if (!f->holds[r] || f->row[r].rule.ends != UR_FAULT_UNTIL_PACKET || !ur_fault_matches(&f->row[r].rule.until, seen))
+			continue;
+		for (unsigned i = 0; i < f->held_n; i++)
+			if (f->held[i].rule == (int)r)
+				mine[n++] = f->held[i];
+			else
+				f->held[left++] = f->held[i];
+		f->held_n = left;
+		f->holds[r] = 0;
+		for (unsigned i = 0; i < n; i++)
+			mine[i].forward(f->host.ctx, &mine[i].p, 1);
+	}
+}
+
 static ur_time soon(struct ur_faults *f)
 {
 	return f->now + 1 + ur_rng_below(&f->rng, FAULT_HOLD_NS);
@@ -132,16 +159,22 @@ static ur_time soon(struct ur_faults *f)
 /* --- rules --- */
 
 /* Of a packet that is built, whose headers need not be looked for. */
-static struct ur_gid destination(const struct ur_pkt *p)
+static void read_built(const struct ur_pkt *p, struct ur_fault_frame *to)
 {
-	const uint8_t *ip = p->data + p->l3_off;
-	struct ur_gid g = {{0}};
+	const uint8_t *ip = p->data + p->l3_off, *udp = p->data + p->bth_off - UR_UDP_LEN;
 
-	if (p->ip_version == 4 && p->len >= p->l3_off + (uint32_t)UR_IP4_LEN)
-		return ur_gid_from_v4_at(ip + 16);
-	if (p->ip_version != 4 && p->len >= p->l3_off + (uint32_t)UR_IP6_LEN)
-		memcpy(g.raw, ip + 24, 16);
-	return g;
+	to->bth = p->bth;
+	if (p->ip_version == 4 && p->len >= p->l3_off + (uint32_t)UR_IP4_LEN) {
+		to->src = ur_gid_from_v4_at(ip + 12);
+		to->dst = ur_gid_from_v4_at(ip + 16);
+	} else if (p->ip_version != 4 && p->len >= p->l3_off + (uint32_t)UR_IP6_LEN) {
+		memcpy(to->src.raw, ip + 8, 16);
+		memcpy(to->dst.raw, ip + 24, 16);
+	}
+	if (p->bth_off < UR_UDP_LEN || p->len < p->bth_off + (uint32_t)UR_BTH_LEN)
+		return;
+	to->sport = ur_get16(udp);
+	to->syndrome = ur_fault_syndrome(p->data + p->bth_off, p->len - p->bth_off);
 }
 
 /* A packet to send, or one that has been received and not been parsed. False: it is not RoCEv2. */
@@ -149,9 +182,9 @@ static bool read_packet(const struct ur_pkt *p, enum ur_fault_dir dir, struct ur
 {
 	const bool bare = dir == UR_FAULT_RX && p->flags & UR_PKT_BARE, built = dir == UR_FAULT_TX && p->kind == UR_PKT_ROCE;
 
+	*to = (struct ur_fault_frame){.syndrome = -1};
 	if (built) {
-		to->bth = p->bth;
-		to->dst = destination(p);
+		read_built(p, to);
 		return true;
 	}
 	if (!bare)
@@ -159,13 +192,17 @@ static bool read_packet(const struct ur_pkt *p, enum ur_fault_dir dir, struct ur
 	if (p->len < UR_BTH_LEN)
 		return false;
 	ur_bth_get(p->data, &to->bth);
+	to->src = p->src;
 	to->dst = p->dst;
+	to->sport = p->sport;
+	to->syndrome = ur_fault_syndrome(p->data, p->len);
 	return true;
 }
 
 static void describe(struct ur_faults *f, const struct ur_pkt *p, struct ur_fault_frame *room, struct ur_fault_pkt *seen)
 {
-	seen->bth = read_packet(p, seen->dir, room) ? &room->bth : NULL;
+	seen->frame = read_packet(p, seen->dir, room) ? room : NULL;
+	seen->bth = seen->frame ? &room->bth : NULL;
 	seen->since = ur_fault_since(&f->origin, f->now);
 	if (f->flows && seen->bth)
 		ur_fault_flows_see(f->flows, seen->dir, seen->bth, &room->dst, &seen->place);
@@ -179,15 +216,16 @@ static void mark(struct ur_pkt *p)
 		ur_fault_set_ce(p->data, p->len, true);
 }
 
-static const enum ur_counter counter_of[] = {
+static const enum ur_counter counter_of[UR_FAULT_ACTIONS] = {
 	[UR_FAULT_DROP] = UR_C_FAULT_DROP,       [UR_FAULT_DUPLICATE] = UR_C_FAULT_DUP,   [UR_FAULT_DELAY] = UR_C_FAULT_DELAY,
-	[UR_FAULT_REORDER] = UR_C_FAULT_REORDER, [UR_FAULT_CORRUPT] = UR_C_FAULT_CORRUPT, [UR_FAULT_MARK] = UR_C_FAULT_MARK};
+	[UR_FAULT_REORDER] = UR_C_FAULT_REORDER, [UR_FAULT_CORRUPT] = UR_C_FAULT_CORRUPT, [UR_FAULT_MARK] = UR_C_FAULT_MARK,
+	[UR_FAULT_HOLD] = UR_C_FAULT_DELAY};
 
 /* True when the packet is gone, or waits. */
-static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pkt *p, const struct ur_fault_pkt *seen,
-		ur_fault_forward forward)
+static bool act(struct ur_faults *f, unsigned rule, struct ur_pkt *p, const struct ur_fault_pkt *seen, ur_fault_forward forward)
 {
-	struct held h = {.p = p, .due = f->now + r->delay, .qpn = qpn_of(seen), .dir = seen->dir, .forward = forward};
+	const struct ur_fault_rule *r = &f->row[rule].rule;
+	struct held h = {.p = p, .due = f->now + r->delay, .qpn = qpn_of(seen), .rule = -1, .dir = seen->dir, .forward = forward};
 
 	ur_count(f->host.counters, counter_of[r->action]);
 	switch (r->action) {
@@ -203,6 +241,9 @@ static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pk
 	case UR_FAULT_DELAY: return hold(f, h);
 	case UR_FAULT_CORRUPT: corrupt(f, p); return false;
 	case UR_FAULT_MARK: mark(p); return false;
+	case UR_FAULT_HOLD: h.rule = (int)rule; return hold(f, h);
+	case UR_FAULT_TRIM: /* refused by the parser: ur_fault_rule_of_cables */
+	case UR_FAULT_ACTIONS: break;
 	}
 	return false;
 }
@@ -211,10 +252,12 @@ static bool act(struct ur_faults *f, const struct ur_fault_rule *r, struct ur_pk
 static bool apply_rules(struct ur_faults *f, const struct ur_fault_pkt *seen, struct ur_pkt *p, ur_fault_forward forward)
 {
 	for (unsigned i = 0; i < f->spec.nrules; i++) {
-		if (!ur_fault_row_acts(&f->row[i], seen, &f->rng))
+		const bool full = f->row[i].rule.action == UR_FAULT_HOLD && f->holds[i] >= f->row[i].rule.most;
+
+		if (full || !ur_fault_row_acts(&f->row[i], seen, &f->rng))
 			continue;
 		ur_count(f->host.counters, (enum ur_counter)(UR_C_FAULT_RULE1 + i));
-		if (act(f, &f->row[i].rule, p, seen, forward))
+		if (act(f, i, p, seen, forward))
 			return true;
 	}
 	return false;
@@ -222,22 +265,24 @@ static bool apply_rules(struct ur_faults *f, const struct ur_fault_pkt *seen, st
 
 /* --- chance --- */
 
-static void apply_chance(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward forward)
+/* False: it does not pass now. */
+static bool apply_chance(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward forward)
 {
 	struct ur_pkt *d;
 
 	if (chance(f, f->spec.drop, UR_C_FAULT_DROP)) {
 		ur_pkts_release(&p, 1);
-		return;
+		return false;
 	}
 	if (chance(f, f->spec.dup, UR_C_FAULT_DUP) && (d = f->host.copy(f->host.ctx, p)))
 		forward(f->host.ctx, &d, 1);
 	if (chance(f, f->spec.corrupt, UR_C_FAULT_CORRUPT))
 		corrupt(f, p);
 	if (chance(f, f->spec.reorder, UR_C_FAULT_REORDER) && f->held_n < FAULT_HELD_MAX &&
-	    hold(f, (struct held){.p = p, .due = soon(f), .forward = forward}))
-		return;
+	    hold(f, (struct held){.p = p, .due = soon(f), .rule = -1, .forward = forward}))
+		return false;
 	forward(f->host.ctx, &p, 1);
+	return true;
 }
 
 static void apply(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, ur_fault_forward forward)
@@ -250,12 +295,14 @@ static void apply(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, 
 		if (apply_rules(f, &seen, p, forward))
 			return;
 	}
-	if (f->spec.dir & dir)
-		apply_chance(f, p, forward);
-	else
+	if (!(f->spec.dir & dir))
 		forward(f->host.ctx, &p, 1);
+	else if (!apply_chance(f, p, forward))
+		return;
 	if (f->to_be_passed)
 		passed(f, &seen);
+	if (f->held_n)
+		ends_holds(f, &seen);
 }
 
 void ur_faults_apply(struct ur_faults *f, ur_time now, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n, ur_fault_forward forward)

@@ -56,11 +56,16 @@ static int parse_rule(struct ur_fault_spec *s, const char *item, char *err, size
 		return EINVAL;
 	}
 	wrong = ur_fault_rule_parse(item, &s->rules[s->nrules], &at);
+	if (wrong) {
+		snprintf(err, errlen, "fault rule '%s' is not understood at '%s': %s", item, item + at, wrong);
+		return EINVAL;
+	}
+	wrong = ur_fault_rule_of_cables(&s->rules[s->nrules]);
 	if (!wrong) {
 		s->nrules++;
 		return 0;
 	}
-	snprintf(err, errlen, "fault rule '%s' is not understood at '%s': %s", item, item + at, wrong);
+	snprintf(err, errlen, "fault rule '%s' is not for a device: %s", item, wrong);
 	return EINVAL;
 }
 

@@ -368,6 +368,12 @@ static void ten(void)
 		pass_roce(i, i % 2 ? UR_UC | UR_OP_SEND_ONLY : UR_RC | UR_OP_ACK, 5 + i % 2);
 }
 
+static void ten_of(const char *text)
+{
+	create_of(text);
+	ten();
+}
+
 static void faults_apply__rules(void)
 {
 	static const struct {
@@ -412,8 +418,7 @@ static void faults_apply__rules(void)
 /* Each rule counts for itself; what one has dropped the next one does not see. */
 static void faults_apply__rule_counters(void)
 {
-	create_of("drop tx opcode=ACK nth=1,dup tx opcode=SEND_ONLY times=3,corrupt tx psn=9,drop tx psn=0");
-	ten();
+	ten_of("drop tx opcode=ACK nth=1,dup tx opcode=SEND_ONLY times=3,corrupt tx psn=9,drop tx psn=0");
 	CU_ASSERT_EQUAL(seen_n, 12);
 	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_RULE1], 1);
 	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_RULE2], 3);
@@ -427,31 +432,43 @@ static void faults_apply__rule_counters(void)
 
 static void faults_apply__rule_delay(void)
 {
-	create_of("delay tx psn=2 delay=3ms");
-	ten();
-	CU_ASSERT_EQUAL(seen_n, 9);
-	CU_ASSERT_EQUAL(ur_faults_next(faults), 1000 + 3 * UR_NS_PER_MS);
+	ten_of("delay tx psn=2 delay=3ms");
+	CU_ASSERT(seen_n == 9 && ur_faults_next(faults) == 1000 + 3 * UR_NS_PER_MS);
 	host.now = ur_faults_next(faults);
 	ur_faults_release(faults, host.now);
-	CU_ASSERT_EQUAL(seen_n, 10);
-	CU_ASSERT_TRUE(intact(9, 2));
+	CU_ASSERT(seen_n == 10 && intact(9, 2));
 	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_DELAY], 1);
+	destroy();
+}
+
+/* Those to QP 5 wait until number 7 has passed, in their order, two of them at a time; the one that comes after it for a second. */
+static void faults_apply__rule_hold(void)
+{
+	static const unsigned char order[] = {1, 3, 4, 5, 6, 7, 0, 2, 9, 8};
+
+	ten_of("hold tx qpn=5 most=2 until opcode=SEND_ONLY psn=7");
+	CU_ASSERT(seen_n == 9 && ur_faults_next(faults) == 1000 + UR_NS_PER_S && host.counters.v[UR_C_FAULT_DELAY] == 3);
+	ur_faults_release(faults, ur_faults_next(faults));
+	for (unsigned i = 0; i < 10; i++)
+		CU_ASSERT_TRUE(intact(i, order[i]));
+	destroy();
+	/* what chance drops has not passed: neither what is held until then goes on, nor what it is to overtake */
+	ten_of("hold tx qpn=5 most=2 until opcode=SEND_ONLY psn=7,reorder tx psn=1,drop=100%");
+	ur_faults_release(faults, 1000 + UR_NS_PER_S);
+	CU_ASSERT(seen_n == 3 && intact(0, 0) && intact(1, 1) && intact(2, 2));
 	destroy();
 }
 
 /* The packet passes, and comes again later; what finds no room to wait is given back. */
 static void faults_apply__rule_late_duplicate(void)
 {
-	create_of("dup tx psn=2 delay=3ms");
-	ten();
-	CU_ASSERT_EQUAL(seen_n, 10);
-	CU_ASSERT_EQUAL(ur_faults_next(faults), 1000 + 3 * UR_NS_PER_MS);
+	ten_of("dup tx psn=2 delay=3ms");
+	CU_ASSERT(seen_n == 10 && ur_faults_next(faults) == 1000 + 3 * UR_NS_PER_MS);
 	host.now = ur_faults_next(faults);
 	ur_faults_release(faults, host.now);
 	CU_ASSERT_EQUAL_FATAL(seen_n, 11);
 	CU_ASSERT_TRUE(intact(2, 2) && intact(10, 2));
-	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_DUP], 1);
-	CU_ASSERT_EQUAL(host.counters.v[UR_C_FAULT_DELAY], 0);
+	CU_ASSERT(host.counters.v[UR_C_FAULT_DUP] == 1 && host.counters.v[UR_C_FAULT_DELAY] == 0);
 	destroy();
 	create_of("dup tx delay=3ms");
 	for (unsigned i = 0; i < 10; i++)
@@ -467,8 +484,7 @@ static void faults_apply__rule_reorder(void)
 {
 	static const unsigned order[] = {0, 1, 3, 4, 5, 6, 2, 7, 9, 8};
 
-	create_of("reorder tx psn=2 by=2,reorder tx psn=8");
-	ten();
+	ten_of("reorder tx psn=2 by=2,reorder tx psn=8");
 	CU_ASSERT_EQUAL(seen_n, 9);
 	host.now = ur_faults_next(faults);
 	CU_ASSERT(host.now > 1000 && host.now <= 1000 + 10 * UR_NS_PER_MS);
@@ -575,6 +591,7 @@ void ur_suite_fault(void)
 	CU_ADD_TEST(s, faults_apply__rules);
 	CU_ADD_TEST(s, faults_apply__rule_counters);
 	CU_ADD_TEST(s, faults_apply__rule_delay);
+	CU_ADD_TEST(s, faults_apply__rule_hold);
 	CU_ADD_TEST(s, faults_apply__rule_late_duplicate);
 	CU_ADD_TEST(s, faults_apply__rule_reorder);
 	CU_ADD_TEST(s, faults_apply__rule_places);

@@ -146,6 +146,22 @@ static void flows_see__restart(void)
 	end();
 }
 
+/* Several QPs send to one: their PSNs have nothing to do with one another. */
+static void flows_see__datagrams(void)
+{
+	begin();
+	see(UR_UD | UR_OP_SEND_ONLY, 0x800000);
+	CU_ASSERT(at.fresh && is(0, 1, 1));
+	see(UR_UD | UR_OP_SEND_ONLY, 0x700000);
+	CU_ASSERT(!at.fresh && is(0xf00000, 2, 1));
+	see(UR_UD | UR_OP_SEND_ONLY_IMM, 0x800000);
+	CU_ASSERT(!at.fresh && is(0, 3, 1));
+	ur_fault_flows_arrived(flows, &at, 0x800000);
+	see(UR_UD | UR_OP_SEND_ONLY, 0x800000);
+	CU_ASSERT(!at.fresh && !at.arrived && is(0, 4, 1));
+	end();
+}
+
 /* The one that was quiet for longest makes room. */
 static void flows_see__bound(void)
 {
@@ -192,6 +208,7 @@ void ur_suite_fault_flows(void)
 	CU_ADD_TEST(s, flows_see__keys);
 	CU_ADD_TEST(s, flows_see__iterations);
 	CU_ADD_TEST(s, flows_see__restart);
+	CU_ADD_TEST(s, flows_see__datagrams);
 	CU_ADD_TEST(s, flows_see__bound);
 	CU_ADD_TEST(s, flows_see__hostile);
 }

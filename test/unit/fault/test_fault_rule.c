@@ -83,16 +83,16 @@ static void fault_parse__rules(void)
 	CU_ASSERT_EQUAL_FATAL(s.nrules, 2);
 	CU_ASSERT_EQUAL(s.dup, 10000);
 	CU_ASSERT_EQUAL(s.rules[0].action, UR_FAULT_DROP);
-	CU_ASSERT_EQUAL(s.rules[0].dir, UR_FAULT_TX);
-	CU_ASSERT_EQUAL(s.rules[0].opcode, UR_OP_READ_RESP_MIDDLE);
-	CU_ASSERT_TRUE(s.rules[0].any_service);
+	CU_ASSERT_EQUAL(s.rules[0].on.dir, UR_FAULT_TX);
+	CU_ASSERT_EQUAL(s.rules[0].on.opcode, UR_OP_READ_RESP_MIDDLE);
+	CU_ASSERT_TRUE(s.rules[0].on.any_service);
 	CU_ASSERT_EQUAL(s.rules[0].nth, 3);
 	CU_ASSERT_EQUAL(s.rules[0].times, 1); /* that one alone */
 	CU_ASSERT_EQUAL(s.rules[1].action, UR_FAULT_DELAY);
-	CU_ASSERT_EQUAL(s.rules[1].dir, UR_FAULT_RX);
-	CU_ASSERT_EQUAL(s.rules[1].opcode, -1);
-	CU_ASSERT_EQUAL(s.rules[1].qpn, 0x12);
-	CU_ASSERT_EQUAL(s.rules[1].psn, 7);
+	CU_ASSERT_EQUAL(s.rules[1].on.dir, UR_FAULT_RX);
+	CU_ASSERT_EQUAL(s.rules[1].on.opcode, -1);
+	CU_ASSERT_EQUAL(s.rules[1].on.qpn, 0x12);
+	CU_ASSERT_EQUAL(s.rules[1].on.psn, 7);
 	CU_ASSERT_EQUAL(s.rules[1].times, 2);
 	CU_ASSERT_EQUAL(s.rules[1].delay, 5 * UR_NS_PER_MS);
 }
@@ -103,10 +103,10 @@ static void fault_parse__rules_of_places(void)
 	unsigned at;
 
 	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop tx psn=+7 msg=3 iteration=2 chance=0.5% after=2s for=10ms", &r, &at));
-	CU_ASSERT(r.relative && r.psn == 7 && r.msg == 3 && r.iteration == 2 && r.chance == 5000);
+	CU_ASSERT(r.on.relative && r.on.psn == 7 && r.on.msg == 3 && r.on.iteration == 2 && r.chance == 5000);
 	CU_ASSERT(r.after == 2 * UR_NS_PER_S && r.lasts == 10 * UR_NS_PER_MS && ur_fault_rule_needs_place(&r));
 	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("reorder psn=7", &r, &at));
-	CU_ASSERT(r.action == UR_FAULT_REORDER && r.by == 1 && r.delay && !r.relative && !ur_fault_rule_needs_place(&r));
+	CU_ASSERT(r.action == UR_FAULT_REORDER && r.by == 1 && r.delay && !r.on.relative && !ur_fault_rule_needs_place(&r));
 	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("reorder by=3 delay=5us chance=.25", &r, &at));
 	CU_ASSERT(r.by == 3 && r.delay == 5 * UR_NS_PER_US && r.chance == UR_FAULT_PPM / 4);
 }
@@ -155,6 +155,39 @@ static void fault_parse__refused_rules(void)
 		{"drop tx for=0s", "at 'for=0s'"},
 		{"reorder tx by=0", "at 'by=0'"},
 		{"reorder tx by=1001", "at 'by=1001'"},
+		{"trim what=payload", "what= goes with corrupt"},
+		{"drop tx fix=icrc", "fix=icrc goes with"},
+		{"corrupt tx fix=icrc", "needs what="},
+		{"corrupt what=icrc fix=icrc", "needs what="},
+		{"corrupt what=checksum", "at 'what=checksum'"},
+		{"corrupt what=", "at 'what='"},
+		{"corrupt what=payload fix=udp", "at 'fix=udp'"},
+		{"drop tx keep=5", "go with trim alone"},
+		{"drop tx dscp=0", "go with trim alone"},
+		{"trim keep=4097", "at 'keep=4097'"},
+		{"trim dscp=64", "at 'dscp=64'"},
+		{"hold tx", "needs what ends it"},
+		{"hold tx until", "at ''"},
+		{"hold tx until told rx", "at 'rx'"},
+		{"hold tx until rx told", "at 'told'"},
+		{"hold tx until nth=2", "at 'nth=2'"},
+		{"hold tx until rx until tx", "at 'until tx'"},
+		{"hold tx most=1001 until rx", "at 'most=1001 until rx'"},
+		{"until rx", "a rule begins"},
+		{"drop tx until rx", "go with hold alone"},
+		{"delay most=2 delay=1ms", "go with hold alone"},
+		{"drop src=10.0.0", "at 'src=10.0.0'"},
+		{"drop tx src=", "at 'src='"},
+		{"drop tx dst=fd00::1%eth0", "at 'dst"},
+		{"drop tx dst=1111111111111111111111111111111111111111111111111111111111111", "at 'dst"},
+		{"drop tx port=0", "at 'port=0'"},
+		{"drop tx port=65536", "at 'port"},
+		{"drop tx service=0", "at 'service=0'"},
+		{"trim tx", "is not for a device: switches trim"},
+		{"hold tx until told", "is not for a device: only 'uroce between' can be told"},
+		{"corrupt what=payload fix=icrc", "is not for a device: only 'uroce between' chooses"},
+		{"drop service=5", "is not for a device: only 'uroce between' knows"},
+		{"hold tx until service=5", "is not for a device: only 'uroce between' knows"},
 		{"drop tx,drop tx,drop tx,drop tx,drop tx,drop tx,drop tx,drop tx,drop rx", "'drop rx' is one too many"},
 	};
 	struct ur_fault_spec s;
@@ -169,10 +202,27 @@ static void fault_parse__refused_rules(void)
 	}
 }
 
+static void fault_parse__rules_of_cables(void)
+{
+	struct ur_fault_rule r;
+	unsigned at;
+
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("trim 1to2 keep=64 dscp=3 fix=icrc src=10.0.0.1", &r, &at));
+	CU_ASSERT(r.action == UR_FAULT_TRIM && r.keep == 64 && r.dscp == 3 && r.fix && r.on.has_src && r.on.src.raw[12] == 10);
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("hold 1to2 opcode=WRITE_LAST until 2to1 opcode=NAK psn=+3", &r, &at));
+	CU_ASSERT(r.action == UR_FAULT_HOLD && r.ends == UR_FAULT_UNTIL_PACKET && r.on.dir == UR_FAULT_TX && r.until.dir == UR_FAULT_RX);
+	CU_ASSERT(r.until.answer == UR_FAULT_NAK && r.until.any_service && r.until.opcode == UR_OP_ACK && r.until.psn == 3);
+	CU_ASSERT(ur_fault_rule_needs_place(&r) && r.delay == UR_NS_PER_S && r.most == 64 && !ur_fault_rule_of_cables(&r));
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("hold most=3 delay=5ms until told", &r, &at));
+	CU_ASSERT(r.ends == UR_FAULT_UNTIL_TOLD && r.most == 3 && r.delay == 5 * UR_NS_PER_MS && ur_fault_rule_of_cables(&r));
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop port=0xc000 dst=fd00::1 service=0x10000000000", &r, &at));
+	CU_ASSERT(r.on.port == 0xc000 && r.on.has_dst && r.on.dst.raw[0] == 0xfd && r.on.service == 1ull << 40 && r.dscp == -1);
+}
+
 /* A rule without conditions is for what is no RoCEv2, too; one with conditions is not. */
 static void fault_row__any_frame(void)
 {
-	struct ur_fault_row all = {.rule = {.opcode = -1, .psn = -1}}, some = {.rule = {.opcode = -1, .psn = 0}};
+	struct ur_fault_row all = {.rule.on = {.opcode = -1, .psn = -1}}, some = {.rule.on = {.opcode = -1, .psn = 0}};
 	struct ur_bth bth = {.opcode = UR_RC | UR_OP_ACK};
 	const struct ur_fault_pkt other = {.dir = UR_FAULT_RX}, in = {.dir = UR_FAULT_RX, .bth = &bth},
 				  out = {.dir = UR_FAULT_TX, .bth = &bth};
@@ -264,6 +314,7 @@ void ur_suite_fault_rule(void)
 	CU_ADD_TEST(s, fault_parse__refused);
 	CU_ADD_TEST(s, fault_parse__rules);
 	CU_ADD_TEST(s, fault_parse__rules_of_places);
+	CU_ADD_TEST(s, fault_parse__rules_of_cables);
 	CU_ADD_TEST(s, fault_parse__refused_rules);
 	CU_ADD_TEST(s, fault_row__window);
 	CU_ADD_TEST(s, fault_row__chance);

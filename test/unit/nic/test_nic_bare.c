@@ -111,7 +111,7 @@ static void bare__more_than_a_burst(void)
 static void bare__injected_faults(void)
 {
 	static const struct ur_fault_spec spec = {
-		.drop = 20000, .dup = 50000, .reorder = 50000, .corrupt = 20000, .dir = UR_FAULT_TX | UR_FAULT_RX, .seed = 3};
+		.drop = 20000, .dup = 50000, .reorder = 50000, .corrupt = 20000, .dir = UR_FAULT_TX | UR_FAULT_RX, .seed = 4};
 
 	for (unsigned bare = 0; bare <= 2; bare++) {
 		open_pair(bare, IBV_QPT_RC);
