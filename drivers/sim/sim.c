@@ -4,26 +4,12 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "drivers/sim/hide.h"
 #include "drivers/sim/internal.h"
 #include "wire/train.h"
 
 #define NPKTS_DEFAULT 4096
 #define MTU_FULL (UR_PKT_ROOM - 18)
-
-/* Under AddressSanitizer, access to a packet that belongs to somebody else is detected. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAVE_ASAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(HAVE_ASAN)
-#include <sanitizer/asan_interface.h>
-#define hide(p, n) ASAN_POISON_MEMORY_REGION(p, n)
-#define show(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
-#else
-#define hide(p, n) ((void)(p), (void)(n))
-#define show(p, n) ((void)(p), (void)(n))
-#endif
 
 static struct ur_sim_buf *buf_of(struct ur_pkt *p)
 {
@@ -62,7 +48,7 @@ struct ur_sim_buf *ur_sim_buf_get(struct ur_sim *sim, enum ur_sim_where where)
 	if (!b)
 		return NULL;
 	b->where = UR_SIM_FREE; /* it may be one that was never used */
-	show(b->bytes, sizeof(b->bytes));
+	ur_show(b->bytes, sizeof(b->bytes));
 	b->pkt = (struct ur_pkt){.data = b->bytes + UR_SIM_HEADROOM, .room = UR_PKT_ROOM};
 	b->more = NULL;
 	b->damaged = b->merge = false;
@@ -74,7 +60,7 @@ void ur_sim_buf_put(struct ur_sim *sim, struct ur_sim_buf *b)
 {
 	move(sim, b, UR_SIM_FREE);
 	ur_pool_give(&sim->free, b);
-	hide(b->bytes, sizeof(b->bytes));
+	ur_hide(b->bytes, sizeof(b->bytes));
 }
 
 struct ur_sim_buf *ur_sim_buf_copy(struct ur_sim *sim, const struct ur_sim_buf *from)
@@ -147,7 +133,7 @@ static struct ur_pkt *alloc_train(struct ur_queue *q)
 
 	if (!t)
 		return NULL;
-	show(t->bytes, sizeof(t->bytes));
+	ur_show(t->bytes, sizeof(t->bytes));
 	t->pkt = (struct ur_pkt){.data = t->bytes, .room = sizeof(t->bytes), .home = q};
 	t->out = true;
 	sim->outstanding++;
@@ -181,7 +167,7 @@ static void give_train(struct ur_sim *sim, struct ur_sim_train *t)
 	t->out = false;
 	sim->outstanding--;
 	ur_pool_give(&sim->free_trains, t);
-	hide(t->bytes, sizeof(t->bytes));
+	ur_hide(t->bytes, sizeof(t->bytes));
 }
 
 static void give_back(struct ur_sim *sim, struct ur_pkt *pkt)
@@ -350,9 +336,9 @@ void ur_sim_destroy(struct ur_sim *sim)
 	if (!sim)
 		return;
 	for (struct ur_sim_buf *b = sim->bufs; b && (uint8_t *)b < sim->free.fresh; b++)
-		show(b->bytes, sizeof(b->bytes));
+		ur_show(b->bytes, sizeof(b->bytes));
 	for (struct ur_sim_train *t = sim->trains; t && (uint8_t *)t < sim->free_trains.fresh; t++)
-		show(t->bytes, sizeof(t->bytes));
+		ur_show(t->bytes, sizeof(t->bytes));
 	ur_fault_flows_destroy(sim->flows);
 	free(sim->bufs);
 	free(sim->trains);
