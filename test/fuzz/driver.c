@@ -3,11 +3,12 @@
  * Runs a fuzz target without libFuzzer:
  *
  *   fuzz_NAME FILE...                          each of these inputs, once
- *   fuzz_NAME [--seed S] [--seconds T] [--runs N] [--jobs J] [--stop N] [--findings DIR] --corpus DIR
+ *   fuzz_NAME [--seed S] [--first N] [--seconds T] [--runs N] [--jobs J] [--stop N] [--findings DIR] --corpus DIR
  *
- * The second runs the corpus and then inputs made from it, in J processes, for T seconds or until N findings. An input that ends a process,
- * leaks or takes longer than 20 s is a finding: it is kept in DIR, and the rest goes on. The same seed gives the same inputs. It ends with
- * a line 'N passed, N failed'.
+ * The second runs the corpus and then inputs made from it, in J processes, for T seconds, for N inputs or until N findings. An input that
+ * ends a process, leaks or takes longer than 20 s is a finding: it is kept in DIR, and the rest goes on. The same seed and corpus give the
+ * same inputs, of which each has a number: --first begins at that number, so that a run can be split, and can go on where it was stopped.
+ * It ends with a line 'N passed, N failed'.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,7 @@
 struct options {
 	const char *name, *findings;
 	struct corpus corpus, given;
-	uint64_t seed, runs;
+	uint64_t seed, first, runs; /* runs 0: without end */
 	double seconds;
 	unsigned jobs, stop; /* stop: after that many findings */
 };
@@ -88,7 +89,7 @@ static void work(const struct options *o, struct job *j)
 	while (!atomic_load(&shared->stop)) {
 		uint64_t number = atomic_fetch_add(&shared->next, 1);
 
-		if (o->runs && number >= o->runs)
+		if (o->runs && number - o->first >= o->runs)
 			break;
 		j->number = number;
 		j->size = make(o, number, j->input);
@@ -142,8 +143,19 @@ static void keep(const struct options *o, const struct job *j, const char *what)
 struct watch { /* over one process */
 	pid_t pid;
 	unsigned long long seen;
-	double since;
+	double since; /* CPU seconds, when that changed */
 };
+
+/* Of a process's own time: one that is stopped, or waits for a CPU, does not hang. No input makes it wait for anything else. */
+static double cpu_s(pid_t pid)
+{
+	struct timespec t = {0};
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) == 0)
+		clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
 
 static bool hangs(struct watch *w, const struct job *j)
 {
@@ -151,9 +163,9 @@ static bool hangs(struct watch *w, const struct job *j)
 
 	if (done != w->seen) {
 		w->seen = done;
-		w->since = now_s();
+		w->since = cpu_s(w->pid);
 	}
-	return now_s() > w->since + HANG_S;
+	return cpu_s(w->pid) > w->since + HANG_S;
 }
 
 /* Looks after one process; true when it has made a finding. */
@@ -174,7 +186,7 @@ static bool look_after(const struct options *o, struct watch *w, struct job *j)
 		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	keep(o, j, hung ? "does not end" : what);
 	atomic_fetch_add(&j->done, 1);
-	w->since = now_s();
+	w->since = 0;
 	w->pid = atomic_load(&shared->stop) ? 0 : start(o, j);
 	return true;
 }
@@ -186,7 +198,7 @@ static unsigned supervise(const struct options *o)
 	unsigned findings = 0, alive = o->jobs;
 
 	for (unsigned i = 0; i < o->jobs; i++)
-		watch[i] = (struct watch){.pid = start(o, &shared->job[i]), .since = now_s()};
+		watch[i] = (struct watch){.pid = start(o, &shared->job[i])};
 	while (alive) {
 		if ((o->seconds > 0 && now_s() > until) || findings >= o->stop)
 			atomic_store(&shared->stop, true);
@@ -209,11 +221,13 @@ static int fuzz(const struct options *o)
 
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);
+	atomic_store(&shared->next, o->first);
 	findings = supervise(o);
 	for (unsigned i = 0; i < o->jobs; i++)
 		done += atomic_load(&shared->job[i].done);
-	printf("%s: %llu inputs with seed %llu, %.0f a second, %u findings\n", o->name, done, (unsigned long long)o->seed,
-	       (double)done / (now_s() - from), findings);
+	printf("%s: %llu inputs with seed %llu, %.0f a second, %u findings; the next ones: --seed %llu --first %llu\n", o->name, done,
+	       (unsigned long long)o->seed, (double)done / (now_s() - from), findings, (unsigned long long)o->seed,
+	       (unsigned long long)o->first + done);
 	printf("%d passed, %d failed\n", findings == 0, findings != 0);
 	return findings != 0;
 }
@@ -223,7 +237,8 @@ static int fuzz(const struct options *o)
 static void usage(const struct options *o, const char *why)
 {
 	fprintf(stderr, "%s: %s\nusage: %s FILE...\n", o->name, why, o->name);
-	fprintf(stderr, "       %s [--seed S] [--seconds T] [--runs N] [--jobs J] [--stop N] [--findings DIR] --corpus DIR\n", o->name);
+	fprintf(stderr, "       %s [--seed S] [--first N] [--seconds T] [--runs N] [--jobs J] [--stop N] [--findings DIR] --corpus DIR\n",
+		o->name);
 	exit(2);
 }
 
@@ -242,6 +257,8 @@ static void parse(struct options *o, int argc, char **argv)
 		i++;
 		if (!strcmp(a, "--seed"))
 			o->seed = strtoull(v, NULL, 0);
+		else if (!strcmp(a, "--first"))
+			o->first = strtoull(v, NULL, 0);
 		else if (!strcmp(a, "--seconds"))
 			o->seconds = strtod(v, NULL);
 		else if (!strcmp(a, "--runs"))
