@@ -102,15 +102,15 @@ void slot_give(struct arena *a, int slot)
 	if (slot < 0)
 		return;
 	a->taken &= ~(1u << slot);
-	arena_mark(a, slot_at(slot), SLOT);
+	memcpy(a->mem + slot_at(slot), blank() + slot_at(slot), SLOT);
+	memcpy(a->was + slot_at(slot), blank() + slot_at(slot), SLOT);
 }
 
 bool slot_untouched(const struct arena *a, int slot, uint32_t from, uint32_t to)
 {
-	for (const uint8_t *p = a->mem + slot_at(slot); from < to; from++)
-		if (p[from] != POISON)
-			return false;
-	return true;
+	const uint8_t *p = a->mem + slot_at(slot) + from;
+
+	return from >= to || (p[0] == POISON && !memcmp(p, p + 1, to - from - 1));
 }
 
 /* --- changes --- */
@@ -142,18 +142,29 @@ static bool line_check(const struct arena *a, const struct spans *may, uint32_t 
 	return true;
 }
 
+/* Most of it is as it was: large parts are compared first, and what differs in smaller ones. */
+#define PART 1024u
 #define LINE 64u
 
-bool arena_check(struct arena *a, const struct spans *may, uint32_t *bad)
+static bool part_check(struct arena *a, const struct spans *may, uint32_t from, uint32_t to, uint32_t *bad)
 {
-	if (!memcmp(a->mem, a->was, ARENA))
-		return true;
-	for (uint32_t i = 0; i < ARENA; i += LINE) {
+	for (uint32_t i = from; i < to; i += LINE) {
 		if (!memcmp(a->mem + i, a->was + i, LINE))
 			continue;
 		if (!line_check(a, may, i, i + LINE, bad))
 			return false;
 		memcpy(a->was + i, a->mem + i, LINE);
+	}
+	return true;
+}
+
+bool arena_check(struct arena *a, const struct spans *may, uint32_t *bad)
+{
+	for (uint32_t i = 0; i < ARENA; i += PART) {
+		const uint32_t len = ur_min_u32(PART, ARENA - i);
+
+		if (memcmp(a->mem + i, a->was + i, len) && !part_check(a, may, i, i + len, bad))
+			return false;
 	}
 	return true;
 }
@@ -165,10 +176,13 @@ __attribute__((no_sanitize("coverage")))
 #endif
 bool holds_mark(const uint8_t *p, size_t len)
 {
-	for (size_t i = 0; i + MARK <= len; i++)
-		if (p[i] == mark[0] && p[i + 1] == mark[1] && p[i + 2] == mark[2] && p[i + 3] == mark[3] && p[i + 4] == mark[4] &&
-		    p[i + 5] == mark[5])
+	for (const uint8_t *end = p + len; end - p >= MARK; p++) {
+		p = memchr(p, mark[0], (size_t)(end - p) - (MARK - 1));
+		if (!p)
+			return false;
+		if (p[1] == mark[1] && p[2] == mark[2] && p[3] == mark[3] && p[4] == mark[4] && p[5] == mark[5])
 			return true;
+	}
 	return false;
 }
 

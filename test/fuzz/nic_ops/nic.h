@@ -200,6 +200,7 @@ struct side { /* a host and what the program on it has */
 	struct ur_ah *ah;
 	struct key key[KEYS];
 	struct arena arena;
+	uint64_t moved; /* of the world, when the arena was last looked at */
 };
 
 #define FAULTS_MAX 6 /* of an input: fewer than the retries of the spared pair */
