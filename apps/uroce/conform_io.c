@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The judge's packets: a UDP socket (drivers/udp), whose packets begin with the BTH, a clock, and a capture. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <netdb.h>
 #include <poll.h>
 #include <string.h>
@@ -17,6 +15,7 @@
 #include "drivers/udp/udp.h"
 #include "host/clock.h"
 #include "host/hostif.h"
+#include "near.h"
 #include "wire/train.h"
 
 #define BURST 32
@@ -30,21 +29,6 @@ struct wire {
 };
 
 /* --- where the peer is --- */
-
-static struct ur_gid gid_of(const struct sockaddr *a)
-{
-	struct ur_gid g;
-
-	if (a->sa_family == AF_INET)
-		return ur_gid_from_v4(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr);
-	memcpy(g.raw, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, 16);
-	return g;
-}
-
-static bool address_text(const struct sockaddr *a, socklen_t len, char *to, size_t room)
-{
-	return getnameinfo(a, len, to, (socklen_t)room, NULL, 0, NI_NUMERICHOST) == 0;
-}
 
 /* The interface that --dev means, which may be a network or a pattern; any one where it is not given. */
 static int find_device(struct ur_conform *c)
@@ -60,43 +44,6 @@ static int find_device(struct ur_conform *c)
 	return 0;
 }
 
-/* The address of ours that the kernel would use towards the peer. */
-static bool find_local(const struct addrinfo *peer, const char *dev, struct sockaddr_storage *local)
-{
-	socklen_t len = sizeof(*local);
-	int fd = socket(peer->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool ok = fd >= 0;
-
-	if (ok && *dev)
-		ok = setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, dev, (socklen_t)strlen(dev)) == 0;
-	ok = ok && connect(fd, peer->ai_addr, peer->ai_addrlen) == 0 && getsockname(fd, (struct sockaddr *)local, &len) == 0;
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
-/* The interface that has the address. */
-static bool find_interface(const struct ur_gid *local, char *name, size_t room)
-{
-	struct ifaddrs *all, *i;
-	bool found = false;
-
-	if (getifaddrs(&all))
-		return false;
-	for (i = all; i && !found; i = i->ifa_next) {
-		struct ur_gid g;
-
-		if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
-			continue;
-		g = gid_of(i->ifa_addr);
-		found = ur_gid_eq(&g, local) && strlen(i->ifa_name) < room;
-		if (found)
-			strcpy(name, i->ifa_name);
-	}
-	freeifaddrs(all);
-	return found;
-}
-
 static int find_peer(struct wire *w)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
@@ -108,12 +55,12 @@ static int find_peer(struct wire *w)
 
 	if (e)
 		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is neither an address nor the name of a host: %s", c->peer, gai_strerror(e));
-	found = find_local(a, c->ifname, &local);
+	found = ur_near_local(a->ai_addr, a->ai_addrlen, c->ifname, &local);
 	if (found) {
-		w->cfg.peer = gid_of(a->ai_addr);
-		w->cfg.local = gid_of((struct sockaddr *)&local);
-		found = address_text(a->ai_addr, a->ai_addrlen, c->peer_text, sizeof(c->peer_text)) &&
-			address_text((struct sockaddr *)&local, a->ai_addrlen, c->local_text, sizeof(c->local_text));
+		w->cfg.peer = ur_near_gid(a->ai_addr);
+		w->cfg.local = ur_near_gid((struct sockaddr *)&local);
+		found = ur_near_text(a->ai_addr, a->ai_addrlen, c->peer_text, sizeof(c->peer_text)) &&
+			ur_near_text((struct sockaddr *)&local, a->ai_addrlen, c->local_text, sizeof(c->local_text));
 	}
 	freeaddrinfo(a);
 	if (!found)
@@ -121,7 +68,7 @@ static int find_peer(struct wire *w)
 				   c->peer);
 	if (ur_gid_eq(&w->cfg.peer, &w->cfg.local))
 		return ur_cmd_fail(UR_EXIT_USAGE, "%s is this host: judge from another one, or from another network namespace", c->peer);
-	if (!find_interface(&w->cfg.local, c->ifname, sizeof(c->ifname)))
+	if (!ur_near_interface(&w->cfg.local, c->ifname, sizeof(c->ifname)))
 		return ur_cmd_fail(UR_EXIT_FAIL, "no interface has the address %s, which leads to %s: give one with --dev", c->local_text,
 				   c->peer);
 	return 0;
