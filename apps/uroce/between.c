@@ -11,11 +11,13 @@
 
 #define SECONDS_MAX 10000000u
 #define QUEUE_DEFAULT 200000u /* bytes */
+#define PAUSE_DEFAULT 3       /* the priority that RoCE mostly has */
 
-static struct ur_between_run run = {.seed = 1, .limit.queue = QUEUE_DEFAULT};
-static struct ur_between_script script;
+static struct ur_between_run run = {.seed = 1, .limit = {.queue = QUEUE_DEFAULT, .pause_class = PAUSE_DEFAULT}};
+static struct ur_between_script script = {.port = 18515};
 static const char *name, *tell, *prometheus;
 static bool json, live;
+static bool of_queue; /* an option of the bottleneck's queue was given */
 
 /* Without a name that was asked for it goes without. */
 static bool open_control(void)
@@ -29,8 +31,12 @@ static int join(int argc, char **argv)
 		return ur_cmd_fail(UR_EXIT_USAGE, "give the two interfaces that are to be joined: uroce between IF1 IF2");
 	if (!strcmp(argv[0], argv[1]))
 		return ur_cmd_fail(UR_EXIT_USAGE, "give two interfaces: %s would be joined to itself", argv[0]);
-	run.end[0].name = argv[0];
-	run.end[1].name = argv[1];
+	if (!ur_between_name(&run.end[0], argv[0]) || !ur_between_name(&run.end[1], argv[1]))
+		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: free some and try again");
+	for (unsigned i = 0; i < 2; i++)
+		if (!*run.end[i].name)
+			return ur_cmd_fail(UR_EXIT_USAGE,
+					   "'%s' names nothing: give an interface, or a device such as dpdk:net_tap0,iface=tap0", argv[i]);
 	if (!open_control())
 		return UR_EXIT_FAIL;
 	if (live)
@@ -48,18 +54,52 @@ static int tell_it(int argc, char **argv)
 		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s", i ? " " : "", argv[i]);
 	if (!*line)
 		return ur_cmd_fail(UR_EXIT_USAGE, "give a request, such as 'uroce between --tell %s status'", tell);
-	return ur_between_tell(tell, json && strcmp(line, "status") == 0 ? "json" : line);
+	if (json && strcmp(line, "status") != 0)
+		return ur_cmd_fail(UR_EXIT_USAGE, "--json goes only with the request 'status': leave it out");
+	return ur_between_tell(tell, json ? "json" : line);
+}
+
+/* Options that mean something to a cable that begins now, and nothing to one that runs. */
+static bool is_told_more(void)
+{
+	return run.nrules || run.limit.rate || run.limit.obey || of_queue || run.capture || run.seconds || run.seed != 1 || live ||
+	       prometheus || name || script.wanted || script.allow_unused || script.start_after || script.stop_first || script.native ||
+	       script.files || script.v6 || run.realtime || script.run[0] || script.run[1] || script.address[0] || script.address[1];
+}
+
+/* What belongs together, and what does not. */
+static int check_script(void)
+{
+	const bool there = script.run[0] || script.run[1] || script.address[0] || script.address[1];
+
+	if (live && (script.wanted || json))
+		return ur_cmd_fail(UR_EXIT_USAGE, "--live shows a table: it does not go with --script or --json");
+	if (there && !(script.run[0] && script.run[1] && script.address[0] && script.wanted))
+		return ur_cmd_fail(UR_EXIT_USAGE, "give --run1, --run2 and --address1 together, and with --script");
+	if (!script.wanted &&
+	    (script.allow_unused || script.start_after || script.stop_first || script.files || script.v6 || script.native))
+		return ur_cmd_fail(UR_EXIT_USAGE,
+				   "--allow-unused, --start-after, --stop-first, --native, --files and --ipv6 go only with --script");
+	if (!script.address[1])
+		script.address[1] = "";
+	return 0;
 }
 
 static int run_between(int argc, char **argv)
 {
 	int status;
 
+	if (tell && is_told_more())
+		return ur_cmd_fail(UR_EXIT_USAGE,
+				   "--tell goes with --json alone: put the rest into the request, such as 'uroce between --tell %s add "
+				   "RULE' or '--tell %s rate 10Gbit'",
+				   tell, tell);
 	if (tell)
 		return tell_it(argc, argv);
-	if (live && (script.wanted || json))
-		return ur_cmd_fail(UR_EXIT_USAGE, "--live shows a table: it goes neither with --script nor with --json");
-	if ((run.limit.mark_at && !run.limit.rate) || (run.limit.queue != QUEUE_DEFAULT && !run.limit.rate))
+	status = check_script();
+	if (status)
+		return status;
+	if ((of_queue || run.limit.obey) && !run.limit.rate)
 		return ur_cmd_fail(UR_EXIT_USAGE, "there is a queue only with --rate");
 	script.json = json;
 	if (prometheus)
@@ -109,19 +149,40 @@ static bool parse_start_after(const char *value)
 	return ur_fault_parse_time(value, strlen(value), &script.start_after) && script.start_after;
 }
 
+static bool parse_port(const char *value)
+{
+	const char *rest;
+
+	return ur_between_parse_number(value, UINT16_MAX, &script.port, &rest) && !*rest && script.port;
+}
+
 static bool parse_rate(const char *value)
 {
-	return ur_between_parse_rate(value, &run.limit.rate);
+	return ur_between_parse_rate(value, &run.limit);
 }
 
 static bool parse_queue(const char *value)
 {
-	return ur_between_parse_bytes(value, &run.limit.queue);
+	of_queue = true;
+	return ur_between_parse_queue(value, &run.limit);
 }
 
 static bool parse_mark_at(const char *value)
 {
-	return ur_between_parse_bytes(value, &run.limit.mark_at);
+	of_queue = true;
+	return ur_between_parse_mark_at(value, &run.limit);
+}
+
+static bool parse_pause_at(const char *value)
+{
+	of_queue = true;
+	return ur_between_parse_pause_at(value, &run.limit);
+}
+
+static bool parse_pause(const char *value)
+{
+	of_queue = true;
+	return ur_between_parse_pause(value, &run.limit);
 }
 
 static bool parse_seed(const char *value)
@@ -142,49 +203,68 @@ static bool parse_seconds(const char *value)
 
 static const struct ur_option options[] = {
 	{"rule", "RULE", .take = take_rule,
-	 .help = "what is done to which frames, such as `drop 1to2 opcode=WRITE_LAST msg=3`; may be repeated"},
-	{"rules", "FILE", UR_COMPLETE_FILE, .take = take_rules, .help = "a file of rules, one in a line; `#` begins a comment"},
+	 .help = "a rule that says what is done to which frames, such as `drop 1to2 opcode=WRITE_LAST msg=3`; may be repeated"},
+	{"rules", "FILE", UR_COMPLETE_FILE, .take = take_rules, .help = "a file of rules, one on each line; `#` begins a comment"},
 	{"rate", "RATE", .parse = parse_rate, .takes = "a rate such as 10Gbit, at most 1000Gbit",
 	 .help = "limit each direction to this rate, such as `10Gbit`"},
 	{"queue", "SIZE", .parse = parse_queue, .takes = SIZE,
-	 .help = "how much may wait for that, such as `200KB`, which is the default; the rest is dropped"},
-	{"mark-at", "SIZE", .parse = parse_mark_at, .takes = SIZE, .help = "mark ECN-capable packets (CE) while more than this waits"},
-	{"seed", "NUMBER", .parse = parse_seed, .takes = "a number", .help = "what `chance=` chooses by (default 1)"},
+	 .help = "how much may wait in each direction, such as `200KB`, the default; the rest is dropped"},
+	{"mark-at", "SIZE[:SIZE[:CHANCE]]", .parse = parse_mark_at,
+	 .takes = "one size or two, such as 50KB or 50KB:150KB, and perhaps a probability, such as 50KB:150KB:20%",
+	 .help = "mark ECN-capable packets (CE) while more than this waits; with a second size mark a share of them that grows to CHANCE "
+		 "(default: all) between the two sizes, and all beyond"},
+	{"pause-at", "SIZE[:SIZE]", .parse = parse_pause_at, .takes = "a size such as 80KB, and perhaps a smaller one, such as 80KB:40KB",
+	 .help = "send pause frames to the host whose frames wait, from when more than the first size waits until no more than the second "
+		 "does (default: half of the first)"},
+	{"pause", "PRIORITY", .parse = parse_pause, .takes = "a priority from 0 to 7, or link",
+	 .help = "what pause frames pause: a priority (802.1Qbb; default 3), or the whole `link` (802.3x)"},
+	{"obey-pause", .set = &run.limit.obey,
+	 .help = "obey pause frames of that kind from hosts: meanwhile nothing leaves for the host that sent one"},
+	{"seed", "NUMBER", .parse = parse_seed, .takes = "a number", .help = "the seed of random choices such as `chance=` (default 1)"},
 	{"capture", "FILE", UR_COMPLETE_FILE, .value = &run.capture,
-	 .help = "write all frames to a pcapng file, as they come in at either interface; what was done to one is its comment. `-` is "
-		 "standard "
-		 "output, and what is printed otherwise goes to standard error then"},
+	 .help = "write all frames to a pcapng file, as they come in at either interface; a comment says what was done to a frame. `-` is "
+		 "standard output; all other output then goes to standard error"},
 	{"json", .set = &json, .help = "report as one JSON object; doc/between.md describes it"},
 	{"seconds", "NUMBER", .parse = parse_seconds, .takes = "a number from 1 to 10000000",
-	 .help = "end after so long (default: at Ctrl-C; with --script, which ends it with status 124, 60)"},
-	{"live", .set = &live, .help = "show totals, rules and flows each second, on a terminal as a screen, where `q` ends it"},
+	 .help = "end after this number of seconds (default: at Ctrl-C; with --script 60, and the status is then 124)"},
+	{"realtime", .set = &run.realtime,
+	 .help = "run with priority over ordinary processes (SCHED_FIFO), so that delays are exact and frames do not wait for a CPU; needs "
+		 "CAP_SYS_NICE"},
+	{"live", .set = &live, .help = "show totals, rules and flows each second; on a terminal as a screen, which `q` ends"},
 	{"prometheus", "FILE", UR_COMPLETE_FILE, .value = &prometheus,
 	 .help = "write metrics to this file, every five seconds and at the end; doc/between.md describes them"},
-	{"name", "NAME", .value = &name, .help = "what it is called for --tell (default: IF1; with --script it has no name)"},
+	{"name", "NAME", .value = &name, .help = "the name for --tell (default: IF1; with --script none)"},
 	{"tell", "NAME", .value = &tell,
-	 .help = "tell the one of that name, which runs, to change: `add RULE`, `delete NUMBER`, `clear`, `partition for=3s`, "
-		 "`rate 10Gbit queue=200KB` or `rate none`, `end`; or ask it for its `status`, with --json as an object, or its `metrics`"},
+	 .help = "change a running cable, which has this name: `add RULE`, `delete NUMBER`, `clear`, `partition for=3s`, `rate 10Gbit "
+		 "queue=200KB` or `rate none`, `release`, `end`; or ask for its `status`, with --json as an object, or its `metrics`"},
 	{"script", "FILE", UR_COMPLETE_FILE, .take = take_script,
 	 .help = "run two programs, each on a host of its own, and a cable with the rules of this file between them"},
-	{"allow-unused", .set = &script.allow_unused, .help = "with --script: a rule that was never applied is no failure"},
+	{"allow-unused", .set = &script.allow_unused, .help = "with --script: a rule that was never applied is not a failure"},
 	{"start-after", "TIME", .parse = parse_start_after, .takes = "a time with us, ms or s",
-	 .help = "with --script: start the second program so long after the first, such as `500ms` (default: when the first one listens on "
-		 "a "
-		 "TCP port or by the RDMA CM)"},
+	 .help = "with --script: start the second program this long after the first, such as `500ms` (default: when the first one listens "
+		 "on a TCP port or by the RDMA CM)"},
 	{"stop-first", .set = &script.stop_first,
 	 .help = "with --script: when the second program has ended, end the first one (SIGTERM), whose status does not count"},
 	{"native", .set = &script.native, .help = "with --script: run the programs without uroce"},
 	{"files", .set = &script.files, .help = "with --script: `uroce run --files`, which UCX and Open MPI need"},
-	{"ipv6", .set = &script.v6, .help = "with --script: the hosts have IPv6 addresses in place of IPv4"},
+	{"ipv6", .set = &script.v6, .help = "with --script: the hosts have IPv6 instead of IPv4 addresses"},
+	{"run1", "COMMAND", .value = &script.run[0],
+	 .help = "with --script: run the first program on an existing host at IF1; the command starts `sh` there when `sh` is "
+		 "appended to it, such as `ssh host1` or `ip netns exec host1 uroce run --dev eth0 --`"},
+	{"run2", "COMMAND", .value = &script.run[1], .help = "the same for the second program, on the host at IF2"},
+	{"address1", "ADDRESS", .value = &script.address[0], .help = "with --run1: the address of the first host, for the second program"},
+	{"address2", "ADDRESS", .value = &script.address[1], .help = "with --run2: the address of the second host, for the first program"},
+	{"port", "NUMBER", .parse = parse_port, .takes = "a number from 1 to 65535",
+	 .help = "with --run1: the TCP port on which the first program listens (default 18515, which is that of perftest)"},
 	{0},
 };
 
 static const struct ur_example examples[] = {
-	{"uroce between eth1 eth2", "Join two interfaces, and say at the end what passed."},
+	{"uroce between eth1 eth2", "Join two interfaces, and report at the end what passed."},
 	{"uroce between eth1 eth2 --rule 'drop 1to2 opcode=WRITE_LAST msg=3 iteration=1'",
 	 "Lose the last packet of the third WRITE of each QP, once."},
 	{"uroce between eth1 eth2 --rate 10Gbit --queue 200KB --mark-at 50KB", "A bottleneck that marks."},
-	{"uroce between --tell eth1 'add drop 1to2 for=3s'", "Cut one direction of a cable that is there, for three seconds."},
+	{"uroce between --tell eth1 'add drop 1to2 for=3s'", "Cut one direction of a running cable for three seconds."},
 	{"uroce between --script lost.rules -- ib_write_bw -- ib_write_bw {peer}",
 	 "For CI: do two programs survive what the rules of this file do? Neither root nor RDMA hardware is needed."},
 	{0},
@@ -192,38 +272,32 @@ static const struct ur_example examples[] = {
 
 const struct ur_command ur_command_between = {
 	.name = "between",
-	.operands = "IF1 IF2 | --script FILE -- PROGRAM1 [ARG...] -- PROGRAM2 [ARG...] | --tell NAME REQUEST...",
+	.operands = "IF1 IF2 | --script FILE -- PROGRAM1 [ARG...] -- PROGRAM2 [ARG...] | "
+		    "--tell NAME REQUEST...",
 	.complete = UR_COMPLETE_INTERFACE,
 	.summary = "join two interfaces as a cable does, and lose, delay or mark the RoCEv2 packets that rules name",
 	.text = "What comes in at one interface leaves at the other, unchanged: all Ethernet frames, whatever they carry. It needs "
-		"CAP_NET_RAW; give the interfaces no addresses, and do not put them into a bridge. Linux 6.2 or later is needed for trains "
-		"of UDP "
-		"packets.\n\n"
+		"CAP_NET_RAW; give the interfaces no addresses, and do not put them into a bridge. Linux 6.2 or later is needed, "
+		"because earlier kernels lose trains of UDP packets here.\n\n"
 		"Rules are those of the setting `fault`, which uroce(5) describes. `1to2` is what goes from IF1 to IF2, and `2to1` the "
-		"other "
-		"direction; `tx` and `rx` say the same. Each rule sees the packets that earlier ones have left. Without rules, and without "
-		"--rate, trains pass in one piece.\n\n"
-		"Ctrl-C, SIGTERM or --seconds ends it with a report: what passed, what was done to which packet, how long it took until "
-		"the "
-		"sender was told of a loss and until it sent the packet again, and what it sent again needlessly. All times are those of "
-		"this "
-		"program's clock.\n\n"
-		"While it runs it does what `--tell` says: a line on a socket that only its user may connect to, in /run/uroce of root, "
-		"$XDG_RUNTIME_DIR/uroce or /tmp/uroce-UID. The times of a rule count from when it was added.\n\n"
+		"other direction; `tx` and `rx` say the same. Each rule sees the packets that earlier rules left.\n\n"
+		"Ctrl-C, SIGTERM, SIGHUP, SIGQUIT or --seconds ends it with a report: what passed, what was done to which packet, how long "
+		"it took until the sender was told of a loss and until it sent the packet again, and what it sent again needlessly. All "
+		"times are those of this program's clock.\n\n"
+		"While it runs it obeys `--tell`, which uses a socket that only its user may connect to, in /run/uroce for root, otherwise "
+		"in $XDG_RUNTIME_DIR/uroce or /tmp/uroce-UID. The times of a rule count from when it was added.\n\n"
 		"With `--script` it makes two hosts, which are network namespaces with an interface eth0, in a user namespace where that "
-		"is "
-		"needed, and runs a program on each: under `uroce run --dev eth0`, or with --native as it is. `{peer}` and `{addr}` in "
+		"is needed, and runs a program on each: under `uroce run --dev eth0`, or with --native as it is. `{peer}` and `{addr}` in "
 		"their arguments, and the variables UROCE_PEER and UROCE_ADDR, are the addresses of the other host and of their own. Their "
 		"output goes to standard output, with --json to standard error, each line after the number of its program. The second "
-		"program "
-		"starts when the first one listens, or after ten seconds. When one fails, the other has five seconds to end. Whatever ends "
-		"it, programs and hosts are removed.",
-	.status =
-		"0; 1 when an interface cannot be joined or a file not be written, or a request was refused, 2 when something is wrong "
-		"with the command line. With "
-		"--script: 0 when both programs ended with 0 and each rule was applied; otherwise the status of the program that failed "
-		"first, 128 and the number of the signal that ended it, 124 when the time was over, or 1 when a rule was never applied, or "
-		"when `--tell` ended it before a program did.",
+		"program starts when the first one listens, or after ten seconds. When one fails, the other one has five seconds to end. "
+		"However it ends, programs and hosts are removed.\n\n"
+		"With `--run1`, `--run2` and `--address1` it uses existing hosts: the commands have to start `sh` there, which reads from "
+		"standard input what it is to run.",
+	.status = "0; 1 when an interface cannot be joined or is removed, a file cannot be written or a request was refused, 2 when "
+		  "something is wrong with the command line. With --script: 0 when both programs ended with 0 and each rule was applied; "
+		  "otherwise the status of the program that failed first, 128 and the number of the signal that ended it, 124 when the "
+		  "time was over, or 1 when a rule was never applied or `--tell` ended it before a program did.",
 	.options = options,
 	.examples = examples,
 	.run = run_between,

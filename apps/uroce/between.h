@@ -1,66 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce between: what its files share. between.c reads options, between_rules.c what they mean, between_move.c moves frames, between_io.c
- * has the packet sockets, between_train.c takes trains apart, between_report.c says what happened, between_capture.c writes frames into a
- * file.
+ * uroce between: what its files share. between.c reads options, between_rules.c parses their values, between_move.c moves frames,
+ * between_end.h has the ends, between_train.c cuts trains, between_report.c, between_flows.c and between_json.c say what happened,
+ * between_capture.c writes frames into a file.
  */
 #ifndef UR_APP_BETWEEN_H
 #define UR_APP_BETWEEN_H
 
-#include <linux/virtio_net.h>
 #include <poll.h>
 #include <stdio.h>
 
 #include "between/between.h"
-
-#define UR_BETWEEN_HEADROOM 16 /* before a received frame, for a tag that the kernel has taken off */
-#define UR_BETWEEN_BATCH 64
-#define UR_BETWEEN_HEAD 128 /* bytes of headers */
-
-/* One of the two interfaces. */
-struct ur_between_end {
-	const char *name;
-	int fd;
-	struct ur_between_sending *sending;
-	uint64_t kernel_lost;  /* frames that nobody fetched in time */
-	uint64_t refused;      /* frames that the kernel could not hand over */
-	uint64_t sent, unsent; /* frames and trains */
-	int why;               /* errno of the last that could not be sent */
-};
-
-/* A frame that was received. It may be changed, until the next batch. */
-struct ur_between_frame {
-	uint8_t *data;
-	uint32_t len;
-	struct virtio_net_hdr vnet;
-};
-
-/* --- between_io.c: false after a message --- */
-
-bool ur_between_open(struct ur_between_end *e);
-void ur_between_close(struct ur_between_end *e);
-/* What is there, at most UR_BETWEEN_BATCH. The memory is one, for both ends. */
-struct ur_between_rx;
-struct ur_between_rx *ur_between_rx_create(void);
-void ur_between_rx_destroy(struct ur_between_rx *rx);
-unsigned ur_between_receive(struct ur_between_end *e, struct ur_between_rx *rx, struct ur_between_frame *to);
-/* Sent with the next flush: `head`, which is copied, and `data`, which stays until then. */
-void ur_between_queue(struct ur_between_end *e, const uint8_t *head, uint32_t head_len, const uint8_t *data, uint32_t len,
-		      const struct virtio_net_hdr *vnet);
-void ur_between_flush(struct ur_between_end *e);
-void ur_between_statistics(struct ur_between_end *e);
-
-/* --- between_train.c --- */
-
-/* Is it a train of RoCEv2 packets that the kernel carries as one? */
-bool ur_between_is_train(const struct ur_between_frame *f);
-/* Where its first packet begins, with the BTH; each is vnet.gso_size bytes long, the last may be shorter. */
-uint32_t ur_between_train_begin(const struct ur_between_frame *train);
-/*
- * The headers of its bytes from `from` to `to`, one packet or several, and what the kernel has to know to send them. Returns how many
- * bytes, at most UR_BETWEEN_HEAD.
- */
-uint32_t ur_between_head(const struct ur_between_frame *train, uint32_t from, uint32_t to, uint8_t *head, struct virtio_net_hdr *vnet);
+#include "between_end.h"
 
 /* --- a run of the command --- */
 
@@ -72,6 +23,15 @@ struct ur_between_guest {
 	ur_time (*turn)(ur_time now);                 /* each time the loop turns: when it has to turn again at the latest */
 	unsigned (*fds)(struct pollfd *to);           /* what it waits for, at most UR_BETWEEN_GUEST_FDS; may be NULL, then so is `ready` */
 	unsigned (*ready)(const struct pollfd *from); /* what came of these; returns how many they were */
+};
+
+/* What a proxy (--proxy) is, and what it did not pass on. */
+struct ur_between_proxied {
+	bool is;             /* one */
+	char address[2][46]; /* of this machine: what each host takes for the other */
+	uint64_t strangers;  /* packets that were not from one of the hosts to the address for it */
+	uint64_t malformed;  /* packets that were too short or too long for RoCEv2 */
+	uint64_t damaged;    /* packets whose headers a rule damaged so that no host would have accepted them */
 };
 
 /* One of two programs that run at the ends. */
@@ -95,7 +55,9 @@ struct ur_between_run {
 	unsigned nrules;
 	const char *capture; /* a file; NULL: none */
 	uint64_t seconds;    /* 0: until a signal */
+	bool realtime;       /* priority over ordinary processes */
 	bool quiet;          /* says nothing at the beginning */
+	struct ur_between_proxied proxied;
 	struct ur_between_guest guest[UR_BETWEEN_GUESTS];
 	unsigned nguests;
 	/* what becomes of it */
@@ -107,7 +69,7 @@ struct ur_between_run {
 	ur_time began, ended;
 	struct ur_between_program program[2];
 	unsigned nprograms;
-	int status; /* that the programs and the rules come to, and why */
+	int status; /* that the programs and the rules, or the end of an interface, come to, and why */
 	char verdict[512];
 };
 
@@ -117,8 +79,13 @@ struct ur_between_run {
 int ur_between_rule_add(struct ur_between_run *r, const char *text, const char *where);
 int ur_between_rules_read(struct ur_between_run *r, const char *file);
 bool ur_between_parse_number(const char *value, uint64_t most, uint64_t *to, const char **rest);
-bool ur_between_parse_rate(const char *value, uint64_t *to);
-bool ur_between_parse_bytes(const char *value, uint32_t *to);
+/* "10Gbit"; "200KB"; "50KB", "50KB:150KB" or "50KB:150KB:20%"; "80KB" or "80KB:40KB"; "3" or "link"; "yes" or "no". */
+bool ur_between_parse_rate(const char *value, struct ur_between_limit *l);
+bool ur_between_parse_queue(const char *value, struct ur_between_limit *l);
+bool ur_between_parse_mark_at(const char *value, struct ur_between_limit *l);
+bool ur_between_parse_pause_at(const char *value, struct ur_between_limit *l);
+bool ur_between_parse_pause(const char *value, struct ur_between_limit *l);
+bool ur_between_parse_obey(const char *value, struct ur_between_limit *l);
 
 /* --- between_move.c --- */
 
@@ -130,14 +97,28 @@ int ur_between_stopped(void);
 /* --- between_report.c --- */
 
 void ur_between_report(const struct ur_between_run *r);
-void ur_between_report_json(const struct ur_between_run *r, FILE *to);
 void ur_between_report_line(const struct ur_between_run *r, FILE *to); /* what matters most */
-/* The report is as of now. */
+/* The report is as of now, or of the end when the ends have been closed. */
 void ur_between_report_now(struct ur_between_run *r);
 /* The name of a bit of enum ur_between_did in JSON and metrics. */
 const char *ur_between_did_key(unsigned bit);
 /* What was done to a frame, as a phrase: "dropped by rule 1". Empty when nothing was. */
 void ur_between_did_text(const struct ur_between_fate *fate, char *to, size_t room);
+/* "574.7 us". Returns `to`. */
+#define UR_BETWEEN_TIME 32
+const char *ur_between_time_text(ur_time ns, char to[UR_BETWEEN_TIME]);
+extern const char *const ur_between_told_words[UR_TOLDS];
+extern const char *const ur_between_manner_words[UR_MANNERS];
+
+/* --- between_flows.c --- */
+
+void ur_between_print_flows(const struct ur_between_run *r);
+/* Bits in a second, of `bytes` in each of `n` windows. */
+double ur_between_speed(uint64_t bytes, uint64_t n);
+
+/* --- between_json.c --- */
+
+void ur_between_report_json(const struct ur_between_run *r, FILE *to);
 
 /* --- between_metrics.c --- */
 

@@ -248,11 +248,11 @@ static int listen_at(const struct sockaddr_un *sa)
 static const char *why_not(int err)
 {
 	if (err == EADDRINUSE)
-		return "another uroce between is called so, and --name gives another name";
+		return "another running one has this name: give this one another name with --name";
 	if (err == EINVAL)
 		return "a name has at most 64 visible characters, no slash among them, and does not begin with a dot";
 	if (err == EPERM)
-		return "the folder of its socket is not this user's alone: remove it, or chmod it to 700";
+		return "the folder of its socket does not belong to this user alone: remove it, or chmod it to 700";
 	return strerror(err);
 }
 
@@ -267,7 +267,7 @@ bool ur_between_control_open(struct ur_between_run *r, const char *name)
 	if (!err)
 		err = listen_at(&sa);
 	if (err) {
-		ur_cmd_fail(0, "nobody can change this one by --tell %s: %s", name, why_not(err));
+		ur_cmd_fail(0, "'--tell %s' is not available: %s", name, why_not(err));
 		return false;
 	}
 	strcpy(control.path, sa.sun_path);

@@ -80,6 +80,17 @@ static void show_totals(const struct ur_account *a)
 	}
 }
 
+static void show_late(const struct ur_account *a)
+{
+	static const char *const what[2] = {"delays of rules", "times in the queue"};
+	char median[UR_BETWEEN_TIME], most[UR_BETWEEN_TIME];
+
+	for (unsigned i = 0; i < 2; i++)
+		if (a->late[i].n)
+			show(PLAIN, "%s exceeded by %s in the median, %s at most", what[i],
+			     ur_between_time_text(ur_spread_at(&a->late[i], 500), median), ur_between_time_text(a->late[i].most, most));
+}
+
 static void show_rules(void)
 {
 	const struct ur_between_limit *l = ur_between_limit(live.run->cable);
@@ -103,19 +114,39 @@ static uint64_t lost(const struct ur_account_flow *w)
 	return n;
 }
 
+static uint64_t marked(const struct ur_account_flow *w)
+{
+	uint64_t n = w->marks.came;
+
+	for (unsigned i = 0; i < UR_DID_KINDS; i++)
+		n += (UR_DID_MARK | UR_DID_QUEUE_MARK) >> i & 1 ? w->did[i] : 0;
+	return n;
+}
+
+/* From what tells of a loss to the repetition, in the median. */
+static const char *repair(const struct ur_account_flow *w, char text[SHORT])
+{
+	const struct ur_spread *s = &w->losses.to_again;
+
+	if (!s->n)
+		return "-";
+	snprintf(text, SHORT, "%.0f us", (double)ur_spread_at(s, 500) / UR_NS_PER_US);
+	return text;
+}
+
 static void show_flow(const struct ur_account_flow *w, unsigned i, uint32_t width)
 {
-	char src[UR_IP_TEXT], dst[UR_IP_TEXT], bits[SHORT] = "-", packets[SHORT] = "-";
+	char src[UR_IP_TEXT], dst[UR_IP_TEXT], bits[SHORT] = "-", packets[SHORT] = "-", time[SHORT];
 
 	if (live.flow[i].dqpn == w->dqpn && live.flow[i].first == w->first && w->packets >= live.flow[i].packets) {
 		rate(w->bytes, live.flow[i].bytes, 8, bits);
 		rate(w->packets, live.flow[i].packets, 1, packets);
 	}
-	show(w->needless || w->timeouts ? STRONG : PLAIN,
-	     "%-*s  %-*s  0x%06x  %-4s  %6s  %6s  %9" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %8" PRIu64 "  %6" PRIu64
-	     "  %6" PRIu64,
+	show(w->needless || w->waits.unprompted ? STRONG : PLAIN,
+	     "%-*s  %-*s  0x%06x  %-4s  %6s  %6s  %9" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %8" PRIu64 "  %8" PRIu64
+	     "  %8s  %6" PRIu64 "  %6" PRIu64 "  %6" PRIu64,
 	     (int)width, ur_gid_ip(&w->src, src), (int)width, ur_gid_ip(&w->dst, dst), w->dqpn, w->response ? "resp" : "req", bits, packets,
-	     w->packets, lost(w), w->did[2], w->repeats, w->needless, w->naks, w->cnps);
+	     w->packets, lost(w), w->did[2], w->repeats, w->needless, w->waits.unprompted, repair(w, time), w->naks, marked(w), w->cnps);
 	live.flow[i].dqpn = w->dqpn;
 	live.flow[i].first = w->first;
 	live.flow[i].bytes = w->bytes;
@@ -134,8 +165,9 @@ static void show_flows(const struct ur_account *a)
 		width = ur_max_u32(width, (uint32_t)strlen(ur_gid_ip(&a->flows[i].src, text)));
 		width = ur_max_u32(width, (uint32_t)strlen(ur_gid_ip(&a->flows[i].dst, text)));
 	}
-	show(TITLE, "%-*s  %-*s  %-8s  %-4s  %6s  %6s  %9s  %7s  %7s  %7s  %8s  %6s  %6s", (int)width, "SOURCE", (int)width, "DESTINATION",
-	     "QP", "KIND", "BIT/S", "PKT/S", "PACKETS", "LOST", "DELAYED", "REPEATS", "NEEDLESS", "NAKS", "CNPS");
+	show(TITLE, "%-*s  %-*s  %-8s  %-4s  %6s  %6s  %9s  %7s  %7s  %7s  %8s  %8s  %8s  %6s  %6s  %6s", (int)width, "SOURCE", (int)width,
+	     "DESTINATION", "QP", "KIND", "BIT/S", "PKT/S", "PACKETS", "LOST", "DELAYED", "REPEATS", "NEEDLESS", "UNASKED", "REPAIR",
+	     "NAKS", "MARKED", "CNPS");
 	for (unsigned i = 0; i < UR_FAULT_FLOWS; i++)
 		if (a->flows[i].used && row++ >= live.skip)
 			show_flow(&a->flows[i], i, width);
@@ -156,6 +188,7 @@ static void show_all(void)
 		erase();
 #endif
 	show_totals(a);
+	show_late(a);
 	show_rules();
 	show_flows(a);
 #ifdef UR_HAVE_NCURSES

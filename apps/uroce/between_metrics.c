@@ -48,6 +48,11 @@ static uint64_t unsent(const struct ur_between_run *r, unsigned i)
 	return r->end[i].unsent;
 }
 
+static uint64_t pauses(const struct ur_between_run *r, unsigned i)
+{
+	return ur_between_account(r->cable)->pauses[i].n;
+}
+
 static const struct {
 	const char *name, *help;
 	uint64_t (*of)(const struct ur_between_run *r, unsigned i);
@@ -57,6 +62,7 @@ static const struct {
 	{"roce_packets_total", "RoCEv2 packets among them", roce},
 	{"kernel_lost_frames_total", "frames that the kernel lost before they came in", kernel_lost},
 	{"unsent_frames_total", "frames that could not be sent at the interface", unsent},
+	{"pause_frames_total", "pause frames that came in at the interface", pauses},
 };
 
 static void put_ends(const struct ur_between_run *r, FILE *f)
@@ -95,6 +101,25 @@ static void put_done(const struct ur_between_run *r, FILE *f)
 	}
 }
 
+/* How late frames that were held left, as summaries. */
+static void put_late(const struct ur_between_run *r, FILE *f)
+{
+	static const char *const by[2] = {"rule", "queue"};
+	static const unsigned shares[] = {500, 990, 1000};
+
+	fputs("# HELP uroce_between_late_seconds how long after their time frames left that were held\n"
+	      "# TYPE uroce_between_late_seconds summary\n",
+	      f);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct ur_spread *s = &ur_between_account(r->cable)->late[i];
+
+		for (unsigned k = 0; k < ur_array_size(shares) && s->n; k++)
+			fprintf(f, "uroce_between_late_seconds{held_by=\"%s\",quantile=\"%g\"} %.9f\n", by[i], shares[k] / 1000.0,
+				(double)ur_spread_at(s, shares[k]) / UR_NS_PER_S);
+		fprintf(f, "uroce_between_late_seconds_count{held_by=\"%s\"} %" PRIu64 "\n", by[i], s->n);
+	}
+}
+
 /* --- flows --- */
 
 static const struct {
@@ -106,9 +131,15 @@ static const struct {
 	{"flow_repeats_total", "packets that had been seen before", offsetof(struct ur_account_flow, repeats)},
 	{"flow_needless_repeats_total", "of these, those that had got through", offsetof(struct ur_account_flow, needless)},
 	{"flow_unprompted_repeats_total", "times that it began to repeat without a NAK or a SACK",
-	 offsetof(struct ur_account_flow, timeouts)},
+	 offsetof(struct ur_account_flow, waits.unprompted)},
 	{"flow_naks_total", "NAKs and SACKs of responses", offsetof(struct ur_account_flow, naks)},
+	{"flow_rnr_naks_total", "RNR NAKs that answered requests", offsetof(struct ur_account_flow, waits.rnr.n)},
 	{"flow_cnps_total", "CNPs to the QP", offsetof(struct ur_account_flow, cnps)},
+	{"flow_came_marked_total", "packets that were marked (CE) when they came in", offsetof(struct ur_account_flow, marks.came)},
+	{"flow_selective_repairs_total", "losses that were repaired by what was lost alone",
+	 offsetof(struct ur_account_flow, losses.manner[UR_MANNER_SELECTIVE])},
+	{"flow_go_back_n_repairs_total", "losses that were repaired by going back",
+	 offsetof(struct ur_account_flow, losses.manner[UR_MANNER_GO_BACK_N])},
 };
 
 static void put_flow(const struct ur_account_flow *w, unsigned k, FILE *f)
@@ -144,6 +175,7 @@ void ur_between_metrics(struct ur_between_run *r, FILE *to)
 	ur_between_report_now(r);
 	put_ends(r, to);
 	put_done(r, to);
+	put_late(r, to);
 	put_flows(ur_between_account(r->cable), to);
 }
 

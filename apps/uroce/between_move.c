@@ -8,31 +8,33 @@
 #include <time.h>
 
 #include "between.h"
+#include "between_train.h"
+#include "between_wait.h"
 #include "cmd.h"
 #include "host/clock.h"
 
+#define LOOK UR_NS_PER_S
 #define ARENA (4u << 20) /* packets of trains that have been cut and not been sent */
-#define LOOK 64          /* bytes of a packet that are enough to count it */
 
 static struct ur_between_run *run;
 
-/* Of a train, what goes on as it came: bytes from one packet to another. */
-struct part {
-	const struct ur_between_frame *train; /* NULL: what comes in is none */
-	uint32_t from, to;
-};
-
 static struct {
-	struct ur_between_frame frames[UR_BETWEEN_BATCH];
-	struct ur_between_rx *rx;
+	ur_time look; /* at the ends, whether they are there */
+	struct ur_between_frame frames[2][UR_BETWEEN_BATCH];
 	struct ur_between_capture *capture;
 	ur_time to_wall;        /* from the monotonic clock to the time of day */
+	ur_time now;            /* the cable's, which does not go back */
 	const uint8_t *current; /* the frame that is on its way in: its bytes stay until the flush */
 	unsigned end;           /* where it came in */
 	unsigned did;           /* to it */
-	struct part part;
-	uint32_t at, len;                                   /* the packet of a train */
-	uint8_t packet[UR_BETWEEN_HEAD + UR_BETWEEN_FRAME]; /* that packet as a frame */
+	struct {
+		struct ur_between_train is;
+		bool in; /* the frame is a packet of it: bytes from `at` to `at` + `len` */
+		uint32_t at, len;
+		uint32_t from, to;              /* what goes on as it came, as a train; to 0: nothing */
+		uint8_t under[UR_BETWEEN_HEAD]; /* what lies where the packet's headers lie now; or these, while that is back in its place
+						 */
+	} train;
 	uint8_t *arena;
 	uint32_t used; /* of it */
 } mover;
@@ -42,16 +44,18 @@ static struct {
 /* The packets of a train to which nothing was done go on as a train. */
 static void end_part(void)
 {
-	struct part *p = &mover.part;
-	struct virtio_net_hdr vnet;
 	uint8_t head[UR_BETWEEN_HEAD];
-	uint32_t len;
+	const uint32_t from = mover.train.from, to = mover.train.to;
 
-	if (p->to > p->from) {
-		len = ur_between_head(p->train, p->from, p->to, head, &vnet);
-		ur_between_queue(&run->end[!mover.end], head, len, p->train->data + p->from, p->to - p->from, &vnet);
+	if (to) {
+		struct ur_between_out out = {
+			.head = head, .head_len = mover.train.is.begin, .data = mover.train.is.frame->data + from, .len = to - from};
+
+		ur_between_head(&mover.train.is, from, to, head);
+		ur_between_head_vnet(&mover.train.is, from, to, &out.vnet);
+		ur_between_queue(&run->end[!mover.end], &out);
 	}
-	p->from = p->to = 0;
+	mover.train.from = mover.train.to = 0;
 }
 
 static void flush(void)
@@ -61,38 +65,68 @@ static void flush(void)
 	mover.used = 0;
 }
 
-/* A packet of a train, to which something was done: what it lies in is needed for the next one. */
-static const uint8_t *keep(const uint8_t *frame, uint32_t len)
+/*
+ * A packet of a train becomes a frame where it lies: its headers are laid over the end of the packet before it, and that comes back
+ * afterwards. Whenever something may be sent it has to be back.
+ */
+static void swap_head(void)
 {
+	uint8_t *at = mover.train.is.frame->data + mover.train.at - mover.train.is.begin, other[UR_BETWEEN_HEAD];
+
+	memcpy(other, at, mover.train.is.begin);
+	memcpy(at, mover.train.under, mover.train.is.begin);
+	memcpy(mover.train.under, other, mover.train.is.begin);
+}
+
+/* A packet of a train to which something was done, as a frame of its own; its headers lie aside. */
+static const uint8_t *keep(uint32_t len)
+{
+	const uint32_t begin = ur_min_u32(mover.train.is.begin, len);
 	uint8_t *to;
 
 	if (len > ARENA - mover.used)
 		flush();
-	to = memcpy(mover.arena + mover.used, frame, len);
+	to = mover.arena + mover.used;
+	memcpy(to, mover.train.under, begin);
+	memcpy(to + begin, mover.train.is.frame->data + mover.train.at, len - begin);
 	mover.used += len;
 	return to;
+}
+
+static void leave_alone(unsigned end, const uint8_t *frame, uint32_t len, const uint8_t *extra, bool current)
+{
+	struct ur_between_out out = {.data = frame, .len = len};
+
+	if (mover.train.in && current)
+		out.data = keep(len);
+	memcpy(&out.vnet, extra, sizeof(out.vnet));
+	ur_between_queue(&run->end[end], &out);
+	if (!current)
+		ur_between_flush(&run->end[end]);
 }
 
 static void leave(void *ctx, unsigned end, const uint8_t *frame, uint32_t len, const uint8_t *extra)
 {
 	const bool current = frame == mover.current;
-	struct virtio_net_hdr vnet;
 
 	(void)ctx;
-	memcpy(&vnet, extra, sizeof(vnet));
-	if (mover.part.train && current && !mover.did) {
-		if (mover.part.to != mover.at)
+	if (mover.train.in && current && !mover.did) {
+		if (mover.train.to != mover.train.at) {
+			swap_head();
 			end_part();
-		mover.part.from = mover.part.to ? mover.part.from : mover.at;
-		mover.part.to = mover.at + mover.len;
+			swap_head();
+			mover.train.from = mover.train.at;
+		}
+		mover.train.to = mover.train.at + mover.train.len;
 		return;
 	}
-	end_part();
-	if (mover.part.train && current)
-		frame = keep(frame, len);
-	ur_between_queue(&run->end[end], NULL, 0, frame, len, &vnet);
-	if (!current)
-		ur_between_flush(&run->end[end]);
+	if (mover.train.in) {
+		swap_head();
+		end_part();
+	}
+	leave_alone(end, frame, len, extra, current);
+	if (mover.train.in)
+		swap_head();
 }
 
 static void judged(void *ctx, ur_time now, unsigned end, const uint8_t *frame, uint32_t len, const struct ur_between_fate *fate)
@@ -113,55 +147,68 @@ static void come_in(uint8_t *frame, uint32_t len, const struct virtio_net_hdr *v
 
 	memcpy(extra, vnet, sizeof(*vnet));
 	mover.current = frame;
-	ur_between_in(run->cable, ur_clock_now(), mover.end, frame, len, extra);
+	ur_between_in(run->cable, mover.now, mover.end, frame, len, extra);
 	mover.current = NULL;
 }
 
 /* Each packet of it by itself, as a frame. */
-static void take_apart(const struct ur_between_frame *train, bool acts)
+static void take_apart(bool acts)
 {
-	const uint32_t most = acts || mover.capture ? UINT32_MAX : LOOK;
-	const ur_time now = ur_clock_now();
+	const struct ur_between_train *t = &mover.train.is;
 	struct virtio_net_hdr vnet;
 
-	for (mover.at = ur_between_train_begin(train); mover.at < train->len; mover.at += mover.len) {
-		uint32_t head, have;
+	mover.train.in = true;
+	for (uint32_t at = t->begin; at < t->frame->len; at += mover.train.len) {
+		uint8_t *frame = t->frame->data + at - t->begin;
 
-		mover.len = ur_min_u32(train->vnet.gso_size, train->len - mover.at);
-		have = ur_min_u32(mover.len, most);
-		head = ur_between_head(train, mover.at, mover.at + mover.len, mover.packet, &vnet);
-		memcpy(mover.packet + head, train->data + mover.at, have);
-		if (acts)
-			come_in(mover.packet, head + have, &vnet);
-		else
-			ur_between_note(run->cable, now, mover.end, mover.packet, head + have, head + mover.len);
+		mover.train.at = at;
+		mover.train.len = ur_min_u32(t->frame->vnet.gso_size, t->frame->len - at);
+		ur_between_head(t, at, at + mover.train.len, mover.train.under);
+		swap_head();
+		if (acts) {
+			ur_between_head_vnet(t, at, at + mover.train.len, &vnet);
+			come_in(frame, t->begin + mover.train.len, &vnet);
+		} else {
+			ur_between_note(run->cable, mover.now, mover.end, frame, t->begin + mover.train.len, t->begin + mover.train.len);
+		}
+		swap_head();
 	}
+	mover.train.in = false;
 }
 
 static void pass_on(struct ur_between_frame *f)
 {
 	const bool acts = ur_between_acts(run->cable); /* which may change on the way, when the last that was held has left */
 
-	if (!ur_between_is_train(f)) {
+	if (!ur_between_train_begin(&mover.train.is, f)) {
 		come_in(f->data, f->len, &f->vnet);
 		return;
 	}
-	mover.part = (struct part){.train = f};
-	take_apart(f, acts);
+	take_apart(acts);
 	if (acts)
 		end_part();
 	else
-		ur_between_queue(&run->end[!mover.end], NULL, 0, f->data, f->len, &f->vnet);
-	mover.part = (struct part){.train = NULL};
+		ur_between_queue(&run->end[!mover.end], &(struct ur_between_out){.data = f->data, .len = f->len, .vnet = f->vnet});
 }
 
-static void fetch(unsigned end)
+/*
+ * What has come at both ends, in the order in which it came: an answer is not judged before the packet that it answers. What comes at one
+ * end while the other one is read may still be late; its time is then that of the last before it.
+ */
+static void fetch(const bool ready[2])
 {
-	const unsigned n = ur_between_receive(&run->end[end], mover.rx, mover.frames);
+	unsigned n[2], i[2] = {0, 0};
 
-	mover.end = end;
-	for (unsigned i = 0; i < n; i++)
-		pass_on(&mover.frames[i]);
+	for (unsigned end = 0; end < 2; end++)
+		n[end] = ready[end] ? ur_between_receive(&run->end[end], mover.frames[end]) : 0;
+	ur_between_run(run->cable, ur_clock_now()); /* what was due before they are judged leaves before them */
+	while (i[0] < n[0] || i[1] < n[1]) {
+		const struct ur_between_frame *const f[2] = {&mover.frames[0][i[0]], &mover.frames[1][i[1]]};
+
+		mover.end = i[0] == n[0] || (i[1] < n[1] && f[1]->when < f[0]->when);
+		mover.now = ur_max_time(mover.now, f[mover.end]->when);
+		pass_on(&mover.frames[mover.end][i[mover.end]++]);
+	}
 	flush();
 }
 
@@ -204,18 +251,54 @@ static unsigned guests_fds(struct pollfd *fds)
 	return n;
 }
 
-static void serve_guests(const struct pollfd *fds)
+/* What one of them changes applies to what comes in later; everything else is judged as if it came after that. */
+static void serve_guests(const struct pollfd *fds, unsigned n)
 {
+	bool any = false;
+
+	for (unsigned i = 0; i < n; i++)
+		any |= fds[i].revents != 0;
 	for (unsigned i = 0; i < run->nguests; i++)
 		if (run->guest[i].fds)
 			fds += run->guest[i].ready(fds);
+	if (any)
+		mover.now = ur_clock_now();
 }
 
-static ur_time until(ur_time now, ur_time at)
+/* An end without a descriptor is polled each time. */
+static bool is_ready(unsigned end, const struct pollfd *fds)
 {
-	const ur_time next = ur_min_time(ur_between_next(run->cable), at);
+	return run->end[end].fd < 0 || fds[end].revents;
+}
 
-	return next > now ? ur_min_time(next - now, UR_NS_PER_S) : 0;
+static bool sleep_until(ur_time now, ur_time at, struct pollfd *fds, unsigned n, const sigset_t *unblocked)
+{
+	const struct ur_between_wait w = {.now = now,
+					  .due = ur_between_next(run->cable),
+					  .other = at,
+					  .asks = run->end[0].fd < 0 || run->end[1].fd < 0,
+					  .last = mover.now};
+
+	for (unsigned i = 0; i < 2; i++)
+		fds[i] = (struct pollfd){.fd = run->end[i].fd, .events = POLLIN};
+	return ur_between_wait(&w, fds, n, unblocked);
+}
+
+/* An interface that is removed takes the cable with it. */
+static void look_at_ends(ur_time now)
+{
+	const char *gone = NULL;
+
+	if (now < mover.look)
+		return;
+	mover.look = now + LOOK;
+	for (unsigned i = 0; !gone && i < 2; i++)
+		gone = ur_between_gone(&run->end[i]);
+	if (!gone)
+		return;
+	snprintf(run->verdict, sizeof(run->verdict), "interface %s has been removed: join again when there is one", gone);
+	run->status = UR_EXIT_FAIL;
+	run->stop = true;
 }
 
 static void move(const sigset_t *unblocked)
@@ -225,42 +308,41 @@ static void move(const sigset_t *unblocked)
 
 	for (ur_time now = run->began; !stopped && now < stop_at; now = ur_clock_now()) {
 		const ur_time at = ur_min_time(turn_guests(now), stop_at);
-		struct timespec wait;
-		unsigned n = 2;
+		unsigned n;
 
+		look_at_ends(now);
 		if (run->stop)
 			return;
-		for (unsigned i = 0; i < 2; i++)
-			fds[i] = (struct pollfd){.fd = run->end[i].fd, .events = POLLIN};
-		n += guests_fds(fds + 2);
-		wait = ur_timespec(until(now, at));
-		if (ppoll(fds, n, &wait, unblocked) < 0)
+		n = 2 + guests_fds(fds + 2);
+		if (!sleep_until(now, at, fds, n, unblocked))
 			continue; /* a signal */
 		ur_between_run(run->cable, ur_clock_now());
-		for (unsigned i = 0; i < 2; i++)
-			if (fds[i].revents)
-				fetch(i);
-		serve_guests(fds + 2);
+		fetch((const bool[2]){is_ready(0, fds), is_ready(1, fds)});
+		serve_guests(fds + 2, n - 2);
 	}
 }
 
 /* Signals come only while it waits. */
 static void catch_signals(sigset_t *before)
 {
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 	const struct sigaction end = {.sa_handler = stop}, child = {.sa_handler = wake};
+	struct sigaction was;
 	sigset_t ours;
 
 	sigemptyset(&ours);
-	sigaddset(&ours, SIGINT);
-	sigaddset(&ours, SIGTERM);
 	sigaddset(&ours, SIGCHLD);
+	for (unsigned i = 0; i < ur_array_size(ends); i++)
+		sigaddset(&ours, ends[i]);
 	sigprocmask(SIG_BLOCK, &ours, before);
-	sigaction(SIGINT, &end, NULL);
-	sigaction(SIGTERM, &end, NULL);
 	sigaction(SIGCHLD, &child, NULL);
-	sigdelset(before, SIGINT);
-	sigdelset(before, SIGTERM);
 	sigdelset(before, SIGCHLD);
+	for (unsigned i = 0; i < ur_array_size(ends); i++) {
+		sigaction(ends[i], &end, &was);
+		if (ends[i] == SIGHUP && was.sa_handler == SIG_IGN) /* nohup(1) */
+			sigaction(SIGHUP, &was, NULL);
+		sigdelset(before, ends[i]);
+	}
 }
 
 /* As the command line has them. False: out of memory. */
@@ -277,18 +359,23 @@ static int join(void)
 	const struct ur_between_host host = {.send = leave, .judged = judged};
 	sigset_t unblocked;
 
-	mover.rx = ur_between_rx_create();
 	mover.arena = malloc(ARENA);
 	run->cable = ur_between_create(run->seed, &host);
-	if (!mover.rx || !mover.arena || !run->cable || !set_rules())
+	if (!mover.arena || !run->cable || !set_rules())
 		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: free some and try again");
+	if (!ur_between_wait_begin(run->realtime))
+		return UR_EXIT_FAIL;
 	catch_signals(&unblocked);
 	if (!ur_between_open(&run->end[0]) || !ur_between_open(&run->end[1]))
 		return UR_EXIT_FAIL;
+	if (!run->quiet && run->proxied.is)
+		fprintf(stderr, "uroce: %s reaches %s at %s, and %s reaches %s at %s\n", run->end[0].name, run->end[1].name,
+			run->proxied.address[0], run->end[1].name, run->end[0].name, run->proxied.address[1]);
 	if (!run->quiet)
 		fprintf(stderr, "uroce: %s and %s are joined; Ctrl-C ends that\n", run->end[0].name, run->end[1].name);
-	run->began = ur_clock_now();
+	mover.now = run->began = ur_clock_now();
 	move(&unblocked);
+	ur_between_unpause(run->cable);
 	ur_between_report_now(run);
 	return run->failed ? UR_EXIT_FAIL : 0;
 }
@@ -307,7 +394,6 @@ int ur_between_join(struct ur_between_run *r)
 		status = UR_EXIT_FAIL;
 	ur_between_close(&run->end[0]);
 	ur_between_close(&run->end[1]);
-	ur_between_rx_destroy(mover.rx);
 	free(mover.arena);
 	return status;
 }

@@ -57,7 +57,8 @@ static void delete (const struct order *o)
 	const char *rest;
 	uint64_t n;
 
-	if (ur_between_parse_number(o->rest, UINT32_MAX, &n, &rest) && !*rest && ur_between_delete(o->run->cable, (unsigned)n))
+	if (ur_between_parse_number(o->rest, UINT32_MAX, &n, &rest) && !*rest &&
+	    ur_between_delete(o->run->cable, ur_clock_now(), (unsigned)n))
 		fprintf(o->answer, "ok: rule %u is deleted\n", (unsigned)n);
 	else
 		fprintf(o->answer, "error: there is no rule '%s'\n", o->rest);
@@ -66,41 +67,66 @@ static void delete (const struct order *o)
 static void clear(const struct order *o)
 {
 	const struct ur_between_rule *rule;
+	const ur_time now = ur_clock_now();
 	unsigned n = 0;
 
 	for (unsigned i = 0; (rule = ur_between_rule(o->run->cable, i)); i++)
-		n += ur_between_delete(o->run->cable, rule->number);
+		n += ur_between_delete(o->run->cable, now, rule->number);
 	fprintf(o->answer, "ok: %u rule%s deleted\n", n, n == 1 ? " is" : "s are");
+}
+
+/* Lets frames go that rules hold. */
+static void release(const struct order *o)
+{
+	const char *rest = o->rest;
+	uint64_t number = 0;
+	unsigned n;
+
+	if (*rest && (!ur_between_parse_number(rest, UINT32_MAX, &number, &rest) || *rest || !number)) {
+		fprintf(o->answer, "error: there is no rule '%s'\n", o->rest);
+		return;
+	}
+	n = ur_between_release(o->run->cable, ur_clock_now(), (unsigned)number);
+	fprintf(o->answer, "ok: %u frame%s released\n", n, n == 1 ? " is" : "s are");
 }
 
 /* --- the bottleneck --- */
 
-/* "10Gbit queue=200KB mark-at=50KB", in any order behind the rate; or "none". */
+/* "10Gbit queue=200KB mark-at=50KB pause-at=80KB", in any order after the rate; or "none". */
 static bool parse_limit(char *text, struct ur_between_limit *l)
 {
+	static const struct {
+		const char *key;
+		bool (*parse)(const char *value, struct ur_between_limit *l);
+	} keys[] = {{"queue=", ur_between_parse_queue},
+		    {"mark-at=", ur_between_parse_mark_at},
+		    {"pause-at=", ur_between_parse_pause_at},
+		    {"pause=", ur_between_parse_pause},
+		    {"obey-pause=", ur_between_parse_obey}};
 	char *save, *word = strtok_r(text, " ", &save);
-	bool ok = word && (strcmp(word, "none") == 0 || ur_between_parse_rate(word, &l->rate));
+	bool ok = word && (strcmp(word, "none") == 0 || ur_between_parse_rate(word, l));
 
 	while (ok && (word = strtok_r(NULL, " ", &save))) {
-		if (strncmp(word, "queue=", 6) == 0)
-			ok = l->rate && ur_between_parse_bytes(word + 6, &l->queue);
-		else if (strncmp(word, "mark-at=", 8) == 0)
-			ok = l->rate && ur_between_parse_bytes(word + 8, &l->mark_at);
-		else
-			ok = false;
+		ok = false;
+		for (unsigned i = 0; i < ur_array_size(keys); i++)
+			if (strncmp(word, keys[i].key, strlen(keys[i].key)) == 0)
+				ok = l->rate && keys[i].parse(word + strlen(keys[i].key), l);
 	}
 	return ok;
 }
 
 static void rate(const struct order *o)
 {
-	const struct ur_between_limit *now = ur_between_limit(o->run->cable);
-	struct ur_between_limit l = {.queue = now->queue, .mark_at = now->mark_at};
+	struct ur_between_limit l = *ur_between_limit(o->run->cable);
 	char text[UR_BETWEEN_TOLD + 1];
 
+	l.rate = 0;
 	snprintf(text, sizeof(text), "%s", o->rest);
 	if (!parse_limit(text, &l))
-		fputs("error: a rate is such as 10Gbit, at most 1000Gbit, or none; behind it queue=200KB and mark-at=50KB\n", o->answer);
+		fputs("error: the rate is not understood: give one such as 10Gbit, at most 1000Gbit, or none; after a rate there may be "
+		      "queue=200KB, mark-at=50KB or 50KB:150KB or none, pause-at=80KB or 80KB:40KB or none, pause=3 or pause=link, and "
+		      "obey-pause=yes or no\n",
+		      o->answer);
 	else if (ur_between_set_limit(o->run->cable, ur_clock_now(), &l))
 		fputs("error: out of memory\n", o->answer);
 	else
@@ -136,12 +162,12 @@ static void end(const struct order *o)
 
 static const struct {
 	const char *word;
-	bool more; /* something follows it */
+	enum { ALONE, MORE, EITHER } follows; /* something does */
 	void (*obey)(const struct order *o);
 } words[] = {
-	{"add", true, add},   {"delete", true, delete},  {"clear", false, clear}, {"partition", true, partition},
-	{"rate", true, rate}, {"status", false, status}, {"json", false, json},   {"metrics", false, metrics},
-	{"end", false, end},
+	{"add", MORE, add},   {"delete", MORE, delete},     {"clear", ALONE, clear},   {"partition", MORE, partition},
+	{"rate", MORE, rate}, {"release", EITHER, release}, {"status", ALONE, status}, {"json", ALONE, json},
+	{"end", ALONE, end},  {"metrics", ALONE, metrics},
 };
 
 /* It is shown to people, and becomes the text of a rule. */
@@ -159,10 +185,13 @@ void ur_between_obey(struct ur_between_run *r, const char *line, FILE *answer)
 	const struct order o = {.run = r, .rest = line + n + strspn(line + n, " "), .answer = answer};
 
 	for (unsigned i = 0; is_plain(line) && i < ur_array_size(words); i++) {
-		if (strlen(words[i].word) != n || memcmp(words[i].word, line, n) != 0 || words[i].more != (*o.rest != 0))
+		if (strlen(words[i].word) != n || memcmp(words[i].word, line, n) != 0 ||
+		    (words[i].follows != EITHER && (words[i].follows == MORE) != (*o.rest != 0)))
 			continue;
 		words[i].obey(&o);
 		return;
 	}
-	fputs("error: it is one of: add RULE, delete NUMBER, clear, partition for=TIME, rate RATE, status, metrics, end\n", answer);
+	fputs("error: the request is not understood: give one of add RULE, delete NUMBER, clear, partition for=TIME, rate RATE, release "
+	      "[NUMBER], status, metrics, end\n",
+	      answer);
 }

@@ -76,7 +76,8 @@ bool ur_between_parse_number(const char *value, uint64_t most, uint64_t *to, con
 	return !errno && *to <= most;
 }
 
-static bool parse_scaled(const char *value, const char *unit, uint64_t most, uint64_t *to)
+/* All of the `len` characters. */
+static bool parse_scaled(const char *value, size_t len, const char *unit, uint64_t most, uint64_t *to)
 {
 	static const struct {
 		const char *prefix;
@@ -84,12 +85,12 @@ static bool parse_scaled(const char *value, const char *unit, uint64_t most, uin
 	} scales[] = {{"", 1}, {"K", 1000}, {"M", 1000000}, {"G", 1000000000}};
 	const char *rest;
 
-	if (!ur_between_parse_number(value, UINT32_MAX, to, &rest))
+	if (!ur_between_parse_number(value, UINT32_MAX, to, &rest) || rest > value + len)
 		return false;
 	for (unsigned i = 0; i < 4; i++) {
-		const size_t n = strlen(scales[i].prefix);
+		const size_t n = strlen(scales[i].prefix), left = (size_t)(value + len - rest);
 
-		if (strncmp(rest, scales[i].prefix, n) || strcmp(rest + n, unit))
+		if (left != n + strlen(unit) || strncmp(rest, scales[i].prefix, n) || strncmp(rest + n, unit, left - n))
 			continue;
 		*to *= scales[i].by;
 		return *to && *to <= most;
@@ -97,17 +98,68 @@ static bool parse_scaled(const char *value, const char *unit, uint64_t most, uin
 	return false;
 }
 
-bool ur_between_parse_rate(const char *value, uint64_t *to)
-{
-	return parse_scaled(value, "bit", 1000000000000, to);
-}
-
-bool ur_between_parse_bytes(const char *value, uint32_t *to)
+static bool parse_size(const char *value, size_t len, uint32_t *to)
 {
 	uint64_t n;
 
-	if (!parse_scaled(value, "B", UR_BETWEEN_QUEUE_MAX, &n))
+	if (!parse_scaled(value, len, "B", UR_BETWEEN_QUEUE_MAX, &n))
 		return false;
 	*to = (uint32_t)n;
 	return true;
+}
+
+/* --- the bottleneck --- */
+
+bool ur_between_parse_rate(const char *value, struct ur_between_limit *l)
+{
+	return parse_scaled(value, strlen(value), "bit", 1000000000000, &l->rate);
+}
+
+bool ur_between_parse_queue(const char *value, struct ur_between_limit *l)
+{
+	return parse_size(value, strlen(value), &l->queue);
+}
+
+bool ur_between_parse_mark_at(const char *value, struct ur_between_limit *l)
+{
+	const size_t at = strcspn(value, ":"), full = value[at] ? strcspn(value + at + 1, ":") : 0;
+	const char *share = value[at] && value[at + 1 + full] ? value + at + full + 2 : NULL;
+
+	l->mark_full = l->mark_at = 0;
+	l->mark_most = UR_FAULT_PPM;
+	if (strcmp(value, "none") == 0)
+		return true;
+	if (!parse_size(value, at, &l->mark_at))
+		return false;
+	if (!value[at])
+		return true;
+	return parse_size(value + at + 1, full, &l->mark_full) && l->mark_full > l->mark_at &&
+	       (!share || ur_fault_parse_chance(share, strlen(share), &l->mark_most));
+}
+
+bool ur_between_parse_pause_at(const char *value, struct ur_between_limit *l)
+{
+	const size_t at = strcspn(value, ":");
+
+	l->pause_at = 0;
+	if (strcmp(value, "none") == 0)
+		return true;
+	if (!parse_size(value, at, &l->pause_at))
+		return false;
+	l->pause_until = l->pause_at / 2;
+	return !value[at] || (parse_size(value + at + 1, strlen(value + at + 1), &l->pause_until) && l->pause_until < l->pause_at);
+}
+
+bool ur_between_parse_pause(const char *value, struct ur_between_limit *l)
+{
+	const bool number = *value >= '0' && *value <= '7' && !value[1];
+
+	l->pause_class = number ? (uint8_t)(*value - '0') : UR_BETWEEN_PAUSE_LINK;
+	return number || strcmp(value, "link") == 0;
+}
+
+bool ur_between_parse_obey(const char *value, struct ur_between_limit *l)
+{
+	l->obey = strcmp(value, "yes") == 0;
+	return l->obey || strcmp(value, "no") == 0;
 }

@@ -21,7 +21,8 @@
 #include "host/clock.h"
 
 #define LIMIT 60                         /* seconds, unless told otherwise */
-#define LISTEN_MAX (10 * UR_NS_PER_S)    /* that the first program may take until it listens */
+#define LISTEN_MAX (10 * UR_NS_PER_S)    /* that the first program may take until it listens, */
+#define LISTEN_FAR (30 * UR_NS_PER_S)    /* and on a host where it has to be started first */
 #define GRACE (5 * UR_NS_PER_S)          /* that a program has to end after the other one has failed, */
 #define FAREWELL (2 * UR_NS_PER_S)       /* and after SIGTERM */
 #define LOOK_NS (5 * (long)UR_NS_PER_MS) /* between two looks at the end */
@@ -161,69 +162,17 @@ static bool start_guard(void)
 	return s.guard > 0;
 }
 
-/* Replaces {peer} and {addr}. */
-static char *with_addresses(const char *word, const char *own, const char *peer)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	while (f && *word) {
-		const bool is_peer = strncmp(word, "{peer}", 6) == 0;
-
-		if (is_peer || strncmp(word, "{addr}", 6) == 0) {
-			fputs(is_peer ? peer : own, f);
-			word += 6;
-		} else {
-			fputc(*word++, f);
-		}
-	}
-	if (f)
-		fclose(f);
-	return text;
-}
-
-static void execute(unsigned i)
-{
-	static char uroce[] = "uroce", run[] = "run", dev[] = "--dev", name[] = UR_BETWEEN_HOST_IF, files[] = "--files", end[] = "--";
-	const struct ur_between_program *shown = s.program[i].shown;
-	const char *own = s.hosts.address[i], *peer = s.hosts.address[!i];
-	char **argv = calloc(shown->n + 8u, sizeof(*argv)), **to = argv;
-
-	if (!argv || !shown->n) {
-		errno = ENOMEM;
-		return;
-	}
-	setenv("UROCE_ADDR", own, 1);
-	setenv("UROCE_PEER", peer, 1);
-	if (!s.how->native) {
-		*to++ = uroce;
-		*to++ = run;
-		*to++ = dev;
-		*to++ = name;
-		if (s.how->files)
-			*to++ = files;
-		*to++ = end;
-	}
-	for (unsigned k = 0; k < shown->n; k++)
-		*to++ = with_addresses(shown->words[k], own, peer);
-	if (s.how->native)
-		execvp(argv[0], argv);
-	else
-		execv("/proc/self/exe", argv);
-}
-
 static void be_program(unsigned i, int out)
 {
 	setpgid(0, 0);
 	become_child();
 	dup2(out, STDOUT_FILENO);
 	dup2(out, STDERR_FILENO);
-	if (!ur_between_hosts_enter(&s.hosts, i)) {
+	if (!s.how->run[i] && !ur_between_hosts_enter(&s.hosts, i)) {
 		ur_cmd_fail(0, "cannot enter the network namespace of host %u: %s", i + 1, strerror(errno));
 		_exit(UR_EXIT_FAIL);
 	}
-	execute(i);
+	ur_between_execute(s.how, i, s.program[i].shown, s.run->seconds);
 	ur_cmd_fail(0, "cannot execute '%s': %s", s.program[i].shown->words[0], strerror(errno));
 	_exit(errno == ENOENT ? UR_EXIT_NO_PROGRAM : UR_EXIT_CANNOT_RUN);
 }
@@ -261,7 +210,9 @@ static void start_waiter(void)
 	if (s.waiter == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		become_child();
-		if (ur_between_hosts_enter(&s.hosts, 0))
+		if (s.how->run[0])
+			ur_between_execute_waiter(s.how);
+		else if (ur_between_hosts_enter(&s.hosts, 0))
 			ur_between_await_listener();
 		_exit(0);
 	}
@@ -334,6 +285,12 @@ static ur_time end_programs(ur_time now)
 	return UR_TIME_NEVER;
 }
 
+/* How long the first program may take until it listens. */
+static ur_time listen_max(void)
+{
+	return s.how->run[0] ? LISTEN_FAR : LISTEN_MAX;
+}
+
 /* Is it time for the second program? */
 static bool is_ready(ur_time now)
 {
@@ -343,7 +300,7 @@ static bool is_ready(ur_time now)
 		s.waiter = 0;
 		return true;
 	}
-	if (now < s.program[0].shown->began + LISTEN_MAX)
+	if (now < s.program[0].shown->began + listen_max())
 		return s.waiter < 0 || s.program[0].shown->ended;
 	fprintf(stderr, "uroce: the first program does not listen; the second one starts now\n");
 	return true;
@@ -351,7 +308,7 @@ static bool is_ready(ur_time now)
 
 static ur_time begin_programs(ur_time now)
 {
-	const ur_time patience = s.how->start_after ? s.how->start_after : LISTEN_MAX;
+	const ur_time patience = s.how->start_after ? s.how->start_after : listen_max();
 
 	if (!s.program[0].pid) {
 		if (!s.how->start_after)
@@ -563,28 +520,41 @@ static bool split(int n, char **words)
 	return s.run->program[0].n && s.run->program[1].n;
 }
 
-int ur_between_script_run(struct ur_between_run *r, const struct ur_between_script *how, int n, char **words)
+/* Hosts of its own, unless there are others. False after a message. */
+static bool find_hosts(struct ur_between_run *r, char **interfaces)
 {
 	static const char *const leads[2] = {"e1", "e2"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		s.program[i] = (struct program){.out = -1, .shown = &r->program[i]};
+		r->program[i].counts = true;
+		r->program[i].address = s.how->run[i] ? s.how->address[i] : s.hosts.address[i];
+		r->end[i].name = s.how->run[i] ? interfaces[i] : leads[i];
+	}
+	return s.how->run[0] || ur_between_hosts_make(&s.hosts, leads, s.how->v6);
+}
+
+int ur_between_script_run(struct ur_between_run *r, const struct ur_between_script *how, int n, char **words)
+{
+	const int interfaces = how->run[0] ? 2 : 0;
 	int status;
 
 	s.run = r;
 	s.how = how;
 	s.failed = -1;
-	if (!split(n, words))
+	if (n < interfaces)
+		return ur_cmd_fail(
+			UR_EXIT_USAGE,
+			"give the interfaces that lead to the two hosts: uroce between --script FILE --run1 'ssh HOST1' --run2 'ssh HOST2' "
+			"--address1 ADDRESS IF1 IF2 -- PROGRAM1 -- PROGRAM2");
+	if (!split(n - interfaces, words + interfaces))
 		return ur_cmd_fail(UR_EXIT_USAGE,
 				   "give two programs, each after --: 'uroce between --script FILE -- PROGRAM1 -- PROGRAM2'; one with "
 				   "a -- of its own has to be started by sh -c");
-	for (unsigned i = 0; i < 2; i++) {
-		s.program[i] = (struct program){.out = -1, .shown = &r->program[i]};
-		r->program[i].counts = true;
-		r->program[i].address = s.hosts.address[i];
-		r->end[i].name = leads[i];
-	}
 	sigprocmask(SIG_SETMASK, NULL, &s.signals);
 	remember_children();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (!ur_between_hosts_make(&s.hosts, leads, how->v6))
+	if (!find_hosts(r, words))
 		return UR_EXIT_FAIL;
 	if (!start_guard())
 		return ur_cmd_fail(UR_EXIT_FAIL, "cannot start a process: %s", strerror(errno));
@@ -594,7 +564,7 @@ int ur_between_script_run(struct ur_between_run *r, const struct ur_between_scri
 	r->guest[r->nguests++] = (struct ur_between_guest){.turn = turn, .fds = outputs, .ready = hear_programs};
 	status = ur_between_join(r);
 	clean_up();
-	if (!status)
+	if (!status && !r->status) /* else the cable has broken */
 		judge();
 	return status;
 }

@@ -16,13 +16,32 @@
 #define UR_BETWEEN_RULE_TEXT 256 /* bytes of the text of one, with its end */
 #define UR_BETWEEN_FRAME 65600   /* bytes of the longest frame that can be held */
 #define UR_BETWEEN_EXTRA 12      /* bytes that go with a frame and are not looked at */
+#define UR_BETWEEN_CHANGES 16    /* rules that corrupt, mark or trim one frame; further ones do not act on the frame */
 #define UR_BETWEEN_QUEUE_MAX (1u << 30)
 
-/* A bottleneck in each direction. */
+/*
+ * A bottleneck in each direction. What waits is counted in bytes, including the rest of the frame that is leaving. ECN-capable
+ * packets are marked when more than mark_at wait: all of them, or with mark_full, a share that grows from there up to mark_most at
+ * mark_full, and all beyond that. The host whose frames wait is paused when more than pause_at do, until no more than pause_until do.
+ */
 struct ur_between_limit {
-	uint64_t rate;    /* bits in a second; 0: no limit, and no queue */
-	uint32_t queue;   /* bytes that may wait; at most UR_BETWEEN_QUEUE_MAX */
-	uint32_t mark_at; /* bytes from which on ECN-capable packets are marked; 0: none are */
+	uint64_t rate;        /* bits in a second; 0: no limit, and no queue */
+	uint32_t queue;       /* bytes that may wait; at most UR_BETWEEN_QUEUE_MAX */
+	uint32_t mark_at;     /* 0: none are marked */
+	uint32_t mark_full;   /* 0: there is no share */
+	uint32_t mark_most;   /* in parts per million */
+	uint32_t pause_at;    /* 0: no host is paused */
+	uint32_t pause_until; /* less than pause_at */
+	bool obey; /* obey pause frames for this class: meanwhile nothing leaves for that host; the pause frame is not passed on */
+	uint8_t pause_class; /* the priority, 0 to 7 (802.1Qbb), or UR_BETWEEN_PAUSE_LINK: all of them (802.3, annex 31B) */
+};
+#define UR_BETWEEN_PAUSE_LINK 8
+#define UR_BETWEEN_PAUSE_FRAME 60 /* bytes of a pause frame */
+
+/* Pauses of the host at one end. */
+struct ur_between_pauses {
+	uint64_t times, frames; /* how often it was paused; pause frames that were sent to it */
+	uint64_t obeyed;        /* pause frames of its own */
 };
 
 /* A rule of the cable. */
@@ -35,7 +54,7 @@ struct ur_between_rule {
 };
 
 struct ur_between_host {
-	/* A frame leaves at `end`; `extra` is what came with it. */
+	/* A frame leaves at `end`; `extra` is what came with it. It may be sent while another one comes in. */
 	void (*send)(void *ctx, unsigned end, const uint8_t *frame, uint32_t len, const uint8_t *extra);
 	/* What becomes of a frame that came in at `end`, before a rule changes it, and before it leaves; NULL: nobody wants to know. */
 	void (*judged)(void *ctx, ur_time now, unsigned end, const uint8_t *frame, uint32_t len, const struct ur_between_fate *fate);
@@ -54,15 +73,25 @@ void ur_between_destroy(struct ur_between *b);
  * UR_BETWEEN_RULES, or no memory.
  */
 unsigned ur_between_add(struct ur_between *b, ur_time now, const struct ur_fault_rule *r, const char *text);
-/* False when there is no rule of this number. */
-bool ur_between_delete(struct ur_between *b, unsigned number);
+/* False when there is no rule of this number. What it holds leaves with the next run. */
+bool ur_between_delete(struct ur_between *b, ur_time now, unsigned number);
 /* In the order of their numbers, from 0 on; NULL beyond the last. */
 const struct ur_between_rule *ur_between_rule(const struct ur_between *b, unsigned i);
-/* 0 or ENOMEM. What waits leaves as it would have, and nothing overtakes it. */
+/* 0 or ENOMEM. What waits leaves at the new rate, or with the next run when there is none, before what comes later. */
 int ur_between_set_limit(struct ur_between *b, ur_time now, const struct ur_between_limit *l);
 const struct ur_between_limit *ur_between_limit(const struct ur_between *b);
 
-/* A frame comes in at an end, 0 or 1. It may be changed. `extra` has UR_BETWEEN_EXTRA bytes. */
+/* The cable is about to end: paused hosts may send again. */
+void ur_between_unpause(struct ur_between *b);
+const struct ur_between_pauses *ur_between_pauses(const struct ur_between *b, unsigned end);
+/* Releases with the next run what a rule holds, or with 0 what all rules hold. Returns how many frames. */
+unsigned ur_between_release(struct ur_between *b, ur_time now, unsigned number);
+
+/*
+ * A frame comes in at an end, 0 or 1. It may be changed. `extra` has UR_BETWEEN_EXTRA bytes; they begin with a struct virtio_net_hdr. Those
+ * of a frame whose checksums were computed here, because a rule changed it, or are to stay wrong, are all zero when it leaves, as are those
+ * of a pause frame.
+ */
 void ur_between_in(struct ur_between *b, ur_time now, unsigned end, uint8_t *frame, uint32_t len, const uint8_t *extra);
 /*
  * Counts a frame of `len` bytes, of which the first `have` are here, that the caller passes on by itself, as it may where there is nothing

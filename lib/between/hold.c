@@ -26,8 +26,10 @@ struct ur_hold {
 	uint64_t seq;
 	struct ur_pool shorts, longs;
 	uint8_t *memory;
-	unsigned n, nwaiting;
+	unsigned n, nwaiting, nparked;
+	ur_time parked_until; /* the first of them, or earlier */
 	struct waiting waiting[UR_HOLD_PASSED];
+	struct item parked[UR_HOLD_PARKED]; /* in the order in which they came */
 	struct item heap[ITEMS];
 };
 
@@ -37,7 +39,7 @@ struct ur_hold *ur_hold_create(void)
 
 	if (!h)
 		return NULL;
-	h->memory = calloc(1, (size_t)UR_HOLD_SHORT * SHORT_SIZE + (size_t)UR_HOLD_LONG * LONG_SIZE);
+	h->memory = malloc((size_t)UR_HOLD_SHORT * SHORT_SIZE + (size_t)UR_HOLD_LONG * LONG_SIZE);
 	if (!h->memory) {
 		free(h);
 		return NULL;
@@ -54,16 +56,14 @@ void ur_hold_destroy(struct ur_hold *h)
 	free(h);
 }
 
-static struct ur_held *copy(struct ur_hold *h, unsigned end, const uint8_t *frame, uint32_t len, const uint8_t *extra)
+struct ur_held *ur_hold_copy(struct ur_hold *h, unsigned end, const uint8_t *frame, uint32_t len, const uint8_t *extra)
 {
 	const bool is_long = len > UR_HOLD_SHORT_LEN;
 	struct ur_held *f = len > UR_BETWEEN_FRAME ? NULL : ur_pool_take(is_long ? &h->longs : &h->shorts);
 
 	if (!f)
 		return NULL;
-	f->end = (uint8_t)end;
-	f->is_long = is_long;
-	f->len = len;
+	*f = (struct ur_held){.end = (uint8_t)end, .is_long = is_long, .len = len};
 	memcpy(f->extra, extra, sizeof(f->extra));
 	memcpy(f->bytes, frame, len);
 	return f;
@@ -106,25 +106,20 @@ static struct item take_first(struct ur_hold *h)
 	return first;
 }
 
-bool ur_hold_until(struct ur_hold *h, ur_time due, unsigned end, const uint8_t *frame, uint32_t len, const uint8_t *extra)
+void ur_hold_until(struct ur_hold *h, ur_time due, struct ur_held *f)
 {
-	struct ur_held *f = copy(h, end, frame, len, extra);
-
-	if (f)
-		put(h, (struct item){.due = due, .seq = h->seq++, .f = f});
-	return f;
+	f->due = due;
+	put(h, (struct item){.due = due, .seq = h->seq++, .f = f});
 }
 
 /* --- those that wait for others --- */
 
-bool ur_hold_passed(struct ur_hold *h, ur_time due, unsigned n, uint64_t key, unsigned end, const uint8_t *frame, uint32_t len,
-		    const uint8_t *extra)
+bool ur_hold_passed(struct ur_hold *h, ur_time due, unsigned n, struct ur_held *f)
 {
-	struct ur_held *f = h->nwaiting == UR_HOLD_PASSED ? NULL : copy(h, end, frame, len, extra);
-
-	if (f)
-		h->waiting[h->nwaiting++] = (struct waiting){.item = {.due = due, .seq = h->seq++, .f = f}, .key = key, .left = n};
-	return f;
+	if (h->nwaiting == UR_HOLD_PASSED)
+		return false;
+	h->waiting[h->nwaiting++] = (struct waiting){.item = {.due = due, .seq = h->seq++, .f = f}, .key = f->key, .left = n};
+	return true;
 }
 
 /* Into the heap, which settles the order. */
@@ -147,13 +142,63 @@ void ur_hold_passes(struct ur_hold *h, uint64_t key)
 	}
 }
 
+/* --- those that wait to be released --- */
+
+bool ur_hold_park(struct ur_hold *h, ur_time due, struct ur_held *f)
+{
+	if (h->nparked == UR_HOLD_PARKED)
+		return false;
+	h->parked_until = h->nparked ? ur_min_time(h->parked_until, due) : due;
+	h->parked[h->nparked++] = (struct item){.due = due, .f = f};
+	return true;
+}
+
+unsigned ur_hold_parked(const struct ur_hold *h, unsigned holder)
+{
+	unsigned n = 0;
+
+	if (!holder)
+		return h->nparked;
+	for (unsigned i = 0; i < h->nparked; i++)
+		n += h->parked[i].f->fate.holder == holder;
+	return n;
+}
+
+/* Into the heap: those of a holder, all of them with 0, or those whose time has come. */
+static unsigned unpark(struct ur_hold *h, ur_time now, unsigned holder, bool due)
+{
+	unsigned left = 0, n;
+
+	h->parked_until = UR_TIME_NEVER;
+	for (unsigned i = 0; i < h->nparked; i++) {
+		struct item x = h->parked[i];
+
+		if (due ? x.due <= now : !holder || x.f->fate.holder == holder) {
+			ur_hold_until(h, now + x.f->fate.delay, x.f);
+			continue;
+		}
+		h->parked_until = ur_min_time(h->parked_until, x.due);
+		h->parked[left++] = x;
+	}
+	n = h->nparked - left;
+	h->nparked = left;
+	return n;
+}
+
+unsigned ur_hold_release(struct ur_hold *h, ur_time now, unsigned holder)
+{
+	return unpark(h, now, holder, false);
+}
+
+/* --- all --- */
+
 ur_time ur_hold_next(const struct ur_hold *h)
 {
 	ur_time next = h->n ? h->heap[0].due : UR_TIME_NEVER;
 
 	for (unsigned i = 0; i < h->nwaiting; i++)
 		next = ur_min_time(next, h->waiting[i].item.due);
-	return next;
+	return h->nparked ? ur_min_time(next, h->parked_until) : next;
 }
 
 struct ur_held *ur_hold_take(struct ur_hold *h, ur_time now)
@@ -164,5 +209,7 @@ struct ur_held *ur_hold_take(struct ur_hold *h, ur_time now)
 		else
 			waits_no_more(h, i, h->waiting[i].item.due);
 	}
+	if (h->nparked && h->parked_until <= now)
+		unpark(h, now, 0, true);
 	return h->n && h->heap[0].due <= now ? take_first(h).f : NULL;
 }

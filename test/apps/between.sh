@@ -97,6 +97,27 @@ is_pcapng() {
 	PYTHON
 }
 
+# From the middle: what goes through is judged while it goes through. A lost packet is nobody's fault.
+test_between_judged() {
+	local judge
+	three_hosts && mkfifo "$TMP/pipe" || return 1
+	timeout -k 5 90 "$UROCE" conform --file - <"$TMP/pipe" >"$TMP/verdicts" 2>&1 &
+	judge=$!
+	servers+=("$judge")
+	on_exit "stop $judge"
+	: >"$TMP/between.err"
+	ip netns exec "$BTM" timeout -k 5 90 "$UROCE" between --capture - --rule 'drop 2to1 opcode=WRITE_LAST msg=3 iteration=1' e1 e2 </dev/null >"$TMP/pipe" 2>"$TMP/between.err" &
+	between=$!
+	servers+=("$between")
+	on_exit "stop $between"
+	until_says "$TMP/between.err" "are joined" && writes || return 1
+	kill -INT "$(pgrep -P "$between" -x uroce)" 2>/dev/null
+	wait "$between" || { cat "$TMP/between.err"; fail "uroce between"; return; }
+	wait "$judge" || { cat "$TMP/verdicts"; fail "the judge ended with status $?"; return; }
+	grep -qE '^10.78.0.1: [1-9][0-9]* obeyed, 0 broken,' "$TMP/verdicts" && ! grep -q ^broken "$TMP/verdicts" || { cat "$TMP/verdicts"; fail "who is judged"; return; }
+	grep -qE '^obeyed   RC  msn-counts-messages .* times?$' "$TMP/verdicts" || { cat "$TMP/verdicts"; fail "what was obeyed"; }
+}
+
 # A capture on standard output is a whole file, and nothing else: the report, and what programs print, are on standard error.
 test_between_capture_to_stdout() {
 	three_hosts || return 1
@@ -135,6 +156,19 @@ test_between_ipv6() {
 	for i in 1 2; do in_ns "uroce-$$-b$i" sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1; done
 	reports 'r["rules"][0]["hits"] > 0 and r["rules"][1]["hits"] == 1 and len(events) == r["done"]["dropped"]' &&
 		reports 'all(e["source"].startswith("fd78::") and e["again_ns"] > 0 for e in events)'
+}
+
+# Trains of which many packets leave by themselves, twice, marked or late: each arrives as it was sent, and so does what is left of the trains.
+test_between_pieces_of_trains() {
+	local side
+	three_hosts && join --json --rule 'dup opcode=READ_RESP_MIDDLE chance=20%' --rule 'mark opcode=WRITE_MIDDLE chance=20%' --rule 'delay psn=+30 delay=100us' || return 1
+	serve "$RPING" "$BT1" "$TMP/server" --counters "$TMP/counters1" -- rping -s -C 20 -S 65000 -V || return 1
+	uroce_in "$BT2" --counters "$TMP/counters2" -- rping -c -C 20 -S 65000 -V -a 10.78.0.1 || { fail "rping"; return; }
+	served "$TMP/server" && leave || return 1
+	reports 'r["rules"][0]["hits"] > 20 and r["rules"][1]["hits"] > 20 and r["rules"][2]["hits"] > 0 and r["done"]["duplicated"] == r["rules"][0]["hits"]' || return 1
+	for side in 1 2; do
+		! grep -E '^(rx_icrc_encapsulated|drop_truncated|drop_bad_ip|drop_bad_udp|drop_opcode) *[1-9]' "$TMP/counters$side" || { cat "$TMP/counters$side"; fail "packets were damaged on the way to host $side"; return; }
+	done
 }
 
 # Rules in a file; a time window that nothing is in; delays of one packet that the client's latency shows.
@@ -226,6 +260,36 @@ copy_tcp() {
 	PYTHON
 }
 
+# A frame counts from when the kernel got it: what came while this program did not run is told apart, and both ends' frames are in their order.
+test_between_arrivals() {
+	three_hosts && join --json --capture "$TMP/between.pcapng" || return 1
+	local cable i
+	cable=$(pgrep -P "$between" -x uroce)
+	kill -STOP "$cable"
+	for i in 1 2 1 2; do
+		in_ns "uroce-$$-b$i" python3 -c 'import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+s.send(bytes([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5]) + b"from host" + bytes(40))' || return 1
+		sleep 0.1
+	done
+	kill -CONT "$cable"
+	leave || return 1
+	python3 - "$TMP/between.pcapng" <<-'PYTHON' || fail "when they came"
+		import struct, sys
+		data, frames = open(sys.argv[1], "rb").read(), []
+		while data:
+		    kind, size = struct.unpack("=II", data[:8])
+		    if kind == 6 and b"from host" in data[:size]:
+		        end, high, low = struct.unpack("=III", data[8:20])
+		        frames.append((end, high << 32 | low))
+		    data = data[size:]
+		print(frames)
+		assert [end for end, _ in frames] == [0, 1, 0, 1]
+		assert all(b - a >= 100000000 for (_, a), (_, b) in zip(frames, frames[1:]))
+	PYTHON
+}
+
 # Nonsense in place of RoCEv2 passes, too, and stops nothing.
 test_between_hostile() {
 	three_hosts && join --json --rule 'corrupt chance=10%' --rule 'delay psn=+1 delay=1ms' --rule 'reorder msg=2 by=3' || return 1
@@ -264,11 +328,59 @@ test_between_refusals() {
 		--rules /nowhere e1 e2|cannot read /nowhere
 		--rate 10 e1 e2|10Gbit
 		--mark-at 5KB e1 e2|only with --rate
+		--pause-at 5KB e1 e2|only with --rate
+		--pause link e1 e2|only with --rate
+		--obey-pause e1 e2|only with --rate
+		--rate 1Gbit --mark-at 50KB:20KB e1 e2|one size or two
+		--rate 1Gbit --mark-at 50KB:80KB:200% e1 e2|one size or two
+		--rate 1Gbit --pause-at 50KB:50KB e1 e2|perhaps a smaller one
+		--rate 1Gbit --pause 8 e1 e2|from 0 to 7, or link
+		--tell e1 --rule drop status|--tell goes with --json alone
+		--tell e1 --rate 5Gbit status|--tell goes with --json alone
+		--tell e1 --seconds 5 --live status|--tell goes with --json alone
+		--tell e1 --script /dev/null status|--tell goes with --json alone
+		--tell e1 --realtime status|--tell goes with --json alone
+		--tell e1 --proxy status|--tell goes with --json alone
+		--tell e1 --suite lumina status|--tell goes with --json alone
+		--tell e1 --run1 true status|--tell goes with --json alone
+		--allow-unused e1 e2|go only with --script
+		--native e1 e2|go only with --script
 		--rate 1Gbit --queue 2GB e1 e2|at most 1GB
 		--seconds 0 e1 e2|from 1 to
 		--capture /nowhere/file e1 e2|/nowhere/file
 	TABLE
 	# a program without the capability is told so; the report comes by itself
 	in_ns "$BTM" setpriv --reuid=65534 --regid=65534 --clear-groups "$UROCE" between e1 e2 2>&1 | grep -q 'needs CAP_NET_RAW' || { fail "CAP_NET_RAW"; return; }
-	in_ns "$BTM" timeout 10 "$UROCE" between e1 e2 --seconds 1 >"$TMP/out" 2>&1 && grep -q '^e1 and e2 were joined for 1.0' "$TMP/out" || { cat "$TMP/out"; fail "--seconds"; }
+	in_ns "$BTM" setpriv --bounding-set -sys_nice "$UROCE" between --realtime e1 e2 2>&1 | grep -q 'cannot get a realtime priority' || { fail "--realtime"; return; }
+	in_ns "$BTM" timeout 10 "$UROCE" between --realtime e1 e2 --seconds 1 >"$TMP/out" 2>&1 && grep -q '^e1 and e2 were joined for 1.0' "$TMP/out" || { cat "$TMP/out"; fail "--seconds"; }
+}
+
+# An interface that goes ends it, with a report of what passed; one that is down for a while does not.
+test_between_interface_goes() {
+	three_hosts || return 1
+	on_exit "ip -n $BTM link del g1 2>/dev/null"
+	ip -n "$BTM" link add g1 type veth peer name g2 && ip -n "$BTM" link set g1 up && ip -n "$BTM" link set g2 up || return 1
+	: >"$TMP/between.err"
+	ip netns exec "$BTM" timeout -k 5 30 "$UROCE" between g1 e2 </dev/null >"$TMP/between" 2>"$TMP/between.err" &
+	between=$!
+	servers+=("$between")
+	until_says "$TMP/between.err" "are joined" && ip -n "$BTM" link set g1 down && ip -n "$BTM" link set g1 up || return 1
+	sleep 1.5
+	[ -n "$(pgrep -P "$between" -x uroce)" ] || { cat "$TMP/between.err"; fail "it ends when an interface is down"; return; }
+	ip -n "$BTM" link del g1
+	wait "$between"
+	[ $? -eq 1 ] && grep -q '^g1 and e2 were joined' "$TMP/between" && grep -q 'interface g1 has been removed' "$TMP/between.err" || { cat "$TMP/between" "$TMP/between.err"; fail "the end"; }
+}
+
+# A SEND that comes once more makes the responder acknowledge its newest PSN again, which may be of a READ: no recording calls that an error.
+test_between_doubled_is_no_error() {
+	three_hosts && join --json --rule 'dup 1to2 opcode=SEND_ONLY delay=300us' || return 1
+	serve "$RPING" "$BT1" "$TMP/server" --capture "$TMP/doubled.pcapng" -- rping -s -C 200 || return 1
+	uroce_in "$BT2" -- rping -c -C 200 -a 10.78.0.1 || { fail "rping"; return; }
+	served "$TMP/server" || return 1
+	leave || return 1
+	reports 'r["done"]["duplicated"] >= 400' || return 1
+	"$UROCE" pcap check "$TMP/doubled.pcapng" >"$TMP/check"
+	grep -q 'ACK-DUP' "$TMP/check" || { tail "$TMP/check"; fail "no answer was repeated"; return; }
+	grep -q ': 0 errors,' "$TMP/check" || { grep error "$TMP/check" | head; fail "a doubled request is called an error"; return; }
 }

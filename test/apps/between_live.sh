@@ -47,6 +47,14 @@ test_between_live_terminal_goes() {
 	PYTHON
 }
 
+# So does a reader of its lines that has had enough: it ends in order, and leaves no name behind.
+test_between_live_reader_goes() {
+	three_hosts || return 1
+	in_ns "$BTM" timeout -k 5 40 "$UROCE" between --live --name "live-$$" e1 e2 2>&1 </dev/null | head -n 3 >"$TMP/head"
+	[ "$(wc -l <"$TMP/head")" = 3 ] || { cat "$TMP/head"; fail "no lines"; return; }
+	[ ! -e "/run/uroce/between-live-$$" ] || fail "its name is left"
+}
+
 # send_alike NAMESPACE: a RoCEv2 packet that says the same of itself wherever it is sent.
 send_alike() {
 	in_ns "$1" python3 - <<-'PYTHON'

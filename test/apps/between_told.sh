@@ -66,23 +66,32 @@ test_between_told_refusals() {
 		told "$status" "$says" $args || return 1
 	done <<-TABLE
 		1|rule 'lose' is not understood at 'lose'|add lose
-		1|it is one of: add RULE|add
-		1|it is one of: add RULE|clear 5
+		1|give one of add RULE|add
+		1|give one of add RULE|clear 5
 		1|there is no rule '7'|delete 7
 		1|there is no rule '1x'|delete 1x
 		1|needs its length|partition 1to2
 		1|is not understood at 'nonsense for|partition nonsense for=1s
-		1|a rate is such as|rate 5
-		1|a rate is such as|rate none queue=5KB
-		1|a rate is such as|rate 1Gbit queue=2GB
+		1|the rate is not understood|rate 5
+		1|the rate is not understood|rate none queue=5KB
+		1|the rate is not understood|rate 1Gbit queue=2GB
+		1|the rate is not understood|rate 1Gbit pause-at=0KB
+		1|the rate is not understood|rate 1Gbit pause=9
+		1|the rate is not understood|rate none pause=link
+		0|^ok: rate 1Gbit|rate 1Gbit mark-at=5KB:9KB:3% pause-at=8KB:1KB pause=link
+		0|^ok: rate 1Gbit|rate 1Gbit mark-at=none pause-at=none
+		0|^ok: rate none|rate none
+		1|there is no rule '0'|release 0
+		1|needs what ends it|add hold
+		2|only with the request 'status'|--json metrics
 		1|a rule has at most 255 characters|add drop $(printf 'psn=1 %.0s' $(seq 60))
 		2|a request has at most 511 characters|add drop $(printf 'psn=1 %.0s' $(seq 90))
-		1|it is one of|$(printf '\033')[2J
+		1|give one of|$(printf '\033')[2J
 		2|give a request|
 	TABLE
 	# two of one name, and names that are none
 	in_ns "$BTM" timeout 10 "$UROCE" between --name "$called" e1 e2 --seconds 1 >"$TMP/out" 2>&1 && { fail "two have one name"; return; }
-	grep -q 'another uroce between is called so' "$TMP/out" || { cat "$TMP/out"; fail "of one name"; return; }
+	grep -q 'another running one has this name' "$TMP/out" || { cat "$TMP/out"; fail "of one name"; return; }
 	for args in ../x a/b .x "a b" "$(printf 'x%.0s' $(seq 65))"; do
 		in_ns "$BTM" timeout 10 "$UROCE" between --name "$args" e1 e2 --seconds 1 >"$TMP/out" 2>&1 && { fail "the name '$args'"; return; }
 		grep -q 'a name has at most 64' "$TMP/out" || { cat "$TMP/out"; fail "what a name is"; return; }

@@ -27,7 +27,9 @@ static struct {
 	ur_time now;
 	struct cable_out out[OUT_MAX];
 	unsigned n, judged;
-	struct ur_between_fate fate; /* of the last frame */
+	struct ur_between_fate fate; /* of the last frame that came in */
+	uint8_t last[2048];          /* the last that went out */
+	uint8_t last_extra[UR_BETWEEN_EXTRA];
 } cable;
 
 static const uint8_t cable_mac[2] = {0x02, 0x12};
@@ -41,6 +43,8 @@ static inline void cable_send(void *ctx, unsigned end, const uint8_t *frame, uin
 	CU_ASSERT_FATAL(ctx == &cable && end < 2 && cable.n < OUT_MAX);
 	cable.n++;
 	*o = (struct cable_out){.end = end, .len = len, .extra = extra[UR_BETWEEN_EXTRA - 1], .when = cable.now};
+	memcpy(cable.last, frame, ur_min_u32(len, sizeof(cable.last)));
+	memcpy(cable.last_extra, extra, UR_BETWEEN_EXTRA);
 	if (!ur_fault_find_frame(frame, len, &f) || len < PAYLOAD)
 		return;
 	o->opcode = f.bth.opcode;
@@ -130,5 +134,17 @@ static inline void cable_later(ur_time ns)
 	cable.now += ns;
 	ur_between_run(cable.b, cable.now);
 }
+
+/* Have exactly these PSNs left, in this order? */
+static inline bool cable_out_is(const uint32_t *psn, unsigned n)
+{
+	for (unsigned i = 0; i < n && i < cable.n; i++)
+		if (cable.out[i].psn != psn[i])
+			return false;
+	return n == cable.n;
+}
+
+#define CABLE_OUT(...) cable_out_is((const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / 4)
+#define SEND UR_OP_SEND_ONLY
 
 #endif

@@ -6,8 +6,6 @@
 
 void ur_suite_between(void);
 
-#define SEND UR_OP_SEND_ONLY
-
 /* Are these what came out at that end, by PSN? */
 static bool out_is(unsigned end, const uint32_t *psn, unsigned n)
 {
@@ -168,14 +166,16 @@ static void between__rules_change(void)
 	cable_later(UR_NS_PER_MS);
 	cable_pass(0, SEND, 5, 3);
 	cable_pass(0, SEND, 5, 7);
-	CU_ASSERT(ur_between_delete(cable.b, 1) && !ur_between_delete(cable.b, 1) && !ur_between_delete(cable.b, 4));
+	CU_ASSERT(ur_between_delete(cable.b, cable.now, 1) && !ur_between_delete(cable.b, cable.now, 1) &&
+		  !ur_between_delete(cable.b, cable.now, 4));
 	cable_pass(0, SEND, 5, 1);
 	cable_later(5 * UR_NS_PER_MS);
 	cable_pass(0, SEND, 5, 7);
 	CU_ASSERT(OUT(1, 0, 3, 7, 1) && cable.fate.rule == 3);
 	CU_ASSERT(ur_between_rule(cable.b, 0)->deleted && ur_between_rule(cable.b, 1)->number == 2 && !ur_between_rule(cable.b, 3));
 	CU_ASSERT(cable_hits(0) == 0 && cable_hits(1) == 1 && cable_hits(2) == 1);
-	CU_ASSERT(ur_between_delete(cable.b, 2) && ur_between_acts(cable.b) && ur_between_delete(cable.b, 3) && !ur_between_acts(cable.b));
+	CU_ASSERT(ur_between_delete(cable.b, cable.now, 2) && ur_between_acts(cable.b) && ur_between_delete(cable.b, cable.now, 3) &&
+		  !ur_between_acts(cable.b));
 	cable_close();
 }
 
@@ -195,6 +195,31 @@ static void between__rule_before_frames(void)
 	cable_close();
 }
 
+/* A frame whose time is before that of the rule, or of the first frame, is judged as if it came with it. */
+static void between__frame_before_its_rule(void)
+{
+	struct ur_fault_rule r;
+	unsigned at;
+
+	cable_open("", NULL);
+	cable_pass(0, SEND, 5, 0);
+	cable.now += UR_NS_PER_MS;
+	CU_ASSERT(cable_add("drop tx after=1s psn=1") == 1 && cable_add("drop tx for=5us psn=2") == 2);
+	cable.now -= 10 * UR_NS_PER_US;
+	cable_pass(0, SEND, 5, 1);
+	cable_pass(0, SEND, 5, 2);
+	CU_ASSERT(cable_hits(0) == 0 && cable_hits(1) == 1);
+	cable_close();
+	cable_open("", NULL);
+	CU_ASSERT_PTR_NULL_FATAL(ur_fault_rule_parse("drop tx after=1s", &r, &at));
+	CU_ASSERT_EQUAL(ur_between_add(cable.b, 0, &r, ""), 1);
+	cable_pass(0, SEND, 5, 0);
+	cable.now -= 10;
+	cable_pass(0, SEND, 5, 1);
+	CU_ASSERT(OUT(1, 0, 1));
+	cable_close();
+}
+
 /* There is room for so many, whatever was deleted; the order stays. */
 static void between__rules_make_room(void)
 {
@@ -202,7 +227,7 @@ static void between__rules_make_room(void)
 	for (unsigned i = 1; i <= UR_BETWEEN_RULES; i++)
 		CU_ASSERT_EQUAL(cable_add("drop tx psn=1"), i);
 	CU_ASSERT_EQUAL(cable_add("drop tx psn=2"), 0);
-	CU_ASSERT(ur_between_delete(cable.b, 3) && ur_between_delete(cable.b, 200));
+	CU_ASSERT(ur_between_delete(cable.b, cable.now, 3) && ur_between_delete(cable.b, cable.now, 200));
 	CU_ASSERT(cable_add("drop tx psn=2") == 257 && cable_add("drop tx psn=2") == 258 && !cable_add("drop tx psn=2"));
 	for (unsigned i = 1; i < UR_BETWEEN_RULES; i++)
 		CU_ASSERT(ur_between_rule(cable.b, i)->number > ur_between_rule(cable.b, i - 1)->number);
@@ -212,7 +237,7 @@ static void between__rules_make_room(void)
 	cable_close();
 }
 
-/* A limit that comes, changes and goes: nothing is overtaken, and what waits counts by its bytes. */
+/* A limit that comes, changes and goes: nothing is overtaken, what waits counts by its bytes, and leaves at the rate of now. */
 static void between__limit_changes(void)
 {
 	cable_open("", NULL);
@@ -221,15 +246,33 @@ static void between__limit_changes(void)
 	cable_pass(0, SEND, 5, 1);
 	cable_pass(0, SEND, 5, 2);
 	cable_limit(&(struct ur_between_limit){.rate = 1000000000, .queue = 3 * 118});
+	CU_ASSERT_EQUAL(ur_between_next(cable.b), cable.now + 118 * 8);
 	cable_pass(0, SEND, 5, 3);
 	cable_pass(0, SEND, 5, 99); /* which finds the queue full */
+	cable_later(118 * 4);
+	cable_limit(&(struct ur_between_limit){.rate = 100000000, .queue = 3 * 118});
+	CU_ASSERT_EQUAL(ur_between_next(cable.b), cable.now + 118 * 40); /* half of the first is left */
 	cable_limit(&(struct ur_between_limit){.rate = 0});
-	cable_pass(0, SEND, 5, 4);
 	CU_ASSERT(OUT(1, 0) && ur_between_acts(cable.b));
-	cable_later(2 * 118 * 80);
+	cable_pass(0, SEND, 5, 4);
 	CU_ASSERT(OUT(1, 0, 1, 2, 3, 4) && !ur_between_acts(cable.b) && ur_between_account(cable.b)->did[6] == 1);
 	cable_pass(0, SEND, 5, 5);
 	CU_ASSERT_EQUAL(cable.n, 6);
+	cable_close();
+}
+
+/* One bit in a second, and then no limit: what had hours to wait leaves with the next run. */
+static void between__limit_of_hours_goes(void)
+{
+	cable_open("", NULL);
+	cable_limit(&(struct ur_between_limit){.rate = 1, .queue = 1000});
+	for (unsigned i = 0; i < 3; i++)
+		cable_pass(0, SEND, 5, i);
+	cable_later(UR_NS_PER_S);
+	CU_ASSERT_EQUAL(ur_between_next(cable.b), 1000 + 118 * 8 * UR_NS_PER_S);
+	cable_limit(&(struct ur_between_limit){.rate = 0});
+	cable_later(0);
+	CU_ASSERT(OUT(1, 0, 1, 2) && !ur_between_acts(cable.b) && ur_between_next(cable.b) == UR_TIME_NEVER);
 	cable_close();
 }
 
@@ -291,6 +334,7 @@ static void between__hostile(void)
 		if (i & 1 && len > 50) { /* so that it is taken for RoCEv2 */
 			ur_put16(f + 12, UR_ETHERTYPE_IP4);
 			f[14] = 0x40 | (f[14] & 15);
+			f[20] = f[21] = 0;
 			f[23] = 17;
 			ur_put16(f + 14 + (f[14] & 15) * 4u + 2, UR_ROCE_PORT);
 		}
@@ -319,8 +363,10 @@ void ur_suite_between(void)
 	CU_ADD_TEST(s, between__bottleneck);
 	CU_ADD_TEST(s, between__rules_change);
 	CU_ADD_TEST(s, between__rule_before_frames);
+	CU_ADD_TEST(s, between__frame_before_its_rule);
 	CU_ADD_TEST(s, between__rules_make_room);
 	CU_ADD_TEST(s, between__limit_changes);
+	CU_ADD_TEST(s, between__limit_of_hours_goes);
 	CU_ADD_TEST(s, between__room);
 	CU_ADD_TEST(s, between__long_frames);
 	CU_ADD_TEST(s, between__hostile);
