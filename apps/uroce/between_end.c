@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const struct ur_between_kind *const kinds[] = {&ur_between_packet}; /* the last one takes what is left */
+static const struct ur_between_kind *const kinds[] = {&ur_between_dpdk, &ur_between_packet}; /* the last one takes what is left */
 
 static const struct ur_between_kind *kind_of(const char *name)
 {
