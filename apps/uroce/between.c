@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "between_control.h"
+#include "between_proxy.h"
 #include "between_script.h"
 #include "cmd.h"
 
@@ -15,8 +16,8 @@
 
 static struct ur_between_run run = {.seed = 1, .limit = {.queue = QUEUE_DEFAULT, .pause_class = PAUSE_DEFAULT}};
 static struct ur_between_script script = {.port = 18515};
-static const char *name, *tell, *prometheus;
-static bool json, live;
+static const char *name, *tell, *prometheus, *listen_at;
+static bool json, live, proxy;
 static bool of_queue; /* an option of the bottleneck's queue was given */
 
 /* Without a name that was asked for it goes without. */
@@ -27,16 +28,23 @@ static bool open_control(void)
 
 static int join(int argc, char **argv)
 {
+	int status;
+
+	if (argc != 2 && proxy)
+		return ur_cmd_fail(UR_EXIT_USAGE,
+				   "give the two hosts between which packets are to pass: uroce between --proxy HOST1 HOST2");
 	if (argc != 2)
 		return ur_cmd_fail(UR_EXIT_USAGE, "give the two interfaces that are to be joined: uroce between IF1 IF2");
-	if (!strcmp(argv[0], argv[1]))
+	if (!proxy && !strcmp(argv[0], argv[1]))
 		return ur_cmd_fail(UR_EXIT_USAGE, "give two interfaces: %s would be joined to itself", argv[0]);
-	if (!ur_between_name(&run.end[0], argv[0]) || !ur_between_name(&run.end[1], argv[1]))
+	if (!proxy && (!ur_between_name(&run.end[0], argv[0]) || !ur_between_name(&run.end[1], argv[1])))
 		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: free some and try again");
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; !proxy && i < 2; i++)
 		if (!*run.end[i].name)
 			return ur_cmd_fail(UR_EXIT_USAGE,
 					   "'%s' names nothing: give an interface, or a device such as dpdk:net_tap0,iface=tap0", argv[i]);
+	if (proxy && (status = ur_between_proxy(&run, argv, listen_at)))
+		return status;
 	if (!open_control())
 		return UR_EXIT_FAIL;
 	if (live)
@@ -64,7 +72,8 @@ static bool is_told_more(void)
 {
 	return run.nrules || run.limit.rate || run.limit.obey || of_queue || run.capture || run.seconds || run.seed != 1 || live ||
 	       prometheus || name || script.wanted || script.allow_unused || script.start_after || script.stop_first || script.native ||
-	       script.files || script.v6 || run.realtime || script.run[0] || script.run[1] || script.address[0] || script.address[1];
+	       script.files || script.v6 || run.realtime || proxy || listen_at ||
+	       script.run[0] || script.run[1] || script.address[0] || script.address[1];
 }
 
 /* What belongs together, and what does not. */
@@ -76,6 +85,11 @@ static int check_script(void)
 		return ur_cmd_fail(UR_EXIT_USAGE, "--live shows a table: it does not go with --script or --json");
 	if (there && !(script.run[0] && script.run[1] && script.address[0] && script.wanted))
 		return ur_cmd_fail(UR_EXIT_USAGE, "give --run1, --run2 and --address1 together, and with --script");
+	if (proxy && script.wanted)
+		return ur_cmd_fail(UR_EXIT_USAGE,
+				   "--script needs hosts that are joined by a cable: it does not go with --proxy");
+	if (listen_at && !proxy)
+		return ur_cmd_fail(UR_EXIT_USAGE, "--listen gives the addresses of a proxy: it goes with --proxy");
 	if (!script.wanted &&
 	    (script.allow_unused || script.start_after || script.stop_first || script.files || script.v6 || script.native))
 		return ur_cmd_fail(UR_EXIT_USAGE,
@@ -99,6 +113,8 @@ static int run_between(int argc, char **argv)
 	status = check_script();
 	if (status)
 		return status;
+	if (proxy && (run.limit.pause_at || run.limit.obey))
+		return ur_cmd_fail(UR_EXIT_USAGE, "pause frames are for links: --pause-at and --obey-pause do not go with --proxy");
 	if ((of_queue || run.limit.obey) && !run.limit.rate)
 		return ur_cmd_fail(UR_EXIT_USAGE, "there is a queue only with --rate");
 	script.json = json;
@@ -205,6 +221,11 @@ static const struct ur_option options[] = {
 	{"rule", "RULE", .take = take_rule,
 	 .help = "a rule that says what is done to which frames, such as `drop 1to2 opcode=WRITE_LAST msg=3`; may be repeated"},
 	{"rules", "FILE", UR_COMPLETE_FILE, .take = take_rules, .help = "a file of rules, one on each line; `#` begins a comment"},
+	{"proxy", .set = &proxy,
+	 .help = "do not join interfaces, but pass RoCEv2 packets on between two hosts that send to addresses of this machine"},
+	{"listen", "ADDR1[,ADDR2]", .value = &listen_at,
+	 .help = "with --proxy: the address of this machine that HOST1 sends to, and a second one for HOST2 if it differs (default: the "
+		 "addresses from which the kernel sends to the hosts)"},
 	{"rate", "RATE", .parse = parse_rate, .takes = "a rate such as 10Gbit, at most 1000Gbit",
 	 .help = "limit each direction to this rate, such as `10Gbit`"},
 	{"queue", "SIZE", .parse = parse_queue, .takes = SIZE,
@@ -233,7 +254,7 @@ static const struct ur_option options[] = {
 	{"live", .set = &live, .help = "show totals, rules and flows each second; on a terminal as a screen, which `q` ends"},
 	{"prometheus", "FILE", UR_COMPLETE_FILE, .value = &prometheus,
 	 .help = "write metrics to this file, every five seconds and at the end; doc/between.md describes them"},
-	{"name", "NAME", .value = &name, .help = "the name for --tell (default: IF1; with --script none)"},
+	{"name", "NAME", .value = &name, .help = "the name for --tell (default: IF1 or HOST1; with --script none)"},
 	{"tell", "NAME", .value = &tell,
 	 .help = "change a running cable, which has this name: `add RULE`, `delete NUMBER`, `clear`, `partition for=3s`, `rate 10Gbit "
 		 "queue=200KB` or `rate none`, `release`, `end`; or ask for its `status`, with --json as an object, or its `metrics`"},
@@ -265,6 +286,8 @@ static const struct ur_example examples[] = {
 	 "Lose the last packet of the third WRITE of each QP, once."},
 	{"uroce between eth1 eth2 --rate 10Gbit --queue 200KB --mark-at 50KB", "A bottleneck that marks."},
 	{"uroce between --tell eth1 'add drop 1to2 for=3s'", "Cut one direction of a running cable for three seconds."},
+	{"uroce between --proxy 10.1.0.1 10.2.0.1 --rule 'drop 1to2 opcode=WRITE_LAST msg=3 iteration=1'",
+	 "The same without root, between machines that can only be reached by address: each of them connects to this one."},
 	{"uroce between --script lost.rules -- ib_write_bw -- ib_write_bw {peer}",
 	 "For CI: do two programs survive what the rules of this file do? Neither root nor RDMA hardware is needed."},
 	{0},
@@ -272,7 +295,7 @@ static const struct ur_example examples[] = {
 
 const struct ur_command ur_command_between = {
 	.name = "between",
-	.operands = "IF1 IF2 | --script FILE -- PROGRAM1 [ARG...] -- PROGRAM2 [ARG...] | "
+	.operands = "IF1 IF2 | --proxy HOST1 HOST2 | --script FILE -- PROGRAM1 [ARG...] -- PROGRAM2 [ARG...] | "
 		    "--tell NAME REQUEST...",
 	.complete = UR_COMPLETE_INTERFACE,
 	.summary = "join two interfaces as a cable does, and lose, delay or mark the RoCEv2 packets that rules name",
@@ -289,6 +312,11 @@ const struct ur_command ur_command_between = {
 		"times are those of this program's clock.\n\n"
 		"While it runs it obeys `--tell`, which uses a socket that only its user may connect to, in /run/uroce for root, otherwise "
 		"in $XDG_RUNTIME_DIR/uroce or /tmp/uroce-UID. The times of a rule count from when it was added.\n\n"
+		"With `--proxy` it needs no privilege and joins no interfaces. HOST1 and HOST2 connect to an address of this machine, "
+		"whose UDP port 4791 must be free. What comes from one of them is sent to the other one, with an address of this machine "
+		"as its source. Addresses in messages of the RDMA CM are changed, too, and the ICRC accordingly. Packets from all other "
+		"hosts are dropped. Programs that exchange the addresses of their QPs themselves, over TCP for instance, bypass the "
+		"proxy.\n\n"
 		"With `--script` it makes two hosts, which are network namespaces with an interface eth0, in a user namespace where that "
 		"is needed, and runs a program on each: under `uroce run --dev eth0`, or with --native as it is. `{peer}` and `{addr}` in "
 		"their arguments, and the variables UROCE_PEER and UROCE_ADDR, are the addresses of the other host and of their own. Their "
