@@ -8,6 +8,7 @@
 #include "between_control.h"
 #include "between_proxy.h"
 #include "between_script.h"
+#include "between_suite.h"
 #include "cmd.h"
 
 #define SECONDS_MAX 10000000u
@@ -16,6 +17,7 @@
 
 static struct ur_between_run run = {.seed = 1, .limit = {.queue = QUEUE_DEFAULT, .pause_class = PAUSE_DEFAULT}};
 static struct ur_between_script script = {.port = 18515};
+static struct ur_between_suite suite;
 static const char *name, *tell, *prometheus, *listen_at;
 static bool json, live, proxy;
 static bool of_queue; /* an option of the bottleneck's queue was given */
@@ -72,8 +74,8 @@ static bool is_told_more(void)
 {
 	return run.nrules || run.limit.rate || run.limit.obey || of_queue || run.capture || run.seconds || run.seed != 1 || live ||
 	       prometheus || name || script.wanted || script.allow_unused || script.start_after || script.stop_first || script.native ||
-	       script.files || script.v6 || run.realtime || proxy || listen_at ||
-	       script.run[0] || script.run[1] || script.address[0] || script.address[1];
+	       script.files || script.v6 || run.realtime || proxy || listen_at || suite.name || suite.only || suite.list ||
+	       suite.options[0] || suite.options[1] || script.run[0] || script.run[1] || script.address[0] || script.address[1];
 }
 
 /* What belongs together, and what does not. */
@@ -83,17 +85,26 @@ static int check_script(void)
 
 	if (live && (script.wanted || json))
 		return ur_cmd_fail(UR_EXIT_USAGE, "--live shows a table: it does not go with --script or --json");
-	if (there && !(script.run[0] && script.run[1] && script.address[0] && script.wanted))
-		return ur_cmd_fail(UR_EXIT_USAGE, "give --run1, --run2 and --address1 together, and with --script");
-	if (proxy && script.wanted)
+	if (there && !(script.run[0] && script.run[1] && script.address[0] && (script.wanted || suite.name)))
+		return ur_cmd_fail(UR_EXIT_USAGE, "give --run1, --run2 and --address1 together, and with --script or --suite");
+	if (proxy && (script.wanted || suite.name))
 		return ur_cmd_fail(UR_EXIT_USAGE,
-				   "--script needs hosts that are joined by a cable: it does not go with --proxy");
+				   "--script and --suite need hosts that are joined by a cable: they do not go with --proxy");
 	if (listen_at && !proxy)
 		return ur_cmd_fail(UR_EXIT_USAGE, "--listen gives the addresses of a proxy: it goes with --proxy");
 	if (!script.wanted &&
-	    (script.allow_unused || script.start_after || script.stop_first || script.files || script.v6 || script.native))
+	    (script.allow_unused || script.start_after || script.stop_first || script.files || script.v6 || (script.native && !suite.name)))
 		return ur_cmd_fail(UR_EXIT_USAGE,
 				   "--allow-unused, --start-after, --stop-first, --native, --files and --ipv6 go only with --script");
+	if (suite.list && json)
+		return ur_cmd_fail(UR_EXIT_USAGE, "--list prints lines: it does not go with --json");
+	if (!suite.name && (suite.only || suite.list || suite.options[0] || suite.options[1]))
+		return ur_cmd_fail(UR_EXIT_USAGE, "--only, --list, --options1 and --options2 go only with --suite");
+	if (suite.name && (script.wanted || script.v6 || script.files || script.stop_first || script.allow_unused || script.start_after ||
+			   run.nrules || run.limit.rate || run.limit.obey || of_queue || run.capture || run.seconds || run.seed != 1 ||
+			   run.realtime || live || name || prometheus))
+		return ur_cmd_fail(UR_EXIT_USAGE, "--suite takes rules and limits from its cases: of the other options give only --json, "
+						  "--native and those that say where programs run");
 	if (!script.address[1])
 		script.address[1] = "";
 	return 0;
@@ -117,7 +128,9 @@ static int run_between(int argc, char **argv)
 		return ur_cmd_fail(UR_EXIT_USAGE, "pause frames are for links: --pause-at and --obey-pause do not go with --proxy");
 	if ((of_queue || run.limit.obey) && !run.limit.rate)
 		return ur_cmd_fail(UR_EXIT_USAGE, "there is a queue only with --rate");
-	script.json = json;
+	script.json = suite.json = json;
+	if (suite.name)
+		return ur_between_suite_run(&suite, &script, argc, argv);
 	if (prometheus)
 		ur_between_metrics_open(&run, prometheus);
 	if (!script.wanted)
@@ -269,12 +282,20 @@ static const struct ur_option options[] = {
 	{"native", .set = &script.native, .help = "with --script: run the programs without uroce"},
 	{"files", .set = &script.files, .help = "with --script: `uroce run --files`, which UCX and Open MPI need"},
 	{"ipv6", .set = &script.v6, .help = "with --script: the hosts have IPv6 instead of IPv4 addresses"},
+	{"suite", "NAME", UR_COMPLETE_FILE, .value = &suite.name,
+	 .help = "run the cases of a suite one after another and judge what the hosts do: `lumina`, or a directory of cases; "
+		 "doc/between-suite.md describes them"},
+	{"only", "PATTERN", .value = &suite.only, .help = "with --suite: only cases whose names contain or match this, such as `read-*`"},
+	{"list", .set = &suite.list, .help = "with --suite: print the names of the cases"},
 	{"run1", "COMMAND", .value = &script.run[0],
-	 .help = "with --script: run the first program on an existing host at IF1; the command starts `sh` there when `sh` is "
+	 .help = "with --script or --suite: run the first program on an existing host at IF1; the command starts `sh` there when `sh` is "
 		 "appended to it, such as `ssh host1` or `ip netns exec host1 uroce run --dev eth0 --`"},
 	{"run2", "COMMAND", .value = &script.run[1], .help = "the same for the second program, on the host at IF2"},
 	{"address1", "ADDRESS", .value = &script.address[0], .help = "with --run1: the address of the first host, for the second program"},
 	{"address2", "ADDRESS", .value = &script.address[1], .help = "with --run2: the address of the second host, for the first program"},
+	{"options1", "OPTIONS", .value = &suite.options[0],
+	 .help = "with --suite: more options for the first program, such as `-d rxe0 -x 1`"},
+	{"options2", "OPTIONS", .value = &suite.options[1], .help = "the same for the second program"},
 	{"port", "NUMBER", .parse = parse_port, .takes = "a number from 1 to 65535",
 	 .help = "with --run1: the TCP port on which the first program listens (default 18515, which is that of perftest)"},
 	{0},
@@ -290,12 +311,15 @@ static const struct ur_example examples[] = {
 	 "The same without root, between machines that can only be reached by address: each of them connects to this one."},
 	{"uroce between --script lost.rules -- ib_write_bw -- ib_write_bw {peer}",
 	 "For CI: do two programs survive what the rules of this file do? Neither root nor RDMA hardware is needed."},
+	{"uroce between --suite lumina --only 'read-*'", "Judge how uroce recovers from losses of READs, between two hosts that it makes."},
+	{"uroce between --suite lumina --run1 'ssh host1' --run2 'ssh host2' --address1 192.0.2.1 eth1 eth2",
+	 "Judge two hosts with RDMA NICs that are connected to this machine."},
 	{0},
 };
 
 const struct ur_command ur_command_between = {
 	.name = "between",
-	.operands = "IF1 IF2 | --proxy HOST1 HOST2 | --script FILE -- PROGRAM1 [ARG...] -- PROGRAM2 [ARG...] | "
+	.operands = "IF1 IF2 | --proxy HOST1 HOST2 | --script FILE -- PROGRAM1 [ARG...] -- PROGRAM2 [ARG...] | --suite NAME [IF1 IF2] | "
 		    "--tell NAME REQUEST...",
 	.complete = UR_COMPLETE_INTERFACE,
 	.summary = "join two interfaces as a cable does, and lose, delay or mark the RoCEv2 packets that rules name",
@@ -323,12 +347,15 @@ const struct ur_command ur_command_between = {
 		"output goes to standard output, with --json to standard error, each line after the number of its program. The second "
 		"program starts when the first one listens, or after ten seconds. When one fails, the other one has five seconds to end. "
 		"However it ends, programs and hosts are removed.\n\n"
-		"With `--run1`, `--run2` and `--address1` it uses existing hosts: the commands have to start `sh` there, which reads from "
+		"With `--suite` each case is such a run, with rules of its own and perftest at both ends. It prints what the hosts did, "
+		"and a verdict: `pass`, `note` for what is permitted but weak, `fail` for what is not permitted, or `untested`. With "
+		"`--run1`, `--run2` and `--address1` it uses existing hosts: the commands have to start `sh` there, which reads from "
 		"standard input what it is to run.",
 	.status = "0; 1 when an interface cannot be joined or is removed, a file cannot be written or a request was refused, 2 when "
 		  "something is wrong with the command line. With --script: 0 when both programs ended with 0 and each rule was applied; "
 		  "otherwise the status of the program that failed first, 128 and the number of the signal that ended it, 124 when the "
-		  "time was over, or 1 when a rule was never applied or `--tell` ended it before a program did.",
+		  "time was over, or 1 when a rule was never applied or `--tell` ended it before a program did. With --suite: 1 when a "
+		  "case failed or could not be tested, 128 and the number of the signal that ended it.",
 	.options = options,
 	.examples = examples,
 	.run = run_between,
