@@ -15,6 +15,7 @@ struct annotator {
 	const struct ur_pcap_file *file;
 	size_t next;  /* finding */
 	bool swapped; /* the section, or file, has the other byte order */
+	bool crossed; /* see ur_pcap_is_crossed */
 	uint8_t *block;
 	size_t room;
 };
@@ -208,7 +209,7 @@ static void put_head(const struct annotator *a, uint32_t link, bool nano)
 
 static bool next_record(struct annotator *a, const struct ur_pcap_kind *k)
 {
-	uint32_t have, more, len;
+	uint32_t have, wire, more, len;
 	uint64_t when;
 	uint8_t head[24];
 	size_t n = fread(head, 1, k->record, a->in);
@@ -216,6 +217,9 @@ static bool next_record(struct annotator *a, const struct ur_pcap_kind *k)
 	if (n < k->record)
 		return n || a->c->fault ? fail(a, "the last frame is cut off") : false;
 	have = get32(a, head + 8);
+	wire = get32(a, head + 12);
+	if (a->crossed)
+		ur_pcap_uncross(&have, &wire);
 	if (have > UR_PCAP_BLOCK_MAX)
 		return fail(a, "a frame has an impossible length");
 	if (!room_for(a, have) || fread(a->block, 1, have, a->in) != have)
@@ -230,7 +234,7 @@ static bool next_record(struct annotator *a, const struct ur_pcap_kind *k)
 	put32(a, (uint32_t)(when >> 32));
 	put32(a, (uint32_t)when);
 	put32(a, have);
-	put32(a, get32(a, head + 12));
+	put32(a, wire);
 	put_padded(a, a->block, have);
 	put_comments(a);
 	if (more)
@@ -253,6 +257,7 @@ static void copy_pcap(struct annotator *a, uint32_t magic)
 		fail(a, "its header is cut off");
 		return;
 	}
+	a->crossed = ur_pcap_is_crossed(head, a->swapped);
 	put_head(a, get32(a, head + 16) & 0xffff, kind.nano);
 	while (next_record(a, &kind))
 		;

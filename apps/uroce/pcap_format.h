@@ -60,6 +60,23 @@ static inline uint16_t ur_pcap_get16(const void *p, bool swapped)
 	return swapped ? __builtin_bswap16(v) : v;
 }
 
+/* A file whose version, behind the first four bytes, is 2.3 or less may have the two lengths of a frame the other way round. */
+static inline bool ur_pcap_is_crossed(const uint8_t version[4], bool swapped)
+{
+	return ur_pcap_get16(version, swapped) == 2 && ur_pcap_get16(version + 2, swapped) <= 3;
+}
+
+/* In such a file: the bytes recorded are not more than those on the wire. */
+static inline void ur_pcap_uncross(uint32_t *have, uint32_t *len)
+{
+	const uint32_t more = *have;
+
+	if (more <= *len)
+		return;
+	*have = *len;
+	*len = more;
+}
+
 /* What stands in a block takes whole words of 32 bits. */
 static inline uint32_t ur_ng_padded(uint32_t n)
 {

@@ -112,7 +112,7 @@ static bool begin_pcap(struct ur_pcap_reader *r, const struct ur_pcap_kind *k, c
 	r->itf->unit = k->nano ? 1 : 1000;
 	r->itf->type = (uint16_t)get32(r, head + 16);
 	r->itf->link = link_of(r->itf->type);
-	r->crossed = get16(r, head) == 2 && get16(r, head + 2) <= 3;
+	r->crossed = ur_pcap_is_crossed(head, r->swapped);
 	return true;
 }
 
@@ -126,10 +126,8 @@ static bool next_record(struct ur_pcap_reader *r, struct ur_an_frame *f, const c
 		return n ? fail(why, "the last frame is cut off") : false;
 	have = get32(r, &head[2]);
 	len = get32(r, &head[3]);
-	if (ur_unlikely(r->crossed && have > len)) {
-		len = have;
-		have = get32(r, &head[3]);
-	}
+	if (ur_unlikely(r->crossed))
+		ur_pcap_uncross(&have, &len);
 	if (have > UR_PCAP_BLOCK_MAX)
 		return fail(why, "a frame has an impossible length");
 	if (!make_room(r, have))
