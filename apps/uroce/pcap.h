@@ -35,6 +35,7 @@ struct ur_pcap_file {
 	size_t n, room;
 	uint64_t untold[UR_RULE_COUNT];                                              /* beyond the most that are kept of a rule */
 	void (*tell)(const struct ur_pcap_file *f, const struct ur_pcap_finding *g); /* as they are decided; NULL */
+	struct ur_effects_all *effects; /* of the halves, where the file was opened for them; NULL */
 };
 
 typedef void (*ur_pcap_frame_fn)(void *ctx, const struct ur_an_frame *f);
@@ -125,6 +126,10 @@ bool ur_pcap_open(struct ur_pcap_file *f, const char *name);
 /* The same, and each finding is told when it is decided, which may be later than its frame. */
 bool ur_pcap_open_telling(struct ur_pcap_file *f, const char *name,
 			  void (*tell)(const struct ur_pcap_file *f, const struct ur_pcap_finding *g));
+/* The same, and what slowed each end down is known: ur_pcap_effects. */
+bool ur_pcap_open_slowed(struct ur_pcap_file *f, const char *name);
+/* NULL where nothing is known. */
+const struct ur_effects *ur_pcap_effects(const struct ur_pcap_file *f, const struct ur_an_half *h);
 void ur_pcap_close(struct ur_pcap_file *f);
 
 /* What was found of this rule at this frame; NULL when nothing was. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/effect.h"
 #include "cmd.h"
 
 #define KEEP 10000 /* findings of a rule; more are counted */
@@ -133,28 +134,53 @@ bool ur_pcap_each_event(const char *name, ur_an_event_fn each, void *ctx)
 	return ok;
 }
 
-bool ur_pcap_open(struct ur_pcap_file *f, const char *name)
-{
-	return ur_pcap_open_telling(f, name, NULL);
-}
-
-bool ur_pcap_open_telling(struct ur_pcap_file *f, const char *name,
-			  void (*tell)(const struct ur_pcap_file *f, const struct ur_pcap_finding *g))
+static bool begin(struct ur_pcap_file *f, const char *name)
 {
 	memset(f, 0, sizeof(*f));
 	f->name = name;
-	f->tell = tell;
 	f->analysis = ur_analysis_create(found, f);
-	if (!f->analysis) {
+	if (!f->analysis)
 		ur_cmd_fail(0, "cannot read %s: out of memory", name);
-		return false;
-	}
-	if (!ur_pcap_each(name, analyze_frame, f->analysis, &f->end))
+	return f->analysis;
+}
+
+static bool read_all(struct ur_pcap_file *f)
+{
+	if (!ur_pcap_each(f->name, analyze_frame, f->analysis, &f->end))
 		return false;
 	ur_analysis_finish(f->analysis);
 	if (f->n)
 		qsort(f->found, f->n, sizeof(*f->found), by_frame);
 	return true;
+}
+
+bool ur_pcap_open(struct ur_pcap_file *f, const char *name)
+{
+	return begin(f, name) && read_all(f);
+}
+
+bool ur_pcap_open_telling(struct ur_pcap_file *f, const char *name,
+			  void (*tell)(const struct ur_pcap_file *f, const struct ur_pcap_finding *g))
+{
+	if (!begin(f, name))
+		return false;
+	f->tell = tell;
+	return read_all(f);
+}
+
+bool ur_pcap_open_slowed(struct ur_pcap_file *f, const char *name)
+{
+	if (!begin(f, name))
+		return false;
+	f->effects = calloc(1, sizeof(*f->effects));
+	if (f->effects)
+		ur_analysis_observe(f->analysis, ur_effects_observe, f->effects);
+	return read_all(f);
+}
+
+const struct ur_effects *ur_pcap_effects(const struct ur_pcap_file *f, const struct ur_an_half *h)
+{
+	return f->effects ? ur_effects_of(h) : NULL;
 }
 
 const char *ur_pcap_sentence(const struct ur_pcap_file *f, enum ur_rule rule, uint32_t frame)
@@ -172,4 +198,7 @@ void ur_pcap_close(struct ur_pcap_file *f)
 	free(f->found);
 	free(f->end.unreadable);
 	ur_analysis_destroy(f->analysis);
+	if (f->effects)
+		ur_effects_free(f->effects);
+	free(f->effects);
 }

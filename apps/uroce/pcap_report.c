@@ -166,7 +166,7 @@ static int report(const char *file, const char *page)
 
 	if (!r)
 		return ur_cmd_fail(UR_EXIT_FAIL, "cannot report %s: out of memory", file);
-	if (ur_pcap_open(&r->f, file))
+	if (ur_pcap_open_slowed(&r->f, file))
 		rc = gather(r) ? write_page(r, page) : UR_EXIT_FAIL;
 	free_report(r);
 	return rc;

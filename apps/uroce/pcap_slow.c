@@ -6,8 +6,7 @@
 
 #include "analyze/slow.h"
 #include "cmd.h"
-#include "json.h"
-#include "pcap.h"
+#include "pcap_effects.h"
 #include "wire/frame.h"
 
 #define ROWS 8 /* of time */
@@ -143,23 +142,6 @@ static void print_shares(const struct ur_slow *s)
 	}
 }
 
-/* What told the sender to slow down, and whether it did. */
-static void print_effects(const struct ur_slow *s)
-{
-	char before[24], after[24];
-
-	for (unsigned k = 0; k < UR_EFFECT_COUNT; k++) {
-		const struct ur_effect *e = &s->effects.of[k];
-
-		if (!e->series)
-			continue;
-		ur_pcap_amount((uint64_t)(8 * per_second(e->before, e->before_ns)), "bit/s", before);
-		ur_pcap_amount((uint64_t)(8 * per_second(e->after, e->after_ns)), "bit/s", after);
-		printf("   When %s came, it sent %s in the millisecond before and %s in the one after (%" PRIu64 " time%s).\n",
-		       ur_effect_names[k], before, after, e->series, ur_plural(e->series));
-	}
-}
-
 static unsigned main_cause(const struct ur_slow *s, uint32_t from, uint32_t to)
 {
 	unsigned most = UR_SLOW_COUNT;
@@ -213,7 +195,7 @@ static void print_half(uint32_t number, uint8_t service, const struct ur_an_half
 	puts(".");
 	say_limit(s, limit, sizeof(limit));
 	printf("   What limits it is %s.\n", limit);
-	print_effects(s);
+	ur_pcap_say_effects(&s->effects, "   When", "it", stdout);
 	print_shares(s);
 	print_times(s);
 }
@@ -233,22 +215,6 @@ static json_t *times_of(const struct ur_slow *s)
 						      ur_json_uint(ur_bins_get(&s->bins, i, UR_SLOW_MESSAGES)), "rtt_ns",
 						      ur_json_uint(n ? ur_bins_get(&s->bins, i, UR_SLOW_RTT_SUM) / n : 0), "mostly",
 						      cause < UR_SLOW_COUNT ? ur_slow_names[cause] : ""));
-	}
-	return rows;
-}
-
-static json_t *effects_of(const struct ur_slow *s)
-{
-	json_t *rows = json_array();
-
-	for (unsigned k = 0; k < UR_EFFECT_COUNT; k++) {
-		const struct ur_effect *e = &s->effects.of[k];
-
-		if (e->series)
-			json_array_append_new(rows,
-					      json_pack("{s:s, s:o, s:o, s:o}", "by", ur_effect_names[k], "times", ur_json_uint(e->series),
-							"before_bits", ur_json_uint((uint64_t)(8 * per_second(e->before, e->before_ns))),
-							"after_bits", ur_json_uint((uint64_t)(8 * per_second(e->after, e->after_ns)))));
 	}
 	return rows;
 }
@@ -274,7 +240,7 @@ static void json_half(uint32_t number, uint8_t service, const struct ur_an_half 
 	json_object_set_new(o, "waits", waits);
 	json_object_set_new(o, "interval_ns", ur_json_uint(s->bins.width));
 	json_object_set_new(o, "times", times_of(s));
-	json_object_set_new(o, "slowed", effects_of(s));
+	json_object_set_new(o, "slowed", ur_pcap_effects_json(&s->effects));
 	ur_json_line(o, stdout);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "pcap_effects.h"
 #include "pcap_story.h"
 #include "wire/frame.h"
 
@@ -151,12 +152,13 @@ static void say_repairs(const struct ur_an_half *h)
 	fputs(".\n", out);
 }
 
-static void say_half(const struct ur_an_half *h)
+static void say_half(const struct ur_pcap_file *f, const struct ur_an_half *h)
 {
 	char a[UR_IP_TEXT], t[24];
 
 	say_work(h);
 	say_losses(h);
+	ur_pcap_say_effects(ur_pcap_effects(f, h), "   When", "it", out);
 	say_repairs(h);
 	if (h->fatal)
 		fprintf(out, "   %s refused a request for good in frame %u: %s.\n", ur_gid_ip(&h->to, a), h->fatal_frame,
@@ -289,12 +291,14 @@ static void put_file(struct ur_story *s, const struct ur_an_totals *t)
 	ur_story_put(s, "pause_frames", ur_json_uint(t->pauses));
 }
 
-static json_t *end_json(const struct ur_an_half *h)
+static json_t *end_json(const struct ur_pcap_file *f, const struct ur_an_half *h)
 {
 	char a[UR_IP_TEXT], b[UR_IP_TEXT];
 	json_t *o = json_pack("{s:s, s:s, s:o}", "from", ur_gid_ip(&h->from, a), "to", ur_gid_ip(&h->to, b), "qp", ur_json_uint(h->dqpn));
 
 	json_object_update_missing_new(o, ur_pcap_half_json(h));
+	if (ur_effects_any(ur_pcap_effects(f, h)))
+		json_object_set_new(o, "slowed", ur_pcap_effects_json(ur_pcap_effects(f, h)));
 	return o;
 }
 
@@ -307,7 +311,7 @@ static json_t *cm_json(const struct ur_an_conn *c)
 			 text_or_null(c->said[1]), "rej_text", text_or_null(c->said[2]));
 }
 
-static void put_connection(struct ur_story *s, const struct ur_an_conn *c, uint32_t number)
+static void put_connection(struct ur_story *s, const struct ur_pcap_file *f, const struct ur_an_conn *c, uint32_t number)
 {
 	static const char *const endings[] = {"open", "disconnected", "rejected"};
 
@@ -315,18 +319,18 @@ static void put_connection(struct ur_story *s, const struct ur_an_conn *c, uint3
 	ur_story_put(s, "service", json_string(ur_pcap_service(c->service)));
 	ur_story_put(s, "mtu", c->mtu ? ur_json_uint(c->mtu) : json_null());
 	ur_story_put(s, "cm", c->cm ? cm_json(c) : json_null());
-	ur_story_put(s, "ends", json_pack("[o, o]", end_json(&c->half[0]), end_json(&c->half[1])));
+	ur_story_put(s, "ends", json_pack("[o, o]", end_json(f, &c->half[0]), end_json(f, &c->half[1])));
 	ur_story_put(s, "disturbed", json_boolean(ur_an_conn_disturbed(c)));
 	ur_story_put(s, "ending", json_string(endings[c->ending]));
 }
 
-static void put_datagrams(struct ur_story *s, const struct ur_an_datagrams *d)
+static void put_datagrams(struct ur_story *s, const struct ur_pcap_file *f, const struct ur_an_datagrams *d)
 {
 	ur_story_put(s, "from_qp", ur_json_uint(d->sqpn));
 	ur_story_put(s, "qkey", ur_json_uint(d->qkey));
 	ur_story_put(s, "least", ur_json_uint(d->least));
 	ur_story_put(s, "most", ur_json_uint(d->most));
-	json_object_update_missing_new(s->object, end_json(&d->half));
+	json_object_update_missing_new(s->object, end_json(f, &d->half));
 }
 
 /* --- the whole --- */
@@ -335,8 +339,8 @@ static void say_connection(const struct ur_pcap_file *f, const struct ur_an_conn
 {
 	say_opening(c, number);
 	say_private_data(c);
-	say_half(&c->half[0]);
-	say_half(&c->half[1]);
+	say_half(f, &c->half[0]);
+	say_half(f, &c->half[1]);
 	say_peace(c, f->name);
 	say_ending(c);
 }
@@ -369,7 +373,7 @@ static void tell_connection(const struct ur_pcap_file *f, const struct ur_an_con
 	ur_story_begin(&s, json, "connection", f->name);
 	out = s.out;
 	if (json)
-		put_connection(&s, c, number);
+		put_connection(&s, f, c, number);
 	say_connection(f, c, number);
 	ur_story_end(&s);
 }
@@ -385,7 +389,7 @@ static void tell_datagrams(const struct ur_pcap_file *f)
 		ur_story_begin(&s, json, "datagrams", f->name);
 		out = s.out;
 		if (json)
-			put_datagrams(&s, &d);
+			put_datagrams(&s, f, &d);
 		say_datagrams(&d);
 		ur_story_end(&s);
 	}
@@ -421,7 +425,7 @@ static int verdict(const char *name)
 	struct ur_pcap_file f;
 	int rc = UR_EXIT_USAGE;
 
-	if (ur_pcap_open(&f, name)) {
+	if (ur_pcap_open_slowed(&f, name)) {
 		ur_pcap_print_verdict(&f);
 		rc = ur_pcap_status(name, &f.end, 0);
 	}

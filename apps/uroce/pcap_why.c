@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "pcap_effects.h"
 #include "pcap_story.h"
 #include "wire/frame.h"
 
@@ -308,6 +309,26 @@ static bool say_half(const struct ur_pcap_file *f, const struct ur_an_conn *c, u
 	return true;
 }
 
+/* What told it to slow down, and whether it did: not a failure, but it may be what a program waited for. */
+static void say_slowed(const struct ur_pcap_file *f, const struct ur_an_half *h, uint32_t number)
+{
+	const struct ur_effects *e = ur_pcap_effects(f, h);
+	char a[UR_IP_TEXT], b[UR_IP_TEXT], when[2 * UR_IP_TEXT + 40];
+	struct ur_story s;
+
+	if (!ur_effects_any(e))
+		return;
+	ur_story_begin(&s, json, "slowed", f->name);
+	ur_story_put(&s, "connection", ur_json_uint(number));
+	ur_story_put(&s, "from", json_string(ur_gid_ip(&h->from, a)));
+	ur_story_put(&s, "to", json_string(ur_gid_ip(&h->to, b)));
+	ur_story_put(&s, "qp", ur_json_uint(h->dqpn));
+	ur_story_put(&s, "slowed", ur_pcap_effects_json(e));
+	snprintf(when, sizeof(when), "%s to QP 0x%x of %s: when", a, h->dqpn, b);
+	ur_pcap_say_effects(e, when, "it", s.out);
+	ur_story_end(&s);
+}
+
 static long qpn = -1;
 
 static bool parse_qp(const char *value)
@@ -374,7 +395,7 @@ static int why(const char *name)
 	bool any = false, known = qpn < 0;
 	int rc = UR_EXIT_USAGE;
 
-	if (ur_pcap_open(&f, name)) {
+	if (ur_pcap_open_slowed(&f, name)) {
 		any = qpn < 0 && say_besides(&f);
 		for (uint32_t i = 0; ur_analysis_conn(f.analysis, i, &c); i++) {
 			if (!wanted(&c))
@@ -382,6 +403,8 @@ static int why(const char *name)
 			known = true;
 			any |= say_half(&f, &c, i + 1, 0);
 			any |= say_half(&f, &c, i + 1, 1);
+			say_slowed(&f, &c.half[0], i + 1);
+			say_slowed(&f, &c.half[1], i + 1);
 		}
 		if (!known)
 			ur_cmd_fail(0, "no packet in %s goes to QP 0x%lx: 'uroce pcap list %s' shows all", name, qpn, name);
@@ -394,7 +417,7 @@ static int why(const char *name)
 }
 
 static const struct ur_option options[] = {
-	{"json", .set = &json, .help = "one JSON object for each failure and finding"},
+	{"json", .set = &json, .help = "one JSON object for each failure, finding and end that was slowed down"},
 	{"qp", "NUMBER", .parse = parse_qp, .help = "only requests to or from this QP, a number such as 0x2a"},
 	{0},
 };

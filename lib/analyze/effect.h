@@ -3,7 +3,7 @@
 #ifndef UR_AN_EFFECT_H
 #define UR_AN_EFFECT_H
 
-#include "base/base.h"
+#include "analyze/analyze.h"
 
 #define UR_EFFECT_NS UR_NS_PER_MS
 #define UR_EFFECT_SLOTS 32
@@ -36,11 +36,40 @@ struct ur_effect {
 struct ur_effects {
 	struct ur_effect of[UR_EFFECT_COUNT];
 	uint64_t slots[UR_EFFECT_SLOTS], slot; /* bytes of the newest parts of a millisecond; the number of the newest */
-	ur_time first;
+	ur_time first, pause_began;
 	bool begun;
 };
 
 void ur_effects_sent(struct ur_effects *e, ur_time when, uint32_t bytes);
 void ur_effects_slowed(struct ur_effects *e, enum ur_effect_kind kind, ur_time when);
+/* Of one half: what it sent, and what slowed it down. */
+void ur_effects_event(struct ur_effects *e, const struct ur_an_event *ev);
+bool ur_effects_any(const struct ur_effects *e);
+/* Bits in a second. */
+uint64_t ur_effect_before(const struct ur_effect *f);
+uint64_t ur_effect_after(const struct ur_effect *f);
+
+/* --- of all halves, for an analysis that nothing else observes --- */
+
+#define UR_EFFECTS_HALVES 4096 /* more are not looked at */
+
+struct ur_effects_half {
+	struct ur_effects_half *next;
+	struct ur_effects effects;
+};
+
+struct ur_effects_all {
+	struct ur_effects_half *first;
+	uint32_t n;
+};
+
+/* An observer's: `ctx` is a struct ur_effects_all, zero to begin with. */
+void ur_effects_observe(void *ctx, const struct ur_an_event *e);
+void ur_effects_free(struct ur_effects_all *all);
+/* NULL when it is not looked at. */
+static inline const struct ur_effects *ur_effects_of(const struct ur_an_half *h)
+{
+	return h->mine ? &((const struct ur_effects_half *)h->mine)->effects : NULL;
+}
 
 #endif

@@ -196,11 +196,6 @@ static void packet(struct ur_slow *s, const struct ur_an_event *e)
 	const bool response = e->kind == UR_AN_EV_RESPONSE, read = !response && flags & UR_OPF_READ;
 
 	s->paused_at = e->paused > s->paused_at ? e->paused : s->paused_at;
-	if (e->pause_began > s->pause_began)
-		ur_effects_slowed(&s->effects, UR_EFFECT_PAUSE, e->pause_began);
-	s->pause_began = e->pause_began;
-	if (!read)
-		ur_effects_sent(&s->effects, e->when, e->len);
 	s->depth_most = e->depth_most;
 	if (s->begun) {
 		charge_gap(s, e);
@@ -239,6 +234,7 @@ void ur_slow_event(void *ctx, const struct ur_an_event *e)
 
 	if (!s)
 		return;
+	ur_effects_event(&s->effects, e);
 	switch (e->kind) {
 	case UR_AN_EV_REQUEST:
 	case UR_AN_EV_AGAIN:
@@ -268,12 +264,10 @@ void ur_slow_event(void *ctx, const struct ur_an_event *e)
 	case UR_AN_EV_CNP:
 		s->cnps++;
 		s->cnp_at = e->when;
-		ur_effects_slowed(&s->effects, UR_EFFECT_CNP, e->when);
 		break;
 	case UR_AN_EV_MARKED:
 		s->marks++;
 		s->mark_at = e->when;
-		ur_effects_slowed(&s->effects, UR_EFFECT_MARK, e->when);
 		break;
 	case UR_AN_EV_RTT:
 		ur_bins_add(&s->bins, e->when, UR_SLOW_RTT_N, 1);

@@ -61,7 +61,7 @@ struct ur_slow {
 	uint64_t flight, most; /* PSNs: then, and ever */
 	uint32_t depth;
 	bool no_credit, answered;
-	ur_time answered_at, rnr_at, cnp_at, mark_at, paused_at, pause_began;
+	ur_time answered_at, rnr_at, cnp_at, mark_at, paused_at;
 	bool rnr;
 	uint64_t repair_to; /* a loss is repaired until this is answered */
 	struct ur_effects effects;

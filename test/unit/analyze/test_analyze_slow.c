@@ -332,8 +332,9 @@ static void effect_of_pauses(void)
 {
 	struct line l = {.when = UR_NS_PER_S, .psn = 100};
 	struct ur_slow_all all = {0};
-	struct ur_analysis *a = ur_analysis_create(NULL, NULL);
-	struct ur_an_conn c;
+	struct ur_effects_all alone = {0};
+	struct ur_analysis *a = ur_analysis_create(NULL, NULL), *b = ur_analysis_create(NULL, NULL);
+	struct ur_an_conn c, d;
 	const struct ur_effect *e;
 
 	put(&l, 'A', UR_OP_SEND_FIRST, l.psn++, MTU, 0, UR_NS_PER_US);
@@ -349,21 +350,29 @@ static void effect_of_pauses(void)
 			put(&l, 'A', UR_OP_SEND_MIDDLE, l.psn++, MTU, 0, 10 * UR_NS_PER_US);
 	}
 	ur_analysis_observe(a, ur_slow_event, &all);
+	ur_analysis_observe(b, ur_effects_observe, &alone);
 	for (unsigned i = 0; i < l.r.n; i++) {
 		struct ur_an_frame f = ur_recording_frame(&l.r, i);
 
 		ur_analysis_frame(a, &f);
+		ur_analysis_frame(b, &f);
 	}
 	ur_analysis_finish(a);
-	CU_ASSERT_TRUE_FATAL(ur_analysis_conn(a, 0, &c));
+	ur_analysis_finish(b);
+	CU_ASSERT_TRUE_FATAL(ur_analysis_conn(a, 0, &c) && ur_analysis_conn(b, 0, &d));
+	CU_ASSERT_EQUAL(memcmp(&ur_slow_of(&c.half[0])->effects, ur_effects_of(&d.half[0]), sizeof(struct ur_effects)), 0);
+	CU_ASSERT(ur_effects_any(ur_effects_of(&d.half[0])) && !ur_effects_any(ur_effects_of(&d.half[1])));
 	e = &ur_slow_of(&c.half[0])->effects.of[UR_EFFECT_PAUSE];
+	CU_ASSERT(ur_effect_before(e) > 8 * ur_effect_after(e) && ur_effect_after(e) / 1000000 >= 49 * MTU * 8 / 1000);
 	CU_ASSERT_EQUAL(e->series, 5);
 	CU_ASSERT_EQUAL(e->after_ns, 5 * UR_EFFECT_NS);
 	CU_ASSERT(e->after >= 5 * 49 * MTU && e->after <= 5 * 51 * MTU);
 	CU_ASSERT(e->before / MTU >= e->before_ns / UR_NS_PER_US - 5 && e->before / MTU <= e->before_ns / UR_NS_PER_US + 5);
 	CU_ASSERT_EQUAL(ur_slow_of(&c.half[0])->effects.of[UR_EFFECT_CNP].series, 0);
 	ur_analysis_destroy(a);
+	ur_analysis_destroy(b);
 	ur_slow_free(&all);
+	ur_effects_free(&alone);
 	ur_recording_free(&l.r);
 }
 
