@@ -4,6 +4,7 @@
 #include "analyze/events.h"
 #include "analyze/holes.h"
 #include "analyze/report.h"
+#include "analyze/tell.h"
 #include "analyze/window.h"
 
 void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const struct an_pkt *p)
@@ -25,6 +26,8 @@ void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const stru
 		}
 		an_responses_due(f, from, end + (psn >= an_req_at(&s->w, end)->psn + an_req_at(&s->w, end)->n), p);
 	}
+	if (ur_unlikely(s->fault) && psn > s->fault_psn)
+		an_tell_taken(a, f, p);
 	s->acked = psn;
 	s->acked_frame = p->frame;
 	s->acked_when = p->when;
@@ -33,35 +36,43 @@ void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const stru
 	an_event(a, f, (struct ur_an_event){.kind = UR_AN_EV_ACKED, .when = p->when, .frame = p->frame, .psn = psn, .answer = true});
 }
 
-void an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, uint32_t frame, ur_time when, uint32_t msn, bool exact,
+bool an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, uint32_t frame, ur_time when, uint32_t msn, bool exact,
 		  bool held)
 {
 	struct an_stream *s = &f->s;
 	uint32_t want, most = ur_psn_add(s->msn, s->msn_off);
+	/* Data that is sent again, and a SEND that invalidates what it must not. */
+	const bool any = (r->tries > 1 && an_takes_answer(ur_opcode(r->opcode))) || ur_opcode(r->opcode)->flags & UR_OPF_IETH;
 	bool wrong;
 
 	if (!(r->flags & AN_MSN))
-		return;
+		return false;
 	if (!s->off_known || r->epoch != s->off_epoch) {
 		if (!exact || (s->off_known && (int16_t)(r->epoch - s->off_epoch) < 0))
-			return;
+			return false;
 		s->msn_off = (msn - r->msn) & UR_PSN_MASK;
 		s->off_epoch = r->epoch;
 		s->off_known = true;
-		return;
+		return false;
 	}
 	want = ur_psn_add(r->msn, s->msn_off);
 	wrong = exact ? msn != want : ur_psn_diff(msn, want) < 0 || (s->epoch == r->epoch && ur_psn_diff(msn, most) > 0);
 	if (!wrong)
-		return;
+		return true;
 	if (held)
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
-						 .frame = frame,
-						 .when = when,
-						 .v = {r->psn & UR_PSN_MASK, (r->psn - 1) & UR_PSN_MASK}});
+		an_report_wrong(a, f, true,
+				(struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
+						    .frame = frame,
+						    .when = when,
+						    .v = {r->psn & UR_PSN_MASK, (r->psn - 1) & UR_PSN_MASK}},
+				(struct ur_an_fact){.kind = UR_AN_F_AHEAD, .opcode = r->opcode});
 	else
-		an_report_on(
-			a, f->peer,
-			(struct ur_finding){.rule = UR_RULE_MSN, .frame = frame, .when = when, .v = {r->psn & UR_PSN_MASK, msn, want}});
+		an_report_wrong(
+			a, f, true,
+			(struct ur_finding){.rule = UR_RULE_MSN, .frame = frame, .when = when, .v = {r->psn & UR_PSN_MASK, msn, want}},
+			(struct ur_an_fact){.kind = UR_AN_F_MSN,
+					    .opcode = r->opcode,
+					    .with = s->repeats ? UR_AN_OLDER : 0,
+					    .excuse = any ? "such an answer may have any MSN" : NULL});
+	return false;
 }

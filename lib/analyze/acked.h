@@ -7,7 +7,8 @@
 
 /* Everything before `psn` has been answered. */
 void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const struct an_pkt *p);
-void an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, uint32_t frame, ur_time when, uint32_t msn, bool exact,
+/* Whether it was compared with what is known, and is right. */
+bool an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, uint32_t frame, ur_time when, uint32_t msn, bool exact,
 		  bool held);
 
 #endif

@@ -16,6 +16,7 @@
 #include "analyze/recorded_train.h"
 #include "analyze/report.h"
 #include "analyze/request.h"
+#include "analyze/tell.h"
 #include "analyze/twice.h"
 
 struct ur_analysis *ur_analysis_create(ur_finding_fn found, void *ctx)
@@ -57,6 +58,19 @@ static void report_packet(struct ur_analysis *a, const struct an_pkt *p, enum ur
 					  .s = {phrase}});
 }
 
+/* With a right ICRC: its sender has meant it. */
+static void odd_opcode(struct ur_analysis *a, const struct an_pkt *p)
+{
+	const struct an_flow as = {.src = p->src, .dst = p->dst};
+
+	report_packet(a, p, UR_RULE_OPCODE, NULL);
+	if (p->icrc == AN_ICRC_OK && (p->bth.tver || (p->bth.opcode & UR_SERVICE_MASK) == UR_RC))
+		an_tell_wrong(
+			a, &as, false,
+			(struct ur_finding){.rule = UR_RULE_OPCODE, .frame = p->frame, .when = p->when, .v = {p->bth.opcode, p->bth.tver}},
+			(struct ur_an_fact){.kind = p->bth.tver ? UR_AN_F_ODD_VERSION : UR_AN_F_ODD_OPCODE});
+}
+
 /* False when no receiver would take the packet. */
 static bool check_packet(struct ur_analysis *a, const struct an_pkt *p)
 {
@@ -67,7 +81,7 @@ static bool check_packet(struct ur_analysis *a, const struct an_pkt *p)
 	if (p->wrong)
 		report_packet(a, p, UR_RULE_LENGTH, p->wrong);
 	else if (p->bad_opcode)
-		report_packet(a, p, UR_RULE_OPCODE, NULL);
+		odd_opcode(a, p);
 	else
 		return true;
 	an_damage_note(a, p);
@@ -83,6 +97,18 @@ static void note_hidden(struct ur_analysis *a, const struct an_pkt *p)
 	if (!a->cut_trains++)
 		a->hidden_frame = p->frame;
 	a->hidden += p->behind;
+}
+
+/* It takes an agreed connection to know that it is one of UC. */
+static void uc_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	if (f->cm)
+		an_tell_wrong(a, f, false,
+			      (struct ur_finding){.rule = UR_RULE_RECORDER,
+						  .frame = p->frame,
+						  .when = p->when,
+						  .s = {"{s1} on an unreliable connection", p->op->name}},
+			      (struct ur_an_fact){.kind = UR_AN_F_UC_ANSWER, .opcode = UR_UC});
 }
 
 static void connected(struct ur_analysis *a, const struct an_pkt *p)
@@ -120,6 +146,8 @@ static void connected(struct ur_analysis *a, const struct an_pkt *p)
 	if (!f)
 		return;
 	f->answers += 1 + p->behind;
+	if (f->service == UR_UC)
+		uc_answer(a, f, p);
 	if (!f->peer)
 		an_flow_pair(a, f, p);
 	if (f->peer)

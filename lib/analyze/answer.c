@@ -12,10 +12,13 @@
 #include "analyze/refused.h"
 #include "analyze/report.h"
 #include "analyze/sacks.h"
+#include "analyze/tell.h"
 #include "analyze/timer.h"
 #include "analyze/window.h"
 
 #define FAR_AHEAD 65536
+
+static const char unrecorded[] = "the request may have come again without being recorded";
 
 static void answered(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
 {
@@ -31,11 +34,12 @@ static void hold(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *
 	struct ur_aeth h = {0};
 
 	if (psn > s->next + FAR_AHEAD) {
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
-						 .frame = p->frame,
-						 .when = p->when,
-						 .v = {p->bth.psn, (s->next - 1) & UR_PSN_MASK}});
+		an_report_wrong(a, f, true,
+				(struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
+						    .frame = p->frame,
+						    .when = p->when,
+						    .v = {p->bth.psn, (s->next - 1) & UR_PSN_MASK}},
+				(struct ur_an_fact){.kind = UR_AN_F_AHEAD, .opcode = f->service});
 		return;
 	}
 	if (p->op->flags & UR_OPF_AETH)
@@ -49,13 +53,14 @@ static void held_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r
 	if (r->flags & AN_HOLE)
 		return;
 	if (!an_takes_answer(ur_opcode(r->opcode)))
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
-						 .frame = h->frame,
-						 .seen = {r->frame},
-						 .when = h->when,
-						 .v = {h->psn & UR_PSN_MASK},
-						 .s = {ur_opcode(h->opcode)->name, ur_opcode(r->opcode)->name}});
+		an_report_wrong(a, f, true,
+				(struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
+						    .frame = h->frame,
+						    .seen = {r->frame},
+						    .when = h->when,
+						    .v = {h->psn & UR_PSN_MASK},
+						    .s = {ur_opcode(h->opcode)->name, ur_opcode(r->opcode)->name}},
+				(struct ur_an_fact){.kind = UR_AN_F_KIND, .opcode = r->opcode});
 	else if (h->psn - r->psn >= r->got)
 		r->got = (uint32_t)(h->psn - r->psn) + 1;
 	an_seen_note(a, &f->s, h->psn, h->frame);
@@ -92,12 +97,13 @@ void an_answer_held(struct ur_analysis *a, struct an_flow *f)
 		an_report_hole(a, f, &unseen, UR_AN_MISSED, h.frame, h.when);
 		r->tries = 2;
 	} else if (!(r->flags & AN_HOLE) && an_since(r->when, h.when) > AN_CROSSED_NS) {
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
-						 .frame = h.frame,
-						 .seen = {r->frame},
-						 .when = h.when,
-						 .v = {h.psn & UR_PSN_MASK, (r->psn - 1) & UR_PSN_MASK}});
+		an_report_wrong(a, f, true,
+				(struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
+						    .frame = h.frame,
+						    .seen = {r->frame},
+						    .when = h.when,
+						    .v = {h.psn & UR_PSN_MASK, (r->psn - 1) & UR_PSN_MASK}},
+				(struct ur_an_fact){.kind = UR_AN_F_AHEAD, .opcode = r->opcode});
 		return;
 	}
 	if (h.opcode % 32 != UR_OP_ACK) {
@@ -119,12 +125,14 @@ static void old_or_again(struct ur_analysis *a, struct an_flow *f, const struct 
 
 	if (s->repeats || !s->acked_frame)
 		return;
-	an_report_on(a, f->peer,
-		     (struct ur_finding){.rule = again ? UR_RULE_ACK_DUP : UR_RULE_ACK_OLD,
-					 .frame = p->frame,
-					 .seen = {s->acked_frame},
-					 .when = p->when,
-					 .v = {p->bth.psn, (s->acked - 1) & UR_PSN_MASK}});
+	an_report_wrong(
+		a, f, true,
+		(struct ur_finding){.rule = again ? UR_RULE_ACK_DUP : UR_RULE_ACK_OLD,
+				    .frame = p->frame,
+				    .seen = {s->acked_frame},
+				    .when = p->when,
+				    .v = {p->bth.psn, (s->acked - 1) & UR_PSN_MASK}},
+		(struct ur_an_fact){.kind = UR_AN_F_OLD, .opcode = f->service, .excuse = "it may have been overtaken or duplicated"});
 }
 
 static void check_after_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
@@ -132,12 +140,13 @@ static void check_after_rnr(struct ur_analysis *a, struct an_flow *f, const stru
 	struct an_stream *s = &f->s;
 
 	if (s->nak == AN_NAK_RNR && !s->nak_heard && psn >= s->nak_psn)
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_ACK_AFTER_RNR,
-						 .frame = p->frame,
-						 .seen = {s->nak_frame},
-						 .when = p->when,
-						 .v = {p->bth.psn, s->nak_psn & UR_PSN_MASK}});
+		an_report_wrong(a, f, true,
+				(struct ur_finding){.rule = UR_RULE_ACK_AFTER_RNR,
+						    .frame = p->frame,
+						    .seen = {s->nak_frame},
+						    .when = p->when,
+						    .v = {p->bth.psn, s->nak_psn & UR_PSN_MASK}},
+				(struct ur_an_fact){.kind = UR_AN_F_RNR_NAK, .opcode = f->service, .excuse = unrecorded});
 }
 
 /* What is asked again is answered with the newest PSN, whatever that is. It may have been asked again before the recording began. */
@@ -149,6 +158,15 @@ static bool answers_again(const struct an_flow *f, const struct an_pkt *p, bool 
 	       (s->mid && !fresh && an_since(p->when, f->facts.first) < AN_UNDER_WAY_NS);
 }
 
+/*
+ * The network may duplicate a request after the recorder, and then nothing here came again. The responder acknowledges the second with its
+ * newest PSN, and that may belong to a READ that it has answered before.
+ */
+static bool was_answered(const struct an_stream *s, const struct an_req *r, uint64_t psn)
+{
+	return psn + 1 == s->acked && r->got >= r->n;
+}
+
 static void ack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, const struct ur_aeth *h)
 {
 	struct an_stream *s = &f->s;
@@ -158,16 +176,13 @@ static void ack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 
 	f->facts.acks++;
 	check_after_rnr(a, f, p, psn);
-	if (r && !(r->flags & AN_HOLE) && an_takes_answer(ur_opcode(r->opcode)) && !answers_again(f, p, fresh))
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
-						 .frame = p->frame,
-						 .seen = {r->frame},
-						 .when = p->when,
-						 .v = {p->bth.psn},
-						 .s = {p->op->name, ur_opcode(r->opcode)->name}});
+	if (r && !(r->flags & AN_HOLE) && an_takes_answer(ur_opcode(r->opcode)) && !was_answered(s, r, psn) && !answers_again(f, p, fresh))
+		an_report_kind(a, f, r, p);
 	if (r && !(r->flags & AN_HOLE)) {
-		an_check_msn(a, f, r, p->frame, p->when, h->msn, fresh, false);
+		const bool right = an_check_msn(a, f, r, p->frame, p->when, h->msn, fresh, false);
+
+		if (an_judged(a))
+			an_tell_ack(a, f, p, i, fresh, right, h->msn);
 		if (fresh) {
 			an_credits_granted(f, h, p->frame);
 			answered(a, f, r, p);
@@ -210,7 +225,7 @@ static void set_nak(struct ur_analysis *a, struct an_flow *f, int kind, uint64_t
 	s->nak_psn = psn;
 	s->nak_frame = p->frame;
 	s->nak_when = p->when;
-	s->nak_heard = false;
+	s->nak_heard = s->nak_twice = false;
 	an_event(a, f,
 		 (struct ur_an_event){.kind = kind == AN_NAK_RNR ? UR_AN_EV_RNR : UR_AN_EV_NAK,
 				      .when = p->when,
@@ -246,7 +261,13 @@ static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct 
 	} else {
 		return;
 	}
-	an_report_on(a, f->peer, say);
+	if (say.rule == UR_RULE_NAK_SEQ)
+		an_report_on(a, f->peer, say);
+	else
+		an_report_wrong(a, f, true, say,
+				(struct ur_an_fact){.kind = UR_AN_F_NAK_FALSE, .opcode = f->service, .excuse = unrecorded});
+	if (say.rule == UR_RULE_NAK_SEQ && an_judged(a))
+		an_tell_nak(a, f, p, psn);
 	an_acked(a, f, psn, p);
 	set_nak(a, f, AN_NAK_SEQ, psn, p);
 }
@@ -265,6 +286,8 @@ static void nak_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	}
 	say.seen[0] = r ? r->newest : 0;
 	an_report_on(a, f->peer, say);
+	if (r && an_judged(a))
+		an_tell(a, f, true, (struct ur_an_fact){.kind = UR_AN_F_RNR, .opcode = r->opcode, .frame = p->frame});
 	an_acked(a, f, psn, p);
 	s->rnr_row = s->nak == AN_NAK_RNR && s->nak_psn == psn ? s->rnr_row + 1 : 1;
 	s->rnr_wait = an_rnr_time(syndrome);
@@ -274,14 +297,19 @@ static void nak_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 /* What follows a refused request is out of sequence. rdma_rxe says so; others drop it silently. */
 static void nak_behind_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
+	/* Only after that may the request come again. */
+	const bool early = an_since(p->when, f->s.nak_when) < f->s.rnr_wait;
+
 	f->facts.naks_seq++;
-	an_report_on(a, f->peer,
-		     (struct ur_finding){.rule = UR_RULE_NAK_SEQ,
-					 .frame = p->frame,
-					 .seen = {f->s.nak_frame},
-					 .when = p->when,
-					 .v = {p->bth.psn},
-					 .s = {"it has no receive buffer for that ({f0}), and drops what follows it"}});
+	f->s.nak_twice = true;
+	an_report_wrong(a, f, true,
+			(struct ur_finding){.rule = UR_RULE_NAK_SEQ,
+					    .frame = p->frame,
+					    .seen = {f->s.nak_frame},
+					    .when = p->when,
+					    .v = {p->bth.psn},
+					    .s = {"it has no receive buffer for that ({f0}), and drops what follows it"}},
+			(struct ur_an_fact){.kind = UR_AN_F_RNR_NAK, .opcode = f->service, .excuse = early ? NULL : unrecorded});
 }
 
 static void nak_fatal(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, uint8_t syndrome)
@@ -301,6 +329,8 @@ static void nak_fatal(struct ur_analysis *a, struct an_flow *f, const struct an_
 	f->facts.naks_fatal++;
 	f->facts.fatal = syndrome;
 	f->facts.fatal_frame = p->frame;
+	if (an_judged(a))
+		an_tell_refused(a, f, p, psn, syndrome);
 	an_event(a, f,
 		 (struct ur_an_event){.kind = UR_AN_EV_FATAL, .when = p->when, .frame = p->frame, .psn = psn, .n = 1, .answer = true});
 	an_report_on(a, f->peer, say);
@@ -314,20 +344,26 @@ static void nak(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 
 	if (psn < s->acked && !(s->nak && psn == s->nak_psn)) {
 		if (!s->repeats)
-			an_report_on(a, f->peer,
-				     (struct ur_finding){.rule = UR_RULE_NAK_BACK,
-							 .frame = p->frame,
-							 .seen = {s->acked_frame},
-							 .when = p->when,
-							 .v = {p->bth.psn}});
+			an_report_wrong(a, f, true,
+					(struct ur_finding){.rule = UR_RULE_NAK_BACK,
+							    .frame = p->frame,
+							    .seen = {s->acked_frame},
+							    .when = p->when,
+							    .v = {p->bth.psn}},
+					(struct ur_an_fact){.kind = UR_AN_F_NAK_FALSE,
+							    .opcode = f->service,
+							    .excuse = "it may have been overtaken by a later answer"});
 		return;
 	}
 	if (s->nak == AN_NAK_SEQ && !rnr && psn == s->nak_psn && !s->nak_heard && ur_syndrome_value(h->syndrome) == UR_NAK_PSN_SEQ) {
 		f->facts.naks_seq++;
-		an_report_on(
-			a, f->peer,
+		s->nak_twice = true;
+		an_report_wrong(
+			a, f, true,
 			(struct ur_finding){
-				.rule = UR_RULE_ACK_DUP, .frame = p->frame, .seen = {s->nak_frame}, .when = p->when, .v = {p->bth.psn}});
+				.rule = UR_RULE_ACK_DUP, .frame = p->frame, .seen = {s->nak_frame}, .when = p->when, .v = {p->bth.psn}},
+			(struct ur_an_fact){
+				.kind = UR_AN_F_NAK_TWICE, .opcode = f->service, .excuse = "it may have been duplicated on its way"});
 		return;
 	}
 	if (s->nak == AN_NAK_RNR && !rnr && psn == s->nak_psn && !s->nak_heard && ur_syndrome_value(h->syndrome) == UR_NAK_PSN_SEQ) {
@@ -369,6 +405,14 @@ static void grow_cut_read(struct an_stream *s, uint64_t psn)
 	s->depth++;
 }
 
+/* That of the request, or what it may have been. */
+static uint8_t answered_opcode(const struct an_flow *f, const struct an_pkt *p)
+{
+	const uint32_t i = f->s.begun ? an_window_find(&f->s.w, an_unwrap(f->s.next, p->bth.psn)) : f->s.w.n;
+
+	return i < f->s.w.n && !(an_req_at(&f->s.w, i)->flags & AN_HOLE) ? an_req_at(&f->s.w, i)->opcode : f->service;
+}
+
 void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	struct an_stream *s = &f->s;
@@ -388,8 +432,10 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 	if (p->op->flags & UR_OPF_AETH && !p->ext_cut) {
 		ur_aeth_get(p->ext + p->op->off_aeth, &h);
 		if (!syndrome_ok(h.syndrome) || (p->bth.opcode % 32 != UR_OP_ACK && ur_syndrome_type(h.syndrome) != UR_AETH_ACK)) {
-			an_report_on(a, f->peer,
-				     (struct ur_finding){.rule = UR_RULE_SYNDROME, .frame = p->frame, .when = p->when, .v = {h.syndrome}});
+			an_report_wrong(
+				a, f, true,
+				(struct ur_finding){.rule = UR_RULE_SYNDROME, .frame = p->frame, .when = p->when, .v = {h.syndrome}},
+				(struct ur_an_fact){.kind = UR_AN_F_SYNDROME, .opcode = answered_opcode(f, p)});
 			return;
 		}
 	}

@@ -11,6 +11,7 @@
 #include "analyze/chain.h"
 #include "analyze/hash.h"
 #include "analyze/report.h"
+#include "analyze/tell.h"
 #include "wire/frame.h"
 
 #define REQUESTS 4096
@@ -22,7 +23,7 @@ struct word {
 	uint64_t va, value, stamp; /* `value` is what was left there, once `known` */
 	uint32_t rkey, frame, asked, answered;
 	uint16_t epoch;
-	bool known, shared;
+	bool known, shared, wrapped;
 };
 
 struct asked {
@@ -103,17 +104,25 @@ void an_chain_write(struct ur_analysis *a, const struct an_pkt *p)
 }
 
 static void check_value(struct ur_analysis *a, struct an_flow *f, const struct asked *r, struct word *w, const struct an_pkt *p,
-			uint64_t was)
+			uint64_t was, uint8_t opcode)
 {
 	const bool next = w->known && r->turn && r->turn == w->answered + 1 && r->epoch == w->epoch && w->stamp == a->chain->stamp;
 
 	if (!w->shared && next && was != w->value)
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_ATOMIC_VALUE,
-						 .frame = p->frame,
-						 .seen = {r->frame, w->frame},
-						 .when = p->when,
-						 .v = {was, w->value, r->h.va}});
+		an_report_wrong(a, f, true,
+				(struct ur_finding){.rule = UR_RULE_ATOMIC_VALUE,
+						    .frame = p->frame,
+						    .seen = {r->frame, w->frame},
+						    .when = p->when,
+						    .v = {was, w->value, r->h.va}},
+				(struct ur_an_fact){.kind = UR_AN_F_ATOMIC_WRONG,
+						    .opcode = opcode,
+						    .excuse = "another host, or the program there, may have written to it"});
+	else if (!w->shared && next)
+		an_tell(a, f, true,
+			(struct ur_an_fact){
+				.kind = UR_AN_F_ATOMIC, .opcode = opcode, .with = w->wrapped ? UR_AN_WRAPS : 0, .frame = p->frame});
+	w->wrapped = r->add && was + r->h.swap_add < was;
 	w->known = r->turn;
 	w->answered = r->turn;
 	w->epoch = r->epoch;
@@ -130,16 +139,25 @@ void an_chain_answer(struct ur_analysis *a, struct an_flow *f, const struct an_r
 	if (!r || r->flow != f || r->psn != q->psn || r->digest != q->digest)
 		return;
 	if (!r->answered)
-		check_value(a, f, r, word_at(a->chain, f, &r->h), p, was);
+		check_value(a, f, r, word_at(a->chain, f, &r->h), p, was, q->opcode);
 	else if (r->was != was)
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_ATOMIC_AGAIN,
-						 .frame = p->frame,
-						 .seen = {r->frame},
-						 .when = p->when,
-						 .v = {p->bth.psn, was, r->was}});
-	else
+		an_report_wrong(a, f, true,
+				(struct ur_finding){.rule = UR_RULE_ATOMIC_AGAIN,
+						    .frame = p->frame,
+						    .seen = {r->frame},
+						    .when = p->when,
+						    .v = {p->bth.psn, was, r->was}},
+				(struct ur_an_fact){.kind = UR_AN_F_ATOMIC_TWICE, .opcode = q->opcode});
+	else {
+		if (q->tries > 1)
+			an_tell(a, f, true,
+				(struct ur_an_fact){.kind = UR_AN_F_ATOMIC_AGAIN,
+						    .opcode = q->opcode,
+						    .with = (q->psn + 1 < f->s.acked ? UR_AN_OLDER : 0) |
+							    (q->psn >> 24 != (f->s.next - 1) >> 24 ? UR_AN_WRAPS : 0),
+						    .frame = p->frame});
 		return;
+	}
 	r->answered = true;
 	r->was = was;
 }

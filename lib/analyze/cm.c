@@ -10,6 +10,8 @@
 #include "analyze/flow.h"
 #include "analyze/hash.h"
 #include "analyze/report.h"
+#include "analyze/tell.h"
+#include "analyze/tell_cm.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
 
@@ -119,6 +121,8 @@ static void note(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p,
 	m->newest = p->frame;
 	m->newest_when = p->when;
 	m->n++;
+	if (an_judged(a))
+		an_tell_cm(a, c, p, attr, back);
 }
 
 /* --- addresses in a request --- */
@@ -292,6 +296,8 @@ static void on_sidr(struct ur_analysis *a, const struct an_pkt *p, const struct 
 		return;
 	c->sidr = true;
 	note(a, c, p, m->attr, m->attr == UR_CM_SIDR_REP);
+	if (m->attr == UR_CM_SIDR_REP && an_judged(a))
+		an_tell_sidr(a, c, p, m->sidr_rep.status);
 }
 
 /* False when it is none. */
@@ -336,11 +342,15 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 		on_sidr(a, p, &t.m);
 	if (t.m.attr == UR_CM_REQ || !for_conn(t.m.attr))
 		return;
+	if (t.m.attr == UR_CM_REJ && an_judged(a))
+		an_tell_rej(a, p, t.m.rej.reason);
 	/* All of these begin with the two ids, their sender's first. On one host the addresses do not tell who sent it. */
 	c = find_exchange(a, false, &p->dst, &p->src, t.m.rtu.remote_comm_id, t.m.rtu.local_comm_id);
 	back = c;
 	if (!c && t.m.attr != UR_CM_REP)
 		c = find_exchange(a, false, &p->src, &p->dst, t.m.rtu.local_comm_id, t.m.rtu.remote_comm_id);
+	else if (!c && an_judged(a))
+		an_tell_other_rep(a, find_exchange(a, false, &p->dst, &p->src, t.m.rep.remote_comm_id, 0), p);
 	if (!c)
 		return;
 	if (t.m.attr == UR_CM_REP)
@@ -359,9 +369,11 @@ void an_cm_first(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *
 {
 	const struct an_cm_message *m = &f->cm->msg[!f->second][(f->second ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
 
-	an_report_on(a, f,
-		     (struct ur_finding){
-			     .rule = UR_RULE_CM_PSN, .frame = p->frame, .seen = {m->frame}, .when = p->when, .v = {p->bth.psn, f->start}});
+	an_report_wrong(
+		a, f, false,
+		(struct ur_finding){
+			.rule = UR_RULE_CM_PSN, .frame = p->frame, .seen = {m->frame}, .when = p->when, .v = {p->bth.psn, f->start}},
+		(struct ur_an_fact){.kind = UR_AN_F_OFF_PSN, .opcode = p->bth.opcode});
 }
 
 /* Nothing goes to the QP that was agreed on, and another one gets packets with its PSN. */
@@ -390,6 +402,8 @@ static void check_answer(struct ur_analysis *a, const struct an_cm *c, unsigned 
 
 	if (!m->n || answered || a->last_when - m->newest_when < PATIENCE_NS)
 		return;
+	if (attr == UR_CM_DREQ)
+		an_tell_no_drep(a, c, from);
 	an_report(a, &(struct ur_finding){.rule = UR_RULE_CM_NOREP,
 					  .frame = m->frame,
 					  .seen = {m->newest},
@@ -429,6 +443,7 @@ void an_cm_finish(struct ur_analysis *a)
 
 	for (struct an_cm *c = a->oldest_cm; c; c = c->later) {
 		check_answers(a, c);
+		an_tell_cm_end(a, c);
 		for (unsigned i = 0; look && i < 2; i++)
 			check_qpn(a, c, i);
 	}
@@ -467,6 +482,7 @@ void an_cms_forget(struct ur_analysis *a, ur_time since)
 		c->later = NULL;
 		if (!is_needed(c, since)) {
 			check_answers(a, c);
+			an_tell_cm_end(a, c);
 			ur_table_del(&a->cms, &c->node);
 			free(c);
 			a->ncm--;

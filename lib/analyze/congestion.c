@@ -7,6 +7,7 @@
 #include "analyze/congestion.h"
 #include "analyze/events.h"
 #include "analyze/report.h"
+#include "analyze/tell.h"
 
 #define LEAST_NS (4 * UR_NS_PER_US) /* between notifications, on average of several */
 #define MOST_NS (5 * UR_NS_PER_MS)  /* without one, while marks go on */
@@ -60,6 +61,13 @@ void an_cnp(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 	if (!f)
 		return;
 	at = f->cnps++;
+	if (p->bth.becn)
+		an_tell(a, f, false, (struct ur_an_fact){.kind = UR_AN_F_CNP, .opcode = f->service, .frame = p->frame});
+	else
+		an_tell_wrong(
+			a, f, false,
+			(struct ur_finding){.rule = UR_RULE_RECORDER, .frame = p->frame, .when = p->when, .s = {"a CNP without BECN"}},
+			(struct ur_an_fact){.kind = UR_AN_F_NO_CNP, .opcode = f->service});
 	tell(a, f->peer, UR_AN_EV_CNP, false, p);
 	tell(a, f, UR_AN_EV_CNP, true, p);
 	if (f->peer)
@@ -81,10 +89,21 @@ void an_cnp(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 
 void an_congestion_finish(struct ur_analysis *a, struct an_flow *f)
 {
+	struct ur_finding say = {
+		.rule = UR_RULE_CE_NOCNP, .frame = f->marked_frame, .seen = {f->marked_frame}, .src = f->src, .dst = f->dst};
+
 	f->facts.marked = f->marked;
 	f->facts.cnps = f->peer ? f->peer->cnps : 0;
-	if (f->marked && !f->facts.cnps && f->peer && f->peer->packets)
-		an_report_on(a, f,
-			     (struct ur_finding){
-				     .rule = UR_RULE_CE_NOCNP, .frame = f->marked_frame, .seen = {f->marked_frame}, .v = {f->marked}});
+	if (!f->marked || f->facts.cnps || !f->peer || !f->peer->packets)
+		return;
+	say.v[0] = f->marked;
+	an_report_on(a, f, say);
+	an_tell(a, f, true,
+		(struct ur_an_fact){.kind = UR_AN_F_NO_CNP,
+				    .opcode = f->service,
+				    .frame = say.frame,
+				    .wrong = &say,
+				    .excuse = a->total.cnps       ? "CNPs came for other connections, and a NIC may send only so many"
+					      : f->marked < MARKS ? "CNPs for a few marks may have been lost"
+								  : NULL});
 }

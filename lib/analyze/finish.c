@@ -6,6 +6,7 @@
 #include "analyze/holes.h"
 #include "analyze/ignored.h"
 #include "analyze/report.h"
+#include "analyze/tell.h"
 
 #define SILENCE_NS UR_NS_PER_S /* a recording that ends sooner proves no silence */
 
@@ -134,4 +135,5 @@ void an_flow_finish(struct ur_analysis *a, struct an_flow *f)
 	an_congestion_finish(a, f);
 	finish_oneway(a, f);
 	finish_held(a, f);
+	an_tell_end(a, f);
 }

@@ -7,6 +7,7 @@
 #include "analyze/flow.h"
 #include "analyze/read.h"
 #include "analyze/report.h"
+#include "analyze/tell.h"
 #include "analyze/window.h"
 
 static bool kind_fits(const struct an_req *r, const struct an_pkt *p)
@@ -17,6 +18,8 @@ static bool kind_fits(const struct an_req *r, const struct an_pkt *p)
 		return p->bth.opcode % 32 == UR_OP_ATOMIC_ACK;
 	return an_takes_answer(ur_opcode(r->opcode)) && p->bth.opcode % 32 != UR_OP_ATOMIC_ACK;
 }
+
+static const char unsure[] = "the READ may have come again without being recorded";
 
 static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint32_t at)
 {
@@ -32,29 +35,32 @@ static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *
 		return;
 	want = !read ? 0 : at + 1 < r->n ? f->mtu : r->len - at * f->mtu;
 	if (once && last && at + 1 < r->n) {
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_READ_SHORT,
-						 .frame = p->frame,
-						 .seen = {r->frame},
-						 .when = p->when,
-						 .v = {p->bth.psn, at + 1, r->n}});
+		an_report_wrong(a, f, true,
+				(struct ur_finding){.rule = UR_RULE_READ_SHORT,
+						    .frame = p->frame,
+						    .seen = {r->frame},
+						    .when = p->when,
+						    .v = {p->bth.psn, at + 1, r->n}},
+				(struct ur_an_fact){.kind = UR_AN_F_READ_WRONG, .opcode = r->opcode, .excuse = unsure});
 		return;
 	}
 	if (once ? first != (at == 0) || last != (at + 1 == r->n) : !last && at + 1 == r->n)
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_READ_KIND,
-						 .frame = p->frame,
-						 .seen = {r->frame},
-						 .when = p->when,
-						 .v = {p->bth.psn, at + 1, r->n},
-						 .s = {p->op->name}});
+		an_report_wrong(a, f, true,
+				(struct ur_finding){.rule = UR_RULE_READ_KIND,
+						    .frame = p->frame,
+						    .seen = {r->frame},
+						    .when = p->when,
+						    .v = {p->bth.psn, at + 1, r->n},
+						    .s = {p->op->name}},
+				(struct ur_an_fact){.kind = UR_AN_F_READ_WRONG, .opcode = r->opcode, .excuse = unsure});
 	if (p->payload_len != want && !(p->behind && last) && (once || at + 1 < r->n || !last))
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_READ_LEN,
-						 .frame = p->frame,
-						 .seen = {r->frame},
-						 .when = p->when,
-						 .v = {p->bth.psn, p->payload_len, want}});
+		an_report_wrong(a, f, true,
+				(struct ur_finding){.rule = UR_RULE_READ_LEN,
+						    .frame = p->frame,
+						    .seen = {r->frame},
+						    .when = p->when,
+						    .v = {p->bth.psn, p->payload_len, want}},
+				(struct ur_an_fact){.kind = UR_AN_F_READ_WRONG, .opcode = r->opcode});
 }
 
 /* Of responses that come again in a row the first is reported. */
@@ -129,12 +135,24 @@ static void learn_mtu(struct ur_analysis *a, struct an_flow *f, const struct an_
 		an_set_mtu(a, f, p->payload_len);
 }
 
+void an_report_kind(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
+{
+	an_report_wrong(a, f, true,
+			(struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
+					    .frame = p->frame,
+					    .seen = {r->frame},
+					    .when = p->when,
+					    .v = {p->bth.psn},
+					    .s = {p->op->name, ur_opcode(r->opcode)->name}},
+			(struct ur_an_fact){.kind = UR_AN_F_KIND, .opcode = r->opcode});
+}
+
 void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t i, uint64_t psn)
 {
 	struct an_stream *s = &f->s;
 	struct an_req *r = i < s->w.n ? an_req_at(&s->w, i) : NULL;
 	const bool fresh = psn + 1 > s->acked;
-	uint32_t at;
+	uint32_t at, before;
 
 	if (r && !(r->flags & AN_HOLE) && kind_fits(r, p)) {
 		learn_mtu(a, f, r, p);
@@ -149,13 +167,7 @@ void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 		return;
 	}
 	if (!kind_fits(r, p)) {
-		an_report_on(a, f->peer,
-			     (struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
-						 .frame = p->frame,
-						 .seen = {r->frame},
-						 .when = p->when,
-						 .v = {p->bth.psn},
-						 .s = {p->op->name, ur_opcode(r->opcode)->name}});
+		an_report_kind(a, f, r, p);
 		return;
 	}
 	at = (uint32_t)(psn - r->psn);
@@ -174,7 +186,10 @@ void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 		an_chain_answer(a, f, r, p);
 	else if (!(p->op->flags & UR_OPF_ATOMICACKETH))
 		check_data(a, f, r, p, at);
+	before = r->got;
 	check_turn(a, f, r, p, at);
+	if (an_judged(a))
+		an_tell_response(a, f, p, r, at, before);
 	an_seen_note(a, s, psn, p->frame);
 	check_msn(a, f, r, p);
 	if (r->got >= r->n && !r->gap_n && !(r->flags & AN_REPORTED))

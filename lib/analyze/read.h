@@ -7,4 +7,7 @@
 
 void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t at, uint64_t psn);
 
+/* The answer `p` is not of the kind that the request `r` takes. */
+void an_report_kind(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p);
+
 #endif

@@ -10,6 +10,7 @@
 #include "analyze/ignored.h"
 #include "analyze/repeat.h"
 #include "analyze/report.h"
+#include "analyze/tell.h"
 #include "analyze/timer.h"
 #include "analyze/window.h"
 
@@ -51,6 +52,8 @@ static void start_back(struct ur_analysis *a, struct an_flow *f, const struct an
 	f->facts.repairs[cause]++;
 	an_event(a, f,
 		 (struct ur_an_event){.kind = UR_AN_EV_REPAIR, .cause = cause, .when = p->when, .frame = p->frame, .psn = psn, .n = 1});
+	if (an_judged(a))
+		an_tell_repair(a, f, p, psn, cause);
 	if (s->nak && psn == s->nak_psn && !crosses_rnr_nak(s, p, psn)) {
 		if (!s->nak_heard && cause != UR_AN_RNR)
 			an_time_add(&f->facts.nak_reaction, an_since(p->when, s->nak_when));
@@ -188,6 +191,9 @@ static void check_same(struct ur_analysis *a, struct an_flow *f, const struct an
 	if (!same_headers(f, r, p, psn)) {
 		say.s[0] = ur_opcode(r->opcode)->name;
 		say.s[1] = p->op->name;
+		f->s.fault = psn == f->s.fault_psn ? 0 : f->s.fault;
+		an_report_wrong(a, f, false, say, (struct ur_an_fact){.kind = UR_AN_F_DIFFERS, .opcode = r->opcode});
+		return;
 	} else if (!p->cut && r->data && !(p->op->flags & UR_OPF_READ) && r->data != an_digest(p->payload, p->payload_len)) {
 		say.rule = UR_RULE_RETX_DATA;
 	} else {
@@ -348,19 +354,26 @@ static struct reason reason_of(struct ur_analysis *a, struct an_flow *f, struct 
 			       0};
 }
 
-static void check_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+static void check_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
 {
+	static const char timer[] = "the NAK may have been lost after the recorder, and the ACK timer have run out",
+			  clocks[] = "clocks differ";
 	struct an_stream *s = &f->s;
 	uint64_t waited = an_since(p->when, s->nak_when);
 
 	/* Clocks differ, and a busy recorder notes a NAK when it has time to. */
 	if (waited + s->rnr_wait / 128 + UR_NS_PER_US < s->rnr_wait)
-		an_report_on(a, f,
-			     (struct ur_finding){.rule = UR_RULE_RNR_EARLY,
-						 .frame = p->frame,
-						 .seen = {s->nak_frame},
-						 .when = p->when,
-						 .v = {p->bth.psn, waited, s->rnr_wait}});
+		an_report_wrong(a, f, false,
+				(struct ur_finding){.rule = UR_RULE_RNR_EARLY,
+						    .frame = p->frame,
+						    .seen = {s->nak_frame},
+						    .when = p->when,
+						    .v = {p->bth.psn, waited, s->rnr_wait}},
+				(struct ur_an_fact){.kind = UR_AN_F_RNR_EARLY,
+						    .opcode = p->bth.opcode,
+						    .excuse = an_may_time_out(f, r, p)                   ? timer
+							      : waited + s->rnr_wait / 32 >= s->rnr_wait ? clocks
+													 : NULL});
 }
 
 static void check_tries(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
@@ -398,6 +411,7 @@ static void note_asked(const struct an_flow *f, struct an_req *r, const struct a
 		return;
 	r->asked = p->frame;
 	r->gap_n = 0;
+	r->flags &= (uint16_t) ~(AN_PART_WRONG | AN_PART_RIGHT);
 	if (r->again < r->upto) {
 		r->flags |= AN_PIECES;
 		r->from = is.from < r->from ? is.from : r->from;
@@ -415,7 +429,7 @@ static void first_of_run(struct ur_analysis *a, struct an_flow *f, struct an_req
 	struct reason why = reason_of(a, f, r, p, psn);
 
 	if (why.cause == UR_AN_RNR)
-		check_rnr(a, f, p);
+		check_rnr(a, f, r, p);
 	an_report_on(a, f,
 		     (struct ur_finding){.rule = why.cause == UR_AN_SPURIOUS ? UR_RULE_RETX_SPURIOUS : UR_RULE_RETX,
 					 .frame = p->frame,
@@ -477,6 +491,8 @@ void an_repeat(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p,
 		return; /* as uroce sends READ requests where packets get lost */
 	}
 	s->repeats++;
+	s->again_opcode = p->bth.opcode;
+	s->again_psn = psn;
 	s->repeated = true;
 	s->repeat_when = p->when;
 	an_ignored_asked(f, p, psn);

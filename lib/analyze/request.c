@@ -15,6 +15,7 @@
 #include "analyze/recorded_train.h"
 #include "analyze/repeat.h"
 #include "analyze/report.h"
+#include "analyze/tell.h"
 #include "analyze/request.h"
 #include "analyze/window.h"
 
@@ -49,8 +50,10 @@ static void check_mtu(struct ur_analysis *a, struct an_flow *f, const struct an_
 		an_set_mtu(a, f, p->payload_len);
 	if (last ? (!f->mtu ? p->payload_len <= 4096 : p->payload_len <= f->mtu) && (first || p->payload_len) : p->payload_len == f->mtu)
 		return;
-	if (f->mtu_cm)
+	if (f->mtu_cm) {
 		an_cm_facts(f->cm, &c);
+		f->s.fault_now = p->payload_len > f->mtu ? UR_AN_ABOVE_MTU : last ? UR_AN_LAST_EMPTY : UR_AN_BELOW_MTU;
+	}
 	an_report_on(a, f,
 		     (struct ur_finding){.rule = UR_RULE_MTU,
 					 .frame = p->frame,
@@ -65,19 +68,32 @@ static enum an_message kind_of(const struct ur_opcode_info *op)
 	return op->flags & UR_OPF_SEND ? AN_MSG_SEND : op->flags & UR_OPF_WRITE ? AN_MSG_WRITE : AN_MSG_NONE;
 }
 
+/* What is wrong about a packet that does not fit what was before it. */
+static enum ur_an_fault order_fault(const struct an_stream *s, const struct ur_opcode_info *op)
+{
+	if (op->flags & UR_OPF_FIRST)
+		return op->flags & UR_OPF_LAST ? UR_AN_ONLY_WITHIN : UR_AN_FIRST_WITHIN;
+	if (s->msg == AN_MSG_NONE)
+		return op->flags & UR_OPF_LAST ? UR_AN_LAST_ALONE : UR_AN_MIDDLE_ALONE;
+	return UR_AN_OTHER_WITHIN;
+}
+
 static void check_order(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	struct an_stream *s = &f->s;
 	const bool open = s->msg == AN_MSG_SEND || s->msg == AN_MSG_WRITE;
 	bool fits = p->op->flags & UR_OPF_FIRST ? !open : s->msg == kind_of(p->op);
 
-	if (s->msg != AN_MSG_UNKNOWN && !fits)
+	if (s->msg != AN_MSG_UNKNOWN && !fits) {
 		an_report_on(a, f,
 			     (struct ur_finding){.rule = UR_RULE_OPSEQ,
 						 .frame = p->frame,
 						 .seen = {s->msg_frame},
 						 .when = p->when,
 						 .s = {p->op->name, s->msg_frame ? ur_opcode(s->msg_opcode)->name : "nothing"}});
+		s->fault_now = order_fault(s, p->op);
+		s->fault_with = s->msg == AN_MSG_SEND ? UR_AN_IN_SEND : s->msg == AN_MSG_WRITE ? UR_AN_IN_WRITE : 0;
+	}
 	if (p->op->flags & UR_OPF_FIRST || !fits) {
 		s->msg_whole = p->op->flags & UR_OPF_FIRST;
 		s->msg_len = 0;
@@ -101,10 +117,12 @@ static void check_length(struct ur_analysis *a, struct an_flow *f, const struct 
 		s->msg_whole &= !p->ext_cut;
 	}
 	s->msg_len += p->payload_len;
-	if (p->op->flags & UR_OPF_LAST && s->msg_whole && !p->behind && s->msg_len != s->msg_reth)
+	if (p->op->flags & UR_OPF_LAST && s->msg_whole && !p->behind && s->msg_len != s->msg_reth) {
 		an_report_on(
 			a, f,
 			(struct ur_finding){.rule = UR_RULE_RETH_LEN, .frame = p->frame, .when = p->when, .v = {s->msg_len, s->msg_reth}});
+		s->fault_now = s->msg_len > s->msg_reth ? UR_AN_ABOVE_RETH : UR_AN_BELOW_RETH;
+	}
 }
 
 static void count(struct an_flow *f, const struct an_pkt *p, const struct an_req *r)
@@ -150,6 +168,7 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 	struct an_stream *s = &f->s;
 	struct an_req *r;
 
+	s->fault_now = UR_AN_SOUND;
 	check_mtu(a, f, p);
 	check_order(a, f, p);
 	check_length(a, f, p);
@@ -171,6 +190,8 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 	count(f, p, r);
 	note_depth(a, f, p);
 	an_event_request(a, f, p, r);
+	if (an_judged(a))
+		an_tell_request(a, f, p, r);
 	if (p->op->flags & UR_OPF_ATOMIC && !p->ext_cut)
 		an_chain_request(a, f, p, psn, true);
 	else if (!p->ext_cut)
@@ -230,11 +251,12 @@ static void tell_stray(struct ur_analysis *a, struct an_flow *f)
 {
 	struct an_stream *s = &f->s;
 
-	an_report_on(a, f,
-		     (struct ur_finding){.rule = UR_RULE_PSN,
-					 .frame = s->stray->p.frame,
-					 .when = s->stray->p.when,
-					 .v = {s->stray->psn & UR_PSN_MASK, s->next & UR_PSN_MASK}});
+	an_report_wrong(a, f, false,
+			(struct ur_finding){.rule = UR_RULE_PSN,
+					    .frame = s->stray->p.frame,
+					    .when = s->stray->p.when,
+					    .v = {s->stray->psn & UR_PSN_MASK, s->next & UR_PSN_MASK}},
+			(struct ur_an_fact){.kind = UR_AN_F_OFF_PSN, .opcode = s->stray->p.bth.opcode});
 	free(s->stray);
 	s->stray = NULL;
 }

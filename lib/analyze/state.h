@@ -25,6 +25,7 @@
  *   ladder.c    the packets around one frame, and what became of each; aside.c  frames beside them that belong to the story
  *   forget.c    what is over, where recordings never end
  *   events.c    what observers are told; plot.c and slow.c observe
+ *   tell.c      the facts for judges, which say who breaks a rule (facts.h); tell_cm.c: those of the connection manager
  *
  * rewrite_priv.h has the sources that change recordings. Here are the shared types; the functions of a source are in the
  * header of its name.
@@ -42,19 +43,22 @@
 /* --- windows --- */
 
 enum an_req_flag {
-	AN_HOLE = 1,        /* not seen: PSNs that were jumped over */
-	AN_NAKED = 2,       /* a sequence NAK asked for it, since its newest transmission */
-	AN_LATE = 4,        /* came after packets with later PSNs */
-	AN_REPORTED = 8,    /* what became of it has been said */
-	AN_RESENT = 16,     /* transmitted again since the newest NAK */
-	AN_ASKS = 32,       /* wants an answer: AckReq, or a READ or atomic */
-	AN_MSN = 64,        /* `msn` counts from the beginning of its epoch */
-	AN_BEHIND_IT = 128, /* lost after the recorder, as a NAK said */
-	AN_HIDDEN = 256,    /* a hole: of a train, cut off by the recorder; a READ: so are responses of it, and `got` is a guess */
-	AN_CUT = 4096,      /* a READ whose RETH was cut off: `n` is a guess */
-	AN_DAMAGED = 2048,  /* a hole: here, but with a wrong ICRC */
-	AN_PIECES = 1024,   /* asked for again in more than one piece: their responses may come in any order */
-	AN_PERHAPS = 512,   /* a hole: perhaps only of a READ that was asked for before the recording began */
+	AN_HOLE = 1,           /* not seen: PSNs that were jumped over */
+	AN_NAKED = 2,          /* a sequence NAK asked for it, since its newest transmission */
+	AN_LATE = 4,           /* came after packets with later PSNs */
+	AN_REPORTED = 8,       /* what became of it has been said */
+	AN_RESENT = 16,        /* transmitted again since the newest NAK */
+	AN_ASKS = 32,          /* wants an answer: AckReq, or a READ or atomic */
+	AN_MSN = 64,           /* `msn` counts from the beginning of its epoch */
+	AN_BEHIND_IT = 128,    /* lost after the recorder, as a NAK said */
+	AN_HIDDEN = 256,       /* a hole: of a train, cut off by the recorder; a READ: so are responses of it, and `got` is a guess */
+	AN_CUT = 4096,         /* a READ whose RETH was cut off: `n` is a guess */
+	AN_DAMAGED = 2048,     /* a hole: here, but with a wrong ICRC */
+	AN_PIECES = 1024,      /* asked for again in more than one piece: their responses may come in any order */
+	AN_LIMITED = 8192,     /* of a limited member of the partition */
+	AN_PART_WRONG = 16384, /* told: the rest of it did not begin with FIRST; the other: it did */
+	AN_PART_RIGHT = 32768,
+	AN_PERHAPS = 512, /* a hole: perhaps only of a READ that was asked for before the recording began */
 };
 
 struct an_req {                 /* a request packet, or a hole */
@@ -85,6 +89,7 @@ struct an_seen {
 	uint32_t psn, frame; /* the low bits of an unwrapped PSN */
 };
 
+#define AN_READ_MAX (1u << 31) /* bytes that a READ may ask for */
 #define AN_KEYS 4
 
 struct an_key { /* accesses with it were accepted, from `low` to before `high` */
@@ -100,6 +105,7 @@ struct an_window {
 };
 
 struct an_dgrams;
+struct ur_an_fact;
 struct ur_analysis;
 struct path;
 
@@ -192,6 +198,19 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint64_t seen_most;   /* after the last PSN among them */
 	struct an_ignored ignored;
 	uint32_t rnr_row;
+	/* for judges: the oldest faulty request without an answer, and what they have to know of NAKs and repetitions */
+	uint8_t fault, fault_now; /* enum ur_an_fault; of the newest request */
+	uint32_t fault_with, fault_frame;
+	uint8_t fault_opcode;
+	uint64_t fault_psn;
+	uint8_t again_opcode; /* of the newest request that came again */
+	uint64_t again_psn;
+	bool nak_twice, after_rnr, nak_kept;
+	uint64_t fatal_psn;
+	ur_time fatal_when;
+	uint32_t part_copy;      /* the frame of a request for the rest of a READ, after which responses before that came */
+	bool fatal_again;        /* what got a fatal NAK came again */
+	uint32_t fatal_answered; /* the frame of an answer after it */
 	ur_time tries[AN_TIMES];
 	uint8_t ntries;
 };
@@ -248,6 +267,8 @@ struct ur_analysis {
 	void *ctx;
 	ur_an_event_fn observe; /* NULL: nobody does */
 	void *observe_ctx;
+	void (*judge)(void *ctx, const struct ur_an_fact *f); /* NULL: nobody does */
+	void *judge_ctx;
 	ur_time paused, pause_began; /* the newest PAUSE frame, and the first of its series */
 	struct ur_table flows, hosts, cms;
 	struct an_flow **conn; /* one flow of each connection, in order */

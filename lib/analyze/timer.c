@@ -79,6 +79,16 @@ bool an_timed_out(struct ur_analysis *a, struct an_flow *f, const struct an_req 
 	return f->cm && check_agreed(a, f, r, p);
 }
 
+bool an_may_time_out(const struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
+{
+	struct ur_an_conn c = {0};
+
+	if (!f->cm)
+		return true;
+	an_cm_facts(f->cm, &c);
+	return c.ack_timeout && an_since(p->when, r->newest_when) >= (4096ull << c.ack_timeout) >> !f->second;
+}
+
 /* --- RNR --- */
 
 uint64_t an_rnr_time(uint8_t syndrome)

@@ -9,5 +9,9 @@
 bool an_timed_out(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p);
 /* What a syndrome of type RNR asks to wait, in ns. */
 uint64_t an_rnr_time(uint8_t syndrome);
+/*
+ * May the timer of whoever repeats `r` with this packet have run out, as far as is known of it? Where nothing is agreed on, any timer may.
+ */
+bool an_may_time_out(const struct an_flow *f, const struct an_req *r, const struct an_pkt *p);
 
 #endif

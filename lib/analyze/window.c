@@ -174,5 +174,7 @@ void an_fill(struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint64
 	if (!(p->op->flags & UR_OPF_READ))
 		return;
 	r->len = r->want;
-	r->n = an_read_psns(f, r->len);
+	r->n = r->len > AN_READ_MAX
+		       ? 1
+		       : an_read_psns(f, r->len); /* what is longer is refused, and its responses would take half of all PSNs */
 }

@@ -113,6 +113,29 @@ void findings_print(const struct findings *f, const char *what)
 	}
 }
 
+void analyze_spoil(struct ur_recording *c, struct ur_rng *rng, unsigned how)
+{
+	unsigned from = ur_rng_below(rng, c->n), to = from + ur_rng_below(rng, c->n - from);
+
+	if (how == 0) {
+		for (unsigned i = c->n; i-- > to + 1;)
+			ur_recording_remove(c, i);
+		for (unsigned i = from; i-- > 0;)
+			ur_recording_remove(c, i);
+	}
+	for (unsigned i = c->n; how == 1 && i-- > 0;)
+		if (ur_rng_below(rng, 20) == 0)
+			ur_recording_remove(c, i);
+	for (unsigned i = 0; how == 2 && i < c->n; i++)
+		c->f[i].have = c->f[i].have < 96 ? c->f[i].have : 60 + ur_rng_below(rng, 36);
+	for (unsigned i = c->n; how == 3 && i-- > 0;)
+		if (i >= from && i < from + 5)
+			ur_recording_remove(c, i);
+	for (unsigned i = 0; how == 4 && i + 1 < c->n; i += 1 + ur_rng_below(rng, 30))
+		if (c->f[i + 1].when - c->f[i].when < 100 * UR_NS_PER_US)
+			ur_recording_move(c, i, i + 1);
+}
+
 /* --- conversations --- */
 
 static unsigned put_ext(uint8_t *to, const struct step *t)

@@ -4,6 +4,7 @@
 #define ANALYZE_HARNESS_H
 
 #include "analyze/mutate.h"
+#include "base/rng.h"
 
 struct findings {
 	struct ur_finding *f;
@@ -21,6 +22,11 @@ unsigned findings_of(const struct findings *f, enum ur_rule rule, uint32_t frame
 /* Findings of a severity or worse. */
 unsigned findings_worse(const struct findings *f, enum ur_severity least);
 void findings_print(const struct findings *f, const char *what);
+
+#define ANALYZE_SPOILS 5
+
+/* A piece from the middle, packets missed by the recorder in places, only the heads of frames, a hole, or some in another order. */
+void analyze_spoil(struct ur_recording *c, struct ur_rng *rng, unsigned how);
 
 /* --- conversations --- */
 

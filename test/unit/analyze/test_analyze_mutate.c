@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "analyze_harness.h"
-#include "base/rng.h"
 #include "wire/frame.h"
 
 void ur_suite_analyze_mutate(void);
@@ -156,30 +155,6 @@ static void recordings__no_errors(void)
 	}
 }
 
-/* A piece from the middle, packets missed by the recorder in places, only the heads of frames. */
-static void spoil(struct ur_recording *c, struct ur_rng *rng, unsigned how)
-{
-	unsigned from = ur_rng_below(rng, c->n), to = from + ur_rng_below(rng, c->n - from);
-
-	if (how == 0) {
-		for (unsigned i = c->n; i-- > to + 1;)
-			ur_recording_remove(c, i);
-		for (unsigned i = from; i-- > 0;)
-			ur_recording_remove(c, i);
-	}
-	for (unsigned i = c->n; how == 1 && i-- > 0;)
-		if (ur_rng_below(rng, 20) == 0)
-			ur_recording_remove(c, i);
-	for (unsigned i = 0; how == 2 && i < c->n; i++)
-		c->f[i].have = c->f[i].have < 96 ? c->f[i].have : 60 + ur_rng_below(rng, 36);
-	for (unsigned i = c->n; how == 3 && i-- > 0;)
-		if (i >= from && i < from + 5)
-			ur_recording_remove(c, i);
-	for (unsigned i = 0; how == 4 && i + 1 < c->n; i += 1 + ur_rng_below(rng, 30))
-		if (c->f[i + 1].when - c->f[i].when < 100 * UR_NS_PER_US)
-			ur_recording_move(c, i, i + 1);
-}
-
 static void recordings__spoilt_without_errors(void)
 {
 	const struct ur_recording *all = analyze_recordings();
@@ -191,10 +166,10 @@ static void recordings__spoilt_without_errors(void)
 			struct ur_recording c = ur_recording_copy(r);
 			struct findings f;
 
-			spoil(&c, &rng, k % 5);
+			analyze_spoil(&c, &rng, k % ANALYZE_SPOILS);
 			analyze_run(&c, &f);
 			if (findings_worse(&f, UR_ERROR) && wrong++ < 12) {
-				printf("# %s spoilt in way %u\n", r->name, k % 5);
+				printf("# %s spoilt in way %u\n", r->name, k % ANALYZE_SPOILS);
 				findings_print(&f, r->name);
 			}
 			findings_free(&f);
