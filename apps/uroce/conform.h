@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce conform: conform_io.c moves its packets, conform_report.c writes the results, conform_serve.c is the other side. */
+/*
+ * uroce conform: conform_io.c moves its packets, conform_report.c writes the results, conform_serve.c is the other side; conform_file.c
+ * judges a recording instead.
+ */
 #ifndef UR_APP_CONFORM_H
 #define UR_APP_CONFORM_H
 
@@ -27,6 +30,16 @@ void ur_conform_text(const struct ur_conform *c, FILE *out);
 void ur_conform_json(const struct ur_conform *c, FILE *out);
 void ur_conform_html(const struct ur_conform *c, FILE *out);
 unsigned ur_conform_count(const struct ur_conform *c, enum ur_cf_verdict v);
+
+struct ur_conform_file {
+	const char *name;    /* "-": standard input */
+	const char *host;    /* NULL: all of them */
+	const char *pattern; /* of rules; NULL: all */
+	bool json;
+};
+
+/* Judges the hosts of a recording, and prints. Returns the exit status. */
+int ur_conform_file(const struct ur_conform_file *c);
 
 /* Becomes the responder, on uroce, or on the system's own device. Returns after a message. */
 int ur_conform_serve(const char *address, uint16_t port, bool system);

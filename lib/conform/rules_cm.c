@@ -76,8 +76,9 @@ unsigned ur_cf_rule_count(void)
 {
 	unsigned n = 0;
 
-	while (ur_cf_rule(n))
-		n++;
+	for (unsigned t = 0; t < ur_array_size(tables); t++)
+		for (const struct ur_cf_rule *r = tables[t]; r->name; r++)
+			n++;
 	return n;
 }
 

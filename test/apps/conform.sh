@@ -33,6 +33,9 @@ conforms() {
 	judge "$2" || { cat "$TMP/verdicts" "$TMP/server"; fail "the judge ends with an error"; return; }
 	verdicts "$(rules -v "only with --long")" 0 || return 1
 	"$UROCE" pcap list "$TMP/conform.pcapng" >"$TMP/list" || fail "the capture"
+	"$UROCE" conform --file "$TMP/conform.pcapng" "$2" >"$TMP/verdicts" 2>&1 && [ "$(grep -c ^obeyed "$TMP/verdicts")" -ge 80 ] && ! grep -q ^broken "$TMP/verdicts" || { grep -A3 ^broken "$TMP/verdicts"; tail -n 3 "$TMP/verdicts"; fail "the recording does not say the same"; return; }
+	"$UROCE" conform --file "$TMP/conform.pcapng" 192.0.2.9 >"$TMP/verdicts" 2>&1
+	[ $? -eq 1 ] && grep -q 'shows nothing of 192.0.2.9 that can be judged' "$TMP/verdicts" || { cat "$TMP/verdicts"; fail "a host that is not there"; }
 }
 test_conform_udp() { conforms udp 10.77.0.1; }
 test_conform_packet() { conforms packet fd77::1; }

@@ -3,7 +3,7 @@
  * libFuzzer target: a recording. The input is a list of frames: a byte that says what it is, then what it needs. Most are RoCEv2 packets
  * made of a few bytes, with lengths and an ICRC that are right, so that the fuzzer need not find those; some are raw bytes of any link
  * type. The same frames are rewritten, and the analysis must find the same in the result; and a copy of them is falsified; and
- * the transport is put in the place of each host.
+ * the transport is put in the place of each host; and the hosts are judged.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 #include "analyze/rewrite.h"
 #include "analyze/slow.h"
 #include "analyze/state.h"
+#include "passive/passive.h"
 #include "replay/replay.h"
 #include "analyze/ladder.h"
 #include "wire/cm_msg.h"
@@ -42,6 +43,7 @@ struct fuzz {
 	struct ur_plot plot; /* of all connections in one */
 	struct ur_slow_all slow;
 	struct ur_analysis *live; /* forgets as it goes */
+	struct ur_passive *v;
 };
 
 static uint8_t take(struct fuzz *z)
@@ -131,6 +133,7 @@ static void give(struct fuzz *z, enum ur_an_link link, const uint8_t *bytes, uin
 	gather(z);
 	ur_analysis_frame(z->a, &z->f);
 	ur_analysis_frame(z->live, &z->f);
+	ur_passive_frame(z->v, &z->f);
 	if (z->f.number % 8 == 0)
 		ur_analysis_forget(z->live, z->f.when - (z->f.number % 16 ? 1000 : 0), z->f.when, gone, NULL);
 	z->came_out = false;
@@ -369,6 +372,22 @@ static void check_ladder(const struct ur_ladder_row *r, uint32_t n)
 	}
 }
 
+/* What is said of a host has its frame and its sentence, or its reason. */
+static void check_judged(struct ur_passive *v)
+{
+	const unsigned n = ur_cf_rule_count();
+
+	ur_passive_finish(v);
+	for (unsigned h = 0; h < ur_passive_hosts(v); h++)
+		for (unsigned i = 0; i < n; i++) {
+			const struct ur_pv_count *c = ur_passive_count(v, h, i);
+
+			if (c && ((c->broken && (!c->frame || !c->what || !*c->what)) || (c->aside && !c->why)))
+				abort();
+		}
+	ur_passive_destroy(v);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct ur_rewrite_config how = {.new_addr = true,
@@ -389,13 +408,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	z.a = ur_analysis_create(found, &z);
 	z.live = ur_analysis_create(NULL, NULL);
+	z.v = ur_passive_create(NULL, NULL);
 	ur_plot_init(&z.plot);
 	ur_analysis_observe(z.a, observe, &z);
 	z.w = ur_rewrite_create(&how, rewritten, &z);
 	z.rewritten = ur_analysis_create(NULL, NULL);
 	z.l = ur_ladder_create(&pair, 20);
 	z.g = ur_gatherer_create();
-	if (!z.a || !z.l || !z.g)
+	if (!z.a || !z.l || !z.g || !z.v)
 		abort();
 	while (z.left) {
 		uint8_t kind = take(&z);
@@ -406,6 +426,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else
 			give_packet(&z, kind);
 	}
+	check_judged(z.v);
 	ur_analysis_finish(z.live);
 	ur_analysis_destroy(z.live);
 	ur_analysis_finish(z.a);

@@ -28,6 +28,39 @@ void cf_peer_begin(struct peer *p, const char *only)
 	p->now = 5 * UR_NS_PER_S;
 }
 
+/* Packets that the judge's time has at one moment are 20 us apart on the wire. */
+static uint8_t *record(struct peer *p, uint32_t len)
+{
+	p->recorded = p->now > p->recorded ? p->now : p->recorded + 20 * UR_NS_PER_US;
+	return analyze_add_raw(p->recording, len, p->recorded);
+}
+
+/* The peer's packets have no headers in front of the BTH. */
+static void record_answer(struct peer *p, const struct ur_pkt *answer)
+{
+	const struct ur_mac mac = {{2, 0, 0, 0, 0, 1}};
+	const uint32_t n = answer->payload_off + answer->payload_len, pad = -answer->payload_len & 3u;
+	struct ur_bth bth = answer->bth;
+	struct ur_path path = {0};
+	uint8_t room[UR_PKT_ROOM], *to;
+	struct ur_pkt pkt = {.data = room, .room = sizeof(room), .ip_version = 4};
+
+	ur_path_build(&path, &mac, &mac, 0, &p->run->cfg.peer, &p->run->cfg.local, 0, 64, 0, UR_ROCE_PORT);
+	memcpy(room, path.hdr, path.hdr_len);
+	memcpy(room + path.hdr_len, answer->data, n);
+	bth.pad = (uint8_t)pad;
+	ur_bth_put(room + path.hdr_len, &bth);
+	if (bth.dqpn == 1)
+		ur_deth_put(room + path.hdr_len + UR_BTH_LEN, &(struct ur_deth){.qkey = UR_GSI_QKEY, .sqpn = 1});
+	pkt.l3_off = path.l3_off;
+	pkt.bth_off = path.hdr_len;
+	pkt.len = path.hdr_len + n;
+	ur_frame_finish(&pkt, pad);
+	to = record(p, pkt.len + pkt.tail_len);
+	memcpy(to, room, pkt.len);
+	memcpy(to + pkt.len, pkt.tail, pkt.tail_len);
+}
+
 void cf_peer_end(struct peer *p)
 {
 	ur_cf_destroy(p->run);
@@ -48,6 +81,8 @@ void cf_peer_drain(struct peer *p)
 			return;
 		p->number += ur_cf_keeps(p->run);
 		CU_ASSERT_TRUE_FATAL(ur_pkt_linearise(&pkt));
+		if (p->recording)
+			memcpy(record(p, pkt.len), p->out, pkt.len);
 		if (pkt.bth.dqpn != 1)
 			p->sent_psn = pkt.bth.psn;
 		if (ur_frame_parse(&pkt, &counters))
@@ -62,6 +97,8 @@ static void give(struct peer *p, struct ur_pkt *pkt)
 {
 	pkt->src = p->run->cfg.peer;
 	pkt->bth.pkey = UR_PKEY_DEFAULT;
+	if (p->recording)
+		record_answer(p, pkt);
 	ur_cf_rx(p->run, pkt, ++p->number, p->now);
 }
 
@@ -252,4 +289,33 @@ struct ur_cf_result cf_peer_play(struct peer *p)
 
 	CU_ASSERT_FATAL(n > 0);
 	return x[0];
+}
+
+bool cf_peer_applies(const struct ur_cf_step *s, enum falsehood f)
+{
+	const struct ur_opcode_info *op = ur_opcode(s->opcode);
+	bool bulk = s->kind == UR_CF_BULK, packet = s->kind == UR_CF_EXPECT, cm = s->kind == UR_CF_CM_EXPECT;
+	bool payload = packet && op->flags & UR_OPF_PAYLOAD && !(s->flags & UR_CF_ANY_LEN);
+
+	if (bulk)
+		return f == SILENCE || f == OPCODE || f == PSN || f == SYNDROME || f == MSN || f == ILL_FORMED;
+	switch (f) {
+	case SILENCE: return (packet || cm) && !(s->flags & UR_CF_OR_SILENCE);
+	case OPCODE: return packet && s->opcode != UR_OP_CNP;
+	case PSN: return packet && s->opcode != UR_OP_CNP && !(s->flags & UR_CF_ANY_PSN);
+	case SYNDROME: return packet && op->flags & UR_OPF_AETH && s->code2 != UR_CF_ANY;
+	case MSN: return packet && op->flags & UR_OPF_AETH && !(s->flags & UR_CF_ANY_MSN);
+	case LENGTH: return payload;
+	case DATA: return payload && s->flags & (UR_CF_PAYLOAD | UR_CF_ECHO);
+	case VALUE: return packet && (op->flags & UR_OPF_ATOMICACKETH || s->flags & UR_CF_ECHO);
+	case ADDRESS: return packet && op->flags & UR_OPF_RETH;
+	case EARLY: return packet && s->ms;
+	case BECN: return s->opcode == UR_OP_CNP;
+	case NOISE: return s->kind == UR_CF_QUIET || (s->kind == UR_CF_CM_QUIET && s->opcode);
+	case ILL_FORMED: return ur_cf_waits(s);
+	case CM_OTHER: return cm;
+	case CM_REASON: return cm && (s->opcode == UR_CM_REJ || s->opcode == UR_CM_SIDR_REP) && s->code2 != UR_CF_ANY;
+	case CM_OTHER_ID: return cm && s->flags & UR_CF_SAME_ID;
+	default: return false;
+	}
 }

@@ -6,6 +6,7 @@
 #ifndef UR_CONFORM_HARNESS_H
 #define UR_CONFORM_HARNESS_H
 
+#include "analyze_harness.h"
 #include "conform/conform_priv.h"
 #include "wire/sack.h"
 
@@ -41,6 +42,8 @@ struct peer {
 	bool ordinary, alternative, plain; /* it offers nothing; it takes the other way; it serves only the first two modes */
 	bool lacks_receives;               /* for what it has kept beyond a gap */
 	uint8_t reserved;                  /* what it has in the bits beside AckReq */
+	struct ur_recording *recording;    /* of all that goes both ways; NULL: there is none */
+	ur_time recorded;                  /* the time of its newest frame */
 	uint8_t out[UR_PKT_ROOM], in[UR_PKT_ROOM];
 };
 
@@ -55,6 +58,8 @@ void cf_peer_answer(struct peer *p, const struct ur_cf_step *s, enum falsehood f
 void cf_peer_wait(struct peer *p);
 /* Does what the step of the script is waiting for, or `lie`s. */
 void cf_peer_react(struct peer *p);
+/* Can what the step waits for be false in this way? */
+bool cf_peer_applies(const struct ur_cf_step *s, enum falsehood f);
 /* To the end of all rules; returns the result of the first one. */
 struct ur_cf_result cf_peer_play(struct peer *p);
 

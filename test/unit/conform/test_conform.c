@@ -74,35 +74,6 @@ static void test_obeyed_alternatives(void)
 	all_obeyed(true);
 }
 
-static bool applies(const struct ur_cf_step *s, enum falsehood f)
-{
-	const struct ur_opcode_info *op = ur_opcode(s->opcode);
-	bool bulk = s->kind == UR_CF_BULK, packet = s->kind == UR_CF_EXPECT, cm = s->kind == UR_CF_CM_EXPECT;
-	bool payload = packet && op->flags & UR_OPF_PAYLOAD && !(s->flags & UR_CF_ANY_LEN);
-
-	if (bulk)
-		return f == SILENCE || f == OPCODE || f == PSN || f == SYNDROME || f == MSN || f == ILL_FORMED;
-	switch (f) {
-	case SILENCE: return (packet || cm) && !(s->flags & UR_CF_OR_SILENCE);
-	case OPCODE: return packet && s->opcode != UR_OP_CNP;
-	case PSN: return packet && s->opcode != UR_OP_CNP && !(s->flags & UR_CF_ANY_PSN);
-	case SYNDROME: return packet && op->flags & UR_OPF_AETH && s->code2 != UR_CF_ANY;
-	case MSN: return packet && op->flags & UR_OPF_AETH && !(s->flags & UR_CF_ANY_MSN);
-	case LENGTH: return payload;
-	case DATA: return payload && s->flags & (UR_CF_PAYLOAD | UR_CF_ECHO);
-	case VALUE: return packet && (op->flags & UR_OPF_ATOMICACKETH || s->flags & UR_CF_ECHO);
-	case ADDRESS: return packet && op->flags & UR_OPF_RETH;
-	case EARLY: return packet && s->ms;
-	case BECN: return s->opcode == UR_OP_CNP;
-	case NOISE: return s->kind == UR_CF_QUIET || (s->kind == UR_CF_CM_QUIET && s->opcode);
-	case ILL_FORMED: return ur_cf_waits(s);
-	case CM_OTHER: return cm;
-	case CM_REASON: return cm && (s->opcode == UR_CM_REJ || s->opcode == UR_CM_SIDR_REP) && s->code2 != UR_CF_ANY;
-	case CM_OTHER_ID: return cm && s->flags & UR_CF_SAME_ID;
-	default: return false;
-	}
-}
-
 static void lie(const struct ur_cf_rule *r, const struct ur_cf_step *s, enum falsehood f)
 {
 	enum ur_cf_verdict due = s->flags & UR_CF_PREPARES && f != ILL_FORMED ? UR_CF_UNTESTED : UR_CF_BROKEN;
@@ -140,7 +111,7 @@ static void test_broken(void)
 
 		for (const struct ur_cf_step *s = r->steps; s->kind != UR_CF_END; s++) {
 			for (enum falsehood f = SILENCE; f < FALSEHOODS; f++) {
-				if (!applies(s, f))
+				if (!cf_peer_applies(s, f))
 					continue;
 				lie(r, s, f);
 				of_rule += f != ILL_FORMED && !(s->flags & UR_CF_PREPARES);

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hosts, and what is counted of each. */
+#include "passive/passive.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/forget.h"
+#include "base/table.h"
+#include "passive/table.h"
+
+#define TEXT 512
+#define KIND_ROWS 48 /* of one kind of fact */
+/* A recording may never end, so connections that have been over or idle for this long are forgotten. */
+#define LOOK_NS (10 * UR_NS_PER_S)
+#define IDLE_NS (60 * UR_NS_PER_S)
+#define CLOSED_NS (2 * UR_NS_PER_S)
+#define BUSY_FRAMES (1u << 20) /* a recording of many connections in a short time */
+
+struct host {
+	struct ur_table_node node;
+	struct ur_gid gid;
+	struct ur_pv_count *count; /* by rule */
+};
+
+struct linked { /* a row, and its rule's number */
+	const struct ur_pv_row *row;
+	unsigned rule;
+};
+
+struct kind { /* the rows of a kind of fact */
+	struct linked row[KIND_ROWS];
+	unsigned n;
+};
+
+struct ur_passive {
+	struct ur_analysis *a;
+	struct ur_table table;
+	struct host *host[UR_PV_HOSTS], *newest[2];
+	unsigned nhosts, nrules;
+	uint64_t beyond;
+	ur_time when, looked;
+	uint32_t since; /* frames since the last search for such connections */
+	ur_finding_fn found;
+	void *found_ctx;
+	struct kind kind[UR_AN_FACT_COUNT];
+};
+
+/* Rows and rules are in the same order; where they are not, the search starts again from the first rule. */
+static void link_rows(struct ur_passive *v)
+{
+	const struct ur_pv_row *r = ur_pv_rows;
+	const struct ur_cf_rule *rule;
+
+	while (r->rule) {
+		const struct ur_pv_row *first = r;
+
+		for (unsigned i = 0; (rule = ur_cf_rule(i)); i++)
+			for (; r->rule && strcmp(r->rule, rule->name) == 0; r++) {
+				struct kind *k = &v->kind[r->kind];
+
+				if (k->n < KIND_ROWS)
+					k->row[k->n++] = (struct linked){r, i};
+			}
+		r += r == first; /* no rule has this name: a test says so */
+	}
+}
+
+/* --- hosts --- */
+
+static uint64_t hash_of(const struct ur_gid *g)
+{
+	uint64_t w[2];
+
+	memcpy(w, g->raw, sizeof(w));
+	return ur_table_hash(0, w[0], w[1]);
+}
+
+static struct host *find_host(const struct ur_passive *v, const struct ur_gid *g)
+{
+	struct host *h;
+
+	ur_table_for_each (h, &v->table, hash_of(g), node)
+		if (ur_gid_eq(&h->gid, g))
+			return h;
+	return NULL;
+}
+
+static struct host *add_host(struct ur_passive *v, const struct ur_gid *g)
+{
+	struct host *h = v->nhosts < UR_PV_HOSTS ? calloc(1, sizeof(*h)) : NULL;
+
+	if (!h)
+		return NULL;
+	h->gid = *g;
+	h->count = calloc(v->nrules, sizeof(*h->count));
+	if (!h->count || !ur_table_add(&v->table, &h->node, hash_of(g))) {
+		free(h->count);
+		free(h);
+		return NULL;
+	}
+	v->host[v->nhosts++] = h;
+	return h;
+}
+
+static struct host *host_of(struct ur_passive *v, const struct ur_gid *g)
+{
+	struct host *h;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (v->newest[i] && ur_gid_eq(&v->newest[i]->gid, g))
+			return v->newest[i];
+	h = find_host(v, g);
+	h = h ? h : add_host(v, g);
+	if (h) {
+		v->newest[1] = v->newest[0];
+		v->newest[0] = h;
+	}
+	return h;
+}
+
+/* --- facts --- */
+
+static void count(struct ur_pv_count *c, const struct ur_an_fact *f)
+{
+	char text[TEXT];
+
+	if (!f->wrong && !f->excuse) {
+		c->obeyed++;
+		return;
+	}
+	if (f->excuse && (!f->enough || c->obeyed || c->aside + 1 < f->enough)) {
+		c->why = c->aside++ ? c->why : f->excuse;
+		return;
+	}
+	if (c->broken++)
+		return;
+	ur_finding_text(f->wrong, text, sizeof(text));
+	c->what = strdup(text);
+	c->frame = f->frame;
+}
+
+static void judge(void *ctx, const struct ur_an_fact *f)
+{
+	struct ur_passive *v = ctx;
+	const struct kind *k = &v->kind[f->kind];
+	struct host *h = NULL;
+
+	for (unsigned i = 0; i < k->n; i++) {
+		if (!ur_pv_row_fits(k->row[i].row, f))
+			continue;
+		h = h ? h : host_of(v, f->by);
+		if (!h) {
+			v->beyond++;
+			return;
+		}
+		count(&h->count[k->row[i].rule], f);
+	}
+}
+
+static void found(void *ctx, const struct ur_finding *f)
+{
+	struct ur_passive *v = ctx;
+
+	if (v->found)
+		v->found(v->found_ctx, f);
+}
+
+/* --- the whole --- */
+
+struct ur_passive *ur_passive_create(ur_finding_fn fn, void *ctx)
+{
+	struct ur_passive *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	v->found = fn;
+	v->found_ctx = ctx;
+	v->nrules = ur_cf_rule_count();
+	v->a = ur_analysis_create(found, v);
+	if (!v->a) {
+		free(v);
+		return NULL;
+	}
+	link_rows(v);
+	ur_analysis_judge(v->a, judge, v);
+	return v;
+}
+
+void ur_passive_destroy(struct ur_passive *v)
+{
+	if (!v)
+		return;
+	ur_analysis_destroy(v->a);
+	for (unsigned i = 0; i < v->nhosts; i++) {
+		for (unsigned r = 0; r < v->nrules; r++)
+			free((void *)(uintptr_t)v->host[i]->count[r].what);
+		free(v->host[i]->count);
+		free(v->host[i]);
+	}
+	ur_table_fini(&v->table);
+	free(v);
+}
+
+static void gone(void *ctx, const struct ur_an_conn *c)
+{
+	(void)ctx;
+	(void)c;
+}
+
+/* Times of a recording may begin at 0. */
+static void forget(struct ur_passive *v)
+{
+	const ur_time idle = v->when > IDLE_NS ? v->when - IDLE_NS : 0, closed = v->when > CLOSED_NS ? v->when - CLOSED_NS : 0;
+
+	v->looked = v->when;
+	v->since = 0;
+	ur_analysis_forget(v->a, idle, closed, gone, v);
+}
+
+void ur_passive_frame(struct ur_passive *v, const struct ur_an_frame *f)
+{
+	v->when = f->when > v->when ? f->when : v->when;
+	v->looked = v->looked ? v->looked : v->when;
+	ur_analysis_frame(v->a, f);
+	if (ur_unlikely(++v->since == BUSY_FRAMES || v->when - v->looked > LOOK_NS))
+		forget(v);
+}
+
+void ur_passive_finish(struct ur_passive *v)
+{
+	ur_analysis_finish(v->a);
+}
+
+unsigned ur_passive_hosts(const struct ur_passive *v)
+{
+	return v->nhosts;
+}
+
+const struct ur_gid *ur_passive_host(const struct ur_passive *v, unsigned host)
+{
+	return &v->host[host]->gid;
+}
+
+const struct ur_pv_count *ur_passive_count(const struct ur_passive *v, unsigned host, unsigned rule)
+{
+	const struct ur_pv_count *c = &v->host[host]->count[rule];
+
+	return c->obeyed || c->broken || c->aside ? c : NULL;
+}
+
+uint64_t ur_passive_beyond(const struct ur_passive *v)
+{
+	return v->beyond;
+}
+
+void ur_passive_totals(const struct ur_passive *v, struct ur_an_totals *t)
+{
+	ur_analysis_totals(v->a, t);
+}
+
+static bool speaks(unsigned rule, enum ur_an_weight least)
+{
+	const char *name = ur_cf_rule(rule)->name;
+
+	for (const struct ur_pv_row *r = ur_pv_rows; r->rule; r++)
+		if (ur_an_weights[r->kind] >= least && strcmp(r->rule, name) == 0)
+			return true;
+	return false;
+}
+
+bool ur_passive_judges(unsigned rule)
+{
+	return speaks(rule, UR_AN_RIGHT);
+}
+
+bool ur_passive_convicts(unsigned rule)
+{
+	return speaks(rule, UR_AN_WRONG);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rows are in the order of lib/conform's rules. Whether a fact says that the rule was obeyed or broken is in the fact. What a rule says of
+ * SENDs, and clause 9.7.4 of all messages, also applies to WRITEs.
+ */
+#include "passive/table.h"
+
+#include "wire/cm_msg.h"
+
+#define RC UR_AN_ON_RC
+#define XRC UR_AN_ON_XRC
+#define UC UR_AN_ON_UC
+#define ONLY (UR_AN_BEGINS | UR_AN_ENDS)
+#define SEND UR_AN_SEND
+#define WRITE UR_AN_WRITE
+#define READS UR_AN_READ
+#define ATOMIC UR_AN_ATOMIC
+
+#define ROW(name, kind_, ...)                                                                                                              \
+	{                                                                                                                                  \
+		.rule = name, .kind = UR_AN_F_##kind_, .sub = UR_PV_ANY, __VA_ARGS__                                                       \
+	}
+#define SUB(name, kind_, sub_, ...)                                                                                                        \
+	{                                                                                                                                  \
+		.rule = name, .kind = UR_AN_F_##kind_, .sub = sub_, __VA_ARGS__                                                            \
+	}
+/* A host that sends an invalid request breaks the rule, and so does one that accepts it. */
+#define INVALID(name, fault, ...)                                                                                                          \
+	SUB(name, FAULT, UR_AN_##fault, __VA_ARGS__), SUB(name, FAULT_TAKEN, UR_AN_##fault, __VA_ARGS__),                                  \
+		SUB(name, FAULT_REFUSED, UR_AN_##fault, __VA_ARGS__)
+
+const struct ur_pv_row ur_pv_rows[] = {
+	ROW("send-acknowledged", ACK, .with = RC | SEND | ONLY | UR_AN_ASKED),
+	ROW("send-acknowledged", MSN, .with = RC | SEND | ONLY, .without = UR_AN_OLDER),
+	ROW("send-acknowledged", AHEAD, .with = RC),
+	ROW("send-acknowledged", OLD, .with = RC),
+	ROW("send-acknowledged", SYNDROME, .with = RC, .without = READS | ATOMIC),
+	ROW("send-acknowledged", KIND, .with = RC, .without = READS | ATOMIC | UR_AN_FLUSH | UR_AN_ATOMIC_WRITE),
+	ROW("ack-covers-earlier", ACK, .with = RC | UR_AN_COVERS),
+	ROW("msn-counts-messages", ACK, .with = RC | UR_AN_ENDS, .without = UR_AN_BEGINS),
+	ROW("msn-counts-messages", MSN, .with = RC, .without = UR_AN_OLDER),
+	ROW("ack-within-message", ACK, .with = RC | UR_AN_ASKED, .without = UR_AN_ENDS),
+	ROW("ack-within-message", MSN, .with = RC, .without = UR_AN_ENDS | UR_AN_OLDER),
+	ROW("gap-nak", NAK, .with = RC),
+	ROW("gap-nak", NAK_FALSE, .with = RC),
+	ROW("gap-nak-once", NAK_ALONE, .with = RC),
+	ROW("gap-nak-once", NAK_TWICE, .with = RC),
+	ROW("gap-nak-anew", NAK, .with = RC | UR_AN_ANEW),
+	ROW("gap-read-nak", NAK, .with = RC | READS, .without = UR_AN_SEVERAL),
+	ROW("read-takes-psns", ACK, .with = RC | UR_AN_AFTER_READ),
+	ROW("duplicate-send", ACK_AGAIN, .with = RC | SEND, .without = UR_AN_OLDER),
+	ROW("duplicate-send", MSN, .with = RC | SEND | UR_AN_OLDER),
+	ROW("duplicate-old-send", ACK_AGAIN, .with = RC | SEND | UR_AN_OLDER),
+	ROW("duplicate-write", ACK_AGAIN, .with = RC | WRITE),
+	ROW("duplicate-write", MSN, .with = RC | WRITE | UR_AN_OLDER),
+	ROW("read-whole", READ, .with = RC | READS, .without = UR_AN_NOTHING),
+	ROW("read-whole", READ_WRONG, .with = RC | READS),
+	ROW("read-whole", KIND, .with = RC | READS),
+	ROW("read-whole", SYNDROME, .with = RC | READS),
+	ROW("read-whole", MSN, .with = RC | READS),
+	ROW("duplicate-read", READ_AGAIN, .with = RC | READS, .without = UR_AN_PART),
+	ROW("duplicate-read-part", READ_AGAIN, .with = RC | READS | UR_AN_PART),
+	ROW("duplicate-read-part", PART_WRONG, .with = RC | READS),
+	ROW("read-of-nothing", READ, .with = RC | READS | UR_AN_NOTHING),
+	ROW("read-of-nothing", READ_WRONG, .with = RC | READS | UR_AN_NOTHING),
+	ROW("write-of-nothing", ACK, .with = RC | WRITE | ONLY | UR_AN_NOTHING),
+	ROW("rnr-nak", ACK, .with = RC | SEND | UR_AN_AFTER_RNR),
+	ROW("rnr-nak-alone", RNR_ALONE, .with = RC),
+	ROW("rnr-nak-alone", RNR_NAK, .with = RC),
+	ROW("write-immediate-rnr", RNR, .with = RC | WRITE | UR_AN_RECEIVES),
+	ROW("ignores-wrong-version", ODD_VERSION),
+	ROW("takes-limited-pkey", ACK, .with = RC | UR_AN_LIMITED),
+	ROW("congestion-notified", CNP),
+	ROW("congestion-notified", NO_CNP),
+
+	ROW("wrap-send", ACK, .with = RC | SEND | ONLY | UR_AN_WRAPS, .without = UR_AN_COVERS),
+	ROW("wrap-ack-covers", ACK, .with = RC | ONLY | UR_AN_WRAPS | UR_AN_COVERS),
+	ROW("wrap-in-send", ACK, .with = RC | SEND | UR_AN_ENDS | UR_AN_WRAPS, .without = UR_AN_BEGINS),
+	ROW("wrap-in-write", ACK, .with = RC | WRITE | UR_AN_ENDS | UR_AN_WRAPS, .without = UR_AN_BEGINS),
+	ROW("wrap-in-read", READ, .with = RC | READS | UR_AN_WRAPS),
+	ROW("wrap-gap-nak", NAK, .with = RC | UR_AN_WRAPS),
+	ROW("wrap-duplicate-send", ACK_AGAIN, .with = RC | SEND | UR_AN_WRAPS),
+	ROW("wrap-duplicate-write", ACK_AGAIN, .with = RC | WRITE | UR_AN_WRAPS),
+	ROW("wrap-duplicate-read", READ_AGAIN, .with = RC | READS | UR_AN_WRAPS, .without = UR_AN_PART),
+	ROW("wrap-duplicate-read-part", READ_AGAIN, .with = RC | READS | UR_AN_WRAPS | UR_AN_PART),
+	ROW("wrap-duplicate-read-part", PART_WRONG, .with = RC | READS | UR_AN_WRAPS),
+	ROW("wrap-duplicate-atomic", ATOMIC_AGAIN, .with = RC | UR_AN_WRAPS),
+	ROW("msn-wraps", ACK, .with = RC | UR_AN_ENDS | UR_AN_MSN_ZERO),
+
+	ROW("xrc-send", ACK, .with = XRC | SEND | UR_AN_ENDS),
+	ROW("xrc-send", MSN, .with = XRC | SEND, .without = UR_AN_OLDER),
+	ROW("xrc-send", AHEAD, .with = XRC),
+	ROW("xrc-send", OLD, .with = XRC),
+	ROW("xrc-send", SYNDROME, .with = XRC, .without = READS | ATOMIC),
+	ROW("xrc-write-read", READ, .with = XRC | READS),
+	ROW("xrc-write-read", READ_WRONG, .with = XRC | READS),
+	ROW("xrc-write-read", KIND, .with = XRC | READS),
+	ROW("xrc-atomic", ATOMIC, .with = XRC | UR_AN_ADDS),
+	ROW("xrc-atomic", ATOMIC_WRONG, .with = XRC | UR_AN_ADDS),
+	ROW("xrc-gap-nak", NAK, .with = XRC),
+	ROW("xrc-gap-nak", NAK_FALSE, .with = XRC),
+	ROW("xrc-duplicate-send", ACK_AGAIN, .with = XRC | SEND),
+	ROW("xrc-duplicate-send", MSN, .with = XRC | SEND | UR_AN_OLDER),
+	INVALID("xrc-last-without-first", LAST_ALONE, .with = XRC),
+
+	ROW("flush", READ, .with = RC | UR_AN_FLUSH),
+	ROW("flush", READ_WRONG, .with = RC | UR_AN_FLUSH),
+	ROW("flush", KIND, .with = RC | UR_AN_FLUSH),
+	ROW("duplicate-flush", READ_AGAIN, .with = RC | UR_AN_FLUSH),
+	ROW("flush-gap-nak", NAK, .with = RC | UR_AN_FLUSH, .without = UR_AN_SEVERAL),
+	ROW("atomic-write", READ, .with = RC | UR_AN_ATOMIC_WRITE),
+	ROW("atomic-write", READ_WRONG, .with = RC | UR_AN_ATOMIC_WRITE),
+	ROW("atomic-write", KIND, .with = RC | UR_AN_ATOMIC_WRITE),
+	ROW("duplicate-atomic-write", READ_AGAIN, .with = RC | UR_AN_ATOMIC_WRITE),
+	INVALID("atomic-write-misaligned", MISALIGNED, .with = RC | UR_AN_ATOMIC_WRITE),
+
+	INVALID("middle-without-first", MIDDLE_ALONE, .with = RC | SEND),
+	INVALID("last-without-first", LAST_ALONE, .with = RC | SEND),
+	INVALID("write-middle-without-first", MIDDLE_ALONE, .with = RC | WRITE),
+	INVALID("write-last-without-first", LAST_ALONE, .with = RC | WRITE),
+	INVALID("only-within-send", ONLY_WITHIN, .with = RC | SEND | UR_AN_IN_SEND),
+	INVALID("first-within-send", FIRST_WITHIN, .with = RC | SEND | UR_AN_IN_SEND),
+	INVALID("write-within-send", ONLY_WITHIN, .with = RC | WRITE | UR_AN_IN_SEND),
+	INVALID("write-within-send", FIRST_WITHIN, .with = RC | WRITE | UR_AN_IN_SEND),
+	INVALID("write-within-send", OTHER_WITHIN, .with = RC | WRITE | UR_AN_IN_SEND),
+	INVALID("send-within-write", ONLY_WITHIN, .with = RC | SEND | UR_AN_IN_WRITE),
+	INVALID("send-within-write", FIRST_WITHIN, .with = RC | SEND | UR_AN_IN_WRITE),
+	INVALID("send-within-write", OTHER_WITHIN, .with = RC | SEND | UR_AN_IN_WRITE),
+	INVALID("read-within-send", ONLY_WITHIN, .with = RC | READS | UR_AN_IN_SEND),
+	INVALID("atomic-within-write", ONLY_WITHIN, .with = RC | ATOMIC | UR_AN_IN_WRITE),
+	SUB("invalid-ends-qp", ENDED, UR_NAK_INV_REQ),
+	SUB("invalid-ends-qp", GOES_ON, UR_NAK_INV_REQ),
+	ROW("reserved-opcode", ODD_OPCODE),
+	INVALID("only-above-mtu", ABOVE_MTU, .with = RC | ONLY),
+	INVALID("first-below-mtu", BELOW_MTU, .with = RC | UR_AN_BEGINS, .without = UR_AN_ENDS),
+	INVALID("middle-below-mtu", BELOW_MTU, .with = RC, .without = ONLY),
+	INVALID("last-empty", LAST_EMPTY, .with = RC),
+	INVALID("last-above-mtu", ABOVE_MTU, .with = RC | UR_AN_ENDS, .without = UR_AN_BEGINS),
+	INVALID("write-above-reth", ABOVE_RETH, .with = RC | ONLY),
+	INVALID("write-below-reth", BELOW_RETH, .with = RC | ONLY),
+	INVALID("write-last-above-reth", ABOVE_RETH, .with = RC, .without = UR_AN_BEGINS),
+	INVALID("write-last-below-reth", BELOW_RETH, .with = RC, .without = UR_AN_BEGINS),
+	INVALID("read-above-2-gib", READ_HUGE, .with = RC),
+	INVALID("atomic-misaligned", MISALIGNED, .with = RC | ATOMIC),
+
+	SUB("access-error-ends-qp", ENDED, UR_NAK_REM_ACCESS),
+	SUB("access-error-ends-qp", GOES_ON, UR_NAK_REM_ACCESS),
+	ROW("fetch-add", ATOMIC, .with = RC | UR_AN_ADDS),
+	ROW("fetch-add", ATOMIC_WRONG, .with = RC | UR_AN_ADDS),
+	ROW("fetch-add", KIND, .with = RC | UR_AN_ADDS),
+	ROW("fetch-add", MSN, .with = RC | UR_AN_ADDS),
+	ROW("fetch-add", SYNDROME, .with = RC | UR_AN_ADDS),
+	ROW("compare-swap", ATOMIC, .with = RC | ATOMIC, .without = UR_AN_ADDS),
+	ROW("compare-swap", ATOMIC_WRONG, .with = RC | ATOMIC, .without = UR_AN_ADDS),
+	ROW("compare-swap", KIND, .with = RC | ATOMIC, .without = UR_AN_ADDS),
+	ROW("compare-swap", MSN, .with = RC | ATOMIC, .without = UR_AN_ADDS),
+	ROW("compare-swap", SYNDROME, .with = RC | ATOMIC, .without = UR_AN_ADDS),
+	ROW("fetch-add-wraps", ATOMIC, .with = RC | UR_AN_WRAPS),
+	ROW("duplicate-atomic", ATOMIC_AGAIN, .with = RC),
+	ROW("duplicate-atomic", ATOMIC_TWICE, .with = RC),
+	ROW("duplicate-old-atomic", ATOMIC_AGAIN, .with = RC | UR_AN_OLDER),
+
+	ROW("first-psn", FIRST),
+	ROW("first-psn", OFF_PSN),
+	ROW("psn-wraps", WRAP, .without = UR_AN_SEVERAL),
+	ROW("psn-wraps-in-read", WRAP, .with = UR_AN_SEVERAL),
+	SUB("obeys-sequence-nak", REPAIR, UR_AN_SEQ_NAK),
+	SUB("obeys-rnr-nak", REPAIR, UR_AN_RNR),
+	ROW("obeys-rnr-nak", RNR_EARLY),
+	SUB("repeats-read", REPAIR, UR_AN_TIMEOUT, .with = READS),
+	ROW("repeats-read", DIFFERS, .with = READS),
+	SUB("repeats-send", REPAIR, UR_AN_TIMEOUT, .with = SEND),
+	ROW("repeats-send", DIFFERS, .with = SEND),
+	ROW("repeats-send", DIFFERS, .with = WRITE),
+	SUB("repeats-no-more", REPAIR, UR_AN_SPURIOUS, .with = RC | SEND),
+	ROW("repeats-no-more", ONCE, .with = RC),
+	SUB("obeys-fatal-nak", STOPPED, UR_NAK_REM_ACCESS),
+	SUB("obeys-operational-nak", STOPPED, UR_NAK_REM_OP),
+	SUB("obeys-invalid-nak", STOPPED, UR_NAK_INV_REQ),
+	SUB("response-lost", REPAIR, UR_AN_IMPLIED, .with = READS | UR_AN_PART),
+
+	ROW("uc-no-ack", UC_SILENT),
+	ROW("uc-no-ack", UC_ANSWER),
+	SUB("uc-middle-without-first", FAULT, UR_AN_MIDDLE_ALONE, .with = UC),
+	SUB("uc-middle-without-first", FAULT, UR_AN_LAST_ALONE, .with = UC),
+	SUB("uc-first-anew", FAULT, UR_AN_ONLY_WITHIN, .with = UC),
+	SUB("uc-first-anew", FAULT, UR_AN_FIRST_WITHIN, .with = UC),
+	SUB("uc-above-mtu", FAULT, UR_AN_ABOVE_MTU, .with = UC),
+	ROW("ud-lookup-again", CM_SIDR_AGAIN),
+
+	SUB("cm-unknown-service", CM_REFUSED, UR_CM_REJ_INVALID_SERVICE_ID),
+	SUB("cm-no-transport", CM_REFUSED, UR_CM_REJ_INVALID_TRANSPORT_TYPE),
+	SUB("cm-wrong-version", CM_REFUSED, UR_CM_REJ_INVALID_CLASS_VERSION),
+	ROW("cm-duplicate-req", CM_REP_AGAIN),
+	ROW("cm-duplicate-req", CM_REP_OTHER),
+	ROW("cm-rep-repeated", CM_REP_REPEATED),
+	SUB("cm-rep-ends-with-rtu", CM_REP_DONE, UR_CM_RTU),
+	ROW("cm-rep-ends-with-rtu", CM_REP_LATE),
+	SUB("cm-rep-rejected", CM_REP_DONE, UR_CM_REJ),
+	ROW("cm-message-for-rtu", CM_EARLY),
+	ROW("cm-dreq", CM_DREP),
+	ROW("cm-dreq", CM_NO_DREP),
+	ROW("cm-duplicate-dreq", CM_DREP_AGAIN),
+	ROW("cm-message-after-dreq", CM_GONE),
+	ROW("cm-message-after-dreq", CM_ALIVE),
+	SUB("cm-stale", CM_REFUSED, UR_CM_REJ_STALE_CONN),
+	ROW("cm-dreq-crossing", CM_DREQ_CROSSED),
+	ROW("cm-dreq-repeated", CM_DREQ_REPEATED),
+	ROW("cm-dreq-repeated", CM_DREQ_LATE),
+	SUB("sidr-unknown-service", CM_SIDR, UR_CM_SIDR_UNSUPPORTED),
+	{.rule = NULL},
+};

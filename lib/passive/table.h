@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The one table: which fact speaks of which rule. */
+#ifndef UR_PASSIVE_TABLE_H
+#define UR_PASSIVE_TABLE_H
+
+#include "analyze/facts.h"
+
+#define UR_PV_ANY 0xff
+
+struct ur_pv_row {
+	const char *rule; /* its name in lib/conform; NULL after the last */
+	uint8_t kind;     /* enum ur_an_fact_kind */
+	uint8_t sub;      /* UR_PV_ANY: every one */
+	uint32_t with, without;
+};
+
+extern const struct ur_pv_row ur_pv_rows[];
+
+static inline bool ur_pv_row_fits(const struct ur_pv_row *r, const struct ur_an_fact *f)
+{
+	return (r->sub == UR_PV_ANY || r->sub == f->sub) && (f->with & r->with) == r->with && !(f->with & r->without);
+}
+
+#endif
