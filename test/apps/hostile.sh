@@ -3,7 +3,7 @@
 # A hostile peer against unmodified programs, over each kind of port. A row is a function row_NAME, which runs against 'rping -s -P' in the first
 # namespace; the attacks are those of hostile.py, in the second one. $victim is the server's address, $family 4 or 6.
 
-attack() { in_ns "$NS2" timeout 30 python3 -IS "$here/hostile.py" eth0 "$victim_mac" "$@"; }
+attack() { in_ns "$NS2" timeout 60 python3 -IS "$here/hostile.py" eth0 "$victim_mac" "$@"; }
 
 # attack_beside FILE ATTACK...: in the background; returns when it sees the wire. Adds to $attackers.
 attack_beside() {
@@ -66,7 +66,7 @@ row_numbers() {
 row_connection_in_use() {
 	attack_beside "$TMP/attack" stale victim="$victim" port="$RPING" || return 1
 	attack_beside "$TMP/attack2" congestion victim="$victim" || return 1
-	honest -v -C 3000 -S 64 >"$TMP/client" || return 1
+	honest -v -C 3000 -S 64 >"$TMP/client" || { tail -n 3 "$TMP/client"; return 1; }
 	await_attackers || return 1
 	same_count 3000 '^ping data' "$TMP/client" && same_count 1 '^connection of QP' "$TMP/attack" && same_count 1 '^notified 50' "$TMP/attack2"
 }
@@ -74,7 +74,7 @@ row_connection_in_use() {
 # --- over each kind of port ---
 
 honest() {
-	uroce_in "$NS2" --counters "$TMP/honest" -- timeout -s TERM 12 rping -c -a "$victim" "$@" || { cat "$TMP/honest"; cat "$TMP/server"; fail "an honest client got status $?"; }
+	uroce_in "$NS2" --counters "$TMP/honest" -- timeout -s TERM 50 rping -c -a "$victim" "$@" || { cat "$TMP/honest"; cat "$TMP/server"; fail "an honest client got status $?"; }
 }
 
 # all_rows KIND FAMILY: then the counters say what was dropped, and that honest clients are served still.
@@ -115,7 +115,7 @@ unreachable() {
 	status=$?
 	await_attackers
 	in_ns "$NS2" nft delete table inet silent
-	same_count 1 '^it asks again$' "$TMP/attack" || return 1
+	same_count 1 '^it asks again$' "$TMP/attack" || { cat "$TMP/client" "$TMP/counters"; return 1; }
 	# by its own patience the client would end after more than a minute
 	[ $status -ne 0 ] && [ $status -ne 124 ] && grep -q RDMA_CM_EVENT_UNREACHABLE "$TMP/client" || { cat "$TMP/client"; fail "the client ended with $status"; return; }
 	[ "$(dropped drop_icmp_quote)" -ge 7 ] || { cat "$TMP/counters"; fail "drop_icmp_quote"; }
