@@ -97,19 +97,20 @@ if (picture eq 'incast') {
 }
 
 if (picture eq 'real') {
-	set multiplot layout 1,2 margins 0.06,0.99,0.22,0.9 spacing 0.06
-	do for [panel in 'goodput latency'] {
-		set title (panel eq 'goodput' ? 'Goodput over sockets, Gbit/s' : '64 bytes and answer over sockets, 99 %, us') font ',11'
-		metric = panel eq 'goodput' ? 'gbps' : 'p99-us'
+	set multiplot layout 1,3 margins 0.06,0.99,0.22,0.9 spacing 0.06
+	do for [panel in 'goodput longer latency'] {
+		set title (panel eq 'goodput' ? 'Goodput over sockets, Gbit/s' : panel eq 'longer' ? 'The same, 1 ms longer round trips' : '64 bytes and answer, 99 %, us') font ',11'
+		metric = panel eq 'latency' ? 'p99-us' : 'gbps'
+		rtt = panel eq 'longer' ? '1000' : '-'
 		set logscale y
 		set yrange [*:*]
 		if (!(panel eq 'goodput')) { unset key }
-		mine = panel eq 'goodput' ? 'WRITE' : 'ping'
-		theirs = panel eq 'goodput' ? 'stream' : 'ping'
-		plot rows('real', '-', mine, 'uroce-udp', metric, 5) using 1:2:xtic(3) with linespoints lc '#1f5fa8' lw 2 pt 7 title 'uroce, port udp', \
-			rows('real', '-', mine, 'uroce-packet', metric, 5) using 1:2 with linespoints lc '#c96a00' lw 2 pt 5 title 'uroce, port packet', \
-			rows('real', '-', theirs, 'TCP-cubic', metric, 5) using 1:2 with linespoints lc '#777777' lw 2 pt 9 title 'kernel TCP, CUBIC', \
-			rows('real', '-', theirs, 'TCP-bbr', metric, 5) using 1:2 with linespoints lc '#aa3333' lw 2 pt 11 title 'kernel TCP, BBR'
+		mine = panel eq 'latency' ? 'ping' : 'WRITE'
+		theirs = panel eq 'latency' ? 'ping' : 'stream'
+		plot rows('real', rtt, mine, 'uroce-udp', metric, 5) using 1:2:xtic(3) with linespoints lc '#1f5fa8' lw 2 pt 7 title 'uroce, port udp', \
+			rows('real', rtt, mine, 'uroce-packet', metric, 5) using 1:2 with linespoints lc '#c96a00' lw 2 pt 5 title 'uroce, port packet', \
+			rows('real', rtt, theirs, 'TCP-cubic', metric, 5) using 1:2 with linespoints lc '#777777' lw 2 pt 9 title 'kernel TCP, CUBIC', \
+			rows('real', rtt, theirs, 'TCP-bbr', metric, 5) using 1:2 with linespoints lc '#aa3333' lw 2 pt 11 title 'kernel TCP, BBR'
 	}
 	unset multiplot
 }

@@ -76,7 +76,7 @@ def shown(value, metric):
 
 def rtt_shown(us):
     if us == "-":
-        return us
+        return "the machine's"
     return f"{int(us) // 1000} ms" if int(us) >= 1000 else f"{us} us"
 
 

@@ -7,11 +7,15 @@
 # into packets before they reach the bridge; behind it GRO joins them again, as a NIC's driver would. Of uroce the RoCEv2 packets are subject to it
 # (UDP port 4791), of TCP the packets of the connection that is measured; perftest's own connection, by which its two ends find each other, is not.
 #
+# The path is measured as it is, and with a millisecond more of round trip, for which 'uroce between' takes the place of the bridge: netem is not in
+# every kernel. There it drops any frame by chance, perftest's own connection included.
+#
 # Sourced by tools/bench behind perftest.sh, whose cell it uses; it brings pair, median_of, ratio and the variables.
 
 SIMULATED=(goodput latency reorder jitter burst incast silent)
 LOSSES=(0 0.01 0.1 1 2 5)
 REAL_OPS=(WRITE SEND READ)
+REAL_RTTS=(- 1000) # -: that of the machine; otherwise us that are added to it
 BYTES=65536
 DEPTH=128
 
@@ -35,11 +39,20 @@ make_path() {
 
 cut_trains() { in_ns "$1" ethtool -K "$2" tso off gso off tx-udp-segmentation off; } # NAMESPACE INTERFACE
 
-# lose PERCENT: from now on, in either direction; a number is drawn for each packet by itself.
+# lose RTT PERCENT: from now on, in either direction; a number is drawn for each packet by itself.
+cable=0
+on_exit 'stop "$cable"' # as it is then
 lose() {
+	stop "$cable"
+	cable=0
+	! in_ns "$NSM" nft list table netdev loss >/dev/null 2>&1 || in_ns "$NSM" nft delete table netdev loss
+	if [ "$1" = - ]; then lose_at_bridge "$2"; else lose_in_cable "$1" "$2"; fi
+}
+
+lose_at_bridge() { # PERCENT
 	local port share
 	share=$(awk -v p="$1" 'BEGIN { printf "%d", p * 10000 + 0.5 }')
-	! in_ns "$NSM" nft list table netdev loss >/dev/null 2>&1 || in_ns "$NSM" nft delete table netdev loss
+	ip -n "$NSM" link set p1 master br0 && ip -n "$NSM" link set p2 master br0 || return 1
 	[ "$share" -gt 0 ] || return 0
 	{
 		echo 'table netdev loss {'
@@ -52,8 +65,27 @@ lose() {
 	} | in_ns "$NSM" nft -f - >>"$LOG" 2>&1
 }
 
+lose_in_cable() { # US PERCENT
+	local rules=(--rule "delay delay=$(($1 / 2))us") i
+	[ "$2" = 0 ] || rules=(--rule "drop chance=$2%" "${rules[@]}")
+	ip -n "$NSM" link set p1 nomaster && ip -n "$NSM" link set p2 nomaster || return 1
+	ip netns exec "$NSM" "$uroce" between --name "$NSM" "${rules[@]}" p1 p2 </dev/null >>"$LOG" 2>&1 &
+	cable=$!
+	for i in $(seq 100); do
+		! "$uroce" between --tell "$NSM" status >>"$LOG" 2>&1 || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
 # Packets dropped since `lose`.
-dropped() { in_ns "$NSM" nft list table netdev loss | sed -n 's/.*counter packets \([0-9]*\).*/\1/p' | awk '{ n += $1 } END { print n + 0 }'; }
+dropped() {
+	if [ "$cable" != 0 ]; then
+		"$uroce" between --tell "$NSM" --json status | python3 -c 'import json, sys; print(json.load(sys.stdin)["done"]["dropped"])'
+	else
+		in_ns "$NSM" nft list table netdev loss | sed -n 's/.*counter packets \([0-9]*\).*/\1/p' | awk '{ n += $1 } END { print n + 0 }'
+	fi
+}
 
 # --- one cell each ---
 
@@ -84,32 +116,41 @@ tcp_ping() {                                                            # CONTRO
 	sed -n 's/^p99_us=//p' "$TMP/ping" | tee -a "$TMP/$2.p99-us"
 }
 
-# Cells are named real.LOSS/PEERS/OP.METRIC with commas for the slashes; `cell` keeps one figure, the p99 of the pings a second time.
+# Cells are named real.RTT/LOSS/PEERS/OP.METRIC with commas for the slashes; `cell` keeps one figure, the p99 of the pings a second time.
 real_round() {
-	local loss port op control
-	for loss in "${losses[@]}"; do
-		lose "$loss" || { say "nftables does not take the rules; the log is in $LOG" >&2; return 1; }
-		for port in "${ports[@]}"; do
-			for op in "${REAL_OPS[@]}"; do cell "real,$loss,uroce-$port,$op.gbps" verbs_goodput "$port" "$op"; done
-			cell "seen" ping_figures "$port" "real,$loss,uroce-$port,ping"
+	local rtt loss
+	for rtt in "${REAL_RTTS[@]}"; do
+		for loss in "${losses[@]}"; do
+			lose "$rtt" "$loss" || { say "the path cannot lose packets; the log is in $LOG" >&2; return 1; }
+			real_cells "real,$rtt,$loss"
+			[ "$loss" = 0 ] || say "  $loss %$([ "$rtt" = - ] || echo ", $rtt us"): $(dropped) packets dropped"
 		done
-		for control in "${controls[@]}"; do
-			cell "real,$loss,TCP-$control,stream.gbps" tcp_goodput "$control"
-			cell "seen" tcp_ping "$control" "real,$loss,TCP-$control,ping"
-		done
-		[ "$loss" = 0 ] || say "  $loss %: $(dropped) packets dropped"
+	done
+}
+
+real_cells() { # BEGINNING OF NAMES
+	local port op control
+	for port in "${ports[@]}"; do
+		for op in "${REAL_OPS[@]}"; do cell "$1,uroce-$port,$op.gbps" verbs_goodput "$port" "$op"; done
+		cell "seen" ping_figures "$port" "$1,uroce-$port,ping"
+	done
+	for control in "${controls[@]}"; do
+		cell "$1,TCP-$control,stream.gbps" tcp_goodput "$control"
+		cell "seen" tcp_ping "$control" "$1,TCP-$control,ping"
 	done
 }
 
 # Rows of what the rounds found.
 real_rows() {
-	local loss port op peers metric file
-	for loss in "${losses[@]}"; do
-		for file in "$TMP/real,$loss",*; do
-			[ -s "$file" ] || continue
-			IFS=, read -r _ _ peers op <<<"${file##*/}"
-			metric=${op#*.}
-			printf 'real\t-\t%s\t%s\t%s\t-\t%s\t%s\t%s\n' "${op%%.*}" "$peers" "$loss" "$metric" "$(median_of "$file")" "$(paste -sd, "$file")"
+	local rtt loss peers metric op file
+	for rtt in "${REAL_RTTS[@]}"; do
+		for loss in "${losses[@]}"; do
+			for file in "$TMP/real,$rtt,$loss",*; do
+				[ -s "$file" ] || continue
+				IFS=, read -r _ _ _ peers op <<<"${file##*/}"
+				metric=${op#*.}
+				printf 'real\t%s\t%s\t%s\t%s\t-\t%s\t%s\t%s\n' "$rtt" "${op%%.*}" "$peers" "$loss" "$metric" "$(median_of "$file")" "$(paste -sd, "$file")"
+			done
 		done
 	done
 }
@@ -125,7 +166,7 @@ real_obstacle() {
 	command -v nft >/dev/null || { echo "there is no nft (apt-get install nftables)"; return; }
 	command -v ethtool >/dev/null || { echo "there is no ethtool (apt-get install ethtool)"; return; }
 	make_path || { echo "the path with a bridge in it could not be made; the log is in $LOG"; return; }
-	lose 1 || echo "this kernel's nftables cannot drop packets by chance on a bridge's port"
+	lose - 1 || echo "this kernel's nftables cannot drop packets by chance on a bridge's port"
 }
 
 measure_real() {
