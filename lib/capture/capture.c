@@ -126,7 +126,7 @@ static size_t put_preamble(uint8_t *buf, const char *ifname)
 	b = block_begin(buf + n, BLOCK_IDB);
 	put_bytes(&b, link, 4);
 	put32(&b, 0); /* no snap length */
-	put_option(&b, OPT_IF_NAME, ifname, (uint16_t)strnlen(ifname, NAME_MAX_BYTES));
+	put_option(&b, OPT_IF_NAME, ifname, (uint16_t)ur_min_u32((uint32_t)strlen(ifname), NAME_MAX_BYTES));
 	put_option(&b, OPT_IF_TSRESOL, &tsresol, 1);
 	put32(&b, OPT_END);
 	return n + block_end(&b);
