@@ -126,6 +126,7 @@ struct ur_responder {
 	uint8_t ack_syndrome;
 	uint8_t min_rnr;
 	uint32_t ack_psn, ack_msn;
+	bool rd_larger;          /* a READ has come again, in larger pieces than before, while others waited for their responses */
 	uint32_t probed; /* PSN, and turn << 24, of the probe for which a READ was answered last */
 	struct ur_sge_pos pos;
 	uint32_t got;  /* bytes of the SEND so far */

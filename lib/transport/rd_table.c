@@ -37,6 +37,9 @@ struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
 {
 	struct ur_responder *r = &qp->resp;
 	struct ur_rd_res *e = &r->rd[r->rd_tail++ & (UR_RD_SLOTS - 1)];
+
+	if (r->rd_cur == r->rd_tail - 1)
+		r->rd_larger = false;
 	/* A peer that says of each request whether it is answered may be farther ahead of one that is not. */
 	r->rd_count = ur_min_u32(r->rd_count + 1, r->peer_sacks ? UR_RD_SLOTS : r->rd_n);
 	e->opcode = p->bth.opcode;
@@ -102,8 +105,12 @@ bool ur_resp_rd_replay(struct ur_qp *qp, const struct ur_pkt *p, const struct ur
 
 		if (k >= e->npkts)
 			continue;
-		if (e->opcode != p->bth.opcode || h.rkey != e->rkey || h.va != e->va + off || off + h.len > e->len)
+		if (e->opcode != p->bth.opcode || h.rkey != e->rkey || h.va != e->va + off)
 			return false;
+		if (off + h.len > e->len) {
+			r->rd_larger = true;
+			return false;
+		}
 		if (k + ur_qp_npkts(qp, h.len) < e->npkts) {
 			repeat_part(qp, e, k, ur_qp_npkts(qp, h.len), (uint32_t)off + h.len);
 			return true;

@@ -4,6 +4,7 @@
 #define UR_RD_TABLE_H
 
 #include "transport/qp_priv.h"
+#include "transport/verdict.h"
 #include "wire/opcode.h"
 
 #define UR_RD_SIDE 32                /* repeated parts of READs that wait to be sent; a power of two */
@@ -51,6 +52,14 @@ static inline void ur_resp_rd_run(struct ur_rd_res *e, uint32_t start, uint32_t 
 
 /* Is there room in the resource table? Replays give way. */
 bool ur_resp_rd_room(struct ur_qp *qp);
+/*
+ * What becomes of a request for which there is none. A peer that has gone back may ask for a READ in smaller pieces than before; what it
+ * had sent may come late, among those, and is more than what it thinks is outstanding. It has to come again.
+ */
+static inline enum ur_resp_verdict ur_resp_rd_excess(const struct ur_responder *r)
+{
+	return r->rd_larger ? UR_RESP_LATE_READ : UR_RESP_TOO_MANY_READS;
+}
 /* A new entry, for the request in `p`; the answers to be sent are the caller's to say. */
 struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p);
 /* Sends the responses from that PSN on again, if they are of a READ that is remembered. */

@@ -256,7 +256,7 @@ enum ur_resp_verdict ur_resp_atomic(struct ur_qp *qp, const struct ur_pkt *p, co
 	struct ur_rd_res *e;
 
 	if (!ur_resp_rd_room(qp))
-		return UR_RESP_TOO_MANY_READS;
+		return ur_resp_rd_excess(&qp->resp);
 	if (op->flags & UR_OPF_ATOMIC)
 		v = do_atomic(qp, p, op, &result);
 	else

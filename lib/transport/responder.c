@@ -48,6 +48,7 @@ static const struct {
 	[UR_RESP_OUT_OF_SEQ] = {"OUT_OF_SEQ", MISSING, 0, 0, UR_C_DROP_OUT_OF_SEQ, EVENT_NONE},
 	[UR_RESP_KEPT] = {"KEPT", MISSING, 0, 0, UR_C_RX_KEPT, EVENT_NONE},
 	[UR_RESP_KEPT_TWICE] = {"KEPT_TWICE", MISSING, 0, 0, UR_C_DUPLICATE, EVENT_NONE},
+	[UR_RESP_LATE_READ] = {"LATE_READ", NAK_SEQ, 0, 0, UR_C_DROP_OUT_OF_SEQ, EVENT_NONE},
 	[UR_RESP_UNREAD] = {"UNREAD", NAK_SEQ, 0, 0, UR_C_BULK_UNREAD, EVENT_NONE},
 	[UR_RESP_RNR] = {"RNR", NAK_RNR, 0, 0, UR_C_RNR_NAK_SENT, EVENT_NONE},
 	INV_REQ(BAD_ORDER),
@@ -314,7 +315,7 @@ static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, co
 	if (h.len > UR_MAX_MSG)
 		return UR_RESP_BAD_LENGTH;
 	if (!ur_resp_rd_room(qp))
-		return UR_RESP_TOO_MANY_READS;
+		return ur_resp_rd_excess(r);
 	if (h.len && !ur_mr_at(qp, h.rkey, h.va, h.len, IBV_ACCESS_REMOTE_READ, &mr))
 		return UR_RESP_ACCESS;
 	e = ur_resp_rd_add(qp, p);

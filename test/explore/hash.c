@@ -213,6 +213,7 @@ static const struct field responder_fields[] = {
 	IS(odd),
 	IS(peer_sacks),
 	IS(goes_back),
+	IS(rd_larger),
 	IS(ack_pending),
 	IS(ack_syndrome),
 	IS(min_rnr),

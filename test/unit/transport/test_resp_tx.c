@@ -91,6 +91,35 @@ static void read__copy(void)
 	th_close(&h);
 }
 
+/* A peer went back and asks in smaller pieces; what it had sent before comes late, and is more than may be outstanding. */
+static void read__late_ones_of_other_pieces(void)
+{
+	static struct th h;
+	struct th_opt o = th_default;
+	struct th_pkt p;
+
+	for (unsigned late = 0; late < 2; late++) {
+		o.max_rd = 2;
+		th_open(&h, &o);
+		read_marked(&h, 100, 2048, 0);
+		read_marked(&h, 102, 2048, 0);
+		if (late)
+			read_marked(&h, 100, 4096, 0);
+		read_marked(&h, 104, 4096, 0);
+		CU_ASSERT_EQUAL(ur_qp_st(h.n[1].qp), IBV_QPS_RTS); /* answers first */
+		for (unsigned n = 0; n < 4; n++)
+			CU_ASSERT_TRUE(th_pull(&h, 1, &p) && p.p.bth.psn == 100 + n);
+		CU_ASSERT_TRUE(th_pull(&h, 1, &p) && p.p.bth.opcode == UR_OP_ACK && p.p.bth.psn == 104);
+		CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_REMOTE_INV], !late);
+		CU_ASSERT_EQUAL(ur_qp_st(h.n[1].qp), late ? IBV_QPS_RTS : IBV_QPS_ERR);
+		if (late) {
+			read_marked(&h, 104, 2048, 0); /* it comes again */
+			expect_response(&h, UR_OP_READ_RESP_FIRST, 104, h.n[1].mem, 1024);
+		}
+		th_close(&h);
+	}
+}
+
 /* Of the copies of a probe one is answered, of the next probe one again; also where the READ has not been executed before. */
 static void read__probes(void)
 {
@@ -336,6 +365,7 @@ void ur_suite_resp_tx(void)
 
 	CU_ADD_TEST(s, read__responses_and_msn);
 	CU_ADD_TEST(s, read__copy);
+	CU_ADD_TEST(s, read__late_ones_of_other_pieces);
 	CU_ADD_TEST(s, read__probes);
 	CU_ADD_TEST(s, read__zero_copy_holds_the_region);
 	CU_ADD_TEST(s, read__more_than_resources);
