@@ -109,6 +109,10 @@ struct ur_remind {
 	ur_time asked_at; /* when the peer last asked for a READ again; 0: not of late */
 	uint64_t sent;    /* `tx_bytes` when the timer was armed */
 	uint8_t times;    /* since the last request */
+	uint8_t series;   /* of requests that came again: none, one, or more */
+	uint32_t from[2]; /* PSNs with which the newest two of them began, the older one first */
+	uint32_t newest;  /* PSN of the last one of them, */
+	uint32_t epsn;    /* and which was expected then */
 	struct ur_timer timer;
 };
 
@@ -122,11 +126,11 @@ struct ur_responder {
 	uint8_t odd;             /* enum ur_resp_odd; 0 is usual */
 	bool peer_sacks;         /* the peer has said hello */
 	bool goes_back;          /* it has sent a packet again that came beyond the expected one */
+	bool rd_larger;          /* a READ has come again, in larger pieces than before, while others waited for their responses */
 	uint8_t ack_pending;     /* a sum of these */
 	uint8_t ack_syndrome;
 	uint8_t min_rnr;
 	uint32_t ack_psn, ack_msn;
-	bool rd_larger;          /* a READ has come again, in larger pieces than before, while others waited for their responses */
 	uint32_t probed; /* PSN, and turn << 24, of the probe for which a READ was answered last */
 	struct ur_sge_pos pos;
 	uint32_t got;  /* bytes of the SEND so far */

@@ -6,11 +6,15 @@
  * responses have left, they are sent again: what it has it drops as duplicates (IBTA volume 1, 9.7.5.2.8), and it goes on with what it
  * waits for.
  *
+ * Such a peer goes back: its requests come again in series, from what it misses on. What is before such a series it has. But the first
+ * request of the newest series may have been lost, so responses are sent from where the series before it began.
+ *
  * A peer that has nothing more to read is as silent. What it costs there is bounded, in times and in bytes, and ends a second after it has
  * asked for something again.
  */
 #include "transport/remind.h"
 
+#include "base/psn.h"
 #include "transport/rd_table.h"
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
@@ -48,15 +52,40 @@ void ur_remind_later(struct ur_qp *qp)
 	arm(qp, qp->tp->now);
 }
 
-void ur_remind_asked(struct ur_qp *qp)
+/* One that comes after new requests begins a series, and so does one that goes back; requests within a series may be lost. */
+static void note_series(struct ur_responder *r, uint32_t psn)
+{
+	struct ur_remind *m = &r->remind;
+
+	if (!m->asked_at)
+		m->series = 0;
+	if (!m->series || r->epsn != m->epsn || ur_psn_diff(psn, m->newest) < 0) {
+		m->series = (uint8_t)ur_min_u32(m->series + 1u, 2);
+		m->from[0] = m->from[1];
+		m->from[1] = psn;
+	}
+	m->epsn = r->epsn;
+	m->newest = psn;
+}
+
+void ur_remind_asked(struct ur_qp *qp, uint32_t psn)
 {
 	if (qp->resp.peer_sacks || qp->tp->c.plain_recovery || (qp->path && qp->path->local))
 		return;
+	note_series(&qp->resp, psn);
 	qp->resp.remind.asked_at = qp->tp->now;
 	ur_remind_later(qp);
 }
 
-/* The newest READs and atomics, as many as are within bounds. */
+/* How many packets of the answer the peer is known to have. */
+static uint32_t had(const struct ur_remind *m, const struct ur_rd_res *e)
+{
+	const int32_t before = ur_psn_diff(m->from[0], e->psn);
+
+	return m->series > 1 && before > 0 ? (uint32_t)before : 0;
+}
+
+/* The newest READs and atomics, as many as the peer may lack and are within bounds. */
 static void send_again(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
@@ -65,11 +94,14 @@ static void send_again(struct ur_qp *qp)
 
 	for (; n < ur_min_u32(r->rd_count, r->rd_n); n++) {
 		struct ur_rd_res *e = ur_resp_rd_newest(r, n + 1);
+		const uint32_t k = had(&r->remind, e);
 
 		bytes += e->len;
-		if (bytes > BYTES_MOST)
+		if (bytes > BYTES_MOST || k >= e->npkts)
 			break;
-		e->k = e->start;
+		if (k < e->end)
+			e->start = ur_max_u32(e->start, k);
+		e->k = k < e->end ? e->start : e->end;
 		e->again = true;
 		e->why = UR_RD_REMINDER;
 	}

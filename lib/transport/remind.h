@@ -7,8 +7,8 @@
 
 void ur_remind_init(struct ur_qp *qp);
 void ur_remind_stop(struct ur_qp *qp);
-/* The peer has asked for a READ again. */
-void ur_remind_asked(struct ur_qp *qp);
+/* The peer has asked for a READ again, from that PSN on. */
+void ur_remind_asked(struct ur_qp *qp, uint32_t psn);
 void ur_remind_later(struct ur_qp *qp);
 
 /* A READ or atomic request has come. */

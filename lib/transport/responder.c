@@ -339,7 +339,7 @@ __attribute__((noinline)) static void answer_again(struct ur_qp *qp, const struc
 		ur_remind_request(qp);
 	} else if (!is_answered_copy(qp, p) && ur_resp_rd_replay(qp, p, op)) {
 		note_probe(&qp->resp, p);
-		ur_remind_asked(qp);
+		ur_remind_asked(qp, p->bth.psn);
 	}
 }
 

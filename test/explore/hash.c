@@ -192,10 +192,10 @@ static const struct table requester_table = TABLE(requester_fields, "ur_requeste
 
 #define T ur_remind
 static const struct field remind_fields[] = {
-	AT(asked_at),
-	NO(sent, "whether it is as much as now is hashed below"),
-	IS(times),
-	NO(timer, "a table of its own"),
+	AT(asked_at), NO(sent, "whether it is as much as now is hashed below"),
+	IS(times),    IS(series),
+	IS(from),     IS(newest),
+	IS(epsn),     NO(timer, "a table of its own"),
 };
 static const struct table remind_table = TABLE(remind_fields, "ur_remind");
 #undef T

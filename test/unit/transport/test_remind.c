@@ -214,6 +214,49 @@ static void remind__bounded_in_bytes(void)
 	th_close(&h);
 }
 
+/* READs from these PSNs on, of two responses each, which are answered. */
+static void read_row(struct th *h, uint32_t from, uint32_t to)
+{
+	for (uint32_t psn = from; psn <= to; psn += 2) {
+		read_from(h, psn, 2000);
+		CU_ASSERT_EQUAL(th_drain(h, 1), 2);
+	}
+}
+
+/* A peer that goes back to a response has those before it. Where its newest request for one was lost, only those behind that have come. */
+static void remind__from_where_it_went_back_to(void)
+{
+	static struct th h;
+	struct th_hdr ext;
+	struct th_pkt p;
+	struct th_opt o = th_default;
+
+	o.max_rd = 16;
+	th_open(&h, &o);
+	read_row(&h, 100, 114);
+	ext = th_reth(&h, 1, 1024, 2000 - 1024);
+	th_inject(&h, 1, UR_OP_READ_REQ, 105, true, &ext, NULL, 0);
+	CU_ASSERT_EQUAL(th_drain(&h, 1), 1);
+	read_row(&h, 106, 116); /* the last one is new */
+	CU_ASSERT_EQUAL(sent_within(&h, SILENCE), 0);
+	read_row(&h, 112, 116); /* 110 was lost */
+	CU_ASSERT_EQUAL(sent_within(&h, 2 * SILENCE - 20 * US), 0);
+	th_sleep(&h, 60 * US);
+	for (uint32_t psn = 105; psn <= 117; psn++) {
+		CU_ASSERT_TRUE_FATAL(th_pull(&h, 1, &p));
+		CU_ASSERT_EQUAL(p.p.bth.psn, psn);
+		CU_ASSERT_EQUAL(p.p.bth.opcode, psn == 105     ? UR_OP_READ_RESP_ONLY
+						: psn % 2 == 0 ? UR_OP_READ_RESP_FIRST
+							       : UR_OP_READ_RESP_LAST);
+	}
+	th_expect_quiet(&h, 1);
+	read_row(&h, 112, 112);
+	read_row(&h, 116, 118); /* the request between them was lost; 118 is new */
+	read_row(&h, 116, 118);
+	CU_ASSERT_EQUAL(sent_within(&h, 2 * SILENCE + 60 * US), 8); /* from 112 on */
+	th_close(&h);
+}
+
 static void remind__no_longer_than_a_second(void)
 {
 	static struct th h;
@@ -272,6 +315,7 @@ void ur_suite_remind(void)
 	CU_ADD_TEST(s, remind__of_memory_that_has_gone);
 	CU_ADD_TEST(s, remind__not_without_the_right_to_read);
 	CU_ADD_TEST(s, remind__bounded_in_bytes);
+	CU_ADD_TEST(s, remind__from_where_it_went_back_to);
 	CU_ADD_TEST(s, remind__no_longer_than_a_second);
 	CU_ADD_TEST(s, remind__no_host_that_says_hello);
 	CU_ADD_TEST(s, remind__ends_with_the_connection);
