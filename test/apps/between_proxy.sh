@@ -215,7 +215,7 @@ test_proxy_takes_turns() {
 	kill -CONT "$pid"
 	sleep 0.5
 	leave || return 1
-	reports 'r["ends"][0]["frames"] == 400 and [e["direction"] for e in events].index("2to1") <= 32'
+	reports 'r["ends"][0]["frames"] >= 400 and [e["direction"] for e in events].index("2to1") <= 40' # and perhaps a DREQ of a program before
 }
 
 # An interface that goes ends it.
