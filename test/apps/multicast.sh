@@ -167,6 +167,7 @@ wire_ends() {
 }
 leaves_at() {
 	member "$NS1" "$TMP/member" $GROUP4 1 -- -b 10.77.0.1 || return 1
+	sleep 1.5 # a keeper, or the kernel, may still speak for the member of the test before
 	watch_wire || return 1
 	kill "-$1" "$(pgrep -P "$server")"
 	wait "$server"
