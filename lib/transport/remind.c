@@ -99,9 +99,7 @@ static void send_again(struct ur_qp *qp)
 		bytes += e->len;
 		if (bytes > BYTES_MOST || k >= e->npkts)
 			break;
-		if (k < e->end)
-			e->start = ur_max_u32(e->start, k);
-		e->k = k < e->end ? e->start : e->end;
+		e->start = e->k = ur_min_u32(ur_max_u32(e->start, k), e->end);
 		e->again = true;
 		e->why = UR_RD_REMINDER;
 	}
