@@ -77,8 +77,10 @@ void ur_top_summary(const struct ur_top_view *v, char *line, size_t room)
 			 ur_watch_short(sum.rx_bits, rx), ur_watch_short(sum.retransmits, retransmits));
 }
 
-bool ur_top_remark(const struct ur_watch_process *p, char *line, size_t room)
+bool ur_top_remark(const struct ur_watch_process *p, const struct ur_watch_filter *f, char *line, size_t room)
 {
+	if (!ur_watch_wants(f, p))
+		return false;
 	if (p->unreadable)
 		snprintf(line, room, "process %d (%s) runs uroce %s, which this command, %s, cannot read", p->pid, p->program,
 			 p->status.version, UR_VERSION);
@@ -100,7 +102,7 @@ static void print_lines(const struct ur_top_view *v)
 	ur_top_summary(v, line, sizeof(line));
 	puts(line);
 	for (unsigned i = 0; i < v->now->count; i++)
-		if (ur_top_remark(v->now->process[i], line, sizeof(line)))
+		if (ur_top_remark(v->now->process[i], &top.filter, line, sizeof(line)))
 			puts(line);
 	if (v->count) {
 		ur_watch_title(&layout, line);

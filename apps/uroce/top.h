@@ -28,8 +28,8 @@ bool ur_top_arrange(struct ur_top_view *v, const struct ur_top *t);
 void ur_top_free(struct ur_top_view *v);
 /* The first line: how many processes and QPs there are, and the sum of their rates. */
 void ur_top_summary(const struct ur_top_view *v, char *line, size_t room);
-/* A sentence about a process of which not all is shown; false when all is. */
-bool ur_top_remark(const struct ur_watch_process *p, char *line, size_t room);
+/* A sentence about a process of which not all is shown that should be; false when all is. */
+bool ur_top_remark(const struct ur_watch_process *p, const struct ur_watch_filter *f, char *line, size_t room);
 
 /* top_json.c: one object, in one line. */
 void ur_top_print_json(const struct ur_top_view *v, const struct ur_top *t);

@@ -68,12 +68,13 @@ static attr_t attributes(const struct ur_watch_row *r)
 	return r->process->stopped ? A_DIM : A_NORMAL;
 }
 
-static void draw_remarks(const struct ur_top_view *v, int y)
+static void draw_remarks(const struct screen *s, int y)
 {
+	const struct ur_top_view *v = s->view;
 	char line[LINE];
 
 	for (unsigned i = 0; i < v->now->count && y < LINES; i++)
-		if (ur_top_remark(v->now->process[i], line, sizeof(line)))
+		if (ur_top_remark(v->now->process[i], &s->top->filter, line, sizeof(line)))
 			ur_screen_draw(y++, line, A_DIM);
 }
 
@@ -95,7 +96,7 @@ static void draw_rows(struct screen *s)
 	}
 	if (!v->count)
 		ur_screen_draw(y++, v->all ? "no QP matches" : "no program of this user has a QP on uroce now", A_DIM);
-	draw_remarks(v, y);
+	draw_remarks(s, y);
 }
 
 static void draw_all(struct screen *s)

@@ -95,11 +95,14 @@ void ur_watch_sort(struct ur_watch_row *rows, unsigned n, enum ur_watch_key key,
 
 /* --- choosing --- */
 
+bool ur_watch_wants(const struct ur_watch_filter *f, const struct ur_watch_process *p)
+{
+	return (!f->pid || p->pid == f->pid) && (!f->program || strstr(p->program, f->program));
+}
+
 static bool chosen(const struct ur_watch_row *r, const struct ur_watch_filter *f)
 {
-	if (f->pid && r->process->pid != f->pid)
-		return false;
-	if (f->program && !strstr(r->process->program, f->program))
+	if (!ur_watch_wants(f, r->process))
 		return false;
 	if (f->has_peer && (!r->qp->connected || memcmp(&r->qp->peer, &f->peer, sizeof(f->peer)) != 0))
 		return false;

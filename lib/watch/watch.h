@@ -92,6 +92,8 @@ struct ur_watch_filter {
 	bool active; /* those alone with traffic in the last interval */
 };
 
+/* True when a process may have rows that are to be shown. */
+bool ur_watch_wants(const struct ur_watch_filter *f, const struct ur_watch_process *p);
 /* Drops the others; returns how many are left. */
 unsigned ur_watch_select(struct ur_watch_row *rows, unsigned n, const struct ur_watch_filter *f);
 
