@@ -361,8 +361,8 @@ static void check_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_
 	struct an_stream *s = &f->s;
 	uint64_t waited = an_since(p->when, s->nak_when);
 
-	/* Clocks differ, and a busy recorder notes a NAK when it has time to. */
-	if (waited + s->rnr_wait / 128 + UR_NS_PER_US < s->rnr_wait)
+	/* Clocks differ, and a host that waited for its CPU may take a NAK for as old as its last look at the clock: 7 of 655 ms, once. */
+	if (waited + s->rnr_wait / 32 + UR_NS_PER_US < s->rnr_wait)
 		an_report_wrong(a, f, false,
 				(struct ur_finding){.rule = UR_RULE_RNR_EARLY,
 						    .frame = p->frame,
@@ -371,9 +371,9 @@ static void check_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_
 						    .v = {p->bth.psn, waited, s->rnr_wait}},
 				(struct ur_an_fact){.kind = UR_AN_F_RNR_EARLY,
 						    .opcode = p->bth.opcode,
-						    .excuse = an_may_time_out(f, r, p)                   ? timer
-							      : waited + s->rnr_wait / 32 >= s->rnr_wait ? clocks
-													 : NULL});
+						    .excuse = an_may_time_out(f, r, p)                  ? timer
+							      : waited + s->rnr_wait / 8 >= s->rnr_wait ? clocks
+													: NULL});
 }
 
 static void check_tries(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
