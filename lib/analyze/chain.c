@@ -39,13 +39,17 @@ struct asked {
 struct an_chain {
 	struct word words[WORDS];
 	struct asked asked[REQUESTS];
+	uint32_t newest;    /* of them all, counted from 1 */
 	uint64_t low, high; /* addresses of all words */
 	uint64_t stamp;     /* WRITEs that may have changed one */
 };
 
-static struct asked *asked_at(struct an_chain *c, const struct an_flow *f, uint64_t psn)
+/* NULL when newer ones have taken its place. */
+static struct asked *asked_of(struct an_chain *c, const struct an_flow *f, const struct an_req *q)
 {
-	return &c->asked[((uintptr_t)f / 64 * 31 + psn) % REQUESTS];
+	struct asked *r = &c->asked[q->atomic % REQUESTS];
+
+	return q->atomic && r->flow == f && r->psn == q->psn && r->digest == q->digest ? r : NULL;
 }
 
 static struct word *word_at(struct an_chain *c, const struct an_flow *f, const struct ur_atomiceth *h)
@@ -68,10 +72,9 @@ static struct an_chain *chain_of(struct ur_analysis *a)
 	return a->chain;
 }
 
-void an_chain_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, bool in_turn)
+void an_chain_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, struct an_req *q, bool in_turn)
 {
 	struct an_chain *c = chain_of(a);
-	struct asked *r = c ? asked_at(c, f, psn) : NULL;
 	struct ur_atomiceth h;
 	struct word *w;
 
@@ -80,14 +83,15 @@ void an_chain_request(struct ur_analysis *a, struct an_flow *f, const struct an_
 	ur_atomiceth_get(p->ext + p->op->off_atomiceth, &h);
 	w = word_at(c, f, &h);
 	w->shared |= w->flow != f;
-	*r = (struct asked){.flow = f,
-			    .psn = psn,
-			    .h = h,
-			    .turn = in_turn ? ++w->asked : 0,
-			    .frame = p->frame,
-			    .digest = an_digest(p->ext, p->op->ext_len),
-			    .epoch = f->s.epoch,
-			    .add = p->bth.opcode % 32 == UR_OP_FETCH_ADD};
+	q->atomic = ++c->newest;
+	c->asked[q->atomic % REQUESTS] = (struct asked){.flow = f,
+							.psn = q->psn,
+							.h = h,
+							.turn = in_turn ? ++w->asked : 0,
+							.frame = p->frame,
+							.digest = q->digest,
+							.epoch = f->s.epoch,
+							.add = p->bth.opcode % 32 == UR_OP_FETCH_ADD};
 	c->low = h.va < c->low ? h.va : c->low;
 	c->high = h.va > c->high ? h.va : c->high;
 }
@@ -134,9 +138,9 @@ static void check_value(struct ur_analysis *a, struct an_flow *f, const struct a
 void an_chain_answer(struct ur_analysis *a, struct an_flow *f, const struct an_req *q, const struct an_pkt *p)
 {
 	const uint64_t was = ur_get64(p->ext + p->op->off_atomicacketh);
-	struct asked *r = a->chain ? asked_at(a->chain, f, q->psn) : NULL;
+	struct asked *r = a->chain ? asked_of(a->chain, f, q) : NULL;
 
-	if (!r || r->flow != f || r->psn != q->psn || r->digest != q->digest)
+	if (!r)
 		return;
 	if (!r->answered)
 		check_value(a, f, r, word_at(a->chain, f, &r->h), p, was, q->opcode);

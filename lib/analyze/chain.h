@@ -5,8 +5,8 @@
 
 #include "analyze/state.h"
 
-/* An atomic is asked for; `in_turn`: it came in the order of its PSN. */
-void an_chain_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, bool in_turn);
+/* An atomic is asked for by `q`; `in_turn`: it came in the order of its PSN. */
+void an_chain_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, struct an_req *q, bool in_turn);
 void an_chain_write(struct ur_analysis *a, const struct an_pkt *p);
 void an_chain_answer(struct ur_analysis *a, struct an_flow *f, const struct an_req *q, const struct an_pkt *p);
 /* The flow goes. */

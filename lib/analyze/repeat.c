@@ -157,7 +157,7 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 			s->back_next = psn + r->n;
 	}
 	if (p->op->flags & UR_OPF_ATOMIC && !p->ext_cut)
-		an_chain_request(a, f, p, psn, false);
+		an_chain_request(a, f, p, r, false);
 	f->facts.bytes += r->len;
 	f->facts.messages += !!(p->op->flags & UR_OPF_LAST);
 	if (!late && f->service != UR_UC) {

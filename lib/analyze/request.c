@@ -193,7 +193,7 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 	if (an_judged(a))
 		an_tell_request(a, f, p, r);
 	if (p->op->flags & UR_OPF_ATOMIC && !p->ext_cut)
-		an_chain_request(a, f, p, psn, true);
+		an_chain_request(a, f, p, r, true);
 	else if (!p->ext_cut)
 		an_chain_write(a, p);
 	if (s->next - s->acked > f->facts.depth_psns)

@@ -73,7 +73,8 @@ struct an_req {                 /* a request packet, or a hole */
 	uint16_t epoch, flags;
 	uint16_t tries, early; /* transmissions; those that came before its timer can have run out */
 	uint8_t opcode;
-	uint64_t va; /* of the memory that it is for: `want` bytes, with `rkey`; 0 bytes: none, or not known */
+	uint32_t atomic; /* its number among them all; 0: none, or its addresses are cut */
+	uint64_t va;     /* of the memory that it is for: `want` bytes, with `rkey`; 0 bytes: none, or not known */
 	uint32_t rkey, want;
 	/* responses */
 	uint32_t got;                      /* the next one that is expected, counted from psn */

@@ -404,6 +404,28 @@ static void rules__each(void)
 	}
 }
 
+/* 4000 atomics of another QP between one and its repetition, which is executed again: that is seen, wherever flows lie in memory. */
+static void atomic__among_others(void)
+{
+	struct ur_recording r = {.name = "atomics both ways"};
+	ur_time when = UR_NS_PER_S;
+	struct findings f;
+
+	analyze_add_step(&r, &(struct step){'A', FA, 100, 5, 0, 0}, when);
+	analyze_add_step(&r, &(struct step){'B', AA, 100, FOUND(70), 1, 0}, when += 9000);
+	for (int i = 0; i < 4000; i++) {
+		analyze_add_step(&r, &(struct step){'B', FA, 1000 + i, 5, 0, 0}, when += 9000);
+		analyze_add_step(&r, &(struct step){'A', AA, 1000 + i, FOUND(5 * i), i + 1, 0}, when += 9000);
+	}
+	analyze_add_step(&r, &(struct step){'A', FA, 100, 5, 0, 0}, when += 9000);
+	analyze_add_step(&r, &(struct step){'B', AA, 100, FOUND(75), 1, 0}, when += 9000);
+	analyze_run(&r, &f);
+	CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_ATOMIC_AGAIN, r.n), 1);
+	CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_ATOMIC_VALUE, 0), 0);
+	findings_free(&f);
+	ur_recording_free(&r);
+}
+
 /* --- where it was lost --- */
 
 static const struct place_row {
@@ -555,6 +577,7 @@ void ur_suite_analyze_rules(void)
 	CU_pSuite s = CU_add_suite("analyze_rules", NULL, NULL);
 
 	CU_add_test(s, "rules: each on its shortest conversation", rules__each);
+	CU_add_test(s, "rules: an atomic among many others", atomic__among_others);
 	CU_add_test(s, "rules: all have names", rules__all_have_names);
 	CU_add_test(s, "places: each", places__each);
 	CU_add_test(s, "train: cut into its packets", train__cut);
