@@ -27,11 +27,10 @@ struct word {
 };
 
 struct asked {
-	const struct an_flow *flow;
-	uint64_t psn;
 	struct ur_atomiceth h;
-	uint64_t was; /* what it returned, once `answered` */
-	uint32_t turn, frame, digest;
+	uint64_t was;    /* what it returned, once `answered` */
+	uint32_t number; /* that of its request, which no other has */
+	uint32_t turn, frame;
 	uint16_t epoch;
 	bool answered, add;
 };
@@ -39,17 +38,17 @@ struct asked {
 struct an_chain {
 	struct word words[WORDS];
 	struct asked asked[REQUESTS];
-	uint32_t newest;    /* of them all, counted from 1 */
+	uint32_t newest;    /* the number of the newest request, counted from 1 */
 	uint64_t low, high; /* addresses of all words */
 	uint64_t stamp;     /* WRITEs that may have changed one */
 };
 
 /* NULL when newer ones have taken its place. */
-static struct asked *asked_of(struct an_chain *c, const struct an_flow *f, const struct an_req *q)
+static struct asked *asked_of(struct an_chain *c, const struct an_req *q)
 {
 	struct asked *r = &c->asked[q->atomic % REQUESTS];
 
-	return q->atomic && r->flow == f && r->psn == q->psn && r->digest == q->digest ? r : NULL;
+	return q->atomic && r->number == q->atomic ? r : NULL;
 }
 
 static struct word *word_at(struct an_chain *c, const struct an_flow *f, const struct ur_atomiceth *h)
@@ -84,12 +83,10 @@ void an_chain_request(struct ur_analysis *a, struct an_flow *f, const struct an_
 	w = word_at(c, f, &h);
 	w->shared |= w->flow != f;
 	q->atomic = ++c->newest;
-	c->asked[q->atomic % REQUESTS] = (struct asked){.flow = f,
-							.psn = q->psn,
-							.h = h,
+	c->asked[q->atomic % REQUESTS] = (struct asked){.h = h,
+							.number = q->atomic,
 							.turn = in_turn ? ++w->asked : 0,
 							.frame = p->frame,
-							.digest = q->digest,
 							.epoch = f->s.epoch,
 							.add = p->bth.opcode % 32 == UR_OP_FETCH_ADD};
 	c->low = h.va < c->low ? h.va : c->low;
@@ -138,7 +135,7 @@ static void check_value(struct ur_analysis *a, struct an_flow *f, const struct a
 void an_chain_answer(struct ur_analysis *a, struct an_flow *f, const struct an_req *q, const struct an_pkt *p)
 {
 	const uint64_t was = ur_get64(p->ext + p->op->off_atomicacketh);
-	struct asked *r = a->chain ? asked_of(a->chain, f, q) : NULL;
+	struct asked *r = a->chain ? asked_of(a->chain, q) : NULL;
 
 	if (!r)
 		return;
@@ -171,7 +168,4 @@ void an_chain_forget(struct ur_analysis *a, const struct an_flow *f)
 	for (unsigned i = 0; a->chain && i < WORDS; i++)
 		if (a->chain->words[i].flow == f)
 			a->chain->words[i] = (struct word){.flow = NULL};
-	for (unsigned i = 0; a->chain && i < REQUESTS; i++)
-		if (a->chain->asked[i].flow == f)
-			a->chain->asked[i] = (struct asked){.flow = NULL};
 }
