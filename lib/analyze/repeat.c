@@ -356,8 +356,7 @@ static struct reason reason_of(struct ur_analysis *a, struct an_flow *f, struct 
 
 static void check_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
 {
-	static const char timer[] = "the NAK may have been lost after the recorder, and the ACK timer have run out",
-			  clocks[] = "clocks differ";
+	static const char timer[] = "the NAK may have been lost after the recorder, and the ACK timer have run out";
 	struct an_stream *s = &f->s;
 	uint64_t waited = an_since(p->when, s->nak_when);
 
@@ -371,9 +370,7 @@ static void check_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_
 						    .v = {p->bth.psn, waited, s->rnr_wait}},
 				(struct ur_an_fact){.kind = UR_AN_F_RNR_EARLY,
 						    .opcode = p->bth.opcode,
-						    .excuse = an_may_time_out(f, r, p)                  ? timer
-							      : waited + s->rnr_wait / 8 >= s->rnr_wait ? clocks
-													: NULL});
+						    .excuse = an_may_time_out(f, r, p) ? timer : NULL});
 }
 
 static void check_tries(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
