@@ -61,6 +61,37 @@ static void ping(uint32_t loss_ppm)
 	expect(stream_ping(&result, 0.99) < 3 * o.rtt, "round trips that 99 % take", (double)stream_ping(&result, 0.99) / (double)o.rtt);
 }
 
+/*
+ * Many connections exchange short messages, as clients of a data store and the store do, and each host has to share its CPUs: an answer
+ * that is late is no reason to send anything again.
+ */
+static void storm(uint32_t loss_ppm, ur_time late, bool standard)
+{
+	struct stream_opt o = options(IBV_WR_SEND, loss_ppm);
+	double lost, again;
+
+	o.senders = 0;
+	o.standard[STREAM_RECEIVER] = standard;
+	o.rtt = 500 * US;
+	o.pings = STREAM_PINGS;
+	o.pingers = STREAM_PINGERS;
+	o.late = late;
+	o.timeout = 17;
+	o.span = 500 * MS;
+	o.calm = 2500 * MS;
+	stream_run(&o, &result);
+	lost = (double)result.lost_packets;
+	again = (double)result.again;
+	printf("%u connections%s, %g %% loss, hosts late by up to %g ms\n", STREAM_PINGERS,
+	       standard ? ", to a host of another make" : "", loss_ppm / 10000.0, (double)late / MS);
+	expect(!result.lost, "connections lost", result.lost);
+	expect(again < 2 * lost + 1, "requests sent again for each packet lost", lost > 0 ? again / lost : again);
+	expect(again <= lost + (double)result.sent / 10, "share of what is sent, beyond what was lost",
+	       (again - lost) / (double)result.sent);
+	expect(result.calm_pings > 10000 && !result.calm_again, "requests sent again in a second without losses",
+	       (double)result.calm_again);
+}
+
 int main(void)
 {
 	static const enum ibv_wr_opcode op[] = {IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ};
@@ -73,6 +104,11 @@ int main(void)
 		}
 	ping(1000);
 	ping(10000);
+	storm(0, 10 * MS, false);
+	storm(5000, 10 * MS, false);
+	storm(10000, 3 * MS, false);
+	storm(10000, 0, false);
+	storm(10000, 3 * MS, true);
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "wire/frame.h"
 
 #define CHUNK (128u << 10) /* of one work request */
@@ -16,8 +17,8 @@
 #define PING 64   /* bytes */
 #define RING 4096 /* frames that wait at a host that does nothing, as in a socket's buffer or a NIC's ring */
 #define STEPS 64  /* of a span: how exactly it is said when a stream has come to life */
-#define CONNECTIONS (STREAM_SENDERS + 1)
-#define HOSTS (CONNECTIONS + 1)
+#define CONNECTIONS (STREAM_SENDERS + STREAM_PINGERS)
+#define HOSTS (STREAM_SENDERS + 2)
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 struct end { /* of a connection */
@@ -37,12 +38,16 @@ struct stream {
 	struct ur_mr *mr[HOSTS];
 	struct ur_gid gid[HOSTS];
 	uint8_t *mem[HOSTS];
-	unsigned connections;           /* those of the senders and behind them that of the pings */
+	unsigned connections;           /* those of the senders and after them those of the pings */
 	struct end end[CONNECTIONS][2]; /* at the sender, at host 0 */
 	unsigned under_way[CONNECTIONS];
 	bool dead[CONNECTIONS];
 	bool asleep; /* host 0 */
-	ur_time ping_sent;
+	ur_time ping_sent[STREAM_PINGERS];
+	uint64_t pings;
+	struct ur_rng rng;
+	bool paused[HOSTS]; /* `late` */
+	ur_time turn[HOSTS]; /* when that changes */
 	struct stream_result *out;
 };
 
@@ -154,13 +159,18 @@ static void connect_end(struct stream *s, struct end *e, const struct end *peer,
 /* Where connection `i` begins. */
 static unsigned host_of(const struct stream *s, unsigned i)
 {
-	return s->o->one_host ? 1 + (i == s->o->senders) : i + 1;
+	if (i >= s->o->senders)
+		return s->hosts - 1;
+	return s->o->one_host ? 1 : i + 1;
 }
 
 static void open_stream(struct stream *s, const struct stream_opt *o, struct stream_result *out)
 {
-	*s = (struct stream){.o = o, .now = UR_NS_PER_S, .connections = o->senders + (o->pings > 0), .out = out};
-	s->hosts = (o->one_host ? 1 + (o->pings > 0) : s->connections) + 1;
+	const unsigned pingers = !o->pings ? 0 : o->pingers ? o->pingers : 1;
+
+	*s = (struct stream){.o = o, .now = UR_NS_PER_S, .connections = o->senders + pingers, .out = out};
+	s->hosts = (o->one_host && o->senders ? 1 : o->senders) + (pingers > 0) + 1;
+	s->rng.state = o->seed;
 	init_fabric(s);
 	for (unsigned i = 0; i < s->hosts; i++)
 		init_host(s, i);
@@ -225,7 +235,7 @@ static void ring(struct end *e)
 
 static bool is_ping(const struct stream *s, unsigned i)
 {
-	return i == s->o->senders;
+	return i >= s->o->senders;
 }
 
 static void fill(struct stream *s, unsigned i)
@@ -238,7 +248,7 @@ static void fill(struct stream *s, unsigned i)
 static void ping(struct stream *s, unsigned i, unsigned side)
 {
 	if (!side)
-		s->ping_sent = s->now;
+		s->ping_sent[i - s->o->senders] = s->now;
 	post_send(s, i, side, IBV_WR_SEND, PING);
 	ring(&s->end[i][side]);
 }
@@ -249,8 +259,9 @@ static void received(struct stream *s, unsigned i, unsigned side)
 	post_recv(s, i, side);
 	if (!is_ping(s, i))
 		return;
+	s->pings += !side;
 	if (!side && s->out->npings < s->o->pings)
-		s->out->ping[s->out->npings++] = s->now - s->ping_sent;
+		s->out->ping[s->out->npings++] = s->now - s->ping_sent[i - s->o->senders];
 	ping(s, i, side);
 }
 
@@ -287,8 +298,8 @@ static void start(struct stream *s)
 				post_recv(s, i, side);
 	for (unsigned i = 0; i < s->o->senders; i++)
 		fill(s, i);
-	if (s->o->pings)
-		ping(s, s->o->senders, 0);
+	for (unsigned i = s->o->senders; i < s->connections; i++)
+		ping(s, i, 0);
 }
 
 /* --- running --- */
@@ -304,29 +315,58 @@ static bool alive(const struct stream *s)
 /* Pings alone are measured when there are enough of them. */
 static bool enough(const struct stream *s)
 {
-	return !s->o->senders && s->out->npings == s->o->pings;
+	return !s->o->senders && !s->o->calm && s->out->npings == s->o->pings;
+}
+
+/* A host that shares its CPU with others has it for a while, and then not. */
+static void pause_hosts(struct stream *s)
+{
+	for (unsigned i = 0; i < s->hosts && s->o->late; i++)
+		while (s->turn[i] <= s->now) {
+			s->paused[i] = !s->paused[i];
+			s->turn[i] += 1 + ur_rng_below(&s->rng, (uint32_t)(s->paused[i] ? s->o->late : 2 * s->o->late));
+		}
+}
+
+static bool acts(const struct stream *s, unsigned host)
+{
+	return !s->paused[host] && !(s->asleep && !host);
 }
 
 /* What is to be done now. */
 static void take_turns(struct stream *s)
 {
 	ur_sim_advance(s->sim, s->now);
-	for (unsigned i = s->asleep; i < s->hosts; i++)
-		while (ur_nic_poll(s->nic[i], s->now))
+	pause_hosts(s);
+	for (unsigned i = 0; i < s->hosts; i++)
+		while (acts(s, i) && ur_nic_poll(s->nic[i], s->now))
 			;
 	for (unsigned i = 0; i < s->connections; i++)
-		for (unsigned side = 0; side < 2u - s->asleep; side++)
-			reap(s, i, side);
+		for (unsigned side = 0; side < 2; side++)
+			if (acts(s, side ? 0 : host_of(s, i)))
+				reap(s, i, side);
+}
+
+/* When something is to be done. */
+static ur_time next_turn(const struct stream *s)
+{
+	ur_time next = ur_sim_next(s->sim);
+
+	for (unsigned i = 0; i < s->hosts; i++) {
+		if (s->paused[i])
+			next = ur_min_time(next, s->turn[i]);
+		else if (acts(s, i))
+			next = ur_min_time(next, ur_nic_rang(s->nic[i]) ? s->now : ur_nic_next(s->nic[i]));
+	}
+	return next;
 }
 
 /* Everything that happens until `end`. */
 static void run(struct stream *s, ur_time end)
 {
 	while (s->now < end && alive(s) && !enough(s)) {
-		ur_time next = ur_min_time(ur_sim_next(s->sim), end);
+		const ur_time next = ur_min_time(next_turn(s), end);
 
-		for (unsigned i = s->asleep; i < s->hosts; i++)
-			next = ur_min_time(next, ur_nic_rang(s->nic[i]) ? s->now : ur_nic_next(s->nic[i]));
 		if (next > s->now)
 			s->now = next;
 		take_turns(s);
@@ -398,6 +438,22 @@ static void fall_silent(struct stream *s, uint64_t bytes)
 	memcpy(s->out->bytes, kept, sizeof(kept));
 }
 
+/* The faults end; what is sent again a good while later. */
+static void calm_down(struct stream *s)
+{
+	uint64_t sent, again, pings;
+
+	ur_sim_heal(s->sim);
+	run(s, s->now + s->o->calm - UR_NS_PER_S);
+	sent = counted(s, UR_C_TX_ROCE);
+	again = counted(s, UR_C_RETRANSMIT);
+	pings = s->pings;
+	run(s, s->now + UR_NS_PER_S);
+	s->out->calm_sent = counted(s, UR_C_TX_ROCE) - sent;
+	s->out->calm_again = counted(s, UR_C_RETRANSMIT) - again;
+	s->out->calm_pings = s->pings - pings;
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const ur_time *x = a, *y = b;
@@ -408,6 +464,7 @@ static int by_time(const void *a, const void *b)
 void stream_run(const struct stream_opt *o, struct stream_result *out)
 {
 	struct ur_sim_stats before;
+	uint64_t sent, again;
 	struct stream s;
 
 	memset(out, 0, sizeof(*out));
@@ -419,11 +476,18 @@ void stream_run(const struct stream_opt *o, struct stream_result *out)
 	memset(out->bytes, 0, sizeof(out->bytes));
 	out->npings = 0;
 	before = *ur_sim_stats(s.sim);
+	sent = counted(&s, UR_C_TX_ROCE);
+	again = counted(&s, UR_C_RETRANSMIT);
 	run(&s, s.now + o->span);
+	out->lost_packets = ur_sim_stats(s.sim)->lost - before.lost;
+	out->sent = counted(&s, UR_C_TX_ROCE) - sent;
+	out->again = counted(&s, UR_C_RETRANSMIT) - again;
 	out->queue_drops = ur_sim_stats(s.sim)->queue_drops - before.queue_drops;
 	out->marked = ur_sim_stats(s.sim)->marked - before.marked;
 	if (o->silent)
 		fall_silent(&s, total(o, out));
+	if (o->calm)
+		calm_down(&s);
 	for (unsigned c = 0; c < UR_C_COUNT; c++)
 		out->counters[c] = counted(&s, (enum ur_counter)c);
 	qsort(out->ping, out->npings, sizeof(out->ping[0]), by_time);

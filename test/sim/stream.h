@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Steady streams in virtual time: one or several hosts move memory to (or, with READ, from) host 0 as fast as they may, over a fabric of
- * chosen rate, round trip, faults and marking; beside them, or alone, one more host exchanges short SENDs with it. What losstable prints
- * and cctest asserts.
+ * chosen rate, round trip, faults and marking; beside them, or alone, one more host exchanges short SENDs with it, over one connection or
+ * many. What losstable prints and cctest and losstest assert.
  */
 #ifndef UR_TEST_STREAM_H
 #define UR_TEST_STREAM_H
@@ -12,6 +12,7 @@
 
 #define STREAM_SENDERS 32
 #define STREAM_PINGS 20000
+#define STREAM_PINGERS 50
 
 /* The setting `congestion`; the first is its default. A standard peer has the same, but for windows that follow the path. */
 enum stream_congestion { STREAM_AUTO, STREAM_WINDOW, STREAM_DCQCN, STREAM_OFF, STREAM_CONGESTIONS };
@@ -33,6 +34,9 @@ struct stream_opt {
 	uint32_t queue_bytes, mark_bytes; /* of the link to host 0, as in struct ur_sim_link */
 	uint8_t timeout;                  /* of the QPs */
 	unsigned pings;                   /* up to STREAM_PINGS of 64-byte SENDs; without senders, `span` is what they may take */
+	unsigned pingers;                 /* connections that exchange them at once, up to STREAM_PINGERS; 0: one */
+	ur_time late;                     /* hosts act for up to twice that, then pause for up to that, and so on; 0: they never pause */
+	ur_time calm;                     /* after `span` the faults end; the last second of this time is counted; 0: none of that */
 	ur_time warm, span;               /* the stream runs for `warm` before `span` is measured */
 	ur_time silent;                   /* behind it, host 0 does nothing for that long; then the stream has to come to life again */
 	uint64_t seed;
@@ -48,6 +52,8 @@ struct stream_result {
 	ur_time woken;    /* from the end of the silence until 90 % of the speed before it, or UR_TIME_NEVER */
 	uint64_t after;   /* bytes that all completed within another `span` behind that */
 	uint64_t repeats; /* request packets sent again from the beginning of the silence until `woken` */
+	uint64_t lost_packets, sent, again;   /* by the fabric; RoCE packets sent; of them requests that were sent again: within `span` */
+	uint64_t calm_pings, calm_sent, calm_again; /* the same in the last second of `calm`, and pings */
 };
 
 void stream_run(const struct stream_opt *o, struct stream_result *out);
