@@ -85,6 +85,7 @@
 	X(REMOTE_OP, "resp_remote_operation_errors", "requests refused because the responder failed locally")                              \
 	X(MEMORY_GONE, "memory_gone", "accesses to registered memory that was unmapped or had lost its access rights")                     \
 	X(PROBE, "tx_probes", "times that overdue acknowledgements made the oldest and newest request go out again")                       \
+	X(PROBE_HELD, "tx_probes_held", "times that overdue acknowledgements made nothing go out again: enough had, in vain")              \
 	X(REMINDER, "tx_reminders", "times that READ responses went again, unasked, to a silent host of another make")                     \
 	X(RETRANSMIT, "tx_retransmits", "request packets sent again")                                                                      \
 	X(REQ_CQE_ERR, "req_cqe_error", "requester completions with an error")                                                             \

@@ -113,6 +113,8 @@ static inline void progress(struct ur_qp *qp, ur_time now)
 		ur_repair_moved(qp, now);
 	if (r->rtt.at && ur_psn_diff(r->una, r->rtt.psn) > 0) {
 		ur_rtt_sample(&r->rtt, now - r->rtt.at);
+		if (r->una == ur_psn_add(r->rtt.psn, 1)) /* an acknowledgement of more may take the place of one that was lost */
+			ur_rtt_late(&r->rtt, now - r->rtt.at);
 		r->rtt.at = 0;
 		pull_marks(r);
 	}
@@ -209,7 +211,7 @@ static void repair(struct ur_qp *qp, ur_time now)
 	}
 	UR_TRACE(qp->tp->trace, LOST_ANSWER, qp->qpn, r->repair.first, r->repair.ripe[UR_WAY_ANSWER].psn);
 	ur_qp_count(qp, UR_C_IMPLIED_NAK);
-	r->probe.loss_at = now;
+	ur_probe_proved(qp, now);
 	if (found == UR_FOUND_FIRST && !r->repair.sacks && !spend_retry(qp))
 		return;
 	ur_req_schedule(qp);
@@ -455,6 +457,7 @@ void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 	/* Only what lies between the oldest unacknowledged and the newest sent PSN can be answered. */
 	if (ur_unlikely(((p->bth.psn - r->una) & UR_PSN_MASK) >= ((r->max - r->una) & UR_PSN_MASK))) {
 		ur_qp_count(qp, op->flags & WITH_RESULT ? UR_C_DROP_RESPONSE : UR_C_DROP_GHOST_ACK);
+		ur_probe_answered_twice(qp, p->bth.psn);
 		return;
 	}
 	if (op->flags & WITH_RESULT)
@@ -500,7 +503,7 @@ static void ask_again(struct ur_qp *qp, ur_time now)
 		return;
 	r->deadline = now + r->wait;
 	hello_again(r);
-	ur_probe(qp, now);
+	ur_probe(qp, true, now);
 	ur_timer_arm(qp->tp->c.wheel, &qp->timer, ur_comp_expiry(qp));
 }
 
@@ -555,7 +558,7 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 			if (ur_goback_overdue(qp, now))
 				trace_rewind(qp, UR_TRACE_CAUSE_TIMEOUT);
 			else
-				ur_probe(qp, now);
+				ur_probe(qp, false, now);
 		}
 		ur_timer_arm(qp->tp->c.wheel, t, r->repair.due ? ur_min_time(r->repair.due, ur_comp_expiry(qp)) : ur_comp_expiry(qp));
 		if (r->unreachable)

@@ -26,7 +26,13 @@
 #define FLOOR_LOSSY (50 * UR_NS_PER_US)
 #define FLOOR_FEW (10 * UR_NS_PER_US) /* the same, when a needless probe is cheap and a loss costs somebody his time */
 #define LOSS_MEMORY UR_NS_PER_S
+#define FIRST (20 * UR_NS_PER_MS)       /* for the first packet of a connection, where nothing is known of the path */
+#define FIRST_MOST (200 * UR_NS_PER_MS) /* and where it is */
 #define PROBES_MAX 20
+#define READ_COST 16   /* packets, of a READ that is asked for again, at most */
+#define ASK_FOR_ONE 2  /* probes in a row that ask for one answer of a READ; whoever does not answer that is asked for all */
+
+const struct ur_budget_kind ur_budget_of_qp = {64, UR_NS_PER_S / 8}, ur_budget_of_process = {256, UR_NS_PER_S / 128};
 
 /*
  * Copies of the newest packet in a probe, by how many probes were sent in vain before it. If a burst of losses lasts for a number of
@@ -34,14 +40,31 @@
  */
 static const uint8_t copies_after[] = {1, 4, 16};
 
-ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few)
+/* The interval before the first probe, as round trips and losses were of late. */
+static ur_time overdue_after(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, bool few)
 {
 	const bool lossy = p->loss_at && since < p->loss_at + LOSS_MEMORY;
 	const bool soon = lossy && (few || p->eager);
 	const ur_time floor = !lossy ? FLOOR_CALM : soon ? FLOOR_FEW : FLOOR_LOSSY;
-	const ur_time wait = ur_max_time((soon ? t->mean + t->mean / 2 : 2 * (ur_time)t->mean) + 4 * (ur_time)t->var, floor);
+	const ur_time usual = (soon ? t->mean + t->mean / 2 : 2 * (ur_time)t->mean) + 4 * (ur_time)t->var;
+	const ur_time late = lossy ? t->high + t->high / 4 : 2 * (ur_time)t->high;
 
-	if (!t->mean || !timeout || p->times > PROBES_MAX)
+	return ur_max_time(ur_max_time(usual, late), floor);
+}
+
+/* The same before anything has been timed. What the handshake took may have been the program's doing, rather than the path's. */
+static ur_time first_overdue_after(const struct ur_rtt *t)
+{
+	const ur_time known = ur_min_time(ur_max_time(3 * (ur_time)t->handshake, FLOOR_CALM), FIRST_MOST);
+
+	return ur_max_time(t->handshake ? known : FIRST, 2 * (ur_time)t->high);
+}
+
+ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few)
+{
+	const ur_time wait = t->mean ? overdue_after(p, t, since, few) : first_overdue_after(t);
+
+	if (!timeout || p->times > PROBES_MAX)
 		return UR_TIME_NEVER;
 	if (ur_likely(!p->times))
 		return since + wait;
@@ -90,42 +113,168 @@ static uint32_t newest(const struct ur_qp *qp, uint32_t *index)
 	return ur_psn_later(ur_psn_add(w->psn, k), r->una);
 }
 
-/* Which packets go out, and how many copies of the newest; the oldest may be the same. */
-static void begin(struct ur_qp *qp, enum ur_probe_what what, unsigned copies)
+/* What a packet counts as. A READ has as many answers as it asks for, but is one packet of ours. */
+static uint32_t cost(const struct ur_qp *qp, uint32_t index, uint32_t psn)
+{
+	const struct ur_swqe *w = ur_sq_at(qp, index);
+	const uint32_t k = (psn - w->psn) & UR_PSN_MASK;
+
+	return ur_swqe_is_read(w) ? ur_min_u32(ur_rd_piece_end(w, k) - k, READ_COST) : 1;
+}
+
+/* Some of the answers to the oldest request have come: so it has been executed, and one answer more shows that the others are lost. */
+static bool asks_for_one(const struct ur_qp *qp)
 {
 	const struct ur_requester *r = &qp->req;
-	struct ur_probe *p = &qp->req.probe;
-	uint32_t index;
+	const struct ur_swqe *w = ur_sq_at(qp, r->head);
 
-	p->what = what;
-	p->copies = (uint8_t)(copies - (ur_psn_diff(r->next, r->una) > 0 && newest(qp, &index) == r->una));
+	return ur_swqe_is_read(w) && !ur_rd_piece_begins(w, r->una) && r->probe.times <= ASK_FOR_ONE;
+}
+
+/* --- what may be sent --- */
+
+static uint32_t affordable(struct ur_qp *qp, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+	const uint32_t sent = (r->max - r->probe.earned) & UR_PSN_MASK;
+
+	r->probe.earned = r->max;
+	ur_budget_earn(&r->probe.budget, &ur_budget_of_qp, sent, 0);
+	ur_budget_earn(&qp->tp->budget, &ur_budget_of_process, sent, 0);
+	return ur_min_u32(ur_budget_left(&r->probe.budget, &ur_budget_of_qp, now),
+			  ur_budget_left(&qp->tp->budget, &ur_budget_of_process, now));
+}
+
+static void spend(struct ur_qp *qp, uint32_t n)
+{
+	ur_budget_spend(&qp->req.probe.budget, n);
+	ur_budget_spend(&qp->tp->budget, n);
+	qp->req.probe.spent += n;
+}
+
+bool ur_probe_afford(struct ur_qp *qp, uint32_t n, ur_time now)
+{
+	if (affordable(qp, now) < n)
+		return false;
+	spend(qp, n);
+	return true;
+}
+
+bool ur_probe_afford_copy(struct ur_qp *qp, ur_time now)
+{
+	if (affordable(qp, now) <= ur_budget_of_qp.most / 2)
+		return false;
+	ur_budget_spend(&qp->req.probe.budget, 1);
+	ur_budget_spend(&qp->tp->budget, 1);
+	return true;
+}
+
+void ur_probe_proved(struct ur_qp *qp, ur_time now)
+{
+	struct ur_probe *p = &qp->req.probe;
+
+	p->loss_at = now;
+	ur_budget_earn(&p->budget, &ur_budget_of_qp, 0, p->spent);
+	ur_budget_earn(&qp->tp->budget, &ur_budget_of_process, 0, p->spent);
+	p->spent = 0;
+}
+
+/* --- sending --- */
+
+static void begin(struct ur_qp *qp, enum ur_probe_what what, uint32_t copies)
+{
+	struct ur_probe *p = &qp->req.probe;
+
+	p->what = (uint8_t)what;
+	p->copies = (uint8_t)copies;
 	p->turn = ur_probe_is_reported(qp) ? p->turn % UR_TURNS + 1 : 0;
 }
 
-static unsigned copies(const struct ur_qp *qp)
+/* Copies of the newest packet that a probe has, if it may. */
+static uint32_t copies(const struct ur_qp *qp)
 {
 	const unsigned before = ur_min_u32(qp->req.probe.times, ur_array_size(copies_after)) - 1;
 
 	return ur_probe_is_reported(qp) ? copies_after[before] : 1;
 }
 
-void ur_probe(struct ur_qp *qp, ur_time now)
+/*
+ * The oldest packet, if it is not known what is missing, and as many copies of the newest as are paid for; they may be the same. False for
+ * nothing.
+ */
+static bool begin_affordable(struct ur_qp *qp, bool known, bool expired, uint32_t may)
 {
 	struct ur_requester *r = &qp->req;
+	const bool one = !known && asks_for_one(qp);
+	uint32_t index, n = one ? 0 : copies(qp);
+	const uint32_t psn = newest(qp, &index), each = cost(qp, index, psn);
+	const uint32_t oldest = known ? 0 : one ? 1 : cost(qp, r->head, r->una);
 
-	r->probe.times++;
+	if (expired)
+		may = ur_max_u32(may, oldest + each);
+	if (may < (known ? each : oldest))
+		return false;
+	if (!known && psn == r->una && n)
+		n--;
+	n = ur_min_u32(n, (may - oldest) / each);
+	begin(qp, known ? UR_PROBE_NEWEST : UR_PROBE_OLDEST, n);
+	r->probe.one = one;
+	spend(qp, oldest + n * each);
+	return true;
+}
+
+/* What was sent again, and of which nothing was heard, goes again. True when that says all that a probe would ask. */
+static bool repeat_unheard(struct ur_qp *qp, bool expired, uint32_t may)
+{
+	struct ur_requester *r = &qp->req;
+	const uint32_t n = r->probe.times > 1 && !expired ? ur_repair_unheard(&r->repair) : 0;
+
+	if (n > may || !ur_repair_again(qp))
+		return false;
+	spend(qp, n);
+	return true;
+}
+
+/* What is overdue, and since when: the newest of it since it was sent. */
+static void note_overdue(struct ur_requester *r)
+{
+	struct ur_probe *p = &r->probe;
+
+	p->since = ur_max_time(ur_max_time(r->deadline - r->wait, p->news), r->sent_at);
+	p->doubt.n = 0;
+	p->doubt.from = r->una;
+	p->doubt.upto = r->next;
+}
+
+void ur_qp_handshake_took(struct ur_qp *qp, ur_time t)
+{
+	qp->req.rtt.handshake = t ? ur_rtt_bounded(t) : 0;
+}
+
+void ur_probe(struct ur_qp *qp, bool expired, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+	struct ur_probe *p = &r->probe;
+	bool known, sent;
+
+	if (!p->times++)
+		note_overdue(r);
 	if (ur_unlikely(not_read_yet(qp)))
 		return;
+	known = sent = repeat_unheard(qp, expired, affordable(qp, now));
+	/* Of a peer that says what it has, the newest is answered with that. */
+	if (r->next != r->una && (!known || r->repair.sacks))
+		sent |= begin_affordable(qp, known, expired, affordable(qp, now));
+	if (!sent) {
+		ur_qp_count(qp, UR_C_PROBE_HELD);
+		return;
+	}
 	ur_qp_count(qp, UR_C_PROBE);
-	UR_TRACE(qp->tp->trace, PROBE, qp->qpn, r->una, r->next, r->probe.times);
-	r->probe.sent = true;
-	r->probe.sent_at = now;
+	UR_TRACE(qp->tp->trace, PROBE, qp->qpn, r->una, r->next, p->times);
+	p->sent = true;
+	p->sent_at = now;
 	r->rtt.at = 0;
 	r->rtt.resent = r->max;
-	if (!ur_repair_again(qp))
-		begin(qp, UR_PROBE_OLDEST, copies(qp));
-	else /* of a peer that says what it has, the newest is answered with that */
-		begin(qp, r->repair.sacks ? UR_PROBE_NEWEST : UR_PROBE_NONE, copies(qp));
 	ur_req_schedule(qp);
 }
 
@@ -144,9 +293,43 @@ void ur_probe_last(struct ur_qp *qp)
  * A peer that was only busy answers at any time; one that answers the probe, just then. An answer that has nothing before it is somewhat
  * faster than those that were measured.
  */
-static bool took_a_round_trip(const struct ur_requester *r, ur_time t)
+static bool took_a_round_trip(const struct ur_requester *r, ur_time since_sent)
 {
+	const uint32_t t = ur_rtt_bounded(since_sent);
+
 	return t >= r->rtt.least - r->rtt.least / 8 && t <= r->rtt.mean + 4 * (ur_time)r->rtt.var + r->rtt.mean / 4;
+}
+
+/*
+ * Was it the probe that was answered? If not, the peer was late, and is given more time. It may have been late even if an answer came as
+ * soon as one to the probe would: then the probe is answered as well.
+ */
+static bool was_needed(struct ur_qp *qp, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+	struct ur_probe *p = &r->probe;
+
+	p->doubt.took = now - p->since;
+	if (p->sent && took_a_round_trip(r, now - p->sent_at)) {
+		p->doubt.n = p->spent;
+		p->doubt.loss_at = p->loss_at;
+		ur_probe_proved(qp, now);
+		return true;
+	}
+	if (ur_psn_diff(r->una, p->doubt.upto) <= 0) /* what was sent later says nothing */
+		ur_rtt_late(&r->rtt, p->doubt.took);
+	return false;
+}
+
+void ur_probe_answered_twice(struct ur_qp *qp, uint32_t psn)
+{
+	struct ur_probe *p = &qp->req.probe;
+
+	if (!p->doubt.n || ur_psn_diff(psn, p->doubt.from) < 0 || ur_psn_diff(psn, p->doubt.upto) >= 0 || --p->doubt.n)
+		return;
+	ur_rtt_late(&qp->req.rtt, p->doubt.took);
+	p->loss_at = p->doubt.loss_at;
+	memset(&p->doubt, 0, sizeof(p->doubt));
 }
 
 /*
@@ -156,16 +339,20 @@ static bool took_a_round_trip(const struct ur_requester *r, ur_time t)
 void ur_probe_answered(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	bool probed = r->probe.sent;
+	const bool needed = was_needed(qp, now), all = r->probe.all;
+	uint32_t index, copy;
 
-	if (probed && took_a_round_trip(r, now - r->probe.sent_at))
-		r->probe.loss_at = now;
 	r->probe.times = 0;
-	r->probe.sent = false;
+	r->probe.spent = 0;
+	r->probe.since = 0;
+	r->probe.sent = r->probe.all = false;
 	r->wait = r->timeout;
-	if (!probed || r->una == r->next || r->probe.what || r->repair.busy)
+	if (!needed || all || r->una == r->next || r->probe.what || r->repair.busy)
 		return; /* nothing is missing, or it is known what */
-	begin(qp, UR_PROBE_OLDEST, 1);
+	copy = newest(qp, &index) != r->una;
+	begin(qp, UR_PROBE_OLDEST, copy);
+	r->probe.one = false;
+	r->probe.doubt.n += 1 + copy;
 	r->probe.sent_at = now;
 	ur_req_schedule(qp);
 }

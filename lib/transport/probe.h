@@ -15,8 +15,14 @@ struct ur_qp;
 ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few);
 /* The interval of the ACK timer that follows one of `wait` that expired. The program asked for `timeout`. */
 ur_time ur_ack_timer_longer(ur_time wait, ur_time timeout);
-/* It is due now. */
-void ur_probe(struct ur_qp *qp, ur_time now);
+/* It is due now; `expired`: because the ACK timer has expired, so that one packet may go in any case. */
+void ur_probe(struct ur_qp *qp, bool expired, ur_time now);
+/* May so many packets be sent again now, although nothing shows that they are lost? Then they are paid for. */
+bool ur_probe_afford(struct ur_qp *qp, uint32_t n, ur_time now);
+/* May a packet that has just been sent be sent once more, as a precaution? As above; half of what there is stays for what is overdue. */
+bool ur_probe_afford_copy(struct ur_qp *qp, ur_time now);
+/* Something was found to be lost: what was paid for to find that out was well spent. */
+void ur_probe_proved(struct ur_qp *qp, ur_time now);
 /* The peer keeps what comes beyond a hole, and says so when it is asked. */
 bool ur_probe_is_reported(const struct ur_qp *qp);
 /*
@@ -25,6 +31,8 @@ bool ur_probe_is_reported(const struct ur_qp *qp);
 void ur_probe_last(struct ur_qp *qp);
 /* There is progress after a probe. */
 void ur_probe_answered(struct ur_qp *qp, ur_time now);
+/* An acknowledgement, or answer, of that PSN has come although it had been acknowledged: of one of two packets, each of which arrived. */
+void ur_probe_answered_twice(struct ur_qp *qp, uint32_t psn);
 /* The packet that is to be sent once more, and on to the next one. False for none. */
 bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn);
 

@@ -227,7 +227,7 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 	if (mask & IBV_QP_SQ_PSN) {
 		r->una = r->next = r->max = r->restart = r->packets_until = a->sq_psn & UR_PSN_MASK;
 		ur_repair_open(&r->repair, r->una);
-		r->follow.seen = r->una;
+		r->follow.seen = r->probe.earned = r->una;
 		r->hello = qp->tp->c.selective_repeat && ur_qp_acked(qp) && !qp->path->local;
 		r->hello_end = ur_psn_add(r->una, HELLO_PSNS);
 		r->hello_most = ur_psn_add(r->una, r->hello ? HELLO_MOST : 0);

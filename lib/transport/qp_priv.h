@@ -6,6 +6,7 @@
 #ifndef UR_QP_PRIV_H
 #define UR_QP_PRIV_H
 
+#include "transport/budget.h"
 #include "transport/cwnd.h"
 #include "transport/dcqcn.h"
 #include "transport/repair.h"
@@ -31,13 +32,24 @@ enum ur_probe_what { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST, UR_PROBE_L
 struct ur_probe {
 	uint8_t what;    /* enum ur_probe_what: the packet to send once more */
 	uint8_t times;   /* that one was due since the last progress */
-	bool sent;       /* and one was */
+	bool sent;       /* and one was, */
+	bool all;        /* or all in flight was sent again with it */
 	uint8_t copies;  /* of the newest packet, that are to be sent of this one */
 	uint8_t turn;    /* what its READ requests say (wire/sack.h); 0: nothing, for the peer does not know that */
+	bool one;        /* it asks for one answer of the oldest request, a READ */
 	bool eager;      /* the peer is known to go back: it is asked as soon as when little is in flight */
+	uint32_t spent;  /* PSNs sent again since the last progress, of `budget` */
+	uint32_t earned; /* what was sent before this PSN has been counted in it */
+	struct ur_budget budget;
+	ur_time since;   /* when the newest packet that was overdue then had left */
 	ur_time sent_at; /* when something was last sent again that nobody had asked for; 0: never */
 	ur_time loss_at; /* when a loss was last noticed; 0: never */
 	ur_time news;    /* when something was last heard of what lies beyond a hole */
+	/* What was sent again before the last progress; was the peer only late? */
+	struct {
+		uint32_t n, from, upto; /* PSNs that were, 0: none, or it is known; they lie in this range */
+		ur_time took, loss_at;  /* how long progress took; `loss_at` without it */
+	} doubt;
 };
 
 /* A window that follows the path: follow.c. */
@@ -74,6 +86,7 @@ struct ur_requester {
 	uint32_t hello_end, hello_most;  /* `most`: as far as that may move */
 	ur_time timeout, wait, deadline; /* of the ACK timer: as the program asked, 0: none; the interval that runs now; its end */
 	ur_time retried_at;              /* the last rewind that counted as a retry */
+	ur_time sent_at;                 /* when the last packet was built */
 	struct ur_window window;
 	struct ur_rtt rtt;
 	struct ur_follow follow;
@@ -128,6 +141,7 @@ struct ur_responder {
 	bool goes_back;          /* it has sent a packet again that came beyond the expected one */
 	bool rd_larger;          /* a READ has come again, in larger pieces than before, while others waited for their responses */
 	uint8_t ack_pending;     /* a sum of these */
+	uint8_t ack_again;       /* acknowledgements to follow the one that waits: of requests that came twice meanwhile */
 	uint8_t ack_syndrome;
 	uint8_t min_rnr;
 	uint32_t ack_psn, ack_msn;

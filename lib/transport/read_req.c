@@ -41,10 +41,10 @@ struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t p
 	return put(qp, w, psn, n, 0);
 }
 
-static inline int build(struct ur_qp *qp, struct ur_swqe *w, uint8_t bits)
+static inline int build(struct ur_qp *qp, struct ur_swqe *w, uint32_t most, uint8_t bits)
 {
 	struct ur_requester *r = &qp->req;
-	uint32_t k = ur_req_packet_index(r, w), n = ur_rd_piece_end(w, k) - k;
+	uint32_t k = ur_req_packet_index(r, w), n = ur_min_u32(ur_rd_piece_end(w, k) - k, most);
 	struct ur_pkt *p = put(qp, w, r->next, n, bits);
 
 	if (ur_unlikely(!p))
@@ -57,13 +57,14 @@ static inline int build(struct ur_qp *qp, struct ur_swqe *w, uint8_t bits)
 
 int ur_read_build(struct ur_qp *qp, struct ur_swqe *w)
 {
-	return build(qp, w, 0);
+	return build(qp, w, UINT32_MAX, 0);
 }
 
 int ur_read_probe(struct ur_qp *qp, struct ur_swqe *w)
 {
 	const uint8_t turn = qp->req.probe.turn;
-	const int st = build(qp, w, turn ? UR_TURN | turn : 0);
+	const uint32_t most = qp->req.probe.one && qp->req.next == qp->req.una ? 1 : UINT32_MAX;
+	const int st = build(qp, w, most, turn ? UR_TURN | turn : 0);
 
 	ur_repair_split(&qp->req, qp->req.next);
 	return st;
@@ -71,11 +72,14 @@ int ur_read_probe(struct ur_qp *qp, struct ur_swqe *w)
 
 #define LOSSY UR_NS_PER_S /* for so long after a loss copies are sent */
 
-bool ur_read_copy(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn)
+bool ur_read_wants_copy(const struct ur_qp *qp)
 {
 	const struct ur_requester *r = &qp->req;
 
-	if (ur_psn_diff(r->next, r->max) < 0 || qp->tp->now >= r->probe.loss_at + LOSSY)
-		return false;
-	return put(qp, w, psn, (r->next - psn) & UR_PSN_MASK, UR_COPY) != NULL;
+	return ur_psn_diff(r->next, r->max) >= 0 && qp->tp->now < r->probe.loss_at + LOSSY;
+}
+
+bool ur_read_copy(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn)
+{
+	return put(qp, w, psn, (qp->req.next - psn) & UR_PSN_MASK, UR_COPY) != NULL;
 }

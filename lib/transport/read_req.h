@@ -24,7 +24,9 @@ int ur_read_build(struct ur_qp *qp, struct ur_swqe *w);
 /* Builds it again, as a probe. */
 int ur_read_probe(struct ur_qp *qp, struct ur_swqe *w);
 
-/* Builds a copy of the request that was just built, with that PSN, if the path has lost something of late (wire/sack.h). */
+/* Is a copy worth while of a request that was just built (wire/sack.h)? It was sent for the first time, on a path that loses packets. */
+bool ur_read_wants_copy(const struct ur_qp *qp);
+/* Builds a copy of the request that was just built, with that PSN. False: there is no buffer. */
 bool ur_read_copy(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn);
 
 #endif

@@ -182,8 +182,10 @@ static void arrive(struct ur_qp *qp, enum ur_way way, uint32_t psn, ur_time now)
 	const bool lost = ur_bit(b->lost, psn), repeated = ur_bit(b->repeated, psn);
 
 	if (r->rtt.at && psn == r->rtt.psn) {
-		if (!lost && !repeated)
+		if (!lost && !repeated) {
 			ur_rtt_sample(&r->rtt, now - r->rtt.at);
+			ur_rtt_late(&r->rtt, now - r->rtt.at);
+		}
 		r->rtt.at = 0;
 	}
 	r->probe.news = now;
@@ -389,6 +391,15 @@ void ur_repair_collect(struct ur_qp *qp)
 }
 
 /* --- repeats --- */
+
+uint32_t ur_repair_unheard(const struct ur_repair *m)
+{
+	uint32_t n = 0;
+
+	for (uint32_t no = m->head; no != m->tail; no++)
+		n += ur_repeat_at(m, no)->n;
+	return n;
+}
 
 bool ur_repair_again(struct ur_qp *qp)
 {

@@ -88,6 +88,8 @@ void ur_repair_collect(struct ur_qp *qp);
 enum ur_found ur_repair_judge(struct ur_qp *qp, ur_time now);
 /* All repeats of which nothing was heard are lost. False: there are none, and nothing is lost. */
 bool ur_repair_again(struct ur_qp *qp);
+/* PSNs that were sent again and of which nothing was heard. */
+uint32_t ur_repair_unheard(const struct ur_repair *m);
 /* What to send again next: PSNs [psn, psn + n) of the work request `index`, which are one READ request at most. False for nothing. */
 bool ur_repair_next(struct ur_qp *qp, uint32_t *index, uint32_t *psn, uint32_t *n);
 /* That was done. */

@@ -534,8 +534,8 @@ static unsigned step(struct ur_qp *qp, enum ur_req_state s, unsigned n)
 			ur_follow_read(qp, w);
 		st = ur_swqe_is_read(w) ? ur_read_build(qp, w) : ur_atomic_build(qp, w);
 		built = st == UR_BUILT;
-		if (built && n > 1 && ur_unlikely(qp->req.repair.sacks) && ur_swqe_is_read(w))
-			built += ur_read_copy(qp, w, psn);
+		if (built && n > 1 && ur_unlikely(qp->req.repair.sacks) && ur_swqe_is_read(w) && ur_read_wants_copy(qp))
+			built += ur_probe_afford_copy(qp, qp->tp->now) && ur_read_copy(qp, w, psn);
 	}
 	if (ur_unlikely(st > UR_BUILT))
 		halt(qp, (enum ibv_wc_status)st);
@@ -548,6 +548,7 @@ static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
 	struct ur_requester *r = &qp->req;
 	ur_time when;
 
+	r->sent_at = now;
 	if (!r->timeout)
 		return;
 	if (was_idle)

@@ -74,9 +74,20 @@ void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome)
 	ur_resp_schedule(qp);
 }
 
+#define AGAIN_MOST 4
+
+void ur_resp_ack_again(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (r->ack_pending == UR_ACK_WAITS && r->ack_again < AGAIN_MOST)
+		r->ack_again++;
+	ur_resp_ack_executed(qp);
+}
+
 void ur_resp_nak(struct ur_qp *qp, uint32_t psn, uint8_t syndrome)
 {
-	qp->resp.ack_pending = 0; /* a SACK goes before READ responses, and a NAK does not */
+	qp->resp.ack_pending = qp->resp.ack_again = 0; /* a SACK goes before READ responses, and a NAK does not */
 	ur_resp_ack(qp, psn, syndrome);
 	UR_TRACE(qp->tp->trace, NAK_SENT, qp->qpn, psn, syndrome);
 }
@@ -150,6 +161,10 @@ static bool build_plain_ack(struct ur_qp *qp)
 	p->bth.psn = r->ack_psn;
 	ur_aeth_put(ur_pkt_begin(qp, p, op) + op->off_aeth, &aeth);
 	ur_txbuf_end(qp, p);
+	if (ur_unlikely(r->ack_again)) {
+		r->ack_again--;
+		return true;
+	}
 	r->ack_pending = 0;
 	if (ur_unlikely(r->dying && ur_qp_st(qp) != IBV_QPS_ERR))
 		ur_qp_to_err(qp); /* it was the NAK that waited for the READs before it */

@@ -31,6 +31,8 @@ static inline void ur_resp_ack_executed(struct ur_qp *qp)
 	ur_resp_ack(qp, ur_psn_add(qp->resp.epsn, UR_PSN_MASK), ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
 }
 
+/* The same for a request that has come again: beside one that waits, so that the peer sees that it has no need to repeat. */
+void ur_resp_ack_again(struct ur_qp *qp);
 /* Has that NAK sent. */
 void ur_resp_nak(struct ur_qp *qp, uint32_t psn, uint8_t syndrome);
 /* Has a SACK sent, which says all that is known then and acknowledges all that can be, but for a NAK that waits. The QP keeps packets. */

@@ -352,7 +352,7 @@ static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, 
 	else if (ur_unlikely(ur_resp_reports(r))) /* the peer asks what has arrived */
 		ur_resp_sack(qp, r->epsn);
 	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !ur_resp_nak_waits(r)) /* an acknowledgement that waits may be of less */
-		ur_resp_ack_executed(qp);
+		ur_resp_ack_again(qp);
 	return UR_RESP_DUPLICATE;
 }
 

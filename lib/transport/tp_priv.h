@@ -72,6 +72,7 @@ struct ur_tp {
 	unsigned nheld;                      /* such destinations */
 	uint64_t held[256 / 64];
 	uint8_t takes[256]; /* of enum ur_takes: what may go to whom on this host */
+	struct ur_budget budget; /* of all QPs, for what may be sent again without evidence of a loss */
 	ur_time deaf_until; /* of what the network says */
 	unsigned nstash;
 	bool starved; /* no packet buffer was available in this call of ur_tp_tx */

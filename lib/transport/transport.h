@@ -359,6 +359,11 @@ enum ibv_qp_state ur_qp_state(const struct ur_qp *qp);
  */
 int ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *attr, int mask, const struct ur_path *path, ur_time now);
 void ur_qp_query(const struct ur_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
+/*
+ * A message to the peer and its answer took that long when the connection was made, or less: until a packet has been timed, it is missed by
+ * that.
+ */
+void ur_qp_handshake_took(struct ur_qp *qp, ur_time t);
 
 /* [app] ibv_post_send(3) and ibv_post_recv(3): 0, or errno with *bad the first request not taken (ENOMEM full, EINVAL otherwise: receives
  * of a QP with an SRQ among others). */

@@ -23,6 +23,8 @@
 #define TIGHT_FLOOR 16u    /* the same, of a peer that is known to go back */
 #define DIP_EVERY 64       /* losses */
 #define APART 32           /* windows between losses: then it does not matter what is in flight */
+#define HIGH_SAMPLES 128   /* after so many the longest of them counts a third of what it did */
+#define HIGH_STEP 8        /* a peer that was silent once, for long, is not given as long for the next packet */
 #define ACK_EVERY 256      /* packets at most between those that ask for an acknowledgement */
 
 static uint8_t rd_shift(uint32_t window)
@@ -211,6 +213,7 @@ void ur_rtt_sample(struct ur_rtt *t, ur_time sample)
 
 	t->last = s;
 	t->samples++;
+	t->high -= t->high / HIGH_SAMPLES;
 	if (!t->least || s < t->least)
 		t->least = s;
 	if (t->samples == 1) { /* `mean` may be a guess until then */
@@ -221,6 +224,13 @@ void ur_rtt_sample(struct ur_rtt *t, ur_time sample)
 	off = s > t->mean ? s - t->mean : t->mean - s;
 	t->var += (off >> 2) - (t->var >> 2);
 	t->mean += (s >> 3) - (t->mean >> 3);
+}
+
+void ur_rtt_late(struct ur_rtt *t, ur_time took)
+{
+	const ur_time usual = ur_max_u32(t->high, t->mean), most = usual ? HIGH_STEP * usual : UR_RTT_MAX;
+
+	t->high = ur_max_u32(t->high, (uint32_t)ur_min_time(ur_rtt_bounded(took), most));
 }
 
 /* Not of the shortest round trip: it may be too long, or too short. */

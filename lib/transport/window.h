@@ -13,6 +13,8 @@
 
 struct ur_rtt {                    /* ns */
 	uint32_t mean, var, least; /* of the samples; 0: there is none yet */
+	uint32_t high;             /* what answers have taken at most of late, also those that tell no sample */
+	uint32_t handshake;        /* what that of the connection took, at most; 0: it is not known */
 	uint32_t last, samples;    /* the last one, and their number */
 	uint32_t psn;              /* the packet that is timed, since `at`; 0: none is */
 	ur_time at;
@@ -40,6 +42,11 @@ struct ur_window { /* packets */
  */
 uint32_t ur_rtt_bounded(ur_time t);
 void ur_rtt_sample(struct ur_rtt *t, ur_time sample);
+/*
+ * An answer has come that took that long, or less if it is one to a packet that was sent once more meanwhile: no sample (Karn's rule). But
+ * timers last longer from now on, by a factor of 8 at most, until samples say by and by that they need not.
+ */
+void ur_rtt_late(struct ur_rtt *t, ur_time took);
 /* There is no sample yet, and something was heard that tells about how long a round trip takes. */
 void ur_rtt_guess(struct ur_rtt *t, ur_time guess);
 

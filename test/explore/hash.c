@@ -59,15 +59,38 @@ static const struct table window_table = TABLE(window_fields, "ur_window");
 
 #define T ur_rtt
 static const struct field rtt_fields[] = {
-	IS(mean), IS(var), IS(least),  IS(last), NO(samples, "follow.c alone asks whether it has changed, and notes it"),
-	IS(psn),  AT(at),  IS(resent),
+	IS(mean), IS(var),
+	IS(least), IS(high),
+	IS(handshake), IS(last),
+	NO(samples, "follow.c alone asks whether it has changed, and notes it"), IS(psn),
+	AT(at), IS(resent),
 };
 static const struct table rtt_table = TABLE(rtt_fields, "ur_rtt");
 #undef T
 
 #define T ur_probe
 static const struct field probe_fields[] = {
-	IS(what), IS(times), IS(sent), IS(copies), IS(turn), IS(eager), AT(sent_at), AT(loss_at), AT(news),
+	IS(what),
+	IS(times),
+	IS(sent),
+	IS(all),
+	IS(copies),
+	IS(turn),
+	IS(one),
+	IS(eager),
+	IS(spent),
+	NO(earned, "a way is too short to use the budget up"),
+	NO(budget, "likewise"),
+	AT(since),
+	AT(sent_at),
+	AT(loss_at),
+	AT(news),
+	IS(doubt.n),
+	IS(doubt.from),
+	IS(doubt.upto),
+	GAP(doubt.upto, doubt.took),
+	IS(doubt.took),
+	AT(doubt.loss_at),
 };
 static const struct table probe_table = TABLE(probe_fields, "ur_probe");
 #undef T
@@ -178,6 +201,7 @@ static const struct field requester_fields[] = {
 	IS(wait),
 	AT(deadline),
 	AT(retried_at),
+	AT(sent_at),
 	NO(window, "a table of its own"),
 	NO(rtt, "likewise"),
 	NO(follow, "likewise"),
@@ -215,6 +239,7 @@ static const struct field responder_fields[] = {
 	IS(goes_back),
 	IS(rd_larger),
 	IS(ack_pending),
+	IS(ack_again),
 	IS(ack_syndrome),
 	IS(min_rnr),
 	IS(ack_psn),

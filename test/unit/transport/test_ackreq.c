@@ -184,7 +184,11 @@ static void answer__of_a_duplicate(void)
 	th_inject(&h, 0, UR_OP_SEND_ONLY, 201, false, NULL, "abcd", 4);
 	th_inject(&h, 0, UR_OP_SEND_ONLY, 201, true, NULL, "abcd", 4);
 	th_expect_ack(&h, 0, 201, ACK);
+	th_expect_ack(&h, 0, 201, ACK); /* the peer sees that it was too soon */
 	th_expect_quiet(&h, 0);
+	for (unsigned i = 0; i < 100; i++)
+		th_inject(&h, 0, UR_OP_SEND_ONLY, 201, true, NULL, "abcd", 4);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 5); /* no more than that, however often it came */
 	th_close(&h);
 }
 

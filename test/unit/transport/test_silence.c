@@ -72,15 +72,16 @@ static void silence__is_no_storm(void)
 	window = req(&h)->window.size;
 	sent = sent_within(&h, UR_NS_PER_S);
 	CU_ASSERT_EQUAL(count(&h, UR_C_ACK_TIMEOUT), 5);                 /* after 67, 201, 436, 671 and 906 ms */
-	CU_ASSERT_EQUAL(sent, 2 + 5 + 17 * (count(&h, UR_C_PROBE) - 2)); /* the oldest, and copies of the newest */
-	CU_ASSERT_TRUE(sent < 400);
+	CU_ASSERT_TRUE(sent <= 64 + 8 + 5 * 2); /* at once; in a second; when it expires */
+	CU_ASSERT_TRUE(sent >= 2 + 5 + 17);     /* the oldest, and copies of the newest */
+	CU_ASSERT_TRUE(count(&h, UR_C_PROBE_HELD) > 0);
 	CU_ASSERT_EQUAL(req(&h)->window.size, window);
 	CU_ASSERT_EQUAL(req(&h)->retry_left, 2);
 	th_ack(&h, 0, 110, ACK);
 	CU_ASSERT_EQUAL(req(&h)->retry_left, 7);
 	CU_ASSERT_EQUAL(req(&h)->wait, TIMEOUT);
 	sack(&h, 120, 122, 152); /* two of them were lost */
-	CU_ASSERT_EQUAL(th_drain(&h, 0), 2 + 2);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
 	th_ack(&h, 0, 152, ACK);
 	th_expect_quiet(&h, 0);
 	for (uint32_t i = 103; i < 153; i++)
@@ -128,11 +129,14 @@ static void silence__after_it_all_is_missing(void)
 static void silence__of_another_make(void)
 {
 	static struct th h;
+	uint64_t probes;
 
 	open_requester(&h, 7);
 	send_writes(&h, 50);
-	CU_ASSERT_EQUAL(sent_within(&h, TIMEOUT + 100 * US), 50);
-	CU_ASSERT_EQUAL(sent_within(&h, 2 * TIMEOUT), 50);
+	CU_ASSERT_EQUAL(sent_within(&h, TIMEOUT + 100 * US), 50 + 2 * count(&h, UR_C_PROBE));
+	probes = count(&h, UR_C_PROBE);
+	CU_ASSERT_EQUAL(probes, 2); /* after 20 ms and 40 */
+	CU_ASSERT_EQUAL(sent_within(&h, 2 * TIMEOUT), 50 + 2 * (count(&h, UR_C_PROBE) - probes));
 	CU_ASSERT_EQUAL(req(&h)->window.size, 64);
 	th_close(&h);
 }
