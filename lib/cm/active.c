@@ -92,7 +92,7 @@ static void first_rep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm
 	}
 	if (ur_cm_stale_rep(cm, c, m, rep_qpn(c, &m->rep), now) != UR_CM_FRESH)
 		return;
-	ur_cm_conn_stop_timer(c);
+	ur_cm_conn_answered(c, now);
 	take_rep(c, &m->rep);
 	c->tid = m->mad.tid;
 	ur_cm_enter(c, UR_CM_REP_RCVD);

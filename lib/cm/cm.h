@@ -246,6 +246,7 @@ struct ur_cm_conn_info {
 	uint8_t ack_timeout;
 	bool remote_srq;
 	uint8_t qp_type; /* ours, as a number; of an XRC request 10 XRC_RECV */
+	ur_time round_trip; /* at most: what the peer took to answer our REQ or REP; 0: it was sent twice, or is not answered yet */
 };
 void ur_cm_conn_info(const struct ur_cm_conn *c, struct ur_cm_conn_info *info);
 

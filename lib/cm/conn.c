@@ -134,6 +134,7 @@ static void resend(struct ur_cm_conn *c, ur_time when)
 		ur_cm_enter(c, UR_CM_REQ_SENT); /* the patience that an MRA asked for is over; another MRA may ask again */
 	else if (c->state == UR_CM_MRA_REP_RCVD)
 		ur_cm_enter(c, UR_CM_REP_SENT);
+	c->asked_at = 0;
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, when);
 	c->psn = ur_cm_send(c->cm, &c->addr, c->mad);
 }
@@ -158,11 +159,18 @@ static void conn_timer(struct ur_timer *t, ur_time now)
 void ur_cm_conn_send_and_wait(struct ur_cm_conn *c, ur_time interval, unsigned retries, ur_time now)
 {
 	c->interval = interval;
+	c->asked_at = now;
 	c->early = ur_min_time(UR_CM_EARLY, interval);
 	c->due = now + interval;
 	c->retries_left = (uint8_t)retries;
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, now + c->early);
 	c->psn = ur_cm_send(c->cm, &c->addr, c->mad);
+}
+
+void ur_cm_conn_answered(struct ur_cm_conn *c, ur_time now)
+{
+	c->info.round_trip = c->asked_at && now > c->asked_at ? now - c->asked_at : 0;
+	ur_cm_conn_stop_timer(c);
 }
 
 void ur_cm_conn_stop_timer(struct ur_cm_conn *c)

@@ -133,6 +133,7 @@ struct ur_cm_conn {
 	uint8_t response_timeout; /* exponent: how long the peer may take to answer */
 	ur_time interval;	  /* between two sends of the same message */
 	ur_time early, due;	  /* between two early sends; when the first retry comes */
+	ur_time asked_at;	  /* when the message that waits for an answer was sent; 0: it was sent again since */
 	ur_time established;	  /* when the peer last showed that it knows of it; 0: not yet */
 	uint32_t local_qpn;
 	uint32_t psn; /* of the packet that last carried `mad` */
@@ -211,6 +212,8 @@ void ur_cm_conn_set_remote(struct ur_cm_conn *c, uint32_t remote_id, uint64_t gu
 void ur_cm_conn_reset(struct ur_cm_conn *c);
 /* Sends c->mad, which waits for an answer: resends it every `interval`, `retries` times. */
 void ur_cm_conn_send_and_wait(struct ur_cm_conn *c, ur_time interval, unsigned retries, ur_time now);
+/* The message that was sent has been answered: no more of it, and how long that took is known, if it was sent once. */
+void ur_cm_conn_answered(struct ur_cm_conn *c, ur_time now);
 void ur_cm_conn_stop_timer(struct ur_cm_conn *c);
 /* Takes back a request that the peer has not answered; IDLE, as by ur_cm_conn_reset. */
 void ur_cm_conn_withdraw(struct ur_cm_conn *c);

@@ -169,7 +169,7 @@ static bool awaits_rtu(const struct ur_cm_conn *c)
 
 static void establish(struct ur_cm_conn *c, const struct ur_cm_msg *m, ur_time now)
 {
-	ur_cm_conn_stop_timer(c);
+	ur_cm_conn_answered(c, now);
 	c->established = now;
 	ur_cm_enter(c, UR_CM_ESTABLISHED);
 	ur_cm_conn_hold(c);

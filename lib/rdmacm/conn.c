@@ -53,6 +53,16 @@ static void fail_connect(struct ur_id *u, int err, ur_time now)
 	ur_event_send(u, RDMA_CM_EVENT_CONNECT_ERROR, -err);
 }
 
+/* What the handshake took is how long the first packet may take. */
+static void time_qp(struct ur_id *u)
+{
+	struct ur_cm_conn_info info;
+
+	ur_cm_conn_info(u->conn, &info);
+	if (u->id.qp)
+		ur_verbs_handshake_took_locked(u->id.qp, info.round_trip);
+}
+
 static void on_rep(struct ur_id *u, const struct ur_cm_event *ev, ur_time now)
 {
 	enum rdma_cm_event_type type = u->id.qp ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_RESPONSE;
@@ -66,6 +76,7 @@ static void on_rep(struct ur_id *u, const struct ur_cm_event *ev, ur_time now)
 		err = ENOMEM;
 	if (!err && u->id.qp) {
 		err = ur_id_qp_connect(u, now);
+		time_qp(u);
 		if (!err)
 			err = ur_cm_send_rtu(u->conn, NULL, 0, now);
 	}
@@ -80,6 +91,7 @@ static void on_rep(struct ur_id *u, const struct ur_cm_event *ev, ur_time now)
 static void on_rtu(struct ur_id *u)
 {
 	ur_id_await_no_rtu(u);
+	time_qp(u);
 	ur_event_send(u, RDMA_CM_EVENT_ESTABLISHED, 0);
 }
 

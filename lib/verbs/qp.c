@@ -270,6 +270,11 @@ int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_
 	return 0;
 }
 
+void ur_verbs_handshake_took_locked(struct ibv_qp *qp, ur_time t)
+{
+	ur_qp_handshake_took(to_qp(qp)->root->tp, t);
+}
+
 /*
  * A port of our own has its addresses only while it is open. A peer may connect its QP first, and then asks for our MAC while ours is in
  * INIT; programs that exchange QP numbers by other means do so, and the kernel gives up after a second. Elsewhere the host answers.

@@ -42,6 +42,8 @@ struct ur_qp *ur_verbs_qp(struct ibv_qp *qp);
  * positive errno.
  */
 int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_qp_attr *attr, int mask, ur_time now);
+/* ur_qp_handshake_took, for the same callers. */
+void ur_verbs_handshake_took_locked(struct ibv_qp *qp, ur_time t);
 
 /*
  * Tells lib/rdmacm of every asynchronous event of a QP as well, under the engine's lock and before the program can see it. One
