@@ -149,7 +149,7 @@ static void own_request(struct side *s, const struct rec *r, unsigned i)
 	settle(s);
 	if (!slot->sent && slot->req == r)
 		answer_again(s);
-	if (!slot->sent && slot->req == r && s->qp->req.rnr_wait)
+	if (!slot->sent && slot->req == r && s->qp->req.rnr)
 		s->rep->permitted[PERMIT_WAITS]++;
 	else if (!slot->sent && slot->req == r && !s->nheld)
 		report_text(s->rep, r->frame, "request at this time", rec_op(r)->name, "nothing");

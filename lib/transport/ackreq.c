@@ -2,6 +2,7 @@
 #include "transport/ackreq.h"
 
 #include "transport/req_sent.h"
+#include "transport/rnr.h"
 #include "transport/wr_op.h"
 
 /* Will the first piece of a READ after `w` find no room in the window? It may be as long as the window of a young connection. */
@@ -26,7 +27,7 @@ static bool nothing_follows(struct ur_qp *qp, const struct ur_swqe *before)
 
 	if (next == r->tail)
 		r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-	if (next == r->tail || ur_qp_st(qp) != IBV_QPS_RTS)
+	if (next == r->tail || ur_qp_st(qp) != IBV_QPS_RTS || (ur_unlikely(r->rnr) && ur_rnr_stops(r, next)))
 		return true;
 	w = ur_sq_at(qp, next);
 	return ur_swqe_in(w, UR_WRS_LOCAL) || (w->flags & IBV_SEND_FENCE && r->rd_wqes) ||

@@ -14,6 +14,7 @@
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
 #include "transport/repair.h"
+#include "transport/rnr.h"
 #include "transport/send_done.h"
 #include "transport/unreachable.h"
 #include "transport/tp_priv.h"
@@ -105,7 +106,8 @@ static inline void progress(struct ur_qp *qp, ur_time now)
 	r->retry_left = r->retry_cnt;
 	r->rnr_left = r->rnr_cnt;
 	r->hole = false;
-	r->rnr_wait = false;
+	if (ur_unlikely(r->rnr))
+		ur_rnr_progress(r);
 	if (ur_unlikely(r->probe.times))
 		ur_probe_answered(qp, now);
 	r->deadline = now + r->wait;
@@ -275,10 +277,7 @@ static void on_rnr_nak(struct ur_qp *qp, unsigned timer, uint8_t syndrome, ur_ti
 	hears(r);
 	ur_req_rewind(qp);
 	trace_rewind(qp, UR_TRACE_CAUSE_RNR_NAK);
-	r->rnr_wait = true;
-	ur_list_del(&qp->link[UR_TXQ_REQ]);
-	ur_timer_arm(qp->tp->c.wheel, &qp->timer, now + ur_rnr_time(timer));
-	UR_TRACE(qp->tp->trace, TIMER_ARMED, qp->qpn, UR_TRACE_TIMER_RNR, ur_rnr_time(timer));
+	ur_rnr_begin(qp, ur_rnr_time(timer), now);
 }
 
 /*
@@ -539,10 +538,8 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	struct ur_requester *r = &qp->req;
 
 	qp->tp->now = now;
-	if (r->rnr_wait) {
-		UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_RNR);
-		r->rnr_wait = false;
-		ur_req_schedule(qp);
+	if (r->rnr == UR_RNR_WAITS) {
+		ur_rnr_expired(qp);
 		ur_comp_watch_path(qp, now);
 		return;
 	}

@@ -235,7 +235,8 @@ static void flush_sends(struct ur_qp *qp)
 	r->rd_wqes = r->locals = 0;
 	r->una = r->next = r->max;
 	r->rd_out = 0;
-	r->rnr_wait = r->hole = false;
+	r->rnr = UR_RNR_NONE;
+	r->hole = false;
 	ur_repair_forget(r);
 	r->probe.what = UR_PROBE_NONE;
 	r->halt = IBV_WC_SUCCESS;

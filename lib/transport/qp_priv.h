@@ -65,6 +65,9 @@ struct ur_follow {
 	struct ur_timer timer;
 };
 
+/* After an RNR NAK: rnr.c. */
+enum ur_rnr { UR_RNR_NONE, UR_RNR_WAITS, UR_RNR_ASKS, UR_RNR_CAREFUL };
+
 struct ur_requester {
 	uint32_t head, cur, fresh, tail; /* SQ indices: oldest incomplete, being sent, first never started, last seen tail */
 	uint32_t una, next, max;         /* PSNs: oldest unacknowledged, next to send, first never sent */
@@ -80,13 +83,16 @@ struct ur_requester {
 	uint8_t max_rd;
 	uint8_t retry_cnt, retry_left, rnr_cnt, rnr_left;
 	uint8_t halt;                    /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
-	bool rnr_wait, hole;             /* `hole`: all from a lost answer on was sent again, and that has not come yet */
+	uint8_t rnr;                     /* enum ur_rnr */
+	bool hole;                       /* all from a lost answer on was sent again, and that has not come yet */
 	bool reseek;                     /* `rpos` has to be searched again */
 	bool hello;                      /* what is sent before `hello_end`, for the first time, says hello (wire/sack.h) */
 	uint32_t hello_end, hello_most;  /* `most`: as far as that may move */
 	ur_time timeout, wait, deadline; /* of the ACK timer: as the program asked, 0: none; the interval that runs now; its end */
 	ur_time retried_at;              /* the last rewind that counted as a retry */
 	ur_time sent_at;                 /* when the last packet was built */
+	ur_time refused_at;              /* the first RNR NAK of the request that was refused last */
+	uint32_t refused, refused_until; /* its SQ index; before this PSN requests may have been thrown away */
 	struct ur_window window;
 	struct ur_rtt rtt;
 	struct ur_follow follow;

@@ -25,6 +25,7 @@
 #include "transport/req_state.h"
 #include "transport/requester.h"
 #include "transport/repair.h"
+#include "transport/rnr.h"
 #include "transport/send_done.h"
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
@@ -99,34 +100,48 @@ static enum ur_req_state next_read(const struct ur_qp *qp, const struct ur_swqe 
 	return ur_req_in_flight(r) <= r->repair.spare ? UR_REQ_READ : UR_REQ_WINDOW;
 }
 
-static enum ur_req_state next_unusual(const struct ur_qp *qp)
-{
-	if (qp->req.rnr_wait)
-		return UR_REQ_RNR_WAIT;
-	if (qp->cc.blocked | qp->req.follow.paused)
-		return UR_REQ_PACED;
-	if (qp->req.probe.what)
-		return UR_REQ_PROBE;
-	if (!qp->req.repair.wanted)
-		return UR_REQ_HALT;
-	return qp->req.follow.on && !ur_req_may_repair(&qp->req) ? UR_REQ_WINDOW : UR_REQ_REPAIR;
-}
-
-static inline enum ur_req_state next_state(struct ur_qp *qp)
+/* Where nothing keeps it from going on but what comes next. */
+static inline enum ur_req_state next_usual(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 	const struct ur_swqe *w;
 
-	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS && ur_qp_st(qp) != IBV_QPS_SQD))
-		return UR_REQ_DOWN;
-	if (ur_unlikely(r->rnr_wait | qp->cc.blocked | r->follow.paused | r->probe.what | r->repair.wanted | r->halt))
-		return next_unusual(qp);
 	if (r->cur == r->fresh)
 		return next_fresh(qp);
 	w = ur_sq_at(qp, r->cur);
 	if (ur_swqe_in(w, UR_WRS_ANSWERED))
 		return next_read(qp, w);
 	return ur_req_in_flight(r) < ur_req_room(r) ? UR_REQ_SEND : UR_REQ_WINDOW;
+}
+
+static enum ur_req_state next_unusual(struct ur_qp *qp)
+{
+	const struct ur_requester *r = &qp->req;
+
+	if (r->rnr == UR_RNR_WAITS)
+		return UR_REQ_RNR_WAIT;
+	if (qp->cc.blocked | r->follow.paused)
+		return UR_REQ_PACED;
+	if (r->probe.what)
+		return UR_REQ_PROBE;
+	if (r->repair.wanted)
+		return r->follow.on && !ur_req_may_repair(r) ? UR_REQ_WINDOW : UR_REQ_REPAIR;
+	if (r->halt)
+		return UR_REQ_HALT;
+	if (r->rnr == UR_RNR_ASKS)
+		return ur_req_in_flight(r) ? UR_REQ_RNR_WAIT : UR_REQ_ASK;
+	return ur_rnr_stops(r, r->cur) ? UR_REQ_RNR_WAIT : next_usual(qp);
+}
+
+static inline enum ur_req_state next_state(struct ur_qp *qp)
+{
+	const struct ur_requester *r = &qp->req;
+
+	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS && ur_qp_st(qp) != IBV_QPS_SQD))
+		return UR_REQ_DOWN;
+	if (ur_unlikely(r->rnr | qp->cc.blocked | r->follow.paused | r->probe.what | r->repair.wanted | r->halt))
+		return next_unusual(qp);
+	return next_usual(qp);
 }
 
 enum ur_req_state ur_req_next(struct ur_qp *qp)
@@ -136,7 +151,9 @@ enum ur_req_state ur_req_next(struct ur_qp *qp)
 
 static bool can_send(enum ur_req_state s)
 {
-	return 1u << s & (1u << UR_REQ_SEND | 1u << UR_REQ_START | 1u << UR_REQ_READ | 1u << UR_REQ_PROBE | 1u << UR_REQ_REPAIR);
+	const uint32_t usual = 1u << UR_REQ_SEND | 1u << UR_REQ_START | 1u << UR_REQ_READ;
+
+	return 1u << s & (usual | 1u << UR_REQ_ASK | 1u << UR_REQ_PROBE | 1u << UR_REQ_REPAIR);
 }
 
 void ur_req_schedule(struct ur_qp *qp)
@@ -327,7 +344,7 @@ static uint32_t build_row(struct ur_qp *qp, const struct ur_swqe *w, uint32_t mo
 	const bool reth = w->opcode == IBV_WR_RDMA_WRITE;
 	uint32_t n = 0;
 
-	if (qp->type != IBV_QPT_RC || !is_plain(w) || r->next != r->max || r->locals || ur_unlikely(qp->cc.rate.active))
+	if (qp->type != IBV_QPT_RC || !is_plain(w) || r->next != r->max || r->locals || ur_unlikely(r->rnr | qp->cc.rate.active))
 		return 0;
 	for (; n < most && next_fresh(qp) == UR_REQ_START; n++) {
 		struct ur_swqe *x = ur_sq_at(qp, r->cur);
@@ -431,10 +448,16 @@ static unsigned step(struct ur_qp *qp, enum ur_req_state s, unsigned n)
 			return 0;
 		s = UR_REQ_SEND; /* there is room for its first packet: that was the condition for its start */
 	}
-	if (ur_unlikely(s == UR_REQ_PROBE))
-		return ur_again_probe(qp);
-	if (ur_unlikely(s == UR_REQ_REPAIR))
-		return ur_again_repair(qp, n);
+	if (ur_unlikely(s > UR_REQ_READ)) {
+		if (s == UR_REQ_PROBE)
+			return ur_again_probe(qp);
+		if (s == UR_REQ_REPAIR)
+			return ur_again_repair(qp, n);
+		/* UR_REQ_ASK: one packet, which asks for an acknowledgement. */
+		qp->req.since_ack = qp->req.window.ack_every;
+		s = ur_swqe_in(w, UR_WRS_ANSWERED) ? UR_REQ_READ : UR_REQ_SEND;
+		n = 1;
+	}
 	if (ur_likely(s == UR_REQ_SEND)) {
 		built = build_some(qp, w, n, &st);
 	} else {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What losses may cost at most, of what losstable shows: a receiver that does nothing for a while costs no connection, no storm of repeats
- * and no time when it wakes; the last packet of a burst is missed at once; and nothing is sent again for ever.
+ * and no time when it wakes; one that posts receives late costs no storm and leaves none of them unused; the last packet of a burst is
+ * missed at once; and nothing is sent again for ever.
  */
 #include <stdio.h>
 
@@ -92,6 +93,28 @@ static void storm(uint32_t loss_ppm, ur_time late, bool standard)
 	       (double)result.calm_again);
 }
 
+/*
+ * A receiver that posts few receives, and late: they are taken as soon as they are there, and what comes too early costs no more than what
+ * they have room for.
+ */
+static void late(unsigned receives, ur_time rests, bool goes_back)
+{
+	struct stream_opt o = options(IBV_WR_SEND, 0);
+	double most, packets;
+
+	o.receives = receives;
+	o.rests = rests;
+	o.standard[STREAM_RECEIVER] = goes_back;
+	stream_run(&o, &result);
+	most = (double)receives * (128 << 10) * (double)(o.span / rests);
+	packets = (double)result.bytes[0] / 4096 * (double)(o.warm + o.span) / (double)o.span;
+	printf("SENDs, %u receives every %llu us%s\n", receives, (unsigned long long)(rests / US), goes_back ? ", nothing is kept" : "");
+	expect(!result.lost, "connections lost", result.lost);
+	expect((double)result.bytes[0] > 0.9 * most, "share of the receives that are used", (double)result.bytes[0] / most);
+	expect((double)result.counters[UR_C_RETRANSMIT] < 2.5 * packets, "packets sent again for each that was taken",
+	       (double)result.counters[UR_C_RETRANSMIT] / packets);
+}
+
 int main(void)
 {
 	static const enum ibv_wr_opcode op[] = {IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ};
@@ -102,6 +125,11 @@ int main(void)
 			silence(op[i], 0, silent[k]);
 			silence(op[i], 10000, silent[k]);
 		}
+	for (unsigned goes_back = 0; goes_back < 2; goes_back++) {
+		late(1, 100 * US, goes_back);
+		late(4, 200 * US, goes_back);
+		late(16, 1000 * US, goes_back);
+	}
 	ping(1000);
 	ping(10000);
 	storm(0, 10 * MS, false);

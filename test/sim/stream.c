@@ -48,6 +48,8 @@ struct stream {
 	struct ur_rng rng;
 	bool paused[HOSTS]; /* `late` */
 	ur_time turn[HOSTS]; /* when that changes */
+	unsigned owed[CONNECTIONS]; /* receives that host 0 has not posted again */
+	ur_time posts_at;
 	struct stream_result *out;
 };
 
@@ -256,9 +258,11 @@ static void ping(struct stream *s, unsigned i, unsigned side)
 /* A SEND has arrived: another receive takes its place, and a ping is answered, or answers the one before. */
 static void received(struct stream *s, unsigned i, unsigned side)
 {
-	post_recv(s, i, side);
-	if (!is_ping(s, i))
+	if (!is_ping(s, i)) {
+		s->owed[i]++;
 		return;
+	}
+	post_recv(s, i, side);
 	s->pings += !side;
 	if (!side && s->out->npings < s->o->pings)
 		s->out->ping[s->out->npings++] = s->now - s->ping_sent[i - s->o->senders];
@@ -290,11 +294,29 @@ static void reap(struct stream *s, unsigned i, unsigned side)
 	fill(s, i);
 }
 
+/* What host 0 owes. */
+static void post_owed(struct stream *s)
+{
+	if (s->now < s->posts_at)
+		return;
+	for (unsigned i = 0; i < s->o->senders; i++)
+		for (; s->owed[i]; s->owed[i]--)
+			post_recv(s, i, 1);
+	s->posts_at = s->now + s->o->rests;
+}
+
+static unsigned receives(const struct stream *s, unsigned i)
+{
+	if (is_ping(s, i) || (s->o->op == IBV_WR_SEND && !s->o->receives))
+		return RECVS;
+	return s->o->op == IBV_WR_SEND ? s->o->receives : 0;
+}
+
 static void start(struct stream *s)
 {
 	for (unsigned i = 0; i < s->connections; i++)
 		for (unsigned side = 0; side < 2; side++)
-			for (unsigned k = 0; k < RECVS && (is_ping(s, i) || s->o->op == IBV_WR_SEND); k++)
+			for (unsigned k = 0; k < receives(s, i); k++)
 				post_recv(s, i, side);
 	for (unsigned i = 0; i < s->o->senders; i++)
 		fill(s, i);
@@ -345,6 +367,8 @@ static void take_turns(struct stream *s)
 		for (unsigned side = 0; side < 2; side++)
 			if (acts(s, side ? 0 : host_of(s, i)))
 				reap(s, i, side);
+	if (acts(s, 0))
+		post_owed(s);
 }
 
 /* When something is to be done. */
@@ -352,6 +376,8 @@ static ur_time next_turn(const struct stream *s)
 {
 	ur_time next = ur_sim_next(s->sim);
 
+	if (s->o->rests && acts(s, 0))
+		next = ur_min_time(next, s->posts_at);
 	for (unsigned i = 0; i < s->hosts; i++) {
 		if (s->paused[i])
 			next = ur_min_time(next, s->turn[i]);

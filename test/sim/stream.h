@@ -33,6 +33,8 @@ struct stream_opt {
 	struct ur_sim_link faults;        /* of each host's link to the switch, from then on; rate, delay and mtu do not count */
 	uint32_t queue_bytes, mark_bytes; /* of the link to host 0, as in struct ur_sim_link */
 	uint8_t timeout;                  /* of the QPs */
+	unsigned receives;                /* that host 0 posts for each stream of SENDs; 0: as many as it has requests */
+	ur_time rests;                    /* so often it posts others for those that were taken; 0: at once */
 	unsigned pings;                   /* up to STREAM_PINGS of 64-byte SENDs; without senders, `span` is what they may take */
 	unsigned pingers;                 /* connections that exchange them at once, up to STREAM_PINGERS; 0: one */
 	ur_time late;                     /* hosts act for up to twice that, then pause for up to that, and so on; 0: they never pause */

@@ -160,6 +160,29 @@ static void exchange__unreadable(void)
 	}
 }
 
+/* The peer is not ready for long: what asks is one packet, and the rest is a bulk packet again. */
+static void refused__asks_with_one_packet(void)
+{
+	for (unsigned peer = 0; peer < 2; peer++) {
+		uint64_t naks;
+
+		open_pair(peer);
+		b.qp->resp.min_rnr = 1;
+		CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_SEND, 1, 10, LEN, 0, 0), 0);
+		nics_run(&h, 10 * UR_NS_PER_MS);
+		naks = nics_sum(&h, UR_C_RNR_NAK_RCVD);
+		CU_ASSERT_TRUE(naks > 10);
+		CU_ASSERT_EQUAL(nics_sum(&h, UR_C_RETRANSMIT), naks - 1);
+		nics_recv(&h, &b, 2, 40001, LEN);
+		nics_run(&h, 2 * UR_NS_PER_MS);
+		CU_ASSERT_EQUAL(nics_expect(&h, peer, 2, IBV_WC_SUCCESS).byte_len, LEN);
+		nics_expect(&h, 0, 1, IBV_WC_SUCCESS);
+		CU_ASSERT_EQUAL(memcmp(mem(peer, 40001), mem(0, 10), LEN), 0);
+		CU_ASSERT_EQUAL(nics_sum(&h, UR_C_TX_BULK), 2);
+		close_all();
+	}
+}
+
 /* A QP without retries sends no requests that may cost one. It may be answered so: what cannot be read costs it nothing. */
 static void exchange__without_retries(void)
 {
@@ -394,6 +417,7 @@ void ur_suite_bulk(void)
 	CU_ADD_TEST(s, exchange__marks_follow);
 	CU_ADD_TEST(s, exchange__unreadable);
 	CU_ADD_TEST(s, exchange__without_retries);
+	CU_ADD_TEST(s, refused__asks_with_one_packet);
 	CU_ADD_TEST(s, revoked__by_the_end_of_a_qp);
 	CU_ADD_TEST(s, revoked__by_the_end_of_a_region);
 	CU_ADD_TEST(s, revoked__by_a_region_with_the_same_token);

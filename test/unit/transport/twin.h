@@ -133,7 +133,7 @@ static inline bool twin_requester_same(const struct ur_qp *qa, const struct ur_q
 	TWIN_SAME(retry_left);
 	TWIN_SAME(rnr_left);
 	TWIN_SAME(halt);
-	TWIN_SAME(rnr_wait);
+	TWIN_SAME(rnr);
 	TWIN_SAME(hole);
 	TWIN_SAME(reseek);
 	TWIN_SAME(deadline);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* After an RNR NAK: the wait, and the one packet that asks whether the peer is ready now. */
+#ifndef UR_TRANSPORT_RNR_H
+#define UR_TRANSPORT_RNR_H
+
+#include "transport/transport.h"
+
+struct ur_requester;
+
+/*
+ * How long to wait after an RNR NAK whose timer is `asked` ns, where the request has been refused for `refused` ns: `asked` at least, and
+ * longer than that by a quarter of `refused` at most.
+ */
+ur_time ur_rnr_wait(ur_time asked, ur_time refused);
+/* Something was acknowledged: what was refused has been taken. */
+void ur_rnr_progress(struct ur_requester *r);
+/* Then: may the request `index` not be sent yet? */
+bool ur_rnr_stops(const struct ur_requester *r, uint32_t index);
+/* The request at `una` was refused, and may be sent again once `asked` ns have passed. */
+void ur_rnr_begin(struct ur_qp *qp, ur_time asked, ur_time now);
+/* That has passed. */
+void ur_rnr_expired(struct ur_qp *qp);
+
+#endif
