@@ -81,11 +81,13 @@ static void window_is_smaller(struct ur_qp *qp)
 	const uint8_t shift = r->window.rd_shift;
 
 	trace_window(qp);
-	for (uint32_t i = r->head; i != r->fresh; i++) {
+	for (uint32_t i = r->head, left = r->rd_wqes; left && i != r->fresh; i++) {
 		struct ur_swqe *w = ur_sq_at(qp, i);
 
-		if (w->rd_shift > shift)
-			w->rd_shift = shift;
+		if (!ur_swqe_in(w, UR_WRS_ANSWERED))
+			continue;
+		w->rd_shift = (uint8_t)ur_min_u32(w->rd_shift, shift);
+		left--;
 	}
 	r->repair.split = r->max; /* responses of other pieces are still on their way */
 }

@@ -47,6 +47,7 @@ void ur_judge_lost(struct ur_requester *r, struct ur_repeat *e, uint32_t n)
 	m->losses += n > 0;
 	e->psn = ur_psn_add(e->psn, n);
 	e->n -= n;
+	m->answers -= n && !e->n && e->answer;
 }
 
 /* --- what was sent once --- */
@@ -162,6 +163,7 @@ static uint32_t judged(const struct ur_requester *r, const struct ur_repeat *e, 
 	return !m->patience && upto <= e->n ? upto : 0;
 }
 
+/* A repeat of a SEND or WRITE that nothing has overtaken ends it: those after it were sent later. Answers tell of single ones, too. */
 static void judge_repeats(struct ur_requester *r, ur_time now)
 {
 	struct ur_repair *m = &r->repair;
@@ -169,6 +171,8 @@ static void judge_repeats(struct ur_requester *r, ur_time now)
 	for (uint32_t no = m->head; no != m->tail; no++) {
 		struct ur_repeat *e = ur_repeat_at(m, no);
 
+		if (ur_likely(!m->answers) && !covers(&m->ripe[UR_WAY_REQUEST], e, no))
+			break;
 		if (e->n)
 			ur_judge_lost(r, e, judged(r, e, no, now));
 	}

@@ -62,7 +62,7 @@ static void stop(struct ur_requester *r)
 	struct ur_repair *m = &r->repair;
 
 	m->busy = m->wanted = false;
-	m->gone = m->spare = m->nlost = m->rd_early = 0;
+	m->gone = m->spare = m->nlost = m->rd_early = m->answers = 0;
 	m->due = 0;
 }
 
@@ -127,17 +127,10 @@ static void was_needed(struct ur_requester *r)
 		m->patience = 0;
 }
 
+/* The number of the repeat that `psn` is part of, as its bit says. */
 static uint32_t repeat_of(const struct ur_repair *m, uint32_t psn)
 {
-	uint32_t no = m->head;
-
-	for (; no != m->tail; no++) {
-		const struct ur_repeat *e = ur_repeat_at(m, no);
-
-		if (((psn - e->psn) & UR_PSN_MASK) < e->n)
-			break;
-	}
-	return no;
+	return m->head + ((m->board->repeat[psn % UR_SPAN] - m->head) & (UR_REPEATS - 1));
 }
 
 /*
@@ -229,30 +222,57 @@ void ur_repair_answered(struct ur_qp *qp, uint32_t upto, ur_time now)
 	see(m, UR_WAY_ANSWER, upto, qp->req.una, m->head); /* an acknowledgement may overtake repeated answers */
 }
 
-void ur_repair_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
+/* The packet `psn` of `w` has arrived, which is not acknowledged. Returns the PSN of the packet after it. */
+static uint32_t sacked(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	struct ur_repair *m = &r->repair;
-	const uint32_t end = ur_psn_earlier(ur_psn_add(s->base, s->n), ur_repair_end(r));
-	uint32_t psn = ur_psn_later(s->base, r->una);
+	uint32_t end;
 
-	for (uint32_t i = r->head; ur_psn_diff(end, psn) > 0; psn = ur_psn_add(psn, 1)) {
-		const struct ur_swqe *w;
+	if (!ur_swqe_in(w, UR_WRS_ANSWERED)) {
+		arrive(qp, UR_WAY_REQUEST, psn, now);
+		return ur_psn_add(psn, 1);
+	}
+	/* The request, not its answer. */
+	end = ur_psn_add(w->psn, ur_rd_piece_end(w, (psn - w->psn) & UR_PSN_MASK));
+	if (ur_rd_piece_begins(w, psn) && ur_psn_diff(psn, m->done) >= 0) {
+		ur_bit_set(m->board->kept, psn);
+		r->probe.news = now;
+		if (!ur_bit(m->board->repeated, psn) || !see_repeat(r, UR_WAY_REQUEST, psn, repeat_of(m, psn), now))
+			see_first(m, UR_WAY_REQUEST, end);
+	}
+	return end;
+}
 
-		if (!ur_sack_has(s, psn) || ur_bit(m->board->arrived, psn) || ur_bit(m->board->kept, psn))
-			continue;
-		i = ur_repair_wqe(qp, i, psn);
-		if (i == r->fresh)
-			break;
-		w = ur_sq_at(qp, i);
-		if (!ur_swqe_in(w, UR_WRS_ANSWERED)) {
-			arrive(qp, UR_WAY_REQUEST, psn, now);
-		} else if (ur_rd_piece_begins(w, psn) && ur_psn_diff(psn, m->done) >= 0) {
-			/* The request, not its answer. */
-			ur_bit_set(m->board->kept, psn);
-			r->probe.news = now;
-			if (!ur_bit(m->board->repeated, psn) || !see_repeat(r, UR_WAY_REQUEST, psn, repeat_of(m, psn), now))
-				see_first(m, UR_WAY_REQUEST, ur_psn_add(w->psn, ur_rd_piece_end(w, (psn - w->psn) & UR_PSN_MASK)));
+/* Of 64 bits from `base` on, those from `psn` on, which is not before `base`. */
+static uint64_t bits_after(uint64_t bits, uint32_t base, uint32_t psn)
+{
+	const uint32_t d = (psn - base) & UR_PSN_MASK;
+
+	return d < 64 ? bits & UINT64_MAX << d : 0;
+}
+
+void ur_repair_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+	const struct ur_board *b = r->repair.board;
+	const uint32_t most = (ur_repair_end(r) - r->una) & UR_PSN_MASK;
+	uint32_t i = r->head, next = s->base;
+
+	for (unsigned at = 0; at < s->n; at += 64) {
+		const uint32_t base = ur_psn_add(s->base, at);
+		uint64_t news = s->bits[at / 64] & ~(ur_bits_from(b->arrived, base) | ur_bits_from(b->kept, base));
+
+		for (next = ur_psn_later(next, base); (news = bits_after(news, base, next)) != 0;) {
+			const uint32_t psn = ur_psn_add(base, (uint32_t)__builtin_ctzll(news));
+
+			next = ur_psn_add(psn, 1);
+			if (((psn - r->una) & UR_PSN_MASK) >= most)
+				continue;
+			i = ur_repair_wqe(qp, i, psn);
+			if (i == r->fresh)
+				break;
+			next = sacked(qp, ur_sq_at(qp, i), psn, now);
 		}
 	}
 	ur_repair_widen(r);
@@ -279,12 +299,23 @@ static void clear(struct ur_repair *m, uint32_t from, uint32_t to)
 	}
 }
 
-/* Repeats in what was acknowledged by now. */
+/* Repeats in what was acknowledged by now. They are seen in the order in which they were sent. */
 static void repeats_acknowledged(struct ur_requester *r, ur_time now)
 {
 	struct ur_repair *m = &r->repair;
+	uint32_t first = m->tail, after = m->head;
 
-	for (uint32_t no = m->head; no != m->tail; no++) {
+	for (uint32_t psn = m->base; (psn = ur_bit_next(m->board->repeated, psn, r->una)) != r->una;) {
+		const uint32_t no = repeat_of(m, psn);
+		const struct ur_repeat *e = ur_repeat_at(m, no);
+
+		if (no - m->head < first - m->head)
+			first = no;
+		if (no - m->head >= after - m->head)
+			after = no + 1;
+		psn = ur_psn_later(ur_psn_add(psn, 1), ur_psn_earlier(ur_psn_add(e->psn, e->n), r->una));
+	}
+	for (uint32_t no = first; (int32_t)(after - no) > 0; no++) {
 		const struct ur_repeat *e = ur_repeat_at(m, no);
 		const uint32_t end = ur_psn_earlier(ur_psn_add(e->psn, e->n), r->una);
 
@@ -312,6 +343,7 @@ void ur_repair_moved(struct ur_qp *qp, ur_time now)
 
 		if (e->n && ur_psn_diff(ur_psn_add(e->psn, e->n), r->una) > 0)
 			break;
+		m->answers -= e->n && e->answer;
 		m->head++;
 	}
 	if (ur_psn_diff(r->una, m->top) >= 0)
@@ -440,8 +472,7 @@ bool ur_repair_next(struct ur_qp *qp, uint32_t *index, uint32_t *psn, uint32_t *
 	k = (m->first - w->psn) & UR_PSN_MASK;
 	most = (ur_swqe_is_read(w) ? ur_rd_piece_end(w, k) : w->npkts) - k; /* a duplicate of a READ lies within one request */
 	*psn = m->first;
-	for (*n = 1; *n < most && ur_bit(m->board->lost, ur_psn_add(*psn, *n)); ++*n)
-		;
+	*n = (ur_bit_next_clear(m->board->lost, *psn, ur_psn_earlier(ur_psn_add(*psn, most), end)) - *psn) & UR_PSN_MASK;
 	return true;
 }
 
@@ -457,9 +488,11 @@ void ur_repair_sent(struct ur_qp *qp, uint32_t psn, uint32_t n, bool answer, ur_
 							 .answer = answer,
 							 .first = answer && ur_psn_diff(psn, m->done) >= 0,
 							 .at = now};
+	m->answers += answer;
 	for (uint32_t i = 0; i < n; i++) {
 		ur_bit_clear(m->board->lost, ur_psn_add(psn, i));
 		ur_bit_set(m->board->repeated, ur_psn_add(psn, i));
+		m->board->repeat[ur_psn_add(psn, i) % UR_SPAN] = (uint16_t)((m->tail - 1) & (UR_REPEATS - 1));
 	}
 	m->gone -= n;
 	m->nlost -= n;

@@ -31,6 +31,7 @@ struct ur_board {
 	uint64_t repeated[UR_SPAN / 64]; /* part of a repeat whose fate is not known */
 	uint64_t kept[UR_SPAN / 64];     /* READ requests and atomics that the peer has, and has not executed as far as is known */
 	struct ur_repeat queue[UR_REPEATS];
+	uint16_t repeat[UR_SPAN]; /* with a bit in `repeated`: which one in the queue */
 };
 
 /*
@@ -57,6 +58,7 @@ struct ur_repair {
 	uint32_t nlost, first;  /* lost ones, none before `first` */
 	uint32_t losses;        /* packets that were found to be lost, ever */
 	uint32_t head, tail;    /* numbers of the oldest repeat in the queue and the next */
+	uint32_t answers;       /* repeats in it that are of READs or atomics */
 	uint32_t scan[UR_WAYS]; /* what was sent for the first time before it has been judged */
 	struct ur_evidence seen[UR_WAYS], waits[UR_WAYS], ripe[UR_WAYS]; /* all; what becomes ripe at `due`; what judgement relies on */
 	ur_time due, patience;                                           /* how long a packet may be overtaken without being lost */

@@ -4,6 +4,7 @@
 #define UR_REPAIR_BITS_H
 
 #include "base/psn.h"
+#include "base/psn_find.h"
 #include "transport/qp_priv.h"
 #include "transport/repair.h"
 
@@ -37,6 +38,29 @@ static inline uint32_t ur_bit_next(const uint64_t *map, uint32_t psn, uint32_t e
 	return end;
 }
 
+/* The first PSN of [psn, end) whose bit is not set; `end` for none. */
+static inline uint32_t ur_bit_next_clear(const uint64_t *map, uint32_t psn, uint32_t end)
+{
+	while (ur_psn_diff(end, psn) > 0) {
+		const uint64_t word = ~map[psn % UR_SPAN / 64] >> psn % 64;
+
+		if (word) {
+			psn = ur_psn_add(psn, (uint32_t)__builtin_ctzll(word));
+			return ur_psn_diff(end, psn) > 0 ? psn : end;
+		}
+		psn = ur_psn_add(psn, 64 - psn % 64);
+	}
+	return end;
+}
+
+/* The bits of 64 PSNs from `psn` on. */
+static inline uint64_t ur_bits_from(const uint64_t *map, uint32_t psn)
+{
+	const uint64_t low = map[psn % UR_SPAN / 64] >> psn % 64;
+
+	return psn % 64 ? low | map[ur_psn_add(psn, 64) % UR_SPAN / 64] << (64 - psn % 64) : low;
+}
+
 static inline struct ur_repeat *ur_repeat_at(const struct ur_repair *m, uint32_t no)
 {
 	return &m->board->queue[no & (UR_REPEATS - 1)];
@@ -56,18 +80,21 @@ static inline bool ur_repair_open_question(const struct ur_board *b, uint32_t ps
 	return !(known >> psn % 64 & 1);
 }
 
-/* The work request of `psn`, none before `from`; `fresh` for none. */
+static inline uint32_t ur_swqe_psn(const void *qp, uint32_t i)
+{
+	return ur_sq_at(qp, i)->psn;
+}
+
+/*
+ * The work request of `psn`, none before `from`; `fresh` for none. A local operation has no PSN, and stands at that of what follows it: of
+ * those that begin there it is not the last.
+ */
 static inline uint32_t ur_repair_wqe(const struct ur_qp *qp, uint32_t from, uint32_t psn)
 {
-	const struct ur_requester *r = &qp->req;
+	const uint32_t fresh = qp->req.fresh, i = ur_psn_find(from, fresh, psn, ur_swqe_psn, qp);
+	const struct ur_swqe *w = ur_sq_at(qp, i);
 
-	for (; from != r->fresh; from++) {
-		const struct ur_swqe *w = ur_sq_at(qp, from);
-
-		if (((psn - w->psn) & UR_PSN_MASK) < w->npkts)
-			break;
-	}
-	return from;
+	return i != fresh && ((psn - w->psn) & UR_PSN_MASK) < w->npkts ? i : fresh;
 }
 
 /* How much wider the window is by what is not in flight; what it holds stays within the span. */

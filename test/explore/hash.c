@@ -149,6 +149,7 @@ static const struct field repair_fields[] = {
 	NO(losses, "follow.c alone asks whether it has changed, and notes it"),
 	NO(head, "a number that runs on: the queue is hashed from it to tail"),
 	NO(tail, "likewise"),
+	NO(answers, "counts some in the queue"),
 	IS(scan),
 	NO(seen, "evidence is hashed below, relative to head"),
 	NO(waits, "likewise"),
