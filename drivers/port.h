@@ -147,7 +147,10 @@ struct ur_port_ops {
 	int (*map)(struct ur_port *p, void *addr, size_t len, struct ur_dma *dma, char *err, size_t errlen);
 	/* No frame refers to it any more. The same addr and len. */
 	void (*unmap)(struct ur_port *p, void *addr, size_t len, const struct ur_dma *dma);
-	/* The path MTU that the kernel knows towards an address: IP bytes, 0 when it cannot tell. NULL: that of the port. */
+	/*
+	 * How long packets towards an address may be by the host's settings, in IP bytes: what nobody outside can change. 0 when it cannot
+	 * tell. NULL: as long as the port's.
+	 */
 	uint16_t (*path_mtu)(struct ur_port *p, const struct ur_gid *dst);
 	/*
 	 * For a port that several processes of this host share: tells the kernel which of them gets what; it holds for all of them. 0 or an

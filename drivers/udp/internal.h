@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of drivers/udp share: port.c opens and closes, steer.c steers, rx.c and tx.c move packets, buf.c has the memory. */
+/*
+ * What the files of drivers/udp share: port.c opens and closes, path_mtu.c asks the kernel for path MTUs, steer.c steers, rx.c and tx.c
+ * move packets, buf.c has the memory.
+ */
 #ifndef UR_UDP_INTERNAL_H
 #define UR_UDP_INTERNAL_H
 
@@ -102,12 +105,15 @@ void ur_udp_release(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 /* steer.c: of struct ur_port_ops */
 int ur_udp_steer(struct ur_port *p, const struct ur_port_sharing *s);
 
+/* path_mtu.c: of struct ur_port_ops */
+uint16_t ur_udp_path_mtu(struct ur_port *p, const struct ur_gid *dst);
+
 /* rx.c, tx.c: what stays the same from call to call. */
 void ur_udp_rx_init(struct ur_udp *u);
 void ur_udp_tx_init(struct ur_udp *u);
 unsigned ur_udp_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
 unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n);
-/* Empties the socket's queue of ICMP errors, and tells the port's owner which addresses they concern. */
-void ur_udp_errors(struct ur_udp *u);
+/* Empties the socket's queue of errors, and tells the port's owner which addresses ICMP errors concern. Were there any of these? */
+bool ur_udp_errors(struct ur_udp *u);
 
 #endif

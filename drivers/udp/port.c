@@ -26,13 +26,16 @@ static int set(int fd, int level, int option, int value)
 	return setsockopt(fd, level, option, &value, sizeof(value)) ? errno : 0;
 }
 
-/* Those without which the port does not work. A datagram is never cut: the ICRC covers what the kernel writes then. */
+/*
+ * Those without which the port does not work. A datagram is never cut: the ICRC covers what the kernel writes then. Nor is one refused
+ * because it is longer than the path MTU that the kernel remembers, to which anybody may have lowered it by a forged ICMP error.
+ */
 static int set_needed(const struct ur_udp *u, bool alone)
 {
 	struct ip_mreqn on = {.imr_ifindex = u->ifindex};
 	int err = set(u->fd, SOL_SOCKET, SO_REUSEPORT, !alone);
 
-	err = err ? err : set(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+	err = err ? err : set(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 	err = err ? err : set(u->fd, IPPROTO_IP, IP_RECVTOS, 1);
 	if (!err && setsockopt(u->fd, IPPROTO_IP, IP_MULTICAST_IF, &on, sizeof(on)))
 		err = errno;
@@ -40,7 +43,7 @@ static int set_needed(const struct ur_udp *u, bool alone)
 	if (!u->v6)
 		return err ? err : set(u->fd, IPPROTO_IP, IP_PKTINFO, 1);
 	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
 	err = err ? err : set(u->fd, SOL_UDP, UDP_NO_CHECK6_RX, 1); /* RoCEv2 has the ICRC: rdma_rxe and NICs send none */
 	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 	err = err ? err : set(u->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
@@ -219,27 +222,6 @@ static int wake_fd(struct ur_queue *q)
 	return ur_udp_of_queue(q)->fd;
 }
 
-static uint16_t path_mtu(struct ur_port *p, const struct ur_gid *dst)
-{
-	struct sockaddr_in to4 = {.sin_family = AF_INET, .sin_port = htons(UR_ROCE_PORT)};
-	struct sockaddr_in6 to6 = {
-		.sin6_family = AF_INET6, .sin6_port = htons(UR_ROCE_PORT), .sin6_scope_id = (uint32_t)ur_udp_of(p)->ifindex};
-	bool v4 = ur_gid_is_v4(dst);
-	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), mtu = 0;
-	socklen_t len = sizeof(mtu);
-
-	if (fd < 0)
-		return 0;
-	memcpy(&to4.sin_addr, dst->raw + 12, 4);
-	memcpy(&to6.sin6_addr, dst->raw, 16);
-	if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, p->name, (socklen_t)strlen(p->name) + 1) ||
-	    connect(fd, v4 ? (struct sockaddr *)&to4 : (struct sockaddr *)&to6, v4 ? sizeof(to4) : sizeof(to6)) ||
-	    getsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU : IPV6_MTU, &mtu, &len))
-		mtu = 0;
-	close(fd);
-	return (uint16_t)(mtu > UINT16_MAX ? UINT16_MAX : mtu);
-}
-
 static void take_error(struct ur_queue *q)
 {
 	ur_udp_errors(ur_udp_of_queue(q));
@@ -258,7 +240,7 @@ static const struct ur_queue_ops queue_ops = {
 static const struct ur_port_ops ops = {
 	.set_groups = set_groups,
 	.link_up = link_up,
-	.path_mtu = path_mtu,
+	.path_mtu = ur_udp_path_mtu,
 	.steer = ur_udp_steer,
 	.forsake = forsake,
 	.close = close_port,

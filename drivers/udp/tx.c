@@ -17,6 +17,8 @@
 #include "wire/frame.h"
 #include "wire/train.h"
 
+#define PATIENCE 16 /* sends of one datagram that find errors of others */
+
 /* --- what the kernel is told of a train --- */
 
 static void put_cmsg(struct msghdr *h, int level, int type, const void *value, size_t len)
@@ -148,13 +150,15 @@ static void put_message(struct ur_udp *u, unsigned m, struct ur_pkt *p, struct i
 	u->tx_lost[m] = stays_here(u, p) ? (uint8_t)ur_train_count(p) : 0;
 }
 
-/* Did the kernel refuse this datagram for good? Otherwise there is no room now. */
-static bool refused(struct ur_udp *u, int err)
+/*
+ * A send fails for its datagram's own sake, or with the error of an earlier one, which the kernel tells once: so for each ICMP error that
+ * was there it is tried again, but not for ever, since they may come faster than that.
+ */
+static bool is_refused(struct ur_udp *u, unsigned tries)
 {
-	if (ur_sock_is_full(err))
-		return false;
-	ur_udp_errors(u);
-	return true;
+	const bool other = ur_udp_errors(u);
+
+	return tries >= (other ? PATIENCE : 1);
 }
 
 /* Of `m` messages; returns how many are gone, sent or refused. */
@@ -166,10 +170,10 @@ static unsigned send_all(struct ur_udp *u, struct ur_pkt *const *pkts, unsigned 
 		int sent = sendmmsg(u->fd, u->tx_msg + done, m - done, MSG_DONTWAIT);
 
 		if (ur_unlikely(sent <= 0)) {
-			if (!refused(u, errno))
+			if (ur_sock_is_full(errno))
 				break;
-			if (!tries++)
-				continue; /* it may have been the error of an earlier one, which is told once */
+			if (!is_refused(u, tries++))
+				continue;
 			u->tx_lost[done] = (uint8_t)ur_train_count(pkts[done]);
 			sent = 1;
 		}
@@ -208,14 +212,18 @@ static bool is_unreachable(int err)
 	return err == ECONNREFUSED || err == EHOSTUNREACH || err == ENETUNREACH || err == EACCES || err == EHOSTDOWN;
 }
 
+static bool is_icmp(const struct sock_extended_err *e)
+{
+	return e->ee_origin == SO_EE_ORIGIN_ICMP || e->ee_origin == SO_EE_ORIGIN_ICMP6;
+}
+
 static void report_unreachable(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e, const uint8_t *quote,
 			       unsigned len)
 {
 	const struct sockaddr_in6 *name = h->msg_name;
 	struct ur_gid dst;
 
-	if (!u->port.unreachable || !is_unreachable((int)e->ee_errno) ||
-	    (e->ee_origin != SO_EE_ORIGIN_ICMP && e->ee_origin != SO_EE_ORIGIN_ICMP6))
+	if (!u->port.unreachable || !is_unreachable((int)e->ee_errno) || !is_icmp(e))
 		return;
 	if (u->v6)
 		memcpy(dst.raw, &name->sin6_addr, 16);
@@ -224,8 +232,10 @@ static void report_unreachable(struct ur_udp *u, const struct msghdr *h, const s
 	u->port.unreachable(&u->port, &dst, quote, len);
 }
 
-void ur_udp_errors(struct ur_udp *u)
+bool ur_udp_errors(struct ur_udp *u)
 {
+	bool any = false;
+
 	for (int i = 0; i < 64; i++) {
 		struct sockaddr_in6 name = {.sin6_family = 0};
 		union ur_udp_control control;
@@ -240,14 +250,16 @@ void ur_udp_errors(struct ur_udp *u)
 		ssize_t len = recvmsg(u->fd, &h, MSG_ERRQUEUE | MSG_DONTWAIT);
 
 		if (len < 0)
-			return;
+			break;
 		for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
 			struct sock_extended_err e;
 
 			if (c->cmsg_len < CMSG_LEN(sizeof(e)) || (c->cmsg_type != IP_RECVERR && c->cmsg_type != IPV6_RECVERR))
 				continue;
 			memcpy(&e, CMSG_DATA(c), sizeof(e));
+			any = any || is_icmp(&e);
 			report_unreachable(u, &h, &e, quote, (unsigned)len);
 		}
 	}
+	return any;
 }

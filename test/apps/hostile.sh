@@ -125,6 +125,41 @@ test_hostile_icmp_udp_ipv6() { unreachable udp fd77::1 fd77::2; }
 test_hostile_icmp_packet_ipv4() { unreachable packet 10.77.0.1 10.77.0.2; }
 test_hostile_icmp_packet_ipv6() { unreachable packet fd77::1 fd77::2; }
 
+# forged_mtu KIND VICTIM PEER MTU: anybody says that a hop carries no more. The kernel believes it; no connection of ours notices, nor does a new one.
+forged_mtu() {
+	local UROCE_PORT=$1 victim=$2 peer=$3 told=$4 family=4 any=0.0.0.0 victim_mac
+	export UROCE_PORT
+	[ "${peer#*:}" = "$peer" ] || { family=6 any=::0; }
+	victim_mac=$(in_ns "$NS1" cat /sys/class/net/eth0/address)
+	serve "$RPING" "$NS2" "$TMP/server" -- rping -s -P -S 60000 -a $any || return 1
+	attack_beside "$TMP/attack" too_long victim="$victim" peer="$peer" mtu="$told" || return 1
+	uroce_in "$NS1" --counters "$TMP/counters" -- rping -c -v -C 1500 -S 60000 -a "$peer" 2>&1 | grep -ac '^ping data' >"$TMP/client"
+	[ "$(cat "$TMP/client")" = 1500 ] || { cat "$TMP/counters"; fail "the client was served $(cat "$TMP/client") times instead of 1500"; return; }
+	until_says "$TMP/attack" '^forged' || return 1
+	[ "$UROCE_PORT" != udp ] || in_ns "$NS1" ip -$family route get "$peer" | grep -q "mtu $told" || { fail "the kernel does not believe it"; return; }
+	uroce_in "$NS1" -- rping -c -C 1 -S 60000 -a "$peer" || { fail "the second client ended with $?"; return; }
+	await_attackers && same_count 2 '^asked for 4096' "$TMP/attack"
+}
+# with_mtu MTU COMMAND...: on a cable with that MTU; what the kernel was told meanwhile is forgotten.
+with_mtu() {
+	local mtu=$1 status ns
+	shift
+	for ns in "$NS1" "$NS2"; do ip -n "$ns" link set eth0 mtu "$mtu"; done
+	"$@"
+	status=$?
+	stop_servers
+	for ns in "$NS1" "$NS2"; do
+		ip -n "$ns" link set eth0 mtu 1500
+		ip -n "$ns" route flush cache
+		ip -n "$ns" -6 route flush cache
+	done
+	return $status
+}
+test_hostile_mtu_udp_ipv4() { with_mtu 4200 forged_mtu udp 10.77.0.1 10.77.0.2 552; }
+test_hostile_mtu_udp_ipv6() { with_mtu 4200 forged_mtu udp fd77::1 fd77::2 1280; }
+test_hostile_mtu_packet_ipv4() { with_mtu 4200 forged_mtu packet 10.77.0.1 10.77.0.2 552; }
+test_hostile_mtu_packet_ipv6() { with_mtu 4200 forged_mtu packet fd77::1 fd77::2 1280; }
+
 # The most memory that processes of that name have had, in KiB.
 most_memory() {
 	local p most=0 now
