@@ -7,7 +7,9 @@
 #include <time.h> /* before errqueue.h, which lacks it */
 
 #include <linux/errqueue.h>
+#include <netinet/icmp6.h>
 #include <netinet/ip.h>
+#include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <string.h>
 
@@ -15,6 +17,7 @@
 #include "drivers/os/sock.h"
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
+#include "wire/icmp.h"
 #include "wire/train.h"
 
 #define PATIENCE 16 /* sends of one datagram that find errors of others */
@@ -206,30 +209,27 @@ unsigned ur_udp_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 
 /* --- ICMP errors --- */
 
-/* That a packet was too long, lived too long or had something wrong about it does not mean that none would arrive. */
-static bool is_unreachable(int err)
-{
-	return err == ECONNREFUSED || err == EHOSTUNREACH || err == ENETUNREACH || err == EACCES || err == EHOSTDOWN;
-}
-
 static bool is_icmp(const struct sock_extended_err *e)
 {
 	return e->ee_origin == SO_EE_ORIGIN_ICMP || e->ee_origin == SO_EE_ORIGIN_ICMP6;
 }
 
-static void report_unreachable(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e, const uint8_t *quote,
-			       unsigned len)
+static void report(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e, const uint8_t *quote, unsigned len)
 {
 	const struct sockaddr_in6 *name = h->msg_name;
+	const bool v4 = e->ee_origin == SO_EE_ORIGIN_ICMP;
+	const bool too_long = v4 ? e->ee_type == ICMP_DEST_UNREACH && e->ee_code == ICMP_FRAG_NEEDED : e->ee_type == ICMP6_PACKET_TOO_BIG;
+	const uint16_t hop_mtu = too_long ? ur_icmp_hop_mtu(v4, e->ee_info) : 0;
 	struct ur_gid dst;
 
-	if (!u->port.unreachable || !is_unreachable((int)e->ee_errno) || !is_icmp(e))
+	/* That one lived too long, or had something wrong about it, does not mean that none would arrive. */
+	if (!u->port.undelivered || !is_icmp(e) || (too_long ? !hop_mtu : e->ee_type != (v4 ? ICMP_DEST_UNREACH : ICMP6_DST_UNREACH)))
 		return;
 	if (u->v6)
 		memcpy(dst.raw, &name->sin6_addr, 16);
 	else
 		dst = ur_gid_from_v4(((const struct sockaddr_in *)(const void *)name)->sin_addr.s_addr);
-	u->port.unreachable(&u->port, &dst, quote, len);
+	u->port.undelivered(&u->port, &dst, hop_mtu, quote, len);
 }
 
 bool ur_udp_errors(struct ur_udp *u)
@@ -258,7 +258,7 @@ bool ur_udp_errors(struct ur_udp *u)
 				continue;
 			memcpy(&e, CMSG_DATA(c), sizeof(e));
 			any = any || is_icmp(&e);
-			report_unreachable(u, &h, &e, quote, (unsigned)len);
+			report(u, &h, &e, quote, (unsigned)len);
 		}
 	}
 	return any;

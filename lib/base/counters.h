@@ -75,6 +75,7 @@
 	X(RNR_NAK_RCVD, "rnr_nak_retry_err", "RNR NAKs received")                                                                          \
 	X(RETRY_EXC, "req_transport_retries_exceeded", "requests failed because the retry counter was exhausted")                          \
 	X(RNR_RETRY_EXC, "req_rnr_retries_exceeded", "requests failed because the RNR retry counter was exhausted")                        \
+	X(NARROW_HOP, "narrow_hop", "ICMP errors about packets outstanding that are too long for a hop: their connections end")            \
 	X(RX_WRITE, "rx_write_requests", "RDMA WRITE requests executed")                                                                   \
 	X(RX_READ, "rx_read_requests", "RDMA READ requests executed")                                                                      \
 	X(RX_ATOMIC, "rx_atomic_requests", "atomic requests executed")                                                                     \

@@ -69,6 +69,18 @@ static void put_group_farewells(void *ctx, const struct ur_gid *groups, unsigned
 		ur_farewells_put_groups(e->farewells, groups, n);
 }
 
+/* On the wire nothing can be done for connections that are there. That they end is no mystery then. */
+static void narrow(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu)
+{
+	const struct ur_engine *e = ctx;
+	char peer[UR_IP_TEXT];
+
+	fprintf(stderr,
+		"uroce: a hop on the way to %s carries %u bytes only, so connections with path MTU %u end, and new ones have path MTU %u "
+		"for ten minutes: raise the MTU of that hop, or lower that of %s and of the peer's interface\n",
+		ur_gid_ip(dst, peer), hop_mtu, path_mtu, 128u << ur_max_path_mtu(hop_mtu), e->nic->port->name);
+}
+
 /* A port of our own is gone with us, and nobody could send by it. */
 static void open_farewells(struct ur_engine *e)
 {
@@ -92,6 +104,7 @@ static int create_nic(struct ur_engine *e)
 				   .ctx = e,
 				   .other_answers = other_answers,
 				   .orphaned = orphaned,
+				   .narrow = narrow,
 				   .cc = strcmp(e->cfg.congestion, "off") != 0,
 				   .follow = follow_when(e->cfg.congestion),
 				   .packets = !e->cfg.one_copy,

@@ -170,7 +170,7 @@ static void open4(void)
 	unsigned len = sizeof(a);
 
 	sock4.fd = open_socket(AF_INET);
-	set(sock4.fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+	set(sock4.fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 	SYS3(bind, sock4.fd, &a, sizeof(a));
 	SYS3(getsockname, sock4.fd, &a, &len);
 	sock4.port = a.sin_port;
@@ -183,7 +183,7 @@ static void open6(void)
 
 	sock6.fd = open_socket(AF_INET6);
 	set(sock6.fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	set(sock6.fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+	set(sock6.fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
 	SYS3(bind, sock6.fd, &a, sizeof(a));
 	SYS3(getsockname, sock6.fd, &a, &len);
 	sock6.port = a.sin6_port;

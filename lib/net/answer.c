@@ -159,12 +159,12 @@ static void rx_echo(struct ur_net *net, const struct ur_pkt *in)
 /* --- errors --- */
 
 /* About a packet that came from the address which the error came to. */
-static void rx_unreachable(struct ur_net *net, const struct ur_pkt *p, const struct ur_icmp *m)
+static void rx_error(struct ur_net *net, const struct ur_pkt *p, const struct ur_icmp *m)
 {
-	if (!our_addr(net, &p->dst, p) || !ur_gid_eq(&m->quote.src, &p->dst) || !net->cfg.unreachable)
+	if (!our_addr(net, &p->dst, p) || !ur_gid_eq(&m->quote.src, &p->dst) || !net->cfg.undelivered)
 		ur_net_count(net, UR_C_RX_OTHER_HOST);
 	else
-		net->cfg.unreachable(net->cfg.ctx, &m->quote.dst, p->data + m->quote.bth_off, m->quote.len);
+		net->cfg.undelivered(net->cfg.ctx, &m->quote.dst, m->hop_mtu, p->data + m->quote.bth_off, m->quote.len);
 }
 
 static void rx_icmp(struct ur_net *net, const struct ur_pkt *p, ur_time now)
@@ -187,7 +187,8 @@ static void rx_icmp(struct ur_net *net, const struct ur_pkt *p, ur_time now)
 		rx_advertisement(net, p, &m, now);
 		break;
 	case UR_ICMP_UNREACHABLE:
-		rx_unreachable(net, p, &m);
+	case UR_ICMP_TOO_LONG:
+		rx_error(net, p, &m);
 		break;
 	default:
 		ur_net_count(net, UR_C_RX_OTHER_HOST);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the files of lib/net share. net.c: the instance, and packets without a path of their own; gid.c: the GID table; route.c: routes;
- * neigh.c: the neighbour cache; probe.c: questions to neighbours; path.c: paths; answer.c: received ARP and ICMP, and answers to it.
- * group.h: multicast membership.
+ * neigh.c: the neighbour cache; probe.c: questions to neighbours; path.c: paths; narrow.c: hops
+ * that carry less than our link; answer.c: received ARP and ICMP, and answers to it. group.h: multicast membership.
  */
 #ifndef UR_NET_INTERNAL_H
 #define UR_NET_INTERNAL_H
@@ -15,6 +15,7 @@
 
 #define UR_VLAN_MASK 0xfff
 #define UR_NET_HOPS 64 /* default hop limit */
+#define UR_NET_NARROW 32 /* addresses behind narrow hops that are remembered */
 
 /* RFC 4861, 10, without jitter. */
 #define UR_NEIGH_REACHABLE_TIME (30 * UR_NS_PER_S)
@@ -38,6 +39,12 @@ struct ur_net_route_entry {
 	bool of_addr; /* the on-link route of an address */
 };
 
+struct ur_net_hop { /* that is narrow */
+	struct ur_gid dst;
+	uint16_t mtu;
+	ur_time until;
+};
+
 struct ur_net {
 	struct ur_net_config cfg;
 	struct ur_mac mac;
@@ -59,6 +66,7 @@ struct ur_net {
 	struct ur_list group_links;  /* of struct ur_group_link */
 	unsigned ngroups;
 	struct ur_rng rng;
+	struct ur_net_hop narrow[UR_NET_NARROW];
 };
 
 enum ur_neigh_state {

@@ -31,8 +31,8 @@ struct ur_net_config {
 	uint16_t mtu;
 	bool owned;
 	uint64_t seed; /* of random delays */
-	/* Somebody says that nothing reaches `dst`, and quotes a packet of ours: as in struct ur_port. May be NULL. */
-	void (*unreachable)(void *ctx, const struct ur_gid *dst, const uint8_t *quote, unsigned len);
+	/* Somebody says that a packet of ours did not reach `dst`: as in struct ur_port. May be NULL. */
+	void (*undelivered)(void *ctx, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len);
 	/* A copy of a frame that we sent, for the other processes of this device, which it concerns as well. May be NULL. */
 	void (*tell)(void *ctx, const struct ur_pkt *p);
 };
@@ -80,6 +80,16 @@ const struct ur_net_route *ur_net_route_get(const struct ur_net *net, unsigned i
 /* Chooses source address and next hop for `dst`. `want` (may be NULL) fixes the source. ENETUNREACH, EADDRNOTAVAIL. */
 int ur_net_route_lookup(const struct ur_net *net, const struct ur_gid *dst, const struct ur_gid *want, struct ur_gid *src,
 			struct ur_gid *next_hop);
+
+/* --- hops that carry less than our link --- */
+
+/*
+ * A hop on the way to `dst` carries no more than `mtu` IP bytes, as is known for sure: remembered for ten minutes (RFC 1191, 6.3), for the
+ * last few addresses. True when that is news.
+ */
+bool ur_net_narrow(struct ur_net *net, const struct ur_gid *dst, uint16_t mtu, ur_time now);
+/* What is remembered of the way to `dst`: IP bytes, 0 for nothing. */
+uint16_t ur_net_narrow_mtu(const struct ur_net *net, const struct ur_gid *dst, ur_time now);
 
 /* --- paths --- */
 

@@ -73,18 +73,6 @@ static void nic_tell(void *ctx, const struct ur_pkt *p)
 	ur_nic_tell_siblings(ctx, p, UR_PKT_LOCAL);
 }
 
-static void nic_unreachable(void *ctx, const struct ur_gid *dst, const uint8_t *quote, unsigned len)
-{
-	struct ur_nic *nic = ctx;
-
-	if (len < UR_BTH_LEN) {
-		ur_count(&nic->counters, UR_C_DROP_ICMP_QUOTE);
-		return;
-	}
-	if (!ur_cm_icmp_error(nic->cm, dst, quote, len, nic->now) && !ur_tp_unreachable(nic->tp, dst, quote, nic->now))
-		ur_count(&nic->counters, UR_C_DROP_ICMP_QUOTE);
-}
-
 /* --- making and unmaking --- */
 
 #define IN_USE (2 * UR_NS_PER_S)
@@ -132,7 +120,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				    .mtu = nic->cfg.mtu,
 				    .owned = nic->cfg.owned,
 				    .seed = ur_random_u64(&nic->random),
-				    .unreachable = nic_unreachable,
+				    .undelivered = ur_nic_undelivered,
 				    .tell = nic_tell};
 	struct ur_cm_config cm = {.ctx = nic,
 				  .send = ur_nic_send_mad,
@@ -223,9 +211,9 @@ void ur_nic_leave_siblings(struct ur_nic *nic)
 	ur_tp_hide_tokens(nic->tp);
 }
 
-static void port_unreachable(struct ur_port *port, const struct ur_gid *dst, const uint8_t *quote, unsigned len)
+static void port_undelivered(struct ur_port *port, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len)
 {
-	nic_unreachable(port->owner, dst, quote, len);
+	ur_nic_undelivered(port->owner, dst, hop_mtu, quote, len);
 }
 
 /* A capture wants to know when packets came. */
@@ -241,7 +229,7 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	port->owner = nic;
 	nic_set_stamps(nic);
 	nic->routed = port->queue->caps & UR_QUEUE_BARE;
-	port->unreachable = port_unreachable;
+	port->undelivered = port_undelivered;
 	ur_net_set_routed(nic->net, nic->routed);
 	ur_tp_set_window(nic->tp, port->queue->rx_bytes);
 	ur_tp_set_copies(nic->tp, port->queue->caps & UR_QUEUE_COPIES);

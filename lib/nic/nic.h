@@ -77,6 +77,11 @@ struct ur_nic_config {
 	uint64_t (*token)(void *ctx, uint8_t slot, uint32_t at);
 	_Atomic uint64_t *tokens;
 	void (*watched)(void *ctx, bool watched);
+	/*
+	 * A hop on the way to `dst` carries hop_mtu IP bytes, too few for packets of connections that are there, whose path MTU is that;
+	 * once for each address, and again when it is less. May be NULL.
+	 */
+	void (*narrow)(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu);
 };
 
 struct ur_nic {
@@ -172,7 +177,7 @@ int ur_nic_join_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t v
 int ur_nic_leave_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t vlan, ur_time now);
 /* Leaves all groups at once: the process ends. */
 void ur_nic_end_mcast(struct ur_nic *nic, ur_time now);
-/* IP bytes that a packet to this address may have: what the port carries, or less where the kernel knows of a narrower path. */
+/* IP bytes that a packet to this address may have: what the port carries, or less by the host's routes or for a hop that is narrower. */
 uint16_t ur_nic_path_mtu(const struct ur_nic *nic, const struct ur_gid *dst);
 
 #endif

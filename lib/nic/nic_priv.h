@@ -34,6 +34,9 @@ bool ur_nic_hand_on_view(struct ur_nic *nic, const struct ur_pkt *view);
 /* nic_rx.c: handles a burst of the queue; returns how many packets there were. */
 unsigned ur_nic_rx(struct ur_nic *nic, struct ur_queue *q);
 
+/* nic_icmp.c: as ur_net_config.undelivered. */
+void ur_nic_undelivered(void *ctx, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len);
+
 /* QP 1. */
 void ur_nic_mad_init(struct ur_nic *nic);
 void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN], uint32_t psn);

@@ -124,7 +124,13 @@ int ur_nic_destroy_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *
 uint16_t ur_nic_path_mtu(const struct ur_nic *nic, const struct ur_gid *dst)
 {
 	struct ur_port *port = nic->port;
-	uint16_t mtu = port && port->ops->path_mtu && ur_net_gid_find(nic->net, dst) < 0 ? port->ops->path_mtu(port, dst) : 0;
+	uint16_t mtu = nic->cfg.mtu, route, hop;
 
-	return mtu && mtu < nic->cfg.mtu ? mtu : nic->cfg.mtu;
+	if (!port || ur_net_gid_find(nic->net, dst) >= 0)
+		return mtu;
+	route = port->ops->path_mtu ? port->ops->path_mtu(port, dst) : 0;
+	hop = ur_net_narrow_mtu(nic->net, dst, nic->now);
+	if (route && route < mtu)
+		mtu = route;
+	return hop && hop < mtu ? hop : mtu;
 }

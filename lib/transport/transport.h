@@ -437,6 +437,11 @@ void ur_qp_unreachable(struct ur_qp *qp);
  * that address are sent again sooner; they fail when their retries are exhausted, as without it.
  */
 bool ur_tp_unreachable(struct ur_tp *tp, const struct ur_gid *dst, const uint8_t bth[12], ur_time now);
+/*
+ * The same where the packet was too long for a hop that carries hop_mtu IP bytes. It counts also when it is a READ response; and returns
+ * the path MTU of its QP, in bytes, or 0 when it is none of ours, or of a QP whose packets are not that long.
+ */
+uint32_t ur_tp_too_long(struct ur_tp *tp, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t bth[12], ur_time now);
 
 /* --- datagrams: address handles and multicast --- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ICMP echo, destination unreachable and neighbour discovery. */
+/* ICMP echo, destination unreachable, packet too big and neighbour discovery. */
 #include "base/bytes.h"
 #include "wire/icmp.h"
 #include "wire/ip.h"
@@ -9,6 +9,7 @@ enum {
 	UNREACHABLE4 = 3,
 	TOO_LONG4 = 4, /* its code for a packet that would have to be cut */
 	UNREACHABLE6 = 1,
+	TOO_BIG6 = 2,
 	ECHO_REQUEST4 = 8,
 	ECHO_REQUEST6 = 128,
 	ECHO_REPLY6 = 129,
@@ -22,6 +23,9 @@ enum {
 	OPT_UNIT = 8, /* option lengths count units of eight bytes */
 	ND_HOPS = 255,
 	ECHO_HOPS = 64,
+	LEAST4 = 68, /* MTU of a link */
+	LEAST6 = 1280,
+	EVERY_HOST4 = 576, /* takes packets of this length */
 };
 
 /* The sum over the pseudo header of RFC 8200, 8.1. */
@@ -156,20 +160,31 @@ static uint32_t quoted_ip6(const uint8_t *ip, uint32_t len, struct ur_icmp_quote
 	return UR_IP6_LEN;
 }
 
-/* Errors quote as much as they like. What is not a RoCEv2 packet stays UR_ICMP_OTHER. */
-static void parse_unreachable(const struct ur_pkt *p, struct ur_icmp *m)
+/* A router older than RFC 1191 says 0, and no packet need be longer then than every host takes. */
+uint16_t ur_icmp_hop_mtu(bool v4, uint32_t told)
 {
-	bool v4 = p->kind == UR_PKT_ICMP4;
-	const uint8_t *ip = p->data + p->payload_off + ERROR_LEN;
+	if (v4 && !told)
+		return EVERY_HOST4;
+	return told < (v4 ? LEAST4 : LEAST6) ? 0 : (uint16_t)ur_min_u32(told, UINT16_MAX);
+}
+
+/* Errors quote as much as they like. What is not a RoCEv2 packet stays UR_ICMP_OTHER. */
+static void parse_error(const struct ur_pkt *p, struct ur_icmp *m)
+{
+	bool v4 = p->kind == UR_PKT_ICMP4, too_long = v4 ? m->code == TOO_LONG4 : m->type == TOO_BIG6;
+	const uint8_t *h = p->data + p->payload_off, *ip = h + ERROR_LEN;
 	uint32_t len = p->payload_len, hdr;
 
-	if (len < ERROR_LEN || (v4 && m->code == TOO_LONG4))
+	if (len < ERROR_LEN)
+		return;
+	m->hop_mtu = too_long ? ur_icmp_hop_mtu(v4, v4 ? ur_get16(h + 6) : ur_get32(h + 4)) : 0;
+	if (too_long && !m->hop_mtu)
 		return;
 	len -= ERROR_LEN;
 	hdr = v4 ? quoted_ip4(ip, len, &m->quote) : quoted_ip6(ip, len, &m->quote);
 	if (!hdr || len < hdr + UR_UDP_LEN || ur_get16(ip + hdr + 2) != UR_ROCE_PORT)
 		return;
-	m->kind = UR_ICMP_UNREACHABLE;
+	m->kind = too_long ? UR_ICMP_TOO_LONG : UR_ICMP_UNREACHABLE;
 	m->quote.bth_off = (uint16_t)(ip + hdr + UR_UDP_LEN - p->data);
 	m->quote.len = (uint16_t)(len - hdr - UR_UDP_LEN);
 }
@@ -189,15 +204,15 @@ bool ur_icmp_parse(const struct ur_pkt *p, struct ur_icmp *m)
 		if (m->type == ECHO_REPLY4)
 			return parse_echo(p, m, UR_ICMP_ECHO_REPLY4);
 		if (m->type == UNREACHABLE4)
-			parse_unreachable(p, m);
+			parse_error(p, m);
 		return true;
 	}
 	if (m->type == ECHO_REQUEST6)
 		return parse_echo(p, m, UR_ICMP_ECHO_REQUEST6);
 	if (m->type == ECHO_REPLY6)
 		return parse_echo(p, m, UR_ICMP_ECHO_REPLY6);
-	if (m->type == UNREACHABLE6)
-		parse_unreachable(p, m);
+	if (m->type == UNREACHABLE6 || m->type == TOO_BIG6)
+		parse_error(p, m);
 	if (m->type == SOLICITATION || m->type == ADVERTISEMENT)
 		return parse_nd(p, m);
 	return true;

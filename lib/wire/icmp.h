@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICMP echo and destination unreachable (RFC 792, RFC 4443) and neighbour discovery (RFC 4861: solicitation and advertisement with
- * link-layer address options): parse and build; and the addresses that multicast uses (RFC 1112, RFC 2464, RFC 4291).
+ * ICMP echo, destination unreachable and packet too big (RFC 792, RFC 4443) and neighbour discovery (RFC 4861: solicitation and
+ * advertisement with link-layer address options): parse and build; and the addresses that multicast uses (RFC 1112, RFC 2464, RFC 4291).
  */
 #ifndef UR_ICMP_H
 #define UR_ICMP_H
@@ -17,6 +17,7 @@ enum ur_icmp_kind {
 	UR_ICMP_NS, /* neighbour solicitation */
 	UR_ICMP_NA, /* neighbour advertisement */
 	UR_ICMP_UNREACHABLE, /* a RoCEv2 packet did not arrive, and the next would not either */
+	UR_ICMP_TOO_LONG,    /* it did not because it is too long for a hop (RFC 1191, RFC 8201) */
 };
 
 /* The RoCEv2 packet that an error quotes. */
@@ -39,15 +40,18 @@ struct ur_icmp {
 	uint16_t id, seq;            /* echo */
 	uint16_t data_off, data_len; /* echo: the data, counted from p->data */
 	struct ur_nd nd;             /* NS, NA */
-	struct ur_icmp_quote quote;  /* UNREACHABLE */
+	struct ur_icmp_quote quote;  /* UNREACHABLE, TOO_LONG */
+	uint16_t hop_mtu;            /* TOO_LONG */
 };
 
 /*
  * Reads a packet of kind UR_PKT_ICMP4 or UR_PKT_ICMP6. False when it is cut short, its checksum is wrong, or it breaks the rules of
  * RFC 4861, 7.1 (hop limit 255, code 0, target not multicast, options that fit, ...); the caller counts UR_C_DROP_ICMP. An error about
- * anything but a RoCEv2 packet, or about its length, is of no interest.
+ * anything but a RoCEv2 packet is of no interest.
  */
 bool ur_icmp_parse(const struct ur_pkt *p, struct ur_icmp *m);
+/* IP bytes that a hop carries which says `told` (RFC 1191, 4; RFC 4443, 3.2); 0: no hop may say that (RFC 791, RFC 8201, 4). */
+uint16_t ur_icmp_hop_mtu(bool v4, uint32_t told);
 /*
  * Of the message that payload_off and payload_len enclose, with the pseudo header of RFC 8200 in IPv6: 0 when its checksum field holds the
  * right value; that value when it holds zero. IGMP's is the same.

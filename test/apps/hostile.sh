@@ -137,6 +137,7 @@ forged_mtu() {
 	[ "$(cat "$TMP/client")" = 1500 ] || { cat "$TMP/counters"; fail "the client was served $(cat "$TMP/client") times instead of 1500"; return; }
 	until_says "$TMP/attack" '^forged' || return 1
 	[ "$UROCE_PORT" != udp ] || in_ns "$NS1" ip -$family route get "$peer" | grep -q "mtu $told" || { fail "the kernel does not believe it"; return; }
+	[ "$(dropped drop_icmp_quote)" -ge 20 ] && [ "$(dropped narrow_hop)" = 0 ] || { cat "$TMP/counters"; fail "the errors are not counted"; return; }
 	uroce_in "$NS1" -- rping -c -C 1 -S 60000 -a "$peer" || { fail "the second client ended with $?"; return; }
 	await_attackers && same_count 2 '^asked for 4096' "$TMP/attack"
 }

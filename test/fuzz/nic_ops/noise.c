@@ -120,7 +120,7 @@ static void unreachable(struct fuzz *f, uint8_t v)
 {
 	const struct frame *fr = &f->seen[VICTIM][v % SEEN];
 	bool v4 = !f->fab.v6;
-	uint32_t head = UR_ETH_LEN + (v4 ? UR_IP4_LEN : UR_IP6_LEN), len = 8 + 4u * (take(&f->in) & 31);
+	uint32_t head = UR_ETH_LEN + (v4 ? UR_IP4_LEN : UR_IP6_LEN), how = take(&f->in), len = 8 + 4u * (how & 31);
 	uint8_t *ip = f->out.b + UR_ETH_LEN, *m = f->out.b + head;
 	struct ur_counters unused = {{0}};
 	struct ur_pkt p = {.data = f->out.b, .room = FRAME_MAX};
@@ -137,6 +137,11 @@ static void unreachable(struct fuzz *f, uint8_t v)
 		m[8 + (v4 ? UR_IP4_LEN : UR_IP6_LEN) + UR_UDP_LEN + 11] ^= v >> 4 & 3;
 	if (v & 128)
 		m[1] = v >> 4;
+	if (how & 32) { /* or was too long for a hop */
+		m[0] = v4 ? 3 : 2;
+		m[1] = v4 ? 4 : 0;
+		ur_put16(m + 6, (uint16_t)(how << 4));
+	}
 	if (v4) {
 		ur_ip4_put(ip, &f->gid[ATTACKER], &f->gid[VICTIM], 0, 64, UR_PROTO_ICMP4);
 		ur_ip4_finish(ip, UR_IP4_LEN + len);

@@ -344,9 +344,10 @@ static void port__alone(void)
 static struct ur_gid told;
 static uint8_t told_quote[UR_BTH_LEN];
 static unsigned told_len;
-static void tell(struct ur_port *p, const struct ur_gid *dst, const uint8_t *quote, unsigned len)
+static void tell(struct ur_port *p, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len)
 {
 	(void)p;
+	(void)hop_mtu;
 	told = *dst;
 	told_len = len;
 	memcpy(told_quote, quote, len);
@@ -363,7 +364,7 @@ static void error__is_taken(void)
 	struct ur_gid here = address(true);
 
 	told = (struct ur_gid){{0}};
-	port->unreachable = tell;
+	port->undelivered = tell;
 	memcpy(mapped.sin6_addr.s6_addr, here.raw, 16);
 	CU_ASSERT_TRUE(sendto(fd, long_one, sizeof(long_one), 0, (struct sockaddr *)&mapped, sizeof(mapped)) < 0 ||
 		       sendto(fd, long_one, sizeof(long_one), 0, (struct sockaddr *)&to, sizeof(to)) < 0);

@@ -170,6 +170,53 @@ static void unreachable__fails_no_send(void)
 	}
 }
 
+static struct {
+	struct ur_gid dst;
+	uint16_t hop_mtu;
+	unsigned len, times;
+	uint8_t quote[12];
+} told;
+static void tell(struct ur_port *p, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len)
+{
+	(void)p;
+	told.dst = *dst;
+	told.hop_mtu = hop_mtu;
+	told.len = len;
+	told.times++;
+	memcpy(told.quote, quote, len);
+}
+
+/* The owner judges what the packet quotes; a length that no hop has is nothing to judge. */
+static void told__what_is_quoted(void)
+{
+	static const uint8_t quote[12] = {0};
+	const struct {
+		bool v4;
+		uint8_t type, code;
+		uint32_t value;
+		uint16_t hop_mtu;
+		bool told;
+	} cases[] = {{true, 3, 4, 1400, 1400, true}, {true, 3, 4, 0, 576, true}, {true, 3, 4, 67, 0, false},
+		     {true, 3, 3, 0, 0, true},       {true, 11, 0, 0, 0, false}, {false, 2, 0, 1400, 1400, true},
+		     {false, 2, 0, 1279, 0, false},  {false, 1, 4, 0, 0, true},  {false, 3, 0, 0, 0, false}};
+
+	port->undelivered = tell;
+	for (unsigned i = 0; i < ur_array_size(cases); i++) {
+		const struct ur_gid here = address(cases[i].v4);
+
+		memset(&told, 0, sizeof(told));
+		forge(cases[i].v4, cases[i].type, cases[i].code, cases[i].value, 1);
+		port->queue->ops->take_error(port->queue);
+		CU_ASSERT_EQUAL(told.times, cases[i].told);
+		if (!told.times)
+			continue;
+		CU_ASSERT_EQUAL(told.hop_mtu, cases[i].hop_mtu);
+		CU_ASSERT_TRUE(ur_gid_eq(&told.dst, &here));
+		CU_ASSERT_EQUAL(told.len, sizeof(quote));
+		CU_ASSERT_EQUAL(memcmp(told.quote, quote, sizeof(quote)), 0);
+	}
+}
+
 /* --- the routes of this host --- */
 
 static void add_route(bool v4, const uint8_t *dst, uint32_t mtu)
@@ -230,5 +277,6 @@ void ur_suite_udp_icmp(void)
 	CU_ADD_TEST(s, too_long__is_not_cut);
 	CU_ADD_TEST(s, too_long__packets_keep_their_numbers);
 	CU_ADD_TEST(s, unreachable__fails_no_send);
+	CU_ADD_TEST(s, told__what_is_quoted);
 	CU_ADD_TEST(s, path_mtu__is_the_routes);
 }

@@ -347,6 +347,7 @@ static void icmp_parse__unreachable(void)
 		for (unsigned i = 0; i < ur_array_size(quotes); i++) {
 			len = unreachable(f, six, six ? 4 : 3, quotes[i]);
 			CU_ASSERT(parse_bytes(f, len, &m) && m.kind == UR_ICMP_UNREACHABLE);
+			CU_ASSERT_EQUAL(m.hop_mtu, 0);
 			CU_ASSERT_EQUAL(m.quote.len, quotes[i]);
 			CU_ASSERT_EQUAL(m.quote.bth_off, len - quotes[i]);
 			CU_ASSERT_EQUAL(m.quote.src.raw[15], 2);
@@ -364,7 +365,41 @@ static void icmp_parse__unreachable(void)
 		mend(f, len, six, ip - 8);
 		CU_ASSERT(parse_bytes(f, len, &m) && m.kind == UR_ICMP_OTHER);
 	}
-	CU_ASSERT(parse_bytes(f, unreachable(f, false, 4, 12), &m) && m.kind == UR_ICMP_OTHER); /* too long */
+}
+
+/* An error about a packet that is too long for a hop, which carries so much. */
+static bool parse_too_long(bool six, uint32_t mtu, struct ur_icmp *m)
+{
+	uint8_t f[512];
+	size_t len = unreachable(f, six, six ? 0 : 4, 12), at = 14 + (six ? 40u : 20);
+
+	f[at] = six ? 2 : 3;
+	ur_put32(f + at + 4, mtu);
+	mend(f, len, six, at);
+	return parse_bytes(f, len, m);
+}
+
+static void icmp_parse__too_long(void)
+{
+	static const struct {
+		bool six;
+		uint32_t told;
+		uint16_t mtu; /* 0: no hop says that */
+	} cases[] = {{false, 1500, 1500},   {false, 68, 68},           {false, 67, 0},        {false, 0, 576},
+		     {false, 65535, 65535}, {true, 1280, 1280},        {true, 1500, 1500},    {true, 1279, 0},
+		     {true, 0, 0},          {true, 0xffffffff, 65535}, {true, 0x10500, 65535}};
+
+	for (unsigned i = 0; i < ur_array_size(cases); i++) {
+		struct ur_icmp m;
+
+		CU_ASSERT_TRUE(parse_too_long(cases[i].six, cases[i].told, &m));
+		CU_ASSERT_EQUAL(m.kind, cases[i].mtu ? UR_ICMP_TOO_LONG : UR_ICMP_OTHER);
+		if (!cases[i].mtu)
+			continue;
+		CU_ASSERT_EQUAL(m.hop_mtu, cases[i].mtu);
+		CU_ASSERT_EQUAL(m.quote.len, 12);
+		CU_ASSERT_EQUAL(m.quote.dst.raw[15], 3);
+	}
 }
 
 /* Cut anywhere, an error is of no interest, and nothing behind its end is read: samples end where their memory does. */
@@ -420,6 +455,7 @@ void ur_suite_icmp(void)
 	CU_ADD_TEST(s, nd_build__captured_bytes);
 	CU_ADD_TEST(s, nd_build__all_flags_and_vlan);
 	CU_ADD_TEST(s, icmp_parse__unreachable);
+	CU_ADD_TEST(s, icmp_parse__too_long);
 	CU_ADD_TEST(s, icmp_parse__unreachable_cut);
 	CU_ADD_TEST(s, mcast__addresses);
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What ICMP errors say of packets of ours, and whom that concerns. */
+#include "nic/nic_priv.h"
+#include "wire/hdr.h"
+
+/* Is it about a packet of ours that is too long for a hop? No MAD is. What is believed counts for connections to come. */
+static bool is_too_long(struct ur_nic *nic, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *bth)
+{
+	const uint32_t path_mtu = ur_tp_too_long(nic->tp, dst, hop_mtu, bth, nic->now);
+
+	if (!path_mtu)
+		return false;
+	ur_count(&nic->counters, UR_C_NARROW_HOP);
+	if (ur_net_narrow(nic->net, dst, hop_mtu, nic->now) && nic->cfg.narrow)
+		nic->cfg.narrow(nic->cfg.ctx, dst, path_mtu, hop_mtu);
+	return true;
+}
+
+void ur_nic_undelivered(void *ctx, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len)
+{
+	struct ur_nic *nic = ctx;
+	bool ours = false;
+
+	if (len >= UR_BTH_LEN && hop_mtu)
+		ours = is_too_long(nic, dst, hop_mtu, quote);
+	else if (len >= UR_BTH_LEN)
+		ours = ur_cm_icmp_error(nic->cm, dst, quote, len, nic->now) || ur_tp_unreachable(nic->tp, dst, quote, nic->now);
+	if (!ours)
+		ur_count(&nic->counters, UR_C_DROP_ICMP_QUOTE);
+}
