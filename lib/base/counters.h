@@ -76,6 +76,7 @@
 	X(RETRY_EXC, "req_transport_retries_exceeded", "requests failed because the retry counter was exhausted")                          \
 	X(RNR_RETRY_EXC, "req_rnr_retries_exceeded", "requests failed because the RNR retry counter was exhausted")                        \
 	X(NARROW_HOP, "narrow_hop", "ICMP errors about packets outstanding that are too long for a hop: their connections end")            \
+	X(ONLY_SHORT, "only_short_acknowledged", "requests of several packets that failed so, where none had ever been acknowledged")      \
 	X(RX_WRITE, "rx_write_requests", "RDMA WRITE requests executed")                                                                   \
 	X(RX_READ, "rx_read_requests", "RDMA READ requests executed")                                                                      \
 	X(RX_ATOMIC, "rx_atomic_requests", "atomic requests executed")                                                                     \

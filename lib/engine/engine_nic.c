@@ -73,12 +73,20 @@ static void put_group_farewells(void *ctx, const struct ur_gid *groups, unsigned
 static void narrow(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu)
 {
 	const struct ur_engine *e = ctx;
+	const char *dev = e->nic->port->name;
 	char peer[UR_IP_TEXT];
 
-	fprintf(stderr,
-		"uroce: a hop on the way to %s carries %u bytes only, so connections with path MTU %u end, and new ones have path MTU %u "
-		"for ten minutes: raise the MTU of that hop, or lower that of %s and of the peer's interface\n",
-		ur_gid_ip(dst, peer), hop_mtu, path_mtu, 128u << ur_max_path_mtu(hop_mtu), e->nic->port->name);
+	ur_gid_ip(dst, peer);
+	if (hop_mtu)
+		fprintf(stderr,
+			"uroce: a hop on the way to %s carries %u bytes only, so connections with path MTU %u end, and new ones have path "
+			"MTU %u for ten minutes: raise the MTU of that hop, or lower that of %s and of the peer's interface\n",
+			peer, hop_mtu, path_mtu, 128u << ur_max_path_mtu(hop_mtu), dev);
+	else
+		fprintf(stderr,
+			"uroce: a connection ends whose peer, %s, was there but acknowledged no message longer than the path MTU, %u: a "
+			"hop on the way may carry less, as 'uroce doctor --dev %s %s' can tell\n",
+			peer, path_mtu, dev, peer);
 }
 
 /* A port of our own is gone with us, and nobody could send by it. */

@@ -109,6 +109,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .copy = nic->cfg.copy,
 				  .fetch = nic_fetch,
 				  .token = nic_token,
+				  .only_short = ur_nic_only_short,
 				  .tokens = nic->cfg.tokens};
 	struct ur_net_config net = {.ctx = nic,
 				    .alloc = nic_alloc,

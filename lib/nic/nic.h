@@ -7,6 +7,7 @@
 #ifndef UR_NIC_H
 #define UR_NIC_H
 
+#include "base/bucket.h"
 #include "base/counters.h"
 #include "base/list.h"
 #include "base/random.h"
@@ -78,8 +79,8 @@ struct ur_nic_config {
 	_Atomic uint64_t *tokens;
 	void (*watched)(void *ctx, bool watched);
 	/*
-	 * A hop on the way to `dst` carries hop_mtu IP bytes, too few for packets of connections that are there, whose path MTU is that;
-	 * once for each address, and again when it is less. May be NULL.
+	 * A hop on the way to `dst` carries hop_mtu IP bytes, too few for packets of connections that are there, whose path MTU is that:
+	 * once for each address, and again when it is less. Or (0) it looks so, as in ur_tp_config.only_short: now and then. May be NULL.
 	 */
 	void (*narrow)(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu);
 };
@@ -110,6 +111,7 @@ struct ur_nic {
 	struct ur_list waiting;             /* those with a backlog */
 	struct ur_idents idents;            /* IPv4 identifications of what comes in */
 	struct ur_loop loop;                /* packets to ourselves */
+	struct ur_bucket suspicions;        /* that cfg.narrow is told of */
 	_Atomic(struct ur_qp *) doorbell;   /* QPs that rang since the last poll, newest first */
 };
 

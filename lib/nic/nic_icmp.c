@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ICMP errors say of packets of ours, and whom that concerns. */
+/* What ICMP errors say of packets of ours, and whom that concerns; and hops of which none tells. */
 #include "nic/nic_priv.h"
 #include "wire/hdr.h"
+
+#define SUSPICIONS 4 /* at once, and then one in this time: */
+#define SUSPICION_NS (10 * UR_NS_PER_S)
 
 /* Is it about a packet of ours that is too long for a hop? No MAD is. What is believed counts for connections to come. */
 static bool is_too_long(struct ur_nic *nic, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *bth)
@@ -27,4 +30,15 @@ void ur_nic_undelivered(void *ctx, const struct ur_gid *dst, uint16_t hop_mtu, c
 		ours = ur_cm_icmp_error(nic->cm, dst, quote, len, nic->now) || ur_tp_unreachable(nic->tp, dst, quote, nic->now);
 	if (!ours)
 		ur_count(&nic->counters, UR_C_DROP_ICMP_QUOTE);
+}
+
+void ur_nic_only_short(void *ctx, const struct ur_gid *dst, uint32_t path_mtu)
+{
+	struct ur_nic *nic = ctx;
+
+	ur_count(&nic->counters, UR_C_ONLY_SHORT);
+	if (ur_net_narrow_mtu(nic->net, dst, nic->now))
+		return; /* no riddle */
+	if (nic->cfg.narrow && ur_bucket_take(&nic->suspicions, SUSPICIONS, SUSPICION_NS, nic->now))
+		nic->cfg.narrow(nic->cfg.ctx, dst, path_mtu, 0);
 }

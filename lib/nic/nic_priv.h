@@ -36,6 +36,8 @@ unsigned ur_nic_rx(struct ur_nic *nic, struct ur_queue *q);
 
 /* nic_icmp.c: as ur_net_config.undelivered. */
 void ur_nic_undelivered(void *ctx, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len);
+/* As ur_tp_config.only_short. */
+void ur_nic_only_short(void *ctx, const struct ur_gid *dst, uint32_t path_mtu);
 
 /* QP 1. */
 void ur_nic_mad_init(struct ur_nic *nic);

@@ -136,6 +136,8 @@ static bool spend_retry(struct ur_qp *qp)
 {
 	if (!qp->req.retry_left) {
 		ur_qp_count(qp, UR_C_RETRY_EXC);
+		if (ur_only_short_arrive(qp) && qp->tp->c.only_short)
+			qp->tp->c.only_short(qp->tp->c.ctx, &qp->path->dgid, 1u << qp->mtu_shift);
 		ur_req_fail(qp, IBV_WC_RETRY_EXC_ERR, 0);
 		return false;
 	}

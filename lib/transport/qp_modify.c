@@ -225,7 +225,7 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 	struct ur_requester *r = &qp->req;
 
 	if (mask & IBV_QP_SQ_PSN) {
-		r->una = r->next = r->max = r->restart = r->packets_until = a->sq_psn & UR_PSN_MASK;
+		r->first = r->una = r->next = r->max = r->restart = r->packets_until = a->sq_psn & UR_PSN_MASK;
 		ur_repair_open(&r->repair, r->una);
 		r->follow.seen = r->probe.earned = r->una;
 		r->hello = qp->tp->c.selective_repeat && ur_qp_acked(qp) && !qp->path->local;

@@ -98,7 +98,8 @@ struct ur_requester {
 	struct ur_follow follow;
 	struct ur_probe probe;
 	struct ur_repair repair;
-	/* unreachable.c */
+	uint32_t first;           /* PSN of the first packet */
+	uint32_t answers;         /* PSNs of READs that are complete, but for the first of each */
 	bool unreachable;         /* the network says that the peer cannot be reached, and since then nothing was acknowledged */
 	uint32_t unreachable_una; /* that was when it said so */
 	ur_time unreachable_due;  /* when the next retry comes then */

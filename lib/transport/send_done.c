@@ -9,8 +9,10 @@ void ur_qp_send_done(struct ur_qp *qp, enum ibv_wc_status status, uint8_t vendor
 	struct ur_requester *r = &qp->req;
 	const struct ur_swqe *w = ur_sq_at(qp, r->head);
 
-	if (ur_swqe_in(w, UR_WRS_ANSWERED) && r->head != r->fresh)
+	if (ur_swqe_in(w, UR_WRS_ANSWERED) && r->head != r->fresh) {
 		r->rd_wqes--;
+		r->answers += w->npkts - 1;
+	}
 	if (ur_unlikely(qp->type == IBV_QPT_UD))
 		ur_ud_release(qp, r->head);
 	ur_qp_send_retire(qp, w, status, vendor_err);

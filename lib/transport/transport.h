@@ -79,6 +79,11 @@ struct ur_tp_config {
 	size_t keep_bytes;              /* for all packets that are kept; 0: what is worth while */
 	uint32_t bulk_least, bulk_most; /* bytes of payload of a bulk packet: most is 4096 to UR_BULK_LEN; 0: what is worth while */
 	/*
+	 * A QP fails for want of acknowledgements whose peer is there, but has never acknowledged a message of more than one packet: a hop
+	 * on the way may carry less than packets of that path MTU, in bytes, take. May be NULL.
+	 */
+	void (*only_short)(void *ctx, const struct ur_gid *dst, uint32_t path_mtu);
+	/*
 	 * Makes [at, at + len) readable, or writable too, if something can be mapped there; false otherwise. Called in the course of a
 	 * packet, for what it touches of an on-demand region. NULL: there are no such regions.
 	 */

@@ -12,6 +12,7 @@
 #include "transport/rd_table.h"
 #include "transport/unreachable.h"
 #include "transport/tp_priv.h"
+#include "transport/wr_op.h"
 #include "wire/frame.h"
 #include "wire/hdr.h"
 #include "wire/path.h"
@@ -139,6 +140,21 @@ uint32_t ur_tp_too_long(struct ur_tp *tp, const struct ur_gid *dst, uint16_t hop
 	if (mtu)
 		hasten_all(tp, dst, hop_mtu, now);
 	return mtu;
+}
+
+/*
+ * The oldest request is long, or asks for an answer that is, and nothing of it has arrived; nor had that of any before it, though the peer
+ * has been heard of.
+ */
+bool ur_only_short_arrive(const struct ur_qp *qp)
+{
+	const struct ur_requester *r = &qp->req;
+	const struct ur_swqe *w = ur_sq_at(qp, r->head);
+	const uint32_t sent = (r->una - r->first - r->answers) & UR_PSN_MASK; /* at least one of each request */
+
+	if (!qp->path || qp->path->local || r->head == r->fresh || w->npkts < 2 || w->psn != r->una || !(r->head || qp->heard))
+		return false;
+	return ur_swqe_is_read(w) ? !r->answers : sent <= r->head;
 }
 
 void ur_unreachable_timer(struct ur_qp *qp, ur_time now)

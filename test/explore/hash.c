@@ -211,6 +211,8 @@ static const struct field requester_fields[] = {
 	NO(follow, "likewise"),
 	NO(probe, "likewise"),
 	NO(repair, "likewise"),
+	IS(first),
+	IS(answers),
 	IS(unreachable),
 	IS(unreachable_una),
 	AT(unreachable_due),

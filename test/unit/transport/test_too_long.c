@@ -49,6 +49,15 @@ static void post(struct th *h, enum ibv_wr_opcode op, uint64_t id, uint32_t len)
 	th_pump(h);
 }
 
+static unsigned suspected;
+static void only_short(void *ctx, const struct ur_gid *dst, uint32_t path_mtu)
+{
+	const struct th_node *n = ctx;
+
+	CU_ASSERT_TRUE(path_mtu == 1024 && ur_gid_eq(dst, &n->path.dgid));
+	suspected++;
+}
+
 /* Short messages before and after the long one, whose acknowledgements, and NAKs, come: nothing of that lets it live for ever. */
 static void narrow__ends(void)
 {
@@ -58,7 +67,9 @@ static void narrow__ends(void)
 		struct th_opt o = world(i & 1);
 		struct th h;
 
+		suspected = 0;
 		th_open(&h, &o);
+		h.n[0].tp->c.only_short = only_short;
 		h.lose = lose_long;
 		post(&h, ops[i / 2], 1, 64);
 		th_run(&h, UR_NS_PER_S);
@@ -70,6 +81,64 @@ static void narrow__ends(void)
 		th_expect_wc(h.n[0].scq, 2, IBV_WC_RETRY_EXC_ERR);
 		CU_ASSERT_EQUAL(ur_qp_st(h.n[0].qp), IBV_QPS_ERR);
 		CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_RETRY_EXC], 1);
+		CU_ASSERT_EQUAL(suspected, 1);
+		th_close(&h);
+	}
+}
+
+/* The way back may be wide: long answers say nothing of long requests. */
+static void narrow__one_way(void)
+{
+	struct th_opt o = world(true);
+	struct th h;
+
+	suspected = 0;
+	th_open(&h, &o);
+	h.n[0].tp->c.only_short = only_short;
+	post(&h, IBV_WR_RDMA_READ, 1, LONG);
+	th_run(&h, UR_NS_PER_S);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+	h.lose = lose_long;
+	post(&h, IBV_WR_RDMA_WRITE, 2, LONG);
+	th_run(&h, 60 * UR_NS_PER_S);
+	th_expect_wc(h.n[0].scq, 2, IBV_WC_RETRY_EXC_ERR);
+	CU_ASSERT_EQUAL(suspected, 1);
+	th_close(&h);
+}
+
+static bool lose_all(struct th *h, unsigned from, const struct ur_pkt *p)
+{
+	(void)h;
+	(void)from;
+	(void)p;
+	return true;
+}
+
+/* No hop is suspected of a peer that was never there, nor where long messages have arrived, nor for a message that is short. */
+static void narrow__is_not_suspected(void)
+{
+	static const struct {
+		uint32_t before, then; /* bytes of messages; 0: none */
+		bool read;
+	} cases[] = {{0, LONG, false}, {LONG, LONG, false}, {64, 1024, false}, {64, 64, false}, {LONG, LONG, true}};
+
+	for (unsigned i = 0; i < ur_array_size(cases); i++) {
+		struct th_opt o = world(true);
+		struct th h;
+
+		suspected = 0;
+		th_open(&h, &o);
+		h.n[0].tp->c.only_short = only_short;
+		if (cases[i].before) {
+			post(&h, cases[i].read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 1, cases[i].before);
+			th_run(&h, UR_NS_PER_S);
+			th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+		}
+		h.lose = lose_all;
+		post(&h, cases[i].read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 2, cases[i].then);
+		th_run(&h, 60 * UR_NS_PER_S);
+		th_expect_wc(h.n[0].scq, 2, IBV_WC_RETRY_EXC_ERR);
+		CU_ASSERT_EQUAL(suspected, 0);
 		th_close(&h);
 	}
 }
@@ -159,6 +228,8 @@ void ur_suite_too_long(void)
 	CU_pSuite s = CU_add_suite("too_long", NULL, NULL);
 
 	CU_ADD_TEST(s, narrow__ends);
+	CU_ADD_TEST(s, narrow__one_way);
+	CU_ADD_TEST(s, narrow__is_not_suspected);
 	CU_ADD_TEST(s, told__ends_sooner);
 	CU_ADD_TEST(s, told__lies);
 	CU_ADD_TEST(s, told__peer_that_answers_is_spared);
