@@ -67,14 +67,9 @@ static bool map(struct ur_sibling *s, const struct ur_own_page *own, int memfd)
 {
 	void *shown = mmap(NULL, UR_PAGE_SHOWN, PROT_READ, MAP_SHARED, memfd, 0);
 	void *ring = mmap(NULL, UR_MAILRING_BYTES, PROT_READ, MAP_SHARED, memfd, (off_t)offsetof(struct ur_page, ring[own->slot]));
-	struct stat st;
 
 	s->page = shown == MAP_FAILED ? NULL : shown;
 	s->ring = ring == MAP_FAILED ? NULL : ring;
-	if (fstat(memfd, &st))
-		return false;
-	s->dev = st.st_dev;
-	s->ino = st.st_ino;
 	return s->page && s->ring;
 }
 

@@ -73,7 +73,7 @@ struct ur_page {
 	_Atomic uint32_t reads;   /* the owner takes what the rings to it bring */
 	_Atomic uint32_t started; /* its port is open */
 	_Atomic uint32_t met, fetched;    /* the others that it knows of; those whose memory it reads */
-	_Atomic uint64_t proof_at, proof; /* an address of the owner's and what stands there: who reads it there can read its memory */
+	_Atomic uint64_t proof_at, proof; /* an address of the owner's and what stands there, and nowhere else (siblings/fetch.h) */
 	char kind[UR_KIND];       /* of its port, once it has started */
 	struct {                  /* who shares a socket's port, when this process joined them (registry.c) */
 		_Atomic uint32_t turn; /* 0: it has not */
@@ -106,8 +106,6 @@ void ur_page_close(struct ur_own_page *own);
 struct ur_sibling {
 	const struct ur_page *page; /* without the rings */
 	const uint8_t *ring;        /* from it to us */
-	dev_t dev; /* the page's file, which is in memory */
-	ino_t ino;
 	int wake_fd;
 	pid_t pid; /* as it is called here; 0: in another pid namespace */
 	uint32_t id;

@@ -71,16 +71,12 @@ static bool continues(const struct run *r, const struct run *next)
 
 struct search {
 	uint64_t at, len;
-	dev_t dev;
-	ino_t ino;
-	bool is_it; /* the file dev:ino is mapped, too */
 	bool found;
 	struct run run;
 };
 
 static void look_at(struct search *s, const struct run *r)
 {
-	s->is_it |= r->dev == s->dev && r->ino == s->ino;
 	if (!r->shared || s->at < r->start || s->at >= r->end || s->len > r->end - s->at)
 		return;
 	s->run = *r;
@@ -105,7 +101,8 @@ static void read_maps(FILE *f, struct search *s)
 	free(line);
 }
 
-static bool find_run(pid_t pid, struct search *s)
+/* Whose memory the file shows is decided when it is opened; if the process is there afterwards, it was then. `o`: NULL for this one. */
+static bool find_run(pid_t pid, const struct ur_owner *o, struct search *s)
 {
 	char path[64];
 	FILE *f;
@@ -114,9 +111,10 @@ static bool find_run(pid_t pid, struct search *s)
 	f = fopen(path, "re");
 	if (!f)
 		return false;
-	read_maps(f, s);
+	if (!o || ur_owner_is_there(o))
+		read_maps(f, s);
 	fclose(f);
-	return s->found && s->is_it;
+	return s->found;
 }
 
 /* --- opening and mapping it --- */
@@ -219,7 +217,7 @@ static bool share_ipc(pid_t pid)
 static bool by_segment(pid_t pid, const struct run *r, struct ur_map *out)
 {
 	const uint64_t len = r->end - r->start;
-	struct search here = {.len = len, .dev = r->dev, .ino = r->ino};
+	struct search here = {.len = len};
 	void *at;
 
 	if (strncmp(r->path, SEGMENT, strlen(SEGMENT)) || (ino_t)(int)r->ino != r->ino || r->off || !share_ipc(pid))
@@ -228,7 +226,8 @@ static bool by_segment(pid_t pid, const struct run *r, struct ur_map *out)
 	if (at == (void *)-1)
 		return false;
 	here.at = (uintptr_t)at;
-	if (find_run(getpid(), &here) && here.run.dev == r->dev && here.run.ino == r->ino && here.run.start == here.at && !here.run.off)
+	if (find_run(getpid(), NULL, &here) && here.run.dev == r->dev && here.run.ino == r->ino && here.run.start == here.at &&
+	    !here.run.off)
 		return keep(out, at, r->start, len, true);
 	shmdt(at);
 	return false;
@@ -266,15 +265,15 @@ static bool memory_is_locked(void)
 	return locked;
 }
 
-bool ur_map_file(pid_t pid, dev_t dev, ino_t ino, uint64_t at, uint64_t len, uint64_t most, unsigned ways, struct ur_map *out)
+bool ur_map_file(const struct ur_owner *o, uint64_t at, uint64_t len, uint64_t most, unsigned ways, struct ur_map *out)
 {
-	struct search s = {.at = at, .len = len, .dev = dev, .ino = ino};
+	struct search s = {.at = at, .len = len};
 	bool done = false;
 
-	if (space_is_limited() || memory_is_locked() || !find_run(pid, &s) || s.run.end - s.run.start > most)
+	if (space_is_limited() || memory_is_locked() || !find_run(o->pid, o, &s) || s.run.end - s.run.start > most)
 		return false;
 	for (unsigned i = 0; i < ur_array_size(ways_of) && !done; i++)
-		done = ways_of[i].way & ways && ways_of[i].map(pid, &s.run, out);
+		done = ways_of[i].way & ways && ways_of[i].map(o->pid, &s.run, out);
 	return done;
 }
 

@@ -12,7 +12,7 @@
 
 #include <sys/types.h>
 
-#include "base/base.h"
+#include "siblings/fetch.h"
 
 /* Memory of another process as it is mapped here, to be read. */
 struct ur_map {
@@ -32,11 +32,11 @@ enum ur_map_way {
 };
 
 /*
- * Maps what the process `pid` has at [at, at + len), with as much around it as belongs to the same file, if that is no more than `most`
- * bytes. The process is to be the one that maps the file dev:ino as well: a pid alone may be another's by now. Takes as long as the
- * process has mappings, and /proc may wait for it: not under any lock. Children of a fork do not inherit the mapping.
+ * Maps what another process has at [at, at + len), with as much around it as belongs to the same file, if that is no more than `most`
+ * bytes. Takes as long as the process has mappings, and /proc may wait for it: not under any lock. Children of a fork do not inherit the
+ * mapping.
  */
-bool ur_map_file(pid_t pid, dev_t dev, ino_t ino, uint64_t at, uint64_t len, uint64_t most, unsigned ways, struct ur_map *out);
+bool ur_map_file(const struct ur_owner *o, uint64_t at, uint64_t len, uint64_t most, unsigned ways, struct ur_map *out);
 void ur_map_drop(struct ur_map *m);
 
 #endif

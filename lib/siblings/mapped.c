@@ -50,9 +50,7 @@ struct place {
 	bool unfit;          /* MAPPED, ENDED: what comes after it */
 	uint64_t token;      /* of the region, when it was WANTED */
 	/* WANTED: */
-	pid_t pid;
-	dev_t dev;
-	ino_t ino;
+	struct ur_owner owner;
 	uint64_t at;
 	uint32_t len;
 	struct ur_map map; /* MAPPED, ENDED */
@@ -106,7 +104,7 @@ static void give_up(struct ur_mapped *m, struct place *p)
 
 static void map_one(struct ur_mapped *m, struct place *p)
 {
-	if (!ur_map_file(p->pid, p->dev, p->ino, p->at, p->len, UR_MAPPED_BYTES - m->bytes, UR_MAP_ANY, &p->map)) {
+	if (!ur_map_file(&p->owner, p->at, p->len, UR_MAPPED_BYTES - m->bytes, UR_MAP_ANY, &p->map)) {
 		give_up(m, p);
 		return;
 	}
@@ -239,9 +237,7 @@ static void want(struct ur_mapped *m, struct place *p, const struct ur_sibling *
 		return;
 	}
 	p->token = token;
-	p->pid = s->pid;
-	p->dev = s->dev;
-	p->ino = s->ino;
+	p->owner = ur_owner_of(s);
 	p->at = g->at;
 	p->len = g->len;
 	hand_over(p, WANTED);

@@ -112,6 +112,8 @@ static void make_page(struct hostile *h)
 	if (h->page == MAP_FAILED || h->wake_fd < 0)
 		broken("no memory: %s", strerror(errno));
 	h->page->reads = 1;
+	h->page->proof_at = (uintptr_t)&h->page->proof; /* so that it is copied from */
+	h->page->proof = ur_rng_u64(&evil);
 }
 
 static void drop_page(struct hostile *h)
@@ -208,8 +210,9 @@ static void spoil_rest(struct ur_page *p)
 	atomic_store(&p->sharers.turn, wild(0));
 	p->sharers.slot[ur_rng_below(&evil, 256)] = (uint8_t)wild(256);
 	atomic_store(&p->sleeps, wild(4));
-	atomic_store(&p->proof_at, ur_rng_u64(&evil));
-	atomic_store(&p->proof, ur_rng_u64(&evil));
+	atomic_store(&p->proof_at, ur_rng_below(&evil, 8) ? (uintptr_t)&p->proof : ur_rng_u64(&evil));
+	if (!ur_rng_below(&evil, 256))
+		atomic_store(&p->proof, ur_rng_u64(&evil));
 	atomic_store(&p->met, wild(0));
 	atomic_store(&p->fetched, wild(0));
 	atomic_store(&p->reads, wild(2));

@@ -32,7 +32,7 @@ void ur_suite_mapped(void);
 
 enum kind { MEMFD, MEMFD_SEALED, HUGE_MEMFD, CLOSED_MEMFD, SHM, SHM_UNLINKED, SEGMENT, ANONYMOUS, PRIVATE_FILE, ON_DISK, PRIVATE };
 
-enum what { MAKE, TRUNCATE, END_REGION, REMAP };
+enum what { MAKE, TRUNCATE, END_REGION, REMAP, FORK };
 
 struct request {
 	enum what what;
@@ -45,6 +45,7 @@ struct answer {
 	uint64_t at; /* 0: this kernel or machine has no such memory */
 	uint32_t len;
 	uint8_t slot;
+	pid_t forked;
 };
 
 static int memory_fd = -1;
@@ -129,6 +130,19 @@ static void fill(uint8_t *m, uint32_t len, uint32_t seed)
 		m[i] = (uint8_t)(i * 7 + (i >> 9) + seed);
 }
 
+/* It ends with its parent. */
+static pid_t fork_one(void)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(PROC_SECONDS);
+	for (;;)
+		pause();
+}
+
 static void serve(struct ur_local *l, const struct request *q, struct answer *a)
 {
 	static uint8_t *memory;
@@ -149,6 +163,7 @@ static void serve(struct ur_local *l, const struct request *q, struct answer *a)
 		(void)!mmap(memory, LEN, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		fill(memory, LEN, 99);
 		break;
+	case FORK: a->forked = fork_one(); return;
 	}
 	a->at = (uintptr_t)memory;
 }
@@ -231,6 +246,14 @@ static void teardown(void)
 {
 	finish();
 	free(copied);
+}
+
+static struct ur_owner owner_of(const struct answer *a)
+{
+	const struct ur_sibling *s = ur_registry_sibling(registry, a->slot);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	return ur_owner_of(s);
 }
 
 /* In pieces that are not those of the other side. */
@@ -317,17 +340,16 @@ static bool is_in_memory(void)
 static void map_file__each_way(void)
 {
 	for (unsigned i = 0; i < ur_array_size(kinds); i++) {
-		const struct ur_sibling *s;
+		struct ur_owner o;
 		struct answer a;
 
 		begin(false);
 		a = ask(MAKE, kinds[i].kind, 0);
-		s = ur_registry_sibling(registry, a.slot);
-		CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+		o = owner_of(&a);
 		for (unsigned way = UR_MAP_BY_LINK; a.at && way < UR_MAP_ANY; way <<= 1) {
 			const bool works = way == UR_MAP_BY_LINK ? kinds[i].link && !geteuid() : (kinds[i].ways & way) != 0;
 			struct ur_map m = {0};
-			const bool did = ur_map_file(s->pid, s->dev, s->ino, a.at + 1, a.len - 1, UR_MAPPED_BYTES, way, &m);
+			const bool did = ur_map_file(&o, a.at + 1, a.len - 1, UR_MAPPED_BYTES, way, &m);
 
 			if (kinds[i].kind == ON_DISK && is_in_memory())
 				continue;
@@ -348,40 +370,44 @@ static void map_file__each_way(void)
 /* A program whose memory is locked would have all of a file in memory. As root: otherwise RLIMIT_MEMLOCK may forbid it anyway. */
 static void map_file__not_into_locked_memory(void)
 {
-	const struct ur_sibling *s;
+	struct ur_owner o;
 	struct ur_map m;
 	struct answer a;
 
 	begin(false);
 	a = ask(MAKE, MEMFD, 0);
-	s = ur_registry_sibling(registry, a.slot);
+	o = owner_of(&a);
 	if (!syscall(SYS_mlockall, MCL_FUTURE | MCL_ONFAULT)) { /* sanitizers do nothing in mlockall(3) */
-		CU_ASSERT_FALSE(ur_map_file(s->pid, s->dev, s->ino, a.at, a.len, LEN, UR_MAP_ANY, &m));
+		CU_ASSERT_FALSE(ur_map_file(&o, a.at, a.len, LEN, UR_MAP_ANY, &m));
 		CU_ASSERT_EQUAL(syscall(SYS_munlockall), 0);
 	}
-	CU_ASSERT_TRUE(ur_map_file(s->pid, s->dev, s->ino, a.at, a.len, LEN, UR_MAP_ANY, &m));
+	CU_ASSERT_TRUE(ur_map_file(&o, a.at, a.len, LEN, UR_MAP_ANY, &m));
 	ur_map_drop(&m);
 }
 
 /* What is not all there, not the process that was meant, or too long. */
 static void map_file__refuses(void)
 {
-	const struct ur_sibling *s;
+	struct ur_owner o, other;
 	struct ur_map m;
 	struct answer a;
 
 	begin(false);
 	a = ask(MAKE, MEMFD, 0);
-	s = ur_registry_sibling(registry, a.slot);
-	CU_ASSERT_TRUE(ur_map_file(s->pid, s->dev, s->ino, a.at, 1, LEN, UR_MAP_ANY, &m));
+	o = owner_of(&a);
+	CU_ASSERT_TRUE(ur_map_file(&o, a.at, 1, LEN, UR_MAP_ANY, &m));
 	ur_map_drop(&m);
-	CU_ASSERT_FALSE(ur_map_file(s->pid, s->dev, s->ino, a.at, 1, LEN - 1, UR_MAP_ANY, &m));
-	CU_ASSERT_FALSE(ur_map_file(s->pid, s->dev, s->ino, a.at + 1, LEN, LEN, UR_MAP_ANY, &m));
-	CU_ASSERT_FALSE(ur_map_file(s->pid, s->dev, s->ino, a.at - 1, 2, LEN, UR_MAP_ANY, &m));
-	CU_ASSERT_FALSE(ur_map_file(s->pid, s->dev, s->ino, UINT64_MAX, 2, LEN, UR_MAP_ANY, &m));
-	CU_ASSERT_FALSE(ur_map_file(s->pid, s->dev, (ino_t)-2, a.at, 1, LEN, UR_MAP_ANY, &m));
-	CU_ASSERT_FALSE(ur_map_file(getppid(), s->dev, s->ino, a.at, 1, LEN, UR_MAP_ANY, &m));
-	CU_ASSERT_FALSE(ur_map_file(s->pid, s->dev, s->ino, a.at, 1, LEN, 0, &m));
+	CU_ASSERT_FALSE(ur_map_file(&o, a.at, 1, LEN - 1, UR_MAP_ANY, &m));
+	CU_ASSERT_FALSE(ur_map_file(&o, a.at + 1, LEN, LEN, UR_MAP_ANY, &m));
+	CU_ASSERT_FALSE(ur_map_file(&o, a.at - 1, 2, LEN, UR_MAP_ANY, &m));
+	CU_ASSERT_FALSE(ur_map_file(&o, UINT64_MAX, 2, LEN, UR_MAP_ANY, &m));
+	CU_ASSERT_FALSE(ur_map_file(&o, a.at, 1, LEN, 0, &m));
+	other = o;
+	other.proof++;
+	CU_ASSERT_FALSE(ur_map_file(&other, a.at, 1, LEN, UR_MAP_ANY, &m));
+	other = o;
+	other.pid = ask(FORK, MEMFD, 0).forked;
+	CU_ASSERT_FALSE(ur_map_file(&other, a.at, 1, LEN, UR_MAP_ANY, &m));
 }
 
 /* --- copies --- */
