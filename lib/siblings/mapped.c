@@ -8,7 +8,7 @@
  *   COUNTED -> WANTED  often enough: from now on the thread has it. A full set of places forgets one that is COUNTED or UNFIT
  *   WANTED -> MAPPED   by the thread
  *   WANTED -> UNFIT    it cannot be mapped: private memory, a file on disk, a descriptor that is closed
- *   MAPPED -> ENDED    the region has, or nothing was copied for long, or (then it is UNFIT after that) its bytes are not there
+ *   MAPPED -> ENDED    the region has, or nothing was copied for long, or (then it is UNFIT after that) its bytes are often not there
  *   ENDED -> FREE      by the thread
  *
  * A mapping that is in use is not taken away. `copying` is odd during a copy, which says so before it looks at states; the thread, once a
@@ -22,6 +22,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "host/clock.h"
 #include "host/thread.h"
@@ -31,6 +32,7 @@
 #define SETS (UR_MAPPED_REGIONS / WAYS)
 #define COPIES 4         /* by the kernel, before memory is looked for; ... */
 #define COPIES_MOST 1024 /* ... twice as many after each that was in vain for the same process, up to this */
+#define FAULTS 16        /* copies from a mapping that may fail, and are left to the kernel */
 #define ROUND_MS 250     /* between two looks at what is not used any more */
 #define ROUNDS 4         /* without a copy, after which a mapping ends */
 #define END_MS 500       /* that closing waits for the thread: /proc may keep it waiting for ever */
@@ -47,18 +49,19 @@ struct place {
 	uint32_t copies;     /* COUNTED */
 	atomic_bool used;    /* MAPPED: in this round */
 	uint32_t unused;     /* MAPPED, for the thread: rounds without a copy */
+	uint32_t faults;     /* MAPPED: copies that failed */
 	bool unfit;          /* MAPPED, ENDED: what comes after it */
 	uint64_t token;      /* of the region, when it was WANTED */
 	/* WANTED: */
 	struct ur_owner owner;
-	uint64_t at;
-	uint32_t len;
+	struct ur_bulk_seg piece;
 	struct ur_map map; /* MAPPED, ENDED */
 };
 
 struct ur_mapped {
 	_Atomic uint32_t copying;
 	uint32_t turn; /* of a full set, which is forgotten */
+	int guard;     /* of all mappings; -1: none yet */
 	pthread_t thread;
 	bool started;
 	atomic_bool stop;
@@ -104,13 +107,13 @@ static void give_up(struct ur_mapped *m, struct place *p)
 
 static void map_one(struct ur_mapped *m, struct place *p)
 {
-	if (!ur_map_file(&p->owner, p->at, p->len, UR_MAPPED_BYTES - m->bytes, UR_MAP_ANY, &p->map)) {
+	if (!ur_map_file(&p->owner, &p->piece, UR_MAPPED_BYTES - m->bytes, UR_MAP_ANY, m->guard, &p->map)) {
 		give_up(m, p);
 		return;
 	}
 	m->bytes += p->map.len;
 	set_patience(m, p->slot, COPIES);
-	p->unused = 0;
+	p->unused = p->faults = 0;
 	p->unfit = false;
 	atomic_store_explicit(&p->used, true, memory_order_relaxed);
 	hand_over(p, MAPPED);
@@ -223,9 +226,12 @@ static struct place *place_of(struct ur_mapped *m, const struct ur_sibling *s, u
 	return room;
 }
 
+/* Where nothing can be guarded there is nothing to do for the thread. */
 static bool start(struct ur_mapped *m)
 {
-	if (!m->started)
+	if (m->guard < 0)
+		m->guard = ur_map_guard();
+	if (!m->started && m->guard >= 0)
 		m->started = !ur_thread_start(&m->thread, "uroce-mapper", STACK, mapper_main, m);
 	return m->started;
 }
@@ -238,8 +244,7 @@ static void want(struct ur_mapped *m, struct place *p, const struct ur_sibling *
 	}
 	p->token = token;
 	p->owner = ur_owner_of(s);
-	p->at = g->at;
-	p->len = g->len;
+	p->piece = *g;
 	hand_over(p, WANTED);
 	sem_post(&m->work);
 }
@@ -282,12 +287,12 @@ static bool copy(struct ur_mapped *m, const struct ur_sibling *s, const struct u
 {
 	struct ur_bulk_seg here[UR_BULK_SEGS];
 	struct place *p[UR_BULK_SEGS];
-	bool all = true;
+	bool all = nfrom != 0;
 
 	for (unsigned i = 0; i < nfrom; i++) {
 		p[i] = find_map(m, s, &from[i]);
 		if (p[i])
-			here[i] = (struct ur_bulk_seg){(uintptr_t)p[i]->map.here + (from[i].at - p[i]->map.there), from[i].len, 0};
+			here[i] = (struct ur_bulk_seg){(uintptr_t)p[i]->map.here + (from[i].at - p[i]->map.there), from[i].len, 0, 0, 0};
 		all &= p[i] != NULL;
 	}
 	if (!all)
@@ -295,6 +300,8 @@ static bool copy(struct ur_mapped *m, const struct ur_sibling *s, const struct u
 	if (ur_bulk_copy(to, nto, here, nfrom))
 		return true;
 	for (unsigned i = 0; i < nfrom; i++) {
+		if (++p[i]->faults != FAULTS)
+			continue;
 		p[i]->unfit = true;
 		end(m, p[i]);
 	}
@@ -324,6 +331,7 @@ struct ur_mapped *ur_mapped_open(void)
 
 	if (!m)
 		return NULL;
+	m->guard = -1;
 	sem_init(&m->work, 0, 0);
 	sem_init(&m->end, 0, 0);
 	return m;
@@ -358,5 +366,7 @@ void ur_mapped_close(struct ur_mapped *m)
 
 void ur_mapped_abandon(struct ur_mapped *m)
 {
+	if (m->guard >= 0)
+		close(m->guard);
 	free(m);
 }

@@ -58,7 +58,7 @@ bool ur_bulk_add(struct ur_pkt *p, const struct ur_mr *mr, const uint8_t *at, ui
 
 	if (b->nseg == UR_BULK_SEGS)
 		return false;
-	b->seg[b->nseg++] = (struct ur_bulk_seg){(uintptr_t)at, len, mr->number};
+	b->seg[b->nseg++] = (struct ur_bulk_seg){(uintptr_t)at, len, mr->number, (uintptr_t)mr->addr, mr->length};
 	return true;
 }
 
@@ -155,7 +155,7 @@ static unsigned next_segs(struct source *s, uint32_t len, struct ur_bulk_seg *ou
 		const uint32_t part = ur_min_u32(g->len - s->off, len);
 
 		if (part)
-			out[n++] = (struct ur_bulk_seg){g->at + s->off, part, g->region};
+			out[n++] = (struct ur_bulk_seg){g->at + s->off, part, g->region, g->start, g->size};
 		s->off += part;
 		len -= part;
 		if (s->off == g->len) {

@@ -26,7 +26,8 @@
 struct __attribute__((packed)) ur_bulk_seg {
 	uint64_t at; /* an address of the sender's */
 	uint32_t len;
-	uint32_t region; /* which registration it belongs to: a number that no other one of its process has, ever; 0: none */
+	uint32_t region;      /* which registration it belongs to: a number that no other one of its process has, ever; 0: none */
+	uint64_t start, size; /* of that: what there is to be mapped, if it can be */
 };
 
 struct __attribute__((packed)) ur_bulk {
@@ -55,7 +56,7 @@ enum ur_fetched_by {
 };
 
 #define UR_FETCH_PIECES 33 /* of a copy at most: the elements of a list, and the last bytes */
-_Static_assert(sizeof(struct ur_bulk) == 72 + UR_BULK_SEGS * 16, "the layout of struct ur_bulk has no holes");
+_Static_assert(sizeof(struct ur_bulk) == 72 + UR_BULK_SEGS * 32, "the layout of struct ur_bulk has no holes");
 
 static inline uint32_t ur_bulk_bytes(unsigned nseg)
 {

@@ -371,7 +371,11 @@ static void copy_bait(struct side *s, uint8_t slot)
 {
 	static uint8_t room[16384];
 	const uint32_t at = ur_rng_below(&rng, BAIT - sizeof(room));
-	const struct ur_bulk_seg from = {(uintptr_t)bait + at, 1 + ur_rng_below(&rng, sizeof(room)), ur_rng_below(&rng, 16)};
+	const struct ur_bulk_seg from = {.at = (uintptr_t)bait + at,
+					 .len = 1 + ur_rng_below(&rng, sizeof(room)),
+					 .region = ur_rng_below(&rng, 16),
+					 .start = (uintptr_t)bait + (ur_rng_below(&rng, 8) ? 0 : ur_rng_below(&rng, BAIT)),
+					 .size = ur_rng_below(&rng, 8) ? BAIT : ur_rng_u64(&rng)};
 	const struct ur_piece to = {room, from.len};
 	enum ur_fetched_by by = ur_local_fetch(s->l, slot, &to, 1, &from, 1);
 

@@ -343,7 +343,7 @@ static struct ur_pkt *bulk_packet(const struct nics_qp *from, const struct nics_
 	u->token_at = ur_qp_token_at(from->qp);
 	u->token = ur_token_of(h.n[0].nic->tp, u->token_at);
 	u->nseg = 1;
-	u->seg[0] = (struct ur_bulk_seg){(uintptr_t)h.n[0].mem, len, 1};
+	u->seg[0] = (struct ur_bulk_seg){.at = (uintptr_t)h.n[0].mem, .len = len, .region = 1};
 	p->flags = UR_PKT_LOCAL | UR_PKT_BULK;
 	p->slot = (uint8_t)(u->sqpn >> 16);
 	p->len = ur_bulk_bytes(1);
