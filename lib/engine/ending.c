@@ -127,6 +127,7 @@ static void end_engine(struct ur_engine *e)
 		ur_queue_enter(e->nic->port->queue);
 		ur_nic_end_mcast(e->nic, ur_engine_now());
 		say_goodbye(e->nic);
+		ur_nic_show_last_acks(e->nic, ur_engine_now());
 	}
 	if (e->cfg.counters[0])
 		write_counters(e);

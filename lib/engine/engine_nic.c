@@ -89,6 +89,14 @@ static void narrow(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint1
 			peer, path_mtu, dev, peer);
 }
 
+static void put_last_ack(void *ctx, const struct ur_last_ack *ack, ur_time now)
+{
+	struct ur_engine *e = ctx;
+
+	if (e->farewells)
+		ur_farewells_put_ack(e->farewells, ack, now);
+}
+
 /* A port of our own is gone with us, and nobody could send by it. */
 static void open_farewells(struct ur_engine *e)
 {
@@ -125,6 +133,7 @@ static int create_nic(struct ur_engine *e)
 	if (e->farewells) {
 		nc.farewell = put_farewell;
 		nc.group_farewells = put_group_farewells;
+		nc.last_ack = put_last_ack;
 	}
 	if (e->local) {
 		nc.inbox = ur_local_inbox(e->local);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keeper (farewell_page.h): waits for the end of its process, sends the farewells of the page several times, because datagrams get
- * lost, and ends. It does not listen: no answer would change what it has to say. Signals of its process's group or terminal are not meant
- * for it.
+ * The keeper (farewell_page.h): waits for the end of its process, sends the farewells and acknowledgements of the page several times,
+ * because datagrams get lost, and ends. It does not listen: no answer would change what it has to say. Signals of its process's group or
+ * terminal are not meant for it.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -24,7 +24,8 @@
 #define UDP_LEN 8
 #define BTH_LEN 12
 #define DETH_LEN 8
-#define ROCE_LEN (BTH_LEN + DETH_LEN + UR_FAREWELL_MAD_LEN + 4) /* with the ICRC */
+#define ICRC_LEN 4
+#define ROCE_MAX (BTH_LEN + DETH_LEN + UR_FAREWELL_MAD_LEN + ICRC_LEN)
 #define BURST 64       /* datagrams; then there is a pause of a millisecond */
 #define JOINED_MS 100  /* until the kernel has reported a membership and can end it; it also parts the first two rounds */
 #define CLOSING_MS 200 /* the pipe may be closed a while before the process's other files */
@@ -88,8 +89,14 @@ static bool is_mcast(const struct ur_gid *g)
 	return is_v4(g) ? (g->raw[12] & 0xf0) == 0xe0 : g->raw[0] == 0xff;
 }
 
+/* From BTH to ICRC, and before that room for what the ICRC covers besides. */
+struct datagram {
+	uint8_t bytes[LRH_LEN + IP6_LEN + UDP_LEN + ROCE_MAX];
+	unsigned at, len; /* where the BTH begins, and how long it is from there on */
+};
+
 /* The IP and UDP headers as the ICRC sees them, after the 8 bytes that stand for the LRH; what routers may change is ones. */
-static unsigned put_masked(uint8_t *p, const struct ur_farewell_mad *m, bool v4, uint16_t port)
+static unsigned put_masked(uint8_t *p, const struct ur_farewell_ends *m, bool v4, uint16_t port, unsigned len)
 {
 	unsigned ip = v4 ? IP4_LEN : IP6_LEN;
 	uint8_t *udp = p + LRH_LEN + ip;
@@ -98,7 +105,7 @@ static unsigned put_masked(uint8_t *p, const struct ur_farewell_mad *m, bool v4,
 	p += LRH_LEN;
 	if (v4) {
 		p[0] = 0x45;
-		put16(p + 2, IP4_LEN + UDP_LEN + ROCE_LEN);
+		put16(p + 2, IP4_LEN + UDP_LEN + len);
 		put16(p + 4, 0);      /* the kernel's identification where nothing is to be cut */
 		put16(p + 6, 0x4000); /* and so it says */
 		p[9] = IPPROTO_UDP;
@@ -106,33 +113,35 @@ static unsigned put_masked(uint8_t *p, const struct ur_farewell_mad *m, bool v4,
 		memcpy(p + 16, m->dst.raw + 12, 4);
 	} else {
 		p[0] = 0x6f;
-		put16(p + 4, UDP_LEN + ROCE_LEN);
+		put16(p + 4, UDP_LEN + len);
 		p[6] = IPPROTO_UDP;
 		memcpy(p + 8, m->src.raw, 16);
 		memcpy(p + 24, m->dst.raw, 16);
 	}
 	memcpy(udp, &port, 2);
 	put16(udp + 2, ROCE_PORT);
-	put16(udp + 4, UDP_LEN + ROCE_LEN);
+	put16(udp + 4, UDP_LEN + len);
 	return LRH_LEN + ip + UDP_LEN;
 }
 
-/* A UD SEND ONLY from QP 1 to QP 1 with the well-known Q_Key. Returns where it begins in the buffer. */
-static uint8_t *build(uint8_t *buf, const struct ur_farewell_mad *m, bool v4, uint16_t port, unsigned psn)
+/* A packet of these headers, from the BTH on, and this payload. */
+static void build(struct datagram *d, const struct ur_farewell_ends *e, const uint8_t *head, unsigned nhead, const uint8_t *payload,
+		  unsigned npayload)
 {
-	static const uint8_t head[BTH_LEN + DETH_LEN] = {0x64, 0x40, 0xff, 0xff, 0xff, 0, 0, 1, [12] = 0x80, [13] = 0x01, [19] = 1};
-	unsigned at = put_masked(buf, m, v4, port);
-	uint8_t *bth = buf + at;
+	bool v4 = is_v4(&e->dst);
+	uint8_t *bth;
 	uint32_t crc;
 
-	memcpy(bth, head, sizeof(head));
-	bth[11] = (uint8_t)psn;
-	memcpy(bth + sizeof(head), m->mad, UR_FAREWELL_MAD_LEN);
-	crc = crc32(buf, at + ROCE_LEN - 4);
-	for (unsigned i = 0; i < 4; i++)
-		bth[ROCE_LEN - 4 + i] = (uint8_t)(crc >> 8 * i);
-	bth[4] = 0; /* it was masked, too */
-	return bth;
+	d->len = nhead + npayload + ICRC_LEN;
+	d->at = put_masked(d->bytes, e, v4, v4 ? sock4.port : sock6.port, d->len);
+	bth = d->bytes + d->at;
+	memcpy(bth, head, nhead);
+	memcpy(bth + nhead, payload, npayload);
+	bth[4] = 0xff; /* masked, too */
+	crc = crc32(d->bytes, d->at + nhead + npayload);
+	for (unsigned i = 0; i < ICRC_LEN; i++)
+		bth[nhead + npayload + i] = (uint8_t)(crc >> 8 * i);
+	bth[4] = 0;
 }
 
 /* --- sending --- */
@@ -195,10 +204,10 @@ union control {
 	uint8_t bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
 };
 
-static void transmit(int fd, void *name, unsigned name_size, int level, int type, const void *from, size_t from_size, uint8_t *data)
+static void transmit(int fd, void *name, unsigned name_size, int level, int type, const void *from, size_t from_size, struct datagram *d)
 {
 	union control c = {.h = {.cmsg_len = CMSG_LEN(from_size), .cmsg_level = level, .cmsg_type = type}};
-	struct iovec v = {.iov_base = data, .iov_len = ROCE_LEN};
+	struct iovec v = {.iov_base = d->bytes + d->at, .iov_len = d->len};
 	struct msghdr h = {.msg_name = name,
 			   .msg_namelen = name_size,
 			   .msg_iov = &v,
@@ -210,37 +219,53 @@ static void transmit(int fd, void *name, unsigned name_size, int level, int type
 	SYS3(sendmsg, fd, &h, MSG_DONTWAIT);
 }
 
-static void send4(const struct ur_farewell_mad *m, unsigned psn)
+static void send4(const struct ur_farewell_ends *e, struct datagram *d)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = __builtin_bswap16(ROCE_PORT)};
 	struct in_pktinfo from = {.ipi_ifindex = 0};
-	uint8_t buf[LRH_LEN + IP4_LEN + UDP_LEN + ROCE_LEN];
 
-	memcpy(&to.sin_addr, m->dst.raw + 12, 4);
-	memcpy(&from.ipi_spec_dst, m->src.raw + 12, 4);
-	set(sock4.fd, IPPROTO_IP, IP_TOS, m->tclass & 0xfc);
-	set(sock4.fd, IPPROTO_IP, IP_TTL, m->hop_limit ? m->hop_limit : 64);
-	transmit(sock4.fd, &to, sizeof(to), IPPROTO_IP, IP_PKTINFO, &from, sizeof(from), build(buf, m, true, sock4.port, psn));
+	memcpy(&to.sin_addr, e->dst.raw + 12, 4);
+	memcpy(&from.ipi_spec_dst, e->src.raw + 12, 4);
+	set(sock4.fd, IPPROTO_IP, IP_TOS, e->tclass & 0xfc);
+	set(sock4.fd, IPPROTO_IP, IP_TTL, e->hop_limit ? e->hop_limit : 64);
+	transmit(sock4.fd, &to, sizeof(to), IPPROTO_IP, IP_PKTINFO, &from, sizeof(from), d);
 }
 
-static void send6(const struct ur_farewell_mad *m, unsigned psn, int ifindex)
+static void send6(const struct ur_farewell_ends *e, struct datagram *d)
 {
 	struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = __builtin_bswap16(ROCE_PORT)};
-	struct in6_pktinfo from = {.ipi6_ifindex = (unsigned)ifindex};
-	uint8_t buf[LRH_LEN + IP6_LEN + UDP_LEN + ROCE_LEN];
+	struct in6_pktinfo from = {.ipi6_ifindex = (unsigned)page->ifindex};
 
-	memcpy(&to.sin6_addr, m->dst.raw, 16);
-	if (m->dst.raw[0] == 0xfe && (m->dst.raw[1] & 0xc0) == 0x80)
-		to.sin6_scope_id = (uint32_t)ifindex;
-	memcpy(&from.ipi6_addr, m->src.raw, 16);
-	set(sock6.fd, IPPROTO_IPV6, IPV6_TCLASS, m->tclass & 0xfc);
-	set(sock6.fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, m->hop_limit ? m->hop_limit : 64);
-	transmit(sock6.fd, &to, sizeof(to), IPPROTO_IPV6, IPV6_PKTINFO, &from, sizeof(from), build(buf, m, false, sock6.port, psn));
+	memcpy(&to.sin6_addr, e->dst.raw, 16);
+	if (e->dst.raw[0] == 0xfe && (e->dst.raw[1] & 0xc0) == 0x80)
+		to.sin6_scope_id = from.ipi6_ifindex;
+	memcpy(&from.ipi6_addr, e->src.raw, 16);
+	set(sock6.fd, IPPROTO_IPV6, IPV6_TCLASS, e->tclass & 0xfc);
+	set(sock6.fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, e->hop_limit ? e->hop_limit : 64);
+	transmit(sock6.fd, &to, sizeof(to), IPPROTO_IPV6, IPV6_PKTINFO, &from, sizeof(from), d);
 }
 
-/* Says all messages once. False when there is none. */
-static bool say(unsigned round)
+/* Not to groups, nor between families. */
+static void say(const struct ur_farewell_ends *e, const uint8_t *head, unsigned nhead, const uint8_t *payload, unsigned npayload,
+		unsigned *said)
 {
+	struct datagram d;
+
+	if (is_v4(&e->src) != is_v4(&e->dst) || is_mcast(&e->dst))
+		return;
+	build(&d, e, head, nhead, payload, npayload);
+	if (is_v4(&e->dst))
+		send4(e, &d);
+	else
+		send6(e, &d);
+	if (++*said % BURST == 0)
+		pause_ms(1);
+}
+
+/* All messages once: UD SEND ONLY from QP 1 to QP 1 with the well-known Q_Key. False when there is none. */
+static bool say_messages(unsigned round)
+{
+	uint8_t head[BTH_LEN + DETH_LEN] = {0x64, 0x40, 0xff, 0xff, 0, 0, 0, 1, [11] = (uint8_t)round, [12] = 0x80, [13] = 0x01, [19] = 1};
 	uint32_t n = ur_min_u32(*(const volatile uint32_t *)&page->nmads, UR_FAREWELL_MADS);
 	unsigned said = 0;
 
@@ -248,16 +273,42 @@ static bool say(unsigned round)
 		struct ur_farewell_mad m;
 
 		memcpy(&m, &page->mad[i], sizeof(m));
-		if (m.kind != 1 || is_v4(&m.src) != is_v4(&m.dst) || is_mcast(&m.dst))
-			continue;
-		if (is_v4(&m.dst))
-			send4(&m, round);
-		else
-			send6(&m, round, page->ifindex);
-		if (++said % BURST == 0)
-			pause_ms(1);
+		if (m.kind == 1)
+			say(&m.ends, head, sizeof(head), m.mad, sizeof(m.mad), &said);
 	}
 	return said != 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts = {.tv_sec = 0};
+
+	SYS2(clock_gettime, CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* All acknowledgements once of QPs that went since then. False when there is none. */
+static bool say_acks(uint64_t since)
+{
+	uint32_t n = ur_min_u32(*(const volatile uint32_t *)&page->nacks, UR_FAREWELL_ACKS);
+	unsigned said = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct ur_farewell_ack a;
+
+		memcpy(&a, &page->ack[i], sizeof(a));
+		if (a.kind == 1 && a.at >= since)
+			say(&a.ends, a.headers, sizeof(a.headers), NULL, 0, &said);
+	}
+	return said != 0;
+}
+
+/* Acknowledgements first: a peer that hears of the end gives up what it waits for. */
+static bool say_all(unsigned round, uint64_t since)
+{
+	bool acks = say_acks(since);
+
+	return say_messages(round) || acks;
 }
 
 /* --- groups --- */
@@ -382,6 +433,7 @@ static void close_from(unsigned first)
 
 static void speak(void)
 {
+	const uint64_t now = now_ns(), since = now > UR_FAREWELL_ACK_NS ? now - UR_FAREWELL_ACK_NS : 0;
 	unsigned first_group;
 	bool joined, said;
 
@@ -390,7 +442,7 @@ static void speak(void)
 	if (sock4.fd < 0 && sock6.fd < 0)
 		return;
 	first_group = (unsigned)(sock6.fd > sock4.fd ? sock6.fd : sock4.fd) + 1;
-	said = say(0);
+	said = say_all(0, since);
 	joined = join_all();
 	for (unsigned round = 1; round < ROUNDS && (said || joined); round++) {
 		pause_ms(pauses_ms[round - 1]);
@@ -398,7 +450,7 @@ static void speak(void)
 			close_from(first_group);
 		joined = false;
 		if (said)
-			said = say(round);
+			said = say_all(round, since);
 	}
 }
 

@@ -66,6 +66,8 @@ struct ur_nic_config {
 	 */
 	void (*farewell)(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad);
 	void (*group_farewells)(void *ctx, const struct ur_gid *groups, unsigned n);
+	/* A QP goes, and its peer, which is not on this host, may yet ask for this acknowledgement. NULL: nobody wants to know. */
+	void (*last_ack)(void *ctx, const struct ur_last_ack *ack, ur_time now);
 	/*
 	 * The other processes of this device; both NULL when there are none. The inbox brings what they sent; sibling is the queue to the
 	 * one with that slot, which stays valid, or NULL when nobody has it.
@@ -163,6 +165,8 @@ bool ur_nic_rang(const struct ur_nic *nic);
 int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path, const struct ibv_qp_attr *attr, int mask, ur_time now);
 /* Takes the QP off the doorbell list, destroys it and closes its path. EBUSY while it is attached to a group. */
 int ur_nic_destroy_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path);
+/* The process ends: as if each QP were destroyed, for `last_ack` of the configuration. */
+void ur_nic_show_last_acks(struct ur_nic *nic, ur_time now);
 /*
  * ibv_create_ah(3): an address handle whose path is kept current; ur_ah_destroy unmakes it. EINVAL, ENETUNREACH, EADDRNOTAVAIL, ENOMEM.
  * ah->api is left to the caller.

@@ -5,6 +5,7 @@
 
 #include "nic/nic_priv.h"
 #include "wire/frame.h"
+#include "wire/last_ack.h"
 
 /* --- doorbells: a stack that any thread pushes to and the NIC takes whole --- */
 
@@ -39,6 +40,35 @@ void ur_nic_drain_doorbells(struct ur_nic *nic)
 		next = *ur_qp_doorbell_link(list); /* once answered it may ring again, which writes the link */
 		ur_qp_answer(list, nic->now);
 	}
+}
+
+/* --- what a QP that goes has said last --- */
+
+#define ASKS_WITHIN (2 * UR_NS_PER_S) /* who has heard nothing for longer will hardly ask again */
+
+/* Those on this host lose nothing, and into a VLAN a datagram of the kernel's would not go. */
+static void show_last_ack(struct ur_nic *nic, const struct ur_qp *qp, ur_time now)
+{
+	const ur_time since = now > ASKS_WITHIN ? now - ASKS_WITHIN : 0;
+	const struct ur_net_addr *from;
+	struct ur_last_ack ack;
+	int i;
+
+	if (!nic->cfg.last_ack || !ur_qp_last_ack(qp, since, &ack) || ur_net_gid_find(nic->net, &ack.path->dgid) >= 0)
+		return;
+	i = ur_net_gid_find(nic->net, &ack.path->sgid);
+	from = i < 0 ? NULL : ur_net_gid(nic->net, (unsigned)i);
+	if (from && !from->vlan)
+		nic->cfg.last_ack(nic->cfg.ctx, &ack, now);
+}
+
+void ur_nic_show_last_acks(struct ur_nic *nic, ur_time now)
+{
+	const struct ur_qp *qp;
+	uint32_t place = 0;
+
+	while (nic->cfg.last_ack && (qp = ur_tp_next_qp(nic->tp, &place)))
+		show_last_ack(nic, qp, now);
 }
 
 /* --- paths --- */
@@ -82,6 +112,8 @@ int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *p
 
 	nic->now = now;
 	if (!(mask & IBV_QP_AV)) {
+		if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+			show_last_ack(nic, qp, now);
 		err = ur_qp_modify(qp, attr, mask, NULL, now);
 		if (!err && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 			ur_net_path_close(path);
@@ -115,6 +147,7 @@ int ur_nic_destroy_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *
 
 	/* Acknowledgements that it owes leave with this round; without the last one its peer would run out of retries. */
 	ur_nic_poll(nic, nic->now);
+	show_last_ack(nic, qp, nic->now);
 	err = ur_qp_destroy(qp);
 	if (!err)
 		ur_net_path_close(path);

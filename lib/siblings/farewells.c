@@ -16,6 +16,7 @@
 #include "host/sealed.h"
 #include "keeper/farewell_page.h"
 #include "siblings/keeper_start.h"
+#include "wire/last_ack.h"
 
 #define NONE 0 /* places count from 1 */
 
@@ -29,6 +30,7 @@ struct ur_farewells {
 	void (*first)(struct ur_engine *e);
 	struct ur_engine *engine;
 	atomic_bool due; /* there is something to say, and the keeper has not been started */
+	uint32_t acks;   /* ever put */
 	uint32_t free;   /* the first of the places that were given back */
 	uint32_t next[UR_FAREWELL_MADS + 1];
 };
@@ -117,12 +119,41 @@ void ur_farewells_put_mad(struct ur_farewells *w, uint32_t *place, const struct 
 		return;
 	m = &w->page->mad[*place - 1];
 	set(&m->kind, 0);
-	m->src = to->sgid;
-	m->dst = to->dgid;
-	m->tclass = to->tclass;
-	m->hop_limit = to->hop_limit;
+	m->ends = (struct ur_farewell_ends){.src = to->sgid, .dst = to->dgid, .tclass = to->tclass, .hop_limit = to->hop_limit};
 	memcpy(m->mad, mad, sizeof(m->mad));
 	set(&m->kind, 1);
+}
+
+/* --- acknowledgements --- */
+
+static struct ur_farewell_ends ends_of(const struct ur_path *p)
+{
+	const uint8_t *ip = p->hdr + p->l3_off;
+	const bool v4 = p->ip_version == 4;
+
+	return (struct ur_farewell_ends){
+		.src = p->sgid, .dst = p->dgid, .tclass = v4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4), .hop_limit = v4 ? ip[8] : ip[7]};
+}
+
+_Static_assert(UR_FAREWELL_ACK_LEN == UR_LAST_ACK_LEN, "as the keeper sends it");
+
+/* The newest are kept. */
+void ur_farewells_put_ack(struct ur_farewells *w, const struct ur_last_ack *ack, ur_time now)
+{
+	const uint32_t place = w->acks % UR_FAREWELL_ACKS;
+	struct ur_farewell_ack *a;
+
+	if (!w->page)
+		return;
+	a = &w->page->ack[place];
+	set(&a->kind, 0);
+	a->ends = ends_of(ack->path);
+	a->at = now;
+	memcpy(a->headers, ack->headers, sizeof(a->headers));
+	set(&a->kind, 1);
+	if (w->page->nacks == place)
+		set(&w->page->nacks, place + 1);
+	w->acks++;
 }
 
 /* --- groups --- */

@@ -10,6 +10,7 @@
 
 struct ur_engine;
 struct ur_farewells;
+struct ur_last_ack; /* wire/last_ack.h */
 
 /* For an interface shared with the kernel, by which the keeper sends. `first` is called when something is there for the keeper to say. */
 int ur_farewells_open(const char *ifname, int ifindex, void (*first)(struct ur_engine *e), struct ur_engine *e, struct ur_farewells **out);
@@ -18,6 +19,11 @@ void ur_farewells_close(struct ur_farewells *w);
 
 /* As ur_cm_config.farewell. What cannot be written down is not said. */
 void ur_farewells_put_mad(struct ur_farewells *w, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad);
+/*
+ * What a QP that goes has acknowledged last, at `now` of CLOCK_MONOTONIC: for the keeper to say again if the process ends soon. A process
+ * that has no keeper gets none for that.
+ */
+void ur_farewells_put_ack(struct ur_farewells *w, const struct ur_last_ack *ack, ur_time now);
 /* The groups that nobody would leave for us. */
 void ur_farewells_put_groups(struct ur_farewells *w, const struct ur_gid *groups, unsigned n);
 

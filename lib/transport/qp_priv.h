@@ -149,7 +149,7 @@ struct ur_responder {
 	bool rd_larger;          /* a READ has come again, in larger pieces than before, while others waited for their responses */
 	uint8_t ack_pending;     /* a sum of these */
 	uint8_t ack_again;       /* acknowledgements to follow the one that waits: of requests that came twice meanwhile */
-	uint8_t ack_syndrome;
+	uint8_t ack_syndrome;    /* of what waits, or else of what was sent last: a NAK before anything was */
 	uint8_t min_rnr;
 	uint32_t ack_psn, ack_msn;
 	uint32_t probed; /* PSN, and turn << 24, of the probe for which a READ was answered last */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of a queue pair as `uroce top` shows it. */
+/* The state of a queue pair as `uroce top` shows it, and as its peer last heard of it. */
 #include "base/psn.h"
 #include "transport/qp_priv.h"
+#include "wire/last_ack.h"
+#include "wire/opcode.h"
 
 void ur_qp_snapshot(const struct ur_qp *qp, struct ur_qp_snapshot *snapshot)
 {
@@ -27,4 +29,19 @@ void ur_qp_snapshot(const struct ur_qp *qp, struct ur_qp_snapshot *snapshot)
 		snapshot->local = path->sgid;
 		snapshot->peer = path->dgid;
 	}
+}
+
+bool ur_qp_last_ack(const struct ur_qp *qp, ur_time since, struct ur_last_ack *ack)
+{
+	const struct ur_responder *r = &qp->resp;
+	const struct ur_aeth aeth = {.syndrome = ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID), .msn = r->ack_msn};
+	const struct ur_bth bth = {
+		.opcode = UR_OP_ACK | qp->service, .migreq = true, .pkey = UR_PKEY_DEFAULT, .dqpn = qp->dqpn, .psn = r->ack_psn};
+
+	if (!ur_qp_acked(qp) || !qp->path || !qp->heard || qp->heard < since || ur_syndrome_type(r->ack_syndrome) != UR_AETH_ACK)
+		return false;
+	ack->path = qp->path;
+	ur_bth_put(ack->headers, &bth);
+	ur_aeth_put(ack->headers + UR_BTH_LEN, &aeth);
+	return true;
 }

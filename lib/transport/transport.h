@@ -425,6 +425,12 @@ struct ur_qp_snapshot {
 
 /* Asks nothing of the QP but what is at hand. */
 void ur_qp_snapshot(const struct ur_qp *qp, struct ur_qp_snapshot *snapshot);
+struct ur_last_ack; /* wire/last_ack.h */
+/*
+ * The acknowledgement that the QP sent last: what its peer waits for, if it was lost. False: there has been none, or the last word was a
+ * NAK, or the peer has sent nothing since `since`.
+ */
+bool ur_qp_last_ack(const struct ur_qp *qp, ur_time since, struct ur_last_ack *ack);
 /* The QPs one after the other in no order that means anything, beginning with *place 0; NULL at the end. `place` is kept between calls. */
 const struct ur_qp *ur_tp_next_qp(const struct ur_tp *tp, uint32_t *place);
 /* How many QPs there are. */

@@ -4,7 +4,9 @@
  * both ways, with a thread that waits for completions.
  *
  *   ends serve N               port 7655: accepts connections, one after another, until N have ended; completes what arrives
+ *   ends swallow HOW           accepts a connection, completes one message, and ends by exit(), with its QP (`exit`) or without (`destroy`)
  *   ends HOW ADDR              connects, and ends as HOW says:
+ *     heard      exit() once its only message is acknowledged; it reads no event meanwhile
  *     handler    exit() on the thread that handles completions
  *     posted     exit() with requests posted and not completed
  *     quick      _exit() with requests posted
@@ -195,8 +197,7 @@ static void *consume(void *arg)
 	}
 }
 
-/* Its consumer is cancelled where it waits, after each connection. */
-static int serve(unsigned n)
+static struct rdma_cm_id *listen_here(void)
 {
 	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(PORT)};
 	struct rdma_cm_id *listener;
@@ -204,6 +205,28 @@ static int serve(unsigned n)
 	need((ch = rdma_create_event_channel()) != NULL, "rdma_create_event_channel");
 	need(!rdma_create_id(ch, &listener, NULL, RDMA_PS_TCP), "rdma_create_id");
 	need(!rdma_bind_addr(listener, (struct sockaddr *)&any) && !rdma_listen(listener, 8), "rdma_listen");
+	return listener;
+}
+
+static int swallow(const char *how)
+{
+	struct rdma_conn_param p = params;
+
+	listen_here();
+	id = next(RDMA_CM_EVENT_CONNECT_REQUEST);
+	make_qp();
+	need(!rdma_accept(id, &p), "rdma_accept");
+	complete(1);
+	if (!strcmp(how, "destroy"))
+		unmake_qp();
+	exit(0);
+}
+
+/* Its consumer is cancelled where it waits, after each connection. */
+static int serve(unsigned n)
+{
+	struct rdma_cm_id *listener = listen_here();
+
 	while (n--) {
 		struct rdma_conn_param p = params;
 		struct rdma_cm_event *ev;
@@ -424,6 +447,8 @@ int main(int argc, char **argv)
 		signal(SIGCHLD, on_child);
 	if (!strcmp(how, "serve") && argc > 2)
 		return serve((unsigned)atoi(argv[2]));
+	if (!strcmp(how, "swallow") && argc > 2)
+		return swallow(argv[2]);
 	if (argc < 3)
 		return 2;
 	if (!strcmp(how, "resolve")) {
@@ -434,6 +459,10 @@ int main(int argc, char **argv)
 	if (!strcmp(how, "connect"))
 		exit(0);
 	next(RDMA_CM_EVENT_ESTABLISHED);
+	if (!strcmp(how, "heard")) {
+		work(1);
+		exit(0);
+	}
 	work(10);
 	if (!strcmp(how, "handler"))
 		handler();

@@ -245,6 +245,17 @@ test_ends_in_three_threads() {
 	local -x UROCE_KEEPER=0
 	ends exits --fault 'drop tx qpn=1 nth=3'
 }
+# ends_acknowledged HOW: not one acknowledgement of the server's comes through, and it ends as soon as it has its message; the client's request succeeds, for
+# the keeper says it again.
+ends_acknowledged() {
+	own_program ends || return 1
+	serve 7655 "$NS1" "$TMP/server" --fault 'drop tx opcode=ACK' -- "$TMP/ends" swallow "$1" || return 1
+	uroce_in "$NS2" -- timeout 20 "$TMP/ends" heard 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "$1: not acknowledged"; return; }
+	served "$TMP/server" && nothing_left
+}
+test_ends_acknowledged() { ends_acknowledged exit; }
+test_ends_acknowledged_without_the_qp() { ends_acknowledged destroy; }
+test_ends_acknowledged_packet() { UROCE_PORT=packet ends_acknowledged exit; }
 test_ends_in_a_signal_handler() { ends_unheard signal; }
 test_ends_cancelled_threads() { ends cancel; }
 test_ends_fork_and_exec() { ends exec; }

@@ -21,12 +21,14 @@
 
 #include "base/rng.h"
 #include "drivers/udp/udp.h"
+#include "host/clock.h"
 #include "host/names.h"
 #include "keeper/farewell_page.h"
 #include "siblings/keeper_start.h"
 #include "siblings/registry.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/opcode.h"
 
 void ur_suite_keeper(void);
 
@@ -107,9 +109,9 @@ static void run(void (*test)(void))
 
 static struct ur_farewell_mad mad_to(bool v4)
 {
-	struct ur_farewell_mad m = {.kind = 1, .tclass = 0x20};
+	struct ur_farewell_mad m = {.kind = 1, .ends = {.tclass = 0x20}};
 
-	m.src = m.dst = v4 ? ur_gid_from_v4(htonl(INADDR_LOOPBACK)) : (struct ur_gid){.raw = {[15] = 1}};
+	m.ends.src = m.ends.dst = v4 ? ur_gid_from_v4(htonl(INADDR_LOOPBACK)) : (struct ur_gid){.raw = {[15] = 1}};
 	for (unsigned i = 0; i < UR_FAREWELL_MAD_LEN; i++)
 		m.mad[i] = (uint8_t)(i * 3 + v4);
 	return m;
@@ -128,22 +130,90 @@ static void check(struct ur_pkt *p)
 	ur_deth_get(p->data + p->bth_off + UR_BTH_LEN, &deth);
 	WANT(deth.qkey == UR_GSI_QKEY && deth.sqpn == 1);
 	WANT(p->payload_len == UR_FAREWELL_MAD_LEN && !memcmp(p->data + p->payload_off, m.mad, UR_FAREWELL_MAD_LEN));
-	WANT(ur_gid_eq(&p->src, &m.src) && (p->tos & 0xfc) == 0x20);
+	WANT(ur_gid_eq(&p->src, &m.ends.src) && (p->tos & 0xfc) == 0x20);
+}
+
+static struct ur_farewell_ack ack_to(bool v4, uint64_t at)
+{
+	struct ur_farewell_ack a = {.kind = 1, .ends = mad_to(v4).ends, .at = at};
+	const struct ur_bth bth = {.opcode = UR_OP_ACK, .migreq = true, .pkey = UR_PKEY_DEFAULT, .dqpn = 0x123456, .psn = 0xabcdef};
+	const struct ur_aeth aeth = {.syndrome = 0x1f, .msn = 77};
+
+	ur_bth_put(a.headers, &bth);
+	ur_aeth_put(a.headers + UR_BTH_LEN, &aeth);
+	return a;
+}
+
+/* An RC ACK whose ICRC is right. */
+static void check_ack(struct ur_pkt *p)
+{
+	struct ur_counters c = {0};
+	struct ur_aeth aeth;
+
+	WANT(ur_frame_parse(p, &c) && p->kind == UR_PKT_ROCE);
+	WANT(p->bth.opcode == UR_OP_ACK && p->bth.dqpn == 0x123456 && p->bth.psn == 0xabcdef && p->bth.pkey == UR_PKEY_DEFAULT);
+	ur_aeth_get(p->data + p->bth_off + UR_BTH_LEN, &aeth);
+	WANT(aeth.syndrome == 0x1f && aeth.msn == 77 && (p->tos & 0xfc) == 0x20);
+}
+
+static struct ur_port *listen_on_lo(void)
+{
+	const struct ur_udp_config cfg = {.ifname = "lo", .mtu = 1500};
+	struct ur_port *port;
+	char err[400];
+
+	WANT(ur_udp_open(&cfg, &port, err, sizeof(err)) == 0);
+	return port;
+}
+
+/* Those of QPs that went lately, as often as messages; a process that has nothing else to say has a keeper nonetheless. */
+static void says_acks(void)
+{
+	const uint64_t now = ur_clock_now();
+	unsigned got[2] = {0, 0};
+	struct ur_port *port;
+	struct ur_pkt *p;
+
+	make_page(sizeof(*page));
+	page->nacks = 5;
+	page->ack[0] = ack_to(true, now);
+	page->ack[1] = ack_to(true, now - UR_FAREWELL_ACK_NS); /* it ends after now */
+	page->ack[3] = ack_to(false, now);
+	page->ack[4] = ack_to(true, now);
+	page->ack[4].kind = 0;
+	page->ack[5] = ack_to(true, now);
+	port = listen_on_lo();
+	keeper_of_the_dead();
+	while (got[0] < ROUNDS || got[1] < ROUNDS) {
+		if (!ur_queue_rx(port->queue, &p, 1)) {
+			usleep(1000);
+			continue;
+		}
+		got[ur_gid_is_v4(&p->dst)]++;
+		check_ack(p);
+		ur_pkts_release(&p, 1);
+	}
+	keeper_ends();
+	WANT(!ur_queue_rx(port->queue, &p, 1));
+	port->ops->close(port);
+}
+
+static void keeper__says_acks(void)
+{
+	run(says_acks);
 }
 
 static void says_it(void)
 {
-	const struct ur_udp_config cfg = {.ifname = "lo", .mtu = 1500};
 	unsigned got[2] = {0, 0};
 	struct ur_port *port;
 	struct ur_pkt *p;
-	char err[400];
 
 	make_page(sizeof(*page));
 	page->nmads = 4;
 	page->mad[0] = mad_to(true);
 	page->mad[2] = mad_to(false); /* the two between and after are not in use */
-	WANT(ur_udp_open(&cfg, &port, err, sizeof(err)) == 0);
+	port = listen_on_lo();
 	keeper_of_the_dead();
 	while (got[0] < ROUNDS || got[1] < ROUNDS) {
 		if (!ur_queue_rx(port->queue, &p, 1)) {
@@ -189,6 +259,8 @@ static void nonsense(void)
 		((uint32_t *)(void *)page)[i] = ur_rng_u32(&r);
 	for (unsigned i = 0; i < UR_FAREWELL_MADS; i++)
 		page->mad[i].kind = 1;
+	for (unsigned i = 0; i < UR_FAREWELL_ACKS; i++)
+		page->ack[i].kind = 1;
 	for (unsigned i = 0; i < UR_FAREWELL_GROUPS; i += 2)
 		page->group[i].raw[0] = 0xff;
 	keeper_of_the_dead();
@@ -257,6 +329,7 @@ void ur_suite_keeper(void)
 	CU_pSuite s = CU_add_suite("keeper", NULL, NULL);
 
 	CU_ADD_TEST(s, keeper__says_it);
+	CU_ADD_TEST(s, keeper__says_acks);
 	CU_ADD_TEST(s, keeper__no_will_harms_it);
 	CU_ADD_TEST(s, keeper__names_while_it_starts);
 }
