@@ -26,11 +26,16 @@ static uint32_t new_id(void)
 int ur_page_create(struct ur_own_page *own, uint8_t slot)
 {
 	*own = (struct ur_own_page){.slot = slot, .id = new_id(), .wake_fd = -1};
-	own->page = ur_sealed_create("uroce-page", sizeof(*own->page), &own->memfd);
+	own->page = ur_sealed_create_partly("uroce-page", sizeof(*own->page), UR_PAGE_SHOWN, &own->memfd);
 	if (!own->page)
 		return errno;
 	own->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return own->wake_fd < 0 ? errno : 0;
+}
+
+bool ur_page_open_ring(const struct ur_own_page *own, uint8_t slot)
+{
+	return !mprotect(own->page->ring[slot], UR_MAILRING_BYTES, PROT_READ | PROT_WRITE);
 }
 
 void ur_page_close(struct ur_own_page *own)

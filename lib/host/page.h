@@ -101,6 +101,8 @@ struct ur_own_page {
 /* 0 or an errno. Closing it may follow a failure. */
 int ur_page_create(struct ur_own_page *own, uint8_t slot);
 void ur_page_close(struct ur_own_page *own);
+/* The ring to that slot can be written from now on; until then none can. False: it cannot, for want of memory. */
+bool ur_page_open_ring(const struct ur_own_page *own, uint8_t slot);
 
 /* Another process of this user, as it introduced itself. */
 struct ur_sibling {

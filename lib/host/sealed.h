@@ -11,5 +11,10 @@
  * writes to them. Before, a process of the same user could. `name` is what memfd_create(2) calls them. NULL with errno, and *fd -1.
  */
 void *ur_sealed_create(const char *name, size_t len, int *fd);
+/*
+ * The same, of which the first `open` bytes can be used, and further ones, whole pages, after mprotect(2). What cannot be used has no
+ * memory, whatever the program does: mlockall(2) makes all resident that can.
+ */
+void *ur_sealed_create_partly(const char *name, size_t len, size_t open, int *fd);
 
 #endif

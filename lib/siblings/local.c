@@ -26,6 +26,7 @@ struct peer {
 	uint32_t woken;      /* the sleep that we have ended, by its `sleeps` */
 	unsigned yields;     /* since its ring last took something */
 	uint8_t slot;
+	bool writable;  /* the ring to it is */
 	bool readable;  /* its memory is, for us */
 	uint32_t sends; /* while it is not */
 };
@@ -124,6 +125,7 @@ static void peer_renew(struct peer *p, uint32_t id)
 	p->id = id;
 	p->head = p->tail = p->woken = 0;
 	p->sends = 0;
+	p->writable = p->writable || ur_page_open_ring(p->local->own, p->slot);
 	if (p->local->permitted == p->slot)
 		p->local->permitted = 0;
 	atomic_store_explicit(&w->head, word(id, 0), memory_order_relaxed);
@@ -245,7 +247,7 @@ struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot)
 
 	look_around(l);
 	s = sibling_of(p);
-	if (!s || !atomic_load_explicit(&s->page->reads, memory_order_relaxed))
+	if (!s || !p->writable || !atomic_load_explicit(&s->page->reads, memory_order_relaxed))
 		return NULL;
 	if (ur_unlikely(!p->readable && s->pid > 0))
 		try_again(p, s);

@@ -4,6 +4,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "proc_harness.h"
 #include "siblings/local.h"
@@ -249,7 +252,7 @@ static void local_sleep__wakes(void)
 	begin_announced();
 	CU_ASSERT_TRUE(ur_local_sleep(local, false));
 	send_frames(us(), 0, 3, 64);
-	CU_ASSERT_FALSE(readable(0)); /* we never said that we sleep */
+	CU_ASSERT_FALSE(readable(0));                 /* we never said that we sleep */
 	CU_ASSERT_FALSE(ur_local_sleep(local, true)); /* frames wait already */
 	CU_ASSERT_TRUE(ur_local_sleep(local, false));
 	expect(0, 3, 64);
@@ -314,10 +317,26 @@ static void local_recv__sender_was_replaced(void)
 	give_slots();
 }
 
+/* A program that locks its memory locks the rings to those that are there, and not 255 of them. As root: others may lock little. */
+static void local_memory__of_rings_to_nobody(void)
+{
+	const struct ur_own_page *own;
+	struct stat st;
+
+	begin_announced();
+	look_around();
+	own = ur_registry_page(registry);
+	syscall(SYS_mlock, own->page, sizeof(*own->page)); /* sanitizers do nothing in mlock(2) */
+	CU_ASSERT_EQUAL_FATAL(fstat(own->memfd, &st), 0);
+	CU_ASSERT_TRUE((uint64_t)st.st_blocks * 512 <= UR_PAGE_SHOWN + UR_MAILRING_BYTES);
+	syscall(SYS_munlock, own->page, sizeof(*own->page));
+}
+
 void ur_suite_local(void)
 {
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("local", NULL, NULL, setup, teardown);
 
+	CU_ADD_TEST(s, local_memory__of_rings_to_nobody);
 	CU_ADD_TEST(s, local_send__to_a_slot);
 	CU_ADD_TEST(s, local_send__to_nobody);
 	CU_ADD_TEST(s, local_announce__opens_the_mailbox);
