@@ -16,6 +16,7 @@
 #define LOW 96   /* of each other panel */
 #define GAP 34
 #define MARK_ROW 15
+#define TICKS 10 /* of an axis, at most: not left to steps that a double may be too coarse for */
 
 static const char style[] =
 	"text{font-family:Helvetica,Arial,sans-serif;font-size:12px;fill:#222}.big{font-size:16px;font-weight:bold}"
@@ -63,7 +64,7 @@ static void put_panel(FILE *out, const struct panel *p, const char *name, void (
 	const double first = p->origin + (double)(int64_t)((p->low - p->origin) / step) * step;
 	char text[24];
 
-	for (unsigned i = 0; first + i * step <= p->high; i++) {
+	for (unsigned i = 0; i <= TICKS && first + i * step <= p->high; i++) {
 		const double v = first + i * step;
 
 		if (v < p->low)
@@ -86,7 +87,7 @@ static void put_time_axis(FILE *out, const struct axes *a, int top, int bottom)
 	const double step = ur_plot_step(a->span, 9);
 	char text[24];
 
-	for (unsigned i = 0; i * step <= a->span * 1.0001; i++) {
+	for (unsigned i = 0; i <= TICKS && i * step <= a->span * 1.0001; i++) {
 		const double v = i * step, x = LEFT + (RIGHT - LEFT) * v / a->span;
 
 		fprintf(out, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" class=\"grid\"/>\n", x, top, x, bottom);

@@ -42,6 +42,18 @@
 		return s * 10;
 	}
 
+	// The round values of an axis, about n of them. They are counted: where one step is less than what a double tells apart, adding it
+	// would never end.
+	function ticks(low, high, n) {
+		const s = step(high - low, n), first = Math.ceil(low / s), out = [];
+		for (let i = 0; i <= n && (first + i) * s <= high; i++)
+			out.push((first + i) * s);
+		return out;
+	}
+
+	// The least time that can be drawn near this one: some steps of what a double tells apart.
+	function leastSpan(when) { return Math.max(1, when * Number.EPSILON * 1024); }
+
 	function digits(v) { return String(Number(v.toPrecision(6))); }
 	function timeText(ns) {
 		const a = Math.abs(ns);
@@ -137,9 +149,9 @@
 	}
 
 	function frame(g, panel, name, label) {
-		const s = step(panel.high - panel.low, panel.tall > 200 ? 8 : 4), from = (panel.origin || 0);
-		for (let v = Math.ceil((panel.low + from) / s) * s - from; v <= panel.high; v += s) {
-			const at = y(panel, v);
+		const from = panel.origin || 0;
+		for (const tick of ticks(panel.low + from, panel.high + from, panel.tall > 200 ? 8 : 4)) {
+			const v = tick - from, at = y(panel, v);
 			svg(g, "line", { class: "grid", x1: LEFT, x2: RIGHT, y1: at, y2: at });
 			svg(g, "text", { class: "tick", x: LEFT - 6, y: at + 4, "text-anchor": "end" }, label(v));
 		}
@@ -148,8 +160,7 @@
 	}
 
 	function timeAxis(g, view, top, bottom) {
-		const s = step(view.end - view.begin, 9);
-		for (let v = Math.ceil(view.begin / s) * s; v <= view.end; v += s) {
+		for (const v of ticks(view.begin, view.end, 9)) {
 			const x = clampedX(view, v);
 			svg(g, "line", { class: "grid", x1: x, x2: x, y1: top, y2: bottom });
 			svg(g, "text", { class: "tick", x: x, y: bottom + 16, "text-anchor": "middle" }, timeText(v));
@@ -230,7 +241,7 @@
 	// --- zooming ---
 
 	function show(figure, begin, end) {
-		const all = figure.all, least = Math.min(1000, all.end - all.begin);
+		const all = figure.all, least = Math.min(Math.max(1000, leastSpan(all.end)), all.end - all.begin);
 		const span = Math.min(Math.max(end - begin, least), all.end - all.begin);
 		begin = Math.min(Math.max(begin, all.begin), all.end - span);
 		figure.view = { begin: begin, end: begin + span };
@@ -311,7 +322,8 @@
 	function begin(element, plot) {
 		for (const name of ["sent", "again", "responses", "acked", "has", "window", "flight", "rtt"])
 			plot[name] = points(plot[name]);
-		const figure = { element: element, plot: plot, all: { begin: plot.begin, end: Math.max(plot.end, plot.begin + 1) } };
+		const end = Math.max(plot.end, plot.begin + leastSpan(plot.begin));
+		const figure = { element: element, plot: plot, all: { begin: plot.begin, end: end } };
 		const buttons = document.createElement("div");
 		for (const [text, label, , act] of ACTIONS) {
 			const b = document.createElement("button");
