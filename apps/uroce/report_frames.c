@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/dissect.h"
+#include "analyze/recorded_train.h"
 #include "cmd.h"
 #include "ladder.h"
 #include "wire/frame.h"
@@ -22,6 +22,8 @@
 #define COOL_DOWN 1024 /* and after it, for what became of its packets */
 #define OTHERS 400     /* frames of no connection */
 #define MARKS 8192
+#define KEYS 8         /* of a connection */
+#define TRIES 64       /* connections with one QPN in turn that a frame may be of, the newest of them */
 #define RANK_OPENING 6 /* the last: those of findings are 0 to 5 */
 
 struct mark {                 /* a frame that is to be shown */
@@ -38,6 +40,11 @@ struct part { /* while it is read */
 	bool full;
 };
 
+struct key { /* of a connection: what packets to one of its QPs have; or QPN 1, and the frame of a message of its connection manager */
+	struct ur_gid from, to;
+	uint32_t qpn, begun, conn;
+};
+
 struct reading {
 	struct ur_report *r;
 	struct mark *marks;
@@ -45,9 +52,7 @@ struct reading {
 	struct part parts[UR_REPORT_PARTS];
 	uint32_t nparts;
 	struct ur_report_part others;
-	struct key { /* of each connection, to know whose a frame may be */
-		uint32_t qp[2], cm[6];
-	} * keys;
+	struct key *keys; /* sorted */
 	uint32_t nkeys;
 };
 
@@ -86,6 +91,25 @@ void ur_report_each_frame(const char *text, void (*each)(void *ctx, uint32_t fra
 			end = next;
 		}
 	}
+}
+
+/* --- keys --- */
+
+static int by_name(const struct key *a, const struct key *b)
+{
+	const int from = memcmp(&a->from, &b->from, sizeof(a->from)), to = memcmp(&a->to, &b->to, sizeof(a->to));
+
+	return a->qpn != b->qpn ? (a->qpn > b->qpn) - (a->qpn < b->qpn) : from ? from : to;
+}
+
+static int by_key(const void *x, const void *y)
+{
+	const struct key *a = x, *b = y;
+	const int name = by_name(a, b);
+
+	if (name)
+		return name;
+	return a->begun != b->begun ? (a->begun > b->begun) - (a->begun < b->begun) : (a->conn > b->conn) - (a->conn < b->conn);
 }
 
 /* --- which frames --- */
@@ -148,32 +172,74 @@ static void choose_marks(struct reading *d)
 
 /* --- whose they are --- */
 
+static uint32_t sooner(uint32_t a, uint32_t b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
 static bool make_keys(struct reading *d)
 {
+	const uint32_t n = d->r->totals.conns;
 	struct ur_an_conn c;
 
-	d->nkeys = d->r->totals.conns;
-	d->keys = calloc(d->nkeys ? d->nkeys : 1, sizeof(*d->keys));
-	for (uint32_t i = 0; d->keys && i < d->nkeys && ur_analysis_conn(d->r->f.analysis, i, &c); i++)
-		d->keys[i] = (struct key){{c.half[0].dqpn, c.half[1].dqpn},
-					  {c.req_frame, c.rep_frame, c.rtu_frame, c.rej_frame, c.dreq_frame, c.drep_frame}};
+	d->keys = calloc((size_t)n * KEYS + 1, sizeof(*d->keys));
+	for (uint32_t i = 0; d->keys && i < n && ur_analysis_conn(d->r->f.analysis, i, &c); i++) {
+		const uint32_t begun = sooner(sooner(c.half[0].first_frame, c.half[1].first_frame), c.req_frame);
+		const uint32_t cm[] = {c.req_frame, c.rep_frame, c.rtu_frame, c.rej_frame, c.dreq_frame, c.drep_frame};
+
+		for (unsigned k = 0; k < 2; k++)
+			if (c.half[k].dqpn && begun)
+				d->keys[d->nkeys++] = (struct key){c.half[k].from, c.half[k].to, c.half[k].dqpn, begun, i};
+		for (unsigned k = 0; k < ur_array_size(cm); k++)
+			if (cm[k])
+				d->keys[d->nkeys++] = (struct key){.qpn = 1, .begun = cm[k], .conn = i};
+	}
+	if (d->keys)
+		qsort(d->keys, d->nkeys, sizeof(*d->keys), by_key);
 	return d->keys;
 }
 
-static bool may_be_of(const struct key *k, const struct mark *m)
+/* How many are not after `k`. */
+static uint32_t keys_upto(const struct reading *d, const struct key *k)
 {
-	for (unsigned i = 0; i < ur_array_size(k->cm); i++)
-		if (k->cm[i] == m->frame)
-			return true;
-	return m->qpn && (m->qpn == k->qp[0] || m->qpn == k->qp[1]);
+	uint32_t low = 0, high = d->nkeys;
+
+	while (low < high) {
+		const uint32_t middle = (low + high) / 2;
+
+		if (by_key(&d->keys[middle], k) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_about(const struct ur_an_conn *c, const struct mark *m, bool cm)
+{
+	return cm || (m->qpn && (m->qpn == c->half[0].dqpn || m->qpn == c->half[1].dqpn));
 }
 
 /* Of connections with one QPN in turn, the newest that has begun. */
-static bool has_begun(const struct ur_an_conn *c, uint32_t frame)
+static uint32_t owner_of(const struct reading *d, const struct mark *m, const struct ur_an_frame *f, const struct an_pkt *p)
 {
-	const uint32_t a = c->half[0].first_frame, b = c->half[1].first_frame, cm = c->req_frame;
+	const bool cm = p->bth.dqpn == 1;
+	struct key want = {.qpn = p->bth.dqpn, .begun = m->frame, .conn = UINT32_MAX};
+	struct ur_an_conn c;
 
-	return (a && a <= frame) || (b && b <= frame) || (cm && cm <= frame);
+	if (!cm) {
+		want.from = p->src;
+		want.to = p->dst;
+	}
+	for (uint32_t i = keys_upto(d, &want), tries = TRIES; i-- && tries--;) {
+		const struct key *k = &d->keys[i];
+
+		if (by_name(k, &want) != 0 || (cm && k->begun != m->frame))
+			return 0;
+		if (ur_analysis_conn(d->r->f.analysis, k->conn, &c) && is_about(&c, m, cm) && ur_ladder_is_of(&c, f))
+			return k->conn + 1;
+	}
+	return 0;
 }
 
 static void resolve(void *ctx, const struct ur_an_frame *f)
@@ -182,12 +248,14 @@ static void resolve(void *ctx, const struct ur_an_frame *f)
 
 	for (; d->next < d->n && d->marks[d->next].frame <= f->number; d->next++) {
 		struct mark *m = &d->marks[d->next];
-		struct ur_an_conn c;
+		const struct an_pkt *p;
+		struct an_train t;
 
-		for (uint32_t i = d->nkeys; m->frame == f->number && !m->conn && i--;)
-			if (may_be_of(&d->keys[i], m) && ur_analysis_conn(d->r->f.analysis, i, &c) && has_begun(&c, m->frame) &&
-			    ur_ladder_is_of(&c, f))
-				m->conn = i + 1;
+		if (m->frame != f->number || m->conn)
+			continue;
+		an_train_first(&t, f);
+		while (t.read && !m->conn && (p = an_train_next(&t)))
+			m->conn = owner_of(d, m, f, p);
 	}
 }
 
