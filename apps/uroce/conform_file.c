@@ -239,7 +239,7 @@ int ur_conform_file(const struct ur_conform_file *c)
 	if (j.one && !parse_host(c->host, &j.host))
 		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not an address: give that of one host of the recording, or none to judge all",
 				   c->host);
-	j.v = ur_passive_create(NULL, NULL);
+	j.v = ur_passive_create(NULL, NULL, ur_pcap_salt());
 	if (!j.v)
 		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: %s cannot be judged", c->name);
 	if (strcmp(c->name, "-") == 0)

@@ -249,8 +249,8 @@ static int compare(struct job *j)
 	for (unsigned i = 0; i < 2; i++)
 		if (!ur_pcap_source_open(&j->in[i], j->name[i]))
 			return rc;
-	j->cmp = ur_compare_create(j->late, print_event, j);
-	j->conns = ur_analysis_create(NULL, NULL);
+	j->cmp = ur_compare_create(j->late, print_event, j, ur_pcap_salt());
+	j->conns = ur_analysis_create(NULL, NULL, ur_pcap_salt());
 	if (!j->cmp || !j->conns)
 		return ur_cmd_fail(rc, "out of memory while comparing %s and %s", j->name[0], j->name[1]);
 	read_both(j);

@@ -74,7 +74,7 @@ static void note_finding(void *ctx, const struct ur_finding *f)
 
 static void analyze(struct job *j, const struct ur_recording *r, ur_finding_fn fn)
 {
-	struct ur_analysis *a = ur_analysis_create(fn, j);
+	struct ur_analysis *a = ur_analysis_create(fn, j, ur_pcap_salt());
 
 	if (!a)
 		return;

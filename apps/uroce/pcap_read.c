@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "analyze/effect.h"
 #include "cmd.h"
@@ -111,6 +112,13 @@ int ur_pcap_status(const char *name, const struct ur_pcap_end *end, int status)
 	return ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %u: %s", name, end->frames, end->unreadable);
 }
 
+uint64_t ur_pcap_salt(void)
+{
+	uint64_t salt;
+
+	return getrandom(&salt, sizeof(salt), 0) == sizeof(salt) ? salt : 0;
+}
+
 static void analyze_frame(void *ctx, const struct ur_an_frame *f)
 {
 	ur_analysis_frame(ctx, f);
@@ -118,7 +126,7 @@ static void analyze_frame(void *ctx, const struct ur_an_frame *f)
 
 bool ur_pcap_each_event(const char *name, ur_an_event_fn each, void *ctx)
 {
-	struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+	struct ur_analysis *a = ur_analysis_create(NULL, NULL, ur_pcap_salt());
 	struct ur_pcap_end end;
 	bool ok;
 
@@ -138,7 +146,7 @@ static bool begin(struct ur_pcap_file *f, const char *name)
 {
 	memset(f, 0, sizeof(*f));
 	f->name = name;
-	f->analysis = ur_analysis_create(found, f);
+	f->analysis = ur_analysis_create(found, f, ur_pcap_salt());
 	if (!f->analysis)
 		ur_cmd_fail(0, "cannot read %s: out of memory", name);
 	return f->analysis;

@@ -274,7 +274,7 @@ static int slow(const char *name)
 {
 	struct ur_slow_all all = {0};
 	struct ur_pcap_end end = {0};
-	struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+	struct ur_analysis *a = ur_analysis_create(NULL, NULL, ur_pcap_salt());
 	int rc = UR_EXIT_USAGE;
 
 	if (!a)

@@ -199,7 +199,7 @@ static void print_table(struct watch *w, double seconds)
 
 static bool begin_analysis(struct watch *w)
 {
-	w->file.analysis = ur_analysis_create(found, w);
+	w->file.analysis = ur_analysis_create(found, w, ur_pcap_salt());
 	if (!w->file.analysis) {
 		ur_cmd_fail(0, "cannot watch %s: out of memory", w->file.name);
 		return false;

@@ -49,21 +49,43 @@ static bool room_for(void **array, uint32_t n, uint32_t *room, size_t size)
 	return true;
 }
 
+struct pair { /* of hosts: which of c->hosts it is, since these move */
+	struct ur_table_node node;
+	uint32_t hosts;
+};
+
+void cmp_free_pair(struct ur_table_node *n)
+{
+	free(ur_container_of(n, struct pair, node));
+}
+
+static const struct pair *add_pair(struct ur_compare *c, const struct ur_gid *low, const struct ur_gid *high, uint64_t hash)
+{
+	struct pair *h = calloc(1, sizeof(*h));
+
+	if (!h || !room_for((void **)&c->hosts, c->nhosts, &c->hosts_room, sizeof(*c->hosts)) || !ur_table_add(&c->pairs, &h->node, hash)) {
+		free(h);
+		return NULL;
+	}
+	h->hosts = c->nhosts;
+	c->hosts[c->nhosts++] = (struct cmp_hosts){.low = *low, .high = *high};
+	return h;
+}
+
 static bool hosts_of(struct ur_compare *c, const struct ur_gid *src, const struct ur_gid *dst, struct cmp_flow *f)
 {
 	const bool reversed = memcmp(src->raw, dst->raw, 16) > 0;
 	const struct ur_gid *low = reversed ? dst : src, *high = reversed ? src : dst;
-	uint32_t i;
+	const uint64_t hash = an_key(c->salt, low, high, 0);
+	const struct pair *h, *found = NULL;
 
-	for (i = 0; i < c->nhosts; i++)
-		if (ur_gid_eq(&c->hosts[i].low, low) && ur_gid_eq(&c->hosts[i].high, high))
-			break;
-	if (i == c->nhosts) {
-		if (!room_for((void **)&c->hosts, c->nhosts, &c->hosts_room, sizeof(*c->hosts)))
-			return false;
-		c->hosts[c->nhosts++] = (struct cmp_hosts){.low = *low, .high = *high};
-	}
-	f->hosts = i;
+	ur_table_for_each (h, &c->pairs, hash, node)
+		if (ur_gid_eq(&c->hosts[h->hosts].low, low) && ur_gid_eq(&c->hosts[h->hosts].high, high))
+			found = h;
+	found = found ? found : add_pair(c, low, high, hash);
+	if (!found)
+		return false;
+	f->hosts = found->hosts;
 	f->reversed = reversed;
 	return true;
 }
@@ -79,7 +101,7 @@ static struct cmp_flow *add_flow(struct ur_compare *c, const struct an_pkt *p)
 	f->facts.qpn = p->bth.dqpn;
 	f->number = c->total.flows;
 	if (!hosts_of(c, &p->src, &p->dst, f) || !room_for((void **)&c->flow, c->total.flows, &c->flow_room, sizeof(*c->flow)) ||
-	    !ur_table_add(&c->flows, &f->node, an_hash(&p->src, &p->dst, p->bth.dqpn))) {
+	    !ur_table_add(&c->flows, &f->node, an_key(c->salt, &p->src, &p->dst, p->bth.dqpn))) {
 		free(f);
 		return NULL;
 	}
@@ -91,7 +113,7 @@ uint32_t ur_compare_find(const struct ur_compare *c, const struct ur_gid *src, c
 {
 	const struct cmp_flow *f;
 
-	ur_table_for_each (f, &c->flows, an_hash(src, dst, qpn), node)
+	ur_table_for_each (f, &c->flows, an_key(c->salt, src, dst, qpn), node)
 		if (f->facts.qpn == qpn && ur_gid_eq(&f->facts.src, src) && ur_gid_eq(&f->facts.dst, dst))
 			return f->number;
 	return c->total.flows;

@@ -19,7 +19,7 @@
 #include "analyze/tell.h"
 #include "analyze/twice.h"
 
-struct ur_analysis *ur_analysis_create(ur_finding_fn found, void *ctx)
+struct ur_analysis *ur_analysis_create(ur_finding_fn found, void *ctx, uint64_t salt)
 {
 	struct ur_analysis *a = calloc(1, sizeof(*a));
 
@@ -27,6 +27,7 @@ struct ur_analysis *ur_analysis_create(ur_finding_fn found, void *ctx)
 		return NULL;
 	a->found = found;
 	a->ctx = ctx;
+	a->salt = salt;
 	return a;
 }
 

@@ -225,8 +225,8 @@ struct ur_analysis;
 typedef void (*ur_an_event_fn)(void *ctx, const struct ur_an_event *e);
 typedef void (*ur_finding_fn)(void *ctx, const struct ur_finding *f);
 
-/* NULL when memory is short. */
-struct ur_analysis *ur_analysis_create(ur_finding_fn found, void *ctx);
+/* `salt`: a random number, which keeps whoever made a recording from choosing what its tables are slow with. NULL when memory is short. */
+struct ur_analysis *ur_analysis_create(ur_finding_fn found, void *ctx, uint64_t salt);
 void ur_analysis_destroy(struct ur_analysis *a);
 /* From now on. Events of a flow come in the order of the recording. */
 void ur_analysis_observe(struct ur_analysis *a, ur_an_event_fn observe, void *ctx);

@@ -10,6 +10,7 @@
 #include "analyze/flow.h"
 #include "analyze/hash.h"
 #include "analyze/report.h"
+#include "analyze/stranger.h"
 #include "analyze/tell.h"
 #include "analyze/tell_cm.h"
 #include "wire/cm_msg.h"
@@ -27,20 +28,80 @@ static bool for_conn(enum ur_cm_attr attr)
 	return attr <= UR_CM_DREP;
 }
 
+/* --- exchanges by their ids --- */
+
 /* Requests to resolve a service have ids of their own. */
-static struct an_cm *find_exchange(const struct ur_analysis *a, bool sidr, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id,
-				   uint32_t other)
+static uint64_t key_of(const struct ur_analysis *a, bool sidr, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id)
+{
+	return an_key(a->salt, src, dst, (uint64_t)sidr << 32 | id);
+}
+
+/* Of both ids; what belongs to a service has but one, and is not among these. */
+static uint64_t pair_of(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id, uint32_t other)
+{
+	return an_key(~a->salt, src, dst, (uint64_t)other << 32 | id);
+}
+
+static bool is_named(const struct an_cm *c, bool sidr, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id)
+{
+	return c->sidr == sidr && c->id == id && ur_gid_eq(&c->src, src) && ur_gid_eq(&c->dst, dst);
+}
+
+/* The newest with this id. There may be any number of them: all that is ever looked at is the first that the table gives. */
+static struct an_cm *newest_exchange(const struct ur_analysis *a, bool sidr, const struct ur_gid *src, const struct ur_gid *dst,
+				     uint32_t id)
 {
 	struct an_cm *c;
 
-	ur_table_for_each (c, &a->cms, an_hash(src, dst, id), node)
-		if (c->sidr == sidr && c->id == id && (!c->other_id || !other || c->other_id == other) && ur_gid_eq(&c->src, src) &&
-		    ur_gid_eq(&c->dst, dst))
+	ur_table_for_each (c, &a->cms, key_of(a, sidr, src, dst, id), node)
+		if (is_named(c, sidr, src, dst, id))
 			return c;
 	return NULL;
 }
 
-static struct an_cm *add_exchange(struct ur_analysis *a, const struct an_pkt *p, uint32_t id)
+static struct an_cm *newest_pair(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id,
+				 uint32_t other)
+{
+	struct an_cm *c;
+
+	ur_table_for_each (c, &a->cm_pairs, pair_of(a, src, dst, id, other), pair)
+		if (c->other_id == other && is_named(c, false, src, dst, id))
+			return c;
+	return NULL;
+}
+
+/* The newest one that a message with these ids may be of; `other` is 0 where the message does not name the other end. */
+static struct an_cm *find_exchange(const struct ur_analysis *a, const struct ur_gid *src, const struct ur_gid *dst, uint32_t id,
+				   uint32_t other)
+{
+	struct an_cm *open, *c;
+
+	if (!other)
+		return newest_exchange(a, false, src, dst, id);
+	open = newest_pair(a, src, dst, id, 0);
+	c = newest_pair(a, src, dst, id, other);
+	return !c || (open && open->number > c->number) ? open : c;
+}
+
+static bool enter(struct ur_analysis *a, struct an_cm *c)
+{
+	if (!ur_table_add(&a->cms, &c->node, key_of(a, c->sidr, &c->src, &c->dst, c->id)))
+		return false;
+	if (c->sidr || ur_table_add(&a->cm_pairs, &c->pair, pair_of(a, &c->src, &c->dst, c->id, c->other_id)))
+		return true;
+	ur_table_del(&a->cms, &c->node);
+	return false;
+}
+
+/* What the other end calls it is known now. No newer one with both ids is among the pairs: the REP would have been of that. */
+static void name_other(struct ur_analysis *a, struct an_cm *c, uint32_t other)
+{
+	ur_table_del(&a->cm_pairs, &c->pair);
+	c->other_id = other;
+	ur_table_add(&a->cm_pairs, &c->pair, pair_of(a, &c->src, &c->dst, c->id, other)); /* has been begun, and fails no more */
+}
+
+static struct an_cm *add_exchange(struct ur_analysis *a, const struct an_pkt *p, bool sidr, uint32_t id)
 {
 	struct an_cm *c = a->ncm < CMS_MAX ? calloc(1, sizeof(*c)) : NULL;
 
@@ -49,7 +110,9 @@ static struct an_cm *add_exchange(struct ur_analysis *a, const struct an_pkt *p,
 	c->src = p->src;
 	c->dst = p->dst;
 	c->id = id;
-	if (!ur_table_add(&a->cms, &c->node, an_hash(&p->src, &p->dst, id))) {
+	c->sidr = sidr;
+	c->number = ++a->cm_number;
+	if (!enter(a, c)) {
 		free(c);
 		return NULL;
 	}
@@ -195,13 +258,13 @@ static void on_req(struct ur_analysis *a, const struct an_pkt *p, const struct m
 {
 	const struct ur_cm_msg *m = &t->m;
 	const struct ur_cm_req *r = &m->req;
-	struct an_cm *c = find_exchange(a, false, &p->src, &p->dst, r->local_comm_id, 0);
+	struct an_cm *c = newest_exchange(a, false, &p->src, &p->dst, r->local_comm_id);
 
 	check_header(a, p, r->service_id, m);
 	if (t->whole)
 		check_path(a, p, r);
 	if (!c || differ(c, r, t->have))
-		c = add_exchange(a, p, r->local_comm_id);
+		c = add_exchange(a, p, false, r->local_comm_id);
 	if (!c)
 		return;
 	if (t->have >= c->req_have) {
@@ -236,7 +299,7 @@ static void connect(struct ur_analysis *a, struct an_cm *c, const struct ur_cm_r
 {
 	static const uint8_t services[4] = {UR_RC, UR_UC, UR_RC, UR_XRC};
 
-	c->other_id = r->local_comm_id;
+	name_other(a, c, r->local_comm_id);
 	c->qpn[0] = c->req.local_qpn;
 	c->qpn[1] = r->local_qpn;
 	c->psn[0] = r->starting_psn; /* where the receiver of the message begins to send */
@@ -285,16 +348,15 @@ static void on_sidr(struct ur_analysis *a, const struct an_pkt *p, const struct 
 	struct an_cm *c;
 
 	if (m->attr == UR_CM_SIDR_REP) {
-		c = find_exchange(a, true, &p->dst, &p->src, m->sidr_rep.request_id, 0);
+		c = newest_exchange(a, true, &p->dst, &p->src, m->sidr_rep.request_id);
 	} else {
 		check_header(a, p, m->sidr_req.service_id, m);
-		c = find_exchange(a, true, &p->src, &p->dst, m->sidr_req.request_id, 0);
+		c = newest_exchange(a, true, &p->src, &p->dst, m->sidr_req.request_id);
 		if (!c)
-			c = add_exchange(a, p, m->sidr_req.request_id);
+			c = add_exchange(a, p, true, m->sidr_req.request_id);
 	}
 	if (!c)
 		return;
-	c->sidr = true;
 	note(a, c, p, m->attr, m->attr == UR_CM_SIDR_REP);
 	if (m->attr == UR_CM_SIDR_REP && an_judged(a))
 		an_tell_sidr(a, c, p, m->sidr_rep.status);
@@ -345,12 +407,12 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 	if (t.m.attr == UR_CM_REJ && an_judged(a))
 		an_tell_rej(a, p, t.m.rej.reason);
 	/* All of these begin with the two ids, their sender's first. On one host the addresses do not tell who sent it. */
-	c = find_exchange(a, false, &p->dst, &p->src, t.m.rtu.remote_comm_id, t.m.rtu.local_comm_id);
+	c = find_exchange(a, &p->dst, &p->src, t.m.rtu.remote_comm_id, t.m.rtu.local_comm_id);
 	back = c;
 	if (!c && t.m.attr != UR_CM_REP)
-		c = find_exchange(a, false, &p->src, &p->dst, t.m.rtu.local_comm_id, t.m.rtu.remote_comm_id);
+		c = find_exchange(a, &p->src, &p->dst, t.m.rtu.local_comm_id, t.m.rtu.remote_comm_id);
 	else if (!c && an_judged(a))
-		an_tell_other_rep(a, find_exchange(a, false, &p->dst, &p->src, t.m.rep.remote_comm_id, 0), p);
+		an_tell_other_rep(a, newest_exchange(a, false, &p->dst, &p->src, t.m.rep.remote_comm_id), p);
 	if (!c)
 		return;
 	if (t.m.attr == UR_CM_REP)
@@ -374,26 +436,6 @@ void an_cm_first(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *
 		(struct ur_finding){
 			.rule = UR_RULE_CM_PSN, .frame = p->frame, .seen = {m->frame}, .when = p->when, .v = {p->bth.psn, f->start}},
 		(struct ur_an_fact){.kind = UR_AN_F_OFF_PSN, .opcode = p->bth.opcode});
-}
-
-/* Nothing goes to the QP that was agreed on, and another one gets packets with its PSN. */
-static void check_qpn(struct ur_analysis *a, struct an_cm *c, unsigned i)
-{
-	const struct an_flow *f = c->flow[i];
-	const struct an_cm_message *m = &c->msg[!i][(i ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
-
-	if (!f || f->packets)
-		return;
-	for (uint32_t k = 0; k < a->nconn; k++) {
-		struct an_flow *other = a->conn[k];
-
-		if (!other || other->cm || !other->s.begun || !ur_gid_eq(&other->src, &f->src) || !ur_gid_eq(&other->dst, &f->dst) ||
-		    (other->s.first & UR_PSN_MASK) != f->start)
-			continue;
-		an_report_on(a, other,
-			     (struct ur_finding){
-				     .rule = UR_RULE_CM_QPN, .frame = other->first_frame, .seen = {m->frame}, .v = {other->dqpn, f->dqpn}});
-	}
 }
 
 static void check_answer(struct ur_analysis *a, const struct an_cm *c, unsigned from, enum ur_cm_attr attr, bool answered)
@@ -420,15 +462,6 @@ static bool has(const struct an_cm *c, unsigned from, enum ur_cm_attr attr)
 	return c->msg[from][attr - UR_CM_REQ].n;
 }
 
-/* Is there a flow that no message announced? */
-static bool strangers(const struct ur_analysis *a)
-{
-	for (uint32_t k = 0; k < a->nconn; k++)
-		if (a->conn[k] && !a->conn[k]->cm && a->conn[k]->s.begun)
-			return true;
-	return false;
-}
-
 static void check_answers(struct ur_analysis *a, const struct an_cm *c)
 {
 	check_answer(a, c, 0, UR_CM_REQ, has(c, 1, UR_CM_REP) || c->rej_frame || has(c, 1, UR_CM_MRA));
@@ -439,14 +472,16 @@ static void check_answers(struct ur_analysis *a, const struct an_cm *c)
 
 void an_cm_finish(struct ur_analysis *a)
 {
-	const bool look = strangers(a);
+	uint32_t n;
+	struct an_stranger *strangers = an_strangers_of(a, &n);
 
 	for (struct an_cm *c = a->oldest_cm; c; c = c->later) {
 		check_answers(a, c);
 		an_tell_cm_end(a, c);
-		for (unsigned i = 0; look && i < 2; i++)
-			check_qpn(a, c, i);
+		for (unsigned i = 0; n && i < 2; i++)
+			an_stranger_tell(a, c, i, strangers, n);
 	}
+	free(strangers);
 }
 
 void an_cm_leave(struct an_flow *f)
@@ -477,17 +512,21 @@ void an_cms_forget(struct ur_analysis *a, ur_time since)
 			if (f->cm)
 				f->cm->used = true;
 	a->oldest_cm = a->newest_cm = NULL;
+	/* What stays is entered anew: any number of them may have one id, and to leave a table each would have to be looked for. */
+	ur_table_fini(&a->cms);
+	ur_table_fini(&a->cm_pairs);
 	for (struct an_cm *c = first, *next; c; c = next) {
 		next = c->later;
 		c->later = NULL;
+		c->node.in = c->pair.in = false;
 		if (!is_needed(c, since)) {
 			check_answers(a, c);
 			an_tell_cm_end(a, c);
-			ur_table_del(&a->cms, &c->node);
 			free(c);
 			a->ncm--;
 			continue;
 		}
+		enter(a, c); /* without memory for it no message is found to be of it any more */
 		if (a->newest_cm)
 			a->newest_cm->later = c;
 		else
@@ -503,4 +542,5 @@ void an_cms_fini(struct ur_analysis *a)
 		free(c);
 	}
 	ur_table_fini(&a->cms);
+	ur_table_fini(&a->cm_pairs);
 }

@@ -15,8 +15,9 @@ struct an_cm_message { /* of one kind, in one direction */
 };
 
 struct an_cm {
-	struct ur_table_node node;
+	struct ur_table_node node, pair; /* by its own id; by this and that of the other end, 0 as long as that is unknown */
 	struct an_cm *later;
+	uint64_t number;        /* of those that came before it */
 	struct ur_gid src, dst; /* of the active and of the passive side */
 	uint32_t id, other_id;
 	bool sidr;

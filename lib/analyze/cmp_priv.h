@@ -46,7 +46,7 @@ struct cmp_queue {
 };
 
 struct ur_compare {
-	uint64_t late;
+	uint64_t late, salt;
 	ur_cmp_fn on_event;
 	void *ctx;
 	struct an_clocks clocks;
@@ -54,7 +54,7 @@ struct ur_compare {
 	struct cmp_queue queue[2];
 	bool ended[2], learned, aligned;
 	ur_time begin[2], last[2];
-	struct ur_table flows;
+	struct ur_table flows, pairs; /* of `flow`; of `hosts` */
 	struct cmp_flow **flow;
 	struct cmp_hosts *hosts;
 	uint32_t nhosts, flow_room, hosts_room;
@@ -87,5 +87,7 @@ ur_time cmp_when(const struct ur_compare *c, unsigned place, ur_time when);
 bool cmp_flow_of(struct ur_compare *c, const struct an_pkt *p, bool may_add, uint32_t *flow);
 /* True once the offset is known, or never will be. */
 bool cmp_learn(struct ur_compare *c);
+/* Of what the table of pairs of hosts has. */
+void cmp_free_pair(struct ur_table_node *n);
 
 #endif

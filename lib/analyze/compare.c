@@ -332,9 +332,9 @@ static void packet(struct ur_compare *c, unsigned place, const struct an_pkt *p)
 		return;
 	memcpy(bth, p->ext - UR_BTH_LEN, UR_BTH_LEN);
 	bth[4] = 0; /* congestion bits, which routers change */
-	q.key = an_hash(&p->src, &p->dst,
-			(uint64_t)ur_icrc_add(ur_icrc_add(0, bth, UR_BTH_LEN), p->ext, p->op->ext_len) << 32 |
-				(uint64_t)p->payload_len << 24 | p->bth.psn);
+	q.key = an_key(c->salt, &p->src, &p->dst,
+		       (uint64_t)ur_icrc_add(ur_icrc_add(0, bth, UR_BTH_LEN), p->ext, p->op->ext_len) << 32 |
+			       (uint64_t)p->payload_len << 24 | p->bth.psn);
 	q.data = p->cut ? 0 : an_digest(p->payload, p->payload_len);
 	if (cmp_flow_of(c, p, !q.damaged, &q.flow) && !cmp_queue_push(&c->queue[place], &q))
 		c->total.untold++;
@@ -385,7 +385,7 @@ const struct ur_cmp_flow *ur_compare_flow(const struct ur_compare *c, uint32_t i
 	return i < c->total.flows ? &c->flow[i]->facts : NULL;
 }
 
-struct ur_compare *ur_compare_create(uint64_t late, ur_cmp_fn on_event, void *ctx)
+struct ur_compare *ur_compare_create(uint64_t late, ur_cmp_fn on_event, void *ctx, uint64_t salt)
 {
 	struct ur_compare *c = calloc(1, sizeof(*c));
 
@@ -394,6 +394,7 @@ struct ur_compare *ur_compare_create(uint64_t late, ur_cmp_fn on_event, void *ct
 	c->late = late;
 	c->on_event = on_event;
 	c->ctx = ctx;
+	c->salt = salt;
 	return c;
 }
 
@@ -404,6 +405,7 @@ void ur_compare_destroy(struct ur_compare *c)
 	for (uint32_t i = 0; i < c->total.flows; i++)
 		free(c->flow[i]);
 	ur_table_fini(&c->flows);
+	ur_table_clear(&c->pairs, cmp_free_pair);
 	free(c->flow);
 	free(c->hosts);
 	free(c->queue[0].ring);

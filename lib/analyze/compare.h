@@ -61,8 +61,8 @@ struct ur_cmp_totals {
 struct ur_compare;
 typedef void (*ur_cmp_fn)(void *ctx, const struct ur_cmp_event *e);
 
-/* `late`: ns. NULL when memory is short. */
-struct ur_compare *ur_compare_create(uint64_t late, ur_cmp_fn on_event, void *ctx);
+/* `late`: ns; `salt`: as ur_analysis_create's. NULL when memory is short. */
+struct ur_compare *ur_compare_create(uint64_t late, ur_cmp_fn on_event, void *ctx, uint64_t salt);
 void ur_compare_destroy(struct ur_compare *c);
 /* The place whose next frame is wanted: 0 or 1. */
 unsigned ur_compare_wants(const struct ur_compare *c);

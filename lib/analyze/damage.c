@@ -150,7 +150,7 @@ static struct path *find_path(const struct ur_analysis *a, const struct an_pkt *
 {
 	struct path *t;
 
-	ur_table_for_each (t, &a->paths, an_hash(&p->src, &p->dst, 2), node)
+	ur_table_for_each (t, &a->paths, an_key(a->salt, &p->src, &p->dst, 2), node)
 		if (ur_gid_eq(&t->src, &p->src) && ur_gid_eq(&t->dst, &p->dst))
 			return t;
 	return NULL;
@@ -180,7 +180,7 @@ static struct path *path_of(struct ur_analysis *a, const struct an_pkt *p)
 	t->good = had_good(a, p);
 	t->same = true;
 	t->why = p->why;
-	if (!ur_table_add(&a->paths, &t->node, an_hash(&p->src, &p->dst, 2))) {
+	if (!ur_table_add(&a->paths, &t->node, an_key(a->salt, &p->src, &p->dst, 2))) {
 		free(t);
 		return NULL;
 	}

@@ -48,6 +48,7 @@ struct an_dgram_target {
 
 struct an_dgrams {
 	struct ur_table table[3];
+	uint64_t salt;
 	struct an_dgram_flow *oldest, *newest;
 	struct an_dgram_target *target;
 	uint32_t n;
@@ -68,7 +69,7 @@ static void *add(struct an_dgrams *d, unsigned which, size_t size, uint64_t hash
 
 static struct an_dgram_source *source_of(struct an_dgrams *d, const struct an_pkt *p, uint32_t sqpn)
 {
-	const uint64_t hash = an_hash(&p->src, &p->src, sqpn);
+	const uint64_t hash = an_key(d->salt, &p->src, &p->src, sqpn);
 	struct an_dgram_source *s;
 
 	ur_table_for_each (s, &d->table[SOURCE], hash, node)
@@ -85,7 +86,7 @@ static struct an_dgram_source *source_of(struct an_dgrams *d, const struct an_pk
 
 static struct an_dgram_target *target_of(struct an_dgrams *d, const struct an_pkt *p)
 {
-	const uint64_t hash = an_hash(&p->dst, &p->dst, p->bth.dqpn);
+	const uint64_t hash = an_key(d->salt, &p->dst, &p->dst, p->bth.dqpn);
 	struct an_dgram_target *t;
 
 	ur_table_for_each (t, &d->table[TARGET], hash, node)
@@ -104,7 +105,7 @@ static struct an_dgram_target *target_of(struct an_dgrams *d, const struct an_pk
 static struct an_dgram_flow *flow_of(struct ur_analysis *a, const struct an_pkt *p, uint32_t sqpn)
 {
 	struct an_dgrams *d = a->dgrams;
-	const uint64_t hash = an_hash(&p->src, &p->dst, (uint64_t)sqpn << 24 | p->bth.dqpn);
+	const uint64_t hash = an_key(d->salt, &p->src, &p->dst, (uint64_t)sqpn << 24 | p->bth.dqpn);
 	struct an_dgram_flow *f;
 
 	ur_table_for_each (f, &d->table[FLOW], hash, node)
@@ -171,8 +172,11 @@ void an_datagram(struct ur_analysis *a, const struct an_pkt *p)
 	struct ur_deth d;
 
 	a->total.datagrams += n;
-	if (!a->dgrams)
+	if (!a->dgrams) {
 		a->dgrams = calloc(1, sizeof(*a->dgrams));
+		if (a->dgrams)
+			a->dgrams->salt = a->salt;
+	}
 	if (!a->dgrams || p->ext_cut || !(p->op->flags & UR_OPF_DETH))
 		return;
 	ur_deth_get(p->ext + p->op->off_deth, &d);

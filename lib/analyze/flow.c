@@ -29,7 +29,7 @@ struct an_flow *an_flow_find(const struct ur_analysis *a, const struct ur_gid *s
 {
 	struct an_flow *f;
 
-	ur_table_for_each (f, &a->flows, an_hash(src, dst, dqpn), node)
+	ur_table_for_each (f, &a->flows, an_key(a->salt, src, dst, dqpn), node)
 		if (f->dqpn == dqpn && ur_gid_eq(&f->src, src) && ur_gid_eq(&f->dst, dst))
 			return f;
 	return NULL;
@@ -39,7 +39,7 @@ static struct host_pair *hosts_find(const struct ur_analysis *a, const struct ur
 {
 	struct host_pair *h;
 
-	ur_table_for_each (h, &a->hosts, an_hash(src, dst, 0), node)
+	ur_table_for_each (h, &a->hosts, an_key(a->salt, src, dst, 0), node)
 		if (ur_gid_eq(&h->src, src) && ur_gid_eq(&h->dst, dst))
 			return h;
 	return NULL;
@@ -57,7 +57,7 @@ static struct host_pair *hosts_of(struct ur_analysis *a, const struct ur_gid *sr
 	h->src = *src;
 	h->dst = *dst;
 	ur_list_init(&h->alone);
-	if (ur_table_add(&a->hosts, &h->node, an_hash(src, dst, 0)))
+	if (ur_table_add(&a->hosts, &h->node, an_key(a->salt, src, dst, 0)))
 		return h;
 	free(h);
 	return NULL;
@@ -100,7 +100,7 @@ struct an_flow *an_flow_add(struct ur_analysis *a, const struct ur_gid *src, con
 	ur_list_init(&f->beside);
 	f->s.msg = AN_MSG_UNKNOWN;
 	f->newest = a->last_when;
-	if (!ur_table_add(&a->flows, &f->node, an_hash(src, dst, dqpn)) || !an_conn_add(a, f)) {
+	if (!ur_table_add(&a->flows, &f->node, an_key(a->salt, src, dst, dqpn)) || !an_conn_add(a, f)) {
 		ur_table_del(&a->flows, &f->node);
 		free(f);
 		return NULL;

@@ -115,7 +115,7 @@ static bool spoke(const struct ur_analysis *a, const struct ur_gid *host)
 {
 	const struct speaker *s;
 
-	ur_table_for_each (s, &a->speakers, an_hash(host, host, 0), node)
+	ur_table_for_each (s, &a->speakers, an_key(a->salt, host, host, 0), node)
 		if (ur_gid_eq(&s->host, host))
 			return true;
 	return false;
@@ -131,7 +131,7 @@ void an_speaks(struct ur_analysis *a, const struct ur_gid *host)
 	if (!s)
 		return;
 	s->host = *host;
-	if (!ur_table_add(&a->speakers, &s->node, an_hash(host, host, 0)))
+	if (!ur_table_add(&a->speakers, &s->node, an_key(a->salt, host, host, 0)))
 		free(s);
 }
 

@@ -25,7 +25,7 @@ static const struct ur_gid none;
 /* The number of `g`, from 1; 0 when there are too many, or memory is short. */
 static uint32_t number_of(struct ur_table *t, const struct ur_gid *g, uint64_t key)
 {
-	const uint64_t hash = an_hash(g, &none, key);
+	const uint64_t hash = an_key(key, g, &none, 0);
 	struct name *n;
 
 	ur_table_for_each (n, t, hash, node)

@@ -266,19 +266,22 @@ struct an_pauser { /* a station that sent pause frames */
 struct ur_analysis {
 	ur_finding_fn found;
 	void *ctx;
+	uint64_t salt;          /* of all tables */
 	ur_an_event_fn observe; /* NULL: nobody does */
 	void *observe_ctx;
 	void (*judge)(void *ctx, const struct ur_an_fact *f); /* NULL: nobody does */
 	void *judge_ctx;
 	ur_time paused, pause_began; /* the newest PAUSE frame, and the first of its series */
-	struct ur_table flows, hosts, cms;
-	struct an_flow **conn; /* one flow of each connection, in order */
+	struct ur_table flows, hosts;
+	struct ur_table cms, cm_pairs; /* exchanges by the id of one end; by those of both */
+	struct an_flow **conn;         /* one flow of each connection, in order */
 	uint32_t nconn, conn_room;
 	uint32_t nflows; /* with records of what has gone */
 	bool limit_said; /* since it was reached */
 	struct an_cm *oldest_cm, *newest_cm;
 	struct an_chain *chain; /* once there was an atomic */
 	uint32_t ncm;
+	uint64_t cm_number; /* of the newest exchange */
 	size_t window_bytes;
 	struct an_mirror mirror;
 	uint64_t walked;                              /* lone flows that were looked at, to find a partner */

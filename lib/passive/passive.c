@@ -68,19 +68,19 @@ static void link_rows(struct ur_passive *v)
 
 /* --- hosts --- */
 
-static uint64_t hash_of(const struct ur_gid *g)
+static uint64_t hash_of(const struct ur_passive *v, const struct ur_gid *g)
 {
 	uint64_t w[2];
 
 	memcpy(w, g->raw, sizeof(w));
-	return ur_table_hash(0, w[0], w[1]);
+	return ur_table_hash(v->table.salt, w[0], w[1]);
 }
 
 static struct host *find_host(const struct ur_passive *v, const struct ur_gid *g)
 {
 	struct host *h;
 
-	ur_table_for_each (h, &v->table, hash_of(g), node)
+	ur_table_for_each (h, &v->table, hash_of(v, g), node)
 		if (ur_gid_eq(&h->gid, g))
 			return h;
 	return NULL;
@@ -94,7 +94,7 @@ static struct host *add_host(struct ur_passive *v, const struct ur_gid *g)
 		return NULL;
 	h->gid = *g;
 	h->count = calloc(v->nrules, sizeof(*h->count));
-	if (!h->count || !ur_table_add(&v->table, &h->node, hash_of(g))) {
+	if (!h->count || !ur_table_add(&v->table, &h->node, hash_of(v, g))) {
 		free(h->count);
 		free(h);
 		return NULL;
@@ -168,7 +168,7 @@ static void found(void *ctx, const struct ur_finding *f)
 
 /* --- the whole --- */
 
-struct ur_passive *ur_passive_create(ur_finding_fn fn, void *ctx)
+struct ur_passive *ur_passive_create(ur_finding_fn fn, void *ctx, uint64_t salt)
 {
 	struct ur_passive *v = calloc(1, sizeof(*v));
 
@@ -176,8 +176,9 @@ struct ur_passive *ur_passive_create(ur_finding_fn fn, void *ctx)
 		return NULL;
 	v->found = fn;
 	v->found_ctx = ctx;
+	v->table.salt = salt;
 	v->nrules = ur_cf_rule_count();
-	v->a = ur_analysis_create(found, v);
+	v->a = ur_analysis_create(found, v, salt);
 	if (!v->a) {
 		free(v);
 		return NULL;

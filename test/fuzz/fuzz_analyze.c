@@ -406,13 +406,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t sum = 0;
 	uint32_t n = 0;
 
-	z.a = ur_analysis_create(found, &z);
-	z.live = ur_analysis_create(NULL, NULL);
-	z.v = ur_passive_create(NULL, NULL);
+	z.a = ur_analysis_create(found, &z, 1);
+	z.live = ur_analysis_create(NULL, NULL, 1);
+	z.v = ur_passive_create(NULL, NULL, 1);
 	ur_plot_init(&z.plot);
 	ur_analysis_observe(z.a, observe, &z);
 	z.w = ur_rewrite_create(&how, rewritten, &z);
-	z.rewritten = ur_analysis_create(NULL, NULL);
+	z.rewritten = ur_analysis_create(NULL, NULL, 1);
 	z.l = ur_ladder_create(&pair, 20);
 	z.g = ur_gatherer_create();
 	if (!z.a || !z.l || !z.g || !z.v)

@@ -180,7 +180,7 @@ static void compare_it(const char *path)
 	uint64_t sum = 0, both = 0;
 	struct ur_pcap_end end = {0};
 
-	b.c = ur_compare_create(UR_NS_PER_MS, told, &b);
+	b.c = ur_compare_create(UR_NS_PER_MS, told, &b, 1);
 	if (b.c && ur_pcap_each(path, give, &b, &end)) {
 		ur_compare_end(b.c, 0);
 		ur_compare_end(b.c, 1);

@@ -70,7 +70,7 @@ static void found(void *ctx, const struct ur_finding *f)
 void analyze_run(const struct ur_recording *r, struct findings *out)
 {
 	memset(out, 0, sizeof(*out));
-	out->a = ur_analysis_create(found, out);
+	out->a = ur_analysis_create(found, out, 1);
 	for (unsigned i = 0; i < r->n; i++) {
 		struct ur_an_frame f = ur_recording_frame(r, i);
 

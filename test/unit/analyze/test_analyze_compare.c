@@ -55,7 +55,7 @@ static void count_event(void *ctx, const struct ur_cmp_event *e)
 /* Puts both in by turns; `told` counts the events. */
 static struct ur_compare *compare(unsigned told[UR_CMP_KINDS], struct ur_cmp_totals *t)
 {
-	struct ur_compare *c = ur_compare_create(UR_NS_PER_MS, count_event, told);
+	struct ur_compare *c = ur_compare_create(UR_NS_PER_MS, count_event, told, 1);
 	unsigned next[2] = {0}, ended = 0;
 
 	while (ended < 2) {
@@ -251,7 +251,7 @@ static void compare__bounded(void)
 {
 	struct ur_recording one = {.name = "one"};
 	const struct ur_recording *r = analyze_recordings();
-	struct ur_compare *c = ur_compare_create(UR_NS_PER_MS, NULL, NULL);
+	struct ur_compare *c = ur_compare_create(UR_NS_PER_MS, NULL, NULL, 1);
 	const struct ur_cmp_flow *flow;
 	struct ur_cmp_totals t;
 	unsigned next[2] = {0};

@@ -40,7 +40,7 @@ static uint64_t worse(const struct ur_analysis *a)
 static void the_living_stay(void)
 {
 	for (const struct ur_recording *r = analyze_recordings(); r->n; r++) {
-		struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+		struct ur_analysis *a = ur_analysis_create(NULL, NULL, 1);
 		const ur_time patience = 1000 * UR_NS_PER_S;
 		struct ends e = {0};
 		struct findings f;
@@ -69,7 +69,7 @@ static void the_living_stay(void)
 static void the_dead_go(void)
 {
 	for (const struct ur_recording *r = analyze_recordings(); r->n; r++) {
-		struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+		struct ur_analysis *a = ur_analysis_create(NULL, NULL, 1);
 		struct ur_an_totals t;
 		struct ends e = {0};
 		struct findings f;
@@ -129,7 +129,7 @@ static void lone_flows_cost_no_square(void)
 {
 	enum { FLOWS = 4000, EACH = 9 };
 	const struct ur_recording *r = analyze_recordings();
-	struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+	struct ur_analysis *a = ur_analysis_create(NULL, NULL, 1);
 	struct ur_an_frame f[2] = {beginning_of(r, UR_OP_SEND_ONLY), beginning_of(r, UR_OP_ACK)};
 	uint8_t data[2][58];
 	uint32_t number = 0;

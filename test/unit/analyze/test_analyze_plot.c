@@ -75,7 +75,7 @@ static void events_add_up(void)
 	uint64_t requests = 0, packets = 0;
 
 	for (const struct ur_recording *r = analyze_recordings(); r->n; r++) {
-		struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+		struct ur_analysis *a = ur_analysis_create(NULL, NULL, 1);
 
 		memset(&t, 0, sizeof(t));
 		ur_analysis_observe(a, tell, &t);

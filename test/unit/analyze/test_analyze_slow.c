@@ -83,7 +83,7 @@ static void work(struct rig *g, enum ibv_wr_opcode op, unsigned n, uint32_t len,
 /* Asserts what limits the requests of A, and that it took between `low` and `high` per cent of the time. */
 static void judge(const struct ur_recording *r, enum ur_slow_cause want, unsigned low, unsigned high)
 {
-	struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+	struct ur_analysis *a = ur_analysis_create(NULL, NULL, 1);
 	struct ur_slow_all all = {0};
 	struct ur_an_conn c;
 	const struct ur_slow *s;
@@ -333,7 +333,7 @@ static void effect_of_pauses(void)
 	struct line l = {.when = UR_NS_PER_S, .psn = 100};
 	struct ur_slow_all all = {0};
 	struct ur_effects_all alone = {0};
-	struct ur_analysis *a = ur_analysis_create(NULL, NULL), *b = ur_analysis_create(NULL, NULL);
+	struct ur_analysis *a = ur_analysis_create(NULL, NULL, 1), *b = ur_analysis_create(NULL, NULL, 1);
 	struct ur_an_conn c, d;
 	const struct ur_effect *e;
 

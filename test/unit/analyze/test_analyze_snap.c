@@ -104,7 +104,7 @@ static void times_of_a_host_itself(void)
 	const struct ur_recording *r = analyze_recordings();
 
 	for (unsigned way = 0; way < 3; way++) { /* no directions; all the same; the host's own */
-		struct ur_analysis *a = ur_analysis_create(NULL, NULL);
+		struct ur_analysis *a = ur_analysis_create(NULL, NULL, 1);
 		struct ur_an_frame first = ur_recording_frame(r, 0);
 		struct ur_an_totals t;
 
