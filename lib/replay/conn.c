@@ -4,13 +4,13 @@
  * it begins to send; depths and retry counts are taken as a CM takes them for its QP (IBTA volume 1, 12.7).
  */
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "replay/replay.h"
 #include "wire/cm_msg.h"
 
-#define REQUESTS_MAX 16384 /* each message is looked for among them all */
-
-struct request { /* a REQ that was seen */
+struct request { /* a REQ that was seen: by its hosts and id, and by all that a REQ that is sent again has as well */
+	struct ur_table_node node, whole;
 	struct ur_cm_req req;
 	struct ur_gid src, dst;
 	unsigned at;
@@ -19,8 +19,7 @@ struct request { /* a REQ that was seen */
 
 struct finder {
 	struct conns *s;
-	struct request *req;
-	unsigned n, room;
+	struct ur_table by_id, by_all;
 };
 
 struct conn *conns_add(struct conns *s, const struct conn *new)
@@ -111,15 +110,15 @@ static void connect(struct conns *s, const struct request *q, const struct ur_cm
 
 static void on_rep(struct finder *f, const struct rec *r, const struct ur_cm_rep *rep)
 {
-	for (unsigned i = f->n; i-- > 0;) {
-		const struct request *q = &f->req[i];
+	struct request *q;
 
+	ur_table_for_each (q, &f->by_id, an_key(f->s->salt, &r->pkt.dst, &r->pkt.src, rep->remote_comm_id), node) {
 		if (q->req.local_comm_id != rep->remote_comm_id || !ur_gid_eq(&q->src, &r->pkt.dst) || !ur_gid_eq(&q->dst, &r->pkt.src))
 			continue;
 		if (!q->answered) /* otherwise the REP was sent again */
 			connect(f->s, q, rep);
-		f->req[i].answered = true;
-		return;
+		q->answered = true;
+		return; /* the newest of those with this id */
 	}
 }
 
@@ -129,16 +128,24 @@ static bool same_request(const struct request *q, const struct rec *r, const str
 	       ur_gid_eq(&q->dst, &r->pkt.dst) && q->req.starting_psn == req->starting_psn;
 }
 
-static bool more_requests(struct finder *f)
+static void on_req(struct finder *f, const struct rec *r, const struct ur_cm_req *req, unsigned at)
 {
-	unsigned room = f->room ? 2 * f->room : 16;
-	struct request *more = room <= REQUESTS_MAX ? realloc(f->req, room * sizeof(*more)) : NULL;
+	const struct ur_gid *src = &r->pkt.src, *dst = &r->pkt.dst;
+	const uint64_t id = an_key(f->s->salt, src, dst, req->local_comm_id);
+	const uint64_t all = ur_table_hash(id, req->local_qpn, req->starting_psn);
+	struct request *q;
 
-	if (!more)
-		return false;
-	f->req = more;
-	f->room = room;
-	return true;
+	ur_table_for_each (q, &f->by_all, all, whole)
+		if (same_request(q, r, req))
+			return; /* sent again */
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return;
+	*q = (struct request){.req = *req, .src = *src, .dst = *dst, .at = at};
+	if (!ur_table_add(&f->by_id, &q->node, id))
+		free(q);
+	else
+		ur_table_add(&f->by_all, &q->whole, all);
 }
 
 static void on_mad(struct finder *f, const struct rec *r, unsigned at)
@@ -151,59 +158,87 @@ static void on_mad(struct finder *f, const struct rec *r, unsigned at)
 		on_rep(f, r, &m.rep);
 		return;
 	}
-	if (m.attr != UR_CM_REQ)
-		return;
-	for (unsigned i = 0; i < f->n; i++)
-		if (same_request(&f->req[i], r, &m.req))
-			return; /* sent again */
-	if (f->n < f->room || more_requests(f))
-		f->req[f->n++] = (struct request){m.req, r->pkt.src, r->pkt.dst, at, false};
+	if (m.attr == UR_CM_REQ)
+		on_req(f, r, &m.req, at);
 }
 
 /* --- which packet belongs to which --- */
 
-struct end { /* of a connection, by its host and QPN */
+struct end { /* of connections of a service that had this host and QPN, and this peer, so far: the newest of them */
 	struct ur_table_node node;
+	struct ur_gid gid, peer;
+	uint32_t qpn;
+	uint8_t service;
 	unsigned conn, which;
 };
+
+static struct end *find_end(const struct conns *s, const struct ur_gid *gid, const struct ur_gid *peer, uint32_t qpn, uint8_t service)
+{
+	struct end *e;
+
+	ur_table_for_each (e, &s->ends, an_key(s->salt, gid, peer, (uint64_t)service << 24 | qpn), node)
+		if (e->qpn == qpn && e->service == service && ur_gid_eq(&e->gid, gid) && ur_gid_eq(&e->peer, peer))
+			return e;
+	return NULL;
+}
 
 static void index_conn(struct conns *s, unsigned i)
 {
 	for (unsigned to = 0; to < 2; to++) {
 		const struct conn *c = &s->conn[i];
-		struct end *e = calloc(1, sizeof(*e));
+		const struct endpoint *end = &c->end[to];
+		struct end *e = find_end(s, &end->gid, &c->end[!to].gid, end->qpn, c->service);
 
+		if (e && e->conn <= i) {
+			e->conn = i;
+			e->which = to;
+		}
+		if (e)
+			continue;
+		e = calloc(1, sizeof(*e));
 		if (!e)
 			return;
-		e->conn = i;
-		e->which = to;
-		if (!ur_table_add(&s->ends, &e->node, an_hash(&c->end[to].gid, &c->end[!to].gid, c->end[to].qpn)))
+		*e = (struct end){.gid = end->gid, .peer = c->end[!to].gid, .qpn = end->qpn, .service = c->service, .conn = i, .which = to};
+		if (!ur_table_add(&s->ends, &e->node, an_key(s->salt, &e->gid, &e->peer, (uint64_t)e->service << 24 | e->qpn)))
 			free(e);
 	}
 }
 
-/* A SACK has no bits for the service; RC and XRC have it. */
-static bool is_of(const struct conn *c, const struct ur_pkt *p)
-{
-	return pkt_is_sack(p) ? c->service == UR_RC || c->service == UR_XRC : c->service == (p->bth.opcode & UR_SERVICE_MASK);
-}
-
-/* QPNs are used again: the newest connection that has them counts. */
-static bool give_to_conn(struct conns *s, struct rec *r, unsigned at)
+/* QPNs are used again: the newest connection that has them counts. A SACK has no bits for the service; RC and XRC have it. */
+static bool give_to_conn(struct conns *s, struct rec *r)
 {
 	const struct ur_pkt *p = &r->pkt;
-	const struct end *e, *best = NULL;
+	const bool sack = pkt_is_sack(p);
+	const struct end *e = find_end(s, &p->dst, &p->src, p->bth.dqpn, sack ? UR_RC : p->bth.opcode & UR_SERVICE_MASK);
+	const struct end *xrc = sack ? find_end(s, &p->dst, &p->src, p->bth.dqpn, UR_XRC) : NULL;
 
-	ur_table_for_each (e, &s->ends, an_hash(&p->dst, &p->src, p->bth.dqpn), node) {
-		const struct conn *c = &s->conn[e->conn];
+	e = !e || (xrc && xrc->conn > e->conn) ? xrc : e;
+	if (e)
+		conn_take(&s->conn[e->conn], r, !e->which);
+	return e;
+}
 
-		if (c->since <= at && c->end[e->which].qpn == p->bth.dqpn && is_of(c, p) && ur_gid_eq(&c->end[e->which].gid, &p->dst) &&
-		    ur_gid_eq(&c->end[!e->which].gid, &p->src) && (!best || e->conn > best->conn))
-			best = e;
-	}
-	if (best)
-		conn_take(&s->conn[best->conn], r, !best->which);
-	return best;
+struct beginning {
+	unsigned since, conn;
+};
+
+static int by_beginning(const void *x, const void *y)
+{
+	const struct beginning *a = x, *b = y;
+
+	return a->since != b->since ? (a->since > b->since) - (a->since < b->since) : (a->conn > b->conn) - (a->conn < b->conn);
+}
+
+/* The connections so far in the order in which they begin; NULL when memory is short. */
+static struct beginning *beginnings(const struct conns *s)
+{
+	struct beginning *b = calloc((size_t)s->n + 1, sizeof(*b));
+
+	for (unsigned i = 0; b && i < s->n; i++)
+		b[i] = (struct beginning){s->conn[i].since, i};
+	if (b)
+		qsort(b, s->n, sizeof(*b), by_beginning);
+	return b;
 }
 
 /* `n` is the first member of whatever is in the tables. */
@@ -214,11 +249,16 @@ static void forget(struct ur_table_node *n)
 
 /* --- datagrams --- */
 
+struct user { /* of a QP of UD */
+	struct ur_table_node node;
+	unsigned conn;
+};
+
 static struct conn *find_ud(struct conns *s, const struct ur_gid *gid, uint32_t qpn)
 {
-	const uint64_t hash = an_hash(gid, gid, qpn);
+	const uint64_t hash = an_key(s->salt, gid, gid, qpn);
 	struct conn new = {.end = {{.gid = *gid, .qpn = qpn}}, .service = UR_UD}, *c;
-	struct end *e;
+	struct user *e;
 
 	ur_table_for_each (e, &s->uds, hash, node) {
 		c = &s->conn[e->conn];
@@ -260,22 +300,29 @@ static void give_datagram(struct conns *s, struct rec *r)
 void conns_find(struct conns *s, struct capture *c)
 {
 	struct finder f = {.s = s};
+	struct beginning *begin;
+	unsigned nbegin, next = 0;
 
 	memset(s, 0, sizeof(*s));
+	if (getrandom(&s->salt, sizeof(s->salt), 0) != sizeof(s->salt))
+		s->salt = 0; /* and a recording may be made so that its tables are slow */
 	s->psns_max = c->psns_max;
 	s->memory_max = c->memory_max;
 	for (unsigned i = 0; i < c->n; i++)
 		if (c->rec[i].pkt.bth.dqpn == 1)
 			on_mad(&f, &c->rec[i], i);
-	free(f.req);
-	for (unsigned i = 0; i < s->n; i++)
-		index_conn(s, i);
+	ur_table_fini(&f.by_all);
+	ur_table_clear(&f.by_id, forget);
+	begin = beginnings(s);
+	nbegin = begin ? s->n : 0; /* more are added below, of exchanges and datagrams */
 	s->rest = calloc((size_t)c->n + 1, sizeof(*s->rest));
 	for (unsigned i = 0; i < c->n && s->rest; i++) {
 		struct rec *r = &c->rec[i];
 		uint8_t service = r->pkt.bth.opcode & UR_SERVICE_MASK;
 
-		if (r->pkt.bth.dqpn == 1 ? exchange_take(s, r) : give_to_conn(s, r, i))
+		for (; next < nbegin && begin[next].since <= i; next++)
+			index_conn(s, begin[next].conn);
+		if (r->pkt.bth.dqpn == 1 ? exchange_take(s, r) : give_to_conn(s, r))
 			continue;
 		if (service == UR_RC || service == UR_UC || service == UR_XRC || pkt_is_sack(&r->pkt))
 			s->rest[s->nrest++] = r;
@@ -284,8 +331,10 @@ void conns_find(struct conns *s, struct capture *c)
 		else
 			s->others++;
 	}
+	free(begin);
 	ur_table_clear(&s->ends, forget);
 	ur_table_clear(&s->uds, forget);
+	ur_table_fini(&s->pairs);
 	ur_table_clear(&s->talks, forget);
 	if (s->rest)
 		conns_pair(s);

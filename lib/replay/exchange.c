@@ -8,30 +8,76 @@
 #include "replay/replay.h"
 #include "wire/cm_msg.h"
 
-struct entry { /* by both hosts and the id of the one that asked */
-	struct ur_table_node node;
+/*
+ * By both hosts and the id of the one that asked; and by these and the id of the other end, 0 as long as that is unknown. There may be any
+ * number with the same: of each only the first that its table gives is looked at, which is the newest.
+ */
+struct entry {
+	struct ur_table_node node, pair;
 	unsigned conn;
 };
 
-static uint64_t hash_of(const struct ur_gid *asked, const struct ur_gid *other, uint32_t id)
+static uint64_t hash_of(const struct conns *s, const struct ur_gid *asked, const struct ur_gid *other, uint32_t id, bool lookup)
 {
-	return an_hash(asked, other, 1ull << 32 | id);
+	return an_key(s->salt, asked, other, (uint64_t)lookup << 32 | id);
 }
 
-/* The newest one; `with` is the id of the other end, 0 when the message does not say. */
-static struct conn *find_conn(struct conns *s, const struct ur_gid *asked, const struct ur_gid *other, uint32_t id, uint32_t with,
-			      bool lookup)
+static uint64_t pair_of(const struct conns *s, const struct ur_gid *asked, const struct ur_gid *other, uint32_t id, uint32_t with)
 {
-	const struct entry *e, *best = NULL;
+	return an_key(~s->salt, asked, other, (uint64_t)with << 32 | id);
+}
 
-	ur_table_for_each (e, &s->talks, hash_of(asked, other, id), node) {
-		const struct conn *c = &s->conn[e->conn];
+static bool is_named(const struct conn *c, const struct ur_gid *asked, const struct ur_gid *other, uint32_t id, bool lookup)
+{
+	return c->end[0].id == id && ur_gid_eq(&c->end[0].gid, asked) && ur_gid_eq(&c->end[1].gid, other) && c->lookup == lookup;
+}
 
-		if (c->end[0].id == id && ur_gid_eq(&c->end[0].gid, asked) && ur_gid_eq(&c->end[1].gid, other) && c->lookup == lookup &&
-		    (!with || !c->end[1].id || c->end[1].id == with) && (!best || e->conn > best->conn))
-			best = e;
-	}
-	return best ? &s->conn[best->conn] : NULL;
+static struct conn *newest_conn(struct conns *s, const struct ur_gid *asked, const struct ur_gid *other, uint32_t id, bool lookup)
+{
+	const struct entry *e;
+
+	ur_table_for_each (e, &s->talks, hash_of(s, asked, other, id, lookup), node)
+		if (is_named(&s->conn[e->conn], asked, other, id, lookup))
+			return &s->conn[e->conn];
+	return NULL;
+}
+
+static struct entry *newest_pair(struct conns *s, const struct ur_gid *asked, const struct ur_gid *other, uint32_t id, uint32_t with)
+{
+	struct entry *e;
+
+	ur_table_for_each (e, &s->pairs, pair_of(s, asked, other, id, with), pair)
+		if (s->conn[e->conn].end[1].id == with && is_named(&s->conn[e->conn], asked, other, id, false))
+			return e;
+	return NULL;
+}
+
+/* The newest that a message with both ids may be of; `with`, of the other end, is 0 when the message does not say. */
+static struct conn *find_conn(struct conns *s, const struct ur_gid *asked, const struct ur_gid *other, uint32_t id, uint32_t with)
+{
+	const struct entry *open, *e;
+
+	if (!with)
+		return newest_conn(s, asked, other, id, false);
+	open = newest_pair(s, asked, other, id, 0);
+	e = newest_pair(s, asked, other, id, with);
+	e = !e || (open && open->conn > e->conn) ? open : e;
+	return e ? &s->conn[e->conn] : NULL;
+}
+
+/* What the other end calls `c`, where that was unknown. */
+static void name_other(struct conns *s, struct conn *c, uint32_t with)
+{
+	const unsigned which = (unsigned)(c - s->conn);
+	struct entry *e;
+
+	ur_table_for_each (e, &s->pairs, pair_of(s, &c->end[0].gid, &c->end[1].gid, c->end[0].id, 0), pair)
+		if (e->conn == which) {
+			ur_table_del(&s->pairs, &e->pair);
+			ur_table_add(&s->pairs, &e->pair, pair_of(s, &c->end[0].gid, &c->end[1].gid, c->end[0].id, with));
+			break;
+		}
+	c->end[1].id = with;
 }
 
 static struct conn *add_conn(struct conns *s, const struct rec *r, uint32_t id, bool lookup)
@@ -44,17 +90,19 @@ static struct conn *add_conn(struct conns *s, const struct rec *r, uint32_t id, 
 		return NULL;
 	e->conn = s->n;
 	c = conns_add(s, &new);
-	if (!c || !ur_table_add(&s->talks, &e->node, hash_of(&p->src, &p->dst, id))) {
+	if (!c || !ur_table_add(&s->talks, &e->node, hash_of(s, &p->src, &p->dst, id, lookup))) {
 		free(e);
 		return NULL;
 	}
+	if (!lookup)
+		ur_table_add(&s->pairs, &e->pair, pair_of(s, &p->src, &p->dst, id, 0)); /* else it is found by its own id alone */
 	return c;
 }
 
 static bool take_req(struct conns *s, struct rec *r, const struct ur_cm_msg *m)
 {
 	const struct ur_cm_req *q = &m->req;
-	struct conn *c = find_conn(s, &r->pkt.src, &r->pkt.dst, q->local_comm_id, 0, false);
+	struct conn *c = newest_conn(s, &r->pkt.src, &r->pkt.dst, q->local_comm_id, false);
 
 	if (!c || c->end[0].qpn != q->local_qpn || c->end[1].psn != q->starting_psn)
 		c = add_conn(s, r, q->local_comm_id, false);
@@ -70,7 +118,7 @@ static bool take_lookup(struct conns *s, struct rec *r, const struct ur_cm_msg *
 {
 	const bool asks = m->attr == UR_CM_SIDR_REQ;
 	const struct ur_gid *asked = asks ? &r->pkt.src : &r->pkt.dst, *other = asks ? &r->pkt.dst : &r->pkt.src;
-	struct conn *c = find_conn(s, asked, other, m->sidr_req.request_id, 0, true);
+	struct conn *c = newest_conn(s, asked, other, m->sidr_req.request_id, true);
 
 	if (!c && asks)
 		c = add_conn(s, r, m->sidr_req.request_id, true);
@@ -85,15 +133,15 @@ static bool take_lookup(struct conns *s, struct rec *r, const struct ur_cm_msg *
 static bool take_other(struct conns *s, struct rec *r, const struct ur_cm_msg *m)
 {
 	const struct ur_cm_rtu *h = &m->rtu; /* messages that answer one have both ids at the same place */
-	struct conn *c = find_conn(s, &r->pkt.dst, &r->pkt.src, h->remote_comm_id, h->local_comm_id, false);
+	struct conn *c = find_conn(s, &r->pkt.dst, &r->pkt.src, h->remote_comm_id, h->local_comm_id);
 	const bool answers = c;
 
 	if (!c)
-		c = find_conn(s, &r->pkt.src, &r->pkt.dst, h->local_comm_id, h->remote_comm_id, false);
+		c = find_conn(s, &r->pkt.src, &r->pkt.dst, h->local_comm_id, h->remote_comm_id);
 	if (!c)
 		return false;
-	if (answers && h->local_comm_id)
-		c->end[1].id = h->local_comm_id;
+	if (answers && h->local_comm_id && !c->end[1].id)
+		name_other(s, c, h->local_comm_id);
 	if (answers && m->attr == UR_CM_REP)
 		c->end[1].qpn = m->rep.local_qpn ? m->rep.local_qpn : m->rep.local_eecn;
 	conn_take(c, r, answers);

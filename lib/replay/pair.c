@@ -12,10 +12,13 @@
 
 #define LONG_TIMEOUT 31 /* the recorded timer is unknown: run.c lets it expire when the recording says so */
 
+#define WALK_FREE (4u << 20) /* flows that may be looked at to find partners, beside so many for each packet */
+#define WALK_PER_PACKET 64
 #define SAMPLE 16 /* answers of a flow that are looked at */
 
 struct flow {
 	struct ur_table_node node; /* by hosts and QPN */
+	struct ur_table_node way;  /* by hosts */
 	struct ur_gid src, dst;
 	uint32_t dqpn;
 	uint8_t service;
@@ -31,14 +34,21 @@ struct flows {
 	struct flow **f;
 	unsigned n, room;
 	unsigned *of; /* the flow of rest[i] */
-	struct ur_table by_name;
+	struct ur_table by_name, by_way;
+	uint64_t salt;
+	uint64_t walked; /* flows that were looked at to find a partner */
 };
 
 #define NONE UINT_MAX
 
-static uint64_t hash_of(const struct ur_pkt *p, uint8_t service)
+static uint64_t hash_of(const struct flows *fs, const struct ur_pkt *p, uint8_t service)
 {
-	return an_hash(&p->src, &p->dst, (uint64_t)service << 24 | p->bth.dqpn);
+	return an_key(fs->salt, &p->src, &p->dst, (uint64_t)service << 24 | p->bth.dqpn);
+}
+
+static uint64_t way_of(const struct flows *fs, const struct ur_gid *src, const struct ur_gid *dst, uint8_t service)
+{
+	return an_key(~fs->salt, src, dst, service);
 }
 
 static unsigned flow_add(struct flows *fs, const struct ur_pkt *p, uint8_t service)
@@ -58,10 +68,11 @@ static unsigned flow_add(struct flows *fs, const struct ur_pkt *p, uint8_t servi
 	if (!f)
 		return NONE;
 	*f = (struct flow){.src = p->src, .dst = p->dst, .dqpn = p->bth.dqpn, .service = service, .number = fs->n};
-	if (!ur_table_add(&fs->by_name, &f->node, hash_of(p, service))) {
+	if (!ur_table_add(&fs->by_name, &f->node, hash_of(fs, p, service))) {
 		free(f);
 		return NONE;
 	}
+	ur_table_add(&fs->by_way, &f->way, way_of(fs, &f->src, &f->dst, service)); /* else nobody finds it as a partner */
 	fs->f[fs->n] = f;
 	return fs->n++;
 }
@@ -70,7 +81,7 @@ static unsigned find_flow(const struct flows *fs, const struct ur_pkt *p, uint8_
 {
 	const struct flow *f;
 
-	ur_table_for_each (f, &fs->by_name, hash_of(p, service), node)
+	ur_table_for_each (f, &fs->by_name, hash_of(fs, p, service), node)
 		if (f->dqpn == p->bth.dqpn && f->service == service && ur_gid_eq(&f->src, &p->src) && ur_gid_eq(&f->dst, &p->dst))
 			return f->number;
 	return NONE;
@@ -125,21 +136,27 @@ static unsigned answers(const struct flow *a, const struct flow *b)
 	return n;
 }
 
-/* The flow that answers flow a most, or is answered by it; fs->n when there is none. */
-static unsigned partner(const struct flows *fs, unsigned a)
+/*
+ * The flow that answers flow a most, or is answered by it, and of several the first; fs->n when there is none. All those of two hosts are
+ * looked at, until that has been too many: more of them find no partner.
+ */
+static unsigned partner(struct flows *fs, unsigned a, uint64_t walks)
 {
-	unsigned best = fs->n, most = 0;
+	const struct flow *f = fs->f[a], *g;
+	unsigned best = fs->n, most = 1;
 
-	for (unsigned b = 0; b < fs->n; b++) {
-		const struct flow *f = fs->f[a], *g = fs->f[b];
+	if (fs->walked > walks)
+		return best;
+	ur_table_for_each (g, &fs->by_way, way_of(fs, &f->dst, &f->src, f->service), way) {
 		unsigned score;
 
-		if (b == a || g->paired || g->service != f->service || !ur_gid_eq(&f->src, &g->dst) || !ur_gid_eq(&f->dst, &g->src))
+		fs->walked++;
+		if (g == f || g->paired || g->service != f->service || !ur_gid_eq(&f->src, &g->dst) || !ur_gid_eq(&f->dst, &g->src))
 			continue;
 		score = answers(f, g) + answers(g, f);
-		if (score > most) {
+		if (score >= most) { /* the newest comes first */
 			most = score;
-			best = b;
+			best = g->number;
 		}
 	}
 	return best;
@@ -200,11 +217,12 @@ static void give_packets(const struct flows *fs, struct conns *s)
 void conns_pair(struct conns *s)
 {
 	const unsigned before = s->n;
-	struct flows fs = {0};
+	struct flows fs = {.salt = s->salt};
+	const uint64_t walks = WALK_FREE + (uint64_t)WALK_PER_PACKET * s->nrest;
 
 	flows_find(&fs, s);
 	for (unsigned a = 0; a < fs.n; a++) {
-		unsigned b = fs.f[a]->paired ? fs.n : partner(&fs, a);
+		unsigned b = fs.f[a]->paired ? fs.n : partner(&fs, a, walks);
 
 		if (b < fs.n || (fs.f[a]->service == UR_UC && !fs.f[a]->paired)) /* nobody answers UC */
 			join(&fs, s, a, b);
@@ -218,4 +236,5 @@ void conns_pair(struct conns *s)
 	free(fs.f);
 	free(fs.of);
 	ur_table_fini(&fs.by_name);
+	ur_table_fini(&fs.by_way);
 }

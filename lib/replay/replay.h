@@ -154,7 +154,8 @@ struct conns {
 	struct ur_table ends;
 	uint32_t psns_max;
 	uint64_t memory_max;
-	struct ur_table uds, talks;
+	struct ur_table uds, talks, pairs; /* talks by the id of who asked; and by both ids */
+	uint64_t salt;
 	unsigned others;    /* packets that are of no connection: congestion notifications, messages without their request */
 	unsigned strays;    /* RC and XRC packets of which only one direction is in the file */
 	struct rec **rest;  /* packets that belong to no connection of the CM */
