@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Captures that are compressed by other means than gzip are unpacked by the tool that packed them: one process feeds it from the stream,
- * of which a part may have been read already, and what it prints is the stream that is read on.
+ * of which a part may have been read already, and what it prints is the stream that is read on. A file says how much memory it takes to
+ * unpack it, and may be hostile: the tool is told a limit, and the kernel another one, in case it does not keep to that.
  */
 #include "pcap.h"
 
@@ -9,28 +10,38 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define NOT_INSTALLED 127
+#define SPACE ((rlim_t)512 << 20) /* bytes of addresses, with the tool itself, its libraries and its threads */
+#define ERROR_MAX 1024
+
+/* 128 MiB: what is packed without asking for more, as by `xz -9` or `zstd -19`, takes less. */
+#define TOOL(name, ...)                                                                                                                    \
+	name, {name, "-d", "-c", __VA_ARGS__}, "it is compressed by " name ", which is not installed here",                                \
+		name " cannot unpack it: it is damaged or cut off, or no " name " file",                                                   \
+		name " would need more than 128 MiB of memory to unpack it, which no usual capture needs: if you trust the file, "         \
+		     "unpack it yourself with '" name " -d'"
 
 static const struct tool {
 	uint8_t first; /* byte of a file */
-	const char *name, *missing, *failed;
+	const char *name;
+	const char *args[6];
+	const char *missing, *failed, *large;
 } tools[] = {
-	{0x28, "zstd", "it is compressed by zstd, which is not installed here",
-	 "zstd cannot unpack it: it is damaged or cut off, or no zstd file"},
-	{0x04, "lz4", "it is compressed by lz4, which is not installed here",
-	 "lz4 cannot unpack it: it is damaged or cut off, or no lz4 file"},
-	{0xfd, "xz", "it is compressed by xz, which is not installed here", "xz cannot unpack it: it is damaged or cut off, or no xz file"},
-	{'B', "bzip2", "it is compressed by bzip2, which is not installed here",
-	 "bzip2 cannot unpack it: it is damaged or cut off, or no bzip2 file"},
+	{0x28, TOOL("zstd", "--memory=128MB")},
+	{0x04, TOOL("lz4", NULL)},
+	{0xfd, TOOL("xz", "-T1", "--memlimit-decompress=128MiB")},
+	{'B', TOOL("bzip2", NULL)},
 };
 
 struct unpacker {
 	const struct tool *tool;
 	FILE *in;
-	int from; /* what the tool prints */
+	int from, errors; /* what the tool prints */
 	pid_t pid, feeder;
 	const char **fault;
 };
@@ -60,11 +71,27 @@ static _Noreturn void feed(FILE *in, int to)
 	_exit(0);
 }
 
-static _Noreturn void unpack(const char *tool, int from, int to)
+static _Noreturn void unpack(const struct tool *tool, int from, int to, int errors)
 {
-	if (dup2(from, 0) == 0 && dup2(to, 1) == 1 && freopen("/dev/null", "w", stderr))
-		execlp(tool, tool, "-d", "-c", (char *)NULL);
+	const struct rlimit space = {SPACE, SPACE};
+
+	setenv("LC_ALL", "C", 1); /* its errors are read */
+	if (dup2(from, 0) == 0 && dup2(to, 1) == 1 && dup2(errors, 2) == 2 && !setrlimit(RLIMIT_AS, &space))
+		execvp(tool->name, (char *const *)(uintptr_t)tool->args);
 	_exit(NOT_INSTALLED);
+}
+
+/* The tool has ended. Each says that it was memory in words of its own. */
+static bool lacked_memory(const struct unpacker *u)
+{
+	char text[ERROR_MAX + 1];
+	size_t n = 0;
+	ssize_t got;
+
+	while (n < ERROR_MAX && (got = read(u->errors, text + n, ERROR_MAX - n)) > 0)
+		n += (size_t)got;
+	text[n] = '\0';
+	return strcasestr(text, "memory");
 }
 
 static void end(struct unpacker *u)
@@ -76,8 +103,12 @@ static void end(struct unpacker *u)
 	while (waitpid(u->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	u->pid = 0;
-	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		*u->fault = WIFEXITED(status) && WEXITSTATUS(status) == NOT_INSTALLED ? u->tool->missing : u->tool->failed;
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		return;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_INSTALLED)
+		*u->fault = u->tool->missing;
+	else
+		*u->fault = lacked_memory(u) ? u->tool->large : u->tool->failed;
 }
 
 static ssize_t read_some(void *cookie, char *to, size_t n)
@@ -110,6 +141,7 @@ static int close_all(void *cookie)
 	if (u->feeder > 0)
 		kill(u->feeder, SIGKILL);
 	end(u);
+	close(u->errors);
 	if (u->feeder > 0)
 		waitpid(u->feeder, NULL, 0);
 	if (u->in != stdin)
@@ -118,37 +150,47 @@ static int close_all(void *cookie)
 	return 0;
 }
 
+static void close_pipes(int (*pipes)[2], unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+	}
+}
+
 static bool start(struct unpacker *u)
 {
-	int in[2], out[2];
+	enum { IN, OUT, ERRORS, PIPES };
+	int pipes[PIPES][2];
 
-	if (pipe2(in, O_CLOEXEC)) /* the tool's own ends are dup2's, which it keeps */
-		return false;
-	if (pipe2(out, O_CLOEXEC)) {
-		close(in[0]);
-		close(in[1]);
+	for (unsigned i = 0; i < PIPES; i++) {
+		if (!pipe2(pipes[i], O_CLOEXEC)) /* the tool's own ends are dup2's, which it keeps */
+			continue;
+		close_pipes(pipes, i);
 		return false;
 	}
-	u->from = out[0];
+	u->from = pipes[OUT][0];
+	u->errors = pipes[ERRORS][0];
 	u->feeder = fork();
 	if (!u->feeder) {
-		close(in[0]);
-		close(out[0]);
-		close(out[1]);
-		feed(u->in, in[1]);
+		close(pipes[IN][0]);
+		close_pipes(&pipes[OUT], PIPES - OUT);
+		feed(u->in, pipes[IN][1]);
 	}
 	u->pid = u->feeder > 0 ? fork() : -1;
 	if (!u->pid) {
-		close(in[1]);
-		close(out[0]);
-		unpack(u->tool->name, in[0], out[1]);
+		close(pipes[IN][1]);
+		close(u->from);
+		close(u->errors);
+		unpack(u->tool, pipes[IN][0], pipes[OUT][1], pipes[ERRORS][1]);
 	}
-	close(in[0]);
-	close(in[1]);
-	close(out[1]);
+	close_pipes(&pipes[IN], 1);
+	close(pipes[OUT][1]);
+	close(pipes[ERRORS][1]);
 	if (u->pid > 0)
 		return true;
-	close(out[0]);
+	close(u->from);
+	close(u->errors);
 	if (u->feeder > 0)
 		waitpid(u->feeder, NULL, 0); /* nobody reads from it: it ends */
 	return false;
