@@ -134,32 +134,35 @@ static bool roce(struct an_pkt *p, struct an_view v, const uint8_t *l3)
 	return extended(p, &v, l3);
 }
 
-/*
- * Behind options or extension headers: these are put in, and taken out again, on the way, so the ICRC may be that of the packet without
- * them. Otherwise nothing can be said of it.
- */
-static void try_icrc(struct an_pkt *p, const struct an_walk *w, const struct an_view *v)
+uint32_t an_icrc_bare(const uint8_t *l3, uint8_t version, const uint8_t *last_hop, const uint8_t *l4, uint32_t len)
 {
-	const uint32_t ip = p->ip_version == 4 ? UR_IP4_LEN : UR_IP6_LEN;
-	uint8_t head[UR_IP6_LEN + UR_UDP_LEN + UR_BTH_LEN], want[UR_ICRC_LEN];
+	const uint32_t ip = version == 4 ? UR_IP4_LEN : UR_IP6_LEN;
+	uint8_t head[UR_IP6_LEN + UR_UDP_LEN + UR_BTH_LEN], out[UR_ICRC_LEN];
 	uint32_t crc;
 
+	memcpy(head, l3, ip);
+	memcpy(head + ip, l4, UR_UDP_LEN + UR_BTH_LEN);
+	if (version == 4) {
+		head[0] = 0x45;
+		head[9] = UR_PROTO_UDP;
+		ur_put16(head + 2, (uint16_t)(ip + UR_UDP_LEN + len));
+	} else {
+		ur_put16(head + 4, (uint16_t)(UR_UDP_LEN + len));
+		head[6] = UR_PROTO_UDP;
+		if (last_hop)
+			memcpy(head + 24, last_hop, 16);
+	}
+	crc = ur_icrc_begin(head, version, ip + UR_UDP_LEN + UR_BTH_LEN);
+	ur_icrc_end(ur_icrc_add(crc, l4 + UR_UDP_LEN + UR_BTH_LEN, len - UR_BTH_LEN - UR_ICRC_LEN), out);
+	return ur_get_le32(out);
+}
+
+/* Behind options or extension headers the ICRC may be that of the packet without them. Otherwise nothing can be said of it. */
+static void try_icrc(struct an_pkt *p, const struct an_walk *w, const struct an_view *v)
+{
 	if (p->icrc != AN_ICRC_UNKNOWN || !p->ext || !p->bth_at || p->cut || v->have != v->len || v->len < UR_BTH_LEN + UR_ICRC_LEN)
 		return;
-	memcpy(head, w->l3, ip);
-	memcpy(head + ip, p->l4, UR_UDP_LEN + UR_BTH_LEN);
-	if (p->ip_version == 4) {
-		head[0] = 0x45;
-		ur_put16(head + 2, (uint16_t)(ip + UR_UDP_LEN + v->len));
-	} else {
-		ur_put16(head + 4, (uint16_t)(UR_UDP_LEN + v->len));
-		head[6] = UR_PROTO_UDP;
-		if (w->last_hop)
-			memcpy(head + 24, w->last_hop, 16);
-	}
-	crc = ur_icrc_begin(head, p->ip_version, ip + UR_UDP_LEN + UR_BTH_LEN);
-	ur_icrc_end(ur_icrc_add(crc, v->at + UR_BTH_LEN, v->len - UR_BTH_LEN - UR_ICRC_LEN), want);
-	if (memcmp(want, v->at + v->len - UR_ICRC_LEN, UR_ICRC_LEN) == 0)
+	if (an_icrc_bare(w->l3, p->ip_version, w->last_hop, p->l4, v->len) == ur_get_le32(v->at + v->len - UR_ICRC_LEN))
 		p->icrc = AN_ICRC_OK;
 }
 

@@ -65,6 +65,13 @@ bool an_dissect(const struct ur_an_frame *f, struct an_pkt *p);
 /* A packet that an_dissect refuses because only its BTH was recorded. Makes it one with `ext_cut`; false when it is none. */
 bool an_bth_alone(struct an_pkt *p);
 
+/*
+ * The ICRC of a packet without what stands between its IP header and UDP, which is put in and taken out on the way: `len` bytes follow the
+ * UDP header at `l4`, with the ICRC. `last_hop` is its destination where a segment routing header has another one; NULL: that of the
+ * header.
+ */
+uint32_t an_icrc_bare(const uint8_t *l3, uint8_t version, const uint8_t *last_hop, const uint8_t *l4, uint32_t len);
+
 /* The ICRC of the `covered` bytes from the IP header on, as the word that ur_get_le32 reads. */
 uint32_t an_icrc(const uint8_t *l3, uint8_t version, size_t covered);
 

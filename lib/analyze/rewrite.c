@@ -12,8 +12,9 @@
 #define MACS_LEN 12
 
 struct copy {
-	const struct an_pkt *p; /* what is copied */
-	uint8_t *ip;            /* the copy of p->ip */
+	const struct an_pkt *p;  /* what is copied */
+	uint8_t *ip;             /* the copy of p->ip */
+	const uint8_t *last_hop; /* in it, where a route goes on: the destination in the end; NULL */
 };
 
 static uint8_t *copied(const struct copy *c, const uint8_t *original)
@@ -82,28 +83,47 @@ static void payload(struct ur_rewrite *w, const struct copy *c)
 
 /* --- outside --- */
 
-static void addresses(struct ur_rewrite *w, const struct copy *c)
+/* Those of the header: where a route goes on, its destination is the next hop, and not where the packet goes in the end. */
+static void addresses(struct ur_rewrite *w, struct copy *c)
 {
-	struct ur_gid src = rewrite_addr(w, &c->p->src), dst = rewrite_addr(w, &c->p->dst);
+	const bool v4 = c->p->ip_version == 4;
+	struct ur_gid src = c->p->src, dst = c->p->dst;
 
-	if (c->p->ip_version == 4) {
-		memcpy(c->ip + 12, src.raw + 12, 4);
-		memcpy(c->ip + 16, dst.raw + 12, 4);
+	if (!v4)
+		memcpy(dst.raw, c->p->ip + 24, 16);
+	src = rewrite_addr(w, &src);
+	dst = rewrite_addr(w, &dst);
+	memcpy(c->ip + (v4 ? 12 : 8), src.raw + (v4 ? 12 : 0), v4 ? 4 : 16);
+	memcpy(c->ip + (v4 ? 16 : 24), dst.raw + (v4 ? 12 : 0), v4 ? 4 : 16);
+	c->last_hop = rewrite_options(w, c->p, c->ip);
+	if (v4)
 		an_checksum_ip4(c->ip, (c->ip[0] & 15u) * 4u);
-	} else {
-		memcpy(c->ip + 8, src.raw, 16);
-		memcpy(c->ip + 24, dst.raw, 16);
-	}
+}
+
+/* Behind options. One of which nothing could be said is a sum over the old addresses all the same. */
+static void bare_icrc(const struct ur_rewrite *w, const struct copy *c)
+{
+	const struct an_pkt *p = c->p;
+	const uint32_t at = (uint32_t)(p->l4 - p->ip) + UR_UDP_LEN;
+	const bool whole = p->ip_have == p->ip_len && p->ip_len >= at + UR_BTH_LEN + UR_ICRC_LEN;
+
+	if (whole && p->icrc == AN_ICRC_OK)
+		ur_put_le32(c->ip + p->ip_len - UR_ICRC_LEN,
+			    an_icrc_bare(c->ip, p->ip_version, c->last_hop, copied(c, p->l4), p->ip_len - at));
+	else if (whole && w->c.new_addr)
+		ur_put_le32(c->ip + p->ip_len - UR_ICRC_LEN, 0);
 }
 
 /* A right ICRC stays right, and a wrong one wrong in the same way, so that what explains it still does. */
-static void icrc(const struct copy *c)
+static void icrc(const struct ur_rewrite *w, const struct copy *c)
 {
 	const struct an_pkt *p = c->p;
 	const uint8_t v = p->ip_version;
 	const size_t covered = p->ip_len - UR_ICRC_LEN;
 	uint32_t had, right, now;
 
+	if (!p->l3)
+		bare_icrc(w, c);
 	if (p->icrc == AN_ICRC_UNKNOWN || !p->l3)
 		return;
 	now = an_icrc(c->ip, v, covered);
@@ -197,7 +217,7 @@ static void emit(struct ur_rewrite *w, const struct an_pkt *p, const struct an_p
 		headers(w, &c);
 	payload(w, &c);
 	addresses(w, &c);
-	icrc(&c);
+	icrc(w, &c);
 	udp_checksum(&c);
 	if (w->full) {
 		w->total.hosts++;

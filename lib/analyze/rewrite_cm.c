@@ -4,6 +4,8 @@
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
 
+enum { ALTERNATE_GID = 18, CM_REDIRECTED = 24, PORT_REDIRECTED = 25 }; /* reasons of a REJ that no uroce host gives */
+
 static void path(struct ur_rewrite *w, struct ur_cm_path_rec *r)
 {
 	r->local_gid = rewrite_addr(w, &r->local_gid);
@@ -27,18 +29,36 @@ static void rep(struct ur_rewrite *w, const struct an_pkt *p, struct ur_cm_rep *
 	r->local_ca_guid = rewrite_guid(w, r->local_ca_guid);
 }
 
-/* Additional information: a GID with some reasons, and otherwise the program's own. */
-static void rej(struct ur_rewrite *w, struct ur_cm_rej *r)
+static void gid_at(struct ur_rewrite *w, uint8_t *at)
 {
 	struct ur_gid g;
 
-	if (r->reason != UR_CM_REJ_INVALID_GID) {
-		rewrite_data(w, r->ari, r->ari_len);
-		return;
-	}
-	memcpy(g.raw, r->ari, sizeof(g.raw));
+	memcpy(g.raw, at, sizeof(g.raw));
 	g = rewrite_addr(w, &g);
-	memcpy(r->ari, g.raw, sizeof(g.raw));
+	memcpy(at, g.raw, sizeof(g.raw));
+}
+
+/*
+ * Additional information: a GID with some reasons (IBTA volume 1, 12.6.7.2), with one a ClassPortInfo, of which there are two GIDs, and
+ * otherwise the program's own.
+ */
+static void rej(struct ur_rewrite *w, struct ur_cm_rej *r)
+{
+	static const struct {
+		uint16_t reason;
+		uint8_t at[2], n;
+	} gids[] = {{UR_CM_REJ_INVALID_GID, {0}, 1}, {ALTERNATE_GID, {0}, 1}, {CM_REDIRECTED, {8, 40}, 2}, {PORT_REDIRECTED, {8, 40}, 2}};
+	uint8_t was[sizeof(r->ari)];
+
+	memcpy(was, r->ari, sizeof(was));
+	rewrite_data(w, r->ari, r->ari_len);
+	if (w->c.payload != UR_PAYLOAD_KEEP)
+		memset(r->ari + r->ari_len, 0, sizeof(was) - r->ari_len);
+	for (unsigned i = 0; i < ur_array_size(gids); i++)
+		for (unsigned k = 0; gids[i].reason == r->reason && k < gids[i].n; k++) {
+			memcpy(r->ari + gids[i].at[k], was + gids[i].at[k], sizeof(struct ur_gid));
+			gid_at(w, r->ari + gids[i].at[k]);
+		}
 }
 
 static unsigned header(struct ur_rewrite *w, uint64_t service_id, uint8_t *pdata, unsigned len)

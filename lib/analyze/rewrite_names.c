@@ -76,7 +76,7 @@ static struct ur_gid mapped(const struct ur_gid *g, const struct ur_rewrite_addr
 
 struct ur_gid rewrite_addr(struct ur_rewrite *w, const struct ur_gid *g)
 {
-	static const struct ur_gid v6 = {.raw = {0x20, 0x01, 0x0d, 0xb8}};                             /* RFC 3849 */
+	static const struct ur_gid v6 = {.raw = {0x20, 0x01, 0x0d, 0xb8}};                          /* RFC 3849 */
 	static const struct ur_gid v4 = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 198, [13] = 18}}; /* RFC 2544 */
 	struct ur_gid out;
 	uint32_t n;

@@ -5,6 +5,7 @@
  *   checksums.c       lengths and checksums that fit what has been changed
  *   rewrite.c         the way of a frame
  *   rewrite_cm.c      messages of the connection manager
+ *   rewrite_options.c what stands between the IP header and UDP
  *   rewrite_names.c   what addresses, QPNs and PSNs become
  *   rewrite_data.c    what payload becomes
  *   mutate*.c         falsified copies
@@ -47,6 +48,14 @@ uint32_t rewrite_qpn(const struct ur_rewrite *w, const struct ur_gid *g, uint32_
 uint32_t rewrite_psn(const struct ur_rewrite *w, const struct ur_gid *src, const struct ur_gid *dst, uint32_t psn);
 uint64_t rewrite_guid(const struct ur_rewrite *w, uint64_t guid);
 void rewrite_names_fini(struct ur_rewrite *w);
+
+/* --- rewrite_options.c --- */
+
+/*
+ * Options and extension headers of packet `p`, whose copy begins at `ip`. Gives where the address stands that a segment routing header
+ * leads to; NULL when there is none.
+ */
+const uint8_t *rewrite_options(struct ur_rewrite *w, const struct an_pkt *p, uint8_t *ip);
 
 /* --- rewrite_data.c --- */
 

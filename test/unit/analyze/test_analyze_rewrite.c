@@ -207,6 +207,124 @@ static void cut__req_again(void)
 	teardown();
 }
 
+/* --- options and extension headers --- */
+
+#define SECRET4 0xac, 0x10, 0x05, 0x09
+#define SECRET6 0xfd, 0x00, 0x5e, 0xc2, 0xe7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 0x34
+#define OF_SENDER 0xf1 /* takes the place of each byte of the sender's address, and of the receiver's */
+#define OF_RECEIVER 0xf2
+#define SENDER4 OF_SENDER, OF_SENDER, OF_SENDER, OF_SENDER
+#define SENDER6 SENDER4, SENDER4, SENDER4, SENDER4
+#define RECEIVER6 RECEIVER4, RECEIVER4, RECEIVER4, RECEIVER4
+#define RECEIVER4 OF_RECEIVER, OF_RECEIVER, OF_RECEIVER, OF_RECEIVER
+
+static const struct between {
+	const char *name;
+	uint8_t version, next; /* the first extension header; of IPv4 0: options */
+	uint8_t n, sender;     /* bytes; where the sender's address is among them, which becomes what it is in the header */
+	bool hop;              /* the destination of the header is the secret address */
+	uint8_t bytes[64];
+} between[] = {
+	{"record route", 4, 0, 16, 3, false, {7, 15, 12, SENDER4, SECRET4, 0, 0, 0, 0, 0}},
+	{"record route, not all used", 4, 0, 12, 7, false, {7, 11, 4, SECRET4, SENDER4, 1}},
+	{"loose source route", 4, 0, 12, 3, false, {131, 11, 4, SENDER4, SECRET4, 0}},
+	{"strict source route", 4, 0, 12, 4, false, {1, 137, 11, 8, SENDER4, SECRET4}},
+	{"timestamps with addresses", 4, 0, 20, 4, false, {68, 20, 21, 1, SENDER4, 0, 1, 2, 3, SECRET4, 0, 1, 2, 3}},
+	{"timestamps of hosts that are named", 4, 0, 12, 0, false, {68, 12, 5, 3, SECRET4, 0, 0, 0, 0}},
+	{"an option that is not known", 4, 0, 8, 0, false, {82, 8, 0, 1, SECRET4}},
+	{"behind the end of options", 4, 0, 8, 0, false, {1, 0, 0, 0, SECRET4}},
+	{"an option that is too long", 4, 0, 8, 0, false, {7, 200, 4, 0, SECRET4}},
+	{"authentication, whose digest is of addresses", 4, 51, 24, 0, false, {17, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, SECRET4, SECRET4}},
+	{"segment routing", 6, 43, 40, 8, true, {17, 4, 4, 1, 1, 0, 0, 0, RECEIVER6, SECRET6}},
+	{"segment routing with an option", 6, 43, 48, 0, true, {17, 5, 4, 1, 1, 0, 0, 0, RECEIVER6, SECRET6, 5, 6, 0, 0, SECRET4}},
+	{"segments beyond the header", 6, 43, 24, 0, false, {17, 2, 4, 0, 9, 0, 0, 0, SECRET6}},
+	{"routing of type 0", 6, 43, 40, 8, false, {17, 4, 0, 0, 0, 0, 0, 0, SENDER6, SECRET6}},
+	{"routing of type 2", 6, 43, 24, 0, false, {17, 2, 2, 0, 0, 0, 0, 0, SECRET6}},
+	{"routing of type 3, compressed", 6, 43, 16, 0, false, {17, 1, 3, 0, 0xcc, 0x40, 0, 0, 0xfd, 0x00, 0x5e, 0xc2}},
+	{"home address", 6, 60, 24, 8, false, {17, 2, 1, 2, 0, 0, 0xc9, 16, SENDER6}},
+	{"home address of another", 6, 60, 24, 0, false, {17, 2, 1, 2, 0, 0, 0xc9, 16, SECRET6}},
+	{"an option of IPv6 that is not known", 6, 0, 24, 0, false, {17, 2, 0x31, 18, 0, 0, SECRET6}},
+	{"padding with something in it", 6, 60, 24, 0, false, {17, 2, 1, 20, 0, 0, SECRET6}},
+	{"two headers", 6, 0, 48, 32, false, {43, 0, 1, 4, 0, 0, 0, 0, 17, 4, 0, 0, 0, 0, 0, 0, SECRET6, SENDER6}},
+};
+
+/* The frame of a REQ with this between its IP header and UDP. */
+static void put_between(const struct between *b, const struct an_pkt *p)
+{
+	const uint32_t head = b->version == 4 ? UR_IP4_LEN : UR_IP6_LEN, front = (uint32_t)(p->ip - r.f[0].data) + head;
+	const uint8_t *src = p->ip + (b->version == 4 ? 12 : 8), *dst = p->ip + (b->version == 4 ? 16 : 24);
+	const unsigned size = b->version == 4 ? 4 : 16;
+	uint8_t data[1024], *ip = data + (p->ip - r.f[0].data);
+
+	memcpy(data, r.f[0].data, front);
+	memcpy(data + front, b->bytes, b->n);
+	memcpy(data + front + b->n, r.f[0].data + front, r.f[0].have - front);
+	for (unsigned i = 0; i < b->n; i++) {
+		uint8_t *at = data + front + i;
+
+		if (*at == OF_SENDER || *at == OF_RECEIVER) {
+			memcpy(at, *at == OF_SENDER ? src : dst, size);
+			i += size - 1;
+		}
+	}
+	if (b->version == 4 && !b->next)
+		ip[0] = (uint8_t)(0x40 | (UR_IP4_LEN + b->n) / 4);
+	else
+		ip[b->version == 4 ? 9 : 6] = b->next;
+	ur_put16(ip + (b->version == 4 ? 2 : 4), (uint16_t)(ur_get16(ip + (b->version == 4 ? 2 : 4)) + b->n));
+	if (b->hop)
+		memcpy(ip + 24, (const uint8_t[]){SECRET6}, 16);
+	ur_recording_add(&r,
+			 &(struct ur_an_frame){.when = r.f[0].when, .data = data, .have = r.f[0].have + b->n, .len = r.f[0].have + b->n});
+	ur_recording_remove(&r, 0);
+}
+
+static void dissect(const struct ur_recording *of, struct an_pkt *p)
+{
+	struct ur_an_frame f = ur_recording_frame(of, 0);
+
+	CU_ASSERT_TRUE_FATAL(an_dissect(&f, p));
+}
+
+static void between__no_address_stays(void)
+{
+	static const uint8_t secret4[] = {SECRET4}, secret6[] = {SECRET6};
+
+	for (unsigned i = 0; i < ur_array_size(between); i++) {
+		const struct between *b = &between[i];
+		const uint32_t size = b->version == 4 ? 4 : 16, head = b->version == 4 ? UR_IP4_LEN : UR_IP6_LEN;
+		struct ur_recording out;
+		struct an_pkt was, now;
+		const uint8_t *ip;
+		unsigned wrong = 0;
+
+		load_req(b->version == 4 ? "rping-rc.pcap" : "rping-rc-v6.pcap");
+		CU_ASSERT_TRUE_FATAL(ur_recording_pkt(&r, 0, &was));
+		put_between(b, &was);
+		dissect(&r, &was);
+		CU_ASSERT_EQUAL(was.icrc, AN_ICRC_OK);
+		out = rewrite(&r, UR_PAYLOAD_SCRAMBLE);
+		CU_ASSERT_EQUAL_FATAL(out.n, 1);
+		CU_ASSERT_EQUAL_FATAL(out.f[0].have, r.f[0].have);
+		dissect(&out, &now);
+		wrong += now.icrc != AN_ICRC_OK;
+		wrong += memmem(out.f[0].data, out.f[0].have, secret4, sizeof(secret4)) != NULL;
+		wrong += memmem(out.f[0].data, out.f[0].have, secret6, 4) != NULL;
+		wrong += memmem(out.f[0].data, out.f[0].have, was.src.raw + 16 - size, size) != NULL;
+		wrong += memmem(out.f[0].data, out.f[0].have, was.dst.raw + 16 - size, size) != NULL;
+		ip = now.ip;
+		if (b->sender && !b->hop)
+			wrong += memcmp(ip + head + b->sender, ip + (size == 4 ? 12 : 8), size) != 0;
+		if (b->hop) /* on the way to the same as all other packets of its connection */
+			wrong += memcmp(ip + head + 8, now.dst.raw, 16) != 0 || memcmp(ip + 24, now.dst.raw, 16) == 0;
+		if (wrong)
+			printf("# %s\n", b->name);
+		CU_ASSERT_EQUAL(wrong, 0);
+		ur_recording_free(&out);
+		teardown();
+	}
+}
+
 void ur_suite_analyze_rewrite(void)
 {
 	CU_pSuite s = CU_add_suite("analyze_rewrite", NULL, NULL);
@@ -214,4 +332,5 @@ void ur_suite_analyze_rewrite(void)
 	CU_add_test(s, "cut frames: the same findings", cut__same_findings);
 	CU_add_test(s, "cut frames: no address of a REQ stays", cut__no_address_stays);
 	CU_add_test(s, "cut frames: a REQ again, and shorter", cut__req_again);
+	CU_add_test(s, "between IP and UDP: no address stays", between__no_address_stays);
 }
