@@ -100,7 +100,8 @@
 	X(CM_DUPLICATE, "cm_duplicates", "CM messages received again")                                                                     \
 	X(CM_RETRIES, "cm_retries", "CM messages sent again after the time that their receiver may take to answer")                        \
 	X(CM_EARLY, "cm_early_resends", "CM messages sent again early, because they may have been lost")                                   \
-	X(CM_BACKLOG, "cm_backlog", "connection requests and lookups left without an answer: the listener's backlog is full")              \
+	X(CM_BACKLOG, "cm_backlog", "connection requests and lookups left without an answer: backlog full, or too many half-open")         \
+	X(CM_HALF_OPEN, "cm_half_open", "accepted connections given up early: not confirmed by their peers, and too many")                 \
 	X(CM_LEFT, "cm_left", "connection requests and lookups left without an answer: their listener was closed a moment ago")            \
 	X(CM_STALE, "cm_stale", "connection requests refused as stale")                                                                    \
 	X(CM_SPARED, "cm_spared", "ignored connection requests that would end a connection in use, or that arrived too soon for one")      \
@@ -149,17 +150,17 @@ static inline void ur_count(struct ur_counters *c, enum ur_counter id)
  * What one QP counts: packets and bytes of payload, and those of enum ur_counter that show the state of its connection. One table: the
  * members, their names, and the corresponding counters of the device.
  */
-#define UR_QP_COUNTERS(X) \
-	X(retransmits, RETRANSMIT) \
-	X(out_of_sequence, DROP_OUT_OF_SEQ) \
-	X(duplicates, DUPLICATE) \
-	X(seq_errors, PACKET_SEQ_ERR) \
-	X(implied_naks, IMPLIED_NAK) \
-	X(rnr_sent, RNR_NAK_SENT) \
-	X(rnr_received, RNR_NAK_RCVD) \
-	X(timeouts, ACK_TIMEOUT) \
-	X(probes, PROBE) \
-	X(cnp_sent, CNP_SENT) \
+#define UR_QP_COUNTERS(X)                                                                                                                  \
+	X(retransmits, RETRANSMIT)                                                                                                         \
+	X(out_of_sequence, DROP_OUT_OF_SEQ)                                                                                                \
+	X(duplicates, DUPLICATE)                                                                                                           \
+	X(seq_errors, PACKET_SEQ_ERR)                                                                                                      \
+	X(implied_naks, IMPLIED_NAK)                                                                                                       \
+	X(rnr_sent, RNR_NAK_SENT)                                                                                                          \
+	X(rnr_received, RNR_NAK_RCVD)                                                                                                      \
+	X(timeouts, ACK_TIMEOUT)                                                                                                           \
+	X(probes, PROBE)                                                                                                                   \
+	X(cnp_sent, CNP_SENT)                                                                                                              \
 	X(cnp_handled, CNP_HANDLED)
 
 struct ur_qp_counters {

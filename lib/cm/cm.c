@@ -29,6 +29,7 @@ int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out)
 	cm->cfg = *c;
 	ur_list_init(&cm->listeners);
 	ur_list_init(&cm->conns);
+	ur_list_init(&cm->half_open);
 	ur_list_init(&cm->sidrs);
 	ur_list_init(&cm->answered);
 	ur_shuffle_init(&cm->ids, c->random, 24);

@@ -61,7 +61,8 @@ struct ur_cm_config {
 	struct ur_counters *counters;
 	struct ur_random *random; /* where communication ids come from; outlives ur_cm_create */
 	uint64_t ca_guid;
-	uint8_t slot; /* top byte of every communication id; messages for another slot are not ours */
+	uint32_t half_open; /* the most connections that are half-open; 0: UR_CM_HALF_OPEN */
+	uint8_t slot;       /* top byte of every communication id; messages for another slot are not ours */
 };
 
 int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out);
@@ -102,7 +103,7 @@ enum ur_cm_event_type {
 	UR_CM_EV_REP,           /* active: the peer accepted; answer with ur_cm_send_rtu or ur_cm_reject */
 	UR_CM_EV_RTU,           /* passive: established */
 	UR_CM_EV_REJ,           /* the peer refused; `reason` */
-	UR_CM_EV_UNREACHABLE,   /* REQ or REP unanswered after all retries */
+	UR_CM_EV_UNREACHABLE,   /* REQ or REP unanswered after all retries; or a REP until others needed its room */
 	UR_CM_EV_DREQ,          /* the peer disconnects; answer with ur_cm_disconnect */
 	UR_CM_EV_DISCONNECTED,  /* our DREQ was answered, or never was after all retries: `unanswered` */
 	UR_CM_EV_TIMEWAIT_EXIT, /* the QP may be used again */
@@ -136,6 +137,15 @@ typedef void (*ur_cm_event_fn)(void *owner, struct ur_cm_conn *conn, const struc
  * arrive, they take no more memory than this number of them.
  */
 #define UR_CM_UNANSWERED 4096
+
+/*
+ * Accepted connections whose peer has not confirmed that it has the REP (half-open ones): so many at most, unless the configuration says
+ * fewer. From one of UR_CM_HALF_OPEN_MANY parts of them on, a REP is repeated for one response timeout alone. Where all are there, the
+ * oldest ends for each new request, but not before it has had this time, which is longer than any round trip.
+ */
+#define UR_CM_HALF_OPEN 4096
+#define UR_CM_HALF_OPEN_MANY 4
+#define UR_CM_HALF_OPEN_LEAST (250 * UR_NS_PER_MS)
 
 /*
  * `gid` is an address or a wildcard (wire/gid_set.h). EADDRINUSE when the same service id is listened on at the same or an overlapping

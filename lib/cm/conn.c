@@ -98,7 +98,7 @@ static void assign_local_id(struct ur_cm_conn *c)
 
 /* --- the timer --- */
 
-static void gave_up(struct ur_cm_conn *c, ur_time now)
+void ur_cm_conn_give_up(struct ur_cm_conn *c, ur_time now)
 {
 	if (c->state == UR_CM_DREQ_SENT) {
 		struct ur_cm_event ev = {.type = UR_CM_EV_DISCONNECTED, .unanswered = true};
@@ -120,7 +120,7 @@ static bool next_wait(struct ur_cm_conn *c, ur_time now, ur_time *wait)
 		*wait = ur_min_time(c->early, c->due - now);
 		return true;
 	}
-	if (!c->retries_left)
+	if (!c->retries_left || ur_cm_half_open_gives_up(c))
 		return false;
 	ur_cm_count(c->cm, UR_C_CM_RETRIES);
 	c->retries_left--;
@@ -151,7 +151,7 @@ static void conn_timer(struct ur_timer *t, ur_time now)
 	} else if (next_wait(c, now, &wait)) {
 		resend(c, now + wait);
 	} else {
-		gave_up(c, now);
+		ur_cm_conn_give_up(c, now);
 	}
 	ur_cm_conn_release(c);
 }
@@ -160,6 +160,7 @@ void ur_cm_conn_send_and_wait(struct ur_cm_conn *c, ur_time interval, unsigned r
 {
 	c->interval = interval;
 	c->asked_at = now;
+	c->waiting_since = now;
 	c->early = ur_min_time(UR_CM_EARLY, interval);
 	c->due = now + interval;
 	c->retries_left = (uint8_t)retries;
@@ -193,6 +194,7 @@ struct ur_cm_conn *ur_cm_conn_new(struct ur_cm *cm, void *owner, ur_cm_event_fn 
 	c->owner = owner;
 	c->event = event;
 	ur_timer_init(&c->timer, conn_timer);
+	ur_list_init(&c->half_open);
 	ur_list_add_tail(&cm->conns, &c->link);
 	cm->nconns++;
 	assign_local_id(c);
@@ -234,7 +236,7 @@ void ur_cm_conn_reset(struct ur_cm_conn *c)
 	ur_table_del(&c->cm->by_remote, &c->remote_node);
 	ur_table_del(&c->cm->by_qpn, &c->qpn_node);
 	c->remote_id = 0;
-	c->closing = false;
+	c->closing = c->heard = false;
 	ur_cm_enter(c, UR_CM_IDLE);
 	assign_local_id(c);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the files of lib/cm share. cm.c: instance, dispatch; listen.c: listeners; conn.c: the object, its keys, events and timer;
- * build.c: messages from state; active.c, passive.c: the two sides of connecting; stale.c: forgotten connections; reject.c: REJ and MRA;
+ * build.c: messages from state; active.c, passive.c: the two sides of connecting; half_open.c: what may never be confirmed; stale.c:
+ * forgotten connections; reject.c: REJ and MRA;
  * disconnect.c: DREQ, DREP, TIMEWAIT; farewell.c: what peers hear of a process that is killed; icmp.c: peers
  * that cannot be reached; sidr.c: lookups of datagram services;
  * transport.c: services.
@@ -97,6 +98,8 @@ struct ur_cm {
 	struct ur_list sidrs, answered; /* lookups; those that have been answered, oldest first */
 	unsigned nanswered;
 	uint32_t nconns;
+	struct ur_list half_open; /* connections, oldest first */
+	uint32_t nhalf_open;
 	struct ur_shuffle ids; /* communication ids to come, without the slot */
 	struct ur_shuffle psns;        /* of packets to come */
 	struct ur_bucket wrong_quotes; /* ICMP errors that quote nothing of ours */
@@ -129,6 +132,9 @@ struct ur_cm_conn {
 	bool dead;   /* off all tables: freed with the last hold */
 	bool active;
 	bool closing; /* to be disconnected as soon as the RTU is here */
+	bool heard;   /* the peer has our REP, for it has asked for time (MRA) */
+	struct ur_list half_open; /* cm->half_open */
+	ur_time waiting_since;    /* for an answer to `mad` */
 	uint8_t retries_left, max_retries;
 	uint8_t response_timeout; /* exponent: how long the peer may take to answer */
 	ur_time interval;	  /* between two sends of the same message */
@@ -215,6 +221,8 @@ void ur_cm_conn_send_and_wait(struct ur_cm_conn *c, ur_time interval, unsigned r
 /* The message that was sent has been answered: no more of it, and how long that took is known, if it was sent once. */
 void ur_cm_conn_answered(struct ur_cm_conn *c, ur_time now);
 void ur_cm_conn_stop_timer(struct ur_cm_conn *c);
+/* Nobody has answered. Hold it. */
+void ur_cm_conn_give_up(struct ur_cm_conn *c, ur_time now);
 /* Takes back a request that the peer has not answered; IDLE, as by ur_cm_conn_reset. */
 void ur_cm_conn_withdraw(struct ur_cm_conn *c);
 
@@ -226,6 +234,13 @@ enum ur_cm_stale {
 };
 enum ur_cm_stale ur_cm_stale_req(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
 enum ur_cm_stale ur_cm_stale_rep(struct ur_cm *cm, struct ur_cm_conn *c, const struct ur_cm_msg *m, uint32_t qpn, ur_time now);
+
+/* half_open.c. The state has changed, or the peer was heard. */
+void ur_cm_half_open_note(struct ur_cm_conn *c);
+/* It has waited for one response timeout, and is not to wait for more because there are many like it. Counts it. */
+bool ur_cm_half_open_gives_up(struct ur_cm_conn *c);
+/* For a new request; where there is none, the oldest half-open connections make it. False when none may go yet. */
+bool ur_cm_half_open_room(struct ur_cm *cm, ur_time now);
 
 /* farewell.c: every change of the state goes through here, once what it rests on is in place. */
 void ur_cm_enter(struct ur_cm_conn *c, enum ur_cm_state state);

@@ -100,7 +100,7 @@ static void new_req(struct ur_cm_listener *l, const struct ur_cm_addr *from, con
 		ur_cm_refuse(cm, from, m, 0, UR_CM_ABOUT_REQ, fault);
 		return;
 	}
-	if (l->requests >= UR_CM_UNANSWERED) {
+	if (l->requests >= UR_CM_UNANSWERED || !ur_cm_half_open_room(cm, now)) {
 		ur_cm_count(cm, UR_C_CM_BACKLOG);
 		return;
 	}

@@ -149,6 +149,7 @@ static void be_patient(struct ur_cm_conn *c, enum ur_cm_state next, uint8_t serv
 
 	if (c->state == next && c->timer.when >= until)
 		return;
+	c->heard |= next == UR_CM_MRA_REP_RCVD;
 	ur_cm_enter(c, next);
 	c->due = 0;
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, until);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "engine/engine_priv.h"
@@ -111,12 +112,27 @@ static uint8_t follow_when(const char *congestion)
 	return !strcmp(congestion, "window") ? UR_FOLLOW_ALWAYS : UR_FOLLOW_NEVER;
 }
 
+/*
+ * A program has some descriptors for each connection that it accepts, mostly two to four, for channels of its own: those of connections
+ * that nobody confirms take no more than half of what it may have.
+ */
+static uint32_t half_open_most(void)
+{
+	enum { LEAST = 64, SHARE = 8 };
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / SHARE >= UR_CM_HALF_OPEN)
+		return UR_CM_HALF_OPEN;
+	return files.rlim_cur / SHARE < LEAST ? LEAST : (uint32_t)(files.rlim_cur / SHARE);
+}
+
 static int create_nic(struct ur_engine *e)
 {
 	struct ur_nic_config nc = {.guid = e->info.guid,
 				   .owned = e->info.owned,
 				   .mac = e->info.mac,
 				   .mtu = e->info.mtu,
+				   .half_open = half_open_most(),
 				   .ctx = e,
 				   .other_answers = other_answers,
 				   .orphaned = orphaned,

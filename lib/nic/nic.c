@@ -133,6 +133,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .counters = &nic->counters,
 				  .random = &nic->random,
 				  .ca_guid = nic->cfg.guid,
+				  .half_open = nic->cfg.half_open,
 				  .slot = nic->cfg.slot};
 	int err = ur_tp_create(&tp, &nic->tp);
 

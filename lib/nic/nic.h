@@ -40,6 +40,7 @@ struct ur_nic_config {
 	struct ur_seed seed; /* of all that peers must not guess */
 	uint64_t guid;       /* CA GUID, derived from the MAC address */
 	uint8_t slot;        /* top byte of QPNs and communication ids, at least 1 */
+	uint32_t half_open;  /* as in ur_cm_config */
 	unsigned window;     /* as in ur_tp_config */
 	bool plain_recovery; /* as in ur_tp_config, and so are these: */
 	uint32_t bulk_least, bulk_most;

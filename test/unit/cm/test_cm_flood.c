@@ -23,6 +23,8 @@ static void request(uint32_t n)
 	m.req.service_id = HX_PLAIN_SERVICE;
 	m.req.local_qpn = n;
 	m.req.path_mtu = 3;
+	m.req.local_response_timeout = UR_CM_RESPONSE_TIMEOUT;
+	m.req.max_cm_retries = UR_CM_RETRIES;
 	CU_ASSERT(ur_cm_msg_build(mad, &m));
 	ur_cm_rx(h.side[1].cm, &from, mad, sizeof(mad), h.now);
 }
@@ -48,7 +50,7 @@ static void flood__bounded(void)
 	CU_ASSERT_EQUAL(l->nchildren, UR_CM_UNANSWERED);
 	CU_ASSERT_EQUAL(HX_COUNTER(&h, 1, CM_BACKLOG), 9 * UR_CM_UNANSWERED);
 	CU_ASSERT_EQUAL(HX_SENT(&h, 1, REJ), 0); /* nobody is told to give up */
-	p = hx_established(&h); /* another listener does not notice */
+	p = hx_established(&h);                  /* another listener does not notice */
 	CU_ASSERT_EQUAL(hx_state(p.server), UR_CM_ESTABLISHED);
 	hx_fini(&h);
 }
@@ -100,6 +102,157 @@ static void flood__listener_goes(void)
 	hx_fini(&h);
 }
 
+/* --- half-open connections: accepted requests of addresses that nobody answers from --- */
+
+#define RATE 400 /* a second */
+
+/* `half_open`: as configured. */
+static struct hx_ep *accepting(uint32_t half_open)
+{
+	struct hx_ep *l;
+
+	hx_init(&h, 1);
+	h.side[1].cm->cfg.half_open = half_open;
+	l = hx_listen(&h, 1, HX_PLAIN_SERVICE);
+	hx_listen(&h, 1, HX_SERVICE);
+	return l;
+}
+
+/* What is sent to the addresses of the flood is lost. */
+static unsigned only_to_the_other(struct hx *hx, int side, unsigned attr, unsigned nth)
+{
+	struct ur_cm_msg m;
+
+	(void)nth;
+	if (side == 0 || attr != UR_CM_REP)
+		return 1;
+	return ur_cm_msg_parse(hx->side[1].last[UR_CM_REP - UR_CM_REQ], &m) && m.rep.remote_comm_id >> 24 == hx->side[0].cm->cfg.slot;
+}
+
+/* `seconds` of spoofed requests, RATE of them in each, and an honest client in each: how many of those connect in the end. */
+static unsigned under_flood(unsigned seconds, unsigned rate, unsigned *most)
+{
+	struct hx_ep *client[200];
+	unsigned connected = 0;
+
+	CU_ASSERT_FATAL(seconds <= ur_array_size(client));
+	h.fate = only_to_the_other;
+	for (unsigned s = 0; s < seconds; s++) {
+		for (unsigned i = 0; i < rate; i++) {
+			request(s * rate + i);
+			if (i == rate / 2)
+				client[s] = hx_connect(&h, 0, HX_SERVICE);
+			hx_run(&h, h.now + UR_NS_PER_S / rate);
+			*most = h.side[1].cm->nhalf_open > *most ? h.side[1].cm->nhalf_open : *most;
+		}
+	}
+	hx_run(&h, h.now + 70 * UR_NS_PER_S);
+	for (unsigned s = 0; s < seconds; s++)
+		connected += client[s]->conn && client[s]->got[UR_CM_EV_REP] == 1 && hx_state(client[s]) == UR_CM_ESTABLISHED;
+	return connected;
+}
+
+static void half_open__honest_connect(void)
+{
+	static const struct {
+		uint32_t half_open;
+		unsigned rate, seconds;
+	} rows[] = {{0, RATE, 100}, {128, RATE, 30}, {0, 20000, 3}, {64, 4000, 5}};
+
+	for (unsigned i = 0; i < ur_array_size(rows); i++) {
+		const unsigned limit = rows[i].half_open ? rows[i].half_open : UR_CM_HALF_OPEN;
+		unsigned most = 0;
+
+		accepting(rows[i].half_open);
+		CU_ASSERT_EQUAL(under_flood(rows[i].seconds, rows[i].rate, &most), rows[i].seconds);
+		CU_ASSERT_TRUE(most <= limit);
+		CU_ASSERT_TRUE(HX_COUNTER(&h, 1, CM_HALF_OPEN) > 0);
+		CU_ASSERT_EQUAL(h.side[1].cm->nhalf_open, 0);
+		hx_fini(&h);
+	}
+}
+
+/* Few are given a minute, as by Linux; of many, one response timeout each: of 19 REPs four or five are sent. */
+static void half_open__fewer_repetitions(void)
+{
+	unsigned each[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		const unsigned n = i ? 2000 : 500;
+		struct hx_ep *l = accepting(0);
+
+		h.fate = only_to_the_other;
+		for (uint32_t k = 0; k < n; k++)
+			request(k);
+		CU_ASSERT_EQUAL(l->nchildren, n);
+		hx_run(&h, h.now + 80 * UR_NS_PER_S);
+		each[i] = HX_SENT(&h, 1, REP) / n;
+		CU_ASSERT_EQUAL(HX_COUNTER(&h, 1, CM_HALF_OPEN) > 0, i == 1);
+		CU_ASSERT_EQUAL(h.side[1].cm->nhalf_open, 0);
+		CU_ASSERT_EQUAL(l->child->got[UR_CM_EV_UNREACHABLE], 1);
+		hx_fini(&h);
+	}
+	CU_ASSERT_TRUE(each[1] < each[0]);
+}
+
+/* The oldest goes first; but not one that is heard, or in use, and none that is too young. */
+static void half_open__oldest_goes(void)
+{
+	struct hx_ep *l = accepting(3), *e[6];
+	struct ur_cm_msg mra = {.attr = UR_CM_MRA};
+
+	h.fate = only_to_the_other;
+	for (unsigned i = 0; i < 3; i++) {
+		request(i);
+		e[i] = l->child;
+	}
+	h.side[1].in_use = e[0]->qpn;
+	request(3);
+	CU_ASSERT_EQUAL(l->nchildren, 3); /* nobody has had time to answer */
+	CU_ASSERT_EQUAL(HX_COUNTER(&h, 1, CM_BACKLOG), 1);
+	hx_run(&h, h.now + UR_CM_HALF_OPEN_LEAST);
+	request(3);
+	e[3] = l->child;
+	CU_ASSERT_EQUAL(l->nchildren, 4);
+	CU_ASSERT_EQUAL(e[1]->got[UR_CM_EV_UNREACHABLE], 1);
+	CU_ASSERT_EQUAL(e[0]->got[UR_CM_EV_UNREACHABLE], 0);
+	CU_ASSERT_EQUAL(h.side[1].cm->nhalf_open, 3);
+	mra.mra = (struct ur_cm_mra){.remote_comm_id = e[2]->conn->local_id,
+				     .local_comm_id = e[2]->conn->remote_id,
+				     .message = UR_CM_ABOUT_REP,
+				     .service_timeout = 20};
+	e[2]->conn->addr.dgid = h.side[0].gid; /* whom tests speak for */
+	hx_inject_msg(&h, 1, &mra);
+	CU_ASSERT_EQUAL(h.side[1].cm->nhalf_open, 2);
+	request(4);
+	e[4] = l->child;
+	hx_run(&h, h.now + UR_CM_HALF_OPEN_LEAST);
+	request(5);
+	CU_ASSERT_EQUAL(l->nchildren, 6);
+	CU_ASSERT_EQUAL(e[2]->got[UR_CM_EV_UNREACHABLE], 0);
+	CU_ASSERT_EQUAL(e[0]->got[UR_CM_EV_UNREACHABLE], 0);
+	CU_ASSERT_EQUAL(e[3]->got[UR_CM_EV_UNREACHABLE], 1);
+	CU_ASSERT_EQUAL(HX_COUNTER(&h, 1, CM_HALF_OPEN), 2);
+	hx_fini(&h);
+}
+
+/* Its owner may end it in the event, and its listener may be gone. */
+static void half_open__owner_destroys(void)
+{
+	struct hx_ep *l = accepting(2);
+
+	h.fate = only_to_the_other;
+	l->destroy_on = 1u << UR_CM_EV_UNREACHABLE;
+	for (unsigned i = 0; i < 10; i++) {
+		request(i);
+		hx_run(&h, h.now + UR_CM_HALF_OPEN_LEAST);
+	}
+	CU_ASSERT_EQUAL(l->nchildren, 10);
+	CU_ASSERT_EQUAL(hx_conns(&h, 1), 2);
+	CU_ASSERT_EQUAL(h.side[1].cm->nhalf_open, 2);
+	hx_fini(&h);
+}
+
 void ur_suite_cm_flood(void)
 {
 	CU_pSuite s = CU_add_suite("cm_flood", NULL, NULL);
@@ -107,4 +260,8 @@ void ur_suite_cm_flood(void)
 	CU_ADD_TEST(s, flood__bounded);
 	CU_ADD_TEST(s, flood__answers_make_room);
 	CU_ADD_TEST(s, flood__listener_goes);
+	CU_ADD_TEST(s, half_open__honest_connect);
+	CU_ADD_TEST(s, half_open__fewer_repetitions);
+	CU_ADD_TEST(s, half_open__oldest_goes);
+	CU_ADD_TEST(s, half_open__owner_destroys);
 }
