@@ -31,6 +31,7 @@ struct ur_between_proxied {
 	char address[2][46]; /* of this machine: what each host takes for the other */
 	uint64_t strangers;  /* packets that were not from one of the hosts to the address for it */
 	uint64_t malformed;  /* packets that were too short or too long for RoCEv2 */
+	uint64_t expired;    /* packets that had no hop left: for one that passes two proxies in a circle that is the end */
 	uint64_t damaged;    /* packets whose headers a rule damaged so that no host would have accepted them */
 };
 

@@ -335,6 +335,7 @@ static json_t *proxied_json(const struct ur_between_proxied *p)
 	set(o, "addresses", addresses);
 	set_uint(o, "strangers", p->strangers);
 	set_uint(o, "malformed", p->malformed);
+	set_uint(o, "expired", p->expired);
 	set_uint(o, "damaged", p->damaged);
 	return o;
 }

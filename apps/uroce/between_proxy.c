@@ -120,7 +120,7 @@ static void name_sides(struct ur_proxy *x)
 
 static int open_port(struct ur_proxy *x, struct ur_proxy_side *s)
 {
-	const struct ur_udp_config cfg = {.ifname = s->ifname, .alone = true};
+	const struct ur_udp_config cfg = {.ifname = s->ifname, .alone = true, .hops = true};
 	struct epoll_event readable = {.events = EPOLLIN};
 	char err[400];
 	int e;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets of a proxy. They come in bare (drivers/udp), become frames between the two hosts, as if a cable joined these, and leave as
- * packets of an address of this machine. The identification that an IPv4 packet had is found out, because the ICRC covers it.
+ * packets of an address of this machine. The identification that an IPv4 packet had is found out, because the ICRC covers it. As a router
+ * does, a proxy takes a hop off each packet, so that what goes in a circle does not go for ever.
  */
 #include <errno.h>
 #include <poll.h>
@@ -56,6 +57,11 @@ static void take_packet(struct ur_proxy *x, unsigned port, struct ur_pkt *p)
 		x->seen->malformed++;
 		return;
 	}
+	if (x->port[port].cur->ttl <= 1) {
+		x->seen->expired++;
+		return;
+	}
+	p->ttl = x->port[port].cur->ttl - 1;
 	find_id(x, p);
 	ur_bth_get(p->data, &p->bth);
 	to = b->bytes[b->n];

@@ -113,12 +113,13 @@ static void print_proxied(const struct ur_between_run *r)
 		const char *why;
 	} dropped[] = {{p->strangers, "not from one of the two hosts to the address for that host"},
 		       {p->malformed, "too short or too long for RoCEv2"},
+		       {p->expired, "no hop left (TTL or hop limit)"},
 		       {p->damaged, "a rule damaged a header in a way that no host accepts"}};
 
 	if (!p->is)
 		return;
 	printf("  %s sent to %s, and %s to %s\n", r->end[0].name, p->address[0], r->end[1].name, p->address[1]);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < ur_array_size(dropped); i++)
 		if (dropped[i].n)
 			printf("  not forwarded: %" PRIu64 " packet%s: %s\n", dropped[i].n, ur_plural(dropped[i].n), dropped[i].why);
 }

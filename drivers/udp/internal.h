@@ -57,7 +57,8 @@ struct ur_udp {
 	struct ur_port port;
 	struct ur_queue queue;
 	int fd, ifindex;
-	bool v6; /* the socket's family is AF_INET6, for both */
+	bool v6;   /* the socket's family is AF_INET6, for both */
+	bool hops; /* the kernel says what packets have left, and is told it of each: its default may be another than ours */
 	struct ur_gid groups[1024];
 	unsigned ngroups;
 	/* buf.c */

@@ -51,6 +51,13 @@ static int set_needed(const struct ur_udp *u, bool alone)
 	return err ? err : set(u->fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 0);
 }
 
+static int set_hops(const struct ur_udp *u)
+{
+	int err = set(u->fd, IPPROTO_IP, IP_RECVTTL, 1);
+
+	return err || !u->v6 ? err : set(u->fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+}
+
 static void set_wanted(struct ur_udp *u)
 {
 	u->queue.rx_bytes = ur_sock_widen(u->fd, SO_RCVBUFFORCE, SO_RCVBUF, BUFFER) / 4 * 3; /* the kernel counts its own structures too */
@@ -118,6 +125,7 @@ static int open_socket(struct ur_udp *u, const char *ifname, bool alone, char *e
 				    "a UDP socket cannot be bound to interface '%s': %s (without CAP_NET_RAW that needs Linux 5.7)", ifname,
 				    strerror(errno));
 	r = set_needed(u, alone);
+	r = r || !u->hops ? r : set_hops(u);
 	if (r)
 		return ur_port_fail(err, errlen, r, "the UDP sockets of this kernel cannot carry RoCEv2: %s", strerror(r));
 	set_wanted(u);
@@ -260,6 +268,7 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 	ur_udp_tx_init(u);
 	u->port = (struct ur_port){.ops = &ops, .queue = &u->queue, .mac = cfg->mac, .mtu = cfg->mtu, .speed_mbps = cfg->speed_mbps};
 	snprintf(u->port.name, sizeof(u->port.name), "%s", cfg->ifname);
+	u->hops = cfg->hops;
 	u->ifindex = (int)if_nametoindex(cfg->ifname);
 	if (!u->ifindex)
 		r = ur_port_fail_no_interface(err, errlen, cfg->ifname);

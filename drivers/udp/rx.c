@@ -74,12 +74,16 @@ void ur_udp_missed(struct ur_port *p)
 static void take_control4(struct ur_pkt *t, const struct cmsghdr *c)
 {
 	struct in_pktinfo info;
+	int value;
 
 	if (c->cmsg_type == IP_TOS) {
 		t->tos = *(const uint8_t *)CMSG_DATA(c);
 	} else if (c->cmsg_type == IP_PKTINFO) {
 		memcpy(&info, CMSG_DATA(c), sizeof(info));
 		t->dst = ur_gid_from_v4(info.ipi_addr.s_addr);
+	} else if (c->cmsg_type == IP_TTL) {
+		memcpy(&value, CMSG_DATA(c), sizeof(value));
+		t->ttl = (uint8_t)value;
 	}
 }
 
@@ -97,6 +101,9 @@ static void take_control6(struct ur_pkt *t, const struct cmsghdr *c)
 	} else if (c->cmsg_type == IPV6_PKTINFO) { /* an IPv4 address comes in the form that it has in a GID */
 		memcpy(&info, CMSG_DATA(c), sizeof(info));
 		memcpy(t->dst.raw, &info.ipi6_addr, 16);
+	} else if (c->cmsg_type == IPV6_HOPLIMIT) {
+		memcpy(&value, CMSG_DATA(c), sizeof(value));
+		t->ttl = (uint8_t)value;
 	}
 }
 

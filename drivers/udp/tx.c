@@ -80,7 +80,7 @@ static void put_way4(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip
 	put_addresses4(u, h, ip);
 	if (tos)
 		put_cmsg(h, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
-	if (ttl && (ttl != UR_UDP_HOPS || (ip[16] & 0xf0) == 0xe0))
+	if (ttl && (u->hops || ttl != UR_UDP_HOPS || (ip[16] & 0xf0) == 0xe0))
 		put_cmsg(h, IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl));
 }
 
@@ -91,7 +91,7 @@ static void put_way6(const struct ur_udp *u, struct msghdr *h, const uint8_t *ip
 	put_addresses6(u, h, ip);
 	if (tclass)
 		put_cmsg(h, IPPROTO_IPV6, IPV6_TCLASS, &tclass, sizeof(tclass));
-	if (hops != UR_UDP_HOPS || ip[24] == 0xff)
+	if (u->hops || hops != UR_UDP_HOPS || ip[24] == 0xff)
 		put_cmsg(h, IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof(hops));
 }
 

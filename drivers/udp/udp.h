@@ -17,6 +17,7 @@ struct ur_udp_config {
 	uint16_t mtu;
 	uint32_t speed_mbps;
 	bool alone; /* do not share UDP port 4791 of the interface: EADDRINUSE for all others, and for this port if it is taken */
+	bool hops;  /* say of each packet how many hops it had left, which costs; otherwise they are said to be 64 */
 };
 
 /*

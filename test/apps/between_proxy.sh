@@ -146,13 +146,16 @@ test_proxy_corrupts() {
 	reports 'r["done"]["corrupted"] > 0 and r["proxy"]["damaged"] <= r["done"]["corrupted"]'
 }
 
-# forge NAMESPACE SOURCE DESTINATION LENGTH [TIMES]: a UDP datagram from that address to port 4791.
+# forge NAMESPACE SOURCE DESTINATION LENGTH [TIMES [PORT [HOPS]]]: a UDP datagram from that address, and port (4791), to port 4791.
 forge() {
 	in_ns "$1" python3 - "${@:2}" <<-'PYTHON'
 		import socket, sys
-		s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-		s.bind((sys.argv[1], 4791))
-		for i in range(int((sys.argv[4:] + ["1"])[0])):
+		times, port, hops = [int(v) for v in sys.argv[4:] + ["1", "4791", "64"][len(sys.argv) - 4:]]
+		v6 = ":" in sys.argv[1]
+		s = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM)
+		s.setsockopt(*(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS) if v6 else (socket.IPPROTO_IP, socket.IP_TTL), hops)
+		s.bind((sys.argv[1], port))
+		for i in range(times):
 		    s.sendto(b"\x04" + bytes(int(sys.argv[3]) - 1), (sys.argv[2], 4791))
 	PYTHON
 }
@@ -236,4 +239,50 @@ test_proxy_metrics() {
 	forge "$PT1" 10.81.1.1 10.81.1.9 16 || { fail "forging"; return; }
 	leave || return 1
 	[ "$(grep -c '^uroce_between_kernel_lost_frames_total{.*} 0$' "$TMP/metrics")" -eq 2 ] || { cat "$TMP/metrics"; fail "the metrics"; }
+}
+
+# quiet NAMESPACE INTERFACE: nothing has come there for 300 ms. False after 20 s.
+quiet() {
+	local before=-1 now same=0
+	for _ in $(seq 200); do
+		now=$(in_ns "$1" cat "/sys/class/net/$2/statistics/rx_packets")
+		same=$(($now == $before ? same + 1 : 0))
+		[ $same -lt 3 ] || return 0
+		before=$now
+		sleep 0.1
+	done
+	fail "packets still come to $2"
+}
+
+# Two proxies that are each other's hosts: what comes between them goes in a circle, but each takes a hop off it, also where the kernel's own default is another.
+test_proxy_circle() {
+	local i ns=uroce-$$-pc first
+	far_hosts || return 1
+	on_exit "ip netns del $ns 2>/dev/null"
+	ip netns add "$ns" && ip -n "$ns" link set lo up && in_ns "$ns" sysctl -qw net.ipv6.conf.default.accept_dad=0 net.ipv4.ip_default_ttl=255 || return 1
+	for i in 5 6; do
+		ip link add name "c$i" netns "$ns" type veth peer name "c$i" netns "$PTM" || return 1
+		ip -n "$ns" link set "c$i" up && ip -n "$PTM" link set "c$i" up
+		ip -n "$ns" addr add "10.81.$i.1/24" dev "c$i" && ip -n "$PTM" addr add "10.81.$i.9/24" dev "c$i"
+		ip -n "$ns" addr add "fd81:$i::1/64" dev "c$i" nodad && ip -n "$PTM" addr add "fd81:$i::9/64" dev "c$i" nodad
+	done
+	for i in 10.81.%s.%s fd81:%s::%s; do
+		# shellcheck disable=SC2059
+		at() { printf "$i" "$@"; }
+		proxy "$(at 5 1)" "$(at 6 1)" --json || return 1
+		first=$between
+		ip netns exec "$ns" timeout -k 5 60 "${as[@]}" "$UROCE" between --proxy --json "$(at 5 9)" "$(at 6 9)" </dev/null >"$TMP/second" 2>"$TMP/second.err" &
+		between=$!
+		servers+=("$between")
+		on_exit "stop $between"
+		until_says "$TMP/second.err" "are joined" && forge "$ns" "$(at 5 1)" "$(at 5 9)" 32 3 5000 66 && quiet "$PTM" c5 || return 1
+		kill -INT "$(pgrep -P "$between" -x uroce)"
+		wait "$between"
+		between=$first
+		leave || return 1
+		reports 'sum(e["roce_packets"] for e in r["ends"]) == 3 * 33 and r["proxy"]["expired"] == 0' || return 1
+		cp "$TMP/second" "$TMP/between"
+		reports 'sum(e["roce_packets"] for e in r["ends"]) == 3 * 32 and r["proxy"]["expired"] == 3' || return 1
+	done
+	ip netns del "$ns"
 }
