@@ -32,6 +32,7 @@
 	X(CAPTURE_LOST, "capture_lost", "frames missing from the capture: its file could not be written as fast, or at all")               \
 	X(LOCK_WAITS, "lock_waits", "times that a thread found the NIC taken by another one, and waited or left it its work")              \
 	X(TX_NO_BUFFER, "tx_no_buffer", "times no packet buffer was free for sending")                                                     \
+	X(TX_STALLED, "tx_stalled", "times that a QP had something to send, and neither sent nor did anything: an error of uroce")         \
 	X(RX_ROCE, "rx_roce_packets", "RoCEv2 packets accepted")                                                                           \
 	X(TX_ROCE, "tx_roce_packets", "RoCEv2 packets sent")                                                                               \
 	X(RX_OTHER_HOST, "rx_not_for_us", "frames for another host, address or protocol, ignored")                                         \

@@ -452,7 +452,7 @@ static unsigned nic_tx(struct ur_nic *nic)
 
 	if (ur_unlikely(!ur_list_empty(&nic->waiting)))
 		ur_nic_flush(nic);
-	if (!ur_tp_tx_pending(nic->tp))
+	if (!ur_tp_tx_worthwhile(nic->tp))
 		return 0;
 	nic_set_train(nic);
 	n = ur_tp_tx(nic->tp, pkts, UR_NIC_BURST, nic->now);

@@ -147,6 +147,7 @@ static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
 	qp->event = init->event;
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_init(&qp->link[i]);
+	ur_list_init(&qp->stalled);
 	ur_list_init(&qp->windows);
 	ur_timer_init(&qp->timer, ur_comp_timer);
 	ur_cc_init(qp);
@@ -203,6 +204,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 	ur_remind_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
+	ur_list_del(&qp->stalled);
 	ur_ud_release_all(qp); /* after the unlinking: the last reference on an AH frees the list of those that wait for it */
 	ur_mw_forget_qp(qp);
 	ur_keep_drop(qp);

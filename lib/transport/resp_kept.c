@@ -88,7 +88,14 @@ static bool must_wait(struct ur_qp *qp, const struct ur_kept *k)
 	return ur_opcode(k->bytes[0])->flags & UR_OPF_ANSWERED && qp->resp.rd_n && !ur_resp_rd_room(qp);
 }
 
-void ur_resp_run_kept(struct ur_qp *qp)
+bool ur_resp_may_run_kept(struct ur_qp *qp)
+{
+	const struct ur_kept *k = ur_keep_next(qp);
+
+	return !k || !must_wait(qp, k);
+}
+
+unsigned ur_resp_run_kept(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 	const struct ur_kept *k = NULL;
@@ -108,6 +115,7 @@ void ur_resp_run_kept(struct ur_qp *qp)
 		tell_progress(qp, answered);
 	if (r->odd & UR_RESP_RUNS)
 		ur_resp_schedule(qp);
+	return n;
 }
 
 void ur_resp_turned(struct ur_qp *qp, uint32_t from, bool done)

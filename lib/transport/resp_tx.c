@@ -45,11 +45,15 @@ static struct ur_rd_res *side_oldest(struct ur_responder *r)
 	return NULL;
 }
 
+/*
+ * Is there anything that can leave, or be executed, now? What cannot is not work, or whoever serves the QP would come back to it for ever.
+ * What makes it work again schedules the QP: the timer of the pace, a response that leaves and so makes room, a packet that arrives.
+ */
 static bool has_work(struct ur_qp *qp)
 {
 	const struct ur_rd_res *e;
 
-	if (qp->cc.cnp_due || qp->resp.odd & UR_RESP_RUNS)
+	if (qp->cc.cnp_due || (ur_unlikely(qp->resp.odd & UR_RESP_RUNS) && ur_resp_may_run_kept(qp)))
 		return true;
 	e = ur_resp_rd_oldest(qp);
 	return ((e || side_oldest(&qp->resp)) && !qp->cc.blocked) || ack_first(&qp->resp, e);
@@ -175,12 +179,20 @@ static bool build_ack(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 
-	if (ur_likely(!(r->ack_pending & UR_SACK_WAITS)))
-		return build_plain_ack(qp);
-	if (r->odd & UR_RESP_KEEPS)
-		return build_sack(qp);
+	return ur_unlikely(r->ack_pending & UR_SACK_WAITS) ? build_sack(qp) : build_plain_ack(qp);
+}
+
+/* As ack_first, of which kind the acknowledgement will be. */
+static bool ack_next(struct ur_qp *qp, const struct ur_rd_res *e)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (!ack_first(r, e))
+		return false;
+	if (ur_likely(!(r->ack_pending & UR_SACK_WAITS)) || r->odd & UR_RESP_KEEPS)
+		return true;
 	forget_sack(qp);
-	return ack_first(r, ur_resp_rd_oldest(qp)) && build_plain_ack(qp);
+	return ack_first(r, e);
 }
 
 /* Of the next n responses, or one packet that stands for them. */
@@ -357,7 +369,7 @@ static unsigned build_next(struct ur_qp *qp, unsigned n, ur_time now)
 		return ur_cc_build_cnp(qp, now);
 	do {
 		e = ur_resp_rd_oldest(qp);
-		if (ack_first(&qp->resp, e))
+		if (ack_next(qp, e))
 			return build_ack(qp);
 		if (ur_unlikely(qp->resp.side_head != qp->resp.side_tail) && side_oldest(&qp->resp))
 			e = side_oldest(&qp->resp);
@@ -385,14 +397,16 @@ bool ur_resp_has_last_ack_only(const struct ur_qp *qp)
 
 unsigned ur_resp_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 {
-	unsigned done = 0, built;
+	unsigned done = 0, ran = 0, built;
 
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
 	if (ur_unlikely(qp->resp.odd & UR_RESP_RUNS))
-		ur_resp_run_kept(qp);
+		ran = ur_resp_run_kept(qp);
 	while (done < n && (built = build_next(qp, n - done, now)))
 		done += built;
 	*more = has_work(qp);
+	if (ur_unlikely(ran) && !done)
+		qp->tp->pause = true; /* it has done enough for this call */
 	return done;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The transport instance: where received packets find their QP, and who sends next. */
+/* The transport instance, and where received packets find their QP. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,8 +13,6 @@
 #include "transport/keep.h"
 #include "transport/mcast.h"
 #include "transport/qp_priv.h"
-#include "transport/requester.h"
-#include "transport/resp_tx.h"
 #include "transport/responder.h"
 #include "transport/tp_priv.h"
 #include "transport/trace.h"
@@ -69,6 +67,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 		ur_list_init(&tp->parked[i]);
 	}
 	ur_list_init(&tp->paused);
+	ur_list_init(&tp->stalled);
 	for (unsigned i = 0; i < UR_MCAST_BUCKETS; i++)
 		ur_list_init(&tp->group[i]);
 	*out = tp;
@@ -113,6 +112,11 @@ void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes)
 void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps)
 {
 	tp->line_kbps = ur_min_u32(mbps ? mbps : SPEED_DEFAULT, SPEED_MAX) * 1000;
+}
+
+void ur_tp_set_port_mtu(struct ur_tp *tp, uint32_t bytes)
+{
+	tp->port_mtu = bytes;
 }
 
 void ur_tp_destroy(struct ur_tp *tp)
@@ -373,7 +377,7 @@ void ur_tp_rx_local(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 	}
 }
 
-/* --- transmit --- */
+/* --- packets --- */
 
 struct ur_pkt *ur_tp_pkt(struct ur_tp *tp)
 {
@@ -419,174 +423,4 @@ uint8_t *ur_pkt_begin_to(const struct ur_path *path, uint32_t dqpn, struct ur_pk
 	p->len += UR_BTH_LEN + op->ext_len;
 	p->payload_off = (uint16_t)p->len;
 	return b + UR_BTH_LEN;
-}
-
-/* --- destinations that cannot take more --- */
-
-void ur_tp_set_takes(struct ur_tp *tp, uint8_t to, unsigned takes)
-{
-	tp->takes[to] = (uint8_t)takes;
-}
-
-void ur_tp_hold(struct ur_tp *tp, uint8_t to, bool hold)
-{
-	uint64_t *word = &tp->held[to / 64], bit = 1ull << to % 64;
-	struct ur_list *l;
-
-	if (!(*word & bit) == !hold)
-		return;
-	*word ^= bit;
-	tp->nheld += hold ? 1 : -1u;
-	for (unsigned q = 0; q < UR_TXQ_COUNT && !hold; q++)
-		while ((l = ur_list_pop(&tp->parked[q]))) /* who still has to wait is parked anew when its turn comes */
-			ur_list_add_tail(&tp->txq[q], l);
-}
-
-bool ur_tp_park_held(struct ur_qp *qp, enum ur_txq q, const struct ur_path *path, uint32_t dqpn)
-{
-	struct ur_tp *tp = qp->tp;
-	uint8_t to = path->local ? (uint8_t)(dqpn >> 16) : 0;
-
-	if (!(tp->held[to / 64] >> to % 64 & 1))
-		return false;
-	ur_list_del(&qp->link[q]);
-	ur_list_add_tail(&tp->parked[q], &qp->link[q]);
-	return true;
-}
-
-/* Serves the QPs of one list in turn. A QP whose function says that it has more goes to the end of the list. */
-__attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q, unsigned n, ur_time now)
-{
-	unsigned done = 0;
-
-	while (done < n && !tp->starved) {
-		struct ur_list *l = ur_list_pop(&tp->txq[q]);
-		unsigned part = ur_min_u32(n - done, tp->quantum);
-		struct ur_qp *qp;
-		bool more = false;
-
-		if (!l)
-			break;
-		qp = ur_container_of(l - q, struct ur_qp, link);
-		if (ur_unlikely(tp->nheld) && qp->type != IBV_QPT_UD && qp->path && ur_tp_park_held(qp, q, qp->path, qp->dqpn))
-			continue;
-		if (q == UR_TXQ_RESP)
-			part = ur_resp_build(qp, part, now, &more);
-		else
-			part = ur_req_build(qp, part, now, &more);
-		qp->n.tx_packets += part;
-		if (ur_unlikely(tp->trace != NULL) && q == UR_TXQ_REQ)
-			ur_tp_trace_wait(qp);
-		done += part;
-		if (part) {
-			tp->last = qp;
-			tp->last_q = q;
-		}
-		if (more && ur_list_empty(&qp->link[q]))
-			ur_list_add_tail(ur_unlikely(tp->pause) ? &tp->paused : &tp->txq[q], &qp->link[q]);
-		tp->pause = false;
-		if (ur_unlikely(qp->broken))
-			ur_qp_to_err(qp);
-	}
-	return done;
-}
-
-/* An empty list is the usual case, and not worth a call. */
-static inline unsigned serve_any(struct ur_tp *tp, enum ur_txq q, unsigned n, ur_time now)
-{
-	return ur_list_empty(&tp->txq[q]) ? 0 : serve(tp, q, n, now);
-}
-
-/* The one QP of the list; NULL: there are more, or none. */
-static struct ur_qp *only_one(const struct ur_tp *tp, enum ur_txq q)
-{
-	struct ur_list *l = tp->txq[q].next;
-
-	return l != &tp->txq[q] && l->next == &tp->txq[q] ? ur_container_of(l - q, struct ur_qp, link) : NULL;
-}
-
-/*
- * Is there one request, and beside it an acknowledgement of all that the peer has asked for? The request goes first, all of it that may:
- * whoever is polled for it waits, nobody waits for the acknowledgement, which follows it in the same train. And the peer may be a program
- * that polls for that alone and then looks at its memory (ib_write_lat): so it finds there what it waits for. An
- * acknowledgement of another QP waits for a packet or two at most.
- */
-static bool is_reply(const struct ur_tp *tp)
-{
-	const struct ur_qp *req = only_one(tp, UR_TXQ_REQ), *resp = only_one(tp, UR_TXQ_RESP);
-
-	return req && resp && ur_resp_has_last_ack_only(resp) && ur_req_has_one(req, req == resp ? UINT32_MAX : 2 * req->mtu);
-}
-
-static void reply(struct ur_tp *tp, unsigned n, ur_time now)
-{
-	serve(tp, UR_TXQ_REQ, n, now);
-	if (ur_list_empty(&tp->txq[UR_TXQ_REQ]) && tp->tx.n < n) /* a train takes one place */
-		serve(tp, UR_TXQ_RESP, 1, now);
-}
-
-/* Next time the first is the last. */
-static void resume(struct ur_tp *tp)
-{
-	struct ur_list *first = ur_list_pop(&tp->paused), *l;
-
-	while ((l = ur_list_pop(&tp->paused)))
-		ur_list_add_tail(&tp->txq[UR_TXQ_RESP], l);
-	ur_list_add_tail(&tp->txq[UR_TXQ_RESP], first);
-}
-
-unsigned ur_tp_tx(struct ur_tp *tp, struct ur_pkt **pkts, unsigned n, ur_time now)
-{
-	unsigned first, done;
-
-	tp->now = now;
-	tp->starved = tp->sliced = false;
-	tp->last = NULL;
-	ur_txbuf_reset(&tp->tx, pkts);
-	if (is_reply(tp)) {
-		reply(tp, n, now);
-		return tp->tx.n;
-	}
-	/* Responses go first otherwise, but long READs may not shut out all requests. */
-	first = ur_list_empty(&tp->txq[UR_TXQ_REQ]) ? n : n - n / 4;
-	done = serve_any(tp, UR_TXQ_RESP, first, now);
-	done += serve_any(tp, UR_TXQ_REQ, n - done, now);
-	if (done < n)
-		serve_any(tp, UR_TXQ_RESP, n - done, now);
-	if (ur_unlikely(!ur_list_empty(&tp->paused)))
-		resume(tp);
-	return tp->tx.n;
-}
-
-unsigned ur_tp_fill(struct ur_tp *tp)
-{
-	const unsigned room = tp->tx.open && !tp->starved ? tp->train_pkts - tp->tx.count : 0;
-	struct ur_list *queue = &tp->txq[tp->last_q], *last = tp->last ? &tp->last->link[tp->last_q] : NULL;
-	unsigned n;
-
-	tp->last = NULL;
-	if (!room || !last || ur_list_empty(last))
-		return 0;
-	ur_list_del(last); /* it has its turn at once: what follows in the middle of a message is sure to join */
-	ur_list_add_tail(queue->next, last);
-	tp->tx.filling = true;
-	n = serve(tp, tp->last_q, room, tp->now);
-	if (ur_unlikely(!ur_list_empty(&tp->paused)))
-		resume(tp);
-	return n;
-}
-
-void ur_tp_set_port_mtu(struct ur_tp *tp, uint32_t bytes)
-{
-	tp->port_mtu = bytes;
-}
-
-bool ur_tp_tx_answers(const struct ur_tp *tp)
-{
-	return !ur_list_empty(&tp->txq[UR_TXQ_RESP]) && ur_list_empty(&tp->txq[UR_TXQ_REQ]);
-}
-
-bool ur_tp_tx_pending(const struct ur_tp *tp)
-{
-	return !ur_list_empty(&tp->txq[UR_TXQ_RESP]) || !ur_list_empty(&tp->txq[UR_TXQ_REQ]);
 }

@@ -3,7 +3,7 @@
  * What all of lib/transport shares: the instance, its numbers, packets and counts. qp_priv.h has what a queue pair is made of. What else a
  * source offers to the others stands in the header of its name.
  *
- *   tp.c         the instance, demultiplexing of received packets, the transmit arbiter
+ *   tp.c         the instance, demultiplexing of received packets; arbiter.c who sends next
  *   mr.c cq.c    memory regions, completion queues
  *   memory.c     regions whose memory is not simply there: on-demand and null ones, and those of which something has vanished
  *   mw.c         memory windows, and the work requests that change them: BIND_MW, LOCAL_INV
@@ -79,6 +79,7 @@ struct ur_tp {
 	bool sliced;  /* a FLUSH has had its slice in it */
 	bool pause;   /* the QP whose turn it is has more to do, but not in this call */
 	struct ur_list paused; /* such QPs; the first has had its slice */
+	struct ur_list stalled; /* those that had something to send, and moved nothing: arbiter.c */
 	unsigned quantum;      /* packets of one QP before the next has its turn */
 	struct ur_qp *last;    /* whose packets are the last of this call of ur_tp_tx; NULL: nobody's */
 	enum ur_txq last_q;    /* and what they are */

@@ -166,6 +166,8 @@ void ur_tp_set_takes(struct ur_tp *tp, uint8_t to, unsigned takes);
 void ur_tp_rx_local(struct ur_tp *tp, struct ur_pkt *p, ur_time now);
 /* True when ur_tp_tx would have work. */
 bool ur_tp_tx_pending(const struct ur_tp *tp);
+/* The same, or a QP that has stalled (UR_C_TX_STALLED) would be asked again, in a round that takes place anyhow: none is begun for it. */
+bool ur_tp_tx_worthwhile(const struct ur_tp *tp);
 /* True when answers wait to be sent, and no requests. */
 bool ur_tp_tx_answers(const struct ur_tp *tp);
 

@@ -303,6 +303,7 @@ void th_close(struct th *h)
 		CU_ASSERT_EQUAL(ur_pd_destroy(n->pd), 0);
 		ur_tp_destroy(n->tp);
 		CU_ASSERT_EQUAL(n->live, 0);
+		CU_ASSERT_EQUAL(n->c.v[UR_C_TX_STALLED], 0);
 		give_memory(n->mem);
 	}
 	ur_wheel_destroy(h->wheel);

@@ -89,7 +89,7 @@ struct th_hdr { /* extended headers for th_make; those that the opcode has are u
 };
 
 void th_open(struct th *h, const struct th_opt *opt);
-/* Destroys everything and checks that no packet and no reference is left. */
+/* Destroys everything and checks that no packet and no reference is left, and that no QP has stalled. */
 void th_close(struct th *h);
 /* INIT, RTR and RTS (unless opt.stay_rtr) for one node. */
 void th_connect(struct th *h, unsigned node);
