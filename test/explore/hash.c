@@ -280,6 +280,21 @@ static const struct field rd_res_fields[] = {
 static const struct table rd_res_table = TABLE(rd_res_fields, "ur_rd_res");
 #undef T
 
+#define T ur_dcqcn
+static const struct field dcqcn_fields[] = {
+	IS(active), IS(timer_stage), IS(byte_stage), GAP(byte_stage, line), IS(line),        IS(rate), IS(target),
+	IS(alpha),  IS(bytes),       AT(cut_at),     AT(alpha_at),          AT(increase_at),
+};
+static const struct table dcqcn_table = TABLE(dcqcn_fields, "ur_dcqcn");
+#undef T
+
+#define T ur_cc
+static const struct field cc_fields[] = {
+	NO(rate, "a table of its own"), IS(blocked), IS(cnp_due), IS(cnp_sent), AT(cnp_at), AT(next), NO(timer, "a table of its own"),
+};
+static const struct table cc_table = TABLE(cc_fields, "ur_cc");
+#undef T
+
 #define T ur_qp
 static const struct field qp_fields[] = {
 	NO(tp, "always the same"),
@@ -296,11 +311,12 @@ static const struct field qp_fields[] = {
 	NO(srq, "none"),
 	NO(xrcd, "none"),
 	NO(link, "the lists are hashed below"),
+	NO(stalled, "none has"),
 	NO(timer, "a table of its own"),
 	NO(req, "likewise"),
 	NO(resp, "likewise"),
 	NO(windows, "none are bound"),
-	NO(cc, "congestion control is off"),
+	NO(cc, "a table of its own"),
 	NO(n, "counts"),
 	NO(heard, "follow.c alone asks for it: hashed there"),
 	IS(broken),
@@ -327,8 +343,8 @@ static const struct table qp_table = TABLE(qp_fields, "ur_qp");
 #undef T
 
 static const struct table *const tables[] = {
-	&window_table, &rtt_table,       &probe_table,  &cwnd_table,      &timer_table,  &follow_table, &repair_table,
-	&repeat_table, &requester_table, &remind_table, &responder_table, &rd_res_table, &qp_table,
+	&window_table,    &rtt_table,    &probe_table,     &cwnd_table,   &timer_table, &follow_table, &repair_table, &repeat_table,
+	&requester_table, &remind_table, &responder_table, &rd_res_table, &dcqcn_table, &cc_table,     &qp_table,
 };
 
 /* How many bytes before a member, or the end (`i` is n), may be there for alignment: its size is a multiple of that. */
@@ -569,6 +585,11 @@ static void add_node(struct state_hash *h, const struct node *n)
 		add(h, (uint64_t)e->posted << 48 | (uint64_t)e->receives << 32 | (uint64_t)e->sent << 16 | e->received);
 		add_table(h, &qp_table, e->qp);
 		add_table(h, &timer_table, &e->qp->timer);
+		if (w->s->mbps) {
+			add_table(h, &dcqcn_table, &e->qp->cc.rate);
+			add_table(h, &cc_table, &e->qp->cc);
+			add_table(h, &timer_table, &e->qp->cc.timer);
+		}
 		add_requester(h, e->qp);
 		add_responder(h, e->qp);
 		add_area(h, e->mem);

@@ -408,8 +408,28 @@ static void check_calm(unsigned node)
 		violation("nothing was lost, and something was sent again");
 }
 
+bool model_is_over(void)
+{
+	for (unsigned q = 0; q < QPS && w->s->post[q][0] && w->s->rd_n; q++)
+		for (unsigned i = 0; i < NODES; i++)
+			if (ur_qp_state(w->node[i].end[q].qp) != IBV_QPS_RTS)
+				return true;
+	return false;
+}
+
+/* What says that it has something to send, sends or does something. */
+static void check_stalls(void)
+{
+	for (unsigned i = 0; i < NODES; i++)
+		if (w->node[i].counters.v[UR_C_TX_STALLED])
+			violation("a QP had something to send, and moved nothing");
+}
+
 void model_check(void)
 {
+	check_stalls();
+	if (model_is_over())
+		return;
 	for (unsigned q = 0; q < QPS && w->s->post[q][0]; q++)
 		for (unsigned i = 0; i < NODES && !violated(); i++) {
 			check_way(q, i);

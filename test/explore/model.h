@@ -21,6 +21,8 @@ bool model_can_post(unsigned q, unsigned node);
 bool model_can_receive(unsigned q, unsigned node);
 void model_post(unsigned q, unsigned node);
 void model_receive(unsigned q, unsigned node);
+/* A QP has failed where that may be: what comes then is of no interest. */
+bool model_is_over(void);
 /* After each step: takes completions, checks all. */
 void model_check(void);
 /* Nothing can happen any more: is everything complete? */

@@ -25,6 +25,8 @@ struct scenario {
 	unsigned window, faults;
 	unsigned tick;  /* ns that pass with each arrival; otherwise all that is sent arrives at once */
 	uint8_t max_rd; /* READs and atomics in flight; 0: 4 */
+	uint8_t rd_n;   /* if not 0, so few a responder answers: a requester asks for more than it may, so that its QPs may fail */
+	unsigned mbps;  /* rate of the ports, where frames may meet congestion; 0: none do */
 	uint32_t psn;   /* where both begin; 0: 100 */
 	uint8_t follow; /* enum ur_follow_when */
 	uint8_t slice;  /* faults in tools/check; 0: one */

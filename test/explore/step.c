@@ -22,14 +22,16 @@ enum step_kind {
 	STEP_COPY,     /* a copy of it becomes the last of its way */
 	STEP_OVERTAKE, /* the second frame arrives before the first */
 	STEP_DELAY,    /* the first becomes the last */
+	STEP_MARK,     /* the first frame arrives, and has met congestion */
 	STEP_EARLY,    /* a timer expires though frames are on the wire, or an earlier timer of the other node has not expired */
 	STEP_KINDS,
 };
 
 static const char *const names[STEP_KINDS] = {
-	[STEP_SEND] = "send", [STEP_ARRIVE] = "arrive",     [STEP_BURST] = "burst", [STEP_RECEIVE] = "receive",
-	[STEP_POST] = "post", [STEP_EXPIRE] = "expire",     [STEP_LOSE] = "lose",   [STEP_TWICE] = "twice",
-	[STEP_COPY] = "copy", [STEP_OVERTAKE] = "overtake", [STEP_DELAY] = "delay", [STEP_EARLY] = "early",
+	[STEP_SEND] = "send",   [STEP_ARRIVE] = "arrive",     [STEP_BURST] = "burst", [STEP_RECEIVE] = "receive",
+	[STEP_POST] = "post",   [STEP_EXPIRE] = "expire",     [STEP_LOSE] = "lose",   [STEP_TWICE] = "twice",
+	[STEP_COPY] = "copy",   [STEP_OVERTAKE] = "overtake", [STEP_DELAY] = "delay", [STEP_MARK] = "mark",
+	[STEP_EARLY] = "early",
 };
 
 static void put(struct choice *c, unsigned *n, enum step_kind kind, unsigned node, unsigned q)
@@ -64,6 +66,8 @@ static void put_faults(struct choice *c, unsigned *n, unsigned node)
 	if (frames) {
 		put(c, n, STEP_LOSE, node, 0);
 		put(c, n, STEP_TWICE, node, 0);
+		if (w->s->mbps)
+			put(c, n, STEP_MARK, node, 0);
 	}
 	if (frames > 1) {
 		put(c, n, STEP_OVERTAKE, node, 0);
@@ -79,6 +83,8 @@ unsigned step_choices(struct choice *c, unsigned faults)
 {
 	unsigned n = 0;
 
+	if (model_is_over())
+		return 0;
 	for (unsigned i = 0; i < NODES; i++)
 		if (waits_to_send(i))
 			put(c, &n, STEP_SEND, i, 0);
@@ -120,7 +126,8 @@ void step_open(const struct scenario *s)
 
 void step_check_end(void)
 {
-	model_check_end();
+	if (!model_is_over())
+		model_check_end();
 }
 
 /* What is due by then expires. */
@@ -131,24 +138,30 @@ static void pass_time(ur_time t)
 		ur_wheel_advance(w->node[i].wheel, w->now);
 }
 
+static bool is_arrival(struct choice c)
+{
+	return c.kind == STEP_ARRIVE || c.kind == STEP_BURST || c.kind == STEP_TWICE || c.kind == STEP_OVERTAKE || c.kind == STEP_MARK;
+}
+
 void step(struct choice c)
 {
 	w->faults += step_is_fault(c);
-	if (w->s->tick && (c.kind == STEP_ARRIVE || c.kind == STEP_BURST || c.kind == STEP_TWICE || c.kind == STEP_OVERTAKE))
+	if (w->s->tick && is_arrival(c))
 		pass_time(w->s->tick);
 	switch ((enum step_kind)c.kind) {
 	case STEP_SEND: world_send(c.node); break;
-	case STEP_ARRIVE: world_deliver(c.node, 0, false); break;
+	case STEP_ARRIVE: world_deliver(c.node, 0, false, false); break;
 	case STEP_BURST: world_deliver_all(c.node); break;
 	case STEP_RECEIVE: model_receive(c.q, c.node); break;
 	case STEP_POST: model_post(c.q, c.node); break;
 	case STEP_EXPIRE:
 	case STEP_EARLY: world_expire(c.node); break;
 	case STEP_LOSE: world_drop(c.node); break;
-	case STEP_TWICE: world_deliver(c.node, 0, true); break;
+	case STEP_TWICE: world_deliver(c.node, 0, true, false); break;
 	case STEP_COPY: world_delay(c.node, true); break;
-	case STEP_OVERTAKE: world_deliver(c.node, 1, false); break;
+	case STEP_OVERTAKE: world_deliver(c.node, 1, false, false); break;
 	case STEP_DELAY: world_delay(c.node, false); break;
+	case STEP_MARK: world_deliver(c.node, 0, false, true); break;
 	case STEP_KINDS: break;
 	}
 	for (unsigned i = 0; i < NODES && !w->s->bursts; i++)

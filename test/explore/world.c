@@ -54,7 +54,7 @@ static void pkt_free(void *ctx, struct ur_pkt **pkts, unsigned n)
 static void on_event(struct ur_qp *qp, enum ibv_event_type ev)
 {
 	(void)qp;
-	if (ev != IBV_EVENT_COMM_EST)
+	if (ev != IBV_EVENT_COMM_EST && !w->s->rd_n)
 		violation("asynchronous event %d", (int)ev);
 }
 
@@ -116,6 +116,7 @@ static void node_open(unsigned i)
 		.plain_recovery = w->s->plain,
 		.selective_repeat = w->s->keeps[i],
 		.keep_bytes = w->s->keep_bytes ? w->s->keep_bytes : 1u << 20,
+		.cc = w->s->mbps != 0,
 	};
 
 	arena_cold(true); /* what is built in them is gone before a step ends */
@@ -127,6 +128,7 @@ static void node_open(unsigned i)
 	ur_random_init(&n->random, &seed);
 	need(ur_tp_create(&c, &n->tp) == 0 && ur_pd_create(n->tp, &n->pd) == 0, "a transport");
 	ur_tp_set_copies(n->tp, true);
+	ur_tp_set_speed(n->tp, w->s->mbps);
 	while (qps < QPS && w->s->post[qps][0])
 		qps++;
 	n->mem = malloc(qps * sizeof(*n->mem));
@@ -159,7 +161,9 @@ static void connect(unsigned i, unsigned q)
 		.dest_qp_num = ur_qp_num(w->node[!i].end[q].qp),
 		.rq_psn = w->s->psn ? w->s->psn : 100,
 		.sq_psn = w->s->psn ? w->s->psn : 100,
-		.max_dest_rd_atomic = w->s->max_rd ? w->s->max_rd : 4,
+		.max_dest_rd_atomic = w->s->rd_n     ? w->s->rd_n
+				      : w->s->max_rd ? w->s->max_rd
+						     : 4,
 		.max_rd_atomic = w->s->max_rd ? w->s->max_rd : 4,
 		.min_rnr_timer = 31, /* half a second: after three of them nobody remembers what was before */
 		.timeout = 8,
@@ -241,17 +245,19 @@ static bool parse(struct frame *f, struct ur_pkt *p)
 	return ur_frame_parse(p, &c) && p->kind == UR_PKT_ROCE;
 }
 
-void world_deliver(unsigned from, unsigned k, bool stays)
+void world_deliver(unsigned from, unsigned k, bool stays, bool marked)
 {
 	struct frame f = w->wire[from].frame[w->wire[from].order[k]];
 	struct ur_pkt p;
 
 	if (!stays)
 		take_frame(&w->wire[from], k);
-	if (parse(&f, &p))
-		ur_tp_rx(w->node[!from].tp, &p, w->now);
-	else
+	if (!parse(&f, &p)) {
 		violation("a frame that cannot be parsed");
+		return;
+	}
+	p.tos |= marked ? 3 : 0;
+	ur_tp_rx(w->node[!from].tp, &p, w->now);
 }
 
 /* As a NIC does with a burst: what is alike goes by ur_tp_rx_run. */

@@ -79,8 +79,8 @@ void world_open(const struct scenario *s);
 uint64_t world_address(unsigned node, const void *at);
 /* What a node has to send goes onto the wire. */
 void world_send(unsigned node);
-/* The frame `k` of the way from `node` arrives; and is no longer there unless `stays`. */
-void world_deliver(unsigned from, unsigned k, bool stays);
+/* The frame `k` of the way from `node` arrives, with a congestion mark if it is `marked`; and is no longer there unless `stays`. */
+void world_deliver(unsigned from, unsigned k, bool stays, bool marked);
 /* All that is on that way arrives, at once. */
 void world_deliver_all(unsigned from);
 void world_drop(unsigned from);

@@ -97,6 +97,8 @@ static void check_counters(struct prog *p, const struct sim_host *h, unsigned no
 		if (v[corrupt[i]] && !(p->f.one.host && corrupt[i] == UR_C_DROP_ARP))
 			broke(p, "host %u: counter %s is %llu, and nothing was corrupted", no, ur_counter_name(corrupt[i]),
 			      (unsigned long long)v[corrupt[i]]);
+	if (v[UR_C_TX_STALLED])
+		broke(p, "host %u: %llu times a QP had something to send, and moved nothing", no, (unsigned long long)v[UR_C_TX_STALLED]);
 	for (unsigned i = 0; i < ur_array_size(clean) && p->spotless; i++)
 		if (v[clean[i]])
 			broke(p, "host %u: counter %s is %llu, and nothing went wrong", no, ur_counter_name(clean[i]),

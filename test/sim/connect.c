@@ -91,7 +91,7 @@ static bool to_rts(struct prog *p, struct sim_qp *q, uint32_t mine, uint32_t the
 				 .path_mtu = p->mtu,
 				 .dest_qp_num = q->peer->qpn,
 				 .rq_psn = theirs,
-				 .max_dest_rd_atomic = q->peer->depth,
+				 .max_dest_rd_atomic = q->peer->served,
 				 .min_rnr_timer = q->min_rnr,
 				 .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}}};
 	memcpy(a.ah_attr.grh.dgid.raw, p->w.gid[q->peer->host].raw, 16);
@@ -145,6 +145,7 @@ static void random_attributes(struct prog *p, struct sim_qp *q)
 	q->rnr_retry = one_in(p, 4) ? (uint8_t)below(p, 8) : 7;
 	q->min_rnr = one_in(p, 8) ? (uint8_t)below(p, 32) : (uint8_t)(1 + below(p, 14));
 	q->depth = (uint8_t)(p->sins && one_in(p, 20) ? 0 : 1 + below(p, one_in(p, 2) ? 2 : 16));
+	q->served = p->sins && q->depth > 1 && one_in(p, 8) ? (uint8_t)(1 + below(p, q->depth - 1u)) : q->depth;
 	q->access = LW | RW | RR | RA;
 	q->qkey = 0x11111111;
 	if (p->sins && one_in(p, 20))
@@ -168,10 +169,10 @@ void qp_connect(struct prog *p, struct sim_qp *q)
 	if (!to_rts(p, q, psn[0], psn[1]) || (o != q && !to_rts(p, o, psn[1], psn[0])))
 		broke(p, "qp %u: cannot be connected to qp %u", q->index, o->index);
 	SAY(p,
-	    "qp %u and %u: connected; timeouts %u %u, retries %u %u, RNR retries %u %u, RNR timers %u %u, READs %u %u, access %#x %#x, "
-	    "PSNs %#x %#x",
+	    "qp %u and %u: connected; timeouts %u %u, retries %u %u, RNR retries %u %u, RNR timers %u %u, READs %u %u of %u %u, "
+	    "access %#x %#x, PSNs %#x %#x",
 	    q->index, o->index, q->timeout, o->timeout, q->retry_cnt, o->retry_cnt, q->rnr_retry, o->rnr_retry, q->min_rnr, o->min_rnr,
-	    q->depth, o->depth, (unsigned)q->access, (unsigned)o->access, psn[0], psn[1]);
+	    q->depth, o->depth, q->served, o->served, (unsigned)q->access, (unsigned)o->access, psn[0], psn[1]);
 }
 
 static void leaves(struct prog *p, struct sim_qp *q)

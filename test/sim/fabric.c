@@ -89,6 +89,20 @@ static void random_keeping(struct fabric *f, struct ur_rng *r)
 	}
 }
 
+/*
+ * In some worlds QPs keep a pace that is slow beside all else: their ports say that they are slower than they are, and every few packets
+ * meet congestion. Retries may be in vain there.
+ */
+static void random_pace(struct fabric *f, struct ur_rng *r)
+{
+	if (!f->cc || !f->faults || ur_rng_below(r, 4))
+		return;
+	f->says_mbps = 20u << ur_rng_below(r, 6);
+	f->faults += UR_SIM_PPM;
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		f->tx[i].mark = (uint32_t)UR_SIM_PPM >> ur_rng_below(r, 6);
+}
+
 void fabric_random(struct fabric *f, struct ur_rng *r)
 {
 	static const uint32_t rates[] = {1000, 2500, 5000, 10000, 25000, 40000, 50000, 100000, 200000, 400000};
@@ -122,6 +136,7 @@ void fabric_random(struct fabric *f, struct ur_rng *r)
 	}
 	f->lifetime += f->rest;
 	random_keeping(f, r);
+	random_pace(f, r);
 	if (f->npkts < NPKTS_ENOUGH)
 		f->faults += UR_SIM_PPM; /* the fabric loses what it finds no buffer for */
 }
@@ -193,6 +208,8 @@ void fabric_describe(const struct fabric *f, char *text, size_t size)
 		n += snprintf(text + n, size - (size_t)n,
 			      "  one host: mailboxes of %u packets, copies fail %u, go on and off %u, naps of %.1f us\n", f->one.room,
 			      f->one.unfetched, f->one.toggled, (double)f->one.nap / 1000);
+	if (f->says_mbps && n > 0 && (size_t)n < size)
+		n += snprintf(text + n, size - (size_t)n, "  ports say that they have %u Mbit/s\n", f->says_mbps);
 	if (f->rest && n > 0 && (size_t)n < size)
 		n += snprintf(text + n, size - (size_t)n, "  hosts rest for %.1f us\n", (double)f->rest / 1000);
 	for (unsigned i = 0; i < WORLD_HOSTS && n > 0 && (size_t)n < size; i++) {

@@ -68,6 +68,8 @@ static unsigned remote_may(const struct prog *p, const struct sim_op *op)
 
 	if (!reliable(op->qp))
 		return 0;
+	if (op->row->kind >= K_AWRITE && op->qp->served < op->qp->depth)
+		may |= S(IBV_WC_REM_INV_REQ_ERR);
 	if (r && r->may && op->row->kind == K_SEND)
 		may |= S(IBV_WC_REM_OP_ERR);
 	if (rq->srq && rq->tainted && op->row->kind == K_SEND && op->len)

@@ -211,7 +211,8 @@ struct sim_qp {
 	struct sim_cq *scq, *rcq;
 	struct ibv_qp_cap cap;
 	bool sig_all;
-	uint8_t depth, retry_cnt, rnr_retry, timeout, min_rnr;
+	uint8_t depth, served; /* READs that it asks for at a time, and those that its peer answers */
+	uint8_t retry_cnt, rnr_retry, timeout, min_rnr;
 	int access;
 	bool tight; /* the timeout is shorter than an RTT may be */
 	enum life life;

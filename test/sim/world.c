@@ -54,6 +54,8 @@ static void init_host(struct world *w, unsigned i, const struct fabric *f)
 	port->queue->train_pkts = f->port[i].train_pkts;
 	port->queue->train_bytes = f->port[i].train_bytes;
 	port->queue->caps |= f->port[i].copies ? UR_QUEUE_COPIES : 0;
+	if (f->says_mbps)
+		port->speed_mbps = f->says_mbps;
 	ur_nic_attach(w->nic[i], port);
 }
 

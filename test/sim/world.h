@@ -38,6 +38,7 @@ struct fabric {
 	} port[WORLD_HOSTS];
 	bool v6, ordered;               /* ordered: frames arrive in the order of sending, and once */
 	bool cc;                        /* congestion control is on */
+	uint32_t says_mbps;             /* what ports say of their rate; 0: what it is */
 	uint32_t faults;                /* parts per million of the frames to which something happens that may need a retransmission */
 	ur_time rest;                   /* hosts look for arrivals no more often than this, and find several at a time */
 	ur_time rtt;                    /* without queues */

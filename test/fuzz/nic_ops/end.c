@@ -71,4 +71,7 @@ void the_end(struct fuzz *f)
 	cm_end(f);
 	f->ending = true;
 	flush(f, 0);
+	for (unsigned i = 0; i < ur_array_size(f->side); i++)
+		if (f->side[i].nic->counters.v[UR_C_TX_STALLED])
+			broke(f, "a QP had something to send, and moved nothing");
 }
