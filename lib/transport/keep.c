@@ -7,6 +7,7 @@
 #include "base/pool.h"
 #include "base/psn.h"
 #include "transport/tp_priv.h"
+#include "transport/upcalls.h"
 #include "wire/bulk.h"
 #include "wire/hdr.h"
 
@@ -16,9 +17,12 @@
 
 /* What a QP keeps. A row holds its copies in the order of their PSNs. */
 struct ur_keep {
-	unsigned n;    /* copies */
-	uint32_t hi;   /* the PSN after the last that has arrived */
-	uint32_t news; /* what has to be reported begins here, before `hi` if there is any */
+	struct ur_list link; /* in the arena's list */
+	struct ur_qp *qp;
+	ur_time news_at; /* when something was last kept, or a hole was filled */
+	unsigned n;      /* copies */
+	uint32_t hi;     /* the PSN after the last that has arrived */
+	uint32_t news;   /* what has to be reported begins here, before `hi` if there is any */
 	uint64_t arrived[ROWS];
 	struct ur_kept *first[ROWS], *last[ROWS];
 };
@@ -51,6 +55,7 @@ struct ur_keep_arena {
 		uint32_t left;  /* objects that may be taken */
 		uint32_t ahead; /* of them, those that have no memory yet */
 	} of[KINDS];
+	struct ur_list boards; /* those in use, in the order of `news_at` */
 	struct piece *pieces;
 };
 
@@ -64,6 +69,7 @@ int ur_keep_open(struct ur_keep_arena **out, size_t bytes)
 		a->of[i].pool.size = kinds[i].bytes; /* and nothing is in it */
 		a->of[i].left = a->of[i].ahead = (uint32_t)(bytes / SHARES * kinds[i].share / kinds[i].bytes);
 	}
+	ur_list_init(&a->boards);
 	*out = a;
 	return 0;
 }
@@ -164,19 +170,62 @@ static uint64_t word_at(const struct ur_keep *k, uint32_t psn)
 	return at ? low | k->arrived[row_of(ur_psn_add(psn, ROW))] << (ROW - at) : low;
 }
 
+static void has_news(struct ur_qp *qp)
+{
+	struct ur_keep *k = qp->resp.keep;
+
+	k->news_at = qp->tp->now;
+	ur_list_del(&k->link);
+	ur_list_add_tail(&qp->tp->keep->boards, &k->link);
+}
+
+static bool is_older(const struct ur_keep *k, ur_time age)
+{
+	return k->qp->tp->now > k->news_at + age;
+}
+
+/* Takes its board, and all that is on it, from the QP other than this one that has had no news for longest, if that is long enough. */
+static bool take_from_idle(struct ur_qp *qp, ur_time age)
+{
+	struct ur_list *boards = &qp->tp->keep->boards, *l = boards->next;
+
+	if (qp->resp.keep && l == &qp->resp.keep->link)
+		l = l->next;
+	if (l == boards || !is_older(ur_container_of(l, struct ur_keep, link), age))
+		return false;
+	ur_resp_forget_kept(ur_container_of(l, struct ur_keep, link)->qp);
+	return true;
+}
+
 static struct ur_keep *board(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 
 	if (r->keep)
 		return r->keep;
+	take_from_idle(qp, UR_KEEP_OLD); /* one is given up for each that is taken: so none grows much older */
 	r->keep = take_object(qp->tp->keep, BOARDS);
+	if (ur_unlikely(!r->keep) && take_from_idle(qp, UR_KEEP_IDLE))
+		r->keep = take_object(qp->tp->keep, BOARDS);
 	if (!r->keep)
 		return NULL;
 	memset(r->keep, 0, sizeof(*r->keep));
+	ur_list_init(&r->keep->link);
+	r->keep->qp = qp;
 	r->keep->hi = r->keep->news = r->epsn;
 	r->odd |= UR_RESP_KEEPS;
+	has_news(qp);
 	return r->keep;
+}
+
+ur_time ur_keep_news_at(const struct ur_qp *qp)
+{
+	return qp->resp.keep->news_at;
+}
+
+bool ur_keep_is_old(const struct ur_qp *qp)
+{
+	return is_older(qp->resp.keep, UR_KEEP_OLD);
 }
 
 static void release_if_empty(struct ur_qp *qp)
@@ -185,6 +234,7 @@ static void release_if_empty(struct ur_qp *qp)
 
 	if (r->keep->n)
 		return;
+	ur_list_del(&r->keep->link);
 	give_object(qp->tp->keep, BOARDS, r->keep);
 	r->keep = NULL;
 	r->odd &= ~(UR_RESP_KEEPS | UR_RESP_RUNS);
@@ -247,6 +297,8 @@ enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const str
 	if (has(k, psn))
 		return UR_KEEP_TWICE;
 	c = take_copy(qp->tp->keep, k, len);
+	if (ur_unlikely(!c) && take_from_idle(qp, UR_KEEP_IDLE))
+		c = take_copy(qp->tp->keep, k, len);
 	if (!c) {
 		release_if_empty(qp);
 		return UR_KEEP_FULL;
@@ -256,6 +308,7 @@ enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const str
 	c->payload_len = (uint16_t)p->payload_len;
 	memcpy(c->bytes, p->data + p->bth_off, len);
 	insert(k, c);
+	has_news(qp);
 	n = psns(qp, p, op, d);
 	mark(k, psn, n, true);
 	if (ur_psn_diff(ur_psn_add(psn, n), k->hi) > 0)
@@ -314,6 +367,7 @@ void ur_keep_pass(struct ur_qp *qp, uint32_t from)
 		if (row == row_of(to))
 			break;
 	}
+	has_news(qp);
 	release_if_empty(qp);
 }
 

@@ -4,7 +4,10 @@
  * grows as it is used. A QP has a board while it keeps packets: which have arrived, and where their copies are.
  *
  * What bounds them: a board takes PSNs less than UR_KEEP_SPAN beyond the expected one, and a QP may have at most UR_KEEP_SHARE times as
- * many copies of a size as are left of it for others, so one QP in need leaves a quarter to the next.
+ * many copies of a size as are left of it for others, so one QP in need leaves a quarter to the next. And a board without news gives way:
+ * after UR_KEEP_IDLE to a QP that finds no room, after UR_KEEP_OLD in any case, when another board is begun or its QP receives something.
+ * Its peer is told by a NAK, and sends all again. No hole in use is without news for so long: a host of our kind asks after some round
+ * trips, others after their ACK timer, and after several of its intervals what they sent then has come twice.
  */
 #ifndef UR_KEEP_H
 #define UR_KEEP_H
@@ -14,6 +17,8 @@
 
 #define UR_KEEP_SPAN 32768u
 #define UR_KEEP_SHARE 3
+#define UR_KEEP_IDLE (100 * UR_NS_PER_MS)
+#define UR_KEEP_OLD (4 * UR_NS_PER_S)
 #define UR_KEEP_BYTES (64u << 20) /* of an instance, unless it is told otherwise */
 
 struct ur_keep_arena;
@@ -49,6 +54,10 @@ void ur_keep_view(const struct ur_kept *k, struct ur_pkt *view);
 void ur_keep_forget(struct ur_qp *qp);
 /* What is before the expected PSN, which was `from` and has moved on, is not kept any longer. */
 void ur_keep_pass(struct ur_qp *qp, uint32_t from);
+/* When something was last kept, or a hole was filled. */
+ur_time ur_keep_news_at(const struct ur_qp *qp);
+/* Has there been no news for so long that what is kept is not to be believed any more? */
+bool ur_keep_is_old(const struct ur_qp *qp);
 /* Nothing is kept any longer; if anything was. */
 void ur_keep_drop(struct ur_qp *qp);
 

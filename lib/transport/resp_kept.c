@@ -8,6 +8,7 @@
 #include "transport/resp_tx.h"
 #include "transport/tp_priv.h"
 #include "transport/upcalls.h"
+#include "wire/hdr.h"
 #include "wire/sack.h"
 
 #define AT_ONCE 128 /* kept packets that are executed without a pause */
@@ -22,14 +23,29 @@ void ur_resp_listen(struct ur_qp *qp, const struct ur_pkt *p)
 		r->odd &= (uint8_t)~UR_RESP_LISTENS;
 }
 
+void ur_resp_forget_kept(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	ur_qp_count(qp, UR_C_KEEP_IDLE);
+	ur_keep_drop(qp);
+	if (r->nak_sent == UR_NAK_SENT_RNR)
+		return; /* the peer will send all of it again */
+	r->nak_sent = UR_NAK_SENT_SEQ;
+	ur_resp_nak(qp, r->epsn, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
+}
+
 enum ur_resp_verdict ur_resp_beyond(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d)
 {
 	static const uint8_t verdict[] = {[UR_KEEP_NOT] = UR_RESP_OUT_OF_SEQ,
 					  [UR_KEEP_FULL] = UR_RESP_OUT_OF_SEQ,
 					  [UR_KEEP_TWICE] = UR_RESP_KEPT_TWICE,
 					  [UR_KEEP_DONE] = UR_RESP_KEPT};
-	enum ur_keep_how how = ur_keep_add(qp, p, op, d);
+	enum ur_keep_how how;
 
+	if (qp->resp.odd & UR_RESP_KEEPS && ur_keep_is_old(qp))
+		ur_resp_forget_kept(qp);
+	how = ur_keep_add(qp, p, op, d);
 	if (how == UR_KEEP_FULL)
 		ur_qp_count(qp, UR_C_KEEP_FULL);
 	if (how == UR_KEEP_DONE && ur_tos_is_ce(p->tos))

@@ -551,6 +551,8 @@ __attribute__((noinline)) static void in_odd_turn(struct ur_qp *qp, struct ur_pk
 		establish(qp);
 	if (r->odd & UR_RESP_LISTENS)
 		ur_resp_listen(qp, p);
+	if (r->odd & UR_RESP_KEEPS && ur_keep_is_old(qp))
+		ur_resp_forget_kept(qp);
 	done = ur_resp_turn(qp, p, op);
 	if (r->odd & UR_RESP_KEEPS)
 		ur_resp_turned(qp, from, done);

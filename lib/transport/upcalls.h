@@ -42,6 +42,8 @@ void ur_uc_refuse(struct ur_qp *qp, enum ur_resp_verdict v);
 bool ur_resp_turn(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
 /* Executes what was kept (keep.h) from the expected PSN on, as far as is to be done at once; how many packets. */
 unsigned ur_resp_run_kept(struct ur_qp *qp);
+/* Nothing is kept any longer, because nothing new has come for long; the peer is told. */
+void ur_resp_forget_kept(struct ur_qp *qp);
 /* With UR_RESP_RUNS: can it go on now? If not, it can once responses have left. */
 bool ur_resp_may_run_kept(struct ur_qp *qp);
 

@@ -504,6 +504,7 @@ static void add_kept(struct state_hash *h, struct ur_qp *qp)
 	add(h, qp->resp.keep != NULL);
 	if (!qp->resp.keep)
 		return;
+	add(h, ur_min_time(w->now - ur_keep_news_at(qp), UR_KEEP_OLD + 1));
 	/* It says all that there is as long as that is less than a SACK holds, and what was said before does not matter then. */
 	if (ur_keep_sack(qp, &s))
 		violation("more is kept than a SACK says");
