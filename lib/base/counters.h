@@ -67,6 +67,7 @@
 	X(DUPLICATE, "duplicate_request", "request packets seen before")                                                                   \
 	X(RX_KEPT, "rx_kept", "request packets beyond the expected PSN that were kept until their turn")                                   \
 	X(KEEP_FULL, "keep_full", "such packets that found no room to be kept, and were dropped as out of sequence")                       \
+	X(KEEP_DIFFERS, "keep_differs", "such packets that differed from one with the same PSN that was kept: neither is kept then")       \
 	X(KEEP_IDLE, "keep_idle", "times a QP gave up what it kept: nothing new came for 4 s, or for 0.1 s while others needed room")      \
 	X(SACK_SENT, "tx_sacks", "selective acknowledgements sent")                                                                        \
 	X(SACK_RCVD, "rx_sacks", "selective acknowledgements received")                                                                    \

@@ -270,6 +270,15 @@ static void remove_first(struct ur_qp *qp, unsigned row)
 
 /* --- keeping --- */
 
+void ur_keep_note_pace_now(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	r->shown = ur_max_u32(r->shown, (r->epsn - r->paced_from) & UR_PSN_MASK);
+	r->paced_from = r->epsn;
+	r->paced_at = qp->tp->now;
+}
+
 /* PSNs that the request has, as far as the span goes. */
 static uint32_t psns(const struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d)
 {
@@ -281,6 +290,102 @@ static uint32_t psns(const struct ur_qp *qp, const struct ur_pkt *p, const struc
 	return h.len <= UR_MAX_MSG ? ur_min_u32(ur_qp_npkts(qp, h.len), UR_KEEP_SPAN - d) : 1;
 }
 
+/* How far beyond the expected PSN something is kept (keep.h). */
+static uint32_t reach(const struct ur_qp *qp)
+{
+	const struct ur_responder *r = &qp->resp;
+	const uint32_t shown = ur_max_u32(r->shown, (r->epsn - r->paced_from) & UR_PSN_MASK);
+
+	return ur_max_u32(UR_KEEP_LEAST, 4 * ur_min_u32(shown, UR_KEEP_SPAN / 4));
+}
+
+static uint32_t psns_of(const struct ur_qp *qp, const struct ur_kept *c)
+{
+	struct ur_pkt view;
+
+	ur_keep_view(c, &view);
+	return psns(qp, &view, ur_opcode(view.bth.opcode), c->beyond);
+}
+
+/* The copy that has that PSN, or a READ whose answer has it; NULL: that was given up. */
+static struct ur_kept *holder(const struct ur_qp *qp, uint32_t psn)
+{
+	const struct ur_keep *k = qp->resp.keep;
+
+	for (unsigned row = row_of(psn);; row = (row + ROWS - 1) % ROWS) {
+		for (struct ur_kept *c = k->first[row]; c; c = c->next)
+			if (c->psn == psn || (ur_psn_diff(psn, c->psn) > 0 && ((psn - c->psn) & UR_PSN_MASK) < psns_of(qp, c)))
+				return c;
+		if (row == row_of(qp->resp.epsn))
+			return NULL;
+	}
+}
+
+#define SE_AND_PAD 0xb0u /* of the second byte of the BTH */
+
+/* What a repetition may not change: flags beside these, and what the reserved bits say, it may (wire/sack.h). */
+static bool is_same(const struct ur_kept *c, const struct ur_pkt *p, uint32_t off)
+{
+	const uint8_t *b = p->data + p->bth_off;
+
+	return c->payload_off == off && c->payload_len == p->payload_len && c->bytes[0] == b[0] && !((c->bytes[1] ^ b[1]) & SE_AND_PAD) &&
+	       !memcmp(c->bytes + UR_BTH_LEN, b + UR_BTH_LEN, off - UR_BTH_LEN + p->payload_len);
+}
+
+/* A READ, asked for in smaller pieces than before. */
+static bool is_part(const struct ur_qp *qp, const struct ur_kept *c, const struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	const uint8_t *ext = ur_bth_ext(p), *kept = c->bytes + UR_BTH_LEN;
+	const uint64_t at = (uint64_t)((p->bth.psn - c->psn) & UR_PSN_MASK) << qp->mtu_shift;
+	struct ur_reth h, whole;
+
+	if (!(op->flags & UR_OPF_READ) || c->bytes[0] != p->bth.opcode || memcmp(ext, kept, op->off_reth))
+		return false;
+	ur_reth_get(ext + op->off_reth, &h);
+	ur_reth_get(kept + op->off_reth, &whole);
+	return h.rkey == whole.rkey && h.va == whole.va + at && at + h.len <= whole.len;
+}
+
+/* Takes a copy off the board, wherever it stands. Others that share PSNs with it stay. */
+static void give_up(struct ur_qp *qp, struct ur_kept *gone)
+{
+	struct ur_keep *k = qp->resp.keep;
+	const unsigned row = row_of(gone->psn);
+	const uint32_t from = gone->psn, n = psns_of(qp, gone);
+	struct ur_kept **at = &k->first[row], *before = NULL;
+
+	for (; *at != gone; at = &(*at)->next)
+		before = *at;
+	*at = gone->next;
+	if (!gone->next)
+		k->last[row] = before;
+	k->n--;
+	give_object(qp->tp->keep, gone->size, gone);
+	mark(k, from, n, false);
+	for (unsigned i = row;; i = (i + 1) % ROWS) {
+		for (const struct ur_kept *c = k->first[i]; c; c = c->next)
+			mark(k, c->psn, psns_of(qp, c), true);
+		if (i == row_of(ur_psn_add(from, n)))
+			break;
+	}
+}
+
+/*
+ * There is a packet with that PSN. Where the two are not the same, one of them is not the peer's, and nobody knows which: neither is kept,
+ * and the peer will send its own again. (A program that changes what it is sending has a peer that contradicts itself; it loses no more.)
+ */
+__attribute__((noinline)) static enum ur_keep_how meet(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op,
+						       uint32_t off)
+{
+	struct ur_kept *c = holder(qp, p->bth.psn);
+
+	if (!c || is_part(qp, c, p, op) || (c->psn == p->bth.psn && is_same(c, p, off)))
+		return UR_KEEP_TWICE;
+	give_up(qp, c);
+	release_if_empty(qp);
+	return UR_KEEP_DIFFERS;
+}
+
 enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d)
 {
 	const uint32_t off = (uint32_t)p->payload_off - p->bth_off, len = off + p->payload_len;
@@ -289,13 +394,13 @@ enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const str
 	struct ur_keep *k;
 	uint32_t n;
 
-	if (!qp->tp->keep || !ur_qp_acked(qp) || p->flags & (UR_PKT_BULK | UR_PKT_SLIM) || d >= UR_KEEP_SPAN || len > UR_PKT_ROOM)
+	if (!qp->tp->keep || !ur_qp_acked(qp) || p->flags & (UR_PKT_BULK | UR_PKT_SLIM) || d >= reach(qp) || len > UR_PKT_ROOM)
 		return UR_KEEP_NOT;
 	k = board(qp);
 	if (!k)
 		return UR_KEEP_FULL;
 	if (has(k, psn))
-		return UR_KEEP_TWICE;
+		return meet(qp, p, op, off);
 	c = take_copy(qp->tp->keep, k, len);
 	if (ur_unlikely(!c) && take_from_idle(qp, UR_KEEP_IDLE))
 		c = take_copy(qp->tp->keep, k, len);
@@ -304,6 +409,7 @@ enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const str
 		return UR_KEEP_FULL;
 	}
 	c->psn = psn;
+	c->beyond = (uint16_t)d;
 	c->payload_off = (uint16_t)off;
 	c->payload_len = (uint16_t)p->payload_len;
 	memcpy(c->bytes, p->data + p->bth_off, len);

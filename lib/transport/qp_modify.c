@@ -200,7 +200,7 @@ static void open_responder(struct ur_qp *qp, uint32_t psn)
 {
 	struct ur_responder *r = &qp->resp;
 
-	r->epsn = psn & UR_PSN_MASK; /* programs pass 32 random bits, and hardware takes 24 */
+	r->paced_from = r->epsn = psn & UR_PSN_MASK; /* programs pass 32 random bits, and hardware takes 24 */
 	r->odd = UR_RESP_NEW | (qp->tp->keep && ur_qp_acked(qp) ? UR_RESP_LISTENS : 0);
 	r->listens = HELLO_WITHIN;
 	r->ack_syndrome = ur_syndrome(UR_AETH_NAK, 0); /* so it has acknowledged nothing */

@@ -163,6 +163,9 @@ struct ur_responder {
 	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them, and UR_RD_SIDE */
 	uint32_t side_head, side_tail;      /* parts of READs to repeat, in the last of them */
 	struct ur_keep *keep;               /* with UR_RESP_KEEPS */
+	ur_time paced_at;                   /* then */
+	uint32_t paced_from;                /* this was the expected PSN; */
+	uint32_t shown;                     /* and so many packets the peer has shown at most to have in flight: keep.h */
 	uint32_t listens;                   /* packets to which it still listens */
 	uint32_t beyond;                    /* PSN of the last packet that came beyond the expected one */
 	struct ur_remind remind;

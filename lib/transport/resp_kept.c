@@ -40,6 +40,7 @@ enum ur_resp_verdict ur_resp_beyond(struct ur_qp *qp, const struct ur_pkt *p, co
 	static const uint8_t verdict[] = {[UR_KEEP_NOT] = UR_RESP_OUT_OF_SEQ,
 					  [UR_KEEP_FULL] = UR_RESP_OUT_OF_SEQ,
 					  [UR_KEEP_TWICE] = UR_RESP_KEPT_TWICE,
+					  [UR_KEEP_DIFFERS] = UR_RESP_OUT_OF_SEQ,
 					  [UR_KEEP_DONE] = UR_RESP_KEPT};
 	enum ur_keep_how how;
 
@@ -48,6 +49,8 @@ enum ur_resp_verdict ur_resp_beyond(struct ur_qp *qp, const struct ur_pkt *p, co
 	how = ur_keep_add(qp, p, op, d);
 	if (how == UR_KEEP_FULL)
 		ur_qp_count(qp, UR_C_KEEP_FULL);
+	if (how == UR_KEEP_DIFFERS)
+		ur_qp_count(qp, UR_C_KEEP_DIFFERS);
 	if (how == UR_KEEP_DONE && ur_tos_is_ce(p->tos))
 		ur_cc_marked(qp, qp->tp->now); /* now, not when its turn comes: by then the congestion may be over */
 	return (enum ur_resp_verdict)verdict[how];
@@ -65,7 +68,7 @@ static void stop_kept(struct ur_qp *qp)
 static bool run_one(struct ur_qp *qp, const struct ur_kept *k, bool *answered)
 {
 	struct ur_responder *r = &qp->resp;
-	const uint32_t from = r->epsn;
+	const uint32_t from = r->epsn, beyond = k->beyond;
 	const struct ur_opcode_info *op;
 	struct ur_pkt p;
 
@@ -78,6 +81,7 @@ static bool run_one(struct ur_qp *qp, const struct ur_kept *k, bool *answered)
 			stop_kept(qp);
 		return false;
 	}
+	r->shown = ur_max_u32(r->shown, beyond);
 	*answered = op->flags & UR_OPF_ANSWERED;
 	if (r->odd & UR_RESP_KEEPS)
 		ur_keep_pass(qp, from);

@@ -49,7 +49,7 @@ static struct ur_rd_res *side_oldest(struct ur_responder *r)
  * Is there anything that can leave, or be executed, now? What cannot is not work, or whoever serves the QP would come back to it for ever.
  * What makes it work again schedules the QP: the timer of the pace, a response that leaves and so makes room, a packet that arrives.
  */
-static bool has_work(struct ur_qp *qp)
+__attribute__((always_inline)) static inline bool has_work(struct ur_qp *qp)
 {
 	const struct ur_rd_res *e;
 
@@ -161,6 +161,7 @@ static bool build_plain_ack(struct ur_qp *qp)
 
 	if (ur_unlikely(!p))
 		return false;
+	ur_keep_note_pace(qp);
 	p->bth.opcode = opcode;
 	p->bth.psn = r->ack_psn;
 	ur_aeth_put(ur_pkt_begin(qp, p, op) + op->off_aeth, &aeth);
@@ -182,8 +183,8 @@ static bool build_ack(struct ur_qp *qp)
 	return ur_unlikely(r->ack_pending & UR_SACK_WAITS) ? build_sack(qp) : build_plain_ack(qp);
 }
 
-/* As ack_first, of which kind the acknowledgement will be. */
-static bool ack_next(struct ur_qp *qp, const struct ur_rd_res *e)
+/* As ack_first, once it is clear that what waits is no SACK that nobody needs any more. */
+static inline bool ack_next(struct ur_qp *qp, const struct ur_rd_res *e)
 {
 	struct ur_responder *r = &qp->resp;
 

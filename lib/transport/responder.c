@@ -392,6 +392,7 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 	if (op->flags & UR_OPF_ANSWERED) {
 		if (stale_nak)
 			r->ack_pending = 0; /* the response acknowledges */
+		ur_keep_note_pace(qp);
 		ur_remind_request(qp);
 		ur_resp_schedule(qp);
 	} else if (p->bth.ackreq || stale_nak) {

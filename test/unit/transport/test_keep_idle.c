@@ -36,6 +36,7 @@ static void open_others(struct th *h)
 		CU_ASSERT_EQUAL_FATAL(ur_qp_modify(others[i], &a, init_mask, NULL, h->now), 0);
 		a.qp_state = IBV_QPS_RTR;
 		CU_ASSERT_EQUAL_FATAL(ur_qp_modify(others[i], &a, TO_RTR, &n->path, h->now), 0);
+		others[i]->resp.shown = UR_KEEP_SPAN;
 	}
 }
 

@@ -17,6 +17,7 @@ static void open_paced(struct th *h, uint8_t max_rd)
 	for (unsigned i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7 + (i >> 8));
 	th_open(h, &o);
+	h->n[1].qp->resp.shown = UR_KEEP_SPAN;
 	ur_tp_set_speed(h->n[1].tp, 20); /* Mbit/s: the pace of one packet is 200 us */
 	th_inject(h, 1, UR_OP_CNP, 0, false, NULL, NULL, 0);
 	CU_ASSERT_TRUE(h->n[1].qp->cc.rate.active);
