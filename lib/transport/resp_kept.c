@@ -81,7 +81,7 @@ static bool run_one(struct ur_qp *qp, const struct ur_kept *k, bool *answered)
 			stop_kept(qp);
 		return false;
 	}
-	r->shown = ur_max_u32(r->shown, beyond);
+	r->shown = ur_max_u32(r->shown, 2 * beyond);
 	*answered = op->flags & UR_OPF_ANSWERED;
 	if (r->odd & UR_RESP_KEEPS)
 		ur_keep_pass(qp, from);
