@@ -57,7 +57,7 @@ bool ur_goback_overdue(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (!r->probe.eager || r->probe.times || awaits_answer(qp) || !ur_probe_afford(qp, (r->next - r->una) & UR_PSN_MASK, now))
+	if (!r->probe.eager || r->probe.times || awaits_answer(qp) || !ur_probe_afford_all(qp, now))
 		return false;
 	ur_probe(qp, false, now); /* it is part of what follows */
 	r->probe.all = true;

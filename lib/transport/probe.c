@@ -29,7 +29,7 @@
 #define FIRST (20 * UR_NS_PER_MS)       /* for the first packet of a connection, where nothing is known of the path */
 #define FIRST_MOST (200 * UR_NS_PER_MS) /* and where it is */
 #define PROBES_MAX 20
-#define READ_COST 16   /* packets, of a READ that is asked for again, at most */
+#define COST_MOST 16   /* packets, of what goes again together: a READ, or all in flight to a peer that goes back */
 #define ASK_FOR_ONE 2  /* probes in a row that ask for one answer of a READ; whoever does not answer that is asked for all */
 
 const struct ur_budget_kind ur_budget_of_qp = {64, UR_NS_PER_S / 8}, ur_budget_of_process = {256, UR_NS_PER_S / 128};
@@ -113,22 +113,25 @@ static uint32_t newest(const struct ur_qp *qp, uint32_t *index)
 	return ur_psn_later(ur_psn_add(w->psn, k), r->una);
 }
 
-/* What a packet counts as. A READ has as many answers as it asks for, but is one packet of ours. */
+/* What a packet counts as. A READ has as many answers as it asks for; of several that are the same a peer of ours answers one. */
 static uint32_t cost(const struct ur_qp *qp, uint32_t index, uint32_t psn)
 {
 	const struct ur_swqe *w = ur_sq_at(qp, index);
 	const uint32_t k = (psn - w->psn) & UR_PSN_MASK;
 
-	return ur_swqe_is_read(w) ? ur_min_u32(ur_rd_piece_end(w, k) - k, READ_COST) : 1;
+	return ur_swqe_is_read(w) && !ur_probe_is_reported(qp) ? ur_min_u32(ur_rd_piece_end(w, k) - k, COST_MOST) : 1;
 }
 
-/* Some of the answers to the oldest request have come: so it has been executed, and one answer more shows that the others are lost. */
+/*
+ * Some of the answers to the oldest request have come: so it has been executed, and one answer more shows that the others are lost. A peer
+ * that is known to be one of ours answers one of several that are the same (wire/sack.h), so it gets copies.
+ */
 static bool asks_for_one(const struct ur_qp *qp)
 {
 	const struct ur_requester *r = &qp->req;
 	const struct ur_swqe *w = ur_sq_at(qp, r->head);
 
-	return ur_swqe_is_read(w) && !ur_rd_piece_begins(w, r->una) && r->probe.times <= ASK_FOR_ONE;
+	return ur_swqe_is_read(w) && !ur_rd_piece_begins(w, r->una) && r->probe.times <= ASK_FOR_ONE && !ur_probe_is_reported(qp);
 }
 
 /* --- what may be sent --- */
@@ -152,8 +155,10 @@ static void spend(struct ur_qp *qp, uint32_t n)
 	qp->req.probe.spent += n;
 }
 
-bool ur_probe_afford(struct ur_qp *qp, uint32_t n, ur_time now)
+bool ur_probe_afford_all(struct ur_qp *qp, ur_time now)
 {
+	const uint32_t n = ur_min_u32((qp->req.next - qp->req.una) & UR_PSN_MASK, COST_MOST);
+
 	if (affordable(qp, now) < n)
 		return false;
 	spend(qp, n);
