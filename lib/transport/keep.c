@@ -270,10 +270,14 @@ static void remove_first(struct ur_qp *qp, unsigned row)
 
 /* --- keeping --- */
 
+/* A longer path holds more: it is measured for a round trip, as far as that is known. */
 void ur_keep_note_pace_now(struct ur_qp *qp)
 {
+	const struct ur_rtt *t = &qp->req.rtt;
 	struct ur_responder *r = &qp->resp;
 
+	if (qp->tp->now - r->paced_at < ur_max_u32(t->mean, t->handshake))
+		return;
 	r->shown = ur_max_u32(r->shown, (r->epsn - r->paced_from) & UR_PSN_MASK);
 	r->paced_from = r->epsn;
 	r->paced_at = qp->tp->now;

@@ -156,6 +156,7 @@ static void connect_end(struct stream *s, struct end *e, const struct end *peer,
 		a.qp_state = (enum ibv_qp_state)(IBV_QPS_INIT + i);
 		need(ur_nic_modify_qp(e->nic, e->qp, &e->path, &a, masks[i], s->now) == 0, "a connection");
 	}
+	ur_qp_handshake_took(e->qp, s->o->rtt); /* as the connection manager says */
 }
 
 /* Where connection `i` begins. */
