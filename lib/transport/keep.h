@@ -5,13 +5,13 @@
  *
  * What bounds them: a board takes PSNs no farther beyond the expected one than the peer has shown that it has in flight, for a packet that
  * is kept is believed when its turn comes, and the farther that goes, the easier it is for somebody who cannot see the packets to guess a
- * PSN. What counts as shown are packets that were executed, as no guess is: four times as many as came within a millisecond, and
- * eight times as far as one came early, so that a path of several milliseconds is learnt from its first loss; UR_KEEP_LEAST for those that
- * begin, and less than UR_KEEP_SPAN. And a QP may have at most UR_KEEP_SHARE times as many copies of a size as are left of it for others,
- * so one QP in need leaves a quarter to the next. And a board without news gives way: after UR_KEEP_IDLE to a QP that finds no room, after
- * UR_KEEP_OLD in any case, when another board is begun or its QP receives something. Its peer is told by a NAK, and sends all again. No
- * hole in use is without news for so long: a host of our kind asks after some round trips, others after their ACK timer, and after several
- * of its intervals what they sent then has come twice.
+ * PSN. What counts as shown are packets that were executed, as no guess is: four times as many as came within a millisecond, or a round
+ * trip where that is longer, and eight times as far as one came early, so that a long path is learnt from its first loss; UR_KEEP_LEAST
+ * for those that begin, and less than UR_KEEP_SPAN. And a QP may have at most UR_KEEP_SHARE times as many copies of a size as are left of
+ * it for others, so one QP in need leaves a quarter to the next. And a board without news gives way: after UR_KEEP_IDLE to a QP that finds
+ * no room, after UR_KEEP_OLD in any case, when another board is begun or its QP receives something. Its peer is told by a NAK, and sends
+ * all again. No hole in use is without news for so long: a host of our kind asks after some round trips, others after their ACK timer, and
+ * after several of its intervals what they sent then has come twice.
  */
 #ifndef UR_KEEP_H
 #define UR_KEEP_H

@@ -31,7 +31,7 @@ test_losses_of_many_connections() {
 # The first packet of a connection is missed by what the handshake took, and not by the ACK timer of half a second.
 test_losses_of_the_first_packet() {
 	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -C 3 || return 1
-	uroce_in "$NS2" --fault 'drop tx opcode=SEND_ONLY nth=1' --counters "$TMP/counters" -- rping -c -C 3 -a 10.77.0.1 ||
+	uroce_in "$NS2" --fault 'drop tx opcode=RC_SEND_ONLY nth=1' --counters "$TMP/counters" -- rping -c -C 3 -a 10.77.0.1 ||
 		{ cat "$TMP/server"; fail "client status $?"; return; }
 	served "$TMP/server" || return 1
 	grep -E '^(fault_dropped|tx_re|tx_probes|local_ack)' "$TMP/counters"
