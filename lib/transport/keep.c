@@ -311,16 +311,20 @@ static uint32_t psns_of(const struct ur_qp *qp, const struct ur_kept *c)
 	return psns(qp, &view, ur_opcode(view.bth.opcode), c->beyond);
 }
 
-/* The copy that has that PSN, or a READ whose answer has it; NULL: that was given up. */
+#define LOOKS 128 /* copies of which one packet may make us look at the headers */
+#define WIDE 1024 /* PSNs */
+
+/* The copy that has that PSN, or a READ whose answer has it; NULL: that was given up, or it is a READ with too many others within. */
 static struct ur_kept *holder(const struct ur_qp *qp, uint32_t psn)
 {
 	const struct ur_keep *k = qp->resp.keep;
+	unsigned looks = 0;
 
 	for (unsigned row = row_of(psn);; row = (row + ROWS - 1) % ROWS) {
-		for (struct ur_kept *c = k->first[row]; c; c = c->next)
+		for (struct ur_kept *c = k->first[row]; c && looks < LOOKS; c = c->next, looks++)
 			if (c->psn == psn || (ur_psn_diff(psn, c->psn) > 0 && ((psn - c->psn) & UR_PSN_MASK) < psns_of(qp, c)))
 				return c;
-		if (row == row_of(qp->resp.epsn))
+		if (row == row_of(qp->resp.epsn) || looks == LOOKS)
 			return NULL;
 	}
 }
@@ -385,6 +389,10 @@ __attribute__((noinline)) static enum ur_keep_how meet(struct ur_qp *qp, const s
 
 	if (!c || is_part(qp, c, p, op) || (c->psn == p->bth.psn && is_same(c, p, off)))
 		return UR_KEEP_TWICE;
+	if (psns_of(qp, c) > WIDE) { /* what else is kept of these PSNs is not worth looking for */
+		ur_keep_drop(qp);
+		return UR_KEEP_DIFFERS;
+	}
 	give_up(qp, c);
 	release_if_empty(qp);
 	return UR_KEEP_DIFFERS;

@@ -103,6 +103,10 @@ void ur_resp_sack(struct ur_qp *qp, uint32_t psn)
 	ur_keep_report(qp, psn);
 	if (ur_resp_nak_waits(r))
 		return;
+	if (!(r->ack_pending & UR_ACK_WAITS)) { /* what was said last may have been a NAK, of a PSN that has not been executed */
+		r->ack_psn = ur_psn_add(r->epsn, UR_PSN_MASK);
+		r->ack_msn = r->msn;
+	}
 	r->ack_pending |= UR_SACK_WAITS;
 	r->ack_syndrome = ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID);
 	ur_resp_schedule(qp);
@@ -136,6 +140,7 @@ static bool build_sack(struct ur_qp *qp)
 	ur_qp_count(qp, UR_C_SACK_SENT);
 	UR_TRACE(qp->tp->trace, SACK_SENT, qp->qpn, s.expected, s.base, s.n);
 	r->ack_pending = (e ? r->ack_pending & UR_ACK_WAITS : 0) | (more ? UR_SACK_WAITS : 0);
+	r->ack_again = 0;
 	return true;
 }
 
@@ -149,6 +154,7 @@ static void forget_sack(struct ur_qp *qp)
 		r->ack_msn = r->msn;
 	}
 	r->ack_pending = UR_ACK_WAITS;
+	r->ack_again = 0;
 }
 
 static bool build_plain_ack(struct ur_qp *qp)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What somebody who cannot see the packets can make a responder keep: how far beyond the expected PSN, and beside the peer's own packet. */
 #include "keep_harness.h"
+#include "wire/last_ack.h"
 
 void ur_suite_keep_differs(void);
 
@@ -218,6 +219,58 @@ static void reach__grows_by_what_came_early(void)
 	th_close(&fixture);
 }
 
+/*
+ * After a NAK, and a SACK that says what is kept: were the QP to end now, no more would be acknowledged for it than was executed
+ * (ur_qp_last_ack).
+ */
+static void last_ack__after_a_sack(void)
+{
+	struct ur_last_ack ack;
+	struct ur_bth bth;
+	struct ur_sack s;
+
+	open_kept(&fixture, 100, 0);
+	write_one(&fixture, 100, 0, true);
+	write_one(&fixture, 100, 2, false);
+	expect_sack(&fixture, &s, 100);
+	CU_ASSERT_EQUAL(s.expected, 101);
+	CU_ASSERT_TRUE_FATAL(ur_qp_last_ack(fixture.n[1].qp, 0, &ack)); /* the first one that it has sent was a SACK */
+	ur_bth_get(ack.headers, &bth);
+	CU_ASSERT_EQUAL(bth.psn, 100);
+	fixture.n[1].qp->resp.ack_psn = 101; /* of a NAK that has left */
+	write_one(&fixture, 100, 3, false);
+	expect_sack(&fixture, &s, 100);
+	CU_ASSERT_TRUE(ur_qp_last_ack(fixture.n[1].qp, 0, &ack));
+	ur_bth_get(ack.headers, &bth);
+	CU_ASSERT_EQUAL(bth.psn, 100);
+	th_close(&fixture);
+}
+
+/* A READ that covers many others: no packet makes us look at all of them. */
+static void differs__within_a_wide_read(void)
+{
+	struct th_hdr x;
+	struct th_pkt p;
+
+	open_kept(&fixture, 100, 0);
+	for (unsigned i = 3; i < 600; i++)
+		write_one(&fixture, 100, i, false);
+	x = th_reth(&fixture, 1, 0, 2000 * MTU);
+	th_make(&fixture, 1, &p, UR_OP_READ_REQ, 102, true, &x, NULL, 0);
+	th_feed(&fixture, 1, &p);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_KEPT), 598);
+	write_one_at(&fixture, 100, 700, 1, false); /* within the READ, beyond all others: it is not looked for so far */
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_DIFFERS), 0);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_DUPLICATE), 1);
+	x.rkey ^= 1;
+	th_make(&fixture, 1, &p, UR_OP_READ_REQ, 102, true, &x, NULL, 0);
+	th_feed(&fixture, 1, &p);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_DIFFERS), 1);
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep); /* so wide a one is given up with all that is kept */
+	th_drain(&fixture, 1);
+	th_close(&fixture);
+}
+
 void ur_suite_keep_differs(void)
 {
 	CU_pSuite s = CU_add_suite("keep_differs", NULL, NULL);
@@ -225,6 +278,8 @@ void ur_suite_keep_differs(void)
 	CU_ADD_TEST(s, differs__neither_is_kept);
 	CU_ADD_TEST(s, differs__from_a_read);
 	CU_ADD_TEST(s, differs__others_stay);
+	CU_ADD_TEST(s, differs__within_a_wide_read);
+	CU_ADD_TEST(s, last_ack__after_a_sack);
 	CU_ADD_TEST(s, reach__follows_what_was_executed);
 	CU_ADD_TEST(s, reach__grows_by_what_came_early);
 }
