@@ -148,7 +148,7 @@ static bool spend_retry(struct ur_qp *qp)
 /* The peer is there, though nothing is acknowledged. */
 static void hears(struct ur_requester *r)
 {
-	r->probe.times = 0;
+	ur_probe_end(&r->probe);
 	r->wait = r->timeout;
 }
 
@@ -504,9 +504,9 @@ static void ask_again(struct ur_qp *qp, ur_time now)
 		ur_follow_expired(qp, now);
 	if (!spend_retry(qp))
 		return;
-	r->deadline = now + r->wait;
 	hello_again(r);
 	ur_probe(qp, true, now);
+	r->deadline = now + r->wait;
 	ur_timer_arm(qp->tp->c.wheel, &qp->timer, ur_comp_expiry(qp));
 }
 
@@ -514,6 +514,7 @@ static void send_all_again(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
+	ur_probe_end(&r->probe);
 	r->probe.times = r->wait != r->timeout; /* none were sent, but ur_probe_answered has to restore the interval */
 	r->probe.sent_at = now;
 	if (r->follow.on ? ur_follow_expired(qp, now) : ur_window_halve(&r->window, r->una))
@@ -542,8 +543,8 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 	struct ur_requester *r = &qp->req;
 
 	qp->tp->now = now;
-	if (r->rnr == UR_RNR_WAITS) {
-		ur_rnr_expired(qp);
+	if (ur_unlikely(ur_rnr_is_due(r))) {
+		ur_rnr_expired(qp, now);
 		ur_comp_watch_path(qp, now);
 		return;
 	}

@@ -57,10 +57,8 @@ bool ur_goback_overdue(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (!r->probe.eager || r->probe.times || awaits_answer(qp) || !ur_probe_afford_all(qp, now))
+	if (!r->probe.eager || r->probe.times || awaits_answer(qp) || !ur_probe_all(qp, now))
 		return false;
-	ur_probe(qp, false, now); /* it is part of what follows */
-	r->probe.all = true;
 	r->window.moved_at = 0;
 	ur_req_rewind(qp);
 	r->since_ack = r->window.ack_every;

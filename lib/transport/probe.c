@@ -29,8 +29,8 @@
 #define FIRST (20 * UR_NS_PER_MS)       /* for the first packet of a connection, where nothing is known of the path */
 #define FIRST_MOST (200 * UR_NS_PER_MS) /* and where it is */
 #define PROBES_MAX 20
-#define COST_MOST 16   /* packets, of what goes again together: a READ, or all in flight to a peer that goes back */
-#define ASK_FOR_ONE 2  /* probes in a row that ask for one answer of a READ; whoever does not answer that is asked for all */
+#define COST_MOST 16  /* packets, of what goes again together: a READ, or all in flight to a peer that goes back */
+#define ASK_FOR_ONE 2 /* probes in a row that ask for one answer of a READ; whoever does not answer that is asked for all */
 
 const struct ur_budget_kind ur_budget_of_qp = {64, UR_NS_PER_S / 8}, ur_budget_of_process = {256, UR_NS_PER_S / 128};
 
@@ -155,16 +155,6 @@ static void spend(struct ur_qp *qp, uint32_t n)
 	qp->req.probe.spent += n;
 }
 
-bool ur_probe_afford_all(struct ur_qp *qp, ur_time now)
-{
-	const uint32_t n = ur_min_u32((qp->req.next - qp->req.una) & UR_PSN_MASK, COST_MOST);
-
-	if (affordable(qp, now) < n)
-		return false;
-	spend(qp, n);
-	return true;
-}
-
 bool ur_probe_afford_copy(struct ur_qp *qp, ur_time now)
 {
 	if (affordable(qp, now) <= ur_budget_of_qp.most / 2)
@@ -246,14 +236,37 @@ static void note_overdue(struct ur_requester *r)
 	struct ur_probe *p = &r->probe;
 
 	p->since = ur_max_time(ur_max_time(r->deadline - r->wait, p->news), r->sent_at);
-	p->doubt.n = 0;
+	p->doubt.n = p->doubt.paid = 0;
 	p->doubt.from = r->una;
 	p->doubt.upto = r->next;
 }
 
-void ur_qp_handshake_took(struct ur_qp *qp, ur_time t)
+/* What is overdue is sent again now: what comes for it times nothing. */
+static void note_sent(struct ur_qp *qp, ur_time now)
 {
-	qp->req.rtt.handshake = t ? ur_rtt_bounded(t) : 0;
+	struct ur_requester *r = &qp->req;
+
+	ur_qp_count(qp, UR_C_PROBE);
+	UR_TRACE(qp->tp->trace, PROBE, qp->qpn, r->una, r->next, r->probe.times);
+	r->probe.sent = true;
+	r->probe.sent_at = now;
+	r->rtt.at = 0;
+	r->rtt.resent = r->max;
+}
+
+bool ur_probe_all(struct ur_qp *qp, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+	const uint32_t n = ur_min_u32((r->next - r->una) & UR_PSN_MASK, COST_MOST);
+
+	if (affordable(qp, now) < n)
+		return false;
+	spend(qp, n);
+	r->probe.times++;
+	note_overdue(r);
+	note_sent(qp, now);
+	r->probe.all = true;
+	return true;
 }
 
 void ur_probe(struct ur_qp *qp, bool expired, ur_time now)
@@ -274,12 +287,7 @@ void ur_probe(struct ur_qp *qp, bool expired, ur_time now)
 		ur_qp_count(qp, UR_C_PROBE_HELD);
 		return;
 	}
-	ur_qp_count(qp, UR_C_PROBE);
-	UR_TRACE(qp->tp->trace, PROBE, qp->qpn, r->una, r->next, p->times);
-	p->sent = true;
-	p->sent_at = now;
-	r->rtt.at = 0;
-	r->rtt.resent = r->max;
+	note_sent(qp, now);
 	ur_req_schedule(qp);
 }
 
@@ -314,9 +322,11 @@ static bool was_needed(struct ur_qp *qp, ur_time now)
 	struct ur_requester *r = &qp->req;
 	struct ur_probe *p = &r->probe;
 
+	if (!p->since) /* it was all sent again when the ACK timer expired */
+		return false;
 	p->doubt.took = now - p->since;
 	if (p->sent && took_a_round_trip(r, now - p->sent_at)) {
-		p->doubt.n = p->spent;
+		p->doubt.n = p->doubt.paid = p->spent;
 		p->doubt.loss_at = p->loss_at;
 		ur_probe_proved(qp, now);
 		return true;
@@ -334,7 +344,17 @@ void ur_probe_answered_twice(struct ur_qp *qp, uint32_t psn)
 		return;
 	ur_rtt_late(&qp->req.rtt, p->doubt.took);
 	p->loss_at = p->doubt.loss_at;
+	ur_budget_spend(&p->budget, p->doubt.paid); /* it proved nothing */
+	ur_budget_spend(&qp->tp->budget, p->doubt.paid);
 	memset(&p->doubt, 0, sizeof(p->doubt));
+}
+
+void ur_probe_end(struct ur_probe *p)
+{
+	p->times = 0;
+	p->spent = 0;
+	p->since = 0;
+	p->sent = p->all = false;
 }
 
 /*
@@ -347,10 +367,7 @@ void ur_probe_answered(struct ur_qp *qp, ur_time now)
 	const bool needed = was_needed(qp, now), all = r->probe.all;
 	uint32_t index, copy;
 
-	r->probe.times = 0;
-	r->probe.spent = 0;
-	r->probe.since = 0;
-	r->probe.sent = r->probe.all = false;
+	ur_probe_end(&r->probe);
 	r->wait = r->timeout;
 	if (!needed || all || r->una == r->next || r->probe.what || r->repair.busy)
 		return; /* nothing is missing, or it is known what */
@@ -360,6 +377,11 @@ void ur_probe_answered(struct ur_qp *qp, ur_time now)
 	r->probe.doubt.n += 1 + copy;
 	r->probe.sent_at = now;
 	ur_req_schedule(qp);
+}
+
+void ur_qp_handshake_took(struct ur_qp *qp, ur_time t)
+{
+	qp->req.rtt.handshake = t ? ur_rtt_bounded(t) : 0;
 }
 
 bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn)

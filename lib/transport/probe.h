@@ -17,9 +17,14 @@ ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time s
 ur_time ur_ack_timer_longer(ur_time wait, ur_time timeout);
 /* It is due now; `expired`: because the ACK timer has expired, so that one packet may go in any case. */
 void ur_probe(struct ur_qp *qp, bool expired, ur_time now);
-/* May all in flight be sent again now, although nothing shows that it is lost? Then it is paid for. */
-bool ur_probe_afford_all(struct ur_qp *qp, ur_time now);
-/* May a packet that has just been sent be sent once more, as a precaution? As above; half of what there is stays for what is overdue. */
+/* It is due, and the caller sends all in flight again in its place, unless (false) that cannot be paid for. */
+bool ur_probe_all(struct ur_qp *qp, ur_time now);
+/* Nothing is overdue any more. */
+void ur_probe_end(struct ur_probe *p);
+/*
+ * May a packet that has just been sent be sent once more, as a precaution? Then it is paid for; half of what there is stays for what is
+ * overdue.
+ */
 bool ur_probe_afford_copy(struct ur_qp *qp, ur_time now);
 /* Something was found to be lost: what was paid for to find that out was well spent. */
 void ur_probe_proved(struct ur_qp *qp, ur_time now);

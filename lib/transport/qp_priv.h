@@ -48,6 +48,7 @@ struct ur_probe {
 	/* What was sent again before the last progress; was the peer only late? */
 	struct {
 		uint32_t n, from, upto; /* PSNs that were, 0: none, or it is known; they lie in this range */
+		uint32_t paid;          /* what was given back for them */
 		ur_time took, loss_at;  /* how long progress took; `loss_at` without it */
 	} doubt;
 };

@@ -91,9 +91,15 @@ static inline uint32_t ur_swqe_psn(const void *qp, uint32_t i)
  */
 static inline uint32_t ur_repair_wqe(const struct ur_qp *qp, uint32_t from, uint32_t psn)
 {
-	const uint32_t fresh = qp->req.fresh, i = ur_psn_find(from, fresh, psn, ur_swqe_psn, qp);
-	const struct ur_swqe *w = ur_sq_at(qp, i);
+	const uint32_t fresh = qp->req.fresh;
+	const struct ur_swqe *w = ur_sq_at(qp, from);
+	uint32_t i;
 
+	/* The first may have 2^23 PSNs, so that what follows it seems to be before it. */
+	if (from != fresh && ((psn - w->psn) & UR_PSN_MASK) < w->npkts)
+		return from;
+	i = from == fresh ? fresh : ur_psn_find(from + 1, fresh, psn, ur_swqe_psn, qp);
+	w = ur_sq_at(qp, i);
 	return i != fresh && ((psn - w->psn) & UR_PSN_MASK) < w->npkts ? i : fresh;
 }
 

@@ -21,7 +21,8 @@
 #define SHARE 4   /* of the time for which the request has been refused: a quarter */
 #define TIMES 128 /* the timer */
 #define LONGEST (10 * UR_NS_PER_MS)
-#define WITHOUT_END 7 /* the RNR retry count that is none */
+#define ASK_AGAIN (100 * UR_NS_PER_MS) /* where there is no ACK timer */
+#define WITHOUT_END 7                  /* the RNR retry count that is none */
 
 ur_time ur_rnr_wait(ur_time asked, ur_time refused)
 {
@@ -64,9 +65,21 @@ bool ur_rnr_stops(const struct ur_requester *r, uint32_t index)
 	return index - r->head >= (taken ? taken : 1);
 }
 
-void ur_rnr_expired(struct ur_qp *qp)
+bool ur_rnr_is_due(const struct ur_requester *r)
 {
+	return r->rnr == UR_RNR_WAITS || (r->rnr == UR_RNR_ASKS && !r->timeout);
+}
+
+/* Without an ACK timer nothing else would find that the packet which asks was lost, or its answer. */
+void ur_rnr_expired(struct ur_qp *qp, ur_time now)
+{
+	struct ur_requester *r = &qp->req;
+
 	UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_RNR);
-	qp->req.rnr = UR_RNR_ASKS;
+	if (r->rnr == UR_RNR_ASKS)
+		ur_req_rewind(qp);
+	r->rnr = UR_RNR_ASKS;
+	if (!r->timeout)
+		ur_timer_arm(qp->tp->c.wheel, &qp->timer, now + ASK_AGAIN);
 	ur_req_schedule(qp);
 }

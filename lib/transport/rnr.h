@@ -18,7 +18,9 @@ void ur_rnr_progress(struct ur_requester *r);
 bool ur_rnr_stops(const struct ur_requester *r, uint32_t index);
 /* The request at `una` was refused, and may be sent again once `asked` ns have passed. */
 void ur_rnr_begin(struct ur_qp *qp, ur_time asked, ur_time now);
-/* That has passed. */
-void ur_rnr_expired(struct ur_qp *qp);
+/* The QP's timer has expired: is it for this? */
+bool ur_rnr_is_due(const struct ur_requester *r);
+/* The wait is over: the packet asks, or asks again. */
+void ur_rnr_expired(struct ur_qp *qp, ur_time now);
 
 #endif

@@ -87,7 +87,7 @@ static const struct field probe_fields[] = {
 	IS(doubt.n),
 	IS(doubt.from),
 	IS(doubt.upto),
-	GAP(doubt.upto, doubt.took),
+	IS(doubt.paid),
 	IS(doubt.took),
 	AT(doubt.loss_at),
 };

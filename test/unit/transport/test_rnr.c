@@ -186,6 +186,33 @@ static void ask__lost(void)
 	}
 }
 
+/* A QP without an ACK timer asks again by itself. */
+static void ask__lost_without_an_ack_timer(void)
+{
+	struct th_opt o = th_default;
+
+	o.rnr_retry = 7;
+	o.timeout = 0;
+	th_open(&h, &o);
+	for (uint64_t i = 0; i < 4; i++)
+		th_post(&h, 0, IBV_WR_SEND, i, 0, 8, 0, IBV_SEND_SIGNALED);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 4);
+	th_ack(&h, 0, 100, RNR(SOON));
+	expect_ask(100);
+	for (unsigned i = 0; i < 3; i++) {
+		th_sleep(&h, 101 * UR_NS_PER_MS);
+		expect_psns(100, 1);
+	}
+	th_ack(&h, 0, 100, ACK);
+	expect_psns(101, 1);
+	th_ack(&h, 0, 101, ACK);
+	expect_psns(102, 2);
+	th_ack(&h, 0, 103, ACK);
+	th_sleep(&h, UR_NS_PER_S);
+	th_expect_quiet(&h, 0);
+	th_close(&h);
+}
+
 /* The peer had kept what followed, and has executed it with what asked. */
 static void ask__answered_with_all(void)
 {
@@ -292,6 +319,7 @@ void ur_suite_rnr(void)
 	CU_ADD_TEST(s, ask__with_a_request_that_is_answered);
 	CU_ADD_TEST(s, rest__asks_where_it_stops);
 	CU_ADD_TEST(s, ask__lost);
+	CU_ADD_TEST(s, ask__lost_without_an_ack_timer);
 	CU_ADD_TEST(s, ask__answered_with_all);
 	CU_ADD_TEST(s, wait__bounds);
 	CU_ADD_TEST(s, wait__grows_where_retries_have_no_end);
