@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the files of lib/net share. net.c: the instance, and packets without a path of their own; gid.c: the GID table; route.c: routes;
- * neigh.c: the neighbour cache; probe.c: questions to neighbours; path.c: paths; narrow.c: hops
- * that carry less than our link; answer.c: received ARP and ICMP, and answers to it. group.h: multicast membership.
+ * neigh.c: the neighbour cache; probe.c: questions to neighbours; path.c: paths; narrow.c: hops that carry less than our link; answer.c:
+ * received ARP and ICMP, and answers to it. group.h: multicast membership.
  */
 #ifndef UR_NET_INTERNAL_H
 #define UR_NET_INTERNAL_H

@@ -85,7 +85,7 @@ int ur_net_route_lookup(const struct ur_net *net, const struct ur_gid *dst, cons
 
 /*
  * A hop on the way to `dst` carries no more than `mtu` IP bytes, as is known for sure: remembered for ten minutes (RFC 1191, 6.3), for the
- * last few addresses. True when that is news.
+ * last few addresses. True when that is news: the first of that address, or less by a step of the path MTU.
  */
 bool ur_net_narrow(struct ur_net *net, const struct ur_gid *dst, uint16_t mtu, ur_time now);
 /* What is remembered of the way to `dst`: IP bytes, 0 for nothing. */

@@ -83,7 +83,8 @@ struct ur_nic_config {
 	void (*watched)(void *ctx, bool watched);
 	/*
 	 * A hop on the way to `dst` carries hop_mtu IP bytes, too few for packets of connections that are there, whose path MTU is that:
-	 * once for each address, and again when it is less. Or (0) it looks so, as in ur_tp_config.only_short: now and then. May be NULL.
+	 * once for each address, and again when a smaller path MTU follows. Or (0) it looks so, as in ur_tp_config.only_short. At most now
+	 * and then. May be NULL.
 	 */
 	void (*narrow)(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu);
 };
@@ -114,7 +115,7 @@ struct ur_nic {
 	struct ur_list waiting;             /* those with a backlog */
 	struct ur_idents idents;            /* IPv4 identifications of what comes in */
 	struct ur_loop loop;                /* packets to ourselves */
-	struct ur_bucket suspicions;        /* that cfg.narrow is told of */
+	struct ur_bucket narrow_reports;    /* calls of cfg.narrow */
 	_Atomic(struct ur_qp *) doorbell;   /* QPs that rang since the last poll, newest first */
 };
 

@@ -3,8 +3,15 @@
 #include "nic/nic_priv.h"
 #include "wire/hdr.h"
 
-#define SUSPICIONS 4 /* at once, and then one in this time: */
-#define SUSPICION_NS (10 * UR_NS_PER_S)
+#define REPORTS 4 /* at once, and then one in this time: */
+#define REPORT_NS (10 * UR_NS_PER_S)
+
+/* A peer, too, can say that of its own address as often as it likes, and of as many addresses as it has. */
+static void report(struct ur_nic *nic, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu)
+{
+	if (nic->cfg.narrow && ur_bucket_take(&nic->narrow_reports, REPORTS, REPORT_NS, nic->now))
+		nic->cfg.narrow(nic->cfg.ctx, dst, path_mtu, hop_mtu);
+}
 
 /* Is it about a packet of ours that is too long for a hop? No MAD is. What is believed counts for connections to come. */
 static bool is_too_long(struct ur_nic *nic, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *bth)
@@ -14,8 +21,8 @@ static bool is_too_long(struct ur_nic *nic, const struct ur_gid *dst, uint16_t h
 	if (!path_mtu)
 		return false;
 	ur_count(&nic->counters, UR_C_NARROW_HOP);
-	if (ur_net_narrow(nic->net, dst, hop_mtu, nic->now) && nic->cfg.narrow)
-		nic->cfg.narrow(nic->cfg.ctx, dst, path_mtu, hop_mtu);
+	if (ur_net_narrow(nic->net, dst, hop_mtu, nic->now))
+		report(nic, dst, path_mtu, hop_mtu);
 	return true;
 }
 
@@ -39,6 +46,5 @@ void ur_nic_only_short(void *ctx, const struct ur_gid *dst, uint32_t path_mtu)
 	ur_count(&nic->counters, UR_C_ONLY_SHORT);
 	if (ur_net_narrow_mtu(nic->net, dst, nic->now))
 		return; /* no riddle */
-	if (nic->cfg.narrow && ur_bucket_take(&nic->suspicions, SUSPICIONS, SUSPICION_NS, nic->now))
-		nic->cfg.narrow(nic->cfg.ctx, dst, path_mtu, 0);
+	report(nic, dst, path_mtu, 0);
 }

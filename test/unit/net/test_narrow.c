@@ -34,7 +34,7 @@ static void narrow__for_ten_minutes(void)
 /* What is said again does not make it last, what is less does; a hop that is wider is another one. */
 static void narrow__the_least_counts(void)
 {
-	const struct ur_gid a = peer(1);
+	const struct ur_gid a = peer(1), b = peer(2);
 	struct ur_net *net;
 	struct nh h;
 
@@ -43,6 +43,9 @@ static void narrow__the_least_counts(void)
 	CU_ASSERT_TRUE(ur_net_narrow(net, &a, 1500, h.now));
 	CU_ASSERT_FALSE(ur_net_narrow(net, &a, 1500, h.now + MEMORY / 2));
 	CU_ASSERT_FALSE(ur_net_narrow(net, &a, 3000, h.now + MEMORY / 2));
+	for (uint16_t mtu = 1499; mtu > 1490; mtu--)
+		CU_ASSERT_EQUAL(ur_net_narrow(net, &b, mtu, h.now), mtu == 1499); /* then the path MTU is the same */
+	CU_ASSERT_EQUAL(ur_net_narrow_mtu(net, &b, h.now), 1491);
 	CU_ASSERT_EQUAL(ur_net_narrow_mtu(net, &a, h.now + MEMORY / 2), 1500);
 	CU_ASSERT_EQUAL(ur_net_narrow_mtu(net, &a, h.now + MEMORY), 0);
 	CU_ASSERT_TRUE(ur_net_narrow(net, &a, 1500, h.now + MEMORY));

@@ -107,10 +107,29 @@ static void narrow__what_is_outstanding_counts(void)
 	CU_ASSERT_EQUAL(ur_nic_path_mtu(nic, &peer), before);
 }
 
+/* Whoever has a connection may say so again and again, and of so many addresses that none is remembered. */
+static void narrow__is_told_now_and_then(void)
+{
+	struct ur_nic *nic = h.n[0].nic;
+	struct ur_gid other = peer;
+
+	for (unsigned i = 0; i < 8; i++) {
+		say(a.qp->req.una, HOP, UR_BTH_LEN);
+		for (unsigned k = 1; k <= 32; k++) {
+			other.raw[15] = (uint8_t)(peer.raw[15] + k);
+			ur_net_narrow(nic->net, &other, 1500, h.now + i * 100 + k);
+		}
+		CU_ASSERT_EQUAL(ur_net_narrow_mtu(nic->net, &peer, h.now), 0);
+	}
+	CU_ASSERT_EQUAL(count(UR_C_NARROW_HOP), 8);
+	CU_ASSERT_EQUAL(told, 4);
+}
+
 void ur_suite_nic_narrow(void)
 {
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("nic_narrow", NULL, NULL, setup, teardown);
 
 	CU_ADD_TEST(s, narrow__lies_change_nothing);
 	CU_ADD_TEST(s, narrow__what_is_outstanding_counts);
+	CU_ADD_TEST(s, narrow__is_told_now_and_then);
 }
