@@ -181,6 +181,20 @@ static struct part part_of(const struct job *j, uint64_t grain)
 	return p;
 }
 
+/*
+ * Does the region lack pages now? To read one is a fault here, which a thread that blocks SIGBUS does not survive; so memory that is used
+ * as it is meant to be has none. The kernel looks for holes in tmpfs only: of the larger pages, the file has to have all.
+ */
+static bool has_holes(int fd, const struct statfs *fs, const struct job *j)
+{
+	const struct part p = part_of(j, 1);
+	struct stat st;
+
+	if (fs->f_type == HUGETLBFS_MAGIC)
+		return fstat(fd, &st) || st.st_blocks < st.st_size / 512;
+	return lseek(fd, (off_t)p.off, SEEK_HOLE) < (off_t)(p.off + p.len);
+}
+
 /* No page that the file does not have comes to be by reading it here, nor by locking it: userfaultfd(2) makes an error of that. */
 static bool guard(int fd, void *here, uint64_t len)
 {
@@ -211,7 +225,7 @@ static bool map_fd(int fd, const struct job *j, struct ur_map *out)
 
 	if (fd < 0)
 		return false;
-	if (!fstatfs(fd, &fs))
+	if (!fstatfs(fd, &fs) && !has_holes(fd, &fs, j))
 		p = part_of(j, (uint64_t)fs.f_bsize > HUGE ? (uint64_t)fs.f_bsize : HUGE);
 	if (p.len && p.len <= j->most)
 		here = mmap(NULL, p.len, PROT_NONE, MAP_PRIVATE | MAP_NORESERVE, fd, (off_t)p.off);

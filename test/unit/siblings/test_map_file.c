@@ -163,7 +163,7 @@ static void map_file__the_region(void)
 	CU_ASSERT_FALSE(ur_map_file(&o, &piece, LARGE, UR_MAP_ANY, guard, &m));
 }
 
-/* The pages that a file does not have are not made here, whether they are read or the memory is locked. */
+/* The pages that a file lacks later are not made here, whether they are read or the memory is locked. What lacks some now is not mapped. */
 static void map_file__fills_no_holes(void)
 {
 	static const enum kind some[] = {MEMFD, SHM_UNLINKED, HUGE_MEMFD};
@@ -183,6 +183,10 @@ static void map_file__fills_no_holes(void)
 			syscall(SYS_mlock, m.here, a.len);
 			CU_ASSERT_EQUAL(ask(BLOCKS, MEMFD, 0).blocks, had);
 			CU_ASSERT_TRUE(ur_touch_copy(copied, m.here, FIRST));
+			ur_map_drop(&m);
+			CU_ASSERT_EQUAL(map_part(&a, a.at, a.len, a.len, UR_MAP_ANY, &m), some[i] == HUGE_MEMFD);
+			ur_map_drop(&m);
+			CU_ASSERT_TRUE(map_part(&a, a.at, FIRST, a.len, UR_MAP_ANY, &m)); /* the region has all of its pages */
 			ur_map_drop(&m);
 		}
 		finish();
