@@ -139,13 +139,13 @@ typedef void (*ur_cm_event_fn)(void *owner, struct ur_cm_conn *conn, const struc
 #define UR_CM_UNANSWERED 4096
 
 /*
- * Accepted connections whose peer has not confirmed that it has the REP (half-open ones): so many at most, unless the configuration says
- * fewer. From one of UR_CM_HALF_OPEN_MANY parts of them on, a REP is repeated for one response timeout alone. Where all are there, the
+ * Accepted connections whose peer has not confirmed that it has the REP (half-open ones): at most this number, unless the configuration
+ * says fewer. From one of UR_CM_HALF_OPEN_MANY parts of them on, a REP is repeated for one response timeout alone. Where all are there, the
  * oldest ends for each new request, but not before it has had this time, which is longer than any round trip.
  */
 #define UR_CM_HALF_OPEN 4096
 #define UR_CM_HALF_OPEN_MANY 4
-#define UR_CM_HALF_OPEN_LEAST (250 * UR_NS_PER_MS)
+#define UR_CM_HALF_OPEN_LEAST (500 * UR_NS_PER_MS)
 
 /*
  * `gid` is an address or a wildcard (wire/gid_set.h). EADDRINUSE when the same service id is listened on at the same or an overlapping
@@ -255,7 +255,7 @@ struct ur_cm_conn_info {
 	uint8_t responder_resources, initiator_depth; /* as ours: incoming and outgoing depth */
 	uint8_t ack_timeout;
 	bool remote_srq;
-	uint8_t qp_type; /* ours, as a number; of an XRC request 10 XRC_RECV */
+	uint8_t qp_type;    /* ours, as a number; of an XRC request 10 XRC_RECV */
 	ur_time round_trip; /* at most: what the peer took to answer our REQ or REP; 0: it was sent twice, or is not answered yet */
 };
 void ur_cm_conn_info(const struct ur_cm_conn *c, struct ur_cm_conn_info *info);

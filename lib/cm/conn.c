@@ -120,7 +120,7 @@ static bool next_wait(struct ur_cm_conn *c, ur_time now, ur_time *wait)
 		*wait = ur_min_time(c->early, c->due - now);
 		return true;
 	}
-	if (!c->retries_left || ur_cm_half_open_gives_up(c))
+	if (!c->retries_left || ur_cm_half_open_gives_up(c, now))
 		return false;
 	ur_cm_count(c->cm, UR_C_CM_RETRIES);
 	c->retries_left--;

@@ -132,7 +132,7 @@ struct ur_cm_conn {
 	bool dead;   /* off all tables: freed with the last hold */
 	bool active;
 	bool closing; /* to be disconnected as soon as the RTU is here */
-	bool heard;   /* the peer has our REP, for it has asked for time (MRA) */
+	bool heard;   /* the peer has our REP, for it has asked for time (MRA), or sent to our QP */
 	struct ur_list half_open; /* cm->half_open */
 	ur_time waiting_since;    /* for an answer to `mad` */
 	uint8_t retries_left, max_retries;
@@ -237,8 +237,8 @@ enum ur_cm_stale ur_cm_stale_rep(struct ur_cm *cm, struct ur_cm_conn *c, const s
 
 /* half_open.c. The state has changed, or the peer was heard. */
 void ur_cm_half_open_note(struct ur_cm_conn *c);
-/* It has waited for one response timeout, and is not to wait for more because there are many like it. Counts it. */
-bool ur_cm_half_open_gives_up(struct ur_cm_conn *c);
+/* It has waited for one response timeout, is not in use, and is not to wait for more because there are many like it. Counts it. */
+bool ur_cm_half_open_gives_up(struct ur_cm_conn *c, ur_time now);
 /* For a new request; where there is none, the oldest half-open connections make it. False when none may go yet. */
 bool ur_cm_half_open_room(struct ur_cm *cm, ur_time now);
 

@@ -113,12 +113,12 @@ static uint8_t follow_when(const char *congestion)
 }
 
 /*
- * A program has some descriptors for each connection that it accepts, mostly two to four, for channels of its own: those of connections
- * that nobody confirms take no more than half of what it may have.
+ * A program has some descriptors for each connection that it accepts, mostly two, for channels of its own: those of connections that nobody
+ * confirms then take no more than half of what it may have.
  */
 static uint32_t half_open_most(void)
 {
-	enum { LEAST = 64, SHARE = 8 };
+	enum { LEAST = 64, SHARE = 4 };
 	struct rlimit files;
 
 	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / SHARE >= UR_CM_HALF_OPEN)

@@ -198,7 +198,7 @@ static void half_open__fewer_repetitions(void)
 /* The oldest goes first; but not one that is heard, or in use, and none that is too young. */
 static void half_open__oldest_goes(void)
 {
-	struct hx_ep *l = accepting(3), *e[6];
+	struct hx_ep *l = accepting(3), *e[5];
 	struct ur_cm_msg mra = {.attr = UR_CM_MRA};
 
 	h.fate = only_to_the_other;
@@ -206,14 +206,18 @@ static void half_open__oldest_goes(void)
 		request(i);
 		e[i] = l->child;
 	}
-	h.side[1].in_use = e[0]->qpn;
 	request(3);
 	CU_ASSERT_EQUAL(l->nchildren, 3); /* nobody has had time to answer */
 	CU_ASSERT_EQUAL(HX_COUNTER(&h, 1, CM_BACKLOG), 1);
 	hx_run(&h, h.now + UR_CM_HALF_OPEN_LEAST);
+	h.side[1].in_use = e[0]->qpn;
 	request(3);
 	e[3] = l->child;
-	CU_ASSERT_EQUAL(l->nchildren, 4);
+	CU_ASSERT_EQUAL(l->nchildren, 4); /* in the place of what is half-open no more */
+	CU_ASSERT_EQUAL(h.side[1].cm->nhalf_open, 3);
+	CU_ASSERT_EQUAL(e[1]->got[UR_CM_EV_UNREACHABLE], 0);
+	request(4);
+	CU_ASSERT_EQUAL(l->nchildren, 5);
 	CU_ASSERT_EQUAL(e[1]->got[UR_CM_EV_UNREACHABLE], 1);
 	CU_ASSERT_EQUAL(e[0]->got[UR_CM_EV_UNREACHABLE], 0);
 	CU_ASSERT_EQUAL(h.side[1].cm->nhalf_open, 3);
@@ -224,15 +228,65 @@ static void half_open__oldest_goes(void)
 	e[2]->conn->addr.dgid = h.side[0].gid; /* whom tests speak for */
 	hx_inject_msg(&h, 1, &mra);
 	CU_ASSERT_EQUAL(h.side[1].cm->nhalf_open, 2);
-	request(4);
-	e[4] = l->child;
-	hx_run(&h, h.now + UR_CM_HALF_OPEN_LEAST);
 	request(5);
-	CU_ASSERT_EQUAL(l->nchildren, 6);
+	hx_run(&h, h.now + UR_CM_HALF_OPEN_LEAST);
+	request(6);
+	CU_ASSERT_EQUAL(l->nchildren, 7);
 	CU_ASSERT_EQUAL(e[2]->got[UR_CM_EV_UNREACHABLE], 0);
 	CU_ASSERT_EQUAL(e[0]->got[UR_CM_EV_UNREACHABLE], 0);
 	CU_ASSERT_EQUAL(e[3]->got[UR_CM_EV_UNREACHABLE], 1);
 	CU_ASSERT_EQUAL(HX_COUNTER(&h, 1, CM_HALF_OPEN), 2);
+	hx_fini(&h);
+}
+
+static uint32_t in_use_below;
+
+static bool first_ones_are_in_use(void *ctx, uint32_t qpn, ur_time now)
+{
+	(void)ctx;
+	(void)now;
+	return qpn < in_use_below;
+}
+
+/* Its RTU was lost, and its owner says nothing. However many there are, they take the place of none, and none of them ends early. */
+static void half_open__in_use_stays(void)
+{
+	struct hx_ep *l = accepting(40), *e[40];
+
+	h.side[1].cm->cfg.in_use = first_ones_are_in_use;
+	in_use_below = h.next_qpn + 38;
+	h.fate = only_to_the_other;
+	for (unsigned i = 0; i < 40; i++) {
+		request(i);
+		e[i] = l->child;
+	}
+	CU_ASSERT_EQUAL(e[38]->qpn, in_use_below);
+	request(40);
+	CU_ASSERT_EQUAL(l->nchildren, 41);
+	CU_ASSERT_EQUAL(h.side[1].cm->nhalf_open, 40);
+	for (unsigned i = 41; i < 60; i++)
+		request(i);
+	CU_ASSERT_EQUAL(l->nchildren, 60);
+	hx_run(&h, h.now + 10 * UR_NS_PER_S);
+	for (unsigned i = 0; i < 40; i++)
+		CU_ASSERT_EQUAL(e[i]->got[UR_CM_EV_UNREACHABLE], i >= 38);
+	hx_fini(&h);
+}
+
+/* The same where there is room: what is in use has its sixteen timeouts. */
+static void half_open__in_use_is_not_given_up(void)
+{
+	struct hx_ep *l = accepting(8), *e[4];
+
+	h.fate = only_to_the_other;
+	for (unsigned i = 0; i < 4; i++) {
+		request(i);
+		e[i] = l->child;
+	}
+	h.side[1].in_use = e[0]->qpn;
+	hx_run(&h, h.now + 10 * UR_NS_PER_S);
+	CU_ASSERT_EQUAL(e[0]->got[UR_CM_EV_UNREACHABLE], 0);
+	CU_ASSERT_EQUAL(e[1]->got[UR_CM_EV_UNREACHABLE], 1);
 	hx_fini(&h);
 }
 
@@ -263,5 +317,7 @@ void ur_suite_cm_flood(void)
 	CU_ADD_TEST(s, half_open__honest_connect);
 	CU_ADD_TEST(s, half_open__fewer_repetitions);
 	CU_ADD_TEST(s, half_open__oldest_goes);
+	CU_ADD_TEST(s, half_open__in_use_stays);
+	CU_ADD_TEST(s, half_open__in_use_is_not_given_up);
 	CU_ADD_TEST(s, half_open__owner_destroys);
 }
