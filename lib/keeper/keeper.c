@@ -136,7 +136,8 @@ static void build(struct datagram *d, const struct ur_farewell_ends *e, const ui
 	d->at = put_masked(d->bytes, e, v4, v4 ? sock4.port : sock6.port, d->len);
 	bth = d->bytes + d->at;
 	memcpy(bth, head, nhead);
-	memcpy(bth + nhead, payload, npayload);
+	if (npayload)
+		memcpy(bth + nhead, payload, npayload);
 	bth[4] = 0xff; /* masked, too */
 	crc = crc32(d->bytes, d->at + nhead + npayload);
 	for (unsigned i = 0; i < ICRC_LEN; i++)
