@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long IP packets towards an address may be, by what the administrator, or a router of the link, has set: the route's own MTU and
- * the interface's for IPv6. The kernel's cached path MTU (IP_MTU) is no source, since anybody lowers it by an ICMP error that quotes two
- * addresses and two ports; so the route is asked for as it stands in the table (RTM_F_FIB_MATCH), without exceptions.
+ * How long IP packets towards an address may be, by what the administrator, or a router of the link, has set: the route's own MTU, the
+ * interface's now, and what it has for IPv6. The kernel's cached path MTU (IP_MTU) is no source, since anybody lowers it by an ICMP error
+ * that quotes two addresses and two ports; so the route is asked for as it stands in the table (RTM_F_FIB_MATCH), without exceptions.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
 
 #include "drivers/os/netlink.h"
 #include "drivers/udp/internal.h"
@@ -70,14 +72,23 @@ static uint32_t ipv6_mtu(const struct ur_udp *u)
 	return mtu;
 }
 
+/* It may have been lowered since the port was opened. 0: it cannot be read. */
+static uint32_t device_mtu(const struct ur_udp *u)
+{
+	struct ifreq ifr = {.ifr_mtu = 0};
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%.*s", IFNAMSIZ - 1, u->port.name);
+	return ioctl(u->fd, SIOCGIFMTU, &ifr) || ifr.ifr_mtu < 0 ? 0 : (uint32_t)ifr.ifr_mtu;
+}
+
 uint16_t ur_udp_path_mtu(struct ur_port *p, const struct ur_gid *dst)
 {
 	const struct ur_udp *u = ur_udp_of(p);
-	uint32_t mtu = p->mtu, route = route_mtu(u, dst), link = ur_gid_is_v4(dst) ? 0 : ipv6_mtu(u);
+	const uint32_t bounds[] = {device_mtu(u), route_mtu(u, dst), ur_gid_is_v4(dst) ? 0 : ipv6_mtu(u)};
+	uint32_t mtu = p->mtu;
 
-	if (route && route < mtu)
-		mtu = route;
-	if (link && link < mtu)
-		mtu = link;
+	for (unsigned i = 0; i < ur_array_size(bounds); i++)
+		if (bounds[i] && bounds[i] < mtu)
+			mtu = bounds[i];
 	return (uint16_t)mtu;
 }

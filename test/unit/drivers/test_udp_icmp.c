@@ -257,6 +257,31 @@ static void path_mtu__is_the_routes(void)
 	CU_ASSERT_EQUAL(port->ops->path_mtu(port, &there6), MTU);
 }
 
+static void set_lo_mtu(int mtu)
+{
+	struct ifreq ifr = {.ifr_name = "lo", .ifr_mtu = mtu};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	CU_ASSERT_EQUAL(ioctl(fd, SIOCSIFMTU, &ifr), 0);
+	close(fd);
+}
+
+/* Lowered while the port is open; what it could carry when it was opened is the most. */
+static void path_mtu__is_the_interfaces(void)
+{
+	static const int mtus[] = {1300, MTU, MTU + 500};
+
+	for (unsigned i = 0; i < ur_array_size(mtus); i++) {
+		set_lo_mtu(mtus[i]);
+		for (int v4 = 0; v4 < 2; v4++) {
+			const struct ur_gid here = address(v4);
+
+			CU_ASSERT_EQUAL(port->ops->path_mtu(port, &here), mtus[i] < MTU ? mtus[i] : MTU);
+		}
+	}
+	set_lo_mtu(MTU);
+}
+
 /* Not root: there are no raw sockets and no routes to add. */
 static bool may_forge(void)
 {
@@ -279,4 +304,5 @@ void ur_suite_udp_icmp(void)
 	CU_ADD_TEST(s, unreachable__fails_no_send);
 	CU_ADD_TEST(s, told__what_is_quoted);
 	CU_ADD_TEST(s, path_mtu__is_the_routes);
+	CU_ADD_TEST(s, path_mtu__is_the_interfaces);
 }
