@@ -15,13 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOT_INSTALLED 127
+#define NOT_INSTALLED 125 /* no code of a tool, nor (127) of ld.so */
+#define NOT_STARTED 124
 #define SPACE ((rlim_t)512 << 20) /* bytes of addresses, with the tool itself, its libraries and its threads */
 #define ERROR_MAX 1024
 
 /* 128 MiB: what is packed without asking for more, as by `xz -9` or `zstd -19`, takes less. */
 #define TOOL(name, ...)                                                                                                                    \
 	name, {name, "-d", "-c", __VA_ARGS__}, "it is compressed by " name ", which is not installed here",                                \
+		name " cannot be started to unpack it: unpack it yourself with '" name " -d'",                                             \
 		name " cannot unpack it: it is damaged or cut off, or no " name " file",                                                   \
 		name " would need more than 128 MiB of memory to unpack it, which no usual capture needs: if you trust the file, "         \
 		     "unpack it yourself with '" name " -d'"
@@ -30,7 +32,7 @@ static const struct tool {
 	uint8_t first; /* byte of a file */
 	const char *name;
 	const char *args[6];
-	const char *missing, *failed, *large;
+	const char *missing, *unstarted, *failed, *large;
 } tools[] = {
 	{0x28, TOOL("zstd", "--memory=128MB")},
 	{0x04, TOOL("lz4", NULL)},
@@ -71,14 +73,28 @@ static _Noreturn void feed(FILE *in, int to)
 	_exit(0);
 }
 
+/* Where the user has set a lower limit, that stays. */
+static bool limit_space(void)
+{
+	struct rlimit space;
+
+	if (getrlimit(RLIMIT_AS, &space))
+		return false;
+	if (space.rlim_max > SPACE) /* also RLIM_INFINITY, the largest */
+		space.rlim_max = SPACE;
+	if (space.rlim_cur > space.rlim_max)
+		space.rlim_cur = space.rlim_max;
+	return !setrlimit(RLIMIT_AS, &space);
+}
+
 static _Noreturn void unpack(const struct tool *tool, int from, int to, int errors)
 {
-	const struct rlimit space = {SPACE, SPACE};
-
-	setenv("LC_ALL", "C", 1); /* its errors are read */
-	if (dup2(from, 0) == 0 && dup2(to, 1) == 1 && dup2(errors, 2) == 2 && !setrlimit(RLIMIT_AS, &space))
-		execvp(tool->name, (char *const *)(uintptr_t)tool->args);
-	_exit(NOT_INSTALLED);
+	setenv("LC_ALL", "C", 1); /* its errors are read, */
+	/* once it has ended: what the pipe has no room for is lost, or it would wait */
+	if (dup2(from, 0) != 0 || dup2(to, 1) != 1 || dup2(errors, 2) != 2 || fcntl(2, F_SETFL, O_NONBLOCK) || !limit_space())
+		_exit(NOT_STARTED);
+	execvp(tool->name, (char *const *)(uintptr_t)tool->args);
+	_exit(errno == ENOENT ? NOT_INSTALLED : NOT_STARTED);
 }
 
 /* The tool has ended. Each says that it was memory in words of its own. */
@@ -107,6 +123,8 @@ static void end(struct unpacker *u)
 		return;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_INSTALLED)
 		*u->fault = u->tool->missing;
+	else if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED)
+		*u->fault = u->tool->unstarted;
 	else
 		*u->fault = lacked_memory(u) ? u->tool->large : u->tool->failed;
 }
