@@ -156,9 +156,9 @@ const char *ur_pcap_time(uint64_t ns, char to[24]);
 const char *ur_pcap_amount(uint64_t n, const char *unit, char to[24]);
 const char *ur_pcap_service(uint8_t service);
 
-/* A whole number, of any base that C knows, as the value of an option. */
 /* A random number for the tables of an analysis; 0 where the kernel has none. */
 uint64_t ur_pcap_salt(void);
+/* A whole number, of any base that C knows, as the value of an option. */
 bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v);
 
 /* Those that are subcommands of their own, and the one without a name. */
