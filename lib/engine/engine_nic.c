@@ -11,6 +11,7 @@
 #include "engine/engine_priv.h"
 #include "engine/populate.h"
 #include "wire/frame.h"
+#include "wire/path.h"
 
 static bool other_answers(void *ctx, uint64_t service_id, const struct ur_gid *dst)
 {
@@ -73,20 +74,27 @@ static void put_group_farewells(void *ctx, const struct ur_gid *groups, unsigned
 /* On the wire nothing can be done for connections that are there. That they end is no mystery then. */
 static void narrow(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu)
 {
+	enum { LEAST = 256 + UR_PATH_OVERHEAD };
 	const struct ur_engine *e = ctx;
 	const char *dev = e->nic->port->name;
 	char peer[UR_IP_TEXT];
 
 	ur_gid_ip(dst, peer);
-	if (hop_mtu)
+	if (hop_mtu >= LEAST)
 		fprintf(stderr,
-			"uroce: a hop on the way to %s carries %u bytes only, so connections with path MTU %u end, and new ones have path "
-			"MTU %u for ten minutes: raise the MTU of that hop, or lower that of %s and of the peer's interface\n",
+			"uroce: a router on the path to %s forwards at most %u bytes, so connections with path MTU %u will fail; new "
+			"connections of the connection manager use path MTU %u for ten minutes: raise the MTU of that router, or lower "
+			"that of %s and of the peer's interface\n",
 			peer, hop_mtu, path_mtu, 128u << ur_max_path_mtu(hop_mtu), dev);
+	else if (hop_mtu)
+		fprintf(stderr,
+			"uroce: a router on the path to %s forwards at most %u bytes, which is too small for RoCE, whose smallest path "
+			"MTU needs %u, so connections will fail: raise the MTU of that router\n",
+			peer, hop_mtu, LEAST);
 	else
 		fprintf(stderr,
-			"uroce: a connection ends whose peer, %s, was there but acknowledged no message longer than the path MTU, %u: a "
-			"hop on the way may carry less, as 'uroce doctor --dev %s %s' can tell\n",
+			"uroce: a connection to %s failed: the peer answered, but never acknowledged a message longer than the path MTU "
+			"(%u): a router on the path may forward less; 'uroce doctor --dev %s %s' can tell\n",
 			peer, path_mtu, dev, peer);
 }
 
