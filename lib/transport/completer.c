@@ -117,7 +117,8 @@ static inline void progress(struct ur_qp *qp, ur_time now)
 		ur_repair_moved(qp, now);
 	if (r->rtt.at && ur_psn_diff(r->una, r->rtt.psn) > 0) {
 		ur_rtt_sample(&r->rtt, now - r->rtt.at);
-		if (r->una == ur_psn_add(r->rtt.psn, 1)) /* an acknowledgement of more may take the place of one that was lost */
+		/* Of this packet alone: an acknowledgement of more may take the place of one that was lost. */
+		if (ur_unlikely(now - r->rtt.at > r->rtt.high) && r->una == ur_psn_add(r->rtt.psn, 1))
 			ur_rtt_late(&r->rtt, now - r->rtt.at);
 		r->rtt.at = 0;
 		pull_marks(r);
