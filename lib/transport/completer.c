@@ -487,14 +487,26 @@ void ur_comp_watch_path(struct ur_qp *qp, ur_time now)
 	ur_timer_arm(qp->tp->c.wheel, &qp->timer, r->deadline);
 }
 
+/* Since when an answer is waited for, or will be. */
+static ur_time waiting_since(const struct ur_qp *qp)
+{
+	const struct ur_requester *r = &qp->req;
+	const ur_time since = ur_max_time(r->deadline - r->wait, r->probe.news);
+
+	/* Of READs before anything is known of the path the whole answer may be under way. */
+	if (ur_likely(r->rtt.mean) || r->head == r->fresh || !ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_ANSWERED))
+		return since;
+	return since + UR_PROBE_FIRST_ANSWER;
+}
+
 ur_time ur_comp_expiry(const struct ur_qp *qp)
 {
 	const struct ur_requester *r = &qp->req;
 
 	if (qp->tp->c.plain_recovery)
 		return r->deadline;
-	return ur_min_time(r->deadline, ur_probe_due(&r->probe, &r->rtt, ur_max_time(r->deadline - r->wait, r->probe.news), r->timeout,
-						     ((r->next - r->una) & UR_PSN_MASK) <= FEW));
+	return ur_min_time(r->deadline,
+			   ur_probe_due(&r->probe, &r->rtt, waiting_since(qp), r->timeout, ((r->next - r->una) & UR_PSN_MASK) <= FEW));
 }
 
 static void ask_again(struct ur_qp *qp, ur_time now)

@@ -8,6 +8,9 @@
 struct ur_probe;
 struct ur_qp;
 
+/* How much longer than an acknowledgement the first answer to a READ may take, before anything has been timed. */
+#define UR_PROBE_FIRST_ANSWER (180 * UR_NS_PER_MS)
+
 /*
  * When a probe is due, unless there is progress. The ACK timer has run since `since`, for at most `timeout` (0: there is none). `few`:
  * little is in flight, as of short messages.

@@ -56,6 +56,30 @@ static void fault__first_loss_of_a_calm_path(void)
 	th_close(&h);
 }
 
+/* Before anything is known a SEND is missed after 20 ms; a READ, whose answer takes as long as it is, after 200. */
+static void fault__first_of_a_connection(void)
+{
+	for (unsigned read = 0; read < 2; read++) {
+		struct loss l[] = {{0, 100, 1}, END_OF_LOSSES};
+		struct th_opt o = th_default;
+		static struct th h;
+
+		o.timeout = 18;
+		th_open(&h, &o);
+		h.lose = lose_psn;
+		h.arg = l;
+		if (!read)
+			th_recv(&h, 1, 1, 500000, 64);
+		th_post(&h, 0, read ? IBV_WR_RDMA_READ : IBV_WR_SEND, 1, 0, 8, 500000, IBV_SEND_SIGNALED);
+		th_run(&h, (read ? 190 : 19) * UR_NS_PER_MS);
+		CU_ASSERT_EQUAL(count(&h, 0, UR_C_PROBE), 0);
+		th_run(&h, 20 * UR_NS_PER_MS);
+		CU_ASSERT_EQUAL(count(&h, 0, UR_C_PROBE), 1);
+		th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
+		th_close(&h);
+	}
+}
+
 static void fault__last_packet_lost(void)
 {
 	struct loss l[] = {{0, 104, 1}, END_OF_LOSSES};
@@ -486,6 +510,7 @@ void ur_suite_tp_faults(void)
 	CU_ADD_TEST(s, fault__first_loss_of_a_calm_path);
 	CU_ADD_TEST(s, fault__last_packet_lost);
 	CU_ADD_TEST(s, fault__all_of_a_message_lost);
+	CU_ADD_TEST(s, fault__first_of_a_connection);
 	CU_ADD_TEST(s, fault__nak_lost);
 	CU_ADD_TEST(s, fault__retransmission_lost);
 	CU_ADD_TEST(s, fault__probe_lost);
