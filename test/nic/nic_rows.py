@@ -49,20 +49,11 @@ def must_listen(process, who, how="cm"):
         raise Failure(f"{who} does not {'join' if how == 'group' else 'listen'}: {process.output()[-300:]}")
 
 
-# The last acknowledgements of a peer that has ended come again for a second (doc/interop.md), to a QP that may be closed by then: this many at most.
-LATE_ACKS = 8
-
-
-def is_late_ack(name, value):
-    return name in ("drop_qpn", "drop_qp_state") and value <= LATE_ACKS
-
-
 def check_counters(process, who, allowed=""):
     counters = process.counters()
     if not counters:
         raise Failure(f"{who} has left no counters: {process.output()[-300:]}")
-    bad = [f"{name} is {value}" for name, value in counters.items()
-           if value and BAD.fullmatch(name) and not re.fullmatch(allowed or "(?!)", name) and not is_late_ack(name, value)]
+    bad = [f"{name} is {value}" for name, value in counters.items() if value and BAD.fullmatch(name) and not re.fullmatch(allowed or "(?!)", name)]
     if bad:
         raise Failure(f"counters of {who} that should be 0: {', '.join(bad)}")
     return counters
