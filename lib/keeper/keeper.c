@@ -288,17 +288,48 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* All acknowledgements once of QPs that went since then. False when there is none. */
+/* Where they are in a message, and in a BTH. */
+enum { MAD_ATTR = 16, DREQ_REMOTE_QPN = 32, BTH_DQPN = 5, DREQ = 0x15 };
+
+static bool same(const void *a, const void *b, unsigned n)
+{
+	const uint8_t *x = a, *y = b;
+
+	for (unsigned i = 0; i < n; i++)
+		if (x[i] != y[i])
+			return false;
+	return true;
+}
+
+/* The QP at the other end has not been told, or has not confirmed, that the connection has ended: a DREQ to it is to be said. */
+static bool is_open(const struct ur_farewell_ack *a, uint32_t nmads)
+{
+	for (uint32_t i = 0; i < nmads; i++) {
+		const struct ur_farewell_mad *m = &page->mad[i];
+		const uint8_t *mad = m->mad;
+
+		if (m->kind == 1 && mad[MAD_ATTR] == 0 && mad[MAD_ATTR + 1] == DREQ &&
+		    same(mad + DREQ_REMOTE_QPN, a->headers + BTH_DQPN, 3) && same(&m->ends.dst, &a->ends.dst, sizeof(a->ends.dst)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * All acknowledgements once of QPs that went since then, whose peers may still wait for them: one whose connection has ended in order does
+ * not. False when there is none.
+ */
 static bool say_acks(uint64_t since)
 {
 	uint32_t n = ur_min_u32(*(const volatile uint32_t *)&page->nacks, UR_FAREWELL_ACKS);
+	uint32_t nmads = ur_min_u32(*(const volatile uint32_t *)&page->nmads, UR_FAREWELL_MADS);
 	unsigned said = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct ur_farewell_ack a;
 
 		memcpy(&a, &page->ack[i], sizeof(a));
-		if (a.kind == 1 && a.at >= since)
+		if (a.kind == 1 && a.at >= since && is_open(&a, nmads))
 			say(&a.ends, a.headers, sizeof(a.headers), NULL, 0, &said);
 	}
 	return said != 0;

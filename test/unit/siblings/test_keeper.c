@@ -34,10 +34,10 @@ void ur_suite_keeper(void);
 
 #define ROUNDS 4
 #define PATIENCE_S 20
-#define WANT(x) \
-	do { \
-		if (!(x)) \
-			_exit(__LINE__ % 250 + 1); \
+#define WANT(x)                                                                                                                            \
+	do {                                                                                                                               \
+		if (!(x))                                                                                                                  \
+			_exit(__LINE__ % 250 + 1);                                                                                         \
 	} while (0)
 
 static struct ur_farewell_page *page;
@@ -166,11 +166,24 @@ static struct ur_port *listen_on_lo(void)
 	return port;
 }
 
-/* Those of QPs that went lately, as often as messages; a process that has nothing else to say has a keeper nonetheless. */
+/* The DREQ to the QP that these are for, as far as the keeper looks at it. */
+static struct ur_farewell_mad dreq_to(bool v4)
+{
+	struct ur_farewell_mad m = {.kind = 1, .ends = mad_to(v4).ends};
+	static const uint8_t attr[] = {0, 0x15}, qpn[] = {0x12, 0x34, 0x56};
+
+	memcpy(m.mad + 16, attr, sizeof(attr));
+	memcpy(m.mad + 32, qpn, sizeof(qpn));
+	return m;
+}
+
+/* Those of QPs that went lately, as often as messages, where a connection has not ended; another QP's, or another message, says nothing of
+ * it. */
 static void says_acks(void)
 {
 	const uint64_t now = ur_clock_now();
-	unsigned got[2] = {0, 0};
+	unsigned got[2] = {0, 0}, mads = 0;
+	struct ur_bth other;
 	struct ur_port *port;
 	struct ur_pkt *p;
 
@@ -182,11 +195,27 @@ static void says_acks(void)
 	page->ack[4] = ack_to(true, now);
 	page->ack[4].kind = 0;
 	page->ack[5] = ack_to(true, now);
+	page->nacks = 6;
+	ur_bth_get(page->ack[5].headers, &other);
+	other.dqpn++; /* its connection has ended in order */
+	ur_bth_put(page->ack[5].headers, &other);
+	page->ack[6] = ack_to(true, now);
+	page->nmads = 3;
+	page->mad[0] = dreq_to(true);
+	page->mad[1] = dreq_to(false);
+	page->mad[2] = dreq_to(true);
+	page->mad[2].mad[17] = 0x16; /* a DREP */
+	page->mad[2].mad[34]++;
 	port = listen_on_lo();
 	keeper_of_the_dead();
-	while (got[0] < ROUNDS || got[1] < ROUNDS) {
+	while (got[0] < ROUNDS || got[1] < ROUNDS || mads < 3 * ROUNDS) {
 		if (!ur_queue_rx(port->queue, &p, 1)) {
 			usleep(1000);
+			continue;
+		}
+		if (p->data[p->bth_off] == (UR_UD | UR_OP_SEND_ONLY)) {
+			mads++;
+			ur_pkts_release(&p, 1);
 			continue;
 		}
 		got[ur_gid_is_v4(&p->dst)]++;
