@@ -136,22 +136,33 @@ static bool asks_for_one(const struct ur_qp *qp)
 
 /* --- what may be sent --- */
 
+/* Of the QP's budget, and of that of all. */
+static void earn(struct ur_qp *qp, uint32_t sent, uint32_t lost)
+{
+	ur_budget_earn(&qp->req.probe.budget, &ur_budget_of_qp, sent, lost);
+	ur_budget_earn(&qp->tp->budget, &ur_budget_of_process, sent, lost);
+}
+
+static void pay(struct ur_qp *qp, uint32_t n)
+{
+	ur_budget_spend(&qp->req.probe.budget, n);
+	ur_budget_spend(&qp->tp->budget, n);
+}
+
 static uint32_t affordable(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	const uint32_t sent = (r->max - r->probe.earned) & UR_PSN_MASK;
 
+	earn(qp, (r->max - r->probe.earned) & UR_PSN_MASK, 0);
 	r->probe.earned = r->max;
-	ur_budget_earn(&r->probe.budget, &ur_budget_of_qp, sent, 0);
-	ur_budget_earn(&qp->tp->budget, &ur_budget_of_process, sent, 0);
 	return ur_min_u32(ur_budget_left(&r->probe.budget, &ur_budget_of_qp, now),
 			  ur_budget_left(&qp->tp->budget, &ur_budget_of_process, now));
 }
 
+/* For what is overdue: given back if that proves to be lost. */
 static void spend(struct ur_qp *qp, uint32_t n)
 {
-	ur_budget_spend(&qp->req.probe.budget, n);
-	ur_budget_spend(&qp->tp->budget, n);
+	pay(qp, n);
 	qp->req.probe.spent += n;
 }
 
@@ -159,8 +170,7 @@ bool ur_probe_afford_copy(struct ur_qp *qp, ur_time now)
 {
 	if (affordable(qp, now) <= ur_budget_of_qp.most / 2)
 		return false;
-	ur_budget_spend(&qp->req.probe.budget, 1);
-	ur_budget_spend(&qp->tp->budget, 1);
+	pay(qp, 1);
 	return true;
 }
 
@@ -169,8 +179,7 @@ void ur_probe_proved(struct ur_qp *qp, ur_time now)
 	struct ur_probe *p = &qp->req.probe;
 
 	p->loss_at = now;
-	ur_budget_earn(&p->budget, &ur_budget_of_qp, 0, p->spent);
-	ur_budget_earn(&qp->tp->budget, &ur_budget_of_process, 0, p->spent);
+	earn(qp, 0, p->spent);
 	p->spent = 0;
 }
 
@@ -344,8 +353,7 @@ void ur_probe_answered_twice(struct ur_qp *qp, uint32_t psn)
 		return;
 	ur_rtt_late(&qp->req.rtt, p->doubt.took);
 	p->loss_at = p->doubt.loss_at;
-	ur_budget_spend(&p->budget, p->doubt.paid); /* it proved nothing */
-	ur_budget_spend(&qp->tp->budget, p->doubt.paid);
+	pay(qp, p->doubt.paid); /* it proved nothing */
 	memset(&p->doubt, 0, sizeof(p->doubt));
 }
 
