@@ -59,6 +59,12 @@ static unsigned local_wrong(const struct sim_op *op)
 	return wrong;
 }
 
+/* It asks for more READs at a time than its peer remembers: when an answer is lost that the peer has forgotten, nobody repeats it. */
+static bool greedy(const struct sim_qp *q)
+{
+	return q->served < q->depth;
+}
+
 /* Statuses that the peer may cause though nothing was wrong when the request was posted. */
 static unsigned remote_may(const struct prog *p, const struct sim_op *op)
 {
@@ -68,7 +74,7 @@ static unsigned remote_may(const struct prog *p, const struct sim_op *op)
 
 	if (!reliable(op->qp))
 		return 0;
-	if (op->row->kind >= K_AWRITE && op->qp->served < op->qp->depth)
+	if (op->row->kind >= K_AWRITE && greedy(op->qp))
 		may |= S(IBV_WC_REM_INV_REQ_ERR);
 	if (r && r->may && op->row->kind == K_SEND)
 		may |= S(IBV_WC_REM_OP_ERR);
@@ -105,7 +111,7 @@ static bool may_give_up(const struct prog *p, const struct sim_qp *q)
 {
 	uint32_t bearable = q->retry_cnt == 7 ? FAULTS_BEARABLE : 0;
 
-	return p->f.faults > bearable || cannot_answer(q) || q->tight || !up(q->peer);
+	return p->f.faults > bearable || cannot_answer(q) || q->tight || greedy(q) || !up(q->peer);
 }
 
 static unsigned permitted(const struct prog *p, const struct sim_op *op)
