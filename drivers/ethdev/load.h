@@ -6,8 +6,8 @@
 #include "drivers/ethdev/module.h"
 
 /*
- * `inside` is an address of liburoce.so, beside whose file the module lies. 0 and the module, which stays for good; or an errno and one
- * sentence in err (errlen bytes). Once in a process.
+ * `inside` is the address of a function of liburoce.so, beside whose file the module lies. 0 and the module, which stays for good; or an
+ * errno and one sentence in err (errlen bytes). Once in a process.
  */
 int ur_ethdev_load(const void *inside, const struct ur_ethdev_module **out, char *err, size_t errlen);
 
