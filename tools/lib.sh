@@ -10,6 +10,7 @@ LOG=${LOG:-/dev/null}
 
 BUILD_PACKAGES=(gcc libc6-dev pkg-config meson ninja-build libdpdk-dev libibverbs-dev librdmacm-dev libmnl-dev libisal-dev libpcap-dev
 	zlib1g-dev libnuma-dev libjansson-dev libncurses-dev libcunit1-dev)
+RELEASE_PACKAGES=(dpkg-dev systemtap-sdt-dev)
 RUN_PACKAGES=(iproute2 procps rdmacm-utils ibverbs-utils perftest)
 # The guest with rdma_rxe: qemu, what build_guest makes an image with, and the programs that it puts in.
 INTEROP_PACKAGES=(qemu-system-x86 tcpdump python3 busybox-static cpio xz-utils zstd kmod iproute2 ethtool dash rdmacm-utils ibverbs-utils ibverbs-providers
@@ -105,6 +106,29 @@ build_tree() {
 	step "building $(basename "$dir")" nice -n "${NICE:-0}" ninja -j"$JOBS" -C "$dir" ${TARGETS:-}
 }
 
+# build_release DIR [MESON OPTIONS...]: as build_tree, in the way in which packages are built (tools/release.ini).
+build_release() {
+	local dir=$1 flags
+	shift
+	flags=$(DEB_BUILD_MAINT_OPTIONS=hardening=+all dpkg-buildflags --export=sh) || return 1
+	(
+		eval "$flags"
+		[ -f "$dir/build.ninja" ] || set -- --native-file "$ROOT/tools/release.ini" --prefix "$dir/installed" "$@"
+		build_tree "$dir" "$@"
+	)
+}
+
+# install_release DIR [MESON OPTIONS...]: what users get: a release, stripped, in DIR/installed.
+install_release() { build_release "$@" && step "installing $(basename "$1")" meson install -C "$1" --no-rebuild --strip --quiet; }
+
+# take_installation TREE: what is tested: the prefix of an installation, or a build directory, which is installed below $TMP. Sets $PREFIX, $UROCE, the
+# command, and $LIB, the folder of liburoce.so.
+take_installation() {
+	PREFIX=$("$ROOT/test/installation" "$1" "$TMP/tree") || exit 1
+	UROCE=$PREFIX/bin/uroce
+	LIB=$(dirname "$(find "$PREFIX" -name liburoce.so)")
+}
+
 # --- two namespaces joined by a cable ---
 
 # own_mounts SCRIPT ARGUMENTS...: starts the script again with a /dev/shm and a /run/dpdk of its own, where what is left in the end is its own.
@@ -167,7 +191,7 @@ wait_started() {
 # 'uroce info' shows it. Gives up after 20 seconds, or once process PID has ended. NS '-' is the namespace of this script; OPTIONS name the
 # device in place of --dev eth0.
 wait_listening() {
-	local ns=$1 port=$2 pid=${3:-} uroce=${UROCE:-$ROOT/build/apps/uroce/uroce} enter=() shown end=$((SECONDS + 20))
+	local ns=$1 port=$2 pid=${3:-} uroce=$UROCE enter=() shown end=$((SECONDS + 20))
 	shift $(($# < 3 ? $# : 3))
 	[ $# -gt 0 ] || set -- --dev eth0
 	[ "$ns" = - ] || enter=(in_ns "$ns")

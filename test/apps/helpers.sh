@@ -4,17 +4,14 @@
 
 fail() { echo "FAILED: $*"; return 1; }
 
-# become_nobody: programs run as user nobody, without any capability, who may not be let into the build tree: then from a copy of what he needs.
+# become_nobody: programs run as user nobody, without any capability, who may not be let into the tree: then from a copy of the installation.
 become_nobody() {
 	as=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs)
 	chmod 1777 "$TMP"
 	! "${as[@]}" test -x "$UROCE" || return 0
-	mkdir -p "$TMP/build/apps/uroce" "$TMP/build/lib"
-	cp "$BUILD/apps/uroce/uroce" "$TMP/build/apps/uroce"
-	cp -a "$BUILD"/lib/liburoce.so* "$BUILD/lib/dropin" "$TMP/build/lib"
-	install -D "$BUILD/lib/uroce/liburoce-dpdk.so" "$TMP/build/lib/uroce/liburoce-dpdk.so"
-	chmod -R a+rX "$TMP/build"
-	UROCE=$TMP/build/apps/uroce/uroce
+	cp -a "$PREFIX" "$TMP/nobodys"
+	chmod -R a+rX "$TMP/nobodys"
+	UROCE=$TMP/nobodys/bin/uroce
 }
 
 # uroce_in NS [OPTIONS] -- PROGRAM...: in the foreground, within 60 seconds.

@@ -3,14 +3,13 @@
 # DPDK is in a file of its own, which only those programs load that ask for a port of DPDK's or for its telemetry.
 
 MODULE=uroce/liburoce-dpdk.so
+DPDK_SAYS='Detected CPU lcores' # rte_eal_init does, and no other
 
-# copy_of_build: a copy of what `uroce run` needs, whose files may be changed; sets $copy. The programs of these tests then run from there.
-copy_of_build() {
+# copy_installation: a copy whose files may be changed; sets $copy, and $lib, the folder of its liburoce.so. The programs of these tests then run from there.
+copy_installation() {
 	copy=$TMP/copy
 	rm -rf "$copy"
-	mkdir -p "$copy/apps/uroce" "$copy/lib"
-	cp "$BUILD/apps/uroce/uroce" "$copy/apps/uroce" && cp -a "$BUILD"/lib/liburoce.so* "$BUILD/lib/dropin" "$copy/lib" &&
-		install -D "$BUILD/lib/$MODULE" "$copy/lib/$MODULE"
+	cp -a "$PREFIX" "$copy" && lib=$copy${LIB#"$PREFIX"}
 }
 
 # refused PATTERN OPTIONS...: a program that needs DPDK's port ends, because of what matches the pattern: one sentence, which the command and the library
@@ -18,17 +17,17 @@ copy_of_build() {
 refused() {
 	local said=$1
 	shift
-	! in_ns "$NS1" timeout 20 "$copy/apps/uroce/uroce" run "$@" -- rping -c -C 1 -a 10.77.0.2 </dev/null >"$TMP/out" 2>&1 || { fail "$* works"; return; }
+	! in_ns "$NS1" timeout 20 "$copy/bin/uroce" run "$@" -- rping -c -C 1 -a 10.77.0.2 </dev/null >"$TMP/out" 2>&1 || { fail "$* works"; return; }
 	grep -qE "^uroce: .*$said" "$TMP/out" || { cat "$TMP/out"; fail "'$said' is not said of $*"; }
 }
 
 # What a program loads that has no use for DPDK, and what that costs in memory: 1.5 MB at most.
 test_module_is_not_loaded() {
-	local lib=$BUILD/lib/liburoce.so with without
-	nm "$lib" | awk '$3 ~ /^(per_lcore_)?(rte|eal)_/' | head -n 3 | grep . && { fail "liburoce.so has functions of DPDK"; return; }
+	local lib=$LIB/liburoce.so with without
+	! grep -aq "$DPDK_SAYS" "$lib" || { fail "liburoce.so has functions of DPDK"; return; }
 	! readelf -d "$lib" | grep -E 'NEEDED.*lib(numa|bsd|dpdk|rte)' || { fail "liburoce.so needs what DPDK needs"; return; }
-	nm "$BUILD/lib/$MODULE" | grep -q ' rte_eal_init$' || { fail "DPDK is nowhere"; return; }
-	[ "$(nm -D --defined-only "$BUILD/lib/$MODULE" | awk '{ print $3 }')" = uroce_dpdk_module ] || { fail "the module exports more than its table"; return; }
+	grep -aq "$DPDK_SAYS" "$LIB/$MODULE" || { fail "DPDK is nowhere"; return; }
+	[ "$(nm -D --defined-only "$LIB/$MODULE" | awk '{ print $3 }')" = uroce_dpdk_module ] || { fail "the module exports more than its table"; return; }
 	uroce_in "$NS1" --port udp -- cat /proc/self/maps >"$TMP/out" && grep -q '/liburoce\.so' "$TMP/out" && ! grep "$MODULE" "$TMP/out" || { fail "loaded"; return; }
 	uroce_in "$NS1" --port udp -- grep VmRSS /proc/self/status >"$TMP/with" && grep VmRSS /proc/self/status >"$TMP/without" || return 1
 	with=$(awk '{ print $2 }' "$TMP/with") without=$(awk '{ print $2 }' "$TMP/without")
@@ -38,16 +37,16 @@ test_module_is_not_loaded() {
 # Destructors of the module's might run before liburoce ends the engine: their order is not defined. One entry is the compiler's.
 test_module_has_no_destructors() {
 	local bytes
-	bytes=$(readelf -SW "$BUILD/lib/$MODULE" | sed -n 's/.* \.fini_array *FINI_ARRAY *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\) .*/\1/p')
+	bytes=$(readelf -SW "$LIB/$MODULE" | sed -n 's/.* \.fini_array *FINI_ARRAY *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\) .*/\1/p')
 	[ -n "$bytes" ] && [ $((16#$bytes)) -le 8 ] || fail "a .fini_array of $bytes bytes"
 }
 
 test_module_missing() {
-	copy_of_build && rm "$copy/lib/$MODULE" || return 1
-	local said="DPDK's part of uroce cannot be loaded \($copy/lib/$MODULE: cannot open shared object file: No such file or directory\): install all of uroce again"
+	copy_installation && rm "$lib/$MODULE" || return 1
+	local said="DPDK's part of uroce cannot be loaded \($lib/$MODULE: cannot open shared object file: No such file or directory\): install all of uroce again"
 	refused "$said" --dev eth0 --port dpdk && refused "$said" --vdev net_null0 --ip 10.88.0.1/24 || return 1
 	[ "$(grep -c "DPDK's part" "$TMP/out")" -eq 1 ] || { cat "$TMP/out"; fail "said more than once"; return; }
-	local UROCE=$copy/apps/uroce/uroce
+	local UROCE=$copy/bin/uroce
 	in_ns "$NS1" timeout 60 "$UROCE" doctor --dev eth0 >"$TMP/out" 2>&1
 	tr -s ' \n' ' ' <"$TMP/out" | grep -Eq "port dpdk: $said" && grep -q 'available ports: udp, packet;' "$TMP/out" || { cat "$TMP/out"; fail "what the doctor says"; return; }
 	ping_both -V -C 5 || return 1
@@ -57,12 +56,17 @@ test_module_missing() {
 	grep -Eq "^uroce: the counters are not offered on DPDK's telemetry socket: $said" "$TMP/server" || { cat "$TMP/server"; fail "nothing is said of telemetry"; }
 }
 
+# interface_of MODULE: which build of liburoce.so it goes with.
+interface_of() {
+	python3 -c 'import ctypes, sys
+print((ctypes.c_char * 96).in_dll(ctypes.CDLL(sys.argv[1]), "uroce_dpdk_module")[32:96].split(b"\0")[0].decode())' "$1"
+}
 # module_of C-TEXT: instead of the module, one that has that in it.
-module_of() { printf '%s\n' "$1" | gcc -shared -fPIC -o "$copy/lib/$MODULE" -x c -; }
+module_of() { printf '%s\n' "$1" | gcc -shared -fPIC -o "$lib/$MODULE" -x c -; }
 test_module_of_another_build() {
 	local path version dpdk=(--dev eth0 --port dpdk)
-	copy_of_build || return 1
-	path=$copy/lib/$MODULE
+	copy_installation || return 1
+	path=$lib/$MODULE
 	version=$("$UROCE" --version | cut -d' ' -f2)
 	module_of "const struct { char version[32], interface[64]; void *functions[4]; } uroce_dpdk_module = { \"0.0.1\", \"\" };" || return 1
 	refused "'$path' is of uroce 0\.0\.1, and liburoce\.so of $version: install both from one build" "${dpdk[@]}" || return 1
@@ -72,15 +76,15 @@ test_module_of_another_build() {
 	refused "'$path' is not the part of uroce that should be there: install all of uroce again" "${dpdk[@]}" || return 1
 	echo 'no object at all' >"$path"
 	refused "DPDK's part of uroce cannot be loaded \($path: .*\): install all of uroce again" "${dpdk[@]}" || return 1
-	cp "$BUILD/lib/$MODULE" "$path" && in_ns "$NS1" timeout 20 "$copy/apps/uroce/uroce" run "${dpdk[@]}" -- ibv_devinfo | grep -q PORT_ACTIVE || fail "the real one"
+	cp "$LIB/$MODULE" "$path" && in_ns "$NS1" timeout 20 "$copy/bin/uroce" run "${dpdk[@]}" -- ibv_devinfo | grep -q PORT_ACTIVE || fail "the real one"
 }
 
 # A child that is forked while its parent loads the module, or opens a port, is told so and does not wait for what never comes. This module forks itself.
 test_module_and_a_fork() {
-	local version where
+	local version interface where
+	interface=$(interface_of "$LIB/$MODULE") || return 1
 	version=$("$UROCE" --version | cut -d' ' -f2)
-	copy_of_build && module_of "
-		#include \"$BUILD/drivers/ethdev/interface.h\"
+	copy_installation && module_of "
 		#include <stdio.h>
 		#include <unistd.h>
 		int uroce_start(void);
@@ -101,8 +105,8 @@ test_module_and_a_fork() {
 			snprintf(err, len, \"there is no port\");
 			return 5;
 		}
-		const struct { char version[32], interface[64]; void *functions[4]; } uroce_dpdk_module = { \"$version\", UR_ETHDEV_INTERFACE, { attach, open } };" || return 1
-	in_ns "$NS1" timeout 20 "$copy/apps/uroce/uroce" run --dev eth0 --port dpdk -- rping -s -C 1 </dev/null >"$TMP/out" 2>&1
+		const struct { char version[32], interface[64]; void *functions[4]; } uroce_dpdk_module = { \"$version\", \"$interface\", { attach, open } };" || return 1
+	in_ns "$NS1" timeout 20 "$copy/bin/uroce" run --dev eth0 --port dpdk -- rping -s -C 1 </dev/null >"$TMP/out" 2>&1
 	for where in loading opening; do
 		until_says "$TMP/out" "^$where: 1, this process was forked while its parent was starting DPDK, .*: exec after fork\$" || return 1
 	done
@@ -126,21 +130,21 @@ starter() {
 			return 0;
 		}
 	END
-	gcc -Wall -Werror -I"$ROOT/include" -I"$BUILD/include" -o "$1" "$TMP/starter.c" "${@:2}"
+	gcc -Wall -Werror -I"$PREFIX/include" -o "$1" "$TMP/starter.c" "${@:2}"
 }
 # By a link from elsewhere, and by a relative name.
 test_module_beside_the_library() {
-	copy_of_build && mkdir -p "$TMP/elsewhere" && ln -sf "$copy/lib/liburoce.so.1" "$TMP/elsewhere/liburoce.so.1" || return 1
-	starter "$TMP/starter" "$copy/lib/liburoce.so" || return 1
+	copy_installation && mkdir -p "$TMP/elsewhere" && ln -sf "$lib/liburoce.so.1" "$TMP/elsewhere/liburoce.so.1" || return 1
+	starter "$TMP/starter" "$lib/liburoce.so" || return 1
 	[ "$(LD_LIBRARY_PATH=$TMP/elsewhere timeout 20 "$TMP/starter" / 2>&1)" = started ] || { fail "by a link"; return; }
-	[ "$(cd "$copy" && LD_LIBRARY_PATH=lib timeout 20 "$TMP/starter" / 2>&1)" = started ] || fail "by a relative name"
+	[ "$(cd "$lib/.." && LD_LIBRARY_PATH=$(basename "$lib") timeout 20 "$TMP/starter" / 2>&1)" = started ] || fail "by a relative name"
 }
 
 # A CPU that lacks what DPDK is compiled for: a sentence, and no SIGILL. With one that has it the emulator says something else.
 test_module_on_an_old_cpu() {
 	[ "$(uname -m)" = x86_64 ] || { echo "this is not x86"; return "$SKIPPED"; }
 	needs qemu-x86_64 qemu-user || return
-	starter "$TMP/starter" "$BUILD/lib/liburoce.so" -Wl,-rpath,"$BUILD/lib" || return 1
+	starter "$TMP/starter" "$LIB/liburoce.so" -Wl,-rpath,"$LIB" || return 1
 	timeout 60 qemu-x86_64 -cpu core2duo "$TMP/starter" / >"$TMP/out" 2>&1 || { cat "$TMP/out"; fail "status $?"; return; }
 	grep -q "DPDK's part of uroce is compiled for CPUs with .*, which this one lacks: choose another port" "$TMP/out" || { cat "$TMP/out"; fail "core2duo"; return; }
 	timeout 60 qemu-x86_64 -cpu Haswell "$TMP/starter" / >"$TMP/out" 2>&1
@@ -153,7 +157,7 @@ test_module_of_a_set_user_id_program() {
 	[ ${#as[@]} -eq 0 ] || return 0 # nobody is us
 	rm -rf "$lib"
 	mkdir -m 1777 "$lib"
-	cp -L "$BUILD/lib/liburoce.so" "$lib/liburoce.so.1"
+	cp -L "$LIB/liburoce.so" "$lib/liburoce.so.1"
 	starter "$program" "$lib/liburoce.so.1" -Wl,-rpath,"$lib" && chmod 4755 "$program" || return 1
 	chmod 755 "$TMP" "$lib/liburoce.so.1"
 	starts() { (cd / && "${as_nobody[@]:0:4}" timeout 20 "$program" / >"$TMP/out" 2>&1); }
@@ -163,7 +167,7 @@ test_module_of_a_set_user_id_program() {
 	starts
 	[ ! -e "$lib/loaded" ] && grep -q "is not loaded into a program with more rights than its caller, because '$lib/uroce'" "$TMP/out" ||
 		{ cat "$TMP/out"; fail "what its caller has put there was loaded"; return; }
-	rm -rf "$lib/uroce" && mkdir -m 755 "$lib/uroce" && cp "$BUILD/lib/$MODULE" "$lib/uroce" || return 1
+	rm -rf "$lib/uroce" && mkdir -m 755 "$lib/uroce" && cp "$LIB/$MODULE" "$lib/uroce" || return 1
 	starts
 	[ "$(cat "$TMP/out")" = started ] || { cat "$TMP/out"; fail "its own module is not loaded"; return; }
 	chmod 777 "$lib/uroce"

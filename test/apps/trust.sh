@@ -117,9 +117,9 @@ test_trust_set_user_id() {
 	local lib=$TMP/suid-lib dir=$TMP/suid out=$TMP/out kind own
 	[ ${#as[@]} -eq 0 ] || return 0 # nobody is us
 	mkdir -p "$lib" "$dir"
-	cp -L "$BUILD/lib/liburoce.so" "$lib/liburoce.so.1"
-	install -D "$BUILD/lib/uroce/liburoce-dpdk.so" "$lib/uroce/liburoce-dpdk.so"
-	gcc -Wall -Werror -I"$ROOT/include" -I"$BUILD/include" -o "$dir/linked" "$here/linked.c" "$lib/liburoce.so.1" -Wl,-rpath,"$lib" || return 1
+	cp -L "$LIB/liburoce.so" "$lib/liburoce.so.1"
+	install -D "$LIB/uroce/liburoce-dpdk.so" "$lib/uroce/liburoce-dpdk.so"
+	gcc -Wall -Werror -I"$PREFIX/include" -o "$dir/linked" "$here/linked.c" "$lib/liburoce.so.1" -Wl,-rpath,"$lib" || return 1
 	mount -t tmpfs -o mode=755 tmpfs /mnt || return 1 # DPDK loads nothing from below a folder that all may write to
 	printf '#include <fcntl.h>\n__attribute__((constructor)) static void loaded(void) { (void)!open("%s/loaded", O_CREAT, 0600); }\n' "$dir" >"$TMP/loaded.c"
 	gcc -shared -fPIC -o /mnt/caller.so "$TMP/loaded.c" || return 1

@@ -13,11 +13,11 @@ TRIES=3
 
 # The build as packages have it, or that in $build, brought up to date.
 instructions_build() {
-	build=${build:-$ROOT/build-release}
-	if [ "$build" = "$ROOT/build-release" ]; then
-		build_release || return 1
+	build=${build:-$ROOT/build-bench}
+	if [ "$build" = "$ROOT/build-bench" ]; then
+		build_bench bench || return 1
 	else
-		[ -f "$build/build.ninja" ] || die "$build is no build directory: 'meson setup -Dbuildtype=release -Db_lto=true $build' makes one"
+		[ -f "$build/build.ninja" ] || die "$build is no build directory: 'meson setup --native-file tools/release.ini -Dtests=true $build' makes one"
 		step "building $build" ninja -j"$JOBS" -C "$build" || return 1
 	fi
 	uroce=$build/apps/uroce/uroce

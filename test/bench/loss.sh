@@ -195,7 +195,7 @@ loss_table() {
 	for part in "${SIMULATED[@]}"; do
 		wanted "$part" || continue
 		say "simulating $part ..."
-		nice -n 5 "$ROOT/build-release/test/sim/losstable" --tsv "$part" >>"$TMP/rows" || { failed=1; return; }
+		nice -n 5 "$ROOT/build-bench/test/sim/losstable" --tsv "$part" >>"$TMP/rows" || { failed=1; return; }
 	done
 	! wanted real || measure_real
 	[ -s "$TMP/rows" ] || { say "nothing was measured"; failed=1; return; }

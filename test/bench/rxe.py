@@ -89,9 +89,9 @@ class Pair:
 class Lab:
     """A pair of guests for rdma_rxe, and one without it: its module holds UDP port 4791 once it is loaded, and a guest has crashed behind loading it again."""
 
-    def __init__(self, build, image):
+    def __init__(self, build, prefix, image):
         state = host.private_directories()
-        initrd = guest_image.with_uroce(image, build, state, [f"{build}/test/bench/tcpbench"])
+        initrd = guest_image.with_uroce(image, prefix, state, [f"{build}/test/bench/tcpbench"])
         host.sh(f"ip link add {BRIDGE} type bridge mcast_snooping 0 && ip link set {BRIDGE} mtu {LARGEST_MTU} up")
         # A guest ends with the thread that has started it (PR_SET_PDEATHSIG), so the threads stay.
         self.pool = concurrent.futures.ThreadPoolExecutor(4)
@@ -212,7 +212,7 @@ def measure_mtu(lab, mtu, args):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=f"{ROOT}/build-release", help="build directory (build-release)")
+    parser.add_argument("--build", default=f"{ROOT}/build-bench", help="build directory (build-bench)")
     parser.add_argument("--kernel", default="6.12", help="kernel of the guests: 6.12 or 6.1")
     parser.add_argument("--runs", type=int, default=3, help="rounds (3)")
     parser.add_argument("--mtu", default="1500,9000", help="MTUs (1500,9000)")
@@ -235,8 +235,9 @@ def main():
     sys.stdout.flush()
     failed = 0
     try:
+        prefix = host.installation(args.build)
         host.enter_namespaces()
-        lab = Lab(args.build, image)
+        lab = Lab(args.build, prefix, image)
         for mtu in map(int, args.mtu.split(",")):
             failed += measure_mtu(lab, mtu, args)
         lab.stop()

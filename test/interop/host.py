@@ -1,19 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """This side of the cable: the tap interface in a namespace of its own, programs under `uroce run` on it, and the recording of what passes."""
 
+import atexit
 import ctypes
 import glob
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 
 CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x20000000, 0x40000000  # linux/sched.h
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+TREE_HELP = "the prefix of an installation, or a build directory, which is installed first (build)"
+
+
+def installation(tree):
+    """The prefix of the installation that is tried: `tree`, or what the build directory `tree` installs into a folder that goes with this process."""
+    folder, owner = tempfile.mkdtemp(prefix="uroce-"), os.getpid()
+    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, True))
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "installation")
+    done = subprocess.run([script, tree, folder], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(1)
+    return done.stdout.strip()
 
 
 def enter_namespaces():

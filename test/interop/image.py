@@ -68,9 +68,9 @@ def find_image(kernel):
     return None, "other runs go on removing the guest's image", False
 
 
-def with_uroce(image, build, directory, files=()):
-    """The initrd of an image with what `build` has made of uroce, and with more files for /bin. Returns its path, in `directory`."""
-    subprocess.run([f"{HERE}/overlay", build, directory, *files], check=True)
+def with_uroce(image, prefix, directory, files=()):
+    """The initrd of an image with the installation of uroce at `prefix`, and with more files for /bin. Returns its path, in `directory`."""
+    subprocess.run([f"{HERE}/overlay", prefix, directory, *files], check=True)
     with open(f"{directory}/initrd", "wb") as out:
         for name in (f"{image}/initrd", f"{directory}/overlay"):
             with open(name, "rb") as part:

@@ -174,8 +174,8 @@ def aside_nic(tap, mac, where=""):
 class Lab:
     """The cable, the guest at its end, and who else there is."""
 
-    def __init__(self, build, image):
-        uroce, self.image = f"{build}/apps/uroce/uroce", image
+    def __init__(self, prefix, image):
+        uroce, self.image = f"{prefix}/bin/uroce", image
         self.state = host.private_directories()
         host.make_tap(TAP, HOST4 + "/24", HOST6 + "/64", 1500)
         host.sh(f"ip link add {BRIDGE} type bridge mcast_snooping 0 && ip link set {BRIDGE} mtu {LARGEST_MTU} up && "
@@ -184,7 +184,7 @@ class Lab:
             host.sh(f"ip tuntap add dev {tap} mode tap && ip link set {tap} mtu {mtu} master {bridge} up")
         child = f"{self.state}/child.so"
         subprocess.run(["cc", "-O2", "-Wall", "-shared", "-fPIC", "-o", child, f"{HERE}/child.c"], check=True)
-        self.initrd = guest_image.with_uroce(image, build, self.state, [child])
+        self.initrd = guest_image.with_uroce(image, prefix, self.state, [child])
         self.mtu = 1500
         self.here, self.guest, self._rxe = ThisSide(uroce, image, self.state), None, None
 
