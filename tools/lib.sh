@@ -15,7 +15,7 @@ RUN_PACKAGES=(iproute2 procps rdmacm-utils ibverbs-utils perftest)
 # The guest with rdma_rxe: qemu, what build_guest makes an image with, and the programs that it puts in.
 INTEROP_PACKAGES=(qemu-system-x86 tcpdump python3 busybox-static cpio xz-utils zstd kmod iproute2 ethtool dash rdmacm-utils ibverbs-utils ibverbs-providers
 	perftest)
-CHECK_PACKAGES=(clang clang-format clang-tidy cppcheck git libclang-rt-14-dev ethtool mandoc nftables tshark chromium-headless-shell python3 python3-pyverbs binutils ucx-utils libfabric-bin iperf)
+CHECK_PACKAGES=(clang clang-format clang-tidy cppcheck git libclang-rt-14-dev ethtool mandoc nftables tshark chromium-headless-shell python3 python3-pyverbs binutils ucx-utils libfabric-bin iperf strace)
 
 say() { printf '%s\n' "$*"; }
 die() {

@@ -14,11 +14,11 @@ gone_soon() {
 	fail "$2 has not noticed for $KILLED_SOON s that its peer is dead"
 }
 
-# keepers NS: their process ids in the namespace.
+# keepers NS: their process ids in the namespace, of those that have begun their work.
 keepers() {
 	local p
 	for p in $(ip netns pids "$1"); do
-		[ "$(tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | cut -d' ' -f1)" != uroce-keeper ] || echo "$p"
+		[ "$(cat "/proc/$p/comm" 2>/dev/null)" != uroce-keeper ] || echo "$p"
 	done
 }
 # one_keeper NS: waits for it; sets $k.
@@ -101,6 +101,24 @@ test_killed_beside_others() {
 		wait "$s" "$c"
 	done
 	kill -0 "$other" && kill -0 "$beside" || { cat "$TMP/other" "$TMP/beside"; fail "the others have suffered"; }
+}
+
+# The kernel lets who reads a process's arguments wait until that process's memory is not locked. Of the machine's processes `uroce info` reads
+# those of keepers alone, so that no other process can keep it waiting.
+test_killed_info_waits_for_no_other() {
+	local read k
+	needs strace strace || return
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s || return 1
+	background "$NS2" "$TMP/client" -- rping -c -C 10000000 -a 10.77.0.1
+	one_keeper "$NS2" || return
+	in_ns "$NS2" timeout 30 strace -f -qq -e trace=openat -o "$TMP/calls" "$UROCE" info --dev eth0 >"$TMP/info" || { cat "$TMP/info"; fail "info failed"; return; }
+	read=$(sed -n 's|.*"/proc/\([0-9]*\)/cmdline".*|\1|p' "$TMP/calls" | sort -u)
+	grep -q "/proc/$k/cmdline" "$TMP/calls" || { fail "info did not look for the keeper"; return; }
+	for k in $read; do
+		[ "$(cat "/proc/$k/comm" 2>/dev/null)" = uroce-keeper ] || { fail "info read the arguments of process $k"; return; }
+	done
+	stop_servers
+	no_keeper # which the next test would take for its own
 }
 
 # The keeper is killed: the program does not notice, and says goodbye itself.
