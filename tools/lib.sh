@@ -188,18 +188,28 @@ wait_started() {
 }
 
 # wait_listening NS PORT [PID [OPTIONS]]: waits until a process under uroce listens on that port, of any port space of the RDMA CM, as
-# 'uroce info' shows it. Gives up after 20 seconds, or once process PID has ended. NS '-' is the namespace of this script; OPTIONS name the
-# device in place of --dev eth0.
+# 'uroce info' shows it. Gives up after 30 seconds, or once process PID has ended, and says what it saw. A look that fails says nothing of the
+# process: on a busy machine it may take seconds, and an interface may be a moment without its carrier. NS '-' is the namespace of this
+# script; OPTIONS name the device in place of --dev eth0.
 wait_listening() {
-	local ns=$1 port=$2 pid=${3:-} uroce=$UROCE enter=() shown end=$((SECONDS + 20))
+	local ns=$1 port=$2 pid=${3:-} uroce=$UROCE enter=() left looks=0 shown status end=$((SECONDS + 30))
+	local why='30 seconds have passed'
 	shift $(($# < 3 ? $# : 3))
 	[ $# -gt 0 ] || set -- --dev eth0
 	[ "$ns" = - ] || enter=(in_ns "$ns")
-	while [ $SECONDS -lt $end ]; do
-		shown=$("${enter[@]}" timeout 5 "$uroce" info "$@" 2>>"$LOG") || return 1
+	while left=$((end - SECONDS)) && [ $left -gt 0 ]; do
+		looks=$((looks + 1))
+		shown=$("${enter[@]}" timeout $left "$uroce" info "$@" 2>&1)
+		status=$?
 		! grep -Eq "^ +listens on [a-z]+ .*:$port\$" <<<"$shown" || return 0
-		[ -z "$pid" ] || kill -0 "$pid" 2>/dev/null || return 1
+		[ -z "$pid" ] || kill -0 "$pid" 2>/dev/null || { why="process $pid has ended" && break; }
 		sleep 0.02
 	done
+	{
+		printf "nobody listens on port %s, and %s; look %d with 'uroce info' ended with status %d and showed:\n%s\n" \
+			"$port" "$why" "$looks" "$status" "$shown"
+		[ -z "$pid" ] || timeout 5 ps -o pid,stat,etimes,time,wchan:24,args --pid "$pid" --ppid "$pid"
+		uptime
+	} >&2
 	return 1
 }

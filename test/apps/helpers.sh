@@ -46,7 +46,9 @@ serve() {
 	elif wait_listening "$1" "$port" "$server"; then
 		return 0
 	fi
+	echo "the server's output:"
 	cat "$2"
+	kill -0 "$server" 2>/dev/null || { wait "$server"; fail "the server ended with status $? before it listened on port $port"; return; }
 	fail "the server does not listen on port $port"
 }
 
