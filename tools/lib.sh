@@ -160,6 +160,17 @@ make_cable() {
 		ip -n "$ns" addr add 10.77.0.$i/24 dev eth0
 		ip -n "$ns" addr add fd77::$i/64 dev eth0 nodad
 	done
+	wait_carrier "$NS1" && wait_carrier "$NS2"
+}
+
+# Waits until the kernel has noticed that eth0 has a carrier, which may take it a second: until then it is shown without.
+wait_carrier() {
+	local i
+	for i in $(seq 200); do
+		[ -z "$(ip -n "$1" link show dev eth0 | grep 'state UP')" ] || return 0
+		sleep 0.05
+	done
+	return 1
 }
 
 # share_host: both ends are processes of the first host from now on, whose eth0 has the addresses of both; the cable's other end keeps the carrier.
