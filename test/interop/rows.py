@@ -135,6 +135,7 @@ def kill_server(run):
 def restart_server(run):
     """The server dies; another one takes its place and serves another client, whatever the first client goes on sending."""
     kill_server(run)
+    run.uncounted = run.row.uroce == "server"
     run.server.close()
     wait_until(lambda: not run.server.listening("cm"), 10, "a server that was killed still listens")
     run.server = run.start("server")
