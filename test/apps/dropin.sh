@@ -112,7 +112,6 @@ test_pyverbs() {
 uroce_files() {
 	local ns=$1
 	shift
-	on_exit "rmdir /dev/infiniband 2>/dev/null" # where --files made it, and nobody has put anything there
 	uroce_in "$ns" --files "$@"
 }
 test_files() {
@@ -145,7 +144,6 @@ test_files_without_privilege() {
 ucx_runs() {
 	local env=(env UCX_NET_DEVICES=uroce0:1 UCX_TLS="$1")
 	shift
-	on_exit "rmdir /dev/infiniband 2>/dev/null" # where --files made it, and nobody has put anything there
 	serve_at 13337 "$NS1" "$TMP/server" --files -- "${env[@]}" ucx_perftest "$@" || return 1
 	uroce_files "$NS2" -- "${env[@]}" ucx_perftest "$@" 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "client status $?"; return; }
 	served "$TMP/server"
