@@ -3,8 +3,9 @@
  * Completion queues: a ring with the NIC as producer and the application as consumer. It holds as many completions as were asked for: the
  * number of its slots is the next power of two. Arming and the notification are ordered by a full fence on either side: whoever
  * arms and then polls finds the completion or is notified; and who arms a CQ that holds completions of which no event has told is
- * notified at once: they may have come after its last poll. Moderation holds a notification back until a number of completions
- * has come or a time has passed.
+ * notified at once: they may have come after its last poll. An event tells of one completion, the oldest that is there when it is fetched:
+ * who takes one completion an event gets an event for each, and who is behind with a single one gets no second event for it. Moderation
+ * holds a notification back until a number of completions has come or a time has passed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ struct ur_cq {
 	_Alignas(64) atomic_uint tail;
 	_Alignas(64) atomic_uint head;
 	atomic_uint armed;
-	atomic_uint fetched; /* the tail when the last event was fetched */
+	atomic_uint told; /* behind the completion that the last fetched event told of */
 	atomic_bool overrun;
 };
 
@@ -241,7 +242,9 @@ void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us)
 
 void ur_cq_event_fetched(struct ur_cq *cq)
 {
-	atomic_store_explicit(&cq->fetched, atomic_load_explicit(&cq->tail, memory_order_acquire), memory_order_relaxed);
+	const uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire); /* first: others may poll in between */
+
+	atomic_store_explicit(&cq->told, head + (head != atomic_load_explicit(&cq->tail, memory_order_acquire)), memory_order_relaxed);
 }
 
 /* Is there a completion that such an arming asks for, and of which no event has told? The consumer's question. */
@@ -249,7 +252,7 @@ static bool holds(const struct ur_cq *cq, bool solicited_only)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
-	uint32_t known = atomic_load_explicit(&cq->fetched, memory_order_relaxed) - head;
+	uint32_t known = atomic_load_explicit(&cq->told, memory_order_relaxed) - head;
 
 	if (known <= tail - head) /* else they have been polled */
 		head += known;

@@ -289,9 +289,10 @@ int ur_cq_poll(struct ur_cq *cq, int n, struct ibv_wc *wc);
 /* [app] ur_cq_poll for one completion; *at is when it arose, untouched without ur_cq_stamp. */
 int ur_cq_take(struct ur_cq *cq, struct ibv_wc *wc, ur_time *at);
 /* [app] Asks for one call of `notify` at the next completion, or at the next solicited (or failed) one; at once if the CQ holds
- * one that has come since ur_cq_event_fetched. */
+ * one of which no event has told. */
 void ur_cq_arm(struct ur_cq *cq, bool solicited_only);
-/* [app] The consumer has fetched an event, and will look at all that is there now: programs count on no second one for that. */
+/* [app] The consumer has fetched an event. It told of the oldest completion that is there now: programs count on no second event for
+ * that one, and some, which poll one completion an event, on one for each behind it. */
 void ur_cq_event_fetched(struct ur_cq *cq);
 /* Removes completions of a QP that is being destroyed or reset. Needs the consumer's lock as well. */
 void ur_cq_clean(struct ur_cq *cq, uint32_t qpn);

@@ -125,19 +125,19 @@ static void cq_arm__any_solicited_error(void)
 /* A completion may have come between the last poll and the arming: who arms hears of it at once. */
 static void cq_arm__with_completions_in_it(void)
 {
-	/*
-	 * Pushes ("p"lain, "S"olicited, "E"rror), polls of one ("o"), armings ("a"ny, "s"olicited only), events fetched ("f"), and the
-	 * notifications after each.
-	 */
+	/* Pushes ("p"lain, "S"olicited, "E"rror), polls of one ("o"), armings ("a"ny, "s"olicited only), events fetched ("f"); and
+	 * the notifications after each. */
 	static const struct {
 		const char *steps, *calls;
 	} t[] = {
-		{"pa", "01"},         {"Ss", "01"},   {"Es", "01"},       {"ps", "00"},       {"psS", "001"},     {"poa", "000"},
-		{"Spos", "0000"},     {"ppoa", "0001"}, {"pSos", "0001"}, {"apoaap", "011112"}, {"apa", "012"}, {"paa", "012"},
-		{"pppa", "0001"},     {"pap", "011"}, {"pspa", "0001"},
+		{"pa", "01"}, {"Ss", "01"}, {"Es", "01"}, {"ps", "00"}, {"psS", "001"}, {"poa", "000"}, {"Spos", "0000"}, {"ppoa", "0001"},
+		{"pSos", "0001"}, {"apoaap", "011112"}, {"apa", "012"}, {"paa", "012"}, {"pppa", "0001"}, {"pap", "011"}, {"pspa", "0001"},
 		/* What an event has told of needs no second one. */
-		{"apfa", "0111"},     {"apfao", "01111"}, {"apfpa", "01112"}, {"apfopa", "011112"}, {"apfaop", "011112"},
-		{"aSfs", "0111"},     {"aSfpsS", "011112"}, {"aSfSs", "01112"}, {"apfoaopoa", "011111222"},
+		{"apfa", "0111"}, {"apfao", "01111"}, {"apfpa", "01112"}, {"apfopa", "011112"}, {"apfaop", "011112"}, {"aSfs", "0111"},
+		{"aSfpsS", "011112"}, {"aSfSs", "01112"}, {"apfoaopoa", "011111222"},
+		/* It tells of one, the oldest, if there is any: those behind it have an event each, polled before an arming or after. */
+		{"apppfaofaofao", "0111122233333"}, {"apppfoafoafoa", "0111112223333"}, {"sSSfsofso", "011122222"},
+		{"apfpaoofpa", "0111222223"},
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
