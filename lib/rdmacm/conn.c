@@ -26,6 +26,13 @@ uint8_t ur_conn_depth(const struct rdma_conn_param *p, bool responder, uint8_t l
 	return wish == 0xff ? (uint8_t)ur_min_u32(limit, UR_MAX_RD_ATOMIC) : wish;
 }
 
+bool ur_conn_srq(const struct ur_id *u, const struct rdma_conn_param *p)
+{
+	const struct ibv_qp *qp = u->id.qp;
+
+	return qp ? qp->srq || qp->qp_type == IBV_QPT_XRC_RECV : p->srq != 0;
+}
+
 static struct ur_event *response_event(struct ur_id *u, const struct ur_cm_event *ev, enum rdma_cm_event_type type)
 {
 	struct ur_event *e = ur_event_new(type, u, u);

@@ -25,7 +25,7 @@ static int send_req(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 		.retry_count = ur_conn_retries(p ? p->retry_count : UR_RDMACM_RETRIES),
 		.rnr_retry_count = ur_conn_retries(p ? p->rnr_retry_count : UR_RDMACM_RETRIES),
 		.flow_control = p && p->flow_control,
-		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
+		.srq = ur_conn_srq(u, p),
 		.path_mtu = u->path_rec.mtu,
 		.ack_timeout = ur_id_ack_timeout(u),
 		.vendor_id = u->local_ece.vendor_id,

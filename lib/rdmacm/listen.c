@@ -252,7 +252,7 @@ static int send_rep(struct ur_id *u, const struct rdma_conn_param *p, ur_time no
 		.responder_resources = u->responder_resources,
 		.initiator_depth = u->initiator_depth,
 		.rnr_retry_count = ur_conn_retries(p ? p->rnr_retry_count : UR_RDMACM_RETRIES),
-		.srq = u->id.qp ? u->id.qp->srq != NULL : p->srq != 0,
+		.srq = ur_conn_srq(u, p),
 		.flow_control = p && p->flow_control,
 		.vendor_id = u->local_ece.vendor_id,
 		.ece_options = u->local_ece.options,

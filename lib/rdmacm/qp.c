@@ -292,14 +292,24 @@ static int create_with_cqs(struct ur_id *u, struct ibv_qp_init_attr_ex *attr, st
 	return err;
 }
 
+/*
+ * Either end of a reliable connection may be a half of XRC: librdmacm does not compare, the kernel's messages still say RC, and from the
+ * attributes each half takes its own.
+ */
+static bool serves(enum ibv_qp_type type, enum ibv_qp_type connection)
+{
+	return type == connection || (connection == IBV_QPT_RC && (type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV));
+}
+
 /* An id whose type is open takes that of its QP. */
 static bool take_type(struct ur_id *u, enum ibv_qp_type type)
 {
-	bool fits;
+	bool open, fits;
 
 	ur_id_lock(u);
-	fits = type == u->id.qp_type || (u->any_type && !u->conn && !u->lookup && !u->listener);
-	if (fits)
+	open = u->any_type && !u->conn && !u->lookup && !u->listener;
+	fits = open || serves(type, u->id.qp_type);
+	if (open)
 		u->id.qp_type = type;
 	ur_id_unlock(u);
 	return fits;

@@ -315,6 +315,8 @@ void ur_id_await_no_rtu(struct ur_id *u);
 /* The depths and counts of a caller's parameters are within bounds. */
 bool ur_conn_param_ok(const struct ur_id *u, const struct rdma_conn_param *p, unsigned pdata_max);
 uint8_t ur_conn_depth(const struct rdma_conn_param *p, bool responder, uint8_t limit);
+/* Whether the receives at this end are shared: known of the id's QP, else as the caller says. */
+bool ur_conn_srq(const struct ur_id *u, const struct rdma_conn_param *p);
 static inline uint8_t ur_conn_retries(uint8_t wish)
 {
 	return wish < UR_RDMACM_RETRIES ? wish : UR_RDMACM_RETRIES;

@@ -126,14 +126,14 @@ static int ud_by_its_qp(void)
 	return rx_close(&c);
 }
 
-/* RDMA_PS_TCP promises reliability: such ids are for RC. */
-static int tcp_is_rc(void)
+/* RDMA_PS_TCP promises reliability. */
+static int tcp_is_reliable(void)
 {
 	struct rx_side c;
 
 	WANT(!rx_resolve_to(&c, RDMA_PS_TCP, rx_address("10.0.0.1", RX_PORT)));
 	WANT_ERRNO(rx_make_qp_of(c.id, IBV_QPT_UC), EINVAL);
-	WANT_ERRNO(rx_make_qp_of(c.id, IBV_QPT_XRC_SEND), EINVAL);
+	WANT_ERRNO(rx_make_qp_of(c.id, IBV_QPT_UD), EINVAL);
 	WANT(!rx_make_qp_of(c.id, IBV_QPT_RC));
 	WANT(!rx_close(&c));
 	return 0;
@@ -233,6 +233,29 @@ static int xrc_attributes(void)
 	return 0;
 }
 
+/* A reliable connection between the halves of XRC: messages and ids say RC. */
+static int xrc_of_tcp(void)
+{
+	struct ibv_srq_init_attr_ex ex = {
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = IBV_SRQT_XRC, .attr = {.max_wr = 4, .max_sge = 1}};
+	struct rx_side l, c, s;
+	struct ibv_qp_attr a, b;
+	struct ibv_mr *mr;
+	uint32_t srqn;
+
+	WANT(!rx_listen_at(&l, RDMA_PS_TCP, rx_address("10.0.0.1", RX_PORT), 0));
+	WANT(!rx_resolve_to(&c, RDMA_PS_TCP, rx_address("10.0.0.1", RX_PORT)));
+	WANT(!rx_join(&l, &c, &s, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV));
+	WANT(c.id->qp_type == IBV_QPT_RC && s.id->qp_type == IBV_QPT_RC && !s.id->send_cq && !c.id->recv_cq);
+	WANT(!check_pair(&c, &s) && !qp_attr(&c, &a) && !qp_attr(&s, &b));
+	WANT(a.retry_cnt == 5 && a.rnr_retry == 6 && a.max_rd_atomic == 2 && b.max_dest_rd_atomic == 2 && b.timeout);
+	WANT(!rdma_create_srq_ex(s.id, &ex) && !ibv_get_srq_num(s.id->srq, &srqn));
+	WANT(!give_receive(&s, &mr) && !send_hello(&c, srqn) && !receive_hello(&s) && !rdma_dereg_mr(mr));
+	WANT(!rx_part(&c, &s));
+	WANT(!rx_close(&c) && !rx_close(&s) && !rx_close(&l));
+	return 0;
+}
+
 /* The receiving half cannot begin. */
 static int xrc_recv_does_not_connect(void)
 {
@@ -291,8 +314,9 @@ static int ports_of_its_own(void)
 	T(uc, uc_life)                                                                                                                     \
 	T(uc, uc_attributes)                                                                                                               \
 	T(uc, uc_type_is_decided)                                                                                                          \
-	T(uc, uc_data_before_rtu) T(create_id, synchronous) T(ud, ud_by_its_qp) T(uc, tcp_is_rc) T(uc, other_service_refused)              \
-		T(xrc, xrc_life) T(xrc, xrc_attributes) T(xrc, xrc_recv_does_not_connect) T(ps_ib, ports_of_its_own)
+	T(uc, uc_data_before_rtu) T(create_id, synchronous) T(ud, ud_by_its_qp) T(uc, tcp_is_reliable)                                     \
+		T(uc, other_service_refused) T(xrc, xrc_life) T(xrc, xrc_attributes) T(xrc, xrc_of_tcp) T(xrc, xrc_recv_does_not_connect)  \
+		T(ps_ib, ports_of_its_own)
 
 TESTS(RX_DEFINE)
 
