@@ -99,7 +99,7 @@ static int check_init(struct ur_qp_init *init)
 	if (t >= ur_array_size(types) || !types[t].built)
 		return EOPNOTSUPP;
 	if ((types[t].pd && !init->pd) || (types[t].send_cq && !init->send_cq) || (types[t].recv_cq && !init->recv_cq) ||
-	    (types[t].xrcd && !init->xrcd) || (init->srq && init->srq->xrcd))
+	    (types[t].xrcd && !init->xrcd) || (types[t].srq && init->srq && init->srq->xrcd))
 		return EINVAL;
 	init->pd = types[t].pd ? init->pd : NULL;
 	init->send_cq = types[t].send_cq ? init->send_cq : NULL;

@@ -183,6 +183,11 @@ test_libfabric_connected() {
 	local -x FI_OFI_RXM_COMP_PER_PROGRESS=64 FI_OFI_RXM_CM_PROGRESS_INTERVAL=1000000
 	fi_pingpong_both -p verbs -e msg -I 100 -S 65536 && fi_pingpong_both -p 'verbs;ofi_rxm' -e rdm -I 100 -S 65536
 }
+# XRC QPs of ids of RDMA_PS_TCP.
+test_libfabric_xrc() {
+	local -x FI_VERBS_PREFER_XRC=1 FI_OFI_RXM_USE_SRX=1 FI_OFI_RXM_COMP_PER_PROGRESS=64 FI_OFI_RXM_CM_PROGRESS_INTERVAL=1000000
+	fi_pingpong_both -p 'verbs;ofi_rxm' -e rdm -I 100 -S 65536
+}
 
 # Functions of rdma-core 45 to 65, each line after its node.
 newer_functions() {

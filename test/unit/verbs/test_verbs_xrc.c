@@ -120,6 +120,41 @@ static void create_qp_ex__xrc(void)
 	verbs_fixture_unmake(&f);
 }
 
+/* Neither half has an SRQ: the kernel does not look at that of the attributes, and libfabric names that which it receives by. */
+static void create_qp_ex__xrc_ignores_an_srq(void)
+{
+	struct verbs_fixture f;
+	struct ibv_xrcd *xrcd;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+
+	verbs_fixture_make(&f);
+	xrcd = make_xrcd(f.ctx, -1, O_CREAT);
+	srq = ibv_create_srq_ex(f.ctx, &(struct ibv_srq_init_attr_ex){.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD |
+										   IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_PD,
+								      .srq_type = IBV_SRQT_XRC,
+								      .attr = {.max_wr = 1, .max_sge = 1},
+								      .xrcd = xrcd,
+								      .cq = f.cq,
+								      .pd = f.pd});
+	CU_ASSERT_PTR_NOT_NULL_FATAL(srq);
+	for (enum ibv_qp_type type = IBV_QPT_XRC_SEND; type <= IBV_QPT_XRC_RECV; type++) {
+		qp = ibv_create_qp_ex(f.ctx, &(struct ibv_qp_init_attr_ex){.qp_type = type,
+									   .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD,
+									   .pd = f.pd,
+									   .xrcd = xrcd,
+									   .send_cq = f.cq,
+									   .srq = srq,
+									   .cap = {.max_send_wr = 1}});
+		CU_ASSERT_PTR_NOT_NULL_FATAL(qp);
+		CU_ASSERT_PTR_NULL(qp->srq);
+		CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
+	}
+	CU_ASSERT_EQUAL(ibv_destroy_srq(srq), 0);
+	CU_ASSERT_EQUAL(ibv_close_xrcd(xrcd), 0);
+	verbs_fixture_unmake(&f);
+}
+
 static struct ibv_qp *open_qp(struct ibv_context *ctx, struct ibv_xrcd *xrcd, uint32_t n, enum ibv_qp_type type, uint32_t mask)
 {
 	struct ibv_qp_open_attr a = {.comp_mask = mask, .qp_num = n, .xrcd = xrcd, .qp_context = &a, .qp_type = type};
@@ -215,6 +250,7 @@ void ur_suite_verbs_xrc(void)
 	CU_ADD_TEST(s, open_xrcd__cases);
 	CU_ADD_TEST(s, close_xrcd__busy);
 	CU_ADD_TEST(s, create_qp_ex__xrc);
+	CU_ADD_TEST(s, create_qp_ex__xrc_ignores_an_srq);
 	CU_ADD_TEST(s, open_qp__errors);
 	CU_ADD_TEST(s, open_qp__shares_the_queue_pair);
 }
