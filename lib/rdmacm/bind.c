@@ -87,6 +87,25 @@ int ur_id_set_afonly(struct ur_id *u, bool afonly)
 	return err;
 }
 
+/*
+ * A loopback address is bound to no device, unless the device is the loopback interface: that has all of them, and those without a GID of
+ * their own stand for one that has.
+ */
+static bool is_ours(const struct ur_id *u, struct ur_gid *loopback)
+{
+	if (ur_net_gid_find(u->nic->net, loopback) >= 0)
+		return true;
+	for (unsigned i = 0; i < UR_NET_GIDS; i++) {
+		const struct ur_net_addr *a = ur_net_gid(u->nic->net, i);
+
+		if (a && ur_gid_loopback(&a->gid) && ur_gid_is_v4(&a->gid) == ur_gid_is_v4(loopback)) {
+			*loopback = a->gid;
+			return true;
+		}
+	}
+	return false;
+}
+
 int ur_id_bind(struct ur_id *u, const struct sockaddr *addr)
 {
 	struct ur_gid gid;
@@ -105,7 +124,7 @@ int ur_id_bind(struct ur_id *u, const struct sockaddr *addr)
 		return err;
 	if (!u->afonly_set)
 		u->afonly = addr->sa_family == AF_INET || (addr->sa_family == AF_INET6 && bindv6only(u));
-	u->loopback = ur_gid_loopback(&gid);
+	u->loopback = ur_gid_loopback(&gid) && !is_ours(u, &gid);
 	wild = u->loopback || ur_gid_any(&gid);
 	if (wild)
 		gid = wildcard_of(u, addr->sa_family);

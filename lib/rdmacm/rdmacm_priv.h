@@ -122,7 +122,7 @@ struct ur_id {
 	uint16_t port, port_space; /* the port space is id.ps, or what an AF_IB address says */
 	bool reuse;
 	bool afonly, afonly_set; /* whether a wildcard means its own family alone, and whether the program said so */
-	bool loopback;		 /* bound to a loopback address: it stands for all of this host's */
+	bool loopback;		 /* bound to a loopback address that the device lacks: it stands for all of this host's */
 	uint8_t tos, ack_timeout;
 	bool ack_timeout_set;
 	bool life_time_given; /* by the program, in path_rec */

@@ -2,8 +2,8 @@
 /*
  * Address and route resolution: rdma_resolve_addr(3), rdma_resolve_route(3). Errors that the routing tables show at once are returned by
  * the call; a next hop that does not answer ends in ADDR_ERROR with -ETIMEDOUT when the caller's time is over, as in the kernel. A wildcard
- * or a loopback address is this host: no packets run there, so the device's own address stands in for it, and programs see what they asked
- * for.
+ * or a loopback address is this host: no packets run there, so the device's own address stands in for it, unless it is one itself, and
+ * programs see what they asked for.
  */
 #include <string.h>
 
@@ -132,8 +132,10 @@ static int own_address(const struct ur_id *u, int family, struct ur_gid *gid)
 /* From the address that the program names to the one that packets bear. */
 static int choose_destination(const struct ur_id *u, const struct sockaddr *dst, struct ur_gid *gid)
 {
-	if (!ur_gid_any(gid) && !ur_gid_loopback(gid))
-		return u->loopback ? EINVAL : ur_id_check_scope(u, dst) ? ENETUNREACH : 0;
+	const bool ours = ur_net_gid_find(u->nic->net, gid) >= 0;
+
+	if (ours || (!ur_gid_any(gid) && !ur_gid_loopback(gid)))
+		return u->loopback && !ours ? EINVAL : ur_id_check_scope(u, dst) ? ENETUNREACH : 0;
 	if (ur_gid_is_zero(&u->sgid))
 		return own_address(u, dst->sa_family, gid);
 	*gid = u->sgid;

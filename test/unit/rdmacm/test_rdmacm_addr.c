@@ -348,7 +348,8 @@ static int resolve_errors(void)
 	WANT(!resolve(&s, NULL, at(OURS, 1), 100, RDMA_CM_EVENT_ADDR_RESOLVED));
 	WANT(!close_ids(&s, 1));
 	WANT(!open_ids(&s, 1) && !rdma_bind_addr(s.id, at("127.0.0.1", 0)));
-	WANT_ERRNO(rdma_resolve_addr(s.id, NULL, at("10.0.0.9", 1), 100), EINVAL); /* no way leads from there */
+	WANT_ERRNO(rdma_resolve_addr(s.id, NULL, at("10.0.0.9", 1), 100), EINVAL); /* no way leads from there but to this host */
+	WANT(!resolve(&s, NULL, at(OURS, 1), 100, RDMA_CM_EVENT_ADDR_RESOLVED));
 	WANT(!close_ids(&s, 1));
 	WANT(!rx_listen_at(&s, RDMA_PS_TCP, at(OURS, 7300), 0));
 	WANT_ERRNO(rdma_resolve_addr(s.id, NULL, at(OURS, 1), 100), EINVAL);
@@ -477,6 +478,38 @@ static int loopback_connections(void)
 	return 0;
 }
 
+/* On the loopback interface they are addresses of the device. */
+static int loopback_device(void)
+{
+	static const char *const bound[] = {"127.0.0.1", "127.0.0.3", "127.0.0.9", "::1"}; /* and one that has no GID */
+	static const struct {
+		const char *src, *dst, *sgid, *dgid;
+	} t[] = {
+		{"127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"}, {"127.0.0.1", "127.0.0.3", "127.0.0.1", "127.0.0.3"},
+		{"127.0.0.3", "127.0.0.1", "127.0.0.3", "127.0.0.1"}, {"127.0.0.1", OURS, "127.0.0.1", OURS},
+		{OURS, "127.0.0.3", OURS, "127.0.0.3"},		      {"127.0.0.9", "127.0.0.8", "127.0.0.1", "127.0.0.1"},
+		{"::1", "::1", "::1", "::1"},
+	};
+	struct rx_side s;
+
+	setenv("UROCE_IP", "127.0.0.1/8,127.0.0.3/8," OURS "/32,::1/128", 1);
+	for (unsigned i = 0; i < ur_array_size(bound); i++) {
+		WANT(!open_ids(&s, 1) && !rdma_bind_addr(s.id, at(bound[i], 7000)));
+		WANT(s.id->verbs && s.id->pd && s.id->port_num == 1 && is(rdma_get_local_addr(s.id), bound[i], 7000));
+		WANT(!rdma_listen(s.id, 1) && !connect_one(&s, bound[i], 7000) && !close_ids(&s, 1));
+	}
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		const struct rdma_ib_addr *ib;
+		struct ur_gid sgid = rx_gid(t[i].sgid), dgid = rx_gid(t[i].dgid);
+
+		WANT(!open_ids(&s, 1) && !resolve(&s, at(t[i].src, 0), at(t[i].dst, 77), 100, RDMA_CM_EVENT_ADDR_RESOLVED));
+		ib = &s.id->route.addr.addr.ibaddr;
+		WANT(s.id->verbs && !memcmp(ib->sgid.raw, sgid.raw, 16) && !memcmp(ib->dgid.raw, dgid.raw, 16));
+		WANT(is(rdma_get_peer_addr(s.id), t[i].dst, 77) && !close_ids(&s, 1));
+	}
+	return 0;
+}
+
 /* --- */
 
 #define RUN(test) CU_ASSERT_EQUAL(rx_child(__FILE__, test), 0)
@@ -498,6 +531,7 @@ static void resolve_addr__patiently(void) { RUN(resolve_patiently); }
 static void resolve_addr__synchronously(void) { RUN(resolve_synchronously); }
 static void resolve_route__states_and_record(void) { RUN(resolve_the_route); }
 static void loopback__connections(void) { RUN(loopback_connections); }
+static void loopback__of_the_device(void) { RUN(loopback_device); }
 
 void ur_suite_rdmacm_addr(void)
 {
@@ -520,4 +554,5 @@ void ur_suite_rdmacm_addr(void)
 	CU_ADD_TEST(s, resolve_addr__synchronously);
 	CU_ADD_TEST(s, resolve_route__states_and_record);
 	CU_ADD_TEST(s, loopback__connections);
+	CU_ADD_TEST(s, loopback__of_the_device);
 }
