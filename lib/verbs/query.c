@@ -32,8 +32,9 @@ static void fill_device(struct uv_context *c, struct ibv_device_attr *a)
 		.vendor_id = 0xffffff, /* no IEEE vendor: as rdma_rxe says it */
 		.max_qp = UR_MAX_QP,
 		.max_qp_wr = UR_MAX_QP_WR,
-		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-				    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC,
+		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
+				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+				    IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC,
 		.max_sge = UR_MAX_SGE,
 		.max_sge_rd = UR_MAX_SGE,
 		.max_cq = UR_MAX_CQ,

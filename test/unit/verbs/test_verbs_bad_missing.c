@@ -276,6 +276,7 @@ static void query_device_ex__promises_none_of_it(void)
 	CU_ASSERT_EQUAL(a.device_cap_flags_ex & UINT32_MAX, old.device_cap_flags);
 	CU_ASSERT_EQUAL(a.device_cap_flags_ex >> 32,
 			UR_FLUSH_PERSISTS ? 7 << 6 : 5 << 6); /* FLUSH to visibility, to persistence, ATOMIC WRITE */
+	CU_ASSERT_TRUE(old.device_cap_flags & IBV_DEVICE_PORT_ACTIVE_EVENT);
 	CU_ASSERT_FALSE(old.device_cap_flags & (IBV_DEVICE_RESIZE_MAX_WR | IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_RAW_MULTI |
 						IBV_DEVICE_UD_IP_CSUM | IBV_DEVICE_RC_IP_CSUM | IBV_DEVICE_MANAGED_FLOW_STEERING));
 	CU_ASSERT_FALSE(a.device_cap_flags_ex & (IBV_DEVICE_RAW_SCATTER_FCS | IBV_DEVICE_PCI_WRITE_END_PADDING));
