@@ -121,15 +121,17 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
 }
 
-/* Memory of the program. Descriptors of a DMA-BUF, DMA handles and providers' buffers are what the other bits say. */
+/* Memory of the program, perhaps of a buffer. Descriptors of a DMA-BUF and DMA handles are what the other bits say. */
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr)
 {
 	const struct uv_mr_init_attr *a = (const void *)attr;
 	uint64_t iova;
 
-	if (a->comp_mask & ~(uint64_t)(UV_REG_MR_IOVA | UV_REG_MR_ADDR))
+	if (a->comp_mask & UV_REG_MR_BUF && a->comp_mask & (UV_REG_MR_FD | UV_REG_MR_FD_OFFSET))
+		return uv_null(EINVAL);
+	if (a->comp_mask & ~(uint64_t)(UV_REG_MR_IOVA | UV_REG_MR_ADDR | UV_REG_MR_BUF))
 		return uv_null(EOPNOTSUPP);
-	if (!(a->comp_mask & UV_REG_MR_ADDR))
+	if (!(a->comp_mask & UV_REG_MR_ADDR) || (a->comp_mask & UV_REG_MR_BUF && uv_buf_check(a->buf, pd, a->addr, a->length)))
 		return uv_null(EINVAL);
 	iova = a->comp_mask & UV_REG_MR_IOVA ? a->iova : (uintptr_t)a->addr;
 	return ibv_reg_mr_iova2(pd, a->addr, a->length, iova, (unsigned)a->access);

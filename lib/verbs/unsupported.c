@@ -49,31 +49,6 @@ int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
 	return -1;
 }
 
-/* --- buffers that a provider allocates --- */
-
-void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf)
-{
-	(void)pd;
-	(void)size;
-	(void)buf;
-	return uv_null(EOPNOTSUPP);
-}
-
-void ibv_free_buf(struct ibv_buf *buf)
-{
-	(void)buf;
-}
-
-struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length, int access)
-{
-	(void)pd;
-	(void)buf;
-	(void)addr;
-	(void)length;
-	(void)access;
-	return uv_null(EOPNOTSUPP);
-}
-
 /* --- completion counters --- */
 
 int _ibv_query_comp_cntr_caps(struct ibv_context *ctx, struct ibv_comp_cntr_caps *caps, size_t size)

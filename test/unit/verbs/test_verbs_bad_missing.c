@@ -215,7 +215,6 @@ static void create_qp_ex__no_flush_as_a_requester(void)
 static void newer_functions__say_so(void)
 {
 	struct verbs_fixture f;
-	struct ibv_buf *buf;
 	uint64_t value;
 
 	verbs_fixture_make(&f);
@@ -224,9 +223,6 @@ static void newer_functions__say_so(void)
 	errno = 0;
 	CU_ASSERT_EQUAL(ibv_dm_export_dmabuf_fd(NULL), -1);
 	CU_ASSERT_EQUAL(errno, EOPNOTSUPP);
-	NOT_MADE(ibv_alloc_buf(f.pd, 4096, &buf));
-	ibv_free_buf(NULL);
-	NOT_MADE(ibv_reg_buf_mr(f.pd, NULL, NULL, 0, 0));
 	REFUSED(_ibv_query_comp_cntr_caps(f.ctx, NULL, 0));
 	NOT_MADE(ibv_create_comp_cntr(f.ctx, NULL));
 	REFUSED(ibv_destroy_comp_cntr(NULL));

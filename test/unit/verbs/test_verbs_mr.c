@@ -180,7 +180,8 @@ static void reg_mr_ex__as_its_mask_says(void)
 		{0, 0, EINVAL},
 		{DESCRIPTOR | OFFSET, 0, EOPNOTSUPP},
 		{ADDR | DMAH, 0, EOPNOTSUPP},
-		{ADDR | BUF, 0, EOPNOTSUPP},
+		{ADDR | BUF, 0, EINVAL}, /* there is none */
+		{ADDR | BUF | DESCRIPTOR, 0, EINVAL},
 		{ADDR | 1ull << 63, 0, EOPNOTSUPP},
 	};
 	struct verbs_fixture f;
@@ -201,6 +202,99 @@ static void reg_mr_ex__as_its_mask_says(void)
 		CU_ASSERT_EQUAL(tp(mr)->access, IBV_ACCESS_LOCAL_WRITE);
 		CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
 	}
+	verbs_fixture_unmake(&f);
+}
+
+/* --- buffers (ibv_alloc_buf(3) of rdma-core 64) --- */
+
+static void alloc_buf__memory_of_the_program(void)
+{
+	static const size_t sizes[] = {1, 4096, 100000};
+	struct verbs_fixture f;
+
+	verbs_fixture_make(&f);
+	for (unsigned i = 0; i < ur_array_size(sizes); i++) {
+		struct ibv_buf *buf = NULL;
+		char *p = ibv_alloc_buf(f.pd, sizes[i], &buf);
+		struct ibv_mr *mr;
+
+		CU_ASSERT_FATAL(p != NULL && buf != NULL);
+		CU_ASSERT_EQUAL((uintptr_t)p % 4096, 0);
+		memset(p, 1, sizes[i]);
+		mr = ibv_reg_buf_mr(f.pd, buf, p, sizes[i], IBV_ACCESS_LOCAL_WRITE);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(mr);
+		CU_ASSERT_TRUE(mr->addr == p && mr->length == sizes[i] && tp(mr)->iova == (uintptr_t)p);
+		CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+		errno = 0;
+		CU_ASSERT_EQUAL(ibv_export_buf_dmabuf_fd(buf), -1);
+		CU_ASSERT_EQUAL(errno, EOPNOTSUPP); /* it is no DMA-BUF */
+		ibv_free_buf(buf);
+		ibv_free_buf(buf); /* and perhaps again */
+		CU_ASSERT_EQUAL(ibv_export_buf_dmabuf_fd(buf), -1);
+		CU_ASSERT_EQUAL(errno, EINVAL);
+	}
+	ibv_free_buf(NULL);
+	verbs_fixture_unmake(&f);
+}
+
+static void *alloc(struct ibv_pd *pd, size_t size, struct ibv_buf **buf)
+{
+	errno = 0;
+	return ibv_alloc_buf(pd, size, buf);
+}
+
+static void alloc_buf__errors(void)
+{
+	struct verbs_fixture f;
+	struct ibv_buf *buf;
+
+	verbs_fixture_make(&f);
+	CU_ASSERT_TRUE(!alloc(NULL, 1, &buf) && errno == EINVAL);
+	CU_ASSERT_TRUE(!alloc(f.pd, 0, &buf) && errno == EINVAL);
+	CU_ASSERT_TRUE(!alloc(f.pd, 1, NULL) && errno == EINVAL);
+	CU_ASSERT_TRUE(!alloc(f.pd, SIZE_MAX, &buf) && errno == ENOMEM);
+	CU_ASSERT_TRUE(!alloc(f.pd, SIZE_MAX / 2 + 1, &buf) && errno == ENOMEM);
+	verbs_fixture_unmake(&f);
+}
+
+/* A region is of the buffer's protection domain, and does not leave it; ibv_reg_mr_ex(3) says the same. */
+static void reg_buf_mr__within_the_buffer(void)
+{
+	enum { SIZE = 10000, ADDR = 2, BUF = 32 };
+	static const struct {
+		size_t at, length;
+		bool other_pd, ok;
+	} t[] = {
+		{0, SIZE, false, true},        {SIZE - 1, 1, false, true},  {100, 200, false, true},
+		{0, SIZE, true, false},        {0, SIZE + 1, false, false}, {SIZE - 1, 2, false, false},
+		{(size_t)-1, 2, false, false}, {1, SIZE_MAX, false, false}, {SIZE + 1, 0, false, false},
+	};
+	struct verbs_fixture f;
+	struct ibv_buf *buf;
+	struct ibv_pd *other;
+	char *p;
+
+	verbs_fixture_make(&f);
+	other = ibv_alloc_pd(f.ctx);
+	p = ibv_alloc_buf(f.pd, SIZE, &buf);
+	CU_ASSERT_FATAL(other && p);
+	for (unsigned i = 0; i < 2 * ur_array_size(t); i++) {
+		unsigned k = i / 2;
+		void *at = (void *)((uintptr_t)p + t[k].at);
+		struct uv_mr_init_attr a = {.length = t[k].length, .comp_mask = ADDR | BUF, .addr = at, .buf = buf};
+		struct ibv_pd *pd = t[k].other_pd ? other : f.pd;
+		struct ibv_mr *mr;
+
+		errno = 0;
+		mr = i & 1 ? ibv_reg_buf_mr(pd, buf, at, t[k].length, 0) : ibv_reg_mr_ex(pd, (struct ibv_mr_init_attr *)&a);
+		CU_ASSERT_EQUAL(mr != NULL, t[k].ok);
+		CU_ASSERT_EQUAL(errno, t[k].ok ? 0 : EINVAL);
+		if (mr)
+			CU_ASSERT_EQUAL(ibv_dereg_mr(mr), 0);
+	}
+	ibv_free_buf(buf);
+	CU_ASSERT_TRUE(!ibv_reg_buf_mr(f.pd, buf, p, 1, 0) && errno == EINVAL);
+	CU_ASSERT_EQUAL(ibv_dealloc_pd(other), 0);
 	verbs_fixture_unmake(&f);
 }
 
@@ -326,6 +420,9 @@ void ur_suite_verbs_mr(void)
 
 	CU_ADD_TEST(s, reg__by_access);
 	CU_ADD_TEST(s, reg_mr_ex__as_its_mask_says);
+	CU_ADD_TEST(s, alloc_buf__memory_of_the_program);
+	CU_ADD_TEST(s, alloc_buf__errors);
+	CU_ADD_TEST(s, reg_buf_mr__within_the_buffer);
 	CU_ADD_TEST(s, rereg__memory_without_the_right);
 	CU_ADD_TEST(s, rereg__each_property);
 	CU_ADD_TEST(s, rereg__refused);
