@@ -113,6 +113,33 @@ static void note_pid(void)
 	setenv("UROCE_RUN_PID", pid, 1);
 }
 
+/* Does it begin as text does? A shell asks the same before it takes a file for a script: no NUL in the first line. */
+static bool is_text(const char *program)
+{
+	FILE *in = fopen(program, "re");
+	char line[256];
+	size_t n = in ? fread(line, 1, sizeof(line), in) : 0;
+	const char *end = memchr(line, '\n', n);
+
+	if (in)
+		fclose(in);
+	return in && !memchr(line, '\0', end ? (size_t)(end - line) : n);
+}
+
+/* As execvp(3): a script whose first line names no interpreter is the shell's. Returns only when the program could not be started. */
+static int execute(const char *program, char **argv)
+{
+	int why;
+
+	execv(program, argv);
+	why = errno;
+	if (why == ENOEXEC && is_text(program)) {
+		execvp(program, argv); /* the path has a slash in it */
+		why = errno;
+	}
+	return why;
+}
+
 static int run_run(int argc, char **argv)
 {
 	char library[PATH_MAX], dropin[PATH_MAX], program[PATH_MAX];
@@ -146,9 +173,9 @@ static int run_run(int argc, char **argv)
 	if (rc)
 		return rc;
 	note_pid();
-	execv(program, argv);
-	return ur_cmd_fail(errno == ENOENT ? UR_EXIT_NO_PROGRAM : UR_EXIT_CANNOT_RUN,
-			   "program '%s' could not be started (%s): check its interpreter and architecture", program, strerror(errno));
+	rc = execute(program, argv);
+	return ur_cmd_fail(rc == ENOENT ? UR_EXIT_NO_PROGRAM : UR_EXIT_CANNOT_RUN,
+			   "program '%s' could not be started (%s): check its interpreter and architecture", program, strerror(rc));
 }
 
 const struct ur_command ur_command_run = {

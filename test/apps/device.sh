@@ -295,6 +295,17 @@ test_exit_status_of_program() {
 	uroce_in "$NS1" -- sh -c 'exit 7'
 	[ $? -eq 7 ] || fail "the program's exit status was not passed on"
 }
+# As execvp(3) does it, a script without #! is the shell's; what is no text is not.
+test_runs_scripts() {
+	printf 'echo "$1" && exec ibv_devices\n' >"$TMP/script" && printf '\177ELF\2\1\1\0\nexit 0\n' >"$TMP/no_script" && : >"$TMP/empty" &&
+		chmod 755 "$TMP/script" "$TMP/no_script" "$TMP/empty" || return 1
+	uroce_in "$NS1" -- "$TMP/script" 'two words' >"$TMP/out" 2>&1 && grep -qx 'two words' "$TMP/out" && grep -q uroce0 "$TMP/out" ||
+		{ cat "$TMP/out"; fail "a script"; return; }
+	PATH=$TMP:$PATH uroce_in "$NS1" -- script 'two words' >"$TMP/out" 2>&1 && grep -q uroce0 "$TMP/out" || { cat "$TMP/out"; fail "a script in PATH"; return; }
+	uroce_in "$NS1" -- "$TMP/empty" >"$TMP/out" 2>&1 || { cat "$TMP/out"; fail "an empty script"; return; }
+	uroce_in "$NS1" -- "$TMP/no_script" >"$TMP/out" 2>&1
+	[ $? -eq 126 ] && grep -q 'could not be started (Exec format error)' "$TMP/out" || { cat "$TMP/out"; fail "what is no script"; }
+}
 test_keeps_ld_preload() {
 	local lib
 	lib=$(ldconfig -p | sed -n 's/.*libm\.so\.6.*=> //p' | head -n 1)
