@@ -34,9 +34,8 @@ static int dump(uint16_t type, unsigned char family, mnl_cb_t cb, void *data)
 		struct rtgenmsg family;
 		struct rtmsg route;
 		struct ifaddrmsg addr;
-		struct ifinfomsg link;
 	} header = {.family = {family}};
-	const size_t len = type == RTM_GETROUTE ? sizeof(header.route) : type == RTM_GETADDR ? sizeof(header.addr) : sizeof(header.link);
+	const size_t len = type == RTM_GETROUTE ? sizeof(header.route) : sizeof(header.addr);
 
 	return ur_netlink_dump(NETLINK_ROUTE, type, &header, len, cb, data);
 }
@@ -53,97 +52,6 @@ static struct ur_gid gid_of_attr(const struct nlattr *a, unsigned char family)
 	if (family == AF_INET6 && mnl_attr_get_payload_len(a) == 16)
 		memcpy(g.raw, mnl_attr_get_payload(a), 16);
 	return g;
-}
-
-/* --- which interface --- */
-
-#define CANDIDATES 64
-
-struct choice {
-	struct {
-		int ifindex;
-		bool has_addr;
-	} c[CANDIDATES];
-	unsigned n;
-	int default_route; /* ifindex, 0 for none */
-	uint32_t metric;
-};
-
-static int choice_link(const struct nlmsghdr *nlh, void *data)
-{
-	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
-	struct choice *ch = data;
-
-	if ((ifi->ifi_flags & IFF_UP) && !(ifi->ifi_flags & (IFF_LOOPBACK | IFF_POINTOPOINT)) && ch->n < CANDIDATES)
-		ch->c[ch->n++].ifindex = ifi->ifi_index;
-	return MNL_CB_OK;
-}
-
-static int choice_addr(const struct nlmsghdr *nlh, void *data)
-{
-	const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
-	struct choice *ch = data;
-
-	for (unsigned i = 0; i < ch->n; i++)
-		if (ch->c[i].ifindex == (int)ifa->ifa_index && (ifa->ifa_family == AF_INET || ifa->ifa_family == AF_INET6))
-			ch->c[i].has_addr = true;
-	return MNL_CB_OK;
-}
-
-static int choice_route(const struct nlmsghdr *nlh, void *data)
-{
-	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
-	struct choice *ch = data;
-	struct nlattr *a;
-	uint32_t metric = 0;
-	int oif = 0;
-
-	if (rtm->rtm_dst_len || rtm->rtm_type != RTN_UNICAST || rtm->rtm_table != RT_TABLE_MAIN)
-		return MNL_CB_OK;
-	mnl_attr_for_each(a, nlh, sizeof(*rtm))
-	{
-		if (mnl_attr_get_type(a) == RTA_OIF && mnl_attr_validate(a, MNL_TYPE_U32) >= 0)
-			oif = (int)mnl_attr_get_u32(a);
-		if (mnl_attr_get_type(a) == RTA_PRIORITY && mnl_attr_validate(a, MNL_TYPE_U32) >= 0)
-			metric = mnl_attr_get_u32(a);
-	}
-	if (oif && (!ch->default_route || metric < ch->metric)) {
-		ch->default_route = oif;
-		ch->metric = metric;
-	}
-	return MNL_CB_OK;
-}
-
-static int choose(char name[IF_NAMESIZE], char *err, size_t errlen)
-{
-	struct choice ch = {.n = 0};
-	int pick = 0;
-	unsigned usable = 0;
-
-	if (dump(RTM_GETLINK, AF_UNSPEC, choice_link, &ch) || dump(RTM_GETADDR, AF_UNSPEC, choice_addr, &ch) ||
-	    dump(RTM_GETROUTE, AF_INET, choice_route, &ch)) {
-		snprintf(err, errlen, "cannot list the network interfaces: name one with --dev");
-		return ENODEV;
-	}
-	for (unsigned i = 0; i < ch.n; i++) {
-		if (!ch.c[i].has_addr)
-			continue;
-		usable++;
-		if (!pick || ch.c[i].ifindex == ch.default_route)
-			pick = ch.c[i].ifindex;
-	}
-	if (!usable) {
-		snprintf(err, errlen, "no network interface is up and has an address: bring one up, or name a port with --dev or --vdev");
-		return ENODEV;
-	}
-	if (usable > 1 && pick != ch.default_route) {
-		snprintf(err, errlen, "%u network interfaces are up, but none has the default route: choose one with --dev", usable);
-		return ENODEV;
-	}
-	if (if_indextoname((unsigned)pick, name))
-		return 0;
-	snprintf(err, errlen, "the network interfaces are changing: choose one with --dev");
-	return ENODEV;
 }
 
 /* --- what it is --- */
@@ -205,7 +113,7 @@ int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errl
 
 	memset(h, 0, sizeof(*h));
 	if (!*name || ur_hostif_is_pattern(name)) {
-		r = *name ? ur_hostif_match(name, h->name, err, errlen) : choose(h->name, err, errlen);
+		r = *name ? ur_hostif_match(name, h->name, err, errlen) : ur_hostif_choose(h->name, err, errlen);
 		if (r)
 			return r;
 	} else if ((size_t)snprintf(h->name, sizeof(h->name), "%s", name) >= sizeof(h->name)) {

@@ -21,16 +21,19 @@ struct ur_hostif {
 	uint32_t speed_mbps; /* 0 when the driver does not say */
 };
 
-/*
- * Finds an interface by name, or by a network or a pattern. An empty name chooses: the interface of the default route, or the only one that
- * is up, has an address and is not the loopback. 0, or an errno and one sentence in err.
- */
+/* Finds an interface by name, or by a network or a pattern; an empty name has one chosen. 0, or an errno and one sentence in err. */
 int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errlen);
 /* hostif_match.c: is it no name but a network (10.0.0.0/16) or a pattern (eth*)? */
 bool ur_hostif_is_pattern(const char *what);
 /* The one interface that is up, has an address in the network, or any address and a name like the pattern. 0, or an errno and one sentence.
  */
 int ur_hostif_match(const char *what, char name[IF_NAMESIZE], char *err, size_t errlen);
+
+/*
+ * hostif_choose.c: the interface of the default route, or the only one that is up, has an address and leads to other hosts. 0, or an errno
+ * and one sentence in err, which says which interfaces there are.
+ */
+int ur_hostif_choose(char name[IF_NAMESIZE], char *err, size_t errlen);
 
 /* Makes the addresses and routes of `net` those that the kernel has on the interface. 0 or an errno. */
 int ur_hostif_sync(const struct ur_hostif *h, struct ur_net *net);

@@ -49,10 +49,10 @@ void uv_device_put(struct uv_device *d)
 		free(d);
 }
 
-/* Having no device is nothing to complain about, unless the user named one. */
+/* Having no device is nothing to complain about, unless the user named one, or wants the program to run on one (uroce run). */
 static void explain(int err)
 {
-	static const char *const wishes[] = {"UROCE_DEV", "UROCE_VDEV", "UROCE_IP", "UROCE_CONF"};
+	static const char *const wishes[] = {"UROCE_DEV", "UROCE_VDEV", "UROCE_PCI", "UROCE_IP", "UROCE_CONF", "UROCE_RUN_PID"};
 	static atomic_bool said;
 	bool wanted = err != ENODEV;
 

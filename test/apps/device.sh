@@ -418,6 +418,17 @@ test_says_what_is_amiss() {
 	[ ! -s "$TMP/err" ] || { cat "$TMP/err"; fail "a variable of tests"; return; }
 	return $bad
 }
+# Where none is named and none can be chosen, one sentence says so, whichever call asks first; a program that uroce does not run is not disturbed.
+test_says_which_interfaces_there_are() {
+	local program
+	for program in ibv_devices 'rping -c -a 10.77.0.1'; do
+		# shellcheck disable=SC2086 # words
+		timeout 20 unshare --net "$UROCE" run -- $program >"$TMP/out" 2>"$TMP/err" </dev/null
+		same_count 1 '^uroce: no network interface .*(there is only the loopback).*--dev lo' "$TMP/err" && same_count 1 '^uroce:' "$TMP/err" || return
+	done
+	timeout 20 unshare --net env LD_PRELOAD="$BUILD/lib/liburoce.so.1" ibv_devices >"$TMP/out" 2>"$TMP/err"
+	[ ! -s "$TMP/err" ] || { cat "$TMP/err"; fail "a program that may do without"; }
+}
 # link_says PATTERN STATUS: a server, and info, say the same one sentence of the interface raw0 on stderr. The server waits, as ever.
 link_says() {
 	ip netns exec "$NS1" timeout -k 5 60 "$UROCE" run --dev raw0 -- rping -s -C 1 </dev/null >"$TMP/server" 2>&1 &

@@ -11,6 +11,7 @@
 #include <netinet/udp.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -209,6 +210,70 @@ static void match__takes_networks_and_patterns(void)
 	CU_ASSERT_EQUAL(in_own_host(scene_match), 0);
 }
 
+/* As above, where none is named. */
+static const char *chosen(char name[IF_NAMESIZE])
+{
+	static char err[512];
+	struct ur_hostif h;
+
+	*err = 0;
+	if (ur_hostif_find("", &h, err, sizeof(err)))
+		return err;
+	strcpy(name, h.name);
+	return "";
+}
+
+/* A link by netlink would be long: the test has ip(8) do it. */
+static bool ip(const char *words)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "ip %s", words);
+	return system(command) == 0;
+}
+
+static int scene_choose(void)
+{
+	char name[IF_NAMESIZE];
+
+	WANT(strstr(chosen(name), "(there is only the loopback)") && strstr(chosen(name), "use --dev lo"));
+	WANT(bring_up_loopback() == 0);
+	WANT(strstr(chosen(name), "(there is only the loopback)"));
+	WANT(ip("link add eth0 type veth peer name eth1") && ip("link set eth0 addrgenmode none") &&
+	     ip("link set eth1 up addrgenmode none"));
+	WANT(strstr(chosen(name), "eth0 is down") && strstr(chosen(name), "eth1 has no address"));
+	WANT(access("/dev/net/tun", R_OK | W_OK) ||
+	     (ip("tuntap add tun0 mode tun") && ip("link set tun0 up") && strstr(chosen(name), "tun0 is a point-to-point link")));
+	WANT(strstr(chosen(name), "use --dev lo"));
+	WANT(ip("addr add 10.9.0.1/24 dev eth0") && ip("link set eth0 up") && !*chosen(name) && !strcmp(name, "eth0"));
+	WANT(ip("addr add 10.9.1.1/24 dev eth1"));
+	WANT(strstr(chosen(name), "2 network interfaces are up (") && strstr(chosen(name), "eth0") && strstr(chosen(name), "eth1"));
+	WANT(ip("route add default via 10.9.1.2 dev eth1") && !*chosen(name) && !strcmp(name, "eth1"));
+	return 0;
+}
+
+static int scene_many(void)
+{
+	char name[IF_NAMESIZE], words[64];
+
+	for (int i = 0; i < 10; i++) {
+		snprintf(words, sizeof(words), "link add interface-%d type veth peer name peer-%d", i, i);
+		WANT(ip(words));
+	}
+	WANT(strstr(chosen(name), "is down, ...): bring one up") && strstr(chosen(name), "on this host"));
+	return 0;
+}
+
+static void choose__says_what_there_is(void)
+{
+	CU_ASSERT_EQUAL(in_own_host(scene_choose), 0);
+}
+
+static void choose__lists_as_many_as_fit(void)
+{
+	CU_ASSERT_EQUAL(in_own_host(scene_many), 0);
+}
+
 void ur_suite_hostif(void)
 {
 	CU_pSuite s = CU_add_suite("hostif", NULL, NULL);
@@ -218,4 +283,6 @@ void ur_suite_hostif(void)
 	CU_ADD_TEST(s, silence__drops_trains_whole);
 	CU_ADD_TEST(s, silence__warns_of_another_user);
 	CU_ADD_TEST(s, match__takes_networks_and_patterns);
+	CU_ADD_TEST(s, choose__says_what_there_is);
+	CU_ADD_TEST(s, choose__lists_as_many_as_fit);
 }
