@@ -38,6 +38,12 @@ struct ur_mac {
 	uint8_t b[6];
 };
 
+/* Can a frame be sent to one host by it, or from it? Not by that of a group, and not by 0, which an interface shows that has none. */
+static inline bool ur_mac_is_host(const struct ur_mac *m)
+{
+	return !(m->b[0] & 1) && (m->b[0] | m->b[1] | m->b[2] | m->b[3] | m->b[4] | m->b[5]);
+}
+
 static inline uint32_t ur_min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;

@@ -310,7 +310,8 @@ int ur_engine_port_open(struct ur_engine *e, struct ur_port **out)
 	if (!e->info.owned)
 		e->monitor_fd = ur_hostif_monitor();
 	pthread_mutex_lock(&e->info_lock);
-	e->info.mac = (*out)->mac;
+	if (ur_mac_is_host(&(*out)->mac))
+		e->info.mac = (*out)->mac;
 	e->info.mtu = (*out)->mtu;
 	if ((*out)->speed_mbps)
 		e->info.speed_mbps = (*out)->speed_mbps;

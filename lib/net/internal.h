@@ -99,13 +99,6 @@ static inline bool ur_mac_eq(const struct ur_mac *a, const struct ur_mac *b)
 	return memcmp(a->b, b->b, 6) == 0;
 }
 
-static inline bool ur_mac_is_host(const struct ur_mac *m)
-{
-	static const struct ur_mac zero;
-
-	return !(m->b[0] & 1) && !ur_mac_eq(m, &zero);
-}
-
 static inline bool ur_gid_is_link_local(const struct ur_gid *g)
 {
 	return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80;

@@ -70,6 +70,11 @@ void ur_net_set_mac(struct ur_net *net, const struct ur_mac *mac)
 	ur_neigh_mac_known(net);
 }
 
+const struct ur_mac *ur_net_mac(const struct ur_net *net)
+{
+	return &net->mac;
+}
+
 struct ur_pkt *ur_net_alloc_pkt(struct ur_net *net)
 {
 	struct ur_pkt *p;

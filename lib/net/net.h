@@ -41,8 +41,13 @@ int ur_net_create(const struct ur_net_config *c, struct ur_net **out);
 void ur_net_destroy(struct ur_net *net);
 /* Whether the mode is the routed one; before any path is open or group joined. */
 void ur_net_set_routed(struct ur_net *net, bool routed);
-/* The port's MAC address, when it becomes known after creation. */
+/*
+ * The port's MAC address, when it becomes known after creation. That of no host, as the loopback has it, changes nothing: frames go on to
+ * bear the one of before.
+ */
 void ur_net_set_mac(struct ur_net *net, const struct ur_mac *mac);
+/* What our frames bear, and those to us. */
+const struct ur_mac *ur_net_mac(const struct ur_net *net);
 
 /* --- addresses: the GID table --- */
 

@@ -238,11 +238,11 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	nic->train_pkts = 0;
 	ur_tp_set_train(nic->tp, 0, 0); /* until something is sent */
 	nic->out[0].queue = port->queue;
-	nic->cfg.mac = port->mac;
 	nic->cfg.mtu = port->mtu;
 	ur_tp_set_port_mtu(nic->tp, 128u << ur_max_path_mtu(port->mtu));
 	ur_nic_filter_mcast(nic);
 	ur_net_set_mac(nic->net, &port->mac);
+	nic->cfg.mac = *ur_net_mac(nic->net);
 	ur_tp_set_speed(nic->tp, port->speed_mbps);
 	UR_TRACE(nic->trace, PORT_OPEN, port->mtu, port->speed_mbps, port->queue->train_pkts);
 }

@@ -263,6 +263,22 @@ losing() {
 }
 test_doctor_loss() { faulty losing; }
 
+# lo_heard PORT: doctor finds nothing wrong with that port of lo and a server there.
+lo_heard() {
+	UROCE_PORT=$1 ip netns exec "$NS1" timeout -k 5 60 "${as[@]}" "$UROCE" run --dev lo -- rping -s -P </dev/null >"$TMP/server" 2>&1 &
+	server=$!
+	servers+=("$server")
+	wait_listening "$NS1" "$RPING" "$server" --dev lo || { cat "$TMP/server"; fail "$1: no server"; return; }
+	UROCE_PORT=$1 doctor "$NS1" 127.0.0.1
+	stop "$server"
+	diagnosed "$doctor_status" port-ok cm-ok loss-ok -- port-refused || fail "port $1" # with DPDK it warns of GRO
+}
+each_heard() {
+	local port doctor_dev=lo
+	for port in udp packet dpdk; do lo_heard $port || return; done
+}
+test_doctor_over_lo() { faulty each_heard; }
+
 # Two programs of ours beside it, of which one is stopped.
 stopped() {
 	serve "$RPING" "$NS2" "$TMP/server" -- rping -s -P || return 1

@@ -67,6 +67,21 @@ test_rping_same_host() {
 	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -C 50 -S 9000 || return 1
 	uroce_in "$NS1" -- rping -c -C 50 -V -S 9000 -a 10.77.0.1 && served "$TMP/server"
 }
+# The loopback has no MAC address. Whatever port is available there carries what two processes say, and doctor, which tries it, hears the other.
+test_rping_over_lo() {
+	local port address
+	for port in udp packet dpdk; do
+		for address in 127.0.0.1 ::1; do
+			UROCE_PORT=$port ip netns exec "$NS1" timeout -k 5 60 "${as[@]}" "$UROCE" run --dev lo -- rping -s -a $address -C 10 -S 20000 </dev/null >"$TMP/server" 2>&1 &
+			server=$!
+			servers+=("$server")
+			wait_listening "$NS1" "$RPING" "$server" --dev lo || { cat "$TMP/server"; fail "$port: no server"; return; }
+			UROCE_PORT=$port in_ns "$NS1" timeout -k 5 30 "${as[@]}" "$UROCE" run --dev lo -- rping -c -C 10 -V -S 20000 -a $address </dev/null ||
+				{ fail "$port, $address: client status $?"; return; }
+			served "$TMP/server" || return
+		done
+	done
+}
 test_two_servers_one_device() {
 	serve 7201 "$NS1" "$TMP/server1" -- rping -s -P -p 7201 || return 1
 	serve 7202 "$NS1" "$TMP/server2" -- rping -s -P -p 7202 || return 1

@@ -114,6 +114,22 @@ static void receive_roce(int tci, uint8_t tclass)
 	receive(p);
 }
 
+/* A port shows 0, or a group's address, where its interface has none of its own (lo): the NIC keeps the one that it was given. */
+static void rx__keeps_its_mac_where_the_port_has_none(void)
+{
+	static const struct ur_mac none[] = {{{0}}, {{1, 2, 3, 4, 5, 6}}};
+
+	for (unsigned i = 0; i < ur_array_size(none); i++) {
+		open_nic(0);
+		wire.fake.port.mac = none[i];
+		ur_nic_attach(nic, &wire.fake.port);
+		receive_roce(-1, 0);
+		CU_ASSERT_EQUAL(count(UR_C_RX_ROCE), 1);
+		CU_ASSERT_EQUAL(count(UR_C_RX_OTHER_HOST), 0);
+		close_nic();
+	}
+}
+
 static void rx__vlan_of_the_address(void)
 {
 	static const struct {
@@ -266,6 +282,7 @@ void ur_suite_nic(void)
 {
 	CU_pSuite s = CU_add_suite("nic", NULL, NULL);
 
+	CU_ADD_TEST(s, rx__keeps_its_mac_where_the_port_has_none);
 	CU_ADD_TEST(s, rx__vlan_of_the_address);
 	CU_ADD_TEST(s, rx__congestion_marks_are_counted);
 	CU_ADD_TEST(s, rx__rocev1_is_counted);
