@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/cpus.h"
 #include "config/stray.h"
 
 #define KNOB_STR(field, def, help)                                                                                                         \
@@ -53,6 +54,8 @@ const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_UINT(selective_repeat, "1", 0, 1,
 		  "1 keeps packets that arrive beyond a lost one, and exchanges selective acknowledgements with uroce peers; 0 does not"),
 	KNOB_UINT(telemetry, "0", 0, 1, "1 offers /uroce/counters and /uroce/qp on DPDK's telemetry socket, prefix uroce-PID"),
+	{"cpus", UR_CONFIG_CPUS, offsetof(struct ur_config, cpus), "", 0, 0, NULL,
+	 "CPUs that uroce's own threads may run on, such as 2,6-7; by default all that the process was given when it started"},
 	KNOB_UINT(spin_us, "100", 0, 1000000,
 		  "maximum time in microseconds that the progress thread spins after a packet, where spinning helps"),
 };
@@ -108,11 +111,16 @@ static bool is_word(const char *words, const char *value)
 static int set_knob(struct ur_config *c, const struct ur_config_knob *k, const char *value, char *err, size_t errlen)
 {
 	char *field = (char *)c + k->offset;
+	cpu_set_t cpus;
 
 	if (k->type == UR_CONFIG_UINT)
 		return set_uint((uint64_t *)(void *)field, k, value, err, errlen);
 	if (strlen(value) >= UR_CONFIG_STR) {
 		snprintf(err, errlen, "setting %s is longer than %d characters", k->name, UR_CONFIG_STR - 1);
+		return EINVAL;
+	}
+	if (k->type == UR_CONFIG_CPUS && !ur_cpus_parse(value, &cpus)) {
+		snprintf(err, errlen, "setting %s is '%s': it must be numbers of CPUs, such as 2,6-7", k->name, value);
 		return EINVAL;
 	}
 	if (k->words && !is_word(k->words, value)) {
@@ -252,7 +260,7 @@ const char *ur_config_text(const struct ur_config *c, const struct ur_config_kno
 {
 	const char *field = (const char *)c + k->offset;
 
-	if (k->type == UR_CONFIG_STRING)
+	if (k->type != UR_CONFIG_UINT)
 		snprintf(buf, len, "%s", field);
 	else
 		snprintf(buf, len, "%llu", (unsigned long long)*(const uint64_t *)(const void *)field);

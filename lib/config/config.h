@@ -31,10 +31,11 @@ struct ur_config {
 	uint64_t one_copy;         /* UROCE_ONE_COPY: bulk packets between processes of this host (wire/bulk.h), 1 on, 0 off */
 	uint64_t selective_repeat; /* UROCE_SELECTIVE_REPEAT: keeping what is beyond a loss, and SACKs (wire/sack.h), 1 on, 0 off */
 	uint64_t telemetry;        /* UROCE_TELEMETRY: counters on DPDK's telemetry socket */
+	char cpus[UR_CONFIG_STR];  /* UROCE_CPUS: CPUs that our threads run on (config/cpus.h); "": all that the process was given */
 	uint64_t spin_us;          /* UROCE_SPIN_US: how long at most the progress thread spins after a packet (lib/engine/poller.h) */
 };
 
-enum ur_config_type { UR_CONFIG_STRING, UR_CONFIG_UINT };
+enum ur_config_type { UR_CONFIG_STRING, UR_CONFIG_UINT, UR_CONFIG_CPUS };
 
 struct ur_config_knob {
 	const char *name; /* in the INI file; the variable is UROCE_ and the name in capitals */

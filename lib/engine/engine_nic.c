@@ -222,8 +222,9 @@ static int add_addresses(struct ur_engine *e, const struct ur_device *d)
 int ur_engine_nic_open(struct ur_engine *e)
 {
 	struct ur_device d;
-	int err = find_device(e, &d);
+	int err = ur_progress_bind(e);
 
+	err = err ? err : find_device(e, &d);
 	if (err)
 		return err;
 	err = ur_registry_open(d.key, &e->registry);

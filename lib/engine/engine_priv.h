@@ -147,6 +147,8 @@ void ur_engine_publish(struct ur_engine *e, ur_time now);
 /* progress.c */
 /* Whether other threads were given the CPU that this one was using, since it last asked. */
 bool ur_engine_lost_cpu(void);
+/* Says on which CPUs all threads of ours run, before the first is started. 0 or an errno, with the engine's error set. */
+int ur_progress_bind(struct ur_engine *e);
 int ur_progress_start(struct ur_engine *e);
 void ur_progress_wake(struct ur_engine *e);
 

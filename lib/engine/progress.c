@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "capture/output.h"
+#include "config/cpus.h"
 #include "engine/catch.h"
 #include "engine/engine_priv.h"
 #include "host/clock.h"
@@ -201,13 +202,6 @@ static void note_lost_cpu(struct ur_poller *p, ur_time now)
 		ur_poller_lost_cpu(p, now);
 }
 
-static unsigned allowed_cpus(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-}
-
 /* --- the loop --- */
 
 /* A port that wakes us when it is asked to, but not for what is there already: unlocking looks for that. */
@@ -251,7 +245,7 @@ static void progress_loop(struct ur_engine *e)
 	ur_time look_at = 0, link_at = 0;
 
 	ur_engine_lost_cpu(); /* so far */
-	ur_poller_init(&p, &e->costs, e->cfg.spin_us * UR_NS_PER_US, allowed_cpus(), ur_engine_now());
+	ur_poller_init(&p, &e->costs, e->cfg.spin_us * UR_NS_PER_US, ur_thread_cpus(), ur_engine_now());
 	while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
 		ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
 		enum ur_poller_act act = ur_poller_next(&p, now, driven);
@@ -391,6 +385,19 @@ static void *progress_main(void *arg)
 	if (!err)
 		progress_loop(e);
 	return NULL;
+}
+
+int ur_progress_bind(struct ur_engine *e)
+{
+	cpu_set_t cpus;
+	int err;
+
+	ur_cpus_parse(e->cfg.cpus, &cpus);
+	err = ur_thread_bind(&cpus);
+	if (err)
+		ur_engine_set_error("setting cpus is '%s', but this process may use none of these CPUs (%s): 'taskset -cp $$' lists some",
+				    e->cfg.cpus, strerror(err));
+	return err;
 }
 
 int ur_progress_start(struct ur_engine *e)

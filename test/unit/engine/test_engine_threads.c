@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads of one process and what it shares with others: the progress thread opens the port while applications bind and listen. */
+#define _GNU_SOURCE
 #include <CUnit/CUnit.h>
+#include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/engine.h"
 #include "engine/engine_priv.h"
@@ -78,6 +84,89 @@ static void start__while_others_bind(void)
 	}
 }
 
+/* The CPUs of the thread behind one name in /proc/self/task; false when it is none of ours. */
+static bool cpus_of_ours(const char *tid, cpu_set_t *set)
+{
+	char path[300], name[32] = "";
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.200s/comm", tid);
+	in = fopen(path, "re");
+	if (in && !fgets(name, sizeof(name), in))
+		name[0] = 0;
+	if (in)
+		fclose(in);
+	return !strncmp(name, "uroce", 5) && sched_getaffinity((pid_t)atoi(tid), sizeof(*set), set) == 0;
+}
+
+/* How many threads of ours there are, -1 when one may run on other CPUs than these. */
+static int ours_run_on(const cpu_set_t *cpus)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *d;
+	cpu_set_t set;
+	int n = 0;
+
+	while (dir && (d = readdir(dir)) && n >= 0)
+		if (cpus_of_ours(d->d_name, &set))
+			n = CPU_EQUAL(&set, cpus) ? n + 1 : -1;
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* The application binds itself to one CPU before it opens the device, as a reactor does; or the setting binds our threads to that one. */
+static int start_when_bound(int fd, uint64_t setting)
+{
+	struct ur_engine *e;
+	cpu_set_t given, one;
+	char text[16];
+	size_t cpu = 0;
+
+	(void)fd;
+	sched_getaffinity(0, sizeof(given), &given);
+	while (!CPU_ISSET(cpu, &given))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	snprintf(text, sizeof(text), "%zu", cpu);
+	if (!setting && sched_setaffinity(0, sizeof(one), &one))
+		return 1;
+	unsetenv("UROCE_VDEV");
+	unsetenv("UROCE_IP");
+	if (setenv("UROCE_DEV", "lo", 1) || setenv("UROCE_PORT", "udp", 1) || (setting && setenv("UROCE_CPUS", text, 1)) ||
+	    ur_engine_open(&e) || ur_engine_start(e))
+		return 2;
+	return ours_run_on(setting ? &one : &given) > 1 ? 0 : 3;
+}
+
+/* More than one of them; on a machine of one CPU there is nothing to see. */
+static void start__not_where_the_caller_is_bound(void)
+{
+	CU_ASSERT_EQUAL(proc_wait(proc_start(start_when_bound, 0)), 0);
+}
+
+static void start__where_the_setting_says(void)
+{
+	CU_ASSERT_EQUAL(proc_wait(proc_start(start_when_bound, 1)), 0);
+}
+
+static int start_on_no_cpu(int fd, uint64_t unused)
+{
+	struct ur_engine *e;
+
+	(void)fd;
+	(void)unused;
+	if (setenv("UROCE_CPUS", "1023", 1) || ur_engine_open(&e) != EINVAL)
+		return 1;
+	return strstr(ur_engine_error(), "setting cpus is '1023', but") ? 0 : 2;
+}
+
+static void start__not_on_a_cpu_that_is_not_there(void)
+{
+	CU_ASSERT_EQUAL(proc_wait(proc_start(start_on_no_cpu, 0)), 0);
+}
+
 static void *configure(void *unused)
 {
 	(void)unused;
@@ -111,5 +200,8 @@ void ur_suite_engine_threads(void)
 	CU_pSuite s = CU_add_suite_with_setup_and_teardown("engine_threads", NULL, NULL, NULL, procs_end);
 
 	CU_ADD_TEST(s, start__while_others_bind);
+	CU_ADD_TEST(s, start__not_where_the_caller_is_bound);
+	CU_ADD_TEST(s, start__where_the_setting_says);
+	CU_ADD_TEST(s, start__not_on_a_cpu_that_is_not_there);
 	CU_ADD_TEST(s, config__from_two_threads);
 }
