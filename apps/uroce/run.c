@@ -87,6 +87,15 @@ static int prepend(const char *variable, const char *first)
 	return 0;
 }
 
+/*
+ * The run-time library of AddressSanitizer ends its program when another one comes before it, because that one's functions might replace
+ * its own. Ours replaces no function of libc. The user's options come last, and so override this one.
+ */
+static int admit_sanitizers(void)
+{
+	return prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
+}
+
 static bool files;
 static const struct ur_option options[] = {
 	{"files", .set = &files,
@@ -168,6 +177,8 @@ static int run_run(int argc, char **argv)
 	rc = prepend("LD_PRELOAD", library);
 	if (!rc)
 		rc = prepend("LD_LIBRARY_PATH", dropin);
+	if (!rc)
+		rc = admit_sanitizers();
 	if (!rc && files)
 		rc = ur_files_provide();
 	if (rc)
@@ -187,7 +198,8 @@ const struct ur_command ur_command_run = {
 		"too.\n\nEach option but `--files` sets the variable `UROCE_` and its name in capitals for the program; uroce(5) has more "
 		"settings. Without `--dev`, `--vdev` and `--pci`, and when neither the environment nor the file that `UROCE_CONF` names "
 		"has one of them, the interface of the default route is shared, or else the only one that is up, has an address and is not "
-		"the loopback.\n\nThe library is preloaded, so set-user-ID and statically linked programs cannot run on it. `--files` "
+		"the loopback.\n\nThe library is preloaded, so set-user-ID and statically linked programs cannot run on it. For programs "
+		"built with AddressSanitizer it puts `verify_asan_link_order=0` before what `ASAN_OPTIONS` holds. `--files` "
 		"needs CAP_SYS_ADMIN or a kernel that allows user namespaces, and gives the program its own mounts.",
 	.status = "that of the program; 1 when something is wrong with the machine, 2 with the command line, 126 when the program is there "
 		  "and cannot be "
