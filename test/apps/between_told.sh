@@ -36,11 +36,11 @@ test_between_told_rules() {
 # The cable is cut while a program runs, which survives; a rate that comes holds the next one, and goes.
 test_between_told_partition_and_rate() {
 	named --json || return 1
-	serve "$RPING" "$BT1" "$TMP/server" -- rping -s -C 200 || return 1
-	ip netns exec "$BT2" timeout 60 "$UROCE" run --dev eth0 -- rping -c -C 200 -a 10.78.0.1 </dev/null >"$TMP/client" 2>&1 &
+	serve "$RPING" "$BT1" "$TMP/server" -- stdbuf -oL rping -s -v -C 10000 || return 1
+	ip netns exec "$BT2" timeout 60 "$UROCE" run --dev eth0 -- rping -c -C 10000 -a 10.78.0.1 </dev/null >"$TMP/client" 2>&1 &
 	local client=$!
 	servers+=("$client")
-	sleep 0.05
+	until_says "$TMP/server" '^server ping data' || return 1
 	told 0 '^ok: rule 1: drop 2to1 for=200ms$' partition 2to1 for=200ms || return 1
 	wait "$client" || { cat "$TMP/client"; fail "the client did not survive"; return; }
 	told 0 '^ok: rate' rate 80Mbit queue=1MB mark-at=900KB || return 1
