@@ -239,6 +239,14 @@ static void steer_again(struct ur_engine *e)
 	ur_engine_unlock(e);
 }
 
+static void serve_farewells(struct ur_engine *e)
+{
+	const char *why = ur_farewells_serve(e->farewells);
+
+	if (ur_unlikely(why != NULL) && strcmp(e->cfg.log, "error"))
+		fprintf(stderr, "uroce: no keeper informs the peers if this process is killed, because %s\n", why);
+}
+
 static void progress_loop(struct ur_engine *e)
 {
 	struct ur_poller p;
@@ -266,7 +274,7 @@ static void progress_loop(struct ur_engine *e)
 			steer_again(e);
 		ur_engine_publish(e, now);
 		if (e->farewells)
-			ur_farewells_serve(e->farewells);
+			serve_farewells(e);
 		if (act == UR_POLLER_SLEEP || act == UR_POLLER_ASIDE) {
 			go_to_sleep(e, &p, now, driven, act == UR_POLLER_ASIDE);
 			continue;

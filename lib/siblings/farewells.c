@@ -15,6 +15,7 @@
 
 #include "host/sealed.h"
 #include "keeper/farewell_page.h"
+#include "siblings/adopter.h"
 #include "siblings/keeper_start.h"
 #include "wire/last_ack.h"
 
@@ -171,11 +172,16 @@ void ur_farewells_put_groups(struct ur_farewells *w, const struct ur_gid *groups
 
 /* --- the keeper --- */
 
-void ur_farewells_serve(struct ur_farewells *w)
+const char *ur_farewells_serve(struct ur_farewells *w)
 {
+	const char *why;
+	int err;
+
 	if (!atomic_exchange(&w->due, false))
-		return;
-	ur_keeper_start(w->memfd, &w->alive); /* the process does as well without one */
+		return NULL;
+	why = ur_adopter_objects();
+	err = why ? 0 : ur_keeper_start(w->memfd, &w->alive);
 	close(w->memfd);
 	w->memfd = -1;
+	return err ? strerror(err) : why;
 }

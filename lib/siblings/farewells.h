@@ -27,7 +27,10 @@ void ur_farewells_put_ack(struct ur_farewells *w, const struct ur_last_ack *ack,
 /* The groups that nobody would leave for us. */
 void ur_farewells_put_groups(struct ur_farewells *w, const struct ur_gid *groups, unsigned n);
 
-/* Starts the keeper if one is due; on the progress thread, without the lock. It happens once. */
-void ur_farewells_serve(struct ur_farewells *w);
+/*
+ * Starts the keeper if one is due; on the progress thread, without the lock. It happens once. NULL, or why there is none although it was
+ * due: the process does as well without it.
+ */
+const char *ur_farewells_serve(struct ur_farewells *w);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program must not notice its keeper: no SIGCHLD, nothing that wait(2) finds. So a child of ours without a signal (it is a "clone
- * child", which wait(2) passes over) starts the keeper and ends at once, and the keeper belongs to init. Neither copies this process's
- * memory: the thread that calls stands still until the new program runs in memory of its own.
+ * child", which wait(2) passes over) starts the keeper and ends at once, and the keeper belongs to init (adopter.h: where that is not so,
+ * none is started). A keeper that stays a child cannot be hidden: execve(2) makes it one that wait(2) finds, and without execve(2) it would
+ * have this process's memory, or a copy of it. Neither copies this process's memory: the thread that calls stands still until the new
+ * program runs in memory of its own.
  */
 #include "siblings/keeper_start.h"
 

@@ -20,6 +20,7 @@
  *     exits      exit() in three threads at once
  *     signal     exit() in a handler of SIGALRM that interrupts the library
  *     childless  looks for children that it does not have, by wait() and SIGCHLD, and goes on
+ *     subreaper  the same, and is a subreaper
  *     dlclose    opens the library a second time and closes it, and goes on
  */
 #include <arpa/inet.h>
@@ -31,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -443,8 +445,10 @@ int main(int argc, char **argv)
 	const char *how = argc > 1 ? argv[1] : "";
 	pthread_t t[3];
 
-	if (!strcmp(how, "childless"))
+	if (!strcmp(how, "childless") || !strcmp(how, "subreaper"))
 		signal(SIGCHLD, on_child);
+	if (!strcmp(how, "subreaper"))
+		need(!prctl(PR_SET_CHILD_SUBREAPER, 1), "PR_SET_CHILD_SUBREAPER");
 	if (!strcmp(how, "serve") && argc > 2)
 		return serve((unsigned)atoi(argv[2]));
 	if (!strcmp(how, "swallow") && argc > 2)
@@ -502,7 +506,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(how, "signal"))
 		interrupted();
-	if (!strcmp(how, "childless"))
+	if (!strcmp(how, "childless") || !strcmp(how, "subreaper"))
 		return no_children();
 	if (!strcmp(how, "dlclose"))
 		return close_library();

@@ -158,6 +158,57 @@ test_killed_keeper_keeps_nothing() {
 }
 # The program's own children are all that wait(2) finds, and no SIGCHLD comes from elsewhere.
 test_killed_keeper_is_no_child() { ends childless && no_keeper; }
+
+# without_keeper REASON COMMAND...: a client that is COMMAND finds no child, and says why it has no keeper.
+without_keeper() {
+	local -x UROCE_LOG=info
+	own_program ends && serve 7655 "$NS1" "$TMP/server" -- "$TMP/ends" serve 1 || return 1
+	uroce_in "$NS2" -- timeout 20 "${@:2}" 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "the client"; return; }
+	same_count 1 "no keeper .* because $1" "$TMP/client" && served "$TMP/server" && no_keeper
+}
+# Nor where orphans come to the program itself.
+test_killed_no_keeper_of_a_subreaper() { without_keeper "the program is a subreaper" "$TMP/ends" subreaper; }
+test_killed_no_keeper_of_process_1() {
+	without_keeper "process 1 of a container" unshare --pid --fork --kill-child --mount-proc "$TMP/ends" childless
+}
+
+# children STATE PID: how many of the process's children are in that state.
+children() {
+	local c n=0
+	for c in $(cat "/proc/$2/task/$2/children"); do
+		! grep -qs "^State:[[:space:]]*$1" "/proc/$c/status" || n=$((n + 1))
+	done
+	echo $n
+}
+# in_container INIT...: three programs with connections end one after another where INIT is process 1, which is not their parent. Sets $zombies, and
+# $kept, how many of them had a keeper.
+in_container() {
+	local init i client
+	zombies=0 kept=0
+	own_program ends && serve 7655 "$NS1" "$TMP/server" -- "$TMP/ends" serve 3 || return 1
+	unshare --pid --fork --kill-child --mount-proc "$@" &
+	servers+=("$!")
+	init=$(program $!) || { fail "there is no process 1"; return; }
+	for i in 1 2 3; do
+		in_ns "$NS2" timeout -k 5 60 nsenter --target "$init" --pid --mount "$UROCE" run --dev eth0 -- "$TMP/ends" childless 10.77.0.1 >"$TMP/client" 2>&1 &
+		client=$!
+		! one_keeper "$NS2" >/dev/null || kept=$((kept + 1))
+		wait $client || { cat "$TMP/client" "$TMP/server"; fail "client $i"; return; }
+		no_keeper "$NS2" || return
+	done
+	sleep 0.2 # process 1 has heard of it
+	zombies=$(children Z "$init")
+	kill -KILL "$init"
+	echo "of 3 programs, $kept had a keeper; process 1 has $zombies zombies"
+	served "$TMP/server"
+}
+# Its first process collects nobody, and would have a zombie of each program.
+test_killed_in_a_container_without_init() { in_container sleep 60 && [ "$zombies$kept" = 00 ]; }
+# It says that it heeds its children, but knows only its own: the first keeper stays, and the next programs see that.
+test_killed_in_a_container_of_a_careless_init() {
+	in_container python3 -c 'import signal, time; signal.signal(signal.SIGCHLD, lambda *_: None); time.sleep(30); time.sleep(30)' && [ "$zombies$kept" = 11 ]
+}
+test_killed_in_a_container_with_an_init() { in_container bash -c 'sleep 60; true' && [ "$zombies$kept" = 03 ]; }
 test_killed_without_a_keeper() {
 	local -x UROCE_KEEPER=0
 	no_keeper && serve "$RPING" "$NS1" "$TMP/server" -- rping -s || return 1
